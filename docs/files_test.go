@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// acyclicFolders are the packages whose files must not depend on each other in a cycle.
+// acyclicFolders lists the packages whose files must not depend on each other in a cycle.
 var acyclicFolders = []string{"../proxy"}
 
 // TestFilesHaveNoCycle checks that no file of these packages uses names of a file that uses its
@@ -32,8 +32,8 @@ func TestFilesHaveNoCycle(t *testing.T) {
 	}
 }
 
-// cycleFrom returns a cycle that is reachable from a file, or nil. path are the files on the way to
-// this file, and done are the files from which no cycle is reachable.
+// cycleFrom returns a cycle that is reachable from a file, or nil. path holds the files on the way
+// to this file, and done the files from which no cycle is reachable.
 func cycleFrom(uses map[string]map[string]bool, done map[string]bool, path []string, file string) []string {
 	path = append(path, file)
 	if at := slices.Index(path, file); at < len(path)-1 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// allowedImports are the top-level folders that each top-level folder may import, in addition to
+// allowedImports lists the top-level folders that each top-level folder may import, in addition to
 // itself.
 var allowedImports = map[string][]string{
 	"":         {"cli"},
@@ -20,13 +20,13 @@ var allowedImports = map[string][]string{
 	"internal": nil,
 }
 
-// testKits are packages for tests only. They may import the packages that they test.
+// testKits lists packages for tests only. They may import the packages that they test.
 var testKits = []string{
 	"internal/model", "internal/fakeregister", "internal/redistest", "internal/process",
 	"internal/certtest", "internal/logtest", "internal/randomcommands",
 }
 
-// libraries are folders whose packages import no other package of this module.
+// libraries lists folders whose packages import no other package of this module.
 var libraries = []string{"internal/lua"}
 
 // TestImports checks that each package imports only allowed folders, and that the program imports
@@ -52,7 +52,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// commandFolders are the folders of commands. Each may import only those after it.
+// commandFolders lists the folders of commands. Each may import only the folders after it.
 var commandFolders = []string{
 	"", "server", "move", "lockdetect", "locks", "lockkeys", "pubsub", "auth", "command", "rights", "catalog",
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestRequirements checks that go.mod lists the modules of the program first, and then those for
-// tests only.
+// TestRequirements checks that go.mod lists the modules of the program before the modules for tests
+// only.
 func TestRequirements(t *testing.T) {
 	linked := lines(t, "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
 	var mod struct {

@@ -1,5 +1,5 @@
-// Package internal has the tests of the packages here that are too small for a test program of
-// their own.
+// Package internal contains the tests of packages below internal/ that are too small for a test
+// binary of their own.
 package internal
 
 import (
@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redisinfo"
 )
 
-// TestContained: a panic becomes an error, and an error stays what it is.
+// TestContained: a panic becomes an error, and an error stays the same.
 func TestContained(t *testing.T) {
 	own := errors.New("own")
 	if err := contained.Run(func() error { return own }); err != own {
@@ -25,7 +25,7 @@ func TestContained(t *testing.T) {
 	}
 }
 
-// TestPauses: each is twice as long, up to the longest, and less a random part of up to a half.
+// TestPauses: each pause doubles the one before, up to Longest, less a random part of at most half.
 func TestPauses(t *testing.T) {
 	p := pacing.Pauses{Shortest: 2 * time.Millisecond, Longest: 8 * time.Millisecond, Rand: func() float64 { return 0.5 }}
 	for i, want := range []time.Duration{1500, 3000, 6000, 6000} {

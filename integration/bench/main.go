@@ -8,7 +8,7 @@
 //	go run ./integration/bench relay     relaying to an upstream, compared with other proxies
 //	go run ./integration/bench scripts   LOCK while clients run endless scripts
 //
-// --help lists the flags of each. Their package comments say how they measure.
+// --help lists the flags of each benchmark. Its package comment describes the measurement.
 package main
 
 import (
@@ -30,7 +30,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends it immediately
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	app := suite.App(
 		all.Command(), locks.Command(), faults.Command(), handover.Command(),
 		idle.Command(), relay.Command(), scripts.Command(),

@@ -14,16 +14,16 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// agreement checks the masters at the end, without faults and load: they must have the same cells
+// agreement checks the masters at the end, without faults and load. They must have the same cells
 // for all lock keys.
 type agreement struct {
 	cluster *cluster
-	// mayBeOpen reports whether the state of the key may be undetermined: a master has lost its
-	// data since the state was last known.
+	// mayBeOpen reports whether the state of a key may be undetermined, because a master has lost
+	// its data since the state was last known.
 	mayBeOpen func(key string) bool
 
-	forced []string      // keys that an operator had to end
-	took   time.Duration // until the masters agreed on all others
+	forced []string      // keys that an operator had to force-unlock
+	took   time.Duration // until the masters agreed on all other keys
 }
 
 // want waits until the masters agree. An operator removes undetermined keys. The proxies must know
@@ -46,8 +46,8 @@ func (a *agreement) want(t *testing.T) {
 	kit.NoError(t, a.known())
 }
 
-// await waits until all masters have the same cell for each key, except for keys that are
-// undetermined and may be. It returns these.
+// await waits until all masters have the same cell for each key. It returns the keys that are
+// undetermined and may be.
 func (a *agreement) await(mayBeOpen func(key string) bool) (open []string, err error) {
 	for end := time.Now().Add(agreed); ; time.Sleep(100 * time.Millisecond) {
 		if open, err = a.differing(mayBeOpen); err == nil || time.Now().After(end) {
@@ -56,7 +56,7 @@ func (a *agreement) await(mayBeOpen func(key string) bool) (open []string, err e
 	}
 }
 
-// differing returns an error unless the masters agree.
+// differing returns an error unless the masters agree, and the keys that may be undetermined.
 func (a *agreement) differing(mayBeOpen func(key string) bool) (open []string, err error) {
 	keys, err := a.keys()
 	if err != nil {
@@ -76,7 +76,7 @@ func (a *agreement) differing(mayBeOpen func(key string) bool) (open []string, e
 			of = append(of, held[i][k])
 		}
 		switch {
-		case harness.IsOpen(of) && mayBeOpen(key): // also where all of them hold the same blocking copy
+		case harness.IsOpen(of) && mayBeOpen(key): // also if all hold the same blocking copy
 			open = append(open, key)
 		case harness.Agree(of) && !harness.IsOpen(of):
 		default:

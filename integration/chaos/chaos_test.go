@@ -32,18 +32,18 @@ const (
 	defaultGrants = 10_000
 	defaultFaults = 30
 
-	// busyClients want a few locks for a moment each, patientClients want fewer for seconds;
-	// redsyncClients are like these.
+	// busyClients use a few locks for a moment each, patientClients use fewer locks for seconds.
+	// redsyncClients use locks like patientClients.
 	busyClients    = 24
 	patientClients = 8
 	redsyncClients = 8
-	// stallers lock with equal tokens and disconnect within large replies, keepers hold a few keys
-	// for a long time, and an operator force-unlocks keys.
+	// stallers lock with equal tokens and disconnect within large replies. keepers hold a few keys
+	// for a long time. An operator force-unlocks keys.
 	stallers, keepers = 4, 6
 	stallPause        = 300 * time.Millisecond
 	keepPause         = 200 * time.Millisecond
 	forcePause        = 300 * time.Millisecond
-	// agreed is the time for the masters to agree at the end. It needs 3 s without load.
+	// agreed limits the time until the masters agree at the end, which is 3 s without load.
 	agreed = 30 * time.Second
 	// provenBy is the number of faults after which redsync must have shown an overlap.
 	provenBy = 300
@@ -75,7 +75,7 @@ func TestChaos(t *testing.T) {
 	r.wantSound(t, d)
 }
 
-// run has the clients of the proxies and the clients of redsync.
+// run holds the clients of the proxies and the clients of redsync.
 type run struct {
 	cluster  *cluster
 	seed     uint64
@@ -85,7 +85,7 @@ type run struct {
 	syncKeys []string
 	kept     *kept
 	crowd    crowd
-	// observers ask for free locks all the time.
+	// observers request free locks all the time.
 	observers *observers
 
 	lookers  []*looker
@@ -139,7 +139,6 @@ func (r *run) connection(at, random int) *connection {
 	return &connection{ledger: r.proxies, addrs: r.cluster.addrs(), at: at % proxyCount, random: r.random(random)}
 }
 
-// addrs returns the addresses of the proxies.
 func (c *cluster) addrs() (all []string) {
 	for _, proxy := range c.proxies {
 		all = append(all, proxy.addr)
@@ -147,7 +146,7 @@ func (c *cluster) addrs() (all []string) {
 	return all
 }
 
-// lockerOf returns the locker of client number i. Half of the clients use the proxy's own commands.
+// lockerOf returns the locker of client number i. Half of the clients use LOCK, EXTEND and UNLOCK.
 func (r *run) lockerOf(i int) locker {
 	c := r.connection(i, 300+i)
 	if i/proxyCount%2 == 0 {
@@ -156,7 +155,7 @@ func (r *run) lockerOf(i int) locker {
 	return ordinaryCommands{c}
 }
 
-// startRedsync connects to the masters directly, over links of its own.
+// startRedsync connects redsync to the masters directly, over links of its own.
 func startRedsync(t *testing.T, c *cluster) *redsync.Redsync {
 	t.Helper()
 	var pools []redsyncredis.Pool
@@ -171,7 +170,7 @@ func startRedsync(t *testing.T, c *cluster) *redsync.Redsync {
 	return redsync.New(pools...)
 }
 
-// watch reads the masters from time to time.
+// watch starts to read the masters regularly.
 func (r *run) watch(well func() wellBeing) {
 	r.lookers = []*looker{
 		{cluster: r.cluster, ledger: r.proxies, keys: r.lockKeys, well: well, confirm: r.cluster.holdsByProxy},
@@ -182,7 +181,7 @@ func (r *run) watch(well func() wellBeing) {
 	}
 }
 
-// wait waits for the given numbers of grants and faults, and logs their numbers each minute.
+// wait waits for the given numbers of grants and faults, and logs them each minute.
 func (r *run) wait(t *testing.T, d *disturber, grants, faults int) error {
 	last, since := 0, time.Now()
 	for shown := since; ; {
@@ -290,15 +289,15 @@ func (r *run) report(t *testing.T, d *disturber, a *agreement, from, to time.Dur
 	}
 }
 
-// gap is a period without a grant. For the longest gaps, the report shows the faults before them.
+// gap is a period without a grant. The report shows the faults before the longest gaps.
 type gap struct{ from, to time.Duration }
 
 func (g gap) length() time.Duration { return g.to - g.from }
 
 const longGap, mostGaps = 500 * time.Millisecond, 8
 
-// availability returns the part of all tenths of a second with a grant, and the gaps, the longest
-// first, except those within the periods of but. A majority of the masters and all proxies except
+// availability returns the part of all tenths of a second that have a grant, and the gaps, the
+// longest first. It excludes the periods of but. A majority of the masters and all proxies except
 // one are available all the time.
 func availability(grants []time.Duration, from, to time.Duration, but []gap) (some float64, gaps []gap) {
 	const tenth = 100 * time.Millisecond

@@ -22,7 +22,7 @@ import (
 type answer int
 
 const (
-	unknown answer = iota // an error, or no reply: it may have been done, or be done later
+	unknown answer = iota // an error or no reply: may have been done, or may be later
 	no
 	yes
 )
@@ -40,14 +40,14 @@ const (
 )
 
 // connection is a client's connection to any of the proxies. If a proxy does not answer, it
-// connects to another one at random, since in a fixed order all clients would soon be at one proxy.
+// connects to another proxy at random: in a fixed order, all clients would soon be at one proxy.
 type connection struct {
 	ledger *ledger
 	addrs  []string
-	at     int // of addrs
+	at     int // index in addrs
 	random *rand.Rand
 	client *redistest.Client // nil: none
-	// patience limits the wait for an answer; zero means the default.
+	// patience limits the wait for a reply; zero means the default.
 	patience time.Duration
 }
 
@@ -79,7 +79,7 @@ func (c *connection) try(words ...string) (reply any, err error) {
 
 func (c *connection) hangUp() {
 	if c.client != nil {
-		_ = c.client.Close() // it has failed already
+		_ = c.client.Close() // the connection has failed already
 	}
 	c.client = nil
 	if len(c.addrs) > 1 {
@@ -87,7 +87,7 @@ func (c *connection) hangUp() {
 	}
 }
 
-// lockCommands locks by LOCK, EXTEND and UNLOCK, now and then patiently.
+// lockCommands locks with LOCK, EXTEND and UNLOCK, and sometimes waits for the lock.
 type lockCommands struct {
 	*connection
 	random *rand.Rand
@@ -142,7 +142,7 @@ func isOne(reply any, ok bool) answer {
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// ordinaryCommands locks as on a single Redis: by SET NX PX, and scripts that compare.
+// ordinaryCommands locks as on a single Redis, with SET NX PX and scripts that compare.
 type ordinaryCommands struct{ *connection }
 
 func (o ordinaryCommands) lock(key, token string, lease time.Duration) (answer, time.Duration) {
@@ -165,10 +165,10 @@ func (o ordinaryCommands) unlock(key, token string) answer {
 	return isOne(o.do("EVAL", releaseIfOwn, "1", key, token))
 }
 
-// reliable returns how much of a lease a client may rely on, given the drift of clocks.
+// reliable returns the part of a lease on which a client may rely, given the drift of clocks.
 func reliable(lease time.Duration) time.Duration { return lease - lease/100 - 2*time.Millisecond }
 
-// redsyncLocks locks by redsync, straight on the masters.
+// redsyncLocks locks with redsync, directly on the masters.
 type redsyncLocks struct {
 	sync  *redsync.Redsync
 	mutex *redsync.Mutex // of the last token
@@ -203,15 +203,14 @@ func (r *redsyncLocks) unlock(_, _ string) answer {
 	return yes
 }
 
-// manner configures how a client uses locks.
+// manner is the way in which a client uses locks.
 type manner struct {
 	keys  []string
 	lease time.Duration
-	hold  time.Duration // at most, mostly
+	hold  time.Duration // at most, unless it extends
 	pause time.Duration // between two tries, at most
 }
 
-// worker is one client.
 type worker struct {
 	ledger *ledger
 	locker locker
@@ -220,13 +219,13 @@ type worker struct {
 	random *rand.Rand
 }
 
-// client is one of the many clients.
+// client is one of the clients of a crowd.
 type client interface {
 	turn()
 	rest() // between two turns
 }
 
-// crowd has clients that work until they are stopped.
+// crowd holds clients that work until they are stopped.
 type crowd struct {
 	over    atomic.Bool
 	workers sync.WaitGroup
@@ -241,13 +240,13 @@ func (c *crowd) add(w client) {
 	})
 }
 
-// stop lets all finish their turns.
+// stop ends the crowd; every client finishes its turn.
 func (c *crowd) stop() {
 	c.over.Store(true)
 	c.workers.Wait()
 }
 
-// turn requests a lock once and, if it is granted, holds it for a while and releases it.
+// turn requests a lock once. If the lock is granted, turn holds it for a while and releases it.
 func (w *worker) turn() {
 	key, token := w.manner.keys[w.random.IntN(len(w.manner.keys))], w.ledger.newToken(w.number)
 	sent := w.ledger.now()
@@ -262,14 +261,14 @@ func (w *worker) turn() {
 	}
 }
 
-// use holds a lock, and mostly releases it.
+// use holds a lock and, mostly, releases it.
 func (w *worker) use(key, token string, asked, until time.Duration) {
 	w.sleep(w.manner.hold)
 	for w.random.IntN(5) == 0 {
 		until = w.extend(key, token, until)
 		w.sleep(w.manner.hold)
 	}
-	if w.random.IntN(300) == 0 { // it forgets to, and relies on the lock to the end
+	if w.random.IntN(300) == 0 { // it never releases the lock, but relies on it
 		time.Sleep(until - w.ledger.now()) // until the lease has ended
 		w.ledger.ended(token)
 		return
@@ -291,7 +290,7 @@ func (w *worker) extend(key, token string, until time.Duration) time.Duration {
 	return until
 }
 
-// release releases a lock, and repeats the command if it gets no answer.
+// release releases a lock, and repeats the command if it gets no reply.
 func (w *worker) release(key, token string, asked, until time.Duration) {
 	for try := range 3 {
 		switch w.locker.unlock(key, token) {
@@ -323,7 +322,7 @@ func (w *worker) rest() { w.sleep(w.manner.pause) }
 
 func (w *worker) sleep(limit time.Duration) { nap(w.random, limit) }
 
-// nap waits for a while, at most for limit.
+// nap waits for a random time of at most limit.
 func nap(random *rand.Rand, limit time.Duration) {
 	time.Sleep(time.Duration(float64(limit) * random.Float64())) // the pace of a client
 }

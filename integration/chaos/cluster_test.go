@@ -27,8 +27,8 @@ const (
 	proxyCount  = 3
 	// majority is the number of masters in a majority.
 	majority = masterCount/2 + 1
-	// patience bounds one command of a client, and longPatience one of the test to a server that
-	// must answer.
+	// patience limits one command of a client. longPatience limits one command of the test to a
+	// server that must answer.
 	patience     = time.Second
 	longPatience = 10 * time.Second
 )
@@ -37,30 +37,30 @@ const (
 // redsync if there is room, has a link to it.
 type master struct {
 	*redistest.Server
-	name  string // the name that all proxies use for it
-	clock string // the file with its advance over the machine's clock
+	name  string // name by which all proxies know it
+	clock string // file with its lead over the machine's clock
 	steps int    // by how many steps it is, except the last one
 	links []*faultlink.Link
-	copy  string // an older copy of its directory
+	copy  string // directory with an older copy of its data
 }
 
 // proxy is a proxy that restarts with the same address.
 type proxy struct {
 	process *harness.Proxy
 	addr    string
-	file    string // its configuration, except the masters
-	config  string // the file that has all of it
+	file    string // text of its configuration, except the masters
+	config  string // path of its complete configuration file
 	binary  string
 	args    []string
 }
 
-// cluster has all servers.
+// cluster holds all servers.
 type cluster struct {
 	proxies []*proxy
-	strange string // the data of a master of another cluster
+	strange string // directory with the data of a master of another cluster
 
 	mu     sync.Mutex
-	places [masterCount]*master // the masters that the proxies have
+	places [masterCount]*master // the proxies' masters
 	spare  *master
 }
 
@@ -80,7 +80,7 @@ func startCluster(t *testing.T) *cluster {
 	return c
 }
 
-// masters returns the masters of the proxies, or the ones that they will get.
+// masters returns the masters of the proxies, or the masters that they are about to get.
 func (c *cluster) masters() []*master {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *cluster) awaitVotes(t *testing.T) {
 	}
 }
 
-// told returns each master's INFO, each proxy's view of the masters, and the end of its log.
+// told returns the masters' guard keys, the proxies' PROXY INFO, and the ends of their logs.
 func (c *cluster) told() string {
 	var text strings.Builder
 	for i, m := range c.masters() {
@@ -124,7 +124,7 @@ func (c *cluster) told() string {
 	return text.String()
 }
 
-// fakeTime is the library that gives a server a clock of its own.
+// fakeTime returns the path of the library that gives a server a clock of its own.
 func fakeTime(t *testing.T) string {
 	t.Helper()
 	libraries, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
@@ -135,7 +135,7 @@ func fakeTime(t *testing.T) string {
 	return libraries[0]
 }
 
-// startMaster starts a master whose clock shows the machine's time. The C library's malloc comes
+// startMaster starts a master whose clock shows the machine's time. It loads the C library's malloc
 // before jemalloc's, which asks for the time before libfaketime is ready. The monotonic clock is
 // not affected, as when an operator sets the time.
 func startMaster(t *testing.T, library string) *master {
@@ -161,14 +161,14 @@ func startMaster(t *testing.T, library string) *master {
 }
 
 // mastersHost is the host name of all masters. Each proxy resolves it differently. So all proxies
-// know a master by the same name, as changes of the masters require, and each uses a link of its
-// own.
+// know a master by the same name, as changes of the masters require, and each proxy uses its own
+// link.
 const mastersHost = "masters.test"
 
 // hostOf returns the address of mastersHost for a proxy.
 func hostOf(number int) string { return fmt.Sprintf("127.0.2.%d", number+1) }
 
-// binaryFor returns the program of a proxy with a hosts file of its own.
+// binaryFor returns the program of a proxy that has a hosts file of its own.
 func binaryFor(t *testing.T, number int) string {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
@@ -193,7 +193,7 @@ func (c *cluster) startProxy(t *testing.T, number int, upstream *redistest.Serve
 	}
 	kit.Must(t, p.configure(c.masters()))
 	kit.Must(t, p.start())
-	p.args = append(p.args, "--fresh-start=false") // when it restarts
+	p.args = append(p.args, "--fresh-start=false") // when the proxy restarts
 	t.Cleanup(func() {
 		kit.NoError(t, p.process.Close())
 		if log := p.process.Log(); strings.Contains(log, "panic: ") || strings.Contains(log, "session failed") {
@@ -208,7 +208,7 @@ func (p *proxy) start() (err error) {
 	return err
 }
 
-// configure writes these masters into the proxy's file.
+// configure writes these masters into the proxy's configuration file.
 func (p *proxy) configure(masters []*master) error {
 	text := p.file + "master:\n"
 	for _, m := range masters {
@@ -217,8 +217,8 @@ func (p *proxy) configure(masters []*master) error {
 	return kit.ReplaceFile(p.config, text)
 }
 
-// strangeData returns a directory with the data of a master of another cluster, whose masters were
-// changed once.
+// strangeData returns a directory with the data of a master of another cluster. That cluster's
+// masters were changed once.
 func strangeData(t *testing.T) string {
 	t.Helper()
 	var servers []*redistest.Server
@@ -254,12 +254,12 @@ func strangeData(t *testing.T) string {
 	return dir
 }
 
-// step sets the master's clock, which it notices within a second.
+// step sets the master's clock. The master notices it within a second.
 func (m *master) step(ahead time.Duration) error {
 	return kit.ReplaceFile(m.clock, fmt.Sprintf("%+d\n", int(ahead.Seconds())))
 }
 
-// keepCopy keeps the master's data as they are now.
+// keepCopy replaces the copy of the master's data by a copy of its current data.
 func (m *master) keepCopy() error {
 	if err := os.RemoveAll(m.copy); err != nil {
 		return err
@@ -288,7 +288,7 @@ func ask(addr string, command ...string) (any, error) {
 	return askWithin(longPatience, addr, command...)
 }
 
-// askWithin sends a command as ask does, to a server that may not answer.
+// askWithin sends a command like ask, to a server that may not answer.
 func askWithin(limit time.Duration, addr string, command ...string) (any, error) {
 	client, err := redistest.Dial(addr, limit)
 	if err != nil {
@@ -304,7 +304,7 @@ func askWithin(limit time.Duration, addr string, command ...string) (any, error)
 
 var statePattern = regexp.MustCompile(`redlock_master(\d+):address=([^,]+),[^\r\n]*\bstate=(\w+)`)
 
-// voting returns which of these masters vote, as a proxy sees it.
+// voting returns which of these masters vote, according to the proxy.
 func (p *proxy) voting(masters []*master) (map[int]bool, error) {
 	info, err := askWithin(patience, p.addr, "PROXY", "INFO")
 	if err != nil {

@@ -19,12 +19,12 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// fault is something that happens to a master and, after a while, ends.
+// fault is a fault of a master that ends after a while.
 type fault struct {
 	name    string
 	absent  bool // the master answers no client while the fault lasts
 	forgets bool // the master may have lost locks
-	copied  bool // it needs a copy of the master's data that is older
+	copied  bool // the fault needs an older copy of the master's data
 	inflict func(d *disturber, m *master) error
 	mend    func(d *disturber, m *master) error
 }
@@ -90,7 +90,7 @@ func slow(m *master, by time.Duration) error {
 }
 
 const (
-	// together is the maximum number of masters that are disturbed at a time.
+	// together is the maximum number of masters that are disturbed at the same time.
 	together = masterCount - majority
 	// calm is the maximum time between two faults of a slot, and spell the maximum duration of a
 	// fault.
@@ -99,34 +99,34 @@ const (
 	// proxySpell is the maximum time for which a proxy is stopped or killed. It is longer than a
 	// short lease.
 	proxySpell = 2 * time.Second
-	// farAhead is how far clocks jump: much more than any lease.
+	// farAhead is the distance by which clocks jump, much longer than any lease.
 	farAhead = 10 * time.Minute
-	// admission bounds the time until a master votes again.
+	// admission limits the time until a master votes again.
 	admission = time.Minute
 )
 
-// disturber makes masters and proxies fail at random: never more masters than a minority at a time,
-// and never more than one proxy.
+// disturber makes masters and proxies fail at random: at most a minority of the masters and one
+// proxy at the same time.
 type disturber struct {
 	cluster *cluster
 	began   time.Time
 	over    chan struct{}
 	tasks   sync.WaitGroup
 	turn    sync.Mutex    // held while waiting for slots
-	slots   chan struct{} // one for each master that is disturbed
+	slots   chan struct{} // one for each disturbed master
 	liar    atomic.Pointer[master]
 
 	mu        sync.Mutex
 	random    *rand.Rand
 	busy      [masterCount]bool
-	begun     [masterCount]int    // faults
-	admitted  [masterCount]string // the marker with which each voted before it lost its data
+	begun     [masterCount]int    // number of faults of each master
+	admitted  [masterCount]string // each master's marker before it lost its data
 	down      [proxyCount]bool
 	counts    map[string]int
 	events    []violation     // the faults and their times
-	replacing []gap           // while masters were replaced
-	waited    []time.Duration // until masters that forgot voted again
-	forgot    time.Duration   // when the last of these did
+	replacing []gap           // the periods in which masters were replaced
+	waited    []time.Duration // until masters that lost their data voted again
+	forgot    time.Duration   // time of the last element of waited
 	stopped   bool
 	err       error
 }
@@ -161,7 +161,7 @@ func (d *disturber) end() {
 	}
 }
 
-// fail records an error that is not a proxy's, or an error that ends the test.
+// fail records an error that a proxy did not cause, or an error that ends the test.
 func (d *disturber) fail(err error) {
 	if err == nil {
 		return
@@ -183,7 +183,7 @@ func (d *disturber) faults() int {
 	return total
 }
 
-// disturbMasters makes single masters fail, and sometimes two and then a third.
+// disturbMasters makes single masters fail, and sometimes two masters and then a third one.
 func (d *disturber) disturbMasters() {
 	for d.pause(d.upTo(calm)) {
 		d.turn.Lock()
@@ -217,16 +217,16 @@ func (d *disturber) disturbMasters() {
 	}
 }
 
-// strike disturbs one master, until it votes again.
+// strike disturbs one master until it votes again.
 func (d *disturber) strike(f fault, i int) {
 	d.fail(d.inflict(f, i))
 	d.pause(d.upTo(spell))
 	d.fail(d.mend(f, i))
 }
 
-// twoThenAThird lets a bare majority grant locks, and then one of these masters loses its data. If
-// the proxies trusted it immediately, it would grant the locks again. The fault takes two slots,
-// and leaves none.
+// twoThenAThird lets a bare majority grant locks, and then one master of that majority loses its
+// data. If the proxies trusted that master immediately, it would grant the locks again. The caller
+// holds two slots, which it frees.
 func (d *disturber) twoThenAThird() {
 	isAbsence := func(f fault) bool { return f.absent && !f.forgets }
 	last, third := pickFault(d, func(f fault) bool { return f.forgets }), d.choose()
@@ -282,8 +282,8 @@ func (d *disturber) mend(f fault, i int) error {
 	return nil
 }
 
-// awaitVote waits until a master votes, as every proxy sees it. A master that lost its data must be
-// admitted first, since a proxy may not have checked it yet.
+// awaitVote waits until every proxy reports that a master votes. A master that lost its data must
+// be admitted first, because a proxy may not have checked it yet.
 func (d *disturber) awaitVote(i int, forgot bool) error {
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) { // polls
 		if all, any := d.votes(i); all && any && (!forgot || d.isAdmitted(i)) {
@@ -296,7 +296,7 @@ func (d *disturber) awaitVote(i int, forgot bool) error {
 	}
 }
 
-// isAdmitted reports whether a master that lost its data was admitted since: its marker is of the
+// isAdmitted reports whether a master was admitted after it lost its data: its marker is of the
 // current process, and differs from the marker before.
 func (d *disturber) isAdmitted(i int) bool {
 	m := d.cluster.masters()[i]
@@ -308,7 +308,7 @@ func (d *disturber) isAdmitted(i int) bool {
 	return mark.Nonce != "" && mark.Nonce != d.admitted[i] && strings.Contains(fmt.Sprint(info), "run_id:"+mark.RunID)
 }
 
-// marker returns the marker with which a master votes, or an empty one if it does not vote.
+// marker returns the marker with which a master votes, or an empty marker if it does not vote.
 func (m *master) marker() (mark marker.Marker) {
 	if text, err := ask(m.Addr(), "GET", script.MarkerKey); err == nil {
 		mark = marker.ReadMarker(fmt.Sprint(text)).Value
@@ -316,7 +316,7 @@ func (m *master) marker() (mark marker.Marker) {
 	return mark
 }
 
-// votes reports whether all available proxies see a master voting, and whether any proxy is
+// votes reports whether all available proxies report a master as voting, and whether any proxy is
 // available.
 func (d *disturber) votes(i int) (all, any bool) {
 	all = true
@@ -366,7 +366,7 @@ func (d *disturber) stopProxy(p *proxy) error {
 	return p.process.Signal(syscall.SIGCONT)
 }
 
-// stepClock sets a master's clock forward or back, and waits until it has noticed.
+// stepClock sets a master's clock forward or back, and waits until the master has noticed it.
 func (d *disturber) stepClock(m *master) error {
 	before, err := clockOf(m)
 	if err != nil {
@@ -399,7 +399,7 @@ func clockOf(m *master) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, err
 }
 
-// wellBeing says which masters are disturbed, and how often each was.
+// wellBeing records which masters are disturbed, and how often each master was.
 type wellBeing struct {
 	busy  [masterCount]bool
 	begun [masterCount]int
@@ -411,12 +411,12 @@ func (d *disturber) wellBeing() wellBeing {
 	return wellBeing{d.busy, d.begun}
 }
 
-// hadNoFault reports whether a master had no fault from one moment to another.
+// hadNoFault reports whether a master had no fault between two moments.
 func hadNoFault(i int, from, to wellBeing) bool {
 	return !from.busy[i] && !to.busy[i] && from.begun[i] == to.begun[i]
 }
 
-// choose returns a master without a fault, which counts as disturbed from now on.
+// choose returns a master without a fault. The master counts as disturbed from now on.
 func (d *disturber) choose() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -437,13 +437,13 @@ func pickFault(d *disturber, suits func(fault) bool) fault {
 	}
 }
 
-// some returns a few of the links, but not all.
+// some returns one or two of the links.
 func (d *disturber) some(links []*faultlink.Link) []*faultlink.Link {
 	first := d.below(len(links))
 	return links[first:min(first+1+d.below(2), len(links))]
 }
 
-// pause waits. It returns false if the disturber was stopped.
+// pause waits for a time. It returns false if the disturber was stopped.
 func (d *disturber) pause(length time.Duration) bool {
 	select {
 	case <-d.over:

@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// keepLease is longer than the end of a run, so that kept keys are still held when the masters are
-// compared.
+// keepLease is longer than a run, so that kept keys are still held when the masters are compared.
 const keepLease = time.Hour
 
 // keeper is a client that sets and removes keys with long leases, with all kinds of commands. The
-// remaining keys are compared at the end.
+// masters' cells of these keys are compared at the end.
 type keeper struct {
 	*connection
 	kept   *kept
@@ -23,17 +22,17 @@ type keeper struct {
 	turns  int
 }
 
-// kept has the keys of keepers.
+// kept holds the keys of keepers.
 type kept struct {
 	keys []string
 
 	mu sync.Mutex
-	// known is, for each key, when the last command with an answer was sent: then its value was
-	// known.
+	// known holds, for each key, the time at which the last command that got a reply was sent. At
+	// that time, the key's value was known.
 	known map[string]time.Duration
 }
 
-// casScript is a compare-and-set as clients of a single Redis write it.
+// casScript is a compare-and-set, as clients of a single Redis write it.
 const casScript = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("set",KEYS[1],ARGV[2],"PX",ARGV[3]) end return false`
 
 func (k *keeper) turn() {
@@ -46,7 +45,7 @@ func (k *keeper) turn() {
 	}
 }
 
-// change sends the commands of one kind of change, and reports whether the last one was answered.
+// change sends the commands of one kind of change, and reports whether the last got a reply.
 func (k *keeper) change(key, value, lease string) bool {
 	kinds := [][][]string{
 		{{"LOCK", key, value, "PX", lease}},
@@ -73,7 +72,7 @@ func (k *keeper) change(key, value, lease string) bool {
 	}
 }
 
-// all sends commands, as far as they are answered.
+// all sends commands until one gets no reply.
 func (k *keeper) all(commands [][]string) (ok bool) {
 	for _, command := range commands {
 		if _, ok = k.do(command...); !ok {

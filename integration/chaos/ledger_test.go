@@ -17,14 +17,14 @@ import (
 )
 
 // holding is the time during which a client may rely on a lock, by the test process' monotonic
-// clock: from the receipt of the grant until the end of its validity, counted from before the
-// request, or until it sends the release if that is earlier.
+// clock. It begins when the client receives the grant. It ends with the validity, counted from
+// before the request, or when the client sends the release if that is earlier.
 type holding struct {
 	key, token string
 	from, to   time.Duration
 }
 
-// overlap is the case that a client was granted a lock while another client could rely on it.
+// overlap is a violation: a client was granted a lock while another client could rely on it.
 type overlap struct{ first, second holding }
 
 func (o overlap) violation() violation {
@@ -33,14 +33,14 @@ func (o overlap) violation() violation {
 		o.first.to, o.second.token, o.second.from, o.second.to)}
 }
 
-// overlaps returns every holding that begins within an earlier one of the same key, with the
-// earlier one that ends last.
+// overlaps returns every holding that begins within an earlier holding of the same key, with the
+// earlier holding that ends last.
 func overlaps(all []holding) []overlap {
 	ordered := slices.SortedStableFunc(slices.Values(all), func(a, b holding) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.from, b.from))
 	})
 	var found []overlap
-	var longest holding // of the earlier ones of this key
+	var longest holding // the earlier holding of this key that ends last
 	for _, h := range ordered {
 		if h.key != longest.key {
 			longest = h
@@ -60,7 +60,7 @@ func TestOverlaps(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		all  []holding
-		want []string // the tokens of the holdings that began too early
+		want []string // tokens of the holdings that began too early
 	}{
 		{"nobody", nil, nil},
 		{"one after the other", []holding{{"k", "a", 0, 5}, {"k", "b", 5, 9}}, nil},
@@ -93,22 +93,22 @@ type ledger struct {
 	mu     sync.Mutex
 	live   map[string]holding // by token: granted, and not being released
 	over   []holding
-	tokens map[int]int // how many each client has asked with
-	// Of each client, the tokens that may be held: all others of them were refused or released.
+	tokens map[int]int // number of tokens that each client has used
+	// For each client, the tokens that may be held. All its other tokens were refused or released.
 	unknown map[int]map[int]bool
 	forces  map[string][]*force       // by key
 	lost    map[string]violation      // by token
 	revived map[string]violation      // by token
 	grants  []time.Duration           // when each was received
-	told    map[string]map[string]int // by command, the number of each answer
-	took    []time.Duration           // of each LOCK that was granted
+	told    map[string]map[string]int // number of each answer, by command
+	took    []time.Duration           // duration of each granted LOCK
 }
 
-// force is an operator's FORCEUNLOCK of a key. It may end every lock that was requested before the
-// time to.
+// force is an operator's FORCEUNLOCK of a key. It may remove every lock that was requested before
+// the time to.
 type force struct {
 	from, to time.Duration
-	// ends are the tokens of locks that were live when it was sent.
+	// ends lists the tokens of the locks that were live when the FORCEUNLOCK was sent.
 	ends []string
 }
 
@@ -146,7 +146,7 @@ func (l *ledger) newToken(client int) string {
 	return fmt.Sprint(l.mark, client, "-", l.tokens[client])
 }
 
-// tokenIn returns the token at the end of a master's value, or "" if it is not a token of this
+// tokenIn returns the token at the end of a master's value, or "" if the value has no token of this
 // ledger.
 func (l *ledger) tokenIn(value string) string {
 	if at := strings.LastIndex(value, l.mark); at >= 0 {
@@ -163,7 +163,7 @@ func (l *ledger) numbers(token string) (client, number int) {
 	return client, number
 }
 
-// settled records a token that was refused or released: it must not be held now or later.
+// settled records a token that was refused or released. It must not be held now or later.
 func (l *ledger) settled(token string) {
 	client, number := l.numbers(token)
 	l.mu.Lock()
@@ -171,8 +171,8 @@ func (l *ledger) settled(token string) {
 	delete(l.unknown[client], number)
 }
 
-// granted records a new grant. A lock that was requested before an operator's FORCEUNLOCK was
-// answered may have ended already.
+// granted records a new grant. The lock may have been removed already if it was requested before
+// the reply to an operator's FORCEUNLOCK.
 func (l *ledger) granted(h holding, asked time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,7 +182,7 @@ func (l *ledger) granted(h holding, asked time.Duration) {
 	}
 }
 
-// mayBeForced reports whether an operator may have ended a lock that was requested at this time.
+// mayBeForced reports whether an operator may have removed a lock that was requested at this time.
 func (l *ledger) mayBeForced(key string, asked time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,8 +194,8 @@ func (l *ledger) isForced(key string, asked time.Duration) bool {
 	return slices.ContainsFunc(l.forces[key], func(f *force) bool { return asked < f.to })
 }
 
-// forcing records a FORCEUNLOCK that will be sent: from now on, clients that requested the key
-// before its answer cannot rely on it.
+// forcing records a FORCEUNLOCK that is about to be sent. From now on, clients that requested the
+// key before its reply cannot rely on the lock.
 func (l *ledger) forcing(key string) *force {
 	now := l.now()
 	l.mu.Lock()
@@ -211,12 +211,12 @@ func (l *ledger) forcing(key string) *force {
 	return f
 }
 
-// overtaken bounds how long after an error, or the end of its proxy, a FORCEUNLOCK may still be
-// carried out: a ballot of it is refused after 600 ms.
+// overtaken limits the time after an error, or after the end of its proxy, in which a FORCEUNLOCK
+// may still take effect: its ballot is refused after 600 ms.
 const overtaken = time.Second
 
-// forced records the answer of a FORCEUNLOCK. Locks that it has ended must not reappear; if the
-// answer is unknown, they may.
+// forced records the reply to a FORCEUNLOCK. Locks that it has removed must not reappear. If the
+// outcome is unknown, they may.
 func (l *ledger) forced(f *force, known bool) {
 	now := l.now()
 	if known {
@@ -231,7 +231,7 @@ func (l *ledger) forced(f *force, known bool) {
 	f.to = now
 }
 
-// extended records a lock that may be relied on for longer.
+// extended records that a client may rely on a lock for longer.
 func (l *ledger) extended(token string, until time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -241,7 +241,7 @@ func (l *ledger) extended(token string, until time.Duration) {
 	}
 }
 
-// ended records a lock that its client begins to release, or no longer relies on.
+// ended records that a client begins to release a lock, or no longer relies on it.
 func (l *ledger) ended(token string) {
 	now := l.now()
 	l.mu.Lock()
@@ -259,7 +259,7 @@ func (l *ledger) end(token string, now time.Duration) {
 	}
 }
 
-// lose records a lock that was denied within its validity.
+// lose records a lock that was lost within its validity.
 func (l *ledger) lose(key, token, how string) { l.note(l.lost, key, token, how) }
 
 // revive records a lock that reappeared.
@@ -278,7 +278,6 @@ func (l *ledger) note(where map[string]violation, key, token, how string) {
 	}
 }
 
-// count counts an answer.
 func (l *ledger) count(command, answer string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -288,7 +287,7 @@ func (l *ledger) count(command, answer string) {
 	l.told[command][answer]++
 }
 
-// latency keeps how long a granted LOCK took.
+// latency records the duration of a granted LOCK.
 func (l *ledger) latency(took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -302,7 +301,7 @@ func (l *ledger) granteds() int {
 	return len(l.grants)
 }
 
-// held returns the locks that are live at the moment.
+// held returns the locks that are live now.
 func (l *ledger) held() map[string]holding {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -317,7 +316,7 @@ func (l *ledger) isSettled(token string) bool {
 	return number > 0 && number <= l.tokens[client] && !l.unknown[client][number]
 }
 
-// isLive reports whether the lock is still held, within its validity.
+// isLive reports whether a lock is still held and within its validity.
 func (l *ledger) isLive(token string) bool {
 	now := l.now()
 	l.mu.Lock()

@@ -16,18 +16,18 @@ type looker struct {
 	cluster *cluster
 	ledger  *ledger
 	keys    []string
-	well    func() wellBeing // which masters are disturbed
-	// confirm, if set, reports whether a key really has a token, as a client sees it: a value on a
-	// majority of the masters need not be a lock.
+	well    func() wellBeing // returns which masters are disturbed
+	// confirm, if set, reports whether a client sees that a key has a token. A value on a majority
+	// of the masters need not be a lock.
 	confirm func(key, token string) bool
 
 	clients     [masterCount]*redistest.Client
-	addrs       [masterCount]string // that they are connected to
+	addrs       [masterCount]string // addresses of the clients' masters
 	looks       int
 	unconfirmed int
 }
 
-// look reads all keys of all masters once.
+// look reads all keys of all masters once, and checks them.
 func (l *looker) look() {
 	before, live := l.well(), l.ledger.held()
 	held := l.read()
@@ -59,14 +59,14 @@ func (l *looker) wantHeld(h holding, token string, held [masterCount]map[string]
 	}
 }
 
-// denies reports whether a value is no lock, or that of another token.
+// denies reports whether a value is no lock, or the lock of another token.
 func (l *looker) denies(value, token string) bool {
 	other := l.ledger.tokenIn(value)
 	return value == "" || other != "" && other != token
 }
 
-// checkRevived handles a token that was found on a majority, though its lock was refused or is
-// released by now. It must be absent at the second check.
+// checkRevived handles a token that was found on a majority although its lock was refused or has
+// been released. The token must be absent at the second check.
 func (l *looker) checkRevived(key, token string) {
 	times := l.tokensOf(key, l.read())[token]
 	switch {
@@ -78,7 +78,7 @@ func (l *looker) checkRevived(key, token string) {
 	}
 }
 
-// tokensOf returns on how many masters each token of the ledger is found under a key.
+// tokensOf returns, for each token of the ledger, the number of masters that have it under a key.
 func (l *looker) tokensOf(key string, held [masterCount]map[string]string) map[string]int {
 	times := map[string]int{}
 	for _, values := range held {
@@ -99,7 +99,7 @@ func (l *looker) read() (held [masterCount]map[string]string) {
 	return held
 }
 
-// lookPatience limits how long the reading of a master may take.
+// lookPatience limits the time to read a master.
 const lookPatience = 200 * time.Millisecond
 
 func (l *looker) readOne(i int) map[string]string {
@@ -129,7 +129,7 @@ func (l *looker) readOne(i int) map[string]string {
 	return held
 }
 
-// standing returns the value of a key on each master.
+// standing returns, as text, the value and the remaining time of a key on each master.
 func (c *cluster) standing(key string) string {
 	var all []string
 	for _, master := range c.masters() {

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// observers measure whether locks are available: one for each proxy requests locks that no other
-// client uses. The other clients cannot measure it, since the clients of a stopped proxy hold their
-// locks to the end of the lease.
+// observers measure whether locks are available: one observer for each proxy requests locks that no
+// other client uses. The other clients cannot measure it, because clients of a stopped proxy hold
+// their locks until the leases expire.
 type observers struct {
 	over  atomic.Bool
 	tasks sync.WaitGroup
 
 	mu     sync.Mutex
-	grants []time.Duration // when each was received
+	grants []time.Duration // times at which grants were received
 }
 
 // observed is an observer's pause between two locks.
 const observed = 20 * time.Millisecond
 
-// observe begins with it; granted locks are no part of the ledger.
+// observe starts the observers. Their locks are not recorded in the ledger.
 func observe(c *cluster, l *ledger) *observers {
 	o := &observers{}
 	for i, proxy := range c.proxies {
@@ -40,7 +40,6 @@ func observe(c *cluster, l *ledger) *observers {
 	return o
 }
 
-// turn takes a lock and releases it.
 func (o *observers) turn(l lockCommands, key string, clock *ledger) {
 	if got, _ := validity(l.do("LOCK", key, "observer", "PX", "1500")); got != yes {
 		return
@@ -56,7 +55,7 @@ func (o *observers) stop() {
 	o.tasks.Wait()
 }
 
-// with returns all grants, including the clients', in order.
+// with returns all grants, including the given grants of clients, in order.
 func (o *observers) with(clients []time.Duration) []time.Duration {
 	return slices.Sorted(slices.Values(slices.Concat(o.grants, clients)))
 }

@@ -4,7 +4,7 @@ package chaos
 
 import "math/rand/v2"
 
-// operator force-unlocks keys at random, held or not. It waits for the answer for as long as the
+// operator force-unlocks keys at random, held or not. It waits for the reply for as long as the
 // proxy runs: a stopped proxy executes the command later, and tries for seconds if other clients
 // change the same key.
 type operator struct {
@@ -19,7 +19,7 @@ func (o *operator) turn() {
 	_, known := o.do("FORCEUNLOCK", key)
 	o.ledger.forced(f, known)
 	if !known {
-		o.hangUp() // continue at another proxy: this one may see fewer masters than others do
+		o.hangUp() // this proxy may see fewer masters than the others
 	}
 }
 

@@ -12,15 +12,15 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// replaced replaces a master by another, empty server. No other master has a fault at that time,
-// since the masters can be changed only if all vote.
+// replaced is the fault that a master is replaced by an empty server. No other master has a fault
+// at that time, because the masters can be changed only if all of them vote.
 var replaced = fault{"replaced by an empty one", false, true, false,
 	func(d *disturber, m *master) error { return d.replace(m) },
 	func(d *disturber, _ *master) error { return d.awaitAll() }}
 
-// replace puts the spare server in the place of a master into the files of all proxies, and lets a
+// replace writes the spare server in place of a master into the files of all proxies, and lets a
 // proxy without a fault change the masters. The other proxies follow, even if they are stopped or
-// restart meanwhile. The old master is emptied, and becomes the spare server.
+// restart meanwhile. The old master is emptied and becomes the spare server.
 func (d *disturber) replace(old *master) error {
 	masters := d.cluster.exchange(old)
 	for _, proxy := range d.cluster.proxies {
@@ -66,7 +66,7 @@ func (c *cluster) exchange(old *master) []*master {
 	return c.masters()
 }
 
-// reloadSome makes one of the proxies read its file.
+// reloadSome makes one of the available proxies read its file.
 func (d *disturber) reloadSome() (err error) {
 	for n, proxy := range d.cluster.proxies {
 		if d.isDown(n) {
@@ -83,7 +83,7 @@ func (d *disturber) reloadSome() (err error) {
 }
 
 // startLying makes a master claim that the masters were changed, unless another master already
-// does: the proxies believe two masters with the same claim.
+// lies: the proxies trust two masters with the same claim.
 func (d *disturber) startLying(m *master) error {
 	if !d.liar.CompareAndSwap(nil, m) {
 		return nil
@@ -94,7 +94,7 @@ func (d *disturber) startLying(m *master) error {
 	}
 	found := marker.ReadMarker(fmt.Sprint(stands))
 	if !found.Valid {
-		return nil // it has none at the moment, and no result
+		return nil // without a marker, the fault has no effect
 	}
 	mark := found.Value
 	var all []string

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestViolationsAreSeen: every kind of violation, made without the proxies, is found, and none is
-// found otherwise.
+// TestViolationsAreSeen makes every kind of violation without the proxies. The checks find each of
+// them, and find none if there is none.
 func TestViolationsAreSeen(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startCluster(t)
@@ -107,8 +107,8 @@ func TestViolationsAreSeen(t *testing.T) {
 	})
 }
 
-// wantDiffering fails the test unless the key lock:differing is found to differ, or not to, as
-// given.
+// wantDiffering fails the test unless the check of the key lock:differing reports a difference if
+// differs is set, and none otherwise.
 func wantDiffering(t *testing.T, a *agreement, differs bool) {
 	t.Helper()
 	_, err := a.differing(func(string) bool { return false })
@@ -117,7 +117,7 @@ func wantDiffering(t *testing.T, a *agreement, differs bool) {
 	}
 }
 
-// TestForced: an operator's FORCEUNLOCK ends only the locks that were requested before its answer.
+// TestForced: an operator's FORCEUNLOCK removes only locks that were requested before its reply.
 func TestForced(t *testing.T) {
 	redistest.SkipShort(t)
 	l := newLedger()
@@ -152,7 +152,7 @@ func TestForced(t *testing.T) {
 
 func allWell() wellBeing { return wellBeing{} }
 
-// observeKey compares one key, in a ledger of its own.
+// observeKey returns a looker for one key, with a ledger of its own.
 func (c *cluster) observeKey(key string) *looker {
 	return &looker{cluster: c, ledger: newLedger(), keys: []string{key}, well: allWell, confirm: c.holdsByProxy}
 }

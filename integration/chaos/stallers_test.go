@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// shared is the value with which all stallers lock: only the clients know which of them holds a
-	// lock.
+	// shared is the value with which all stallers lock. So only the clients know which of them
+	// holds a lock.
 	shared = "1"
 	// stallLease is the lease of stallers' locks.
 	stallLease = 500 * time.Millisecond
@@ -24,8 +24,8 @@ const (
 )
 
 // staller is a client that sends a lock command followed by commands with replies larger than all
-// buffers. It does not read them, and disconnects when its lease may have ended, or reads only the
-// reply of the lock command. It releases nothing.
+// buffers. It reads nothing and disconnects when its lease may have expired, or it reads only the
+// reply to the lock command. It releases nothing.
 type staller struct {
 	ledger *ledger
 	addrs  []string
@@ -67,7 +67,7 @@ func (s *staller) turn() {
 	if s.random.IntN(2) == 0 {
 		leave = client.Reset
 	}
-	defer func() { _ = leave() }() // it gets no further reply, or has failed already
+	defer func() { _ = leave() }() // no further replies arrive, or the connection has failed
 	sent := s.ledger.now()
 	if client.Send(s.pipeline(key)) != nil {
 		return
@@ -87,8 +87,8 @@ func (s *staller) turn() {
 	}
 }
 
-// relies records a lock whose grant the client has read. The client relies on it to its end, even
-// after it has disconnected.
+// relies records a lock whose grant the client has read. The client relies on the lock until it
+// expires, even after it has disconnected.
 func (s *staller) relies(h holding, asked, stall time.Duration, leave func() error) {
 	s.ledger.granted(h, asked)
 	time.Sleep(stall) // the client stalls

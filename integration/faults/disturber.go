@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// Disturber stops masters or cuts them off from one or both proxies, and restores them, at random:
-// at most two of the five at a time.
+// Disturber stops masters, or cuts them off from one or both proxies, and restores them, at random.
+// At most two of the five masters are disturbed at the same time.
 type Disturber struct {
 	fleet   *kit.Fleet
 	kinds   []Fault
@@ -26,10 +26,10 @@ type Disturber struct {
 	err    error
 }
 
-// minority is the number of masters, of five, that may fail at a time.
+// minority is the number of masters, of five, that may fail at the same time.
 const minority = 2
 
-// StartDisturber disturbs the masters of a fleet until Stop. kinds are the possible faults; the
+// StartDisturber disturbs the masters of a fleet until Stop. kinds lists the possible faults. The
 // same seed repeats the random choices.
 func StartDisturber(f *kit.Fleet, seed uint64, kinds ...Fault) *Disturber {
 	d := &Disturber{
@@ -42,7 +42,7 @@ func StartDisturber(f *kit.Fleet, seed uint64, kinds ...Fault) *Disturber {
 	return d
 }
 
-// Stop restores all masters. It returns how often each fault happened, and the errors.
+// Stop restores all masters. It returns the number of each fault, and the errors.
 func (d *Disturber) Stop() (map[string]int, error) {
 	close(d.stopped)
 	d.tasks.Wait()
@@ -59,7 +59,7 @@ func (d *Disturber) disturb() {
 	}
 }
 
-// pause waits for a random time of up to limit, often much less. It returns false after Stop.
+// pause waits for a random time of up to limit, often for much less. It returns false after Stop.
 func (d *Disturber) pause(limit time.Duration) bool {
 	d.mu.Lock()
 	length := time.Duration(float64(limit) * d.random.Float64() * d.random.Float64())
@@ -72,7 +72,7 @@ func (d *Disturber) pause(limit time.Duration) bool {
 	}
 }
 
-// begin chooses a master without a fault, and its fault.
+// begin chooses a master without a fault, and a fault for it.
 func (d *Disturber) begin() (master int, f Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,7 +112,7 @@ func healedFor(proxies ...int) func(*kit.Fleet, int) error {
 	return func(f *kit.Fleet, master int) error { return eachLink(f, proxies, master, (*faultlink.Link).Heal) }
 }
 
-// eachLink calls do with the link of each of these proxies to one master.
+// eachLink calls do with the links of these proxies to one master.
 func eachLink(f *kit.Fleet, proxies []int, master int, do func(*faultlink.Link) error) error {
 	var errs []error
 	for _, proxy := range proxies {

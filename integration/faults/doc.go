@@ -1,3 +1,3 @@
-// Package faults has faults of the masters of a fleet: single ones (All), and random ones while
-// clients work (Disturber).
+// Package faults holds faults of the masters of a fleet: single faults (All), and random faults
+// while clients work (Disturber).
 package faults

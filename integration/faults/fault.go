@@ -7,11 +7,11 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// Fault makes master number i of a fleet unavailable to its first proxy (Inflict), and available
-// again (Mend).
+// Fault is a fault of a fleet. Inflict makes master number i unavailable to the first proxy, and
+// Mend makes it available again.
 type Fault struct {
 	Name    string
-	linked  bool // it needs links
+	linked  bool // the fault needs links
 	Inflict func(f *kit.Fleet, i int) error
 	Mend    func(f *kit.Fleet, i int) error
 }
@@ -31,13 +31,13 @@ func All() []Fault {
 	}
 }
 
-// Named returns the fault of this name in All.
+// Named returns the fault with this name in All.
 func Named(name string) Fault {
 	all := All()
 	return all[slices.IndexFunc(all, func(f Fault) bool { return f.Name == name })]
 }
 
-// Start starts a fleet of one proxy to which the fault can happen; args are further arguments of
+// Start starts a fleet of one proxy in which the fault can happen. args holds further arguments of
 // the proxy.
 func (f Fault) Start(t *testing.T, args ...string) *kit.Fleet {
 	t.Helper()

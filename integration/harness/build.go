@@ -17,12 +17,12 @@ import (
 // modulePath is the import path of the program to build.
 const modulePath = "redlock-proxy"
 
-// buildDirPrefix is the beginning of the name of a build's temporary folder. The process ID
-// follows.
+// buildDirPrefix is the beginning of the name of a build's temporary folder. The rest is the
+// process ID.
 const buildDirPrefix = "redlock-proxy-build-"
 
-// builtVariable is the environment variable with the path of a proxy that is already built, so that
-// tests of many packages do not build it again. It does not begin like the proxy's own settings.
+// builtVariable is the environment variable with the path of a proxy to use, so that the tests of
+// many packages do not each build it. It does not begin like the proxy's own settings.
 const builtVariable = "TEST_PROXY"
 
 // builder holds the result of the one successful build.
@@ -35,9 +35,9 @@ type builder struct {
 var processBuild builder
 
 // BuildProxy builds the proxy with the go tool, once per process, and returns the path of the
-// binary. GOFLAGS applies, for example GOFLAGS=-race. RemoveBuild removes the binary, or else a
-// later build after this process has ended. If TEST_PROXY is set, BuildProxy returns that path, and
-// builds nothing.
+// binary. GOFLAGS applies, for example GOFLAGS=-race. RemoveBuild removes the binary; otherwise, a
+// later build removes it after this process has ended. If TEST_PROXY is set, BuildProxy returns
+// that path, and builds nothing.
 func BuildProxy(ctx context.Context) (string, error) { return processBuild.build(ctx) }
 
 // RemoveBuild removes the build of this process, if there is one.
@@ -89,8 +89,8 @@ func (b *builder) remove() error {
 	return os.RemoveAll(dir)
 }
 
-// removeOldBuilds removes the builds of processes that have ended. It ignores errors; the next
-// build tries again.
+// removeOldBuilds removes the builds of processes that have ended. It ignores errors, because the
+// next build tries again.
 func removeOldBuilds(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, buildDirPrefix+"*"))
 	for _, dir := range dirs {

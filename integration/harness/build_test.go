@@ -29,8 +29,8 @@ func TestRemoveOldBuilds(t *testing.T) {
 	}
 }
 
-// TestBuiltBefore: the program that TEST_PROXY names is used as it is, and not removed. It must be
-// a program.
+// TestBuiltBefore: the program in TEST_PROXY is used as it is, and is not removed. It must be a
+// program.
 func TestBuiltBefore(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "proxy")
 	check(t, os.WriteFile(program, nil, 0o700))

@@ -1,6 +1,6 @@
-// Package harness starts the processes that tests and benchmarks of the whole program need in
-// addition to redis-servers: the built proxy, other servers to compare it with, and loops that keep
-// the processors busy.
+// Package harness starts the processes, besides redis-servers, that tests and benchmarks of the
+// whole program need: the built proxy, other servers to compare it with, and loops that keep the
+// processors busy.
 //
 //	masters, err := redistest.StartMasters(5)      // ErrNoRedis says how to install redis-server
 //	defer redistest.CloseAll(masters)
@@ -20,6 +20,6 @@
 //	masters[1].Pause() // the master hangs
 //	masters[2].Kill()  // the master has ended
 //
-// A proxy can be killed, paused, and suspended with its clock. No function needs a *testing.T: they
-// return their errors, so that benchmarks can use them, too.
+// A proxy can be killed, paused, and suspended with its clock. No function needs a *testing.T:
+// functions return their errors, so that benchmarks can use them, too.
 package harness

@@ -5,8 +5,8 @@ import (
 )
 
 // Held returns the token in a master's reply to the GET of a lock key, without the prefix of the
-// proxies, or nil if the key is not held. The value of a client that locks on the masters directly
-// is its token.
+// proxies, or nil if the key is not held. If a client locks on the masters directly, the whole
+// value is the token.
 func Held(reply any) any {
 	text, ok := reply.(string)
 	if !ok {
@@ -30,8 +30,8 @@ func Agree(replies []any) bool {
 }
 
 // IsOpen reports whether it is undetermined if the key is held, given the replies of all masters to
-// its GET: too few masters hold it, but with the masters that may have forgotten it they are a
-// majority.
+// its GET. This is so if too few masters hold it, but are a majority together with the masters that
+// may have forgotten it.
 func IsOpen(replies []any) bool {
 	holders, blocking := map[cell.Attempt]int{}, map[cell.Attempt]int{}
 	for _, reply := range replies {

@@ -13,11 +13,11 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// proxyStartTimeout is the default time for a proxy to print its ready line, even on a busy
-// machine.
+// proxyStartTimeout is the default limit of the time until a proxy prints its ready line, even on a
+// busy machine.
 const proxyStartTimeout = time.Minute
 
-// ErrNoListen means that a ready line has no address.
+// ErrNoListen means that a ready line contains no address.
 var ErrNoListen = errors.New("the ready line has no listen=ADDR")
 
 // The patterns match both formats of slog, text (msg="serving clients" listen=ADDR) and JSON.
@@ -33,8 +33,9 @@ type ProxyOptions struct {
 	Masters []string // URLs, one --master each
 	// Config is the path of a complete configuration file: then only Args are passed as flags.
 	Config string
-	Args   []string // further arguments of serve; a --listen in it replaces the default
-	// Env has NAME=value, added to the environment of this process without its REDLOCK_ variables.
+	Args   []string // further arguments of serve; a --listen among them replaces the default
+	// Env holds NAME=value, added to the environment of this process without its REDLOCK_
+	// variables.
 	Env          []string
 	StartTimeout time.Duration // default one minute
 }
@@ -47,8 +48,8 @@ type Proxy struct {
 }
 
 // StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy is ready. If all
-// masters are empty, they vote at once. With --fresh-start in the arguments they vote after 3 s,
-// unless the arguments disable it.
+// masters are empty, they vote at once. If the arguments contain --fresh-start, they vote after 3
+// s, unless it is switched off.
 func StartProxy(opts ProxyOptions) (*Proxy, error) {
 	if err := opts.fill(); err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func listenAddr(line string) (string, error) {
 	return match[1], nil
 }
 
-// controlsVoting reports whether the arguments say how masters begin to vote, or disable the guard.
+// controlsVoting reports whether the arguments set how masters begin to vote, or disable the guard.
 func (o *ProxyOptions) controlsVoting() bool {
 	return slices.ContainsFunc(o.Args, func(arg string) bool {
 		return strings.HasPrefix(arg, "--fresh-start") || arg == "--guard=false"
@@ -152,8 +153,8 @@ func (o *ProxyOptions) arguments() []string {
 
 func (o *ProxyOptions) environment() []string { return append(Environ(), o.Env...) }
 
-// Environ returns the environment of this process without the proxy's settings, for any command of
-// the proxy.
+// Environ returns the environment of this process without the proxy's settings. It is for any
+// command of the proxy.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "REDLOCK_") })
 }

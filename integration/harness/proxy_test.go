@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// script returns a shell script in place of the proxy, which gets the proxy's arguments.
+// script returns the path of a shell script to run in place of the proxy, with its arguments.
 func script(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "proxy.sh")
@@ -40,7 +40,7 @@ func TestTheRealProxy(t *testing.T) {
 		validity > 10000 {
 		t.Errorf("LOCK: %v; want almost 10000", validity)
 	}
-	for _, master := range masters { // the last one may take it after the answer
+	for _, master := range masters { // the last one may take it after the reply
 		onMaster, held := dial(t, master.Addr()), any("")
 		for end := time.Now().Add(waitLimit); held != "t" && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			held = Held(first(onMaster.Do("GET", "k")))

@@ -24,10 +24,10 @@ const (
 
 // ServerOptions configures a program that serves TCP clients.
 type ServerOptions struct {
-	// Program is looked up in PATH, and in Debian's folders for servers. It must stay in the
-	// foreground.
+	// Program is the name of the program, which is looked up in PATH and in Debian's folders for
+	// servers. It must stay in the foreground.
 	Program string
-	// Arguments returns the program's arguments, with which it listens on addr. It may write files
+	// Arguments returns the arguments with which the program listens on addr. It may write files
 	// for the program to dir.
 	Arguments func(addr, dir string) ([]string, error)
 }
@@ -57,7 +57,7 @@ func StartServer(opts ServerOptions) (*Server, error) {
 }
 
 // LookProgram returns the path of a program in PATH, or in the folders for servers, which only root
-// has in PATH on Debian. The error is ErrNoProgram if there is none.
+// has in PATH on Debian. The error is ErrNoProgram if the program is not found.
 func LookProgram(name string) (string, error) {
 	for _, path := range []string{name, "/usr/sbin/" + name, "/usr/local/sbin/" + name} {
 		if found, err := exec.LookPath(path); err == nil {
@@ -86,7 +86,7 @@ func (s *Server) Descriptors() (int, error) { return s.process.Descriptors() }
 // Close kills the server and removes its files. It may be called again.
 func (s *Server) Close() error { return errors.Join(s.process.Kill(), os.RemoveAll(s.dir)) }
 
-// startServer starts the program on one port. After an error it leaves nothing behind.
+// startServer starts the program on one port. If it fails, it removes the files.
 func startServer(program string, arguments func(addr, dir string) ([]string, error)) (*Server, error) {
 	addr, err := redistest.FreeAddr()
 	if err != nil {

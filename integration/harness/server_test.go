@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestServer starts redis-server as any other program that serves TCP clients, with a file of its
+// TestServer starts redis-server like any other program that serves TCP clients, with a file of its
 // own.
 func TestServer(t *testing.T) {
 	redistest.New(t, redistest.Options{}) // skips without redis-server
@@ -39,7 +39,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// wantOneMoreDescriptor of the server for one more client.
+// wantOneMoreDescriptor requires one more descriptor of the server for one more client.
 func wantOneMoreDescriptor(t *testing.T, server *Server) {
 	t.Helper()
 	before, err := server.Descriptors()

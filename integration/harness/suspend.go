@@ -11,22 +11,22 @@ var ErrNoSuspend = errors.New("suspending a process with its clock needs Linux o
 // errClockBusy means that a thread stopped while it was reading the clock, or has not stopped yet.
 var errClockBusy = errors.New("the proxy stopped while reading the clock")
 
-// suspendTries is how often Suspend stops a proxy, until it stops outside of reading the clock.
-// suspendDelay is the time between two tries.
+// suspendTries is the number of times that Suspend stops a proxy until no thread is reading the
+// clock. suspendDelay is the pause between two tries.
 const (
 	suspendTries = 20
 	suspendDelay = 2 * time.Millisecond
 )
 
-// Suspension is a suspended proxy. Resume ends it.
+// Suspension is a suspended proxy. Resume ends the suspension.
 type Suspension struct {
 	proxy   *Proxy
 	stopped time.Time
 }
 
-// Suspend stops the proxy as the suspension of its machine does: unlike after Pause, its monotonic
-// clock (CLOCK_MONOTONIC) does not show how long it was stopped. CLOCK_BOOTTIME, read by a system
-// call, and the time of day of time.Now continue. A proxy can be suspended any number of times.
+// Suspend stops the proxy as the suspension of its machine would. Unlike after Pause, its monotonic
+// clock (CLOCK_MONOTONIC) does not count the time in which it was stopped. CLOCK_BOOTTIME, read by
+// a system call, and the time of day of time.Now continue. A proxy can be suspended repeatedly.
 func (p *Proxy) Suspend() (*Suspension, error) {
 	for range suspendTries {
 		err := p.stopOutsideClock()
@@ -41,8 +41,8 @@ func (p *Proxy) Suspend() (*Suspension, error) {
 	return nil, errClockBusy
 }
 
-// stopOutsideClock stops the proxy. It returns errClockBusy if a thread is reading the clock, whose
-// code then cannot be changed.
+// stopOutsideClock stops the proxy. It returns errClockBusy if a thread is reading the clock,
+// because that code cannot be changed then.
 func (p *Proxy) stopOutsideClock() error {
 	if err := p.Pause(); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The kernel's page of code with which a process reads the clock (vDSO), and the function in it.
+// The kernel's page of code with which a process reads the clock (vDSO), and its function.
 const (
 	clockPage     = "[vdso]"
 	clockFunction = "__vdso_clock_gettime"
@@ -33,9 +33,9 @@ var clockCode = []byte{
 // missedAt is the index of the seconds in clockCode.
 const missedAt = 15
 
-// ownClock is the code with which a process reads the clock, replaced by clockCode. All processes
-// share the page; when it is written to in one process, the kernel copies it for that process, as
-// for a debugger's breakpoint.
+// ownClock is the code with which a process reads the clock, after clockCode has replaced it. All
+// processes share the page. When it is written to in one process, the kernel copies it for that
+// process, as for a debugger's breakpoint.
 type ownClock struct {
 	pid    int
 	code   int64 // its address in the process
@@ -61,8 +61,8 @@ func findClock(pid int) (*ownClock, error) {
 	return nil, errors.Join(ErrNoSuspend, err)
 }
 
-// fallBehind sets the clock back by more, in whole seconds. The process must be stopped, and
-// outside of the code.
+// fallBehind sets the clock back by more, in whole seconds. The process must be stopped, and must
+// not be executing the code.
 func (c *ownClock) fallBehind(more time.Duration) error {
 	c.missed += more
 	code := bytes.Clone(clockCode)
@@ -115,7 +115,7 @@ func programCounter(file string) (int64, error) {
 	return int64(at), err
 }
 
-// readClockPage returns the page and its address.
+// readClockPage returns the address and the content of the page.
 func readClockPage(pid int) (start int64, page []byte, err error) {
 	maps, err := os.ReadFile(processFile(pid, "maps"))
 	if err != nil {

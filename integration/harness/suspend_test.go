@@ -12,7 +12,7 @@ import (
 )
 
 // TestSuspendedProxyMissesTheTime: the uptime of a suspended proxy, by its own clock, counts only
-// the time in which it ran. That of a paused proxy counts all time.
+// the time in which it ran. The uptime of a paused proxy counts all time.
 func TestSuspendedProxyMissesTheTime(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	proxy, err := StartProxy(ProxyOptions{Masters: []string{master.URL()}})

@@ -21,16 +21,16 @@ const markTimeout = 5 * time.Second
 // errNotNew means that a master has data, or cannot get a marker without a proxy.
 var errNotNew = errors.New("the master is not new")
 
-// masters are the masters of started proxies, by their ports, which stay the same over restarts.
+// masters records the masters of started proxies, by ports, which stay the same over restarts.
 type masters struct {
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
-// processMasters are the masters of this process. A master that has lost its data is not new.
+// processMasters holds the masters of this process. A master that has lost its data is not new.
 var processMasters masters
 
-// isFirst reports whether no proxy was started for the master before.
+// isFirst reports whether no proxy was started for the master before, and records the master.
 func (m *masters) isFirst(port string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,9 +42,9 @@ func (m *masters) isFirst(port string) bool {
 	return first
 }
 
-// markNew lets masters vote if all of them are new, as a proxy's fresh start does: with the same
-// script, but without the 3 s in which that checks whether other proxies use them. If one of them
-// is not new, or mark is false, it only records them.
+// markNew lets masters vote if all of them are new, as a proxy's fresh start does. It uses the same
+// script, but skips the 3 s in which a fresh start checks whether other proxies use the masters. If
+// one of them is not new, or mark is false, markNew only records them.
 func (m *masters) markNew(urls []string, mark bool) {
 	var all []newMaster
 	defer func() {
@@ -63,7 +63,7 @@ func (m *masters) markNew(urls []string, mark bool) {
 		return
 	}
 	for _, one := range all {
-		// The script checks once more that the master is empty.
+		// The script checks again that the master is empty.
 		_, _ = one.client.Do("EVAL", guardscript.Admit.Source, "0", "", "", one.marker.String(), "0", marker.ProofFresh)
 	}
 }
@@ -75,7 +75,7 @@ type newMaster struct {
 }
 
 // reachNew connects to a master. It returns errNotNew unless the master is new and without
-// persistence, since only a proxy knows how to treat that.
+// persistence, which only a proxy knows how to treat.
 func (m *masters) reachNew(address string) (one newMaster, err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "redis" || u.User != nil || u.Path != "" || u.RawQuery != "" {
@@ -96,7 +96,7 @@ func (m *masters) reachNew(address string) (one newMaster, err error) {
 
 var portPattern = regexp.MustCompile(`\btcp_port:(\d+)`)
 
-// markerOf returns the marker for a new master with this reply to INFO.
+// markerOf returns the marker for a new master that sent this reply to INFO.
 func (m *masters) markerOf(info, name string) (marker.Marker, error) {
 	has, port := guard.ReadInfo(info), portPattern.FindStringSubmatch(info)
 	if port == nil || !m.isFirst(port[1]) ||

@@ -10,8 +10,8 @@ import (
 	guardscript "redlock-proxy/quorum/guard/script"
 )
 
-// TestMarkNew: masters that are all new get markers, each its own; if one of them is not new, none
-// gets one. A master that lost its data is not new.
+// TestMarkNew: if all masters are new, each gets a marker of its own. If one of them is not new,
+// none gets a marker. A master that lost its data is not new.
 func TestMarkNew(t *testing.T) {
 	redistest.New(t, redistest.Options{}) // skips without redis-server
 	servers, err := redistest.StartMasters(3)

@@ -11,15 +11,15 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Contest is a number of clients that take the same lock repeatedly, with the history of the lock.
+// Contest is a number of clients that repeatedly take the same lock, with the history of the lock.
 type Contest struct {
 	History *History // of the lock
-	grants  chan int // the number of grants; it skips values
+	grants  chan int // the number of grants so far; may skip values
 	stopped chan struct{}
 	workers sync.WaitGroup
 
 	mu      sync.Mutex
-	Replies map[string]int // the number of each kind; read it only after Stop
+	Replies map[string]int // the number of replies of each kind; read it only after Stop
 }
 
 // NewContest returns a contest without clients. Its history begins now.
@@ -30,7 +30,7 @@ func NewContest() *Contest {
 	}
 }
 
-// Enter adds a client, which calls turn repeatedly until Stop, each time with a token of its own.
+// Enter adds a client. The client calls turn repeatedly until Stop, each time with a new token.
 func (c *Contest) Enter(name string, turn func(token string)) {
 	c.workers.Go(func() { c.turns(name, turn) })
 }
@@ -54,7 +54,7 @@ func (c *Contest) WaitFor(t *testing.T, grants int) error {
 	return nil
 }
 
-// Stop ends the contest: every client finishes its turn.
+// Stop ends the contest after every client has finished its turn.
 func (c *Contest) Stop() {
 	close(c.stopped)
 	c.workers.Wait()
@@ -85,7 +85,6 @@ func (c *Contest) Count(command string, reply any, err error) {
 	c.Replies[kind]++
 }
 
-// turns calls turn until Stop.
 func (c *Contest) turns(name string, turn func(token string)) {
 	for n := 0; ; n++ {
 		select {

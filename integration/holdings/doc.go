@@ -1,3 +1,3 @@
-// Package holdings records when clients rely on a lock, each by its own clock: a History of one
-// lock, in which no two holdings may overlap, and a Contest of many clients for the lock.
+// Package holdings records when clients rely on a lock, each by its own clock. A History is of one
+// lock, and no two of its holdings may overlap. In a Contest, many clients compete for the lock.
 package holdings

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Holding is the time during which a client may rely on a lock: from the receipt of the grant until
-// it begins to release the lock, or until the end of the validity if that comes first. Times are
-// from the monotonic clock of the test process.
+// Holding is the time during which a client may rely on a lock, by the monotonic clock of the test
+// process. It begins when the client receives the grant. It ends when the client begins to release
+// the lock, or with the validity if that is earlier.
 type Holding struct {
 	Token    string
 	From, To time.Duration
 }
 
-// Relied returns the holding of a client whose lock was valid until a time, and which began to
-// release it at released, or never if that is 0.
+// Relied returns the holding of a client whose lock was valid until a time. The client began to
+// release it at released, or never if released is 0.
 func Relied(token string, received, until, released time.Duration) Holding {
 	if released > 0 {
 		until = min(until, released)
@@ -25,7 +25,7 @@ func Relied(token string, received, until, released time.Duration) Holding {
 	return Holding{Token: token, From: received, To: until}
 }
 
-// Overlap is the case that a client was granted a lock while another client could rely on it.
+// Overlap is a violation: a client was granted a lock while another client could rely on it.
 type Overlap struct{ first, second Holding }
 
 // String names the two clients, with their times.
@@ -35,8 +35,8 @@ func (o Overlap) String() string {
 		min(o.first.To, o.second.To)-o.second.From)
 }
 
-// overlaps returns every holding that begins within an earlier one, with the earlier holding that
-// ends last.
+// overlaps returns every holding that begins within an earlier holding, with the earlier holding
+// that ends last.
 func overlaps(history []Holding) []Overlap {
 	ordered := slices.Clone(history)
 	slices.SortStableFunc(ordered, func(a, b Holding) int { return cmp.Compare(a.From, b.From) })
@@ -64,7 +64,7 @@ type History struct {
 // NewHistory returns a history that begins now.
 func NewHistory() *History { return HistorySince(time.Now()) }
 
-// HistorySince returns a history that begins at the given time, so that several can share it.
+// HistorySince returns a history that begins at the given time, which several can share.
 func HistorySince(began time.Time) *History { return &History{began: began} }
 
 // Now returns the time since the history began.
@@ -78,8 +78,8 @@ func (h *History) Add(one Holding) int {
 	return len(h.holdings)
 }
 
-// Overlaps returns every holding that begins within an earlier one. It must not be called before
-// all clients have ended.
+// Overlaps returns every holding that begins within an earlier holding. It must be called after all
+// clients have ended.
 func (h *History) Overlaps() []Overlap { return overlaps(h.holdings) }
 
 // Count returns the number of holdings.

@@ -12,7 +12,7 @@ func TestOverlaps(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		holdings []Holding
-		want     []string // the tokens of the holdings that began too early
+		want     []string // tokens of the holdings that began too early
 	}{
 		{"nobody", nil, nil},
 		{"one after the other", []Holding{Relied("a", 0, 20*ms, 5*ms), Relied("b", 5*ms, 25*ms, 9*ms)}, nil},
@@ -45,7 +45,7 @@ func TestOverlapsOfAnyHistory(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 2000 {
 		var all []Holding
-		// No two begin together: which of them was second is a matter of taste.
+		// No two holdings begin together, because their order would be arbitrary.
 		for from := range random.Perm(random.IntN(12)) {
 			begin := time.Duration(from * 10)
 			all = append(all, Holding{From: begin, To: begin + 1 + time.Duration(random.IntN(40))})

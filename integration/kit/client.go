@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Dial connects to a server. The connection is closed when the test ends, or before by the test.
+// Dial connects to a server. The test may close the connection; else it is closed when it ends.
 func Dial(t *testing.T, addr string) *redistest.Client {
 	t.Helper()
 	client, err := redistest.Dial(addr, Patience)
@@ -21,7 +21,7 @@ func Dial(t *testing.T, addr string) *redistest.Client {
 	return client
 }
 
-// Connect connects to a proxy as Dial does.
+// Connect connects to a proxy like Dial.
 func Connect(t *testing.T, proxy *harness.Proxy) *redistest.Client {
 	t.Helper()
 	return Dial(t, proxy.Addr())
@@ -72,8 +72,8 @@ func WantGrant(t *testing.T, client *redistest.Client, command ...string) time.D
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Does sends a command and requires a reply that begins with want. Blanks separate the words of the
-// command, or | if the command has any.
+// Does sends a command and requires a reply that begins with want. The words of the command are
+// separated by |, or by blanks if it contains no |.
 func Does(t *testing.T, client *redistest.Client, command, want string) {
 	t.Helper()
 	words := strings.Fields(command)
@@ -85,8 +85,8 @@ func Does(t *testing.T, client *redistest.Client, command, want string) {
 	}
 }
 
-// Text returns a reply as text, as Does compares it. Refusals of permissions get Redis 7.0's text,
-// and nil becomes "nil".
+// Text returns a reply as the text that Does compares. A refusal of permissions gets Redis 7.0's
+// text, and nil becomes "nil".
 func Text(reply any) string {
 	switch reply := reply.(type) {
 	case nil:
@@ -103,10 +103,10 @@ func FirstWord(text string) string {
 	return word
 }
 
-// inWordsOf70 returns Redis 7.0's text of an error of any version.
+// inWordsOf70 returns an error of any Redis version with Redis 7.0's text.
 func inWordsOf70(text string) string {
 	const refused = "NOPERM this user has no permissions"
-	text = strings.Replace(text, " command or its subcommand", " command", 1) // of 6.0
+	text = strings.Replace(text, " command or its subcommand", " command", 1) // Redis 6.0
 	text = laterRefusal.ReplaceAllString(text, refused)
 	text = strings.Replace(text, "NOPERM No permissions to access a key",
 		refused+" to access one of the keys used as arguments", 1)

@@ -15,7 +15,7 @@ import (
 type Fleet struct {
 	Masters []*redistest.Server
 	Proxies []*harness.Proxy
-	Links   [][]*faultlink.Link // of each proxy, in the order of the masters; empty without links
+	Links   [][]*faultlink.Link // by proxy, in the order of the masters; empty without links
 }
 
 // StartFleet starts five masters and a proxy that connects to them directly. They are closed when
@@ -34,7 +34,7 @@ func StartLinkedFleet(t *testing.T, proxies int, args ...string) *Fleet {
 	return LinkFleet(t, StartMasters(t), proxies, args...)
 }
 
-// LinkFleet starts proxies and links as StartLinkedFleet does, for these masters.
+// LinkFleet starts proxies and links like StartLinkedFleet, for these masters.
 func LinkFleet(t *testing.T, masters []*redistest.Server, proxies int, args ...string) *Fleet {
 	t.Helper()
 	f := &Fleet{Masters: masters}
@@ -46,7 +46,7 @@ func LinkFleet(t *testing.T, masters []*redistest.Server, proxies int, args ...s
 	return f
 }
 
-// Names returns the host:port of each master as the first proxy knows it.
+// Names returns the host:port by which the first proxy knows each master.
 func (f *Fleet) Names() []string {
 	var names []string
 	for i, master := range f.Masters {
@@ -60,7 +60,7 @@ func (f *Fleet) Names() []string {
 }
 
 // StartGuarded starts five masters and the given number of proxies, with the guard on or off. With
-// the guard, it returns when all masters vote.
+// the guard on, it returns when all masters vote.
 func StartGuarded(t *testing.T, guard bool, proxies int) *Fleet {
 	t.Helper()
 	f := &Fleet{Masters: StartMasters(t)}
@@ -80,7 +80,7 @@ func (f *Fleet) Without(t *testing.T, masters []int, act func()) {
 	for _, i := range masters {
 		Must(t, f.Links[0][i].Refuse())
 	}
-	f.wantDown(t, len(masters)) // otherwise messages that are sent now could arrive after Heal
+	f.wantDown(t, len(masters)) // otherwise messages sent now could arrive after Heal
 	act()
 	for _, i := range masters {
 		Must(t, f.Links[0][i].Heal())

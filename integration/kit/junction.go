@@ -10,13 +10,13 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Junction is one address of a master for all proxies, as a change of the masters needs it. Behind
-// it, each proxy has a link of its own. The junction distinguishes the proxies by the password with
-// which they log in; a master without a password accepts any.
+// Junction is one address of a master for all proxies, as a change of the masters requires. Behind
+// the address, each proxy has its own link. The junction distinguishes the proxies by the password
+// with which they log in; a master without a password accepts any password.
 type Junction struct {
 	listener net.Listener
 	mu       sync.Mutex
-	links    map[string]string // by password: the address of a link
+	links    map[string]string // addresses of links, by password
 	tasks    sync.WaitGroup
 	conns    []net.Conn
 }
@@ -48,7 +48,7 @@ func (j *Junction) close() {
 	j.tasks.Wait()
 }
 
-// Lead forwards connections with a password over a link.
+// Lead forwards connections that use a password over a link.
 func (j *Junction) Lead(password, link string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -73,7 +73,7 @@ func (j *Junction) closeLater(conn net.Conn) {
 	j.conns = append(j.conns, conn)
 }
 
-// linkFor returns the link for a connection that began with these bytes, or "".
+// linkFor returns the address of the link for a connection that began with these bytes, or "".
 func (j *Junction) linkFor(began []byte) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

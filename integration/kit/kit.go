@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Patience is how long a test waits for a condition: much longer than it takes on an idle machine.
+// Patience limits a test's wait for a condition. On an idle machine, the wait is much shorter.
 const Patience = time.Minute
 
 // Main runs the tests of a package, removes the program that they built, and exits.
@@ -25,8 +25,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// MainAtOnce runs the tests of a package as Main does, with up to the given number of parallel
-// tests at a time. It may be more than the number of processors, since these tests mostly wait.
+// MainAtOnce runs the tests of a package like Main, with up to the given number of parallel tests.
+// It may exceed the number of processors, because these tests mostly wait.
 func MainAtOnce(m *testing.M, tests int) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
@@ -43,7 +43,7 @@ func Must(t *testing.T, err error) {
 	}
 }
 
-// NoError fails the test if err is not nil, but continues it: for use in cleanups.
+// NoError fails the test if err is not nil, but lets it continue, for cleanups.
 func NoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -75,7 +75,7 @@ func OtherAddress(t *testing.T) string {
 	return ""
 }
 
-// ReplaceFile replaces the text of a file at once, so that no reader sees a part of it.
+// ReplaceFile replaces the text of a file atomically, so that no reader sees only a part of it.
 func ReplaceFile(file, text string) error {
 	if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
 		return err

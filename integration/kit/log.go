@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// Logged returns the messages in a proxy's log after the last occurrence of a text, each with its
+// Logged returns the messages in a proxy's log after the last occurrence of behind, each with its
 // level, INFO or higher.
 func Logged(proxy *harness.Proxy, behind string) (messages []string) {
 	log := proxy.Log()
@@ -20,8 +20,8 @@ func Logged(proxy *harness.Proxy, behind string) (messages []string) {
 
 var loggedLine = regexp.MustCompile(`level=(INFO|WARN|ERROR) msg=("[^"]*"|\S+)`)
 
-// WantLogged waits until a proxy's log has each of these texts: a reply may come before the log
-// message.
+// WantLogged waits until a proxy's log contains each of these texts, because a reply may come
+// before the log message.
 func WantLogged(t *testing.T, proxy *harness.Proxy, parts ...string) {
 	t.Helper()
 	for _, part := range parts {

@@ -13,7 +13,7 @@ import (
 // lookTimeout limits a command on a master that is up.
 const lookTimeout = time.Second
 
-// Everywhere waits until each of these masters meets a condition, at most two seconds.
+// Everywhere waits until each of these masters meets a condition, at most two seconds each.
 func Everywhere(t *testing.T, masters []*redistest.Server, condition func(*redistest.Server) error) {
 	t.Helper()
 	for _, master := range masters {
@@ -21,7 +21,7 @@ func Everywhere(t *testing.T, masters []*redistest.Server, condition func(*redis
 	}
 }
 
-// Holds returns an error unless a master holds the key with this token and for about ten seconds.
+// Holds returns an error unless a master holds the key with this token for about ten more seconds.
 func Holds(master *redistest.Server, key, token string) error {
 	value, ttl, err := Peek(master, key)
 	if err != nil {
@@ -55,8 +55,8 @@ func Peek(master *redistest.Server, key string) (value, ttl any, err error) {
 	return harness.Held(value), ttl, errors.Join(valueErr, ttlErr)
 }
 
-// Stands returns an error unless a key in one database of a master is held with a token, or not
-// held if token is nil.
+// Stands returns an error unless a key in one database of a master is held with a token. If token
+// is nil, the key must not be held.
 func Stands(master *redistest.Server, db, key string, token any) error {
 	reply, err := ask(lookTimeout, master, db, "GET", key)
 	if got := harness.Held(reply); err == nil && got != token {
@@ -106,14 +106,14 @@ func Agree(masters []*redistest.Server, keys ...string) error {
 // Tell sends one command to a master, and returns an error reply as an error.
 func Tell(master *redistest.Server, command ...string) error { return TellIn(master, "0", command...) }
 
-// TellIn sends one command to a database of a master, as Tell does.
+// TellIn sends one command to a database of a master, like Tell.
 func TellIn(master *redistest.Server, db string, command ...string) error {
 	_, err := AskIn(master, db, command...)
 	return err
 }
 
-// AskIn sends one command to a database of a master and returns its reply, or an error reply as an
-// error.
+// AskIn sends one command to a database of a master and returns its reply. It returns an error
+// reply as an error.
 func AskIn(master *redistest.Server, db string, command ...string) (any, error) {
 	return ask(Patience, master, db, command...)
 }

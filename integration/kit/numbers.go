@@ -26,8 +26,8 @@ func NumberFrom(t *testing.T, name string, preset uint64) uint64 {
 	return n
 }
 
-// SizeFrom returns how much a random test does, as NumberFrom does: with -short a tenth of the
-// preset.
+// SizeFrom returns the size of a random test, like NumberFrom. With -short, the preset is divided
+// by ten.
 func SizeFrom(t *testing.T, name string, preset uint64) uint64 {
 	t.Helper()
 	return NumberFrom(t, name, uint64(redistest.Sampled(int(preset))))

@@ -19,14 +19,14 @@ func StartRedis(t *testing.T, args ...string) *redistest.Server {
 	return redistest.New(t, redistest.Options{ExtraArgs: args})
 }
 
-// StartReference starts a server to compare replies on lock keys with. It has the installed
+// StartReference starts a server whose replies on lock keys are the reference. It has the installed
 // version, which must be 7.0; masters and upstream may have other versions.
 func StartReference(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
 	return redistest.New(t, redistest.Options{Version: redistest.Installed, ExtraArgs: args})
 }
 
-// StartLike starts a server of the same version as another server, so that it can read its files.
+// StartLike starts a server of the same version as the given server, so that it can read its files.
 func StartLike(t *testing.T, server *redistest.Server, args ...string) *redistest.Server {
 	t.Helper()
 	return redistest.New(t, redistest.Options{Version: server.Version(), ExtraArgs: args})
@@ -51,8 +51,8 @@ func InStep(replica *redistest.Server) error {
 	return err
 }
 
-// NewClock returns a clock for servers (redistest.Options), which shows the machine's time until it
-// is set.
+// NewClock returns a clock for servers (redistest.Options). It shows the machine's time until it is
+// set.
 func NewClock(t *testing.T) *redistest.Clock {
 	t.Helper()
 	clock, err := redistest.NewClock(t.TempDir())
@@ -102,14 +102,14 @@ func LinkURLs(links []*faultlink.Link) []string {
 }
 
 // StartProxy starts a proxy with these masters, which is closed when the test ends. It has a long
-// master-timeout unless the arguments set another. A test that fails prints the proxy's log. A test
-// fails if the log has a panic, a failed session or a data race.
+// master-timeout unless the arguments set one. If the test fails, the proxy's log is printed. The
+// test fails if the log has a panic, a failed session or a data race.
 func StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	t.Helper()
 	return start(t, harness.ProxyOptions{Masters: masters, Args: append(PatientMasters(), args...)})
 }
 
-// StartConfigured starts a proxy as StartProxy does, with a complete configuration file.
+// StartConfigured starts a proxy like StartProxy, with a complete configuration file.
 func StartConfigured(t *testing.T, file string) *harness.Proxy {
 	t.Helper()
 	return start(t, harness.ProxyOptions{Config: file})
@@ -129,8 +129,8 @@ func start(t *testing.T, opts harness.ProxyOptions) *harness.Proxy {
 	return proxy
 }
 
-// wantNoCrash fails the test if a proxy's log has a panic, a failed session or a data race, which a
-// binary with the race detector reports.
+// wantNoCrash fails the test if a proxy's log has a panic, a failed session, or a data race, which
+// a binary with the race detector reports.
 func wantNoCrash(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
 	for _, text := range []string{"session failed", "panic: ", "DATA RACE"} {
@@ -141,7 +141,7 @@ func wantNoCrash(t *testing.T, proxy *harness.Proxy) {
 }
 
 // Program returns a command that runs the proxy's program with these arguments, in the environment
-// of Environ.
+// that Environ returns.
 func Program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
@@ -156,11 +156,11 @@ func LockKeyArgs(upstream *redistest.Server) []string {
 	return []string{"--lock-keys", "lock:*", "--upstream", upstream.URL()}
 }
 
-// patience is a master-timeout with which a busy machine does not make a master fail.
+// patience is a master-timeout that a master meets even on a busy machine.
 const patience = "5s"
 
-// Environ returns the environment of the proxy's commands: without the settings in the environment
-// of the tests, and with a long master-timeout.
+// Environ returns the environment of the proxy's commands. It has no settings from the environment
+// of the tests, and a long master-timeout.
 func Environ() []string { return append(harness.Environ(), "REDLOCK_MASTER_TIMEOUT="+patience) }
 
 // PatientMasters returns the arguments for a long master-timeout, for proxies that StartProxy does

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Within checks a condition again after firstPause, and then after twice as long each time, up to
-// longestPause, so that it returns early for quick changes and does not slow down long ones.
+// firstPause is Within's first pause between two checks. Each further pause is twice as long, up to
+// longestPause. So Within returns early for quick changes and does not slow down long ones.
 const firstPause, longestPause = time.Millisecond, 32 * time.Millisecond
 
-// Settles waits until a condition is met, at most two seconds. The proxy answers after a majority;
-// the other masters may be later.
+// Settles waits until a condition is met, at most two seconds. The proxy replies after a majority
+// has answered; the other masters may be later.
 func Settles(t *testing.T, condition func() error) {
 	t.Helper()
 	Within(t, 2*time.Second, condition)
@@ -24,7 +24,7 @@ func Soon(t *testing.T, condition func() error) {
 	Within(t, Patience, condition)
 }
 
-// Await waits until a condition is met, as Soon does; what describes the condition.
+// Await waits until a condition is met, like Soon. what describes the condition.
 func Await(t *testing.T, what string, met func() bool) {
 	t.Helper()
 	notYet := errors.New("not within a minute: " + what)
@@ -36,7 +36,7 @@ func Await(t *testing.T, what string, met func() bool) {
 	})
 }
 
-// Within waits until a condition returns nil. After limit, the test ends with the last error.
+// Within waits until a condition returns nil. After limit, it ends the test with the last error.
 func Within(t *testing.T, limit time.Duration, condition func() error) {
 	t.Helper()
 	end, pause := time.Now().Add(limit), firstPause

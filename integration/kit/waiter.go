@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// AtOnce limits how long the grant of a free lock to a waiter may take. All other events that could
-// free the lock take much longer.
+// AtOnce limits the time in which a free lock must be granted to a waiter. All other events that
+// could free the lock take much longer.
 const AtOnce = time.Second
 
 // Waiter returns a client that has sent a LOCK of the key k with this token to the proxy, and waits
@@ -23,12 +23,12 @@ func Waiter(t *testing.T, proxy *harness.Proxy, token string) *redistest.Client 
 	return client
 }
 
-// Busy returns a client that does not read its replies from the proxy, so that a drain of the proxy
-// does not end before the client is closed.
+// Busy returns a client that does not read its replies from the proxy. So a drain of the proxy does
+// not end before the client is closed.
 func Busy(t *testing.T, proxy *harness.Proxy) *redistest.Client {
 	t.Helper()
 	client := Connect(t, proxy)
-	// The proxy itself answers PROXY INFO, even with an upstream.
+	// The proxy itself replies to PROXY INFO, even with an upstream.
 	Must(t, client.Fill(redistest.AppendCommand(nil, "PROXY", "INFO")))
 	return client
 }
@@ -48,8 +48,8 @@ func WantBlocked(t *testing.T, proxy *harness.Proxy, clients int) {
 	})
 }
 
-// Steal tries for two seconds to lock the key k. In this time, a master that has lost its data
-// votes again. It reports whether the lock was granted.
+// Steal tries to lock the key k for two seconds, in which a master that has lost its data votes
+// again. It reports whether the lock was granted.
 func Steal(t *testing.T, client *redistest.Client) bool {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Files holds the paths of PEM files, as the settings of the same names give them. An empty path
-// means no file.
+// Files holds the paths of PEM files from the settings of the same names. An empty path means no
+// file.
 type Files struct {
 	// TLSCert and TLSKey are for the listener; TLSClientCA has the certificate authorities that
 	// sign the clients' certificates.
@@ -34,7 +34,7 @@ func Load(files Files) (*Certificates, error) {
 }
 
 // Prepare reads files, which may differ from the files before, and returns a function that puts
-// their contents into use; renewed lists the settings whose certificates change by it. The error
+// their contents into use. renewed lists the settings whose certificates then change. The error
 // names each setting and file that is missing or broken, and each new certificate that has expired
 // or is not valid yet.
 func (c *Certificates) Prepare(files Files, now time.Time) (use func(), renewed []string, err error) {

@@ -22,7 +22,7 @@ func file(t *testing.T, content string) string {
 	return path
 }
 
-// An error names the setting and the file.
+// TestLoadErrors: an error names the setting and the file.
 func TestLoadErrors(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	one, two := ca.Issue(t), ca.Issue(t)
@@ -96,7 +96,7 @@ func handshake(t *testing.T, c *Certificates, client *tls.Config) (shown string,
 	return shown, err
 }
 
-// reload reads the files again, and uses them.
+// reload reads the files again, and uses them if there is no error.
 func reload(c *Certificates, files Files) error {
 	use, _, err := c.Prepare(files, time.Now())
 	if err == nil {
@@ -105,7 +105,7 @@ func reload(c *Certificates, files Files) error {
 	return err
 }
 
-// A reload applies to the next connection; a failed reload changes nothing.
+// TestReload: a reload applies to the next connection; a failed reload changes nothing.
 func TestReload(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	pair := ca.Issue(t)
@@ -158,8 +158,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// A reload can name different files, and can switch TLS off and on. A certificate that expired
-// while in use does not fail a reload.
+// TestOtherFiles: a reload can name different files, and can switch TLS off and on. A certificate
+// that expired while in use does not fail a reload.
 func TestOtherFiles(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	one, two, old := ca.Issue(t), ca.Issue(t), ca.IssueUntil(t, time.Now().Add(-time.Minute))
@@ -192,7 +192,7 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
-// The listener refuses clients without the required certificate or with an old TLS version.
+// TestListener: clients without the required certificate or with an old TLS version are refused.
 func TestListener(t *testing.T) {
 	ca, other := certtest.NewAuthority(t), certtest.NewAuthority(t)
 	pair, known, stranger := ca.Issue(t), ca.Issue(t), other.Issue(t)
@@ -232,8 +232,8 @@ func TestListener(t *testing.T) {
 	}
 }
 
-// A connection to a server trusts the certificate authorities of the file in addition to the
-// system's, and presents the certificate of the file.
+// TestDialing: a connection to a server trusts the certificate authorities of the file in addition
+// to the system's, and presents the certificate of the file.
 func TestDialing(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	pair := ca.Issue(t)

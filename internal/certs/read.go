@@ -13,10 +13,10 @@ import (
 // contents holds the contents of the files at one time. It never changes.
 type contents struct {
 	files      Files
-	serverCert *tls.Certificate // the listener's
+	serverCert *tls.Certificate // of the listener
 	clientCAs  *x509.CertPool   // sign the clients' certificates; nil: clients need no certificate
 	clientCert *tls.Certificate // for connections to servers
-	rootCAs    *x509.CertPool   // sign the servers' certificates; nil: the system's
+	rootCAs    *x509.CertPool   // sign the servers' certificates; nil: only the system's
 }
 
 // listener returns the TLS settings for one client.
@@ -113,8 +113,8 @@ func parseAll(content []byte) (all []*x509.Certificate, err error) {
 	}
 }
 
-// maxFile limits a file, in bytes: the certificate authorities of a system take a quarter of a
-// megabyte.
+// maxFile limits the size of a file, in bytes. The certificate authorities of a system take a
+// quarter of a megabyte.
 const maxFile = 4 << 20
 
 func readFile(setting, path string) ([]byte, error) {

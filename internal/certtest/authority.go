@@ -27,7 +27,7 @@ type Authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// Pair is a certificate and its key, each in a PEM file; Cert and Key are their paths.
+// Pair is a certificate and its key; Cert and Key are the paths of their PEM files.
 type Pair struct {
 	Cert, Key string
 	TLS       tls.Certificate
@@ -63,8 +63,8 @@ func (a *Authority) Issue(t testing.TB) Pair {
 	return a.IssueUntil(t, time.Now().Add(24*time.Hour))
 }
 
-// IssueUntil returns a certificate as Issue does, valid for the 48 hours before until, which may
-// have passed.
+// IssueUntil returns a certificate like Issue. It is valid for the 48 hours before until, which may
+// be in the past.
 func (a *Authority) IssueUntil(t testing.TB, until time.Time) Pair {
 	t.Helper()
 	folder, key := t.TempDir(), newKey(t)
@@ -88,7 +88,7 @@ func (a *Authority) IssueUntil(t testing.TB, until time.Time) Pair {
 	return p
 }
 
-// Become overwrites the files of this pair with the certificate and key of another.
+// Become overwrites the files of this pair with the certificate and key of another pair.
 func (p Pair) Become(t testing.TB, other Pair) {
 	t.Helper()
 	for to, from := range map[string]string{p.Cert: other.Cert, p.Key: other.Key} {

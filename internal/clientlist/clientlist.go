@@ -28,7 +28,7 @@ func Parse(list string) (all []Client) {
 // Addr returns the client's address, in the form of [Address].
 func (c Client) Addr() string { return Address(c["addr"]) }
 
-// Address returns an ip:port in one canonical form. It returns other texts unchanged.
+// Address returns an ip:port in canonical form, and any other text unchanged.
 func Address(text string) string {
 	at, err := netip.ParseAddrPort(text)
 	if err != nil {

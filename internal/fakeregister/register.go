@@ -21,17 +21,17 @@ type Register struct {
 	Fails error
 	// Before is called before each round with its number, from 1.
 	Before func(round int)
-	// Meanwhile is called once, after the first run of a change that is made by ballot, in place of
+	// Meanwhile is called once, after the first run of a change that is made by ballot. It plays
 	// another client that changes the key at the same time.
 	Meanwhile func()
-	// Later are called one after the other while a client waits. If Behind is set, other clients
-	// are before this one in the queues of all keys until the first call.
+	// Later holds functions that are called one after the other while a client waits. If Behind is
+	// set, other clients are ahead of this client in the queues of all keys until the first call.
 	Later  []func()
 	Behind bool
 	// Promised reports whether the next ballot of each key has a promise, so that its first run
 	// does not know the remaining time.
 	Promised bool
-	// guesses are the tokens with which keys were taken through this register, or the last values.
+	// guesses holds, by key, the token taken through this register, or the last value.
 	guesses map[quorum.Key]string
 	// Rounds lists the rounds so far.
 	Rounds []string
@@ -76,7 +76,7 @@ func (f *Register) look(key quorum.Key) quorum.Look {
 	return quorum.Look{Present: true, Value: h.value, Left: h.left, Version: h.version}
 }
 
-// next begins another change and returns the version of its values.
+// next begins a new change and returns the version of its values.
 func (f *Register) next() string {
 	f.versions++
 	return f.version()
@@ -246,7 +246,7 @@ func (f *Register) changeOne(key quorum.Key, d quorum.Decision) quorum.Outcome {
 	return out
 }
 
-// apply changes a key as decided.
+// apply changes a key according to a decision.
 func (f *Register) apply(key quorum.Key, d quorum.Decision) {
 	switch {
 	case d.Do == quorum.Leave:
@@ -271,8 +271,8 @@ func (f *Register) Guess(key quorum.Key) (string, bool) {
 	return token, ok
 }
 
-// Put sets the value of a key in place of another client; the time is in milliseconds, or -1 for a
-// value without a TTL.
+// Put sets the value of a key, as another client would. The time is in milliseconds; -1 means no
+// TTL.
 func (f *Register) Put(key, value string, ms int) {
 	left := time.Duration(ms) * time.Millisecond
 	if ms < 0 {

@@ -22,8 +22,8 @@ var errNoAnswer = errors.New("no answer in time")
 
 // LostError means that the lock is no longer held.
 type LostError struct {
-	// Cause is why the lock could not be extended in time. It is nil if the proxy answered that the
-	// lock had expired or was released.
+	// Cause is the reason why the lock could not be extended in time. It is nil if the proxy
+	// replied that the lock had expired or was released.
 	Cause error
 }
 
@@ -41,7 +41,7 @@ func (e *LostError) Unwrap() error { return e.Cause }
 // Request asks for a lock.
 type Request struct {
 	Key string
-	// TTL is the lease of the lock; Wait is how long to wait while another client holds it.
+	// TTL is the lease of the lock; Wait limits the wait while another client holds it.
 	TTL, Wait time.Duration
 }
 
@@ -50,19 +50,19 @@ type Lock struct {
 	proxies *Proxies
 	Request
 	token string
-	// leaseStart is when the current lease began; until validUntil the client may rely on the lock.
+	// leaseStart is the beginning of the current lease. The client may rely on it until validUntil.
 	leaseStart, validUntil time.Time
 }
 
 const (
-	// answerTime limits how long the proxy may take to answer a LOCK, in addition to the wait.
+	// answerTime limits the time until the reply to a LOCK, in addition to the wait.
 	answerTime = 10 * time.Second
-	// shortTime limits how long the proxy may take to answer other commands. Then the command is
-	// repeated, or counts as failed.
+	// shortTime limits the time until the reply to other commands. After that, the command is
+	// repeated or counts as failed.
 	shortTime = 2 * time.Second
 )
 
-// Settings makes go-redis send each command once, and wait for as long as the context allows.
+// Settings makes go-redis send each command once, and wait as long as the context allows.
 func Settings(opts *redis.Options) {
 	opts.Protocol = 2
 	opts.DisableIdentity = true
@@ -73,7 +73,7 @@ func Settings(opts *redis.Options) {
 	opts.PoolSize = 1
 }
 
-// Take asks proxies for a lock, one after the other until one answers. The validity counts from
+// Take asks the proxies for a lock, one after the other until one replies. The validity counts from
 // before the request is sent.
 //
 // Errors: ErrHeld, the error of a proxy or of the connection to it, or the cause of ctx. After an
@@ -88,7 +88,7 @@ func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
 	for range proxies.clients {
 		sent = time.Now()
 		answer, err = l.ask(ctx, max(end.Sub(sent), 0))
-		// A proxy that cannot deliver its reply releases the lock again, so the next one can take
+		// A proxy that cannot deliver its reply releases the lock again, so the next proxy can take
 		// it.
 		if !isNotReply(err) || ctx.Err() != nil {
 			break
@@ -122,8 +122,8 @@ func (l *Lock) ask(ctx context.Context, wait time.Duration) ([]any, error) {
 	return l.proxies.do(ctx, words...).Slice()
 }
 
-// durations reads a map of milliseconds, in its form of RESP2. It returns an error if the validity
-// is missing.
+// durations reads a map of milliseconds in its RESP2 form. It returns an error if the validity is
+// missing.
 func durations(answer []any) (map[string]time.Duration, error) {
 	fields := map[string]time.Duration{}
 	for ; len(answer) > 1; answer = answer[2:] {
@@ -172,8 +172,8 @@ func (l *Lock) Keep(ctx context.Context) error {
 	}
 }
 
-// moreSpecific returns the error of the latest try, or the error before it if the proxy answered
-// that try but not the latest.
+// moreSpecific returns the error of the latest try. If that is only that the proxy did not answer,
+// it returns the error before it, if any.
 func moreSpecific(before, latest error) error {
 	if before != nil && errors.Is(latest, errNoAnswer) {
 		return before
@@ -184,7 +184,7 @@ func moreSpecific(before, latest error) error {
 // pause returns the time between two tries to extend the lock after one failed.
 func (l *Lock) pause() time.Duration { return min(time.Second, l.TTL/30) }
 
-// extend sends one EXTEND. It ignores an answer that comes after the lock's validity has ended.
+// extend sends one EXTEND. It ignores a reply that comes after the lock's validity has expired.
 func (l *Lock) extend(ctx context.Context) error {
 	sent := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, earlier(sent.Add(min(shortTime, l.TTL/6)), l.validUntil))

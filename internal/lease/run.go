@@ -16,12 +16,12 @@ type Job struct {
 	Proxies *Proxies
 	// Command is made by exec.Command, with its standard input and output set.
 	Command *exec.Cmd
-	// Grace is how long the command may run after SIGTERM when the lock is lost.
+	// Grace is the time for which the command may run after SIGTERM when the lock is lost.
 	Grace time.Duration
-	// Signals are passed on to the command. Before the command runs, a signal ends the wait for the
-	// lock.
+	// Signals holds the signals to pass on to the command. Before the command runs, a signal ends
+	// the wait for the lock.
 	Signals <-chan os.Signal
-	// Tell is called with problems while the command runs.
+	// Tell is called with each problem while the command runs.
 	Tell func(error)
 }
 
@@ -111,7 +111,7 @@ func (j *Job) take(ctx context.Context) (*Lock, error) {
 	return lock, err
 }
 
-// waitCommand waits for the command to end. If the lock is lost before, it sends SIGTERM to the
+// waitCommand waits for the command to end. If the lock is lost first, it sends SIGTERM to the
 // command, kills it after the grace period, and returns the error of the loss.
 func (j *Job) waitCommand(lost <-chan error, ended <-chan error) (failed error) {
 	var graceEnd <-chan time.Time

@@ -60,7 +60,7 @@ func (p *peer) client(t *testing.T) *redis.Client {
 	return client
 }
 
-// TestRun: how the command ends, depending on the proxy's answers.
+// TestRun checks how the command ends, depending on the proxy's replies.
 func TestRun(t *testing.T) {
 	hang := func(c *server.Peer) { time.Sleep(time.Second) }
 	null := func(c *server.Peer) { c.WriteNull() }
@@ -139,8 +139,8 @@ func TestSignalWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestNextProxy: if a proxy does not answer LOCK, EXTEND or UNLOCK, the next proxy is asked. After
-// that, a reply that the lock was not held is no loss: the first proxy may have released it.
+// TestNextProxy: a command that a proxy does not answer goes to the next proxy. After that, a reply
+// that the lock was not held is no loss: the first proxy may have released it.
 func TestNextProxy(t *testing.T) {
 	leave := func(c *server.Peer) { c.Close() }
 	for _, test := range []struct {

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// start starts a command, and sends to ended when the command has ended. If this process dies, the
-// kernel sends SIGTERM to the command, since the lock would no longer be extended.
+// start starts a command, and sends to ended when it has ended. If this process dies, the kernel
+// sends SIGTERM to the command, because the lock would no longer be extended.
 func start(cmd *exec.Cmd, ended chan<- error) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	started := make(chan error)

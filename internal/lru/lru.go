@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Cache holds values by key, up to a limit; then it evicts the value that was not used for longest.
-// It is safe for concurrent use.
+// Cache holds values by key, up to a limit. Beyond the limit it evicts the value that was not used
+// for longest. It is safe for concurrent use.
 type Cache[V any] struct {
 	size func(V) int
 
@@ -26,7 +26,7 @@ type entry[V any] struct {
 func New[V any](entries int) *Cache[V] { return Sized(entries, func(V) int { return 1 }) }
 
 // Sized returns a cache of values whose sizes add up to at most the limit. It keeps the newest
-// value even if that alone is larger.
+// value even if that value alone exceeds the limit.
 func Sized[V any](limit int, size func(V) int) *Cache[V] {
 	return &Cache[V]{limit: limit, size: size, byKey: map[string]*list.Element{}}
 }
@@ -76,7 +76,7 @@ func (c *Cache[V]) Add(key string, value V) V {
 	return value
 }
 
-// Set sets the value of a key. To replace a value does not count as a use of it.
+// Set sets the value of a key. Replacing a value does not count as a use of it.
 func (c *Cache[V]) Set(key string, value V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

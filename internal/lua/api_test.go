@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// TestArgumentsOfGoFunctions: Go functions check their arguments with the same errors as C
-// functions.
+// TestArgumentsOfGoFunctions checks that Go functions check their arguments with the same errors as
+// C functions.
 func TestArgumentsOfGoFunctions(t *testing.T) {
 	take := func(read func(c *Call) Value) Entry {
 		return Entry{"f", func(c *Call) []Value { return c.Return(read(c)) }}
@@ -50,7 +50,7 @@ func TestArgumentsOfGoFunctions(t *testing.T) {
 	}
 }
 
-// TestValuesFromGo: values of Go become values of Lua.
+// TestValuesFromGo: Go values become Lua values.
 func TestValuesFromGo(t *testing.T) {
 	state := NewState(meter.Limits{Bytes: 1000})
 	list := state.NewArray([]Value{"a", 2.0, true})
@@ -72,7 +72,7 @@ func TestValuesFromGo(t *testing.T) {
 	}
 }
 
-// TestPanicsOfGoGoOn: a panic that is not an error of Lua is a bug, and is not recovered.
+// TestPanicsOfGoGoOn: a panic that is not a Lua error is a bug, and is not recovered.
 func TestPanicsOfGoGoOn(t *testing.T) {
 	defer func() {
 		if recover() != "mistake" {

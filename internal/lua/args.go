@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// A Go function gets its arguments from its Call. They are counted from 1, as in messages. An
+// Methods for the arguments of a Go function. Arguments are counted from 1, as in messages. An
 // argument of a wrong type raises C Lua's error.
 
 // NArgs returns the number of arguments.
@@ -64,7 +64,7 @@ func (c *Call) BadArg(i int, problem string) {
 	c.Fail("bad argument #%d to '%s' (%s)", i, name, problem)
 }
 
-// wrongType raises the error that an argument does not have the required type.
+// wrongType raises the error for an argument that does not have the required type.
 func (c *Call) wrongType(i int, want string) {
 	got := "no value"
 	if i <= len(c.slots) {
@@ -90,7 +90,7 @@ func (c *Call) WantString(i int) string {
 	return s
 }
 
-// OptString returns the i-th argument as WantString does, or a default for nil.
+// OptString returns the i-th argument like WantString, or a default for nil.
 func (c *Call) OptString(i int, fallback string) string {
 	if c.Arg(i) == nil {
 		return fallback
@@ -110,7 +110,7 @@ func (c *Call) WantNumber(i int) float64 {
 // WantInt returns the i-th argument, a number, as a 64-bit integer without the fraction.
 func (c *Call) WantInt(i int) int { return int(clib.Truncate(c.WantNumber(i))) }
 
-// OptInt returns the i-th argument as WantInt does, or a default for nil.
+// OptInt returns the i-th argument like WantInt, or a default for nil.
 func (c *Call) OptInt(i, fallback int) int {
 	if c.Arg(i) == nil {
 		return fallback
@@ -130,7 +130,7 @@ func (c *Call) WantTable(i int) *Table {
 	return t
 }
 
-// raiseReadonly raises the error that a table cannot be changed.
+// raiseReadonly raises the error for a change of a readonly table.
 func (c *Call) raiseReadonly() { c.Raise("Attempt to modify a readonly table") }
 
 func (c *Call) wantFunction(i int) Value {
@@ -141,7 +141,7 @@ func (c *Call) wantFunction(i int) Value {
 	return f
 }
 
-// rawSet sets the value of a key for a Go function, without metamethods.
+// rawSet sets the value of a key without metamethods, for a Go function.
 func (c *Call) rawSet(t *Table, key, value Value) {
 	if t.frozen {
 		c.raiseReadonly()

@@ -5,11 +5,11 @@ import "redlock-proxy/internal/lua/meter"
 // Builtin is a Go function that Lua can call.
 type Builtin struct {
 	run     func(*Call) []Value
-	metered bool // it charges for its work itself
+	metered bool // the function charges for its work itself
 	address uint32
 }
 
-// Closure is a function of Lua with its captured variables.
+// Closure is a Lua function with its captured variables.
 type Closure struct {
 	proto    *proto
 	captured []*cell
@@ -20,22 +20,22 @@ type Closure struct {
 // cell is a local variable that outlives its call.
 type cell struct{ value Value }
 
-// Call is one call of a function, of Lua or of Go.
+// Call is one call of a Lua or Go function.
 type Call struct {
 	thread    *thread
 	caller    *Call
 	closure   *Closure // nil for a Go function
-	site      *site    // of the call in the caller; nil if Go code calls
+	site      *site    // site of the call in the caller; nil if Go code calls
 	line      int      // the current line
 	tailCalls int      // how many calls this call has replaced
 	slots     []Value  // the local variables, or the arguments of a Go function
 	extra     []Value  // arguments for ...
-	result    []Value  // of a return
+	result    []Value  // the values of a return
 	next      Value    // the function of a tail call
 	nextSite  *site
 }
 
-// site is a place in the source where a value is used, with the name of the value, for messages.
+// site is a place in the source where a value is used, with the name of the value for messages.
 type site struct {
 	kind, name string // "global", "print"; empty if the value has no name
 	line       int
@@ -46,21 +46,21 @@ type thread struct {
 	state        *State
 	call         *Call // the innermost
 	calls        int
-	goCalls      int     // calls that Go code waits for
+	goCalls      int     // number of calls that Go code waits for
 	stack        []Value // arguments of the next calls
 	chargedStack int     // capacity of stack that was charged
-	results      []Value // of the last call; valid until the next
+	results      []Value // results of the last call; valid until the next call
 	unused       []*Call // for reuse
 }
 
-// The limits of C Lua, except maxDepth: nested expressions take Go's stack.
+// The limits of C Lua. maxDepth is our own: nested expressions use Go's stack.
 const (
 	maxCalls   = 20000
 	maxGoCalls = 200
 	maxDepth   = 300000
 )
 
-// enter begins a call that takes depth levels of Go's stack. It charges for the call, and for work
+// enter begins a call that needs depth levels of Go's stack. It charges for the call, and for work
 // in it.
 func (t *thread) enter(closure *Closure, at *site, depth, work int) *Call {
 	m := &t.state.meter
@@ -81,7 +81,7 @@ func (t *thread) enter(closure *Closure, at *site, depth, work int) *Call {
 	return c
 }
 
-// overflow raises the error of a full stack.
+// overflow raises a stack overflow with the given text.
 func (t *thread) overflow(text string) { t.raise(t.call.position() + text) }
 
 // leave ends the innermost call.
@@ -92,7 +92,7 @@ func (t *thread) leave(c *Call, depth int) {
 	t.unused = append(t.unused, c)
 }
 
-// reuseCall returns a Call that has ended for reuse, or a new one.
+// reuseCall returns an ended Call for reuse, or a new one.
 func (t *thread) reuseCall() *Call {
 	n := len(t.unused)
 	if n == 0 {
@@ -154,7 +154,7 @@ func (t *thread) runBuiltin(b *Builtin, args []Value, at *site) []Value {
 // argumentWork is the cost of passing an argument, in bytes processed.
 const argumentWork = 8
 
-// bytesOf returns how many bytes a Go function may process of its arguments.
+// bytesOf returns the number of bytes of its arguments that a Go function may process.
 func bytesOf(args []Value) int {
 	n := len(args) * argumentWork
 	for _, v := range args {

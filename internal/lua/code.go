@@ -14,7 +14,7 @@ type evalMany func(c *Call, to []Value) []Value
 // exec runs a statement.
 type exec func(*Call) flow
 
-// flow says how execution continues after a statement.
+// flow is the way in which execution continues after a statement.
 type flow int
 
 const (
@@ -30,7 +30,7 @@ type Chunk struct {
 	tokens int
 }
 
-// Size returns about how many bytes the chunk takes, without its source.
+// Size returns the approximate size of the chunk without its source, in bytes.
 func (c *Chunk) Size() int { return c.tokens * syntax.TokenSize }
 
 // Compile compiles a syntax tree, and charges the meter for it.
@@ -38,7 +38,7 @@ func Compile(m *meter.Meter, main *syntax.Function) *Chunk {
 	return &Chunk{newProto(m, main), main.Tokens}
 }
 
-// proto is a function as code.
+// proto is a compiled function.
 type proto struct {
 	source   string
 	run      exec
@@ -57,7 +57,7 @@ type compiler struct {
 	meter          *meter.Meter
 	level, deepest int
 	size           int    // the cost of the current block so far
-	zero           *Value // the first constant 0 or -0, which stands for both, as in C Lua
+	zero           *Value // the first constant 0 or -0, used for both, as in C Lua
 }
 
 func newProto(m *meter.Meter, f *syntax.Function) *proto {
@@ -76,7 +76,7 @@ func newProto(m *meter.Meter, f *syntax.Function) *proto {
 	return p
 }
 
-// Levels of Go calls for each call of Lua, and for each level of nesting in it.
+// Levels of Go calls for each Lua call, and for each level of nesting in it.
 const (
 	callDepth  = 4
 	levelDepth = 2
@@ -133,15 +133,15 @@ func (c *Call) initLocal(l *syntax.Local, v Value) {
 	c.slots[l.Slot] = v
 }
 
-// The cost of running code, in bytes processed: of a block or an iteration of a loop, and of each
-// node of the tree in it.
+// The cost of running code, in bytes processed: for each run of a block or a loop's body, and for
+// each node of the tree in it.
 const (
 	blockWork = 8
 	nodeWork  = 2
 )
 
-// costOf returns the cost of the code that an action compiles, without the blocks in it, which
-// are charged when they begin.
+// costOf returns the cost of the code that an action compiles. It excludes inner blocks, which are
+// charged when they begin.
 func (g *compiler) costOf(action func()) (size int) {
 	outer := g.size
 	g.size = blockWork
@@ -150,8 +150,8 @@ func (g *compiler) costOf(action func()) (size int) {
 	return size
 }
 
-// block compiles statements, and returns the cost of running all of them. The caller charges it
-// when the block begins.
+// block compiles statements, and returns the cost of running all of them. The caller charges the
+// cost when the block begins.
 func (g *compiler) block(statements []syntax.Statement) (run exec, size int) {
 	defer g.nest()()
 	code := make([]exec, len(statements))
@@ -163,7 +163,7 @@ func (g *compiler) block(statements []syntax.Statement) (run exec, size int) {
 	return sequence(code), size
 }
 
-// sequence runs statements until one returns another flow than flowNext.
+// sequence runs statements until one returns a flow other than flowNext.
 func sequence(code []exec) exec {
 	switch len(code) {
 	case 0:

@@ -2,7 +2,7 @@ package lua
 
 import "redlock-proxy/internal/lua/syntax"
 
-// eval compiles an expression whose first value is used.
+// eval compiles an expression of which only the first value is used.
 func (g *compiler) eval(e syntax.Expression) eval {
 	defer g.nest()()
 	switch e := e.(type) {
@@ -34,8 +34,8 @@ func (g *compiler) eval(e syntax.Expression) eval {
 	return g.eval(e.(*syntax.ParenExpr).Inner)
 }
 
-// constant returns a constant of the source. 0 and -0 are the same key in C Lua's table of
-// constants, so the first of them is used for both.
+// constant returns a constant of the source. In C Lua's table of constants, 0 and -0 are the same
+// key, so the first of them is used for both.
 func (g *compiler) constant(v Value) Value {
 	if n, ok := v.(float64); !ok || n != 0 {
 		return v
@@ -133,7 +133,7 @@ func (g *compiler) list(list []syntax.Expression) evalMany {
 }
 
 // singles compiles expressions with one value each. The values stay on the thread's stack, which is
-// to, while the next one is computed.
+// to, while the next value is computed.
 func (g *compiler) singles(list []syntax.Expression) evalMany {
 	code := make([]eval, len(list))
 	for i, e := range list {
@@ -197,7 +197,7 @@ func (g *compiler) call(e *syntax.CallExpr) func(*Call) []Value {
 	}
 }
 
-// tailCall compiles return f(…).
+// tailCall compiles the statement return f(…).
 func (g *compiler) tailCall(e *syntax.CallExpr) exec {
 	defer g.nest()()
 	push, at := g.pushCall(e)
@@ -212,8 +212,8 @@ func (g *compiler) tailCall(e *syntax.CallExpr) exec {
 	}
 }
 
-// pushCall compiles the arguments and the function of a call. The code puts the arguments on the
-// thread's stack, and returns the function.
+// pushCall compiles the arguments and the function of a call. The compiled code puts the arguments
+// on the thread's stack, and returns the function.
 func (g *compiler) pushCall(e *syntax.CallExpr) (push eval, at *site) {
 	args := g.list(e.Args)
 	if e.Method != "" {
@@ -234,7 +234,7 @@ func (g *compiler) pushCall(e *syntax.CallExpr) (push eval, at *site) {
 	}, siteOf(e.Function, e.Line)
 }
 
-// function compiles a function. The code returns its closure.
+// function compiles a function. The compiled code returns a closure of it.
 func (g *compiler) function(f *syntax.Function) eval {
 	p := newProto(g.meter, f)
 	return func(c *Call) Value {
@@ -255,7 +255,7 @@ func (g *compiler) function(f *syntax.Function) eval {
 	}
 }
 
-// closureSize is charged for a closure, in bytes.
+// closureSize is the charge for a closure, in bytes.
 const closureSize = 64
 
 func (g *compiler) table(e *syntax.TableExpr) eval {

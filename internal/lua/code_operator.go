@@ -49,7 +49,7 @@ func (g *compiler) binary(e *syntax.BinaryExpr) eval {
 	return g.arithmetic(e)
 }
 
-// condition compiles an expression of which only the truth is used.
+// condition compiles an expression of which only the truth value is used.
 func (g *compiler) condition(e syntax.Expression) func(*Call) bool {
 	defer g.nest()()
 	switch e := e.(type) {
@@ -111,7 +111,7 @@ func (g *compiler) arithmetic(e *syntax.BinaryExpr) eval {
 	}
 }
 
-// concat compiles a .. b .. c, which is one operation.
+// concat compiles a chain such as a .. b .. c, which is one operation.
 func (g *compiler) concat(e *syntax.BinaryExpr) eval {
 	operands := []syntax.Expression{e.Left}
 	for {

@@ -17,7 +17,7 @@ func (g *compiler) statement(s syntax.Statement) exec {
 		}
 	case *syntax.DoStmt:
 		body, size := g.block(s.Body)
-		g.size += size // it always runs
+		g.size += size // the body always runs
 		return body
 	case *syntax.LoopStmt:
 		if s.Repeat {
@@ -244,7 +244,7 @@ func (g *compiler) assign(s *syntax.AssignStmt) exec {
 	if len(s.Targets) == 1 && len(s.Values) == 1 {
 		return g.assignOne(s.Targets[0], g.eval(s.Values[0]), s.Line)
 	}
-	// Objects and keys first, then the values; then the assignments from the last to the first.
+	// First the objects and keys, then the values, then the assignments from the last to the first.
 	var places []eval
 	stores := make([]func(c *Call, place []Value, v Value), len(s.Targets))
 	offsets := make([]int, len(s.Targets))
@@ -272,8 +272,8 @@ func (g *compiler) assign(s *syntax.AssignStmt) exec {
 	}
 }
 
-// store compiles an assignment of a value. If the target is an index, place begins with its object
-// and key.
+// store compiles an assignment of a value. If the target is an index, place begins with the object
+// and the key.
 func (g *compiler) store(target syntax.Expression, line int) func(c *Call, place []Value, v Value) {
 	g.size += nodeWork
 	switch e := target.(type) {

@@ -6,12 +6,12 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// Error is an error of Lua that the script did not catch.
+// Error is a Lua error that the script did not catch.
 type Error struct {
 	// Value is the raised value, usually a string.
 	Value Value
-	// Source is the name that was given to syntax.Parse, and Line the line in it. They are "=[C]"
-	// and -1 if a Go function called the function that failed.
+	// Source is the name that was given to syntax.Parse, and Line is the line in that source. They
+	// are "=[C]" and -1 if a Go function called the failed function.
 	Source string
 	Line   int
 }
@@ -28,8 +28,8 @@ func (t *thread) raise(v Value) {
 	panic(&Error{Value: v, Source: source, Line: line})
 }
 
-// errorPosition returns the position of an error: in the innermost call, or in its caller if it is
-// a call of a Go function.
+// errorPosition returns the position of an error: in the innermost call, or in its caller if the
+// call is of a Go function.
 func (t *thread) errorPosition() (source string, line int) {
 	c := t.call
 	if c != nil && c.closure == nil {
@@ -47,7 +47,7 @@ func (c *Call) fail(line int, format string, args ...any) {
 	c.thread.raise(c.position() + fmt.Sprintf(format, args...))
 }
 
-// position returns the position of Lua code, with which an error begins; "" for a Go function.
+// position returns the position of Lua code as the prefix of an error; "" for a Go function.
 func (c *Call) position() string {
 	if c == nil || c.closure == nil {
 		return ""
@@ -55,7 +55,7 @@ func (c *Call) position() string {
 	return fmt.Sprintf("%s:%d: ", syntax.ChunkName(c.closure.proto.source), c.line)
 }
 
-// level returns the call n levels above, or nil if there is none or if a tail call has replaced it.
+// level returns the call n levels above, or nil if there is none or a tail call has replaced it.
 func (c *Call) level(n int) *Call {
 	for c != nil && n > 0 {
 		n--

@@ -1,6 +1,6 @@
 package lua
 
-// callExamples are functions, their arguments, results and variables.
+// callExamples covers functions, their arguments, results and variables.
 var callExamples = []example{
 	// arguments and results
 	{`local function f(a, b) return a, b end return f(1), f(1, 2, 3)`, `1, 1, 2`},

@@ -1,8 +1,8 @@
 package lua
 
-// errorExamples are errors while a chunk runs, with their texts and positions.
+// errorExamples covers errors while a chunk runs, with their texts and positions.
 var errorExamples = []example{
-	// names of what fails
+	// names of the value that fails
 	{`local x return x.y`, `! "example:1: attempt to index local 'x' (a nil value)"`},
 	{`local x return x.y.z`, `! "example:1: attempt to index local 'x' (a nil value)"`},
 	{`local x = {} return x.y.z`, `! "example:1: attempt to index field 'y' (a nil value)"`},

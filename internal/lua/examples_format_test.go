@@ -1,6 +1,6 @@
 package lua
 
-// formatExamples are directives of string.format.
+// formatExamples covers the directives of string.format.
 var formatExamples = []example{
 	{`=string.format("%d", 42)`, `"42"`},
 	{`=string.format("%d", -42)`, `"-42"`},

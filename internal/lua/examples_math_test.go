@@ -1,7 +1,7 @@
 package lua
 
-// mathExamples are the mathematical functions: all 17 digits, or 13 if the last ones depend on the
-// C library.
+// mathExamples covers the mathematical functions, with 17 digits, or with 13 if the last digits
+// depend on the C library.
 var mathExamples = []example{
 	{`=math.pi, math.huge, -math.huge`, `3.1415926535897931, inf, -inf`},
 	{`=math.mod == math.fmod`, `true`},

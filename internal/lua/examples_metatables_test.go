@@ -1,6 +1,6 @@
 package lua
 
-// metatableExamples are metamethods.
+// metatableExamples covers metamethods.
 var metatableExamples = []example{
 	// index
 	{`=setmetatable({}, {__index = function(t, k) return k .. "!" end}).x`, `"x!"`},

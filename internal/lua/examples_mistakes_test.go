@@ -1,6 +1,6 @@
 package lua
 
-// mistakeExamples are chunks that do not compile.
+// mistakeExamples holds chunks that do not compile.
 var mistakeExamples = []example{
 	// statements
 	{`x`, `! example:1: '=' expected near '<eof>'`},

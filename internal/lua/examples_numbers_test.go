@@ -1,6 +1,6 @@
 package lua
 
-// numberExamples are numbers that are parsed and printed.
+// numberExamples covers parsing and printing of numbers.
 var numberExamples = []example{
 	// literals
 	{`=0`, `0`},

@@ -1,8 +1,8 @@
 package lua
 
-// operatorExamples are operators on values of all types.
+// operatorExamples covers operators on values of all types.
 var operatorExamples = []example{
-	// arithmetic reads numbers in strings
+	// arithmetic accepts numbers in strings
 	{`local a = nil return a + 3, 3 + a`, `! "example:1: attempt to perform arithmetic on local 'a' (a nil value)"`},
 	{`local a = true return a + 3, 3 + a`, `! "example:1: attempt to perform arithmetic on local 'a' (a boolean value)"`},
 	{`local a = 2 return a + 3, 3 + a`, `5, 5`},
@@ -45,7 +45,7 @@ var operatorExamples = []example{
 	{`local a = "x" return a ^ 3, 3 ^ a`, `! "example:1: attempt to perform arithmetic on local 'a' (a string value)"`},
 	{`local a = {} return a ^ 3, 3 ^ a`, `! "example:1: attempt to perform arithmetic on local 'a' (a table value)"`},
 	{`local a = type return a ^ 3, 3 ^ a`, `! "example:1: attempt to perform arithmetic on local 'a' (a function value)"`},
-	// a concatenation takes numbers
+	// concatenation accepts numbers
 	{`local a = nil return a .. "b"`, `! "example:1: attempt to concatenate local 'a' (a nil value)"`},
 	{`local a = true return a .. "b"`, `! "example:1: attempt to concatenate local 'a' (a boolean value)"`},
 	{`local a = 2 return a .. "b"`, `"2b"`},

@@ -1,6 +1,6 @@
 package lua
 
-// patternExamples are find, match, gmatch and gsub with patterns.
+// patternExamples covers find, match, gmatch and gsub with patterns.
 var patternExamples = []example{
 	// classes
 	{`local t = {} for i = 0, 255 do if string.char(i):find("%a") then t[#t + 1] = i end end return #t, t[1], t[#t]`,

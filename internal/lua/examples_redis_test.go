@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// startRedis returns a client of a redis-server of the test's own.
+// startRedis starts a redis-server for the test, and returns a client of it.
 func startRedis(t *testing.T) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: redistest.New(t, redistest.Options{}).Addr()})
@@ -36,7 +36,7 @@ func TestExamplesAsInRedis(t *testing.T) {
 	}
 }
 
-// The memory in use at the beginning of a run is about the same as in Redis.
+// TestMemoryAsInRedis: the memory in use at the beginning of a run is about the same as in Redis.
 func TestMemoryAsInRedis(t *testing.T) {
 	theirs, err := startRedis(t).Eval(t.Context(), "return gcinfo()", nil).Int()
 	ours, _ := run(t, "return gcinfo()", meter.Limits{})

@@ -1,6 +1,6 @@
 package lua
 
-// statementExamples are loops, conditions and assignments.
+// statementExamples covers loops, conditions and assignments.
 var statementExamples = []example{
 	// numeric for
 	{`local t = {} for i = 1, 3 do t[#t + 1] = i if #t > 20 then break end end return t`, `{1, 2, 3}`},

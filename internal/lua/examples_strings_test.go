@@ -1,6 +1,6 @@
 package lua
 
-// stringExamples are the functions for strings except format and patterns.
+// stringExamples covers the functions for strings, except format and patterns.
 var stringExamples = []example{
 	// sub counts from both ends
 	{`=("abcde"):sub(1)`, `"abcde"`},

@@ -1,6 +1,6 @@
 package lua
 
-// syntaxExamples are chunks that compile.
+// syntaxExamples holds chunks that compile.
 var syntaxExamples = []example{
 	{``, ``},
 	{`return`, ``},

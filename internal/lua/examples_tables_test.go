@@ -1,6 +1,6 @@
 package lua
 
-// tableExamples are tables: constructors, borders, next, and their library.
+// tableExamples covers tables: constructors, borders, next, and the library table.
 var tableExamples = []example{
 	// constructors
 	{`={}, {1, 2, 3}, {1, 2, 3,}, {1; 2; 3}`, `{}, {1, 2, 3}, {1, 2, 3}, {1, 2, 3}`},

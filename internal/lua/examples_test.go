@@ -8,12 +8,12 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// example is a chunk and its result or error in Redis 7.0, as showSource writes it. "=x" means
-// "return x".
+// example is a chunk and its result or error in Redis 7.0, in the form of showSource. A source "=x"
+// means "return x".
 type example struct{ source, want string }
 
-// examples are all tables of examples by area. TestExamplesAsInRedis compares them with a real
-// redis-server, and prints the result of a new one.
+// examples holds all examples by area. TestExamplesAsInRedis compares them with a real
+// redis-server; for a new example it prints the result.
 var examples = map[string][]example{
 	"arguments":  argumentExamples,
 	"calls":      callExamples,
@@ -32,7 +32,7 @@ var examples = map[string][]example{
 	"tables":     tableExamples,
 }
 
-// showSource runs SOURCE and writes its values, or ! and its error.
+// showSource is the Lua code that runs SOURCE and writes its values, or ! and its error.
 const showSource = `
 local function text(v, depth)
 	if type(v) == "string" then return (string.format("%q", v):gsub("\\?\n", "\\n"):gsub("\\000", "\\0")) end
@@ -67,7 +67,7 @@ func (e example) chunk() string {
 	return e.source
 }
 
-// exampleGlobals returns the global variables of scripts in Redis: a script can create none, and
+// exampleGlobals returns the global variables of scripts in Redis: a script cannot create any, and
 // reading a missing one is an error.
 func exampleGlobals(s *State, source string) *Table {
 	b := NewBuilder()
@@ -86,8 +86,8 @@ func exampleGlobals(s *State, source string) *Table {
 	return g
 }
 
-// redisPCall is Redis' pcall, as far as the examples need it: for an error that is a table, it also
-// returns the field err.
+// redisPCall implements Redis' pcall, as far as the examples need it: for an error that is a table,
+// it also returns the field err.
 func redisPCall(c *Call) []Value {
 	if c.NArgs() == 0 {
 		return c.Return(false, "attempt to call a boolean value")

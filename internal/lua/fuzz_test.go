@@ -18,7 +18,7 @@ func addExamples(f *testing.F) {
 	}
 }
 
-// FuzzCompile: any text compiles or has an error, which is the same if the text comes byte by byte.
+// FuzzCompile: any text compiles, or has an error that is the same if the text comes byte by byte.
 func FuzzCompile(f *testing.F) {
 	addExamples(f)
 	f.Fuzz(func(t *testing.T, source string) {
@@ -63,7 +63,7 @@ func FuzzShortPrograms(f *testing.F) {
 		state := NewState(meter.Limits{Watch: watched(t, 50*time.Millisecond), Bytes: 2 << 20})
 		var globals *Table
 		if meter.Protect(func() error { globals = exampleGlobals(state, ""); return nil }) != nil {
-			return // the time was over before the program began
+			return // the time was up before the program began
 		}
 		_, err = state.Run(chunk, globals)
 		var raised *Error

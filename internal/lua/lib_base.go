@@ -83,12 +83,12 @@ func baseCollect(c *Call) []Value {
 	return c.Return(0.0)
 }
 
-// libraryBytes is the memory of Redis' Lua before a script allocates any, in bytes: mostly its
-// libraries.
+// libraryBytes is the memory of Redis' Lua before a script allocates any, in bytes. It is mostly
+// that of the libraries.
 const libraryBytes = 33 << 10
 
-// memory returns the memory in use as scripts see it, in bytes. It never shrinks, since freed
-// memory is not counted.
+// memory returns the memory in use, in bytes, as scripts see it. It never shrinks, because freed
+// memory is not subtracted.
 func (s *State) memory() int { return libraryBytes + s.meter.Spent() }
 
 func baseError(c *Call) []Value {

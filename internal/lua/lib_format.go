@@ -35,7 +35,7 @@ func stringFormat(c *Call) []Value {
 	return c.Return(b.String())
 }
 
-// directive is one % directive of a format.
+// directive is one % directive of a format string.
 type directive struct {
 	left, plus, blank, alternate, zero bool
 	width                              int
@@ -43,7 +43,7 @@ type directive struct {
 	verb                               byte
 }
 
-// directive parses a directive after its %, and leaves i at its last character.
+// directive parses a directive after its %, and sets i to its last character.
 func (c *Call) directive(format string, i *int) directive {
 	d := directive{precision: -1}
 	at := func() byte {
@@ -89,7 +89,7 @@ func (c *Call) directive(format string, i *int) directive {
 	return d
 }
 
-// print returns the text of an argument.
+// print returns the text of the argument number arg.
 func (d directive) print(c *Call, arg int) string {
 	switch d.verb {
 	case 'c':
@@ -154,7 +154,7 @@ func (d directive) unsigned(n uint64) string {
 	return d.integer(prefix, digits)
 }
 
-// integer pads digits to the precision, and the whole text to the width.
+// integer pads digits to the precision, and the complete text to the width.
 func (d directive) integer(prefix, digits string) string {
 	if d.precision >= 0 {
 		d.zero = false

@@ -42,7 +42,7 @@ func unary(f func(float64) float64) func(*Call) []Value {
 	return func(c *Call) []Value { return c.Return(f(c.WantNumber(1))) }
 }
 
-// signed returns f with C's sign for a result of NaN.
+// signed returns f with C's sign of a NaN result.
 func signed(f func(float64) float64) func(float64) float64 {
 	return func(x float64) float64 { return clib.SignedNaN(f(x), x) }
 }
@@ -71,7 +71,7 @@ func mathModf(c *Call) []Value {
 	return c.Return(whole, math.Copysign(n-whole, n))
 }
 
-// extreme returns the argument that beats all others.
+// extreme returns the argument that beats all other arguments.
 func (c *Call) extreme(beats func(a, b float64) bool) []Value {
 	best := c.WantNumber(1)
 	for i := 2; i <= c.NArgs(); i++ {

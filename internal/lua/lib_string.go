@@ -68,13 +68,13 @@ func stringRep(c *Call) []Value {
 	s := c.WantString(1)
 	n := max(c.WantInt32(2), 0)
 	if len(s) > 0 && n > maxLength/len(s) {
-		n = maxLength / len(s) // still more than the limit of any run
+		n = maxLength / len(s) // still exceeds the limit of any run
 	}
 	c.State().Charge(n*len(s) + meter.StringSize)
 	return c.Return(strings.Repeat(s, n))
 }
 
-// maxLength is more bytes than any string can have.
+// maxLength exceeds the size of any string, in bytes.
 const maxLength = 1 << 40
 
 func stringReverse(c *Call) []Value {
@@ -207,7 +207,7 @@ func (c *Call) replace(m *pattern.Matcher, b *strings.Builder, from, to int) {
 	b.WriteString(text)
 }
 
-// expand appends a template with its captures, %0 to %9, replaced.
+// expand appends a template, and replaces its captures %0 to %9.
 func (c *Call) expand(m *pattern.Matcher, b *strings.Builder, template string, from, to int) {
 	c.State().Charge(len(template))
 	for i := 0; i < len(template); i++ {

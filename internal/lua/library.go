@@ -1,24 +1,24 @@
 package lua
 
-// Entry is a name in a library and its value. A func(*Call) []Value and a Metered become functions
-// of Lua.
+// Entry is a name in a library and its value. Values of the types func(*Call) []Value and Metered
+// become Lua functions.
 type Entry struct {
 	Name  string
 	Value any
 }
 
-// Metered is a function that charges for its work itself. Other functions are charged for all bytes
-// of their arguments before they run.
+// Metered is a function that charges for its work itself. Any other function is charged for all
+// bytes of its arguments before it runs.
 type Metered func(*Call) []Value
 
-// alias is the name of an earlier entry, of which it is a second name. Both are the same function,
-// since a script can compare them.
+// alias is the name of an earlier entry. Both entries are the same function, because a script can
+// compare them.
 type alias string
 
 // Builder makes objects that all runs share. Its tables are frozen.
 type Builder struct{ last uint32 }
 
-// NewBuilder returns a Builder whose objects have other addresses than the standard library.
+// NewBuilder returns a Builder whose objects have addresses after those of the standard library.
 func NewBuilder() *Builder { return &Builder{last: standard.lastAddress} }
 
 func (b *Builder) address() uint32 {
@@ -26,13 +26,13 @@ func (b *Builder) address() uint32 {
 	return b.last
 }
 
-// Function returns a function of Lua. run returns the result of Call.Return, or nil for no value,
-// and must not keep the Call.
+// Function returns a Lua function. run returns the result of Call.Return, or nil for no value, and
+// must not keep the Call.
 func (b *Builder) Function(run func(*Call) []Value) *Builtin {
 	return &Builtin{run: run, address: b.address()}
 }
 
-// value returns the function of Lua for a Go function, and other values unchanged.
+// value returns the Lua function for a Go function, and any other value unchanged.
 func (b *Builder) value(v any) Value {
 	switch run := v.(type) {
 	case func(*Call) []Value:
@@ -59,7 +59,7 @@ func (b *Builder) Table(entries ...Entry) *Table {
 	return t
 }
 
-// WithMeta sets the metatable of a table that is not yet in use, and returns the table.
+// WithMeta sets the metatable of a table that is not in use yet, and returns the table.
 func (b *Builder) WithMeta(t, meta *Table) *Table {
 	t.meta = meta
 	return t
@@ -88,8 +88,8 @@ func newStandard() (l standardLibrary) {
 	return l
 }
 
-// Standard returns the entries of Lua's own library that scripts in Redis have, except pcall and
-// math.random, which Redis replaces, and _G.
+// Standard returns the entries of Lua's own library that scripts in Redis have. It excludes pcall
+// and math.random, which Redis replaces, and _G.
 func Standard() []Entry { return standard.globals }
 
 // Extended returns a copy of a library with more entries, which may replace existing ones.
@@ -101,8 +101,8 @@ func (b *Builder) Extended(library *Table, more ...Entry) *Table {
 	return b.Table(append(entries, more...)...)
 }
 
-// NewGlobals returns a table for a run's global variables, with room for own of them. Reads of
-// other names go to shared.
+// NewGlobals returns a table for a run's global variables, with room for own variables of the run.
+// Reads of other names go to shared.
 func (s *State) NewGlobals(shared *Table, own int) *Table {
 	t := s.NewTable()
 	t.reserve(own)

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// watched returns the watch of a run with a limit of time.
+// watched returns the watch of a run with a time limit.
 func watched(t *testing.T, limit time.Duration) *meter.Watch {
 	w := &meter.Watch{}
 	w.Start(t.Context(), &meter.Watchdog{}, limit, 0)
@@ -17,8 +17,8 @@ func watched(t *testing.T, limit time.Duration) *meter.Watch {
 	return w
 }
 
-// TestLimitOfBytes: code that allocates ends at the limit, in any part of the language, even within
-// pcall.
+// TestLimitOfBytes: code that allocates is ended at the limit, in any part of the language, even
+// within pcall.
 func TestLimitOfBytes(t *testing.T) {
 	for _, source := range []string{
 		`local s = "x" while true do s = s .. s end`,
@@ -51,8 +51,8 @@ func TestLimitOfBytes(t *testing.T) {
 	}
 }
 
-// TestLimitOfTime: code that takes time ends at the limit or when its watch ends it, even inside
-// one Go function.
+// TestLimitOfTime: code that takes long is ended at the limit, or when its watch ends it, even
+// inside one Go function.
 func TestLimitOfTime(t *testing.T) {
 	cause := errors.New("the client left")
 	for _, source := range []string{
@@ -129,7 +129,7 @@ func (g *growing) Grow() error {
 func (g *growing) Pause() error { return nil }
 
 // TestBlocksAreCharged: a block is charged for all its code when it begins, in every statement, and
-// only then.
+// at no other time.
 func TestBlocksAreCharged(t *testing.T) {
 	for source, want := range map[string]bool{
 		`BODY`:                                        true,

@@ -10,7 +10,7 @@ import (
 
 // Functions that the official tests need and scripts in Redis do not have.
 
-// officialGlobals returns the global variables for a file in dir.
+// officialGlobals returns the global variables for a test file in dir.
 func officialGlobals(s *State, dir string) *Table {
 	t := s.NewTable()
 	for _, e := range Standard() {
@@ -75,7 +75,7 @@ func hostPCall(c *Call) []Value {
 	return c.Return(append([]Value{true}, results...)...)
 }
 
-// hostLocale knows only the locale C.
+// hostLocale implements os.setlocale, and knows only the locale C.
 func hostLocale(c *Call) []Value {
 	if name := c.OptString(1, "C"); name != "C" {
 		return c.Return(nil)
@@ -98,8 +98,8 @@ func hostRandom(c *Call, random *rand.Rand) []Value {
 	return c.Return(float64(low + random.IntN(high-low+1)))
 }
 
-// hostFunction returns the function in an argument, or the function of the level in it; level 1 is
-// the caller.
+// hostFunction returns the function in the i-th argument, or the function at the level in that
+// argument; level 1 is the caller.
 func hostFunction(c *Call, i int) (*Closure, *Call) {
 	if f, ok := c.Arg(i).(*Closure); ok {
 		return f, nil
@@ -184,7 +184,7 @@ func hostTemporary(c *Call) []Value {
 	return c.Return(file)
 }
 
-// hostFiles are the files of the suite, and the file that is being written.
+// hostFiles holds the files of the suite, and the file that is being written.
 type hostFiles struct {
 	dir   string
 	parts *[]string

@@ -12,27 +12,27 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// officialDir names the directory with the test suite of Lua 5.1 (lua.org/tests, for 5.1), which is
-// not part of this repository.
+// officialDir is the environment variable with the directory of the test suite of Lua 5.1
+// (lua.org/tests, for 5.1), which is not part of this repository.
 const officialDir = "REDLOCK_LUA_TESTS"
 
-// The files of the suite that are not about files, a shell, hooks, or the library for tests in C.
+// officialFiles lists the files that do not test files, a shell, hooks, or the C library for tests.
 var officialFiles = []string{"attrib", "big", "calls", "closure", "constructs", "errors", "events", "gc", "literals",
 	"locals", "math",
 	"nextvar", "pm", "sort", "strings", "vararg", "verybig"}
 
-// officialCuts are the parts of a file that need features which scripts in Redis do not have: from
-// one text to another, both included. Their line ends stay, since the files check line numbers.
+// officialCuts lists parts of files that need features which scripts in Redis do not have, from one
+// text to another, both included. Line ends stay, because the files check line numbers.
 var officialCuts = map[string][][2]string{
 	// require, module and files
 	"attrib": {{"do --[", "end  --]"}},
-	// a string of 4 GB, which is too long only where an address has 32 bits
+	// a string of 4 GB, which is too long only if addresses have 32 bits
 	"big": {{"local longs", "print('+')"}},
-	// string.dump and what debug finds out about the variables of a closure
+	// string.dump, and the fields of debug about the variables of a closure
 	"calls": {{"x = string.dump(loadstring(", "assert(a() == 1 and _G.x == 1)"},
 		{"x = loadstring(string.dump(function (x)", "assert(x() == 24)"}},
-	// loops that wait for the collector to empty a weak table; where a function is defined;
-	// coroutines
+	// loops that wait until the collector empties a weak table; the line where a function is
+	// defined; coroutines
 	"closure": {{"while x[1] do", "end"}, {"assert(debug.getinfo(1).currentline", "debug.getinfo(goo).linedefined)"},
 		{"-- coroutine tests", "a.a)"}},
 	// the stack while an error is handled
@@ -41,7 +41,7 @@ var officialCuts = map[string][][2]string{
 	"literals": {{"-- generate all strings of four", "..s..\"]====]\")())\nend"}},
 	// newproxy and metatables of numbers
 	"events": {{"-- testing proxies", "getmetatable(u))"}, {"-- testing metatables for basic types", "print 'OK'"}},
-	// when memory is freed, weak tables and finalizers
+	// the time at which memory is freed; weak tables and finalizers
 	"gc": {{"local bytes = gcinfo()", "newproxy(u)) end\nend"}},
 }
 
@@ -77,7 +77,7 @@ func runOfficial(t *testing.T, dir, name string) {
 	}
 }
 
-// blankOut removes the first part of a text from one given text to another, except line ends.
+// blankOut removes the first part of text that begins with from and ends with to, except line ends.
 func blankOut(text, from, to string) (string, error) {
 	head, rest, ok := strings.Cut(text, from)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 
 // The operators, with metamethods.
 
-// maxMetaLoop is the maximum length of a chain of tables by __index or __newindex.
+// maxMetaLoop is the maximum length of a chain of tables through __index or __newindex.
 const maxMetaLoop = 100
 
 // metatable returns the metatable of any value, or nil.
@@ -135,7 +135,7 @@ func (c *Call) typeError(at *site, v Value, verb string) {
 	c.thread.raise(c.position() + "attempt to " + verb + " " + name)
 }
 
-// arithmetic returns the result of an operator for two operands that are not both numbers.
+// arithmetic returns the result of an operator if the operands are not both numbers.
 func (t *thread) arithmetic(operator syntax.Kind, a, b Value, left, right *site) Value {
 	x, xOK := t.state.Number(a)
 	y, yOK := t.state.Number(b)
@@ -160,7 +160,7 @@ func (t *thread) arithmetic(operator syntax.Kind, a, b Value, left, right *site)
 
 var events = map[syntax.Kind]string{'+': "__add", '-': "__sub", '*': "__mul", '/': "__div", '%': "__mod", '^': "__pow"}
 
-// negate returns -v for an operand that is not a number.
+// negate returns -v if v is not a float64.
 func (t *thread) negate(v Value, at *site) Value {
 	if n, ok := t.state.Number(v); ok {
 		return -n
@@ -260,7 +260,7 @@ func (t *thread) lessOrEqual(a, b Value, line int) bool {
 	return t.orderError(a, b)
 }
 
-// compare calls the metamethod that two values of one type have in common. ok is false if there is
+// compare calls the metamethod that two values of the same type share. ok is false if there is
 // none.
 func (t *thread) compare(event string, a, b Value) (answer, ok bool) {
 	if TypeName(a) != TypeName(b) {

@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// tableSort sorts the values of a table. If the comparison is not an order, the result has any
-// order.
+// tableSort sorts the values of a table. If the comparison is not an order, the order of the result
+// is undefined.
 func tableSort(c *Call) []Value {
 	t := c.WantTable(1)
 	n := t.Len()

@@ -27,8 +27,8 @@ func TestSortWithoutAnOrder(t *testing.T) {
 	}
 }
 
-// TestSortOfAChangingTable: the comparison may change the table. It gets the values of the time
-// when the sort began, and they are the result.
+// TestSortOfAChangingTable: the comparison may change the table. It gets the values that the table
+// had when the sort began, and they are the result.
 func TestSortOfAChangingTable(t *testing.T) {
 	got, err := run(t, `local t = {} for i = 1, 50 do t[i] = i * 7 % 50 end
 		table.sort(t, function(a, b) t[#t], t.x = nil, a return a < b end) return table.concat(t, " ", 1, 50) == text`,

@@ -8,7 +8,7 @@ type State struct {
 	globals *Table
 	// strings is the metatable of all strings.
 	strings *Table
-	// Host lets the host's Go functions find their data of the run.
+	// Host holds the data of the host's Go functions for this run.
 	Host any
 	main thread
 }
@@ -24,7 +24,7 @@ func NewState(limits meter.Limits) *State {
 	return s
 }
 
-// firstAddress is above the addresses of the objects that runs share.
+// firstAddress is above the addresses of the objects that all runs share.
 const firstAddress = 1 << 20
 
 // NewTable returns an empty table, and charges it to the run.
@@ -54,8 +54,8 @@ func (s *State) Work(bytes int) { s.meter.Work(bytes) }
 func (s *State) Text(text string) string { return s.meter.Text(text) }
 
 // Run executes a chunk with these global variables, and returns its first value. The error is an
-// *Error, an error that wraps meter.ErrMemory, the cause with which its Watch ended, such as
-// meter.ErrTime, or the error that a Go function passed to Call.Abort.
+// *Error, an error that wraps meter.ErrMemory, the cause with which its Watch ended the run, such
+// as meter.ErrTime, or the error that a Go function passed to Call.Abort.
 func (s *State) Run(chunk *Chunk, globals *Table) (value Value, err error) {
 	s.globals = globals
 	err = s.Protect(func() {
@@ -75,8 +75,8 @@ func (s *State) Protect(f func()) (err error) {
 	return nil
 }
 
-// failure returns the error of a recovered panic: an error of Lua or the end of the run. It panics
-// again for all other panics, which are bugs.
+// failure returns the error of a recovered panic: a Lua error or the end of the run. It repeats any
+// other panic, which is a bug.
 func failure(problem any) error {
 	switch p := problem.(type) {
 	case *Error:

@@ -45,7 +45,7 @@ func ExampleState_Run() {
 	// Output: 3 <nil>
 }
 
-// TestBuiltin: a Go function gets its arguments, and its results are Lua's.
+// TestBuiltin: a Go function gets its arguments, and Lua gets its results.
 func TestBuiltin(t *testing.T) {
 	var got []Value
 	value, err := run(t, `local a, b = f(1, "x", nil) return b .. a`, meter.Limits{}, Entry{"f", func(c *Call) []Value {
@@ -72,7 +72,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestErrorPosition: an error has the position where it was raised.
+// TestErrorPosition: an error has the position at which it was raised.
 func TestErrorPosition(t *testing.T) {
 	for source, want := range map[string]Error{
 		"local x\nreturn x.y":                        {"test:2: attempt to index local 'x' (a nil value)", "@test", 2},
@@ -110,7 +110,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// TestRecursion: endless recursion of any kind is an error of Lua, not of Go.
+// TestRecursion: endless recursion of any kind is a Lua error, not a Go error.
 func TestRecursion(t *testing.T) {
 	nested := "f(n + 1)"
 	for range 60 {

@@ -13,20 +13,20 @@ import (
 type Table struct {
 	array   []Value
 	entries []entry
-	// index has the numbers of the entries, from 1, at the hashes of their keys; 0 means free. It
-	// is nil if there are few entries.
+	// index is a hash table with the numbers of the entries, from 1, at the hashes of their keys; 0
+	// means free. It is nil if there are few entries.
 	index    []int32
 	meta     *Table
 	fallback *Table // for reads of keys that this table does not have
 	frozen   bool
 	address  uint32
-	meter    *meter.Meter // of its run; nil if all runs share it
+	meter    *meter.Meter // meter of its run; nil if all runs share the table
 }
 
 // entry is a key and its value. If the value is nil, the key was removed, and Next skips the entry.
 type entry struct{ key, value Value }
 
-// charge charges for the work of visiting places of the array, the entries or the index.
+// charge charges for visits of places in the array, the entries or the index.
 func (t *Table) charge(places int) {
 	if t.meter != nil {
 		t.meter.Work(places * placeWork)
@@ -38,24 +38,24 @@ const (
 	placeWork = 8
 	// fewPlaces is the number of places that an operation visits without a charge.
 	fewPlaces = 4
-	// longKey is how many bytes of a key are compared at the cost of visiting a place.
+	// longKey is the number of bytes of a key that are compared at the cost of visiting a place.
 	longKey = 256
 	// fewEntries is the maximum number of entries without an index.
 	fewEntries = 8
 )
 
-// The sizes for which a table and its places are charged, in bytes.
+// The charges for a table and its places, in bytes.
 const (
 	arraySlotSize = 16
 	entrySize     = 32
-	indexSize     = 4 // of a place in it
+	indexSize     = 4 // for one place of the index
 	tableSize     = 128
 )
 
 // Freeze makes every change of the table an error, in this run and all others.
 func (t *Table) Freeze() { t.frozen = true }
 
-// Get returns the value of a key, without metamethods, or nil.
+// Get returns the value of a key, or nil, without metamethods.
 func (t *Table) Get(key Value) Value {
 	if i, ok := arrayIndex(key); ok && i <= len(t.array) {
 		return t.array[i-1]
@@ -126,7 +126,7 @@ func (t *Table) scan(key Value) int {
 	return -1
 }
 
-// probe finds a key by its hash.
+// probe finds a key by its hash in the index.
 func (t *Table) probe(key Value, hash uint32) int {
 	text, _ := key.(string)
 	for places := 0; ; places++ {
@@ -192,7 +192,7 @@ func (t *Table) growArray(size int) {
 	t.array = array
 }
 
-// fill sets the values of the keys 1, 2, 3 …. Values that are nil are in the array, too.
+// fill sets the values of the keys 1, 2, 3 …. The array also holds the nil values.
 func (t *Table) fill(values []Value) {
 	if len(values) > len(t.array) {
 		t.growArray(len(values))
@@ -251,7 +251,7 @@ func (t *Table) rebuild() {
 	}
 }
 
-// reserve removes all entries, and makes room for size of them.
+// reserve removes all entries, and makes room for size entries.
 func (t *Table) reserve(size int) {
 	t.meter.Charge(size * entrySize)
 	t.entries, t.index = make([]entry, 0, size), nil
@@ -263,14 +263,14 @@ func (t *Table) reserve(size int) {
 	t.index = make([]int32, places)
 }
 
-// Len returns a border of the table: the number of its elements, if there are no holes. The array
-// alone determines it, since no entry continues the array.
+// Len returns a border of the table: the number of its elements if there are no holes. Only the
+// array determines it, because no entry continues the array.
 func (t *Table) Len() int {
 	n := len(t.array)
 	if n == 0 || t.array[n-1] != nil {
 		return n
 	}
-	low, high := 0, n // there is a value at low, or it is 0, and none at high
+	low, high := 0, n // there is a value at low (or low is 0), and none at high
 	for high-low > 1 {
 		if middle := (low + high) / 2; t.array[middle-1] != nil {
 			low = middle
@@ -281,8 +281,8 @@ func (t *Table) Len() int {
 	return low
 }
 
-// Next returns the key and value after a key, or the first ones for nil; next is nil at the end. ok
-// is false if the table does not have the key.
+// Next returns the key and value after a key, or the first ones if key is nil. next is nil at the
+// end. ok is false if the table does not have the key.
 func (t *Table) Next(key Value) (next, value Value, ok bool) {
 	from, ok := t.position(key)
 	if !ok {
@@ -335,7 +335,7 @@ func hashOf(key Value) uint32 {
 	return mixBits(uint64(addressOf(key)))
 }
 
-// hashString returns the hash of a string. It reads some 32 bytes of a long string.
+// hashString returns the hash of a string. It reads about 32 bytes of a long string.
 func hashString(s string) uint32 {
 	h := uint32(len(s))
 	step := len(s)>>5 + 1

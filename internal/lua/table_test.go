@@ -11,7 +11,7 @@ import (
 )
 
 // TestTableIsAMap: a table and a Go map with the same changes have the same contents. pairs returns
-// each entry once, and # a border.
+// each entry once, and # returns a border.
 func TestTableIsAMap(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(3, seed))
@@ -94,8 +94,8 @@ func TestRemovalDuringPairs(t *testing.T) {
 	}
 }
 
-// TestOrderOfNext: Next visits the array, including keys that moved there, and then the other keys
-// in the order in which they were added.
+// TestOrderOfNext: Next visits the array, including keys that were moved into it, and then the
+// other keys in the order in which they were added.
 func TestOrderOfNext(t *testing.T) {
 	table := &Table{}
 	for _, key := range []Value{"b", 3.0, 5.0, "a", 2.0, true, 1.0, 4.0, "c", 6.5} {
@@ -103,7 +103,7 @@ func TestOrderOfNext(t *testing.T) {
 	}
 	table.set("a", nil)
 	table.set("b", nil)
-	table.set("b", false) // it has kept its place
+	table.set("b", false) // the key has kept its place
 	table.set("a", nil)
 	var got []Value
 	for key, _, ok := table.Next(nil); key != nil; key, _, ok = table.Next(key) {
@@ -128,7 +128,7 @@ func TestRoomOfATable(t *testing.T) {
 	}
 }
 
-// TestSparseIndex: a large index takes no more memory than a small one.
+// TestSparseIndex: a large index uses no more memory than a small one.
 func TestSparseIndex(t *testing.T) {
 	m := meter.New(meter.Limits{}, 0)
 	table := &Table{meter: &m}

@@ -7,13 +7,13 @@ import (
 	"redlock-proxy/internal/lua/clib"
 )
 
-// Value is a value of Lua: nil, bool, float64, string, *Table, *Closure, *Builtin or *Userdata.
+// Value is a Lua value: nil, bool, float64, string, *Table, *Closure, *Builtin or *Userdata.
 type Value = any
 
 // Userdata is a value that Lua can only store and compare.
 type Userdata struct{ address uint32 }
 
-// Null is the null pointer as a value: cjson.null.
+// Null is the value cjson.null, a null pointer.
 var Null = &Userdata{}
 
 // TypeName returns the name of a value's type, as type() does.
@@ -41,7 +41,7 @@ func Truth(v Value) bool {
 	return v != nil && (!ok || b)
 }
 
-// ToString returns a string, or a number as Lua prints it; ok is false for other types.
+// ToString returns a string, or a number as Lua prints it. ok is false for other types.
 func ToString(v Value) (s string, ok bool) {
 	switch v := v.(type) {
 	case string:
@@ -83,7 +83,7 @@ func addressOf(v Value) uint32 {
 	return 0
 }
 
-// describe returns a value as tostring does without the metamethod __tostring.
+// describe returns the text of a value, like tostring without the metamethod __tostring.
 func describe(v Value) string {
 	switch v := v.(type) {
 	case nil:

@@ -34,7 +34,7 @@ func TestRepliesThatDiffer(t *testing.T) {
 	}
 }
 
-// TestProxiesThatDiffer: proxies that may behave differently are different states.
+// TestProxiesThatDiffer: proxies that may behave differently have different states.
 func TestProxiesThatDiffer(t *testing.T) {
 	l := newTables(&Scenario{N: 3, Retries: 1, Ops: []Op{get0, {Do: GetSet, Token: 'b'}, lockA}})
 	counted := func(did bool, c cell.Cell) replyID {

@@ -9,36 +9,35 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// CatchUp selects rules of the catch-up (R7 and R8) that a variant leaves out.
+// CatchUp selects the rules of the catch-up (R7 and R8) that a variant leaves out.
 type CatchUp struct {
-	// NoBarrier reads the sources at once.
+	// NoBarrier reads the sources immediately.
 	NoBarrier bool
 	// NoBlocking makes complete copies of locks that may or may not have a majority.
 	NoBlocking bool
 	// OnePass omits the second pass.
 	OnePass bool
-	// NoQuarantine counts the master's votes at once.
+	// NoQuarantine counts the master's votes immediately.
 	NoQuarantine bool
 	// NoFences does not copy the fence counters.
 	NoFences bool
-	// FewSources reads one source fewer.
+	// FewSources reads one source fewer than a catch-up requires.
 	FewSources bool
-	// HighestEnd copies the end of the lease from the highest ballot, not the latest end.
+	// HighestEnd copies the expiry of the cell with the highest ballot, not the latest expiry.
 	HighestEnd bool
 }
 
-// catchUpState is the state of a catch-up of a master that restarted.
+// catchUpState is the state of the catch-up of a restarted master.
 type catchUpState struct {
 	stage  stage
 	master uint8
 	since  clock
-	// passes are the cells of each source, plus 1, in each pass; zero: not read.
+	// passes holds, by pass and source, the source's cell plus 1; zero means not read.
 	passes [2][maxMasters]cellID
 	// fence is the highest fence counter of the sources.
 	fence uint8
 }
 
-// stage is the stage of a catch-up.
 type stage uint8
 
 const (
@@ -62,7 +61,7 @@ func (c catchUpState) encode(b []byte) []byte {
 	return b
 }
 
-// decode decodes the bytes of encode, and returns the rest.
+// decode decodes the bytes that encode appended, and returns the rest of b.
 func (c *catchUpState) decode(b []byte) []byte {
 	if c.stage = stage(b[0]); c.stage == voting {
 		return b[1:]
@@ -135,7 +134,7 @@ func (e *explorer) catchUp(s *state, f func(event, *state)) {
 		if c.passes[pass][m] != 0 {
 			read++
 		}
-		// The second pass reads the sources of the first.
+		// The second pass reads the same sources as the first.
 		if m == int(c.master) || c.passes[pass][m] != 0 || pass == 1 && c.passes[0][m] == 0 {
 			continue
 		}
@@ -173,7 +172,7 @@ func (e *explorer) sources() int {
 	return e.N - vote.Majority(e.N) + 1
 }
 
-// older returns the cell of a master after a restart.
+// older returns the cell that a master has after a restart.
 func (e *explorer) older(s *state, m int) cellID {
 	if !e.Older {
 		return 0
@@ -187,15 +186,15 @@ func (e *explorer) older(s *state, m int) cellID {
 
 // share is an incarnation in the cells of the sources.
 type share struct {
-	content // of the highest ballot, with the latest end
-	// holders is the number of full cells, blocking the number of blocking copies.
+	content // content of the highest ballot, with the latest expiry
+	// holders is the number of full cells, and blocking the number of blocking copies.
 	holders, blocking int
-	// until is the end of a blocking copy. An undecided copy may be of this incarnation, and end
-	// later.
+	// until is the expiry of a blocking copy. It may be later than that of the content, because an
+	// undecided copy may be of this incarnation.
 	until time.Duration
 }
 
-// shares returns the incarnations that a pass read, and the number of masters that it did not read,
+// shares returns the incarnations that a pass read, and the number of masters that it did not read
 // or that have an undecided copy.
 func (e *explorer) shares(c catchUpState, pass int) (all []share, unseen int) {
 	unseen = e.total() - 1
@@ -245,7 +244,7 @@ func (e *explorer) shares(c catchUpState, pass int) (all []share, unseen int) {
 	return all, unseen
 }
 
-// laterEnd returns the later of two ends; zero means never.
+// laterEnd returns the later of two expiry times; zero means never.
 func laterEnd(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return 0
@@ -253,7 +252,7 @@ func laterEnd(a, b time.Duration) time.Duration {
 	return max(a, b)
 }
 
-// undecided returns an undecided copy that ends with the last of the possible incarnations.
+// undecided returns an undecided copy that expires with the last of the possible incarnations.
 func undecided(possible []share) share {
 	block := share{until: possible[0].until}
 	for _, one := range possible {
@@ -281,7 +280,7 @@ func (e *explorer) copy(s *state) {
 		possible = []share{undecided(possible)}
 	}
 	if e.Older {
-		s.masters[c.master].cell = 0 // its own data from before the restart are discarded
+		s.masters[c.master].cell = 0 // discards its own data from before the restart
 	}
 	s.masters[c.master].fence = max(s.masters[c.master].fence, c.fence)
 	if len(possible) == 1 {

@@ -9,13 +9,13 @@ import (
 )
 
 // Change is a change of the masters: the first N masters of a scenario are sealed one by one, and
-// the masters of New join the next set. The model assumes that the next set is decided; package
-// reconfig explores the decision.
+// the masters of New join the next set. The model assumes that the next set was already decided;
+// package reconfig explores the decision.
 type Change struct {
-	// New are the masters of the new set, by their numbers from 0.
+	// New lists the masters of the new set, by their numbers from 0.
 	New []int
-	// Proxies are the proxies that use the new set, by their numbers from 0. The other proxies use
-	// the old set.
+	// Proxies lists the proxies that use the new set, by their numbers from 0. All others use the
+	// old set.
 	Proxies []int
 	// AllAnswer lets masters join only after all masters of the old set are sealed and read.
 	AllAnswer bool
@@ -26,15 +26,15 @@ type Change struct {
 	NoSeal bool
 	// NoJoin counts the votes of the new set as soon as the old set is sealed.
 	NoJoin bool
-	// NewRules copies by the majority of the new set instead of the old set's.
+	// NewRules copies according to the majority of the new set instead of the old set.
 	NewRules bool
 	// EarlyRules copies as in a catch-up within the new set before a majority of that set votes.
 	EarlyRules bool
-	// FewOrigins reads one source fewer.
+	// FewOrigins reads one source fewer than a join requires.
 	FewOrigins bool
 	// NoBlocking makes complete copies of locks that may or may not have a majority.
 	NoBlocking bool
-	// OwnOnly lets a master join with only its own data.
+	// OwnOnly lets a master join with its own data only.
 	OwnOnly bool
 }
 
@@ -49,7 +49,7 @@ func (s *Scenario) total() int {
 	return n
 }
 
-// set returns the masters of a proxy.
+// set returns the masters that a proxy uses.
 func (s *Scenario) set(proxy int) []int {
 	if s.Change != nil {
 		if slices.Contains(s.Change.Proxies, proxy) {
@@ -79,7 +79,7 @@ func (s *Scenario) isNew(m int) bool {
 	return slices.Contains(s.Change.New, m)
 }
 
-// role returns 0 for a master that is in both sets, 1 for the old set only, 2 for the new set only.
+// role returns 0 for a master in both sets, 1 for the old set only, 2 for the new set only.
 func (s *Scenario) role(m int) byte {
 	switch {
 	case s.Change == nil || m < s.N && s.isNew(m):
@@ -91,12 +91,11 @@ func (s *Scenario) role(m int) byte {
 	}
 }
 
-// changeState is the state of a change of the masters.
 type changeState struct {
-	// sealed are the sealed masters of the old set, joined the voting ones of the new set, as bits.
+	// sealed holds the sealed masters of the old set, joined the voting ones of the new, as bits.
 	sealed, joined uint8
 	// join is the state of the master that is joining. ordinary is set if it catches up from
-	// masters that have joined.
+	// masters that have already joined.
 	join     catchUpState
 	ordinary bool
 }
@@ -129,7 +128,7 @@ func (c *changeState) signature(m int) uint32 {
 	return c.join.signature(m) ^ uint32(c.sealed>>m&1)<<30 ^ uint32(c.joined>>m&1)<<29
 }
 
-// countedFor reports whether a master's vote counts for a proxy.
+// countedFor reports whether a proxy counts a master's vote.
 func (e *explorer) countedFor(s *state, proxy, m int) bool {
 	switch {
 	case e.Change == nil:
@@ -174,8 +173,8 @@ func (e *explorer) changes(s *state, f func(event, *state)) {
 	}
 }
 
-// beginJoin reads the sources for a master that joins, for every set of sources that is large
-// enough. It reads all sources of a pass at the same moment.
+// beginJoin reads the sources for a joining master, for every set of sources that is large enough.
+// It reads all sources of a pass at the same moment.
 func (e *explorer) beginJoin(s *state, target int, f func(event, *state)) {
 	n := len(e.Change.New)
 	ordinary := e.isOpen(s) && !e.Change.EarlyRules ||
@@ -222,8 +221,8 @@ func (e *explorer) originsNeeded() int {
 	return n
 }
 
-// isOrigin reports whether a master is a source for the target that joins: it still has its data of
-// the old set.
+// isOrigin reports whether a master is a source for the joining target. By default, a source is a
+// sealed master of the old set, which still has its data.
 func (e *explorer) isOrigin(s *state, m, target int) bool {
 	c := s.change
 	switch {
@@ -263,14 +262,14 @@ func (e *explorer) continueJoin(s *state, f func(event, *state)) {
 	f(event{name: "joins, after another look:", proxy: -1, master: target}, t)
 }
 
-// isOpen reports whether a majority of the new set votes. Before that, its proxies send no
-// operations.
+// isOpen reports whether a majority of the new set votes. Before that, the proxies of the new set
+// send no operations.
 func (e *explorer) isOpen(s *state) bool {
 	return bits.OnesCount8(s.change.joined) >= vote.Majority(len(e.Change.New))
 }
 
-// sharesFor returns the incarnations that a pass read at the sources, and the number of masters of
-// the deciding set that were not read.
+// sharesFor returns the incarnations that a pass read from the sources, and the number of masters
+// of the deciding set that were not read.
 func (e *explorer) sharesFor(s *state, pass int) (all []share, unread int) {
 	c := s.change.join
 	target := int(c.master)
@@ -280,7 +279,7 @@ func (e *explorer) sharesFor(s *state, pass int) (all []share, unread int) {
 	} else if pass == 1 && seen.passes[0][target] != 0 {
 		first, second := e.cells.all[seen.passes[0][target]-1], e.cells.all[seen.passes[1][target]-1]
 		if first.Attempt != second.Attempt && !second.IsUndecided() {
-			seen.passes[1][target] = 1 // it is the copy, which counts as an empty cell
+			seen.passes[1][target] = 1 // the cell is the copy; it counts as empty
 		}
 	}
 	all, unseen := e.shares(seen, pass)
@@ -330,7 +329,7 @@ func (e *explorer) fill(s *state) {
 	s.masters[target].cell = e.cellID(copied)
 }
 
-// admitJoined checks the copy against the second pass, and counts the master's votes from now on.
+// admitJoined checks the copy against the second pass, and counts the master's votes from then on.
 func (e *explorer) admitJoined(s *state) {
 	c := s.change.join
 	target := int(c.master)

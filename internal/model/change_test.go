@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The explored changes: one master is replaced, added, or removed. Proxies 2 and 3 use the new set.
+// replaced, added and calmly are the explored changes. Proxies 2 and 3 use the new set.
 func replaced() *Change { return &Change{New: []int{0, 1, 3}, Proxies: []int{1, 2}} }
 func added() *Change    { return &Change{New: []int{0, 1, 2, 3}, Proxies: []int{1, 2}} }
 func calmly() *Change   { return &Change{New: []int{0, 1, 2, 3}, Proxies: []int{1, 2}, AllAnswer: true} }
@@ -64,7 +64,7 @@ func TestChangesOfTheMasters(t *testing.T) {
 }
 
 // TestEachMechanismOfAChangeIsNeeded: without any one of its mechanisms, a change of the masters
-// violates a property, and the explorer finds it.
+// violates a property, and the explorer finds the violation.
 func TestEachMechanismOfAChangeIsNeeded(t *testing.T) {
 	redistest.SkipShort(t)
 	with := func(c *Change, leave func(*Change)) *Change { leave(c); return c }

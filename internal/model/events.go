@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// root returns the first state of a scenario.
+// root returns the initial state of a scenario.
 func (e *explorer) root() *state {
 	s := &state{proxies: make([]uint32, len(e.machines)), masters: make([]masterState, e.total())}
 	switch {
@@ -46,7 +46,7 @@ func (e *explorer) hold(s *state) *state {
 	return s
 }
 
-// empty sets the cells as after a lock of another proxy was removed by ballot.
+// empty sets the cells to a removal by ballot, as after a lock of another proxy was removed.
 func (e *explorer) empty(s *state) {
 	by := numberedSource(len(e.machines))
 	removed := cell.Cell{Form: cell.Register, Attempt: by.Attempt(), Promised: by.Ballot(1), Accepted: by.Ballot(1)}
@@ -104,7 +104,7 @@ func (e *explorer) endRound(t *state, p int, in input) {
 			kept = append(kept, msg)
 		case r == failed: // the message was not sent
 		case r == unknown && msg.status == sent:
-			for i := range kept { // the connection broke, so the order of its messages is lost
+			for i := range kept { // the broken connection no longer orders its messages
 				if kept[i].proxy == msg.proxy && kept[i].master == msg.master && kept[i].status == oneWay {
 					kept[i].status = stray
 				}
@@ -124,7 +124,7 @@ func (e *explorer) endRound(t *state, p int, in input) {
 	}
 }
 
-// forget removes differences between messages that no longer matter.
+// forget removes differences between messages if they no longer matter.
 func (e *explorer) forget(t *state, p int) {
 	n := e.machines[p].states[t.proxies[p]]
 	kept := t.flight[:0]
@@ -181,7 +181,6 @@ func (e *explorer) successors(s *state, f func(event, *state)) {
 	e.changes(s, f)
 }
 
-// starts starts operations.
 func (e *explorer) starts(s *state, f func(event, *state)) {
 	for i, op := range e.Ops {
 		if s.began>>i&1 == 1 || !s.allows(op) || e.hasNew(op.Proxy) && !e.isOpen(s) {
@@ -195,7 +194,7 @@ func (e *explorer) starts(s *state, f func(event, *state)) {
 	}
 }
 
-// allows reports whether an operation may start.
+// allows reports whether an operation may start in this state.
 func (s *state) allows(op Op) bool {
 	for i, before := range op.After {
 		c := s.results[before-1]
@@ -206,8 +205,8 @@ func (s *state) allows(op Op) bool {
 	return true
 }
 
-// mayArrive reports whether a message is the next to arrive on its connection: no message is before
-// it, and no answer that still matters to its proxy, since answers come in order, too.
+// mayArrive reports whether a message is the next to arrive on its connection. No message precedes
+// it, and no reply that still matters to its proxy, because replies come in order, too.
 func (e *explorer) mayArrive(s *state, i int) bool {
 	msg := s.flight[i]
 	if msg.status == stray {
@@ -284,7 +283,7 @@ func (e *explorer) ending(s *state, w *wait, p int, last uint8) endKey {
 	return end
 }
 
-// emitRoundEnd calls f with the end of a round, unless that loses more answers than the scenario
+// emitRoundEnd calls f with the end of a round, unless that loses more replies than the scenario
 // allows.
 func (e *explorer) emitRoundEnd(s *state, p int, mv move, ev event, f func(event, *state)) {
 	lost := 0
@@ -300,7 +299,7 @@ func (e *explorer) emitRoundEnd(s *state, p int, mv move, ev event, f func(event
 	f(ev, e.afterMove(s, p, mv))
 }
 
-// giveLateReply gives a proxy a reply to a round that has ended.
+// giveLateReply delivers a reply to a proxy after the round has ended.
 func (e *explorer) giveLateReply(s *state, ev event, msg message, r replyID, f func(event, *state)) {
 	p := int(msg.proxy)
 	in := input{kind: late, at: s.at, task: msg.task, round: msg.round, master: msg.master}
@@ -310,7 +309,7 @@ func (e *explorer) giveLateReply(s *state, ev event, msg message, r replyID, f f
 	f(ev, e.afterMove(s, p, mv))
 }
 
-// lateAnswer lets an answer arrive after its round has ended, or get lost.
+// lateAnswer lets a reply arrive after its round has ended, or get lost.
 func (e *explorer) lateAnswer(s *state, i int, f func(event, *state)) {
 	msg := s.flight[i]
 	r := e.machines[msg.proxy].states[s.proxies[msg.proxy]].lateRound(msg.task, msg.round)
@@ -328,7 +327,7 @@ func (e *explorer) lateAnswer(s *state, i int, f func(event, *state)) {
 	}
 }
 
-// loseAnswer breaks the connection of a late answer. The message itself may still arrive.
+// loseAnswer breaks the connection of a late reply. The message itself may still arrive.
 func (e *explorer) loseAnswer(s *state, i int, f func(event, *state)) {
 	msg := s.flight[i]
 	p := int(msg.proxy)
@@ -366,7 +365,6 @@ func (e *explorer) endRounds(s *state, f func(event, *state)) {
 	}
 }
 
-// callbacks fires callbacks.
 func (e *explorer) callbacks(s *state, f func(event, *state)) {
 	if int(s.fires) >= e.Fires {
 		return
@@ -385,7 +383,7 @@ func (e *explorer) callbacks(s *state, f func(event, *state)) {
 	}
 }
 
-// time advances the clock, or lets a master's cell expire whose lease has ended.
+// time advances the clock, or expires a master's cell whose lease has ended.
 func (e *explorer) time(s *state, f func(event, *state)) {
 	if s.at.slow() < e.Slow {
 		t := s.clone()
@@ -406,8 +404,8 @@ func (e *explorer) time(s *state, f func(event, *state)) {
 	}
 }
 
-// outlives reports whether another master has a mark that must end before this master's cell, a
-// removal: the mark is as old as the removal or older, and ends a second earlier.
+// outlives reports whether another master has a mark that must expire before this master's cell,
+// which is a removal. Such a mark is as old as the removal or older, and expires a second earlier.
 func (e *explorer) outlives(s *state, m int) bool {
 	one := e.cells.all[s.masters[m].cell]
 	if one.Form != cell.Register || one.Value.Present {

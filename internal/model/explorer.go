@@ -31,7 +31,7 @@ type explorer struct {
 	hashes    []uint64
 	attempts  interner[cell.Attempt]
 	violation string
-	// first are the cells of the masters at the beginning.
+	// first holds the cells of the masters at the beginning.
 	first [maxMasters]cellID
 }
 
@@ -51,13 +51,13 @@ func newExplorer(s *Scenario) *explorer {
 	return e
 }
 
-// Explore visits all states of a scenario, but at most limit of them.
+// Explore visits the states of a scenario, at most limit of them.
 func Explore(s Scenario, limit int) Result {
 	e := newExplorer(&s)
 	return e.explore(e.root(), limit)
 }
 
-// explore visits all states that can follow root.
+// explore visits all states that can follow root, up to limit states.
 func (e *explorer) explore(root *state, limit int) Result {
 	queue := [][]byte{e.add(root, 0)}
 	for at := 0; len(queue) > 0; at++ {
@@ -86,7 +86,7 @@ func (e *explorer) explore(root *state, limit int) Result {
 	return Result{States: len(e.hashes), Complete: true}
 }
 
-// add adds a state, and returns its text if it is new, else nil.
+// add adds a state. It returns the encoded state if it is new, else nil.
 func (e *explorer) add(s *state, parent int) []byte {
 	text := e.encode(s)
 	sum := maphash.Bytes(e.seed, text)
@@ -146,7 +146,7 @@ func (e *explorer) check(s *state) string {
 }
 
 // deadHasMajority reports whether an attempt that was refused, or released with 1, has its original
-// value on a majority of a set, counting only voting masters.
+// value on a majority of a set. Only voting masters count.
 func (e *explorer) deadHasMajority(s *state) bool {
 	for _, d := range s.dead {
 		for p := range e.machines {
@@ -167,7 +167,7 @@ func (e *explorer) deadHasMajority(s *state) bool {
 	return false
 }
 
-// event leads from one state to the next.
+// event is a step from one state to the next.
 type event struct {
 	name    string
 	message message
@@ -176,7 +176,6 @@ type event struct {
 	master  int
 }
 
-// describe describes an event and the state after it.
 func (e *explorer) describe(ev event, s *state) string {
 	line := ev.name
 	switch {
@@ -213,7 +212,7 @@ func (e *explorer) describe(ev event, s *state) string {
 	return line
 }
 
-// short returns an identity without its zeros.
+// short returns an ID without its zeros.
 func short[T ~string](id T) string {
 	digits := []byte{}
 	for _, d := range []byte(id) {
@@ -224,7 +223,7 @@ func short[T ~string](id T) string {
 	return string(digits)
 }
 
-// showFence returns a fence as text, or "" if there is none.
+// showFence returns a fence as text, or "" for 0.
 func showFence(fence uint8) string {
 	if fence == 0 {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// partlyFilled: of five masters, A to D hold a lock with a short lease. A proxy restores it on E,
-// and the accept of its ballot reaches only D.
+// partlyFilled leads to this state: of five masters, A to D hold a lock with a short lease. A proxy
+// restores it on E, and the accept of its ballot reaches only D.
 const partlyFilled = `
 MEND & by proxy 2 starts
 deliver & proxy 2's read & at A
@@ -41,7 +41,7 @@ deliver & proxy 2's prepare & at D |
 deliver & proxy 2's accept & at D
 `
 
-// extendsPromised makes masters extend even while a ballot may be running.
+// extendsPromised makes masters extend a lock even while a ballot may be running.
 func extendsPromised(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	f := s.Look(key)
 	if _, is := op.(cell.Extend); !is || f.Form != cell.Register {
@@ -55,8 +55,8 @@ func extendsPromised(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	return answer, true
 }
 
-// keepsEndOfHighest makes a ballot keep the lease's end of the highest ballot among its promises,
-// even if other promises have a later end of the same value.
+// keepsEndOfHighest makes a ballot keep the expiry of the highest ballot among its promises, even
+// if other promises have a later expiry of the same value.
 func keepsEndOfHighest(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	switch op := op.(type) {
 	case cell.Prepare:
@@ -72,7 +72,7 @@ func keepsEndOfHighest(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	return cell.Answer{}, false
 }
 
-// both combines two variants.
+// both applies a, and then b if a does not handle the operation.
 func both(a, b func(cell.Op, *cell.Store) (cell.Answer, bool)) Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		if answer, did := a(op, s); did {
@@ -82,15 +82,15 @@ func both(a, b func(cell.Op, *cell.Store) (cell.Answer, bool)) Variant {
 	})
 }
 
-// lasting are the operations around an EXTEND to an endless lease: a concurrent EXTEND to a shorter
+// lasting is a scenario around an EXTEND to an endless lease, with a concurrent EXTEND to a shorter
 // lease, and a LOCK after that lease.
 var lasting = Scenario{N: 5, Held: 4, Leases: 1, Slow: 2, Fires: 1, Losses: 1, Retries: 2, Restarts: 1, Ops: []Op{
 	shortA, mends(1), {Do: Extend, Token: 'a', After: []int{1}}, {Do: Extend, Token: 'a', Short: true, Proxy: 2},
 	{Do: Get, Proxy: 2}, {Do: Lock, Token: 'b', Proxy: 3},
 }}
 
-// TestExtendBesideBallots: no ballot shortens a granted lease, neither a ballot that was promised
-// before the EXTEND nor one that finds another accepted ballot.
+// TestExtendBesideBallots: no ballot shortens a granted lease. This holds for a ballot that was
+// promised before the EXTEND, and for a ballot that finds another accepted ballot.
 func TestExtendBesideBallots(t *testing.T) {
 	limit := quickLimit
 	if all() {
@@ -124,7 +124,7 @@ func TestExtendBesideBallots(t *testing.T) {
 	}
 }
 
-// The violations after partlyFilled if masters extend at any time.
+// Scripts that lead from partlyFilled to violations if masters extend at any time.
 const (
 	besideExtend = `
 EXTEND a by proxy 3 starts

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// follow executes the events of a script, and then explores all states that can follow. They are
+// follow executes the events of a script, and then explores all states that can follow, which are
 // too far from the beginning for a search. A line of the script is one event: the first event whose
 // description contains all texts between the &. Lines that begin with # are comments. If no event
 // matches, the test fails with a list of the possible events.
@@ -53,8 +53,8 @@ func hasAll(text string, words []string) bool {
 	return true
 }
 
-// TestBallotBeyondItsLimit: a ballot sends nothing after its limit, since a master may have
-// forgotten its promise.
+// TestBallotBeyondItsLimit: a ballot sends nothing after its time limit, because a master may have
+// forgotten its promise by then.
 func TestBallotBeyondItsLimit(t *testing.T) {
 	s := Scenario{N: 3, Held: 3, Slow: 1, Restarts: 1, Retries: 4, Ops: []Op{
 		lockA, {Do: Unlock, Token: 'a', Proxy: 2}, {Do: GetSet, Token: 'b', Proxy: 1}, {Do: Get, Proxy: 3, After: []int{3}},
@@ -85,7 +85,7 @@ deliver & proxy 2's accept & at C |
 }
 
 // TestAcceptBeyondItsDeadline: an accept that arrives after its deadline has no effect. Another
-// value may have been chosen meanwhile, with a master that has forgotten its promise.
+// value may have been chosen meanwhile, with the vote of a master that has forgotten its promise.
 func TestAcceptBeyondItsDeadline(t *testing.T) {
 	s := Scenario{N: 3, Held: 3, Slow: 1, Restarts: 1, Ops: []Op{
 		lockA, {Do: Unlock, Token: 'a', Proxy: 2}, {Do: GetSet, Token: 'b', Proxy: 1}, {Do: Get, Proxy: 3, After: []int{3}},
@@ -120,8 +120,8 @@ deliver & proxy 2's accept & at C |
 }
 
 // TestTakeThatStrays: a take whose connection broke may arrive at any time. So the proxy that sent
-// it releases the lock by ballot: masters with the removal differ from masters that the take has
-// not reached. With a plain deletion, the lock could reappear on a free key.
+// it releases the lock by ballot: a master with the removal differs from a master that the take has
+// not reached. After a plain deletion, the lock could reappear on a free key.
 func TestTakeThatStrays(t *testing.T) {
 	s := Scenario{N: 3, Losses: 3, Retries: 1, Ops: []Op{
 		lockA, {Do: Del, Proxy: 1, After: []int{1}}, unlockA, {Do: Get, Proxy: 2, After: []int{2}},

@@ -2,7 +2,7 @@ package model
 
 import "redlock-proxy/quorum/register"
 
-// machine is one proxy as an automaton: its numbered states and its moves, which are computed on
+// machine is a proxy as an automaton: its numbered states and its moves, which are computed on
 // demand.
 type machine struct {
 	*tables
@@ -11,20 +11,20 @@ type machine struct {
 	byText map[string]uint32
 	moves  map[moveKey]move
 	ends   map[endKey][]move
-	// renumberings are the known states after a renumbering of the masters.
+	// renumberings holds the known states after a renumbering of the masters.
 	renumberings map[renumberKey]uint32
 }
 
 // node is a state of a proxy.
 type node struct {
 	log []input
-	// waits are the rounds for which tasks wait.
+	// waits lists the rounds for which tasks wait.
 	waits []wait
-	// lateRounds are the rounds that have ended, but whose late replies matter.
+	// lateRounds lists the ended rounds whose late replies still matter.
 	lateRounds []round
-	// callbacks are the pending callbacks.
+	// callbacks lists the pending callbacks.
 	callbacks []callback
-	// turn reports whether a task has the turn to replace the key. Callbacks wait for it.
+	// turn is set while a task has the turn to replace the key. Callbacks wait for it.
 	turn bool
 }
 
@@ -58,7 +58,7 @@ func newMachine(l *tables, number int) *machine {
 	return m
 }
 
-// state returns the number of a proxy's state, which its log led to.
+// state returns the number of a proxy's state, to which its log led.
 func (m *machine) state(p *proxy, log []input) uint32 {
 	text := p.String()
 	if id, known := m.byText[text]; known {
@@ -115,7 +115,7 @@ func (n *node) wait(task, round uint8) *wait {
 	return nil
 }
 
-// lateRound returns a round that has ended but whose late replies matter, or nil.
+// lateRound returns an ended round whose late replies still matter, or nil.
 func (n *node) lateRound(task, number uint8) *round {
 	for i := range n.lateRounds {
 		if r := &n.lateRounds[i]; r.task.id == task && r.number == number {
@@ -125,7 +125,7 @@ func (n *node) lateRound(task, number uint8) *round {
 	return nil
 }
 
-// endKey is a round with its replies so far. last is the master whose reply came last, or noMaster.
+// endKey is a round with its replies so far. last is the master that replied last, or noMaster.
 type endKey struct {
 	state   uint32
 	task    uint8
@@ -135,11 +135,11 @@ type endKey struct {
 	replies [maxMasters]replyID
 }
 
-// noMaster means no master.
+// noMaster is the value of endKey.last without a master.
 const noMaster = 255
 
 // end returns the moves with which a round can end: with all replies so far, or with some of them
-// while others are late or lost.
+// while the rest are late or lost.
 func (m *machine) end(e endKey) []move {
 	if known, ok := m.ends[e]; ok {
 		return known
@@ -207,7 +207,7 @@ func (m *machine) ended(w *wait, chosen [maxMasters]replyID) bool {
 }
 
 // reached reports whether the replies can have come in an order in which the round did not end
-// before the last of them.
+// before the last one.
 func (m *machine) reached(w *wait, chosen [maxMasters]replyID) bool {
 	none := true
 	for i := range m.total() {

@@ -68,10 +68,10 @@ func appendNew(all []cell.Attempt, one cell.Attempt) []cell.Attempt {
 	return append(all, one)
 }
 
-// Replies implements [register.Asked].
+// Replies implements [register.Round].
 func (r *round) Replies() []register.Reply { return r.replies }
 
-// Later implements [register.Asked].
+// Later implements [register.Round].
 func (r *round) Later(f func(int, register.Reply)) {
 	r.laters = append(r.laters, f)
 	r.signature += fmt.Sprint(" ", reflect.ValueOf(f).Pointer())
@@ -90,10 +90,10 @@ func firstOf(ops []cell.Op) cell.Op {
 	return nil
 }
 
-// Drop implements [register.Asked]. Messages that were sent stay in flight.
+// Drop implements [register.Round]. Sent messages stay in flight.
 func (r *round) Drop() {}
 
-// Forget implements [register.Asked]. It does nothing, since rounds are not reused.
+// Forget implements [register.Round]. It does nothing, because rounds are not reused.
 func (r *round) Forget() {}
 
 // Tell implements [register.Masters].
@@ -127,13 +127,13 @@ func (p *proxy) ScheduleCompare() {}
 // Voters implements [register.Masters].
 func (p *proxy) Voters() int { return len(p.masters) }
 
-// index returns the index of a master in the proxy's own list.
+// index returns the index of a master in the proxy's list of masters.
 func (p *proxy) index(master uint8) int { return slices.Index(p.masters, int(master)) }
 
 // Clock implements [register.Masters]. Zero never raises a fence.
 func (p *proxy) Clock() time.Duration { return 0 }
 
-// wellPause is the register's pause before it asks Well. It identifies that callback.
+// wellPause identifies a callback that the model never runs: a check whether all masters are well.
 const wellPause = 250 * time.Millisecond
 
 // After implements [register.Masters].

@@ -15,10 +15,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// all reports whether to explore everything (make model), which takes an hour.
+// all reports whether to explore all scenarios (make model), which takes an hour.
 func all() bool { return os.Getenv("REDLOCK_MODEL") != "" }
 
-// explore fails the test, with the trace, if a scenario violates a property.
+// explore explores a scenario. If it violates a property, the test fails with the trace.
 func explore(t *testing.T, s Scenario, limit int) {
 	t.Helper()
 	if limit < wholeLimit { // two larger scenarios at once take too much memory
@@ -40,7 +40,7 @@ var (
 	otherA    = Op{Do: Unlock, Token: 'a', Proxy: 1, After: []int{1}}
 	extendA   = Op{Do: Extend, Token: 'a', After: []int{1}}
 	lockB     = Op{Do: Lock, Token: 'b', Proxy: 1}
-	handedOn  = Op{Do: Lock, Token: 'b'} // its take is sent with the release, or at any other time
+	handedOn  = Op{Do: Lock, Token: 'b'} // sends its take with the release, or at any other time
 	lockAgain = Op{Do: Lock, Token: 'a', Proxy: 1}
 	lockC     = Op{Do: Lock, Token: 'c', Proxy: 2}
 	fencedA   = Op{Do: Lock, Token: 'a', Fence: true}
@@ -56,7 +56,7 @@ var (
 	getAfter3 = Op{Do: Get, Proxy: 1, After: []int{3}}
 )
 
-// quick are explored with the ordinary tests.
+// quick holds the scenarios that are explored by the ordinary tests.
 var quick = []Scenario{
 	{Name: "LOCK, LOCK", N: 3, Losses: -1, Ops: []Op{lockA, lockB}},
 	{Name: "LOCK, LOCK tried again", N: 3, Losses: 2, Retries: 1, Ops: []Op{lockA, lockB}},
@@ -83,7 +83,7 @@ var quick = []Scenario{
 	{Name: "all well: held, EXTEND, GETSET", N: 3, Held: 3, Calm: true, Retries: 3, Ops: []Op{lockA, extendA, setC}},
 }
 
-// whole are explored to the end by make model: REGISTER.md has them.
+// whole holds the scenarios that make model explores completely; REGISTER.md describes them.
 var whole = []Scenario{
 	{Name: "LOCK, LOCK, LOCK", N: 3, Retries: 1, Ops: []Op{lockA, lockB, lockC}},
 	{Name: "LOCK, DEL, LOCK", N: 3, Losses: 1, Ops: []Op{lockA, del, lockC}},
@@ -110,7 +110,7 @@ var whole = []Scenario{
 		Timeouts: true, Unreachable: true, Losses: 1, Ops: []Op{lockA, unlockA, handedOn}},
 }
 
-// long are explored by make model up to the limit.
+// long holds the scenarios that make model explores up to the limit.
 var long = []Scenario{
 	{Name: "5 masters, held by 3, UNLOCK, GETSET", N: 5, Held: 3, Losses: 1, Ops: []Op{lockA, unlockA, setC}},
 	{Name: "restart, LOCK, LOCK", N: 3, Losses: 1, Slow: 1, Restarts: 1, Ops: []Op{lockA, lockB}},
@@ -188,8 +188,8 @@ var long = []Scenario{
 	{Name: "all well: held, DEL, LOCK", N: 3, Held: 3, Calm: true, Retries: 2, Ops: []Op{lockA, del, lockC}},
 }
 
-// The limits of the number of states of each scenario. Larger scenarios are explored breadth first
-// up to the limit.
+// Limits of the number of states of each scenario. Larger scenarios are explored breadth first up
+// to the limit.
 const (
 	quickLimit = 50_000
 	longLimit  = 600_000

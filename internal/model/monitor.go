@@ -10,38 +10,37 @@ import (
 // maxOps is the maximum number of operations in a scenario.
 const maxOps = 8
 
-// redisState is a possible state of a single Redis that gave all answers so far.
+// redisState is a possible state of a single Redis that gave all replies so far.
 type redisState struct {
-	// value is the value of the key, or 0; ends is when its lease ends, zero for never; by is the
-	// operation that put it, counted from 1.
+	// value is the value of the key, or 0. by is the operation that set it, counted from 1. ends is
+	// the expiry of its lease, or zero for never.
 	value byte
 	by    uint8
 	ends  time.Duration
-	// lapsed: some lease has ended. fresh: the key was absent before the value.
+	// lapsed is set if a lease has expired, and fresh if the key was absent before the value.
 	lapsed, fresh bool
-	// took are the operations that have taken effect and have no final answer yet, with the answer
-	// that they must get.
+	// took holds, for each operation that took effect and has no final reply yet, the reply that it
+	// must get.
 	took [maxOps]code
 }
 
-// progress is the progress of an operation.
 type progress uint8
 
 const (
 	notAsked progress = iota
 	asked
-	undetermined // answered with NOQUORUM: it takes effect once at any later moment, or never
+	undetermined // the reply was NOQUORUM: it takes effect once at any later moment, or never
 	finished
 )
 
-// history holds the possible states of a single Redis after the answers so far.
+// history holds the possible states of a single Redis after the replies so far.
 type history struct {
 	progress [maxOps]progress
 	began    [maxOps]clock
 	states   []redisState
 }
 
-// tookUndetermined is the code of an operation that took effect and was answered with NOQUORUM.
+// tookUndetermined is the code of an operation that took effect and whose reply was NOQUORUM.
 const tookUndetermined code = 255
 
 // histories numbers histories, and stores the steps between them.
@@ -74,7 +73,7 @@ func (h *histories) id(one history) uint32 {
 	return h.known.id(fmt.Sprint(one.progress, one.began, strings.Join(texts, "|")), func() history { return one })
 }
 
-// possible reports whether a single Redis can have given these answers.
+// possible reports whether a single Redis can have given these replies.
 func (h *histories) possible(id uint32) bool { return len(h.known.all[id].states) > 0 }
 
 // asks returns the history after an operation starts.
@@ -82,7 +81,7 @@ func (h *histories) asks(from uint32, at clock, op uint8) uint32 {
 	return h.move(historyMove{from: from, at: at, op: op})
 }
 
-// answers returns the history after an answer.
+// answers returns the history after a reply to a client.
 func (h *histories) answers(from uint32, at clock, a answer) uint32 {
 	return h.move(historyMove{from: from, at: at, op: a.op, code: a.code, ends: a.ends})
 }
@@ -117,7 +116,7 @@ func (h *histories) move(m historyMove) uint32 {
 	return to
 }
 
-// keepAnswered returns the states in which an operation took effect with this answer.
+// keepAnswered returns the states in which an operation took effect with this reply.
 func keepAnswered(states []redisState, m historyMove) []redisState {
 	var kept []redisState
 	for _, p := range states {
@@ -138,7 +137,6 @@ func keepAnswered(states []redisState, m historyMove) []redisState {
 	return kept
 }
 
-// withoutDuplicates returns the states without duplicates.
 func withoutDuplicates(states []redisState) []redisState {
 	seen := map[redisState]bool{}
 	var kept []redisState
@@ -151,7 +149,7 @@ func withoutDuplicates(states []redisState) []redisState {
 	return kept
 }
 
-// closure returns all states that can follow by events since the last answer.
+// closure returns all states that can follow by events since the last reply.
 func (h *histories) closure(one history, at clock) []redisState {
 	seen := map[redisState]bool{}
 	all := slices.Clone(one.states)
@@ -177,8 +175,8 @@ func (h *histories) next(one history, at clock, p redisState, f func(redisState)
 		f(gone)
 	}
 	if p.value != 0 && p.fresh && (one.progress[p.by-1] == undetermined || one.progress[p.by-1] == asked) {
-		// A lock whose LOCK is answered with NOQUORUM may be released again, and may reappear while
-		// requests of the LOCK are in flight.
+		// A lock whose LOCK got NOQUORUM may be released again, and may reappear while requests of
+		// the LOCK are in flight.
 		undone := p
 		undone.took[p.by-1] = nothing
 		if one.progress[p.by-1] == asked {
@@ -197,7 +195,7 @@ func (h *histories) next(one history, at clock, p redisState, f func(redisState)
 		}
 		all := effects(op, uint8(i), p, ends)
 		if p.ends != 0 && p.ends <= h.passed(at) && op.Do != Lock && op.Do != GetSet {
-			// The lease has ended, and a majority may have dropped it for now. A take that was in
+			// The lease has expired, and a majority may have dropped it for now. A take that was in
 			// flight all that time may put it on one more master (REGISTER.md, I4).
 			unseen := p
 			unseen.took[i] = refused
@@ -212,7 +210,7 @@ func (h *histories) next(one history, at clock, p redisState, f func(redisState)
 	}
 }
 
-// effects returns the states of a single Redis after an operation, with its answer in took.
+// effects returns the states of a single Redis after an operation, with its reply in took.
 func effects(op Op, i uint8, p redisState, ends time.Duration) []redisState {
 	old := refused
 	if p.value != 0 {
@@ -225,7 +223,7 @@ func effects(op Op, i uint8, p redisState, ends time.Duration) []redisState {
 	mine := p.value == op.Token
 	switch {
 	case op.Do == Lock && p.value == 0 && p.lapsed:
-		// nil is also correct if a lease has ended but has not yet expired everywhere.
+		// nil is also correct if a lease has ended but has not expired everywhere yet.
 		return append(told(put, done), told(same, refused)...)
 	case op.Do == Lock && p.value == 0:
 		return told(put, done)

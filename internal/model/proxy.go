@@ -14,7 +14,7 @@ import (
 // maxMasters is the maximum number of masters in a scenario.
 const maxMasters = 5
 
-// key is the only key.
+// key is the only key of the model.
 const key = "k"
 
 // epoch is the time at which a scenario begins.
@@ -33,13 +33,13 @@ const (
 func (c clock) slow() int  { return int(c & 15) }
 func (c clock) lease() int { return int(c >> 4) }
 
-// passed returns the time since the epoch.
+// passed returns the time from the epoch to c.
 func (s *Scenario) passed(c clock) time.Duration {
 	return time.Duration(c.slow())*slowTick + time.Duration(c.lease())*s.leaseTick()
 }
 
-// leaseTick returns a time that is longer than a short lease. It is longer than the time for which
-// a removal is kept, or, in a scenario of brief leases, shorter than the limit of a round.
+// leaseTick returns a time that is longer than a short lease. It is also longer than the time for
+// which a removal is kept; in a scenario of brief leases, it is shorter than the limit of a round.
 func (s *Scenario) leaseTick() time.Duration {
 	if s.Brief {
 		return 100 * time.Millisecond
@@ -47,10 +47,9 @@ func (s *Scenario) leaseTick() time.Duration {
 	return 11 * time.Second
 }
 
-// shortLease returns a lease that ends within a leaseTick.
+// shortLease returns a lease that expires within a leaseTick.
 func (s *Scenario) shortLease() time.Duration { return s.leaseTick() * 9 / 10 }
 
-// inputKind is the kind of an input of a proxy.
 type inputKind uint8
 
 const (
@@ -67,50 +66,50 @@ type input struct {
 	task    uint8 // the operation, or the callback's number
 	round   uint8 // the round of the task
 	master  uint8
-	replies [maxMasters]replyID // of a round that ended; a late reply is the first
+	replies [maxMasters]replyID // replies of a round that ended; a late reply is the first
 	timeout bool                // the round did not end, but the proxy stops waiting
 }
 
 // send is a message that a proxy sends.
 type send struct {
-	oneWay bool // without an answer
+	oneWay bool // the sender expects no reply
 	task   uint8
 	round  uint8
 	master uint8
 	op     opID
 }
 
-// answer is an answer to a client.
+// answer is a reply to a client.
 type answer struct {
 	op   uint8
 	code code
-	// ends is the end of the granted lease, since the epoch.
+	// ends is the expiry of the granted lease, since the epoch.
 	ends time.Duration
-	// dead are the attempts that must never have a majority after this answer.
+	// dead lists the attempts that must never have a majority after this reply.
 	dead []cell.Attempt
 	// fence is the fence of the lock, or 0.
 	fence uint8
 }
 
-// task is an operation or a callback that runs in a proxy, as a coroutine.
+// task is an operation or a callback that runs in a proxy as a coroutine.
 type task struct {
 	id     uint8
 	rounds uint8
 	pauses int
-	// seen are all its inputs, as text.
+	// seen holds all inputs of the task, as text.
 	seen string
 	next func() (struct{}, bool)
 	stop func()
 	wait func()
-	// round is the round for which it waits, or nil; waitsForTurn is set while it waits for its
-	// turn.
+	// round is the round for which the task waits, or nil. waitsForTurn is set while the task waits
+	// for its turn.
 	round        *round
 	waitsForTurn bool
 	done         bool
-	// attempts are the attempts that it made; releases the attempts that it released.
+	// attempts lists the attempts that the task made, and releases the attempts that it released.
 	attempts []cell.Attempt
 	releases []cell.Attempt
-	// marked is set if it has put marks, so that it is a refill.
+	// marked is set if the task has put marks, so that it is a refill.
 	marked bool
 }
 
@@ -123,7 +122,7 @@ type round struct {
 	decided func([]register.Reply) bool
 	replies []register.Reply
 	timeout bool
-	// pending are the masters that had not replied when the round ended, as bits.
+	// pending holds, as bits, the masters that had not replied when the round ended.
 	pending uint8
 	laters  []func(int, register.Reply)
 	// signature identifies the laters.
@@ -134,33 +133,33 @@ type round struct {
 type callback struct {
 	name string
 	call func()
-	// long is set if the callback comes only after a round's time has passed since since.
+	// long is set if the callback comes only when a round's time has passed after since.
 	since clock
 	long  bool
 }
 
-// proxy is a register with its environment, during one run of a log.
+// proxy is a register with its environment, while a log is run.
 type proxy struct {
 	*tables
 	number   int
-	masters  []int // its own, by their numbers
+	masters  []int // masters of the proxy, by their numbers
 	register *register.Register
 	source   *cell.Source
 	at       clock
 	tasks    []*task
 	running  *task
-	// context identifies the running task and all its inputs. It is a part of the names of
-	// callbacks, since it determines what they do.
+	// context identifies the running task and all its inputs. It determines what the task's
+	// callbacks do, so it is a part of their names.
 	context   string
 	rounds    []*round
 	callbacks []callback
 	fired     uint8
-	holder    *task // has the turn to replace the key
+	holder    *task // the task that has the turn to replace the key
 	sends     []send
 	answers   []answer
 }
 
-// errStopped ends a coroutine that is no longer needed.
+// errStopped ends a coroutine that is not needed any more.
 var errStopped = fmt.Errorf("stopped")
 
 // newProxy returns a proxy without inputs.
@@ -184,7 +183,7 @@ func (p *proxy) close() {
 	}
 }
 
-// handle handles an input, and records the messages and answers of the proxy.
+// handle handles an input, and records the messages and replies of the proxy.
 func (p *proxy) handle(in input) {
 	p.sends, p.answers, p.at = nil, nil, in.at
 	switch in.kind {
@@ -198,7 +197,7 @@ func (p *proxy) handle(in input) {
 		p.callbacks = append(p.callbacks[:in.task:in.task], p.callbacks[in.task+1:]...)
 		p.fired++
 		t := p.spawnLater(100+p.fired, func(context.Context, *task) { cb.call() })
-		p.holder = t // if it replaces the key, it does not wait for the turn by a turns context
+		p.holder = t // for its own replacements of the key, it needs no turns context to wait for
 		p.resume(t)
 	case end:
 		t := p.task(in.task)
@@ -229,8 +228,8 @@ func (p *proxy) handle(in input) {
 	p.settle()
 }
 
-// showTasks records a late reply to a take in the inputs of all tasks. It changes the grant in a
-// local variable of a release, which digest does not see.
+// showTasks records a late reply to a take in the inputs of all tasks. The reply changes the grant
+// in a local variable of a release, which digest does not see.
 func (p *proxy) showTasks(r *round, in input) {
 	if _, take := firstOf(r.ops).(cell.Take); !take {
 		return
@@ -285,12 +284,12 @@ func (p *proxy) round(task, number uint8) *round {
 	panic("no such round")
 }
 
-// spawn starts a coroutine, and runs it until it waits.
+// spawn starts a coroutine and runs it until it waits.
 func (p *proxy) spawn(id uint8, run func(context.Context, *task)) {
 	p.resume(p.spawnLater(id, run))
 }
 
-// spawnLater returns a coroutine that has not started.
+// spawnLater returns a coroutine that has not started yet.
 func (p *proxy) spawnLater(id uint8, run func(context.Context, *task)) *task {
 	t := &task{id: id}
 	ctx := turns{Context: context.Background(), p: p, t: t}
@@ -326,7 +325,7 @@ func (p *proxy) resume(t *task) {
 }
 
 // turns is the context of a task. The register calls Done when it waits for its turn to replace the
-// key, so Done stops the task while another has the turn.
+// key. So Done stops the task while another task has the turn.
 type turns struct {
 	context.Context
 	p *proxy
@@ -346,10 +345,10 @@ func (c turns) Done() <-chan struct{} {
 	return nil
 }
 
-// mend lets the register compare the key at all masters, and repairs the key at once if they
-// differ.
+// mend lets the register compare the key at all masters. If they differ, it repairs the key
+// immediately.
 func (p *proxy) mend(ctx context.Context) {
-	ctx.Done() // takes the turn, since the register's own work does not use this context
+	ctx.Done() // takes the turn, because the register's own work does not use this context
 	_ = p.register.Compare(ctx, []string{key}, false)
 	for range 2 { // a master must lack the value in two comparisons
 		if i := slices.IndexFunc(p.callbacks, func(cb callback) bool { return cb.name == repairName }); i >= 0 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// String returns everything that determines the proxy's future, as text.
+// String returns, as text, everything that determines the proxy's future.
 func (p *proxy) String() string {
 	var b strings.Builder
 	dump(&b, reflect.ValueOf(p.register).Elem(), 0)
@@ -34,7 +34,7 @@ func (p *proxy) String() string {
 	return b.String()
 }
 
-// digest returns a hash of the register and of the source of IDs, on which a task depends when it
+// digest returns a hash of the register and of the source of IDs. A task depends on both when it
 // continues.
 func (p *proxy) digest() string {
 	var b strings.Builder
@@ -49,7 +49,7 @@ func sumOf(text string) string {
 	return string(sum[:8])
 }
 
-// dump writes a value with all its fields, except functions and fields that are the same for all
+// dump writes a value with all its fields, except functions and fields with the same value in all
 // proxies.
 func dump(b *strings.Builder, v reflect.Value, depth int) {
 	switch v.Kind() {
@@ -76,7 +76,7 @@ func dump(b *strings.Builder, v reflect.Value, depth int) {
 		}
 		b.WriteByte(']')
 	case reflect.Map:
-		fmt.Fprint(b, "{", v.Len(), ":") // there is one key
+		fmt.Fprint(b, "{", v.Len(), ":") // there is only one key
 		for it := v.MapRange(); it.Next(); {
 			fmt.Fprint(b, it.Key(), "=")
 			dump(b, it.Value(), depth+1)

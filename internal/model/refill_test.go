@@ -7,12 +7,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// mends makes a proxy compare and repair the key by itself, after these operations.
+// mends makes a proxy compare and repair the key on its own, after these operations.
 func mends(proxy int, after ...int) Op { return Op{Do: Repair, Proxy: proxy, After: after} }
 
 var getOf3 = Op{Do: Get, Proxy: 2, After: []int{2}}
 
-// refills are scenarios in which proxies restore the key on masters that lack it.
+// refills holds scenarios in which proxies restore the key on masters that lack it.
 var refills = []Scenario{
 	{Name: "held by 2, UNLOCK", N: 3, Held: 2, Slow: 1, Fires: 1, Ops: []Op{lockA, unlockA, mends(1)}},
 	{Name: "held by 2, two refillers, UNLOCK", N: 3, Held: 2, Slow: 1, Fires: 2,
@@ -52,8 +52,8 @@ func TestRefills(t *testing.T) {
 	}
 }
 
-// forgotten: C promises a ballot of an UNLOCK, loses its cell by the end of the lease, and is
-// marked.
+// forgotten leads to this state: C has promised a ballot of an UNLOCK, has lost its cell when the
+// lease expired, and is marked.
 const forgotten = `
 # each counts its ballots further
 UNLOCK x by proxy 3 starts
@@ -85,13 +85,13 @@ deliver & proxy 1's read & at C |
 deliver & proxy 1's mark & at C |
 `
 
-// guided are scenarios that begin in states which a search would hardly reach.
+// guided holds scenarios that begin in states which a search would hardly reach.
 var guided = []struct {
 	Scenario
 	script string
 }{
-	// The promises of a master before it lost its cell must end before it is filled. Otherwise two
-	// ballots count the master.
+	// The promises that a master made before it lost its cell must expire before it is filled.
+	// Otherwise two ballots count the master.
 	{Scenario{Name: "a promise is forgotten", N: 3, Held: 3, Leases: 1, Slow: 1, Brief: true, Fires: 1, Retries: 4, Ops: []Op{
 		shortA, extendA, {Do: Unlock, Token: 'x', Proxy: 2}, {Do: Unlock, Token: 'x', Proxy: 1},
 		{Do: Unlock, Token: 'a', Proxy: 2, After: []int{3}}, mends(0),

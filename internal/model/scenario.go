@@ -22,7 +22,7 @@ const (
 	SetXX  // SET … XX
 	Del
 	Get
-	Repair // the proxy itself compares the masters, and repairs the key
+	Repair // the proxy compares the masters on its own, and repairs the key
 )
 
 var doNames = [...]string{"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", "GET", "MEND"}
@@ -32,16 +32,16 @@ type Op struct {
 	Do Do
 	// Token is the token of the lock, or the value to set.
 	Token byte
-	// Proxy is the proxy that gets the operation, by its number from 0.
+	// Proxy is the number of the proxy that gets the operation, from 0.
 	Proxy int
-	// Short means a lease that can end.
+	// Short requests a lease that can expire.
 	Short bool
-	// After are operations, by their numbers from 1, that must be answered before. With Success,
-	// the last of them must have succeeded.
+	// After lists operations, by their numbers from 1, that must have got their replies before. If
+	// Success is set, the last of them must have succeeded.
 	After   []int
 	Success bool
-	// Fence makes a LOCK ask for a fence. Later fences must be higher, since each is answered while
-	// its lock is held.
+	// Fence makes a LOCK request a fence. Later fences must be higher, because each reply comes
+	// while its lock is held.
 	Fence bool
 }
 
@@ -50,7 +50,7 @@ func (o Op) String() string {
 	return fmt.Sprintf("%s %c by proxy %d", doNames[o.Do], o.Token, o.Proxy+1)
 }
 
-// ttl returns the lease that an operation asks for.
+// ttl returns the lease that an operation requests.
 func (s *Scenario) ttl(o Op) time.Duration {
 	if o.Short {
 		return s.shortLease()
@@ -63,39 +63,39 @@ type Scenario struct {
 	Name string
 	// N is the number of masters.
 	N int
-	// Held, if not 0, means that the lock of the first operation was granted before the beginning,
-	// and the first Held masters hold it. The other masters have lost it.
+	// Held, if not 0, means that the lock of the first operation was granted before the beginning.
+	// The first Held masters hold it; the other masters have lost it.
 	Held int
-	// Removed means that at the beginning all masters hold a removal by ballot.
+	// Removed means that all masters hold a removal by ballot at the beginning.
 	Removed bool
 	Ops     []Op
-	// Retries is how often an operation is tried again because of other operations.
+	// Retries limits how often an operation is retried because of other operations.
 	Retries int
 	// Keep lets ballots promise the next ballot.
 	Keep bool
-	// Slow is how often more time than the limit of a round may pass; Leases is how often so much
-	// time may pass that short leases end.
+	// Slow limits how often more time than the limit of a round passes. Leases limits how often
+	// enough time passes for short leases to expire.
 	Slow, Leases int
-	// Brief makes short leases end within the limit of a round.
+	// Brief makes short leases expire within the limit of a round.
 	Brief bool
-	// Fires is how many callbacks may come.
+	// Fires limits the number of callbacks.
 	Fires int
-	// Losses is how many answers may be lost; negative means any number.
+	// Losses limits the number of lost replies; negative means any number.
 	Losses int
 	// Timeouts lets clients stop waiting at any moment.
 	Timeouts bool
-	// Unreachable lets proxies know that a master was not asked.
+	// Unreachable lets proxies find that a message to a master was not sent.
 	Unreachable bool
-	// Restarts is how many masters may restart: empty, or if Older is set with their cells of the
-	// beginning.
+	// Restarts limits how many masters restart. They restart empty, or with their initial cells if
+	// Older is set.
 	Restarts int
 	Older    bool
 	// Change, if not nil, is a change of the masters.
 	Change *Change
-	// Ordered means that proxies prefer one master to other, equal masters.
+	// Ordered means that proxies prefer some masters to other, equal masters.
 	Ordered bool
-	// Calm requires that no operation is answered with NOQUORUM, unless other operations overtook
-	// it in each of its tries, which is always possible.
+	// Calm requires that no operation gets NOQUORUM, unless other operations overtook it in each of
+	// its tries, which is always possible.
 	Calm bool
 	Variant
 }
@@ -108,15 +108,15 @@ type Variant struct {
 	Apply func(cell.Op, *cell.Store) cell.Answer
 	// Options changes the options of the registers.
 	Options func(*register.Options)
-	// Hurried makes refills not wait for a round's time.
+	// Hurried makes refills skip the wait for a round's time.
 	Hurried bool
-	// Unnoticed makes proxies not notice that the connection of a late answer broke.
+	// Unnoticed keeps proxies from noticing that the connection of a late reply broke.
 	Unnoticed bool
-	// CatchUp selects rules of the catch-up that are left out.
+	// CatchUp selects the rules of the catch-up that are left out.
 	CatchUp CatchUp
 }
 
-// code is the answer to a client.
+// code is the reply to a client.
 type code uint8
 
 const (
@@ -124,7 +124,7 @@ const (
 	done           // OK, 1
 	refused        // nil, 0
 	noQuorum       // NOQUORUM
-	overtaken      // NOQUORUM, for want of further tries
+	overtaken      // NOQUORUM, because no tries are left
 	contended      // not executed
 	value          // a value: this code plus its token
 )
@@ -208,7 +208,7 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
 	return a
 }
 
-// owe removes a version by ballot at any later moment.
+// owe schedules the removal of a version by ballot, at any later moment.
 func (p *proxy) owe(token, version string) {
 	p.After(0, func() {
 		run := func(l register.Look) (register.Decision, error) {

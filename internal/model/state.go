@@ -11,43 +11,40 @@ type state struct {
 	history uint32
 	proxies []uint32
 	masters []masterState
-	// flight are the messages in flight, in the order in which they were sent.
+	// flight holds the messages in flight, in the order in which they were sent.
 	flight  []message
-	results [maxOps]code // the answers of operations
+	results [maxOps]code // the replies to operations
 	began   uint16       // the started operations, as bits
-	// how many of the events that a scenario limits have happened
+	// The numbers of events so far that a scenario limits.
 	fires, losses, restarts uint8
 	dead                    []uint32 // attempts that must not have a majority
 	target                  catchUpState
 	change                  changeState
-	fence                   uint8 // the highest that a client got
-	disordered              bool  // a later fence was not higher
+	fence                   uint8 // the highest fence that a client got
+	disordered              bool  // a later fence was not higher than an earlier one
 }
 
-// masterState is the state of a master.
 type masterState struct {
 	cell cellID
 	// fence is the fence counter. In the model it stays below 256.
 	fence uint8
 }
 
-// message is a message in flight, or a message that has arrived and whose answer is not counted
-// yet.
+// message is a message in flight, or an arrived message whose reply is not counted yet.
 type message struct {
 	proxy, task, round, master uint8
 	status                     messageStatus
 	op                         opID
-	reply                      replyID // if it has arrived
+	reply                      replyID // only if the message has arrived
 }
 
-// messageStatus is the status of a message.
 type messageStatus uint8
 
 const (
 	sent    messageStatus = iota // in order on its connection
-	stray                        // its connection broke, so it may arrive at any time
-	arrived                      // its master has executed it
-	oneWay                       // in order on its connection, without an answer
+	stray                        // the connection broke, so it may arrive at any time
+	arrived                      // the master has executed it
+	oneWay                       // in order on its connection; the sender expects no reply
 )
 
 func (s *state) clone() *state {
@@ -86,7 +83,7 @@ func (s *state) tidy() {
 	})
 }
 
-// number returns a number for all of a message except its reply.
+// number returns a number for the whole message except its reply.
 func (m message) number() uint64 {
 	return uint64(m.task)<<40 | uint64(m.round)<<34 | uint64(m.status)<<32 | uint64(m.op)
 }
@@ -116,7 +113,7 @@ func (s *state) encode(b []byte) []byte {
 	return s.change.encode(s.target.encode(b))
 }
 
-// decode decodes the state from the bytes of encode.
+// decode decodes a state from the bytes that encode appended.
 func (e *explorer) decode(b []byte) *state {
 	s := &state{at: clock(b[0]), fires: b[1], losses: b[2], restarts: b[3], fence: b[6]}
 	messages, dead := int(b[4]), int(b[5])

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Masters with the same role can be renumbered without a change of behaviour. The search keeps one
-// of the states that differ only in the numbers of the masters.
+// Masters with the same role can be renumbered without changing the behaviour. Of the states that
+// differ only in the numbers of the masters, the search keeps one.
 
-// renumbering is a renumbering: the new number of each master.
+// renumbering maps each master to its new number.
 type renumbering [maxMasters]uint8
 
-// unchanged changes no number.
+// unchanged is the renumbering that changes no number.
 var unchanged = renumbering{0, 1, 2, 3, 4}
 
 // renumberKey is a state of a proxy and a renumbering of its masters.
@@ -65,7 +65,7 @@ func (e *explorer) renumbered(s *state, o renumbering) *state {
 	return t
 }
 
-// encode returns a state as bytes. States that differ only in their masters' numbers have equal
+// encode returns a state as bytes. States that differ only in the numbers of the masters have equal
 // bytes.
 func (e *explorer) encode(s *state) []byte {
 	s.tidy()
@@ -111,7 +111,7 @@ func (e *explorer) orders(s *state) []renumbering {
 	return all
 }
 
-// permute calls f with all permutations of adjacent masters that are equal.
+// permute calls f with all permutations of adjacent, equal masters.
 func permute(places []int, from int, equal func(i, j int) bool, f func([]int)) {
 	if from == len(places) {
 		f(places)

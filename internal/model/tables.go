@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// interner numbers things from 0. Equal things get the same number.
+// interner numbers values from 0. Equal values get the same number.
 type interner[T any] struct {
 	byText map[string]uint32
 	all    []T
@@ -66,13 +66,13 @@ func (l *tables) op(op cell.Op) opID {
 
 func (l *tables) reply(id replyID) register.Reply { return l.replies.all[id] }
 
-// replyID returns the number of a reply. It formats all fields, since String of a found cell omits
-// the remaining time, and omits absent cells.
+// replyID returns the number of a reply. It formats all fields, because the String method of a
+// found cell omits the remaining time, and omits absent cells.
 func (l *tables) replyID(r register.Reply) replyID {
 	return replyID(l.replies.id(fmt.Sprintf("%#v", r), func() register.Reply { return r }))
 }
 
-// content is a master's cell, and its end by the master's clock, or zero for never.
+// content is a master's cell with its expiry by the master's clock, or zero for never.
 type content struct {
 	cell.Cell
 	ends time.Duration
@@ -85,7 +85,7 @@ func (l *tables) cellID(c content) cellID {
 	return cellID(l.cells.id(fmt.Sprint(c.Cell, c.ends), func() content { return c }))
 }
 
-// applyKey is an operation on a master's cell.
+// applyKey is an operation together with the master's cell to which it is applied.
 type applyKey struct {
 	cell    cellID
 	fence   uint8

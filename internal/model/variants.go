@@ -5,9 +5,9 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Each variant switches one mechanism of the protocol off.
+// Variants of the protocol. Each of them switches one mechanism off.
 
-// masters returns a variant in which masters execute operations differently. other executes an
+// masters returns a variant in which masters execute operations differently. override executes an
 // operation, or returns false to leave it to the operation's own Apply.
 func masters(override func(op cell.Op, s *cell.Store) (cell.Answer, bool)) Variant {
 	return Variant{Apply: func(op cell.Op, s *cell.Store) cell.Answer {
@@ -18,7 +18,7 @@ func masters(override func(op cell.Op, s *cell.Store) (cell.Answer, bool)) Varia
 	}}
 }
 
-// takesAnyFence takes a lock whatever its fence is.
+// takesAnyFence makes masters take a lock with any fence.
 func takesAnyFence() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		if t, is := op.(cell.Take); is && t.Fence != 0 {
@@ -28,7 +28,7 @@ func takesAnyFence() Variant {
 	})
 }
 
-// acceptsAnyIncarnation accepts into a cell that another attempt created.
+// acceptsAnyIncarnation makes masters accept into a cell that another attempt created.
 func acceptsAnyIncarnation() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		a, is := op.(cell.Accept)
@@ -42,7 +42,7 @@ func acceptsAnyIncarnation() Variant {
 	})
 }
 
-// acceptsLate accepts at any time.
+// acceptsLate makes masters accept at any time.
 func acceptsLate() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		a, is := op.(cell.Accept)
@@ -54,7 +54,7 @@ func acceptsLate() Variant {
 	})
 }
 
-// acceptCreates also accepts if the cell is absent.
+// acceptCreates makes masters accept even if the cell is absent.
 func acceptCreates() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		a, is := op.(cell.Accept)
@@ -88,17 +88,17 @@ func releaseDeletesPromised() Variant {
 	return removes(cell.Release, func(r cell.Remove, f cell.Found) bool { return f.Attempt == r.Attempt })
 }
 
-// undoByValue makes an undo delete any attempt's lock, as if a cell were only its token.
+// undoByValue makes an undo delete the lock of any attempt, as if a cell held only its token.
 func undoByValue() Variant {
 	return removes(cell.Undo, func(_ cell.Remove, f cell.Found) bool { return f.Form == cell.Plain })
 }
 
-// releaseByValue makes a release delete any attempt's lock.
+// releaseByValue makes a release delete the lock of any attempt.
 func releaseByValue() Variant {
 	return removes(cell.Release, func(_ cell.Remove, f cell.Found) bool { return f.Form == cell.Plain })
 }
 
-// releaseCountsAbsent makes a release count masters with an absent cell.
+// releaseCountsAbsent makes a release also count masters with an absent cell.
 func releaseCountsAbsent() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		r, is := op.(cell.Remove)
@@ -106,7 +106,7 @@ func releaseCountsAbsent() Variant {
 	})
 }
 
-// refusesAlike makes the incarnations equal in the refusals of a LOCK.
+// refusesAlike makes all incarnations equal in the refusals of a LOCK.
 func refusesAlike() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		t, is := op.(cell.Take)
@@ -121,7 +121,7 @@ func refusesAlike() Variant {
 	})
 }
 
-// extendShortens makes an extension set the remaining time even if that was longer.
+// extendShortens makes an extension set the remaining time even if the remaining time was longer.
 func extendShortens() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		x, is := op.(cell.Extend)
@@ -147,26 +147,26 @@ func noLineage() Variant {
 	})
 }
 
-// longWithoutLineage makes reads not know whether the rest of a long value belongs to its head.
+// longWithoutLineage leaves reads unsure whether the rest of a long value belongs to its head.
 func longWithoutLineage() Variant {
 	return Variant{Op: noLineage().Op, Options: longValues().Options}
 }
 
-// unlimited lets rounds, and with them accepts and kept promises, take any time.
+// unlimited lifts the time limit of rounds, and so of accepts and kept promises.
 func unlimited() Variant {
 	return Variant{Options: func(o *register.Options) { o.Unlimited = true }}
 }
 
-// longValues makes all values count as long: reads ask one master for the rest after the head.
+// longValues makes all values count as long: a read asks one master for the rest after the head.
 func longValues() Variant {
 	return Variant{Options: func(o *register.Options) { o.HeadSize = 1 }}
 }
 
-// outOfTurn makes refills not wait for the end of promises that a marked master may have forgotten.
+// outOfTurn makes refills not wait for promises to expire that a marked master may have forgotten.
 func outOfTurn() Variant { return Variant{Hurried: true} }
 
-// unnoticed makes a take whose connection broke count as still to be answered.
+// unnoticed makes a take whose connection broke count as still pending.
 func unnoticed() Variant { return Variant{Unnoticed: true} }
 
-// catchesUp leaves out rules of the catch-up.
+// catchesUp leaves rules of the catch-up out.
 func catchesUp(c CatchUp) Variant { return Variant{CatchUp: c} }

@@ -8,7 +8,7 @@ import (
 )
 
 // TestEachMechanismIsNeeded: without any one of its mechanisms, the protocol violates a property,
-// and the explorer finds it.
+// and the explorer finds the violation.
 func TestEachMechanismIsNeeded(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct {

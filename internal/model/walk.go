@@ -2,12 +2,12 @@ package model
 
 import "math/rand/v2"
 
-// longestWalk limits a walk, since walks can be circular: for example, a catch-up whose sources do
-// not agree.
+// longestWalk limits the number of steps of a walk. Walks can be circular: for example, a catch-up
+// whose sources disagree.
 const longestWalk = 500
 
-// Walk takes random paths through a scenario that is too large to be explored. It ends after the
-// given number of steps, or at the first violation.
+// Walk takes random paths through a scenario that is too large to explore. It ends after the given
+// number of steps, or at the first violation.
 func Walk(s Scenario, seed uint64, steps int) Result {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var e *explorer

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// wide are scenarios that are too large to be explored, for random walks.
+// wide holds scenarios for random walks, because they are too large to explore.
 var wide = []Scenario{
 	{Name: "replacing", N: 3, Held: 3, Losses: 3, Retries: 3, Keep: true, Slow: 1, Fires: 3,
 		Ops: []Op{lockA, setB, setAfterB, setXX, {Do: Del, Proxy: 2}, {Do: Get, Proxy: 2, After: []int{5}}}},

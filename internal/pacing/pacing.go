@@ -1,4 +1,4 @@
-// Package pacing spaces the retries of several processes, so that they do not stay in step.
+// Package pacing spaces the retries of several processes, so that they do not retry in step.
 package pacing
 
 import (
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Pauses returns the pauses between the tries of one process. Each is twice as long as the one
-// before, from Shortest up to Longest, less jitter.
+// Pauses returns the pauses between the tries of one process. Each pause is twice as long as the
+// one before, from Shortest up to Longest, less jitter.
 type Pauses struct {
 	Shortest, Longest time.Duration
 	// Rand returns numbers in [0, 1).
@@ -19,7 +19,7 @@ type Pauses struct {
 // Reset makes the next pause the shortest again.
 func (p *Pauses) Reset() { p.last = 0 }
 
-// Next returns how long to wait before the next try.
+// Next returns the time to wait before the next try.
 func (p *Pauses) Next() time.Duration {
 	p.last = min(max(2*p.last, p.Shortest), p.Longest)
 	return Jittered(p.last, p.Rand)

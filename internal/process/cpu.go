@@ -28,7 +28,7 @@ func BusyCPU() (time.Duration, error) {
 	return parseBusy(string(text))
 }
 
-// busyColumns are the columns of the first line of /proc/stat that count busy time: user, nice,
+// busyColumns lists the columns of the first line of /proc/stat that count busy time: user, nice,
 // system, irq, softirq, steal.
 var busyColumns = [...]int{1, 2, 3, 6, 7, 8}
 

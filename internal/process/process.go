@@ -17,7 +17,7 @@ var ErrStillRunning = errors.New("process is still running")
 // have its pipes open.
 const pipeDelay = 2 * time.Second
 
-// How long a process may take to stop, and how often Pause checks its state.
+// Limits of Pause: how long a process may take to stop, and how often its state is checked.
 const (
 	pauseTimeout   = time.Second
 	pausePollDelay = 2 * time.Millisecond

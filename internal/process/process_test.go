@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// orphanVariable makes TestChildDiesWithItsParent play the parent.
+// orphanVariable is the environment variable that makes TestChildDiesWithItsParent play the parent.
 const orphanVariable = "HARNESS_TEST_PARENT"
 
-// TestChildDiesWithItsParent runs itself as a parent that starts a child, prints its ID and is
-// killed.
+// TestChildDiesWithItsParent runs itself as a parent that starts a child, prints the child's ID and
+// is killed.
 func TestChildDiesWithItsParent(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED, NOT TESTED: only Linux can tie a child's life to its parent's")
@@ -41,7 +41,7 @@ func TestChildDiesWithItsParent(t *testing.T) {
 	}
 }
 
-// playParent never returns; its test kills it.
+// playParent plays the parent. It never returns, because its test kills it.
 func playParent() {
 	child, err := Start(sleeper())
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package randomcommands makes random commands on collections, valid and invalid ones, for tests
-// that compare with a real Redis. If a command's result is random in Redis, it is made only so that
-// the result is certain.
+// that compare with a real Redis. A command whose result is random in Redis is made only in a form
+// whose result is certain.
 package randomcommands
 
 import (
@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/commands/catalog/spec"
 )
 
-// Maker makes random commands on a few keys. The collections that they write are so small that a
-// Redis keeps their order.
+// Maker makes random commands on a few keys. The commands keep the collections so small that Redis
+// keeps the order of their items.
 type Maker struct {
 	*rand.Rand
 	Keys []string
@@ -22,9 +22,9 @@ type Maker struct {
 
 func (c Maker) pick(words ...string) string { return words[c.IntN(len(words))] }
 
-// shapes are templates of commands: k is a key, v a text, s a score, f a fraction, n a number, t a
-// time to wait, u a cursor, l a limit of a range of texts, r a limit of a range of scores, b binary
-// data. Words in brackets are optional; | separates alternatives. It is never changed.
+// shapes holds templates of commands: k is a key, v a text, s a score, f a fraction, n a number, t
+// a time to wait, u a cursor, l a limit of a range of texts, r a limit of a range of scores, b
+// binary data. Words in brackets are optional; | separates alternatives. It is never changed.
 var shapes = []string{
 	"hset k v v", "hset k v v v v", "hset k v", "hmset k v v v v", "hsetnx k v v", "hget k v", "hmget k v v",
 	"hgetall k", "hkeys k", "hvals k",
@@ -58,7 +58,7 @@ var shapes = []string{
 	"zinterstore k n k",
 }
 
-// textShapes are templates of commands on strings, and on keys of any type.
+// textShapes holds templates of commands on strings, and on keys of any type.
 var textShapes = []string{
 	"type k", "exists k k", "del k", "persist k", "rename k k", "renamenx k k", "copy k k [replace] [foo]",
 	"get k", "set k v", "set k v get", "getset k v", "append k v", "strlen k", "getdel k", "getex k",
@@ -110,7 +110,7 @@ func (c Maker) word(shape string) []string {
 	return []string{c.pick(strings.Split(shape, "|")...)}
 }
 
-// Next returns a command that is made from a random one of the shapes.
+// Next returns a command from a random one of the shapes.
 func (c Maker) Next(shapes []string) (words []string) {
 	skips := false
 	for part := range strings.FieldsSeq(c.pick(shapes...)) {
@@ -161,8 +161,8 @@ func Themes() (all [][]string) {
 	return all
 }
 
-// Countless reports whether the number of keys in a shape may be wrong, so that the command may
-// have different keys than its words suggest.
+// Countless reports whether the number of keys in a command of this shape may be wrong, so that the
+// command has different keys than its words suggest.
 func Countless(shape string) bool { return shape == "zinterstore k n k" }
 
 // Waits reports whether the command may block outside a transaction.

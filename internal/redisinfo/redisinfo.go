@@ -10,8 +10,8 @@ import (
 // Fields holds the values of fields by name. A field that the server does not report is absent.
 type Fields map[string]string
 
-// Parse returns the fields of all lines. It skips lines that are no field, such as the header of a
-// bulk string.
+// Parse returns the fields of all lines. It skips lines that are not fields, such as the header of
+// a bulk string.
 func Parse(text string) Fields {
 	fields := Fields{}
 	for line := range strings.Lines(text) {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Await checks a condition until it is met: first after a millisecond, later ten times a second, so
-// that it returns early for quick changes and does not slow down long ones. After a minute it fails
-// the test.
+// Await checks a condition until it is met: first after a millisecond, later ten times a second. So
+// it returns early for quick changes and does not slow down long ones. After a minute it fails the
+// test.
 func Await(t testing.TB, what string, met func() bool) {
 	t.Helper()
 	pause := time.Millisecond

@@ -12,8 +12,8 @@ import (
 // ErrNoFakeTime means that libfaketime, which gives a server a clock of its own, is not installed.
 var ErrNoFakeTime = errors.New("libfaketime is not installed: apt-get install libfaketime")
 
-// Clock is a wall clock for servers in place of the machine's (Options.Clock), which can be set
-// while they run. It does not affect their monotonic clock, as when an operator sets the time.
+// Clock is a wall clock that servers use in place of the machine's (Options.Clock). It can be set
+// while they run, as an operator sets the time. Their monotonic clock is not affected.
 type Clock struct {
 	library string
 	file    string // the difference to the machine's clock; libfaketime reads it with each reading of the clock
@@ -34,7 +34,7 @@ func NewClock(dir string) (*Clock, error) {
 func (c *Clock) Set(ahead time.Duration) error { return c.write(formatOffset(ahead)) }
 
 // Drift makes the clock run at rate times the speed of the machine's, in servers that are started
-// from now on.
+// after the call.
 func (c *Clock) Drift(rate float64) error {
 	return c.write("+0 x" + strconv.FormatFloat(rate, 'f', -1, 64))
 }
@@ -51,8 +51,8 @@ func (c *Clock) write(text string) error {
 }
 
 // environment returns the environment of a server with this clock; nil means the environment of
-// this process. It loads the C library's malloc before jemalloc's, which asks for the time before
-// libfaketime is ready, and then both fail.
+// this process. It loads the C library's malloc before jemalloc's. jemalloc asks for the time
+// before libfaketime is ready, and then both fail.
 func (c *Clock) environment() []string {
 	if c == nil {
 		return nil

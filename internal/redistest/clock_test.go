@@ -33,7 +33,7 @@ func newClock(t *testing.T) *Clock {
 	return clock
 }
 
-// TestClockIsSet while the server runs, and a key that has come to its end by that clock is gone.
+// TestClockIsSet sets the clock of a running server: a key that has expired by that clock is gone.
 func TestClockIsSet(t *testing.T) {
 	clock := newClock(t)
 	client := dial(t, New(t, Options{Clock: clock}).Addr())

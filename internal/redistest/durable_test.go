@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRevive: after a crash, a durable server has everything that it confirmed; a server without a
-// file has lost it.
+// TestRevive: after a crash, a durable server has all data that it confirmed; a server without a
+// file has lost its data.
 func TestRevive(t *testing.T) {
 	for _, test := range []struct {
 		name string

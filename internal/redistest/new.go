@@ -7,7 +7,7 @@ import (
 )
 
 // New starts a redis-server that is closed when the test ends. If no redis-server is installed, it
-// skips the test; see Absent.
+// skips the test; see SkipMissing.
 func New(t testing.TB, opts Options) *Server {
 	t.Helper()
 	if all := os.Getenv("REDLOCK_TEST_SERVERS"); opts.Clock != nil && opts.Version == "" && all != "" {

@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// Servers get ports below the range that Linux uses for outgoing connections (32768 and up).
-// Otherwise a dial to a killed server's port could get the same port as its own, connect to itself,
-// and keep the server from starting again.
+// Range of the ports of servers: below the range that Linux uses for outgoing connections (32768
+// and up). Otherwise a dial to a killed server's port could get the same port as its own, connect
+// to itself, and keep the server from starting again.
 const (
 	firstPort = 20000
 	lastPort  = 32767
@@ -19,7 +19,7 @@ const (
 
 var errNoPort = errors.New("no free port found")
 
-// freePort returns a port on host that is free at this moment.
+// freePort returns a port on host that is currently free.
 func freePort(host string) (int, error) {
 	listener, err := ListenFree(host)
 	if err != nil {
@@ -28,8 +28,8 @@ func freePort(host string) (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
 
-// FreeAddr returns a host:port of 127.0.0.1 that is free at this moment. While this process runs,
-// no process gets the same port from FreeAddr or ListenFree.
+// FreeAddr returns a host:port of 127.0.0.1 that is currently free. While this process runs, no
+// process gets the same port from FreeAddr or ListenFree.
 func FreeAddr() (string, error) {
 	const host = "127.0.0.1"
 	port, err := freePort(host)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestReserved: a reserved port is not given to another caller, even while no server listens on it.
+// TestReserved: a reserved port is not given to another caller, even if no server listens on it.
 func TestReserved(t *testing.T) {
 	addr, err := FreeAddr()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// reserve reserves a port for this process until it ends, and reports whether no other process has
+// reserve reserves a port until this process ends, and reports whether no other process has
 // reserved it. A server that is killed needs the same port when it starts again.
 func reserve(port int) bool {
 	folder := filepath.Join(os.TempDir(), "redlock-proxy-ports")

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// Limits of the reader, so that a broken server cannot make a test use all memory.
+// Limits of the reader, so that a broken server cannot make a test exhaust the memory.
 const (
 	maxLine  = 64 << 10
 	maxBulk  = 512 << 20
@@ -102,7 +102,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	return line[:len(line)-2], nil
 }
 
-// parse wraps the error of parsing a number.
+// parse returns the value, or the error of parsing it, wrapped in ErrReply.
 func parse[T any](value T, err error) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReply, err)

@@ -85,8 +85,8 @@ func TestAppendCommand(t *testing.T) {
 	}
 }
 
-// FuzzReadReply: no input causes a panic or a read beyond the end of the reply: the same bytes give
-// the same reply if more bytes follow.
+// FuzzReadReply: no input causes a panic, and no bytes are read beyond the end of the reply: the
+// reply is the same if more bytes follow.
 func FuzzReadReply(f *testing.F) {
 	for _, wire := range slices.Concat(wires(), noReplies) {
 		if len(wire) < 1000 { // long seeds make the fuzzer spend its time on shortening them

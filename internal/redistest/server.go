@@ -16,7 +16,7 @@ import (
 // ErrNoRedis means that no redis-server program was found.
 var ErrNoRedis = errors.New("redis-server is not installed: apt-get install redis-server")
 
-// errClosed is the error of starting a closed server again.
+// errClosed is returned by attempts to start a closed server again.
 var errClosed = errors.New("redis-server was closed")
 
 const (
@@ -33,7 +33,7 @@ type Options struct {
 	Version   string
 	Bind      string   // address to listen on; default 127.0.0.1
 	ExtraArgs []string // further arguments of redis-server, e.g. "--requirepass", "secret"
-	Clock     *Clock   // its wall clock; default: the machine's
+	Clock     *Clock   // wall clock; default: the machine's
 	Env       []string // NAME=value, added to the environment of this process
 	Socket    bool     // listen on a unix socket as well; see Server.Socket
 	// InMemory puts the server's directory in memory, if the machine has such a file system, so
@@ -79,7 +79,7 @@ func Start(opts Options) (*Server, error) {
 	return nil, err
 }
 
-// StartMasters starts n independent servers on 127.0.0.1. After an error, none is running.
+// StartMasters starts n independent servers on 127.0.0.1. If it fails, none is left running.
 func StartMasters(n int) ([]*Server, error) {
 	masters := make([]*Server, 0, n)
 	for range n {
@@ -122,7 +122,7 @@ func (r *Server) Version() string { return r.version }
 // Socket returns the path of the unix socket; see Options.Socket.
 func (r *Server) Socket() string { return filepath.Join(r.dir, "socket") }
 
-// Dir returns the server's directory, which has its append-only file.
+// Dir returns the server's directory. It contains the append-only file.
 func (r *Server) Dir() string { return r.dir }
 
 // Log returns the server's output since its last start: the last 2 to 4 MB.
@@ -196,8 +196,8 @@ func (r *Server) RSS() (int64, error) { return r.process.RSS() }
 // Descriptors returns the number of open file descriptors. It needs /proc and a running server.
 func (r *Server) Descriptors() (int, error) { return r.process.Descriptors() }
 
-// startOnFreePort makes the directory, chooses a port and starts the server. After an error it
-// leaves nothing behind.
+// startOnFreePort makes the directory, chooses a port and starts the server. If it fails, it
+// removes the directory.
 func (r *Server) startOnFreePort() (err error) {
 	if r.port, err = freePort(r.bind); err != nil {
 		return err
@@ -294,7 +294,6 @@ func (r *Server) checkIdentity(client *Client) error {
 	return nil
 }
 
-// emptyDir removes everything in dir.
 func emptyDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	var errs []error

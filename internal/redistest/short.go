@@ -3,7 +3,7 @@ package redistest
 import "testing"
 
 // SkipShort skips a test with -short, which make test and make quick use. scripts/test searches the
-// output for this text.
+// output for the text of the skip.
 func SkipShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

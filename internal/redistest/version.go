@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// Installed means the redis-server in PATH, for Options.Version and REDLOCK_TEST_SERVERS.
+// Installed is the name of the redis-server in PATH, for Options.Version and REDLOCK_TEST_SERVERS.
 const Installed = "installed"
 
 // ErrNoVersion means that the server of the requested version was not fetched.
@@ -31,7 +31,7 @@ func Versions() []string {
 }
 
 // NewestOf returns the newest version of "redis" or "valkey" that was fetched. If there is none, it
-// skips the test; see Absent.
+// skips the test; see SkipMissing.
 func NewestOf(t testing.TB, kind string) string {
 	t.Helper()
 	all := Versions()
@@ -54,7 +54,7 @@ func Extremes() []string {
 	})
 }
 
-// Needs skips a test of a feature that Redis has since a version, such as 7.0, if
+// Needs skips a test of a feature that was added in a Redis version, such as 7.0, if
 // REDLOCK_TEST_SERVERS names an older one. Valkey has all features of Redis 7.2.
 func Needs(t testing.TB, what, since string) {
 	t.Helper()
@@ -101,8 +101,8 @@ func numbersOf(version string) []int {
 	return numbers
 }
 
-// versionAt returns the version of the server on a port: the wanted one, or if that is empty, one
-// of the comma-separated versions in REDLOCK_TEST_SERVERS, or else Installed.
+// versionAt returns the version of the server on a port: the wanted version; if that is empty, one
+// of the comma-separated versions in REDLOCK_TEST_SERVERS; else Installed.
 func versionAt(wanted string, port int) string {
 	if all := os.Getenv("REDLOCK_TEST_SERVERS"); wanted == "" && all != "" {
 		names := strings.Split(all, ",")

@@ -21,7 +21,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestExtremes are in the order of their numbers, which is not that of their names.
+// TestExtremes: versions are sorted by their numbers, not alphabetically.
 func TestExtremes(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("REDLOCK_SERVERS", root)
@@ -47,8 +47,8 @@ func (s *skipper) Helper() {}
 
 func (s *skipper) Skipf(format string, args ...any) { s.why += fmt.Sprintf(format, args...) }
 
-// TestNeeds: a feature that one of the servers lacks is not tested, and the reason names that
-// server. Valkey lacks nothing of Redis 7.2.
+// TestNeeds: a test of a feature that one of the servers lacks is skipped, and the reason names
+// that server. Valkey lacks no feature of Redis 7.2.
 func TestNeeds(t *testing.T) {
 	for _, c := range []struct{ servers, since, lacks string }{
 		{"", "7.0", ""}, {"installed", "7.0", ""}, {"redis-6.0.16", "7.0", "redis-6.0.16"}, {"redis-6.0.16", "6.0", ""},

@@ -40,7 +40,7 @@ func Texts(reply []byte) (texts []string) {
 	return texts
 }
 
-// FirstError returns the text of the first error among the elements of an array, or "" if it has
+// FirstError returns the text of the first error among the elements of an array, or "" if there is
 // none. If the reply is not an array, it returns the first line of the reply.
 func FirstError(reply []byte) string {
 	if !Begins(reply, "*") || Begins(reply, "*-1") {
@@ -71,8 +71,8 @@ func Header(reply []byte) (n int, rest []byte, ok bool) {
 	return int(size), rest, ok && size >= 0
 }
 
-// WholeReplyLen returns the length in bytes of the reply at the beginning of p, or 0 if it is
-// incomplete or invalid.
+// WholeReplyLen returns the length in bytes of the reply at the beginning of p. It returns 0 if the
+// reply is incomplete or invalid.
 func WholeReplyLen(p []byte) int {
 	var s ReplyScanner
 	n, ended, err := s.Scan(p)
@@ -85,9 +85,9 @@ func WholeReplyLen(p []byte) int {
 // maxSimpleDigits keeps the numbers of simple replies far from any overflow.
 const maxSimpleDigits = 9
 
-// SimpleReplyLen returns the length in bytes of the reply at the beginning of p, if it is a
-// complete status, error, number, string or null, and short enough; else 0. If it is not 0, a
-// [ReplyScanner] would find the same length, in five times as long.
+// SimpleReplyLen returns the length in bytes of the reply at the beginning of p if that is a short,
+// complete status, error, number, string or null; else 0. A [ReplyScanner] finds the same length,
+// but takes five times as long.
 func SimpleReplyLen(p []byte) int {
 	if len(p) < 4 {
 		return 0
@@ -110,8 +110,8 @@ func SimpleReplyLen(p []byte) int {
 	return 0
 }
 
-// simpleNumber reads a header line such as "$5\r\n"; n is the length of the line, or 0 if it is not
-// such a line.
+// simpleNumber reads a header line such as "$5\r\n". n is the length of the line, or 0 for any
+// other text.
 func simpleNumber(p []byte) (number, n int) {
 	for n = 1; n < len(p) && n <= maxSimpleDigits && p[n]-'0' <= 9; n++ {
 		number = number*10 + int(p[n]-'0')

@@ -26,7 +26,7 @@ func TestSimpleReplies(t *testing.T) {
 	}
 }
 
-// FuzzSimpleReply checks that the scanner finds the same reply.
+// FuzzSimpleReply checks that SimpleReplyLen finds the same reply as the scanner.
 func FuzzSimpleReply(f *testing.F) {
 	for _, test := range simpleReplies {
 		f.Add([]byte(test.bytes))
@@ -64,8 +64,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestWholeReply: WholeReplyLen finds the end of each type in COMMAND INFO's reply, and 0 for each
-// part of it.
+// TestWholeReply: WholeReplyLen finds the end of a reply of each type, and returns 0 for each
+// incomplete part of it.
 func TestWholeReply(t *testing.T) {
 	for _, reply := range []string{
 		"+OK\r\n", ":1\r\n", "_\r\n", "$-1\r\n", "*-1\r\n", "$3\r\nabc\r\n", "$0\r\n\r\n", "*0\r\n",
@@ -117,7 +117,7 @@ func TestEndsInCRLF(t *testing.T) {
 	}
 }
 
-// TestWords: Words returns the complete words of a part of a frame, Excerpt the last word, too.
+// TestWords: Words returns the complete words of a part of a frame, Excerpt also the last word.
 func TestWords(t *testing.T) {
 	const frame = "*3\r\n$3\r\nSET\r\n$2\r\n\r\n\r\n$5\r\nvalue\r\n"
 	for _, c := range []struct {

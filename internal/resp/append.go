@@ -7,8 +7,8 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// AppendCommand appends a command to b. It panics if a word is not a string, int or int64, which is
-// a mistake in the program.
+// AppendCommand appends a command to b. It panics if a word is not a string, int or int64, because
+// that is a mistake in the program.
 func AppendCommand(b []byte, words ...any) []byte {
 	b = redcon.AppendArray(b, len(words))
 	for _, word := range words {
@@ -26,7 +26,7 @@ func AppendCommand(b []byte, words ...any) []byte {
 	return b
 }
 
-// AppendWords appends a command of strings.
+// AppendWords appends a command that consists of strings.
 func AppendWords(b []byte, words ...string) []byte {
 	b = redcon.AppendArray(b, len(words))
 	for _, word := range words {

@@ -30,15 +30,15 @@ func (c *boundConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// boundSysConn gives its user access to the socket, to check whether the connection is still open.
+// boundSysConn adds access to the socket, to check whether the connection is still open.
 type boundSysConn struct {
 	*boundConn
 	syscall.Conn
 }
 
-// boundScanner checks a stream of replies, which comes in pieces of any size, and stops it before
-// the first byte by which a reply breaks a limit. It refuses a header before the line is complete.
-// It stores no payload. It accepts only RESP2.
+// boundScanner checks a stream of replies, which comes in pieces of any size. It stops the stream
+// before the first byte that breaks a limit; it refuses a header before the line is complete. It
+// stores no payload, and accepts only RESP2.
 type boundScanner struct {
 	limits Limits
 	left   budget
@@ -46,9 +46,9 @@ type boundScanner struct {
 	open []int64
 	// skip is the number of remaining bytes of a bulk string, including its CRLF.
 	skip int64
-	// kind is the kind of the element whose line has the next byte; zero: an element begins.
+	// kind is the kind of the element whose line is being read; zero: an element begins.
 	kind Kind
-	// head is the number in the line, textLen the length of a status' or error's line so far.
+	// head is the number in the line, textLen the length of a status or error line so far.
 	head    []byte
 	textLen int
 	cr      bool // the last byte was '\r'
@@ -139,7 +139,6 @@ func (s *boundScanner) checkHead() error {
 	return left.takeBulk(s.limits, n)
 }
 
-// endOfLine handles the end of a line.
 func (s *boundScanner) endOfLine() error {
 	kind := s.kind
 	s.kind = 0

@@ -66,7 +66,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// FuzzClient: for any replies, the client library returns, and takes no more memory than the limits
+// FuzzClient: for any replies, the client library returns, and uses no more memory than the limits
 // allow.
 func FuzzClient(f *testing.F) {
 	for _, text := range hostile() {

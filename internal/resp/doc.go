@@ -12,14 +12,14 @@
 //
 //   - A [ReplyScanner] finds the ends of replies in a stream that the proxy passes on unchanged. It
 //     needs no limits, because it stores no reply.
-//   - [SimpleReplyLen] does the same for the commonest replies, if they are complete.
+//   - [SimpleReplyLen] does the same for the most common replies, if they are complete.
 //   - [FirstLine], [FirstError], [Header], [WholeReplyLen] and [Texts] read complete replies to the
 //     proxy's own commands.
 //
 // Replies of masters, RESP2 only, within [Limits]:
 //
 //   - A [Reader] decodes replies from a connection.
-//   - [Bound] checks the same limits before a client library that trusts the lengths in replies.
+//   - [Limit] checks the same limits in front of a client library that trusts the lengths in replies.
 //
 // The Append functions encode commands, and the headers of RESP3, into a buffer that is reused;
 // other replies are written with redcon's functions.

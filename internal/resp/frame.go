@@ -8,16 +8,16 @@ type FrameEvent uint8
 const (
 	// FrameMore means that all bytes are consumed, and a frame is incomplete or none has begun.
 	FrameMore FrameEvent = iota
-	// FrameName means that the command's name is known, or at least its first 64 bytes.
+	// FrameName means that the command's name, or at least its first 64 bytes, has been read.
 	FrameName
-	// FrameEnd means that the frame's last byte is consumed. In an inline command this is the same
-	// byte as for FrameName, and comes with another scan of no further bytes.
+	// FrameEnd means that the frame's last byte is consumed. In an inline command, FrameName comes
+	// at the same byte; FrameEnd is then returned by the next scan, which may be of no bytes.
 	FrameEnd
 	// FrameEmpty means a complete frame without a command, to which Redis does not reply.
 	FrameEmpty
 )
 
-// frameState says to which part of a frame the next byte belongs.
+// frameState is the part of a frame to which the next byte belongs.
 type frameState uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	inArgsHeader                   // in "*3\r\n"
 	inNameHeader                   // in argv[0]'s "$5\r\n"
 	inName                         // in the part of argv[0] that is stored
-	inBulkHeader                   // in another argument's "$5\r\n"
+	inBulkHeader                   // in the "$5\r\n" of an argument after argv[0]
 	inBulk                         // in a payload, or the two bytes after it
 	inEnd                          // after an inline command, before its FrameEnd
 	inError                        // the stream is unusable
@@ -34,7 +34,7 @@ const (
 
 // FrameScanner finds the requests in a client's byte stream, with the rules of Redis 7.0. The
 // stream may come in pieces of any size. It stores no payload, only the beginning of the command's
-// name and an inline command's line.
+// name and the line of an inline command.
 //
 // Like Redis, it checks neither the byte after the '\r' of a header line nor the two bytes after a
 // payload. Redis finds a line's end before it checks the line's length, and may accept a line that
@@ -44,9 +44,9 @@ type FrameScanner struct {
 	err    error          // why the state is inError
 	inline *inlineCommand // the current inline command
 	left   uint64         // remaining bytes of the current bulk, including the two after it
-	size   int64          // of the bulk whose header was read last
-	head   frameHeader    // of an incomplete header line
-	args   int32          // remaining bulks, including the current one
+	size   int64          // size of the bulk whose header was read last
+	head   frameHeader    // an incomplete header line
+	args   int32          // number of remaining bulks, including the current one
 
 	state    frameState
 	isInline bool
@@ -63,8 +63,8 @@ func NewFrameScanner(l RequestLimits) FrameScanner {
 // SetLimits replaces the limits, such as after a client has logged in.
 func (s *FrameScanner) SetLimits(l RequestLimits) { s.limits = l.resolved() }
 
-// Restrict replaces the limits, and applies them to the current frame, too. The error is the
-// *RequestError for a frame that breaks them.
+// Restrict replaces the limits, and applies them to the current frame, too. It returns a
+// *RequestError if the frame breaks them.
 func (s *FrameScanner) Restrict(l RequestLimits) error {
 	s.SetLimits(l)
 	if s.state < inName || s.state > inBulk {
@@ -82,8 +82,8 @@ func (s *FrameScanner) Restrict(l RequestLimits) error {
 	return s.err
 }
 
-// Name returns the command's name after FrameName; long reports whether these are only the first 64
-// bytes. The bytes are valid until the next frame begins.
+// Name returns the command's name after FrameName. long reports whether the bytes are only the
+// first 64 of a longer name. They are valid until the next frame begins.
 func (s *FrameScanner) Name() (name []byte, long bool) {
 	return s.nameBuf[:s.nameLen], s.nameLong
 }
@@ -166,7 +166,6 @@ func (s *FrameScanner) begin(first byte) error {
 	return nil
 }
 
-// end ends the frame.
 func (s *FrameScanner) end() FrameEvent {
 	s.state = inGap
 	return FrameEnd
@@ -244,7 +243,7 @@ func (s *FrameScanner) keepName(part []byte) int {
 	return n
 }
 
-// scanBulks consumes the complete arguments in p, then the header of the next one.
+// scanBulks consumes the complete arguments in p, and the header of the argument after them.
 func (s *FrameScanner) scanBulks(p []byte) (n int, ev FrameEvent, err error) {
 	for {
 		size, h := s.head.short(p[n:])
@@ -273,11 +272,11 @@ func (s *FrameScanner) scanBulk(p []byte) (n int, ev FrameEvent) {
 	return int(s.left), ev
 }
 
-// frameHeader is a header line, "*3\r\n" or "$5\r\n", that may come in pieces.
+// frameHeader is a header line, "*3\r\n" or "$5\r\n", which may come in pieces.
 type frameHeader struct {
 	length   int      // of the line so far, in bytes, without its end
 	start    [22]byte // of the line: room for "*-9223372036854775808", and for seeing more
-	zeroSeen bool     // a zero byte was read, and Redis looks for no line end after one
+	zeroSeen bool     // a zero byte was read; Redis finds no line end after one
 	cr       bool     // the '\r' was read
 }
 
@@ -300,8 +299,8 @@ func (h *frameHeader) short(p []byte) (number int64, n int) {
 	return number, n + 2
 }
 
-// read consumes a part of the line and reports whether the line is complete. At the first byte over
-// the limit it returns the error tooLong.
+// read consumes a part of the line and reports whether the line is complete. At the first byte
+// beyond the limit it returns the error tooLong.
 func (h *frameHeader) read(p []byte, limit int, tooLong error) (n int, whole bool, err error) {
 	for n < len(p) && !whole && h.length <= limit {
 		c := p[n]
@@ -321,7 +320,6 @@ func (h *frameHeader) read(p []byte, limit int, tooLong error) (n int, whole boo
 	return n, whole, err
 }
 
-// add adds one byte to the line.
 func (h *frameHeader) add(c byte) {
 	if h.length < len(h.start) {
 		h.start[h.length] = c

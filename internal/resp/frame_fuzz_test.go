@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// frameLimits are the limits for fuzzing, among them small ones that short inputs reach.
+// frameLimits holds the limits for fuzzing, including small limits that short inputs reach.
 var frameLimits = []RequestLimits{
 	DefaultRequestLimits(),
 	UnauthenticatedLimits(),
@@ -73,7 +73,7 @@ func TestFrameSplitExamples(t *testing.T) {
 	}
 }
 
-// TestFrameSplitRandom uses random mixtures of fragments, which get further than random bytes.
+// TestFrameSplitRandom tries random mixtures of fragments, which get further than random bytes.
 func TestFrameSplitRandom(t *testing.T) {
 	for seed := range uint64(1000) {
 		checkFrameSplit(t, randomFrames(rand.New(rand.NewPCG(1, seed))), seed)
@@ -140,7 +140,7 @@ type referenceParser struct {
 	trace []string
 }
 
-// referenceFrames returns the trace that the scanner must give for in.
+// referenceFrames returns the trace that the scanner must produce for the input.
 func referenceFrames(in []byte, l RequestLimits) []string {
 	d := &referenceParser{RequestLimits: l, in: in}
 	for d.at < len(in) && d.frame() {
@@ -260,7 +260,7 @@ func referenceNumber(b []byte) (number int64, ok bool) {
 }
 
 // TestFrameScannerAgainstRedis: the scanner finds the same frames as redis-server, and refuses the
-// same input with the same text.
+// same input with the same error.
 func TestFrameScannerAgainstRedis(t *testing.T) {
 	open, closed := startFrameRedis(t), startFrameRedis(t, "--requirepass", "secret")
 	for _, example := range frameExamples {

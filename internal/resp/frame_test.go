@@ -61,14 +61,14 @@ func frameStep(s *FrameScanner, ev FrameEvent, offset int) string {
 
 var frameName64, frameName65 = strings.Repeat("n", 64), strings.Repeat("n", 65)
 
-// frameExample is a stream and the trace that the scanner must give for it.
+// frameExample is a stream and the trace that the scanner must produce for it.
 type frameExample struct {
 	title, in string
 	want      []string
 }
 
-// frameExamples are requests and their traces. A test compares them with redis-server's replies, so
-// each command must have exactly one reply.
+// frameExamples holds requests and their traces. A test compares them with redis-server's replies,
+// so each command must have exactly one reply.
 var frameExamples = []frameExample{
 	{"nothing", "", nil},
 	{"array", "*1\r\n$4\r\nPING\r\n", []string{`name@12 "PING"`, "end@14"}},
@@ -176,7 +176,7 @@ var frameExamples = []frameExample{
 	{"HTTP as an argument", "ECHO POST\n", []string{`name@10 "ECHO" inline ["ECHO" "POST"]`, "end@10"}},
 }
 
-// unauthenticatedExamples are frameExamples for a client that has not logged in.
+// unauthenticatedExamples is like frameExamples, for a client that has not logged in.
 var unauthenticatedExamples = []frameExample{
 	{"10 arguments", "*10\r\n$1\r\nx\r\n", []string{`name@10 "x"`}},
 	{"11 arguments", "*11\r\n", []string{"error@5 Protocol error: unauthenticated multibulk length"}},

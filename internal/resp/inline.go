@@ -4,10 +4,10 @@ import "bytes"
 
 // inlineCommand is an inline command, from its first byte to the end of its frame.
 type inlineCommand struct {
-	line     []byte   // the beginning of a line that is cut
+	line     []byte   // the beginning of an incomplete line
 	args     [][]byte // of the whole line
 	length   int      // of the line so far, in bytes
-	zeroSeen bool     // a zero byte was read, and Redis looks for no line end after one
+	zeroSeen bool     // a zero byte was read; Redis finds no line end after one
 }
 
 // Inline reports whether the frame that began last is an inline command, not an array.
@@ -22,8 +22,8 @@ func (s *FrameScanner) InlineArgs() [][]byte {
 	return s.inline.args
 }
 
-// scanInline consumes an inline command's line or a part of it. Quotes decide where the command's
-// name ends, so the name is not known before the line's end.
+// scanInline consumes a part of an inline command's line. Quotes decide where the command's name
+// ends, so the name is unknown before the line's end.
 func (s *FrameScanner) scanInline(p []byte) (n int, ev FrameEvent, err error) {
 	room := max(s.limits.MaxInline-s.inline.length, -1)
 	if len(p) > room {
@@ -41,8 +41,8 @@ func (s *FrameScanner) scanInline(p []byte) (n int, ev FrameEvent, err error) {
 	return end + 1, ev, err
 }
 
-// endLine splits a complete line, without its '\n', into the command. splitInline treats a '\r' at
-// its end as white space.
+// endLine splits a complete line, without its '\n', into the arguments. splitInline treats a '\r'
+// at the line's end as white space.
 func (s *FrameScanner) endLine(line []byte) (FrameEvent, error) {
 	args, ok := splitInline(line)
 	if !ok {
@@ -69,8 +69,8 @@ func (c *inlineCommand) findEnd(p []byte) int {
 	return end
 }
 
-// keep stores a part of the line that has no end. After a zero byte the line can only reach the
-// limit, so nothing is stored.
+// keep stores a part of an incomplete line. After a zero byte the line has no end and can only
+// reach the limit, so nothing is stored.
 func (c *inlineCommand) keep(part []byte) {
 	c.length += len(part)
 	if c.zeroSeen {

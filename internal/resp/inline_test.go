@@ -121,7 +121,7 @@ func randomInline(rng *rand.Rand) (line []byte) {
 	return line
 }
 
-// referenceSplitInline does the same as splitInline, one byte at a time.
+// referenceSplitInline splits like splitInline, one byte at a time.
 func referenceSplitInline(line []byte) (args []string, ok bool) {
 	const gap, word, quoted = 0, 1, 2
 	state, quote, arg := gap, byte(0), ""
@@ -175,7 +175,7 @@ func referenceEscape(text string, quote byte) (c byte, size int) {
 	return text[1], 2
 }
 
-// TestSplitInlineAgainstRedis compares with Redis: a script there returns the arguments.
+// TestSplitInlineAgainstRedis compares with Redis, where a script returns the arguments.
 func TestSplitInlineAgainstRedis(t *testing.T) {
 	socket := startFrameRedis(t)
 	for seed := range uint64(1000) {
@@ -214,7 +214,7 @@ func startFrameRedis(t *testing.T, args ...string) (socket string) {
 	return redistest.New(t, redistest.Options{Socket: true, ExtraArgs: args}).Socket()
 }
 
-// askFrameRedis sends in and nothing more, and returns all replies.
+// askFrameRedis sends in and then ends the stream, and returns all replies.
 func askFrameRedis(t *testing.T, socket, in string) (replies []string) {
 	t.Helper()
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})

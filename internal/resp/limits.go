@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Limits are the limits of one reply. All except Together and Skip must be set.
+// Limits holds the limits of one reply. All except Shared and Skip must be set.
 type Limits struct {
 	// Line is the maximum size of a status or an error, in bytes.
 	Line int
@@ -20,12 +20,12 @@ type Limits struct {
 	// Shared, if not nil, is an additional limit of the memory of all readers that share it.
 	Shared *Allowance
 	// Skip, if not 0, lets a reader discard a bulk string of more than Skip bytes that exceeds
-	// Total or Together, instead of failing; see [Skipped].
+	// Total or Shared, instead of failing; see [Skipped].
 	Skip int
 }
 
-// Skipped replaces a bulk string that was discarded because of the limits. It is its length in
-// bytes.
+// Skipped is the length in bytes of a bulk string that was discarded because of the limits. It
+// takes the place of the string.
 type Skipped int64
 
 // skipFactor limits the bytes that a reply may discard, as a multiple of Total.
@@ -42,7 +42,7 @@ func NewAllowance(bytes int64) *Allowance {
 	return a
 }
 
-// take reserves memory for a string of n bytes. It returns a *ProtocolError if too little is left.
+// take reserves n bytes. It returns a *ProtocolError if too few are left.
 func (a *Allowance) take(n int64) error {
 	if a == nil {
 		return nil
@@ -61,8 +61,8 @@ func (a *Allowance) giveBack(n int64) {
 	}
 }
 
-// Client returns the limits for a client library: more than any reply to the proxy's own commands
-// needs, and much less than the memory of a machine.
+// Client returns the limits for a client library. They exceed the needs of any reply to the proxy's
+// own commands, and are far below the memory of a machine.
 func Client() Limits {
 	return Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 32, Total: 128 << 20}
 }
@@ -78,7 +78,7 @@ func protocolErrorf(format string, args ...any) error {
 	return &ProtocolError{fmt.Sprintf(format, args...)}
 }
 
-// budget is the rest of a reply's limits.
+// budget holds the remaining limits of a reply.
 type budget struct{ elements, total, skip int }
 
 func (l Limits) budget() budget { return budget{l.Elements, l.Total, skipFactor * l.Total} }
@@ -147,7 +147,7 @@ func number(text []byte) (n int64, ok bool) {
 	}
 }
 
-// maxDigits is the number of digits of the largest int64. So many digits never overflow a uint64.
+// maxDigits is the number of digits of the largest int64. Any number with 19 digits fits a uint64.
 const maxDigits = 19
 
 // length parses the number in the header of a string or an array; -1 means a null.

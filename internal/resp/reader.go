@@ -57,10 +57,10 @@ const (
 type Reader struct {
 	src    io.Reader
 	limits Limits
-	// resp3 reports whether the reader also reads some kinds of RESP3.
+	// resp3 is set if the reader also reads some kinds of RESP3.
 	resp3    bool
 	left     budget
-	reserved int64 // of limits.Together
+	reserved int64 // of limits.Shared
 	buf      []byte
 	// buf[r:w] was read from the source and is not decoded yet.
 	r, w int
@@ -79,7 +79,7 @@ func NewReader3(src io.Reader, limits Limits) *Reader {
 	return r
 }
 
-// Begin begins a reply, or several that share one set of limits.
+// Begin begins a reply, or several replies that share one set of limits.
 func (r *Reader) Begin() {
 	r.left = r.limits.budget()
 	if r.r == r.w && len(r.buf) > keptBuffer {
@@ -87,15 +87,15 @@ func (r *Reader) Begin() {
 	}
 }
 
-// End ends what Begin began, also after an error. It returns the reserved memory to
-// Limits.Together.
+// End ends a reply that Begin began, even after an error. It returns the reserved memory to
+// Limits.Shared.
 func (r *Reader) End() {
 	r.limits.Shared.giveBack(r.reserved)
 	r.reserved = 0
 	r.Begin()
 }
 
-// Buffered reports whether there are bytes that were read from the source but not decoded.
+// Buffered reports whether bytes were read from the source but not decoded yet.
 func (r *Reader) Buffered() bool { return r.r < r.w }
 
 // Wait waits until bytes are buffered. Errors are errors of the source.
@@ -265,7 +265,7 @@ func (r *Reader) fill(n int) error {
 	return nil
 }
 
-// makeRoom makes room in the buffer for at least one more byte, on the way to n bytes.
+// makeRoom makes room in the buffer for at least one more byte, as a part of n bytes.
 func (r *Reader) makeRoom(n int) {
 	if r.w < len(r.buf) && r.r+n <= len(r.buf) {
 		return
@@ -284,8 +284,8 @@ func (r *Reader) makeRoom(n int) {
 	r.buf, r.r = grown, 0
 }
 
-// Value reads a complete reply: nil, an int64, a string, an Error, a Skipped, or a []any of these.
-// Errors are *ProtocolError and errors of the source.
+// Value reads a complete reply: nil, an int64, a string, an Error, a Skipped, or a []any of such
+// values. Errors are *ProtocolError and errors of the source.
 func (r *Reader) Value() (any, error) { return r.value(0) }
 
 // ValueOf reads the rest of a reply as Value does, after Next has returned its first element.

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// narrow returns limits that a test can reach.
+// narrow returns small limits that a test can reach.
 func narrow() Limits { return Limits{Line: 100, Bulk: 1000, Elements: 10, Depth: 2, Total: 1500} }
 
 // hostile returns replies that make a reader panic or exhaust memory if it trusts their lengths,
@@ -137,7 +137,7 @@ func scanInPieces(s *boundScanner, text []byte, piece int) (passed int, err erro
 	return passed, err
 }
 
-// FuzzReader: for any input, the reader ends with an error and takes no more memory than its limits
+// FuzzReader: for any input, the reader ends with an error and uses no more memory than its limits
 // allow. The scanner passes exactly the bytes that the reader reads.
 func FuzzReader(f *testing.F) {
 	for _, text := range hostile() {

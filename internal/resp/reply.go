@@ -25,21 +25,21 @@ type ReplyScanner struct {
 	// open holds the aggregates around the next byte, the outermost first.
 	open []aggregate
 	skip uint64 // remaining bytes of a payload, including its CRLF
-	line []byte // the beginning of an incomplete line; of a text only the first byte
+	line []byte // the beginning of an incomplete line; of a text line only the first byte
 	// KeepHead makes the scanner store the beginning of the next reply, for Begins, Message and
 	// similar methods.
 	KeepHead bool
 	head     []byte
 	kind     byte  // of the current reply, or of the last one
-	last     int64 // the last integer in it
+	last     int64 // the last integer in the reply
 	inside   bool  // a reply has begun and not ended
 }
 
 // aggregate is an incomplete array, map, set or push.
 type aggregate struct {
 	left int64 // remaining elements
-	// extra reports whether it is not an element itself, but comes before one: an attribute, or a
-	// push within EXEC's reply, with a message that the client published to itself.
+	// extra is set if the aggregate is not an element itself, but precedes one. It is an attribute,
+	// or a push within EXEC's reply, with a message that the client published to itself.
 	extra bool
 }
 
@@ -190,7 +190,7 @@ func (s *ReplyScanner) Inside() bool { return s.inside }
 // Kind returns the first byte of the current reply, or of the last one.
 func (s *ReplyScanner) Kind() Kind { return Kind(s.kind) }
 
-// Last returns the last integer in the reply, or of a reply before it.
+// Last returns the last integer in the reply, or in an earlier reply if this one has none.
 func (s *ReplyScanner) Last() int64 { return s.last }
 
 // IsPush reports whether the reply is a RESP3 push.
@@ -215,8 +215,8 @@ func (s *ReplyScanner) Begins(with string) bool {
 	return bytes.HasPrefix(s.head, []byte(with))
 }
 
-// Message returns the first element of an array or push if that is a short bulk string, as in
-// *3 $7 message; else "".
+// Message returns the first element of an array or push if it is a short bulk string, as in *3 $7
+// message; else "".
 func (s *ReplyScanner) Message() string {
 	fields := bytes.SplitN(s.head, []byte("\r\n"), 4)
 	if s.kind != '*' && s.kind != '>' || len(fields) < 4 || string(fields[1]) != "$"+strconv.Itoa(len(fields[2])) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// replyExamples are streams of replies and their traces.
+// replyExamples holds streams of replies and their traces.
 var replyExamples = []struct {
 	in   string
 	want []string // by replyTrace
@@ -100,7 +100,7 @@ func describeReply(kind byte, end int, message string, last int64) string {
 	return text
 }
 
-// withoutInteger removes the last integers, which a trace does not have for a reply that comes in
+// withoutInteger removes the last integers, which are missing in the trace of a reply that comes in
 // pieces.
 func withoutInteger(trace []string) (plain []string) {
 	for _, line := range trace {
@@ -121,7 +121,7 @@ func FuzzReplySplit(f *testing.F) {
 	})
 }
 
-// TestReplySplitRandom uses random mixtures of fragments, which get further than random bytes.
+// TestReplySplitRandom tries random mixtures of fragments, which get further than random bytes.
 func TestReplySplitRandom(t *testing.T) {
 	for seed := range uint64(3000) {
 		rng := rand.New(rand.NewPCG(4, seed))
@@ -195,7 +195,7 @@ func referenceMessage(reply []byte) string {
 	return ""
 }
 
-// wordsOfMessages are the words of messages in a trace.
+// wordsOfMessages lists the words of messages in a trace.
 var wordsOfMessages = []string{
 	"message", "pmessage", "smessage", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe",
 	"sunsubscribe",
@@ -208,7 +208,7 @@ type referenceReply struct {
 	wrong, short bool // not RESP; incomplete
 }
 
-// element consumes one element at the beginning of rest, with all its elements.
+// element consumes one element at the beginning of rest, including its own elements.
 func (d *referenceReply) element() {
 	if d.wrong || d.short {
 		return
@@ -240,7 +240,7 @@ func (d *referenceReply) element() {
 	}
 }
 
-// sized consumes the part of an element after its length.
+// sized consumes the rest of an element after its length.
 func (d *referenceReply) sized(kind byte, length string) {
 	n, ok := new(big.Int).SetString(length, 10)
 	null := length == "-1"

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The limits of Redis.
+// Redis' limits.
 const (
 	redisMaxArgs   = math.MaxInt32
 	redisMaxBulk   = 512 << 20
@@ -108,7 +108,7 @@ var errCrossProtocol = errors.New("possible cross-protocol attack: the client sp
 const tlsHandshake = 0x16
 
 // ErrTLS means that the client uses TLS on a port without TLS. It would not understand any reply.
-// As an inline command, its handshake would never end.
+// Read as an inline command, its handshake would never end.
 var ErrTLS = errors.New("the client uses TLS on a port without TLS")
 
 // errExpectedBulk returns the error for a bulk that begins with got. An error reply is one line, so
@@ -120,7 +120,7 @@ func errExpectedBulk(got byte) error {
 	return &RequestError{fmt.Sprintf("Protocol error: expected '$', got '%s'", []byte{got})}
 }
 
-// speaksHTTP reports whether a command's name means an HTTP request to Redis. It compares as Redis
+// speaksHTTP reports whether a command's name belongs to an HTTP request. It compares as Redis
 // does: case-insensitively, and up to a zero byte.
 func speaksHTTP(name []byte) bool {
 	if len(name) < 4 || name[0]|0x20 != 'p' && name[0]|0x20 != 'h' {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSkip: if the limits say so, a string that exceeds them is discarded, and the rest of the
+// TestSkip: if the limits allow it, a string that exceeds them is discarded, and the rest of the
 // reply is read.
 func TestSkip(t *testing.T) {
 	long, short := "$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", "$2\r\nab\r\n"

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAllowanceOfSeveralReaders: readers that share an allowance hold at most that at a time, and
-// nothing after their replies have ended.
+// TestAllowanceOfSeveralReaders: readers that share an allowance together hold at most that many
+// bytes, and none after their replies have ended.
 func TestAllowanceOfSeveralReaders(t *testing.T) {
 	const size, fit = 1 << 20, 8
 	all := NewAllowance(fit * size)

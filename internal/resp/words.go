@@ -2,9 +2,9 @@ package resp
 
 import "bytes"
 
-// Words appends the complete words of a frame, or of its beginning, to words, up to most words. It
-// returns all words, the number of words in the frame, and the size in bytes of the frame up to the
-// end of the last word. The frame must be well-formed: a [FrameScanner] has accepted it.
+// Words appends the complete words of a frame, or of its beginning, to words, up to a total of most
+// words. It returns all words, the number of words in the frame, and the size in bytes of the frame
+// up to the end of the last word. The frame must be well-formed: a [FrameScanner] has accepted it.
 func Words(words [][]byte, frame []byte, most int) (all [][]byte, total, size int) {
 	total, rest := headerNumber(frame)
 	for len(words) < min(total, most) {
@@ -38,8 +38,8 @@ func EndsInCRLF(frame []byte) bool {
 	return true
 }
 
-// Excerpt returns the words of a frame or of its beginning, of which the last word may be
-// incomplete, and the number of words in the frame. The frame must be well-formed.
+// Excerpt returns the words of a frame or of its beginning, and the number of words in the frame.
+// The last word may be incomplete. The frame must be well-formed.
 func Excerpt(frame []byte) (words [][]byte, total int) {
 	total, rest := headerNumber(frame)
 	for len(rest) > 0 {

@@ -1,5 +1,5 @@
 // Package scheme finds out whether a connection to a server failed because the URL has the wrong
-// scheme, redis:// or rediss://. The error of the connection seldom says so.
+// scheme, redis:// or rediss://. The error of the connection seldom shows this.
 package scheme
 
 import (
@@ -21,13 +21,13 @@ const (
 // Server is the server of a connection that failed.
 type Server struct {
 	Network, Addr string
-	// TLS reports whether its URL says rediss://.
+	// TLS is set if the URL has the scheme rediss://.
 	TLS bool
 }
 
 // Advice returns which scheme to use instead, or "" if the scheme is not the cause of err. If err
-// alone does not tell, Advice connects to the server with the other scheme, within the timeout, and
-// sends at most a PING.
+// alone does not show the cause, Advice connects to the server with the other scheme, within the
+// timeout, and sends at most a PING.
 func Advice(ctx context.Context, s Server, timeout time.Duration, err error) string {
 	var record tls.RecordHeaderError
 	switch {

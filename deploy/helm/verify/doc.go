@@ -1,4 +1,4 @@
-// Package verify holds what the Helm chart makes to Kubernetes' own types, and to the Prometheus
-// operator's. It is a module of its own, which pins helm, too, so that the proxy does not depend on
-// them: make kubernetes runs it.
+// Package verify checks the output of the Helm chart against the types of Kubernetes and of the
+// Prometheus operator. It is a module of its own, so that the proxy depends neither on these types
+// nor on helm, whose version it pins. "make kubernetes" runs it.
 package verify

@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// pod is a pod template, and what it stands in.
+// pod is a pod template with its volume claims, and the metadata of the object that contains it.
 type pod struct {
 	name        string
 	labels      labels.Set
@@ -33,22 +33,21 @@ type pod struct {
 	spec        core.PodSpec
 }
 
-// cluster is all that the manifests make, by kind.
+// cluster holds the objects of the rendered manifests, by kind.
 type cluster struct {
 	pods     []pod
 	policies map[string]networking.NetworkPolicySpec
 	budgets  map[string]policy.PodDisruptionBudgetSpec
 	services map[string]core.ServiceSpec
-	files    map[string][]string // of secrets and config maps: "Secret/name" and their keys
+	files    map[string][]string // keys by "Secret/name" or "ConfigMap/name"
 	stateful []apps.StatefulSet
-	others   []string // kinds that are only held to their types
+	others   []string // kinds that are only checked for their types
 }
 
-// preset is the least that must be said.
+// preset holds the values without which the chart refuses to render.
 var preset = []string{"--set", "protectedMode=false"}
 
-// choices are values with which the chart is tried, by name: what helm template is given beside the
-// chart.
+// choices holds named sets of arguments for helm template; the tests render the chart with each.
 var choices = map[string][]string{
 	"preset": preset,
 	"everything": {"--set", "settings.upstream=redis://redis:6379", "--set", "monitoring.serviceMonitor.enabled=true",
@@ -72,7 +71,7 @@ var choices = map[string][]string{
 		"protectedMode=true"},
 }
 
-// decoder reads manifests strictly: what Kubernetes does not know is an error.
+// decoder returns a strict decoder: a field that Kubernetes does not know is an error.
 func decoder(t *testing.T) runtime.Decoder {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -85,7 +84,7 @@ func decoder(t *testing.T) runtime.Decoder {
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 }
 
-// render is what the chart makes with these values, as a release redlock-proxy.
+// render returns the manifests of the chart with these values, for a release named redlock-proxy.
 func render(t *testing.T, values ...string) []byte {
 	t.Helper()
 	out, err := helm(append([]string{"template", "redlock-proxy", chart, "--namespace", "locks"}, values...)...)
@@ -97,11 +96,11 @@ func render(t *testing.T, values ...string) []byte {
 
 const chart = "../redlock-proxy"
 
-// helmEnv is where TestMain leaves the path of helm: to have go look for it each time takes a
-// second.
+// helmEnv is the environment variable in which TestMain stores the path of helm: to let go look it
+// up for each call takes a second.
 const helmEnv = "REDLOCK_TEST_HELM"
 
-// TestMain builds the helm of this module.
+// TestMain builds the helm of this module, and stores its path.
 func TestMain(m *testing.M) {
 	path, err := exec.Command("go", "tool", "-n", "helm").Output()
 	if err != nil {
@@ -113,7 +112,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// helm runs it.
+// helm runs helm with these arguments, and returns its output.
 func helm(args ...string) ([]byte, error) {
 	cmd := exec.Command(os.Getenv(helmEnv), args...)
 	var failure bytes.Buffer
@@ -125,7 +124,7 @@ func helm(args ...string) ([]byte, error) {
 	return out, err
 }
 
-// decode reads all documents of a source.
+// decode reads all YAML documents of source.
 func decode(d runtime.Decoder, source []byte) (objects []runtime.Object, err error) {
 	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(source)))
 	for {
@@ -167,7 +166,7 @@ func load(t *testing.T, values ...string) *cluster {
 	return c
 }
 
-// eachChoice runs a test with each choice of values.
+// eachChoice runs a test with each element of choices.
 func eachChoice(t *testing.T, test func(t *testing.T, c *cluster)) {
 	t.Helper()
 	for name, values := range choices {
@@ -175,7 +174,7 @@ func eachChoice(t *testing.T, test func(t *testing.T, c *cluster)) {
 	}
 }
 
-// add keeps an object by its kind.
+// add adds an object to the objects of its kind.
 func (c *cluster) add(object runtime.Object) error {
 	switch o := object.(type) {
 	case *apps.StatefulSet:
@@ -209,7 +208,7 @@ func (c *cluster) addFiles(name string, data map[string]string) {
 	}
 }
 
-// addPod keeps a template. What selects its pods must match their labels.
+// addPod adds a pod template. Its pods must match the selector, unless that is nil.
 func (c *cluster) addPod(of meta.ObjectMeta, template core.PodTemplateSpec, selector *meta.LabelSelector, claims []core.PersistentVolumeClaim) error {
 	p := pod{of.Name, template.Labels, template.Annotations, template.Spec}
 	for _, claim := range claims {
@@ -228,7 +227,7 @@ func selects(selector *meta.LabelSelector, p pod) bool {
 	return err == nil && s.Matches(p.labels)
 }
 
-// selected are the names of the pods that a selector matches.
+// selected returns the names of the pods that a selector matches.
 func (c *cluster) selected(selector *meta.LabelSelector) (names []string) {
 	for _, p := range c.pods {
 		if selects(selector, p) {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestStrict: a field that Kubernetes does not know, and one given twice, are errors, so the other
-// tests can fail.
+// TestStrict: a field that Kubernetes does not know, or a repeated field, is an error. Otherwise
+// the other tests could not fail.
 func TestStrict(t *testing.T) {
 	const good = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {clusterIP: None}\n"
 	d := decoder(t)
@@ -34,8 +34,8 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestSecured: no pod runs as root, gains rights, writes to its image, or gets what it does not
-// need.
+// TestSecured: no pod runs as root, can gain privileges, can write to its image, or gets a token or
+// variables that it does not need.
 func TestSecured(t *testing.T) { eachChoice(t, secured) }
 
 func secured(t *testing.T, cluster *cluster) {
@@ -70,7 +70,7 @@ func secured(t *testing.T, cluster *cluster) {
 
 func is(flag *bool) bool { return flag != nil && *flag }
 
-// TestReferences: what a pod mounts, and a probe or a service asks for, is there.
+// TestReferences: the volumes, secrets and config maps of a pod exist, and so do ports in use.
 func TestReferences(t *testing.T) { eachChoice(t, referred) }
 
 func referred(t *testing.T, c *cluster) {
@@ -119,8 +119,8 @@ func hasPort(c core.Container, port intstr.IntOrString) bool {
 	})
 }
 
-// TestMasters: five that are alike but for their number, each with a volume and a node of its own,
-// and changed one at a time.
+// TestMasters: the five masters differ only in their number. Each has a volume and a node of its
+// own, and an upgrade restarts none by itself.
 func TestMasters(t *testing.T) {
 	c := load(t, preset...)
 	if len(c.stateful) != 5 {
@@ -152,14 +152,14 @@ func TestMasters(t *testing.T) {
 	}
 }
 
-// strip takes out what tells one master from another.
+// strip removes the name and the labels in which masters differ.
 func strip(s *apps.StatefulSet) {
 	s.Name = ""
 	delete(s.Spec.Selector.MatchLabels, "redlock-master")
 	delete(s.Spec.Template.Labels, "redlock-master")
 }
 
-// TestBudgets: each keeps a majority of masters, or a proxy, and is for these pods only.
+// TestBudgets: one master may be missing, and one proxy, and the budgets select no other pods.
 func TestBudgets(t *testing.T) {
 	c := load(t, preset...)
 	masters, proxies := c.budgets["redlock-proxy-masters"], c.budgets["redlock-proxy"]
@@ -173,7 +173,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// TestNetwork: only proxies and init reach the masters, which reach nobody.
+// TestNetwork: only proxies and the init job reach the masters, and the masters reach nothing.
 func TestNetwork(t *testing.T) {
 	c := load(t, preset...)
 	p := c.policies["redlock-proxy-masters"]
@@ -192,7 +192,7 @@ func TestNetwork(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestDrainFits: Kubernetes waits for longer than drain-delay and the drain of a proxy, 10 s, take.
+// TestDrainFits: Kubernetes waits for longer than drain-delay and the 10 s in which a proxy drains.
 func TestDrainFits(t *testing.T) {
 	for _, p := range load(t, preset...).pods {
 		if p.name != "redlock-proxy" {
@@ -211,7 +211,7 @@ func TestDrainFits(t *testing.T) {
 	}
 }
 
-// TestSwitches: what is switched on is made, and nothing else.
+// TestSwitches: the chart renders the objects that are switched on, and no others.
 func TestSwitches(t *testing.T) {
 	for name, want := range map[string]struct{ masters, policies, budgets, others int }{
 		"preset": {5, 2, 2, 0}, "everything": {5, 2, 2, 3}, "little": {3, 0, 0, 0}, "own masters": {0, 1, 1, 0},
@@ -226,7 +226,7 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// TestRefused: values that cannot be meant are refused with a sentence that names them.
+// TestRefused: invalid values are refused with an error that names them.
 func TestRefused(t *testing.T) {
 	for values, want := range map[string]string{
 		"masters.count=2":                          "masters.count: 3 or 5",
@@ -254,7 +254,7 @@ func wantRefused(t *testing.T, want string, values ...string) {
 	}
 }
 
-// TestLint: helm has nothing to say about the chart, but that it has no picture.
+// TestLint: helm lint reports only that the chart has no icon.
 func TestLint(t *testing.T) {
 	out, err := helm("lint", "--strict", chart)
 	if err != nil || strings.Contains(string(out), "WARNING") || strings.Contains(string(out), "ERROR") {
@@ -262,7 +262,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestAlerts: the rules are those of deploy/prometheus.
+// TestAlerts: the chart's rules are the rules in deploy/prometheus.
 func TestAlerts(t *testing.T) {
 	alerts, err := os.ReadFile("../../prometheus/alerts.yml")
 	if err != nil {

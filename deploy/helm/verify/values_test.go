@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// TestProtectedMode: the chart says whether it is on, and does not render where that cannot be
-// known.
+// TestProtectedMode: the chart sets protected mode, and does not render if the values do not decide
+// it.
 func TestProtectedMode(t *testing.T) {
 	const upstream = "settings.upstream=redis://redis"
 	for values, want := range map[string]string{
@@ -44,7 +44,7 @@ func TestProtectedMode(t *testing.T) {
 	}
 }
 
-// variables are those of the proxies' container.
+// variables returns the environment variables of the proxies' container.
 func variables(c *cluster) map[string]string {
 	all := map[string]string{}
 	for _, v := range c.named("redlock-proxy").spec.Containers[0].Env {
@@ -53,7 +53,7 @@ func variables(c *cluster) map[string]string {
 	return all
 }
 
-// named is the pod of a name; it is empty if there is none.
+// named returns the pod with this name, or a pod with an empty container if there is none.
 func (c *cluster) named(name string) pod {
 	for _, p := range c.pods {
 		if p.name == name {
@@ -63,7 +63,7 @@ func (c *cluster) named(name string) pod {
 	return pod{spec: core.PodSpec{Containers: []core.Container{{}}}}
 }
 
-// TestUsers: the proxies read their users where the secret is mounted.
+// TestUsers: REDLOCK_ACL_FILE is in the folder where the secret with the users is mounted.
 func TestUsers(t *testing.T) {
 	c := load(t, "--set", "users.existingSecret=own-users")
 	folder, found := strings.CutSuffix(variables(c)["REDLOCK_ACL_FILE"], "/users.acl")
@@ -73,7 +73,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// mounted is the volume that a pod has at a path.
+// mounted returns the volume that a pod mounts at a path.
 func mounted(p pod, path string) core.VolumeSource {
 	for _, m := range p.spec.Containers[0].VolumeMounts {
 		if m.MountPath != path {
@@ -88,8 +88,8 @@ func mounted(p pod, path string) core.VolumeSource {
 	return core.VolumeSource{}
 }
 
-// TestExtras: the proxies' files and annotations are those of the job as well, and masters have
-// their own.
+// TestExtras: the volumes and annotations of the proxies also apply to the init job; masters have
+// annotations of their own. All pods use the same service account.
 func TestExtras(t *testing.T) {
 	c := load(t, choices["everything"]...)
 	for _, p := range c.pods {
@@ -114,7 +114,7 @@ func TestExtras(t *testing.T) {
 	}
 }
 
-// TestImage: the tag of the image is the version of the program, unless another one is named.
+// TestImage: the default tag of the image is the version of the program.
 func TestImage(t *testing.T) {
 	program, err := os.ReadFile("../../../main.go")
 	if err != nil {
@@ -143,7 +143,7 @@ type schema struct {
 	AdditionalProperties any
 }
 
-// TestSchema: the schema knows each value of values.yaml, no others, and allows no others.
+// TestSchema: the schema has exactly the values of values.yaml, and allows no others.
 func TestSchema(t *testing.T) {
 	text, err := os.ReadFile(chart + "/values.schema.json")
 	if err != nil {
@@ -153,7 +153,7 @@ func TestSchema(t *testing.T) {
 	if err := json.Unmarshal(text, &known); err != nil {
 		t.Fatal(err)
 	}
-	delete(known.Properties, "global") // Helm's own, where the chart is a part of another
+	delete(known.Properties, "global") // Helm's own, for a chart that is part of another chart
 	text, err = os.ReadFile(chart + "/values.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,11 @@
-// Package all measures all ratios and figures that have a goal, and prints one table:
+// Package all measures all ratios and figures with a goal, and prints one table:
 //
 //	go run ./integration/bench all
 //	go run ./integration/bench all -rounds 1 -seconds 1 -plot docs/locks.svg
 //
-// Packages locks, handover and relay say what is measured, and how; locks uses the raw clients. The
-// plot shows throughput and latency of locks over the number of clients. This module draws it
-// itself, since a library for plots would bring a dozen modules.
+// The package comments of locks, handover and relay describe the measurements; locks uses the raw
+// clients. The plot shows throughput and latency of locks over the number of clients. It is drawn
+// without a plot library, which would bring a dozen modules.
 package all
 
 import (
@@ -44,17 +44,16 @@ func Command() *cli.Command {
 	})
 }
 
-// settings are the command line.
 type settings struct {
 	madeBy   string // the command line itself
 	rounds   int
 	window   time.Duration
-	binary   string // of the proxy; empty: build it
-	requests int    // of a run of the relay at -P 1
+	binary   string // path of the proxy; empty: build it
+	requests int    // requests of a run of the relay at -P 1
 	plot     string // empty: none
 }
 
-// run measures everything. It prints the table to out, progress to log.
+// run measures everything. It prints the table to out and progress to log.
 func run(ctx context.Context, set settings, out, log io.Writer) error {
 	fmt.Fprintf(out, "## Benchmark: all goals\n\n%s.\nMedians of %d rounds. Made by `%s`.\n",
 		figures.ReadMachine().Header("load generators, proxies and all Redis servers"), set.rounds, set.madeBy)
@@ -79,7 +78,7 @@ func run(ctx context.Context, set settings, out, log io.Writer) error {
 	return nil
 }
 
-// drawTo writes the plot to path, unless that is empty.
+// drawTo writes the plot to path, unless path is empty.
 func drawTo(path string, curves []figures.Curves) error {
 	if path == "" {
 		return nil

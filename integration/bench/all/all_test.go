@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/integration/bench/suite"
 )
 
-// TestWrongNumbers: nothing is measured with them.
+// TestWrongNumbers: wrong arguments are refused before anything is measured.
 func TestWrongNumbers(t *testing.T) {
 	for _, args := range [][]string{{"-rounds", "0"}, {"-seconds", "0"}, {"extra"}} {
 		var out bytes.Buffer

@@ -30,12 +30,11 @@ func Command() *cli.Command {
 	})
 }
 
-// settings are the command line.
 type settings struct {
 	clients []int
 	rounds  int
 	window  time.Duration
-	binary  string // of the proxy; empty: build it
+	binary  string // path of the proxy; empty: build it
 }
 
 func settingsOf(c *cli.Context) (settings, error) {
@@ -53,7 +52,7 @@ func settingsOf(c *cli.Context) (settings, error) {
 	return set, nil
 }
 
-// run measures everything. It prints tables to out, progress to log.
+// run measures everything. It prints tables to out and progress to log.
 func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 	f, err := startFleet(set)
 	if err != nil {

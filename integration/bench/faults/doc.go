@@ -5,14 +5,14 @@
 //	go run ./integration/bench faults -clients 1,64 -rounds 5 -seconds 5
 //
 // Each client locks and unlocks a key of its own without a pause; only LOCK is timed. A fault
-// begins at the same time as the measurement, so that the time until it is noticed counts. All
-// figures are medians of the rounds.
+// begins at the same time as the measurement, so that the time until the proxy notices it counts.
+// All figures are medians of the rounds.
 //
 //	killed        SIGKILL: connections are reset, new ones are refused
 //	stopped       SIGSTOP: connections stay open, nothing answers
 //	unreachable   a relay in this process, between the proxy and two masters, stops forwarding
 //
-// The relay costs time and CPU, so the case unreachable is compared with the same relay before it
-// was cut. Masters that are down use no CPU time: if all processes share few cores, faults can make
+// The relay costs time and CPU, so the case unreachable is compared with the same relay before the
+// cut. Masters that are down use no CPU time: if all processes share a few cores, faults can make
 // LOCK faster.
 package faults

@@ -17,18 +17,18 @@ import (
 const (
 	warmUp       = 500 * time.Millisecond
 	replyTimeout = 5 * time.Second
-	// recovery limits the time until masters are used again.
+	// recovery limits the time until the proxies use the masters again.
 	recovery = 10 * time.Second
 )
 
-// outcome is the result of one measurement.
+// outcome holds the figures of one measurement.
 type outcome struct {
 	p50, p99 time.Duration
 	rate     float64 // locks per second
 	errors   int
 }
 
-// load is a number of clients that lock and unlock.
+// load is the work of a number of clients that lock and unlock.
 type load struct {
 	workers sync.WaitGroup
 	timed   atomic.Bool
@@ -56,7 +56,6 @@ func startLoad(proxy *harness.Proxy, clients int) (*load, error) {
 	return l, nil
 }
 
-// begin starts the measurement.
 func (l *load) begin() {
 	l.began = time.Now()
 	l.timed.Store(true)
@@ -94,7 +93,7 @@ func (l *load) work(client *redistest.Client, key string) {
 	l.fails += fails
 }
 
-// once locks and unlocks once. It returns how long LOCK took.
+// once locks and unlocks once. It returns the duration of LOCK.
 func once(client *redistest.Client, key, token string) (time.Duration, error) {
 	sent := time.Now()
 	reply, err := client.Do("LOCK", key, token, "PX", "10000")
@@ -112,7 +111,7 @@ func once(client *redistest.Client, key, token string) (time.Duration, error) {
 	return took, err
 }
 
-// errNotWell means that a proxy does not use the restored masters again.
+// errNotWell means that a proxy does not use the restored masters yet.
 var errNotWell = errors.New("not all masters are used again")
 
 // waitHealthy waits until both proxies use all masters.

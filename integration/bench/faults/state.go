@@ -11,13 +11,13 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// failing is how many masters fail.
+// failing is the number of masters that fail.
 const failing = 2
 
 // state is a condition of the masters in which LOCK is timed.
 type state struct {
 	name     string
-	baseline string // the state to compare with; empty for such a state itself
+	baseline string // the state to compare with; empty: none
 	relayed  bool   // uses the proxy with a relay to two masters
 	inflict  func(f *fleet, i int) error
 	mend     func(f *fleet, i int) error
@@ -63,7 +63,7 @@ func (f *fleet) measure(ctx context.Context, s state, clients int, window time.D
 	return got, errors.Join(err, f.each(s.mend), f.waitHealthy())
 }
 
-// each calls do with every master that fails.
+// each calls do with the index of every failing master.
 func (f *fleet) each(do func(*fleet, int) error) error {
 	if do == nil {
 		return nil
@@ -75,10 +75,10 @@ func (f *fleet) each(do func(*fleet, int) error) error {
 	return errors.Join(errs...)
 }
 
-// fleet has five masters and two proxies.
+// fleet is a set of five masters and two proxies.
 type fleet struct {
 	*suite.Fleet
-	links           [failing]*faultlink.Link // to the masters that fail
+	links           [failing]*faultlink.Link // links to the failing masters
 	direct, relayed *harness.Proxy
 }
 

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Curves has one curve for each of several contenders.
+// Curves holds one curve for each of several contenders.
 type Curves struct {
 	Title  string
 	Across string    // the name of the x axis
 	At     []float64 // the x values, all positive
-	Names  []string  // of the contenders
-	// Values has, for each of At, the y values of the contenders in the order of Names. Zero means
-	// not measured.
+	Names  []string  // names of the contenders
+	// Values holds, for each element of At, the y values of the contenders in the order of Names.
+	// Zero means not measured.
 	Values [][]float64
 }
 
@@ -25,8 +25,8 @@ const (
 	plotWidth, plotHeight   = 330, 200
 )
 
-// palette returns the contenders' colours, which people with red-green colour blindness can
-// distinguish.
+// palette returns the colours of the contenders. People with red-green colour blindness can
+// distinguish them.
 func palette() []string { return []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7"} }
 
 // WriteSVG draws panels side by side. Both axes are logarithmic.
@@ -46,8 +46,8 @@ func WriteSVG(w io.Writer, panels ...Curves) error {
 	return err
 }
 
-// axis is a logarithmic axis. It goes from a power of the base at or below the lowest value to a
-// power at or above the highest.
+// axis is a logarithmic axis. It goes from a power of the base at or below the lowest value to one
+// at or above the highest value.
 type axis struct{ low, high float64 }
 
 func axisOf(base float64, values []float64) axis {

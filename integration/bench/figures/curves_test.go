@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/integration/bench/golden"
 )
 
-// TestWriteSVG draws invented figures; the golden file is the picture.
+// TestWriteSVG draws invented figures and compares the picture with the golden file.
 func TestWriteSVG(t *testing.T) {
 	rates := Curves{
 		Title: "pairs per second", Across: "clients", At: []float64{1, 16, 64}, Names: []string{"proxy", "direct"},

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Direction says whether a goal is a lower or an upper bound.
+// Direction is the kind of a bound: lower or upper.
 type Direction string
 
 // The directions, in their printed form.
@@ -31,7 +31,7 @@ const (
 	Unmeasured = "not measured"
 )
 
-// Judge compares a ratio with the goal, and returns the verdict. Runs with errors meet no goal.
+// Judge compares a ratio with the goal and returns the verdict. A run with errors meets no goal.
 func (g Goal) Judge(r Ratio) string {
 	switch {
 	case r.Faulty:
@@ -68,7 +68,7 @@ func (t *Tally) Write(w io.Writer) {
 // noiseLimit is the number of cores that other processes may use without a warning.
 const noiseLimit = 0.1
 
-// WriteNoise warns if other processes used CPU time while a contender ran; cores is the largest
+// WriteNoise warns if other processes used CPU time while a contender ran. cores is the largest
 // number of cores in a round.
 func WriteNoise(w io.Writer, contender string, cores float64) {
 	if cores > noiseLimit {

@@ -33,7 +33,7 @@ func ReadMachine() Machine {
 	}
 }
 
-// Header returns a description of the machine in one line, without a line end; sharers are the
+// Header returns a description of the machine in one line, without a line end. sharers names the
 // processes that share its cores.
 func (m Machine) Header(sharers string) string {
 	return fmt.Sprintf("%s, %d cores shared by %s, load average before the run %s; %s, %s, redis-server %s",
@@ -48,7 +48,7 @@ func (m Machine) Version(path string) string {
 	return unknown
 }
 
-// readFile returns the file's text, or unknown.
+// readFile returns the file's text, or unknown after an error.
 func readFile(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -32,8 +32,7 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// TestPercentileByItsDefinition counts, under random input, the values that do not exceed the
-// answer.
+// TestPercentileByItsDefinition counts, for random input, the values that do not exceed the result.
 func TestPercentileByItsDefinition(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

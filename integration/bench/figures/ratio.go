@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Median returns the middle value, or the mean of the two middle values, or 0 without values. It
-// does not change values.
+// Median returns the middle value, the mean of the two middle values, or 0 without values. It does
+// not change values.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -19,7 +19,7 @@ func Median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Ratio is one contender's figure divided by another's.
+// Ratio is one contender's figure divided by that of another contender.
 type Ratio struct {
 	Middle, Low, High float64 // of the medians; the lowest and highest ratio of a single round
 	Known             bool    // both contenders ran, and the divisor is not zero

@@ -10,8 +10,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 
-// Want fails the test unless got equals the text of a file. With the flag -rewrite it writes the
-// file first.
+// Want fails the test unless got equals the text of a file. With the flag -rewrite, it first writes
+// got to the file.
 func Want(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *rewrite {

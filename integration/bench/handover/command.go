@@ -45,13 +45,12 @@ func Command() *cli.Command {
 	})
 }
 
-// settings are the command line.
 type settings struct {
 	madeBy                            string
 	clients, proxies, masters, rounds int
 	hold, pause, window               time.Duration
 	uneven                            bool
-	binary                            string // of the proxy; empty: build it
+	binary                            string // path of the proxy; empty: build it
 }
 
 func settingsOf(c *cli.Context) (settings, error) {
@@ -68,7 +67,7 @@ func settingsOf(c *cli.Context) (settings, error) {
 	return set, nil
 }
 
-// side returns the index of the proxy for client number i.
+// side returns the index of the proxy of client number i.
 func (set settings) side(i int) int {
 	switch {
 	case !set.uneven || set.proxies == 1:
@@ -80,7 +79,7 @@ func (set settings) side(i int) int {
 	}
 }
 
-// fleet has the processes that the contenders use.
+// fleet is the set of processes that the contenders use.
 type fleet struct {
 	*suite.Fleet
 	proxies []*harness.Proxy
@@ -102,7 +101,7 @@ func startFleet(set settings) (*fleet, error) {
 	return f, nil
 }
 
-// run measures everything. It prints tables to out, progress to log.
+// run measures everything. It prints tables to out and progress to log.
 func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 	f, err := startFleet(set)
 	if err != nil {
@@ -160,5 +159,5 @@ func busy(ctx context.Context, f *fleet, set settings, one contender, round int)
 	return outcomeOf(grants, set), c, nil
 }
 
-// drainLimit limits how long the last locks of a run may take after its window.
+// drainLimit limits the time after the window in which the last locks of a run must be granted.
 const drainLimit = time.Minute

@@ -17,7 +17,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// contender is one way to wait for a lock.
+// contender is a way to wait for a lock.
 type contender struct {
 	name string
 	// join opens a session for each client.
@@ -33,7 +33,7 @@ func contenders() []contender {
 	return []contender{{nameProxies, (*crew).joinProxies}, {nameRedsync, (*crew).joinRedsync}}
 }
 
-// expiry is the lease of all locks, longer than a window.
+// expiry is the lease of all locks. It is longer than a window.
 const expiry = time.Minute
 
 // session is one client. It holds the lock from a successful lock until unlock.
@@ -42,20 +42,18 @@ type session interface {
 	unlock(ctx context.Context) error
 }
 
-// crew has the sessions of a run, and their shared connections.
+// crew holds the sessions of a run and their shared connections.
 type crew struct {
 	sessions []session
 	closers  []func() error
 }
 
-// close closes the connections, and ignores errors.
 func (c *crew) close() {
 	for _, closer := range c.closers {
 		_ = closer()
 	}
 }
 
-// joinProxies opens connections to the proxies.
 func (c *crew) joinProxies(ctx context.Context, f *fleet, set settings, key string) error {
 	for i := range set.clients {
 		client, err := redistest.Dial(f.proxies[set.side(i)].Addr(), time.Second)
@@ -115,7 +113,6 @@ func (c *crew) joinRedsync(_ context.Context, f *fleet, set settings, key string
 	return nil
 }
 
-// redsyncSession is a redsync mutex.
 type redsyncSession struct{ mutex *redsync.Mutex }
 
 func (s redsyncSession) lock(ctx context.Context) error { return s.mutex.LockContext(ctx) }

@@ -18,15 +18,15 @@ import (
 // warmUp is the time between the first request and the window.
 const warmUp = time.Second
 
-// grant is one grant to a client; times are since the beginning of the window.
+// grant is one grant to a client; times count from the beginning of the window.
 type grant struct {
 	client int
 	// released is the time just before the lock was released.
 	asked, gotten, released time.Duration
 }
 
-// contest lets all clients lock and unlock for a window. It returns the grants in their order,
-// including the warm-up.
+// contest lets all clients lock and unlock for a window. It returns all grants in order, including
+// those of the warm-up.
 func contest(ctx context.Context, set settings, sessions []session) ([]grant, error) {
 	begin := time.Now().Add(warmUp)
 	var over atomic.Bool
@@ -56,17 +56,16 @@ func contest(ctx context.Context, set settings, sessions []session) ([]grant, er
 	return all, errors.Join(append(failed, err)...)
 }
 
-// pause waits, unless d is zero.
 func pause(ctx context.Context, d time.Duration) {
 	if d > 0 {
 		_ = suite.Pause(ctx, d)
 	}
 }
 
-// settle is the time before a count of commands, in which earlier work ends.
+// settle is the pause before commands are counted, in which earlier work ends.
 const settle = 2 * time.Second
 
-// idle returns how many commands per second the masters execute while one client holds the lock and
+// idle returns the number of commands per second at the masters while one client holds the lock and
 // the other clients wait.
 func idle(ctx context.Context, f *fleet, set settings, sessions []session) (float64, error) {
 	if err := sessions[0].lock(ctx); err != nil {
@@ -87,7 +86,7 @@ func idle(ctx context.Context, f *fleet, set settings, sessions []session) (floa
 	return busy, errors.Join(append(failed, err)...)
 }
 
-// commands returns how many commands per second all masters execute within a window.
+// commands returns the number of commands per second at all masters within a window.
 func commands(ctx context.Context, f *fleet, window time.Duration) (float64, error) {
 	if err := suite.Pause(ctx, settle); err != nil {
 		return 0, err
@@ -104,7 +103,7 @@ func commands(ctx context.Context, f *fleet, window time.Duration) (float64, err
 	return float64(after-before) / time.Since(begin).Seconds(), err
 }
 
-// processed returns how many commands the masters have executed.
+// processed returns the number of commands that the masters have executed.
 func (f *fleet) processed() (sum int64, err error) {
 	for _, master := range f.Masters {
 		client, err := redistest.Dial(master.Addr(), 5*time.Second)

@@ -9,12 +9,12 @@ import (
 	"redlock-proxy/integration/bench/figures"
 )
 
-// outcome is the result of one run.
+// outcome holds the figures of one run.
 type outcome struct {
 	handovers, grants    float64       // per second
 	luckiest, unluckiest time.Duration // mean waits of clients
-	p1, p50, p99         time.Duration // of the waits
-	pass50, pass99       time.Duration // of hand-overs: from the release or the later request to the grant
+	p1, p50, p99         time.Duration // waits
+	pass50, pass99       time.Duration // from the release or the later request to the grant
 	free                 float64       // part of the time in which the lock was free though requested
 	fewest, most         int           // grants to one client
 	idle                 float64       // commands per second at the masters
@@ -37,8 +37,8 @@ func (o outcome) String() string {
 		figures.Millis(o.p1), figures.Millis(o.p50), figures.Millis(o.p99), o.idle)
 }
 
-// outcomeOf computes the figures from the grants within the window. A client without a grant has
-// waited for the whole window.
+// outcomeOf computes the figures from the grants within the window. A client without a grant counts
+// as waiting for the whole window.
 func outcomeOf(all []grant, set settings) outcome {
 	var o outcome
 	var waits, passes []time.Duration
@@ -74,7 +74,6 @@ func outcomeOf(all []grant, set settings) outcome {
 	return o
 }
 
-// median returns the medians of all figures.
 func median(rounds []outcome) outcome {
 	number := func(get func(outcome) float64) float64 {
 		var all []float64
@@ -103,7 +102,6 @@ func median(rounds []outcome) outcome {
 	}
 }
 
-// writeHead prints the header of the report.
 func writeHead(w io.Writer, m figures.Machine, set settings) {
 	fmt.Fprintf(w, "## Benchmark: one lock, %d clients of %d proxies, beside redsync\n\n", set.clients, set.proxies)
 	fmt.Fprint(w, m.Header(fmt.Sprintf("load generator, proxies and all %d masters", set.masters)))
@@ -111,7 +109,7 @@ func writeHead(w io.Writer, m figures.Machine, set settings) {
 		m.Version("github.com/go-redsync/redsync/v4"), set.rounds, set.window, set.madeBy)
 }
 
-// writeTables prints the figures, and the ratios with a goal.
+// writeTables prints the figures, and the ratios that have a goal.
 func writeTables(w io.Writer, results map[string][]outcome) {
 	fmt.Fprintln(w, "| contender | hand-overs/s | grants/s | hand-over ms p50 | p99 | free "+
 		"| mean wait ms, luckiest client | unluckiest | apart "+

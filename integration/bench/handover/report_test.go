@@ -35,7 +35,7 @@ func TestOutcome(t *testing.T) {
 		{client: 1, asked: 0, gotten: 30 * ms, released: 30 * ms},
 		{client: 1, asked: 35 * ms, gotten: 40 * ms, released: 45 * ms},
 		{client: 0, asked: 20 * ms, gotten: 50 * ms, released: 60 * ms},
-		{client: 2, asked: 0, gotten: 2 * time.Second}, // after it
+		{client: 2, asked: 0, gotten: 2 * time.Second}, // after the window
 	}, set)
 	if o.handovers != 2 || o.grants != 4 {
 		t.Errorf("%v hand-overs, %v grants; want 2 and 4", o.handovers, o.grants)
@@ -51,7 +51,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestSides: each client has a proxy, and uneven gives the first one an eighth of them.
+// TestSides: each client has a proxy; with uneven, the first one gets an eighth of the clients.
 func TestSides(t *testing.T) {
 	count := func(set settings) [2]int {
 		var n [2]int
@@ -66,7 +66,7 @@ func TestSides(t *testing.T) {
 	}
 }
 
-// TestRun runs all of it, for a moment.
+// TestRun runs the whole benchmark for a moment.
 func TestRun(t *testing.T) {
 	redistest.SkipShort(t)
 	var out, log bytes.Buffer

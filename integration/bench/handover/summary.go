@@ -19,18 +19,17 @@ type scene struct {
 	goals            []goal
 }
 
-// goal is a bound for a figure.
 type goal struct {
 	figure
 	bound float64
 }
 
-// figure is a figure of a scene; alone is the outcome of one client of one proxy in the same round.
+// figure is a figure of a scene. alone is the outcome of one client of one proxy in the same round.
 type figure struct {
 	title   string
 	side    figures.Direction
 	of      func(o, redsync, alone outcome) float64
-	redsync bool // it needs redsync's outcome
+	redsync bool // of needs redsync's outcome
 }
 
 // scenes returns all scenes. The first has one client.
@@ -92,7 +91,7 @@ func Summary(
 		}
 	}
 	all := scenes()
-	figuresOf := make([][][]float64, len(all)) // of a scene's goals, each round's
+	figuresOf := make([][][]float64, len(all)) // for each scene, its goals' figures by round
 	for round := range rounds {
 		var alone outcome
 		for i, s := range all {
@@ -123,7 +122,7 @@ func Summary(
 	return lines, nil
 }
 
-// run runs one round of the scene, and of redsync if a goal needs that.
+// run runs one round of the scene, and a round of redsync if a goal needs it.
 func (s scene) run(
 	ctx context.Context, f *fleet, window time.Duration, round int, log io.Writer,
 ) (ours, redsync outcome, err error) {

@@ -22,14 +22,13 @@ func Command() *cli.Command {
 	}, run)
 }
 
-// settings are the command line.
 type settings struct {
 	clients int
 	settle  time.Duration
-	binary  string // of the proxy; empty: build it
+	binary  string // path of the proxy; empty: build it
 }
 
-// spareFiles is the number of file descriptors that each process needs in addition to the clients'.
+// spareFiles is the number of file descriptors that a process needs besides those of the clients.
 const spareFiles = 200
 
 func run(c *cli.Context) (err error) {
@@ -54,7 +53,7 @@ func run(c *cli.Context) (err error) {
 	return measure(c.Context, set, proxy, c.App.Writer)
 }
 
-// allowFiles raises the limit on open files, which children inherit.
+// allowFiles raises the limit of open files, which children inherit.
 func allowFiles(n uint64) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -1,6 +1,6 @@
 // Package idle measures the memory of the proxy for each idle client. It connects many clients,
-// lets each send a few commands, and reads the resident memory of the proxy's process (RSS, which
-// does not include the kernel's memory for the sockets):
+// lets each send a few commands, and reads the resident memory of the proxy's process (RSS). RSS
+// does not include the kernel's memory for the sockets:
 //
 //	go run ./integration/bench idle
 //	go run ./integration/bench idle -clients 1000 -settle 2s

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// clientKind is the kind of client of the contenders proxy and direct.
+// clientKind is the kind of client that the contenders proxy and direct use.
 type clientKind string
 
 const (
@@ -22,13 +22,12 @@ const (
 func clientKinds() []clientKind { return []clientKind{clientGoRedis, clientRaw} }
 
 const (
-	// blockMillis is how long a client of the proxy waits for the lock; readTimeout is longer.
+	// blockMillis limits the wait of a client of the proxy for the lock; readTimeout is longer.
 	blockMillis = "60000"
 	readTimeout = 70 * time.Second
 	dialTimeout = 5 * time.Second
 )
 
-// caller sends commands.
 type caller interface {
 	// call sends one command and returns its reply: nil, a string, an int64 or another value. An
 	// error reply is returned as an error.
@@ -49,8 +48,8 @@ func (c *crew) callers(ctx context.Context, addr string, kind clientKind, n int)
 	return all, nil
 }
 
-// newGoRedis returns the go-redis client that all contenders use. The clients of a run share it, as
-// in an application, and each has a connection. When it connects, it sends no command that Redis
+// newGoRedis returns the go-redis client that all contenders use. As in an application, the clients
+// of a run share it, and each uses one connection. When it connects, it sends no command that Redis
 // 7.0 or a proxy answers with an error.
 func newGoRedis(addr string, clients int) *redis.Client {
 	return redis.NewClient(&redis.Options{
@@ -76,7 +75,7 @@ func (c goRedisCaller) call(ctx context.Context, args ...string) (any, error) {
 	return reply, err
 }
 
-// rawCallers opens n connections without deadlines. They are closed when ctx ends.
+// rawCallers opens n connections without deadlines, which are closed when ctx ends.
 func (c *crew) rawCallers(ctx context.Context, addr string, n int) ([]caller, error) {
 	all := make([]caller, n)
 	for i := range all {

@@ -36,7 +36,6 @@ func Command() *cli.Command {
 	})
 }
 
-// settings are the command line.
 type settings struct {
 	madeBy     string // the command line itself
 	rounds     int
@@ -44,13 +43,13 @@ type settings struct {
 	think      time.Duration
 	masters    int
 	distance   time.Duration // of the masters from all contenders
-	binary     string        // of the proxy; empty: build it
+	binary     string        // path of the proxy; empty: build it
 	clients    []clientKind
 	contenders []string
 	scenarios  []scenario
 }
 
-// run measures everything. It prints tables to out, progress to log.
+// run measures everything. It prints tables to out and progress to log.
 func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 	fleet, err := startFleet(set)
 	if err != nil {
@@ -83,7 +82,8 @@ func settingsOf(c *cli.Context) (settings, error) {
 	return set, set.choose(c.String("client"), c.String("contenders"), c.String("scenarios"))
 }
 
-// choose resolves the names.
+// choose sets the clients, the contenders and the scenarios that the comma-separated lists name.
+// "both" means both clients, "all" means all scenarios.
 func (set *settings) choose(client, contenders, scenarios string) (err error) {
 	if client == "both" {
 		client = "goredis,raw"

@@ -55,8 +55,7 @@ func TestLockKeys(t *testing.T) {
 	}
 }
 
-// TestRunWithoutTheProxy runs redsync and direct on real masters, for a moment and with both
-// clients.
+// TestRunWithoutTheProxy runs redsync and direct on real masters, for a moment, with both clients.
 func TestRunWithoutTheProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	var out, log bytes.Buffer

@@ -37,13 +37,12 @@ type session interface {
 	unlock(ctx context.Context) error
 }
 
-// crew has the sessions of a run, and their shared connections.
+// crew holds the sessions of a run and their shared connections.
 type crew struct {
 	sessions []session
 	closers  []func() error
 }
 
-// close closes the connections, and ignores errors.
 func (c *crew) close() {
 	for _, closer := range c.closers {
 		_ = closer()

@@ -10,10 +10,9 @@ import (
 // cpuTimes is the CPU time spent so far, or within a window.
 type cpuTimes struct {
 	load, proxy, masters time.Duration
-	machine              time.Duration // by all processes and by the hypervisor
+	machine              time.Duration // used by all processes and by the hypervisor
 }
 
-// sub returns the time spent since earlier.
 func (c cpuTimes) sub(earlier cpuTimes) cpuTimes {
 	return cpuTimes{
 		load:    c.load - earlier.load,
@@ -29,7 +28,6 @@ func (c cpuTimes) total() time.Duration { return c.load + c.proxy + c.masters }
 // others returns the CPU time of processes that do not belong to the benchmark.
 func (c cpuTimes) others() time.Duration { return max(0, c.machine-c.total()) }
 
-// cpu reads the CPU time of every process.
 func (f *fleet) cpu() (c cpuTimes, err error) {
 	if c.masters, err = suite.CPU(f.Masters); err != nil {
 		return c, err

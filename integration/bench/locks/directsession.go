@@ -12,7 +12,7 @@ import (
 // releaseScript deletes a key if its value is the token.
 const releaseScript = `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`
 
-// directSession locks at one Redis, as its documentation shows, and polls while another client
+// directSession locks on one Redis, as its documentation shows, and polls while another client
 // holds the key. The proxy accepts the same commands on its lock keys.
 type directSession struct {
 	caller     caller
@@ -35,7 +35,6 @@ func (c *crew) addDirect(ctx context.Context, addr string, kind clientKind, keys
 	return nil
 }
 
-// loadScript loads a script and returns its hash.
 func loadScript(ctx context.Context, c caller, script string) (hash string, err error) {
 	reply, err := c.call(ctx, "SCRIPT", "LOAD", script)
 	if err != nil {

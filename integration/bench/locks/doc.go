@@ -16,31 +16,30 @@
 // connection per client, one write and one read per command). redsync always uses go-redis.
 // Connections, tokens (16 random bytes per lock), keys and time limits are the same for all.
 //
-// Scenarios c1, c16, c64, c256 and c1024 have that many clients, each with a key of its own. In
-// one-key, 64 clients lock the same key: the proxy lets them wait (BLOCK), redsync retries with its
-// default delays and unlimited tries, direct polls every 1 to 5 ms.
+// Scenarios c1, c16, c64, c256 and c1024 have that number of clients, each with a key of its own.
+// In one-key, 64 clients lock the same key: the proxy lets them wait (BLOCK), redsync retries with
+// its default delays and unlimited tries, direct polls every 1 to 5 ms.
 //
-// How it measures: within a round, the contenders run one after the other. Each round begins with a
-// different contender, and all figures are medians of the rounds, so that noise affects all
-// equally. A run begins with a warm-up. Pairs per second counts the pairs that ended within the
-// window. Latencies are of the locks that were requested within the window, even if they were
-// granted after its end, so that long waits count. CPU is user and system time of the load
-// generator, the proxy and all masters within the window, per pair. It is the best measure on a
-// machine where these share the cores. The report warns if other processes used more than a tenth
-// of a core.
+// Within a round, the contenders run one after the other. Each round begins with a different
+// contender, and all figures are medians of the rounds, so that noise affects all equally. A run
+// begins with a warm-up. Pairs per second counts the pairs that ended within the window. Latencies
+// are of the locks that were requested within the window, even if they were granted after its end,
+// so that long waits count. CPU is user and system time of the load generator, the proxy and all
+// masters within the window, per pair. It is the best measure on a machine where these processes
+// share the cores. The report warns if other processes used more than a tenth of a core.
 //
-// With -distance, a forwarder between all contenders and the masters delays the masters' answers by
-// that time. Its CPU time counts as the load generator's. It delays one piece of a connection's
-// answers after the other.
+// With -distance, a forwarder between all contenders and the masters delays the masters' replies by
+// that time. Its CPU time counts as the load generator's. It delays the pieces of a connection's
+// replies one after the other.
 //
 // In one-key, a request counts as overtaken if another client's request was sent more than 10 ms
 // later but granted earlier. The tolerance of 10 ms is for the difference between the order of
 // arrival and the order of the clients' clocks, above all on a busy machine. "turns waited" is the
-// number of grants to other clients between a request and its grant. It is clients - 1, plus or
-// minus one, if all are served in turn.
+// number of grants to other clients between a request and its grant. If all are served in turn, it
+// is the number of clients minus 1, plus or minus one.
 //
 // In one-key, a client that polls and requests the lock again right after its release mostly finds
-// the key free. The rates of redsync and direct come from one client at a time that locks again and
-// again while the other clients sleep, as the order of service shows. With -think, each client
-// pauses between its release and its next request.
+// the key free. So the rates of redsync and direct come from one client that locks again and again
+// while the other clients sleep, as the order of service shows. With -think, each client pauses
+// between its release and its next request.
 package locks

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// extendSession locks once, and then extends. Its pairs are EXTENDs.
+// extendSession locks once, and then only extends. Each EXTEND counts as a pair.
 type extendSession struct {
 	*proxySession
 	held bool

@@ -9,10 +9,10 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// fleet has the processes that the contenders use.
+// fleet is the set of processes that the contenders use.
 type fleet struct {
 	*suite.Fleet
-	addrs []string       // of the masters, or of the links to them
+	addrs []string       // addresses of the masters, or of the links to them
 	proxy *harness.Proxy // nil if no contender uses it
 }
 
@@ -29,7 +29,7 @@ func startFleet(set settings) (*fleet, error) {
 	return f, nil
 }
 
-// moveAway adds links that delay the masters' answers, unless distance is 0.
+// moveAway adds links that delay the masters' replies, unless distance is 0.
 func (f *fleet) moveAway(distance time.Duration) error {
 	for i, master := range f.Masters {
 		f.addrs = append(f.addrs, master.Addr())

@@ -2,7 +2,7 @@ package locks
 
 import "redlock-proxy/integration/bench/figures"
 
-// ratioKind is one comparison of two contenders, mostly of the proxy with another contender.
+// ratioKind is a comparison of two contenders, mostly of the proxy with another contender.
 type ratioKind struct {
 	title string
 	ours  string
@@ -50,7 +50,7 @@ func ratioKinds() []ratioKind {
 // hasRun reports whether both contenders were run.
 func (k ratioKind) hasRun(r results) bool { return len(r[k.ours]) > 0 && len(r[k.other]) > 0 }
 
-// ratioOf returns the ratio of the first contender's figure to the other's.
+// ratioOf returns the ratio of the figures of the two contenders.
 func ratioOf(r results, kind ratioKind) figures.Ratio {
 	ours, theirs := r[kind.ours], r[kind.other]
 	ratio := figures.RatioOf(values(ours, kind.value), values(theirs, kind.value))
@@ -74,7 +74,6 @@ func errorCount(rounds []outcome) int {
 	return n
 }
 
-// goal is a bound for a ratio.
 type goal struct {
 	ratio string
 	figures.Goal

@@ -11,17 +11,17 @@ import (
 	"redlock-proxy/integration/bench/suite"
 )
 
-// errorPause is the pause after an error, so that a contender that fails at once does not spin.
+// errorPause is the pause after an error, so that a contender that fails immediately does not spin.
 const errorPause = time.Millisecond
 
-// pair is one lock and unlock. Times are since the planned beginning of the window, negative before
-// it.
+// pair is one lock and unlock. Times count from the planned beginning of the window, and are
+// negative before it.
 type pair struct {
 	client                  int
 	sent, granted, released time.Duration
 }
 
-// record has the events of one run.
+// record holds the events of one run.
 type record struct {
 	clients int
 	shared  bool
@@ -32,13 +32,11 @@ type record struct {
 }
 
 // window is the time between the two readings of the CPU times, since its planned beginning. On a
-// busy machine both readings can be late, so figures per second are divided by the true length.
+// busy machine both can be late, so figures per second are divided by the actual length.
 type window struct{ from, to time.Duration }
 
-// length returns the true length of the window.
 func (w window) length() time.Duration { return w.to - w.from }
 
-// holds reports whether a time is within the window.
 func (w window) holds(at time.Duration) bool { return at >= w.from && at < w.to }
 
 // warmedUp reports whether a lock was requested after the warm-up.
@@ -46,17 +44,17 @@ func (w window) warmedUp(p pair) bool { return p.sent >= w.from }
 
 // load is the work of one run.
 type load struct {
-	length time.Duration // of the window
+	length time.Duration // length of the window
 	think  time.Duration // mean pause between an unlock and the next lock
-	shared bool          // all on one key
-	begin  time.Time     // of the window, as planned
+	shared bool          // all clients use one key
+	begin  time.Time     // planned beginning of the window
 	ended  atomic.Bool   // the window has ended
 }
 
 // run lets all sessions lock and unlock until the window has ended and every requested lock is
 // released.
 func (l *load) run(ctx context.Context, f *fleet, sessions []session) (record, error) {
-	runtime.GC() // of the run before
+	runtime.GC() // frees the memory of the run before
 	l.begin = time.Now().Add(warmUp)
 	parts := make([]record, len(sessions))
 	var workers sync.WaitGroup
@@ -81,8 +79,8 @@ func (l *load) watch(ctx context.Context, f *fleet) (spent cpuTimes, seen window
 	return after.sub(before), window{from: from, to: to}, err
 }
 
-// look reads the CPU times at a time of the run, or as soon as possible after it, and returns the
-// true time.
+// look reads the CPU times at a time of the run, or as soon as possible after that time. It returns
+// the actual time.
 func (l *load) look(ctx context.Context, f *fleet, at time.Duration) (cpuTimes, time.Duration, error) {
 	if err := suite.Pause(ctx, at-l.now()); err != nil {
 		return cpuTimes{}, 0, err
@@ -94,7 +92,6 @@ func (l *load) look(ctx context.Context, f *fleet, at time.Duration) (cpuTimes, 
 // now returns the time since the planned beginning of the window.
 func (l *load) now() time.Duration { return time.Since(l.begin) }
 
-// work runs one client's loop.
 func (l *load) work(ctx context.Context, client int, s session, r *record) {
 	r.errors = map[string]int{}
 	for !l.ended.Load() && ctx.Err() == nil {
@@ -116,7 +113,6 @@ func (l *load) rest(ctx context.Context) {
 	}
 }
 
-// once locks and unlocks.
 func (l *load) once(ctx context.Context, s session, p *pair) error {
 	if err := s.lock(ctx); err != nil {
 		return err

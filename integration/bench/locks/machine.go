@@ -12,7 +12,6 @@ func comparedModules() []string {
 	return []string{"github.com/go-redsync/redsync/v4", "github.com/redis/go-redis/v9"}
 }
 
-// writeMachine prints the header of the report.
 func writeMachine(w io.Writer, m figures.Machine, set settings) {
 	fmt.Fprintf(w, "## Benchmark: lock and unlock, proxy beside redsync and one Redis\n\n")
 	fmt.Fprint(w, m.Header(fmt.Sprintf("load generator, proxy and all %d masters", set.masters)))

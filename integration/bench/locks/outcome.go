@@ -6,7 +6,7 @@ import (
 	"redlock-proxy/integration/bench/figures"
 )
 
-// outcome is the figures of one run, or the medians of several.
+// outcome holds the figures of one run, or the medians of several runs.
 type outcome struct {
 	rate           float64 // pairs per second
 	lock50, lock99 time.Duration
@@ -61,8 +61,8 @@ func (c cpuTimes) per(pairs int) cpuPerPair {
 	return cpuPerPair{load: each(c.load), proxy: each(c.proxy), masters: each(c.masters), total: each(c.total())}
 }
 
-// medians returns the medians of all figures. It adds up errors and the order of service, and takes
-// the maximum of others.
+// medians returns the medians of all figures. The errors and the order of service are sums; the
+// field others is the maximum.
 func medians(rounds []outcome) outcome {
 	number := func(get func(outcome) float64) float64 { return figures.Median(values(rounds, get)) }
 	duration := func(get func(outcome) time.Duration) time.Duration {

@@ -13,10 +13,10 @@ func TestOutcomeOfARun(t *testing.T) {
 		window:  window{from: 1 * ms, to: 101 * ms},
 		pairs: []pair{
 			{sent: -20 * ms, granted: -15 * ms, released: -10 * ms}, // warm-up: counts nowhere
-			// Ended within the window, but was requested before it.
+			// This pair ended within the window, but was requested before it.
 			{sent: -5 * ms, granted: 2 * ms, released: 3 * ms},
 			{sent: 2 * ms, granted: 3 * ms, released: 6 * ms},
-			// A long wait counts, but not as a pair of the window.
+			// This long wait counts, but not as a pair of the window.
 			{sent: 90 * ms, granted: 130 * ms, released: 131 * ms},
 		},
 		errors: map[string]int{"x": 2, "y": 1},

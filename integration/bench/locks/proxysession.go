@@ -11,7 +11,7 @@ type proxySession struct {
 	request []string // LOCK key token PX ms [BLOCK ms]
 }
 
-const tokenAt = 2 // in request
+const tokenAt = 2 // index in request
 
 func (c *crew) addProxy(ctx context.Context, addr string, kind clientKind, keys []string, wait bool) error {
 	callers, err := c.callers(ctx, addr, kind, len(keys))

@@ -11,7 +11,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 )
 
-// errNotHeld means that redsync released less than a majority, without an error.
+// errNotHeld means that redsync released the lock on less than a majority, without an error.
 var errNotHeld = errors.New("redsync: Unlock answered false")
 
 // redsyncSession is a redsync mutex with its defaults, except for the expiry, which is the same for

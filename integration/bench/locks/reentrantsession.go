@@ -21,7 +21,7 @@ return nil`
 if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then redis.call('pexpire', KEYS[1], ARGV[1]) return 0 end
 redis.call('del', KEYS[1])
 return 1`
-	// reentrantTell does the same as reentrantGive, and notifies waiters, as Redisson's lock does.
+	// reentrantTell is reentrantGive, and also notifies waiters, as Redisson's lock does.
 	reentrantTell = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return nil end
 if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then redis.call('pexpire', KEYS[1], ARGV[1]) return 0 end
 redis.call('del', KEYS[1])
@@ -29,12 +29,12 @@ redis.call('publish', 'channel:' .. KEYS[1], '0')
 return 1`
 )
 
-// reentrantSession locks with these scripts on lock keys, and polls while another client holds the
+// reentrantSession locks lock keys with these scripts, and polls while another client holds the
 // key.
 type reentrantSession struct {
 	caller     caller
 	key, token string
-	take, give string // the scripts' hashes
+	take, give string // hashes of the scripts
 }
 
 func (c *crew) addReentrant(ctx context.Context, addr string, kind clientKind, keys []string, give string) error {

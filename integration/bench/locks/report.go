@@ -32,7 +32,7 @@ func eachContender(r results, do func(name string, o outcome)) {
 	}
 }
 
-// label returns a contender's name, with the number of its errors if there are any.
+// label returns a contender's name, with the number of its errors if it has any.
 func label(name string, o outcome) string {
 	if n := o.errorCount(); n > 0 {
 		return fmt.Sprintf("%s (%d ERRORS)", name, n)
@@ -52,7 +52,7 @@ func writeFigures(w io.Writer, r results) {
 	})
 }
 
-// writeErrors prints the error texts with their numbers, the most frequent first.
+// writeErrors prints the error texts with their counts, the most frequent first.
 func writeErrors(w io.Writer, r results) {
 	eachContender(r, func(name string, o outcome) {
 		texts := slices.SortedFunc(maps.Keys(o.errors), func(a, b string) int {

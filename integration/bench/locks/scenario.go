@@ -12,7 +12,7 @@ type scenario struct {
 	name    string
 	title   string
 	clients int
-	shared  bool          // all on one key
+	shared  bool          // all clients use one key
 	think   time.Duration // mean pause between an unlock and the next lock
 	goals   []goal
 }
@@ -34,8 +34,8 @@ func allScenarios() []scenario {
 		}},
 		{name: "c256", title: "256 clients, a key each", clients: 256},
 		{name: "c1024", title: "1,024 clients, a key each", clients: 1024},
-		// Without a pause, one polling client may lock again and again while the other clients
-		// sleep: fast, but no other client is served. With a pause, the lock must change hands.
+		// Without a pause, one polling client may lock again and again while the others sleep: this
+		// is fast, but serves no other client. With a pause, the lock must change hands.
 		{name: "one-key-pause", title: "64 clients, one key, 5 ms between unlock and lock",
 			clients: 64, shared: true, think: 5 * time.Millisecond, goals: []goal{
 				atLeast(ratioRateRedsync, 5),
@@ -51,10 +51,9 @@ func scenarioNames() []string {
 	return names
 }
 
-// results has the outcome of each round by contender.
+// results holds the outcome of each round, by contender.
 type results map[string][]outcome
 
-// runScenario runs all rounds of one scenario.
 func runScenario(
 	ctx context.Context, f *fleet, set settings, client clientKind, s scenario, log io.Writer,
 ) (results, error) {
@@ -99,6 +98,6 @@ const (
 	// warmUp is the time between the first request and the window, in which connections are opened
 	// and scripts are loaded.
 	warmUp = 500 * time.Millisecond
-	// drainLimit limits how long the last locks of a run may take after its window.
+	// drainLimit limits the time after the window in which the last locks of a run must be granted.
 	drainLimit = time.Minute
 )

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/integration/bench/figures"
 )
 
-// summaryMasters is the number of masters, and farAway their distance in the second part.
+// summaryMasters is the number of masters, and farAway is their distance in the second part.
 const (
 	summaryMasters = 5
 	farAway        = time.Millisecond
@@ -38,7 +38,7 @@ func Summary(
 	return append(nearLines(nearby), farLines(distant)...), curvesOf(nearby), nil
 }
 
-// measured has the results of scenarios by their names.
+// measured holds the results of scenarios, by their names.
 type measured map[string]results
 
 // measure runs scenarios with the raw client.
@@ -62,7 +62,7 @@ func measure(ctx context.Context, set settings, log io.Writer, names ...string) 
 	return all, nil
 }
 
-// nearLines returns the figures and goals with masters on the same machine.
+// nearLines returns the figures and goals for masters on the same machine.
 func nearLines(all measured) []figures.Line {
 	busy, single := all["c64"], all["c1"]
 	ratio := func(r results, title string) figures.Ratio {
@@ -104,7 +104,7 @@ func nearLines(all measured) []figures.Line {
 	return lines
 }
 
-// farLines returns the figures and goals with distant masters.
+// farLines returns the figures and goals for distant masters.
 func farLines(all measured) (lines []figures.Line) {
 	for _, kind := range ratioKinds() {
 		if kind.title != ratioLock50Redsync {

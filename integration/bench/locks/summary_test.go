@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/integration/bench/golden"
 )
 
-// TestSummaryLayout prints invented figures. The golden file has all goals.
+// TestSummaryLayout prints invented figures. The golden file contains all goals.
 func TestSummaryLayout(t *testing.T) {
 	one := func(rate float64, o outcome) []outcome {
 		o.rate, o.lock50 = rate, 2*ms

@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// flightSlack is how much later a request must be sent to count as later. Between the reading of a
-// client's clock and the arrival of its request are a write and, on a busy machine, a time slice of
-// another process.
+// flightSlack is the difference in send times up to which two requests count as simultaneous. After
+// a client has read its clock, its request arrives only after a write and, on a busy machine, a
+// time slice of another process.
 const flightSlack = 10 * time.Millisecond
 
-// turns is the order of service on one key.
+// turns describes the order of service on one key.
 type turns struct {
 	grants    int // requests that were sent after the warm-up; all were granted
-	overtaken int // the number of these that were granted after a later request
+	overtaken int // how many of them were granted after a later request
 	most      int // the maximum number of other grants during a wait
-	least     int // the number of grants to the client with the fewest
-	greatest  int // … and with the most
+	least     int // the number of grants to the client with the fewest grants
+	greatest  int // the number of grants to the client with the most grants
 }
 
-// inTurn reports whether every request was served before all later ones.
+// inTurn reports whether every request was served before all later requests.
 func (t turns) inTurn() bool { return t.grants > 0 && t.overtaken == 0 }
 
-// plus combines two rounds.
 func (t turns) plus(other turns) turns {
 	return turns{
 		grants:    t.grants + other.grants,
@@ -39,7 +38,7 @@ func countTurns(pairs []pair, w window, clients int) turns {
 	byGrant := slices.SortedFunc(slices.Values(pairs), func(a, b pair) int { return int(a.granted - b.granted) })
 	perClient := make([]int, clients)
 	var t turns
-	var latest time.Duration // sent, of those granted so far
+	var latest time.Duration // send time, of the requests granted so far
 	for i, p := range byGrant {
 		if w.warmedUp(p) {
 			t.grants++

@@ -35,7 +35,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestTurnsAgainstCounting compares with the definitions, counted pair by pair.
+// TestTurnsAgainstCounting compares countTurns with the definitions, counted pair by pair.
 func TestTurnsAgainstCounting(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	const clients = 4

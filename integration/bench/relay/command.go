@@ -47,19 +47,18 @@ const (
 	usualThreads = 2
 )
 
-// settings are the command line.
 type settings struct {
 	madeBy     string // the command line itself
 	rounds     int
 	requests   int // per run at -P 1
-	clients    int // of redis-benchmark
-	threads    int // of HAProxy and of the proxy
+	clients    int // clients of redis-benchmark
+	threads    int // threads of HAProxy and of the proxy
 	binary     string
 	contenders []string
 	reconnect  bool
 	idle       bool
 	idlers     int
-	settle     time.Duration // after the idle clients have connected
+	settle     time.Duration // pause after the idle clients have connected
 	connects   int
 	atOnce     int
 }
@@ -84,7 +83,7 @@ func settingsOf(c *cli.Context) (settings, error) {
 	return set, nil
 }
 
-// run measures everything. It prints tables to out, progress to log.
+// run measures everything. It prints tables to out and progress to log.
 func run(ctx context.Context, set settings, out, log io.Writer) error {
 	writeHeader(out, figures.ReadMachine(), set)
 	tally := &figures.Tally{}
@@ -97,10 +96,10 @@ func run(ctx context.Context, set settings, out, log io.Writer) error {
 	return nil
 }
 
-// part is one kind of measurement. It prints tables to out, progress to log.
+// part is one kind of measurement. It prints tables to out and progress to log.
 type part func(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error
 
-// parts returns the requested parts, or else the speed.
+// parts returns the requested parts. If none is requested, it returns the speed.
 func (set settings) parts() []part {
 	var parts []part
 	if set.idle {

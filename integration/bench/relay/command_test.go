@@ -68,7 +68,7 @@ func TestEachAtOnce(t *testing.T) {
 		if n := running.Add(1); n > most.Load() {
 			most.Store(n)
 		}
-		time.Sleep(time.Millisecond) // the request takes that long
+		time.Sleep(time.Millisecond) // the duration of the request
 		running.Add(-1)
 		done.Add(1)
 	})
@@ -80,7 +80,7 @@ func TestEachAtOnce(t *testing.T) {
 	eachAtOnce(ctx, 100, 3, func(int) { t.Error("was done although the context had ended") })
 }
 
-// TestRunWithoutRivals takes every part for a moment: with this proxy, but without the proxies that
+// TestRunWithoutRivals runs every part for a moment, with this proxy, but without the proxies that
 // only benchmarks need.
 func TestRunWithoutRivals(t *testing.T) {
 	redistest.SkipShort(t)

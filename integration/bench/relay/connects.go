@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// connectSteps is the number of steps, after each of which the process is checked.
+	// connectSteps is the number of steps. The process is checked after each step.
 	connectSteps = 10
 	// flatGrowth limits the growth of resident memory from the first step to the last, in bytes.
 	// The heap of a garbage-collected program varies by some megabytes.
 	flatGrowth = 8 << 20
-	// flatDescriptors limits how many more descriptors may be open at the end. A probe of the
+	// flatDescriptors limits the number of additional open descriptors at the end. A probe of the
 	// upstream may be running.
 	flatDescriptors = 2
 	// closeLimit limits the time in which a process must close the connections of its clients.
@@ -29,16 +29,16 @@ const (
 // errNoProxy means that the proxy is not among the contenders.
 var errNoProxy = errors.New("-connects measures the proxy, which is not among the contenders")
 
-// look has the figures of the proxy between two steps, when no client is connected.
+// look holds the figures of the proxy between two steps, while no client is connected.
 type look struct {
 	done        int // connects so far
 	rss         int64
 	descriptors int
 	upstream    int           // descriptors of the redis-server
-	took        time.Duration // by the step
+	took        time.Duration // duration of the step
 }
 
-// soak has all looks, the first before the first connect, and the errors.
+// soak holds all looks, of which the first is before the first connect, and the errors.
 type soak struct {
 	looks  []look
 	others float64
@@ -70,7 +70,6 @@ func measureConnects(ctx context.Context, f *fleet, set settings, out, log io.Wr
 	return nil
 }
 
-// run makes all steps.
 func (s *soak) run(ctx context.Context, f *fleet, proxy server, set settings, log io.Writer) error {
 	if err := s.look(ctx, f, proxy, 0, 0); err != nil {
 		return err
@@ -112,7 +111,7 @@ func (s *soak) count(err error) {
 	s.errors[err.Error()]++
 }
 
-// look waits until the proxy has closed the connections of its clients, at most closeLimit, and
+// look waits until the proxy has closed the connections of its clients, at most for closeLimit, and
 // adds its figures.
 func (s *soak) look(ctx context.Context, f *fleet, proxy server, done int, took time.Duration) (err error) {
 	l := look{done: done, took: took}
@@ -139,7 +138,7 @@ func (s *soak) first() look { return s.looks[0] }
 func (s *soak) warm() look  { return s.looks[1] }
 func (s *soak) last() look  { return s.looks[len(s.looks)-1] }
 
-// growth returns how much the resident memory grew after the first step, in total and per connect.
+// growth returns the growth of the resident memory after the first step, in total and per connect.
 func (s *soak) growth() (bytes int64, perConnect float64) {
 	bytes = s.last().rss - s.warm().rss
 	return bytes, float64(bytes) / float64(s.last().done-s.warm().done)

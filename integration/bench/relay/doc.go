@@ -12,21 +12,21 @@
 //	haproxy     HAProxy in TCP mode: it does not parse commands, so it is the reference for a relay
 //	nutcracker  twemproxy, which parses every command and shares one connection to the server among all clients
 //
-// How speed is measured: one run is one redis-benchmark process. Within a round, the contenders run
-// one after the other. Each round begins with a different contender, and all figures are medians of
-// the rounds, so that noise affects all equally. A shorter round before the first is discarded. CPU
-// is user and system time of the contender's process, and of the redis-server, during the run, per
-// request. It is the best measure on a machine where load generator, contender and server share the
-// cores. The report warns if other processes used more than a tenth of a core. HAProxy and this
-// proxy get the same number of threads. p50 and p99 are from redis-benchmark.
+// Speed: one run is one redis-benchmark process. Within a round, the contenders run one after the
+// other. Each round begins with a different contender, and all figures are medians of the rounds,
+// so that noise affects all equally. A shorter round before the first is discarded. CPU is user and
+// system time of the contender's process, and of the redis-server, during the run, per request. It
+// is the best measure on a machine where load generator, contender and server share the cores. The
+// report warns if other processes used more than a tenth of a core. HAProxy and this proxy get the
+// same number of threads. p50 and p99 are from redis-benchmark.
 //
 // Idle clients have sent one GET each and have received its reply. The growth of the contender's
-// resident memory, after a pause, is divided by the number of clients. It does not include the
-// kernel's memory for sockets, which is the same for all. If a process may not open two descriptors
-// per client, there are fewer clients than requested, and the report says so.
+// resident memory, after a pause, is divided by the number of clients. It excludes the kernel's
+// memory for sockets, which is the same for all. If a process may not open two descriptors per
+// client, there are fewer clients than requested, and the report shows it.
 //
-// Clients that connect and disconnect send one PING and close the connection after its reply. Their
-// number at a time is limited. Memory must not grow after the first tenth, and the number of open
-// descriptors must be the same as before. A leaked goroutine costs at least 2 KB for each connect.
-// A leak of a few bytes is visible only after half a million connects.
+// Clients that connect and disconnect send one PING each, and close the connection after the reply.
+// The number of simultaneous connections is limited. Memory must not grow after the first tenth,
+// and the number of open descriptors must be the same as before. A leaked goroutine costs at least
+// 2 KB for each connect. A leak of a few bytes is visible only after half a million connects.
 package relay

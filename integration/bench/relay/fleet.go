@@ -33,15 +33,15 @@ type server interface {
 	Close() error
 }
 
-// proxyMasters is the number of masters of the proxy.
+// proxyMasters is the number of the proxy's masters.
 const proxyMasters = 3
 
-// fleet has all processes of the benchmark.
+// fleet holds all processes of the benchmark.
 type fleet struct {
 	upstream   *redistest.Server
 	masters    []*redistest.Server
 	contenders map[string]server // direct is the upstream itself
-	maxClients int               // for which a proxy has descriptors
+	maxClients int               // the number of clients for which a proxy has descriptors
 }
 
 // startFleet starts the upstream and the contenders.
@@ -103,12 +103,12 @@ func (f *fleet) startProxy(ctx context.Context, set settings) (_ server, err err
 	})
 }
 
-// descriptorReserve is more than the number of descriptors that a process needs in addition to its
-// clients' connections.
+// descriptorReserve is more than the number of descriptors that a process needs in addition to
+// those of its clients.
 const descriptorReserve = 200
 
 // clientLimit returns the maximum number of clients of a process that needs two descriptors for
-// each.
+// each client.
 func clientLimit() (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -131,7 +131,7 @@ func (f *fleet) cpu() (time.Duration, error) {
 	return sum + servers, err
 }
 
-// servers returns all started processes, each once.
+// servers returns all started processes, each of them once.
 func (f *fleet) servers() []server {
 	var all []server
 	if f.upstream != nil {

@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// answerLimit limits how long a client waits for one reply.
+// answerLimit limits the wait for one reply.
 const answerLimit = 10 * time.Second
 
 // idleContenders returns the contenders that have an upstream connection for each client.
@@ -24,7 +24,7 @@ func idleContenders() []string { return []string{nameProxy, nameHAProxy} }
 type weight struct {
 	clients       int
 	before, after int64 // resident bytes
-	descriptors   int   // for the clients
+	descriptors   int   // descriptors for the clients
 	others        float64
 }
 
@@ -121,8 +121,8 @@ func closeClients(clients []*redistest.Client) {
 	}
 }
 
-// eachAtOnce calls do for 0 … n-1, at most atOnce at a time. After the end of ctx it begins no more
-// calls.
+// eachAtOnce calls do for 0 … n-1, at most atOnce at a time. It begins no more calls after ctx
+// ends.
 func eachAtOnce(ctx context.Context, n, atOnce int, do func(i int)) {
 	next := make(chan int)
 	var workers sync.WaitGroup
@@ -140,7 +140,7 @@ func eachAtOnce(ctx context.Context, n, atOnce int, do func(i int)) {
 	workers.Wait()
 }
 
-// idleGoal returns the goal for the memory per client of this proxy, relative to HAProxy's.
+// idleGoal returns the goal for the memory of this proxy per client, relative to HAProxy's.
 func idleGoal() figures.Goal { return figures.Goal{Side: figures.AtMost, Bound: 2} }
 
 func writeIdle(w io.Writer, set settings, clients int, weights map[string]weight, tally *figures.Tally) {

@@ -19,14 +19,14 @@ var errNoBenchmark = errors.New("redis-benchmark is not installed: apt-get insta
 // runLimit limits one redis-benchmark, which does not end by itself if its server has ended.
 const runLimit = 5 * time.Minute
 
-// figure has the figures that redis-benchmark prints for one test.
+// figure holds the figures that redis-benchmark prints for one test.
 type figure struct {
 	rate     float64 // requests per second
 	p50, p99 float64 // milliseconds
 }
 
-// redisBenchmark runs one test, and returns its figures and the CPU time of redis-benchmark itself.
-// It fails at the first error reply.
+// redisBenchmark runs one test, and returns its figures and the CPU time of the redis-benchmark
+// process. It fails at the first error reply.
 func redisBenchmark(
 	ctx context.Context, addr string, c scenario, clients, requests int,
 ) (figure, time.Duration, error) {
@@ -59,7 +59,7 @@ const (
 	columnP99  = "p99_latency_ms"
 )
 
-// parseFigure returns the figures of a test.
+// parseFigure returns the figures of a test from the output of redis-benchmark.
 func parseFigure(text, test string) (figure, error) {
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil || len(lines) < 2 {
@@ -73,7 +73,7 @@ func parseFigure(text, test string) (figure, error) {
 	return figure{}, fmt.Errorf("redis-benchmark printed %q: no figures for %s", text, test)
 }
 
-// figureOf parses a line with the names in the header.
+// figureOf parses a line whose columns have the names in the header.
 func figureOf(header, line []string) (f figure, err error) {
 	numbers := map[string]float64{}
 	for i, name := range header[1:] {

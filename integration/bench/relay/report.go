@@ -21,7 +21,7 @@ func writeHeader(w io.Writer, m figures.Machine, set settings) {
 	fmt.Fprintf(w, ".\nMade by `%s`.\n", set.madeBy)
 }
 
-// writeSpeed prints a table for each scenario, then the goals.
+// writeSpeed prints a table for each scenario, and then the goals.
 func writeSpeed(w io.Writer, set settings, all results, tally *figures.Tally) {
 	fmt.Fprintf(w, "Medians of %d rounds, redis-benchmark with %d clients, %d requests a run at -P 1 and %d at -P 16.\n",
 		set.rounds, set.clients, set.requests, set.requests*pipelinedFactor)
@@ -30,7 +30,7 @@ func writeSpeed(w io.Writer, set settings, all results, tally *figures.Tally) {
 		writeFigures(w, all[c])
 		eachContender(all[c], func(name string, o outcome) { figures.WriteNoise(w, name, o.others) })
 	}
-	if !set.reconnect { // has no goal
+	if !set.reconnect { // reconnecting has no goal
 		writeGoals(w, set, all, tally)
 	}
 }
@@ -87,7 +87,7 @@ func speedLines(set settings, all results) (lines []figures.Line) {
 	return lines
 }
 
-// errorTexts returns the error texts with their numbers, sorted.
+// errorTexts returns the error texts with their counts, sorted.
 func errorTexts(counts map[string]int) string {
 	var lines []string
 	for text, n := range counts {
@@ -97,8 +97,6 @@ func errorTexts(counts map[string]int) string {
 	return strings.Join(lines, ", ")
 }
 
-// megabytes formats a number of bytes in megabytes.
 func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20)) }
 
-// kilobytes formats a number of bytes in kilobytes.
 func kilobytes(bytes float64) string { return fmt.Sprintf("%.1f KB", bytes/(1<<10)) }

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// haproxyConfig has placeholders for the threads, the maximum number of clients, the address to
-// listen on, and the upstream's address.
+// haproxyConfig is a template with placeholders for the threads, the maximum number of clients, the
+// address to listen on, and the upstream's address.
 const haproxyConfig = `global
     nbthread %d
     maxconn %d
@@ -46,8 +46,7 @@ const nutcrackerConfig = `relay:
     - %s:1
 `
 
-// startNutcracker starts nutcracker. Its statistics cannot be switched off, and need a port of
-// their own.
+// startNutcracker starts nutcracker. Its statistics cannot be switched off, and need a port.
 func startNutcracker(upstream string) (server, error) {
 	return startRival("nutcracker", func(addr, dir string) ([]string, error) {
 		stats, err := redistest.FreeAddr()
@@ -65,7 +64,7 @@ func startNutcracker(upstream string) (server, error) {
 	})
 }
 
-// startRival starts another proxy. If the program is missing, the error says how to install it.
+// startRival starts another proxy. If the program is missing, the error names its package.
 func startRival(program string, arguments func(addr, dir string) ([]string, error)) (server, error) {
 	s, err := harness.StartServer(harness.ServerOptions{Program: program, Arguments: arguments})
 	if errors.Is(err, harness.ErrNoProgram) {
@@ -90,7 +89,7 @@ func rivalVersion(program string) string {
 	if err != nil {
 		return "unknown"
 	}
-	output, _ := exec.Command(path, flag).CombinedOutput() // without a version after an error
+	output, _ := exec.Command(path, flag).CombinedOutput() // prints no version after an error
 	if version := versionNumber.Find(output); version != nil {
 		return string(version)
 	}

@@ -10,14 +10,13 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// scenario is one test of redis-benchmark with one depth of pipelines.
+// scenario is one test of redis-benchmark with one pipeline depth.
 type scenario struct {
 	test       string
 	pipeline   int
 	reconnects bool // each request uses a new connection
 }
 
-// options returns redis-benchmark's options.
 func (c scenario) options() string {
 	if c.reconnects {
 		return "-k 0"
@@ -35,10 +34,10 @@ func (set settings) scenarios() []scenario {
 }
 
 const (
-	// pipelinedFactor is how many times more requests a run with pipelines has, so that it takes
-	// about as long as a run without.
+	// pipelinedFactor is the factor by which a run with pipelines has more requests, so that it
+	// takes about as long as a run without pipelines.
 	pipelinedFactor = 5
-	// warmUpPart divides the number of requests for the round that is discarded.
+	// warmUpPart divides the number of requests for the discarded round.
 	warmUpPart = 10
 )
 
@@ -50,15 +49,15 @@ func (c scenario) requests(plain int) int {
 	return plain
 }
 
-// outcome is the figures of one run, or the medians of several.
+// outcome holds the figures of one run, or the medians of several runs.
 type outcome struct {
 	figure
-	cpu       float64 // µs per request of the contender's process; 0 for direct
-	serverCPU float64 // … of the redis-server behind it
+	cpu       float64 // contender's process, µs per request; 0 for direct
+	serverCPU float64 // redis-server behind it, µs per request
 	others    float64 // cores that other processes used during the run
 }
 
-// results has the outcome of each round by scenario and contender.
+// results holds the outcome of each round, by scenario and contender.
 type results map[scenario]map[string][]outcome
 
 // measureSpeed runs all rounds and prints the tables.
@@ -70,7 +69,6 @@ func measureSpeed(ctx context.Context, f *fleet, set settings, out, log io.Write
 	return err
 }
 
-// speedRounds runs all rounds.
 func speedRounds(ctx context.Context, f *fleet, set settings, log io.Writer) (results, error) {
 	all := results{}
 	for _, c := range set.scenarios() {
@@ -110,11 +108,11 @@ func speedRound(
 	return nil
 }
 
-// cpuReading is the CPU time spent up to a moment.
+// cpuReading holds the CPU times used up to a moment.
 type cpuReading struct {
 	at                       time.Time
 	contender, server, fleet time.Duration
-	machine                  time.Duration // by all processes and by the hypervisor
+	machine                  time.Duration // used by all processes and by the hypervisor
 }
 
 func (f *fleet) readCPU(contender server) (r cpuReading, err error) {
@@ -132,7 +130,6 @@ func (f *fleet) readCPU(contender server) (r cpuReading, err error) {
 	return r, err
 }
 
-// speedRun runs redis-benchmark once.
 func speedRun(ctx context.Context, f *fleet, c scenario, name string, clients, requests int) (outcome, error) {
 	contender := f.contenders[name]
 	before, err := f.readCPU(contender)
@@ -157,8 +154,8 @@ func speedRun(ctx context.Context, f *fleet, c scenario, name string, clients, r
 	return o, nil
 }
 
-// cores returns how many cores other processes used; load is the CPU time of the load generator if
-// that is a process of its own.
+// cores returns the number of cores that other processes used. load is the CPU time of the load
+// generator if it is a process of its own.
 func cores(before, after cpuReading, load time.Duration) float64 {
 	others := (after.machine - before.machine) - (after.fleet - before.fleet) - load
 	return max(0, others.Seconds()) / after.at.Sub(before.at).Seconds()
@@ -169,7 +166,7 @@ func perRequest(spent time.Duration, requests int) float64 {
 	return float64(spent.Nanoseconds()) / 1e3 / float64(requests)
 }
 
-// medians returns the medians of all figures, and the maximum of others.
+// medians returns the medians of all figures, except that the field others is the maximum.
 func medians(rounds []outcome) outcome {
 	median := func(get func(outcome) float64) float64 { return figures.Median(values(rounds, get)) }
 	all := outcome{

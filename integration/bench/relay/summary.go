@@ -8,7 +8,7 @@ import (
 )
 
 // Summary measures the speed, with the given number of requests of a run at -P 1 and the defaults
-// of the other flags, and returns the ratios with goals. It prints progress to log. If binary is
+// of the other flags. It returns the ratios with goals and prints progress to log. If binary is
 // empty, it builds the proxy.
 func Summary(
 	ctx context.Context, binary string, rounds, requests int, log io.Writer,

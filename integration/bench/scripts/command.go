@@ -25,15 +25,14 @@ func Command() *cli.Command {
 	}, run)
 }
 
-// settings are the command line.
 type settings struct {
 	lockers, scripts, rounds, masters int
 	window                            time.Duration
-	binary                            string // of the proxy; empty: build it
-	body                              string // of the endless scripts
+	binary                            string // path of the proxy; empty: build it
+	body                              string // body of the endless scripts
 }
 
-// run measures everything. It prints tables to the Writer, progress to the ErrWriter.
+// run measures everything. It prints tables to the Writer and progress to the ErrWriter.
 func run(c *cli.Context) (err error) {
 	set := settings{
 		lockers: c.Int("lockers"), scripts: c.Int("scripts"), masters: c.Int("masters"), body: c.String("body"),
@@ -54,7 +53,7 @@ func run(c *cli.Context) (err error) {
 	return compare(c.Context, set, proxy, c.App.Writer, c.App.ErrWriter)
 }
 
-// compare measures both cases alternately.
+// compare measures both cases alternately: with and without endless scripts.
 func compare(ctx context.Context, set settings, proxy *harness.Proxy, out, log io.Writer) error {
 	fmt.Fprintf(out, "LOCK of %d clients, alone and beside %d that run `%s` on lock keys, %v each\n\n",
 		set.lockers, set.scripts, set.body, set.window)

@@ -17,20 +17,20 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// replyTimeout is how long a client waits for a reply.
+// replyTimeout limits a client's wait for a reply.
 const replyTimeout = 30 * time.Second
 
-// outcome is the result of one measurement.
+// outcome holds the figures of one measurement.
 type outcome struct {
-	took    []time.Duration // of each LOCK
+	took    []time.Duration // duration of each LOCK
 	scripts map[string]int  // replies to the scripts, by their first words
 }
 
 // percentile returns a percentile of the LOCKs in ms.
 func (o outcome) percentile(p int) float64 { return figures.Millis(figures.Percentile(o.took, p)) }
 
-// measure lets the lockers work for the window, while the given number of clients run scripts.
-// These begin a second earlier.
+// measure lets the lockers work for the window, while the given number of clients run scripts. The
+// scripts begin a second earlier.
 func measure(ctx context.Context, set settings, proxy *harness.Proxy, scripts int) (outcome, error) {
 	var over atomic.Bool
 	attack := startScripts(set, proxy, scripts, &over)
@@ -49,7 +49,7 @@ func measure(ctx context.Context, set settings, proxy *harness.Proxy, scripts in
 	return outcome{slices.Concat(took...), replies}, errors.Join(append(failed, err, context.Cause(ctx))...)
 }
 
-// lock locks and unlocks a key of its own until a time. It returns how long each LOCK took.
+// lock locks and unlocks a key of its own until a time. It returns the duration of each LOCK.
 func lock(ctx context.Context, proxy *harness.Proxy, name string, until time.Time) (took []time.Duration, err error) {
 	client, err := redistest.Dial(proxy.Addr(), replyTimeout)
 	if err != nil {
@@ -70,7 +70,7 @@ func lock(ctx context.Context, proxy *harness.Proxy, name string, until time.Tim
 	return took, nil
 }
 
-// attack has the clients that run scripts.
+// attack holds the clients that run scripts.
 type attack struct {
 	running sync.WaitGroup
 	mu      sync.Mutex

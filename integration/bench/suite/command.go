@@ -12,7 +12,7 @@ import (
 )
 
 // Command returns a benchmark with flags and without arguments. action prints tables to the App's
-// Writer and progress to its ErrWriter. After it, the built proxy is removed.
+// Writer and progress to its ErrWriter. After action, the built proxy is removed.
 func Command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, Flags: flags, HideHelpCommand: true, OnUsageError: usageError,
@@ -42,7 +42,7 @@ func App(commands ...*cli.Command) *cli.App {
 // usageError returns only the error of a flag, without the help.
 func usageError(_ *cli.Context, err error, _ bool) error { return err }
 
-// commandMissing returns the error of a command line without a benchmark.
+// commandMissing returns the error for a command line without a benchmark.
 func commandMissing(c *cli.Context) error {
 	var names []string
 	for _, command := range c.App.VisibleCommands() {
@@ -51,7 +51,7 @@ func commandMissing(c *cli.Context) error {
 	return fmt.Errorf("say which benchmark: %s", strings.Join(names, ", "))
 }
 
-// The flags that several benchmarks have, by name.
+// Names of the flags that several benchmarks have.
 const (
 	flagRounds  = "rounds"
 	flagSeconds = "seconds"

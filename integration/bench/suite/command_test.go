@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// asked has the values of all common flags.
+// asked holds the values of all common flags.
 type asked struct {
 	rounds int
 	window time.Duration

@@ -1,3 +1,3 @@
-// Package suite has the common parts of the benchmarks: the command line, masters and proxies, and
-// pauses that an interrupt ends. Package figures has their output.
+// Package suite holds the common parts of the benchmarks: the command line, masters and proxies,
+// and pauses that an interrupt ends. Package figures prints the results.
 package suite

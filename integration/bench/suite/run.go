@@ -7,14 +7,14 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Run runs one benchmark with these arguments. It prints tables to out, progress to log.
+// Run runs one benchmark with these arguments. It prints tables to out and progress to log.
 func Run(ctx context.Context, command *cli.Command, out, log io.Writer, args ...string) error {
 	app := App(command)
 	app.Writer, app.ErrWriter = out, log
 	return app.RunContext(ctx, append([]string{app.Name, command.Name}, args...))
 }
 
-// Settings parses the arguments of a benchmark with its own function read, without running it.
+// Settings parses the arguments of a benchmark with its function read, without running it.
 func Settings[T any](command *cli.Command, read func(*cli.Context) (T, error), args ...string) (set T, err error) {
 	reading := Command(command.Name, "", command.Flags, func(c *cli.Context) (err error) {
 		set, err = read(c)

@@ -31,8 +31,8 @@ func Log10(x float64) float64 {
 	return result
 }
 
-// SignedNaN returns result. If that is NaN, it gets the sign that it has in C: the sign of the
-// operand that is NaN, or else the sign of 0/0 on this machine.
+// SignedNaN returns result. A NaN gets the sign that it has in C: the sign of the operand that is
+// NaN, or else the sign of 0/0 on this machine.
 func SignedNaN(result float64, operands ...float64) float64 {
 	if !math.IsNaN(result) {
 		return result
@@ -45,5 +45,5 @@ func SignedNaN(result float64, operands ...float64) float64 {
 	return quotient(0, 0)
 }
 
-// quotient returns x/y, computed at run time, not by the Go compiler.
+// quotient returns x/y, computed at run time instead of by the Go compiler.
 func quotient(x, y float64) float64 { return x / y }

@@ -20,10 +20,10 @@ func ParseNumber(s string) (n float64, ok bool) {
 	return n, strings.TrimLeft(rest, blanks) == ""
 }
 
-// blanks are the white space characters of C's isspace.
+// blanks holds the white space characters of C's isspace.
 const blanks = " \t\n\v\f\r"
 
-// ParsePrefix parses the longest number at the start of s, as C's strtod does, with white space
+// ParsePrefix parses the longest number at the start of s, as C's strtod does: with white space
 // before it, a sign, hexadecimal numbers, inf and nan. rest is the text after it, or s if there is
 // no number.
 func ParsePrefix(s string) (n float64, rest string) {
@@ -43,7 +43,7 @@ func ParsePrefix(s string) (n float64, rest string) {
 		return math.Copysign(math.NaN(), -1), text[end:]
 	}
 	number = strings.TrimPrefix(strings.ToLower(number), "+")
-	n, _ = strconv.ParseFloat(number, 64) // out of range is an infinity, as in C
+	n, _ = strconv.ParseFloat(number, 64) // if out of range, an infinity, as in C
 	return n, text[end:]
 }
 
@@ -135,7 +135,7 @@ func isHex(s string) bool {
 	return len(s) >= 2 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X')
 }
 
-// ParseInteger parses a complete string in a base from 2 to 36, as tonumber(s, base) does.
+// ParseInteger parses a complete string in a base from 2 to 36, like tonumber(s, base).
 func ParseInteger(s string, base int) (n float64, ok bool) {
 	if end := strings.IndexByte(s, 0); end >= 0 {
 		s = s[:end]
@@ -155,7 +155,7 @@ func ParseInteger(s string, base int) (n float64, ok bool) {
 	if end == 0 || strings.TrimLeft(s[end:], blanks) != "" {
 		return 0, false
 	}
-	u, err := strconv.ParseUint(s[:end], base, 64) // out of range is the largest, as in C
+	u, err := strconv.ParseUint(s[:end], base, 64) // if out of range, the largest value, as in C
 	if negative && err == nil {
 		u = -u
 	}

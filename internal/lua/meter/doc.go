@@ -1,3 +1,3 @@
-// Package meter counts the memory, the work and the time of a run of Lua, and ends the run at its
+// Package meter counts the memory, the work and the time of a Lua run, and ends the run at its
 // limits.
 package meter

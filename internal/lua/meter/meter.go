@@ -5,39 +5,39 @@ import (
 	"fmt"
 )
 
-// Limits are the limits of a run. Zero means no limit, except for Depth.
+// Limits holds the limits of a run. Zero means no limit, except for Depth.
 type Limits struct {
-	// Bytes is the maximum size of all strings, tables and closures that a run makes, in bytes. It
-	// includes freed ones, and so also limits the memory in use.
+	// Bytes limits the total size of all strings, tables and closures that a run makes, in bytes.
+	// It includes freed ones, and so also limits the memory in use.
 	Bytes int
-	// Depth is the maximum nesting of calls, in levels of Go calls of some 50 bytes of stack each.
+	// Depth is the maximum nesting of calls, in levels of Go calls of about 50 bytes of stack each.
 	// Zero, or more than 300,000, means 300,000.
 	Depth int
 	// Watch ends the run, and limits its time. nil means no limit.
 	Watch *Watch
 	// Pace makes the run share the machine with other runs. nil means that it never pauses.
 	Pace Pace
-	// Small are the limits below which the run counts as small, for its Pace.
+	// Small holds the limits below which the run counts as small for its Pace.
 	Small Small
 }
 
-// Pace decides when a run continues, and can make it wait. An error ends the run; pcall does not
-// catch it.
+// Pace decides when a run continues, and can make it wait. An error ends the run, and pcall does
+// not catch it.
 type Pace interface {
-	// Grow is called once, before a run exceeds Small, or after the first slice of time.
+	// Grow is called once, before a run exceeds Small or after its first time slice.
 	Grow() error
-	// Pause is called after every slice of a large run. A slice ends by the work and by time.
+	// Pause is called after every slice of a large run. Work or time ends a slice.
 	Pause() error
 }
 
-// Small are the limits of a small run: in steps, each of them the cost of a call; in bytes, which
-// count as for Limits; and in levels of Go calls.
+// Small holds the limits of a small run. A step is the cost of a call. Bytes counts like
+// Limits.Bytes. Depth is in levels of Go calls.
 type Small struct{ Steps, Bytes, Depth int }
 
-// sliceSteps is the length of a slice of a large run, some 500 µs.
+// sliceSteps is the length of a slice of a large run, about 500 µs.
 const sliceSteps = 10_000
 
-// Reasons for the end of a run. They are wrapped with the limit.
+// Reasons for the end of a run. The limit is appended to their text.
 var (
 	ErrTime   = errors.New("script ran for longer than")
 	ErrMemory = errors.New("script allocated more than")
@@ -49,7 +49,7 @@ type Meter struct {
 	watch    *Watch
 	fuel     int // work until the run grows or its slice ends, in bytes processed
 	bytes    int // allocated so far
-	depth    int // of calls, in levels of Go calls
+	depth    int // nesting of calls, in levels of Go calls
 	lastAddr uint32
 	small    bool // the run has a Pace, and has not grown yet
 }
@@ -57,7 +57,7 @@ type Meter struct {
 // Step is the cost of a call, in bytes processed.
 const Step = 16
 
-// New returns the meter of a new run, whose objects get the addresses after lastAddress.
+// New returns the meter of a new run. The run's objects get the addresses after lastAddress.
 func New(limits Limits, lastAddress uint32) Meter {
 	m := Meter{
 		limits: limits, watch: limits.Watch, fuel: sliceSteps * Step,
@@ -67,20 +67,20 @@ func New(limits Limits, lastAddress uint32) Meter {
 		m.fuel = limits.Small.Steps * Step
 	}
 	if m.watch == nil {
-		m.watch = &Watch{} // is never raised
+		m.watch = &Watch{} // never ends the run
 	}
 	return m
 }
 
-// Work charges code that is about to process n bytes, or to do as much work. Only here a run ends
-// because of its watch, or pauses.
+// Work charges the meter before n bytes are processed, or before as much other work. A run pauses,
+// or is stopped by its Watch, only in Work.
 func (m *Meter) Work(n int) {
 	if m.fuel -= n; int64(m.fuel) < m.watch.floor.Load() {
 		m.check()
 	}
 }
 
-// check ends the run if its watch says so; else it ends the slice.
+// check ends the run if its watch requires it. Otherwise it ends the slice.
 func (m *Meter) check() {
 	m.endOnError(m.watch.Err())
 	switch {
@@ -135,13 +135,13 @@ func (m *Meter) Text(text string) string {
 	return text
 }
 
-// StringSize is charged for each string in addition to its bytes.
+// StringSize is the charge for each string in addition to its bytes.
 const StringSize = 16
 
 // Fits reports whether calls may nest deeper by this many levels.
 func (m *Meter) Fits(levels int) bool { return m.depth+levels <= m.limits.Depth }
 
-// Deepens turns a small run into a large one if that many more levels exceed Small.
+// Deepens turns a small run into a large one if levels more levels exceed Small.
 func (m *Meter) Deepens(levels int) {
 	if m.small && m.depth+levels > m.limits.Small.Depth {
 		m.grow()
@@ -151,10 +151,10 @@ func (m *Meter) Deepens(levels int) {
 // Nest adds levels when a call begins; a negative number removes levels when it ends.
 func (m *Meter) Nest(levels int) { m.depth += levels }
 
-// Depth returns how many levels deep calls are nested.
+// Depth returns the nesting of the current call.
 func (m *Meter) Depth() int { return m.depth }
 
-// Spent returns how many bytes the run has allocated.
+// Spent returns the number of bytes that the run has allocated.
 func (m *Meter) Spent() int { return m.bytes }
 
 // Address returns the address for a new object.

@@ -21,7 +21,7 @@ const (
 )
 
 // Watchdog counts the time of runs. It ends a run when its time is up, when its context ends, and
-// on [Watch.End]. One timer serves all runs, and stops while there is none; a timer for each run
+// on [Watch.End]. One timer serves all runs, and stops if there are none: a timer for each run
 // would cost a short run a tenth of its time. The zero value is ready to use, and safe for
 // concurrent use.
 type Watchdog struct {
@@ -32,16 +32,16 @@ type Watchdog struct {
 	lastTick time.Time
 }
 
-// Watch is one run, or one compilation, of a watchdog. A nil Watch in Limits never ends a run.
+// Watch watches one run or one compilation. A nil Watch in Limits never ends a run.
 type Watch struct {
-	// floor is the fuel below which the run's meter calls check. It is zero, or above all fuel when
-	// the run must end or pause, so that a charge costs only one comparison.
+	// floor is the fuel below which the run's meter calls check. It is zero, or above any fuel if
+	// the run must end or pause. So a charge costs only one comparison.
 	floor atomic.Int64
 
 	watchdog *Watchdog
 	limit    time.Duration
 
-	// watchdog.mu guards the following.
+	// watchdog.mu guards the following fields.
 	ctx        context.Context
 	index      int // in watchdog.runs; negative: no longer watched
 	spent      time.Duration
@@ -50,7 +50,7 @@ type Watch struct {
 	cancelWait context.CancelCauseFunc // ends the wait of the run; nil while it does not wait
 }
 
-// Start makes the watchdog watch a run with a limit of time, of which spent has passed already. A
+// Start makes the watchdog watch a run with a time limit, of which spent has passed already. A
 // limit of zero or less means no limit. A watch is started once.
 func (w *Watch) Start(ctx context.Context, d *Watchdog, limit, spent time.Duration) {
 	w.watchdog, w.limit = d, limit
@@ -94,7 +94,7 @@ func (d *Watchdog) onTick() {
 // isOver reports whether the run's time is up. The caller holds watchdog.mu.
 func (w *Watch) isOver() bool { return w.limit > 0 && w.spent >= w.limit }
 
-// addTime counts time for a run, and ends the run or its slice if needed. The caller holds
+// addTime adds to the time of a run, and ends the run or its slice if needed. The caller holds
 // watchdog.mu.
 func (w *Watch) addTime(took time.Duration) {
 	w.spent += took
@@ -126,14 +126,14 @@ func (w *Watch) end(cause error) {
 	w.raise()
 }
 
-// End ends the run, unless it is ending for another cause already.
+// End ends the run, unless the run is ending for another cause.
 func (w *Watch) End(cause error) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
 	w.end(cause)
 }
 
-// Err returns why the run ends, or nil.
+// Err returns the cause for which the run must end, or nil.
 func (w *Watch) Err() error {
 	if !w.isRaised() {
 		return nil
@@ -153,7 +153,7 @@ func (w *Watch) Renew() {
 	}
 }
 
-// Wait returns a context for a wait of the run. It ends when the run ends. The caller calls done
+// Wait returns a context for a wait of the run, which ends when the run ends. The caller calls done
 // after the wait.
 func (w *Watch) Wait() (ctx context.Context, done func()) {
 	w.watchdog.mu.Lock()
@@ -170,14 +170,14 @@ func (w *Watch) Wait() (ctx context.Context, done func()) {
 	}
 }
 
-// Left returns how much time the run has left; ok is false if it has no limit.
+// Left returns the remaining time of the run; ok is false if it has no limit.
 func (w *Watch) Left() (left time.Duration, ok bool) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
 	return w.limit - w.spent, w.limit > 0
 }
 
-// Stop ends the watch, and returns how much time the run has spent.
+// Stop ends the watch, and returns the time that the run has spent.
 func (w *Watch) Stop() time.Duration {
 	d := w.watchdog
 	d.mu.Lock()

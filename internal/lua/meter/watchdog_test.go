@@ -57,8 +57,8 @@ func TestWatchEndsARun(t *testing.T) {
 	}
 }
 
-// TestWatchRaisesItsFlag: after its slice of time, a run must let others run, even if it is charged
-// for no work. Then a new slice begins.
+// TestWatchRaisesItsFlag: after its time slice, a run must let other runs continue, even if it was
+// charged for no work. Then a new slice begins.
 func TestWatchRaisesItsFlag(t *testing.T) {
 	w := &Watch{watchdog: &Watchdog{}, ctx: t.Context(), limit: time.Hour}
 	for range shareTicks {

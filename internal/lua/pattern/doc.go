@@ -1,3 +1,3 @@
-// Package pattern matches Lua's patterns on bytes, by backtracking as C Lua does, and charges a
-// meter for it.
+// Package pattern matches Lua patterns on bytes, by backtracking as C Lua does, and charges a meter
+// for it.
 package pattern

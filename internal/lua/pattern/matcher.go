@@ -5,7 +5,7 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// Matcher matches a pattern of Lua, by backtracking as C Lua does.
+// Matcher matches a Lua pattern, by backtracking as C Lua does.
 type Matcher struct {
 	meter  *meter.Meter
 	failer Failer
@@ -16,7 +16,7 @@ type Matcher struct {
 	spans   []span
 }
 
-// span is the part of the text that a capture matched. length may be one of the two below.
+// span is the part of the text that a capture matched. length may also be openSpan or positionSpan.
 type span struct{ start, length int }
 
 const (
@@ -24,7 +24,7 @@ const (
 	positionSpan = -2
 )
 
-// The limits of a pattern. C Lua has no limit of the depth, except for its stack.
+// The limits of a pattern. C Lua does not limit the depth, except by its stack.
 const (
 	maxSpans        = 32
 	maxPatternDepth = 20000
@@ -32,12 +32,12 @@ const (
 
 // Failer raises errors.
 type Failer interface {
-	// Fail raises an error of Lua. It does not return.
+	// Fail raises a Lua error. It does not return.
 	Fail(format string, args ...any) []any
 }
 
-// New returns a matcher of a pattern in a text. An invalid pattern fails when matching reaches the
-// mistake.
+// New returns a matcher of a pattern in a text. An invalid pattern raises an error when matching
+// reaches the mistake.
 func New(m *meter.Meter, f Failer, text, pattern string) *Matcher {
 	m.Work(len(pattern))
 	return &Matcher{meter: m, failer: f, Text: text, pattern: clib.UpToZero(pattern)}
@@ -63,7 +63,7 @@ func (m *Matcher) Match(s int) (end int, ok bool) {
 	return end, end >= 0
 }
 
-// match matches the pattern from p on at index s of the text, and returns the end or -1.
+// match matches the pattern from index p at index s of the text, and returns the end or -1.
 func (m *Matcher) match(s, p int) int {
 	if m.depth++; m.depth > maxPatternDepth {
 		m.failer.Fail("pattern too complex")
@@ -119,8 +119,8 @@ func (m *Matcher) match(s, p int) int {
 	return s
 }
 
-// special matches %b, %f and %1 to %9. It returns the next index in the text, or -1 without a
-// match, and the next index in the pattern. ok is false for other items.
+// special matches %b, %f and %1 to %9. It returns the next index in the text, or -1 if the item
+// does not match, and the next index in the pattern. ok is false for other items.
 func (m *Matcher) special(s, p int) (after, next int, ok bool) {
 	if m.pattern[p] != '%' || p+1 == len(m.pattern) {
 		return 0, 0, false
@@ -245,7 +245,7 @@ func (m *Matcher) longest(s, p, end int) int {
 	return -1
 }
 
-// shortest matches a class as seldom as possible, and then the rest of the pattern.
+// shortest matches a class as few times as possible, and then the rest of the pattern.
 func (m *Matcher) shortest(s, p, end int) int {
 	for {
 		if found := m.match(s, end+1); found >= 0 {
@@ -333,7 +333,7 @@ func (m *Matcher) inSet(c byte, p, end int) bool {
 }
 
 // inClass reports whether c is in the class of a letter. An upper-case letter means the complement.
-// Other characters match themselves.
+// Any other character matches itself.
 func inClass(c, class byte) bool {
 	var in bool
 	switch clib.ToLower(class) {
@@ -383,8 +383,8 @@ func (m *Matcher) Capture(n, from, to int) any {
 	return nil
 }
 
-// Captures returns all captures. If the pattern has none, it returns the whole match if whole is
-// set.
+// Captures returns all captures. If the pattern has none and whole is set, it returns the whole
+// match.
 func (m *Matcher) Captures(from, to int, whole bool) []any {
 	n := len(m.spans)
 	if n == 0 && whole {

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// intSize is the size of an integer without a size in the format, in bytes.
+	// intSize is the default size of an integer, in bytes.
 	intSize = 4
 	// maxIntSize is the maximum size in a format.
 	maxIntSize = 32
-	// maxAlignment is the alignment of ! without a number.
+	// maxAlignment is the alignment of a ! without a number.
 	maxAlignment = 8
 )
 
-// format is the rest of a format, and the byte order and alignment so far.
+// format is the unread rest of a format, with the byte order and the alignment so far.
 type format struct {
 	call      *lua.Call
 	text      string
@@ -34,7 +34,6 @@ func formatOf(c *lua.Call) format {
 // formatWork is the cost of an option, in bytes processed.
 const formatWork = 16
 
-// option is one option of a format.
 type option struct {
 	letter byte
 	size   int

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/lua/clib"
 )
 
-// Struct has the functions of the library struct.
+// Struct holds the functions of the library struct.
 var Struct = []lua.Entry{
 	{Name: "pack", Value: pack},
 	{Name: "unpack", Value: unpack},
@@ -19,7 +19,7 @@ var Struct = []lua.Entry{
 // packer packs the arguments after the format into a string.
 type packer struct {
 	format
-	argument int // the next one
+	argument int // index of the next argument
 	packed   []byte
 }
 
@@ -94,7 +94,7 @@ func (p *packer) integer(n float64, size int) {
 	p.bytes(whole[:size])
 }
 
-// bytes appends a number, which is given in little-endian order.
+// bytes appends a number. The given bytes are in little-endian order.
 func (p *packer) bytes(number []byte) {
 	if p.bigEndian {
 		slices.Reverse(number)

@@ -74,7 +74,7 @@ func (u *unpacker) addValue(v lua.Value) {
 	u.values = append(u.values, v)
 }
 
-// resultSize is charged for each value in addition to its bytes.
+// resultSize is the charge for each value in addition to its bytes.
 const resultSize = 16
 
 // number consumes a number, and returns its bytes in little-endian order.
@@ -94,8 +94,8 @@ func low64(number []byte) uint64 {
 	return binary.LittleEndian.Uint64(whole[:])
 }
 
-// signed returns the value of a number whose highest bit is its sign. A number of more than eight
-// bytes gets the result of x86 for a shift by more than the width of a register.
+// signed returns the value of a number whose highest bit is its sign. For a number of more than
+// eight bytes, it returns the same result as x86, which shifts by the width modulo 64.
 func signed(number []byte, size int) float64 {
 	n := low64(number)
 	mask := ^uint64(0) << (uint(size*8-1) % 64)

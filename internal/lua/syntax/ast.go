@@ -1,6 +1,6 @@
 package syntax
 
-// The syntax tree of a chunk, with its variables resolved. Line is the last line of an expression,
+// The syntax tree of a chunk, with resolved variables. Line is the last line of an expression,
 // which C Lua names in errors.
 
 // Expression is a pointer to one of the types that end in Expr.
@@ -96,7 +96,7 @@ type (
 		Body      []Statement
 		Repeat    bool
 	}
-	// IfStmt is if … end. It has one body more than conditions if there is an else.
+	// IfStmt is if … end. If there is an else, it has one more body than conditions.
 	IfStmt struct {
 		Conditions []Expression
 		Bodies     [][]Statement
@@ -131,10 +131,10 @@ type (
 type Local struct {
 	Name     string
 	Slot     int
-	Captured bool // by an inner function
+	Captured bool // an inner function uses it
 }
 
-// Function is a function.
+// Function is a parsed function.
 type Function struct {
 	line     int
 	Params   []*Local
@@ -144,16 +144,16 @@ type Function struct {
 	Captures []Capture
 	Slots    int
 	Source   string
-	// Tokens is the number of tokens, and Literals are the string literals in their order, of the
-	// whole source. They are set only for the main function.
+	// Tokens is the number of tokens of the whole source, and Literals its string literals in
+	// order. They are set only for the main function.
 	Tokens   int
 	Literals []string
 }
 
-// Capture says where a new closure gets a captured variable.
+// Capture is the source from which a new closure gets a captured variable.
 type Capture struct {
-	// FromLocal reports whether it is a local variable of the outer function, not a variable that
-	// the outer function captured itself.
+	// FromLocal is set for a local variable of the outer function. It is not set for a variable
+	// that the outer function captured itself.
 	FromLocal bool
 	// Index is the slot of the local variable, or the number of the captured variable.
 	Index int

@@ -17,8 +17,8 @@ func (e *CompileError) Error() string { return e.Text }
 // maxChunkName limits a source's name in messages, in bytes.
 const maxChunkName = 80
 
-// ChunkName returns a source's name in messages. "@name" and "=name" are names. Other texts are
-// code, of which the first line is the name.
+// ChunkName returns a source's name in messages. "@name" and "=name" are names. Any other text is
+// code, and its first line is the name.
 func ChunkName(source string) string {
 	switch {
 	case strings.HasPrefix(source, "="):

@@ -42,7 +42,7 @@ func (l *lexer) peek(ahead int) int {
 }
 
 // available reports whether the source has a character at an index. If needed, it calls more, but
-// not earlier than C Lua does, since the reader function can observe that.
+// not earlier than C Lua does, because the reader function can observe that.
 func (l *lexer) available(at int) bool {
 	for at >= len(l.source) && l.more != nil {
 		piece := l.more()
@@ -58,7 +58,7 @@ func (l *lexer) available(at int) bool {
 
 func isNewline(c int) bool { return c == '\n' || c == '\r' }
 
-// newline skips one end of a line: LF, CR, or both.
+// newline skips one line end: LF, CR, or both.
 func (l *lexer) newline() {
 	first := l.peek(0)
 	l.at++
@@ -86,8 +86,8 @@ func (l *lexer) scan() token {
 	}
 }
 
-// tokenAt reads the token that begins here with c. It charges for the token's part of the tree and
-// the code.
+// tokenAt reads the token that begins with c at the current index. It charges for the token's part
+// of the tree and of the code.
 func (l *lexer) tokenAt(c byte) token {
 	l.meter.Work(l.at - l.tokenStart) // the bytes since the beginning of the last token
 	l.tokenStart = l.at
@@ -133,7 +133,6 @@ func (l *lexer) readToken(c byte) token {
 	return l.punctuation(c)
 }
 
-// punctuation reads a token of punctuation.
 func (l *lexer) punctuation(c byte) token {
 	if c == '.' {
 		return l.dots()
@@ -203,8 +202,8 @@ func (l *lexer) number() token {
 	return token{kind: tkNumber, text: text, number: n}
 }
 
-// longBracket returns the number of = in the long bracket that begins here. ok is false if there is
-// no second bracket.
+// longBracket returns the number of = in the long bracket that begins at the current index. ok is
+// false if there is no second bracket.
 func (l *lexer) longBracket() (level int, ok bool) {
 	for l.peek(1+level) == '=' {
 		level++

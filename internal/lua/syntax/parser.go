@@ -17,8 +17,8 @@ type parser struct {
 	levels   int
 }
 
-// Parse parses a source, and charges the meter for it. name is "@" and the name that errors show.
-// The error is a *CompileError.
+// Parse parses a source, and charges the meter for it. name is "@" followed by the name that errors
+// show. The error is a *CompileError.
 func Parse(m *meter.Meter, source, name string) (main *Function, err error) {
 	return parseAll(newLexer(m, source, name))
 }
@@ -133,7 +133,7 @@ func (p *parser) blockEnds() bool {
 	return false
 }
 
-// chunk parses a list of statements in the current block.
+// chunk parses the statements of the current block.
 func (p *parser) chunk() (statements []Statement) {
 	defer p.enter()()
 	for last := false; !last && !p.blockEnds(); {
@@ -150,7 +150,7 @@ func (p *parser) body() (statements []Statement) {
 	return statements
 }
 
-// statement parses a statement. last reports whether it must be the last of its block.
+// statement parses a statement. last reports whether it must be the last one of its block.
 func (p *parser) statement() (s Statement, last bool) {
 	line := p.line
 	switch p.token.kind {

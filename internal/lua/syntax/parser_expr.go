@@ -8,8 +8,8 @@ func (p *parser) expressions() []Expression {
 	return list
 }
 
-// precedence returns how tightly a binary operator binds on its left and on its right, or 0 for
-// other tokens.
+// precedence returns how tightly a binary operator binds on its left and on its right. It returns 0
+// for other tokens.
 func precedence(k Kind) (left, right int) {
 	switch k {
 	case '+', '-':
@@ -34,7 +34,7 @@ const unaryPrecedence = 8
 
 func (p *parser) expression() Expression { return p.operators(0) }
 
-// operators parses an expression of operators that bind tighter than a limit.
+// operators parses an expression whose operators bind tighter than limit.
 func (p *parser) operators(limit int) Expression {
 	defer p.enter()()
 	var e Expression

@@ -15,12 +15,12 @@ type scope struct {
 	usesDots bool
 }
 
-// The limits of C Lua.
+// The limits of C Lua, and one of our own.
 const (
 	maxLocals   = 200
 	maxCaptures = 60
 	maxLevels   = 200
-	maxChain    = 2000 // not C Lua's: a.b.c and 1+2+3 nest here, too
+	maxChain    = 2000 // our own limit, because a.b.c and 1+2+3 nest in Go
 )
 
 func (p *parser) openFunction(line int) *scope {
@@ -38,7 +38,7 @@ func (p *parser) closeFunction() *Function {
 	return f
 }
 
-// limit ends the compilation with an error if a function has more than most of something.
+// limit ends the compilation with an error if a function has n > most of something.
 func (p *parser) limit(n, most int, what string) {
 	if n <= most {
 		return
@@ -49,13 +49,13 @@ func (p *parser) limit(n, most int, what string) {
 	p.fail(fmt.Sprintf("function at line %d has more than %d %s", p.scope.line, most, what), "")
 }
 
-// newLocal returns a variable, which is not visible before declare.
+// newLocal returns a variable, which is invisible until declare.
 func (p *parser) newLocal(name string, pending int) *Local {
 	p.limit(len(p.scope.visible)+pending+1, maxLocals, "local variables")
 	return &Local{Name: name}
 }
 
-// declare makes variables visible from here to the end of the block.
+// declare makes variables visible from the current token to the end of the block.
 func (s *scope) declare(locals ...*Local) {
 	for _, l := range locals {
 		l.Slot = s.reserve(1)
@@ -63,7 +63,7 @@ func (s *scope) declare(locals ...*Local) {
 	}
 }
 
-// reserve reserves n slots until the end of the block, and returns the first.
+// reserve reserves n slots until the end of the block, and returns the first one.
 func (s *scope) reserve(n int) (slot int) {
 	slot = s.nextSlot
 	s.nextSlot += n
@@ -79,7 +79,7 @@ func (p *parser) block(parse func()) {
 	s.visible, s.nextSlot = s.visible[:visible], free
 }
 
-// variable returns the variable that a name means at the current token.
+// variable returns the variable to which a name refers at the current token.
 func (p *parser) variable(name string, line int) Expression {
 	if l := p.lookup(p.scope, name); l != nil {
 		return &LocalExpr{l}

@@ -10,12 +10,12 @@ import (
 // token is a token of the source. The kind of a one-character token is its character, as in C Lua.
 type token struct {
 	kind   Kind
-	text   string  // of a name or string; the source text of a number
-	number float64 // of a number
+	text   string  // the name, the string, or the source text of a number
+	number float64 // the value of a number
 }
 
-// Kind is the kind of a token, and so also an operator of the tree: its character, or one of the
-// constants if it has more than one character.
+// Kind is the kind of a token, and so also an operator of the tree. A token of one character has
+// that character as its kind, a longer token one of the constants.
 type Kind int
 
 // The kinds of tokens, in C Lua's order. Operators are exported.
@@ -53,7 +53,7 @@ const (
 	tkEOF
 )
 
-// spellings are the tokens' names in messages, from And on.
+// spellings holds the tokens' names in messages, beginning with And.
 var spellings = [...]string{
 	"and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil",
 	"not", "or", "repeat", "return", "then", "true", "until", "while", "..", "...", "==", ">=", "<=", "~=",

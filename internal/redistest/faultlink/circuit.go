@@ -19,7 +19,7 @@ const (
 type circuit struct {
 	client *net.TCPConn
 	gate   *gate
-	delay  *atomic.Int64 // of the target's answers, in nanoseconds
+	delay  *atomic.Int64 // of the target's replies, in nanoseconds
 	done   chan struct{} // closed by reset
 
 	mu      sync.Mutex
@@ -31,8 +31,8 @@ func newCircuit(client *net.TCPConn, g *gate, delay *atomic.Int64) *circuit {
 	return &circuit{client: client, gate: g, delay: delay, done: make(chan struct{})}
 }
 
-// run dials the target and copies both ways until both directions have ended. A client whose target
-// cannot be dialled is reset.
+// run dials the target and copies in both directions until both have ended. If it cannot dial the
+// target, it resets the client.
 func (c *circuit) run(target string) {
 	defer c.reset() // does nothing to sides that are closed already
 	if !c.gate.wait(c.done) {
@@ -79,7 +79,7 @@ func (c *circuit) copy(to, from *net.TCPConn) {
 	}
 }
 
-// waitDelay waits for the link's delay of answers.
+// waitDelay waits for the link's delay of replies.
 func (c *circuit) waitDelay() {
 	delay := time.Duration(c.delay.Load())
 	if delay == 0 {
@@ -94,7 +94,7 @@ func (c *circuit) waitDelay() {
 }
 
 // write passes all of data through the gate. It returns false if the circuit was reset. A cut
-// interrupts a running write, and the rest of the data waits for the gate.
+// interrupts a running write; the rest of the data waits for the gate.
 func (c *circuit) write(to *net.TCPConn, data []byte) bool {
 	for len(data) > 0 {
 		if !c.gate.enter(c.done) {

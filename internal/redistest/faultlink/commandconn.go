@@ -12,7 +12,7 @@ import (
 type commandConn struct {
 	link           *CommandLink
 	client, server *net.TCPConn
-	waiting        *queue        // commands from the client that are not sent to the target yet
+	waiting        *queue        // commands from the client that were not sent to the target yet
 	unanswered     *queue        // commands that were sent to the target
 	done           chan struct{} // closed by reset
 	once           sync.Once
@@ -28,7 +28,7 @@ func (c *commandConn) run() {
 	all.Wait()
 }
 
-// readCommands reads commands from the client at once, even while earlier commands are held.
+// readCommands reads commands from the client as they arrive, even while earlier commands are held.
 func (c *commandConn) readCommands() {
 	defer c.waiting.close()
 	input := bufio.NewReader(c.client)
@@ -83,7 +83,7 @@ func (c *commandConn) returnReplies() {
 				return
 			}
 		}
-		_, _ = c.client.Write(reply) // if the client has gone, its commands still have to arrive
+		_, _ = c.client.Write(reply) // even after the client has left, its commands must arrive
 	}
 }
 

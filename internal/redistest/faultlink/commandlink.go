@@ -9,19 +9,19 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// CommandLink forwards connections to a Redis, command by command and answer by answer, and holds
-// or delays the commands and answers that a test chooses. A held command counts as sent: it arrives
+// CommandLink forwards connections to a Redis, command by command and reply by reply, and holds or
+// delays the commands and replies that a test chooses. A held command counts as sent: it arrives
 // when it is released, even if its sender has closed the connection.
 //
 //	link, err := faultlink.NewCommandLink(master.Addr())
 //	late := link.HoldCommands(faultlink.Naming("lock:k"))
-//	// … the proxy sends SET lock:k, waits for an answer, gives up and closes its connection
+//	// … the proxy sends SET lock:k, waits for a reply, gives up and closes its connection
 //	err = late.Wait(1, time.Second)
 //	late.Release() // now the SET arrives at the master
 //
 // As on a real network, later commands on the same connection wait behind a held one; other
 // connections continue. The number of held commands is unlimited. Every command must have exactly
-// one answer, so subscriptions do not work. Methods may be called concurrently.
+// one reply, so subscriptions do not work. Methods may be called concurrently.
 type CommandLink struct {
 	target   string
 	listener net.Listener
@@ -30,7 +30,7 @@ type CommandLink struct {
 
 	mu       sync.Mutex
 	commands []*Hold // rules for commands
-	answers  []*Hold // rules for answers
+	answers  []*Hold // rules for replies
 	conns    map[*commandConn]struct{}
 	closed   bool
 }
@@ -54,7 +54,7 @@ func (l *CommandLink) Addr() string { return l.listener.Addr().String() }
 // released or discarded.
 func (l *CommandLink) HoldCommands(match Match) *Hold { return l.rule(&l.commands, match, 0) }
 
-// HoldAnswers lets the target execute the commands that match, and holds their answers.
+// HoldAnswers lets the target execute the commands that match, and holds their replies.
 func (l *CommandLink) HoldAnswers(match Match) *Hold { return l.rule(&l.answers, match, 0) }
 
 // DelayCommands delays the commands that match, until the Hold is stopped, released or discarded.
@@ -99,7 +99,7 @@ func (l *CommandLink) accept() {
 	}
 }
 
-// forward runs one connection to its end. A client whose target cannot be dialled is reset.
+// forward runs one connection to its end. If it cannot dial the target, it resets the client.
 func (l *CommandLink) forward(client *net.TCPConn) {
 	conn, err := net.DialTimeout("tcp", l.target, dialTimeout)
 	if err != nil {
@@ -134,7 +134,7 @@ func (l *CommandLink) remove(c *commandConn) {
 	delete(l.conns, c)
 }
 
-// matching returns the rules that hold this command or its answer.
+// matching returns the rules that hold this command or its reply.
 func (l *CommandLink) matching(rules *[]*Hold, command []byte) []*Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -58,7 +58,7 @@ func TestCommandLinkForwards(t *testing.T) {
 }
 
 // TestHoldCommands: a held command arrives when it is released. Later commands on its connection
-// wait for it, other connections do not.
+// wait for it, commands on other connections do not.
 func TestHoldCommands(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct, slow, other := dial(t, server.Addr()), dial(t, link.Addr()), dial(t, link.Addr())
@@ -77,8 +77,8 @@ func TestHoldCommands(t *testing.T) {
 	want(t, slow, "OK", "SET", "k1", "w") // the rule has ended
 }
 
-// TestHoldOutlivesItsSender: the command arrives although its sender has closed the connection, in
-// order or with a reset.
+// TestHoldOutlivesItsSender: the command arrives although its sender has closed the connection,
+// cleanly or with a reset.
 func TestHoldOutlivesItsSender(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct := dial(t, server.Addr())
@@ -129,7 +129,7 @@ func TestHoldStopped(t *testing.T) {
 	want(t, second, "late", "GET", "k")
 }
 
-// TestHoldAnswers: the command is executed, but its answer does not arrive.
+// TestHoldAnswers: the command is executed, but its reply does not arrive.
 func TestHoldAnswers(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct, client := dial(t, server.Addr()), dial(t, link.Addr())

@@ -12,7 +12,7 @@ import (
 var errNotHeld = errors.New("not held in time")
 
 // Match selects commands by their bytes on the wire. A link calls it once for each command or
-// answer, and never concurrently, so a Match may count.
+// reply, and never concurrently, so a Match may count.
 type Match func(command []byte) bool
 
 // Everything matches every command.
@@ -23,7 +23,7 @@ func Naming(name string) Match {
 	return func(command []byte) bool { return bytes.Contains(command, []byte(name)) }
 }
 
-// After matches as match does, except for the first n matches.
+// After returns a Match for all commands that match selects, except the first n of them.
 func After(n int, match Match) Match {
 	return func(command []byte) bool {
 		if !match(command) {
@@ -34,7 +34,7 @@ func After(n int, match Match) Match {
 	}
 }
 
-// First matches only the first n times that match does.
+// First returns a Match for the first n commands that match selects.
 func First(n int, match Match) Match {
 	return func(command []byte) bool {
 		if n == 0 || !match(command) {
@@ -45,13 +45,13 @@ func First(n int, match Match) Match {
 	}
 }
 
-// Hold is a rule of a CommandLink, with the commands or answers that it holds.
+// Hold is a rule of a CommandLink, with the commands or replies that it holds.
 type Hold struct {
 	match Match
 	by    time.Duration // how long to delay; 0: until Release or Discard
 
 	mu       sync.Mutex
-	ended    bool // matches no more
+	ended    bool // the rule matches nothing any more
 	count    int
 	changed  chan struct{} // closed and replaced when count changes
 	released chan struct{}
@@ -65,7 +65,7 @@ func newHold(match Match, by time.Duration) *Hold {
 	}
 }
 
-// Wait returns when n commands or answers have been held since the rule began, including released
+// Wait returns when n commands or replies have been held since the rule began, including released
 // ones.
 func (h *Hold) Wait(n int, timeout time.Duration) error {
 	limit := time.After(timeout)
@@ -94,7 +94,7 @@ func (h *Hold) Stop() {
 // Release ends the rule and lets everything that is held arrive. After Discard it does nothing.
 func (h *Hold) Release() { h.end(h.released) }
 
-// Discard ends the rule and resets the connections with held commands or answers, which never
+// Discard ends the rule and resets the connections with held commands or replies, which never
 // arrive. After Release it does nothing.
 func (h *Hold) Discard() { h.end(h.dropped) }
 
@@ -123,7 +123,7 @@ func (h *Hold) takes(command []byte) bool {
 	return true
 }
 
-// pass waits until a held command may continue. It returns false if the command is discarded, or if
+// pass waits until a held command or reply may continue. It returns false if it is discarded, or if
 // done is closed.
 func (h *Hold) pass(done <-chan struct{}) bool {
 	var delayed <-chan time.Time

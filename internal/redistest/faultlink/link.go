@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// errLinkClosed is the error of changing a closed link.
+// errLinkClosed is returned by changes of a closed link.
 var errLinkClosed = errors.New("link is closed")
 
 // Link forwards TCP connections to a target and can be cut, healed, refused and reset, to make a
@@ -19,7 +19,7 @@ var errLinkClosed = errors.New("link is closed")
 type Link struct {
 	addr  string
 	gate  *gate
-	delay atomic.Int64  // of answers, in nanoseconds
+	delay atomic.Int64  // of replies, in nanoseconds
 	done  chan struct{} // closed by Close
 	tasks sync.WaitGroup
 
@@ -41,7 +41,7 @@ func New(target string) (*Link, error) {
 	return serveLink(listener, target), nil
 }
 
-// At returns a link as New does, which listens at addr (host:port).
+// At returns a link like New, but listens at addr (host:port).
 func At(addr, target string) (*Link, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -65,9 +65,9 @@ func serveLink(listener net.Listener, target string) *Link {
 // Addr returns the host:port to use in place of the target's.
 func (l *Link) Addr() string { return l.addr }
 
-// Cut makes the link a black hole. Connections stay open, but after Cut has returned neither side
-// receives a byte or the end of a connection. The kernel accepts new connections, and nothing
-// answers on them.
+// Cut makes the link a black hole. Connections stay open, but after Cut has returned, neither side
+// receives a byte or the end of a connection. The kernel accepts new connections, which get no
+// reply.
 func (l *Link) Cut() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,8 +82,8 @@ func (l *Link) Cut() error {
 	return nil
 }
 
-// Heal forwards everything again, as after a partition. Bytes that were sent meanwhile arrive late,
-// even if their sender has given up.
+// Heal forwards everything again, as after a partition. Bytes that were sent during the cut arrive
+// late, even if their sender has given up.
 func (l *Link) Heal() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +110,7 @@ func (l *Link) Refuse() error {
 	return err
 }
 
-// Reset resets the connections of this moment; new ones succeed, unless the link is cut or refuses.
+// Reset resets the current connections. New ones succeed, unless the link is cut or refuses.
 func (l *Link) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

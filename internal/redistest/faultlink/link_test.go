@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// echoServer returns all bytes, and closes a connection after its client has.
+// echoServer starts a server that returns all bytes, and closes a connection after its client.
 func echoServer(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -89,7 +89,7 @@ func TestLinkCutIsABlackHoleAndHealDelivers(t *testing.T) {
 }
 
 // TestLinkCutStopsEveryByte cuts a stream at full speed. When Cut has returned, the reader gets
-// only bytes that the kernel already has. After Heal the stream continues without a lost byte.
+// only bytes that its kernel already has. After Heal the stream continues without a lost byte.
 func TestLinkCutStopsEveryByte(t *testing.T) {
 	link := newLink(t)
 	client := dial(t, link.Addr())
@@ -124,7 +124,7 @@ var pattern = func() []byte {
 	return b
 }()
 
-// TestLinkCutWithAStuckWriter: a receiver does not read, so a write never ends; Cut must not wait
+// TestLinkCutWithAStuckWriter: a receiver does not read, so a write never ends; Cut does not wait
 // for it.
 func TestLinkCutWithAStuckWriter(t *testing.T) {
 	link := newLink(t)
@@ -148,7 +148,7 @@ func TestLinkCutHoldsBackTheEnd(t *testing.T) {
 	client := dial(t, link.Addr())
 	wantEcho(t, client, "before")
 	check(t, link.Cut())
-	check(t, client.CloseWrite()) // the server would answer with its own end
+	check(t, client.CloseWrite()) // the server would close its side, too
 	wantSilence(t, client)
 	check(t, link.Heal())
 	if rest, err := client.ReceiveAll(); err != nil || len(rest) != 0 {

@@ -12,7 +12,7 @@ func (l *Link) Lead(target string) {
 	l.target = target
 }
 
-// Delay delays all answers of the target, as a long network path does.
+// Delay delays all replies of the target, as a long network path does.
 func (l *Link) Delay(delay time.Duration) { l.delay.Store(int64(delay)) }
 
 // Taken returns how many connections the link has accepted so far.

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLinkLeadsElsewhere: an old connection still reaches the old server while a new one reaches
-// another.
+// TestLinkLeadsElsewhere: an old connection still reaches the old server while a new connection
+// reaches the new one.
 func TestLinkLeadsElsewhere(t *testing.T) {
 	before, after := redistest.New(t, redistest.Options{}), redistest.New(t, redistest.Options{})
 	want(t, dial(t, before.Addr()), "OK", "SET", "name", "before")

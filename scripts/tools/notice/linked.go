@@ -14,14 +14,14 @@ import (
 	"slices"
 )
 
-// platforms are the released platforms. Each may link different packages.
+// platforms lists the released platforms. Each may link different packages.
 var platforms = [][2]string{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
 
 // module is a linked module, and its folder.
 type module struct{ Path, Version, Dir string }
 
-// licenceFolders are the folders of a module's linked packages, and their parents. Each may have a
-// licence of its own.
+// licenceFolders holds the folders of a module's linked packages, and their parents. Each folder
+// may have a licence of its own.
 type licenceFolders map[string]bool
 
 // add adds a package's folder and its parents, up to the module's folder top.

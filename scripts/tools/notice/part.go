@@ -27,9 +27,9 @@ var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright)
 // licences. The rest is names and years.
 const minCoverage = 75
 
-// allowed are the licences of modules that the program may link. A maintainer must read any further
-// licence before adding it. MPL-2.0 requires a statement where the source is: the heading of
-// NOTICE has it.
+// allowed lists the licences of modules that the program may link. A maintainer must read any
+// further licence before adding it. MPL-2.0 requires a statement of where the source is; the
+// heading of NOTICE contains it.
 var allowed = []string{"Apache-2.0", "BSL-1.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "MPL-2.0", "Unlicense"}
 
 func partOf(m linkedModule) (part, error) {
