@@ -9,7 +9,7 @@ import (
 // MissingVotes reports which masters do not vote now, and why.
 func (c *Cluster) MissingVotes() *NoQuorumError { return c.masterSet().absence() }
 
-// absence returns the same, with a note if the masters are being changed.
+// absence is MissingVotes with a note if the masters are being changed.
 func (c *Cluster) absence() error { return c.withChange(c.masterSet().absence()) }
 
 // absence reports which masters do not vote now, and why.
@@ -28,7 +28,7 @@ func (set *masterSet) absence() *NoQuorumError {
 	return none
 }
 
-// translate translates errors of the register into those of this package.
+// translate translates errors of the register into errors of this package.
 func (set *masterSet) translate(err error) error {
 	if err == nil {
 		return nil
@@ -41,7 +41,7 @@ func (set *masterSet) translate(err error) error {
 	explained.Late, explained.Unclear = none.Late, none.Unclear
 	for i, r := range none.Replies {
 		switch {
-		case r.State == register.Counted, r.State == register.Waiting: // the others decided without it
+		case r.State == register.Counted, r.State == register.Waiting: // a majority decided without it
 			explained.Answered++
 		case r.Err != nil:
 			explained.add(&MasterError{Master: set.masters[i].Name(), Err: r.Err})

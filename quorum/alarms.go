@@ -39,5 +39,5 @@ func (set *masterSet) keyState(ctx context.Context, key Key) watch.Content {
 	return watch.Content{End: time.Now().Add(looks[0].Left + time.Millisecond)}
 }
 
-// rereadPause is the pause before a waiter retries a key that could not be read.
+// rereadPause is the pause before a waiter reads a key again that could not be read.
 const rereadPause = time.Second

@@ -8,11 +8,11 @@ import (
 	"redlock-proxy/quorum/queue"
 )
 
-// PopResult is the result of a try to take a value that was stored under a key.
+// PopResult is the result of one try to pop a value.
 type PopResult = queue.PopResult
 
-// The results: there was nothing to take; other clients were quicker; too few masters answered to
-// tell, and nothing was changed; the wait has ended.
+// The results of a try: no value was stored; other clients took the values first; too few masters
+// answered, and nothing was changed; a value was taken.
 const (
 	InVain       = queue.InVain
 	Overtaken    = queue.Overtaken
@@ -20,28 +20,28 @@ const (
 	Made         = queue.Made
 )
 
-// BlockedPop is a value that another client may store under one of some keys.
+// BlockedPop is a request to pop a value as soon as a client stores one under one of some keys.
 type BlockedPop struct {
-	// Keys are distinct.
+	// Keys holds distinct keys.
 	Keys []Key
 	// Kind is the kind of the value. Clients that wait for different kinds under the same key do
 	// not delay each other.
 	Kind string
-	// Wait is how long to wait for it. Below zero: without a limit.
+	// Wait is the time limit. A negative one means no limit.
 	Wait time.Duration
-	// Try is called once at first, then whenever the value may be there. It may take values only
-	// under its own keys: those for which no other client of this Locker came before.
+	// Try is called once at first, then whenever a value may have been stored. It may take values
+	// only under the keys with own set: the keys for which no earlier client of this Locker waits.
 	Try func(own []bool) PopResult
 }
 
-// ErrPopTimeout is returned if nothing could be taken in time.
+// ErrPopTimeout is returned if no value could be taken in time.
 var ErrPopTimeout = errors.New("nothing was put there in time")
 
-// AwaitPop waits in the queues of some keys, first come, first served, until it could take a
-// value that was stored under one of them. It tries again only after a change.
+// AwaitPop waits in the queues of some keys, first come, first served, until it has taken a value
+// that was stored under one of them. It tries again only after a change.
 //
-// Errors: ErrPopTimeout when its time has passed, *NoQuorumError when it has passed while too few
-// masters voted, or the cause of ctx. After an error the last Try took nothing.
+// Errors: ErrPopTimeout when the time has passed, *NoQuorumError if too few masters voted at that
+// time, or the cause of ctx. After an error the last Try took nothing.
 func (l *Locker) AwaitPop(ctx context.Context, a BlockedPop) error {
 	_, over := deadline(a.Wait)
 	keys := make([]popKey, len(a.Keys))

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// These keys on the masters keep the bodies of scripts: bodiesKey is a hash with the bodies,
+// Keys on the masters that keep the bodies of scripts. bodiesKey is a hash with the bodies,
 // bodiesUseKey a sorted set of their SHAs in the order of their use, bodiesSizeKey the number of
 // bytes.
 const (
@@ -22,9 +22,9 @@ const (
 	bodiesSizeKey = script.OwnPrefix + "scripts-bytes"
 )
 
-// These limits hold for each master: the number of bodies, their bytes, and the time since a proxy
-// last saved or looked up any of them. A client whose script was dropped gets NOSCRIPT, and sends
-// it again.
+// Limits for each master: the number of bodies, their bytes, and the time since a proxy last saved
+// or looked up any of them. A client whose script was dropped gets NOSCRIPT, and sends the script
+// again.
 const (
 	maxBodies     = 1000
 	maxBodyBytes  = 16 << 20
@@ -65,7 +65,7 @@ return kept`
 const useBody = `local last = redis.call('zrange', used, -1, -1, 'withscores')
 redis.call('zadd', used, (tonumber(last[2]) or 0) + 1, sha)`
 
-// findBodyScript returns a body, and marks it as the most recently used.
+// findBodyScript returns a body, and records its use.
 //
 // KEYS: as for saveBodyScript; ARGV: hash, ms.
 const findBodyScript = `local bodies, used, sha = KEYS[1], KEYS[2], ARGV[1]
@@ -85,19 +85,19 @@ type ScriptBodies struct {
 	limits  bodyLimits
 }
 
-// bodyLimits has maxBodies, maxBodyBytes and bodiesStayFor, except in tests.
+// bodyLimits holds maxBodies, maxBodyBytes and bodiesStayFor, except in tests.
 type bodyLimits struct {
 	count, bytes int
 	stay         time.Duration
 }
 
-// NewBodies returns the bodies kept on a cluster.
+// NewBodies returns the store of script bodies on the masters of a cluster.
 func NewBodies(c *Cluster) *ScriptBodies {
 	return &ScriptBodies{c, bodyLimits{maxBodies, maxBodyBytes, bodiesStayFor}}
 }
 
-// Save stores a body under its SHA-1, in lower-case hexadecimal, on a majority of the masters. The
-// least recently used bodies may be dropped for it.
+// Save stores a body under its SHA-1, in lower-case hexadecimal, on a majority of the masters. It
+// may drop the least recently used bodies.
 func (b *ScriptBodies) Save(ctx context.Context, sha, body string) error {
 	_, err := b.doAll(ctx, "EVAL", saveBodyScript, "3", bodiesKey, bodiesUseKey, bodiesSizeKey,
 		sha, body, strconv.Itoa(b.limits.count), strconv.Itoa(b.limits.bytes), millis(b.limits.stay))
@@ -110,7 +110,7 @@ func (b *ScriptBodies) Flush(ctx context.Context) error {
 	return err
 }
 
-// Find returns the body with that SHA-1. ok is false if no master that answered has it. The error
+// Find returns the body with this SHA-1. ok is false if no master that answered has it. The error
 // is a *NoQuorumError if too few masters answered to know.
 func (b *ScriptBodies) Find(ctx context.Context, sha string) (body string, ok bool, err error) {
 	said, err := b.doAll(ctx, "EVAL", findBodyScript, "3", bodiesKey, bodiesUseKey, bodiesSizeKey,
@@ -123,8 +123,8 @@ func (b *ScriptBodies) Find(ctx context.Context, sha string) (body string, ok bo
 	return "", false, err
 }
 
-// doAll sends a command to every master, and returns the answers. The error is a *NoQuorumError if
-// fewer than a majority answered.
+// doAll sends a command to every master, and returns the replies. The error is a *NoQuorumError if
+// fewer than a majority replied.
 func (b *ScriptBodies) doAll(ctx context.Context, words ...any) ([]any, error) {
 	set := b.cluster.masterSet()
 	masters := set.masters

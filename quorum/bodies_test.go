@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// realMaster starts a redis-server, and returns a cluster with it alone and a client of it.
+// realMaster starts a redis-server, and returns a cluster with it alone, and a client of it.
 func realMaster(t *testing.T) (*Cluster, *redis.Client) {
 	t.Helper()
 	server := redistest.New(t, redistest.Options{})
@@ -23,13 +23,12 @@ func realMaster(t *testing.T) (*Cluster, *redis.Client) {
 	return runCluster(t, Options{Masters: []string{server.URL()}, Unguarded: true}), client
 }
 
-// shaOf returns the SHA of a body.
 func shaOf(body string) string {
 	sum := sha1.Sum([]byte(body))
 	return hex.EncodeToString(sum[:])
 }
 
-// storedBodies returns the bodies that are still stored. Reading does not mark them as used.
+// storedBodies returns the bodies that are still stored. It does not mark them as used.
 func storedBodies(t *testing.T, client *redis.Client, bodies ...string) (found []string) {
 	t.Helper()
 	for _, body := range bodies {
@@ -85,8 +84,8 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// TestBodiesWithoutABoundAreBounded checks that Save applies the limits to bodies stored without
-// them.
+// TestBodiesWithoutABoundAreBounded checks that Save applies the limits to bodies that were stored
+// without them.
 func TestBodiesWithoutABoundAreBounded(t *testing.T) {
 	cluster, client := realMaster(t)
 	for i := range 50 {

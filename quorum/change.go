@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// decisionTime limits one try to make the masters agree.
+	// decisionTime limits one try to get a decision of the masters.
 	decisionTime = 5 * time.Second
-	// followPause is the wait between two checks whether another proxy changed the masters.
-	// askPause is the wait between two requests for a new configuration.
+	// followPause is the wait between two checks whether another proxy changed the masters,
+	// askPause between two requests for a new configuration.
 	followPause = 20 * time.Millisecond
 	askPause    = time.Second
 	// keepOldSet is how long the former masters stay connected, so that undos reach them, and
@@ -26,10 +26,10 @@ const (
 	keepOldSet = 10 * time.Second
 )
 
-// ChangeMasters replaces the current masters by a set in which one master is added, removed, or
-// replaced. The masters decide, so that proxies which want different sets all get the same one. It
-// returns once the set is decided; commands wait until a majority of the new masters votes. If
-// another proxy has changed the masters to this set, it follows.
+// ChangeMasters replaces the current masters with a set in which one master is added, removed, or
+// replaced. The masters decide, so that proxies that want different sets all get the same one.
+// ChangeMasters returns once the set is decided. Commands wait until a majority of the new masters
+// votes. If another proxy has changed the masters to this set, this proxy follows.
 //
 // After an error the masters are unchanged, unless the error says that this is unknown.
 func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
@@ -71,8 +71,8 @@ var errFollowed = errors.New("another proxy was first")
 // errOvertaken is returned if the decision differs from the wanted one.
 var errOvertaken = errors.New("another proxy decided otherwise at the same time")
 
-// decide makes the masters agree on the next era, and switches this proxy to it if it is the wanted
-// one.
+// decide gets a decision of the masters on the next era, and switches this proxy to that era if it
+// is the wanted one.
 func (c *Cluster) decide(
 	ctx context.Context, set *masterSet, era reconfig.Era, wanted reconfig.Change, urls []string,
 ) (reconfig.Change, error) {
@@ -119,11 +119,11 @@ func (c *Cluster) checkNew(ctx context.Context, set *masterSet, urls []string) e
 }
 
 // followTo switches this proxy to the masters that another proxy chose, if the URLs name the same
-// ones.
+// masters.
 func (c *Cluster) followTo(ctx context.Context, set *masterSet, s guard.Succession, urls []string) error {
 	names, next := masterNames(urls), s.Change.After(s.Era)
 	if !s.Begun {
-		// The change may be known to this proxy alone by now.
+		// Perhaps only this proxy knows of the change.
 		decided, err := set.guards.Decide(ctx, s.Era, s.Change, c.ballot)
 		succession := set.guards.Succession()
 		if err != nil && succession != nil && succession.Begun { // another proxy was first
@@ -171,7 +171,7 @@ func (c *Cluster) optionsOf(urls []string) Options {
 	return opts
 }
 
-// ballot returns a new ballot of this process, above a round.
+// ballot returns a new ballot of this process, with a round above the given one.
 func (c *Cluster) ballot(above uint64) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +206,7 @@ func (c *Cluster) swap(old, next *masterSet, u *change) {
 	})
 	c.active.Store(next)
 	c.start(next)
-	c.tasks.Go(func() { old.listener().Close() }) // they do not receive what is published on the new masters
+	c.tasks.Go(func() { old.listener().Close() }) // old masters get no messages that are published on the new ones
 	old.quiet.Store(true)
 	s := stepOf(old, next)
 	if s.begin != "" {
@@ -231,7 +231,7 @@ func stepOf(old, next *masterSet) step {
 			"the masters are being changed", "the masters were changed",
 			[]any{"from", strings.Join(old.names(), " "), "to", strings.Join(next.names(), " ")},
 		}
-	case era.Place == was.Place: // the same place was decided once more
+	case era.Place == was.Place: // the same location was decided once more
 		return step{}
 	case era.Place.Moves():
 		return step{begin: "the locks are being moved", about: []any{"to", era.Place.Target(), "era", era.Number}}
@@ -240,8 +240,8 @@ func stepOf(old, next *masterSet) step {
 	}
 }
 
-// untilQuorum waits until a majority of the new masters votes, and until each master that was up
-// before has answered. A while later it disconnects the old masters.
+// untilQuorum waits until a majority of the new masters votes and, for at most a heartbeat, until
+// each master that was up before has answered. After keepOldSet it disconnects the old masters.
 func (c *Cluster) untilQuorum(old, next *masterSet, u *change, s step) {
 	defer c.halt(old)
 	began := time.Now()

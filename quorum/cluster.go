@@ -26,7 +26,7 @@ type Cluster struct {
 	// onFreed is called with each key that a command may have freed.
 	onFreed func(Key) (tries bool)
 	// onTaking is called with each key that a command is about to take. It calls send once. The
-	// argument of send, unless it is nil, adds what is to leave together with the command.
+	// argument of send, if it is not nil, queues a message to leave together with the command.
 	onTaking func(key Key, send func(and func()))
 	// messages carries messages between proxies; nil if no client can publish.
 	messages *Messages
@@ -49,14 +49,12 @@ type Cluster struct {
 	mu          sync.Mutex
 	running     context.Context // the context of Run
 	ballotRound uint64          // the highest round of a ballot so far
-	latestURLs  []string        // the URLs of the last Settings
-	// placeChanged is closed when Placed may return something new; nil if no goroutine waits for
-	// it.
+	latestURLs  []string        // the URLs of the last LiveSettings
+	// placeChanged is closed when the result of Placed may change; nil if no goroutine waits.
 	placeChanged chan struct{}
 	// proxyID is the ID that this proxy uses on the masters.
 	proxyID string
-	// regained is closed when a majority of the masters votes again; nil if no goroutine waits for
-	// it.
+	// regained is closed when a majority of the masters votes again; nil if no goroutine waits.
 	regained chan struct{}
 	tasks    sync.WaitGroup
 }
@@ -85,7 +83,7 @@ type masterSet struct {
 	masters []*master.Master
 	// rounds sends operations to the masters and collects the replies.
 	rounds master.Rounds
-	// urls has the URLs of the masters, in the same order.
+	// urls holds the URLs of the masters, in the same order.
 	urls []string
 	// log writes at debug level while quiet is set: during a planned step, and after a new set of
 	// masters has replaced this one.
@@ -93,30 +91,30 @@ type masterSet struct {
 	quiet     *atomic.Bool
 	rand      func() float64
 	unguarded bool
-	// guards has the guard of each master.
+	// guards holds the guard of each master.
 	guards *guard.Set
 	// source makes the IDs of attempts and ballots.
 	source     *cell.Source
 	databases  sync.Map // *database by number
 	background background
-	// missed has the databases in which a master may lack something.
+	// missed holds the databases in which a master may lack changes.
 	missed missedDatabases
 	// watcher notifies waiters when a key may be free.
 	watcher *watch.Watcher
-	// listener receives messages of other proxies; it is created at the first call.
+	// listener returns the receiver of other proxies' messages. The first call creates it.
 	listener func() *messages.Listener
 	// stop ends the set, once it runs.
 	stop context.CancelFunc
 }
 
-// background has tasks that begin later and end with the cluster.
+// background runs tasks that begin later and end with the cluster.
 type background struct {
 	mu     sync.Mutex
 	closed bool
 	tasks  sync.WaitGroup
 }
 
-// close lets no further task begin, and waits for running ones.
+// close starts no further task, and waits for running ones.
 func (b *background) close() {
 	b.mu.Lock()
 	b.closed = true
@@ -144,13 +142,13 @@ func (set *masterSet) after(d time.Duration, f func()) {
 
 // change is a change of the masters that is in progress.
 type change struct {
-	// to has the names of the new masters; empty while they are not known.
+	// to holds the names of the new masters; empty if unknown.
 	to    []string
 	began time.Time
 	done  chan struct{}
 }
 
-// missedDatabases collects the numbers of databases in which a master may lack something.
+// missedDatabases collects the numbers of databases in which a master may lack changes.
 type missedDatabases struct {
 	mu        sync.Mutex
 	databases map[int]bool
@@ -221,7 +219,6 @@ func (set *masterSet) HasQuorum() bool {
 	return countVoting(set.masters) >= Majority(len(set.masters))
 }
 
-// countVoting returns the number of masters that vote.
 func countVoting(masters []*master.Master) int {
 	n := 0
 	for _, m := range masters {
@@ -244,7 +241,6 @@ func masterNames(urls []string) []string {
 	return names
 }
 
-// allVote reports whether all masters vote.
 func (set *masterSet) allVote() bool {
 	return !slices.ContainsFunc(set.masters, func(m *master.Master) bool { return !m.Votes() })
 }
@@ -260,8 +256,8 @@ func (c *Cluster) stoppedDuring(pause time.Duration) bool {
 	return pacing.Sleep(running, pause) != nil
 }
 
-// quorumRegained returns a channel that is closed when a majority of the masters votes again; nil
-// if one votes now.
+// quorumRegained returns a channel that is closed when a majority of the masters votes again, or
+// nil if a majority votes now.
 func (c *Cluster) quorumRegained() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,7 @@ const token, rival = "me", "you"
 
 var job = Key{Name: "job"}
 
-// bench has a cluster over fake masters, within a synctest bubble.
+// bench holds a cluster over fake masters, within a synctest bubble.
 type bench struct {
 	*testing.T
 	masters []*fakeMaster
@@ -124,7 +124,7 @@ func (b *bench) wantErr(err, want error) {
 	}
 }
 
-// wantNoQuorum requires an error of that kind, and returns it.
+// wantNoQuorum requires a *NoQuorumError, and returns it.
 func (b *bench) wantNoQuorum(err error) *NoQuorumError {
 	b.Helper()
 	var none *NoQuorumError
@@ -183,7 +183,7 @@ func TestFailedLockIsUndoneOnlyWhereItWasApplied(t *testing.T) {
 }
 
 // TestLockedAgainWithTheSameTokenStaysLocked locks twice with the same token. The second lock is
-// refused, and its undo must not end the first one.
+// refused, and its undo must not remove the first one.
 func TestLockedAgainWithTheSameTokenStaysLocked(t *testing.T) {
 	inBubble(t, 5, func(b *bench) {
 		b.plant(token, time.Minute, 0, 1, 2)
@@ -236,8 +236,8 @@ func TestLateSetIsUndone(t *testing.T) {
 	})
 }
 
-// TestUndoOfAnUnknownSetSparesAnEarlierHold locks again while the masters are unreachable. The undo
-// of the second try must not remove the first lock.
+// TestUndoOfAnUnknownSetSparesAnEarlierHold locks a second time while the masters are unreachable.
+// The undo of the second try must not remove the first lock.
 func TestUndoOfAnUnknownSetSparesAnEarlierHold(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		b.mustLock(token, time.Hour)
@@ -394,8 +394,8 @@ func TestStoppedClusterSendsWhatIsQueuedAndRefusesTheRest(t *testing.T) {
 	})
 }
 
-// TestBackgroundEndsWithTheCluster checks that background tasks end with the cluster: a task that
-// has not begun is dropped, and a running one is waited for.
+// TestBackgroundEndsWithTheCluster checks that the end of the cluster drops background tasks that
+// have not begun, and waits for running ones.
 func TestBackgroundEndsWithTheCluster(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		c, stop := b.start(Options{Masters: []string{"redis://a", "redis://b", "redis://c"}})
@@ -415,8 +415,8 @@ func TestBackgroundEndsWithTheCluster(t *testing.T) {
 	})
 }
 
-// TestOwedUntilItIsAnswered checks that a master gets a pending removal again until it answers,
-// even if it is up and answers with errors.
+// TestOwedUntilItIsAnswered checks that a pending removal is sent again until the master executes
+// it, even if the master is up and replies with errors.
 func TestOwedUntilItIsAnswered(t *testing.T) {
 	for name, trouble := range map[string]struct{ begin, end func(*fakeMaster) }{
 		"away":    {(*fakeMaster).away, (*fakeMaster).back},
@@ -447,8 +447,8 @@ func TestOwedUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-// TestUpWhileMoreIsOwed makes another removal pending whenever a master has got the last one. The
-// master comes up nevertheless.
+// TestUpWhileMoreIsOwed adds a pending removal whenever a master has got the last one. The master
+// comes up nevertheless.
 func TestUpWhileMoreIsOwed(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		b.masters[2].away()
@@ -485,7 +485,7 @@ func readOnly(do cell.Op) error {
 	return nil
 }
 
-// TestThroughAnotherProxy checks that another proxy, too, can extend, replace and release a lock.
+// TestThroughAnotherProxy checks that a second proxy, too, can extend, replace and release a lock.
 func TestThroughAnotherProxy(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		other := NewLocker(b.newCluster())
@@ -599,7 +599,7 @@ func TestRemovalWakesWaiters(t *testing.T) {
 	}
 }
 
-// TestTakeSeveral checks that several keys are taken all or none.
+// TestTakeSeveral checks that several keys are taken, all or none.
 func TestTakeSeveral(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		both := TakeRequest{Keys: []Key{job, {Name: "k2"}}, Terms: Terms{Tokens: []string{token, token}, TTL: time.Minute}}
@@ -628,7 +628,7 @@ func TestBodies(t *testing.T) {
 		}
 		b.masters[0].away()
 		b.masters[1].away()
-		if got, ok, err := two.Find(b.Context(), sha); got != body || !ok || err != nil { // the hash proves it
+		if got, ok, err := two.Find(b.Context(), sha); got != body || !ok || err != nil { // the hash proves the body
 			b.Errorf("on one master: %q, %v, %v", got, ok, err)
 		}
 		_, _, err := two.Find(b.Context(), strings.Repeat("0", 40))

@@ -10,14 +10,14 @@ import (
 	"redlock-proxy/internal/pacing"
 )
 
-// A master that was away has missed changes, and a proxy that ended may have left some unfinished.
-// As soon as all masters vote, this file compares what they hold; package register repairs the
-// differences.
+// A master that was away has missed changes, and a proxy that died may have left changes
+// unfinished. As soon as all masters vote, this file compares their data. Package register repairs
+// the differences.
 
 const (
 	// comparePause is the wait between two checks whether a comparison is needed.
 	comparePause = 250 * time.Millisecond
-	// comparedAtOnce is the number of keys that are read at a time: their values may be large.
+	// comparedAtOnce is the number of keys that are read at a time. Their values may be large.
 	comparedAtOnce = 50
 	// maxRepairing limits the number of keys under repair while further keys are compared.
 	maxRepairing = 4096
@@ -34,7 +34,7 @@ func (set *masterSet) compareMissed(ctx context.Context) {
 	for pacing.Sleep(ctx, comparePause) == nil {
 		peersNow := set.guards.Peers()
 		if slices.ContainsFunc(peers, func(id string) bool { return !slices.Contains(peersNow, id) }) {
-			set.missed.add(anyDatabase) // no other proxy finishes what that proxy began
+			set.missed.add(anyDatabase) // no other proxy finishes the changes that this peer began
 		}
 		peers = peersNow
 		if set.allVote() {
@@ -43,7 +43,7 @@ func (set *masterSet) compareMissed(ctx context.Context) {
 	}
 }
 
-// compareAll compares the databases in which a master may lack something.
+// compareAll compares the databases in which a master may lack changes.
 func (set *masterSet) compareAll(ctx context.Context) {
 	databases := slices.Collect(maps.Keys(set.missed.take()))
 	if slices.Contains(databases, anyDatabase) {
@@ -60,8 +60,8 @@ func (set *masterSet) compareAll(ctx context.Context) {
 	}
 }
 
-// compare compares the keys of a database. It works half of the time, so that it delays other
-// commands little.
+// compare compares the keys of a database. It works half of the time, to delay other commands
+// little.
 func (set *masterSet) compare(ctx context.Context, db int) error {
 	d := set.database(db)
 	for i, m := range set.masters {
@@ -86,9 +86,9 @@ func (set *masterSet) compare(ctx context.Context, db int) error {
 	return nil
 }
 
-// compareDelay returns the time until the next check whether more keys can be compared; zero if
-// they can now. Keys on masters without a vote need not be compared, and a master that catches up
-// is busy enough.
+// compareDelay returns the time until the next check whether more keys can be compared, or zero if
+// they can be compared now. Keys need not be compared while a master has no vote, and a master that
+// catches up is busy enough.
 func (set *masterSet) compareDelay(d *database) time.Duration {
 	switch {
 	case !set.allVote():

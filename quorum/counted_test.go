@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// announced makes a proxy announce itself on some masters, now.
+// announced announces a proxy on some masters, now.
 func announced(t *testing.T, on []*redistest.Server, id, entry string) {
 	t.Helper()
 	for _, server := range on {
@@ -28,8 +28,8 @@ func announced(t *testing.T, on []*redistest.Server, id, entry string) {
 }
 
 // TestListedProxiesPreventMoves checks that a proxy counts if enough masters list it. While a proxy
-// of an earlier version, without the guard, or with different settings counts, neither the locks
-// can be moved nor the masters changed.
+// counts that has an earlier version, no guard, or different settings, neither the locks can be
+// moved nor the masters changed.
 func TestListedProxiesPreventMoves(t *testing.T) {
 	t.Parallel()
 	servers, both := newMovableClusters(t)

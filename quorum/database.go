@@ -19,7 +19,7 @@ type database struct {
 	db  int
 }
 
-// database returns the database with this number. Each is created once.
+// database returns the database with this number, and creates it at the first call.
 func (set *masterSet) database(db int) *database {
 	if d, ok := set.databases.Load(db); ok {
 		return d.(*database)
@@ -35,19 +35,20 @@ func (set *masterSet) database(db int) *database {
 	return known.(*database)
 }
 
-// patience is how long a command is retried while other clients change the same key.
+// patience limits the retries of a command while other clients change the same key.
 const patience = 5 * time.Second
 
-// MinTries is the least number of tries. With 200 ms for a try they take about as long as
+// MinTries is the minimum number of tries. With 200 ms for a try they take about as long as
 // patience.
 const MinTries = 25
 
-// yieldTime is a few round trips.
+// yieldTime is the pause under contention: a few round trips.
 const yieldTime = 3 * time.Millisecond
 
-// Ask implements register.Masters. If the operations free a key, waiters in this process are
-// notified before they are sent: then the take of the next waiter leaves with them, or the message
-// that leaves the lock to another proxy. With a take it asks whether other proxies have waiters.
+// Ask implements register.Masters. If the operations free a key, Ask notifies waiters in this
+// process before it sends the operations. Then the next waiter's take leaves with them, or the
+// message that leaves the lock to another proxy. With a take, Ask checks whether other proxies have
+// waiters.
 func (d *database) Ask(
 	ctx context.Context, ops []cell.Op, decided func([]register.Reply) bool,
 ) (register.Round, error) {
@@ -127,8 +128,8 @@ func (d *database) Voters() int { return countVoting(d.set.masters) }
 // Clock implements register.Masters.
 func (d *database) Clock() time.Duration { return d.set.guards.Clock(time.Now()) }
 
-// Pause implements register.Masters: at most 2 ms after the first failure, at most 16 ms after
-// many.
+// Pause implements register.Masters. It waits at most 2 ms after the first failure, and at most 16
+// ms after many.
 func (d *database) Pause(ctx context.Context, failures int) error {
 	longest := time.Millisecond << min(failures, 4)
 	return pacing.Sleep(ctx, time.Duration(d.set.rand()*float64(longest)))
@@ -137,12 +138,12 @@ func (d *database) Pause(ctx context.Context, failures int) error {
 // Now implements register.Masters.
 func (d *database) Now() time.Time { return time.Now() }
 
-// maxTTLKey is the key that holds the record of the longest TTL. Raising it waits in the order of
-// that key.
+// maxTTLKey is the key that holds the record of the longest TTL. Raising the record waits in the
+// order of that key.
 var maxTTLKey = Key{Name: script.MaxTTLKey}
 
-// recordMaxTTL makes sure that the longest TTL in use is recorded as at least ttl on a majority of
-// the masters. A lock without expiry counts as the limit.
+// recordMaxTTL ensures that a majority of the masters has recorded at least ttl as the longest TTL
+// in use. A lock without expiry counts as the limit.
 func (set *masterSet) recordMaxTTL(ctx context.Context, ttl time.Duration) error {
 	if ttl < 0 {
 		ttl = set.guards.MaxTTL()
@@ -151,7 +152,7 @@ func (set *masterSet) recordMaxTTL(ctx context.Context, ttl time.Duration) error
 		return nil
 	}
 	if countVoting(set.masters) < Majority(len(set.masters)) {
-		// A record would not help, but the masters in quarantine would wait for that TTL.
+		// A record would not help, and the masters in quarantine would wait for that TTL.
 		if _, err := set.database(0).Read(ctx, []string{maxTTLKey.Name}); err != nil {
 			return set.translate(err)
 		}

@@ -1,6 +1,6 @@
 // Package quorum keeps locks on N independent Redis masters by majority, as the Redlock algorithm
-// describes (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/). It imports
-// nothing else of this module but small packages of internal.
+// describes (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/). Of this module
+// it imports only its own packages and small packages of internal.
 //
 //	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls})
 //	locker := quorum.NewLocker(cluster)
@@ -17,11 +17,11 @@
 // register and proves them; guard/GUARD.md does so for masters that lose data. Package model runs
 // the protocol over all orders of messages.
 //
-// Package master sends operations to the masters, returns their answers, and remembers the removals
-// that a disconnected master has missed. This package adds what a lock needs besides its register.
-// A [Locker] queues the clients that wait for a key, first come, first served (package queue). The
-// masters notify the first waiter when the key may be free (package watch). A second set of queues
-// serves clients that wait until another client stores a value.
+// Package master sends operations to the masters, returns their replies, and remembers the removals
+// that a disconnected master has missed. A [Locker] queues the clients that wait for a key, first
+// come, first served (package queue). The masters notify the first waiter when the key may be free
+// (package watch). A second set of queues serves clients that wait until another client stores a
+// value.
 //
 // Keys with the same hash tag share a cell (package keygroup), so that one vote covers all of them:
 // [Cluster.UpdateAll].

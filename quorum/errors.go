@@ -16,22 +16,21 @@ import (
 )
 
 var (
-	// ErrHeld is returned when a majority holds the key for another client, or when the wait for it
-	// ran out.
+	// ErrHeld is returned if a majority holds the key for another client, or if the wait for the
+	// key timed out.
 	ErrHeld = register.ErrHeld
 
-	// ErrNotHeld is returned when no majority holds the key with the token (any more).
+	// ErrNotHeld is returned if no majority holds the key with the token (any more).
 	ErrNotHeld = register.ErrNotHeld
 
 	// ErrForeign is returned for a change of a key that a client without a proxy has locked on the
 	// masters.
 	ErrForeign = register.ErrForeign
 
-	// ErrTooShort is returned for a TTL so short that no validity would be left.
+	// ErrTooShort is returned for a TTL that is too short to leave any validity.
 	ErrTooShort = register.ErrTooShort
 
-	// ErrContended is returned when other clients kept changing the key; the command was not
-	// carried out.
+	// ErrContended is returned if other clients kept changing the key. The command changed nothing.
 	ErrContended = register.ErrContended
 
 	// ErrFences is returned if an operator set the fence counter of a key so high that no higher
@@ -51,28 +50,30 @@ var (
 // RefusedError is ErrHeld or ErrNotHeld with the current value of the key.
 type RefusedError = register.RefusedError
 
-// QuarantineError is the cause of a missing vote of a master that answers, but may have lost a
+// QuarantineError is the cause of a missing vote of a master that replies, but may have lost a
 // lock.
 type QuarantineError = guard.QuarantineError
 
-// UnfitError is the reason why a master gets no operations: a lock on it would not be safe.
+// UnfitError is the reason why a master gets no operations: a lock on that master would not be
+// safe.
 type UnfitError = guard.UnfitError
 
-// NoQuorumError is returned if fewer than a majority of the masters answered. Errors.Is and
-// errors.As find the causes.
+// NoQuorumError is returned if no majority of the masters voted, or if the votes leave the result
+// undetermined. Errors.Is and errors.As find the causes.
 type NoQuorumError struct {
 	// Masters is the number of masters; Answered of them voted.
 	Masters, Answered int
-	// Causes has one *MasterError for each master that did not vote.
+	// Causes holds one *MasterError for each master that did not vote.
 	Causes *multierror.Error
-	// Late is how long a majority took to agree, if that was too long for the lease; else zero.
+	// Late is how long a majority took to agree, if that was too long for the lease; otherwise
+	// zero.
 	Late time.Duration
 	// Unclear is set if the masters answered, but the outcome of the command is unknown because
 	// other clients have changed the key since.
 	Unclear bool
 	// Unconfirmed is set if the masters answered, but did not confirm the location of the locks.
 	Unconfirmed bool
-	// Changed is set while the masters are being changed; ChangedTo has the new masters, if they
+	// Changed is set while the masters are being changed. ChangedTo holds the new masters, if they
 	// are known.
 	Changed   bool
 	ChangedTo []string
@@ -84,9 +85,9 @@ func newNoQuorum(masters int) *NoQuorumError {
 
 func (e *NoQuorumError) add(cause *MasterError) { e.Causes = multierror.Append(e.Causes, cause) }
 
-// Error counts the answers and names each master that gave none, with its cause. Masters in
-// quarantine for the same reason are counted together. If a majority answered, the remaining
-// masters, or blocking copies on them, leave the state of the key open.
+// Error counts the masters that voted, and names each other master with its cause. Masters in
+// quarantine for the same reason are counted together. If a majority voted, the remaining masters,
+// or blocking copies, leave the state of the key undetermined.
 func (e *NoQuorumError) Error() string {
 	if e.Late > 0 {
 		return fmt.Sprintf("a majority of %d masters agreed only after %d ms", e.Masters, e.Late.Milliseconds())
@@ -120,8 +121,8 @@ func (e *NoQuorumError) Error() string {
 	}
 }
 
-// HasMajority reports whether a majority answered. Then the state of the key depends on the masters
-// that did not, or on blocking copies.
+// HasMajority reports whether a majority voted. Then the state of the key depends on the remaining
+// masters, or on blocking copies.
 func (e *NoQuorumError) HasMajority() bool { return e.Answered >= Majority(e.Masters) }
 
 // changeText describes a change of the masters.
@@ -146,8 +147,8 @@ func (e *NoQuorumError) isUnproven() bool {
 	return false
 }
 
-// quarantines describes the masters in quarantine, then the others that gave no vote. It returns an
-// empty text if no master is in quarantine.
+// quarantines describes the masters in quarantine, then the other masters without a vote. It
+// returns an empty text if no master is in quarantine.
 func (e *NoQuorumError) quarantines() string {
 	var reasons []guard.Reason
 	var others []error
@@ -189,8 +190,8 @@ func (e *NoQuorumError) quarantines() string {
 	return strings.Join(texts, "; ")
 }
 
-// untilEnough returns the time until so many of the masters in quarantine vote again, or all of
-// them if there are fewer. Zero means unknown. It sorts left.
+// untilEnough returns the time until needed of the masters in quarantine vote again, or until all
+// of them do if there are fewer. Zero means unknown. It sorts left.
 func untilEnough(left []time.Duration, needed int) time.Duration {
 	slices.SortFunc(left, func(a, b time.Duration) int {
 		return cmp.Or(cmp.Compare(min(b, 1), min(a, 1)), cmp.Compare(a, b)) // unknown ones last
@@ -203,7 +204,7 @@ func (e *NoQuorumError) Unwrap() []error { return e.Causes.WrappedErrors() }
 
 // MasterError is the cause of one master's missing vote.
 type MasterError struct {
-	// Master is its address, as host:port, without credentials.
+	// Master is the address of the master, as host:port, without credentials.
 	Master string
 	// Err is the failure.
 	Err error
@@ -215,7 +216,7 @@ func (e *MasterError) Error() string { return e.Master + ": " + master.CauseText
 // Unwrap returns the failure.
 func (e *MasterError) Unwrap() error { return e.Err }
 
-// joinCauses puts the causes in one line, for an error reply.
+// joinCauses joins the causes to one line, for an error reply.
 func joinCauses(errs []error) string {
 	texts := make([]string, len(errs))
 	for i, err := range errs {

@@ -21,7 +21,7 @@ func TestUntilEnough(t *testing.T) {
 		{[]time.Duration{9 * s}, 1, 9 * s},
 		{[]time.Duration{9 * s, 5 * s, 7 * s}, 2, 7 * s},
 		{[]time.Duration{9 * s, 5 * s, 7 * s}, 1, 5 * s},
-		{[]time.Duration{9 * s, 5 * s}, 3, 9 * s}, // other masters are down: all of these are needed
+		{[]time.Duration{9 * s, 5 * s}, 3, 9 * s}, // other masters are down: both of these are needed
 		{[]time.Duration{0, 5 * s, 0}, 1, 5 * s},
 		{[]time.Duration{0, 5 * s, 0}, 2, 0}, // the time of the second one is unknown
 		{[]time.Duration{9 * s, 5 * s}, 0, 5 * s},
@@ -32,7 +32,7 @@ func TestUntilEnough(t *testing.T) {
 	}
 }
 
-// TestNoQuorumSays checks that a NOQUORUM error names what was missing: answers, or certainty about
+// TestNoQuorumSays checks that a NOQUORUM error names what was missing: replies, or certainty about
 // the key.
 func TestNoQuorumSays(t *testing.T) {
 	for _, c := range []struct {

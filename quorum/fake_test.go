@@ -37,17 +37,17 @@ type fakeMaster struct {
 	// unsteady is the largest random addition to each latency.
 	unsteady time.Duration
 	stores   map[int]*cell.Store
-	// hung makes it answer nothing until it is woken. Then it executes the contents of its socket
-	// buffers, before later requests.
+	// hung delays all requests until the master is woken. Then it executes its socket buffers,
+	// before later requests.
 	hung     bool
 	buffered []func()
 	refuses  bool // connections
-	lost     bool // the answer to the current batch
-	// loseReplies is the number of following batches that are executed without an answer.
+	lost     bool // the reply to the current batch
+	// loseReplies is the number of following batches that are executed without a reply.
 	loseReplies int
-	// fails returns the error with which an operation is answered, or nil.
+	// fails returns the error reply to an operation, or nil.
 	fails func(do cell.Op) error
-	// forgetful is the number of following operations whose script it does not know.
+	// forgetful is the number of following operations whose script the master does not know.
 	forgetful int
 	contacts  int
 	log       []string // the executed operations, in order
@@ -57,7 +57,7 @@ func newFakeMaster() *fakeMaster {
 	return &fakeMaster{timeout: DefaultMasterTimeout, stores: map[int]*cell.Store{}}
 }
 
-// fakeLink carries batches to a fake, one at a time.
+// fakeLink carries batches to a fakeMaster, one at a time.
 type fakeLink struct {
 	master *fakeMaster
 	sent   chan *master.Batch
@@ -117,7 +117,7 @@ func (f *fakeMaster) exec(batch *master.Batch) error {
 		}
 	})
 	for i := range todo {
-		if err != nil { // it may still be executed
+		if err != nil { // the batch may still be executed
 			batch.Answer(i, register.Reply{State: register.Unknown, Err: err})
 		} else {
 			batch.Answer(i, got[i])
@@ -126,10 +126,10 @@ func (f *fakeMaster) exec(batch *master.Batch) error {
 	return err
 }
 
-// deliver lets the master execute do, now or (if hung) when it wakes, and waits for it at most for
-// the timeout.
+// deliver lets the master execute do, now or (if hung) when it wakes, and waits for that for at
+// most the timeout.
 func (f *fakeMaster) deliver(do func()) error {
-	time.Sleep(f.pause()) // in a bubble: its clock
+	time.Sleep(f.pause()) // in a bubble: the bubble's clock
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.contacts++
@@ -139,7 +139,7 @@ func (f *fakeMaster) deliver(do func()) error {
 	case f.hung:
 		f.buffered = append(f.buffered, do)
 		f.mu.Unlock()
-		time.Sleep(f.timeout) // in a bubble: its clock
+		time.Sleep(f.timeout) // in a bubble: the bubble's clock
 		f.mu.Lock()
 		return errHung
 	case f.loseReplies > 0:
@@ -168,7 +168,6 @@ func (f *fakeMaster) slow(latency time.Duration) {
 	f.set(func(f *fakeMaster) { f.latency = latency })
 }
 
-// carryOut executes a command as Redis does.
 func (f *fakeMaster) carryOut(db int, do cell.Op, whole bool) register.Reply {
 	take, isTake := do.(cell.Take)
 	if native := isTake && len(take.Names) == 1; f.forgetful > 0 && !native && !whole {
@@ -211,7 +210,7 @@ func (f *fakeMaster) IsUnsupported(err error) bool { return errors.Is(err, errNo
 
 func (f *fakeMaster) Close() {}
 
-// Pin is for guarded masters.
+// Pin does nothing: it is for guarded masters.
 func (f *fakeMaster) Pin(func()) {}
 
 // Run discards an announcement.
@@ -244,12 +243,12 @@ func (f *fakeMaster) loses() { f.set(func(f *fakeMaster) { f.loseReplies = 1 }) 
 func (f *fakeMaster) Do(_ context.Context, words ...any) (any, error) {
 	var said any
 	if err := f.deliver(func() { said = f.doWords(words) }); err != nil {
-		return nil, err // it may still be executed
+		return nil, err // the commands may still be executed
 	}
 	return said, nil
 }
 
-// doWords executes the commands of Bodies, without their limits.
+// doWords executes the commands of ScriptBodies, without their limits.
 func (f *fakeMaster) doWords(words []any) (said any) {
 	key := func() string { return fmt.Sprint(words[3], " ", words[6]) }
 	s := f.store(0)

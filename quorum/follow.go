@@ -41,7 +41,7 @@ func (c *Cluster) followChanges(ctx context.Context) {
 }
 
 // follow takes the next step after another proxy's change. It reports whether to try again at once:
-// if the masters stay the same, no configuration is needed, and more may be known by now.
+// if the masters stay the same, no configuration is needed, and this proxy may know more by now.
 func (c *Cluster) follow(ctx context.Context, set *masterSet, s guard.Succession) (again bool) {
 	ctx, cancel := context.WithTimeout(ctx, askPause)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 // Status is the state of a key for operators; see package register.
 type Status = register.Status
 
-// These are the states of a key.
+// The states of a key.
 const (
 	StatusUnclear = register.StatusUnclear
 	StatusFree    = register.StatusFree
@@ -29,28 +29,28 @@ type Holding struct {
 	Status Status
 	// Left is the remaining time that a majority grants, or Endless; only with StatusHeld.
 	Left time.Duration
-	// Shares has the state on each master.
+	// Shares holds the state on each master.
 	Shares []MasterAnswer
 	// Holder is from the request that took the lock, and Since is the start of its lease. They are
-	// nil and zero if this process has not granted it.
+	// nil and zero if another process granted the lock.
 	Holder any
 	Since  time.Time
 	// Fence is at least the fence of every lock of the key, as Cluster.Fence returns it.
 	Fence int64
-	// Waiters is the number of requests that wait for it; only a Locker sets it.
+	// Waiters is the number of requests that wait for the key. Only a Locker sets it.
 	Waiters int
 }
 
 // MasterAnswer is the state of a key on one master.
 type MasterAnswer struct {
-	// Server is its address, without credentials.
+	// Server is the address of the master, without credentials.
 	Server string
 	// State is "held", "free", "other" (the value differs from the majority's) or, in plain words,
 	// why the master did not answer or has no vote.
 	State string
 }
 
-// Holdings returns what the masters hold under keys of one database, and changes nothing.
+// Holdings returns the states of keys of one database, and changes nothing.
 //
 // Errors: *NoQuorumError if no master answered, *OwnKeyError, or the cause of ctx.
 func (c *Cluster) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
@@ -125,10 +125,10 @@ func (h *Holding) narrowTo(cell register.Holding, key Key) error {
 }
 
 // Names passes the names of a database's keys to page, some hundred at a time, while page asks for
-// more. Every lock that a majority holds for the whole time is among them. Other names may be, and
-// some more than once.
+// more. Every lock that a majority holds during the whole call is among them. Names of other keys
+// may be among them, and a name may come more than once.
 //
-// Errors: that of page, *NoQuorumError if no majority can be asked, or the cause of ctx.
+// Errors: the error of page, *NoQuorumError if no majority can be asked, or the cause of ctx.
 func (c *Cluster) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
 	_, err := withSet(ctx, c, func(set *masterSet) (struct{}, error) { return struct{}{}, set.Names(ctx, db, page) })
 	return err
@@ -162,7 +162,7 @@ func (set *masterSet) Names(ctx context.Context, db int, page func(names []strin
 	return asked
 }
 
-// namesOn passes on the names on one master; failed is the reason why some are missing.
+// namesOn passes the names on one master to page. failed is the reason why some are missing.
 func namesOn(
 	ctx context.Context, m *master.Master, db int, page func([]string) (bool, error),
 ) (more bool, failed, err error) {
@@ -188,18 +188,18 @@ func namesOn(
 	return true, nil, nil
 }
 
-// errLostVote is the cause for a master that may have lost data since its first answer.
+// errLostVote is the cause for a master that may have lost data since its first reply.
 var errLostVote = errors.New("lost its vote meanwhile")
 
 // Remove takes a lock from its holder, by ballot, and reports whether there was a holder.
 //
-// Errors: those of Update.
+// Errors: the errors of Update.
 func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
 	return withSet(ctx, c, func(set *masterSet) (bool, error) { return set.Remove(ctx, key) })
 }
 
 // Remove implements Cluster.Remove. If a majority answers, but the state of the key or the result
-// of the removal is undetermined, it removes whatever the masters hold in the cell.
+// of the removal is undetermined, it removes everything that the masters hold in the cell.
 func (set *masterSet) Remove(ctx context.Context, key Key) (bool, error) {
 	present := false // at any time
 	out, err := set.Update(ctx, key, nil, func(l Look) (Decision, error) {
@@ -219,8 +219,8 @@ func (set *masterSet) Remove(ctx context.Context, key Key) (bool, error) {
 	return out.Decision.Do == Remove, err
 }
 
-// Databases returns the numbers of databases in ascending order. Database 0 is among them, and
-// every database with a lock that a majority holds for the whole time.
+// Databases returns the numbers of databases in ascending order: database 0, and every database
+// with a lock that a majority holds during the whole call. Other databases may be among them.
 //
 // Errors: *NoQuorumError if no majority can be asked, or the cause of ctx.
 func (c *Cluster) Databases(ctx context.Context) ([]int, error) {

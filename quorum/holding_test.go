@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// names returns all names of a database that Names lists, each once.
+// names returns all names that Names lists for a database, each once.
 func names(t *testing.T, c *Cluster, db int) []string {
 	t.Helper()
 	var all []string
@@ -38,7 +38,7 @@ func TestNames(t *testing.T) {
 		c.mustTake(t, Key{Name: want[i]})
 	}
 	c.mustTake(t, Key{DB: 3, Name: "elsewhere"})
-	for i, m := range masters { // each lacks a third: any two have every lock
+	for i, m := range masters { // each master lacks a third: any two have every lock
 		for j := i; j < len(want); j += 3 {
 			m.Del(want[j])
 		}
@@ -64,7 +64,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNamesWithoutAQuorum checks that locks which a minority lacks are found, and that an
+// TestNamesWithoutAQuorum checks that Names finds locks that a minority lacks, and that an
 // incomplete list is an error.
 func TestNamesWithoutAQuorum(t *testing.T) {
 	masters, c := startMasters(t, 3)
@@ -86,7 +86,7 @@ func TestNamesWithoutAQuorum(t *testing.T) {
 	}
 }
 
-// TestRemove checks that it takes a lock from any holder, once, and that a waiter gets it.
+// TestRemove checks that Remove takes a lock from any holder, once, and notifies of the freed key.
 func TestRemove(t *testing.T) {
 	_, c := startMasters(t, 3)
 	var freed []Key

@@ -13,12 +13,12 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// interceptor is a proxy in front of a master. It forwards everything until it is told to answer
-// every request with something else.
+// interceptor is a proxy in front of a master. It forwards everything until say gives it a fixed
+// answer to every request.
 type interceptor struct {
 	net.Listener
 	master string
-	// answer is what it returns instead, repeatedly if endless is set; empty: it forwards.
+	// answer is the reply to every request, without end if endless is set; empty: forward.
 	answer  atomic.Pointer[string]
 	endless atomic.Bool
 	tasks   sync.WaitGroup
@@ -59,7 +59,7 @@ func (p *interceptor) serve(conn net.Conn) {
 		return
 	}
 	defer master.Close()
-	p.tasks.Go(func() { // the master's answers
+	p.tasks.Go(func() { // the master's replies
 		defer conn.Close()
 		_, _ = pipe(conn, master, func([]byte) []byte { return nil })
 	})
@@ -76,7 +76,7 @@ func (p *interceptor) serve(conn net.Conn) {
 	})
 }
 
-// pipe forwards what instead does not replace.
+// pipe forwards all data that replace does not replace.
 func pipe(to, from net.Conn, replace func([]byte) []byte) (n int64, err error) {
 	buf := make([]byte, 1<<16)
 	for {
@@ -93,7 +93,7 @@ func pipe(to, from net.Conn, replace func([]byte) []byte) (n int64, err error) {
 	}
 }
 
-// malformedAnswers returns answers that would make a trusting reader panic, or take all memory.
+// malformedAnswers returns replies that make a trusting reader panic, or take all memory.
 func malformedAnswers() map[string]string {
 	all := map[string]string{}
 	for _, header := range []string{
@@ -110,7 +110,7 @@ func malformedAnswers() map[string]string {
 	return all
 }
 
-// TestMalformedAnswers makes masters answer with malformed replies. If one master does, the process
+// TestMalformedAnswers lets masters send malformed replies. If one master does, the process
 // survives, uses little memory, and the other masters decide. If all do, nothing is granted, with
 // an error.
 func TestMalformedAnswers(t *testing.T) {
@@ -152,8 +152,8 @@ func TestMalformedAnswers(t *testing.T) {
 	}
 }
 
-// TestStrangeAnswerEndsItsConnectionOnly sends a well-formed answer without meaning. It ends its
-// connection, and the next one is used.
+// TestStrangeAnswerEndsItsConnectionOnly sends a well-formed but meaningless reply. The proxy
+// closes that connection, and uses the next one.
 func TestStrangeAnswerEndsItsConnectionOnly(t *testing.T) {
 	p := newInterceptor(t, miniredis.RunT(t).Addr())
 	c := runCluster(t, Options{Masters: []string{"redis://" + p.Addr().String()}, Unguarded: true})

@@ -9,28 +9,28 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// Key names a lock. The same name in another database is another lock.
+// Key names a lock. The same name in another database names another lock.
 type Key struct {
 	// DB is the number of the database, as in SELECT.
 	DB int
-	// Name is the key as it is on the masters.
+	// Name is the key's name on the masters.
 	Name string
-	// Tag, unless it is empty, is the name of the cell that has the key, together with all other
-	// keys of that hash tag: one vote covers all of them. Without a tag the key has a cell of its
-	// own name.
+	// Tag, unless it is empty, is the name of the cell that the key shares with all other keys of
+	// the same hash tag, so that one vote covers all of them. Without a tag the key has a cell of
+	// its own name.
 	Tag string
-	// Movable is set for a lock key if lock keys can be moved. Then a command fails with an
-	// *WrongLocationError, and changes nothing, unless the locks are on the masters.
+	// Movable is set for a lock key if lock keys can be moved. Then a command on the key fails with
+	// a *WrongLocationError, and changes nothing, unless the locks are on the masters.
 	Movable bool
-	// Era, unless it is zero, is the only era in which a command may touch the key. The proxy that
+	// Era, unless it is zero, is the only era in which a command may access the key. The proxy that
 	// moves the locks sets it.
 	Era int
 }
 
-// cellName returns the name of the cell that has the key.
+// cellName returns the name of the cell that holds the key.
 func (k Key) cellName() string { return cmp.Or(k.Tag, k.Name) }
 
-// atAnyPlace returns the key without its conditions on the place and the era.
+// atAnyPlace returns the key without its conditions on the location and the era.
 func (k Key) atAnyPlace() Key {
 	k.Movable, k.Era = false, 0
 	return k
@@ -55,7 +55,6 @@ func cellsOf(keys []Key) (cells []string, of []int) {
 	return cells, of
 }
 
-// anyTagged reports whether a key has a tag.
 func anyTagged(keys []Key) bool {
 	return slices.ContainsFunc(keys, func(k Key) bool { return k.Tag != "" })
 }

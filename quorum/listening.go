@@ -42,5 +42,5 @@ func (set *masterSet) unsubscribed() *NoQuorumError {
 // errNotYet is the cause for a master that has not confirmed the subscription yet.
 var errNotYet = errors.New("not subscribed to messages yet")
 
-// minListenWait is the least time that a new subscriber waits for the masters.
+// minListenWait is the minimum time that a new subscriber waits for the masters.
 const minListenWait = time.Second

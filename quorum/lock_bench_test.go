@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// BenchmarkLockUnlock takes and releases locks on five masters with concurrent clients, each with a
-// key of its own.
+// BenchmarkLockUnlock takes and releases locks on five masters with concurrent clients, each with
+// its own key.
 func BenchmarkLockUnlock(b *testing.B) {
 	servers, err := redistest.StartMasters(5)
 	b.Cleanup(func() { _ = redistest.CloseAll(servers) })

@@ -13,13 +13,13 @@ import (
 type Locker struct {
 	*Cluster
 	queues queue.Queues[Key]
-	// blockedPops has the clients that wait until a value is stored under a key. They do not delay
-	// clients that wait for a lock.
+	// blockedPops queues the clients that wait until a value is stored under a key. They do not
+	// delay clients that wait for a lock.
 	blockedPops queue.ValueQueues[popKey]
 }
 
-// NewLocker creates the locker of a cluster, before the cluster runs. The cluster notifies it of
-// keys that become free.
+// NewLocker creates the locker of a cluster, before the cluster runs. The cluster notifies the
+// locker of keys that become free.
 func NewLocker(c *Cluster) *Locker {
 	l := &Locker{Cluster: c}
 	l.queues.Parks = func(k Key) bool { return len(k.Name) <= maxParkedKey }
@@ -28,34 +28,32 @@ func NewLocker(c *Cluster) *Locker {
 	return l
 }
 
-// maxParkedKey is the longest key, in bytes, whose empty queue is kept for reuse: thousands of
-// queues are kept.
+// maxParkedKey limits the bytes of a key whose empty queue is kept: thousands of queues are kept.
 const maxParkedKey = 1 << 10
 
 // Forever is a LockRequest.Wait without a limit.
 const Forever time.Duration = -1
 
-// LockRequest asks for a lock.
+// LockRequest requests a lock.
 type LockRequest struct {
 	Key   Key
 	Token string
 	// TTL is how long the masters keep the lock, in whole milliseconds, or Endless.
 	TTL time.Duration
-	// Wait is how long to wait while another client holds it. Zero: not at all.
+	// Wait is how long to wait while another client holds the lock. Zero means not at all.
 	Wait time.Duration
 	// Holder describes the client; Holdings returns it for the lock.
 	Holder any
-	// Fence asks for Grant.Fence, a number that is higher than that of any earlier lock of the key.
+	// Fence requests Granted.Fence, which is higher than any earlier fence of the key.
 	Fence bool
 }
 
-// Lock takes a lock and returns its lease. Requests with a Wait are served first come, first served
-// among those of this Locker, and the TTL starts at the grant. A request without a Wait does not
-// overtake them.
+// Lock takes a lock and returns its lease. This Locker serves requests with a Wait first come,
+// first served; the TTL starts at the grant. A request without a Wait does not overtake them.
 //
-// Errors: ErrHeld when another client holds it (and Wait has passed), ErrTooShort, ErrContended,
-// ErrFences, *NoQuorumError when that is unknown (and Wait has passed), or the cause of ctx if the
-// caller left. After an error the request holds nothing.
+// Errors: ErrHeld if another client holds the lock (and Wait has passed), ErrTooShort,
+// ErrContended, ErrFences, *NoQuorumError if the state of the lock is unknown (and Wait has
+// passed), or the cause of ctx if the caller left. After an error the request holds nothing.
 func (l *Locker) Lock(ctx context.Context, req LockRequest) (Granted, error) {
 	t := TakeRequest{Keys: []Key{req.Key}, Terms: Terms{
 		Tokens: []string{req.Token}, TTL: req.TTL, Holder: req.Holder, Fence: req.Fence,
@@ -82,7 +80,7 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Granted, error) {
 }
 
 // waitAndLock waits in the queue of the key until it is first, then tries to take the lock until it
-// is granted or its time has passed.
+// is granted or the time has passed.
 func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Duration) (got Granted, err error) {
 	until, over := deadline(wait)
 	key := t.Keys[0]
@@ -101,7 +99,7 @@ func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Durat
 		if none := l.absence(); !l.wasChanged(ctx, l.masterSet(), none) {
 			return Granted{}, none
 		}
-		t.Until = time.Time{} // the masters are being changed: Take waits for that, then tries once
+		t.Until = time.Time{} // the masters are being changed: Take waits for the change, then tries once
 		return l.Take(ctx, t)
 	case queue.Left:
 		return Granted{}, context.Cause(ctx)
@@ -121,8 +119,9 @@ func tryResult(err error) queue.TryResult {
 	return queue.Failed
 }
 
-// deadline returns the end of a wait, and a channel that reports it; a negative wait has no end. A
-// try that is running at that moment continues: only its end shows whether it was granted.
+// deadline returns the time limit of a wait, and a channel that reports it. A negative wait has no
+// limit. A try that is running at that moment continues: only its result shows whether it was
+// granted.
 func deadline(wait time.Duration) (until time.Time, over <-chan time.Time) {
 	if wait < 0 {
 		return time.Time{}, nil
@@ -130,9 +129,9 @@ func deadline(wait time.Duration) (until time.Time, over <-chan time.Time) {
 	return time.Now().Add(wait), time.After(wait)
 }
 
-// Unlock gives a lock back. It returns ErrNotHeld when no majority holds the key with that token,
-// *NoQuorumError when that is unknown, or the cause of ctx. The release still continues on the
-// other masters.
+// Unlock releases a lock. It returns ErrNotHeld if no majority holds the key with the token,
+// *NoQuorumError if that is unknown, or the cause of ctx. The release still continues on the
+// remaining masters.
 func (l *Locker) Unlock(ctx context.Context, key Key, token string) error {
 	return l.Release(ctx, key, token)
 }

@@ -116,8 +116,8 @@ func TestTryingDoesNotOvertakeWaiters(t *testing.T) {
 }
 
 // TestWaitersOutliveALossOfQuorum checks that waiters stay in the queue while there is no quorum,
-// and get the lock when there is one. A waiter whose time passes meanwhile is not told that another
-// client holds the lock; nor is a request without a wait.
+// and get the lock when there is one. A waiter whose time passes meanwhile, and a request without a
+// wait, get NOQUORUM, not the reply that another client holds the lock.
 func TestWaitersOutliveALossOfQuorum(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		for _, m := range b.masters {
@@ -140,13 +140,13 @@ func TestWaitersOutliveALossOfQuorum(t *testing.T) {
 	})
 }
 
-// knows tells a locker of another one, as their guards would.
+// knows informs a locker of another proxy, as its guards would.
 func knows(l, other *Locker) {
 	l.queues.Others = peerWaiters{l.Cluster, l.source.Attempt(), func() []string { return []string{other.proxyID} }}
 }
 
-// TestTwoProxiesShareABusyLock checks that the waiters of a busy process leave the lock to those of
-// another process.
+// TestTwoProxiesShareABusyLock checks that the waiters of a busy process leave the lock to the
+// waiters of another process.
 func TestTwoProxiesShareABusyLock(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		other := NewLocker(b.newCluster())
@@ -162,7 +162,7 @@ func TestTwoProxiesShareABusyLock(t *testing.T) {
 				if err != nil {
 					return
 				}
-				served[proxy]++ // only the holder gets here
+				served[proxy]++ // only the holder runs this
 				time.Sleep(5 * time.Millisecond)
 				_ = l.Unlock(b.Context(), job, token)
 			}

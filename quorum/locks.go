@@ -12,32 +12,31 @@ import (
 // Endless is the remaining time of a key without expiry.
 const Endless time.Duration = -1
 
-// These are the parts of a change of one key; see package register.
+// The parts of a change of one key; see package register.
 type (
 	// Look is the current value of a key.
 	Look = register.Look
-	// Decision tells how a change alters it.
+	// Decision states how a change alters the key.
 	Decision = register.Decision
 	// Outcome is the result of an Update.
 	Outcome = register.Outcome
 	// Granted is a lease that a majority granted.
 	Granted = register.Granted
-	// Terms are the conditions on which keys are taken.
+	// Terms holds the conditions on which keys are taken.
 	Terms = register.Terms
 )
 
-// These are the actions of a Decision.
+// The actions of a Decision.
 const (
 	Leave  = register.Leave
 	Put    = register.Put
 	Remove = register.Remove
 )
 
-// ErrNeedsLeft is returned by the run of an Update that needs a remaining time which the Look does
-// not have.
+// ErrNeedsLeft is returned by a run that needs the remaining time if Look.Left is unknown.
 var ErrNeedsLeft = register.ErrNeedsLeft
 
-// TakeRequest asks for keys of one database, all or none.
+// TakeRequest requests keys of one database, all or none.
 type TakeRequest struct {
 	Keys []Key
 	Terms
@@ -47,7 +46,8 @@ type TakeRequest struct {
 //
 // Errors: *OwnKeyError, as of all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
 // the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error the caller holds
-// nothing. A key that may have been taken is removed in the background, unless Stays is set.
+// nothing. A key that may have been taken is removed in the background, unless KeepOnNoQuorum is
+// set.
 func (c *Cluster) Take(ctx context.Context, t TakeRequest) (Granted, error) {
 	return withSetRepeated(ctx, c, func(set *masterSet) (Granted, error) { return set.Take(ctx, t) })
 }
@@ -77,7 +77,7 @@ func (set *masterSet) Take(ctx context.Context, t TakeRequest) (Granted, error) 
 // Release removes the key if it holds the token.
 //
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), ErrContended, *NoQuorumError
-// when the result is unknown, or the cause of ctx. A release that has begun still continues.
+// if the result is unknown, or the cause of ctx. A release that has begun still continues.
 func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
 	asked := false
 	_, err := withSet(ctx, c, func(set *masterSet) (struct{}, error) {
@@ -113,7 +113,7 @@ func (set *masterSet) Release(ctx context.Context, key Key, token string) error 
 // unless its present lease is longer.
 //
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), ErrTooShort, ErrContended,
-// *NoQuorumError when the result is unknown, or the cause of ctx.
+// *NoQuorumError if the result is unknown, or the cause of ctx.
 func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Granted, error) {
 	return withSetRepeated(ctx, c, func(set *masterSet) (Granted, error) { return set.Extend(ctx, key, token, ttl) })
 }
@@ -133,14 +133,14 @@ func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl tim
 	switch {
 	case set.hasKeygroup(err):
 		return set.extendShared(ctx, key, token, ttl)
-	case errors.As(err, new(*register.NoQuorum)): // some masters may hold it for longer than others
+	case errors.As(err, new(*register.NoQuorum)): // some masters may hold the key for longer than others
 		set.cluster.scheduleRemoval(key, "", ttl, nil)
 	}
 	return got, set.translate(err)
 }
 
 // Fence returns a number that is at least the fence of every lock of the key granted in the last
-// seven days; 0 if there was none.
+// seven days, or 0 if there was none.
 //
 // Errors: *OwnKeyError, *NoQuorumError, or the cause of ctx.
 func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
@@ -164,11 +164,11 @@ func (c *Cluster) Guess(key Key) (token string, ok bool) {
 }
 
 // Update changes one key depending on its current value. It may call run several times;
-// Outcome.Decision is the one that took effect. If expect is not nil, run must change nothing when
-// the key holds another value.
+// Outcome.Decision is the decision that took effect. If expect is not nil, run must change nothing
+// if the key holds another value.
 //
-// Errors: those of run, ErrForeign, ErrContended, *NoQuorumError, or the cause of ctx. After the
-// last two the change may or may not take effect, possibly later, at most once.
+// Errors: the errors of run, ErrForeign, ErrContended, *NoQuorumError, or the cause of ctx. After
+// the last two the change may or may not take effect, possibly later, at most once.
 func (c *Cluster) Update(
 	ctx context.Context, key Key, expect *string, run func(Look) (Decision, error),
 ) (Outcome, error) {

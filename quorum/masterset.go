@@ -51,10 +51,10 @@ func newMasterSet(
 	return set
 }
 
-// watchPatience is the least time that a watch of a master may take to answer.
+// watchPatience is the minimum time that the watch of a master may take to reply.
 const watchPatience = 500 * time.Millisecond
 
-// run works until ctx ends; then it sends what is queued, undos included.
+// run works until ctx ends, and then sends the queued operations, undos included.
 func (set *masterSet) run(ctx context.Context) {
 	defer context.AfterFunc(ctx, set.watcher.Close)()
 	defer context.AfterFunc(ctx, func() { set.listener().Close() })()

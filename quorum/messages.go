@@ -16,12 +16,12 @@ import (
 type Message = messages.Message
 
 // Membership is a subscription to all messages. It ends when the subscriber leaves, or is notified
-// that it may miss some.
+// that it may miss messages.
 type Membership = messages.Subscription
 
-// NewMessages carries messages between proxies with the same prefix, over a cluster that does not
-// run yet. It calls deliver with each message for this process, one after the other. deliver must
-// not wait.
+// NewMessages creates the Messages of a cluster that does not run yet. They go between proxies with
+// the same prefix. deliver is called with each message for this process, one after the other. It
+// must not wait.
 func NewMessages(c *Cluster, prefix string, deliver func(Message)) *Messages {
 	c.messages = &Messages{
 		cluster: c, source: messages.NewSource(), channel: messages.Channel + prefix, deliver: deliver,
@@ -29,10 +29,10 @@ func NewMessages(c *Cluster, prefix string, deliver func(Message)) *Messages {
 	return c.messages
 }
 
-// Publish publishes a message on the masters, and returns when a majority has taken it. last is the
-// number of the previous message of the same client; Publish updates it. others is the number of
-// other proxies that listen, as far as the masters report. When Publish returns, it has called this
-// process' own deliver.
+// Publish publishes a message on the masters, and returns when a majority has taken it. By then,
+// deliver of this process has been called. last is the number of the previous message of the same
+// client; Publish updates it. others is the number of other proxies that listen, as far as the
+// masters report.
 //
 // Errors: *NoQuorumError, or the cause of ctx: then the message may or may not be delivered.
 func (m *Messages) Publish(ctx context.Context, message Message, last *uint64) (others int, err error) {
@@ -72,8 +72,8 @@ func (set *masterSet) publish(ctx context.Context, channel string, message Messa
 }
 
 // Listen subscribes to all messages that are published after it returns. lost is called once if the
-// subscriber may miss one; it must not wait, nor call the Membership. The subscriber must leave in
-// any case.
+// subscriber may miss a message; it must not wait, nor call the Membership. The subscriber must
+// leave in any case.
 //
 // Errors: *NoQuorumError if too few masters can be subscribed to, or the cause of ctx.
 func (m *Messages) Listen(ctx context.Context, lost func()) (*Membership, error) {
@@ -99,7 +99,7 @@ func (m *Messages) Listen(ctx context.Context, lost func()) (*Membership, error)
 // publishing is a PUBLISH at one master. It never runs on a cell.Store.
 type publishing struct {
 	channel, text string
-	// listeners is the master's answer: the number of connections that receive the message.
+	// listeners is the master's reply: the number of connections that receive the message.
 	listeners int64
 }
 

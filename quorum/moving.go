@@ -29,7 +29,7 @@ func (c *Cluster) AwaitLocation(ctx context.Context) (Location, error) {
 	began := time.Now()
 	limit := time.NewTimer(changePatience)
 	defer limit.Stop()
-	look := time.Tick(followPause) // the first masters answer without a signal
+	look := time.Tick(followPause) // the masters' first replies come without a signal
 	for {
 		changed := c.Changed()
 		if at, known := c.Placed(); known && !at.Moves() && !c.IsLeavingMasters() {
@@ -67,8 +67,8 @@ func (c *Cluster) Confirm(ctx context.Context) (Location, error) {
 }
 
 // confirm checks again if a majority of the masters votes, as far as this proxy knows, but does not
-// confirm the location. Then the masters have decided something that this proxy does not know yet.
-// It learns of it soon, because each master that does not confirm is checked.
+// confirm the location. Then the masters have made a decision that this proxy does not know yet.
+// This proxy learns of it soon, because each master that does not confirm is checked.
 func (c *Cluster) confirm() (Location, error) {
 	until := time.Now().Add(changePatience)
 	return confirmed(
@@ -77,8 +77,8 @@ func (c *Cluster) confirm() (Location, error) {
 	)
 }
 
-// confirmed tries until the result is not just unconfirmed, or until over returns true. over pauses
-// first.
+// confirmed calls try until the result is not just unconfirmed, or giveUp returns true. giveUp
+// pauses before it returns.
 func confirmed(try func() (Location, error), giveUp func() bool) (Location, error) {
 	for {
 		at, err := try()
@@ -109,12 +109,12 @@ func (c *Cluster) MayMove() error {
 	return c.masterSet().guards.MayMove()
 }
 
-// CheckRoom returns the reason why the masters lack room for so many more bytes, or nil.
+// CheckRoom returns the reason why the masters have no room for this number of bytes, or nil.
 func (c *Cluster) CheckRoom(ctx context.Context, bytes int64) error {
 	return c.masterSet().guards.MayHold(ctx, bytes)
 }
 
-// Proxies returns the IDs of the proxies known on the masters, this one's own first.
+// Proxies returns the IDs of the proxies known on the masters, beginning with this proxy's own.
 func (c *Cluster) Proxies() []string {
 	guards := c.masterSet().guards
 	return append([]string{guards.ID()}, guards.Peers()...)
@@ -124,10 +124,10 @@ func (c *Cluster) Proxies() []string {
 // proxy decides at the same time.
 var ErrLocationChanged = errors.New("another proxy has changed the location of the locks meanwhile")
 
-// DecideLocation makes the masters decide the location of the locks in the next era, which it
-// returns when a majority of the masters votes in it. It also succeeds if another proxy caused the
-// same decision. If the locks are on the move in that era, this proxy renews the lease of the move
-// until ctx ends. After an error the location may still be decided.
+// DecideLocation gets a decision of the masters on the location of the locks in the next era, and
+// returns the location when a majority of the masters votes in that era. It also succeeds if
+// another proxy caused the same decision. If the locks are being moved in that era, this proxy
+// renews the lease of the move until ctx ends. After an error the location may still be decided.
 func (c *Cluster) DecideLocation(ctx context.Context, from Location, to location.Place) (Location, error) {
 	set, err := c.mayMoveOn(from, to)
 	if err != nil {
@@ -154,8 +154,9 @@ func (c *Cluster) DecideLocation(ctx context.Context, from Location, to location
 	return c.awaitEra(ctx, Location{Place: to, Era: from.Era + 1})
 }
 
-// abortLapsedMove makes the masters decide that the locks stay at their source, because no proxy
-// continues the move. Each proxy waits for a random time first, so that they do not compete.
+// abortLapsedMove gets a decision of the masters that the locks stay at their source, because no
+// proxy continues the move. Each proxy waits for a random time first, so that the proxies do not
+// compete.
 func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
 	if pacing.Sleep(ctx, time.Duration(c.opts.Rand()*float64(askPause))) != nil || !set.guards.Lapsed() {
 		return
@@ -169,7 +170,7 @@ func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
 }
 
 // mayMoveOn returns the current masters. It fails if another era is the current one, or if the
-// locks cannot be moved to the place. They can always stay.
+// locks cannot be moved to the given place. The locks can always stay at their source.
 func (c *Cluster) mayMoveOn(from Location, to location.Place) (*masterSet, error) {
 	set := c.masterSet()
 	if era, known := set.guards.Era(); !known || c.placedIn(era) != from {
@@ -181,12 +182,12 @@ func (c *Cluster) mayMoveOn(from Location, to location.Place) (*masterSet, error
 	return set, set.guards.MayMove()
 }
 
-// decidePlace makes the masters decide the location of the locks in the next era. It lets no other
-// decision of this process interfere.
+// decidePlace gets a decision of the masters on the location of the locks in the next era. It lets
+// no other decision of this process interfere.
 func (c *Cluster) decidePlace(ctx context.Context, from Location, to location.Place) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	set, err := c.mayMoveOn(from, to) // by now this proxy knows of other proxies' decisions that began a moment ago
+	set, err := c.mayMoveOn(from, to) // again: by now this proxy knows of decisions that other proxies began a moment ago
 	if err != nil {
 		return err
 	}
@@ -223,8 +224,8 @@ func (c *Cluster) announce(ctx context.Context, set *masterSet, from Location, t
 	return nil
 }
 
-// awaitEra waits until a majority votes in an era, or until another proxy has decided something
-// else, or a later era.
+// awaitEra waits until a majority votes in an era, or until another proxy has decided a different
+// location or a later era.
 func (c *Cluster) awaitEra(ctx context.Context, wanted Location) (Location, error) {
 	for {
 		changed := c.Changed()
@@ -244,20 +245,20 @@ func (c *Cluster) awaitEra(ctx context.Context, wanted Location) (Location, erro
 }
 
 // PauseReport is a proxy's report that it has paused commands on lock keys: the upstream has
-// answered all that it had sent.
+// answered all that the proxy had sent.
 type PauseReport struct {
-	// Proxy is its ID, Server the run_id of its upstream; empty if unknown.
+	// Proxy is the ID of the proxy. Server is the run_id of its upstream; empty if unknown.
 	Proxy, Server string
-	// IdleConns has the local addresses, as host:port, of the proxy's upstream connections without
-	// a running command on lock keys. Restless has the addresses of the connections that may still
+	// IdleConns and BusyConns are the local addresses, as host:port, of the proxy's upstream
+	// connections: IdleConns without a running command on lock keys, BusyConns those that may still
 	// run one.
 	IdleConns, BusyConns []string
 }
 
-// ReportPaused reports to all proxies that this one has paused commands on lock keys in an era. It
-// ignores held.Proxy and uses this proxy's own ID.
+// ReportPaused reports to all proxies that this proxy has paused commands on lock keys in an era.
+// It ignores held.Proxy and uses this proxy's own ID.
 func (c *Cluster) ReportPaused(ctx context.Context, era int, held PauseReport) error {
-	if c.pausedEra.Load() != int64(era)+1 { // a lock that is owed its removal must not be copied
+	if c.pausedEra.Load() != int64(era)+1 { // a lock whose removal is pending must not be copied
 		paying, cancel := context.WithTimeout(ctx, removals.AttemptTime)
 		defer cancel()
 		if err := c.removals.Settle(paying); err != nil {

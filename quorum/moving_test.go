@@ -65,7 +65,7 @@ func (s *stallingLog) Handle(_ context.Context, r slog.Record) error {
 }
 
 // TestMoveOnEndsOnceItsEraIsOver stops a proxy right after it has decided a move of the locks,
-// while another proxy ends the move. The first one does not wait for an era that has ended, and
+// while another proxy ends the move. The first proxy does not wait for an era that has ended, and
 // follows.
 func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
 	if at := other.mustMove(t, location.Upstream); at.Era != moving.Era+1 {
 		t.Fatalf("ended in era %d, want %d", at.Era, moving.Era+1)
 	}
-	for stalled.masterSet().guards.Succession() == nil { // until it has learnt that, its own era looks current
+	for stalled.masterSet().guards.Succession() == nil { // until then, its own era looks current
 		time.Sleep(time.Millisecond) // polls
 	}
 	close(log.letGo)
@@ -94,7 +94,7 @@ func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
 	}
 }
 
-// mustCome waits until the location of the locks in an era is known.
+// mustCome waits until the location of the locks in this era, or a later one, is known.
 func (c *Cluster) mustCome(t *testing.T, era int) Location {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -120,7 +120,7 @@ func (c *Cluster) mustMove(t *testing.T, to location.Place) Location {
 	return at
 }
 
-// TestMoveToMastersAndBack moves the locks to the masters and back. At each step only one place
+// TestMoveToMastersAndBack moves the locks to the masters and back. At each step only one location
 // serves, and both proxies know it.
 func TestMoveToMastersAndBack(t *testing.T) {
 	t.Parallel()
@@ -177,8 +177,9 @@ func TestMoveToMastersAndBack(t *testing.T) {
 	}
 }
 
-// TestMoveEndsOnceNobodyRenewsIt lets a proxy move the locks for longer than a lease, which it
-// renews. Then the proxy stops as if it was killed, and the other one decides that the locks stay.
+// TestMoveEndsOnceNobodyRenewsIt lets a proxy move the locks for longer than a lease, which the
+// proxy renews. Then the proxy stops as if it was killed, and the other proxy decides that the
+// locks stay.
 func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 	t.Parallel()
 	both := movable(t)
@@ -203,7 +204,7 @@ func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 }
 
 // TestMoveEndsOnceTheMastersAreBack stops two of three masters for longer than a lease while the
-// locks are moved. As soon as they are back, the proxies decide that the locks stay.
+// locks are moved. As soon as the masters are back, the proxies decide that the locks stay.
 func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 	t.Parallel()
 	servers, both := newMovableClusters(t)
@@ -234,7 +235,7 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 }
 
 // TestConfirmed checks that confirmed tries again while the masters vote but do not confirm, until
-// over. It returns any other result at once.
+// giveUp returns true. It returns any other result at once.
 func TestConfirmed(t *testing.T) {
 	here, other := Location{Place: location.Masters, Era: 2}, errors.New("another")
 	unconfirmed, none := &NoQuorumError{Unconfirmed: true}, &NoQuorumError{}

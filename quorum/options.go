@@ -11,12 +11,12 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// DefaultMasterTimeout is the time limit for a master's answer if Options sets none.
+// DefaultMasterTimeout is the time limit for a master's reply if Options sets none.
 const DefaultMasterTimeout = 250 * time.Millisecond
 
 // Options describes a cluster. Only Masters must be set.
 type Options struct {
-	// Masters has the URLs of the independent masters (redis, rediss or unix), without a database
+	// Masters holds the URLs of the independent masters (redis, rediss or unix), without a database
 	// number.
 	Masters []string
 	// TLS changes the settings of each connection to a rediss:// server before it is opened: which
@@ -32,25 +32,25 @@ type Options struct {
 	// FreshStart lets masters vote if all of them are connected, empty, and unmarked at the start,
 	// and stay so for FreshStartTime. Otherwise they wait until the longest TTL has passed.
 	FreshStart bool
-	// Override is an operator's override of the longest TTL of any lock that masters in quarantine
-	// may have lost, or nil; see Vouch.
+	// Override is an operator's statement of the longest TTL of any lock that masters in quarantine
+	// may have lost, or nil; see StoreOverride.
 	Override *time.Duration
-	// Forced makes the override count whatever masters or proxies know.
+	// Forced gives the override precedence over the knowledge of masters and proxies.
 	Forced bool
 	// Name returns the operators' name for this proxy. The default is empty.
 	Name func() string
 	// Tagged is set if keys may have a Tag.
 	Tagged bool
-	// Settings has the settings that decide which keys are locks, as lines of a name and a value. A
-	// proxy has no votes if a majority of the masters is in use by proxies with different settings;
-	// see Impose. Empty means that this proxy grants no locks: then any settings will do, on the
-	// same masters.
+	// Settings holds the settings that decide which keys are locks, as lines of a name and a value.
+	// A proxy has no votes if proxies with different settings use a majority of the masters; see
+	// inspect.Impose. Empty means that this proxy grants no locks: then all settings fit.
 	Settings string
-	// FromUpstream is set if the locks are at the upstream until the masters decide where they are.
+	// FromUpstream is set if the locks are at the upstream until the masters decide on their
+	// location.
 	FromUpstream bool
 	// Record is the upstream's record of the location of the locks; nil if they cannot be moved.
 	Record location.Record
-	// Unguarded lets masters vote whatever they may have lost, as all Redlock libraries do.
+	// Unguarded lets masters vote whatever data they may have lost, as all Redlock libraries do.
 	Unguarded bool
 	// OnMastersChanged is called with the new masters' addresses, as far as they are known, when
 	// other proxies have changed the masters. It is called again until ChangeMasters has followed.

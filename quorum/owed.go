@@ -7,8 +7,8 @@ import (
 )
 
 // scheduleRemoval schedules the removal of a version of a key (package removals), for as long as
-// its lease of ttl may last. Without a version it schedules that the masters agree on the end of
-// the current value. removals.Add explains mayArrive.
+// its lease of ttl may last. Without a version, it schedules that the masters agree on the expiry
+// of the current value. removals.Add explains mayArrive.
 func (c *Cluster) scheduleRemoval(key Key, version string, ttl time.Duration, mayArrive func() bool) {
 	if ttl < 0 {
 		ttl = c.masterSet().guards.MaxTTL()
@@ -22,7 +22,6 @@ func (c *Cluster) scheduleRemoval(key Key, version string, ttl time.Duration, ma
 	}
 }
 
-// isRemovalPending reports whether the removal of a version of a key is pending.
 func (c *Cluster) isRemovalPending(key Key, version string) bool {
 	return c.removals.IsPending(key.atAnyPlace(), version)
 }
@@ -31,8 +30,8 @@ func (c *Cluster) isRemovalPending(key Key, version string) bool {
 // because their client did not get the reply.
 func (c *Cluster) RemovalsPending() int { return c.removals.Len() }
 
-// removalScheduler returns the function that schedules the removal of versions which a failed
-// Taking may have stored; nil if they stay.
+// removalScheduler returns the function that schedules the removal of versions that a failed
+// TakeRequest may have stored; nil if the versions stay.
 func (set *masterSet) removalScheduler(t TakeRequest) func(version string, mayArrive func() bool) {
 	if t.KeepOnNoQuorum {
 		return nil

@@ -12,22 +12,23 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// peerWaiters tells the proxies of a set of masters about each other's waiters. A proxy that waits
-// for another proxy's lock puts a mark next to the lock, on all masters. It removes the mark as it
-// takes the lock. A proxy that leaves the lock to the waiter overwrites the mark, and the masters
-// notify the waiter. Marks are hints: no decision depends on them, and a lost mark costs time only.
+// peerWaiters informs the proxies of a set of masters of each other's waiters. A proxy that waits
+// for another proxy's lock stores a mark next to the lock, on all masters, and removes the mark as
+// it takes the lock. A proxy that leaves the lock to the waiter overwrites the mark, and the
+// masters notify the waiter. Marks are hints: no decision depends on them, and a lost mark costs
+// time only.
 type peerWaiters struct {
 	*Cluster
 	attempt cell.Attempt
-	// peers returns the IDs of the other proxies that are known.
+	// peers returns the IDs of the known other proxies.
 	peers func() []string
 }
 
 const (
-	// markPrefix begins the name of a mark; the ID of the proxy and the name of the lock's key
+	// markPrefix begins the name of a mark; the ID of the proxy and the name of the lock key
 	// follow.
 	markPrefix = script.OwnPrefix + "waits:"
-	// markTime is the TTL of a mark, passedTime that of an overwritten one.
+	// markTime is the TTL of a mark, passedTime the TTL of an overwritten mark.
 	markTime   = time.Minute
 	passedTime = time.Second
 )
@@ -35,8 +36,8 @@ const (
 // markOf returns the name of the mark of a proxy that waits for a key.
 func markOf(id string, key Key) string { return markPrefix + id + ":" + key.Name }
 
-// Alone implements queue.Others. It reports whether no other proxy is known, or no majority votes:
-// then no proxy can hold a lock, because masters have to be empty for a fresh start.
+// Alone implements queue.Peers. It is also true if no majority votes: then no proxy can hold a
+// lock, because masters must be empty for a fresh start.
 func (o peerWaiters) Alone() bool { return len(o.peers()) == 0 || !o.HasQuorum() }
 
 // ownMark implements queue.Mark.
@@ -48,7 +49,7 @@ type ownMark struct {
 	name    string
 }
 
-// Mark implements queue.Others.
+// Mark implements queue.Peers.
 func (o peerWaiters) Mark(key Key) queue.Mark {
 	name, set := markOf(o.proxyID, key), o.masterSet()
 	return ownMark{set.watcher.Alarm(key.DB, name), o, set, key, name}
@@ -62,12 +63,12 @@ func (m ownMark) Put() {
 	}
 }
 
-// Unmark implements queue.Others.
+// Unmark implements queue.Peers.
 func (o peerWaiters) Unmark(key Key, and func()) {
 	o.ask(key, cell.DeleteWaiter{Mark: markOf(o.proxyID, key)}, and, nil)
 }
 
-// Ask implements queue.Others.
+// Ask implements queue.Peers.
 func (o peerWaiters) Ask(key Key, answered func(wanted bool)) {
 	_, marks := o.marks(key)
 	if len(marks) == 0 {
@@ -81,8 +82,8 @@ func (o peerWaiters) Ask(key Key, answered func(wanted bool)) {
 	})
 }
 
-// Pass implements queue.Others. Each master names the next proxy by itself; if they differ, the
-// first answer is as good as any.
+// Pass implements queue.Peers. Each master names the next proxy by itself. If they differ, the
+// first reply is as good as any.
 func (o peerWaiters) Pass(key Key, answered func(to string)) {
 	passed := cell.Cell{Form: cell.Register, Attempt: o.attempt} // an empty cell
 	peers, marks := o.marks(key)
@@ -102,7 +103,7 @@ func (o peerWaiters) Pass(key Key, answered func(to string)) {
 	})
 }
 
-// Left implements queue.Others.
+// WatchPeer implements queue.Peers.
 func (o peerWaiters) WatchPeer(key Key, to string) queue.Alarm {
 	return o.masterSet().watcher.Alarm(key.DB, markOf(to, key))
 }
@@ -121,14 +122,14 @@ func markIn(got register.Reply) int {
 	return slices.IndexFunc(got.Found, func(f cell.Found) bool { return f.Form != cell.Absent })
 }
 
-// inTurn returns the other proxies in the order of their turns, beginning behind this one.
+// inTurn returns the other proxies in the order of their turns, beginning after this proxy.
 func inTurn(peers []string, own string) []string {
 	slices.Sort(peers)
 	at, _ := slices.BinarySearch(peers, own)
 	return slices.Concat(peers[at:], peers[:at])
 }
 
-// ask sends an operation on marks to all masters, together with what and sends, unless and is nil.
+// ask sends an operation on marks to all masters, together with what and sends, if and is not nil.
 func (o peerWaiters) ask(key Key, do cell.Op, and func(), n *replyCount) {
 	set := o.masterSet()
 	ops := make([]cell.Op, len(set.masters))

@@ -7,7 +7,7 @@ import (
 )
 
 // TestPeerWaiters checks that the other proxies know of a waiter until it removes its mark, that
-// the lock is left to it alone, and that they know when none waits.
+// the lock is left to this waiter alone, and that they know when none waits.
 func TestPeerWaiters(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		far := b.newCluster()
@@ -41,7 +41,7 @@ func TestPeerWaiters(t *testing.T) {
 		want(here, true)
 		want(there, false)
 		passes(far.proxyID)
-		want(here, true) // it has not come yet
+		want(here, true) // the waiter has not come yet
 		asked := false
 		there.Unmark(job, func() { asked = true })
 		if !asked {
@@ -54,7 +54,7 @@ func TestPeerWaiters(t *testing.T) {
 		}
 		b.masters[0].away()
 		b.masters[1].away()
-		want(here, false) // it is not known
+		want(here, false) // unknown
 		alone := peerWaiters{here.Cluster, here.attempt, func() []string { return nil }}
 		if !here.Alone() || !alone.Alone() {
 			b.Error("too few masters would have a mark, or nobody is there to see it")

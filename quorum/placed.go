@@ -12,9 +12,9 @@ import (
 type Location = location.At
 
 // WrongLocationError is returned if a command on a lock key changed nothing because the locks are
-// not, or no longer, where the command expected them.
+// not, or no longer, at the expected location.
 type WrongLocationError struct {
-	// Now is their location.
+	// Now is the location of the locks.
 	Now Location
 }
 
@@ -39,7 +39,7 @@ func (c *Cluster) Placed() (at Location, known bool) {
 	return c.placedIn(era), known && c.underway.Load() == nil
 }
 
-// Changed returns a channel that is closed when Placed may return something new.
+// Changed returns a channel that is closed when the result of Placed may change.
 func (c *Cluster) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *Cluster) IsLeavingMasters() bool {
 	return c.masterSet().guards.IsMoveAnnounced(location.ToUpstream)
 }
 
-// mayTouch returns nil if commands may touch the keys on these masters; else an *OwnKeyError, an
+// mayTouch returns nil if commands may access the keys on these masters, or else an *OwnKeyError, a
 // *WrongLocationError, or a *NoQuorumError.
 func (set *masterSet) mayTouch(keys ...Key) error {
 	if err := checkOwnKeys(keys...); err != nil {
@@ -87,6 +87,6 @@ func (set *masterSet) mayTouch(keys ...Key) error {
 	return nil
 }
 
-// LocksUpstream is the line of Options.Settings of a proxy that assumes the locks at the upstream
-// until the masters decide where they are. Afterwards the line makes no difference.
+// LocksUpstream is the line in Options.Settings by which a proxy assumes that the locks are at the
+// upstream. Once the masters have decided on their location, the line makes no difference.
 const LocksUpstream = guard.LocksUpstream

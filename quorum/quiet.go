@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// quietHandler is the slog.Handler of a set of masters. During a planned step, and after another
-// set has replaced this one, its messages are not news: it logs them at debug level.
+// quietHandler is the slog.Handler of a set of masters. It logs at debug level during a planned
+// step, and after another set has replaced this one: then the messages are not news.
 type quietHandler struct {
 	slog.Handler
 	on *atomic.Bool
@@ -34,7 +34,7 @@ func (h quietHandler) WithGroup(name string) slog.Handler {
 	return quietHandler{h.Handler.WithGroup(name), h.on}
 }
 
-// level returns the level at which a record is logged. Errors keep theirs.
+// level returns the level at which a record is logged. Errors keep their level.
 func (h quietHandler) level(of slog.Level) slog.Level {
 	if h.on.Load() && of < slog.LevelError {
 		return slog.LevelDebug

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// recordPause is the wait between two reads of the record of the locks' location, recordTime
+	// recordPause is the wait between two reads of the record of the locks' location. recordTime is
 	// the time limit for one access.
 	recordPause, recordTime = 2 * time.Second, 2 * time.Second
-	// recordTick is the wait between two comparisons with the masters.
+	// recordTick is the wait between two comparisons of the record with the masters.
 	recordTick = 100 * time.Millisecond
 )
 
-// keepRecord compares the upstream's record of the locks' location with the masters' answer, and
-// updates it.
+// keepRecord compares the upstream's record of the locks' location with the masters' report, and
+// updates the record.
 func (c *Cluster) keepRecord(ctx context.Context) {
 	var has location.At
 	var since, read time.Time

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// removePending implements removals.Options.Pay. It removes nothing while this proxy pauses
-// commands for a move. It reports false if the masters have been replaced meanwhile.
+// removePending implements removals.Options.Remove. It removes nothing while this proxy pauses
+// commands for a move. It returns false if the masters have been replaced meanwhile.
 func (c *Cluster) removePending(ctx context.Context, key Key, version string) bool {
 	if at, _ := c.Placed(); (at.Moves() || c.IsLeavingMasters()) && c.pausedEra.Load() == int64(at.Era)+1 ||
 		!c.HasQuorum() {

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestBagIsNotTakenOver loses the answers to a LOCK whose key shares its cell with another client's
-// key. The next try does not touch that key.
+// TestBagIsNotTakenOver loses the replies to a LOCK whose key shares its cell with another client's
+// key. The next try does not change that key.
 func TestBagIsNotTakenOver(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		opts := Options{Tagged: true}
@@ -51,8 +51,8 @@ func TestBagIsNotTakenOver(t *testing.T) {
 	})
 }
 
-// TestExtendOfWhatIsOwed loses the answers to a SET NX, so its removal is pending. Its client finds
-// its token, and an EXTEND is granted by the same proxy or another one: the extended lock stays.
+// TestExtendOfWhatIsOwed loses the replies to a SET NX, so its removal is pending. Its client finds
+// its token, and the same or another proxy grants an EXTEND: the extended lock stays.
 func TestExtendOfWhatIsOwed(t *testing.T) {
 	for _, same := range []bool{true, false} {
 		inBubble(t, 3, func(b *bench) {

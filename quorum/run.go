@@ -40,7 +40,7 @@ func newCluster(opts Options, transports []master.Transport) *Cluster {
 }
 
 // Run connects to the masters and works until ctx ends. Then it does the pending removals, if that
-// is possible soon, sends what is queued, undos included, and returns nil.
+// is possible soon, sends the queued operations, undos included, and returns nil.
 func (c *Cluster) Run(ctx context.Context) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -60,13 +60,13 @@ func (c *Cluster) Run(ctx context.Context) error {
 		cancel()
 	}
 	stop()
-	c.changing.Lock() // from here on nothing is started
+	c.changing.Lock() // no set of masters is started any more
 	defer c.changing.Unlock()
 	c.tasks.Wait()
 	return nil
 }
 
-// Ready waits until all masters vote, or ctx ends, so that the first locks are on all of them. It
+// Ready waits until all masters vote, or ctx ends, so that all of them get the first locks. It
 // reports whether a majority votes.
 func (c *Cluster) Ready(ctx context.Context) bool {
 	masters := c.masterSet().masters
@@ -76,5 +76,5 @@ func (c *Cluster) Ready(ctx context.Context) bool {
 	return c.HasQuorum()
 }
 
-// FreshStartTime is the least duration of a fresh start.
+// FreshStartTime is the minimum duration of a fresh start.
 const FreshStartTime = guard.FreshStartTime

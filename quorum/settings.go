@@ -8,20 +8,20 @@ import (
 	"redlock-proxy/quorum/master"
 )
 
-// LiveSettings are the parts of the [Options] that may change while a cluster runs.
+// LiveSettings holds the parts of the [Options] that may change while a cluster runs.
 type LiveSettings struct {
-	// Masters has the URLs of the Options. They may differ from them in passwords, if each is
-	// replaced by another one. New connections use the new passwords.
+	// Masters is Options.Masters. Only passwords may differ, and none may be removed. New
+	// connections use the new passwords.
 	Masters []string
-	// MaxTTL is that of the Options. It only grows: locks that were granted before a decrease may
-	// still be held.
+	// MaxTTL is Options.MaxTTL. It only grows: locks that were granted before a decrease may still
+	// be held.
 	MaxTTL time.Duration
 }
 
 var errOtherMasters = errors.New("the masters differ from the current masters")
 
-// Apply applies settings from now on. A caller that lets clients ask for longer TTLs must call it
-// first. It is safe for concurrent use.
+// Apply puts settings into effect. A caller that wants to let clients request longer TTLs must call
+// it first. It is safe for concurrent use.
 func (c *Cluster) Apply(s LiveSettings) error {
 	set := c.masterSet()
 	if len(s.Masters) != len(set.masters) {

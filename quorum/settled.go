@@ -11,12 +11,12 @@ import (
 const (
 	// changePatience is how long a command waits while the masters are changed.
 	changePatience = 5 * time.Second
-	// noticeTime is how long it takes at most to notice that a change is why a vote did not count.
+	// noticeTime limits the wait for evidence that a vote did not count because of a change.
 	noticeTime = 100 * time.Millisecond
 )
 
-// stableSet returns the current masters once no change is in progress. It waits for a change for at
-// most changePatience in all.
+// stableSet returns the current masters once no change is in progress. It waits until the given
+// time, but at most until changePatience after a change began.
 func (c *Cluster) stableSet(ctx context.Context, until time.Time) (*masterSet, error) {
 	u := c.underway.Load()
 	if u == nil {
@@ -46,8 +46,8 @@ func withSet[T any](ctx context.Context, c *Cluster, do func(*masterSet) (T, err
 	return got, c.withChange(err)
 }
 
-// withSetRepeated is like on, for functions that can be repeated after an error. It repeats do if
-// the masters are changed meanwhile.
+// withSetRepeated is like withSet, for functions that can be repeated after an error. It repeats do
+// if the masters are changed meanwhile.
 func withSetRepeated[T any](ctx context.Context, c *Cluster, do func(*masterSet) (T, error)) (T, error) {
 	until := time.Now().Add(changePatience)
 	for {

@@ -16,7 +16,7 @@ import (
 // or the key has a tag, a ballot decides.
 
 var (
-	// ErrFenceShared is returned if a client asks for a fence with a key that shares its cell.
+	// ErrFenceShared is returned if a client requests a fence with a key that shares its cell.
 	ErrFenceShared = errors.New("a key that shares its hash tag with other existing keys cannot have a fence")
 
 	// errDifferentTags is returned if a client takes several keys at once with different tags, or
@@ -24,11 +24,11 @@ var (
 	errDifferentTags = errors.New("keys with hash tags can be taken together only if all have the same tag")
 )
 
-// UpdateAll is Update for several keys of one cell, by one vote. run gets the keys' values in the
-// order of the keys, and returns the decisions in the same order. If expect is not nil, there must
-// be one key.
+// UpdateAll is Update for several keys of one cell, by one vote. run gets the values of the keys
+// and returns the decisions, both in the order of the keys. If expect is not nil, there must be
+// only one key.
 //
-// Errors: those of Update, and keygroup.ErrTooLarge.
+// Errors: the errors of Update, and keygroup.ErrTooLarge.
 func (c *Cluster) UpdateAll(
 	ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error),
 ) (Outcome, error) {
@@ -58,7 +58,7 @@ func (set *masterSet) UpdateAll(
 	}, Owed: func(cell string, mayArrive func() bool) {
 		for _, one := range runs {
 			for i, d := range one.decisions {
-				if d.RemoveOnError { // in a keygroup the key's version is that of the run
+				if d.RemoveOnError { // in a keygroup the key has the version of the run
 					set.cluster.scheduleRemoval(keys[i], one.version, d.TTL, mayArrive)
 					set.cluster.scheduleRemoval(keys[i], cell, d.TTL, mayArrive)
 				}
@@ -83,14 +83,14 @@ func (set *masterSet) UpdateAll(
 }
 
 // cellDecision is the Note of a decision about a cell: the decisions about its keys, and the
-// version of the stored ones.
+// version of the stored values.
 type cellDecision struct {
 	decisions []Decision
 	version   string
 }
 
-// decide runs run on some keys of a cell, and returns the resulting decision about the cell, with a
-// new version.
+// decide calls run on some keys of a cell, and returns the resulting decision about the cell, with
+// a new version.
 func (set *masterSet) decide(
 	ctx context.Context, l Look, keys []Key, version string, run func([]Look) ([]Decision, error),
 ) (Decision, error) {
@@ -128,7 +128,7 @@ func (set *masterSet) decide(
 	return d, err
 }
 
-// forOneKey turns a run for one key into a run for several.
+// forOneKey converts a run for one key to a run for several.
 func forOneKey(run func(Look) (Decision, error)) func([]Look) ([]Decision, error) {
 	return func(looks []Look) ([]Decision, error) {
 		d, err := run(looks[0])
@@ -136,7 +136,7 @@ func forOneKey(run func(Look) (Decision, error)) func([]Look) ([]Decision, error
 	}
 }
 
-// hasKeygroup reports whether a cell may have further keys, after an operation on the key of the
+// hasKeygroup reports whether a cell may hold further keys, after an operation on the key of the
 // cell's own name was refused. Then a ballot decides.
 func (set *masterSet) hasKeygroup(err error) bool {
 	if !set.cluster.opts.Tagged || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
@@ -166,7 +166,7 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (Granted, e
 	case holder(looks) >= 0:
 		return Granted{}, &RefusedError{Err: ErrHeld, Current: looks[holder(looks)]}
 	case t.Fence && t.Keys[0].Tag == "" && !looks[0].Shared:
-		return set.Take(ctx, t) // the other keys are gone by now
+		return set.Take(ctx, t) // the remaining keys are gone by now
 	case t.Fence:
 		return Granted{}, ErrFenceShared
 	}
@@ -199,7 +199,7 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (Granted, e
 	return got, nil
 }
 
-// leaseSince returns the lease of a ballot that began at a time.
+// leaseSince returns the lease of a ballot that began at since.
 func (set *masterSet) leaseSince(since time.Time, ttl time.Duration, anyhow bool) (Granted, error) {
 	elapsed := time.Since(since)
 	got := Granted{Validity: vote.Validity(ttl, elapsed), Since: since}
@@ -225,8 +225,8 @@ func (set *masterSet) releaseShared(ctx context.Context, key Key, token string) 
 	return err
 }
 
-// rememberVersion stores the version of a tagged key that this proxy granted. So its removal can be
-// scheduled whatever the masters answer to a release.
+// rememberVersion stores the version of a tagged key that this proxy granted, so that its removal
+// can be scheduled whatever the masters reply to a release.
 func (set *masterSet) rememberVersion(key Key, token, version string, ttl time.Duration) {
 	if key.Tag != "" {
 		set.database(key.DB).Remember(key.Name, token, version, ttl)

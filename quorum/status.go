@@ -13,17 +13,18 @@ import (
 type MasterState int
 
 const (
-	// Voting means that its votes count.
+	// Voting means that the master's votes count.
 	Voting MasterState = iota
-	// Quarantined means that it gets operations, but may have lost data, so its votes do not count.
+	// Quarantined means that the master gets operations, but may have lost data: its votes do not
+	// count.
 	Quarantined
-	// Unfit means that it gets no operations, because a lock on it would not be safe.
+	// Unfit means that the master gets no operations, because a lock on it would not be safe.
 	Unfit
-	// Down means that it does not answer.
+	// Down means that the master does not reply.
 	Down
 )
 
-// String returns the standing in lower-case words.
+// String returns the state in lower-case words.
 func (s MasterState) String() string {
 	switch s {
 	case Voting:
@@ -37,8 +38,7 @@ func (s MasterState) String() string {
 	}
 }
 
-// standingOf returns the standing of a master that is down for a cause, or in quarantine, or
-// neither.
+// standingOf returns the state of a master that is down for a cause, or in quarantine, or neither.
 func standingOf(cause error, quarantine *QuarantineError) MasterState {
 	var unfit *UnfitError
 	switch {
@@ -55,29 +55,29 @@ func standingOf(cause error, quarantine *QuarantineError) MasterState {
 
 // MasterStatus is a cluster's knowledge of one of its masters.
 type MasterStatus struct {
-	// Name is its address, without credentials.
+	// Name is the address of the master, without credentials.
 	Name string
-	// Standing reports whether it votes, or why not.
+	// Standing reports whether the master votes, or why not.
 	Standing MasterState
 	// Err is nil while the master is up, else the cause.
 	Err error
-	// Quarantine is the reason why it has no vote although it is up, with the remaining time; else
-	// nil.
+	// Quarantine is the reason why the master has no vote although it is up, with the remaining
+	// time; else nil.
 	Quarantine *QuarantineError
-	// Since is the beginning of that Standing.
+	// Since is when the current Standing began.
 	Since time.Time
-	// RoundTrip is the shortest that the last probe measured.
+	// RoundTrip is the shortest round trip of the last probe.
 	RoundTrip time.Duration
 	// Watched is the number of keys that waiters watch on the master. Unwatched is nil, or the
-	// reason why they cannot: then they poll it.
+	// reason why waiters cannot watch keys and poll instead.
 	Watched   int
 	Unwatched error
-	// RemovalsPending is the number of removals that wait until it is back.
+	// RemovalsPending is the number of removals that wait until the master is back.
 	RemovalsPending int
-	// CatchUps is the number of catch-ups that this cluster did for it.
+	// CatchUps is the number of catch-ups that this cluster did for the master.
 	CatchUps int64
-	// ClockOffset is how far its clock is ahead of this machine's; ClockKnown is false if that is
-	// unknown.
+	// ClockOffset is how far the master's clock is ahead of this machine's. ClockKnown is false if
+	// that is unknown.
 	ClockOffset time.Duration
 	ClockKnown  bool
 }
@@ -117,7 +117,7 @@ func (set *masterSet) observe(f func(masters []string) func(master int, took tim
 	}
 }
 
-// Cause returns, in plain words, why the master is not up; empty while it is.
+// Cause returns, in plain words, why the master is not up. It is empty while the master is up.
 func (s MasterStatus) Cause() string {
 	if s.Err == nil {
 		return ""
@@ -125,8 +125,8 @@ func (s MasterStatus) Cause() string {
 	return master.CauseText(s.Err)
 }
 
-// WhyUnwatched returns, in plain words, why it cannot be watched; empty if it can, or if there are
-// no waiters.
+// WhyUnwatched returns, in plain words, why the proxy cannot watch the master. It is empty if the
+// proxy can, or if no client waits.
 func (s MasterStatus) WhyUnwatched() string {
 	if s.Unwatched == nil {
 		return ""
@@ -135,8 +135,8 @@ func (s MasterStatus) WhyUnwatched() string {
 }
 
 // Observe measures batches. It calls f with the names of the current masters, and again with each
-// new set. The function that f returns is called with the time from the sending of a batch to its
-// answer; masters are numbered as in Status. It must not wait. Observe must be called before Run.
+// new set. The function that f returns gets the time from the sending of a batch to its reply;
+// masters are numbered as in Status. It must not wait. Observe must be called before Run.
 func (c *Cluster) Observe(f func(masters []string) func(master int, took time.Duration)) {
 	c.roundTrips = f
 	c.masterSet().observe(f)

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestStorm lets clients of two proxies compete for one lock while a minority of the masters at a
-// time hangs, loses replies and refuses connections. No master loses data. There is never a second
-// holder, and nothing is left when the storm is over.
+// TestStorm lets clients of two proxies compete for one lock, while up to two of five masters at a
+// time hang, lose replies and refuse connections. No master loses data. There is never a second
+// holder, and nothing is left after the storm.
 func TestStorm(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -66,7 +66,7 @@ func disturb(b *bench, rnd *rand.Rand) {
 	time.Sleep(time.Duration(rnd.IntN(600)) * time.Millisecond)
 }
 
-// referee notices two holders at once.
+// referee reports two holders at once.
 type referee struct {
 	*bench
 	mu     sync.Mutex
@@ -130,7 +130,7 @@ func (g *referee) leave(token string) {
 }
 
 // TestNothingIsReplacedTwice lets clients of two proxies add words to a value in such a storm. The
-// value has each word once if it was confirmed, else at most once.
+// value has each confirmed word once, and any other word at most once.
 func TestNothingIsReplacedTwice(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -161,7 +161,7 @@ func stormOfWords(b *bench, rnd *rand.Rand) {
 					b.Error(err)
 				}
 				if err == ErrContended {
-					continue // it was not added
+					continue // the word was not added
 				}
 				mu.Lock()
 				answered[word] = err == nil

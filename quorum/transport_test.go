@@ -17,8 +17,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// A connection pool of go-redis that failed to dial has a goroutine that sleeps for a second before
-// it notices that the pool was closed.
+// TestMain ignores one goroutine: a connection pool of go-redis that failed to dial sleeps for a
+// second before it notices that it was closed.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
@@ -37,7 +37,7 @@ func startMasters(t *testing.T, n int) ([]*miniredis.Miniredis, *Cluster) {
 	return masters, runCluster(t, Options{Masters: urls, FreshStart: true})
 }
 
-// begunCluster starts a cluster on masters that may answer slowly, until the test ends.
+// begunCluster runs a cluster, on masters that may reply slowly, until the test ends.
 func begunCluster(t testing.TB, opts Options) *Cluster {
 	t.Helper()
 	opts.MasterTimeout = 5 * time.Second
@@ -72,7 +72,7 @@ func (c *Cluster) mustTake(t *testing.T, key Key) {
 }
 
 // takeFree takes a lock that no client holds. If a majority agrees too late because the machine is
-// busy, it tries again until the rest of the last try is removed.
+// busy, takeFree tries again until the rest of the last try is removed.
 func (c *Cluster) takeFree(t *testing.T, key Key) error {
 	t.Helper()
 	for wasLate := false; ; wasLate = true {
@@ -84,14 +84,13 @@ func (c *Cluster) takeFree(t *testing.T, key Key) error {
 	}
 }
 
-// isLate reports whether a majority agreed too late.
 func isLate(err error) bool {
 	none, is := errors.AsType[*NoQuorumError](err)
 	return is && none.Late > 0
 }
 
-// TestWrongType checks that a key which is not a string counts as held by another client, and is
-// not changed.
+// TestWrongType checks that a key that is not a string counts as held by another client, and is not
+// changed.
 func TestWrongType(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	for _, m := range masters {

@@ -14,15 +14,15 @@ import (
 const (
 	// overrideTimeout is the time limit for storing the override on all masters.
 	overrideTimeout = 30 * time.Second
-	// VouchVotes is the longest wait for votes that Vouch still waits for itself.
+	// VouchVotes limits the remaining time for which StoreOverride waits until the masters vote.
 	VouchVotes = 5 * time.Second
 )
 
 // StoreOverride stores an operator's override on the masters in quarantine: no lock that they may
 // have lost had a TTL longer than ttl. Then they vote after that time instead of MaxTTL. If a
-// running proxy, or a master, knows of a longer TTL in use, they vote after that one, unless forced
-// is set. Vouch returns the masters' state afterwards, or the reason why it could not store the
-// override on all of them. inspect.CheckOverride decides whether an override is allowed.
+// running proxy, or a master, knows of a longer TTL in use, they vote after the longer one, unless
+// forced is set. StoreOverride returns the masters' state afterwards, or why it could not store the
+// override on all masters. inspect.CheckOverride decides whether an override is allowed.
 func StoreOverride(ctx context.Context, opts Options, ttl time.Duration, forced bool) ([]MasterStatus, error) {
 	opts.Override, opts.Forced, opts.FreshStart, opts.Unguarded = &ttl, forced, false, false
 	cluster, err := NewCluster(opts)
@@ -45,7 +45,7 @@ func StoreOverride(ctx context.Context, opts Options, ttl time.Duration, forced 
 	return cluster.Status(), nil
 }
 
-// untilStored waits until each master votes, or is in a quarantine whose end is known.
+// untilStored waits until each master votes, or is in a quarantine that ends at a known time.
 func (c *Cluster) untilStored(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, overrideTimeout)
 	defer cancel()
@@ -59,8 +59,8 @@ func (c *Cluster) untilStored(ctx context.Context) error {
 	}
 }
 
-// notStored names a master that neither votes (for this proxy or for others) nor waits for a known
-// time, with the cause.
+// notStored returns the cause for a master that neither votes (for any proxy) nor waits for a known
+// time.
 func notStored(masters []MasterStatus) string {
 	for _, m := range masters {
 		switch q := m.Quarantine; {

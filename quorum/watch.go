@@ -13,7 +13,7 @@ type (
 	Report = watch.Report
 )
 
-// These are the reports of a Mark.
+// The reports of a Mark.
 const (
 	Stirred   = watch.SomeChanged
 	Changes   = watch.Changes
@@ -25,7 +25,7 @@ func (c *Cluster) Mark(key Key, tell func(Report)) *Mark {
 	return c.masterSet().watcher.Mark(key.DB, key.cellName(), tell)
 }
 
-// Availability returns what the masters contribute to the availability of locks.
+// Availability returns the masters' part of the availability of locks.
 func (c *Cluster) Availability() availability.Inputs {
 	set, u := c.masterSet(), c.underway.Load()
 	at, known := c.Placed()

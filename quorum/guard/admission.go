@@ -30,8 +30,8 @@ func (g *Guard) newRecord(v Report, why Reason, claim string) marker.Record {
 	return r
 }
 
-// updateMarker writes to the marker that the master is not durable any more, and its present
-// master_replid.
+// updateMarker writes the master's present master_replid to its marker, and that it is not durable
+// any more, if so.
 func (g *Guard) updateMarker(ctx context.Context, v Report) error {
 	m := v.Marker.Value
 	m.Durable, m.ReplID = m.Durable && v.Durable(), v.ReplID
@@ -39,7 +39,7 @@ func (g *Guard) updateMarker(ctx context.Context, v Report) error {
 	return err
 }
 
-// admit lets the master vote, for all proxies. more has the further arguments of a proof.
+// admit lets the master vote, for all proxies. more holds the further arguments of a proof.
 func (g *Guard) admit(ctx context.Context, v Report, proof string, more ...any) (int64, error) {
 	era, err := g.set.startingEra(ctx, proof)
 	if err != nil {
@@ -52,7 +52,7 @@ func (g *Guard) admit(ctx context.Context, v Report, proof string, more ...any) 
 	if proof == marker.ProofJoined {
 		proof = marker.ProofCaughtUp // the proof that the script checks
 	}
-	if proof != marker.ProofFresh { // fresh masters have to stay empty
+	if proof != marker.ProofFresh { // fresh masters must stay empty
 		g.publishFirst(ctx, m.Nonce)
 	}
 	longest := marker.Millis(g.set.maxTTLInUse.Seen())
@@ -65,8 +65,8 @@ func (g *Guard) admit(ctx context.Context, v Report, proof string, more ...any) 
 	return did, err
 }
 
-// denyVote notes that the master has no vote, and why. It logs that once, and again if the wait
-// becomes much longer than logged.
+// denyVote records that the master has no vote, and why. It logs the reason once, and again if the
+// wait becomes much longer than logged.
 func (g *Guard) denyVote(cause *QuarantineError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,7 +82,7 @@ func (g *Guard) denyVote(cause *QuarantineError) {
 	g.cause = cause
 }
 
-// Changed returns when the master last gained or lost its vote; zero if it never had one.
+// Changed returns when the master last gained or lost its vote, or zero if it never had one.
 func (g *Guard) Changed() time.Time {
 	if g == nil || g.set.off {
 		return time.Time{}
@@ -92,17 +92,17 @@ func (g *Guard) Changed() time.Time {
 	return g.changed
 }
 
-// Figures are the counts and measurements of a master that has a guard.
+// Figures holds the counts and measurements of a master that has a guard.
 type Figures struct {
 	// CatchUps is the number of catch-ups that this proxy did for the master.
 	CatchUps int64
-	// ClockOffset is how far the master's clock is ahead of the wall clock of this machine;
-	// ClockKnown is false if that is unknown.
+	// ClockOffset is how far the master's clock is ahead of this machine's wall clock. ClockKnown
+	// is false if that is unknown.
 	ClockOffset time.Duration
 	ClockKnown  bool
 }
 
-// Figures returns the present figures.
+// Figures returns the current figures.
 func (g *Guard) Figures() Figures {
 	if g == nil {
 		return Figures{}

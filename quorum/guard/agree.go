@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// rulesRefusal returns the error for this proxy if a majority has different rules; else nil.
+// rulesRefusal returns the error for this proxy if a majority has different rules; otherwise nil.
 func (g *Guard) rulesRefusal() *QuarantineError {
 	if c := g.set.rules.consentFor(g.index); c.majorityDiffers {
 		return &QuarantineError{Why: OtherRules, Differs: c.differs}
@@ -16,9 +16,9 @@ func (g *Guard) rulesRefusal() *QuarantineError {
 	return nil
 }
 
-// adoptRules writes this proxy's rules to the master if it has none and no majority can have
-// different ones. It returns the reason why the master has no vote: it has different rules, or must
-// not get any yet.
+// adoptRules writes this proxy's rules to the master if the master has no rules and no majority can
+// have different ones. It returns the reason why the master has no vote: its rules differ, or it
+// must not get any yet.
 func (g *Guard) adoptRules(ctx context.Context, v Report) (*QuarantineError, error) {
 	c := g.set.rules.consentFor(g.index)
 	switch {
@@ -38,7 +38,7 @@ func (g *Guard) adoptRules(ctx context.Context, v Report) (*QuarantineError, err
 const rulesPause = 20 * time.Millisecond
 
 // nextLook returns the time until the next check of a master that adoptRules refused for a cause,
-// or for none.
+// or nil.
 func nextLook(cause *QuarantineError) time.Duration {
 	if cause != nil && cause.Why == Unverified {
 		return rulesPause
@@ -46,7 +46,7 @@ func nextLook(cause *QuarantineError) time.Duration {
 	return Heartbeat
 }
 
-// writeRules replaces the rules that the master reported by this proxy's.
+// writeRules replaces the rules that the master reported with this proxy's rules.
 func (g *Guard) writeRules(ctx context.Context, v Report) (bool, error) {
 	text := g.set.rules.rulesToWrite()
 	did, err := runInt(ctx, g.Conn, script.WriteRules, v.Rules, text)

@@ -15,9 +15,9 @@ import (
 )
 
 // Proxies that share masters but have different settings endanger each other's locks. So each proxy
-// announces itself on each master once a heartbeat; see Proxy.
+// announces itself on each master once per heartbeat; see Proxy.
 
-// serversHash returns a hash of the servers that the set has reached. Proxies may know the same
+// serversHash returns a hash of the run_ids of the set's servers, because proxies may know the same
 // servers by different addresses.
 func (s *Set) serversHash() string {
 	var ids []string
@@ -35,10 +35,10 @@ func (s *Set) serversHash() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// announce makes this proxy known on the master, and reads the other proxies' announcements.
+// announce announces this proxy on the master, and reads the other proxies' announcements.
 func (g *Guard) announce(ctx context.Context) error {
 	if g.set.eras.isOver() {
-		return nil // the set counts no votes any more
+		return nil // the votes of this set do not count any more
 	}
 	own := g.set.ownEntry()
 	g.mu.Lock()
@@ -54,8 +54,7 @@ func (g *Guard) announce(ctx context.Context) error {
 	return nil
 }
 
-// noteProxies reads the entries of all proxies. An entry that it cannot read is from an earlier
-// version.
+// noteProxies reads the entries of all proxies. An unreadable entry is from an earlier version.
 func (g *Guard) noteProxies(own Proxy, entries []string) {
 	var all, others []Proxy
 	for ; len(entries) > 0; entries = entries[2:] {
@@ -75,7 +74,7 @@ func (g *Guard) noteProxies(own Proxy, entries []string) {
 	g.mu.Unlock()
 }
 
-// otherProxies returns the other proxies that a sufficient number of masters list.
+// otherProxies returns the other proxies that enough masters list.
 func (s *Set) otherProxies() []Proxy {
 	var lists [][]Proxy
 	for _, g := range s.guards {
@@ -88,7 +87,7 @@ func (s *Set) otherProxies() []Proxy {
 	return confirmedProxies(lists)
 }
 
-// Peers returns the IDs of the other proxies that a sufficient number of masters list.
+// Peers returns the IDs of the other proxies that enough masters list.
 func (s *Set) Peers() (ids []string) {
 	for _, p := range s.otherProxies() {
 		ids = append(ids, p.ID)
@@ -108,7 +107,6 @@ func (s *Set) changeObstacle() error {
 	return nil
 }
 
-// hasEarlierPeer reports whether a proxy of an earlier version is running.
 func (s *Set) hasEarlierPeer() bool {
 	return slices.ContainsFunc(s.otherProxies(), func(p Proxy) bool { return p.Protocol() < proxyProtocol })
 }
@@ -121,11 +119,11 @@ func (s *Set) ownEntry() Proxy {
 	}
 }
 
-// disagreeFor is how long a difference must last before it is logged: while a master restarts, the
-// lists differ.
+// disagreeFor is how long a difference must last before it is logged. While a master restarts, the
+// masters' lists differ.
 const disagreeFor = 4 * Heartbeat
 
-// lastingDifferences notes since when other proxies differ, and returns the differences that have
+// lastingDifferences records since when other proxies differ, and returns the differences that have
 // lasted long enough.
 func (g *Guard) lastingDifferences(own Proxy, now time.Time) (lasts []string) {
 	found := map[string]time.Time{}
@@ -142,7 +140,6 @@ func (g *Guard) lastingDifferences(own Proxy, now time.Time) (lasts []string) {
 	return lasts
 }
 
-// warnDifference logs a difference, once.
 func (s *Set) warnDifference(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

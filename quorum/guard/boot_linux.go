@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot returns how long the machine has been up, including the time that it was suspended,
-// which the monotonic clock omits.
+// sinceBoot returns how long the machine has been up, including the time for which it was
+// suspended. The monotonic clock omits that time.
 func sinceBoot() time.Duration {
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {

@@ -4,6 +4,5 @@ package guard
 
 import "time"
 
-// sinceBoot returns 0, which means unknown: then a clock that moved is never attributed to this
-// machine.
+// sinceBoot returns 0, which means unknown: a clock step is never attributed to this machine.
 func sinceBoot() time.Duration { return 0 }

@@ -9,8 +9,9 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// expectedCanary returns the canary whose absence a check may notice: the one that was known before
-// the check was sent, with its present end. A canary made since may be later than the check.
+// expectedCanary returns the canary whose absence a check may notice: the canary that was known
+// before the check was sent, with its present expiry. A canary made since may be later than the
+// check.
 func (g *Guard) expectedCanary(p *look) canary {
 	if now := g.canaries[p.db]; now.value == p.known.value {
 		return now
@@ -18,8 +19,8 @@ func (g *Guard) expectedCanary(p *look) canary {
 	return p.known
 }
 
-// renewCanaries renews the canaries in all databases of a master with this marker. It notes whether
-// a canary was missing, and the numbers of the sequences.
+// renewCanaries renews the canaries in all databases of a master with this marker. It records
+// whether one was missing, and the sequence numbers.
 func (g *Guard) renewCanaries(ctx context.Context, markerText, nonce string) error {
 	before := g.currentSeqs()
 	sent := time.Now()

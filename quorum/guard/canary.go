@@ -8,15 +8,15 @@ import (
 
 // A clock that jumps forward and back between two checks looks unchanged at the second one, but
 // keys have expired meanwhile. So there is a canary next to each marker: a key that lives for
-// canaryLife and is renewed with every heartbeat. If the canary is gone, or has another value,
-// although it should still live by our clock, and the master's clock itself fits, time jumped and
-// came back.
+// canaryLife and is renewed with every heartbeat. Suppose that the canary is gone, or has another
+// value, although it should still live by our clock, and the master's clock fits. Then time jumped
+// and came back.
 
 // canaryLife is longer than a heartbeat and a checkup take together. A jump shorter than half of it
-// is not noticed; it can only end leases that were about to expire.
+// is not noticed. Such a jump can only expire leases that were about to expire.
 const canaryLife = 2 * Heartbeat
 
-// canary is a canary that was seen alive, and until when it must live by our clock.
+// canary is a canary that was seen alive, and the time until which it must live by our clock.
 type canary struct {
 	value string
 	until time.Time

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// reserveTime is how long a proxy reserves the catch-up of a master, each time.
+// reserveTime is how long one reservation of a catch-up lasts.
 const reserveTime = 3 * time.Second
 
 // catchUp copies to the master the keys that it may have lost, and admits it.
@@ -26,7 +26,7 @@ func (g *Guard) catchUp(ctx context.Context, v Report, from sourceSet) error {
 	}
 	keys, err := g.copyFrom(ctx, v, from, dbs)
 	if err != nil {
-		_ = g.reserve(ctx, v.Record.Text, time.Millisecond) // another proxy may reach masters that this one does not
+		_ = g.reserve(ctx, v.Record.Text, time.Millisecond) // another proxy may reach masters that this proxy does not
 		return err
 	}
 	did, err := g.admit(ctx, v, proof)
@@ -41,15 +41,14 @@ func (g *Guard) catchUp(ctx context.Context, v Report, from sourceSet) error {
 	return nil
 }
 
-// caughtUp counts a catch-up.
 func (g *Guard) caughtUp() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.catchUps++
 }
 
-// openDatabases reserves the catch-up, and returns the databases to be copied: those known to a
-// source, or to the master itself.
+// openDatabases reserves the catch-up, and returns the databases to copy: all that a source or the
+// master itself knows.
 func (g *Guard) openDatabases(ctx context.Context, record string, from sourceSet) ([]int, error) {
 	if err := g.reserve(ctx, record, reserveTime); err != nil {
 		return nil, err
@@ -82,12 +81,11 @@ func (g *Guard) openDatabases(ctx context.Context, record string, from sourceSet
 	return append([]int{0}, dbs...), nil
 }
 
-// reserve reserves the catch-up for this proxy.
 func (g *Guard) reserve(ctx context.Context, record string, lasts time.Duration) error {
 	return g.runReserved(ctx, script.Claim, record, g.set.id, marker.Millis(lasts))
 }
 
-// runReserved runs a script that succeeds only for the proxy which has reserved the catch-up.
+// runReserved runs a script that succeeds only for the proxy that has reserved the catch-up.
 func (g *Guard) runReserved(ctx context.Context, s luascript.Script, args ...any) error {
 	did, err := runInt(ctx, g.Conn, s, args...)
 	switch {

@@ -17,7 +17,7 @@ func (brokenConn) Run(context.Context, luascript.Script, ...any) (any, error) {
 	panic("no answer is like this")
 }
 
-// TestPanicEndsACatchUp checks that a panic at a source's answer ends the catch-up, but not the
+// TestPanicEndsACatchUp checks that a panic at a source's reply ends the catch-up, but not the
 // process.
 func TestPanicEndsACatchUp(t *testing.T) {
 	g := newGuard(NewSet(Options{}, nil), 0, Master{Conn: brokenConn{}})
@@ -28,7 +28,7 @@ func TestPanicEndsACatchUp(t *testing.T) {
 	}
 }
 
-// slowConn answers with its keys only after the catch-up has been reserved a second time.
+// slowConn lists its keys only after the catch-up has been reserved a second time.
 type slowConn struct {
 	Conn
 	claims chan struct{}

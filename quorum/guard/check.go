@@ -10,14 +10,14 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// Check checks at the end of a batch whether the master is still the one that votes. It is used for
-// one batch after the other, all of the same database. The zero value checks nothing.
+// Check checks at the end of a batch whether the master is still the server that votes. It is
+// reused for one batch after the other of the same database. The zero value checks nothing.
 type Check struct {
 	guard *Guard
 	// trust is the marker under which the votes of the batch count.
 	trust trust
 	look
-	// encoded has the encoded commands of the check, as long as they stay the same.
+	// encoded holds the encoded commands of the check, as long as they stay the same.
 	encoded       []byte
 	encodedWrites bool
 }
@@ -55,7 +55,7 @@ func (g *Guard) Begin(ctx context.Context, w *Check, db int, writes bool) {
 	}
 }
 
-// AppendTo appends the commands of the check, to be sent after those of the batch.
+// AppendTo appends the commands of the check, to be sent after the commands of the batch.
 func (w *Check) AppendTo(b []byte) []byte {
 	if w.guard == nil {
 		return b
@@ -78,8 +78,8 @@ func (w *Check) encode(b []byte) []byte {
 	return resp.AppendCommand(b, "TIME")
 }
 
-// Read reads the answers to the check. Errors are those of the reader; an unusable answer counts as
-// missing.
+// Read reads the replies to the check. It returns only errors of the reader. An unusable reply
+// counts as missing.
 func (w *Check) Read(r *resp.Reader, sent time.Time) error {
 	if w.guard == nil {
 		return nil
@@ -126,13 +126,13 @@ func (w *Check) readCanary(r *resp.Reader) error {
 		return r.Skip(t.N)
 	case t.Kind != resp.Bulk:
 		w.canary = ""
-	case string(t.Text) != w.canary: // it stays the same for long
+	case string(t.Text) != w.canary: // it rarely changes
 		w.canary = string(t.Text)
 	}
 	return nil
 }
 
-// readTime reads seconds and microseconds; zero if they are not numbers.
+// readTime reads seconds and microseconds. It returns zero if they are not numbers.
 func readTime(r *resp.Reader) (time.Duration, error) {
 	t, err := r.Next()
 	switch {
@@ -180,7 +180,7 @@ func parseDigits(text []byte) int64 {
 	return n
 }
 
-// parseTime parses seconds and microseconds; zero if it fails.
+// parseTime parses seconds and microseconds. It returns zero if that fails.
 func parseTime(parts []string) time.Duration {
 	seconds, err1 := strconv.ParseInt(parts[0], 10, 64)
 	micros, err2 := strconv.ParseInt(parts[1], 10, 64)

@@ -9,12 +9,12 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// maxLooks limits the checks within one checkup. A change requires another check.
+// maxLooks limits the checks within one checkup: after a change, the master is checked again.
 const maxLooks = 4
 
 // Checkup checks a master that answers, and takes the next step: it lets the master vote, puts it
 // into quarantine, or ends its quarantine. It returns the time until the next checkup. After an
-// error the master counts as down; an *UnfitError is one.
+// error, possibly an *UnfitError, the master counts as down.
 func (g *Guard) Checkup(ctx context.Context) (time.Duration, error) {
 	if g == nil {
 		return Heartbeat, nil
@@ -23,7 +23,7 @@ func (g *Guard) Checkup(ctx context.Context) (time.Duration, error) {
 		return g.checkUnguarded(ctx)
 	}
 	pause, err := g.checkGuarded(ctx)
-	if err != nil && ctx.Err() == nil { // at the end, queued operations are still sent
+	if err != nil && ctx.Err() == nil { // when the proxy stops, it still sends queued operations
 		g.Withdraw()
 	}
 	return pause, err
@@ -58,7 +58,7 @@ func (g *Guard) checkGuarded(ctx context.Context) (time.Duration, error) {
 	return 0, errUndecided
 }
 
-// checkUnguarded makes this proxy known if there is no guard, and checks that no other proxies have
+// checkUnguarded announces this proxy if there is no guard, and checks that no other proxies have
 // different rules.
 func (g *Guard) checkUnguarded(ctx context.Context) (time.Duration, error) {
 	if err := g.announce(ctx); err != nil {
@@ -88,7 +88,7 @@ func (g *Guard) checkUnguarded(ctx context.Context) (time.Duration, error) {
 	return nextLook(refused), nil
 }
 
-// fitness returns an error, usually an *UnfitError, if the master may not vote whatever data it
+// fitness returns an error, usually an *UnfitError, if the master may not vote, whatever data it
 // has.
 func (s *Set) fitness(i int, v Report) error {
 	switch why := v.Unfit(); {
@@ -102,7 +102,7 @@ func (s *Set) fitness(i int, v Report) error {
 		case twin && j < i:
 			return &UnfitError{Why: DuplicateServer + g.Name}
 		case twin && j > i:
-			g.Wake() // let it find out for itself
+			g.Wake() // let that guard find the duplicate itself
 		}
 	}
 	return nil
@@ -111,8 +111,8 @@ func (s *Set) fitness(i int, v Report) error {
 // Is reports whether the master is the server with this run_id.
 func (g *Guard) Is(runID string) bool { return runID != "" && g.isTwin(runID, false) }
 
-// isTwin reports whether the master has this run_id, too. If the run_id is its own, isTwin stores
-// it.
+// isTwin reports whether the master has the run_id of another master. If own is set, isTwin stores
+// the run_id as the master's own.
 func (g *Guard) isTwin(runID string, own bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -123,8 +123,8 @@ func (g *Guard) isTwin(runID string, own bool) bool {
 	return runID != NotReported && g.runID == runID
 }
 
-// observe stores a master's report of its rules and its era. If that is news, it wakes the other
-// guards. It returns the position of the master's marker.
+// observe stores a master's report of its rules and its era. If the report is new, it wakes the
+// other guards. It returns the position of the master's marker.
 func (g *Guard) observe(v Report) eraPosition {
 	g.set.rules.observe(g.index, v)
 	if g.set.eras.observe(g.index, v, time.Now()) {
@@ -146,7 +146,7 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 		return Heartbeat, nil
 	}
 	if cause := g.rulesRefusal(); cause != nil && at != positionEnded {
-		g.denyVote(cause) // and change nothing: this proxy's majority need not be one of theirs
+		g.denyVote(cause) // change nothing: this proxy's majority may not be a majority of their masters
 		return Heartbeat, nil
 	}
 	g.set.override.reached(g.index, v.RunID, time.Now())
@@ -180,9 +180,9 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 	}
 	if identity := v.RunID + v.Marker.Text + v.Record.Text; g.identity != identity {
 		g.identity = identity
-		clear(g.published) // it may have lost the published numbers, too
+		clear(g.published) // the master may have lost the published numbers, too
 	}
-	if !verdict.isNew() { // a new master has to stay empty
+	if !verdict.isNew() { // a new master must stay empty
 		if err := g.publishSeqs(ctx); err != nil {
 			return 0, err
 		}
@@ -195,7 +195,7 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 	case actionUnmarked, actionEmpty:
 		return g.handleUnmarked(ctx, v)
 	case actionWait:
-		// This is the disk of another cluster: it votes for no proxy.
+		// The master has the disk of another cluster: it votes for no proxy.
 		if c := g.set.rules.consentFor(g.index); c.differs != "" && c.settled {
 			if did, err := g.writeRules(ctx, v); did || err != nil {
 				return 0, err
@@ -210,7 +210,7 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 }
 
 // gatherHistory collects the guard's knowledge of the master's past. It decides whether the
-// master's clock moved, or ours. If neither is certain, it notes a suspicion.
+// master's clock or ours stepped. If it cannot tell, it records a suspicion.
 func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 	g.mu.Lock()
 	past := history{name: g.Name, suffix: g.set.eras.recordSuffix(), nonce: g.last.Nonce, runID: g.last.RunID}
@@ -220,7 +220,7 @@ func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 	g.canaryMissed, g.older = false, false
 	g.mu.Unlock()
 	unjudged := !moved.At.IsZero() && !moved.Judged
-	// Other proxies have had the master in quarantine meanwhile.
+	// Another proxy has had the master in quarantine meanwhile.
 	if nonce := v.Marker.Value.Nonce; nonce == "" || nonce != past.nonce {
 		missed = false
 		if unjudged && g.isStepJudged(v) {
@@ -259,7 +259,7 @@ func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 }
 
 // isStepJudged reports whether the step in this report came before the master's present marker or
-// record was written: then another proxy has judged it.
+// record was written. Then another proxy has judged the step.
 func (g *Guard) isStepJudged(v Report) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -267,7 +267,7 @@ func (g *Guard) isStepJudged(v Report) bool {
 	return !fits && v.Sighting.SteppedBefore(v.markedSince(), moved, g.fitted)
 }
 
-// resetClock forgets the known range of the master's clock, because its step has been judged.
+// resetClock forgets the known range of the master's clock, because the step has been judged.
 func (g *Guard) resetClock(s Sighting) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

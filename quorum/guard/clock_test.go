@@ -9,7 +9,7 @@ import (
 )
 
 // clockTrial reads a master's clock repeatedly, each time after a pause and with a round trip. The
-// clock steps in between.
+// clock steps between two readings.
 type clockTrial struct {
 	start time.Time
 	now   time.Duration // since the start
@@ -56,7 +56,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestHiddenStepShowsLater checks that a step hidden by a slow batch shows in the next quick one.
+// TestHiddenStepShowsLater checks that a step that a slow batch hides shows in the next quick one.
 func TestHiddenStepShowsLater(t *testing.T) {
 	trial := newClockTrial()
 	trial.look(0, 0, time.Millisecond, 0)
@@ -68,7 +68,7 @@ func TestHiddenStepShowsLater(t *testing.T) {
 	}
 }
 
-// TestManySmallStepsAddUp makes steps within the noise, each soon after the last.
+// TestManySmallStepsAddUp checks that steps within the noise, each soon after the last, are seen.
 func TestManySmallStepsAddUp(t *testing.T) {
 	trial := newClockTrial()
 	for n := range 100 {
@@ -82,7 +82,7 @@ func TestManySmallStepsAddUp(t *testing.T) {
 	t.Error("100 ms in a second were not seen")
 }
 
-// TestHonestClock checks that a clock within the allowed rate fits, whatever the network does.
+// TestHonestClock checks that a clock within the allowed rate fits, regardless of network delays.
 func TestHonestClock(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -99,8 +99,8 @@ func TestHonestClock(t *testing.T) {
 	}
 }
 
-// TestAllowanceCoversWhatIsNotSeen checks for every lease that drift, the noise of a sighting, and
-// Redis's precision of a millisecond stay within the allowance.
+// TestAllowanceCoversWhatIsNotSeen checks for leases of all lengths that drift, the noise of a
+// sighting, and Redis's precision of a millisecond stay within vote.DriftMargin.
 func TestAllowanceCoversWhatIsNotSeen(t *testing.T) {
 	for lease := time.Millisecond; lease < 1000*time.Hour; lease += lease/7 + 1 {
 		if unseen := drifted(lease) + clockNoise + time.Millisecond; unseen > vote.DriftMargin(lease) {
@@ -109,8 +109,8 @@ func TestAllowanceCoversWhatIsNotSeen(t *testing.T) {
 	}
 }
 
-// TestUnseenStepsNeverExceedTheAllowance checks all steps of a clock. Between two readings that
-// fit, it has not gained more than drift, noise, and the round trip of the best reading before.
+// TestUnseenStepsNeverExceedTheAllowance lets a clock make random steps. Between two readings that
+// fit, it has gained at most drift, noise, and the round trip of the best reading before.
 func TestUnseenStepsNeverExceedTheAllowance(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 2))

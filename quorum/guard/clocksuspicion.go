@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// clockSuspicion makes this proxy alone ignore the votes of a master, because the master's clock
-// moved, or its own.
+// clockSuspicion makes this proxy alone ignore the votes of a master, because either the master's
+// clock or its own stepped.
 type clockSuspicion struct {
-	// nonce is that of the master's marker at that time. A new marker means that another proxy knew
-	// better.
+	// nonce is the nonce of the master's marker at that time. A new marker means that another proxy
+	// knew better.
 	nonce string
 	// step is the suspicious step; zero if a canary was missed.
 	step clockStep
@@ -18,12 +18,12 @@ type clockSuspicion struct {
 	since      time.Time
 }
 
-// until returns when every lease of the time when the suspicion began has expired.
+// until returns when every lease that existed when the suspicion began has expired.
 func (d clockSuspicion) until(longest time.Duration) time.Time {
 	return d.since.Add(max(leaseWait(longest), allChecked))
 }
 
-// isOver reports whether the votes of a master with that marker count again.
+// isOver reports whether the votes of a master with this nonce count again.
 func (d clockSuspicion) isOver(nonce string, proxies []Proxy, longest time.Duration, now time.Time) bool {
 	if d.nonce == "" || d.nonce != nonce || !now.Before(d.until(longest)) {
 		return true

@@ -11,8 +11,8 @@ import (
 func isFence(key string) bool { return strings.HasPrefix(key, cell.FencePrefix) }
 
 // copiedFences returns the steps for the fence counters, and by source the counters that are not
-// credible. It raises each counter to the highest credible one of a source, unless it is higher
-// already. A value that is not a counter is ignored. now is the masters' median time.
+// credible. A step raises a counter to the highest credible value of a source, unless the counter
+// is higher already. A value that is not a counter is ignored. now is the masters' median time.
 func copiedFences(sources []view, now time.Duration) (steps []copyStep, ahead map[int]string) {
 	ahead = map[int]string{}
 	counters := map[string][]int64{}

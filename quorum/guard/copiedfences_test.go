@@ -13,8 +13,8 @@ func fenceAt(text string, left time.Duration) heldCell {
 	return heldCell{cell.Parse(text), now.Add(left)}
 }
 
-// TestFences checks that each counter gets its highest value, with its source's end. Locks and
-// values that are not counters are ignored, and locks ignore counters.
+// TestFences checks that each counter gets its highest value, with the expiry on that value's
+// source. Locks and values that are not counters are ignored, and locks ignore counters.
 func TestFences(t *testing.T) {
 	k, l, m := cell.FenceKey("k"), cell.FenceKey("l"), cell.FenceKey("m")
 	views := []view{

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// passPause is the time between two passes over the same keys. One pass sees what a master has
-	// undone since the pass before.
+	// passPause is the time between two passes over the same keys. A pass sees what a master has
+	// undone since the previous pass.
 	passPause = 100 * time.Millisecond
-	// maxPasses limits the passes over a page. After blockAfter passes, keys with two possible
+	// maxPasses limits the passes over a page. After blockAfter passes, keys with several possible
 	// incarnations get undecided copies.
 	maxPasses, blockAfter = 20, 5
 	// maxNamedKeys limits the number of keys that are logged.
 	maxNamedKeys = 5
-	// maxPages limits the pages between their first and their last pass; maxAskingPages limits the
+	// maxPages limits the pages between their first and their last pass. maxAskingPages limits the
 	// pages that send requests to masters.
 	maxPages, maxAskingPages = 32, 3
 	// fillSize is the number of keys that are written at once.
@@ -71,9 +71,9 @@ func (g *Guard) copyFrom(ctx context.Context, v Report, from sourceSet, dbs []in
 	return c.keys.Load(), err
 }
 
-// copyDatabase starts the pages of a database, with each name in one of them. All masters list
-// their names at the same time. A source that holds a key from before the walk until its end lists
-// it. A check afterwards shows that the source has not lost data meanwhile.
+// copyDatabase copies a database in pages; each name is in exactly one page. All masters list their
+// names at the same time. A source lists every key that it holds throughout the listing. The proxy
+// checks afterwards that the source has lost no data meanwhile.
 func (c *copier) copyDatabase(ctx context.Context, db int) error {
 	names, errs := newNameQueue(), make([]error, len(c.from.sources)+1)
 	var wg sync.WaitGroup
@@ -98,7 +98,7 @@ func (c *copier) copyDatabase(ctx context.Context, db int) error {
 	return errors.Join(errs...)
 }
 
-// scan lists a master's names, and starts a page whenever enough new ones have come.
+// scan lists a master's names, and starts a page whenever it has enough new names.
 func (c *copier) scan(ctx context.Context, w Conn, db int, names *nameQueue, own ...any) error {
 	for cursor, first := "0", true; (first || cursor != "0") && ctx.Err() == nil; first = false {
 		err := retry(ctx, func() error {
@@ -117,7 +117,7 @@ func (c *copier) scan(ctx context.Context, w Conn, db int, names *nameQueue, own
 	return nil
 }
 
-// retry repeats a request that may fail once because a master answered too late.
+// retry repeats a request that may fail once because a master replied too late.
 func retry(ctx context.Context, try func() error) (err error) {
 	for n := range maxPasses {
 		if n > 0 && pacing.Sleep(ctx, passPause) != nil {
@@ -135,8 +135,8 @@ func isFinal(err error) bool {
 	return errors.Is(err, errSourceLost) || errors.Is(err, errReserved) || errors.Is(err, errOvertaken)
 }
 
-// nameQueue has the names that are still to be copied, each once. It recognizes earlier names by a
-// fingerprint of 128 bits.
+// nameQueue holds the names that are still to be copied, each once. It recognizes earlier names by
+// a fingerprint of 128 bits.
 type nameQueue struct {
 	seeds [2]maphash.Seed
 	mu    sync.Mutex
@@ -160,7 +160,7 @@ func (n *nameQueue) add(listed []string) {
 	}
 }
 
-// page takes some names, if there are at least so many.
+// page takes up to pageSize names, or none if there are fewer than least.
 func (n *nameQueue) page(least int) (page []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -172,7 +172,7 @@ func (n *nameQueue) page(least int) (page []string) {
 	return page
 }
 
-// startPages starts pages while there are enough names, each as soon as there is room.
+// startPages starts pages while there are enough names, each as soon as there is a free slot.
 func (c *copier) startPages(ctx context.Context, db int, names *nameQueue, least int) {
 	for page := names.page(least); page != nil; page = names.page(least) {
 		select {
@@ -217,9 +217,9 @@ func (c *copier) copyPage(ctx context.Context, db int, names []string) error {
 	return errUnsettledKeys
 }
 
-// blockOpen writes undecided copies for the open keys, and logs some of them. While a proxy of an
-// earlier version runs, they stay open: that version treats an undecided copy as one of a single
-// incarnation.
+// blockOpen writes undecided copies for the open keys, and logs some of the keys. While a proxy of
+// an earlier version runs, the keys stay open: that version treats an undecided copy as a copy of a
+// single incarnation.
 func (c *copier) blockOpen(k *keysCopy) {
 	if k == nil || c.set.hasEarlierPeer() {
 		return
@@ -231,7 +231,7 @@ func (c *copier) blockOpen(k *keysCopy) {
 	}
 }
 
-// pass makes one pass over some keys. The first pass also raises the fence counters, which only
+// pass makes one pass over some keys. The first pass also raises the fence counters: they only
 // grow.
 func (c *copier) pass(
 	ctx context.Context, db int, names []string, k *keysCopy,
@@ -265,7 +265,7 @@ func (c *copier) pass(
 }
 
 // keepReservation renews the reservation of the catch-up, and stops the copier once another proxy
-// has it.
+// has reserved it.
 func (c *copier) keepReservation(ctx context.Context) {
 	for pacing.Sleep(ctx, reserveTime/3) == nil {
 		if err := contained.Run(func() error { return c.reserve(ctx, c.record, reserveTime) }); isFinal(err) {
@@ -295,8 +295,8 @@ func (c *copier) readViews(ctx context.Context, db int, names []string) (own vie
 	return own, views, errors.Join(errs...)
 }
 
-// checkClock returns an error if the master's clock does not fit: the ends of the copies are
-// computed by it.
+// checkClock returns an error if the master's clock does not fit, because the expiry of the copies
+// is computed by that clock.
 func (c *copier) checkClock(p page) error {
 	c.Guard.mu.Lock()
 	defer c.Guard.mu.Unlock()
@@ -306,7 +306,7 @@ func (c *copier) checkClock(p page) error {
 	return nil
 }
 
-// read reads some keys together with the marker, which shows that the source votes and has not lost
+// read reads some keys together with the marker, which shows that the source votes and has lost no
 // data.
 func (s source) read(ctx context.Context, db int, names []string) (view, error) {
 	floor := s.guard.knownSeq(marker.InDatabase(s.trust.Nonce, db))
@@ -320,7 +320,7 @@ func (s source) read(ctx context.Context, db int, names []string) (view, error) 
 	return s.guard.viewOf(p), nil
 }
 
-// viewOf returns the cells of a page, with their ends by our clock.
+// viewOf returns the cells of a page, with their expiry by our clock.
 func (g *Guard) viewOf(p page) view {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -349,7 +349,7 @@ func (s source) stillVoted(p page, db int, floor int64) bool {
 	return s.guard.voteCounts(s.trust, seen) && p.marker == marker.InDatabase(s.trust.String(), db)
 }
 
-// fill runs the steps, with the ends by the master's clock.
+// fill runs the steps, with the expiry by the master's clock.
 func (c *copier) fill(ctx context.Context, db int, steps []copyStep) error {
 	for len(steps) > 0 {
 		args, now := []any{c.record, db}, steps[:min(fillSize, len(steps))]
@@ -364,8 +364,8 @@ func (c *copier) fill(ctx context.Context, db int, steps []copyStep) error {
 	return nil
 }
 
-// endOf returns when the cell ends by the master's clock, in whole milliseconds, rounded up; -1 for
-// never.
+// endOf returns when the cell expires by the master's clock, in whole milliseconds, rounded up; -1
+// for never.
 func (g *Guard) endOf(h heldCell) string {
 	if h.Ends.IsZero() {
 		return "-1"

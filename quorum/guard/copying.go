@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// heldCell is the cell of a key on one master, and its end by our clock (zero: never).
+// heldCell is the cell of a key on one master, and when it expires by our clock (zero: never).
 type heldCell struct {
 	cell.Cell
 	Ends time.Time
@@ -21,7 +21,7 @@ type incarnation string
 
 func (h heldCell) incarnation() incarnation { return incarnation(h.Incarnation()) }
 
-// endsAfter reports whether a cell ends later. A cell without an end is the latest.
+// endsAfter reports whether h expires after other. A cell without expiry expires last.
 func (h heldCell) endsAfter(other heldCell) bool {
 	if h.Ends.IsZero() || other.Ends.IsZero() {
 		return h.Ends.IsZero() && !other.Ends.IsZero()
@@ -29,18 +29,18 @@ func (h heldCell) endsAfter(other heldCell) bool {
 	return h.Ends.After(other.Ends)
 }
 
-// view has the cells of one master in a database.
+// view holds the cells of one master in a database, by key.
 type view map[string]heldCell
 
-// copyPolicy decides what a master must hold. Sources of the Masters were read.
+// copyPolicy decides which cells a master must hold. Masters is the number of masters, Sources how
+// many were read.
 type copyPolicy struct {
 	Masters, Sources int
-	// Blocks makes a key with several possible incarnations get an undecided copy. Otherwise the
-	// key stays open.
+	// Blocks gives keys with several possible incarnations undecided copies. Otherwise such keys
+	// stay open.
 	Blocks bool
 }
 
-// incarnationsOf returns the incarnations of a key in the views.
 func incarnationsOf(views []view, key string) map[incarnation]bool {
 	all := map[incarnation]bool{}
 	for _, v := range views {
@@ -65,8 +65,8 @@ func holders(views []view, key string, of incarnation) (cells, blocks []heldCell
 	return cells, blocks
 }
 
-// majorityOf returns the incarnation that a majority of all masters holds, among the sources; at
-// most one does. Empty: none.
+// majorityOf returns the incarnation that the sources hold on a majority of all masters, if any.
+// There is at most one.
 func (c copyPolicy) majorityOf(views []view, key string) incarnation {
 	for i, v := range views[:max(0, len(views)-vote.Majority(c.Masters)+1)] {
 		h, there := v[key]
@@ -86,14 +86,14 @@ func (c copyPolicy) majorityOf(views []view, key string) incarnation {
 	return ""
 }
 
-// choice is the kind of cell that a master which lost data must get.
+// choice is the kind of cell that a master that lost data must get.
 type choice int
 
 const (
 	chooseNothing choice = iota
 	chooseCopy           // the value
 	chooseBlock          // a blocking copy, so that no other client gets the key
-	chooseLater          // undecided as yet
+	chooseLater          // not decided yet
 )
 
 // choose decides which cell a master that lost data must get for a key. It considers the
@@ -104,7 +104,7 @@ const (
 // granted with the votes of the master itself and of the masters that were not read is blocked: no
 // rule can distinguish such a lock from the rest of a released one. An incarnation on fewer masters
 // is a leftover, and must not grow. If several incarnations are possible, the key is read again;
-// with Blocks it is blocked until the last of them would end.
+// with Blocks, it is blocked until the last of them would expire.
 func (c copyPolicy) choose(
 	views []view, key string, first map[incarnation]bool, before incarnation,
 ) (heldCell, choice) {
@@ -135,8 +135,8 @@ func (c copyPolicy) choose(
 	}
 }
 
-// newest returns the cell with the highest accepted ballot. It ends as late as any cell with the
-// same value, by any ballot. Promises are not copied.
+// newest returns the cell with the highest accepted ballot. It gets the latest expiry of all cells
+// with the same value, by any ballot. Promises are not copied.
 func newest(cells []heldCell) heldCell {
 	best := slices.MaxFunc(cells, func(a, b heldCell) int { return cmp.Compare(a.Accepted, b.Accepted) })
 	for _, h := range cells {
@@ -154,7 +154,7 @@ func newest(cells []heldCell) heldCell {
 	return best
 }
 
-// latest returns the cell that ends last.
+// latest returns the cell that expires last.
 func latest(cells []heldCell) heldCell {
 	best := cells[0]
 	for _, h := range cells[1:] {
@@ -165,12 +165,12 @@ func latest(cells []heldCell) heldCell {
 	return best
 }
 
-// blocking returns a blocking copy that ends when a cell does.
+// blocking returns a blocking copy that expires when until does.
 func blocking(of incarnation, until heldCell) heldCell {
 	return heldCell{Cell: cell.Cell{Form: cell.Blocking, Attempt: cell.Attempt(of)}, Ends: until.Ends}
 }
 
-// copyAct is the change of a key on the master that lost data, in the words of script.Fill.
+// copyAct is the kind of a change on the master that lost data, as script.Fill names it.
 type copyAct string
 
 const (
@@ -181,31 +181,30 @@ const (
 	actRaise copyAct = "raise"
 )
 
-// copyStep is one change of a key.
 type copyStep struct {
 	Act  copyAct
 	Key  string
 	Held heldCell
 }
 
-// keysCopy is the copying of some keys of a database to a master that lost data. It does no I/O.
+// keysCopy copies some keys of a database to a master that lost data. It does no I/O.
 type keysCopy struct {
 	policy copyPolicy
-	// stepped is set if the master's own remaining times are wrong.
+	// stepped is set if the remaining times on the master itself are wrong.
 	stepped bool
-	// first has the incarnations on the sources when they were first read, by key; own has the
+	// first holds the incarnations on the sources when they were first read, by key. own holds the
 	// master's cells at that time.
 	first map[string]map[incarnation]bool
 	own   view
-	// majority has the incarnations that a majority held in the last pass; passes counts the
+	// majority holds the incarnations that a majority held in the last pass. passes counts the
 	// passes.
 	majority map[string]incarnation
 	passes   int
-	// written has the written cells; unsure has the keys whose last step may or may not have been
-	// done.
+	// written holds the written cells. unsure holds the keys whose last step may or may not have
+	// been done.
 	written map[string]heldCell
 	unsure  map[string]bool
-	// open has the keys whose incarnation the last pass could not decide.
+	// open holds the keys whose incarnation the last pass could not decide.
 	open []string
 	// member is the index of the source that is the master itself, or -1.
 	member int
@@ -213,8 +212,8 @@ type keysCopy struct {
 
 // newCopy starts a copy with the present cells of the sources and the master. member is the index
 // of the master among the sources, or -1. If the master is a source, it has lost nothing and joins
-// another era. Then its cells of an incarnation that may have been granted stay unchanged, since it
-// is one of the few that hold it.
+// another era. Then its cells of an incarnation that may have been granted stay unchanged, because
+// it is one of the few holders.
 func newCopy(c copyPolicy, stepped bool, member int, own view, sources []view) *keysCopy {
 	k := &keysCopy{
 		policy: c, stepped: stepped, own: own, first: map[string]map[incarnation]bool{},
@@ -232,7 +231,7 @@ func newCopy(c copyPolicy, stepped bool, member int, own view, sources []view) *
 }
 
 // withoutCopied returns the sources' views without the cells that only this copy wrote to the
-// master. An undecided copy counts: it replaces a cell that the master held.
+// master. An undecided copy stays, because it replaces a cell that the master held.
 func (k *keysCopy) withoutCopied(sources []view) []view {
 	if k.member < 0 {
 		return sources
@@ -254,9 +253,9 @@ func (k *keysCopy) heldBefore(key string, h heldCell) bool {
 	return there && own.incarnation() == h.incarnation()
 }
 
-// Pass compares the sources and the master once more, and returns the steps to be done. settled is
-// set if every key is done: it was written or removed, or needs neither, and the sources still say
-// the same. A change within an incarnation keeps no key open: the master gets every change as the
+// Pass compares the sources and the master once more, and returns the next steps. settled is set if
+// every key is done: it was written or removed, or needs neither, and the sources still report the
+// same. A change within an incarnation keeps no key open: the master gets every change as the
 // sources do.
 func (k *keysCopy) Pass(now view, sources []view) (steps []copyStep, settled bool) {
 	settled, k.open = true, nil
@@ -281,8 +280,8 @@ func (k *keysCopy) Pass(now view, sources []view) (steps []copyStep, settled boo
 	return steps, settled
 }
 
-// write adds the step that writes the master's cell. It adds one again for a newer cell if nothing
-// else has reached the master since.
+// write adds the step that writes the master's cell. It repeats the step with a newer cell if no
+// other write has reached the master since.
 func (k *keysCopy) write(steps []copyStep, key string, h, now heldCell) ([]copyStep, bool) {
 	was, wrote := k.written[key]
 	if now.String() == was.String() && k.own[key].String() != was.String() {
@@ -303,8 +302,8 @@ func (k *keysCopy) write(steps []copyStep, key string, h, now heldCell) ([]copyS
 	return steps, done
 }
 
-// Failed notes steps that may or may not have been done. The next pass repeats those whose effect
-// the master does not show, with the sources' cells at that time.
+// Failed records steps that may or may not have been done. If the master does not show the effect
+// of a step, the next pass repeats it with the sources' cells at that time.
 func (k *keysCopy) Failed(steps []copyStep) {
 	for _, s := range steps {
 		k.written[s.Key] = s.Held // removals, too
@@ -312,8 +311,8 @@ func (k *keysCopy) Failed(steps []copyStep) {
 	}
 }
 
-// actFor returns actCopy, which keeps a longer time, only for a cell that the master itself holds
-// with a correct time.
+// actFor returns actCopy, which keeps a longer remaining time, only for a cell that the master
+// itself holds with a correct time.
 func (k *keysCopy) actFor(key string, h heldCell) copyAct {
 	if own, there := k.own[key]; there && !k.stepped && own.String() == h.String() {
 		return actCopy
@@ -321,9 +320,9 @@ func (k *keysCopy) actFor(key string, h heldCell) copyAct {
 	return actPut
 }
 
-// remove adds the step that removes a copied cell, or a cell that the master held before: its
-// promises, which may be incomplete, and cells that no other master has. Foreign cells stay, and so
-// do cells that are new on the master and the sources: the second pass shows that.
+// remove adds the step that removes a copied cell, or a cell that the master held before: it may
+// hold incomplete promises, or exist on no other master. Foreign cells stay, and so do cells that
+// are new on the master and the sources, as the second pass shows.
 func (k *keysCopy) remove(steps []copyStep, key string, now heldCell, sources []view) ([]copyStep, bool) {
 	was, wrote := k.written[key]
 	switch {
@@ -342,7 +341,7 @@ func (k *keysCopy) remove(steps []copyStep, key string, now heldCell, sources []
 	return append(steps, copyStep{actDrop, key, now}), true
 }
 
-// endTolerance is how far two readings of the same end may differ.
+// endTolerance is how far two readings of the same expiry may differ.
 const endTolerance = 10 * time.Millisecond
 
 func (h heldCell) isLonger(old heldCell) bool {
@@ -352,12 +351,12 @@ func (h heldCell) isLonger(old heldCell) bool {
 	return h.endsAfter(old)
 }
 
-// Open returns the keys, sorted, that keep the copy open: the last pass saw two incarnations that
-// may both have been granted, or a majority that the pass before had not seen.
+// Open returns the keys, sorted, that keep the copy open. In the last pass such a key had two
+// incarnations that may both have been granted, or a new majority.
 func (k *keysCopy) Open() []string { return slices.Sorted(slices.Values(k.open)) }
 
-// Block makes keys with several possible incarnations get undecided copies from now on, and returns
-// the open keys.
+// Block gives keys with several possible incarnations undecided copies from now on, and returns the
+// open keys.
 func (k *keysCopy) Block() []string {
 	k.policy.Blocks = true
 	return k.Open()

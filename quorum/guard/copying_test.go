@@ -53,7 +53,7 @@ func viewsWith(key string, all ...heldCell) []view {
 	return views
 }
 
-// TestChoose has four or three sources of five masters.
+// TestChoose tests choices from four or three sources of five masters.
 func TestChoose(t *testing.T) {
 	none := heldCell{}
 	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
@@ -114,12 +114,12 @@ func TestChoose(t *testing.T) {
 }
 
 // TestChosenIsWhatMayBeGranted tries all sets of holders of one attempt among all masters,
-// including the one that lost its data, and all sets of sources. An attempt that a majority held
+// including the master that lost its data, and all sets of sources. An attempt that a majority held
 // before the loss is copied or blocked. A copied attempt had a majority without that master.
 func TestChosenIsWhatMayBeGranted(t *testing.T) {
 	for _, n := range []int{3, 4, 5, 6, 7} {
 		for holders := range 1 << n {
-			for sources := range 1 << (n - 1) { // the last one lost its data
+			for sources := range 1 << (n - 1) { // the last master lost its data
 				var views []view
 				k := 0
 				for i := range n - 1 {
@@ -190,9 +190,9 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestFailedStepsAreDoneAgain checks that a step which may or may not have been done is repeated in
-// the next pass if it was not; before, no key is settled. The master had a lock that has expired,
-// had made a promise, and gets a lock that expires during the copy.
+// TestFailedStepsAreDoneAgain checks that a step that may or may not have been done is repeated in
+// the next pass if it was not; before that, no key is settled. The master had a lock that has
+// expired, had made a promise, and gets a lock that expires during the copy.
 func TestFailedStepsAreDoneAgain(t *testing.T) {
 	a := plain(attemptA, time.Minute)
 	for _, arrived := range []bool{false, true} {
@@ -257,7 +257,6 @@ func describe(steps []copyStep) string {
 	return strings.Join(all, ", ")
 }
 
-// apply applies steps to the master's cells.
 func apply(own view, steps []copyStep) {
 	for _, s := range steps {
 		if s.Act == actDrop {
@@ -268,8 +267,8 @@ func apply(own view, steps []copyStep) {
 	}
 }
 
-// TestChangesOnTheWay runs commands on the master and the sources meanwhile. A change within an
-// incarnation keeps no key open, and cells created since the copy began stay.
+// TestChangesOnTheWay changes keys on the master and the sources during the copy. A change within
+// an incarnation keeps no key open, and cells created since the copy began stay.
 func TestChangesOnTheWay(t *testing.T) {
 	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), heldCell{}
 	changed := func(n uint64) heldCell { return register(attemptA, ids.Ballot(n), ids.Ballot(n), fmt.Sprint("v", n)) }
@@ -314,9 +313,9 @@ func TestChangesOnTheWay(t *testing.T) {
 	}
 }
 
-// TestNothingStaysOpenInTheEnd checks keys on which either of two attempts may have been granted.
-// The master gets a copy that stands for both, for as long as the longer one lasts. So does a
-// master that copies later, when such a copy may complete a majority.
+// TestNothingStaysOpenInTheEnd checks keys for which either of two attempts may have been granted.
+// The master gets a copy that stands for both, until the longer one expires. So does a master that
+// copies later, when such a copy may complete a majority.
 func TestNothingStaysOpenInTheEnd(t *testing.T) {
 	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Hour), heldCell{}
 	undecided := blocking(incarnation(cell.Undecided), b)
@@ -346,9 +345,9 @@ func blockingPolicy(masters, sources int) copyPolicy {
 	return copyPolicy{Masters: masters, Sources: sources, Blocks: true}
 }
 
-// TestGrantedIsNeverGivenUp tries all distributions of two attempts over up to five masters, of
-// which b was granted. One master after the other loses its data, and the locks of a are removed in
-// between or not. Each master that granted b refuses other attempts afterwards.
+// TestGrantedIsNeverGivenUp tries all distributions of attempts a and b on up to five masters in
+// which b was granted. One master after another loses its data, and the locks of a either stay or
+// are removed meanwhile. Each master that granted b then refuses other attempts.
 func TestGrantedIsNeverGivenUp(t *testing.T) {
 	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
 	for n := 3; n <= 5; n++ {
@@ -379,8 +378,8 @@ func pow(base, n int) int {
 	return p
 }
 
-// forget makes each master lose its data, and catch up from any sufficient set of others; then
-// another one, the given number of times.
+// forget lets each master lose its data, and catch up from any sufficient set of other masters. It
+// then repeats that with another master, until it has done so the given number of times.
 func forget(t *testing.T, cells []heldCell, granted int, removed bool, times int) {
 	n := len(cells)
 	for target := range n {
@@ -416,8 +415,8 @@ func forget(t *testing.T, cells []heldCell, granted int, removed bool, times int
 	}
 }
 
-// TestOpen checks that two attempts which may both have been granted keep a copy open, and are
-// named, until one of them is gone.
+// TestOpen checks that two attempts that may both have been granted keep a copy open, and that Open
+// returns the key, until one of the attempts is gone.
 func TestOpen(t *testing.T) {
 	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), heldCell{}
 	both := viewsWith("k", a, a, b, b)

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// joinSteps makes a copy for a master that is source number 0 itself, and returns the steps of two
+// joinSteps starts a copy for a master that is itself source number 0, and returns the steps of two
 // passes.
 func joinSteps(policy copyPolicy, views []view) []copyStep {
 	own := view{}
@@ -30,7 +30,7 @@ func acts(steps []copyStep) string {
 	return text
 }
 
-// TestJoins has a master without a loss as one of the sources, of three masters.
+// TestJoins checks the copy for one of three masters that is a source and has lost nothing.
 func TestJoins(t *testing.T) {
 	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), heldCell{}
 	for _, test := range []struct {
@@ -58,8 +58,8 @@ func TestJoins(t *testing.T) {
 }
 
 // TestJoinsUndecided checks that a key with several possible incarnations gets an undecided copy in
-// the place of the joining master's own cell: else later copies would treat the other incarnations
-// as leftovers.
+// place of the joining master's own cell. Otherwise later copies would treat the remaining
+// incarnations as leftovers.
 func TestJoinsUndecided(t *testing.T) {
 	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
 	views := viewsWith("k", a, a, b, b)
@@ -91,12 +91,12 @@ func TestCopiesDoNotCount(t *testing.T) {
 }
 
 // TestJoinedHoldsWhatMayBeGranted tries all holders and all sources for up to seven masters. A
-// master that joins has every attempt that a majority was granted, in full or as a blocking copy.
+// master that joins has every attempt that a majority granted, in full or as a blocking copy.
 func TestJoinedHoldsWhatMayBeGranted(t *testing.T) {
 	a := plain(attemptA, time.Minute)
 	for n := 1; n <= 7; n++ {
 		for holders := range 1 << n {
-			for sources := 1; sources < 1<<n; sources += 2 { // master 0 is one
+			for sources := 1; sources < 1<<n; sources += 2 { // master 0 is a source
 				held, read := bits.OnesCount(uint(holders)), bits.OnesCount(uint(sources))
 				if held < vote.Majority(n) || read < vote.ReadQuorum(n) {
 					continue

@@ -8,10 +8,10 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// TestSourcesMeetEveryMajority shows that a master which lost its data may copy from any
-// vote.ReadQuorum(n) masters that vote. Whatever majority granted a lock with its vote, and
+// TestSourcesMeetEveryMajority checks that a master that lost its data may copy from any
+// vote.ReadQuorum(n) masters that vote. Whichever majority granted a lock with its vote, and
 // whichever other masters are in quarantine, one of the sources was in that majority. One source
-// less is not enough.
+// fewer is not enough.
 func TestSourcesMeetEveryMajority(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 5, 6, 7} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestSourcesMeetEveryMajority(t *testing.T) {
 }
 
 // allSources tries all sets of sources, and so all sets of masters in quarantine. It reports
-// whether one source less than needed can miss the granting majority.
+// whether one source fewer than needed can miss the granting majority.
 func allSources(t *testing.T, n int, granted uint, forgot int) (missed bool) {
 	for quarantined := range uint(1) << n {
 		if quarantined&(1<<forgot) == 0 {
@@ -53,9 +53,9 @@ func allSources(t *testing.T, n int, granted uint, forgot int) (missed bool) {
 	return missed
 }
 
-// TestMajorityAmongSourcesIsNoLoser checks this: if a majority of all masters, among the sources,
-// holds one value, then no lock with another value that the master agreed to is held. A voting
-// master of its majority would hold that one.
+// TestMajorityAmongSourcesIsNoLoser checks that, if a majority of all masters, among the sources,
+// holds one value, no lock with a different value that the master agreed to is still held. The two
+// majorities share a master, which would hold that lock.
 func TestMajorityAmongSourcesIsNoLoser(t *testing.T) {
 	for _, n := range []int{3, 5, 7} {
 		for granted := range uint(1) << n {

@@ -20,22 +20,22 @@ var (
 	errUnsettled = errors.New("no majority of the masters agreed on the change")
 )
 
-// promise is a master's answer to a ballot.
+// promise is a master's reply to a ballot.
 type promise struct {
 	guard *Guard
-	// trust is the trust in the master; it must not change until the master accepts.
+	// trust is the trust in the master. It must not change until the master accepts.
 	trust    trust
 	granted  bool
-	promised string // the ballot that it promised before
+	promised string // the ballot that the master promised before
 }
 
-// Decide makes a majority of an era's masters agree on the next era, and seals the masters that it
-// reaches. From then on their votes do not count in the old era. The result is wanted, unless
-// another change was begun before. ballot returns an unused ballot above a round.
+// Decide gets a decision of a majority of an era's masters on the next era, and seals the masters
+// that it reaches. From then on their votes do not count in the old era. The result is wanted,
+// unless another change was begun before. ballot returns an unused ballot above a round.
 //
 // A ballot counts only if it took less time than the limit of a round. A master that lost its
-// acceptance copies data from other masters only later. They are sealed by then, so it does not
-// vote in the old era again.
+// acceptance copies data from other masters only later. They are sealed by then, so the master does
+// not vote in the old era again.
 func (s *Set) Decide(
 	ctx context.Context, era reconfig.Era, wanted reconfig.Change, ballot func(above uint64) string,
 ) (reconfig.Change, error) {
@@ -79,8 +79,9 @@ func roundOf(ballot string) uint64 {
 	return n
 }
 
-// prepare asks all masters that are known to be in the era, and to have lost nothing. It does not
-// wait for masters that are down: a ballot counts only for the time of a round.
+// prepare requests promises from all masters that are known to be in the era, and to have lost
+// nothing. It does not wait for masters that are down: a ballot counts only for the time of a
+// round.
 func (s *Set) prepare(ctx context.Context, era reconfig.Era, ballot string) []promise {
 	promises := make([]promise, len(s.guards))
 	countParallel(s.guards, func(g *Guard) bool {
@@ -96,8 +97,8 @@ func (s *Set) prepare(ctx context.Context, era reconfig.Era, ballot string) []pr
 	return promises
 }
 
-// request asks the master for a promise. It counts like a vote: only from the master that is
-// trusted.
+// request requests a promise from the master. Like a vote, the promise counts only if the master is
+// still the trusted one.
 func (p *promise) request(ctx context.Context, era reconfig.Era, ballot string) error {
 	g := p.guard
 	field := marker.InDatabase(p.trust.Nonce, 0)
@@ -141,8 +142,8 @@ func (s *Set) accept(ctx context.Context, era reconfig.Era, promises []promise, 
 	})
 }
 
-// MayChange returns the present era, or the reason why the masters cannot be changed now. stays
-// reports whether the change keeps a master.
+// MayChange returns the present era, or why the masters cannot be changed now. stays reports
+// whether the change keeps a master.
 func (s *Set) MayChange(stays func(name string) bool) (reconfig.Era, error) {
 	if s.off {
 		return reconfig.Era{}, errors.New("the guard is off")
@@ -162,8 +163,8 @@ func (s *Set) MayChange(stays func(name string) bool) (reconfig.Era, error) {
 	return own, nil
 }
 
-// SuccessionTo returns the successor of this set of masters, or nil. If it consists of the named
-// masters, the report of one master suffices, because the operator has named them, too.
+// SuccessionTo returns the successor of this set of masters, or nil. If the successor consists of
+// the named masters, the report of one master suffices, because the operator has named them, too.
 func (s *Set) SuccessionTo(names []string) *Succession {
 	s.eras.mu.Lock()
 	for _, one := range s.eras.claims {

@@ -7,14 +7,14 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// eraPosition is the relation between a marker's era and this proxy's.
+// eraPosition is the relation of a marker's era to this proxy's era.
 type eraPosition int
 
 const (
-	positionOwn     eraPosition = iota // its master votes in this proxy's era
-	positionEnded                      // this proxy's era has ended, or the marker is of another one
-	positionFormer                     // its master was sealed in the previous era, and has kept its data since
-	positionStale                      // it is from an earlier era, or another cluster, and proves nothing
+	positionOwn     eraPosition = iota // the marker's master votes in this proxy's era
+	positionEnded                      // this proxy's era has ended, or the marker is of another era
+	positionFormer                     // the master was sealed in the previous era, and has kept its data since
+	positionStale                      // the marker is from an earlier era, or another cluster, and proves nothing
 	positionUnknown                    // too few masters have reported their era
 )
 
@@ -23,12 +23,12 @@ type eraClaim struct {
 	marker.Marker
 	// era and ballot belong to the promise.
 	era, ballot string
-	// first is when this marker was first seen, last when the master was last asked for it.
+	// first is when this marker was first seen, last when the master was last asked for its marker.
 	first, last time.Time
-	// alive is set if the marker is of the master's present life, so that it has lost nothing
-	// since.
+	// alive is set if the marker is of the master's present life, so that the master has lost
+	// nothing since.
 	alive bool
-	// former is set if the master was in the previous era's set.
+	// former is set if the master was in the set of the previous era.
 	former bool
 }
 
@@ -48,8 +48,8 @@ func (s eraClaim) next() int {
 	return s.Era.Number + 1
 }
 
-// supports reports whether this claim supports another master's, or the same one. It does if it
-// claims the same or a later era, or if the master promised the ballot: before any master accepts a
+// supports reports whether s supports a claim, of the same or another master. It does if it claims
+// the same or a later era, or if its master promised the ballot: before any master accepts a
 // ballot, a majority has promised it.
 func (s eraClaim) supports(claim eraClaim) bool {
 	if claim.Seal.IsNone() {
@@ -60,12 +60,12 @@ func (s eraClaim) supports(claim eraClaim) bool {
 		s.era == claim.Era.String() && s.ballot >= claim.Seal.Ballot
 }
 
-// evaluate decides whether a claim is credible: another master has to support it, and no majority
-// may contradict it. A refuted claim stays refuted.
+// evaluate decides whether a claim is credible: another master must support it, and no majority may
+// contradict it. A refuted claim stays refuted.
 func (e *eraTracker) evaluate(claim eraClaim) {
 	masters := len(e.names)
 	if !claim.Seal.IsNone() {
-		masters = max(claim.Seal.Before, masters-1) // this set is the one that has ended, or its successor
+		masters = max(claim.Seal.Before, masters-1) // this set has ended, or it is the successor
 	}
 	most := vote.Majority(masters)
 	supporters, contradicting, since := 0, 0, 0
@@ -97,7 +97,7 @@ func (e *eraTracker) evaluate(claim eraClaim) {
 }
 
 // isPlausible reports whether the masters of a seal may follow this set, or this set may follow
-// them. The number of former masters must be that of the era.
+// them. The number of former masters must be the number of the era.
 func (e *eraTracker) isPlausible(claim eraClaim) bool {
 	before, names := claim.Seal.Before, claim.Seal.Names
 	switch {
@@ -124,7 +124,7 @@ func (e *eraTracker) positionOf(s eraClaim) eraPosition {
 	case s.Seal.IsNone() && s.Era == e.own:
 		return positionOwn
 	case !s.Seal.IsNone() && (s.Seal.After(s.Era) == e.own || s.alive && s.former && s.Era == e.former):
-		return positionFormer // by any ballot: since it was sealed it has not voted in that era
+		return positionFormer // by any ballot: the master has not voted in that era since it was sealed
 	case s.Era.Number < e.own.Number:
 		return positionStale
 	case e.refuted[s.Nonce] && !s.alive:

@@ -14,15 +14,15 @@ import (
 
 // Succession is an era that has ended, with its successor.
 type Succession struct {
-	// Era is the one that has ended. If Begun is set, it is the successor, in which masters already
-	// vote.
+	// Era is the era that has ended. If Begun is set, Era is its successor, in which masters
+	// already vote.
 	Era   reconfig.Era
 	Begun bool
 	// Change is the successor; none if only other proxies know it.
 	Change reconfig.Change
 }
 
-// eraTracker has a proxy's knowledge of its masters' present and former eras. It trusts no single
+// eraTracker holds a proxy's knowledge of its masters' present and former eras. It trusts no single
 // master: a marker that shows the end of the era is only a claim until another master supports it.
 type eraTracker struct {
 	names []string
@@ -32,30 +32,30 @@ type eraTracker struct {
 	known bool
 	own   reconfig.Era
 	since time.Time
-	// claims has the last claim of each master, by index.
+	// claims holds the last claim of each master, by index.
 	claims map[int]eraClaim
-	// checked has the masters that have been checked, whether they have a marker or not.
+	// checked holds the masters that have been checked, with or without a marker.
 	checked map[int]bool
-	// credible has the nonces of the markers with credible claims, refuted the nonces that a
+	// credible holds the nonces of the markers with credible claims, refuted the nonces that a
 	// majority contradicted.
 	credible, refuted map[string]bool
-	// sizes has the masters' statements of the size of the previous set. If this proxy had that era
-	// itself, former is that era, and wasMember has the indexes of the masters that were in it.
+	// sizes holds the masters' reports of the size of the previous set. If this proxy was in that
+	// era itself, former is the era, and wasMember holds the indexes of its masters.
 	sizes     map[sizeReport]bool
 	former    reconfig.Era
 	wasMember map[int]bool
 	// ended is the succession, once it is credible that this era has ended or that the masters are
-	// in another one.
+	// in a different era.
 	ended *Succession
-	// ballotSeen is when a new ballot was last seen: a change may follow. placesSeen has the places
-	// that were announced with ballots, by index of the master.
+	// ballotSeen is when a new ballot was last seen: a change may follow. placesSeen holds the
+	// locations that were announced with ballots, by index of the master.
 	ballotSeen time.Time
 	placesSeen map[int]announcedPlace
-	// moveLeases has each master's last report about the proxy that moves the locks, by index.
+	// moveLeases holds each master's last report about the proxy that moves the locks, by index.
 	moveLeases map[int]moveLease
 }
 
-// announcedPlace is a future place of the locks, and when it was announced.
+// announcedPlace is a future location of the locks, and when it was announced.
 type announcedPlace struct {
 	to location.Place
 	at time.Time
@@ -77,7 +77,7 @@ func newEraTracker(masters []Master, joins *reconfig.Era, now time.Time) *eraTra
 	return e
 }
 
-// setFormer notes the former era, if this one follows it directly.
+// setFormer records the former era, if this era follows it directly.
 func (e *eraTracker) setFormer(former *eraTracker) {
 	former.mu.Lock()
 	defer former.mu.Unlock()
@@ -129,9 +129,9 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	return settled || s.first == now && e.positionOf(s) == positionEnded
 }
 
-// settle determines the present era: the one that a majority states. If no master states another
-// one, fewer suffice: enough to share a master with every majority or, once all masters have been
-// checked, all that have a marker.
+// settle determines the present era: the era that a majority states. If no master states a
+// different era, fewer masters suffice: enough to share a master with every majority or, once all
+// masters have been checked, all with a marker.
 func (e *eraTracker) settle(now time.Time) (settled bool) {
 	if e.known {
 		return false
@@ -146,12 +146,12 @@ func (e *eraTracker) settle(now time.Time) (settled bool) {
 		e.since = now
 	}
 	if e.ended != nil && e.ended.Era.Number < era.Number {
-		e.ended = nil // that was the successor's predecessor
+		e.ended = nil // ended is the predecessor of the present era
 	}
 	return true
 }
 
-// mostStated returns the era that most masters state; the latest one of several.
+// mostStated returns the era that most masters state, the latest one if several tie.
 func (e *eraTracker) mostStated() (era reconfig.Era, masters int) {
 	says := map[reconfig.Era]int{}
 	for _, s := range e.claims {
@@ -178,8 +178,8 @@ func (e *eraTracker) position(i int) eraPosition {
 	return e.positionOf(s)
 }
 
-// hasOpenClaim reports whether a master claims that the era has ended, and is neither credible nor
-// refuted. Then a master is admitted only by copying from other masters that vote.
+// hasOpenClaim reports whether a master claims that the era has ended, and the claim is neither
+// credible nor refuted. Then a master is admitted only by copying from other masters that vote.
 func (e *eraTracker) hasOpenClaim() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -205,15 +205,15 @@ func (e *eraTracker) isOver() bool {
 	return e.ended != nil
 }
 
-// hasBegun reports whether masters vote in an era of that number, or a later one.
+// hasBegun reports whether masters vote in an era with this number, or a later one.
 func (e *eraTracker) hasBegun(number int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.ended != nil && e.ended.Begun && e.ended.Era.Number >= number
 }
 
-// checkPause returns the time until the next check of a master that votes. It is short if a change
-// may be about to be decided.
+// checkPause returns the time until the next check of a master that votes. It is short if a
+// decision on a change may be near.
 func (e *eraTracker) checkPause(now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -224,21 +224,21 @@ func (e *eraTracker) checkPause(now time.Time) time.Duration {
 }
 
 const (
-	// changePause is the wait between two checks while a change may be decided. That is assumed for
-	// changeTime after a ballot.
+	// changePause is the wait between two checks during changeTime after a ballot: a decision may
+	// follow.
 	changePause = 20 * time.Millisecond
 	changeTime  = 3 * Heartbeat
 )
 
-// placeSeparator precedes, in a ballot, the place of the locks that its proposer will want.
+// placeSeparator precedes, in a ballot, the location of the locks that its proposer will want.
 const placeSeparator = "~"
 
-// isBoundFor reports whether a move of the locks to a place was announced to enough masters a
-// moment ago.
+// isBoundFor reports whether a move of the locks to a location was announced to enough masters less
+// than changeTime ago.
 func (e *eraTracker) isBoundFor(to location.Place) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.placesSeen) == 0 { // as nearly always
+	if len(e.placesSeen) == 0 { // the usual case
 		return false
 	}
 	n, now := 0, time.Now()
@@ -250,7 +250,7 @@ func (e *eraTracker) isBoundFor(to location.Place) bool {
 	return n > 0 && n >= witnessQuorum(len(e.names))
 }
 
-// stated returns the present era if it is known, else the one that most masters state. stated is
+// stated returns the present era if it is known, else the era that most masters state. stated is
 // false if there is none.
 func (e *eraTracker) stated() (own reconfig.Era, stated bool) {
 	e.mu.Lock()
@@ -262,8 +262,8 @@ func (e *eraTracker) stated() (own reconfig.Era, stated bool) {
 	return own, masters > 0
 }
 
-// adopt makes an era the present one, unless another one is already known, and returns the present
-// one.
+// adopt makes an era the present one, unless another era is already known, and returns the present
+// era.
 func (e *eraTracker) adopt(own reconfig.Era) reconfig.Era {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -298,8 +298,8 @@ func (e *eraTracker) isPlaced() bool {
 	return e.known && e.own.Place != location.Undecided
 }
 
-// age returns how long this proxy has known that the era follows another. During that time the
-// earlier one granted nothing.
+// age returns how long this proxy has known that the era follows an earlier one. During that time
+// the earlier era granted nothing.
 func (e *eraTracker) age(now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -309,7 +309,7 @@ func (e *eraTracker) age(now time.Time) time.Duration {
 	return now.Sub(e.since)
 }
 
-// formerSize returns the size of the previous set, as most of its masters state it; zero if
+// formerSize returns the size of the previous set, as most of its masters state it, or zero if
 // unknown.
 func (e *eraTracker) formerSize() int {
 	e.mu.Lock()
@@ -323,14 +323,14 @@ func (e *eraTracker) formerSize() int {
 	return before
 }
 
-// isCredible reports whether the seal of a marker with that nonce counts.
+// isCredible reports whether the seal of the marker with this nonce counts.
 func (e *eraTracker) isCredible(nonce string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.credible[nonce]
 }
 
-// Except returns the guards of the masters without one of these names.
+// Except returns the guards of all masters except the named ones.
 func (s *Set) Except(names []string) []*Guard {
 	var others []*Guard
 	for _, g := range s.guards {
@@ -343,6 +343,7 @@ func (s *Set) Except(names []string) []*Guard {
 
 // moveLease is a master's report about the proxy that moves the locks.
 type moveLease struct {
-	// asked is when the master was last asked, renewed when it last named such a proxy.
+	// asked is when the master was last asked, renewed when it last named a proxy that moves the
+	// locks.
 	asked, renewed time.Time
 }

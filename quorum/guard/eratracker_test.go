@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// TestMarkerPositions checks the meaning of a marker to proxies with these masters that know of a
+// TestMarkerPositions checks the meaning of a marker to proxies with these masters that know a
 // former era.
 func TestMarkerPositions(t *testing.T) {
 	own, other := []string{"a", "b", "c"}, []string{"a", "b", "d"}
@@ -27,7 +27,7 @@ func TestMarkerPositions(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		statements []marker.Marker // of the masters in turn
-		want       eraPosition     // of the last one
+		want       eraPosition     // of the last master
 		over       bool
 	}{
 		{"too few told", []marker.Marker{votes(first)}, positionUnknown, false},
@@ -84,8 +84,8 @@ func reportOf(m marker.Marker, i int) Report {
 	return v
 }
 
-// TestClaims checks that one master's claim is credible if another one supports it, and refuted
-// once a majority was asked since and does not.
+// TestClaims checks that one master's claim is credible if another master supports it, and refuted
+// once a majority was asked since and does not support it.
 func TestClaims(t *testing.T) {
 	others := reconfig.Change{Before: 3, Names: []string{"a", "b", "d"}}
 	seal := marker.Marker{Seal: reconfig.Seal{Ballot: "05", Change: others}}
@@ -127,7 +127,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestSealOfAnotherSize checks that a seal with another number of masters than its own era is
+// TestSealOfAnotherSize checks that a seal with a different number of masters than its own era is
 // rejected, even if two masters have it before the others report.
 func TestSealOfAnotherSize(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
@@ -146,8 +146,8 @@ func TestSealOfAnotherSize(t *testing.T) {
 }
 
 // TestSealedByAnotherBallot checks a master of the former era that an earlier ballot sealed for a
-// different set. It has not voted there since, so its data count like those of masters sealed for
-// this set. They do not count if it restarted, or was not in that era.
+// different set. The master has not voted in that era since, so its data count like the data of
+// masters sealed for this set. They do not count if the master restarted, or was not in that era.
 func TestSealedByAnotherBallot(t *testing.T) {
 	third := reconfig.Change{Before: 3, Names: []string{"a", "b", "c"}}.After(reconfig.Era{Number: 2})
 	former := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, &third, time.Now())
@@ -179,7 +179,7 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	}
 }
 
-// TestLatestSuccessionStands checks that the change that began last is followed.
+// TestLatestSuccessionStands checks that the tracker adopts the change of masters that began last.
 func TestLatestSuccessionStands(t *testing.T) {
 	e := newEraTracker([]Master{{Name: "a"}, {Name: "c"}}, &reconfig.Era{}, time.Now())
 	change := reconfig.Change{Before: 2, Names: []string{"b", "c"}}
@@ -218,7 +218,7 @@ func TestJudgeSealed(t *testing.T) {
 }
 
 // TestPromiseAndSeal runs the scripts on a real server. A seal requires the promise of its own
-// ballot, and the marker under which that was given. Afterwards no sequence continues.
+// ballot, and the marker under which that promise was given. Afterwards no sequence continues.
 func TestPromiseAndSeal(t *testing.T) {
 	w := startRedis(t)
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
@@ -252,8 +252,8 @@ func TestPromiseAndSeal(t *testing.T) {
 }
 
 // TestSealIsNoFreshStart checks a master that was admitted by a fresh start, and sealed by two
-// ballots. It has lost nothing, neither for a proxy that counted its votes before, nor for one that
-// found it sealed.
+// ballots. It has lost nothing, neither for a proxy that counted its votes before, nor for a proxy
+// that found it sealed.
 func TestSealIsNoFreshStart(t *testing.T) {
 	w := startRedis(t)
 	s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }},

@@ -12,7 +12,7 @@ func (e *UnfitError) Error() string { return e.Why }
 // IsReplica reports whether the master is unfit because it is a replica.
 func (e *UnfitError) IsReplica() bool { return e.Why == whyReplica }
 
-// These are the reasons why a master is unfit. The name of another master follows Twin.
+// The reasons why a master is unfit. After DuplicateServer comes the name of another master.
 const (
 	whyReplica      = "it is a replica: locks written there are lost at its next sync"
 	DuplicateServer = "it is the same server as "
@@ -20,12 +20,11 @@ const (
 	whyNewer        = "proxies of a later version use it: upgrade this proxy"
 )
 
-// whyPolicy returns the reason for this maxmemory-policy.
 func whyPolicy(policy string) string {
 	return "maxmemory-policy " + policy + " may evict a lock: set noeviction"
 }
 
-// Unfit returns the reason why the master may not vote whatever data it has; empty if there is
+// Unfit returns the reason why the master may not vote, whatever data it has; empty if there is
 // none.
 func (v Report) Unfit() string {
 	switch {

@@ -9,9 +9,9 @@ import (
 type freshAnswer int
 
 const (
-	freshRefuse freshAnswer = iota // it goes into quarantine
-	freshWait                      // not all masters have been reached, or not long enough
-	freshAdmit                     // all are fresh: it votes at once
+	freshRefuse freshAnswer = iota // quarantine
+	freshWait                      // wait: some masters have not been reached, or not for long enough
+	freshAdmit                     // all are fresh: let the master vote at once
 )
 
 // FreshStartTime is how long all masters must be seen empty for a fresh start.
@@ -20,26 +20,26 @@ const FreshStartTime = allChecked
 const (
 	// freshPatience is the time limit for reaching all masters.
 	freshPatience = 30 * time.Second
-	// mixedPatience is how long some masters may have a marker while other masters have none:
-	// another proxy may be doing its fresh start.
+	// mixedPatience is how long some masters may have a marker while others have none: another
+	// proxy may be doing its fresh start.
 	mixedPatience = time.Second
 	// freshPause is the wait between two checks during a fresh start.
 	freshPause = 50 * time.Millisecond
 )
 
 // freshStart decides, once in the life of a proxy, whether all masters are empty and unmarked, so
-// that none can have lost anything. They must stay so until every running proxy has reached them: a
-// proxy that knows of locks writes a record, which ends the fresh start. So does a master that
-// restarts meanwhile.
+// that none can have lost data. They must stay so until every running proxy has reached them: a
+// proxy that knows of locks writes a record, which ends the fresh start. A master that restarts
+// meanwhile ends it, too.
 type freshStart struct {
 	mu         sync.Mutex
 	masters    int
 	ended      bool
 	began      time.Time
 	mixedSince time.Time
-	// allEmptySince is since when all masters have been seen empty.
+	// allEmptySince is the time since which all masters have been seen empty.
 	allEmptySince time.Time
-	// empty has the run_ids of the masters seen empty, by index; done has the masters that were
+	// empty holds the run_ids of the masters seen empty, by index. done holds the masters that were
 	// admitted or have a marker.
 	empty map[int]string
 	done  map[int]bool
@@ -49,7 +49,6 @@ func newFreshStart(masters int, wanted bool) *freshStart {
 	return &freshStart{masters: masters, ended: !wanted, empty: map[int]string{}, done: map[int]bool{}}
 }
 
-// noteMarked notes that a master has a marker.
 func (f *freshStart) noteMarked(i int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,8 +69,8 @@ func (f *freshStart) isOver() bool {
 	return f.ended
 }
 
-// decide returns the treatment of a master without a marker, whose record, if any, says that it had
-// none before.
+// decide returns the treatment of a master without a marker. If the master has a record, the record
+// shows that it had no marker before.
 func (f *freshStart) decide(i int, runID string, empty bool, now time.Time) freshAnswer {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,21 +16,21 @@ import (
 
 // Guard guards one master. It lets a vote count only if the same batch proves that the master is
 // the admitted one: its sequence continued, its canary lives, and its clock ran like ours. Checkup
-// finds out whether and when a master is admitted. A nil Guard lets all votes count.
+// finds out whether and when the master is admitted. A nil Guard lets all votes count.
 type Guard struct {
 	set *Set
-	// index is the master's index in the set.
+	// index is the index of the master in the set.
 	index int
 	Master
 	log *slog.Logger
-	// published has the numbers of other masters that were published on this one while its identity
-	// (run_id, marker and record) was the same. Only Checkup uses them.
+	// published holds the numbers of other masters that were published on this master while its
+	// identity (run_id, marker and record) was the same. Only Checkup uses published and identity.
 	published publishedSeqs
 	identity  string
 
 	mu    sync.Mutex
 	clock masterClock
-	// trust is the one under which the master's votes count; last is the latest one, present or
+	// trust is the trust under which the master's votes count. last is the latest trust, present or
 	// former. term counts how often the trust was given or taken.
 	trust, last trust
 	term        uint64
@@ -38,17 +38,17 @@ type Guard struct {
 	changed time.Time
 	// catchUps is the number of catch-ups that this proxy did for the master.
 	catchUps int64
-	// voted is when a vote last counted, proved when the master last showed that it is the one that
-	// votes.
+	// voted is when a vote last counted. proved is when the master last showed that it is the
+	// server that votes.
 	voted, proved time.Time
-	// announced is when the master votes again, according to the last log message.
+	// announced is when the master will vote again, according to the last log message.
 	announced time.Time
-	// cause is the reason why the master does not vote; it is meaningless while it does.
+	// cause is the reason why the master does not vote. It is meaningless while the master votes.
 	cause *QuarantineError
-	// enrolled has the databases with the marker, suspectDBs the databases that seemed to have lost
+	// enrolled holds the databases with the marker, suspectDBs the databases that seem to have lost
 	// it.
 	enrolled, suspectDBs map[int]bool
-	// seqs has the highest numbers seen of the master's sequences; canaries has the canaries by
+	// seqs holds the highest numbers seen of the master's sequences, canaries the canaries by
 	// database.
 	seqs     writeSeqs
 	canaries map[int]canary
@@ -56,29 +56,29 @@ type Guard struct {
 	canaryMissed, older bool
 	// runID is the server's run_id at the last checkup.
 	runID string
-	// fitted is the last sighting of its clock that fitted, fittedNo its number, and fittedBoot its
-	// time by the machine's clock. step is the last step that did not fit.
+	// fitted is the last sighting of the master's clock that fitted, fittedNo its number, and
+	// fittedBoot its time by the machine's clock. step is the last step that did not fit.
 	fitted     Sighting
 	fittedNo   uint64
 	fittedBoot time.Duration
 	step       clockStep
-	// suspicion is why this proxy alone does not count the master's votes. blamed is set if this
-	// proxy put the master into quarantine for its clock, until it votes again.
+	// suspicion is why this proxy alone does not count the master's votes. blamed is set from when
+	// this proxy puts the master into quarantine for its clock until it votes again.
 	suspicion clockSuspicion
 	blamed    bool
-	// proxies has the other proxies that announced themselves on the master.
+	// proxies holds the other proxies that announced themselves on the master.
 	proxies []Proxy
-	// differs has their differences, and since when.
+	// differs holds the differences to other proxies, and since when each exists.
 	differs map[string]time.Time
-	// refused is why a master without a guard has no vote nevertheless, or nil.
+	// refused is why a master has no vote although its guard is off, or nil.
 	refused *QuarantineError
-	// watched is the nonce of the last quarantine record, and watchedSince when it was first seen,
-	// by our clock.
+	// watched is the nonce of the last quarantine record. watchedSince is when the record was first
+	// seen, by our clock.
 	watched      string
 	watchedSince time.Time
 }
 
-// trust is a marker under which a master votes; without a nonce the master does not vote.
+// trust is a marker under which a master votes. Without a nonce the master does not vote.
 type trust struct {
 	marker.Marker
 	term uint64
@@ -87,7 +87,7 @@ type trust struct {
 	eraEnded bool
 }
 
-// trusted returns the trust under which the master's votes count; empty if they do not.
+// trusted returns the trust under which the master's votes count; empty if they do not count.
 func (g *Guard) trusted() trust {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -100,7 +100,7 @@ func (g *Guard) isEnrolled(db int) bool {
 	return g.enrolled[db]
 }
 
-// enrol makes sure that a database has the marker before a vote in it counts. If the database had a
+// enrol ensures that a database has the marker before a vote in it counts. If the database had a
 // marker and lost it, the master goes into quarantine.
 func (g *Guard) enrol(ctx context.Context, db int, under trust) {
 	lost := marker.Record{
@@ -126,7 +126,7 @@ func (g *Guard) serverTime() time.Duration {
 }
 
 // Evaluate returns the reason why the votes of a batch do not count, or nil. The master may have
-// executed the batch nevertheless. It must be called once for each batch that was sent.
+// executed the batch nevertheless. Evaluate must be called once for each batch that was sent.
 func (g *Guard) Evaluate(w *Check) error {
 	if g == nil {
 		return nil
@@ -146,8 +146,8 @@ func (g *Guard) Evaluate(w *Check) error {
 	return nil
 }
 
-// voteCounts reports whether votes count, by the check after them. If it notices an irregularity it
-// suspends the master until the next checkup.
+// voteCounts reports whether votes count, according to the check after them. If it notices an
+// irregularity, it suspends the master until the next checkup.
 func (g *Guard) voteCounts(under trust, p *look) bool {
 	fits := true
 	if !p.sighting.IsZero() {
@@ -200,7 +200,8 @@ func (g *Guard) suspend() {
 	}
 }
 
-// withdraw takes the vote away, also from batches in progress. It reports whether there was one.
+// withdraw takes the vote away, also from batches in progress. It reports whether the master had
+// one.
 func (g *Guard) withdraw(why Reason) bool {
 	if g.trust.Nonce == "" {
 		return false
@@ -212,7 +213,7 @@ func (g *Guard) withdraw(why Reason) bool {
 }
 
 // Withdraw takes the vote away until the next Checkup: a connection that is about to be used, or
-// the next one, reaches a different server. No answer that is still outstanding counts.
+// the next one, reaches a different server. Outstanding replies do not count.
 func (g *Guard) Withdraw() {
 	if g == nil {
 		return
@@ -223,7 +224,7 @@ func (g *Guard) Withdraw() {
 }
 
 // grantVote makes the master's votes count from now on, under a marker. If the master's era has
-// ended, it only notes the marker.
+// ended, it only records the marker.
 func (g *Guard) grantVote(under marker.Marker, eraEnded bool) {
 	if g.trust.Nonce == under.Nonce {
 		g.trust.Marker, g.last.Marker = under, under
@@ -244,19 +245,19 @@ func (g *Guard) grantVote(under marker.Marker, eraEnded bool) {
 	g.seqs.raise(marker.InDatabase(under.Nonce, 0), script.FirstSeq)
 }
 
-// Conn is the access of the guard to a master, outside of batches.
+// Conn is the guard's access to a master, outside of batches.
 type Conn interface {
-	// Examine asks the master for its report.
+	// Examine returns the master's report.
 	Examine(ctx context.Context) (Report, error)
-	// Run runs one of the guard's scripts in database 0, and returns its answer.
+	// Run runs one of the guard's scripts in database 0, and returns its reply.
 	Run(ctx context.Context, s luascript.Script, args ...any) (any, error)
 }
 
 // Master is a master as a Set sees it.
 type Master struct {
-	// Name is its address, as errors and logs show it.
+	// Name is the master's address, as errors and logs show it.
 	Name string
-	// Conn reaches it.
+	// Conn is the access to the master.
 	Conn Conn
 	// IsDown reports whether the master is known not to answer.
 	IsDown func() bool
@@ -264,8 +265,8 @@ type Master struct {
 	Wake func()
 }
 
-// Set guards the masters of a cluster. It has the parts that concern several masters: the fresh
-// start, the longest TTL, the decision whose clock stepped.
+// Set guards the masters of a cluster. It holds the parts that concern several masters: the fresh
+// start, the longest TTL, and the decision whose clock stepped.
 type Set struct {
 	guards      []*Guard
 	maxTTLInUse *maxTTLTracker
@@ -274,24 +275,23 @@ type Set struct {
 	eras        *eraTracker
 	rules       *rulesTracker
 	record      location.Record
-	// placeConflict is why no master votes because of the upstream's record, or nil.
+	// placeConflict is the reason why the upstream's record lets no master vote, or nil.
 	placeConflict atomic.Pointer[QuarantineError]
 	formerGuards  []*Guard
 	log           *slog.Logger
 	off           bool
 	boot          func() time.Duration
 	moves         func() int
-	// id and name are the proxy's. Every nonce is unique.
+	// id and name identify this proxy. nonce returns a unique nonce.
 	id          string
 	name, nonce func() string
 
-	// sightings counts the sightings of all masters.
 	sightings atomic.Uint64
-	// blame lets one clock at a time be blamed.
+	// blame is held while one master's clock is being blamed.
 	blame sync.Mutex
 
 	mu sync.Mutex
-	// warned has the warnings that were logged.
+	// warned holds the warnings that were logged.
 	warned map[string]bool
 }
 
@@ -302,11 +302,11 @@ type look struct {
 	// field is the field of the sequence. If it is empty, no vote counts, and only the clock is
 	// read.
 	field string
-	// floor is the highest number of the sequence that was known before.
+	// floor is the highest number of the sequence that the proxy had seen before this look.
 	floor int64
-	// known is the canary that was known before.
+	// known is the canary that the proxy had seen before this look.
 	known canary
-	// sequence, canary and sighting are the master's answers; number is set if it returned a
+	// sequence, canary and sighting are from the master's replies. number is set if it returned a
 	// number.
 	sequence int64
 	number   bool

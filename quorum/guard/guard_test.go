@@ -9,7 +9,7 @@ import (
 )
 
 // TestVotesThatCount checks that a vote counts if its sequence continued, its canary lives, its
-// clock fits, and the vote was not withdrawn meanwhile. An answer from before the master lost data
+// clock fits, and the vote was not withdrawn meanwhile. A reply from before the master lost data
 // and was admitted again is too late.
 func TestVotesThatCount(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
@@ -70,8 +70,8 @@ func TestVotesThatCount(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatCountsIsAVote checks that answers of a master whose era has ended prove its data, but
-// are not votes: then nothing of the next era contradicts another marker on it.
+// TestOnlyWhatCountsIsAVote checks that replies of a master whose era has ended prove its data, but
+// are not votes. Otherwise they would contradict a marker of the next era on that master.
 func TestOnlyWhatCountsIsAVote(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for _, over := range []bool{false, true} {

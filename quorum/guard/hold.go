@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// fewSourcesDelay is how much longer a proxy waits that does not reach all other masters. A
-	// proxy that does can distinguish more leftovers from locks.
+	// fewSourcesDelay is the additional wait of a proxy that does not reach all other masters. A
+	// proxy that reaches all can distinguish more leftovers from locks.
 	fewSourcesDelay = Heartbeat
-	// catchUpTime is the time of a catch-up in announced waiting times.
+	// catchUpTime is the assumed time of a catch-up in announced waiting times.
 	catchUpTime = time.Second
 	// catchUpPause is the wait after a failed catch-up, reservedPause the wait while another proxy
-	// does it.
+	// does the catch-up.
 	catchUpPause, reservedPause = 50 * time.Millisecond, Heartbeat / 4
 	// proofPatience is how long the sources have to prove that they still vote, after a master was
 	// seen in quarantine: several may have lost data at once. provedPause is the wait between two
-	// checks of that.
+	// checks of these proofs.
 	proofPatience, provedPause = Heartbeat / 2, 10 * time.Millisecond
 )
 
@@ -32,11 +32,11 @@ const (
 func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, error) {
 	r := v.Record.Value
 	watched, begins := g.watch(r, v.Sighting.Got)
-	if begins { // else the first TTL heard of may be far too short
+	if begins { // otherwise the first known TTL may be far too short
 		_ = g.set.askLongest(ctx, g.set.voters(g.index))
 	}
 	if !strings.HasSuffix(r.Nonce, g.set.eras.recordSuffix()) {
-		r.Claim = marker.NoClaim // the data of another era prove nothing
+		r.Claim = marker.NoClaim // data of another era prove nothing
 	}
 	if did, err := g.recordBound(ctx, r); did || err != nil {
 		return 0, err
@@ -47,14 +47,14 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 			return 0, err
 		}
 	}
-	claims := r.Claim != marker.NoClaim && watched < allChecked // later, no other master supports it at present
+	claims := r.Claim != marker.NoClaim && watched < allChecked // later: no other master supports the claim at present
 	from := g.set.sourcesFor(g)
 	early := roundGrace - watched
 	if len(from.sources) < from.masters-1 {
 		early += fewSourcesDelay
 	}
 	lease, err := g.leaseLeft(ctx, r, min(watched, g.set.eras.age(time.Now())), g.set.voters(g.index))
-	if open { // this era may have ended, but not the leases of another era's locks
+	if open { // this era may have ended, but leases of another era may last
 		lease = max(lease, Heartbeat/4)
 	}
 	switch {
@@ -67,7 +67,7 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 	enough := from.hasReadQuorum()
 	proved := enough && from.provedSince(g.since())
 	if enough && !proved && watched < proofPatience {
-		from.wake() // before anybody is told how long it takes
+		from.wake() // before a remaining time is reported
 		return provedPause, nil
 	}
 	g.denyVote(quarantineOf(r, g.set.maxTTLInUse, watched, lease, early, proved, claims))
@@ -81,7 +81,7 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 }
 
 // pauseAfter returns the time until the next check after a catch-up. If the catch-up failed, it
-// logs why: all causes pass by themselves.
+// logs the cause at debug level, because every cause passes by itself.
 func (g *Guard) pauseAfter(err error) time.Duration {
 	switch {
 	case err == nil:
@@ -107,13 +107,13 @@ func (g *Guard) leaseLeft(
 }
 
 // leaseLeft returns how long a lock that the master may have lost can still be held. watched is the
-// time since its record was first seen.
+// time since the master's record was first seen.
 func leaseLeft(watched, longest time.Duration) time.Duration {
 	return max(leaseWait(longest), allChecked) - watched
 }
 
-// quarantineOf returns why a master with this record is in quarantine, and for how long at most, as
-// far as is known. watched is the time since the record was first seen.
+// quarantineOf returns why a master with this record is in quarantine, and the maximum remaining
+// time, as far as known. watched is the time since the record was first seen.
 func quarantineOf(
 	r marker.Record, ttl *maxTTLTracker, watched, lease, early time.Duration, catchesUp, claims bool,
 ) *QuarantineError {
@@ -127,12 +127,12 @@ func quarantineOf(
 	_, known := ttl.Bound()
 	return &QuarantineError{
 		Why: Reason(r.Reason), Ready: time.Now().Add(ready), AtLeast: ttl.Seen(),
-		Assumed: !r.Bounded && !known && !catchesUp && !claims, // else it waits for MaxTTL
+		Assumed: !r.Bounded && !known && !catchesUp && !claims, // otherwise the master waits for MaxTTL
 	}
 }
 
 // Quarantines returns for each master why it is in quarantine, and for how long, or nil. It assumes
-// that it has watched each master for as long as the proxies that run.
+// that it has watched each master for as long as the running proxies have.
 func Quarantines(visits []Inspection, maxTTL time.Duration) []*QuarantineError {
 	ttl, voters, all := newMaxTTLTracker(len(visits), maxTTL), 0, make([]*QuarantineError, len(visits))
 	for i, v := range visits {
@@ -157,8 +157,8 @@ func Quarantines(visits []Inspection, maxTTL time.Duration) []*QuarantineError {
 	return all
 }
 
-// askLongest asks the sources for the present longest TTL in use. The error names the sources that
-// do not answer.
+// askLongest asks the sources for the present longest TTL in use. It returns an error if a source
+// does not reply, or has another marker.
 func (s *Set) askLongest(ctx context.Context, sources []source) error {
 	var lost []error
 	for _, from := range sources {
@@ -172,12 +172,12 @@ func (s *Set) askLongest(ctx context.Context, sources []source) error {
 	return errors.Join(lost...)
 }
 
-// watch returns how long this proxy has seen the record. begins is set if it has not seen it
-// before.
+// watch returns how long this proxy has seen the record. begins is set if this proxy has not seen
+// it before.
 func (g *Guard) watch(r marker.Record, seen time.Time) (watched time.Duration, begins bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	begins = g.watched != r.Nonce // the rest of it may change
+	begins = g.watched != r.Nonce // the rest of the record may change
 	if begins {
 		g.watched, g.watchedSince = r.Nonce, seen
 	}
@@ -193,7 +193,7 @@ func (g *Guard) since() time.Time {
 
 // recordBound writes to the record the longest TTL of the locks that the master may have lost, as
 // soon as this proxy knows it or has the operator's override. So a proxy that starts later, when
-// too few masters know the TTL, waits no longer than this one would. did is set if the record was
+// too few masters know the TTL, waits no longer than this proxy would. did is set if the record was
 // changed.
 func (g *Guard) recordBound(ctx context.Context, r marker.Record) (did bool, err error) {
 	bound, known := g.set.maxTTLInUse.Bound()
@@ -213,8 +213,8 @@ func (g *Guard) recordBound(ctx context.Context, r marker.Record) (did bool, err
 }
 
 // evaluateClaim evaluates the claim of a master to have all its data. It removes the claim if this
-// proxy, or another master, knows of newer data. Once every proxy had the time to object, it trusts
-// the claim. did is set if the master's state was changed.
+// proxy, or another master, knows of newer data. It trusts the claim once every proxy had time to
+// object. did is set if the master's state was changed.
 func (g *Guard) evaluateClaim(
 	ctx context.Context, v Report, r marker.Record, watched time.Duration,
 ) (did bool, err error) {

@@ -11,14 +11,14 @@ import (
 
 // Inspection is a check of a master without a guard.
 type Inspection struct {
-	// Name is its address.
+	// Name is the master's address.
 	Name string
 	// Report is the master's report; nil if there is none.
 	Report *Report
 	Conn   Conn
 }
 
-// rulesSeen returns the knowledge of the rules after these visits.
+// rulesSeen returns the rules that these inspections show.
 func rulesSeen(settings string, visits []Inspection) *rulesTracker {
 	names, numbered, placed := make([]string, len(visits)), false, false
 	for i, v := range visits {
@@ -38,7 +38,7 @@ func rulesSeen(settings string, visits []Inspection) *rulesTracker {
 }
 
 // Differences returns for each master why it would not vote for a proxy with these settings: the
-// differences between its rules and the settings. It is empty if there are none.
+// differences between its rules and the settings. A text is empty if there are none.
 func Differences(settings string, visits []Inspection) []string {
 	a, texts := rulesSeen(settings, visits), make([]string, len(visits))
 	for i, v := range visits {
@@ -49,7 +49,7 @@ func Differences(settings string, visits []Inspection) []string {
 	return texts
 }
 
-// CountProxies returns how many proxies are running, and how many of them have different settings,
+// CountProxies returns the number of running proxies, and how many of them have different settings
 // or a different number of masters.
 func CountProxies(settings string, visits []Inspection) (running, differing int) {
 	var lists [][]Proxy
@@ -67,10 +67,10 @@ func CountProxies(settings string, visits []Inspection) (running, differing int)
 	return len(all), differing
 }
 
-// ReplaceSettings writes the rules of a proxy with these settings on all of its masters that
-// reported, whatever rules they have. Votes of other proxies' running batches do not count any
-// more. It returns an error for each master where it failed. A master that has no rules and votes
-// for no proxy needs none.
+// ReplaceSettings writes the rules of a proxy with these settings to all masters that reported,
+// whatever rules they have. Votes in other proxies' running batches do not count any more. It
+// returns an error for each master on which it failed. A master that has no rules and votes for no
+// proxy needs none.
 func ReplaceSettings(ctx context.Context, settings string, visits []Inspection) []error {
 	own, errs := rulesSeen(settings, visits).own().String(), make([]error, len(visits))
 	for i, v := range visits {
@@ -92,7 +92,7 @@ func (v Inspection) impose(ctx context.Context, own string, others []Inspection)
 	next, text := old, ""
 	if next.Nonce, next.Proof = marker.NewNonce(), marker.ProofIntact; marked && old.Seal.IsNone() {
 		text = next.String()
-		publishSeq(ctx, others, next.Nonce, script.FirstSeq) // so that it can prove to have all its data
+		publishSeq(ctx, others, next.Nonce, script.FirstSeq) // so that the master can prove to have all its data
 	}
 	did, err := runInt(ctx, v.Conn, script.Impose, v.Report.Marker.Text, own, text)
 	switch {
@@ -101,13 +101,13 @@ func (v Inspection) impose(ctx context.Context, own string, others []Inspection)
 	case did != 1:
 		return errUndecided
 	case text != "":
-		publishSeq(ctx, others, old.Nonce, retiredSeq) // a disk that is set back to that marker lacks data
+		publishSeq(ctx, others, old.Nonce, retiredSeq) // a disk that is set back to the old marker lacks data
 	}
 	return nil
 }
 
-// publishSeq stores a number of another master's sequence on masters, as far as they answer and do
-// not have to stay empty.
+// publishSeq stores a number of another master's sequence on masters, except on masters that do not
+// reply or must stay empty.
 func publishSeq(ctx context.Context, on []Inspection, nonce string, n int64) {
 	for _, v := range on {
 		if v.Report != nil && v.Report.Marker.Text != "" {

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// leaveEnded handles a master whose era has ended. If this proxy saw it being sealed, the master is
-// known to have kept its data: other masters may copy from it, and it takes part in deciding the
-// successor.
+// leaveEnded handles a master whose era has ended. If this proxy saw the sealing of the master, it
+// knows that the master has kept its data: other masters may copy from it, and it takes part in
+// deciding the successor.
 func (g *Guard) leaveEnded(ctx context.Context, v Report, past history) (time.Duration, error) {
 	m := v.Marker.Value
 	intact := v.Marker.Valid && !m.Seal.IsNone() && m.RunID == v.RunID
@@ -30,7 +30,7 @@ func (g *Guard) leaveEnded(ctx context.Context, v Report, past history) (time.Du
 	return min(pause, changePause), err
 }
 
-// noteCause notes why a master whose era has ended has no vote.
+// noteCause records why a master whose era has ended has no vote.
 func (g *Guard) noteCause(cause *QuarantineError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -39,8 +39,8 @@ func (g *Guard) noteCause(cause *QuarantineError) {
 	}
 }
 
-// join lets a master that voted in the former era vote in this one, as soon as it has what every
-// majority of the former set held. It has lost nothing, so it is one of the sources.
+// join lets a master that voted in the former era vote in this era, as soon as it has all data that
+// every majority of the former set held. The master has lost nothing, so it is one of the sources.
 func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	if pause, err := g.vote(ctx, v); pause == 0 || err != nil {
 		return pause, err
@@ -62,13 +62,13 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 		case did == 1:
 			g.publishRetired(ctx, v, next.Nonce)
 			return 0, nil
-		} // it was sealed long ago: copy what it may have lost since
+		} // the master was sealed long ago: copy the data that it may have lost since
 	}
 	g.noteCause(&QuarantineError{Why: Joining})
 	from := g.set.sourcesFor(g)
 	switch {
 	case !from.before && len(from.sources) >= vote.Majority(len(g.set.guards)):
-		// It catches up from these like any other master.
+		// The master catches up from these sources like any other.
 		return 0, g.quarantine(ctx, v, Joining, marker.NoClaim)
 	case !from.before || !from.hasReadQuorum() || from.member(g) < 0,
 		len(from.sources) < from.masters && g.set.eras.age(time.Now()) < formerSourcesTime:
@@ -81,13 +81,13 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 }
 
 // rejoinTime is how long after its seal a master may vote in the next era without a copy. Until it
-// votes, no proxy knows what the former era's proxies knew of its clock and canaries.
+// votes, no proxy has the former era's knowledge of its clock and canaries.
 const rejoinTime = 2 * time.Second
 
 const (
 	// joinPause is the wait for more sources.
 	joinPause = 20 * time.Millisecond
-	// formerSourcesTime is how much longer it waits for all masters of the former set. With fewer
+	// formerSourcesTime is the additional wait for all masters of the former set. With fewer
 	// sources, fewer locks can be distinguished from leftovers.
 	formerSourcesTime = 300 * time.Millisecond
 )

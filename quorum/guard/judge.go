@@ -11,14 +11,14 @@ import (
 type nextAction int
 
 const (
-	actionTrust        nextAction = iota // its marker is valid: it votes
+	actionTrust        nextAction = iota // the marker is valid: the master votes
 	actionUpdateMarker                   // the same, but the marker's durability or replid has changed
-	actionQuarantine                     // it may have lost data: replace its marker by a record
-	actionWait                           // its record is valid: it is in quarantine
-	actionUnmarked                       // it has neither marker nor record, and nothing is known of it
-	actionEmpty                          // it was so when a proxy first saw it, by its record
-	actionEnded                          // its era has ended, or is not this proxy's
-	actionJoin                           // it voted in the former era
+	actionQuarantine                     // the master may have lost data: replace its marker by a record
+	actionWait                           // the record is valid: the master is in quarantine
+	actionUnmarked                       // the master has neither marker nor record, and nothing is known of it
+	actionEmpty                          // by its record, the master was empty when a proxy first saw it
+	actionEnded                          // the master's era has ended, or is not this proxy's
+	actionJoin                           // the master voted in the former era
 )
 
 // isNew reports whether the master must be left unchanged because no proxy is known to have used it
@@ -30,16 +30,16 @@ type history struct {
 	// name is the master's address in the configuration. suffix ends the nonces of records of its
 	// era.
 	name, suffix string
-	// nonce is that of the last marker under which it voted; empty if there is none. runID is that
-	// marker's.
+	// nonce is the nonce of the last marker under which the master voted, or empty. runID is the
+	// run_id of that marker.
 	nonce, runID string
 	// lives is set while a lock that was granted under that marker may be held.
 	lives bool
 	// older is set if the sequence of that marker went back.
 	older bool
-	// stepped is set if its clock does not fit the last sightings.
+	// stepped is set if the master's clock does not fit the last sightings.
 	stepped bool
-	// position is the position of its marker.
+	// position is the position of the master's marker.
 	position eraPosition
 }
 
@@ -67,7 +67,7 @@ func judge(v Report, past history) (nextAction, Reason) {
 	case recorded && r.RunID == v.RunID && past.stepped:
 		return actionQuarantine, ClockStepped
 	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Empty) && past.nonce != "":
-		return actionQuarantine, Restarted // it was not as new as a proxy assumed
+		return actionQuarantine, Restarted // the master was not as new as a proxy assumed
 	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Empty):
 		return actionEmpty, Empty
 	case recorded && r.RunID == v.RunID && v.Marker.Text == "":
@@ -92,7 +92,7 @@ func judgeMarked(v Report, past history) (nextAction, Reason) {
 	case v.Evicted > m.Evicted:
 		return actionQuarantine, Evicted
 	case m.Proof == marker.ProofFresh && m.Nonce != past.nonce && past.lives:
-		return actionQuarantine, Restarted // it was not as fresh as a proxy assumed
+		return actionQuarantine, Restarted // the master was not as fresh as a proxy assumed
 	case past.position == positionFormer:
 		return actionJoin, Joining
 	case m.Durable && !v.Durable(), m.ReplID != v.ReplID:
@@ -103,8 +103,8 @@ func judgeMarked(v Report, past history) (nextAction, Reason) {
 }
 
 // claimOf returns the nonce of the marker whose data the master claims to have kept, or
-// marker.NoClaim. A master makes that claim if it has always written everything to disk before it
-// answers, and the marker is its own. The sequences show whether the claim is true. A master that
+// marker.NoClaim. A master claims that if it has always written everything to disk before it
+// replies, and the marker is its own. The sequences show whether the claim is true. A master that
 // restarts before that is known repeats its claim: its votes have not counted since, so it had no
 // new data to keep.
 func claimOf(v Report, past history) string {
@@ -128,8 +128,9 @@ func claimOf(v Report, past history) string {
 	return marker.NoClaim
 }
 
-// State returns what the proxies' texts on the master say about its data: "votes", "unmarked", or
-// why it does not vote. For a quarantine it returns the duration, by the master's clock.
+// State returns the state of the master's data, according to the proxies' texts on the master:
+// "votes", "unmarked", or why the master does not vote. For a quarantine it returns the duration,
+// by the master's clock.
 func (v Report) State() (state string, since time.Duration) {
 	verdict, why := judge(v, history{})
 	switch {
@@ -145,15 +146,15 @@ func (v Report) State() (state string, since time.Duration) {
 	}
 }
 
-// Votes reports whether the master's marker is of its present life, so that a proxy which starts
-// now would count its votes.
+// Votes reports whether the master's marker is of its present life, so that a proxy that starts now
+// would count its votes.
 func (v Report) Votes() bool {
 	verdict, _ := judge(v, history{})
 	return verdict == actionTrust || verdict == actionUpdateMarker
 }
 
-// IsNew reports whether no proxy has used the master since it was empty, as far as it reports: it
-// is new, or has lost its data.
+// IsNew reports whether no proxy has used the master since it was empty, as far as it reports. Then
+// the master is new, or has lost its data.
 func (v Report) IsNew() bool {
 	verdict, _ := judge(v, history{})
 	return verdict.isNew() && v.Empty && v.Longest == 0

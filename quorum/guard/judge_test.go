@@ -16,7 +16,7 @@ func stands(m marker.Marker, db int) marker.Stored[marker.Marker] {
 	return marker.ReadMarker(marker.InDatabase(m.String(), db))
 }
 
-// TestJudge has all decisions about a master, by its report and the proxy's knowledge.
+// TestJudge checks every decision about a master, by its report and by the proxy's knowledge.
 func TestJudge(t *testing.T) {
 	rec := func(runID string, why Reason) marker.Stored[marker.Record] {
 		return marker.ReadRecord(marker.Record{RunID: runID, Nonce: "n", Since: 1, Claim: marker.NoClaim,

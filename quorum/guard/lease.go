@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// noteMovers notes whether one of the proxies that announced themselves on a master moves the
+// noteMovers records whether one of the proxies that announced themselves on a master moves the
 // locks.
 func (e *eraTracker) noteMovers(i int, proxies []Proxy, now time.Time) {
 	e.mu.Lock()

@@ -12,28 +12,26 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// maxTTLTracker has the knowledge of the longest TTL in use. The TTL is recorded on a majority of
-// the masters before it is first used, so that a quarantine by lease lasts no longer than
-// necessary.
+// maxTTLTracker holds the knowledge of the longest TTL in use. A majority of the masters records a
+// TTL before it is first used, so that a quarantine by lease lasts no longer than necessary.
 type maxTTLTracker struct {
 	masters int
 	// limit is a time.Duration that only grows. It is assumed if no record is known, and for locks
 	// without expiry.
 	limit atomic.Int64
-	// recorded is a time.Duration that a majority of the masters certainly has. Grants of at most
-	// this TTL need no new record.
+	// recorded is a time.Duration that a majority of the masters certainly has recorded. Grants of
+	// at most this TTL need no new record.
 	recorded atomic.Int64
 
 	mu sync.Mutex
 	// largest is the largest credible record that was seen or written.
 	largest time.Duration
-	// records has the records of all masters by index, votes the records of the masters that vote.
+	// records holds the records of all masters by index, votes the records of the masters that
+	// vote.
 	records, votes map[int]time.Duration
 	known          bool
 }
 
-// newMaxTTLTracker creates a tracker for so many masters; limit is assumed while no record is
-// known.
 func newMaxTTLTracker(masters int, limit time.Duration) *maxTTLTracker {
 	l := &maxTTLTracker{masters: masters, records: map[int]time.Duration{}, votes: map[int]time.Duration{}}
 	l.limit.Store(int64(limit))
@@ -43,7 +41,7 @@ func newMaxTTLTracker(masters int, limit time.Duration) *maxTTLTracker {
 // Limit returns the TTL that is assumed if no record is known, and for locks without expiry.
 func (l *maxTTLTracker) Limit() time.Duration { return time.Duration(l.limit.Load()) }
 
-// RaiseLimit raises the limit, unless it is as long already.
+// RaiseLimit raises the limit, unless it is high enough already.
 func (l *maxTTLTracker) RaiseLimit(limit time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +59,7 @@ func roundUpTTL(ttl time.Duration) time.Duration {
 	return time.Duration((ms+unit-1)/unit*unit) * time.Millisecond
 }
 
-// IsRecorded reports whether a grant of that TTL needs no new record.
+// IsRecorded reports whether a grant with this TTL needs no new record.
 func (l *maxTTLTracker) IsRecorded(ttl time.Duration) bool {
 	return ttl <= time.Duration(l.recorded.Load())
 }
@@ -72,8 +70,9 @@ func (l *maxTTLTracker) RoundedUp(ttl time.Duration) time.Duration {
 }
 
 // Saw takes the record of a master. A master without a vote may have lost later records, but its
-// present one was written, so it counts. A record above the limit and above every other master's is
-// not credible: it counts as no record. refuted is set once enough credible records contradict it.
+// present record was written, so it counts. A record above the limit and above every other master's
+// is not credible: it counts as no record. refuted is set once enough credible records contradict
+// it.
 func (l *maxTTLTracker) Saw(i int, record time.Duration, votes bool) (refuted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +103,8 @@ func (l *maxTTLTracker) Saw(i int, record time.Duration, votes bool) (refuted bo
 	return enough && record > credible
 }
 
-// credible returns the longest TTL of a credible record: the limit, the largest one seen, or what
-// two masters report.
+// credible returns the longest TTL of a credible record: the limit, the largest record seen, or a
+// TTL that two masters report.
 func (l *maxTTLTracker) credible() time.Duration {
 	highest, second := time.Duration(0), time.Duration(0)
 	for _, r := range l.records {
@@ -128,15 +127,15 @@ func (l *maxTTLTracker) raiseRecorded(record time.Duration) {
 	}
 }
 
-// None notes that nothing was ever recorded: all masters are fresh.
+// None records that no TTL was ever recorded: all masters are fresh.
 func (l *maxTTLTracker) None() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.known = true
 }
 
-// InUse returns the longest TTL that can be in use: the largest record known, or the limit if none
-// is.
+// InUse returns the longest TTL that can be in use: the largest record, but at least the limit
+// while a larger record may exist.
 func (l *maxTTLTracker) InUse() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -31,7 +31,7 @@ func (s *Set) OwnEra() (era reconfig.Era, known bool) {
 	return s.eras.own, s.eras.known
 }
 
-// Confirm returns nil if a majority of the masters still votes in the era, by answers to requests
+// Confirm returns nil if a majority of the masters still votes in the era, by replies to requests
 // sent after the call.
 func (s *Set) Confirm(ctx context.Context) error {
 	confirmed := countParallel(s.guards, func(g *Guard) bool {
@@ -44,7 +44,7 @@ func (s *Set) Confirm(ctx context.Context) error {
 			g.Wake()
 			return false
 		}
-		return g.trusted().term == t.term // else the server behind the connection may be another one
+		return g.trusted().term == t.term // otherwise the connection may reach another server
 	})
 	if confirmed < vote.Majority(len(s.guards)) {
 		return errUnconfirmed
@@ -55,17 +55,18 @@ func (s *Set) Confirm(ctx context.Context) error {
 var errUnconfirmed = errors.New("no majority of the masters confirmed the location of the locks")
 
 // AnnounceChange makes other proxies check the masters often, because a change is about to be
-// decided. A proxy that reaches them starts within a heartbeat.
+// decided. A proxy that reaches the masters starts within a heartbeat.
 func (s *Set) AnnounceChange(ctx context.Context, era reconfig.Era, ballot string) {
 	s.prepare(ctx, era, ballot)
 }
 
-// AnnounceMove is AnnounceChange with the future place of the locks.
+// AnnounceMove is AnnounceChange with the future location of the locks.
 func (s *Set) AnnounceMove(ctx context.Context, era reconfig.Era, ballot string, to location.Place) {
 	s.prepare(ctx, era, ballot+placeSeparator+to.String())
 }
 
-// IsMoveAnnounced reports whether Bind announced a move of the locks to a place a moment ago.
+// IsMoveAnnounced reports whether AnnounceMove announced a move of the locks to a location a moment
+// ago.
 func (s *Set) IsMoveAnnounced(to location.Place) bool { return s.eras.isBoundFor(to) }
 
 // MayMove returns the reason why the locks cannot be moved now, or nil.
@@ -74,8 +75,8 @@ func (s *Set) MayMove() error {
 	return err
 }
 
-// CheckRoom returns the reason why the masters lack room for so many more bytes, or nil. It ignores
-// masters that do not answer.
+// MayHold returns the reason why the masters have no room for this number of bytes, or nil. It
+// ignores masters that do not reply.
 func (s *Set) MayHold(ctx context.Context, bytes int64) error {
 	full := make([]error, len(s.guards))
 	countParallel(s.guards, func(g *Guard) bool {
@@ -91,7 +92,7 @@ func (s *Set) MayHold(ctx context.Context, bytes int64) error {
 // ID returns the ID of the proxy.
 func (s *Set) ID() string { return s.id }
 
-// heldTTL is how long a proxy's report of paused commands is kept, in ms.
+// heldTTL is the TTL of a proxy's report of paused commands, in ms.
 const heldTTL = "600000"
 
 // ReportPaused stores a report of this proxy's paused commands on the masters. It fails if no
@@ -109,8 +110,8 @@ func (s *Set) ReportPaused(ctx context.Context, text string) error {
 
 var errNotStored = errors.New("no majority of the masters stored the report")
 
-// PauseReports returns the proxies' last reports of paused commands by their ID, if witnessQuorum
-// masters have the same one.
+// PauseReports returns the proxies' last reports of paused commands, by ID, that witnessQuorum
+// masters have.
 func (s *Set) PauseReports(ctx context.Context) map[string]string {
 	var mu sync.Mutex
 	says, held := map[[2]string]int{}, map[string]string{}

@@ -6,18 +6,18 @@ import (
 )
 
 // override is an operator's statement of the longest TTL of the locks that the masters may have
-// lost. It counts once all masters have been connected long enough for every running proxy to
-// publish the longest TTL that it knows: the proxies' knowledge takes precedence.
+// lost. The proxies' knowledge takes precedence. So the override counts once all masters have been
+// connected long enough for every running proxy to publish the longest TTL that it knows.
 type override struct {
 	ttl time.Duration
 	// forced gives the statement precedence, at once.
 	forced bool
-	// masters is their number; zero if there is no override.
+	// masters is the number of masters; zero if there is no override.
 	masters int
 
 	mu sync.Mutex
-	// runIDs has the run_ids of the masters that were reached, by index; all is since when these
-	// are all masters.
+	// runIDs holds the run_ids of the masters that were reached, by index. allReachedSince is the
+	// time since which these are all masters.
 	runIDs          map[int]string
 	allReachedSince time.Time
 }
@@ -29,8 +29,8 @@ func newOverride(masters int, vouched *time.Duration, forced bool) *override {
 	return &override{ttl: *vouched, forced: forced, masters: masters, runIDs: map[int]string{}}
 }
 
-// reached notes that a master was reached, in any state. A master that restarted has lost what was
-// published on it.
+// reached records that a master was reached, in any state. A master that restarted has lost all
+// published numbers.
 func (w *override) reached(i int, runID string, now time.Time) {
 	if w.masters == 0 {
 		return

@@ -8,7 +8,7 @@ import (
 )
 
 // TestOverride checks that an operator's override counts once every proxy that reaches the masters
-// had the time to publish its knowledge, which takes precedence.
+// had time to publish its knowledge, which takes precedence.
 func TestOverride(t *testing.T) {
 	now, ttl := time.Now(), time.Minute
 	w := newOverride(3, &ttl, false)
@@ -37,7 +37,7 @@ func TestOverride(t *testing.T) {
 }
 
 // TestBoundOfARecord checks that a record's bound is parsed, and takes precedence over an assumed
-// TTL, but not over one that was seen.
+// TTL, but not over a TTL that was seen.
 func TestBoundOfARecord(t *testing.T) {
 	r := marker.Record{RunID: "1", Nonce: "n", Since: 3, Claim: marker.NoClaim, Reason: string(Empty)}
 	if got, ok := marker.ParseRecord(r.String()); !ok || got != r || got.Bounded {

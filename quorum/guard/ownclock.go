@@ -10,9 +10,9 @@ import (
 // If a master's clock does not fit, that clock may have stepped, or ours may have stopped. A proxy
 // whose own clock fails must not take the vote from masters that other proxies see working. So it
 // puts a master into quarantine for its clock only if another master's clock, read later, fits:
-// then ours is right. And never more than a minority at a time. Otherwise this proxy alone stops
-// counting the master's votes. It does so until the cause is known, every lease of that time has
-// expired, or another proxy reports that the master's clock fitted all the time.
+// then ours is right. It does so for at most a minority at a time. Otherwise this proxy alone stops
+// counting the master's votes, until the cause is known, every lease of that time has expired, or
+// another proxy reports that the master's clock fitted all the time.
 
 // othersPatience limits the wait for the other masters' clocks.
 const othersPatience = 250 * time.Millisecond
@@ -21,7 +21,7 @@ const othersPatience = 250 * time.Millisecond
 // that this proxy has put into quarantine for their clocks.
 func isMinority(n, already int) bool { return already+1 <= n-vote.Majority(n) }
 
-// clockOwner wakes the other guards, and decides whose clock moved.
+// clockOwner wakes the other guards, and decides whose clock stepped.
 func (s *Set) clockOwner(ctx context.Context, i int, m clockStep) clockOwner {
 	for j, g := range s.guards {
 		if j != i {
@@ -45,7 +45,7 @@ func (s *Set) clockOwner(ctx context.Context, i int, m clockStep) clockOwner {
 	}
 }
 
-// othersDuring returns what the clocks of the other connected masters did during a step.
+// othersDuring returns the behaviour of the other connected masters' clocks during a step.
 func (s *Set) othersDuring(i int, m clockStep) (seen []otherClock) {
 	for j, g := range s.guards {
 		if j != i && !g.IsDown() {
@@ -68,8 +68,8 @@ func (g *Guard) clockDuring(m clockStep) otherClock {
 	}
 }
 
-// mayQuarantine reports whether this proxy may put one more master into quarantine for its clock.
-// If so, it notes that.
+// mayQuarantine reports whether this proxy may put one more master into quarantine for its clock,
+// and stores the result in blamed.
 func (s *Set) mayQuarantine(one *Guard) bool {
 	s.blame.Lock()
 	defer s.blame.Unlock()

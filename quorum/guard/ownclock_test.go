@@ -54,8 +54,8 @@ func TestDoubtIsOver(t *testing.T) {
 	}
 }
 
-// TestLateAnswerIsNoStep checks that an answer to a request from before a step was judged says
-// nothing about the clock since.
+// TestLateAnswerIsNoStep checks that a reply to a request from before a step was judged is no
+// evidence about the clock since.
 func TestLateAnswerIsNoStep(t *testing.T) {
 	began := time.Now()
 	at := func(sent, got, serverTime time.Duration) Sighting {
@@ -86,7 +86,7 @@ func TestSuspicionIsJudgedAgain(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		others []Sighting // of one other master, in turn
-		blamed bool       // whether that one is
+		blamed bool       // whether that master is blamed
 		want   bool
 	}{
 		{"the other was not looked at since", []Sighting{at(0, 0)}, false, false},

@@ -17,15 +17,15 @@ const ProxyTimeout = 3 * time.Second
 // protocol precedes it, from 2 on.
 const followsMark = "-1"
 
-// proxyProtocol is the number of this version's cooperation with other proxies; marker.Protocol is
-// the one of its texts on masters. Number 3 renews the lease of a move.
+// proxyProtocol is the number of this version's cooperation with other proxies, marker.Protocol the
+// number of its texts on masters. From number 3 on, proxies renew the lease of a move.
 const proxyProtocol = 3
 
-// newID returns a new ID for a proxy of that protocol.
+// newID returns a new ID for a proxy of this protocol.
 func newID(protocol int) string { return rand.Text() + "." + strconv.Itoa(protocol) + followsMark }
 
-// Protocol returns the number of the proxy's protocol; 0 if it does not know that masters can be
-// changed.
+// Protocol returns the number of the proxy's protocol, or 0 if the proxy does not know that masters
+// can be changed.
 func (p Proxy) Protocol() int {
 	id, knows := strings.CutSuffix(p.ID, followsMark)
 	if !knows {
@@ -40,15 +40,15 @@ func (p Proxy) Protocol() int {
 // share one, and a proxy without a guard trusts masters that lost data. So each proxy compares the
 // other announcements with its own.
 type Proxy struct {
-	// ID belongs to a single process.
+	// ID is unique to a process.
 	ID string
 	// Announced and First are the times of the last and the first announcement, by the master's
 	// clock.
 	Announced, First time.Duration
-	// Masters is the number of its masters; Guards reports whether its guard is on.
+	// Masters is the number of the proxy's masters. Guards reports whether its guard is on.
 	Masters int
 	Guards  bool
-	// Servers distinguishes sets of masters: "-" if it has not reached all of them.
+	// Servers is a hash of the proxy's masters; "-" if it has not reached all of them.
 	Servers string
 	// ClockSince and At are the moments of the master's clock between which this proxy found it to
 	// fit; zero if unknown.
@@ -56,14 +56,15 @@ type Proxy struct {
 	// Settings is a hash of the settings that decide which keys are locks; empty if the proxy
 	// grants no locks.
 	Settings string
-	// Moves is the era in which it moves the locks; zero: in none.
+	// Moves is the era in which the proxy moves the locks; zero if it moves none.
 	Moves int
-	// Longest is the longest TTL in use that it knows, Name the operators' name for it.
+	// Longest is the longest TTL in use that the proxy knows. Name is the operators' name for the
+	// proxy.
 	Longest time.Duration
 	Name    string
 }
 
-// Announcement returns the part of it that the proxy writes.
+// Announcement returns the part of the entry that the proxy writes.
 func (p Proxy) Announcement() string {
 	guards := 0
 	if p.Guards {
@@ -75,7 +76,7 @@ func (p Proxy) Announcement() string {
 }
 
 // parseProxy parses an entry. ok is false if no proxy of this version wrote it; the result still
-// has its time.
+// has the time of the announcement.
 func parseProxy(id, entry string) (p Proxy, ok bool) {
 	parts := strings.Split(entry, " ")
 	var more [3]string
@@ -103,7 +104,7 @@ func parseProxy(id, entry string) (p Proxy, ok bool) {
 	}, true
 }
 
-// Disagreement returns the difference to another proxy, or nothing.
+// Disagreement returns the difference to another proxy, or an empty text.
 func (p Proxy) Disagreement(with Proxy) string {
 	switch {
 	case p.Protocol() != with.Protocol():
@@ -125,8 +126,8 @@ func (p Proxy) Disagreement(with Proxy) string {
 	}
 }
 
-// Prevents returns why another proxy prevents a change of the masters or a move of the locks, or
-// nothing.
+// Prevents returns why another proxy prevents a change of the masters or a move of the locks, or an
+// empty text.
 func (p Proxy) Prevents(with Proxy) string {
 	switch {
 	case with.Protocol() < p.Protocol():
@@ -158,5 +159,5 @@ func disagreements(all []Proxy) []string {
 	return found
 }
 
-// noServers is the hash of a proxy that has not reached all its masters.
+// noServers stands for the hash of a proxy that has not reached all its masters.
 const noServers = "-"

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestProxies checks that announcements are parsed, and their differences.
+// TestProxies checks that announcements are parsed, and that their differences are found.
 func TestProxies(t *testing.T) {
 	p := Proxy{ID: "x", Announced: time.Second, First: time.Millisecond, Masters: 5, Guards: true, Servers: "abc",
 		ClockSince: time.Microsecond, At: time.Hour, Settings: "s", Longest: time.Minute, Name: "h:1"}

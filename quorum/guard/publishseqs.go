@@ -46,7 +46,7 @@ func (g *Guard) currentSeqs() writeSeqs {
 	return living
 }
 
-// publishSeqs stores on this master the known numbers of the other masters.
+// publishSeqs stores the known numbers of the other masters on this master.
 func (g *Guard) publishSeqs(ctx context.Context) error {
 	known := writeSeqs{}
 	for _, other := range g.set.guards {
@@ -59,26 +59,26 @@ func (g *Guard) publishSeqs(ctx context.Context) error {
 		return nil
 	}
 	if _, err := runInt(ctx, g.Conn, script.PublishSeqs, append([]any{marker.Millis(seqTTL)}, words...)...); err != nil {
-		clear(g.published) // it may not have arrived
+		clear(g.published) // the numbers may not have arrived
 		return err
 	}
 	return nil
 }
 
 // publishFirst stores on the other masters that the sequence of a nonce begins, before this master
-// is admitted under it. So they can confirm from its first vote on that it has all its data, even
-// if every proxy ends before the next checkup. A failure is harmless: they learn it within a
-// second.
+// is admitted under that nonce. So they can confirm from its first vote on that it has all its
+// data, even if every proxy stops before the next checkup. A failure is harmless: the other masters
+// get the number within a second.
 func (g *Guard) publishFirst(ctx context.Context, nonce string) {
 	g.publishOnOthers(ctx, nonce, script.FirstSeq)
 }
 
-// publishRetired stores on the other masters a number that no data with this nonce reach. It does
-// so when another marker replaces this one, or when the claim of a record ends. So no proxy trusts
-// a disk that is set back to that marker, whatever its number.
+// publishRetired stores on the other masters a number that no data with this nonce reach, when
+// another marker replaces the nonce's marker, or when the claim of a record ends. So no proxy
+// trusts a disk that is set back to that marker, whatever its number.
 func (g *Guard) publishRetired(ctx context.Context, v Report, stays string) {
 	m, r := v.Marker.Value, v.Record.Value
-	// Under any other address another master may vote with the same nonce.
+	// With a different address in the marker, another master may vote with the same nonce.
 	if v.Marker.Valid && m.Nonce != stays && (m.Address == g.Name || m.Nonce == g.lastNonce()) {
 		g.publishOnOthers(ctx, m.Nonce, retiredSeq)
 	}
@@ -104,8 +104,8 @@ func (g *Guard) publishOnOthers(ctx context.Context, nonce string, n int64) {
 	})
 }
 
-// acceptsSeqs reports whether numbers may be stored on the master: it answers, and does not have to
-// stay empty.
+// acceptsSeqs reports whether numbers may be stored on the master: it replies, and need not stay
+// empty.
 func (g *Guard) acceptsSeqs() bool {
 	if g.IsDown() {
 		return false
@@ -114,7 +114,7 @@ func (g *Guard) acceptsSeqs() bool {
 	return cause == nil || cause.Why != Empty && cause.Why != AwaitsFreshStart && cause.Why != Unverified
 }
 
-// peerSeqsOf asks all other masters that answer, whether they vote or not.
+// peerSeqsOf returns the numbers on all other masters that reply, whether they vote or not.
 func (g *Guard) peerSeqsOf(ctx context.Context, nonce string, has writeSeqs) peerSeqs {
 	w := peerSeqs{seqs: writeSeqs{}}
 	var fields []any

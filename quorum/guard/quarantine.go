@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Reason is why a master is in quarantine, in the word that records on masters use.
+// Reason is why a master is in quarantine. Its values are the words in the records on masters.
 type Reason string
 
-// These are the reasons. The last five are not written to records.
+// The reasons for a quarantine. The last five are not written to records.
 const (
 	Restarted        Reason = "restarted"
 	Flushed          Reason = "flushed"
@@ -25,7 +25,7 @@ const (
 	Replaced         Reason = "succeeded"
 )
 
-// Sentence says what happened to n masters.
+// Sentence describes what happened to n masters.
 func (r Reason) Sentence(n int) string {
 	one := n == 1
 	switch r {
@@ -65,32 +65,31 @@ func singularOrPlural(one bool, singular, plural string) string {
 	return plural
 }
 
-// QuarantineError is the cause of a missing vote of a master that answers, but may have lost a
+// QuarantineError is the cause of a missing vote of a master that replies, but may have lost a
 // lock.
 type QuarantineError struct {
 	// Why is the reason.
 	Why Reason
-	// Ready is when the master votes again at the latest, as far as is known; zero if unknown.
+	// Ready is the latest time at which the master votes again, as far as known; zero if unknown.
 	Ready time.Time
-	// Assumed is set if Ready is that late because no proxy knows the longest TTL in use, so that
-	// MaxTTL is assumed.
+	// Assumed is set if Ready assumes MaxTTL because no proxy knows the longest TTL in use.
 	Assumed bool
 	// AtLeast is the longest TTL that is known to have been in use.
 	AtLeast time.Duration
-	// Differs has the settings of other proxies that differ, if that is the reason.
+	// Differs describes the different settings of other proxies, if they are the reason.
 	Differs string
 	// Places is why the location of the locks is unknown, if that is the reason.
 	Places string
 }
 
-// RulesAdvice returns the differing settings, and what an operator can do about them.
+// RulesAdvice returns the different settings, and what an operator can do about them.
 func RulesAdvice(differs string) string {
 	return differs +
 		"; use the same on all proxies, or make this proxy's settings valid: redlock-proxy init --new-settings"
 }
 
-// Advice says why masters wait for MaxTTL, and what an operator can do about it. atLeast is the
-// longest TTL that is known to have been in use; zero if none is.
+// Advice explains why masters wait for MaxTTL, and what an operator can do. atLeast is the longest
+// TTL that is known to have been in use; zero if none is known.
 func Advice(atLeast time.Duration) string {
 	known := ""
 	if atLeast > 0 {
@@ -115,7 +114,7 @@ func (e *QuarantineError) Error() string {
 	return text
 }
 
-// Left returns how long the quarantine lasts from now at most; zero if unknown.
+// Left returns the maximum remaining time of the quarantine, or 0 if it is unknown.
 func (e *QuarantineError) Left() time.Duration {
 	if e.Ready.IsZero() {
 		return 0
@@ -123,8 +122,8 @@ func (e *QuarantineError) Left() time.Duration {
 	return max(time.Millisecond, time.Until(e.Ready))
 }
 
-// muchLater is the least difference between a quarantine and twice its logged time that is logged
-// again.
+// muchLater is a margin: a quarantine is logged again only if its remaining time exceeds twice the
+// last logged one by more than muchLater.
 const muchLater = 10 * time.Second
 
 // isMuchLater reports whether the master votes again much later than logged.
@@ -132,10 +131,10 @@ func (e *QuarantineError) isMuchLater(readyAt time.Time) bool {
 	return !readyAt.IsZero() && e.Left() > 2*max(0, time.Until(readyAt))+muchLater
 }
 
-// Reason returns one word: restarted, flushed, replicated, clock, evicted or empty; joining after a
-// change of the masters; fresh or unverified while that is being checked; settings if other proxies
-// have different ones; place if the location of the locks is unknown; replaced if the masters were
-// changed.
+// Reason returns one word: restarted, flushed, replicated, clock, evicted or empty; vouched after a
+// forced override; joining after a change of the masters; fresh or unverified while that is being
+// checked; settings if other proxies have different ones; place if the location of the locks is
+// unknown; replaced if the masters were changed.
 func (e *QuarantineError) Reason() string {
 	switch e.Why {
 	case Empty:
@@ -150,13 +149,13 @@ func (e *QuarantineError) Reason() string {
 	return string(e.Why)
 }
 
-// Text says what happened to n masters and, if known, when they vote again.
+// Text describes what happened to n masters and, if known, when they vote again.
 func (r Reason) Text(n int, left time.Duration) string {
 	return r.Sentence(n) + readyIn(left)
 }
 
-// ReadyIn returns the time until the master votes again, as the end of a sentence; empty if
-// unknown.
+// ReadyIn returns the time until the master votes again, as the end of a sentence. It is empty if
+// the time is unknown.
 func (e *QuarantineError) ReadyIn() string { return readyIn(e.Left()) }
 
 func readyIn(left time.Duration) string {

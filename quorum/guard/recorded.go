@@ -12,11 +12,11 @@ import (
 )
 
 // The upstream keeps a record of the location of the locks (package location). The record decides
-// if the masters have lost that information. If the masters report a state from before the record,
+// if the masters have lost the location. If the masters report a state from before the record,
 // nothing can decide.
 
 // Compare takes the record, as read since a moment, or the read error. If a majority of the masters
-// has contradicted it since then, no master votes.
+// has contradicted the record since that moment, no master votes.
 func (s *Set) Compare(has location.At, since time.Time, err error) {
 	was := s.placeConflict.Load()
 	now := s.compare(was, has, since, err)
@@ -29,8 +29,8 @@ func (s *Set) Compare(has location.At, since time.Time, err error) {
 	}
 }
 
-// compare returns why no master votes. It keeps the present reason until it has evidence to the
-// contrary.
+// compare returns why no master votes, or nil. It keeps the present reason until it has evidence to
+// the contrary.
 func (s *Set) compare(was *QuarantineError, has location.At, since time.Time, err error) *QuarantineError {
 	e := s.eras
 	e.mu.Lock()
@@ -58,9 +58,9 @@ func (s *Set) compare(was *QuarantineError, has location.At, since time.Time, er
 	}
 }
 
-// startingEra returns the era in which a master is admitted: the one that other masters state, or
-// that this proxy knows. If all have lost that information, the record decides. It is read only
-// now, so that it includes every decision made before the master was seen without its data.
+// startingEra returns the era in which a master is admitted: the era that other masters state, or
+// that this proxy knows. If all have lost that information, the record decides. The record is read
+// only now, so that it includes every decision made before the master was seen without its data.
 //
 // The error is a *QuarantineError.
 func (s *Set) startingEra(ctx context.Context, proof string) (reconfig.Era, error) {

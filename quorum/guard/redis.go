@@ -18,12 +18,12 @@ import (
 
 // Redis is a Conn to a Redis server.
 type Redis struct {
-	// Do runs commands in database 0, all at once, and returns their answers as RESP2 has them: nil
-	// for no value, an error if a command was refused or not run.
+	// Do runs commands in database 0, all at once, and returns their replies as in RESP2: nil for
+	// no value, an error if a command was refused or did not run.
 	Do func(ctx context.Context, commands ...[]any) []any
 }
 
-// The answers of which a report consists, in this order.
+// The replies of which a report consists, in this order.
 const (
 	askedInfo = iota
 	askedProxies
@@ -79,7 +79,7 @@ func (r Redis) Examine(ctx context.Context) (Report, error) {
 	return v, said.err(askedTime)
 }
 
-// answers has the answers to some commands.
+// answers holds the replies to some commands.
 type answers []any
 
 func (a answers) err(i int) error {
@@ -87,13 +87,13 @@ func (a answers) err(i int) error {
 	return err
 }
 
-// text returns an answer as text; empty if it is none.
+// text returns a reply as text; empty if it is no text.
 func (a answers) text(i int) string {
 	text, _ := a[i].(string)
 	return text
 }
 
-// pairs returns an answer that consists of fields and values.
+// pairs returns a reply that consists of fields and values.
 func (a answers) pairs(i int) map[string]string {
 	all, _ := texts(a[i])
 	found := make(map[string]string, len(all)/2)
@@ -104,7 +104,7 @@ func (a answers) pairs(i int) map[string]string {
 }
 
 // Run implements Conn. It sends the script's SHA, and the whole script if the master does not know
-// that.
+// the SHA.
 func (r Redis) Run(ctx context.Context, s luascript.Script, args ...any) (any, error) {
 	said := r.Do(ctx, s.Call(false, nil, args...))[0]
 	if err, failed := said.(error); failed && strings.HasPrefix(err.Error(), "NOSCRIPT ") {
@@ -116,7 +116,6 @@ func (r Redis) Run(ctx context.Context, s luascript.Script, args ...any) (any, e
 	return said, nil
 }
 
-// runInt runs a script that returns a number.
 func runInt(ctx context.Context, w Conn, s luascript.Script, args ...any) (int64, error) {
 	answer, err := w.Run(ctx, s, args...)
 	if err != nil {
@@ -143,8 +142,8 @@ func runTexts(ctx context.Context, w Conn, least, each int, s luascript.Script, 
 	return parts, err
 }
 
-// databaseList is a master's knowledge of its databases: its marker, its record of the longest TTL,
-// and the databases with markers of their own, except database 0.
+// databaseList holds a master's marker, its record of the longest TTL, and the databases with
+// markers of their own, except database 0.
 type databaseList struct {
 	marker    string
 	longest   time.Duration
@@ -167,7 +166,6 @@ func databasesOf(ctx context.Context, w Conn) (databaseList, error) {
 	return r, nil
 }
 
-// texts returns the parts of an answer.
 func texts(answer any) ([]string, error) {
 	parts, ok := answer.([]any)
 	if !ok {
@@ -184,7 +182,7 @@ func texts(answer any) ([]string, error) {
 	return all, nil
 }
 
-// values has a master's values by key; page is one read of some values.
+// values holds a master's values by key. page is one read of some values.
 type values map[string]entry
 
 type page struct {
@@ -194,7 +192,7 @@ type page struct {
 	values   values
 }
 
-// entry is a value and its remaining time (negative: no end).
+// entry is a value and its remaining time (negative: no expiry).
 type entry struct {
 	value string
 	left  time.Duration
@@ -204,7 +202,7 @@ type entry struct {
 const pageSize = 500
 
 // readNames reads names of keys of a database, starting at a cursor, and returns the next cursor
-// ("0": the end). Of the proxies' own keys it includes those that begin with one of own.
+// ("0": the end). Of the proxies' own keys it includes only those that begin with one of own.
 func readNames(
 	ctx context.Context, w Conn, db int, cursor string, own ...any,
 ) (names []string, next string, err error) {
@@ -240,27 +238,27 @@ func readValues(ctx context.Context, w Conn, db int, field string, names []strin
 	return p, nil
 }
 
-// Locks are the locks on a master, whether or not a majority granted them.
+// Locks describes the locks on a master, whether or not a majority granted them.
 type Locks struct {
-	// Count is their number.
+	// Count is the number of locks.
 	Count int
-	// Left is the longest remaining time among them; cell.Endless if one has no end.
+	// Left is the longest remaining time of a lock; cell.Endless if a lock has no expiry.
 	Left time.Duration
-	// Keys has some of those that last longest, in that order.
+	// Keys holds some of the keys that last longest, the longest first.
 	Keys []HeldKey
 }
 
-// HeldKey is a key that is held, and its remaining time; negative if it has no end.
+// HeldKey is a held key, and its remaining time; negative if the key does not expire.
 type HeldKey struct {
 	Name string
 	Left time.Duration
 }
 
-// maxListedKeys limits the number of named keys.
+// maxListedKeys limits the number of keys in Locks.Keys.
 const maxListedKeys = 5
 
-// LocksOn counts the locks in these databases of a master, and the blocking copies, which may be of
-// locks. A cell that a ballot has emptied does not count.
+// LocksOn counts the locks in these databases of a master, and the blocking copies, which may stand
+// for locks. A cell that a ballot has emptied does not count.
 func LocksOn(ctx context.Context, w Conn, databases []int) (Locks, error) {
 	var found Locks
 	for _, db := range databases {
@@ -288,7 +286,7 @@ func (l *Locks) add(name string, e entry) {
 	}
 	l.Count++
 	l.Keys = append(l.Keys, HeldKey{name, e.left})
-	slices.SortFunc(l.Keys, func(a, b HeldKey) int { // as unsigned, a negative time (no end) is the largest
+	slices.SortFunc(l.Keys, func(a, b HeldKey) int { // as unsigned, a negative time (no expiry) is the largest
 		return cmp.Or(-cmp.Compare(uint64(a.Left), uint64(b.Left)), cmp.Compare(a.Name, b.Name))
 	})
 	l.Keys = l.Keys[:min(len(l.Keys), maxListedKeys)]

@@ -28,7 +28,7 @@ type realRedis struct {
 	Client func(db int) *redis.Client
 }
 
-// exchange sends commands all at once.
+// exchange sends commands all at once, and returns the replies.
 func exchange(ctx context.Context, client *redis.Client, commands [][]any) (answers []any) {
 	asked, _ := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, words := range commands {
@@ -133,7 +133,7 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// TestPages reads a database of many keys, some of which are not locks.
+// TestPages reads a database with many keys, some of which are not locks.
 func TestPages(t *testing.T) {
 	tr := startRedis(t)
 	c := tr.Client(2)
@@ -172,8 +172,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestFencesOnAMaster checks that fence counters are listed on request, and that a filled-in
-// counter is raised, but never lowered.
+// TestFencesOnAMaster checks that fence counters are listed on request, and that script.Fill
+// raises, but never lowers, a counter.
 func TestFencesOnAMaster(t *testing.T) {
 	tr := startRedis(t)
 	c, k := tr.Client(2), cell.FenceKey("k")
@@ -207,7 +207,7 @@ func TestFencesOnAMaster(t *testing.T) {
 	}
 }
 
-// answered runs a script and returns its answer as text.
+// answered runs a script and returns its reply as text.
 func answered(t *testing.T, w Conn, s luascript.Script, args ...any) string {
 	t.Helper()
 	answer, err := w.Run(t.Context(), s, args...)
@@ -285,7 +285,7 @@ func TestLifeOfAMarker(t *testing.T) {
 	want("are kept", answered(t, w, script.PublishedSeqs, "z@0", "z@1", "z@2"), "[5 7 0]")
 }
 
-// TestFill runs on a real Redis: values put, copied and dropped, and their ends.
+// TestFill checks, on a real Redis, that values are put, copied and dropped, and when they expire.
 func TestFill(t *testing.T) {
 	w := startRedis(t)
 	c := w.Client(0)

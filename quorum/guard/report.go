@@ -11,43 +11,44 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 )
 
-// Report is a master's report of its state. What it does not report is zero.
+// Report is a master's report of its state. Fields that the master does not report are zero.
 type Report struct {
 	Version, RunID, ReplID, Role, Policy string
 	Uptime                               time.Duration
 	Evicted                              int64
-	// Room is the number of bytes for which it has room; negative if it has no limit.
+	// Room is the number of bytes for which the master has room; negative if it has no limit.
 	Room int64
-	// WasReplica is set if it may have been a replica since it started: its master_replid2 is not
-	// that of a server that never was one.
+	// WasReplica is set if the master may have been a replica since it started: its master_replid2
+	// is not all zeros.
 	WasReplica bool
-	// Appendfsync is that setting; "off" if it writes no append-only file.
+	// Appendfsync is the setting appendfsync; "off" if the master writes no append-only file.
 	Appendfsync string
-	// RewriteUnsynced is no-appendfsync-on-rewrite: then writes are not always synced, even with
-	// "always".
+	// RewriteUnsynced is the setting no-appendfsync-on-rewrite. If set, writes are not always
+	// synced, even with "always".
 	RewriteUnsynced bool
-	// Proxy is set if it is not a Redis server but a proxy such as this one, or this one itself.
+	// Proxy is set if the server is a proxy, possibly this one, instead of a Redis server.
 	Proxy bool
-	// Empty is set if it has no key in any database, except the list of proxies and a quarantine
-	// record.
+	// Empty is set if the master has no key in any database, except the list of proxies and a
+	// quarantine record.
 	Empty bool
-	// Databases has the numbers of the databases with keys.
+	// Databases holds the numbers of the databases with keys.
 	Databases []int
-	// Marker and Record are the values of these keys; Longest is the recorded longest TTL.
+	// Marker and Record are the values of their keys. Longest is the recorded longest TTL.
 	Marker  marker.Stored[marker.Marker]
 	Record  marker.Stored[marker.Record]
 	Longest time.Duration
 	// Admitted is when the master was admitted, by its clock; zero if unknown.
 	Admitted time.Duration
-	// Promise has the era and the ballot of its last promise for a change of the masters; empty if
-	// there was none.
+	// Promise holds the era and the ballot of the master's last promise for a change of the
+	// masters; empty if there was none.
 	Promise string
-	// Rules has the rules that all proxies on it must share; empty if none were written yet.
+	// Rules holds the rules that all proxies on the master must share; empty if none were written
+	// yet.
 	Rules    string
 	Sighting Sighting
 	// Refusal is the master's error for a trial write, or nil.
 	Refusal error
-	// Proxies has the running proxies that announced themselves on the master, Differences the
+	// Proxies holds the running proxies that announced themselves on the master, Differences the
 	// differences between them.
 	Proxies     []Proxy
 	Differences []string
@@ -56,11 +57,11 @@ type Report struct {
 // NotReported replaces a run_id or master_replid that a server does not report.
 const NotReported = "-"
 
-// readInfo parses an answer to INFO.
+// readInfo parses a reply to INFO.
 func (v *Report) readInfo(text string) {
 	info := redisinfo.Parse(text)
 	v.Version, v.Role, v.Policy = info["redis_version"], info["role"], info["maxmemory_policy"]
-	if valkey := info["valkey_version"]; valkey != "" { // next to the version of Redis with which it is compatible
+	if valkey := info["valkey_version"]; valkey != "" { // in addition to the compatible version of Redis
 		v.Version = "valkey " + valkey
 	}
 	v.RunID, v.ReplID = cmp.Or(info["run_id"], NotReported), cmp.Or(info["master_replid"], NotReported)
@@ -76,19 +77,19 @@ func (v *Report) readInfo(text string) {
 	}
 }
 
-// ReadInfo returns the report in an answer to INFO.
+// ReadInfo returns the report in a reply to INFO.
 func ReadInfo(text string) Report {
 	var v Report
 	v.readInfo(text)
 	return v
 }
 
-// hasDatabases reports whether there is a database with keys; but0 ignores database 0.
+// hasDatabases reports whether a database has keys; but0 ignores database 0.
 func (v *Report) hasDatabases(but0 bool) bool {
 	return slices.ContainsFunc(v.Databases, func(db int) bool { return db != 0 || !but0 })
 }
 
-// readProxies parses the entries, and keeps those of running proxies.
+// readProxies parses the entries, and keeps the entries of running proxies.
 func (v *Report) readProxies(entries map[string]string) {
 	var living []Proxy
 	for id, entry := range entries {
@@ -99,8 +100,8 @@ func (v *Report) readProxies(entries map[string]string) {
 	v.Proxies, v.Differences = living, disagreements(living)
 }
 
-// markedSince returns since when, by the master's clock, it has had its marker or its record; zero
-// if unknown.
+// markedSince returns since when, by its own clock, the master has had its marker or its record;
+// zero if unknown.
 func (v Report) markedSince() time.Duration {
 	if v.Marker.Valid {
 		return v.Admitted
@@ -108,13 +109,13 @@ func (v Report) markedSince() time.Duration {
 	return time.Duration(v.Record.Value.Since) * time.Millisecond
 }
 
-// isNewer reports whether proxies of a later version left something on the master that this one may
+// isNewer reports whether proxies of a later version left data on the master that this proxy may
 // misunderstand.
 func (v Report) isNewer() bool {
 	return marker.ProtocolOf(v.Marker.Text, v.Record.Text) > marker.Protocol
 }
 
-// Durable reports whether every write is on disk before it is answered.
+// Durable reports whether every write is on disk before its reply.
 func (v Report) Durable() bool { return v.Appendfsync == "always" && !v.RewriteUnsynced }
 
 // watched returns how long the running proxies have watched the master in quarantine.

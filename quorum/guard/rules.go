@@ -17,9 +17,9 @@ import (
 // votes for no proxy with different rules. Two majorities share a master, so locks are never
 // granted by two sets of rules.
 
-// rules are the rules kept on a master.
+// rules holds the rules kept on a master.
 type rules struct {
-	// settings has lines, each with a name and a value.
+	// settings has a name and a value in each line.
 	settings string
 	masters  []member
 }
@@ -28,7 +28,6 @@ type rules struct {
 // run_id at that time.
 type member struct{ name, runID string }
 
-// memberLine begins the line of a member.
 const memberLine = "master "
 
 // String returns the text on the master.
@@ -112,14 +111,13 @@ func (r rules) values() map[string]string {
 // until an era of the masters has their location.
 const LocksUpstream = "locks-at upstream"
 
-// rulesTracker has a proxy's knowledge of the rules on its masters.
+// rulesTracker holds a proxy's knowledge of the rules on its masters.
 type rulesTracker struct {
-	// settings are its own; empty if it grants no locks: then any settings will do, on the same
-	// masters.
+	// settings holds the proxy's settings; empty if it grants no locks: then all settings fit.
 	settings string
 	names    []string
-	// numbered reports whether the markers show which masters there are, so that the rules do not
-	// need to.
+	// numbered reports whether the markers show which masters there are. Then the rules need not
+	// show that.
 	numbered func() bool
 	// placed reports whether the markers show the location of the locks.
 	placed func() bool
@@ -134,8 +132,8 @@ type observed struct {
 	runID string
 	text  string // of the rules; empty if there are none
 	rules rules
-	// memberOf has the sets to which it is known to belong, by the names of their members. It stays
-	// valid after the master has a different run_id, and no rules.
+	// memberOf holds the sets to which the master is known to belong, by the names of their
+	// members. It stays valid after the master has a different run_id, and no rules.
 	memberOf map[string]bool
 }
 
@@ -149,7 +147,6 @@ func newRulesTracker(settings string, names []string, numbered, placed func() bo
 	return a
 }
 
-// observe stores the report of a master.
 func (a *rulesTracker) observe(i int, v Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -165,11 +162,10 @@ func (a *rulesTracker) digest() string {
 	if a.settings == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(withoutPlace(a.settings))) // a different place shows in the rules
+	sum := sha256.Sum256([]byte(withoutPlace(a.settings))) // a different location shows in the rules
 	return hex.EncodeToString(sum[:8])
 }
 
-// own returns this proxy's rules.
 func (a *rulesTracker) own() rules {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,8 +180,8 @@ func (a *rulesTracker) ownNow() rules {
 	return r
 }
 
-// rulesToWrite returns the rules for a master: another master's, so that all have the same names,
-// or else this proxy's.
+// rulesToWrite returns the rules for a master: the rules on another master, so that all have the
+// same names, or else this proxy's.
 func (a *rulesTracker) rulesToWrite() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -198,7 +194,7 @@ func (a *rulesTracker) rulesToWrite() string {
 }
 
 // differs reports whether rules are different from this proxy's. A master that has not been reached
-// yet may or may not be among their members; while no proxy reaches it, no majority needs it.
+// yet may or may not be among their members. While no proxy reaches it, no majority needs it.
 func (a *rulesTracker) differs(r rules) bool {
 	switch {
 	case a.settings != "" && !a.agrees(r.settings):
@@ -229,8 +225,8 @@ func withoutPlace(settings string) string {
 	return strings.Join(lines, "\n")
 }
 
-// isMember reports whether a master is a member in the rules, perhaps by another address: proxies
-// may know it by several.
+// isMember reports whether a master is a member in the rules, perhaps by another address, because
+// proxies may know it by several.
 func (a *rulesTracker) isMember(i int, r rules) bool {
 	m, set := &a.masters[i], r.names()
 	if !m.memberOf[set] && (r.has(a.names[i], m.runID) || m.text != "" && m.rules.names() == set) {
@@ -239,14 +235,14 @@ func (a *rulesTracker) isMember(i int, r rules) bool {
 	return m.memberOf[set]
 }
 
-// consent is what the rules on the masters mean for one of them.
+// consent is the consequence of the rules on the masters for one master.
 type consent struct {
 	// differs describes the differences to this proxy's rules; empty if there are none.
 	differs string
 	// majorityDiffers is set if a majority has different rules, settled if a majority has this
-	// proxy's.
+	// proxy's rules.
 	majorityDiffers, settled bool
-	// claims is set if the master has no rules, and no majority can have different ones.
+	// claims is set if the master has no rules, and no majority can have different rules.
 	claims bool
 }
 

@@ -27,11 +27,11 @@ func TestRulesAreRead(t *testing.T) {
 
 // TestConsent describes each master of a proxy with settings s and the masters a, b, c, … by a
 // word: its rules, "-" (none), or "?" (not reached). "s:abd" means settings s and masters a, b and
-// d; a run_id is the master's name in capitals.
+// d. A run_id is the master's name in capitals.
 func TestConsent(t *testing.T) {
 	for _, test := range []struct {
 		masters string
-		want    string // v votes, c claims, w waits, x has different rules, R: a majority has different ones
+		want    string // v votes, c claims, w waits, x has different rules, R: a majority has different rules
 	}{
 		{"- - -", "ccc"},
 		{"- ? ?", "wvv"},
@@ -104,8 +104,8 @@ func rulesIn(word string) string {
 	return r.String()
 }
 
-// TestMemberForgets checks that a master which a proxy knows by a name of its own stays a member
-// when it returns without data; another master does not.
+// TestMemberForgets checks that a master that a proxy knows by a name of its own stays a member
+// when it returns without data.
 func TestMemberForgets(t *testing.T) {
 	a := newRulesTracker("s", []string{"a", "b", "c"}, func() bool { return false }, func() bool { return false })
 	for i := range a.names {
@@ -155,9 +155,9 @@ func TestNumberedSets(t *testing.T) {
 	}
 }
 
-// TestSettleAndImpose runs on a real Redis. Rules are replaced if the master does not vote; an
-// operator replaces them anywhere. Then the marker is a new one in all databases, with a sequence
-// of its own.
+// TestSettleAndImpose runs on a real Redis. A proxy replaces the rules if the master does not vote.
+// An operator replaces them on any master; then the marker is a new one in all databases, with a
+// sequence of its own.
 func TestSettleAndImpose(t *testing.T) {
 	tr := startRedis(t)
 	c, ctx := tr.Client(0), t.Context()

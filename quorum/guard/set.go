@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Options configure the guarding of masters.
+// Options configures a Set.
 type Options struct {
 	// MaxTTL is assumed as the longest TTL in use if no record of it is known, and for locks
 	// without expiry.
@@ -21,16 +21,16 @@ type Options struct {
 	// FreshStart lets masters vote if all of them are connected, empty, and unmarked at the start.
 	FreshStart bool
 	// Vouched is an operator's override of the longest TTL of any lock that these masters may have
-	// lost, or nil. It is stored on the masters in quarantine once all masters have been connected
-	// for FreshStartTime, unless one of them knows of a longer TTL.
+	// lost, or nil. Once all masters have been connected for FreshStartTime, it is stored on the
+	// masters in quarantine, or the longest TTL that the masters know if that is longer.
 	Vouched *time.Duration
-	// Forced makes the override count at once, whatever masters or proxies know.
+	// Forced gives the override precedence over the knowledge of masters and proxies, at once.
 	Forced bool
-	// Off lets all votes count: the set only announces the proxy to other proxies.
+	// Off lets all votes count. Then the set only announces the proxy to other proxies.
 	Off bool
-	// Settings has the settings that decide which keys are locks, as lines of a name and a value. A
-	// proxy whose settings differ from those of the first proxy on the masters has no votes. Empty
-	// means that it grants no locks: then any settings will do, on the same masters.
+	// Settings holds the settings that decide which keys are locks, as lines of a name and a value.
+	// A proxy has no votes if proxies with different settings use a majority of the masters. Empty
+	// means that the proxy grants no locks: then all settings fit.
 	Settings string
 	// Joins is the era of these masters if the masters decided that they follow another set; nil if
 	// their markers show it. Follows is this proxy's former set; nil if there is none.
@@ -42,10 +42,10 @@ type Options struct {
 	ID string
 	// Name returns the operators' name for the proxy. The default is empty.
 	Name func() string
-	// Moves returns the era in which this proxy moves the locks; zero: in none.
+	// Moves returns the era in which this proxy moves the locks; zero if it moves none.
 	Moves func() int
-	// SinceBoot returns how long the machine has been up, including the time that it was suspended;
-	// zero if unknown. The default asks the system.
+	// SinceBoot returns how long the machine has been up, including the time for which it was
+	// suspended; zero if unknown. The default asks the system.
 	SinceBoot func() time.Duration
 	Logger    *slog.Logger
 }
@@ -64,7 +64,7 @@ func NewSet(opts Options, masters []Master) *Set {
 		warned: map[string]bool{},
 	}
 	if s.record = opts.Record; s.record != nil && opts.Joins == nil {
-		s.placeConflict.Store(&QuarantineError{Why: Unverified}) // until it was compared
+		s.placeConflict.Store(&QuarantineError{Why: Unverified}) // until the record was compared
 	}
 	if s.boot == nil {
 		s.boot = sinceBoot
@@ -89,10 +89,10 @@ func NewSet(opts Options, masters []Master) *Set {
 // Guard returns the guard of a master.
 func (s *Set) Guard(i int) *Guard { return s.guards[i] }
 
-// MaxTTL returns the TTL that is assumed as the longest in use if no record of it is known.
+// MaxTTL returns the longest TTL that is assumed to be in use if no record of it is known.
 func (s *Set) MaxTTL() time.Duration { return s.maxTTLInUse.Limit() }
 
-// RaiseMaxTTL raises that TTL. It is never lowered: earlier locks may still be held.
+// RaiseMaxTTL raises MaxTTL. It is never lowered: earlier locks may still be held.
 func (s *Set) RaiseMaxTTL(ttl time.Duration) { s.maxTTLInUse.RaiseLimit(ttl) }
 
 // Clock returns the median of the masters' clocks now, since 1970. If fewer than a majority of the
@@ -129,20 +129,20 @@ func (s *Set) warnOnce(master, text string, more ...any) {
 	}
 }
 
-// IsRecorded reports whether a TTL is recorded on a majority already. A longer TTL must be recorded
+// IsRecorded reports whether a majority has recorded a TTL already. A longer TTL must be recorded
 // before its first use: see Recording and Recorded.
 func (s *Set) IsRecorded(ttl time.Duration) bool {
 	return s.maxTTLInUse.IsRecorded(ttl)
 }
 
-// Recording returns the command that records a TTL on a master, and the TTL that it records, which
-// is rounded up so that records are rare.
+// Recording returns the command that records a TTL on a master, and the recorded TTL, which is
+// rounded up so that records are rare.
 func (s *Set) Recording(ttl time.Duration) (command []any, recorded time.Duration) {
 	recorded = s.maxTTLInUse.RoundedUp(ttl)
 	return []any{"EVAL", script.RaiseLongest.Source, 0, marker.Millis(recorded)}, recorded
 }
 
-// Recorded notes that a TTL is now recorded on a majority.
+// Recorded notes that a majority has recorded a TTL.
 func (s *Set) Recorded(ttl time.Duration) { s.maxTTLInUse.NoteRecorded(ttl) }
 
 func newGuard(s *Set, index int, m Master) *Guard {

@@ -14,7 +14,7 @@ type source struct {
 	trust trust
 }
 
-// voters returns the masters that vote, except one.
+// voters returns the masters that vote, except master i.
 func (s *Set) voters(i int) []source {
 	var all []source
 	for j, g := range s.guards {
@@ -25,11 +25,11 @@ func (s *Set) voters(i int) []source {
 	return all
 }
 
-// sourceSet has the sources of a copy, and the size of the set to which they belong.
+// sourceSet holds the sources of a copy, and the size of the set to which they belong.
 type sourceSet struct {
 	sources []source
 	masters int
-	// before is set if they belong to the former set.
+	// before is set if the sources belong to the former set.
 	before bool
 }
 
@@ -38,7 +38,7 @@ func (o sourceSet) hasReadQuorum() bool {
 	return o.masters > 0 && len(o.sources) >= vote.ReadQuorum(o.masters)
 }
 
-// provedSince reports whether all sources have proved after a moment that they vote.
+// provedSince reports whether all sources have proved after the moment t that they vote.
 func (o sourceSet) provedSince(t time.Time) bool {
 	return !slices.ContainsFunc(o.sources, func(s source) bool {
 		s.guard.mu.Lock()
@@ -47,7 +47,6 @@ func (o sourceSet) provedSince(t time.Time) bool {
 	})
 }
 
-// wake requests a checkup of all sources.
 func (o sourceSet) wake() {
 	for _, s := range o.sources {
 		s.guard.Wake()
@@ -60,8 +59,8 @@ func (o sourceSet) member(g *Guard) int {
 }
 
 // sourcesFor returns the masters to copy from: other masters that vote or, while no majority of
-// them does, masters that voted in the former era. These hold every lock of that era, by its rules;
-// there are no locks of this era yet.
+// them does, masters that voted in the former era. These masters hold every lock of that era, by
+// its rules; there are no locks of this era yet.
 func (s *Set) sourcesFor(g *Guard) sourceSet {
 	voters := s.voters(g.index)
 	ordinary := sourceSet{sources: voters, masters: len(s.guards)}
@@ -84,7 +83,7 @@ func (s *Set) sourcesFor(g *Guard) sourceSet {
 	return from
 }
 
-// isFormer reports whether this era follows the one in which a master was sealed with this marker,
+// isFormer reports whether this era follows the era in which a master was sealed with this marker,
 // by any ballot.
 func (e *eraTracker) isFormer(m marker.Marker) bool {
 	e.mu.Lock()

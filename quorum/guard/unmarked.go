@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 )
 
-// handleUnmarked handles a master of which nothing is known: it has no marker, and no record from
-// before it was in this state.
+// handleUnmarked handles a master of which nothing is known: it has no marker, and no record or one
+// with the reason Empty.
 func (g *Guard) handleUnmarked(ctx context.Context, v Report) (time.Duration, error) {
 	empty := v.Empty && v.Longest == 0
 	switch g.set.fresh.decide(g.index, v.RunID, empty, time.Now()) {
@@ -28,10 +28,10 @@ func (g *Guard) handleUnmarked(ctx context.Context, v Report) (time.Duration, er
 	return 0, g.refuseFresh(ctx, v, empty)
 }
 
-// refuseFresh makes a master wait that is not admitted by a fresh start.
+// refuseFresh makes a master wait that the fresh start does not admit.
 func (g *Guard) refuseFresh(ctx context.Context, v Report, empty bool) error {
 	switch {
-	case v.Record.Text != "": // which states that already
+	case v.Record.Text != "": // the record states that already
 		g.set.fresh.end()
 		return nil
 	case empty:

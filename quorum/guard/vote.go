@@ -63,7 +63,7 @@ func (g *Guard) afterRenewal() time.Duration {
 	return g.set.eras.checkPause(time.Now())
 }
 
-// suspicionOf returns why this proxy alone does not count the votes of a master with that marker.
+// suspicionOf returns why this proxy alone does not count the votes of a master with this marker.
 func (g *Guard) suspicionOf(m marker.Marker) *QuarantineError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -75,7 +75,7 @@ func (g *Guard) suspicionOf(m marker.Marker) *QuarantineError {
 	return &QuarantineError{Why: ClockStepped, Ready: g.suspicion.until(longest)}
 }
 
-// takeSuspectDBs returns the databases that seemed to have lost their marker, and clears them.
+// takeSuspectDBs returns the databases that seem to have lost their marker, and clears the list.
 func (g *Guard) takeSuspectDBs() []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

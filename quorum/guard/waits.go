@@ -6,20 +6,20 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// These waits concern several parts of the guard.
+// Waits that concern several parts of the guard.
 
 const (
-	// roundGrace is the time in quarantine before a master can catch up: longer than a round in
-	// which its vote counted can take. The rest is for differences between clocks.
+	// roundGrace is the time in quarantine before a master can catch up. It is longer than a round
+	// in which the master's vote counted can take; the rest is for differences between clocks.
 	roundGrace = vote.RoundLimit + vote.RoundLimit/10
 	// allChecked is the time in which every running proxy that reaches the master has checked it
-	// again, and has published what it knows, or objected.
+	// again, and has published its knowledge, or objected.
 	allChecked = 2*Heartbeat + roundGrace
 )
 
 // Heartbeat is the longest time without a check of an idle master.
 const Heartbeat = time.Second
 
-// leaseWait returns the time after which every lease of up to longest has expired: clocks may run a
-// hundredth faster or slower.
+// leaseWait returns the time after which every lease of at most longest has expired. Clocks may run
+// a hundredth faster or slower.
 func leaseWait(longest time.Duration) time.Duration { return longest + vote.DriftMargin(longest) }

@@ -2,27 +2,27 @@ package guard
 
 import "time"
 
-// otherClock is what another master's clock did during a step.
+// otherClock is the behaviour of another master's clock during a step.
 type otherClock int
 
 const (
-	// otherUnknown means that it has not been read since, or not precisely enough.
+	// otherUnknown means that the clock has not been read since, or not precisely enough.
 	otherUnknown otherClock = iota
-	// otherAlike means that it moved by the same amount.
+	// otherAlike means that the clock moved by the same amount.
 	otherAlike
-	// otherFits means that it fits, and would not if our clock had stepped.
+	// otherFits means that the clock fits, and would not fit if our clock had stepped.
 	otherFits
 )
 
-// clockOwner tells whose clock moved.
+// clockOwner states whose clock stepped.
 type clockOwner int
 
 const (
-	// ownerUnclear means that this is unknown.
+	// ownerUnclear means that the owner is unknown.
 	ownerUnclear clockOwner = iota
-	// ownerMaster means that the master's clock moved.
+	// ownerMaster means that the master's clock stepped.
 	ownerMaster
-	// ownerOurs means that this machine's clock moved.
+	// ownerOurs means that this machine's clock stepped.
 	ownerOurs
 )
 
@@ -38,7 +38,7 @@ func (s clockStep) IsLike(other clockStep) bool {
 	return !s.At.IsZero() && s.At.Sub(other.At).Abs() < alikeTime && (s.Moved-other.Moved).Abs() < alikeMoved
 }
 
-// ownerOf returns whose clock moved. asked is set while other masters have not answered yet.
+// ownerOf returns whose clock stepped. asked is set while other masters have not replied yet.
 func ownerOf(s clockStep, others []otherClock) (owner clockOwner, asked bool) {
 	unknown := false
 	for _, o := range others {

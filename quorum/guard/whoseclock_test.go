@@ -30,7 +30,7 @@ func TestWhoseClock(t *testing.T) {
 	}
 }
 
-// TestSteppedBefore has a clock that showed 100 s when it last fitted, and is read again 2 s later.
+// TestSteppedBefore reads a clock that showed 100 s when it last fitted, 2 s later.
 func TestSteppedBefore(t *testing.T) {
 	fitted := time.Unix(1_700_000_000, 0)
 	now := fitted.Add(2 * time.Second)
@@ -48,7 +48,7 @@ func TestSteppedBefore(t *testing.T) {
 		{"too small to tell", time.Second, 102 * time.Second, 103 * time.Second, false},
 		{"the time is not known", time.Minute, 0, 162 * time.Second, false},
 	} {
-		// The answer that fitted came when the step was seen, long after its request.
+		// The reply that fitted came when the step was seen, long after its request.
 		last := Sighting{Sent: fitted, Got: now, ServerTime: 100 * time.Second}
 		seen := Sighting{Sent: now.Add(-time.Millisecond), Got: now, ServerTime: c.seen}
 		if got := seen.SteppedBefore(c.then, c.moved, last); got != c.want {

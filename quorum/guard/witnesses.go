@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// witnessQuorum returns how many of n masters have to report something for it to count: a single
-// one may be wrong.
+// witnessQuorum returns how many of n masters must report a fact for it to count: a single master
+// may be wrong.
 func witnessQuorum(n int) int { return min(2, vote.Majority(n)) }
 
 // confirmedProxies returns the proxies that are on at least witnessQuorum of the lists. Each list
@@ -25,8 +25,8 @@ func confirmedProxies(lists [][]Proxy) (proxies []Proxy) {
 	return proxies
 }
 
-// countParallel calls is with all elements at the same time, and returns the number of those for
-// which it is true. A call that panics counts as false.
+// countParallel calls is with all elements at the same time, and returns how often it returned
+// true. A call that panics counts as false.
 func countParallel[T any](all []T, is func(T) bool) int {
 	var n atomic.Int64
 	var wg sync.WaitGroup

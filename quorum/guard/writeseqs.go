@@ -17,7 +17,7 @@ const (
 	seqRenewal = time.Hour
 )
 
-// writeSeqs has the highest known number of each sequence, by field.
+// writeSeqs holds the highest known number of each sequence, by field.
 type writeSeqs map[string]int64
 
 func (a writeSeqs) raise(field string, n int64) { a[field] = max(a[field], n) }
@@ -32,13 +32,13 @@ func (a writeSeqs) isBehind(than writeSeqs, nonce string) bool {
 	return false
 }
 
-// publishedSeqs has the numbers that were published on a master, and when.
+// publishedSeqs holds the numbers that were published on a master, and when.
 type publishedSeqs map[string]struct {
 	n  int64
 	at time.Time
 }
 
-// due returns the fields and numbers to be published now, and notes them as published.
+// due returns the fields and numbers to publish now, and records them as published.
 func (l publishedSeqs) due(known writeSeqs, now time.Time) []any {
 	var words []any
 	for field, n := range known {
@@ -51,14 +51,14 @@ func (l publishedSeqs) due(known writeSeqs, now time.Time) []any {
 	return words
 }
 
-// peerSeqs has the numbers of a sequence that the other masters keep: the highest ones, and how
+// peerSeqs holds the numbers of a sequence that the other masters keep: the highest ones, and how
 // many masters keep one for database 0.
 type peerSeqs struct {
 	masters int
 	seqs    writeSeqs
 }
 
-// supports reports whether a master with these numbers under a nonce has all its data, as far as is
+// supports reports whether a master with these numbers under a nonce has all its data, as far as
 // known: of n masters, at least q−1 other masters keep a number, and none a higher one.
 func (w peerSeqs) supports(has writeSeqs, nonce string, n int) bool {
 	_, begun := has[marker.InDatabase(nonce, 0)]

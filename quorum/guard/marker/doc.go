@@ -1,3 +1,3 @@
 // Package marker defines the two texts about a master that proxies store on the master itself. A
-// [Marker] says that it votes, a [Record] that it is in quarantine.
+// [Marker] states that the master votes, a [Record] that it is in quarantine.
 package marker

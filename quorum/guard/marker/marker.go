@@ -9,13 +9,13 @@ import (
 	"redlock-proxy/quorum/guard/reconfig"
 )
 
-// These are the proofs with which a master is admitted.
+// The proofs with which a master is admitted.
 const (
 	ProofFresh    = "fresh"    // all masters are empty, and no proxy knows of locks
-	ProofIntact   = "remark"   // it still has all its data
-	ProofCaughtUp = "caughtup" // it has caught up with the others
-	ProofLease    = "lease"    // every lease that it lost has expired
-	ProofJoined   = "joined"   // it voted in the former era, and has caught up with the others of that era
+	ProofIntact   = "remark"   // the master still has all its data
+	ProofCaughtUp = "caughtup" // the master has caught up with the others
+	ProofLease    = "lease"    // every lease that the master lost has expired
+	ProofJoined   = "joined"   // the master voted in the former era, and has caught up with the others of that era
 )
 
 // ProofText describes, in plain words, why a master with this proof votes.
@@ -57,27 +57,28 @@ func ReadRecord(text string) Stored[Record] {
 	return Stored[Record]{text, r, is}
 }
 
-// Marker proves that a master still has the data that it had when its votes began to count. It is
-// written once, when the master is admitted, and belongs to the data. A flush removes it, a
-// synchronisation from another server replaces it, and after a restart the server's run_id differs
-// from the marker's.
+// Marker proves that a master still has the data that it had when its votes began to count. A proxy
+// writes it once, when the master is admitted, and it belongs to the data. A flush removes the
+// marker, and a synchronisation from another server replaces it. After a restart the server's
+// run_id differs from the marker's.
 type Marker struct {
-	// RunID and ReplID are the server's run_id and master_replid ("-" if it does not report it).
+	// RunID and ReplID are the server's run_id and master_replid; "-" if the server does not report
+	// it.
 	RunID, ReplID string
 	// Nonce is unique for each marker.
 	Nonce string
-	// Durable is set if every write was on disk before its answer, at every check since the
+	// Durable is set if every write was on disk before its reply, at every check since the
 	// admission.
 	Durable bool
-	// Evicted is the server's evicted_keys at that time.
+	// Evicted is the server's evicted_keys when the marker was written.
 	Evicted int64
 	// Proof is the proof of the admission, or ProofIntact if the marker of a voting master was
 	// replaced by another one.
 	Proof string
-	// Address is the master's name in the configuration of the proxy that wrote it.
+	// Address is the master's address in the configuration of the proxy that wrote the marker.
 	Address string
-	// Era is the era in which it votes. Seal is set once the era has ended, and has the successor:
-	// then the master does not vote.
+	// Era is the era in which the master votes. Seal is set once the era has ended, and holds the
+	// successor: then the master does not vote.
 	Era  reconfig.Era
 	Seal reconfig.Seal
 }
@@ -128,20 +129,20 @@ func Parse(text string) (m Marker, ok bool) {
 	return m, true
 }
 
-// InDatabase returns a marker, or a nonce, as it is stored in a database. Each database has its
-// own, so that proxies notice when databases are swapped.
+// InDatabase returns a marker, or a nonce, as it is stored in a database. It differs for each
+// database, so that proxies notice when databases are swapped.
 func InDatabase(text string, db int) string { return text + "@" + strconv.Itoa(db) }
 
-// Record puts a master into quarantine. It replaces the marker, and is written once by the first
-// proxy that sees the need, so that all proxies agree on it.
+// Record puts a master into quarantine. It replaces the marker. The first proxy that sees the need
+// writes it, once, so that all proxies agree on it.
 type Record struct {
-	// RunID is the server's run_id ("-" if it does not report it).
+	// RunID is the server's run_id; "-" if the server does not report it.
 	RunID string
 	Nonce string
-	// Since is when it was written, in milliseconds since 1970 by the master's clock.
+	// Since is when the record was written, in milliseconds since 1970 by the master's clock.
 	Since int64
 	// Claim is the nonce of the marker whose data the master claims to have kept over a restart;
-	// "-" if it makes no claim. ClaimOf is that marker's address.
+	// "-" if it makes no claim. ClaimOf is the address in that marker.
 	Claim, ClaimOf string
 	Reason         string // a guard.Reason
 	// Bound is the longest TTL of the locks that the master may have lost, as a proxy knew it or an
@@ -150,10 +151,9 @@ type Record struct {
 	Bounded bool
 }
 
-// NoClaim is the Claim of a record without one.
+// NoClaim is the Claim of a record without a claim.
 const NoClaim = "-"
 
-// unbounded is the text of a missing bound.
 const unbounded = "-"
 
 // String returns the record as it is stored on the master.
@@ -199,7 +199,7 @@ func (r Record) Within(bound time.Duration) Record {
 // proxies' knowledge.
 const vouched = "vouched"
 
-// WithOverride returns the record with such a bound, which is final.
+// WithOverride returns the record with an operator's bound, which is final.
 func (r Record) WithOverride(bound time.Duration) Record {
 	r = r.Within(bound)
 	r.Reason = vouched
@@ -215,7 +215,7 @@ func (r Record) WithoutClaim() Record {
 	return r
 }
 
-// Milliseconds parses the result of Millis; zero if the text is not a number.
+// Milliseconds parses the result of Millis. It returns zero if the text is not a number.
 func Milliseconds(text string) time.Duration {
 	ms, _ := strconv.ParseInt(text, 10, 64)
 	return time.Duration(ms) * time.Millisecond

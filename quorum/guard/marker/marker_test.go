@@ -32,7 +32,7 @@ func sealed() Marker {
 	}
 }
 
-// TestLaterMarkers checks that an era and a seal are parsed again. A proxy that does not know eras
+// TestLaterMarkers checks that an era and a seal are parsed. A proxy that does not know eras
 // rejects such a marker, because its fourth word is neither 0 nor 1.
 func TestLaterMarkers(t *testing.T) {
 	m := sealed()

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Protocol is the number of the format and the meaning of what proxies of this version store on
-// masters. It is part of the nonce of each marker and record; the nonce has the same position in
-// all versions. A proxy does not touch masters with a higher number.
+// Protocol is the number of the format and the meaning of the data that proxies of this version
+// store on masters. It is part of the nonce of each marker and record; the nonce has the same
+// position in all versions. A proxy leaves masters with a higher number alone.
 //
 // Protocol 1 has no number. Protocol 2 supports moves of the locks.
 const Protocol = 2
@@ -20,7 +20,7 @@ const separator = "-"
 func NewNonce() string { return rand.Text() + separator + strconv.Itoa(Protocol) }
 
 // ProtocolOf returns the highest protocol in a master's marker and record, whatever else they
-// contain; 1 if there is none.
+// contain, or 1 if they contain none.
 func ProtocolOf(marker, record string) int {
 	return max(protocolIn(marker, 2), protocolIn(record, 1))
 }

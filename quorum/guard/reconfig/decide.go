@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Choose returns the change that a ballot which a majority promised must propose: the one accepted
-// in the highest earlier ballot, or the wanted one if none was accepted.
+// Choose returns the change that a ballot must propose after a majority promised it: the change
+// accepted in the highest earlier ballot, or the wanted change if none was accepted.
 func Choose(promised []Seal, wanted Change) Change {
 	var highest Seal
 	for _, s := range promised {
@@ -22,7 +22,7 @@ func Choose(promised []Seal, wanted Change) Change {
 	return highest.Change
 }
 
-// Step returns the reason why masters cannot replace others in one step, or nil. Only one master
+// Step returns the reason why the masters cannot be changed in one step, or nil. Only one master
 // may be added, removed or replaced at a time. So every majority of the new set has more masters
 // than late requests of a refused attempt, or of a released lock, can still reach.
 func Step(from, to []string) error {

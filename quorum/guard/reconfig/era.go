@@ -13,7 +13,7 @@ import (
 )
 
 // Era is a set of masters and the location of the locks, with its position in the sequence. The
-// zero Era is the first one, of which nothing more is known.
+// zero Era is the first one. Nothing else is known about it.
 type Era struct {
 	// Number counts the eras.
 	Number int
@@ -27,7 +27,6 @@ type Era struct {
 // At returns the location of the locks in the era.
 func (e Era) At() location.At { return location.At{Place: e.Place, Era: e.Number} }
 
-// noEra is the text of the zero Era.
 const noEra = "0"
 
 // String returns the era as it is stored in a marker.
@@ -38,11 +37,11 @@ func (e Era) String() string {
 	return fmt.Sprintf("%d.%d.%s", e.Number, e.Masters, e.Hash+placeSuffix(e.Place))
 }
 
-// atPlace precedes the place at the end of an era's hash, and of the names in a seal. A proxy of
-// protocol 1 takes them for masters that it does not have, and does not touch them.
+// atPlace precedes the location at the end of an era's hash, and of the names in a seal. A proxy of
+// protocol 1 takes such an era for masters that it does not have, and leaves them alone.
 const atPlace = "@"
 
-// placeSuffix returns a place as it is appended to an era or a seal; empty if it is undecided.
+// placeSuffix returns a location as it is appended to an era or a seal; empty if undecided.
 func placeSuffix(p location.Place) string {
 	if p == location.Undecided {
 		return ""
@@ -75,16 +74,16 @@ func Hash(names []string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Is reports whether masters with these names are those of the era. For the first era it is always
-// true, because its names are unknown.
+// Is reports whether the era's masters have these names. For the first era it is always true,
+// because its names are unknown.
 func (e Era) Is(names []string) bool {
 	return e.Number == 0 || e.Masters == len(names) && e.Hash == Hash(names)
 }
 
-// Seal ends the era of a master, and has the successor. It is the value that masters accept in a
-// ballot. A seal of a higher ballot may replace it until a majority has the same one.
+// Seal ends the era of a master, and names the successor. It is the value that masters accept in a
+// ballot. A seal of a higher ballot may replace it until a majority has the same seal.
 type Seal struct {
-	// Ballot is the ballot in which it was accepted.
+	// Ballot is the ballot in which the seal was accepted.
 	Ballot string
 	Change
 }
@@ -93,7 +92,7 @@ type Seal struct {
 type Change struct {
 	// Before is the number of masters of the era that ends.
 	Before int
-	// Names has the names of the masters that follow.
+	// Names holds the names of the masters that follow.
 	Names []string
 	// Place is the new location of the locks. If it differs from the present one, the masters stay
 	// the same.
@@ -103,7 +102,7 @@ type Change struct {
 // IsNone reports whether there is no change.
 func (c Change) IsNone() bool { return len(c.Names) == 0 }
 
-// After returns the era that follows another by the change.
+// After returns the era that follows e by the change.
 func (c Change) After(e Era) Era {
 	return Era{Number: e.Number + 1, Masters: len(c.Names), Hash: Hash(c.Names), Place: c.Place}
 }
@@ -112,13 +111,12 @@ func (c Change) After(e Era) Era {
 // changed, or is decided once more.
 func (c Change) Keeps(e Era) bool { return c.Place != e.Place || c.Place.Moves() }
 
-// Is reports whether both changes lead to the same masters and the same place.
+// Is reports whether both changes lead to the same masters and the same location.
 func (c Change) Is(other Change) bool {
 	return c.Place == other.Place && c.Before == other.Before &&
 		len(c.Names) == len(other.Names) && Hash(c.Names) == Hash(other.Names)
 }
 
-// noSeal is the text of an empty seal.
 const noSeal = "-"
 
 // String returns the seal as it is stored in a marker, without spaces.

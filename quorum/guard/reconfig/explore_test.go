@@ -10,7 +10,7 @@ import (
 
 // This file explores the decision: two proposers want different masters, with two ballots each,
 // from three masters. One of the masters loses its data and is admitted again. Requests arrive in
-// any order, late, or never; answers are lost.
+// any order, late, or never; replies are lost.
 
 const (
 	masterCount = 3 // the number of masters
@@ -20,15 +20,15 @@ const (
 // acceptor is a master. Its marker is unique.
 type acceptor struct {
 	promised, accepted, value, marker int
-	out                               bool // it lost its data, and is in quarantine
+	out                               bool // the master lost its data, and is in quarantine
 }
 
-// proposer is a proxy with a ballot; its next ballot is higher by two.
+// proposer is a proxy with a ballot. Its next ballot is higher by two.
 type proposer struct {
 	ballot, value int
 	accepting     bool
 	expired       bool // more time has passed than a ballot may take
-	// marker and seal have the state of each master when it promised; yes is set if the master
+	// marker and seal hold the state of each master when it promised. yes is set if the master
 	// accepted.
 	promised     [masterCount]bool
 	marker, seal [masterCount]int
@@ -48,7 +48,7 @@ type world struct {
 	chosen    [2]int // by value
 }
 
-// leftOut has the mechanisms that an exploration leaves out.
+// leftOut states which mechanisms an exploration leaves out.
 type leftOut struct{ noTime, noMarker, noChoice, noSources, noPromise bool }
 
 func (o leftOut) next(w world, f func(world)) {
@@ -63,7 +63,7 @@ func (o leftOut) next(w world, f func(world)) {
 	}
 }
 
-// propose asks for a promise, or continues once there are enough, or starts over.
+// propose requests a promise, or continues once there are enough, or starts over.
 func (o leftOut) propose(w world, p int, f func(world)) {
 	one := &w.proposers[p]
 	count := 0
@@ -79,7 +79,7 @@ func (o leftOut) propose(w world, p int, f func(world)) {
 			}
 			t := w
 			t.masters[m].promised = one.ballot
-			f(t) // the answer is lost
+			f(t) // the reply is lost
 			t.proposers[p].promised[m], t.proposers[p].marker[m], t.proposers[p].seal[m] = true, a.marker,
 				a.accepted*10+a.value
 			f(t)
@@ -95,7 +95,6 @@ func (o leftOut) propose(w world, p int, f func(world)) {
 	}
 }
 
-// send sends accepts to the masters that promised.
 func (o leftOut) send(w world, p int) world {
 	one := &w.proposers[p]
 	var seals []Seal
@@ -133,7 +132,7 @@ func (o leftOut) deliver(w world, i int, f func(world)) {
 	}
 	w.markers++
 	a.accepted, a.value, a.marker = r.ballot, r.value, w.markers
-	f(w) // the answer is lost
+	f(w) // the reply is lost
 	one := &w.proposers[r.proposer]
 	if one.ballot != r.ballot || one.expired && !o.noTime {
 		return
@@ -151,8 +150,8 @@ func (o leftOut) deliver(w world, i int, f func(world)) {
 	f(w)
 }
 
-// forget makes a master lose its data, once; or lets it vote again, after which earlier ballots
-// have expired.
+// forget lets a master lose its data, once; or lets it vote again, after which earlier ballots have
+// expired.
 func (o leftOut) forget(w world, m int, f func(world)) {
 	a := &w.masters[m]
 	switch {

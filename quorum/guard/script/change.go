@@ -2,15 +2,15 @@ package script
 
 import "redlock-proxy/internal/luascript"
 
-// The scripts that change a master's marker and quarantine record check again what their caller
-// relies on. They change nothing if that has become false. So if several proxies see the same need,
-// one of them acts. They return 1: done, 0: outdated, -1: the master is not in the state that the
-// caller assumed. All run in database 0. Markers are passed without the number of the database,
-// except ARGV[1] of Quarantine, Admit and Reword, which is the value in database 0.
+// The scripts that change a master's marker and quarantine record check the assumptions of their
+// caller again, and change nothing if one is false. So if several proxies see the same need, one of
+// them acts. They return 1: done, 0: outdated, -1: the master is not in the state that the caller
+// assumed. All run in database 0. Markers are passed without the number of the database, except
+// ARGV[1] of Quarantine, Admit and UpdateMarker, which is the value in database 0.
 //
-// The Lua function stands compares a key with the wanted value ("": no such key); databases returns
-// the databases with markers of their own; everywhere calls a function in each of these and in
-// database 0.
+// The Lua function stands compares a key with the wanted value ("": no such key). databases returns
+// the databases with markers of their own. everywhere calls a function in each of these databases
+// and in database 0.
 const (
 	guardLua = `local marker, record, claim, longest = '` + MarkerKey + `', '` + RecordKey + `', '` +
 		claimKey + `', '` + MaxTTLKey + `'
@@ -51,7 +51,7 @@ end
   redis.call('set', record, text)
 end
 `
-	// timedLua allows a script that has read the time to write: Redis before 5 requires this.
+	// timedLua allows a script that has read the time to write, as Redis before 5 requires.
 	timedLua = `if redis.replicate_commands then redis.replicate_commands() end
 `
 )
@@ -65,9 +65,9 @@ return 1`)
 
 	// Admit removes the marker ARGV[1] and the record ARGV[2], writes the marker ARGV[3], and
 	// raises the record of the longest TTL to ARGV[4]. It stores the time of the admission. ARGV[5]
-	// is the proof. "fresh" requires the master to be empty, except for the list of proxies and
-	// that record. "remark" requires each database to have its sequence of the nonce ARGV[6], with
-	// at least the number that follows its field in the arguments. "caughtup" requires each
+	// is the proof. "fresh" requires the master to be empty, except for the list of proxies and the
+	// quarantine record. "remark" requires each database to have its sequence of the nonce ARGV[6],
+	// with at least the number that follows its field in the arguments. "caughtup" requires each
 	// database to have the record. "lease" requires nothing.
 	Admit = luascript.New(timedLua + guardLua + `
 local time = redis.call('time')
@@ -98,7 +98,7 @@ redis.call('del', claim)
 if tonumber(redis.call('get', longest) or '0') < tonumber(ARGV[4]) then redis.call('set', longest, ARGV[4]) end
 return 1`)
 
-	// Enrol makes sure that database ARGV[2] has the master's marker ARGV[1]. A database that had a
+	// Enrol ensures that database ARGV[2] has the master's marker ARGV[1]. A database that had a
 	// marker and lost it was flushed: then the master gets the record ARGV[3].
 	Enrol = luascript.New(guardLua + quarantineLua + `
 if not stands(marker, ARGV[1] .. '@0') then return 0 end
@@ -114,14 +114,14 @@ if there or not known then return 1 end
 quarantine(ARGV[3])
 return -1`)
 
-	// UpdateMarker replaces the marker ARGV[1] by ARGV[2], which describes the master's present
-	// state. The nonce stays the same, and so votes continue to count.
+	// UpdateMarker replaces the marker ARGV[1] with ARGV[2], which describes the master's present
+	// state. The nonce stays the same, so votes continue to count.
 	UpdateMarker = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) then return 0 end
 everywhere(function(db) redis.call('set', marker, ARGV[2] .. '@' .. db) end)
 return 1`)
 
-	// DropClaim replaces the record ARGV[1] by ARGV[2], and removes the sequences.
+	// DropClaim replaces the record ARGV[1] with ARGV[2], and removes the sequences.
 	DropClaim = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return 0 end
 everywhere(function(db)
@@ -130,7 +130,7 @@ everywhere(function(db)
 end)
 return 1`)
 
-	// UpdateRecord replaces the record ARGV[1] by ARGV[2] in all databases that have it.
+	// UpdateRecord replaces the record ARGV[1] with ARGV[2] in all databases that have it.
 	UpdateRecord = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return 0 end
 everywhere(function()
@@ -138,15 +138,16 @@ everywhere(function()
 end)
 return 1`)
 
-	// WriteRules replaces the rules ARGV[1] (empty: none) by ARGV[2]. It replaces existing rules
+	// WriteRules replaces the rules ARGV[1] (empty: none) with ARGV[2]. It replaces existing rules
 	// only if the master has no marker.
 	WriteRules = luascript.New(guardLua + `
 if not stands('` + RulesKey + `', ARGV[1]) or ARGV[1] ~= '' and not stands(marker, '') then return 0 end
 redis.call('set', '` + RulesKey + `', ARGV[2])
 return 1`)
 
-	// Impose writes the rules ARGV[2] in any case. If the master has the marker ARGV[1], it
-	// replaces that by ARGV[3]: then votes of running batches do not count any more.
+	// Impose replaces the rules of a master with the marker ARGV[1], whatever they are, with
+	// ARGV[2]. It replaces the marker with ARGV[3], unless that is empty: then votes in running
+	// batches do not count any more.
 	Impose = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) then return 0 end
 redis.call('set', '` + RulesKey + `', ARGV[2])
@@ -177,10 +178,10 @@ redis.call('select', '0')
 return 1`)
 
 	// Fill changes keys in database ARGV[2] of a master with the record ARGV[1]. For each key there
-	// are four arguments: the key; the action; a value; its end, in ms of the master's clock (-1:
-	// never). "put" writes the value in any case. "copy" does so, too, but keeps a longer time if
-	// the key has the value already. "drop" removes the key if it has the value. "raise" writes the
-	// value, a number, if it is higher than the present one.
+	// are four arguments: the key; the action; a value; its expiry, in ms of the master's clock
+	// (-1: never). "put" writes the value in any case. "copy" does so, too, but keeps a longer
+	// remaining time if the key has the value already. "drop" removes the key if it has the value.
+	// "raise" writes the value, a number, if it is higher than the present one.
 	Fill = luascript.New(timedLua + guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 redis.call('select', ARGV[2])

@@ -3,9 +3,9 @@ package script
 // OwnPrefix begins the names of all keys that proxies keep on masters. No lock has such a name.
 const OwnPrefix = "redlock-proxy:"
 
-// These are the keys of the guard on each master. The marker, the sequence and the canary are in
-// database 0 and in every other database in which a lock was ever requested. The other keys are in
-// database 0. During a catch-up the quarantine record is in the other databases, too.
+// The keys of the guard on each master. The marker, the sequence and the canary are in database 0
+// and in every other database in which a lock was ever requested. The other keys are in database 0.
+// During a catch-up the quarantine record is in the other databases, too.
 const (
 	MarkerKey    = OwnPrefix + "marker"
 	SequenceKey  = OwnPrefix + "sequence"
@@ -15,13 +15,13 @@ const (
 	MaxTTLKey    = OwnPrefix + "longest"
 	claimKey     = OwnPrefix + "catch-up"
 	ProxiesKey   = OwnPrefix + "proxies"
-	// RulesKey has the rules that all proxies on the master must share.
+	// RulesKey holds the rules that all proxies on the master must share.
 	RulesKey = OwnPrefix + "rules"
-	// PromiseKey has the highest ballot that the master promised for a change of the masters.
+	// PromiseKey holds the highest ballot that the master promised for a change of the masters.
 	PromiseKey = OwnPrefix + "succession"
-	// PauseReportsKey has the proxies' reports that they have paused commands on lock keys.
+	// PauseReportsKey holds the proxies' reports that they have paused commands on lock keys.
 	PauseReportsKey = OwnPrefix + "held"
-	// seqPrefix precedes the field of another master's sequence; the value is the highest number
+	// seqPrefix precedes the field of another master's sequence. The value is the highest number
 	// seen.
 	seqPrefix = OwnPrefix + "age:"
 )
@@ -33,11 +33,10 @@ const AdmittedField = "admitted"
 // lenOwnPrefix is the length of OwnPrefix, for Lua.
 const lenOwnPrefix = "14"
 
-// maxFenceText is the highest value of a fence counter; a higher number is not one.
+// maxFenceText is the highest value of a fence counter. A higher number is not a counter.
 const maxFenceText = "9007199254740991"
 
 // FirstSeq is the first number of a sequence.
 const FirstSeq = 1 << 40
 
-// firstSeqText is FirstSeq, for Lua.
 const firstSeqText = "1099511627776"

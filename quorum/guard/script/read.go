@@ -2,11 +2,11 @@ package script
 
 import "redlock-proxy/internal/luascript"
 
-// These scripts read, or change keys on which no vote depends.
+// Scripts that change neither a marker nor a quarantine record.
 var (
 	// Names returns {cursor, key, …}: the names of about ARGV[3] keys of database ARGV[1], starting
 	// at cursor ARGV[2]. Of the proxies' own keys it includes only those that begin with ARGV[4],
-	// if that is given.
+	// if given.
 	Names = luascript.New(`redis.call('select', ARGV[1])
 local scan = redis.call('scan', ARGV[2], 'count', ARGV[3])
 local page, asked = {scan[1]}, ARGV[4]
@@ -70,8 +70,8 @@ return all`)
 
 	// RenewCanaries renews the canaries of a master with the marker ARGV[1], for ARGV[3] ms. If a
 	// canary is missing, it creates one with the value ARGV[2]. It returns {database, former value,
-	// present value, number of the sequence of the nonce ARGV[4], …}; nothing if the master has a
-	// different marker.
+	// present value, number of the sequence of the nonce ARGV[4], …}, or nothing if the master has
+	// a different marker.
 	RenewCanaries = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) then return {} end
 local all = {}
@@ -86,7 +86,8 @@ return all`)
 
 	// Announce stores the entry ARGV[2] of the proxy ARGV[1], and removes entries that are older
 	// than ARGV[3] ms. It returns {seconds, microseconds, id, entry, …} for all proxies. An entry
-	// begins with its time and the time of the proxy's first one, both in ms of the master's clock.
+	// begins with its time and the time of the proxy's first entry, both in ms of the master's
+	// clock.
 	Announce = luascript.New(timedLua + `local proxies = '` + ProxiesKey + `'
 local time = redis.call('time')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))

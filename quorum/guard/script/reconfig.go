@@ -6,8 +6,8 @@ import "redlock-proxy/internal/luascript"
 // master's clock.
 const sealedField = "sealed"
 
-// wholeLua checks whether all databases with a marker have the same one as database 0, so that none
-// was flushed.
+// wholeLua checks whether all databases with a marker have the same marker as database 0, so that
+// none was flushed.
 const wholeLua = `local function whole(text)
   local bare = string.sub(text, 1, -3)
   local failed = everywhere(function(db) return not stands(marker, bare .. '@' .. db) end)
@@ -15,12 +15,12 @@ const wholeLua = `local function whole(text)
 end
 `
 
-// With these scripts the masters of an era agree on its successor.
+// Scripts by which the masters of an era agree on its successor.
 var (
-	// Promise makes a master with the marker ARGV[1] promise the ballot ARGV[2] of the era ARGV[4],
-	// unless it has promised that or a higher one. It returns {1, number of the sequence ARGV[3],
-	// seconds, microseconds, canary}, {0, the ballot promised before}, or {-1} if the master has a
-	// different marker.
+	// Promise lets a master with the marker ARGV[1] promise the ballot ARGV[2] of the era ARGV[4],
+	// unless it has promised this ballot or a higher one. It returns {1, number of the sequence
+	// ARGV[3], seconds, microseconds, canary}, {0, the ballot promised before}, or {-1} if the
+	// master has a different marker.
 	Promise = luascript.New(timedLua + guardLua + `
 if not stands(marker, ARGV[1]) then return {-1} end
 local era, promised = string.match(redis.call('get', '` + PromiseKey + `') or '', '^(%S+) (%S+)$')
@@ -30,10 +30,10 @@ local n = redis.call('hincrby', sequence, ARGV[3], 1)
 local now = redis.call('time')
 return {1, n, now[1], now[2], redis.call('get', canary) or ''}`)
 
-	// Seal replaces the marker ARGV[1] by ARGV[3] in all databases, if the master's last promise is
-	// the ballot ARGV[2] of the era ARGV[4]. Then votes of running batches do not count any more.
-	// It returns 1 if done, 0 if the master has promised another ballot, -1 if it has a different
-	// marker.
+	// Seal replaces the marker ARGV[1] with ARGV[3] in all databases, if the master's last promise
+	// is the ballot ARGV[2] of the era ARGV[4]. Then votes in running batches do not count any
+	// more. It returns 1 if done, 0 if the master has promised another ballot, -1 if the master has
+	// a different marker.
 	Seal = luascript.New(timedLua + guardLua + wholeLua + `
 if not whole(ARGV[1]) then return -1 end
 if redis.call('get', '` + PromiseKey + `') ~= ARGV[4] .. ' ' .. ARGV[2] then return 0 end
@@ -45,9 +45,9 @@ end)
 redis.call('hset', sequence, '` + sealedField + `', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)))
 return 1`)
 
-	// Rejoin replaces the marker ARGV[1] of a sealed master by ARGV[2], the marker of the next era
-	// with the same masters. It requires that the master was sealed at most ARGV[3] ms ago by its
-	// own clock.
+	// Rejoin replaces the marker ARGV[1] of a sealed master with ARGV[2], the marker of the next
+	// era with the same masters. It requires that the master was sealed at most ARGV[3] ms ago by
+	// its own clock.
 	Rejoin = luascript.New(timedLua + guardLua + wholeLua + `
 if not whole(ARGV[1]) then return 0 end
 local time = redis.call('time')

@@ -2,7 +2,7 @@ package script
 
 import "redlock-proxy/internal/luascript"
 
-// All returns the guard's scripts, which are to be loaded on a master.
+// All returns the guard's scripts, to be loaded on a master.
 func All() []luascript.Script {
 	return []luascript.Script{
 		Quarantine, Admit, Enrol, UpdateMarker, DropClaim, UpdateRecord, WriteRules, Impose, Claim, Open, Fill,
