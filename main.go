@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/cli"
 )
 
-// version stands here and nowhere else: the Makefile and scripts/release read this line.
-// docs/upgrade.md says what its numbers mean.
+// version is set only in this line, which the Makefile and scripts/release read. docs/upgrade.md
+// explains its numbers.
 const version = "0.4.0-dev"
 
 // commit is set by the linker.

@@ -29,8 +29,7 @@ func (s State) summary() string { return [...]string{"ready", "ready, but degrad
 
 // Check is one line of /readyz.
 type Check struct {
-	// Name is the word for ?exclude=. Formerly is its name in earlier versions, which ?exclude=
-	// accepts as well.
+	// Name is the word for ?exclude=. Formerly is a former name, which ?exclude= also accepts.
 	Name, Formerly string
 	State          State
 	// Text describes the result.
@@ -45,10 +44,10 @@ func (c Check) hasName(name string) bool {
 // String returns the line of the check in /readyz.
 func (c Check) String() string { return c.State.prefix() + c.Name + ": " + oneLine(c.Text) }
 
-// live answers every request with ok: an answer shows that the process is alive.
+// live responds to every request with ok, which shows that the process is alive.
 func live(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok\n") }
 
-// ready answers with the checks that ?exclude= does not name, and with status 503 if one of them
+// ready responds with the checks that ?exclude= does not name; with status 503 if one of them
 // failed.
 func ready(checks func() []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

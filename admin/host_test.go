@@ -20,7 +20,7 @@ func TestIsOwnName(t *testing.T) {
 	}
 }
 
-// TestOtherSitesReadNothing checks that only /livez answers a request with another site's name.
+// TestOtherSitesReadNothing checks that only /livez responds to the host name of another site.
 func TestOtherSitesReadNothing(t *testing.T) {
 	addr := start(t, true, Check{Name: "masters", State: OK})
 	for path, want := range map[string]int{

@@ -20,8 +20,8 @@ const (
 	MaxConns = 32
 	// maxHeader limits the header of a request, in bytes.
 	maxHeader = 8 << 10
-	// readTimeout limits the time to read a request, writeTimeout the time to write its answer, and
-	// idleTimeout the time between two requests.
+	// readTimeout limits the time to read a request, writeTimeout the time to write its response,
+	// and idleTimeout the time between two requests.
 	readTimeout  = 5 * time.Second
 	writeTimeout = 10 * time.Second
 	idleTimeout  = 2 * time.Minute
@@ -29,16 +29,16 @@ const (
 	shutdownTimeout = 200 * time.Millisecond
 )
 
-// Options configure a Server. Ready, Metrics and Page are required.
+// Options configures a Server. Ready, Metrics and Page are required.
 type Options struct {
 	// Ready returns the checks of /readyz, in their order. The server calls it for each request.
 	Ready func() []Check
-	// Metrics answers /metrics.
+	// Metrics serves /metrics.
 	Metrics http.Handler
-	// Page answers / and everything below /status/: the status page.
+	// Page serves / and everything below /status/: the status page.
 	Page http.Handler
-	// Hosts are the host names that the port accepts, in addition to addresses, localhost and names
-	// without a dot.
+	// Hosts lists the host names that the port accepts, in addition to addresses, localhost and
+	// names without a dot.
 	Hosts []string
 	// Profiles enables /debug/pprof/.
 	Profiles bool
@@ -52,7 +52,7 @@ type Server struct {
 	profiles atomic.Bool
 
 	mu sync.Mutex
-	// conns are the open connections, oldest first.
+	// conns holds the open connections, oldest first.
 	conns []*connection
 }
 
@@ -170,7 +170,7 @@ func (s *Server) handler(opts Options) http.Handler {
 	return mux
 }
 
-// ifProfiles returns a handler that answers 404 while profiles are disabled.
+// ifProfiles returns a handler that responds with 404 while profiles are disabled.
 func (s *Server) ifProfiles(profile http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !s.profiles.Load() {

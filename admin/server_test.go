@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// replyTimeout is how long a test waits for an answer.
+// replyTimeout is how long a test waits for a response.
 const replyTimeout = 30 * time.Second
 
 // start runs a server with these checks until the test ends.
@@ -120,8 +120,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestSlowSendersKeepOutNone checks that a new request is answered however many connections send
-// nothing or send slowly: the server closes the oldest of them.
+// TestSlowSendersKeepOutNone checks that a new request gets its response however many connections
+// send nothing or send slowly: the server closes the oldest of them.
 func TestSlowSendersKeepOutNone(t *testing.T) {
 	addr := start(t, false)
 	var slow []net.Conn
@@ -171,8 +171,8 @@ func askLive(conn net.Conn) error {
 	return err
 }
 
-// TestMalformedRequest checks that a malformed request, or one with a header that is too long,
-// closes its own connection only.
+// TestMalformedRequest checks that a malformed request, or a request with a header that is too
+// long, closes only its own connection.
 func TestMalformedRequest(t *testing.T) {
 	addr := start(t, false)
 	healthy := dial(t, addr)

@@ -79,8 +79,7 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	return seen
 }
 
-// pushConnectionsOf returns the push connections that a proxy with this configuration opens at its
-// masters.
+// pushConnectionsOf returns the push connections that a proxy opens at its masters.
 func pushConnectionsOf(cfg conf.Config) inspect.PushConnections {
 	return inspect.PushConnections{Waiting: true, Messages: cfg.Upstream == "", Prefix: cfg.KeyPrefix}
 }

@@ -153,7 +153,7 @@ func settingFlags() []cli.Flag {
 	return flags
 }
 
-// source returns what the user gave: flags, environment and file.
+// source returns the settings that the user gave: flags, environment and file.
 func source(c *cli.Context) conf.Source {
 	given := map[string][]string{}
 	for _, s := range conf.Settings() {

@@ -17,8 +17,8 @@ import (
 	"redlock-proxy/daemon"
 )
 
-// demoMasterTimeout limits the answer of an embedded master. All masters run in this process, so if
-// the processors are busy, all of them are slow at once.
+// demoMasterTimeout limits the time that an embedded master may take to reply. All masters run in
+// this process, so if the processors are busy, all of them are slow at once.
 const demoMasterTimeout = 2 * time.Second
 
 func demoFlags() []cli.Flag {
@@ -78,8 +78,8 @@ func embedded(n int) (servers []*miniredis.Miniredis, stop func(), err error) {
 	return servers, stop, nil
 }
 
-// addACL adds the ACL command to an embedded Redis, which lacks it. Its answers say that every
-// client may do everything. Without them the proxy would ask before each command.
+// addACL adds the ACL command to an embedded Redis, which lacks it. Its replies give every client
+// all permissions. Without them the proxy would ask for permission before each command.
 func addACL(m *miniredis.Miniredis) error {
 	return m.Server().Register("ACL", func(c *embeddedserver.Peer, _ string, args []string) {
 		switch {

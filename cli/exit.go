@@ -24,8 +24,8 @@ func exitMeanings() []string {
 }
 
 // The exit codes of the lock command, which otherwise ends with the code of the command that it
-// runs. The first three are unusual, so that no command is likely to have them; the others are as
-// in a shell.
+// runs. The first three are unusual, so that no command is likely to have them. The remaining codes
+// are as in a shell.
 const (
 	exitHeld       = 120 // another client held the lock; the command did not run
 	exitLost       = 121 // the lock was lost before the command ended

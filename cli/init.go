@@ -28,10 +28,10 @@ const (
 	onceFlag        = "once"
 	newSettingsFlag = "new-settings"
 	forceFlag       = "force"
-	// initTimeout is the least time limit for each answer of a master. An operator can wait longer
+	// initTimeout is the least time limit for each reply of a master. An operator can wait longer
 	// than a client that waits for a lock.
 	initTimeout = 2 * time.Second
-	// startTimeout limits the wait for masters that do not listen or answer yet. startPause is the
+	// startTimeout limits the wait for masters that do not listen or reply yet. startPause is the
 	// time between two attempts.
 	startTimeout = 5 * time.Second
 	startPause   = 100 * time.Millisecond
@@ -50,8 +50,8 @@ func initFlags() []cli.Flag {
 	)
 }
 
-// initAction tells masters how long they must wait before they vote, as the operator says. Masters
-// that lost their data do not know it.
+// initAction sets for how long masters must wait before they vote. The operator gives the time,
+// because masters that lost their data do not know it.
 func initAction(c *cli.Context) error {
 	cfg, err := load(c)
 	if err != nil {
@@ -163,7 +163,7 @@ func (i *initRun) run(ctx context.Context) error {
 	if err := inspect.CheckOverride(findings, i.ttl, i.force); err != nil {
 		return i.refuse(err)
 	}
-	if err := i.writeOnceFile(); err != nil { // before the masters are told, so that this never happens twice
+	if err := i.writeOnceFile(); err != nil { // first, so that masters are never initialized twice
 		return err
 	}
 	masters, err := quorum.StoreOverride(ctx, quorum.Options{
@@ -194,7 +194,7 @@ func (i *initRun) survey(ctx context.Context, timeout time.Duration) []inspect.F
 	}
 }
 
-// checkLocation returns an error if the masters and the upstream's record do not say where the
+// checkLocation returns an error if the masters and the upstream's record do not show where the
 // locks are. It waits a while for an upstream that has only just been started.
 func (i *initRun) checkLocation(ctx context.Context, findings []inspect.Finding) error {
 	if i.record == nil {
@@ -290,8 +290,8 @@ func longestKnown(findings []inspect.Finding) string {
 	return fmt.Sprintf("The masters know of locks of up to %v, and wait at least that long.", longest)
 }
 
-// report prints which masters vote, when the others will vote, or why they do not. It returns an
-// error if, after the wait that the operator gave, too few masters vote.
+// report prints for each master whether it votes, when it will vote, or why it does not. It returns
+// an error if, after the wait that the operator gave, too few masters vote.
 func (i *initRun) report(masters []quorum.MasterStatus) error {
 	votes, onTime := 0, 0
 	for _, m := range masters {

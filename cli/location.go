@@ -12,7 +12,7 @@ import (
 )
 
 // locationOf returns where the locks are, by the masters' markers, as proxies with this
-// configuration see it. contradiction says how the upstream's record contradicts the masters.
+// configuration see it. contradiction describes how the upstream's record contradicts the masters.
 func locationOf(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates, masters []inspect.Finding,
 ) (at location.Report, contradiction string) {
@@ -26,7 +26,7 @@ func locationOf(
 	return at, contradiction
 }
 
-// contradictionOf returns how the upstream's record contradicts what the masters say. It is empty
+// contradictionOf describes how the upstream's record contradicts the masters' markers. It is empty
 // if they agree, or if the record cannot be read.
 func contradictionOf(ctx context.Context, cfg conf.Config, certificates *certs.Certificates, said location.Report) string {
 	record, end, err := daemon.Record(cfg, certificates)
@@ -65,8 +65,7 @@ func (s *inspection) locationText(cfg conf.Config) string {
 	return text
 }
 
-// compareDatabases compares the numbers of databases of all masters and, if the locks can be moved,
-// of the upstream.
+// compareDatabases compares the numbers of databases of the servers that may hold the locks.
 func (s *inspection) compareDatabases(cfg conf.Config) {
 	var all []*inspect.Finding
 	for i := range s.masters {

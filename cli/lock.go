@@ -96,8 +96,7 @@ func takesValue(flag string) bool {
 	return slices.Contains(flagNames(lockCommand().Flags), name)
 }
 
-// isLock reports whether a command line runs the lock command. That command passes signals on to
-// the command that it runs.
+// isLock reports whether a command line runs the lock command, which passes signals to its command.
 func isLock(args []string) bool { return len(args) > 1 && args[1] == lockName }
 
 func lockAction(c *cli.Context) error {
@@ -170,8 +169,7 @@ func proxyOptions(c *cli.Context, addr string) (*redis.Options, error) {
 	return opts, addCertificates(c, opts)
 }
 
-// addCertificates adds the certificates that the flags name: to verify the proxy, and to present to
-// it.
+// addCertificates adds the certificates that the flags name, to verify the proxy and to present.
 func addCertificates(c *cli.Context, opts *redis.Options) error {
 	files := certs.Files{CA: c.String("ca"), ClientCert: c.String("client-cert"), ClientKey: c.String("client-key")}
 	switch {

@@ -30,7 +30,7 @@ func moveFlags() []cli.Flag {
 	}, loginFlags()...)
 }
 
-// moveAction asks a running proxy to move the locks, and prints its answer and what to do next.
+// moveAction makes a running proxy move the locks, and prints the reply and the next step.
 func moveAction(c *cli.Context) error {
 	words := []any{"PROXY", "MOVE"}
 	for _, flag := range []struct{ name, word string }{

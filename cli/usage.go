@@ -33,7 +33,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 // flagHint returns which flag the user probably meant, or nothing.
 func flagHint(c *cli.Context, name string) string {
 	flags := c.Command.Flags
-	if c.Command.Name == c.App.Name { // the flag stands before the command
+	if c.Command.Name == c.App.Name { // the flag precedes the command
 		flags = c.App.Flags
 		if hasFlag(settingFlags(), name) {
 			return fmt.Sprintf("it comes after the command: %s serve --%s …; ", c.App.Name, name)

@@ -15,34 +15,31 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// inspection holds what check has found.
+// inspection holds the findings of check.
 type inspection struct {
 	masters []inspect.Finding
 	// upstream is nil if there is no upstream.
 	upstream *inspect.Finding
-	// proxies is the number of running proxies, proxiesThatDiffer that of those with different
-	// settings.
+	// proxies is the number of running proxies, proxiesThatDiffer of those with different settings.
 	proxies, proxiesThatDiffer int
-	// location is where the locks are. contradiction is how the upstream's record contradicts it,
-	// or empty.
+	// location is where the locks are. contradiction describes how the upstream's record differs.
 	location      location.Report
 	contradiction string
 	// loops describes servers of the configuration that are this proxy itself, or lead back to it,
 	// or redirect clients past it.
 	loops []string
-	// warnings are the warnings of the configuration, and facts that could not be determined.
+	// warnings holds the warnings of the configuration, and facts that could not be determined.
 	warnings []string
 }
 
-// verdict sums up an inspection: the exit code of check and the reasons for it, the most severe
-// first.
+// verdict sums up an inspection: the exit code, and the reasons for it, the most severe first.
 type verdict struct {
 	code    int
 	reasons []string
-	// advice says what the operator can do, if the findings show it. It ends the reasons in JSON,
+	// advice lists what the operator can do, if the findings show it. It ends the reasons in JSON,
 	// and is the last line of the table.
 	advice []string
-	// look decides whether locks are available, independently of the code.
+	// look holds the facts that decide whether locks are available, independently of the code.
 	look availability.Inputs
 	// proxies is the number of running proxies.
 	proxies int
@@ -127,8 +124,8 @@ func judge(cfg conf.Config, seen inspection) verdict {
 	}
 }
 
-// look returns what decides whether locks are available. absent says for each master without a vote
-// why a proxy that starts now with this configuration would not count it.
+// look returns the facts that decide whether locks are available. absent holds the reason for each
+// master whose vote a proxy that starts now with this configuration would not count.
 func (s *inspection) look(cfg conf.Config) (look availability.Inputs, absent []string) {
 	votes, absent := votesOf(cfg, s.masters)
 	look = availability.Inputs{
@@ -174,7 +171,7 @@ func prefixed(name string, texts []string) []string {
 }
 
 // votesOf counts the masters whose votes a proxy that starts now with this configuration would
-// count. absent says for each other master why not.
+// count. absent holds the reason for each other master.
 func votesOf(cfg conf.Config, masters []inspect.Finding) (votes int, absent []string) {
 	fresh := cfg.FreshStart && allNew(masters)
 	for _, f := range masters {
@@ -212,8 +209,7 @@ func votingAdvice(masters []inspect.Finding) []string {
 	return nil
 }
 
-// settingsAdvice returns what an operator can do if the masters vote only for proxies with
-// different settings.
+// settingsAdvice returns what to do if the masters vote only for proxies with different settings.
 func settingsAdvice(masters []inspect.Finding) []string {
 	if text := settingsDifference(masters); text != "" {
 		return []string{inspect.SettingsAdvice(text)}
@@ -221,8 +217,7 @@ func settingsAdvice(masters []inspect.Finding) []string {
 	return nil
 }
 
-// settingsDifference returns how the settings differ from the settings that masters vote for, or
-// nothing.
+// settingsDifference returns how the settings differ from those that masters vote for; or nothing.
 func settingsDifference(masters []inspect.Finding) string {
 	for _, f := range masters {
 		if f.Differs != "" {

@@ -25,8 +25,8 @@ const (
 	together = "ERR lock keys 'k' and 'k2' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)"
 )
 
-// An element that is present is taken at once, as Redis does, with the minimum number of requests
-// to the masters.
+// TestBlockingCommands checks that an element that is present is taken at once, as in Redis, with
+// the minimum number of requests to the masters.
 func TestBlockingCommands(t *testing.T) {
 	ab := list("a", "b")
 	for _, test := range []struct{ line, k, k2, reply, rounds, left, left2 string }{
@@ -80,8 +80,8 @@ func TestBlockingCommands(t *testing.T) {
 	}
 }
 
-// A waiter takes an element that arrives. It continues to wait if the key has another type, or
-// another client was faster.
+// TestBlockingCommandsWait checks that a waiter takes an element that arrives. It continues to wait
+// if the key has another type, or another client was faster.
 func TestBlockingCommandsWait(t *testing.T) {
 	put := func(key, value string) func(*fakeregister.Register) {
 		return func(f *fakeregister.Register) { f.Put(key, value, -1) }
@@ -122,7 +122,7 @@ func TestBlockingCommandsWait(t *testing.T) {
 	}
 }
 
-// A later waiter takes nothing, but gets errors.
+// TestBlockingCommandsInTurn checks that a client behind another waiter gets only errors.
 func TestBlockingCommandsInTurn(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", list("a", "b"), -1)
@@ -135,8 +135,8 @@ func TestBlockingCommandsInTurn(t *testing.T) {
 	b.does("BLPOP k 1", notList)
 }
 
-// An element of a later key is taken only if the key has not changed since the earlier keys were
-// found empty.
+// TestBlockingCommandsOfSeveralKeys checks that an element of a later key is taken only if the key
+// has not changed since the earlier keys were found empty.
 func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 	for _, test := range []struct {
 		name          string
@@ -176,8 +176,8 @@ func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 	}
 }
 
-// A waiter waits through NOQUORUM, unless it may have taken an element: then the error ends the
-// wait. So does the end of the session.
+// TestBlockingCommandsFail checks that a waiter waits through NOQUORUM. If it may have taken an
+// element, the error ends the wait. The end of the session also ends the wait.
 func TestBlockingCommandsFail(t *testing.T) {
 	for _, line := range []string{"BLPOP k 0", "BLPOP k k2 0", "BLMOVE k k LEFT LEFT 0"} {
 		b := newRegisterBench(t)
@@ -196,7 +196,7 @@ func TestBlockingCommandsFail(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", list("a"), -1)
 	b.masters.Before = func(round int) {
-		if round == 3 { // it takes the element that it has found
+		if round == 3 { // the third round takes the element that was found
 			b.masters.Fails = fakeregister.ErrTooFew()
 		}
 	}
@@ -217,7 +217,7 @@ func TestBlockingCommandsFail(t *testing.T) {
 	}
 }
 
-// The replies have the types of the protocol.
+// TestBlockingRepliesInRESP3 checks that the replies have the types of the protocol.
 func TestBlockingRepliesInRESP3(t *testing.T) {
 	b := newRegisterBench(t)
 	b.client.Proto = 3
@@ -250,7 +250,7 @@ func raw(b *registerBench, line string) string {
 	return string(out.Bytes)
 }
 
-// A pop that other clients keep from finishing is retried, and one with an unknown outcome ends.
+// TestBlockingCommandsContended: an obstructed pop is retried; an unknown outcome ends the wait.
 func TestBlockingCommandsContended(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", list("a", "b"), -1)

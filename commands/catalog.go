@@ -9,8 +9,7 @@ import (
 	"redlock-proxy/commands/server"
 )
 
-// Catalog returns all commands that the rules of users may name: Redis' commands and the proxy's
-// own.
+// Catalog returns all commands that users' rules may name: Redis' and the proxy's own.
 func Catalog() *acl.Catalog {
 	var own []acl.Own
 	all := append((&locks.Locking{}).Commands(), locks.NewHolders(locks.HoldersOptions{}).Commands()...)

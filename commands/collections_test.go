@@ -25,7 +25,7 @@ func list(elems ...string) string {
 	return contents.Encode(l)
 }
 
-// Commands on collections use the minimum number of requests to the masters.
+// TestCommandsOnCollections checks that commands use the minimum number of requests to the masters.
 func TestCommandsOnCollections(t *testing.T) {
 	one, two := hash("f", "1"), hash("f", "1", "g", "2")
 	tests := []struct{ name, held, line, reply, rounds, left string }{
@@ -67,7 +67,7 @@ func TestCommandsOnCollections(t *testing.T) {
 			}
 			b.does(test.line, test.reply)
 			if test.name == "stored" {
-				return // of two keys, one of which is removed under the condition of others
+				return // two keys; one is removed under a condition on the others
 			}
 			b.asked(split(test.rounds)...)
 			b.holding("k", test.left)
@@ -75,7 +75,7 @@ func TestCommandsOnCollections(t *testing.T) {
 	}
 }
 
-// These are scripts with the same effects as those of Redisson's RLock.
+// Scripts with the same effects as those of Redisson's RLock.
 const (
 	rlockTake = `if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return redis.call('pttl', KEYS[1]) end
 		redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil`
@@ -84,7 +84,7 @@ const (
 		redis.call('del', KEYS[1]) redis.call(ARGV[4], KEYS[2], ARGV[1]) return 1`
 )
 
-// A lock that is a hash takes one round trip, and so does its release by the proxy that granted it.
+// TestHashLockRounds: a hash lock, and its release by the same proxy, take one round trip each.
 func TestHashLockRounds(t *testing.T) {
 	b := newRegisterBench(t)
 	take := func(who, want string, rounds ...string) {
@@ -119,7 +119,7 @@ func TestHashLockRounds(t *testing.T) {
 	}
 }
 
-// A text that begins like an encoded collection remains a text, whichever command wrote it.
+// TestTextsThatLookLikeCollections checks that a text like an encoded collection remains a text.
 func TestTextsThatLookLikeCollections(t *testing.T) {
 	odd := hash("f", "v")
 	escaped := contents.EncodeText(odd)
@@ -154,7 +154,7 @@ func TestTextsThatLookLikeCollections(t *testing.T) {
 	b.asked("release 0/k " + escaped)
 }
 
-// LOCK and the like store a token as SET does.
+// TestTokensThatLookLikeCollections checks that the lock commands store a token as SET does.
 func TestTokensThatLookLikeCollections(t *testing.T) {
 	odd := hash("f", "v")
 	b := newBench(t)
@@ -166,7 +166,7 @@ func TestTokensThatLookLikeCollections(t *testing.T) {
 		"unlock 0/a by "+escaped)
 }
 
-// A transaction does not wait.
+// TestBlockingCommandsInTransactions checks that a transaction does not wait.
 func TestBlockingCommandsInTransactions(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", list("a"), 500)
@@ -180,7 +180,7 @@ func TestBlockingCommandsInTransactions(t *testing.T) {
 	}
 }
 
-// A repeated run makes a new random choice.
+// TestRandomChoiceIsRepeated checks that a repeated run makes a new random choice.
 func TestRandomChoiceIsRepeated(t *testing.T) {
 	b := newRegisterBench(t)
 	var members []string
@@ -197,7 +197,7 @@ func TestRandomChoiceIsRepeated(t *testing.T) {
 	}
 }
 
-// A collection of more than a megabyte is refused, and the key keeps its value.
+// TestCollectionsAreBounded checks that a collection over a megabyte is refused without effect.
 func TestCollectionsAreBounded(t *testing.T) {
 	b := newRegisterBench(t)
 	b.does("HSET k "+strings.Repeat("x", 600_000)+" v", "1")
@@ -213,7 +213,7 @@ func TestCollectionsAreBounded(t *testing.T) {
 	b.does("HLEN k", "2")
 
 	b.does("SADD k2 "+strings.Repeat("y", 1_042_000), "1")
-	// A transaction does it, because a script would take long on a busy machine.
+	// The test uses a transaction, because a script would take long on a busy machine.
 	var many []string
 	for i := range 60 {
 		many = append(many, fmt.Sprint("SADD k2 ", i), fmt.Sprint("SREM k2 ", i))
@@ -224,7 +224,7 @@ func TestCollectionsAreBounded(t *testing.T) {
 	}
 }
 
-// A collection of too many elements is refused, too.
+// TestElementsAreBounded checks that a collection of too many elements is refused, too.
 func TestElementsAreBounded(t *testing.T) {
 	b := newRegisterBench(t)
 	words := []string{"RPUSH", "k"}
@@ -240,7 +240,7 @@ func TestElementsAreBounded(t *testing.T) {
 	b.does("LLEN k", "65536")
 }
 
-// The upstream is asked about the keys of a command, at their places.
+// TestQuestionsAboutCollections checks that the upstream is asked about the keys, at their places.
 func TestQuestionsAboutCollections(t *testing.T) {
 	for line, want := range map[string]string{
 		"hset a f v f v":                  "hset a 0 0",
@@ -263,7 +263,7 @@ func TestQuestionsAboutCollections(t *testing.T) {
 	}
 }
 
-// A transaction under WATCH changes the watched collection only if it is unchanged.
+// TestWatchedCollection checks that a transaction changes a watched collection only if unchanged.
 func TestWatchedCollection(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", hash("f", "1"), 500)

@@ -11,14 +11,12 @@ type Counts struct {
 	// changes its keys meanwhile. ScriptsStopped counts the runs that were stopped at a limit, or
 	// could not start in time (BUSY).
 	ScriptRuns, ScriptsStopped int64
-	// DetectedLocks and UncoveredReleases count the commands for the upstream that take or release
-	// a lock on a key that is not a lock key.
+	// DetectedLocks counts the commands for the upstream that take a lock on a key that is not a
+	// lock key, UncoveredReleases those that release one.
 	DetectedLocks, UncoveredReleases int64
-	// DirectLocks counts the changes of lock keys at the upstream while the locks were at the
-	// masters.
+	// DirectLocks counts lock keys changed at the upstream while the locks were at the masters.
 	DirectLocks int64
-	// RemovalsPending counts the locks that a failed command may have left and that are still to be
-	// removed.
+	// RemovalsPending counts the possible locks of failed commands that are still to be removed.
 	RemovalsPending int
 }
 

@@ -5,12 +5,12 @@
 // (router.go). It maps the client's situation and the words of a command to a [Decision], which
 // package proxy carries out. It does no I/O.
 //
-// The subpackages, of which each may import those after it:
+// The subpackages. Each may import the subpackages after it:
 //
 //   - server: commands about the proxy itself: HELLO, CLIENT, INFO, COMMAND, PROXY …
 //   - move: the move of the locks between the upstream and the masters
 //   - lockdetect: detection of locks on keys that no glob covers
-//   - locks: LOCK, UNLOCK, EXTEND, FENCE; LOCKINFO and the like
+//   - locks: LOCK, UNLOCK, EXTEND, FENCE; LOCKINFO, LOCKLIST, FORCEUNLOCK
 //   - lockkeys: Redis' own commands on lock keys, scripts and transactions
 //   - pubsub: messages of a lock server
 //   - auth: users of the proxy's own

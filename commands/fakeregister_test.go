@@ -30,7 +30,7 @@ func (f fakeLocker) Unlock(ctx context.Context, key quorum.Key, token string) er
 
 func (fakeLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
 
-// AwaitPop retries after each event. Then it returns a timeout, or that the outcome is unknown.
+// AwaitPop retries after each event. In the end it returns a timeout, or an unknown outcome.
 func (f fakeLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 	f.Rounds = append(f.Rounds, fmt.Sprintf("wait %v for %s", a.Wait, a.Kind))
 	own := slices.Repeat([]bool{!f.Behind}, len(a.Keys))
@@ -53,7 +53,7 @@ func (f fakeLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 
 func (fakeLocker) Waiting() int { return 0 }
 
-// registerBench is a table over such masters, and a client.
+// registerBench is a table over fake masters, and a client.
 type registerBench struct {
 	*bench
 	masters     *fakeregister.Register
@@ -66,8 +66,8 @@ type registerBench struct {
 type fakeSideEffects struct {
 	client  *command.Client
 	carried []string
-	err     error             // of carrying
-	down    error             // of everything
+	err     error             // of running the commands
+	down    error             // of every request
 	refused map[string]string // by question, its words between blanks
 	asked   []string
 	dropped int
@@ -148,7 +148,7 @@ func (b *registerBench) does(line, want string) {
 	}
 }
 
-// asked fails unless these were the rounds since the last call.
+// asked fails unless the masters got these rounds since the last call.
 func (b *registerBench) asked(want ...string) {
 	b.Helper()
 	if got := b.masters.Rounds; !slices.Equal(got, want) {

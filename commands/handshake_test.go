@@ -21,7 +21,7 @@ const (
 	fine        = "+OK\r\n"
 )
 
-// handshakes are the commands that client libraries send when they connect, in their current
+// handshakes lists the commands that client libraries send when they connect, in their current
 // versions unless stated otherwise, with the replies that they need.
 var handshakes = []struct {
 	library   string
@@ -115,11 +115,11 @@ func TestHandshakes(t *testing.T) {
 	}
 }
 
-// notLikeRedis7 are the commands of handshakes that Redis 7.0 answers differently: commands of
-// Redis 7.2, commands on data, and the whole table, whose order differs between servers.
+// notLikeRedis7 matches the commands of handshakes to which Redis 7.0 replies differently: commands
+// of Redis 7.2, commands on data, and the whole table, whose order differs between servers.
 var notLikeRedis7 = regexp.MustCompile(`(?i)\A(CLIENT (SETINFO|NO-TOUCH|TRACKING|CAPA)|GET|SUBSCRIBE|COMMAND( DOCS)?\z)`)
 
-// The types of replies are those of Redis.
+// TestHandshakesLikeRedis checks that the types of replies are those of Redis.
 func TestHandshakesLikeRedis(t *testing.T) {
 	socket := startRedis(t)
 	for _, h := range handshakes {
@@ -147,7 +147,7 @@ func TestHandshakesLikeRedis(t *testing.T) {
 	}
 }
 
-// likeRedis are commands whose replies must have the shape of Redis' replies. The proxy's own
+// likeRedis lists commands whose replies must have the shape of Redis' replies. The proxy's own
 // commands are compared with a command of Redis that has the same kind of arguments.
 var likeRedis = [][2]string{
 	{"COMMAND INFO ping", ""}, {"COMMAND INFO info echo hello", ""}, {"COMMAND INFO ping nothing echo", ""},
@@ -179,7 +179,7 @@ func TestShapesLikeRedis(t *testing.T) {
 	}
 }
 
-// The documentation of a lock command uses the same words as that of Redis' commands.
+// TestLockDocsLikeRedis checks that a lock command is documented in the same words as Redis' own.
 func TestLockDocsLikeRedis(t *testing.T) {
 	socket := startRedis(t)
 	theirs := readReplies(t, askRedis(t, socket, dialogue("HELLO 3; COMMAND DOCS set")))[1].kids[1]
@@ -219,7 +219,7 @@ func checkArguments(t *testing.T, of string, arguments value) {
 	}
 }
 
-// Each reply in RESP2 has the content of the reply in RESP3, in RESP2's types.
+// TestResp2IsResp3Flattened checks that RESP2 has the content of RESP3, in the types of RESP2.
 func TestResp2IsResp3Flattened(t *testing.T) {
 	for _, ask := range []string{"COMMAND", "COMMAND DOCS", "COMMAND INFO lock ping nothing",
 		"COMMAND DOCS lock ping nothing", "CONFIG GET *", "CONFIG GET nothing",
@@ -233,7 +233,7 @@ func TestResp2IsResp3Flattened(t *testing.T) {
 	}
 }
 
-// Each field of INFO has the section and name that it has in Redis.
+// TestInfoLikeRedis checks that each field of INFO has the section and name that it has in Redis.
 func TestInfoLikeRedis(t *testing.T) {
 	socket := startRedis(t)
 	ours := infoFields(readReplies(t, askOurs(t, dialogue("INFO")))[0].text)
@@ -265,7 +265,7 @@ func infoFields(info string) (fields []string) {
 	return fields
 }
 
-// CLIENT LIST has fields of Redis in Redis' order.
+// TestClientListLikeRedis checks that CLIENT LIST has fields of Redis, in Redis' order.
 func TestClientListLikeRedis(t *testing.T) {
 	socket := startRedis(t)
 	ours := clientFields(askOurs(t, dialogue("CLIENT LIST")))

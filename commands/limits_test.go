@@ -19,7 +19,7 @@ func many(n int) (names []string) {
 	return names
 }
 
-// A script that computes its keys' names is repeated for each of them, up to a limit.
+// TestUndeclaredKeysAreLimited checks the limit on runs of a script that computes its keys.
 func TestUndeclaredKeysAreLimited(t *testing.T) {
 	const body = `for i = 1, tonumber(ARGV[1]) do redis.call('get', 'k:' .. i) end return 'done'`
 	b := newRegisterBench(t)
@@ -36,7 +36,7 @@ func TestUndeclaredKeysAreLimited(t *testing.T) {
 	}
 }
 
-// The limit also holds if the script replaces a key that is found while it runs.
+// TestUndeclaredKeysOfUpdateAreLimited checks the same limit for a script that writes.
 func TestUndeclaredKeysOfUpdateAreLimited(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", "x", 500)
@@ -48,7 +48,7 @@ func TestUndeclaredKeysOfUpdateAreLimited(t *testing.T) {
 	b.holding("k", "x:500")
 }
 
-// One command asks the masters for a limited number of keys.
+// TestKeysOfProgramAreLimited checks that one command uses a limited number of keys.
 func TestKeysOfProgramAreLimited(t *testing.T) {
 	tooMany := "ERR too many lock keys: one command, script or transaction may use at most 1000"
 	for _, words := range [][]string{
@@ -73,8 +73,8 @@ func TestKeysOfProgramAreLimited(t *testing.T) {
 	}
 }
 
-// INFO has fields that clients and their tests read: the width of integers, and the number of
-// cached scripts.
+// TestInfoAsClientsAsk checks that INFO has fields that clients and their tests read: the width of
+// integers, and the number of cached scripts.
 func TestInfoAsClientsAsk(t *testing.T) {
 	b := newRegisterBench(t)
 	info := func(section string) string {
@@ -95,7 +95,7 @@ func TestInfoAsClientsAsk(t *testing.T) {
 	}
 }
 
-// Scripts are cached up to a number of bytes, regardless of how many they are.
+// TestScriptMemory checks that cached scripts are limited by bytes, not by their number.
 func TestScriptMemory(t *testing.T) {
 	b := newRegisterBench(t)
 	const many = 2000
@@ -112,7 +112,7 @@ func TestScriptMemory(t *testing.T) {
 	}
 }
 
-// The time limit of a script covers all its repetitions, and all scripts of a transaction.
+// TestTimeIsForTheWholeEval checks that one time limit covers all runs and a whole transaction.
 func TestTimeIsForTheWholeEval(t *testing.T) {
 	b := newRegisterBench(t)
 	var allowance script.Allowance

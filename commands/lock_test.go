@@ -145,7 +145,7 @@ func TestLockReplies(t *testing.T) {
 	}
 }
 
-// The reply about a lease that began after a wait includes the duration of the wait.
+// TestLeaseAfterWait checks that AT in the reply includes the duration of a wait.
 func TestLeaseAfterWait(t *testing.T) {
 	b := newBench(t)
 	b.locks.since = time.Now().Add(time.Hour)
@@ -157,7 +157,7 @@ func TestLeaseAfterWait(t *testing.T) {
 	}
 }
 
-// Each * gets new random bits.
+// TestGeneratedTokensDiffer checks that each * gets new random bits.
 func TestGeneratedTokensDiffer(t *testing.T) {
 	b := newBench(t)
 	first, second := b.say("LOCK k * PX 10000"), b.say("LOCK k * PX 10000")
@@ -179,7 +179,8 @@ func TestRealTokensAreRandom(t *testing.T) {
 	}
 }
 
-// Locks of different databases are different. Clients can neither see nor omit the prefix.
+// TestLockKeys checks that locks of different databases are different. Clients can neither see nor
+// omit the prefix.
 func TestLockKeys(t *testing.T) {
 	b := newBench(t)
 	b.table = NewTable(Options{Locks: b.locks, Settings: Settings{MaxTTL: time.Hour}, KeyPrefix: "lock:"})
@@ -214,7 +215,8 @@ func TestDeliveredGrantStays(t *testing.T) {
 	b.expectAsked()
 }
 
-// A failed LOCK is not undone by the session: the key may hold an older lock with the same token.
+// TestNothingToReleaseWithoutAGrant checks that the session does not undo a failed LOCK: the key
+// may hold an older lock with the same token.
 func TestNothingToReleaseWithoutAGrant(t *testing.T) {
 	b := newBench(t)
 	for _, err := range []error{quorum.ErrHeld, noQuorum(), ErrShuttingDown} {
@@ -274,8 +276,8 @@ func TestClientLeavesWhileItWaits(t *testing.T) {
 	b.expectAsked("lock 0/k by t for 10s, waiting -1ns")
 }
 
-// A Watch may write pending replies, which moves the place of the current reply. Silence must still
-// remove exactly the current one.
+// TestSilentClientWaits checks that CLIENT REPLY SKIP removes exactly the current reply, even if
+// the wait writes the pending replies, which moves the place of the current reply.
 func TestSilentClientWaits(t *testing.T) {
 	b := newBench(t)
 	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
@@ -291,8 +293,8 @@ func TestSilentClientWaits(t *testing.T) {
 	b.expect("PING", "+PONG\r\n")
 }
 
-// A command is brief only if it does not use its client: a LOCK that may wait watches for the
-// client to leave.
+// TestBrief checks that a command runs without its client only if it does not use it: a LOCK that
+// may wait watches for the client to leave.
 func TestBrief(t *testing.T) {
 	table := newBench(t).table
 	for words, want := range map[string]bool{
@@ -300,7 +302,7 @@ func TestBrief(t *testing.T) {
 		"lock k t ex 5 at fence":    true,
 		"LOCK k t PX 5000 BLOCK 0":  false,
 		"LOCK k t bLoCk 10 PX 5000": false,
-		"LOCK k block PX 5000":      false, // the token; false is always a safe answer
+		"LOCK k block PX 5000":      false, // the token; false is always safe
 		"UNLOCK k t":                true,
 		"EXTEND k t PX 5000":        true,
 		"FENCE k":                   false,

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/fakeregister"
 )
 
-// Each command gets its reply, uses the minimum number of requests to the masters, and leaves the
-// right value.
+// TestCommandsOnLockKeys checks that each command gets its reply, uses the minimum number of
+// requests to the masters, and leaves the right value.
 func TestCommandsOnLockKeys(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -103,7 +103,7 @@ func split(rounds string) []string {
 	return strings.Split(rounds, ";")
 }
 
-// DEL first guesses the value that this proxy has written.
+// TestGuessIsLastWrittenValue checks that DEL first guesses the value that this proxy has written.
 func TestGuessIsLastWrittenValue(t *testing.T) {
 	b := newRegisterBench(t)
 	b.does("SET k me NX PX 30000", "OK")
@@ -131,8 +131,8 @@ func TestKeyPrefixAndDatabase(t *testing.T) {
 	b.asked("take 2/app:k me:30000", "read 2/app:k", "release 2/app:k me")
 }
 
-// A lock whose reply does not reach the client is undone. A SET that did not ask whether the key
-// was free is not.
+// TestUndeliveredLock checks that a lock whose reply does not reach the client is undone. A SET or
+// MSET without NX is not undone.
 func TestUndeliveredLock(t *testing.T) {
 	tests := map[string]struct{ line, left string }{
 		"SET NX":     {"SET k me NX PX 30000", "."},
@@ -193,7 +193,7 @@ func TestLocksWithoutTTLRefused(t *testing.T) {
 	b.does("DELEX k IFEQ old", "1")
 }
 
-// Locks without a TTL are logged once a minute.
+// TestWarningIsRateLimited checks that locks without a TTL are logged once a minute.
 func TestWarningIsRateLimited(t *testing.T) {
 	var log strings.Builder
 	b := newRegisterBench(t, func(o *Options) { o.Logger = textLogger(&log) })
@@ -222,8 +222,9 @@ func TestNoQuorum(t *testing.T) {
 	}
 }
 
-// COMMAND of a lock server lists the commands on lock keys, with the places of their keys. With an
-// upstream, they are the upstream's.
+// TestCommandListsLockKeyCommands checks that COMMAND of a lock server lists the commands on lock
+// keys, with the places of their keys. With an upstream, COMMAND leaves these commands to the
+// upstream.
 func TestCommandListsLockKeyCommands(t *testing.T) {
 	b := newRegisterBench(t)
 	b.expect("COMMAND GETKEYS MSET a 1 b 2", "*2\r\n$1\r\na\r\n$1\r\nb\r\n")
@@ -249,8 +250,8 @@ func TestCommandListsLockKeyCommands(t *testing.T) {
 	none.expect("COMMAND INFO get", "*1\r\n$-1\r\n") // without lock keys
 }
 
-// FuzzCommandOnLockKeys sends any command on lock keys, and checks that each gets one reply in
-// RESP. Without other clients, none ever waits.
+// FuzzCommandOnLockKeys sends any command on lock keys, and checks that each command gets one reply
+// in RESP. Without other clients, no command ever waits.
 func FuzzCommandOnLockKeys(f *testing.F) {
 	for _, seed := range []string{"SET k v NX PX 9", "set k v nx px", "SETNX k v", "MSETNX k v k2", "DELEX k IFEQ x",
 		"GETEX k PERSIST", "EVAL return_1 1 k", "EVALSHA f 1 k x",

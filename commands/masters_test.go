@@ -50,7 +50,7 @@ func overCluster(cluster *quorum.Cluster) *Table {
 	})
 }
 
-// lockScripts are the scripts of the random clients, with the number of their arguments.
+// lockScripts lists the scripts of the random clients.
 var lockScripts = []string{takePlain, takeTwoStep, takeAgain, takeOrError, takeOrExtend, release, releaseThreeWay,
 	releaseOrOK, releaseInWords, extend, extendSeconds,
 	extendBySet, extendLonger, extendOrEndure, extendOrRetake, remaining, tellAll, force, takeMany, releaseMany,
@@ -134,8 +134,8 @@ func differ(ours, theirs value) bool {
 	return ours.kind != '*' && ours.text != theirs.text
 }
 
-// One client gets the same replies from five masters as from one Redis, except for commands that
-// the masters refuse.
+// TestMastersAreLikeRedis checks that one client gets the same replies from five masters as from
+// one Redis, except for commands that the masters refuse.
 func TestMastersAreLikeRedis(t *testing.T) {
 	single := startRedis(t)
 	table := overCluster(startCluster(t, 5))
@@ -175,8 +175,8 @@ func askMasters(t *testing.T, table *Table, said [][]string) (replies []value, d
 	return replies, done
 }
 
-// Many clients of two proxies take and release one lock in all ways. Never do two hold it at once,
-// and each gets it in the end.
+// TestLockHasOneHolder lets many clients of two proxies take and release one lock in all ways. It
+// checks that two clients never hold the lock at once, and that each client gets it in the end.
 func TestLockHasOneHolder(t *testing.T) {
 	cluster := startCluster(t, 3)
 	tables := []*Table{overCluster(cluster), overCluster(cluster)}
@@ -236,7 +236,7 @@ func TestLockHasOneHolder(t *testing.T) {
 	}
 }
 
-// A script that a client loads through one proxy is available to the clients of all proxies.
+// TestScriptsOnRealMasters checks that a script that a client loads is available at all proxies.
 func TestScriptsOnRealMasters(t *testing.T) {
 	cluster := startCluster(t, 3)
 	one, two, c, out := overCluster(cluster), overCluster(cluster), newClient(), &command.Reply{Proto: 2}

@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// splicing is a client of a proxy whose upstream replies as the test says.
+// splicing is a client of a proxy whose upstream sends the replies of the test.
 type splicing struct {
 	*testing.T
 	table  *Table
@@ -82,7 +82,7 @@ const getEntry = "*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1
 
 const invalid = "-ERR Invalid command specified\r\n"
 
-// spliced has replies of the upstream, and the merged replies.
+// spliced lists replies of the upstream, and the merged replies.
 var spliced = []struct {
 	line     string
 	proto    int
@@ -256,7 +256,7 @@ func TestProxyCommand(t *testing.T) {
 	}
 }
 
-// Only commands that change or show locks require a login.
+// TestGuarded checks that only commands that change or show locks require a login.
 func TestGuarded(t *testing.T) {
 	table := NewRelayTable(Options{})
 	for name, want := range map[string]bool{"lock": true, "unlock": true, "extend": true, "fence": true,
@@ -272,8 +272,8 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
-// A server that treats COMMAND DOCS as COMMAND has no documentation. redis-cli aborts when it reads
-// its table.
+// TestDocsOfAServerWithoutDocs checks the reply if the upstream treats COMMAND DOCS as COMMAND:
+// redis-cli would abort when it reads the table of commands.
 func TestDocsOfAServerWithoutDocs(t *testing.T) {
 	for proto, want := range map[int]string{2: "*2\r\n$5\r\nproxy\r\n", 3: "%1\r\n$5\r\nproxy\r\n"} {
 		s := newSplicing(t, proto, "*1\r\n*2\r\n$3\r\nget\r\n:2\r\n", nil)

@@ -29,8 +29,8 @@ type Locks interface {
 // ErrShuttingDown is the cause of a context that ends because the proxy stops.
 var ErrShuttingDown = errors.New("the proxy is shutting down; try again")
 
-// Options configures a Table. Locks and Settings.MaxTTL are required; with LockKeys, Register is,
-// too.
+// Options configures a Table. Locks and Settings.MaxTTL are required. Register is required with
+// LockKeys.
 type Options struct {
 	// Locks takes, extends and releases locks.
 	Locks Locks
@@ -46,7 +46,7 @@ type Options struct {
 	// Messages returns the carrier of messages between proxies, which passes each message to
 	// deliver. It is for a table without an upstream. If it is nil, there are no messages.
 	Messages func(deliver func(quorum.Message)) pubsub.Carrier
-	// Holdings returns who holds which lock.
+	// Holdings reads the holders of locks, and removes locks.
 	Holdings locks.Holdings
 	// AllKeys lists the names of all locks, and removes them.
 	AllKeys allkeys.Locks
@@ -57,12 +57,12 @@ type Options struct {
 	// LockKeys are the globs of the keys on which ordinary commands run on the masters. Without
 	// globs, all keys are the upstream's.
 	LockKeys []string
-	// LockTags are the globs of the lock keys that share a cell with all others of their hash tag.
+	// LockTags are the globs of the lock keys that share a cell with all lock keys of the same hash
+	// tag.
 	LockTags []string
-	// Users are the users of the proxy's own. They answer ACL. It is nil if there are none.
+	// Users holds the proxy's own users, and answers ACL. It is nil if the proxy has no users.
 	Users *users.Users
-	// Server configures the commands about the proxy itself. The table sets the fields that it
-	// counts or moves.
+	// Server configures the commands about the proxy itself. The table sets what it knows itself.
 	Server server.Options
 	// Moving configures the move of the locks between the upstream and the masters (PROXY MOVE).
 	// The table sets its LockKeys, Place, Prefix and Logger. If it is nil, locks cannot be moved.
@@ -80,8 +80,7 @@ type Options struct {
 	Now func() time.Time
 	// Logger logs locks without a TTL, and lost side effects. The default discards them.
 	Logger *slog.Logger
-	// Audit logs each grant and release while Settings.Audit is set. If it is nil, there is no
-	// audit log.
+	// Audit logs each grant and release while Settings.Audit is set. nil: no audit log.
 	Audit *slog.Logger
 }
 

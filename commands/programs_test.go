@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// A SET with NX is refused if its TTL is too short for a lock. Without NX the value stays until it
-// expires.
+// TestTooShort checks that a SET with NX is refused if its TTL is too short for a lock. Without NX
+// the value stays until it expires.
 func TestTooShort(t *testing.T) {
 	b := newBench(t)
 	b.locks.err = quorum.ErrTooShort
@@ -32,7 +32,7 @@ func TestTooShort(t *testing.T) {
 	}
 }
 
-// The client gets every error of the register, and a failed command is not undone.
+// TestRegisterErrors checks that clients get all errors, and that a failed command is not undone.
 func TestRegisterErrors(t *testing.T) {
 	for _, test := range []struct {
 		err  error
@@ -53,8 +53,8 @@ func TestRegisterErrors(t *testing.T) {
 	}
 }
 
-// For random commands of one client, in any order and with any guesses, the replies equal those of
-// a single Space without masters.
+// TestSameAsWithoutMasters checks that, for random commands of one client, in any order and with
+// any guesses, the replies equal those of a single Snapshot without masters.
 func TestSameAsWithoutMasters(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(3, seed))
@@ -100,8 +100,8 @@ func TestSameAsWithoutMasters(t *testing.T) {
 	}
 }
 
-// A command that other clients overtake again and again fails with an error, also if the register
-// has given up.
+// TestOvertakenForever checks that a command whose every try collides with another client fails
+// with an error, also if the register has given up.
 func TestOvertakenForever(t *testing.T) {
 	const contended = "ERR lock key 'k' is contended: every try collided with a change by another client; try again"
 	for _, line := range []string{"DEL k", "GET k", "GETSET k me", "SET k me", "DELEX k IFEQ me",

@@ -43,8 +43,8 @@ func askRedis(t *testing.T, socket string, commands [][]string) string {
 	return string(answer)
 }
 
-// goodbye makes Redis close the connection after the last reply. It does not after a QUIT without
-// reply.
+// goodbye makes Redis close the connection after the last reply. Redis does not close it after a
+// QUIT without reply.
 var goodbye = [][]string{{"CLIENT", "REPLY", "ON"}, {"QUIT"}}
 
 // askOurs runs the same commands for a client of the table.
@@ -58,7 +58,7 @@ func askOurs(t *testing.T, commands [][]string) string {
 	return string(b.out.Bytes)
 }
 
-// dialogue splits a text at "; " into commands, and these at blanks into words.
+// dialogue splits a text at "; " into commands, and each command at blanks into words.
 func dialogue(text string) (commands [][]string) {
 	for line := range strings.SplitSeq(text, "; ") {
 		commands = append(commands, strings.Split(line, " "))
@@ -77,7 +77,7 @@ var (
 	maskID      = regexp.MustCompile(`(\$2\r\nid\r\n):\d+\r\n`)
 )
 
-// sameAsRedis are conversations in which each byte must be the same as from Redis, except for its
+// sameAsRedis lists conversations in which each byte must be the same as from Redis, except for its
 // version and the ID of the client.
 var sameAsRedis = []string{
 	"HELLO", "HELLO 2", "HELLO 3", "HELLO 3; HELLO; HELLO 2", "hello 3 setname x; client getname",
@@ -134,7 +134,7 @@ var sameAsRedis = []string{
 	"foo " + strings.Repeat("a", 126) + " b", strings.Repeat("f", 128), strings.Repeat("f", 129),
 }
 
-// exoticWords are examples of unusual words in a command.
+// exoticWords lists unusual words of a command.
 var exoticWords = []string{"", "a b", "a\x00b", "\x00", "a\r\nb", "\r\n", "\n", "'", "\"", "\\", "\xff\xfe", "é",
 	"-", "+OK", "$-1", "*", "%s%n",
 	strings.Repeat("x", 127), strings.Repeat("x", 128), strings.Repeat("x", 129),
@@ -166,7 +166,7 @@ func TestSameAsRedis(t *testing.T) {
 	}
 }
 
-// A pattern of CONFIG GET matches the same settings as in Redis, among those that the proxy has.
+// TestConfigGetLikeRedis checks that patterns of CONFIG GET match the same settings as in Redis.
 func TestConfigGetLikeRedis(t *testing.T) {
 	socket := startRedis(t)
 	all := readReplies(t, askOurs(t, dialogue("HELLO 3; CONFIG GET *")))[1]
@@ -190,7 +190,7 @@ func TestConfigGetLikeRedis(t *testing.T) {
 	}
 }
 
-// differences are cases in which the proxy does not answer as Redis 7.0 does, with the reason.
+// differences lists the replies that deliberately differ from Redis 7.0, with the reason.
 var differences = []struct {
 	why, commands, ours string
 }{

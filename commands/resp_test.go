@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// value is a reply: its type, its text or number, and its elements. A map holds key, value, key,
-// value.
+// value is a reply: its type, its text or number, and its elements; of a map key, value, …
 type value struct {
 	kind byte
 	text string
@@ -89,9 +88,9 @@ func (v value) entry(key string) (found value, ok bool) {
 	return value{}, false
 }
 
-// unlike describes how a reply of the proxy differs from one of Redis, or is empty. It ignores
-// strings and numbers: the types must be the same, and a map must have no key that Redis' map
-// lacks. An empty array equals any other.
+// unlike describes how a reply of the proxy differs from a reply of Redis; empty if it does not. It
+// ignores strings and numbers: the types must be the same, and a map must have no key that Redis'
+// map lacks. An empty array equals any other array.
 func unlike(ours, theirs value) string {
 	switch {
 	case ours.kind != theirs.kind:
@@ -118,7 +117,7 @@ func unlikeMaps(ours, theirs value) string {
 	for i := 0; i < len(ours.kids); i += 2 {
 		key := ours.kids[i].text
 		if key == "display_text" {
-			continue // came with Redis 7.2
+			continue // a field since Redis 7.2
 		}
 		kid, ok := theirs.entry(key)
 		if !ok {

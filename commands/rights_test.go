@@ -29,7 +29,7 @@ const (
 	noChannel = "NOPERM this user has no permissions to access one of the channels used as arguments"
 )
 
-// The question about a command has the same form for all values.
+// TestQuestions checks that the question about a command has the same form for all values.
 func TestQuestions(t *testing.T) {
 	for line, want := range map[string]string{
 		"SET k v NX PX 1000": "set k 0",
@@ -69,8 +69,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// A command that the upstream refuses changes nothing on the masters, and the client gets the
-// upstream's error.
+// TestRefusedCommands checks that a command that the upstream refuses changes nothing on the
+// masters, and the client gets the upstream's error.
 func TestRefusedCommands(t *testing.T) {
 	b := newRegisterBench(t)
 	b.restricted(map[string]string{"del k": noKey, "set k 0": noRight, "eval 0 1 k": noRight})
@@ -85,7 +85,8 @@ func TestRefusedCommands(t *testing.T) {
 	b.does("GET k", "ERR cannot check this client's permissions: connection refused")
 }
 
-// A script may do what its user may. If a permission is missing, none of it takes effect.
+// TestRefusedCallsOfScripts checks that a script may do what its user may. If a permission is
+// missing, nothing of the script takes effect.
 func TestRefusedCallsOfScripts(t *testing.T) {
 	refused := map[string]string{"del victim": noKey, "publish c 0": noChannel, "set lock:x 0": noRight}
 	for _, c := range []struct{ body, want, left string }{
@@ -118,7 +119,7 @@ func TestRefusedCallsOfScripts(t *testing.T) {
 	b.holding("k", "v:1000")
 }
 
-// All permissions of a run are asked for at once.
+// TestScriptsAskTogether checks that all permissions of a run are asked for at once.
 func TestScriptsAskTogether(t *testing.T) {
 	b := newRegisterBench(t)
 	b.restricted(nil)
@@ -131,7 +132,7 @@ func TestScriptsAskTogether(t *testing.T) {
 	b.carried("0: lpush l v|0: publish c m")
 }
 
-// A transaction asks when a command is queued, and again when it runs.
+// TestRefusedInTransactions checks that permissions are asked for at queueing and at EXEC.
 func TestRefusedInTransactions(t *testing.T) {
 	b := newRegisterBench(t)
 	b.restricted(map[string]string{"set k 0": noRight})
@@ -151,7 +152,8 @@ func TestRefusedInTransactions(t *testing.T) {
 	b.holding("k", ".")
 }
 
-// If the upstream refuses a side effect of a script, nothing is committed.
+// TestNothingIsCommittedThatTheUpstreamRefuses checks that nothing is committed if the upstream
+// refuses a side effect of a script.
 func TestNothingIsCommittedThatTheUpstreamRefuses(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", "me", 500)
@@ -167,7 +169,8 @@ func TestNothingIsCommittedThatTheUpstreamRefuses(t *testing.T) {
 	b.carried()
 }
 
-// A wrong guess leads to other commands; those prepared for the guess are dropped.
+// TestPreparedAgainAfterWrongGuess checks that, if the proxy guessed the value of a key wrongly, it
+// discards the commands that it prepared for that value and prepares those for the real value.
 func TestPreparedAgainAfterWrongGuess(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", "other", 500)

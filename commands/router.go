@@ -15,16 +15,16 @@ import (
 	"redlock-proxy/commands/lockkeys/transaction"
 )
 
-// Verb says how the proxy treats a command.
+// Verb is how the proxy treats a command.
 type Verb uint8
 
-// The verbs. After Settle, Connect and AdoptTx the caller asks the router again.
+// The verbs. After WaitUpstream, Connect and AdoptTx the caller asks the router again.
 const (
 	Forward         Verb = iota // relay it to the upstream as it is
 	WaitUpstream                // wait until the upstream has answered everything sent before
 	Connect                     // try to connect to the upstream
 	AdoptTx                     // turn the upstream's empty transaction into one of the proxy's own
-	Learn                       // look up the script or function first: see Table.Learn
+	Learn                       // look up the script or function first: see Table.ResolveScript
 	Run                         // answer it with the proxy's own command
 	Refuse                      // answer it with an error
 	Abort                       // answer it with an error, and abort the proxy's own transaction
@@ -34,23 +34,22 @@ const (
 	Close                       // close the connection: the client's state is unknown, and no reply would have a place
 )
 
-// Decision says how the proxy treats a command.
+// Decision is how the proxy treats a command.
 type Decision struct {
 	Verb Verb
 	// Command answers the command, for Learn, Run, Refuse and Abort.
 	Command *command.Command
-	// Text is the error, for Refuse, Abort and Spoil.
+	// Text is the error, for Refuse, Abort and AbortUpstreamTx.
 	Text string
 }
 
-// Situation is the state of a client on which a decision depends. Its zero value is the state of a
-// new client.
+// Situation is the state of a client on which a decision depends. The zero value is a new client.
 type Situation struct {
 	// InMulti is set in a transaction of the proxy's own, Watching while the client watches lock
 	// keys.
 	InMulti, Watching bool
-	// Down is the error by which the upstream cannot be reached; empty if it can, or if that is not
-	// known.
+	// Down is the error if the upstream cannot be reached; empty if it can be reached, or if that
+	// is unknown.
 	Down string
 	// Connected is set after the proxy has tried to connect to the upstream for this command.
 	Connected bool
@@ -63,19 +62,19 @@ type Situation struct {
 
 // Connection is the state of a client's connection to the upstream.
 type Connection struct {
-	// Settled is set when the upstream has answered everything sent. Until then the other fields
+	// Settled is set when the upstream has replied to everything sent. Until then the other fields
 	// mean nothing.
 	Settled bool
 	// Quitting is set after the client asked to close the connection. Stream is set if the rest of
-	// it is a stream of bytes instead of replies.
+	// the connection is a stream of bytes instead of replies.
 	Quitting, Stream bool
 	// Multi is set in a transaction, Queued after a command was sent in it.
 	Multi, Queued bool
-	// Watching is set while keys are watched there.
+	// Watching is set while the client watches keys at the upstream.
 	Watching bool
-	// Restricted is set while the connection receives messages and accepts few commands, unless it
-	// has switched to RESP3, which Unsure leaves open. Monitoring is set while it receives the
-	// commands of other clients.
+	// Restricted is set while the connection receives messages in RESP2 and accepts only a few
+	// commands. Unsure is set if the connection may have switched protocols. Monitoring is set
+	// while it receives the commands of other clients.
 	Restricted, Unsure, Monitoring bool
 	// RepliesOff is set while the client wants no replies.
 	RepliesOff bool
@@ -87,7 +86,7 @@ type router struct {
 	lockKeys keys.Patterns
 	// relays is set if there is an upstream, messages if the proxies carry messages.
 	relays, messages bool
-	// own are the proxy's own commands, locked the commands that run on lock keys, and multi the
+	// own holds the proxy's own commands, locked the commands that run on lock keys, and multi the
 	// commands of transactions.
 	own           *syntax.Names[*command.Command]
 	locked, multi map[string]*command.Command
@@ -135,8 +134,7 @@ func (r *router) routeOwn(own *command.Command, at Situation, words [][]byte) De
 	return Decision{Verb: Run, Command: own}
 }
 
-// forConnection adapts a decision about a command on lock keys to the state of the client's
-// connection to the upstream.
+// forConnection adapts a decision about a command on lock keys to the upstream connection.
 func (r *router) forConnection(at Situation, name string, d Decision) Decision {
 	u := at.Upstream
 	switch {
@@ -144,7 +142,7 @@ func (r *router) forConnection(at Situation, name string, d Decision) Decision {
 		return d
 	case !u.Settled:
 		return Decision{Verb: WaitUpstream}
-	case u.Stream && !u.Quitting: // it may be in a transaction that the proxy does not know of
+	case u.Stream && !u.Quitting: // the connection may be in a transaction unknown to the proxy
 		return Decision{Verb: Close}
 	case d.Verb == Learn && (u.Restricted && !u.Unsure || u.Quitting):
 		return Decision{} // the upstream refuses it in any case
@@ -168,9 +166,10 @@ func (r *router) forConnection(at Situation, name string, d Decision) Decision {
 	return d
 }
 
-// routeOwnRelayed decides about one of the proxy's own commands if there is an upstream. The
-// upstream must get the command in a transaction and in a stream that cannot be followed. It must
-// get a command that asks it, if it would not answer the proxy's question.
+// routeOwnRelayed decides about one of the proxy's own commands if there is an upstream. In a
+// transaction, and in a stream that the proxy cannot follow, the command goes to the upstream. If
+// it must not, the transaction fails, or the connection is closed. A command that needs the
+// upstream's reply also goes to the upstream if the proxy would not get that reply.
 func routeOwnRelayed(own *command.Command, u Connection, words [][]byte) Decision {
 	switch {
 	case !u.Settled:
@@ -188,7 +187,8 @@ func routeOwnRelayed(own *command.Command, u Connection, words [][]byte) Decisio
 }
 
 // routeMulti decides about MULTI. The transaction is the upstream's, unless the upstream cannot be
-// reached or the client watches lock keys: even then a transaction must be able to release a lock.
+// reached or the client watches lock keys. In these cases, too, a transaction must be able to
+// release a lock.
 func (r *router) routeMulti(at Situation) Decision {
 	own := Decision{Verb: Run, Command: r.multi["multi"]}
 	switch {
@@ -200,8 +200,7 @@ func (r *router) routeMulti(at Situation) Decision {
 	return Decision{}
 }
 
-// routeWatch decides about WATCH. A transaction can only watch lock keys or ordinary keys, not
-// both.
+// routeWatch decides about WATCH. A transaction can watch lock keys or ordinary keys, but not both.
 func (r *router) routeWatch(at Situation, words [][]byte) Decision {
 	places, _ := spec.KeysOf(words[0]).Positions(words, len(words))
 	switch lock, other := r.lockKeys.Split(words, places); {
@@ -252,8 +251,7 @@ func (r *router) routeUpstream(name string, words [][]byte) Decision {
 	return refuse(name, r.noUpstream(name, words))
 }
 
-// routeMasters decides about a command that may name a lock key, regardless of the commands before
-// it.
+// routeMasters decides about a command that may name a lock key, by its words alone.
 func (r *router) routeMasters(name string, words [][]byte) Decision {
 	rule := r.rule(words[0])
 	if rule == nil {
@@ -279,7 +277,7 @@ func (r *router) routeMasters(name string, words [][]byte) Decision {
 	return Decision{Verb: Run, Command: cmd}
 }
 
-// hasNUL reports whether Redis takes a name to end before its last byte.
+// hasNUL reports whether a name has a zero byte, at which it may end for Redis.
 func hasNUL(name []byte) bool { return bytes.IndexByte(name, 0) >= 0 }
 
 // rule returns the rule for the keys of a command that has keys, or, for the upstream, may have
@@ -336,7 +334,7 @@ func (r *router) routeScript(name string, at eval.Target, refusal string) Decisi
 	return Decision{}
 }
 
-// keysAhead implements Table.Ahead.
+// keysAhead implements Table.Preview.
 func (r *router) keysAhead(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
 	rule := r.rule(words[0])
 	if rule == nil {
@@ -431,8 +429,7 @@ func (r *router) notQueued(at Situation, words [][]byte) string {
 		"send it before MULTI or after EXEC", syntax.Shown(words[0]))
 }
 
-// lateInMulti returns the error for a command on lock keys in a transaction of the upstream's that
-// has queued other commands.
+// lateInMulti refuses a command on lock keys in an upstream transaction with other commands.
 func lateInMulti(name string) string {
 	return fmt.Sprintf("ERR '%s' on a lock key cannot be part of a transaction on other keys: "+
 		"lock keys are on the lock masters; send two transactions", name)

@@ -17,7 +17,7 @@ func routeTable() *Table {
 	return NewRelayTable(Options{Locks: &fakeLocks{}, LockKeys: []string{"lock:*"}})
 }
 
-// settled is the situation of a client whose upstream has answered everything.
+// settled is the situation of a client whose upstream has replied to everything.
 var settled = Situation{Upstream: Connection{Settled: true}}
 
 // routed describes a decision: "" for the upstream, "run", or an error.
@@ -35,7 +35,7 @@ func routed(t *Table, words [][]byte) string {
 	return "-" + d.Text
 }
 
-// The test covers every decision, by the state of the client.
+// TestRoute checks every decision, by the state of the client.
 func TestRoute(t *testing.T) {
 	const sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
 	open := func(change func(u *Connection)) Situation {
@@ -137,8 +137,8 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// For an unknown script, the upstream returns the error inside its transaction, and the proxy
-// outside.
+// TestLearnNothing checks that, for an unknown script, the upstream returns the error inside its
+// transaction, and the proxy outside.
 func TestLearnNothing(t *testing.T) {
 	words := syntax.Bytes([]string{"EVALSHA", strings.Repeat("f", 40), "0"})
 	table := routeTable()
@@ -152,7 +152,7 @@ func TestLearnNothing(t *testing.T) {
 	}
 }
 
-// Without an upstream every command gets a reply.
+// TestRouteOfALockServer checks that without an upstream every command gets a reply.
 func TestRouteOfALockServer(t *testing.T) {
 	table := NewTable(Options{Locks: &fakeLocks{}, LockKeys: []string{"lock:*"}})
 	for _, c := range []struct {
@@ -231,7 +231,7 @@ func TestLockCommand(t *testing.T) {
 	}
 }
 
-// notTaken are commands that cannot run on a lock key, each with lock:a as its first key.
+// notTaken lists commands that cannot run on a lock key, each with lock:a as its first key.
 var notTaken = []string{
 	"XADD lock:a * f v", "PFADD lock:a v",
 	"GEOADD lock:a 1 1 m", "GEODIST lock:a m n", "GEOHASH lock:a m", "GEOPOS lock:a m",
@@ -244,8 +244,8 @@ var notTaken = []string{
 	"BITFIELD lock:a GET u8 0", "BITFIELD lock:a SET u8 0 1", "BITFIELD_RO lock:a GET u8 0",
 }
 
-// These commands are refused by themselves, in MULTI and in a script, with and without an upstream.
-// On other keys they go to the upstream.
+// TestCommandsThatLockKeysDoNotTake checks that the commands of notTaken are refused, also in MULTI
+// and in a script, with and without an upstream. On other keys they go to the upstream.
 func TestCommandsThatLockKeysDoNotTake(t *testing.T) {
 	relay, server := routeTable(), NewTable(Options{Locks: &fakeLocks{}, LockKeys: []string{"lock:*"}})
 	inMulti := Situation{InMulti: true, Upstream: settled.Upstream}
@@ -284,7 +284,7 @@ func keyed() (all []*spec.Command) {
 	return all
 }
 
-// Without lock keys, no command is searched for keys.
+// TestWithoutLockKeysNothingIsRouted checks that no command is searched without lock keys.
 func TestWithoutLockKeysNothingIsRouted(t *testing.T) {
 	table := NewRelayTable(Options{Locks: &fakeLocks{}})
 	for _, c := range keyed() {
@@ -299,7 +299,8 @@ func TestWithoutLockKeysNothingIsRouted(t *testing.T) {
 	}
 }
 
-// Every command with a lock key runs on the masters or is refused. None goes only to the upstream.
+// TestNoCommandOnALockKeyGoesToTheUpstream checks that every command with a lock key runs on the
+// masters or is refused. No such command goes only to the upstream.
 func TestNoCommandOnALockKeyGoesToTheUpstream(t *testing.T) {
 	table := routeTable()
 	for _, c := range keyed() {
@@ -348,8 +349,9 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// For any words, there is no panic, a command that names a lock key does not go to the upstream,
-// and the first words never deny a lock key that is among the others.
+// FuzzLockCommand checks, for any words, that there is no panic, that a command that names a lock
+// key does not go to the upstream, and that the first words never deny a lock key among the
+// remaining words.
 func FuzzLockCommand(f *testing.F) {
 	for _, seed := range []string{
 		"SET|lock:a|x", "DEL|lock:a|b", "EVAL|return 1|1|lock:a|x", "EVAL|s|-1", "XREAD|STREAMS|lock:a|0",
@@ -390,7 +392,7 @@ func FuzzLockCommand(f *testing.F) {
 	})
 }
 
-// keyRuleOrNone is spec.KeysOf, but returns a rule without keys for a command without keys.
+// keyRuleOrNone is like spec.KeysOf, but returns a rule without keys for a command without keys.
 func keyRuleOrNone(name []byte) *keys.Rule {
 	if rule := spec.KeysOf(name); rule != nil {
 		return rule

@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// These are scripts with the same effects as those of lock libraries.
+// Scripts with the same effects as those of lock libraries.
 const (
 	takePlain   = `return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`
 	takeAndTell = `local won = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', ARGV[2]); redis.call('GET', KEYS[1]); return won`
@@ -67,8 +67,9 @@ const (
 	force     = `return redis.call('del', KEYS[1])`
 )
 
-// Each kind of lock script runs on a key that is free, held by itself, and held by another client.
-// The table has the reply, and the maximum number of round trips for a known and an unknown script.
+// TestLockScripts runs each kind of lock script on a key that is free, held by the client itself,
+// and held by another client. The table has the reply, and the maximum number of round trips for a
+// known and an unknown script.
 func TestLockScripts(t *testing.T) {
 	const free, own, other = ".", "me:500", "x:600"
 	tests := []struct {
@@ -204,7 +205,7 @@ return redis.call('del', unpack(KEYS))`
 	}
 }
 
-// The message of a release goes to the upstream once, after the commit.
+// TestSignals checks that the message of a release goes to the upstream once, after the commit.
 func TestSignals(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", "me", 500)
@@ -236,8 +237,8 @@ func (b *registerBench) carried(want ...string) {
 	b.sideEffects.carried = nil
 }
 
-// The message of a script that starts over is sent once. A script that commits nothing sends its
-// message, too.
+// TestSignalsOnce checks that the message of a script that starts over is sent once. A script that
+// commits nothing sends its message, too.
 func TestSignalsOnce(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Before = func(round int) {
@@ -256,8 +257,8 @@ func TestSignalsOnce(t *testing.T) {
 	b.carried("0: publish c x")
 }
 
-// If a message is lost after the release, the error says that the release took effect, and a
-// counter counts it.
+// TestSignalLost checks that, if a message is lost after the release, the error contains that the
+// release took effect, and a counter counts it.
 func TestSignalLost(t *testing.T) {
 	var log strings.Builder
 	b := newRegisterBench(t, func(o *Options) { o.Logger = textLogger(&log) })
@@ -289,8 +290,8 @@ func TestSignalWithoutUpstream(t *testing.T) {
 	b.holding("k", "me:500")
 }
 
-// A command that cannot run on lock keys ends the script, even inside a pcall, and nothing that the
-// script did is committed.
+// TestScriptRefused checks that a command that cannot run on lock keys ends the script, even inside
+// a pcall, and that nothing of the script is committed.
 func TestScriptRefused(t *testing.T) {
 	const asString = ": lock keys support only string, hash, list, set and sorted-set commands; use another key"
 	for call, want := range map[string]string{
@@ -322,7 +323,7 @@ func TestScriptRefused(t *testing.T) {
 	}
 }
 
-// Nothing is committed of a script that was stopped at a limit, either.
+// TestScriptOverLimit checks that nothing is committed of a script that was stopped at a limit.
 func TestScriptOverLimit(t *testing.T) {
 	b := newRegisterBench(t)
 	got := b.run("EVAL", `redis.call('set', KEYS[1], 'v', 'PX', 500) while true do redis.call('get', KEYS[1]) end`,
@@ -333,7 +334,7 @@ func TestScriptOverLimit(t *testing.T) {
 	b.holding("k", ".")
 }
 
-// If a script raises an error itself, the changes before it take effect, as in Redis.
+// TestScriptFails checks that changes before an error of a script take effect, as in Redis.
 func TestScriptFails(t *testing.T) {
 	b := newRegisterBench(t)
 	got := b.run("EVAL", `redis.call('set', KEYS[1], 'v', 'PX', 500) return redis.call('incr', KEYS[1])`, "1", "k")
@@ -343,7 +344,7 @@ func TestScriptFails(t *testing.T) {
 	b.holding("k", "v:500")
 }
 
-// A lock key need not be among KEYS, nor be known before the script runs.
+// TestKeysOutsideKEYS checks that a lock key may be outside KEYS, and unknown before the run.
 func TestKeysOutsideKEYS(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("lock:job", "me", 500)
@@ -369,7 +370,7 @@ func TestKeysOutsideKEYS(t *testing.T) {
 	b.holding("lock:arg", "v:500")
 }
 
-// A script that uses no key asks no master.
+// TestScriptWithoutKeys checks that a script that uses no key asks no master.
 func TestScriptWithoutKeys(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Fails = fakeregister.ErrTooFew()
@@ -425,7 +426,7 @@ func TestEvalErrors(t *testing.T) {
 	}
 }
 
-// storedScripts are the scripts on the masters, as other proxies see them.
+// storedScripts holds the scripts on the masters, as other proxies see them.
 type storedScripts struct {
 	bodies map[string]string
 	err    error
@@ -446,7 +447,7 @@ func (s *storedScripts) Flush(context.Context) error {
 	return s.err
 }
 
-// A script that was loaded through one proxy is known to the others.
+// TestScriptLoad checks that a script that was loaded through one proxy is known to all proxies.
 func TestScriptLoad(t *testing.T) {
 	store := &storedScripts{bodies: map[string]string{}}
 	one := newRegisterBench(t, func(o *Options) { o.Scripts = store })
@@ -470,7 +471,7 @@ func TestScriptLoad(t *testing.T) {
 	}
 }
 
-// EVAL makes a script known to EVALSHA, too.
+// TestEvalThenEvalsha checks that EVAL makes a script known to EVALSHA.
 func TestEvalThenEvalsha(t *testing.T) {
 	b := newRegisterBench(t)
 	b.run("EVAL", release, "1", "k", "me")
@@ -506,8 +507,8 @@ func TestScriptUndelivered(t *testing.T) {
 	}
 }
 
-// A script in two steps never leaves a lock without a TTL. A script that sets no TTL is refused
-// with locks-without-ttl.
+// TestScriptsWithoutTTL checks that a script in two steps never leaves a lock without a TTL. A
+// script that sets no TTL is refused with locks-without-ttl.
 func TestScriptsWithoutTTL(t *testing.T) {
 	b := newRegisterBench(t, func(o *Options) { o.Settings.RefuseNoTTL = true })
 	if got := b.run("EVAL", takeTwoStep, "1", "k", "me", "900"); got != "1" {
@@ -520,7 +521,7 @@ func TestScriptsWithoutTTL(t *testing.T) {
 	b.holding("k2", ".")
 }
 
-// A transaction may contain a script.
+// TestScriptInTransaction checks that a transaction may contain a script.
 func TestScriptInTransaction(t *testing.T) {
 	b := newRegisterBench(t)
 	b.masters.Put("k", "me", 500)

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/commands/lockkeys/eval"
 )
 
-// Settings are the settings that may change while commands run.
+// Settings holds the settings that may change while commands run.
 type Settings struct {
 	// MaxTTL is the longest TTL that a client may ask for.
 	MaxTTL time.Duration

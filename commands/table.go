@@ -54,7 +54,7 @@ func NewRelayTable(opts Options) *Table {
 }
 
 // NewTableAtUpstream returns the table that is used while the locks of the table moved are at the
-// upstream. In it, lock keys are ordinary keys, and LOCK and the like fail on them.
+// upstream. In it, lock keys are ordinary keys, and the lock commands fail on them.
 func NewTableAtUpstream(moved *Table, opts Options) *Table {
 	opts = opts.orDefault()
 	opts.unmoved, opts.mover = true, moved.mover
@@ -107,7 +107,8 @@ func newTable(opts Options, notices *lockdetect.Detector) *Table {
 	return t
 }
 
-// lockCommands returns LOCK and the like.
+// lockCommands returns the commands of package locks: LOCK, UNLOCK, EXTEND, FENCE, LOCKINFO,
+// LOCKLIST and FORCEUNLOCK.
 func (t *Table) lockCommands(place func(db int, key string) quorum.Key) []*command.Command {
 	l := &locks.Locking{
 		Locks: t.opts.Locks, MaxTTL: t.current.maxTTL, Place: place, Random: t.opts.Random, Audit: t.audit,
@@ -180,8 +181,7 @@ func newMover(opts Options, place func(db int, key string) quorum.Key) *move.Mov
 	return move.New(of)
 }
 
-// newTrackingHub returns the hub that serves CLIENT TRACKING of lock keys, or nil if lock keys are
-// not tracked.
+// newTrackingHub returns the hub for CLIENT TRACKING, or nil if lock keys are not tracked.
 func newTrackingHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
 	if opts.Mark == nil || !lockKeys.Any() {
 		return nil
@@ -192,16 +192,13 @@ func newTrackingHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
 	})
 }
 
-// Tracking returns the hub that serves CLIENT TRACKING of lock keys, or nil if they are not
-// tracked.
+// Tracking returns the hub for CLIENT TRACKING, or nil if lock keys are not tracked.
 func (t *Table) Tracking() *tracking.Hub { return t.tracking }
 
-// Messages returns the hub that carries messages at a lock server, or nil if the upstream carries
-// them.
+// Messages returns the hub for messages at a lock server, or nil with an upstream.
 func (t *Table) Messages() *pubsub.Hub { return t.messages }
 
-// Waiting returns how many clients wait for a lock, or for a change of a lock key by another
-// client.
+// Waiting returns how many clients wait for a lock, or for another client's change of a lock key.
 func (t *Table) Waiting() int { return t.opts.Locks.Waiting() }
 
 // Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a
@@ -210,8 +207,7 @@ func (t *Table) Locks(ctx context.Context, db int, match string, count int) ([]L
 	return t.holders.Locks(ctx, db, match, count)
 }
 
-// LockKeys returns the globs of the lock keys. It has none if no command has to be searched for
-// lock keys.
+// LockKeys returns the globs of the lock keys; none if no command has to be searched for lock keys.
 func (t *Table) LockKeys() keys.Patterns { return t.router.lockKeys }
 
 // Lookup returns the proxy's own command with this name, in any case, or nil.
@@ -225,15 +221,15 @@ func (t *Table) Keyed(name []byte) *keys.Rule { return t.router.rule(name) }
 // Route decides how the proxy treats a command.
 func (t *Table) Route(at Situation, words [][]byte) Decision { return t.router.route(at, words) }
 
-// ResolveScript decides after the decision Learn: it looks up the script or function at the masters
-// and the upstream, and routes the command by its contents.
+// ResolveScript decides about a command after the decision Learn. It looks up the script or
+// function at the masters and the upstream, and routes the command by its contents.
 func (t *Table) ResolveScript(ctx context.Context, at Situation, words [][]byte) Decision {
 	return t.router.forConnection(at, syntax.Lower(words[0]), t.router.learn(ctx, words))
 }
 
-// Preview is for a command that is too long to be held in memory. words are the first of its total
-// words. locked is set if they name a lock key. Otherwise, places are the words that may still be
-// lock keys, if known is set.
+// Preview inspects a command of total words that is too long to be held in memory, by its first
+// words. locked is set if they name a lock key. Otherwise, if known is set, places holds the words
+// that may still be lock keys.
 func (t *Table) Preview(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
 	return t.router.keysAhead(ctx, words, total)
 }
@@ -275,7 +271,7 @@ func permitted(c command.Call) bool {
 }
 
 // Observe inspects a command for the upstream: a script that is loaded there, or a lock that is
-// taken or released. It needs at least the first lockdetect.Words words.
+// taken or released. It needs at least the first lockdetect.MaxWords words.
 func (t *Table) Observe(words [][]byte) {
 	isScript := len(words) == 3 && syntax.Folded(words[0]) == "script"
 	if t.router.lockKeys.Any() && isScript && syntax.Folded(words[1]) == "load" {

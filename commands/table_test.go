@@ -26,8 +26,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// listed returns the commands that COMMAND lists, after checking that each can be found by its
-// name.
+// listed returns the commands that COMMAND lists, and checks that each is found by name.
 func (b *bench) listed() (all []*command.Command) {
 	b.Helper()
 	for _, name := range resp.Texts([]byte(b.ask("COMMAND", "LIST"))) {
@@ -129,7 +128,8 @@ func TestClientReply(t *testing.T) {
 	}
 }
 
-// A grant with a suppressed reply is still a grant. It is undone only if the connection fails.
+// TestSilentGrant checks that a grant with a suppressed reply is still a grant. It is undone only
+// if the connection fails.
 func TestSilentGrant(t *testing.T) {
 	b := newBench(t)
 	b.say("CLIENT REPLY OFF")

@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// fakeLocks returns fixed answers, and records what it was asked.
+// fakeLocks returns fixed results, and records its calls.
 type fakeLocks struct {
 	validity time.Duration
 	err      error
@@ -139,7 +139,7 @@ func runs(ctx context.Context, table *Table, client *command.Client, words []str
 	return string(out.Bytes[at:])
 }
 
-// say is ask for words separated by blanks.
+// say is like ask, for words separated by blanks.
 func (b *bench) say(line string) string { return b.ask(strings.Split(line, " ")...) }
 
 // expect fails unless the command gets exactly this reply.
@@ -150,7 +150,7 @@ func (b *bench) expect(line, want string) {
 	}
 }
 
-// expectAsked fails unless the locks were asked this since the last call.
+// expectAsked fails unless the locks got these calls since the last call.
 func (b *bench) expectAsked(want ...string) {
 	b.Helper()
 	b.locks.mu.Lock()

@@ -43,8 +43,8 @@ func (b *registerBench) watch(keys ...string) {
 	}
 }
 
-// The release and extension of StackExchange.Redis and redis-py 2 are made by ballot, under the
-// condition of the watched version.
+// TestWatchedRelease checks that the release and extension of StackExchange.Redis and redis-py 2
+// use a ballot, under the condition of the watched version.
 func TestWatchedRelease(t *testing.T) {
 	const together = "ERR lock keys 'k2' and 'k' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)"
 	for commands, want := range map[string]struct{ reply, round, left string }{
@@ -79,7 +79,7 @@ func TestWatchedRelease(t *testing.T) {
 	}
 }
 
-// If any client has changed a watched key, EXEC does nothing, even if it only reads.
+// TestWatchedKeyChanged checks that EXEC does nothing, not even reads, if a watched key changed.
 func TestWatchedKeyChanged(t *testing.T) {
 	for _, commands := range []string{"DEL k", "GET k", "SET k2 x", ""} {
 		for _, proto := range []int{2, 3} {
@@ -102,8 +102,9 @@ func TestWatchedKeyChanged(t *testing.T) {
 	}
 }
 
-// A key that has had another value since WATCH has changed, even if it has the same value again. A
-// key that only got another TTL has not. Neither has a key that was absent, and is absent again.
+// TestWatchedVersion checks that a key that has had another value since WATCH counts as changed,
+// even if it has the same value again. A key that only got another TTL does not count as changed,
+// and neither does a key that was absent and is absent again.
 func TestWatchedVersion(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -148,7 +149,7 @@ func TestWatchedVersion(t *testing.T) {
 	}
 }
 
-// A change under the condition of two versions is refused, because no vote covers two keys.
+// TestWatchedSeveralKeys checks that a change under two versions is refused: no vote covers both.
 func TestWatchedSeveralKeys(t *testing.T) {
 	for _, lines := range []string{"DEL k1 k2", "DEL k1; DEL k2", "DEL k1", "SET k1 x",
 		"PEXPIRE k1 900; PEXPIRE k2 900"} {
@@ -183,7 +184,7 @@ func TestWatchedAbsentKey(t *testing.T) {
 	}
 }
 
-// The value at the first WATCH counts, and UNWATCH ends the watch.
+// TestWatchTwice checks that the value at the first WATCH counts, and UNWATCH ends the watch.
 func TestWatchTwice(t *testing.T) {
 	b := newRegisterBench(t)
 	b.watch("k")
@@ -215,14 +216,14 @@ func TestTransactionWithoutWatch(t *testing.T) {
 	}
 }
 
-// A command that is wrong when it is queued aborts the transaction.
+// TestQueueErrors checks that a command that is refused when it is queued aborts the transaction.
 func TestQueueErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"GET":          "-ERR wrong number of arguments for 'get' command\r\n",
 		"SET k":        "-ERR wrong number of arguments for 'set' command\r\n",
 		"EVAL x":       "-ERR wrong number of arguments for 'eval' command\r\n",
 		"XADD k * f x": "-ERR 'XADD' cannot be part of a transaction on lock keys: it is not a command on lock keys; send it before MULTI or after EXEC\r\n",
-		"SET k v PX":   "+QUEUED\r\n", // known only when it runs
+		"SET k v PX":   "+QUEUED\r\n", // the error is found only when the command runs
 	} {
 		b := newRegisterBench(t)
 		b.client.Transaction.Begin()
@@ -270,7 +271,8 @@ func TestTransactionNoQuorum(t *testing.T) {
 	}
 }
 
-// A client that changes a key that it watches, even only its TTL, makes its EXEC fail.
+// TestWatchedKeyChangedByItsClient checks that a client that changes a key that it watches, even
+// only its TTL, makes its EXEC fail.
 func TestWatchedKeyChangedByItsClient(t *testing.T) {
 	for _, line := range []string{"PEXPIRE k 900", "SETNX k2 x", "DEL k", "SET k me", "SET k2 x NX GET"} {
 		b := newRegisterBench(t)

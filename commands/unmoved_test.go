@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// TestUnmoved checks that LOCK and the like fail on lock keys while the locks are at the upstream,
-// and ask the masters about other keys.
+// TestUnmoved checks that the lock commands fail on lock keys while the locks are at the upstream,
+// and use the masters for other keys.
 func TestUnmoved(t *testing.T) {
 	cluster := startCluster(t, 3)
 	locker := quorum.NewLocker(cluster)
@@ -52,8 +52,8 @@ func replyOf(t *testing.T, table *Table, words []string, came time.Time) string 
 	return string(out.Bytes)
 }
 
-// TestRunAgain checks that the wait of a LOCK that runs again, because the locks were about to move
-// and stayed, counts from its arrival.
+// TestRunAgain checks that the wait of a LOCK counts from its arrival, if the LOCK runs again
+// because the locks were about to move and stayed.
 func TestRunAgain(t *testing.T) {
 	table := NewTable(Options{Locks: quorum.NewLocker(startCluster(t, 3)), Settings: Settings{MaxTTL: time.Hour}})
 	words, came := strings.Fields("LOCK k t PX 60000 AT BLOCK 1800000"), time.Now().Add(-time.Hour)
@@ -66,8 +66,7 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
-// TestUnmovedNamesNoServers checks that replies name no other server while the locks are at the
-// upstream, either.
+// TestUnmovedNamesNoServers: replies name no other server while the locks are at the upstream.
 func TestUnmovedNamesNoServers(t *testing.T) {
 	opts := Options{Locks: fakeLocker{}, LockKeys: []string{"lock:*"}}
 	moved := NewRelayTable(opts)

@@ -11,8 +11,7 @@ func advice(name string, known []string) string {
 	return "known settings: " + strings.Join(known, ", ")
 }
 
-// Nearest returns the known name that the user probably meant by name, or an empty text. It ignores
-// case.
+// Nearest returns the known name that the user probably meant, ignoring case, or an empty text.
 func Nearest(name string, known []string) string {
 	best, least := "", 3 // a name with more than two wrong letters is a different word
 	for _, k := range known {

@@ -19,7 +19,7 @@ func fileText(t *testing.T, path string) string {
 	return string(text)
 }
 
-// wantedDefaults are the defaults as a document should have them, by name.
+// wantedDefaults returns the defaults as a document should have them, by name.
 func wantedDefaults() map[string]string {
 	want := map[string]string{}
 	for _, s := range Settings() {
@@ -35,8 +35,7 @@ func wantedDefaults() map[string]string {
 	return want
 }
 
-// agree fails for each setting whose default differs between the document and the program, or that
-// one of them lacks.
+// agree fails for each setting whose default in the document differs, or that is missing in one.
 func agree(t *testing.T, document string, got map[string]string) {
 	t.Helper()
 	want := wantedDefaults()
@@ -79,7 +78,7 @@ func TestExampleDefaults(t *testing.T) {
 	agree(t, "conf.example.yaml", got)
 }
 
-// TestNamedSettings: every flag and variable in the documents exists in the program.
+// TestNamedSettings checks that every flag and variable in the documents exists in the program.
 func TestNamedSettings(t *testing.T) {
 	known := map[string]bool{"--config": true, FileEnv: true}
 	for _, s := range Settings() {
@@ -102,8 +101,8 @@ func TestNamedSettings(t *testing.T) {
 	}
 }
 
-// TestComposeFile: the settings of the Compose deployment are valid, and its masters are configured
-// as docs/deploy.md and conf.example.yaml require.
+// TestComposeFile checks that the settings of the Compose deployment are valid, and that its
+// masters are configured as docs/deploy.md and conf.example.yaml require.
 func TestComposeFile(t *testing.T) {
 	config, err := Load(Source{File: "../deploy/compose/conf.yaml"})
 	if err != nil {

@@ -16,8 +16,7 @@ func (c Config) CertificateFiles() certs.Files {
 	}
 }
 
-// certificateProblems returns the certificate files that need another file that is missing. It does
-// not read the files.
+// certificateProblems returns the files that need another, missing file. It reads no file.
 func (c Config) certificateProblems() []problem {
 	var found []problem
 	needs := func(setting, value, other, otherValue string) {

@@ -46,13 +46,13 @@ type Config struct {
 	TLSClientCA string
 	// ProtectedMode refuses clients from other machines if no login is required.
 	ProtectedMode bool
-	// ProxyProtocol are the addresses and networks of load balancers. These must name the client of
-	// each connection by the PROXY protocol.
+	// ProxyProtocol lists the addresses and networks of load balancers. A load balancer must name
+	// the client of each connection by the PROXY protocol.
 	ProxyProtocol []string
 	// Admin is the TCP address, host:port, of the admin port, which serves health and metrics by
 	// HTTP, or empty. With port 0 the system chooses the port.
 	Admin string
-	// AdminHosts are host names at which the admin port answers, in addition to addresses,
+	// AdminHosts lists host names at which the admin port answers, in addition to addresses,
 	// localhost, names without a dot and the name of the machine.
 	AdminHosts []string
 	// AdminPprof makes the admin port serve profiles of the process.
@@ -76,8 +76,8 @@ type Config struct {
 	// not wait.
 	DrainTimeout time.Duration
 	// DrainDelay is how long a proxy that is asked to stop still accepts clients, but reports that
-	// it is not ready. It should be as long as load balancers need to send clients elsewhere. With
-	// zero the proxy drains at once.
+	// it is not ready. It should be as long as load balancers need to send clients to other
+	// proxies. With zero the proxy drains at once.
 	DrainDelay time.Duration
 	// KeyPrefix is the text before each lock's name in its key on the masters. If it is empty, the
 	// key is the name itself, as clients that run Redlock on the same masters need it.

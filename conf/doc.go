@@ -2,8 +2,8 @@
 // and its validation.
 //
 // Every setting has one name, from which follow its flag (--max-ttl), its YAML key (max-ttl:) and
-// its environment variable (REDLOCK_MAX_TTL). A flag beats the environment, the environment beats
-// the file, the file beats the default:
+// its environment variable (REDLOCK_MAX_TTL). A flag overrides the environment, the environment
+// overrides the file, the file overrides the default:
 //
 //	cfg, err := conf.Load(conf.Source{
 //		Flags:   map[string][]string{"max-ttl": {"1h"}}, // only the flags that were given
@@ -31,7 +31,7 @@
 // # A new setting
 //
 // A new setting needs a documented field of [Config], its default in [Default], one row of the
-// table in settings.go, and a commented entry in conf.example.yaml. The row says whether it can
+// table in settings.go, and a commented entry in conf.example.yaml. The row sets whether it can
 // change while the proxy runs ([Reload]); if so, the package that uses it applies it in its method
 // Apply, and a test in integration/operate shows that. Flags, variables, keys, help, errors and
 // most tests follow from the row.

@@ -10,8 +10,7 @@ import (
 // environment is a process environment in the form of os.Environ.
 type environment []string
 
-// lookup returns the value of a variable. If two have the same name, the first one counts, as in a
-// process.
+// lookup returns the value of a variable: the first one of a name, as in a process.
 func (env environment) lookup(name string) (string, bool) {
 	for _, pair := range env {
 		if key, value, ok := strings.Cut(pair, "="); ok && key == name {

@@ -19,8 +19,7 @@ const maxFile = 64 << 10
 
 var errTooLarge = errors.New("is larger than 64 KiB, the limit of a configuration file")
 
-// fileLayer reads the file at the path, or else the file that the environment names, and returns
-// the settings in it.
+// fileLayer returns the settings in the file at the path, or else in the environment's file.
 func (r *reading) fileLayer(path string, env environment) (layer, []error) {
 	where := "--" + FileFlag
 	if path == "" {

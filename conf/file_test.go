@@ -63,8 +63,7 @@ func outcome(r *reading) string {
 	return strings.Join(changed, " ")
 }
 
-// TestLineNumbers compares the line number in an error with the number of line ends before it, in
-// random files.
+// TestLineNumbers compares the line number in an error with the position, in random files.
 func TestLineNumbers(t *testing.T) {
 	filler := rapid.SampledFrom([]string{"", "# a comment", "  # indented", "listen:\n\n  'a:1'",
 		"key-prefix: \"a\n\n  b\"",
@@ -82,8 +81,8 @@ func TestLineNumbers(t *testing.T) {
 	})
 }
 
-// FuzzFile: no file makes the loader panic, and an accepted file that is written out again gives
-// the same settings.
+// FuzzFile checks that no file makes the loader panic, and that an accepted file that is written
+// out again gives the same settings.
 func FuzzFile(f *testing.F) {
 	for _, seed := range []string{
 		"", "listen: a:1\n", "master: [redis://a, redis://:${PASSWORD}@b]\n", "max-ttl: 1h30m\nmax-clients: 5\n",
@@ -114,8 +113,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// yamlQuoted returns a setting as YAML with its values quoted literally. The output of %q is valid
-// YAML, too.
+// yamlQuoted returns a setting as YAML, quoted by %q, which YAML understands.
 func yamlQuoted(s Setting, values []string) string {
 	var quoted []string
 	for _, v := range values {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestFormerNames: each source may use the name that a setting had before, with a warning, but not
-// both names.
+// TestFormerNames checks that a source may use a former name, with a warning, but not both names.
 func TestFormerNames(t *testing.T) {
 	for name, src := range map[string]struct {
 		Source

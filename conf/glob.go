@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Errors for globs that Redis would accept, but that cannot be meant.
+// Errors for globs that Redis would accept, but that are mistakes.
 var (
 	errQuotes    = errors.New("has quotes around it; leave them out")
 	errBackslash = errors.New(`ends with a single \ (to match a \ in a key, write \\)`)
@@ -18,9 +18,9 @@ var (
 		`one character, [a-z] one of a set ("lock:*", not "lock:.*"; write \ before a character to match it as it is)`)
 )
 
-// isRegexp matches texts that are frequent in regular expressions and rare in keys. Literal
-// characters have been replaced by a letter before. A dot after a letter may separate names, as in
-// lock.*; after a colon it does not.
+// isRegexp matches texts that are frequent in regular expressions and rare in keys. The caller has
+// replaced literal characters by a letter. A dot after a letter may separate names, as in lock.*;
+// after a colon it does not.
 var isRegexp = regexp.MustCompile(`^\^|\$$|(^|[^A-Za-z0-9*?])\.[*+]|[\])][+{]|\([^)]*\|[^(]*\)|\([?]|\\[dDwWsSbB]`)
 
 // lockGlob returns an error for a glob of lock keys that is accepted by Redis, but would match none

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLockGlobs: globs that would protect nothing are refused with a hint, and all sensible globs
-// are accepted.
+// TestLockGlobs checks that globs that would protect nothing are refused with a hint, and that all
+// sensible globs are accepted.
 func TestLockGlobs(t *testing.T) {
 	for glob, want := range map[string]string{
 		"lock:*,job:*":          `contains ','; give each glob separately`,
@@ -76,7 +76,7 @@ func TestLockGlobs(t *testing.T) {
 	}
 }
 
-// TestLockGlobPlaces: the error names the source of the glob, and gives a hint.
+// TestLockGlobPlaces checks that the error names the source of the glob, and gives a hint.
 func TestLockGlobPlaces(t *testing.T) {
 	_, err := Load(Source{Flags: map[string][]string{"master": {"redis://a", "redis://b", "redis://c"},
 		"lock-keys": {"lock:*,job:*"}}})

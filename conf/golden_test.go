@@ -10,8 +10,7 @@ import (
 // secret is the password in the bad files. No error may contain it.
 const secret = "hunter2"
 
-// wantedErrors returns the "# want:" lines at the head of a bad file, with {file} replaced by its
-// path.
+// wantedErrors returns the "# want:" lines of a bad file, with {file} replaced by its path.
 func wantedErrors(t *testing.T, path string) []string {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -27,8 +26,7 @@ func wantedErrors(t *testing.T, path string) []string {
 	return wanted
 }
 
-// TestBadFiles loads every file in testdata. The first lines of each file contain the expected
-// errors.
+// TestBadFiles loads every file in testdata, which begins with the expected errors.
 func TestBadFiles(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(paths) == 0 {
@@ -48,8 +46,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestExampleFile compares conf.example.yaml with the table: it contains every setting, with its
-// default.
+// TestExampleFile checks that conf.example.yaml has every setting, with its default.
 func TestExampleFile(t *testing.T) {
 	const path = "../conf.example.yaml"
 	got, err := Load(Source{File: path})

@@ -19,8 +19,7 @@ func RemovedSetting(name string) string {
 	return ""
 }
 
-// unknown returns the error for an unknown setting, or for a variable of such a name. known are the
-// names to choose from.
+// unknown returns the error for an unknown setting or variable. known are the valid names.
 func unknown(where, name string, known []string) error {
 	if text := RemovedSetting(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, EnvPrefix), "_",
 		"-"))); text != "" {

@@ -51,7 +51,7 @@ func parseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// units are the units of sizes, as in Redis.
+// units lists the units of sizes, as in Redis.
 var units = []struct {
 	name  string
 	bytes int64

@@ -26,19 +26,17 @@ func Load(src Source) (Config, error) {
 	return r.result()
 }
 
-// Read is [Load] for commands that need only a few settings. Given values must be valid, but no
-// setting is required, and settings need not be consistent with each other.
+// Read is like [Load], for commands that need only a few settings. Given values must be valid, but
+// no setting is required, and settings need not be consistent with each other.
 func Read(src Source) (Config, error) { return read(src).result() }
 
-// sourcedValue is one value with its source: "conf.yaml:7: max-ttl", "REDLOCK_MAX_TTL",
-// "--max-ttl".
+// sourcedValue is one value with its source, such as "conf.yaml:7: max-ttl" or "--max-ttl".
 type sourcedValue struct {
 	where string
 	value string
 }
 
-// entry holds all values that one source gives for one setting: several if the setting is repeated,
-// perhaps none.
+// entry holds all values that one source gives for one setting: none, one, or several.
 type entry struct {
 	where      string
 	values     []sourcedValue

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// samples returns three valid values for each setting that differ from each other and from the
-// default.
+// samples has three valid values for each setting. All differ from each other and the default.
 var samples = map[string][3][]string{
 	"master":               {{"redis://file:1"}, {"redis://env:1", "redis://env:2"}, {"redis://flag:1", "redis://flag:2"}},
 	"listen":               {{"127.0.0.1:1"}, {"127.0.0.1:2"}, {"[::1]:0"}},
@@ -197,8 +196,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// matches reports whether the lines of the error begin as expected, and no line contains the
-// password.
+// matches reports whether the error has the expected lines, and does not show the password.
 func matches(err error, want []string) bool {
 	if err == nil || want == nil {
 		return err == nil && want == nil
@@ -208,7 +206,7 @@ func matches(err error, want []string) bool {
 		slices.EqualFunc(lines, want, strings.HasPrefix)
 }
 
-// TestAllErrorsTogether: one error in each source; all are reported.
+// TestAllErrorsTogether checks that errors in several sources are reported together.
 func TestAllErrorsTogether(t *testing.T) {
 	path := writeFile(t, "listen: nowhere\nmax_ttl: 1s\n")
 	_, err := Load(Source{File: path, Environ: []string{"REDLOCK_MAX_TTL=x", "REDLOCK_X=y"},
@@ -226,7 +224,7 @@ func TestAllErrorsTogether(t *testing.T) {
 	}
 }
 
-// TestFlagNamesFile: of two files the one that the flag names is read.
+// TestFlagNamesFile checks that the flag's file is read instead of the environment's.
 func TestFlagNamesFile(t *testing.T) {
 	flag, env := writeFile(t, "listen: flag:1\n"), writeFile(t, "listen: env:1\n")
 	for file, want := range map[string]string{flag: "flag:1", "": "env:1"} {
@@ -237,7 +235,7 @@ func TestFlagNamesFile(t *testing.T) {
 	}
 }
 
-// TestReadNeedsNoMaster: Read works without masters, as healthcheck needs it.
+// TestReadNeedsNoMaster checks that Read works without masters, as healthcheck needs it.
 func TestReadNeedsNoMaster(t *testing.T) {
 	got, err := Read(Source{Environ: []string{"REDLOCK_LISTEN=a:1"}})
 	if err != nil || got.Listen != "a:1" {

@@ -8,8 +8,7 @@ import (
 	"os"
 )
 
-// LogsIn reports whether the upstream's URL contains a user or a password, with which the proxy
-// logs in to the upstream.
+// LogsIn reports whether the proxy logs in to the upstream: the URL has a user or a password.
 func (c Config) LogsIn() bool {
 	text := c.Upstream
 	if s, named, _ := ReadSentinel(text); named {

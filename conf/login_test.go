@@ -15,8 +15,7 @@ func splitACL(name string) (acl, other string) {
 	return "", name
 }
 
-// TestUpstreamLogin: the login in the upstream's URL is not shared with all clients unless that is
-// configured.
+// TestUpstreamLogin checks that clients share the upstream's login only if that is configured.
 func TestUpstreamLogin(t *testing.T) {
 	const open, login, user = "redis://r:1", "redis://:hunter2@r:1", "redis://alice@r:1"
 	for _, c := range []struct {

@@ -103,8 +103,8 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// FuzzMasterURL: go-redis accepts each URL that is accepted here, and connects to database 0 of a
-// named server.
+// FuzzMasterURL checks that go-redis accepts each URL that the proxy accepts, and connects to
+// database 0 of a named server.
 func FuzzMasterURL(f *testing.F) {
 	for _, seed := range []string{"redis://host", "rediss://u:p@[::1]:1/?skip_verify=true", "unix://:p@/run/r.sock",
 		"redis://h:/", "redis://h/%30", "redis://a%2cb", "unix:///%20", "redis://h?", "redis://h?DB=1"} {

@@ -12,8 +12,7 @@ var (
 	schemePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 	// safeQuery matches a query that cannot contain a secret.
 	safeQuery = regexp.MustCompile(`^(skip_verify|db|database)=[a-z0-9]*$`)
-	// safePort matches a text that is a port, and cannot be a password, after the colon of an
-	// address.
+	// safePort matches a port after the colon of an address, if it cannot be a password.
 	safePort = regexp.MustCompile(`^[0-9]{0,5}(/[0-9]*)?$`)
 	// safeSentinels matches two Sentinels or more, and the name of a master.
 	safeSentinels = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})+/[A-Za-z0-9._-]+(/[0-9]*)?$`)

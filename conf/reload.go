@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Reload says when a changed setting takes effect after the configuration has been read again.
+// Reload is when a changed setting takes effect, after the configuration has been read again.
 type Reload int
 
 const (
@@ -19,9 +19,9 @@ const (
 	// PasswordAtOnce is for URLs. A replaced password in the URL takes effect at once, for new
 	// connections. Any other change takes effect at the next start.
 	PasswordAtOnce
-	// MastersAtOnce is for URLs of masters. A list with different servers takes effect at once,
-	// too, if the masters can be changed in this way. Other changes in the URL of a master that
-	// stays take effect at the next start.
+	// MastersAtOnce is for URLs of masters. Like a replaced password, a list with different servers
+	// takes effect at once, if the masters can be changed while the proxy runs. Other changes in
+	// the URL of a master that stays take effect at the next start.
 	MastersAtOnce
 )
 
@@ -29,8 +29,7 @@ const (
 type Change struct {
 	// Setting is the name of the setting.
 	Setting string
-	// From and To are the values, with passwords hidden. They are equal if only a hidden part
-	// differs.
+	// From and To are the values, with passwords hidden: equal if only a hidden part differs.
 	From, To string
 }
 
@@ -43,9 +42,9 @@ func (c Change) String() string {
 }
 
 // Reloaded returns the configuration of a proxy that runs with c after it has read next: c with the
-// settings of next that can change at once. changed lists these, and pending lists the settings
-// that differ but need a restart. The error says that both together are invalid; then nothing
-// changes.
+// settings of next that can change at once. changed lists these settings, and pending lists the
+// settings that differ but need a restart. If the combination is invalid, Reloaded returns an
+// error, and nothing changes.
 func (c Config) Reloaded(next Config) (now Config, changed, pending []Change, err error) {
 	now = c
 	for _, s := range table {
@@ -132,8 +131,7 @@ func (c Config) SameMasters(other Config) bool {
 	return slices.Equal(addresses(c.Masters), addresses(other.Masters))
 }
 
-// maskPassword returns the URL with a fixed text in place of its password. ok is false if it has no
-// password.
+// maskPassword returns the URL with a fixed text as password. ok is false without password.
 func maskPassword(text string) (same string, ok bool) {
 	u, err := url.Parse(text)
 	if err != nil || u.User == nil {

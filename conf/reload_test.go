@@ -16,8 +16,8 @@ func running() Config {
 	return c
 }
 
-// TestReloaded: settings that can change at once change, and the others are listed as pending.
-// Nothing changes if both together are invalid. No password is shown.
+// TestReloaded checks that settings that can change at once change, and that all other changes are
+// listed as pending. Nothing changes if the combination is invalid. No password is shown.
 func TestReloaded(t *testing.T) {
 	for _, test := range []struct {
 		name             string
@@ -92,8 +92,8 @@ func listed(all []Change) string {
 	return strings.Join(texts, "; ")
 }
 
-// notApplied returns what is wrong with a configuration after a reload: all settings should change,
-// except those that need a restart.
+// notApplied describes a setting with the wrong value after a reload; empty if there is none. If
+// all is set, every setting should be new; otherwise those that need a restart should be old.
 func notApplied(now, next Config, all bool) string {
 	for _, s := range table {
 		want := s.get(running())
@@ -107,8 +107,7 @@ func notApplied(now, next Config, all bool) string {
 	return ""
 }
 
-// TestMarkedRestarts: conf.example.yaml and docs/settings.md mark exactly the settings that need a
-// restart.
+// TestMarkedRestarts checks that conf.example.yaml and docs/settings.md mark the restart settings.
 func TestMarkedRestarts(t *testing.T) {
 	example, page := fileText(t, "../conf.example.yaml"), fileText(t, "../docs/settings.md")
 	for _, s := range Settings() {

@@ -83,8 +83,7 @@ func ReadSentinel(text string) (s Sentinel, named bool, err error) {
 	return s, true, nil
 }
 
-// splitAuthority splits the text after the scheme into the login with its @, the hosts, and the
-// rest.
+// splitAuthority splits the text after the scheme into login with @, hosts, and the rest.
 func splitAuthority(rest string) (login, hosts, path string) {
 	end := strings.IndexAny(rest, "/?")
 	if end < 0 {
@@ -149,8 +148,7 @@ func (s *Sentinel) takePath(u *url.URL) error {
 	return nil
 }
 
-// takeQuery stores the login at the Sentinels, and leaves the other parameters in the URL of the
-// Redis.
+// takeQuery stores the login at the Sentinels. Other parameters stay in the URL of the Redis.
 func (s *Sentinel) takeQuery(u *url.URL) error {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {

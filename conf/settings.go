@@ -11,8 +11,7 @@ import (
 const (
 	// EnvPrefix begins the name of every environment variable of the proxy.
 	EnvPrefix = "REDLOCK_"
-	// FileFlag is the name of the flag that names the configuration file. It is not a setting: a
-	// file cannot contain it.
+	// FileFlag is the flag that names the configuration file. It is no setting of the file itself.
 	FileFlag = "config"
 	// FileEnv is the environment variable that names the configuration file if the flag does not.
 	FileEnv = "REDLOCK_CONFIG"
@@ -33,7 +32,7 @@ type Setting struct {
 	Repeated bool
 	// Toggle is set if the value is true or false. The flag without a value means true.
 	Toggle bool
-	// Reload says when a change takes effect after the configuration has been read again.
+	// Reload is the time when a change takes effect after the configuration has been read again.
 	Reload Reload
 
 	secret bool                           // values may contain a password
@@ -59,8 +58,7 @@ func (s Setting) Names() []string {
 // Settings returns all settings, in the order of help. The caller owns the slice.
 func Settings() []Setting { return slices.Clone(table) }
 
-// table holds all settings. It never changes. A row gives the name, the help text, the kind, the
-// field and the rules.
+// table holds all settings. It never changes.
 var table = []Setting{
 	withReload(MastersAtOnce, withPasswords(requiredList("master", "`URL`: one independent Redis master (redis://, "+
 		"rediss:// or unix://); once per master",

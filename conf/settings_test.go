@@ -35,7 +35,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestOneRowPerField: every field is set by exactly one row.
+// TestOneRowPerField checks that every field is set by exactly one row.
 func TestOneRowPerField(t *testing.T) {
 	fields := len(slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Config]()),
 		func(f reflect.StructField) bool { return !f.IsExported() }))
@@ -78,7 +78,7 @@ func TestEnv(t *testing.T) {
 	}
 }
 
-// TestLoadedListIsACopy: later changes of the caller's flags do not change the configuration.
+// TestLoadedListIsACopy checks that the caller may change its flags after loading.
 func TestLoadedListIsACopy(t *testing.T) {
 	flags := map[string][]string{"master": {"redis://a"}}
 	c, err := Load(Source{Flags: flags})

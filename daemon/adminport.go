@@ -61,8 +61,7 @@ func (a *adminPort) setServing() {
 	}
 }
 
-// withMetrics returns the locks and the register for commands. They count metrics if there is an
-// admin port.
+// withMetrics returns the locks and the register, which count metrics if there is an admin port.
 func (a *adminPort) withMetrics(locker *quorum.Locker, cluster *quorum.Cluster) (commands.Locks, lockkeys.Register) {
 	if a == nil {
 		return locker, cluster
@@ -70,13 +69,13 @@ func (a *adminPort) withMetrics(locker *quorum.Locker, cluster *quorum.Cluster) 
 	return a.metrics.Locks(locker), a.metrics.Register(cluster)
 }
 
-// serve answers requests until stop is called. When draining ends, the proxy is no longer ready.
+// serve serves requests until stop is called. When draining ends, the proxy is no longer ready.
 func (a *adminPort) serve(draining context.Context, d *daemon) (stop func()) {
 	if a == nil {
 		return func() {}
 	}
 	page := status.New(d.page(draining))
-	machine, _ := os.Hostname() // without a name, the port answers at addresses only
+	machine, _ := os.Hostname() // without a name, the port serves addresses only
 	port := admin.New(admin.Options{
 		Ready: func() []admin.Check { return d.checks(draining) }, Metrics: a.metrics.Handler(d.sources()), Page: page,
 		Hosts: append([]string{machine}, d.cfg.AdminHosts...), Profiles: d.cfg.AdminPprof, Logger: d.log,

@@ -43,8 +43,8 @@ func (d *daemon) look() availability.Inputs {
 
 var errNoUpstream = errors.New("this proxy has no upstream")
 
-// watchInterval is the time between two looks. Locks count as unavailable after two unsuccessful
-// looks, so a master whose vote is only being checked again does not count.
+// watchInterval is the time between two checks. Locks count as unavailable after two failed checks,
+// so that they stay available while the vote of a master is only being checked again.
 const watchInterval = 100 * time.Millisecond
 
 // watchAvailability logs when locks are available for the first time, when and why they become
@@ -90,8 +90,7 @@ const (
 	becameAvailable
 )
 
-// update returns the change, if any, given whether locks are available now. without is how long
-// they were unavailable.
+// update returns the change, if any. without is how long locks were unavailable.
 func (w *watch) update(state availability.State, now time.Time) (what transition, without time.Duration) {
 	switch {
 	case state == availability.Available && w.reported:

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// TestWatch: each loss and each return is reported once. A vote that is absent for a moment, or a
-// planned step, is not reported.
+// TestWatch checks that each loss and each return is reported once. A vote that is absent for a
+// moment, or a planned step, is not reported.
 func TestWatch(t *testing.T) {
 	const yes, paused, no = availability.Available, availability.Paused, availability.Unavailable
 	now, seen := time.Now(), watch{}
@@ -33,7 +33,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestTrialKey: the key is a lock key if a glob allows a name that no client uses.
+// TestTrialKey checks that the key is a lock key if a glob allows a name that no client uses.
 func TestTrialKey(t *testing.T) {
 	for _, c := range []struct{ globs, begins, ends string }{
 		{"", "redlock-proxy:trial:", ""}, {"lock", "redlock-proxy:trial:", ""},

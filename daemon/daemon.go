@@ -33,13 +33,12 @@ import (
 // keepAlive is Redis' default of tcp-keepalive.
 const keepAlive = 300 * time.Second
 
-// Options are the options of a proxy.
+// Options configures a proxy.
 type Options struct {
 	Config  conf.Config
 	Version string
 	Log     *slog.Logger
-	// Logs is the destination of Log. Its level and format follow the configuration. If it is nil,
-	// they never change.
+	// Logs is the destination of Log, whose level and format follow the settings; nil: they stay.
 	Logs *Logs
 	// Read reads the configuration again. It is nil if there is no configuration to read.
 	Read func() (conf.Config, error)
@@ -94,16 +93,14 @@ func (d *daemon) runUntilStopped(ctx context.Context, run func() error) error {
 	}
 }
 
-// daemon is a proxy with all its parts. upstream is nil for a lock server. admin is nil without an
-// admin port.
+// daemon is a proxy. upstream is nil for a lock server, admin without an admin port.
 type daemon struct {
 	cfg       conf.Config // as of the start
 	opts      Options
 	applied   atomic.Pointer[applied]
 	reloading reloading
 	reloads   atomic.Pointer[reloadResult]
-	// lastMastersError is the last logged reason why the configuration does not name the current
-	// masters.
+	// lastMastersError is the last logged reason why the configuration names other masters.
 	lastMastersError string
 	log              *slog.Logger
 	audit            *slog.Logger // for audit-log
@@ -274,8 +271,7 @@ func newID() string {
 	return hex.EncodeToString(bits[:])
 }
 
-// cannotListen returns an error with the setting and the cause, without the layers around the
-// cause.
+// cannotListen returns an error with the setting and the innermost cause.
 func cannotListen(setting, address string, err error) error {
 	if call, ok := errors.AsType[*os.SyscallError](err); ok {
 		err = call.Err
@@ -368,9 +364,9 @@ func LoadUsers(cfg conf.Config, log *slog.Logger) (*users.Users, error) {
 	return own, nil
 }
 
-// waitForMasters waits a while for the first answers of the masters, so that the first client does
-// not get an error only because they are not connected yet. Masters that are down do not keep the
-// proxy from serving. A fresh start takes a few seconds longer.
+// waitForMasters waits a while for the first replies of the masters, so that the first client does
+// not get an error only because they are not connected yet. The proxy starts to serve even if
+// masters are down. A fresh start takes a few seconds longer.
 func waitForMasters(ctx context.Context, cfg conf.Config, cluster *quorum.Cluster, log *slog.Logger) {
 	timeout := 2*cfg.MasterTimeout + 100*time.Millisecond
 	if !awaitReady(ctx, cluster, timeout) && cluster.StartsFresh() {

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/conf"
 )
 
-// TestStopTimeout: a proxy ends when drain-timeout and the grace time have passed, even if parts of
-// it still run. Before it is asked to stop, it has no time limit.
+// TestStopTimeout checks that a proxy ends when drain-timeout and the grace time have passed, even
+// if parts of it are still running. Before it is asked to stop, it has no time limit.
 func TestStopTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &daemon{}

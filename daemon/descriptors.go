@@ -8,10 +8,9 @@ import (
 	"redlock-proxy/conf"
 )
 
-// Numbers of descriptors that the proxy needs besides those of clients.
+// Numbers of descriptors that the proxy needs in addition to those of clients.
 const (
-	// reservedDescriptors are for the process itself, as many as Redis reserves: for files, the
-	// listener and polling.
+	// reservedDescriptors are for files, the listener and polling. Redis reserves as many.
 	reservedDescriptors = 32
 	// masterDescriptors are for the connections to one master.
 	masterDescriptors = 10
@@ -21,8 +20,7 @@ const (
 	adminDescriptors = admin.MaxConns + 2
 )
 
-// descriptorsFor returns how many descriptors a configuration needs: a fixed number, and a number
-// for each client.
+// descriptorsFor returns how many descriptors are needed: a fixed number, and for each client.
 func descriptorsFor(cfg conf.Config) (reserved, each int) {
 	reserved, each = reservedDescriptors+masterDescriptors*len(cfg.Masters), 1
 	if cfg.Admin != "" {

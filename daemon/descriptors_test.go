@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/conf"
 )
 
-// TestUnitDescriptors: LimitNOFILE of the systemd unit is enough for the default max-clients, with
-// nine masters and an upstream.
+// TestUnitDescriptors checks that LimitNOFILE of the systemd unit is enough for the default
+// max-clients, with nine masters and an upstream.
 func TestUnitDescriptors(t *testing.T) {
 	unit, err := os.ReadFile("../deploy/systemd/redlock-proxy.service")
 	if err != nil {

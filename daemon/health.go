@@ -31,15 +31,15 @@ func Reachable(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// Health is the answer of a proxy: the fields of PROXY HEALTH, or an error reply.
+// Health is the reply of a proxy: the fields of PROXY HEALTH, or an error reply.
 type Health struct {
 	fields  map[string]string
 	refusal string
 }
 
-// AskHealth asks a proxy for its health. Any answer shows that the proxy is alive: also the error
+// AskHealth asks a proxy for its health. Any reply shows that the proxy is alive, even the error
 // that it has too many clients, or that it requires a certificate. If this machine is one of the
-// balancers, AskHealth first says by the PROXY protocol that it connects for itself.
+// balancers, AskHealth first declares by the PROXY protocol that it connects for itself.
 func AskHealth(addr string, balancers []netip.Prefix, secure *tls.Config) (Health, error) {
 	conn, err := net.DialTimeout("tcp", addr, healthcheckTimeout)
 	if err != nil {
@@ -91,7 +91,7 @@ func readHealth(in *bufio.Reader) (Health, error) {
 	return Health{fields: redisinfo.Parse(string(text))}, nil // the format is that of INFO
 }
 
-// maxHealth limits the answer to PROXY HEALTH, in bytes. Real answers are shorter.
+// maxHealth limits the reply to PROXY HEALTH, in bytes. Real replies are shorter.
 const maxHealth = 4096
 
 // Ready returns why no new client gets a lock at the proxy, or nil.

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// maxLogQueue limits the log lines that wait for the reader of the log, in bytes. Further lines are
-// dropped, and counted.
+// maxLogQueue limits the waiting log lines, in bytes. Further lines are dropped, and counted.
 const maxLogQueue = 1 << 20
 
 // logCloseTimeout is how long Close waits for the reader of the log.
@@ -79,8 +78,7 @@ func (q *logQueue) run() {
 	}
 }
 
-// next waits for lines. unreported counts the lines that were dropped after them. If more is false,
-// the queue is closed.
+// next waits for lines. unreported counts those dropped after them. more is false when closed.
 func (q *logQueue) next() (lines [][]byte, unreported int64, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

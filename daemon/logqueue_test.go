@@ -32,8 +32,7 @@ func (s *blockedWriter) Write(line []byte) (int, error) {
 	return len(line), s.fails
 }
 
-// TestLogDoesNotBlock: logging never waits for the reader of the log. Dropped lines are counted,
-// and a line reports them.
+// TestLogDoesNotBlock checks that logging never waits, and that a line reports dropped lines.
 func TestLogDoesNotBlock(t *testing.T) {
 	for _, form := range []string{"text", "json"} {
 		reader := &blockedWriter{unblock: make(chan struct{}), writeStarted: make(chan struct{})}
@@ -69,8 +68,8 @@ func TestLogDoesNotBlock(t *testing.T) {
 	}
 }
 
-// TestLogWithoutReader: lines that cannot be written count as dropped. Close does not wait forever
-// for a reader that is stuck.
+// TestLogWithoutReader checks that lines that cannot be written count as dropped, and that Close
+// does not wait forever for a reader that is stuck.
 func TestLogWithoutReader(t *testing.T) {
 	reader := &blockedWriter{unblock: make(chan struct{}), fails: errors.New("broken pipe")}
 	logs, err := NewLogs(reader, conf.Default())

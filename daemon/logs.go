@@ -72,8 +72,7 @@ func (l *Logs) Logger() *slog.Logger {
 	return slog.New(currentHandler{logs: l, with: func(h slog.Handler) slog.Handler { return h }})
 }
 
-// currentHandler is a slog.Handler that delegates to the current handler of the log, with its own
-// attributes and groups added.
+// currentHandler delegates to the current handler of the log, with its attributes and groups.
 type currentHandler struct {
 	logs *Logs
 	with func(slog.Handler) slog.Handler

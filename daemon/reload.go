@@ -61,7 +61,7 @@ type reloadResult struct {
 	ok bool
 }
 
-// reload calls reloadNow, and keeps the result for the metrics.
+// reload calls reloadNow, and stores the result for the metrics.
 func (d *daemon) reload(by string) (changed, pending []string, err error) {
 	d.reloading.mu.Lock()
 	defer d.reloading.mu.Unlock()
@@ -80,8 +80,8 @@ func (d *daemon) lastReload() reloadResult { return *d.reloads.Load() }
 
 // reloadNow reads the configuration again, and applies the settings that can change while the proxy
 // runs. If anything is wrong it changes nothing, and returns the error. changed lists the settings
-// that have changed, and pending those that change at a restart. by names the origin of the reload
-// for the log.
+// that have changed, and pending the settings that change at a restart. by names the origin of the
+// reload for the log.
 func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 	current := d.applied.Load()
 	next, err := d.prepareInTime(current)
@@ -108,8 +108,7 @@ func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 	return next.changed, next.pending, nil
 }
 
-// changeTimeout limits how long a reload waits until the masters have agreed on a change of the
-// masters.
+// changeTimeout limits how long a reload waits for the masters to agree on a change.
 const changeTimeout = 10 * time.Second
 
 // changeMasters changes the masters, if the configuration names different masters. Changed
@@ -320,8 +319,7 @@ func WarnOf(log *slog.Logger, warnings []string) {
 	}
 }
 
-// askItself connects to the proxy at an address as a client, and returns an error if it does not
-// answer.
+// askItself connects to the proxy as a client, and returns an error if it does not reply.
 func (d *daemon) askItself(addr string) error {
 	_, err := AskHealth(Reachable(addr), d.cfg.Balancers(), certs.Probing(d.applied.Load().cfg.CertificateFiles()))
 	return err

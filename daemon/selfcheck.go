@@ -13,8 +13,7 @@ import (
 	"redlock-proxy/internal/certs"
 )
 
-// refuseSelf returns an error if the proxy that listens on the address would be its own upstream or
-// master.
+// refuseSelf returns an error if the proxy would be its own upstream or master.
 func refuseSelf(ctx context.Context, cfg conf.Config, listen string) error {
 	machine := loop.ThisMachine()
 	var all []error

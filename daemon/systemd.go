@@ -9,7 +9,7 @@ import (
 )
 
 // pingsPerWatchdog is how often the watchdog is notified within its interval. A late notification,
-// or a slow answer, must not end the process.
+// or a slow reply, must not end the process.
 const pingsPerWatchdog = 4
 
 // serveSupervised calls serve, and notifies systemd, or another supervisor that set NOTIFY_SOCKET,
@@ -51,8 +51,7 @@ func (s *supervision) run(drain, ended context.Context) {
 	s.onEachTick(ended, ticks, func() { s.notify(systemd.SdNotifyWatchdog) })
 }
 
-// watchdogTicks returns a channel that ticks when the watchdog must be notified. Without a watchdog
-// it never ticks.
+// watchdogTicks returns a channel that ticks for the watchdog, or never without a watchdog.
 func (s *supervision) watchdogTicks() <-chan time.Time {
 	interval, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
@@ -94,8 +93,7 @@ func (s *supervision) pingIfAlive(drain context.Context) {
 // notify sends systemd a state.
 func (s *supervision) notify(state string) { notify(s.log, state) }
 
-// notifyReload notifies systemd that the configuration is being reloaded. done notifies it of the
-// end.
+// notifyReload notifies systemd that a reload starts; done notifies it of the end.
 func notifyReload(log *slog.Logger) (done func()) {
 	notify(log, systemd.SdNotifyReloading+"\n"+systemd.SdNotifyMonotonicUsec())
 	return func() { notify(log, systemd.SdNotifyReady) }

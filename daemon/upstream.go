@@ -14,8 +14,7 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// CanMove reports whether the locks of a proxy can be moved from its upstream to the masters and
-// back.
+// CanMove reports whether the locks of a proxy can be moved between upstream and masters.
 func CanMove(cfg conf.Config) bool { return cfg.Upstream != "" && RecordsLocation(cfg) }
 
 // newUpstream returns the upstream, or nil for a lock server.
@@ -99,8 +98,7 @@ func Locate(ctx context.Context, cfg conf.Config, certificates *certs.Certificat
 	return s.At(addr), err
 }
 
-// serverURL returns the URL of the upstream. If Sentinels know its address, the host is that of the
-// first Sentinel.
+// serverURL returns the URL of the upstream; with Sentinels, the host is the first Sentinel.
 func serverURL(text string) string {
 	if s, named, err := conf.ReadSentinel(text); named && err == nil {
 		return s.At(s.Addrs[0])
@@ -123,8 +121,8 @@ func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 }
 
 // upstreamProblem returns why the upstream must not be used: it leads back to this proxy through
-// other running proxies, or it is a node of a cluster, which redirects clients. It is empty if no
-// problem is known. unverified says that the latter could not be determined.
+// other running proxies, or it is a node of a cluster, which redirects clients. unverified is a
+// warning if it is unknown whether it is a node of a cluster. Both may be empty.
 func upstreamProblem(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates,
 ) (problem, unverified string) {

@@ -34,8 +34,8 @@ type Commands struct {
 	RemovalsPending                  int
 }
 
-// Sources are the functions that return values of other parts of the proxy. All but Upstream and
-// Certificate are required.
+// Sources holds the functions that return values of other parts of the proxy. Only Upstream and
+// Certificate are optional.
 type Sources struct {
 	Clients  func() Clients
 	Commands func() Commands
@@ -111,7 +111,7 @@ func gauge(name, help string, value func(Clients, Commands) float64) scalar {
 	return scalar{name, describe(name, help), prometheus.GaugeValue, value}
 }
 
-// formerNames has the names of metrics without labels before 0.4. They go in 0.6.
+// formerNames maps metrics without labels to their names before 0.4, which will be removed in 0.6.
 func formerNames() map[string]string {
 	return map[string]string{
 		"redlock_script_side_effects_lost_total": "redlock_script_asides_lost_total",
@@ -120,7 +120,7 @@ func formerNames() map[string]string {
 	}
 }
 
-// withFormer adds each metric that had another name under that name, too.
+// withFormer repeats each metric that has a former name under that name.
 func withFormer(all []scalar) []scalar {
 	names := formerNames()
 	for _, s := range all {

@@ -31,7 +31,7 @@ func (c noQuorumCause) String() string {
 }
 
 // causeOf returns the cause of an error. If the errors of the masters differ, it returns the first
-// of these that any master has: quarantine, unfit, timeout, down.
+// cause that any master has, in this order: quarantine, unfit, timeout, down.
 func causeOf(err *quorum.NoQuorumError) noQuorumCause {
 	var waits *quorum.QuarantineError
 	var bad *quorum.UnfitError
@@ -60,7 +60,7 @@ func isTimeout(err error) bool {
 		errors.As(err, &slow) && slow.Timeout()
 }
 
-// causeCounters count the operations that ended with NOQUORUM, by cause.
+// causeCounters counts the operations that ended with NOQUORUM, by cause.
 type causeCounters struct {
 	byCause [causeCount]prometheus.Counter
 }

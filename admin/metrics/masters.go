@@ -91,7 +91,7 @@ func (d *masterDescs) collect(
 	put(d.quorum, boolValue(look.Decide().State == availability.Available))
 }
 
-// collectOptional sends the metrics of a master that have a value only at times.
+// collectOptional sends the metrics of a master that are not always present.
 func (d *masterDescs) collectOptional(
 	put func(*prometheus.Desc, float64, ...string), m *quorum.MasterStatus, name string, now time.Time,
 ) {

@@ -21,7 +21,7 @@ type Metrics struct {
 	registry *prometheus.Registry
 	meters   meters
 	trips    *prometheus.HistogramVec
-	// perMaster are the observers of trips, by the index of the present masters.
+	// perMaster holds the observers of trips, by the index of the current masters.
 	perMaster atomic.Pointer[[]prometheus.Observer]
 }
 
@@ -43,8 +43,8 @@ func New(version string) *Metrics {
 	return m
 }
 
-// RoundTrips returns a function that records how long a batch to a master took. The masters are
-// indexes into names. When the list of masters changes, the caller calls RoundTrips again.
+// RoundTrips returns a function that records how long a batch to a master took. It takes the index
+// of the master in names. When the list of masters changes, the caller calls RoundTrips again.
 func (m *Metrics) RoundTrips(names []string) func(master int, took time.Duration) {
 	var all []prometheus.Observer
 	for _, name := range labels(names) {
@@ -54,7 +54,7 @@ func (m *Metrics) RoundTrips(names []string) func(master int, took time.Duration
 	return func(master int, took time.Duration) { all[master].Observe(took.Seconds()) }
 }
 
-// Handler returns a handler that answers with the metrics and the values of the sources.
+// Handler returns a handler that serves the metrics and the values of the sources.
 func (m *Metrics) Handler(from Sources) http.Handler {
 	m.registry.MustRegister(newCollector(from))
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{

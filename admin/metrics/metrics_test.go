@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// page returns the answer to a scrape.
+// page returns the response to a scrape.
 func page(t *testing.T, m *Metrics, from Sources) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -79,8 +79,7 @@ func TestMasters(t *testing.T) {
 	}
 }
 
-// TestHostileNames checks that the metrics are served whatever the name of a master, and whatever a
-// client wrote into its marker.
+// TestHostileNames checks that the metrics are served whatever the masters' names and markers.
 func TestHostileNames(t *testing.T) {
 	got := page(t, New("v\xff"), sources(
 		quorum.MasterStatus{Name: "/run/\xff.sock"}, quorum.MasterStatus{Name: "/run/\xfe.sock"},
@@ -158,8 +157,7 @@ func TestCounting(t *testing.T) {
 		`redlock_master_round_trip_seconds_bucket{master="b",le="0.005"} 1`)
 }
 
-// TestDocumented checks that the table of docs/metrics.md has exactly the metrics of the proxy,
-// with their types.
+// TestDocumented checks that docs/metrics.md has exactly the proxy's metrics, with their types.
 func TestDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {

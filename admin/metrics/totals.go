@@ -7,15 +7,14 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Totals holds counts of lock operations since the start. The difference of two Totals gives a
-// rate.
+// Totals holds counts of lock operations since the start. Two Totals give a rate.
 type Totals struct {
-	// Granted counts the locks granted, and Refused those refused because another client held them.
-	// NoQuorum counts the operations of all kinds that ended with NOQUORUM.
+	// Granted counts the locks granted, Refused the locks that another client held. NoQuorum counts
+	// the operations of all kinds that ended with NOQUORUM.
 	Granted, Refused, NoQuorum float64
-	// Lock is the duration of attempts to take a lock, without those that may wait (BLOCK).
+	// Lock is the duration of attempts to take a lock, without attempts that may wait (BLOCK).
 	Lock Histogram
-	// RoundTrips are the batches of each master, by its index.
+	// RoundTrips counts the batches of each master, by its index.
 	RoundTrips []Sum
 }
 
@@ -28,7 +27,7 @@ type Histogram struct {
 	Limits, Within []float64
 }
 
-// Totals returns the present counts.
+// Totals returns the current counts.
 func (m *Metrics) Totals() Totals {
 	acquire := &m.meters.acquire
 	t := Totals{
@@ -68,7 +67,7 @@ func spreadOf(o prometheus.Observer) (s Histogram) {
 	return s
 }
 
-// Since returns the events that s has and before, an earlier state of the same histogram, has not.
+// Since returns the events since before, an earlier state of the same histogram.
 func (s Histogram) Since(before Histogram) Histogram {
 	d := Histogram{Sum: s.Sum.Since(before.Sum), Limits: s.Limits, Within: make([]float64, len(s.Within))}
 	for i := range s.Within {
@@ -80,7 +79,7 @@ func (s Histogram) Since(before Histogram) Histogram {
 	return d
 }
 
-// Since returns the events that s has and before, an earlier state of the same sum, has not.
+// Since returns the events since before, an earlier state of the same sum.
 func (s Sum) Since(before Sum) Sum { return Sum{s.Count - before.Count, s.Seconds - before.Seconds} }
 
 // Mean returns the mean duration in seconds, or NaN without events.
@@ -91,7 +90,7 @@ func (s Sum) Mean() float64 {
 	return s.Seconds / s.Count
 }
 
-// Quantile returns the duration in seconds that the share q of the events took at most. It
+// Quantile returns the duration in seconds within which the share q of the events ended. It
 // interpolates within a bucket, as Prometheus does. It returns NaN without events, and the highest
 // limit if the quantile lies above it.
 func (s Histogram) Quantile(q float64) float64 {

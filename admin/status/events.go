@@ -16,13 +16,11 @@ const (
 	maxEvents = 500
 )
 
-// eventKind says how the page shows a log message. The page shows only the attributes that kind
-// names.
+// eventKind is how the page shows a log message, and which attributes it shows.
 type eventKind struct {
 	// what is the text of the badge, and mood its colour.
 	what, mood string
-	// about is the attribute with the subject of the event, and details are the attributes after
-	// it.
+	// about is the attribute with the subject of the event, details are the attributes after it.
 	about   string
 	details []string
 }
@@ -71,8 +69,8 @@ const forceUnlock = "FORCEUNLOCK"
 type event struct {
 	at   time.Time
 	kind eventKind
-	// about and detail are texts that may come from clients and servers. The page shows those of a
-	// private event only if it may show keys.
+	// about and detail are texts that may come from clients and servers. The page shows the texts
+	// of a private event only if it may show keys.
 	about, detail string
 	private       bool
 }
@@ -128,8 +126,7 @@ func (w watcher) Handle(ctx context.Context, r slog.Record) error {
 	return w.Handler.Handle(ctx, r)
 }
 
-// newEvent returns the event of a log record, with the attributes that its kind names. before are
-// the attributes of the logger.
+// newEvent returns the event of a log record. before are the attributes of the logger.
 func newEvent(k eventKind, r slog.Record, before []slog.Attr) event {
 	texts := map[string]string{}
 	for _, a := range before {
@@ -176,8 +173,8 @@ func (e *Events) add(added event) {
 	e.count++
 }
 
-// after returns the events after the first count events, without those older than eventAge, and the
-// number of events since the start.
+// after returns the events after the first count events, without events older than eventAge, and
+// the number of events since the start.
 func (e *Events) after(count int, now time.Time) ([]event, int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -30,7 +30,7 @@ type sample struct {
 	granted, refused, noQuorum, relayed float64
 	// p50 and p99 are quantiles of the duration of LOCK in seconds.
 	p50, p99 float64
-	// trips are the batches of each master.
+	// trips holds the batches of each master.
 	trips []metrics.Sum
 }
 
@@ -101,8 +101,7 @@ func (h *history) after(count int) ([]sample, int) {
 	return found, h.count
 }
 
-// roundTrip returns the mean round trip of a master's recent batches in seconds, or NaN without
-// batches.
+// roundTrip returns the mean round trip of a master's recent batches in seconds, or NaN.
 func (h *history) roundTrip(master int) float64 {
 	last, _ := h.after(max(0, h.total()-roundTripSamples))
 	var all metrics.Sum
@@ -121,8 +120,7 @@ func (h *history) total() int {
 	return h.count
 }
 
-// number returns a value for JSON, rounded to that many digits after the point. It returns nil for
-// NaN and infinity.
+// number returns a value for JSON, rounded to digits after the point; nil for NaN and infinity.
 func number(f float64, digits int) *float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil

@@ -38,7 +38,7 @@ type Lock struct {
 	Addr, Name string
 }
 
-// query says which locks to list.
+// query selects the locks to list.
 type query struct {
 	db    int
 	match string
@@ -53,7 +53,7 @@ type listing struct {
 	err   error
 }
 
-// errTooSoon is the error of a query while the pause after a different query lasts.
+// errTooSoon is returned for a query while the pause after a different query lasts.
 var errTooSoon = errors.New("cannot list these locks now: another request has just listed different locks; " +
 	"try again in a few seconds")
 

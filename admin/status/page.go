@@ -27,8 +27,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // databases is the number of databases that have locks.
 const databases = 16
 
-// Options are the sources of a page. All but Upstream, Locks and Now are required. The page calls
-// the functions for each answer, and Totals and Clients each second as well.
+// Options holds the sources of a page. All but Upstream, Locks and Now are required. The page calls
+// the functions for each response, and also Totals and Clients each second.
 type Options struct {
 	Proxy   func() Proxy
 	Clients func() metrics.Clients
@@ -42,7 +42,7 @@ type Options struct {
 	// Locks returns at most count locks of a database that match a glob. If it is nil, the page
 	// shows no keys and no clients.
 	Locks func(ctx context.Context, db int, match string, count int) ([]Lock, error)
-	// Events are the events to show.
+	// Events holds the events to show.
 	Events *Events
 	// Now returns the time. The default is time.Now.
 	Now func() time.Time
@@ -106,8 +106,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// serveStatus answers /status/v1: the present state, and the samples and events after those that
-// the browser has.
+// serveStatus serves /status/v1: the current state, and the browser's missing samples and events.
 func (p *Page) serveStatus(w http.ResponseWriter, r *http.Request) {
 	samples, err := count(r, "samples")
 	events, err2 := count(r, "events")
@@ -118,7 +117,7 @@ func (p *Page) serveStatus(w http.ResponseWriter, r *http.Request) {
 	answer(w, p.view(samples, events))
 }
 
-// count returns a number in the query of a request, or 0 if the query does not have it.
+// count returns a number in the query of a request, or 0 if the query lacks it.
 func count(r *http.Request, name string) (int, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -128,7 +127,7 @@ func count(r *http.Request, name string) (int, error) {
 	return int(n), err
 }
 
-// serveLocks answers /status/v1/locks with a listing that is at most a few seconds old.
+// serveLocks serves /status/v1/locks: a listing that is at most a few seconds old.
 func (p *Page) serveLocks(w http.ResponseWriter, r *http.Request) {
 	if p.locks == nil {
 		http.Error(w, "the admin port does not show locks: keys may be secrets; enable the setting admin-locks to show them",
@@ -153,8 +152,7 @@ func answer(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the browser may have disconnected
 }
 
-// view returns the answer to /status/v1, with the samples and events after the first samples and
-// events, respectively.
+// view returns the response to /status/v1, with the samples and events after those numbers.
 func (p *Page) view(samples, events int) view {
 	now := p.opts.Now()
 	proxy, look := p.opts.Proxy(), p.opts.Look()

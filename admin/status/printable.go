@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxShown is the maximum number of bytes of a text on the page: clients choose the length of keys
-// and names.
+// maxShown limits a text on the page, in bytes: clients choose the length of keys and names.
 const maxShown = 256
 
 // printable returns a text from clients or servers for the page. It shortens long texts. It escapes

@@ -149,8 +149,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestLister checks that all clients together make at most one listing every few seconds, and that
-// listings do not overlap.
+// TestLister checks that listings do not overlap, and that one is made at most every few seconds.
 func TestLister(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks, atOnce atomic.Int64
@@ -272,7 +271,7 @@ func get(p *Page, method, path, host string) *httptest.ResponseRecorder {
 	return answer
 }
 
-// TestGolden compares the answers with the files in testdata. REDLOCK_GOLDEN=1 rewrites the files.
+// TestGolden compares the responses with testdata. REDLOCK_GOLDEN=1 rewrites the files.
 func TestGolden(t *testing.T) {
 	p := newPage(true)
 	for name, path := range map[string]string{"status.json": "/status/v1?samples=1",
@@ -322,7 +321,7 @@ func TestDocumented(t *testing.T) {
 	walk(reflect.TypeFor[locksView]())
 }
 
-// TestPages checks the answer to each kind of request.
+// TestPages checks the response to each kind of request.
 func TestPages(t *testing.T) {
 	open, closed := newPage(true), newPage(false)
 	for _, c := range []struct {
@@ -378,8 +377,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestAssets checks that no file turns text into markup, has inline scripts or styles, or names
-// another host.
+// TestAssets checks that no file turns text into markup, has inline code, or names another host.
 func TestAssets(t *testing.T) {
 	names, err := fs.Glob(assets, "assets/*")
 	if err != nil || len(names) < 5 {

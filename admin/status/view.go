@@ -11,7 +11,7 @@ import (
 // version is the version of the JSON format, which docs/status.md describes.
 const version = 1
 
-// view is the answer to /status/v1.
+// view is the response to /status/v1.
 type view struct {
 	Version  int          `json:"version"`
 	Now      int64        `json:"now"` // like all times, ms since 1970
@@ -25,12 +25,11 @@ type view struct {
 	Locks bool `json:"locks"`
 }
 
-// Proxy holds what the page shows of the proxy itself.
+// Proxy holds the values of the proxy itself that the page shows.
 type Proxy struct {
 	Version, Listen, State                    string
 	Clients, ClientsLimit, Waiters, Uncovered int64
-	// DirectLocks counts lock keys that the proxy noticed at the upstream while the locks are on
-	// the masters.
+	// DirectLocks counts lock keys at the upstream while the locks were at the masters.
 	DirectLocks int64
 }
 
@@ -56,7 +55,7 @@ type serverView struct {
 }
 
 type quorumView struct {
-	// OK reports whether locks are available. If not, Cause says why. Paused reports whether
+	// OK reports whether locks are available. If not, Cause is the reason. Paused reports whether
 	// commands wait for the end of a planned step.
 	OK       bool   `json:"ok"`
 	Paused   bool   `json:"paused"`
@@ -118,7 +117,7 @@ type eventView struct {
 	Detail string `json:"detail"`
 }
 
-// locksView is the answer to /status/v1/locks.
+// locksView is the response to /status/v1/locks.
 type locksView struct {
 	Version int        `json:"version"`
 	At      int64      `json:"at"` // when the masters were asked; 0: they were not
@@ -146,8 +145,7 @@ type voteView struct {
 	Says   string `json:"says"`
 }
 
-// viewMaster returns the view of a master. roundTrip is the mean of its recent batches in seconds,
-// or NaN.
+// viewMaster returns the view of a master. roundTrip is its recent mean in seconds, or NaN.
 func viewMaster(m quorum.MasterStatus, roundTrip float64, now time.Time) masterView {
 	v := masterView{
 		Name: printable(m.Name), Role: roleOf(m), State: m.Standing.String(), Votes: m.Standing == quorum.Voting,
@@ -210,8 +208,7 @@ func viewSamples(all []sample, count, masters int) samplesView {
 	return v
 }
 
-// viewEvents returns the view of events. It omits the details of private events unless keys may be
-// shown.
+// viewEvents returns the view of events. Private details are omitted unless keys may be shown.
 func viewEvents(all []event, count int, showKeys bool) eventsView {
 	v := eventsView{Count: count, List: make([]eventView, 0, len(all))}
 	for _, e := range all {

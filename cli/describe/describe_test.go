@@ -8,8 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// specialApp returns a command line whose texts contain characters that are special in shells and
-// in roff.
+// specialApp returns a command line with texts that are special in shells and in roff.
 func specialApp() *cli.App {
 	return &cli.App{
 		Name: "a-b", Usage: `it's "one"`, Version: "v-1", Description: ".TH at the beginning",
@@ -92,8 +91,8 @@ func TestMan(t *testing.T) {
 	}
 }
 
-// TestManOfSettings: a command that has a flag with the name of a setting, but not all settings,
-// does not take the settings.
+// TestManOfSettings checks that a command does not take the settings if it only has a flag with the
+// name of a setting.
 func TestManOfSettings(t *testing.T) {
 	settings := []cli.Flag{&cli.StringFlag{Name: "listen"}, &cli.StringFlag{Name: "ca"}}
 	app := &cli.App{Name: "a", Commands: []*cli.Command{
@@ -112,8 +111,8 @@ func TestManOfSettings(t *testing.T) {
 	}
 }
 
-// TestHelp: the help of a command shows its own flags first. If it takes the settings, they follow,
-// or a reference to the command that lists them.
+// TestHelp checks that the help of a command shows its own flags first. If it takes the settings,
+// they follow, or a reference to the command that lists them.
 func TestHelp(t *testing.T) {
 	settings := []cli.Flag{&cli.StringFlag{Name: "listen",
 		Usage: "`ADDR`: where " + strings.Repeat("clients ", 20) + "connect", DefaultText: "x:1"},

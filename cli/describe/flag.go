@@ -111,8 +111,7 @@ func commands(app *cli.App) []command {
 	return described
 }
 
-// withoutLibraryHelp returns the flags without the help flag that the library adds when a command
-// runs.
+// withoutLibraryHelp returns the flags without the help flag that the library adds at run time.
 func withoutLibraryHelp(all []cli.Flag) (kept []cli.Flag) {
 	for _, f := range all {
 		if f != cli.HelpFlag {

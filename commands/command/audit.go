@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// AuditAction says what happened to a lock.
+// AuditAction is an event of a lock in the audit log.
 type AuditAction string
 
 // The actions.

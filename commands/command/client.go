@@ -28,9 +28,9 @@ type Client struct {
 	// Closing is set if the connection is to be closed after the reply.
 	Closing bool
 
-	// Watch returns a context that ends if the client leaves, until stop is called. Wait returns
-	// one that also ends if the proxy stops, for a command that waits for another client. They may
-	// be nil.
+	// Watch returns a context that ends if the client leaves, until stop is called. Wait is for a
+	// command that waits for another client: its context also ends if the proxy stops. Both may be
+	// nil.
 	Watch, Wait func(ctx context.Context) (watched context.Context, stop func())
 	// Ask sends the current command to the upstream and returns the whole reply. It is nil without
 	// an upstream.
@@ -44,30 +44,28 @@ type Client struct {
 	// Transaction is the client's transaction on lock keys, and the lock keys that it watches.
 	Transaction Transaction
 
-	// Touched are the keys that the client's commands changed, at a lock server.
+	// Touched holds the lock keys that the client's commands may have changed, at a lock server.
 	Touched Touched
 
-	// Tracking notifies the client of changes of lock keys. It is nil until the client asks for
-	// that.
+	// Tracking reports changes of lock keys to the client; nil until the client requests it.
 	Tracking Tracking
 	// Track returns a new Tracking. It is nil if lock keys cannot be tracked.
 	Track func() Tracking
 
 	// Publisher publishes messages at a lock server; otherwise it is nil.
 	Publisher rights.Outlet
-	// Subscriptions are the client's subscriptions. It is nil until the first one. Subscribe
-	// returns new ones, if there is an Outlet.
+	// Subscriptions holds the client's subscriptions; nil before the first one. Subscribe returns
+	// new Subscriptions; it is nil without a Publisher.
 	Subscriptions Subscriptions
 	Subscribe     func() Subscriptions
-	// Published is the number of the last message that the client published there.
+	// Published is the number of the client's last message to the Publisher.
 	Published uint64
 
 	silence  silence
 	identity *Identity
 }
 
-// Tracking is the state of CLIENT TRACKING of a client: a *tracking.Client, which tracking.Of
-// returns.
+// Tracking is the state of CLIENT TRACKING: a *tracking.Client, which tracking.Of returns.
 type Tracking interface {
 	// Kept returns the size of the keys that the client has read, in bytes.
 	Kept() int
@@ -75,14 +73,14 @@ type Tracking interface {
 	Stop()
 }
 
-// Subscriptions are the subscriptions of a client at a lock server, and the messages that have
+// Subscriptions holds the subscriptions of a client at a lock server, and the messages that have
 // arrived for it: a *pubsub.Subscriber.
 type Subscriptions interface {
 	// Any reports whether there is a subscription.
 	Any() bool
 	// Kept returns the size of the subscriptions, in bytes.
 	Kept() int
-	// Take returns the messages that have arrived, and holds back later ones until Release.
+	// Take returns the messages that have arrived, and delays later messages until Release.
 	Take() []byte
 	Release()
 	// SetProto sets the protocol in which messages are written, 2 or 3.
@@ -97,8 +95,7 @@ type Identity struct {
 	Name, User string
 }
 
-// maxIdentity limits the length of a name, in bytes. Each lock that the client holds keeps the
-// name.
+// maxIdentity limits the length of a name, in bytes. Each lock of the client keeps the name.
 const maxIdentity = 128
 
 // Identity returns the current description of the client.
@@ -147,7 +144,7 @@ func (c *Client) Rights() *rights.Permissions {
 	return known
 }
 
-// Size returns how many bytes the client takes between its commands.
+// Size returns the size of the client's state between two commands, in bytes.
 func (c *Client) Size() int {
 	kept := len(c.Name) + len(c.LibName) + len(c.LibVer)
 	kept += c.Transaction.Size + c.Transaction.Watched.Size + c.Touched.bytes
@@ -166,8 +163,8 @@ func (c *Client) OnlyListens() bool {
 	return c.Proto == 2 && c.Subscriptions != nil && c.Subscriptions.Any()
 }
 
-// Messages writes the messages that have arrived before the reply, whatever the mode of CLIENT
-// REPLY, and holds back later ones until the reply is delivered.
+// Messages writes the arrived messages before the reply, in any mode of CLIENT REPLY. It delays
+// later messages until the reply is delivered.
 func (c *Client) Messages(out *Reply) {
 	if c.Subscriptions != nil {
 		out.Raw(c.Subscriptions.Take())
@@ -201,8 +198,7 @@ func (c *Client) Reset(out *Reply) {
 	}
 }
 
-// SetReplyMode sets the mode of CLIENT REPLY, given in lower case. It returns false if there is no
-// such mode.
+// SetReplyMode sets the mode of CLIENT REPLY, given in lower case; false if there is none such.
 func (c *Client) SetReplyMode(mode string) bool {
 	switch {
 	case mode == "on":
@@ -222,8 +218,7 @@ func (c *Client) Refuse(text string, out *Reply) {
 	c.Answer(out, func() { out.Error(text) })
 }
 
-// Answer calls run, which writes the reply to a command, and removes that reply if CLIENT REPLY has
-// silenced the client.
+// Answer calls run, which writes the reply, and removes the reply if the client is silenced.
 func (c *Client) Answer(out *Reply, run func()) {
 	out.begin(c.Proto)
 	run()

@@ -17,7 +17,7 @@ type Call struct {
 	Client *Client
 	// Command is the description of the command.
 	Command *Command
-	// Args are all words, including the name.
+	// Args holds all words, including the name.
 	Args [][]byte
 	// Out receives the reply.
 	Out *Reply
@@ -26,8 +26,8 @@ type Call struct {
 	Came time.Time
 }
 
-// Left returns the rest of a wait that began when the call arrived; zero if it is over. A negative
-// wait has no end.
+// Left returns the remaining time of a wait that began when the call arrived; zero if the time is
+// up. A negative wait is unlimited.
 func (c Call) Left(wait time.Duration) time.Duration {
 	if c.Came.IsZero() || wait <= 0 {
 		return wait
@@ -36,7 +36,7 @@ func (c Call) Left(wait time.Duration) time.Duration {
 }
 
 // AskUpstream returns the upstream's reply to the call, or nil if there is no upstream. ok is false
-// if the reply is an error, which it has already passed on.
+// if the reply is an error, which AskUpstream has already passed on.
 func (c Call) AskUpstream() (reply []byte, ok bool) {
 	if c.Client.Ask == nil {
 		return nil, true
@@ -60,7 +60,7 @@ func (c Call) SyntaxError(text string) {
 		switch {
 		case text == syntax.ErrSyntax, text == syntax.WrongArity(c.Command.Name):
 			text += ": " + c.Command.Usage()
-		case strings.HasPrefix(text, syntax.ErrSyntax+": "): // it names the word that is wrong
+		case strings.HasPrefix(text, syntax.ErrSyntax+": "): // text names the wrong word
 			text += "; use " + c.Command.Usage()
 		}
 	}
@@ -79,18 +79,17 @@ type Command struct {
 	Asks bool
 	// Local is set for a command that Redis has, too, but that never goes to the upstream.
 	Local bool
-	// Unlimited is set if the upstream may take unlimited time for the command. Otherwise its time
-	// is limited.
+	// Unlimited is set if the upstream may take unlimited time for the command.
 	Unlimited bool
 	// ActsLocally is set if the command also acts in the proxy. Such a command does not go to the
-	// upstream while CLIENT REPLY is off, and cannot be part of a transaction there.
+	// upstream while CLIENT REPLY is off, and cannot be part of a transaction at the upstream.
 	ActsLocally bool
 	// Hides reports whether the proxy removes something from the upstream's reply to a call. Such a
-	// call cannot be part of a transaction there. nil means that it never does.
+	// call cannot be part of a transaction at the upstream. A nil Hides removes nothing.
 	Hides func(words [][]byte) bool
 	// RunsWithoutClient reports whether a call does not use its client until it is answered: it
-	// does not watch for the client to leave, ask it for anything, or close its connection. nil
-	// means that no call does so.
+	// does not watch for the client to leave, query the client, or close its connection. nil means
+	// that no call runs so.
 	RunsWithoutClient func(words [][]byte) bool
 	// AllLocks is set if the command affects all lock keys although it names none.
 	AllLocks bool
@@ -98,7 +97,7 @@ type Command struct {
 	OnlyFails bool
 	// Run answers a call whose number of words fits Arity.
 	Run func(Call)
-	// Docs are the documentation for COMMAND.
+	// Docs is the documentation for COMMAND.
 	Docs Docs
 }
 
@@ -110,8 +109,8 @@ func OfRedis(name string, run func(Call), docs Docs) *Command {
 // IsOurs reports whether Redis does not have the command.
 func (c *Command) IsOurs() bool { return c.Docs.Group == OwnGroup }
 
-// MayWait reports whether a call may wait for other clients. It is for a command of which some
-// calls are brief.
+// MayWait reports whether a call may wait for other clients. It is always false for a command
+// without RunsWithoutClient.
 func (c *Command) MayWait(words [][]byte) bool {
 	return c.RunsWithoutClient != nil && !c.RunsWithoutClient(words)
 }

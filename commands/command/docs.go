@@ -11,7 +11,7 @@ type Docs struct {
 	Args                              []Argument
 	// Keyed is set if the first argument is a key.
 	Keyed bool
-	// Keys are the places of the keys of an ordinary command. Reads is set if a command does not
+	// Keys holds the places of the keys of an ordinary command. Reads is set if a command does not
 	// change its keys.
 	Keys  keys.Span
 	Reads bool

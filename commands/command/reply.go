@@ -16,7 +16,7 @@ import (
 type Reply struct {
 	// Proto is the protocol that the client speaks: 2 or 3.
 	Proto int
-	// Bytes are the replies written so far.
+	// Bytes holds the replies written so far.
 	Bytes []byte
 	// Now returns the monotonic time by which a validity is measured. nil means time.Now.
 	Now func() time.Time
@@ -30,14 +30,13 @@ type Reply struct {
 	validity    validity
 }
 
-// undo reverses a grant whose reply ends at end, in case that reply is not delivered.
+// undo reverses a grant if its reply, which ends at end, is not delivered.
 type undo struct {
 	end int
 	run func()
 }
 
-// validity is the place of a validity in the replies; ends is when it expires, zero if there is
-// none.
+// validity locates a validity in the replies. ends is its time of expiry; zero if there is none.
 type validity struct {
 	at, end int
 	ends    time.Time
@@ -46,8 +45,8 @@ type validity struct {
 // begin starts the reply to a command.
 func (r *Reply) begin(proto int) { r.Proto, r.mark = proto, len(r.Bytes) }
 
-// TakeBack removes the replies from an index on. If the bytes before it are delivered, the grants
-// of the removed replies stay.
+// TakeBack removes the replies from an index on. If the bytes before the index are delivered, the
+// grants of the removed replies stay.
 func (r *Reply) TakeBack(from int) {
 	r.Bytes = r.Bytes[:min(from, len(r.Bytes))]
 	for i, u := range r.undelivered {
@@ -137,14 +136,13 @@ func (r *Reply) Strings(all []string) {
 	}
 }
 
-// Fields are names and their values, alternating.
+// Fields holds names and their values, alternating.
 type Fields []any
 
-// Words are a set of texts.
+// Words is a set of texts.
 type Words []string
 
-// Put appends a value: nil, a string, a number, Fields as a map, Words as a set, an array, or the
-// output of a function.
+// Put appends nil, a string, a number, a map (Fields), a set (Words), an array, or a func's output.
 func (r *Reply) Put(value any) {
 	switch v := value.(type) {
 	case string:
@@ -185,9 +183,9 @@ func (r *Reply) Statuses(all []string) {
 	}
 }
 
-// Validity appends the remaining validity of a lock in milliseconds. It counts from the time the
-// reply is sent. So the caller sends the reply before the next command begins, and calls Leaves
-// just before.
+// Validity appends the remaining validity of a lock in milliseconds, counted from the time when the
+// reply is sent. The caller must send the reply before the next command begins, and call
+// UpdateValidity just before it sends.
 func (r *Reply) Validity(left time.Duration) {
 	at := len(r.Bytes)
 	r.Int(left.Milliseconds())
@@ -223,14 +221,12 @@ func (r *Reply) now() time.Time {
 	return r.Now()
 }
 
-// IfUndelivered registers a function to be called if the replies so far do not reach the client's
-// socket completely.
+// IfUndelivered registers a function to call if the client's socket does not take these replies.
 func (r *Reply) IfUndelivered(run func()) {
 	r.undelivered = append(r.undelivered, undo{len(r.Bytes), run})
 }
 
-// WhenDelivered registers a function to be called once the replies so far are on their way. It may
-// never be called.
+// WhenDelivered registers a function to call once the replies so far are sent. It may never run.
 func (r *Reply) WhenDelivered(follows func()) { r.delivered = append(r.delivered, follows) }
 
 // Sent removes the first n bytes, which the client's socket has taken. The grants in them are
@@ -247,7 +243,7 @@ func (r *Reply) Sent(n int) {
 	r.Bytes, r.mark, r.validity = slices.Delete(r.Bytes, 0, n), max(0, r.mark-n), validity{}
 }
 
-// Delivered empties the reply, because its bytes are on their way.
+// Delivered empties the reply, because its bytes have been sent.
 func (r *Reply) Delivered() {
 	r.empty()
 	for _, follows := range r.delivered {
@@ -272,8 +268,7 @@ func (r *Reply) Undelivered() {
 	r.delivered = nil
 }
 
-// Double appends a number given by its digits, which need not be an integer: in RESP2 as a bulk
-// string.
+// Double appends a number, given by its digits: in RESP2 as a bulk string.
 func (r *Reply) Double(text string) {
 	if r.Proto != 3 {
 		r.Bulk(text)
@@ -282,7 +277,8 @@ func (r *Reply) Double(text string) {
 	r.Bytes = append(append(append(r.Bytes, ','), text...), '\r', '\n')
 }
 
-// Fail appends the error reply for err. Its code is one that no client library retries by itself.
+// Fail appends the error reply for err, with a code after which no client library retries by
+// itself.
 func (r *Reply) Fail(err error) {
 	r.LocksMoved = r.LocksMoved || errors.As(err, new(*quorum.WrongLocationError))
 	r.Error(Failure(err))

@@ -42,7 +42,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// Delivered grants stay. Undelivered ones are undone once, in order.
+// TestUndelivered checks that delivered grants stay, and others are undone once, in order.
 func TestUndelivered(t *testing.T) {
 	var undone []int
 	undo := func(n int) func() { return func() { undone = append(undone, n) } }
@@ -61,8 +61,9 @@ func TestUndelivered(t *testing.T) {
 	}
 }
 
-// Grants whose replies the socket took completely stay, wherever the write broke off; the others
-// are undone. A reply that was taken back ends where the one before it does.
+// TestHandedInPart checks that a grant stays if the socket took its whole reply, wherever the write
+// broke off. All other grants are undone. A reply that was taken back ends where the previous reply
+// ends.
 func TestHandedInPart(t *testing.T) {
 	const status = len("+OK\r\n")
 	write := func(undone *[]int) *Reply {
@@ -109,7 +110,8 @@ func TestHandedInPart(t *testing.T) {
 	}
 }
 
-// A validity shows what remains when its reply is sent, and the bytes around it are unchanged.
+// TestValidityIsUpdatedWhenSent checks that a validity is the time that remains when its reply is
+// sent, and that the bytes around it are unchanged.
 func TestValidityIsUpdatedWhenSent(t *testing.T) {
 	for _, test := range []struct {
 		later time.Duration

@@ -6,11 +6,10 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Subcommands are the subcommands of a command, by their names in lower case. They are never
-// changed.
+// Subcommands holds the subcommands of a command, by name in lower case. It is never changed.
 type Subcommands map[string]Subcommand
 
-// Subcommand is one of the Subcommands.
+// Subcommand is a subcommand of a command.
 type Subcommand struct {
 	arity int
 	run   func(Call)

@@ -11,8 +11,8 @@ import (
 // maxTouched limits the size of Touched, in bytes. Each key counts for its name and touchedSize.
 const maxTouched, touchedSize = 16 << 10, 128
 
-// Touched are the lock keys that a client's commands have named since the last answered WAIT. The
-// zero value is empty.
+// Touched holds the lock keys that a client's commands may have changed since the last answered
+// WAIT. The zero value is empty.
 type Touched struct {
 	keys     map[quorum.Key]struct{}
 	bytes    int
@@ -45,6 +45,5 @@ func (t *Touched) Keys() (all []quorum.Key, known bool) {
 	return slices.Collect(maps.Keys(t.keys)), !t.overflow
 }
 
-// Settle makes the next Add start a new set. WAIT calls it when it is satisfied, or when there were
-// too many keys.
+// Settle starts a new set at the next Add: WAIT was satisfied, or there were too many keys.
 func (t *Touched) Settle() { t.settled = true }

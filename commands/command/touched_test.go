@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 )
 
-// Touched keys are recorded up to a number of bytes, and anew after WAIT was answered.
+// TestTouched checks the limit in bytes, and that a new set begins after an answered WAIT.
 func TestTouched(t *testing.T) {
 	var touched Touched
 	add := func(key string) {

@@ -7,17 +7,16 @@ type Transaction struct {
 	Open bool
 	// Aborted is set after a command was refused. EXEC will fail.
 	Aborted bool
-	// Down is the error by which the upstream could not be reached at MULTI. Commands on other keys
-	// get it.
+	// Down is the error if MULTI could not reach the upstream: the reply to commands on other keys.
 	Down string
-	// Queued are the queued commands, Size their size in bytes.
+	// Queued holds the queued commands, Size their size in bytes.
 	Queued [][]string
 	Size   int
-	// Watched are the watched lock keys.
+	// Watched holds the watched lock keys.
 	Watched Watched
 }
 
-// Watched are the lock keys that a client watches, with their versions at the time of WATCH.
+// Watched holds the lock keys that a client watches, with their versions at the time of WATCH.
 type Watched struct {
 	DB   int
 	Keys map[string]string

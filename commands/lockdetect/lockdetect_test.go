@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// These are scripts with which libraries release locks, reworded.
+// Scripts with which libraries release locks, reworded.
 const (
 	antirez = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 	redisPy = "\n        local token = redis.call('get', KEYS[1])\n        if not token or token ~= ARGV[1] then\n            return 0\n        end\n        redis.call('del', KEYS[1])\n        return 1\n    "
@@ -24,7 +24,7 @@ const (
 
 func none([]byte) bool { return false }
 
-// saw passes a command to new Notices, as a proxy with an upstream does.
+// saw passes a command to a Detector, as a proxy with an upstream does.
 func saw(n *lockdetect.Detector, covered func([]byte) bool, words ...string) {
 	all := make([][]byte, len(words))
 	for i, w := range words {
@@ -35,8 +35,7 @@ func saw(n *lockdetect.Detector, covered func([]byte) bool, words ...string) {
 	}
 }
 
-// TestShapes checks that commands that take or release a lock are counted, and similar ones are
-// not.
+// TestShapes checks that commands on locks are counted, and that similar commands are not.
 func TestShapes(t *testing.T) {
 	for _, test := range []struct {
 		words           []string
@@ -87,7 +86,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestByDigest checks that a script that was seen is recognized by its SHA-1, in any case.
+// TestByDigest checks that a known script is recognized by its SHA-1, in any case.
 func TestByDigest(t *testing.T) {
 	digest := fmt.Sprintf("%x", sha1.Sum([]byte(antirez)))
 	for _, first := range [][]string{{"SCRIPT", "LOAD", antirez}, {"EVAL", antirez, "1", "lock:a", "t"}} {

@@ -25,7 +25,7 @@ type Detector struct {
 
 	mu    sync.Mutex
 	heads map[string]map[string]*Pattern // by beginning, then by glob
-	// full is set after the limit on beginnings was logged.
+	// full is set after the log has reported the limit on beginnings.
 	full bool
 }
 
@@ -38,13 +38,12 @@ type Pattern struct {
 	Locks, Releases int64
 }
 
-// New returns Notices that log each pattern once.
+// New returns a Detector that logs each pattern once.
 func New(log *slog.Logger) *Detector {
 	return &Detector{log: log, heads: map[string]map[string]*Pattern{}}
 }
 
-// Count inspects the first [Words] words of a command for the upstream. covered reports
-// whether a key is a lock key.
+// Count inspects the first [MaxWords] words of a command. covered reports if a key is a lock key.
 func (n *Detector) Count(words [][]byte, covered func(key []byte) bool) {
 	what, key := n.classify(words)
 	if what != other && !covered(key) {

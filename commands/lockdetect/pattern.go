@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// maxSegment is the length above which a part of a key is replaced by *, as a part with a digit
-	// is.
+	// maxSegment is the length, in bytes, above which a part of a key is replaced by *, like a part
+	// with a digit.
 	maxSegment = 24
 	// maxSegments limits the parts of a pattern.
 	maxSegments = 8

@@ -12,8 +12,7 @@ import (
 const (
 	// maxScripts limits how many scripts are remembered.
 	maxScripts = 64
-	// maxBody is the length of the longest script that is inspected, in bytes. A release has a few
-	// lines.
+	// maxBody limits the scripts that are inspected, in bytes. A release has a few lines.
 	maxBody = 2 << 10
 )
 
@@ -21,8 +20,7 @@ const (
 type scripts struct {
 	mu     sync.RWMutex
 	byBody map[string]bool
-	// digests are the SHA-1 digests of the scripts that compare and delete, in lower-case
-	// hexadecimal.
+	// digests has the SHA-1 of the scripts that compare and delete, in lower-case hexadecimal.
 	digests map[string]bool
 }
 
@@ -41,7 +39,7 @@ func (s *scripts) releases(body []byte) bool {
 	return does
 }
 
-// learn remembers a script. If there is no room, it forgets all others; those in use come back.
+// learn remembers a script. If there is no room, it forgets all other scripts.
 func (s *scripts) learn(body string, does bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,5 +79,5 @@ func comparesAndDeletes(body []byte) bool {
 		has("argv[") && has("==", "~=")
 }
 
-// singleQuotes replaces one kind of quotes by the other.
+// singleQuotes replaces double quotes by single quotes.
 var singleQuotes = strings.NewReplacer(`"`, `'`)

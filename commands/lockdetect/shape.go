@@ -14,15 +14,14 @@ const (
 	releases
 )
 
-// MaxWords is how many of a command's first words [Notices.Count] needs.
+// MaxWords is the number of words of a command that [Detector.Count] needs.
 const MaxWords = 10
 
 // shortestTake is the number of words of SET key value NX PX ms.
 const shortestTake = 6
 
-// Suspect reports whether [Notices.Count] may count a command with this name, in any case,
-// and this number of words. It is fast, because a proxy with an upstream calls it for every
-// command.
+// Suspect reports whether [Detector.Count] may count a command with this name, in any case, and
+// this number of words. It is fast, because a proxy with an upstream calls it for every command.
 func Suspect(name []byte, words int) bool {
 	switch len(name) {
 	case 3:

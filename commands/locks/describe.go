@@ -16,9 +16,9 @@ type Lock struct {
 	// Left is the remaining time that a majority grants, or quorum.Endless. It is set only if State
 	// is held.
 	Left time.Duration
-	// Votes are the answers of the masters.
+	// Votes holds the answers of the masters.
 	Votes []quorum.MasterAnswer
-	// Fence is not lower than that of any lock of the key so far; 0 if no lock had one.
+	// Fence is at least the highest fence of a lock of the key so far; 0 if no lock had one.
 	Fence int64
 	// Waiters counts the clients of this proxy that wait for the lock.
 	Waiters int
@@ -28,7 +28,7 @@ type Lock struct {
 	Addr, Name string
 }
 
-// statusNames are the names of the states of a key.
+// statusNames holds the names of the states of a key.
 var statusNames = map[quorum.Status]string{
 	quorum.StatusFree: "free", quorum.StatusHeld: "held", quorum.StatusSplit: "split", quorum.StatusUnclear: "unclear",
 }

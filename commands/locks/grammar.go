@@ -21,12 +21,12 @@ var (
 // generateToken is the token that makes the proxy generate one, as * does in XADD.
 const generateToken = "*"
 
-// lockArgs are the arguments of LOCK, UNLOCK or EXTEND.
+// lockArgs holds the arguments of LOCK, UNLOCK or EXTEND.
 type lockArgs struct {
 	key, token string
 	ttl        time.Duration // 0 if none is given
 	wait       time.Duration // as in quorum.LockRequest
-	at         bool          // the reply includes the time from the arrival of the call to the start of the lease
+	at         bool          // the reply includes the time from arrival to the start of the lease
 	fence      bool          // the lock gets a fence
 }
 
@@ -90,8 +90,8 @@ func (g grammar) flag(of *lockArgs, word string) *bool {
 	}
 }
 
-// checkNames rejects an empty key or token, which comes from a variable that was not set. With it,
-// all clients would share one lock, or one token.
+// checkNames rejects an empty key or token, which probably comes from a variable that was not set.
+// With it, all clients would share one lock, or one token.
 func checkNames(command string, args [][]byte) error {
 	switch {
 	case len(args[1]) == 0:
@@ -121,7 +121,7 @@ func (g grammar) ttl(unit string, value []byte) (time.Duration, error) {
 	return time.Duration(n) * scale, nil
 }
 
-// parseWait reads BLOCK's milliseconds. As in XREAD, 0 means without end.
+// parseWait reads BLOCK's milliseconds. As in XREAD, 0 means no limit.
 func parseWait(value []byte) (time.Duration, error) {
 	n, ok := syntax.Int(value)
 	switch {

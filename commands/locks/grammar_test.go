@@ -180,7 +180,7 @@ func TestSyntaxErrorsNameTheWord(t *testing.T) {
 	}
 }
 
-// A limit that is not a whole number of seconds is exact to the millisecond.
+// TestLockOptionsUnderOtherLimits checks that max-ttl is exact to the millisecond.
 func TestLockOptionsUnderOtherLimits(t *testing.T) {
 	g := grammar{name: "extend", maxTTL: 1500 * time.Millisecond}
 	const over = "ERR invalid expire time in 'extend' command: over max-ttl, 1500 ms"
@@ -205,7 +205,8 @@ func FuzzLockGrammar(f *testing.F) {
 	})
 }
 
-// Random sequences of meaningful words find more than random bytes.
+// TestLockGrammarAgainstDumb repeats FuzzLockGrammar with random sequences of meaningful words,
+// which find more than random bytes.
 func TestLockGrammarAgainstDumb(t *testing.T) {
 	words := []string{"px", "PX", "ex", "Ex", "block", "BLOCK", "at", "AT", "fence", "Fence", "nx", "", "0", "1",
 		"-1", "01", "5000", "86400", "86401",

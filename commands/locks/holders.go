@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Holdings returns and removes the locks for LOCKINFO and the like. It is a *quorum.Locker, whose
+// Holdings reads and removes locks for the commands of Holders. It is a *quorum.Locker, whose
 // methods document the errors.
 type Holdings interface {
 	Holdings(ctx context.Context, keys []quorum.Key) ([]quorum.Holding, error)
@@ -27,9 +27,9 @@ type HoldersOptions struct {
 	Audit  *command.Audit
 }
 
-// Holders implements the commands for operators: LOCKINFO and LOCKLIST return who holds locks,
-// FORCEUNLOCK releases a lock regardless of its holder, and WAIT waits for further masters. No
-// command returns a token. Holders is safe for concurrent use.
+// Holders implements the commands for operators, and WAIT. LOCKINFO and LOCKLIST return who holds
+// locks, FORCEUNLOCK releases a lock regardless of its holder, and WAIT waits for further masters.
+// No command returns a token. Holders is safe for concurrent use.
 type Holders struct {
 	opts HoldersOptions
 	// turn holds one token while a LOCKLIST runs, because only one runs at a time.

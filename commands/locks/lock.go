@@ -1,7 +1,6 @@
 // Package locks implements the proxy's own commands on locks. lock.go has LOCK, UNLOCK, EXTEND and
 // FENCE, grammar.go their grammar, and unmoved.go their replies while the locks are at the
-// upstream. holders.go has LOCKINFO, LOCKLIST, FORCEUNLOCK and WAIT, which show who holds a lock,
-// and can release it.
+// upstream. holders.go, locklist.go and wait.go have LOCKINFO, LOCKLIST, FORCEUNLOCK and WAIT.
 package locks
 
 import (
@@ -27,8 +26,7 @@ type Locker interface {
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
 }
 
-// Locking implements the lock commands. It is safe for concurrent use. All fields but Audit are
-// required.
+// Locking implements the lock commands. It is safe for concurrent use. Only Audit is optional.
 type Locking struct {
 	Locks Locker
 	// MaxTTL returns the longest TTL that a client may ask for now.
@@ -64,13 +62,13 @@ func (l *Locking) Commands() []*command.Command {
 	}
 }
 
-// hasNoBlock reports whether a LOCK has no BLOCK. It may return false for a LOCK without BLOCK,
-// if the key or token is that word.
+// hasNoBlock reports whether a LOCK has no BLOCK. It may return false for a LOCK without BLOCK, if
+// the key or token is the word block.
 func hasNoBlock(words [][]byte) bool {
 	return !slices.ContainsFunc(words, func(word []byte) bool { return bytes.EqualFold(word, []byte("block")) })
 }
 
-// alwaysBrief is the Brief of a command of which every call is brief.
+// alwaysBrief is the RunsWithoutClient of a command that never uses its client.
 func alwaysBrief([][]byte) bool { return true }
 
 // lockDocs returns the documentation of a lock command. Since is a version of the proxy.
@@ -127,7 +125,7 @@ func (l *Locking) lock(c command.Call) {
 	if generated || parsed.fence {
 		shown = parsed.token
 	}
-	parsed.answer(got, arrived, shown, c.Out) // first: the validity counts down from here until the reply is sent
+	parsed.answer(got, arrived, shown, c.Out) // first: the validity counts down until the reply is sent
 	client, name := c.Client, parsed.key      // copied so that the closure does not retain the call
 	l.Audit.Note(command.AuditGranted, client, key.DB, name)
 	c.Out.IfUndelivered(func() {
@@ -136,8 +134,8 @@ func (l *Locking) lock(c command.Call) {
 	})
 }
 
-// answer replies with the validity in milliseconds, or, if the client wants more, with a map. token
-// is part of the map unless it is empty.
+// answer replies with the validity in milliseconds, or with a map if the client requested more. The
+// map contains token unless it is empty.
 func (a lockArgs) answer(got quorum.Granted, arrived time.Time, token string, out *command.Reply) {
 	if !a.at && token == "" {
 		out.Validity(got.Validity)

@@ -7,8 +7,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// writeLock appends the description of a lock as a map, with its key unless that is empty. Unknown
-// fields are null.
+// writeLock appends a lock as a map, with its key unless that is empty. Unknown fields are null.
 func writeLock(out *command.Reply, l Lock) {
 	var fields, votes command.Fields
 	if l.Key != "" {
@@ -22,7 +21,7 @@ func writeLock(out *command.Reply, l Lock) {
 		"addr", orNull(l.Addr, l.Addr != ""), "name", orNull(l.Name, l.Name != "")))
 }
 
-// leftMillis returns the remaining time in milliseconds, -1 if there is no end, or null.
+// leftMillis returns the remaining time in milliseconds; -1 without expiry, null if unknown.
 func leftMillis(l Lock) any {
 	if l.Left == quorum.Endless {
 		return -1

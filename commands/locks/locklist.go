@@ -17,8 +17,7 @@ import (
 const (
 	// defaultCount and maxCount are the default and the highest COUNT of a LOCKLIST.
 	defaultCount, maxCount = 100, 1000
-	// atOnce limits how many keys one request reads from the masters, because their values may be
-	// large.
+	// atOnce limits how many keys one request reads from the masters: values may be large.
 	atOnce = 50
 	// listTime limits a LOCKLIST, including its wait for another one.
 	listTime = 10 * time.Second
@@ -27,7 +26,7 @@ const (
 // errSlow is the cause of a context that ends because a LOCKLIST took too long.
 var errSlow = fmt.Errorf("cannot list the locks: it took longer than %v; use MATCH or a smaller COUNT", listTime)
 
-// listOptions are the options of a LOCKLIST.
+// listOptions holds the options of a LOCKLIST.
 type listOptions struct {
 	match string // a glob
 	count int
@@ -113,8 +112,7 @@ type listing struct {
 	pattern *keys.Pattern
 }
 
-// collect searches the masters until there are enough locks. It waits while another listing does
-// so.
+// collect searches the masters until there are enough locks. Only one LOCKLIST runs at a time.
 func (l *listing) collect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, listTime, errSlow)
 	defer cancel()
@@ -142,8 +140,7 @@ func (l *listing) collect(ctx context.Context) error {
 	return err
 }
 
-// matching returns the clients' keys among names on the masters that match the pattern and are not
-// listed yet.
+// matching returns the clients' keys that match the pattern and are not listed yet.
 func (l *listing) matching(ctx context.Context, names []string) (fitting []string, err error) {
 	for _, name := range names {
 		key, ours := strings.CutPrefix(name, l.opts.Prefix)

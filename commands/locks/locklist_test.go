@@ -19,7 +19,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// fakeLocks has pages of names, all of which are held unless the name says otherwise.
+// fakeLocks has pages of names. Every name is held unless it contains another state.
 type fakeLocks struct {
 	pages [][]string
 	// hangs is set if the masters do not answer.
@@ -60,7 +60,7 @@ func (f *fakeLocks) Holdings(_ context.Context, keys []quorum.Key) ([]quorum.Hol
 
 func (*fakeLocks) Remove(context.Context, quorum.Key) (bool, error) { return true, nil }
 
-// upstream refuses commands on keys with a word in their name.
+// upstream refuses every command except GET, and GET on keys whose names contain "secret".
 type upstream struct{ rights.Upstream }
 
 func (upstream) Refusals(_ context.Context, questions [][]string) ([]string, error) {
@@ -147,7 +147,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// The time limit of a LOCKLIST includes its wait for the previous one.
+// TestListTakesTooLong checks that the time limit of a LOCKLIST includes its wait for a turn.
 func TestListTakesTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks := &fakeLocks{hangs: true}
@@ -206,8 +206,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestIdentity checks that the identity stays the same as long as the client does, and that a long
-// name is cut.
+// TestIdentity checks that the identity stays the same with the client, and cuts long names.
 func TestIdentity(t *testing.T) {
 	client := newClient()
 	first := client.Identity()

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// RefuseWhileAtUpstream returns the commands for the time while the locks on lock keys are at the
-// upstream: on a lock key, or on all keys, they fail.
+// RefuseWhileAtUpstream returns the commands for the time while the locks are at the upstream. A
+// command fails if it names a lock key, or affects all locks.
 func RefuseWhileAtUpstream(all []*command.Command, lockKeys keys.Patterns) []*command.Command {
 	unmoved := make([]*command.Command, len(all))
 	for i, atMasters := range all {

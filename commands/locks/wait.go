@@ -31,7 +31,7 @@ func (h *Holders) wait(c command.Call) {
 	timeout, _ := syntax.Int(c.Args[2])
 	ctx, stop := c.Client.WaitFor(c.Ctx)
 	defer stop()
-	over := (<-chan time.Time)(nil) // 0 means without end
+	over := (<-chan time.Time)(nil) // 0 means no limit
 	if timeout > 0 {
 		over = time.After(time.Duration(timeout) * time.Millisecond)
 	}

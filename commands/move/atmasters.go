@@ -24,12 +24,11 @@ const (
 	writers    = 128
 	readAtOnce = 100
 	// maxTries limits the attempts at an operation that too few masters answered, or that other
-	// clients kept from finishing.
+	// clients obstructed.
 	maxTries = 20
 )
 
-// atMasters is the store of the locks on the masters in one era. In any other era its operations
-// fail.
+// atMasters is the store of the locks on the masters in one era. In any other era it fails.
 type atMasters struct {
 	*Mover
 	era int
@@ -119,8 +118,8 @@ func (s *atMasters) eachPresent(ctx context.Context, names []name, do func(name,
 	return nil
 }
 
-// try reads keys twice, one at a time in each cell: with the two round trips with which put changes
-// them.
+// try reads each key twice, one key at a time in each cell. put changes a key with the same two
+// round trips.
 func (s *atMasters) try(ctx context.Context, locks []lock) error {
 	return eachCell(ctx, s, locks, func(l lock) name { return l.name }, func(ctx context.Context, l lock) error {
 		for range 2 {
@@ -136,8 +135,7 @@ func (s *atMasters) mayHold(ctx context.Context, bytes int64) error {
 	return s.opts.Masters.CheckRoom(ctx, bytes)
 }
 
-// put writes by ballots. If the mover stalls, the masters reject writes that come too late (rule
-// 3).
+// put writes by ballots. If the mover stalls, the masters reject late writes (rule 3).
 func (s *atMasters) put(ctx context.Context, locks []lock) error {
 	return eachCell(ctx, s, locks, func(l lock) name { return l.name }, func(ctx context.Context, l lock) error {
 		return s.update(ctx, l.name, func(quorum.Look) (quorum.Decision, error) {
@@ -154,7 +152,7 @@ func (l lock) ttl() time.Duration {
 	return max(l.left().Round(time.Millisecond), vote.MinTTL)
 }
 
-// remove leaves values that a client has written to the masters without a proxy.
+// remove skips values that a client has written to the masters without a proxy.
 func (s *atMasters) remove(ctx context.Context, names []name) (int, error) {
 	var removed atomic.Int64
 	for part := range parts(names) {
@@ -187,7 +185,7 @@ func (s *atMasters) remove(ctx context.Context, names []name) (int, error) {
 	return int(removed.Load()), nil
 }
 
-// update changes a key. run may be carried out more than once, with the same effect.
+// update changes a key. It may call run more than once, with the same effect.
 func (s *atMasters) update(ctx context.Context, n name, run func(quorum.Look) (quorum.Decision, error)) error {
 	err := retry(ctx, func() error {
 		_, err := s.opts.Masters.Update(ctx, s.place(n), nil, run)
@@ -199,8 +197,7 @@ func (s *atMasters) update(ctx context.Context, n name, run func(quorum.Look) (q
 	return nil
 }
 
-// retry repeats an operation that too few masters answered, or that other clients kept from
-// finishing.
+// retry repeats an operation that too few masters answered, or that other clients obstructed.
 func retry(ctx context.Context, try func() error) error {
 	for n := 1; ; n++ {
 		err := try()
@@ -218,8 +215,9 @@ func isTemporary(err error) bool {
 	return errors.As(err, new(*quorum.NoQuorumError)) || errors.Is(err, quorum.ErrContended)
 }
 
-// eachCell calls do for all elements: several at a time, but one after another for those in the
-// same cell, where they would obstruct each other. It returns the first error.
+// eachCell calls do for all elements, several at a time. Elements in the same cell follow one
+// another, because concurrent changes of a cell obstruct each other. eachCell returns the first
+// error.
 func eachCell[T any](
 	ctx context.Context, s *atMasters, all []T, nameOf func(T) name, do func(context.Context, T) error,
 ) error {

@@ -22,7 +22,7 @@ import (
 type atUpstream struct {
 	*Mover
 	conn Connection
-	// fieldsExpire are the databases with hashes whose fields expire individually.
+	// fieldsExpire holds the databases with hashes whose fields expire individually.
 	fieldsExpire map[int]bool
 	clock        clock
 	room         int64
@@ -41,7 +41,7 @@ const (
 	elementBytes = 64
 )
 
-// ask sends commands and returns their replies. An error reply to any of them is an error.
+// ask sends commands and returns their replies. It fails if one of the replies is an error.
 func ask(ctx context.Context, conn Connection, commands ...[]string) ([]any, error) {
 	if len(commands) == 0 {
 		return nil, nil
@@ -58,8 +58,7 @@ func ask(ctx context.Context, conn Connection, commands ...[]string) ([]any, err
 	return replies, nil
 }
 
-// refusal returns the error in a reply, or in an element of the reply to an EXEC; nil if there is
-// none.
+// refusal returns the error in a reply, or in an element of an EXEC's reply; nil if there is none.
 func refusal(reply any) error {
 	if refused, is := reply.(error); is {
 		return refused
@@ -73,8 +72,7 @@ func refusal(reply any) error {
 	return nil
 }
 
-// checkUpstream checks whether locks can be moved from or to the upstream. It records the IDs of
-// the connection and the server.
+// checkUpstream checks whether locks can be moved, and records the IDs of connection and server.
 func (r *run) checkUpstream(ctx context.Context) error {
 	replies, err := ask(ctx, r.conn, []string{"INFO"}, []string{"CLIENT", "ID"}, []string{"CLIENT", "LIST"},
 		[]string{"CLIENT", "KILL", "ID", noClient}) // checks the permission for CLIENT KILL
@@ -114,7 +112,7 @@ func (s *atUpstream) databases(ctx context.Context) ([]int, error) {
 	for _, db := range all {
 		for count := range strings.SplitSeq(info["db"+strconv.Itoa(db)], ",") {
 			what, n, _ := strings.Cut(count, "=")
-			// Redis and Valkey have different names for it.
+			// The number of keys with fields that expire has different names in Redis and Valkey.
 			if (what == "subexpiry" || what == "keys_with_volatile_items") && n != "0" {
 				s.fieldsExpire[db] = true
 			}
@@ -291,7 +289,7 @@ func (s *atUpstream) measure(ctx context.Context, names []name) ([]sizedKey, err
 	return all, unfit.orNil()
 }
 
-// values reads keys. It reads their remaining times last, together with the upstream's time.
+// values reads keys. It reads their remaining times last, together with the time of the upstream.
 func (s *atUpstream) values(ctx context.Context, keys []sizedKey) ([]lock, error) {
 	db := keys[0].db
 	commands := commandOf(keys, func(n sizedKey) []string { return valueOf(n.kind, n.key) })
@@ -395,7 +393,7 @@ func (s *atUpstream) mayHold(_ context.Context, bytes int64) error {
 	return nil
 }
 
-// write stores locks at the upstream. If its clock was changed meanwhile, it stores them again.
+// write stores locks at the upstream, again if the upstream's clock was changed meanwhile.
 func (s *atUpstream) write(ctx context.Context, locks []lock) error {
 	for range maxTries {
 		var commands [][]string

@@ -22,7 +22,7 @@ func (r *run) check(ctx context.Context) error {
 	}
 	source, target := r.stores()
 	checked := []store{target}
-	if r.at.Source() == location.Upstream { // the move removes them there
+	if r.at.Source() == location.Upstream { // the move removes the locks from the upstream
 		checked = append(checked, source)
 	}
 	began := time.Now()

@@ -8,8 +8,8 @@ import (
 )
 
 // clock relates the upstream's clock to the proxy's: when the upstream's clock showed time, the
-// proxy's showed at most at. So the time that replies and commands take on a busy machine is not
-// counted as time of a lock.
+// proxy's clock showed at most at. Remaining times are converted with it, so that the time that
+// commands and replies take on a busy machine does not count.
 type clock struct{ time, at time.Time }
 
 const (
@@ -67,8 +67,7 @@ func (c clock) toLocal(then, sent, received time.Time) time.Time {
 // toUpstream converts a time of the proxy's clock to the upstream's.
 func (c clock) toUpstream(at time.Time) time.Time { return c.time.Add(at.Sub(c.at)) }
 
-// isSteady reports whether the upstream's clock was not changed: it showed a time between two times
-// of the proxy's clock.
+// isSteady reports whether the clock was not changed: then lies between sent and received.
 func (c clock) isSteady(then, sent, received time.Time) bool {
 	at := c.at.Add(then.Sub(c.time))
 	return !at.Before(sent.Add(-maxClockDrift)) && !at.After(received.Add(maxClockDrift))

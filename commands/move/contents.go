@@ -96,8 +96,7 @@ func stringsOf(reply any) []string {
 	return all
 }
 
-// wordsAtOnce limits the words of a command after its name and key. It is even, so that pairs stay
-// together.
+// wordsAtOnce limits the words of a command after its name and key. It is even because of pairs.
 const wordsAtOnce = 1000
 
 // writeCommands returns the commands that replace a key at the upstream by this content, until end

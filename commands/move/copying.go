@@ -28,8 +28,7 @@ type lock struct {
 // left returns the remaining time until the key expires.
 func (l lock) left() time.Duration { return time.Until(l.end) }
 
-// isBrief reports whether the key expires so soon that the move waits for that instead of copying
-// the key.
+// isBrief reports whether the key expires so soon that the move waits instead of copying it.
 func (l lock) isBrief() bool { return !l.end.IsZero() && l.left() < briefTime }
 
 const (
@@ -39,7 +38,7 @@ const (
 	atOnce = 500
 )
 
-// store is a place that holds locks.
+// store holds locks: the upstream or the masters.
 type store interface {
 	// list returns the names of all lock keys, each once. Some may be absent.
 	list(ctx context.Context) ([]name, error)
@@ -49,7 +48,7 @@ type store interface {
 	try(ctx context.Context, locks []lock) error
 	// mayHold returns an error if there is no room for this many more bytes.
 	mayHold(ctx context.Context, bytes int64) error
-	// put replaces these keys, of one database, by these values.
+	// put stores locks, all in one database, and overwrites keys that exist.
 	put(ctx context.Context, locks []lock) error
 	// remove removes keys, and returns how many were present.
 	remove(ctx context.Context, names []name) (int, error)

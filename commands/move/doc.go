@@ -2,13 +2,13 @@
 // of package quorum/location. PROXY MOVE and redlock-proxy move run it.
 //
 // [Mover.Move] is a run, from its first check to the report (run.go). The masters decide each step.
-// The run waits until all proxies hold back commands on lock keys (holding.go). It closes all other
-// connections that may write at the upstream (ending.go), and copies the locks (copying.go) from
-// one store to the other. The stores are the upstream (atupstream.go, with contents.go for the
-// types of values and clock.go for their expiry) and the masters (atmasters.go). The way back is
-// the same with the stores exchanged.
+// The run waits until all proxies have paused the commands on lock keys (holding.go). It closes all
+// other connections that may write at the upstream (ending.go), and copies the locks (copying.go)
+// from one store to the other. The stores are the upstream (atupstream.go, with contents.go for the
+// types of values and clock.go for their expiry) and the masters (atmasters.go). A move back to the
+// upstream exchanges the stores.
 //
-// A run that fails aborts: it proposes that the locks stay where they are, which they did all the
-// time. If it cannot propose that, or crashes, the lease of the moving place expires soon, and any
-// proxy proposes it.
+// A run that fails aborts: it proposes that the locks stay at the source, where they still are. If
+// it cannot propose that, or crashes, the lease of the move expires soon, and any proxy proposes
+// it.
 package move

@@ -48,14 +48,13 @@ const connectionName = "redlock-proxy-move"
 // it, but no client that locks uses it.
 const WatchName = "redlock-proxy-watch"
 
-// mayClose reports whether the connection only watches the upstream, as those of Sentinels and
-// proxies do, or belongs to another run. A move closes it without asking the operator.
+// mayClose reports whether the connection only watches the upstream, like the connections of
+// Sentinels and proxies, or belongs to another run. A move closes it without asking the operator.
 func (c connection) mayClose() bool {
 	return strings.HasPrefix(c.name, "sentinel-") || c.name == connectionName || c.name == WatchName
 }
 
-// quiesce returns when no command sent before can change the locks at the upstream any more (rule
-// 2).
+// quiesce returns when no command sent before can still change the locks at the upstream (rule 2).
 func (r *run) quiesce(ctx context.Context) error {
 	before, err := r.connections(ctx)
 	if err != nil {
@@ -89,8 +88,8 @@ func (r *run) quiesce(ctx context.Context) error {
 // reportTimeout is how long a proxy has to report connections that it has just made.
 const reportTimeout = time.Second
 
-// awaitForeign returns foreign connections, after proxies had time to report the connections that
-// they made for new clients just before they held back.
+// awaitForeign returns foreign connections. It first gives proxies time to report the connections
+// that they made for new clients just before they paused.
 func (r *run) awaitForeign(
 	ctx context.Context, before []connection, held []quorum.PauseReport,
 ) (foreign []connection, reports []quorum.PauseReport, err error) {
@@ -117,7 +116,7 @@ func (c connection) mayLockDirectly(held []quorum.PauseReport) bool {
 }
 
 // foreign returns the connections of before that are still open, and belong neither to this run nor
-// to a proxy that holds back.
+// to a proxy that has paused its commands.
 func (r *run) foreign(before, now []connection, held []quorum.PauseReport) []connection {
 	known, ours := map[string]bool{}, map[string]bool{}
 	for _, c := range before {
@@ -200,9 +199,9 @@ func (r *run) connections(ctx context.Context) ([]connection, error) {
 }
 
 // ForeignConnsError reports connections at the upstream that do not belong to proxies, whose
-// clients may lock there directly.
+// clients may lock without a proxy.
 type ForeignConnsError struct {
-	// Others describe the connections.
+	// Others describes the connections.
 	Others []string
 }
 
@@ -216,7 +215,7 @@ func (e *ForeignConnsError) Error() string {
 // maxNamed limits how many elements an error names.
 const maxNamed = 10
 
-// summarize returns the first elements of a list, and how many more it has.
+// summarize returns the first elements of a list, and the number of further elements.
 func summarize(all []string) string {
 	if len(all) <= maxNamed {
 		return strings.Join(all, ", ")

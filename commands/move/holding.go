@@ -10,15 +10,16 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// holdPause is the time between two checks whether all proxies hold back. retryPause is the time
+// holdPause is the time between two checks whether all proxies have paused. retryPause is the time
 // between two attempts at any other operation.
 const (
 	holdPause  = 20 * time.Millisecond
 	retryPause = 100 * time.Millisecond
 )
 
-// awaitHolding waits until all running proxies have reported that they hold back, and returns the
-// reports. A proxy that no longer announces itself was stopped, or is cut off.
+// awaitHolding waits until all running proxies have reported that they paused the commands on lock
+// keys, and returns the reports. A proxy that no longer announces itself was stopped, or is
+// disconnected.
 func (r *run) awaitHolding(ctx context.Context) ([]quorum.PauseReport, error) {
 	for until := time.Now().Add(r.patience); ; {
 		held := r.opts.Masters.PauseReports(ctx, r.at.Era)

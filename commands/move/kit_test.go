@@ -38,7 +38,7 @@ type held struct {
 	foreign bool
 }
 
-// masters are the masters of a test: a map of keys, and eras that any mover may advance.
+// masters implements Masters for tests, with a map of keys, and eras that any mover may advance.
 type masters struct {
 	mu      sync.Mutex
 	at      quorum.Location
@@ -88,7 +88,7 @@ func (m *masters) DecideLocation(_ context.Context, from quorum.Location, to loc
 	switch {
 	case failed != nil && !m.lost:
 		return quorum.Location{}, failed
-	case m.at == quorum.Location{Place: to, Era: from.Era + 1}: // another mover proposed the same
+	case m.at == quorum.Location{Place: to, Era: from.Era + 1}: // another mover made the same proposal
 		return m.at, nil
 	case from != m.at:
 		return quorum.Location{}, errNotThere
@@ -142,7 +142,7 @@ func (m *masters) Names(_ context.Context, db int, page func([]string) (bool, er
 		}
 	}
 	m.mu.Unlock()
-	for _, names := range [][]string{names, names[len(names)/2:]} { // some more than once
+	for _, names := range [][]string{names, names[len(names)/2:]} { // some names occur twice
 		if _, err := page(names); err != nil {
 			return err
 		}
@@ -278,7 +278,7 @@ func (r *rig) do(words ...string) any {
 	return reply
 }
 
-// line is do for words separated by blanks.
+// line is like do, for words separated by blanks.
 func (r *rig) line(text string) any { r.Helper(); return r.do(strings.Fields(text)...) }
 
 func (r *rig) move(order Order) (Result, error) {

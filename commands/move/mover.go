@@ -15,8 +15,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Masters decide where the locks are, and hold them. It is a *quorum.Cluster, whose methods
-// document the errors.
+// Masters decide where the locks are, and hold them: a *quorum.Cluster, which documents the errors.
 type Masters interface {
 	// Placed returns where the locks are; known is false if too few masters have answered.
 	Placed() (at quorum.Location, known bool)
@@ -24,15 +23,16 @@ type Masters interface {
 	Confirm(ctx context.Context) (quorum.Location, error)
 	// MayMove returns an error if the locks cannot be moved now.
 	MayMove() error
-	// DecideLocation proposes that the locks are at a place in the era after from. It returns that
-	// era when a majority votes in it, whichever proxy proposed it. A moving place lasts as long as
-	// ctx. After an error, the proposal may be accepted all the same.
+	// DecideLocation proposes that the locks are at a location in the era after from. It returns
+	// that era when a majority votes in it, whichever proxy proposed it. If the location is a move,
+	// it lasts until ctx ends. The proposal may be accepted even if DecideLocation returns an
+	// error.
 	DecideLocation(ctx context.Context, from quorum.Location, to location.Place) (quorum.Location, error)
 	// CheckRoom returns an error if the masters cannot store this many more bytes.
 	CheckRoom(ctx context.Context, bytes int64) error
 	// Proxies returns the IDs of the running proxies, including this one.
 	Proxies() []string
-	// PauseReports returns the reports of the proxies that hold back in an era.
+	// PauseReports returns the reports of the proxies that have paused in an era.
 	PauseReports(ctx context.Context, era int) []quorum.PauseReport
 
 	Databases(ctx context.Context) ([]int, error)
@@ -83,7 +83,7 @@ func (o Order) target() location.Place {
 	return location.Masters
 }
 
-// ErrRunning is the error if this proxy already runs a move.
+// ErrRunning is returned if this proxy is already running a move.
 var ErrRunning = errors.New("this proxy is already running a move")
 
 // Mover moves the locks. It is safe for concurrent use, and makes one run at a time.
@@ -91,9 +91,9 @@ type Mover struct {
 	opts     Options
 	lockKeys keys.Patterns
 	turn     chan struct{}
-	// settle is how long an era must have lasted before anything is written in it.
+	// settle is the time that an era must have lasted before anything is written in it.
 	settle time.Duration
-	// patience limits the wait for proxies to hold back, copyTime the time until the locks have
+	// patience limits the wait for proxies to pause, copyTime the time until the locks have
 	// arrived, and lease the time to abort.
 	patience, copyTime, lease time.Duration
 }
@@ -108,16 +108,15 @@ func New(opts Options) *Mover {
 	}
 }
 
-// clientKey returns the client's key for a name on the masters. ours is false if it is not a lock
-// key.
+// clientKey returns the client's key for a name on the masters, and whether it is a lock key.
 func (m *Mover) clientKey(name string) (key string, ours bool) {
 	key, ours = strings.CutPrefix(name, m.opts.Prefix)
 	return key, ours && m.lockKeys.Match([]byte(key))
 }
 
-// Move carries out the order, and reports each step. When ctx ends, it aborts.
+// Move carries out the order, and reports each step. It aborts when ctx ends.
 //
-// Errors say where the locks are. ErrRunning is one of them.
+// Its errors, such as ErrRunning, contain where the locks are.
 func (m *Mover) Move(ctx context.Context, order Order, report func(step string)) (Result, error) {
 	reportStep := func(step string) {
 		m.opts.Logger.Debug("moving the locks", "step", step) // each proxy logs the era of the masters

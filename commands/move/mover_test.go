@@ -50,9 +50,9 @@ func (r *rig) fill() {
 	r.do("SELECT", "0")
 }
 
-// TestThereAndBack moves lock keys of all types in several databases to the masters and back. They
-// are only at the target afterwards, with their expiry; other lock keys at the target are removed,
-// and no other key is touched.
+// TestThereAndBack moves lock keys of all types in several databases to the masters and back.
+// Afterwards they are only at the target, with their expiry. Other lock keys at the target are
+// removed, and no other key is touched.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -119,13 +119,13 @@ func (r *rig) atMasters(want map[string]seen) {
 }
 
 // TestFailureAborts checks for each step that its failure leaves the locks as they were, that the
-// era says so, and that the next run moves them.
+// era shows this, and that the next run moves them.
 func TestFailureAborts(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{false, true} {
 		for _, c := range []struct {
 			step string
-			lost bool // the proposal is accepted all the same
+			lost bool // the proposal is accepted nevertheless
 		}{
 			{"may move", false}, {"names", false}, {"read", false}, {"update", false},
 			{"to to-masters", false}, {"to to-masters", true}, {"to to-upstream", false}, {"to to-upstream", true},
@@ -174,8 +174,7 @@ func TestFailureAborts(t *testing.T) {
 	}
 }
 
-// TestProposalAcceptedDespiteError checks that the move succeeds if the last proposal was accepted
-// although the run got an error.
+// TestProposalAcceptedDespiteError checks that the move succeeds if the proposal was accepted.
 func TestProposalAcceptedDespiteError(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -194,7 +193,7 @@ func TestProposalAcceptedDespiteError(t *testing.T) {
 	}
 }
 
-// TestFailureTellsWhereTheLocksAre checks the errors, also if the masters stop answering, so that
+// TestFailureTellsWhereTheLocksAre checks the errors, also if the masters stop replying, so that
 // nothing can be decided.
 func TestFailureTellsWhereTheLocksAre(t *testing.T) {
 	t.Parallel()
@@ -221,7 +220,7 @@ func TestFailureTellsWhereTheLocksAre(t *testing.T) {
 	}
 }
 
-// TestTwoAtOnce checks that of two simultaneous runs at two proxies one moves the locks, and the
+// TestTwoAtOnce checks that, of two simultaneous runs at two proxies, one moves the locks, and the
 // other waits for it and finds them moved.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
@@ -247,7 +246,7 @@ func TestTwoAtOnce(t *testing.T) {
 }
 
 // TestConnectionLost checks that a run whose connection is closed fails at any step, and does not
-// continue on another one. Before it has claimed its era it starts again.
+// continue on another connection. Before it has claimed its era it starts again.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"may move", "to to-masters", "update", "names"} {
@@ -292,8 +291,8 @@ func TestConnectionLost(t *testing.T) {
 	}
 }
 
-// TestStalled checks that a stalled run, which another run has ended meanwhile, writes nothing in
-// the next era, and does not change the decision.
+// TestStalled checks that a run that stalled until another run ended the move writes nothing in the
+// next era, and does not change the decision.
 func TestStalled(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string][]location.Place{
@@ -334,8 +333,7 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// TestUnfinishedMove checks that a run waits for an unfinished move of another proxy until that is
-// aborted, or aborts it.
+// TestUnfinishedMove checks that a run waits for the end of another proxy's move, or aborts it.
 func TestUnfinishedMove(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{{}, {Back: true}, {Abort: true}} {
@@ -359,8 +357,7 @@ func TestUnfinishedMove(t *testing.T) {
 	}
 }
 
-// TestLocksAlreadyAtTarget checks that a run removes leftovers if the locks are at the target
-// already.
+// TestLocksAlreadyAtTarget checks that leftovers are removed if the locks are at the target.
 func TestLocksAlreadyAtTarget(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -371,7 +368,7 @@ func TestLocksAlreadyAtTarget(t *testing.T) {
 	}
 	r.masters.at.Place = location.Masters
 	r.line("SET lock:left x")
-	// The lock key may belong to a client that locks there.
+	// The lock key may belong to a client that locks at the upstream.
 	if result := r.mustMove(Order{}); !result.Already || result.Leftover != 1 || len(r.upstream()) != 1 {
 		t.Errorf("%+v", result)
 	}
@@ -384,8 +381,8 @@ func TestLocksAlreadyAtTarget(t *testing.T) {
 	}
 }
 
-// TestOthers checks that connections that are not a proxy's prevent the move, unless the operator
-// orders to close them. Connections of proxies that hold back stay open.
+// TestOthers checks that a connection that no proxy made prevents the move, unless the operator
+// lets the move close it. Connections of proxies that have paused their commands stay open.
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -411,7 +408,7 @@ func TestOthers(t *testing.T) {
 		r.masters.at.Place != location.Upstream {
 		t.Errorf("%v", err)
 	}
-	r.masters.proxies = r.masters.proxies[:1] // it no longer announces itself
+	r.masters.proxies = r.masters.proxies[:1] // the second proxy no longer announces itself
 	result := r.mustMove(Order{CloseOthers: true})
 	if len(result.Others) != 1 || result.Ended != 1 {
 		t.Errorf("%+v", result)
@@ -442,8 +439,7 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
-// TestExpiringFields checks that a hash with a field that expires by itself is refused, too, as
-// later servers have it.
+// TestExpiringFields checks that a hash with an expiring field, of later servers, is refused.
 func TestExpiringFields(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -585,8 +581,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestClockIsSet checks that locks expire on time although the upstream's clock is changed while
-// they are moved there.
+// TestClockIsSet checks that locks expire on time even if the upstream's clock is changed while
+// they are moved to it.
 func TestClockIsSet(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -596,7 +592,7 @@ func TestClockIsSet(t *testing.T) {
 	ahead := time.Duration(0)
 	r.alter(func(words []string) any {
 		switch words[0] {
-		case "TIME": // it was wrong until the first write
+		case "TIME": // the clock is wrong until the first write
 			now := time.Now().Add(ahead)
 			return []any{strconv.FormatInt(now.Unix(), 10), strconv.Itoa(now.Nanosecond() / 1000)}
 		case "EXEC":
@@ -609,8 +605,7 @@ func TestClockIsSet(t *testing.T) {
 	r.same(r.upstream(), before)
 }
 
-// TestTargetWithoutRoom checks that nothing is decided if it is clear that the target cannot store
-// the locks.
+// TestTargetWithoutRoom checks that nothing is decided if the target cannot store the locks.
 func TestTargetWithoutRoom(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

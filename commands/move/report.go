@@ -15,22 +15,23 @@ import (
 type Result struct {
 	// At is where the locks are.
 	At location.Place
-	// Already is set if the locks were there before, Aborted if a move was aborted.
+	// Already is set if the locks were at the target before the run, Aborted if the run aborted a
+	// move.
 	Already, Aborted bool
 	// Copied counts the lock keys that have moved, by type.
 	Copied map[string]int
 	// RemovedAtTarget counts the lock keys that were removed because they existed only at the
-	// target. Removed counts the lock keys that were removed where the locks are not.
+	// target. Removed counts the lock keys that were removed from the store without the locks.
 	RemovedAtTarget, Removed int
-	// Leftover counts the lock keys that were found where the locks are not.
+	// Leftover counts the lock keys that were found in the store without the locks.
 	Leftover int
-	// RemovalErr is the error that prevented the removal of the remaining lock keys there, if any.
+	// RemovalErr is the error that prevented the removal of the remaining lock keys, if any.
 	RemovalErr error
 	// Others describes the connections at the upstream that do not belong to proxies. Ended counts
-	// the connections that were closed there.
+	// the connections that the run closed at the upstream.
 	Others []string
 	Ended  int
-	// PausedFor is how long proxies held back commands on lock keys.
+	// PausedFor is the time for which proxies paused commands on lock keys.
 	PausedFor time.Duration
 }
 
@@ -72,7 +73,7 @@ func (r Result) copied() string {
 	return strings.Join(all, ", ")
 }
 
-// removed returns the lines about lock keys where the locks are not.
+// removed returns the lines about lock keys in the store without the locks.
 func (r Result) removed() []string {
 	former := r.At.Departure().Target()
 	var lines []string

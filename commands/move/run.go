@@ -31,7 +31,7 @@ type run struct {
 	result              Result
 }
 
-// describeLocation says where the locks are after a failure.
+// describeLocation returns, in words, where the locks are after a failure.
 func (r *run) describeLocation() string {
 	from := r.at.Source()
 	switch {
@@ -66,8 +66,8 @@ func (r *run) awaitOtherMove(ctx context.Context) (err error) {
 	}
 }
 
-// move moves the locks, or finishes an earlier move if they are at the target already. The run has
-// connected before, so that the confirmed place is valid for everything sent over the connection
+// move moves the locks, or finishes an earlier move if they are already at the target. The run has
+// connected before, so that the confirmed location is valid for everything sent over the connection
 // (rule 1).
 func (r *run) move(ctx context.Context) (err error) {
 	switch r.at, err = r.opts.Masters.Confirm(ctx); {
@@ -85,7 +85,7 @@ func (r *run) move(ctx context.Context) (err error) {
 
 // moveLocks moves the locks from the source to the target.
 func (r *run) moveLocks(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx) // until then the lease is renewed
+	ctx, cancel := context.WithCancel(ctx) // the lease is renewed until cancel
 	defer cancel()
 	if err := r.check(ctx); err != nil {
 		now, unknown := r.opts.Masters.Confirm(ctx)
@@ -96,7 +96,7 @@ func (r *run) moveLocks(ctx context.Context) error {
 	}
 	if err := r.begin(ctx); errors.Is(err, errClaimed) {
 		return err
-	} else if err != nil { // the proposal may be accepted all the same
+	} else if err != nil { // the proposal may be accepted nevertheless
 		cancel()
 		return r.abort(ctx, r.at.Era+1, err)
 	}
@@ -120,19 +120,19 @@ func (r *run) moveLocks(ctx context.Context) error {
 	return nil
 }
 
-// errClaimed is the error if another proxy moves the locks.
+// errClaimed is returned if another proxy moves the locks.
 var errClaimed = errors.New("another proxy is moving the locks")
 
 // begin proposes that the locks are being moved, and claims the new era.
 func (r *run) begin(ctx context.Context) error {
 	began, err := r.opts.Masters.DecideLocation(ctx, r.at, r.at.Departure())
 	switch {
-	case errors.Is(err, quorum.ErrLocationChanged): // another proxy is further
+	case errors.Is(err, quorum.ErrLocationChanged): // another proxy already changed the location
 		return errClaimed
 	case err != nil:
 		return err
 	}
-	if err := r.claim(ctx, began); err != nil { // whether another run aborts the move is not known
+	if err := r.claim(ctx, began); err != nil { // it is unknown whether another run aborts it
 		return errors.Join(errClaimed, err)
 	}
 	r.at = began
@@ -140,7 +140,7 @@ func (r *run) begin(ctx context.Context) error {
 }
 
 // claim makes this run the one that moves the locks in an era (rule 6). It succeeds if the record
-// at the upstream names none yet.
+// at the upstream has no claim for that era yet.
 func (r *run) claim(ctx context.Context, at quorum.Location) error {
 	if r.claimed == at.Era {
 		return nil
@@ -186,7 +186,7 @@ func (r *run) arrive(ctx context.Context) error {
 }
 
 // abort proposes that the locks stay at the source after an era in which they are moved, and
-// returns the cause. It returns nil if it turns out that this run has moved the locks after all.
+// returns the cause. It returns nil if this run has moved the locks nevertheless.
 func (r *run) abort(ctx context.Context, era int, cause error) error {
 	r.report(fmt.Sprintf("aborting: %v", cause))
 	moved := quorum.Location{Place: r.at.Target(), Era: r.at.Era + 1}
@@ -198,7 +198,7 @@ func (r *run) abort(ctx context.Context, era int, cause error) error {
 
 // stay proposes that the locks stay at the source after an era in which they are moved, unless
 // another decision was made, or another run moves them. If too few masters answer, the lease of the
-// move expires, and any proxy proposes it.
+// move expires, and any proxy makes this proposal.
 func (r *run) stay(ctx context.Context, era int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.lease)
 	defer cancel()
@@ -238,11 +238,11 @@ func (r *run) abortAny(ctx context.Context) (err error) {
 	return nil
 }
 
-// errTooLate is the error if the move had ended before it could be aborted.
+// errTooLate is returned if the move had ended before it could be aborted.
 var errTooLate = errors.New("it was too late to abort the move")
 
-// clearSource removes the locks at the source (rule 5). They have no effect there any more, so the
-// move has succeeded even if clearSource fails.
+// clearSource removes the locks from the source (rule 5). They no longer have an effect at the
+// source, so the move has succeeded even if clearSource fails.
 func (r *run) clearSource(ctx context.Context, names []name) {
 	_, source := r.stores()
 	n, err := source.remove(ctx, names)
@@ -251,8 +251,8 @@ func (r *run) clearSource(ctx context.Context, names []name) {
 	}
 }
 
-// removeLeftovers removes the lock keys that an earlier run left where the locks are not. At the
-// upstream it does so only if ordered, because they may belong to clients that lock there.
+// removeLeftovers removes the lock keys that an earlier run left in the store without the locks. At
+// the upstream it requires the operator's order: they may belong to clients without a proxy.
 func (r *run) removeLeftovers(ctx context.Context) error {
 	if r.at.Era == 0 { // the locks have never been moved
 		return nil

@@ -38,7 +38,7 @@ func Commands(hub *Hub) []*command.Command {
 	return all
 }
 
-// namePrefixes are the prefixes of the names of commands and confirmations.
+// namePrefixes holds the prefixes of the names of commands and confirmations.
 var namePrefixes = [...]string{Channels: "", Patterns: "p", Shards: "s"}
 
 func subscribe(kind Kind) func(command.Call) {

@@ -1,25 +1,25 @@
 // Package pubsub implements the commands for messages at a lock server, as Redis 7.0 has them
-// (SUBSCRIBE, PUBLISH, PUBSUB and the like), and delivers messages to clients. Package
-// quorum/messages carries messages to the other proxies.
+// (SUBSCRIBE, PUBLISH, PUBSUB …), and delivers messages to clients. Package quorum/messages carries
+// messages to the other proxies.
 //
 // PUBLISH returns how many clients get the message, as far as this proxy knows: its own
-// subscribers, plus one for each other proxy with a subscriber to anything. So 0 means that no
-// client gets it; any other number may be too high or too low. PUBSUB shows this proxy's own
-// clients.
+// subscribers, plus one for each other proxy with any subscriber. So 0 means that no client gets
+// it; any other number may be too high or too low. PUBSUB shows this proxy's own clients.
 //
 // A SUBSCRIBE fails with NOQUORUM if the proxy can listen to too few masters. A PUBLISH fails with
-// it if too few masters have accepted the message; then the message may or may not be delivered.
+// NOQUORUM if too few masters have accepted the message; then the message may or may not be
+// delivered.
 //
 // A [Hub] holds the subscriptions of all clients of this process, and receives the messages of all
-// proxies from the masters. A [Subscriber] is one client: its subscriptions, and the messages on
-// their way to it.
+// proxies from the masters. A [Subscriber] holds the subscriptions of one client, and the messages
+// on their way to it.
 //
 // # One stream
 //
-// A goroutine writes messages to a client between two replies. It lives while there are messages.
-// In some places the order matters: a confirmation precedes the messages of its channel, and no
-// message follows an unsubscription. There the commands include the messages that have arrived in
-// their reply, and hold back later messages until that is written ([Subscriber.Take]).
+// A goroutine writes messages to a client between two replies. It runs while there are messages.
+// The order matters for two commands: the confirmation of a SUBSCRIBE precedes the messages of its
+// channel, and no message follows an UNSUBSCRIBE. These commands therefore include the arrived
+// messages in their reply, and delay later messages until the reply is written ([Subscriber.Take]).
 //
 // # Slow clients
 //

@@ -28,8 +28,8 @@ type Hub struct {
 	mu   sync.Mutex
 	all  map[*Subscriber]bool
 	subs [kinds]map[string]map[*Subscriber]bool
-	// compiled are the compiled patterns of subs, except long ones; matching are the subscribers to
-	// any pattern.
+	// compiled holds the compiled patterns of subs, except long ones. matching holds the
+	// subscribers to any pattern.
 	compiled map[string]*keys.Pattern
 	matching map[*Subscriber]bool
 }
@@ -46,8 +46,8 @@ func New(carry func(deliver func(quorum.Message)) Carrier) *Hub {
 }
 
 // Publish publishes a message of a client. last points to the number of the client's last message.
-// receivers counts the clients of this proxy that get it, plus one for each other proxy with a
-// subscriber to anything.
+// receivers counts the clients of this proxy that get the message, plus one for each other proxy
+// with any subscriber.
 //
 // Errors: those of quorum.Messages.Publish.
 func (h *Hub) Publish(ctx context.Context, m quorum.Message, last *uint64) (receivers int, err error) {
@@ -105,8 +105,7 @@ func kindOf(m quorum.Message) Kind {
 	return Channels
 }
 
-// deliver passes a message to its subscribers. The subscribers to patterns compare it with their
-// patterns.
+// deliver passes a message to its subscribers, and to all that have patterns to compare.
 func (h *Hub) deliver(m quorum.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,8 +156,8 @@ func (h *Hub) Names(kind Kind, glob string) ([]string, error) {
 	return fitting, nil
 }
 
-// longPattern is the length from which a pattern is compiled only for its use, because a compiled
-// pattern takes many times its size.
+// longPattern is the length from which a pattern is compiled for each use instead of once, because
+// a compiled pattern takes many times its size.
 const longPattern = 1 << 10
 
 // add adds a subscription. The caller holds mu.

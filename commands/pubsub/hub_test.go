@@ -59,7 +59,7 @@ func (s *Subscriber) unsorted() int {
 	return len(s.inbox)
 }
 
-// A client with slow patterns does not delay publishers and other subscribers.
+// TestSlowPatternsDelayNoOtherClient checks that slow patterns delay only their own client.
 func TestSlowPatternsDelayNoOtherClient(t *testing.T) {
 	h := newHub()
 	hostile, honest := h.Subscriber(newReader(), 2), newReader()
@@ -86,7 +86,7 @@ func TestSlowPatternsDelayNoOtherClient(t *testing.T) {
 	}
 }
 
-// A client gets its messages in order, and before the next reply.
+// TestMessagesByPatternAndChannel checks that messages come in order, before the next reply.
 func TestMessagesByPatternAndChannel(t *testing.T) {
 	h := newHub()
 	s := h.Subscriber(newReader(), 2)
@@ -109,7 +109,7 @@ func TestMessagesByPatternAndChannel(t *testing.T) {
 	s = h.Subscriber(r, 2)
 	s.Add(Channels, "a1")
 	s.Add(Patterns, "a*")
-	s.Take() // holds back later messages
+	s.Take() // delays later messages
 	for _, m := range []quorum.Message{{Channel: "a1", Payload: "1"}, {Channel: "b", Payload: "2"},
 		{Channel: "a2", Payload: "3"}} {
 		h.deliver(m)
@@ -122,7 +122,8 @@ func TestMessagesByPatternAndChannel(t *testing.T) {
 	s.Close()
 }
 
-// A message that takes too many comparisons disconnects the client, which would miss it.
+// TestPatternTooComplex checks that a client is disconnected if a message takes too many
+// comparisons, because it would miss the message.
 func TestPatternTooComplex(t *testing.T) {
 	h := newHub()
 	r := newReader()
@@ -152,8 +153,8 @@ func (l *stuck) WriteMessages(take func() []byte) error {
 
 func (l *stuck) Disconnect() { l.once.Do(func() { close(l.gone) }) }
 
-// A message that waits for several clients counts once. Beyond the limit, the client with the most
-// waiting messages is disconnected, and a client that reads is not.
+// TestBacklogIsBounded checks that a message that waits for several clients counts once. Beyond the
+// limit, the client with the most waiting messages is disconnected, and a client that reads is not.
 func TestBacklogIsBounded(t *testing.T) {
 	h := newHub()
 	line := func() *stuck { return &stuck{gone: make(chan struct{})} }

@@ -23,7 +23,7 @@ type outlet struct {
 // patience limits the time to publish all messages of a program.
 const patience = 5 * time.Second
 
-// Prepare checks that the commands are messages, and keeps them.
+// Prepare stores the commands. It refuses commands that are not messages.
 func (o outlet) Prepare(_ context.Context, commands [][]string) (rights.Prepared, error) {
 	for _, words := range commands {
 		if !syntax.IsPublish(syntax.Lower(words[0])) {
@@ -33,14 +33,13 @@ func (o outlet) Prepare(_ context.Context, commands [][]string) (rights.Prepared
 	return prepared{o, commands}, nil
 }
 
-// prepared are the messages of a program that are not published yet.
+// prepared holds the messages of a program that are not published yet.
 type prepared struct {
 	outlet
 	commands [][]string
 }
 
-// Do publishes the messages in order. It does so even if the client has left, because the program
-// was committed.
+// Do publishes the messages in order, even without the client: the program was committed.
 func (p prepared) Do() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -53,5 +52,5 @@ func (p prepared) Do() error {
 	return nil
 }
 
-// Drop does nothing: nothing was published.
+// Drop does nothing, because no message was published.
 func (prepared) Drop() {}

@@ -28,8 +28,7 @@ type arrival struct {
 	packets map[string]*packet // by subscription: empty for the channel, p and the pattern for a pattern
 }
 
-// size returns the size that the message counts while it waits to be compared with patterns, in
-// bytes.
+// size returns the size of the message while it waits for the patterns, in bytes.
 func (a *arrival) size() int { return len(a.message.Channel) + len(a.message.Payload) + 3*perWord }
 
 // forChannel returns the message for subscribers to its channel.

@@ -39,19 +39,19 @@ type Subscriber struct {
 	total  atomic.Int64
 	kept   atomic.Int64 // size of the names in bytes
 
-	// matching is held while messages are compared with patterns. patterns are the compiled
+	// matching is held while messages are compared with patterns. patterns holds the compiled
 	// names[Patterns]; nil stands for a pattern that is compiled for each use. The lock order is
 	// matching, the Hub's mu, mu.
 	matching sync.Mutex
 	patterns map[string]*keys.Pattern
 
 	mu sync.Mutex
-	// inbox are the messages that are still to be compared with patterns, in order. comparing is
-	// set while a goroutine does so.
+	// inbox holds the messages that have not been compared with the patterns yet, in order.
+	// comparing is set while a goroutine compares them.
 	inbox     []inboxEntry
 	comparing bool
-	// queue are the messages to be written, writing the messages being written. size is the size of
-	// all messages in inbox, queue and writing.
+	// queue holds the messages to write, and writing the messages that are being written. size is
+	// the size of all messages in inbox, queue and writing.
 	queue, writing []*packet
 	size           int
 	// overSince is the time since which size has been above the soft limit.
@@ -59,20 +59,18 @@ type Subscriber struct {
 	proto     int
 	suspended bool // writing is suspended
 	closed    bool
-	// running is set while the goroutine that writes runs.
+	// running is set while the goroutine that writes is running.
 	running bool
 	tasks   sync.WaitGroup
 }
 
-// inboxEntry is a message that has arrived. exact is set if the client is subscribed to its
-// channel.
+// inboxEntry is a message. exact is set if the client is subscribed to its channel.
 type inboxEntry struct {
 	*arrival
 	exact bool
 }
 
-// Subscriber returns a Subscriber without subscriptions for a client that speaks a protocol. The
-// caller must close it.
+// Subscriber returns a Subscriber without subscriptions. The caller must close it.
 func (h *Hub) Subscriber(line Line, proto int) *Subscriber {
 	s := &Subscriber{hub: h, line: line, proto: proto, patterns: map[string]*keys.Pattern{}}
 	for i := range s.names {
@@ -84,8 +82,7 @@ func (h *Hub) Subscriber(line Line, proto int) *Subscriber {
 	return s
 }
 
-// Any reports whether there is a subscription. Any goroutine may call it. A nil Subscriber has
-// none.
+// Any reports whether there is a subscription. Any goroutine may call it, also on nil.
 func (s *Subscriber) Any() bool { return s != nil && s.total.Load() > 0 }
 
 // nameSize is the size of a subscription without its name, in bytes.
@@ -192,8 +189,8 @@ func (s *Subscriber) Clear() {
 	s.StopIfUnused()
 }
 
-// accept accepts a message, which is written soon if the client is subscribed to it. exact is set
-// if it is subscribed to the channel. The caller holds the Hub's mu.
+// accept takes a message, which is written soon if the client is subscribed to it. exact is set if
+// the client is subscribed to the channel itself. The caller holds the Hub's mu.
 func (s *Subscriber) accept(a *arrival, exact bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,7 +292,7 @@ func (s *Subscriber) enqueue(p *packet) {
 	}
 }
 
-// addSize adds the size of a message, and disconnects the client if that is above the limit. It
+// addSize adds the size of a message, and disconnects the client if the sum is above the limit. It
 // reports whether the client is still connected. The caller holds mu.
 func (s *Subscriber) addSize(size int) bool {
 	s.size += size
@@ -324,8 +321,7 @@ func (s *Subscriber) isOver(now time.Time) bool {
 	return s.size > hardLimit || !s.overSince.IsZero() && now.Sub(s.overSince) > softTime
 }
 
-// startWriter starts the goroutine that writes, if it is needed and does not run. The caller holds
-// mu.
+// startWriter starts the goroutine that writes, if it is needed. The caller holds mu.
 func (s *Subscriber) startWriter() {
 	if !s.running && !s.suspended && !s.closed && len(s.queue) > 0 {
 		s.running = true
@@ -377,7 +373,7 @@ func (s *Subscriber) next() (out []byte, more bool) {
 	return out, true
 }
 
-// Take returns the messages that have arrived, to precede the next reply, and holds back later
+// Take returns the messages that have arrived, which precede the next reply. It delays later
 // messages until Release.
 func (s *Subscriber) Take() (out []byte) {
 	if s == nil {
@@ -401,8 +397,7 @@ func (s *Subscriber) Take() (out []byte) {
 	return out
 }
 
-// SetProto sets the protocol in which messages are written, 2 or 3. It must be called between Take
-// and Release.
+// SetProto sets the protocol of messages, 2 or 3. It must be called between Take and Release.
 func (s *Subscriber) SetProto(proto int) {
 	if s == nil {
 		return

@@ -10,13 +10,12 @@ import (
 
 // Client returns the permissions of a client.
 type Client struct {
-	// Upstream is the client's own connection to the upstream. It is nil without an upstream: then
+	// Upstream is the client's own connection to the upstream. It is nil without an upstream. Then
 	// every client has all permissions, unless there is a Judge.
 	Upstream Upstream
 	// Judge decides about permissions if the users are the proxy's own; otherwise it is nil.
 	Judge Checker
-	// Unrestricted is set while the client is known to have all permissions at the upstream, so
-	// that nothing must be asked.
+	// Unrestricted is set if the client has all permissions at the upstream: nothing is asked.
 	Unrestricted bool
 }
 
@@ -28,14 +27,13 @@ func (c *Client) Known() *Permissions {
 	return &Permissions{upstream: c.Upstream, judge: c.Judge, all: c.MayAll(), refused: map[string]string{}}
 }
 
-// Refusal returns the error for a command that the client may not run, or if that cannot be
-// checked; empty if it may.
+// Refusal returns the error for a command that the client may not run, or whose permission cannot
+// be checked; empty if the client may run it.
 func (c *Client) Refusal(ctx context.Context, words [][]byte) string {
 	return c.refusal(ctx, words, func() [][]string { return Questions(syntax.Strings(words)) })
 }
 
-// RefusalOf is Refusal for a command that the upstream would judge by itself. It asks about exactly
-// these words.
+// RefusalOf is like Refusal, for a command that the upstream is asked about in exactly these words.
 func (c *Client) RefusalOf(ctx context.Context, words ...string) string {
 	return c.refusal(ctx, syntax.Bytes(words), func() [][]string { return [][]string{words} })
 }

@@ -8,15 +8,14 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Upstream checks the permissions of a client on its own connection to the upstream, as its user
-// there.
+// Upstream checks a client's permissions, as its user, on its own connection to the upstream.
 type Upstream interface {
 	// Refusals asks whether the client may run each of the commands, without running them. A
-	// refusal is the upstream's error text, empty if the client may. The error says that this could
-	// not be checked.
+	// refusal is the upstream's error text, empty if the client may run the command. The error
+	// means that the permissions could not be checked.
 	Refusals(ctx context.Context, commands [][]string) ([]string, error)
 	// Prepare makes the upstream queue commands in one transaction. The error is a *RefusedError if
-	// it refuses a command. After any error, nothing is pending.
+	// the upstream refuses a command. After any error, nothing is queued.
 	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
 }
 
@@ -26,8 +25,7 @@ type Outlet interface {
 	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
 }
 
-// Checker decides immediately about permissions if the users are the proxy's own, whom the upstream
-// does not know.
+// Checker decides at once about permissions of the proxy's own users, unknown to the upstream.
 type Checker interface {
 	// Refusal returns the error for a command of these words; empty if the client may send it.
 	Refusal(words [][]byte) string
@@ -35,10 +33,9 @@ type Checker interface {
 	MayRead(key string) bool
 }
 
-// Prepared are commands that the upstream has queued but not run.
+// Prepared holds commands that the upstream has queued but not run.
 type Prepared interface {
-	// Do runs the commands, in limited time. The error says which did not run, or that this is not
-	// known.
+	// Do runs the commands, in limited time. The error names those that may not have run.
 	Do() error
 	// Drop discards the commands.
 	Drop()
@@ -50,7 +47,7 @@ type RefusedError struct{ Text string }
 // Error returns the upstream's text.
 func (e *RefusedError) Error() string { return e.Text }
 
-// UnknownError is the error if the upstream could not be asked for permissions.
+// UnknownError is returned if the upstream could not be asked for permissions.
 type UnknownError struct{ Cause error }
 
 // Error includes the cause.
@@ -65,7 +62,7 @@ func (e *UnknownError) Unwrap() error { return e.Cause }
 const maxQuestions = 1000
 
 // Permissions records the known permissions of a client while one command, script or transaction
-// runs, so that each is asked for once. It belongs to one goroutine.
+// runs, so that each permission is asked for once. It belongs to one goroutine.
 type Permissions struct {
 	upstream   Upstream
 	outlet     Outlet            // nil if there is an upstream, or messages are not supported
@@ -78,15 +75,15 @@ type Permissions struct {
 // All reports whether the client has all permissions.
 func (k *Permissions) All() bool { return k.all }
 
-// NeedsCheck reports whether a Judge decides, so that the upstream is not asked.
+// IsJudged reports whether a Checker decides, so that the upstream is not asked.
 func (k *Permissions) IsJudged() bool { return k.judge != nil }
 
 // HasUpstream reports whether there is an upstream.
 func (k *Permissions) HasUpstream() bool { return k.upstream != nil }
 
-// Refusal returns the refusal of a command that a script calls. questions are those for the
-// upstream. If an answer is not known, Refusal permits the command, and the run must be repeated
-// after Ask.
+// Refusal returns the refusal of a command that a script calls. questions lists the commands to ask
+// the upstream about. If an answer is not known, Refusal permits the command, and the run must be
+// repeated after Ask.
 func (k *Permissions) Refusal(words []string, questions [][]string) string {
 	switch {
 	case k.all:
@@ -132,8 +129,7 @@ func (k *Permissions) Ask(ctx context.Context) error {
 	return nil
 }
 
-// QuestionKey encodes a question as a key of a map. A word may contain any byte, so its length
-// precedes it.
+// QuestionKey encodes a question as a map key. Lengths precede the words, which may have any byte.
 func QuestionKey(words []string) string {
 	var b strings.Builder
 	for _, w := range words {

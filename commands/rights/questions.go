@@ -5,11 +5,11 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Questions returns the commands that stand for the permissions of a command. The upstream is asked
+// Questions returns the commands that represent the permissions of a command. The upstream is asked
 // whether the client may run them before the command itself runs on the masters. Their form is the
-// same for all values. A question has all keys, because two selectors may permit each key, but not
-// both keys together. There is no question for a command that requires only a login, or that fails
-// whatever the permissions.
+// same for all values. A question has all keys, because two selectors may each permit one key, but
+// not both keys together. There is no question for a command that requires only a login, or that
+// fails whatever the permissions.
 func Questions(words []string) [][]string {
 	name := syntax.Lower(words[0])
 	switch {
@@ -62,8 +62,7 @@ var equivalents = map[string][]string{
 	"delex": {"del"}, "delifeq": {"del"}, "expiretime": {"ttl"}, "pexpiretime": {"ttl"},
 }
 
-// KeyQuestions returns the questions about an ordinary command of Redis on keys; none if its number
-// of words is wrong.
+// KeyQuestions returns the questions about a command on keys; none if its arity is wrong.
 func KeyQuestions(words []string) (all [][]string) {
 	name := syntax.Lower(words[0])
 	what := spec.Find([]byte(name))
@@ -89,8 +88,8 @@ func KeyQuestions(words []string) (all [][]string) {
 	return [][]string{q}
 }
 
-// beginsWithKeys reports whether the keys of a command stand at fixed places from the first
-// argument on, and one key is enough.
+// beginsWithKeys reports whether the keys of a command are at fixed places from the first argument
+// on, and one key is enough.
 func beginsWithKeys(name string) bool {
 	at, fixed := spec.Find([]byte(name)).Keys.Fixed()
 	return fixed && at.First == 1 && (at.Last == 1 || at.Last < 0)
@@ -131,7 +130,7 @@ func questionOf(name, key string) []string {
 	return q
 }
 
-// evalQuestions returns one question with all keys, as the upstream would see them.
+// evalQuestions returns one question with all keys, as the upstream would get them.
 func evalQuestions(name string, words []string) [][]string {
 	if syntax.EvalFailure(name, words) != "" {
 		return nil
@@ -140,8 +139,7 @@ func evalQuestions(name string, words []string) [][]string {
 	return [][]string{append([]string{name, "0", words[2]}, words[3:3+n]...)}
 }
 
-// scriptQuestions returns the questions about a subcommand of SCRIPT. There are none for an unknown
-// one, which fails anyway.
+// scriptQuestions returns the questions about a subcommand of SCRIPT; none for an unknown one.
 func scriptQuestions(sub string) [][]string {
 	switch sub {
 	case "load", "exists", "flush":

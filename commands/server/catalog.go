@@ -50,8 +50,7 @@ func (l *catalog) command(c command.Call) {
 	}
 }
 
-// findAll returns the commands with these names, all commands if there are no names, and nil for an
-// unknown name.
+// findAll returns the commands with these names, or all commands; nil for an unknown name.
 func (l *catalog) findAll(names [][]byte) []*command.Command {
 	if len(names) == 0 {
 		return l.all

@@ -114,8 +114,7 @@ func setClientName(c *command.Client, name []byte, out *command.Reply) bool {
 	return true
 }
 
-// IsClientName reports whether Redis accepts a name of a client: it has only characters from ! to
-// ~.
+// IsClientName reports whether Redis accepts a client's name: only characters from ! to ~.
 func IsClientName[S ~string | ~[]byte](s S) bool {
 	for i := range len(s) {
 		if b := s[i]; b < '!' || b > '~' {

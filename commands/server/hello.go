@@ -7,8 +7,7 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// defaultUser is the only user of a proxy without a password. As in Redis, every password is valid
-// for it.
+// defaultUser is the only user of a proxy without a password. As in Redis, any password is valid.
 const defaultUser = "default"
 
 const wrongPass = "WRONGPASS invalid username-password pair or user is disabled."

@@ -82,7 +82,7 @@ func (s *Server) infoMemory() []string {
 	}
 }
 
-// masterState returns whether a master votes, or why it does not and, if known, for how much
+// masterState returns whether a master votes, or why it does not vote and, if known, for how much
 // longer.
 func masterState(m quorum.MasterStatus) string {
 	switch {
@@ -91,7 +91,7 @@ func masterState(m quorum.MasterStatus) string {
 	case m.Err != nil:
 		return "down,cause=" + escapeField(m.Cause())
 	case m.Quarantine != nil:
-		state := "quarantine,reason=" + escapeField(m.Quarantine.Reason()) // a text that comes from the master
+		state := "quarantine,reason=" + escapeField(m.Quarantine.Reason()) // the text comes from the master
 		if left := m.Quarantine.Left(); left > 0 {
 			state += fmt.Sprintf(",ready_in_seconds=%d", seconds(left))
 		}
@@ -154,7 +154,7 @@ func (s *Server) infoRedlock() []string {
 
 // infoPlace returns the lines about where the locks are, and about lock keys at the upstream that
 // were changed directly. The glob is the last field, because it may contain any text without a line
-// end. The names before 0.4, which go in 0.6, follow the present ones.
+// end. Each name is followed by its name before 0.4, which will be removed in 0.6.
 func (s *Server) infoPlace(look availability.Inputs) (lines []string) {
 	if at := look.LockStorage(); at != "" {
 		lines = append(lines, "redlock_lock_storage:"+at, "redlock_locks_at:"+at)
@@ -202,8 +202,7 @@ func (s *Server) infoUncovered() []string {
 	return lines
 }
 
-// mergedInfo implements INFO if there is an upstream: the upstream's reply, followed by the proxy's
-// section.
+// mergedInfo implements INFO with an upstream: its reply, followed by the proxy's section.
 func (s *Server) mergedInfo(c command.Call) {
 	reply, ok := c.AskUpstream()
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// TestInfoRedlock checks that the rest of a quarantine is shown only if it is known.
+// TestInfoRedlock checks that the remaining time of a quarantine is shown only if it is known.
 func TestInfoRedlock(t *testing.T) {
 	now := time.Now()
 	restarted := &quorum.QuarantineError{Why: "restarted", Ready: now.Add(29*time.Second + time.Second/2)}

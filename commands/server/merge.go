@@ -31,8 +31,8 @@ func (l *catalog) findOurs(name []byte) *command.Command {
 	return nil
 }
 
-// mergedCommand implements COMMAND and its subcommands if there is an upstream: its reply with the
-// proxy's own commands.
+// mergedCommand implements COMMAND and its subcommands if there is an upstream: the upstream's
+// reply, with the proxy's own commands added.
 func (l *catalog) mergedCommand(c command.Call) {
 	if len(c.Args) > 2 && l.findOurs(c.Args[2]) != nil {
 		switch syntax.Lower(c.Args[1]) {
@@ -66,8 +66,7 @@ func (l *catalog) mergedCommand(c command.Call) {
 	}
 }
 
-// mergedGetKeys writes the proxy's reply if the upstream's only error is that it does not know the
-// command.
+// mergedGetKeys writes the proxy's reply if the upstream does not know the command.
 func mergedGetKeys(c command.Call, ours func(own *command.Reply)) {
 	reply, err := c.Client.Ask(c.Ctx)
 	switch {

@@ -9,8 +9,7 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// ErrLoop is the error of an upstream that leads back to this proxy, directly or through other
-// proxies.
+// ErrLoop is returned if the upstream leads back to this proxy, directly or through other proxies.
 var ErrLoop = errors.New("it leads back to this proxy; name another Redis")
 
 // maxPath limits how many proxies may be connected in a chain. Redis accepts ten words from a
@@ -18,14 +17,14 @@ var ErrLoop = errors.New("it leads back to this proxy; name another Redis")
 const maxPath = 8
 
 // IsPath reports whether a command is PROXY PATH, which a proxy answers before any login. The
-// sender is another proxy, and learns only whether its upstream leads back to it.
+// sender is another proxy. It learns only whether its upstream leads back to it.
 func IsPath(words [][]byte) bool {
 	return len(words) > 2 && syntax.Lower(words[0]) == "proxy" && syntax.Lower(words[1]) == "path"
 }
 
 // proxyPath implements PROXY PATH id [id …], which a proxy sends before it uses an upstream. The
-// IDs are those of the proxies that the question has passed. The reply is LOOP if this proxy is
-// among them, or if its upstream replies so.
+// IDs name the proxies that the command has passed. The reply is LOOP if this proxy is one of them,
+// or if its upstream replies LOOP.
 func (s *Server) proxyPath(ctx context.Context, ids []string, out *command.Reply) {
 	switch {
 	case s.opts.ID != "" && slices.Contains(ids, s.opts.ID):

@@ -9,8 +9,7 @@ import (
 // reloadSubcommand is PROXY RELOAD, which does the same as SIGHUP, with a reply.
 const reloadSubcommand = "reload"
 
-// proxyReload reloads the configuration, and replies with the settings that changed and with those
-// that require a restart.
+// proxyReload reloads the configuration, and replies with changed and pending settings.
 func (s *Server) proxyReload(c command.Call) {
 	if s.opts.Reload == nil {
 		c.Out.Error("ERR this proxy has no configuration to reload")

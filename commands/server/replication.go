@@ -15,12 +15,12 @@ import (
 // clients would connect to these addresses.
 var otherServers = regexp.MustCompile(`(?m)^(slave\d+|master_host|master_port):.*\n`)
 
-// hasServerAddresses reports whether the reply to a ROLE or INFO contains such addresses.
+// hasServerAddresses reports whether a reply may contain addresses of other servers.
 func hasServerAddresses(words [][]byte) bool {
 	return syntax.Lower(words[0]) == "role" || infoWanted(words[1:], "Replication")
 }
 
-// withoutServers removes these lines from a reply to INFO.
+// withoutServers removes the lines with addresses of other servers from a reply to INFO.
 func withoutServers(reply []byte) []byte {
 	size, rest, ok := resp.Header(reply)
 	if !ok || len(rest) != size+2 || !otherServers.Match(rest) {

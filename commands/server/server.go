@@ -27,13 +27,12 @@ type Options struct {
 	MaxClients func() int
 	// Masters returns the state of the masters. The default returns none.
 	Masters func() []quorum.MasterStatus
-	// Look returns whether locks are available. By default they are not.
+	// Look returns the facts that decide whether locks are available. By default they are not.
 	Look func() availability.Inputs
 	// RemovalsPending counts the locks that a failed command may have left and that are still to be
 	// removed. The default returns 0.
 	RemovalsPending func() int
-	// Upstream returns the address of the upstream and, if it is down, the cause. It is nil without
-	// an upstream.
+	// Upstream returns the upstream's address and, if it is down, the cause; nil without one.
 	Upstream func() (name string, err error)
 	// Clients counts the connected clients, Waiting the clients that wait for a lock. The default
 	// of Clients returns 0.
@@ -48,14 +47,13 @@ type Options struct {
 	// Draining reports whether the proxy is shutting down. The default returns false.
 	Draining func() bool
 	// Reload reloads the configuration. It returns the settings that changed, and those that
-	// require a restart; by describes who asked. The error says why nothing changed. It is nil if
-	// there is no configuration to reload.
+	// require a restart. by describes the client that requested it. The error is the reason why
+	// nothing changed. Reload is nil if there is no configuration to reload.
 	Reload func(by string) (changed, pending []string, err error)
-	// Mover moves the locks between the upstream and the masters. It is nil if locks cannot be
-	// moved.
+	// Mover moves the locks between the upstream and the masters. nil: they cannot be moved.
 	Mover *move.Mover
 	// DirectWrites watches for lock keys that clients change at the upstream while the locks are at
-	// the masters. It is nil if nothing watches.
+	// the masters. It is nil if the upstream is not watched.
 	DirectWrites *directwrites.Watcher
 	// LockKeys is set if there are lock keys, even if they are at the upstream now. Then replies
 	// must not name other servers.

@@ -14,7 +14,7 @@ import (
 )
 
 // Machine resolves hosts and knows the addresses of a machine. The zero value is not usable: see
-// [Here].
+// [ThisMachine].
 type Machine struct {
 	// Resolve returns the addresses of a host.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
@@ -62,8 +62,7 @@ func (m Machine) Check(ctx context.Context, setting, target, listen string) erro
 	return nil
 }
 
-// samePort reports whether two port numbers are equal. Port 0 equals no port, since it is not
-// chosen yet.
+// samePort reports whether two ports are equal. Port 0 equals none: it is not chosen yet.
 func samePort(a, b string) bool {
 	m, errA := strconv.ParseUint(a, 10, 16)
 	n, errB := strconv.ParseUint(b, 10, 16)

@@ -71,7 +71,7 @@ func TestErrorNamesSettingAndBoth(t *testing.T) {
 	}
 }
 
-// TestUnknownMachine: without the addresses of the machine, Check returns no error.
+// TestUnknownMachine checks that Check returns no error without the machine's addresses.
 func TestUnknownMachine(t *testing.T) {
 	m := machine()
 	m.Own = func() ([]netip.Addr, error) { return nil, errors.New("not told") }

@@ -31,7 +31,7 @@ func parsed(t *testing.T, rules string) *User {
 	return set.Find("ann")
 }
 
-// These are rules, commands, and the refusal of each command.
+// TestCheck: rules, commands, and the refusal of each command.
 func TestCheck(t *testing.T) {
 	const run, key, channel = "NOPERM this user has no permissions to run the '",
 		"NOPERM this user has no permissions to access one of the keys used as arguments",
@@ -65,11 +65,11 @@ func TestCheck(t *testing.T) {
 		{"+@all ~*", "NOSUCH a", run + "nosuch' command"},
 		{"+@all ~* &*", "config|get x", ""},
 		{"+@all -get ~* &*", "config|get x", run + "config|get' command"},
-		{"+@all ~a", "FT.SEARCH idx q", key}, // it may read keys that it does not name
+		{"+@all ~a", "FT.SEARCH idx q", key}, // the command may read keys that it does not name
 		{"+@all -@write ~*", "json.set a $ 1", run + "json.set' command"},
 		{"+@read ~*", "json.get a", run + "json.get' command"},
 		{"+json.get ~a", "json.get a", ""},
-		{"+json.get %R~a", "json.get a", key}, // its access to the key is not known
+		{"+json.get %R~a", "json.get a", key}, // the access to the key is unknown
 		{"+subscribe &news.*", "SUBSCRIBE news.a news.b", ""},
 		{"+subscribe &news.*", "SUBSCRIBE news.a x", channel},
 		{"+psubscribe &news.*", "PSUBSCRIBE news.*", ""},
@@ -91,8 +91,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Only the beginning of a command that is too long to be held in memory is checked. Whatever the
-// rest could ask for is refused unless it makes no difference.
+// TestCheckBegin checks the beginning of a command that is too long to be held in memory. The
+// command is refused if the rest could require a permission that the user lacks.
 func TestCheckBegin(t *testing.T) {
 	for _, c := range []struct {
 		rules, words string
@@ -117,7 +117,7 @@ func TestCheckBegin(t *testing.T) {
 	}
 }
 
-// These are commands that a user may send, but that the upstream must not run for that user.
+// TestBeyond checks commands that the user may send, but that the upstream must not run.
 func TestBeyond(t *testing.T) {
 	const script = "NOPERM this user has no permissions to run the 'eval' command at the upstream: the proxy cannot check what a script does there; the user needs ~* &* +@all"
 	for _, c := range []struct{ rules, words, want string }{
@@ -143,8 +143,8 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// Passwords may be given in plain text or by their hash; a user may have several, none, or accept
-// any.
+// TestFits checks that passwords may be given in plain text or by their hash. A user may have
+// several passwords, none, or accept any password.
 func TestFits(t *testing.T) {
 	const hash = "2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90" // of alice
 	for _, c := range []struct {
@@ -175,7 +175,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// The description of a user parses to the same user.
+// TestDescribe checks that the description of a user parses to the same user.
 func TestDescribe(t *testing.T) {
 	for rules, want := range map[string]string{
 		"": "user ann off resetchannels -@all",
@@ -197,8 +197,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// A file without a default user leaves it open, as in Redis. Users that a new version of the file
-// does not change keep their identity.
+// TestSets checks that a file without a default user leaves it open, as in Redis. Users that a new
+// version of the file does not change keep their identity.
 func TestSets(t *testing.T) {
 	c := catalog()
 	read := func(text string) *Set {
@@ -226,7 +226,7 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// No error reveals a password.
+// TestErrorsRevealNoPassword checks that no error reveals a password.
 func TestErrorsRevealNoPassword(t *testing.T) {
 	for _, rules := range []string{">hush <hushhush", "#hush", "!hush", ">a hush", "hush", "(>hush)", "(>hush",
 		"on >hush bad", "~hush ~* ~hush"} {

@@ -14,9 +14,9 @@ import (
 type Own struct {
 	// Name is in lower case.
 	Name string
-	// Categories are the categories of the command.
+	// Categories are the ACL categories.
 	Categories spec.Categories
-	// Keys is the rule for its keys; nil if it has none.
+	// Keys is the rule for the command's keys; nil if it has none.
 	Keys *keys.Rule
 	// Access is how the command accesses its keys.
 	Access spec.Access
@@ -24,14 +24,14 @@ type Own struct {
 
 // entry is a command or subcommand, as rules name it.
 type entry struct {
-	name       string // a subcommand's name follows its command's: config|get
+	name       string // a subcommand follows its command: config|get
 	bit        int
 	categories spec.Categories // 0 if they are not known
 	parent     *entry
 	subs       map[string]*entry // nil if there are none
 	keys       *keys.Rule
 	own        bool
-	access     spec.Access // of one of the proxy's own commands
+	access     spec.Access // only for the proxy's own commands
 	// opaque is set if the command may access keys that none of its words names.
 	opaque bool
 	effect spec.Effect
@@ -102,8 +102,8 @@ func (c *Catalog) Knows(words [][]byte) bool {
 	return known
 }
 
-// find returns the command or subcommand of these words. If the subcommand is unknown, known is
-// false. A name with a zero byte is unknown, although Redis may take it to end there.
+// find returns the command or subcommand that the words name. known is false if the subcommand is
+// unknown. A name with a zero byte is unknown, although Redis may ignore the rest of such a name.
 func (c *Catalog) find(words [][]byte) (e *entry, known bool) {
 	e = c.byName[syntax.Lower(words[0])]
 	switch {

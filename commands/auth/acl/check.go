@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Cause is what a user lacks a permission for. The greater of two causes was closer to being
+// Cause is the kind of permission that a user lacks. The greater of two causes was closer to being
 // allowed.
 type Cause uint8
 
@@ -78,8 +78,8 @@ type keyUse struct {
 // Check reports whether the user may send a command of these words.
 func (u *User) Check(words [][]byte) Denial { return u.CheckBegin(words, len(words)) }
 
-// CheckBegin is Check for a command of total words of which only the first are given. What the
-// other words may ask for is not allowed.
+// CheckBegin checks a command of total words of which only the first are given. It denies the
+// command if the missing words could require a permission that the user lacks.
 func (u *User) CheckBegin(words [][]byte, total int) Denial {
 	if u.root().all() {
 		return Denial{}
@@ -101,7 +101,7 @@ func (u *User) CheckBegin(words [][]byte, total int) Denial {
 	return worst
 }
 
-// analyze returns what a command uses.
+// analyze returns the keys and channels that a command uses.
 func (c *Catalog) analyze(words [][]byte, total int) call {
 	e, known := c.find(words)
 	found := call{words: words, name: syntax.Lower(words[0])}
@@ -160,8 +160,7 @@ func usesOf(e *entry, words [][]byte, places keys.Places) (all []keyUse) {
 	return all
 }
 
-// channelsOf returns the places of the channels that a command subscribes or publishes to. globs is
-// set if they are globs.
+// channelsOf returns the places of a command's channels. globs is set if they are globs.
 func channelsOf(e *entry, words [][]byte) (places []int, globs bool) {
 	last := 0
 	switch {
@@ -227,7 +226,8 @@ func (u *User) DeniedReason(words [][]byte) string {
 	return ""
 }
 
-// beyondSort checks BY and GET, which read keys by a pattern.
+// beyondSort returns the error for a SORT whose BY or GET reads keys by a pattern; empty if the
+// user may read all keys, or the SORT has no such option.
 func (u *User) beyondSort(words [][]byte) string {
 	if slices.ContainsFunc(u.selectors, func(s *selector) bool {
 		return s.readsAll() && s.check(s.catalog.analyze(words, len(words))).Cause == Nothing

@@ -67,8 +67,7 @@ func (s *Set) parseLine(at string, number int, line string) (mistakes []string) 
 	return mistakes
 }
 
-// joinSelectors joins the words of each selector in parentheses. whole is false if a parenthesis is
-// not closed.
+// joinSelectors joins the words of each selector. whole is false if a parenthesis is not closed.
 func joinSelectors(words []string) (ops []string, whole bool) {
 	open := ""
 	for _, w := range words {
@@ -108,8 +107,7 @@ func (s *Set) IsOpen() bool {
 	return u.On && u.NoPass
 }
 
-// ReuseUnchanged reuses the users of the previous set that are unchanged, so that comparing
-// pointers tells which users have changed.
+// ReuseUnchanged reuses unchanged users of the previous set: comparing pointers then shows changes.
 func (s *Set) ReuseUnchanged(before *Set) {
 	if before == nil || before.catalog != s.catalog {
 		return

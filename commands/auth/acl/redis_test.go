@@ -55,7 +55,8 @@ func (r *rig) load(text string) string {
 	return strings.TrimSpace(reply)
 }
 
-// Redis accepts the same files as Parse, with the same errors, and gives them the same meaning.
+// TestFilesAsRedisTakesThem checks that Redis accepts the same files as Parse, with the same
+// errors, and gives them the same meaning.
 func TestFilesAsRedisTakesThem(t *testing.T) {
 	r := newRig(t)
 	for _, text := range []string{
@@ -92,7 +93,7 @@ func TestFilesAsRedisTakesThem(t *testing.T) {
 		if got != "" {
 			continue
 		}
-		for _, u := range set.All() { // Redis writes rules for commands differently, so each side reads the other side's
+		for _, u := range set.All() { // Redis writes rules differently, so each side reads the rules of the other
 			real := r.do("ACL", "GETUSER", u.Name)
 			parts := append([]string{"ACL", "SETUSER", "copy", "reset"}, rulesOf(u)...)
 			if reply := r.do(parts...); reply != "OK" {
@@ -117,7 +118,7 @@ func sameButSpaces(a, b string) bool {
 	return clean.Replace(a) == clean.Replace(b)
 }
 
-// These are the parts of random users.
+// The parts of random users.
 var (
 	someRules = strings.Fields(`
 		+@all -@all +@read -@read +@write -@write +@string -@hash +@dangerous -@dangerous +@admin -@admin +@fast -@slow +@keyspace +@pubsub +@scripting +@connection
@@ -139,8 +140,8 @@ multi|exec|discard|watch k1|watch other|unwatch|auth x|hello 3|reset|quit|script
 lmove k1 k2 left left|smove k1 b1 m|pfmerge k1 k2|pfcount k1 k2|msetnx k1 v k2 v|append k1 v|getdel k1|lpush k1 v|spop k1|zadd k1 1 m|zrange k1 0 1|dump k1|restore k1 0 x|touch k1`), "|")
 )
 
-// For random rules, Redis allows the same commands as Check, and refuses others with the same
-// error.
+// TestRandomUsersAsInRedis checks that, for random rules, Redis allows the same commands as Check,
+// and refuses all other commands with the same error.
 func TestRandomUsersAsInRedis(t *testing.T) {
 	r, random, known := newRig(t), rand.New(rand.NewPCG(1, 2)), catalog()
 	var all []string
@@ -188,8 +189,7 @@ func TestRandomUsersAsInRedis(t *testing.T) {
 	t.Logf("%d allowed, %d refused", allowed, refused)
 }
 
-// FuzzParse checks that no file and no command causes a panic, and that the description of a user
-// parses to an equal user.
+// FuzzParse checks that nothing panics, and that a user's description parses to an equal user.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"user a on >x ~k +get", "user a (~x +get) ( +set", "user default off",
 		"user a %R~x &c +config|get -@all +select|0"} {

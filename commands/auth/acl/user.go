@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// User is a user of the file. It is never changed after the file was read.
+// User is a user of the file. It is not changed after the file has been read.
 type User struct {
 	// Name is the name of the user.
 	Name string
@@ -31,8 +31,7 @@ func newUser(name string, c *Catalog) *User {
 	return &User{Name: name, selectors: []*selector{newSelector(c)}}
 }
 
-// openDefault returns the default user for a file that does not mention it. As in Redis it has all
-// permissions.
+// openDefault returns the default user for a file without one. As in Redis it has all permissions.
 func openDefault(c *Catalog) *User {
 	u := newUser(DefaultUser, c)
 	for _, op := range []string{"on", "nopass", "~*", "&*", "+@all"} {
@@ -120,12 +119,11 @@ func isHash(text string) bool {
 	return len(text) == 2*sha256.Size && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// Proof is the hash of the password with which a client has logged in, or empty if it needed none.
-// It serves to check the login again.
+// Proof is the hash of the password with which a client has logged in; empty if the login needed no
+// password. It serves to check the login again.
 type Proof string
 
-// CheckPassword reports whether a password is valid. Its duration does not depend on which
-// passwords are valid.
+// CheckPassword reports whether a password is valid. Its duration does not reveal the passwords.
 func (u *User) CheckPassword(password []byte) (proof Proof, ok bool) {
 	given := hashOf(password)
 	for _, hash := range u.hashes {
@@ -144,7 +142,7 @@ func (u *User) AcceptsProof(proof Proof) bool {
 // Hashes returns the SHA-256 hashes of the user's passwords, in hexadecimal.
 func (u *User) Hashes() []string { return slices.Clone(u.hashes) }
 
-// Flags returns the words of the file about the login.
+// Flags returns the user's flags, as the file spells them.
 func (u *User) Flags() []string {
 	flags := []string{map[bool]string{true: "on", false: "off"}[u.On]}
 	if u.NoPass {
@@ -169,10 +167,10 @@ func (u *User) Describe() string {
 	return strings.Join(parts, " ")
 }
 
-// Rules are the rules of one selector, as ACL GETUSER returns them.
+// Rules holds the rules of one selector, as ACL GETUSER returns them.
 type Rules struct{ Commands, Keys, Channels string }
 
-// Rules returns the rules of the user: those without parentheses, then those of each selector.
+// Rules returns the rules without parentheses, then the rules of each selector in parentheses.
 func (u *User) Rules() (all []Rules) {
 	for _, s := range u.selectors {
 		all = append(all, Rules{s.describeCommands(), s.describeKeys(), s.describeChannels(false)})

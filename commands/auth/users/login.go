@@ -31,8 +31,7 @@ type identity struct {
 	proof acl.Proof
 }
 
-// NewLogin returns the state of a new client, which is the default user if that user requires no
-// password.
+// NewLogin returns the state of a new client: the default user if it requires no password.
 func (u *Users) NewLogin() *Login {
 	l := &Login{users: u}
 	l.Reset()
@@ -89,8 +88,7 @@ func (u *Users) LoginDelay(addr net.Addr, name string) (wait time.Duration, ok b
 	return u.throttle.turn(time.Now(), addr, name)
 }
 
-// Try logs the client in, or returns the error. After an error, the client keeps its previous
-// login.
+// Try logs the client in, or returns the error and keeps the previous login.
 func (l *Login) Try(addr net.Addr, name string, password []byte) (refused string) {
 	set := l.users.Now()
 	user := set.Find(name)

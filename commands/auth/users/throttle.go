@@ -24,10 +24,10 @@ const (
 	maxFailing, nameParts = 4096, 16
 )
 
-// throttle delays logins after failures. Each bucket, an address with a part of the user names, is
-// delayed by itself, so that other clients, and most other users at the same address, are not.
-// Right and wrong passwords wait equally, because the wait would otherwise distinguish them.
-// throttle is safe for concurrent use.
+// throttle delays logins after failures. Each bucket, an address with a part of the user names, has
+// its own delay. Other clients, and most other users at the same address, are not delayed. Logins
+// with right and wrong passwords wait equally long, because the wait would otherwise distinguish
+// them. throttle is safe for concurrent use.
 type throttle struct {
 	seed maphash.Seed
 
@@ -35,7 +35,7 @@ type throttle struct {
 	failing *lru.Cache[*failures] // by bucket
 }
 
-// failures are the failed logins of a bucket.
+// failures counts the failed logins of a bucket.
 type failures struct {
 	count int
 	last  time.Time

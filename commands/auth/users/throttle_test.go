@@ -9,8 +9,8 @@ import (
 
 func from(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 1} }
 
-// Each failed login doubles the pause of its address, up to a limit. Other addresses do not wait.
-// Failures are forgotten after a while.
+// TestThrottle checks that each failed login doubles the pause of its address, up to a limit. Other
+// addresses do not wait. Failures are forgotten after a while.
 func TestThrottle(t *testing.T) {
 	th, now, here := newThrottle(), time.Unix(1000, 0), from("10.0.0.1")
 	for i, want := range []time.Duration{0, 50, 100, 200, 400, 800, 1000, 1000} {
@@ -32,8 +32,8 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// Simultaneous logins queue, and those that would wait too long are not tried. A /64 network of
-// IPv6 counts as one address.
+// TestThrottleOfManyAtOnce checks that simultaneous logins queue, and that a login is not tried if
+// it would wait too long. A /64 network of IPv6 counts as one address.
 func TestThrottleOfManyAtOnce(t *testing.T) {
 	th, now := newThrottle(), time.Unix(1000, 0)
 	for range 10 {
@@ -50,7 +50,7 @@ func TestThrottleOfManyAtOnce(t *testing.T) {
 	}
 }
 
-// The number of remembered addresses is limited.
+// TestThrottleIsBounded checks that the number of remembered addresses is limited.
 func TestThrottleIsBounded(t *testing.T) {
 	th, now := newThrottle(), time.Unix(1000, 0)
 	for i := range 3 * maxFailing {

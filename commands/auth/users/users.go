@@ -14,7 +14,7 @@ import (
 // maxFile limits the size of the file, in bytes.
 const maxFile = 16 << 20
 
-// Users are the users of a file. It is safe for concurrent use.
+// Users holds the users of a file. It is safe for concurrent use.
 type Users struct {
 	path     string
 	catalog  *acl.Catalog
@@ -30,8 +30,7 @@ type watcher struct {
 	notify func(changed func(name string) bool)
 }
 
-// Load reads a file. catalog holds the commands that its rules may name. The error lists the
-// mistakes, by lines.
+// Load reads a file. catalog holds the commands for its rules. The error lists mistakes by line.
 func Load(path string, catalog *acl.Catalog, log *slog.Logger) (*Users, error) {
 	u := &Users{path: path, catalog: catalog, log: log, throttle: newThrottle(), watchers: map[*watcher]struct{}{}}
 	set, err := u.read()

@@ -1,3 +1,2 @@
-// Package keys finds the keys among the words of a Redis command, and decides which of them are
-// lock keys.
+// Package keys finds the keys in the words of a Redis command, and decides which are lock keys.
 package keys

@@ -4,7 +4,7 @@ import "strings"
 
 // Match reports whether a glob of Redis matches a name. * stands for any characters, ? for one,
 // [a-z] and [^a-z] for one of a set, and \ makes the next character literal. Case matters. Match
-// only backtracks to the last *, so that no pattern takes long.
+// backtracks only to the last *, so that no pattern takes long.
 func Match[S ~string | ~[]byte](pattern string, name S) bool {
 	p, n := 0, 0
 	star, taken := -1, 0 // the place after the last *, and the end of what it matches
@@ -46,7 +46,7 @@ func matchOne(pattern string, c byte) (size int, ok bool) {
 	}
 }
 
-// matchSet is matchOne for a set, which the end of the pattern may terminate.
+// matchSet matches a character with the set at the start of a pattern. The final ] may be missing.
 func matchSet(pattern string, c byte) (size int, ok bool) {
 	size = 1
 	inverted := strings.HasPrefix(pattern[size:], "^")

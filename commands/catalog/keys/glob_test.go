@@ -34,8 +34,8 @@ func TestMatchGlob(t *testing.T) {
 	}
 }
 
-// A matcher that tries every way for every star takes days for these patterns, and a command can
-// contain many of them.
+// TestNoPatternTakesLong uses patterns that take days if a matcher tries every way for every star.
+// A command can contain many such patterns.
 func TestNoPatternTakesLong(t *testing.T) {
 	name := strings.Repeat("a", 1000)
 	for range 100 {

@@ -7,13 +7,11 @@ import (
 	"redlock-proxy/internal/lua/clib"
 )
 
-// ErrTooComplex is the error for a pattern that requires too many comparisons. Its text is an error
-// reply.
+// ErrTooComplex is the error for a pattern with too many comparisons. Its text is an error reply.
 var ErrTooComplex = errors.New(
 	"pattern too complex: too many ? or [] after a * for a name of this length; use a simpler pattern")
 
-// Pattern is a compiled glob of a client. It matches the same names as Match, in time linear in the
-// length of the name.
+// Pattern is a compiled glob. It matches the names that Match matches, but in linear time.
 type Pattern struct {
 	parts []part // separated by *
 	sets  []set
@@ -119,8 +117,8 @@ func (p *Pattern) Match(name string) (bool, error) {
 
 func (p part) size() int { return len(p.text) + len(p.places) }
 
-// index returns the first index of a part in a name, or -1. It subtracts its comparisons from left,
-// and stops below zero.
+// index returns the first index of a part in a name, or -1. It subtracts the number of its
+// comparisons from left, and stops when left is negative.
 func (p *Pattern) index(wanted part, name string, left *int) int {
 	if wanted.places == nil {
 		return clib.Index(name, wanted.text)

@@ -50,8 +50,8 @@ func FuzzPattern(f *testing.F) {
 	})
 }
 
-// The number of comparisons is linear in the lengths of pattern and name. A matcher that backtracks
-// to the last * takes minutes for these.
+// TestPatternsAreLinear checks that the number of comparisons is linear in the lengths of pattern
+// and name. A matcher that backtracks to the last * takes minutes for these patterns.
 func TestPatternsAreLinear(t *testing.T) {
 	const size = 4 << 20
 	name := strings.Repeat("a", size)

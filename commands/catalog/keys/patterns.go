@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Patterns are the compiled globs of the lock keys. The zero value matches no key.
+// Patterns holds the compiled globs of the lock keys. The zero value matches no key.
 type Patterns struct{ globs []glob }
 
 // glob is a pattern, split into its literal prefix and the rest.
@@ -55,7 +55,7 @@ func (l Patterns) MayMatch(begin []byte) bool {
 	return false
 }
 
-// Cover reports whether every key that matches a glob is a lock key, as far as the globs tell.
+// Cover reports whether every key that matches a glob is a lock key, as far as the globs show it.
 func (l Patterns) Cover(match string) bool {
 	plain := strings.IndexAny(match, `*?[\`)
 	if plain < 0 {
@@ -76,8 +76,8 @@ func (g glob) matchRest(rest []byte) bool {
 	return Match(g.rest, rest)
 }
 
-// Split returns the indexes of the first lock key and the first other key among the words at these
-// places; -1 if there is none.
+// Split returns the indexes of the first lock key and of the first other key among the words at
+// these places; -1 if there is none.
 func (l Patterns) Split(words [][]byte, places Places) (lock, other int) {
 	lock, other = -1, -1
 	for i := range places.All() {

@@ -22,7 +22,7 @@ func TestLockKeyPatterns(t *testing.T) {
 	}
 }
 
-// Compiled patterns match the same keys as uncompiled ones.
+// TestLockKeysMatchAsGlobs checks that compiled patterns match the same keys as globs.
 func TestLockKeysMatchAsGlobs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func(pieces string, most int) string {

@@ -13,7 +13,7 @@ type Rule struct {
 	Span             // as in COMMAND; with counted, First is a further key
 	counted int      // the index of the word with the number of keys that follow it; 0 if none
 	subs    []string // the subcommands with a key, if not all have one
-	// find returns the keys by all words, if no simpler rule does.
+	// find returns the keys, given all words, if no simpler rule describes them.
 	find func(words [][]byte) Places
 }
 
@@ -21,7 +21,7 @@ type Rule struct {
 // value is empty.
 type Span struct{ First, Last, Step int }
 
-// Places are the indexes of a command's keys among its words.
+// Places holds the indexes of a command's keys among its words.
 type Places [3]Span
 
 // InSpan returns the rule of a command with keys at fixed places.
@@ -35,14 +35,14 @@ func OfSubcommands(names ...string) *Rule { return &Rule{Span: One(2), subs: nam
 // follow it, in steps.
 func Counted(index, step int) *Rule { return &Rule{counted: index, Span: Span{Step: step}} }
 
-// CountedAfterOne is Counted for a command whose first argument is a key, too.
+// CountedAfterOne is like Counted, for a command whose first argument is also a key.
 func CountedAfterOne(index int) *Rule { return &Rule{counted: index, Span: Span{First: 1, Step: 1}} }
 
 // AnyWord is the rule of an unknown command, of a later version of Redis or of a module. The
 // command is for the upstream, unless one of its words is a lock key.
 var AnyWord = InSpan(1, -1, 1)
 
-// Fixed returns the places of the keys; ok is false if these depend on the words.
+// Fixed returns the places of the keys. ok is false if the places depend on the words.
 func (r *Rule) Fixed() (at Span, ok bool) {
 	return r.Span, r.find == nil && r.counted == 0 && r.subs == nil
 }
@@ -55,8 +55,8 @@ func (r *Rule) DeterminesKeys(index int) bool {
 // First reports whether the first argument is the only key.
 func (r *Rule) First() bool { return r.Span == Span{1, 1, 1} }
 
-// Positions returns the places of the keys of a command of total words of which the first are
-// given. known is false if these do not determine the places.
+// Positions returns the places of the keys of a command of total words, of which the first are
+// given. known is false if the given words do not determine the places.
 func (r *Rule) Positions(words [][]byte, total int) (places Places, known bool) {
 	switch {
 	case r.find != nil:
@@ -74,8 +74,7 @@ func (r *Rule) Positions(words [][]byte, total int) (places Places, known bool) 
 	return Places{r.Within(total)}, true
 }
 
-// Within returns the span with Last counted from the beginning, and without keys after the last
-// word.
+// Within returns the span with Last counted from the beginning, limited to the words.
 func (s Span) Within(total int) Span {
 	if s.Last < 0 {
 		s.Last += total
@@ -103,8 +102,7 @@ func (r *Rule) countedPlaces(words [][]byte, total int) (Places, bool) {
 	return places, true
 }
 
-// IsDetermined reports whether the known words determine the places of the keys. Unknown words are
-// nil.
+// IsDetermined reports whether the known words determine the keys. Unknown words are nil.
 func (r *Rule) IsDetermined(words [][]byte) bool {
 	switch {
 	case r.find != nil:

@@ -17,7 +17,7 @@ const (
 )
 
 // accesses lists commands and subcommands (command|subcommand) by their access to the first key and
-// to the others. Commands that are not listed read and change.
+// to the other keys. Commands that are not listed read and change.
 var accesses = []struct {
 	first, others Access
 	names         string

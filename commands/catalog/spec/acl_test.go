@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The categories are those of a real Redis.
+// TestCategoriesAsRedisHasThem checks that the categories are those of a real Redis.
 func TestCategoriesAsRedisHasThem(t *testing.T) {
 	server := startRedis(t)
 	names, err := server.Do(t.Context(), "ACL", "CAT").StringSlice()
@@ -46,7 +46,7 @@ func accessFlags(flags []any) (a Access) {
 	return a
 }
 
-// AccessOf agrees with COMMAND GETKEYSANDFLAGS.
+// TestAccessAsRedisHasIt checks that AccessOf agrees with COMMAND GETKEYSANDFLAGS.
 func TestAccessAsRedisHasIt(t *testing.T) {
 	server := startRedis(t)
 	checked := 0
@@ -91,7 +91,7 @@ func shownAccess(a Access) string {
 	return []string{"nothing", "takes", "changes", "takes and changes"}[a]
 }
 
-// AccessOf agrees with the flags of keys in COMMAND INFO that do not depend on the words.
+// TestEveryAccess checks that AccessOf agrees with the constant flags of keys in COMMAND INFO.
 func TestEveryAccess(t *testing.T) {
 	server := startRedis(t)
 	entries, err := server.Do(t.Context(), "COMMAND").Slice()
@@ -134,7 +134,7 @@ func TestEveryAccess(t *testing.T) {
 	}
 }
 
-// accessExamples are commands whose first key is k1.
+// accessExamples lists commands whose first key is k1.
 const accessExamples = `
 set k1 v
 set k1 v get

@@ -10,7 +10,7 @@ import (
 // Categories is a set of categories of Redis' ACL.
 type Categories uint32
 
-// categoryNames are the names of the categories, in the order of ACL CAT.
+// categoryNames lists the names of the categories, in the order of ACL CAT.
 var categoryNames = []string{
 	"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog", "geo", "stream",
 	"pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting",

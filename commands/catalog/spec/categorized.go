@@ -1,7 +1,6 @@
 package spec
 
-// categorized lists Redis' commands, with subcommands as command|subcommand, by their ACL
-// categories.
+// categorized lists Redis' commands, and command|subcommand, by their ACL categories.
 var categorized = []struct{ in, names string }{
 	{"admin fast dangerous", "lastsave role"},
 	{"admin slow dangerous", `

@@ -2,7 +2,7 @@ package spec
 
 import "redlock-proxy/commands/catalog/keys"
 
-// collections are the commands on values that have elements.
+// collections lists the commands on values with elements.
 var collections = []Command{
 	// Hashes.
 	{Name: "hdel", Arity: -3, Keys: first, Use: Writes},
@@ -102,7 +102,7 @@ var collections = []Command{
 	{Name: "zunion", Arity: -3, Keys: counted},
 	{Name: "zunionstore", Arity: -4, Keys: targetAndCounted, Use: Writes},
 
-	// Positions.
+	// Geographic positions.
 	{Name: "geoadd", Arity: -5, Keys: first, Use: Writes},
 	{Name: "geodist", Arity: -4, Keys: first},
 	{Name: "geohash", Arity: -2, Keys: first},

@@ -29,7 +29,7 @@ func placesOf(words ...string) []string {
 	return keys
 }
 
-// movingSamples are commands with movable keys.
+// movingSamples lists commands with movable keys.
 var movingSamples = map[string][]string{
 	"sort": {"sort a", "sort a by b get c get d limit 0 1 store e", "sort a store b store c",
 		"sort a get store store b", "sort a store", "sort a LIMIT 1 store STORE z"},
@@ -52,7 +52,8 @@ var movingSamples = map[string][]string{
 	"bzmpop": {"bzmpop 1 1 a min"},
 }
 
-// Every command of a real Redis with keys is in the table, with the keys that Redis itself finds.
+// TestKeysAsRedisFindsThem checks that every command of a real Redis with keys is in the table,
+// with the keys that Redis itself finds.
 func TestKeysAsRedisFindsThem(t *testing.T) {
 	server := startRedis(t)
 	checked := 0
@@ -104,8 +105,7 @@ func TestKeysAsRedisFindsThem(t *testing.T) {
 	}
 }
 
-// These are commands of later versions and of modules, and cases that COMMAND GETKEYS does not
-// cover.
+// TestKeysOfCommandsThatOldServersLack: later versions, modules, and what GETKEYS does not cover.
 func TestKeysOfCommandsThatOldServersLack(t *testing.T) {
 	for _, c := range []struct{ command, keys string }{
 		{"GET", ""},
@@ -141,7 +141,8 @@ func TestKeysOfCommandsThatOldServersLack(t *testing.T) {
 	}
 }
 
-// What the first words tell agrees with what all words tell, and Has, Last and All agree.
+// TestKeyPlacesFromTheFirstWords checks that the first words never contradict all words, and that
+// Has, Last and All agree.
 func TestKeyPlacesFromTheFirstWords(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	var names []string

@@ -6,7 +6,7 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 )
 
-// laterCommands are commands of Redis after version 7.0, and of Valkey.
+// laterCommands lists commands of Redis after version 7.0, and of Valkey.
 var laterCommands = []Command{
 	{Name: "delex", Arity: -2, Keys: first, Use: Writes},
 	{Name: "delifeq", Arity: 3, Keys: first, Use: Writes},
@@ -18,7 +18,7 @@ var laterCommands = []Command{
 	{Name: "waitaof", Arity: 4, Use: Blocks},
 }
 
-// keyRulesOnly are further commands, also of modules, of which only the keys are known.
+// keyRulesOnly lists further commands, some of modules, of which only the keys are known.
 var keyRulesOnly = []struct {
 	rule  *keys.Rule
 	names string

@@ -2,7 +2,7 @@ package spec
 
 import "redlock-proxy/commands/catalog/keys"
 
-// The rules of many commands.
+// The rules that many commands share.
 var (
 	first            = keys.InSpan(1, 1, 1)
 	second           = keys.InSpan(2, 2, 1)

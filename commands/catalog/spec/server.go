@@ -2,7 +2,7 @@ package spec
 
 import "redlock-proxy/commands/catalog/keys"
 
-// otherCommands are the commands for messages, connections and servers.
+// otherCommands lists the commands for messages, connections and servers.
 var otherCommands = []Command{
 	// Messages.
 	{Name: "psubscribe", Arity: -2, Effect: SubscribesPatterns},

@@ -15,11 +15,11 @@ type Command struct {
 	// Arity is the number of words, including the name. If it is negative, -Arity is the minimum; 0
 	// means unknown.
 	Arity int
-	// Keys is the rule for its keys; nil if it has none.
+	// Keys is the rule for the command's keys; nil if it has none.
 	Keys *keys.Rule
 	// Use is the set of its further properties.
 	Use Use
-	// Effect is its effect on the connection.
+	// Effect is the effect on the connection.
 	Effect Effect
 }
 
@@ -43,8 +43,7 @@ func (c *Command) Does(either Use) bool { return c.Use&either != 0 }
 // Find returns a command by its name in any case, or nil. It allocates nothing.
 func Find(name []byte) *Command { return byName.Find(name) }
 
-// KeysOf returns the rule for the keys of a command by its name in any case; nil if the command has
-// none, or is unknown.
+// KeysOf returns the rule for a command's keys, by name in any case; nil if unknown, or keyless.
 func KeysOf(name []byte) *keys.Rule {
 	if c := byName.Find(name); c != nil {
 		return c.Keys
@@ -52,8 +51,7 @@ func KeysOf(name []byte) *keys.Rule {
 	return nil
 }
 
-// KeysAmong returns the keys among the words of a call. It returns none if the words do not fit the
-// command's rule.
+// KeysAmong returns the keys of a call; none if its words do not fit the command's rule.
 func (c *Command) KeysAmong(words []string) (keys []string) {
 	if at, fixed := c.Keys.Fixed(); fixed {
 		if at = at.Within(len(words)); (len(words)-1)%at.Step != 0 {
@@ -89,8 +87,8 @@ func All() iter.Seq[*Command] {
 	}
 }
 
-// Filter returns the commands for which are returns true, to be found by name as by [Find]. The
-// fewer they are, the faster Names rejects other names.
+// Filter returns the commands for which are returns true, by name. With fewer commands, Names
+// rejects other names faster.
 func Filter(are func(*Command) bool) *syntax.Names[*Command] {
 	some := map[string]*Command{}
 	for c := range All() {
@@ -101,7 +99,7 @@ func Filter(are func(*Command) bool) *syntax.Names[*Command] {
 	return syntax.NewNames(some)
 }
 
-// table has all commands, and byName finds them. They are never changed.
+// table holds all commands; byName finds them by name. They are never changed.
 var (
 	table  = slices.Concat(values, collections, otherCommands, laterCommands, commandsWithKeysOnly())
 	byName = Filter(func(*Command) bool { return true })

@@ -55,7 +55,7 @@ func startRedis(t *testing.T) *redis.Client {
 	return client
 }
 
-// deviations are the commands for which the table deliberately differs from COMMAND, at least in
+// deviations lists the commands for which the table deliberately differs from COMMAND, at least in
 // some versions, with the reason.
 var deviations = map[string]string{
 	"ssubscribe":   "channels are no keys",
@@ -67,7 +67,7 @@ var deviations = map[string]string{
 	"zrevrank":     "since Redis 7.2 there may be a word more",
 }
 
-// entry is what both the table and COMMAND say about a command.
+// entry holds the facts about a command that both the table and COMMAND have.
 type entry struct {
 	arity          int
 	writes, blocks bool
@@ -80,7 +80,7 @@ func (r realCommand) entry() entry {
 }
 
 // entryLike returns the entry of the table. For movable keys it copies COMMAND:
-// TestKeysAsRedisFindsThem compares these.
+// TestKeysAsRedisFindsThem compares the keys of such commands.
 func (c *Command) entryLike(real realCommand) entry {
 	t := entry{arity: c.Arity, writes: c.Does(Writes), blocks: c.Does(Blocks)}
 	switch {
@@ -92,8 +92,9 @@ func (c *Command) entryLike(real realCommand) entry {
 	return t
 }
 
-// The table has the commands of a real Redis, and agrees with COMMAND. Commands without keys of a
-// later Redis may be missing: then every word of them counts as a key.
+// TestTableAsRedisHasIt checks that the table has the commands of a real Redis, and agrees with
+// COMMAND. Commands without keys of a later Redis may be missing: then every word of such a command
+// counts as a key.
 func TestTableAsRedisHasIt(t *testing.T) {
 	checked := 0
 	for _, real := range realCommands(t, startRedis(t)) {
@@ -106,7 +107,7 @@ func TestTableAsRedisHasIt(t *testing.T) {
 		case c == nil && (real.keyed || real.moving):
 			t.Errorf("%s is missing", name)
 			continue
-		case c == nil, c.Arity == 0: // of a later Redis
+		case c == nil, c.Arity == 0: // a command of a later Redis
 			continue
 		}
 		checked++
@@ -119,7 +120,8 @@ func TestTableAsRedisHasIt(t *testing.T) {
 	}
 }
 
-// In a real Redis, read-only scripts may call all commands except those that write or propagate.
+// TestReadOnlyScriptsMayCallTheRest checks that, in a real Redis, read-only scripts may call all
+// commands except those that write or propagate.
 func TestReadOnlyScriptsMayCallTheRest(t *testing.T) {
 	server := startRedis(t)
 	checked := 0
@@ -145,7 +147,7 @@ func TestReadOnlyScriptsMayCallTheRest(t *testing.T) {
 	}
 }
 
-// A command is found by its name in any case, and by no other word.
+// TestFind checks that a command is found by its name in any case, and by no other word.
 func TestFind(t *testing.T) {
 	for c := range All() {
 		if Find([]byte(strings.ToUpper(c.Name))) != c || syntax.Lower(c.Name) != c.Name {

@@ -2,7 +2,7 @@ package spec
 
 import "redlock-proxy/commands/catalog/keys"
 
-// values are the commands on strings and on keys of any type.
+// values lists the commands on strings and on keys of any type.
 var values = []Command{
 	// Strings.
 	{Name: "append", Arity: 3, Keys: first, Use: Writes},

@@ -31,12 +31,12 @@ func WrongArity(name string) string {
 	return fmt.Sprintf("ERR wrong number of arguments for '%s' command", name)
 }
 
-// InvalidExpire returns the error for a time that a command does not accept.
+// InvalidExpire returns the error for a time of expiry that a command does not accept.
 func InvalidExpire(name string) string {
 	return fmt.Sprintf("ERR invalid expire time in '%s' command", name)
 }
 
-// ExpireTooShort returns the error for a TTL of which nothing would remain.
+// ExpireTooShort returns the error for a TTL so short that no validity would remain.
 func ExpireTooShort(command string) string {
 	return InvalidExpire(command) + ": too short to be granted"
 }

@@ -32,7 +32,7 @@ func fold(word []byte) {
 	}
 }
 
-// Folded is Lower for names and options that Redis compares like C's strcasecmp: it ignores
+// Folded is like Lower, for names and options that Redis compares like C's strcasecmp: it ignores
 // everything after a zero byte. Redis takes "STORE\x00x" for the STORE of SORT. It also finds SET
 // by "SET\x00x" if both fall into the same bucket of its table.
 func Folded(word []byte) string { return Lower(CString(word, len(word))) }

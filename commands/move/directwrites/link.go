@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// patience limits how long the upstream may take for an answer, and how long it may be silent
+	// patience limits how long the upstream may take for a reply, and how long it may be silent
 	// before the proxy sends a PING.
 	patience = 2 * time.Second
 	// warningPause is the minimum time between two warnings.
 	warningPause = 10 * time.Second
-	// roundPause is the time between two checks of reported keys. Each checks at most maxRound keys
-	// in each of this many databases, and skips the others.
+	// roundPause is the time between two checks of reported keys. Each check covers at most
+	// maxRound keys, in databases 0 to databases-1, and skips further keys and databases.
 	roundPause = 100 * time.Millisecond
 	maxRound   = 100
 	databases  = 16
@@ -37,12 +37,11 @@ type link struct {
 	watcher *Watcher
 	conn    net.Conn
 	in      *resp.Reader
-	// changed are the lock keys whose reported changes are not checked yet.
+	// changed holds the lock keys whose reported changes are not checked yet.
 	changed map[string]bool
 }
 
-// watchOnce watches the upstream on one connection, until the connection ends or the locks leave
-// the masters.
+// watchOnce watches the upstream on one connection, until it ends or the locks leave the masters.
 func (s *Watcher) watchOnce(ctx context.Context) error {
 	conn, err := s.opts.Upstream.Watch(ctx, 0)
 	if err != nil {
@@ -82,8 +81,7 @@ func (s *Watcher) watchOnce(ctx context.Context) error {
 	return err
 }
 
-// ask sends commands at once, and returns the reply to each. It records changes that are reported
-// meanwhile.
+// ask sends commands, and returns their replies. It records changes reported meanwhile.
 func (l *link) ask(commands ...[]string) (replies []any, err error) {
 	var out []byte
 	for _, words := range commands {
@@ -106,7 +104,7 @@ func (l *link) ask(commands ...[]string) (replies []any, err error) {
 	return replies, nil
 }
 
-// record records the names of changed keys. A report that all keys are gone has no names.
+// record records the names of changed keys. A report that all keys were removed has no names.
 func (l *link) record(push any) {
 	parts, _ := push.([]any)
 	if len(parts) != 2 || parts[0] != any("invalidate") {
@@ -121,8 +119,7 @@ func (l *link) record(push any) {
 	}
 }
 
-// check reads the pending reports, and reports the keys that exist in any database as set by a
-// client.
+// check reads the pending reports. Keys that exist in a database count as set by a client.
 func (l *link) check() error {
 	if _, err := l.ask([]string{"PING"}); err != nil || len(l.changed) == 0 {
 		return err
@@ -148,8 +145,7 @@ func (l *link) check() error {
 	return l.report(slices.Sorted(maps.Keys(present)))
 }
 
-// report counts lock keys that a client has set at the upstream, and logs a warning, but not too
-// often.
+// report counts lock keys set at the upstream, and warns at most once per warningPause.
 func (l *link) report(names []string) error {
 	if len(names) == 0 || !l.watcher.opts.AtMasters() {
 		return nil

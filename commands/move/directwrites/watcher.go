@@ -1,15 +1,15 @@
-// Package directwrites notices lock keys that clients set at the upstream while the locks are at
+// Package directwrites detects lock keys that clients set at the upstream while the locks are at
 // the masters. Clients of the proxies do not see such locks.
 //
 // While the locks are at the masters, the upstream reports changes of all keys that begin like lock
 // keys, on one connection of the proxy's own (CLIENT TRACKING with BCAST, and a PREFIX for each
-// glob). A report has names without a database, and the globs decide which of them are lock keys.
-// If a reported key exists, a client has set it. If not, it has expired or was removed, as at the
-// end of a move (link.go). CLIENT LIST suggests which client has set it (who.go).
+// glob). A report has names without a database, and the globs decide which of the names are lock
+// keys. If a reported key exists, a client has set it. Otherwise it has expired or was removed, as
+// at the end of a move (link.go). CLIENT LIST suggests which client has set it (who.go).
 //
 // An upstream is not watched if it does not report changes (before Redis 6, or without a
 // permission). A glob that begins with a wildcard is not watched either, because the upstream would
-// report all changes of all keys. The log says so.
+// report all changes of all keys. The log reports both.
 package directwrites
 
 import (
@@ -26,8 +26,7 @@ import (
 	"redlock-proxy/quorum/pushconn"
 )
 
-// placePause is the time between two checks of where the locks are, while they are not at the
-// masters.
+// placePause is the time between two checks whether the locks are at the masters.
 const placePause = time.Second
 
 // Options configures a Watcher. All fields are required.
@@ -43,11 +42,11 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Watcher notices lock keys at the upstream. It is safe for concurrent use.
+// Watcher detects lock keys at the upstream. It is safe for concurrent use.
 type Watcher struct {
 	opts     Options
 	lockKeys keys.Patterns
-	// prefixes are the prefixes of lock keys. None is a prefix of another.
+	// prefixes holds the prefixes of lock keys. None is a prefix of another.
 	prefixes []string
 	count    atomic.Int64
 	watch    atomic.Value // a Watch
@@ -59,12 +58,12 @@ type Watch string
 
 // The states.
 const (
-	// Off means that the upstream is not watched: the locks are not at the masters, or it does not
-	// answer.
+	// Off means that the upstream is not watched, because the locks are not at the masters, or
+	// because the upstream does not reply.
 	Off Watch = "off"
 	// Tracking means that the upstream reports changes.
 	Tracking Watch = "tracking"
-	// Impossible means that the upstream cannot be watched. The log says why.
+	// Impossible means that the upstream cannot be watched. The log has the reason.
 	Impossible Watch = "impossible"
 )
 
@@ -73,11 +72,11 @@ type Sighting struct {
 	At time.Time
 	// Glob is the glob of lock-keys that matches the key.
 	Glob string
-	// Clients are the clients that may have set the key.
+	// Clients names the clients that may have set the key.
 	Clients []string
 }
 
-// New returns a Watcher. It notices nothing before Run.
+// New returns a Watcher. It detects nothing before Run.
 func New(opts Options) *Watcher {
 	s := &Watcher{opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...)}
 	s.watch.Store(Off)
@@ -94,7 +93,7 @@ func New(opts Options) *Watcher {
 	return s
 }
 
-// Count returns how often a lock key was noticed at the upstream. A nil Watcher has noticed none.
+// Count returns how often a lock key was detected at the upstream; 0 for a nil Watcher.
 func (s *Watcher) Count() int64 {
 	if s == nil {
 		return 0
@@ -123,8 +122,7 @@ func (s *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// connectionEnded updates the state after a connection has ended. If the upstream refuses to be
-// watched, it logs that once.
+// connectionEnded updates the state after a connection. It logs once if watching is refused.
 func (s *Watcher) connectionEnded(cause error) {
 	if !pushconn.IsRefusal(cause) {
 		s.watch.Store(Off)

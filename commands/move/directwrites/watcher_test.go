@@ -124,8 +124,8 @@ func (b *bench) wantCount(n int64) {
 	}
 }
 
-// TestTracking checks that a lock that a client takes at the upstream is noticed, with the client,
-// in any database. A lock that a move removes is not.
+// TestTracking checks that a lock that a client takes at the upstream is detected, with the client,
+// in any database. A lock that a move removes is not counted.
 func TestTracking(t *testing.T) {
 	b := newBench(t, []string{"lock:*", "lock:a*", "job:*:lock"}, func(b *bench) { b.atMasters.Store(false) })
 	b.do("CLIENT", "SETNAME", "culprit")
@@ -161,7 +161,7 @@ func TestTracking(t *testing.T) {
 	b.wantCount(2)
 }
 
-// TestMany checks that of many keys at once some are checked, and the connection stays open.
+// TestMany checks that some of many keys are checked, and the connection stays open.
 func TestMany(t *testing.T) {
 	b := newBench(t, []string{"lock:*"}, nil)
 	b.soon("it is watched", b.isWatched(Tracking))
@@ -193,7 +193,7 @@ func TestReconnects(t *testing.T) {
 	})
 }
 
-// restricted makes a user with these permissions watch the upstream.
+// restricted returns a newBench option: the watcher is a user with only these permissions.
 func restricted(rights ...string) func(*bench) {
 	return func(b *bench) {
 		b.do(append([]string{"ACL", "SETUSER", "u", "on", ">p", "~*"}, rights...)...)
@@ -201,7 +201,7 @@ func restricted(rights ...string) func(*bench) {
 	}
 }
 
-// TestImpossible checks that the log says so if the upstream cannot be watched.
+// TestImpossible checks that the log has the reason if the upstream cannot be watched.
 func TestImpossible(t *testing.T) {
 	for _, right := range []string{"-client", "-exists"} {
 		b := newBench(t, []string{"lock:*"}, restricted("+@all", right))

@@ -11,7 +11,7 @@ import (
 // maxClients limits how many clients are named.
 const maxClients = 3
 
-// locking are the commands that take, hold or release locks, as CLIENT LIST shows them.
+// locking lists the commands that take, hold or release locks, as CLIENT LIST shows them.
 var locking = []string{
 	"set", "setnx", "setex", "psetex", "getset", "getdel", "incr", "del", "unlink", "expire", "pexpire", "persist",
 	"eval", "evalsha", "fcall", "exec", "delex", "delifeq", "msetex", "hset", "hsetnx", "hincrby", "hdel",
@@ -20,8 +20,8 @@ var locking = []string{
 
 // suspects returns the clients in a reply to CLIENT LIST that may have just changed a key, by the
 // name and time of the last command of each. It excludes clients with own addresses. Clients of
-// another proxy look like other clients on its machine, so it returns these only if there are no
-// others.
+// another proxy look like other clients on the machine of that proxy, so suspects returns them only
+// if there are no other suspects.
 func suspects(list string, own []string) []string {
 	all := clientlist.Parse(list)
 	ours, proxies := map[string]bool{}, map[string]bool{}
