@@ -9,29 +9,30 @@ import (
 
 // Inputs is the observed state of the servers that locks need.
 type Inputs struct {
-	// Masters is the number of masters, and Voting how many of them accept writes and vote.
+	// Masters is the number of masters, and Voting the number of masters that accept writes and
+	// vote.
 	Masters, Voting int
 	// Place is where the locks are. Known is false if too few masters reported it. Movable is set
 	// if the locks can be moved at all.
 	Place          location.Place
 	Known, Movable bool
-	// Changing is set while the masters decide on a change of the masters, or on the next place of
+	// Changing is set while the masters decide on a change of the masters or on the next place of
 	// the locks.
 	Changing bool
-	// Upstream says why the upstream refuses writes, or is nil. It counts while the locks are
-	// there.
+	// Upstream is the reason why the upstream refuses writes, or nil. It counts while the locks are
+	// at the upstream.
 	Upstream error
 }
 
-// State says whether locks are available.
+// State is the availability of locks.
 type State int
 
 const (
-	// Available: a free lock is granted.
+	// Available means that a free lock is granted.
 	Available State = iota
-	// Paused: commands on locks wait for the end of a planned step.
+	// Paused means that commands on locks wait for the end of a planned step.
 	Paused
-	// Unavailable: commands on locks fail.
+	// Unavailable means that commands on locks fail.
 	Unavailable
 )
 
@@ -42,11 +43,11 @@ type Verdict struct {
 	Cause string
 }
 
-// Votes returns a clause that says how many masters vote.
+// Votes returns the number of masters that vote, as a clause.
 func (l Inputs) Votes() string { return fmt.Sprintf("%d of %d masters vote", l.Voting, l.Masters) }
 
 // LockStorage returns the place of the locks in one word: upstream, masters, moving-to-masters,
-// moving-to-upstream, or unknown. It is empty if the locks cannot be moved.
+// moving-to-upstream, or unknown, or nothing if the locks cannot be moved.
 func (l Inputs) LockStorage() string {
 	switch {
 	case !l.Movable:

@@ -8,8 +8,7 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// Accept puts a value into a cell in register form that promised exactly this ballot, or in place
-// of a mark.
+// Accept puts a value into a cell that promised exactly this ballot, or in place of a mark.
 type Accept struct {
 	Name    string
 	Attempt Attempt
@@ -19,24 +18,24 @@ type Accept struct {
 	Value Value
 	// Next, unless it is empty, is a ballot that the cell promises at once.
 	Next Ballot
-	// Keep lets the value keep its end. Without Keep the value stays for TTL.
+	// Keep lets the value keep its expiry. Without Keep it gets TTL.
 	//
-	// If the change Base led to the value before, the cell keeps its own end, or gets Until if that
-	// is later. In any other cell the end was measured: by the master's clock it is between Until
-	// and Until plus Near (Endless: never). The cell's own end counts only as far as it is within
-	// these limits.
+	// If Base is the last change of the previous value, the cell keeps its own expiry, or gets
+	// Until if that is later. In any other cell the expiry was measured: by the master's clock it
+	// is between Until and Until plus Near (Endless: never). The cell's own expiry is moved to the
+	// nearer limit.
 	Keep        bool
 	Base        Change
 	Until, Near time.Duration
 	// Shared lets a cell of Base keep its remaining time plus Shift, in whole milliseconds. Until
-	// already includes Shift. In any other cell the end was measured to be between Until minus Near
-	// and Until. It becomes Until unless the cell's own end is within these limits.
+	// includes Shift. In any other cell the expiry was measured to be between Until minus Near and
+	// Until. It becomes Until unless the cell's own expiry is within these limits.
 	Shared bool
 	Shift  time.Duration
 	// TTL is in whole milliseconds, or Endless.
 	TTL time.Duration
-	// Deadline is the last moment, by the master's clock, at which the master may accept. A later
-	// accept could rely on the promise of a master that has forgotten it since.
+	// Deadline is the last moment, by the master's clock, at which it may accept. Later it may have
+	// forgotten its promise.
 	Deadline time.Duration
 }
 
@@ -70,13 +69,10 @@ else
 end
 return {1, v, left, now[1], now[2]}`)
 
-// Keys implements Op.
 func (a Accept) Keys() []string { return []string{a.Name} }
 
-// Writes implements Op.
 func (a Accept) Writes() bool { return true }
 
-// Words implements Op.
 func (a Accept) Words(whole bool) []any {
 	how, ends, shift := "px", pttl(a.TTL), ""
 	if a.Keep {
@@ -91,7 +87,7 @@ func (a Accept) Words(whole bool) []any {
 		how, ends, string(a.Base), millis(a.Deadline), shift, near)
 }
 
-// keptTTL returns the remaining time of a value that keeps its end, in place of f.
+// keptTTL returns the remaining time of a value that keeps its expiry and replaces f.
 func (a Accept) keptTTL(now time.Duration, f Found) time.Duration {
 	const never = math.MaxInt64
 	least, own := a.Until, now+f.Left
@@ -119,7 +115,7 @@ func (a Accept) keptTTL(now time.Duration, f Found) time.Duration {
 	return ends - now
 }
 
-// expectedPrefix returns the beginning that the cell must have.
+// expectedPrefix returns the required beginning of the cell.
 func (a Accept) expectedPrefix() string {
 	if a.Mark != "" {
 		return markTag + string(a.Attempt) + a.Mark.wire()
@@ -127,7 +123,6 @@ func (a Accept) expectedPrefix() string {
 	return registerTag + string(a.Attempt) + a.Ballot.wire()
 }
 
-// nextPromise returns the ballot that the cell has promised afterwards.
 func (a Accept) nextPromise() Ballot {
 	if a.Next == "" {
 		return a.Ballot
@@ -135,10 +130,8 @@ func (a Accept) nextPromise() Ballot {
 	return a.Next
 }
 
-// Decode implements Op.
 func (a Accept) Decode(answer any) (Answer, error) { return decode(answer, 1, true) }
 
-// Apply implements Op.
 func (a Accept) Apply(s *Store) Answer {
 	f := s.Look(a.Name)
 	answer := Answer{Found: []Found{f}, Now: s.Now}
@@ -165,5 +158,4 @@ func (a Accept) Apply(s *Store) Answer {
 	return answer
 }
 
-// luaInt returns a number as text for a script.
 func luaInt(n int) string { return strconv.Itoa(n) }

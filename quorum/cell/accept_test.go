@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// TestEndsStayWhereTheyAre checks the end of a value that keeps its end, whichever changes masters
-// miss and however badly the end is measured. The value ends nowhere earlier than where it ended
-// first. Unless keys share the cell, it ends nowhere later than where it ended last.
+// TestEndsStayWhereTheyAre checks that a value that keeps its expiry never expires earlier than on
+// the first master, and, unless keys share the cell, never later than on the last. This holds
+// whichever changes masters miss, and however imprecise the measured expiry is.
 func TestEndsStayWhereTheyAre(t *testing.T) {
 	for seed := range uint64(1000) {
 		keepEnds(t, rand.New(rand.NewPCG(seed, 1)), seed%2 == 0)
 	}
 }
 
-// keepEnds lets random pairs of three masters change a value whose ends differ by a few
-// milliseconds.
+// keepEnds lets random pairs of three masters change a value whose expiry differs by milliseconds.
 func keepEnds(t *testing.T, p *rand.Rand, shared bool) {
 	t.Helper()
 	some := func() time.Duration { return time.Duration(p.IntN(5)) * time.Millisecond }

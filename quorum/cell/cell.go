@@ -23,25 +23,24 @@ const (
 	Plain                // as its creator left it
 	Register             // the master promised a ballot
 	Blocking             // left by a catch-up; refuses a SET NX and is no vote
-	Foreign              // written by a client directly
-	Mark                 // reserves the place of an incarnation to restore; is no vote, and counts as absent
+	Foreign              // written by a client on the master itself
+	Mark                 // reserves the key for an incarnation to restore; counts as absent and is no vote
 )
 
 // Cell is the state of one key on one master.
 type Cell struct {
 	Form Form
-	// Attempt is the incarnation. It is empty if the cell is absent or foreign.
+	// Attempt is the incarnation, empty if the cell is absent or foreign.
 	Attempt Attempt
-	// Promised and Accepted belong to the register form. A mark keeps its unique ballot in
+	// Promised and Accepted belong to the register form. A mark holds its unique ballot in
 	// Promised.
 	Promised, Accepted Ballot
-	// Value is the token of a plain cell, the value of a cell in register form, or the text of a
-	// foreign one.
+	// Value is the token of a plain cell, or the value in register form or of a foreign cell.
 	Value Value
 }
 
-// Incarnation returns the attempt that created the cell, which all copies of the cell share. For a
-// foreign value and its blocking copies it returns a number derived from the text.
+// Incarnation returns the attempt that all copies of the cell share. For a foreign value and its
+// blocking copies it returns a number derived from the text.
 func (c Cell) Incarnation() Attempt {
 	if c.Form != Foreign {
 		return c.Attempt
@@ -52,18 +51,18 @@ func (c Cell) Incarnation() Attempt {
 }
 
 // Undecided is the incarnation of a blocking copy that stands for several incarnations, if it is
-// impossible to know which one was granted. A release or undo by name leaves the copy alone. It
-// expires with the last of the incarnations.
+// unknown which one was granted. A release or undo leaves the copy alone. It expires with the last
+// of the incarnations.
 const Undecided = Attempt("000000000000000000000000000000000000")
 
 // IsUndecided reports whether the cell is a blocking copy that may stand for any incarnation.
 func (c Cell) IsUndecided() bool { return c.Form == Blocking && c.Attempt == Undecided }
 
-// Holds reports whether the cell counts as one of this incarnation.
+// Holds reports whether the cell votes for this incarnation.
 func (c Cell) Holds(a Attempt) bool { return (c.Form == Plain || c.Form == Register) && c.Attempt == a }
 
-// Settled reports whether no ballot may be under way at the cell: it promised none, or accepted the
-// last one.
+// Settled reports whether no ballot may be under way: none was promised, or the last one is
+// accepted.
 func (c Cell) Settled() bool { return c.Form != Register || c.Promised == c.Accepted }
 
 // Value is the value of a register.
@@ -71,18 +70,18 @@ type Value struct {
 	// Present is false if a ballot removed the key.
 	Present bool
 	Text    string
-	// Rest is the number of bytes after Text that were not read. A value with a rest is incomplete
-	// and may not be written.
+	// Rest is the number of bytes after Text that were not read. A value with a rest must not be
+	// written.
 	Rest int
-	// Changes are the changes that led to the value: the last change of each proxy, the newest at
-	// the end, for at most MaxChanges proxies.
+	// Changes holds the last change of each proxy that led to the value, for at most MaxChanges
+	// proxies, the newest at the end.
 	Changes []Change
 }
 
 // MaxChanges limits the changes that a value remembers.
 const MaxChanges = 32
 
-// Follow returns the value with the changes of the value before it, and the change that led to it.
+// Follow returns the value with the changes of the previous value and the change by.
 func (v Value) Follow(before Value, by Change) Value {
 	others := slices.DeleteFunc(slices.Clone(before.Changes), func(c Change) bool { return c.proxy() == by.proxy() })
 	v.Changes = append(others, by)
@@ -100,9 +99,8 @@ func (v Value) Last() Change {
 	return v.Changes[len(v.Changes)-1]
 }
 
-// Knows reports whether the changes show if a change led to the value. The change must be the last
-// one that its proxy tried. Knows is false if so many other proxies made changes since that this
-// one would be forgotten.
+// Knows reports whether the changes show if the last change that a proxy tried led to the value. It
+// is false if so many other proxies made changes since that this one may be forgotten.
 func (v Value) Knows(of Change) bool {
 	return len(v.Changes) < MaxChanges ||
 		slices.ContainsFunc(v.Changes, func(c Change) bool { return c.proxy() == of.proxy() })
@@ -120,10 +118,10 @@ const (
 	registerHead = tagSize + 3*idDigits
 )
 
-// Envelope returns a plain cell as a master holds it.
+// Envelope returns a plain cell as a master stores it.
 func Envelope(a Attempt, token string) string { return plainTag + string(a) + token }
 
-// String returns the cell as a master holds it. It is empty for an absent cell.
+// String returns the cell as a master stores it, empty if absent.
 func (c Cell) String() string {
 	switch c.Form {
 	case Plain:
@@ -141,7 +139,7 @@ func (c Cell) String() string {
 	}
 }
 
-// payload returns the value that follows the head of a cell in register form.
+// payload returns the part of a cell in register form after its ballots.
 func (v Value) payload() string {
 	state := "-"
 	if v.Present {
@@ -154,7 +152,7 @@ func (v Value) payload() string {
 	return head + v.Text
 }
 
-// Parse reads the value of a key. A value that no proxy wrote is foreign.
+// Parse decodes the value of a key. A value that no proxy wrote is foreign.
 func Parse(text string) Cell {
 	if len(text) >= plainHead && isID(text[tagSize:plainHead]) {
 		attempt := Attempt(text[tagSize:plainHead])

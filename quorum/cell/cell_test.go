@@ -85,7 +85,8 @@ func TestBallotsCompareByRoundFirst(t *testing.T) {
 	}
 }
 
-// A value knows a proxy's last change, however many changes a few other proxies have made since.
+// TestValueKnows checks that a value knows a proxy's last change, however many changes a few other
+// proxies have made since.
 func TestValueKnows(t *testing.T) {
 	proxies := make([]*Source, MaxChanges+2)
 	for i := range proxies {

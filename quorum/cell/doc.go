@@ -1,27 +1,24 @@
 // Package cell defines the state that one master holds under a lock key, and the operations on it.
 //
-// A [Cell] is absent, plain (as LOCK left it: the attempt that created it and the token), in
-// register form (as a ballot left it), or blocking. A catch-up leaves a blocking cell if it could
-// not distinguish a granted lock from the leftover of a released one, or several from each other.
-// Any other value under the key is foreign: a client that locks on the masters directly wrote it,
-// and no proxy ever changes it.
+// A [Cell] is absent, plain (as LOCK left it), in register form (as a ballot left it), or blocking:
+// left by a catch-up that could not distinguish a granted lock from the leftover of a released one,
+// or several from each other. Any other value is foreign: a client that locks on the masters
+// directly wrote it, and no proxy changes it.
 //
-// Each operation exists as a Lua script, except the plain SET NX, and as Go code. The explorer of
-// the protocol (package model) runs Apply, the Go code. The tests run both on the same cells and
-// compare the results. quorum/REGISTER.md explains the purpose of the operations and why they are
-// safe.
+// Each operation exists as a Lua script, except the plain SET NX, and as Go code (Apply), which the
+// explorer (package model) runs. Tests run both on the same cells. quorum/REGISTER.md explains the
+// purpose of the operations and why they are safe.
 //
 // # The encoding
 //
-// A cell is one string, so that SET NX takes a lock in one native command and the key on the master
-// is the client's own:
+// A cell is one string, so that SET NX takes a lock in one native command, and the key on the
+// master is the client's own:
 //
 //	#p attempt token
 //	#r incarnation promised accepted state nn changes text
 //	#b incarnation
 //
-// without the spaces. Attempts, incarnations (the attempt that created the cell) and ballots have
-// 36 digits each, so that they compare as strings. The state is v (a value) or - (no value:
-// removed). nn is the number of changes that follow, 12 bytes each: the last change of each proxy
-// that led to the text.
+// without the spaces. Attempts, incarnations and ballots have 36 digits each, so they compare as
+// strings. The state is v (a value) or - (removed). nn is the number of changes that follow, 12
+// bytes each: the last change of each proxy that led to the text.
 package cell

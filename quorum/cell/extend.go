@@ -7,9 +7,9 @@ import (
 )
 
 // Extend raises the remaining time of a cell that holds a token, and never shortens it. It has no
-// effect if a ballot may be under way: the cell must have promised none, or accepted the last one.
-// A majority that extended shares a master with each later prepare. Either that master extended
-// before its promise, and reports the new end. Or it had promised before, and refused to extend.
+// effect if a ballot may be under way (see Cell.Settled). So a granted extension lasts: the
+// majority that extended shares a master with each later prepare. Either that master extended
+// before its promise, and reports the new expiry, or it refused to extend.
 type Extend struct {
 	Name  string
 	Token string
@@ -28,21 +28,16 @@ if left >= 0 and ttl < 0 then redis.call('persist', KEYS[1])
 elseif left >= 0 and left < ttl then redis.call('pexpire', KEYS[1], ttl) end
 return {mark(v) == '` + blockingTag + `' and 0 or 1, v, left}`)
 
-// Keys implements Op.
 func (e Extend) Keys() []string { return []string{e.Name} }
 
-// Writes implements Op.
 func (e Extend) Writes() bool { return true }
 
-// Words implements Op.
 func (e Extend) Words(whole bool) []any {
 	return extendScript.Call(whole, e.Keys(), e.Token, string(e.Attempt), pttl(e.TTL))
 }
 
-// Decode implements Op.
 func (e Extend) Decode(answer any) (Answer, error) { return decode(answer, 1, false) }
 
-// Apply implements Op.
 func (e Extend) Apply(s *Store) Answer {
 	f := s.Look(e.Name)
 	a := Answer{Found: []Found{f}}

@@ -9,26 +9,25 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// FencePrefix starts the names of the fence counters, one for each lock key. It belongs to the
-// proxies' own names, so no lock has such a name.
+// FencePrefix begins the names of the fence counters. It is reserved for the proxies, so no lock
+// has such a name.
 const FencePrefix = "redlock-proxy:fence:"
 
-// FenceKey returns the key of the fence counter of a lock key.
+// FenceKey returns the name of the fence counter of a lock key.
 func FenceKey(name string) string { return FencePrefix + name }
 
 // MaxFence is the highest fence. Lua and JavaScript do not distinguish all numbers above it.
 const MaxFence = 1<<53 - 1
 
-// fenceTTL is how long a counter stays after it was raised. A proxy proposes no fence below the
+// fenceTTL is the TTL of a counter since it was last raised. No proxy proposes a fence below the
 // masters' median time, so a new counter begins above an expired one.
 const fenceTTL = 7 * 24 * time.Hour
 
-// maxFenceLead is how far a single counter may be ahead of the masters' median time.
+// maxFenceLead limits how far one counter may be ahead of the others and the masters' median time.
 const maxFenceLead = 366 * 24 * time.Hour
 
-// CredibleFences returns the counters of a key that some masters reported, in ascending order. It
-// omits a counter that is ahead of all others, and of the masters' median time now, by more than a
-// year: no proxy proposed it.
+// CredibleFences returns the counters of a key in ascending order. It omits a counter that is ahead
+// of all others, and of the masters' median time now, by more than a year: no proxy proposed it.
 func CredibleFences(counters []int64, now time.Duration) []int64 {
 	slices.Sort(counters)
 	n := len(counters)
@@ -45,8 +44,8 @@ func CredibleFences(counters []int64, now time.Duration) []int64 {
 	return counters[:n]
 }
 
-// ParseFence returns the number of a counter, or 0 if the text is no fence. Such a text counts as
-// an absent counter.
+// ParseFence returns the number of a counter, or 0 if the text is no fence, like that of an absent
+// counter.
 func ParseFence(text string) int64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || len(text) > 16 || n > MaxFence {
@@ -55,7 +54,7 @@ func ParseFence(text string) int64 {
 	return int64(n)
 }
 
-// fenceLua defines the Lua counterpart of ParseFence, which returns the number as text.
+// fenceLua defines ParseFence in Lua, but returns text.
 var fenceLua = fmt.Sprintf(`local function fence(key)
   local f = redis.pcall('get', key)
   if type(f) ~= 'string' or #f > 16 or not string.match(f, '^%%d+$') or tonumber(f) > %d then return '0' end
@@ -63,15 +62,12 @@ var fenceLua = fmt.Sprintf(`local function fence(key)
 end
 `, MaxFence)
 
-// fence returns the fence counter of a key.
 func (s *Store) fence(name string) int64 { return ParseFence(s.Look(FenceKey(name)).Value.Text) }
 
-// raise sets the fence counter of a key.
 func (s *Store) raise(name string, to int64) {
 	s.Put(FenceKey(name), Parse(strconv.FormatInt(to, 10)), fenceTTL)
 }
 
-// fenceOf reads a fence from a master's answer.
 func fenceOf(part any) (int64, error) {
 	text, ok := part.(string)
 	if n := ParseFence(text); ok && (n > 0 || text == "0") {
@@ -80,8 +76,8 @@ func fenceOf(part any) (int64, error) {
 	return 0, fmt.Errorf("unexpected fence %.80v", part)
 }
 
-// Raise raises the fence counter of a key if the counter is lower and the attempt created the key's
-// cell. So a master accepts the fence only while it holds the lock.
+// Raise raises the fence counter of a key if it is lower and the master holds the attempt's cell,
+// so that only holders of the lock accept the fence.
 type Raise struct {
 	Name    string
 	Attempt Attempt
@@ -96,21 +92,16 @@ if v and attempt(v) == ARGV[1] and (mark(v) == '` + plainTag + `' or mark(v) == 
 end
 return {0, v, redis.call('pttl', KEYS[1]), f}`)
 
-// Keys implements Op.
 func (r Raise) Keys() []string { return []string{r.Name} }
 
-// Writes implements Op.
 func (r Raise) Writes() bool { return true }
 
-// Words implements Op.
 func (r Raise) Words(whole bool) []any {
 	return raiseScript.Call(whole, []string{r.Name, FenceKey(r.Name)}, string(r.Attempt), r.Fence, millis(fenceTTL))
 }
 
-// Decode implements Op.
 func (r Raise) Decode(answer any) (Answer, error) { return decodeFenced(answer, 1) }
 
-// Apply implements Op.
 func (r Raise) Apply(s *Store) Answer {
 	f, has := s.Look(r.Name), s.fence(r.Name)
 	if (f.Form == Plain || f.Form == Register) && f.Attempt == r.Attempt && r.Fence > has {
@@ -120,7 +111,7 @@ func (r Raise) Apply(s *Store) Answer {
 	return Answer{Found: []Found{f}, Fences: []int64{has}}
 }
 
-// decodeFenced decodes an answer that ends with the fences of its keys.
+// decodeFenced decodes a reply that ends with the fences of its keys.
 func decodeFenced(answer any, keys int) (Answer, error) {
 	return decodeWithExtra(answer, keys, func(a *Answer, _ int, part any) error {
 		n, err := fenceOf(part)

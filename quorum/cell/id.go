@@ -16,18 +16,16 @@ const (
 	idDigits      = proxyDigits + counterDigits
 )
 
-// Attempt identifies one attempt to create a cell, and is the incarnation of the cell that it
-// created. It has 36 digits, or is empty: none.
+// Attempt identifies one attempt to create a cell, and the incarnation of that cell. It has 36
+// digits, or is empty: none.
 type Attempt string
 
 // Ballot orders the attempts to replace the value of a cell. It has 36 digits, or is empty: none,
-// which is below all others. No two proxies use the same ballot.
+// which is below all. No two proxies use the same ballot.
 type Ballot string
 
-// noBallot is the encoding of the empty ballot.
 var noBallot = strings.Repeat("0", idDigits)
 
-// wire returns the encoding of the ballot.
 func (b Ballot) wire() string {
 	if b == "" {
 		return noBallot
@@ -42,7 +40,7 @@ func ballotOf(text string) Ballot {
 	return Ballot(text)
 }
 
-// Round returns the part of the ballot that orders it before the proxy's number does.
+// Round returns the number that orders the ballot; the proxy's number breaks ties.
 func (b Ballot) Round() uint64 {
 	if b == "" {
 		return 0
@@ -54,7 +52,7 @@ func (b Ballot) Round() uint64 {
 // Change identifies one replacement of a value: 8 bytes for its proxy, and a counter of 4 bytes.
 type Change string
 
-// NoChange is a change that led to no value.
+// NoChange is a change that no value has.
 const NoChange Change = "-"
 
 const (
@@ -62,11 +60,10 @@ const (
 	changeSize      = changeProxySize + 4
 )
 
-// proxy returns the part that all changes of one proxy share.
 func (c Change) proxy() string { return string(c[:changeProxySize]) }
 
-// Source generates unique attempts, ballots and changes for one run of a proxy. Its methods may be
-// called concurrently.
+// Source generates unique attempts, ballots and changes for one run of a proxy. It is safe for
+// concurrent use.
 type Source struct {
 	proxy      string
 	proxyBytes [changeProxySize]byte
@@ -83,8 +80,7 @@ func NewSource() *Source {
 	return NumberedSource(n)
 }
 
-// NumberedSource returns a source with a given number, for tests and the explorer, which need
-// reproducible runs.
+// NumberedSource returns a source with a given number, for reproducible tests and the explorer.
 func NumberedSource(n *big.Int) *Source {
 	s := &Source{proxy: fmt.Sprintf("%0*s", proxyDigits, n)}
 	binary.BigEndian.PutUint64(s.proxyBytes[:], new(big.Int).Mod(n, new(big.Int).Lsh(big.NewInt(1), 64)).Uint64())
@@ -107,7 +103,6 @@ func (s *Source) Change() Change {
 	return Change(b[:])
 }
 
-// zeroPadded returns the number in counterDigits digits.
 func zeroPadded(n uint64) string { return string(appendPadded(nil, n)) }
 
 // appendPadded appends the number in counterDigits digits.
@@ -120,7 +115,6 @@ func appendPadded(b []byte, n uint64) []byte {
 	return append(b, digits[:]...)
 }
 
-// isID reports whether text has the form of an attempt or a ballot.
 func isID(text string) bool {
 	if len(text) != idDigits {
 		return false

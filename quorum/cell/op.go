@@ -8,50 +8,48 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// Op is one operation on cells of one master: Take, Remove, Extend, Prepare, Accept, Raise, Read,
-// or an operation on marks of waiters.
+// Op is one operation on a master: Take, Remove, Extend, Prepare, Accept, Raise, Read, or one on
+// marks of waiters.
 type Op interface {
 	// Keys returns the names of the keys, at least one.
 	Keys() []string
-	// Words returns the command that carries out the operation. If whole is set, the command
-	// contains the script itself instead of its SHA.
+	// Words returns the command. If whole is set, it contains the script instead of its SHA.
 	Words(whole bool) []any
-	// Decode reads the master's answer, which is no error.
+	// Decode decodes the master's reply, which is no error.
 	Decode(answer any) (Answer, error)
-	// Apply carries out the operation on a Store, as a master would.
+	// Apply carries out the operation on a Store, like a master.
 	Apply(s *Store) Answer
 	// Writes reports whether the operation can change anything.
 	Writes() bool
 }
 
-// Answer is a master's answer to an operation.
+// Answer is a master's decoded reply.
 type Answer struct {
-	// Did is set if the master took, removed, extended, promised, accepted or read.
+	// Did is set if the master did the operation.
 	Did bool
-	// Found has the previous state of each key. It may be missing if Did is set and the operation
-	// needs no more.
+	// Found holds the previous state of each key. It may be missing if Did is set.
 	Found []Found
-	// Fences are the fence counters of the keys, 0 for none. A Take with a fence and a Raise return
-	// them if they are refused, and so does a Read that asks for them.
+	// Fences holds the fence counters of the keys; 0: none. A refused Raise, a refused Take with a
+	// fence, and a Read with Fences return them.
 	Fences []int64
-	// Now is the master's clock at that moment, since 1970. Only Prepare and Accept return it.
+	// Now is the master's clock, since 1970. Only Prepare and Accept return it.
 	Now time.Duration
 }
 
 // Found is the state of a key on a master.
 type Found struct {
 	Cell
-	// Left is the remaining time, in whole milliseconds, Endless, or NotReported. A Take of one key
-	// without a fence does not report the remaining time of the cell that refused it.
+	// Left is the remaining time in whole milliseconds, Endless, or NotReported by a refused SET
+	// NX.
 	Left time.Duration
 }
 
-// Appender is an Op that appends its command, the same as Words returns, without allocating.
+// Appender is an Op that appends the command of Words without allocating.
 type Appender interface {
 	AppendTo(b []byte, whole bool) []byte
 }
 
-// Scripts returns all scripts that the operations use, for loading them beforehand.
+// Scripts returns all scripts, for loading them beforehand.
 func Scripts() []luascript.Script {
 	return []luascript.Script{
 		takeScript, takeFencedScript, removeScript, releasesScript, extendScript, prepareScript, acceptScript,
@@ -59,7 +57,7 @@ func Scripts() []luascript.Script {
 	}
 }
 
-// layoutLua defines functions that read the parts of a cell, at positions counted from 1.
+// layoutLua defines functions that read the parts of a cell. Lua counts from 1.
 var layoutLua = fmt.Sprintf(`local function mark(v) return string.sub(v, 1, %d) end
 local function attempt(v) return string.sub(v, %d, %d) end
 local function promised(v) return string.sub(v, %d, %d) end
@@ -80,14 +78,13 @@ end
 	registerTag, registerHead+1, registerHead+1,
 	registerHead+4, changeSize, registerHead+2, registerHead+3, wrongType)
 
-// wrongType stands for the value of a key that is no string.
+// wrongType replaces the value of a key that is no string.
 const wrongType = "#not a string"
 
-// millis returns a duration in whole milliseconds.
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// decode reads 1 (done, nothing else), or {1 or 0, value or nil, PTTL, …} for the given number of
-// keys. If timed is set, seconds and microseconds follow.
+// decode decodes 1 (done), or {1 or 0, value or nil, PTTL, …} for the given number of keys. If
+// timed is set, seconds and microseconds follow.
 func decode(answer any, keys int, timed bool) (Answer, error) {
 	if answer == int64(1) {
 		return Answer{Did: true}, nil
@@ -122,7 +119,6 @@ func decode(answer any, keys int, timed bool) (Answer, error) {
 	return a, nil
 }
 
-// found returns the Found of a key's value and PTTL.
 func found(text string, present bool, left int64) Found {
 	if !present || left == -2 {
 		return Found{}
@@ -134,7 +130,7 @@ func found(text string, present bool, left int64) Found {
 	return f
 }
 
-// clockOf reads the two words of TIME.
+// clockOf decodes the reply to TIME.
 func clockOf(seconds, micros any) (time.Duration, error) {
 	s, _ := seconds.(string)
 	us, _ := micros.(string)

@@ -2,13 +2,13 @@ package cell
 
 import "redlock-proxy/internal/luascript"
 
-// Prepare asks a master to promise that it accepts no lower ballot, and for the state of its cell.
-// A plain cell takes register form with the promise. An absent key stays absent.
+// Prepare requests the promise to accept no lower ballot, and the state of the cell. A plain cell
+// takes register form with the promise. An absent key stays absent.
 type Prepare struct {
 	Name   string
 	Ballot Ballot
-	// Only restricts the request to a cell that holds Expect. So a command that wants to change
-	// that value leaves no trace on a key that holds another.
+	// Only restricts the promise to a cell that holds Expect, so that a command that changes only
+	// Expect leaves no trace on other values.
 	Only   bool
 	Expect string
 }
@@ -28,13 +28,10 @@ elseif v and mark(v) == '` + registerTag + `' and promised(v) < ARGV[1] then
 end
 return {did, v, left, now[1], now[2]}`)
 
-// Keys implements Op.
 func (p Prepare) Keys() []string { return []string{p.Name} }
 
-// Writes implements Op.
 func (p Prepare) Writes() bool { return true }
 
-// Words implements Op.
 func (p Prepare) Words(whole bool) []any {
 	only := "any"
 	if p.Only {
@@ -43,10 +40,8 @@ func (p Prepare) Words(whole bool) []any {
 	return prepareScript.Call(whole, p.Keys(), string(p.Ballot), only, p.Expect)
 }
 
-// Decode implements Op.
 func (p Prepare) Decode(answer any) (Answer, error) { return decode(answer, 1, true) }
 
-// Apply implements Op.
 func (p Prepare) Apply(s *Store) Answer {
 	f := s.Look(p.Name)
 	a := Answer{Found: []Found{f}, Now: s.Now}

@@ -6,14 +6,14 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// Read returns the current values of keys, all at one moment.
+// Read returns the current values of keys, atomically.
 type Read struct {
 	Names []string
-	// Fences requests their fence counters, too.
+	// Fences also requests the fence counters.
 	Fences bool
-	// Heads, unless it is 0, limits how many bytes of each cell, as the master holds it, are
-	// returned. It must exceed the head of a cell in register form, and has no effect with Fences.
-	// Value.Rest is the number of bytes that follow.
+	// Heads, unless it is 0, limits the bytes of each encoded cell. Value.Rest counts the bytes
+	// that follow. Heads must exceed the head of a cell in register form, and has no effect with
+	// Fences.
 	Heads int
 }
 
@@ -23,8 +23,8 @@ for i, key in ipairs(KEYS) do
 end
 return answer`)
 
-// headsScript returns the sizes of the rests after all else. If the proxy's user may not use
-// GETRANGE and STRLEN, it returns whole cells.
+// headsScript appends the size of each rest. If the proxy's user may not use GETRANGE and STRLEN,
+// it returns whole cells.
 var headsScript = luascript.New(layoutLua + `local answer, most = {1}, tonumber(ARGV[1])
 for i, key in ipairs(KEYS) do
   local v, rest = redis.pcall('getrange', key, 0, most - 1), 0
@@ -37,7 +37,7 @@ for i, key in ipairs(KEYS) do
 end
 return answer`)
 
-// readFencesScript takes the names of the counters after those of the keys.
+// readFencesScript takes the names of the keys, then of their counters.
 var readFencesScript = luascript.New(layoutLua + fenceLua + `local answer, n = {1}, #KEYS / 2
 for i = 1, n do
   answer[2 * i], answer[2 * i + 1] = get(KEYS[i]), redis.call('pttl', KEYS[i])
@@ -45,13 +45,10 @@ for i = 1, n do
 end
 return answer`)
 
-// Keys implements Op.
 func (r Read) Keys() []string { return r.Names }
 
-// Writes implements Op.
 func (r Read) Writes() bool { return false }
 
-// Words implements Op.
 func (r Read) Words(whole bool) []any {
 	switch {
 	case r.Fences:
@@ -67,7 +64,6 @@ func (r Read) Words(whole bool) []any {
 	}
 }
 
-// Decode implements Op.
 func (r Read) Decode(answer any) (Answer, error) {
 	switch {
 	case r.Fences:
@@ -79,7 +75,6 @@ func (r Read) Decode(answer any) (Answer, error) {
 	}
 }
 
-// decodeHeads decodes an answer that ends with the size of each rest.
 func decodeHeads(answer any, keys int) (Answer, error) {
 	return decodeWithExtra(answer, keys, func(a *Answer, i int, part any) error {
 		rest, ok := part.(int64)
@@ -91,8 +86,8 @@ func decodeHeads(answer any, keys int) (Answer, error) {
 	})
 }
 
-// decodeWithExtra decodes an answer that ends with one more element for each key, and passes each
-// of these to take.
+// decodeWithExtra decodes a reply that ends with one more element for each key, and passes these to
+// take.
 func decodeWithExtra(answer any, keys int, take func(a *Answer, i int, part any) error) (Answer, error) {
 	parts, _ := answer.([]any)
 	if len(parts) < keys {
@@ -111,7 +106,6 @@ func decodeWithExtra(answer any, keys int, take func(a *Answer, i int, part any)
 	return a, nil
 }
 
-// Apply implements Op.
 func (r Read) Apply(s *Store) Answer {
 	a := Answer{Did: true, Found: s.looks(r.Names)}
 	if r.Fences {
@@ -128,7 +122,6 @@ func (r Read) Apply(s *Store) Answer {
 	return a
 }
 
-// head returns the value without its last bytes.
 func (v Value) head(without int) Value {
 	if without > 0 {
 		v.Rest = min(without, len(v.Text))

@@ -8,12 +8,12 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// Releases combines several removals of plain cells (How: Release) of different keys into one
-// script. A master spends half as much time on each of eight as on eight scripts.
+// Releases combines Removes of different keys (How: Release) into one script. For eight removals a
+// master spends half as much time as on eight scripts.
 type Releases []Remove
 
-// releasesScript returns 1 if all cells were deleted, or else the elements that removeScript would
-// return for each key, one after the other.
+// releasesScript returns 1 if it deleted all cells, or else the elements of removeScript for each
+// key.
 var releasesScript = luascript.New(`local held, gone = redis.call('mget', unpack(KEYS)), {}
 for i, key in ipairs(KEYS) do
   local v = held[i]
@@ -39,8 +39,7 @@ for i, key in ipairs(KEYS) do
 end
 return answer`)
 
-// AppendTo appends the command that carries out the removals. If whole is set, the command contains
-// the script itself instead of its SHA.
+// AppendTo appends the command. If whole is set, it contains the script instead of its SHA.
 func (rs Releases) AppendTo(b []byte, whole bool) []byte {
 	b = redcon.AppendArray(b, 3+2*len(rs))
 	if whole {
@@ -58,8 +57,8 @@ func (rs Releases) AppendTo(b []byte, whole bool) []byte {
 	return b
 }
 
-// Decode reads the master's answer, which is no error, and reports the answer to each removal. If
-// Decode returns an error, the caller must ignore everything that was reported.
+// Decode decodes the master's reply, which is no error, and reports the answer to each removal.
+// After an error, the caller must ignore what was reported.
 func (rs Releases) Decode(answer any, report func(i int, a Answer)) error {
 	parts, _ := answer.([]any)
 	if answer != int64(1) && len(parts) != 3*len(rs) {

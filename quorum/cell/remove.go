@@ -10,14 +10,14 @@ type Removal string
 
 const (
 	// Release deletes plain cells. It also deletes blocking cells and marks, which do not count as
-	// deleted. A cell that promised a ballot stays, because the ballot relies on the promise.
+	// deleted. It leaves a cell that promised a ballot, which relies on the promise.
 	Release Removal = "release"
-	// Undo deletes cells that hold the value of the attempt, even if they promised a ballot. It is
-	// for attempts that were not granted.
+	// Undo also deletes cells that promised a ballot but accepted none. It is for attempts that
+	// were not granted.
 	Undo Removal = "undo"
-	// Exact deletes a cell exactly as it was seen: a leftover of an incarnation that can have no
-	// majority, or a cell that an operator wants to remove. A take that was on its way may have
-	// given the incarnation a majority since. If a ballot has then chosen a value, the cell stays.
+	// Exact deletes a cell only if it has accepted the ballot Seen: a leftover, or a cell that an
+	// operator wants to remove. A late take may have given the incarnation a majority since. If a
+	// ballot has then chosen a value, the cell stays.
 	Exact Removal = "dead"
 )
 
@@ -26,12 +26,11 @@ type Remove struct {
 	Name    string
 	Attempt Attempt
 	How     Removal
-	// Seen is the ballot that the cell had accepted when it was seen, for Dead.
+	// Seen is the ballot that the cell had accepted when it was read, for Exact.
 	Seen Ballot
 }
 
-// removeScript handles the ordinary case, a plain cell, first, because it needs none of the
-// helpers.
+// removeScript handles plain cells, the ordinary case, first: that needs no helper of layoutLua.
 var removeScript = luascript.New(`local plain = redis.pcall('get', KEYS[1])
 if type(plain) == 'string' and string.sub(plain, 1, ` + luaInt(plainHead) + `) == '` + plainTag + `' .. ARGV[1] then
   redis.call('del', KEYS[1])
@@ -50,13 +49,10 @@ elseif form == '` + registerTag +
 end
 return {0, v, redis.call('pttl', KEYS[1])}`)
 
-// Keys implements Op.
 func (r Remove) Keys() []string { return []string{r.Name} }
 
-// Writes implements Op.
 func (r Remove) Writes() bool { return true }
 
-// Words implements Op.
 func (r Remove) Words(whole bool) []any {
 	if r.How == Exact {
 		return removeScript.Call(whole, r.Keys(), string(r.Attempt), string(r.How), r.Seen.wire())
@@ -64,7 +60,6 @@ func (r Remove) Words(whole bool) []any {
 	return removeScript.Call(whole, r.Keys(), string(r.Attempt), string(r.How))
 }
 
-// AppendTo implements Appender.
 func (r Remove) AppendTo(b []byte, whole bool) []byte {
 	if whole || r.How == Exact {
 		return resp.AppendCommand(b, r.Words(whole)...)
@@ -72,10 +67,8 @@ func (r Remove) AppendTo(b []byte, whole bool) []byte {
 	return resp.AppendWords(b, "EVALSHA", removeScript.SHA, "1", r.Name, string(r.Attempt), string(r.How))
 }
 
-// Decode implements Op.
 func (r Remove) Decode(answer any) (Answer, error) { return decode(answer, 1, false) }
 
-// Apply implements Op.
 func (r Remove) Apply(s *Store) Answer {
 	f := s.Look(r.Name)
 	untouched := r.How == Undo && f.Accepted == "" || r.How == Exact && f.Accepted == r.Seen

@@ -21,14 +21,13 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// The tests in this file run each operation on a redis-server and with Apply, and compare the
-// results. The cells are random, with few attempts, ballots and tokens, so that these often
-// coincide.
+// The tests in this file run random operations on random cells of a redis-server and with Apply,
+// and compare the results. Attempts, ballots and tokens are few, so that they often coincide.
 
-// leases differ enough that a slow test can tell them apart.
+// leases differ enough for a slow test to distinguish them.
 var leases = []time.Duration{cell.Endless, 100 * time.Second, 300 * time.Second, 900 * time.Second}
 
-// fences are adjacent numbers at both ends of the range. counters adds texts that are no fences.
+// fences holds adjacent numbers at both ends of the range. counters adds texts that are no fences.
 var (
 	fences   = []int64{1, 2, 10, 1_700_000_000_000_000, cell.MaxFence - 1, cell.MaxFence}
 	counters = []string{
@@ -37,7 +36,7 @@ var (
 	}
 )
 
-// slack is how much later than the server the test may read a key.
+// slack limits the time between the reads of a key on the server and in the Store.
 const slack = 20 * time.Second
 
 // pool provides the parts of random cells and operations.
@@ -107,7 +106,6 @@ func (p pool) cell() cell.Cell {
 	}
 }
 
-// op returns a random operation. now is the master's clock.
 func (p pool) op(now time.Duration) cell.Op {
 	key := p.keys[0]
 	switch p.IntN(12) {
@@ -185,7 +183,7 @@ func startServer(t *testing.T) *server {
 	return &server{Client: client, t: t}
 }
 
-// put puts the same cell under a key of the server and the Store.
+// put stores the same cell on the server and in the Store.
 func (s *server) put(key string, c cell.Cell, left time.Duration) {
 	s.Del(s.t.Context(), key)
 	s.store.Delete(key)
@@ -198,7 +196,7 @@ func (s *server) put(key string, c cell.Cell, left time.Duration) {
 	s.store.Put(key, c, left)
 }
 
-// putFence puts the same text under the fence counter of a key on both, or removes the counter.
+// putFence stores the same text in the fence counter of a key on both, or removes the counter.
 func (s *server) putFence(key, text string, there bool) {
 	key = cell.FenceKey(key)
 	s.Del(s.t.Context(), key)
@@ -212,7 +210,6 @@ func (s *server) putFence(key, text string, there bool) {
 	s.store.Put(key, cell.Parse(text), time.Hour)
 }
 
-// now sets the Store's clock to the server's.
 func (s *server) now() {
 	at, err := s.Time(s.t.Context()).Result()
 	if err != nil {
@@ -236,7 +233,6 @@ func (s *server) do(op cell.Op, whole bool) cell.Answer {
 	return answer
 }
 
-// look returns the state of a key on the server.
 func (s *server) look(key string) cell.Found {
 	return s.do(cell.Read{Names: []string{key}}, true).Found[0]
 }
@@ -301,7 +297,7 @@ func TestOperationsMatchApply(t *testing.T) {
 		}
 		for _, key := range []string{p.keys[0], p.keys[1], cell.FenceKey(p.keys[0]), cell.FenceKey(p.keys[1])} {
 			got, want := s.look(key), s.store.Look(key)
-			ends := want.Left > 0 && want.Left < slack // the two do not expire at the same moment
+			ends := want.Left > 0 && want.Left < slack // both may not expire at the same moment
 			if !alike([]cell.Found{got}, []cell.Found{want}, true) && !(ends && got.Form == cell.Absent) {
 				t.Fatalf("%#v on %q left under %s\n server %+v\n  store %+v", op, cells, key, got, want)
 			}
@@ -334,7 +330,8 @@ func TestHeadsWithoutTheRight(t *testing.T) {
 	}
 }
 
-// TestReleasesMatchApply checks that several releases in one script do what each alone does.
+// TestReleasesMatchApply checks that one script for several releases does the same as each release
+// alone.
 func TestReleasesMatchApply(t *testing.T) {
 	s, p := startServer(t), newPool(uint64(time.Now().UnixNano()))
 	for _, script := range cell.Scripts() {
@@ -370,7 +367,6 @@ func TestReleasesMatchApply(t *testing.T) {
 	}
 }
 
-// wordsOf returns the words of a command.
 func wordsOf(t *testing.T, command []byte) []any {
 	t.Helper()
 	limits := resp.Limits{Line: 1 << 10, Bulk: 1 << 20, Elements: 1 << 10, Depth: 1, Total: 1 << 20}
@@ -391,7 +387,7 @@ func TestNonStringIsForeign(t *testing.T) {
 		s.now()
 		op := p.op(s.store.Now)
 		if _, native := op.(cell.Take); native && op.Words(true)[0] == "SET" {
-			continue // SET NX GET answers WRONGTYPE
+			continue // SET NX GET returns WRONGTYPE
 		}
 		if answer := s.do(op, true); len(answer.Found) == 0 || answer.Found[0].Form != cell.Foreign {
 			t.Fatalf("%#v found %+v", op, answer)

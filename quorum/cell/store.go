@@ -2,14 +2,14 @@ package cell
 
 import "time"
 
-// Store is a minimal master: its keys and its clock. The zero value is empty.
+// Store is a minimal master in memory. The zero value is empty.
 type Store struct {
-	// Now is the clock, since 1970.
+	// Now is the master's clock, since 1970.
 	Now   time.Duration
 	slots map[string]slot
 }
 
-// slot is a cell and the time when it expires, zero for never.
+// slot is a cell with its expiry; zero: never.
 type slot struct {
 	cell Cell
 	ends time.Duration
@@ -37,7 +37,7 @@ func (s *Store) looks(keys []string) []Found {
 	return all
 }
 
-// Put puts a cell under a key for a time, or Endless.
+// Put stores a cell for a time, or Endless.
 func (s *Store) Put(key string, c Cell, left time.Duration) {
 	at := slot{cell: c}
 	if left != Endless {
@@ -46,7 +46,7 @@ func (s *Store) Put(key string, c Cell, left time.Duration) {
 	s.set(key, at)
 }
 
-// keep puts a cell under a key that exists, and keeps its remaining time.
+// keep replaces a cell, and keeps its remaining time.
 func (s *Store) keep(key string, c Cell) { s.set(key, slot{c, s.slots[key].ends}) }
 
 func (s *Store) set(key string, at slot) {

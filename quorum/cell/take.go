@@ -9,21 +9,21 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Take creates plain cells under keys that are absent, all or none: SET key envelope NX.
+// Take creates plain cells for absent keys, all or none: SET key envelope NX.
 type Take struct {
 	Names   []string
 	Attempt Attempt
-	// Tokens has one token for each key, in the order of the keys.
+	// Tokens holds one token for each key, in the order of the keys.
 	Tokens []string
 	// TTL is in whole milliseconds, or Endless.
 	TTL time.Duration
-	// Mark, unless it is empty, is unique and lets Take put marks for the incarnation Attempt
-	// instead of plain cells.
+	// Mark, unless it is empty, is unique, and lets Take put marks for Attempt instead of plain
+	// cells.
 	Mark Ballot
-	// Fence, unless it is zero, must be above the fence counter of the only key. Take raises the
-	// counter to it and takes the key, or does neither.
+	// Fence, unless it is zero, requires exactly one key, whose fence counter must be lower. Take
+	// raises the counter and takes the key, or does neither.
 	Fence int64
-	// BeforeRedis7 adapts to a server before Redis 7, whose SET does not combine NX with GET.
+	// BeforeRedis7 avoids SET with NX and GET, which Redis before 7 refuses.
 	BeforeRedis7 bool
 }
 
@@ -40,7 +40,6 @@ for i, key in ipairs(KEYS) do
 end
 return 1`)
 
-// takeFencedScript takes one key and raises its counter. It needs none of the helpers in layoutLua.
 var takeFencedScript = luascript.New(fenceLua + `local v, f = redis.pcall('get', KEYS[1]), fence(KEYS[2])
 if v or tonumber(ARGV[3]) <= tonumber(f) then
   if type(v) == 'table' then v = '` + wrongType + `' end
@@ -51,16 +50,12 @@ else redis.call('set', KEYS[1], ARGV[2], 'px', ARGV[1]) end
 redis.call('set', KEYS[2], ARGV[3], 'px', ARGV[4])
 return 1`)
 
-// Keys implements Op.
 func (t Take) Keys() []string { return t.Names }
 
-// Writes implements Op.
 func (t Take) Writes() bool { return true }
 
-// isOneSET reports whether one SET carries out the operation.
 func (t Take) isOneSET() bool { return len(t.Names) == 1 && !t.BeforeRedis7 && t.Fence == 0 }
 
-// Words implements Op.
 func (t Take) Words(whole bool) []any {
 	if t.isOneSET() {
 		words := []any{"SET", t.Names[0], t.cell(0).String(), "NX", "GET"}
@@ -80,7 +75,6 @@ func (t Take) Words(whole bool) []any {
 	return takeScript.Call(whole, t.Names, args...)
 }
 
-// AppendTo implements Appender.
 func (t Take) AppendTo(b []byte, whole bool) []byte {
 	if !t.isOneSET() || t.Mark != "" {
 		return resp.AppendCommand(b, t.Words(whole)...)
@@ -99,7 +93,6 @@ func (t Take) AppendTo(b []byte, whole bool) []byte {
 	return b
 }
 
-// cell returns the cell to create under key number i.
 func (t Take) cell(i int) Cell {
 	if t.Mark != "" {
 		return Cell{Form: Mark, Attempt: t.Attempt, Promised: t.Mark}
@@ -107,7 +100,6 @@ func (t Take) cell(i int) Cell {
 	return Cell{Form: Plain, Attempt: t.Attempt, Value: Value{Present: true, Text: t.Tokens[i]}}
 }
 
-// pttl returns a remaining time in the form of PTTL.
 func pttl(d time.Duration) string {
 	if d < 0 {
 		return "-1"
@@ -115,7 +107,6 @@ func pttl(d time.Duration) string {
 	return millis(d)
 }
 
-// Decode implements Op.
 func (t Take) Decode(answer any) (Answer, error) {
 	switch {
 	case t.Fence != 0:
@@ -133,7 +124,6 @@ func (t Take) Decode(answer any) (Answer, error) {
 	}
 }
 
-// Apply implements Op.
 func (t Take) Apply(s *Store) Answer {
 	found := s.looks(t.Names)
 	refused := Answer{Found: found}

@@ -7,34 +7,29 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// For each proxy that waits for a lock, masters keep a mark next to the lock, in a key of its own.
-// Marks decide nothing.
+// For each proxy that waits for a lock, masters store a mark in a key of its own. Marks decide
+// nothing.
 
-// PutWaiter puts a mark for a time.
+// PutWaiter stores a mark for a time.
 type PutWaiter struct {
 	Mark string
 	Cell Cell
 	TTL  time.Duration
 }
 
-// Keys implements Op.
 func (m PutWaiter) Keys() []string { return []string{m.Mark} }
 
-// Writes implements Op.
 func (m PutWaiter) Writes() bool { return true }
 
-// Words implements Op.
 func (m PutWaiter) Words(bool) []any {
 	return []any{"SET", m.Mark, m.Cell.String(), "PX", m.TTL.Milliseconds()}
 }
 
-// Apply implements Op.
 func (m PutWaiter) Apply(s *Store) Answer {
 	s.Put(m.Mark, m.Cell, m.TTL)
 	return Answer{Did: true}
 }
 
-// Decode implements Op.
 func (m PutWaiter) Decode(answer any) (Answer, error) {
 	if answer != any("OK") {
 		return Answer{}, unexpected(answer)
@@ -42,7 +37,7 @@ func (m PutWaiter) Decode(answer any) (Answer, error) {
 	return Answer{Did: true}, nil
 }
 
-// PassWaiter overwrites the first of some marks that exists, for a time.
+// PassWaiter overwrites, for a time, the first of Marks that exists.
 type PassWaiter struct {
 	Marks []string
 	To    Cell
@@ -54,18 +49,15 @@ var passWaiterScript = luascript.New(`for i, mark in ipairs(KEYS) do
 end
 return 0`)
 
-// Keys implements Op.
 func (p PassWaiter) Keys() []string { return p.Marks }
 
-// Writes implements Op.
 func (p PassWaiter) Writes() bool { return true }
 
-// Words implements Op.
 func (p PassWaiter) Words(whole bool) []any {
 	return passWaiterScript.Call(whole, p.Marks, p.To.String(), p.TTL.Milliseconds())
 }
 
-// found returns the answer for mark number i, counted from 1. If i is 0, no mark exists.
+// found returns the answer for mark number i, counted from 1; 0: no mark exists.
 func (p PassWaiter) found(i int64) Answer {
 	a := Answer{Did: true, Found: make([]Found, len(p.Marks))}
 	if i > 0 {
@@ -74,7 +66,6 @@ func (p PassWaiter) found(i int64) Answer {
 	return a
 }
 
-// Apply implements Op.
 func (p PassWaiter) Apply(s *Store) Answer {
 	i := slices.IndexFunc(p.Marks, func(mark string) bool { return s.Look(mark).Form != Absent })
 	if i >= 0 {
@@ -83,7 +74,6 @@ func (p PassWaiter) Apply(s *Store) Answer {
 	return p.found(int64(i + 1))
 }
 
-// Decode implements Op.
 func (p PassWaiter) Decode(answer any) (Answer, error) {
 	i, ok := answer.(int64)
 	if !ok || i < 0 || i > int64(len(p.Marks)) {
@@ -95,22 +85,17 @@ func (p PassWaiter) Decode(answer any) (Answer, error) {
 // DeleteWaiter removes a mark.
 type DeleteWaiter struct{ Mark string }
 
-// Keys implements Op.
 func (u DeleteWaiter) Keys() []string { return []string{u.Mark} }
 
-// Writes implements Op.
 func (u DeleteWaiter) Writes() bool { return true }
 
-// Words implements Op.
 func (u DeleteWaiter) Words(bool) []any { return []any{"DEL", u.Mark} }
 
-// Apply implements Op.
 func (u DeleteWaiter) Apply(s *Store) Answer {
 	s.Delete(u.Mark)
 	return Answer{Did: true}
 }
 
-// Decode implements Op.
 func (u DeleteWaiter) Decode(answer any) (Answer, error) {
 	if _, ok := answer.(int64); !ok {
 		return Answer{}, unexpected(answer)
@@ -121,13 +106,10 @@ func (u DeleteWaiter) Decode(answer any) (Answer, error) {
 // ReadWaiters reads marks.
 type ReadWaiters []string
 
-// Keys implements Op.
 func (l ReadWaiters) Keys() []string { return l }
 
-// Writes implements Op.
 func (l ReadWaiters) Writes() bool { return false }
 
-// Words implements Op.
 func (l ReadWaiters) Words(bool) []any {
 	words := []any{"MGET"}
 	for _, mark := range l {
@@ -136,10 +118,8 @@ func (l ReadWaiters) Words(bool) []any {
 	return words
 }
 
-// Apply implements Op.
 func (l ReadWaiters) Apply(s *Store) Answer { return Read{Names: l}.Apply(s) }
 
-// Decode implements Op.
 func (l ReadWaiters) Decode(answer any) (Answer, error) {
 	texts, ok := answer.([]any)
 	if !ok || len(texts) != len(l) {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// parseDatabases returns the number of databases from the answer to CONFIG GET databases, or 0 if
-// the answer does not contain it.
+// parseDatabases returns the number of databases from the reply to CONFIG GET databases, or 0 if
+// the reply does not contain it.
 func parseDatabases(answer any) int {
 	words, _ := answer.([]any)
 	if len(words) != 2 {
@@ -17,8 +17,8 @@ func parseDatabases(answer any) int {
 	return n
 }
 
-// CompareDatabases notes at each server that another server has more databases. Locks in the
-// missing databases fail.
+// CompareDatabases adds a weakness to each server that has fewer databases than another: locks in
+// the missing databases fail.
 func CompareDatabases(findings ...*Finding) {
 	most := 0
 	for _, f := range findings {

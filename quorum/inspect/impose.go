@@ -16,26 +16,26 @@ import (
 // SettingsAdvice returns a remedy for proxies with different settings (Finding.Differs).
 func SettingsAdvice(differs string) string { return guard.RulesAdvice(differs) }
 
-// TTLAdvice returns a remedy for masters that wait for max-ttl (Finding.Quarantine), although a TTL
-// of at least atLeast is known.
+// TTLAdvice returns a remedy for masters that wait for max-ttl (Finding.Quarantine), if a TTL of at
+// least atLeast is known to be in use.
 func TTLAdvice(atLeast time.Duration) string { return guard.Advice(atLeast) }
 
 // Imposed is the result of Impose for one master.
 type Imposed struct {
 	// Name is the address of the master.
 	Name string
-	// Differed says which settings were different. It is empty if none were.
+	// Differed describes the settings that were different, or is empty.
 	Differed string
-	// Err says why the master was not changed, or is nil.
+	// Err is the reason why the master was not changed, or nil.
 	Err error
 }
 
-// Impose replaces the settings (Options.Settings) and the list of masters of all proxies. Masters
-// vote only for proxies that have the same ones. Impose is an operator's override. Each master may
-// take up to timeout for each answer. secure is Options.TLS.
+// Impose is an operator's override. It replaces the settings (Options.Settings) and the list of
+// masters of all proxies, without which masters do not vote for a proxy. Each master may take up to
+// timeout for each reply. secure is Options.TLS.
 //
-// The error says that proxies with different settings are running, which would lose their votes. If
-// forced is set, Impose continues nevertheless.
+// Impose returns an *UnlikeError if proxies with different settings are running, which would lose
+// their votes, unless forced is set.
 func Impose(
 	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), settings string, forced bool,
 ) ([]Imposed, error) {
@@ -94,7 +94,7 @@ func examineAll(ctx context.Context, visits []guard.Inspection, done []Imposed) 
 	all.Wait()
 }
 
-// UnlikeError says that proxies with different settings are running. Proxies is their number.
+// UnlikeError means that a number of proxies with different settings are running.
 type UnlikeError struct{ Proxies int }
 
 // Error returns a sentence with a remedy.

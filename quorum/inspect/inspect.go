@@ -1,4 +1,4 @@
-// Package inspect looks at masters without taking part in their votes. It reports their state to
+// Package inspect examines masters without taking part in their votes. It reports their state to
 // operators, and replaces the settings of their proxies. No lock depends on it.
 package inspect
 
@@ -27,8 +27,8 @@ import (
 type Finding struct {
 	// Name is its address, without credentials.
 	Name string
-	// Err says why the master cannot be used. Either it did not answer, and then the other fields
-	// are empty, or it refuses writes.
+	// Err is the reason why the master cannot be used: it did not answer, and the other fields are
+	// empty, or it refuses writes.
 	Err error
 	// Version, Role and Policy are its redis_version, role and maxmemory_policy.
 	Version, Role, Policy string
@@ -38,42 +38,43 @@ type Finding struct {
 	// Uptime is how long the server has been running, in whole seconds.
 	Uptime time.Duration
 	// Marker describes the marker that proxies left on the master: "votes", "unmarked" (no proxy so
-	// far), or why its votes would not count. Since is how long a quarantine has lasted.
+	// far), or the reason why its votes would not count. Since is the duration of a quarantine so
+	// far.
 	Marker string
 	Since  time.Duration
-	// Quarantine says why and for how long the master is in quarantine, or is nil. See Quarantines.
+	// Quarantine is the reason and duration of a quarantine, or nil. See Quarantines.
 	Quarantine *guard.QuarantineError
 	// Votes is set if a proxy that starts now would count the master's votes. New is set if no
-	// proxy has used the master since it was empty, so that a fresh start, or Vouch, would let it
-	// vote.
+	// proxy has used the master since it was empty, so that a fresh start, or an operator's
+	// override, would let it vote.
 	Votes, New bool
 	// LongestTTL is the longest TTL in use that the master knows of, or zero.
 	LongestTTL time.Duration
-	// Refusal says why the server refuses writes, as far as a trial shows, or is nil. Only Server
-	// sets it.
+	// Refusal is the reason why the server refuses writes, as far as a trial shows, or nil. Only
+	// Server sets it.
 	Refusal error
-	// Locks are the locks on the master. Only Survey counts them.
+	// Locks counts the locks on the master. Only Survey sets it.
 	Locks guard.Locks
 	// RoundTrip is the shortest of a few round trips.
 	RoundTrip time.Duration
-	// Unsafe has reasons why a lock on the master cannot be relied on. Amiss lists settings that
-	// differ among proxies but should be equal. Weak has reasons why the master is less reliable or
-	// capable than it could be.
+	// Unsafe holds reasons why a lock on the master cannot be relied on. Differing lists settings
+	// that differ among proxies but must be equal. Weak holds reasons why the master is less
+	// reliable or capable than possible.
 	Unsafe, Differing, Weak []string
-	// Differs says in which settings the proxies that the master votes for differ. See
+	// Differs describes the settings in which the proxies that the master votes for differ. See
 	// CompareSettings.
 	Differs string
 
 	runID string
-	// databases are the databases that hold keys. databaseCount is how many exist, or 0 if the
-	// server does not report it.
+	// databases holds the databases with keys. databaseCount is the number of databases, or 0 if
+	// the server does not report it.
 	databases     []int
 	databaseCount int
 	report        *guard.Report
 }
 
-// PushConnections selects the reports that a proxy requests from masters, which need rights in
-// addition to those of locks.
+// PushConnections selects the reports that a proxy requests from masters, which need more rights
+// than locks do.
 type PushConnections struct {
 	// Waiting selects reports of changes, for clients that wait.
 	Waiting bool
@@ -83,7 +84,7 @@ type PushConnections struct {
 }
 
 // Masters connects to each master by its URL. It returns reasons not to rely on the master, and the
-// rights that it lacks for push connections. Each master may take up to timeout for each answer.
+// rights that it lacks for push connections. Each master may take up to timeout for each reply.
 // secure is Options.TLS.
 func Masters(
 	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), feeds PushConnections,
@@ -98,7 +99,7 @@ func Masters(
 	return findings
 }
 
-// Survey does what Masters does, and counts the locks on each master.
+// Survey is Masters, and also counts the locks on each master.
 func Survey(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config)) []Finding {
 	findings := Masters(ctx, urls, timeout, secure, PushConnections{})
 	var wg sync.WaitGroup
@@ -143,7 +144,7 @@ func inspectMaster(
 		return f
 	}
 	f.evaluate(v)
-	if v.Refusal == nil { // else scripts fail, too
+	if v.Refusal == nil { // else scripts also fail
 		_, v.Refusal = t.Run(ctx, script.Marked)
 	}
 	if v.Refusal != nil {
@@ -157,8 +158,8 @@ func inspectMaster(
 	return f
 }
 
-// Quarantines determines how long masters will be in quarantine at most. maxTTL is the setting of
-// the proxies.
+// Quarantines sets the maximum remaining quarantine of each master. maxTTL is the setting of the
+// proxies.
 func Quarantines(findings []Finding, maxTTL time.Duration) {
 	for i, q := range guard.Quarantines(visitsOf(findings), maxTTL) {
 		findings[i].Quarantine = q
@@ -180,7 +181,7 @@ func CompareSettings(findings []Finding, settings string) {
 	}
 }
 
-// LocationOn returns where the locks are according to the markers of a majority of these masters.
+// LocationOn returns where the locks are, according to the markers of a majority of these masters.
 // The place is undecided if the locks were never moved.
 func LocationOn(findings []Finding) location.Report {
 	says := map[location.At]int{}
@@ -204,7 +205,6 @@ func Names(findings []Finding) (names []string) {
 	return names
 }
 
-// visitsOf returns the findings as visits.
 func visitsOf(findings []Finding) []guard.Inspection {
 	visits := make([]guard.Inspection, len(findings))
 	for i, f := range findings {
@@ -218,8 +218,8 @@ func CountProxies(findings []Finding, settings string) (running, differing int) 
 	return guard.CountProxies(settings, visitsOf(findings))
 }
 
-// tryPushConnections tries the commands that the push connections need. It reports nothing for a
-// master that does not answer.
+// tryPushConnections tries the commands that push connections need. It reports nothing for a master
+// that does not answer.
 func (f *Finding) tryPushConnections(ctx context.Context, t master.Transport, timeout time.Duration, feeds PushConnections) {
 	try := func(needs []pushconn.Need, effect string) {
 		conn, err := t.Watch(ctx, 0)
@@ -241,7 +241,7 @@ func (f *Finding) tryPushConnections(ctx context.Context, t master.Transport, ti
 	}
 }
 
-// waitingNeeds are the commands of a watch (package watch), on a key that may or may not exist.
+// waitingNeeds holds the commands of a watch (package watch), on a key that may or may not exist.
 var waitingNeeds = []pushconn.Need{
 	{Words: []string{"PING"}, Right: "+ping"},
 	{Words: []string{"PTTL", script.OwnPrefix + "marker"}, Right: "+pttl"},
@@ -294,9 +294,9 @@ func markSameServer(findings []Finding) {
 }
 
 // Server connects to a Redis that is no master, such as the upstream, and returns its properties.
-// It changes nothing there. key is for a trial write. If the server requires a login, and the URL
-// has none or one that lacks permissions, the finding has only a name and a round trip. The server
-// may take up to timeout for each answer. secure is Options.TLS.
+// It changes nothing on it. key is for a trial write. If the server requires a login, and the login
+// in the URL is missing or lacks permissions, the finding has only a name and a round trip. The
+// server may take up to timeout for each reply. secure is Options.TLS.
 func Server(ctx context.Context, url, key string, timeout time.Duration, secure func(*tls.Config)) Finding {
 	f := Finding{Name: master.NameIn(url)}
 	server, err := master.NewServer(url, timeout, secure)
@@ -328,18 +328,18 @@ func Server(ctx context.Context, url, key string, timeout time.Duration, secure 
 	return f
 }
 
-// IsSameServer reports whether both findings are of the same Redis, whatever address was used. It
+// IsSameServer reports whether both findings concern the same Redis, whatever address was used. It
 // is false if the servers do not report their run_id.
 func (f Finding) IsSameServer(other Finding) bool {
 	return f.runID != "" && f.runID != guard.NotReported && f.runID == other.runID
 }
 
-// isDenied reports whether a Redis answered that the client must log in, or lacks a permission.
+// isDenied reports whether an error means that the client must log in, or lacks a permission.
 func isDenied(err error) bool {
 	return strings.HasPrefix(err.Error(), "NOAUTH ") || strings.HasPrefix(err.Error(), "NOPERM ")
 }
 
-// errorText returns, for an operator, why a server did not answer as expected.
+// errorText returns the reason of a server's error for an operator.
 func errorText(err error) string {
 	var lookup *net.DNSError
 	var malformed *resp.ProtocolError

@@ -12,23 +12,23 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// ErrNotNeeded is returned by CheckOverride if a majority votes: the other masters catch up by
-// themselves.
+// ErrNotNeeded is returned by CheckOverride if a majority votes: the other masters then catch up
+// without an override.
 var ErrNotNeeded = errors.New("a majority of the masters votes")
 
-// RefusedError says why an operator's override is refused.
+// RefusedError holds the reasons why an operator's override is refused.
 type RefusedError struct {
-	// Reasons are sentences, one for each obstacle.
+	// Reasons holds one sentence for each obstacle.
 	Reasons []string
 }
 
-// Error joins the reasons.
+// Error returns the joined reasons.
 func (e *RefusedError) Error() string { return strings.Join(e.Reasons, "; ") }
 
-// CheckOverride decides whether to accept an operator's override. The operator declares that no
-// lock that these masters may have forgotten was granted for longer than ttl. All masters must be
-// reachable and fit. None may hold a lock that contradicts the declaration, unless it is forced.
-// The findings are those of Survey. CheckOverride returns nil, ErrNotNeeded, or a *RefusedError.
+// CheckOverride decides whether to accept an operator's override: the declaration that no lock that
+// these masters may have forgotten was granted for longer than ttl. All masters must be reachable
+// and fit. Unless forced is set, none may hold a lock that contradicts the declaration. The
+// findings must come from Survey. CheckOverride returns nil, ErrNotNeeded, or a *RefusedError.
 func CheckOverride(findings []Finding, ttl time.Duration, forced bool) error {
 	var reasons []string
 	outlasts := false
@@ -60,7 +60,7 @@ func CheckOverride(findings []Finding, ttl time.Duration, forced bool) error {
 	}
 }
 
-// describeLocks describes the locks on a master, and names those that last longer than ttl.
+// describeLocks describes the locks on a master, and names the locks that last longer than ttl.
 func (f Finding) describeLocks(ttl time.Duration) string {
 	locks, each := fmt.Sprintf("it holds %d locks", f.Locks.Count), "one of them "
 	if f.Locks.Count == 1 {
@@ -79,7 +79,7 @@ func (f Finding) describeLocks(ttl time.Duration) string {
 	return fmt.Sprintf("%s, %s, such as %s", locks, ends, strings.Join(names, " "))
 }
 
-// ProxiesWithLongerTTL names the proxies on these masters that know of a longer TTL in use.
+// ProxiesWithLongerTTL describes the proxies on these masters that know of a TTL in use above ttl.
 func ProxiesWithLongerTTL(findings []Finding, ttl time.Duration) []string {
 	found := map[string]bool{}
 	for _, f := range findings {

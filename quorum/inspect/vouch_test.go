@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// TestMayVouch checks that an operator's declaration is accepted only if all masters are reachable
-// and fit, and none holds a lock that contradicts it. It is not needed if a majority votes.
+// TestMayVouch checks that an operator's override is accepted only if all masters are reachable and
+// fit, and none holds a lock that contradicts it, and is not needed if a majority votes.
 func TestMayVouch(t *testing.T) {
 	empty := Finding{Name: "m", New: true}
 	held := Finding{Name: "h", Locks: guard.Locks{

@@ -9,25 +9,24 @@ import (
 const year = 365 * 24 * time.Hour
 
 const (
-	// endlessTTL is the time of a cell with a key without expiry. The cell is renewed when less
-	// than renewBelow remains.
+	// endlessTTL is the TTL of a cell that holds a key without expiry. The cell is renewed when
+	// less than renewBelow remains.
 	endlessTTL, renewBelow = 100 * year, 50 * year
-	// minMargin is how long a cell must outlast its last key: longer than a ballot takes. A longer
-	// margin only saves shifts. A cell that too few masters hold is in the way until its end.
+	// minMargin is the time by which a cell must outlast its last key: longer than a ballot. More
+	// only saves shifts, but a cell that too few masters hold blocks the key until its expiry.
 	minMargin = time.Second
 )
 
-// cellTTL returns the time of a cell whose last key ends after longest. The margin avoids a shift
+// cellTTL returns the TTL of a cell whose last key expires after longest. The margin avoids a shift
 // at each extension of that key.
 func cellTTL(longest time.Duration) time.Duration {
 	return (longest + longest/2 + 2*minMargin).Truncate(time.Millisecond)
 }
 
-// outlivesKeys reports whether a cell stays much longer than needed.
+// outlivesKeys reports whether a TTL is much longer than needed.
 func outlivesKeys(ttl, longest time.Duration) bool { return ttl > 2*longest+6*minMargin }
 
-// Lease returns the longest time that a key was given since the keygroup was opened, or Endless.
-// given is false if no key was given a time.
+// Lease returns the longest time, or Endless, that a key was given since Open, if any was.
 func (b *Group) Lease() (longest time.Duration, given bool) {
 	for _, k := range b.keys {
 		if k.new && (!given || k.left < 0 || longest >= 0 && k.left > longest) {
@@ -37,10 +36,10 @@ func (b *Group) Lease() (longest time.Duration, given bool) {
 	return longest, given
 }
 
-// Encode returns the decision that stores the present keys in the cell. version must be unique.
-// Seal omits expired keys, but they alone are no reason to write.
+// Encode returns the decision that stores the present keys under a unique version. It omits expired
+// keys, but they alone are no reason to write.
 //
-// Errors: ErrTooLarge; register.ErrNeedsLeft if a key has to keep its end, which is unknown.
+// Errors: ErrTooLarge; register.ErrNeedsLeft if a key keeps an expiry that is unknown.
 func (b *Group) Encode(version string) (register.Decision, error) {
 	switch {
 	case !b.changed:
@@ -52,7 +51,7 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	}
 	all := b.sorted()
 	d := register.Decision{Do: register.Put}
-	// A key of a keygroup that did not change keeps its version, so it stays in the keygroup.
+	// An unchanged key of a keygroup must keep its version, so it stays in the keygroup.
 	if own := all[0]; len(all) == 1 && own.name == b.name && (own.new || own.version == "" || !b.isGroup) {
 		b.encodeAlone(&d, own)
 		return d, nil
@@ -73,7 +72,7 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	return d, nil
 }
 
-// encodeAlone decides for the key of the cell's name alone, which is stored without a keygroup.
+// encodeAlone stores the key of the cell's name without a keygroup.
 func (b *Group) encodeAlone(d *register.Decision, own key) {
 	d.Value = own.value
 	switch {
@@ -89,8 +88,8 @@ func (b *Group) encodeAlone(d *register.Decision, own key) {
 }
 
 // measureOwn gives a new time to the key that was stored without a keygroup, when other keys join
-// it. The time is that of the master on which the key ends last. An extension a moment ago may have
-// reached only one of the masters asked.
+// it: the time on the master on which it expires last, because a recent extension may have reached
+// only one of the masters asked.
 func (b *Group) measureOwn(all []key) error {
 	for i, k := range all {
 		switch {
@@ -104,7 +103,7 @@ func (b *Group) measureOwn(all []key) error {
 	return nil
 }
 
-// setEnds sets the end of the cell, and the distances of the keys to it.
+// setEnds sets the expiry of the cell and the distances of the keys.
 func (b *Group) setEnds(d *register.Decision, all []key) error {
 	d.Shared = true
 	if err := b.measureOwn(all); err != nil {
@@ -127,7 +126,7 @@ func (b *Group) setEnds(d *register.Decision, all []key) error {
 		ttl = endlessTTL
 	}
 	switch now := b.found.Shortest; {
-	case !kept: // nothing depends on the previous end
+	case !kept: // nothing depends on the previous expiry
 		d.TTL = ttl
 	case endless && now >= renewBelow, !endless && now-longest >= minMargin && !outlivesKeys(now, longest):
 		d.KeepTTL, ttl = true, now

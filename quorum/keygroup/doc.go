@@ -3,31 +3,27 @@
 //
 // # What the cell holds
 //
-// The key with the cell's own name is stored without a keygroup, as long as no other key is in the
-// cell. Once there is another key, the cell holds a keygroup: each key with its value, its version
-// and its end.
+// The key with the cell's own name is stored as it is while it is alone. With another key, the cell
+// holds a keygroup: each key with its value, its version and its expiry.
 //
-// # Ends
+// # Expiry
 //
-// A cell has one end on each master, by that master's clock, and these ends differ a little. The
-// end of a key is stored as its distance to the end of the cell. So no wall clock is needed, and
-// the remaining time of a key counts down by itself: it is the remaining time of the cell minus the
-// distance.
+// A cell has one expiry on each master, by that master's clock. These times differ a little. The
+// expiry of a key is stored as its distance to the expiry of the cell. So no wall clock is needed:
+// the remaining time of a key is the remaining time of the cell minus the distance.
 //
-//   - A key that is kept keeps its end to the millisecond. If the cell must stay longer, or need
-//     not stay as long, its end is shifted by the same time on each master, and so are the
-//     distances of all keys (Decision.Shift of package register). However often this happens, no
-//     error adds up, unless a master missed the change before. If the end on that master cannot be
-//     distinguished from the others, the master keeps it. Otherwise the master gets an end that is
-//     later by the duration of a ballot.
-//   - The new end of a key is measured from the master, among those asked, whose cell ends first.
-//     So the key ends on no master before its time, and on some later by the difference of their
-//     ends.
-//   - A key expires when it has expired on the master whose cell ends last. Every majority has a
-//     master on which the key lasts as long as its holder relies on it. So no other client takes it
+//   - A kept key keeps its expiry to the millisecond. If the cell must stay longer, or need not
+//     stay as long, its expiry is shifted by the same time on each master, and so are all distances
+//     (register.Decision.Shift). No error adds up, unless a master missed the change before: it
+//     keeps an expiry that cannot be distinguished from the others, or gets one that is later by
+//     the duration of a ballot.
+//   - A new expiry of a key is measured on the master, among the masters asked, whose cell expires
+//     first. So the key expires on no master early, and on some later by the difference of the
+//     cells.
+//   - A key expires when it has expired on the master whose cell expires last. Every majority has a
+//     master that keeps the key for as long as its holder relies on it, so no other client takes it
 //     before.
 //
-// The cell outlasts its last key by at least [minMargin], so that no command meets the end of the
-// cell while a key exists. If a key has no expiry, the cell gets a hundred years, and is renewed
-// when half of them have passed.
+// The cell outlasts its last key by at least [minMargin], so that it does not expire during a
+// command. If a key has no expiry, the cell gets a hundred years, renewed after half of them.
 package keygroup

@@ -7,28 +7,25 @@ import (
 	"time"
 )
 
-// prefix begins a keygroup. It shares its form with the prefixes of
-// commands/lockkeys/keyspace/contents, but marks no content there. A version of the proxy without
-// keygroups cannot read it, and no text of a client begins with it.
+// prefix begins a keygroup. It has the form of the prefixes in commands/lockkeys/keyspace/contents,
+// but marks no content there. Versions without keygroups cannot read it, and no text of a client
+// begins with it.
 const prefix = "\x00redlock:b"
 
-// ErrUnreadable is returned for a text that begins as a keygroup but was not written by this
-// version.
+// ErrUnreadable means that a text begins like a keygroup but was not written by this version.
 var ErrUnreadable = errors.New("the keys of one hash tag are unreadable: a different version of the proxy wrote them; " +
 	"upgrade this proxy")
 
 // IsGroup reports whether a value is a keygroup.
 func IsGroup(text string) bool { return strings.HasPrefix(text, prefix) }
 
-// member is a key in a keygroup.
 type member struct {
 	name, value, version string
-	// distance is how long before the cell the key ends, in whole milliseconds, or Endless: never.
+	// distance is how long before the cell the key expires, in whole milliseconds; Endless: never.
 	distance time.Duration
 }
 
-// encode encodes members, sorted by their names. They follow an empty text, where earlier versions
-// have one.
+// encode encodes members, sorted by name, after an empty text, where earlier versions have one.
 func encode(members []member) string {
 	size := len(prefix) + 1
 	for _, m := range members {
@@ -45,7 +42,7 @@ func encode(members []member) string {
 	return string(b)
 }
 
-// encodedDistance returns the distance as a number: 0 for Endless, or its milliseconds plus one.
+// encodedDistance returns 0 for Endless, or the distance in milliseconds plus one.
 func (m member) encodedDistance() uint64 {
 	if m.distance == Endless {
 		return 0
@@ -57,11 +54,10 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// maxDistance limits the distances that decode accepts, to about the longest Duration.
+// maxDistance limits decoded distances to about the longest Duration.
 const maxDistance = 200 * year
 
-// decode reads the result of encode, with or without a text in front. For anything else it returns
-// ErrUnreadable.
+// decode decodes the result of encode, with or without a text in front, or returns ErrUnreadable.
 func decode(text string) (members []member, err error) {
 	r := reader{rest: text[len(prefix):]}
 	r.text()
@@ -89,7 +85,6 @@ func decode(text string) (members []member, err error) {
 	return members, nil
 }
 
-// reader reads the parts of a text one after the other.
 type reader struct {
 	rest   string
 	failed bool

@@ -14,30 +14,27 @@ import (
 // Endless is the remaining time of a key without expiry.
 const Endless = cell.Endless
 
-// Group holds the keys of a cell at one moment. It is for one goroutine.
+// Group holds the keys of a cell at one moment. It is not safe for concurrent use.
 type Group struct {
-	// name is the name of the cell, and of the key stored without a keygroup. found is the value of
-	// the cell.
+	// name is the name of the cell and of its own key. found is the value of the cell.
 	name  string
 	found register.Look
-	// isGroup is set if the cell holds a keygroup, and not only its own key.
+	// isGroup is set if the cell holds a keygroup, not only its own key.
 	isGroup bool
 	keys    map[string]key
 	changed bool
 }
 
-// key is a key that exists.
 type key struct {
 	member
-	// new is set if the key gets a new time, left (or Endless), and its distance is not yet known.
+	// new is set if the key gets a new time, left (or Endless); its distance is not yet known.
 	new  bool
 	left time.Duration
 }
 
-// Open reads the cell of a name. It omits expired keys. A foreign value is never a keygroup.
+// Open decodes a cell without its expired keys. A foreign value is never a keygroup.
 //
-// Errors: ErrUnreadable; register.ErrNeedsLeft if there is a keygroup and its remaining time is
-// unknown.
+// Errors: ErrUnreadable; register.ErrNeedsLeft if a keygroup's remaining time is unknown.
 func Open(name string, f register.Look) (*Group, error) {
 	b := &Group{name: name, found: f, keys: map[string]key{}}
 	switch {
@@ -66,8 +63,7 @@ func Open(name string, f register.Look) (*Group, error) {
 	return b, nil
 }
 
-// ownDistance returns the distance of the key that is stored without a keygroup. It ends with the
-// cell.
+// ownDistance returns the distance of a key stored without a keygroup: it expires with the cell.
 func (b *Group) ownDistance() time.Duration {
 	if !b.found.Unknown && b.found.Longest < 0 {
 		return Endless
@@ -107,8 +103,7 @@ func (b *Group) Put(name, value string, left time.Duration) {
 	b.keys[name] = key{member: member{name: name, value: value}, new: true, left: left}
 }
 
-// Replace gives an existing key another value for its remaining time. It puts an absent key without
-// an expiry.
+// Replace gives a key another value for its remaining time, or puts an absent key without expiry.
 func (b *Group) Replace(name, value string) {
 	k, there := b.keys[name]
 	if !there {
@@ -128,15 +123,14 @@ func (b *Group) Remove(name string) {
 	}
 }
 
-// MaxBytes limits the keys in a keygroup, in bytes with their names.
+// MaxBytes limits the bytes of an encoded keygroup.
 const MaxBytes = 1 << 20
 
-// ErrTooLarge says that the keys of a keygroup exceed MaxBytes. It names no key, because a client
-// that may access one of the keys need not know of the others.
+// ErrTooLarge means that a keygroup exceeds MaxBytes. It names no key: a client that may access one
+// key need not know about the rest.
 var ErrTooLarge = fmt.Errorf(
 	"the keys of one tag are too large: together they may have at most %d bytes, including their names", MaxBytes)
 
-// sorted returns the keys in the order of their names.
 func (b *Group) sorted() []key {
 	return slices.SortedFunc(maps.Values(b.keys), func(x, y key) int { return strings.Compare(x.name, y.name) })
 }

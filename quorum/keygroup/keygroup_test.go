@@ -44,7 +44,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestEncodedBytes checks the encoding, which all later versions must be able to read.
+// TestEncodedBytes checks the encoding, which all later versions must read.
 func TestEncodedBytes(t *testing.T) {
 	got := encode([]member{{"T", "me", "v1", 200 * ms}, {"q:{T}", "", "", Endless}})
 	if want := "\x00redlock:b\x00\x01T\x02v1\xc9\x01\x02me\x05q:{T}\x00\x00\x00"; got != want {
@@ -56,7 +56,6 @@ func TestEncodedBytes(t *testing.T) {
 	}
 }
 
-// cellOf opens a cell on which all masters agree.
 func cellOf(t *testing.T, w register.Decision, left time.Duration) *Group {
 	t.Helper()
 	b, err := Open("T", register.Look{Present: true, Value: w.Value, Version: "cell", Longest: left, Shortest: left})
@@ -66,7 +65,6 @@ func cellOf(t *testing.T, w register.Decision, left time.Duration) *Group {
 	return b
 }
 
-// show returns the keys of a keygroup, for comparing.
 func show(b *Group) string {
 	var all []string
 	for _, name := range b.Names() {
@@ -85,11 +83,10 @@ func sealed(t *testing.T, b *Group, version string) register.Decision {
 	return w
 }
 
-// leaseOf returns the longest time that a key of a keygroup was given, for comparing.
 func leaseOf(b *Group) string { return strings.TrimSpace(fmt.Sprintln(b.Lease())) }
 
 // TestLife checks that the key of the cell's name is a plain value while it is alone, and that all
-// keys keep their ends while other keys come and go.
+// keys keep their expiry while other keys come and go.
 func TestLife(t *testing.T) {
 	own := cellOf(t, register.Decision{Value: "me"}, 30*time.Second)
 	if own.Shared() || show(own) != "T=me/30s@cell" {
@@ -135,7 +132,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestWrites checks what Seal does to the cell.
+// TestWrites checks the effect of Encode on the cell.
 func TestWrites(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -175,7 +172,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestRefusals checks contents that cannot be opened or sealed.
+// TestRefusals checks contents that cannot be decoded or encoded.
 func TestRefusals(t *testing.T) {
 	unreadable := register.Look{Present: true, Value: prefix + "x", Longest: ms}
 	if _, err := Open("T", unreadable); !errors.Is(err, ErrUnreadable) {
@@ -198,7 +195,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := unknown.Encode("w"); !errors.Is(err, register.ErrNeedsLeft) {
 		t.Error(err)
 	}
-	unknown.Put("T", "you", time.Second) // nothing depends on the previous end
+	unknown.Put("T", "you", time.Second) // nothing depends on the previous expiry
 	if w, err := unknown.Encode("w"); err != nil || w.KeepTTL {
 		t.Errorf("%+v, %v", w, err)
 	}
@@ -208,32 +205,32 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// master holds one cell. Its times are in milliseconds of a clock that no test case reads.
+// master holds one cell. Its times are in milliseconds of its own clock.
 type master struct {
 	text    string
 	end     int64
-	version int // of the value; 0 if there is none
+	version int // of the value; 0: none
 	removed bool
 }
 
-// world is a set of masters, and the ends that the holders of keys rely on.
+// world holds the masters, and the times that the holders of keys rely on.
 type world struct {
 	t       *testing.T
 	random  *rand.Rand
 	masters []master
 	now     int64
 	version int
-	// until is when the holder of a key stops relying on it, or never. late is when the key must
-	// have expired.
+	// until is when a key's holder stops relying on it, or never. late is when it must have
+	// expired.
 	until, late map[string]int64
 	value       map[string]string
 }
 
 const never = int64(1) << 43
 
-// TestEnds makes random changes, with masters that answer late or miss a change, and whose cells
-// end at different times. No client finds a key expired before its holder's time, nor present long
-// after it. The values are those of a map.
+// TestEnds makes random changes, with masters that answer late or miss a change, and cells that
+// expire at different times. No client finds a key expired before its holder's time, or present
+// long after it. The values are those of a map.
 func TestEnds(t *testing.T) {
 	for seed := range uint64(150) {
 		random := rand.New(rand.NewPCG(7, seed))
@@ -304,8 +301,8 @@ func (w *world) change() {
 	}
 }
 
-// write lets the masters accept. Masters of the base shift their own end. Any other master gets an
-// end that is not before the first of these.
+// write lets the masters accept. Masters of the base shift their own expiry. Any other master gets
+// an expiry that is not before the first of these.
 func (w *world) write(
 	out register.Decision, f register.Look, order []int, asked map[int]int64, base int, passed int64,
 ) {
@@ -357,8 +354,7 @@ func (w *world) compare(b *Group, from, to int64) {
 	}
 }
 
-// spread is how much the ends on the masters may differ here: by the delays of new values and the
-// duration of a round.
+// spread limits the difference of the expiry on the masters: the delays of new values plus a round.
 const spread = 200
 
 func (w *world) edit(b *Group, from, to int64) {
@@ -383,8 +379,8 @@ func (w *world) edit(b *Group, from, to int64) {
 	}
 }
 
-// TestEndsAreExact extends one key again and again, with the cell shifted as often as needed. No
-// other key moves.
+// TestEndsAreExact checks that repeated extensions of one key, with shifts of the cell, move no
+// other.
 func TestEndsAreExact(t *testing.T) {
 	now, end := int64(0), int64(0)
 	b, _ := Open("T", register.Look{})
@@ -418,8 +414,8 @@ func TestEndsAreExact(t *testing.T) {
 	}
 }
 
-// TestExpiresLast checks that a key is present until it has expired on the master whose cell ends
-// last. The reported time is no longer than on any master.
+// TestExpiresLast checks that a key is present until it has expired on the master whose cell
+// expires last. The reported time is no longer than on any master.
 func TestExpiresLast(t *testing.T) {
 	members := []member{{"T", "me", "1", 9500 * ms}, {"a:{T}", "a", "1", 0}, {"b:{T}", "b", "1", 10 * time.Second}}
 	f := register.Look{Present: true, Value: encode(members)}

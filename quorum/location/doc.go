@@ -1,45 +1,45 @@
 // Package location defines the locations of locks, and the steps by which locks move from the
 // single Redis of a running system, the upstream, to the masters, and back. It does no I/O. Package
-// proxy keeps rule 1 (location.go for each connection, holdback.go for the announcements). Package
-// commands/move keeps rules 2 to 6. Package quorum (DecideLocation, keepRecord) and the eras of
-// quorum/guard keep rules 7 and 8, and the order of the places.
+// proxy implements rule 1 (location.go for each connection, holdback.go for the announcements),
+// package commands/move rules 2 to 6, and package quorum (DecideLocation, keepRecord) with the eras
+// of quorum/guard rules 7 and 8, and the order of the places.
 //
 // At any time one [Place] decides which client holds a lock, or for a moment none does. The masters
-// decide on the place as they decide on their own changes (package reconfig). Each place is an era
-// of its own, with the same masters, and messages of another era do not count.
+// decide on the place like on their own changes (package reconfig). Each place is an era of its
+// own, with the same masters, and messages of another era do not count.
 //
 //	Upstream → ToMasters → Masters → ToUpstream → Upstream
 //
-// During a move the locks still are at the source, and no client changes them there. They are
-// copied. Only once the masters have decided that the locks have moved are they removed from the
-// source. So a move that is given up, at any point, has changed nothing.
+// During a move the locks are still at the source, and no client changes them there. They are
+// copied, and removed from the source only after the masters have decided that they have moved. So
+// a move that is aborted, at any point, has changed nothing.
 //
 // # The rules
 //
 //  1. A proxy sends a command on a lock key over a connection to the upstream only under one
 //     condition: after the upstream answered on this very connection, a majority of the masters
-//     reported that the locks are at the upstream. Once the proxy learns of another era it sends no
-//     such command ("holds back"). It announces that, with the era, as soon as all commands that it
-//     had sent are answered.
-//  2. The mover first ends all connections at the upstream, except its own and those of proxies
-//     that announced, in this very era, that they hold back. It also ends the connections of other
+//     reported that the locks are at the upstream. Once the proxy learns of another era it pauses:
+//     it sends no such command. It announces its pause, with the era, as soon as all commands that
+//     it had sent are answered.
+//  2. The mover first ends all connections at the upstream, except its own and the connections of
+//     proxies that announced their pause in this very era. It also ends the connections of other
 //     movers, and its own earlier ones. So a proxy that was stopped or cut off has no connection
 //     left over which an earlier command could arrive. Its later connections are subject to rule 1.
-//     No clock is involved.
+//     This rule depends on no clock.
 //  3. Before the mover writes to the masters, it waits until they ignore promises of earlier eras
 //     (vote.RoundLimit, by the masters' own clocks). So a write of an earlier mover that stopped
-//     comes too late.
+//     arrives too late.
 //  4. Then the mover reads the source and makes the target equal to it: it removes everything else
-//     there.
-//  5. Once all is written, the masters decide that the locks have moved. Then the mover removes the
+//     at the target.
+//  5. After all writes, the masters decide that the locks have moved. Then the mover removes the
 //     locks from the source, over the connection of rule 2.
 //  6. A move begins only when the locks are at rest. An era in which they move has one mover: the
-//     first that the upstream's record ([RecordKey]) names for it. Several may have proposed the
-//     era. No mover continues the move of another.
-//  7. A moving place is a lease. The mover renews it in its announcements to the proxies. A proxy
-//     that has seen no renewal for [Lease] proposes that the locks stay. Any proxy may do so at any
-//     time, so no clock has to be right for it.
-//  8. If all masters have forgotten where the locks are, the record tells them ([Said.Settle]). It
+//     first that the upstream's record ([RecordKey]) names for it, because several may have
+//     proposed the era. No mover continues the move of another.
+//  7. A moving place is a lease, which the mover renews in its announcements to the proxies. A
+//     proxy that has seen no renewal for [Lease] proposes that the locks stay. Any proxy may do so
+//     at any time, so no clock has to be right.
+//  8. If all masters have forgotten where the locks are, the record decides ([Report.Resolve]). It
 //     is written once its era is decided: by rule 6 before anything is copied if the locks move, or
 //     by any proxy if they are at rest.
 //
@@ -48,12 +48,12 @@
 // with none, and the masters forget everything. The test shows that each rule is needed. Its first
 // version refuted two more rules. One was that a proxy asks the masters again in each era: rule 2
 // makes that unnecessary. The other was to remove before deciding, which is wrong: a move that is
-// then given up has lost the removed locks.
+// then aborted has lost the removed locks.
 //
 // # Premises
 //
 // The upstream is one server during the move. If it fails over meanwhile, locks are lost, as
-// without a proxy. Rule 2 cannot reach a server that was replaced, and is frozen with a command in
-// its socket. Clients that lock at the upstream without a proxy do not hold back, so the operator
-// must stop them before.
+// without a proxy. Rule 2 cannot reach a server that was replaced and is frozen with a command in
+// its socket. Clients that lock at the upstream without a proxy do not pause, so the operator must
+// stop them first.
 package location

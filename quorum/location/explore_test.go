@@ -13,7 +13,7 @@ import (
 // lock, always with the same token. Two movers may stop at any point and continue much later. The
 // upstream restarts with its data, with older data, or with none. The masters forget everything
 // once their locks have expired. Messages arrive in any order, late, or never. The masters are one
-// register here, whose eras are decided at once. Other tests explore these decisions
+// register in this test, whose eras are decided at once. Other tests explore these decisions
 // (internal/model, quorum/guard/reconfig).
 
 // state is the state of a client.
@@ -27,7 +27,7 @@ const (
 )
 
 // request is a request of a client, which takes or releases the lock. done and refused are the
-// answers.
+// replies.
 type request uint8
 
 const (
@@ -42,19 +42,20 @@ const (
 type connection struct {
 	// dialed is set by the proxy. open is set by the upstream, which then answers.
 	dialed, open bool
-	// read is set if the masters were read after that, and said that the locks are at the upstream.
+	// read is set if the masters were read after that, and reported that the locks are at the
+	// upstream.
 	read bool
-	// sent is on its way to the upstream, answer on its way back.
+	// sent is on its way to the upstream, and answer on its way back.
 	sent, answer request
 }
 
 // proxy is a proxy with one client.
 type proxy struct {
 	client state
-	// unsure is set if the client received an error. It may have the lock, and does not rely on it.
+	// unsure is set if the client received an error: it may have the lock, but does not rely on it.
 	unsure bool
 	// era is the latest era that the proxy knows of, and place where the locks are in it.
-	// heldBackIn is the era in which it announced that it holds back, plus one.
+	// heldBackIn is the era in which the proxy announced its pause, plus one.
 	era        uint8
 	place      Place
 	heldBackIn uint8
@@ -94,8 +95,7 @@ type mover struct {
 	toUpstream, toMasters write
 }
 
-// world is the state of the whole system. A lock is the number of its client plus one, or zero for
-// none.
+// world is the state of the whole system. A lock is the number of its client plus one; zero: none.
 type world struct {
 	era   uint8
 	place Place
@@ -114,9 +114,9 @@ type world struct {
 type explorer struct {
 	proxies, movers int
 	lastEra, faults uint8
-	// maxForgets is how often all masters forget everything.
+	// maxForgets limits how often all masters forget everything.
 	maxForgets uint8
-	// placeFromSettings takes the place of the locks from the settings then. recordOnlyAtRest
+	// placeFromSettings then takes the place of the locks from the settings. recordOnlyAtRest
 	// records a place only when the locks are at rest.
 	placeFromSettings, recordOnlyAtRest bool
 	// readBeforeAnswer lets a proxy read the masters before the upstream has answered on the
@@ -126,11 +126,11 @@ type explorer struct {
 	keepConnections bool
 	// keepMoverConnections ends no connection of a mover.
 	keepMoverConnections bool
-	// trustOldHoldback assumes that a proxy that held back once does so for good.
+	// trustOldHoldback assumes that a proxy that paused once does so for good.
 	trustOldHoldback bool
 	// twoMovers lets two movers with the same era both move the locks.
 	twoMovers bool
-	// skipPromiseWait does not wait until promises of the previous era are too old.
+	// skipPromiseWait does not wait until promises of the previous era have expired.
 	skipPromiseWait bool
 	// keepExtraLocks keeps a lock at the target that the source does not have.
 	keepExtraLocks bool
@@ -172,7 +172,7 @@ func (x explorer) next(w world, f func(string, world)) {
 	x.forgetMasters(w, f)
 }
 
-// hear lets a proxy learn of the era, and announce that it holds back.
+// hear lets a proxy learn of the era, and announce its pause.
 func (x explorer) hear(w world, i int, f func(string, world)) {
 	p := &w.proxies[i]
 	if p.era != w.era {
@@ -214,7 +214,7 @@ func (x explorer) connect(w world, i int, f func(string, world)) {
 	}
 }
 
-// ask lets the proxy's client send a request, to the place that the proxy knows.
+// ask lets the proxy's client send a request to the place that the proxy knows.
 func (x explorer) ask(w world, i int, f func(string, world)) {
 	p := &w.proxies[i]
 	if p.conn.answer != nothing { // the proxy reads the answer
@@ -254,7 +254,7 @@ func (p *proxy) receive(answer request) {
 	p.client = idle // the lock was released, or not taken
 }
 
-// receiveError passes an error to the client. A client that was releasing the lock tries again.
+// receiveError passes an error to the client. A client that was releasing the lock retries.
 func (p *proxy) receiveError() {
 	switch p.client {
 	case asking:
@@ -287,7 +287,7 @@ func (x explorer) serve(w world, i int, f func(string, world)) {
 	f("the upstream carries it out", w)
 }
 
-// vote lets the masters carry out a proxy's request. A request of another era does not count. At
+// vote lets the masters carry out a proxy's request. A request of another era does not count: at
 // most it has the effect of an attempt that is never granted.
 func (x explorer) vote(w world, i int, f func(string, world)) {
 	p := &w.proxies[i]
@@ -373,7 +373,7 @@ func (x explorer) move(w world, i int, f func(string, world)) {
 	}
 }
 
-// begin lets a mover begin a move, give one up, or propose the same as another mover.
+// begin lets a mover begin a move, abort one, or propose the same as another mover.
 func (x explorer) begin(w world, i int, f func(string, world)) {
 	m := &w.movers[i]
 	if w.era < x.lastEra {
@@ -408,7 +408,7 @@ func (x explorer) claim(w world, i int, f func(string, world)) {
 	f("claims its era", w)
 }
 
-// endConnections ends the connections of all proxies that did not announce that they hold back, and
+// endConnections ends the connections of all proxies that did not announce their pause, and
 // connects the mover.
 func (x explorer) endConnections(w world, i int, f func(string, world)) {
 	m := &w.movers[i]
@@ -427,8 +427,8 @@ func (x explorer) endConnections(w world, i int, f func(string, world)) {
 	f("is alone at the upstream", w)
 }
 
-// closeConnection ends a proxy's connection. Requests on it are not carried out. An answer may
-// still be on its way.
+// closeConnection ends a proxy's connection. Requests on it are not carried out. A reply may still
+// be on its way.
 func (w *world) closeConnection(i int) {
 	p := &w.proxies[i]
 	if p.conn.sent != nothing {
@@ -485,7 +485,7 @@ func (x explorer) restart(w world, f func(string, world)) {
 }
 
 // forgetMasters lets all masters forget everything, and all proxies restart, once no lock of the
-// masters is held any more.
+// masters is still held.
 func (x explorer) forgetMasters(w world, f func(string, world)) {
 	if w.forgetCount >= x.maxForgets {
 		return
@@ -495,7 +495,7 @@ func (x explorer) forgetMasters(w world, f func(string, world)) {
 	case x.placeFromSettings:
 		at.Place = Masters
 	case at.Era == 0:
-		at.Place = Upstream // the locks never were at rest elsewhere
+		at.Place = Upstream // the locks were never at rest at the masters
 	}
 	atMasters := w.place.Source() == Masters
 	for i := range w.proxies {
@@ -515,7 +515,7 @@ func (x explorer) forgetMasters(w world, f func(string, world)) {
 }
 
 // loseUpstreamLocks handles locks that only the upstream had, and lost. The same happens without a
-// proxy. No client counts as a holder any more, and each may have a lock that it does not rely on.
+// proxy. No client still counts as a holder, and each may have a lock that it does not rely on.
 func (w *world) loseUpstreamLocks() {
 	for i := range w.proxies {
 		p := &w.proxies[i]

@@ -8,25 +8,25 @@ import (
 // Lease is how long a moving place lasts without a renewal.
 const Lease = 5 * time.Second
 
-// Place is where the locks are. It decides which client holds a lock.
+// Place is where the locks are, which decides which client holds a lock.
 type Place uint8
 
 const (
-	// Undecided: the masters have never decided. The settings of the proxies apply.
+	// Undecided means that the masters have never decided: the settings of the proxies apply.
 	Undecided Place = iota
-	// Upstream: the upstream decides, as it did before there were masters.
+	// Upstream means that the upstream decides, as it did before there were masters.
 	Upstream
-	// ToMasters: the locks are being copied from the upstream to the masters. They are at the
+	// ToMasters means that the locks are being copied to the masters. They are still at the
 	// upstream, and no client changes them.
 	ToMasters
-	// Masters: the masters decide.
+	// Masters means that the masters decide.
 	Masters
-	// ToUpstream: the locks are being copied from the masters to the upstream. They are on the
+	// ToUpstream means that the locks are being copied to the upstream. They are still on the
 	// masters, and no client changes them.
 	ToUpstream
 )
 
-// Source returns the place where the locks are, and stay if a move is given up.
+// Source returns the place where the locks are, and stay if a move is aborted.
 func (p Place) Source() Place {
 	switch p {
 	case ToMasters, Upstream:
@@ -36,7 +36,7 @@ func (p Place) Source() Place {
 	}
 }
 
-// Target returns the place where the locks will be, or stay.
+// Target returns the place where the locks will be after a move, or are at rest.
 func (p Place) Target() Place {
 	switch p {
 	case ToMasters, Masters:
@@ -59,7 +59,7 @@ func (p Place) OrBySetting(fromUpstream bool) Place {
 	}
 }
 
-// Moves reports whether the locks are being moved. Then no client changes them.
+// Moves reports whether the locks are being moved, so that no client changes them.
 func (p Place) Moves() bool { return p == ToMasters || p == ToUpstream }
 
 // Departure returns the moving place by which the locks leave p.

@@ -16,7 +16,7 @@ import (
 // counts.
 const RecordKey = "redlock-proxy:locks-at"
 
-// At is a place and the number of the era that decided on it. The zero value says that the masters
+// At is a place and the number of the era that decided on it. The zero value means that the masters
 // have never decided.
 type At struct {
 	Place
@@ -29,8 +29,8 @@ func RecordField(era int, lockKeys []string) string {
 	return fmt.Sprintf("%d %s", era, globs)
 }
 
-// Recorded reads a record. It considers the fields on lock keys that overlap with the proxy's own,
-// and returns the place of the highest era. before has the names of the other such fields.
+// Recorded decodes a record. It considers only fields whose lock keys overlap with the proxy's own,
+// and returns the place of the highest era. before has the names of all other such fields.
 func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (at At, before []string) {
 	latest := ""
 	for field, word := range fields {
@@ -54,17 +54,17 @@ func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (a
 	return at, before
 }
 
-// Report is the place of the locks that a majority of the masters reports. Known is false if the
+// Report is the place of the locks according to a majority of the masters. Known is false if the
 // masters have forgotten it.
 type Report struct {
 	At
 	Known bool
-	// By are the names of the masters.
+	// By holds the names of the masters.
 	By []string
 }
 
-// Resolve determines where the locks are, from the report of the masters and from the record,
-// unless readErr says that the record could not be read. The error says why the place is unknown.
+// Resolve determines where the locks are, from the report of the masters and the record. readErr is
+// the error of reading the record. The returned error explains why the place is unknown.
 // fromUpstream is the setting move-from-upstream.
 func (s Report) Resolve(record Record, recorded At, readErr error, fromUpstream bool) (At, error) {
 	switch {
@@ -79,16 +79,15 @@ func (s Report) Resolve(record Record, recorded At, readErr error, fromUpstream 
 	return restored(record, recorded, fromUpstream)
 }
 
-// contradicts reports whether a record is not older than the report of the masters. Then the
-// masters have forgotten later decisions.
+// contradicts reports whether a record shows that the masters have forgotten later decisions.
 func (a At) contradicts(masters At) bool {
 	return a.Era > 0 &&
 		(masters.Place == Undecided || a.Era > masters.Era || a.Era == masters.Era && a.Place != masters.Place)
 }
 
 // restored returns the place of the locks after the masters have forgotten it, and all their cells.
-// If the locks were being moved, the locks that count may all be at the upstream by now, or still.
-// fromUpstream is the setting move-from-upstream.
+// If the locks were being moved, all locks that count may be at the upstream. fromUpstream is the
+// setting move-from-upstream.
 func restored(record Record, recorded At, fromUpstream bool) (At, error) {
 	switch {
 	case recorded.Moves():
@@ -101,7 +100,7 @@ func restored(record Record, recorded At, fromUpstream bool) (At, error) {
 	return recorded, nil
 }
 
-// contradiction says that the upstream's record is later than the report of the masters.
+// contradiction returns the text of the error if the record contradicts the report of the masters.
 func contradiction(upstream string, recorded At, names []string, masters At) string {
 	return fmt.Sprintf("the record at the upstream %s says %s, the masters %s say %s; "+
 		"if the masters are right, DEL %s at the upstream; "+
@@ -112,8 +111,8 @@ func contradiction(upstream string, recorded At, names []string, masters At) str
 // Describe returns the place and the era for an operator.
 func (a At) Describe() string { return fmt.Sprintf("%s (era %d)", a.Place.Describe(), a.Era) }
 
-// Record reads and writes the upstream's record. There is none if this proxy may not read at the
-// upstream. Such a proxy has moved no locks.
+// Record reads and writes the upstream's record. A proxy that may not read at the upstream has no
+// Record, and has moved no locks.
 type Record interface {
 	// Name returns the name of the upstream.
 	Name() string

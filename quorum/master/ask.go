@@ -34,7 +34,7 @@ func (m *Master) enqueue(o *op, hold bool) *lane {
 	return nil
 }
 
-// send sends a batch, with the guard's check of the master at its end.
+// send sends a batch that ends with the guard's check of the master.
 func (m *Master) send(k Link, f *Batch) bool {
 	m.guard.Begin(context.Background(), &f.check, f.db, f.writes())
 	m.lastSent.Store(int64(time.Since(m.started)))
@@ -46,8 +46,8 @@ func (m *Master) dial(db int) (Link, error) {
 	return m.transport.Dial(context.Background(), db)
 }
 
-// finish passes a reply to the round that waits for it. The round may be reused from then on. A
-// panic in the round affects only this reply.
+// finish passes a reply to the round that waits for it, which may be reused from then on. A panic
+// in the round affects only this reply.
 func (m *Master) finish(o *op, r *reply) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -75,12 +75,11 @@ func (m *Master) refuse(ops []*op, reason error) {
 }
 
 // Tell sends the master an operation in a database without waiting for the reply. If the master is
-// down, the operation is dropped or, if keep is set, sent when the master is back. Only removals
-// can be kept.
+// down, the operation is dropped or, with keep, sent when the master is back. Only removals can be
+// kept.
 func (m *Master) Tell(db int, do cell.Op, keep bool) { m.post(noReplyOp(db, do, keep)) }
 
-// post sends an op without waiting for its reply. If the master is down and keep is set, the op is
-// sent when the master is back.
+// post is Tell for an op.
 func (m *Master) post(o *op) {
 	l := m.lane(o.db)
 	claimed, err := l.push(o, false)
@@ -104,8 +103,8 @@ func (m *Master) Do(ctx context.Context, words ...any) (any, error) {
 	return m.transport.Do(ctx, words...)
 }
 
-// namesPerCall is roughly how many keys one call of the script visits. That takes the master far
-// less than a millisecond.
+// namesPerCall is about the number of keys that one call of the script visits. That takes the
+// master far less than a millisecond.
 const namesPerCall = 500
 
 // Names returns some of the keys in a database, without the proxies' own keys, and the next cursor.
@@ -150,7 +149,7 @@ func (m *Master) Databases(ctx context.Context) ([]int, error) {
 	return redisinfo.Parse(text).Databases(), m.noVoteError()
 }
 
-// noVoteError returns why the master has no vote, or nil.
+// noVoteError returns the reason why the master has no vote, or nil.
 func (m *Master) noVoteError() error {
 	switch h := m.Health(); {
 	case h.Err != nil:

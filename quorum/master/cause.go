@@ -20,7 +20,7 @@ var (
 )
 
 // CauseText returns the meaning of a network error, without the addresses and layers that net and
-// go-redis wrap around it. Callers name the master themselves.
+// go-redis wrap around it. It does not name the master.
 func CauseText(err error) string {
 	var timeout net.Error
 	var op *net.OpError

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// applyOptions configures go-redis for locks. It never retries, since a SET NX that is sent twice
-// refuses itself. It never waits longer than the timeout. Its greeting works with old and
+// applyOptions configures go-redis for locks. go-redis never retries, because a SET NX that is sent
+// twice refuses itself. It never waits longer than the timeout. Its greeting works with old and
 // restricted servers, and its reads are limited. secure is as for NewTransport.
 func applyOptions(opts *redis.Options, timeout time.Duration, secure func(*tls.Config)) {
 	opts.Protocol = 2
@@ -39,8 +39,9 @@ func applyOptions(opts *redis.Options, timeout time.Duration, secure func(*tls.C
 // other masters.
 const poolSize = 7
 
-// resettingDialer returns a dialer like that of go-redis whose connections discard undelivered data
-// when they are closed. After a timeout no command may reach the master late, after its undo.
+// resettingDialer returns a dialer like the one of go-redis, but its connections discard
+// undelivered data when they are closed. After a timeout no command may reach the master late,
+// after its undo.
 func resettingDialer(
 	opts *redis.Options, secure func(*tls.Config),
 ) func(context.Context, string, string) (net.Conn, error) {
@@ -73,19 +74,18 @@ func socketOf(conn net.Conn) net.Conn {
 	return conn
 }
 
-// keepOpenConn is a connection that go-redis uses for a while. It stays open when go-redis closes
-// it.
+// keepOpenConn is a connection that stays open when go-redis closes it.
 type keepOpenConn struct{ net.Conn }
 
 // Close implements net.Conn. It does nothing.
 func (keepOpenConn) Close() error { return nil }
 
-// dialledConn holds the connection that go-redis dials for a link. go-redis dials in a goroutine of
-// its own, which may continue after the time limit.
+// dialledConn holds the connection that go-redis dials for a link, in a goroutine of its own, which
+// may continue after the time limit.
 type dialledConn struct {
 	mu     sync.Mutex
 	conn   net.Conn // the last connection, or nil
-	closed bool     // a later connection is closed at once
+	closed bool     // later connections are closed at once
 }
 
 // keep stores a dialled connection, or closes it if take has been called.

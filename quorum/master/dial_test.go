@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// silentServer accepts connections without answering, and counts those that the other end has open.
+// silentServer accepts connections without replying, and counts the connections that the other end
+// has open.
 type silentServer struct {
 	net.Listener
 	mu   sync.Mutex
@@ -86,8 +87,7 @@ func TestAbandonedDial(t *testing.T) {
 	}
 }
 
-// TestDialledConn: a connection that is dialled too late is closed, and so is a connection that
-// another dial replaces.
+// TestDialledConn: a connection that is dialled too late, or is replaced by another one, is closed.
 func TestDialledConn(t *testing.T) {
 	var b dialledConn
 	first, firstEnd := net.Pipe()

@@ -9,14 +9,14 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Batch is one batch of operations of one database that is being sent. The next batch of the lane
+// Batch is a batch of operations of one database that is being sent. The next batch of the lane
 // reuses its memory.
 type Batch struct {
 	db  int
 	ops []*op
-	// replies are the replies to the ops.
+	// replies holds the replies to the ops.
 	replies []reply
-	// releases are the releases among the ops that are sent as one script.
+	// releases holds the releases among the ops that are sent as one script.
 	releases releases
 	// check is the guard's check at the end of the batch.
 	check guard.Check
@@ -42,8 +42,8 @@ func (f *Batch) Answer(i int, got register.Reply) { f.replies[i] = got }
 
 // extendIfLate extends the deadline, once, if the end of the wait was noticed late. Then this
 // process, and probably its whole machine, was stopped, and the reply may already be in the socket.
-// If the master is dead, that is noticed later by the same time, at most by limit. extendIfLate
-// reports whether to wait for the batch.
+// The failure of a master is noticed later by the same time, at most by limit. extendIfLate reports
+// whether to wait for the batch.
 func (f *Batch) extendIfLate(now time.Time, limit time.Duration) bool {
 	late := now.Sub(f.deadline)
 	if late < 0 {
@@ -56,7 +56,7 @@ func (f *Batch) extendIfLate(now time.Time, limit time.Duration) bool {
 	return true
 }
 
-// minLateness is more than timers are late on a machine that is not busy.
+// minLateness exceeds the lateness of timers on a machine that is not busy.
 const minLateness = 2 * time.Millisecond
 
 // load sets the ops of the next batch, without replies.
@@ -88,8 +88,8 @@ func (f *Batch) fillMissing(state register.State, err error) {
 	}
 }
 
-// uncount turns the votes of the batch into uncounted replies, for a cause. Effects on the master
-// are undone as usual.
+// uncount makes the replies of the batch uncounted, for a cause. Effects on the master are undone
+// as usual.
 func (f *Batch) uncount(cause error) {
 	for i := range f.replies {
 		if r := &f.replies[i]; r.State == register.Counted {

@@ -8,17 +8,17 @@ import (
 
 // Health is the state of a master.
 type Health struct {
-	// Err is why the master is down, or nil if it is up.
+	// Err is the reason why the master is down, or nil if it is up.
 	Err error
-	// Quarantine is why the master has no vote although it is up, or nil.
+	// Quarantine is the reason why the master has no vote although it is up, or nil.
 	Quarantine *guard.QuarantineError
-	// Since is when this state began.
+	// Since is the start of this state.
 	Since time.Time
 	// RoundTrip is the shortest round trip of the last probe.
 	RoundTrip time.Duration
-	// Owed is the number of removals that are pending until the master is back.
+	// Owed is the number of removals that the proxy sends when the master is back.
 	Owed int
-	// Figures are the counters and measurements of its guard.
+	// Figures holds the counters and measurements of its guard.
 	guard.Figures
 }
 
@@ -47,15 +47,15 @@ func (m *Master) IsDown() bool {
 	return m.cause != nil
 }
 
-// IsUnheard reports whether the state of the master is still unknown: it has not answered yet, and
-// has not failed either, or the guard does not know yet whether its votes count.
+// IsUnheard reports whether the state of the master is still unknown: it has neither answered nor
+// failed yet, or the guard does not know yet whether its votes count.
 func (m *Master) IsUnheard() bool {
 	h := m.Health()
 	return h.Err == errNotConnected || h.Quarantine != nil && h.Quarantine.Why == guard.Unverified
 }
 
 // takeDown marks the master as down: queued ops are refused, and the prober starts. The first cause
-// stays until a probe finds a newer one.
+// stays until a probe finds another one.
 func (m *Master) takeDown(reason error) {
 	var waiting []*op
 	m.mu.Lock()
@@ -74,8 +74,8 @@ func (m *Master) takeDown(reason error) {
 	}
 }
 
-// updateCause replaces the cause of a master that is down by a newer one, for example if a master
-// that hung now refuses connections. It logs the first cause of a master that was never up.
+// updateCause replaces the cause of a master that is down, for example if a master that hung now
+// refuses connections. It logs the first cause of a master that was never up.
 func (m *Master) updateCause(reason error) {
 	m.mu.Lock()
 	was := m.cause

@@ -37,8 +37,8 @@ func (k recorderLink) Send(f *Batch) bool {
 	return k.Link.Send(f)
 }
 
-// TestHeldOps: ops that are held for following ops are sent together with these, ahead of them, in
-// one batch for each master. If no op follows they are sent alone.
+// TestHeldOps: ops that are held for following ops are sent ahead of them in the same batch, one
+// for each master. If no op follows they are sent alone.
 func TestHeldOps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := []*recorder{{}, {}}

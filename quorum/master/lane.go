@@ -5,16 +5,15 @@ import (
 )
 
 const (
-	// maxBatch limits the number of ops in a batch, without long ops.
+	// maxBatch limits the number of ops in a batch of short ops.
 	maxBatch = 1024
 	// maxQueued limits the number of ops queued in one lane.
 	maxQueued = 1 << 16
 )
 
 // lane is a queue to a database of a master with one batch in flight. Ops that arrive meanwhile are
-// sent together in the next batch. Ops reach the master in the order of the queue. Ops that are
-// long, or have long replies, are an exception: they have a queue and batches of their own, in turn
-// with the others.
+// sent in the next batch. Ops reach the master in the order of the queue. Only ops that are long,
+// or have long replies, have a queue and batches of their own, in turn with the other batches.
 //
 // No goroutine is woken only to send. An op that finds an idle lane claims it, and the caller that
 // pushed the op sends it, together with ops that other callers have pushed by then. The goroutine
@@ -29,20 +28,20 @@ type lane struct {
 	// idle is signalled when claimed becomes false.
 	idle  sync.Cond
 	queue []*op
-	// long are the ops that were found to be long, by sizes. wasLong is set if the last batch was
-	// of these.
+	// long holds the ops that are long according to sizes. wasLong is set if the last batch
+	// consisted of such ops.
 	long    []*op
 	sizes   sizes
 	wasLong bool
-	// turns are the turns of all masters for long ops, or nil if there is no limit. hasTurn is set
-	// while this lane has a turn, awaitsTurn while it waits for one.
+	// turns holds the turns of all masters for long ops, or is nil if there is no limit. hasTurn is
+	// set while this lane has a turn, awaitsTurn while it waits for one.
 	turns               *Turns
 	hasTurn, awaitsTurn bool
 	// claimed is set from when a caller is about to send until all replies are delivered and the
 	// queues are empty. The caller that sets it, or the goroutine of the link while it is set, owns
 	// the flight.
 	claimed bool
-	// held is set if the caller that claimed the lane leaves the sending to the next op, for a
+	// held is set if the caller that claimed the lane leaves the sending to the next op for a
 	// moment. The caller that clears it must send.
 	held bool
 	link Link
@@ -61,8 +60,8 @@ func newLane(m *Master, db int, down error) *lane {
 	return l
 }
 
-// push queues an op, or returns why not. If claimed is true the caller must launch the lane. With
-// hold, the next caller of push may launch it first.
+// push queues an op, or returns the reason why not. If claimed is true the caller must launch the
+// lane. With hold, the next caller of push may launch it first.
 func (l *lane) push(o *op, hold bool) (claimed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +69,7 @@ func (l *lane) push(o *op, hold bool) (claimed bool, err error) {
 		return false, l.down
 	}
 	switch {
-	case o.round == nil: // no caller would repeat it
+	case o.round == nil: // no caller would repeat the op
 	case len(l.queue)+len(l.long) >= maxQueued:
 		return false, ErrQueueFull
 	case l.sizes.totalSize(o) > maxKnownSize && len(o.do.Keys()) > 1:
@@ -82,7 +81,7 @@ func (l *lane) push(o *op, hold bool) (claimed bool, err error) {
 	return claimed, nil
 }
 
-// claimHeld reports whether a held lane has not been sent yet. Then the caller must launch it.
+// claimHeld reports whether a lane is still held, so that the caller must launch it.
 func (l *lane) claimHeld() (claimed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,8 +89,8 @@ func (l *lane) claimHeld() (claimed bool) {
 	return claimed
 }
 
-// requeue puts ops at the front of the queue, in their order, or returns why not. Only the owner of
-// the flight calls it.
+// requeue puts ops at the front of the queue, in their order, or returns the reason why not. Only
+// the owner of the flight calls it.
 func (l *lane) requeue(ops []*op) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,8 +101,8 @@ func (l *lane) requeue(ops []*op) error {
 	return nil
 }
 
-// take loads the flight with the next batch, which the caller sends now, and returns the link. If
-// nothing is queued it gives up the claim, and more is false.
+// take loads the flight with the next batch, which the caller must send, and returns the link. If
+// nothing is queued it releases the claim, and more is false.
 func (l *lane) take() (over Link, more bool) {
 	over, more, leaves := l.takeNext()
 	if leaves {
@@ -112,8 +111,8 @@ func (l *lane) take() (over Link, more bool) {
 	return over, more
 }
 
-// takeNext does the work of take. leaves reports that the lane's turn for long ops is over, since
-// no long op is left.
+// takeNext implements take. leaves reports that the lane's turn for long ops has ended, because no
+// long op is left.
 func (l *lane) takeNext() (over Link, more, leaves bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -243,14 +242,13 @@ func (l *lane) waitIdle() {
 	}
 }
 
-// setLink makes k the link for further batches.
 func (l *lane) setLink(k Link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.link = k
 }
 
-// clearLink removes k as the link for batches.
+// clearLink removes the link, if it is still k.
 func (l *lane) clearLink(k Link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,7 +257,6 @@ func (l *lane) clearLink(k Link) {
 	}
 }
 
-// closeLink closes the link, if there is one.
 func (l *lane) closeLink() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,15 +13,15 @@ import (
 )
 
 // linkLimits returns the limits for the replies to one batch. A reply is flat, and the value of a
-// key is what a proxy wrote in a frame or by a script. Clients together may ask for more than the
-// allowance all; then their requests fail, but not the link.
+// key is what a proxy wrote in a frame or by a script. If clients together request more than the
+// allowance all, their requests fail, but not the link.
 func linkLimits(all *resp.Allowance) resp.Limits {
 	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxAnswers, Shared: all,
 		Skip: 256}
 }
 
-// maxAnswers limits the replies to one batch, and all replies that are being read from a master
-// over all links, in bytes.
+// maxAnswers limits, in bytes, the replies to one batch, and all replies that are being read from a
+// master over all links.
 const maxAnswers = 64 << 20
 
 // maxKeptBuffer limits the buffer that is kept for the next batch, in bytes.
@@ -30,12 +30,12 @@ const maxKeptBuffer = 64 << 10
 // errUnsolicited is the cause if a master sends a reply without a request.
 var errUnsolicited = errors.New("it sent a reply without a request")
 
-// redisLink is a connection to a master that go-redis has dialled and logged in. This package reads
-// and writes it from then on: two system calls for a batch, no pool, no boxing.
+// redisLink is a connection to a master that go-redis has dialled and logged in. From then on this
+// package reads and writes it: two system calls for a batch, no pool, no boxing.
 //
 // One goroutine receives. It stays in its read while no batch is in flight, so it notices the end
-// of the connection. A sender sets the read deadline only if none is set yet, or a later one. If
-// the deadline expires too early, the reader sets the next one.
+// of the connection. A sender sets the read deadline only if none is set, or a later one. If the
+// deadline expires too early, the reader sets the next one.
 type redisLink struct {
 	transport *redisTransport
 	conn      net.Conn
@@ -53,8 +53,8 @@ type redisLink struct {
 	// readDeadline is the current read deadline, or zero.
 	readDeadline time.Time
 	broken       bool
-	// bytesRead counts the bytes received since the wait for the current batch was last extended.
-	// Only the receiver uses it.
+	// bytesRead counts the bytes received since the last extension of the wait for the current
+	// batch. Only the receiver uses it.
 	bytesRead int
 }
 
@@ -228,7 +228,7 @@ func (c deadlineConn) Read(p []byte) (int, error) {
 }
 
 // extendWhileReading extends the deadline of the batch in flight if the master keeps sending its
-// replies. It reports whether it does.
+// replies, and reports whether it did.
 func (k *redisLink) extendWhileReading(now time.Time) bool {
 	if k.bytesRead < minProgress {
 		return false
@@ -238,12 +238,12 @@ func (k *redisLink) extendWhileReading(now time.Time) bool {
 	return true
 }
 
-// minProgress is the least number of bytes that a healthy master with a long reply sends within the
-// time limit for a reply.
+// minProgress is the minimum number of bytes that a healthy master with a long reply sends within
+// the time limit for a reply.
 const minProgress = 1 << 20
 
-// rearm sets the read deadline to that of the batch in flight, or to none. It reports whether to
-// continue reading.
+// rearm sets the read deadline to the deadline of the batch in flight, or to none. It reports
+// whether to continue reading.
 func (k *redisLink) rearm(now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

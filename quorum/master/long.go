@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// longOp is the size in bytes from which an operation is long, including the known values of
-	// its keys.
+	// longOp is the size, in bytes, above which an operation with the known values of its keys is
+	// long.
 	longOp = 32 << 10
 	// longBatch limits the bytes of long operations in one batch, unless it is a single operation.
-	// A short operation waits for one of these batches at most.
+	// A short operation waits for at most one of these batches.
 	longBatch = 1 << 20
 	// maxKnownSize limits the known size, in bytes, of the values of one operation on several keys.
 	maxKnownSize = 16 << 20
@@ -23,7 +23,7 @@ const (
 	maxSizes = 1 << 14
 )
 
-// ErrTooLong is returned if a reply of a master exceeds the limits.
+// ErrTooLong means that a reply of a master exceeds the limits.
 var ErrTooLong = errors.New("the values of the keys are too long for one read")
 
 // tooLongError is ErrTooLong with the size of the reply in bytes.
@@ -34,8 +34,8 @@ func (e *tooLongError) Error() string { return fmt.Sprintf("%v: %d bytes", ErrTo
 // Unwrap returns ErrTooLong.
 func (e *tooLongError) Unwrap() error { return ErrTooLong }
 
-// sizes remembers the sizes of long values in a database, in bytes, from requests and replies. The
-// size of an unknown value counts as zero, which costs only time, once.
+// sizes holds the sizes of long values in a database, in bytes, from requests and replies. The size
+// of an unknown value counts as zero, which costs only time, once.
 type sizes struct {
 	seed maphash.Seed
 	of   map[uint64]int // by the hash of the key's name
@@ -76,8 +76,7 @@ func (s *sizes) learn(o *op, got *reply, forget bool) {
 	}
 }
 
-// learnEach updates the sizes of the keys of an operation by the values found, and by the value
-// that the operation wrote.
+// learnEach updates the sizes of the keys of an operation by the values that it found and wrote.
 func (s *sizes) learnEach(o *op, found []cell.Found, forget bool) {
 	wrote := 0
 	if o.do.Writes() {
@@ -97,7 +96,7 @@ func (s *sizes) learnEach(o *op, found []cell.Found, forget bool) {
 	}
 }
 
-// record stores the size of a key's value. If there is no room it forgets all other keys, if forget
+// record stores the size of a key's value. If there is no room, it forgets all other keys if forget
 // is set.
 func (s *sizes) record(key string, n int, forget bool) {
 	if len(s.of) >= maxSizes {

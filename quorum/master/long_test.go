@@ -41,7 +41,7 @@ func reading(keys ...string) *op {
 }
 
 // TestShortOpsPassLongOps: once the long value of a key is known, ops on the key are sent in
-// batches of their own, in turn with the others, until the value is gone.
+// batches of their own, in turn with the other batches, until the value is gone.
 func TestShortOpsPassLongOps(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	push := func(keys ...string) {
@@ -97,8 +97,8 @@ func TestShortOpsPassLongOps(t *testing.T) {
 	}
 }
 
-// TestLongWrite: a long write is treated like an op on a long value, and later ops on its key are,
-// too.
+// TestLongWrite checks that a long write, and each later op on its key, is treated like an op on a
+// long value.
 func TestLongWrite(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	for _, o := range []*op{
@@ -153,7 +153,8 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestTooLongReleases: the same for the reply to several releases in one script.
+// TestTooLongReleases: if the reply to several releases in one script exceeds the limits, no
+// release counts, and each returns ErrTooLong.
 func TestTooLongReleases(t *testing.T) {
 	rs := releases{of: []int{0, 1}, all: cell.Releases{{Name: "a"}, {Name: "b"}}}
 	replies := make([]reply, 2)

@@ -23,22 +23,21 @@ type Master struct {
 	lane0    *lane
 	lanes    sync.Map // of *lane, by database
 	allLanes []*lane  // the same; guarded by mu
-	// tasks are the goroutines that send and receive batches.
+	// tasks counts the goroutines that send and receive batches.
 	tasks   sync.WaitGroup
 	started time.Time
 	// lastSent is when the last batch was sent, as a time since started.
 	lastSent atomic.Int64
 	// probeSignal holds one signal that makes the prober examine the master at once.
 	probeSignal chan struct{}
-	// guard is nil without a guard: then all votes count.
+	// guard is nil if all votes count.
 	guard *guard.Guard
-	// turns are the turns of all masters for long ops, or nil if there is no limit.
+	// turns holds the turns of all masters for long ops, or is nil if there is no limit.
 	turns *Turns
-	// Voted is called whenever the prober has examined the master and it votes. It must not block,
-	// and is set before Run.
+	// Voted is called whenever the prober has examined the master and the master votes. It must not
+	// block, and is set before Run.
 	Voted func()
-	// roundTrips is called with the duration of each answered batch. It is nil if nothing observes
-	// it.
+	// roundTrips, unless it is nil, is called with the duration of each answered batch.
 	roundTrips func(time.Duration)
 
 	mu        sync.Mutex
@@ -52,7 +51,7 @@ type Master struct {
 func (m *Master) SetPassword(password string) { m.transport.SetPassword(password) }
 
 // New returns a master that is down until Run reaches it over the transport. name is its address
-// for errors and logs. rand returns numbers in [0, 1). turns are the turns of all masters, or nil.
+// for errors and logs. rand returns numbers in [0, 1). turns is shared by all masters, or nil.
 func New(name string, t Transport, turns *Turns, log *slog.Logger, rand func() float64) *Master {
 	m := &Master{
 		name: name, transport: t, turns: turns, log: log, rand: rand,
@@ -100,7 +99,7 @@ func (m *Master) laneFor(db int) *lane {
 	return made
 }
 
-// Run works until ctx ends. Then it sends the queued ops, and refuses further ones.
+// Run works until ctx ends. Then it sends the queued ops, and refuses further ops.
 func (m *Master) Run(ctx context.Context) {
 	m.probe(ctx)
 	m.waitIdle()

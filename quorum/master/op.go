@@ -9,11 +9,10 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// reply is the reply of one master to one operation.
 type reply = register.Reply
 
-// The stages of an op. An op leaves the queued stage exactly once: its lane sends or refuses it, or
-// its caller drops it.
+// These are the stages of an op. An op leaves the queued stage exactly once: its lane sends or
+// refuses it, or its caller drops it.
 const (
 	stageQueued int32 = iota
 	stageSent
@@ -24,7 +23,7 @@ const (
 type command struct {
 	db int
 	do cell.Op
-	// words is the encoded command, as most masters get it.
+	// words is the encoded command, in the form for most masters.
 	words []byte
 }
 
@@ -88,7 +87,7 @@ type op struct {
 	round *Round
 	index int32
 	stage atomic.Int32
-	// fullScript makes the op send the script instead of its SHA.
+	// fullScript sends the script instead of its SHA.
 	fullScript bool
 	keep       bool
 }
@@ -101,8 +100,7 @@ func noReplyOp(db int, do cell.Op, keep bool) *op {
 func (o *op) send() bool { return o.stage.CompareAndSwap(stageQueued, stageSent) }
 func (o *op) drop() bool { return o.stage.CompareAndSwap(stageQueued, stageDropped) }
 
-// appendTo appends the command in the form for a server. With old set the server is older than
-// Redis 7.
+// appendTo appends the command in the form for a server; old: before Redis 7.
 func (o *op) appendTo(b []byte, old bool) []byte {
 	switch take, ok := o.do.(cell.Take); {
 	case old && ok && !take.BeforeRedis7:
@@ -114,8 +112,7 @@ func (o *op) appendTo(b []byte, old bool) []byte {
 	}
 }
 
-// form returns the operation in the form for a server. With old set the server is older than Redis
-// 7.
+// form returns the operation in the form for a server; old: before Redis 7.
 func (o *op) form(old bool) cell.Op {
 	if take, ok := o.do.(cell.Take); ok && old {
 		take.BeforeRedis7 = true

@@ -3,10 +3,10 @@ package master
 import "redlock-proxy/quorum/cell"
 
 // maxPending and maxPendingBytes limit the removals kept for a master that is down, by their number
-// and by the bytes of their keys. Beyond the limits the keys expire by their TTL.
+// and by the bytes of their keys. Without its removal a key expires by its TTL.
 const maxPending, maxPendingBytes = 1 << 18, 64 << 20
 
-// pendingRemovals are the removals for a master that is down, each once.
+// pendingRemovals holds the removals for a master that is down, each once.
 type pendingRemovals struct {
 	all   map[pendingRemoval]struct{}
 	bytes int // of their keys

@@ -9,12 +9,12 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// errOtherServer is the cause if a connection reached another server process than the connections
-// before.
+// errOtherServer is the cause if a connection reached another server process than earlier
+// connections.
 var errOtherServer = errors.New("it is a different server process than before")
 
-// Pin makes every connection reach the same server process. So a batch that follows on a broken
-// connection is never attributed to the earlier process.
+// Pin makes every connection reach the same server process, so that a batch that follows on a
+// broken connection is never attributed to the earlier process.
 func (t *redisTransport) Pin(lost func()) {
 	t.lost = lost
 	t.options.OnConnect = t.identify
@@ -36,7 +36,7 @@ func (t *redisTransport) identify(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
-// isExpectedServer reports whether a connection reached the expected server, or the first one.
+// isExpectedServer reports whether a connection reached the expected server, if one is known.
 func (t *redisTransport) isExpectedServer(runID string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// releases are the releases of a batch that are sent as one script, in the place of the first one.
-// A release of a granted lock may overtake operations on other keys, since no client can have
-// observed their order. It must not overtake operations on its own key.
+// releases holds the releases of a batch that are sent as one script, in the place of the first
+// one. A release of a granted lock may overtake operations on other keys, because no client can
+// have observed their order. It must not overtake operations on its own key.
 type releases struct {
-	// of are their indexes in the batch, ascending. all are the removals.
+	// of holds their indexes in the batch, ascending, and all the removals.
 	of  []int
 	all cell.Releases
-	// seenKeys are the keys of the batch since the first release.
+	// seenKeys holds the keys of the batch since the first release.
 	seenKeys map[string]struct{}
 }
 
@@ -65,8 +65,8 @@ func (rs *releases) forget() {
 	rs.of, rs.all = rs.of[:0], rs.all[:0]
 }
 
-// first reports whether operation number i is the first of the combined releases, in whose place
-// the script is sent.
+// first reports whether operation number i is the first of the combined releases: the script is
+// sent in its place.
 func (rs *releases) first(i int) bool { return len(rs.of) > 0 && rs.of[0] == i }
 
 // has reports whether operation number i is one of the combined releases.

@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestReleasesGoTogether: which operations of a batch are sent as one script, and where.
+// TestReleasesGoTogether checks which operations of a batch are sent as one script, and in which
+// place.
 func TestReleasesGoTogether(t *testing.T) {
 	for batch, want := range map[string]string{
 		"-a":                 "-a",
@@ -79,7 +80,7 @@ func layout(f *Batch, words []string) string {
 }
 
 // TestReleasesAreAnsweredEach: each release has a reply of its own. If the server has lost the
-// script, the releases are not executed, and the next batch sends the script.
+// script, the releases are not executed, and the next batch contains the script.
 func TestReleasesAreAnsweredEach(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	conn, err := newRedisTransport("redis://"+server.Addr(), time.Minute, nil)

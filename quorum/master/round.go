@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Round is a set of operations at several masters, and their replies. It implements register.Asked.
+// Round is a set of operations at several masters, and their replies. It implements register.Round.
 type Round struct {
 	ops     []op
 	decided func([]register.Reply) bool
@@ -21,13 +21,13 @@ type Round struct {
 	mu      sync.Mutex
 	replies []register.Reply
 	closed  bool
-	// handedOver is set once the caller owns replies. Later replies are passed to later, or stored
-	// in lateReplies until it is set.
+	// handedOver is set once the caller owns replies. Further replies are passed to later, or
+	// stored in lateReplies until later is set.
 	handedOver  bool
 	later       func(int, register.Reply)
 	lateReplies []lateReply
 
-	// common is the command that several masters get.
+	// common is the command that several masters share.
 	common command
 	// refs counts the references: the caller until Forget, and each op that is still in a lane.
 	// Without references the round returns to pool, unless that is nil.
@@ -44,7 +44,7 @@ type lateReply struct {
 // Rounds is a pool of rounds of the same masters. The zero value is ready for use.
 type Rounds struct{ free sync.Pool }
 
-// get returns a round of n masters, none of which is asked yet.
+// get returns a round of n masters without operations.
 func (rs *Rounds) get(n int, decided func([]register.Reply) bool) *Round {
 	r, _ := rs.free.Get().(*Round)
 	if r == nil || len(r.ops) != n {
@@ -54,7 +54,6 @@ func (rs *Rounds) get(n int, decided func([]register.Reply) bool) *Round {
 	return r
 }
 
-// newRound returns a round of n masters, none of which is asked yet.
 func newRound(n int, decided func([]register.Reply) bool) *Round {
 	r := &Round{ops: make([]op, n), replies: make([]register.Reply, n), decided: decided, done: make(chan struct{}, 1)}
 	for i := range r.ops {
@@ -95,14 +94,14 @@ func (r *Round) reset() {
 	}
 }
 
-// maxKeptWords limits the memory for a command that is kept with a round, in bytes.
+// maxKeptWords limits the memory for a command that a pooled round keeps, in bytes.
 const maxKeptWords = 1 << 10
 
 // Send sends ops[i] to masters[i] in a database, if ops[i] is not nil. A master that is down
-// answers at once. The round ends when decided returns true for the replies so far, which it may
-// already do without any; see Wait. queued, unless it is nil, is called after all ops are queued
-// and before they are sent. It reports whether more ops for the same masters are about to follow
-// and should be sent together with these.
+// answers at once. The round ends when decided returns true for the replies so far, possibly
+// without any; see Wait. queued, unless it is nil, is called after all ops are queued and before
+// they are sent. It reports whether more ops for the same masters are about to follow and should be
+// sent in the same batch.
 func (rs *Rounds) Send(
 	masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool, queued func() (more bool),
 ) *Round {
@@ -135,7 +134,7 @@ func (r *Round) fill(db int, ops []cell.Op) {
 	r.refs.Store(refs)
 }
 
-// typicalMasters is the number that most configurations do not exceed.
+// typicalMasters is the number of masters that most configurations do not exceed.
 const typicalMasters = 5
 
 // send pushes the ops to the lanes of their masters. Idle lanes send at once, together with ops
@@ -180,7 +179,7 @@ func launchHeld(held []*lane) {
 	}
 }
 
-// Wait waits until the round is decided. It returns the cause of ctx if that ended first.
+// Wait waits until the round is decided. It returns the cause of ctx if ctx ended first.
 func (r *Round) Wait(ctx context.Context) error {
 	if r.handedOver { // decided before the first reply
 		return nil
@@ -204,7 +203,7 @@ func (r *Round) answer(i int, got *register.Reply) {
 	}
 }
 
-// store stores a reply. If the reply must be reported to later, store returns that function.
+// store stores a reply. If the reply must be passed to later, store returns later.
 func (r *Round) store(i int, got *register.Reply) (report func(int, register.Reply)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -223,7 +222,6 @@ func (r *Round) store(i int, got *register.Reply) (report func(int, register.Rep
 	return nil
 }
 
-// allReplied reports whether all masters have replied.
 func (r *Round) allReplied() bool {
 	for i := range r.replies {
 		if r.replies[i].State == register.Waiting {
@@ -236,7 +234,7 @@ func (r *Round) allReplied() bool {
 // Replies returns the replies that had arrived when the round was decided.
 func (r *Round) Replies() []register.Reply { return r.replies }
 
-// Later sets f to be called with replies that arrived, or will arrive, after that.
+// Later sets f to be called with the replies that arrived or arrive after the decision.
 func (r *Round) Later(f func(master int, got register.Reply)) {
 	r.mu.Lock()
 	missed := r.lateReplies

@@ -24,7 +24,7 @@ func decidedBy(n, decides int) *Round {
 
 var counted = reply{State: register.Counted}
 
-// TestRoundTellsLater: each reply is reported once, either among the replies that decided or by
+// TestRoundTellsLater: each reply is reported once, either among the replies that decided or to
 // Later.
 func TestRoundTellsLater(t *testing.T) {
 	r := decidedBy(4, 2)
@@ -55,7 +55,7 @@ func TestRoundTellsLater(t *testing.T) {
 	}
 }
 
-// TestRoundDecidedByNone: a round that is decided without replies reports each reply by Later.
+// TestRoundDecidedByNone: a round that is decided without replies passes each reply to Later.
 func TestRoundDecidedByNone(t *testing.T) {
 	r := new(Rounds).Send(make([]*Master, 3), 0, make([]cell.Op, 3), func([]reply) bool { return true }, nil)
 	if err := r.Wait(t.Context()); err != nil {

@@ -70,9 +70,8 @@ func working(t *testing.T, over Transport) *Master {
 	return m
 }
 
-// TestRoundsUsedAgain: reused rounds get each of their replies once, and no reply of another round.
-// This holds also if a master answers after many rounds have begun, and if callers leave and drop
-// ops.
+// TestRoundsUsedAgain: reused rounds get each of their replies once, and no reply of another round,
+// even if a master replies after many rounds have begun, and callers leave and drop ops.
 func TestRoundsUsedAgain(t *testing.T) {
 	const callers, each = 8, 300
 	late := &echo{turns: make(chan struct{})}

@@ -13,18 +13,18 @@ import (
 // Link is a connection that transports batches of one database, one after the other.
 type Link interface {
 	// Send sends a batch without waiting for the master, and reports whether it may have been sent.
-	// Receive returns the replies, and errors that happen later.
+	// Receive returns the replies, and later errors.
 	Send(f *Batch) bool
 	// Receive waits for all replies to a batch, and returns the batch. The batch may be sent before
-	// or after the call. The error is why the link broke; replies received before it are valid. The
-	// batch is nil if none was in flight.
+	// or after the call. The error is the reason why the link broke; replies received before it are
+	// valid. The batch is nil if none was in flight.
 	Receive() (*Batch, error)
 	// Close closes the connection.
 	Close()
 }
 
-// maxInline is the maximum size of a batch, in bytes, that the caller of push sends itself. That
-// much fits into the buffer of a connection without unanswered batches.
+// maxInline is the maximum size of a batch, in bytes, that the caller of push sends itself: it fits
+// into the buffer of a connection without unanswered batches.
 const maxInline = 16 << 10
 
 // launch sends the queued ops. The caller that claimed the lane calls it. If there is a link and
@@ -44,7 +44,7 @@ func (l *lane) launch() {
 }
 
 // sendOrDial sends the flight over a link. If there is no link, or it has broken, sendOrDial opens
-// a new link, and then transports batches over it until it breaks.
+// a new link, and transports batches over it until it breaks.
 func (l *lane) sendOrDial(over Link) {
 	if over != nil && l.master.send(over, &l.flight) {
 		return
@@ -80,8 +80,8 @@ func (l *lane) failFlight(err error) {
 	l.deliver()
 }
 
-// receiveLoop receives replies, delivers them, and sends the ops queued meanwhile, as long as the
-// link lasts. If the link breaks during a batch, it continues with the next batch over a new link.
+// receiveLoop receives and delivers replies, and sends the ops queued meanwhile, until the link
+// breaks. If it breaks during a batch, receiveLoop continues with the next batch over a new link.
 func (l *lane) receiveLoop(k Link) {
 	for {
 		f, err := k.Receive()
@@ -111,7 +111,7 @@ func (l *lane) receiveLoop(k Link) {
 	}
 }
 
-// complete processes a flight after the last reply, or after an error.
+// complete processes a flight after the last reply or an error.
 func (l *lane) complete(err error) {
 	m, f := l.master, &l.flight
 	if err == nil && m.roundTrips != nil {
@@ -132,8 +132,8 @@ func (l *lane) complete(err error) {
 	l.deliver()
 }
 
-// deliver finishes the ops, except for ops that the master did not execute because it lacks a
-// script or a syntax. These are sent again in another form, ahead of all later ops.
+// deliver finishes the ops, except ops that the master did not execute because it lacks a script or
+// a syntax. It sends these again in another form, ahead of all later ops.
 func (l *lane) deliver() {
 	l.learnSizes()
 	l.releaseTurn()

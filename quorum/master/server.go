@@ -16,8 +16,8 @@ type Server struct {
 	timeout time.Duration
 }
 
-// NewServer returns a Server for the URL of a Redis. It ignores a database number in the URL. The
-// other parameters are as for NewTransport.
+// NewServer returns a Server for the URL of a Redis. It ignores a database number in the URL.
+// timeout and secure are as for NewTransport.
 func NewServer(url string, timeout time.Duration, secure func(*tls.Config)) (*Server, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
@@ -36,8 +36,8 @@ func (s *Server) Do(ctx context.Context, words ...any) (any, error) {
 // LogsIn reports whether the URL has a login.
 func (s *Server) LogsIn() bool { return s.client.Options().Username+s.client.Options().Password != "" }
 
-// Advice returns what to change in the scheme of the URL, given the error of a server that cannot
-// be reached, or nothing.
+// Advice returns a remedy for the scheme of the URL, given the error of a server that cannot be
+// reached, or nothing.
 func (s *Server) Advice(ctx context.Context, err error) string {
 	return adviceFor(ctx, s.client.Options(), s.timeout, err)
 }

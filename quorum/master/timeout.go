@@ -7,25 +7,25 @@ import (
 )
 
 const (
-	// maxAdaptiveTimeout limits the time limit, unless the configured timeout is longer. It is less
-	// than a round may take.
+	// maxAdaptiveTimeout limits the adaptive timeout, unless the configured one is longer. It is
+	// less than the limit of a round.
 	maxAdaptiveTimeout = 500 * time.Millisecond
-	// slowAnswerFactor is how many times longer than its slowest recent answer a master may take.
+	// slowAnswerFactor is how many times longer than its slowest recent reply a master may take.
 	slowAnswerFactor = 4
-	// extraHalfLife is the time after which half of the extra time is removed.
+	// extraHalfLife is the half-life of the extra time.
 	extraHalfLife = 2 * time.Second
 )
 
-// adaptiveTimeout is the time limit for an answer of a master: the configured timeout, and more
-// while its answers are slow, as those of all masters are on a busy machine. A master that hangs is
-// noticed a little later because of that. The limit only decides when to stop waiting: an operation
-// without an answer counts as unknown.
+// adaptiveTimeout is the time limit for a reply of a master: the configured timeout, and more while
+// its replies are slow, like the replies of all masters on a busy machine. The price is that a
+// master that hangs is noticed a little later. The limit only decides when to stop waiting: an
+// operation without a reply counts as unknown.
 type adaptiveTimeout struct {
 	base, limit time.Duration
 	now         func() time.Time
 
 	mu sync.Mutex
-	// extra is added to base. It is valid as of at.
+	// extra is added to base. It was computed at at, and decays.
 	extra time.Duration
 	at    time.Time
 }
@@ -34,14 +34,13 @@ func newAdaptiveTimeout(base time.Duration) *adaptiveTimeout {
 	return &adaptiveTimeout{base: base, limit: max(base, maxAdaptiveTimeout), now: time.Now}
 }
 
-// current returns the current time limit.
 func (w *adaptiveTimeout) current() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.base + w.remainingExtra()
 }
 
-// remainingExtra returns the remaining extra time.
+// remainingExtra returns the extra time after its decay. Callers hold mu.
 func (w *adaptiveTimeout) remainingExtra() time.Duration {
 	now := w.now()
 	if w.extra > 0 {
@@ -52,10 +51,10 @@ func (w *adaptiveTimeout) remainingExtra() time.Duration {
 	return w.extra
 }
 
-// observe records the time that an answer took.
+// observe records the time that a reply took.
 func (w *adaptiveTimeout) observe(took time.Duration) { w.raise(slowAnswerFactor * took) }
 
-// observeTimeout records that an answer did not come in time.
+// observeTimeout records that a reply did not arrive in time.
 func (w *adaptiveTimeout) observeTimeout() { w.raise(2 * w.current()) }
 
 func (w *adaptiveTimeout) raise(all time.Duration) {

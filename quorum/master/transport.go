@@ -31,7 +31,7 @@ type Transport interface {
 	Watch(ctx context.Context, db int) (net.Conn, error)
 	// Probe checks that the server answers, loads the scripts, and measures the round trip.
 	Probe(ctx context.Context) (roundTrip time.Duration, err error)
-	// IsUnsupported reports whether the error says that the server did not execute an operation
+	// IsUnsupported reports whether the error means that the server did not execute an operation
 	// because it does not support its form. The operation can be sent in another form.
 	IsUnsupported(err error) bool
 	// Do executes one command, outside of all batches.
@@ -70,9 +70,9 @@ type redisTransport struct {
 
 	mu      sync.Mutex
 	clients map[int]*redis.Client
-	// links are the connections outside of go-redis, with the functions that close them.
+	// links holds the connections outside of go-redis, with the functions that close them.
 	links map[any]func()
-	// answers limits the memory for its replies, over all links.
+	// answers limits the memory for replies over all links.
 	answers *resp.Allowance
 	// serverNumber counts the server processes that connections may have reached.
 	serverNumber uint64
@@ -165,8 +165,8 @@ func (t *redisTransport) currentServer() uint64 {
 	return t.serverNumber
 }
 
-// addLink registers a link to the server process with this number, and the function that closes it.
-// It reports whether that process is still the one that links may reach.
+// addLink registers a link to the server process with this number, and the function that closes the
+// link. It reports whether links may still reach that process.
 func (t *redisTransport) addLink(k any, serverNumber uint64, end func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,7 +201,7 @@ func (t *redisTransport) IsUnsupported(err error) bool {
 	return isNoScript(err) || isCrossSlot(err)
 }
 
-// noteScriptError evaluates the error of the script for several releases, if there was one.
+// noteScriptError evaluates the error of the script for several releases, if any.
 func (t *redisTransport) noteScriptError(err error) {
 	switch {
 	case isNoScript(err):
@@ -255,7 +255,7 @@ func isNoScript(err error) bool {
 // of several slots.
 func isCrossSlot(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "CROSSSLOT ") }
 
-// probes is how many round trips a probe measures. The shortest one counts.
+// probes is the number of round trips that a probe measures. The shortest one counts.
 const probes = 3
 
 // Probe implements Transport.
@@ -274,8 +274,8 @@ func (t *redisTransport) Probe(ctx context.Context) (time.Duration, error) {
 	return roundTrip, err
 }
 
-// advised returns the error of a server that was never reached. If the scheme of the URL is wrong,
-// it says so.
+// advised returns the error of a server that was never reached, or a remedy if the scheme of the
+// URL is wrong.
 func (t *redisTransport) advised(ctx context.Context, err error) error {
 	if advice := adviceFor(ctx, &t.options, t.timeouts.current(), err); advice != "" {
 		return errors.New(advice)
@@ -321,7 +321,7 @@ func (t *redisTransport) Do(ctx context.Context, words ...any) (any, error) {
 	return resultOf(t.client(0).Do(ctx, words...))
 }
 
-// exchange sends commands in database 0, all at once; see guard.Redis.
+// exchange sends commands in database 0 in one pipeline; see guard.Redis.
 func (t *redisTransport) exchange(ctx context.Context, commands ...[]any) []any {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()

@@ -112,7 +112,7 @@ type panicky struct{ undecodable }
 func (panicky) Decode(any) (cell.Answer, error) { panic("boom") }
 
 // TestIdleLinkCloses: a connection that closes while no batch is in flight, for example by CLIENT
-// KILL or the server's timeout, is noticed then, and costs no batch.
+// KILL or the server's timeout, is noticed at once, and costs no batch.
 func TestIdleLinkCloses(t *testing.T) {
 	server := miniredis.RunT(t)
 	m := running(t, "redis://"+server.Addr())

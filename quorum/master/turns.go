@@ -7,19 +7,19 @@ import (
 )
 
 // Turns lets only a minority of the masters process long operations at the same time. So a majority
-// of the masters answers short operations at once, however long the others take.
+// of the masters always answers short operations at once.
 type Turns struct {
 	mu   sync.Mutex
 	free int
-	// waiting are the functions to call when a turn is free, in order.
+	// waiting holds the functions to call when a turn is free, in order.
 	waiting []func()
 }
 
 // NewTurns returns the turns for this number of masters. There is at least one turn.
 func NewTurns(masters int) *Turns { return &Turns{free: max(1, masters-vote.Majority(masters))} }
 
-// acquire takes a turn and returns true. If no turn is free it returns false, and granted is called
-// with a turn later.
+// acquire takes a turn and returns true. If no turn is free it returns false, and calls granted
+// when there is a turn.
 func (t *Turns) acquire(granted func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,7 +45,7 @@ func (t *Turns) release() {
 	next()
 }
 
-// mayTakeLong reports whether long ops may be sent now. If not, the lane continues when it gets a
+// mayTakeLong reports whether long ops may be sent now. Otherwise the lane continues when it gets a
 // turn.
 func (l *lane) mayTakeLong() bool {
 	if l.turns == nil || l.hasTurn || len(l.long) == 0 {
@@ -58,7 +58,7 @@ func (l *lane) mayTakeLong() bool {
 	return l.hasTurn
 }
 
-// startTurn sends the long ops of the lane, which has got a turn.
+// startTurn sends the long ops of the lane, which now has a turn.
 func (l *lane) startTurn() {
 	l.mu.Lock()
 	l.awaitsTurn = false
@@ -74,7 +74,7 @@ func (l *lane) startTurn() {
 	}
 }
 
-// releaseTurn gives up the lane's turn after a batch of long ops.
+// releaseTurn releases the lane's turn after a batch of long ops.
 func (l *lane) releaseTurn() {
 	l.mu.Lock()
 	leaves := l.hasTurn && l.wasLong

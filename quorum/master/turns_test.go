@@ -10,7 +10,7 @@ import (
 )
 
 // TestTurns: at most two of five masters get long ops at the same time. Each other master gets them
-// as soon as one of these has answered. Short ops are sent to all masters meanwhile.
+// as soon as one of the two has answered. Short ops are sent to all masters meanwhile.
 func TestTurns(t *testing.T) {
 	turns := NewTurns(5)
 	lanes := make([]*lane, 5)

@@ -7,8 +7,9 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// bringUp marks the master as up. It gets its pending removals ahead of new ops: full batches
-// before, and the rest in the lanes, because more removals may be added while it is still down.
+// bringUp marks the master as up. The master gets its pending removals ahead of new ops: full
+// batches before, and the rest in the lanes, because more removals may be added while it is still
+// down.
 func (m *Master) bringUp(roundTrip time.Duration) error {
 	for batches := m.pendingBatches(); batches > 0; batches-- {
 		if err := m.sendPendingBatch(m.takePendingBatch()); err != nil {
@@ -46,8 +47,8 @@ func (m *Master) open(roundTrip time.Duration) {
 	}
 }
 
-// logUp logs that the master is up. The first time, the guard logs a line of its own instead, which
-// says whether the master votes.
+// logUp logs that the master is up. The first time, the guard logs instead whether the master
+// votes.
 func (m *Master) logUp() {
 	switch {
 	case m.cause != errNotConnected:
@@ -112,7 +113,7 @@ func (m *Master) addPending(o *op) {
 	}
 }
 
-// sendPending sends pending removals to a master that is up. It had answered them with an error.
+// sendPending sends pending removals to a master that is up and had answered them with an error.
 func (m *Master) sendPending() {
 	m.mu.Lock()
 	var ops []*op

@@ -31,7 +31,8 @@ func (w *watchConn) Close() error {
 	return socketOf(w.Conn).Close() // the socket itself: TLS would send a close message first
 }
 
-// Watch opens a connection, outside of the lanes, over which the caller can be notified of changes.
+// Watch opens a connection, outside of the lanes, for reports of the master. The caller reads and
+// writes it.
 func (m *Master) Watch(ctx context.Context, db int) (net.Conn, error) {
 	return m.transport.Watch(ctx, db)
 }

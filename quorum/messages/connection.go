@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// heartbeat is how often each master gets a PING, which is a flush.
+	// heartbeat is the time between two PINGs to each master. A PING is a flush.
 	heartbeat = time.Second
-	// silenceLimit is how long a master may be silent. It is long: an unbroken connection matters
-	// more than noticing soon that a master is frozen, since the other masters deliver all
+	// silenceLimit is how long a master may be silent. It is long, because an unbroken connection
+	// matters more than noticing soon that a master is frozen: the other masters deliver all
 	// messages.
 	silenceLimit = 5 * time.Second
 )
@@ -24,14 +24,13 @@ func limits() resp.Limits {
 	return resp.Limits{Line: 16 << 10, Bulk: MaxSize + headSize, Elements: 64, Depth: 4, Total: MaxSize + 64<<10}
 }
 
-// connection is a connection on which a master delivers messages. pushconn.Line.Due signals that a
-// flush must be requested.
+// connection is a connection on which a master delivers messages. Due signals that a flush must be
+// requested.
 type connection struct {
 	*pushconn.Connection
 
 	mu sync.Mutex
-	// requested is the last flush to request, sent the last one that was sent, and answered the
-	// last one that was answered.
+	// requested, sent and answered are the last flushes that were requested, sent and answered.
 	requested, sent, answered uint64
 }
 
@@ -39,7 +38,7 @@ func newConnection(conn net.Conn) *connection {
 	return &connection{Connection: pushconn.NewLine(conn, limits())}
 }
 
-// subscribe makes the master deliver what is published on a channel.
+// subscribe makes the master deliver the messages on a channel.
 func (l *connection) subscribe(channel string) error {
 	err := pushconn.Greet(l, l.In, silenceLimit, resp.Push, "SUBSCRIBE", channel)
 	if err == nil {
@@ -77,8 +76,8 @@ func (l *connection) write() {
 	}
 }
 
-// extendDeadline extends the read deadline: for longer if no reply is pending, since no flush is
-// requested while another master has not answered.
+// extendDeadline extends the read deadline: for longer if no reply is pending, because no flush is
+// sent while another master has not answered.
 func (l *connection) extendDeadline() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,8 +108,8 @@ func (l *connection) read(channel string, receive func(Message) error, flushed f
 	}
 }
 
-// push processes a message. It ignores texts that no proxy has published, since clients of the
-// masters may publish on the channel, too.
+// push processes a message. It ignores texts that no proxy has published: clients of the masters
+// may also publish on the channel.
 func (l *connection) push(raw any, channel string, receive func(Message) error) error {
 	parts, _ := raw.([]any)
 	if len(parts) != 3 || parts[0] != any("message") || parts[1] != any(channel) {

@@ -1,14 +1,14 @@
 package messages
 
 // epochs determines which members may have missed a message. For each member it knows the masters
-// that have been connected without a break since it joined. As long as any majority of the masters
-// includes one of these, the member has missed nothing. A master that is connected again does not
-// count: a message in transit may have reached one master during its break, and another master
-// during a later break. It does no I/O.
+// that have been connected without a break since the member joined. While any majority of the
+// masters includes one of these, the member has missed nothing. A master that is connected again
+// does not count: a message in transit may have reached one master during its break, and another
+// master during a later break. It does no I/O.
 type epochs struct {
 	// need is the number of masters of which any majority includes one.
 	need  int
-	heard []bool // connected, by master
+	heard []bool // by master: connected
 	// current is the epoch of new members; nil: not created yet.
 	current *epoch
 	all     map[*epoch]bool
@@ -16,7 +16,7 @@ type epochs struct {
 
 // epoch is the set of members that joined while the same masters were connected.
 type epoch struct {
-	heard   []bool // connected without a break since, by master
+	heard   []bool // by master: connected without a break since
 	members map[*Subscription]bool
 }
 
@@ -31,7 +31,7 @@ func (e *epochs) masterConnected(master int) {
 }
 
 // masterDisconnected records that a master is no longer connected. It removes and returns the
-// members that may miss a message from now on.
+// members that may now miss a message.
 func (e *epochs) masterDisconnected(master int) (lost []*Subscription) {
 	e.heard[master] = false
 	e.startNew()

@@ -7,7 +7,7 @@ import (
 
 // TestEpochs: masters connect and disconnect at random, while majorities accept messages one master
 // after the other. No remaining member has missed a message that began after it joined: one of the
-// accepting masters was connected then.
+// accepting masters was connected at that time.
 func TestEpochs(t *testing.T) {
 	for _, masters := range []int{1, 2, 3, 4, 5} {
 		majority := masters/2 + 1
@@ -21,15 +21,15 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// epochsUnder is one such run. It returns how many members were notified that they may miss a
-// message.
+// epochsUnder is one run of TestEpochs. It returns how many members were notified that they may
+// miss a message.
 func epochsUnder(t *testing.T, random *rand.Rand, masters, majority int) (lost int) {
 	t.Helper()
 	e := newEpochs(masters, masters-majority+1)
 	members := map[*Subscription]bool{}
 	type flight struct {
 		left []int
-		owed map[*Subscription]bool // members at the beginning that have not got it
+		owed map[*Subscription]bool // members at the start that have not got it
 	}
 	var flights []*flight
 	for range 60 {
@@ -79,7 +79,6 @@ func epochsUnder(t *testing.T, random *rand.Rand, masters, majority int) (lost i
 	return lost
 }
 
-// comeAndGo adds a member, and removes some.
 func comeAndGo(random *rand.Rand, e *epochs, members map[*Subscription]bool) {
 	if m := new(Subscription); e.join(m) {
 		members[m] = true

@@ -10,10 +10,10 @@ import (
 	"redlock-proxy/quorum/pushconn"
 )
 
-// Server is a master, as a Listener needs it.
+// Server is a master as a Listener needs it.
 type Server = pushconn.Server
 
-// Options are the options of a Listener. All must be set.
+// Options configures a Listener. All fields must be set.
 type Options struct {
 	Servers []Server
 	// Channel is the channel on the masters on which proxies publish.
@@ -23,7 +23,7 @@ type Options struct {
 	Own *Source
 	// Need is the number of masters of which any majority includes one.
 	Need int
-	// Wait limits how long a new member waits until that many masters are connected.
+	// Wait limits how long a new member waits until Need masters are connected.
 	Wait time.Duration
 	// Deliver is called once with each message. It must not block, nor call the Listener.
 	Deliver func(Message)
@@ -39,8 +39,8 @@ var (
 	ErrTooFewMasters = errors.New("too few masters deliver messages")
 )
 
-// Listener receives the messages that proxies publish on the masters, as long as there are members.
-// It is safe for concurrent use.
+// Listener receives the messages that proxies publish on the masters, while there are members. It
+// is safe for concurrent use.
 type Listener struct {
 	opts  Options
 	tasks sync.WaitGroup
@@ -61,8 +61,8 @@ type Subscription struct {
 	epoch  *epoch
 }
 
-// Join adds a member. lost is called once if the member may miss a message from then on. It must
-// not block, nor call the Listener.
+// Join adds a member. lost is called once if the member may miss a message. It must not block, nor
+// call the Listener.
 //
 // Errors: ErrTooFewMasters, ErrClosed, or the cause of ctx.
 func (l *Listener) Join(ctx context.Context, lost func()) (*Subscription, error) {
@@ -83,7 +83,7 @@ func (l *Listener) Join(ctx context.Context, lost func()) (*Subscription, error)
 		case err == nil:
 			select {
 			case <-changed:
-			case <-tick: // a master may be known as down by now
+			case <-tick: // a master may be known to be down by now
 			case <-ctx.Done():
 				err = context.Cause(ctx)
 			}
@@ -140,8 +140,8 @@ func (l *Listener) Hears(master int) bool {
 	return p != nil && p.isConnected(master)
 }
 
-// Causes returns, for each master, why it is not connected; nil if it is, or if there are no
-// members.
+// Causes returns, for each master, why it is not connected, or nil if it is connected or there are
+// no members.
 func (l *Listener) Causes() []error {
 	l.mu.Lock()
 	p := l.period
@@ -154,7 +154,7 @@ func (l *Listener) Causes() []error {
 	return append([]error(nil), p.causes...)
 }
 
-// Close closes the Listener. All members are notified that they may miss messages.
+// Close closes the Listener, and notifies all members that they may miss messages.
 func (l *Listener) Close() {
 	l.mu.Lock()
 	p := l.period

@@ -101,9 +101,9 @@ func numbered(n, after uint64) Message {
 	return Message{Source: "0123456789abcdef", Number: n, After: after, Channel: "c", Payload: fmt.Sprint(n)}
 }
 
-// TestGap: a message that one master does not deliver is delivered by another one, ahead of its
-// successors. A message that no master delivers is waited for only until all masters have answered
-// a flush.
+// TestGap: a message that one master does not deliver is delivered by another master, ahead of its
+// successors. The wait for a message that no master delivers ends when all masters have answered a
+// flush.
 func TestGap(t *testing.T) {
 	one, atOne := real(t)
 	two, atTwo := real(t)
@@ -123,8 +123,8 @@ func TestGap(t *testing.T) {
 	waits(t, box.is("[1 2 3 5 6]"))
 }
 
-// TestDecidedBefore: a late master delivers messages that this process knew to be decided before it
-// began to listen. They are ignored. Undecided messages are delivered to members that joined
+// TestDecidedBefore: a late master delivers messages that were decided before this process began to
+// listen. The process ignores them. Undecided messages are delivered to members that joined
 // meanwhile.
 func TestDecidedBefore(t *testing.T) {
 	one, client := real(t)
@@ -210,7 +210,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestClosed: a closed Listener notifies its members, and accepts no new ones.
+// TestClosed: a closed Listener notifies its members, and accepts no new members.
 func TestClosed(t *testing.T) {
 	one, _ := real(t)
 	l, _ := listens(t, 1, one)
@@ -226,7 +226,7 @@ func TestClosed(t *testing.T) {
 
 const greeting = "%1\r\n+proto\r\n:3\r\n>3\r\n$9\r\nsubscribe\r\n$4\r\ntest\r\n:1\r\n"
 
-// liar returns a server that sends the greeting and then says on the first connection. Later
+// liar returns a server that sends the greeting and the text says on the first connection. Later
 // connections fail.
 func liar(says string) server {
 	var once sync.Once

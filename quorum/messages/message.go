@@ -8,8 +8,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// Channel is the beginning of the name of the channel on the masters. The prefix of the locks' keys
-// follows it.
+// Channel begins the name of the channel on the masters. The prefix of the locks' keys follows.
 const Channel = script.OwnPrefix + "messages:"
 
 // Message is one message of a client, on its way between proxies.
@@ -26,12 +25,12 @@ type Message struct {
 	Decided uint64
 	// Shard is set for a channel of SPUBLISH.
 	Shard bool
-	// Channel and Payload are those of the client's PUBLISH.
+	// Channel and Payload come from the client's PUBLISH.
 	Channel, Payload string
 }
 
 const (
-	// format is the first word of each message. It is the version of the format.
+	// format is the first word of each message: the version of the format.
 	format = "1"
 	// sourceSize is the length of the name of a source, in bytes.
 	sourceSize = 16
@@ -44,8 +43,8 @@ const (
 // errMalformed is returned for a text that is not a message of a proxy.
 var errMalformed = errors.New("it is not a message of a proxy")
 
-// Encode returns the message as it is published on the masters: a line with its numbers, the
-// channel, and the payload.
+// Encode returns the message in the form that is published: a line with its numbers, the channel,
+// and the payload.
 func (m Message) Encode() string {
 	kind := "m"
 	if m.Shard {

@@ -12,7 +12,7 @@ const (
 	maxSources = 1000
 	// maxGaps limits the gaps in the numbers of one proxy.
 	maxGaps = 4096
-	// maxHeldBytes limits the size of the messages that wait for earlier ones, in bytes.
+	// maxHeldBytes limits the size of the waiting messages, in bytes.
 	maxHeldBytes = 16 << 20
 )
 
@@ -22,8 +22,8 @@ var errOverLimit = errors.New("too many messages are missing or waiting")
 // order delivers each message once, and the messages of each client in order, in whatever order the
 // masters deliver them. It does no I/O.
 //
-// A flush is a PING to all connected masters. When all have answered, all messages that were
-// published before it have arrived. Flushes are numbered from 1, and at most one is in progress.
+// A flush is a PING to all connected masters. When all have answered, all messages published before
+// the flush have arrived. Flushes are numbered from 1, and at most one is in progress.
 type order struct {
 	sources    map[string]*source
 	heldBytes  int // size of the waiting messages
@@ -32,14 +32,15 @@ type order struct {
 
 // source is the state of one proxy's messages.
 type source struct {
-	// highest is the highest number that has arrived. missing are the lower numbers that have not.
+	// highest is the highest number that has arrived. missing holds the lower numbers that have
+	// not.
 	highest uint64
 	missing []gap
 	// decided is the highest Decided of the arrived messages. decidedAtFlush is its value at the
-	// beginning of the current flush.
+	// start of the current flush.
 	decided, decidedAtFlush uint64
-	// waiting are messages that have arrived and wait for earlier ones, by number. They count as
-	// missing, too.
+	// waiting holds the messages that have arrived and wait for earlier messages, by number. They
+	// also count as missing.
 	waiting []waiting
 	lastUse uint64 // value of useCounter at the last use
 }
@@ -53,9 +54,9 @@ type waiting struct {
 	flush uint64
 }
 
-// add processes a message that a master delivered, and returns the messages to deliver now. A
-// message that must wait for an earlier one does so at most until flush number flush has ended;
-// then waits is set. After an error nothing has changed.
+// add processes a message that a master delivered, and returns the messages to deliver now. If the
+// message must wait for an earlier one, waits is set. It waits at most until flush number flush has
+// ended. After an error nothing has changed.
 func (o *order) add(m Message, flush uint64) (ready []Message, waits bool, err error) {
 	s := o.source(m.Source)
 	at, isWaiting := s.find(m.Number)
@@ -78,8 +79,8 @@ func (o *order) add(m Message, flush uint64) (ready []Message, waits bool, err e
 	return nil, true, nil
 }
 
-// seed sets which messages of a source may still arrive: those after last, and those in open, which
-// is sorted.
+// seed sets which messages of a source may still arrive: numbers above last, and the numbers in
+// open, which is sorted.
 func (o *order) seed(name string, last uint64, open []uint64) {
 	s := o.source(name)
 	s.highest = last
@@ -88,19 +89,19 @@ func (o *order) seed(name string, last uint64, open []uint64) {
 	}
 }
 
-// size returns the size with which a waiting message counts.
+// size returns the size of a waiting message for maxHeldBytes.
 func (m *Message) size() int { return headSize + len(m.Channel) + len(m.Payload) }
 
-// beginFlush records the beginning of a flush.
+// beginFlush records the start of a flush.
 func (o *order) beginFlush() {
 	for _, s := range o.sources {
 		s.decidedAtFlush = s.decided
 	}
 }
 
-// endFlush records the end of flush number f, and returns the messages to deliver now: those that
-// waited for messages which did not arrive, because no majority accepted them. It gives up the
-// missing messages that were decided before the flush.
+// endFlush records the end of flush number f, and returns the messages to deliver now: they waited
+// for messages that did not arrive, because no majority accepted them. It abandons the missing
+// messages that were decided before the flush.
 func (o *order) endFlush(f uint64) (ready []Message) {
 	for _, s := range o.sources {
 		ready = append(ready, o.release(s, f)...)
@@ -109,9 +110,9 @@ func (o *order) endFlush(f uint64) (ready []Message) {
 	return ready
 }
 
-// release removes and returns the messages that need not wait any more when flush number f has
-// ended. A message that waited for one that did not arrive follows all waiting messages with lower
-// numbers: the client may have sent one of these before the missing one.
+// release removes and returns the messages that need not wait after flush number f. A message that
+// waited for a message that did not arrive also waits for the messages with lower numbers: the
+// client may have sent one of them before the missing message.
 func (o *order) release(s *source, f uint64) (ready []Message) {
 	for i := 0; i < len(s.waiting); {
 		w := s.waiting[i]
@@ -129,7 +130,7 @@ func (o *order) release(s *source, f uint64) (ready []Message) {
 	return ready
 }
 
-// source returns the source with a name. A new one may replace the one that was unused for longest.
+// source returns the source with a name. A new source may replace the least recently used one.
 func (o *order) source(name string) *source {
 	s := o.sources[name]
 	if s == nil {
@@ -171,7 +172,7 @@ func (s *source) gapOf(number uint64) (at int, is bool) {
 	return at, at < len(s.missing) && s.missing[at].first <= number
 }
 
-// isMissing reports whether a message was neither delivered nor given up.
+// isMissing reports whether a message was neither delivered nor abandoned.
 func (s *source) isMissing(number uint64) bool {
 	_, is := s.gapOf(number)
 	return is || number > s.highest
@@ -185,13 +186,13 @@ func (s *source) addsGap(number uint64) bool {
 	return number > s.highest+1
 }
 
-// blocks reports whether the next message of the same client has to wait for this one.
+// blocks reports whether the next message of the same client has to wait for message number.
 func (s *source) blocks(number uint64) bool {
 	_, waits := s.find(number)
 	return number > 0 && (waits || s.isMissing(number))
 }
 
-// markDone records that a message is delivered or given up.
+// markDone records that a message is delivered or abandoned.
 func (s *source) markDone(number uint64) {
 	if number > s.highest {
 		if number > s.highest+1 {
@@ -215,7 +216,7 @@ func (s *source) markDone(number uint64) {
 	s.missing = slices.Replace(s.missing, at, at+1, left...)
 }
 
-// giveUpDecided gives up the missing messages that were decided before the flush began.
+// giveUpDecided abandons the missing messages that were decided before the flush began.
 func (s *source) giveUpDecided() {
 	n := 0
 	for n < len(s.missing) && s.missing[n].last <= s.decidedAtFlush {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// route is the sequence of messages that a master delivers, and when each was published on it. next
-// is the index of the next message.
+// route is the sequence of messages that a master delivers, with the time when each was published
+// on it. next is the index of the next message.
 type route struct {
 	brings []Message
 	at     []int
@@ -15,8 +15,8 @@ type route struct {
 }
 
 // TestOrder: clients of several proxies publish messages. Any majority of five masters accepts each
-// one; further masters accept it late or never. The masters deliver them in any interleaving, with
-// flushes in between, and some masters break for good. Each message that a majority accepted
+// message; further masters accept it late or never. The masters deliver them in any interleaving,
+// with flushes in between, and some masters break for good. Each message that a majority accepted
 // arrives once, no message arrives twice, and the messages of a client arrive in order.
 func TestOrder(t *testing.T) {
 	for seed := range uint64(3000) {
@@ -51,8 +51,9 @@ type flight struct {
 	masters, took int
 }
 
-// published publishes 60 messages of four clients of one proxy on five masters, on each in the
-// order in which they were sent. It returns the routes, and the numbers that a majority accepted.
+// published publishes 60 messages of four clients of one proxy on five masters, on each master in
+// the order in which they were sent. It returns the routes, and the numbers that a majority
+// accepted.
 func published(random *rand.Rand) (routes []*route, agreed map[uint64]bool) {
 	source, last := NewSource(), map[byte]*uint64{'a': new(uint64), 'b': new(uint64), 'c': new(uint64), 'd': new(uint64)}
 	flying, agreed := map[byte]*flight{}, map[uint64]bool{}
@@ -159,8 +160,8 @@ func TestOrderWaits(t *testing.T) {
 	wantReady(t, &o, one, 3, false) // out of order; its client got an error
 }
 
-// TestOrderForgets: missing messages that were decided before a flush are given up, so that gaps do
-// not accumulate.
+// TestOrderForgets: missing messages that were decided before a flush are abandoned, so that gaps
+// do not accumulate.
 func TestOrderForgets(t *testing.T) {
 	var o order
 	for n := uint64(2); n <= 4000; n += 2 {

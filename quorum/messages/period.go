@@ -10,8 +10,7 @@ import (
 	"redlock-proxy/quorum/pushconn"
 )
 
-// period is a time in which the proxy listens to the masters. A new period starts without any
-// state.
+// period is a time in which the proxy listens to the masters. It starts without any state.
 type period struct {
 	listener *Listener
 	ctx      context.Context
@@ -19,19 +18,18 @@ type period struct {
 
 	mu     sync.Mutex
 	conns  []*connection // by master; nil: not connected
-	causes []error       // why not connected, by master
+	causes []error       // by master: why it is not connected
 	warned []string
 	order  order
 	epochs *epochs
 	// changed is closed when another master is connected, or the period has ended.
 	changed chan struct{}
 	ended   bool
-	// users counts the members, and the callers of Join that wait. idle is since when there are
-	// none.
+	// users counts the members, and the callers of Join that wait. idle is when the last one left.
 	users int
 	idle  time.Time
-	// flush is the number of the current or last flush. awaiting are the connections that have not
-	// answered it. flushAgain is set if another flush must follow at once.
+	// flush is the number of the current or last flush. awaiting holds the connections that have
+	// not answered it. flushAgain is set if another flush must follow at once.
 	flush      uint64
 	awaiting   map[*connection]bool
 	flushAgain bool
@@ -73,21 +71,19 @@ func (p *period) beat() {
 	}
 }
 
-// addUser counts one user more.
 func (p *period) addUser() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.users++
 }
 
-// removeUser counts one user less.
 func (p *period) removeUser() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.removeUserLocked()
 }
 
-// removeUserLocked counts one user less. Callers hold mu.
+// removeUserLocked is removeUser for callers that hold mu.
 func (p *period) removeUserLocked() {
 	if p.users--; p.users == 0 {
 		p.idle = time.Now()
@@ -101,7 +97,7 @@ func (p *period) isIdle(now time.Time) bool {
 }
 
 // join adds a member, or returns a channel that is closed when that may be possible. Before the
-// time limit a member joins only when all available masters are connected. Masters that connect
+// time limit a member joins only when all available masters are connected: masters that connect
 // later do not count for it, so with more masters it survives more breaks.
 func (p *period) join(m *Subscription, late bool) (joined bool, changed chan struct{}, err error) {
 	p.mu.Lock()
@@ -115,7 +111,7 @@ func (p *period) join(m *Subscription, late bool) (joined bool, changed chan str
 	return false, p.changed, nil
 }
 
-// mayHearMore reports whether a further master may be connected soon. Callers hold mu.
+// mayHearMore reports whether another master may be connected soon. Callers hold mu.
 func (p *period) mayHearMore() bool {
 	for i, server := range p.listener.opts.Servers {
 		if p.conns[i] == nil && !pushconn.IsRefusal(p.causes[i]) && !server.IsDown() {
@@ -155,7 +151,7 @@ func (p *period) isConnected(master int) bool {
 	return p.conns[master] != nil
 }
 
-// listen connects to a master repeatedly, as long as the period lasts.
+// listen connects to a master again and again until the period ends.
 func (p *period) listen(master int) {
 	pushconn.Keeper{
 		Server: p.listener.opts.Servers[master], Rand: p.listener.opts.Rand,
@@ -245,8 +241,8 @@ func (p *period) deliver(ready []Message) {
 	}
 }
 
-// nextFlush returns the number of the next flush that begins. Callers of it and of the following
-// methods hold mu.
+// nextFlush returns the number of the next flush. Callers of nextFlush and of the following methods
+// hold mu.
 func (p *period) nextFlush() uint64 { return p.flush + 1 }
 
 // requestFlush starts a flush, now or after the current one.
@@ -266,7 +262,8 @@ func (p *period) requestFlush() {
 	}
 }
 
-// flushed records that a master has answered a flush: all messages that it got before have arrived.
+// flushed records that a master has answered a flush, so that all messages published on it before
+// have arrived.
 func (p *period) flushed(l *connection, flush uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,7 @@ type Source struct {
 
 	mu   sync.Mutex
 	last uint64
-	// open are the numbers that are not decided. decided is one less than the lowest of them.
+	// open holds the undecided numbers. decided is one less than the lowest of them.
 	open    map[uint64]bool
 	decided uint64
 }
@@ -27,7 +27,7 @@ func NewSource() *Source {
 }
 
 // Begin numbers a message of a client. last points to the number of the client's previous message,
-// and is set to that of this one.
+// and is set to the new number.
 func (s *Source) Begin(m Message, last *uint64) Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()

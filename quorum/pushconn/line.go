@@ -9,11 +9,11 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// These errors end a Line whose master violates the protocol.
+// These errors end a Connection whose master violates the protocol.
 var (
-	// ErrAnswer says that a master sent an unexpected answer.
+	// ErrAnswer means that a master sent an unexpected answer.
 	ErrAnswer = errors.New("it sent an unexpected answer")
-	// ErrUnsolicited says that a master sent a report that the proxy did not ask for.
+	// ErrUnsolicited means that a master sent a report that the proxy did not request.
 	ErrUnsolicited = errors.New("it sent a report that the proxy did not ask for")
 )
 
@@ -30,7 +30,7 @@ type Connection struct {
 	once sync.Once
 }
 
-// NewLine returns a line on a connection. limits bound what a master sends at once.
+// NewLine returns a Connection. limits apply to each message of the master.
 func NewLine(conn net.Conn, limits resp.Limits) *Connection {
 	return &Connection{Conn: conn, Due: make(chan struct{}, 1), Ended: make(chan struct{}),
 		In: resp.NewReader3(conn, limits)}
@@ -52,7 +52,7 @@ func (l *Connection) Prompt() {
 	}
 }
 
-// Greet switches a connection to RESP3 and sends a command, all within a time. The answer to the
+// Greet switches a connection to RESP3 and sends a command, within a time limit. The reply to the
 // command must be of the given kind. If the master refuses, the error is the master's own.
 func Greet(conn net.Conn, in *resp.Reader, within time.Duration, kind resp.Kind, command ...string) error {
 	_ = conn.SetDeadline(time.Now().Add(within))

@@ -1,5 +1,5 @@
-// Package pushconn maintains connections on which a master reports events without being asked each
-// time: changes of keys (package watch) and messages (package messages). A connection speaks RESP3,
+// Package pushconn maintains connections on which a master reports events without a request for
+// each: changes of keys (package watch) and messages (package messages). A connection speaks RESP3,
 // and reconnects while it is wanted.
 package pushconn
 
@@ -17,7 +17,7 @@ import (
 
 // Server is a master as a push connection uses it.
 type Server interface {
-	// Name returns its address.
+	// Name returns the address of the master.
 	Name() string
 	// IsDown reports whether the master is known to be down.
 	IsDown() bool
@@ -29,10 +29,10 @@ type Server interface {
 const Linger = 10 * time.Second
 
 const (
-	// shortestPause and longestPause bound the pause before a connection is tried again.
+	// shortestPause and longestPause limit the pause before a connection is retried.
 	shortestPause = 25 * time.Millisecond
 	longestPause  = time.Second
-	// refusedPause is that pause if the master refused the request.
+	// refusedPause is the pause if the master refused the request.
 	refusedPause = 10 * time.Second
 	// downPause is the pause between two checks whether a master is back.
 	downPause = 50 * time.Millisecond
@@ -45,13 +45,13 @@ type Keeper struct {
 	Rand func() float64
 	// Wanted reports whether a connection is wanted. If it is not, Keep returns.
 	Wanted func() bool
-	// Once connects, and receives from the master until the connection ends. Ended is called with
-	// the error. If Once panics, the error is a *contained.PanicError.
+	// Once connects, and receives from the master until the connection ends. Then Ended is called
+	// with the error, which is a *contained.PanicError if Once panicked.
 	Once  func() error
 	Ended func(error)
 }
 
-// Keep connects again and again while a connection is wanted. Its pauses end with ctx.
+// Keep connects again and again while a connection is wanted. Its pauses end when ctx ends.
 func (k Keeper) Keep(ctx context.Context) {
 	pause := pacing.Pauses{Shortest: shortestPause, Longest: longestPause, Rand: k.Rand}
 	for k.Wanted() {
@@ -74,7 +74,7 @@ func (k Keeper) Keep(ctx context.Context) {
 }
 
 // IsRefusal reports whether a master refuses the requests of a push connection for lack of a right
-// or a command, and not only for the moment.
+// or a command, not only temporarily.
 func IsRefusal(err error) bool {
 	reply := resp.Error("")
 	if !errors.As(err, &reply) {

@@ -11,7 +11,7 @@ import (
 
 // Need is a command that a push connection or its user sends to a master.
 type Need struct {
-	// Words is a harmless command. Right is the ACL rule that permits it to a user of the master.
+	// Words is a harmless command. Right is the ACL rule that permits it.
 	Words []string
 	Right string
 	// Channel is the ACL rule for the channel in Words, or empty if there is none.
@@ -19,8 +19,8 @@ type Need struct {
 }
 
 // MissingRights tries commands on a connection, which cannot be used afterwards. It returns the
-// rights without which the master refuses them. It ignores other errors, such as those of a server
-// that is too old.
+// rights without which the master refuses them. It ignores other errors, such as the errors of a
+// server that is too old.
 func MissingRights(conn net.Conn, in *resp.Reader, within time.Duration, needs []Need) (rights []string, err error) {
 	needs = append([]Need{{Words: []string{"HELLO", "3"}, Right: "+hello"}}, needs...)
 	var out []byte
@@ -43,7 +43,6 @@ func MissingRights(conn net.Conn, in *resp.Reader, within time.Duration, needs [
 	return rights, nil
 }
 
-// missingRight returns the right that is missing according to a reply.
 func (n Need) missingRight(reply any) string {
 	refusal, _ := reply.(resp.Error)
 	text, denied := strings.CutPrefix(string(refusal), "NOPERM ")
@@ -53,5 +52,5 @@ func (n Need) missingRight(reply any) string {
 	case denied && strings.Contains(text, "command"):
 		return n.Right
 	}
-	return "" // a denied key does not count: locks need it, too
+	return "" // a denied key does not count: locks also need it
 }

@@ -9,21 +9,21 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// partlyWatchedPause is the pause between tries while some masters are not watched, since the
-// others may not report every change.
+// partlyWatchedPause is the pause between tries while some masters are not watched: the watched
+// masters may not report every change.
 const partlyWatchedPause = time.Second
 
-// PopResult is the result of trying to take something.
+// PopResult is the result of a try to take a value.
 type PopResult byte
 
 const (
-	// InVain: nothing was there.
+	// InVain means that there was no value.
 	InVain PopResult = iota
-	// Overtaken: another client was faster, and it is worth trying again soon.
+	// Overtaken means that another client was faster, and another try soon is worthwhile.
 	Overtaken
-	// Unlooked: too few masters answered to tell whether anything is there.
+	// Unlooked means that too few masters replied to determine whether there is a value.
 	Unlooked
-	// Made: the wait is over.
+	// Made means that the wait has ended.
 	Made
 )
 
@@ -31,11 +31,11 @@ const (
 type ChangeAlarm interface {
 	// View returns the known state of the key.
 	View(now time.Time) watch.View
-	// Arm makes the masters report the next change, by a look at those that would not. ReadAll
-	// looks at all masters.
+	// Arm makes the masters report the next change, by a look on each master that would not.
+	// ReadAll looks on all masters.
 	Arm()
 	ReadAll()
-	// Ended reports whether the alarm gets no more reports. Then a new one must be set.
+	// Ended reports whether the alarm gets no more reports, so that a new one must be set.
 	Ended() bool
 	// Stop removes the alarm.
 	Stop()
@@ -45,22 +45,22 @@ type ChangeAlarm interface {
 type Arrival[K comparable] struct {
 	// Keys are distinct.
 	Keys []K
-	// Over ends the wait; nil: only the context does.
+	// Over ends the wait; nil: only the context ends it.
 	Over <-chan time.Time
-	// Try is called once at the beginning, and then whenever a value may be there. It may take
-	// values only under the keys marked in own: of these the waiter is the head of the queue.
+	// Try is called once at the start, and then whenever there may be a value. It may take values
+	// only under the keys marked in own, of which the waiter is the head of the queue.
 	Try func(own []bool) PopResult
 	// Alarm sets an alarm for a key that rings bell at each change. It is called while the waiter
 	// is the head of the key's queue.
 	Alarm func(key K, bell chan struct{}) ChangeAlarm
-	// Quorum is as in Waiting.
+	// Quorum is like Waiting.Quorum.
 	Quorum func() <-chan struct{}
 	// Rand returns numbers in [0, 1).
 	Rand func() float64
 }
 
-// Await waits in the queues of the keys until a Try is not in vain. While nothing changes it does
-// not try.
+// Await waits in the queues of the keys until a Try returns Made. While nothing changes it does not
+// try.
 func (l *ValueQueues[K]) Await(ctx context.Context, a Arrival[K]) WaitResult {
 	w := &changeWait[K]{
 		Arrival: a, lines: l, waiter: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)),
@@ -93,12 +93,12 @@ func (l *ValueQueues[K]) Await(ctx context.Context, a Arrival[K]) WaitResult {
 	return Done
 }
 
-// changeWait is one call of Lines.Await.
+// changeWait is one call of ValueQueues.Await.
 type changeWait[K comparable] struct {
 	Arrival[K]
 	lines  *ValueQueues[K]
 	waiter *waiter[K]
-	own    []bool        // by key: the waiter is the head of the queue
+	own    []bool        // by key: whether the waiter is the head of the queue
 	alarms []ChangeAlarm // by key; nil unless the waiter is the head
 	timer  *time.Timer
 	// tried is when the last try was. polls, looks and undecidedPauses space further tries.
@@ -118,7 +118,7 @@ func (w *changeWait[K]) stop() {
 }
 
 // armOwn makes the masters report the next change of each key of which the waiter is the head,
-// before the next try begins.
+// before the next try.
 func (w *changeWait[K]) armOwn(ctx context.Context) WaitResult {
 	for {
 		w.own = w.lines.heads(w.waiter)
@@ -141,7 +141,6 @@ func (w *changeWait[K]) armOwn(ctx context.Context) WaitResult {
 	}
 }
 
-// armAlarm arms the alarm of a key.
 func (w *changeWait[K]) armAlarm(i int) {
 	if a := w.alarms[i]; a != nil && a.Ended() {
 		a.Stop()
@@ -159,7 +158,7 @@ func (w *changeWait[K]) anyView(is func(watch.View) bool) bool {
 	return slices.ContainsFunc(w.alarms, func(a ChangeAlarm) bool { return a != nil && is(a.View(now)) })
 }
 
-// waitForChange waits until it is worth trying again.
+// waitForChange waits until another try is worthwhile.
 func (w *changeWait[K]) waitForChange(ctx context.Context) WaitResult {
 	if w.result == Unlooked {
 		return w.waitForQuorum(ctx)
@@ -185,13 +184,13 @@ func (w *changeWait[K]) waitForChange(ctx context.Context) WaitResult {
 	if ended := w.spaceTries(ctx); ended != Done {
 		return ended
 	}
-	// The other masters report the same change in a moment. An earlier try may get in the way of
-	// the client that makes the change.
+	// The other masters report the same change in a moment. An earlier try could disturb the client
+	// that makes the change.
 	return w.waitUntil(ctx, grace, func() bool { return !w.anyView(func(v watch.View) bool { return v.Stirred }) })
 }
 
-// waitForQuorum waits until a majority of the masters votes again. If one votes already, it waits
-// for a pause.
+// waitForQuorum waits until a majority of the masters votes again, or for a pause if a majority
+// votes already.
 func (w *changeWait[K]) waitForQuorum(ctx context.Context) WaitResult {
 	var due <-chan time.Time
 	quorum := w.Quorum()
@@ -210,7 +209,7 @@ func (w *changeWait[K]) waitForQuorum(ctx context.Context) WaitResult {
 	return Done
 }
 
-// timedOut returns how a wait ends when its time is over.
+// timedOut returns the result of a wait that reached its time limit.
 func (w *changeWait[K]) timedOut() WaitResult {
 	if w.result == Unlooked || w.Quorum() != nil {
 		return Open
@@ -228,8 +227,7 @@ func (w *changeWait[K]) spaceTries(ctx context.Context) WaitResult {
 	return w.waitUntil(ctx, w.looks.Next()-since, func() bool { return false })
 }
 
-// pauseBeforeTry returns how long to wait if no change is reported, or a negative duration for no
-// limit.
+// pauseBeforeTry returns how long to wait if no change is reported; negative: no limit.
 func (w *changeWait[K]) pauseBeforeTry() time.Duration {
 	is := func(verdict watch.Verdict) func(watch.View) bool {
 		return func(v watch.View) bool { return v.Verdict == verdict }
@@ -258,8 +256,7 @@ func (w *changeWait[K]) lookAnew() {
 	}
 }
 
-// waitUntil waits until a condition holds, for a limited time. The caller tries afterwards in
-// either case.
+// waitUntil waits until a condition holds, for a limited time. The caller tries in either case.
 func (w *changeWait[K]) waitUntil(ctx context.Context, limit time.Duration, met func() bool) WaitResult {
 	if ctx.Err() != nil {
 		return Left

@@ -139,7 +139,7 @@ func (h *simulation) shows(key string, v watch.View) {
 	synctest.Wait()
 }
 
-// happened fails unless these events have happened since the last call.
+// happened fails the test unless these events have happened since the last call.
 func (h *simulation) happened(want ...string) {
 	h.Helper()
 	if told := h.since(); !slices.Equal(told, want) {
@@ -156,7 +156,7 @@ func (h *simulation) since() []string {
 	return told
 }
 
-// empty fails if any waiter is left.
+// empty fails the test if any waiter remains.
 func (h *simulation) empty() {
 	h.Helper()
 	synctest.Wait()
@@ -170,8 +170,8 @@ func (h *simulation) empty() {
 	}
 }
 
-// TestArrivals: while nothing changes there is no try, except after a minute. A new value is taken
-// at once, by the first waiter.
+// TestArrivals: while nothing changes there is no try, except after a minute. The first waiter
+// takes a new value at once.
 func TestArrivals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)
@@ -197,7 +197,7 @@ func TestArrivals(t *testing.T) {
 	})
 }
 
-// TestArrivalsOfSeveral: a waiter for several keys takes values only under those of which it is the
+// TestArrivalsOfSeveral: a waiter for several keys takes values only under keys of which it is the
 // head, and is notified when it becomes the head.
 func TestArrivalsOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestArrivalsOfSeveral(t *testing.T) {
 	})
 }
 
-// TestArrivalsEnd: waiters that leave or time out do not block others.
+// TestArrivalsEnd: waiters that leave or time out do not block other waiters.
 func TestArrivalsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)
@@ -268,7 +268,8 @@ func TestArrivalsUnwatched(t *testing.T) {
 	})
 }
 
-// TestArrivalsGrace: after a change that few masters report, the waiter gives the others a moment.
+// TestArrivalsGrace: after a change that few masters report, the waiter gives the other masters a
+// moment.
 func TestArrivalsGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)

@@ -17,7 +17,7 @@ type Alarm interface {
 	// masters.
 	Read(now time.Time)
 	ReadAll()
-	// Ended reports whether the alarm gets no more reports. Then a new one must be set.
+	// Ended reports whether the alarm gets no more reports, so that a new one must be set.
 	Ended() bool
 	// Stop removes the alarm.
 	Stop()
@@ -26,12 +26,12 @@ type Alarm interface {
 // Waiting describes a wait for a lock.
 type Waiting[K comparable] struct {
 	Key K
-	// Over ends the wait; nil: only the context does.
+	// Over ends the wait; nil: only the context ends it.
 	Over <-chan time.Time
 	// Try is called while the waiter is the head of the queue.
 	Try func() TryResult
 	// Quorum returns a channel that is closed when a majority of the masters votes again, or nil if
-	// a majority votes, as far as is known.
+	// a majority votes, as far as this process knows.
 	Quorum func() <-chan struct{}
 	// Alarm sets an alarm for the key. It is called only if the head has to wait for another
 	// process.
@@ -44,13 +44,13 @@ type Waiting[K comparable] struct {
 type TryResult byte
 
 const (
-	// Failed: the try ends the wait.
+	// Failed means that the try ends the wait.
 	Failed TryResult = iota
-	// Taken: the try ends the wait, and the next waiter waits until the lock is released.
+	// Taken means that the try ends the wait, and the next waiter waits for the release.
 	Taken
-	// Refused: another client holds the lock.
+	// Refused means that another client holds the lock.
 	Refused
-	// Unknown: too few masters answered to tell.
+	// Unknown means that too few masters replied to determine the holder.
 	Unknown
 )
 
@@ -58,14 +58,14 @@ const (
 type WaitResult byte
 
 const (
-	// Done: the last Try ended the wait.
+	// Done means that the last Try ended the wait.
 	Done WaitResult = iota
-	// Over: the time limit was reached while another client held the lock, or nothing was put under
-	// the key.
+	// Over means that the time limit was reached while another client held the lock, or no value
+	// was put under the key.
 	Over
-	// Open: the time limit was reached while the state of the lock was unknown.
+	// Open means that the time limit was reached while the state of the lock was unknown.
 	Open
-	// Left: the context ended.
+	// Left means that the context ended.
 	Left
 )
 
@@ -88,14 +88,14 @@ func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) WaitResult {
 				return ended
 			}
 		case a.step() == Try:
-			// the other process may not wait any more
+			// the other process may no longer wait
 			if a.peerAlarm != nil && a.peerAlarm.View(time.Now()).Verdict != watch.Held {
 				q.peerDone(a.place)
 			}
 			a.stopMarks()
 			releases := q.beginTry(a.place)
 			if tried = w.Try(); tried == Taken {
-				q.Taking(w.Key, callIfSet) // if the try was a ballot, it has not done that
+				q.Taking(w.Key, callIfSet) // a try by ballot has not called Taking
 			}
 			if tried == Failed || tried == Taken {
 				return Done
@@ -107,8 +107,7 @@ func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) WaitResult {
 	}
 }
 
-// callIfSet calls a function, unless it is nil. It sends what would otherwise be sent along with a
-// take.
+// callIfSet is the send of Queues.Taking if no take follows.
 func callIfSet(and func()) {
 	if and != nil {
 		and()
@@ -123,15 +122,15 @@ type lockWait[K comparable] struct {
 	head   *Head
 	timer  *time.Timer
 	alarm  Alarm // nil: not set
-	// mark is the mark of this process. peerAlarm watches the mark of the process to which the lock
-	// was left. Both are nil if there is none.
+	// mark is the mark of this process, or nil. peerAlarm watches the mark of the process to which
+	// the lock was left, and is nil if the lock was left to none.
 	mark      Mark
 	peerAlarm Alarm
 	// quorum is the channel to wait for while too few masters vote.
 	quorum <-chan struct{}
 }
 
-// onFailedTry handles a try that took nothing. It began after this number of releases.
+// onFailedTry handles a try that took nothing. The try began after this number of releases.
 func (a *lockWait[K]) onFailedTry(tried TryResult, releases uint64, now time.Time) {
 	a.queues.setUndecided(a.place, tried == Unknown)
 	switch {
@@ -197,10 +196,10 @@ func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 	return Done
 }
 
-// onCue handles a cue. If the lock is left to another process, onCue puts this process's mark. Once
-// that process is known, it looks at that process's mark, and then at the lock. The order matters:
-// a process removes its mark when it takes the lock. So once its mark is gone, the state of the
-// lock is newer.
+// onCue handles a signal. If the lock is left to another process, onCue puts this process's mark.
+// Once that process is known, onCue looks at its mark, and then at the lock. The order matters: a
+// process removes its mark when it takes the lock, so once the mark is gone, the state of the lock
+// is newer.
 func (a *lockWait[K]) onCue(cue Signal, now time.Time) {
 	to, gap := a.queues.leftTo(a.place)
 	if a.head.OnSignal(cue, gap, now); cue != LeaveToPeer {
@@ -217,7 +216,6 @@ func (a *lockWait[K]) onCue(cue Signal, now time.Time) {
 	}
 }
 
-// setAlarm sets an alarm for the lock, unless there is one.
 func (a *lockWait[K]) setAlarm() {
 	if a.alarm != nil && a.alarm.Ended() {
 		stop(&a.alarm)
@@ -227,7 +225,6 @@ func (a *lockWait[K]) setAlarm() {
 	}
 }
 
-// look reads the key on the masters.
 func (a *lockWait[K]) look(now time.Time) {
 	a.setAlarm()
 	if a.step() == LookAnew {
@@ -264,7 +261,7 @@ func (a *lockWait[K]) stopMarks() {
 	stop(&a.peerAlarm)
 }
 
-// onMarkChange tries at once if another process has left the lock to this one.
+// onMarkChange tries at once if another process has left the lock to this process.
 func (a *lockWait[K]) onMarkChange() {
 	now := time.Now()
 	if v := a.mark.View(now).Verdict; v == watch.Free || v == watch.Changed {
@@ -273,7 +270,7 @@ func (a *lockWait[K]) onMarkChange() {
 	}
 }
 
-// onPeerMarkChange looks at the lock once the process to which it was left has tried for it, or no
+// onPeerMarkChange looks at the lock once the process to which it was left has tried for it or no
 // longer waits.
 func (a *lockWait[K]) onPeerMarkChange() {
 	now := time.Now()
@@ -284,7 +281,6 @@ func (a *lockWait[K]) onPeerMarkChange() {
 	}
 }
 
-// stop removes an alarm, if there is one.
 func stop(a *Alarm) {
 	if *a != nil {
 		(*a).Stop()
@@ -292,8 +288,8 @@ func stop(a *Alarm) {
 	}
 }
 
-// activeBell returns the bell of an alarm, or nil if it must be ignored: reports of masters that do
-// not vote cannot be relied on.
+// activeBell returns the bell of an alarm, or nil while too few masters vote: then reports cannot
+// be relied on.
 func (a *lockWait[K]) activeBell(alarm Alarm) <-chan struct{} {
 	if alarm == nil || a.quorum != nil {
 		return nil

@@ -40,14 +40,13 @@ type lockWaiter struct {
 	alarm  *fakeAlarm
 	alarms int // number of alarms set
 	free   atomic.Bool
-	// quorum, if it is set, is closed when a majority votes again. Until then a try gives no
-	// result.
+	// quorum, if it is set, is closed when a majority votes again. Until then a try has no result.
 	quorum chan struct{}
-	// undecided makes a try give no result although a majority votes.
+	// undecided makes a try end without a result although a majority votes.
 	undecided bool
 	// trying is called in each try, before its result is determined.
 	trying func()
-	tries  []time.Duration // since the beginning
+	tries  []time.Duration // since the start
 	ended  WaitResult
 	done   bool
 }
@@ -59,7 +58,7 @@ func startWait(ctx context.Context, over <-chan time.Time) *lockWaiter {
 	return s
 }
 
-// startWaitWithPeers starts a wait beside other processes.
+// startWaitWithPeers starts a wait next to other processes.
 func startWaitWithPeers(ctx context.Context, others *fakePeers) *lockWaiter {
 	s := &lockWaiter{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
 	s.queues.Others = others
@@ -143,8 +142,8 @@ func TestAwaitPolls(t *testing.T) {
 	})
 }
 
-// TestAwaitIsReleasedHere: a release in this process does not wait for the alarm. A wait ends when
-// its time is over.
+// TestAwaitIsReleasedHere: a release in this process does not wait for the alarm. A wait ends at
+// its time limit.
 func TestAwaitIsReleasedHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
@@ -239,8 +238,8 @@ func TestAwaitWaitsForAQuorum(t *testing.T) {
 	})
 }
 
-// TestAwaitEndsOpen: a wait that ends while the holder is unknown ends with Open, also behind the
-// head.
+// TestAwaitEndsOpen: a wait that ends while the holder is unknown returns Open, for every place in
+// the queue.
 func TestAwaitEndsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
@@ -261,8 +260,8 @@ func TestAwaitEndsOpen(t *testing.T) {
 	})
 }
 
-// TestAwaitUndecided: if a majority votes and does not tell who holds the lock, the tries become
-// less frequent, and the wait ends with Open.
+// TestAwaitUndecided: if a majority votes but the holder remains unknown, the tries become less
+// frequent, and the wait returns Open.
 func TestAwaitUndecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
@@ -276,8 +275,8 @@ func TestAwaitUndecided(t *testing.T) {
 	})
 }
 
-// TestAwaitIsPassedTheLock: a waiter is marked for other processes, and tries as soon as one leaves
-// the lock to it. If the try fails it is marked anew.
+// TestAwaitIsPassedTheLock: a waiter has a mark for other processes, and tries as soon as one
+// leaves the lock to it. If the try fails, it gets a new mark.
 func TestAwaitIsPassedTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakePeers{}
@@ -318,8 +317,8 @@ func startLeftToPeer(t *testing.T) (*lockWaiter, *fakePeers) {
 	return s, others
 }
 
-// TestAwaitYields: a waiter that leaves the lock to another process is marked at once, and tries
-// when the lock was left to this process.
+// TestAwaitYields: a waiter that leaves the lock to another process gets a mark at once, and tries
+// when the lock is left to this process.
 func TestAwaitYields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, others := startLeftToPeer(t)

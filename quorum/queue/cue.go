@@ -1,13 +1,13 @@
 package queue
 
-// Signal tells the head of a queue the state of the lock in this process.
+// Signal is the state of the lock in this process, as sent to the head of a queue.
 type Signal int
 
 const (
-	// TryNow: the lock may be free.
+	// TryNow means that the lock may be free.
 	TryNow Signal = iota
-	// TryLater: the lock was just granted to the previous head.
+	// TryLater means that the lock was just granted to the previous head.
 	TryLater
-	// LeaveToPeer: the lock is left to another process, or will be if one waits.
+	// LeaveToPeer means that the lock is left to another process, or will be if one waits.
 	LeaveToPeer
 )

@@ -1,65 +1,68 @@
 // Package queue keeps the waiters for locks in queues, one for each key, first come, first served,
 // and decides when the head of a queue tries. It does no I/O: the caller makes the tries, and an
-// [Alarm] reports the known state of the key on the masters.
+// [Alarm] reports the known state of the key on the masters. A look is a read of the key that makes
+// a master report its next change.
 //
-// Only the head of a queue asks the masters ([Queues.Await]). Within one process a lock is handed
-// on when its release is queued: the take of the head is sent to each master in the same batch,
-// behind the release. If another process holds the lock, the head looks once, and sleeps until its
-// alarm rings or the lease expires ([Head]). If the alarm has too little information, the head
-// polls.
+// Only the head of a queue sends requests to the masters ([Queues.Await]). Within one process a
+// lock is handed on when its release is queued: the take of the head is sent to each master in the
+// same batch, behind the release. If another process holds the lock, the head looks once, and
+// sleeps until its alarm rings or the lease expires ([Head]). If the alarm has too little
+// information, the head polls.
 //
-// Waiters for a value under a key ([Lines.Await]) have queues of their own, because they do not
-// block other clients from the key. A waiter for several keys is in the queue of each, and takes
-// values only under the keys of which it is the head. A head makes the masters report the next
-// change, tries then, and sleeps until they report.
+// Waiters for a value under a key ([ValueQueues.Await]) have queues of their own, because they do
+// not block other clients from the key. A waiter for several keys is in the queue of each, and
+// takes values only under the keys of which it is the head. A head makes the masters report the
+// next change, then tries, and sleeps until they report.
 //
-// While too few masters vote there are no tries: a head sleeps until a majority votes. A wait that
-// ends meanwhile ends [Open]. So does a wait whose head's last try did not tell who holds the lock.
+// While too few masters vote, a head does not try, but sleeps until a majority votes. A wait that
+// ends meanwhile returns [Open], and so does a wait whose last try left it unknown who holds the
+// lock.
 //
 // # Other processes
 //
 // The heads of several processes learn of a change at the same time. At most one try of each
 // process is under way. If a lock was held for more than 2 ms, the heads try at once when it
 // changes. After a shorter time they look first, at most every 4 ms. A process that hands the lock
-// on internally does so in one batch. So a look that finds the lock free means that it was given
-// up, and a lock that was handed on costs a look and no try.
+// on internally does so in one batch. So a look finds the lock free only if the process has given
+// it up, and a lock that was handed on costs a look and no try.
 //
-// Waiters of all processes must be served, so a process has the lock for a turn (turn.go): the
-// waiters that are in the queue when it begins are served once, and then the next process has its
-// turn. Marks ([Others]) show whether other processes wait, so no try is needed to find out. A head
-// that finds the lock held by another process, or has to leave it to one, puts a mark of its
+// Waiters of all processes must be served, so a process has the lock for a turn (turn.go): it
+// serves the waiters that are in the queue when the turn begins once, and then the next process has
+// its turn. Marks ([Peers]) show whether other processes wait, so no try is needed to find out. A
+// head that finds the lock held by another process, or has to leave it to one, puts a mark of its
 // process on the masters. The process that releases the lock leaves it to the next process, in the
 // ring of their IDs, that has a mark. It overwrites that mark, so the masters notify the head of
-// that process, which tries at once. If there is no mark, the head of the own queue tries. If no
-// other process is known, none of this happens.
+// that process, which tries at once. If there is no mark, the head of the releasing process tries.
+// If no other process is known, no marks are used.
 //
-// These commands are sent together with other commands, so a hand-over is three batches at each
+// These commands are sent together with other commands. So a hand-over is three batches at each
 // master: the take, the mark of the process that gave the lock back and wants it again, and the
 // release. The rules are:
 //
-//   - With a take the own mark is removed ([Queues.Taking]). If the lock is granted this process
-//     does not wait any more, else it puts the mark anew. The take is behind the removal, so an
-//     answer to the take shows that the mark is gone.
+//   - With a take the process removes its own mark ([Queues.Taking]). If the lock is granted, the
+//     process no longer waits. Otherwise it puts the mark again. The take is behind the removal, so
+//     a reply to the take shows that the mark is gone.
 //   - With the last take of a turn the process asks whether other processes have marks: each time
-//     for 100 ms after another process had the lock, else at most every 10 ms. The answer comes
-//     with the grant, before there can be a release. If no other process waits, the lock is handed
-//     on without limit and is never idle.
+//     for 100 ms after another process had the lock, else at most every 10 ms. The reply comes with
+//     the grant, before there can be a release. If no other process waits, the lock is handed on
+//     without limit and is never idle.
 //   - With the release ([Queues.Released]) the lock is left to the next process, if one is known to
-//     wait, or if no client waits in this process: then the question delays no client, and finds
-//     marks that were put since the take, such as that of a client that locks again and again. The
-//     overwriting is behind the release at each master, so no take can precede it.
+//     wait, or if no client waits in this process. In the second case the question delays no
+//     client. It finds marks that were put since the take, such as the mark of a client that locks
+//     again and again. The overwriting is behind the release at each master, so no take can precede
+//     it.
 //   - With the look at the lock the mark is put ([Mark]), over the connection that reports changes,
 //     ahead of the look. So at each master either the mark precedes the release, and the releasing
-//     process finds it, or the look finds the lock free. No hand-over is missed in between.
+//     process finds it, or the look finds the lock free. No hand-over is missed.
 //
 // A head that has left the lock to a process looks at that process's mark, and then at the lock.
-// When the mark is gone, which the masters report, that process has had the lock, or no longer
-// wants it. The state of the lock behind that is new: held by another process, or free. A process
-// that has stopped, with its mark left behind, delays the lock by 50 ms, once a second.
+// When the mark is gone, which the masters report, that process has had the lock or no longer wants
+// it. So the look at the lock returns a newer state: held by another process, or free. A process
+// that stopped and left its mark behind delays the lock by 50 ms, once a second.
 //
-// A client that locks again and again gets its turns, too, although its queue is empty in between:
-// the queue is kept for a second. Turns and marks are a courtesy. A process that cannot read marks,
-// or could not put its own in time, is served later. A mark without a waiter costs a look. A head
-// that has looked in vain for a quarter of a second tries whenever the lock may be free, regardless
-// of turns.
+// A client that locks again and again also gets its turns, although its queue is empty in between:
+// the queue is kept for a second. Turns and marks are only a courtesy. A process that cannot read
+// marks, or could not put its own in time, is served later. A mark without a waiter costs a look. A
+// head whose looks have failed for a quarter of a second tries whenever the lock may be free,
+// regardless of turns.
 package queue

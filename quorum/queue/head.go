@@ -11,10 +11,10 @@ const (
 	// shortestPoll and longestPoll limit the pause between two tries of a head without reports.
 	shortestPoll = 2 * time.Millisecond
 	longestPoll  = 32 * time.Millisecond
-	// quietTime is how long a head has been inactive before it tries at once when the lock changes.
+	// quietTime is the inactivity after which a head tries at once when the lock changes.
 	quietTime = longestPoll
-	// shortHold is the least time for which the lock was held before a change that is tried at
-	// once. If the lock is handed on faster, each hand-over would cost the masters a try.
+	// shortHold is the minimum time for which a lock must have been held for a change to be tried
+	// at once. If the lock is handed on faster, each hand-over would cost the masters a try.
 	shortHold = 2 * time.Millisecond
 	// shortestLook and longestLook limit the pause between two looks at a lock that changes hands
 	// all the time.
@@ -22,18 +22,19 @@ const (
 	longestLook  = 4 * time.Millisecond
 	// grace is how long other masters may take to report the same change.
 	grace = 5 * time.Millisecond
-	// lookTimeout limits the wait for the answers to a look. After it the head tries.
+	// lookTimeout limits the wait for the replies to a look. After it the head tries.
 	lookTimeout = 20 * time.Millisecond
-	// starvationTime is the time of looks in vain after which the head tries regardless. The holder
-	// may never leave the lock to others, for example a client that locks on the masters itself.
+	// starvationTime is the time of unsuccessful looks after which the head tries regardless. The
+	// holder may never leave the lock to another process, for example a client that locks on the
+	// masters directly.
 	starvationTime = 250 * time.Millisecond
 	// endSpread is the time over which the heads of several processes spread their tries for a lock
 	// that expires.
 	endSpread = 2 * time.Millisecond
-	// longestSleep is the time after which a head looks at a lock without an end.
+	// longestSleep is the time after which a head looks at a lock without expiry.
 	longestSleep = time.Minute
-	// longestUndecidedPause limits the pause between two tries that do not tell who holds the lock
-	// although a majority votes.
+	// longestUndecidedPause limits the pause between two tries that leave it unknown who holds the
+	// lock although a majority votes.
 	longestUndecidedPause = time.Second
 )
 
@@ -41,13 +42,13 @@ const (
 type Step byte
 
 const (
-	// Rest: do nothing.
+	// Rest is to do nothing.
 	Rest Step = iota
-	// Try: try for the lock.
+	// Try is to send a request for the lock to the masters.
 	Try
-	// Look: read the key on the masters that are not known to hold a lock.
+	// Look is to read the key on the masters that are not known to hold a lock.
 	Look
-	// ReadAll: read the key on all masters.
+	// LookAnew is to read the key on all masters.
 	LookAnew
 )
 
@@ -55,25 +56,25 @@ const (
 type Head struct {
 	rand         func() float64
 	polls, looks pacing.Pauses
-	// undecidedPauses space the tries that do not tell who holds the lock.
+	// undecidedPauses space the tries that leave it unknown who holds the lock.
 	undecidedPauses pacing.Pauses
 
-	// step is the next step, at is its time.
+	// step is the next step, and at its time.
 	step Step
 	at   time.Time
-	// leftUntil is until when the lock is left to another process; zero: it is not.
+	// leftUntil is the time until which the lock is left to another process, or zero.
 	leftUntil time.Time
-	// tried is set after a try in vain. Then a head looks first when another process gives up the
+	// tried is set after a refused try. Then a head looks first when another process gives up the
 	// lock, which may have been handed on.
 	tried bool
-	// busySince is the beginning of the current period without a quiet time.
+	// busySince is the start of the current period without a quiet time.
 	busySince time.Time
-	// lastAction is when the head last tried or looked. pollAt and lookAt are when it may do so
-	// again.
+	// lastAction is when the head last tried or looked. pollAt and lookAt are when it may try or
+	// look again.
 	lastAction, pollAt, lookAt time.Time
 }
 
-// NewHead returns a head without any information. rand returns numbers in [0, 1).
+// NewHead returns a head without information. rand returns numbers in [0, 1).
 func NewHead(rand func() float64) *Head {
 	return &Head{
 		rand:  rand,
@@ -89,7 +90,7 @@ func (h *Head) Next() (Step, time.Time) { return h.step, h.at }
 
 func (h *Head) schedule(step Step, at time.Time) { h.step, h.at = step, at }
 
-// OnSignal handles a cue. With Yield the lock is left to another process until gap.
+// OnSignal handles a signal. With LeaveToPeer the lock is left to another process until gap.
 func (h *Head) OnSignal(c Signal, gap, now time.Time) {
 	h.leftUntil = time.Time{}
 	switch c {
@@ -119,8 +120,7 @@ func (h *Head) Failed(now time.Time) {
 	h.schedule(Look, now)
 }
 
-// TryUndetermined records a try that did not tell who holds the lock, although a majority of the
-// masters votes.
+// TryUndetermined records a try that left it unknown who holds the lock, although a majority votes.
 func (h *Head) TryUndetermined(now time.Time) {
 	h.leftUntil = time.Time{}
 	h.recordAction(now)
@@ -161,7 +161,7 @@ func (h *Head) Sees(v watch.View, now time.Time) {
 	}
 }
 
-// onChange schedules the next step after another process has given up the lock, or handed it on.
+// onChange schedules the next step after another process has given up the lock or handed it on.
 func (h *Head) onChange(now time.Time) {
 	switch {
 	case !h.tried, now.Sub(h.lastAction) >= shortHold:
@@ -173,7 +173,7 @@ func (h *Head) onChange(now time.Time) {
 	}
 }
 
-// sleepUntilEnd schedules a try for the end of a lock that another process holds.
+// sleepUntilEnd schedules a try for the expiry of a lock that another process holds.
 func (h *Head) sleepUntilEnd(v watch.View, now time.Time) {
 	switch {
 	case v.Stirred:
@@ -197,7 +197,7 @@ func (h *Head) onUnclear(v watch.View, now time.Time) {
 	}
 }
 
-// lookSoon schedules a look at a change, when the other masters have had time to report it.
+// lookSoon schedules a look at a change, after the other masters have had time to report it.
 func (h *Head) lookSoon(now time.Time) {
 	at := laterOf(now.Add(grace), h.lookAt)
 	if h.step == Look && h.at.Before(at) {

@@ -23,7 +23,7 @@ func (s *script) after(d time.Duration) *script {
 	return s
 }
 
-// want checks the next step, and in what time it is.
+// want checks the next step, and the time until it.
 func (s *script) want(step Step, in time.Duration) *script {
 	s.Helper()
 	got, at := s.head.Next()
@@ -48,19 +48,19 @@ func (s *script) stirred(v watch.Verdict) *script {
 
 const ms = time.Millisecond
 
-// TestHeadSleeps: a held lock is left alone until its end. After a quiet time a change is tried at
-// once.
+// TestHeadSleeps: a held lock is left alone until it expires. After a quiet time a change is tried
+// at once.
 func TestHeadSleeps(t *testing.T) {
 	s := play(t).told(TryNow).want(Try, 0).failed().want(Look, 0).looked().want(Rest, 0)
 	s.held(10*time.Second).want(Try, 10*time.Second+endSpread)
 	s.after(5*time.Second).verdict(watch.Changed).want(Try, 0)
 }
 
-// TestHeadAtTheEnd: a head whose try at the end fails looks again, and does not try at once.
+// TestHeadAtTheEnd: a head whose try at the expiry fails looks first.
 func TestHeadAtTheEnd(t *testing.T) {
 	s := play(t).told(TryNow).failed().looked().held(time.Second)
 	s.after(time.Second+endSpread).want(Try, 0).failed().want(Look, 0).looked()
-	s.verdict(watch.Changed).want(Look, 2*shortestLook) // other leases have expired, too
+	s.verdict(watch.Changed).want(Look, 2*shortestLook) // other leases have also expired
 }
 
 // TestHeadBusyLock: if the lock changes hands all the time, the head looks, less and less often,
@@ -92,7 +92,7 @@ func TestHeadPolls(t *testing.T) {
 	s.after(500*ms).unclear(false).want(Try, 0).failed().looked().unclear(true).want(Try, lookTimeout)
 }
 
-// TestHeadKeepsTrying: a lock that looks free and is not granted is not tried all the time.
+// TestHeadKeepsTrying: a lock that looks free but is not granted is tried with pauses.
 func TestHeadKeepsTrying(t *testing.T) {
 	s := play(t).told(TryNow)
 	total := time.Duration(0)
@@ -107,8 +107,8 @@ func TestHeadKeepsTrying(t *testing.T) {
 	}
 }
 
-// TestHeadPartialChange: after a change that too few masters report, the head looks when the others
-// have had time to report it.
+// TestHeadPartialChange: after a change that too few masters report, the head gives the other
+// masters time to report it, and looks.
 func TestHeadPartialChange(t *testing.T) {
 	for _, v := range []watch.Verdict{watch.Held, watch.Unclear} {
 		s := play(t).told(TryNow).failed().looked().held(time.Second).after(100 * ms)
@@ -117,18 +117,18 @@ func TestHeadPartialChange(t *testing.T) {
 	}
 }
 
-// TestHeadWithoutEnd: the head looks at a lock without an end from time to time.
+// TestHeadWithoutEnd: the head looks at a lock without expiry from time to time.
 func TestHeadWithoutEnd(t *testing.T) {
 	play(t).told(TryNow).failed().looked().verdict(watch.Held).want(LookAnew, longestSleep)
 }
 
-// TestHeadBehindGrant: if a client of this process holds the lock, the head looks, and does not
-// try, unless the lock is released soon.
+// TestHeadBehindGrant: if a client of this process holds the lock, the head looks, and tries only
+// if the lock is released soon.
 func TestHeadBehindGrant(t *testing.T) {
 	s := play(t).told(TryLater).want(Look, longestPoll).after(ms).told(TryNow).want(Try, 0)
 	s.told(TryLater).after(longestPoll).looked().want(Rest, 0).held(time.Second).want(Try, time.Second+endSpread)
 	s.told(TryNow).want(Try, 0)
-	play(t).told(TryLater).after(longestPoll).looked().unclear(false).want(Try, 0) // the lock cannot be looked at
+	play(t).told(TryLater).after(longestPoll).looked().unclear(false).want(Try, 0) // the lock cannot be read
 }
 
 // TestHeadFirstChange: a head that was never refused tries at the first change. After a refusal it
@@ -140,7 +140,7 @@ func TestHeadFirstChange(t *testing.T) {
 	s.held(time.Second).after(shortHold).verdict(watch.Changed).want(Try, 0)
 }
 
-// TestHeadIsStarved: a lock that is never left to this process is tried regardless, after a while.
+// TestHeadIsStarved: after a while the head tries for a lock that is never left to this process.
 func TestHeadIsStarved(t *testing.T) {
 	s := play(t).told(TryNow).failed().looked()
 	for begun := s.now; s.now.Sub(begun) < starvationTime; {
@@ -155,8 +155,8 @@ func TestHeadIsStarved(t *testing.T) {
 	s.after(quietTime).held(time.Second).after(time.Second).verdict(watch.Changed).want(Try, 0) // after a quiet time
 }
 
-// TestHeadYields: a lock that is left to another process is tried when the time for that is over,
-// or looked at when that process has had it. Reports meanwhile change nothing.
+// TestHeadYields: a lock that is left to another process is tried when the time for that has
+// passed, or looked at when that process has had it. Reports meanwhile change nothing.
 func TestHeadYields(t *testing.T) {
 	s := play(t)
 	gap := s.now.Add(10 * ms)

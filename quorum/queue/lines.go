@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// ValueQueues are the queues of the waiters for values under keys, first come, first served. A
-// waiter for several keys is in the queue of each. The zero value is empty. Lines are safe for
+// ValueQueues holds the queues of the waiters for values under keys, first come, first served. A
+// waiter for several keys is in the queue of each. The zero value is empty. It is safe for
 // concurrent use.
 type ValueQueues[K comparable] struct {
 	mu    sync.Mutex
@@ -14,14 +14,13 @@ type ValueQueues[K comparable] struct {
 	count int
 }
 
-// waiter is a waiter in all its queues.
+// waiter is a client that waits in the queue of each of its keys.
 type waiter[K comparable] struct {
 	keys   []K
 	places []*list.Element
-	// bell holds one signal: the waiter is the head of another queue, or the state of a key has
-	// changed.
+	// bell holds one signal: the waiter has become the head of another queue, or a key has changed.
 	bell chan struct{}
-	// waiting is set once the waiter has tried in vain.
+	// waiting is set after an unsuccessful try.
 	waiting bool
 }
 
@@ -32,14 +31,14 @@ func (m *waiter[K]) ring() {
 	}
 }
 
-// Len returns the number of waiters that have tried in vain.
+// Len returns the number of waiters whose first try was unsuccessful.
 func (l *ValueQueues[K]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.count
 }
 
-// enter adds a waiter at the end of the queue of each key. The keys are distinct.
+// enter adds a waiter to the queue of each key. The keys are distinct.
 func (l *ValueQueues[K]) enter(keys []K) *waiter[K] {
 	m := &waiter[K]{keys: keys, bell: make(chan struct{}, 1)}
 	l.mu.Lock()
@@ -58,7 +57,7 @@ func (l *ValueQueues[K]) enter(keys []K) *waiter[K] {
 	return m
 }
 
-// startWaiting records the first try in vain.
+// startWaiting records that the first try was unsuccessful.
 func (l *ValueQueues[K]) startWaiting(m *waiter[K]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,8 +65,8 @@ func (l *ValueQueues[K]) startWaiting(m *waiter[K]) {
 	l.count++
 }
 
-// heads reports, for each key of a waiter, whether it is the head of the queue. It stays the head
-// until it leaves.
+// heads reports for each key of a waiter whether it is the head of the queue, which it stays until
+// it leaves.
 func (l *ValueQueues[K]) heads(m *waiter[K]) []bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +77,7 @@ func (l *ValueQueues[K]) heads(m *waiter[K]) []bool {
 	return heads
 }
 
-// leave removes a waiter from its queues, and notifies the new heads.
+// leave removes a waiter from its queues and notifies the new heads.
 func (l *ValueQueues[K]) leave(m *waiter[K]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -3,20 +3,19 @@ package queue
 import "time"
 
 const (
-	// parkTime is how long an empty queue is kept. A client that locks again and again leaves it
+	// parkTime is how long an empty queue is kept: a client that locks again and again leaves it
 	// empty each time.
 	parkTime = time.Second
-	// maxParked limits the number of empty queues that are kept.
+	// maxParked limits the number of empty queues.
 	maxParked = 4096
 )
 
-// parked is a queue that became empty at a time.
 type parked[K comparable] struct {
 	key K
 	at  time.Time
 }
 
-// park keeps an empty queue for a while, and removes those that were kept long enough.
+// park keeps an empty queue for a while, and removes queues that were kept long enough.
 func (q *Queues[K]) park(key K, line *queue[K], now time.Time) {
 	line.emptied = now
 	q.parked = append(q.parked, parked[K]{key, now})

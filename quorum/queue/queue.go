@@ -5,74 +5,76 @@ import (
 	"time"
 )
 
-// Queues are the queues of all keys. A key without recent waiters has no queue. The zero value is
-// empty. Queues are safe for concurrent use.
+// Queues holds the queues of all keys. A key without recent waiters has no queue. The zero value is
+// empty. Queues is safe for concurrent use.
 type Queues[K comparable] struct {
-	// Parks reports whether an empty queue of a key may be kept for a while; nil: all may.
+	// Parks reports whether the empty queue of a key may be kept for a while. If Parks is nil,
+	// every empty queue may be kept.
 	Parks func(K) bool
-	// Others, unless it is nil, tells of waiters in other processes.
+	// Others, unless it is nil, reports waiters in other processes.
 	Others Peers[K]
 
 	mu    sync.Mutex
 	byKey map[K]*queue[K]
-	// parked are the empty queues, the oldest first.
+	// parked holds the empty queues, the oldest first.
 	parked []parked[K]
 }
 
-// Peers exchanges with other processes which of them wait, and whose turn it is. Its methods do
-// not wait for the masters.
+// Peers exchanges with other processes which of them wait, and whose turn it is. Its methods do not
+// wait for the masters.
 type Peers[K comparable] interface {
 	// Alone reports whether no other process is known. Then there is nothing to exchange.
 	Alone() bool
-	// Mark returns the mark of this process at a key: it waits for a lock that another process
-	// holds. Unmark removes the mark. It calls and, unless that is nil, once the removal is queued,
-	// so that commands that it sends leave in the same batch, behind the removal.
+	// Mark returns the mark of this process at a key, which shows that it waits for a lock of
+	// another process. Unmark removes the mark. Once the removal is queued it calls and, unless
+	// that is nil, so that commands that and sends leave in the same batch, behind the removal.
 	Mark(key K) Mark
 	Unmark(key K, and func())
-	// Ask calls answered, once, with whether another process has a mark at a key.
+	// Ask calls answered once. wanted reports whether another process has a mark at the key.
 	Ask(key K, answered func(wanted bool))
 	// Pass leaves a lock to the next process with a mark, and calls answered with its ID after it
-	// was notified. The ID is empty if no process waits.
+	// was notified, or with an empty ID if no process waits.
 	Pass(key K, answered func(to string))
 	// WatchPeer sets an alarm for the mark of a process to which a lock was left. It is Held until
-	// that process tries for the lock, or no longer waits.
+	// that process tries for the lock or no longer waits.
 	WatchPeer(key K, to string) Alarm
 }
 
-// Mark is a mark on the masters. Once it was put, it is Held until another process leaves the lock
-// to this one.
+// Mark is a mark on the masters. After Put it is Held until another process leaves the lock to this
+// process.
 type Mark interface {
 	Alarm
 	// Put writes the mark, and looks at it.
 	Put()
 }
 
-// queue holds the waiters for one key, first in, first out. Only its head contends at the masters.
+// queue holds the waiters for one key, first in, first out. Only its head sends requests to the
+// masters.
 type queue[K comparable] struct {
 	places []*Ticket[K]
 	turn   turn
-	// undecided is set if the last try of a head did not tell who holds the lock.
+	// undecided is set if the last try of a head left it unknown who holds the lock.
 	undecided bool
 	// releases counts the releases in this process while the queue exists.
 	releases uint64
 	// emptied is when the queue was last parked.
 	emptied time.Time
-	// marked is set while there is a mark of this process. trying is set from when the head begins
-	// a try until the take is about to be sent.
+	// marked is set while there is a mark of this process. trying is set from the start of a try of
+	// the head until its take is about to be sent.
 	marked, trying bool
 }
 
 // Ticket is the place of a waiter in a queue.
 type Ticket[K comparable] struct {
 	key  K
-	turn chan Signal // holds at most one cue
+	turn chan Signal // holds at most one signal
 }
 
-// Turn returns the channel of cues for this place. After the first cue it is the head. Only the
-// last cue counts.
+// Turn returns the channel of signals for this place. After the first signal it is the head. Only
+// the last signal counts.
 func (p *Ticket[K]) Turn() <-chan Signal { return p.turn }
 
-// sendCue replaces a cue that was not received yet. Callers hold Queues.mu, so there is room.
+// sendCue replaces a signal that was not received yet. Callers hold Queues.mu, so there is room.
 func (p *Ticket[K]) sendCue(c Signal) {
 	select {
 	case <-p.turn:
@@ -81,7 +83,7 @@ func (p *Ticket[K]) sendCue(c Signal) {
 	p.turn <- c
 }
 
-// Waits reports whether any client waits for a key. open reports that the holder is unknown.
+// Waits reports whether any client waits for a key. undecided reports that the holder is unknown.
 func (q *Queues[K]) Waits(key K) (waits, undecided bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -133,7 +135,6 @@ func (q *Queues[K]) Enter(key K) *Ticket[K] {
 	return p
 }
 
-// peers returns the other processes, or nil if no other process is known.
 func (q *Queues[K]) peers() Peers[K] {
 	if q.Others == nil || q.Others.Alone() {
 		return nil
@@ -141,15 +142,15 @@ func (q *Queues[K]) peers() Peers[K] {
 	return q.Others
 }
 
-// Leave removes a place; the next one may become the head. granted is set if the lock was granted
-// to this one.
+// Leave removes a place; the next place may become the head. granted reports whether the lock was
+// granted to this place.
 func (q *Queues[K]) Leave(p *Ticket[K], granted bool) {
 	if q.leave(p, granted) && q.Others != nil {
 		q.Others.Unmark(p.key, nil)
 	}
 }
 
-// leave reports whether to remove the mark, because no client waits in this process any more.
+// leave reports whether to remove the mark, because no client of this process needs it.
 func (q *Queues[K]) leave(p *Ticket[K], granted bool) (unmarks bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -185,9 +186,9 @@ func (q *Queues[K]) beginTry(p *Ticket[K]) (releases uint64) {
 }
 
 // Taking is called when a take of a key is about to be sent by send. send must call its argument,
-// unless that is nil, so that its commands leave in the same batch as the take. The mark of this
-// process is removed ahead of the take: an answer to the take shows that the mark is gone and can
-// be put anew. If this is the last take of the turn, Taking also asks whether other processes wait.
+// unless that is nil, so that its commands leave in the same batch as the take. Taking removes the
+// mark of this process ahead of the take, so a reply to the take shows that the mark is gone and
+// can be put again. For the last take of the turn, Taking also asks whether other processes wait.
 func (q *Queues[K]) Taking(key K, send func(and func())) {
 	unmarks, asks := q.prepareTake(key, time.Now())
 	var ask func()
@@ -258,8 +259,8 @@ func (l *queue[K]) remove(p *Ticket[K]) bool {
 	return false
 }
 
-// Released records a release. It tells the head of the key's queue that the lock may be free, or
-// leaves the lock to another process. It reports whether the head tries at once.
+// Released records a release. It notifies the head of the key's queue, or leaves the lock to
+// another process. It reports whether the head tries at once.
 func (q *Queues[K]) Released(key K) (tries bool) {
 	tries, passes := q.released(key)
 	if passes {
@@ -289,8 +290,8 @@ func (q *Queues[K]) released(key K) (tries, passes bool) {
 }
 
 // foundHeld records that the head found the lock held, in a try that began after this number of
-// releases. If there was a release since, the lock may have been held in this process. Then
-// foundHeld does nothing, and returns true.
+// releases. If there was a release since, a client of this process may have held the lock: then
+// foundHeld only returns true.
 func (q *Queues[K]) foundHeld(p *Ticket[K], releases uint64) (outdated bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -302,22 +303,20 @@ func (q *Queues[K]) foundHeld(p *Ticket[K], releases uint64) (outdated bool) {
 	return false
 }
 
-// setUndecided records whether a try of the head did not tell who holds the lock.
+// setUndecided records whether a try of the head left it unknown who holds the lock.
 func (q *Queues[K]) setUndecided(p *Ticket[K], undecided bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.byKey[p.key].undecided = undecided
 }
 
-// isUndecided reports whether the holder of the lock is unknown.
 func (q *Queues[K]) isUndecided(p *Ticket[K]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.byKey[p.key].undecided
 }
 
-// leftTo returns the process to which the lock of a place's key was left, if that is known, and
-// until when.
+// leftTo returns the process to which the lock of a place's key was left, if known, and until when.
 func (q *Queues[K]) leftTo(p *Ticket[K]) (to string, gap time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -325,8 +324,7 @@ func (q *Queues[K]) leftTo(p *Ticket[K]) (to string, gap time.Time) {
 	return t.leftTo, t.leftUntil
 }
 
-// needsMark reports whether the head needs a mark, because another process has the lock, as far as
-// is known.
+// needsMark reports whether the head needs a mark, because another process seems to have the lock.
 func (q *Queues[K]) needsMark(p *Ticket[K]) bool {
 	alone := q.peers() == nil
 	q.mu.Lock()
@@ -336,7 +334,7 @@ func (q *Queues[K]) needsMark(p *Ticket[K]) bool {
 	return line.marked
 }
 
-// receivedFromPeer records that another process has left the lock to this one.
+// receivedFromPeer records that another process has left the lock to this process.
 func (q *Queues[K]) receivedFromPeer(p *Ticket[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

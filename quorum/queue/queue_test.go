@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cueOf returns the cue for a place, or -1.
+// cueOf returns the signal for a place, or -1.
 func cueOf(p *Ticket[string]) Signal {
 	select {
 	case c := <-p.Turn():
@@ -18,7 +18,7 @@ func cueOf(p *Ticket[string]) Signal {
 }
 
 // TestOrder: waiters are served first come, first served. A waiter that leaves does not change the
-// order of the others.
+// order.
 func TestOrder(t *testing.T) {
 	var q Queues[string]
 	first, second, third := q.Enter("k"), q.Enter("k"), q.Enter("k")
@@ -47,10 +47,10 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// fakePeers are other processes, which answer questions at once.
+// fakePeers simulates other processes, which answer at once.
 type fakePeers struct {
 	alone bool
-	// next is the process that waits. left are the processes to which the lock was left.
+	// next is the process that waits. left holds the processes to which the lock was left.
 	next                    string
 	left                    []string
 	asked, passed, unmarked int
@@ -126,8 +126,8 @@ func TestYield(t *testing.T) {
 	})
 }
 
-// TestAlone: a client that locks again and again alone is not delayed, unless another process wants
-// the lock, too. Then both have their turns.
+// TestAlone: a client that locks again and again is not delayed unless another process also wants
+// the lock. Then both have their turns.
 func TestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakePeers{}
@@ -164,8 +164,8 @@ func TestAlone(t *testing.T) {
 	})
 }
 
-// TestMarks: a waiter for a lock of another process is marked until it tries, or no longer waits. A
-// waiter for a lock of its own process is not.
+// TestMarks: a waiter for a lock of another process has a mark until it tries or no longer waits. A
+// waiter for a lock of its own process has none.
 func TestMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakePeers{}
@@ -190,8 +190,7 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-// TestOneQuestionATry: the mark is removed, and the question asked, with the first take of a try
-// only.
+// TestOneQuestionATry: only the first take of a try removes the mark and asks the question.
 func TestOneQuestionATry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakePeers{}
@@ -217,8 +216,8 @@ func TestOneQuestionATry(t *testing.T) {
 	})
 }
 
-// TestNobodyElse: a lock that is to be left to another process is taken at once if no process waits
-// any more.
+// TestNobodyElse: a lock that is to be left to another process is taken at once if no process
+// waits.
 func TestNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakePeers{next: "other"}

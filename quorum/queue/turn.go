@@ -4,38 +4,37 @@ import "time"
 
 const (
 	// longestTurn limits how long the waiters of one process may hand a lock on to each other while
-	// other processes want it. The turn also ends when all waiters from its beginning have been
-	// served.
+	// other processes want it. The turn also ends when all waiters from its start have been served.
 	longestTurn = 2 * time.Second
 	// askPause is the pause between two questions whether other processes want the lock. If a lock
 	// changes hands 3,000 times a second, that is one question in thirty hand-overs. A new waiter
-	// elsewhere is known within this time.
+	// in another process is known within this time.
 	askPause = 10 * time.Millisecond
 	// contendedFor is how long after another process had the lock the question is asked each time,
-	// since its clients will soon come back.
+	// because its clients will soon come back.
 	contendedFor = 100 * time.Millisecond
 	// maxLeaveTime limits how long the lock is left to a process that is known to wait but does not
 	// take it: it has stopped, or is far away or slow.
 	maxLeaveTime = 50 * time.Millisecond
 	// absencePause is how long no question is asked after a process did not take the lock, because
-	// its mark may still be there.
+	// its mark may remain.
 	absencePause = time.Second
 )
 
 // turn is the time in which the waiters of one process hand a lock on to each other.
 type turn struct {
-	// served is the number of grants in this turn, quota the number for which it lasts, and began
-	// the time of the first.
+	// served is the number of grants in this turn, quota their limit, and began the time of the
+	// first.
 	served, quota int
 	began         time.Time
-	// wanted is set if another process waits for the lock, as far as is known.
+	// wanted is set if another process is known to wait for the lock.
 	wanted bool
-	// asked is when the last question was whether another process waits. contended is when another
+	// asked is when the process last asked whether another one waits. contended is when another
 	// process last had the lock, or it was left to one.
 	asked, contended time.Time
-	// free is set from a release until the lock is granted again or held by another process.
-	// Meanwhile leftUntil is until when it is left to another process, or zero, and leftTo is that
-	// process, once it is known.
+	// free is set from a release until the lock is granted again or found held by another process.
+	// Meanwhile leftUntil is the time until which it is left to another process, or zero, and
+	// leftTo is that process, once it is known.
 	free      bool
 	leftUntil time.Time
 	leftTo    string
@@ -52,7 +51,6 @@ func (t *turn) shouldAsk(waiting int, now time.Time) bool {
 	return true
 }
 
-// askIsDue reports whether a question is due.
 func (t *turn) askIsDue(now time.Time) bool {
 	return now.Sub(t.asked) >= askPause || now.Sub(t.contended) < contendedFor
 }
@@ -60,7 +58,7 @@ func (t *turn) askIsDue(now time.Time) bool {
 // granted records a grant to the head, with this number of waiters behind it.
 func (t *turn) granted(waiting int, now time.Time) {
 	if !t.leftUntil.IsZero() {
-		t.wanted, t.asked, t.contended = false, now.Add(absencePause), time.Time{} // that process did not take it
+		t.wanted, t.asked, t.contended = false, now.Add(absencePause), time.Time{} // that process did not take the lock
 	}
 	if t.served == 0 {
 		t.quota, t.began = waiting+1, now
@@ -70,9 +68,9 @@ func (t *turn) granted(waiting int, now time.Time) {
 }
 
 // released records a release in this process with this number of waiters. alone means that no other
-// process is known. The cue is for the head, if told is set. passes means that the lock must be
-// left to another process: one waits, as far as is known, or one may wait, and no client does in
-// this process.
+// process is known. The signal is for the head, if told is set. passes means that the lock must be
+// left to another process: one is known to wait, or one may wait and no client of this process
+// does.
 func (t *turn) released(waiting int, alone bool, now time.Time) (cue Signal, passes, told bool) {
 	if t.isLeftToPeer() {
 		return 0, false, false
@@ -86,7 +84,7 @@ func (t *turn) released(waiting int, alone bool, now time.Time) (cue Signal, pas
 }
 
 // leaveToPeer records the process to which the lock was left; an empty ID means that no process
-// waits. The cue is for the head, if told is set.
+// waits. The signal is for the head, if told is set.
 func (t *turn) leaveToPeer(to string, now time.Time) (cue Signal, told bool) {
 	switch {
 	case !t.isLeftToPeer():
@@ -99,7 +97,7 @@ func (t *turn) leaveToPeer(to string, now time.Time) (cue Signal, told bool) {
 	return LeaveToPeer, true
 }
 
-// cueOnEntry returns the cue for a waiter that enters an empty queue.
+// cueOnEntry returns the signal for a waiter that enters an empty queue.
 func (t *turn) cueOnEntry(now time.Time) Signal {
 	if now.Before(t.leftUntil) {
 		return LeaveToPeer
@@ -107,19 +105,19 @@ func (t *turn) cueOnEntry(now time.Time) Signal {
 	return TryNow
 }
 
-// isOver reports whether other processes come first now.
+// isOver reports whether the turn has ended.
 func (t *turn) isOver(now time.Time) bool {
 	return t.served >= t.quota || now.Sub(t.began) > longestTurn
 }
 
-// isOurs reports whether a client of this process holds the lock, as far as is known.
+// isOurs reports whether a client of this process is known to hold the lock.
 func (t *turn) isOurs() bool { return t.served > 0 && !t.free }
 
-// isLeftToPeer reports whether the lock was left to another process that has not had it yet, as far
-// as is known.
+// isLeftToPeer reports whether the lock was left to another process that is not known to have had
+// it.
 func (t *turn) isLeftToPeer() bool { return t.free && !t.leftUntil.IsZero() }
 
-// receivedFromPeer records that another process had the lock, and has left it to this one.
+// receivedFromPeer records that another process had the lock and left it to this process.
 func (t *turn) receivedFromPeer(now time.Time) {
 	t.served, t.wanted, t.contended, t.leftUntil, t.leftTo = 0, false, now, time.Time{}, ""
 }
@@ -127,8 +125,8 @@ func (t *turn) receivedFromPeer(now time.Time) {
 // peerDone records that the process to which the lock was left has had it, or no longer wants it.
 func (t *turn) peerDone() { t.leftUntil, t.leftTo = time.Time{}, "" }
 
-// foundHeld records that the head found the lock held: by another process, unless it is held in
-// this one.
+// foundHeld records that the head found the lock held: by another process, unless a client of this
+// process holds it.
 func (t *turn) foundHeld(now time.Time) {
 	if !t.isOurs() {
 		t.served, t.wanted, t.contended = 0, false, now

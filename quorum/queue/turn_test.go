@@ -66,7 +66,7 @@ func TestTurnShared(t *testing.T) {
 	}
 }
 
-// TestTurnNotTaken: a process that does not take the lock is waited for only for a limited time.
+// TestTurnNotTaken: the wait for a process that does not take the lock is limited.
 func TestTurnNotTaken(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
@@ -88,7 +88,7 @@ func TestTurnNotTaken(t *testing.T) {
 	}
 }
 
-// TestTurnThatReturns: a process that has left the lock to this one again did take it.
+// TestTurnThatReturns: a process that has left the lock to this process again did take it.
 func TestTurnThatReturns(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
@@ -129,7 +129,7 @@ func TestTurnIsLostEarly(t *testing.T) {
 	}
 }
 
-// TestTurnIsLimited: with many or slow waiters a turn ends by its time.
+// TestTurnIsLimited: with many or slow waiters a turn ends at its time limit.
 func TestTurnIsLimited(t *testing.T) {
 	for after, want := range map[time.Duration]Signal{longestTurn: TryNow, longestTurn + ms: LeaveToPeer} {
 		var one turn

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// accept proposes a value to the masters that promised. The change is made once a majority accepts.
+// accept proposes a value to the masters that promised.
 func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, error) {
 	start := u.masters.Now()
 	if u.timeLeft(b.passed) <= 0 {
@@ -28,7 +28,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 			op.Next = next
 		}
 		if p.keep {
-			// Both promises were made at some time since the ballot began.
+			// Both promises were made after the ballot began.
 			op.Until, op.Near = p.until(now, passed), 2*passed
 		}
 		op.Deadline = now + u.timeLeft(passed)
@@ -61,8 +61,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 	return Outcome{}, &splitError{}
 }
 
-// accepted returns the outcome of a proposal that a majority accepted. It remembers their promises
-// for the next ballot.
+// accepted returns the outcome of a chosen proposal, and stores the promises for the next ballot.
 func (u *update) accepted(b ballot, p proposal, next cell.Ballot, replies []Reply, start time.Time) Outcome {
 	if u.opts.Keep && !p.same && !u.noNextPromise {
 		kept := promiseOf(b, p, next, replies)
@@ -82,16 +81,15 @@ func (u *update) accepted(b ballot, p proposal, next cell.Ballot, replies []Repl
 }
 
 // acceptDecided accepts replies once a majority accepted, or none can and at least one master
-// accepted. If no master has accepted so far, waiting pays: otherwise another ballot has to find
-// out the effect.
+// accepted. If no master has accepted so far, waiting avoids a ballot that finds out the effect.
 func acceptDecided(replies []Reply) bool {
 	result := countVotes(replies, (*Reply).yes)
 	return result == vote.Won || result == vote.Lost && count(replies, (*Reply).yes) > 0
 }
 
-// completeLater sends the accept to masters whose promise comes late, and to marked masters that
-// are to be filled, if a majority accepted. If no majority accepted, the proposal may have been
-// given up. It also schedules a repair if some masters did not accept, or lack the key.
+// completeLater sends the accept to masters whose promise is late, and to marked masters, but only
+// if a majority accepted: else the proposal may have been abandoned. It also schedules a repair if
+// some masters did not accept, or lack the key.
 func (u *update) completeLater(b ballot, p proposal, asked Round, opFor func(now, passed time.Duration) cell.Accept) {
 	r, key := u.Register, u.Key
 	chosen := majorityDid(asked.Replies())
@@ -109,7 +107,7 @@ func (u *update) completeLater(b ballot, p proposal, asked Round, opFor func(now
 		case fills:
 			op.Mark = u.fill.mark
 		case p.shared:
-			op.Base = cell.NoChange // its own end was not among the ends that were compared
+			op.Base = cell.NoChange // the expiry of this cell was not compared
 		}
 		r.masters.Tell(master, op, false)
 	}
@@ -132,9 +130,9 @@ func (u *update) completeLater(b ballot, p proposal, asked Round, opFor func(now
 	asked.Later(left)
 }
 
-// timeLeft returns for how long after its promise a master may accept, if it promised at most
-// passed after the ballot began. If no time is left, no accept may be sent. The master may have
-// forgotten the promise by now, and another ballot may have chosen a value since.
+// timeLeft returns how long after its promise a master may accept, if it promised at most passed
+// after the ballot began. Without time left, no accept may be sent: the master may have forgotten
+// its promise, and another ballot may have chosen a value.
 func (u *update) timeLeft(passed time.Duration) time.Duration {
 	if u.opts.Unlimited {
 		return 24 * time.Hour

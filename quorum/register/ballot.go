@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// runBallot runs one ballot from its beginning. A *splitError asks for another ballot.
+// runBallot runs one ballot. A *splitError requests another ballot.
 func (u *update) runBallot(ctx context.Context) (Outcome, error) {
 	b := ballot{number: u.nextBallot(u.highestRound + u.ahead), start: u.masters.Now()}
 	op := cell.Prepare{Name: u.Key, Ballot: b.number}
@@ -45,17 +45,16 @@ func (u *update) runBallot(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// ballot is a ballot under way.
 type ballot struct {
 	number cell.Ballot
 	start  time.Time
-	// passed is the time from start until the promises were in.
+	// passed is the time from start to the last promise.
 	passed time.Duration
 	asked  Round
 }
 
-// prepareDecided accepts replies once a majority promised, or the key cannot hold anything, or no
-// further reply can change that neither is so.
+// prepareDecided accepts replies once a majority promised, no majority can hold the key, or no
+// majority can promise.
 func (u *update) prepareDecided(replies []Reply) bool {
 	t := resolve(replies, 0)
 	switch promised := resolve(promisesIn(replies), 0); {
@@ -70,7 +69,7 @@ func (u *update) prepareDecided(replies []Reply) bool {
 	}
 }
 
-// promisesIn returns the replies with those that are no promise blanked.
+// promisesIn returns the replies, blank for masters that did not promise.
 func promisesIn(replies []Reply) []Reply {
 	only := make([]Reply, len(replies))
 	for i, r := range replies {
@@ -81,7 +80,6 @@ func promisesIn(replies []Reply) []Reply {
 	return only
 }
 
-// noteRounds notes the highest round in replies.
 func (u *update) noteRounds(replies []Reply) {
 	for _, r := range replies {
 		for _, f := range r.Found {
@@ -90,7 +88,7 @@ func (u *update) noteRounds(replies []Reply) {
 	}
 }
 
-// onUnheld runs the change on a key of which no incarnation has a majority.
+// onUnheld runs the change if no incarnation of the key has a majority.
 func (u *update) onUnheld(ctx context.Context, t tally, replies []Reply) (Outcome, error) {
 	if len(u.sent) > 0 {
 		return Outcome{}, &NoQuorum{Replies: replies, Unclear: true}
@@ -117,7 +115,7 @@ func (u *update) onUnheld(ctx context.Context, t tally, replies []Reply) (Outcom
 	return Outcome{Decision: d, Granted: got}, nil
 }
 
-// onUnexpected runs the change on a key that holds another value than expected.
+// onUnexpected runs the change on a value that differs from the expected one.
 func (u *update) onUnexpected(t tally) (Outcome, error) {
 	d, err := u.Run(t.look())
 	if err != nil {
@@ -130,7 +128,7 @@ func (u *update) onUnexpected(t tally) (Outcome, error) {
 	return Outcome{Decision: d, Granted: Granted{Version: t.look().Version}}, nil
 }
 
-// onHeld runs the change on a key that a majority holds, and promised.
+// onHeld runs the change on a key for which a majority holds a value and promised.
 func (u *update) onHeld(ctx context.Context, b ballot, t tally) (Outcome, error) {
 	if s := u.changeMade(t); s != nil {
 		return u.acceptUnchanged(ctx, b, t, *s)
@@ -146,7 +144,7 @@ func (u *update) onHeld(ctx context.Context, b ballot, t tally) (Outcome, error)
 	}
 	switch {
 	case err != nil || d.Do == Leave || d.Do == Remove && !t.value.Present:
-		// Some masters may have accepted this change before. No later ballot may find it.
+		// Some masters may have accepted this change before. No later ballot may adopt it.
 		out, kept := u.acceptUnchanged(ctx, b, t, sentChange{decision: d, lease: cell.Endless, since: b.start})
 		if kept == nil && err != nil {
 			return Outcome{}, err
@@ -158,8 +156,8 @@ func (u *update) onHeld(ctx context.Context, b ballot, t tally) (Outcome, error)
 	return u.accept(ctx, b, u.proposalFor(b, t, d))
 }
 
-// extendRemoval prolongs a removal before a value replaces it. If the removal expired during the
-// ballot, the effect of the ballot would be undetermined.
+// extendRemoval prolongs a removal before a value replaces it, because the effect would be
+// undetermined if the removal expired meanwhile.
 func (u *update) extendRemoval(ctx context.Context, b ballot, t tally) (Outcome, error) {
 	_, err := u.accept(ctx, b, u.sameRemoval(t))
 	if err == nil {
@@ -168,7 +166,7 @@ func (u *update) extendRemoval(ctx context.Context, b ballot, t tally) (Outcome,
 	return Outcome{}, err
 }
 
-// changeMade returns the change that was sent and led to the current value, or nil.
+// changeMade returns the sent change that led to the current value, or nil.
 func (u *update) changeMade(t tally) *sentChange {
 	for i, s := range u.sent {
 		if s.attempt == t.attempt && slices.Contains(t.value.Changes, s.change) {
@@ -178,17 +176,15 @@ func (u *update) changeMade(t tally) *sentChange {
 	return nil
 }
 
-// isUnclear reports whether a change that some masters accepted may have been made and then
-// overwritten without a trace. It was not made if a majority that promised a higher ballot has
-// accepted nothing since.
+// isUnclear reports whether a sent change may have been made and overwritten without a trace. It
+// was not made if a majority that promised a higher ballot has accepted nothing since.
 func (u *update) isUnclear(t tally) bool {
 	return slices.ContainsFunc(u.sent, func(s sentChange) bool {
 		return s.attempt != t.attempt || t.accepted > s.ballot && !t.value.Knows(s.change)
 	})
 }
 
-// acceptUnchanged lets a majority accept the current value, unless it already has. s is the change
-// that takes effect with it.
+// acceptUnchanged lets a majority accept the current value unless it has. s takes effect with it.
 func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentChange) (Outcome, error) {
 	if t.chosen && len(u.sent) == 0 && !u.settle {
 		return Outcome{Decision: s.decision, Granted: Granted{Version: t.look().Version}}, nil
@@ -198,8 +194,7 @@ func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentC
 	if shared {
 		until = notBefore(b, t, 0)
 	}
-	// A master that adopts the value keeps it a little shorter, at most by the duration of this
-	// round.
+	// A master that adopts the value keeps it shorter, at most by the duration of this round.
 	return u.accept(ctx, b, proposal{
 		decision: s.decision, base: t, value: t.value, same: true, change: s.change,
 		keep: true, until: until, shared: shared,

@@ -8,23 +8,23 @@ import (
 )
 
 var (
-	// ErrHeld says that a majority holds the key for another client.
+	// ErrHeld means that a majority holds the key for another client.
 	ErrHeld = errors.New("held by another client")
-	// ErrNotHeld says that no majority holds the key with the token.
+	// ErrNotHeld means that no majority holds the key with the token.
 	ErrNotHeld = errors.New("not held with that token")
-	// ErrForeign says that a client that locks on the masters directly holds the key. A proxy never
-	// changes the value of such a key.
+	// ErrForeign means that a client that locks on the masters directly holds the key. A proxy
+	// never changes such a key.
 	ErrForeign = errors.New("cannot change the key: a client that locks on the masters directly holds it; " +
 		"change it on the masters")
-	// ErrTooShort says that the TTL leaves no validity.
+	// ErrTooShort means that the TTL leaves no validity.
 	ErrTooShort = errors.New("the TTL is too short to be granted")
-	// ErrContended says that other attempts, or their leftovers, kept the command from completing
-	// for as long as it was retried. The command had no effect.
+	// ErrContended means that other attempts, or their leftovers, prevented the command while it
+	// was retried. The command had no effect.
 	ErrContended = errors.New("the key is contended: every try collided with a change by another client; try again")
 )
 
 // RefusedError is ErrHeld or ErrNotHeld with the current value of the key, as a Read would return
-// it. The remaining time of the value may be Unknown.
+// it, but its remaining time may be Unknown.
 type RefusedError struct {
 	Err     error
 	Current Look
@@ -46,18 +46,17 @@ func (t tally) refusal(err error) error {
 	return &RefusedError{Err: err, Current: l}
 }
 
-// NoQuorum says that too few masters answered to carry out a command, or to know whether it took
-// effect.
+// NoQuorum means that too few masters replied to carry out a command, or to determine its effect.
 type NoQuorum struct {
-	// Replies are the replies of the masters, in the order of the masters.
+	// Replies has one entry for each master.
 	Replies []Reply
-	// Late is how long a majority took to agree, if that was too long.
+	// Late is how long a majority took to agree, if too long.
 	Late time.Duration
-	// Unclear is set if the masters answered, but other commands changed the key so often meanwhile
-	// that the effect of this command can no longer be determined.
+	// Unclear is set if the masters replied, but other commands changed the key so often meanwhile
+	// that the effect of this command is unknown.
 	Unclear bool
-	// Overtaken is set if other commands overtook this one for as long as it was retried. More
-	// retries would have determined its effect.
+	// Overtaken is set if other commands overtook each retry. More retries would find out the
+	// effect.
 	Overtaken bool
 }
 

@@ -9,12 +9,11 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Extend gives a held lock a lease of ttl from now, unless its present lease is longer. It returns
-// the same as Lock.
+// Extend gives a held lock a lease of ttl from now, unless its present lease is longer.
 //
-// One round extends a lock that this proxy knows to be granted, if no ballot may be under way. In
-// all other cases a ballot decides. Another proxy may owe the removal of a version that this proxy
-// does not know. So the ballot extends the lock under a version of its own.
+// One round extends a lock that this proxy knows to be granted, if no ballot may be under way.
+// Otherwise a ballot extends it, under a new version: another proxy may owe the removal of a
+// version that this proxy does not know.
 //
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), ErrTooShort, *NoQuorum,
 // ErrContended, or the cause of ctx.
@@ -52,7 +51,7 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	return got, err
 }
 
-// leaseFrom returns what an EXTEND grants that began at start.
+// leaseFrom returns the result of an EXTEND that began at start.
 func (r *Register) leaseFrom(start time.Time, ttl time.Duration, longer bool) (Granted, error) {
 	elapsed := r.masters.Now().Sub(start)
 	given := Granted{Since: start, Longer: longer, Validity: vote.Validity(ttl, elapsed)}
@@ -70,12 +69,12 @@ func (r *Register) noteLease(key string, a cell.Attempt, start time.Time, ttl ti
 	r.grants.setLease(key, a, ends)
 }
 
-// hasLongerLease reports whether the lease on a master that extended was longer than ttl before.
+// hasLongerLease reports whether a master that extended had a lease longer than ttl before.
 func hasLongerLease(replies []Reply, ttl time.Duration) bool {
 	return count(replies, func(r *Reply) bool { return r.yes() && compareLeft(r.Found[0].Left, ttl) > 0 }) > 0
 }
 
-// isExtended reports whether a majority extended a version, by the same ballot.
+// isExtended reports whether a majority extended a version of one ballot.
 func isExtended(replies []Reply, granted string) bool {
 	votes := map[cell.Ballot]int{}
 	for _, reply := range replies {
@@ -90,9 +89,9 @@ func isExtended(replies []Reply, granted string) bool {
 	return false
 }
 
-// extendByBallot extends a lock if a ballot may be under way, or another proxy granted the lock. A
-// longer lease that a promise reports may come from a granted EXTEND. Such a lease stays and is
-// returned. From then on this proxy knows the lock.
+// extendByBallot extends a lock if a ballot may be under way or another proxy granted it. It keeps
+// a longer lease that a promise reports, which may come from a granted EXTEND. This proxy then
+// knows the lock.
 func (r *Register) extendByBallot(
 	ctx context.Context, key, token string, ttl time.Duration, start time.Time, holder any,
 ) (Granted, error) {

@@ -58,8 +58,7 @@ func TestExtend(t *testing.T) {
 				s.Put("k", cell.Cell{Form: cell.Blocking, Attempt: c.Attempt}, time.Second)
 			}
 		}, "another", "no quorum", "prepare"},
-		// Masters 1 to 3 chose its token (1). The value that a ballot put on two of them may never
-		// be chosen.
+		// Masters 1 to 3 chose its token in round 1. The value of round 2 may never be chosen.
 		{"a newer value on two that had it", func(b *fakeMasters) {
 			b.accepted("me", 1, 2)
 			b.accepted("you", 2, 0, 1)
@@ -115,8 +114,7 @@ func TestExtend(t *testing.T) {
 	}
 }
 
-// TestExtendMixed checks that a ballot decides first if half of the masters hold the token, and
-// half another value of the same lock.
+// TestExtendMixed checks that a ballot decides first if masters hold different values of one lock.
 func TestExtendMixed(t *testing.T) {
 	for _, test := range []struct {
 		token, want, holds string
@@ -141,8 +139,7 @@ func TestExtendMixed(t *testing.T) {
 	}
 }
 
-// TestExtendNeverShortens checks that an EXTEND for less time shortens nothing, and reports that
-// some masters have more.
+// TestExtendNeverShortens checks that an EXTEND shortens nothing, and reports longer leases.
 func TestExtendNeverShortens(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -169,7 +166,7 @@ func TestExtendNeverShortens(t *testing.T) {
 	}
 }
 
-// TestExtendedGrant checks that a grant is kept longer after an extension.
+// TestExtendedGrant checks that an extension also prolongs the grant.
 func TestExtendedGrant(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -186,9 +183,9 @@ func TestExtendedGrant(t *testing.T) {
 	}
 }
 
-// TestExtendBesideABallot extends a lock between the promises of a ballot and its accept, which
-// uses the end that the promises reported. The granted extension is not lost: a master that
-// promised extends nothing, so the extending ballot comes before or after the other one.
+// TestExtendBesideABallot checks that a granted extension is not lost if it comes between the
+// promises of a ballot and its accept, which uses the expiry that the promises reported. A master
+// that promised extends nothing, so the extending ballot comes before or after the other one.
 func TestExtendBesideABallot(t *testing.T) {
 	for name, change := range map[string]func(Look) (Decision, error){
 		"others come into the cell": func(l Look) (Decision, error) {
@@ -231,9 +228,8 @@ func TestExtendBesideABallot(t *testing.T) {
 	}
 }
 
-// TestExtendAfterABallot extends a lock that another proxy granted, by ballot. The first EXTEND
-// after another ballot needs two attempts. Then no ballot is promised, and this proxy, which now
-// knows the lock, extends it in one round trip.
+// TestExtendAfterABallot extends a lock of another proxy. The first EXTEND takes a ballot. After it
+// no ballot is promised, and this proxy knows the lock, so it extends it in one round trip.
 func TestExtendAfterABallot(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.lock(b.proxy(), "you")
@@ -248,9 +244,9 @@ func TestExtendAfterABallot(t *testing.T) {
 	}
 }
 
-// TestKeptValueIsNotShortened starts with a lock on four of five masters. The fifth is filled, but
-// the accept of that ballot reaches only master D. Then A, B and C grant an EXTEND, and another
-// ballot keeps the value.
+// TestKeptValueIsNotShortened starts with a lock on four of five masters. Only master D accepts the
+// ballot that would fill the fifth. Then A, B and C grant an EXTEND, and another ballot keeps the
+// value.
 func TestKeptValueIsNotShortened(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master == 4] }
@@ -278,7 +274,7 @@ func TestKeptValueIsNotShortened(t *testing.T) {
 }
 
 // TestPromisedLockIsHeld checks that a lock counts as held although two of five masters promised a
-// ballot and extend nothing, and a third lacks the lock.
+// ballot and extend nothing, and a third lacks it.
 func TestPromisedLockIsHeld(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master == 2] }
@@ -292,9 +288,8 @@ func TestPromisedLockIsHeld(t *testing.T) {
 	}
 }
 
-// TestExtendByBallotNeverShortens checks that an extension by ballot shortens nothing, and reports
-// the longer lease. Either this proxy put the lock by ballot, and does not know its time, or
-// another proxy did.
+// TestExtendByBallotNeverShortens checks that an extension by ballot shortens nothing and reports
+// the longer lease, whichever proxy put the lock.
 func TestExtendByBallotNeverShortens(t *testing.T) {
 	for _, through := range []string{"the proxy that replaced it", "another"} {
 		b := newFakeMasters(t, 3)
@@ -315,7 +310,7 @@ func TestExtendByBallotNeverShortens(t *testing.T) {
 	}
 }
 
-// TestDisown checks that a version that one round extended is not disowned, but a replaced one is.
+// TestDisown checks that ForgetVersion keeps an extended version, and forgets a replaced one.
 func TestDisown(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()

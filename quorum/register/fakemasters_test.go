@@ -16,13 +16,13 @@ type fate int
 
 const (
 	done      fate = iota // done and answered at once
-	refused               // not done: it was not sent, or answered an error
+	refused               // not done: not sent, or the reply is an error
 	unsent                // not done, but the proxy does not know that
-	lost                  // done, but the answer is lost
+	lost                  // done, but the reply is lost
 	uncounted             // done, but the vote does not count
-	late                  // done at once, answered by deliverPending
-	slow                  // done and answered by deliverPending
-	broken                // done by deliverPending; the proxy does not know that, because the connection broke
+	late                  // done at once; deliverPending delivers the reply
+	slow                  // deliverPending does it and delivers the reply
+	broken                // deliverPending does it, unknown to the proxy, because the connection broke
 )
 
 // fakeMasters are masters in memory. The test moves their time, and sets the outcome of operations.
@@ -30,24 +30,24 @@ type fakeMasters struct {
 	*testing.T
 	stores []*cell.Store
 	now    time.Time
-	// fate returns the outcome of an operation. nil means that it is done.
+	// fate returns the outcome of an operation; nil: done.
 	fate func(master int, op cell.Op) fate
-	// takes is how long a round takes.
+	// takes is the duration of a round.
 	takes time.Duration
-	// rounds are the kinds of the rounds so far.
+	// rounds holds the kinds of the rounds so far.
 	rounds []string
 	owed   []owedOp
 	timers []timer
-	// pending carries out late operations or delivers late answers.
+	// pending holds late operations and late replies.
 	pending []func()
 	proxies int
 	pauses  int
-	// voters is how many masters vote. floor is the masters' median time.
+	// voters is the number of masters that vote. floor is their median time.
 	voters int
 	floor  time.Duration
-	// missed is set once a master was away that may lack cells.
+	// missed is set by ScheduleCompare.
 	missed bool
-	// last is the latest proxy, which compares the keys.
+	// last is the newest proxy, which compares the keys.
 	last *Register
 	// pausing is called at each pause.
 	pausing func()
@@ -71,7 +71,7 @@ func newFakeMasters(t *testing.T, masters int) *fakeMasters {
 	return b
 }
 
-// proxy returns a new register on the masters.
+// proxy returns the register of a new proxy.
 func (b *fakeMasters) proxy() *Register {
 	b.proxies++
 	b.last = New(Options{
@@ -81,7 +81,7 @@ func (b *fakeMasters) proxy() *Register {
 	return b.last
 }
 
-// removeVersion removes the key by its version, as a proxy that owes the removal does.
+// removeVersion removes a version, like a proxy that owes its removal.
 func (b *fakeMasters) removeVersion(r *Register, token, version string) {
 	_, _ = r.Update(b.Context(), Change{Key: "k", Expect: &token, Run: func(l Look) (Decision, error) {
 		if l.Present && l.Version == version {
@@ -91,7 +91,7 @@ func (b *fakeMasters) removeVersion(r *Register, token, version string) {
 	}})
 }
 
-// withOwed returns the terms with an Owed that removes the version.
+// withOwed returns the terms with an OnRemovalDue that removes the version.
 func (b *fakeMasters) withOwed(r *Register, t Terms) Terms {
 	t.OnRemovalDue = func(version string, _ func() bool) { b.After(0, func() { b.removeVersion(r, t.Tokens[0], version) }) }
 	return t
@@ -122,7 +122,6 @@ func (b *fakeMasters) advance(d time.Duration) {
 	}
 }
 
-// setClock advances all clocks to a time.
 func (b *fakeMasters) setClock(to time.Time) {
 	if d := to.Sub(b.now); d > 0 {
 		b.now = to
@@ -132,7 +131,7 @@ func (b *fakeMasters) setClock(to time.Time) {
 	}
 }
 
-// deliverPending carries out late operations and delivers late answers.
+// deliverPending carries out late operations and delivers late replies.
 func (b *fakeMasters) deliverPending() {
 	pending := b.pending
 	b.pending = nil
@@ -141,7 +140,7 @@ func (b *fakeMasters) deliverPending() {
 	}
 }
 
-// deliverOwed lets the masters carry out the operations that they are owed.
+// deliverOwed lets the masters do the operations that they are owed.
 func (b *fakeMasters) deliverOwed() {
 	owed := b.owed
 	b.owed = nil
@@ -196,7 +195,6 @@ func kindOf(op cell.Op) string {
 	}
 }
 
-// fakeAsked is a round.
 type fakeAsked struct {
 	replies     []Reply
 	later       func(int, Reply)
@@ -208,7 +206,7 @@ type fakeAsked struct {
 func (a *fakeAsked) Replies() []Reply { return a.replies }
 func (a *fakeAsked) Drop()            {}
 
-// Forget clears the replies, so that a later use of them is noticed.
+// Forget clears the replies, to detect a later use.
 func (a *fakeAsked) Forget() { clear(a.replies) }
 
 func (a *fakeAsked) Later(f func(int, Reply)) {
@@ -219,7 +217,6 @@ func (a *fakeAsked) Later(f func(int, Reply)) {
 	a.lateReplies = nil
 }
 
-// answer records a reply that comes after Ask returned.
 func (a *fakeAsked) answer(i int, r Reply) {
 	if a.givenUp {
 		return
@@ -262,7 +259,7 @@ func (b *fakeMasters) Ask(ctx context.Context, ops []cell.Op, decided func([]Rep
 	}
 	b.rounds = append(b.rounds, kind)
 	b.setClock(b.now.Add(b.takes))
-	if !decided(a.replies) && countWaiting(a.replies) > 0 { // wait until the proxy gives the other masters up
+	if !decided(a.replies) && countWaiting(a.replies) > 0 { // wait until the proxy gives up on the other masters
 		b.setClock(b.now.Add(100 * time.Millisecond))
 		a.givenUp = true
 		for i := range a.replies {
@@ -312,7 +309,7 @@ func (b *fakeMasters) Voters() int { return b.voters }
 
 func (b *fakeMasters) Clock() time.Duration { return b.floor }
 
-// ScheduleCompare notes that keys must be compared once no operation fails. See advance.
+// ScheduleCompare lets advance compare the keys once no operation fails.
 func (b *fakeMasters) ScheduleCompare() { b.missed = true }
 
 // AllVote reports whether no operation fails.
@@ -329,9 +326,9 @@ func (b *fakeMasters) Pause(ctx context.Context, _ int) error {
 
 func (b *fakeMasters) Now() time.Time { return b.now }
 
-// holds returns the cells of a key on all masters. A dot stands for an absent cell. A plain cell is
-// shown by its token. A cell in register form has a * appended, and is "-*" if it holds no value. A
-// blocking cell is b, a mark is m, and a foreign value is in brackets.
+// holds returns the cells of a key on all masters: a dot for an absent cell, the token of a plain
+// cell, the value with a * for a cell in register form ("-*" for a removal), b for a blocking cell,
+// m for a mark, and a foreign value in brackets.
 func (b *fakeMasters) holds(key string) string {
 	all := make([]string, len(b.stores))
 	for i, s := range b.stores {
@@ -370,7 +367,7 @@ func (b *fakeMasters) wantRounds(want string) {
 	b.rounds = nil
 }
 
-// plain puts a plain cell on masters, as an attempt of a proxy that has ended left it.
+// plain puts a plain cell on masters, like an attempt of a proxy that has ended.
 func (b *fakeMasters) plain(token, attempt string, ttl time.Duration, masters ...int) {
 	for _, m := range masters {
 		c := cell.Cell{Form: cell.Plain, Attempt: attemptOf(attempt), Value: cell.Value{Present: true, Text: token}}
@@ -378,13 +375,11 @@ func (b *fakeMasters) plain(token, attempt string, ttl time.Duration, masters ..
 	}
 }
 
-// accepted puts a cell in register form on masters. All belong to one incarnation. A ballot of this
-// round has put a value, or a removal ("").
+// accepted puts a value or a removal ("") of a round on masters, all of one incarnation.
 func (b *fakeMasters) accepted(value string, round uint64, masters ...int) {
 	b.acceptedFor(time.Minute, value, round, masters...)
 }
 
-// acceptedFor is accepted with a remaining time.
 func (b *fakeMasters) acceptedFor(ttl time.Duration, value string, round uint64, masters ...int) {
 	ballot := cell.NumberedSource(big.NewInt(2000)).Ballot(round)
 	for _, m := range masters {
@@ -395,31 +390,28 @@ func (b *fakeMasters) acceptedFor(ttl time.Duration, value string, round uint64,
 	}
 }
 
-// foreign puts a foreign value on masters.
 func (b *fakeMasters) foreign(text string, masters ...int) {
 	for _, m := range masters {
 		b.stores[m].Put("k", cell.Parse(text), time.Minute)
 	}
 }
 
-// blocking puts a blocking cell on masters, as a catch-up may.
 func (b *fakeMasters) blocking(attempt string, masters ...int) {
 	for _, m := range masters {
 		b.stores[m].Put("k", cell.Cell{Form: cell.Blocking, Attempt: attemptOf(attempt)}, time.Minute)
 	}
 }
 
-// attemptOf returns an attempt that is named by a letter.
+// attemptOf returns the attempt with a letter as its name.
 func attemptOf(name string) cell.Attempt {
 	return cell.NumberedSource(big.NewInt(1000 + int64(name[0]))).Attempt()
 }
 
-// terms returns terms for one key.
 func terms(token string) Terms {
 	return Terms{Tokens: []string{token}, TTL: 10 * time.Second}
 }
 
-// lock takes k, and fails the test unless the lock is granted.
+// lock takes k, or fails the test.
 func (b *fakeMasters) lock(r *Register, token string) Granted {
 	b.Helper()
 	got, err := r.Lock(b.Context(), []string{"k"}, terms(token))
@@ -430,21 +422,18 @@ func (b *fakeMasters) lock(r *Register, token string) Granted {
 	return got
 }
 
-// put returns a change that puts a value, whatever the key holds.
 func put(value string) Change {
 	return Change{Key: "k", Run: func(Look) (Decision, error) {
 		return Decision{Do: Put, Value: value, TTL: 10 * time.Second}, nil
 	}}
 }
 
-// appending returns a change that appends to the value.
 func appending(text string) Change {
 	return Change{Key: "k", Run: func(l Look) (Decision, error) {
 		return Decision{Do: Put, Value: l.Value + text, TTL: 10 * time.Second}, nil
 	}}
 }
 
-// noError fails the test if there is an error.
 func (b *fakeMasters) noError(err error) {
 	b.Helper()
 	if err != nil {

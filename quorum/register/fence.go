@@ -10,20 +10,18 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// ErrFences says that no fence is left above the last one of a key. This happens only if an
-// operator raised the counter by hand.
+// ErrFences means that a fence counter is at its maximum, to which only an operator can raise it.
 var ErrFences = errors.New("the fences of the key are used up")
 
-// fences are the highest fences of keys that this proxy knows of, so that its next proposal is high
-// enough at once. It may forget any of them. Then masters refuse a fence that is too low, and
-// return theirs.
+// fences holds the highest known fences of keys, so that the next proposal is high enough at once.
+// It may forget any of them: masters refuse a fence that is too low, and return theirs.
 type fences struct {
 	mu    sync.Mutex
 	byKey map[string]int64
 }
 
 const (
-	// maxFences limits the number of keys, maxFencedName the bytes of their names.
+	// maxFences limits the number of keys, maxFencedName the bytes of each name.
 	maxFences     = 1 << 14
 	maxFencedName = 256
 )
@@ -50,8 +48,7 @@ func (f *fences) observe(key string, fence int64) {
 	f.byKey[key] = fence
 }
 
-// nextFence returns a fence above all that this proxy knows of, and not below the masters' median
-// time.
+// nextFence returns a fence above the known ones, and not below the masters' median time.
 func (r *Register) nextFence(key string) (int64, error) {
 	next := max(r.fences.last(key)+1, r.masters.Clock().Microseconds(), 1)
 	if next > cell.MaxFence {
@@ -60,9 +57,8 @@ func (r *Register) nextFence(key string) (int64, error) {
 	return next, nil
 }
 
-// learnFences notes the least fence above which a majority of the masters that answered will accept
-// one, or the highest credible fence if fewer masters answered. Masters that did the operation have
-// accepted the fence.
+// learnFences notes the fence above which a majority of the masters will accept a fence, or the
+// highest credible fence if fewer masters replied. Masters that did the operation accepted fence.
 func (r *Register) learnFences(key string, fence int64, replies []Reply) {
 	var fences []int64
 	for _, reply := range replies {
@@ -78,8 +74,8 @@ func (r *Register) learnFences(key string, fence int64, replies []Reply) {
 	}
 }
 
-// credibleFences returns the fences of key number i that are not far ahead of the others. It
-// reports a master whose fence is.
+// credibleFences returns the fences that are not far ahead of the rest, and reports the master of
+// the first fence that is. i is the number of the key in the replies.
 func (r *Register) credibleFences(fences []int64, key string, replies []Reply, i int) []int64 {
 	credible := cell.CredibleFences(fences, r.masters.Clock())
 	if len(credible) == len(fences) || r.opts.FenceAhead == nil {
@@ -93,14 +89,13 @@ func (r *Register) credibleFences(fences []int64, key string, replies []Reply, i
 	return credible
 }
 
-// isFenceLow reports whether a master refused only because the fence was too low.
+// isFenceLow reports whether the only reason of a refusal was a fence that was too low.
 func (r *Reply) isFenceLow() bool {
 	return r.State == Counted && !r.Did && len(r.Fences) > 0 && len(r.Found) > 0 && r.Found[0].Form == cell.Absent
 }
 
-// withFence gives a fence to a lock that asked for one, and was granted without. A majority of the
-// masters must accept the fence while they hold the lock. If they do not before its validity ends,
-// the lock is owed its removal.
+// withFence gives the requested fence to a lock that was granted without one. If a majority does
+// not accept the fence, while they hold the lock and it is valid, the lock is owed its removal.
 func (r *Register) withFence(ctx context.Context, key string, t Terms, got Granted) (Granted, error) {
 	if !t.Fence || got.Fence != 0 {
 		return got, nil
@@ -131,7 +126,7 @@ func (r *Register) raiseFence(ctx context.Context, key string, ttl time.Duration
 		r.learnFences(key, fence, replies)
 		now := r.masters.Now()
 		got.Validity = vote.Validity(ttl, now.Sub(got.Since))
-		// A holder accepted the fence, or may still accept a higher one.
+		// holders counts the masters that accepted the fence, or may accept a higher one.
 		holders := count(replies, func(reply *Reply) bool {
 			return reply.State == Waiting || reply.yes() || reply.State == Counted && holdsAttempt(*reply, got.Attempt)
 		})
@@ -147,18 +142,16 @@ func (r *Register) raiseFence(ctx context.Context, key string, ttl time.Duration
 	}
 }
 
-// holdsAttempt reports whether a master returned a cell of an attempt that is no blocking copy.
+// holdsAttempt reports whether a master holds an attempt, not as a blocking copy.
 func holdsAttempt(r Reply, a cell.Attempt) bool {
 	return len(r.Found) > 0 && r.Found[0].Attempt == a &&
 		(r.Found[0].Form == cell.Plain || r.Found[0].Form == cell.Register)
 }
 
-// raiseDecided accepts replies once a majority accepted the fence, or no majority can.
 func raiseDecided(replies []Reply) bool { return countVotes(replies, (*Reply).yes) != vote.Pending }
 
-// Fence returns a number that is not below the fence of any lock of the key that was granted
-// before, as long as its counter stays. It returns 0 if there is no counter. A master whose counter
-// is not credible counts as one that did not answer.
+// Fence returns a number not below the fence of any earlier lock of the key, as long as its counter
+// is stored; 0: no counter. A master whose counter is not credible counts as missing.
 //
 // Errors: *NoQuorum, or the cause of ctx.
 func (r *Register) Fence(ctx context.Context, key string) (int64, error) {

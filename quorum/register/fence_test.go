@@ -10,14 +10,13 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// fenced returns terms for one key with a fence.
 func fenced(token string) Terms {
 	t := terms(token)
 	t.Fence = true
 	return t
 }
 
-// fence takes k with a fence, and fails the test unless the lock is granted.
+// fence takes k with a fence, or fails the test.
 func (b *fakeMasters) fence(r *Register, token string) int64 {
 	b.Helper()
 	got, err := r.Lock(b.Context(), []string{"k"}, fenced(token))
@@ -27,7 +26,7 @@ func (b *fakeMasters) fence(r *Register, token string) int64 {
 	return got.Fence
 }
 
-// wantCounters checks the fence counters of the masters, 0 for none.
+// wantCounters checks the fence counters of the masters; 0: none.
 func (b *fakeMasters) wantCounters(want string) {
 	b.Helper()
 	all := make([]string, len(b.stores))
@@ -39,15 +38,13 @@ func (b *fakeMasters) wantCounters(want string) {
 	}
 }
 
-// counter sets the fence counter of k on some masters.
 func (b *fakeMasters) counter(to int64, masters ...int) {
 	for _, m := range masters {
 		b.stores[m].Put(cell.FenceKey("k"), cell.Parse(strconv.FormatInt(to, 10)), time.Hour)
 	}
 }
 
-// TestFencesOfTwoProxies lets two proxies take a lock in turns. Each takes one round trip, and each
-// fence is higher than the last.
+// TestFencesOfTwoProxies lets two proxies take turns, each in one round trip with a higher fence.
 func TestFencesOfTwoProxies(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.floor = 1_700_000_000 * time.Second
@@ -67,9 +64,8 @@ func TestFencesOfTwoProxies(t *testing.T) {
 	}
 }
 
-// TestFenceTooLow checks that the counters alone keep the order if the clocks stand still or went
-// back. The masters refuse the same number again and return theirs, and the proxy retries without a
-// pause.
+// TestFenceTooLow checks that counters keep the order even if clocks go back. The masters refuse
+// the same number and return theirs, and the proxy retries without a pause.
 func TestFenceTooLow(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.floor = 70 * time.Microsecond
@@ -90,7 +86,7 @@ func TestFenceTooLow(t *testing.T) {
 	b.wantHolds("u u u")
 }
 
-// TestRefusalReturnsFence checks that a LOCK that returns nil learns the fence of the present lock.
+// TestRefusalReturnsFence checks that a refused LOCK learns the fence of the present lock.
 func TestRefusalReturnsFence(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	one, two := b.proxy(), b.proxy()
@@ -110,8 +106,8 @@ func TestRefusalReturnsFence(t *testing.T) {
 	b.wantRounds("take")
 }
 
-// TestCounterFarAhead checks that a counter that is too high on one master does not move the other
-// masters. They have a majority, and their numbers are not used up.
+// TestCounterFarAhead checks that a counter that is too high on one master does not move the
+// majority of the other masters, whose fences are not used up.
 func TestCounterFarAhead(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.counter(cell.MaxFence, 2)
@@ -121,7 +117,7 @@ func TestCounterFarAhead(t *testing.T) {
 	}
 	b.wantCounters("42 42 " + strconv.Itoa(cell.MaxFence))
 	b.advance(time.Second)
-	b.wantHolds("t t t") // that master holds the lock, too, without a fence
+	b.wantHolds("t t t") // the third master also holds the lock, without a fence
 }
 
 func TestFencesUsedUp(t *testing.T) {
@@ -134,8 +130,7 @@ func TestFencesUsedUp(t *testing.T) {
 	b.wantHolds(". . .")
 }
 
-// TestCountersExpire checks that a fence stays higher when the counters have expired after a week,
-// because the clocks have advanced.
+// TestCountersExpire checks that the clocks keep fences rising after the counters have expired.
 func TestCountersExpire(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.floor = b.stores[0].Now
@@ -152,8 +147,7 @@ func TestCountersExpire(t *testing.T) {
 	}
 }
 
-// TestForgottenCounter starts with a master that forgot its counter, and one that does not answer.
-// The remaining one refuses a low fence.
+// TestForgottenCounter checks that one master with a counter suffices to refuse a low fence.
 func TestForgottenCounter(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.counter(100, 0, 1)
@@ -165,7 +159,7 @@ func TestForgottenCounter(t *testing.T) {
 }
 
 // TestFenceByBallot takes a lock by ballot, after a removal. Its fence takes a round of its own, in
-// which only masters accept that hold the lock.
+// which only holders of the lock accept.
 func TestFenceByBallot(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.accepted("", 3, 0, 1, 2, 3)
@@ -178,8 +172,7 @@ func TestFenceByBallot(t *testing.T) {
 	b.wantRounds("take prepare prepare accept raise")
 }
 
-// TestRaiseAgain checks that the proxy proposes higher fences if the counters are above its
-// proposal.
+// TestRaiseAgain checks that the proxy raises a proposal that is below the counters.
 func TestRaiseAgain(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.accepted("", 3, 0, 1, 2)
@@ -196,7 +189,7 @@ func TestRaiseAgain(t *testing.T) {
 	b.wantCounters("30 21 21")
 }
 
-// TestNoFenceNoLock checks that a lock without its fence is withdrawn.
+// TestNoFenceNoLock checks that a lock that gets no fence is withdrawn.
 func TestNoFenceNoLock(t *testing.T) {
 	for name, disturb := range map[string]func(b *fakeMasters){
 		"no majority answers":     func(b *fakeMasters) { b.setFateOf("raise", unsent, 0, 1) },
@@ -227,7 +220,7 @@ func TestNoFenceNoLock(t *testing.T) {
 	}
 }
 
-// losingLock deletes the lock on two masters before their counters are raised.
+// losingLock deletes the lock on two masters before the raise.
 func (b *fakeMasters) losingLock(_ int, op cell.Op) fate {
 	if kindOf(op) == "raise" {
 		b.stores[0].Delete("k")
@@ -236,7 +229,7 @@ func (b *fakeMasters) losingLock(_ int, op cell.Op) fate {
 	return done
 }
 
-// delaying returns a fate that delays each operation of a kind.
+// delaying returns a fate that delays the operations of a kind.
 func (b *fakeMasters) delaying(kind string, d time.Duration) func(int, cell.Op) fate {
 	return func(m int, op cell.Op) fate {
 		if kindOf(op) == kind && m == 0 {
@@ -247,9 +240,9 @@ func (b *fakeMasters) delaying(kind string, d time.Duration) func(int, cell.Op) 
 }
 
 // TestRivalBeganBefore starts with a rival's take on masters that do not hold the lock, before the
-// lock gets its fence. The take reaches the other masters when the lease of the lock has expired.
-// It must not be granted with a lower fence. So masters that do not hold the lock do not accept its
-// fence. If fewer than a majority remain, the lock is withdrawn.
+// lock gets its fence. The take reaches the other masters when the lease of the lock has expired,
+// and must not be granted with a lower fence. So only holders accept the fence of the lock. If they
+// are no majority, the lock is withdrawn.
 func TestRivalBeganBefore(t *testing.T) {
 	for _, silent := range [][]int{nil, {3, 4}} {
 		b := newFakeMasters(t, 5)
@@ -283,8 +276,7 @@ func TestRivalBeganBefore(t *testing.T) {
 	}
 }
 
-// TestNoFenceWithoutVotes checks that no counter stays on masters that do not vote. A new cluster
-// begins with empty masters.
+// TestNoFenceWithoutVotes checks that masters without a vote, as in a new cluster, get no counter.
 func TestNoFenceWithoutVotes(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.voters = 1
@@ -317,8 +309,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestFencesAreForgotten checks that the memory for fences is limited. Masters return forgotten
-// fences.
+// TestFencesAreForgotten checks that memory is limited, and masters return forgotten fences.
 func TestFencesAreForgotten(t *testing.T) {
 	f := fences{byKey: map[string]int64{}}
 	for i := range 2 * maxFences {

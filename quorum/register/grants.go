@@ -8,41 +8,38 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// grant records a lock that this proxy granted. A release that names the attempt takes one round
-// trip. Only one release may name it, once.
+// grant records a granted lock. At most one release may name its attempt; it takes one round trip.
 type grant struct {
 	attempt cell.Attempt
-	// ballotVersion is set if a ballot granted the lock. Then a ballot releases it, too.
+	// ballotVersion is set if a ballot granted the lock. Then a ballot has to release it.
 	ballotVersion string
 	token         string
-	// holder identifies the client that took the lock, and since is when it did, for Holdings.
+	// holder identifies the client, and since is the start of its lease, for Holdings.
 	holder any
 	since  time.Time
 	ttl    time.Duration
-	// ends is when the last lease of the lock expires, zero for never.
+	// ends is when the latest lease expires; zero: never.
 	ends time.Time
-	// holders marks the masters that certainly took the lock, by their number. pending marks the
-	// masters where it may still arrive.
+	// holders and pending mark the masters that certainly took, or may still take, the lock.
 	holders, pending []bool
-	// mayArriveLate is set if the lock may still arrive at a master at any time, because the
-	// connection that carried it broke. Then a ballot releases the lock. What the ballot leaves
-	// stays for a while, but a deleted cell looks like one that never arrived.
+	// mayArriveLate is set if the lock may still arrive at a master at any time, because a
+	// connection broke. Then a ballot releases it: a removal by ballot can be seen for a while, but
+	// a deleted cell looks like one that the lock never reached.
 	mayArriveLate bool
 	// replaced is set once the key holds another value.
 	replaced bool
-	// mayBeExtended is set if a client was told, or may have been told, of a longer lease of this
-	// version.
+	// mayBeExtended is set if a client may know of a longer lease of this version.
 	mayBeExtended bool
 }
 
-// grants holds the grants by key. A lock that ended elsewhere stays until its lease expires.
+// grants holds the grants by key, until their leases expire even if other proxies removed the
+// locks.
 type grants struct {
 	mu      sync.Mutex
 	byKey   map[string]*grant
 	pruning pruning
 }
 
-// newGrant returns a grant of key number i, with a lease that began at since, on n masters.
 func newGrant(t Terms, i int, a cell.Attempt, since time.Time, n int) *grant {
 	entry := &grant{attempt: a, token: t.Tokens[i], holder: t.Holder, since: since, ttl: t.TTL}
 	marks := make([]bool, 2*n)
@@ -63,11 +60,10 @@ func (g *grant) expired(now time.Time) bool { return !g.ends.IsZero() && now.Aft
 
 func (g *grant) bytes() int { return len(g.token) }
 
-// currentVersion returns the version of the value that the grant put.
 func (g *grant) currentVersion() string { return cmp.Or(g.ballotVersion, string(g.attempt)) }
 
-// find returns the grant of a key if it satisfies a condition and its value was not replaced, or
-// nil. The caller may read the fields that never change.
+// find returns the grant of a key, or nil if it does not satisfy is, or its value was replaced. The
+// caller may read the fields that never change.
 func (g *grants) find(key string, is func(*grant) bool) *grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -77,8 +73,7 @@ func (g *grants) find(key string, is func(*grant) bool) *grant {
 	return nil
 }
 
-// take removes and returns the grant that find would return. Only one caller gets it. take returns
-// nil if a ballot has to release the lock.
+// take removes the grant that find returns. It returns nil if a ballot has to release the lock.
 func (g *grants) take(key string, is func(*grant) bool) *grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,19 +88,17 @@ func (g *grants) take(key string, is func(*grant) bool) *grant {
 	return entry
 }
 
-// withToken returns a condition that a grant with this token satisfies.
 func withToken(token string) func(*grant) bool {
 	return func(g *grant) bool { return g.token == token }
 }
 
-// withVersion returns a condition that a grant of this version satisfies.
 func withVersion(version string) func(*grant) bool {
 	return func(g *grant) bool { return g.currentVersion() == version }
 }
 
-// ForgetVersion forgets that this proxy granted a version of a key, because no client holds it. It
-// returns false if a round may have extended this very version. Then the client that asked for the
-// extension holds the lock.
+// ForgetVersion forgets the grant of a version, because no client holds it. It returns false if a
+// round may have extended this version: then the client that requested the extension holds the
+// lock.
 func (r *Register) ForgetVersion(key, version string) bool {
 	g := &r.grants
 	g.mu.Lock()
@@ -120,8 +113,7 @@ func (r *Register) ForgetVersion(key, version string) bool {
 	return true
 }
 
-// findToExtend returns the grant of a key with a token, and notes that one round is about to extend
-// it.
+// findToExtend returns the grant of a key with a token, and notes that a round will extend it.
 func (g *grants) findToExtend(key, token string) *grant {
 	return g.find(key, func(entry *grant) bool {
 		entry.mayBeExtended = entry.mayBeExtended || entry.token == token
@@ -129,8 +121,7 @@ func (g *grants) findToExtend(key, token string) *grant {
 	})
 }
 
-// Remember notes a version of a key that a change of a cell with several keys granted. Forget
-// returns it.
+// Remember records a version of a key in a keygroup, for Forget.
 func (r *Register) Remember(key, token, version string, ttl time.Duration) {
 	now := r.masters.Now()
 	entry := newGrant(Terms{Tokens: []string{token}, TTL: ttl}, 0, "", now, r.n)
@@ -138,7 +129,7 @@ func (r *Register) Remember(key, token, version string, ttl time.Duration) {
 	r.grants.put(key, entry, now)
 }
 
-// Forget forgets the grant of a key to a token. It returns the version and the remaining lease, or
+// Forget removes the grant of a key with a token, and returns its version and remaining lease, or
 // nothing if this proxy granted no such lock.
 func (r *Register) Forget(key, token string) (version string, left time.Duration) {
 	entry := r.grants.find(key, withToken(token))
@@ -149,8 +140,8 @@ func (r *Register) Forget(key, token string) (version string, left time.Duration
 	return entry.currentVersion(), r.leaseLeft(entry)
 }
 
-// Inherit copies the grants of another register, which used the previous masters. A ballot releases
-// the inherited locks, because it is unknown which of the new masters hold them.
+// Inherit copies the grants of the register of the previous masters. Ballots release these locks,
+// because it is unknown which of the new masters hold them.
 func (r *Register) Inherit(before *Register) {
 	known, now := map[string]grant{}, r.masters.Now()
 	before.grants.mu.Lock()
@@ -166,7 +157,7 @@ func (r *Register) Inherit(before *Register) {
 	}
 }
 
-// setLease notes a longer lease.
+// setLease records a longer lease.
 func (g *grants) setLease(key string, a cell.Attempt, ends time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -179,7 +170,7 @@ func (g *grants) setLease(key string, a cell.Attempt, ends time.Time) {
 	}
 }
 
-// markReplaced notes that the value of a key was replaced, or removed by a ballot.
+// markReplaced notes that a ballot replaced or removed the value of a key.
 func (g *grants) markReplaced(key string, present bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -191,16 +182,15 @@ func (g *grants) markReplaced(key string, present bool) {
 	}
 }
 
-// noteReply notes the reply of one more master to a lock, even while the lock is being released.
+// noteReply records a later reply to a take, even while the lock is being released.
 func (g *grants) noteReply(entry *grant, master int, reply Reply) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	entry.noteReply(master, reply)
 }
 
-// beginRetry notes that a lock is on its way to a master again. It returns the remaining lease in
-// whole milliseconds, or cell.Endless. It returns 0 if, as far as this proxy knows, the lock is not
-// held any more.
+// beginRetry notes that a lock is sent to a master again. It returns the remaining lease in whole
+// milliseconds, cell.Endless, or 0 if the lock is no longer held, as far as this proxy knows.
 func (g *grants) beginRetry(key string, entry *grant, master int, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -215,7 +205,6 @@ func (g *grants) beginRetry(key string, entry *grant, master int, now time.Time)
 	return left
 }
 
-// snapshot returns a copy of a grant.
 func (g *grants) snapshot(entry *grant) grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -225,15 +214,14 @@ func (g *grants) snapshot(entry *grant) grant {
 	return now
 }
 
-// noteReply notes the reply of a master to the attempt.
 func (g *grant) noteReply(master int, reply Reply) {
 	g.holders[master] = g.holders[master] || reply.yes()
 	g.pending[master] = reply.State == Waiting || reply.State == Unknown
 	g.mayArriveLate = g.mayArriveLate || reply.State == Unknown
 }
 
-// Guess returns the token under which this proxy took a key, or the value that its last ballot put
-// there, unless it knows of a newer value.
+// Guess returns the token with which this proxy took a key, or the value that its last ballot put,
+// unless it knows of a newer value.
 func (r *Register) Guess(key string) (token string, ok bool) {
 	if entry := r.grants.find(key, func(*grant) bool { return true }); entry != nil {
 		return entry.token, true

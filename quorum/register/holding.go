@@ -12,14 +12,14 @@ import (
 type Status int
 
 const (
-	// StatusUnclear: the state of the key is undetermined.
+	// StatusUnclear means that the state of the key is undetermined.
 	StatusUnclear Status = iota
-	// StatusFree: no client holds the key.
+	// StatusFree means that no client holds the key.
 	StatusFree
-	// StatusHeld: a majority holds the key for one holder.
+	// StatusHeld means that a majority holds the key for one holder.
 	StatusHeld
-	// StatusSplit: some masters hold the key, and no majority agrees. A command is taking,
-	// replacing or removing it, or leftovers are not cleaned up yet.
+	// StatusSplit means that some masters hold the key, but no majority agrees: a command is
+	// changing it, or leftovers are not cleaned up yet.
 	StatusSplit
 )
 
@@ -27,13 +27,13 @@ const (
 type Share int
 
 const (
-	// ShareUnknown: the master did not answer, or its vote does not count.
+	// ShareUnknown means that the master did not reply, or its vote does not count.
 	ShareUnknown Share = iota
-	// ShareNone: the master holds nothing.
+	// ShareNone means that the master holds nothing.
 	ShareNone
-	// ShareSame: the master holds the value of the majority or, if there is no majority, any value.
+	// ShareSame means that the master holds the majority's value, or any value without a majority.
 	ShareSame
-	// ShareOther: the master holds another value than the majority, or a blocking copy.
+	// ShareOther means that the master holds a different value, or a blocking copy.
 	ShareOther
 )
 
@@ -41,19 +41,17 @@ const (
 type Holding struct {
 	Look
 	Status Status
-	// Shares has one entry for each master, in the order of the masters. Errs says why a share is
-	// unknown.
+	// Shares and Errs have one entry for each master. Errs holds the reason why a share is unknown.
 	Shares []Share
 	Errs   []error
-	// Holder and Since are those of the grant, if this proxy granted the current value.
+	// Holder and Since are set if this proxy granted the current value.
 	Holder any
 	Since  time.Time
 	// Fence is the highest credible fence that a master returned if a majority answered, or 0.
 	Fence int64
 }
 
-// Holdings returns the state of each key on all masters. Unlike Read it changes nothing. A key that
-// a command is replacing is StatusSplit.
+// Holdings returns the state of each key on all masters. Unlike Read it changes nothing.
 //
 // Errors: *NoQuorum if no master answered, or the cause of ctx.
 func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, error) {
@@ -84,7 +82,6 @@ func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, erro
 	return found, nil
 }
 
-// holdingOf combines the tally of key number i with the share of each master.
 func holdingOf(t tally, replies []Reply, i int) Holding {
 	h := Holding{
 		Status: statusOf(t, replies, i), Shares: make([]Share, len(replies)), Errs: make([]error, len(replies)),
@@ -115,7 +112,6 @@ func statusOf(t tally, replies []Reply, i int) Status {
 	}
 }
 
-// shareOf compares the cell of one master with the majority.
 func shareOf(t tally, c cell.Found) Share {
 	majority := t.standing == Held || t.standing == Foreign
 	foreign := c.Form == cell.Foreign

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// TestHoldings checks what a majority holds, what each master holds, and the holder, as far as this
-// proxy knows it.
+// TestHoldings checks the reported value, the share of each master, and the known holder.
 func TestHoldings(t *testing.T) {
 	const u, n, s, o = ShareUnknown, ShareNone, ShareSame, ShareOther
 	for _, test := range []struct {
@@ -88,7 +87,7 @@ func TestHoldings(t *testing.T) {
 }
 
 // TestHoldingsWithoutAQuorum checks that fewer masters than a majority decide nothing, but their
-// cells are reported. If no master answers, Holdings returns an error.
+// cells are reported. Without any reply, Holdings returns an error.
 func TestHoldingsWithoutAQuorum(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
@@ -106,7 +105,6 @@ func TestHoldingsWithoutAQuorum(t *testing.T) {
 	}
 }
 
-// lockAs is lock for a known holder.
 func (b *fakeMasters) lockAs(r *Register, token string, holder any) {
 	b.Helper()
 	taken := terms(token)

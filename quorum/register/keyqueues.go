@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// keyQueues serializes the commands of this process that replace the value of one key. Concurrent
-// commands would only overtake each other's ballots.
+// keyQueues serializes the updates of each key, which would only overtake each other's ballots.
 type keyQueues struct {
 	mu    sync.Mutex
 	byKey map[string]*keyQueue
@@ -17,7 +16,7 @@ type keyQueue struct {
 	size int
 }
 
-// enter waits until the caller may proceed. leave lets the next command proceed.
+// enter waits for the caller's turn. leave ends the turn.
 func (l *keyQueues) enter(ctx context.Context, key string) (leave func(), err error) {
 	l.mu.Lock()
 	queue := l.byKey[key]

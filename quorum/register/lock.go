@@ -13,28 +13,27 @@ import (
 
 // Terms are the terms on which a client asks for keys.
 type Terms struct {
-	// Tokens has one token for each key, in the order of the keys.
+	// Tokens holds one token for each key, in the order of the keys.
 	Tokens []string
 	// TTL is in whole milliseconds, or cell.Endless.
 	TTL time.Duration
-	// AllowShortTTL allows a TTL, or a validity, that is too short to rely on.
+	// AllowShortTTL allows a TTL or a validity that is too short to rely on.
 	AllowShortTTL bool
-	// Until, unless it is zero, is when no new attempt begins any more.
+	// Until, unless it is zero, is the time after which no new attempt begins.
 	Until time.Time
 	// Holder is an arbitrary value that Holdings returns with the keys.
 	Holder any
-	// Fence requests a fence for the lock. Then there is only one key.
+	// Fence requests a fence for the lock. It requires exactly one key.
 	Fence bool
-	// KeepOnNoQuorum keeps the value of an attempt that ends with *NoQuorum, if possible, because
-	// other clients may have seen the value and rely on it.
+	// KeepOnNoQuorum keeps the value after *NoQuorum, if possible: other clients may have seen it,
+	// and rely on it.
 	KeepOnNoQuorum bool
 	// OnRemovalDue is called with each version that the keys may have although Lock returned an
-	// error. No client holds a lock by such a version, so it is owed its removal. mayArrive, unless
-	// it is nil, reports whether the version may still arrive at a majority of the masters. A
-	// cluster sets its own function.
+	// error. No client holds a lock by it, so it is owed its removal. mayArrive, unless it is nil,
+	// reports whether the version may still arrive at a majority. A cluster sets its own function.
 	OnRemovalDue func(version string, mayArrive func() bool)
-	// MayTakeOver, unless it is nil, reports whether the value of the only key is owed its removal.
-	// Then the client may take over the key. A cluster sets its own function.
+	// MayTakeOver, unless it is nil, reports whether the value of the only key is owed its removal,
+	// so that the client may take over the key. A cluster sets its own function.
 	MayTakeOver func(Look) bool
 }
 
@@ -44,32 +43,27 @@ func (t Terms) owed(version string, mayArrive func() bool) {
 	}
 }
 
-// mayTakeOver reports whether the value of a key is owed its removal, so that the client may take
-// over the key.
 func (t Terms) mayTakeOver(l Look) bool {
 	return l.Present && t.MayTakeOver != nil && len(t.Tokens) == 1 && t.MayTakeOver(l)
 }
 
 // Granted describes a granted lock.
 type Granted struct {
-	// Validity is how long the lock is valid from now, or cell.Endless.
+	// Validity is the time for which the lock is valid from now, or cell.Endless.
 	Validity time.Duration
-	// Since is when the lease began: just before the masters were asked.
+	// Since is the start of the lease, just before the masters were asked.
 	Since time.Time
 	// Attempt created the lock.
 	Attempt cell.Attempt
-	// Version is the version of the Look of each key that was taken. It is unique, so Withdraw
-	// removes by it.
+	// Version is the version of each taken key. It is unique, so a lock is withdrawn by it.
 	Version string
-	// Longer is set by Extend if a master had a longer lease than was asked for.
+	// Longer is set by Extend if a master had a longer lease than requested.
 	Longer bool
-	// Fence is above that of any lock of the key that was granted before, if the client asked for a
-	// fence.
+	// Fence, if requested, is above the fence of every earlier lock of the key.
 	Fence int64
 }
 
-// Lock takes keys that no client holds, all or none. If concurrent attempts left an attempt with
-// too few masters, Lock repeats it.
+// Lock takes keys that no client holds, all or none. It repeats attempts that split the votes.
 //
 // Errors: ErrHeld, ErrTooShort, ErrContended, ErrFences, *NoQuorum, or the cause of ctx. After an
 // error the client holds nothing, and the attempt is undone in the background.
@@ -107,9 +101,8 @@ func (r *Register) Lock(ctx context.Context, keys []string, t Terms) (Granted, e
 	}
 }
 
-// lockByBallot locks a key that a ballot removed a moment ago, or whose value may be taken over. A
-// ballot is not undone. So it runs to its end even if the caller no longer waits: only then it is
-// known whether the lock was granted.
+// lockByBallot locks a key that a ballot removed a moment ago, or whose value may be taken over. It
+// runs to its end even if ctx ends: a ballot cannot be undone, and its result is unknown before.
 func (r *Register) lockByBallot(ctx context.Context, key string, t Terms) (Granted, error) {
 	run := func(l Look) (Decision, error) {
 		if l.Present && !t.mayTakeOver(l) {
@@ -125,7 +118,7 @@ func (r *Register) lockByBallot(ctx context.Context, key string, t Terms) (Grant
 		return Granted{}, &RefusedError{Err: ErrHeld, Current: out.Decision.Note.(Look)}
 	}
 	elapsed := r.masters.Now().Sub(out.Since)
-	if out.Version != string(out.Attempt) { // else an ordinary attempt took it in the end
+	if out.Version != string(out.Attempt) { // else an ordinary attempt took it
 		entry := newGrant(t, 0, out.Attempt, out.Since, r.n)
 		entry.ballotVersion = out.Version
 		r.grants.put(key, entry, out.Since)
@@ -137,22 +130,21 @@ func (r *Register) lockByBallot(ctx context.Context, key string, t Terms) (Grant
 	return r.withFence(ctx, key, t, out.Granted)
 }
 
-// splitError says that an attempt can have no majority and kept no other attempt from one, so that
-// it can be repeated.
+// splitError means that an attempt can have no majority, and kept no other attempt from one, so
+// that it can be repeated.
 type splitError struct {
-	// needsBallot is set if a ballot removed the key a moment ago, or has to choose its value. Then
-	// the next value needs a ballot, too.
+	// needsBallot is set if a ballot removed the key a moment ago, or has to choose its value.
 	needsBallot bool
-	// mayBeHeld is set if masters that do not vote may complete a majority of another holder, for
-	// longer than a removal lasts.
+	// mayBeHeld is set if masters without a vote may give another holder a majority for longer than
+	// removalTTL.
 	mayBeHeld bool
 	// fenceLow is set if masters refused only because the fence was too low.
 	fenceLow bool
 	replies  []Reply
 }
 
-// undecidedTries is how often an attempt on a key is repeated that another client may hold. An
-// attempt of another client that is only under way has ended by then.
+// undecidedTries limits the attempts on a key that may be held. A rival's attempt has ended by
+// then.
 const undecidedTries = 5
 
 func (e *splitError) Error() string { return "votes are split" }
@@ -160,7 +152,7 @@ func (e *splitError) Error() string { return "votes are split" }
 // take makes one attempt (rule R6, LOCK), with a fence if one round trip suffices.
 func (r *Register) take(ctx context.Context, keys []string, t Terms) (Granted, error) {
 	fence := int64(0)
-	// If too few masters vote, the attempt cannot be granted, and should not leave a fence behind.
+	// With too few voters, the attempt cannot be granted, and should not leave a fence behind.
 	if t.Fence && r.masters.Voters() >= r.quorum {
 		var err error
 		if fence, err = r.nextFence(keys[0]); err != nil {
@@ -229,28 +221,24 @@ func (r *Register) undo(keys []string, a cell.Attempt, master int) {
 	}
 }
 
-// takeResult returns the vote on an attempt. A master may still take it unless it certainly failed
-// there.
+// takeResult returns the vote on an attempt. Each master that may still take it counts as pending.
 func takeResult(replies []Reply) vote.Result {
 	yes, no := count(replies, (*Reply).yes), count(replies, (*Reply).isNotDone)
 	return vote.Count(len(replies), yes, len(replies)-yes-no)
 }
 
-// takeDecided accepts replies once the attempt is granted, certainly held by another client, or can
-// be neither.
+// takeDecided accepts replies once the attempt is granted, certainly refused, or can be neither.
 func takeDecided(replies []Reply) bool {
 	result := takeResult(replies)
 	return result == vote.Won || refusedByOne(replies) || result == vote.Lost && !canBeRefusedByOne(replies)
 }
 
-// canBeRefusedByOne reports whether the masters that have not answered may complete a majority that
-// refuses.
+// canBeRefusedByOne reports whether missing replies may complete a majority that refuses.
 func canBeRefusedByOne(replies []Reply) bool {
 	return countWaiting(replies) > 0 && countVotes(replies, (*Reply).refused) != vote.Lost
 }
 
-// refusedByOne reports whether a majority refused because one and the same holder has one of the
-// keys.
+// refusedByOne reports whether a majority refused because of the same holder of one of the keys.
 func refusedByOne(replies []Reply) bool {
 	keys := 0
 	for _, reply := range replies {
@@ -264,7 +252,6 @@ func refusedByOne(replies []Reply) bool {
 	return false
 }
 
-// evaluateTake determines the outcome of an attempt.
 func (r *Register) evaluateTake(keys []string, t Terms, replies []Reply, start time.Time) (Granted, error) {
 	elapsed := r.masters.Now().Sub(start)
 	validity := vote.Validity(t.TTL, elapsed)
@@ -305,16 +292,15 @@ func mayBeHeld(replies []Reply) bool {
 	return resolve(known, 0).standing == Undetermined
 }
 
-// needsBallot reports whether a master refused because of a cell of the first key that holds no
-// value, or the holders differ.
+// needsBallot reports whether holders of the first key differ, or one holds a removal.
 func needsBallot(replies []Reply) bool {
 	return resolve(replies, 0).isUnchosen() || slices.ContainsFunc(replies, func(r Reply) bool {
 		return len(r.Found) > 0 && r.Found[0].Form == cell.Register && !r.Found[0].Value.Present
 	})
 }
 
-// granted records a lock that a cell.Take took. It repeats the take on masters that refused it, and
-// repairs masters that may have missed it.
+// granted records a lock, repeats the take on masters that refused it, and repairs masters that may
+// have missed it.
 func (r *Register) granted(t Terms, op cell.Take, asked Round, start time.Time) {
 	grants := make([]*grant, len(op.Names))
 	for i, key := range op.Names {
@@ -337,17 +323,16 @@ func (r *Register) granted(t Terms, op cell.Take, asked Round, start time.Time) 
 }
 
 const (
-	// retryPause is the pause before a master that refused a lock is asked again. Each pause is
-	// twice as long as the one before.
+	// retryPause is the first pause before a master that refused is asked again. It doubles each
+	// time.
 	retryPause = 8 * time.Millisecond
 	maxRetries = 4
 )
 
 // retryRefused repeats a granted take on a master that refused it because of a rival's attempt that
-// is being undone, or a removal that expires. Neither disappears everywhere at the same moment.
-// Refilling would take a second. Because the master is asked again only after it refused, the
-// effect is that of a slow first message. All other differences are left to repairing, and so are
-// several keys.
+// is being undone, or a removal that has not expired. Either can outlast the grant, and a refill
+// takes a second. Because the master refused, the retry is like a slow first message. For other
+// differences, and several keys, ordinary repair suffices.
 func (r *Register) retryRefused(op cell.Take, grants []*grant, master, tries int, reply Reply) {
 	if reply.State != Counted || reply.Did || tries == maxRetries || len(grants) > 1 {
 		r.repairUnlessDone(reply, op.Names...)

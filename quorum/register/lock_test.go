@@ -11,7 +11,6 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// outcome returns an error in a word.
 func outcome(err error) string {
 	var none *NoQuorum
 	switch {
@@ -38,7 +37,7 @@ func outcome(err error) string {
 	}
 }
 
-// TestLock takes a key on five masters with various cells, some of which do not answer.
+// TestLock takes a key on five masters with various cells. Some masters do not reply.
 func TestLock(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -53,8 +52,8 @@ func TestLock(t *testing.T) {
 			_, err := b.proxy().Update(b.Context(), put("y"))
 			b.noError(err)
 		}, "held", "y* y* y* y* y*"},
-		// Masters 1 to 4 chose the removal (2). y is older, and z may never be chosen, so no client
-		// may learn of it unless it is.
+		// Masters 1 to 4 chose the removal in round 2. z may never be chosen, so no client may see
+		// it.
 		{"newer and older values than the removal", func(b *fakeMasters) {
 			b.accepted("y", 1, 0)
 			b.accepted("z", 3, 1, 2)
@@ -106,7 +105,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestLockUndone checks that no cell of a failed attempt stays, whatever the masters do late.
+// TestLockUndone checks that no cell of a failed attempt remains, whatever the masters do late.
 func TestLockUndone(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -136,7 +135,7 @@ func TestLockUndone(t *testing.T) {
 	}
 }
 
-// TestLockUndoneWhenTheyAreBack checks that masters that are away are owed the undo of an attempt.
+// TestLockUndoneWhenTheyAreBack checks that masters that are away receive the undo later.
 func TestLockUndoneWhenTheyAreBack(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -161,8 +160,7 @@ func TestLockUndoneWhenTheyAreBack(t *testing.T) {
 	b.wantHolds(". . .")
 }
 
-// TestUndoIsExact checks that the undo of an attempt leaves the equal value of another attempt
-// alone.
+// TestUndoIsExact checks that an undo leaves another attempt with an equal value alone.
 func TestUndoIsExact(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	owner, rival := b.proxy(), b.proxy()
@@ -175,9 +173,8 @@ func TestUndoIsExact(t *testing.T) {
 	b.wantHolds("1 1 1")
 }
 
-// TestLockWhereARemovalEnds starts with a removal that has expired on one master but not on the
-// others, while two masters do not vote. The attempt needs all other masters, and gets them a
-// moment later.
+// TestLockWhereARemovalEnds starts with a removal that has expired on one master only, while two
+// masters do not vote. The attempt needs all other masters, and gets them a moment later.
 func TestLockWhereARemovalEnds(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -243,7 +240,7 @@ func TestLockTooShort(t *testing.T) {
 	_, err = b.proxy().Lock(t.Context(), []string{"k"}, short)
 	b.noError(err)
 	b.wantHolds("me me me")
-	// A lease that has expired when the answer comes is not granted.
+	// A lease that has expired when the reply arrives is not granted.
 	b = newFakeMasters(t, 3)
 	b.takes = 20 * time.Millisecond
 	short.AllowShortTTL, short.TTL = false, 15*time.Millisecond
@@ -294,9 +291,8 @@ func TestLockCanceled(t *testing.T) {
 	b.wantHolds(". . .")
 }
 
-// TestTakeBack checks that a granted lock is withdrawn if its client has gone. A proxy that does
-// not know the lock can do that, too, for example after a change of the masters, and if masters
-// have promised a rival's ballot. A later value of another client stays.
+// TestTakeBack checks that a proxy withdraws a lock whose client has gone, even if it did not grant
+// the lock or masters promised a rival's ballot. A later value of another client stays.
 func TestTakeBack(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -332,7 +328,7 @@ func TestGuess(t *testing.T) {
 	want("me")
 	_, err := r.Update(t.Context(), put("you"))
 	b.noError(err)
-	want("you") // as long as the promise is good
+	want("you") // until the promise expires
 	b.advance(Limit + time.Millisecond)
 	want("")
 	_, err = r.Update(t.Context(), put("she"))
@@ -342,7 +338,6 @@ func TestGuess(t *testing.T) {
 	want("")
 }
 
-// TestExpiredGrantsAreForgotten checks that expired locks are forgotten.
 func TestExpiredGrantsAreForgotten(t *testing.T) {
 	b := newFakeMasters(t, 1)
 	r := b.proxy()
@@ -358,7 +353,7 @@ func TestExpiredGrantsAreForgotten(t *testing.T) {
 }
 
 // TestExpiredGrantsOfLongKeysAreForgotten checks that expired locks with long names are forgotten
-// sooner. A hundred of them take as much memory as many thousands of short ones.
+// sooner: a hundred of them take as much memory as many thousands of short ones.
 func TestExpiredGrantsOfLongKeysAreForgotten(t *testing.T) {
 	b := newFakeMasters(t, 1)
 	r := b.proxy()

@@ -9,99 +9,91 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// State is the outcome of one operation at one master.
+// State is the outcome of an operation at one master.
 type State byte
 
 const (
-	// Waiting: the answer may still come.
+	// Waiting means that a reply may still arrive.
 	Waiting State = iota
-	// Counted: the master answered, and its vote counts.
+	// Counted means that the master replied, and its vote counts.
 	Counted
-	// Uncounted: the master answered and may have done the operation. Its vote does not count,
-	// because the master may have forgotten cells that other masters hold.
+	// Uncounted means that the master replied, but its vote does not count, because it may have
+	// forgotten cells that other masters hold. It may have done the operation.
 	Uncounted
-	// Failed: the master did not do the operation. It was not asked, or it answered with an error.
+	// Failed means that the operation was not sent, or the reply is an error. It was not done.
 	Failed
-	// Unknown: the master was asked, and may or may not have done the operation.
+	// Unknown means that the operation was sent, and may or may not be done.
 	Unknown
 )
 
-// Reply is the reply of one master in a round.
+// Reply is the outcome and the reply of one master in a round.
 type Reply struct {
 	State State
 	cell.Answer
-	// Err says why there is no vote.
+	// Err is the reason why the master's vote does not count.
 	Err error
 }
 
 // yes reports whether the master did the operation, and its vote counts.
 func (r *Reply) yes() bool { return r.State == Counted && r.Did }
 
-// answered reports whether the master's vote counts, whatever it is.
+// answered reports whether the master replied with a vote that counts.
 func (r *Reply) answered() bool { return r.State == Counted }
 
-// refused reports whether the master did not do the operation because of what its cell holds.
+// refused reports whether the master did not do the operation because of the content of its cell.
 func (r *Reply) refused() bool { return r.State == Counted && !r.Did && !r.isFenceLow() }
 
-// isNotDone reports whether the master has not done the operation and never will.
+// isNotDone reports whether the master certainly never does the operation.
 func (r *Reply) isNotDone() bool {
 	return r.State == Failed || (r.State == Counted || r.State == Uncounted) && !r.Did
 }
 
-// mayBeDone reports whether the master did the operation, or may have done it.
 func (r *Reply) mayBeDone() bool { return r.State != Waiting && !r.isNotDone() }
 
-// Round is a round under way.
+// Round is a set of operations, at most one for each master, whose replies may still arrive.
 type Round interface {
-	// Replies returns one reply for each master, as of the moment when Ask returned.
+	// Replies returns one reply for each master, as of the return of Ask.
 	Replies() []Reply
-	// Later calls f with each reply that arrives after Ask returned, including replies that already
-	// came.
+	// Later calls f with each reply that arrived or arrives after the return of Ask.
 	Later(f func(master int, r Reply))
-	// Drop withdraws the operations that were not sent yet. They count as failed.
+	// Drop withdraws the operations that were not sent yet. They count as Failed.
 	Drop()
 	// Forget releases the round and the slice that Replies returned, for reuse. It may be called
-	// once. Calls that Later promised still happen.
+	// once. Calls that Later scheduled still happen.
 	Forget()
 }
 
-// Masters delivers the operations of a register. An operation reaches a master after all operations
-// on the same key that were asked or told before, unless the master's connection broke.
+// Masters delivers the operations of a register. They reach a master in the order of Ask and Tell
+// for each key, unless the master's connection broke.
 type Masters interface {
 	// Ask sends ops[i] to master number i, or nothing if ops[i] is nil. It returns as soon as
-	// decided accepts the replies so far, or all replies are in. If decided accepts no replies at
-	// all, Ask returns at once. The error is the cause of ctx if ctx ended first; the round
-	// continues nevertheless.
+	// decided accepts the replies so far, which may be none, or all masters replied. The error is
+	// the cause of ctx if ctx ended first; the round continues nevertheless.
 	Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Round, error)
 	// Tell sends an operation without waiting for its reply. If owed is set, Tell repeats it until
-	// the master has answered, even if the master was away meanwhile.
+	// the master has replied, even if the master was away meanwhile.
 	Tell(master int, op cell.Op, owed bool)
 	// After calls f after d, if the process still runs.
 	After(d time.Duration, f func())
-	// AllVote reports whether, as far as is known, all masters answer and vote.
+	// AllVote reports whether all masters vote, as far as this process knows.
 	AllVote() bool
-	// ScheduleCompare notes that a master may lack cells that other masters hold, because it was
-	// away. Keys are compared once all masters are well.
+	// ScheduleCompare compares all keys once all masters vote: one was away and may lack cells.
 	ScheduleCompare()
-	// Voters returns how many masters answer and vote, as far as is known.
+	// Voters returns how many masters vote, as far as this process knows.
 	Voters() int
-	// Clock returns the median of the masters' clocks, since 1970, as far as is known. It may be
-	// wrong.
+	// Clock returns the median of the masters' clocks, since 1970. It may be wrong.
 	Clock() time.Duration
-	// Pause waits for a random time that grows with the number of failures. The error is the cause
-	// of ctx if ctx ended first.
+	// Pause waits for a random time that grows with failures, or returns the cause of ctx.
 	Pause(ctx context.Context, failures int) error
-	// Now returns the time of the monotonic clock.
+	// Now returns the time by the monotonic clock.
 	Now() time.Time
 }
 
-// toAll returns the same operation for all masters.
 func (r *Register) toAll(op cell.Op) []cell.Op { return slices.Repeat([]cell.Op{op}, r.n) }
 
-// waitForAll never decides early, so that Ask waits for every master.
+// waitForAll lets Ask wait for every master.
 func waitForAll([]Reply) bool { return false }
 
-// count returns how many replies satisfy a condition.
 func count(replies []Reply, is func(*Reply) bool) int {
 	n := 0
 	for i := range replies {
@@ -116,14 +108,12 @@ func countWaiting(replies []Reply) int {
 	return count(replies, func(r *Reply) bool { return r.State == Waiting })
 }
 
-// countVotes returns the result of a vote. The replies that satisfy yes are yes votes. Masters that
-// have not answered may still vote yes.
+// countVotes returns the result of a vote. Masters that have not replied may still vote yes.
 func countVotes(replies []Reply, yes func(*Reply) bool) vote.Result {
 	return vote.Count(len(replies), count(replies, yes), countWaiting(replies))
 }
 
-// Answered reports whether a majority answered, with votes that count.
+// Answered reports whether a majority replied with votes that count.
 func Answered(replies []Reply) bool { return countVotes(replies, (*Reply).answered) == vote.Won }
 
-// majorityDid reports whether a majority did the operation.
 func majorityDid(replies []Reply) bool { return countVotes(replies, (*Reply).yes) == vote.Won }

@@ -8,9 +8,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestOwedWhileAcceptsMayArrive checks a version whose accept may still be carried out after a
-// majority has answered that the version is absent. The removal is repeated until the deadlines of
-// its accepts.
+// TestOwedWhileAcceptsMayArrive checks that a removal is repeated until the deadlines of the
+// accepts of its version, even if a majority has replied that the version is absent.
 func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
@@ -66,8 +65,8 @@ func TestOwedWhileATakeMayArrive(t *testing.T) {
 	}
 }
 
-// TestUnlockOwesItsOwnLockAlone checks an UNLOCK that released its lock but was late. Another lock
-// that was taken with the same token since is owed nothing.
+// TestUnlockOwesItsOwnLockAlone checks that a late UNLOCK does not owe the removal of a newer lock
+// with the same token.
 func TestUnlockOwesItsOwnLockAlone(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r, other := b.proxy(), b.proxy()

@@ -8,17 +8,17 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// promise is the promise that masters gave for the next ballot when they accepted this proxy's last
-// one. The next ballot then needs no prepare. A promise is good for as long as a round may take,
+// promise holds the promises for the next ballot that masters gave when they accepted this proxy's
+// last ballot. The next ballot then needs no prepare. A promise expires after the limit of a round,
 // because a master that restarts forgets it.
 type promise struct {
 	attempt          cell.Attempt
 	ballot, accepted cell.Ballot
 	value            cell.Value
-	// start is when the masters were asked for it, and passed how long they took to answer.
+	// start is when the masters were asked, and passed how long they took to reply.
 	start  time.Time
 	passed time.Duration
-	// replies are the replies that count, in the form of replies to a prepare.
+	// replies holds the replies that count, in the form of replies to a prepare.
 	replies []Reply
 }
 
@@ -29,7 +29,6 @@ type promises struct {
 	pruning pruning
 }
 
-// promiseOf returns the promise in the replies to an accept.
 func promiseOf(b ballot, p proposal, next cell.Ballot, replies []Reply) *promise {
 	kept := &promise{
 		attempt: p.base.attempt, ballot: next, accepted: b.number, value: p.value,
@@ -60,7 +59,7 @@ func (p *promise) expired(now time.Time) bool { return now.Sub(p.start) > Limit 
 
 func (p *promise) bytes() int { return len(p.value.Text) }
 
-// take removes the promise of a key, and returns it if it is still good.
+// take removes the promise of a key, and returns it if it has not expired.
 func (p *promises) take(key string, now time.Time) *promise {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +71,7 @@ func (p *promises) take(key string, now time.Time) *promise {
 	return entry
 }
 
-// value returns the value that the last ballot for a key put, while its promise is good.
+// value returns the value that the last ballot put, until its promise expires.
 func (p *promises) value(key string, now time.Time) (text string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +82,6 @@ func (p *promises) value(key string, now time.Time) (text string, ok bool) {
 	return entry.value.Text, true
 }
 
-// storedRound is a round whose replies are already known.
 type storedRound []Reply
 
 func (k storedRound) Replies() []Reply       { return k }
@@ -91,8 +89,7 @@ func (k storedRound) Later(func(int, Reply)) {}
 func (k storedRound) Drop()                  {}
 func (k storedRound) Forget()                {}
 
-// usePromise makes the change with the promise that this proxy's last ballot left. A *splitError
-// asks for a new ballot.
+// usePromise makes the change without a prepare. A *splitError requests a new ballot.
 func (u *update) usePromise(ctx context.Context, kept *promise) (Outcome, error) {
 	l := Look{
 		Present: kept.value.Present, Value: kept.value.Text, Unknown: true, Longest: cell.NotReported,
@@ -103,7 +100,7 @@ func (u *update) usePromise(ctx context.Context, kept *promise) (Outcome, error)
 	case err != nil, d.Do == Leave, d.Do == Remove && !l.Present:
 		return Outcome{}, &splitError{} // another proxy may have changed the key since
 	}
-	// The end is unknown. Each master that promised holds the value, and keeps its own end.
+	// The expiry is unknown. Each master that promised holds the value, and keeps its own expiry.
 	t := tally{standing: Held, attempt: kept.attempt, accepted: kept.accepted, value: kept.value, chosen: true}
 	b := ballot{number: kept.ballot, start: kept.start, passed: kept.passed, asked: storedRound(kept.replies)}
 	return u.accept(ctx, b, u.proposalFor(b, t, d))

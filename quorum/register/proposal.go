@@ -6,30 +6,28 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// proposal is a value, and its end, that a ballot asks the masters to accept.
+// proposal is a value, and its expiry, that a ballot proposes to the masters.
 type proposal struct {
 	decision Decision
 	base     tally
 	value    cell.Value
 	// same is set if the value stays unchanged.
 	same bool
-	// change is the change of the Update that led to the value. Later changes may have followed it.
+	// change identifies the change that led to the value. Later changes may have followed it.
 	change cell.Change
-	// keep lets a cell keep its end; until gives the end to masters that did not hold the value
-	// before. Without keep the value gets ttl.
+	// keep lets a cell keep its expiry; until returns the expiry for masters that did not hold the
+	// value before. Without keep the value gets ttl.
 	keep  bool
 	until expiry
 	ttl   time.Duration
-	// shift and shared are those of the Decision.
+	// shift and shared come from the Decision.
 	shift  time.Duration
 	shared bool
-	// lease is the lease that the proposal gives from since. A zero since means from when it is
-	// sent.
+	// lease is the lease that the proposal gives from since; zero: from when it is sent.
 	lease time.Duration
 	since time.Time
 }
 
-// proposalFor returns the proposal that carries out a decision.
 func (u *update) proposalFor(b ballot, t tally, d Decision) proposal {
 	p := proposal{decision: d, base: t, change: u.opts.Source.Change(), ttl: d.TTL}
 	p.value = cell.Value{Present: true, Text: d.Value}
@@ -51,13 +49,12 @@ func (u *update) proposalFor(b ballot, t tally, d Decision) proposal {
 	return p
 }
 
-// sameRemoval returns a proposal that prolongs a removal to the time of a new one.
+// sameRemoval returns a proposal that gives a removal the TTL of a new one.
 func (u *update) sameRemoval(t tally) proposal {
 	return proposal{base: t, value: t.value, same: true, ttl: removalTTL, lease: cell.Endless}
 }
 
-// version returns the version of the value that the Update put. Another value may have replaced it
-// by now.
+// version returns the version that the Update put, even if another value has replaced it.
 func (p proposal) version() string {
 	if p.change == "" {
 		return version(p.base.attempt, p.value)
@@ -65,12 +62,11 @@ func (p proposal) version() string {
 	return string(p.base.attempt) + string(p.change)
 }
 
-// expiry returns the end of a value by the clock of a master. now is that clock at the promise,
+// expiry returns the expiry of a value by the clock of a master. now is that clock at the promise,
 // which was made at most passed after the ballot began.
 type expiry func(now, passed time.Duration) time.Duration
 
-// notAfter returns the end of a value that has left remaining on its holders. The end is no later
-// than on the holders.
+// notAfter returns an expiry no later than on the holders, where the value has left remaining.
 func notAfter(left time.Duration) expiry {
 	return func(now, passed time.Duration) time.Duration {
 		if left < 0 {
@@ -80,9 +76,9 @@ func notAfter(left time.Duration) expiry {
 	}
 }
 
-// notBefore returns the end of a cell with several keys. It is not before the first end among the
-// masters that held the value when they promised, shifted as theirs. So no key ends before its time
-// on any master. See package keygroup.
+// notBefore returns the expiry of a cell with several keys, so that no key expires early on any
+// master: not before the first expiry on the masters that held the value when they promised,
+// shifted like theirs. See package keygroup.
 func notBefore(b ballot, t tally, shift time.Duration) expiry {
 	return func(now, _ time.Duration) time.Duration {
 		if t.shortest < 0 {

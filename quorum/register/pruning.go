@@ -2,15 +2,14 @@ package register
 
 import "time"
 
-// expiring is an entry that is kept until it expires.
 type expiring interface {
 	expired(now time.Time) bool
 	bytes() int
 }
 
-// pruning schedules the search of a map for expired entries. The search is due once as many
-// entries, or bytes, were added as the last search left, plus a minimum. So the map takes at most
-// about twice the memory in use, and a search costs little for each entry.
+// pruning schedules the removal of expired entries from a map: once as many entries, or bytes, were
+// added as the last search left, plus a minimum. So the map takes at most about twice the memory in
+// use, and a search costs little for each entry.
 type pruning struct {
 	entries, bytes int // left after the last search
 	added          int // bytes added since
@@ -21,7 +20,6 @@ const (
 	pruneBytes   = 1 << 20
 )
 
-// putAndPrune puts an entry under a key, and deletes expired entries if a search is due.
 func putAndPrune[V expiring](s *pruning, all map[string]V, key string, entry V, now time.Time) {
 	all[key] = entry
 	s.added += len(key) + entry.bytes()

@@ -8,16 +8,15 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// defaultHeads is how many bytes of each cell a read asks of all masters. The cell of a lock is far
-// smaller. The rest of a longer value comes from one master.
+// defaultHeads is the default of Options.HeadSize. The cell of a lock is far smaller.
 const defaultHeads = 8 << 10
 
 // Read returns the current values of keys. Each master reads all of them at one moment. Read
 // settles a key that another command is replacing.
 //
-// If a value is long, Read asks all masters for the head of the cell, which identifies the value,
-// and one of its holders for the whole. All copies with the same incarnation and last change are
-// equal. If that master does not return the value, Read asks all masters for the whole.
+// If a value is long, Read requests the head of the cell, which identifies the value, from all
+// masters, and the whole from one holder: copies with the same incarnation and last change are
+// equal. If that master does not return the value, Read requests the whole from all masters.
 //
 // Errors: *NoQuorum, ErrContended, or the cause of ctx.
 func (r *Register) Read(ctx context.Context, keys []string) ([]Look, error) {
@@ -42,11 +41,10 @@ func (r *Register) Read(ctx context.Context, keys []string) ([]Look, error) {
 	}
 }
 
-// errHeadOnly is returned if no master gave the rest of a value whose head was read.
 var errHeadOnly = errors.New("no master returned the rest of a value")
 
-// read reads once, at most heads bytes of each cell, or all if heads is 0. A *splitError asks for
-// another look, errHeadOnly for a read of the whole.
+// read reads at most heads bytes of each cell, or all if heads is 0. A *splitError requests another
+// read, errHeadOnly a read of whole cells.
 func (r *Register) read(ctx context.Context, keys []string, heads int) ([]Look, error) {
 	asked, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Heads: heads}), func(replies []Reply) bool {
 		return readDecided(replies, len(keys))
@@ -82,9 +80,9 @@ func (r *Register) read(ctx context.Context, keys []string, heads int) ([]Look, 
 	return looks, nil
 }
 
-// readRest completes the values of which only the heads were read. It asks one master that holds
-// all of them. This is the first such master, for every proxy: if it is busy with long values, a
-// majority of the other masters still answers at once.
+// readRest completes the values of which only the heads were read, from the first master that holds
+// all of them. Every proxy uses the first such master: if it is busy with long values, a majority
+// of the other masters still replies at once.
 func (r *Register) readRest(ctx context.Context, keys []string, looks []Look, long []int, replies []Reply) error {
 	holder := slices.IndexFunc(replies, func(reply Reply) bool {
 		return !slices.ContainsFunc(long, func(i int) bool { return !looks[i].isHeldBy(reply, i) })
@@ -112,8 +110,8 @@ func (r *Register) readRest(ctx context.Context, keys []string, looks []Look, lo
 	return nil
 }
 
-// isHeldBy reports whether a master holds the value under key number i of a reply, as far as its
-// head shows. It is false for a foreign value, which has no version.
+// isHeldBy reports whether a master holds the value under key number i of a reply, as its head
+// shows. It is false for a foreign value, which has no version.
 func (l Look) isHeldBy(reply Reply, i int) bool {
 	if reply.State != Counted || i >= len(reply.Found) {
 		return false
@@ -123,7 +121,7 @@ func (l Look) isHeldBy(reply Reply, i int) bool {
 		l.Version == version(f.Attempt, f.Value)
 }
 
-// readDecided accepts replies once they determine the value of each key, and its remaining time.
+// readDecided accepts replies that determine the value and remaining time of each key.
 func readDecided(replies []Reply, keys int) bool {
 	for i := range keys {
 		if t := resolve(replies, i); t.standing == Undetermined || t.standing == Held && !t.chosen || t.leasesDiffer() {
@@ -133,22 +131,23 @@ func readDecided(replies []Reply, keys int) bool {
 	return true
 }
 
-// settleKey lets a majority agree on the value of a key, and returns it.
+// settleKey lets a majority agree on a value, and returns it.
 func (r *Register) settleKey(ctx context.Context, key string) (Look, error) {
 	out, err := r.Update(ctx, Change{Key: key, Run: leave})
 	seen, _ := out.Decision.Note.(Look)
 	return seen, err
 }
 
-// Settle lets a majority accept the value of a key, with the longest end that any of them reports.
+// Settle lets a majority accept the value of a key, with the longest lease that any of them
+// reports.
 //
-// Errors: those of Update.
+// Errors: as for Update.
 func (r *Register) Settle(ctx context.Context, key string) error {
 	_, err := r.Update(ctx, Change{Key: key, settle: true, Run: leave})
 	return err
 }
 
-// leave is the Run of a Change that changes nothing, and notes the current value.
+// leave is a Change.Run that changes nothing, and notes the current value.
 func leave(l Look) (Decision, error) {
 	return Decision{Note: l}, nil
 }

@@ -14,7 +14,7 @@ func TestRead(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		prepare func(*fakeMasters)
-		want    string // the value, or the outcome of an error in brackets
+		want    string // the value, or an error in brackets
 		rounds  string
 	}{
 		{"nothing", func(*fakeMasters) {}, "", "read"},
@@ -66,9 +66,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadLong checks that the rest of a long value comes from one master that holds it. All
-// masters are asked for the whole if that master no longer holds the value or does not answer, or
-// the head does not identify the value.
+// TestReadLong checks that the rest of a long value comes from one holder, or from all masters if
+// that holder fails or no longer holds the value, or the head does not identify it.
 func TestReadLong(t *testing.T) {
 	long, other := strings.Repeat("long", defaultHeads), strings.Repeat("other", defaultHeads)
 	isWhole := func(op cell.Op) bool { read, is := op.(cell.Read); return is && read.Heads == 0 }
@@ -130,7 +129,7 @@ func TestReadLong(t *testing.T) {
 	}
 }
 
-// TestRestOfNothing checks that a master that does not report its cell is not asked for the rest.
+// TestRestOfNothing checks that a master that reports no cell is not asked for the rest.
 func TestRestOfNothing(t *testing.T) {
 	l := Look{Present: true, Version: string(attemptOf("a"))}
 	silent := Reply{State: Counted, Answer: cell.Answer{Did: true}}
@@ -141,8 +140,7 @@ func TestRestOfNothing(t *testing.T) {
 	}
 }
 
-// TestReadSeveralLong checks that one master returns several long values, or all masters do if none
-// holds all of them.
+// TestReadSeveralLong checks that one master returns several long values if it holds them all.
 func TestReadSeveralLong(t *testing.T) {
 	for _, away := range []string{"none", "k", "each another"} {
 		b := newFakeMasters(t, 3)
@@ -192,9 +190,8 @@ func TestReadTime(t *testing.T) {
 	}
 }
 
-// TestTimeIsNotGuessed checks that the time is unknown if masters that do not answer may grant more
-// than a majority of the others. A ballot determines the value, and reports that the time is
-// unknown.
+// TestTimeIsNotGuessed checks that the time is unknown if masters that do not reply may grant more
+// than a majority does. A ballot determines the value all the same.
 func TestTimeIsNotGuessed(t *testing.T) {
 	const short, long = time.Minute, time.Hour
 	for _, test := range []struct {
@@ -272,7 +269,7 @@ func TestVersions(t *testing.T) {
 	if now, _ := r.Read(t.Context(), []string{"k"}); now[0].Version != same[0].Version {
 		t.Error("extended and looked at, it has another version")
 	}
-	// A reader that finds the key half replaced settles it, under the same version.
+	// A reader settles a key that is half replaced, under the same version.
 	b.setFateOf("accept", unsent, 1, 2)
 	b.pausing = func() { b.pausing, b.fate = nil, nil }
 	out, err := r.Update(t.Context(), put("half"))

@@ -8,16 +8,15 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// lacking returns masters of which three of five hold a key, with a lease of a minute. The proxy
-// that took the key is gone.
+// lacking returns five masters, three with a key that a vanished proxy took for a minute.
 func lacking(t *testing.T) *fakeMasters {
 	b := newFakeMasters(t, 5)
 	b.plain("me", "a", time.Minute, 0, 1, 2)
 	return b
 }
 
-// TestRefill checks that any proxy that notices a missing key restores it. A late refill does not
-// bring back a key that was released, removed, or taken by another client in the meantime.
+// TestRefill checks that any proxy restores a missing key. A late refill does not bring back a key
+// that was released, removed, or taken by another client meanwhile.
 func TestRefill(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -50,8 +49,8 @@ func TestRefill(t *testing.T) {
 	}
 }
 
-// TestNoRefillOfPassingLock checks that no place is marked for a lock that passes quickly from
-// holder to holder. The next holders would lack these masters.
+// TestNoRefillOfPassingLock checks that a lock that changes hands quickly marks no master, which
+// the next holders would then lack.
 func TestNoRefillOfPassingLock(t *testing.T) {
 	b := lacking(t)
 	b.value()
@@ -76,8 +75,8 @@ func mark(b *fakeMasters, attempt string, masters ...int) {
 	}
 }
 
-// TestRefillEnds checks that a restored key ends no later than where it ends first. A mark blocks
-// no client once the lock has expired.
+// TestRefillEnds checks that a restored key expires no later than on the first master, and that a
+// mark blocks no client once the lock has expired.
 func TestRefillEnds(t *testing.T) {
 	b := lacking(t)
 	b.plain("me", "a", 50*time.Second, 0)
@@ -97,7 +96,7 @@ func TestRefillEnds(t *testing.T) {
 	b.wantHolds(". . . . .")
 }
 
-// TestLateFill checks that a fill has no effect if the key was removed, or its place taken.
+// TestLateFill checks that a fill has no effect if the key was removed, or its mark replaced.
 func TestLateFill(t *testing.T) {
 	for name, then := range map[string]func(*fakeMasters){
 		"removed": func(b *fakeMasters) { b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil)) },
@@ -136,8 +135,8 @@ func TestLateFill(t *testing.T) {
 	}
 }
 
-// TestMissed checks that masters that were away receive a lock once all masters are well. Any proxy
-// that compares the keys does that, if the lock is still held.
+// TestMissed checks that masters that were away receive a lock that is still held once all masters
+// are well, by any proxy that compares the keys.
 func TestMissed(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -178,8 +177,7 @@ func TestMissed(t *testing.T) {
 	}
 }
 
-// TestRefillAfterALeftover checks that a master that refused a lock because of a leftover holds it
-// once the leftover is removed.
+// TestRefillAfterALeftover checks that a master with a leftover gets the lock once that is removed.
 func TestRefillAfterALeftover(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.plain("x", "a", time.Minute, 0)
@@ -188,8 +186,7 @@ func TestRefillAfterALeftover(t *testing.T) {
 	b.wantHolds("me* me* me*")
 }
 
-// TestMissedExtension checks that a master that missed an extension receives the time of the other
-// masters.
+// TestMissedExtension checks that a master that missed an extension gets the majority's time.
 func TestMissedExtension(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestRefusalReturnsCurrentValue checks that a refusal contains the value that a Read would have
-// returned. Only the remaining time may be missing.
+// TestRefusalReturnsCurrentValue checks that a refusal contains the value that a Read would return.
+// Only the remaining time may be missing.
 func TestRefusalReturnsCurrentValue(t *testing.T) {
 	const other, ours = "you", "me"
 	lock := func(b *fakeMasters, r *Register) error {
@@ -78,8 +78,7 @@ func TestRefusalReturnsCurrentValue(t *testing.T) {
 	}
 }
 
-// TestRefusalOmitsUndecidedValue checks that a refusal contains no undecided value, and no time
-// that masters may exceed that did not answer.
+// TestRefusalOmitsUndecidedValue checks that a refusal contains no undecided value or time.
 func TestRefusalOmitsUndecidedValue(t *testing.T) {
 	even := tally{standing: Held, chosen: true, left: time.Minute, longest: time.Minute}
 	uneven := tally{standing: Held, chosen: true, left: time.Minute, longest: time.Hour}
@@ -103,8 +102,8 @@ func TestRefusalOmitsUndecidedValue(t *testing.T) {
 	}
 }
 
-// TestRefusalWaitsForTheTime checks that a release in vain waits for replies that may report more
-// time, as a Read does. The first majority may report less than was granted.
+// TestRefusalWaitsForTheTime checks that a refused release waits, as a Read does, for replies that
+// may report more time than the first majority.
 func TestRefusalWaitsForTheTime(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.plain("you", "a", time.Minute, 0)

@@ -10,17 +10,15 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// repairs holds the keys to repair, because masters were seen to differ. Repairing waits until the
-// present command has finished, so that masters which are well agree soon after the last command.
+// repairs holds the keys to repair. A repair waits until the present command has finished.
 type repairs struct {
 	mu sync.Mutex
-	// keys maps each key to the incarnation that held it when a master was last seen to lack it, or
-	// to nothing.
+	// keys maps each key to the incarnation that a master was last seen to lack, or to nothing.
 	keys map[string]cell.Attempt
 }
 
 const (
-	// repairPause is how long a key is left alone before it is repaired.
+	// repairPause is the delay before a key is repaired.
 	repairPause = 200 * time.Millisecond
 	// repairTime limits one repair.
 	repairTime = 2 * time.Second
@@ -29,8 +27,7 @@ const (
 // repairLater schedules the repair of a key, unless it is already scheduled.
 func (r *Register) repairLater(key string) { r.repairMissing(key, "") }
 
-// repairMissing is repairLater for a key that masters lack. held, unless it is empty, is the
-// incarnation that holds the key.
+// repairMissing is repairLater for a key that masters lack; held is its incarnation, if known.
 func (r *Register) repairMissing(key string, held cell.Attempt) {
 	r.repairs.mu.Lock()
 	before, known := r.repairs.keys[key]
@@ -41,8 +38,8 @@ func (r *Register) repairMissing(key string, held cell.Attempt) {
 	}
 }
 
-// repairUnlessDone schedules the repair of keys unless the master did the operation. If some master
-// is down, it waits until all masters are well.
+// repairUnlessDone schedules the repair of keys unless the master did the operation. If a master is
+// away, all keys are compared once all masters vote.
 func (r *Register) repairUnlessDone(reply Reply, keys ...string) {
 	switch {
 	case reply.State == Waiting, reply.yes():
@@ -55,7 +52,7 @@ func (r *Register) repairUnlessDone(reply Reply, keys ...string) {
 	}
 }
 
-// repairEachUnlessDone calls repairUnlessDone with each reply of a round, including later ones.
+// repairEachUnlessDone calls repairUnlessDone with each reply of a round, including later replies.
 func (r *Register) repairEachUnlessDone(asked Round, keys ...string) {
 	for _, reply := range asked.Replies() {
 		r.repairUnlessDone(reply, keys...)
@@ -63,15 +60,15 @@ func (r *Register) repairEachUnlessDone(asked Round, keys ...string) {
 	asked.Later(func(_ int, reply Reply) { r.repairUnlessDone(reply, keys...) })
 }
 
-// RepairsPending returns how many keys are to be repaired.
+// RepairsPending returns the number of keys to repair.
 func (r *Register) RepairsPending() int {
 	r.repairs.mu.Lock()
 	defer r.repairs.mu.Unlock()
 	return len(r.repairs.keys)
 }
 
-// Compare schedules the repair of the keys that differ on the masters. If beyond is set, it skips
-// the keys that the first master holds.
+// Compare schedules the repair of keys that differ; with beyond only of keys that the first master
+// lacks.
 //
 // Errors: the cause of ctx.
 func (r *Register) Compare(ctx context.Context, keys []string, beyond bool) error {
@@ -102,7 +99,7 @@ func (r *Register) Compare(ctx context.Context, keys []string, beyond bool) erro
 	return nil
 }
 
-// absentOn returns the keys that a master does not hold, or did not report.
+// absentOn returns the keys that a master does not hold or did not report.
 func absentOn(reply Reply, keys []string) (absent []string) {
 	for i, key := range keys {
 		if reply.State != Counted || reply.Found[i].Form == cell.Absent {
@@ -112,8 +109,7 @@ func absentOn(reply Reply, keys []string) (absent []string) {
 	return absent
 }
 
-// differ reports whether the masters that answered hold different cells under key number i, whose
-// tally is t.
+// differ reports whether masters hold different cells under key number i with tally t.
 func differ(replies []Reply, i int, t tally) bool {
 	lacks := func(r Reply) bool {
 		return r.State == Counted && i < len(r.Found) &&
@@ -123,8 +119,7 @@ func differ(replies []Reply, i int, t tally) bool {
 }
 
 // repair makes all masters agree with the majority. Holders accept the value that the highest
-// ballot chose, or may have chosen. Leftovers are removed, and masters that lack the key receive
-// it.
+// ballot chose or may have chosen, leftovers are removed, and masters that lack the key receive it.
 func (r *Register) repair(key string) {
 	ctx, cancel := context.WithTimeout(context.Background(), repairTime)
 	defer cancel()
@@ -140,7 +135,7 @@ func (r *Register) repair(key string) {
 	for _, reply := range replies {
 		r.repairUnlessDone(reply, key)
 	}
-	if len(left) > 0 && !r.opts.Unlimited { // an attempt without a limit may still be granted
+	if len(left) > 0 && !r.opts.Unlimited { // without a limit, an attempt may still be granted
 		r.masters.After(leftoverPause, func() { r.removeLeftovers(key, left) })
 	}
 	switch {
@@ -152,7 +147,7 @@ func (r *Register) repair(key string) {
 	}
 }
 
-// readAll reads a key on all masters, and returns its leftovers, too.
+// readAll reads a key and its leftovers on all masters.
 func (r *Register) readAll(ctx context.Context, key string) (replies []Reply, t tally, left []leftover, err error) {
 	asked, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: []string{key}}), waitForAll)
 	if err != nil {
@@ -162,17 +157,16 @@ func (r *Register) readAll(ctx context.Context, key string) (replies []Reply, t 
 	return asked.Replies(), t, leftovers(asked.Replies(), 0, t), nil
 }
 
-// leftover is a cell on one master whose incarnation can have no majority, a blocking copy, or a
-// mark that does not expire in time, with the ballot that the cell accepted.
+// leftover is a cell whose incarnation can have no majority, a blocking copy, or a mark that does
+// not expire in time. accepted is the last ballot that the cell accepted.
 type leftover struct {
 	master   int
 	attempt  cell.Attempt
 	accepted cell.Ballot
 }
 
-// leftovers returns the leftovers under key number i, whose tally is t. These are all cells except
-// those of the incarnation that is held, once no other incarnation can be. Marks count if they do
-// not expire as they should.
+// leftovers returns the leftovers under key number i with tally t: all cells but cells of the held
+// incarnation, once no other incarnation can be held, and marks that do not expire in time.
 func leftovers(replies []Reply, i int, t tally) (all []leftover) {
 	if t.standing == Undetermined {
 		return nil
@@ -195,12 +189,11 @@ func leftovers(replies []Reply, i int, t tally) (all []leftover) {
 	return all
 }
 
-// leftoverPause is how long a cell must have been a leftover before it is removed. It is longer
-// than the attempt that creates the cell may take to be granted, by the clock of any proxy.
+// leftoverPause is the time for which a cell must have been a leftover before it is removed. It
+// exceeds the time in which its attempt can be granted, by the clock of any proxy.
 const leftoverPause = Limit + Limit/10
 
-// removeLeftovers removes cells that were leftovers before and still are. Their attempts ended, or
-// were not granted and never will be.
+// removeLeftovers removes cells that still are leftovers: their attempts will never be granted.
 func (r *Register) removeLeftovers(key string, before []leftover) {
 	ctx, cancel := context.WithTimeout(context.Background(), repairTime)
 	defer cancel()

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// TestRetryOnMasterThatRefused checks that a master that refuses a lock because of a cell that
-// expires a moment later holds the lock soon after, as a plain cell. So its release takes one round
-// trip.
+// TestRetryOnMasterThatRefused checks that a master that refuses a lock because of an expiring cell
+// soon holds it as a plain cell, so that its release takes one round trip.
 func TestRetryOnMasterThatRefused(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -37,8 +36,7 @@ func TestNoRetryAfterRelease(t *testing.T) {
 	b.wantHolds(". . .")
 }
 
-// TestReleaseDuringRetry checks that a ballot releases the lock if the connection of the retry
-// broke.
+// TestReleaseDuringRetry checks that a ballot releases the lock if the connection of a retry broke.
 func TestReleaseDuringRetry(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()

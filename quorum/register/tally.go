@@ -9,36 +9,33 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// TallyStatus says whether a majority of the masters holds a value under a key.
+// TallyStatus is the result of a tally: whether a majority holds a value.
 type TallyStatus int
 
 const (
-	// Undetermined: masters that did not answer, or blocking copies, may complete a majority.
+	// Undetermined means that masters without a reply, or blocking copies, may complete a majority.
 	Undetermined TallyStatus = iota
-	// Absent: no value can have a majority.
+	// Absent means that no value can have a majority.
 	Absent
-	// Held: an incarnation has a majority. Its value may be that the key is absent.
+	// Held means that an incarnation has a majority. Its value may be a removal.
 	Held
-	// Foreign: a majority holds the same value, which no proxy wrote.
+	// Foreign means that a majority holds the same value, which no proxy wrote.
 	Foreign
 )
 
-// tally evaluates the replies of some masters about one key.
+// tally evaluates the replies about one key.
 type tally struct {
 	standing TallyStatus
-	// attempt is the incarnation that is held. accepted is its highest ballot, and value the value
-	// that this ballot chose.
+	// attempt is the incarnation that is held. accepted is its highest ballot, which put value.
 	attempt  cell.Attempt
 	accepted cell.Ballot
 	value    cell.Value
-	// left is the remaining time that a majority grants: the quorum-th longest among the masters
-	// that hold the value, by any ballot, or the shortest if fewer masters hold it.
+	// left is the quorum-th longest remaining time on the masters that hold the value, by any
+	// ballot, or the shortest if fewer masters hold it.
 	left time.Duration
-	// longest and shortest are the longest and the shortest remaining time on the masters that hold
-	// the value.
+	// longest and shortest are the extremes of these times.
 	longest, shortest time.Duration
-	// chosen is set if a majority holds this very value. mixed is set if some holders have another
-	// ballot.
+	// chosen is set if a majority holds this very value, mixed if some holders have another ballot.
 	chosen, mixed bool
 }
 
@@ -49,8 +46,8 @@ type candidate struct {
 	blocking int
 }
 
-// resolve determines the state of key number i (REGISTER.md, Reading). A master that did not answer
-// may hold any value, and so may one with an undecided copy.
+// resolve determines the state of key number i (REGISTER.md, Reading). A master that did not reply
+// may hold any value, like one with an undecided copy.
 func resolve(replies []Reply, i int) tally {
 	var all []*candidate
 	n, silent := len(replies), len(replies)
@@ -86,9 +83,9 @@ func resolve(replies []Reply, i int) tally {
 	return tally{standing: Absent}
 }
 
-// allExpireSoon reports whether a majority answered, or may still answer, and all their cells
-// expire no later than a removal. Such cells expire at slightly different moments. Until then the
-// state of the key is undetermined if some masters give no vote.
+// allExpireSoon reports whether a majority may reply, and no known cell outlasts a removal. Such
+// cells expire at slightly different moments. Until then a missing vote leaves the key
+// undetermined.
 func allExpireSoon(replies []Reply) bool {
 	for _, r := range replies {
 		if r.State == Counted && !expireWithin(r.Found, removalTTL) {
@@ -98,15 +95,14 @@ func allExpireSoon(replies []Reply) bool {
 	return countVotes(replies, (*Reply).answered) != vote.Lost
 }
 
-// expireWithin reports whether every cell expires within a time. A cell without a known remaining
-// time does not.
+// expireWithin reports whether every cell expires within a time, which must be known.
 func expireWithin(found []cell.Found, after time.Duration) bool {
 	return !slices.ContainsFunc(found, func(f cell.Found) bool {
 		return f.Form != cell.Absent && (f.Left < 0 || f.Left > after)
 	})
 }
 
-// candidateFor returns the candidate that a cell belongs to, or nil for an absent cell or a mark.
+// candidateFor returns the candidate of a cell, or nil for an absent cell or a mark.
 func candidateFor(all *[]*candidate, f cell.Found) *candidate {
 	if f.Form == cell.Absent || f.Form == cell.Mark {
 		return nil
@@ -121,7 +117,6 @@ func candidateFor(all *[]*candidate, f cell.Found) *candidate {
 	return c
 }
 
-// tally returns the tally of a candidate that has a majority.
 func (c *candidate) tally(quorum int) tally {
 	highest := c.holders[0]
 	for _, h := range c.holders {
@@ -152,29 +147,28 @@ func (c *candidate) tally(quorum int) tally {
 }
 
 // isTaken reports whether a majority holds this very value, and the key is not absent. If holders
-// differ, the newest value may never have been chosen. An older one may have been replaced by a
-// value that none of the masters that answered holds.
+// differ, the newest value may never have been chosen, and an older one may have been replaced by a
+// value that no master that replied holds.
 func (t tally) isTaken() bool {
 	return t.standing == Foreign || t.standing == Held && t.chosen && t.value.Present
 }
 
-// isUnchosen reports whether an incarnation is held, and a ballot still has to choose its value.
+// isUnchosen reports whether a ballot has to choose the value of the held incarnation.
 func (t tally) isUnchosen() bool { return t.standing == Held && !t.chosen }
 
 // leasesDiffer reports whether some holder grants much more time than a majority of the masters
-// that answered. Then masters that have not answered may do so, too.
+// that replied. Then masters that have not replied may do so as well.
 func (t tally) leasesDiffer() bool {
 	return t.standing == Held && isMuchLonger(t.longest, t.left)
 }
 
-// isMuchLonger reports whether two remaining times differ by more than masters that were told the
-// same time do.
+// isMuchLonger reports whether left exceeds than by more than masters with the same TTL differ.
 func isMuchLonger(left, than time.Duration) bool {
 	return (left < 0) != (than < 0) || left-than > time.Second
 }
 
-// isTTLUnclear reports whether a majority may grant much more time for key number i than the tally
-// says. The majority may include masters whose cell is unknown.
+// isTTLUnclear reports whether a majority, which may include masters whose cell is unknown, may
+// grant much more time for key number i than the tally does.
 func (t tally) isTTLUnclear(replies []Reply, i int) bool {
 	if !t.leasesDiffer() {
 		return false
@@ -192,7 +186,7 @@ func (t tally) isTTLUnclear(replies []Reply, i int) bool {
 	return isMuchLonger(lefts[min(vote.Majority(len(replies)), len(lefts))-1], t.left)
 }
 
-// compareLeft orders remaining times. Endless is the longest.
+// compareLeft orders remaining times, cell.Endless last.
 func compareLeft(a, b time.Duration) int {
 	switch {
 	case a < 0 && b < 0:

@@ -8,8 +8,7 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestUndecidedMayBeAnyAttempt checks that a master with an undecided copy may hold any attempt,
-// like one that does not answer.
+// TestUndecidedMayBeAnyAttempt checks that a master with an undecided copy may hold any attempt.
 func TestUndecidedMayBeAnyAttempt(t *testing.T) {
 	ids := cell.NumberedSource(big.NewInt(1))
 	none, undecided := cell.Cell{}, cell.Cell{Form: cell.Blocking, Attempt: cell.Undecided}
@@ -39,8 +38,7 @@ func TestUndecidedMayBeAnyAttempt(t *testing.T) {
 	}
 }
 
-// TestUndecidedIsNotLost checks that a master that took a lock may still hold it if it has an
-// undecided copy now.
+// TestUndecidedIsNotLost checks that an undecided copy on a holder does not count as lost.
 func TestUndecidedIsNotLost(t *testing.T) {
 	ids := cell.NumberedSource(big.NewInt(1))
 	g := &grant{attempt: ids.Attempt(), holders: []bool{true, true}}

@@ -8,9 +8,9 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// retryUndecided repeats an attempt on masters that refused it, if the attempt needs all of them
-// because some masters give no vote. Cells that are about to expire do not expire everywhere at the
-// same moment. Each master is asked again only after it refused.
+// retryUndecided repeats an attempt on masters that refused it, if the attempt needs them because
+// some masters give no vote: cells that are about to expire do not expire everywhere at the same
+// moment. Each master is asked again only after it refused.
 func (r *Register) retryUndecided(ctx context.Context, op cell.Take, asked Round) (Round, error) {
 	for tries := 1; needsRetry(asked.Replies()) && tries <= undecidedTries; tries++ {
 		before := slices.Clone(asked.Replies())
@@ -34,15 +34,14 @@ func (r *Register) retryUndecided(ctx context.Context, op cell.Take, asked Round
 	return asked, nil
 }
 
-// needsRetry reports whether a majority answered an attempt, some of it refused, and the masters
-// that did not answer decide whether the attempt has a majority.
+// needsRetry reports whether a majority replied, some of these masters refused, and the masters
+// that did not reply decide whether the attempt has a majority.
 func needsRetry(replies []Reply) bool {
 	return takeResult(replies) == vote.Pending && Answered(replies) &&
 		count(replies, (*Reply).refused) > 0 && !refusedByOne(replies)
 }
 
-// mergeReplies returns the replies of a round, with the later replies of the masters that were
-// asked again.
+// mergeReplies replaces the replies of masters that were asked again.
 func mergeReplies(before []Reply, ops []cell.Op, retry []Reply) []Reply {
 	all := slices.Clone(before)
 	for i := range all {
@@ -53,7 +52,7 @@ func mergeReplies(before []Reply, ops []cell.Op, retry []Reply) []Reply {
 	return all
 }
 
-// retriedRound is a round in which some masters were asked again after they had refused.
+// retriedRound is a round that was repeated on masters that had refused.
 type retriedRound struct {
 	first, retry Round
 	replies      []Reply

@@ -9,14 +9,13 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Unlock removes the key if it holds the token. A lock that this proxy granted takes one round
-// trip, any other two.
+// Unlock removes the key if it holds the token. A lock of this proxy takes one round trip, another
+// two.
 //
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), *NoQuorum, ErrContended, or
-// the cause of ctx. The release continues even after ctx has ended. If an error leaves it open
-// whether the lock is released, Unlock calls owed, unless it is nil, with each version that may
-// remain and its remaining time, as far as the masters reported them. Each such version is owed its
-// removal.
+// the cause of ctx. The release continues even after ctx has ended. If it is unknown whether the
+// lock is released, Unlock calls owed, unless it is nil, with each known version that may remain,
+// and its remaining time. Such a version is owed its removal.
 func (r *Register) Unlock(ctx context.Context, key, token string, owed func(version string, left time.Duration)) error {
 	entry := r.grants.find(key, withToken(token))
 	seen, err := r.unlock(ctx, key, token)
@@ -39,7 +38,6 @@ func (r *Register) Unlock(ctx context.Context, key, token string, owed func(vers
 	return err
 }
 
-// cellsWithToken returns the reported cells that hold a token.
 func cellsWithToken(replies []Reply, token string) (all []cell.Found) {
 	for _, reply := range replies {
 		for _, f := range reply.Found {
@@ -51,7 +49,6 @@ func cellsWithToken(replies []Reply, token string) (all []cell.Found) {
 	return all
 }
 
-// leaseLeft returns the remaining lease of a lock that this proxy granted.
 func (r *Register) leaseLeft(entry *grant) time.Duration {
 	if ends := r.grants.snapshot(entry).ends; !ends.IsZero() {
 		return max(ends.Sub(r.masters.Now()), 0)
@@ -59,7 +56,7 @@ func (r *Register) leaseLeft(entry *grant) time.Duration {
 	return cell.Endless
 }
 
-// unlock implements Unlock. It returns the value that it tried to remove by ballot, if any.
+// unlock returns the value that it tried to remove by ballot, if any.
 func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, err error) {
 	entry := r.grants.take(key, withToken(token))
 	if entry == nil {
@@ -72,7 +69,7 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, er
 	}
 	replies := asked.Replies()
 	if late := r.masters.Now().Sub(start); r.isLate(late) {
-		// A master that deleted the cell may have forgotten that, and copied the cell from others.
+		// A master may have forgotten its deletion, and copied the cell from another master.
 		return Look{}, &NoQuorum{Replies: replies, Late: late}
 	}
 	now := r.grants.snapshot(entry) // replies to earlier requests came earlier
@@ -91,11 +88,11 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, er
 	}
 }
 
-// release deletes the plain cells of an attempt. Masters that do not answer are owed the deletion.
-// A cell that remains, because it promised a ballot, may be a leftover now.
+// release deletes the plain cells of an attempt. Masters that do not reply are owed the deletion. A
+// cell that promised a ballot remains, and may be a leftover now.
 func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Round, error) {
 	op := cell.Op(cell.Remove{Name: key, Attempt: a, How: cell.Release})
-	asked, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool { // otherwise wait for all replies
+	asked, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool { // else wait for all masters
 		return majorityDid(replies) || Answered(replies) && hasRegister(replies, a)
 	})
 	owe := func(master int, reply Reply) {
@@ -113,7 +110,6 @@ func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Rou
 	return asked, err
 }
 
-// hasRegister reports whether some master holds the attempt in register form.
 func hasRegister(replies []Reply, a cell.Attempt) bool {
 	return count(replies, func(r *Reply) bool {
 		return len(r.Found) > 0 && r.Found[0].Form == cell.Register && r.Found[0].Attempt == a
@@ -130,9 +126,9 @@ const (
 	releaseByBallot                // some master promised a ballot: a ballot decides
 )
 
-// evaluateRelease determines the effect of deleting the plain cells of a granted attempt. Only the
-// proxy that granted it deletes such cells, and only once. Cells that promised a ballot are not
-// deleted. So a lost cell expired, or a ballot replaced it. REGISTER.md has the cases.
+// evaluateRelease determines the effect of deleting the plain cells of a granted attempt. Only this
+// release deletes them, so a lost cell expired, or a ballot replaced it. See REGISTER.md,
+// Releasing.
 func (r *Register) evaluateRelease(g *grant, replies []Reply, start time.Time) releaseVerdict {
 	if r.heldByAnother(g, replies) {
 		return releaseOther
@@ -152,22 +148,22 @@ func (r *Register) evaluateRelease(g *grant, replies []Reply, start time.Time) r
 	case g.countLost(replies) > 0:
 		return releaseUnknown
 	case deleted > 0 && r.n-counted < r.quorum && !g.expired(r.masters.Now()):
-		return releaseDone // the masters that did not answer still hold it, but are too few
+		return releaseDone // masters that did not reply still hold it, but are too few
 	default:
 		return releaseUnknown
 	}
 }
 
-// heldByAnother reports whether a majority holds another attempt, or a foreign value, and this
-// release deleted nothing. Then the lock had lost its majority before.
+// heldByAnother reports whether a majority holds another attempt or a foreign value, and this
+// release deleted nothing, so that the lock had lost its majority before.
 func (r *Register) heldByAnother(g *grant, replies []Reply) bool {
 	t := resolve(replies, 0)
 	return (t.standing == Foreign || t.standing == Held && t.attempt != g.attempt) &&
 		count(replies, (*Reply).mayBeDone)+countWaiting(replies) == 0
 }
 
-// withoutPending returns the replies, but treats a master as unknown if it does not hold the lock
-// and the lock may still reach it. Requests may be on their way for any time.
+// withoutPending returns the replies, but treats a master as unknown if the lock may still reach
+// it. A request may be on its way for any time.
 func (g *grant) withoutPending(replies []Reply) []Reply {
 	if !slices.Contains(g.pending, true) {
 		return replies
@@ -181,8 +177,8 @@ func (g *grant) withoutPending(replies []Reply) []Reply {
 	return sure
 }
 
-// mayReach reports whether the lock may still reach a master that does not hold it, or no longer.
-// The cell that was deleted there may be a copy from a catch-up.
+// mayReach reports whether the lock may still reach a master that does not hold it now. A cell that
+// it deleted may be a copy from a catch-up.
 func (g *grant) mayReach(master int, reply Reply) bool {
 	switch {
 	case !g.pending[master]:
@@ -194,8 +190,7 @@ func (g *grant) mayReach(master int, reply Reply) bool {
 	}
 }
 
-// countLost returns how many masters certainly took the lock and no longer hold it, without a
-// deletion by this release.
+// countLost returns how many masters took the lock and certainly lost it, but not by this release.
 func (g *grant) countLost(replies []Reply) int {
 	n := 0
 	for i, reply := range replies {
@@ -210,16 +205,15 @@ func (g *grant) countLost(replies []Reply) int {
 }
 
 // endedBefore reports whether the lock had ended before the release that began at start. A lost
-// cell alone proves nothing. Its lease may have expired meanwhile. Or its master restarted and
-// found nothing to copy, because the release had already deleted other cells, and then another
-// client took the key.
+// cell alone proves nothing: its lease may have expired meanwhile. Or its master restarted, could
+// copy nothing because this release had deleted other cells, and granted the key to another client.
 func (r *Register) endedBefore(g *grant, replies []Reply, start time.Time) bool {
 	lost := g.countLost(replies)
 	kept := count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did })
 	return lost > 0 && kept == r.n || lost >= r.quorum && (g.ttl < 0 || g.expired(start))
 }
 
-// finishRelease completes a release by ballot if some cells have taken register form.
+// finishRelease completes a release by ballot.
 func (r *Register) finishRelease(
 	ctx context.Context, key string, entry *grant, replies []Reply, start time.Time,
 ) (Look, error) {
@@ -234,16 +228,16 @@ func (r *Register) finishRelease(
 	case r.endedBefore(g, replies, start):
 		return r.removeByBallot(ctx, key, g.token, "")
 	case r.wasIntact(g, replies) && !g.mayArriveLate && !r.isLate(r.masters.Now().Sub(start)):
-		// Only this release can have ended it in so short a time. A take under way is behind
-		// nothing that the ballot found: both come over one connection, unless it broke.
+		// Only this release can have ended it in such a short time. The ballot saw the effect of
+		// every take under way: both use one connection, unless it broke.
 		return Look{}, nil
-	default: // the value that was seen is another client's
+	default: // seen is another client's value
 		return Look{}, &NoQuorum{Replies: replies, Unclear: true}
 	}
 }
 
-// wasIntact reports whether a majority held the attempt as it was granted until the release. Then
-// nothing had taken the lock away before. A blocking copy counts if the master had taken the lock.
+// wasIntact reports whether a majority held the attempt as granted until the release, so that
+// nothing had taken the lock away. A blocking copy counts if the master had taken the lock.
 func (r *Register) wasIntact(g *grant, replies []Reply) bool {
 	whole := 0
 	for i, reply := range replies {
@@ -259,8 +253,8 @@ func (r *Register) wasIntact(g *grant, replies []Reply) bool {
 	return whole >= r.quorum
 }
 
-// removeByBallot removes the key by ballot if it holds the token. It returns the value that it saw
-// last, or tried to remove last. If only is set, a value that another attempt created stays.
+// removeByBallot removes the key if it holds the token. It returns the value that it saw or tried
+// to remove last. If only is set, it leaves a value of another attempt.
 func (r *Register) removeByBallot(ctx context.Context, key, token string, only cell.Attempt) (seen Look, err error) {
 	holds := func(l Look) bool { return l.Present && l.Value == token && (only == "" || l.incarnation == only) }
 	var last Look
@@ -275,7 +269,7 @@ func (r *Register) removeByBallot(ctx context.Context, key, token string, only c
 }
 
 // updateIf is an Update that runs only on values that satisfy holds. It returns the value on which
-// it decided. If that value does not satisfy holds, the error is ErrNotHeld.
+// it decided, and ErrNotHeld if that value does not satisfy holds.
 func (r *Register) updateIf(ctx context.Context, c Change, holds func(Look) bool) (seen Look, out Outcome, err error) {
 	run := c.Run
 	c.Run = func(l Look) (d Decision, err error) {

@@ -67,7 +67,6 @@ func TestUnlock(t *testing.T) {
 	}
 }
 
-// look returns a change that only reads the value.
 func look(at *Look) Change {
 	return Change{Key: "k", Run: func(l Look) (Decision, error) {
 		if at != nil {
@@ -77,7 +76,7 @@ func look(at *Look) Change {
 	}}
 }
 
-// TestReleaseIsOwed checks that masters that are away receive the release when they are back.
+// TestReleaseIsOwed checks that masters that are away receive the release later.
 func TestReleaseIsOwed(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
@@ -92,8 +91,8 @@ func TestReleaseIsOwed(t *testing.T) {
 	b.wantHolds("you you you . .")
 }
 
-// TestUnlockThroughAnotherProxy checks that the release by another proxy takes a ballot. A client
-// can take the key right after it.
+// TestUnlockThroughAnotherProxy checks that another proxy releases by ballot, and frees the key at
+// once.
 func TestUnlockThroughAnotherProxy(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	owner, other := b.proxy(), b.proxy()
@@ -139,9 +138,9 @@ func TestUnlockCanceled(t *testing.T) {
 }
 
 // TestEvaluateRelease evaluates the replies of five masters. d: the master deleted its cell. A dot:
-// it held nothing. ?: no answer. o: it holds another attempt. u: the same without a vote. f: it was
-// not asked. r: it holds ours in register form. b: it held a blocking copy of ours, which is gone
-// now. The proxy knows of the lock: + the master took it, - it did not, ~ it still may.
+// it held nothing. ?: no reply. o: it holds another attempt. u: the same without a vote. f: not
+// sent. r: it holds ours in register form. b: it held a blocking copy of ours, which is gone now.
+// The proxy knows about the lock: + the master took it, - it did not, ~ it still may.
 func TestEvaluateRelease(t *testing.T) {
 	ours, others := attemptOf("a"), attemptOf("b")
 	found := func(form cell.Form, attempt cell.Attempt) cell.Answer {
@@ -178,7 +177,7 @@ func TestEvaluateRelease(t *testing.T) {
 		{"+++++", "dd...", "unknown"}, // masters may have forgotten the lock
 		{"+++++", ".....", "none"},
 		{"+++++", "ooooo", "other"},
-		{"+----", "oooff", "other"}, // the release deleted nothing, and the other masters are too few
+		{"+----", "oooff", "other"}, // the release deleted nothing, and the last two are too few
 		{"+++--", "ooouf", "other"},
 		{"+++++", "ooo?f", "unknown"}, // the release may have deleted one
 		{"+++++", "oo.ff", "unknown"},
@@ -203,8 +202,7 @@ func TestEvaluateRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseBeforeTheLockArrives checks that a lock whose SET is still on its way to a master does
-// not reappear after its release.
+// TestReleaseBeforeTheLockArrives checks that a SET that arrives after the release has no effect.
 func TestReleaseBeforeTheLockArrives(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -220,9 +218,8 @@ func TestReleaseBeforeTheLockArrives(t *testing.T) {
 	b.deliverOwed()
 }
 
-// TestReleaseWhileATakeMayArrive checks that a ballot removes the lock if a SET may still arrive
-// because its connection broke. A deleted cell would look like one that the SET has not reached,
-// and the lock would reappear.
+// TestReleaseWhileATakeMayArrive checks that a ballot releases the lock if a SET may still arrive
+// because its connection broke: a deleted cell looks like one that the SET has yet to reach.
 func TestReleaseWhileATakeMayArrive(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r, other := b.proxy(), b.proxy()
@@ -255,9 +252,9 @@ func TestReleaseWhileATakeMayArrive(t *testing.T) {
 	b.wantHolds(". . .")
 }
 
-// TestReleaseByBallotWhileATakeMayArrive checks that a release which a ballot has to decide is not
-// done if the connection of a SET breaks meanwhile: the lock would reappear on the master that it
-// still reaches, and on the one that promised the ballot.
+// TestReleaseByBallotWhileATakeMayArrive checks that a release by ballot is not done if the
+// connection of a SET breaks meanwhile: the lock would reappear on the master that the SET still
+// reaches, and on the master that promised the ballot.
 func TestReleaseByBallotWhileATakeMayArrive(t *testing.T) {
 	for _, breaks := range []bool{false, true} {
 		b := newFakeMasters(t, 3)

@@ -12,27 +12,25 @@ import (
 type Do int
 
 const (
-	Leave  Do = iota // do not change the key
+	Leave  Do = iota // leave the key unchanged
 	Put              // put a value
 	Remove           // remove the value
 )
 
-// Decision is the result of a Change for the current value of its key.
+// Decision is the result of Change.Run for the current value of the key.
 type Decision struct {
 	Do    Do
 	Value string
-	// TTL is in whole milliseconds, or cell.Endless. If KeepTTL is set, a value that replaces
-	// another keeps the remaining time instead.
+	// TTL is in whole milliseconds, or cell.Endless. KeepTTL keeps the remaining time of a replaced
+	// value instead.
 	TTL     time.Duration
 	KeepTTL bool
-	// Shift is added to the remaining time that is kept, separately on each master, in whole
-	// milliseconds.
+	// Shift is added to the kept remaining time on each master, in whole milliseconds.
 	Shift time.Duration
-	// Shared is set if the old or the new value holds several keys, whose ends depend on the end of
-	// the cell. Then no master may end the cell before the first end among its holders.
+	// Shared is set if the old or the new value is a keygroup. Then the cell must expire on no
+	// master before the first expiry among its holders.
 	Shared bool
-	// RemoveOnError is set if no client holds the new value when the Update returns an error. Then
-	// the value does not stay.
+	// RemoveOnError removes the value, which no client then holds, if the Update returns an error.
 	RemoveOnError bool
 	// Note is an arbitrary value that the Outcome returns if this decision takes effect.
 	Note any
@@ -41,50 +39,45 @@ type Decision struct {
 // Change is a change of one key that depends on its current value.
 type Change struct {
 	Key string
-	// Run decides. It may run several times, each time on the value of that moment, and must be
+	// Run decides. It may run several times, each time on the current value, and must be
 	// deterministic. An error ends the Update without a change.
 	Run func(Look) (Decision, error)
-	// Expect, unless it is nil, is the only value that Run changes. A key that holds another value
-	// is only read.
+	// Expect, unless it is nil, is the only value that Run changes. Any other value is only read.
 	Expect *string
-	// Owed is called as Terms.Owed is.
+	// Owed is called like Terms.OnRemovalDue.
 	Owed func(version string, mayArrive func() bool)
-	// strict lets an absent key be taken only if a validity remains, as Lock does.
+	// strict takes an absent key only if a validity remains, like Lock.
 	strict bool
-	// settle lets a majority accept the current value, even if nothing changes.
+	// settle lets a majority accept the current value even if nothing changes.
 	settle bool
-	// noNextPromise prevents masters from promising the next ballot at once, so that one round can
-	// extend the lock afterwards.
+	// noNextPromise prevents promises for the next ballot, so one round can extend the lock later.
 	noNextPromise bool
-	// fill names marks that are filled with the value, once a majority of its holders accepted it.
+	// fill identifies marks to replace with the value once a majority of its holders accepted it.
 	fill *filling
-	// uncancellable lets the Update run to its end once it has begun, even if ctx ends.
+	// uncancellable lets the Update, once begun, run to its end even if ctx ends.
 	uncancellable bool
 }
 
-// ErrNeedsLeft is returned by the Run of a Change that needs the remaining time if the Look does
-// not know it.
+// ErrNeedsLeft is returned by Change.Run if it needs the remaining time and Look.Unknown is set.
 var ErrNeedsLeft = errors.New("the remaining time of the key is unknown")
 
 // Outcome is the result of an Update.
 type Outcome struct {
-	// Decision is the decision that took effect.
 	Decision Decision
-	// Granted describes the value that was put, if any. Its Version is always that of the Look
-	// after the Update, even if another command has replaced the value by now.
+	// Granted describes the value that was put, if any. Its Version belongs to the Look after the
+	// Update, even if another command has replaced the value.
 	Granted
 }
 
-// removalTTL is how long a removal by ballot stays on the masters. During this time a command whose
-// own ballot failed can still determine the fate of the key.
+// removalTTL is the TTL of a removal, in which a command whose ballot failed can find out its
+// effect.
 const removalTTL = 3 * time.Second
 
-// Update changes one key by ballot (rules R3, R4 and R6), or takes an absent one as Lock does. A
-// change that a majority accepted has taken effect. If fewer masters accepted it, a later ballot
-// finds it among the changes that led to the current value, or knows that it never will. So it
-// takes effect at most once.
+// Update changes one key by ballot (REGISTER.md, Replacing), or takes an absent one like Lock. A
+// change takes effect once a majority accepted it. If fewer masters did, a later ballot finds it
+// among the changes that led to the current value, or excludes it. So it takes effect at most once.
 //
-// Errors: those of Run, ErrForeign, ErrContended, *NoQuorum, or the cause of ctx. After
+// Errors: the errors of Run, ErrForeign, ErrContended, *NoQuorum, or the cause of ctx. After
 // ErrContended nothing changed. After the last two the change may or may not take effect, possibly
 // later, at most once.
 func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
@@ -112,36 +105,33 @@ func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 	return out, err
 }
 
-// update is a Change under way.
 type update struct {
 	*Register
 	Change
-	// sent are the ballots of this change that some master may have accepted.
+	// sent holds the ballots of this change that some master may have accepted.
 	sent []sentChange
-	// highestRound is the highest round seen. After failures the next ballot goes further ahead of
-	// it, because other proxies have started new rounds by the time that it arrives.
+	// highestRound is the highest round seen. ahead grows with failures, because other proxies have
+	// started new rounds by the time that the next ballot arrives.
 	highestRound, ahead uint64
-	// contended is set once another ballot overtook one of this change.
+	// contended is set once another ballot overtook this change.
 	contended bool
 	// lastSent is when the last accept was sent.
 	lastSent time.Time
-	// late is how long the last round took if that was too long to continue with it, or zero.
+	// late is the duration of the last round if it was too long to continue, or zero.
 	late time.Duration
 }
 
-// mayArrive reports whether a master may still carry out an accept that was sent. The deadline of
-// the accept is by the masters' clocks.
+// mayArrive reports whether a sent accept may still take effect, by the masters' clocks.
 func (u *update) mayArrive() bool {
 	return u.opts.Unlimited || u.masters.Now().Before(u.lastSent.Add(leftoverPause))
 }
 
-// sentChange is a change that some masters may have accepted.
 type sentChange struct {
 	decision Decision
 	attempt  cell.Attempt
 	ballot   cell.Ballot
 	change   cell.Change
-	// lease is the lease that it gave from since.
+	// lease is the lease that the change gave from since.
 	lease time.Duration
 	since time.Time
 }
@@ -165,7 +155,7 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 			return Outcome{}, u.giveUpError()
 		}
 		if len(u.sent) > 0 {
-			failures = 0 // determine the effect of the sent change without a longer pause
+			failures = 0 // find out soon whether the sent change was made
 		}
 		if err := u.masters.Pause(ctx, failures); err != nil {
 			return Outcome{}, err
@@ -173,8 +163,7 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// giveUpError returns the error of a change that failed or may have been made, because other
-// commands interfered or the masters took too long.
+// giveUpError returns the error of a change that was overtaken, or whose rounds took too long.
 func (u *update) giveUpError() error {
 	switch {
 	case u.late > 0:

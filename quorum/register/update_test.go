@@ -11,7 +11,6 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// value returns the value that the masters agree on.
 func (b *fakeMasters) value() string {
 	b.Helper()
 	looks, err := b.proxy().Read(b.Context(), []string{"k"})
@@ -62,8 +61,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestUpdateIsMadeOnce checks that a change takes effect once, whatever the outcome of the first
-// accepts.
+// TestUpdateIsMadeOnce checks that a change is made once, whatever the fate of its first accepts.
 func TestUpdateIsMadeOnce(t *testing.T) {
 	names := map[fate]string{lost: "lost", unsent: "not sent", slow: "slow", late: "late", refused: "refused"}
 	for what, name := range names {
@@ -92,8 +90,7 @@ func TestUpdateIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestUpdateGrants checks that the lease of a change begins with the ballot that made it, even if a
-// later ballot found it.
+// TestUpdateGrants checks that a lease starts with its own ballot, even if a later one found it.
 func TestUpdateGrants(t *testing.T) {
 	for _, lostFirst := range []bool{false, true} {
 		b := newFakeMasters(t, 3)
@@ -115,12 +112,12 @@ func TestUpdateGrants(t *testing.T) {
 	}
 }
 
-// TestUpdateLineage checks that a change that one master accepted is found in, or missing from, the
-// changes that led to the current value.
+// TestUpdateLineage checks whether a change on one master is among the changes of the current
+// value.
 func TestUpdateLineage(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		unseen bool // the other proxies do not reach the master that accepted
+		unseen bool // other proxies do not reach the master that accepted
 		others int  // number of changes by other proxies
 		want   string
 		value  string
@@ -172,8 +169,7 @@ func TestUpdateLineage(t *testing.T) {
 	}
 }
 
-// TestUpdateOfExpiredKey checks that the effect of a change that one master accepted is unknown if
-// the key expired meanwhile.
+// TestUpdateOfExpiredKey checks that the effect of a change on one master is unknown after expiry.
 func TestUpdateOfExpiredKey(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		b := newFakeMasters(t, 3)
@@ -195,7 +191,7 @@ func TestUpdateOfExpiredKey(t *testing.T) {
 }
 
 // TestUpdateAfterAnotherIncarnation checks that a promise for an expired lock does not prevent
-// changes of the next one, even if some masters are away.
+// changes of the next lock, even if masters are away.
 func TestUpdateAfterAnotherIncarnation(t *testing.T) {
 	for _, away := range []fate{done, refused} {
 		b := newFakeMasters(t, 5)
@@ -218,8 +214,8 @@ func TestUpdateAfterAnotherIncarnation(t *testing.T) {
 	}
 }
 
-// TestUpdateContended checks that a change fails if other proxies change the key all the time. The
-// error tells whether it took effect.
+// TestUpdateContended checks that contention ends in an error that reports whether the change was
+// made.
 func TestUpdateContended(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.lock(b.proxy(), "me")
@@ -243,8 +239,8 @@ func TestUpdateContended(t *testing.T) {
 	}
 }
 
-// TestKeptPromise checks that the next change of the same proxy takes one round, as long as the
-// masters certainly remember their promise and no other proxy has changed the key.
+// TestKeptPromise checks that the next change of the same proxy takes one round, while the promise
+// is valid and no other proxy has changed the key.
 func TestKeptPromise(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -298,8 +294,7 @@ func TestKeptPromise(t *testing.T) {
 	}
 }
 
-// TestPromiseNotUsed checks that a change that needs the remaining time, or changes nothing, does
-// not use a promise.
+// TestPromiseNotUsed checks that a change that needs the time, or changes nothing, uses no promise.
 func TestPromiseNotUsed(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -335,7 +330,7 @@ func TestPromiseNotUsed(t *testing.T) {
 	}
 }
 
-// TestNoPromises checks that no promise is kept without the option.
+// TestNoPromises checks that no promise is kept without Options.Keep.
 func TestNoPromises(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -348,7 +343,7 @@ func TestNoPromises(t *testing.T) {
 	}
 }
 
-// TestExpiredPromisesAreForgotten checks that promises are forgotten when they are no longer good.
+// TestExpiredPromisesAreForgotten checks that a proxy forgets expired promises.
 func TestExpiredPromisesAreForgotten(t *testing.T) {
 	b := newFakeMasters(t, 1)
 	r := b.proxy()
@@ -366,8 +361,8 @@ func TestExpiredPromisesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestAcceptHasADeadline checks that an accept that arrives after the round has no effect. The
-// master may have forgotten its promise meanwhile.
+// TestAcceptHasADeadline checks that an accept that arrives after the round has no effect: the
+// master may have forgotten its promise.
 func TestAcceptHasADeadline(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.lock(b.proxy(), "me")
@@ -382,8 +377,8 @@ func TestAcceptHasADeadline(t *testing.T) {
 	b.wantHolds("me* you* you*")
 }
 
-// TestNoAcceptAfterTheLimit checks that no accept is sent for a promise that came at the time
-// limit. A deadline in the same millisecond as the promise would not have passed on the master.
+// TestNoAcceptAfterTheLimit checks that a promise at the time limit gets no accept: a deadline in
+// the same millisecond would not have passed on the master.
 func TestNoAcceptAfterTheLimit(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.lock(b.proxy(), "me")
@@ -405,7 +400,7 @@ func TestNoAcceptAfterTheLimit(t *testing.T) {
 	b.wantRounds("prepare prepare")
 }
 
-// TestLatePromise checks that a master whose promise comes late accepts, too.
+// TestLatePromise checks that a master that promises late also accepts.
 func TestLatePromise(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.lock(b.proxy(), "me")
@@ -418,7 +413,7 @@ func TestLatePromise(t *testing.T) {
 	b.wantHolds("you* you* you*")
 }
 
-// TestRepair checks that holders that differ agree a moment after the last command.
+// TestRepair checks that holders that differ agree soon after the last command.
 func TestRepair(t *testing.T) {
 	for name, during := range map[string]func(*fakeMasters){
 		"an accept was lost":      func(b *fakeMasters) { b.setFateOf("accept", unsent, 0) },
@@ -442,9 +437,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestChosenValueIsNoLeftover checks that leftovers are removed. A take that was on its way may
-// give one of them a majority in the meantime. If a ballot has chosen a value since, the cell
-// stays.
+// TestChosenValueIsNoLeftover checks that a leftover is removed, but stays if a late take gave its
+// incarnation a majority and a ballot has chosen a value since.
 func TestChosenValueIsNoLeftover(t *testing.T) {
 	for name, before := range map[string]func(*fakeMasters){
 		"a plain leftover":         func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1) },
@@ -468,7 +462,7 @@ func TestChosenValueIsNoLeftover(t *testing.T) {
 	}
 }
 
-// TestChangedLeftoverStays checks that a leftover that changed between two looks is not removed.
+// TestChangedLeftoverStays checks that a leftover that changed between two reads stays.
 func TestChangedLeftoverStays(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.plain("x", "a", time.Minute, 0, 1)
@@ -479,14 +473,14 @@ func TestChangedLeftoverStays(t *testing.T) {
 	b.wantHolds("y* y* . . .")
 }
 
-// TestRepairAfterRead checks that a proxy that reads cells that differ repairs the key.
+// TestRepairAfterRead checks that a proxy repairs a key after it read cells that differ.
 func TestRepairAfterRead(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.lock(b.proxy(), "me")
 	b.setFateOf("accept", unsent, 3, 4)
 	_, err := b.proxy().Update(t.Context(), put("you"))
 	b.noError(err)
-	b.fate, b.timers = nil, nil // the first proxy ends
+	b.fate, b.timers = nil, nil // the first proxy is gone
 	if got := b.value(); got != "you" {
 		t.Error(got)
 	}
@@ -494,8 +488,7 @@ func TestRepairAfterRead(t *testing.T) {
 	b.wantHolds("you* you* you* you* you*")
 }
 
-// TestLockAfterARemoval checks that clients can take a key at once although a removal by ballot
-// stays for a moment.
+// TestLockAfterARemoval checks that clients can take a key although its removal has not expired.
 func TestLockAfterARemoval(t *testing.T) {
 	for _, through := range []string{"the same", "another"} {
 		b := newFakeMasters(t, 3)
@@ -526,8 +519,8 @@ func TestLockAfterARemoval(t *testing.T) {
 	}
 }
 
-// TestOwedVersions checks that each version that a key may have after *NoQuorum is owed its
-// removal, unless it is to stay.
+// TestOwedVersions checks that each version that may remain after *NoQuorum is owed its removal,
+// unless it is to stay.
 func TestOwedVersions(t *testing.T) {
 	removed := func(b *fakeMasters) {
 		b.lock(b.proxy(), "me")
@@ -608,9 +601,9 @@ func TestOwedVersions(t *testing.T) {
 	}
 }
 
-// TestLateLockAfterARemoval starts with a lock after a removal that reaches one master. A client
-// sees it and removes it through another proxy, and a rival is granted the lock. Then it is too
-// late for the first client, and its proxy withdraws the lock. The rival's lock stays.
+// TestLateLockAfterARemoval starts with a lock after a removal, on one master. A client removes it
+// through another proxy, and a rival gets the lock. Then it is too late for the first client, and
+// its proxy withdraws the lock. The rival's lock stays.
 func TestLateLockAfterARemoval(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.lock(b.proxy(), "me")
@@ -635,8 +628,7 @@ func TestLateLockAfterARemoval(t *testing.T) {
 	b.noError(other.Unlock(t.Context(), "k", "rival", nil))
 }
 
-// TestLockSeveralAfterARemoval checks that several keys are taken once the removal of one of them
-// has expired.
+// TestLockSeveralAfterARemoval checks that several keys are taken once a removal has expired.
 func TestLockSeveralAfterARemoval(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -652,7 +644,7 @@ func TestLockSeveralAfterARemoval(t *testing.T) {
 	b.wantHolds("b b b")
 }
 
-// TestWithdrawAfterARemoval checks that exactly the version that a ballot granted is withdrawn.
+// TestWithdrawAfterARemoval checks that only the version that a ballot granted is withdrawn.
 func TestWithdrawAfterARemoval(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		b := newFakeMasters(t, 3)
@@ -675,8 +667,8 @@ func TestWithdrawAfterARemoval(t *testing.T) {
 	}
 }
 
-// TestUpdateOnAPromiseKeepsTheTime checks a proxy that replaces a value that it has just put. The
-// proxy does not know its end, so each master keeps its own.
+// TestUpdateOnAPromiseKeepsTheTime checks that each master keeps its own expiry if a proxy replaces
+// a value that it has just put, whose expiry it does not know.
 func TestUpdateOnAPromiseKeepsTheTime(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.lock(b.proxy(), "me")
@@ -697,7 +689,7 @@ func TestUpdateOnAPromiseKeepsTheTime(t *testing.T) {
 	}
 }
 
-// TestUpdateKeepsTheTime checks that the remaining time is kept, and is longer on no master.
+// TestUpdateKeepsTheTime checks that the remaining time is kept, and grows on no master.
 func TestUpdateKeepsTheTime(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.lock(b.proxy(), "me")
@@ -726,9 +718,9 @@ func TestUpdateKeepsTheTime(t *testing.T) {
 	b.wantHolds(". . .")
 }
 
-// TestUpdateShiftsTheTime checks the end of a cell with several keys. It is shifted by the same
-// time on each master. No master ends it before the first end: neither one that missed a change,
-// nor one that answers late, nor one that is repaired.
+// TestUpdateShiftsTheTime checks that the expiry of a cell with several keys shifts equally on each
+// master, and is nowhere before the first, even if a master missed a change, is late, or is
+// repaired.
 func TestUpdateShiftsTheTime(t *testing.T) {
 	for name, happens := range map[string]func(b *fakeMasters, i int){
 		"nothing":            func(*fakeMasters, int) {},
@@ -761,8 +753,8 @@ func TestUpdateShiftsTheTime(t *testing.T) {
 	}
 }
 
-// TestUpdateNotBeforeTheFirst checks that a master that is repaired, and one with an earlier end
-// that answers late, end with the others.
+// TestUpdateNotBeforeTheFirst checks that a repaired or late master does not expire before the
+// first.
 func TestUpdateNotBeforeTheFirst(t *testing.T) {
 	for _, kind := range []string{"accept", "prepare"} {
 		b := newFakeMasters(t, 3)
@@ -790,7 +782,7 @@ func TestUpdateNotBeforeTheFirst(t *testing.T) {
 	}
 }
 
-// checkEnds checks that the newest value ends on no master before a moment, nor long after it.
+// checkEnds checks that the newest value expires on no master before a moment, nor long after it.
 func (b *fakeMasters) checkEnds(name string, change int, first time.Duration) {
 	b.Helper()
 	newest := b.value()
@@ -805,8 +797,7 @@ func (b *fakeMasters) checkEnds(name string, change int, first time.Duration) {
 	}
 }
 
-// TestUpdateKeepsNoEnd checks that a value without an expiry keeps none, and that an absent key has
-// no time to keep.
+// TestUpdateKeepsNoEnd checks that KeepTTL of an absent key, or one without expiry, gives none.
 func TestUpdateKeepsNoEnd(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	keep := Change{Key: "k", Run: func(l Look) (Decision, error) {
@@ -823,8 +814,7 @@ func TestUpdateKeepsNoEnd(t *testing.T) {
 	}
 }
 
-// TestUpdateExpects checks that a change that expects a value leaves no trace on a key with another
-// value.
+// TestUpdateExpects checks that a change that expects a value leaves no trace on another value.
 func TestUpdateExpects(t *testing.T) {
 	for _, test := range []struct{ expect, want, holds, rounds string }{
 		{"me", "granted", "new* new* new*", "prepare accept"},
@@ -845,7 +835,7 @@ func TestUpdateExpects(t *testing.T) {
 		b.wantHolds(test.holds)
 		b.wantRounds(test.rounds)
 	}
-	// A change whose Run changes another value than expected takes effect nevertheless.
+	// A change whose Run changes an unexpected value takes effect nevertheless.
 	b := newFakeMasters(t, 3)
 	b.lock(b.proxy(), "me")
 	you, change := "you", put("new")
@@ -872,7 +862,7 @@ func TestUpdateCanceled(t *testing.T) {
 	b.wantHolds("you* you* you*") // the accept was on its way
 }
 
-// TestKeyQueues checks that commands that replace the value of one key run one after another.
+// TestKeyQueues checks that commands on one key run one after another.
 func TestKeyQueues(t *testing.T) {
 	l := keyQueues{byKey: map[string]*keyQueue{}}
 	leave, err := l.enter(t.Context(), "k")
@@ -910,8 +900,8 @@ func TestNoQuorumTexts(t *testing.T) {
 	}
 }
 
-// TestUpdateWhereARemovalEnds checks that a change waits for a removal that expires later on one
-// master, while two masters are away.
+// TestUpdateWhereARemovalEnds checks that a change waits for the last master with a removal, while
+// two masters are away.
 func TestUpdateWhereARemovalEnds(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.acceptedFor(5*time.Millisecond, "", 2, 0)
@@ -921,8 +911,8 @@ func TestUpdateWhereARemovalEnds(t *testing.T) {
 	b.wantHolds("me me me . .")
 }
 
-// TestUpdateAfterAStandstill checks a process that gets no processor while other proxies overtake
-// it. It retries up to a number of attempts, and then returns an error.
+// TestUpdateAfterAStandstill checks that a process that gets no processor while other proxies
+// overtake it retries for a number of attempts, and then fails.
 func TestUpdateAfterAStandstill(t *testing.T) {
 	outcomes := map[int]string{0: "granted", 1: "granted", 4: "granted", 5: "contended", 9: "contended"}
 	for standstills, want := range outcomes {

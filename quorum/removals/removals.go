@@ -2,9 +2,9 @@
 // until a majority of the masters has answered.
 //
 // A version is owed its removal if a command that ended with an error may have put it under a key:
-// no client holds a lock by it. A version whose release was answered with NOQUORUM is owed it, too.
-// REGISTER.md (Taking back) explains why this is enough. This package decides which version is
-// removed when, and for how long. The caller removes it.
+// no client holds a lock by it. A version whose release was answered with NOQUORUM is also owed its
+// removal. REGISTER.md (Taking back) explains why this is enough. This package decides which
+// version is removed when, and for how long. The caller removes it.
 package removals
 
 import (
@@ -18,28 +18,28 @@ import (
 
 // Options configures Removals.
 type Options[K comparable] struct {
-	// Remove removes a version of a key. It reports whether a majority has answered that the
-	// version is gone or was never there.
+	// Remove removes a version of a key. It reports whether a majority has replied that the version
+	// is gone or was never there.
 	Remove func(ctx context.Context, key K, version string) bool
-	// Ready reports whether Pay can succeed now.
+	// Ready reports whether Remove can succeed now.
 	Ready func() bool
-	// Size returns how many bytes a key takes.
+	// Size returns the size of a key in bytes.
 	Size func(K) int
 }
 
-// Removals is a set of owed removals. It is safe for concurrent use. Run carries them out.
+// Removals is a set of pending removals, which Run carries out. It is safe for concurrent use.
 type Removals[K comparable] struct {
 	opts Options[K]
 
 	mu  sync.Mutex
 	all map[keyVersion[K]]*removal[K]
-	// due has the removals whose Pay is not running. unpaid is how many were not paid since Settle
-	// was called.
+	// due holds the removals that are not running. unpaid counts the removals that have not
+	// succeeded since Settle was called.
 	due           dueQueue[K]
 	bytes, unpaid int
 	// wakeup receives a signal when a removal becomes due earlier.
 	wakeup chan struct{}
-	// allPaid is closed when all are paid. It is nil if Settle does not wait.
+	// allPaid is closed when all removals have succeeded. It is nil if Settle does not wait.
 	allPaid chan struct{}
 }
 
@@ -49,28 +49,28 @@ type keyVersion[K comparable] struct {
 	version string
 }
 
-// removal is one owed removal.
+// removal is a pending removal.
 type removal[K comparable] struct {
 	keyVersion[K]
 	// until is when the lease expires.
 	until time.Time
-	// next is when the next Pay is due. pause is the time between the last failed one and next.
+	// next is when Remove is due next. pause is the time between its last call and next.
 	next  time.Time
 	pause time.Duration
-	// mayArrive reports whether the version may still arrive at a majority of the masters. nil
-	// means that it may not.
+	// mayArrive reports whether the version may still arrive at a majority of the masters; nil: it
+	// may not.
 	mayArrive func() bool
 	paid      bool
 }
 
 const (
-	// maxOwed and maxBytes limit what is recorded. Versions beyond them stay until their TTL ends.
+	// maxOwed and maxBytes limit the recorded versions. Further versions stay until their TTL
+	// expires.
 	maxOwed, maxBytes = 1 << 17, 64 << 20
-	// paymentsAtOnce limits the calls of Pay that run at the same time, AttemptTime the duration of
-	// each.
+	// paymentsAtOnce limits the concurrent calls of Remove, AttemptTime the duration of each.
 	paymentsAtOnce = 16
 	AttemptTime    = 2 * time.Second
-	// firstPause and longestPause bound the pauses between two calls of Pay for one version.
+	// firstPause and longestPause limit the pauses between two calls of Remove for one version.
 	firstPause, longestPause = 50 * time.Millisecond, time.Second
 )
 
@@ -112,14 +112,14 @@ func (r *Removals[K]) IsPending(key K, version string) bool {
 	return r.all[keyVersion[K]{key, version}] != nil
 }
 
-// Len returns the number of owed removals.
+// Len returns the number of pending removals.
 func (r *Removals[K]) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.all)
 }
 
-// Run carries out owed removals until ctx ends. Each call of Pay is a task of tasks.
+// Run carries out pending removals until ctx ends. Each call of Remove is a task of tasks.
 func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 	slots := make(chan struct{}, paymentsAtOnce)
 	timer := time.NewTimer(0)
@@ -149,7 +149,7 @@ func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 	}
 }
 
-// Settle waits until each removal that is owed when it is called was paid after that call.
+// Settle waits until each removal that is pending at the call has succeeded since the call.
 //
 // The error is the cause of ctx.
 func (r *Removals[K]) Settle(ctx context.Context) error {
@@ -162,7 +162,8 @@ func (r *Removals[K]) Settle(ctx context.Context) error {
 	}
 }
 
-// makeAllDue makes all removals due at once. It returns a channel that is closed when all are paid.
+// makeAllDue makes all removals due at once. It returns a channel that is closed when all have
+// succeeded.
 func (r *Removals[K]) makeAllDue() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +201,7 @@ func (r *Removals[K]) nextDue() (entry *removal[K], wait time.Duration) {
 	return nil, time.Hour
 }
 
-// notePayment notes whether a call of Pay succeeded.
+// notePayment records whether a call of Remove succeeded.
 func (r *Removals[K]) notePayment(entry *removal[K], paid bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,7 +233,7 @@ func (r *Removals[K]) markPaid(entry *removal[K]) {
 	}
 }
 
-// checkSettled wakes Settle if all removals are paid.
+// checkSettled wakes Settle if all removals have succeeded.
 func (r *Removals[K]) checkSettled() {
 	if r.unpaid == 0 && r.allPaid != nil {
 		close(r.allPaid)
@@ -245,7 +246,7 @@ func (r *Removals[K]) push(entry *removal[K]) {
 	r.wake()
 }
 
-// wake makes Run check again what is due.
+// wake makes Run check again which removal is due.
 func (r *Removals[K]) wake() {
 	select {
 	case r.wakeup <- struct{}{}:

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// fakePayments runs removals and records the calls of Pay, which succeed while paid is set.
+// fakePayments runs removals and records the calls of Remove, which succeed while paid is set.
 type fakePayments struct {
 	*Removals[string]
 	began time.Time
@@ -42,14 +42,14 @@ func inBubble(t *testing.T, test func(t *testing.T, b *fakePayments)) {
 	})
 }
 
-// setPaid makes calls of Pay succeed or fail from now on.
+// setPaid makes later calls of Remove succeed or fail.
 func (b *fakePayments) setPaid(paid bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.paid = paid
 }
 
-// wantPayments compares the times of the calls of Pay, in milliseconds, and forgets them.
+// wantPayments compares the times of the calls of Remove, in milliseconds, and forgets them.
 func (b *fakePayments) wantPayments(t *testing.T, want ...int) {
 	t.Helper()
 	synctest.Wait()
@@ -66,7 +66,7 @@ func (b *fakePayments) wantPayments(t *testing.T, want ...int) {
 }
 
 // TestRemovals checks that a removal is due at once, and then after pauses that grow to a second.
-// Once a majority has answered, it is repeated each second while the version may still arrive, and
+// Once a majority has replied, it is repeated each second while the version may still arrive, and
 // then forgotten.
 func TestRemovals(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *fakePayments) {
@@ -95,7 +95,7 @@ func TestRemovals(t *testing.T) {
 	})
 }
 
-// TestRemovalsEndWithTheLease checks that a version is owed nothing after its lease.
+// TestRemovalsEndWithTheLease checks that a removal is forgotten when the lease expires.
 func TestRemovalsEndWithTheLease(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *fakePayments) {
 		b.Add("k", "v", time.Now().Add(100*time.Millisecond), nil)
@@ -118,8 +118,8 @@ func TestRemovalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestSettle checks that Settle makes all removals due at once. It waits until each was paid after
-// the call, or its context ends.
+// TestSettle checks that Settle makes all removals due at once, and waits until each has succeeded
+// after the call, or its context ends.
 func TestSettle(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *fakePayments) {
 		if err := b.Settle(t.Context()); err != nil {

@@ -4,15 +4,15 @@ package vote
 type Result int
 
 const (
-	// Pending: the open votes decide.
+	// Pending means that the open votes decide.
 	Pending Result = iota
-	// Won: a majority said yes.
+	// Won means that a majority voted yes.
 	Won
-	// Lost: no majority can say yes any more.
+	// Lost means that a majority of yes votes is no longer possible.
 	Lost
 )
 
-// Count returns the result of a vote of n masters, with the given numbers of yes votes and open
+// Count returns the result of a vote of n masters with the given numbers of yes votes and open
 // votes.
 func Count(n, yes, open int) Result {
 	switch majority := Majority(n); {

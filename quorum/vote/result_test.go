@@ -26,7 +26,8 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// The result of open votes is the result that all their outcomes share, or Pending if they differ.
+// TestCountForesees checks that the result of open votes is the result that all their outcomes
+// share, or Pending if these differ.
 func TestCountForesees(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		for yes := range n + 1 {
@@ -43,7 +44,8 @@ func TestCountForesees(t *testing.T) {
 	}
 }
 
-// A read quorum shares a master with every majority, and a smaller number need not.
+// TestReadQuorum checks that a read quorum shares a master with every majority, and is the least
+// such number.
 func TestReadQuorum(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		if r := ReadQuorum(n); r+Majority(n) <= n || r-1+Majority(n) > n {

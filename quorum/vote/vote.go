@@ -7,12 +7,12 @@ import "time"
 // master: ⌊n/2⌋+1.
 func Majority(n int) int { return n/2 + 1 }
 
-// ReadQuorum returns the least number of n masters that shares a master with every majority. A
-// proxy that reads so many masters sees every value that a majority wrote.
+// ReadQuorum returns the least number of n masters that shares a master with every majority: a
+// proxy that reads this number of masters sees every value that a majority wrote.
 func ReadQuorum(n int) int { return n - Majority(n) + 1 }
 
 // RoundLimit limits the duration of a round that grants something to a client. Later replies do not
-// count. A master that forgot its answers waits longer than this before it copies the cells of the
+// count. A master that forgot its replies waits longer than this before it copies the cells of
 // other masters. So all proxies must use the same limit, and no setting changes it.
 const RoundLimit = 600 * time.Millisecond
 
@@ -20,10 +20,10 @@ const RoundLimit = 600 * time.Millisecond
 // of 1 ms.
 const driftFixed = 2 * time.Millisecond
 
-// Validity returns how long a lock may still be relied on. It is the TTL, minus the time since just
+// Validity returns how long a lock may still be relied on: the TTL, minus the time since just
 // before the first master was asked (monotonic), minus 1 % of the TTL and 2 ms for clock drift. A
 // lock with a validity below one millisecond must not be used. A negative TTL means no expiry; then
-// the validity is negative, too.
+// the validity is also negative.
 //
 // Source: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
 func Validity(ttl, elapsed time.Duration) time.Duration {
@@ -33,8 +33,8 @@ func Validity(ttl, elapsed time.Duration) time.Duration {
 	return ttl - elapsed - DriftMargin(ttl)
 }
 
-// DriftMargin returns the part of a lease that is not relied on because of clock drift: 1 % of it,
-// plus 2 ms.
+// DriftMargin returns the part of a lease that is not relied on because of clock drift: 1 % plus 2
+// ms.
 func DriftMargin(lease time.Duration) time.Duration { return lease/100 + driftFixed }
 
 // MinTTL is the least TTL with a validity of at least one millisecond.

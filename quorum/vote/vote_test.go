@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Any two majorities of n masters share a master, and a smaller number would not suffice.
+// TestMajority checks that any two majorities of n masters share a master, and that a smaller
+// number would not suffice.
 func TestMajority(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		if q := Majority(n); 2*q <= n || 2*(q-1) > n {

@@ -31,24 +31,24 @@ func (a *Alarm) View(now time.Time) View {
 	return a.lastView
 }
 
-// Read reads the key on the masters, except on those that hold a lock and have reported no change
-// since.
+// Read looks at the key on the masters, except on masters that hold a lock and have reported no
+// change.
 func (a *Alarm) Read(now time.Time) {
 	a.look(func(s sighting) bool {
 		return s.state != asked && (s.state != held || !s.end.IsZero() && !s.end.After(now))
 	})
 }
 
-// Arm reads the key on the masters that would not report a change: they reported one already, or
+// Arm looks at the key on the masters that would not report a change: they have reported one, or
 // are not watched.
 func (a *Alarm) Arm() {
 	a.look(func(s sighting) bool { return s.state == changed || s.state == unknown })
 }
 
-// ReadAll reads the key on all masters.
+// ReadAll looks at the key on all masters.
 func (a *Alarm) ReadAll() { a.look(func(sighting) bool { return true }) }
 
-// look reads the key on the masters whose sightings match.
+// look looks at the key on the masters whose sightings match.
 func (a *Alarm) look(which func(sighting) bool) {
 	for i, w := range a.watches {
 		a.mu.Lock()
@@ -64,8 +64,8 @@ func (a *Alarm) look(which func(sighting) bool) {
 }
 
 // Put writes a value under the key on all masters, and looks at it in the same step. The value
-// expires after ttl unless it is changed earlier. Put returns the masters that are not watched;
-// they do neither.
+// expires after ttl unless it is changed earlier. Put returns the masters that are not watched,
+// which do neither.
 func (a *Alarm) Put(value string, ttl time.Duration) (unwatched []int) {
 	for i := range a.seen {
 		a.mu.Lock()
@@ -80,7 +80,7 @@ func (a *Alarm) Put(value string, ttl time.Duration) (unwatched []int) {
 }
 
 // update stores the state of the key on a master, and rings if that changes the view. After a Put
-// it ignores a change that was reported before the new value was there.
+// it ignores changes reported before the reply, because they precede the new value.
 func (a *Alarm) update(master int, s sighting) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,7 +104,7 @@ func (a *Alarm) ring() {
 // Ended reports whether the Watcher has closed, so that the alarm gets no more reports.
 func (a *Alarm) Ended() bool { return a.watcher.ctx.Err() != nil }
 
-// Stop removes the alarm. It does not ring any more.
+// Stop removes the alarm, which no longer rings.
 func (a *Alarm) Stop() {
 	for _, w := range a.watches {
 		w.remove(a.key, a)

@@ -15,8 +15,7 @@ import (
 const (
 	// heartbeat is how long a watch may be silent before it is checked by a PING.
 	heartbeat = time.Second
-	// headSize is the length of the beginning of a value that shows what kind of cell it is, in
-	// bytes.
+	// headSize is the length, in bytes, of the part of a value that shows the form of its cell.
 	headSize = 512
 )
 
@@ -31,15 +30,15 @@ type connection struct {
 	watch *watch
 
 	mu sync.Mutex
-	// dueLooks are the looks that are not sent yet.
+	// dueLooks holds the looks that are not sent yet.
 	dueLooks []look
-	// pending are the questions that were sent, in order.
+	// pending holds the questions that were sent, in order.
 	pending []question
 	// active is set if the master sent something since the last heartbeat.
 	active bool
 }
 
-// look is a look at a key. If value is not empty, it is written to the key first, and expires after
+// look is a look at a key. If value is not empty, it is first written to the key, and expires after
 // ttl.
 type look struct {
 	key, value string
@@ -268,8 +267,8 @@ func intReply(raw any) (int64, error) {
 	return 0, replyError(raw)
 }
 
-// replyError returns the error for an unusable reply: the error reply of the master, or a note that
-// the reply makes no sense.
+// replyError returns the error for an unusable reply: the error reply of the master, or an error
+// that quotes the reply.
 func replyError(raw any) error {
 	if refusal, ok := raw.(resp.Error); ok {
 		return refusal
@@ -277,8 +276,7 @@ func replyError(raw any) error {
 	return fmt.Errorf("%w: %.32q", pushconn.ErrAnswer, fmt.Sprint(raw))
 }
 
-// sightingOf returns the sighting of a look: from the PTTL, and the reply with the head of the
-// value.
+// sightingOf returns the sighting of a look from the PTTL and the head of the value.
 func sightingOf(left int64, raw any, now time.Time) (sighting, error) {
 	text, ok := raw.(string)
 	switch {
@@ -308,8 +306,8 @@ func isEmptyCell(head string) bool {
 	return c.Form == cell.Register && !c.Value.Present
 }
 
-// isForeignType reports whether the value is not a string, and so was written by a client of the
-// master itself.
+// isForeignType reports whether the value is not a string, so that a client of the master itself
+// wrote it.
 func isForeignType(raw any) bool {
 	refusal, ok := raw.(resp.Error)
 	return ok && len(refusal) > 10 && refusal[:10] == "WRONGTYPE "

@@ -1,50 +1,52 @@
-// Package watch tells waiters for a lock when it may be free, so that they need not poll: while
+// Package watch notifies waiters for a lock when it may be free, so that they need not poll: while
 // nothing changes, the masters get no requests.
 //
 // A [Watcher] has a watch for each master and database with waiters: a connection of its own on
 // which the master reports changes (HELLO 3, CLIENT TRACKING ON). A waiter sets an [Alarm] for the
-// key. The alarm looks at the key on all masters (PTTL, GETRANGE of the head of its cell), which
-// arms it: the next change of the key is reported once, whether by a command of any client, by
-// expiry, eviction or FLUSHALL. A [View] summarizes the looks and the changes reported since.
+// key. The alarm looks at the key on all masters: a look reads it (PTTL, GETRANGE of the head of
+// its cell), which arms it. The master then reports the next change of the key once, whether by a
+// command of any client, by expiry, eviction or FLUSHALL. A [View] summarizes the looks and the
+// changes reported since.
 //
-// A waiter for a value under a key sets an alarm for any change ([Watcher.ForChange]), also of a
+// A waiter for a value under a key sets an alarm for any change ([Watcher.ForChange]), even for a
 // key that does not exist: the master reports the creation of a key after a tracked read of it.
-// Such a waiter looks first and asks the register then, so that a later change is reported.
+// Such a waiter looks first, and then asks the register, so that a later change is reported.
 //
 // A key that shares its cell with other keys has an alarm that reads the key after each look that
 // finds the cell held ([Watcher.Within]).
 //
 // # Only a hint
 //
-// This package decides nothing. A View only says when a try is worthwhile; the try itself asks the
-// masters like any other LOCK. A missing or wrong report costs time: with each Held View goes the
-// end of the lease, and if too few masters can be watched the View is Unclear, and the waiter
-// polls.
+// This package decides nothing. A View only reports when a try is worthwhile; the try itself is a
+// request to the masters like any other LOCK. A missing or wrong report costs only time: each Held
+// View contains the expiry of the lease, and if too few masters can be watched the View is Unclear,
+// and the waiter polls.
 //
 // No change is missed: looking and arming are one step on the master, so a change is either seen by
 // the look or reported after it. While a watch is not connected, the state of its master is
 // unknown. When it is connected again, it looks at all keys with waiters. A silent watch is checked
-// by a PING each second, so a dead connection is noticed.
+// by a PING each second, so that a dead connection is noticed.
 //
-// # Marks
+// # Change watches
 //
-// A [Mark] is for a caller that has read a key and needs to know of the next change. It says
-// whether a majority of the masters is armed: then one of these reports any change that a majority
-// of the masters makes. Its reports are hints, too, and the value is read again.
+// A [ChangeWatch] is for a caller that has read a key and needs to know of the next change. It
+// reports whether a majority of the masters is armed: then one of them reports any change that a
+// majority of the masters makes. Its reports are also only hints, and the caller reads the value
+// again.
 //
 // # Why client tracking
 //
 // In its default mode client tracking costs a master an entry for each key that was looked at,
-// until it changes. Keyspace events would have to be switched on (CONFIG SET, a right that proxies
-// need not have), and would be created for every key of every database. The mode BCAST compares
-// each written key with all prefixes, does not allow two keys of which one is a prefix of the
-// other, and cannot remove one.
+// until it changes. Keyspace events would have to be enabled (CONFIG SET, a right that proxies need
+// not have), and would be created for every key of every database. The mode BCAST compares each
+// written key with all prefixes, does not allow two keys of which one is a prefix of the other, and
+// cannot remove one.
 //
-// A look reads the value, and not only whether the key exists: a key that was removed by ballot
-// holds an empty cell for a while, and can be taken at once.
+// A look reads the value, not only whether the key exists: a key that was removed by ballot holds
+// an empty cell for a while, and can be taken at once.
 //
 // # Masters are not trusted
 //
-// The package accepts only what it asked for, within limits, and of pushes only invalidations of
-// keys. Anything else ends the connection. No state is kept for a key without waiters.
+// The package accepts only replies to its requests, within limits, and of pushes only invalidations
+// of keys. Anything else ends the connection. No state is kept for a key without waiters.
 package watch

@@ -2,16 +2,16 @@ package watch
 
 import "sync"
 
-// Report is a report of a [Mark].
+// Report is a report of a [ChangeWatch].
 type Report byte
 
 const (
-	// SomeChanged: some masters reported a change, but too few for Changes.
+	// SomeChanged means that some masters reported a change, but too few for Changes.
 	SomeChanged Report = iota
-	// Changes: so many masters reported a change that the key has another value, or will have it in
-	// a moment.
+	// Changes means that so many masters reported a change that the key has another value, or will
+	// have it in a moment.
 	Changes
-	// Unwatched: a master cannot be watched any more.
+	// Unwatched means that a master can no longer be watched.
 	Unwatched
 )
 
@@ -29,8 +29,8 @@ type ChangeWatch struct {
 	ready bool    // settled is closed
 }
 
-// Mark sets a mark for a key of a database. tell is called with each report of a master that was
-// armed. It must not block, nor call the Mark.
+// Mark returns a ChangeWatch for a key of a database. tell is called with each report of a master
+// that was armed. It must not block, nor call the ChangeWatch.
 func (w *Watcher) Mark(db int, key string, tell func(Report)) *ChangeWatch {
 	m := &ChangeWatch{key: key, quorum: w.opts.Quorum, tell: tell, settled: make(chan struct{}),
 		seen: make([]state, len(w.opts.Servers))}
@@ -52,15 +52,15 @@ func (w *Watcher) Mark(db int, key string, tell func(Report)) *ChangeWatch {
 // Settled returns a channel that is closed when a majority is armed, or no further master can be.
 func (m *ChangeWatch) Settled() <-chan struct{} { return m.settled }
 
-// Watched reports whether a majority of the masters will report changes, or has reported one. Then
-// any change by a majority of the masters is reported.
+// Watched reports whether a majority of the masters reports changes, or has reported one, so that
+// no change by a majority goes unreported.
 func (m *ChangeWatch) Watched() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.count(held)+m.count(changed) >= m.quorum
 }
 
-// Stop removes the mark. A report that is in progress may still arrive.
+// Stop ends the watch. A report that is in progress may still arrive.
 func (m *ChangeWatch) Stop() {
 	for _, w := range m.watches {
 		w.remove(m.key, m)
@@ -76,7 +76,7 @@ func (m *ChangeWatch) count(of state) (n int) {
 	return n
 }
 
-// settle closes settled if the condition for it holds. Callers hold mu.
+// settle closes settled if it is due. Callers hold mu.
 func (m *ChangeWatch) settle() {
 	if !m.ready && (m.count(asked) == 0 || m.count(held)+m.count(changed) >= m.quorum) {
 		m.ready = true

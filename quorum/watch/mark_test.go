@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// marks sets a mark, and waits until it is settled. Reports arrive over the channel.
+// marks sets a ChangeWatch, and waits until it is settled. Reports arrive over the channel.
 func marks(t *testing.T, w *Watcher, key string) (*ChangeWatch, chan Report) {
 	t.Helper()
 	news := make(chan Report, 10)
@@ -31,8 +31,7 @@ func hears(t *testing.T, news chan Report, want Report) {
 	}
 }
 
-// TestMark: changes of existing and absent keys are reported, and also that no more changes will be
-// reported.
+// TestMark: changes of existing and absent keys are reported, and also the end of the reports.
 func TestMark(t *testing.T) {
 	w, _, client := real(t)
 	absent, ofAbsent := marks(t, w, "absent")
@@ -63,7 +62,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestMarkUnwatched: a mark that cannot be watched settles.
+// TestMarkUnwatched: a ChangeWatch settles if its key cannot be watched.
 func TestMarkUnwatched(t *testing.T) {
 	w, _, client := real(t)
 	long, _ := marks(t, w, strings.Repeat("k", longestKey+1))

@@ -9,23 +9,23 @@ import (
 type state byte
 
 const (
-	// unknown: the master is not watched.
+	// unknown means that the master is not watched.
 	unknown state = iota
-	// asked: a look is in progress.
+	// asked means that a look is in progress.
 	asked
-	// held: the key holds a lock, and the next change will be reported.
+	// held means that the key holds a lock, and the next change will be reported.
 	held
-	// free: the key held no lock at the look.
+	// free means that the key held no lock at the look.
 	free
-	// changed: the key has changed since the look.
+	// changed means that the key has changed since the look.
 	changed
 )
 
-// sighting is a state, and when the lock ends if it is held; zero: never.
+// sighting is a state and, if the lock is held, its expiry; zero: never.
 type sighting struct {
 	state state
 	end   time.Time
-	// stale is set with changed if the change was found by the reply to a look.
+	// stale is set with changed if the reply to a look showed the change.
 	stale bool
 }
 
@@ -33,21 +33,22 @@ type sighting struct {
 type Verdict byte
 
 const (
-	// Unclear: too little is known to say whether a try is worthwhile.
+	// Unclear means that it is unknown whether a try is worthwhile.
 	Unclear Verdict = iota
-	// Held: so many masters hold a lock that a try would fail.
+	// Held means that so many masters hold a lock that a try would fail.
 	Held
-	// Changed: so many masters reported a change since the look, or were free, that a try may
-	// succeed.
+	// Changed means that so many masters reported a change since the look, or were free, that a try
+	// may succeed.
 	Changed
-	// Free: so many masters were free that a try can succeed.
+	// Free means that so many masters were free that a try can succeed.
 	Free
 )
 
 // View is the known state of a key on all masters.
 type View struct {
 	Verdict Verdict
-	// End is, with Held, when enough locks have expired that a try may succeed; zero: unknown.
+	// End is, with Held, the time when enough locks have expired for a try to succeed; zero:
+	// unknown.
 	End time.Time
 	// Stirred is set if some masters reported a change, but too few for Changed.
 	Stirred bool
@@ -57,7 +58,7 @@ type View struct {
 	Partly bool
 }
 
-// evaluate returns the view for the sightings. quorum is the number of a majority.
+// evaluate returns the view for the sightings. quorum is the size of a majority.
 func evaluate(all []sighting, quorum int, now time.Time) View {
 	var count [changed + 1]int
 	var ends []time.Time
@@ -86,9 +87,9 @@ func evaluate(all []sighting, quorum int, now time.Time) View {
 	return v
 }
 
-// evaluateChange returns the view for an alarm for any change. Held means that a majority was
-// looked at and reported no change. Changed means that a master reported a change; it is Stirred if
-// fewer than a majority did.
+// evaluateChange returns the view for an alarm for any change. Held means that a look was made at a
+// majority, which reported no change. Changed means that a master reported a change; the view is
+// Stirred if fewer than a majority did.
 func evaluateChange(all []sighting, quorum int, _ time.Time) View {
 	var count [changed + 1]int
 	for _, s := range all {
@@ -104,7 +105,7 @@ func evaluateChange(all []sighting, quorum int, _ time.Time) View {
 	return v
 }
 
-// endOf returns when n of the locks have expired, or zero if there are fewer ends.
+// endOf returns the time when n of the locks have expired, or zero if fewer have an expiry.
 func endOf(ends []time.Time, n int) time.Time {
 	if len(ends) < n {
 		return time.Time{}

@@ -45,8 +45,8 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestEvaluateChange: a waiter for any change sleeps while a majority was looked at and reported no
-// change.
+// TestEvaluateChange: a waiter for any change sleeps while a majority was looked at and has
+// reported no change.
 func TestEvaluateChange(t *testing.T) {
 	past := sighting{state: held, end: time.Unix(1, 0)}
 	endless, none := sighting{state: held}, sighting{}

@@ -24,12 +24,12 @@ type watch struct {
 	alarms  map[string][]listener
 	running bool
 	conn    *connection // nil: not connected
-	cause   error       // why it is not connected
+	cause   error       // why the master is not connected
 	idle    time.Time   // when the last alarm was removed
 	warned  string      // the refusal that was logged last
 }
 
-// listener gets the states of a key: an [Alarm] or a [Mark].
+// listener gets the states of a key: an [Alarm] or a [ChangeWatch].
 type listener interface {
 	// update gets the state of the key on a master. It must not block, nor call the watch.
 	update(master int, s sighting)
@@ -47,8 +47,8 @@ func (w *watch) add(key string, a listener) {
 	}
 }
 
-// addMark registers a mark, and looks at its key at once, or when the master is connected. If it
-// cannot be connected, the state is unknown.
+// addMark registers a ChangeWatch, and looks at its key at once, or when the master is connected.
+// If the master cannot be connected, the state is unknown.
 func (w *watch) addMark(m *ChangeWatch) {
 	w.add(m.key, m)
 	w.mu.Lock()
@@ -107,7 +107,7 @@ func (w *watch) updateAll(s sighting) {
 	}
 }
 
-// run connects repeatedly, as long as there are alarms.
+// run connects again and again while there are alarms.
 func (w *watch) run() {
 	ctx := w.watcher.ctx
 	pushconn.Keeper{
@@ -117,7 +117,7 @@ func (w *watch) run() {
 	}.Keep(ctx)
 }
 
-// keepRunning reports whether a connection is needed. If not, the watch has ended.
+// keepRunning reports whether a connection is needed. If none is, the watch has ended.
 func (w *watch) keepRunning(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,11 +176,11 @@ func (w *watch) disconnected(err error) {
 	}
 }
 
-// isProxyKey reports whether a key belongs to the proxies and not to a client.
+// isProxyKey reports whether a key belongs to the proxies.
 func isProxyKey(key string) bool { return strings.HasPrefix(key, script.OwnPrefix) }
 
-// status returns the number of watched keys of clients, or why no key is watched although there are
-// listeners.
+// status returns the number of watched keys of clients, or the reason why no key is watched
+// although there are listeners.
 func (w *watch) status() (keys int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -79,7 +79,7 @@ func comes(t *testing.T, a *Alarm, want Verdict) View {
 	}
 }
 
-// looks looks at the key until its state is known, since the watch may still be connecting.
+// looks looks at the key until its state is known, because the watch may still be connecting.
 func looks(t *testing.T, a *Alarm, want Verdict) View {
 	t.Helper()
 	a.Read(time.Now())
@@ -129,7 +129,7 @@ func TestChanges(t *testing.T) {
 		do(t, client, test.do...)
 		comes(t, a, Changed)
 		if test.name == "the end of the lease" {
-			time.Sleep(2 * time.Millisecond) // until the lease has ended
+			time.Sleep(2 * time.Millisecond) // until the lease has expired
 		}
 		looks(t, a, test.then)
 		a.Stop()
@@ -137,8 +137,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestPut: a value that is put is Held until it is changed. A Put after a change does not report
-// that change again.
+// TestPut: a value that is put is Held until it changes. A Put after a change does not report that
+// change again.
 func TestPut(t *testing.T) {
 	w, _, client := real(t)
 	a := w.Alarm(0, "k")
@@ -174,7 +174,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// TestOtherDatabase: a key of another database is another key.
+// TestOtherDatabase: a key of the same name in another database is another key.
 func TestOtherDatabase(t *testing.T) {
 	w, _, client := real(t)
 	do(t, client, "SET", "k", "token")
@@ -185,8 +185,8 @@ func TestOtherDatabase(t *testing.T) {
 	}
 }
 
-// TestKilled: after the connection of a watch has ended it looks at all keys again, so that no
-// change is missed.
+// TestKilled: after the connection of a watch has ended, the watch looks at all keys again, so that
+// no change is missed.
 func TestKilled(t *testing.T) {
 	w, s, client := real(t)
 	do(t, client, "MSET", "a", "x", "b", "x")
@@ -260,7 +260,8 @@ func waits(t *testing.T, until func() bool) {
 
 const greeting = "%1\r\n+proto\r\n:3\r\n+OK\r\n"
 
-// liar returns a server that sends the greeting, and then says after as many bytes as one look has.
+// liar returns a server that sends the greeting and then, after as many bytes as one look has, the
+// text says.
 func liar(says string) *server {
 	return &server{dial: func() (net.Conn, error) {
 		return redistest.FakeServer(greeting, says),
@@ -320,7 +321,7 @@ func TestStaleLook(t *testing.T) {
 func TestNothingIsKept(t *testing.T) {
 	w, _, client := real(t)
 	first := w.Alarm(0, "another")
-	looks(t, first, Free) // while the watch connects a key may be looked at twice: once more after it has changed
+	looks(t, first, Free) // while the watch connects, a key may be looked at again after it has changed
 	first.Stop()
 	for range 3 {
 		a, b := w.Alarm(0, "k"), w.Alarm(0, "k")

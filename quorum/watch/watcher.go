@@ -9,13 +9,13 @@ import (
 	"redlock-proxy/quorum/pushconn"
 )
 
-// Server is a master, as a watch needs it.
+// Server is a master as a watch needs it.
 type Server = pushconn.Server
 
-// Options are the options of a Watcher.
+// Options configures a Watcher.
 type Options struct {
 	Servers []Server
-	// Quorum is the number of masters that is a majority.
+	// Quorum is the size of a majority of the masters.
 	Quorum int
 	// Patience is the time limit for a reply.
 	Patience time.Duration
@@ -43,7 +43,7 @@ func New(opts Options) *Watcher {
 	return w
 }
 
-// longestKey is the maximum length of a key that is watched, in bytes.
+// longestKey is the maximum length of a watched key, in bytes.
 const longestKey = 64 << 10
 
 // Alarm sets an alarm for a key of a database. Its View is empty before the first look.
@@ -111,11 +111,11 @@ func (w *Watcher) Close() {
 type WatchStatus struct {
 	// Keys is the number of watched keys.
 	Keys int
-	// Err is why the master is not watched although there are waiters, or nil.
+	// Err is the reason why the master is not watched although there are waiters, or nil.
 	Err error
 }
 
-// Standings returns the states of all servers.
+// Standings returns the state of the watches of each master.
 func (w *Watcher) Standings() []WatchStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()

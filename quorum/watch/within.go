@@ -8,18 +8,17 @@ import (
 
 // Content is the state of a key in a cell that it may share with other keys.
 type Content struct {
-	// Alone is set if the cell holds no other keys, so that reports about the cell are about the
-	// key.
+	// Alone is set if the cell holds no other keys, so that reports about the cell concern the key.
 	Alone bool
 	// Absent is set if the key does not exist.
 	Absent bool
-	// End is when the key expires, which masters do not report; zero: never.
+	// End is the expiry of the key, which masters do not report; zero: never.
 	End time.Time
 }
 
-// KeyAlarm is an [Alarm] for one key of a cell that may hold other keys, too. Reports of the
-// masters about the cell do not name the key. So the key is read after each look that found the
-// cell held: once, until the next change or look.
+// KeyAlarm is an [Alarm] for one key of a cell that may also hold other keys. Reports of the
+// masters about the cell do not name the key. So the key is read once after each look that found
+// the cell held, until the next change or look.
 type KeyAlarm struct {
 	*Alarm
 	read   func(context.Context) Content
@@ -33,15 +32,15 @@ type KeyAlarm struct {
 	found      *Content // nil: not read since the last look
 }
 
-// Within sets an alarm for a key of a cell. read reads the key.
+// Within sets an alarm for a key of a cell, which read reads.
 func (w *Watcher) Within(db int, cell string, read func(context.Context) Content) *KeyAlarm {
 	a := &KeyAlarm{Alarm: w.Alarm(db, cell), read: read}
 	a.ctx, a.cancel = context.WithCancel(w.ctx)
 	return a
 }
 
-// View returns the known state of the key. If the cell is held and the key was not read since, View
-// starts to read it.
+// View returns the known state of the key. If the cell is held and the key was not read since the
+// last look, View starts to read it.
 func (a *KeyAlarm) View(now time.Time) View {
 	v := a.Alarm.View(now)
 	a.mu.Lock()
@@ -94,13 +93,13 @@ func (a *KeyAlarm) resetRead() {
 	a.reading, a.found = false, nil
 }
 
-// Read calls Alarm.Look, and makes the key be read again.
+// Read calls Alarm.Read, after which the key must be read again.
 func (a *KeyAlarm) Read(now time.Time) {
 	a.resetForLook()
 	a.Alarm.Read(now)
 }
 
-// ReadAll calls Alarm.ReadAll, and makes the key be read again.
+// ReadAll calls Alarm.ReadAll, after which the key must be read again.
 func (a *KeyAlarm) ReadAll() {
 	a.resetForLook()
 	a.Alarm.ReadAll()

@@ -12,7 +12,7 @@ import (
 // reads passes the results of reads of a key.
 type reads chan Content
 
-// within returns an alarm for a key of a cell that five masters hold, without asking them.
+// within returns an alarm for a key of a cell that five masters hold, without connecting to them.
 func within(t *testing.T, read func(context.Context) Content) *KeyAlarm {
 	t.Helper()
 	w := New(Options{Quorum: 3, Rand: rand.Float64})
