@@ -14,10 +14,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// patience limits the wait for each answer of Chromium.
+// patience limits the wait for each reply of Chromium.
 const patience = time.Minute
 
-// errEnded is the error of requests without an answer when Chromium ended.
+// errEnded is the error of requests that have no reply when Chromium ends.
 var errEnded = errors.New("chromium has ended")
 
 // Browser is a Chromium, which is closed when the test ends.
@@ -45,8 +45,7 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// program returns the path of Chromium, which has several names. It skips the test if there is
-// none.
+// program returns the path of Chromium, which has several names. Without one it skips the test.
 func program(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -58,7 +57,7 @@ func program(t testing.TB) string {
 	return ""
 }
 
-// Start starts a Chromium with a profile of its own.
+// Start starts a Chromium with its own profile.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	fromUs, toChromium, err := os.Pipe()
@@ -127,7 +126,7 @@ func (b *Browser) end() {
 	clear(b.answers)
 }
 
-// send sends a request to Chromium, or to a page if session is not empty, and waits for the answer.
+// send sends a request to Chromium, or to a page if session is not empty, and waits for the reply.
 func (b *Browser) send(session, method string, params any) (json.RawMessage, error) {
 	answer := make(chan message, 1)
 	b.mu.Lock()

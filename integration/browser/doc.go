@@ -5,5 +5,5 @@
 //	page := b.Open(t, "http://127.0.0.1:9380/", browser.Look{Width: 360, Dark: true})
 //	page.Soon(t, `document.querySelectorAll("#masters tr").length === 5`)
 //
-// If there is no Chromium, the test is skipped, or fails if all tests are required.
+// If Chromium is missing, the test is skipped, or fails if all tests are required.
 package browser

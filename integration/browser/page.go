@@ -15,7 +15,7 @@ import (
 // Look configures the display of a page.
 type Look struct {
 	Width, Height int // in CSS pixels; default 1280 × 900
-	// Scale is how many pixels of a picture a CSS pixel has; default 1.
+	// Scale is the number of pixels in a picture for each CSS pixel; default 1.
 	Scale float64
 	Dark  bool
 }
@@ -26,7 +26,7 @@ type Page struct {
 	session string
 
 	mu sync.Mutex
-	// requests are the requested URLs, messages the messages of its console and its exceptions.
+	// requests lists the requested URLs; messages lists the console's messages and the exceptions.
 	requests, messages []string
 }
 
@@ -69,7 +69,7 @@ func (b *Browser) Open(t testing.TB, url string, look Look) *Page {
 	return p
 }
 
-// handle records the requests and the problems of the page.
+// handle records the requests, the console messages and the exceptions of the page.
 func (p *Page) handle(method string, params json.RawMessage) {
 	var event struct {
 		Request          struct{ URL string }
@@ -155,8 +155,8 @@ func (p *Page) Text(t testing.TB, selector string) string {
 	return text
 }
 
-// Soon waits until an expression is true, and returns how long that took. If it takes longer than
-// within, it ends the test with the text of the page.
+// Soon waits until an expression is true, and returns how long that took. If it is not true within
+// the limit, Soon ends the test with the text of the page.
 func (p *Page) Soon(t testing.TB, within time.Duration, expression string) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -170,12 +170,11 @@ func (p *Page) Soon(t testing.TB, within time.Duration, expression string) time.
 			t.Fatalf("not within %v: %s (%v, %v); the page shows\n%s\nand complains: %s", within, expression, got, err,
 				p.Text(t, "body"), strings.Join(p.Complaints(), "\n"))
 		}
-		time.Sleep(10 * time.Millisecond) // polls
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// Picture takes a picture of the page from its top and writes it as a PNG. height is in pixels; 0
-// means the whole page.
+// Picture writes a PNG of the page from its top. height is in CSS pixels; 0 means the whole page.
 func (p *Page) Picture(t testing.TB, path string, height int) {
 	t.Helper()
 	params := map[string]any{"format": "png", "captureBeyondViewport": true}

@@ -18,7 +18,7 @@ func TestCLocks(t *testing.T) {
 	}, BuildWithHiredis(t, "c/locks.c"))
 }
 
-// rotated: each extension sets another token, and the last one becomes invalid.
+// rotated tests that each extension sets a new token, and that the previous one becomes invalid.
 func rotated(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("rotated")
@@ -28,7 +28,7 @@ func rotated(s *side, d dialect) {
 		s.note("value: %v", s.values(d, key))
 	}
 	s.say(s.a, d, "release", key)
-	s.say(s.a, d, "extend", key, kit.Millis(longLease)) // takes it
+	s.say(s.a, d, "extend", key, kit.Millis(longLease)) // takes the lock
 	s.note("value: %v", s.values(d, key))
 	s.say(s.a, d, "release", key)
 }

@@ -14,12 +14,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestClients runs each client library as it connects by default.
+// TestClients runs each client library with its default configuration.
 func TestClients(t *testing.T) {
 	RunAll(t, kit.StartFleet(t).Proxies[0])
 }
 
-// TestMasterKeys reads the masters behind the proxy: their key is the client's key.
+// TestMasterKeys checks that the keys on the masters have the names of the clients' keys.
 func TestMasterKeys(t *testing.T) {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		redistest.SkipMissing(t, "redis-cli: apt-get install redis-tools")

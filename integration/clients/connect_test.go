@@ -23,7 +23,7 @@ import (
 type connecting struct {
 	library string
 	command func(t *testing.T) []string
-	// pinned: its version is that of go.mod.
+	// pinned is set if go.mod determines the library's version.
 	pinned bool
 }
 
@@ -52,13 +52,13 @@ func allConnecting() []connecting {
 }
 
 // TestConnecting lets each library connect and lock with an upstream and lock keys, with only an
-// upstream, and at a lock server. It compares the requested and the refused commands with
-// docs/compatibility.md. A different version than on the page is only logged, except by make
+// upstream, and at a lock server. It compares the sent and the refused commands with
+// docs/compatibility.md. A version that differs from the page is only logged, except by make
 // versions.
 func TestConnecting(t *testing.T) {
 	redistest.SkipShort(t)
 	all := allConnecting()
-	// Such as "ioredis node integration/clients/node/connect.js ioredis".
+	// For example "ioredis node integration/clients/node/connect.js ioredis".
 	if other := os.Getenv("REDLOCK_TEST_LIBRARY"); other != "" {
 		words := strings.Fields(other)
 		all = []connecting{{words[0], func(*testing.T) []string { return words[1:] }, false}}
@@ -89,10 +89,10 @@ func (c connecting) compare(t *testing.T, at places, page string) {
 	}
 }
 
-// places are the addresses at which a library is tested.
+// places holds the addresses at which a library is tested.
 type places struct{ direct, beside, alone, server string }
 
-// startPlaces starts a server, and the proxies of three modes, each with a master of its own.
+// startPlaces starts a server, and proxies in three modes, each with its own master.
 func startPlaces(t *testing.T) places {
 	upstream := kit.StartRedis(t)
 	data, lockKeys := []string{"--upstream", upstream.URL()}, []string{"--lock-keys", "lock:*"}
@@ -118,8 +118,7 @@ func (c connecting) tryAll(t *testing.T, at places) (version string, cells []str
 }
 
 // try runs the steps of a program at an address, and returns the commands on its first connection
-// before it took a lock. The step away must be refused for lack of an upstream; all other steps
-// must succeed.
+// before it took a lock. Without an upstream, the step away must be refused; all others succeed.
 func try(t *testing.T, addr, away string, command []string) (version string, said []exchange, steps []string) {
 	t.Helper()
 	recorder := startRecorder(t, addr)
@@ -175,7 +174,7 @@ func listed(all []string) string {
 	return "`" + strings.Join(slices.Compact(all), "`, `") + "`"
 }
 
-// recorder forwards connections to an address, and records their commands.
+// recorder forwards connections to an address, and records their commands and replies.
 type recorder struct {
 	addr    string
 	mu      sync.Mutex
@@ -247,7 +246,7 @@ func (r *recorder) record(client, server net.Conn) {
 	})
 }
 
-// before returns the commands before the first one that has a key, on the same connection.
+// before returns the commands on a connection before the first command with the given key.
 func (r *recorder) before(key string) (said []exchange) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -260,7 +259,7 @@ func (r *recorder) before(key string) (said []exchange) {
 				if err, ok := talked.replies[i].(error); ok {
 					errors.As(err, &refusal)
 				}
-				if name := nameOf(words); name != "PING" { // which some send while they wait
+				if name := nameOf(words); name != "PING" { // some libraries send PING while they wait
 					said = append(said, exchange{name, string(refusal)})
 				}
 			}
@@ -273,7 +272,7 @@ func (r *recorder) before(key string) (said []exchange) {
 	return nil
 }
 
-// nameOf returns a command as on the page: with its subcommand, and the protocol of HELLO.
+// nameOf returns a command as the page names it: with its subcommand or the protocol of HELLO.
 func nameOf(words []any) string {
 	name := strings.ToUpper(fmt.Sprint(words[0]))
 	switch {

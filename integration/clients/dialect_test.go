@@ -15,20 +15,20 @@ import (
 // dialect is a way in which a library locks with ordinary commands.
 type dialect struct {
 	name    string
-	variant string // added to the name in its keys, if a dialect is tried in several ways
+	variant string // added to the name in the keys, if a dialect is tested in several ways
 	taken   string // the output of the program when the lock is granted
 	owned   bool   // only the holder of the lock can release or extend it
 	extends bool
-	endless bool                      // its keys have no time to live: the clients' clocks end it
-	fixed   bool                      // an extension lasts as long as the lock was taken for
-	coarse  bool                      // times to live are whole seconds
-	keys    int                       // how many keys one lock has, if several
-	stored  func(key string) []string // the names under which a lock is stored, if not its key
+	endless bool                      // its keys have no TTL: the clients' clocks end the lock
+	fixed   bool                      // an extension has the lease with which the lock was taken
+	coarse  bool                      // TTLs are whole seconds
+	keys    int                       // number of keys of one lock, if several
+	stored  func(key string) []string // the keys under which a lock is stored, if it is not the lock's key
 	more    func(s *side, d dialect)  // further tests of the library
-	only    func(s *side, d dialect)  // all that is tried, where locks are not taken and released one by one
+	only    func(s *side, d dialect)  // replaces all tests, if locks are not taken and released one by one
 }
 
-// key returns a lock key, or several that are separated by commas if a lock has several.
+// key returns a lock key, or, if a lock has several keys, all of them, separated by commas.
 func (d dialect) key(name string) string {
 	key := d.base(name)
 	keys := []string{key}
@@ -53,7 +53,7 @@ func (d dialect) names(key string) []string {
 func (d dialect) kind(key string) string { return fmt.Sprint(d.name, strings.Count(key, ",")) }
 
 // contestLease returns the lease of a lock in a contest. With time stamps, a second client can
-// overwrite the first one's, and the lock ends only by its time.
+// overwrite the value of the first one, and only time ends the lock.
 func (d dialect) contestLease() time.Duration {
 	if d.endless {
 		return longLease / 4
@@ -61,7 +61,7 @@ func (d dialect) contestLease() time.Duration {
 	return longLease
 }
 
-// short returns a time to live that a test can wait for.
+// short returns a lease that is short enough for a test to wait for.
 func (d dialect) short() time.Duration {
 	if d.coarse {
 		return coarseLease
@@ -69,14 +69,13 @@ func (d dialect) short() time.Duration {
 	return briefLease
 }
 
-// tryLocks runs the same requests on a plain Redis and through the proxy, at the same time, and
-// compares the answers.
+// tryLocks sends the same requests to a single Redis and to the proxy, and compares the replies.
 func tryLocks(t *testing.T, dialects []dialect, command ...string) {
 	t.Helper()
 	tryLocksOn(t, startProxied, dialects, command)
 }
 
-// tryLocksOn does the same as tryLocks, with a proxy that start starts.
+// tryLocksOn is tryLocks with a proxy that start starts.
 func tryLocksOn(t *testing.T, start func(*testing.T, []string) *side, dialects []dialect, command []string) {
 	t.Helper()
 	var plain, proxied []string
@@ -90,11 +89,11 @@ func tryLocksOn(t *testing.T, start func(*testing.T, []string) *side, dialects [
 func trySide(t *testing.T, start func(*testing.T, []string) *side, transcript *[]string, dialects []dialect, command []string) {
 	t.Parallel()
 	s := start(t, command)
-	defer func() { *transcript = s.transcript }() // including the steps before a failure
+	defer func() { *transcript = s.transcript }() // even after a failure
 	s.all(dialects)
 }
 
-// all tries every dialect.
+// all tests every dialect.
 func (s *side) all(dialects []dialect) {
 	s.t.Helper()
 	for _, d := range dialects {

@@ -19,23 +19,22 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// driverPatience limits the time of one request to a lock library, which may wait for other
-// clients.
+// driverPatience limits one request to a lock library, which may wait for other clients.
 const driverPatience = 30 * time.Second
 
 var errDriverSilent = errors.New("the program answers nothing")
 
 // driver is a running program of a language: one client, with the lock libraries of its language.
-// It reads requests "dialect operation key argument…" line by line, and answers each with one line:
-// the library's result or exception.
+// It reads requests "dialect operation key argument…" line by line, and replies to each with one
+// line: the library's result or exception.
 type driver struct {
 	name    string
 	stdin   io.Writer
 	replies chan string
-	stderr  *bytes.Buffer // to be read after replies was closed
+	stderr  *bytes.Buffer // may be read when replies is closed
 }
 
-// clientNamed returns the program of this name in programs, which has the same interpreter and
+// clientNamed returns the client program with that name. Lock programs use the same interpreter and
 // library.
 func clientNamed(t *testing.T, name string) program {
 	t.Helper()
@@ -47,7 +46,7 @@ func clientNamed(t *testing.T, name string) program {
 	return all[at]
 }
 
-// startDriver runs a program with HOST PORT NAME after its arguments. It ends with the test.
+// startDriver runs a program with HOST PORT NAME after its arguments, until the test ends.
 func startDriver(t *testing.T, addr, name string, command ...string) *driver {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -76,17 +75,17 @@ func startDriver(t *testing.T, addr, name string, command ...string) *driver {
 	return d
 }
 
-// read hands on the program's lines until its end.
+// read passes on the program's lines until the program ends.
 func (d *driver) read(cmd *exec.Cmd, stdout io.Reader, ended chan<- struct{}) {
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		d.replies <- lines.Text()
 	}
-	_ = cmd.Wait() // killed at the test's end; an earlier end shows as missing replies
+	_ = cmd.Wait() // killed at the end of the test; an earlier end shows as missing replies
 	close(d.replies)
 	close(ended)
 }
 
-// ask sends one request and returns its answer.
+// ask sends one request and returns the reply.
 func (d *driver) ask(request ...string) (string, error) {
 	if err := d.send(request...); err != nil {
 		return "", err
@@ -98,7 +97,7 @@ func (d *driver) ask(request ...string) (string, error) {
 	return reply, nil
 }
 
-// send begins a request whose answer is fetched later.
+// send sends a request; answer returns the reply.
 func (d *driver) send(request ...string) error {
 	_, err := io.WriteString(d.stdin, strings.Join(request, " ")+"\n")
 	return err

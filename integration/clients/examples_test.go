@@ -23,7 +23,7 @@ type example struct {
 
 var exampleOnPage = regexp.MustCompile("(?ms)^### ([^\n]+)\n[^#]*?^```([a-z]+)\n(.*?)^```\n\n((?:    [^\n]*\n)+)")
 
-// readExamples returns the programs of the page.
+// readExamples returns the programs on the page.
 func readExamples(t *testing.T) []example {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/examples.md")

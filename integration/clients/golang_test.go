@@ -28,20 +28,19 @@ func TestGoLocks(t *testing.T) {
 	}, buildProgram(t, "golang/locks"))
 }
 
-// redsyncMore: waiting, and asking whether the lock is still held.
+// redsyncMore tests waiting, and the check whether the lock is still held.
 func redsyncMore(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.take(s.a, d, key, longLease)
 	s.say(s.a, d, "valid", key)
-	s.say(s.b, d, "wait", key, kit.Millis(coarseLease)) // in vain: it gives up after all its tries
+	s.say(s.b, d, "wait", key, kit.Millis(coarseLease)) // it gives up after all its attempts
 	s.say(s.b, d, "valid", key)
 	s.handsOver(d, key)
 	s.say(s.b, d, "valid", key)
 }
 
-// redislockMore: the remaining time, data in addition to the token, and taking again with the same
-// token.
+// redislockMore tests the remaining time, metadata, and taking a lock again with the same token.
 func redislockMore(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -59,8 +58,8 @@ func redislockMore(s *side, d dialect) {
 	s.say(s.b, d, "left", key, "0")
 }
 
-// overlappingKeys: a lock of several keys is refused while one of them is held, and then takes none
-// of the other keys.
+// overlappingKeys tests that a lock of several keys is refused while one of them is held, and then
+// takes none of the other keys.
 func overlappingKeys(s *side, d dialect) {
 	s.t.Helper()
 	one, two, three := d.base("one"), d.base("two"), d.base("three")
@@ -78,7 +77,7 @@ func overlappingKeys(s *side, d dialect) {
 	s.note("after all: %v", s.values(d, one+","+two+","+three))
 }
 
-// stackExchange: locks of many threads over one connection.
+// stackExchange tests locks of many threads over one connection.
 func stackExchange(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("threads")
@@ -90,7 +89,7 @@ func stackExchange(s *side, d dialect) {
 	endless(s, d)
 }
 
-// greaterOnly: an extension never shortens a lock.
+// greaterOnly tests that an extension never shortens a lock.
 func greaterOnly(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")

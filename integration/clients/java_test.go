@@ -35,7 +35,7 @@ func TestJavaLocks(t *testing.T) {
 	}, javaLocks(t)...)
 }
 
-// javaLocks compiles the program of Java and returns how it is run.
+// javaLocks compiles the Java program, and returns the command that runs it.
 func javaLocks(t *testing.T) []string {
 	t.Helper()
 	if _, err := exec.LookPath("javac"); err != nil {
@@ -48,11 +48,11 @@ func javaLocks(t *testing.T) []string {
 	if output, err := exec.Command("javac", args...).CombinedOutput(); err != nil {
 		t.Fatalf("javac: %v\n%s", err, output)
 	}
-	// A short life is not worth much compiling.
+	// The program runs too briefly for optimizing compilation to pay off.
 	return []string{"java", "-XX:TieredStopAtLevel=1", "-cp", classes, "Locks"}
 }
 
-// comparing: the library does not fall back to scripts, for any version of the masters.
+// comparing tests that the library uses no scripts, whichever version the masters have.
 func comparing(s *side, d dialect) {
 	s.t.Helper()
 	sameRegistry(s, d)
@@ -63,7 +63,7 @@ func comparing(s *side, d dialect) {
 	}
 }
 
-// reentrantHolds: the holder takes the lock again, and must release it as often.
+// reentrantHolds tests that a holder can take the lock again, and must release it as often.
 func reentrantHolds(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -79,8 +79,8 @@ func reentrantHolds(s *side, d dialect) {
 	s.say(s.b, d, "release", key)
 }
 
-// sameRegistry: all locks of a process have one token, so that it is granted a lock again that it
-// has.
+// sameRegistry tests that all locks of a process have one token, so that the process is granted a
+// lock that it already holds.
 func sameRegistry(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -92,8 +92,7 @@ func sameRegistry(s *side, d dialect) {
 	s.say(s.a, d, "release", key)
 }
 
-// published: the message about a release is sent once, on the ordinary channel, and wakes the
-// waiter.
+// published tests that a release is published once, on the ordinary channel, and wakes the waiter.
 func published(s *side, d dialect) {
 	s.t.Helper()
 	sameRegistry(s, d)
@@ -120,8 +119,7 @@ func published(s *side, d dialect) {
 	}
 }
 
-// subscribes returns an error unless two clients have subscribed to a pattern: the listener and the
-// waiter.
+// subscribes returns an error unless two clients have subscribed: the listener and the waiter.
 func subscribes(server *redistest.Server) error {
 	client, err := redistest.Dial(server.Addr(), kit.Patience)
 	if err != nil {
@@ -135,8 +133,8 @@ func subscribes(server *redistest.Server) error {
 	return err
 }
 
-// shedLock releases any holder's lock, keeps a lock for the rest of its minimum time, and
-// overwrites another client's meanwhile.
+// shedLock releases a lock of any holder, keeps a lock for the rest of its minimum time, and
+// overwrites the lock of another client in this time.
 func shedLock(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -149,11 +147,11 @@ func shedLock(s *side, d dialect) {
 	s.take(s.a, d, key, longLease)
 	s.say(s.a, d, "extend", key, kit.Millis(coarseLease))
 	s.takeSoon(s.b, d, key, longLease)
-	s.say(s.a, d, "release", key) // too late, it takes the other's away
+	s.say(s.a, d, "release", key) // too late: it removes the other client's lock
 	s.say(s.b, d, "release", key)
 }
 
-// triggers: a scheduler uses the triggers of a job store that it shares with another scheduler.
+// triggers tests two schedulers that share the triggers of a job store.
 func triggers(s *side, d dialect) {
 	s.t.Helper()
 	s.soleJob(d, d.key("sole"))
@@ -167,12 +165,12 @@ func triggers(s *side, d dialect) {
 	kit.Must(s.t, s.restartMinority())
 }
 
-// firesAt returns when a trigger fires, in milliseconds, in a fixed year, so that it is the same in
-// all transcripts.
+// firesAt returns the time at which a trigger fires, in milliseconds. It is fixed, so that it is
+// the same in all transcripts.
 func firesAt(n int) string { return fmt.Sprint(1_795_000_000_000 + 1000*n) }
 
-// soleJob: a job that must not run twice at the same time has two triggers. The second one waits
-// until the first one's run is complete.
+// soleJob tests two triggers of a job that must not run twice at the same time. The second trigger
+// waits until the run of the first one is complete.
 func (s *side) soleJob(d dialect, key string) {
 	s.t.Helper()
 	for n, trigger := range []string{"first", "second", "third"} {
@@ -200,8 +198,8 @@ func (s *side) soleJob(d dialect, key string) {
 	s.say(s.b, d, "states", key)
 }
 
-// deadScheduler: the triggers that a scheduler had acquired or blocked are released when it was
-// silent for too long.
+// deadScheduler tests that the triggers that a scheduler has acquired or blocked are released when
+// it has been silent for too long.
 func (s *side) deadScheduler(d dialect, key string) {
 	s.t.Helper()
 	for n, trigger := range []string{"one", "two"} {
@@ -219,7 +217,7 @@ func (s *side) deadScheduler(d dialect, key string) {
 }
 
 // firings lets two schedulers acquire and fire the triggers of one store concurrently, each trigger
-// once. Midway is called when half of them have been fired.
+// once. It calls midway when half of the triggers have been fired.
 func (s *side) firings(d dialect, key string, midway func() error) {
 	s.t.Helper()
 	const stored = 2 * turns
@@ -258,8 +256,8 @@ func (s *side) firings(d dialect, key string, midway func() error) {
 	s.say(s.a, d, "states", key)
 }
 
-// fireAll acquires and fires one trigger after another, which then fire next in an hour, until none
-// fires earlier.
+// fireAll acquires and fires one trigger after another; a fired trigger next fires in an hour. It
+// ends when no trigger fires earlier.
 func fireAll(client *driver, d dialect, key string, tell func(trigger string) error) error {
 	for {
 		acquired, err := client.ask(d.name, "acquire", key, firesAt(1000), "1")

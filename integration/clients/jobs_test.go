@@ -13,16 +13,14 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// jobKeys returns the keys of a lock of sidekiq-unique-jobs that last as long as the lock, with a
-// prefix.
+// jobKeys returns the keys of sidekiq-unique-jobs that exist as long as the lock, with a prefix.
 func jobKeys(prefix string) func(key string) []string {
 	return func(key string) []string {
 		return []string{prefix + ":" + key, prefix + ":" + key + ":LOCKED", prefix + ":" + key + ":INFO"}
 	}
 }
 
-// TestJobs tests the commands of sidekiq-unique-jobs with one tag for all keys of a lock and the
-// list of all locks.
+// TestJobs tests sidekiq-unique-jobs with one tag for all keys of a lock and the list of locks.
 func TestJobs(t *testing.T) {
 	redistest.SkipShort(t)
 	tryLocksOn(t, startForJobs, []dialect{
@@ -39,7 +37,7 @@ func startForJobs(t *testing.T, command []string) *side {
 	return startProxy(t, command, "--lock-keys", "*uniquejobs*", "--lock-tags", "*")
 }
 
-// uniqueJobs: a lock's keys and the list of all locks have one tag, and nothing is logged.
+// uniqueJobs tests locks whose keys have the same tag as the list of all locks, without a log.
 func uniqueJobs(s *side, d dialect) {
 	s.t.Helper()
 	s.jobs(d, "life")
@@ -54,7 +52,7 @@ func uniqueJobs(s *side, d dialect) {
 	s.say(s.b, d, "show", d.key("end"))
 }
 
-// jobs: one job at a time. It is granted a lock again that it has, and yields to the holder.
+// jobs tests that only one job runs at a time. It can take its lock again, and yields to a holder.
 func (s *side) jobs(d dialect, name string) {
 	s.t.Helper()
 	key, ms := d.key(name), kit.Millis(longLease)
@@ -75,7 +73,7 @@ func (s *side) jobs(d dialect, name string) {
 	s.say(s.a, d, "show", key)
 }
 
-// jobsShare: two jobs hold the lock at the same time.
+// jobsShare tests that two jobs can hold the lock at the same time.
 func (s *side) jobsShare(d dialect, key string) {
 	s.t.Helper()
 	for _, client := range []*driver{s.a, s.b} {
@@ -89,8 +87,7 @@ func (s *side) jobsShare(d dialect, key string) {
 	s.say(s.b, d, "delete", key)
 }
 
-// jobsWait: a job that has lost its place waits for one that another job leaves, or for the end of
-// its time.
+// jobsWait tests that a job without a place waits until another job leaves one, or its time ends.
 func (s *side) jobsWait(d dialect, key string) {
 	s.t.Helper()
 	ms := kit.Millis(longLease)
@@ -100,7 +97,7 @@ func (s *side) jobsWait(d dialect, key string) {
 	s.job(s.a, d, "take", key, ms, "2")
 	s.say(s.b, d, "prime", key, ms, "2")
 	kit.Must(s.t, s.b.send(d.name, "wait", key, ms, "20", "2"))
-	time.Sleep(briefLease) // it waits by now, or will find the place later: the answer is the same
+	time.Sleep(briefLease) // by now the job waits; if not, the reply is the same
 	s.say(s.a, d, "release", key, "2")
 	reply, err := s.b.answer()
 	kit.Must(s.t, err)
@@ -112,18 +109,18 @@ func (s *side) jobsWait(d dialect, key string) {
 	s.say(s.b, d, "delete", key)
 }
 
-// jobsEnd: an expired lock is removed from the list of all locks, too.
+// jobsEnd tests that an expired lock is also removed from the list of all locks.
 func (s *side) jobsEnd(d dialect, key string) {
 	s.t.Helper()
 	s.job(s.a, d, "take", key, kit.Millis(briefLease))
-	time.Sleep(coarseLease) // its lease ends
+	time.Sleep(coarseLease) // the lease expires
 	s.say(s.a, d, "show", key)
 	s.say(s.a, d, "release", key)
 	s.job(s.b, d, "take", key, kit.Millis(longLease))
 	s.noJob(s.a, d, "take", key, kit.Millis(longLease))
 }
 
-// jobsWithExpiry: jobs of the kind that is never released have a separate list of all.
+// jobsWithExpiry tests jobs that only expire, and have a separate list of all locks.
 func jobsWithExpiry(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("life")
@@ -133,13 +130,13 @@ func jobsWithExpiry(s *side, d dialect) {
 	s.remaining(d, key, 0, longLease)
 	key = d.key("end")
 	s.job(s.a, d, "take", key, kit.Millis(briefLease), "1", "until_expired")
-	time.Sleep(coarseLease) // its lease ends
+	time.Sleep(coarseLease) // the lease expires
 	s.job(s.b, d, "take", key, kit.Millis(longLease), "1", "until_expired")
 	s.say(s.a, d, "show", key)
 }
 
-// loggedJobs: all that the library shares between locks has their tag, and each step is logged and
-// published.
+// loggedJobs tests locks whose keys have the same tag as all data that the library shares between
+// locks. Each step is logged and published.
 func loggedJobs(s *side, d dialect) {
 	s.t.Helper()
 	listener, err := redistest.Dial(s.data.Addr(), kit.Patience)
@@ -158,7 +155,7 @@ func loggedJobs(s *side, d dialect) {
 	}
 }
 
-// job fails the test unless a client's job has the lock, or had it.
+// job fails the test unless the reply shows that the client's job has or had the lock.
 func (s *side) job(client *driver, d dialect, operation, key string, args ...string) {
 	s.t.Helper()
 	if got, want := s.say(client, d, operation, key, args...), fmt.Sprintf("%q", "job-of-"+client.name); got != want {
@@ -166,7 +163,7 @@ func (s *side) job(client *driver, d dialect, operation, key string, args ...str
 	}
 }
 
-// noJob fails the test if it does.
+// noJob fails the test unless the reply is nil.
 func (s *side) noJob(client *driver, d dialect, operation, key string, args ...string) {
 	s.t.Helper()
 	if got := s.say(client, d, operation, key, args...); got != "nil" {
@@ -174,8 +171,8 @@ func (s *side) noJob(client *driver, d dialect, operation, key string, args ...s
 	}
 }
 
-// jobOnMasters requires a majority of the masters to hold a lock's tag, and the upstream to have
-// nothing of the lock.
+// jobOnMasters fails the test unless a majority of the masters hold the lock's tag, and the
+// upstream has nothing of the lock.
 func (s *side) jobOnMasters(d dialect, key string) {
 	s.t.Helper()
 	if s.masters == nil {
@@ -186,9 +183,9 @@ func (s *side) jobOnMasters(d dialect, key string) {
 	kit.Settles(s.t, func() error { return wantMajority(s.masters, tag) })
 }
 
-// TestJobsOfSeveralTags: with the default names of sidekiq-unique-jobs, and with a log of another
-// tag, its scripts change keys without a common tag. The proxy refuses that with an error that
-// names two keys, and changes none.
+// TestJobsOfSeveralTags: with the default names of sidekiq-unique-jobs, and with a log with another
+// tag, its scripts change keys without a common tag. The proxy refuses the scripts with an error
+// that names two keys, and changes no key.
 func TestJobsOfSeveralTags(t *testing.T) {
 	redistest.SkipShort(t)
 	proxied := startForJobs(t, rubyLocks(t))

@@ -11,17 +11,16 @@ import (
 )
 
 const (
-	longLease    = 20 * time.Second // of locks that must be held while they are read
+	longLease    = 20 * time.Second // for locks that must be held while they are read
 	longerLease  = 60 * time.Second
 	briefLease   = 300 * time.Millisecond
-	coarseLease  = time.Second // the shortest of libraries that count in seconds
+	coarseLease  = time.Second // the shortest lease of libraries that count in seconds
 	pause        = 3 * time.Millisecond
 	turns        = 6 // grants of each client in a contest
 	contestTurns = 2 * turns
 )
 
-// whole tests a dialect with all masters, with a minority killed in the middle, and with that
-// minority restarted.
+// whole tests a dialect with all masters, while a minority is killed, and when it is restarted.
 func (s *side) whole(d dialect) {
 	s.t.Helper()
 	s.life(d, d.key("life"))
@@ -41,7 +40,7 @@ func (s *side) whole(d dialect) {
 	s.say(s.b, d, "release", kept)
 }
 
-// stillKept fails the test unless a lock of client a is as before.
+// stillKept fails the test unless client a still holds a lock.
 func (s *side) stillKept(d dialect, key string) {
 	s.t.Helper()
 	s.refuse(s.b, d, key)
@@ -65,7 +64,7 @@ func (s *side) life(d dialect, key string) {
 	s.say(s.a, d, "release", key)
 	if d.extends {
 		s.say(s.a, d, "extend", key, kit.Millis(longerLease))
-		s.say(s.a, d, "release", key) // some take a lock again by extending it
+		s.say(s.a, d, "release", key) // some libraries take a lock again by extending it
 	}
 	s.take(s.b, d, key, longLease)
 	s.refuse(s.a, d, key)
@@ -83,7 +82,7 @@ func (s *side) prolong(d dialect, key string) {
 	}
 	s.say(s.a, d, "extend", key, kit.Millis(longerLease))
 	if !d.endless {
-		s.remaining(d, key, low, longLease+longerLease) // some add the time to the remaining one
+		s.remaining(d, key, low, longLease+longerLease) // some libraries add the time to the remaining time
 	}
 }
 
@@ -101,7 +100,7 @@ func (s *side) strangers(d dialect, key string) {
 	})
 }
 
-// expiries lets locks of all dialects expire; midway is called between their grants and their ends.
+// expiries lets locks of all dialects expire. It calls midway before their expiry.
 func (s *side) expiries(dialects []dialect, name string, midway func() error) {
 	s.t.Helper()
 	for _, d := range dialects {
@@ -124,7 +123,7 @@ func (s *side) expiries(dialects []dialect, name string, midway func() error) {
 }
 
 // contest lets both clients take one lock repeatedly: each is granted it, and never both at the
-// same time. Midway is called after half of the grants.
+// same time. It calls midway after half of the grants.
 func (s *side) contest(d dialect, key string, midway func() error) {
 	s.t.Helper()
 	c := &contestants{dialect: d, key: key, refusal: s.refusals[d.kind(key)], midway: midway}
@@ -140,7 +139,7 @@ func (s *side) contest(d dialect, key string, midway func() error) {
 	s.note("%s: contest for %s: %d grants", d.name, key, c.granted.Load())
 }
 
-// contestants are two clients that want one lock.
+// contestants holds the state of two clients that contend for one lock.
 type contestants struct {
 	dialect dialect
 	key     string
@@ -150,7 +149,7 @@ type contestants struct {
 	granted atomic.Int32
 }
 
-// run lets one client take the lock the given number of times.
+// run lets one client take the lock until it has been granted the lock often enough.
 func (c *contestants) run(client *driver) error {
 	began := time.Now()
 	for taken := 0; taken < turns; {
@@ -168,12 +167,12 @@ func (c *contestants) run(client *driver) error {
 		case time.Since(began) > driverPatience:
 			return fmt.Errorf("client %s was granted the lock %d times only in %v", client.name, taken, driverPatience)
 		}
-		time.Sleep(pause / 2) // let the other have its turn
+		time.Sleep(pause / 2) // so that the other client gets a turn
 	}
 	return nil
 }
 
-// hold executes the work under the lock.
+// hold keeps the lock for a while, and releases it.
 func (c *contestants) hold(client *driver) error {
 	if c.inside.Add(1) > 1 {
 		return fmt.Errorf("client %s was granted the lock while the other held it", client.name)
@@ -183,7 +182,7 @@ func (c *contestants) hold(client *driver) error {
 			return err
 		}
 	}
-	time.Sleep(pause) // the other is refused meanwhile
+	time.Sleep(pause) // the other client is refused meanwhile
 	c.inside.Add(-1)
 	_, err := client.ask(c.dialect.name, "release", c.key)
 	return err

@@ -23,7 +23,7 @@ func TestNodeLocks(t *testing.T) {
 	}, clientNamed(t, "node").interpreter(t), inFolder("node/locks.js"))
 }
 
-// forgotten: the server forgets its scripts, and the client sends them again.
+// forgotten tests that the client sends its scripts again if the server has forgotten them.
 func forgotten(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("forgotten")
@@ -34,8 +34,7 @@ func forgotten(s *side, d dialect) {
 	s.say(s.a, d, "release", key)
 }
 
-// partOfKeys: a lock of several keys that has lost one of them can be partly released, but not
-// extended.
+// partOfKeys tests that a lock that has lost one of its keys can be released, but not extended.
 func partOfKeys(s *side, d dialect) {
 	s.t.Helper()
 	overlappingKeys(s, d)

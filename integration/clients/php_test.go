@@ -41,13 +41,13 @@ func phpLocks(t *testing.T) []string {
 	return []string{program.interpreter(t), inFolder("php/locks.php")}
 }
 
-// sessionLock returns phpredis' name for the lock of a session.
+// sessionLock returns the key of phpredis for the lock of a session.
 func sessionLock(key string) []string {
 	return []string{"PHPREDIS_SESSION:" + strings.ReplaceAll(key, ":", "-") + "_LOCK"}
 }
 
-// sessions: a client that opens a session waits until the other client has closed it. Without its
-// lock, a session cannot be written.
+// sessions tests that a client that opens a session waits until the other client has closed it.
+// Without its lock, a session cannot be written.
 func sessions(s *side, d dialect) {
 	s.t.Helper()
 	s.session(d, d.key("life"), longLease)
@@ -57,7 +57,7 @@ func sessions(s *side, d dialect) {
 	s.session(d, d.key("back"), longLease)
 	key := d.key("expiry")
 	s.say(s.a, d, "open", key, kit.Millis(coarseLease))
-	s.say(s.b, d, "open", key, kit.Millis(longLease)) // waits for the end of the other's time
+	s.say(s.b, d, "open", key, kit.Millis(longLease)) // waits until the other client's lock expires
 	s.say(s.a, d, "close", key)
 	s.say(s.b, d, "close", key)
 }
@@ -77,7 +77,7 @@ func (s *side) session(d dialect, key string, ttl time.Duration) {
 	s.note("after all: %v", s.values(d, key))
 }
 
-// laravel: repeated requests, another process with the owner's name, forced release, and waiting.
+// laravel tests repeated requests, a second process with the owner's name, forced release, waiting.
 func laravel(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -95,7 +95,7 @@ func laravel(s *side, d dialect) {
 	endless(s, d)
 }
 
-// persists: a refresh for no time takes the time to live away.
+// persists tests that a refresh with a lease of 0 removes the TTL.
 func persists(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("persists")
@@ -108,7 +108,7 @@ func persists(s *side, d dialect) {
 	endless(s, d)
 }
 
-// reentrant: the holder of a lock can take it again, which extends it.
+// reentrant tests that the holder of a lock can take it again, which extends it.
 func reentrant(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")

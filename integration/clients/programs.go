@@ -16,8 +16,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// folder is the path of this folder from the folders next to it and from itself. Tests run in the
-// folder of their package.
+// folder is the path of this package's folder. It is valid in this folder and in the folders next
+// to it, because tests run in the folder of their package.
 const folder = "../clients"
 
 // inFolder returns the path of a program's file, such as python/lock.py.
@@ -35,18 +35,18 @@ func requiredChecks() []string {
 	}
 }
 
-// program is a client program that uses the client library of one language.
+// program is a client program with the client library of one language.
 type program struct {
 	name string
-	// programs are the interpreters to try: the distribution's own first, which has its libraries.
+	// programs lists the interpreters to try: first the distribution's, which has the libraries.
 	programs []string
 	probe    []string // arguments with which an interpreter succeeds if it has the library
 	script   string
-	more     []string // checks in addition to everyClient
+	more     []string // checks in addition to requiredChecks
 	install  string
 }
 
-// programs returns the programs that lock with LOCK and UNLOCK, except the one in Go.
+// programs returns the programs that use LOCK and UNLOCK, except the Go program.
 func programs() []program {
 	return []program{
 		{name: "python", programs: []string{"/usr/bin/python3", "python3"}, probe: []string{"-c", "import redis"},
@@ -63,7 +63,7 @@ func programs() []program {
 	}
 }
 
-// RunAll runs every program against the proxy, and requires all its checks to pass. It skips
+// RunAll runs every program with the proxy, and fails the test unless all checks pass. It skips
 // programs whose library is missing.
 func RunAll(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
@@ -99,7 +99,7 @@ func Python(t *testing.T) string {
 	return all[slices.IndexFunc(all, func(c program) bool { return c.name == "python" })].interpreter(t)
 }
 
-// environment returns the environment of programs. It tells node where Debian keeps its modules,
+// environment returns the environment of programs. It contains the path of Debian's node modules,
 // which a node from another source does not know.
 func environment() []string {
 	path := "/usr/share/nodejs"
@@ -109,8 +109,8 @@ func environment() []string {
 	return append(os.Environ(), "NODE_PATH="+path)
 }
 
-// Passes runs a program with HOST PORT after its arguments, and requires the line "ok NAME" for
-// each check.
+// Passes runs a program with HOST PORT, and fails the test unless it prints "ok NAME" for each
+// check.
 func Passes(t *testing.T, proxy *harness.Proxy, checks []string, command ...string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(proxy.Addr())
@@ -147,7 +147,7 @@ func buildProgram(t *testing.T, directory string) string {
 	return buildGo(t, "redlock-proxy/integration/clients/"+directory)
 }
 
-// buildGo builds a program of a package or a file, and returns its path.
+// buildGo builds a program from a package or a file, and returns its path.
 func buildGo(t *testing.T, source string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "program")

@@ -29,7 +29,7 @@ func TestPythonLocks(t *testing.T) {
 	}, clientNamed(t, "python").interpreter(t), inFolder("python/locks.py"))
 }
 
-// redisPy: further operations of the library, and its exceptions.
+// redisPy tests further operations of the library, and its exceptions.
 func redisPy(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -57,7 +57,7 @@ func redisPy(s *side, d dialect) {
 	endless(s, d)
 }
 
-// handsOver lets client b wait for a lock that a holds, and a release it.
+// handsOver lets client B wait for a lock that client A holds, and lets A release it.
 func (s *side) handsOver(d dialect, key string) {
 	s.t.Helper()
 	request := []string{d.name, "wait", key, kit.Millis(longLease), kit.Millis(longLease)}
@@ -72,7 +72,7 @@ func (s *side) handsOver(d dialect, key string) {
 	s.say(s.b, d, "release", key)
 }
 
-// endless is a lock without a time to live.
+// endless tests a lock without a TTL.
 func endless(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("endless")
@@ -88,7 +88,7 @@ func endless(s *side, d dialect) {
 	s.say(s.b, d, "release", key)
 }
 
-// interrupted: a transaction whose key another has written does nothing.
+// interrupted tests that a transaction has no effect if another client has written its key.
 func interrupted(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("interrupted")
@@ -98,13 +98,13 @@ func interrupted(s *side, d dialect) {
 	endless(s, d)
 }
 
-// signalled: a release and a reset wake the waiter.
+// signalled tests that a release and a reset wake the waiter.
 func signalled(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("signalled")
 	for _, way := range []string{"release", "reset"} {
 		s.take(s.a, d, key, longLease)
-		s.say(s.a, d, "take", key, kit.Millis(longLease)) // it holds it already
+		s.say(s.a, d, "take", key, kit.Millis(longLease)) // the client already holds the lock
 		s.say(s.a, d, "locked", key)
 		s.say(s.b, d, "locked", key)
 		kit.Must(s.t, s.b.send(d.name, "wait", key, kit.Millis(longLease), kit.Millis(longLease)))
@@ -119,13 +119,13 @@ func signalled(s *side, d dialect) {
 		}
 		s.say(s.b, d, "release", key)
 	}
-	// The last signal is still there, or gone: both are right.
+	// The last signal may or may not still be stored; both are correct.
 	s.say(s.b, d, "wait", key, kit.Millis(longLease), kit.Millis(longLease))
 	s.say(s.b, d, "release", key)
 	endless(s, d)
 }
 
-// pottery requests the remaining time, and extends a lock at most three times.
+// pottery tests requests for the remaining time. A lock can be extended at most three times.
 func pottery(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -139,7 +139,7 @@ func pottery(s *side, d dialect) {
 	s.say(s.a, d, "locked", key, "0")
 }
 
-// celeryOnce: a process asks how long a lock of another process lasts, and releases it.
+// celeryOnce tests requests for the remaining time, and releases, of another process' lock.
 func celeryOnce(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -151,12 +151,12 @@ func celeryOnce(s *side, d dialect) {
 	s.say(s.a, d, "release", key)
 }
 
-// aioredlock: an error means that another client holds the lock.
+// aioredlock tests that the library reports an error if another client holds the lock.
 func aioredlock(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.take(s.a, d, key, longLease)
-	s.take(s.a, d, key, longLease) // extends it
+	s.take(s.a, d, key, longLease) // extends the lock
 	s.say(s.a, d, "left", key, "10")
 	s.say(s.b, d, "left", key, "10")
 	s.say(s.a, d, "release", key)

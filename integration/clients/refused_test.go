@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLocksOfTwoKeys: a library that keeps a lock's owner and its end under two keys, and replaces
-// one under the condition of the other, works on a Redis by itself. The proxy refuses that with an
-// error that names both, and changes neither.
+// TestLocksOfTwoKeys: a library stores a lock's owner and its expiry under two keys, and changes
+// one key depending on the other. This works with a single Redis. The proxy refuses it with an
+// error that names both keys, and changes neither.
 func TestLocksOfTwoKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	d, program := dialect{name: "redis-lock", taken: "true", stored: ownerAndEnd}, rubyLocks(t)
@@ -39,5 +39,5 @@ func TestLocksOfTwoKeys(t *testing.T) {
 	})
 }
 
-// ownerAndEnd are two keys for one lock.
+// ownerAndEnd returns the two keys of a lock.
 func ownerAndEnd(key string) []string { return []string{"lock:owner:" + key, "lock:expire:" + key} }

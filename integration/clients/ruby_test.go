@@ -25,7 +25,7 @@ func rubyLocks(t *testing.T) []string {
 	return []string{clientNamed(t, "ruby").interpreter(t), inFolder("ruby/locks.rb")}
 }
 
-// redlockGem requests the remaining time, and takes a lost lock again if the option says so.
+// redlockGem tests requests for the remaining time, and the option retake for a lost lock.
 func redlockGem(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")

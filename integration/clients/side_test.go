@@ -13,39 +13,38 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// side is a place at which lock libraries are tested: a single Redis, or the proxy with five
-// masters and an upstream. The transcript has all operations and results. The transcripts of both
-// sides must be equal.
+// side is a server with which lock libraries are tested: a single Redis, or the proxy with five
+// masters and an upstream. The transcripts of all operations and results must be equal.
 type side struct {
 	t          *testing.T
-	addr       string              // where the clients connect to
-	data       *redistest.Server   // where ordinary keys and channels are
-	masters    []*redistest.Server // none on the plain side
+	addr       string              // the address to which the clients connect
+	data       *redistest.Server   // the server with ordinary keys and channels
+	masters    []*redistest.Server // nil for the single Redis
 	a, b       *driver             // two clients
-	raw        *redistest.Client   // reads keys in the same way as the clients
+	raw        *redistest.Client   // reads keys like the clients
 	transcript []string
-	refusals   map[string]string // the output of each kind of lock when another client holds it
+	refusals   map[string]string // the program's output for each kind of lock when another client holds it
 }
 
-// startPlain starts one Redis and two clients of it.
+// startPlain starts one Redis and two clients for it.
 func startPlain(t *testing.T, command []string) *side {
 	t.Helper()
 	server := kit.StartRedis(t)
 	return startSide(t, server.Addr(), server, nil, command)
 }
 
-// startProxied starts a proxy that keeps the keys lock:* on five masters, and two clients of it.
+// startProxied starts a proxy that keeps the keys lock:* on five masters, and two clients for it.
 func startProxied(t *testing.T, command []string) *side {
 	t.Helper()
 	return startProxy(t, command, "--lock-keys", "lock:*", "--lock-keys", "PHPREDIS_SESSION:*_LOCK")
 }
 
-// startProxy starts a proxy with these settings before five masters, and two clients of it.
+// startProxy starts five masters, a proxy with the given settings, and two clients for the proxy.
 func startProxy(t *testing.T, command []string, settings ...string) *side {
 	t.Helper()
 	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)
 	args := append(settings, "--upstream", upstream.URL(),
-		"--master-timeout", "5s") // with two of five dead, a busy machine must not make a third one look dead
+		"--master-timeout", "5s") // with two of five masters dead, a third one must not look dead on a busy machine
 	proxy := kit.StartProxy(t, redistest.URLs(masters), args...)
 	return startSide(t, proxy.Addr(), upstream, masters, command)
 }
@@ -66,7 +65,7 @@ func (s *side) note(format string, args ...any) {
 	s.transcript = append(s.transcript, fmt.Sprintf(format, args...))
 }
 
-// say lets a client do one operation, and returns the result.
+// say lets a client execute one operation, and returns the result.
 func (s *side) say(client *driver, d dialect, operation, key string, args ...string) string {
 	s.t.Helper()
 	request := append([]string{d.name, operation, key}, args...)
@@ -94,8 +93,8 @@ func (s *side) refuse(client *driver, d dialect, key string) {
 	s.refusals[d.kind(key)] = got
 }
 
-// takeSoon repeats a request until the lock is granted. The transcript does not have the number of
-// tries, which depends on the machine.
+// takeSoon repeats a request until the lock is granted. The transcript does not contain the number
+// of attempts, which depends on the machine.
 func (s *side) takeSoon(client *driver, d dialect, key string, ttl time.Duration) {
 	s.t.Helper()
 	var got string
@@ -111,7 +110,7 @@ func (s *side) takeSoon(client *driver, d dialect, key string, ttl time.Duration
 	s.t.Fatalf("%s: %s is never granted %s: %s", d.name, client.name, key, got)
 }
 
-// undisturbed requires that the operations of other clients do not change the lock.
+// undisturbed fails the test if the operations of other clients change the lock.
 func (s *side) undisturbed(d dialect, key string, others func()) {
 	s.t.Helper()
 	before := s.values(d, key)
@@ -121,7 +120,7 @@ func (s *side) undisturbed(d dialect, key string, others func()) {
 	}
 }
 
-// remaining records whether the remaining time of a lock is above low and up to high.
+// remaining fails the test unless the remaining time of a lock is above low and at most high.
 func (s *side) remaining(d dialect, key string, low, high time.Duration) {
 	s.t.Helper()
 	for _, one := range d.names(key) {
@@ -134,14 +133,14 @@ func (s *side) remaining(d dialect, key string, low, high time.Duration) {
 	}
 }
 
-// endless fails the test unless the lock never expires.
+// endless records the PTTL of a lock that never expires.
 func (s *side) endless(key string) {
 	s.t.Helper()
 	s.note("PTTL %s: %v", key, kit.Do(s.t, s.raw, "PTTL", key))
 }
 
-// wantOnMasters requires that a majority of the masters hold a granted lock, and that the upstream
-// does not have it.
+// wantOnMasters fails the test unless a majority of the masters hold a granted lock, and the
+// upstream does not have it.
 func (s *side) wantOnMasters(d dialect, key string) {
 	s.t.Helper()
 	if s.masters == nil {
@@ -155,7 +154,7 @@ func (s *side) wantOnMasters(d dialect, key string) {
 	}
 }
 
-// wantMajority fails the test unless three of five masters have a key. Two of them may be dead.
+// wantMajority returns an error unless three of five masters have a key. Two of them may be dead.
 func wantMajority(masters []*redistest.Server, key string) error {
 	var votes int
 	for _, master := range masters {
@@ -191,7 +190,7 @@ func (s *side) value(key string) any {
 	return kit.Do(s.t, s.raw, "GET", key)
 }
 
-// blocks waits until a client of a server is blocked in a BLPOP.
+// blocks returns an error unless a client of a server is blocked in a BLPOP.
 func blocks(server *redistest.Server) error {
 	client, err := redistest.Dial(server.Addr(), kit.Patience)
 	if err != nil {
@@ -205,17 +204,17 @@ func blocks(server *redistest.Server) error {
 	return err
 }
 
-// killMinority kills two masters; nothing on the plain side.
+// killMinority kills two masters. It does nothing for the single Redis.
 func (s *side) killMinority() error { return s.each((*redistest.Server).Kill) }
 
-// restartMinority starts them again, empty.
+// restartMinority restarts the killed masters without their data.
 func (s *side) restartMinority() error { return s.each((*redistest.Server).Restart) }
 
 func (s *side) each(act func(*redistest.Server) error) error {
 	if s.masters == nil {
 		return nil
 	}
-	for _, master := range s.masters[:2] { // always the same: the other three forget nothing
+	for _, master := range s.masters[:2] { // always the same two: the other three never lose their data
 		if err := act(master); err != nil {
 			return err
 		}

@@ -19,13 +19,13 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// usersScripts are the programs that log in as a user, by the name of the client.
+// usersScripts names, for each client, the program that logs in as a user.
 var usersScripts = map[string]string{
 	"python": "python/users.py", "ruby": "ruby/users.rb", "php": "php/users.php", "node": "node/users.js",
 	"redis-cli": "rediscli/users.sh",
 }
 
-// asked are commands of the user app with their replies: Redis' own errors for the refused ones.
+// asked lists commands of the user app with their replies. Refused commands have Redis' own errors.
 var asked = []struct{ line, want string }{
 	{"SET app:a 1", "OK"},
 	{"SET lock:a token NX PX 60000", "OK"},
@@ -40,9 +40,9 @@ var asked = []struct{ line, want string }{
 	{"DEL lock:a", "1"},
 }
 
-// TestUsers: clients of all languages log in as users of the proxy's own, with TLS and without.
-// Commands that a user may not use, and commands of a client with a wrong password, are refused
-// with Redis' errors, and are not executed.
+// TestUsers: clients of all languages log in as users of the proxy, with TLS and without. Commands
+// that a user may not use, and commands of a client with a wrong password, are refused with Redis'
+// errors, and are not executed.
 func TestUsers(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t, "--requirepass", "hidden")
@@ -88,7 +88,7 @@ func TestUsers(t *testing.T) {
 }
 
 // TestWithoutACertificate: a proxy that requires certificates refuses clients of all languages
-// without one, for any password, and does not execute their commands.
+// without a certificate, whatever their password, and does not execute their commands.
 func TestWithoutACertificate(t *testing.T) {
 	redistest.SkipShort(t)
 	upstream, ca := kit.StartRedis(t), certtest.NewAuthority(t)
@@ -126,8 +126,7 @@ func (p program) asUser(t *testing.T, host, port, ca, password string, lines []s
 		lines...)...)
 }
 
-// speaksAsUser lets a client send the commands, with the right and with a wrong password, and
-// checks the upstream.
+// speaksAsUser sends the commands with the correct and a wrong password, and checks the upstream.
 func speaksAsUser(t *testing.T, direct *redistest.Client, talk func(password string, lines ...string) []string) {
 	t.Helper()
 	var lines []string
@@ -139,7 +138,7 @@ func speaksAsUser(t *testing.T, direct *redistest.Client, talk func(password str
 		t.Fatalf("%d replies: %q", len(got), got)
 	}
 	for i, a := range asked {
-		// redis-py has classes for some codes, and takes these away
+		// redis-py has classes for some error codes, and removes these codes from the message
 		if !strings.Contains(got[i], strings.TrimPrefix(a.want, "NOPERM ")) {
 			t.Errorf("%s: got %q, want %q", a.line, got[i], a.want)
 		}
@@ -153,7 +152,7 @@ func speaksAsUser(t *testing.T, direct *redistest.Client, talk func(password str
 	kit.Does(t, direct, "EXISTS app:a", "0")
 }
 
-// goAsUser is go-redis, with a connection for each command.
+// goAsUser sends the commands with go-redis, each over a new connection.
 func goAsUser(t *testing.T, addr, ca, password string, lines []string) (replies []string) {
 	t.Helper()
 	opts := redis.Options{Addr: addr, Username: "app", Password: password, MaxRetries: -1}

@@ -20,8 +20,8 @@ import (
 // testCommit is the commit for the build of the image.
 const testCommit = "0123456789ab-test"
 
-// deployments is the number of parallel tests. They mostly wait for starts and stops, but each has
-// about three health checks per second, which are processes.
+// deployments is the number of parallel tests. They mostly wait for starts and stops, but each runs
+// about three health checks per second, and each check is a process.
 const deployments = "2"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestCompose builds the image as docker-compose.yml does, runs it, and types README's lines.
+// TestCompose builds the image like docker-compose.yml, runs it, and executes README's commands.
 func TestCompose(t *testing.T) {
 	e := findEngine(t)
 	image := e.build(t)
@@ -41,7 +41,7 @@ func TestCompose(t *testing.T) {
 	t.Run("other deployments", func(t *testing.T) { testDeployments(t, e, image) })
 }
 
-// testDeployments starts docker-compose.yml alone, and measures the time. This deployment keeps
+// testDeployments starts docker-compose.yml alone, to measure the time. This deployment keeps
 // running during the other tests.
 func testDeployments(t *testing.T, e engine, image string) {
 	redistest.SkipShort(t)
@@ -56,12 +56,12 @@ func testDeployments(t *testing.T, e engine, image string) {
 	})
 }
 
-// build makes the proxy's image under a name of this process' own.
+// build builds the proxy's image under a name that contains the process ID.
 func (e engine) build(t *testing.T) string {
 	t.Helper()
 	began, without := time.Now(), ""
 	if testing.Short() {
-		without = "golang:|prom/|grafana/" // the program is compiled here, and nothing is measured
+		without = "golang:|prom/|grafana/" // buildHere compiles the program on this machine, and no metrics are tested
 	}
 	t.Log(e.run(t, nil, "integration/compose/stand-ins", without))
 	provided := time.Now()
@@ -83,8 +83,8 @@ func (e engine) build(t *testing.T) string {
 	return image
 }
 
-// buildHere builds the image with the last stage of the Dockerfile, and a program that is compiled
-// on this machine, whose compiler cache has most of it.
+// buildHere builds the image from the last stage of the Dockerfile and a program that is compiled
+// on this machine, because the machine's compiler cache has most of it.
 func (e engine) buildHere(t *testing.T, image string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -107,7 +107,7 @@ func (e engine) buildHere(t *testing.T, image string) {
 	e.docker(t, "build", "--tag", image, dir)
 }
 
-// seconds formats a duration for people.
+// seconds formats a duration for the log.
 func seconds(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
 
 // wantParts fails the test unless text contains each part.

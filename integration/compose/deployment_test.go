@@ -16,7 +16,7 @@ import (
 func testStart(t *testing.T, p *project) {
 	began := time.Now()
 	p.do(t, "up", "--detach")
-	p.locks(t, 1, "first") // after up, without waiting
+	p.locks(t, 1, "first") // right after up, without waiting
 	returned := time.Since(began)
 	p.awaitHealthy(t)
 	t.Logf("up returned, and a lock was granted, after %s; all %d services were healthy after %s",
@@ -45,8 +45,8 @@ func testLife(t *testing.T, p *project) {
 	p.mastersLoseAll(t)
 }
 
-// mastersLoseAll lets all masters lose their data while no proxy runs that knows of locks: they
-// must not count as new again.
+// mastersLoseAll lets all masters lose their data while no proxy that knows of locks runs. The
+// masters must not count as new again.
 func (p *project) mastersLoseAll(t *testing.T) {
 	t.Helper()
 	p.do(t, "kill", "proxy-1", "proxy-2")
@@ -66,14 +66,14 @@ func (p *project) mastersLoseAll(t *testing.T) {
 	}
 }
 
-// worrying matches words that a new user should not see.
+// worrying matches words that a new user should not see in the logs.
 var worrying = regexp.MustCompile(`(?i)warn|error|fail|fatal|panic|denied|refused|not found|no such|cannot|can't|timeout`)
 
-// aboutHost matches warnings about the host, which a container cannot solve: Redis' about its
-// memory, for which docs/deploy.md has the solution, and the proxy's about its limit of open files.
+// aboutHost matches warnings about the host, which a container cannot solve: about Redis' memory,
+// for which docs/deploy.md has the solution, and about the proxy's limit of open files.
 var aboutHost = regexp.MustCompile(`WARNING Memory overcommit must be enabled!|max-clients has been reduced to`)
 
-// logsAreCalm checks the logs of a first start.
+// logsAreCalm fails the test if the logs of a first start contain warnings or errors.
 func (p *project) logsAreCalm(t *testing.T) {
 	t.Helper()
 	lines := 0
@@ -88,8 +88,8 @@ func (p *project) logsAreCalm(t *testing.T) {
 	}
 }
 
-// onlyProxiesAreReached checks all networks and ports: only the ports of the proxies are on
-// loopback, and only the proxies' network leads out.
+// onlyProxiesAreReached checks all networks and ports: only the proxies have ports, on loopback,
+// and only the proxies' network leads out.
 func (p *project) onlyProxiesAreReached(t *testing.T) {
 	t.Helper()
 	want := map[string]string{"redis": "data:", "init": "data masters:", "proxy-1": "data front masters: " + p.addrs[0],
@@ -112,8 +112,7 @@ func (p *project) onlyProxiesAreReached(t *testing.T) {
 	}
 }
 
-// mastersAreSafe runs the proxy's own check, repeatedly if the machine is too busy for the masters
-// to answer in time.
+// mastersAreSafe runs check in a proxy, repeatedly if a busy machine makes masters reply too late.
 func (p *project) mastersAreSafe(t *testing.T) {
 	t.Helper()
 	for until := time.Now().Add(time.Minute); ; {
@@ -129,8 +128,7 @@ func (p *project) mastersAreSafe(t *testing.T) {
 	}
 }
 
-// clientsLock takes turns at one lock, with redis-cli and with a client library, through either
-// proxy.
+// clientsLock lets redis-cli and a client library take one lock in turn, through either proxy.
 func (p *project) clientsLock(t *testing.T) {
 	t.Helper()
 	for i, addr := range p.addrs {
@@ -156,7 +154,7 @@ func (p *project) clientsLock(t *testing.T) {
 	}
 }
 
-// libraryData lets the library talk with the Redis behind the proxy.
+// libraryData lets the library use the Redis behind the proxy.
 func (p *project) libraryData(t *testing.T, library *redis.Client) {
 	t.Helper()
 	var visits *redis.IntCmd
@@ -170,7 +168,7 @@ func (p *project) libraryData(t *testing.T, library *redis.Client) {
 	}
 }
 
-// mastersFail kills a minority of the masters and a proxy, then the majority, and restarts all.
+// mastersFail kills two masters and a proxy, then a third master, and restarts them.
 func (p *project) mastersFail(t *testing.T) {
 	t.Helper()
 	p.do(t, "kill", "proxy-2", "lock-1", "lock-2")
@@ -205,7 +203,7 @@ func (p *project) upstreamFails(t *testing.T) {
 	settles(t, func() error { return p.wantValue("greeting", "hello") })
 }
 
-// wantKept fails the test if a lock or the data was lost.
+// wantKept fails the test if the lock or the data were lost.
 func (p *project) wantKept(t *testing.T, over string) {
 	t.Helper()
 	p.awaitHealthy(t)

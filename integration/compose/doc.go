@@ -1,8 +1,8 @@
 // Package compose tests the Dockerfile and docker-compose.yml. It builds the image, starts
 // deployments with Docker Compose, locks through them, and stops and restarts their parts. It needs
-// a Docker engine, the build tag integration, and if no registry is reachable, the script stand-ins
-// in this folder.
+// a Docker engine and the build tag integration. If no registry is reachable, it also needs the
+// script stand-ins in this folder.
 //
-// Every deployment has a project name of its own. It is removed, with its volumes, when its test
-// ends. All images stay, except the proxy's own.
+// Every deployment has its own project name. It is removed, with its volumes, when its test ends.
+// All images stay, except the proxy's image.
 package compose

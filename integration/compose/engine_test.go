@@ -16,20 +16,19 @@ import (
 )
 
 const (
-	// root is where docker-compose.yml is.
+	// root is the folder of docker-compose.yml.
 	root = "../.."
-	// commandTime limits one command. The longest one builds everything from scratch on a busy
-	// machine.
+	// commandTime limits one command. The longest builds everything on a busy machine.
 	commandTime = 20 * time.Minute
 )
 
-// engine is a Docker engine that answers.
+// engine is a running Docker engine.
 type engine struct {
-	ctx     context.Context // ends with the test, or when it is interrupted
+	ctx     context.Context // ends with the test, or when the test is interrupted
 	compose []string        // docker compose or docker-compose
 }
 
-// findEngine skips the test if no engine answers.
+// findEngine returns a Docker engine. It skips the test if no engine replies.
 func findEngine(t *testing.T) engine {
 	t.Helper()
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
@@ -47,7 +46,7 @@ func findEngine(t *testing.T) engine {
 	return engine{}
 }
 
-// skip skips the test with a clear message. If all tests are required, it fails the test.
+// skip skips the test with a clear message, or fails it if all tests are required.
 func skip(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv("REDLOCK_REQUIRE_ALL") == "1" {
@@ -72,7 +71,7 @@ func (e engine) docker(t *testing.T, args ...string) string {
 	return e.run(t, nil, append([]string{"docker"}, args...)...)
 }
 
-// overLimit says which limit ended a command, if one did.
+// overLimit returns the limit that ended a command, if there is one.
 func overLimit(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("ended because it took longer than %v (commandTime in integration/compose/engine_test.go)",

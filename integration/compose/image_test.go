@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// maxImage is the maximum size of the unpacked image in bytes: 26 MB of program, 4 of which are for
+// maxImage is the maximum size of the unpacked image in bytes: 26 MB of program, 4 of them for
 // metrics.
 const maxImage = 30_000_000
 
@@ -55,8 +55,7 @@ func testImage(t *testing.T, e engine, image string) {
 	testFiles(t, e, image)
 }
 
-// testFiles fails the test unless the image has a static program and the licences, and nothing that
-// can run a command line.
+// testFiles fails the test unless the image has a static program, the licences, and no shell.
 func testFiles(t *testing.T, e engine, image string) {
 	t.Helper()
 	container := e.docker(t, "create", image)

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// testMetrics starts the profile metrics, without Grafana, for which the tests have no stand-in.
-// Prometheus scrapes both proxies, and has the alerts.
+// testMetrics starts the profile metrics, without Grafana, for which the tests have no stand-in. It
+// checks that Prometheus scrapes both proxies, and that no alert fires.
 func testMetrics(t *testing.T, e engine, image string) {
 	t.Parallel()
 	addr, err := redistest.FreeAddr()
@@ -35,7 +35,7 @@ func testMetrics(t *testing.T, e engine, image string) {
 	settles(t, func() error { return answers(addr, "/api/v1/rules", "RedlockQuorumLost") })
 }
 
-// answers returns an error unless Prometheus' answer contains a part.
+// answers returns an error unless Prometheus' reply contains a part.
 func answers(addr, path, part string) error {
 	answer, err := http.Get("http://" + addr + path)
 	if err != nil {

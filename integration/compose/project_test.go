@@ -17,7 +17,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// patience limits the wait for changes that take a while, above all health checks.
+// patience limits the wait for slow changes, mainly for health checks.
 const patience = 3 * time.Minute
 
 // services returns the services of docker-compose.yml.
@@ -25,7 +25,7 @@ func services() []string {
 	return []string{"lock-1", "lock-2", "lock-3", "lock-4", "lock-5", "proxy-1", "proxy-2", "redis"}
 }
 
-// project is one deployment, with a name and ports of its own.
+// project is one deployment, with its own name and ports.
 type project struct {
 	engine
 	name  string
@@ -33,8 +33,8 @@ type project struct {
 	addrs [2]string // of proxy-1 and proxy-2
 }
 
-// newProject names a deployment of an image, from docker-compose.yml and further files. All that it
-// starts is removed when the test ends.
+// newProject creates a deployment of an image, from docker-compose.yml and further files. All its
+// parts are removed when the test ends.
 func (e engine) newProject(t *testing.T, image, name string, files ...string) *project {
 	t.Helper()
 	p := &project{engine: e, name: fmt.Sprintf("redlock-test-%s-%d", name, os.Getpid())}
@@ -66,7 +66,7 @@ func (p *project) onFreePorts(t *testing.T) *project {
 func portOf(addr string) string {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		panic(err) // every address here is one of ours
+		panic(err) // the tests pass only valid addresses
 	}
 	return port
 }
@@ -93,14 +93,14 @@ func (p *project) containers(t *testing.T) map[string]string {
 	return found
 }
 
-// list prints a line for each container of the project: its service, and the formatted fields.
+// list returns a line for each container of the project: its service, and the formatted fields.
 func (p *project) list(t *testing.T, format string) string {
 	t.Helper()
 	return p.docker(t, "ps", "--all", "--filter", "label=com.docker.compose.project="+p.name,
 		"--format", `{{.Label "com.docker.compose.service"}} `+format)
 }
 
-// awaitHealthy waits until every service is.
+// awaitHealthy waits until every service is healthy.
 func (p *project) awaitHealthy(t *testing.T) {
 	t.Helper()
 	settles(t, func() error {
@@ -112,13 +112,13 @@ func (p *project) awaitHealthy(t *testing.T) {
 	})
 }
 
-// ask runs redis-cli against proxy-1 or proxy-2, and returns its output, which is empty for nil.
+// ask runs redis-cli with proxy-1 or proxy-2, and returns its output, which is empty for nil.
 func (p *project) ask(proxy int, args ...string) (string, error) {
 	reply, err := command(p.ctx, p.env, append([]string{"redis-cli", "-p", portOf(p.addrs[proxy-1])}, args...)...)
 	return strings.TrimSpace(reply), err
 }
 
-// cli does the same as ask, with a proxy that must be available.
+// cli is ask for a proxy that must be available.
 func (p *project) cli(t *testing.T, proxy int, args ...string) string {
 	t.Helper()
 	reply, err := p.ask(proxy, args...)
@@ -128,7 +128,7 @@ func (p *project) cli(t *testing.T, proxy int, args ...string) string {
 	return reply
 }
 
-// lock fails the test unless me is granted a lock of ten minutes.
+// lock returns an error unless the client me is granted a lock of ten minutes.
 func (p *project) lock(proxy int, key string) error {
 	reply, err := p.ask(proxy, "LOCK", key, "me", "EX", "600")
 	if err == nil {
@@ -140,7 +140,7 @@ func (p *project) lock(proxy int, key string) error {
 	return nil
 }
 
-// wantGranted fails the test unless the reply has a validity.
+// wantGranted returns an error unless the reply is a validity.
 func wantGranted(reply string) error {
 	if validity, err := strconv.Atoi(reply); err != nil || validity <= 0 {
 		return fmt.Errorf("got %q, want a validity in ms", reply)
@@ -148,7 +148,7 @@ func wantGranted(reply string) error {
 	return nil
 }
 
-// locks does the same as lock, and requires an immediate grant.
+// locks is lock for a proxy that must grant immediately, unless the machine is too busy.
 func (p *project) locks(t *testing.T, proxy int, key string) {
 	t.Helper()
 	var err error
@@ -161,8 +161,8 @@ func (p *project) locks(t *testing.T, proxy int, key string) {
 	}
 }
 
-// late returns an error if the machine was too busy for the masters to answer in time; then the
-// command is repeated.
+// late returns an error if the masters replied too late, on a busy machine; then the command is
+// repeated.
 func late(reply string) error {
 	if strings.Contains(reply, "NOQUORUM") && (strings.Contains(reply, "no answer in time") ||
 		strings.Contains(reply, "agreed only after")) {
@@ -171,7 +171,7 @@ func late(reply string) error {
 	return nil
 }
 
-// wantValue fails the test unless the Redis behind proxy-1 has a value.
+// wantValue returns an error unless the Redis behind proxy-1 has a value.
 func (p *project) wantValue(key, value string) error {
 	if got, err := p.ask(1, "GET", key); err != nil || got != value {
 		return fmt.Errorf("GET %s: got %q, %v, want %s", key, got, err, value)

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// readmeSection is the heading of the commands that are run.
+// readmeSection is the heading of the section with the commands.
 const readmeSection = "## Deploy"
 
-// testReadme types the commands of README into a terminal. Its ports are replaced by free ones,
-// because a machine may use them.
+// testReadme runs the commands of README in a terminal. It replaces the ports by free ones, because
+// the machine may use them.
 func testReadme(t *testing.T, e engine, image string) {
 	needTerminal(t, e)
 	ports := []string{"6380", "6381"}
@@ -36,7 +36,7 @@ func testReadme(t *testing.T, e engine, image string) {
 	}
 }
 
-// needTerminal skips the test if no terminal is available.
+// needTerminal skips the test if the program script, which provides a terminal, is missing.
 func needTerminal(t *testing.T, e engine) {
 	t.Helper()
 	if output, err := command(e.ctx, nil, "script", "--version"); err != nil || !strings.Contains(output, "util-linux") {
@@ -44,7 +44,7 @@ func needTerminal(t *testing.T, e engine) {
 	}
 }
 
-// typeText types a command into a terminal, and requires the output on the page.
+// typeText runs a command in a terminal, and fails the test unless the output is that of the page.
 func (p *project) typeText(t *testing.T, typed string, line typedLine) {
 	t.Helper()
 	got := ""
@@ -57,11 +57,10 @@ func (p *project) typeText(t *testing.T, typed string, line typedLine) {
 	}
 }
 
-// typedLine is a command of a page with its output on the page.
+// typedLine is a command on a page with its output.
 type typedLine struct{ command, output string }
 
-// shownLines reads the commands of a section of a page, which begin with a dollar sign, up to the
-// next heading.
+// shownLines returns the commands of a section of a page; each begins with a dollar sign.
 func shownLines(t *testing.T, page, section string) []typedLine {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, page))
@@ -89,7 +88,7 @@ func shownLines(t *testing.T, page, section string) []typedLine {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// matches compares, taking any number for any other.
+// matches compares two texts, and treats all numbers as equal.
 func matches(want, got string) bool {
 	return digits.ReplaceAllString(strings.TrimSpace(want), "0") == digits.ReplaceAllString(strings.TrimSpace(got), "0")
 }

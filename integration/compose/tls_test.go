@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// testTLS starts the deployment with TLS, with secrets made for it.
+// testTLS starts the deployment with TLS, with new secrets.
 func testTLS(t *testing.T, e engine, image string) {
 	t.Parallel()
 	secrets := t.TempDir()
@@ -46,8 +46,7 @@ func secret(t *testing.T, folder, name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// serversAreGuarded requires every Redis to refuse clients without TLS, and clients without the
-// password.
+// serversAreGuarded fails the test unless every Redis refuses clients without TLS or password.
 func (p *project) serversAreGuarded(t *testing.T) {
 	t.Helper()
 	for _, service := range services() {

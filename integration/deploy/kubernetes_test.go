@@ -22,7 +22,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// manifest has the tested fields of a Kubernetes object.
+// manifest holds the tested fields of a Kubernetes object.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -79,8 +79,7 @@ func rendered(t *testing.T, values string) map[string]manifest {
 	return manifests(t, output)
 }
 
-// startMaster starts a redis-server with the settings of the chart, in a folder and on a port of
-// its own.
+// startMaster starts a redis-server with the settings of the chart, in its own folder.
 func startMaster(t *testing.T, settings, auth string) *redistest.Server {
 	t.Helper()
 	for old, own := range map[string]string{"dir /data\n": "", "include /etc/redis-secret/auth.conf": "include " +
@@ -93,7 +92,7 @@ func startMaster(t *testing.T, settings, auth string) *redistest.Server {
 	return kit.StartRedis(t, "--include", write(t, "redis.conf", settings))
 }
 
-// wantMaster requires a server to be a valid master, for clients that log in.
+// wantMaster fails the test unless a server is a valid master that requires a password.
 func wantMaster(t *testing.T, master *redistest.Server, password string) {
 	t.Helper()
 	client := kit.Dial(t, master.Addr())
@@ -108,7 +107,7 @@ func wantMaster(t *testing.T, master *redistest.Server, password string) {
 }
 
 // TestKubernetes starts the processes of the chart: five masters, init and a proxy, with the
-// chart's secrets. They get names, volumes and ports of this machine.
+// chart's secrets. They use names, folders and ports of this machine.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
@@ -138,8 +137,7 @@ func TestKubernetes(t *testing.T) {
 	p.tryStop(t)
 }
 
-// TestKubernetesProtectedMode: clients from other machines are accepted or refused as the chart
-// decides.
+// TestKubernetesProtectedMode: the chart's values decide about clients from other machines.
 func TestKubernetesProtectedMode(t *testing.T) {
 	t.Parallel()
 	open, closed := kit.StartRedis(t), kit.StartRedis(t, "--requirepass", "secret")
@@ -147,7 +145,7 @@ func TestKubernetesProtectedMode(t *testing.T) {
 	masters := redistest.URLs(kit.StartMasters(t))
 	elsewhere := kit.OtherAddress(t)
 	for values, test := range map[string]struct {
-		refused string // the answer to clients that have not logged in
+		refused string // the error for clients that have not logged in
 		login   []string
 	}{
 		"protectedMode=false":                                  {},
@@ -189,7 +187,7 @@ func (c container) environ(settings string, ports map[string]string) []string {
 	return env
 }
 
-// tryInit runs the job.
+// tryInit runs the chart's init job, and fails the test unless it succeeds.
 func tryInit(t *testing.T, c container, settings string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), buildProxy(t), c.Args...)
@@ -207,7 +205,7 @@ type running struct {
 	ports map[string]string
 }
 
-// startContainer starts a proxy, on every address of this machine.
+// startContainer starts a proxy that listens on every address of this machine.
 func startContainer(t *testing.T, c container, settings string) running {
 	t.Helper()
 	ports := map[string]string{"redis": kit.FreePort(t), "admin": kit.FreePort(t)}
@@ -219,7 +217,7 @@ func startContainer(t *testing.T, c container, settings string) running {
 	return running{c, proxy, ports}
 }
 
-// tryClient connects a client from an address.
+// tryClient connects a client to an address of the proxy, and uses locks and the upstream.
 func (r running) tryClient(t *testing.T, host, name string) {
 	t.Helper()
 	client := kit.Dial(t, host+":"+r.ports["redis"])

@@ -25,7 +25,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// write makes a file of a test.
+// write creates a file for a test.
 func write(t *testing.T, name, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
@@ -41,8 +41,7 @@ func need(t *testing.T, program string) {
 	}
 }
 
-// environ returns the environment of a process as from a service manager, without the test's
-// variables.
+// environ returns the environment of a process without the tests' variables.
 func environ(more ...string) []string {
 	var env []string
 	for _, entry := range os.Environ() {

@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestPackage: the packages have the files and the user of the unit, and no missing files.
+// TestPackage: the packages have the files and the user of the unit, and all their files exist.
 func TestPackage(t *testing.T) {
 	t.Parallel()
 	var about struct {
@@ -48,8 +48,8 @@ func TestPackage(t *testing.T) {
 	}
 }
 
-// TestPackagedSettings: the installed settings file sets nothing at first, and is valid with all
-// settings enabled.
+// TestPackagedSettings: the settings file has no active setting, and is valid with all settings
+// enabled.
 func TestPackagedSettings(t *testing.T) {
 	t.Parallel()
 	text := read(t, "deploy/packages/config.yaml")

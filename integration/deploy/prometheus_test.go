@@ -31,7 +31,7 @@ const (
 	job              = "redlock-proxy"
 )
 
-// promtool runs Prometheus' own tool on our files.
+// promtool runs promtool on the project's files.
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
 	need(t, "promtool")
@@ -75,8 +75,8 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// queries returns the queries of the dashboard, and of the alerts without their thresholds, which
-// return data even without a problem.
+// queries returns queries that return data even without a problem: those of the dashboard, and
+// those of the alerts without their thresholds.
 func queries(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -111,8 +111,8 @@ func queries(t *testing.T) []string {
 // prometheus is a running Prometheus.
 type prometheus struct{ url string }
 
-// startPrometheus starts a Prometheus with our settings, except the proxies and the scrape
-// interval.
+// startPrometheus starts a Prometheus with the project's settings for the given proxies, and a
+// short interval.
 func startPrometheus(t *testing.T, proxies ...string) prometheus {
 	t.Helper()
 	need(t, "prometheus")
@@ -141,7 +141,7 @@ func startPrometheus(t *testing.T, proxies ...string) prometheus {
 	return p
 }
 
-// ready says why it does not answer queries yet.
+// ready returns an error while Prometheus does not answer queries yet.
 func (p prometheus) ready() error {
 	answer, err := http.Get(p.url + "/-/ready")
 	if err != nil {
@@ -154,7 +154,7 @@ func (p prometheus) ready() error {
 	return nil
 }
 
-// ask returns the number of series in the answer to a query.
+// ask returns the number of series in the result of a query.
 func (p prometheus) ask(query string) (int, error) {
 	answer, err := http.Get(p.url + "/api/v1/query?query=" + url.QueryEscape(query))
 	if err != nil {
@@ -175,7 +175,7 @@ func (p prometheus) ask(query string) (int, error) {
 	return len(got.Data.Result), nil
 }
 
-// startWatched starts a proxy that is watched at its admin port.
+// startWatched starts a proxy with an admin port.
 func startWatched(t *testing.T, masters []*redistest.Server, args ...string) (proxy *harness.Proxy, admin string) {
 	t.Helper()
 	admin = "127.0.0.1:" + kit.FreePort(t)
@@ -189,12 +189,12 @@ func TestQueries(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	pair := certtest.NewAuthority(t).Issue(t)
-	// With an expiring certificate.
+	// This proxy has a certificate, whose expiry is a metric.
 	_, encrypted := startWatched(t, masters, "--tls-cert", pair.Cert, "--tls-key", pair.Key)
 	proxy, plain := startWatched(t, masters)
 	server := startPrometheus(t, plain, encrypted)
 	client := kit.Connect(t, proxy)
-	// Masters without their data wait for the end of this lock.
+	// Masters that lose their data must wait until this lock expires.
 	kit.WantGrant(t, client, "LOCK", "long", "t", "PX", "3600000")
 	work := func() {
 		for _, command := range [][]string{
@@ -209,7 +209,7 @@ func TestQueries(t *testing.T) {
 		}
 	}
 	work()
-	for _, master := range masters[:3] { // a majority without data: they wait
+	for _, master := range masters[:3] { // a majority loses its data, so that it must wait
 		kit.Must(t, master.Restart())
 	}
 	missing := queries(t)
@@ -224,7 +224,7 @@ func TestQueries(t *testing.T) {
 				empty = append(empty, query)
 			}
 		}
-		missing = empty // a query that returned data once need not return it again
+		missing = empty // a query that has returned data once need not return data again
 		if len(empty) > 0 {
 			return fmt.Errorf("%d queries have no data:\n%s", len(empty), strings.Join(empty, "\n"))
 		}
@@ -232,8 +232,8 @@ func TestQueries(t *testing.T) {
 	})
 }
 
-// TestAlertsAreSilent: an idle deployment without a problem raises no alert. The deployment has two
-// proxies, one of which is missing, which raises an alert.
+// TestAlertsAreSilent: a proxy without a problem raises no alert, even if idle. The deployment's
+// second proxy does not exist; its alert shows that alerts work.
 func TestAlertsAreSilent(t *testing.T) {
 	t.Parallel()
 	_, admin := startWatched(t, kit.StartMasters(t))

@@ -28,7 +28,7 @@ const (
 	installed = "/usr/bin/redlock-proxy"
 	// settingsFile is the path of the settings in the unit.
 	settingsFile = "/etc/redlock-proxy/config.yaml"
-	// exposure is the exposure of the unit by systemd-analyze security of systemd 252.
+	// exposure is the unit's exposure level according to systemd-analyze security of systemd 252.
 	exposure = 1.1
 )
 
@@ -62,7 +62,7 @@ func (u unit) duration(t *testing.T, name string) time.Duration {
 	return d
 }
 
-// installedUnit writes the unit together with the program, as systemd requires, and returns its
+// installedUnit writes the unit with an existing program, as systemd requires, and returns its
 // path.
 func installedUnit(t *testing.T) string {
 	t.Helper()
@@ -89,8 +89,7 @@ func TestUnitVerify(t *testing.T) {
 	}
 }
 
-// TestUnitExposure: the unit gives the proxy no more permissions than when its exposure was last
-// measured.
+// TestUnitExposure: the unit's exposure level is not higher than when it was last measured.
 func TestUnitExposure(t *testing.T) {
 	t.Parallel()
 	output, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager",
@@ -106,7 +105,7 @@ func TestUnitExposure(t *testing.T) {
 	}
 }
 
-// TestUnitTimes: systemd's time limits are longer than the proxy needs.
+// TestUnitTimes: systemd's time limits are longer than the times that the proxy needs.
 func TestUnitTimes(t *testing.T) {
 	t.Parallel()
 	u, preset := readUnit(t), conf.Default()
@@ -118,8 +117,8 @@ func TestUnitTimes(t *testing.T) {
 	}
 }
 
-// TestUnitStarts follows the unit: it starts the program as ExecStart does, waits until it is
-// ready, reloads changed settings as ExecReload does, and stops it.
+// TestUnitStarts acts as systemd does: it starts the program by ExecStart, waits until it is ready,
+// reloads changed settings by ExecReload, and stops it.
 func TestUnitStarts(t *testing.T) {
 	t.Parallel()
 	u := readUnit(t)
@@ -158,7 +157,7 @@ func TestUnitStarts(t *testing.T) {
 	}
 }
 
-// listen receives a process' notifications to systemd.
+// listen returns a socket that receives a process' notifications to systemd.
 func listen(t *testing.T) *net.UnixConn {
 	t.Helper()
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
@@ -167,7 +166,7 @@ func listen(t *testing.T) *net.UnixConn {
 	return conn
 }
 
-// wantTold waits for the next notification, except watchdog pings, and requires this state.
+// wantTold fails the test unless the next notification, except watchdog pings, is state.
 func wantTold(t *testing.T, conn *net.UnixConn, state string) {
 	t.Helper()
 	buffer := make([]byte, 4096)

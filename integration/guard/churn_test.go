@@ -23,19 +23,19 @@ const (
 	churners = 64
 )
 
-// churn has clients that acquire and release a few locks, and poll while they wait. A client relies
-// on a lock by its own clock, from before the request, as in Redlock.
+// churn is a group of clients that acquire and release a few locks, and poll while they wait. A
+// client relies on a lock by its own clock, from before the request, as in Redlock.
 type churn struct {
 	seed  uint64
 	lease time.Duration
-	late  int // in one of that many holdings, the lock is kept for longer than its lease
+	late  int // one of late locks is kept for longer than its lease
 
 	histories [churnKeys]*holdings.History
 	over      atomic.Bool
 	workers   sync.WaitGroup
 
 	mu       sync.Mutex
-	failures map[string]int // replies that were neither a grant nor nil, by their first word
+	failures map[string]int // replies other than a grant or nil, by their first word
 }
 
 // startChurn connects the clients, half of them to each of two proxies, and starts them.
@@ -52,7 +52,7 @@ func startChurn(t *testing.T, f *kit.Fleet, c *churn) *churn {
 		c.workers.Go(func() {
 			for turn := 0; !c.over.Load(); turn++ {
 				c.turn(client, random, fmt.Sprint(i, "-", turn))
-				// Otherwise the load would use all processors.
+				// Without this pause, the load would use all processors.
 				time.Sleep(time.Duration(random.Int64N(int64(30 * time.Millisecond))))
 			}
 		})
@@ -60,8 +60,7 @@ func startChurn(t *testing.T, f *kit.Fleet, c *churn) *churn {
 	return c
 }
 
-// turn requests a lock once, holds it for a moment, sometimes for longer than its lease, and
-// releases it.
+// turn requests a lock once, holds it, sometimes for longer than its lease, and releases it.
 func (c *churn) turn(client *redistest.Client, random *rand.Rand, token string) {
 	number := random.IntN(churnKeys)
 	key, history := "lock:churn:"+strconv.Itoa(number), c.histories[number]
@@ -74,7 +73,7 @@ func (c *churn) turn(client *redistest.Client, random *rand.Rand, token string) 
 		return
 	}
 	if random.IntN(c.late) == 0 {
-		time.Sleep(c.lease + c.lease/10) // it lets its lease end
+		time.Sleep(c.lease + c.lease/10) // its lease expires
 	} else {
 		time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond)))) // it holds the lock
 	}
@@ -87,7 +86,7 @@ func (c *churn) turn(client *redistest.Client, random *rand.Rand, token string) 
 	}
 }
 
-// fail counts a failed command; nil is a reply.
+// fail counts a failed command; nil is not a failure.
 func (c *churn) fail(command string, reply any, err error) {
 	if reply == nil && err == nil {
 		return
@@ -111,7 +110,7 @@ func (c *churn) stop() (grants int, found []holdings.Overlap) {
 	return c.count(), found
 }
 
-// count returns the number of locks that were held so far.
+// count returns the number of locks that have been held so far.
 func (c *churn) count() (grants int) {
 	for _, history := range c.histories {
 		grants += history.Count()

@@ -12,10 +12,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// clockStep is how far clocks jump: much more than the TTL of any lock in these tests.
+// clockStep is the size of a clock jump: much more than the TTL of any lock in these tests.
 const clockStep = 10 * time.Minute
 
-// clockedMaster is a master with a clock of its own.
+// clockedMaster is a master with its own clock.
 type clockedMaster struct {
 	*redistest.Server
 	clock *redistest.Clock
@@ -32,7 +32,7 @@ func startStepped(t *testing.T) []clockedMaster {
 	return masters
 }
 
-// ask sends one command to the master itself.
+// ask sends one command directly to the master.
 func (s clockedMaster) ask(t *testing.T, command ...string) any {
 	t.Helper()
 	reply, err := kit.AskIn(s.Server, "0", command...)
@@ -40,8 +40,8 @@ func (s clockedMaster) ask(t *testing.T, command ...string) any {
 	return reply
 }
 
-// clockFleet has two proxies, masters with clocks of their own, a held lock, and rivals that try to
-// take it all the time.
+// clockFleet holds two proxies, masters with their own clocks, a held lock, and rivals that try to
+// take the lock all the time.
 type clockFleet struct {
 	*kit.Fleet
 	clocks []clockedMaster
@@ -70,7 +70,7 @@ func startClockFleet(t *testing.T, guard bool) *clockFleet {
 	return c
 }
 
-// hold takes the lock, for so long.
+// hold takes the lock with the given TTL.
 func (c *clockFleet) hold(t *testing.T, ttl time.Duration) stake {
 	t.Helper()
 	one := stake{key: "lock:k", token: "holder"}
@@ -87,12 +87,12 @@ func (c *clockFleet) hold(t *testing.T, ttl time.Duration) stake {
 	return one
 }
 
-// stepInTurn steps one clock after another, the next one as soon as the master votes again.
+// stepInTurn steps one clock after another, each when the previous master votes again.
 func (c *clockFleet) stepInTurn(t *testing.T, masters []clockedMaster, ahead time.Duration) {
 	t.Helper()
 	for _, master := range masters {
 		c.stepAll(t, []clockedMaster{master}, ahead)
-		c.rivals.wantTries(t, 20) // each, with or without the guard, before the next one
+		c.rivals.wantTries(t, 20) // per master, with or without the guard
 	}
 }
 
@@ -122,9 +122,9 @@ func (c *clockFleet) stepAll(t *testing.T, masters []clockedMaster, ahead time.D
 }
 
 // TestStoppedProxyBlamesNoHealedClock: two masters' clocks jump while a proxy is stopped, and the
-// other proxy lets them catch up. The stopped proxy notices the jumps when it continues, but does
+// other proxy lets them catch up. When the stopped proxy continues, it notices the jumps, but does
 // not exclude the masters: with one more master unavailable there would be no majority. This also
-// holds for answers from before the jumps.
+// holds for replies from before the jumps.
 func TestStoppedProxyBlamesNoHealedClock(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -145,8 +145,8 @@ func TestStoppedProxyBlamesNoHealedClock(t *testing.T) {
 	}
 }
 
-// stopProxyOverSteps stops a proxy, steps the clocks of two masters, and requires that no master is
-// admitted again when the proxy continues.
+// stopProxyOverSteps stops a proxy, steps the clocks of two masters, and fails the test if a master
+// is admitted again after the proxy continues.
 func (c *clockFleet) stopProxyOverSteps(t *testing.T, ahead time.Duration) {
 	t.Helper()
 	awake := &clockFleet{Fleet: &kit.Fleet{Proxies: c.Proxies[:1]}, clocks: c.clocks, guard: true}
@@ -157,7 +157,7 @@ func (c *clockFleet) stopProxyOverSteps(t *testing.T, ahead time.Duration) {
 		markers = append(markers, master.ask(t, "GET", "redlock-proxy:marker"))
 	}
 	kit.Must(t, c.Proxies[1].Continue())
-	// Polls: the jump must not be noticed.
+	// The proxy must not react to the jumps.
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		for i, master := range c.clocks {
 			if now := master.ask(t, "GET", "redlock-proxy:marker"); now != markers[i] {
@@ -207,8 +207,8 @@ func TestGuardOnSteppedClocks(t *testing.T) {
 	}
 }
 
-// stepUnderLock takes the lock, steps all clocks, and fails the test unless the lock is granted to
-// a rival as well, or is not, as given.
+// stepUnderLock takes the lock and steps all clocks. It fails the test unless a rival is granted
+// the lock, too, if double is set, or not, if it is not set.
 func (c *clockFleet) stepUnderLock(t *testing.T, ahead time.Duration, double bool) {
 	t.Helper()
 	one, began, doubles := c.hold(t, time.Minute), time.Now(), len(c.stakes.doublesFrom(0))
@@ -227,8 +227,8 @@ func (c *clockFleet) stepUnderLock(t *testing.T, ahead time.Duration, double boo
 }
 
 // longestRemaining returns the longest remaining time of a key on the masters. If a clock was set
-// back, it is longer than the TTL: no client gets the lock too early, but the next one gets it late
-// if its holder has gone.
+// back, it is longer than the TTL: no client gets the lock too early, but the next client gets it
+// late if the holder has gone.
 func (c *clockFleet) longestRemaining(t *testing.T, key string) time.Duration {
 	t.Helper()
 	var longest time.Duration

@@ -17,7 +17,7 @@ import (
 var readyIn = regexp.MustCompile(`ready in ([0-9hms]+)`)
 
 // TestAnnouncedWaitIsNotTooShort: a majority of the masters is flushed while a lock of an hour is
-// held. Neither an error nor the log of two proxies announces a shorter wait than that, at no time.
+// held. Neither an error nor the log of two proxies ever announces a shorter wait.
 func TestAnnouncedWaitIsNotTooShort(t *testing.T) {
 	f := kit.StartGuarded(t, true, 2)
 	var clients []*redistest.Client
@@ -30,13 +30,14 @@ func TestAnnouncedWaitIsNotTooShort(t *testing.T) {
 			kit.Must(t, proxy.Signal(s))
 		}
 	}
-	// Otherwise one proxy might notice the first loss while four vote, and soon copy the data back.
+	// Otherwise a proxy might notice the first loss while four masters vote, and copy the data
+	// back.
 	signal(syscall.SIGSTOP)
 	for _, server := range f.Masters[:3] {
 		kit.Must(t, kit.Tell(server, "FLUSHALL"))
 	}
 	signal(syscall.SIGCONT)
-	for _, proxy := range f.Proxies { // only the proxies themselves ask the masters in this time, each at its own times
+	for _, proxy := range f.Proxies { // in this time, only the proxies poll the masters, each at its own times
 		_, err := proxy.WaitLog("ready in", kit.Patience)
 		kit.Must(t, err)
 	}

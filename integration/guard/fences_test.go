@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// fencesEnv sets how many grants TestGuardFences waits for; make fences takes 100,000.
+	// fencesEnv sets how many grants TestGuardFences waits for; make fences uses 100,000.
 	fencesEnv     = "REDLOCK_FENCES"
 	defaultFences = 3_000
-	// fenceClients of two proxies use these keys: some keys all the time, others so rarely that
-	// every master restarts in between.
+	// fenceClients is the number of clients of two proxies. They use hotFences keys all the time,
+	// and rareFence keys so rarely that every master restarts between two uses.
 	fenceClients         = 8
 	hotFences, rareFence = 4, 400
 	// leastRestarts is the minimum number of masters that restart without their data.
@@ -30,10 +30,10 @@ const (
 )
 
 // aheadOfTime is higher than any clock in microseconds. If the counters begin with it, only they
-// determine the order: the masters' time, which would hide that a counter was lost, is much lower.
+// determine the order. The masters' time, which would hide the loss of a counter, is much lower.
 const aheadOfTime = int64(1) << 52
 
-// setFences sets the fence counter of a key on masters by hand.
+// setFences sets the fence counter of a key directly on masters.
 func setFences(t *testing.T, masters []*redistest.Server, key string, to int64) {
 	t.Helper()
 	for _, master := range masters {
@@ -64,7 +64,7 @@ func wantFence(t *testing.T, client *redistest.Client, key, token string) int64 
 }
 
 // TestGuardFencesAreCopied: every master restarts without its data, one after the other, and a
-// proxy that never saw the lock gives it a higher fence.
+// proxy that never saw the lock grants it with a higher fence.
 func TestGuardFencesAreCopied(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestGuardFencesAreCopied(t *testing.T) {
 	one, two := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 	setFences(t, f.Masters, "k", aheadOfTime)
 	kit.Want(t, one, "OK", "SELECT", "3")
-	other := wantFence(t, one, "k", "t") // another lock
+	other := wantFence(t, one, "k", "t") // a different lock
 	kit.Want(t, one, "OK", "SELECT", "0")
 	first := wantFence(t, one, "k", "t")
 	if first != aheadOfTime+1 || other >= first {
@@ -93,7 +93,7 @@ func TestGuardFencesAreCopied(t *testing.T) {
 }
 
 // TestGuardFencesAllForgotten: all masters lose their data at the same moment. Only their clocks,
-// which have advanced, keep the order.
+// which have advanced, preserve the order.
 func TestGuardFencesAllForgotten(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -109,7 +109,7 @@ func TestGuardFencesAllForgotten(t *testing.T) {
 	for _, master := range f.Masters {
 		kit.Must(t, master.Restart())
 	}
-	f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters))) // it remembers nothing
+	f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters))) // it knows no earlier fence
 	f.WantVoting(t, 5)
 	kit.Want(t, client, nil, "FENCE", "k")
 	if next := wantFence(t, kit.Connect(t, f.Proxies[1]), "k", "u"); next <= last {
@@ -117,21 +117,21 @@ func TestGuardFencesAllForgotten(t *testing.T) {
 	}
 }
 
-// fenceRace has clients that take locks and compare their fences.
+// fenceRace is a group of clients that take locks and compare their fences.
 type fenceRace struct {
 	mu      sync.Mutex
 	last    map[string]int64
 	grants  int
-	late    int // grants whose lease was over before they were compared
+	late    int // grants whose lease had expired before they were compared
 	replies map[string]int
 	wrong   []string
 	over    chan struct{}
 }
 
-// TestGuardFences: 8 clients of two proxies take locks, while one master after the other restarts
-// without its data, and is cut off from one of the proxies, at random. Every fence is higher than
-// that of the lock before, although the counters are far ahead of the clocks, and the proxies
-// forget.
+// TestGuardFences: 8 clients of two proxies take locks. Meanwhile, at random, one master after the
+// other restarts without its data, and is disconnected from one of the proxies. Every fence is
+// higher than that of the previous lock, although the counters are far ahead of the clocks, and
+// proxies forget.
 func TestGuardFences(t *testing.T) {
 	redistest.SkipShort(t)
 	wanted, seed := int(kit.NumberFrom(t, fencesEnv, defaultFences)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -156,7 +156,7 @@ func TestGuardFences(t *testing.T) {
 	restarts, began := 0, time.Now()
 	for ; restarts < leastRestarts || r.count() < wanted; restarts++ {
 		victim := random.IntN(len(f.Masters))
-		// For one of the proxies, its counters are too low.
+		// The proxy that misses this master has too low counters on it.
 		kit.Must(t, f.Links[0][victim].Cut())
 		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond) // the fault lasts
 		kit.Must(t, f.Links[0][victim].Heal())
@@ -174,7 +174,8 @@ func TestGuardFences(t *testing.T) {
 	}
 }
 
-// withoutNumbers makes replies alike that differ in numbers and addresses.
+// withoutNumbers matches the numbers and addresses in replies, so that replies that differ only in
+// these are counted together.
 var withoutNumbers = regexp.MustCompile(`[0-9][0-9.:]*`)
 
 func (r *fenceRace) count() int {
@@ -183,8 +184,8 @@ func (r *fenceRace) count() int {
 	return r.grants
 }
 
-// run takes locks until the race ends. Mostly it releases them the ordinary way, sometimes through
-// the other proxy, which uses a ballot, or not at all.
+// run takes locks until the race ends. Usually it releases them through its own proxy, sometimes
+// through the other proxy, which uses a ballot, or not at all.
 func (r *fenceRace) run(name string, own, others *redistest.Client, random *rand.Rand) {
 	for n := 0; ; n++ {
 		select {

@@ -18,8 +18,8 @@ import (
 type forgetful struct {
 	name   string
 	db     string                               // the database of the lock
-	before func(*redistest.Server) error        // done before the lock is taken
-	forget func(f *kit.Fleet, master int) error // done to a master that holds it
+	before func(*redistest.Server) error        // called before the lock is taken
+	forget func(f *kit.Fleet, master int) error // called for a master that holds the lock
 }
 
 func forgetfulCases() []forgetful {
@@ -37,8 +37,8 @@ func forgetfulCases() []forgetful {
 	}
 }
 
-// replicate makes a master a replica of the last one, which holds no lock, until it has its data,
-// and then a master again.
+// replicate makes a master a replica of the last one, which does not hold the lock. When it has
+// synchronised, it becomes a master again.
 func replicate(f *kit.Fleet, i int) error {
 	host, port, _ := strings.Cut(f.Masters[len(f.Masters)-1].Addr(), ":")
 	if err := kit.Tell(f.Masters[i], "REPLICAOF", host, port); err != nil {
@@ -59,19 +59,19 @@ func replicate(f *kit.Fleet, i int) error {
 
 // TestMasterThatForgot: three masters of five have a lock, one of them loses it, and a client of
 // another proxy tries repeatedly to take it. With the guard off it gets the lock. With the guard on
-// it does not before the release, even after the master votes again.
+// it does not get the lock before the release, even after the master votes again.
 func TestMasterThatForgot(t *testing.T) {
 	for _, way := range forgetfulCases() {
 		for _, guard := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, guard %v", way.name, guard), func(t *testing.T) {
 				t.Parallel()
 				masters := kit.StartMasters(t)
-				masters[4] = kit.StartLike(t, masters[2]) // it may become a replica of this one
+				masters[4] = kit.StartLike(t, masters[2]) // a master may become a replica of this one
 				f := kit.LinkFleet(t, masters, 2, "--guard="+strconv.FormatBool(guard))
 				holder, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 				for _, client := range []*redistest.Client{holder, rival} {
 					kit.Want(t, client, "OK", "SELECT", way.db)
-					kit.Do(t, client, "LOCK", "warm", "w", "PX", "60000") // every proxy has used the database
+					kit.Do(t, client, "LOCK", "warm", "w", "PX", "60000") // so that every proxy has used the database
 				}
 				kit.Must(t, way.before(f.Masters[2]))
 				holdOnThree(t, f, holder, way.db)
@@ -94,8 +94,7 @@ func TestMasterThatForgot(t *testing.T) {
 	}
 }
 
-// holdOnThree takes the lock k with the token t while the first proxy does not reach the last two
-// masters.
+// holdOnThree takes the lock k with the token t while the last two masters are unreachable.
 func holdOnThree(t *testing.T, f *kit.Fleet, client *redistest.Client, db string) {
 	t.Helper()
 	f.Without(t, []int{3, 4}, func() { kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000") })
@@ -103,8 +102,8 @@ func holdOnThree(t *testing.T, f *kit.Fleet, client *redistest.Client, db string
 	kit.Everywhere(t, f.Masters[3:], func(master *redistest.Server) error { return kit.Stands(master, db, "k", nil) })
 }
 
-// TestMastersForgetInTurn: one master after another restarts without its data, each as soon as the
-// last one votes again. At the end the lock is still held on all of them.
+// TestMastersForgetInTurn: the masters restart without their data, each as soon as the previous one
+// votes again. In the end the lock is still held on all of them.
 func TestMastersForgetInTurn(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)
@@ -119,8 +118,7 @@ func TestMastersForgetInTurn(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
 }
 
-// wantVotingFrom waits until a master that was just restarted has a marker, and then until all
-// vote.
+// wantVotingFrom waits until a restarted master has a marker, and then until all masters vote.
 func wantVotingFrom(t *testing.T, f *kit.Fleet, i int) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -132,8 +130,8 @@ func wantVotingFrom(t *testing.T, f *kit.Fleet, i int) {
 	f.WantVoting(t, len(f.Masters))
 }
 
-// startDurable starts the given number of masters that write everything to disk before they answer,
-// and a proxy, and waits until all vote.
+// startDurable starts the given number of masters that write everything to disk before they reply,
+// and a proxy, and waits until all masters vote.
 func startDurable(t *testing.T, masters int) *kit.Fleet {
 	t.Helper()
 	f := &kit.Fleet{}
@@ -145,7 +143,7 @@ func startDurable(t *testing.T, masters int) *kit.Fleet {
 	return f
 }
 
-// restartAll kills masters, all at the same moment, and starts them with their data.
+// restartAll kills all masters at the same moment, and starts them with their data.
 func restartAll(t *testing.T, masters []*redistest.Server) {
 	t.Helper()
 	for _, master := range masters {
@@ -156,7 +154,7 @@ func restartAll(t *testing.T, masters []*redistest.Server) {
 	}
 }
 
-// wantHeld waits until a client is told that another client holds the lock k.
+// wantHeld waits until LOCK reports that another client holds the lock k.
 func wantHeld(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -167,14 +165,15 @@ func wantHeld(t *testing.T, client *redistest.Client) {
 	})
 }
 
-// TestDurableMasterVotesAgainAtOnce: it was killed, and has all that it had agreed to.
+// TestDurableMasterVotesAgainAtOnce: a killed master that writes everything to disk still has all
+// that it had agreed to, so it votes again immediately.
 func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	f := startDurable(t, 3)
 	client := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
 	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
-	restartAll(t, f.Masters) // no master could be copied from
+	restartAll(t, f.Masters) // so that no master can be copied from
 	revived := time.Now()
 	wantHeld(t, client)
 	f.WantVoting(t, 3)
@@ -197,7 +196,7 @@ func TestAllRestartInTheirFirstSecond(t *testing.T) {
 	f := startDurable(t, 5)
 	masters, proxy := f.Masters, f.Proxies[0]
 	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "600000")
-	time.Sleep(2 * time.Second) // the first second of a fresh start is another matter
+	time.Sleep(2 * time.Second) // the first second of a fresh start has different rules
 	for range 3 {
 		kit.Must(t, proxy.Kill())
 		restartAll(t, masters)
@@ -209,15 +208,15 @@ func TestAllRestartInTheirFirstSecond(t *testing.T) {
 	}
 }
 
-// TestAllRestartTwice: the masters are killed again before a proxy trusts them, and then the proxy,
-// too.
+// TestAllRestartTwice: the masters are killed again before a proxy trusts them, and so is the
+// proxy.
 func TestAllRestartTwice(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startDurable(t, 3)
 	masters, proxy := f.Masters, f.Proxies[0]
 	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "600000")
-	time.Sleep(2 * time.Second) // the first second of a fresh start is another matter
+	time.Sleep(2 * time.Second) // the first second of a fresh start has different rules
 	restartAll(t, masters)
 	kit.Everywhere(t, masters, func(master *redistest.Server) error {
 		if record, err := kit.AskIn(master, "0", "GET", "redlock-proxy:quarantine"); err != nil || record == nil {
@@ -231,8 +230,8 @@ func TestAllRestartTwice(t *testing.T) {
 	wantHeld(t, client)
 }
 
-// TestAllForgetAtOnce: no lock is granted until the longest lease in use has passed; then locks are
-// granted again.
+// TestAllForgetAtOnce: if all masters lose their data, no lock is granted until the longest lease
+// in use has passed; then locks are granted again.
 func TestAllForgetAtOnce(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -275,7 +274,7 @@ func TestUnmarkedMastersWait(t *testing.T) {
 	}
 }
 
-// TestManyLocksAreCaughtUp: 10,000 of them, some in another database, some without an end.
+// TestManyLocksAreCaughtUp: a master gets 10,000 locks, in two databases, some without an expiry.
 func TestManyLocksAreCaughtUp(t *testing.T) {
 	redistest.SkipShort(t)
 	const locks = 10_000
@@ -298,7 +297,7 @@ func TestManyLocksAreCaughtUp(t *testing.T) {
 			}
 		}
 	}
-	for _, master := range f.Masters[1:4] { // as another Redlock client does
+	for _, master := range f.Masters[1:4] { // as other Redlock clients do
 		kit.Must(t, kit.Tell(master, "SET", "endless", "t"))
 	}
 	kit.Must(t, f.Masters[2].Kill())
@@ -327,7 +326,7 @@ return n`, "0")
 	}
 }
 
-// TestUnfitMaster: an unsuitable server is not used as a master, and the proxy says why.
+// TestUnfitMaster: an unsuitable server is not used as a master, and the proxy reports why.
 func TestUnfitMaster(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -352,9 +351,9 @@ func TestUnfitMaster(t *testing.T) {
 	f.WantVoting(t, 5)
 }
 
-// TestFirstReplica: a master becomes a replica of another one, whose master_replid changes because
-// this is its first replica. The other master keeps its vote. The replica votes again when it is a
-// master again and has caught up.
+// TestFirstReplica: a master becomes a replica of another one. The other master's master_replid
+// changes, because this is its first replica, but it keeps its vote. The replica votes again when
+// it is a master again and has caught up.
 func TestFirstReplica(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)

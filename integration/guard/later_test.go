@@ -18,15 +18,15 @@ import (
 const laterVersion = "proxies of a later version use it: upgrade this proxy"
 
 // TestMastersOfALaterVersion: masters with markers of a later protocol, which this proxy cannot
-// read, do not vote. The proxy says why, and changes nothing on them, nor do the operator's
-// commands. A single such master counts as unavailable.
+// read, do not vote. The proxy reports why, and neither it nor the operator's commands change
+// anything on them. A single such master counts as unavailable.
 func TestMastersOfALaterVersion(t *testing.T) {
 	redistest.SkipShort(t)
 	masters := kit.StartMasters(t)
 	first := kit.StartProxy(t, redistest.URLs(masters))
 	(&kit.Fleet{Proxies: []*harness.Proxy{first}}).WantVoting(t, len(masters))
 	kit.WantGrant(t, kit.Connect(t, first), "LOCK", "held", "me", "PX", "600000")
-	kit.Soon(t, func() error { // not on a bare majority, since one of its masters will be down
+	kit.Soon(t, func() error { // on all masters, since one of them will be down
 		for _, master := range masters {
 			if reply, err := kit.AskIn(master, "0", "EXISTS", "held"); err != nil || reply != any(int64(1)) {
 				return fmt.Errorf("EXISTS: %v, %w", reply, err)
@@ -76,7 +76,7 @@ func TestMastersOfALaterVersion(t *testing.T) {
 	}
 }
 
-// left returns the proxies' own keys on masters.
+// left returns the proxies' own keys and two locks on masters, as text.
 func left(t *testing.T, masters []*redistest.Server) string {
 	t.Helper()
 	var all strings.Builder
@@ -88,12 +88,12 @@ func left(t *testing.T, masters []*redistest.Server) string {
 	return all.String()
 }
 
-// run runs a command of the program on masters, and returns its output.
+// run runs the program with a command for masters, and returns its output.
 func run(t *testing.T, masters []*redistest.Server, command ...string) string {
 	t.Helper()
 	for _, url := range redistest.URLs(masters) {
 		command = append(command, "--master", url)
 	}
-	out, _ := kit.Program(t, command...).CombinedOutput() // it fails
+	out, _ := kit.Program(t, command...).CombinedOutput() // the command fails
 	return string(out)
 }

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// startSmall starts the given number of masters and two proxies, and waits until all vote.
+// startSmall starts the given number of masters and two proxies, and waits until all masters vote.
 func startSmall(t *testing.T, masters int, args ...string) *kit.Fleet {
 	t.Helper()
 	f := &kit.Fleet{}
@@ -27,9 +27,9 @@ func startSmall(t *testing.T, masters int, args ...string) *kit.Fleet {
 	return f
 }
 
-// TestForeignValueDoesNotGrow: a value that no proxy wrote, and that fewer than a majority of the
-// masters hold, is on no other master after one of these restarted without its data. The key can be
-// freed, at each proxy.
+// TestForeignValueDoesNotGrow: fewer than a majority of the masters hold a value that no proxy
+// wrote. When a master restarts without its data, the value is not copied to it. Each proxy can
+// free the key.
 func TestForeignValueDoesNotGrow(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct{ masters, holders int }{{3, 1}, {5, 2}} {
@@ -63,9 +63,9 @@ func TestForeignValueDoesNotGrow(t *testing.T) {
 	}
 }
 
-// TestForeignLockIsKept: no other client gets a lock that a client of the masters holds on a
-// majority, after one of these masters restarted without its data, whether or not the rest is a
-// majority.
+// TestForeignLockIsKept: a client of the masters holds a lock on a majority, and one of these
+// masters restarts without its data. No other client gets the lock, whether or not a majority
+// remains.
 func TestForeignLockIsKept(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, holders := range []int{2, 3} {
@@ -87,9 +87,9 @@ func TestForeignLockIsKept(t *testing.T) {
 	}
 }
 
-// TestOneCounterFarAhead: the fence counters of one master are almost used up, while clients of two
-// proxies ask for fences, and another master restarts without its data. Every client gets one, and
-// no other master has a counter like that.
+// TestOneCounterFarAhead: the fence counters of one master are almost used up. Clients of two
+// proxies request fences, and another master restarts without its data. Every client gets a fence,
+// and no other master gets such a counter.
 func TestOneCounterFarAhead(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
@@ -132,7 +132,7 @@ func TestOneCounterFarAhead(t *testing.T) {
 	}
 }
 
-// takeFences takes locks with fences, each above the last one of the key.
+// takeFences takes locks with fences, and checks that the fences of each key grow.
 func takeFences(t *testing.T, f *kit.Fleet, i int, keys []string) {
 	client, last := kit.Connect(t, f.Proxies[i%2]), map[string]int64{}
 	for n := range 150 {

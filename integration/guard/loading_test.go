@@ -13,12 +13,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// loadedKeys is the number of keys of a master, each of which takes a millisecond to load.
+// loadedKeys is the number of keys of a master. Each takes a millisecond to load.
 const loadedKeys = 3000
 
-// TestMasterThatLoads: a master that loads its data answers every command with an error for
-// seconds. Meanwhile the other masters grant locks. Then it gets their locks, whatever data it
-// loaded.
+// TestMasterThatLoads: a master that loads its data replies to every command with an error for
+// seconds. Meanwhile the other masters grant locks. Then it gets these locks, whatever it loaded.
 func TestMasterThatLoads(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.Needs(t, "loading-process-events-interval-bytes", "6.2")

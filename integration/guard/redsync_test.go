@@ -17,8 +17,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// redsyncBeside has a held redsync mutex, and a redsync rival that tries repeatedly to take it,
-// directly on the masters.
+// redsyncBeside holds a redsync mutex, and runs a rival that tries to take it, on the masters.
 type redsyncBeside struct {
 	masters []*redistest.Server
 	sync    *redsync.Redsync
@@ -41,7 +40,7 @@ func startRedsync(t *testing.T, masters []*redistest.Server) *redsyncBeside {
 	return r
 }
 
-// hold takes a mutex of this round, which only the victim and two other masters hold.
+// hold takes a mutex for a round. Only the victim and two other masters hold it.
 func (r *redsyncBeside) hold(t *testing.T, round, victim int) {
 	t.Helper()
 	one := stake{key: fmt.Sprint("redsync:", round), round: round}
@@ -57,8 +56,7 @@ func (r *redsyncBeside) hold(t *testing.T, round, victim int) {
 	r.stakes.add(one)
 }
 
-// release releases the mutex of this round. It does not matter whether a majority still held it: it
-// was removed from two masters.
+// release releases the mutex of the round. The result does not matter: two masters lack it.
 func (r *redsyncBeside) release() {
 	r.stakes.withdraw(r.held.Name())
 	_, _ = r.held.Unlock()

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// startOn starts a proxy on these masters, when all of them vote.
+// startOn starts a proxy with the given masters, and waits until all of them vote.
 func startOn(t *testing.T, masters []*redistest.Server) *harness.Proxy {
 	t.Helper()
 	f := &kit.Fleet{Masters: masters, Proxies: []*harness.Proxy{kit.StartProxy(t, redistest.URLs(masters))}}
@@ -21,7 +21,7 @@ func startOn(t *testing.T, masters []*redistest.Server) *harness.Proxy {
 	return f.Proxies[0]
 }
 
-// confirmSettings sets the default settings as the right ones on masters.
+// confirmSettings runs init --new-settings with the default settings on masters.
 func confirmSettings(t *testing.T, masters []*redistest.Server) {
 	t.Helper()
 	args := []string{"init", "--new-settings"}
@@ -34,8 +34,8 @@ func confirmSettings(t *testing.T, masters []*redistest.Server) {
 }
 
 // TestTwoNumbersOfMasters: a majority of five masters and a majority of three of them may have no
-// master in common. So a proxy with the three does not serve while a proxy with the five does.
-// docs/masters.md says how to change the number; see the next test.
+// master in common. So a proxy with the three masters does not serve while a proxy with the five
+// does. docs/masters.md describes how to change the number; see TestAnotherNumberOfMasters.
 func TestTwoNumbersOfMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -45,7 +45,7 @@ func TestTwoNumbersOfMasters(t *testing.T) {
 	client := kit.Connect(t, of5)
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
-	for _, i := range []int{1, 2} { // as if they had never answered
+	for _, i := range []int{1, 2} { // as if they had missed the LOCK
 		kit.Must(t, kit.Tell(f.Masters[i], "DEL", "k"))
 	}
 	of3 := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters[:3])))
@@ -61,7 +61,7 @@ func TestTwoNumbersOfMasters(t *testing.T) {
 
 // TestAnotherNumberOfMasters goes from five masters to three and back while no proxy runs: all
 // proxies stop, the longest TTL in use passes, an operator confirms the new set, and its proxies
-// start. The lock is granted again, but not before its lease has ended.
+// start. The lock is granted again, but not before its lease has expired.
 func TestAnotherNumberOfMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestAnotherNumberOfMasters(t *testing.T) {
 			asked := time.Now()
 			validity := kit.WantGrant(t, kit.Connect(t, before), "LOCK", "k", "t", "PX", kit.Millis(ttl))
 			kit.Must(t, before.Close())
-			time.Sleep(ttl) // until the lease has ended
+			time.Sleep(ttl) // until the lease has expired
 			confirmSettings(t, masters[:numbers[1]])
 			client := kit.Connect(t, startOn(t, masters[:numbers[1]]))
 			kit.Soon(t, func() error {

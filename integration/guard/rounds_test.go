@@ -18,30 +18,30 @@ import (
 const (
 	// roundsEnv sets how many masters TestGuardRounds kills with the guard on.
 	roundsEnv = "REDLOCK_ROUNDS"
-	// defaultRounds takes less than half a minute on two busy cores. Without the guard, that many
-	// rounds show violations.
+	// defaultRounds is the default; it takes less than half a minute on two busy cores.
+	// unguardedRounds without the guard show violations.
 	defaultRounds   = 12
 	unguardedRounds = 6
-	// stakeRounds is how many rounds a lock is held, so that every master is killed once meanwhile.
+	// stakeRounds is the number of rounds for which a lock is held: every master is killed once.
 	stakeRounds = 6
 	// churnLease is the TTL of the locks that are acquired and released during the rounds.
 	churnLease = 2 * time.Second
 )
 
-// rounds is the schedule: locks are held, 64 clients acquire and release other locks, rivals try to
-// take the held locks through both proxies, and one master after another is killed and restarted
-// without its data.
+// rounds is the schedule: locks are held, 64 clients acquire and release other locks, and rivals
+// try to take the held locks through both proxies. Meanwhile one master after another is killed and
+// restarted without its data.
 type rounds struct {
 	fleet   *kit.Fleet
 	guard   bool
-	lookers []*redistest.Client // one of each proxy
+	lookers []*redistest.Client // one for each proxy
 	holder  *holder
 	redsync *redsyncBeside
-	took    []time.Duration // from each kill until all vote again
+	took    []time.Duration // time from each kill until all masters vote again
 }
 
 // TestGuardRounds: with the guard off, locks are granted twice; with the guard on, no lock is, in
-// the given number of rounds. It also reports redsync, directly on the same masters.
+// the given number of rounds. It also reports how redsync does on the same masters.
 func TestGuardRounds(t *testing.T) {
 	redistest.SkipShort(t)
 	wanted, seed := int(kit.NumberFrom(t, roundsEnv, defaultRounds)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -61,8 +61,7 @@ func TestGuardRounds(t *testing.T) {
 	})
 }
 
-// runRounds returns the double grants, and the locks that were lost before their holder released
-// them.
+// runRounds returns the double grants, and the locks that were lost before their release.
 func runRounds(t *testing.T, guard bool, wanted int, seed uint64) (doubles, lost []string) {
 	t.Helper()
 	f := startRoundsFleet(t, guard)
@@ -78,7 +77,7 @@ func runRounds(t *testing.T, guard bool, wanted int, seed uint64) (doubles, lost
 	defer churn.stop()
 
 	began := time.Now()
-	r.holder.hold(t, wanted, 0, false) // these two locks are held in all rounds, since no round follows the last one
+	r.holder.hold(t, wanted, 0, false) // these two locks are held in all rounds
 	for n := range wanted {
 		r.round(t, n)
 		if (n+1)%100 == 0 {
@@ -114,7 +113,7 @@ func startRoundsFleet(t *testing.T, guard bool) *kit.Fleet {
 	return f
 }
 
-// round takes locks, kills one master, and returns as soon as it votes again.
+// round takes locks, kills one master, and waits until it votes again.
 func (r *rounds) round(t *testing.T, n int) {
 	t.Helper()
 	victim := n % len(r.fleet.Masters)
@@ -128,8 +127,8 @@ func (r *rounds) round(t *testing.T, n int) {
 	r.holder.releaseStake(t, r.holder.stakes.before(n-stakeRounds+1))
 }
 
-// wantVotingAgain waits until both proxies see a restarted master voting. On a busy machine this
-// may take longer than kit.Patience. The times are reported at the end.
+// wantVotingAgain waits until both proxies see a restarted master vote. On a busy machine this may
+// take longer than kit.Patience. report logs the times.
 func (r *rounds) wantVotingAgain(t *testing.T, victim int) {
 	t.Helper()
 	end := time.Now().Add(6 * kit.Patience)
@@ -137,14 +136,14 @@ func (r *rounds) wantVotingAgain(t *testing.T, victim int) {
 		if time.Now().After(end) {
 			t.Fatalf("master %s does not vote again: %s", r.fleet.Masters[victim].Addr(), state)
 		}
-		time.Sleep(5 * time.Millisecond) // polls
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// unready describes the missing conditions, or returns "".
+// unready describes what is missing until all masters vote, or returns "".
 func (r *rounds) unready(t *testing.T, victim int) string {
 	t.Helper()
-	if r.guard { // only the marker is new: a proxy may not have noticed yet that the master was gone
+	if r.guard { // check the marker: a proxy may not have noticed yet that the master was gone
 		if marker, err := kit.AskIn(r.fleet.Masters[victim], "0", "GET", "redlock-proxy:marker"); err != nil ||
 			marker == nil {
 			return fmt.Sprintf("it has no marker: %v", err)

@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// unlike is the error of a proxy whose settings differ from the other proxies'.
+	// unlike is the error of a proxy whose settings differ from those of the other proxies; cure is
+	// the remedy that it names.
 	unlike = "in use by proxies with different settings"
 	cure   = "redlock-proxy init --new-settings"
 )
 
-// otherSettings are ways in which a second proxy may differ from the first, with the text of the
-// difference.
+// otherSettings lists the ways in which the settings of a second proxy may differ from those of the
+// first, with the text of the difference.
 var otherSettings = []struct{ name, here, there, differs string }{
 	{"lock-tags", "--lock-tags=*", "", `lock-tags: the masters have ["*"], this proxy has []`},
 	{"tags of its own", "", "--lock-tags=*", `lock-tags: the masters have [], this proxy has ["*"]`},
@@ -32,7 +33,7 @@ var otherSettings = []struct{ name, here, there, differs string }{
 	{"guard on", "--guard=false", "", `guard: the masters have false, this proxy has true`},
 }
 
-// startUnlike starts a proxy with the lock keys lock:* and at most one more setting.
+// startUnlike starts a proxy with the lock keys lock:* and at most one further setting.
 func startUnlike(t *testing.T, masters []*redistest.Server, upstream *redistest.Server, setting string) *harness.Proxy {
 	t.Helper()
 	args := append(kit.LockKeyArgs(upstream), "--master-timeout", "1s")
@@ -42,13 +43,13 @@ func startUnlike(t *testing.T, masters []*redistest.Server, upstream *redistest.
 	return kit.StartProxy(t, redistest.URLs(masters), args...)
 }
 
-// take returns a command whose grant would be a second one.
+// take returns a command that must not be granted twice.
 func take(token string) []string {
 	return []string{"SET", "lock:x:{lock:t}", token, "NX", "PX", "60000"}
 }
 
-// wantRefused requires that masters do not vote for a proxy, and that its log says what differs and
-// what to do.
+// wantRefused waits until the masters do not vote for a proxy, and its reply and its log name the
+// difference and the remedy.
 func wantRefused(t *testing.T, proxy *harness.Proxy, masters int, differs string) {
 	t.Helper()
 	client := kit.Connect(t, proxy)
@@ -70,7 +71,7 @@ func wantRefused(t *testing.T, proxy *harness.Proxy, masters int, differs string
 	})
 }
 
-// wantGoesOn requires that a proxy still has its lock, and grants other locks.
+// wantGoesOn waits until a proxy has the lock of take, and checks that it grants other locks.
 func wantGoesOn(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
 	client := kit.Connect(t, proxy)
@@ -84,9 +85,9 @@ func wantGoesOn(t *testing.T, proxy *harness.Proxy) {
 	kit.Want(t, client, int64(1), "UNLOCK", "lock:more", "me")
 }
 
-// TestUnlikeProxies: if two proxies with the same masters disagree about lock keys, the second gets
-// no votes: while the first runs, while it is stopped for so long that it counts as gone, and after
-// it has ended. With three masters, and with five.
+// TestUnlikeProxies: if two proxies with the same masters disagree about lock keys, the second one
+// gets no votes: neither while the first one runs, nor while it is stopped for so long that it
+// counts as gone, nor after it has ended. The test uses three and five masters.
 func TestUnlikeProxies(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -118,8 +119,7 @@ func TestUnlikeProxies(t *testing.T) {
 	}
 }
 
-// wantForgotten fails the test if a proxy has announced itself within the last three seconds, by
-// the masters' clocks.
+// wantForgotten returns an error if a proxy has announced itself in the last three seconds.
 func wantForgotten(masters []*redistest.Server) error {
 	for _, master := range masters {
 		alive, err := kit.AskIn(master, "0", "EVAL", `local now, alive = redis.call('time')[1] * 1000, 0
@@ -134,9 +134,9 @@ return alive`, "0")
 	return nil
 }
 
-// TestUnlikeMasters: of two proxies that have all masters but one in common, the second has no
-// votes, as with another number of masters. One that has the same by other names and in another
-// order is welcome.
+// TestUnlikeMasters: if two proxies have all masters but one in common, the second one gets no
+// votes, as with a different number of masters. A proxy that has the same masters under other names
+// and in another order gets votes.
 func TestUnlikeMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -162,7 +162,7 @@ func TestUnlikeMasters(t *testing.T) {
 			f := &kit.Fleet{Masters: own, Proxies: []*harness.Proxy{kit.StartProxy(t, links, kit.LockKeyArgs(upstream)...)}}
 			wantGoesOn(t, f.Proxies[0])
 			kit.Must(t, first.Close())
-			for _, master := range own { // each restarts without its data, and with another run_id
+			for _, master := range own { // each restarts without its data, and with a new run_id
 				kit.Must(t, master.Restart())
 				kit.Soon(t, func() error {
 					if text, err := kit.AskIn(master, "0", "GET", rulesKey); err != nil || text == nil {
@@ -187,11 +187,11 @@ func addrs(servers []*redistest.Server) string {
 	return strings.Join(all, ", ")
 }
 
-// rulesKey is the key on a master with the settings that must be equal.
+// rulesKey is the key on a master with the settings that must be the same for all proxies.
 const rulesKey = "redlock-proxy:rules"
 
 // TestOneMasterSaysOtherwise: a master with wrong settings loses only its own vote, at running
-// proxies and at a new one. If nothing on it counts, it gets the settings of the majority.
+// proxies and at a new one. Without a marker, it gets the settings of the majority.
 func TestOneMasterSaysOtherwise(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -211,7 +211,7 @@ func TestOneMasterSaysOtherwise(t *testing.T) {
 			for _, proxy := range f.Proxies {
 				wantGoesOn(t, proxy)
 			}
-			// The data of another cluster: none of the keys count.
+			// Without its marker, none of the master's keys count, as with another cluster's data.
 			kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:marker"))
 			f.WantVoting(t, n)
 
@@ -229,7 +229,7 @@ func TestOneMasterSaysOtherwise(t *testing.T) {
 }
 
 // TestUnlikeProxiesStartAtOnce: if two proxies with different settings start at the same time on
-// new masters, at most one grants locks.
+// new masters, at most one of them grants locks.
 func TestUnlikeProxiesStartAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// stake is a lock that its holder keeps while masters are killed. It is a lock key of the proxies.
+// stake is a lock that its holder keeps while masters are killed.
 type stake struct {
 	key, token string
 	round      int // the round in which it was taken
@@ -23,21 +23,21 @@ type stake struct {
 	since      time.Time // when it was added
 }
 
-// stakeTTL is longer than all rounds: a held lock ends only when its holder releases it.
+// stakeTTL is longer than all rounds: only its holder's release ends a stake.
 const stakeTTL = 12 * time.Hour
 
-// stakes has the held locks, and their violations.
+// stakes holds the held locks, and their violations.
 type stakes struct {
 	mu       sync.Mutex
 	standing []stake
 	taken    int      // stakes that were ever granted
-	thinned  int      // of these, that stood on a bare majority
-	doubles  []string // grants to a rival while the holder had it
+	thinned  int      // stakes held only by a bare majority
+	doubles  []string // grants to a rival while the holder had the lock
 	lost     []string // stakes that were lost when the holder released them
-	unclear  int      // thin ones with an unknown result: all masters that had them have lost their data in turn
+	unclear  int      // thin stakes with an unknown result: all masters that had them have lost their data in turn
 }
 
-// add adds a lock that the rivals may try to take from now on.
+// add adds a lock, which the rivals may try to take from now on.
 func (s *stakes) add(one stake) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,8 +59,8 @@ func (s *stakes) pick(turn int) (stake, bool) {
 	return s.standing[turn%len(s.standing)], true
 }
 
-// recordDouble handles a grant to a rival: if the holder has not begun to release the lock, it is a
-// double grant, and the lock no longer counts as held.
+// recordDouble handles a grant to a rival. If the holder has not begun to release the lock, it
+// records a double grant, and the lock no longer counts as held.
 func (s *stakes) recordDouble(one stake, rival string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *stakes) doublesFrom(n int) []string {
 }
 
 // withdraw removes a lock from the list, before its holder releases it. It returns false if a rival
-// has the lock.
+// has been granted the lock.
 func (s *stakes) withdraw(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *stakes) drop(key string) bool {
 	return false
 }
 
-// before returns the stakes of all earlier rounds.
+// before returns the stakes of all rounds before round.
 func (s *stakes) before(round int) []stake {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ type holder struct {
 }
 
 // hold takes two locks, one of them without a TTL. If thin is set, only the victim and two other
-// masters hold them; the rest is unreachable.
+// masters hold them; the remaining masters are unreachable.
 func (h *holder) hold(t *testing.T, round, victim int, thin bool) {
 	t.Helper()
 	name := strconv.Itoa(round)
@@ -146,8 +146,8 @@ func (h *holder) hold(t *testing.T, round, victim int, thin bool) {
 			h.fleet.Without(t, []int{(victim + 3) % 5, (victim + 4) % 5}, func() { h.take(t, request) })
 		} else {
 			h.take(t, request)
-			// A majority answered. The messages to the other masters may be lost with their links;
-			// they get the lock later.
+			// A majority has replied. The messages to the other masters may be lost with their
+			// links; the proxy repeats them.
 			kit.Everywhere(t, h.fleet.Masters, func(master *redistest.Server) error {
 				return kit.Stands(master, "0",
 					key, token)
@@ -157,8 +157,7 @@ func (h *holder) hold(t *testing.T, round, victim int, thin bool) {
 	}
 }
 
-// take sends the request until it is granted: a proxy may not have noticed yet that a master is
-// back.
+// take repeats the request until it is granted: a proxy may notice late that a master is back.
 func (h *holder) take(t *testing.T, request []string) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -171,7 +170,7 @@ func (h *holder) take(t *testing.T, request []string) {
 	})
 }
 
-// releaseStake releases the old locks. All of them must still be held, as far as that can be known.
+// releaseStake releases the old locks. It records a loss if a lock was not held any more.
 func (h *holder) releaseStake(t *testing.T, old []stake) {
 	t.Helper()
 	for _, one := range old {
@@ -192,7 +191,7 @@ type rival struct {
 	over   *atomic.Bool
 
 	tries    atomic.Int64
-	failures map[string]int // by their first word
+	failures map[string]int // by the first word of the error
 }
 
 // rivals has one rival for each proxy.
@@ -214,13 +213,13 @@ func startRivals(t *testing.T, proxies []*harness.Proxy, wanted *stakes) *rivals
 	return r
 }
 
-// stop may be called again.
+// stop stops the rivals. It may be called repeatedly.
 func (r *rivals) stop() {
 	r.over.Store(true)
 	r.workers.Wait()
 }
 
-// wantTries waits until each has tried so often from now on, or has nothing more to try for.
+// wantTries waits until each rival has tried n more times, or there is no lock to try for.
 func (r *rivals) wantTries(t *testing.T, n int64) {
 	t.Helper()
 	for _, one := range r.all {

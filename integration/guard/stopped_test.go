@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// stopLease is the TTL of locks during a stop of stopTime, which is longer.
+	// stopLease is the TTL of locks during a stop; stopTime, the length of a stop, is longer.
 	stopLease = time.Second
 	stopTime  = stopLease * 5 / 4
 )
 
-// TestGuardOnStoppedMasters: one master after another, and then each proxy, is stopped (SIGSTOP)
-// for longer than every lease, and continues with the commands that it had received. 64 clients
-// acquire and release locks: by their own clocks, two never hold a lock at the same time. No data
-// are lost, so this also holds without the guard.
+// TestGuardOnStoppedMasters: each master, and then each proxy, is stopped (SIGSTOP) for longer than
+// every lease, and continues with the commands that it had received. 64 clients acquire and release
+// locks. By their own clocks, two clients never hold a lock at the same time. No data are lost, so
+// this also holds without the guard.
 func TestGuardOnStoppedMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, guard := range []bool{false, true} {

@@ -18,18 +18,18 @@ var (
 	readyInInfo  = regexp.MustCompile(`state=quarantine,reason=restarted,ready_in_seconds=(\d+)`)
 )
 
-// span limits the time of an event: on a busy machine, an answer may come late.
+// span is the range in which the time of an event lies: on a busy machine, a reply may come late.
 type span struct{ from, to time.Time }
 
-// announcement follows a number of seconds that is rounded up: when it falls by one, the lower one
-// is exact.
+// announcement follows an announced number of seconds, which is rounded up: when it falls by one,
+// the lower number is exact.
 type announcement struct {
 	name    string
 	first   int // the first number
 	seconds int
 	asked   time.Time     // when seconds was requested
 	exact   time.Duration // the first exact announcement
-	at      span          // when the number fell to that; zero: not yet
+	at      span          // when the number fell to exact; zero: not yet
 }
 
 // recordAnnouncement records a number of seconds that the proxy announced.
@@ -43,7 +43,7 @@ func (a *announcement) recordAnnouncement(seconds int, asked, now time.Time) {
 	a.seconds, a.asked = seconds, asked
 }
 
-// check compares the announcement with the end of the wait.
+// check compares the announcement with the time at which the wait ended.
 func (a *announcement) check(t *testing.T, over span) {
 	t.Helper()
 	if a.at.to.IsZero() {
@@ -61,7 +61,7 @@ func (a *announcement) check(t *testing.T, over span) {
 
 // TestGuardWaitIsAsAnnounced: all masters restart without their data at the same moment. Locks are
 // granted again without an operator at the time that the error and PROXY INFO announced, within a
-// twentieth, and not before the earlier lock has ended.
+// twentieth, and not before the earlier lock has expired.
 func TestGuardWaitIsAsAnnounced(t *testing.T) {
 	redistest.SkipShort(t)
 	const ttl = 8 * time.Second
@@ -88,11 +88,10 @@ func TestGuardWaitIsAsAnnounced(t *testing.T) {
 	f.WantVoting(t, len(f.Masters))
 }
 
-// awaitGrant requests the lock repeatedly, and records the announcements. It returns when the
-// lock is granted.
+// awaitGrant requests the lock and records announcements, and returns when the lock was granted.
 func awaitGrant(t *testing.T, f *kit.Fleet, client *redistest.Client, inError, inInfo *announcement, patience time.Duration) span {
 	t.Helper()
-	refused := time.Now() // when the last LOCK that was refused was sent
+	refused := time.Now() // when the last refused LOCK was sent
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		asked := time.Now()
 		reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "1000")

@@ -17,8 +17,7 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// The environment of the process that has the hostile clients: where they connect, and which they
-// are.
+// The environment variables with the addresses and the kinds of the hostile clients' attacks.
 const (
 	addrsVariable = "HOSTILE_ADDRS"
 	kindsVariable = "HOSTILE_KINDS"
@@ -32,7 +31,7 @@ func TestMain(m *testing.M) {
 	kit.Main(m)
 }
 
-// kinds returns the attacks with these comma-separated names; "" means all.
+// kinds returns the attacks with the given comma-separated names; "" means all.
 func kinds(names string) ([]*attack, error) {
 	if names == "" {
 		return attacks(), nil
@@ -49,9 +48,8 @@ func kinds(names string) ([]*attack, error) {
 	return found, nil
 }
 
-// attackers is a process with hostile clients. It has the lowest priority, since real hostile
-// clients use no CPU time of the proxy's machine. It also does not share a Go runtime with the
-// honest clients.
+// attackers is a process with hostile clients. It has the lowest priority, because real hostile
+// clients use no CPU time of the proxy's machine. The honest clients use another Go runtime.
 type attackers struct{ process *process.Process }
 
 func startAttackers(kinds string, addrs ...string) (*attackers, error) {
@@ -70,7 +68,7 @@ func startAttackers(kinds string, addrs ...string) (*attackers, error) {
 // began is the line that the process prints when its attacks have begun.
 const began = "attacks: "
 
-// stop ends them, and returns how often each kind has attacked.
+// stop ends the attacks, and returns how often each kind has attacked.
 func (a *attackers) stop() (string, error) {
 	if err := a.process.Signal(syscall.SIGTERM); err != nil {
 		return a.process.Log(), err
@@ -82,7 +80,7 @@ func (a *attackers) stop() (string, error) {
 	return strings.TrimSpace(a.process.Log()), err
 }
 
-// attackUntilTold is the main function of that process.
+// attackUntilTold is the main function of the process with the hostile clients.
 func attackUntilTold(addrs []string, names string) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -72,7 +72,7 @@ func readSome(conn net.Conn, n int, while time.Duration) {
 	}
 }
 
-// frames sends bytes that are no request, or the beginning of one.
+// frames sends bytes that are not a request, or only the beginning of one.
 func frames(_ context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		"*1\r\n$9223372036854775807\r\n", "*9223372036854775807\r\n", "*2147483648\r\n",
@@ -96,7 +96,7 @@ func noise(_ context.Context, conn *net.TCPConn) {
 	readSome(conn, 1<<16, 50*time.Millisecond)
 }
 
-// flood sends much and reads nothing.
+// flood sends many commands and reads nothing.
 func flood(ctx context.Context, conn *net.TCPConn) {
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 	request := strings.Repeat(pick([]string{
@@ -113,7 +113,7 @@ func flood(ctx context.Context, conn *net.TCPConn) {
 	}
 }
 
-// halfClosed sends no more, and reads or does not.
+// halfClosed closes its sending direction, and then reads, resets the connection, or closes it.
 func halfClosed(_ context.Context, conn *net.TCPConn) {
 	send(conn, strings.Repeat(pick([]string{
 		command("LOCK", "half", "t", "PX", "50", "BLOCK", "1000"), command("BLPOP", "none", "1"),
@@ -129,7 +129,7 @@ func halfClosed(_ context.Context, conn *net.TCPConn) {
 	}
 }
 
-// bombs sends scripts that would use all of a resource.
+// bombs sends scripts that would use up a resource.
 func bombs(_ context.Context, conn *net.TCPConn) {
 	body := pick([]string{
 		`while true do end`,
@@ -216,7 +216,7 @@ func transactions(_ context.Context, conn *net.TCPConn) {
 	readSome(conn, 1<<20, time.Second)
 }
 
-// unread asks for more than any buffer takes, is subscribed, and reads nothing for a while.
+// unread requests more than any buffer holds, subscribes, and reads nothing for a while.
 func unread(ctx context.Context, conn *net.TCPConn) {
 	send(conn, command("SET", "lock:long", strings.Repeat("x", 900_000), "PX", "60000")+command("SUBSCRIBE",
 		"news")+strings.Repeat(command("GET", "lock:long"), 12))
@@ -226,7 +226,7 @@ func unread(ctx context.Context, conn *net.TCPConn) {
 	}
 }
 
-// longValues reads one long value of its own, and then several at the same time.
+// longValues reads one long value several times, and then many long values at once.
 func longValues(_ context.Context, conn *net.TCPConn) {
 	key := fmt.Sprint("lock:value", rand.IntN(50))
 	send(conn, command("SET", key, strings.Repeat("x", 900_000), "PX", "60000")+strings.Repeat(command("GET", key), 5))
@@ -238,8 +238,7 @@ func longValues(_ context.Context, conn *net.TCPConn) {
 	readSome(conn, 64<<20, time.Second)
 }
 
-// longTexts sends scripts with arguments that take long to read, compare or search, each time that
-// they are used.
+// longTexts sends scripts that often read, compare or search long arguments.
 func longTexts(_ context.Context, conn *net.TCPConn) {
 	body := pick([]string{
 		`for i = 1, 1e9 do local x = ARGV[1] + 1 end`,

@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// keys is a small number, so that the honest clients contend. Each also has a key of its own.
+	// keys is the number of shared keys. It is small, so that the honest clients contend. Each
+	// client also has its own key.
 	keys = 4
-	// lease is much longer than a lock is held.
+	// lease is much longer than the time for which a client holds a lock.
 	lease = 20 * time.Second
 	// release is the release script of lock libraries.
 	release = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 )
 
-// honest runs a client that locks, with LOCK or as lock libraries do, until ctx ends; proxy is the
-// name of the proxy at addr. With timed, it records how long it waits for replies.
+// honest runs a client that locks, with LOCK or like lock libraries, until ctx ends. proxy is the
+// name of the proxy at addr. If timed is set, honest records how long it waits for replies.
 func honest(ctx context.Context, l *ledger, addr, name, proxy string, timed bool) {
 	var client *redistest.Client
 	defer func() {
@@ -47,8 +48,8 @@ func honest(ctx context.Context, l *ledger, addr, name, proxy string, timed bool
 	}
 }
 
-// lockOnce reads an ordinary key, takes a lock, by LOCK or in every second turn as lock libraries
-// do, holds it for a moment, and releases it.
+// lockOnce reads an ordinary key, takes a lock, holds it for a while, and releases it. It uses LOCK
+// and, in every second turn, the commands of lock libraries.
 func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, name string, turn int, proxy string, timed bool) error {
 	token := fmt.Sprintf("%s-%d", name, turn)
 	key, what := "lock:of:"+name, "LOCK of a key that nobody else wants"
@@ -86,7 +87,7 @@ func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, name str
 	}
 	time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // the pace of a client
 	l.recordRelease(key, token)
-	for ctx.Err() == nil { // a failed release is repeated: otherwise the lock is held for its whole lease
+	for ctx.Err() == nil { // repeat a failed release: otherwise the lock is held for its whole lease
 		reply, err := client.Do(free...)
 		refusal, isError := reply.(redistest.RespError)
 		if err != nil || !isError {
@@ -98,7 +99,7 @@ func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, name str
 	return nil
 }
 
-// pause waits a moment before another try.
+// pause waits up to 20 ms before another attempt.
 func pause(ctx context.Context) {
 	select {
 	case <-ctx.Done():

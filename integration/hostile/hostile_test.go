@@ -22,16 +22,16 @@ import (
 const (
 	// patience limits waits. It does not decide a result.
 	patience = 30 * time.Second
-	// defaultTime is how long the load lasts without REDLOCK_HOSTILE.
+	// defaultTime is the duration of the load without REDLOCK_HOSTILE.
 	defaultTime = 30 * time.Second
 	// maxRSS is the maximum memory of a proxy without the race detector, in bytes.
 	maxRSS = 1 << 30
-	// maxRaceRSS is the memory after which a proxy with the race detector is replaced, in bytes:
-	// the detector's own memory grows as long as the program runs.
+	// maxRaceRSS is the memory at which a proxy with the race detector is replaced, in bytes: the
+	// detector's own memory grows as long as the program runs.
 	maxRaceRSS = 3 << 30
 )
 
-// fleet has the attacked proxies.
+// fleet holds the attacked proxies and their servers.
 type fleet struct {
 	masters  []*redistest.Server
 	upstream *redistest.Server
@@ -56,8 +56,8 @@ type member struct {
 	replaced int
 }
 
-// TestHostile is the whole load, on a proxy under the race detector and on one without it, whose
-// memory is that of a user's.
+// TestHostile runs the whole load on a proxy under the race detector, and on one without it, whose
+// memory is like a user's proxy.
 func TestHostile(t *testing.T) {
 	redistest.SkipShort(t)
 	last := defaultTime
@@ -78,7 +78,7 @@ func TestHostile(t *testing.T) {
 		addr := m.proxy.Addr()
 		running.Go(func() { honest(ctx, l, addr, fmt.Sprint("honest", i), m.name, !m.raced) })
 	}
-	sleep(ctx, last/10) // measure replies without hostile clients first
+	sleep(ctx, last/10) // first, measure replies without hostile clients
 	alone := l.p99()
 	busy := f.beside(ctx, t, l, "harmless locks", last/10)
 	hostile, err := startAttackers(os.Getenv(chosenVariable), f.addrs()...)
@@ -106,8 +106,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// beside returns the p99 of replies to honest clients while other clients of a kind run for a
-// while.
+// beside returns the p99 of replies to honest clients while other clients of a kind run.
 func (f *fleet) beside(ctx context.Context, t *testing.T, l *ledger, kind string, last time.Duration) map[string]time.Duration {
 	t.Helper()
 	others, err := startAttackers(kind, f.addrs()...)
@@ -121,7 +120,7 @@ func (f *fleet) beside(ctx context.Context, t *testing.T, l *ledger, kind string
 	return found
 }
 
-// sleep waits as long as ctx lasts.
+// sleep waits for a time, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -129,7 +128,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// start starts masters, an upstream, and two proxies, one of which exits at the first race.
+// start starts a fleet of two proxies. One has the race detector, and exits at the first race.
 func start(t *testing.T) *fleet {
 	t.Helper()
 	return startMembers(t, &member{name: "with the race detector", binary: buildRace(t), raced: true},
@@ -146,7 +145,7 @@ func startMembers(t *testing.T, members ...*member) *fleet {
 	return f
 }
 
-// run starts a member's proxy on an address.
+// run starts a member's proxy at an address.
 func (f *fleet) run(m *member, listen string) (err error) {
 	m.proxy, err = harness.StartProxy(harness.ProxyOptions{
 		Binary: m.binary, Masters: redistest.URLs(f.masters), Env: []string{"GORACE=halt_on_error=1"},
@@ -157,7 +156,7 @@ func (f *fleet) run(m *member, listen string) (err error) {
 	return err
 }
 
-// replace stops a member's proxy, as an operator would, and starts another.
+// replace stops a member's proxy, as an operator would, and starts a new one.
 func (f *fleet) replace(t *testing.T, m *member) error {
 	m.wantQuietLog(t)
 	m.replaced++
@@ -182,8 +181,8 @@ func buildRace(t *testing.T) string {
 	return path
 }
 
-// watch samples the memory until ctx ends, and logs it from time to time. If a proxy has ended, it
-// ends the test.
+// watch samples the memory until ctx ends, and logs it once a minute. If a proxy ends, it ends the
+// test.
 func (f *fleet) watch(ctx context.Context, end func(), t *testing.T) {
 	t.Helper()
 	tick, tell := time.NewTicker(500*time.Millisecond), time.Now()
@@ -217,7 +216,7 @@ func (f *fleet) sample(t *testing.T, m *member) error {
 	return err
 }
 
-// wantWell fails the test unless the proxy runs and is as before.
+// wantWell fails the test unless the proxy runs and serves clients as before.
 func (m *member) wantWell(t *testing.T) {
 	t.Helper()
 	t.Logf("the proxy %s: peak RSS %d MB, replaced %d times", m.name, m.peak>>20, m.replaced)
@@ -230,7 +229,7 @@ func (m *member) wantWell(t *testing.T) {
 	}
 }
 
-// wantQuietLog fails the test if the log has warnings or errors.
+// wantQuietLog fails the test if the log shows a race, a panic or another serious error.
 func (m *member) wantQuietLog(t *testing.T) {
 	t.Helper()
 	log := m.proxy.Log()
@@ -241,9 +240,8 @@ func (m *member) wantQuietLog(t *testing.T) {
 	}
 }
 
-// wantServed requires the ordinary ways to lock to work after the commands of hostile clients are
-// executed: commands that have arrived are executed, as on a Redis. If a proxy does not answer, it
-// prints the proxy's goroutines.
+// wantServed waits until the ordinary ways to lock work again. Hostile commands that have arrived
+// are executed first. If a proxy does not reply, wantServed prints the proxy's goroutines.
 func wantServed(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
 	began := time.Now()
@@ -251,7 +249,7 @@ func wantServed(t *testing.T, proxy *harness.Proxy) {
 	err := checkServed(proxy)
 	for ; err != nil && time.Since(began) < 4*patience; err = checkServed(proxy) {
 		t.Log("not yet:", err)
-		time.Sleep(20 * time.Millisecond) // polls
+		time.Sleep(20 * time.Millisecond)
 	}
 	if err == nil {
 		after, _ := proxy.CPU()

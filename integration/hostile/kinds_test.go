@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// chosenVariable has the comma-separated kinds of hostile clients.
+	// chosenVariable has the names of the kinds of hostile clients, separated by commas.
 	chosenVariable = "REDLOCK_HOSTILE_KINDS"
-	// eachVariable says for how long each kind attacks by itself.
+	// eachVariable is the time for which each kind attacks alone.
 	eachVariable = "REDLOCK_HOSTILE_EACH"
 )
 
-// TestEachKind prints how long honest clients wait for replies with each kind of hostile client
-// alone, with all of them, and with harmless ones, at a proxy without the race detector: for each
-// command the p99 in ms, and in brackets the p50 and the number. Commands to a master or the
-// upstream, which bypass the proxy, show how slow the machine and that server are.
-// REDLOCK_HOSTILE_KINDS may have several kinds, or sets of them separated by semicolons, which
+// TestEachKind prints how long honest clients wait for replies at a proxy without the race
+// detector: with each kind of hostile client alone, with all kinds, and with harmless clients. It
+// prints the p99 in ms for each command, and in brackets the p50 and the number of replies.
+// Commands to a master or the upstream, which bypass the proxy, show how slow the machine and this
+// server are. REDLOCK_HOSTILE_KINDS may have several kinds. Sets of kinds, separated by semicolons,
 // attack one after the other.
 func TestEachKind(t *testing.T) {
 	text := os.Getenv(eachVariable)
@@ -59,7 +59,8 @@ func TestEachKind(t *testing.T) {
 	}
 }
 
-// besideSet logs the results with a set of kinds, and their CPU time in cores.
+// besideSet returns the results with a set of kinds, and the CPU time of the proxy and of these
+// clients in percent of a core.
 func (f *fleet) besideSet(ctx context.Context, t *testing.T, l *ledger, set string, each time.Duration) string {
 	t.Helper()
 	others, err := startAttackers(set, f.addrs()...)
@@ -78,7 +79,7 @@ func (f *fleet) besideSet(ctx context.Context, t *testing.T, l *ledger, set stri
 		100*(theirsAfter-theirs)/each, attacked)
 }
 
-// sets returns the sets that attack one after the other.
+// sets returns the sets of kinds that attack one after the other.
 func sets() []string {
 	if chosen := os.Getenv(chosenVariable); chosen != "" {
 		return strings.Split(chosen, ";")

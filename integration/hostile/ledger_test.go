@@ -21,7 +21,7 @@ type ledger struct {
 	times   map[string][]time.Duration // of replies, since the last report
 }
 
-// holder is the holder of a key, with the minimum end of its lease by its own clock.
+// holder is the holder of a key, and until when it at least holds the lease, by its own clock.
 type holder struct {
 	token string
 	until time.Time
@@ -31,7 +31,7 @@ func newLedger() *ledger {
 	return &ledger{holders: map[string]holder{}, errors: map[string]int{}, times: map[string][]time.Duration{}}
 }
 
-// granted records a grant. It is an error if another client holds the key within its lease.
+// granted records a grant. It records an error if another client holds the key within its lease.
 func (l *ledger) granted(key, token string, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,14 +71,14 @@ func (l *ledger) recordRelease(key, token string) {
 	}
 }
 
-// failed counts an error, by its whole text.
+// failed counts an error by its full text.
 func (l *ledger) failed(kind string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.errors[kind]++
 }
 
-// report returns the replies and the errors since its last call.
+// report returns the latencies and the errors since its last call.
 func (l *ledger) report() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

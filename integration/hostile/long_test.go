@@ -12,11 +12,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLongAnswers: clients that request more than the memory limit get an error, without further
-// effects: the masters vote all the time, and other clients lock.
+// TestLongAnswers: clients that request more than the memory limit get an error. There are no
+// further effects: the masters keep voting, and other clients can lock.
 func TestLongAnswers(t *testing.T) {
 	redistest.SkipShort(t)
-	const many, size = 80, 1_000_000 // together more than a batch of answers may have
+	const many, size = 80, 1_000_000 // together more than the limit of a batch of replies
 	masters := []*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), kit.StartRedis(t)}
 	proxies, clients := make([]*harness.Proxy, 2), make([]*redistest.Client, 2)
 	args := append(kit.LockKeyArgs(kit.StartRedis(t)), kit.PatientMasters()...)
@@ -37,7 +37,7 @@ func TestLongAnswers(t *testing.T) {
 	locks := func(with *redistest.Client) {
 		t.Helper()
 		for _, words := range [][]string{{"LOCK", "job", "me", "PX", "10000"}, {"UNLOCK", "job", "me"}} {
-			kit.Soon(t, func() error { // on a busy machine an answer may be too late to count
+			kit.Soon(t, func() error { // on a busy machine a reply may be too late to count
 				got, err := with.Do(words...)
 				if _, did := got.(int64); err != nil || !did {
 					return fmt.Errorf("%s answered %v, %w", words[0], got, err)

@@ -9,8 +9,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// probe sends a GET to a server from time to time until ctx ends, and records how long replies
-// take.
+// probe sends GETs to a server until ctx ends, and records how long replies take.
 func probe(ctx context.Context, l *ledger, what, addr string) {
 	client, err := redistest.Dial(addr, patience)
 	if err != nil {

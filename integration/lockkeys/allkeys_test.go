@@ -11,8 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// resetAll does the same as python-redis-lock's script: it removes all locks, and signals their
-// waiters.
+// resetAll is equivalent to python-redis-lock's script: it removes all locks and signals waiters.
 const resetAll = `local held = redis.call('keys', 'lock:*')
 for _, lock in pairs(held) do
   local signal = 'lock-signal:' .. string.sub(lock, 6)
@@ -23,9 +22,9 @@ for _, lock in pairs(held) do
 end
 return #held`
 
-// TestAllKeys: commands on all keys with real masters. Keys that were just removed still have cells
-// there, but are not returned. Without a majority no keys are returned, and a flush reports that
-// lock keys are left.
+// TestAllKeys checks commands on all keys with real masters. Keys that were just removed still have
+// cells on the masters, but are not returned. Without a majority no keys are returned, and a flush
+// reports that lock keys are left.
 func TestAllKeys(t *testing.T) {
 	up := redistest.New(t, redistest.Options{})
 	f := kit.StartFleet(t, "--upstream", up.URL(), "--lock-keys", "lock:*")

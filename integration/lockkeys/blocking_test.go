@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// blockingTalks returns conversations of clients, in lines:
+// blockingTalks returns conversations of clients, one step a line:
 //
 //	A DEL lock:q      client A sends the command and reads its reply
 //	A> BLPOP lock:q 0 client A sends the command, and waits
@@ -89,21 +89,20 @@ func TestBlockingAsOneRedis(t *testing.T) {
 	}
 }
 
-// hearing has the clients of a talk.
+// hearing holds the clients of a conversation, and their replies so far.
 type hearing struct {
 	*testing.T
 	addr, proto string
 	clients     map[string]*peer
-	// waits are the waiting clients.
+	// waits is the set of the waiting clients.
 	waits map[string]bool
-	// ask is the command that returns the number of waiting clients, looker the client that sends
-	// it.
+	// ask is the command that returns the number of waiting clients; looker sends it.
 	ask    []string
 	looker *redistest.Client
 	heard  strings.Builder
 }
 
-// blockingTalk runs a talk, and returns a line for each reply.
+// blockingTalk runs a conversation, and returns a line for each reply.
 func blockingTalk(t *testing.T, addr, proto, lines string, ask ...string) string {
 	t.Helper()
 	h := &hearing{T: t, addr: addr, proto: proto, clients: map[string]*peer{}, waits: map[string]bool{}, ask: ask,
@@ -153,7 +152,7 @@ func (h *hearing) runLine(line string) {
 	}
 }
 
-// readReplies reads the given number of replies.
+// readReplies reads the given number of replies of one client.
 func (h *hearing) readReplies(who, line string, replies int) {
 	h.Helper()
 	p := h.clients[who]
@@ -185,7 +184,7 @@ var (
 	watchedKeys    = regexp.MustCompile(`,watched_keys=(\d+)`)
 )
 
-// blocked waits until the given number of clients wait, and the first of them has checked its keys.
+// blocked waits until n clients wait, and the proxy watches their keys on the masters.
 func (h *hearing) blocked(n int) {
 	h.Helper()
 	kit.Soon(h.T, func() error {

@@ -16,8 +16,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestEmulatedCluster: clients that support only clusters lock at lock servers that each claim to
-// be a cluster of one node. Two of these clients exclude each other.
+// TestEmulatedCluster checks that clients that support only clusters can lock at lock servers. Each
+// lock server claims to be a cluster of one node. Two of these clients exclude each other.
 func TestEmulatedCluster(t *testing.T) {
 	masters := redistest.URLs([]*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), kit.StartRedis(t)})
 	args := []string{"--lock-keys", "lock:*", "--cluster-mode", "emulated"}

@@ -26,18 +26,17 @@ const (
 	// historyOpsEnv sets how many commands TestHistoriesOfCollections sends.
 	historyOpsEnv     = "REDLOCK_COLLECTION_OPS"
 	defaultHistoryOps = 2400
-	// The work of a check grows much faster than its history, and with every command without a
-	// known result.
+	// collectionOpsPerKey and collectionLostPerKey limit a history. The work of a check grows much
+	// faster than its history, and with every command without a known result.
 	collectionOpsPerKey, collectionLostPerKey = 60, 3
 )
 
-// deed is one command with its reply; lost is set if there was no reply, or an error that leaves
-// the result open.
+// deed is one command with its reply. lost is set if the result is unknown.
 type deed struct {
 	client int
 	words  []string
-	// steps are the commands of a single Redis for it, if not only words. Then the reply is the
-	// list of all replies.
+	// steps are the equivalent commands of a single Redis, if they differ from words. If several is
+	// set, the reply is the list of their replies.
 	steps    [][]string
 	several  bool
 	only     *condition
@@ -46,16 +45,16 @@ type deed struct {
 	from, to time.Duration
 }
 
-// condition is the string value that a key must have for a deed to do anything; otherwise is the
-// reply if it has another value.
+// condition is the string value that a key must have for a deed to have an effect. otherwise is the
+// reply if the key has another value.
 type condition struct {
 	key, value string
 	otherwise  any
-	// may: that reply needs no reason.
+	// may is set if the deed may have the reply otherwise for no reason.
 	may bool
 }
 
-// keyHistory is the history of one key, or of several in one cell.
+// keyHistory is the history of one key, or of several keys in one cell.
 type keyHistory struct {
 	name  string
 	keys  []string
@@ -65,7 +64,7 @@ type keyHistory struct {
 	lost  int
 }
 
-// take reports whether one more command may be sent to the key.
+// take reports whether one more command may be sent to the key, and counts it.
 func (s *keyHistory) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,17 +81,16 @@ func (s *keyHistory) add(d deed) {
 	}
 }
 
-// content is the value of a key, encoded for the quorum, and whether it expires; an empty value
-// means no key.
+// content is the encoded value of a key, and whether it expires; an empty value means no key.
 type content struct {
 	value string
 	ends  bool
 }
 
-// state has the values of a story's keys.
+// state holds the values of a history's keys.
 type state [3]content
 
-// after returns the values of the keys after commands, and their replies as RESP2 clients see them.
+// after returns the RESP2 replies to commands, and the values of the keys after them.
 func (s state) after(keys []string, steps [][]string) (replies []any, next state) {
 	space := keyspace.NewSnapshot(time.UnixMilli(1_700_000_000_000))
 	for i, key := range keys {
@@ -154,7 +152,7 @@ func seen(r keyspace.Reply) any {
 	return r.Str
 }
 
-// model returns the story's keys as a model for porcupine.
+// model returns the history's keys as a model for porcupine.
 func (s *keyHistory) model() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return state{} },
@@ -166,7 +164,7 @@ func (s *keyHistory) model() porcupine.Model {
 }
 
 // check searches for an order of the commands in which one Redis would have given the same replies.
-// A command without an answer was executed once, at any time since, or never.
+// A command without a reply was executed once, at any time since the request, or never.
 func (s *keyHistory) check() porcupine.CheckResult { return s.explain(s.deeds) }
 
 func (s *keyHistory) explain(deeds []deed) porcupine.CheckResult {
@@ -185,8 +183,8 @@ func (s *keyHistory) explain(deeds []deed) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(s.model(), all, checkPatience)
 }
 
-// String returns the history in the order of its answers, up to the first that cannot be explained,
-// and the commands in flight then.
+// String returns the history in the order of its replies, up to the first reply that cannot be
+// explained, and the commands in flight at that time.
 func (s *keyHistory) String() string {
 	ordered := slices.SortedFunc(slices.Values(s.deeds), func(a, b deed) int { return cmp.Compare(a.to, b.to) })
 	first := firstUnexplained(ordered, func(d deed) (from, to time.Duration) { return d.from, d.to },
@@ -205,7 +203,7 @@ func (s *keyHistory) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// gathering has clients that use the same few collections.
+// gathering is a group of clients that use the same few collections.
 type gathering struct {
 	addrs []string
 	kind  string // hash, list, zset or tag
@@ -264,7 +262,7 @@ func (g *gathering) words(random *rand.Rand, key string, client, sent int) []str
 	}
 }
 
-// plain returns a command that does the same as a script.
+// plain returns a command with the same effect as a script.
 func plain(words []string) []string {
 	if words[0] == "EVAL" {
 		return []string{"HINCRBY", words[3], words[4], words[5]}
@@ -272,7 +270,7 @@ func plain(words []string) []string {
 	return words
 }
 
-// client sends commands until there were enough.
+// client sends commands until enough have been sent.
 func (g *gathering) client(t *testing.T, number int, addr string) {
 	random := rand.New(rand.NewPCG(g.seed, uint64(number)))
 	client, err := redistest.Dial(addr, kit.Patience)
@@ -299,7 +297,7 @@ func (g *gathering) client(t *testing.T, number int, addr string) {
 	}
 }
 
-// do sends commands, of which the last one is the deed.
+// do sends commands; the last one is the deed.
 func (g *gathering) do(client *redistest.Client, key *keyHistory, d deed, commands ...[]string) (reply any, err error) {
 	last := commands[len(commands)-1]
 	for _, words := range commands[:len(commands)-1] {
@@ -370,9 +368,9 @@ func wantExplained(t *testing.T, kind string, wrong []*keyHistory, undecided int
 	}
 }
 
-// TestHistoriesOfCollections: ten clients of two proxies use the same few hashes, lists and sorted
-// sets while a minority of the masters is stopped, cut off and killed at random. Every reply is one
-// that a single Redis could have given.
+// TestHistoriesOfCollections checks that every reply is one that a single Redis could have given.
+// Ten clients of two proxies use the same few hashes, lists and sorted sets. Meanwhile a minority
+// of the masters is stopped, disconnected and killed at random.
 func TestHistoriesOfCollections(t *testing.T) {
 	redistest.SkipShort(t)
 	ops, seed := int(kit.SizeFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -388,8 +386,8 @@ func TestHistoriesOfCollections(t *testing.T) {
 	kit.Must(t, err)
 }
 
-// TestHistoriesOfCollectionsSeeTwoRedises: if half of the clients use another Redis, the checker
-// finds a violation; if all use one Redis, it finds none.
+// TestHistoriesOfCollectionsSeeTwoRedises checks the checker: if half of the clients use another
+// Redis, it finds a violation; if all use one Redis, it finds none.
 func TestHistoriesOfCollectionsSeeTwoRedises(t *testing.T) {
 	redistest.SkipShort(t)
 	one, other := kit.StartReference(t).Addr(), kit.StartReference(t).Addr()

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestRightsToCollections: a user of the upstream has the same permissions for collections in lock
-// keys as for collections there.
+// TestRightsToCollections checks that a user of the upstream has the same permissions for
+// collections in lock keys as for collections on the upstream.
 func TestRightsToCollections(t *testing.T) {
 	upstream := kit.StartRedis(t)
 	admin := kit.Dial(t, upstream.Addr())

@@ -19,11 +19,11 @@ import (
 const (
 	// collectionsEnv sets how many commands TestCollectionsAsOneRedis compares.
 	collectionsEnv = "REDLOCK_COLLECTIONS"
-	// defaultCollections take some seconds on two busy cores.
+	// defaultCollections is the default; it takes some seconds on two busy cores.
 	defaultCollections = 3000
 )
 
-// severally runs commands that it is given as arguments, each after the number of its words.
+// severally runs the commands in its arguments. The number of its words precedes each command.
 const severally = `local out, i = {}, 1
 while i <= #ARGV do
   local words = {}
@@ -36,8 +36,7 @@ return out`
 // collectionKeys returns lock keys. Most commands change one of them.
 func collectionKeys() []string { return []string{"lock:a", "lock:{b}:\xff", "lock:c"} }
 
-// several has connections to proxies of the same masters, and one to a single Redis, which gets the
-// same commands.
+// several holds connections to proxies of the same masters, and one to a single Redis.
 type several struct {
 	proxies []*peer
 	single  *peer
@@ -45,11 +44,12 @@ type several struct {
 	random  *rand.Rand
 	history []string
 	refused int
-	// faulty: masters fail meanwhile, and NOQUORUM leaves it open whether a command was executed.
-	// Then the talk continues with new keys, since the command may be executed later.
+	// faulty is set if masters fail during the conversation. After NOQUORUM the command may have
+	// been executed, or may be executed later: the conversation continues with new keys.
 	faulty  bool
 	unknown int
-	// mayRefuse reports for which commands that is allowed; nil means for all.
+	// mayRefuse reports whether the proxy may refuse a command on several keys; nil: it may refuse
+	// any.
 	mayRefuse func(words []string) bool
 }
 
@@ -75,8 +75,8 @@ func ask(t *testing.T, p *peer, words ...string) answer {
 	return got
 }
 
-// same sends commands to one of the proxies and to the Redis. It returns false if the proxy refused
-// to change several keys together; then both start again.
+// same sends commands to one of the proxies and to the single Redis. It returns false if the proxy
+// refused to change several keys together; then both start again without keys.
 func (s *several) same(t *testing.T, group ...[]string) bool {
 	t.Helper()
 	p := s.proxies[s.random.IntN(len(s.proxies))]
@@ -167,7 +167,7 @@ func (s *several) talk(t *testing.T, commands int) {
 			m.Keys = s.keys
 			kind := s.random.IntN(10)
 			if kind < 7 && s.random.IntN(3) > 0 {
-				m.Keys = m.Keys[:1] // others change one key at a time
+				m.Keys = m.Keys[:1] // most commands change one key at a time
 			}
 			group := [][]string{m.Next(shapes)}
 			switch {
@@ -202,16 +202,16 @@ func (s *several) script(m randomcommands.Maker, shapes []string) []string {
 	}
 	words := append([]string{"EVAL", body, strconv.Itoa(len(m.Keys))}, m.Keys...)
 	for range 1 + s.random.IntN(4) {
-		if call := m.Next(shapes); !randomcommands.Waits(call) { // Redis 7.0 refuses these in scripts
+		if call := m.Next(shapes); !randomcommands.Waits(call) { // Redis 7.0 refuses blocking commands in scripts
 			words = append(append(words, strconv.Itoa(len(call))), call...)
 		}
 	}
 	return words
 }
 
-// TestCollectionsAsOneRedis: random commands on hashes, lists, sets and sorted sets in lock keys,
-// alone, in transactions and in scripts, get byte for byte the replies of a single Redis, through
-// two proxies alternately. Commands on several keys may be refused.
+// TestCollectionsAsOneRedis checks that random commands on hashes, lists, sets and sorted sets in
+// lock keys get byte for byte the replies of a single Redis. They run alone, in transactions and in
+// scripts, through two proxies alternately. Commands on several keys may be refused.
 func TestCollectionsAsOneRedis(t *testing.T) {
 	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)),
 		kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -222,9 +222,9 @@ func TestCollectionsAsOneRedis(t *testing.T) {
 	compareInBothProtocols(t, commands, seed, false, single.Addr(), one.Addr(), other.Addr())
 }
 
-// TestCollectionsWhileMastersAreKilled: the same while two of five masters at a time are killed,
-// and restart with their data, repeatedly. The replies are the same, except for some NOQUORUM,
-// after which the values of the keys are unknown.
+// TestCollectionsWhileMastersAreKilled repeats TestCollectionsAsOneRedis while two of five masters
+// at a time are killed and restart with their data. The replies are the same, except for some
+// NOQUORUM, after which the values of the keys are unknown.
 func TestCollectionsWhileMastersAreKilled(t *testing.T) {
 	redistest.SkipShort(t)
 	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)),
@@ -245,8 +245,7 @@ func compareInBothProtocols(t *testing.T, commands int, seed uint64, faulty bool
 		s := startSeveral(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single, proxies...)
 		s.faulty = faulty
 		for i := range s.keys {
-			// The keys of the other protocol may still change, by commands that were answered
-			// NOQUORUM.
+			// The keys of the other protocol may still change, by commands that got NOQUORUM.
 			s.keys[i] += resp
 		}
 		s.talk(t, commands/2)

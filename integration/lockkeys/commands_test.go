@@ -11,7 +11,7 @@ import (
 )
 
 // talker generates a conversation about two lock keys. The same seed gives the same conversation,
-// except for times of the clock.
+// except for absolute times.
 type talker struct {
 	random  *rand.Rand
 	keys    []string
@@ -55,12 +55,12 @@ func (k *talker) stepsOf(n int) []step {
 	}
 }
 
-// pick returns a random one of these.
+// pick returns a random one of its arguments.
 func pick[T any](random *rand.Rand, of ...T) T { return of[random.IntN(len(of))] }
 
 func (k *talker) key() string { return pick(k.random, k.about...) }
 
-// value returns mostly one of a few values, so that comparisons succeed.
+// value returns mostly one of a few values, so that comparisons often succeed.
 func (k *talker) value() string {
 	if k.random.IntN(3) > 0 {
 		return pick(k.random, "a", "b", "token")
@@ -76,8 +76,8 @@ func (k *talker) number() string {
 	return pick(k.random, "1", "0", "-1", "9223372036854775807", "-9223372036854775808", "x", "1.5", "")
 }
 
-// lease returns a time to live in a unit, mostly a valid one. It is at most a day, and two long
-// times always differ so much that a moment cannot change which is longer.
+// lease returns a TTL in a unit, mostly a valid one. It is at most a day. Two long TTLs differ so
+// much that a short delay cannot change which one is longer.
 func (k *talker) lease(unit string) string {
 	if k.random.IntN(12) == 0 {
 		return pick(k.random, "0", "-1", "x", "1.5", "", "-9223372036854775808")
@@ -114,7 +114,7 @@ func (k *talker) expiry() []string {
 	return []string{k.anyCase(unit), k.lease(unit)}
 }
 
-// plainCommands have keys and values, whose places are marked: k a key, v a value, n a number.
+// plainCommands returns commands with placeholders: k for a key, v for a value, n for a number.
 func plainCommands() []string {
 	return []string{
 		"GET k", "GET k", "STRLEN k", "EXISTS k", "EXISTS k k", "TYPE k", "TOUCH k k", "SETNX k v", "SETNX k v",
@@ -125,7 +125,7 @@ func plainCommands() []string {
 	}
 }
 
-// command generates one command, sometimes with a word too few or too many.
+// command generates one command, sometimes with one word too few or too many.
 func (k *talker) command() step {
 	var s step
 	switch n := k.random.IntN(20); {
@@ -158,7 +158,7 @@ func (k *talker) command() step {
 	return s
 }
 
-// surplus returns one word too many: a key if the command accepts any number of them.
+// surplus returns a superfluous word: a key if the command accepts any number of keys.
 func (k *talker) surplus(name string) string {
 	switch strings.ToUpper(name) {
 	case "DEL", "UNLINK", "EXISTS", "TOUCH", "MGET", "MSET", "MSETNX":
@@ -218,7 +218,7 @@ func (k *talker) expire() []string {
 	return words
 }
 
-// newer returns a command that is newer than Redis 7.0, with a script that does the same there.
+// newer returns a command that is newer than Redis 7.0, with an equivalent script for Redis 7.0.
 func (k *talker) newer() step {
 	key, expected, value := k.key(), k.value(), k.value()
 	compare := func(sign, then, otherwise string) string {
@@ -247,9 +247,9 @@ func (k *talker) newer() step {
 	}
 }
 
-// transaction returns MULTI with some commands and EXEC, often after a WATCH, and with commands
-// between these. Watched keys are not changed there, or get a value that they never had: the proxy
-// does not notice changes that keep the value, such as an EXPIRE.
+// transaction returns MULTI, some commands and EXEC, often after a WATCH and further commands. The
+// watched keys are not changed between WATCH and EXEC, or get a value that they never had: the
+// proxy does not notice changes that keep the value, such as an EXPIRE.
 func (k *talker) transaction() []step {
 	var steps []step
 	add := func(words ...string) { steps = append(steps, step{words: words}) }

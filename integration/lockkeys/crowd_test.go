@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// releaseIfOwn and extendIfOwn are scripts that clients of a single Redis have sent for years.
+	// releaseIfOwn and extendIfOwn are scripts that clients of a single Redis have used for years.
 	releaseIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 	extendIfOwn  = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
-	// replaceIfOwn does the same as SET … IFEQ on a newer Redis.
+	// replaceIfOwn is equivalent to SET … IFEQ of a newer Redis.
 	replaceIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then redis.call("set",KEYS[1],ARGV[2],"PX",ARGV[3]) return 1 else return 0 end`
 
-	// longLastingMillis does not end within a test.
+	// longLastingMillis is a lease that does not expire during a test.
 	longLastingMillis = "600000"
 )
 
-// crowd has clients that use the same few lock keys with ordinary commands, and their records.
+// crowd is a group of clients that use the same few lock keys with ordinary commands.
 type crowd struct {
-	addrs []string // of proxies, or of single Redises; the clients take turns
+	addrs []string // of proxies, or of single Redis servers; the clients take turns
 	seed  uint64
 	verbs []lockVerb // the commands that the clients send
-	// proxied: the addresses support LOCK, UNLOCK and EXTEND, and some commands are sent in these
-	// forms.
+	// proxied is set if the addresses support LOCK, UNLOCK and EXTEND, which clients then also
+	// send.
 	proxied bool
 	// prefix is the beginning of the names of the keys, after lock:
 	prefix string
 	ring   *keyring
-	// tell, if set, changes a reply before a client records it.
+	// tell, if not nil, changes a reply before a client records it.
 	tell func(client int, op lockOp, reply any) any
 
 	began   time.Time
@@ -50,7 +50,7 @@ type crowd struct {
 	tally
 }
 
-// tally has the replies to crowds.
+// tally holds the replies to crowds.
 type tally struct {
 	used    int // keys
 	took    time.Duration
@@ -59,7 +59,7 @@ type tally struct {
 	wrong   []string       // replies that no client should get
 }
 
-// startCrowd lets clients send ops commands in total to these addresses, one after the other.
+// startCrowd lets clients send ops commands in total. The clients use the addresses in turn.
 func startCrowd(t *testing.T, c *crowd, clients, ops int) *crowd {
 	t.Helper()
 	c.ring, c.began, c.replies = newKeyring("lock:"+c.prefix, ops), time.Now(), map[string]int{}
@@ -73,21 +73,20 @@ func startCrowd(t *testing.T, c *crowd, clients, ops int) *crowd {
 	return c
 }
 
-// report waits until all clients have ended, logs the figures, and fails the test on unexpected
-// replies.
+// report waits for all clients, logs the figures, and fails the test on unexpected replies.
 func (c *crowd) report(t *testing.T) {
 	t.Helper()
 	c.finish().report(t)
 }
 
-// finish waits until all have ended.
+// finish waits until all clients have finished.
 func (c *crowd) finish() tally {
 	c.clients.Wait()
 	c.used, c.took = len(c.ring.all), time.Since(c.began)
 	return c.tally
 }
 
-// plus combines the replies to two crowds, one after the other.
+// plus combines the replies to two consecutive crowds.
 func (t tally) plus(other tally) tally {
 	sum := tally{t.used + other.used, t.took + other.took, map[string]int{}, map[string]int{},
 		slices.Concat(t.wrong, other.wrong)}
@@ -185,7 +184,7 @@ func (m *member) connect() (err error) {
 	return nil
 }
 
-// run sends commands until there have been enough of them.
+// run sends commands until enough have been sent.
 func (m *member) run() {
 	defer func() { _ = m.client.Close() }() // it may be closed after an error
 	for {
@@ -200,7 +199,7 @@ func (m *member) run() {
 	}
 }
 
-// once sends one command, or a whole transaction; false after an error.
+// once sends one command, or a whole transaction. It returns false after an error.
 func (m *member) once(key *lockKey) bool {
 	op := m.choose(key)
 	if op.verb == verbExec {
@@ -210,7 +209,7 @@ func (m *member) once(key *lockKey) bool {
 	return ok
 }
 
-// send sends a command and records it; false after an error.
+// send sends a command and records it. It returns false after an error.
 func (m *member) send(key *lockKey, op lockOp, words ...string) (reply any, ok bool) {
 	from := time.Since(m.crowd.began)
 	reply, err := m.client.Do(words...)
@@ -232,7 +231,7 @@ func ordinary(command string, reply any) any {
 	}
 }
 
-// record completes and stores the record of a command that is answered now.
+// record completes and stores the record of a command whose reply has just arrived.
 func (m *member) record(key *lockKey, one lockRecord, reply any, err error) (any, bool) {
 	one.client, one.to = m.number, time.Since(m.crowd.began)
 	m.crowd.count(one.op, reply, err)
@@ -296,21 +295,21 @@ func (m *member) again(cause error) {
 	}
 }
 
-// locking returns the commands of clients that take and release a lock, each as often as it is
-// listed; some read or break a lock.
+// locking returns the commands of clients that take and release a lock. The more often a command is
+// listed, the more often it is sent. Some commands read or break a lock.
 func locking() []lockVerb {
 	return append(slices.Concat(slices.Repeat([]lockVerb{verbTake}, 8), slices.Repeat([]lockVerb{verbRelease}, 6)),
 		verbGet, verbGet, verbGet, verbExtend, verbExtend, verbDel)
 }
 
-// overwriting returns the same, with commands that replace one value by another.
+// overwriting returns the commands of locking, and commands that replace one value by another.
 func overwriting() []lockVerb {
 	return append(locking(), verbSwap, verbSwap, verbReplace, verbPut, verbCompareSet, verbCompareSet, verbGetDel,
 		verbExec, verbExec)
 }
 
-// choose generates a command. The value that is released, extended or replaced is mostly the last
-// one seen, by this client or another.
+// choose generates a command. The value to release, extend or replace is mostly the last one that
+// this client or another one has read.
 func (m *member) choose(key *lockKey) lockOp {
 	m.sent++
 	op := lockOp{verb: pick(m.random, m.crowd.verbs...), value: fmt.Sprintf("%d-%d", m.number, m.sent)}
@@ -327,7 +326,7 @@ func (m *member) choose(key *lockKey) lockOp {
 	return op
 }
 
-// words returns the command, in one of the forms that clients send.
+// words returns the command in one of the forms that clients send.
 func (m *member) words(key string, op lockOp) []string {
 	if form := m.lockForm(key, op); form != nil && m.crowd.proxied && m.random.IntN(3) == 0 {
 		return form
@@ -359,7 +358,7 @@ func (m *member) words(key string, op lockOp) []string {
 	}
 }
 
-// lockForm returns the proxy's own command that does the same, or nil if there is none.
+// lockForm returns the equivalent command of the proxy, or nil if there is none.
 func (m *member) lockForm(key string, op lockOp) []string {
 	switch op.verb {
 	case verbTake:
@@ -415,7 +414,7 @@ func (r *keyring) replace(i int) {
 	r.all = append(r.all, r.used[i])
 }
 
-// next returns a key for one more command, unless there were enough.
+// next returns a key for one more command, or false if enough commands have been sent.
 func (r *keyring) next(random *rand.Rand) (*lockKey, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

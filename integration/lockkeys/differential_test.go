@@ -15,16 +15,16 @@ import (
 const (
 	// stepsEnv sets how many commands TestSameAsOneRedis compares in each protocol.
 	stepsEnv = "REDLOCK_STEPS"
-	// defaultSteps take some seconds on two busy cores.
+	// defaultSteps is the default; it takes some seconds on two busy cores.
 	defaultSteps = 4000
 
 	scriptCount     = 150
 	mostDifferences = 10
 )
 
-// TestSameAsOneRedis: random commands, transactions and scripts on two lock keys get, byte for
-// byte, the same replies through the proxy as from a single Redis. Only remaining times may differ
-// a little, and commands that change both keys may be refused.
+// TestSameAsOneRedis checks that random commands, transactions and scripts on two lock keys get,
+// byte for byte, the same replies through the proxy as from a single Redis. Only remaining times
+// may differ a little, and commands that change both keys may be refused.
 func TestSameAsOneRedis(t *testing.T) {
 	steps, seed := int(kit.SizeFrom(t, stepsEnv, defaultSteps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands in each protocol (%s); seed %d (%s)", steps, stepsEnv, seed, kit.SeedEnv)
@@ -44,7 +44,8 @@ func TestSameAsOneRedis(t *testing.T) {
 	}
 }
 
-// TestSameAsOneRedisSees: two Redis servers do not differ until a client writes to one of them.
+// TestSameAsOneRedisSees checks that two Redis servers do not differ until a client writes to one
+// of them, and that the difference is then found.
 func TestSameAsOneRedisSees(t *testing.T) {
 	redistest.SkipShort(t)
 	one, other, seed := kit.StartReference(t), kit.StartReference(t), rand.Uint64()
@@ -69,7 +70,7 @@ func TestSameAsOneRedisSees(t *testing.T) {
 func lockKeyNames() []string { return []string{"lock:a", "lock:{b}:\xff"} }
 
 // compare sends the given number of commands, and describes the replies that differ. After a
-// difference or a refusal it starts again.
+// difference or a refusal it starts again without keys.
 func (p *pair) compare(t *testing.T, seed uint64, steps int) (differences []string) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, uint64(p.resp[0])))
@@ -94,8 +95,7 @@ func (p *pair) compare(t *testing.T, seed uint64, steps int) (differences []stri
 	return differences
 }
 
-// differ sends commands that belong together, up to the first that is refused or whose replies
-// differ.
+// differ sends a group of commands up to the first one that is refused or whose replies differ.
 func (p *pair) differ(group []step) (string, error) {
 	for _, s := range group {
 		before, err := p.look(s)

@@ -28,22 +28,21 @@ import (
 const (
 	// opsEnv sets how many commands TestHistories sends.
 	opsEnv = "REDLOCK_OPS"
-	// defaultOps take some seconds on two busy cores.
+	// defaultOps is the default; it takes some seconds on two busy cores.
 	defaultOps = 4000
 	// voteLimit bounds the wait until a master votes again.
 	voteLimit = 20 * time.Second
 
 	crowdSize = 10
 
-	// runsEnv sets how often TestHistoriesUndisturbed runs each mix, atOnceEnv how many mixes run
-	// at a time, each with clients and keys of its own, and busyEnv how many loops use CPU time
-	// meanwhile.
+	// runsEnv sets how often TestHistoriesUndisturbed runs each mix. atOnceEnv sets how many mixes
+	// run at a time, each with its own clients and keys. busyEnv sets how many loops use CPU time.
 	runsEnv   = "REDLOCK_RUNS"
 	atOnceEnv = "REDLOCK_AT_ONCE"
 	busyEnv   = "REDLOCK_BUSY"
 	opsPerRun = 2000
-	// masterTimeoutEnv is the proxies' master-timeout in this test only. By default it is long: on
-	// a busy machine, a master may not answer within 100 ms.
+	// masterTimeoutEnv sets the proxies' master-timeout in TestHistoriesUndisturbed only. By
+	// default it is long: on a busy machine, a master may not reply within 100 ms.
 	masterTimeoutEnv = "REDLOCK_MASTER_TIMEOUT"
 )
 
@@ -119,7 +118,7 @@ func (v verdict) wantViolation(t *testing.T) {
 }
 
 // String returns the relevant parts of a history that cannot be explained: the lost commands, the
-// commands in flight, and the rest up to a little after the first violation.
+// commands in flight, and the other commands up to shortly after the first violation.
 func (k *lockKey) String() string {
 	ordered := slices.SortedFunc(slices.Values(k.records), func(a, b lockRecord) int { return cmp.Compare(a.to, b.to) })
 	first := firstViolation(ordered)
@@ -149,17 +148,16 @@ func (r lockRecord) String() string {
 	return fmt.Sprintf("client %d %v to %v: %s %s → %s", r.client, r.from, r.to, r.op.verb, value, reply)
 }
 
-// firstViolation returns the index of the record, in the order of the replies, up to which the
-// commands that were sent by then explain all replies.
+// firstViolation returns the index of the first record, in the order of the replies, whose reply
+// cannot be explained by the commands sent until then.
 func firstViolation(ordered []lockRecord) int {
 	return firstUnexplained(ordered, func(r lockRecord) (from, to time.Duration) { return r.from, r.to },
 		func(r lockRecord) lockRecord { r.op.fate = lost; return r },
 		func(upTo []lockRecord) bool { return checkLockKey(upTo) != porcupine.Illegal })
 }
 
-// firstUnexplained returns the index of the record, in the order of the replies, with which the
-// history can no longer be explained. Commands in flight may have been executed already, as if
-// their reply were lost.
+// firstUnexplained returns the index of the first record, in the order of the replies, that makes
+// the history impossible to explain. Commands in flight may have been executed already.
 func firstUnexplained[R any](ordered []R, times func(R) (from, to time.Duration), asLost func(R) R, explains func([]R) bool) int {
 	explained := func(n int) bool {
 		_, at := times(ordered[n-1])
@@ -182,7 +180,7 @@ func firstUnexplained[R any](ordered []R, times func(R) (from, to time.Duration)
 	return low
 }
 
-// TestHistoriesOfOneRedis: the checker finds nothing wrong with a single Redis.
+// TestHistoriesOfOneRedis checks that the checker finds no violation by a single Redis.
 func TestHistoriesOfOneRedis(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()},
@@ -191,8 +189,8 @@ func TestHistoriesOfOneRedis(t *testing.T) {
 	c.judge().wantNone(t)
 }
 
-// TestHistoriesOfOneClient: neither does it with all forms of commands, sent to a proxy one after
-// the other.
+// TestHistoriesOfOneClient checks that the checker finds no violation if one client sends all forms
+// of commands to a proxy, one after the other.
 func TestHistoriesOfOneClient(t *testing.T) {
 	redistest.SkipShort(t)
 	f := startLockKeyFleet(t, 1)
@@ -201,8 +199,8 @@ func TestHistoriesOfOneClient(t *testing.T) {
 	c.judge().wantNone(t)
 }
 
-// TestHistoriesSeeTwoRedises: if half of the clients use another Redis as if it were the same, the
-// checker finds a violation.
+// TestHistoriesSeeTwoRedises: the checker finds a violation if half of the clients use another
+// Redis.
 func TestHistoriesSeeTwoRedises(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()},
@@ -211,8 +209,8 @@ func TestHistoriesSeeTwoRedises(t *testing.T) {
 	c.judge().wantViolation(t)
 }
 
-// TestHistoriesSeeALiar: one client of ten sometimes claims to have a lock that it was refused; the
-// checker finds a violation.
+// TestHistoriesSeeALiar checks that the checker finds a violation if one client of ten sometimes
+// claims to have a lock that it was refused.
 func TestHistoriesSeeALiar(t *testing.T) {
 	redistest.SkipShort(t)
 	lies := 0
@@ -230,7 +228,7 @@ func TestHistoriesSeeALiar(t *testing.T) {
 	c.judge().wantViolation(t)
 }
 
-// TestHistoriesSeeAThief: another program deletes the keys during the history.
+// TestHistoriesSeeAThief: the checker finds a violation if another program deletes the keys.
 func TestHistoriesSeeAThief(t *testing.T) {
 	redistest.SkipShort(t)
 	server := kit.StartReference(t)
@@ -256,14 +254,14 @@ func TestHistoriesSeeAThief(t *testing.T) {
 	}
 }
 
-// mixes returns the commands of TestHistories' clients.
+// mixes returns the mixes of commands in TestHistories.
 func mixes() map[string][]lockVerb {
 	return map[string][]lockVerb{"locking": locking(), "overwriting": overwriting()}
 }
 
-// TestHistories: ten clients of two proxies use the same few lock keys by ordinary commands, while
-// a minority of the masters is stopped, cut off and killed at random. Every reply is one that a
-// single Redis could have given; see checkLockKey.
+// TestHistories checks that every reply is one that a single Redis could have given; see
+// checkLockKey. Ten clients of two proxies use the same few lock keys by ordinary commands.
+// Meanwhile a minority of the masters is stopped, disconnected and killed at random.
 func TestHistories(t *testing.T) {
 	ops, seed := int(kit.SizeFrom(t, opsEnv, defaultOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", ops, opsEnv, seed, kit.SeedEnv)
@@ -283,7 +281,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// TestHistoriesUndisturbed: the same with masters without faults. No command may fail, even on a
+// TestHistoriesUndisturbed repeats TestHistories without faults. No command may fail, even on a
 // busy machine.
 func TestHistoriesUndisturbed(t *testing.T) {
 	redistest.SkipShort(t)
@@ -323,7 +321,7 @@ func TestHistoriesUndisturbed(t *testing.T) {
 	}
 }
 
-// masterTimeout returns the arguments with the requested master-timeout, if there is one.
+// masterTimeout returns the arguments for the requested master-timeout, if there is one.
 func masterTimeout() []string {
 	if timeout := os.Getenv(masterTimeoutEnv); timeout != "" {
 		return []string{"--master-timeout", timeout}
@@ -339,8 +337,8 @@ func startBusy(t *testing.T, loops int) {
 	t.Cleanup(func() { kit.NoError(t, busy.Close()) })
 }
 
-// TestHistoriesSeeDisjointMasters: two proxies that share no master are two lock servers, and that
-// is found.
+// TestHistoriesSeeDisjointMasters checks that the checker finds a violation if two proxies share no
+// master: they are two lock servers.
 func TestHistoriesSeeDisjointMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
@@ -352,8 +350,8 @@ func TestHistoriesSeeDisjointMasters(t *testing.T) {
 	c.judge().wantViolation(t)
 }
 
-// startLockKeyFleet starts five masters that forget nothing when they are killed (in memory: on one
-// disk they would wait for each other), and proxies with lock keys, linked to them.
+// startLockKeyFleet starts five masters that lose nothing when they are killed, and linked proxies
+// with lock keys. The masters use no disk, on which they would wait for each other.
 func startLockKeyFleet(t *testing.T, proxies int, args ...string) *kit.Fleet {
 	t.Helper()
 	f, upstream := &kit.Fleet{}, kit.StartRedis(t)
@@ -370,7 +368,7 @@ func startLockKeyFleet(t *testing.T, proxies int, args ...string) *kit.Fleet {
 
 // lockKeyDisturbances returns the faults in which a master loses no data, including a crash. A
 // crash ends when the master votes again. Otherwise more than a minority could be unavailable, and
-// in the end no master would know the locks.
+// finally no master would know the locks.
 func lockKeyDisturbances() []faults.Fault {
 	return append(faults.Disturbances(), killed())
 }
@@ -387,7 +385,7 @@ func killed() faults.Fault {
 	}
 }
 
-// awaitState waits until every proxy reports a state of a master. If that takes too long, the
+// awaitState waits until every proxy reports a state of a master. It gives up after a limit: the
 // histories continue, and are still correct.
 func awaitState(f *kit.Fleet, i int, state string) error {
 	wanted := regexp.MustCompile(fmt.Sprintf(`redlock_master%d:[^\r\n]*\bstate=%s\b`, i, state))

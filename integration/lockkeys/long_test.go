@@ -11,12 +11,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLongValues: a value of any length is replaced through a proxy that cannot reach the first or
-// the last master, and read through another proxy that can, alone and together with other values.
-// The result is the complete new value. All masters return 8 KB of it, and one the rest. The
-// longest value is much longer than the limit of a long operation, and short enough for a machine
-// with ten concurrent tasks to get it to a majority in the 600 ms of a round, one master after
-// another: while one master does not answer, one more may be busy with long values.
+// TestLongValues checks that a value of any length is replaced completely. One proxy, which cannot
+// reach the first or the last master, writes it; another proxy, which can, reads it alone and
+// together with other values. All masters return 8 KB of the value, and one master returns the
+// rest. The longest value is much longer than the limit of a long operation. It is short enough for
+// a machine with ten concurrent tasks to send it to a majority in the 600 ms of a round, one master
+// after another: while one master does not answer, one more may be busy with long values.
 func TestLongValues(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -11,8 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// recorded returns a record with the given client, command and reply, from one millisecond to
-// another.
+// recorded returns a record of a command and its reply, sent at from and answered at to, in ms.
 func recorded(from, to int, verb lockVerb, value string, reply any) lockRecord {
 	return lockRecord{op: lockOp{verb: verb, value: value}, reply: reply, from: time.Duration(from) * time.Millisecond,
 		to: time.Duration(to) * time.Millisecond}
@@ -32,7 +31,7 @@ func conditional(from, to int, verb lockVerb, expects, value string, reply any) 
 	return r
 }
 
-// missedConditional returns the same without a reply.
+// missedConditional returns the record of a compare-and-set or an EXEC without a reply.
 func missedConditional(from, to int, verb lockVerb, expects, value string) lockRecord {
 	r := missed(from, to, verb, value)
 	r.op.expects = expects
@@ -188,8 +187,8 @@ func TestCheckLockKey(t *testing.T) {
 	}
 }
 
-// TestCheckLockKeyOfOneRedis: replies that a register gave at a time within each command are always
-// correct, and no longer if a reply with the key's value is changed.
+// TestCheckLockKeyOfOneRedis checks that a history is correct if a register gave each reply at a
+// time within its command, and wrong if a reply with the key's value is changed.
 func TestCheckLockKeyOfOneRedis(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -211,9 +210,9 @@ func TestCheckLockKeyOfOneRedis(t *testing.T) {
 	}
 }
 
-// TestCheckLockKeyWithLostCommands: the longest histories with the most lost commands are found
-// correct, whatever effect these had. With a reply that does not fit its time they are wrong. Both
-// are decided quickly.
+// TestCheckLockKeyWithLostCommands checks that the longest histories with the most lost commands
+// are found correct, whatever effect the lost commands had. With a reply that does not fit its time
+// they are found wrong. Both are decided quickly.
 func TestCheckLockKeyWithLostCommands(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -243,7 +242,7 @@ func TestCheckLockKeyWithLostCommands(t *testing.T) {
 	}
 }
 
-// spoil gives two readers each other's reply.
+// spoil swaps the replies to two reads.
 func spoil(random *rand.Rand, records []lockRecord) {
 	var told []int
 	for i, r := range records {
@@ -261,8 +260,7 @@ func spoil(random *rand.Rand, records []lockRecord) {
 }
 
 // trueHistory executes commands one after the other, and extends each of them at random around its
-// moment. Some lost commands are executed much later or never, and some lost takes are released
-// again.
+// moment. Some lost commands are executed much later or never, and some lost takes are undone.
 func trueHistory(random *rand.Rand, length, losses int) []lockRecord {
 	state, records, later := register(""), []lockRecord(nil), map[int][]lockOp{}
 	for i := range length {

@@ -23,7 +23,7 @@ const (
 	verbRelease    lockVerb = "compare-and-delete"
 	verbExtend     lockVerb = "compare-and-expire"
 	verbCompareSet lockVerb = "compare-and-set"
-	// verbExec is the EXEC of WATCH, GET, MULTI, SET, EXEC; its GET is a record of its own.
+	// verbExec is the EXEC of WATCH, GET, MULTI, SET, EXEC. The GET has its own record.
 	verbExec lockVerb = "EXEC"
 )
 
@@ -37,15 +37,15 @@ type lockOp struct {
 	fate fate
 }
 
-// fate is the knowledge about a command, apart from its reply.
+// fate is what is known about a command, apart from its reply.
 type fate int
 
 const (
 	answered fate = iota
-	// lost: the reply was an error, or did not arrive. The command was executed once or not at all,
-	// at any time since it was sent, even long after the error.
+	// lost means that the reply was an error, or did not arrive. The command was executed at most
+	// once, at any time since it was sent, even long after the error.
 	lost
-	// takenBack is a possible effect of a lost take: it is released again, at any time.
+	// takenBack is a possible effect of a lost take: the lock is released again, at any time.
 	takenBack
 )
 
@@ -71,7 +71,7 @@ func (r register) reply() any {
 	return string(r)
 }
 
-// run carries a command out as a Redis does.
+// run executes a command as Redis does.
 func (r register) run(op lockOp) (reply any, next register) {
 	written := register(op.value)
 	switch op.verb {
@@ -108,8 +108,7 @@ func (r register) write(condition bool, written register, yes, no any) (reply an
 	return yes, written
 }
 
-// step returns the value of the key after a command with this reply, or false if the command cannot
-// have it.
+// step returns the value of the key after a command, or false if the reply is impossible.
 func (r register) step(op lockOp, reply any) (bool, register) {
 	want, next := r.run(op)
 	switch {
@@ -148,7 +147,7 @@ type lockRecord struct {
 	watched time.Duration
 }
 
-// never is the end of a lost command.
+// never is the end time of a lost command.
 const never = time.Duration(1<<63 - 1)
 
 // operations returns the records for porcupine. A lost write may take effect until the end, as may
@@ -161,7 +160,7 @@ func operations(records []lockRecord) []porcupine.Operation {
 		switch {
 		case r.op.fate != lost:
 			all = append(all, one)
-		case r.op.verb.writes(): // otherwise it changes nothing and shows nothing
+		case r.op.verb.writes(): // a lost read changes nothing and shows nothing
 			one.Return = int64(never)
 			all = append(all, one)
 			if r.op.verb == verbTake {
@@ -173,21 +172,21 @@ func operations(records []lockRecord) []porcupine.Operation {
 	return all
 }
 
-// checkPatience bounds the check of one history, which mostly takes milliseconds.
+// checkPatience limits the check of one history, which usually takes milliseconds.
 const checkPatience = 20 * time.Second
 
 // checkLockKey searches for an order of the commands in which one Redis would have given the same
-// replies. Each command takes effect at a time between its request and its answer.
+// replies. Each command takes effect at a time between its request and its reply.
 //
-// A command that was answered with an error, or not at all, takes effect once at any later time, or
+// A command whose reply was an error, or did not arrive, takes effect once at any later time, or
 // never. If it takes the lock, this may be undone later. No other deviation is allowed. (A SET NX
-// may be answered nil if the lease has just ended, but no lease ends in these histories.)
+// may return nil if the lease has just expired, but no lease expires in these histories.)
 func checkLockKey(records []lockRecord) porcupine.CheckResult {
 	if abortedAlone(records) {
 		return porcupine.Illegal
 	}
-	// A lost write whose value was never seen may as well be last: a history without these writes
-	// has the same result, faster.
+	// A lost write whose value was never read may as well be the last command. A history without
+	// these writes has the same result, and is checked faster.
 	seen := seenValues(records)
 	fewer := slices.DeleteFunc(slices.Clone(records), func(r lockRecord) bool {
 		return r.op.fate == lost && r.op.verb.writesValue() && !seen[r.op.value]
@@ -215,9 +214,9 @@ func seenValues(records []lockRecord) map[any]bool {
 	return seen
 }
 
-// abortedAlone finds a transaction that was aborted though no other client can have changed its
-// key. It does not check whether the watched value was changed and restored meanwhile, which needs
-// the key's history.
+// abortedAlone reports whether a transaction was aborted although no other client can have changed
+// its key. It ignores that the value may have been changed and restored, which needs the key's
+// history.
 func abortedAlone(records []lockRecord) bool {
 	for i, r := range records {
 		if r.op.verb != verbExec || r.op.fate == lost || r.reply != nil {

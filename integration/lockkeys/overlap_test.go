@@ -18,18 +18,18 @@ import (
 const (
 	// keyGrantsEnv sets how many grants TestOverlapOfLockKeys waits for.
 	keyGrantsEnv = "REDLOCK_KEY_GRANTS"
-	// defaultKeyGrants take some seconds on two busy cores.
+	// defaultKeyGrants is the default; it takes some seconds on two busy cores.
 	defaultKeyGrants = 400
 
-	// contestedKey is the lock key of all clients, and shortLease its lease.
+	// contestedKey is the lock key of all clients; shortLease is its lease.
 	contestedKey = "lock:contested"
 	shortLease   = 150 * time.Millisecond
 	keyHolders   = 16
 )
 
-// TestOverlapOfLockKeys: clients of two proxies take the same lock by SET NX PX, extend and release
-// it by script, and often let it expire, while a minority of the masters is stopped, cut off and
-// killed. By their own clocks, two clients never hold it at the same time.
+// TestOverlapOfLockKeys checks that, by their own clocks, two clients never hold a lock at the same
+// time. Clients of two proxies take the same lock by SET NX PX, extend and release it by script,
+// and often let it expire. Meanwhile a minority of the masters is stopped, disconnected and killed.
 func TestOverlapOfLockKeys(t *testing.T) {
 	grants, seed := kit.SizeFrom(t, keyGrantsEnv, defaultKeyGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, keyGrantsEnv, seed, kit.SeedEnv)
@@ -47,7 +47,7 @@ func TestOverlapOfLockKeys(t *testing.T) {
 	}
 }
 
-// TestOverlapOfLockKeysOfOneRedis: a single Redis without faults has no overlaps either.
+// TestOverlapOfLockKeysOfOneRedis: no overlaps are found with a single Redis without faults.
 func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startKeyContest(t, []string{kit.StartReference(t).Addr()}, rand.Uint64(), contestedKey)
@@ -59,7 +59,7 @@ func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 	}
 }
 
-// TestOverlapOfLockKeysIsSeen: with two independent Redises there are overlaps, and they are found.
+// TestOverlapOfLockKeysIsSeen checks that overlaps are found with two independent Redis servers.
 func TestOverlapOfLockKeysIsSeen(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startKeyContest(t, []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, rand.Uint64(),
@@ -72,7 +72,7 @@ func TestOverlapOfLockKeysIsSeen(t *testing.T) {
 	}
 }
 
-// startKeyContest starts clients of these addresses that contend for a key.
+// startKeyContest starts clients of the addresses that contend for a key.
 func startKeyContest(t *testing.T, addrs []string, seed uint64, key string) *holdings.Contest {
 	t.Helper()
 	c := holdings.NewContest()
@@ -87,8 +87,8 @@ func startKeyContest(t *testing.T, addrs []string, seed uint64, key string) *hol
 	return c
 }
 
-// keyHolder is a client that knows a lock only by its own clock: it relies on it from the reply
-// until the TTL has passed since the request.
+// keyHolder is a client that judges its lock only by its own clock: it relies on the lock from the
+// reply until the TTL has passed since the request.
 type keyHolder struct {
 	contest *holdings.Contest
 	key     string
@@ -98,7 +98,7 @@ type keyHolder struct {
 }
 
 // turn requests the lock once, as a polling client does. If granted, it holds the lock for a while,
-// sometimes extends it, and mostly releases it.
+// sometimes extends it, and usually releases it.
 func (h *keyHolder) turn(token string) {
 	received, until := h.ask("OK", "SET", h.key, token, "NX", "PX", kit.Millis(shortLease))
 	if until == 0 {
@@ -120,9 +120,9 @@ func (h *keyHolder) turn(token string) {
 	h.contest.Count("release", reply, err)
 }
 
-// ask sends a command that grants a lease if its reply is yes. It returns when the reply arrived,
-// and until when the client may rely on the lease, or 0. That is a little less than the lease,
-// because clocks drift.
+// ask sends a command that grants a lease if the reply equals yes. It returns when the reply
+// arrived, and until when the client may rely on the lease, or 0 without a lease. The client relies
+// on the lease a little shorter, because clocks drift.
 func (h *keyHolder) ask(yes any, command ...string) (received, until time.Duration) {
 	sent := h.contest.History.Now()
 	reply, err := h.client.Do(command...)
@@ -135,5 +135,5 @@ func (h *keyHolder) ask(yes any, command ...string) (received, until time.Durati
 }
 
 func (h *keyHolder) sleep(limit time.Duration) {
-	time.Sleep(time.Duration(h.random.Int64N(int64(limit)))) // it holds the lock, or lets others take it
+	time.Sleep(time.Duration(h.random.Int64N(int64(limit)))) // it holds the lock, or lets other clients take it
 }

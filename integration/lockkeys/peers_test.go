@@ -48,7 +48,7 @@ type answer struct {
 	value any
 }
 
-// receive reads one reply. Nothing may follow it.
+// receive reads one reply, and fails if more data follows it.
 func (p *peer) receive() (answer, error) {
 	p.raw.Reset()
 	value, err := redistest.ReadReply(p.reader)
@@ -60,19 +60,19 @@ func (p *peer) receive() (answer, error) {
 
 // pair runs the same conversation with the proxy and with a single Redis.
 type pair struct {
-	addrs   [2]string // the proxy's and the Redis'
+	addrs   [2]string // of the proxy and of the single Redis
 	peers   [2]*peer
 	resp    string // protocol, "2" or "3"
 	history [][]string
 
-	looker             *redistest.Client // also reads the proxy's keys; nil if nothing is refused
-	refusable, refused int               // how many steps could be, and were
+	looker             *redistest.Client // also reads the proxy's keys; nil if no command may be refused
+	refusable, refused int               // number of steps that may be refused, and that were refused
 
-	alwaysTheirs bool   // the first is a single Redis as well
+	alwaysTheirs bool   // the first address is a single Redis as well
 	between      func() // called between commands
 }
 
-// startPair connects to both.
+// startPair connects to the proxy and to the single Redis.
 func startPair(t *testing.T, proxy, redis, resp string) *pair {
 	t.Helper()
 	p := &pair{addrs: [2]string{proxy, redis}, resp: resp}
@@ -104,7 +104,7 @@ func (p *pair) close() {
 	}
 }
 
-// afresh begins again with new connections and without keys.
+// afresh starts again with new connections and without keys.
 func (p *pair) afresh(keys []string) error {
 	p.close()
 	p.history = nil
@@ -124,15 +124,15 @@ func (p *pair) afresh(keys []string) error {
 // step is one command of a conversation.
 type step struct {
 	words []string
-	// theirs is the command for the single Redis, if that does not have the proxy's.
+	// theirs is the command for the single Redis if it lacks the proxy's; nil: the same command.
 	theirs []string
-	// times: the reply has remaining times or time stamps, which may differ by milliseconds.
+	// times is set if the reply contains times, which may differ by milliseconds.
 	times bool
-	// refusable: the proxy may refuse it, because it is about both keys.
+	// refusable is set if the proxy may refuse the command because it uses both keys.
 	refusable bool
 }
 
-// ask sends a command to both at the same time.
+// ask sends a command to both servers at the same time.
 func (p *pair) ask(s step) (answers [2]answer, err error) {
 	p.history = append(p.history, s.words)
 	words := [2][]string{s.words, s.words}
@@ -165,14 +165,13 @@ func (p *pair) recent(n int) string {
 }
 
 const (
-	// Every lease of a conversation is long enough to be distinguished from other numbers, in
-	// seconds and in milliseconds, and differs from the other leases by much more than the
-	// tolerance.
+	// Every lease of a conversation is so long, in seconds and in milliseconds, that it differs
+	// from all other numbers. Leases differ by much more than the tolerance.
 	leastSeconds, secondsApart = 100, 3
 	leastMillis, millisApart   = 100_000, 3000
 )
 
-// alike reports whether both replies are the same, or with times nearly.
+// alike reports whether two replies are the same, or, if they contain times, almost the same.
 func alike(ours, theirs answer, times bool) bool {
 	return ours.raw == theirs.raw || times && alikeValues(ours.value, theirs.value)
 }

@@ -14,9 +14,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The commands of Redisson's rate limiter, in our own words: permits are in a sorted set by the
-// client's time, packed with a name and their number, and the remaining permits are a number in
-// another key. All keys have the tag of the limiter's name.
+// The commands of Redisson's rate limiter, reimplemented. Permits are members of a sorted set,
+// scored by the client's time and packed with a name and a number of permits. The number of
+// remaining permits has its own key. All keys have the tag of the limiter's name.
 const (
 	setRate = `local limiter = KEYS[1]
 redis.call('hsetnx', limiter, 'rate', ARGV[1])
@@ -25,7 +25,7 @@ redis.call('hsetnx', limiter, 'keepAliveTime', ARGV[4])
 local new = redis.call('hsetnx', limiter, 'type', ARGV[3])
 if new == 1 and tonumber(ARGV[4]) > 0 then redis.call('pexpire', limiter, ARGV[4]) end
 return new`
-	// rateHead reads the settings, and selects the keys: of all clients, or of this one.
+	// rateHead reads the settings, and selects the keys: of all clients, or of this client.
 	rateHead = `local limiter, left, granted = KEYS[1], KEYS[2], KEYS[4]
 local rate, interval, kind = redis.call('hget', limiter, 'rate'), redis.call('hget', limiter, 'interval'), redis.call('hget', limiter, 'type')
 assert(rate ~= false and interval ~= false and kind ~= false, 'RateLimiter is not initialized')
@@ -101,8 +101,7 @@ end
 return have`
 )
 
-// packed returns a script in the packing of a version: now a name of any length, before 3.20 a
-// number.
+// packed returns a script with the format of a version: a name, or before 3.20 a number.
 func packed(script string, named bool) string {
 	form, name := "'fI'", "ARGV[3]"
 	if named {
@@ -111,7 +110,7 @@ func packed(script string, named bool) string {
 	return strings.NewReplacer("FORMAT", form, "NAME", name).Replace(script)
 }
 
-// rateKeys returns the keys of a limiter, some of which belong to one client.
+// rateKeys returns the keys of a limiter. Some of them belong to one client.
 func rateKeys(name, client string) []string {
 	return []string{name, "{" + name + "}:value", "{" + name + "}:value:" + client, "{" + name + "}:permits", "{" +
 		name + "}:permits:" + client}
@@ -120,7 +119,7 @@ func rateKeys(name, client string) []string {
 // limiters is a conversation of clients with rate limiters.
 type limiters struct {
 	*replay
-	alive string // how long a limiter stays, in milliseconds
+	alive string // how long a limiter exists, in milliseconds
 }
 
 // step returns one request of a client.
@@ -159,8 +158,8 @@ func (l *limiters) step(client string) []string {
 	return eval(packed(acquirePermits, named), keys, strconv.Itoa(1+l.random.IntN(3)), now, random)
 }
 
-// TestRedissonsRateLimiter: rate limiters have the replies of a single Redis, through two proxies
-// that take turns, with all masters and with three of five.
+// TestRedissonsRateLimiter checks that rate limiters get the replies of a single Redis, through two
+// proxies that take turns, with all masters and with three of five.
 func TestRedissonsRateLimiter(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -195,9 +194,9 @@ func TestRedissonsRateLimiter(t *testing.T) {
 	}
 }
 
-// TestRateHolds: clients of two proxies that request permits concurrently get exactly the rate in
-// each interval, even if two of five masters are killed meanwhile. Permits with an unknown result
-// may have been granted.
+// TestRateHolds checks that clients of two proxies that request permits concurrently get exactly
+// the rate in each interval, even if two of five masters are killed meanwhile. Permits with an
+// unknown result may have been granted.
 func TestRateHolds(t *testing.T) {
 	redistest.SkipShort(t)
 	const rate, perProxy, intervals, interval = 20, 3, 4, 1000
@@ -228,8 +227,7 @@ func TestRateHolds(t *testing.T) {
 	}
 }
 
-// takeAll lets all clients take permits concurrently until none remain, and calls each with the
-// result.
+// takeAll lets clients take permits until none remain, and calls each with the number granted.
 func takeAll(clients []*redistest.Client, now int, each func(granted int)) (granted, unknown int) {
 	var mu sync.Mutex
 	var all sync.WaitGroup

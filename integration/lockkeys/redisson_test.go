@@ -14,11 +14,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The commands of Redisson's locks of several keys, in our own words. The keys of each lock have
-// the tag of its name.
+// The commands of Redisson's locks of several keys, reimplemented. A lock's name is its keys' tag.
 const (
-	// latchedGive is unlock since 3.24: its result is stored under a latch, for a client that
-	// repeats the request.
+	// latchedGive is unlock since 3.24: it stores its result under a latch, for repeated requests.
 	latchedGive = `local lock, channel, latch, message, ms, holder, tell, stays = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local before = redis.call('get', latch)
 if before then return tonumber(before) end
@@ -175,7 +173,7 @@ redis.call('publish', channel, redis.call('incrby', permits, 1))
 return 1`
 )
 
-// eval returns an EVAL with these keys.
+// eval returns an EVAL with the given keys.
 func eval(body string, keys []string, argv ...string) []string {
 	return append(append([]string{"EVAL", body, strconv.Itoa(len(keys))}, keys...), argv...)
 }
@@ -183,7 +181,7 @@ func eval(body string, keys []string, argv ...string) []string {
 // replay is a conversation of some holders with locks of several keys.
 type replay struct {
 	*several
-	// now is the clock of the clients in milliseconds, and lease the lease that they request.
+	// now is the clock of the clients in milliseconds; lease is the lease that they request.
 	now, lease int
 	sent       int
 }
@@ -267,18 +265,18 @@ func (r *replay) talk(t *testing.T, requests int) {
 	}
 }
 
-// ends lets all locks expire: keys with a short lease are taken, and no other commands are sent.
+// ends lets all locks expire. Before, it takes locks with a short lease.
 func (r *replay) ends(t *testing.T) {
 	t.Helper()
-	r.lease = 1_500 // none ends between a reply and its counterpart
+	r.lease = 1_500 // none expires between a reply and its counterpart
 	r.talk(t, 12)
-	time.Sleep(2200 * time.Millisecond) // the leases end
+	time.Sleep(2200 * time.Millisecond) // the leases expire
 	r.lease = 30_000
 }
 
-// TestRedissonsLocks: the lock with its unlock latch, the fair, the read-write and the fenced lock,
-// and the semaphore whose permits end, have the replies of a single Redis, through two proxies that
-// take turns, with all masters and with three of five.
+// TestRedissonsLocks: Redisson's locks get the replies of a single Redis: the lock with its unlock
+// latch, the fair, the read-write and the fenced lock, and the semaphore with expiring permits. The
+// requests go through two proxies that take turns, with all masters and with three of five.
 func TestRedissonsLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())

@@ -13,17 +13,16 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The commands of Redisson's RLock, in our own words: a hash with the holder's name and a counter.
+// The commands of Redisson's RLock, reimplemented: a hash with the holder's name and a counter.
 const (
-	// rlockTake returns nil if the caller now holds the lock, else the remaining time of its
-	// holder.
+	// rlockTake returns nil if the caller now holds the lock, else the remaining time of the lock.
 	rlockTake = `local key, ms, holder = KEYS[1], ARGV[1], ARGV[2]
 if redis.call('exists', key) == 1 and redis.call('hexists', key, holder) == 0 then return redis.call('pttl', key) end
 redis.call('hincrby', key, holder, 1)
 redis.call('pexpire', key, ms)
 return nil`
 	// rlockGive returns nil if the caller does not hold the lock, 0 if it still holds it, and 1 if
-	// it is free and the waiters are notified.
+	// the lock is free and the waiters are notified.
 	rlockGive = `local key, channel, message, ms, holder, tell = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if redis.call('hexists', key, holder) == 0 then return nil end
 if redis.call('hincrby', key, holder, -1) > 0 then redis.call('pexpire', key, ms) return 0 end
@@ -40,7 +39,7 @@ func give(key, holder string) []string {
 	return []string{"EVAL", rlockGive, "2", key, "redisson_lock__channel:{" + key + "}", "0", "30000", holder, "publish"}
 }
 
-// TestRLock: a client locks twice, extends, and releases twice, through two proxies.
+// TestRLock checks that a client can lock twice, extend, and release twice, through two proxies.
 func TestRLock(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	args := kit.LockKeyArgs(upstream)
@@ -63,7 +62,7 @@ func TestRLock(t *testing.T) {
 	kit.Want(t, a, int64(0), give(key, "a:1")...)
 	kit.Want(t, b, int64(1), "HEXISTS", key, "a:1")
 	kit.Want(t, a, nil, take(key, "a:1")...)
-	kit.Want(t, b, int64(0), give(key, "a:1")...) // over the other proxy, as after a reconnect
+	kit.Want(t, b, int64(0), give(key, "a:1")...) // through the other proxy, as after a reconnect
 	kit.Want(t, a, int64(1), give(key, "a:1")...)
 	kit.Want(t, b, "none", "TYPE", key)
 	message, err := waiter.Receive()
@@ -75,8 +74,8 @@ func TestRLock(t *testing.T) {
 	kit.Want(t, b, int64(1), give(key, "b:1")...)
 }
 
-// TestRLockExcludes: of many clients of two proxies, only one holds the lock at a time, however
-// often it takes it again.
+// TestRLockExcludes checks that, of many clients of two proxies, only one holds the lock at a time,
+// however often it takes the lock again.
 func TestRLockExcludes(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)

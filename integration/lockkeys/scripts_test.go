@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// luaScript is a script over KEYS[1], KEYS[2], the values ARGV[1], ARGV[2] and the lease ARGV[3].
+// luaScript is a script with two keys, the values ARGV[1] and ARGV[2], and the lease ARGV[3].
 type luaScript struct {
 	body, sha string
-	times     bool // its reply may tell a remaining time
+	times     bool // its reply may contain a remaining time
 }
 
 // luaScripts generates n scripts.
@@ -58,7 +58,7 @@ func (w *luaWriter) call(how string, words ...string) string {
 	return "redis." + how + "(" + strings.Join(words, ", ") + ")"
 }
 
-// block writes some statements, nested up to a depth.
+// block writes some statements, nested up to the given depth.
 func (w *luaWriter) block(nesting, statements int) {
 	locals := w.locals
 	for range 1 + w.random.IntN(statements) {
@@ -67,8 +67,7 @@ func (w *luaWriter) block(nesting, statements int) {
 	w.locals = locals
 }
 
-// statement writes a statement. A nested statement must not declare a variable that is used after
-// it.
+// statement writes a statement. A nested one must not declare variables for later statements.
 func (w *luaWriter) statement(nesting int) {
 	switch n := w.random.IntN(16); {
 	case n < 3:
@@ -135,7 +134,7 @@ func (w *luaWriter) nested(nesting int) {
 	w.depth--
 }
 
-// condition returns a comparison of keys' values.
+// condition returns a condition on the values of keys.
 func (w *luaWriter) condition() string {
 	switch w.random.IntN(8) {
 	case 0, 1, 2:
@@ -153,7 +152,7 @@ func (w *luaWriter) condition() string {
 	}
 }
 
-// local returns a variable, or an expression in its place.
+// local returns a variable, or another expression if there is none.
 func (w *luaWriter) local() string {
 	if w.locals == 0 {
 		return w.call("call", "get", w.key())

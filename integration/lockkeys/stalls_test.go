@@ -26,9 +26,9 @@ const (
 	longestRun = 60 * time.Millisecond
 )
 
-// TestHistoriesOfStalledProxies: the masters have no faults, and the proxies are stopped
-// independently at any moment, and continue, as on a machine without free processors. Every reply
-// is one that a single Redis could have given; late commands may get NOQUORUM.
+// TestHistoriesOfStalledProxies checks that every reply is one that a single Redis could have
+// given; late commands may get NOQUORUM. The masters have no faults. The proxies are stopped and
+// continued independently at any moment, as on a machine without free processors.
 func TestHistoriesOfStalledProxies(t *testing.T) {
 	redistest.SkipShort(t)
 	runs, seed := int(kit.NumberFrom(t, stallsEnv, 2)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -59,8 +59,7 @@ func TestHistoriesOfStalledProxies(t *testing.T) {
 	}
 }
 
-// stall stops and continues each proxy at random until the returned function is called. After that,
-// all proxies run.
+// stall stops and continues each proxy at random until stop is called.
 func stall(t *testing.T, proxies []*harness.Proxy, seed uint64) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var tasks sync.WaitGroup
@@ -83,7 +82,7 @@ func stall(t *testing.T, proxies []*harness.Proxy, seed uint64) (stop func()) {
 	}
 }
 
-// sleepFor reports whether so much time has passed; else ctx has ended.
+// sleepFor waits, and returns false if ctx ended first.
 func sleepFor(ctx context.Context, length time.Duration) bool {
 	select {
 	case <-ctx.Done():

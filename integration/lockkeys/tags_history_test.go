@@ -15,17 +15,17 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Histories of the keys of one tag: the key that is the tag's own name, and two more. Commands,
-// transactions and scripts change several of them together. A story covers all three.
+// Histories of the keys of one tag: the key that is the tag itself, and two more. Commands,
+// transactions and scripts change several of them together. One history covers all three keys.
 
 // isOfTags reports whether the clients use keys with tags.
 func (g *gathering) isOfTags() bool { return strings.HasPrefix(g.kind, "tag") }
 
-// lockingTags is the kind of clients that also send LOCK and UNLOCK, which a Redis does not have.
+// lockingTags is the kind of clients that also send LOCK and UNLOCK, which Redis does not have.
 const lockingTags = "tag+LOCK"
 
-// compareAnd executes the rest if the first key has the first argument as its string value, and
-// returns nil otherwise.
+// compareAnd runs the commands in its other arguments if the first key has the first argument as
+// its string value, else it returns nil.
 const compareAnd = `if redis.call('type', KEYS[1]).ok ~= 'string' or redis.call('get', KEYS[1]) ~= table.remove(ARGV, 1) then return false end
 ` + severally
 
@@ -33,7 +33,7 @@ const compareAnd = `if redis.call('type', KEYS[1]).ok ~= 'string' or redis.call(
 const releaseIfString = `if redis.call('type', KEYS[1]).ok == 'string' and redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
 return 0`
 
-// turnOfTags sends one command, or one transaction, with the WATCH and the GET before it.
+// turnOfTags sends one command, or one transaction, after WATCH and GET if it needs them.
 func (g *gathering) turnOfTags(random *rand.Rand, client *redistest.Client, key *keyHistory, number, sent int) error {
 	own := fmt.Sprintf("%d-%d", number, sent)
 	steps := make([][]string, 1+random.IntN(3))
@@ -50,7 +50,7 @@ func (g *gathering) turnOfTags(random *rand.Rand, client *redistest.Client, key 
 		}
 	case 1:
 		d.words = []string{"SET", one, own, "NX"}
-	case 2: // a key that this client probably has taken
+	case 2: // a key that this client has probably taken
 		token := fmt.Sprintf("%d-%d", number, sent-1-random.IntN(4))
 		d.words, d.steps, d.only = []string{"EVAL", releaseIfString, "1", one, token}, [][]string{{"DEL", one}},
 			&condition{key: one, value: token, otherwise: int64(0)}
@@ -68,8 +68,8 @@ func (g *gathering) turnOfTags(random *rand.Rand, client *redistest.Client, key 
 	return err
 }
 
-// conditional reads a key, and does something if it still holds that: in a transaction, or by a
-// script.
+// conditional reads a key, and then executes a deed if the key still has the same value: in a
+// transaction, or by a script.
 func (g *gathering) conditional(client *redistest.Client, key *keyHistory, one string, d deed, watch bool) error {
 	if watch {
 		if reply, err := client.Do("WATCH", one); err != nil || reply != any("OK") {
@@ -103,7 +103,7 @@ func (g *gathering) transactOfTags(client *redistest.Client, key *keyHistory, d 
 	return err
 }
 
-// evalSeverally returns a script that runs steps, with an argument of its own if there is one.
+// evalSeverally returns an EVAL that runs steps. If argument is not empty, it precedes the steps.
 func evalSeverally(body string, keys []string, argument string, steps [][]string) []string {
 	words := append([]string{"EVAL", body, strconv.Itoa(len(keys))}, keys...)
 	if argument != "" {
@@ -131,7 +131,7 @@ func tagStep(random *rand.Rand, keys []string, own string) []string {
 		[]string{"GETDEL", a}, []string{"TYPE", a})
 }
 
-// asPlain replaces the reply of a LOCK by that of the SET in its place.
+// asPlain replaces the reply to a LOCK by the reply to the equivalent SET.
 func asPlain(d deed) deed {
 	if _, granted := d.reply.(int64); granted && d.words[0] == "LOCK" {
 		d.reply = "OK"
@@ -139,7 +139,7 @@ func asPlain(d deed) deed {
 	return d
 }
 
-// undoneAfter returns a possible effect of a lost take: it is released again, at any time.
+// undoneAfter returns a possible effect of a lost take: the lock is released again, at any time.
 func undoneAfter(d deed) (back deed, may bool) {
 	steps := d.steps
 	if steps == nil {
@@ -153,10 +153,10 @@ func undoneAfter(d deed) (back deed, may bool) {
 		lost: true}, true
 }
 
-// TestHistoriesOfTags: ten clients of two proxies use the same few tags, each of three keys, by
-// commands, scripts and transactions that change several of them, while a minority of the masters
-// is stopped, cut off and killed at random. Every reply is one that a single Redis could have
-// given.
+// TestHistoriesOfTags checks that every reply is one that a single Redis could have given. Ten
+// clients of two proxies use the same few tags, each with three keys, by commands, scripts and
+// transactions that change several of them. Meanwhile a minority of the masters is stopped,
+// disconnected and killed at random.
 func TestHistoriesOfTags(t *testing.T) {
 	redistest.SkipShort(t)
 	ops, seed := int(kit.SizeFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -170,7 +170,7 @@ func TestHistoriesOfTags(t *testing.T) {
 	kit.Must(t, err)
 }
 
-// TestHistoriesOfTagsUndisturbed: the same without faults.
+// TestHistoriesOfTagsUndisturbed repeats TestHistoriesOfTags without faults.
 func TestHistoriesOfTagsUndisturbed(t *testing.T) {
 	redistest.SkipShort(t)
 	ops, seed := int(kit.SizeFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())

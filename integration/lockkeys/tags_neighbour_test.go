@@ -9,12 +9,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// neighbourEnv sets how often TestTagsBesideANeighbour does all its steps with each key.
+// neighbourEnv sets how often TestTagsBesideANeighbour executes all its steps with each key.
 const neighbourEnv = "REDLOCK_NEIGHBOUR_ROUNDS"
 
-// TestTagsBesideANeighbour: a client with a key of its own gets the same replies as without other
-// keys of the tag, through either proxy, while another key of the tag is set and removed all the
-// time.
+// TestTagsBesideANeighbour checks that commands on a key get the same replies as without other keys
+// of the tag, through either proxy, while another key of the tag is set and removed all the time.
 func TestTagsBesideANeighbour(t *testing.T) {
 	redistest.SkipShort(t)
 	rounds := int(kit.NumberFrom(t, neighbourEnv, 30))
@@ -22,7 +21,7 @@ func TestTagsBesideANeighbour(t *testing.T) {
 	first, second := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
 	neighbour := startNeighbour(t, first.Addr(), "lock:beside:{lock:t}", [][]string{{}, {"PX", "300"}, {"PX", "40000"}})
 	a, b := kit.Connect(t, first), kit.Connect(t, second)
-	// The key of the tag's own name has another version when the last of its neighbours has gone.
+	// The version of the key that is the tag itself changes when the last other key is removed.
 	watch := map[string]string{"lock:t": "UNWATCH", "lock:x:{lock:t}": "WATCH lock:x:{lock:t}"}
 	for range rounds {
 		for _, key := range []string{"lock:t", "lock:x:{lock:t}"} {

@@ -12,15 +12,15 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestOverlapOfTaggedKeys is TestOverlapOfLockKeys for two keys of one tag at the same time, one of
-// which is the tag, while other keys of the tag are set and removed.
+// TestOverlapOfTaggedKeys repeats TestOverlapOfLockKeys with two keys that have the same tag; the
+// first key is the tag itself. Meanwhile, other keys with the tag are set and removed.
 func TestOverlapOfTaggedKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	overlapOfTags(t, lockKeyDisturbances(), [][]string{{"PX", "300"}, {"PX", "40"}})
 }
 
-// TestOverlapBesideEndlessKeys is the same with keys that do not expire, while no master restarts:
-// a cell on too few masters blocks until its end.
+// TestOverlapBesideEndlessKeys repeats TestOverlapOfTaggedKeys with keys that do not expire. No
+// master restarts, because a cell on too few masters blocks until it expires.
 func TestOverlapBesideEndlessKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	overlapOfTags(t, faults.Disturbances(), [][]string{{}, {"PX", "300"}, {"PX", "40000"}})
@@ -47,8 +47,8 @@ func overlapOfTags(t *testing.T, disturbances []faults.Fault, times [][]string) 
 	}
 }
 
-// startNeighbour lets a client set a key repeatedly, with these options, and remove it. The
-// returned function ends that, and returns how often the key was changed.
+// startNeighbour lets a client set a key with the options in turn, and remove it, repeatedly. The
+// returned function stops the client, and returns how often the key was changed.
 func startNeighbour(t *testing.T, addr, key string, options [][]string) (stop func() int) {
 	t.Helper()
 	client, changed, quit, over := kit.Dial(t, addr), 0, make(chan struct{}), make(chan struct{})

@@ -17,9 +17,9 @@ func tagArgs(upstream *redistest.Server) []string {
 	return append(kit.LockKeyArgs(upstream), "--lock-keys", "*{lock:*", "--lock-tags", "*")
 }
 
-// TestTagsAsOneRedis: random commands, transactions and scripts that change several keys of one tag
-// have byte for byte the replies of a single Redis, through two proxies that take turns. Nothing is
-// refused.
+// TestTagsAsOneRedis checks that random commands, transactions and scripts that change several keys
+// of one tag get byte for byte the replies of a single Redis, through two proxies alternately,
+// without refusals.
 func TestTagsAsOneRedis(t *testing.T) {
 	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)),
 		kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -36,15 +36,15 @@ func TestTagsAsOneRedis(t *testing.T) {
 	}
 }
 
-// TestTagsAndLocks: the lock commands, and the commands on all keys, treat each key of a tag
-// separately, through two proxies.
+// TestTagsAndLocks checks that the lock commands, and the commands on all keys, treat each key of a
+// tag separately, through two proxies.
 func TestTagsAndLocks(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	first, second := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
 	a, b := kit.Connect(t, first), kit.Connect(t, second)
 	kit.WantGrant(t, a, "LOCK", "lock:t", "me", "PX", "60000")
 	kit.Does(t, b, "SET lock:t you NX PX 1000", "nil")
-	kit.Does(t, b, "RPUSH q:{lock:t} x", "1") // from now on lock:t is one of several keys
+	kit.Does(t, b, "RPUSH q:{lock:t} x", "1") // from now on, lock:t is one of several keys
 	for _, step := range []struct {
 		client        *redistest.Client
 		command, want string
@@ -82,7 +82,7 @@ func TestTagsAndLocks(t *testing.T) {
 	}
 }
 
-// TestTagsWatch: WATCH notices changes of the key, but not of other keys of the tag.
+// TestTagsWatch checks that WATCH notices changes of the key, but not of other keys of the tag.
 func TestTagsWatch(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	proxy := kit.StartProxy(t, masters, tagArgs(upstream)...)
@@ -108,8 +108,8 @@ func TestTagsWatch(t *testing.T) {
 	}
 }
 
-// TestTagsWaiting: a client that waits for a key is notified, whatever other keys the tag has, and
-// clients that wait for elements get these.
+// TestTagsWaiting checks that a client that waits for a key is notified, whatever other keys the
+// tag has, and that clients that wait for elements get them.
 func TestTagsWaiting(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	first, second := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
@@ -141,7 +141,7 @@ func TestTagsWaiting(t *testing.T) {
 	}
 }
 
-// TestOtherTags: a proxy with different lock-tags than in use gets no votes, and says why.
+// TestOtherTags: a proxy gets no votes if its lock-tags differ from those in use; it reports why.
 func TestOtherTags(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
@@ -156,8 +156,7 @@ func TestOtherTags(t *testing.T) {
 	kit.Does(t, kit.Connect(t, first), "GET lock:x:{lock:t}", "me")
 }
 
-// TestTagsBehindAPrefix: on the masters there is one key for a tag, after the prefix, even if that
-// has braces.
+// TestTagsBehindAPrefix: the masters keep one key for a tag, even if the prefix has braces.
 func TestTagsBehindAPrefix(t *testing.T) {
 	redistest.SkipShort(t)
 	servers, upstream := kit.StartMasters(t), kit.StartRedis(t)

@@ -13,12 +13,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// ownKeys are the proxies' own keys on the masters.
+// ownKeys lists the proxies' own keys on the masters, without their prefix.
 var ownKeys = []string{"marker", "sequence", "canary", "quarantine", "databases", "longest", "catch-up", "proxies",
 	"scripts", "scripts-used", "scripts-bytes", "age:x", ""}
 
-// startEscapes starts an upstream and two proxies, for which all keys, or the keys of a pattern,
-// are lock keys.
+// startEscapes starts an upstream and two proxies. args determine which keys are lock keys.
 func startEscapes(t *testing.T, args ...string) (upstream *redistest.Server, masters []*redistest.Server, clients []*redistest.Client) {
 	t.Helper()
 	upstream = kit.StartRedis(t)
@@ -37,7 +36,7 @@ func startEscapes(t *testing.T, args ...string) (upstream *redistest.Server, mas
 	return upstream, masters, clients
 }
 
-// refusesByName reports whether a reply is an error that contains the name, and is not NOQUORUM.
+// refusesByName reports whether a reply is an error that contains the name and is not NOQUORUM.
 func refusesByName(reply any, name string) bool {
 	failure, bad := reply.(redistest.RespError)
 	return bad && !strings.HasPrefix(string(failure), "NOQUORUM") && strings.Contains(string(failure), name)
@@ -81,8 +80,8 @@ func reversed(s string) string {
 	return string(b)
 }
 
-// TestOwnKeysCannotBeReached: no client command reads or changes the proxies' own keys, in any
-// database, with or without a prefix, or with a part of a prefix.
+// TestOwnKeysCannotBeReached checks that no client command reads or changes the proxies' own keys,
+// in any database, without a prefix, or if a part of their names is the prefix.
 func TestOwnKeysCannotBeReached(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -112,8 +111,7 @@ func TestOwnKeysCannotBeReached(t *testing.T) {
 	}
 }
 
-// tryOwnKey fails unless the last command that is not refused by its form gets an error. It also
-// checks the results of a transaction.
+// tryOwnKey fails the test unless the last command gets an error other than NOQUORUM.
 func tryOwnKey(t *testing.T, client *redistest.Client, own string, commands [][]string) {
 	t.Helper()
 	var replies []any
@@ -146,8 +144,8 @@ func ownStateKeys(t *testing.T, master *redistest.Server) (states []string) {
 	return states
 }
 
-// awaitOwnStates waits until a master has received the operations after the majority, and has not
-// changed for a while.
+// awaitOwnStates waits until a master has also received the operations that follow after the
+// majority, and has not changed for a while.
 func awaitOwnStates(t *testing.T, master *redistest.Server) (states []string) {
 	t.Helper()
 	hasLongest := func() bool { return slices.Contains(states, "redlock-proxy:longest is a string") }
@@ -158,7 +156,8 @@ func awaitOwnStates(t *testing.T, master *redistest.Server) (states []string) {
 	return states
 }
 
-// wantKeys fails the test unless a server has exactly these keys of a pattern, at most one.
+// wantKeys fails the test unless a server has exactly the given keys of a pattern. It supports at
+// most one key, because the order is undefined.
 func wantKeys(t *testing.T, client *redistest.Client, pattern string, keys ...string) {
 	t.Helper()
 	if got := fmt.Sprint(kit.Do(t, client, "KEYS", pattern)); got != fmt.Sprint(keys) {
@@ -166,9 +165,9 @@ func wantKeys(t *testing.T, client *redistest.Client, pattern string, keys ...st
 	}
 }
 
-// TestScriptOfAnotherProxy: a script that one proxy loaded is known to the other: the masters have
-// the lock that it takes. If only one proxy got the complete script, the other does not forward it
-// by its hash.
+// TestScriptOfAnotherProxy checks that a proxy knows a script that another proxy loaded: the lock
+// that the script takes is on the masters. If only the other proxy got the complete script, the
+// proxy does not forward it by its hash.
 func TestScriptOfAnotherProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -192,8 +191,8 @@ func TestScriptOfAnotherProxy(t *testing.T) {
 	wantKeys(t, direct, "*", "foo")
 }
 
-// TestScriptLoadIsBounded: a flood of scripts leaves 1,000 on each master, which expire, and
-// another proxy finds the last ones.
+// TestScriptLoadIsBounded checks that a flood of scripts leaves 1,000 on each master, that they
+// expire, and that another proxy finds the last ones.
 func TestScriptLoadIsBounded(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -215,8 +214,8 @@ func TestScriptLoadIsBounded(t *testing.T) {
 	}
 }
 
-// TestFunctionThatTakesALock: neither proxy calls the function of the issue, whichever proxy loaded
-// it, and one client holds the lock.
+// TestFunctionThatTakesALock checks that neither proxy calls a function that takes a lock,
+// whichever proxy loaded the function, and that one client holds the lock.
 func TestFunctionThatTakesALock(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.Needs(t, "FUNCTION", "7.0")

@@ -17,22 +17,21 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// comeback limits the time until restarted masters are used again, on a busy machine; the log has
-// the true time.
+// comeback limits the time until restarted masters are used again; the log has the true time.
 const comeback = kit.Patience
 
-// TestTwoOfFiveFail: locks keep working without a single error while a minority fails, is down, and
+// TestTwoOfFiveFail: locks work without a single error while a minority fails, is down, and
 // recovers.
 func TestTwoOfFiveFail(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
 			f := fault.Start(t)
 			load := startLoad(t, f.Proxies[0], 16, false)
-			time.Sleep(300 * time.Millisecond) // a load beforehand, and one meanwhile
+			time.Sleep(300 * time.Millisecond) // some load before the fault, and some during it
 			for i := range 2 {
 				kit.Must(t, fault.Inflict(f, i))
 			}
-			time.Sleep(1200 * time.Millisecond) // longer than a master is waited for
+			time.Sleep(1200 * time.Millisecond) // longer than the proxy waits for a master
 			for i := range 2 {
 				kit.Must(t, fault.Mend(f, i))
 			}
@@ -47,8 +46,8 @@ func TestTwoOfFiveFail(t *testing.T) {
 func TestThreeOfFiveFail(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
-			// With the guard, three killed masters would have to wait until their locks have ended:
-			// TestAllForgetAtOnce.
+			// With the guard, three killed masters would have to wait until their locks have
+			// expired; see TestAllForgetAtOnce.
 			f := fault.Start(t, append(kit.HungMasters(), "--guard=false")...)
 			client := kit.Connect(t, f.Proxies[0])
 			kit.WantGrant(t, client, "LOCK", "before", "b", "PX", "60000")
@@ -72,20 +71,19 @@ func TestThreeOfFiveFail(t *testing.T) {
 	}
 }
 
-// TestMachineStandsStill: everything stops for longer than the master-timeout, as on a machine
-// whose processors other guests use. When it continues, the answers arrive, and no client gets an
-// error.
+// TestMachineStandsStill checks that no client gets an error if everything stops for longer than
+// the master-timeout, as on a machine whose processors other guests use. Later, the replies arrive.
 func TestMachineStandsStill(t *testing.T) {
 	redistest.SkipShort(t)
 	f := kit.StartFleet(t, kit.HungMasters()...)
 	load := startLoad(t, f.Proxies[0], 16, false)
 	for range 8 {
-		time.Sleep(100 * time.Millisecond) // it works before it is stopped
+		time.Sleep(100 * time.Millisecond) // the load runs before it is stopped
 		kit.Must(t, f.Proxies[0].Signal(syscall.SIGSTOP))
 		for _, master := range f.Masters {
 			kit.Must(t, master.Pause())
 		}
-		time.Sleep(400 * time.Millisecond) // longer than a master is waited for
+		time.Sleep(400 * time.Millisecond) // longer than the proxy waits for a master
 		kit.Must(t, f.Proxies[0].Signal(syscall.SIGCONT))
 		for _, master := range f.Masters {
 			kit.Must(t, master.Continue())
@@ -104,8 +102,7 @@ func free(master *redistest.Server) error {
 	return nil
 }
 
-// wantNoQuorum fails the test unless a command is refused in time, with the causes of the first
-// three masters.
+// wantNoQuorum fails the test unless a command is refused in time, with three masters' causes.
 func wantNoQuorum(t *testing.T, f *kit.Fleet, client *redistest.Client, command ...string) {
 	t.Helper()
 	sent := time.Now()
@@ -135,7 +132,7 @@ func wantAllUsed(t *testing.T, f *kit.Fleet) {
 	var err error
 	for turn := 0; time.Since(began) < comeback; turn++ {
 		key := "again:" + strconv.Itoa(turn)
-		kit.Do(t, client, "LOCK", key, "t", "PX", "10000") // refused, perhaps, so soon
+		kit.Do(t, client, "LOCK", key, "t", "PX", "10000") // this early, it may be refused
 		if err = standsSoon(f, key, "t"); err == nil {
 			t.Logf("all five are used again after %v", time.Since(began).Round(time.Millisecond))
 			return
@@ -144,8 +141,7 @@ func wantAllUsed(t *testing.T, f *kit.Fleet) {
 	t.Fatalf("not all five masters are used %v after they came back: %v", comeback, err)
 }
 
-// standsSoon checks several times whether all masters have a key, since the slower masters may
-// follow.
+// standsSoon checks several times whether all masters have a key: slow masters may follow later.
 func standsSoon(f *kit.Fleet, key, value string) (err error) {
 	for range 5 {
 		err = nil
@@ -157,18 +153,19 @@ func standsSoon(f *kit.Fleet, key, value string) (err error) {
 		if err == nil {
 			return nil
 		}
-		time.Sleep(10 * time.Millisecond) // between two checks
+		time.Sleep(10 * time.Millisecond)
 	}
 	return err
 }
 
-// TestLateSet: a stopped master reads the SET of a LOCK, which has failed meanwhile, from its
-// socket's buffer when it continues, and then its undo. If the proxy was waiting for another answer
-// of the master when that was stopped, the SET is not sent; then the test tries again.
+// TestLateSet checks that a late SET is undone. A stopped master has the SET of a LOCK, which fails
+// meanwhile, in its socket's buffer; when it continues, it reads the SET and then the undo. If the
+// proxy was waiting for another reply of the master when the master was stopped, the SET is not
+// sent. Then the test tries again.
 func TestLateSet(t *testing.T) {
 	f := kit.StartFleet(t, kit.HungMasters()...)
 	client := kit.Connect(t, f.Proxies[0])
-	// That TTL is known to be in use, so the next LOCK begins with its SET.
+	// The proxy then knows that this TTL is in use, so the next LOCK begins with its SET.
 	kit.WantGrant(t, client, "LOCK", "warm", "t", "PX", "60000")
 	late := false
 	for try := 0; !late && try < 10; try++ {
@@ -180,8 +177,7 @@ func TestLateSet(t *testing.T) {
 	}
 }
 
-// lateSet reports whether the three masters that are stopped during a LOCK have executed its SET
-// afterwards.
+// lateSet reports whether the three masters that are stopped during a LOCK then execute its SET.
 func lateSet(t *testing.T, f *kit.Fleet, client *redistest.Client) (late bool) {
 	t.Helper()
 	stopped := f.Masters[:3]
@@ -197,7 +193,7 @@ func lateSet(t *testing.T, f *kit.Fleet, client *redistest.Client) (late bool) {
 	return !slices.ContainsFunc(stopped, func(master *redistest.Server) bool { return !hasExecuted(t, master, "set", "k") })
 }
 
-// recordCommands makes a master record the commands that it executes from now on.
+// recordCommands lets a master record the commands that it executes from now on.
 func recordCommands(t *testing.T, master *redistest.Server) {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)
@@ -208,7 +204,7 @@ func recordCommands(t *testing.T, master *redistest.Server) {
 	kit.Want(t, client, "OK", "SLOWLOG", "RESET")
 }
 
-// hasExecuted reports whether a master has executed a command that begins with these words since
+// hasExecuted reports whether a master has executed a command with these words since
 // recordCommands.
 func hasExecuted(t *testing.T, master *redistest.Server, words ...string) bool {
 	t.Helper()
@@ -225,15 +221,15 @@ func hasExecuted(t *testing.T, master *redistest.Server, words ...string) bool {
 	return false
 }
 
-// TestMasterRestarts: a master crashes and restarts without data, repeatedly. No client gets an
-// error, and every free lock can be granted.
+// TestMasterRestarts checks that no client gets an error, and every free lock can be granted, if a
+// master crashes and restarts without data, repeatedly.
 func TestMasterRestarts(t *testing.T) {
 	f := kit.StartFleet(t)
 	load := startLoad(t, f.Proxies[0], 16, true)
 	for range 6 {
-		time.Sleep(rand.N(300 * time.Millisecond)) // it happens at any moment
+		time.Sleep(rand.N(300 * time.Millisecond)) // at any moment
 		kit.Must(t, f.Masters[0].Kill())
-		time.Sleep(rand.N(300 * time.Millisecond)) // it happens at any moment
+		time.Sleep(rand.N(300 * time.Millisecond)) // at any moment
 		kit.Must(t, f.Masters[0].Restart())
 	}
 	wantAllUsed(t, f)

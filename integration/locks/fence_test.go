@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// fenceCode returns the first block of code in docs/fences.md in this language.
+// fenceCode returns the first block of code in a language in docs/fences.md.
 func fenceCode(t *testing.T, language string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/fences.md")
@@ -52,8 +52,8 @@ func fencesOf(t *testing.T, key string) (older, newer int64) {
 	return fences[0], fences[1]
 }
 
-// TestOldHolderIsRefused: a database and a Redis refuse the writes of the holder of an older lock,
-// with the code of docs/fences.md.
+// TestOldHolderIsRefused checks that a database and a Redis refuse the writes of the holder of an
+// older lock, with the code of docs/fences.md.
 func TestOldHolderIsRefused(t *testing.T) {
 	older, newer := fencesOf(t, "report:7")
 	t.Logf("fences %d, then %d", older, newer)

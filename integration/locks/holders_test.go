@@ -29,13 +29,13 @@ func fields(t *testing.T, reply any) map[string]any {
 	return all
 }
 
-// lockInfo asks for a key.
+// lockInfo returns the fields of LOCKINFO for a key.
 func lockInfo(t *testing.T, client *redistest.Client, key string) map[string]any {
 	t.Helper()
 	return fields(t, kit.Do(t, client, "LOCKINFO", key))
 }
 
-// votesOf returns how many masters report this state of a lock.
+// votesOf returns how many masters report the state says of a lock.
 func votesOf(t *testing.T, info map[string]any, says string) (n int) {
 	t.Helper()
 	for _, vote := range fields(t, info["votes"]) {
@@ -46,8 +46,8 @@ func votesOf(t *testing.T, info map[string]any, says string) (n int) {
 	return n
 }
 
-// wantInfo requires a state, the number of masters that report it, and the name of the client that
-// took the lock, or nil.
+// wantInfo waits until LOCKINFO has a state, the number of masters that report it, and the name of
+// the client that took the lock, or nil.
 func wantInfo(t *testing.T, client *redistest.Client, key, state string, votes int, name any) {
 	t.Helper()
 	kit.Settles(t, func() error {
@@ -67,7 +67,7 @@ func wantInfo(t *testing.T, client *redistest.Client, key, state string, votes i
 	})
 }
 
-// startPair starts five masters and two proxies before them.
+// startPair starts five masters and two proxies for them.
 func startPair(t *testing.T, args ...string) *kit.Fleet {
 	t.Helper()
 	f := kit.StartFleet(t, args...)
@@ -101,7 +101,7 @@ func TestLockInfo(t *testing.T) {
 		t.Errorf("held since %v", began)
 	}
 	kit.WantGrant(t, bob, "EXTEND", "k", "secret", "PX", "60000")
-	both("held", 5, nil, nil) // by ballot: that it is the same holder as before no proxy can know
+	both("held", 5, nil, nil) // by ballot: no proxy can know that it is the same holder as before
 	kit.Waiter(t, f.Proxies[1], "next")
 	kit.WantBlocked(t, f.Proxies[1], 1)
 	for client, want := range map[*redistest.Client]int64{ann: 0, bob: 1} {
@@ -116,13 +116,12 @@ func TestLockInfo(t *testing.T) {
 			}
 		}
 	}
-	kit.Want(t, bob, int64(1), "UNLOCK", "k", "secret") // by ballot; the waiter holds it then
+	kit.Want(t, bob, int64(1), "UNLOCK", "k", "secret") // by ballot; then the waiter holds the lock
 	kit.Await(t, "the waiter has the lock", func() bool { return lockInfo(t, bob, "k")["since"] != nil })
 	kit.Want(t, bob, int64(1), "UNLOCK", "k", "next")
 	both("free", 5, nil, nil)
 
-	// An equal token means a different holder, even within the three seconds in which the removal
-	// is still there.
+	// An equal token is a different holder, even while the removal is stored, for three seconds.
 	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.Granted)
 	kit.Want(t, bob, int64(1), "FORCEUNLOCK", "k")
 	kit.WantReply(t, bob, "LOCK k secret PX 10000", kit.Granted)
@@ -144,7 +143,7 @@ func TestLockInfo(t *testing.T) {
 	}
 }
 
-// TestForceUnlock takes a lock from its holder, at the proxy that granted it and at another one.
+// TestForceUnlock: FORCEUNLOCK releases a lock, at the proxy that granted it and at another one.
 func TestForceUnlock(t *testing.T) {
 	t.Parallel()
 	f := startPair(t)
@@ -176,7 +175,7 @@ func TestForceUnlock(t *testing.T) {
 	}
 }
 
-// TestForceUnlockWithMastersDown: FORCEUNLOCK works while a minority is down.
+// TestForceUnlockWithMastersDown checks that FORCEUNLOCK works while a minority is down.
 func TestForceUnlockWithMastersDown(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -191,11 +190,11 @@ func TestForceUnlockWithMastersDown(t *testing.T) {
 	kit.WantGrant(t, operator, "LOCK", "k", "t", "PX", "60000")
 	if info := lockInfo(t, operator, "k"); info["state"] != any("held") || votesOf(t, info, "held") != 3 ||
 		info["addr"] == nil || info["name"] != nil {
-		t.Errorf("%v", info) // it has no name
+		t.Errorf("%v", info) // the holder has no name
 	}
 }
 
-// TestForeignHolder: the lock of a client of the masters is shown, and not taken from it.
+// TestForeignHolder: a lock of a client of the masters is shown, but FORCEUNLOCK keeps it.
 func TestForeignHolder(t *testing.T) {
 	t.Parallel()
 	f := startPair(t)
@@ -208,7 +207,7 @@ func TestForeignHolder(t *testing.T) {
 		"ERR cannot change the key: a client that locks on the masters directly holds it; change it on the masters")
 }
 
-// listed returns the keys of a LOCKLIST, sorted.
+// listed returns the sorted keys of a LOCKLIST.
 func listed(t *testing.T, client *redistest.Client, command string) []string {
 	t.Helper()
 	reply, ok := kit.Do(t, client, strings.Fields(command)...).([]any)
@@ -227,8 +226,7 @@ func listed(t *testing.T, client *redistest.Client, command string) []string {
 	return names
 }
 
-// TestLockList: LOCKLIST has the locks of one database, from all proxies, and no other keys of the
-// masters.
+// TestLockList: LOCKLIST has the locks of one database, from all proxies, and no other keys.
 func TestLockList(t *testing.T) {
 	t.Parallel()
 	f := startPair(t, "--key-prefix", "p[*]:")
@@ -289,8 +287,8 @@ func TestLockList(t *testing.T) {
 	}
 }
 
-// TestHoldersErrors: wrong arguments get Redis' own errors, with and without an upstream, as do
-// commands that are not allowed in a transaction or a script.
+// TestHoldersErrors checks that wrong arguments get Redis' own errors, with and without an
+// upstream, as do commands that are not allowed in a transaction or a script.
 func TestHoldersErrors(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -339,8 +337,8 @@ func TestHoldersErrors(t *testing.T) {
 	kit.Does(t, client, "COMMAND GETKEYS lockinfo k", "[k]")
 }
 
-// TestHoldersRights: a client sees the locks of keys that it may read at the upstream. It may
-// force-unlock keys that it may delete there, if it may also end connections.
+// TestHoldersRights checks that a client sees the locks of keys that it may read at the upstream.
+// It may force-unlock keys that it may delete at the upstream, if it may also end connections.
 func TestHoldersRights(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t,
@@ -349,7 +347,7 @@ func TestHoldersRights(t *testing.T) {
 		"narrow on >x ~lock:a* +@all",
 		"blind on >x ~lock:* +@all -scan -get",
 		"operator on >x ~lock:* +@all -@scripting")
-	admin := kit.Connect(t, r.proxy) // may do everything
+	admin := kit.Connect(t, r.proxy) // has all permissions
 	kit.Does(t, admin, "CLIENT SETNAME ann", "OK")
 	kit.Does(t, admin, "HELLO 2 SETNAME ann2", "[")
 	for _, key := range []string{"lock:a", "lock:ab", "lock:b", "other"} {
@@ -392,7 +390,7 @@ func TestHoldersRights(t *testing.T) {
 	}
 }
 
-// TestHoldersWithRedisCLI: the commands and output of redis-cli.
+// TestHoldersWithRedisCLI checks the commands, and their output, in redis-cli.
 func TestHoldersWithRedisCLI(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)
@@ -420,8 +418,8 @@ func TestHoldersWithRedisCLI(t *testing.T) {
 	}
 }
 
-// TestAuditLog: with audit-log there is a line for each grant and release, by any command, and
-// never a token.
+// TestAuditLog checks that with audit-log there is a line for each grant and release, by any
+// command, and never a token.
 func TestAuditLog(t *testing.T) {
 	t.Parallel()
 	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)
@@ -443,7 +441,7 @@ func TestAuditLog(t *testing.T) {
 	}
 	use(silent)
 	use(proxy)
-	seen(t, proxy, "action=forced") // its log is read a moment later
+	seen(t, proxy, "action=forced") // the log is read with a delay
 	seen(t, silent, "msg=FORCEUNLOCK")
 	var got []string
 	for line := range strings.Lines(proxy.Log()) {

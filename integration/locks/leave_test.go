@@ -16,8 +16,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// departure is a way to disconnect while waiting for a lock. wait sends the LOCK; the returned
-// function disconnects.
+// departure is a way to disconnect while waiting for a lock: wait sends the LOCK, leave
+// disconnects.
 type departure struct {
 	name string
 	wait func(t *testing.T, proxy *harness.Proxy, token string) (leave func())
@@ -42,7 +42,7 @@ func waysToLeave() []departure {
 	}
 }
 
-// waitInProcess waits in a process of its own, which is killed.
+// waitInProcess waits in a separate process, which is killed.
 func waitInProcess(t *testing.T, proxy *harness.Proxy, token string) func() {
 	t.Helper()
 	if _, err := exec.LookPath("redis-cli"); err != nil {
@@ -54,12 +54,12 @@ func waitInProcess(t *testing.T, proxy *harness.Proxy, token string) func() {
 	kit.Must(t, cmd.Start())
 	return func() {
 		kit.Must(t, cmd.Process.Kill())
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // reports that it was killed
 	}
 }
 
-// leaveByHalf ends the sending direction alone: like Redis, the proxy takes the client for gone,
-// and hangs up.
+// leaveByHalf closes only the sending direction: like Redis, the proxy then considers the client
+// gone, and closes the connection.
 func leaveByHalf(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	kit.Must(t, client.CloseWrite())
@@ -68,8 +68,8 @@ func leaveByHalf(t *testing.T, client *redistest.Client) {
 	}
 }
 
-// TestClientsLeave: a client that disconnects while waiting is granted nothing, and does not block
-// the next client, whether it is at the head of the queue or in the middle.
+// TestClientsLeave checks that a client that disconnects while waiting is granted nothing, and does
+// not block the next client, whether it is at the head of the queue or in the middle.
 func TestClientsLeave(t *testing.T) {
 	for _, way := range waysToLeave() {
 		t.Run(way.name, func(t *testing.T) {
@@ -96,8 +96,7 @@ func TestClientsLeave(t *testing.T) {
 	}
 }
 
-// wantServed fails the test unless a waiting LOCK is answered in time, and its token is on all
-// masters.
+// wantServed fails the test unless a waiting LOCK is granted in time, on all masters.
 func wantServed(t *testing.T, f *kit.Fleet, client *redistest.Client, token string) {
 	t.Helper()
 	began := time.Now()
@@ -166,8 +165,8 @@ type turn struct {
 	err    error
 }
 
-// takeTurn waits for the grant, reports it, and releases the lock, so that turns are reported in
-// the order of the grants.
+// takeTurn waits for the grant, reports it, and then releases the lock, so that turns are reported
+// in the order of the grants.
 func takeTurn(client *redistest.Client, waiter int, order chan<- turn) {
 	client.SetTimeout(kit.Patience)
 	reply, err := client.Receive()

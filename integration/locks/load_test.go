@@ -15,20 +15,20 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// load has clients that repeatedly lock and unlock until it is stopped. Each has a key of its own,
-// which is always free when it requests it. A client that shares also requests a common key in
-// every other turn.
+// load is a group of clients that lock and unlock repeatedly until it is stopped. Each client has
+// its own key, which is always free when the client requests it. A client that shares also requests
+// a common key in every second turn.
 type load struct {
 	over    atomic.Bool
 	workers sync.WaitGroup
 	results []result
 }
 
-// result has the results of the turns of one client, or of all.
+// result holds the results of one client, or of all.
 type result struct {
 	pairs   int // granted and released
 	held    int // nil for the shared key
-	wrong   int // everything that must not be
+	wrong   int // replies that must not happen
 	example string
 	slowest time.Duration // LOCK
 }
@@ -48,7 +48,7 @@ func startLoad(t *testing.T, proxy *harness.Proxy, clients int, shared bool) *lo
 	return l
 }
 
-// stop ends the load and adds up its results.
+// stop stops the clients, and adds up their results.
 func (l *load) stop() result {
 	l.over.Store(true)
 	l.workers.Wait()
@@ -114,7 +114,7 @@ func (w *worker) release(key, token string) {
 	w.result.pairs++
 }
 
-// wrong counts a wrong reply, and pauses, since the next one may follow immediately.
+// wrong counts a wrong reply.
 func (w *worker) wrong(command string, reply any, err error) {
 	w.result.wrong++
 	w.result.example = fmt.Sprintf("%s: %#v, %v", command, reply, err)

@@ -45,8 +45,8 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestLockExpires: an unreleased lock is free after its TTL, and not before the end of its
-// validity.
+// TestLockExpires: an unreleased lock is free after its TTL, and not before its validity has
+// passed.
 func TestLockExpires(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
@@ -100,8 +100,8 @@ func TestMaxTTL(t *testing.T) {
 	kit.WantReply(t, client, "EXTEND k t EX 10", kit.Granted)
 }
 
-// TestMadeToken: for the token * the proxy makes one, and returns it in the form of the client's
-// protocol.
+// TestMadeToken checks that, for the token *, the proxy generates a token, and returns it in the
+// form of the client's protocol.
 func TestMadeToken(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
@@ -119,8 +119,8 @@ func TestMadeToken(t *testing.T) {
 	wantMade(t, client, masters, "b", reply["validity"], reply["token"])
 }
 
-// wantMade fails the test unless the reply has a validity and a token of 128 bits in hexadecimal,
-// which holds and releases the key.
+// wantMade fails the test unless the reply has a validity and a token of 128 bits in hexadecimal.
+// It checks that the token is on the masters, and releases the key.
 func wantMade(t *testing.T, client *redistest.Client, masters []*redistest.Server, key string, validity, token any) {
 	t.Helper()
 	text, _ := token.(string)

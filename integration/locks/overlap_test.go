@@ -19,15 +19,16 @@ import (
 const (
 	// grantsEnv sets how many grants TestOverlap waits for.
 	grantsEnv = "REDLOCK_GRANTS"
-	// defaultGrants take about half a minute on two busy cores; make overlap takes more.
+	// defaultGrants is the default; it takes half a minute on two busy cores. make overlap uses
+	// more.
 	defaultGrants = 6_000
 
 	contenders = 64
 	lease      = 2 * time.Second
 )
 
-// TestOverlap: two proxies, 64 clients and one key, while a minority of the masters is stopped, cut
-// off and continued at random. Two clients must never hold the lock at the same time.
+// TestOverlap checks that two clients never hold the lock at the same time: two proxies, 64 clients
+// and one key, while a minority of the masters is stopped, disconnected and continued at random.
 func TestOverlap(t *testing.T) {
 	grants, seed := kit.SizeFrom(t, grantsEnv, defaultGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, grantsEnv, seed, kit.SeedEnv)
@@ -50,14 +51,14 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestOverlapIsSeen: if a client deletes the key directly on a majority of the masters, the same
-// contest finds overlaps.
+// TestOverlapIsSeen checks that the same contest finds overlaps if a client deletes the key
+// directly on a majority of the masters.
 func TestOverlapIsSeen(t *testing.T) {
 	redistest.SkipShort(t)
 	f := kit.StartLinkedFleet(t, 2)
 	c := startContest(t, f, rand.Uint64(), func(*rand.Rand) time.Duration { return 20 * time.Millisecond })
 	for range 20 {
-		time.Sleep(50 * time.Millisecond) // some are granted meanwhile
+		time.Sleep(50 * time.Millisecond) // some locks are granted meanwhile
 		for _, master := range f.Masters[:3] {
 			remove(t, master, contested)
 		}
@@ -71,7 +72,7 @@ func TestOverlapIsSeen(t *testing.T) {
 	t.Logf("%d overlaps in %d grants, such as: %v", len(found), c.History.Count(), found[0])
 }
 
-// remove deletes a key with any value on one master.
+// remove deletes a key on one master, whatever its value.
 func remove(t *testing.T, master *redistest.Server, key string) {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)
@@ -80,8 +81,8 @@ func remove(t *testing.T, master *redistest.Server, key string) {
 	kit.Do(t, client, "DEL", key)
 }
 
-// holdAtRandom returns how long a client keeps the lock: mostly not at all, sometimes for a part of
-// the lease, and rarely longer than the lease.
+// holdAtRandom returns how long a client keeps the lock: usually not at all, sometimes for a part
+// of the lease, and rarely longer than the lease.
 func holdAtRandom(random *rand.Rand) time.Duration {
 	switch n := random.IntN(2000); {
 	case n == 0:
@@ -98,12 +99,11 @@ func holdAtRandom(random *rand.Rand) time.Duration {
 const (
 	// contested is the key of all clients.
 	contested = "contested"
-	// revived counts violations.
+	// revived is the name under which violations are counted.
 	revived = "EXTEND of a lock that was given back was granted"
 )
 
-// startContest lets 64 clients of two proxies contend; hold returns how long a client keeps the
-// lock.
+// startContest lets 64 clients of two proxies contend; hold returns how long each keeps the lock.
 func startContest(t *testing.T, f *kit.Fleet, seed uint64, hold func(*rand.Rand) time.Duration) *holdings.Contest {
 	t.Helper()
 	c := holdings.NewContest()
@@ -127,8 +127,7 @@ type contender struct {
 	hold    func(*rand.Rand) time.Duration
 }
 
-// turn waits for the lock, holds it for a while, sometimes for longer than its first lease, and
-// releases it.
+// turn waits for the lock, holds it, sometimes for longer than its lease, and releases it.
 func (c *contender) turn(token string) {
 	received, until := c.ask("LOCK", contested, token, "PX", kit.Millis(lease), "BLOCK", "10000")
 	if until == 0 {
@@ -156,8 +155,7 @@ func (c *contender) revive(token string) {
 	}
 }
 
-// ask sends a LOCK or EXTEND. It returns when the reply arrived, and until when the client may rely
-// on the lock, or 0.
+// ask sends a LOCK or EXTEND. It returns when the reply arrived, and the end of the validity, or 0.
 func (c *contender) ask(command ...string) (received, until time.Duration) {
 	reply, err := c.client.Do(command...)
 	received = c.contest.History.Now()

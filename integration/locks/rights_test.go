@@ -25,7 +25,7 @@ const (
 
 func noRightTo(command string) string { return fmt.Sprintf(noRight, command) }
 
-// restricted has a proxy, and an upstream with users that have limited permissions.
+// restricted holds a proxy, its masters, and an upstream with users that have limited permissions.
 type restricted struct {
 	upstream *redistest.Server
 	admin    *redistest.Client // at the upstream
@@ -41,7 +41,7 @@ func startRestricted(t *testing.T, users ...string) *restricted {
 		kit.Does(t, r.admin, "ACL SETUSER "+user, "OK")
 	}
 	r.proxy = kit.StartProxy(t, redistest.URLs(r.masters), "--upstream", r.upstream.URL(), "--lock-keys", "lock:*")
-	seen(t, r.proxy, "upstream up") // the proxy knows all users' permissions from then on
+	seen(t, r.proxy, "upstream up") // from then on, the proxy knows all users' permissions
 	return r
 }
 
@@ -62,7 +62,7 @@ func (r *restricted) wantUntouched(t *testing.T, key string) {
 
 const lim2 = "lim2 on >x ~app:* +@read +@write +@connection -eval -publish"
 
-// TestScriptEscapes: a script's commands for the upstream are executed with its client's
+// TestScriptEscapes checks that a script's commands for the upstream are executed with its client's
 // permissions, or not at all.
 func TestScriptEscapes(t *testing.T) {
 	t.Parallel()
@@ -106,8 +106,7 @@ func TestScriptEscapes(t *testing.T) {
 	kit.Does(t, r.admin, "LLEN app:l", "1")
 }
 
-// TestSelectors: keys that only two selectors allow together are refused, as at the upstream
-// itself.
+// TestSelectors: keys that only two selectors together allow are refused, as at the upstream.
 func TestSelectors(t *testing.T) {
 	redistest.Needs(t, "selectors", "7.0")
 	t.Parallel()
@@ -128,8 +127,8 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// TestScriptBesideAPassword: if the upstream requires a password that the proxy does not have, the
-// side effects of scripts are not lost.
+// TestScriptBesideAPassword checks that the side effects of scripts are not lost if the upstream
+// requires a password that the proxy does not have.
 func TestScriptBesideAPassword(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -152,12 +151,13 @@ func TestScriptBesideAPassword(t *testing.T) {
 	kit.Does(t, other, script, unknown+upstream.Addr()+": connection refused")
 }
 
-// TestScriptBesideAnUpstreamThatIsDown: nothing is committed that could not be done as a whole.
+// TestScriptBesideAnUpstreamThatIsDown: a script changes no lock key if its other commands cannot
+// run.
 func TestScriptBesideAnUpstreamThatIsDown(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t)
 	kit.Must(t, r.upstream.Kill())
-	kit.Soon(t, func() error { // open connections are reset at the kill, and new ones refused after it
+	kit.Soon(t, func() error { // open connections are reset by the kill, and new ones are refused after it
 		if reply := kit.Text(kit.Do(t, kit.Dial(t, r.proxy.Addr()), "GET", "data")); !strings.HasSuffix(reply,
 			"connection refused") {
 			return errors.New(reply)
@@ -171,7 +171,7 @@ func TestScriptBesideAnUpstreamThatIsDown(t *testing.T) {
 	kit.Does(t, client, "DEL lock:a", "1")
 }
 
-// TestRights: a client has the same permissions for lock keys as for these keys at the upstream.
+// TestRights: a client has the same permissions for lock keys as for keys at the upstream.
 func TestRights(t *testing.T) {
 	redistest.Needs(t, "EVAL_RO, rights to read a key, and redis.acl_check_cmd", "7.0")
 	t.Parallel()
@@ -218,7 +218,7 @@ func TestRights(t *testing.T) {
 		{"readonlykey", "EVAL|" + body + "|1|lock:a", noKey},
 		{"readonlykey", "EVAL_RO|return redis.call('get',KEYS[1])|1|lock:a", "nil"},
 		{"readonlykey", "WATCH lock:a", "OK"},
-		{"scripts", "EVAL|" + body + "|1|lock:s", "OK"}, // asked by a script, for want of MULTI
+		{"scripts", "EVAL|" + body + "|1|lock:s", "OK"}, // checked by a script, since MULTI is not allowed
 		{"scripts", "EVAL|return redis.call('del',KEYS[1])|1|lock:s", noScript},
 		{"scripts", "SET lock:a v XX", "nil"},
 		{"scripts", "DEL lock:s", "NOPERM this user has no permissions to run the 'del' command, or to access"},
@@ -234,7 +234,7 @@ func TestRights(t *testing.T) {
 		if got := kit.Text(kit.Do(t, client, wordsOf(c.command)...)); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %s: %q, want %q", c.user, c.command, got, c.want)
 		}
-		kit.Does(t, client, "AUTH default x", "OK") // its connection is in order, and the answers are its own
+		kit.Does(t, client, "AUTH default x", "OK") // its connection still works, and receives its own replies
 		kit.Does(t, client, "ECHO here", "here")
 	}
 	r.wantUntouched(t, "lock:a")
@@ -248,8 +248,8 @@ func wordsOf(command string) []string {
 	return strings.Fields(command)
 }
 
-// TestRightsInTransactions: in a transaction, under WATCH, in pipelines, and of another user on the
-// same connection.
+// TestRightsInTransactions checks permissions in a transaction, under WATCH, in pipelines, and of
+// another user on the same connection.
 func TestRightsInTransactions(t *testing.T) {
 	redistest.Needs(t, "redis.acl_check_cmd", "7.0")
 	t.Parallel()
@@ -267,7 +267,7 @@ func TestRightsInTransactions(t *testing.T) {
 		{"MULTI", "OK"}, {"AUTH writer x", "QUEUED"}, {"EXEC", "[OK]"}, {"SET lock:t x", "OK"},
 		{"MULTI", "OK"}, {"AUTH reader x", "QUEUED"}, {"DISCARD", "OK"}, {"SET lock:t y", "OK"},
 		{"HELLO 3 AUTH reader x", "map["}, {"SET lock:t z", noRightTo("set")}, {"LOCK a t PX 60000", noRightTo("set")},
-		{"HELLO 2 AUTH writer x", "[server"}, {"WATCH data", "OK"}, {"SET lock:t z", "OK"}, // asked by a script
+		{"HELLO 2 AUTH writer x", "[server"}, {"WATCH data", "OK"}, {"SET lock:t z", "OK"}, // checked by a script
 		{"RESET", "RESET"}, {"SET lock:t 1", "OK"}, {"DEL lock:t", "1"},
 	} {
 		kit.Does(t, client, step[0], step[1])
@@ -278,7 +278,7 @@ func TestRightsInTransactions(t *testing.T) {
 		kit.Does(t, client, step[0], step[1])
 	}
 	kit.Does(t, r.admin, "SET data changed", "OK")
-	// The question ended no watch.
+	// The permission check did not end the WATCH.
 	for _, step := range [][2]string{{"MULTI", "OK"}, {"SET data mine", "QUEUED"}, {"EXEC", "nil"}, {"DEL data", "1"}} {
 		kit.Does(t, client, step[0], step[1])
 	}
@@ -300,14 +300,14 @@ func TestRightsInTransactions(t *testing.T) {
 	}
 }
 
-// TestSilenceForgesNoAnswer: a client that was refused CLIENT REPLY gets answers that the proxy
-// does not expect. The proxy must not take them for the answers to its own questions.
+// TestSilenceForgesNoAnswer checks that the proxy does not confuse replies. A client that was
+// refused CLIENT REPLY gets replies that the proxy does not expect. The proxy must not take them
+// for the replies to its own commands.
 func TestSilenceForgesNoAnswer(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRestricted(t, "forger on >x ~app:* +@all -client -acl -@admin")
-	// slow is executed when the proxy has asked its next question, in a separate read: Redis reads
-	// 16 KB at a time.
+	// slow runs after the proxy has sent its next own command: Redis reads 16 KB at a time.
 	slow := func(text string) []string {
 		return []string{"EVAL", "for i = 1, 2e7 do end return {ok='" + text + "'}", "0", strings.Repeat("x", 64<<10)}
 	}
@@ -334,7 +334,7 @@ func TestSilenceForgesNoAnswer(t *testing.T) {
 	r.wantUntouched(t, "lock:a")
 }
 
-// TestRightsChange: changed permissions at the upstream soon apply at the proxy, too.
+// TestRightsChange checks that permissions changed at the upstream soon apply at the proxy, too.
 func TestRightsChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -363,7 +363,7 @@ func TestRightsChange(t *testing.T) {
 	kit.Does(t, open, "GET lock:b", "w")
 }
 
-// TestUnknownIsNotLoggedIn: no failure of the upstream lets in a client that has not logged in.
+// TestUnknownIsNotLoggedIn: no failure of the upstream admits a client that has not logged in.
 func TestUnknownIsNotLoggedIn(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -415,7 +415,7 @@ func TestUnknownIsNotLoggedIn(t *testing.T) {
 	}
 }
 
-// startRedisRetrying starts a Redis that refuses PING: it sets the users after the start.
+// startRedisRetrying starts a Redis, and then sets its users, so that it may refuse PING.
 func startRedisRetrying(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
 	if len(args) == 0 || args[0] != "--user" {
@@ -426,8 +426,8 @@ func startRedisRetrying(t *testing.T, args ...string) *redistest.Server {
 	return server
 }
 
-// TestLoginWhileTheUpstreamIsDown: clients that have logged in stay so; other clients wait until
-// the upstream is back.
+// TestLoginWhileTheUpstreamIsDown checks that clients that have logged in stay logged in, and other
+// clients wait until the upstream is back.
 func TestLoginWhileTheUpstreamIsDown(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -446,7 +446,7 @@ func TestLoginWhileTheUpstreamIsDown(t *testing.T) {
 	kit.Does(t, let, "GET lock:a", "v")
 	kit.Must(t, upstream.Kill())
 	kit.Does(t, let, "DEL lock:a", "1")
-	kit.Does(t, kit.Dial(t, proxy.Addr()), "LOCK k t PX 60000", "5") // it was seen to be open to all
+	kit.Does(t, kit.Dial(t, proxy.Addr()), "LOCK k t PX 60000", "5") // the proxy has seen that the upstream is open to all
 }
 
 // seen waits for a line in the proxy's log.
@@ -456,8 +456,8 @@ func seen(t *testing.T, proxy *harness.Proxy, text string) {
 	kit.Must(t, err)
 }
 
-// TestLoginStandsWhileTheUpstreamHangs: clients that have logged in and are known continue; no
-// other client can log in.
+// TestLoginStandsWhileTheUpstreamHangs checks that clients that have logged in and are known can
+// continue, and that no other client can log in.
 func TestLoginStandsWhileTheUpstreamHangs(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

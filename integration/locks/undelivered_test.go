@@ -20,13 +20,13 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// setting is the setting of a lock whose client may disconnect before it reads the grant.
+// setting is the configuration for a lock whose client may disconnect before it reads the grant.
 type setting struct {
 	name string
 	args []string
 	// key is the key of the lock.
 	key string
-	// neighbour is another key of the tag that is set after the grant, if it is not empty.
+	// neighbour, if not empty, is another key of the tag that is set after the grant.
 	neighbour string
 	trust     *tls.Config // the clients' TLS configuration; nil: no TLS
 }
@@ -46,7 +46,7 @@ func settings(t *testing.T) []setting {
 	}
 }
 
-// inEachSetting runs a test with three masters and two proxies each.
+// inEachSetting runs a test in each setting, with three masters and two proxies.
 func inEachSetting(t *testing.T, test func(t *testing.T, s setting, masters []*redistest.Server, proxies [2]*harness.Proxy)) {
 	for _, s := range settings(t) {
 		t.Run(s.name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func inEachSetting(t *testing.T, test func(t *testing.T, s setting, masters []*r
 	}
 }
 
-// client connects to a proxy, over TLS if the setting says so, and reads only on request.
+// client is a connection to a proxy that reads only on request, over TLS if the setting has it.
 type client struct {
 	t    *testing.T
 	tcp  *net.TCPConn
@@ -69,8 +69,7 @@ type client struct {
 	in   *bufio.Reader
 }
 
-// limitBuffers limits the buffers of the sockets at both ends. Small segments make the sender
-// buffer fewer bytes.
+// limitBuffers limits the buffers of both sockets. Small segments limit that of the sender.
 func limitBuffers(_, _ string, raw syscall.RawConn) error {
 	var failed error
 	err := raw.Control(func(fd uintptr) {
@@ -118,7 +117,7 @@ func (c *client) do(words ...string) any {
 	return c.receive()
 }
 
-// leave ends the connection without a word, and returns when the proxy has noticed.
+// leave resets the connection, and waits until the proxy has noticed that.
 func (c *client) leave(s setting, proxy *harness.Proxy) {
 	c.t.Helper()
 	kit.Must(c.t, c.tcp.SetLinger(0))
@@ -133,16 +132,16 @@ func (c *client) leave(s setting, proxy *harness.Proxy) {
 	})
 }
 
-// tail is more than the sockets between a proxy and a client buffer.
+// tail is a script whose reply exceeds the socket buffers between a proxy and a client.
 const tail = "return string.rep('x', 1000000)"
 
-// grant takes a lock with the token "1"; the last of its commands has the reply.
+// grant takes a lock with the token "1" by some commands; the last of them has the reply.
 type grant struct {
 	name     string
 	commands func(key, ms string) [][]string
 }
 
-// script returns an EVAL of one key.
+// script returns an EVAL with one key.
 func script(body, key string, args ...string) []string {
 	return append([]string{"EVAL", body, "1", key}, args...)
 }
@@ -193,8 +192,8 @@ func (s setting) isHeld(t *testing.T, other *client) {
 	}
 }
 
-// wantStillHeld fails the test unless a lock is still held after its client has disconnected: a
-// moment later, it can be released.
+// wantStillHeld fails the test unless a lock is still held after its client has disconnected: it
+// can be released a moment later.
 func (s setting) wantStillHeld(t *testing.T, other *client) {
 	t.Helper()
 	time.Sleep(300 * time.Millisecond) // an undo would happen immediately
@@ -203,9 +202,9 @@ func (s setting) wantStillHeld(t *testing.T, other *client) {
 	}
 }
 
-// TestLockWhoseClientReadIt: a client takes a lock, and in the same pipeline requests more than it
-// reads. It reads the grant, and disconnects; the lock stays. The same holds if it sends no further
-// commands.
+// TestLockWhoseClientReadIt checks that a lock stays if its client has read the grant and then
+// disconnects, although the client has requested more in the same pipeline than it reads. The same
+// holds if the client has half-closed its connection.
 func TestLockWhoseClientReadIt(t *testing.T) {
 	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for i, way := range slices.Repeat(grants(), 2) {
@@ -230,8 +229,8 @@ func TestLockWhoseClientReadIt(t *testing.T) {
 	})
 }
 
-// TestLockWhoseClientNeverReadIt: a client disconnects before it has received the grant of a lock:
-// another client gets the lock long before its lease ends.
+// TestLockWhoseClientNeverReadIt checks that another client gets a lock long before its lease
+// expires, if its client disconnects before it has received the grant.
 func TestLockWhoseClientNeverReadIt(t *testing.T) {
 	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for _, way := range longGrants() {
@@ -255,9 +254,9 @@ func TestLockWhoseClientNeverReadIt(t *testing.T) {
 	})
 }
 
-// TestLockAfterOneThatWasNeverRead: a client does not receive the grant of a lock, and its lease
-// ends. Another client takes the lock with the same token, through the same proxy or another one,
-// and keeps it when the first one disconnects.
+// TestLockAfterOneThatWasNeverRead checks that a lock stays when an earlier holder disconnects. The
+// earlier holder has not received its grant, and its lease has expired. Another client has taken
+// the lock with the same token, through the same proxy or another one.
 func TestLockAfterOneThatWasNeverRead(t *testing.T) {
 	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for _, long := range longGrants() {
@@ -282,7 +281,7 @@ func TestLockAfterOneThatWasNeverRead(t *testing.T) {
 							}
 							return nil
 						})
-						if proxy == proxies[0] { // otherwise it counts as a client that has not left
+						if proxy == proxies[0] { // otherwise it counts as a client that is still connected
 							kit.Must(t, owner.conn.Close())
 						}
 						stalled.leave(s, proxies[0])

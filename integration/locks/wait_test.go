@@ -9,15 +9,15 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWaitCountsMasters: WAIT returns how many masters beyond a majority have the client's changes,
-// as Redis counts replicas.
+// TestWaitCountsMasters checks that WAIT returns how many masters beyond a majority have the
+// client's changes, as Redis counts replicas.
 func TestWaitCountsMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startPair(t, "--lock-keys", "l:*")
 	client, other := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 	kit.Want(t, client, int64(0), "WAIT", "0", "0")
-	kit.Want(t, client, int64(0), "WAIT", "1", "50") // it did nothing
+	kit.Want(t, client, int64(0), "WAIT", "1", "50") // this client has changed nothing yet
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
 	kit.Want(t, client, int64(2), "WAIT", "2", "0")
 	kit.Want(t, client, "OK", "SET", "l:a", "v", "NX", "PX", "60000")
@@ -28,7 +28,7 @@ func TestWaitCountsMasters(t *testing.T) {
 	kit.Want(t, client, int64(1), "WAIT", "2", "200")
 	kit.Want(t, client, int64(1), "WAIT", "1", "0")
 	kit.Must(t, f.Masters[4].Restart())
-	kit.Want(t, client, int64(2), "WAIT", "2", "0") // it is restored there
+	kit.Want(t, client, int64(2), "WAIT", "2", "0") // it is restored on the restarted master
 	kit.Want(t, other, int64(1), "UNLOCK", "m", "t")
 	kit.Want(t, other, int64(2), "WAIT", "2", "0")
 }

@@ -16,8 +16,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestTwoDifferentChangesAtOnce: two proxies get different masters at the same time. They agree on
-// one set, and the other proxy reports that; with a corrected file it follows.
+// TestTwoDifferentChangesAtOnce checks that, if two proxies get different masters at the same time,
+// they agree on one set. The other proxy reports that; with a corrected file it follows.
 func TestTwoDifferentChangesAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -34,7 +34,7 @@ func TestTwoDifferentChangesAtOnce(t *testing.T) {
 	both.Wait()
 	t.Log(said)
 	var won []int
-	kit.Soon(t, func() error { // one of them has changed to its own list, whatever it replied
+	kit.Soon(t, func() error { // one of the proxies has changed to its own list, whatever its reply was
 		for i, proxy := range r.proxies {
 			if won = []int{0, 1, 2, 3 + i}; r.votes(proxy, won) == nil {
 				return nil
@@ -48,15 +48,15 @@ func TestTwoDifferentChangesAtOnce(t *testing.T) {
 	kit.Want(t, kit.Connect(t, r.proxies[1]), int64(1), "UNLOCK", "held", "t")
 }
 
-// killedWays are changes from the first three masters to others, and back.
+// killedWays lists changes from the first three masters to other servers, and back.
 var killedWays = [][]int{
 	{0, 1, 2, 3}, {0, 1, 2, 3, 4}, {0, 1, 5, 3, 4}, {0, 5, 3, 4}, {0, 3, 4},
 	{0, 3, 4, 1}, {0, 3, 4, 1, 2}, {0, 3, 5, 1, 2}, {0, 5, 1, 2}, {0, 1, 2},
 }
 
 // TestChangerIsKilled: the proxy that changes the masters is killed at any moment of the change,
-// under load. The other proxies complete the change, if it had begun; the proxy starts again, with
-// the new masters in its file or the old ones.
+// under load. If the change had begun, the other proxies complete it. The killed proxy starts
+// again, with the new or the old masters in its file.
 func TestChangerIsKilled(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, "REDLOCK_MASTERS_SEED", 1)
@@ -83,14 +83,14 @@ func TestChangerIsKilled(t *testing.T) {
 	l.want(t)
 }
 
-// isBegun reports whether a proxy has different masters than these, or is changing them.
+// isBegun reports whether a proxy has different masters, or is changing them.
 func (r *rig) isBegun(proxy int, masters []int) bool {
 	return r.votes(r.proxies[proxy], masters) != nil
 }
 
-// TestStoppedProxyGoesOn: a proxy is stopped from before a change until after it. Then two of the
-// new masters hold a lock, and two masters that the proxy knew do not: it does not count their
-// votes, and follows.
+// TestStoppedProxyGoesOn: a proxy is stopped before a change and continues after it. Then two of
+// the new masters hold a lock, and two masters that the proxy knew do not. The proxy does not count
+// their votes, and follows the change.
 func TestStoppedProxyGoesOn(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestStoppedProxyGoesOn(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "60000")
 	kit.Everywhere(t, []*redistest.Server{r.servers[0], r.servers[1], r.servers[3]},
 		func(s *redistest.Server) error { return kit.Stands(s, "0", "k", "t") })
-	kit.Must(t, kit.Tell(r.servers[1], "DEL", "k")) // as if it had never answered
+	kit.Must(t, kit.Tell(r.servers[1], "DEL", "k")) // as if it had missed the LOCK
 	late, err := redistest.Dial(r.proxies[1].Addr(), 20*time.Second)
 	kit.Must(t, err)
 	defer late.Close()
@@ -119,7 +119,7 @@ func TestStoppedProxyGoesOn(t *testing.T) {
 }
 
 // TestStartsWithOtherMasters: a proxy that starts with the former masters, or with masters that
-// were never agreed on, grants no lock and says why.
+// were never agreed on, grants no lock and reports why.
 func TestStartsWithOtherMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -147,7 +147,7 @@ func TestStartsWithOtherMasters(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "1000")
 }
 
-// TestRefusedChanges: impossible changes are refused, and the masters stay the same.
+// TestRefusedChanges checks that impossible changes are refused, and the masters stay the same.
 func TestRefusedChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -175,8 +175,7 @@ func TestRefusedChanges(t *testing.T) {
 }
 
 // TestAllProxiesRestartInTheMiddle: all proxies end when the masters are sealed and none has
-// joined. A proxy that starts with the new masters completes the change, and the locks are still
-// held.
+// joined. A proxy that starts with the new masters completes the change; locks are still held.
 func TestAllProxiesRestartInTheMiddle(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -198,16 +197,15 @@ func TestAllProxiesRestartInTheMiddle(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
 }
 
-// isSealed reports whether the marker of the first master names the next set, and no master has
-// joined.
+// isSealed reports whether the first master has a seal: no master has joined the next set yet.
 func (r *rig) isSealed() bool {
 	text, err := kit.AskIn(r.servers[0], "0", "GET", "redlock-proxy:marker")
 	return err == nil && strings.Contains(fmt.Sprint(text), ";")
 }
 
-// TestWithoutTheMechanism: the same load finds double grants if proxies switch from three masters,
-// one of which they cannot reach, to five without a change that the masters know of. So it would
-// find them in the tests above.
+// TestWithoutTheMechanism: the load finds double grants if proxies switch from three masters, one
+// of them unreachable, to five without a change that the masters know. So it would find double
+// grants in the other tests.
 func TestWithoutTheMechanism(t *testing.T) {
 	redistest.SkipShort(t)
 	servers := kit.StartMasters(t)

@@ -36,10 +36,10 @@ func TestLocksOutliveAChange(t *testing.T) {
 	kit.WantGrant(t, two, "LOCK", "a", "u", "PX", "1000")
 }
 
-// TestWaitersOutliveAChange: a client that waits for a lock while all masters except one are
-// replaced, one after the other, masters are added, and the configuration is reloaded, gets the
-// lock when it is released, without the old masters, which are gone. The same holds for a client
-// that waits for an element. With tags, a ballot takes it.
+// TestWaitersOutliveAChange: a client waits for a lock while all masters except one are replaced,
+// one after the other, masters are added, and the configuration is reloaded. It gets the lock when
+// it is released, although the old masters are gone. The same holds for a client that waits for an
+// element. With tags, a ballot takes the lock.
 func TestWaitersOutliveAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -84,7 +84,7 @@ func waitersOutliveAChange(t *testing.T, r *rig) {
 		r.change(masters...)
 		r.reload(1)
 	}
-	time.Sleep(11 * time.Second) // the proxies release the earlier masters
+	time.Sleep(11 * time.Second) // the time until the proxies close their connections to the earlier masters
 	for _, client := range popping {
 		kit.Do(t, holder, "RPUSH", list, "e")
 		defer func() {

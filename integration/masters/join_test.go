@@ -16,14 +16,14 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// hotLoad has clients that repeatedly change a few keys without a pause.
+// hotLoad is a group of clients that change a few keys repeatedly without a pause.
 type hotLoad struct {
 	over    atomic.Bool
 	workers sync.WaitGroup
 	done    atomic.Int64
 }
 
-// startHotLoad starts clients that use the proxies in rotation. Each repeats one of several
+// startHotLoad starts clients that use the proxies in turn. Each client repeats one of several
 // operations, on one key after the other.
 func startHotLoad(t *testing.T, proxies []*harness.Proxy, clients, keys int) *hotLoad {
 	t.Helper()
@@ -62,16 +62,16 @@ func (l *hotLoad) stop() {
 	l.workers.Wait()
 }
 
-// wantWork requires the load to execute commands.
+// wantWork waits until the load has executed 100 more commands.
 func (l *hotLoad) wantWork(t *testing.T) {
 	t.Helper()
 	before := l.done.Load()
 	kit.Await(t, "no command is done", func() bool { return l.done.Load() > before+100 })
 }
 
-// TestJoinsUnderLoad: clients change the same few keys all the time without stopping, while a
-// master is replaced, one restarts without its data, one is added, and one is removed. Each master
-// votes at all proxies meanwhile.
+// TestJoinsUnderLoad: clients change the same few keys without a pause, while a master is replaced,
+// one restarts without its data, one is added, and one is removed. Each of these masters gets its
+// vote at all proxies during the load.
 func TestJoinsUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	clients := 8
@@ -120,7 +120,7 @@ func (r *rig) hasNewMarker(server int) error {
 }
 
 // TestJoinsWithManyLocks: a master restarts without its data while many locks are held. It votes
-// again, and has every lock; the proxies need little memory for it.
+// again, and has every lock. The proxies need little memory for the catch-up.
 func TestJoinsWithManyLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	locks := int(kit.NumberFrom(t, "REDLOCK_MASTERS_LOCKS", 10_000))
@@ -164,7 +164,7 @@ func (r *rig) resident() (bytes int64) {
 	return bytes
 }
 
-// take takes the given number of locks for an hour, k-many:0 and so on.
+// take takes the given number of locks for an hour; their keys are k-many:0 and so on.
 func take(t *testing.T, proxy *harness.Proxy, locks int) {
 	t.Helper()
 	const clients, at = 32, 100

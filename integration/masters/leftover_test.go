@@ -17,8 +17,8 @@ import (
 )
 
 // TestChangeLeavesNoLockBehind: locks without contention that are requested during a change of the
-// masters are granted, or their state is reported as unknown; then they are free soon after. They
-// are taken by ballot, since they were just removed by ballot.
+// masters are granted, or get NOQUORUM and are free soon. They are taken by ballot, because they
+// were just removed by ballot.
 func TestChangeLeavesNoLockBehind(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestChangeLeavesNoLockBehind(t *testing.T) {
 				default:
 					_, _ = client.Do("SET", key, "u", "XX", "PX", "600000")
 					if removed, _ := client.Do("DEL", key); removed != any(int64(1)) {
-						key = "" // its content is unknown
+						key = "" // the state of the key is unknown
 					}
 				}
 			}
@@ -74,10 +74,10 @@ func TestChangeLeavesNoLockBehind(t *testing.T) {
 	}
 }
 
-// TestLeftoversDoNotStopAChange: two locks of one key are on two masters each when the fifth,
-// unavailable master is replaced: it is unknowable which of them was granted with its vote. No
-// client gets that key until both leases have ended, or an operator force-unlocks it; all other
-// keys are available.
+// TestLeftoversDoNotStopAChange: two attempts on one key are on two masters each when the fifth,
+// unavailable master is replaced: the fifth master may have granted either of them. No client gets
+// the key until both leases have expired, or an operator force-unlocks it. Other keys are
+// available.
 func TestLeftoversDoNotStopAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -124,13 +124,13 @@ func TestLeftoversDoNotStopAChange(t *testing.T) {
 	}
 }
 
-// TestLeftoversDoNotStopACatchUp: the same when the fifth master loses its data. It votes again
-// long before a lease ends, and FORCEUNLOCK frees the key.
+// TestLeftoversDoNotStopACatchUp: TestLeftoversDoNotStopAChange for a fifth master that loses its
+// data. It votes again long before a lease expires, and FORCEUNLOCK frees the key.
 func TestLeftoversDoNotStopACatchUp(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second
 	r := startRig(t, 2, 5, 5)
-	// So no master votes again by waiting.
+	// With this lock, no master gets its vote by waiting.
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-long", "t", "PX", "600000")
 	began := time.Now()
 	r.leaveTwo(lease, "k-given")
@@ -148,8 +148,7 @@ func TestLeftoversDoNotStopACatchUp(t *testing.T) {
 	}
 }
 
-// leaveTwo leaves one attempt of each key on two of the first four masters, and another attempt on
-// the other two.
+// leaveTwo stores one attempt of each key on the first two masters, and another on the next two.
 func (r *rig) leaveTwo(lease time.Duration, keys ...string) {
 	r.t.Helper()
 	ids := cell.NewSource()

@@ -17,7 +17,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// liars are false claims of one master about the masters.
+// liars lists the false claims of one master about the masters.
 var liars = []struct {
 	name string
 	lie  func(r *rig, masters []string, m *marker.Marker)
@@ -38,7 +38,7 @@ var liars = []struct {
 	}},
 }
 
-// lie makes a master claim other masters, as if it always had.
+// lie stores a marker with a false claim on a master.
 func (r *rig) lie(master int, masters []string, change func(r *rig, masters []string, m *marker.Marker)) {
 	r.t.Helper()
 	stands, err := kit.AskIn(r.servers[master], "0", "GET", "redlock-proxy:marker")
@@ -95,7 +95,7 @@ func TestOneMasterSaysItIsOver(t *testing.T) {
 				r.wantServing("k-beside-")
 				r.proxies = append(r.proxies, kit.StartConfigured(t, r.files[0]))
 				r.wantServing("k-later-")
-				time.Sleep(1500 * time.Millisecond) // nor has it an effect later
+				time.Sleep(1500 * time.Millisecond) // the claim has no effect later, either
 				r.wantServing("k-then-")
 				for _, server := range r.servers[1:] {
 					stands, err := kit.AskIn(server, "0", "GET", "redlock-proxy:marker")
@@ -113,7 +113,7 @@ func TestOneMasterSaysItIsOver(t *testing.T) {
 }
 
 // TestDiskOfAnotherCluster: a master has the data of a master of another cluster, whose masters
-// were changed once. It catches up, and all clients are granted locks meanwhile.
+// were changed once. It catches up, and meanwhile all clients are granted locks.
 func TestDiskOfAnotherCluster(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
@@ -139,8 +139,7 @@ func TestDiskOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestLiarIsReplaced: a master that claims that the masters were changed is replaced by another
-// one.
+// TestLiarIsReplaced: a master that claims that the masters were changed is replaced.
 func TestLiarIsReplaced(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -184,8 +183,8 @@ func TestFollowsOneWitness(t *testing.T) {
 }
 
 // TestSealedByAnotherBallot: of two concurrent changes, the unsuccessful one has sealed a master
-// that the other one keeps, and which knows only of the first. All four masters hold the lock that
-// the three old masters had: no master has to treat it as a possible leftover.
+// that the successful one keeps, and which knows only the unsuccessful one. All four masters hold
+// the lock that the three old masters had: no master has to treat it as a possible leftover.
 func TestSealedByAnotherBallot(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
@@ -194,7 +193,8 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	r.nameAll(0, 1, 2, 3)
 	stands, err := kit.AskIn(r.servers[2], "0", "GET", script.MarkerKey)
 	kit.Must(t, err)
-	// Once the change begins before a proxy has seen that seal, by which the master has no vote.
+	// Repeat until the change begins before a proxy has seen the seal, which takes the master's
+	// vote.
 	kit.Soon(t, func() error {
 		r.lie(2, r.names(3), func(_ *rig, masters []string, m *marker.Marker) {
 			m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: len(masters),

@@ -29,12 +29,12 @@ const (
 	loadLease = 1500 * time.Millisecond
 )
 
-// load has clients that take locks at proxies, keep them for up to their whole lease, and release
-// most of them at another proxy. A client relies on a lock by its own clock, from before the
+// load is a group of clients that take locks at proxies, keep them for up to their lease, and
+// release most at another proxy. A client relies on a lock by its own clock, from before the
 // request.
 type load struct {
 	histories [loadKeys]*holdings.History
-	// key names a lock.
+	// key returns the key of a lock.
 	key     func(number int) string
 	stopped atomic.Bool
 	workers sync.WaitGroup
@@ -43,7 +43,7 @@ type load struct {
 	replies map[string]int
 }
 
-// startLoad starts clients that use the proxies in rotation.
+// startLoad starts clients that use the proxies in turn.
 func startLoad(proxies []*harness.Proxy, seed uint64) *load {
 	return startLoadOf(proxies, seed, func(number int) string { return "lock:" + strconv.Itoa(number) })
 }
@@ -102,9 +102,9 @@ func (l *load) turn(clients []*redistest.Client, proxies []*harness.Proxy, rando
 	until := asked + time.Duration(validity)*time.Millisecond
 	keeps := time.Duration(random.Int64N(int64(20 * time.Millisecond)))
 	if random.IntN(4) == 0 {
-		keeps = loadLease // no client releases it
+		keeps = loadLease // no client releases the lock
 	}
-	time.Sleep(keeps) // the client works
+	time.Sleep(keeps) // the client holds the lock
 	if one := holdings.Relied(token, received, until, history.Now()); one.From < one.To {
 		history.Add(one)
 	}
@@ -143,7 +143,7 @@ func (l *load) stop(t *testing.T) (grants int, found []holdings.Overlap) {
 	return grants, found
 }
 
-// want requires grants, and no double ones.
+// want stops the load, and fails the test unless there are enough grants, and no double ones.
 func (l *load) want(t *testing.T) {
 	t.Helper()
 	grants, found := l.stop(t)
@@ -157,27 +157,27 @@ func (l *load) want(t *testing.T) {
 	}
 }
 
-// rounds returns the number of changes: a few, or as many rounds as requested.
+// rounds returns all for each round that REDLOCK_MASTERS_ROUNDS requests, but at least few.
 func rounds(few, all int) int {
 	n, _ := strconv.Atoi(os.Getenv("REDLOCK_MASTERS_ROUNDS"))
 	return max(n*all, few)
 }
 
-// loadWays lead from three masters to five and back, one at a time, and replace some.
+// loadWays leads from three masters to five and back, one change at a time, with replacements.
 var loadWays = [][]int{
 	{0, 1, 5}, {0, 1, 5, 3}, {0, 1, 5, 3, 4}, {0, 1, 3, 4}, {0, 3, 4}, {2, 3, 4}, {2, 1, 4}, {2, 1, 0},
 }
 
-// TestChangesUnderLoad: from three masters to five and back, one at a time, under load, while a
-// master is killed, stopped, or restarts without its data, and proxies are stopped. No lock is
-// granted twice.
+// TestChangesUnderLoad checks that no lock is granted twice while the masters change from three to
+// five and back, one at a time, under load. Meanwhile a master is killed, stopped, or restarts
+// without its data, and proxies are stopped.
 func TestChangesUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	changeUnderLoad(t, startRig(t, 3, 3, 6), func(number int) string { return "lock:" + strconv.Itoa(number) })
 }
 
-// TestChangesUnderLoadOfTags: the same with locks in groups of four with a common tag, one of which
-// is the tag itself.
+// TestChangesUnderLoadOfTags repeats TestChangesUnderLoad with locks in groups of four with a
+// common tag; one of the four is the tag itself.
 func TestChangesUnderLoadOfTags(t *testing.T) {
 	redistest.SkipShort(t)
 	changeUnderLoad(t, start(t, &rig{t: t, tags: true}, 3, 3, 6), func(number int) string {
@@ -212,8 +212,8 @@ func changeUnderLoad(t *testing.T, r *rig, key func(number int) string) {
 	}
 }
 
-// cutOff makes a remaining master unreachable for all proxies for a moment, so that only the other
-// masters hold some locks.
+// cutOff makes a master that stays unreachable for all proxies for a short time, so that only the
+// other masters hold some locks.
 func (r *rig) cutOff(random *rand.Rand, is, next []int) {
 	r.t.Helper()
 	var stay []int
@@ -267,7 +267,7 @@ func (r *rig) disturbed(random *rand.Rand, masters []int) {
 	last := time.Now()
 	kit.Soon(r.t, func() error {
 		err := r.votes(r.proxies[0], masters)
-		if err != nil && time.Since(last) > time.Second { // it was refused, because of the fault
+		if err != nil && time.Since(last) > time.Second { // the fault caused a refusal
 			last = time.Now()
 			r.t.Log(r.tryReload(0))
 		}

@@ -14,7 +14,7 @@ import (
 
 // TestSubscribersAndAChange: when the masters are changed, subscribers lose their connection, at
 // the proxy that changes them and at the other proxy. Then both proxies send and receive messages
-// only over the new masters.
+// only through the new masters.
 func TestSubscribersAndAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -31,7 +31,7 @@ func TestSubscribersAndAChange(t *testing.T) {
 			all = append(all, client)
 		}
 		for i, publisher := range publishers {
-			kit.Want(t, publisher, int64(2), "PUBLISH", "c", fmt.Sprint(step, i)) // its own, and the other proxy
+			kit.Want(t, publisher, int64(2), "PUBLISH", "c", fmt.Sprint(step, i)) // the subscribers of both proxies
 			for _, client := range all {
 				got, err := client.Receive()
 				kit.Must(t, err)

@@ -16,17 +16,17 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// rig has some servers, a few of which are masters of proxies, each with a file of its own.
+// rig holds servers, and proxies with a file each. Some of the servers are the proxies' masters.
 type rig struct {
 	t       *testing.T
 	servers []*redistest.Server
 	links   []*faultlink.Link // to the servers, for all proxies
 	files   []string
-	tags    bool // keys of one tag share a cell
+	tags    bool // the keys of a tag share a cell
 	proxies []*harness.Proxy
 }
 
-// startRig starts servers, and proxies whose masters are the first of them.
+// startRig starts servers, and proxies with the first servers as masters.
 func startRig(t *testing.T, proxies, masters, servers int) *rig {
 	t.Helper()
 	return start(t, &rig{t: t}, proxies, masters, servers)
@@ -59,7 +59,7 @@ func first(n int) []int {
 	return all
 }
 
-// name writes exactly these masters into the file of a proxy.
+// name writes the masters into the file of a proxy.
 func (r *rig) name(proxy int, masters ...int) {
 	r.t.Helper()
 	var urls []string
@@ -74,7 +74,7 @@ func (r *rig) name(proxy int, masters ...int) {
 	kit.Must(r.t, kit.ReplaceFile(r.files[proxy], text))
 }
 
-// nameAll writes these masters into the files of all proxies.
+// nameAll writes the masters into the files of all proxies.
 func (r *rig) nameAll(masters ...int) {
 	r.t.Helper()
 	for i := range r.files {
@@ -90,7 +90,7 @@ func (r *rig) reload(proxy int) {
 	}
 }
 
-// change configures other masters for all proxies: the first one changes them, the others follow.
+// change lets the first proxy change the masters, and the other proxies follow.
 func (r *rig) change(masters ...int) {
 	r.t.Helper()
 	r.nameAll(masters...)
@@ -98,7 +98,7 @@ func (r *rig) change(masters ...int) {
 	r.wantVoting(masters...)
 }
 
-// wantVoting waits until each proxy has exactly these masters, and all of them vote.
+// wantVoting waits until each proxy has exactly the given masters, and all of them vote.
 func (r *rig) wantVoting(masters ...int) {
 	r.t.Helper()
 	for _, proxy := range r.proxies {
@@ -106,7 +106,7 @@ func (r *rig) wantVoting(masters ...int) {
 	}
 }
 
-// votes returns an error unless a proxy has these masters and all of them vote.
+// votes returns an error unless a proxy has the given masters and all of them vote.
 func (r *rig) votes(proxy *harness.Proxy, masters []int) error {
 	client, err := redistest.Dial(proxy.Addr(), 2*time.Second)
 	if err != nil {

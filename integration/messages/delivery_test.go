@@ -16,8 +16,7 @@ import (
 )
 
 // TestAtOnce: a message that is published at one proxy right after a subscription was confirmed at
-// another is delivered, a thousand times, each time to a new subscriber, whose proxy had no
-// subscription before.
+// another is delivered, a thousand times. Each subscriber is the first one of its proxy.
 func TestAtOnce(t *testing.T) {
 	f := start(t, 2)
 	publisher := kit.Connect(t, f.Proxies[0])
@@ -30,8 +29,8 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// publishers publish n numbered messages each, one after the other, through these proxies in
-// rotation.
+// publishers lets clients publish n numbered messages each, one after the other, through the
+// proxies in turn. It calls after, if not nil, after each message.
 func publishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, after func(published int)) (wait func()) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -53,7 +52,7 @@ func publishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, after
 	return wg.Wait
 }
 
-// heard reads n numbers of each publisher, and requires each once and in order.
+// heard fails the test unless n numbers of each publisher arrive once and in order.
 func heard(t *testing.T, client *redistest.Client, publishers, n int) {
 	t.Helper()
 	next := make([]int, publishers)
@@ -78,9 +77,9 @@ func heard(t *testing.T, client *redistest.Client, publishers, n int) {
 	}
 }
 
-// TestMastersAreKilled: two of five masters are killed while 10,000 messages are published by
-// several clients of two proxies: subscribers of both get each of them once, and each publisher's
-// in their order.
+// TestMastersAreKilled: two of five masters are killed while several clients of two proxies publish
+// 10,000 messages. Subscribers of both proxies get each message once, and those of a publisher in
+// order.
 func TestMastersAreKilled(t *testing.T) {
 	f := start(t, 2)
 	const clients, each = 8, 1250
@@ -147,7 +146,7 @@ func TestTooFew(t *testing.T) {
 		"NOQUORUM 2 of 5 masters answered, 3 needed: ") {
 		t.Errorf("SUBSCRIBE: %v", reply)
 	}
-	kit.Want(t, other, "PONG", "PING") // it is not subscribed
+	kit.Want(t, other, "PONG", "PING") // the client is not subscribed
 	kit.Must(t, f.Masters[2].Revive())
 	kit.Soon(t, func() error {
 		reply, err := other.Do("SUBSCRIBE", "channel")
@@ -158,9 +157,9 @@ func TestTooFew(t *testing.T) {
 	})
 }
 
-// TestBrokenAgain: the links to a subscriber's masters break and recover in turn. The subscriber
-// keeps its connection as long as three of five were connected without a break since its
-// subscription. Then it loses it, even if all are connected again.
+// TestBrokenAgain: the connections to a subscriber's masters break and recover in turn. The
+// subscriber keeps its connection as long as three of five masters have been connected without a
+// break since its subscription. Then it loses its connection, even if all are connected again.
 func TestBrokenAgain(t *testing.T) {
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
@@ -196,7 +195,7 @@ func TestOthersOnTheChannel(t *testing.T) {
 	}
 	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "message")
 	wantNext(t, client, []any{"message", "channel", "message"})
-	for _, master := range f.Masters { // too long for any proxy's: that connection ends
+	for _, master := range f.Masters { // longer than any message of a proxy: the proxy closes this connection
 		kit.Must(t, kit.Tell(master, "PUBLISH", "redlock-proxy:messages:", strings.Repeat("x", 3<<20)))
 	}
 	wantEnd(t, client)
@@ -205,8 +204,7 @@ func TestOthersOnTheChannel(t *testing.T) {
 	wantNext(t, client, []any{"message", "channel", "message"})
 }
 
-// TestSlowSubscriber: a subscriber that reads nothing is disconnected at the limit, and no other
-// client waits for it.
+// TestSlowSubscriber: a subscriber that reads nothing is disconnected, and delays no other client.
 func TestSlowSubscriber(t *testing.T) {
 	f := start(t, 1)
 	slow, quick, publisher := subscriber(t, f.Proxies[0], "channel"), subscriber(t, f.Proxies[0], "channel"),
@@ -219,7 +217,7 @@ func TestSlowSubscriber(t *testing.T) {
 		if receivers[len(receivers)-1] == any(int64(1)) {
 			break
 		}
-		time.Sleep(10 * time.Millisecond) // it reads slowly
+		time.Sleep(10 * time.Millisecond) // the slow subscriber reads nothing in this time
 	}
 	if n := len(receivers); receivers[0] != any(int64(2)) || receivers[n-1] != any(int64(1)) || n < 33 {
 		t.Errorf("receivers: %v", receivers)
@@ -233,20 +231,20 @@ func TestSlowSubscriber(t *testing.T) {
 	wantSilent(t, quick)
 }
 
-// TestParked: silent subscribers are parked, and still get messages and are disconnected.
+// TestParked: parked subscribers still get messages, and are still disconnected.
 func TestParked(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
-	time.Sleep(5 * time.Second) // by now it is
+	time.Sleep(5 * time.Second) // the time until the subscriber is parked
 	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "message")
 	wantNext(t, client, []any{"message", "channel", "message"})
-	time.Sleep(5 * time.Second) // longer than a client is quiet before it is parked
+	time.Sleep(5 * time.Second) // the time until the subscriber is parked
 	for _, master := range f.Masters[:3] {
 		kit.Must(t, master.Kill())
 	}
 	wantEnd(t, client)
-	kit.Soon(t, func() error { // its session has ended
+	kit.Soon(t, func() error { // the subscriber's session has ended
 		info := fmt.Sprint(kit.Do(t, publisher, "INFO", "clients"))
 		if !strings.Contains(info, "connected_clients:1\r\n") {
 			return fmt.Errorf("%s", info)

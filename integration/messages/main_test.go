@@ -36,7 +36,7 @@ func subscriber(t *testing.T, proxy *harness.Proxy, channels ...string) *rediste
 	return client
 }
 
-// wantNext sends a command, if there is one, and requires this as the client's next reply or push.
+// wantNext sends the command, if any, and fails the test unless the next reply or push is want.
 func wantNext(t *testing.T, client *redistest.Client, want any, command ...string) {
 	t.Helper()
 	if len(command) > 0 {
@@ -65,7 +65,7 @@ func wantEnd(t *testing.T, client *redistest.Client) {
 	kit.Must(t, isEnd(err))
 }
 
-// isEnd returns nil for an error that means the end of a connection.
+// isEnd returns nil for an error that means that the connection has ended.
 func isEnd(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("the connection does not end: %w", err)

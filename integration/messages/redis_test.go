@@ -16,11 +16,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// party is a client of a conversation, with raw bytes.
+// party is a client of a conversation. It reads raw bytes.
 type party struct{ net.Conn }
 
-// received returns the replies that a client receives until none comes for a while, or until enough
-// have come.
+// received returns a client's replies until none arrives for a while, or until they are enough.
 func (p party) received(t *testing.T, quiet time.Duration, enough func(heard []byte) bool) []byte {
 	t.Helper()
 	var all []byte
@@ -39,11 +38,11 @@ func (p party) received(t *testing.T, quiet time.Duration, enough func(heard []b
 	return all
 }
 
-// quiet is how long a Redis is silent after its last reply.
+// quiet is the time without a reply after which a reply is complete.
 const quiet = 100 * time.Millisecond
 
-// conversations are the commands of clients a, b and c, in order; each is a connection of its own.
-// Differences between versions are left out.
+// conversations has the commands of the clients a, b and c, in order; each client has its own
+// connection. They avoid differences between versions.
 var conversations = map[string]string{
 	"RESP2": `a SUBSCRIBE x|b PUBLISH x 1|a GET lock:k|a CLIENT ID|a FOO|a GET|a PING|a PING hi|a MULTI|a HELLO 3|a SUBSCRIBE|a SUBSCRIBE x y y|b PUBLISH y 2
 		a UNSUBSCRIBE zz x|b PUBLISH x 3|b PUBLISH y 4|a UNSUBSCRIBE|b PUBLISH y 5|a PING|a UNSUBSCRIBE|a PUNSUBSCRIBE p|a SUNSUBSCRIBE|a SET lock:k v|a GET lock:k|a QUIT`,
@@ -62,7 +61,7 @@ var conversations = map[string]string{
 		b EVAL "if redis.call('exists',KEYS[1]) == 1 then redis.call('publish','x','no') end return 0" 1 lock:s|b EVAL "redis.call('publish','x','1') redis.call('publish','x','2') return 2" 1 lock:s|b EVAL "return redis.call('subscribe','x')" 1 lock:s`,
 }
 
-// TestAsRedis: whole conversations are answered byte for byte as by a Redis 7.0.
+// TestAsRedis: the replies in whole conversations are, byte for byte, those of a Redis 7.0.
 func TestAsRedis(t *testing.T) {
 	f, plain := start(t, 1), kit.StartRedis(t)
 	for name, text := range conversations {
@@ -92,7 +91,7 @@ func TestAsRedis(t *testing.T) {
 					}
 				}
 			}
-			for one := range ours { // and nothing else
+			for one := range ours { // no further replies arrive
 				if got := ours[one].received(t, 2*quiet, func([]byte) bool { return false }); len(bytes.TrimSuffix(got,
 					[]byte("<end>"))) > 0 {
 					t.Errorf("at the end %s gets %q", one, got)
@@ -106,7 +105,7 @@ func TestAsRedis(t *testing.T) {
 var versions = regexp.MustCompile(`\$[56]\r\n7\.[0-9.]+\r\n|id\r\n:[0-9]+`)
 
 // TestRedisson: a Redisson client that waits for a lock at one proxy is notified by its
-// subscription when the lock is released at the other one, exactly once, and only for that lock.
+// subscription when the lock is released at the other proxy, exactly once, and about no other lock.
 func TestRedisson(t *testing.T) {
 	const take = "if (redis.call('exists', KEYS[1]) == 0) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
 		"if (redis.call('hexists', KEYS[1], ARGV[2]) == 1) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
@@ -124,12 +123,12 @@ func TestRedisson(t *testing.T) {
 		if got := taking(owner, "one:1"); got != nil {
 			t.Fatalf("%v", got)
 		}
-		taking(owner, "one:1") // again
+		taking(owner, "one:1") // a second time
 		if left, held := taking(waiter, "two:1").(int64); !held || left <= 0 {
 			t.Fatalf("%v", left)
 		}
 		messages := subscriber(t, f.Proxies[1], channel)
-		if got := releasing(waiter, "two:1"); got != nil { // it is not the waiter's
+		if got := releasing(waiter, "two:1"); got != nil { // the waiter does not hold the lock
 			t.Fatalf("%v", got)
 		}
 		if got := releasing(owner, "one:1"); got != int64(0) {

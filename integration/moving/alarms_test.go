@@ -11,8 +11,7 @@ import (
 )
 
 // TestMoveRaisesNoAlarm: each proxy logs one line at the beginning of a move and one at its end, in
-// addition to the steps at debug level. A master that is lost right after several moves is reported
-// once.
+// addition to the steps at debug level. A master that is lost after the moves is reported once.
 func TestMoveRaisesNoAlarm(t *testing.T) {
 	r := startRig(t)
 	for _, proxy := range r.proxies {
@@ -31,8 +30,8 @@ func TestMoveRaisesNoAlarm(t *testing.T) {
 	kit.WantGrant(t, client, "LOCK", "lock:a", "t", "PX", "1000")
 }
 
-// wantLogged fails the test unless each proxy has logged exactly these messages, from level info
-// on, since it was ready, in any order.
+// wantLogged waits until each proxy has logged exactly the messages want, from level info on, since
+// it was ready, in any order.
 func (r *rig) wantLogged(want ...string) {
 	r.t.Helper()
 	want = slices.Clone(want)

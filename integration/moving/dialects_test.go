@@ -13,24 +13,21 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// dialect is a way in which clients lock. Each function returns an error if a command got no reply,
-// or an error reply.
+// dialect is a way in which clients lock. Its functions return an error if a command failed.
 type dialect struct {
 	name string
 	// kind is the common part of the key names of the dialects that lock the same keys.
 	kind string
-	// direct: clients of the upstream can do so without a proxy.
+	// direct is set if clients can use the dialect at the upstream without a proxy.
 	direct bool
-	// fragile: a command without an answer may leave the key in a state in which it can never be
-	// taken.
+	// fragile is set if the key may be unusable for ever after a command without a reply.
 	fragile bool
 	lease   time.Duration
-	// take tries it once. It returns the validity, counted from the request, or 0 if the lock is
-	// not granted.
+	// take makes one attempt. It returns the validity from the request on, or 0 if not granted.
 	take func(c *client, key, token string) (time.Duration, error)
-	// holds reports whether the lock is still held with that token.
+	// holds reports whether the lock is still held with the token.
 	holds func(c *client, key, token string) (bool, error)
-	// extend restarts the lease; it is nil if the dialect has no such command.
+	// extend restarts the lease. It is nil if the dialect has no such command.
 	extend func(c *client, key, token string) (bool, error)
 	// give releases the lock, and reports whether it was held.
 	give func(c *client, key, token string) (bool, error)
@@ -40,14 +37,14 @@ type dialect struct {
 
 const (
 	lease = 1500 * time.Millisecond
-	// datedLease is the lease of locks whose value has their end: they must not be released late.
+	// datedLease is the lease of locks whose value is their expiry: they must not be released late.
 	datedLease = 6 * time.Second
 )
 
-// The scripts of libraries, in our own words.
+// The scripts of libraries, reimplemented.
 const (
 	deleteOwn = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end`
-	// pyExtend is redis-py's script: the time is added to the remaining time, or replaces it.
+	// pyExtend is redis-py's script. The time is added to the remaining time, or replaces it.
 	pyExtend = `local token = redis.call('get', KEYS[1])
 if not token or token ~= ARGV[1] then return 0 end
 local left = redis.call('pttl', KEYS[1])
@@ -119,7 +116,7 @@ func textThere(c *client, key string) ([]string, error) {
 	return nil, err
 }
 
-// one makes a condition of a command out of its reply 1.
+// one returns a function that sends a command, and reports whether its reply is 1.
 func one(words func(key, token string) []string) func(*client, string, string) (bool, error) {
 	return func(c *client, key, token string) (bool, error) {
 		reply, err := c.do(words(key, token)...)
@@ -142,7 +139,7 @@ func (c *client) evalSHA(script string, words ...string) (any, error) {
 	return reply, err
 }
 
-// watchedGive releases a lock as clients without scripts do.
+// watchedGive releases a lock like clients that do not use scripts.
 func watchedGive(c *client, key, token string) (bool, error) {
 	for {
 		if _, err := c.do("WATCH", key); err != nil {
@@ -192,17 +189,17 @@ func takeDated(c *client, key, token string) (time.Duration, error) {
 	return datedLease, nil
 }
 
-// isOver reports whether a lock with its end in the value has ended.
+// isOver reports whether a lock with its expiry in the value has expired.
 func isOver(value string) bool {
 	end, _, _ := strings.Cut(value, " ")
 	at, err := strconv.ParseInt(end, 10, 64)
 	return err == nil && time.Now().UnixMilli() > at
 }
 
-// unmoved is the error of LOCK and similar commands while the locks are at the upstream.
+// unmoved is part of the error of LOCK and similar commands while the locks are at the upstream.
 const unmoved = " needs the locks on the masters: they are at the upstream; run 'redlock-proxy move' first"
 
-// unlock sends UNLOCK, or the equivalent script to the upstream.
+// unlock sends UNLOCK, or the equivalent script while the locks are at the upstream.
 func unlock(c *client, key, token string) (bool, error) {
 	reply, err := c.doUnless("ERR UNLOCK"+unmoved, "UNLOCK", key, token)
 	if err == errUnless {
@@ -211,7 +208,7 @@ func unlock(c *client, key, token string) (bool, error) {
 	return reply == int64(1), err
 }
 
-// dialects has all dialects.
+// dialects lists all dialects.
 var dialects = []*dialect{
 	{
 		name: "SET NX", kind: "text", direct: true, lease: lease, take: setNX, holds: textHolds, there: textThere,
@@ -275,7 +272,7 @@ var dialects = []*dialect{
 	},
 	{
 		name: "SETNX", kind: "dated", direct: true, lease: datedLease, take: takeDated,
-		holds: func(c *client, key, _ string) (bool, error) { // others may have written over it that were refused
+		holds: func(c *client, key, _ string) (bool, error) { // refused clients may have overwritten the value
 			reply, err := c.do("GET", key)
 			text, is := reply.(string)
 			return is && !isOver(text), err
@@ -329,7 +326,7 @@ var dialects = []*dialect{
 			}
 			return 0, err
 		},
-		holds: func(c *client, key, _ string) (bool, error) { // no other client can have it
+		holds: func(c *client, key, _ string) (bool, error) { // no other client can have the element
 			reply, err := c.do("LLEN", key)
 			return reply == int64(0), err
 		},

@@ -10,8 +10,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// kept are locks of each type that are held during all moves, with the commands that set and read
-// them.
+// kept is a lock that is held during all moves, with the commands that set and read it.
 type kept struct {
 	key        string
 	make, read []string
@@ -34,13 +33,13 @@ var keepers = []kept{
 
 const keptFor = time.Hour
 
-// ends limits when a key expires, by the test's clock; endless: it never does.
+// ends is the range in which a key expires, by the test's clock. endless: never.
 type ends struct {
 	from, to time.Time
 	endless  bool
 }
 
-// look requires the kept locks to be unchanged, and returns when they expire.
+// look fails the test if a kept lock has changed, and returns when the kept locks expire.
 func look(t *testing.T, client *redistest.Client) map[string]ends {
 	t.Helper()
 	all := map[string]ends{}

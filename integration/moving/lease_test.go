@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// wantBack waits until the locks are at the upstream again, without a command of an operator, as
-// soon as all servers work.
+// wantBack waits until lock keys can be used again, without a command of an operator, and checks
+// that the locks are at the upstream.
 func (r *rig) wantBack(proxy int, key string) {
 	r.t.Helper()
 	began := time.Now()
@@ -25,7 +25,7 @@ func (r *rig) wantBack(proxy int, key string) {
 }
 
 // TestMoverIsKilled: the proxy that moves the locks is killed after the move is decided. The locks
-// stay where they are, without an operator's command.
+// stay at the upstream, without an operator's command.
 func TestMoverIsKilled(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -49,8 +49,8 @@ func TestMoverIsKilled(t *testing.T) {
 }
 
 // TestMastersStandStillDuringAMove: most masters are stopped while the locks are copied, for longer
-// than the proxy tries. The move fails, and reports where the locks are. They stay there when the
-// masters continue, without an operator's command.
+// than the proxy tries. The move fails, and reports where the locks are stored. They stay there
+// when the masters continue, without an operator's command.
 func TestMastersStandStillDuringAMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

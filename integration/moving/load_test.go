@@ -21,36 +21,36 @@ import (
 const (
 	// keysOfKind is the number of locks of each kind.
 	keysOfKind = 4
-	// clientsOf is the number of clients of each dialect; one of them uses the upstream directly
-	// until the first move.
+	// clientsOf is the number of clients of each dialect; one uses the upstream until the first
+	// move.
 	clientsOf = 4
-	// patience is how long a client waits for an answer: longer than a fault lasts.
+	// patience is the time that a client waits for a reply: longer than a fault lasts.
 	patience = 20 * time.Second
-	// hasty is how long a client of both proxies waits, since one of the proxies may be stopped.
+	// hasty is the time that a client of both proxies waits, because one may be stopped.
 	hasty = 3 * time.Second
 )
 
-// load has clients that lock in all dialects, and their records.
+// load is a group of clients that lock in all dialects, and their records.
 type load struct {
 	t        *testing.T
 	addrs    []string
 	upstream string
 	began    time.Time
-	// atUpstream allows clients with a direct connection to the upstream to continue.
+	// atUpstream is set while clients with a direct connection to the upstream may continue.
 	atUpstream, over atomic.Bool
 	direct, workers  sync.WaitGroup
 
 	mu        sync.Mutex
 	histories map[string]*holdings.History
-	// versions are versions of keys: if the state of a key without an expiry is unknown, all
-	// clients use another version.
+	// versions has a version for each key: if the state of a key without an expiry is unknown, all
+	// clients use the next version.
 	versions map[string]int
-	// gone is the time since which a token must not hold a key.
+	// gone has the time from which a token must not hold a key.
 	gone    map[string]time.Duration
 	wrong   []string
 	replies map[string]int
 	dialect map[string]int
-	// Of the round:
+	// The following fields are those of the current round.
 	errors    map[string]int
 	slowest   time.Duration
 	slowestOf string
@@ -91,13 +91,13 @@ func startLoad(t *testing.T, r *rig, seed uint64) *load {
 
 func (l *load) now() time.Duration { return time.Since(l.began) }
 
-// leaveUpstream ends the clients with direct connections to the upstream.
+// leaveUpstream stops the clients with direct connections to the upstream.
 func (l *load) leaveUpstream() {
 	l.atUpstream.Store(false)
 	l.direct.Wait()
 }
 
-// key names a lock of a kind.
+// key returns the key of a lock, with its current version.
 func (l *load) key(kind string, n int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +105,7 @@ func (l *load) key(kind string, n int) string {
 	return fmt.Sprintf("%s:%d", name, l.versions[name])
 }
 
-// retire makes all clients use another version of a key.
+// retire lets all clients use the next version of a key. It returns false if key is outdated.
 func (l *load) retire(kind string, n int, key string) bool {
 	if l.key(kind, n) != key {
 		return false
@@ -137,7 +137,7 @@ func (l *load) note(kind string) {
 	l.replies[kind]++
 }
 
-// round has the records of one round.
+// round holds the records of one round.
 type round struct {
 	errors    map[string]int
 	slowest   time.Duration
@@ -155,7 +155,7 @@ func (l *load) take() round {
 	return seen
 }
 
-// stop lets all finish their turns, and returns all times in which two held a lock.
+// stop lets all clients finish their turns, and returns all overlaps.
 func (l *load) stop() (grants int, found []string) {
 	l.over.Store(true)
 	l.direct.Wait()
@@ -177,7 +177,7 @@ type client struct {
 	random   *rand.Rand
 	patience time.Duration
 	conns    map[string]*redistest.Client
-	// at is the address to which it sends its commands now.
+	// at is the address to which the client currently sends its commands.
 	at string
 }
 
@@ -188,12 +188,12 @@ var (
 
 func (c *client) do(words ...string) (any, error) { return c.ask("", true, words...) }
 
-// doUnless does the same as do, and returns errUnless for one kind of error.
+// doUnless is do with an exception: for one kind of error it returns errUnless.
 func (c *client) doUnless(kind string, words ...string) (any, error) {
 	return c.ask(kind, true, words...)
 }
 
-// doBlocking does the same as do, for a command that may block.
+// doBlocking is do for a command that may block.
 func (c *client) doBlocking(words ...string) (any, error) { return c.ask("", false, words...) }
 
 func (c *client) ask(unless string, timed bool, words ...string) (any, error) {
@@ -234,7 +234,7 @@ func (c *client) ask(unless string, timed bool, words ...string) (any, error) {
 		return nil, errUnless
 	case refused:
 		c.errors[fmt.Sprintf("%s: %s", words[0], refusal)]++
-		_ = conn.Close() // it may be within a transaction
+		_ = conn.Close() // the connection may be within a transaction
 		delete(c.conns, c.at)
 		return nil, errRefused
 	}
@@ -255,7 +255,7 @@ func (c *client) run(goesOn func() bool, addrs ...string) {
 	}
 }
 
-// turn requests a lock once, holds it for a while if it is granted, and mostly releases it.
+// turn requests a lock once, holds it for a while if it is granted, and usually releases it.
 func (c *client) turn(addrs []string, token string) {
 	n := c.random.IntN(keysOfKind)
 	d, key := c.dialect, c.key(c.dialect.kind, n)
@@ -303,7 +303,7 @@ func (c *client) turn(addrs []string, token string) {
 					key, token, after-received, until-after)
 			}
 			latest = max(latest, after+d.lease+slack)
-			if extended && err == nil && after < until { // otherwise another client may have held it in between
+			if extended && err == nil && after < until { // otherwise another client may have held the lock in between
 				until = sent + d.lease - slack
 			}
 		} else {
@@ -323,7 +323,7 @@ func (c *client) turn(addrs []string, token string) {
 		c.forget(token, latest)
 		return
 	}
-	// It is too late to be sure that it is ours when that arrives.
+	// When a later release arrives, the lock may belong to another client.
 	if d.lease == datedLease && until-c.now() < datedLease/2 {
 		c.add(key, holdings.Holding{Token: token, From: reliedFrom, To: until})
 		return
@@ -362,7 +362,7 @@ func (c *client) forget(token string, since time.Duration) {
 	c.gone[token] = since
 }
 
-// look returns an error if a client still holds a key that it has released.
+// look records an error if a client holds a key that it has released.
 func (c *client) look(key string) {
 	sent := c.now()
 	tokens, err := c.dialect.there(c, key)

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// mixEnv is the number of rounds of random operations and faults.
+	// mixEnv sets the number of rounds of random operations and faults.
 	mixEnv = "REDLOCK_MIX"
-	// mostTimeBack limits the time until locks are available again after all servers work.
+	// mostTimeBack limits the time from when all servers work until locks are available again.
 	mostTimeBack = 10 * time.Second
-	// longestFault is the longest time that a fault lasts.
+	// longestFault is the maximum duration of a fault.
 	longestFault = 3 * time.Second
 )
 
 // TestRandomMix: operators move the locks, abort moves and change masters. At the same time, and at
 // random, proxies are killed and stopped, masters are stopped and lose their data, and the upstream
-// restarts. No lock is granted twice or lost, and each key is in one place. When all servers work
-// again, each proxy grants locks within mostTimeBack, without an operator.
+// restarts. No lock is granted twice or lost, and each key is in one location. When all servers
+// work again, each proxy grants locks within mostTimeBack, without an operator.
 func TestRandomMix(t *testing.T) {
 	redistest.SkipShort(t)
 	rounds := int(kit.NumberFrom(t, mixEnv, 3))
@@ -67,7 +67,7 @@ func TestRandomMix(t *testing.T) {
 			t.Errorf("round %d: %s", i, what)
 		}
 		if t.Failed() {
-			break // results after a wrong answer mean little
+			break // after a wrong reply, further results mean little
 		}
 	}
 	_, double := l.stop()
@@ -87,9 +87,9 @@ type mix struct {
 	random  *rand.Rand
 	servers []*redistest.Server
 	files   []string
-	// killed is the proxy that was killed in the round, or -1.
+	// killed is the proxy that was killed in the current round, or -1.
 	killed int
-	// probes counts the locks that were requested to find out whether locks are available.
+	// probes counts the locks that were requested to check whether locks are available.
 	probes int
 }
 
@@ -110,7 +110,7 @@ func startMix(t *testing.T, random *rand.Rand) *mix {
 	return m
 }
 
-// configure writes these masters into the file of a proxy.
+// configure writes the masters into the file of a proxy.
 func (m *mix) configure(proxy int, masters []*redistest.Server) {
 	m.t.Helper()
 	text := fmt.Sprintf("listen: %s\nfresh-start: true\nmaster-timeout: 1s\nmax-ttl: 24h\nlock-keys: [\"lock:*\"]\nupstream: %s\nmove-from-upstream: true\nmaster:\n", m.addrs[proxy], m.upstream.URL())
@@ -120,7 +120,7 @@ func (m *mix) configure(proxy int, masters []*redistest.Server) {
 	kit.Must(m.t, kit.ReplaceFile(m.files[proxy], text))
 }
 
-// event is one of the events that a round runs at the same time. It ends when do returns.
+// event is one of the concurrent events of a round. It ends when do returns.
 type event struct {
 	name string
 	do   func() error
@@ -138,7 +138,7 @@ func (m *mix) disturb() string {
 		after := time.Duration(m.random.Int64N(int64(1500 * time.Millisecond)))
 		said = append(said, fmt.Sprintf("%s after %v", e.name, after.Round(time.Millisecond)))
 		running.Go(func() {
-			time.Sleep(after) // events begin at random times
+			time.Sleep(after) // so that events begin at random times
 			err := e.do()
 			mu.Lock()
 			defer mu.Unlock()
@@ -150,8 +150,8 @@ func (m *mix) disturb() string {
 	return strings.Join(said, ", ")
 }
 
-// events draws one to four events. At most two masters lose their data, including one that is
-// replaced; at most one proxy is killed and another one stopped.
+// events draws one to four events. At most two masters lose their data, including a replaced one;
+// at most one proxy is killed, and another one stopped.
 func (m *mix) events() []event {
 	masters, proxies := slices.Clone(m.masters), []int{0, 1, 2}
 	m.random.Shuffle(len(masters), func(i, j int) { masters[i], masters[j] = masters[j], masters[i] })
@@ -184,8 +184,7 @@ func (m *mix) events() []event {
 	return all[:1+m.random.IntN(4)]
 }
 
-// operator returns an event in which an operator starts a move at a random proxy. Any result is
-// allowed.
+// operator returns an event that starts a move at a random proxy. Any result is allowed.
 func (m *mix) operator(name string, flags ...string) event {
 	proxy := m.random.IntN(len(m.proxies))
 	return event{fmt.Sprintf("%s at proxy %d", name, proxy), func() error {
@@ -210,7 +209,7 @@ func (m *mix) replacement(master *redistest.Server, proxy int) event {
 		}
 		client, err := redistest.Dial(m.addrs[proxy], kit.Patience)
 		if err != nil {
-			return nil // that proxy was killed
+			return nil // the proxy was killed
 		}
 		defer client.Close()
 		_, _ = client.Do("PROXY", "RELOAD")
@@ -228,7 +227,7 @@ func (m *mix) forRandomTime(begin, end func() error) func() error {
 	}
 }
 
-// forEach returns a function that calls do for all of these servers.
+// forEach returns a function that calls do for all servers.
 func forEach(servers []*redistest.Server, do func(*redistest.Server) error) func() error {
 	return func() error {
 		var failed []error
@@ -241,8 +240,8 @@ func forEach(servers []*redistest.Server, do func(*redistest.Server) error) func
 
 var mastersInInfo = regexp.MustCompile(`address=([^,]+),state=`)
 
-// settle waits until the running proxies agree on the masters, writes these into all files, and
-// starts the killed proxy.
+// settle waits until the running proxies agree on the masters, writes the masters into all files,
+// and starts the killed proxy.
 func (m *mix) settle() {
 	m.t.Helper()
 	var agreed []string
@@ -293,7 +292,7 @@ func (m *mix) wantAvailable() time.Duration {
 	for i, proxy := range m.proxies {
 		client := kit.Connect(m.t, proxy)
 		m.probes++
-		key := fmt.Sprint("lock:probe:", m.probes) // a new key each time: whether the last one was deleted may be unknown
+		key := fmt.Sprint("lock:probe:", m.probes) // a new key each time, because the DEL of the last one may have failed
 		kit.Within(m.t, mostTimeBack-time.Since(began), func() error {
 			if reply := kit.Do(m.t, client, "SET", key, "me", "NX", "PX", "60000"); reply != "OK" {
 				return fmt.Errorf("proxy %d grants no lock: %v", i, reply)
@@ -307,8 +306,8 @@ func (m *mix) wantAvailable() time.Duration {
 
 var placeInInfo = regexp.MustCompile(`redlock_lock_storage:(\S+)`)
 
-// wantOnePlace returns an error unless the proxies agree where the locks are, and no lock is
-// anywhere else.
+// wantOnePlace returns an error unless the proxies agree where the locks are stored, and no locks
+// are left at the other location.
 func (m *mix) wantOnePlace() error {
 	at := ""
 	for _, proxy := range m.proxies {

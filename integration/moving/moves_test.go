@@ -20,7 +20,7 @@ import (
 const (
 	// movesEnv sets the number of moves, and of moves back.
 	movesEnv = "REDLOCK_MOVES"
-	// locksEnv sets how many unused locks are moved in addition.
+	// locksEnv sets how many further locks, which no client uses, are moved.
 	locksEnv = "REDLOCK_MOVE_LOCKS"
 )
 
@@ -29,7 +29,7 @@ const slack = 50 * time.Millisecond
 
 // TestMovesUnderLoad: the locks move to the masters and back repeatedly, while clients lock in all
 // dialects through two proxies, and at the upstream until the first move. No lock is held twice,
-// lost, or reappears; in rounds without a fault no client gets an error.
+// lost, or reappears. In rounds without a fault no client gets an error.
 func TestMovesUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	moves := int(kit.NumberFrom(t, movesEnv, 3))
@@ -65,7 +65,7 @@ func TestMovesUnderLoad(t *testing.T) {
 		time.Sleep(time.Duration(200+random.IntN(300)) * time.Millisecond) // clients keep running
 		after := look(t, kit.Connect(t, r.proxies[random.IntN(2)]))
 		seen := l.take()
-		for key, was := range before { // later by as long as a command took to be carried out, but never earlier
+		for key, was := range before { // a key may expire later by the duration of a command, but never earlier
 			if is := after[key]; is.endless != was.endless || !is.endless &&
 				(is.from.Sub(was.to) > slack+took || was.from.Sub(is.to) > slack) {
 				t.Errorf("round %d: %s was over at %v to %v before it was moved, and is at %v to %v", i, key, was.from,
@@ -122,14 +122,14 @@ func figures(all []time.Duration) string {
 }
 
 // isSlow reports whether a command failed only because the machine was stopped for longer than the
-// masters' answers, or a ballot, may take. A move does not cause this.
+// limit of the masters' replies, or of a ballot. A move does not cause this.
 func isSlow(what string) bool {
 	_, cause, unknown := strings.Cut(what, ": NOQUORUM ")
 	return unknown && (strings.Contains(cause, "agreed only after") || strings.Contains(cause, "no answer in time") ||
 		strings.HasPrefix(cause, "other clients have changed the key since"))
 }
 
-// explained reports whether a fault may have caused the wrong answer to a command.
+// explained reports whether a fault may have caused a wrong reply.
 func explained(what string) bool {
 	for _, kind := range []string{"connection failed", "no answer in", "NOQUORUM", "UPSTREAM", "upstream", "LOADING"} {
 		if strings.Contains(what, kind) {
@@ -159,7 +159,7 @@ func (f mishap) String() string {
 		"the proxy that moves is stopped", "the program is interrupted"}[f]
 }
 
-// moveWith moves the locks during a fault, until they have moved, and returns the output.
+// moveWith repeats a move during a fault until the locks have moved, and returns the output.
 func (r *rig) moveWith(random *rand.Rand, l *load, fault mishap, back bool) (said string) {
 	r.t.Helper()
 	var flags []string

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// during begins a move and returns when it is decided; done waits until it has ended.
+// during begins a move. done waits until the move has ended, and fails the test if it has failed.
 func (r *rig) during(proxy int, flags ...string) (done func()) {
 	r.t.Helper()
 	ended := make(chan error, 1)
@@ -26,8 +26,8 @@ func (r *rig) during(proxy int, flags ...string) (done func()) {
 
 // TestBlockedOverTheMove: a client that waits on the masters for an element of a lock key gets it
 // after the move. A client that waits at the upstream gets the reply of a timeout. A LOCK during a
-// move to the masters waits, and is granted there. A LOCK that waits on the masters when the locks
-// leave gets an error.
+// move to the masters waits, and is granted by the masters. A LOCK that waits on the masters when
+// the locks move to the upstream gets an error.
 func TestBlockedOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestBlockedOverTheMove(t *testing.T) {
 				time.Sleep(10 * time.Millisecond) // the pace of a client
 			}
 		}()
-		time.Sleep(100 * time.Millisecond) // they wait by now, or are answered later: the answer is the same
+		time.Sleep(100 * time.Millisecond) // by now the clients wait; if not, their replies are the same
 		r.mustMove(1, flags...)
 		kit.Want(t, other, int64(1), "RPUSH", "lock:list", "x")
 		kit.Want(t, other, int64(1), "DEL", "lock:b")
@@ -75,8 +75,7 @@ func TestBlockedOverTheMove(t *testing.T) {
 	}
 }
 
-// TestPipelinesOverTheMove: if a client pipelines transactions, each of them is executed once, in
-// order.
+// TestPipelinesOverTheMove: pipelined transactions are executed once each, in order.
 func TestPipelinesOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -14,8 +14,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// startLinked does the same as startRig, with the locks on three masters. The first proxy uses
-// links to them.
+// startLinked is startRig with the locks on three masters, and links for the first proxy.
 func startLinked(t *testing.T) (r *rig, links []*faultlink.CommandLink) {
 	t.Helper()
 	r = &rig{t: t, upstream: kit.StartRedis(t, redistest.Durable()...), masters: kit.StartMasters(t)[:3]}
@@ -43,8 +42,8 @@ func startLinked(t *testing.T) (r *rig, links []*faultlink.CommandLink) {
 	return r, links
 }
 
-// lose lets a command on a key reach all masters, but no later command. It returns the answer,
-// which is NOQUORUM, and the function that ends the fault.
+// lose sends a command that reaches all masters and gets NOQUORUM, because the replies and later
+// commands about the key are lost. well ends the fault.
 func (r *rig) lose(links []*faultlink.CommandLink, command ...string) (well func()) {
 	r.t.Helper()
 	var holds []*faultlink.Hold
@@ -63,9 +62,9 @@ func (r *rig) lose(links []*faultlink.CommandLink, command ...string) (well func
 	}
 }
 
-// TestRemovalBeforeAMove: a lock has reached the masters, and was answered with NOQUORUM. Another
-// proxy moves the locks to the upstream; the move begins before or after the first proxy handles
-// the key again. The move succeeds, and does not move this lock, but it moves a granted one.
+// TestRemovalBeforeAMove: a lock has reached the masters, but its client got NOQUORUM. A proxy
+// moves the locks to the upstream; the move begins before or after the first proxy reaches the key
+// again. The move succeeds, and does not move this lock, but it moves a granted one.
 func TestRemovalBeforeAMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -89,7 +88,7 @@ func TestRemovalBeforeAMove(t *testing.T) {
 						moved <- err
 					}()
 					if pause >= 0 {
-						time.Sleep(pause) // the fault lasts
+						time.Sleep(pause)
 						well()
 					}
 					if err := <-moved; err != nil {

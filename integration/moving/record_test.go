@@ -21,7 +21,7 @@ func (r *rig) argsAfterMove() []string {
 	return slices.DeleteFunc(slices.Clone(r.args), func(arg string) bool { return arg == "--move-from-upstream" })
 }
 
-// restartAs ends both proxies, and starts them with other settings.
+// restartAs kills all proxies, and starts them with new settings.
 func (r *rig) restartAs(args []string) {
 	r.t.Helper()
 	for _, proxy := range r.proxies {
@@ -44,13 +44,13 @@ func (r *rig) run(command string, args ...string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s\n%v", out, err))
 }
 
-// settings returns the proxies' settings that their other commands accept, too.
+// settings returns the proxies' settings that other commands of the program accept, too.
 func (r *rig) settings() []string {
 	return slices.DeleteFunc(slices.Clone(r.args), func(arg string) bool { return strings.HasPrefix(arg, "--fresh-start") })
 }
 
-// moveBack takes a lock at the upstream after a move back, and starts the proxies without a setting
-// for that.
+// moveBack moves the locks to the masters and back, takes a lock before and after that, and
+// restarts the proxies without the setting move-from-upstream.
 func (r *rig) moveBack() {
 	r.t.Helper()
 	kit.Want(r.t, kit.Connect(r.t, r.proxies[0]), "OK", "SET", "lock:a", "me", "NX", "PX", "600000")
@@ -59,10 +59,10 @@ func (r *rig) moveBack() {
 	r.wantVoting()
 	r.mustMove(0, "--even-if-others", toUpstream)
 	kit.Want(r.t, kit.Connect(r.t, r.proxies[1]), "OK", "SET", "lock:b", "me", "NX", "PX", "600000")
-	r.wantRecord("[upstream]") // it follows a decision within seconds
+	r.wantRecord("[upstream]") // the record follows a decision within seconds
 }
 
-// wantHeld requires that no other client is granted the lock at the upstream.
+// wantHeld checks that both locks at the upstream are held.
 func (r *rig) wantHeld() {
 	r.t.Helper()
 	for _, proxy := range r.proxies {
@@ -82,8 +82,8 @@ func (r *rig) flushMasters() {
 }
 
 // TestMastersForgetWhereTheLocksAre: after the locks were moved back to the upstream, all masters
-// lose their data. An operator confirms that no lock from there is held, or that the masters are
-// new. Locks at the upstream stay held, whatever the settings are.
+// lose their data. An operator confirms that no lock of the masters is held, or that the masters
+// are new. The locks at the upstream stay held, whatever the settings are.
 func TestMastersForgetWhereTheLocksAre(t *testing.T) {
 	for name, again := range map[string]func(r *rig){
 		"init": func(r *rig) {
@@ -128,7 +128,8 @@ func TestMastersForgetWhereTheLocksAre(t *testing.T) {
 	}
 }
 
-// TestMastersForgetBesideAProxy: the same while the proxies run, which know where the locks are.
+// TestMastersForgetBesideAProxy: TestMastersForgetWhereTheLocksAre while the proxies run, which
+// know where the locks are stored.
 func TestMastersForgetBesideAProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -141,9 +142,9 @@ func TestMastersForgetBesideAProxy(t *testing.T) {
 	r.wantHeld()
 }
 
-// TestUpstreamIsAwayAtTheBeginning: if the masters have lost where the locks are, and the upstream
-// is unavailable, no location is decided. A proxy that starts while the masters know it does not
-// need the upstream.
+// TestUpstreamIsAwayAtTheBeginning: if the masters have lost the location of the locks, and the
+// upstream is unavailable, no location is decided. A proxy that starts while the masters know the
+// location does not need the upstream.
 func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -174,7 +175,7 @@ func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
 }
 
 // TestMastersAndRecordContradict: masters start again through a proxy without an upstream. A proxy
-// with one gets no votes, and reports both locations, until the operator says which is right.
+// with an upstream gets no votes, and reports both locations, until the operator confirms one.
 func TestMastersAndRecordContradict(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -215,7 +216,7 @@ func TestMastersAndRecordContradict(t *testing.T) {
 }
 
 // TestSettingContradictsRecord: the locks were at the masters, which have lost their data, and a
-// setting says that the locks are at the upstream. No master votes until the setting is removed.
+// setting claims that the locks are at the upstream. No master votes until the setting is removed.
 func TestSettingContradictsRecord(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -246,7 +247,7 @@ func TestSettingContradictsRecord(t *testing.T) {
 	kit.Must(t, r.wantOnlyAt(false))
 }
 
-// wantRecord waits for the upstream to have this record of where the locks are.
+// wantRecord waits until the upstream has the record want of the location of the locks.
 func (r *rig) wantRecord(want string) {
 	r.t.Helper()
 	kit.Soon(r.t, func() error {
@@ -259,7 +260,7 @@ func (r *rig) wantRecord(want string) {
 }
 
 // TestRecordIsKept: if the upstream loses the record, by a flush or a failover, it is written
-// again. A cluster whose locks never moved has none.
+// again. If the locks have never moved, there is no record.
 func TestRecordIsKept(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -274,8 +275,8 @@ func TestRecordIsKept(t *testing.T) {
 	r.wantRecord("[upstream]")
 }
 
-// TestMoveThatCannotSucceed: a move fails before anything is decided if a master lacks a database
-// or memory. A move back fails so if the upstream lacks memory.
+// TestMoveThatCannotSucceed: a move fails before it is decided if a master lacks a database or
+// memory. A move back fails in the same way if the upstream lacks memory.
 func TestMoveThatCannotSucceed(t *testing.T) {
 	t.Parallel()
 	r := &rig{t: t, upstream: kit.StartRedis(t)}
@@ -307,8 +308,8 @@ func TestMoveThatCannotSucceed(t *testing.T) {
 	}
 }
 
-// TestTwoMoversAtOnce: if two operators move the locks at the same time, at two proxies, one moves
-// them, and the other gets the reply that they have moved.
+// TestTwoMoversAtOnce: if two operators move the locks at the same time, at two proxies, one of
+// them moves the locks, and the other one gets the reply that there is nothing to move.
 func TestTwoMoversAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

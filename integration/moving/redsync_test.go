@@ -23,26 +23,26 @@ import (
 )
 
 const (
-	// redsyncExpiry is so short that 5 % of it, for which redsync waits, is less than the time for
-	// which commands are held back.
+	// redsyncExpiry is so short that 5 % of it, the time that redsync waits, is less than the time
+	// for which a move pauses commands.
 	redsyncExpiry = 8 * time.Second
-	// redsyncClients is the number of concurrent clients, each with a key of its own.
+	// redsyncClients is the number of concurrent clients, each with its own key.
 	redsyncClients = 16
 	// redsyncMoves is the number of moves, and of moves back.
 	redsyncMoves = 2
 )
 
-// TestRedsyncOverTheMove: the effect of a move on clients of redsync with locks of 8 s. go-redis by
-// default ignores the time limit that redsync sets for a command, so no client gets an error. With
-// ContextTimeoutEnabled, a command fails after 0.4 s: Lock tries again, TryLock reports it. Nothing
-// is left of the failed command: the next lock is free, and stays held.
+// TestRedsyncOverTheMove: the effect of a move on clients of redsync with locks of 8 s. By default,
+// go-redis ignores the time limit that redsync sets for a command, so no client gets an error. With
+// ContextTimeoutEnabled, a command fails after 0.4 s: Lock tries again, and TryLock reports it. The
+// failed command leaves nothing behind: the next lock is free, and stays held.
 func TestRedsyncOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	const inTime = "TryLock: no answer in time"
 	for name, test := range map[string]struct {
 		enabled bool
-		factor  float64 // of the expiry: how long redsync waits
+		factor  float64 // part of the expiry that redsync waits
 		want    []string
 	}{
 		"default":               {false, 0.05, nil},
@@ -72,7 +72,7 @@ func TestRedsyncOverTheMove(t *testing.T) {
 	}
 }
 
-// whileWorking moves the locks while the clients are at work.
+// whileWorking moves the locks while the clients are running.
 func (l *redsyncs) whileWorking(t *testing.T, r *rig, flags ...string) {
 	t.Helper()
 	time.Sleep(time.Second) // clients keep running
@@ -80,7 +80,7 @@ func (l *redsyncs) whileWorking(t *testing.T, r *rig, flags ...string) {
 	time.Sleep(time.Second) // clients keep running
 }
 
-// redsyncs has clients of redsync, and their records.
+// redsyncs is a group of clients of redsync, and their records.
 type redsyncs struct {
 	over    atomic.Bool
 	workers sync.WaitGroup
@@ -111,7 +111,7 @@ func startRedsyncs(t *testing.T, r *rig, enabled bool, factor float64) *redsyncs
 	return l
 }
 
-// lock takes a mutex, extends it and releases it, until the test ends.
+// lock takes a mutex, extends it and releases it, repeatedly, until the test ends.
 func (l *redsyncs) lock(mutex *redsync.Mutex, call string, take func() error) {
 	for !l.over.Load() {
 		began := time.Now()

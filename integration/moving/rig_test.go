@@ -19,18 +19,18 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// rig has an upstream with persistence, five masters, and two proxies.
+// rig holds an upstream with persistence, five masters, and two proxies.
 type rig struct {
 	t        *testing.T
 	upstream *redistest.Server
 	masters  []*redistest.Server
 	proxies  []*harness.Proxy
 	args     []string
-	// addrs are the addresses of the proxies, which stay the same over restarts.
+	// addrs lists the addresses of the proxies, which stay the same after restarts.
 	addrs []string
 }
 
-// startRig starts proxies that take the locks to be at the upstream.
+// startRig starts proxies that start with the locks at the upstream.
 func startRig(t *testing.T, args ...string) *rig {
 	t.Helper()
 	return startRigAt(t, kit.StartRedis(t, redistest.Durable()...), args...)
@@ -68,8 +68,7 @@ func (r *rig) wantVoting() {
 	(&kit.Fleet{Masters: r.masters, Proxies: r.proxies}).WantVoting(r.t, len(r.masters))
 }
 
-// wantAllHold waits until each proxy has told each master that it holds back commands on lock keys,
-// or until the move has ended.
+// wantAllHold waits until each proxy has reported to each master that it has paused commands.
 func (r *rig) wantAllHold() {
 	r.t.Helper()
 	for _, master := range r.masters {
@@ -88,7 +87,7 @@ type errNotMoved struct{ said string }
 
 func (e errNotMoved) Error() string { return e.said }
 
-// move runs the operator's program that moves the locks, at one proxy, and returns its output.
+// move runs the program's command move for one proxy, and returns its output.
 func (r *rig) move(proxy int, flags ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 	defer cancel()
@@ -142,8 +141,7 @@ func (r *rig) atUpstream() []string {
 	return all
 }
 
-// atMasters returns the lock keys that a majority of the running masters hold, with their names
-// there.
+// atMasters returns the lock keys that a majority of the masters hold.
 func (r *rig) atMasters(pattern string) []string {
 	r.t.Helper()
 	held := map[string]int{}
@@ -169,7 +167,8 @@ func (r *rig) atMasters(pattern string) []string {
 	return all
 }
 
-// wantOnlyAt returns an error if locks are left at the place from which they moved.
+// wantOnlyAt returns an error if locks are left where they moved from: at the masters, if back is
+// set, otherwise at the upstream.
 func (r *rig) wantOnlyAt(back bool) error {
 	for end := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		left := r.atUpstream()

@@ -24,7 +24,7 @@ func (r *rig) pair() (one, other *redistest.Client) {
 	return kit.Connect(r.t, r.proxies[0]), kit.Connect(r.t, r.proxies[1])
 }
 
-// wantSaid requires texts in the program's output.
+// wantSaid fails the test unless the program's output contains the texts.
 func wantSaid(t *testing.T, said string, words ...string) {
 	t.Helper()
 	for _, word := range words {
@@ -34,8 +34,8 @@ func wantSaid(t *testing.T, said string, words ...string) {
 	}
 }
 
-// TestMoveTwice: a repeated move reports that it is done, and changes nothing, as does aborting a
-// move that has not begun.
+// TestMoveTwice: a repeated move reports that there is nothing to move, and changes nothing, as
+// does aborting a move that has not begun.
 func TestMoveTwice(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -58,9 +58,9 @@ func TestMoveTwice(t *testing.T) {
 	kit.Must(t, r.wantOnlyAt(true))
 }
 
-// TestMoveIsAborted: a move that waits for a stopped proxy is aborted. The locks stay where they
-// were, and commands continue there. The proxy is stopped when the move is decided, within a
-// transaction: it has not reported that it holds back, and was seen a moment ago.
+// TestMoveIsAborted: a move that waits for a stopped proxy is aborted. The locks and commands stay
+// at the upstream. The proxy is stopped within a transaction when the move is decided: it has not
+// reported that it has paused commands, and the masters have seen it recently.
 func TestMoveIsAborted(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -100,8 +100,8 @@ func TestMoveIsAborted(t *testing.T) {
 	kit.Must(t, r.wantOnlyAt(false))
 }
 
-// TestOldSettingsAfterTheMove: a proxy that starts after the move gets the place of the locks from
-// the masters, with the setting and without it.
+// TestOldSettingsAfterTheMove: a proxy that starts after the move gets the location of the locks
+// from the masters, with the setting move-from-upstream and without it.
 func TestOldSettingsAfterTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -124,8 +124,8 @@ func TestOldSettingsAfterTheMove(t *testing.T) {
 	kit.Must(t, r.wantOnlyAt(true))
 }
 
-// TestSettingsDiffer: a proxy without the setting, together with one that has it, grants no lock
-// that is held at the upstream.
+// TestSettingsDiffer: a proxy without the setting move-from-upstream, together with one that has
+// it, grants no lock that is held at the upstream.
 func TestSettingsDiffer(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -158,8 +158,8 @@ func TestSettingsDiffer(t *testing.T) {
 	t.Logf("move: %q, %v", said, err)
 }
 
-// TestOtherLockKeys: no locks are moved past a living proxy with other lock keys, which would not
-// hold back; when it has ended they are.
+// TestOtherLockKeys: no locks are moved while a proxy with different lock keys runs, because it
+// would not pause its commands. When it has ended, they are.
 func TestOtherLockKeys(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -170,7 +170,7 @@ func TestOtherLockKeys(t *testing.T) {
 	defer other.Close()
 	client := kit.Dial(t, other.Addr())
 	defer client.Close()
-	kit.Want(t, client, "OK", "SET", "lock:a", "other", "NX", "PX", "60000") // no lock key there
+	kit.Want(t, client, "OK", "SET", "lock:a", "other", "NX", "PX", "60000") // not a lock key of this proxy
 	kit.Soon(t, func() error {
 		if _, err := r.move(0, "--even-if-others"); err == nil || !strings.Contains(err.Error(),
 			"the locks stay at the upstream: another proxy on the masters has different lock settings") {
@@ -188,8 +188,8 @@ func TestOtherLockKeys(t *testing.T) {
 	kit.Want(t, one, nil, "SET", "lock:a", "me", "NX", "PX", "60000")
 }
 
-// TestDirectClients: a client that is at the upstream itself is named before anything is changed,
-// and can be ended.
+// TestDirectClients: a client that is connected to the upstream directly is named before anything
+// is changed, and its connection can be closed.
 func TestDirectClients(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -210,7 +210,7 @@ func TestDirectClients(t *testing.T) {
 }
 
 // TestClientsComeAndGo: clients that connect and disconnect during a move are not confused with
-// other clients, and none of their connections is ended.
+// other clients, and none of their connections is closed.
 func TestClientsComeAndGo(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -247,7 +247,7 @@ func TestClientsComeAndGo(t *testing.T) {
 	t.Logf("%d clients", came.Load())
 }
 
-// TestUnfitKeys: keys that the masters cannot store are named before anything is changed.
+// TestUnfitKeys: keys that the masters cannot store are named before the move is decided.
 func TestUnfitKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -263,8 +263,9 @@ func TestUnfitKeys(t *testing.T) {
 	r.mustMove(0)
 }
 
-// TestWatchOverTheMove: a client that watches a lock key during the move gets the result of a
-// changed key, in every case.
+// TestWatchOverTheMove: a client watches a lock key when the move begins. Its EXEC returns nil, as
+// if the key had changed. If the client has queued a command on the key before, the transaction may
+// also succeed; then its effect is kept.
 func TestWatchOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -295,7 +296,7 @@ func TestWatchOverTheMove(t *testing.T) {
 					_, err := r.move(1, flags...)
 					done <- err
 				}()
-				if at == 2 { // the operator must continue it
+				if at == 2 { // the move waits for the transaction
 					time.Sleep(1500 * time.Millisecond) // the fault lasts
 				} else {
 					kit.Must(t, <-done)
@@ -325,9 +326,9 @@ func TestWatchOverTheMove(t *testing.T) {
 	}
 }
 
-// TestLockInATransactionThatBeganBefore: a transaction without lock keys, whose connection was
-// reported as quiet, takes no lock at the upstream afterwards. The rest of the transaction
-// continues.
+// TestLockInATransactionThatBeganBefore: a transaction without lock keys has begun before the move,
+// and its proxy has already paused its commands. A command that then takes a lock in the
+// transaction does not take it at the upstream; the transaction fails.
 func TestLockInATransactionThatBeganBefore(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -347,7 +348,7 @@ func TestLockInATransactionThatBeganBefore(t *testing.T) {
 	kit.Want(t, other, "OK", "SET", "lock:a", "other", "NX", "PX", "60000")
 }
 
-// TestTransactionsOverTheMove: a transaction without lock keys before the move continues after it.
+// TestTransactionsOverTheMove: a transaction that began without lock keys continues after the move.
 func TestTransactionsOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -372,7 +373,7 @@ func TestTransactionsOverTheMove(t *testing.T) {
 	}
 }
 
-// TestSilentClients: commands of clients that want no replies are executed, too.
+// TestSilentClients: commands of clients that want no replies are executed during a move, too.
 func TestSilentClients(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -399,7 +400,7 @@ func TestSilentClients(t *testing.T) {
 	kit.Want(t, other, "silent", "GET", "lock:a")
 }
 
-// TestSettingsOfAllKinds: the locks move and come back with these settings.
+// TestSettingsOfAllKinds: the locks move to the masters and back with key prefixes and tags.
 func TestSettingsOfAllKinds(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -431,7 +432,7 @@ func (r *rig) wantThereAndBack() {
 		kit.Want(t, one, "OK", "SET", "data", "x"+db)
 		kit.Want(t, one, "OK", "SET", "lock:x:{tag}", "x"+db, "PX", "60000")
 	}
-	three, err := redistest.Dial(r.addrs[1], kit.Patience) // RESP3
+	three, err := redistest.Dial(r.addrs[1], kit.Patience) // a client with RESP3
 	kit.Must(t, err)
 	defer three.Close()
 	kit.Do(t, three, "HELLO", "3")
@@ -457,8 +458,7 @@ func (r *rig) wantThereAndBack() {
 	}
 }
 
-// TestFewRights: if the proxy's user lacks permissions at the upstream, the move fails before
-// anything is changed.
+// TestFewRights: if the proxy's user lacks permissions at the upstream, the move changes nothing.
 func TestFewRights(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -479,7 +479,7 @@ func TestFewRights(t *testing.T) {
 	kit.Want(t, one, "me", "GET", "lock:a")
 }
 
-// TestMastersAreDown: while most masters are down, clients that locked at the upstream before
+// TestMastersAreDown: while most masters are down, clients that had locked at the upstream
 // continue, and other clients get an error with the reason.
 func TestMastersAreDown(t *testing.T) {
 	redistest.SkipShort(t)
@@ -505,7 +505,7 @@ func TestMastersAreDown(t *testing.T) {
 }
 
 // TestLockServerBesideAMove: a proxy without an upstream, but with the same lock keys, grants no
-// lock while the locks are at the upstream of other proxies.
+// lock on lock keys while the locks are at the upstream.
 func TestLockServerBesideAMove(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
@@ -538,15 +538,15 @@ func TestLockServerBesideAMove(t *testing.T) {
 				t.Errorf("%v: %s", command, reply)
 			}
 		}
-		kit.WantGrant(t, of, "LOCK", "other", "me", "PX", "100") // of another key the locks do not move
-		time.Sleep(150 * time.Millisecond)                       // until the lease has ended
+		kit.WantGrant(t, of, "LOCK", "other", "me", "PX", "100") // a move does not affect keys that are no lock keys
+		time.Sleep(150 * time.Millisecond)                       // until the lease has expired
 	}
 	r.mustMove(0)
 	kit.Want(t, beside, "me", "GET", "lock:a")
 	kit.Want(t, started, "me", "GET", "lock:b")
 }
 
-// TestProxiesOfTwoUpstreams: of proxies that have different upstreams nothing is moved.
+// TestProxiesOfTwoUpstreams: if proxies have different upstreams, no locks are moved.
 func TestProxiesOfTwoUpstreams(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)

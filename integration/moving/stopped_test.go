@@ -13,11 +13,11 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// stopsEnv sets how many proxies are stopped.
+// stopsEnv sets how often a proxy is stopped.
 const stopsEnv = "REDLOCK_MOVE_STOPS"
 
 // TestStoppedProxyGrantsNothing: a proxy is stopped around a SET NX that it relays, and continues
-// when the locks have moved and another client has the lock. Its client is granted nothing.
+// when the locks have moved and another client has the lock. The proxy's client is granted nothing.
 func TestStoppedProxyGrantsNothing(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -38,15 +38,14 @@ func TestStoppedProxyGrantsNothing(t *testing.T) {
 	t.Log(counts(seen))
 }
 
-// stopAround stops the first proxy around a command once, and then moves the locks to the upstream
-// again.
+// stopAround stops the first proxy around a command, and then moves the locks to the upstream.
 func (r *rig) stopAround(random *rand.Rand, link *faultlink.Link, i int) (how, what string) {
 	r.t.Helper()
 	key := fmt.Sprint("lock:stopped:", i)
 	client, other := kit.Dial(r.t, r.addrs[0]), kit.Dial(r.t, r.addrs[1])
 	defer client.Close()
 	defer other.Close()
-	kit.Do(r.t, client, "GET", key) // a connection to the upstream that may be used
+	kit.Do(r.t, client, "GET", key) // opens a connection to the upstream
 	send := func() {
 		kit.Must(r.t, client.Send(redistest.AppendCommand(nil, "SET", key, "late", "NX", "PX", "60000")))
 	}

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestCachesOverTheMove: a client that caches (CLIENT TRACKING) is told that all keys may have
-// changed when the locks move, in both directions, even if a key was absent, for which neither
-// place sends an invalidation.
+// TestCachesOverTheMove: when the locks move, in either direction, a client that caches (CLIENT
+// TRACKING) gets an invalidation of all keys, even of keys that were absent, for which neither the
+// upstream nor the masters send one.
 func TestCachesOverTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -31,8 +31,8 @@ func TestCachesOverTheMove(t *testing.T) {
 	}
 }
 
-// wantPush requires an invalidation of these keys, or with nil, of all keys. Before it, a key may
-// be invalidated that cannot be watched during the move.
+// wantPush waits for an invalidation of the keys, or, if keys is nil, of all keys. Earlier
+// invalidations are ignored: a key that cannot be watched during the move may be invalidated.
 func wantPush(t *testing.T, client *redistest.Client, keys any) {
 	t.Helper()
 	for want := fmt.Sprint(redistest.Push{"invalidate", keys}); ; {

@@ -18,7 +18,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// adminPort has the arguments that open an admin port.
+// adminPort is the list of arguments that open an admin port.
 var adminPort = []string{"--admin", "127.0.0.1:0"}
 
 // adminOf returns the address of the admin port from the log.
@@ -41,7 +41,7 @@ func askAdmin(addr, path string) (code int, body string, err error) {
 	return response.StatusCode, string(text), err
 }
 
-// awaitPage waits up to a minute for a page to have this text.
+// awaitPage waits up to a minute until a page has the given status and lines.
 func awaitPage(t *testing.T, addr, path string, code int, lines ...string) {
 	t.Helper()
 	want := strings.Join(lines, "\n") + "\n"
@@ -54,8 +54,7 @@ func awaitPage(t *testing.T, addr, path string, code int, lines ...string) {
 	})
 }
 
-// TestReadyz: without its upstream a proxy is degraded, and without a majority it is not ready. It
-// is alive in either case.
+// TestReadyz: without its upstream a proxy is degraded, without a majority it is not ready.
 func TestReadyz(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
@@ -81,7 +80,7 @@ func TestReadyz(t *testing.T) {
 }
 
 // TestReadyzWhileStopping: when the proxy no longer accepts clients, it is not ready; the admin
-// port is available until the end.
+// port is available until the process ends.
 func TestReadyzWhileStopping(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminPort, "--drain-timeout", "1m")...)
@@ -103,7 +102,7 @@ func TestReadyzWhileStopping(t *testing.T) {
 	}
 }
 
-// TestAdminPortTaken: two proxies cannot have the same admin port, and the second one says why.
+// TestAdminPortTaken: if the admin port is in use, a proxy does not start, and reports why.
 func TestAdminPortTaken(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -117,7 +116,7 @@ func TestAdminPortTaken(t *testing.T) {
 	}
 }
 
-// metricsOf returns the metrics of a proxy, by their names with labels.
+// metricsOf returns the metrics of a proxy by name and labels.
 func metricsOf(t *testing.T, addr string) map[string]float64 {
 	t.Helper()
 	code, body, err := askAdmin(addr, "/metrics")
@@ -138,8 +137,8 @@ func metricsOf(t *testing.T, addr string) map[string]float64 {
 	return all
 }
 
-// wantMoved requires metrics to have grown by these values, and no other metrics of locks, scripts
-// and keys.
+// wantMoved fails the test unless metrics have grown by the values of want, and no other metrics of
+// locks, scripts and keys have grown.
 func wantMoved(t *testing.T, before, after, want map[string]float64) {
 	t.Helper()
 	watched := regexp.MustCompile(`^redlock_(lock_(requests|no_quorum|withdrawals)_total|lock_(duration|wait|lease)_seconds_count|locks_|script_|uncovered_)`)
@@ -155,13 +154,13 @@ func wantMoved(t *testing.T, before, after, want map[string]float64) {
 	}
 }
 
-// requests names the metrics of an operation that ended so, with its time.
+// requests returns the names of the metrics for the number of operations and for their time.
 func requests(operation, result string) (count, took string) {
 	return fmt.Sprintf("redlock_lock_requests_total{operation=%q,result=%q}", operation, result),
 		fmt.Sprintf("redlock_lock_duration_seconds_count{operation=%q}", operation)
 }
 
-// TestMetrics: each operation of a client changes exactly the metrics about it.
+// TestMetrics: each operation of a client changes exactly the metrics of this operation.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
@@ -207,8 +206,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsOfTheRelay: the metrics count bytes in both directions, and connected, parked and
-// disconnected clients.
+// TestMetricsOfTheRelay: the metrics count bytes, and connected, parked and disconnected clients.
 func TestMetricsOfTheRelay(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
@@ -224,7 +222,7 @@ func TestMetricsOfTheRelay(t *testing.T) {
 		`redlock_relay_bytes_total{direction="to_clients"}`
 	sent := len("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048576\r\n") + len(value) + 2 + len("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
 	got := len("+OK\r\n$1048576\r\n") + len(value) + 2
-	kit.Soon(t, func() error { // they are counted when they have disconnected
+	kit.Soon(t, func() error { // clients are counted when they have disconnected
 		return differ(metricsOf(t, addr), map[string]float64{there: before[there] + float64(sent),
 			back: before[back] + float64(got)})
 	})
@@ -242,7 +240,7 @@ func TestMetricsOfTheRelay(t *testing.T) {
 			"redlock_upstream_up": 1,
 		})
 	})
-	kit.Want(t, second, "PONG", "PING") // this wakes it
+	kit.Want(t, second, "PONG", "PING") // this wakes the connection
 	kit.Must(t, second.Close())
 	kit.Soon(t, func() error {
 		return differ(metricsOf(t, addr), map[string]float64{"redlock_client_connections": 1,
@@ -271,7 +269,7 @@ func TestMetricsOfMasters(t *testing.T) {
 	of := func(metric string, i int) string {
 		return fmt.Sprintf("redlock_master_%s{master=%q}", metric, masters[i].Addr())
 	}
-	kit.Soon(t, func() error { // the LOCK was answered by a majority, which need not be all
+	kit.Soon(t, func() error { // a majority granted the LOCK, possibly without this master
 		if got := metricsOf(t, addr); got[of("round_trip_seconds_count", 0)] < 1 ||
 			got[of("clock_offset_seconds", 0)] > 1 || got[of("clock_offset_seconds", 0)] < -1 {
 			return fmt.Errorf("%s is %v, the clock is off by %v", of("round_trip_seconds_count", 0),
@@ -305,7 +303,7 @@ func TestMetricsOfMasters(t *testing.T) {
 	kit.Await(t, "a catch-up", func() bool { return metricsOf(t, addr)[of("catch_ups_total", 4)] > 0 })
 }
 
-// TestAdminTellsNoSecrets: no page has a key, a token, a client or a password in it.
+// TestAdminTellsNoSecrets: no page contains a key, a token, a client or a password.
 func TestAdminTellsNoSecrets(t *testing.T) {
 	t.Parallel()
 	const key, token, password = "lock:kEy4Q", "tOkEn7Z", "pAsSwOrD9"
@@ -339,7 +337,7 @@ func TestAdminTellsNoSecrets(t *testing.T) {
 	}
 }
 
-// TestPromtool checks the metrics with Prometheus' own tool.
+// TestPromtool checks the metrics with promtool.
 func TestPromtool(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("promtool"); err != nil {
@@ -351,7 +349,7 @@ func TestPromtool(t *testing.T) {
 	addr := adminOf(t, proxy)
 	kit.Must(t, masters[0].Restart())
 	body, err := "", error(nil)
-	kit.Await(t, "a master to be in quarantine", func() (seen bool) { // this completes the test of all existing metrics
+	kit.Await(t, "a master to be in quarantine", func() (seen bool) { // so that all existing metrics are checked
 		_, body, err = askAdmin(addr, "/metrics")
 		return err == nil && strings.Contains(body, "redlock_master_quarantined{")
 	})

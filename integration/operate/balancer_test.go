@@ -17,7 +17,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// balancerConfig has the address to listen on, that of the proxy, and how the header is sent.
+// balancerConfig is the configuration of HAProxy, with placeholders for its port, the address of
+// the proxy, and the option that sends the header.
 const balancerConfig = `defaults
     mode tcp
     timeout connect 5s
@@ -45,8 +46,8 @@ func startBalancer(t *testing.T, proxy, how string) string {
 	return server.Addr()
 }
 
-// TestBehindHAProxy: the proxy shows, logs and checks the address of the client, not of the HAProxy
-// between them.
+// TestBehindHAProxy: the proxy shows, logs and checks the address of the client, and not that of
+// the HAProxy between them.
 func TestBehindHAProxy(t *testing.T) {
 	t.Parallel()
 	elsewhere := kit.OtherAddress(t)
@@ -78,7 +79,7 @@ func TestBehindHAProxy(t *testing.T) {
 	}
 }
 
-// TestHostileHeaders: a connection with any beginning affects only itself.
+// TestHostileHeaders: the first bytes of a connection affect only this connection.
 func TestHostileHeaders(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -88,7 +89,7 @@ func TestHostileHeaders(t *testing.T) {
 	const signature, line = "\r\n\r\n\x00\r\nQUIT\n", "PROXY TCP4 10.9.8.7 10.0.0.1 "
 	const ping, refused = "*1\r\n$4\r\nPING\r\n", "-ERR no PROXY protocol header"
 
-	// the proxy closes a silent connection
+	// The proxy closes a silent connection.
 	began := time.Now()
 	half := kit.Dial(t, listed.Addr())
 	kit.Must(t, half.Send([]byte(signature+"\x21\x11\x00")))
@@ -100,18 +101,18 @@ func TestHostileHeaders(t *testing.T) {
 		{listed, signature + "\x20\x00\x00\x00" + ping, "+PONG"},
 		{listed, line + "0 6379\r\n" + ping, "-DENIED"},
 		{listed, line + "1234 6379\r\n" + ping, "-DENIED"},
-		// The second one is a command.
+		// The second header is a command.
 		{listed, "PROXY TCP4 127.0.0.1 127.0.0.1 1 1\r\n" + line + "1 1\r\n" + ping, "-ERR"},
 		{listed, ping, refused},
 		{listed, "PROXY INFO\r\n", refused},
 		{listed, "PROXY " + strings.Repeat("x", 4096), refused},
 		{listed, signature + "\x21\x11\xff\xff" + strings.Repeat("x", 70000), refused},
 		{other, line + "1234 6379\r\n", "-ERR"},
-		{other, signature + "\x21\x11\x00\x0c", ""}, // a line with a zero byte: Redis waits for its end as well
+		{other, signature + "\x21\x11\x00\x0c", ""}, // a line with a zero byte: Redis also waits for its end
 		{other, ping, "+PONG"},
 	} {
 		client := kit.Dial(t, c.proxy.Addr())
-		_ = client.Send([]byte(c.begin)) // the end may have been refused by now
+		_ = client.Send([]byte(c.begin)) // the proxy may close the connection before it has read everything
 		if got, err := client.ReceiveRaw(len(c.reply)); string(got) != c.reply {
 			t.Errorf("%.60q: %q, %v; want %s", c.begin, got, err, c.reply)
 		}

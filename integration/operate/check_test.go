@@ -17,7 +17,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// checkMasters runs check on these masters.
+// checkMasters runs check with the given masters.
 func checkMasters(t *testing.T, urls []string, args ...string) outcome {
 	t.Helper()
 	all := []string{"check"}
@@ -39,8 +39,8 @@ func (o outcome) row(t *testing.T, name string) string {
 	return ""
 }
 
-// wantVerdict checks the exit code, that check prints a verdict with this beginning and, in its
-// last line, what to do next, and that it prints nothing on stderr.
+// wantVerdict checks the exit code, and that check prints nothing on stderr. The output must end
+// with the verdict and the next step for the operator.
 func (o outcome) wantVerdict(t *testing.T, code int, verdict string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(o.stdout, "\n"), "\n")
@@ -62,7 +62,7 @@ func (o outcome) wantRow(t *testing.T, name string, words ...string) {
 	}
 }
 
-// TestCheckNew: no proxy has used these masters, so locks are not available before the operator
+// TestCheckNew: no proxy has used the masters, so locks are not available before the operator
 // confirms that they are new.
 func TestCheckNew(t *testing.T) {
 	t.Parallel()
@@ -80,7 +80,7 @@ func TestCheckNew(t *testing.T) {
 	checkMasters(t, redistest.URLs(masters), "--fresh-start").wantVerdict(t, 3, "no locks: 0 of 5 masters vote, 3 needed; ")
 }
 
-// TestCheckHealthy: masters in use, and an upstream.
+// TestCheckHealthy checks check with masters in use, and an upstream.
 func TestCheckHealthy(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -104,7 +104,7 @@ func TestCheckHealthy(t *testing.T) {
 	})
 }
 
-// TestCheckMarker: the table shows the proxies' findings.
+// TestCheckMarker: the table shows what the proxies have recorded on the masters.
 func TestCheckMarker(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -116,7 +116,7 @@ func TestCheckMarker(t *testing.T) {
 		}
 		return nil
 	})
-	kit.Must(t, f.Proxies[0].Kill()) // otherwise it would soon catch up
+	kit.Must(t, f.Proxies[0].Kill()) // otherwise the master would soon catch up
 	got := checkMasters(t, redistest.URLs(f.Masters))
 	got.wantRow(t, f.Masters[1].Addr(), "votes")
 	got.wantRow(t, f.Masters[2].Addr(), "quarantine: restarted without proof of its data, for ")
@@ -154,7 +154,8 @@ func TestCheckEviction(t *testing.T) {
 	got.wantVerdict(t, 2, "unsafe: it would not be safe to serve; "+master.Addr()+": "+why)
 }
 
-// TestCheckSameServer: two addresses of one server are two votes of one.
+// TestCheckSameServer checks that check rejects two masters that are one server under two
+// addresses: one server would vote twice.
 func TestCheckSameServer(t *testing.T) {
 	t.Parallel()
 	master := kit.StartRedis(t)
@@ -165,7 +166,7 @@ func TestCheckSameServer(t *testing.T) {
 		"unsafe: it would not be safe to serve; localhost:"+port+": it is the same server as "+master.Addr())
 }
 
-// TestCheckDead: an unavailable master is no danger by itself, as long as a majority answers.
+// TestCheckDead: an unavailable master is no danger as long as a majority replies.
 func TestCheckDead(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -181,7 +182,7 @@ func TestCheckDead(t *testing.T) {
 	got.wantVerdict(t, 3, "no locks: 2 of 5 masters vote, 3 needed; ")
 }
 
-// TestCheckNotToBeAsked: each kind of master that check cannot ask gets its own text.
+// TestCheckNotToBeAsked: each cause for which check cannot query a master gets its own text.
 func TestCheckNotToBeAsked(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.NotFoundHandler())
@@ -217,7 +218,7 @@ func TestCheckNotToBeAsked(t *testing.T) {
 }
 
 // TestCheckRights: missing permissions of the proxies' user for waiting clients and messages are
-// reported if they are needed; it has all permissions for locks.
+// reported if they are needed. The user has all permissions for locks.
 func TestCheckRights(t *testing.T) {
 	redistest.Needs(t, "rights to channels", "6.2")
 	t.Parallel()
@@ -262,7 +263,7 @@ func TestCheckUpstream(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
 	upstream := kit.StartRedis(t, "--requirepass", "secret")
-	// Its clients log in.
+	// Without a shared login, the clients log in.
 	checkMasters(t, redistest.URLs(f.Masters), "--upstream", upstream.URL()).wantVerdict(t, 0, "ok: ")
 	checkMasters(t, redistest.URLs(f.Masters), "--upstream", "redis://:wrong@"+upstream.Addr(), "--share-upstream-login").
 		wantVerdict(t, 4, "degraded: 5 of 5 masters vote; upstream "+upstream.Addr()+": wrong password: ")
@@ -275,7 +276,7 @@ func TestCheckUpstream(t *testing.T) {
 		wantVerdict(t, 2, "unsafe: it would not be safe to serve; localhost:"+port+": upstream is the same server as master "+f.Masters[1].Addr())
 }
 
-// TestCheckJSON: scripts get the same as people.
+// TestCheckJSON: the JSON output has the same content as the text.
 func TestCheckJSON(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -301,7 +302,7 @@ func TestCheckJSON(t *testing.T) {
 	}
 }
 
-// TestCheckConfig: the configuration is read, and nothing is connected to.
+// TestCheckConfig: --check-config reads the configuration, and opens no connection.
 func TestCheckConfig(t *testing.T) {
 	t.Parallel()
 	got := runProxy(t, "serve", "--check-config", "--master", "redis://127.0.0.1:1")

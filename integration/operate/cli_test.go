@@ -62,7 +62,7 @@ func TestBadCommandLine(t *testing.T) {
 	}
 }
 
-// TestBadConfigFile: each fault is one line with the file, the line, the name and the value.
+// TestBadConfigFile: each mistake is one line with the file, the line, the name and the value.
 func TestBadConfigFile(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -97,7 +97,8 @@ func TestBadConfigFile(t *testing.T) {
 	}
 }
 
-// TestSettingsBeatEachOther: flag beats environment beats file beats default, in the running proxy.
+// TestSettingsBeatEachOther: a flag overrides the environment, which overrides the file, which
+// overrides the default, in the running proxy.
 func TestSettingsBeatEachOther(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -112,7 +113,7 @@ func TestSettingsBeatEachOther(t *testing.T) {
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
 	client := kit.Connect(t, proxy)
-	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted) // the flag's limit; the file's master does not exist
+	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted) // within the flag's limit; the file's master does not exist
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Holds(master, "env:k", "t") })
 	if info, _ := kit.Do(t, client, "INFO", "clients").(string); !strings.Contains(info, "maxclients:7\r\n") {
 		t.Errorf("got %q, want maxclients:7 of the file", info)

@@ -39,7 +39,7 @@ func startDemo(t *testing.T) (text string, demo *exec.Cmd) {
 	return text, demo
 }
 
-// TestDemo types the commands of the demo.
+// TestDemo sends the commands that demo prints.
 func TestDemo(t *testing.T) {
 	text, demo := startDemo(t)
 	port := regexp.MustCompile(`redis-cli -p (\d+) LOCK`).FindStringSubmatch(text)
@@ -56,7 +56,7 @@ func TestDemo(t *testing.T) {
 	for _, command := range regexp.MustCompile(`redis-cli -p \d+ (.*?)(  .*)?\n`).FindAllStringSubmatch(text, -1) {
 		words := strings.Fields(strings.ReplaceAll(command[1], "'", ""))
 		if words[len(words)-2] == "BLOCK" {
-			words[len(words)-1] = "10" // ms: no client releases the lock here
+			words[len(words)-1] = "10" // milliseconds: no client releases the lock
 		}
 		reply := kit.Do(t, client, words...)
 		if failure, bad := reply.(redistest.RespError); bad {

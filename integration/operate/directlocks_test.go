@@ -13,9 +13,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWhereTheLocksAre: proxies and check report where the locks are before a move, after it, and
-// after the move back. After the move, each proxy and check notice clients that lock at the
-// upstream directly.
+// TestWhereTheLocksAre: proxies and check report where the locks are stored before a move, after
+// it, and after the move back. After the move, they detect clients that lock at the upstream
+// directly.
 func TestWhereTheLocksAre(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
@@ -77,8 +77,8 @@ func TestWhereTheLocksAre(t *testing.T) {
 		"locks: at the upstream, where they were moved (era 4); move-from-upstream has no effect any more")
 }
 
-// wantEach waits until all proxies tell where the locks are, how many direct locks they noticed, and how
-// they watch for them: in INFO, as a metric, and for the page.
+// wantEach waits until all proxies report where the locks are stored, how many direct locks they
+// detected, and how they watch for direct locks: in INFO, as a metric, and on the page.
 func wantEach(t *testing.T, proxies []*harness.Proxy, at string, direct int, watch string) {
 	t.Helper()
 	for _, proxy := range proxies {

@@ -14,8 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestHealthcheck checks a running proxy, a server that closes connections, and an address without
-// a server.
+// TestHealthcheck checks a running proxy, and an address without a server.
 func TestHealthcheck(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)))
@@ -35,14 +34,15 @@ func TestHealthcheck(t *testing.T) {
 		fmt.Sprintf("redlock-proxy: unhealthy: dial tcp %s: connect: connection refused", proxy.Addr()))
 }
 
-// checkHealth asks whether a proxy is alive, and whether it is ready.
+// checkHealth runs healthcheck for a proxy, without and with --ready.
 func checkHealth(t *testing.T, proxy *harness.Proxy) (live, ready outcome) {
 	t.Helper()
 	return runProxy(t, "healthcheck", "--listen", proxy.Addr()), runProxy(t, "healthcheck", "--ready", "--listen",
 		proxy.Addr())
 }
 
-// wantHealth requires a proxy to be alive, and to be ready unless there is a cause.
+// wantHealth fails the test unless a proxy is alive, and not ready because of cause, or ready if it
+// is empty.
 func wantHealth(t *testing.T, proxy *harness.Proxy, cause string) {
 	t.Helper()
 	live, ready := checkHealth(t, proxy)
@@ -58,8 +58,8 @@ func wantHealth(t *testing.T, proxy *harness.Proxy, cause string) {
 	}
 }
 
-// TestHealthWithoutQuorum: a proxy without a majority is alive, and not ready. The loss is logged
-// once, and so is the return.
+// TestHealthWithoutQuorum: a proxy without a majority is alive, and not ready. It logs the loss of
+// the majority once, and its return once.
 func TestHealthWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)
@@ -90,8 +90,7 @@ func TestHealthWithoutQuorum(t *testing.T) {
 	}
 }
 
-// TestHealthWithoutUpstream: a proxy whose upstream is down, or hangs, is alive and ready: locks
-// are available.
+// TestHealthWithoutUpstream: a proxy whose upstream is down, or hangs, is alive and ready.
 func TestHealthWithoutUpstream(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
@@ -106,7 +105,7 @@ func TestHealthWithoutUpstream(t *testing.T) {
 	}
 }
 
-// TestHealthOfAFullProxy: a proxy with max-clients clients is alive, but not ready.
+// TestHealthOfAFullProxy: a proxy that has reached max-clients is alive, but not ready.
 func TestHealthOfAFullProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -121,7 +120,7 @@ func TestHealthOfAFullProxy(t *testing.T) {
 	wantHealth(t, proxy, "ERR max number of clients reached")
 }
 
-// TestHealthcheckLogin: if clients have to log in, the proxy tells others only whether it is ready.
+// TestHealthcheckLogin: clients that have not logged in learn only whether it is ready.
 func TestHealthcheckLogin(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t, "--requirepass", "secret")

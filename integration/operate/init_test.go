@@ -17,7 +17,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// initMasters runs init on these masters.
+// initMasters runs init with the given masters.
 func initMasters(t *testing.T, masters []*redistest.Server, args ...string) outcome {
 	t.Helper()
 	all := []string{"init"}
@@ -27,7 +27,7 @@ func initMasters(t *testing.T, masters []*redistest.Server, args ...string) outc
 	return runProxy(t, append(all, args...)...)
 }
 
-// wantInit requires an exit code of init and a text in its output.
+// wantInit fails the test unless init has the given exit code and its output contains a text.
 func wantInit(t *testing.T, got outcome, code int, text string) {
 	t.Helper()
 	if got.code != code || !strings.Contains(got.stdout+got.stderr, text) {
@@ -35,7 +35,7 @@ func wantInit(t *testing.T, got outcome, code int, text string) {
 	}
 }
 
-// wantAdvice fails the test unless locks are refused with an error that names the remedy.
+// wantAdvice fails the test unless LOCK is refused with an error that contains the remedy.
 func wantAdvice(t *testing.T, proxy *harness.Proxy, texts ...string) {
 	t.Helper()
 	text := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "1000"))
@@ -47,9 +47,8 @@ func wantAdvice(t *testing.T, proxy *harness.Proxy, texts ...string) {
 	}
 }
 
-// TestNewMastersAreNamed: for a new cluster and a proxy that does not know it is new, the error and
-// the log say what to do. A start with --fresh-start still works, although a proxy has left its
-// record on the masters.
+// TestNewMastersAreNamed: if the masters are new and a proxy does not know that, the error and the
+// log name the remedy. --fresh-start still works, although a proxy has left its record.
 func TestNewMastersAreNamed(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -64,7 +63,7 @@ func TestNewMastersAreNamed(t *testing.T) {
 }
 
 // TestInitTwiceAtOnce: init runs on two machines at the same time, for masters for which a proxy
-// waits. One succeeds, and then there is nothing to do.
+// waits. Both succeed, and then there is nothing to do.
 func TestInitTwiceAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -86,7 +85,7 @@ func TestInitTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// TestInitAsks: without the flag it asks, and without an answer it does nothing.
+// TestInitAsks: without the flag, init asks the operator, and without a reply it changes nothing.
 func TestInitAsks(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -102,8 +101,8 @@ func TestInitAsks(t *testing.T) {
 	}
 }
 
-// TestInitWaitsForMasters: a master that is only just being started, as by the command before in
-// README, does not have init refused.
+// TestInitWaitsForMasters: init waits for a master that is still starting, for example because the
+// previous command in the README started it.
 func TestInitWaitsForMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -118,7 +117,7 @@ func TestInitWaitsForMasters(t *testing.T) {
 	wantInit(t, got, 0, "5 of 5 masters vote\n")
 }
 
-// TestInitRefuses: if existing locks contradict the operator, or if not all masters are available.
+// TestInitRefuses: init refuses if locks contradict the operator, or if a master is not available.
 func TestInitRefuses(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -126,7 +125,7 @@ func TestInitRefuses(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")
 	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
 	kit.Must(t, f.Proxies[0].Kill())
-	for _, master := range f.Masters { // now none votes: all might have lost more than this
+	for _, master := range f.Masters { // then no master votes: each might have lost more than the lock
 		kit.Must(t, kit.Tell(master, "SAVE"))
 		kit.Must(t, master.Revive())
 	}
@@ -143,7 +142,7 @@ func TestInitRefuses(t *testing.T) {
 }
 
 // TestInitForced: all masters lose their data while a proxy knows of a lock without a TTL. The
-// error names the lock, and an operator who knows that it is no longer held confirms that. No
+// error names the lock. An operator who knows that the lock is no longer held confirms that. No
 // process has to be stopped, and no data deleted.
 func TestInitForced(t *testing.T) {
 	t.Parallel()
@@ -164,7 +163,7 @@ func TestInitForced(t *testing.T) {
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "1s", "--force"), 0, "5 of 5 masters vote\n")
 	f.WantVoting(t, 5)
 	kit.Want(t, client, "OK", "SET", "lock:a", "you", "NX")
-	for _, master := range f.Masters { // each has a longer one now, without proof of it
+	for _, master := range f.Masters { // each has a record of a longer TTL now, without proof
 		kit.Must(t, kit.Tell(master, "SAVE"))
 		kit.Must(t, master.Revive())
 	}
@@ -173,8 +172,8 @@ func TestInitForced(t *testing.T) {
 	f.WantVoting(t, 5)
 }
 
-// TestInitOnce: a deployment that runs init at every start does it once, also if the masters lose
-// their data later.
+// TestInitOnce: a deployment that runs init --once at every start initializes the masters only
+// once, even if the masters lose their data later.
 func TestInitOnce(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -195,9 +194,9 @@ func TestInitOnce(t *testing.T) {
 	}
 }
 
-// TestRestartOfAProxyKeepsTheWait: a majority lost its data, and the proxy that knows the longest
-// TTL in use restarts. It waits for that TTL again, not for max-ttl, since it had left its
-// knowledge on the masters that lost their data.
+// TestRestartOfAProxyKeepsTheWait: a majority loses its data, and the proxy that knows the longest
+// TTL in use restarts. It waits for that TTL again, and not for max-ttl, because it had recorded
+// the TTL on these masters.
 func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -223,7 +222,7 @@ func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
 	after := kit.StartProxy(t, kit.LinkURLs(f.Links[0]), "--fresh-start=false")
 	rival := kit.Connect(t, after)
 	first := kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000")
-	// The wait, on a machine that took longer to get here; below is whether it was long enough.
+	// On a slow machine the wait may be over. Below, the test checks that it was long enough.
 	_, isOver := first.(int64)
 	text := fmt.Sprint(first)
 	if !isOver && !strings.Contains(text, "2 of 5 masters vote: 3 restarted without proof of their data, ready in ") ||
@@ -242,13 +241,13 @@ func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
 }
 
 // TestInitTellsWhatItCouldNot: of one known master and two new ones too few vote, because the known
-// one has longer locks than the operator says. init reports that, and exits with an error.
+// master has longer locks than the operator claims. init reports that, and exits with an error.
 func TestInitTellsWhatItCouldNot(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := kit.StartFleet(t)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "3600000")
-	kit.Soon(t, func() error { // a majority of others may have granted it
+	kit.Soon(t, func() error { // other masters may have granted it
 		longest, err := kit.AskIn(f.Masters[0], "0", "GET", "redlock-proxy:longest")
 		if err == nil && longest == nil {
 			err = fmt.Errorf("master %s does not know of the lock's TTL", f.Masters[0].Addr())
@@ -261,7 +260,7 @@ func TestInitTellsWhatItCouldNot(t *testing.T) {
 	got := initMasters(t, masters, "--longest-ttl", "0s")
 	wantInit(t, got, 3, masters[0].Addr()+": does not vote for proxies with these settings: is in use by proxies with different settings (masters: ")
 	wantInit(t, got, 3, "0 of 3 masters vote\n")
-	kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:rules")) // as earlier versions leave it
+	kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:rules")) // as earlier versions leave the master
 	got = initMasters(t, masters, "--longest-ttl", "0s")
 	wantInit(t, got, 3, "1 of 3 masters vote\n")
 	wantInit(t, got, 3, "empty when first seen")

@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// wantExit fails the test unless the proxy exits with a code.
+// wantExit fails the test unless the proxy exits with the given code in time.
 func wantExit(t *testing.T, proxy *harness.Proxy, code int, within time.Duration) {
 	t.Helper()
 	if got, err := proxy.Wait(within); err != nil || got != code {
@@ -22,7 +22,7 @@ func wantExit(t *testing.T, proxy *harness.Proxy, code int, within time.Duration
 	}
 }
 
-// stop sends the first signal and returns when the proxy has begun to stop.
+// stop sends the first signal and waits until the proxy refuses new clients.
 func stop(t *testing.T, proxy *harness.Proxy, signal os.Signal) {
 	t.Helper()
 	kit.Must(t, proxy.Signal(signal))
@@ -33,8 +33,8 @@ func stop(t *testing.T, proxy *harness.Proxy, signal os.Signal) {
 	}
 }
 
-// TestStopRefusesWhoWaits: at the first signal, idle clients are disconnected and new ones refused.
-// Clients that wait for a lock, an element or masters get an error immediately. Held locks stay
+// TestStopRefusesWhoWaits: at the first signal, idle clients are disconnected and new ones are
+// refused. Clients that wait for a lock, an element or masters get an error immediately. Locks stay
 // held.
 func TestStopRefusesWhoWaits(t *testing.T) {
 	masters := kit.StartMasters(t)
@@ -46,7 +46,7 @@ func TestStopRefusesWhoWaits(t *testing.T) {
 	kit.WantBlocked(t, proxy, 2)
 	kit.Does(t, waiters[2], "SET lock:w t PX 60000", "OK")
 	kit.Must(t, waiters[2].Send(redistest.AppendCommand(redistest.AppendCommand(nil, "PING"), "WAIT", "5", "0")))
-	// The command and what follows it were read.
+	// After this reply, the proxy has also read the WAIT.
 	if pong, err := waiters[2].Receive(); err != nil || pong != any("PONG") {
 		t.Errorf("PING: got %#v, %v", pong, err)
 	}
@@ -65,7 +65,7 @@ func TestStopRefusesWhoWaits(t *testing.T) {
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "holder") })
 }
 
-// TestStopCutsOff: connections that do not end are closed after the drain timeout.
+// TestStopCutsOff: connections that are still open after the drain timeout are closed.
 func TestStopCutsOff(t *testing.T) {
 	redistest.SkipShort(t)
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--drain-timeout", "300ms")
@@ -79,7 +79,7 @@ func TestStopCutsOff(t *testing.T) {
 	kit.WantLogged(t, proxy, `msg="drain-timeout exceeded: cutting off running commands" clients=1`)
 }
 
-// TestSecondSignal: a second signal ends the wait.
+// TestSecondSignal: a second signal ends the drain immediately.
 func TestSecondSignal(t *testing.T) {
 	masters := kit.StartMasters(t)
 	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
@@ -91,8 +91,7 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
-// TestStopUnderLoad: clients that are disconnected in the middle of their work hold no lock that
-// they do not know of.
+// TestStopUnderLoad: no client that is disconnected under load holds a lock without knowing it.
 func TestStopUnderLoad(t *testing.T) {
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters))
@@ -103,7 +102,7 @@ func TestStopUnderLoad(t *testing.T) {
 		client := kit.Connect(t, proxy)
 		workers.Go(func() { told[i] = lockUntilCut(client, name) })
 	}
-	time.Sleep(300 * time.Millisecond) // under load; at which moment does not matter
+	time.Sleep(300 * time.Millisecond) // under load; the exact time does not matter
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	workers.Wait()
 	wantExit(t, proxy, 0, kit.Patience)
@@ -114,7 +113,7 @@ func TestStopUnderLoad(t *testing.T) {
 	}
 }
 
-// lockUntilCut locks and unlocks until the connection ends. It reports whether that was behind a
+// lockUntilCut locks and unlocks until the connection ends. It reports whether it ended after a
 // grant.
 func lockUntilCut(client *redistest.Client, key string) (granted bool) {
 	for {
@@ -127,7 +126,7 @@ func lockUntilCut(client *redistest.Client, key string) (granted bool) {
 	}
 }
 
-// TestCrashLeavesLocks: locks outlive the proxy that granted them; another proxy knows them.
+// TestCrashLeavesLocks: locks outlive the proxy that granted them, and another proxy knows them.
 func TestCrashLeavesLocks(t *testing.T) {
 	f := kit.StartLinkedFleet(t, 2)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")

@@ -18,14 +18,14 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// holds runs `lock KEY FLAGS -- sh -c SCRIPT` at a proxy to its end.
+// holds runs `lock KEY FLAGS -- sh -c SCRIPT` with a proxy until it ends.
 func holds(t *testing.T, addr, flags, script string) outcome {
 	t.Helper()
 	args := append([]string{"lock", "k", "--addr", addr}, strings.Fields(flags)...)
 	return runProxy(t, append(args, "--", "sh", "-c", script)...)
 }
 
-// wantEnd requires an exit code and the beginning of the output.
+// wantEnd checks the exit code, the output, and the beginning of the error output.
 func (o outcome) wantEnd(t *testing.T, code int, stdout, stderr string) {
 	t.Helper()
 	if o.code != code || o.stdout != stdout || !strings.HasPrefix(o.stderr, stderr) || stderr == "" && o.stderr != "" {
@@ -33,7 +33,7 @@ func (o outcome) wantEnd(t *testing.T, code int, stdout, stderr string) {
 	}
 }
 
-// TestLockCommand: the lock is held while the command runs, whose exit code is ours.
+// TestLockCommand: lock holds the lock while the command runs, and returns its exit code.
 func TestLockCommand(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)
@@ -49,7 +49,7 @@ func TestLockCommand(t *testing.T) {
 	}
 	holds(t, addr, "", ask+"LOCK k other PX 1000; exit 7").wantEnd(t, 7, "\n", "")
 	free()
-	holds(t, addr, "--ttl 500ms", "sleep 1.5; "+ask+"LOCK k other PX 1000").wantEnd(t, 0, "\n", "") // it was extended
+	holds(t, addr, "--ttl 500ms", "sleep 1.5; "+ask+"LOCK k other PX 1000").wantEnd(t, 0, "\n", "") // the lock was extended
 	free()
 	holds(t, "redis://"+addr, "--wait 0s", "kill -9 $$").wantEnd(t, 128+9, "", "")
 	free()
@@ -128,8 +128,8 @@ func (r *running) end(t *testing.T) outcome {
 	return outcome{r.cmd.ProcessState.ExitCode(), r.stdout.String(), r.stderr.String()}
 }
 
-// stubborn returns a script that creates the file, reports SIGTERM, and continues unless end says
-// to exit.
+// stubborn returns a command that creates the file, reports signals, and continues unless end
+// exits.
 func stubborn(file, end string) []string {
 	return []string{"sh", "-c", `trap "echo told;` + end + `" TERM INT; touch ` + file + `; while :; do sleep 0.05; done`}
 }
@@ -179,8 +179,8 @@ func TestLockCommandLoses(t *testing.T) {
 		"redlock-proxy: the lock was lost: it expired or was released\n")
 }
 
-// TestLockCommandGoesOn: a proxy is killed, or stopped, while a command holds a lock through it.
-// The lock is extended through the next one, and released.
+// TestLockCommandGoesOn: a proxy is killed or stopped while a command holds a lock through it. The
+// lock is extended, and finally released, through the next proxy.
 func TestLockCommandGoesOn(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -196,7 +196,6 @@ func TestLockCommandGoesOn(t *testing.T) {
 				"--", "sh", "-c", "touch "+file+"; sleep 12; exit 5")
 			awaitFile(t, file)
 			kit.Must(t, lose(f.Proxies[0]))
-			// Polls.
 			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 				if reply := kit.Do(t, other, "LOCK", "k", "other", "PX", "1000"); reply != nil {
 					t.Fatalf("another client's LOCK: %v", reply)
@@ -208,8 +207,8 @@ func TestLockCommandGoesOn(t *testing.T) {
 	}
 }
 
-// TestLockCommandSignals: they are the command's; before it runs, one ends the wait, and the place
-// in the queue is given up.
+// TestLockCommandSignals: signals are passed to the command. Before it runs, a signal ends the
+// wait, and lock leaves the queue.
 func TestLockCommandSignals(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)
@@ -235,15 +234,15 @@ func TestLockCommandSignals(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "runs")
 	r := start(t, nil, append([]string{"lock", "k", "--addr", addr, "--"}, stubborn(file, "exit 5")...)...)
 	awaitFile(t, file)
-	kit.Must(t, r.cmd.Process.Kill()) // no process extends the lock then, so the command is terminated
+	kit.Must(t, r.cmd.Process.Kill()) // then no process extends the lock, so the command is terminated
 	_ = r.cmd.Wait()
 	if r.stdout.String() != "told\n" {
 		t.Errorf("after the end of its parent the command said %q", r.stdout.String())
 	}
 }
 
-// TestLockCommandLogsIn: the password comes from redis-cli's variable or a file, and is visible
-// nowhere.
+// TestLockCommandLogsIn: the password comes from redis-cli's variable or a file, and is never
+// printed.
 func TestLockCommandLogsIn(t *testing.T) {
 	t.Parallel()
 	upstream, masters := kit.StartRedis(t, "--requirepass", "topsecret"), kit.StartMasters(t)
@@ -263,8 +262,8 @@ func TestLockCommandLogsIn(t *testing.T) {
 	}
 }
 
-// TestLockCommandTLS: the proxy is believed, and the command's client known, by the files of the
-// flags alone.
+// TestLockCommandTLS: the files of the flags are sufficient for lock to trust the proxy, and for
+// the proxy to accept its client.
 func TestLockCommandTLS(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

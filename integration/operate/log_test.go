@@ -18,8 +18,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// readerOfLog starts a proxy with audit-log whose log goes to a pipe, and reads it up to the ready
-// line.
+// readerOfLog starts a proxy with audit-log whose log goes to a pipe, and waits until it is ready.
 func readerOfLog(t *testing.T) (proxy *exec.Cmd, addr string, pipe *os.File) {
 	t.Helper()
 	binary, err := harness.BuildProxy(context.Background())
@@ -49,7 +48,7 @@ func readerOfLog(t *testing.T) (proxy *exec.Cmd, addr string, pipe *os.File) {
 	}
 }
 
-// locks takes and releases the given number of locks, each granted with most of its TTL left.
+// locks takes and releases the given number of locks.
 func locks(t *testing.T, addr string, n int) {
 	t.Helper()
 	client, err := redistest.Dial(addr, kit.Patience)
@@ -67,7 +66,7 @@ func locks(t *testing.T, addr string, n int) {
 	}
 }
 
-// wantEnd fails the test unless the proxy exits in order after SIGTERM.
+// wantEnd fails the test unless the proxy exits normally after SIGTERM.
 func wantEnd(t *testing.T, proxy *exec.Cmd) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -81,16 +80,16 @@ func wantEnd(t *testing.T, proxy *exec.Cmd) {
 	}
 }
 
-// TestLogThatNobodyReads: a pipe whose reader is stopped fills up; locks are granted as before, and
-// the proxy stops on request.
+// TestLogThatNobodyReads: if the log's pipe is full because its reader has stopped, locks are still
+// granted, and the proxy stops on request.
 func TestLogThatNobodyReads(t *testing.T) {
 	redistest.SkipShort(t)
 	proxy, addr, _ := readerOfLog(t)
-	locks(t, addr, 1500) // three pipes full
+	locks(t, addr, 1500) // enough to fill three pipes
 	wantEnd(t, proxy)
 }
 
-// TestLogWhoseReaderEnds: the proxy continues without its log.
+// TestLogWhoseReaderEnds: if the reader of the log ends, the proxy continues without its log.
 func TestLogWhoseReaderEnds(t *testing.T) {
 	redistest.SkipShort(t)
 	proxy, addr, pipe := readerOfLog(t)

@@ -16,8 +16,8 @@ import (
 )
 
 // TestItsOwnUpstream: a proxy whose upstream or master is its own address, under any name, does not
-// start; it used to open connections to itself until it had no descriptors left. check does not
-// accept it either.
+// start: it would open connections to itself until it has no descriptors left, and check rejects
+// it.
 func TestItsOwnUpstream(t *testing.T) {
 	t.Parallel()
 	hostname, err := os.Hostname()
@@ -47,8 +47,8 @@ func TestItsOwnUpstream(t *testing.T) {
 	}
 }
 
-// TestUpstreamLeadsBack: if the upstream leads back over another address, or over another proxy
-// that starts earlier or later, the addresses do not show it; the proxies find it.
+// TestUpstreamLeadsBack: the upstream leads back through another address, or through another proxy
+// that starts earlier or later. The addresses do not show the loop, but the proxies detect it.
 func TestUpstreamLeadsBack(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -128,8 +128,8 @@ func TestUpstreamBecomesLoop(t *testing.T) {
 			t.Errorf("%d open descriptors, %v", open, err)
 		}
 	}
-	// An upstream that leads back cannot tell a client's permissions: a LOCK is granted, or gets
-	// that error.
+	// An upstream that leads back cannot report a client's permissions, so a LOCK may get this
+	// error.
 	reply, err := kit.Connect(t, second).Do("LOCK", "k", "t", "PX", "10000")
 	kit.Must(t, err)
 	if refusal, refused := reply.(redistest.RespError); refused && !strings.Contains(string(refusal),
@@ -138,7 +138,7 @@ func TestUpstreamBecomesLoop(t *testing.T) {
 	}
 }
 
-// TestProxyIsNoMaster: serve and check do not accept a proxy, behind another name, as a master.
+// TestProxyIsNoMaster: serve and check do not accept a proxy as a master.
 func TestProxyIsNoMaster(t *testing.T) {
 	t.Parallel()
 	other := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", kit.StartRedis(t).URL())
@@ -154,8 +154,7 @@ func TestProxyIsNoMaster(t *testing.T) {
 	}
 }
 
-// TestFewDescriptors: the proxy accepts only as many clients as it has descriptors for, and logs
-// that once.
+// TestFewDescriptors: the proxy limits its clients to its descriptors, and logs that once.
 func TestFewDescriptors(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -198,7 +197,7 @@ func TestFewDescriptors(t *testing.T) {
 }
 
 // TestUpstreamIsAMaster: an upstream that is a master is refused: by its address; by its INFO when
-// the proxy starts, at any address; and if it answers only later, from then on.
+// the proxy starts, at any address; and, if it replies only later, from then on.
 func TestUpstreamIsAMaster(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)

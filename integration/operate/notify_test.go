@@ -31,8 +31,8 @@ func startManager(t *testing.T) manager {
 	return manager{conn}
 }
 
-// env returns the environment of a process with this manager, whose watchdog has the given time
-// limit in microseconds.
+// env returns the environment of a process that notifies this manager; watchdog is the time limit
+// in microseconds, or empty.
 func (m manager) env(watchdog string) []string {
 	env := []string{"NOTIFY_SOCKET=" + m.conn.LocalAddr().String()}
 	if watchdog != "" {
@@ -41,7 +41,7 @@ func (m manager) env(watchdog string) []string {
 	return env
 }
 
-// next returns the first line of the next notification, or the reason why there was none.
+// next returns the first line of the next notification, or the error why there was none.
 func (m manager) next(within time.Duration) (string, error) {
 	buffer := make([]byte, 4096)
 	_ = m.conn.SetReadDeadline(time.Now().Add(within))
@@ -50,7 +50,7 @@ func (m manager) next(within time.Duration) (string, error) {
 	return line, err
 }
 
-// want requires this notification next.
+// want fails the test unless state is the next notification.
 func (m manager) want(t *testing.T, state string) {
 	t.Helper()
 	if got, err := m.next(kit.Patience); got != state {
@@ -79,8 +79,7 @@ func startManaged(t *testing.T, m manager, watchdog string, args ...string) *har
 	return proxy
 }
 
-// TestNotify: systemd is notified when clients are served, when the drain begins, and during the
-// drain.
+// TestNotify: systemd is notified when the proxy serves clients, and when it drains.
 func TestNotify(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
@@ -89,15 +88,14 @@ func TestNotify(t *testing.T) {
 	busy := kit.Busy(t, proxy)
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	m.want(t, "STOPPING=1")
-	kit.Must(t, busy.Close()) // until now it drained
+	kit.Must(t, busy.Close()) // this ends the drain
 	wantExit(t, proxy, 0, kit.Patience)
 	if rest := m.rest(); rest != nil {
 		t.Errorf("the manager is also told %q, and asked for no watchdog", rest)
 	}
 }
 
-// TestNotifyNobody: a missing manager, or a wrong variable, does not prevent the proxy from
-// serving.
+// TestNotifyNobody: the proxy serves even if the manager is missing, or a variable is invalid.
 func TestNotifyNobody(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
@@ -135,7 +133,7 @@ func TestWatchdog(t *testing.T) {
 	for _, state := range []string{"READY=1", "WATCHDOG=1", "WATCHDOG=1"} {
 		m.want(t, state)
 	}
-	holder := onlyClient(t, proxy) // from now on the proxy has as many as it may have
+	holder := onlyClient(t, proxy) // from now on the proxy is full
 	m.rest()
 	m.want(t, "WATCHDOG=1")
 
@@ -166,7 +164,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// TestWatchdogOfAnother: a watchdog for another process gets no messages from the proxy.
+// TestWatchdogOfAnother: the proxy sends no pings if the watchdog is for another process.
 func TestWatchdogOfAnother(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -180,8 +178,8 @@ func TestWatchdogOfAnother(t *testing.T) {
 	m.want(t, "STOPPING=1")
 }
 
-// onlyClient connects to a proxy with room for one client, which the proxy's own probe may take for
-// a moment, and takes the lock k.
+// onlyClient connects to a proxy with room for one client, and takes the lock k. It tries
+// repeatedly, because the proxy's own probe may briefly be the one client.
 func onlyClient(t *testing.T, proxy *harness.Proxy) (holder *redistest.Client) {
 	t.Helper()
 	kit.Soon(t, func() (err error) {
@@ -198,8 +196,7 @@ func onlyClient(t *testing.T, proxy *harness.Proxy) (holder *redistest.Client) {
 	return holder
 }
 
-// limitDescriptors sets how many descriptors a running proxy may have open, and returns how many it
-// might before.
+// limitDescriptors limits the open descriptors of a running proxy, and returns the earlier limit.
 func limitDescriptors(t *testing.T, proxy *harness.Proxy, limit uint64) (before uint64) {
 	t.Helper()
 	var now unix.Rlimit

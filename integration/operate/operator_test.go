@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestTakenPort: the error names the setting.
+// TestTakenPort: if the port is in use, the error names the setting.
 func TestTakenPort(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -28,7 +28,7 @@ func TestTakenPort(t *testing.T) {
 	}
 }
 
-// TestHangup: each SIGHUP is logged, and stops nothing; SIGTERM still stops the proxy.
+// TestHangup: each SIGHUP is logged, and does not stop the proxy; SIGTERM still stops it.
 func TestHangup(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)))
@@ -94,8 +94,8 @@ func checkAllVote(proxy *harness.Proxy, n int) error {
 	return err
 }
 
-// TestDownFromTheStart: each of two proxies logs a master that refuses the password, and one that
-// does not listen, at its start, not only after both have been reachable.
+// TestDownFromTheStart: at its start, each of two proxies logs a master that refuses the password,
+// and one that does not listen, although neither has ever been reachable.
 func TestDownFromTheStart(t *testing.T) {
 	t.Parallel()
 	masters := redistest.URLs(kit.StartMasters(t))
@@ -113,7 +113,7 @@ func TestDownFromTheStart(t *testing.T) {
 	}
 }
 
-// TestLogUnits: in JSON, durations have their unit as in text.
+// TestLogUnits: durations have their unit in JSON, as in text.
 func TestLogUnits(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -136,8 +136,8 @@ func TestLogUnits(t *testing.T) {
 	}
 }
 
-// TestInfoOfTheDown: a master and an upstream that are down have their causes in plain words, and a
-// state has lasted for as long as it has.
+// TestInfoOfTheDown: INFO has the causes why a master and an upstream are down in plain words, and
+// the time since when the master has been down.
 func TestInfoOfTheDown(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -163,8 +163,7 @@ func TestInfoOfTheDown(t *testing.T) {
 	})
 }
 
-// TestForSeconds: for_seconds starts again at 0 when a master that was always reachable loses its
-// vote or gets it.
+// TestForSeconds: for_seconds restarts at 0 when a reachable master loses its vote or gets it.
 func TestForSeconds(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t, "--fresh-start")
@@ -177,15 +176,15 @@ func TestForSeconds(t *testing.T) {
 		t.Fatalf("not all of %d masters vote:\n%s", len(f.Masters), info)
 	}
 	for _, match := range states {
-		// They are up since the start, and vote since the end of the fresh start, nearly 3 s later.
+		// They vote since the end of the fresh start, almost 3 s after the proxy's start.
 		if got := kit.Number(t, match[1]); got > uptime-2 {
 			t.Errorf("votes for %d s of %d s, but began to only with the end of the fresh start:\n%s", got, uptime, info)
 		}
 	}
 }
 
-// TestUncoveredLocks: commands that use a key like a lock, though no lock-keys pattern matches it,
-// are counted and logged once per pattern, without tokens. Keys that match are not.
+// TestUncoveredLocks: commands that use a key like a lock, although no lock-keys pattern matches
+// it, are counted and logged once per pattern, without tokens. Matching keys are not counted.
 func TestUncoveredLocks(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)

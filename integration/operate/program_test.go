@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// outcome is the output and the exit code of a command of the proxy.
+// outcome holds the output and the exit code of a command of the proxy.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -29,14 +29,13 @@ func binary(t *testing.T) string {
 	return path
 }
 
-// runProxy runs one command of the proxy to its end.
+// runProxy runs one command of the proxy until it ends.
 func runProxy(t *testing.T, args ...string) outcome {
 	t.Helper()
 	return runProxyWith(t, nil, args...)
 }
 
-// runProxyWith runs a command of the proxy with these variables added to an environment without any
-// variable of the proxy.
+// runProxyWith runs a command of the proxy with the variables env, and no other ones of the proxy.
 func runProxyWith(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
 	program := binary(t) // the first call builds it, which may take longer
@@ -55,8 +54,7 @@ func runProxyWith(t *testing.T, env []string, args ...string) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// wantFailure fails the test unless the command exited with 1 and printed exactly these lines to
-// stderr.
+// wantFailure fails the test unless the command exited with 1 and printed the lines to stderr.
 func wantFailure(t *testing.T, got outcome, lines ...string) {
 	t.Helper()
 	want := strings.Join(lines, "\n") + "\n"
@@ -65,7 +63,7 @@ func wantFailure(t *testing.T, got outcome, lines ...string) {
 	}
 }
 
-// refused reports whether the proxy takes no new clients.
+// refused reports whether the proxy refuses new clients.
 func refused(proxy *harness.Proxy) bool {
 	client, err := redistest.Dial(proxy.Addr(), time.Second)
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestProtectedMode: on an address that other machines can reach, the proxy refuses their clients
-// while no login is required, and logs that it does.
+// while no login is required, and logs that.
 func TestProtectedMode(t *testing.T) {
 	t.Parallel()
 	elsewhere := kit.OtherAddress(t)
@@ -27,8 +27,8 @@ func TestProtectedMode(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		args   []string
-		here   string // the answer to LOCK from this machine
-		there  string // and from another machine
+		here   string // the reply to LOCK from this machine
+		there  string // the reply to LOCK from another machine
 		warned bool
 	}{
 		"a lock server":          {nil, "5", "DENIED Redis is running in protected mode", true},

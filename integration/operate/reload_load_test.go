@@ -23,14 +23,14 @@ import (
 // workCounts counts the operations that clients completed.
 type workCounts struct{ commands, grants, waited, connects atomic.Int64 }
 
-// loadClient has one connection, which it must keep, and a key of its own.
+// loadClient is a client with one connection, which must not break, and its own key.
 type loadClient struct {
 	conn *redistest.Client
 	key  string
 	did  *workCounts
 }
 
-// want sends a command, and returns an error unless it gets this reply.
+// want sends a command, and returns an error unless it gets the reply want.
 func (c *loadClient) want(want any, command ...string) error {
 	got, err := c.conn.Do(command...)
 	if c.did.commands.Add(1); err == nil && kit.Text(got) != kit.Text(want) {
@@ -39,7 +39,7 @@ func (c *loadClient) want(want any, command ...string) error {
 	return err
 }
 
-// grant sends a command that must be answered with a validity.
+// grant sends a command, and returns an error unless the reply is a validity.
 func (c *loadClient) grant(command ...string) error {
 	got, err := c.conn.Do(command...)
 	c.did.commands.Add(1)
@@ -50,7 +50,7 @@ func (c *loadClient) grant(command ...string) error {
 	return err
 }
 
-// locks takes and releases a lock that no other client uses, with all commands that can do so.
+// locks takes and releases a lock that no other client uses, with every command that can do so.
 func (c *loadClient) locks(int) error {
 	lock := "lock:" + c.key
 	return errors.Join(
@@ -60,10 +60,10 @@ func (c *loadClient) locks(int) error {
 			`return redis.call("del", KEYS[1])`, "1", lock))
 }
 
-// relays counts up at the upstream: a command that is lost or done twice shows.
+// relays increments a counter at the upstream, which reveals lost and repeated commands.
 func (c *loadClient) relays(n int) error { return c.want(int64(n), "INCR", "count:"+c.key) }
 
-// transacts holds a transaction open at the upstream, and one on lock keys.
+// transacts executes a transaction at the upstream, and one on lock keys.
 func (c *loadClient) transacts(n int) error {
 	count, lock := "multi:"+c.key, "lock:multi:"+c.key
 	return errors.Join(
@@ -73,8 +73,7 @@ func (c *loadClient) transacts(n int) error {
 		c.want("QUEUED", "GET", lock), c.want([]any{"OK", strconv.Itoa(n)}, "EXEC"))
 }
 
-// waits takes part in a queue for one lock, which all these clients use: one of them holds it at a
-// time.
+// waits waits for the common lock of all these clients, and checks that no other client holds it.
 func (c *loadClient) waits(holder *atomic.Int64) error {
 	if err := c.grant("LOCK", "common", c.key, "PX", "60000", "BLOCK", "0"); err != nil {
 		return err
@@ -88,7 +87,7 @@ func (c *loadClient) waits(holder *atomic.Int64) error {
 	return c.want(int64(1), "UNLOCK", "common", c.key)
 }
 
-// connectOnce connects for each command, with or without TLS, as the proxy requires at that time.
+// connectOnce connects for one PING without TLS. It may get the error that the port requires TLS.
 func (c *loadClient) connectOnce(addr string) error {
 	conn, err := redistest.Dial(addr, kit.Patience)
 	if err != nil {
@@ -104,7 +103,7 @@ func (c *loadClient) connectOnce(addr string) error {
 }
 
 // TestReloadsUnderLoad: while clients lock, relay, hold transactions and wait for locks, the
-// configuration is reloaded by SIGHUP and by PROXY RELOAD alternately: with other settings, other
+// configuration is reloaded by SIGHUP and by PROXY RELOAD alternately: with different settings, new
 // certificates, TLS on and off, and invalid files. No connection, no reply and no lock is lost.
 // REDLOCK_RELOADS is the number of reloads.
 func TestReloadsUnderLoad(t *testing.T) {
@@ -133,7 +132,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 		})
 	}
 	held := kit.Connect(t, r.proxy)
-	kit.WantGrant(t, held, "LOCK", "held", "t", "EX", "3600") // all the time
+	kit.WantGrant(t, held, "LOCK", "held", "t", "EX", "3600") // held during all reloads
 	ca := certtest.NewAuthority(t)
 	pair := ca.Issue(t)
 	began, done, refused := time.Now(), 0, 0
@@ -173,7 +172,7 @@ func (r *reloadRig) reloadOnce(n int, ca *certtest.Authority, pair certtest.Pair
 	r.settings["locks-without-ttl"] = []string{"allow", "refuse"}[n%2]
 	r.settings["audit-log"] = strconv.FormatBool(n%5 == 0)
 	r.settings["log-format"] = []string{"text", "json"}[n%3/2]
-	// Always with room: a refused client may see a reset instead of the text, as at Redis.
+	// Never too few: a refused client may see a reset instead of the error, as with Redis.
 	r.settings["max-clients"] = []string{"100", "90", "80"}[n%11%3]
 	r.settings["upstream-timeout"] = strconv.Itoa(10+n%3) + "s"
 	r.settings["tls-cert"], r.settings["tls-key"] = `""`, `""`
@@ -196,7 +195,7 @@ func (r *reloadRig) reloadOnce(n int, ca *certtest.Authority, pair certtest.Pair
 	}
 	if n%2 == 0 {
 		kit.Must(r.t, r.proxy.Signal(syscall.SIGHUP))
-		// The operator's own reload follows the signal's, or includes it: both read the same files.
+		// The PROXY RELOAD follows the signal's reload, or includes it: both read the same files.
 		_ = kit.Do(r.t, r.operator, "PING")
 	}
 	reply := kit.Do(r.t, r.operator, "PROXY", "RELOAD")

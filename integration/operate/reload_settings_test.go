@@ -20,7 +20,7 @@ import (
 )
 
 // effectTests has, for each setting that can change without a restart, a test that the proxy uses
-// the new value after a reload. The remaining ones of these settings are in with.
+// the new value after a reload. testedWith lists the remaining settings.
 var effectTests = map[string]func(*testing.T, *reloadRig){
 	"max-ttl": func(t *testing.T, r *reloadRig) {
 		r.set("max-ttl", "1m")
@@ -85,7 +85,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		r.set("max-unread-memory", "4mb")
 		var slow []*redistest.Client
 		cut := func() float64 { return metricsOf(t, adminOf(t, r.proxy))["redlock_client_unread_cut_total"] }
-		for range 20 { // each of them leaves a part of one reply that its socket buffer has no room for
+		for range 20 { // each leaves the part of a reply that does not fit into its socket buffer
 			slow = append(slow, kit.Connect(t, r.proxy))
 			kit.Must(t, slow[len(slow)-1].Narrow())
 			kit.Must(t, slow[len(slow)-1].Send([]byte(strings.Repeat("GET lock:unread\r\n", 24))))
@@ -150,7 +150,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 	},
 	"upstream-timeout": func(t *testing.T, r *reloadRig) {
 		r.set("upstream-timeout", "200ms")
-		link := kit.StartLink(t, r.upstream) // a proxy of its own: the upstream of this one keeps working
+		link := kit.StartLink(t, r.upstream) // a second proxy, so that the upstream of the first keeps working
 		slow := startReloadable(t, map[string]string{"upstream-timeout": "30m", "upstream": "redis://:" +
 			upstreamPassword(r.settings["upstream"]) + "@" + link.Addr()})
 		slow.set("upstream-timeout", "200ms")
@@ -184,7 +184,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 			kit.Does(t, after, "AUTH sesame", "WRONGPASS")
 		})
 	},
-	"share-upstream-login": func(t *testing.T, r *reloadRig) { // where the last one ended
+	"share-upstream-login": func(t *testing.T, r *reloadRig) { // continues after the test of client-password-file
 		shut := kit.Connect(t, r.proxy)
 		kit.Does(t, shut, "GET a", "NOAUTH")
 		r.set("client-password-file", `""`, "share-upstream-login", "true")
@@ -201,7 +201,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		r.set("upstream", "redis://:two@"+r.upstream.Addr())
 		kit.Soon(t, func() error { return checkAnswer(r.proxy.Addr(), "1", "GET", "a") })
 		kit.Does(t, old, "GET a", "1")
-		// Nothing of the proxy's own fails either.
+		// The proxy's own commands work, too.
 		kit.Soon(t, func() error { return checkAnswer(r.proxy.Addr(), "e0e1f9", "SCRIPT", "LOAD", "return 1") })
 	},
 	"master": func(t *testing.T, r *reloadRig) { r.newPasswords(t) },
@@ -236,7 +236,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		r.set("tls-cert", `""`, "tls-key", `""`, "tls-client-ca", `""`)
 		kit.Does(t, kit.Connect(t, r.proxy), "LOCK tls t PX 60000", "5")
 	},
-	"drain-timeout": func(t *testing.T, r *reloadRig) { // the last one: it ends the proxy
+	"drain-timeout": func(t *testing.T, r *reloadRig) { // must be the last test: it ends the proxy
 		r.set("drain-timeout", "100ms", "drain-delay", "1s")
 		kit.Busy(t, r.proxy)
 		kit.Must(t, r.proxy.Signal(syscall.SIGTERM))
@@ -246,14 +246,14 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 	},
 }
 
-// testedWith lists the settings that are tested together with another one or by a test function.
+// testedWith names, for each setting, the setting or the test function that also tests it.
 var testedWith = map[string]string{
 	"tls-key": "tls-cert", "tls-client-ca": "tls-cert", "drain-delay": "drain-timeout",
 	"ca": "TestReloadToServers", "client-cert": "TestReloadToServers", "client-key": "TestReloadToServers",
 	"protected-mode": "TestReloadProtectedMode", "max-message-memory": "TestReloadMessageMemory",
 }
 
-// checkAnswer returns an error unless a new client gets this answer.
+// checkAnswer returns an error unless a new client gets a reply that begins with want.
 func checkAnswer(addr, want string, command ...string) error {
 	client, err := redistest.Dial(addr, kit.Patience)
 	if err != nil {
@@ -267,8 +267,7 @@ func checkAnswer(addr, want string, command ...string) error {
 	return err
 }
 
-// newPasswords makes every master require a password, and then another one; then one master is
-// removed.
+// newPasswords sets a password at every master, then another one, and then removes one master.
 func (r *reloadRig) newPasswords(t *testing.T) {
 	masters := kit.StartMasters(t)
 	urls := func(password string) (all []string) {
@@ -286,7 +285,7 @@ func (r *reloadRig) newPasswords(t *testing.T) {
 		conn := kit.Dial(t, m.Addr())
 		kit.Does(t, conn, "AUTH one", "OK")
 		kit.Does(t, conn, "CONFIG SET requirepass two", "OK")
-		kit.Do(t, conn, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") // connected clients must connect again
+		kit.Do(t, conn, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") // so that connected clients must reconnect
 	}
 	own.set("master", list(urls("two")))
 	kit.Soon(t, func() error { return checkAllVote(own.proxy, len(masters)) })
@@ -319,8 +318,8 @@ func TestReloadOfEachSetting(t *testing.T) {
 	const last = "drain-timeout"
 	for _, s := range conf.Settings() {
 		switch act := effectTests[s.Name]; {
-		case s.Name == "acl-file": // TestReloadOfUsers
-		case s.Name == "cluster-mode": // for a proxy without an upstream
+		case s.Name == "acl-file": // see TestReloadOfUsers
+		case s.Name == "cluster-mode": // only for a proxy without an upstream
 		case s.Reload == conf.AtRestart:
 			run(s.Name, func(t *testing.T, r *reloadRig) { r.onlyReported(t, s.Name, other[s.Name]) })
 		case act == nil && testedWith[s.Name] == "":
@@ -332,8 +331,8 @@ func TestReloadOfEachSetting(t *testing.T) {
 	run(last, effectTests[last])
 }
 
-// TestReloadOfUsers: users of the proxy's own are read again with everything else, or not at all;
-// another file needs a restart.
+// TestReloadOfUsers: the proxy's own users are reloaded together with the settings, or not at all.
+// A different file needs a restart.
 func TestReloadOfUsers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "users.acl")
@@ -363,8 +362,8 @@ func TestReloadOfUsers(t *testing.T) {
 	r.onlyReported(t, "acl-file", file+".other")
 }
 
-// onlyReported fails the test unless a setting is reported as one that needs a restart, until it
-// has its former value.
+// onlyReported fails the test unless a changed setting is reported as one that needs a restart,
+// until it has its former value again.
 func (r *reloadRig) onlyReported(t *testing.T, name, value string) {
 	before, given := r.settings[name]
 	r.settings[name] = value
@@ -373,10 +372,10 @@ func (r *reloadRig) onlyReported(t *testing.T, name, value string) {
 		t.Errorf("changed %q, pending %q", changed, pending)
 	}
 	kit.Does(t, r.operator, "LOCK same t PX 60000", "5")
-	kit.Soon(t, func() error { return kit.OnMajority(r.masters, "same", "t") }) // under its name as ever
+	kit.Soon(t, func() error { return kit.OnMajority(r.masters, "same", "t") }) // under the same name as before
 	kit.Does(t, r.operator, "UNLOCK same t", "1")
 	kit.Does(t, r.operator, "SET more:a 1", "OK")
-	for _, m := range r.masters { // no lock key
+	for _, m := range r.masters { // more:a is not a lock key
 		kit.Must(t, kit.Lacks(m, "more:a"))
 	}
 	if r.settings[name] = before; !given {
@@ -388,8 +387,7 @@ func (r *reloadRig) onlyReported(t *testing.T, name, value string) {
 	}
 }
 
-// TestReloadToServers: a reload can change the files with the authorities and certificates for
-// connections to masters.
+// TestReloadToServers: a reload can change the authority and the certificate for the masters.
 func TestReloadToServers(t *testing.T) {
 	t.Parallel()
 	ca, wrong := certtest.NewAuthority(t), certtest.NewAuthority(t)
@@ -406,7 +404,7 @@ func TestReloadToServers(t *testing.T) {
 	}
 	kit.Must(t, votes(0))
 	r.set("ca", ca.File)
-	kit.Soon(t, func() error { // now they are believed, and want to be shown something
+	kit.Soon(t, func() error { // now the proxy trusts them, and they require a certificate
 		info := kit.Text(kit.Do(t, r.operator, "PROXY", "INFO"))
 		if strings.Contains(info, "unknown authority") || strings.Contains(info, "state=voting") {
 			return fmt.Errorf("with the right authority alone: %s", info)
@@ -436,8 +434,8 @@ func TestReloadProtectedMode(t *testing.T) {
 	kit.Does(t, in, "UNLOCK k t", "1") // logged-in clients stay logged in
 }
 
-// TestReloadMessageMemory: a reload changes the memory for messages that wait for subscribers.
-// Beyond it, the slowest subscriber is disconnected, and a subscriber that reads is not.
+// TestReloadMessageMemory: a reload changes the memory for messages that wait for subscribers. If
+// the limit is exceeded, the slowest subscriber is disconnected, and no other.
 func TestReloadMessageMemory(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -18,8 +18,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// reloadRig is a proxy whose whole configuration is in a file, with five masters and an upstream
-// with a password.
+// reloadRig is a proxy with a configuration file, five masters, and an upstream with a password.
 type reloadRig struct {
 	t        *testing.T
 	file     string
@@ -30,7 +29,7 @@ type reloadRig struct {
 	operator *redistest.Client // has connected before the first reload
 }
 
-// startReloadable starts a reloadRig. The settings replace its own.
+// startReloadable starts a reloadRig. The given settings override its default ones.
 func startReloadable(t *testing.T, settings map[string]string) *reloadRig {
 	t.Helper()
 	r := &reloadRig{t: t, file: filepath.Join(t.TempDir(), "conf.yaml"), masters: kit.StartMasters(t),
@@ -65,7 +64,7 @@ func (r *reloadRig) replace(text string) {
 }
 
 // set changes settings, given as alternating names and values, and reloads. It fails the test
-// unless exactly these change and no setting is pending.
+// unless exactly these settings change and no setting needs a restart.
 func (r *reloadRig) set(pairs ...string) {
 	r.t.Helper()
 	var want []string
@@ -91,7 +90,7 @@ func (r *reloadRig) reload(client *redistest.Client) (changed, pending []string)
 	return texts(reply[1]), texts(reply[3])
 }
 
-// awaitLog waits for lines in the log that contain these parts.
+// awaitLog waits until the log contains each of the parts.
 func (r *reloadRig) awaitLog(parts ...string) {
 	r.t.Helper()
 	for _, part := range parts {
@@ -108,7 +107,7 @@ func texts(array any) (all []string) {
 	return all
 }
 
-// settingsIn returns the names of the settings in lines of a reply.
+// settingsIn returns the names of the settings in the lines of a reply.
 func settingsIn(lines []string) (names []string) {
 	for _, line := range lines {
 		name, _, _ := strings.Cut(line, ":")
@@ -123,7 +122,7 @@ func sameWords(a, b []string) bool {
 
 // TestReload: PROXY RELOAD and SIGHUP have the same effect. The reply and the log name the changed
 // settings and those that need a restart, and show no password. An invalid configuration changes
-// nothing, and its error has a position.
+// nothing, and its error contains the position.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	r := startReloadable(t, map[string]string{"max-ttl": "1h"})
@@ -179,8 +178,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadRights: users of the upstream may reload if they may change its settings, and otherwise
-// not.
+// TestReloadRights checks that a user of the upstream may reload the proxy only if the user may
+// change the settings of the upstream.
 func TestReloadRights(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -203,8 +202,7 @@ func TestReloadRights(t *testing.T) {
 	r.awaitLog(`by user \"ops\"`)
 }
 
-// TestReloadHangs: files that cannot be read block a reload only for a short time, and no other
-// command of the proxy.
+// TestReloadHangs: files that cannot be read block a reload only briefly, and no other command.
 func TestReloadHangs(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -241,8 +239,7 @@ func upstreamPassword(url string) string {
 	return password
 }
 
-// TestMetricsOfReloads: the metrics tell whether the last reload succeeded, and the time of the
-// last successful one.
+// TestMetricsOfReloads: the metrics show the result of the last reload, and the last success.
 func TestMetricsOfReloads(t *testing.T) {
 	t.Parallel()
 	const well, at = "redlock_config_last_reload_successful", "redlock_config_last_reload_success_timestamp_seconds"
@@ -260,7 +257,7 @@ func TestMetricsOfReloads(t *testing.T) {
 	if got := metricsOf(t, addr); got[well] != 0 || got[at] != start[at] {
 		t.Errorf("after one that was refused: %v, at %v", got[well], got[at])
 	}
-	time.Sleep(1100 * time.Millisecond) // the time is in whole seconds
+	time.Sleep(1100 * time.Millisecond) // the metric is in whole seconds
 	r.set("max-ttl", "1h")
 	if got := metricsOf(t, addr); got[well] != 1 || got[at] <= start[at] {
 		t.Errorf("after a good one: %v, at %v; before %v", got[well], got[at], start[at])

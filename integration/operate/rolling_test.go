@@ -20,8 +20,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestDrainDelay: a proxy that is stopped is not ready from then on, but accepts and serves clients
-// for drain-delay; then it drains. A waiting LOCK is served meanwhile.
+// TestDrainDelay: after SIGTERM a proxy is not ready, but accepts and serves clients for
+// drain-delay; then it drains. A waiting LOCK is served meanwhile.
 func TestDrainDelay(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminPort, "--drain-delay", "3s",
@@ -60,7 +60,7 @@ func TestDrainDelay(t *testing.T) {
 	kit.WantLogged(t, proxy, "drained: all commands finished")
 }
 
-// TestDrainDelayEnds: a second signal ends the delay, and the process, as it ends the drain.
+// TestDrainDelayEnds: a second signal during the delay ends the process, as in the drain.
 func TestDrainDelayEnds(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -72,8 +72,8 @@ func TestDrainDelayEnds(t *testing.T) {
 	wantExit(t, proxy, 1, kit.Patience)
 }
 
-// roller sends one command at a time to one of two proxies, and changes to the other one when its
-// connection ends.
+// roller is a client that sends one command at a time to one of two proxies, and changes to the
+// other proxy when its connection ends.
 type roller struct {
 	addrs    [2]string
 	key      string
@@ -81,19 +81,19 @@ type roller struct {
 	at       int
 	commands int64
 	moves    int64
-	unclear  int64 // commands whose connection ended instead of an answer
+	unclear  int64 // commands whose connection ended before a reply
 }
 
-// do sends a command until it is answered. It sends a command again if the connection ended before
-// the command was sent, which the proxy must ensure. It counts commands that were sent and not
-// answered.
+// do sends a command until it gets a reply. If the connection ends, it repeats the command at the
+// other proxy: a proxy must not close a connection after it has executed a command without sending
+// the reply. It counts these commands as unclear.
 func (r *roller) do(command ...string) (any, error) {
 	for tries := 0; ; tries++ {
 		if r.conn == nil {
 			conn, err := redistest.Dial(r.addrs[r.at], kit.Patience)
 			if err != nil && tries < 10_000 {
 				r.at = 1 - r.at
-				time.Sleep(time.Millisecond) // a pause before the next try, and a lock that is held
+				time.Sleep(time.Millisecond) // a pause before the next attempt
 				continue
 			}
 			if err != nil {
@@ -121,7 +121,7 @@ func (r *roller) do(command ...string) (any, error) {
 }
 
 // TestRollingRestart: two proxies under load are restarted in turn, several times. No lock is lost
-// or held twice. Each command is answered, or its connection was closed before it was executed: the
+// or held twice. Each command gets a reply, or its connection is closed before it is executed: the
 // counter at the upstream shows that.
 func TestRollingRestart(t *testing.T) {
 	redistest.SkipShort(t)
@@ -186,8 +186,7 @@ func TestRollingRestart(t *testing.T) {
 	t.Logf("4 restarts: %d commands, %d of them sent again, since their connection was closed; %d connections, %d turns with the common lock", commands, unclear, moves, waits.Load())
 }
 
-// lockOnce takes and releases its own lock. A command that was sent again must not have been
-// executed before.
+// lockOnce takes and releases its own lock. It fails if a repeated command was executed twice.
 func (r *roller) lockOnce(n int) error {
 	token := fmt.Sprint(r.key, "-", n)
 	granted, err := r.do("LOCK", r.key, token, "PX", "60000")
@@ -204,8 +203,8 @@ func (r *roller) lockOnce(n int) error {
 	return err
 }
 
-// countOnce counts at the upstream, and on a lock key by a script: each command must have been done
-// once.
+// countOnce increments a counter at the upstream, and one on a lock key by a script. It fails
+// unless each command was executed exactly once.
 func (r *roller) countOnce(n int) error {
 	got, err := r.do("INCR", "count:"+r.key)
 	if err == nil && got != any(int64(n)) {
@@ -222,7 +221,7 @@ func (r *roller) countOnce(n int) error {
 	return err
 }
 
-// waitOnce waits for the common lock, and releases it. It checks that no other client holds it.
+// waitOnce waits for the common lock, checks that no other client holds it, and releases it.
 func (r *roller) waitOnce(holder, waits *atomic.Int64) error {
 	granted, err := r.do("LOCK", "common", r.key, "PX", "60000", "BLOCK", "60000")
 	if ms, ok := granted.(int64); err == nil && (!ok || ms <= 0) {
@@ -235,7 +234,7 @@ func (r *roller) waitOnce(holder, waits *atomic.Int64) error {
 		return errors.New("two have the common lock")
 	}
 	waits.Add(1)
-	time.Sleep(time.Millisecond) // a pause before the next try, and a lock that is held
+	time.Sleep(time.Millisecond) // it holds the lock
 	holder.Add(-1)
 	released, err := r.do("UNLOCK", "common", r.key)
 	if err == nil && released != any(int64(1)) {

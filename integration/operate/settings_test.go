@@ -13,10 +13,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestNewSettings: the masters refuse proxies with other settings than the running ones, and check
-// reports that, until an operator confirms the new settings. Afterwards the masters refuse
-// everything from proxies with the earlier settings, even the first command after such a proxy was
-// stopped.
+// TestNewSettings: the masters refuse proxies whose settings differ from those of the running
+// proxies, and check reports that, until an operator confirms the new settings. Then the masters
+// refuse all commands of proxies with the earlier settings, even the first command after such a
+// proxy was stopped for a while.
 func TestNewSettings(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)[:3]
@@ -42,7 +42,7 @@ func TestNewSettings(t *testing.T) {
 	got.wantVerdict(t, 4, "degraded: 3 of 3 masters vote; ")
 	got.wantRow(t, masters[0].Addr(), "another proxy has different lock settings")
 
-	// Like a proxy that has ended: after a while the masters no longer know of it.
+	// After a while, the masters treat a stopped proxy like one that has ended.
 	kit.Must(t, before.Signal(syscall.SIGSTOP))
 	said := initMasters(t, masters, "--new-settings", setting)
 	wantInit(t, said, 0, masters[0].Addr()+": votes only for proxies with these settings (before: "+differs+")\n")
@@ -78,7 +78,7 @@ func TestNewSettings(t *testing.T) {
 	wantInit(t, said, 3, "not all masters were reached")
 }
 
-// wantUnlike returns an error unless the proxy refuses to lock and names the setting that differs.
+// wantUnlike returns an error unless the proxy refuses LOCK and names the differing setting.
 func wantUnlike(t *testing.T, proxy *harness.Proxy, differs string) error {
 	t.Helper()
 	text := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "you", "PX", "60000"))

@@ -24,7 +24,7 @@ func skipWithout(t *testing.T, program string) {
 	}
 }
 
-// outputFile returns the path of a file with the output of a command of the proxy.
+// outputFile runs a command of the proxy, and returns the path of a file with its output.
 func outputFile(t *testing.T, args ...string) (path string) {
 	t.Helper()
 	got := runProxy(t, args...)
@@ -36,7 +36,7 @@ func outputFile(t *testing.T, args ...string) (path string) {
 	return path
 }
 
-// shell runs a script in a folder, with $1 and so on.
+// shell runs a script with arguments in a folder, and returns its output.
 func shell(t *testing.T, folder, program, script string, args ...string) string {
 	t.Helper()
 	skipWithout(t, program)
@@ -51,7 +51,7 @@ func shell(t *testing.T, folder, program, script string, args ...string) string 
 	return string(output)
 }
 
-// TestBashCompletion completes the last of some words with bash.
+// TestBashCompletion checks how bash completes the last of some words.
 func TestBashCompletion(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestBashCompletion(t *testing.T) {
 		{"he", "healthcheck help"},
 		{"--v", "--version"},
 		{"serve|--lo", "--lock-keys --lock-tags --log-level --log-format"},
-		{"serve|--lock-keys|x|--lock-k", "--lock-keys"}, // it can be repeated
+		{"serve|--lock-keys|x|--lock-k", "--lock-keys"}, // the flag may be repeated
 		{"serve|--check", "--check-config"},
 		{"check|--jso", "--json"},
 		{"init|--on", "--once"},
@@ -105,7 +105,7 @@ func sorted(words string) string {
 	return strings.Join(all, " ")
 }
 
-// TestZshCompletion types at a zsh, in a terminal, with the tab key.
+// TestZshCompletion checks how an interactive zsh completes a line with the tab key.
 func TestZshCompletion(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -146,8 +146,7 @@ func TestZshCompletion(t *testing.T) {
 	}
 }
 
-// TestCompletionOfWhat: completion without a shell, or with an unknown one, is an error that says
-// so.
+// TestCompletionOfWhat: completion without a shell, or with an unknown one, returns an error.
 func TestCompletionOfWhat(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, runProxy(t, "completion"), `redlock-proxy: unknown shell ""; use bash or zsh`)
@@ -156,8 +155,7 @@ func TestCompletionOfWhat(t *testing.T) {
 	wantFailure(t, runProxy(t, "man", "me"), `redlock-proxy: unexpected argument "me"`)
 }
 
-// TestManual: man and groff have no complaint, and the page has every setting, command and exit
-// code.
+// TestManual: man reports no warnings, and the page has every setting, command and exit code.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	page := outputFile(t, "man")

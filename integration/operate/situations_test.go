@@ -23,34 +23,33 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// The proxy tells in seven ways whether locks are available; taking a lock is the eighth. All agree
-// in every situation that an operator may meet.
+// The proxy reports in seven ways whether locks are available; taking a lock is the eighth. All
+// ways agree in every situation that an operator may meet.
 
-// views has the answer of each way: granted if locks are available, otherwise the cause.
+// views holds the result of each way: granted if locks are available, otherwise the cause.
 type views map[string]string
 
 // granted means that locks are available.
 const granted = ""
 
-// stage is a proxy with its servers, for one situation after the other.
+// stage is a proxy with its servers, for consecutive situations.
 type stage struct {
 	t        *testing.T
 	masters  []*redistest.Server
-	upstream *redistest.Server // nil: there is none
+	upstream *redistest.Server // nil: none
 	proxy    *harness.Proxy
 	admin    string
-	// config is the path of the configuration file; settings are the lines in it that all proxies
-	// share.
+	// config is the path of the configuration file; settings are its lines that all proxies share.
 	config, settings string
 	locked           int
-	// link is the link of another proxy to the upstream; moved receives the result of a move of the
-	// locks.
+	// link is the second proxy's link to the upstream. other is this proxy. moved receives the
+	// result of a move of the locks.
 	link  *faultlink.Link
 	other *harness.Proxy
 	moved chan error
 }
 
-// newStage starts a proxy before three masters.
+// newStage starts three masters and a proxy for them.
 func newStage(t *testing.T, upstream *redistest.Server, settings ...string) *stage {
 	t.Helper()
 	s := &stage{t: t, upstream: upstream}
@@ -69,7 +68,7 @@ func newStage(t *testing.T, upstream *redistest.Server, settings ...string) *sta
 	return s
 }
 
-// file writes a configuration file with the settings of the stage and these.
+// file writes a configuration file with the settings of the stage and the given ones.
 func (s *stage) file(more ...string) string {
 	s.t.Helper()
 	name := filepath.Join(s.t.TempDir(), "proxy.yaml")
@@ -81,16 +80,16 @@ func (s *stage) file(more ...string) string {
 // situation is an event on a stage.
 type situation struct {
 	name string
-	// play causes it, and end ends it; nil does nothing.
+	// play causes the situation, and end ends it; nil does nothing.
 	play, end func(s *stage) error
-	// want is the beginning of the cause that all views tell.
+	// want is the beginning of the cause in all views.
 	want string
-	// unsafe is true if check exits with 2, for a reason other than unavailable locks.
+	// unsafe is set if check exits with 2, for a reason other than unavailable locks.
 	unsafe bool
 }
 
-// run plays situations one after the other, each of which ends before the next one; with -short a
-// few of them.
+// run plays situations one after the other. Each ends before the next one. With -short, it plays
+// only some.
 func (s *stage) run(t *testing.T, all []situation) {
 	t.Helper()
 	every := len(all) / redistest.Sampled(len(all))
@@ -111,7 +110,7 @@ func (s *stage) run(t *testing.T, all []situation) {
 	}
 }
 
-// checkViews checks that all views agree on a situation.
+// checkViews returns an error unless all views agree on a situation.
 func (s *stage) checkViews(one situation) error {
 	seen := views{}
 	code := s.check(seen)
@@ -196,7 +195,7 @@ func (s *stage) page(seen views) {
 	seen["the page"] = said.Quorum.Cause
 }
 
-// The metrics have no cause, so metrics takes it from the page.
+// metrics adds the view of the metrics. They have no cause, so it takes the cause of the page.
 func (s *stage) metrics(seen views) {
 	switch quorum := metricsOf(s.t, s.admin)["redlock_quorum"]; {
 	case quorum == 1:
@@ -222,7 +221,7 @@ func (s *stage) health(seen views) {
 	}
 }
 
-// ask sends a command whose reply has the form of INFO to the proxy.
+// ask sends a command to the proxy, and returns the fields of its INFO-like reply.
 func (s *stage) ask(command ...string) map[string]string {
 	s.t.Helper()
 	told := map[string]string{}
@@ -233,7 +232,7 @@ func (s *stage) ask(command ...string) map[string]string {
 	return told
 }
 
-// lockPatience is how long a client waits for a free lock.
+// lockPatience is the time that a client waits for a free lock.
 const lockPatience = 3 * time.Second
 
 // lock takes a lock with a new client, and returns granted or the error. LOCK is not available if
@@ -303,7 +302,7 @@ const (
 	evicts, keeps    = "CONFIG SET maxmemory-policy allkeys-lru", "CONFIG SET maxmemory-policy noeviction"
 )
 
-// ofMasters are situations of three masters, with or without an upstream.
+// ofMasters returns situations of three masters, with or without an upstream.
 func ofMasters() []situation {
 	const one, two = "", "1 of 3 masters vote, 2 needed"
 	return []situation{
@@ -323,7 +322,7 @@ func ofMasters() []situation {
 	}
 }
 
-// TestLocksAreAvailableInAllViews is the table.
+// TestLocksAreAvailableInAllViews plays all situations.
 func TestLocksAreAvailableInAllViews(t *testing.T) {
 	redistest.Needs(t, "CLIENT PAUSE WRITE", "6.2")
 	t.Run("a lock server", func(t *testing.T) {
@@ -417,8 +416,8 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 	})
 }
 
-// beginMove begins to move the locks. A second proxy takes part that cannot reach the upstream, so
-// the move waits for it.
+// beginMove begins to move the locks. A second proxy, which cannot reach the upstream, takes part,
+// so the move waits for it.
 func (s *stage) beginMove() error {
 	s.link = kit.StartLink(s.t, s.upstream)
 	s.other = kit.StartConfigured(s.t, s.file("upstream: redis://app:secret@"+s.link.Addr(), "upstream-timeout: 1m"))
@@ -438,8 +437,8 @@ func (s *stage) beginMove() error {
 	return nil
 }
 
-// endMove waits until the move fails because of that proxy, or until that proxy has noticed that it
-// cannot reach the upstream and the locks have moved.
+// endMove waits until the move has failed because of the second proxy, or the locks have moved. It
+// then kills the second proxy.
 func (s *stage) endMove() error {
 	if err := <-s.moved; err != nil && !strings.Contains(err.Error(), "did not pause commands") {
 		return err
@@ -451,7 +450,7 @@ func (s *stage) endMove() error {
 func (s *stage) move(flags ...string) error {
 	var code int
 	var out string
-	// A proxy that was killed counts for a while.
+	// A killed proxy counts for a while.
 	for end := time.Now().Add(kit.Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if code, out = s.command(append([]string{"move", "--addr", s.proxy.Addr(), "--even-if-others"},
 			flags...)...); code == 0 {
@@ -461,8 +460,7 @@ func (s *stage) move(flags ...string) error {
 	return errors.New(out)
 }
 
-// sameQuarantine fails the test unless check and PROXY INFO report the same remaining time of
-// quarantine.
+// sameQuarantine waits until check and PROXY INFO report the same remaining time of quarantine.
 func (s *stage) sameQuarantine() error {
 	kit.Soon(s.t, func() error {
 		_, out := s.command("check", "--json", "--config", s.config, "--master-timeout", "500ms")

@@ -26,18 +26,19 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// tlsRig is a proxy that uses TLS for its clients, three masters and the upstream. Both sides of
+// tlsRig holds a proxy that uses TLS for its clients, three masters and the upstream. Both sides of
 // each connection have a certificate.
 type tlsRig struct {
 	ca, clientCA *certtest.Authority
 	shown, own   certtest.Pair // the proxy's certificates for clients and for servers
 	upstream     *redistest.Server
 	proxy        *harness.Proxy
-	args         []string // its certificates and its upstream
+	args         []string // the flags for its certificates and its upstream
 	masters      []string
 }
 
-// startTLS starts all of it. Servers and proxy are signed by one authority, clients by another one.
+// startTLS starts the masters, the upstream and a proxy with TLS. One certificate authority signs
+// the certificates of the servers and of the proxy, a second one those of the clients.
 func startTLS(t *testing.T, more ...string) *tlsRig {
 	t.Helper()
 	r := &tlsRig{ca: certtest.NewAuthority(t), clientCA: certtest.NewAuthority(t)}
@@ -54,8 +55,8 @@ func startTLS(t *testing.T, more ...string) *tlsRig {
 	return r
 }
 
-// startSecured starts a redis-server that also listens for TLS, and requires certificates of the
-// authority.
+// startSecured starts a redis-server with a TLS port that requires certificates of the authority
+// ca.
 func startSecured(t *testing.T, ca *certtest.Authority) (*redistest.Server, string) {
 	t.Helper()
 	pair, port := ca.Issue(t), kit.FreePort(t)
@@ -64,7 +65,8 @@ func startSecured(t *testing.T, ca *certtest.Authority) (*redistest.Server, stri
 	return server, "rediss://127.0.0.1:" + port
 }
 
-// trust returns the configuration of a client: its authority and, if given, its certificate.
+// trust returns the TLS configuration of a client: it trusts the rig's certificate authority, and
+// shows the given certificate, if any.
 func (r *tlsRig) trust(shown ...certtest.Pair) *tls.Config {
 	config := &tls.Config{RootCAs: r.ca.Pool(), ServerName: "localhost", MinVersion: tls.VersionTLS12}
 	for _, pair := range shown {
@@ -82,7 +84,7 @@ func (r *tlsRig) client(t *testing.T, config *tls.Config) *redis.Client {
 	return client
 }
 
-// cli runs redis-cli.
+// cli runs redis-cli, and returns its output.
 func cli(t *testing.T, addr string, args ...string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -91,8 +93,7 @@ func cli(t *testing.T, addr string, args ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// TestTLSClients: real clients lock and use the upstream over TLS, in every mode, with their own
-// certificates.
+// TestTLSClients: real clients with certificates use locks and the upstream over TLS.
 func TestTLSClients(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
@@ -143,8 +144,8 @@ print(r.execute_command("LOCK", "py", "t", "PX", 60000) > 50000, r.execute_comma
 	}
 }
 
-// TestTLSRefused: clients without a valid certificate, with another authority, or without TLS are
-// refused. The log gives the reason, and the proxy keeps running.
+// TestTLSRefused: the proxy refuses clients without a valid certificate, with a wrong certificate
+// authority, or without TLS. The log has the reason, and the proxy keeps running.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
@@ -187,8 +188,8 @@ func TestTLSRefused(t *testing.T) {
 	kit.Must(t, good.Get(t.Context(), "kept").Err())
 }
 
-// TestTLSFiles: a file that is missing or broken, or does not fit, keeps every command from
-// starting, and is named.
+// TestTLSFiles: every command fails at start if a TLS file is missing, malformed or inconsistent
+// (for example a key that does not belong to the certificate), and that the error names the file.
 func TestTLSFiles(t *testing.T) {
 	t.Parallel()
 	ca := certtest.NewAuthority(t)
@@ -215,7 +216,7 @@ func TestTLSFiles(t *testing.T) {
 }
 
 // TestTLSHealth: the health check uses TLS if the proxy does. It reports a running proxy as alive
-// even if it has none of the client certificates that the proxy requires.
+// even if the check has no client certificate, and the proxy requires one.
 func TestTLSHealth(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
@@ -253,7 +254,7 @@ func TestTLSHealth(t *testing.T) {
 	}
 }
 
-// hangUp sends SIGHUP and waits until it was obeyed for the nth time, in these words.
+// hangUp sends SIGHUP and waits until the log has contained words n times.
 func (r *tlsRig) hangUp(t *testing.T, words string, n int) {
 	t.Helper()
 	kit.Must(t, r.proxy.Signal(syscall.SIGHUP))
@@ -275,7 +276,7 @@ const (
 )
 
 // TestRenewalUnderLoad: certificates are renewed while clients work and sometimes reconnect; some
-// of the new files are invalid. No connection and no reply is lost, and new clients receive the new
+// of the new files are invalid. No connection and no reply is lost, and new clients get the new
 // certificate.
 func TestRenewalUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
@@ -316,9 +317,8 @@ func TestRenewalUnderLoad(t *testing.T) {
 	t.Logf("%d commands and %d connections during 6 renewals", done.Load(), connected.Load())
 }
 
-// count increments a counter at the upstream and locks until ctx ends. Each reply must be the next
-// number. If stays is true, the client keeps its connection; otherwise it reconnects after every 5
-// replies.
+// count increments a counter at the upstream and locks until ctx ends. It fails unless each reply
+// is the next number. The client reconnects after every 5 replies, unless stays is true.
 func (r *tlsRig) count(ctx context.Context, key string, stays bool, done, connected *atomic.Int64) error {
 	always := context.Background()
 	for n, mine := int64(0), 0; ctx.Err() == nil; {
@@ -351,8 +351,8 @@ func (r *tlsRig) count(ctx context.Context, key string, stays bool, done, connec
 	return nil
 }
 
-// TestRenewalOfAuthorities: the authorities that the proxy trusts can change while it runs, even
-// from none.
+// TestRenewalOfAuthorities: the certificate authorities that the proxy trusts can change while it
+// runs, even if it trusted none of the masters' certificates before.
 func TestRenewalOfAuthorities(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -28,7 +28,8 @@ type cliUse struct {
 	part  string // of the output that it must print
 }
 
-// TestRelayRedisCLI runs redis-cli with the same arguments and input both ways.
+// TestRelayRedisCLI runs redis-cli with the same arguments and input, with the server and with the
+// proxy, and compares the output.
 func TestRelayRedisCLI(t *testing.T) {
 	r := startRelay(t)
 	r.fill(t)
@@ -49,8 +50,7 @@ func TestRelayRedisCLI(t *testing.T) {
 	}
 }
 
-// TestRelayRedisCLIWrites compares uses of redis-cli that change data. Each begins with the same
-// data.
+// TestRelayRedisCLIWrites compares uses of redis-cli that change data, always the same data.
 func TestRelayRedisCLIWrites(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRelay(t)
@@ -83,8 +83,8 @@ func (use cliUse) run(t *testing.T, addr string) string {
 	return printed
 }
 
-// fill replaces the data of the server by the same data each time. These are too few for a table to
-// be enlarged at the end: SCAN returns the keys of an enlarged table in another order.
+// fill replaces the data of the server with the same few keys each time. With few keys, Redis does
+// not resize its hash table at the end; SCAN would return a resized table in another order.
 func (r *relay) fill(t *testing.T) {
 	t.Helper()
 	control := r.control(t)
@@ -100,7 +100,7 @@ func (r *relay) fill(t *testing.T) {
 	kit.Must(t, control.Close())
 }
 
-// TestRelayRDB lets redis-cli fetch the whole data set as a replica does.
+// TestRelayRDB lets redis-cli fetch all data like a replica.
 func TestRelayRDB(t *testing.T) {
 	r := startRelay(t)
 	r.fill(t)
@@ -132,7 +132,7 @@ func TestRelayMonitor(t *testing.T) {
 	}, `"the" "last"`+"\n")
 }
 
-// TestRelaySubscribe: two redis-cli print the same messages.
+// TestRelaySubscribe: a redis-cli with the server, and one with the proxy, print the same messages.
 func TestRelaySubscribe(t *testing.T) {
 	r := startRelay(t)
 	for _, command := range [][]string{{"SUBSCRIBE", "news", "end"}, {"PSUBSCRIBE", "n*", "e?d"},
@@ -148,8 +148,8 @@ func TestRelaySubscribe(t *testing.T) {
 	}
 }
 
-// wantSameStream runs redis-cli with an endless command both ways at a time. When both have printed
-// begun, it calls act; both must then print the same, up to end.
+// wantSameStream runs redis-cli with an endless command with the server and with the proxy, at the
+// same time. When both have printed begun, it calls act; then both must print the same, up to end.
 func (r *relay) wantSameStream(t *testing.T, command []string, begun string, act func(control *redistest.Client), end string) {
 	t.Helper()
 	direct, through := startStream(t, r.upstream.Addr(), command...), startStream(t, r.proxy.Addr(), command...)
@@ -159,7 +159,7 @@ func (r *relay) wantSameStream(t *testing.T, command []string, begun string, act
 	}
 	act(r.control(t))
 	wanted, got := direct.until(t, end), through.until(t, end)
-	// One of them may have received the proxy's probes of the server before the other one began.
+	// One of them may have received the proxy's probes of the server before the other began.
 	if wanted, got = withoutProbes(wanted), withoutProbes(got); got != wanted {
 		t.Errorf("through the proxy:\n%s\ndirect:\n%s", got, wanted)
 	}
@@ -191,12 +191,12 @@ func startCommand(t *testing.T, cmd *exec.Cmd, stop context.CancelFunc) *stream 
 	kit.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		stop()
-		_ = cmd.Wait() // killed
+		_ = cmd.Wait() // it was killed
 	})
 	return &stream{stdin, bufio.NewReader(stdout), stop}
 }
 
-// until reads up to the first text that ends with end, and returns all text read.
+// until reads up to the first occurrence of end, and returns all text read.
 func (s *stream) until(t *testing.T, end string) string {
 	t.Helper()
 	late := time.AfterFunc(kit.Patience, s.stop)
@@ -212,8 +212,7 @@ func (s *stream) until(t *testing.T, end string) string {
 	return text.String()
 }
 
-// TestRelayStat: the figures change from moment to moment, but their form does not, nor the number
-// of keys.
+// TestRelayStat: the figures of redis-cli --stat vary, except their form and the number of keys.
 func TestRelayStat(t *testing.T) {
 	redistest.SkipShort(t)
 	if _, err := exec.LookPath("stdbuf"); err != nil {
@@ -235,7 +234,7 @@ func TestRelayStat(t *testing.T) {
 	})
 }
 
-// unbuffered makes a program print each line immediately, even without a terminal.
+// unbuffered returns a program that prints each line of cmd immediately, even without a terminal.
 func unbuffered(t *testing.T, cmd *exec.Cmd) (string, []string) {
 	t.Helper()
 	path, err := exec.LookPath("stdbuf")
@@ -243,12 +242,11 @@ func unbuffered(t *testing.T, cmd *exec.Cmd) (string, []string) {
 	return path, append([]string{"stdbuf", "-oL", cmd.Path}, cmd.Args[1:]...)
 }
 
-// statNumbers are the varying parts of a row of redis-cli --stat: all numbers except the first one,
-// which counts the keys.
+// statNumbers matches the varying parts of a row of redis-cli --stat: all numbers except the first
+// one, which is the number of keys.
 var statNumbers = regexp.MustCompile(` +\(?\+?\d[\d.]*[KMG]?\)?`)
 
-// TestRelayHints types at a terminal: redis-cli must show the arguments of LOCK in grey, and
-// complete the name.
+// TestRelayHints: redis-cli in a terminal shows the arguments of LOCK in grey, and completes it.
 func TestRelayHints(t *testing.T) {
 	script, err := exec.LookPath("script")
 	if err != nil {
@@ -271,7 +269,7 @@ func TestRelayHints(t *testing.T) {
 }
 
 // TestRelayDocs requests the documentation that redis-cli uses for hints: the proxy adds that of
-// its own commands, and does not change the server's.
+// its own commands, and does not change the server's documentation.
 func TestRelayDocs(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.Needs(t, "COMMAND DOCS", "7.0")

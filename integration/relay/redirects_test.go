@@ -25,9 +25,9 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// startMaintained starts a server that announces planned maintenance, as Redis Cloud does. A real
-// server answers all commands except CLIENT MAINT_NOTIFICATIONS, which this one grants. After the
-// answer to GET maintenance it sends the client its own address as the new one.
+// startMaintained starts a server that announces planned maintenance, like Redis Cloud. The Redis
+// behind executes all commands except CLIENT MAINT_NOTIFICATIONS, which the server grants. After
+// the reply to GET maintenance, the server sends the client its own address as the new one.
 func startMaintained(t *testing.T, behind *redistest.Server) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -76,7 +76,7 @@ func maintain(client, server net.Conn, addr string) {
 		if text == "GET MAINTENANCE" {
 			answer = fmt.Appendf(answer, ">4\r\n$6\r\nMOVING\r\n:1\r\n:10\r\n$%d\r\n%s\r\n", len(addr), addr)
 		}
-		for i := range answer { // byte by byte, to be read in pieces
+		for i := range answer { // byte by byte, so that the proxy reads it in pieces
 			if _, err := client.Write(answer[i : i+1]); err != nil {
 				return
 			}
@@ -103,7 +103,7 @@ func passOn(server net.Conn, words []string) (answer []byte, err error) {
 	return answer, nil
 }
 
-// startDetoured starts a proxy with lock keys before an upstream at an address.
+// startDetoured starts a proxy with lock keys and an upstream at an address.
 func startDetoured(t *testing.T, upstream string, args ...string) *harness.Proxy {
 	t.Helper()
 	return kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}),
@@ -123,8 +123,8 @@ func wantNoLocks(t *testing.T, server *redistest.Server, login ...string) {
 }
 
 // TestMaintenanceLeadsNobodyAway: a client requests notifications of maintenance, as go-redis does
-// by default, and receives the upstream's own address as a new one. The client stays at the proxy,
-// and locks there.
+// by default, and receives the upstream's own address as the new one. The client stays connected to
+// the proxy, and locks through it.
 func TestMaintenanceLeadsNobodyAway(t *testing.T) {
 	server := kit.StartRedis(t)
 	proxy := startDetoured(t, startMaintained(t, server))
@@ -137,12 +137,12 @@ func TestMaintenanceLeadsNobodyAway(t *testing.T) {
 			t.Fatalf("lock %d: %v, %v", i, granted, err)
 		}
 		kit.Must(t, client.Get(t.Context(), "data").Err())
-		time.Sleep(10 * time.Millisecond) // time to move
+		time.Sleep(10 * time.Millisecond) // the client might change its address in this time
 	}
 	wantNoLocks(t, server)
 	kit.WantLogged(t, proxy, "what=MOVING")
 
-	// The server knows no such subcommand, under either name.
+	// The server does not know this subcommand, under either name.
 	raw, direct := dial(t, proxy.Addr()), dial(t, server.Addr())
 	for _, words := range []string{"CLIENT MAINT_NOTIFICATIONS ON", "MULTI", "CLIENT MAINT_NOTIFICATIONS ON", "EXEC"} {
 		want := kit.Text(kit.Do(t, direct, strings.Fields(words)...))
@@ -161,8 +161,8 @@ func ignoreNil(err error) error {
 	return err
 }
 
-// TestRedirectLeadsNobodyAway: a client requests redirections to the master of a Valkey, and
-// receives one after a failover of the upstream. The client stays at the proxy, and locks there.
+// TestRedirectLeadsNobodyAway: a client requests redirects to the master of a Valkey, and receives
+// one after a failover of the upstream. The client stays at the proxy, and locks through it.
 func TestRedirectLeadsNobodyAway(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -192,7 +192,7 @@ func TestRedirectLeadsNobodyAway(t *testing.T) {
 		kit.Must(t, err)
 	}
 	wantNoLocks(t, replica)
-	raw := dial(t, proxy.Addr()) // the old master would lead it away
+	raw := dial(t, proxy.Addr()) // the former master would redirect this client
 	kit.Does(t, raw, "CLIENT CAPA redirect", "OK")
 	kit.Does(t, raw, "SET data v", "READONLY")
 }
@@ -202,8 +202,7 @@ func portOf(server *redistest.Server) string {
 	return port
 }
 
-// startCluster starts a cluster of three nodes with further arguments, the second of which is a
-// password.
+// startCluster starts a cluster of three nodes. The second argument, if any, is a password.
 func startCluster(t *testing.T, args ...string) []*redistest.Server {
 	t.Helper()
 	var nodes []*redistest.Server
@@ -216,7 +215,7 @@ func startCluster(t *testing.T, args ...string) []*redistest.Server {
 		nodes, command = append(nodes, node), append(command, node.Addr())
 	}
 	create := exec.Command("redis-cli", append(command, "--cluster-yes")...)
-	if len(args) > 1 { // a login
+	if len(args) > 1 { // with a login
 		create.Env = append(os.Environ(), "REDISCLI_AUTH="+args[1])
 	}
 	if output, err := create.CombinedOutput(); err != nil {
@@ -225,8 +224,8 @@ func startCluster(t *testing.T, args ...string) []*redistest.Server {
 	return nodes
 }
 
-// TestClusterIsRefused: the proxy refuses a cluster as upstream, with an error that says what to
-// do. Without lock keys it does not.
+// TestClusterIsRefused: the proxy refuses a cluster as upstream, with an error that names the
+// remedy. Without lock keys it accepts the cluster.
 func TestClusterIsRefused(t *testing.T) {
 	redistest.SkipShort(t)
 	nodes := startCluster(t)
@@ -251,9 +250,9 @@ func TestClusterIsRefused(t *testing.T) {
 }
 
 // TestClusterLeadsNobodyAway: without a login, the proxy cannot find out that its upstream is a
-// cluster. Even then cluster clients are not redirected to its nodes, and other clients get an
-// error instead of MOVED, so that they retry. When a client logs in, the proxy asks again with that
-// login, and refuses the cluster.
+// cluster. Even then, cluster clients are not redirected to its nodes, and other clients get an
+// error instead of MOVED, so that they retry. When a client logs in, the proxy checks again with
+// that login, and refuses the cluster.
 func TestClusterLeadsNobodyAway(t *testing.T) {
 	t.Parallel()
 	login := []string{"--requirepass", "secret"}
@@ -285,7 +284,7 @@ func TestClusterLeadsNobodyAway(t *testing.T) {
 	}
 	const refusal = "it is a node of a Redis Cluster"
 	var ended error
-	// A client that connected before is disconnected.
+	// A client that had connected before is disconnected.
 	for until := time.Now().Add(kit.Patience); ended == nil && time.Now().Before(until); {
 		_, ended = raw.Do("SET", fmt.Sprint("data:", rand.Int()), "v")
 	}
@@ -314,7 +313,7 @@ func check(t *testing.T, upstream *redistest.Server) string {
 	return string(output)
 }
 
-// TestClaimedCluster: a script can return MOVED. The proxy still uses a server that is no cluster.
+// TestClaimedCluster: a script can return MOVED. The proxy still uses a server without a cluster.
 func TestClaimedCluster(t *testing.T) {
 	proxy := startDetoured(t, kit.StartRedis(t, "--requirepass", "secret").Addr())
 	one, other := dial(t, proxy.Addr()), dial(t, proxy.Addr())
@@ -335,7 +334,7 @@ func TestClaimedCluster(t *testing.T) {
 	}
 }
 
-// TestReplicationIsNotTold: INFO and ROLE name no other server, wherever the locks are.
+// TestReplicationIsNotTold: INFO and ROLE name no other server, wherever the locks are stored.
 func TestReplicationIsNotTold(t *testing.T) {
 	redistest.SkipShort(t)
 	master := kit.StartRedis(t)

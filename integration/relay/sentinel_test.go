@@ -21,8 +21,8 @@ import (
 )
 
 // TestSentinelFailover: the master behind three real Sentinels is killed, or stopped without
-// closing its connections. The relay follows the Sentinels to the replica, and continues no
-// transaction there.
+// closing its connections. The relay follows the Sentinels to the replica, and does not continue
+// transactions on the replica.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	for name, strike := range map[string]func(*redistest.Server) error{"killed": (*redistest.Server).Kill,
@@ -74,8 +74,8 @@ func TestSentinelFailover(t *testing.T) {
 	}
 }
 
-// TestSentinelOverTLS: the proxy uses TLS for Sentinels, master and replica, with the authority in
-// ca, and follows a failover there, too.
+// TestSentinelOverTLS: the proxy uses TLS for Sentinels, master and replica, with the certificate
+// authority in ca, and also follows a failover with TLS.
 func TestSentinelOverTLS(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -17,19 +17,17 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// stalledKey is a lock key with a large value: a few of its replies exceed every socket buffer.
+// stalledKey is a lock key with a large value: a few replies with it exceed every socket buffer.
 const stalledKey = "lock:big"
 
-// stall sends a client's commands until the replies of the proxy exceed the socket buffer. It reads
-// none.
+// stall sends commands until the replies of the proxy exceed the socket buffer. It reads no reply.
 func stall(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	kit.Must(t, client.Send([]byte(strings.Repeat(string(redistest.AppendCommand(nil, "GET", stalledKey)), 24))))
 	time.Sleep(300 * time.Millisecond) // so that the proxy is writing in most runs
 }
 
-// startStalled starts a proxy with a file of users. The file has the user app until the test
-// changes it.
+// startStalled starts a proxy with a file of users, and sets stalledKey. op may change the users.
 func startStalled(t *testing.T, args ...string) (r *relay, users string, op *redistest.Client) {
 	t.Helper()
 	upstream := kit.StartRedis(t)
@@ -47,7 +45,7 @@ func writeUsers(t *testing.T, file, more string) {
 	kit.Must(t, os.WriteFile(file, []byte("user default off\nuser op on >op ~* &* +@all\n"+more+"\n"), 0o600))
 }
 
-// as connects a client, and logs in with a password that equals its name.
+// as connects a client, and logs in as a user whose password is its name.
 func as(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
 	t.Helper()
 	client := kit.Connect(t, proxy)
@@ -55,7 +53,7 @@ func as(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
 	return client
 }
 
-// listening returns a RESP3 client that is subscribed to news.
+// listening returns a RESP3 client that is subscribed to the channel news.
 func listening(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
 	t.Helper()
 	client := as(t, proxy, user)
@@ -66,14 +64,14 @@ func listening(t *testing.T, proxy *harness.Proxy, user string) *redistest.Clien
 
 // TestStalledClientIsKilledAtTheUpstream: clients leave replies of the proxy unread while their
 // upstream connections are killed, and some of them get a message. They delay no other client:
-// neither idle ones nor the one that kills the connections.
+// neither idle clients nor the one that kills the connections.
 func TestStalledClientIsKilledAtTheUpstream(t *testing.T) {
 	r, _, op := startStalled(t)
 	idle := make([]*redistest.Client, 10)
 	for i := range idle {
 		idle[i] = as(t, r.proxy, "op")
 		kit.Want(t, idle[i], nil, "GET", "none")
-		// A stalled client whose upstream is gone is disconnected after a minute, which is too
+		// A stalled client without its upstream connection is disconnected after a minute: too
 		// late.
 		idle[i].SetTimeout(kit.Patience / 2)
 	}
@@ -144,7 +142,7 @@ func TestInvalidationsBesideAStalledClient(t *testing.T) {
 	kit.Want(t, honest, "PONG", "PING", "PONG")
 }
 
-// TestDrainBesideStalledClients: a proxy that is stopped ends after its drain-timeout, even if
+// TestDrainBesideStalledClients: after SIGTERM, a proxy ends after its drain-timeout, even if
 // clients leave replies unread.
 func TestDrainBesideStalledClients(t *testing.T) {
 	redistest.SkipShort(t)

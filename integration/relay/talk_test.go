@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// talk is a conversation of clients with the server, in lines:
+// talk is a conversation of clients with the server, one step a line:
 //
 //	A GET k      client A sends the command and reads its reply
 //	A> GET k     client A sends the command
@@ -56,8 +56,7 @@ func talks() []talk {
 	}
 }
 
-// TestRelayTalks runs each conversation with the server, then through the proxy, and compares the
-// replies.
+// TestRelayTalks compares the replies of the server and of the proxy in each conversation.
 func TestRelayTalks(t *testing.T) {
 	r := startRelay(t)
 	for _, talk := range talks() {
@@ -77,7 +76,7 @@ func TestRelayTalks(t *testing.T) {
 	}
 }
 
-// hold runs the talk and returns the replies, one a line.
+// hold runs a conversation and returns the replies, one a line.
 func hold(t *testing.T, talk talk, addr string) string {
 	t.Helper()
 	clients := map[string]*redistest.Client{}
@@ -105,8 +104,7 @@ func hold(t *testing.T, talk talk, addr string) string {
 	return heard.String()
 }
 
-// withoutID takes out of the reply of HELLO the number of the connection, which is another one each
-// time.
+// withoutID removes the connection ID, which varies, from a reply to HELLO.
 func withoutID(reply any) any {
 	if fields, ok := reply.(map[string]any); ok {
 		delete(fields, "id")

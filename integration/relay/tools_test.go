@@ -28,15 +28,14 @@ type relay struct {
 	proxy    *harness.Proxy
 }
 
-// startRelay starts both, and masters for the proxy's locks. They end with the test.
+// startRelay starts a relay, with masters for the proxy's locks, until the test ends.
 func startRelay(t *testing.T) *relay {
 	t.Helper()
-	upstream := kit.StartRedis(t, "--repl-diskless-sync-delay", "0") // a replica need not wait for others
+	upstream := kit.StartRedis(t, "--repl-diskless-sync-delay", "0") // so that a replica does not wait for further replicas
 	return &relay{upstream, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", upstream.URL())}
 }
 
-// wantSame fails the test unless run gives the same directly at the server, which is first, and
-// through the proxy.
+// wantSame fails the test unless run returns the same text with the server, first, and the proxy.
 func (r *relay) wantSame(t *testing.T, run func(addr string) string) {
 	t.Helper()
 	direct := run(r.upstream.Addr())
@@ -45,7 +44,7 @@ func (r *relay) wantSame(t *testing.T, run func(addr string) string) {
 	}
 }
 
-// control opens a connection straight to the server.
+// control opens a direct connection to the server.
 func (r *relay) control(t *testing.T) *redistest.Client {
 	t.Helper()
 	client, err := redistest.Dial(r.upstream.Addr(), kit.Patience)
@@ -54,7 +53,7 @@ func (r *relay) control(t *testing.T) *redistest.Client {
 	return client
 }
 
-// program returns a command that runs one of Redis' own tools against an address.
+// program returns a command that runs one of Redis' own tools with an address.
 func program(t *testing.T, ctx context.Context, name, addr string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -81,9 +80,9 @@ func output(t *testing.T, name, addr string, stdin io.Reader, args ...string) st
 	return stdout.String()
 }
 
-// TestRelayRedisBenchmark runs all default tests of redis-benchmark. It stops at the first error
-// reply, and checks the server's count of errors, too. That count includes the proxy's own question
-// whether the upstream leads back to it, at the start and every 64 connections.
+// TestRelayRedisBenchmark runs all default tests of redis-benchmark. redis-benchmark stops at the
+// first error; the test also checks the server's count of errors. That count includes the proxy's
+// own check whether the upstream leads back to it, at the start and every 64 connections.
 func TestRelayRedisBenchmark(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRelay(t)
@@ -112,7 +111,7 @@ func counter(t *testing.T, info, name string) int {
 	return n
 }
 
-// benchmarked returns the names of the tests that redis-benchmark printed figures of.
+// benchmarked returns the names of the tests for which redis-benchmark printed figures.
 func benchmarked(t *testing.T, addr string, args ...string) []string {
 	t.Helper()
 	lines, err := csv.NewReader(strings.NewReader(output(t, "redis-benchmark", addr, nil,
@@ -170,8 +169,7 @@ func TestRelayHiredis(t *testing.T) {
 	clients.Passes(t, startRelay(t).proxy, checks, program)
 }
 
-// TestRelayClients runs the programs of TestClients, which behave as at a proxy without an
-// upstream.
+// TestRelayClients runs the programs of TestClients with an upstream.
 func TestRelayClients(t *testing.T) {
 	redistest.Needs(t, "error with quotes for a command that it does not know, as the programs want it", "7.0")
 	clients.RunAll(t, startRelay(t).proxy)
@@ -189,7 +187,7 @@ func TestRelayClientLeaves(t *testing.T) {
 	kit.Want(t, control, int64(1), "LLEN", "queue")
 }
 
-// blocked waits until the given number of clients are blocked at the server.
+// blocked returns an error unless the given number of clients are blocked at the server.
 func blocked(control *redistest.Client, clients int) error {
 	reply, err := control.Do("INFO", "clients")
 	if err != nil {

@@ -37,13 +37,13 @@ func (k *keeper) held() time.Time {
 	return k.until
 }
 
-// keep sends one command. It relies on a granted lock for the validity in the answer.
+// keep sends one command. The keeper relies on a granted lock for the validity in the reply.
 func (k *keeper) keep() error {
 	ttl := fmt.Sprint(2000 + rand.IntN(20_000))
 	command := []string{"EXTEND", k.key, "owner", "PX", ttl}
 	before := k.held()
 	switch {
-	case before.IsZero() && k.turn%4 != 0: // otherwise the remains of a LOCK are extended
+	case before.IsZero() && k.turn%4 != 0: // otherwise the leftover of a LOCK is extended
 		command[0] = "LOCK"
 	case k.gives && rand.IntN(12) == 0:
 		command = []string{"UNLOCK", k.key, "owner"}
@@ -80,8 +80,7 @@ func (k *keeper) keep() error {
 	return nil
 }
 
-// contend makes the rival try to take the lock. The rival immediately releases a lock that it is
-// granted.
+// contend lets the rival try to take the lock. It immediately releases a granted lock.
 func (k *keeper) contend() error {
 	reply, err := k.rival.Do("LOCK", k.key, "rival", "PX", "1000")
 	now := time.Now()
@@ -98,8 +97,8 @@ func (k *keeper) contend() error {
 	return err
 }
 
-// TestCatchUpsBesideExtends: masters lose all data in turn, each when the last one votes again,
-// while many locks are held and some are extended all the time.
+// TestCatchUpsBesideExtends: masters lose all data in turn, each when all masters vote again, while
+// many locks are held and some are extended all the time.
 func TestCatchUpsBesideExtends(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -153,8 +152,8 @@ func TestCatchUpsBesideExtends(t *testing.T) {
 	logKeepers(t, keepers)
 }
 
-// keepers starts clients that keep n locks until stop is called, or until one has lost its lock and
-// sets over.
+// keepers starts clients that keep n locks until stop is called or a client has lost its lock,
+// which sets over.
 func (f *fleet) keepers(t *testing.T, proxies []*proxy, n int) (keepers []*keeper, over *atomic.Bool, stop func()) {
 	t.Helper()
 	over = &atomic.Bool{}
@@ -194,8 +193,8 @@ func logKeepers(t *testing.T, keepers []*keeper) {
 	}
 }
 
-// TestClocksBesideExtends: the clock of one master after the other is stepped while locks are
-// extended all the time.
+// TestClocksBesideExtends: the clocks of the masters are stepped one after the other while locks
+// are extended all the time.
 func TestClocksBesideExtends(t *testing.T) {
 	t.Parallel()
 	redistest.SkipShort(t)
@@ -240,7 +239,7 @@ func TestClocksBesideExtends(t *testing.T) {
 	logKeepers(t, keepers)
 }
 
-// late delays perMille of a thousand commands about kept locks.
+// late delays, at random, perMille of 1000 commands that name the key lock:kept.
 func (f *fleet) late(proxies []*proxy, perMille int) {
 	if perMille == 0 {
 		return
@@ -255,8 +254,7 @@ func (f *fleet) late(proxies []*proxy, perMille int) {
 	}
 }
 
-// TestTagsBesideFaults: locks of the same tags are taken, extended and released, while answers and
-// commands are lost.
+// TestTagsBesideFaults: locks of the same tags are used while replies and commands are lost.
 func TestTagsBesideFaults(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

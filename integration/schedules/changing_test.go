@@ -14,21 +14,21 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// masterTimeout is how long these proxies wait for an answer.
+// masterTimeout is how long the proxies of a changing fleet wait for a reply.
 var masterTimeout = "2s"
 
-// compares is how long a proxy takes after its start to compare the data of the masters. Until then
-// it may repair what a schedule leaves there.
+// compares is the time that a proxy needs after its start to compare the data of the masters. Until
+// then it may repair what a schedule leaves on the masters.
 const compares = 5 * time.Second
 
-// changing is a fleet whose masters change: the first of its servers are the masters at first.
+// changing is a fleet whose masters change. At first, the first of its servers are the masters.
 type changing struct {
 	*fleet
 	junctions []*kit.Junction
 	files     []string // of the proxies
 }
 
-// startChanging starts empty servers, and proxies that have the first of them as masters.
+// startChanging starts empty servers, and proxies with the first servers as masters.
 func startChanging(t *testing.T, servers, proxies, masters int) (f *changing, first, other *proxy) {
 	t.Helper()
 	f = &changing{fleet: startFleet(t, servers)}
@@ -50,14 +50,14 @@ func startChanging(t *testing.T, servers, proxies, masters int) (f *changing, fi
 	for _, p := range f.proxies {
 		p.wantVoting(t)
 	}
-	time.Sleep(compares) // see compares
+	time.Sleep(compares)
 	return f, f.proxies[0], f.proxies[1]
 }
 
 // password returns the password of a proxy.
 func password(proxy int) string { return fmt.Sprintf("of-proxy-%d", proxy) }
 
-// name writes these masters into the file of a proxy.
+// name writes the masters into the file of a proxy.
 func (f *changing) name(t *testing.T, proxy int, masters ...int) {
 	t.Helper()
 	var urls []string
@@ -68,8 +68,8 @@ func (f *changing) name(t *testing.T, proxy int, masters ...int) {
 	kit.Must(t, kit.ReplaceFile(f.files[proxy], text))
 }
 
-// change writes other masters into the configurations of all proxies, and reloads that of one. It
-// returns when that proxy sees them all vote.
+// change writes the masters into the configurations of all proxies, and reloads that of one proxy.
+// It waits until this proxy sees all of them vote.
 func (f *changing) change(t *testing.T, by *proxy, masters ...int) {
 	t.Helper()
 	for i := range f.files {
@@ -81,7 +81,7 @@ func (f *changing) change(t *testing.T, by *proxy, masters ...int) {
 	f.wantMasters(t, by, masters...)
 }
 
-// wantMasters waits until a proxy has these masters and all of them vote.
+// wantMasters waits until a proxy has the given masters and all of them vote.
 func (f *changing) wantMasters(t *testing.T, p *proxy, masters ...int) {
 	t.Helper()
 	client := connect(t, p)

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// convergeRoundsEnv sets how many rounds TestConverge runs for each kind of command, on 3 and
-	// on 5 masters.
+	// convergeRoundsEnv sets how many rounds TestConverge runs for each kind, on 3 and on 5
+	// masters.
 	convergeRoundsEnv = "REDLOCK_ROUNDS_CONVERGE"
-	// defaultConvergeRounds take about two minutes on two busy cores.
+	// defaultConvergeRounds is the default; it takes about two minutes on two busy cores.
 	defaultConvergeRounds = 3
 
-	// quiet is the time after the last command until all masters agree.
+	// quiet is the time from the last command until all masters must agree.
 	quiet = 2 * time.Second
 	// contention is how long clients compete in a round.
 	contention = 300 * time.Millisecond
@@ -33,10 +33,10 @@ const (
 	longTime = "600000"
 )
 
-// casScript is a compare-and-set as written for a single Redis.
+// casScript is a usual compare-and-set for a single Redis.
 const casScript = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("set",KEYS[1],ARGV[2],"PX",ARGV[3]) end return false`
 
-// kind is a way to write a value, possibly with a read before it.
+// kind is a way to write a value, possibly after a read.
 type kind struct {
 	name  string
 	write func(client *redistest.Client, key, value string) (any, error)
@@ -79,7 +79,7 @@ func afterGet(command func(key, old, value string) []string) func(*redistest.Cli
 	}
 }
 
-// transaction writes in a transaction that changes nothing if the value changed in between (WATCH).
+// transaction writes in a transaction that fails if the value has changed since the WATCH.
 func transaction(client *redistest.Client, key, value string) (reply any, err error) {
 	for _, command := range [][]string{{"WATCH", key}, {"GET", key}, {"MULTI"}, {"SET", key, value, "PX", longTime},
 		{"EXEC"}} {
@@ -94,10 +94,10 @@ func transaction(client *redistest.Client, key, value string) (reply any, err er
 	return reply, nil
 }
 
-// TestConverge: clients of two proxies write a few keys concurrently, without faults. A second
+// TestConverge: clients of two proxies write a few keys concurrently, without faults. Two seconds
 // after the last command all masters agree, so that every command still works if a minority stops
-// at that moment. A round in which a proxy found a master down that the test had not stopped does
-// not count: the masters only have to agree in the end, and the round is repeated.
+// at that moment. If a proxy found a master down that the test had not stopped, the masters only
+// have to agree eventually, and the round is repeated.
 func TestConverge(t *testing.T) {
 	rounds := int(kit.NumberFrom(t, convergeRoundsEnv, defaultConvergeRounds))
 	for _, masters := range []int{3, 5} {
@@ -134,8 +134,7 @@ func TestConverge(t *testing.T) {
 }
 
 // TestConvergeTwoSetters: two clients of two proxies repeatedly set the same keys to their own
-// values, on three masters without faults. After two seconds without commands all three masters
-// agree.
+// values, on three masters without faults. Two seconds later all masters agree.
 func TestConvergeTwoSetters(t *testing.T) {
 	f := startFleet(t, 3)
 	for range 2 {
@@ -146,7 +145,7 @@ func TestConvergeTwoSetters(t *testing.T) {
 		c.keys = append(c.keys, fmt.Sprint("lock:", i))
 	}
 	clients := []*redistest.Client{connect(t, f.proxies[0]), connect(t, f.proxies[1])}
-	for _, key := range c.keys { // both are at the same key, to their last command
+	for _, key := range c.keys { // both clients use the same key, until their last command
 		var busy sync.WaitGroup
 		for i, client := range clients {
 			busy.Go(func() {
@@ -171,10 +170,10 @@ func TestConvergeTwoSetters(t *testing.T) {
 type convergence struct {
 	fleet *fleet
 	kind  kind
-	equal bool // all write the same value
+	equal bool // all clients write the same value
 	keys  []string
-	// downs counts, for each master, how often it had been found down at the beginning; stopped are
-	// the masters that the test stopped.
+	// downs counts, for each master, how often the proxies had found it down at the beginning.
+	// stopped lists the masters that the test stopped.
 	downs   map[string]int
 	stopped []int
 
@@ -190,10 +189,10 @@ func newConvergence(f *fleet, kind kind, round int) *convergence {
 	return c
 }
 
-// contest runs one round, and returns what went wrong.
+// contest runs one round, and returns the violations.
 func (c *convergence) contest(t *testing.T, clients int) error {
 	t.Helper()
-	for _, key := range c.keys { // so that a value can be replaced
+	for _, key := range c.keys { // so that there is a value to replace
 		if reply := kit.Do(t, connect(t, c.fleet.proxies[0]), "SET", key, "0", "PX", longTime); reply != "OK" {
 			return fmt.Errorf("SET %s: %v", key, reply)
 		}
@@ -230,7 +229,7 @@ func (c *convergence) disturbed() bool {
 	return false
 }
 
-// contend lets the given number of clients write, and returns when all have their answers.
+// contend lets the given number of clients write, and waits for all replies.
 func (c *convergence) contend(t *testing.T, clients int) {
 	t.Helper()
 	began := time.Now()
@@ -265,8 +264,8 @@ func (c *convergence) count(reply any, err error) {
 	c.replies[what]++
 }
 
-// compareMasters returns nil if all masters have the same value of each key and about the same time
-// left.
+// compareMasters returns nil if all masters have the same value of each key, and similar remaining
+// times.
 func (c *convergence) compareMasters(t *testing.T) error {
 	t.Helper()
 	held := make([][]cell, len(c.fleet.masters))
@@ -289,8 +288,7 @@ func (c *convergence) compareMasters(t *testing.T) error {
 	return errors.Join(wrong...)
 }
 
-// wantSameInTheEnd waits until all masters agree, including those that were unreachable for a
-// moment.
+// wantSameInTheEnd waits until all masters agree, including those that were briefly unreachable.
 func (c *convergence) wantSameInTheEnd(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
@@ -304,8 +302,8 @@ func (c *convergence) wantSameInTheEnd(t *testing.T) {
 	}
 }
 
-// minorityMissed stops any minority, and returns an error unless the command, a read and a delete
-// work on each key.
+// minorityMissed returns an error unless a write, a read and a delete work on each key without a
+// random minority.
 func (c *convergence) minorityMissed(t *testing.T) error {
 	t.Helper()
 	masters := c.fleet.masters

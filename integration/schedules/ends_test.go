@@ -12,14 +12,13 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// mostMoved is the most by which an end may leave the range of all ends before: proxies round to
-// milliseconds.
+// mostMoved is the tolerance for the expiry time of a key: proxies round to milliseconds.
 const mostMoved = 3 * time.Millisecond
 
-// span is a time that is known only to lie between two others.
+// span is the range in which an unknown time lies.
 type span struct{ from, to time.Time }
 
-// endOn returns when a key ends on a master.
+// endOn returns when a key expires on a master.
 func endOn(t *testing.T, master *redistest.Server, key string) span {
 	t.Helper()
 	asked := time.Now()
@@ -27,7 +26,7 @@ func endOn(t *testing.T, master *redistest.Server, key string) span {
 	return span{asked.Add(left), time.Now().Add(left)}
 }
 
-// wantWithin fails the test unless a time is within another span, extended by mostMoved.
+// wantWithin fails the test unless the time is within the span all, extended by mostMoved.
 func (s span) wantWithin(t *testing.T, all span, changes int64) {
 	t.Helper()
 	if early := all.from.Sub(s.to); early > mostMoved {
@@ -38,8 +37,8 @@ func (s span) wantWithin(t *testing.T, all span, changes int64) {
 	}
 }
 
-// keepBusy starts six clients of these proxies, which send a command repeatedly until stop is
-// called, or at most until the test ends. done counts the answers that are numbers.
+// keepBusy starts six clients of the proxies. They send a command repeatedly until stop is called,
+// or at most until the test ends. done counts the replies that are numbers.
 func keepBusy(t *testing.T, proxies []*proxy, command ...string) (done *atomic.Int64, stop func()) {
 	t.Helper()
 	done = &atomic.Int64{}
@@ -65,8 +64,8 @@ func keepBusy(t *testing.T, proxies []*proxy, command ...string) (done *atomic.I
 	return done, stop
 }
 
-// TestEndBesideManyChanges: clients increment a key with an expiry of a minute through three
-// proxies. Its end on each master stays between the ends that the masters had at first.
+// TestEndBesideManyChanges: clients increment a key with a TTL of a minute through three proxies.
+// Its expiry time on each master stays within the range of its first expiry times on the masters.
 func TestEndBesideManyChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -99,7 +98,7 @@ func TestEndBesideManyChanges(t *testing.T) {
 }
 
 // TestEndBesideManyExtends: clients repeatedly extend a lock of 20 s to a second, through three
-// proxies. It keeps its end: no rival is granted it during its first lease.
+// proxies. This does not shorten the lease: no rival is granted the lock during its first lease.
 func TestEndBesideManyExtends(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -119,8 +118,8 @@ func TestEndBesideManyExtends(t *testing.T) {
 	}
 }
 
-// TestEndBesideManyChangesOfItsTag: a key of a minute has the tag of another that is counted up
-// through three proxies. It ends when it did.
+// TestEndBesideManyChangesOfItsTag: a key expires at its time, although another key of its tag is
+// incremented through three proxies.
 func TestEndBesideManyChangesOfItsTag(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestLateExtend: an EXTEND to 1 s is answered NOQUORUM, and reaches the masters after another
-// proxy has extended the lock to 60 s. The lock keeps these 60 s.
+// TestLateExtend: an EXTEND to 1 s gets NOQUORUM, and reaches the masters after another proxy has
+// extended the lock to 60 s. The lock keeps its 60 s.
 func TestLateExtend(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -42,8 +42,7 @@ const (
 	noQuorum = "NOQUORUM"
 )
 
-// TestExtendNil: an EXTEND is answered nil only if the masters without the lock are so many that no
-// majority can have it.
+// TestExtendNil: an EXTEND returns nil only if no majority of the masters can have the lock.
 func TestExtendNil(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -86,7 +85,7 @@ func TestExtendNil(t *testing.T) {
 	}
 }
 
-// extended sorts the reply of an EXTEND.
+// extended classifies the reply to an EXTEND.
 func extended(reply any) string {
 	switch {
 	case isGrant(reply):

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// wantFence takes a lock with a fence, and returns that.
+// wantFence takes a lock with a fence, and returns the fence.
 func wantFence(t *testing.T, client *redistest.Client, key, token string) int64 {
 	t.Helper()
 	fields, _ := kit.Do(t, client, "LOCK", key, token, "PX", "10000", "FENCE").([]any)
@@ -31,8 +31,8 @@ func (f *fleet) counter(t *testing.T, key string, master int) int64 {
 	return n
 }
 
-// TestLateFence: the message of a LOCK to C is delayed. When it arrives, the lock was released and
-// granted again by another proxy with a higher fence, which C keeps.
+// TestLateFence: the command of a LOCK to C is delayed. Before it arrives, the lock was released
+// and granted again by another proxy with a higher fence. C keeps the higher fence.
 func TestLateFence(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -53,9 +53,8 @@ func TestLateFence(t *testing.T) {
 	kit.Want(t, first, higher, "FENCE", "lock:k")
 }
 
-// TestFenceAfterARemoval: another proxy releases the lock by ballot, and the next LOCK, by ballot,
-// too, comes before the removal is complete. Its fence is higher nevertheless, on all masters that
-// have the lock.
+// TestFenceAfterARemoval: another proxy releases the lock by ballot. The next LOCK, also by ballot,
+// comes before the removal is complete. Its fence is still higher, on all its masters.
 func TestFenceAfterARemoval(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -86,8 +85,8 @@ func TestFenceAfterARemoval(t *testing.T) {
 	}
 }
 
-// TestEqualProposals: both proxies know the same fence, and their clocks do not distinguish them.
-// Both propose the same next fence, and only one of them is granted it.
+// TestEqualProposals: both proxies know the same fence, and their clocks give the same next one.
+// Both propose it, and only one client is granted it.
 func TestEqualProposals(t *testing.T) {
 	t.Parallel()
 	const ahead = int64(1) << 52
@@ -131,8 +130,8 @@ func TestEqualProposals(t *testing.T) {
 	}
 }
 
-// TestFenceInOneRoundTrip: without faults, a LOCK with a fence takes one script on each master,
-// like an UNLOCK. A LOCK without a fence takes no script.
+// TestFenceInOneRoundTrip: without faults, a LOCK with a fence needs one script on each master,
+// like an UNLOCK. A LOCK without a fence needs no script.
 func TestFenceInOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	const pairs = 300
@@ -145,7 +144,7 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 		{[]string{"LOCK", "lock:k", "t", "PX", "10000", "FENCE"}, 2 * pairs},
 		{[]string{"LOCK", "lock:k", "t", "PX", "10000"}, pairs},
 	} {
-		for _, client := range clients { // the masters know the scripts
+		for _, client := range clients { // so that the masters know the scripts
 			kit.Do(t, client, c.lock...)
 			kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
 		}
@@ -158,7 +157,7 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 			}
 			kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
 		}
-		guards := 20 * int64(time.Since(began)/time.Second+1) // the scripts that the two guards run, at most
+		guards := 20 * int64(time.Since(began)/time.Second+1) // limit for the scripts that the two guards run
 		scripts := f.calls(t, A, "evalsha")
 		t.Logf("%v: %d scripts for %d pairs", c.lock, scripts, pairs)
 		if scripts > c.scripts+pairs/5+guards {

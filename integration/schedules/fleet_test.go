@@ -1,6 +1,6 @@
 //go:build integration
 
-// Package schedules runs small schedules, message by message, on real redis-servers. Each one
+// Package schedules runs small schedules, message by message, on real redis-servers. Each schedule
 // delays, loses or repeats messages in an order that once let two clients hold a lock, or made a
 // lock vanish or return after its release. The tests rely on three facts about the masters: the key
 // has the name of the lock, its value ends with the token, and its PTTL is the lease.
@@ -19,7 +19,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// The masters, as the schedules name them.
+// The masters, by the names that the schedules use.
 const (
 	A = iota
 	B
@@ -30,7 +30,7 @@ const (
 
 func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
 
-// fleet is masters, an upstream and proxies.
+// fleet holds masters, an upstream and proxies.
 type fleet struct {
 	masters  []*redistest.Server
 	upstream *redistest.Server
@@ -38,14 +38,14 @@ type fleet struct {
 	tags     bool // the proxies keep keys with a tag together
 }
 
-// proxy is a proxy with a link of its own to each master.
+// proxy is a proxy with its own link to each master.
 type proxy struct {
 	*harness.Proxy
 	links []*faultlink.CommandLink // in the order of the masters
 }
 
-// startFleet starts empty masters, and stops all servers when the test ends. Only make test-all
-// runs all schedules.
+// startFleet starts empty masters and an upstream, and stops all servers when the test ends. Only
+// make test-all runs all schedules.
 func startFleet(t *testing.T, masters int) *fleet {
 	t.Helper()
 	redistest.SkipShort(t)
@@ -56,7 +56,7 @@ func startFleet(t *testing.T, masters int) *fleet {
 	return f
 }
 
-// startLink starts a link, which ends with the test.
+// startLink starts a link, and closes it when the test ends.
 func startLink(t *testing.T, target string) *faultlink.CommandLink {
 	t.Helper()
 	link, err := faultlink.NewCommandLink(target)
@@ -81,8 +81,7 @@ func (f *fleet) proxy(t *testing.T, args ...string) *proxy {
 	return p
 }
 
-// wantVoting waits until this proxy sees all masters vote: then it has sent them everything that it
-// owed them.
+// wantVoting waits until the proxy sees all masters vote; then no removals are pending.
 func (p *proxy) wantVoting(t *testing.T) {
 	t.Helper()
 	client := connect(t, p)
@@ -96,7 +95,7 @@ func (p *proxy) wantVoting(t *testing.T) {
 	})
 }
 
-// wantVotesOf waits until this proxy sees exactly these masters vote.
+// wantVotesOf waits until the proxy sees exactly the given masters vote.
 func (p *proxy) wantVotesOf(t *testing.T, masters ...int) {
 	t.Helper()
 	client := connect(t, p)
@@ -113,17 +112,17 @@ func (p *proxy) wantVotesOf(t *testing.T, masters ...int) {
 	})
 }
 
-// connect opens a connection to a proxy, closed with the test.
+// connect opens a connection to a proxy, and closes it when the test ends.
 func connect(t *testing.T, p *proxy) *redistest.Client { t.Helper(); return kit.Dial(t, p.Addr()) }
 
-// settles is how long masters have to agree; on an idle machine it takes 3 s without commands.
+// settles is the time in which masters must agree; an idle machine without commands needs 3 s.
 const settles = 20 * time.Second
 
-// eventually waits until a condition is met, and returns why it is not.
+// eventually waits until a condition returns nil, and returns its last error after the limit.
 func eventually(condition func() error) error {
 	err := condition()
 	for end := time.Now().Add(settles); err != nil && time.Now().Before(end); err = condition() {
-		time.Sleep(50 * time.Millisecond) // polls
+		time.Sleep(50 * time.Millisecond)
 	}
 	return err
 }
@@ -141,8 +140,8 @@ func sendAsync(client *redistest.Client, command ...string) <-chan any {
 	return replies
 }
 
-// wantGrant sends a LOCK or EXTEND, fails the test unless it is granted, and returns how long its
-// client may rely on it at least.
+// wantGrant sends a LOCK or EXTEND, and fails the test unless it is granted. It returns until when
+// the client may at least rely on the lock.
 func wantGrant(t *testing.T, client *redistest.Client, command ...string) (until time.Time) {
 	t.Helper()
 	sent := time.Now()
@@ -153,7 +152,7 @@ func wantGrant(t *testing.T, client *redistest.Client, command ...string) (until
 	return sent.Add(time.Duration(reply.(int64)) * time.Millisecond)
 }
 
-// isGrant reports whether a reply is that of a LOCK or EXTEND that was granted, or of a SET.
+// isGrant reports whether a reply grants a LOCK or EXTEND, or is the OK of a SET.
 func isGrant(reply any) bool {
 	ms, ok := reply.(int64)
 	return ok && ms > 0 || reply == "OK"
@@ -165,8 +164,8 @@ func isNoQuorum(reply any) bool {
 	return ok && strings.HasPrefix(string(failure), "NOQUORUM ")
 }
 
-// firstGrant repeats a command until it is granted, and returns the time of that answer, or the
-// zero time if end comes before.
+// firstGrant repeats a command until it is granted, and returns the time of the reply, or the zero
+// time if the command is not granted before end.
 func firstGrant(t *testing.T, client *redistest.Client, end time.Time, command ...string) time.Time {
 	t.Helper()
 	for ; time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

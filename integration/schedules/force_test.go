@@ -10,16 +10,16 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestForceUnlockEndsAnOpenLock: a lock reached only A, B and C. Then so few of these remain that
-// no proxy can tell whether it is held, though a majority votes. After an operator ends it, other
-// clients can take it, and it does not return.
+// TestForceUnlockEndsAnOpenLock: a lock reached only A, B and C. Then so few of these masters
+// remain that no proxy can decide whether the lock is held, although a majority votes. After
+// FORCEUNLOCK, other clients can take the lock, and it does not return.
 func TestForceUnlockEndsAnOpenLock(t *testing.T) {
 	t.Parallel()
 	for _, open := range []struct {
 		name  string
 		begin func(t *testing.T, f *fleet) (end func())
 		then  func(t *testing.T, f *fleet, p *proxy) // when D and E are back
-		// voters are the masters that vote in the end.
+		// voters lists the masters that vote in the end.
 		voters []int
 	}{
 		{"C forgot it", func(t *testing.T, f *fleet) func() {

@@ -16,8 +16,8 @@ import (
 // tooShort matches the error for a TTL that is too short to be granted.
 var tooShort = regexp.MustCompile(`(?i)too short|invalid expire time`)
 
-// TestTooShort: a TTL without any validity left is answered with an error that says so, not as if
-// another client held the lock. A granted lock is valid for at least a millisecond.
+// TestTooShort: a TTL without any validity gets an error that says so, and not nil, as if another
+// client held the lock. A granted lock is valid for at least a millisecond.
 func TestTooShort(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -33,7 +33,7 @@ func TestTooShort(t *testing.T) {
 			case ok && validity < 1, reply == nil:
 				t.Errorf("LOCK %s PX %d: %#v", key, ms, reply)
 			}
-			if failed { // then nothing is held, either
+			if failed { // then the lock is not held, either
 				wantGrant(t, client, "LOCK", key, "u", "PX", "1000", "BLOCK", "1000")
 			}
 		}
@@ -41,7 +41,7 @@ func TestTooShort(t *testing.T) {
 }
 
 // TestSplitVote: three clients of three proxies take a free lock at the same time, and each gets
-// one master. None is told that another client holds the lock, unless one of them does.
+// one master. A client gets the reply that another client holds the lock only if one of them does.
 func TestSplitVote(t *testing.T) {
 	t.Parallel()
 	for _, take := range [][]string{{"LOCK", "lock:k", "", "PX", "10000"}, {"SET", "lock:k", "", "NX", "PX", "10000"},
@@ -89,10 +89,10 @@ func TestSplitVote(t *testing.T) {
 	}
 }
 
-// TestLateBlock: the answer to LOCK … BLOCK is delayed by a second. With AT it tells how long the
-// command waited, so the client can compute how long it may rely on the lock: from its request, for
-// that wait and the validity. A client that counts from the arrival of the answer would rely on the
-// lock when another client holds it.
+// TestLateBlock: the reply to LOCK … BLOCK is delayed by a second. With AT it contains how long the
+// command waited. So the client can compute how long it may rely on the lock: from its request, for
+// the waiting time and the validity. A client that counts from the arrival of the reply would rely
+// on the lock when another client holds it.
 func TestLateBlock(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -131,8 +131,8 @@ func TestLateBlock(t *testing.T) {
 	}
 }
 
-// TestAt checks the reply with AT, in RESP2 and RESP3, of a LOCK with and without BLOCK and of
-// EXTEND; without AT, it is an integer.
+// TestAt checks the reply to LOCK, with and without BLOCK, and to EXTEND, with AT, in RESP2 and
+// RESP3. Without AT, the reply is an integer.
 func TestAt(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -160,7 +160,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// timedLease is the reply of a command with AT.
+// timedLease is the reply to a command with AT.
 type timedLease struct{ validity, waited time.Duration }
 
 // leaseOf reads a reply with AT, a map or a flat array.

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestLateLockAfterARemoval: a key was removed by ballot a moment ago, so a LOCK of it is a ballot,
-// too. Its write reaches A, another proxy sees and removes it, and a rival is granted the lock
-// there. The first proxy gets the other answers too late for its client, and undoes its own write,
+// TestLateLockAfterARemoval: a key was just removed by ballot, so a LOCK of it is a ballot, too.
+// Its write reaches A. Another proxy reads the write and removes it, and grants the lock to a
+// rival. The first proxy gets the other replies too late for its client, and undoes its own write,
 // but not the rival's lock.
 //
 // The test does not know which message is the write, so it varies the number of messages that pass.
@@ -34,7 +34,7 @@ func TestLateLockAfterARemoval(t *testing.T) {
 	}
 }
 
-// lateLocks take "lock:KEY" for "late".
+// lateLocks returns the commands that take a lock with the token "late", without the key.
 func lateLocks() [][]string {
 	return [][]string{{"LOCK", "late", "PX", longTime}, {"SET", "late", "NX", "PX", longTime}}
 }
@@ -46,7 +46,7 @@ type lateLock struct {
 	key         string
 }
 
-// run reports whether the late lock was removed in the midst of it.
+// run reports whether the late lock was removed while it was being taken.
 func (l *lateLock) run(t *testing.T, lock []string, passed int) (met bool) {
 	t.Helper()
 	owner, rival := connect(t, l.late), connect(t, l.other)
@@ -62,17 +62,17 @@ func (l *lateLock) run(t *testing.T, lock []string, passed int) (met bool) {
 	}
 	met = kit.Do(t, rival, "UNLOCK", l.key, "late") == any(int64(1))
 	granted := isGrant(kit.Do(t, rival, "LOCK", l.key, "rival", "PX", longTime))
-	time.Sleep(800 * time.Millisecond) // over the limit of a round
+	time.Sleep(800 * time.Millisecond) // longer than the limit of a round
 	held.release()
 	t.Logf("%s, %d messages pass: %v; seen and removed: %v; the rival's granted: %v", lock[0], passed, <-reply, met, granted)
-	time.Sleep(300 * time.Millisecond) // everything to be undone is undone by then
+	time.Sleep(300 * time.Millisecond) // by then, all undos are done
 	if granted {
 		kit.Want(t, rival, int64(1), "UNLOCK", l.key, "rival")
 	}
 	return met && granted
 }
 
-// awaitLate waits up to 400 ms until a master has the late lock, and returns whether it has.
+// awaitLate waits up to 400 ms until a master has the late lock, and reports whether it has.
 func (l *lateLock) awaitLate(t *testing.T, master int) bool {
 	t.Helper()
 	for end := time.Now().Add(400 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {

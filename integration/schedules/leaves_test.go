@@ -13,8 +13,8 @@ import (
 )
 
 // TestValidityLeavesFirst: in one pipeline a client takes or extends a lock, and then sends a
-// command that reaches no master. The validity is sent before that command is answered, because the
-// lease already runs.
+// command that reaches no master. The proxy sends the validity before it replies to the second
+// command, because the lease is already running.
 func TestValidityLeavesFirst(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -27,7 +27,7 @@ func TestValidityLeavesFirst(t *testing.T) {
 			{"GET", ""}, {"SET", "", "v", "NX"}, {"EVAL", releaseIfOwn, "1", "", "me"}, {"LOCKINFO", ""},
 		} {
 			n++
-			// A new key each time: nothing that remains of the last one delays the next.
+			// Each pair uses a new key, so that no leftover of the last pair delays it.
 			key := fmt.Sprintf("lock:slow%03d", n)
 			next[slices.Index(next, "")] = key
 			if first[0] == "EXTEND" {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestMarkThatDoesNotEnd: a mark that reserves a key on a master whose clock was set back is
-// removed, and the lock is taken there, too.
+// removed, and the lock is also taken on this master.
 func TestMarkThatDoesNotEnd(t *testing.T) {
 	masters := kit.StartMasters(t)
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters)))

@@ -16,7 +16,7 @@ import (
 
 // cell is the content of a key on a master.
 type cell struct {
-	value any // a string, or nil: no such key
+	value any // a string, or nil without such a key
 	left  time.Duration
 }
 
@@ -27,7 +27,7 @@ func (c cell) String() string {
 	return fmt.Sprintf("%v for %v", c.value, c.left)
 }
 
-// look reads from a master directly, all keys at one moment.
+// look reads all keys directly from a master, at one moment.
 func look(t *testing.T, master *redistest.Server, keys ...string) []cell {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)
@@ -71,7 +71,7 @@ func (f *fleet) holders(t *testing.T, key, token string) []int {
 	return all
 }
 
-// wantHolders waits until exactly these masters have a token at a key.
+// wantHolders waits until exactly the given masters have a token at a key.
 func (f *fleet) wantHolders(t *testing.T, key, token string, masters ...int) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -91,19 +91,17 @@ func (f *fleet) allMasters() []int {
 	return all
 }
 
-// sentinel is a lock on all masters: a master that lost its data and has this lock again has caught
-// up.
+// sentinel is a lock on all masters. A master that has it again has caught up.
 const sentinel = "lock:sentinel"
 
-// holdSentinel takes it.
+// holdSentinel takes the sentinel on all masters.
 func (f *fleet) holdSentinel(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	wantGrant(t, client, "LOCK", sentinel, "sentinel", "PX", "600000")
 	f.wantHolders(t, sentinel, "sentinel", f.allMasters()...)
 }
 
-// wantCaughtUp waits until a master that lost its data has caught up, and this proxy sees all
-// masters vote.
+// wantCaughtUp waits until a master has caught up, and the proxy sees all masters vote.
 func (f *fleet) wantCaughtUp(t *testing.T, p *proxy, master int) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -115,11 +113,11 @@ func (f *fleet) wantCaughtUp(t *testing.T, p *proxy, master int) {
 	p.wantVoting(t)
 }
 
-// holds has the held messages of several links.
+// holds lists the held messages of several links.
 type holds []*faultlink.Hold
 
-// hold holds back what the proxy sends to these masters about the key, except the first passed
-// commands to each.
+// hold holds the proxy's commands about the key to masters, except the first passed commands to
+// each.
 func (p *proxy) hold(key string, passed int, masters ...int) holds {
 	var all holds
 	for _, i := range masters {
@@ -128,7 +126,7 @@ func (p *proxy) hold(key string, passed int, masters ...int) holds {
 	return all
 }
 
-// holdAnswers holds back the answers of these masters about the key to the proxy.
+// holdAnswers holds the replies of the given masters to the proxy about the key.
 func (p *proxy) holdAnswers(key string, masters ...int) holds {
 	var all holds
 	for _, i := range masters {
@@ -137,7 +135,7 @@ func (p *proxy) holdAnswers(key string, masters ...int) holds {
 	return all
 }
 
-// cutOff keeps everything that this proxy sends from these masters.
+// cutOff holds all commands that the proxy sends to the given masters.
 func (p *proxy) cutOff(masters ...int) holds {
 	var all holds
 	for _, i := range masters {
@@ -146,7 +144,7 @@ func (p *proxy) cutOff(masters ...int) holds {
 	return all
 }
 
-// wait until each has held something.
+// wait waits until each link has held a message.
 func (h holds) wait(t *testing.T) {
 	t.Helper()
 	for _, one := range h {
@@ -166,7 +164,7 @@ func (h holds) discard() {
 	}
 }
 
-// grantOn takes a lock by a LOCK that reaches only these masters.
+// grantOn takes a lock by a LOCK that reaches only the given masters.
 func (f *fleet) grantOn(t *testing.T, p *proxy, masters []int, client *redistest.Client, command ...string) (until time.Time) {
 	t.Helper()
 	missed := p.hold(command[1], 0, slices.DeleteFunc(f.allMasters(), func(i int) bool { return slices.Contains(masters, i) })...)
@@ -178,7 +176,7 @@ func (f *fleet) grantOn(t *testing.T, p *proxy, masters []int, client *redistest
 	return until
 }
 
-// has reports whether a master is among these.
+// has reports whether masters contains i.
 func has(masters []int, i int) bool { return slices.Contains(masters, i) }
 
 // names returns the letters of masters.

@@ -11,8 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// awaitNotHeld is like wantNotHeld, after a change of masters: masters may have to catch up, which
-// takes long on a busy machine.
+// awaitNotHeld is wantNotHeld with a longer wait, because catch-ups take long on a busy machine.
 func awaitNotHeld(t *testing.T, f *changing, rival *proxy, key string) {
 	t.Helper()
 	began, client := time.Now(), connect(t, rival)
@@ -23,15 +22,15 @@ func awaitNotHeld(t *testing.T, f *changing, rival *proxy, key string) {
 	}
 }
 
-// changes are the changes of three masters.
+// changes lists the possible changes of three masters, with the masters after each change.
 var changes = []struct {
 	what    string
 	masters []int
 }{{"added", []int{A, B, C, D}}, {"replaced", []int{A, D, C}}, {"removed", []int{A, B}}}
 
-// TestRemovalOverAChangeOfMasters: a lock reaches masters, but their answers are lost: it is
-// answered NOQUORUM. Its proxy is stopped, and another proxy changes the masters. Soon after the
-// first proxy continues, the key is free.
+// TestRemovalOverAChangeOfMasters: a lock reaches masters, but their replies are lost: the client
+// gets NOQUORUM. Its proxy is stopped, and another proxy changes the masters. Soon after the first
+// proxy continues, the key is free.
 func TestRemovalOverAChangeOfMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -57,9 +56,9 @@ func TestRemovalOverAChangeOfMasters(t *testing.T) {
 	}
 }
 
-// loseAnswersAndStop sends a command about lock:k that reaches some of the masters A, B and C. The
-// proxy gets no answer about the key, so it replies NOQUORUM, and is stopped before it has undone
-// anything. goOn continues it, with all links working.
+// loseAnswersAndStop sends a command about lock:k that reaches only the given ones of the masters
+// A, B and C. The proxy gets no reply about the key, so it returns NOQUORUM, and is stopped before
+// it has undone anything. goOn continues the proxy, with all links working.
 func (f *changing) loseAnswersAndStop(t *testing.T, p *proxy, reached []int, command ...string) (goOn func()) {
 	t.Helper()
 	answers, rest := p.holdAnswers("lock:k", reached...), p.hold("lock:k", 1, reached...)
@@ -80,9 +79,9 @@ func (f *changing) loseAnswersAndStop(t *testing.T, p *proxy, reached []int, com
 	return func() { kit.Must(t, p.Continue()) }
 }
 
-// TestRemovalLeavesWhatCameSince: a lock that was answered NOQUORUM has reached one master, or was
-// removed by FORCEUNLOCK, before the masters change. Meanwhile another client was granted the lock
-// with the same token. Its lock stays when the first proxy continues.
+// TestRemovalLeavesWhatCameSince: a LOCK that got NOQUORUM has reached only C, or has reached all
+// masters and was removed by FORCEUNLOCK. Before or after a change of the masters, another client
+// is granted the lock with the same token. Its lock stays when the first proxy continues.
 func TestRemovalLeavesWhatCameSince(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

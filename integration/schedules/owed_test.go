@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// holdAccepts holds back the accepts of the proxy's ballots about the key to these masters: those
-// that keep the value ("keep") or set a new expiry ("px").
+// holdAccepts holds the accepts of the proxy's ballots about the key to the given masters. how
+// selects the accepts that keep the value ("keep") or set a new expiry ("px").
 func (p *proxy) holdAccepts(key, how string, masters ...int) holds {
 	word := fmt.Appendf(nil, "\r\n$%d\r\n%s\r\n", len(how), how)
 	var all holds
@@ -27,7 +27,7 @@ func (p *proxy) holdAccepts(key, how string, masters ...int) holds {
 	return all
 }
 
-// waitFor waits until n links hold a message, and returns their masters.
+// waitFor waits until n links hold a message, and returns their indexes.
 func (h holds) waitFor(t *testing.T, n int) (which []int) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -47,8 +47,8 @@ func (h holds) waitFor(t *testing.T, n int) (which []int) {
 
 // TestExtendBesideARefill: a lock of 6 s is on A to D. Another proxy copies it to E by a ballot
 // that keeps its value, and its accept reaches only one master. Then an EXTEND to ten minutes is
-// granted: by the other masters, or by all between the promises and the accepts of a second ballot.
-// No rival gets the lock after the 6 s.
+// granted: by the other masters, or by all masters between the promises and the accepts of a second
+// ballot. No rival gets the lock after the 6 s.
 func TestExtendBesideARefill(t *testing.T) {
 	t.Parallel()
 	for _, between := range []bool{false, true} {
@@ -56,9 +56,9 @@ func TestExtendBesideARefill(t *testing.T) {
 			f := startFleet(t, 5)
 			owner, other, third := f.proxy(t), f.proxy(t), f.proxy(t)
 			client, rival := connect(t, owner), connect(t, third)
-			defer owner.hold("lock:k", 0, E).discard() // the owner's proxy never restores it
+			defer owner.hold("lock:k", 0, E).discard() // so that the owner's proxy never restores it
 			quiet := third.holdAccepts("lock:k", "keep",
-				f.allMasters()...) // nor does the third one, until the other one has
+				f.allMasters()...) // nor does the third proxy, until the second one has
 			until := wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "6000")
 			accepts := other.holdAccepts("lock:k", "keep", A, B, C, D)
 			kit.Soon(t, func() error { // a read that is decided before the reply of E restores nothing
@@ -72,7 +72,7 @@ func TestExtendBesideARefill(t *testing.T) {
 			})
 			one := accepts.waitFor(t, 3)[0]
 			accepts[one].Release()
-			time.Sleep(20 * time.Millisecond) // the released message arrives before the others are discarded
+			time.Sleep(20 * time.Millisecond) // so that the released message arrives first
 			accepts.discard()
 			quiet.discard()
 			if between {
@@ -92,7 +92,7 @@ func TestExtendBesideARefill(t *testing.T) {
 					!isNoQuorum(reply) {
 					t.Fatalf("a rival's LOCK: %v, %v after the lease of before", reply, -time.Until(until))
 				}
-				time.Sleep(100 * time.Millisecond) // polls
+				time.Sleep(100 * time.Millisecond)
 			}
 			kit.Soon(t, func() error {
 				if left, _ := kit.Do(t, rival, "PTTL", "lock:k").(int64); left < 500_000 {
@@ -104,7 +104,7 @@ func TestExtendBesideARefill(t *testing.T) {
 	}
 }
 
-// wantNotHeld fails the test unless a rival is granted the free key within three seconds.
+// wantNotHeld fails the test unless a rival is granted the key within three seconds.
 func wantNotHeld(t *testing.T, rival *redistest.Client, key string) {
 	t.Helper()
 	began := time.Now()
@@ -116,8 +116,8 @@ func wantNotHeld(t *testing.T, rival *redistest.Client, key string) {
 }
 
 // TestLockAfterARemovalIsTakenBack: a LOCK right after a removal is a ballot. When its accepts have
-// arrived, the network fails for two seconds: the answer is NOQUORUM. Soon after the network works
-// again the key is free.
+// arrived, the network fails for two seconds: the client gets NOQUORUM. Soon after the network
+// works again, the key is free.
 func TestLockAfterARemovalIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{
@@ -133,7 +133,7 @@ func TestLockAfterARemovalIsTakenBack(t *testing.T) {
 			accepts := p.holdAccepts("lock:k", "px", f.allMasters()...)
 			reply := sendAsync(client, command...)
 			accepts.waitFor(t, 3)
-			answers := p.holdAnswers("", f.allMasters()...) // everything: it is in each
+			answers := p.holdAnswers("", f.allMasters()...) // all replies: the key is in each
 			accepts.release()
 			if got := <-reply; !isNoQuorum(got) {
 				t.Fatalf("%v: %v, want NOQUORUM", command, got)
@@ -146,9 +146,9 @@ func TestLockAfterARemovalIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestLockThatWasRestoredIsTakenBack: a SET NX reaches A, B and C, and its answers are lost.
-// Meanwhile another proxy restores the key on D and E by ballot. Once the SET NX was answered
-// NOQUORUM the key is free soon.
+// TestLockThatWasRestoredIsTakenBack: a SET NX reaches A, B and C, and its replies are lost.
+// Meanwhile another proxy restores the key on D and E by ballot. Soon after the SET NX got
+// NOQUORUM, the key is free.
 func TestLockThatWasRestoredIsTakenBack(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -169,8 +169,8 @@ func TestLockThatWasRestoredIsTakenBack(t *testing.T) {
 	wantNotHeld(t, rival, "lock:k")
 }
 
-// TestLockWithoutItsFenceIsTakenBack: a lock is granted by ballot, and then no majority gets its
-// fence, nor anything else of the key for three seconds.
+// TestLockWithoutItsFenceIsTakenBack: a lock is granted by ballot, but no majority gets its fence.
+// For three seconds no further command about the key arrives, either. Then the lock is undone.
 func TestLockWithoutItsFenceIsTakenBack(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -199,7 +199,7 @@ func TestLockWithoutItsFenceIsTakenBack(t *testing.T) {
 }
 
 // TestWaiterTakesOverItsOwnTry: the first attempt of a waiting LOCK reaches A, B and C, and its
-// answers are lost. Meanwhile another proxy copies the key to D and E by ballot. A later attempt
+// replies are lost. Meanwhile another proxy copies the key to D and E by ballot. A later attempt
 // takes the key over, also with a fence, and is granted.
 func TestWaiterTakesOverItsOwnTry(t *testing.T) {
 	t.Parallel()
@@ -230,8 +230,8 @@ func TestWaiterTakesOverItsOwnTry(t *testing.T) {
 	}
 }
 
-// TestUnlockIsOwed: an UNLOCK whose commands reach no master is answered NOQUORUM. It is executed
-// as soon as a majority is reachable, even if another proxy has kept the value by ballot since.
+// TestUnlockIsOwed: an UNLOCK whose commands reach no master gets NOQUORUM. It is executed as soon
+// as a majority is reachable, even if another proxy has kept the value by ballot since.
 func TestUnlockIsOwed(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)

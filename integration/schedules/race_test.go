@@ -17,8 +17,8 @@ import (
 )
 
 // TestReleaseBesideAReplacing: a lock is released through one proxy while its value is replaced
-// through another, repeatedly, without faults. Either may be first. Then all masters agree, and
-// when one of them dies every key can still be read and written.
+// through another, repeatedly, without faults. Either command may come first. Then all masters
+// agree, and when a master dies every key can still be read and written.
 func TestReleaseBesideAReplacing(t *testing.T) {
 	t.Parallel()
 	const tries = 1000
@@ -57,15 +57,15 @@ func TestReleaseBesideAReplacing(t *testing.T) {
 	}
 }
 
-// failure returns the error of a reply, which may be that of the connection.
+// failure returns the error in a reply, which may be that of the connection.
 func failure(reply any) error {
 	err, _ := reply.(error)
 	return err
 }
 
-// TestReleaseIsSaid: clients of two proxies compete for a few locks while one master after the
-// other dies and restarts without its data. A client that releases its lock, through the proxy that
-// granted it, gets the answer 1.
+// TestReleaseIsSaid: clients of two proxies compete for a few locks while the masters, one after
+// the other, die and restart without their data. A client that releases its lock through the proxy
+// that granted it gets the reply 1.
 func TestReleaseIsSaid(t *testing.T) {
 	t.Parallel()
 	for _, masters := range []int{3, 5} {
@@ -92,8 +92,8 @@ func TestReleaseIsSaid(t *testing.T) {
 	}
 }
 
-// releaseDuring lets clients take and release locks during an event, and returns how many they
-// released.
+// releaseDuring lets clients take and release locks during an event, and returns the number of
+// releases.
 func (f *fleet) releaseDuring(t *testing.T, proxies []*proxy, what func()) int {
 	t.Helper()
 	var over atomic.Bool
@@ -121,9 +121,9 @@ func (f *fleet) releaseDuring(t *testing.T, proxies []*proxy, what func()) int {
 	return int(released.Load())
 }
 
-// TestReleaseOfABareMajority: a lock is only on A and C, because B was unreachable. B is reachable
-// again, and C dies. The holder releases the lock, and it ends: what remains of it can have no
-// majority any more.
+// TestReleaseOfABareMajority: a lock is only on A and C, because B was unreachable. B is back, and
+// C dies. The holder releases the lock, and the lock is free: its leftover on A can no longer get a
+// majority.
 func TestReleaseOfABareMajority(t *testing.T) {
 	t.Parallel()
 	const lock = "LOCK KEY v PX " + longTime

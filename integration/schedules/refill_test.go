@@ -13,20 +13,19 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// history is the sequence of commands, through two proxies, by which a key got its value. Two of
-// five masters miss the commands in missed. A command goes through the first proxy, or with a >
-// before it through the second one. KEY stands for the key, and CELL for the key of its cell on the
-// masters.
+// history is the sequence of commands, through two proxies, by which a key got its value. D and E,
+// two of the five masters, miss the commands in missed. A command runs through the first proxy, or,
+// if > precedes it, through the second one. KEY stands for the key, CELL for the key of its cell.
 type history struct {
 	name       string
-	key        string // around CELL; empty: it is that
-	all        string // commands that reach all masters, before
+	key        string // contains CELL; empty: CELL alone
+	all        string // earlier commands, which reach all masters
 	missed     string // commands that D and E miss
-	read, want string // a command, and its answer from then on
+	read, want string // a command, and its reply from then on
 	absent     bool   // the key is absent at the end
 }
 
-// histories returns histories of keys with a cell of their own.
+// histories returns histories of keys that have their own cells.
 func histories() []history {
 	held := func(name, all, missed string) history {
 		return history{name: name, all: all, missed: missed, read: "GET KEY", want: "v"}
@@ -62,7 +61,7 @@ func histories() []history {
 	}
 }
 
-// taggedHistories returns histories of keys that share a cell with others of their tag.
+// taggedHistories returns histories of keys that share a cell with other keys of their tag.
 func taggedHistories() []history {
 	const long = " PX " + longTime
 	held := func(name, key, missed string) history {
@@ -81,13 +80,13 @@ func taggedHistories() []history {
 	}
 }
 
-// uses are operations that must work on a key that one of its masters has lost. Each has a key of
-// its own.
+// uses lists the operations that must work on a key after one of its masters has lost it. Each
+// operation has its own key.
 var uses = []string{"read", "DEL", "LOCK", "FORCEUNLOCK"}
 
-// TestRefill: D and E are away while clients of two proxies write values, and return. Then all five
-// masters have them, even if the proxy that wrote them died after its last reply. So all operations
-// work on them when another master has lost its data.
+// TestRefill: D and E are absent while clients of two proxies write values, and return. Then all
+// five masters have the values, even if the proxy that wrote them died after its last reply. So all
+// operations on them work when another master has lost its data.
 func TestRefill(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -112,14 +111,13 @@ func TestRefill(t *testing.T) {
 	}
 }
 
-// absence is a way in which masters are away, and its end.
+// absence is a way in which masters are absent; end ends it.
 type absence struct {
 	name  string
 	begin func(t *testing.T, f *fleet, masters ...int) (end func())
 }
 
-// hang stops masters. What proxies send before they find them down arrives when the masters
-// continue.
+// hang stops masters. Commands that proxies have sent to them arrive when they continue.
 var hang = absence{"hang", func(t *testing.T, f *fleet, masters ...int) func() {
 	for _, i := range masters {
 		kit.Must(t, f.masters[i].Pause())
@@ -177,8 +175,7 @@ func (r *refill) run(t *testing.T, all []history, away absence, dies bool) {
 	each(func(h history, cell, use string) { h.use(t, clients[1], cell, use) })
 }
 
-// hold returns nil if a master has a value at each of these keys or, without something, at none of
-// them.
+// hold returns nil if a master has values at all keys, or, if something is false, at none of them.
 func (f *fleet) hold(t *testing.T, master int, something bool, keys []string) error {
 	t.Helper()
 	var wrong []error
@@ -208,7 +205,7 @@ func (h history) send(t *testing.T, clients []*redistest.Client, commands, cell 
 	}
 }
 
-// do sends one command about the key.
+// do sends one command of the history.
 func (h history) do(t *testing.T, client *redistest.Client, command, cell string) any {
 	t.Helper()
 	key := h.key
@@ -222,7 +219,7 @@ func (h history) do(t *testing.T, client *redistest.Client, command, cell string
 	return kit.Do(t, client, words...)
 }
 
-// use fails the test unless an operation on the key is answered as if nothing had happened.
+// use fails the test unless an operation on the key gets the same reply as without faults.
 func (h history) use(t *testing.T, client *redistest.Client, cell, use string) {
 	t.Helper()
 	want := func(reply, command string) {

@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestZombie: clients lock and unlock two busy keys while each master in turn is flushed, after the
-// one before has caught up. When all clients have released their locks, both keys are free.
+// TestZombie: clients lock and unlock two busy keys while the masters are flushed, each after the
+// previous one has caught up. When all clients have released their locks, both keys are free.
 func TestZombie(t *testing.T) {
 	t.Parallel()
 	const clients = 8
@@ -87,9 +87,8 @@ func TestReturnBesideReplacings(t *testing.T) {
 	}
 }
 
-// TestZombieCopied: the same, message by message. A LOCK reaches only E and is answered NOQUORUM.
-// Its undo is on the way to E while C, A and B are flushed in turn. Then E has nothing, and no
-// other master has the lock.
+// TestZombieCopied: TestZombie, message by message. A LOCK reaches only E and gets NOQUORUM. Its
+// undo is on the way to E while C, A and B are flushed in turn. Then no master has the lock.
 func TestZombieCopied(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -119,8 +118,8 @@ type locker struct {
 	failed    error
 }
 
-// turn sends one command. If the lock was or may have been granted, it repeats the release until
-// that has succeeded.
+// turn sends one LOCK. If the lock was or may have been granted, it repeats the release until it
+// succeeds.
 func (l *locker) turn(turn int) {
 	token := fmt.Sprint("client", l.name, "-", turn)
 	reply, err := l.client.Do("LOCK", l.key, token, "PX", "60000")
@@ -143,8 +142,8 @@ func (l *locker) turn(turn int) {
 // removalStays is less than the three seconds for which a master remembers a removal.
 const removalStays = 2500 * time.Millisecond
 
-// unlock releases a lock, and again while it is not known whether that is done. It returns when the
-// last UNLOCK was sent.
+// unlock releases a lock, repeatedly if the result is unknown. It returns when the last UNLOCK was
+// sent.
 func unlock(t *testing.T, client *redistest.Client, key, token string) (sent time.Time) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -159,7 +158,7 @@ func unlock(t *testing.T, client *redistest.Client, key, token string) (sent tim
 	return sent
 }
 
-// wantFree fails the test unless a new client is granted a key; the client releases it.
+// wantFree fails the test unless a new client is granted a key. The client then releases it.
 func (f *fleet) wantFree(t *testing.T, p *proxy, key string) {
 	t.Helper()
 	client := connect(t, p)
@@ -172,7 +171,7 @@ func (f *fleet) wantFree(t *testing.T, p *proxy, key string) {
 	kit.Want(t, client, int64(1), "UNLOCK", key, "newcomer")
 }
 
-// restartInTurn makes masters lose all data, each when the last one has caught up.
+// restartInTurn lets masters lose all data, each after the previous one has caught up.
 func (f *fleet) restartInTurn(t *testing.T, p *proxy, masters ...int) {
 	t.Helper()
 	for _, i := range masters {
@@ -181,8 +180,8 @@ func (f *fleet) restartInTurn(t *testing.T, p *proxy, masters ...int) {
 	}
 }
 
-// TestResurrect: a lock is released while E is unreachable, and the proxy that owes E the release
-// dies. Then A and B lose their data in turn. The lock does not return.
+// TestResurrect: a lock is released while E is unreachable, and the proxy that has to repeat the
+// release on E dies. Then A and B lose their data in turn. The lock does not return.
 func TestResurrect(t *testing.T) {
 	t.Parallel()
 	for _, take := range [][]string{{"LOCK", "lock:k", "t", "PX", "60000"}, {"SET", "lock:k", "t", "NX"}} {
@@ -206,7 +205,7 @@ func TestResurrect(t *testing.T) {
 	}
 }
 
-// TestResurrectRefused: the same, of a LOCK that reached E alone and was answered NOQUORUM.
+// TestResurrectRefused: TestResurrect for a LOCK that reached only E and got NOQUORUM.
 func TestResurrectRefused(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -236,8 +235,8 @@ func (f *fleet) wantGone(t *testing.T, p *proxy) {
 }
 
 // TestUnlockedBesideReplacing: a GETSET reaches only A and B. The owner releases the lock without
-// reaching C, and the GETSET is given up; the owner's proxy dies. If the owner was told that the
-// lock is released, it is not held any more.
+// reaching C, and the GETSET is given up; its proxy dies. If the UNLOCK returned 1, the lock is
+// free.
 func TestUnlockedBesideReplacing(t *testing.T) {
 	t.Parallel()
 	for passed := range 3 {
@@ -249,7 +248,7 @@ func TestUnlockedBesideReplacing(t *testing.T) {
 			f.wantHolders(t, "lock:k", "t", f.allMasters()...)
 			held := slow.hold("lock:k", passed, C, D, E)
 			swap := sendAsync(connect(t, slow), "GETSET", "lock:k", "v")
-			time.Sleep(300 * time.Millisecond) // it has passed all messages that it can
+			time.Sleep(300 * time.Millisecond) // by then, it has passed all messages that it can
 			cut := mortal.hold("lock:k", 0, C)
 			unlocked := kit.Do(t, client, "UNLOCK", "lock:k", "t")
 			kit.Must(t, mortal.Kill())
@@ -271,9 +270,9 @@ func TestUnlockedBesideReplacing(t *testing.T) {
 }
 
 // TestReleasedCopy: a LOCK is granted on A and B while its message to C is delayed and its
-// connection breaks. C loses its data, and gets a copy of the lock. The owner releases it, which
-// does not reach B; then the delayed message arrives at C. If the owner was told that the lock is
-// released, C and B do not have it again.
+// connection breaks. C loses its data, and gets a copy of the lock. The owner releases the lock
+// without reaching B; then the delayed message arrives at C. If the UNLOCK returned 1, the lock
+// does not return on B and C.
 func TestReleasedCopy(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -282,7 +281,7 @@ func TestReleasedCopy(t *testing.T) {
 	client := connect(t, p)
 	late := p.links[C].HoldCommands(faultlink.First(1, faultlink.Naming("lock:k")))
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
-	// Otherwise C counts as voting, and an UNLOCK does not reach it.
+	// Wait until C is down: while C counts as voting, an UNLOCK does not reach it.
 	_, err := p.WaitLog("\"master down\" master="+p.links[C].Addr(), kit.Patience)
 	kit.Must(t, err)
 	tell(t, f.masters[C], "FLUSHALL")
@@ -296,7 +295,7 @@ func TestReleasedCopy(t *testing.T) {
 	if time.Since(sent) > removalStays {
 		t.Skipf("NOT TESTED: the machine gave it %v, in which what was removed is forgotten", time.Since(sent))
 	}
-	time.Sleep(quiet / 10) // nothing reports its arrival, since the connection of its sender has ended
+	time.Sleep(quiet / 10) // nothing reports the arrival, since the connection of its sender has ended
 	f.wantHolders(t, "lock:k", "t", B)
 	cut.release()
 	time.Sleep(quiet) // a wrong result would appear by then

@@ -11,12 +11,11 @@ import (
 )
 
 // TestSweepMeetsALateTake: a SET NX has reached A and B when its proxy dies; its message to C is
-// delayed. Another proxy finds that the value on A and B has no majority, and is about to remove it
-// when that message arrives, so that a majority has the value. A third proxy replaces the value,
-// and confirms that: the new value stays, however late the removal arrives.
+// delayed. Another proxy finds that the value on A and B has no majority, and is about to remove
+// it. Then the delayed message arrives, so that a majority has the value. A third proxy replaces
+// the value, which is confirmed: the new value stays, however late the removal arrives.
 //
-// The test does not know which message of the second proxy is the removal, so it varies the number
-// of messages that pass.
+// The test varies the number of messages that pass, because it does not know which is the removal.
 func TestSweepMeetsALateTake(t *testing.T) {
 	t.Parallel()
 	for passed := range 5 {

@@ -18,8 +18,8 @@ func (f *fleet) tagged(t *testing.T) *proxy {
 	return f.proxy(t, "--lock-keys", "*{lock:*", "--lock-tags", "*")
 }
 
-// loseAnswers sends a command that is executed and answered NOQUORUM: the proxy gets no answer
-// about lock:k until the returned holds are discarded.
+// loseAnswers sends a command that is executed and gets NOQUORUM: the proxy gets no reply about
+// lock:k until the returned holds are discarded.
 func loseAnswers(t *testing.T, f *fleet, p *proxy, client *redistest.Client, command ...string) holds {
 	t.Helper()
 	var answers holds
@@ -37,9 +37,8 @@ func loseAnswers(t *testing.T, f *fleet, p *proxy, client *redistest.Client, com
 	return answers
 }
 
-// TestExtendOfWhatIsOwed: a LOCK of a minute is answered NOQUORUM, but holds the key. Before its
-// proxy can undo it, another proxy grants an EXTEND to less than the time left. The extended lease
-// is kept.
+// TestExtendOfWhatIsOwed: a LOCK of a minute gets NOQUORUM, but holds the key. Before its proxy can
+// undo it, another proxy shortens the lease by an EXTEND. The extended lease is kept.
 func TestExtendOfWhatIsOwed(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
@@ -55,15 +54,15 @@ func TestExtendOfWhatIsOwed(t *testing.T) {
 				if isGrant(kit.Do(t, rival, "LOCK", key, "rival", "PX", "60000")) {
 					t.Fatalf("a rival is granted the lock %v before the lease ends", time.Until(until))
 				}
-				time.Sleep(50 * time.Millisecond) // polls
+				time.Sleep(50 * time.Millisecond)
 			}
 		})
 	}
 }
 
-// TestOwedBesideItsTag: a LOCK of the key that is the tag itself is answered NOQUORUM, and holds
-// the key. Before its proxy can undo it, another key of the tag is set and removed. The key is free
-// soon.
+// TestOwedBesideItsTag: a LOCK of the key that is the tag gets NOQUORUM, but holds the key. Before
+// its proxy can undo it, another key of the tag is set, and in one case removed again. Soon the key
+// is free.
 func TestOwedBesideItsTag(t *testing.T) {
 	t.Parallel()
 	for _, goes := range []bool{false, true} {
@@ -76,7 +75,7 @@ func TestOwedBesideItsTag(t *testing.T) {
 				t.Fatal("the other key is not granted")
 			}
 			if goes {
-				kit.Do(t, rival, "UNLOCK", "x:{lock:k}", "u") // even after NOQUORUM it is executed
+				kit.Do(t, rival, "UNLOCK", "x:{lock:k}", "u") // it is executed even after NOQUORUM
 			}
 			answers.discard()
 			p.wantVoting(t)
@@ -86,7 +85,7 @@ func TestOwedBesideItsTag(t *testing.T) {
 }
 
 // TestTaggedClientLeaves: the client of a LOCK disconnects while the masters are asked to accept
-// it. The key is free soon.
+// it. Soon the key is free.
 func TestTaggedClientLeaves(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
@@ -111,8 +110,8 @@ func TestTaggedClientLeaves(t *testing.T) {
 const tryLock = `if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
 redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil end return redis.call('pttl', KEYS[1])`
 
-// TestScriptsAreTakenBack: a command that takes a key is answered NOQUORUM, but holds the key. Soon
-// after the network works again the key is free.
+// TestScriptsAreTakenBack: a command that takes a key gets NOQUORUM, but holds the key. Soon after
+// the network works again, the key is free.
 func TestScriptsAreTakenBack(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -161,8 +160,8 @@ func TestScriptsAreTakenBack(t *testing.T) {
 	}
 }
 
-// TestUnlocksAreOwed: an UNLOCK of a held lock is answered NOQUORUM, because it reached no master
-// or its answers are lost. Soon after the network works again the key is free.
+// TestUnlocksAreOwed: an UNLOCK of a held lock gets NOQUORUM, because it reached no master or its
+// replies are lost. Soon after the network works again, the key is free.
 func TestUnlocksAreOwed(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -232,8 +231,8 @@ func (f *fleet) wantCells(t *testing.T, key string, n int) {
 }
 
 // TestExtendBesideAnUndeliveredReply: a script takes a lock, and its client does not read the
-// reply. The client extends the lock on another connection, and then the first one breaks. The
-// extended lease is kept.
+// reply. The client extends the lock on another connection, and then its first connection breaks.
+// The extended lease is kept.
 func TestExtendBesideAnUndeliveredReply(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -262,6 +261,6 @@ func TestExtendBesideAnUndeliveredReply(t *testing.T) {
 		if isGrant(kit.Do(t, rival, "LOCK", key, "rival", "PX", "60000")) {
 			t.Fatalf("a rival is granted %s %v before the lease ends", key, time.Until(until))
 		}
-		time.Sleep(20 * time.Millisecond) // polls
+		time.Sleep(20 * time.Millisecond)
 	}
 }

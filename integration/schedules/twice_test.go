@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestTwice: a GETSET is on one master when other clients compare-and-delete the value that it
-// replaces, so it tries again. Then they see its value, and compare-and-delete that. A deleted
-// value does not return: each command is executed once.
+// TestTwice: a GETSET has reached one master when another client compare-and-deletes the value that
+// it replaces, so it tries again. Then the client reads the new value, and compare-and-deletes it.
+// A deleted value does not return: each command is executed once.
 //
 // The test does not know which message of the GETSET is the write, so it varies the number of
 // messages that pass, with several keys.
@@ -40,7 +40,7 @@ type swap struct {
 	fleet       *fleet
 	slow, other *proxy
 	key         string
-	removed     bool // its value was seen, and removed with the answer 1
+	removed     bool // its value was read, and removed with the reply 1
 }
 
 func (s *swap) run(t *testing.T, passed int) {
@@ -74,13 +74,13 @@ func (s *swap) run(t *testing.T, passed int) {
 	}
 }
 
-// remove sends a compare-and-delete, and returns whether it deleted the key.
+// remove sends a compare-and-delete, and reports whether it deleted the key.
 func (s *swap) remove(t *testing.T, client *redistest.Client, value string) bool {
 	t.Helper()
 	return kit.Do(t, client, "EVAL", releaseIfOwn, "1", s.key, value) == any(int64(1))
 }
 
-// await waits a moment for the masters to hold a value; they may never.
+// await waits up to 100 ms until the masters hold a value; they may never do.
 func (s *swap) await(t *testing.T, value string, masters ...int) {
 	t.Helper()
 	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -96,7 +96,7 @@ func (s *swap) await(t *testing.T, value string, masters ...int) {
 }
 
 // TestPersistOnce: if clients of two proxies remove the expiry of a key at the same moment, exactly
-// one is told that it did.
+// one of them gets the reply 1.
 func TestPersistOnce(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)

@@ -15,8 +15,8 @@ import (
 // releaseIfOwn is the usual script to release a lock at a single Redis.
 const releaseIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 
-// TestUndoShortens: a lock is on A, B, C. Another client's SET XX arrives late at A and B and never
-// at the others, so it is undone. A rival is not granted the lock before its lease ends.
+// TestUndoShortens: a lock is on A, B and C. Another client's SET XX arrives late at A and B and
+// never at the other masters, so it is undone. A rival is not granted the lock too early.
 func TestUndoShortens(t *testing.T) {
 	t.Parallel()
 	for passed := range 3 {
@@ -39,9 +39,9 @@ func TestUndoShortens(t *testing.T) {
 	}
 }
 
-// TestSameValue: the owner takes a lock with a plain value. Another client makes the same attempt
-// through another proxy, which loses the answers of C, D, E. This does not change the lock: a third
-// client is refused.
+// TestSameValue: the owner takes a lock with a plain value. Another client sends the same command
+// through another proxy, which loses the replies of C, D and E. This does not change the lock: a
+// third client is refused.
 func TestSameValue(t *testing.T) {
 	t.Parallel()
 	for _, lease := range leases() {
@@ -62,8 +62,8 @@ func TestSameValue(t *testing.T) {
 	}
 }
 
-// TestSameValuePause: the same, but no master is at fault: the other proxy is stopped for a while
-// in the middle of the try.
+// TestSameValuePause: TestSameValue without faults of masters: the second proxy is stopped for a
+// while in the middle of its attempt.
 func TestSameValuePause(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
@@ -78,7 +78,7 @@ func TestSameValuePause(t *testing.T) {
 		late.wait(t)
 		kit.Must(t, other.Signal(syscall.SIGSTOP))
 		late.release()
-		time.Sleep(300 * time.Millisecond) // longer than a master may take
+		time.Sleep(300 * time.Millisecond) // longer than the proxy waits for a master
 		kit.Must(t, other.Signal(syscall.SIGCONT))
 		if got := <-reply; isGrant(got) {
 			t.Fatalf("round %d: the same try of another: %v", round, got)
@@ -90,9 +90,9 @@ func TestSameValuePause(t *testing.T) {
 	}
 }
 
-// TestStaleRelease: the first owner's release arrives at C, D, E when its lock has ended there and
-// the second owner has the lock with the same value. It arrives late, or the proxy makes up for it.
-// The second owner keeps the lock.
+// TestStaleRelease: the first owner's release arrives at C, D and E after its lease has expired
+// there, when the second owner has the lock with the same value. It arrives late, or the proxy
+// repeats it. The second owner keeps the lock.
 func TestStaleRelease(t *testing.T) {
 	t.Parallel()
 	endings := map[string]func(holds){"late": holds.release, "owed": holds.discard}
@@ -108,7 +108,7 @@ func TestStaleRelease(t *testing.T) {
 				f.setOnAll(t, first, brief)
 				away := first.cutOff(C, D, E)
 				t.Logf("the first owner's release: %v", kit.Do(t, connect(t, first), release...))
-				f.wantHolders(t, "lock:k", "1") // nowhere any more
+				f.wantHolders(t, "lock:k", "1") // on no master any more
 				long := lease{key: "lock:k", options: []string{"PX", "60000"}}
 				f.setOnAll(t, second, long)
 				arrive(away)
@@ -141,8 +141,7 @@ func (f *fleet) setOnAll(t *testing.T, p *proxy, l lease) {
 	f.wantHolders(t, l.key, "1", f.allMasters()...)
 }
 
-// wantStands fails the test unless the value 1 is still on all masters and a third client is
-// refused.
+// wantStands checks that the value 1 is still on all masters, and that a third client is refused.
 func (f *fleet) wantStands(t *testing.T, p *proxy, l lease) {
 	t.Helper()
 	if holders := f.holders(t, l.key, "1"); len(holders) != len(f.masters) {

@@ -10,10 +10,9 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestUnlockIsOwedDuringAChangeOfMasters: another proxy changes the masters, and this proxy's
-// configuration has the old ones for longer than a command waits. Meanwhile an UNLOCK of a lock
-// that this proxy granted is answered NOQUORUM. Soon after this proxy follows the change, the key
-// is free.
+// TestUnlockIsOwedDuringAChangeOfMasters: another proxy changes the masters. The configuration of
+// this proxy has the old masters for longer than a command waits. Meanwhile an UNLOCK of a lock
+// that this proxy granted gets NOQUORUM. Soon after this proxy follows the change, the key is free.
 func TestUnlockIsOwedDuringAChangeOfMasters(t *testing.T) {
 	t.Parallel()
 	f, p, other := startChanging(t, 4, 2, 3)
@@ -21,9 +20,9 @@ func TestUnlockIsOwedDuringAChangeOfMasters(t *testing.T) {
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
 	f.wantHolders(t, "lock:k", "t", A, B, C)
 	file := f.files[0]
-	f.files[0] += ".later" // no proxy reads it there yet
+	f.files[0] += ".later" // so that no proxy reads it yet
 	f.change(t, other, A, B, C, D)
-	time.Sleep(time.Second) // by now it knows that they are being changed
+	time.Sleep(time.Second) // by now the proxy knows that the masters are being changed
 	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
 		t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
 	}
@@ -32,9 +31,9 @@ func TestUnlockIsOwedDuringAChangeOfMasters(t *testing.T) {
 	awaitNotHeld(t, f, other, "lock:k")
 }
 
-// TestUnlockIsOwedAfterAChangeOfMasters: a proxy has granted a lock before a change of the masters,
-// and reaches none of them for a while after it. Meanwhile an UNLOCK is answered NOQUORUM. Soon
-// after the proxy reaches them again, the key is free.
+// TestUnlockIsOwedAfterAChangeOfMasters: a proxy has granted a lock before a change of the masters.
+// After the change, it reaches no master for a while, and an UNLOCK gets NOQUORUM. Soon after the
+// proxy reaches the masters again, the key is free.
 func TestUnlockIsOwedAfterAChangeOfMasters(t *testing.T) {
 	t.Parallel()
 	f, p, other := startChanging(t, 4, 2, 3)

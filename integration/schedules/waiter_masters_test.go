@@ -12,9 +12,8 @@ import (
 )
 
 // TestWaiterLeavesAfterAChangeOfMasters: the first attempt of a waiting LOCK has reached the
-// masters, and its answers are lost. Another proxy changes the masters. The client disconnects
-// before the next attempt has a result, or its time ends. Then no client holds the lock, and it is
-// free soon.
+// masters, and its replies are lost. Another proxy changes the masters. The client disconnects
+// before the next attempt has a result, or its BLOCK time passes. Soon the lock is free.
 func TestWaiterLeavesAfterAChangeOfMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

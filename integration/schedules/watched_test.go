@@ -13,7 +13,7 @@ import (
 )
 
 // TestWatchedMSetNX: a client of one proxy watches an absent key, and a client of another proxy
-// takes it together with a second one. The transaction of the first client fails then, and does not
+// takes it together with a second key. Then the transaction of the first client fails. It succeeds
 // if the second client took nothing.
 func TestWatchedMSetNX(t *testing.T) {
 	t.Parallel()
@@ -37,8 +37,8 @@ func TestWatchedMSetNX(t *testing.T) {
 	kit.Want(t, other, "mine", "GET", "lock:c")
 }
 
-// TestWatchLeavesNothing: a client watches absent keys. No master has a value for them, other
-// clients take one as if it were not watched, and reads show it as free.
+// TestWatchLeavesNothing: a client watches absent keys. No master stores a value for them, other
+// clients can take them as if they were not watched, and reads show them as free.
 func TestWatchLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -59,7 +59,7 @@ func TestWatchLeavesNothing(t *testing.T) {
 	kit.Want(t, other, "OK", "SET", "lock:put", "t")
 }
 
-// TestWatchBesideAHang: one of three masters hangs while a client watches an absent key. When that
+// TestWatchBesideAHang: one of three masters hangs while a client watches an absent key. When this
 // master is back and another one has died, the key can be taken.
 func TestWatchBesideAHang(t *testing.T) {
 	t.Parallel()
@@ -83,8 +83,8 @@ func TestWatchBesideAHang(t *testing.T) {
 	}
 }
 
-// TestWatchOfNothing: a key that is absent both at the WATCH and at the EXEC has not changed; a key
-// that exists by then has.
+// TestWatchOfNothing: a key that is absent both at the WATCH and at the EXEC counts as unchanged; a
+// key that exists at the EXEC counts as changed.
 func TestWatchOfNothing(t *testing.T) {
 	t.Parallel()
 	for _, masters := range []int{3, 5} {
@@ -94,7 +94,7 @@ func TestWatchOfNothing(t *testing.T) {
 			one, two := f.proxy(t), f.proxy(t)
 			watcher := connect(t, one)
 			for i, c := range []struct {
-				meanwhile string // of another client, through either proxy
+				meanwhile string // commands of another client, through either proxy
 				done      bool
 			}{
 				{"", true},
@@ -124,9 +124,9 @@ func TestWatchOfNothing(t *testing.T) {
 	}
 }
 
-// TestWatcherFinds: a client watches an absent key, and another client sets it, with any command,
-// and removes it again. The transaction of the first client fails, because the key existed after
-// the watch began.
+// TestWatcherFinds: a client watches an absent key, and another client sets it and removes it
+// again. The first client used the key in between, with any command. Its transaction fails, because
+// the key existed after the watch began.
 func TestWatcherFinds(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)

@@ -25,8 +25,7 @@ type site struct {
 	url      string // of the page
 }
 
-// open starts five masters, an upstream and a proxy, which shows locks on its page if locks is
-// true.
+// open starts five masters, an upstream and a proxy. Its page shows locks if locks is true.
 func open(t *testing.T, locks bool) site {
 	t.Helper()
 	s := site{masters: kit.StartMasters(t), upstream: kit.StartRedis(t)}
@@ -38,7 +37,7 @@ func open(t *testing.T, locks bool) site {
 	return s
 }
 
-// get asks for a path of the page's port by a name.
+// get requests a path of the admin port, under the given host name.
 func (s site) get(t *testing.T, method, path, host string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
@@ -54,7 +53,7 @@ func (s site) get(t *testing.T, method, path, host string) (*http.Response, stri
 	return answer, string(body)
 }
 
-// view returns an answer of the admin port, which is JSON.
+// view returns a JSON reply of the admin port.
 func (s site) view(t *testing.T, path string) (view map[string]any) {
 	t.Helper()
 	answer, body := s.get(t, http.MethodGet, path, "")

@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// seen is the time within which the page must show an event: it requests the state each second, and
-// the test logs how long that took. On an idle machine that is less than two seconds.
+// seen is the time within which the page must show an event. The page requests the state each
+// second, and the test logs how long that took: on an idle machine less than two seconds.
 const seen = 15 * time.Second
 
 // hostile is a key that contains markup.
@@ -58,7 +58,7 @@ func TestPage(t *testing.T) {
 	}
 	page.Soon(t, seen, "document.querySelector('#banner').classList.contains('bad') && document.title.startsWith('⚠')")
 	page.Soon(t, seen, "document.querySelector('#events').innerText.includes('no locks')")
-	kit.Must(t, s.masters[0].Restart()) // of three masters without data, none votes until the longest lease has ended
+	kit.Must(t, s.masters[0].Restart()) // three masters without data do not vote until the longest lease has expired
 	page.Soon(t, kit.Patience, rowOf(s.masters[0].Addr())+".includes('quarantine') && "+rowOf(s.masters[0].Addr())+".match(/1[01] min/) !== null")
 
 	if title, err := page.Eval("document.title"); err != nil || !strings.Contains(fmt.Sprint(title), "redlock-proxy 2/5") {
@@ -82,7 +82,7 @@ func TestPage(t *testing.T) {
 	page.Soon(t, 10*time.Second, "document.querySelector('#banner').innerText.includes('does not answer')")
 }
 
-// TestNoLocks: without the setting, no path shows a key or a client.
+// TestNoLocks: without the setting admin-locks, no path shows a key or a client.
 func TestNoLocks(t *testing.T) {
 	t.Parallel()
 	chromium, s := browser.Start(t), open(t, false)
@@ -108,7 +108,7 @@ func TestNoLocks(t *testing.T) {
 	}
 }
 
-// TestLooks: the page fits a phone of 360 pixels and follows the browser's colours.
+// TestLooks: the page fits a phone of 360 pixels and follows the browser's colour scheme.
 func TestLooks(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -155,7 +155,7 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("%s: got %s", method, answer.Status)
 		}
 	}
-	// Another origin.
+	// The same page from another origin.
 	other := chromium.Open(t, strings.Replace(open(t, false).url, "127.0.0.1", "localhost", 1), browser.Look{})
 	other.Soon(t, kit.Patience, "document.querySelectorAll('#masters tr').length === 5")
 	got, err := other.Eval(fmt.Sprintf("fetch(%q).then(() => 'read', () => 'refused')", s.url+"status/v1"))
@@ -164,8 +164,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestCost: a page that is looked at by many has the masters asked at most every few seconds, and
-// answers in time.
+// TestCost: however many browsers show the page, the proxy polls the masters at most every few
+// seconds, and replies in time.
 func TestCost(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -14,9 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestPictures takes the pictures in docs/pictures, of which status-phone.png is dark. If
-// REDLOCK_PICTURES names a folder, it takes further ones: of a busy proxy, one of whose masters
-// fails.
+// TestPictures writes pictures into the folder that REDLOCK_PICTURES names: those in docs/pictures,
+// of which status-phone.png is dark, and further ones. They show a busy proxy and failing masters.
 func TestPictures(t *testing.T) {
 	redistest.SkipShort(t)
 	folder := os.Getenv("REDLOCK_PICTURES")
@@ -45,7 +44,7 @@ func TestPictures(t *testing.T) {
 	} {
 		page := chromium.Open(t, s.url, look.look)
 		page.Soon(t, kit.Patience, `document.querySelectorAll("#locks tr").length > 5`)
-		time.Sleep(1500 * time.Millisecond) // another answer
+		time.Sleep(1500 * time.Millisecond) // so that the page has a new state
 		page.Picture(t, filepath.Join(folder, look.name+".png"), look.height)
 	}
 }

@@ -14,8 +14,7 @@ import (
 
 func TestMain(m *testing.M) { kit.Main(m) }
 
-// start starts masters and two proxies with lock:* as lock keys, with an upstream or as lock
-// servers.
+// start starts masters and two proxies with lock keys, with an upstream or as lock servers.
 func start(t *testing.T, relays bool, more ...string) *kit.Fleet {
 	t.Helper()
 	args := []string{"--lock-keys", "lock:*", "--guard=false"}
@@ -30,13 +29,13 @@ func start(t *testing.T, relays bool, more ...string) *kit.Fleet {
 	return f
 }
 
-// each runs a test behind proxies with an upstream, and behind lock servers.
+// each runs a test with proxies with an upstream, and with lock servers.
 func each(t *testing.T, run func(t *testing.T, f *kit.Fleet)) {
 	t.Run("relay", func(t *testing.T) { run(t, start(t, true)) })
 	t.Run("lock server", func(t *testing.T) { run(t, start(t, false)) })
 }
 
-// tracks connects a client of RESP3 that tracks with these options.
+// tracks connects a RESP3 client that tracks keys with the given options.
 func tracks(t *testing.T, proxy *harness.Proxy, options ...string) *redistest.Client {
 	t.Helper()
 	client := kit.Connect(t, proxy)
@@ -45,8 +44,7 @@ func tracks(t *testing.T, proxy *harness.Proxy, options ...string) *redistest.Cl
 	return client
 }
 
-// wantInvalidation fails the test unless the next message to a client is that a key may have
-// changed.
+// wantInvalidation fails the test unless the next message to a client is the invalidation of a key.
 func wantInvalidation(t *testing.T, client *redistest.Client, key string) {
 	t.Helper()
 	got, err := client.Receive()
@@ -56,10 +54,9 @@ func wantInvalidation(t *testing.T, client *redistest.Client, key string) {
 	}
 }
 
-// wantSilence fails the test if a client gets a message. Wrong messages come immediately, or a
-// moment later.
+// wantSilence fails the test if a client gets a message within half a second.
 func wantSilence(t *testing.T, client *redistest.Client) {
 	t.Helper()
-	time.Sleep(500 * time.Millisecond) // a wrong message would come by then
+	time.Sleep(500 * time.Millisecond) // a wrong message would arrive by then
 	kit.Want(t, client, "PONG", "PING")
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // TestBetweenReplies: a client reads long replies of the upstream and short ones of the proxy,
-// while another client changes lock keys. Each reply arrives whole and in its place, with
-// invalidations between them. The last change is always reported.
+// while another client changes lock keys. Each reply arrives complete and in order, with
+// invalidations between replies. The last change is always reported.
 func TestBetweenReplies(t *testing.T) {
 	const long, rounds = 1 << 20, 150
 	f := start(t, true)
@@ -31,7 +31,7 @@ func TestBetweenReplies(t *testing.T) {
 		ended <- nil
 	}()
 	told, known := 0, ""
-	// next returns the next reply. Invalidations before it remove keys from known.
+	// next returns the next reply. Each invalidation before it clears known.
 	next := func() any {
 		for {
 			got, err := client.Receive()
@@ -70,7 +70,7 @@ func TestBetweenReplies(t *testing.T) {
 		}
 	}
 	for last := fmt.Sprint(rounds - 1); known != last; {
-		if known != "" { // an invalidation says that this value is outdated
+		if known != "" { // an invalidation of the outdated value must arrive
 			got, err := client.Receive()
 			kit.Must(t, err)
 			if _, push := got.(redistest.Push); !push {
@@ -83,7 +83,7 @@ func TestBetweenReplies(t *testing.T) {
 	t.Logf("told %d times of %d changes", told, rounds)
 }
 
-// TestRESP2: a RESP2 client gets no invalidations, since RESP2 has no message for them.
+// TestRESP2: a RESP2 client gets no invalidations, because RESP2 has no message for them.
 func TestRESP2(t *testing.T) {
 	each(t, func(t *testing.T, f *kit.Fleet) {
 		client, other := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
@@ -94,13 +94,13 @@ func TestRESP2(t *testing.T) {
 	})
 }
 
-// TestParked: a client that sends nothing for long still gets invalidations.
+// TestParked: a client that is parked, because it was silent, still gets invalidations.
 func TestParked(t *testing.T) {
 	redistest.SkipShort(t)
 	each(t, func(t *testing.T, f *kit.Fleet) {
 		client, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 		kit.Want(t, client, nil, "GET", "lock:k")
-		time.Sleep(3 * time.Second) // longer than a client is quiet before it is parked
+		time.Sleep(3 * time.Second) // the time until the client is parked
 		kit.Want(t, other, "OK", "SET", "lock:k", "token", "PX", "100000")
 		wantInvalidation(t, client, "lock:k")
 		kit.Want(t, client, "token", "GET", "lock:k")

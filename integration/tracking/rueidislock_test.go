@@ -29,7 +29,7 @@ func locker(t *testing.T, proxy *harness.Proxy, noLoop bool) rueidislock.Locker 
 }
 
 // TestRueidislock: a waiter gets the lock when the holder releases it through another proxy,
-// repeatedly. A holder learns that its lock was taken by force.
+// repeatedly. A holder is notified if its lock is force-unlocked.
 func TestRueidislock(t *testing.T) {
 	redistest.SkipShort(t)
 	each(t, func(t *testing.T, f *kit.Fleet) {
@@ -61,7 +61,7 @@ func TestRueidislock(t *testing.T) {
 					}
 					wait := 300 * time.Millisecond
 					if round == 0 {
-						wait = 5 * time.Second // it is extended
+						wait = 5 * time.Second // the lock is extended
 					}
 					go take(1 - holder.by)
 					select {

@@ -10,8 +10,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestTags: a client that has read a key is told of changes of this key, and of no other key in its
-// cell.
+// TestTags: a client gets invalidations for a key that it has read, and not for its neighbours.
 func TestTags(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, true, "--lock-tags", "*")
@@ -35,9 +34,9 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestEndsInATag: a client that has read a key is told immediately that it ended by itself. No
-// master reports the end of a shared cell, and a cell with one remaining key ends later. If the key
-// was extended before, the client is told of that.
+// TestEndsInATag: a client that has read a key gets an invalidation immediately after the key
+// expires. No master reports the expiry of a key in a shared cell, and a cell with one remaining
+// key expires later. If the key was extended before, the client gets an invalidation for that.
 func TestEndsInATag(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, true, "--lock-tags", "*")

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestChanges: a client that has read a lock key is told once of a change by any client.
+// TestChanges: a client that has read a lock key gets one invalidation for a change by any client.
 func TestChanges(t *testing.T) {
 	each(t, func(t *testing.T, f *kit.Fleet) {
 		other, plain := kit.Connect(t, f.Proxies[1]), kit.Connect(t, f.Proxies[0])
@@ -50,8 +50,8 @@ func TestChanges(t *testing.T) {
 				change()
 				wantInvalidation(t, client, "lock:k")
 				kit.Want(t, other, "OK", "SET", "lock:k", "again", "PX", "100000")
-				wantSilence(t, client) // it is told once
-				wantSilence(t, plain)  // it does not track
+				wantSilence(t, client) // there is only one invalidation
+				wantSilence(t, plain)  // this client does not track
 			})
 		}
 	})
@@ -85,7 +85,7 @@ func TestModes(t *testing.T) {
 		wantSilence(t, client)
 
 		set("2")
-		kit.Want(t, client, "OK", "CLIENT", "CACHING", "YES") // as rueidis reads
+		kit.Want(t, client, "OK", "CLIENT", "CACHING", "YES") // the way in which rueidis reads
 		kit.Want(t, client, "OK", "MULTI")
 		kit.Want(t, client, "QUEUED", "PTTL", "lock:a")
 		kit.Want(t, client, "QUEUED", "GET", "lock:a")
@@ -117,9 +117,9 @@ func TestModes(t *testing.T) {
 	})
 }
 
-// TestMastersGo: as long as a majority can be watched, no client gets a needless invalidation;
-// without one, all clients get invalidations. The test stops masters only once all are watched:
-// before that, the remaining ones might not be.
+// TestMastersGo checks that no client gets a needless invalidation as long as a majority of the
+// masters can be watched, and that all clients get invalidations after that. The test stops masters
+// only when all of them are watched: before that, the remaining masters may be unwatched.
 func TestMastersGo(t *testing.T) {
 	f := start(t, true)
 	client, looks, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
@@ -141,8 +141,8 @@ func TestMastersGo(t *testing.T) {
 	wantInvalidation(t, client, "lock:k")
 }
 
-// TestOptOutAtTheUpstream: a CLIENT CACHING NO before a lock key is not about the key of the
-// upstream after it.
+// TestOptOutAtTheUpstream: a CLIENT CACHING NO before a read of a lock key does not apply to the
+// next read, of a key of the upstream.
 func TestOptOutAtTheUpstream(t *testing.T) {
 	f := start(t, true)
 	client, other := tracks(t, f.Proxies[0], "OPTOUT"), kit.Connect(t, f.Proxies[1])

@@ -1,3 +1,3 @@
-// Package upgrade tests proxies of earlier versions, which are built from the history, together
-// with current proxies on the same masters: make upgrades.
+// Package upgrade tests proxies of earlier versions, built from the history, together with current
+// proxies on the same masters: make upgrades.
 package upgrade

@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestMastersUpgradedInPlace: the masters are started again one after the other as another release,
-// on the data that they have, while clients lock.
+// TestMastersUpgradedInPlace: the masters are restarted one after the other as another release,
+// with their data, while clients lock.
 func TestMastersUpgradedInPlace(t *testing.T) {
 	for _, path := range [][]string{{"redis-6.0.16", redistest.Installed, "redis-8.0.6"},
 		{redistest.Installed, "valkey-9.1.2"}} {
@@ -36,8 +36,8 @@ func TestMastersUpgradedInPlace(t *testing.T) {
 	}
 }
 
-// TestMastersReplacedByAnotherRelease: empty servers of another release take the place of the
-// masters, one after the other, by PROXY RELOAD.
+// TestMastersReplacedByAnotherRelease: empty servers of another release replace the masters, one
+// after the other, by PROXY RELOAD.
 func TestMastersReplacedByAnotherRelease(t *testing.T) {
 	for _, path := range [][]string{{"redis-6.0.16", "redis-8.0.6"}, {"redis-8.0.6", "valkey-9.1.2"},
 		{"valkey-9.1.2", redistest.Installed}} {
@@ -56,7 +56,7 @@ func TestMastersReplacedByAnotherRelease(t *testing.T) {
 				r.wantVoting()
 				kit.Must(t, old.Kill())
 			}
-			r.wantSound(path[1], false) // commands in flight while the masters change may be answered NOQUORUM
+			r.wantSound(path[1], false) // commands in flight while the masters change may get NOQUORUM
 			r.stop()
 		})
 	}
@@ -72,7 +72,7 @@ func startNow(t *testing.T, version string) *rig {
 	return startRig(t, program, seed, version)
 }
 
-// wantVoting waits until all current masters vote.
+// wantVoting waits until each proxy has all current masters, and all of them vote.
 func (r *rig) wantVoting() {
 	r.t.Helper()
 	for _, addr := range r.addrs {

@@ -16,8 +16,8 @@ import (
 )
 
 // TestEarlierProxyAfterAMove: the locks are not moved as long as the masters know of a proxy with
-// protocol 1. If one is started after the move, it gets no votes, and changes nothing for the
-// others.
+// protocol 1. If such a proxy is started after the move, it gets no votes, and disturbs no other
+// proxy.
 func TestEarlierProxyAfterAMove(t *testing.T) {
 	old := build(t, earlier[1].commit)
 	upstream, masters := kit.StartRedis(t, redistest.Durable()...), kit.StartMasters(t)
@@ -61,7 +61,7 @@ func TestEarlierProxyAfterAMove(t *testing.T) {
 	}
 }
 
-// move runs the command that moves the locks, and returns its output.
+// move runs the command move, and returns its output.
 func move(t *testing.T, proxy *harness.Proxy) string {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())

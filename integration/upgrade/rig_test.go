@@ -18,14 +18,14 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// rig is five masters that lose no data, two proxies, and clients of both.
+// rig holds five masters that lose no data, two proxies, and the clients of both.
 type rig struct {
 	t       *testing.T
 	old     string
 	masters []*redistest.Server
 	proxies [2]*harness.Proxy
 	addrs   [2]string
-	// files are the configurations of the proxies, which lack only the address to listen on.
+	// files has the paths of the proxies' configurations.
 	files    [2]string
 	upstream string
 	random   *rand.Rand
@@ -91,22 +91,21 @@ func (r *rig) start(i int, program string) {
 	r.proxies[i] = proxy
 }
 
-// forget discards the recorded answers to clients.
+// forget discards the recorded NOQUORUM replies.
 func (r *rig) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.unknown)
 }
 
-// wantSound fails the test if a lock was lost or, if healthy is true, because no master was
-// disturbed, if a client got NOQUORUM.
+// wantSound fails the test if a lock was lost. If healthy is true, because no master was disturbed,
+// it also fails the test if a client got NOQUORUM.
 func (r *rig) wantSound(when string, healthy bool) {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for what, times := range r.unknown {
-		// A machine that stops for longer than the masters' answers may take is no fault of the
-		// version.
+		// A machine that stops for longer than the masters' time limit is no fault of the version.
 		if healthy && !strings.Contains(what, "agreed only after") && !strings.Contains(what, "no answer in time") {
 			r.t.Errorf("%s: %d × %s", when, times, what)
 		}
@@ -134,7 +133,7 @@ func (r *rig) stop() {
 	}
 }
 
-// client takes one lock repeatedly, through one proxy, or through the other one while that is down.
+// client takes one lock repeatedly, through one proxy, or, while that is down, through the other.
 type client struct {
 	*rig
 	contest *holdings.Contest
@@ -146,7 +145,7 @@ type client struct {
 
 const (
 	lease = time.Second
-	// slack is by how much clocks may differ.
+	// slack is the tolerance for differences between clocks.
 	slack = 50 * time.Millisecond
 )
 

@@ -19,16 +19,16 @@ import (
 
 func TestMain(m *testing.M) { kit.Main(m) }
 
-// roundsEnv is the number of rounds with each version.
+// roundsEnv sets the number of rounds with each version.
 const roundsEnv = "REDLOCK_UPGRADES"
 
-// earlier has the last version of each earlier protocol (marker.Protocol).
+// earlier has the last commit of each earlier protocol (marker.Protocol).
 var earlier = []struct{ name, commit string }{
 	{"protocol 0", "afe1ec79"},
 	{"protocol 1", "9e3fb4f0"},
 }
 
-// build makes the program of a commit.
+// build builds the program of a commit.
 func build(t *testing.T, commit string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -47,9 +47,9 @@ func build(t *testing.T, commit string) string {
 	return program
 }
 
-// TestRollingUpgrades: two proxies of an earlier version are replaced by current ones in turn, and
-// these by earlier ones again, while clients lock through both. No lock is lost or held twice, and
-// without a disturbed master no client gets NOQUORUM.
+// TestRollingUpgrades: two proxies of an earlier version are replaced by current proxies in turn,
+// and back, while clients lock through both. No lock is lost or held twice. If no master is
+// disturbed, no client gets NOQUORUM.
 func TestRollingUpgrades(t *testing.T) {
 	rounds, seed := int(kit.NumberFrom(t, roundsEnv, 3)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d rounds (%s); seed %d (%s)", rounds, roundsEnv, seed, kit.SeedEnv)
@@ -64,7 +64,7 @@ func TestRollingUpgrades(t *testing.T) {
 	}
 }
 
-// replace replaces a proxy by one of another version: the old one drains, or is killed.
+// replace replaces a proxy by another version: the old proxy drains, or is killed.
 func (r *rig) replace(i int, program string, kill bool) {
 	r.t.Helper()
 	if kill {
@@ -80,8 +80,7 @@ func (r *rig) replace(i int, program string, kill bool) {
 	r.start(i, program)
 }
 
-// round upgrades and downgrades both proxies. In every other round a master is down in the
-// meantime.
+// round upgrades and downgrades both proxies. In every second round, a master is down meanwhile.
 func (r *rig) round(n int) {
 	r.t.Helper()
 	fault := []string{"", "a master is stopped", "", "a master is killed"}[n%4]

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestUpstreamThatLacksACommand: users with all permissions can run the command on lock keys all
-// the same. For a user whose permissions the proxy has to ask for, the upstream cannot answer for
-// that command, so it is refused; other commands are not.
+// TestUpstreamThatLacksACommand: users with all permissions can use a command on lock keys even if
+// the upstream lacks it. If the proxy has to check a user's permissions, the upstream cannot answer
+// for this command, so the proxy refuses it; other commands are not refused.
 func TestUpstreamThatLacksACommand(t *testing.T) {
 	all := redistest.Extremes()
 	if len(all) == 0 || !strings.HasPrefix(all[0], "redis-6.0.") {

@@ -11,8 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// later are conversations with commands that Redis 7.0 lacks, with the answers of the newest server
-// of a kind.
+// later has conversations with commands that Redis 7.0 lacks, by kind of server.
 var later = map[string]string{
 	"redis": `
 		HSET lock:h a 1 b 2; HGETDEL lock:h FIELDS 1 a; HGETDEL lock:h FIELDS 2 a b; HGETDEL lock:h FIELDS 1 a; EXISTS lock:h
@@ -35,8 +34,7 @@ var later = map[string]string{
 		SET lock:s a; SET lock:s b IFEQ x; SET lock:s b IFEQ a PX 100000; SET lock:s c IFEQ b GET; DELIFEQ lock:s x; DELIFEQ lock:s c`,
 }
 
-// TestLaterCommands: on lock keys these commands are answered like the newest server does, with any
-// version of the masters.
+// TestLaterCommands: these commands get the newest server's replies, with any version of masters.
 func TestLaterCommands(t *testing.T) {
 	redistest.SkipShort(t)
 	for kind, conversation := range later {
@@ -69,8 +67,8 @@ func TestLaterCommands(t *testing.T) {
 	}
 }
 
-// TestDigests: a value's digest is that of Redis' documentation, and is compared with; fields with
-// a time of their own are refused.
+// TestDigests: DIGEST returns the digest of Redis' documentation, and the conditions on a digest
+// work. Commands that give a field its own TTL are refused.
 func TestDigests(t *testing.T) {
 	masters := servers(t, redistest.Installed, redistest.Installed, redistest.Installed)
 	upstream := servers(t, redistest.Installed)[0]

@@ -12,8 +12,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestMatrix tests each installed version in all roles. In make versions it fails unless the page
-// lists them; elsewhere it only logs that, because new releases appear at any time.
+// TestMatrix tests each installed version in all roles. In make versions it fails unless
+// docs/compatibility.md lists these versions; otherwise it logs that, because new releases appear
+// at any time.
 func TestMatrix(t *testing.T) {
 	redistest.SkipShort(t)
 	all := redistest.Versions()
@@ -35,7 +36,7 @@ func TestMatrix(t *testing.T) {
 	for i, version := range all {
 		t.Run(version, func(t *testing.T) {
 			if slices.Contains(redistest.Extremes(), version) {
-				return // TestRoles tests them
+				return // TestRoles tests it
 			}
 			exercise(t, servers(t, version, version, version), servers(t, all[(i+1)%len(all)])[0])
 			exercise(t, servers(t, redistest.Installed, version, redistest.Installed), servers(t, version)[0])

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// servers starts one of each of these versions, which end with the test.
+// servers starts one server of each version, until the test ends.
 func servers(t *testing.T, versions ...string) []*redistest.Server {
 	t.Helper()
 	var all []*redistest.Server
@@ -20,8 +20,7 @@ func servers(t *testing.T, versions ...string) []*redistest.Server {
 	return all
 }
 
-// TestRoles: the oldest and the newest Redis and Valkey as masters and as upstream of each other,
-// and mixed.
+// TestRoles tests the oldest and newest Redis and Valkey as masters, as upstream, and mixed.
 func TestRoles(t *testing.T) {
 	all := redistest.Extremes()
 	if len(all) == 0 {
@@ -43,8 +42,7 @@ func TestRoles(t *testing.T) {
 	})
 }
 
-// exercise lets clients of two proxies lock with every command, before and after a master restarted
-// without its data.
+// exercise lets clients of two proxies use every command, before and after a master lost its data.
 func exercise(t *testing.T, masters []*redistest.Server, upstream *redistest.Server) {
 	t.Helper()
 	kit.Want(t, kit.Dial(t, upstream.Addr()), "OK", "ACL", "SETUSER", "few", "on", ">few", "~*", "+@all", "-@dangerous")
@@ -91,7 +89,7 @@ func lockInAllWays(t *testing.T, fleet *kit.Fleet) {
 // wantShown fails the test unless check shows the version that the server reports.
 func wantShown(t *testing.T, version string) {
 	t.Helper()
-	// Degraded, since there is only one.
+	// check reports degraded, because there is only one master.
 	output, _ := kit.Program(t, "check", "--master", servers(t, version)[0].URL()).Output()
 	kind, number, _ := strings.Cut(version, "-")
 	if want := strings.TrimPrefix(kind+" "+number, "redis "); !strings.Contains(string(output), "  "+want+"  ") {

@@ -36,8 +36,9 @@ func wantPopped(t *testing.T, client *redistest.Client, want ...any) {
 	}
 }
 
-// TestArrivalsIdle: 200 clients of two proxies wait for four keys: absent ones, a string, and a
-// list for which others wait. For that the masters get only the keep-alives of the watches.
+// TestArrivalsIdle: 200 clients of two proxies wait for elements in four keys: absent ones, a
+// string, and a list for which other clients wait. The masters get only the keep-alives of the
+// watches.
 func TestArrivalsIdle(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -58,8 +59,7 @@ func TestArrivalsIdle(t *testing.T) {
 	wantIdle(t, f, usual)
 }
 
-// TestArrivals: a client that waits at one proxy is woken when another client adds elements through
-// another proxy.
+// TestArrivals: a client that waits at one proxy is woken by elements that another proxy adds.
 func TestArrivals(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
@@ -86,8 +86,8 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestArrivalsOnce: clients of two proxies push elements, and others pop each of them exactly once,
-// repeatedly.
+// TestArrivalsOnce: clients of two proxies push elements, and other clients pop each element
+// exactly once, repeatedly.
 func TestArrivalsOnce(t *testing.T) {
 	const producers, consumers, times = 4, 12, 40
 	f := start(t, 2, "--lock-keys", "k*")
@@ -158,7 +158,7 @@ func consume(client *redistest.Client, pop []string, take func(element string)) 
 }
 
 // TestArrivalsWithoutMasters: one of three masters is killed while a client waits, and the client
-// is woken nevertheless. When a second one is killed, the wait ends.
+// is still woken. When a second master is killed, the wait ends.
 func TestArrivalsWithoutMasters(t *testing.T) {
 	f := &kit.Fleet{Masters: []*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), kit.StartRedis(t)}}
 	for range 2 {
@@ -183,8 +183,8 @@ func TestArrivalsWithoutMasters(t *testing.T) {
 	}
 }
 
-// TestArrivalsWatchKilled: the connections of the watch break together with the change, so that no
-// master reports it.
+// TestArrivalsWatchKilled checks that a client is woken even if the connections of the watch break
+// together with the change, so that no master reports it.
 func TestArrivalsWatchKilled(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
@@ -200,8 +200,8 @@ func TestArrivalsWatchKilled(t *testing.T) {
 	wantPopped(t, client, "k", "a")
 }
 
-// TestArrivalsInNobodysWay: clients that wait for an element block no other client's commands on
-// the key, and these do not block each other.
+// TestArrivalsInNobodysWay: clients that wait for an element do not block other clients' commands
+// on the key, and other clients do not block them.
 func TestArrivalsInNobodysWay(t *testing.T) {
 	f := start(t, 1, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
@@ -217,8 +217,8 @@ func TestArrivalsInNobodysWay(t *testing.T) {
 	wantPopped(t, client, "k", "a")
 }
 
-// TestArrivalsEnd: a drain ends a wait immediately with an error that says why; a client that has
-// disconnected takes nothing.
+// TestArrivalsEnd: a drain ends a wait immediately with an error that names the cause. A client
+// that has disconnected takes no element.
 func TestArrivalsEnd(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*", "--drain-timeout", "10m")
 	f.WantVoting(t, 5)
@@ -242,15 +242,14 @@ func TestArrivalsEnd(t *testing.T) {
 }
 
 // TestArrivalsUnderFaults: while masters stop and continue, no element is popped twice, and
-// elements are lost only by pops that were answered with an error. Pops that were answered nil took
-// nothing.
+// elements are lost only by pops that got an error. Pops that returned nil took no element.
 func TestArrivalsUnderFaults(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Run("a minority stops", func(t *testing.T) { popUnderFaults(t, 2) })
 	t.Run("too many stop", func(t *testing.T) { popUnderFaults(t, 3) })
 }
 
-// popUnderFaults stops n masters at a time.
+// popUnderFaults lets clients push and pop elements while n masters at a time are stopped.
 func popUnderFaults(t *testing.T, n int) {
 	t.Helper()
 	const producers, consumers, rounds = 3, 6, 6
@@ -300,7 +299,7 @@ func popUnderFaults(t *testing.T, n int) {
 		for _, master := range stopped {
 			kit.Must(t, master.Pause())
 		}
-		time.Sleep(600 * time.Millisecond) // longer than a master is waited for
+		time.Sleep(600 * time.Millisecond) // longer than the proxy waits for a master
 		for _, master := range stopped {
 			kit.Must(t, master.Continue())
 		}
@@ -322,11 +321,11 @@ func popUnderFaults(t *testing.T, n int) {
 // ledger records pushed and popped elements.
 type ledger struct {
 	mu sync.Mutex
-	// there are elements whose push was confirmed, perhaps elements whose push was not; taken
-	// counts how often each was popped.
+	// there lists elements whose push was confirmed; perhaps lists elements whose push got an
+	// error. taken counts how often each element was popped.
 	there, perhaps []string
 	taken          map[string]int
-	// none counts the pops that were answered nil, unknown those that were answered with an error.
+	// none counts the pops that returned nil, unknown those that got an error.
 	none, unknown int
 	errs          []error
 }
@@ -347,7 +346,7 @@ func (l *ledger) pushed(element string, told bool) {
 	}
 }
 
-// popped reports whether the reply was no error.
+// popped records the reply to a pop, and reports whether it is not an error.
 func (l *ledger) popped(reply any) (known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

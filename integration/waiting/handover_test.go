@@ -11,9 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestHandovers: a lock passes a thousand times between clients of two proxies, each of which takes
-// it equally often. A lost wake-up would leave some waiting until the end of a lease, which is far
-// after that of the test.
+// TestHandovers: a lock passes a thousand times between clients of two proxies; each client takes
+// it equally often. If a wake-up were lost, a client would wait for longer than the test.
 func TestHandovers(t *testing.T) {
 	const clients, times = 20, 50
 	f := start(t, 2)
@@ -31,8 +30,8 @@ func TestHandovers(t *testing.T) {
 	}
 }
 
-// contend takes and releases the lock the given number of times. held is true meanwhile, and must
-// not be true for another client.
+// contend takes and releases the lock the given number of times. While it has the lock, it tries to
+// lock held, which fails if another client has the lock, too.
 func contend(client *redistest.Client, token string, times int, held *sync.Mutex) error {
 	for n := range times {
 		reply, err := client.Do("LOCK", "k", token, "PX", longLease, "BLOCK", "600000")

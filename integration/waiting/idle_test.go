@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestIdle: 200 clients of two proxies wait for four locks, and the masters are asked nothing that
-// they are not asked without them, but signs of life of the watches.
+// TestIdle: 200 clients of two proxies wait for four locks. Meanwhile the masters get only the
+// commands that they get without these clients, and the keep-alives of the watches.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	f := start(t, 2)
@@ -33,8 +33,8 @@ func TestIdle(t *testing.T) {
 	wantIdle(t, f, usual)
 }
 
-// TestIdleWithTags: the same for keys that share their cells with others, temporarily or
-// permanently, and for some with cells of their own.
+// TestIdleWithTags repeats TestIdle with keys that share their cells with other keys, temporarily
+// or permanently, and with keys that have their own cells.
 func TestIdleWithTags(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -59,9 +59,8 @@ func TestIdleWithTags(t *testing.T) {
 	wantIdle(t, f, usual)
 }
 
-// TestWakingWithTags: a client waits at one proxy for a key that shares its cell. It gets the lock
-// when the lock is released through another proxy, and when its lease ends, which no master
-// reports.
+// TestWakingWithTags: a client waits at one proxy for a key in a shared cell. It gets the lock when
+// the lock is released through another proxy, and when its lease expires, which no master reports.
 func TestWakingWithTags(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -91,7 +90,7 @@ func TestWakingWithTags(t *testing.T) {
 	}
 }
 
-// idle is how long the masters are observed.
+// idle is the time for which the masters are observed.
 const idle = 4 * time.Second
 
 // idleCommands returns the commands that masters run while no client waits, including the

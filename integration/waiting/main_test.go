@@ -47,11 +47,11 @@ func wantGranted(t *testing.T, client *redistest.Client) {
 	}
 }
 
-// awaitNoCommands waits until no proxy sends these masters commands with keys that begin with k.
+// awaitNoCommands waits until no proxy sends the masters commands with keys that begin with k.
 func awaitNoCommands(t *testing.T, masters ...*redistest.Server) {
 	t.Helper()
 	kit.Soon(t, func() error {
-		// A client that polls would ask ten times.
+		// A client that polls would send ten commands in this time.
 		if asked := commandsOnKeys(t, masters, 300*time.Millisecond); len(asked) > 0 {
 			return fmt.Errorf("the masters are asked: %s", asked[0])
 		}
@@ -59,8 +59,7 @@ func awaitNoCommands(t *testing.T, masters ...*redistest.Server) {
 	})
 }
 
-// commandsOnKeys returns the commands that these masters run within a time window and whose key
-// begins with k.
+// commandsOnKeys returns the masters' commands on keys that begin with k, within a time window.
 func commandsOnKeys(t *testing.T, masters []*redistest.Server, window time.Duration) (asked []string) {
 	t.Helper()
 	var looking []*redistest.Client
@@ -105,8 +104,7 @@ func commands(t *testing.T, master *redistest.Server) map[string]int {
 	return done
 }
 
-// wantWatched waits until the proxy, which has the first waiter, watches the given number of
-// masters.
+// wantWatched waits until the proxy watches a key on the given number of masters.
 func wantWatched(t *testing.T, proxy *harness.Proxy, masters int) {
 	t.Helper()
 	client := kit.Connect(t, proxy)

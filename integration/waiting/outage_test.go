@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// outages are the ways in which two of three masters can be down.
+// outages has the ways in which two of three masters can be down.
 var outages = map[string]struct {
 	begin, end func(*redistest.Server, *faultlink.Link) error
 }{
@@ -38,7 +38,7 @@ var outages = map[string]struct {
 	},
 }
 
-// three is two proxies and three masters that lose no data, with links between them.
+// three holds two proxies and three masters that lose no data, with links between them.
 type three struct {
 	*kit.Fleet
 	links []*faultlink.Link
@@ -59,7 +59,7 @@ func startThree(t *testing.T, args ...string) three {
 	return f
 }
 
-// without does something while two of the masters are away.
+// without calls act while two of the masters are down.
 func (f three) without(t *testing.T, outage string, act func()) {
 	t.Helper()
 	for i := range 2 {
@@ -71,7 +71,7 @@ func (f three) without(t *testing.T, outage string, act func()) {
 	}
 }
 
-// crowd is clients that wait for a lock, hold it in turn, and release it.
+// crowd is a group of clients that wait for a lock, hold it in turn, and release it.
 type crowd struct {
 	done   sync.WaitGroup
 	failed chan error
@@ -91,8 +91,8 @@ func (c *crowd) waits(t *testing.T, proxy *harness.Proxy, key, token string) {
 	})
 }
 
-// release repeats an UNLOCK until the lock is known to be released. After NOQUORUM that may have
-// happened at any time: then the answer is 0.
+// release repeats an UNLOCK until the lock is known to be released. After NOQUORUM an earlier
+// UNLOCK may have released it: then 0 is a correct reply.
 func release(client *redistest.Client, key, token string) error {
 	unknown := false
 	for end := time.Now().Add(kit.Patience); ; time.Sleep(time.Millisecond) {
@@ -117,9 +117,8 @@ func (c *crowd) wantServed(t *testing.T) {
 	}
 }
 
-// TestWaitersOutliveAnOutage: clients that wait for a lock, for one with a tag, or for an element
-// are served when two of three masters are up again. So is a client that begins to wait during the
-// outage.
+// TestWaitersOutliveAnOutage: clients that wait for a lock, for a lock with a tag, or for an
+// element are served when two of three masters are up again. So are new waiters.
 func TestWaitersOutliveAnOutage(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -169,9 +168,9 @@ func TestWaitersOutliveAnOutage(t *testing.T) {
 	}
 }
 
-// TestWaitsEndInAnOutage: a client whose waiting time ends during an outage is not told that
-// another client holds the lock, or that there is no element, since the proxy cannot know that.
-// Without an outage it is.
+// TestWaitsEndInAnOutage: if a client's waiting time ends during an outage, the reply is not that
+// another client holds the lock, or that there is no element, because the proxy cannot know that.
+// Without an outage, these are the replies.
 func TestWaitsEndInAnOutage(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -181,7 +180,7 @@ func TestWaitsEndInAnOutage(t *testing.T) {
 		kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", longLease)
 	}
 	commands := [][]string{
-		// One is behind the other.
+		// The second client is behind the first one in the queue.
 		{"LOCK", "k", "t", "PX", longLease, "BLOCK", "3000"}, {"LOCK", "k", "t", "PX", longLease, "BLOCK", "3100"},
 		{"LOCK", "x:{u}", "t", "PX", longLease, "BLOCK", "3000"}, {"LOCK", "free", "t", "PX", longLease, "BLOCK", "3000"},
 		{"BLPOP", "list", "3"}, {"BLPOP", "list", "list2", "3"}, {"BLPOP", "list:{u}", "3"},
@@ -212,7 +211,7 @@ func TestWaitsEndInAnOutage(t *testing.T) {
 }
 
 // TestWaitersLeaveInAnOutage: a client that disconnects while two of three masters are down leaves
-// its queue immediately, and is granted nothing afterwards.
+// its queue immediately, and is granted nothing later.
 func TestWaitersLeaveInAnOutage(t *testing.T) {
 	f := startThree(t)
 	var leaving []*redistest.Client
@@ -232,8 +231,8 @@ func TestWaitersLeaveInAnOutage(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "u", "PX", longLease)
 }
 
-// TestOutagesAreNotPolled: while two of three masters are down, the proxies send the third no
-// commands for waiters.
+// TestOutagesAreNotPolled: while two of three masters are down, the third master gets no commands
+// for waiters.
 func TestOutagesAreNotPolled(t *testing.T) {
 	f := startThree(t)
 	f.without(t, "refused", func() {

@@ -12,11 +12,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWoken: all events that free a lock, held by a client of one proxy, wake a waiter at another
-// proxy.
+// TestWoken: all events that free a lock of one proxy's client wake another proxy's waiter.
 func TestWoken(t *testing.T) {
 	const endOfLease = "the end of the lease"
-	f := start(t, 2, "--guard=false") // with it FLUSHALL takes the masters' votes
+	f := start(t, 2, "--guard=false") // with the guard, FLUSHALL would take the masters' votes
 	onAll := func(command ...string) func(*testing.T, *redistest.Client) {
 		return func(t *testing.T, _ *redistest.Client) {
 			for _, master := range f.Masters {
@@ -55,7 +54,7 @@ func TestWoken(t *testing.T) {
 	}
 }
 
-// TestForeignHolder: clients also wait for the lock of a client that locks directly on the masters.
+// TestForeignHolder: clients can also wait for a lock that a client holds directly on the masters.
 func TestForeignHolder(t *testing.T) {
 	f := start(t, 1)
 	for _, master := range f.Masters {
@@ -70,7 +69,7 @@ func TestForeignHolder(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestWokenByAMajority: two of five masters are down, and report nothing.
+// TestWokenByAMajority: a waiter is woken even if two of five masters are down, and report nothing.
 func TestWokenByAMajority(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
@@ -87,8 +86,7 @@ func TestWokenByAMajority(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestMasterStops: a proxy notices that a watched master hangs, and watches it again when it
-// continues.
+// TestMasterStops: a proxy notices that a watched master hangs, and that it continues.
 func TestMasterStops(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
@@ -105,8 +103,8 @@ func TestMasterStops(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestWatchIsKilled: the connections of the watch break when the lock ends, so that no master
-// reports the change.
+// TestWatchIsKilled: a waiter is woken even if the connections of the watch break when the lock is
+// deleted on the masters, so that no master reports the change.
 func TestWatchIsKilled(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
@@ -132,7 +130,7 @@ func TestWatchIsKilled(t *testing.T) {
 }
 
 // TestProxyStops: a waiter's proxy is stopped while the lock is released, and the waiter gets the
-// lock afterwards.
+// lock when the proxy continues.
 func TestProxyStops(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
@@ -140,7 +138,7 @@ func TestProxyStops(t *testing.T) {
 	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", longLease)
 	waiter := waits(t, f.Proxies[1], "waiter")
 	wantWatched(t, f.Proxies[1], 5)
-	awaitNoCommands(t, f.Masters...) // commands already sent would be executed while it is stopped
+	awaitNoCommands(t, f.Masters...) // commands already sent would be executed while the proxy is stopped
 	kit.Must(t, f.Proxies[1].Pause())
 	kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
 	kit.WantGrant(t, holder, "LOCK", "k", "again", "PX", longLease)
@@ -149,7 +147,7 @@ func TestProxyStops(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestMayNotWatch: a proxy whose user may not watch polls, and logs that.
+// TestMayNotWatch: a proxy whose user may not watch keys polls, and logs that.
 func TestMayNotWatch(t *testing.T) {
 	masters := kit.StartMasters(t)
 	var urls []string

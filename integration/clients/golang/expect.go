@@ -34,7 +34,7 @@ func isNil(cmd *redis.Cmd) error {
 	return nil
 }
 
-// isError returns an error unless the reply is an error reply with this text.
+// isError returns an error unless the reply is an error with the given text.
 func isError(text string, cmd *redis.Cmd) error {
 	var reply redis.Error
 	if !errors.As(cmd.Err(), &reply) || reply.Error() != text {

@@ -1,6 +1,6 @@
 // Command golang runs go-redis against a running redlock-proxy: golang HOST PORT
 //
-// It prints "ok NAME" for each check, and exits with code 1 at the first that fails.
+// It prints "ok NAME" for each check, and exits with code 1 at the first check that fails.
 package main
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// session is the client under test and the prefix of this run's keys.
+// session holds the client under test and the prefix of this run's keys.
 type session struct {
 	addr   string
 	prefix string
 	rdb    *redis.Client
 }
 
-// check is one operation of a client. Its error has the expected and the actual reply.
+// check is one test of a client. Its error contains the expected and the actual reply.
 type check struct {
 	name string
 	run  func(context.Context, session) error
@@ -90,7 +90,7 @@ func extendAfterUnlock(ctx context.Context, s session) error {
 	return isNil(s.rdb.Do(ctx, "EXTEND", s.prefix+"life", "t", "PX", 10000))
 }
 
-// madeToken reads the reply with go-redis' own reader of maps, which accepts RESP2 and RESP3.
+// madeToken reads the reply with go-redis' reader of maps, which accepts RESP2 and RESP3.
 func madeToken(ctx context.Context, s session) error {
 	cmd := redis.NewMapStringInterfaceCmd(ctx, "LOCK", s.prefix+"made", "*", "EX", 5)
 	if err := s.rdb.Process(ctx, cmd); err != nil {
@@ -186,7 +186,7 @@ func pipeline(ctx context.Context, s session) error {
 	return errors.Join(between(9000, 10000, locked), equal(int64(1), unlocked), equal("PONG", pong))
 }
 
-// name uses one connection: a name belongs to a connection, not to the pool.
+// name uses a single connection: a name belongs to a connection, not to the pool.
 func name(ctx context.Context, s session) error {
 	conn := s.rdb.Conn()
 	defer conn.Close()

@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestClockBlip: C's clock is an hour fast for a moment between two probes. Keys that end within
-// that hour are lost.
+// TestClockBlip: C's clock is an hour fast for a short time between two probes. Keys that expire
+// within that hour are lost.
 func TestClockBlip(t *testing.T) {
 	t.Parallel()
 	for _, ttl := range []time.Duration{30 * time.Second, time.Minute} {
@@ -31,8 +31,7 @@ func TestClockBlip(t *testing.T) {
 	}
 }
 
-// TestAllClocks: the clocks of all masters advance by 90 seconds at the same moment, past the end
-// of a lock of a minute.
+// TestAllClocks: the clocks of all masters advance by 90 seconds; a lock of a minute expires.
 func TestAllClocks(t *testing.T) {
 	t.Parallel()
 	clock := kit.NewClock(t)
@@ -43,7 +42,7 @@ func TestAllClocks(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.proxies[1]), time.Minute)
 }
 
-// TestDrift: a master keeps its vote if its clock is fast by less than the validity allows for.
+// TestDrift: a master keeps its vote if its clock drifts by less than the validity allows for.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{1.005, 0.995} {
@@ -77,8 +76,8 @@ func TestBootClock(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.proxies[1]), time.Minute)
 }
 
-// wantNoneCondemned fails the test if a master is ever in quarantine or unfit. A master may miss
-// probes for a while, because the machine is busy.
+// wantNoneCondemned fails the test if the last proxy sees a master in quarantine or unfit within
+// the given time. A master may miss probes, because the machine is busy.
 func (f *fleet) wantNoneCondemned(t *testing.T, length time.Duration) {
 	t.Helper()
 	looker := f.lookers[len(f.lookers)-1]

@@ -31,12 +31,12 @@ func TestSwapDB0(t *testing.T) {
 }
 
 // TestPromoted: a replica of C takes C's address. It did not receive the lock, because its link to
-// C hangs. It writes everything that it receives to its disk before it answers, but not the lock.
+// C hangs. It writes everything that it receives to disk before it replies.
 func TestPromoted(t *testing.T) {
 	t.Parallel()
 	durable := redistest.Options{ExtraArgs: redistest.Durable()}
 	f, replica := startMasters(t, optionsFor(masterC, durable)), redistest.New(t, durable)
-	// Before the next probe: a first replica changes the identity of its master.
+	// Before the next probe, because the first replica changes the identity of its master.
 	way := follow(t, replica, f.masters[masterC])
 	f.startProxy(t)
 	f.startProxy(t)
@@ -51,8 +51,7 @@ func TestPromoted(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestDiskSetBack: the disk of C is restored to a state before the lock, but after the proxies
-// wrote its marker.
+// TestDiskSetBack: C's disk is restored to a state with the marker, but before the lock.
 func TestDiskSetBack(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
@@ -65,12 +64,12 @@ func TestDiskSetBack(t *testing.T) {
 }
 
 // TestDiskSetBackBeyondAnAdmission: C restarts with all its data, and is admitted anew. Then the
-// lock is taken, all proxies end, and C's disk is restored to a state before that restart, for
-// which the other masters knew the last number of its data.
+// lock is taken, and all proxies end. C's disk is restored to a state before that restart, for
+// which the other masters knew the last sequence number.
 func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
-	time.Sleep(2 * time.Second) // by then the proxy has written the number to the others
+	time.Sleep(2 * time.Second) // by then the proxy has written the sequence number to the other masters
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
 	before := tell(t, f.masters[masterC], "GET", "redlock-proxy:marker")
@@ -91,16 +90,16 @@ func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
 }
 
-// TestSetBackAndRestartedAgain: the disk of C is restored to a state before the lock, all proxies
-// end, and C restarts once more before any proxy checked that it has all its data. What C claims
-// then is checked, too.
+// TestSetBackAndRestartedAgain: the disk of C is restored to a state before the lock, and all
+// proxies end. C restarts once more before any proxy has checked that it has all its data. A proxy
+// checks C's later claim, too.
 func TestSetBackAndRestartedAgain(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
 	l := f.holdOnThree(t, "k", time.Minute)
-	time.Sleep(2 * time.Second) // by then the proxy has written the number to the others
+	time.Sleep(2 * time.Second) // by then the proxy has written the sequence number to the other masters
 	kit.Must(t, f.proxies[0].Kill())
 	f.cutOff(t, masterA, masterB)
 	kit.Must(t, f.masters[masterC].SetBack(folder))
@@ -119,8 +118,7 @@ func TestSetBackAndRestartedAgain(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
 }
 
-// TestAppendOnlyOff: an operator turns off C's append-only file, and after a crash C uses the old
-// file again.
+// TestAppendOnlyOff: C's append-only file is turned off, and after a crash C uses the old file.
 func TestAppendOnlyOff(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
@@ -131,8 +129,7 @@ func TestAppendOnlyOff(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestReloaded: C loads an older RDB while it runs, so it is the same server, with its mark, as
-// before.
+// TestReloaded: C loads an older RDB while it runs, so it is the same server with the same marker.
 func TestReloaded(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: []string{"--enable-debug-command", "yes"}}))
@@ -144,15 +141,14 @@ func TestReloaded(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// replace gives the address of a master to another server.
+// replace lets another server take the address of a master.
 func (f *fleet) replace(master int, by *redistest.Server) {
 	f.masters[master] = by
 	f.links[master].Lead(by.Addr())
 	f.links[master].Reset()
 }
 
-// follow makes a server a replica of another, and returns the link between them when it has all
-// data.
+// follow makes a server a replica, waits until it has all data, and returns its link to its master.
 func follow(t *testing.T, replica, master *redistest.Server) *faultlink.Link {
 	t.Helper()
 	way, err := faultlink.New(master.Addr())
@@ -169,7 +165,7 @@ func follow(t *testing.T, replica, master *redistest.Server) *faultlink.Link {
 	return way
 }
 
-// wantSameMark fails the test unless a replica has all the proxies' own keys of its master.
+// wantSameMark waits until a replica has all the proxies' own keys of its master.
 func wantSameMark(t *testing.T, replica, master *redistest.Server) {
 	t.Helper()
 	kit.Soon(t, func() error {

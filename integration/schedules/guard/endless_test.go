@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// endlessKeys returns a key without an expiry, and one that shares a cell with a lock.
+// endlessKeys returns a key without an expiry in its own cell, and one in the cell of a lock.
 func endlessKeys() map[string]struct{ key, other, cell string } {
 	return map[string]struct{ key, other, cell string }{
 		"a key":         {"lock:k", "", "lock:k"},
@@ -59,11 +59,11 @@ func TestEndlessReachesAll(t *testing.T) {
 }
 
 // TestEndlessOnQuorum: the proxy that set the key ends before D and E are reachable again, and C
-// restarts without its data. A and B are no majority, and no proxy knows what C had. They look as
-// after a lock that A, B and C granted, and as after one that C, D and E released. So C gets a copy
-// that does not vote, and the key stays open until an operator removes it on all masters. A tag
-// leaves all its keys open, also those with an expiry. Keys with an expiry are open only until they
-// end, and keys on all five masters outlast any two restarts.
+// restarts without its data. A and B are no majority, and no proxy knows what C had: A, B and C may
+// have granted the lock, or C, D and E may have released it. So C gets a copy that does not vote,
+// and the key stays undetermined until an operator removes it on all masters. This applies to all
+// keys of a tag, also those with an expiry. Keys with an expiry are undetermined only until they
+// expire, and keys on all five masters outlast any two restarts.
 func TestEndlessOnQuorum(t *testing.T) {
 	for name, test := range endlessKeys() {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestEndlessOnQuorum(t *testing.T) {
 			f.wantVoting(t, masterCount)
 			kit.Want(t, client, "for ever", "GET", test.key)
 			for _, i := range []int{masterD, masterE} {
-				kit.Must(t, kit.Lacks(f.masters[i], test.cell)) // no proxy sets it there afterwards
+				kit.Must(t, kit.Lacks(f.masters[i], test.cell)) // no proxy copies it to them later
 			}
 			kit.Must(t, f.masters[masterC].Kill())
 			kit.Must(t, f.masters[masterC].Restart())
@@ -100,7 +100,7 @@ func TestEndlessOnQuorum(t *testing.T) {
 	}
 }
 
-// wantOpen fails the test unless the command is answered NOQUORUM, because the value is open.
+// wantOpen fails the test unless the command gets the NOQUORUM of an undetermined key.
 func wantOpen(t *testing.T, client *redistest.Client, words ...string) {
 	t.Helper()
 	reply := kit.Do(t, client, words...)

@@ -13,8 +13,8 @@ import (
 )
 
 // TestLostFill: a master restarts without its data, and the message with a copy is lost on the way
-// to it. It still has the copy when it votes again: otherwise a lock that it granted with two
-// others could be granted once more.
+// to it. It still has the copy when it votes again: otherwise a lock that it granted with two other
+// masters could be granted twice.
 func TestLostFill(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)

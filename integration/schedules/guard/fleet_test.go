@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// The masters, as the schedules name them.
+// The masters, by the names that the schedules use.
 const (
 	masterA = iota
 	masterB
@@ -28,17 +28,17 @@ const (
 
 func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
 
-// fleet is five masters and their proxies. All proxies share one link to each master, since they
-// have the same list of masters.
+// fleet holds five masters and their proxies. All proxies share one link to each master, so that
+// they have the same list of masters.
 type fleet struct {
 	masters []*redistest.Server
 	links   []*faultlink.Link
 	proxies []*harness.Proxy
-	lookers []*redistest.Client // one of each proxy
+	lookers []*redistest.Client // one for each proxy
 }
 
-// startFleet starts five masters, with options for the given ones, and proxies, and waits until all
-// masters vote. All end with the test.
+// startFleet starts five masters, with options for some of them, and proxies, and waits until all
+// masters vote. All servers end with the test.
 func startFleet(t *testing.T, proxies int, options map[int]redistest.Options, args ...string) *fleet {
 	t.Helper()
 	f := startMasters(t, options)
@@ -75,7 +75,7 @@ func optionsForAll(options redistest.Options) map[int]redistest.Options {
 	return all
 }
 
-// startProxy starts one more proxy before all masters.
+// startProxy starts one more proxy for all masters.
 func (f *fleet) startProxy(t *testing.T, args ...string) *harness.Proxy {
 	t.Helper()
 	proxy := kit.StartProxy(t, kit.LinkURLs(f.links), args...)
@@ -84,7 +84,7 @@ func (f *fleet) startProxy(t *testing.T, args ...string) *harness.Proxy {
 	return proxy
 }
 
-// cutOff makes masters unreachable. Messages on the way are lost.
+// cutOff makes masters unreachable. Messages on their way are lost.
 func (f *fleet) cutOff(t *testing.T, masters ...int) {
 	t.Helper()
 	for _, i := range masters {
@@ -119,7 +119,7 @@ func wantVotingAt(t *testing.T, looker *redistest.Client, n int) {
 	})
 }
 
-// votingAt returns how many masters vote, as seen by a proxy.
+// votingAt returns how many masters a proxy sees vote.
 func votingAt(t *testing.T, looker *redistest.Client) (n int) {
 	t.Helper()
 	const name = "redlock_masters_voting:"
@@ -134,8 +134,8 @@ func votingAt(t *testing.T, looker *redistest.Client) (n int) {
 	return 0
 }
 
-// awaitProbe returns when the proxies have just looked at a master, so that a moment of quiet
-// begins.
+// awaitProbe waits until the proxies have just probed a master, so that the next probe is not due
+// soon.
 func (f *fleet) awaitProbe(t *testing.T, master int) {
 	t.Helper()
 	const quiet = 60 * time.Millisecond

@@ -9,14 +9,14 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestFlushedUncounted: all masters are flushed, and the statistics of their commands are reset, so
-// that they look as if they had never deleted data. They have been up for longer than any lock
-// lasts. The proxy that knew them ends. A new one must not count their quarantine from their start.
+// TestFlushedUncounted: all masters are flushed, and the statistics of their commands are reset, as
+// if they had never deleted data. They have been up for longer than any lock lasts. The proxy that
+// knew them ends. A new proxy must not count their quarantine from their start.
 func TestFlushedUncounted(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
 	f := startFleet(t, 1, nil, "--max-ttl", ttl.String())
-	time.Sleep(ttl + 3*time.Second) // the masters have to be that old
+	time.Sleep(ttl + 3*time.Second) // the masters must be older than any lock
 	l := f.hold(t, "k", ttl)
 	kit.Must(t, f.proxies[0].Kill())
 	for _, master := range f.masters {
@@ -26,13 +26,13 @@ func TestFlushedUncounted(t *testing.T) {
 	after := f.startProxy(t, "--max-ttl", ttl.String(), "--fresh-start=false")
 	rival := kit.Connect(t, after)
 	l.wantRefused(t, rival, ttl)
-	l.wantFree(t, rival) // not forever
+	l.wantFree(t, rival) // the quarantine ends
 }
 
-// TestFreshCompose: the proxies are started with --fresh-start, as in docker-compose.yml: masters
-// that are all empty are new. All masters lose their data between two probes. One proxy restarts;
-// another one has granted a lock of a minute and keeps running. It probes each master once a
-// second; the test pauses it for a moment, so that it does not probe in the first half of a second.
+// TestFreshCompose: the proxies are started with --fresh-start, as in docker-compose.yml: if all
+// masters are empty, they are new. All masters lose their data between two probes. One proxy
+// restarts; another one has granted a lock of a minute and keeps running. The running proxy probes
+// each master once a second; the test pauses it for half a second, before its next probe.
 func TestFreshCompose(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil, "--fresh-start")

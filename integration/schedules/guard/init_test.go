@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// runInit runs the operator's command on the masters as the proxies reach them.
+// runInit runs redlock-proxy init with the masters' addresses that the proxies use.
 func (f *fleet) runInit(t *testing.T, longest time.Duration) (output string, err error) {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
@@ -35,8 +35,8 @@ func (f *fleet) runInit(t *testing.T, longest time.Duration) (output string, err
 }
 
 // TestInitBesideAProxyThatKnows: all masters are flushed. Before the proxy that granted a lock has
-// probed them, the operator confirms that no lock is held. That proxy contradicts, and the masters
-// wait until the lock has ended.
+// probed them, the operator confirms that no lock is held. The proxy contradicts, and the masters
+// wait until the lock has expired.
 func TestInitBesideAProxyThatKnows(t *testing.T) {
 	t.Parallel()
 	const ttl = 12 * time.Second
@@ -49,7 +49,7 @@ func TestInitBesideAProxyThatKnows(t *testing.T) {
 	goesOn := time.AfterFunc(time.Second/2, func() { _ = f.proxies[0].Continue() })
 	defer goesOn.Stop()
 	output, err := f.runInit(t, 0)
-	// They do not vote at the announced time.
+	// The masters do not vote at the announced time.
 	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 3 {
 		t.Errorf("got %v: %s", err, output)
 	}
@@ -59,10 +59,10 @@ func TestInitBesideAProxyThatKnows(t *testing.T) {
 	l.wantFree(t, rival)
 }
 
-// TestSurvivorsDoNotTellAll: a TTL of a minute was recorded on A, B and C while D and E were
-// unreachable, and a lock with it was granted there. A, B and C lose their data, and the only proxy
-// ends. D and E vote, and know a TTL of four seconds. A new proxy must not assume that this is the
-// longest TTL in use: it reports what it knows, and that the operator may know more.
+// TestSurvivorsDoNotTellAll: while D and E were unreachable, A, B and C recorded a TTL of a minute,
+// and granted a lock with it. A, B and C lose their data, and the only proxy ends. D and E vote,
+// and know a TTL of four seconds. A new proxy must not assume that this is the longest TTL in use.
+// It reports what it knows, and that the operator may know more.
 func TestSurvivorsDoNotTellAll(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil)
@@ -94,8 +94,8 @@ func TestSurvivorsDoNotTellAll(t *testing.T) {
 }
 
 // TestFreshStartAfterAnother: all masters are flushed. A new proxy without --fresh-start probes
-// them first and finds them unused; another new one has --fresh-start. The proxy that granted a
-// lock there is paused for a moment, and contradicts afterwards.
+// them first and finds them empty; another new proxy has --fresh-start. The proxy that granted a
+// lock is paused for a while, and contradicts afterwards.
 func TestFreshStartAfterAnother(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil, "--fresh-start")

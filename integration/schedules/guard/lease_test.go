@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// lease is a lock that a client holds. The client relies on it by its own clock, counted from
-// before its request.
+// lease is a lock that a client holds. The client relies on it by its own clock, from before its
+// request.
 type lease struct {
 	key, token string
 	ttl        time.Duration
@@ -23,7 +23,7 @@ type lease struct {
 	until      time.Time
 }
 
-// lock takes a lock through the first proxy, for so long.
+// lock takes a lock with the given TTL through the first proxy.
 func (f *fleet) lock(t *testing.T, key string, ttl time.Duration) *lease {
 	t.Helper()
 	l := &lease{key: key, token: "holder-of-" + key, ttl: ttl, holder: kit.Connect(t, f.proxies[0])}
@@ -41,12 +41,12 @@ func (f *fleet) lock(t *testing.T, key string, ttl time.Duration) *lease {
 func (f *fleet) hold(t *testing.T, key string, ttl time.Duration) *lease {
 	t.Helper()
 	l := f.lock(t, key, ttl)
-	f.wantOn(t, l, masterA, masterB, masterC, masterD, masterE) // it is granted as soon as three have it
+	f.wantOn(t, l, masterA, masterB, masterC, masterD, masterE) // it is granted as soon as three masters have it
 	return l
 }
 
-// holdOnThree takes a lock that is on A, B and C alone, because D and E are out of reach at that
-// moment. Then all vote again.
+// holdOnThree takes a lock while D and E are unreachable, so that only A, B and C have it. Then all
+// masters vote.
 func (f *fleet) holdOnThree(t *testing.T, key string, ttl time.Duration) *lease {
 	t.Helper()
 	f.cutOff(t, masterD, masterE)
@@ -58,7 +58,7 @@ func (f *fleet) holdOnThree(t *testing.T, key string, ttl time.Duration) *lease 
 	return l
 }
 
-// wantOn fails the test unless exactly these masters have the lock.
+// wantOn waits until exactly the given masters have the lock.
 func (f *fleet) wantOn(t *testing.T, l *lease, masters ...int) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -80,8 +80,7 @@ func (f *fleet) mastersWith(t *testing.T, l *lease) (on []int) {
 	return on
 }
 
-// wantForgotten fails the test unless a master has lost the lock: otherwise the schedule shows
-// nothing.
+// wantForgotten fails the test unless masters have lost the lock: else the schedule shows nothing.
 func (f *fleet) wantForgotten(t *testing.T, l *lease, masters ...int) {
 	t.Helper()
 	for _, i := range masters {
@@ -91,8 +90,8 @@ func (f *fleet) wantForgotten(t *testing.T, l *lease, masters ...int) {
 	}
 }
 
-// wantRefused makes a rival request the lock repeatedly, for the given time or until the lease
-// ends, and fails the test if it is granted.
+// wantRefused lets a rival request the lock repeatedly, for the given time or until the lease
+// expires, and fails the test if the lock is granted.
 func (l *lease) wantRefused(t *testing.T, rival *redistest.Client, length time.Duration) {
 	t.Helper()
 	began, replies := time.Now(), map[string]int{}
@@ -112,7 +111,7 @@ func (l *lease) wantRefused(t *testing.T, rival *redistest.Client, length time.D
 	t.Logf("%s, held for %v more: a rival was told %v", l.key, time.Until(l.until).Round(time.Millisecond), replies)
 }
 
-// ask makes a rival request the lock.
+// ask lets a rival request the lock.
 func (l *lease) ask(t *testing.T, rival *redistest.Client) any {
 	t.Helper()
 	return kit.Do(t, rival, "LOCK", l.key, "rival", "PX", millis(l.ttl))
@@ -127,8 +126,8 @@ func kind(reply any) string {
 	return fmt.Sprint(reply)
 }
 
-// wantGivenBack releases the lock. The holder may be told that the masters cannot be sure, but not
-// that it held nothing. Afterwards the lock is free.
+// wantGivenBack releases the lock, and waits until it is free. The UNLOCK may get NOQUORUM, but not
+// the reply that the holder held nothing.
 func (l *lease) wantGivenBack(t *testing.T, rival *redistest.Client) {
 	t.Helper()
 	if reply := kit.Do(t, l.holder, "UNLOCK", l.key, l.token); reply != any(int64(1)) && kind(reply) != "NOQUORUM" {
@@ -137,7 +136,7 @@ func (l *lease) wantGivenBack(t *testing.T, rival *redistest.Client) {
 	l.wantFree(t, rival)
 }
 
-// wantFree waits until an ended lock is granted to a rival.
+// wantFree waits until a released or expired lock is granted to a rival.
 func (l *lease) wantFree(t *testing.T, rival *redistest.Client) {
 	t.Helper()
 	kit.Soon(t, func() error {
@@ -149,8 +148,8 @@ func (l *lease) wantFree(t *testing.T, rival *redistest.Client) {
 	})
 }
 
-// wantKept ends every schedule: a rival is not granted the lock, neither now nor when all masters
-// vote again, and its holder still has it.
+// wantKept checks, at the end of every schedule, that the client still holds the lock, and that a
+// rival is not granted the lock, neither now nor after all masters vote again.
 func (f *fleet) wantKept(t *testing.T, l *lease, rival *redistest.Client) {
 	t.Helper()
 	l.wantRefused(t, rival, 2*time.Second)

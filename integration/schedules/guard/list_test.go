@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestUnlikeProxiesAreNamed: proxies with other masters or without the guard share masters with
-// proxies that have them. Each side may grant a lock that the other side has granted, so at least
-// one of them must log the difference.
+// TestUnlikeProxiesAreNamed: proxies with fewer masters or without the guard share masters with
+// proxies that have all masters and the guard. Each side may grant a lock that the other side has
+// granted, so at least one of them must log the difference.
 func TestUnlikeProxiesAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

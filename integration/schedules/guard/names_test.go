@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestOwnNames: a lock with a name similar to one of the proxies' own keys is refused with an error
-// that has the name, or kept like any other when C is flushed.
+// TestOwnNames: a lock whose name is similar to the proxies' own keys is refused with an error that
+// contains the name, or kept like any other lock when C is flushed.
 func TestOwnNames(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"redlock-proxy:k", "redlock-proxy:turn:k", "redlock-proxy:offer:k"} {
@@ -58,8 +58,8 @@ func TestOwnPrefix(t *testing.T) {
 }
 
 // TestLockOnOwnKey: a lock with the name of one of the proxies' own keys on the masters is refused
-// with an error that has the name. It does no harm: a master that loses its data still catches up,
-// including the keys in other databases.
+// with an error that contains the name. The attempt has no side effect: a master that loses its
+// data still catches up, including the keys in other databases.
 func TestLockOnOwnKey(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"databases", "marker", "quarantine", "longest", "catch-up"} {
@@ -83,7 +83,8 @@ func TestLockOnOwnKey(t *testing.T) {
 	}
 }
 
-// TestOwnNamesAsLockKeys: if all keys are lock keys, ordinary commands refuse such names, too.
+// TestOwnNamesAsLockKeys: if all keys are lock keys, ordinary commands refuse the proxies' own
+// keys.
 func TestOwnNamesAsLockKeys(t *testing.T) {
 	t.Parallel()
 	upstream := redistest.New(t, redistest.Options{})
@@ -101,8 +102,7 @@ func TestOwnNamesAsLockKeys(t *testing.T) {
 	}
 }
 
-// refusedByName reports whether the reply is an error that has the name, other than that of a vote
-// without a majority.
+// refusedByName reports whether the reply is an error that contains the name, other than NOQUORUM.
 func refusedByName(reply any, key string) bool {
 	failure, bad := reply.(redistest.RespError)
 	return bad && kind(reply) != "NOQUORUM" && strings.Contains(string(failure), key)

@@ -11,9 +11,8 @@ import (
 )
 
 // TestRenewWindow: C restarts from an older RDB, which has the marker but not the lock. The test
-// delays the link, so the proxy takes long to find out that C restarted. Meanwhile a rival's LOCK
-// uses a new connection: after the proxy's n-th connection to the restarted server, and before the
-// next one.
+// delays the link, so the proxy notices the restart late. Meanwhile a rival's LOCK uses a new
+// connection: after the proxy's n-th connection to the restarted server, and before the next one.
 func TestRenewWindow(t *testing.T) {
 	t.Parallel()
 	for connections := range 4 {
@@ -41,11 +40,10 @@ func (f *fleet) reviveBetweenProbes(t *testing.T, master int) {
 	kit.Must(t, f.masters[master].Revive())
 }
 
-// awaitConnections waits until n connections to a master were opened since the call, or until two
-// seconds have passed.
+// awaitConnections waits up to two seconds until n more connections to a master are opened.
 func (f *fleet) awaitConnections(master, n int) {
 	before := f.links[master].Taken()
 	for end := time.Now().Add(2 * time.Second); f.links[master].Taken() < before+n && time.Now().Before(end); {
-		time.Sleep(time.Millisecond) // polls
+		time.Sleep(time.Millisecond)
 	}
 }

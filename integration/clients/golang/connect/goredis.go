@@ -32,8 +32,7 @@ func (g goRedis) Pipeline(ctx context.Context, commands ...[]string) (replies []
 	return replies, nil
 }
 
-// Listen implements client. The library receives messages only on request: a goroutine waits for
-// the first.
+// Listen implements client. A goroutine requests the first message from the library.
 func (g goRedis) Listen(ctx context.Context, channel string, heard chan<- any) error {
 	subscribed := g.Subscribe(ctx, channel)
 	if _, err := subscribed.Receive(ctx); err != nil {
@@ -50,7 +49,7 @@ func (g goRedis) Listen(ctx context.Context, channel string, heard chan<- any) e
 // Cached implements client. The library has no cache.
 func (goRedis) Cached(context.Context, string) (any, bool, error) { return nil, false, nil }
 
-// orNil returns a null as nil, not as an error.
+// orNil returns a null reply as nil, not as an error.
 func orNil(reply any, err error) (any, error) {
 	if errors.Is(err, redis.Nil) {
 		return nil, nil

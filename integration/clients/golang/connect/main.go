@@ -1,8 +1,8 @@
 // Command connect connects to the server HOST PORT with a Go library in its default configuration:
 // connect go-redis|rueidis|valkey-go HOST PORT
 //
-// It prints "version VERSION", and then a line "NAME RESULT" for each step. connect_test.go knows
-// the steps.
+// It prints "version VERSION", and then "NAME RESULT" for each step. connect_test.go knows the
+// steps.
 package main
 
 import (
@@ -18,20 +18,19 @@ import (
 
 const release = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 
-// client is a client of a library.
+// client is a client of one library.
 type client interface {
 	// Do executes a command. A null reply is nil.
 	Do(ctx context.Context, words ...string) (any, error)
 	// Pipeline executes several commands at once.
 	Pipeline(ctx context.Context, commands ...[]string) ([]any, error)
-	// Listen subscribes to a channel, and sends the first message to the channel heard. It returns
-	// after the subscription.
+	// Listen subscribes to a channel before it returns, and sends the first message to heard.
 	Listen(ctx context.Context, channel string, heard chan<- any) error
-	// Cached reads a key through the client-side cache; ok is false if the library has none.
+	// Cached reads a key through the client-side cache. ok is false if the library has no cache.
 	Cached(ctx context.Context, key string) (value any, ok bool, err error)
 }
 
-// library is a library: its module, and the function that makes a client.
+// library is a library: its module, and the function that creates a client.
 type library struct {
 	module  string
 	connect func(addr string) (client, error)
@@ -76,7 +75,7 @@ type steps struct {
 	open func() (client, error)
 }
 
-// step runs a step, and prints its result, unless the step discards it.
+// step runs a step, and prints its result. It prints nothing if wanted is nil.
 func (s steps) step(name string, run func() (said, wanted any, err error)) {
 	switch said, wanted, err := run(); {
 	case err != nil:
@@ -117,7 +116,7 @@ func (s steps) life(key string) (said, wanted any, err error) {
 	return replies, []any{"OK", nil, "t", int64(0), int64(1)}, nil
 }
 
-// pipeline sends several commands on a lock key at once.
+// pipeline sends several commands, some on a lock key, at once.
 func (s steps) pipeline() (said, wanted any, err error) {
 	one, err := s.open()
 	if err != nil {
@@ -155,7 +154,7 @@ func (s steps) messages() (said, wanted any, err error) {
 	}
 }
 
-// tracking reads a key that is cached until another client changes it.
+// tracking reads a key through the cache, which another client's change must invalidate.
 func (s steps) tracking() (said, wanted any, err error) {
 	reader, err := s.open()
 	if err != nil {
@@ -170,7 +169,7 @@ func (s steps) tracking() (said, wanted any, err error) {
 		if _, err := writer.Do(s.ctx, "SET", key, token, "PX", "20000"); err != nil {
 			return nil, nil, err
 		}
-		for said = nil; said != token; { // the cached value is invalidated soon
+		for said = nil; said != token; { // the invalidation arrives soon
 			value, ok, err := reader.Cached(s.ctx, key)
 			if err != nil || !ok {
 				return nil, nil, err

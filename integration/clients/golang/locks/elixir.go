@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The scripts of Elixir's redlock. Every reply that is not an error means success.
+// The scripts of Elixir's redlock. Any reply other than an error means success.
 const (
 	elixirRelease = `
 if redis.call('get', KEYS[1]) == ARGV[1] then

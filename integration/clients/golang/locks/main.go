@@ -1,8 +1,8 @@
 // Command locks uses lock libraries of Go, and sends the commands of libraries of .NET, Elixir and
 // Rust, to the server HOST PORT as client NAME: locks HOST PORT NAME
 //
-// It reads requests "DIALECT OPERATION KEY ARGUMENT…" line by line, and answers each with one line:
-// the result of the library, or its error.
+// It reads requests "DIALECT OPERATION KEY ARGUMENT…" line by line, and replies to each with one
+// line: the result of the library, or its error.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 
 var errOperation = errors.New("no such operation")
 
-// request is the request in one line.
+// request is one line of the input.
 type request struct {
 	operation, key string
 	arguments      []string
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// serve answers requests until the end of the input.
+// serve executes the requests of the input until it ends.
 func serve(ctx context.Context, addr, name string) error {
 	known, err := dialects(addr, name)
 	if err != nil {
@@ -91,5 +91,5 @@ func (r request) duration(i int) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// keys returns the keys of a lock with several keys.
+// keys returns the keys of a lock that may have several.
 func (r request) keys() []string { return strings.Split(r.key, ",") }

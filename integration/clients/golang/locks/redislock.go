@@ -18,17 +18,17 @@ func newRedislock(rdb *redis.Client) *redislockLocks {
 }
 
 func (l *redislockLocks) do(ctx context.Context, r request) (any, error) {
-	lock := l.locks[r.key] // may be nil: the library returns an error then
+	lock := l.locks[r.key] // may be nil: then the library returns an error
 	switch r.operation {
 	case "take":
 		return l.obtain(ctx, r, nil)
-	case "take-as": // with a token of the caller, whose owner can take the lock again
+	case "take-as": // with a token of the caller, which can take the lock again
 		return l.obtain(ctx, r, &redislock.Options{Token: r.arguments[1], Metadata: r.arguments[2]})
 	case "release":
 		return "released", lock.Release(ctx)
 	case "extend":
 		return "extended", lock.Refresh(ctx, r.duration(0), nil)
-	case "left": // is the remaining time longer?
+	case "left": // whether the remaining time is longer
 		left, err := lock.TTL(ctx)
 		return left > r.duration(0), err
 	case "metadata":

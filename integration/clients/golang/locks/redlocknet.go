@@ -6,7 +6,7 @@ import (
 )
 
 // The scripts of RedLock.net. An extension distinguishes a lock of another client from a lost lock,
-// which it takes again.
+// and takes a lost lock again.
 const (
 	redlockNetRelease = `
 if redis.call('get', KEYS[1]) == ARGV[1] then

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// waitDelay is the time between the 32 tries of a lock that waits.
+// waitDelay is the time between the 32 attempts of a waiting lock.
 const waitDelay = 20 * time.Millisecond
 
 // redsyncLocks uses redsync with one pool, as for a single Redis.
@@ -37,7 +37,7 @@ func (l *redsyncLocks) do(ctx context.Context, r request) (any, error) {
 		return "granted", l.mutexes[r.key].LockContext(ctx)
 	case "release":
 		return l.mutexes[r.key].UnlockContext(ctx)
-	case "extend": // by the original time of the lock
+	case "extend": // by the lease with which the lock was taken
 		return l.mutexes[r.key].ExtendContext(ctx)
 	case "valid":
 		return time.Now().Before(l.mutexes[r.key].Until()), nil

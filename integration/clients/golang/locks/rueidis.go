@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// rueidisExtend is the script of rueidislock. Leases end at an absolute time.
+// rueidisExtend is the script of rueidislock. Leases expire at an absolute time.
 const rueidisExtend = `
 if redis.call("GET", KEYS[1]) == ARGV[1] then
     return redis.call("PEXPIREAT", KEYS[1], ARGV[2])
 end
 return 0`
 
-// rueidisLock sends with each try a GET of the holder, in the same write. rueidislock has three
-// keys for one lock; this is one of them.
+// rueidisLock sends a GET of the holder with each attempt, in the same write. rueidislock has three
+// keys for one lock; rueidisLock uses one of them.
 type rueidisLock struct {
 	socket *socket
 	token  string

@@ -37,7 +37,7 @@ func (l redlockRS) do(_ context.Context, r request) (any, error) {
 	return nil, errOperation
 }
 
-// rslock can also extend, by setting the value again.
+// rslock sends the commands of redlock-rs, and extends a lock by setting its value again.
 type rslock struct{ addr, token string }
 
 func (l rslock) do(ctx context.Context, r request) (any, error) {

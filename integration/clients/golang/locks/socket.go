@@ -15,7 +15,7 @@ import (
 var errClosed = errors.New("the connection was closed")
 
 // socket is one connection that many threads share: they write their commands one after the other,
-// and get the replies in that order.
+// and get the replies in the same order.
 type socket struct {
 	conn    net.Conn
 	mutex   sync.Mutex // held while writing
@@ -56,7 +56,7 @@ func (s *socket) call(words ...string) any {
 	return <-replies[0]
 }
 
-// send writes commands in one piece. The caller holds the mutex.
+// send writes commands in one piece. The caller must hold the mutex.
 func (s *socket) send(commands ...[]string) []chan any {
 	var raw []byte
 	var replies []chan any

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// stackExchange sends LockTake, LockRelease, LockExtend and LockQuery as StackExchange.Redis does
-// to a Redis before 8.4: a conditional transaction, on one connection that all threads share.
+// stackExchange sends LockTake, LockRelease, LockExtend and LockQuery like StackExchange.Redis with
+// a Redis before 8.4: a conditional transaction, on one connection that all threads share.
 type stackExchange struct {
 	socket *socket
 	name   string
@@ -33,7 +33,7 @@ func (l stackExchange) do(_ context.Context, r request) (any, error) {
 	return nil, errOperation
 }
 
-// take uses EX if the time is in whole seconds.
+// take uses EX if the lease is in whole seconds.
 func (l stackExchange) take(key, value string, ttl time.Duration) any {
 	switch {
 	case ttl == 0:
@@ -55,8 +55,7 @@ func (l stackExchange) extend(key, value string, ttl time.Duration) any {
 	return l.guarded(key, value, "PEXPIRE", key, strconv.FormatInt(ttl.Milliseconds(), 10))
 }
 
-// guarded executes a command if the key has this value. It prevents other threads from writing
-// until the transaction is sent.
+// guarded executes a command if the key has the value. No other thread can write before that.
 func (l stackExchange) guarded(key, value string, command ...string) any {
 	l.socket.mutex.Lock()
 	watched := l.socket.send([]string{"WATCH", key}, []string{"GET", key})
@@ -80,8 +79,8 @@ func (l stackExchange) guarded(key, value string, command ...string) any {
 	return results[0] == int64(1)
 }
 
-// threads lets many threads take and release a shared lock and a lock of their own, and send
-// ordinary commands, on this one connection.
+// threads lets many threads take and release a shared lock and their own locks, and send ordinary
+// commands, on the shared connection.
 func (l stackExchange) threads(key string, threads int) any {
 	const turns = 5
 	var inside, granted, overlaps, odd atomic.Int32
