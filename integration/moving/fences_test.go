@@ -20,7 +20,7 @@ func TestFencesOverTheMove(t *testing.T) {
 	stop := kit.FencedWaiters(t, r.proxies)
 	for i := range int(kit.NumberFrom(t, "REDLOCK_FENCED_MOVES", 6)) {
 		r.mustMove(i%len(r.proxies), toUpstream)
-		r.mustMove((i+1)%len(r.proxies))
+		r.mustMove((i + 1) % len(r.proxies))
 		time.Sleep(100 * time.Millisecond) // locks are granted on the masters for a while
 	}
 	stop()
