@@ -115,9 +115,6 @@ func (p *proxy) send(s send, op cell.Op) {
 // repairName is the name of the callback that repairs the key.
 const repairName = "mend"
 
-// mendPause is the register's pause before it repairs a key. It identifies that callback.
-const mendPause = 200 * time.Millisecond
-
 // AllVote implements [register.Masters].
 func (p *proxy) AllVote() bool { return true }
 
@@ -133,16 +130,10 @@ func (p *proxy) index(master uint8) int { return slices.Index(p.masters, int(mas
 // Clock implements [register.Masters]. Zero never raises a fence.
 func (p *proxy) Clock() time.Duration { return 0 }
 
-// wellPause identifies a callback that the model never runs: a check whether all masters are well.
-const wellPause = 250 * time.Millisecond
-
 // After implements [register.Masters].
 func (p *proxy) After(d time.Duration, f func()) {
-	if d == wellPause {
-		return
-	}
 	name := repairName
-	if d != mendPause {
+	if d != register.RepairPause {
 		name = fmt.Sprint(d, " after ", p.context)
 	}
 	same := 0

@@ -16,6 +16,7 @@ const (
 	Replicated       Reason = "replicated"
 	ClockStepped     Reason = "clock"
 	Evicted          Reason = "evicted"
+	Overridden       Reason = "vouched"
 	Empty            Reason = "blank"
 	Joining          Reason = "joins"
 	AwaitsFreshStart Reason = "fresh"
@@ -51,6 +52,8 @@ func (r Reason) Sentence(n int) string {
 		return singularOrPlural(one, "waits", "wait") + " until the location of the locks is known"
 	case OtherRules:
 		return singularOrPlural(one, "is", "are") + " in use by proxies with different settings"
+	case Overridden:
+		return singularOrPlural(one, "waits", "wait") + " for the TTL that init --force set"
 	case Unverified:
 		return singularOrPlural(one, "is", "are") + " being checked for lost data"
 	default:

@@ -36,7 +36,7 @@ func TestRefill(t *testing.T) {
 	} {
 		b := lacking(t)
 		b.value()
-		b.advance(2 * repairPause)
+		b.advance(2 * RepairPause)
 		b.wantHolds("me me me m m")
 		test.then(b)
 		b.advance(8 * time.Second)
@@ -60,7 +60,7 @@ func TestNoRefillOfPassingLock(t *testing.T) {
 			b.stores[m].Delete("k")
 		}
 		b.plain("me", attempt, time.Minute, 0, 1, 2)
-		b.advance(repairPause / 2)
+		b.advance(RepairPause / 2)
 		b.wantHolds("me me me . .")
 	}
 	b.advance(8 * time.Second)
@@ -112,7 +112,7 @@ func TestLateFill(t *testing.T) {
 	} {
 		b := lacking(t)
 		b.value()
-		b.advance(2 * repairPause)
+		b.advance(2 * RepairPause)
 		b.fate = func(m int, op cell.Op) fate {
 			if a, is := op.(cell.Accept); is && a.Mark != "" {
 				return slow

@@ -18,8 +18,8 @@ type repairs struct {
 }
 
 const (
-	// repairPause is the delay before a key is repaired.
-	repairPause = 200 * time.Millisecond
+	// RepairPause is the delay before a key is repaired.
+	RepairPause = 200 * time.Millisecond
 	// repairTime limits one repair.
 	repairTime = 2 * time.Second
 )
@@ -34,7 +34,7 @@ func (r *Register) repairMissing(key string, held cell.Attempt) {
 	r.repairs.keys[key] = cmp.Or(held, before)
 	r.repairs.mu.Unlock()
 	if !known {
-		r.masters.After(repairPause, func() { r.repair(key) })
+		r.masters.After(RepairPause, func() { r.repair(key) })
 	}
 }
 
