@@ -297,7 +297,7 @@ func (i *initRun) report(masters []quorum.MasterStatus) error {
 	for _, m := range masters {
 		text := "votes"
 		switch q := m.Quarantine; {
-		case m.Standing == quorum.Voting:
+		case m.State == quorum.Voting:
 			votes++
 		case q == nil:
 			text = "does not vote: " + m.Cause()
@@ -305,7 +305,7 @@ func (i *initRun) report(masters []quorum.MasterStatus) error {
 			text = "does not vote for proxies with these settings: " + q.Error()
 		default:
 			text = fmt.Sprintf("will vote once a proxy has been connected for %v: %v", q.Left().Round(time.Second), q)
-			if left := q.Left(); left > 0 && left <= i.maxWait() && i.maxWait() > quorum.VouchVotes {
+			if left := q.Left(); left > 0 && left <= i.maxWait() && i.maxWait() > quorum.OverrideVotesWithin {
 				onTime++
 			}
 		}

@@ -293,9 +293,9 @@ func TestSilentClientWaits(t *testing.T) {
 	b.expect("PING", "+PONG\r\n")
 }
 
-// TestBrief checks that a command runs without its client only if it does not use it: a LOCK that
-// may wait watches for the client to leave.
-func TestBrief(t *testing.T) {
+// TestRunsWithoutClient checks that a command runs without its client only if it does not use it: a
+// LOCK that may wait watches for the client to leave.
+func TestRunsWithoutClient(t *testing.T) {
 	table := newBench(t).table
 	for words, want := range map[string]bool{
 		"LOCK k t PX 5000":          true,

@@ -187,7 +187,7 @@ func newTrackingHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
 		return nil
 	}
 	return tracking.NewHub(tracking.Options{
-		Mark: func(key quorum.Key, notify func(quorum.Report)) tracking.Mark { return opts.Mark(key, notify) },
+		Mark: func(key quorum.Key, notify func(quorum.Report)) tracking.Watch { return opts.Mark(key, notify) },
 		Read: opts.Register.Read, Logger: opts.Logger,
 	})
 }

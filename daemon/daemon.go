@@ -318,7 +318,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	if up != nil {
 		up.RefuseMasters(d.cluster.MasterName)
 		up.TryWrites(TrialKey(cfg.LockKeys), func() bool {
-			at, _ := d.cluster.Placed()
+			at, _ := d.cluster.CurrentLocation()
 			return RecordsLocation(cfg) && at.Place == location.Upstream
 		})
 		opts.Server.Upstream, opts.Functions, opts.Server.Onward = up.Status, up, up.Path
@@ -330,7 +330,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 			Upstream: up, LockKeys: cfg.LockKeys, Own: func() []string { return d.server.UpstreamConnections() },
 			Logger: d.log,
 			AtMasters: func() bool {
-				at, known := d.cluster.Placed()
+				at, known := d.cluster.CurrentLocation()
 				return known && at.Place == location.Masters
 			},
 		})

@@ -149,7 +149,7 @@ func (c *authChecker) checkUser(ctx context.Context, follow string, words [][]by
 	case c.session.login.Closed(): // RESET without a login changes nothing
 		return nil, c.sender.replyStatus("RESET")
 	}
-	if refused := c.client.Judge.Refusal(words); refused != "" {
+	if refused := c.client.Checker.Refusal(words); refused != "" {
 		return nil, c.sender.refuseHeld(ctx, refused)
 	}
 	return words, c.checkTxUser(ctx, follow)

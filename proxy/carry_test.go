@@ -15,17 +15,17 @@ import (
 // placesAtUpstream is a LockLocation whose locks are and stay at the upstream.
 type placesAtUpstream struct{}
 
-func (placesAtUpstream) Placed() (quorum.Location, bool) {
+func (placesAtUpstream) CurrentLocation() (quorum.Location, bool) {
 	return quorum.Location{Place: location.Upstream}, true
 }
 func (placesAtUpstream) IsLeavingMasters() bool   { return false }
 func (placesAtUpstream) Changed() <-chan struct{} { return nil }
 func (u placesAtUpstream) AwaitLocation(context.Context) (quorum.Location, error) {
-	at, _ := u.Placed()
+	at, _ := u.CurrentLocation()
 	return at, nil
 }
 func (u placesAtUpstream) Confirm(context.Context) (quorum.Location, error) {
-	at, _ := u.Placed()
+	at, _ := u.CurrentLocation()
 	return at, nil
 }
 func (placesAtUpstream) ReportPaused(context.Context, int, quorum.PauseReport) error { return nil }
@@ -38,16 +38,16 @@ type placesMoving struct {
 	held  chan quorum.PauseReport
 }
 
-func (m placesMoving) Placed() (quorum.Location, bool) {
+func (m placesMoving) CurrentLocation() (quorum.Location, bool) {
 	select {
 	case <-m.began:
 		return quorum.Location{Place: location.ToMasters, Era: 1}, true
 	default:
-		return m.placesAtUpstream.Placed()
+		return m.placesAtUpstream.CurrentLocation()
 	}
 }
 func (m placesMoving) Changed() <-chan struct{} {
-	if at, _ := m.Placed(); at.Moves() {
+	if at, _ := m.CurrentLocation(); at.Moves() {
 		return nil // there is no further notification
 	}
 	return m.began
@@ -63,10 +63,10 @@ type placesPaused struct {
 	over chan struct{}
 }
 
-func (p placesPaused) Placed() (quorum.Location, bool) {
+func (p placesPaused) CurrentLocation() (quorum.Location, bool) {
 	select {
 	case <-p.over:
-		return p.placesAtUpstream.Placed()
+		return p.placesAtUpstream.CurrentLocation()
 	default:
 		return quorum.Location{Place: location.ToMasters, Era: 1}, true
 	}

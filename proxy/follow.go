@@ -111,7 +111,7 @@ func (d *dispatcher) unanswered(ctx context.Context, mode track.ReplyMode, words
 		s.N = d.sender.countReply()
 	case mode != track.Speaking && d.relay.replyMode != track.SilentFromNow:
 		d.relay.replyMode = mode
-		d.relay.updateState((*track.State).Hush)
+		d.relay.updateState((*track.State).DisableReplies)
 	default:
 		d.sender.countReply()
 	}

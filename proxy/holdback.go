@@ -23,8 +23,8 @@ const (
 	retryPause = 50 * time.Millisecond
 )
 
-// startHoldback runs pauseCommands until stop is called.
-func (s *Server) startHoldback(ctx context.Context, places LockLocation) (stop func()) {
+// startPausing runs pauseCommands until stop is called.
+func (s *Server) startPausing(ctx context.Context, places LockLocation) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { s.pauseCommands(ctx, places) })
@@ -43,16 +43,16 @@ func (s *Server) pauseCommands(ctx context.Context, places LockLocation) {
 	for ctx.Err() == nil {
 		turned := places.Changed()
 		again := (<-chan time.Time)(nil)
-		at, known := places.Placed()
+		at, known := places.CurrentLocation()
 		if known {
 			was = s.dropCaches(was, at)
 		}
 		if !known || !at.Moves() && !places.IsLeavingMasters() {
 			said = noEra
 		} else {
-			heldFn := s.heldNow
+			heldFn := s.pausedNow
 			if at.Era != said {
-				heldFn = func() quorum.PauseReport { return s.waitHeld(ctx) }
+				heldFn = func() quorum.PauseReport { return s.waitPaused(ctx) }
 				server = s.runID(ctx)
 			}
 			held := heldFn()
@@ -100,9 +100,9 @@ func sameHeld(a, b quorum.PauseReport) bool {
 		slices.Equal(slices.Sorted(slices.Values(a.BusyConns)), slices.Sorted(slices.Values(b.BusyConns)))
 }
 
-// waitHeld waits at most holdTimeout until no command on a lock key is under way to the upstream,
+// waitPaused waits at most holdTimeout until no command on a lock key is under way to the upstream,
 // and returns which connections are at rest.
-func (s *Server) waitHeld(ctx context.Context) quorum.PauseReport {
+func (s *Server) waitPaused(ctx context.Context) quorum.PauseReport {
 	ctx, cancel := context.WithTimeout(ctx, holdTimeout)
 	defer cancel()
 	var held quorum.PauseReport
@@ -154,8 +154,8 @@ func (s *Server) relayedSessions() []*session {
 	return s.allSessions()
 }
 
-// heldNow is waitHeld without waiting.
-func (s *Server) heldNow() quorum.PauseReport {
+// pausedNow is waitPaused without waiting.
+func (s *Server) pausedNow() quorum.PauseReport {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	held := quorum.PauseReport{IdleConns: s.ownConnections()}

@@ -70,7 +70,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer stopPolling()
 	defer s.followUsers(base)()
 	if s.shared.opts.LockLocation != nil {
-		defer s.startHoldback(base, s.shared.opts.LockLocation)() // also while it drains
+		defer s.startPausing(base, s.shared.opts.LockLocation)() // also while it drains
 	}
 	listener := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(base, poller), nil, nil)
 	listener.AcceptError = s.refused.record

@@ -38,7 +38,7 @@ type locationRouter struct {
 // Redis drops a blocked client that leaves. A client that has given up may try again over another
 // connection; the old command would then take its lock, or release it.
 func (c *locationRouter) placeFor(ctx context.Context, own *command.Command, words [][]byte) (location.Place, error) {
-	at, known := c.places.Placed()
+	at, known := c.places.CurrentLocation()
 	switch {
 	case at.Place == location.Masters && !c.places.IsLeavingMasters(): // as far as this proxy knows; the masters check it
 		return at.Place, nil

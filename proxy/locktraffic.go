@@ -54,7 +54,7 @@ func (r *relay) revalidateWatch(places LockLocation) {
 	}
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
-	if at, known := places.Placed(); known && at.Place == location.Upstream {
+	if at, known := places.CurrentLocation(); known && at.Place == location.Upstream {
 		r.lockTraffic.watchMoved.Store(false)
 	}
 }
@@ -64,7 +64,7 @@ func (r *relay) revalidateWatch(places LockLocation) {
 func (r *relay) beginLockCommand(places LockLocation, words [][]byte) bool {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
-	at, known := places.Placed()
+	at, known := places.CurrentLocation()
 	if !known || at.Place != location.Upstream || !r.markSending(words) {
 		return false
 	}

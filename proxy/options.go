@@ -70,7 +70,7 @@ type Settings struct {
 // LockLocation reports where the locks are. A *quorum.Cluster implements it; its methods describe
 // the errors.
 type LockLocation interface {
-	Placed() (at quorum.Location, known bool)
+	CurrentLocation() (at quorum.Location, known bool)
 	IsLeavingMasters() bool
 	Changed() <-chan struct{}
 	AwaitLocation(ctx context.Context) (quorum.Location, error)

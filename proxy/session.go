@@ -94,7 +94,7 @@ func newSession(
 func (s *session) number() int64 { return s.client.ID }
 
 // keptBytes returns how many bytes are kept for the client between its commands.
-func (s *session) keptBytes() int { return s.client.Size() + s.login.Rights.Kept() }
+func (s *session) keptBytes() int { return s.client.Size() + s.login.Rights.Size() }
 
 // setAddr sets the client's address.
 func (s *session) setAddr(addr net.Addr) {
@@ -261,7 +261,7 @@ func (l messageLine) Disconnect() {
 func (s *session) beginLogin() {
 	if u := s.shared.opts.Users; u != nil {
 		s.login.Own = u.NewLogin()
-		s.client.Judge = s.login.Own
+		s.client.Checker = s.login.Own
 		s.client.User = s.login.Own.Name()
 	}
 }

@@ -82,7 +82,7 @@ func (d *dispatcher) passLongLock(ctx context.Context, follow string) (bool, err
 		return false, nil
 	}
 	words, _ := resp.Excerpt(d.in.chunk()[:min(maxExcerpt, d.in.size())])
-	at, known := d.locks.places.Placed()
+	at, known := d.locks.places.CurrentLocation()
 	if !known || at.Place != location.Upstream || len(words) == 0 {
 		return false, nil
 	}

@@ -14,10 +14,10 @@ type PopResult = queue.PopResult
 // The results of a try: no value was stored; other clients took the values first; too few masters
 // answered, and nothing was changed; a value was taken.
 const (
-	InVain       = queue.InVain
-	Overtaken    = queue.Overtaken
-	Undetermined = queue.Unlooked
-	Made         = queue.Made
+	NothingStored = queue.NothingStored
+	Overtaken     = queue.Overtaken
+	Undetermined  = queue.Undetermined
+	Made          = queue.Made
 )
 
 // BlockedPop is a request to pop a value as soon as a client stores one under one of some keys.

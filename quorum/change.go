@@ -186,7 +186,7 @@ func (c *Cluster) beginChange(to []string) *change {
 		u.began, u.done = before.began, before.done
 	}
 	c.underway.Store(u)
-	c.notifyPlaced()
+	c.notifyLocation()
 	return u
 }
 
@@ -194,7 +194,7 @@ func (c *Cluster) beginChange(to []string) *change {
 func (c *Cluster) endChange(u *change) {
 	c.underway.Store(nil)
 	close(u.done)
-	c.notifyPlaced()
+	c.notifyLocation()
 }
 
 // swap switches to new masters, and lets commands continue once a majority of them votes.

@@ -50,8 +50,8 @@ type Cluster struct {
 	running     context.Context // the context of Run
 	ballotRound uint64          // the highest round of a ballot so far
 	latestURLs  []string        // the URLs of the last LiveSettings
-	// placeChanged is closed when the result of Placed may change; nil if no goroutine waits.
-	placeChanged chan struct{}
+	// locationChanged is closed when the result of Placed may change; nil if no goroutine waits.
+	locationChanged chan struct{}
 	// proxyID is the ID that this proxy uses on the masters.
 	proxyID string
 	// regained is closed when a majority of the masters votes again; nil if no goroutine waits.

@@ -15,7 +15,7 @@ func (c *Cluster) followChanges(ctx context.Context) {
 		set := c.masterSet()
 		if departing := c.IsLeavingMasters(); departing != departs {
 			departs = departing
-			c.notifyPlaced()
+			c.notifyLocation()
 		}
 		if set != lastSet {
 			asked, lastSet = time.Time{}, set

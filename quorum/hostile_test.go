@@ -138,7 +138,7 @@ func TestMalformedAnswers(t *testing.T) {
 			t.Errorf("%s: UNLOCK: %v", name, err)
 		}
 		liar.say("", false)
-		awaitStatus(t, c, name, func(s MasterStatus) bool { return s.Standing == Voting }, 3)
+		awaitStatus(t, c, name, func(s MasterStatus) bool { return s.State == Voting }, 3)
 		if took := allocated() - before; took > 512<<20 {
 			t.Errorf("%s: it took %d MB", name, took>>20)
 		}

@@ -23,7 +23,7 @@ type Locker struct {
 func NewLocker(c *Cluster) *Locker {
 	l := &Locker{Cluster: c}
 	l.queues.Parks = func(k Key) bool { return len(k.Name) <= maxParkedKey }
-	l.queues.Others = peerWaiters{c, c.source.Attempt(), func() []string { return c.masterSet().guards.Peers() }}
+	l.queues.Peers = peerWaiters{c, c.source.Attempt(), func() []string { return c.masterSet().guards.Peers() }}
 	c.onFreed, c.onTaking = l.queues.Released, l.queues.Taking
 	return l
 }

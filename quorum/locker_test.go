@@ -142,7 +142,7 @@ func TestWaitersOutliveALossOfQuorum(t *testing.T) {
 
 // knows informs a locker of another proxy, as its guards would.
 func knows(l, other *Locker) {
-	l.queues.Others = peerWaiters{l.Cluster, l.source.Attempt(), func() []string { return []string{other.proxyID} }}
+	l.queues.Peers = peerWaiters{l.Cluster, l.source.Attempt(), func() []string { return []string{other.proxyID} }}
 }
 
 // TestTwoProxiesShareABusyLock checks that the waiters of a busy process leave the lock to the

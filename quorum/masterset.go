@@ -32,7 +32,7 @@ func newMasterSet(
 		set.masters, guarded = append(set.masters, m), append(guarded, m.Guarded())
 	}
 	set.guards = guard.NewSet(guard.Options{
-		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Vouched: opts.Override, Forced: opts.Forced,
+		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Override: opts.Override, Forced: opts.Forced,
 		Off: opts.Unguarded, SinceBoot: opts.sinceBoot, Settings: opts.Settings,
 		Record: opts.Record, Joins: joins, Follows: follows, ID: c.proxyID, Name: opts.Name,
 		Moves: func() int { return int(c.movingEra.Load()) }, Logger: set.log,

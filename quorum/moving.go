@@ -32,7 +32,7 @@ func (c *Cluster) AwaitLocation(ctx context.Context) (Location, error) {
 	look := time.Tick(followPause) // the masters' first replies come without a signal
 	for {
 		changed := c.Changed()
-		if at, known := c.Placed(); known && !at.Moves() && !c.IsLeavingMasters() {
+		if at, known := c.CurrentLocation(); known && !at.Moves() && !c.IsLeavingMasters() {
 			return at, nil
 		}
 		select {
@@ -41,7 +41,7 @@ func (c *Cluster) AwaitLocation(ctx context.Context) (Location, error) {
 		case <-ctx.Done():
 			return Location{}, context.Cause(ctx)
 		case <-limit.C:
-			switch at, _ := c.Placed(); {
+			switch at, _ := c.CurrentLocation(); {
 			case !at.Moves() && !c.IsLeavingMasters():
 				return Location{}, c.absence()
 			case time.Since(began) >= movePatience:
@@ -92,7 +92,7 @@ func confirmed(try func() (Location, error), giveUp func() bool) (Location, erro
 func (c *Cluster) confirmOnce(set *masterSet) (Location, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*c.opts.MasterTimeout)
 	defer cancel()
-	at, known := c.Placed()
+	at, known := c.CurrentLocation()
 	if !known || set.guards.Confirm(ctx) != nil || c.masterSet() != set {
 		none := set.absence()
 		none.Unconfirmed = none.HasMajority()
@@ -111,7 +111,7 @@ func (c *Cluster) MayMove() error {
 
 // CheckRoom returns the reason why the masters have no room for this number of bytes, or nil.
 func (c *Cluster) CheckRoom(ctx context.Context, bytes int64) error {
-	return c.masterSet().guards.MayHold(ctx, bytes)
+	return c.masterSet().guards.CheckRoom(ctx, bytes)
 }
 
 // Proxies returns the IDs of the proxies known on the masters, beginning with this proxy's own.
@@ -163,7 +163,7 @@ func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPause)
 	defer cancel()
-	at, _ := c.Placed()
+	at, _ := c.CurrentLocation()
 	if err := c.decidePlace(ctx, at, at.Source()); err == nil {
 		c.log.Warn("the move was aborted: no proxy continued it; the locks stay at their source", "place", at.Source())
 	}
@@ -173,7 +173,7 @@ func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
 // locks cannot be moved to the given place. The locks can always stay at their source.
 func (c *Cluster) mayMoveOn(from Location, to location.Place) (*masterSet, error) {
 	set := c.masterSet()
-	if era, known := set.guards.Era(); !known || c.placedIn(era) != from {
+	if era, known := set.guards.Era(); !known || c.locationIn(era) != from {
 		return nil, ErrLocationChanged
 	}
 	if to == from.Source() {
@@ -229,7 +229,7 @@ func (c *Cluster) announce(ctx context.Context, set *masterSet, from Location, t
 func (c *Cluster) awaitEra(ctx context.Context, wanted Location) (Location, error) {
 	for {
 		changed := c.Changed()
-		switch at, known := c.Placed(); {
+		switch at, known := c.CurrentLocation(); {
 		case known && at == wanted:
 			return at, nil
 		case at.Era >= wanted.Era && (at != wanted || c.masterSet().guards.Succession() != nil):

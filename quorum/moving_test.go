@@ -64,17 +64,17 @@ func (s *stallingLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestMoveOnEndsOnceItsEraIsOver stops a proxy right after it has decided a move of the locks,
+// TestMoveEndsWithItsEra stops a proxy right after it has decided a move of the locks,
 // while another proxy ends the move. The first proxy does not wait for an era that has ended, and
 // follows.
-func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
+func TestMoveEndsWithItsEra(t *testing.T) {
 	t.Parallel()
 	log := newStallingLog("the locks are being moved")
 	both := movable(t, slog.New(log))
 	stalled, other := both[0], both[1]
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	from, _ := stalled.Placed()
+	from, _ := stalled.CurrentLocation()
 	done := make(chan error, 1)
 	go func() { _, err := stalled.DecideLocation(ctx, from, location.ToMasters); done <- err }()
 	<-log.reached
@@ -98,7 +98,7 @@ func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
 func (c *Cluster) mustCome(t *testing.T, era int) Location {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
-		if at, known := c.Placed(); known && at.Era >= era {
+		if at, known := c.CurrentLocation(); known && at.Era >= era {
 			return at
 		}
 		if time.Since(began) > 10*time.Second {
@@ -109,7 +109,7 @@ func (c *Cluster) mustCome(t *testing.T, era int) Location {
 
 func (c *Cluster) mustMove(t *testing.T, to location.Place) Location {
 	t.Helper()
-	at, known := c.Placed()
+	at, known := c.CurrentLocation()
 	if !known {
 		t.Fatal("it is not known where the locks are")
 	}
@@ -184,14 +184,14 @@ func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 	t.Parallel()
 	both := movable(t)
 	ctx, stop := context.WithCancel(t.Context())
-	from, _ := both[0].Placed()
+	from, _ := both[0].CurrentLocation()
 	moving, err := both[0].DecideLocation(ctx, from, location.ToMasters)
 	if err != nil {
 		t.Fatal(err)
 	}
 	both[1].mustCome(t, moving.Era)
 	for began := time.Now(); time.Since(began) < location.Lease+2*time.Second; time.Sleep(100 * time.Millisecond) {
-		if at, known := both[1].Placed(); known && at != moving {
+		if at, known := both[1].CurrentLocation(); known && at != moving {
 			t.Fatalf("after %v the locks are at %v, though they are being moved still", time.Since(began), at)
 		}
 	}
@@ -209,7 +209,7 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 	t.Parallel()
 	servers, both := newMovableClusters(t)
 	ctx, stop := context.WithCancel(t.Context())
-	from, _ := both[0].Placed()
+	from, _ := both[0].CurrentLocation()
 	moving, err := both[0].DecideLocation(ctx, from, location.ToMasters)
 	if err != nil {
 		t.Fatal(err)

@@ -27,35 +27,35 @@ func (e *WrongLocationError) Error() string {
 		e.Now.Place)
 }
 
-// placedIn returns the location of the locks in an era.
-func (c *Cluster) placedIn(era reconfig.Era) Location {
+// locationIn returns the location of the locks in an era.
+func (c *Cluster) locationIn(era reconfig.Era) Location {
 	return Location{Place: era.Place.OrBySetting(c.opts.FromUpstream), Era: era.Number}
 }
 
-// Placed returns the location of the locks, as far as this proxy knows. known is false if too few
-// masters reported it, and while a change is being decided. It does not wait.
-func (c *Cluster) Placed() (at Location, known bool) {
+// CurrentLocation returns the location of the locks, as far as this proxy knows. known is false if
+// too few masters reported it, and while a change is being decided. It does not wait.
+func (c *Cluster) CurrentLocation() (at Location, known bool) {
 	era, known := c.masterSet().guards.Era()
-	return c.placedIn(era), known && c.underway.Load() == nil
+	return c.locationIn(era), known && c.underway.Load() == nil
 }
 
 // Changed returns a channel that is closed when the result of Placed may change.
 func (c *Cluster) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.placeChanged == nil {
-		c.placeChanged = make(chan struct{})
+	if c.locationChanged == nil {
+		c.locationChanged = make(chan struct{})
 	}
-	return c.placeChanged
+	return c.locationChanged
 }
 
-// notifyPlaced closes the channel of Changed.
-func (c *Cluster) notifyPlaced() {
+// notifyLocation closes the channel of Changed.
+func (c *Cluster) notifyLocation() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.placeChanged != nil {
-		close(c.placeChanged)
-		c.placeChanged = nil
+	if c.locationChanged != nil {
+		close(c.locationChanged)
+		c.locationChanged = nil
 	}
 }
 
@@ -76,7 +76,7 @@ func (set *masterSet) mayTouch(keys ...Key) error {
 			continue
 		}
 		era, known := set.guards.OwnEra()
-		at := set.cluster.placedIn(era)
+		at := set.cluster.locationIn(era)
 		switch {
 		case !known:
 			return set.absence()

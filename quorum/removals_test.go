@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestBagIsNotTakenOver loses the replies to a LOCK whose key shares its cell with another client's
-// key. The next try does not change that key.
-func TestBagIsNotTakenOver(t *testing.T) {
+// TestKeygroupIsNotTakenOver loses the replies to a LOCK whose key shares its cell with another
+// client's key. The next try does not change that key.
+func TestKeygroupIsNotTakenOver(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		opts := Options{Tagged: true}
 		for i := range b.masters {

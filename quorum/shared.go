@@ -55,7 +55,7 @@ func (set *masterSet) UpdateAll(
 			runs = append(runs, d.Note.(*cellDecision))
 		}
 		return d, err
-	}, Owed: func(cell string, mayArrive func() bool) {
+	}, OnRemovalDue: func(cell string, mayArrive func() bool) {
 		for _, one := range runs {
 			for i, d := range one.decisions {
 				if d.RemoveOnError { // in a keygroup the key has the version of the run

@@ -38,8 +38,8 @@ func (s MasterState) String() string {
 	}
 }
 
-// standingOf returns the state of a master that is down for a cause, or in quarantine, or neither.
-func standingOf(cause error, quarantine *QuarantineError) MasterState {
+// stateOf returns the state of a master that is down for a cause, or in quarantine, or neither.
+func stateOf(cause error, quarantine *QuarantineError) MasterState {
 	var unfit *UnfitError
 	switch {
 	case errors.As(cause, &unfit):
@@ -57,8 +57,8 @@ func standingOf(cause error, quarantine *QuarantineError) MasterState {
 type MasterStatus struct {
 	// Name is the address of the master, without credentials.
 	Name string
-	// Standing reports whether the master votes, or why not.
-	Standing MasterState
+	// State reports whether the master votes, or why not.
+	State MasterState
 	// Err is nil while the master is up, else the cause.
 	Err error
 	// Quarantine is the reason why the master has no vote although it is up, with the remaining
@@ -91,7 +91,7 @@ func (set *masterSet) Status() []MasterStatus {
 	for i, m := range set.masters {
 		all[i] = statusOf(m)
 	}
-	for i, s := range set.watcher.Standings() {
+	for i, s := range set.watcher.Statuses() {
 		all[i].Watched, all[i].Unwatched = s.Keys, s.Err
 	}
 	return all
@@ -100,8 +100,8 @@ func (set *masterSet) Status() []MasterStatus {
 func statusOf(m *master.Master) MasterStatus {
 	h := m.Health()
 	return MasterStatus{
-		Name: m.Name(), Standing: standingOf(h.Err, h.Quarantine), Err: h.Err, Quarantine: h.Quarantine,
-		Since: h.Since, RoundTrip: h.RoundTrip, RemovalsPending: h.Owed,
+		Name: m.Name(), State: stateOf(h.Err, h.Quarantine), Err: h.Err, Quarantine: h.Quarantine,
+		Since: h.Since, RoundTrip: h.RoundTrip, RemovalsPending: h.RemovalsPending,
 		CatchUps: h.CatchUps, ClockOffset: h.ClockOffset, ClockKnown: h.ClockKnown,
 	}
 }

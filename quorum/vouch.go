@@ -14,8 +14,9 @@ import (
 const (
 	// overrideTimeout is the time limit for storing the override on all masters.
 	overrideTimeout = 30 * time.Second
-	// VouchVotes limits the remaining time for which StoreOverride waits until the masters vote.
-	VouchVotes = 5 * time.Second
+	// OverrideVotesWithin limits the remaining time for which StoreOverride waits until the masters
+	// vote.
+	OverrideVotesWithin = 5 * time.Second
 )
 
 // StoreOverride stores an operator's override on the masters in quarantine: no lock that they may
@@ -37,8 +38,8 @@ func StoreOverride(ctx context.Context, opts Options, ttl time.Duration, forced 
 	if err := cluster.untilStored(ctx); err != nil {
 		return nil, err
 	}
-	if wait := longestWait(cluster.Status()); wait < VouchVotes {
-		soon, cancel := context.WithTimeout(ctx, 2*VouchVotes)
+	if wait := longestWait(cluster.Status()); wait < OverrideVotesWithin {
+		soon, cancel := context.WithTimeout(ctx, 2*OverrideVotesWithin)
 		defer cancel()
 		cluster.Ready(soon)
 	}

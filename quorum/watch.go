@@ -15,9 +15,9 @@ type (
 
 // The reports of a Mark.
 const (
-	Stirred   = watch.SomeChanged
-	Changes   = watch.Changes
-	Unwatched = watch.Unwatched
+	SomeChanged = watch.SomeChanged
+	Changes     = watch.Changes
+	Unwatched   = watch.Unwatched
 )
 
 // Mark creates a mark for a key.
@@ -28,7 +28,7 @@ func (c *Cluster) Mark(key Key, tell func(Report)) *Mark {
 // Availability returns the masters' part of the availability of locks.
 func (c *Cluster) Availability() availability.Inputs {
 	set, u := c.masterSet(), c.underway.Load()
-	at, known := c.Placed()
+	at, known := c.CurrentLocation()
 	return availability.Inputs{
 		Masters: len(set.masters), Voting: countVoting(set.masters), Place: at.Place, Known: known,
 		Changing: u != nil && time.Since(u.began) < changePatience || c.IsLeavingMasters(),

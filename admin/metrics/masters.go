@@ -76,7 +76,7 @@ func (d *masterDescs) collect(
 	for i, name := range labels(names) {
 		m := &all[i]
 		put(d.up, boolValue(m.Err == nil), name)
-		put(d.votes, boolValue(m.Standing == quorum.Voting), name)
+		put(d.votes, boolValue(m.State == quorum.Voting), name)
 		put(d.since, float64(m.Since.UnixMilli())/1000, name)
 		put(d.pending, float64(m.RemovalsPending), name)
 		put(d.owed, float64(m.RemovalsPending), name)

@@ -60,9 +60,9 @@ func TestMasters(t *testing.T) {
 	got := page(t, New("1.2.3"), sources(
 		quorum.MasterStatus{Name: "m0", Since: time.Unix(1700000000, 500e6), RoundTrip: 40 * time.Microsecond,
 			ClockKnown: true, ClockOffset: -1500 * time.Millisecond, CatchUps: 2},
-		quorum.MasterStatus{Name: "m1", Standing: quorum.Quarantined,
+		quorum.MasterStatus{Name: "m1", State: quorum.Quarantined,
 			Quarantine: &quorum.QuarantineError{Why: "restarted", Ready: now.Add(-time.Hour)}},
-		quorum.MasterStatus{Name: "m2", Standing: quorum.Down, Err: refused, RemovalsPending: 3, ClockKnown: true},
+		quorum.MasterStatus{Name: "m2", State: quorum.Down, Err: refused, RemovalsPending: 3, ClockKnown: true},
 	))
 	wantLines(t, got,
 		"redlock_config_last_reload_successful 1", "redlock_config_last_reload_success_timestamp_seconds 1.7e+09",
@@ -83,7 +83,7 @@ func TestMasters(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	got := page(t, New("v\xff"), sources(
 		quorum.MasterStatus{Name: "/run/\xff.sock"}, quorum.MasterStatus{Name: "/run/\xfe.sock"},
-		quorum.MasterStatus{Name: "m", Standing: quorum.Quarantined,
+		quorum.MasterStatus{Name: "m", State: quorum.Quarantined,
 			Quarantine: &quorum.QuarantineError{Why: "\xffx\"} 1\nredlock_quorum 1"}},
 	))
 	wantLines(t, got, `redlock_master_up{master="/run/?.sock"} 1`, `redlock_master_up{master="/run/?.sock#1"} 1`,

@@ -74,12 +74,12 @@ type masterView struct {
 	Cause string `json:"cause"`
 	// LatencyUS is the mean round trip of the last seconds. If Probed is set, it is the round trip
 	// of the probe that brought the master up.
-	LatencyUS  *float64        `json:"latency_us"`
-	Probed     bool            `json:"latency_of_probe"`
-	ClockMS    *float64        `json:"clock_offset_ms"`
-	Quarantine *quarantineView `json:"quarantine"`
-	Owed       int             `json:"removals_owed"`
-	CatchUps   int64           `json:"catch_ups"`
+	LatencyUS       *float64        `json:"latency_us"`
+	Probed          bool            `json:"latency_of_probe"`
+	ClockMS         *float64        `json:"clock_offset_ms"`
+	Quarantine      *quarantineView `json:"quarantine"`
+	RemovalsPending int             `json:"removals_owed"`
+	CatchUps        int64           `json:"catch_ups"`
 }
 
 type quarantineView struct {
@@ -148,8 +148,8 @@ type voteView struct {
 // viewMaster returns the view of a master. roundTrip is its recent mean in seconds, or NaN.
 func viewMaster(m quorum.MasterStatus, roundTrip float64, now time.Time) masterView {
 	v := masterView{
-		Name: printable(m.Name), Role: roleOf(m), State: m.Standing.String(), Votes: m.Standing == quorum.Voting,
-		Since: m.Since.UnixMilli(), Cause: printable(m.Cause()), Owed: m.RemovalsPending, CatchUps: m.CatchUps,
+		Name: printable(m.Name), Role: roleOf(m), State: m.State.String(), Votes: m.State == quorum.Voting,
+		Since: m.Since.UnixMilli(), Cause: printable(m.Cause()), RemovalsPending: m.RemovalsPending, CatchUps: m.CatchUps,
 	}
 	if m.Err == nil {
 		v.LatencyUS = number(roundTrip*1e6, 0)

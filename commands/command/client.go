@@ -67,8 +67,8 @@ type Client struct {
 
 // Tracking is the state of CLIENT TRACKING: a *tracking.Client, which tracking.Of returns.
 type Tracking interface {
-	// Kept returns the size of the keys that the client has read, in bytes.
-	Kept() int
+	// Size returns the size of the keys that the client has read, in bytes.
+	Size() int
 	// Stop switches tracking off.
 	Stop()
 }
@@ -78,8 +78,8 @@ type Tracking interface {
 type Subscriptions interface {
 	// Any reports whether there is a subscription.
 	Any() bool
-	// Kept returns the size of the subscriptions, in bytes.
-	Kept() int
+	// Size returns the size of the subscriptions, in bytes.
+	Size() int
 	// Take returns the messages that have arrived, and delays later messages until Release.
 	Take() []byte
 	Release()
@@ -149,10 +149,10 @@ func (c *Client) Size() int {
 	kept := len(c.Name) + len(c.LibName) + len(c.LibVer)
 	kept += c.Transaction.Size + c.Transaction.Watched.Size + c.Touched.bytes
 	if c.Tracking != nil {
-		kept += c.Tracking.Kept()
+		kept += c.Tracking.Size()
 	}
 	if c.Subscriptions != nil {
-		kept += c.Subscriptions.Kept()
+		kept += c.Subscriptions.Size()
 	}
 	return kept
 }

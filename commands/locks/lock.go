@@ -51,10 +51,10 @@ func (l *Locking) Commands() []*command.Command {
 			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, "+
 				"or nil if another client holds it; with FENCE also a number higher than that of any earlier lock.",
 			command.Text("token"), ttl, block, fenced, at)},
-		{Name: "unlock", Arity: 3, Guarded: true, Run: l.unlock, RunsWithoutClient: alwaysBrief, Docs: lockDocs(
+		{Name: "unlock", Arity: 3, Guarded: true, Run: l.unlock, RunsWithoutClient: alwaysWithoutClient, Docs: lockDocs(
 			"Releases a lock. Returns 1, or 0 if it is not held with that token.",
 			command.Text("token"))},
-		{Name: "extend", Arity: -5, Guarded: true, Run: l.extend, RunsWithoutClient: alwaysBrief, Docs: lockDocs(
+		{Name: "extend", Arity: -5, Guarded: true, Run: l.extend, RunsWithoutClient: alwaysWithoutClient, Docs: lockDocs(
 			"Sets a new TTL for a held lock. Returns its validity in milliseconds, "+
 				"or nil if it is not held with that token.",
 			command.Text("token"), ttl, at)},
@@ -68,8 +68,8 @@ func hasNoBlock(words [][]byte) bool {
 	return !slices.ContainsFunc(words, func(word []byte) bool { return bytes.EqualFold(word, []byte("block")) })
 }
 
-// alwaysBrief is the RunsWithoutClient of a command that never uses its client.
-func alwaysBrief([][]byte) bool { return true }
+// alwaysWithoutClient is the RunsWithoutClient of a command that never uses its client.
+func alwaysWithoutClient([][]byte) bool { return true }
 
 // lockDocs returns the documentation of a lock command. Since is a version of the proxy.
 func lockDocs(summary string, args ...command.Argument) command.Docs {

@@ -76,11 +76,11 @@ func (r *run) quiesce(ctx context.Context) error {
 	}
 	for _, c := range foreign {
 		if c.mayLockDirectly(held) {
-			r.result.Others = append(r.result.Others, c.String())
+			r.result.ForeignConns = append(r.result.ForeignConns, c.String())
 		}
 	}
-	if len(r.result.Others) > 0 && !r.order.CloseOthers {
-		return &ForeignConnsError{r.result.Others}
+	if len(r.result.ForeignConns) > 0 && !r.order.CloseOthers {
+		return &ForeignConnsError{r.result.ForeignConns}
 	}
 	return r.closeConnections(ctx, foreign)
 }
@@ -201,15 +201,15 @@ func (r *run) connections(ctx context.Context) ([]connection, error) {
 // ForeignConnsError reports connections at the upstream that do not belong to proxies, whose
 // clients may lock without a proxy.
 type ForeignConnsError struct {
-	// Others describes the connections.
-	Others []string
+	// Conns describes the connections.
+	Conns []string
 }
 
 // Error names some of the connections.
 func (e *ForeignConnsError) Error() string {
 	return fmt.Sprintf("connections at the upstream may belong to clients that lock there: %s; "+
 		"if none of these clients takes locks, --even-if-others (EVENIFOTHERS) closes the connections and continues",
-		summarize(e.Others))
+		summarize(e.Conns))
 }
 
 // maxNamed limits how many elements an error names.

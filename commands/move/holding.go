@@ -26,7 +26,7 @@ func (r *run) awaitHolding(ctx context.Context) ([]quorum.PauseReport, error) {
 		silent := slices.DeleteFunc(slices.Clone(r.opts.Masters.Proxies()), func(id string) bool {
 			return slices.ContainsFunc(held, func(h quorum.PauseReport) bool { return h.Proxy == id })
 		})
-		switch at, known := r.opts.Masters.Placed(); {
+		switch at, known := r.opts.Masters.CurrentLocation(); {
 		case known && at.Era != r.at.Era: // another run has ended the move or taken it over
 			return nil, &quorum.WrongLocationError{Now: at}
 		case len(silent) == 0:

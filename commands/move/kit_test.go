@@ -66,14 +66,14 @@ func (m *masters) step(name string) error {
 	return fails(name)
 }
 
-func (m *masters) Placed() (quorum.Location, bool) {
+func (m *masters) CurrentLocation() (quorum.Location, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.at, true
 }
 
 func (m *masters) Confirm(context.Context) (quorum.Location, error) {
-	at, _ := m.Placed()
+	at, _ := m.CurrentLocation()
 	return at, m.step("confirm")
 }
 
@@ -114,7 +114,7 @@ func (m *masters) CheckRoom(_ context.Context, bytes int64) error {
 func (m *masters) Proxies() []string { return m.proxies }
 
 func (m *masters) PauseReports(_ context.Context, era int) []quorum.PauseReport {
-	if at, _ := m.Placed(); at.Era != era {
+	if at, _ := m.CurrentLocation(); at.Era != era {
 		return nil
 	}
 	return m.holding

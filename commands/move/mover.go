@@ -17,8 +17,8 @@ import (
 
 // Masters decide where the locks are, and hold them: a *quorum.Cluster, which documents the errors.
 type Masters interface {
-	// Placed returns where the locks are; known is false if too few masters have answered.
-	Placed() (at quorum.Location, known bool)
+	// CurrentLocation returns where the locks are; known is false if too few masters have answered.
+	CurrentLocation() (at quorum.Location, known bool)
 	// Confirm returns where the locks are, by the answers of a majority after the call.
 	Confirm(ctx context.Context) (quorum.Location, error)
 	// MayMove returns an error if the locks cannot be moved now.
@@ -125,7 +125,7 @@ func (m *Mover) Move(ctx context.Context, order Order, report func(step string))
 		}
 	}
 	r := &run{Mover: m, order: order, report: reportStep}
-	if at, known := m.opts.Masters.Placed(); known {
+	if at, known := m.opts.Masters.CurrentLocation(); known {
 		r.at = at
 	}
 	err := m.run(ctx, r)

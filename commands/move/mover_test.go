@@ -159,7 +159,7 @@ func TestFailureAborts(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), "it failed") {
 					t.Fatalf("%v", err)
 				}
-				if at, _ := r.masters.Placed(); at.Place != source {
+				if at, _ := r.masters.CurrentLocation(); at.Place != source {
 					t.Fatalf("the locks are at %v: %v", at, err)
 				}
 				if !back {
@@ -267,7 +267,7 @@ func TestConnectionLost(t *testing.T) {
 			}
 			_, err := r.move(Order{})
 			r.masters.fails = nil
-			if at, _ := r.masters.Placed(); step == "to to-masters" {
+			if at, _ := r.masters.CurrentLocation(); step == "to to-masters" {
 				if err != nil || at.Place != location.Masters || len(r.masters.eras) != 4 {
 					t.Fatalf("%v: %v, eras %v", at, err, r.masters.eras)
 				}
@@ -325,7 +325,7 @@ func TestStalled(t *testing.T) {
 			if !errors.As(err, &elsewhere) {
 				t.Fatalf("%v", err)
 			}
-			if at, _ := r.masters.Placed(); at.Place != then[len(then)-1] || r.masters.writes != writes {
+			if at, _ := r.masters.CurrentLocation(); at.Place != then[len(then)-1] || r.masters.writes != writes {
 				t.Errorf("%v after %d writes, of which %d were late", at, r.masters.writes, r.masters.writes-writes)
 			}
 			r.same(r.upstream(), before)
@@ -349,7 +349,7 @@ func TestUnfinishedMove(t *testing.T) {
 					want = at.Source()
 				}
 				result, err := r.move(order)
-				if rests, _ := r.masters.Placed(); err != nil || rests.Place != want || result.At != want {
+				if rests, _ := r.masters.CurrentLocation(); err != nil || rests.Place != want || result.At != want {
 					t.Fatalf("%v, %+v, %v", rests, result, err)
 				}
 			})
@@ -392,11 +392,11 @@ func TestOthers(t *testing.T) {
 	must(t, err)
 	_, err = r.move(Order{})
 	var others *ForeignConnsError
-	if !errors.As(err, &others) || len(others.Others) != 1 ||
+	if !errors.As(err, &others) || len(others.Conns) != 1 ||
 		!strings.Contains(err.Error(), other.LocalAddr()+" name=billing") {
 		t.Fatalf("%v", err)
 	}
-	if at, _ := r.masters.Placed(); at.Place != location.Upstream {
+	if at, _ := r.masters.CurrentLocation(); at.Place != location.Upstream {
 		t.Fatalf("%v", at)
 	}
 	if _, err := other.Do("PING"); err != nil {
@@ -410,7 +410,7 @@ func TestOthers(t *testing.T) {
 	}
 	r.masters.proxies = r.masters.proxies[:1] // the second proxy no longer announces itself
 	result := r.mustMove(Order{CloseOthers: true})
-	if len(result.Others) != 1 || result.Ended != 1 {
+	if len(result.ForeignConns) != 1 || result.Ended != 1 {
 		t.Errorf("%+v", result)
 	}
 	if _, err := other.Do("PING"); err == nil {
@@ -550,7 +550,7 @@ func TestOneAtATime(t *testing.T) {
 			t.Error("it was not ended")
 		}
 		cancel()
-		if at, _ := r.masters.Placed(); at.Place != location.Upstream {
+		if at, _ := r.masters.CurrentLocation(); at.Place != location.Upstream {
 			t.Errorf("%v", at)
 		}
 	}

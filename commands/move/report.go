@@ -27,10 +27,10 @@ type Result struct {
 	Leftover int
 	// RemovalErr is the error that prevented the removal of the remaining lock keys, if any.
 	RemovalErr error
-	// Others describes the connections at the upstream that do not belong to proxies. Ended counts
-	// the connections that the run closed at the upstream.
-	Others []string
-	Ended  int
+	// ForeignConns describes the connections at the upstream that do not belong to proxies. Ended
+	// counts the connections that the run closed at the upstream.
+	ForeignConns []string
+	Ended        int
 	// PausedFor is the time for which proxies paused commands on lock keys.
 	PausedFor time.Duration
 }
@@ -55,8 +55,8 @@ func (r Result) Lines() []string {
 	if r.Ended > 0 {
 		lines = append(lines, "closed "+syntax.Count(r.Ended, "connection")+" at the upstream")
 	}
-	if len(r.Others) > 0 {
-		lines = append(lines, "connections of clients without a proxy at the upstream: "+summarize(r.Others))
+	if len(r.ForeignConns) > 0 {
+		lines = append(lines, "connections of clients without a proxy at the upstream: "+summarize(r.ForeignConns))
 	}
 	return lines
 }

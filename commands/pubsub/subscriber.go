@@ -88,8 +88,8 @@ func (s *Subscriber) Any() bool { return s != nil && s.total.Load() > 0 }
 // nameSize is the size of a subscription without its name, in bytes.
 const nameSize = 256
 
-// Kept returns the size of the subscriptions, in bytes. A nil Subscriber has none.
-func (s *Subscriber) Kept() int {
+// Size returns the size of the subscriptions, in bytes. A nil Subscriber has none.
+func (s *Subscriber) Size() int {
 	if s == nil {
 		return 0
 	}

@@ -13,18 +13,18 @@ type Client struct {
 	// Upstream is the client's own connection to the upstream. It is nil without an upstream. Then
 	// every client has all permissions, unless there is a Judge.
 	Upstream Upstream
-	// Judge decides about permissions if the users are the proxy's own; otherwise it is nil.
-	Judge Checker
+	// Checker decides about permissions if the users are the proxy's own; otherwise it is nil.
+	Checker Checker
 	// Unrestricted is set if the client has all permissions at the upstream: nothing is asked.
 	Unrestricted bool
 }
 
 // MayAll reports whether the client has all permissions.
-func (c *Client) MayAll() bool { return c.Unrestricted || c.Upstream == nil && c.Judge == nil }
+func (c *Client) MayAll() bool { return c.Unrestricted || c.Upstream == nil && c.Checker == nil }
 
 // Known returns an empty record of the client's permissions.
 func (c *Client) Known() *Permissions {
-	return &Permissions{upstream: c.Upstream, judge: c.Judge, all: c.MayAll(), refused: map[string]string{}}
+	return &Permissions{upstream: c.Upstream, checker: c.Checker, all: c.MayAll(), refused: map[string]string{}}
 }
 
 // Refusal returns the error for a command that the client may not run, or whose permission cannot
@@ -42,8 +42,8 @@ func (c *Client) refusal(ctx context.Context, words [][]byte, questions func() [
 	switch {
 	case c.MayAll():
 		return ""
-	case c.Judge != nil:
-		return c.Judge.Refusal(words)
+	case c.Checker != nil:
+		return c.Checker.Refusal(words)
 	}
 	asked := questions()
 	if len(asked) == 0 {
@@ -67,8 +67,8 @@ func (c *Client) Readable(ctx context.Context, keys []string) (readable []string
 	switch {
 	case c.MayAll():
 		return keys, nil
-	case c.Judge != nil:
-		return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !c.Judge.MayRead(key) }), nil
+	case c.Checker != nil:
+		return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !c.Checker.MayRead(key) }), nil
 	}
 	questions := make([][]string, len(keys))
 	for i, key := range keys {

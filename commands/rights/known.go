@@ -66,7 +66,7 @@ const maxQuestions = 1000
 type Permissions struct {
 	upstream   Upstream
 	outlet     Outlet            // nil if there is an upstream, or messages are not supported
-	judge      Checker           // nil if the upstream must be asked
+	checker    Checker           // nil if the upstream must be asked
 	all        bool              // the client has all permissions
 	refused    map[string]string // by question; empty if permitted
 	unanswered [][]string        // questions of the current run without an answer
@@ -75,8 +75,8 @@ type Permissions struct {
 // All reports whether the client has all permissions.
 func (k *Permissions) All() bool { return k.all }
 
-// IsJudged reports whether a Checker decides, so that the upstream is not asked.
-func (k *Permissions) IsJudged() bool { return k.judge != nil }
+// NeedsCheck reports whether a Checker decides, so that the upstream is not asked.
+func (k *Permissions) NeedsCheck() bool { return k.checker != nil }
 
 // HasUpstream reports whether there is an upstream.
 func (k *Permissions) HasUpstream() bool { return k.upstream != nil }
@@ -88,8 +88,8 @@ func (k *Permissions) Refusal(words []string, questions [][]string) string {
 	switch {
 	case k.all:
 		return ""
-	case k.judge != nil:
-		return k.judge.Refusal(syntax.Bytes(words))
+	case k.checker != nil:
+		return k.checker.Refusal(syntax.Bytes(words))
 	}
 	for _, q := range questions {
 		text, known := k.refused[QuestionKey(q)]

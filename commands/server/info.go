@@ -86,7 +86,7 @@ func (s *Server) infoMemory() []string {
 // longer.
 func masterState(m quorum.MasterStatus) string {
 	switch {
-	case m.Err != nil && m.Standing == quorum.Unfit:
+	case m.Err != nil && m.State == quorum.Unfit:
 		return "unfit,cause=" + escapeField(m.Cause())
 	case m.Err != nil:
 		return "down,cause=" + escapeField(m.Cause())

@@ -20,10 +20,10 @@ func TestInfoRedlock(t *testing.T) {
 		Masters: func() []quorum.MasterStatus {
 			return []quorum.MasterStatus{
 				{Name: "m0", Since: now, RoundTrip: 40 * time.Microsecond},
-				{Name: "m1", Since: now, Standing: quorum.Quarantined, Quarantine: restarted},
-				{Name: "m2", Since: now, Standing: quorum.Quarantined, Quarantine: outnumbered},
-				{Name: "m3", Since: now, Standing: quorum.Down, Err: errors.New("connection refused")},
-				{Name: "m4", Since: now, Standing: quorum.Quarantined, Quarantine: forged},
+				{Name: "m1", Since: now, State: quorum.Quarantined, Quarantine: restarted},
+				{Name: "m2", Since: now, State: quorum.Quarantined, Quarantine: outnumbered},
+				{Name: "m3", Since: now, State: quorum.Down, Err: errors.New("connection refused")},
+				{Name: "m4", Since: now, State: quorum.Quarantined, Quarantine: forged},
 			}
 		}})
 	want := []string{

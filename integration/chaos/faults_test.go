@@ -26,7 +26,7 @@ type fault struct {
 	forgets bool // the master may have lost locks
 	copied  bool // the fault needs an older copy of the master's data
 	inflict func(d *disturber, m *master) error
-	mend    func(d *disturber, m *master) error
+	repair  func(d *disturber, m *master) error
 }
 
 func faults() []fault {
@@ -221,7 +221,7 @@ func (d *disturber) disturbMasters() {
 func (d *disturber) strike(f fault, i int) {
 	d.fail(d.inflict(f, i))
 	d.pause(d.upTo(spell))
-	d.fail(d.mend(f, i))
+	d.fail(d.repair(f, i))
 }
 
 // twoThenAThird lets a bare majority grant locks, and then one master of that majority loses its
@@ -241,7 +241,7 @@ func (d *disturber) twoThenAThird() {
 	}
 	d.pause(spell/4 + d.upTo(spell))
 	for i, f := range two {
-		d.fail(d.mend(f, i))
+		d.fail(d.repair(f, i))
 	}
 	<-d.slots
 	d.strike(last, third)
@@ -260,9 +260,9 @@ func (d *disturber) inflict(f fault, i int) error {
 	return nil
 }
 
-// mend ends a fault. The master counts as disturbed until it votes.
-func (d *disturber) mend(f fault, i int) error {
-	err := f.mend(d, d.cluster.masters()[i])
+// repair ends a fault. The master counts as disturbed until it votes.
+func (d *disturber) repair(f fault, i int) error {
+	err := f.repair(d, d.cluster.masters()[i])
 	d.note(fmt.Sprintf("master %d is back", i))
 	began := time.Now()
 	if err == nil {

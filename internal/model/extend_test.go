@@ -85,7 +85,7 @@ func both(a, b func(cell.Op, *cell.Store) (cell.Answer, bool)) Variant {
 // lasting is a scenario around an EXTEND to an endless lease, with a concurrent EXTEND to a shorter
 // lease, and a LOCK after that lease.
 var lasting = Scenario{N: 5, Held: 4, Leases: 1, Slow: 2, Fires: 1, Losses: 1, Retries: 2, Restarts: 1, Ops: []Op{
-	shortA, mends(1), {Do: Extend, Token: 'a', After: []int{1}}, {Do: Extend, Token: 'a', Short: true, Proxy: 2},
+	shortA, repairs(1), {Do: Extend, Token: 'a', After: []int{1}}, {Do: Extend, Token: 'a', Short: true, Proxy: 2},
 	{Do: Get, Proxy: 2}, {Do: Lock, Token: 'b', Proxy: 3},
 }}
 

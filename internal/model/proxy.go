@@ -345,9 +345,9 @@ func (c turns) Done() <-chan struct{} {
 	return nil
 }
 
-// mend lets the register compare the key at all masters. If they differ, it repairs the key
+// repair lets the register compare the key at all masters. If they differ, it repairs the key
 // immediately.
-func (p *proxy) mend(ctx context.Context) {
+func (p *proxy) repair(ctx context.Context) {
 	ctx.Done() // takes the turn, because the register's own work does not use this context
 	_ = p.register.Compare(ctx, []string{key}, false)
 	for range 2 { // a master must lack the value in two comparisons

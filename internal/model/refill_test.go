@@ -7,39 +7,39 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// mends makes a proxy compare and repair the key on its own, after these operations.
-func mends(proxy int, after ...int) Op { return Op{Do: Repair, Proxy: proxy, After: after} }
+// repairs makes a proxy compare and repair the key on its own, after these operations.
+func repairs(proxy int, after ...int) Op { return Op{Do: Repair, Proxy: proxy, After: after} }
 
 var getOf3 = Op{Do: Get, Proxy: 2, After: []int{2}}
 
 // refills holds scenarios in which proxies restore the key on masters that lack it.
 var refills = []Scenario{
-	{Name: "held by 2, UNLOCK", N: 3, Held: 2, Slow: 1, Fires: 1, Ops: []Op{lockA, unlockA, mends(1)}},
+	{Name: "held by 2, UNLOCK", N: 3, Held: 2, Slow: 1, Fires: 1, Ops: []Op{lockA, unlockA, repairs(1)}},
 	{Name: "held by 2, two refillers, UNLOCK", N: 3, Held: 2, Slow: 1, Fires: 2,
-		Ops: []Op{lockA, unlockA, mends(1), mends(2)}},
+		Ops: []Op{lockA, unlockA, repairs(1), repairs(2)}},
 	{Name: "held by 2, UNLOCK, LOCK, GET", N: 3, Held: 2, Slow: 1, Fires: 1,
-		Ops: []Op{lockA, unlockA, mends(1), lockC, getAfter2}},
-	{Name: "held by 2, lease ends, LOCK", N: 3, Held: 2, Leases: 1, Slow: 1, Fires: 1, Ops: []Op{shortA, mends(1), lockC}},
-	{Name: "held by 2, GETSET", N: 3, Held: 2, Slow: 1, Fires: 1, Ops: []Op{lockA, setB, mends(1), getOf3}},
+		Ops: []Op{lockA, unlockA, repairs(1), lockC, getAfter2}},
+	{Name: "held by 2, lease ends, LOCK", N: 3, Held: 2, Leases: 1, Slow: 1, Fires: 1, Ops: []Op{shortA, repairs(1), lockC}},
+	{Name: "held by 2, GETSET", N: 3, Held: 2, Slow: 1, Fires: 1, Ops: []Op{lockA, setB, repairs(1), getOf3}},
 	{Name: "held by 2, brief value ends, GET", N: 3, Held: 2, Leases: 1, Slow: 1, Fires: 1, Brief: true,
-		Ops: []Op{lockA, {Do: GetSet, Token: 'b', Short: true}, mends(1), getOf3}},
+		Ops: []Op{lockA, {Do: GetSet, Token: 'b', Short: true}, repairs(1), getOf3}},
 	{Name: "held by 2, a lost answer, UNLOCK, LOCK", N: 3, Held: 2, Losses: 1, Slow: 1, Fires: 1,
-		Ops: []Op{lockA, unlockA, mends(1), lockC}},
+		Ops: []Op{lockA, unlockA, repairs(1), lockC}},
 	{Name: "held by 2, restart, UNLOCK", N: 3, Held: 2, Slow: 2, Restarts: 1, Fires: 1,
-		Ops: []Op{lockA, unlockA, mends(1)}},
+		Ops: []Op{lockA, unlockA, repairs(1)}},
 	{Name: "held by 2, restart with older data, UNLOCK", N: 3, Held: 2, Older: true, Slow: 2, Restarts: 1, Fires: 1,
-		Ops: []Op{lockA, unlockA, mends(1)}},
+		Ops: []Op{lockA, unlockA, repairs(1)}},
 	{Name: "held by 2, DEL ends, LOCK", N: 3, Held: 2, Leases: 1, Slow: 1, Fires: 1,
-		Ops: []Op{lockA, mends(2), del, lockC}},
+		Ops: []Op{lockA, repairs(2), del, lockC}},
 	{Name: "take stuck, DEL ends, GET", N: 3, Leases: 1, Slow: 1, Fires: 1,
-		Ops: []Op{lockA, mends(1, 1), {Do: Del, Proxy: 1, After: []int{2}}, {Do: Get, Proxy: 1, After: []int{3}}}},
-	{Name: "5 masters, held by 3, UNLOCK", N: 5, Held: 3, Slow: 1, Fires: 1, Ops: []Op{lockA, unlockA, mends(1)}},
+		Ops: []Op{lockA, repairs(1, 1), {Do: Del, Proxy: 1, After: []int{2}}, {Do: Get, Proxy: 1, After: []int{3}}}},
+	{Name: "5 masters, held by 3, UNLOCK", N: 5, Held: 3, Slow: 1, Fires: 1, Ops: []Op{lockA, unlockA, repairs(1)}},
 	{Name: "5 masters, held by 3, two refillers, UNLOCK", N: 5, Held: 3, Slow: 1, Fires: 2,
-		Ops: []Op{lockA, unlockA, mends(1), mends(2)}},
+		Ops: []Op{lockA, unlockA, repairs(1), repairs(2)}},
 	{Name: "5 masters, held by 3, restart, UNLOCK", N: 5, Held: 3, Slow: 1, Restarts: 1, Fires: 1,
-		Ops: []Op{lockA, unlockA, mends(1)}},
+		Ops: []Op{lockA, unlockA, repairs(1)}},
 	{Name: "all well: held by 2, GETSET", N: 3, Held: 2, Calm: true, Retries: 2, Fires: 1, Variant: outOfTurn(),
-		Ops: []Op{lockA, mends(1), setB}},
+		Ops: []Op{lockA, repairs(1), setB}},
 }
 
 func TestRefills(t *testing.T) {
@@ -94,11 +94,11 @@ var guided = []struct {
 	// Otherwise two ballots count the master.
 	{Scenario{Name: "a promise is forgotten", N: 3, Held: 3, Leases: 1, Slow: 1, Brief: true, Fires: 1, Retries: 4, Ops: []Op{
 		shortA, extendA, {Do: Unlock, Token: 'x', Proxy: 2}, {Do: Unlock, Token: 'x', Proxy: 1},
-		{Do: Unlock, Token: 'a', Proxy: 2, After: []int{3}}, mends(0),
+		{Do: Unlock, Token: 'a', Proxy: 2, After: []int{3}}, repairs(0),
 		{Do: GetSet, Token: 'b', Proxy: 1, After: []int{4}}, {Do: Get, Proxy: 3, After: []int{7}},
 	}}, forgotten},
 	{Scenario{Name: "a master refused", N: 3, Losses: 1, Slow: 1, Fires: 2, Ops: []Op{
-		lockA, lockB, mends(2), {Do: Unlock, Token: 'a', After: []int{3}}, {Do: Get, Proxy: 3, After: []int{4}},
+		lockA, lockB, repairs(2), {Do: Unlock, Token: 'a', After: []int{3}}, {Do: Get, Proxy: 3, After: []int{4}},
 	}}, `
 LOCK a & starts
 LOCK b & starts
@@ -122,7 +122,7 @@ deliver & proxy 3's read & at C |
 deliver & mark & at C |
 `},
 	{Scenario{Name: "a release is late", N: 3, Held: 2, Slow: 2, Fires: 2, Ops: []Op{
-		lockA, unlockA, mends(1), mends(2), {Do: Get, Proxy: 3, After: []int{3}}, {Do: Get, Proxy: 3, After: []int{5}},
+		lockA, unlockA, repairs(1), repairs(2), {Do: Get, Proxy: 3, After: []int{3}}, {Do: Get, Proxy: 3, After: []int{5}},
 	}}, `
 MEND & by proxy 2 starts
 deliver & proxy 2's read & at A
@@ -157,7 +157,7 @@ func TestGuidedRefills(t *testing.T) {
 func TestRefillWaitsForForgottenPromises(t *testing.T) {
 	s := Scenario{N: 3, Held: 3, Leases: 1, Slow: 1, Brief: true, Fires: 1, Losses: 1, Retries: 4, Ops: []Op{
 		shortA, extendA, {Do: Unlock, Token: 'x', Proxy: 2}, {Do: Unlock, Token: 'x', Proxy: 1},
-		{Do: Unlock, Token: 'a', Proxy: 2, After: []int{3}}, mends(0),
+		{Do: Unlock, Token: 'a', Proxy: 2, After: []int{3}}, repairs(0),
 		{Do: GetSet, Token: 'b', Proxy: 1, After: []int{4}}, {Do: Get, Proxy: 3, After: []int{7}},
 	}}
 	r := follow(t, s, forgotten, quickLimit)

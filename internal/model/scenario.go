@@ -175,7 +175,7 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
 		got, err = p.register.Extend(ctx, key, token, p.ttl(op))
 		a.code = codeOf(err)
 	case Repair:
-		p.mend(ctx)
+		p.repair(ctx)
 		a.code = refused
 	case Get:
 		var looks []register.Look

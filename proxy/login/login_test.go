@@ -93,18 +93,18 @@ func TestRights(t *testing.T) {
 		questions := [][]string{{"get", strings.Repeat("k", i)}}
 		up.replies = [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "+OK\r\n"}}
 		if err := r.Ask(t.Context(), up, false, questions, []int{0}, make([]string, 1)); err != nil ||
-			r.Kept() > 16<<10 {
-			t.Fatal(r.Kept(), err)
+			r.Size() > 16<<10 {
+			t.Fatal(r.Size(), err)
 		}
 		if _, open := r.Recall(questions); len(open) != 0 {
 			t.Fatalf("the last one is not remembered, of %d bytes", i)
 		}
 	}
-	if r.Kept() == 0 {
+	if r.Size() == 0 {
 		t.Error("nothing is counted")
 	}
-	if r.Forget(); r.Kept() != 0 {
-		t.Errorf("%d bytes are kept of nothing", r.Kept())
+	if r.Forget(); r.Size() != 0 {
+		t.Errorf("%d bytes are kept of nothing", r.Size())
 	}
 	up.replies = [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "+QUEUED\r\n", "-ERR no\r\n"}}
 	if err := r.Ask(t.Context(), up, false, questions, []int{0, 1}, texts); err == nil || !up.severed {

@@ -64,8 +64,8 @@ func (r *Rights) GrantAll() { r.asked, r.All, r.User = true, true, DefaultUser }
 // Forget drops the refusals of single commands, which can be asked for again.
 func (r *Rights) Forget() { r.refusals, r.size = nil, 0 }
 
-// Kept returns how many bytes these refusals take.
-func (r *Rights) Kept() int { return r.size }
+// Size returns how many bytes these refusals take.
+func (r *Rights) Size() int { return r.size }
 
 // LoadUser asks for the client's user, and whether it may do everything. It asks as the client, on
 // its own connection, so that the proxy needs no rights for it.

@@ -209,7 +209,7 @@ func (s *State) Unanswered(of Expected) {
 	switch of.Kind {
 	case Hello:
 		s.ProtoUnknown = true
-		s.Hush()
+		s.DisableReplies()
 		s.Login(of.Arg == 1, false)
 	case Auth:
 		s.Login(true, false)
@@ -230,9 +230,9 @@ func (s *State) Unanswered(of Expected) {
 	}
 }
 
-// Hush is called when the client turns replies off. If messages look like replies, the stream can
-// no longer be followed.
-func (s *State) Hush() { s.Stream = s.Stream || s.Monitoring || s.Listening() && !s.pushes() }
+// DisableReplies is called when the client turns replies off. If messages look like replies, the
+// stream can no longer be followed.
+func (s *State) DisableReplies() { s.Stream = s.Stream || s.Monitoring || s.Listening() && !s.pushes() }
 
 func (s *State) hello(r *resp.ReplyScanner) {
 	switch r.Kind() {

@@ -278,7 +278,7 @@ func TestSilenceOfAListener(t *testing.T) {
 		l := newTestTracker()
 		l.send(sent)
 		l.replies(replies.text, true)
-		if l.State.Hush(); l.State.Stream != replies.stream {
+		if l.State.DisableReplies(); l.State.Stream != replies.stream {
 			t.Errorf("%s: %s", sent, l.String())
 		}
 	}

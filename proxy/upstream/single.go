@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// singleTimeout limits each call of [Conn.Ask]: each of its commands is quick.
-const singleTimeout = 10 * time.Second
+// connTimeout limits each call of [Conn.Ask]: each of its commands is quick.
+const connTimeout = 10 * time.Second
 
 // Conn is one connection of the proxy's own, with the URL's login, for callers that must know
 // that their commands use the same connection. It does not reconnect after an error. It is for one
@@ -50,7 +50,7 @@ func (s *Conn) Ask(ctx context.Context, commands ...[]string) ([]any, error) {
 }
 
 func (s *Conn) ask(ctx context.Context, commands [][]string) ([]any, error) {
-	_ = s.conn.SetDeadline(time.Now().Add(singleTimeout))
+	_ = s.conn.SetDeadline(time.Now().Add(connTimeout))
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
 	defer stop()
 	var frame []byte

@@ -99,9 +99,9 @@ func TestHonestClock(t *testing.T) {
 	}
 }
 
-// TestAllowanceCoversWhatIsNotSeen checks for leases of all lengths that drift, the noise of a
+// TestDriftMarginCoversUnseenDrift checks for leases of all lengths that drift, the noise of a
 // sighting, and Redis's precision of a millisecond stay within vote.DriftMargin.
-func TestAllowanceCoversWhatIsNotSeen(t *testing.T) {
+func TestDriftMarginCoversUnseenDrift(t *testing.T) {
 	for lease := time.Millisecond; lease < 1000*time.Hour; lease += lease/7 + 1 {
 		if unseen := drifted(lease) + clockNoise + time.Millisecond; unseen > vote.DriftMargin(lease) {
 			t.Fatalf("%v: %v is not seen, %v is allowed", lease, unseen, vote.DriftMargin(lease))

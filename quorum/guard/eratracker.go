@@ -233,9 +233,9 @@ const (
 // placeSeparator precedes, in a ballot, the location of the locks that its proposer will want.
 const placeSeparator = "~"
 
-// isBoundFor reports whether a move of the locks to a location was announced to enough masters less
-// than changeTime ago.
-func (e *eraTracker) isBoundFor(to location.Place) bool {
+// isMoveAnnounced reports whether a move of the locks to a location was announced to enough masters
+// less than changeTime ago.
+func (e *eraTracker) isMoveAnnounced(to location.Place) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.placesSeen) == 0 { // the usual case

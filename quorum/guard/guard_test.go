@@ -125,7 +125,7 @@ func TestWithdrawnVoteDoesNotComeBackForWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-func TestAgesOfData(t *testing.T) {
+func TestWriteSeqs(t *testing.T) {
 	seen := writeSeqs{"n@0": 10, "n@3": 5, "other@0": 99}
 	for _, c := range []struct {
 		has   writeSeqs

@@ -67,7 +67,7 @@ func (s *Set) AnnounceMove(ctx context.Context, era reconfig.Era, ballot string,
 
 // IsMoveAnnounced reports whether AnnounceMove announced a move of the locks to a location a moment
 // ago.
-func (s *Set) IsMoveAnnounced(to location.Place) bool { return s.eras.isBoundFor(to) }
+func (s *Set) IsMoveAnnounced(to location.Place) bool { return s.eras.isMoveAnnounced(to) }
 
 // MayMove returns the reason why the locks cannot be moved now, or nil.
 func (s *Set) MayMove() error {
@@ -75,9 +75,9 @@ func (s *Set) MayMove() error {
 	return err
 }
 
-// MayHold returns the reason why the masters have no room for this number of bytes, or nil. It
+// CheckRoom returns the reason why the masters have no room for this number of bytes, or nil. It
 // ignores masters that do not reply.
-func (s *Set) MayHold(ctx context.Context, bytes int64) error {
+func (s *Set) CheckRoom(ctx context.Context, bytes int64) error {
 	full := make([]error, len(s.guards))
 	countParallel(s.guards, func(g *Guard) bool {
 		v, err := g.Conn.Examine(ctx)

@@ -20,7 +20,7 @@ func TestOnlyAMinorityIsBlamed(t *testing.T) {
 	}
 }
 
-func TestDoubtIsOver(t *testing.T) {
+func TestSuspicionEnds(t *testing.T) {
 	now := time.Now()
 	d := clockSuspicion{nonce: "n", serverTime: time.Hour, since: now}
 	sure := Proxy{Guards: true, ClockSince: time.Minute, At: time.Hour + time.Millisecond}

@@ -155,10 +155,10 @@ func TestNumberedSets(t *testing.T) {
 	}
 }
 
-// TestSettleAndImpose runs on a real Redis. A proxy replaces the rules if the master does not vote.
-// An operator replaces them on any master; then the marker is a new one in all databases, with a
-// sequence of its own.
-func TestSettleAndImpose(t *testing.T) {
+// TestWriteAndReplaceRules runs on a real Redis. A proxy replaces the rules if the master does not
+// vote. An operator replaces them on any master; then the marker is a new one in all databases,
+// with a sequence of its own.
+func TestWriteAndReplaceRules(t *testing.T) {
 	tr := startRedis(t)
 	c, ctx := tr.Client(0), t.Context()
 	settles := func(from, to string, want int64) {

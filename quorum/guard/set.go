@@ -20,10 +20,10 @@ type Options struct {
 	MaxTTL time.Duration
 	// FreshStart lets masters vote if all of them are connected, empty, and unmarked at the start.
 	FreshStart bool
-	// Vouched is an operator's override of the longest TTL of any lock that these masters may have
+	// Override is an operator's override of the longest TTL of any lock that these masters may have
 	// lost, or nil. Once all masters have been connected for FreshStartTime, it is stored on the
 	// masters in quarantine, or the longest TTL that the masters know if that is longer.
-	Vouched *time.Duration
+	Override *time.Duration
 	// Forced gives the override precedence over the knowledge of masters and proxies, at once.
 	Forced bool
 	// Off lets all votes count. Then the set only announces the proxy to other proxies.
@@ -57,7 +57,7 @@ func NewID() string { return newID(proxyProtocol) }
 func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
 		maxTTLInUse: newMaxTTLTracker(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
-		override: newOverride(len(masters), opts.Vouched, opts.Forced),
+		override: newOverride(len(masters), opts.Override, opts.Forced),
 		log:      opts.Logger, off: opts.Off, boot: opts.SinceBoot, moves: opts.Moves,
 		id: cmp.Or(opts.ID, NewID()), name: opts.Name, nonce: marker.NewNonce,
 		eras:   newEraTracker(masters, opts.Joins, time.Now()),

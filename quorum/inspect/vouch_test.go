@@ -10,9 +10,10 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// TestMayVouch checks that an operator's override is accepted only if all masters are reachable and
-// fit, and none holds a lock that contradicts it, and is not needed if a majority votes.
-func TestMayVouch(t *testing.T) {
+// TestCheckOverride checks that an operator's override is accepted only if all masters are
+// reachable and fit, and none holds a lock that contradicts it, and is not needed if a majority
+// votes.
+func TestCheckOverride(t *testing.T) {
 	empty := Finding{Name: "m", New: true}
 	held := Finding{Name: "h", Locks: guard.Locks{
 		Count: 2, Left: 30 * time.Second,

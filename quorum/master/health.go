@@ -16,8 +16,8 @@ type Health struct {
 	Since time.Time
 	// RoundTrip is the shortest round trip of the last probe.
 	RoundTrip time.Duration
-	// Owed is the number of removals that the proxy sends when the master is back.
-	Owed int
+	// RemovalsPending is the number of removals that the proxy sends when the master is back.
+	RemovalsPending int
 	// Figures holds the counters and measurements of its guard.
 	guard.Figures
 }
@@ -27,7 +27,7 @@ func (m *Master) Health() Health {
 	quarantine, figures := m.guard.Quarantine(), m.guard.Figures()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h := Health{Err: m.cause, Since: m.since, RoundTrip: m.roundTrip, Owed: len(m.pending.all), Figures: figures}
+	h := Health{Err: m.cause, Since: m.since, RoundTrip: m.roundTrip, RemovalsPending: len(m.pending.all), Figures: figures}
 	if m.cause == nil {
 		h.Quarantine = quarantine
 	}

@@ -35,7 +35,7 @@ type connection struct {
 }
 
 func newConnection(conn net.Conn) *connection {
-	return &connection{Connection: pushconn.NewLine(conn, limits())}
+	return &connection{Connection: pushconn.NewConnection(conn, limits())}
 }
 
 // subscribe makes the master deliver the messages on a channel.

@@ -30,8 +30,8 @@ type Connection struct {
 	once sync.Once
 }
 
-// NewLine returns a Connection. limits apply to each message of the master.
-func NewLine(conn net.Conn, limits resp.Limits) *Connection {
+// NewConnection returns a Connection. limits apply to each message of the master.
+func NewConnection(conn net.Conn, limits resp.Limits) *Connection {
 	return &Connection{Conn: conn, Due: make(chan struct{}, 1), Ended: make(chan struct{}),
 		In: resp.NewReader3(conn, limits)}
 }

@@ -17,12 +17,12 @@ const partlyWatchedPause = time.Second
 type PopResult byte
 
 const (
-	// InVain means that there was no value.
-	InVain PopResult = iota
+	// NothingStored means that there was no value.
+	NothingStored PopResult = iota
 	// Overtaken means that another client was faster, and another try soon is worthwhile.
 	Overtaken
-	// Unlooked means that too few masters replied to determine whether there is a value.
-	Unlooked
+	// Undetermined means that too few masters replied to determine whether there is a value.
+	Undetermined
 	// Made means that the wait has ended.
 	Made
 )
@@ -78,7 +78,7 @@ func (l *ValueQueues[K]) Await(ctx context.Context, a Arrival[K]) WaitResult {
 		if ended := w.armOwn(ctx); ended != Done {
 			return ended
 		}
-		w.result = InVain
+		w.result = NothingStored
 		if slices.Contains(w.own, true) {
 			w.result = a.Try(w.own)
 			w.tried = time.Now()
@@ -160,7 +160,7 @@ func (w *changeWait[K]) anyView(is func(watch.View) bool) bool {
 
 // waitForChange waits until another try is worthwhile.
 func (w *changeWait[K]) waitForChange(ctx context.Context) WaitResult {
-	if w.result == Unlooked {
+	if w.result == Undetermined {
 		return w.waitForQuorum(ctx)
 	}
 	w.undecidedPauses.Reset()
@@ -186,7 +186,7 @@ func (w *changeWait[K]) waitForChange(ctx context.Context) WaitResult {
 	}
 	// The other masters report the same change in a moment. An earlier try could disturb the client
 	// that makes the change.
-	return w.waitUntil(ctx, grace, func() bool { return !w.anyView(func(v watch.View) bool { return v.Stirred }) })
+	return w.waitUntil(ctx, grace, func() bool { return !w.anyView(func(v watch.View) bool { return v.SomeChanged }) })
 }
 
 // waitForQuorum waits until a majority of the masters votes again, or for a pause if a majority
@@ -211,7 +211,7 @@ func (w *changeWait[K]) waitForQuorum(ctx context.Context) WaitResult {
 
 // timedOut returns the result of a wait that reached its time limit.
 func (w *changeWait[K]) timedOut() WaitResult {
-	if w.result == Unlooked || w.Quorum() != nil {
+	if w.result == Undetermined || w.Quorum() != nil {
 		return Open
 	}
 	return Over

@@ -96,7 +96,7 @@ func (h *simulation) waits(ctx context.Context, name string, over <-chan time.Ti
 				defer h.mu.Unlock()
 				if h.quorum != nil {
 					h.note(name + " cannot tell")
-					return Unlooked
+					return Undetermined
 				}
 				for i, key := range keys {
 					if own[i] && h.things[key] > 0 {
@@ -106,7 +106,7 @@ func (h *simulation) waits(ctx context.Context, name string, over <-chan time.Ti
 					}
 				}
 				h.note(name + " has none")
-				return InVain
+				return NothingStored
 			},
 		})
 		h.mu.Lock()
@@ -276,7 +276,7 @@ func TestArrivalsGrace(t *testing.T) {
 		h.waits(t.Context(), "a", nil, "k")
 		time.Sleep(time.Second)
 		h.since()
-		h.shows("k", watch.View{Verdict: watch.Changed, Stirred: true})
+		h.shows("k", watch.View{Verdict: watch.Changed, SomeChanged: true})
 		h.happened()
 		time.Sleep(grace / 2)
 		h.puts("k", 1)

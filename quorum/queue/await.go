@@ -181,7 +181,7 @@ func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 		return Over
 	case cue := <-a.place.Turn():
 		a.quorum = nil
-		a.onCue(cue, time.Now())
+		a.onSignal(cue, time.Now())
 	case <-a.quorum:
 		a.quorum = nil
 		a.head.OnSignal(TryNow, time.Time{}, time.Now())
@@ -196,11 +196,11 @@ func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 	return Done
 }
 
-// onCue handles a signal. If the lock is left to another process, onCue puts this process's mark.
-// Once that process is known, onCue looks at its mark, and then at the lock. The order matters: a
-// process removes its mark when it takes the lock, so once the mark is gone, the state of the lock
-// is newer.
-func (a *lockWait[K]) onCue(cue Signal, now time.Time) {
+// onSignal handles a signal. If the lock is left to another process, onSignal puts this process's
+// mark. Once that process is known, onSignal looks at its mark, and then at the lock. The order
+// matters: a process removes its mark when it takes the lock, so once the mark is gone, the state
+// of the lock is newer.
+func (a *lockWait[K]) onSignal(cue Signal, now time.Time) {
 	to, gap := a.queues.leftTo(a.place)
 	if a.head.OnSignal(cue, gap, now); cue != LeaveToPeer {
 		return
@@ -209,7 +209,7 @@ func (a *lockWait[K]) onCue(cue Signal, now time.Time) {
 		a.putMark()
 	}
 	if to != "" && a.peerAlarm == nil {
-		a.peerAlarm = a.queues.Others.WatchPeer(a.Key, to)
+		a.peerAlarm = a.queues.Peers.WatchPeer(a.Key, to)
 		a.peerAlarm.ReadAll()
 		a.setAlarm()
 		a.alarm.ReadAll()
@@ -247,7 +247,7 @@ func (a *lockWait[K]) putMark() {
 		return
 	}
 	if a.mark == nil {
-		a.mark = a.queues.Others.Mark(a.Key)
+		a.mark = a.queues.Peers.Mark(a.Key)
 	}
 	a.mark.Put()
 }

@@ -61,7 +61,7 @@ func startWait(ctx context.Context, over <-chan time.Time) *lockWaiter {
 // startWaitWithPeers starts a wait next to other processes.
 func startWaitWithPeers(ctx context.Context, others *fakePeers) *lockWaiter {
 	s := &lockWaiter{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
-	s.queues.Others = others
+	s.queues.Peers = others
 	s.begin(ctx, nil)
 	return s
 }
@@ -307,7 +307,7 @@ func TestAwaitIsPassedTheLock(t *testing.T) {
 func startLeftToPeer(t *testing.T) (*lockWaiter, *fakePeers) {
 	others := &fakePeers{next: "other"}
 	s := &lockWaiter{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
-	s.queues.Others = others
+	s.queues.Peers = others
 	s.queues.Leave(s.queues.Enter("k"), true)
 	s.queues.Released("k")
 	s.begin(t.Context(), nil)

@@ -48,7 +48,7 @@ const (
 	Try
 	// Look is to read the key on the masters that are not known to hold a lock.
 	Look
-	// LookAnew is to read the key on all masters.
+	// ReadAll is to read the key on all masters.
 	LookAnew
 )
 
@@ -176,7 +176,7 @@ func (h *Head) onChange(now time.Time) {
 // sleepUntilEnd schedules a try for the expiry of a lock that another process holds.
 func (h *Head) sleepUntilEnd(v watch.View, now time.Time) {
 	switch {
-	case v.Stirred:
+	case v.SomeChanged:
 		h.lookSoon(now)
 	case v.End.IsZero():
 		h.schedule(LookAnew, now.Add(longestSleep))
@@ -190,7 +190,7 @@ func (h *Head) onUnclear(v watch.View, now time.Time) {
 	switch {
 	case v.Asking:
 		h.schedule(Try, laterOf(h.pollAt, h.lastAction.Add(lookTimeout)))
-	case v.Stirred:
+	case v.SomeChanged:
 		h.lookSoon(now)
 	default:
 		h.schedule(Try, laterOf(now, h.pollAt))

@@ -43,7 +43,7 @@ func (s *script) held(end time.Duration) *script {
 func (s *script) verdict(v watch.Verdict) *script { return s.sees(watch.View{Verdict: v}) }
 func (s *script) unclear(asking bool) *script     { return s.sees(watch.View{Asking: asking}) }
 func (s *script) stirred(v watch.Verdict) *script {
-	return s.sees(watch.View{Verdict: v, Stirred: true})
+	return s.sees(watch.View{Verdict: v, SomeChanged: true})
 }
 
 const ms = time.Millisecond

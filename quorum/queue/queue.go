@@ -11,8 +11,8 @@ type Queues[K comparable] struct {
 	// Parks reports whether the empty queue of a key may be kept for a while. If Parks is nil,
 	// every empty queue may be kept.
 	Parks func(K) bool
-	// Others, unless it is nil, reports waiters in other processes.
-	Others Peers[K]
+	// Peers, unless it is nil, reports waiters in other processes.
+	Peers Peers[K]
 
 	mu    sync.Mutex
 	byKey map[K]*queue[K]
@@ -74,8 +74,8 @@ type Ticket[K comparable] struct {
 // the last signal counts.
 func (p *Ticket[K]) Turn() <-chan Signal { return p.turn }
 
-// sendCue replaces a signal that was not received yet. Callers hold Queues.mu, so there is room.
-func (p *Ticket[K]) sendCue(c Signal) {
+// sendSignal replaces a signal that was not received yet. Callers hold Queues.mu, so there is room.
+func (p *Ticket[K]) sendSignal(c Signal) {
 	select {
 	case <-p.turn:
 	default:
@@ -130,23 +130,23 @@ func (q *Queues[K]) Enter(key K) *Ticket[K] {
 	p := &Ticket[K]{key: key, turn: make(chan Signal, 1)}
 	line.places = append(line.places, p)
 	if len(line.places) == 1 {
-		p.sendCue(line.turn.cueOnEntry(time.Now()))
+		p.sendSignal(line.turn.signalOnEntry(time.Now()))
 	}
 	return p
 }
 
 func (q *Queues[K]) peers() Peers[K] {
-	if q.Others == nil || q.Others.Alone() {
+	if q.Peers == nil || q.Peers.Alone() {
 		return nil
 	}
-	return q.Others
+	return q.Peers
 }
 
 // Leave removes a place; the next place may become the head. granted reports whether the lock was
 // granted to this place.
 func (q *Queues[K]) Leave(p *Ticket[K], granted bool) {
-	if q.leave(p, granted) && q.Others != nil {
-		q.Others.Unmark(p.key, nil)
+	if q.leave(p, granted) && q.Peers != nil {
+		q.Peers.Unmark(p.key, nil)
 	}
 }
 
@@ -169,9 +169,9 @@ func (q *Queues[K]) leave(p *Ticket[K], granted bool) (unmarks bool) {
 	case len(line.places) == 0:
 		delete(q.byKey, p.key)
 	case wasHead && granted:
-		line.places[0].sendCue(TryLater)
+		line.places[0].sendSignal(TryLater)
 	case wasHead:
-		line.places[0].sendCue(line.turn.cueOnEntry(now))
+		line.places[0].sendSignal(line.turn.signalOnEntry(now))
 	}
 	return unmarks
 }
@@ -194,7 +194,7 @@ func (q *Queues[K]) Taking(key K, send func(and func())) {
 	var ask func()
 	if asks {
 		ask = func() {
-			q.Others.Ask(key, func(wanted bool) {
+			q.Peers.Ask(key, func(wanted bool) {
 				if wanted {
 					q.setWanted(key)
 				}
@@ -202,7 +202,7 @@ func (q *Queues[K]) Taking(key K, send func(and func())) {
 		}
 	}
 	if unmarks {
-		q.Others.Unmark(key, func() { send(ask) })
+		q.Peers.Unmark(key, func() { send(ask) })
 	} else {
 		send(ask)
 	}
@@ -239,7 +239,7 @@ func (q *Queues[K]) setLeftTo(key K, to string) {
 		return
 	}
 	if cue, told := line.turn.leaveToPeer(to, time.Now()); told && len(line.places) > 0 {
-		line.places[0].sendCue(cue)
+		line.places[0].sendSignal(cue)
 	}
 }
 
@@ -264,7 +264,7 @@ func (l *queue[K]) remove(p *Ticket[K]) bool {
 func (q *Queues[K]) Released(key K) (tries bool) {
 	tries, passes := q.released(key)
 	if passes {
-		q.Others.Pass(key, func(to string) { q.setLeftTo(key, to) })
+		q.Peers.Pass(key, func(to string) { q.setLeftTo(key, to) })
 	}
 	return tries
 }
@@ -284,7 +284,7 @@ func (q *Queues[K]) released(key K) (tries, passes bool) {
 		q.park(key, line, now)
 		return false, passes
 	case told:
-		line.places[0].sendCue(cue)
+		line.places[0].sendSignal(cue)
 	}
 	return told && cue == TryNow, passes
 }

@@ -104,7 +104,7 @@ func takes(q *Queues[string], p *Ticket[string]) {
 func TestYield(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakePeers{next: "other"}
-		q := Queues[string]{Others: others}
+		q := Queues[string]{Peers: others}
 		first, second := q.Enter("k"), q.Enter("k")
 		takes(&q, first)
 		third := q.Enter("k")
@@ -119,7 +119,7 @@ func TestYield(t *testing.T) {
 		if q.Released("k"); cueOf(third) != -1 || others.passed != 1 {
 			t.Error("told of the same release again, the gap ends")
 		}
-		if q.peerDone(third); q.byKey["k"].turn.cueOnEntry(time.Now()) != TryNow {
+		if q.peerDone(third); q.byKey["k"].turn.signalOnEntry(time.Now()) != TryNow {
 			t.Error("it waits for others who have gone")
 		}
 		takes(&q, third)
@@ -131,7 +131,7 @@ func TestYield(t *testing.T) {
 func TestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakePeers{}
-		q := Queues[string]{Others: others}
+		q := Queues[string]{Peers: others}
 		again := func() Signal {
 			p := q.Enter("k")
 			cue := cueOf(p)
@@ -169,7 +169,7 @@ func TestAlone(t *testing.T) {
 func TestMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakePeers{}
-		q := Queues[string]{Others: others}
+		q := Queues[string]{Peers: others}
 		p, next := q.Enter("k"), q.Enter("k")
 		if !q.needsMark(p) {
 			t.Error("it is not known to others")
@@ -194,7 +194,7 @@ func TestMarks(t *testing.T) {
 func TestOneQuestionATry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakePeers{}
-		q := Queues[string]{Others: others}
+		q := Queues[string]{Peers: others}
 		p := q.Enter("k")
 		sent := 0
 		take := func(key string, unmarked, asked int) {
@@ -216,12 +216,12 @@ func TestOneQuestionATry(t *testing.T) {
 	})
 }
 
-// TestNobodyElse: a lock that is to be left to another process is taken at once if no process
+// TestNoPeers: a lock that is to be left to another process is taken at once if no process
 // waits.
-func TestNobodyElse(t *testing.T) {
+func TestNoPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakePeers{next: "other"}
-		q := Queues[string]{Others: others}
+		q := Queues[string]{Peers: others}
 		takes(&q, q.Enter("k"))
 		second := q.Enter("k")
 		cueOf(second)
@@ -239,7 +239,7 @@ func TestReleasedUnknown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				others := &fakePeers{}
-				q := Queues[string]{Others: others}
+				q := Queues[string]{Peers: others}
 				takes(&q, q.Enter("k"))
 				time.Sleep(askPause)
 				others.next = "other"

@@ -97,8 +97,8 @@ func (t *turn) leaveToPeer(to string, now time.Time) (cue Signal, told bool) {
 	return LeaveToPeer, true
 }
 
-// cueOnEntry returns the signal for a waiter that enters an empty queue.
-func (t *turn) cueOnEntry(now time.Time) Signal {
+// signalOnEntry returns the signal for a waiter that enters an empty queue.
+func (t *turn) signalOnEntry(now time.Time) Signal {
 	if now.Before(t.leftUntil) {
 		return LeaveToPeer
 	}

@@ -51,17 +51,17 @@ func TestTurnShared(t *testing.T) {
 			}
 		}
 		if cue, told := one.leaveToPeer("other", now); !told || cue != LeaveToPeer || one.leftTo != "other" ||
-			one.cueOnEntry(now) != LeaveToPeer {
+			one.signalOnEntry(now) != LeaveToPeer {
 			t.Error("it is not left to those who wait")
 		}
 		one.foundHeld(now) // the other process has taken it
-		if one.cueOnEntry(now) != TryNow {
+		if one.signalOnEntry(now) != TryNow {
 			t.Error("it waits for those who came")
 		}
 	}
 	one.grants(0, now)
 	one.released(0, false, now)
-	if cue, told := one.leaveToPeer("", now); !told || cue != TryNow || one.wanted || one.cueOnEntry(now) != TryNow {
+	if cue, told := one.leaveToPeer("", now); !told || cue != TryNow || one.wanted || one.signalOnEntry(now) != TryNow {
 		t.Errorf("nobody waits there: %d, %+v", cue, one)
 	}
 }
@@ -74,7 +74,7 @@ func TestTurnNotTaken(t *testing.T) {
 	one.wanted = true
 	one.released(0, false, now)
 	one.leaveToPeer("other", now)
-	if one.cueOnEntry(now.Add(maxLeaveTime-1)) != LeaveToPeer || one.cueOnEntry(now.Add(maxLeaveTime)) != TryNow {
+	if one.signalOnEntry(now.Add(maxLeaveTime-1)) != LeaveToPeer || one.signalOnEntry(now.Add(maxLeaveTime)) != TryNow {
 		t.Error("the gap has another end")
 	}
 	if one.grants(0, now.Add(maxLeaveTime)) {

@@ -104,7 +104,7 @@ func (u *update) onUnheld(ctx context.Context, t tally, replies []Reply) (Outcom
 	}
 	got, err := u.take(ctx, []string{u.Key}, Terms{
 		Tokens: []string{d.Value}, TTL: d.TTL, AllowShortTTL: !u.strict, KeepOnNoQuorum: !d.RemoveOnError && !u.strict,
-		OnRemovalDue: u.Owed,
+		OnRemovalDue: u.OnRemovalDue,
 	})
 	switch {
 	case errors.Is(err, ErrHeld):

@@ -110,7 +110,7 @@ func (r *Register) lockByBallot(ctx context.Context, key string, t Terms) (Grant
 		}
 		return Decision{Do: Put, Value: t.Tokens[0], TTL: t.TTL}, nil
 	}
-	out, err := r.Update(ctx, Change{Key: key, Owed: t.OnRemovalDue, strict: !t.AllowShortTTL, uncancellable: true, Run: run})
+	out, err := r.Update(ctx, Change{Key: key, OnRemovalDue: t.OnRemovalDue, strict: !t.AllowShortTTL, uncancellable: true, Run: run})
 	switch {
 	case err != nil:
 		return Granted{}, err

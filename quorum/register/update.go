@@ -44,8 +44,8 @@ type Change struct {
 	Run func(Look) (Decision, error)
 	// Expect, unless it is nil, is the only value that Run changes. Any other value is only read.
 	Expect *string
-	// Owed is called like Terms.OnRemovalDue.
-	Owed func(version string, mayArrive func() bool)
+	// OnRemovalDue is called like Terms.OnRemovalDue.
+	OnRemovalDue func(version string, mayArrive func() bool)
 	// strict takes an absent key only if a validity remains, like Lock.
 	strict bool
 	// settle lets a majority accept the current value even if nothing changes.
@@ -97,9 +97,9 @@ func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 		}
 	}()
 	out, err := u.perform(ctx)
-	if err != nil && c.Owed != nil {
+	if err != nil && c.OnRemovalDue != nil {
 		for _, s := range u.sent {
-			c.Owed(string(s.attempt)+string(s.change), u.mayArrive)
+			c.OnRemovalDue(string(s.attempt)+string(s.change), u.mayArrive)
 		}
 	}
 	return out, err

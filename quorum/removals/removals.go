@@ -35,12 +35,12 @@ type Removals[K comparable] struct {
 	all map[keyVersion[K]]*removal[K]
 	// due holds the removals that are not running. unpaid counts the removals that have not
 	// succeeded since Settle was called.
-	due           dueQueue[K]
-	bytes, unpaid int
+	due              dueQueue[K]
+	bytes, remaining int
 	// wakeup receives a signal when a removal becomes due earlier.
 	wakeup chan struct{}
-	// allPaid is closed when all removals have succeeded. It is nil if Settle does not wait.
-	allPaid chan struct{}
+	// allRemoved is closed when all removals have succeeded. It is nil if Settle does not wait.
+	allRemoved chan struct{}
 }
 
 // keyVersion identifies a version of a key.
@@ -60,15 +60,15 @@ type removal[K comparable] struct {
 	// mayArrive reports whether the version may still arrive at a majority of the masters; nil: it
 	// may not.
 	mayArrive func() bool
-	paid      bool
+	removed   bool
 }
 
 const (
-	// maxOwed and maxBytes limit the recorded versions. Further versions stay until their TTL
+	// maxPending and maxBytes limit the recorded versions. Further versions stay until their TTL
 	// expires.
-	maxOwed, maxBytes = 1 << 17, 64 << 20
-	// paymentsAtOnce limits the concurrent calls of Remove, AttemptTime the duration of each.
-	paymentsAtOnce = 16
+	maxPending, maxBytes = 1 << 17, 64 << 20
+	// removalsAtOnce limits the concurrent calls of Remove, AttemptTime the duration of each.
+	removalsAtOnce = 16
 	AttemptTime    = 2 * time.Second
 	// firstPause and longestPause limit the pauses between two calls of Remove for one version.
 	firstPause, longestPause = 50 * time.Millisecond, time.Second
@@ -95,12 +95,12 @@ func (r *Removals[K]) Add(key K, version string, until time.Time, mayArrive func
 		}
 		return true
 	}
-	if len(r.all) >= maxOwed || r.bytes+r.sizeOf(entry) > maxBytes {
+	if len(r.all) >= maxPending || r.bytes+r.sizeOf(entry) > maxBytes {
 		return false
 	}
 	r.all[entry.keyVersion] = entry
 	r.bytes += r.sizeOf(entry)
-	r.unpaid++
+	r.remaining++
 	r.push(entry)
 	return true
 }
@@ -121,7 +121,7 @@ func (r *Removals[K]) Len() int {
 
 // Run carries out pending removals until ctx ends. Each call of Remove is a task of tasks.
 func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
-	slots := make(chan struct{}, paymentsAtOnce)
+	slots := make(chan struct{}, removalsAtOnce)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -144,7 +144,7 @@ func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 			defer func() { <-slots }()
 			paying, cancel := context.WithTimeout(ctx, AttemptTime)
 			defer cancel()
-			r.notePayment(entry, r.opts.Remove(paying, entry.key, entry.version))
+			r.noteAttempt(entry, r.opts.Remove(paying, entry.key, entry.version))
 		})
 	}
 }
@@ -168,18 +168,18 @@ func (r *Removals[K]) makeAllDue() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, entry := range r.all {
-		entry.paid = false
+		entry.removed = false
 	}
-	r.unpaid = len(r.all)
+	r.remaining = len(r.all)
 	for _, entry := range r.due {
 		entry.next, entry.pause = time.Now(), 0
 	}
 	heap.Init(&r.due)
 	r.wake()
-	if r.allPaid == nil {
-		r.allPaid = make(chan struct{})
+	if r.allRemoved == nil {
+		r.allRemoved = make(chan struct{})
 	}
-	allPaid := r.allPaid
+	allPaid := r.allRemoved
 	r.checkSettled()
 	return allPaid
 }
@@ -201,16 +201,16 @@ func (r *Removals[K]) nextDue() (entry *removal[K], wait time.Duration) {
 	return nil, time.Hour
 }
 
-// notePayment records whether a call of Remove succeeded.
-func (r *Removals[K]) notePayment(entry *removal[K], paid bool) {
+// noteAttempt records whether a call of Remove succeeded.
+func (r *Removals[K]) noteAttempt(entry *removal[K], removed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case paid && (entry.mayArrive == nil || !entry.mayArrive()):
+	case removed && (entry.mayArrive == nil || !entry.mayArrive()):
 		r.forget(entry)
 		return
-	case paid:
-		r.markPaid(entry)
+	case removed:
+		r.markRemoved(entry)
 		entry.pause = longestPause
 	default:
 		entry.pause = min(max(2*entry.pause, firstPause), longestPause)
@@ -220,24 +220,24 @@ func (r *Removals[K]) notePayment(entry *removal[K], paid bool) {
 }
 
 func (r *Removals[K]) forget(entry *removal[K]) {
-	r.markPaid(entry)
+	r.markRemoved(entry)
 	delete(r.all, entry.keyVersion)
 	r.bytes -= r.sizeOf(entry)
 }
 
-func (r *Removals[K]) markPaid(entry *removal[K]) {
-	if !entry.paid {
-		entry.paid = true
-		r.unpaid--
+func (r *Removals[K]) markRemoved(entry *removal[K]) {
+	if !entry.removed {
+		entry.removed = true
+		r.remaining--
 		r.checkSettled()
 	}
 }
 
 // checkSettled wakes Settle if all removals have succeeded.
 func (r *Removals[K]) checkSettled() {
-	if r.unpaid == 0 && r.allPaid != nil {
-		close(r.allPaid)
-		r.allPaid = nil
+	if r.remaining == 0 && r.allRemoved != nil {
+		close(r.allRemoved)
+		r.allRemoved = nil
 	}
 }
 

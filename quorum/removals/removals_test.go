@@ -89,8 +89,8 @@ func TestRemovals(t *testing.T) {
 		mu.Unlock()
 		time.Sleep(2 * time.Second)
 		b.wantPayments(t, 4550)
-		if b.IsPending("k", "v") || b.Len() != 0 || b.bytes != 0 || b.unpaid != 0 {
-			t.Errorf("paid, %d are owed, %d bytes, %d unpaid", b.Len(), b.bytes, b.unpaid)
+		if b.IsPending("k", "v") || b.Len() != 0 || b.bytes != 0 || b.remaining != 0 {
+			t.Errorf("paid, %d are owed, %d bytes, %d unpaid", b.Len(), b.bytes, b.remaining)
 		}
 	})
 }
@@ -101,7 +101,7 @@ func TestRemovalsEndWithTheLease(t *testing.T) {
 		b.Add("k", "v", time.Now().Add(100*time.Millisecond), nil)
 		time.Sleep(time.Second)
 		b.wantPayments(t, 0, 50)
-		if b.Len() != 0 || b.unpaid != 0 {
+		if b.Len() != 0 || b.remaining != 0 {
 			t.Errorf("%d are owed", b.Len())
 		}
 	})

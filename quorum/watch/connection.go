@@ -59,7 +59,7 @@ type question struct {
 }
 
 func newConnection(conn net.Conn, w *watch) *connection {
-	return &connection{Connection: pushconn.NewLine(conn, limits()), watch: w}
+	return &connection{Connection: pushconn.NewConnection(conn, limits()), watch: w}
 }
 
 // timeout returns the time limit for a reply.

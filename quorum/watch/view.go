@@ -50,8 +50,8 @@ type View struct {
 	// End is, with Held, the time when enough locks have expired for a try to succeed; zero:
 	// unknown.
 	End time.Time
-	// Stirred is set if some masters reported a change, but too few for Changed.
-	Stirred bool
+	// SomeChanged is set if some masters reported a change, but too few for Changed.
+	SomeChanged bool
 	// Asking is set if looks are in progress.
 	Asking bool
 	// Partly is set, in the view of an alarm for any change, if some masters are not watched.
@@ -79,10 +79,10 @@ func evaluate(all []sighting, quorum int, now time.Time) View {
 	case count[free]+count[changed] >= quorum:
 		v.Verdict = Changed
 	case count[held] > max(0, len(all)-quorum):
-		v.Verdict, v.Stirred = Held, count[changed] > 0
+		v.Verdict, v.SomeChanged = Held, count[changed] > 0
 		v.End = endOf(ends, quorum-count[free])
 	default:
-		v.Stirred = count[changed] > 0
+		v.SomeChanged = count[changed] > 0
 	}
 	return v
 }
@@ -98,7 +98,7 @@ func evaluateChange(all []sighting, quorum int, _ time.Time) View {
 	v := View{Asking: count[asked] > 0, Partly: count[unknown] > 0}
 	switch {
 	case count[changed] > 0:
-		v.Verdict, v.Stirred = Changed, count[changed] < quorum
+		v.Verdict, v.SomeChanged = Changed, count[changed] < quorum
 	case count[held]+count[free] >= quorum:
 		v.Verdict = Held
 	}

@@ -29,12 +29,12 @@ func TestEvaluate(t *testing.T) {
 			View{Verdict: Held, End: in(3)}},
 		"too many do not know": {[]sighting{until(1), until(2), none, none, none}, View{}},
 		"one told of a change": {[]sighting{until(1), until(2), c},
-			View{Verdict: Held, End: in(2), Stirred: true}},
+			View{Verdict: Held, End: in(2), SomeChanged: true}},
 		"a majority told of a change":    {[]sighting{until(1), c, c}, View{Verdict: Changed}},
 		"some told, some were free":      {[]sighting{until(9), c, f}, View{Verdict: Changed}},
 		"a majority is free":             {[]sighting{until(1), f, f}, View{Verdict: Free}},
 		"a lease that is over":           {[]sighting{until(0), until(-1), until(1)}, View{Verdict: Changed}},
-		"a change where little is known": {[]sighting{c, none, none}, View{Stirred: true}},
+		"a change where little is known": {[]sighting{c, none, none}, View{SomeChanged: true}},
 	} {
 		if got := evaluate(test.seen, len(test.seen)/2+1, now); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
@@ -61,9 +61,9 @@ func TestEvaluateChange(t *testing.T) {
 		"something is there":    {[]sighting{endless, past, f}, View{Verdict: Held}},
 		"one is not watched":    {[]sighting{f, f, none}, View{Verdict: Held, Partly: true}},
 		"too many are not":      {[]sighting{f, none, none}, View{Partly: true}},
-		"one told of a change":  {[]sighting{f, f, c}, View{Verdict: Changed, Stirred: true}},
+		"one told of a change":  {[]sighting{f, f, c}, View{Verdict: Changed, SomeChanged: true}},
 		"a majority told of it": {[]sighting{c, f, c}, View{Verdict: Changed}},
-		"a change, and little else is known": {[]sighting{c, none, a}, View{Verdict: Changed, Stirred: true,
+		"a change, and little else is known": {[]sighting{c, none, a}, View{Verdict: Changed, SomeChanged: true,
 			Asking: true, Partly: true}},
 	} {
 		if got := evaluateChange(test.seen, len(test.seen)/2+1, time.Unix(1000, 0)); got != test.want {

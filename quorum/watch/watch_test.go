@@ -165,7 +165,7 @@ func TestPut(t *testing.T) {
 	do(t, client, "ACL", "SETUSER", "default", "-set")
 	a.Put("x", time.Minute)
 	comes(t, a, Unclear)
-	if got := w.Standings()[0]; got.Err != nil {
+	if got := w.Statuses()[0]; got.Err != nil {
 		t.Errorf("one who may not write does not watch, either: %v", got.Err)
 	}
 	nowhere := watchOf(t, &server{dial: func() (net.Conn, error) { return nil, errors.New("away") }}).Alarm(0, "k")
@@ -227,7 +227,7 @@ func TestIdleMasterIsSentNothing(t *testing.T) {
 			t.Error(line)
 		}
 	}
-	if got := w.Standings()[0]; got.Keys != 100 || got.Err != nil {
+	if got := w.Statuses()[0]; got.Keys != 100 || got.Err != nil {
 		t.Errorf("%+v", got)
 	}
 }
@@ -241,7 +241,7 @@ func TestRefused(t *testing.T) {
 		a := w.Alarm(0, "k "+right)
 		a.Read(time.Now())
 		waits(t, func() bool {
-			err := w.Standings()[0].Err
+			err := w.Statuses()[0].Err
 			return err != nil && strings.HasPrefix(err.Error(), "NOPERM")
 		})
 		if v := a.View(time.Now()); v.Verdict != Unclear {
@@ -289,7 +289,7 @@ func TestLiars(t *testing.T) {
 		w := watchOf(t, s)
 		a := w.Alarm(0, "k")
 		a.Read(time.Now())
-		waits(t, func() bool { return w.Standings()[0].Err != nil })
+		waits(t, func() bool { return w.Statuses()[0].Err != nil })
 		if v := a.View(time.Now()); v.Verdict == Changed || v.Verdict == Free {
 			t.Errorf("%s: %+v", name, v)
 		}
@@ -310,7 +310,7 @@ func TestStaleLook(t *testing.T) {
 	} {
 		w := watchOf(t, liar(test.says))
 		a := w.Alarm(0, "k")
-		waits(t, func() bool { return w.Standings()[0].Keys > 0 }) // the watch looks when it is connected
+		waits(t, func() bool { return w.Statuses()[0].Keys > 0 }) // the watch looks when it is connected
 		t.Log(name)
 		comes(t, a, test.want)
 		w.Close()

@@ -115,8 +115,8 @@ type WatchStatus struct {
 	Err error
 }
 
-// Standings returns the state of the watches of each master.
-func (w *Watcher) Standings() []WatchStatus {
+// Statuses returns the state of the watches of each master.
+func (w *Watcher) Statuses() []WatchStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := make([]WatchStatus, len(w.opts.Servers))

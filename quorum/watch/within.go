@@ -46,7 +46,7 @@ func (a *KeyAlarm) View(now time.Time) View {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case v.Verdict != Held, v.Stirred:
+	case v.Verdict != Held, v.SomeChanged:
 		a.resetRead()
 		return v
 	case a.found == nil:

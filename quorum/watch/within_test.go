@@ -58,7 +58,7 @@ func TestWithin(t *testing.T) {
 		}
 	}
 	a.update(0, sighting{state: changed})
-	if v := a.View(now); v.Verdict != Held || !v.Stirred {
+	if v := a.View(now); v.Verdict != Held || !v.SomeChanged {
 		t.Errorf("after a change: %+v", v)
 	}
 	a.update(0, sighting{state: held})

@@ -117,8 +117,8 @@ func TestCheckBegin(t *testing.T) {
 	}
 }
 
-// TestBeyond checks commands that the user may send, but that the upstream must not run.
-func TestBeyond(t *testing.T) {
+// TestDeniedReason checks commands that the user may send, but that the upstream must not run.
+func TestDeniedReason(t *testing.T) {
 	const script = "NOPERM this user has no permissions to run the 'eval' command at the upstream: the proxy cannot check what a script does there; the user needs ~* &* +@all"
 	for _, c := range []struct{ rules, words, want string }{
 		{"+eval ~a", "EVAL s 1 a", script},
@@ -143,9 +143,9 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// TestFits checks that passwords may be given in plain text or by their hash. A user may have
-// several passwords, none, or accept any password.
-func TestFits(t *testing.T) {
+// TestCheckPassword checks that passwords may be given in plain text or by their hash. A user may
+// have several passwords, none, or accept any password.
+func TestCheckPassword(t *testing.T) {
 	const hash = "2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90" // of alice
 	for _, c := range []struct {
 		rules, password string

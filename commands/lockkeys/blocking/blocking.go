@@ -42,7 +42,7 @@ func (o Options) Run(c command.Call) {
 	}
 	watched, stop := c.Client.WaitFor(c.Ctx)
 	defer stop()
-	p := &pop{Options: o, request: wanted, call: c, places: o.Engine.Places(c.Client.DB, wanted.keys), firstLook: true}
+	p := &pop{Options: o, request: wanted, call: c, places: o.Engine.Places(c.Client.DB, wanted.keys), firstRead: true}
 	err := o.Locks.AwaitPop(watched, quorum.BlockedPop{Keys: p.places, Kind: p.kind, Wait: p.wait, Try: p.try})
 	switch {
 	case errors.Is(err, quorum.ErrPopTimeout):

@@ -18,9 +18,9 @@ type pop struct {
 	call command.Call
 	// places are the locations of its keys.
 	places []quorum.Key
-	// firstLook is set until all keys were read once. Until then, a key of another type is an
+	// firstRead is set until all keys were read once. Until then, a key of another type is an
 	// error.
-	firstLook bool
+	firstRead bool
 	// found is set if the last try found an element. A failed try may still have taken it.
 	found bool
 	// done and err are the result of the last try.
@@ -48,7 +48,7 @@ func (p *pop) try(own []bool) quorum.PopResult {
 
 // noteRead notes whether the keys were read.
 func (p *pop) noteRead(result quorum.PopResult) quorum.PopResult {
-	p.firstLook = p.firstLook && (result == quorum.Overtaken || result == quorum.Undetermined)
+	p.firstRead = p.firstRead && (result == quorum.Overtaken || result == quorum.Undetermined)
 	return result
 }
 
@@ -63,7 +63,7 @@ func (p *pop) takeFirst(own []bool) quorum.PopResult {
 	case failed != nil:
 		return p.answerWith(*failed)
 	case i < 0, !own[i]:
-		return quorum.InVain
+		return quorum.NothingStored
 	case i == 0:
 		return p.take(0, "")
 	}
@@ -95,7 +95,7 @@ func (p *pop) firstNonEmpty(keys []string, looks []quorum.Look) (i int, failed *
 // ignores reports whether a reply is the error for a key that got another type while the client
 // waits. The client then continues to wait, as in Redis.
 func (p *pop) ignores(reply keyspace.Reply) bool {
-	return !p.firstLook && reply.Kind == keyspace.Error && strings.HasPrefix(reply.Str, "WRONGTYPE ")
+	return !p.firstRead && reply.Kind == keyspace.Error && strings.HasPrefix(reply.Str, "WRONGTYPE ")
 }
 
 // take takes an element from a key, if the key has this version. An empty version allows any.
@@ -124,7 +124,7 @@ func (p *pop) take(i int, version string) quorum.PopResult {
 	case isNothing(done.Reply) && len(p.keys) > 1:
 		return quorum.Overtaken
 	case isNothing(done.Reply):
-		return quorum.InVain
+		return quorum.NothingStored
 	case p.ignores(done.Reply):
 		return p.wrongType(done)
 	}
@@ -136,14 +136,14 @@ func (p *pop) take(i int, version string) quorum.PopResult {
 // unless the target of a move has the wrong type and the source has an element.
 func (p *pop) wrongType(done program.Outcome) quorum.PopResult {
 	if p.target == "" {
-		return quorum.InVain
+		return quorum.NothingStored
 	}
 	looks, err := p.Engine.Register.Read(p.call.Ctx, p.Engine.Places(p.call.Client.DB, []string{p.keys[0], p.target}))
 	if err != nil {
 		return p.fail(err)
 	}
 	if has, _ := p.has(p.keys[0], looks[0], p.Now()); !has {
-		return quorum.InVain
+		return quorum.NothingStored
 	}
 	both := program.Guess{p.keys[0]: program.EntryOf(looks[0]), p.target: program.EntryOf(looks[1])}
 	if reply, err := both.Snapshot(p.Now()).Do(p.words); err != nil || reply.Kind != keyspace.Error {

@@ -131,7 +131,7 @@ func (s *scriptCalls) mayRun(words []string) (may, known bool) {
 	if len(questions) == 0 && cmd.Effect == spec.None && syntax.Fits(cmd.Arity, len(words)) {
 		questions = [][]string{words}
 	}
-	if len(questions) == 0 && !s.rights.IsJudged() {
+	if len(questions) == 0 && !s.rights.NeedsCheck() {
 		return true, s.rights.All()
 	}
 	return s.rights.Refusal(words, questions) == "", true

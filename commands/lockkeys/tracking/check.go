@@ -122,7 +122,7 @@ func (c *Client) check(all []*entry) {
 		watched[i] = m.Watched()
 	}
 	c.mu.Lock()
-	var stale []Mark
+	var stale []Watch
 	for i, e := range all {
 		switch {
 		case e.forgotten:
@@ -135,16 +135,16 @@ func (c *Client) check(all []*entry) {
 			stale = append(stale, c.report(e))
 		default:
 			e.postponed = 0
-			e.awaitEnd(stateIn(seen[i], now), now)
+			e.awaitExpiry(stateIn(seen[i], now), now)
 		}
 	}
 	c.mu.Unlock()
 	stop(stale...)
 }
 
-// awaitEnd schedules a check of an entry when its key expires. Masters report the expiry late, and
-// not at all for a key that shares its cell. mu is held.
-func (e *entry) awaitEnd(s state, now time.Time) {
+// awaitExpiry schedules a check of an entry when its key expires. Masters report the expiry late,
+// and not at all for a key that shares its cell. mu is held.
+func (e *entry) awaitExpiry(s state, now time.Time) {
 	switch left := s.end.Sub(now) + expirySlack; {
 	case !s.timed || s.endless:
 	case e.expiryTimer == nil:
@@ -167,7 +167,7 @@ func (e *entry) expired() {
 
 // awaitArmed waits until marks are armed, up to armTimeout, and reports whether the Client is still
 // open.
-func (c *Client) awaitArmed(marks []Mark) bool {
+func (c *Client) awaitArmed(marks []Watch) bool {
 	patience := time.After(armTimeout)
 	for _, m := range marks {
 		select {
@@ -182,8 +182,8 @@ func (c *Client) awaitArmed(marks []Mark) bool {
 }
 
 // mark replaces the marks of entries.
-func (c *Client) mark(all []*entry) []Mark {
-	marks, before := make([]Mark, len(all)), make([]Mark, len(all))
+func (c *Client) mark(all []*entry) []Watch {
+	marks, before := make([]Watch, len(all)), make([]Watch, len(all))
 	for i, e := range all {
 		c.mu.Lock()
 		delete(c.pending, e)
@@ -191,7 +191,7 @@ func (c *Client) mark(all []*entry) []Mark {
 		e.round++
 		round := e.round
 		c.mu.Unlock()
-		m := c.hub.opts.Mark(e.place, func(n quorum.Report) { c.news(e, round, n) })
+		m := c.hub.opts.Mark(e.place, func(n quorum.Report) { c.onReport(e, round, n) })
 		c.mu.Lock()
 		if before[i] = e.mark; e.forgotten {
 			before[i] = m // nothing else would stop it
@@ -207,7 +207,7 @@ func (c *Client) mark(all []*entry) []Mark {
 
 // unwatched reports a key that cannot be watched, or schedules a check if such a key was reported a
 // moment ago. It returns a mark to stop. mu is held.
-func (c *Client) unwatched(e *entry, now time.Time) Mark {
+func (c *Client) unwatched(e *entry, now time.Time) Watch {
 	if earliest := c.lastUnwatched.Add(unwatchedPause); now.Before(earliest) && !c.lastUnwatched.Equal(now) {
 		e.due, c.pending[e] = earliest, true
 		return nil
@@ -216,8 +216,8 @@ func (c *Client) unwatched(e *entry, now time.Time) Mark {
 	return c.report(e)
 }
 
-// news schedules a check after a report of a mark. It does not block.
-func (c *Client) news(e *entry, round int, n quorum.Report) {
+// onReport schedules a check after a report of a mark. It does not block.
+func (c *Client) onReport(e *entry, round int, n quorum.Report) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.forgotten || e.round != round {
@@ -225,7 +225,7 @@ func (c *Client) news(e *entry, round int, n quorum.Report) {
 	}
 	now := time.Now()
 	due := now
-	if n == quorum.Stirred {
+	if n == quorum.SomeChanged {
 		due = now.Add(e.pause(now))
 	}
 	if e.due.IsZero() || due.Before(e.due) {

@@ -83,8 +83,8 @@ func (c *Client) Caching() { c.caching = true }
 // entrySize is the memory of a remembered key in addition to its name, in bytes.
 const entrySize = 512
 
-// Kept returns the bytes of the keys that the client remembers; 0 for a nil Client.
-func (c *Client) Kept() int {
+// Size returns the bytes of the keys that the client remembers; 0 for a nil Client.
+func (c *Client) Size() int {
 	if c == nil {
 		return 0
 	}
@@ -118,7 +118,7 @@ func (c *Client) Close() {
 
 func (c *Client) forgetAll() {
 	c.mu.Lock()
-	var marks []Mark
+	var marks []Watch
 	for _, e := range c.entries {
 		marks = append(marks, c.forget(e))
 	}
@@ -129,7 +129,7 @@ func (c *Client) forgetAll() {
 
 // stop stops marks. It must be called without mu, because a mark that reports a change waits for
 // mu.
-func stop(marks ...Mark) {
+func stop(marks ...Watch) {
 	for _, m := range marks {
 		if m != nil {
 			m.Stop()
@@ -138,7 +138,7 @@ func stop(marks ...Mark) {
 }
 
 // forget removes an entry, and returns its mark, which must be stopped. mu is held.
-func (c *Client) forget(e *entry) Mark {
+func (c *Client) forget(e *entry) Watch {
 	if e.forgotten {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (c *Client) forget(e *entry) Mark {
 }
 
 // report forgets an entry, and schedules a report of its key. mu is held.
-func (c *Client) report(e *entry) Mark {
+func (c *Client) report(e *entry) Watch {
 	c.toReport[e.key] = true
 	c.wakeUp()
 	return c.forget(e)
@@ -224,7 +224,7 @@ func (t *CommandRun) Fail(now time.Time) {
 	}
 	if t.remembers {
 		t.client.mu.Lock()
-		var marks []Mark
+		var marks []Watch
 		for _, keyID := range t.ids {
 			marks = append(marks, t.read(keyID.key, state{unknown: true}, keyspace.Edit{}, false, now)...)
 		}
@@ -243,7 +243,7 @@ func (t *CommandRun) End(read map[string]keyspace.Entry, edits []keyspace.Edit, 
 	c := t.client
 	c.mu.Lock()
 	ownEdits := map[string]keyspace.Edit{}
-	var marks []Mark
+	var marks []Watch
 	for _, e := range edits {
 		if !e.Changes() {
 			continue
@@ -272,7 +272,7 @@ func (t *CommandRun) End(read map[string]keyspace.Entry, edits []keyspace.Edit, 
 }
 
 // changed handles a key that the client itself has changed. It returns a mark to stop. mu is held.
-func (t *CommandRun) changed(by keyspace.Edit, now time.Time) Mark {
+func (t *CommandRun) changed(by keyspace.Edit, now time.Time) Watch {
 	e := t.client.entries[id{t.db, by.Key}]
 	switch {
 	case e == nil:
@@ -287,7 +287,7 @@ func (t *CommandRun) changed(by keyspace.Edit, now time.Time) Mark {
 // notified if the state had changed before this command. A script that changes and reads a key
 // reports the change in its reply: the client is notified of this change only if the value changed.
 // mu is held.
-func (t *CommandRun) read(key string, is state, edit keyspace.Edit, changed bool, now time.Time) (marks []Mark) {
+func (t *CommandRun) read(key string, is state, edit keyspace.Edit, changed bool, now time.Time) (marks []Watch) {
 	c, keyID := t.client, id{t.db, key}
 	if c.closed {
 		return nil

@@ -13,9 +13,9 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Mark reports changes of a key on the masters; *quorum.Mark implements it. A report waits for the
+// Watch reports changes of a key on the masters; *quorum.Mark implements it. A report waits for the
 // mu of a Client, and the methods of the Mark block meanwhile. So they are called without that mu.
-type Mark interface {
+type Watch interface {
 	// Settled returns a channel that is closed when a majority of the masters has armed the mark,
 	// or no further master can arm it.
 	Settled() <-chan struct{}
@@ -28,7 +28,7 @@ type Mark interface {
 // Options are the dependencies of a Hub. All must be set.
 type Options struct {
 	// Mark sets a mark on a key. notify is called with each report; it does not block.
-	Mark func(key quorum.Key, notify func(quorum.Report)) Mark
+	Mark func(key quorum.Key, notify func(quorum.Report)) Watch
 	// Read returns what a majority of the masters holds.
 	Read func(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
 	// Logger logs panics.
@@ -82,7 +82,7 @@ type entry struct {
 	place  quorum.Key
 	was    state // the state that the client saw
 
-	mark Mark // nil before the first check
+	mark Watch // nil before the first check
 	// round counts the marks: reports of an older mark are ignored.
 	round int
 	// due is the time of the next check; zero: none before a report of the mark.

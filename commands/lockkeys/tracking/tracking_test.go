@@ -73,7 +73,7 @@ func (m *fakeMark) Stop() {
 	delete(m.of.marks, m)
 }
 
-func (s *masters) mark(key quorum.Key, tell func(quorum.Report)) Mark {
+func (s *masters) mark(key quorum.Key, tell func(quorum.Report)) Watch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &fakeMark{s, key, tell}
@@ -121,8 +121,8 @@ func newBench(t *testing.T, mode Mode) *bench {
 	s := &masters{holds: map[quorum.Key]quorum.Look{}, marks: map[*fakeMark]bool{}}
 	b := &bench{t: t, masters: s, hub: NewHub(Options{Mark: s.mark, Read: s.read, Logger: slog.New(slog.DiscardHandler)})}
 	t.Cleanup(func() {
-		if len(s.marks) > 0 || b.client.Kept() > 0 {
-			t.Errorf("%d marks, %d bytes are left", len(s.marks), b.client.Kept())
+		if len(s.marks) > 0 || b.client.Size() > 0 {
+			t.Errorf("%d marks, %d bytes are left", len(s.marks), b.client.Size())
 		}
 	})
 	b.client, b.told = b.join(mode)
@@ -155,7 +155,7 @@ func reads(c *Client, key, value string) {
 // edits lets the client change a key, and read it if reads is set.
 func (b *bench) edits(key, was, now string, reads bool) {
 	turn := b.client.Begin(0, []string{key}, at)
-	b.put(key, now, quorum.Stirred, quorum.Changes)
+	b.put(key, now, quorum.SomeChanged, quorum.Changes)
 	read := map[string]keyspace.Entry{}
 	if reads {
 		read[key] = entryOf(now)
@@ -194,11 +194,11 @@ func TestNotifications(t *testing.T) {
 	b.put("k", "1")
 	b.reads("k", "1")
 	b.hears()
-	b.put("k", "1", quorum.Stirred) // a take that was undone
+	b.put("k", "1", quorum.SomeChanged) // a take that was undone
 	b.hears()
 	b.put("k", "1", quorum.Unwatched)
 	b.hears()
-	b.put("k", "2", quorum.Stirred)
+	b.put("k", "2", quorum.SomeChanged)
 	b.hears("k")
 	b.put("k", "3", quorum.Changes)
 	b.hears()
@@ -217,7 +217,7 @@ func TestNotifications(t *testing.T) {
 // TestNewsDuringCheck checks a report that arrives while a check calls Watched. The check has read
 // the key before, so another check must follow.
 func TestNewsDuringCheck(t *testing.T) {
-	for name, news := range map[string]quorum.Report{"stirred": quorum.Stirred, "changes": quorum.Changes,
+	for name, news := range map[string]quorum.Report{"stirred": quorum.SomeChanged, "changes": quorum.Changes,
 		"unwatched": quorum.Unwatched} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, on)
@@ -385,9 +385,9 @@ func TestInvalidation(t *testing.T) {
 	}
 }
 
-// TestLoseAll checks InvalidateAll: each tracking client is notified once that everything may have
-// changed, and its keys are forgotten.
-func TestLoseAll(t *testing.T) {
+// TestInvalidateAll checks InvalidateAll: each tracking client is notified once that everything may
+// have changed, and its keys are forgotten.
+func TestInvalidateAll(t *testing.T) {
 	b := newBench(t, on)
 	_, broadcast := b.join(Mode{On: true, Broadcast: true})
 	off, none := b.join(on)
@@ -411,8 +411,8 @@ func TestLoseAll(t *testing.T) {
 	}
 	b.put("k", "2", quorum.Changes)
 	b.hears()
-	if len(none)+len(late)+len(redirected)+len(broadcast) > 0 || b.client.Kept() > 0 {
-		t.Errorf("reported twice, or to a client that does not track; %d bytes are kept", b.client.Kept())
+	if len(none)+len(late)+len(redirected)+len(broadcast) > 0 || b.client.Size() > 0 {
+		t.Errorf("reported twice, or to a client that does not track; %d bytes are kept", b.client.Size())
 	}
 	b.reads("k", "2") // the client continues
 	b.put("k", "3", quorum.Changes)

@@ -20,7 +20,7 @@ type state struct {
 	baseline string // the state to compare with; empty: none
 	relayed  bool   // uses the proxy with a relay to two masters
 	inflict  func(f *fleet, i int) error
-	mend     func(f *fleet, i int) error
+	repair   func(f *fleet, i int) error
 }
 
 // states returns the states in the order in which they are measured.
@@ -60,7 +60,7 @@ func (f *fleet) measure(ctx context.Context, s state, clients int, window time.D
 		err = suite.Pause(ctx, window)
 	}
 	got := l.end()
-	return got, errors.Join(err, f.each(s.mend), f.waitHealthy())
+	return got, errors.Join(err, f.each(s.repair), f.waitHealthy())
 }
 
 // each calls do with the index of every failing master.
