@@ -10,7 +10,7 @@ import (
 // followChanges notices changes of the masters by other proxies, completes them if necessary, and
 // requests a new configuration.
 func (c *Cluster) followChanges(ctx context.Context) {
-	asked, lastSet, departs := time.Time{}, (*masterSet)(nil), false
+	asked, lastSet, departs, noticed := time.Time{}, (*masterSet)(nil), false, (*change)(nil)
 	for !c.stoppedDuring(followPause) {
 		set := c.masterSet()
 		if departing := c.IsLeavingMasters(); departing != departs {
@@ -22,13 +22,14 @@ func (c *Cluster) followChanges(ctx context.Context) {
 		}
 		s := set.guards.Succession()
 		if s == nil {
+			c.forgetChange(noticed)
 			if set.guards.Lapsed() {
 				c.abortLapsedMove(ctx, set)
 			}
 			continue
 		}
 		if c.underway.Load() == nil {
-			c.beginChange(s.Change.Names)
+			noticed = c.beginChange(s.Change.Names)
 		}
 		if time.Since(asked) < askPause {
 			continue
@@ -37,6 +38,19 @@ func (c *Cluster) followChanges(ctx context.Context) {
 		if c.follow(ctx, set, *s) {
 			asked = time.Time{}
 		}
+	}
+}
+
+// forgetChange lets commands continue if a change that followChanges noticed is no longer known, and
+// no other function continues it: a proxy that starts during a change may first meet masters of the
+// era before its own.
+func (c *Cluster) forgetChange(noticed *change) {
+	if noticed == nil || c.underway.Load() != noticed || !c.changing.TryLock() {
+		return
+	}
+	defer c.changing.Unlock()
+	if c.underway.Load() == noticed {
+		c.endChange(noticed)
 	}
 }
 

@@ -1,0 +1,48 @@
+//go:build integration
+
+package masters
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestStartDuringAChange: a proxy is killed, and starts with the new masters while another proxy
+// changes to them. Each time all proxies grant locks within 10 s.
+func TestStartDuringAChange(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	r := startRig(t, 3, 3, 4)
+	began := time.Now()
+	for round := range int(kit.NumberFrom(t, "REDLOCK_STARTS", 10)) {
+		masters := []int{round % 4, (round + 1) % 4, (round + 2) % 4}
+		kit.Must(t, r.proxies[2].Kill())
+		r.nameAll(masters...)
+		changed := make(chan struct{})
+		go func() {
+			defer close(changed)
+			r.tryReload(0)
+		}()
+		time.Sleep(time.Duration(rand.Int64N(int64(time.Second)))) // the proxy starts at any moment of the change
+		r.proxies[2] = kit.StartConfigured(t, r.files[2])
+		<-changed
+		for i, proxy := range r.proxies {
+			client := kit.Connect(t, proxy)
+			kit.Within(t, 10*time.Second, func() error {
+				if reply := kit.Do(t, client, "LOCK", fmt.Sprint("k", round, i), "t", "PX", "60000"); !isInt(reply) {
+					return fmt.Errorf("round %d: proxy %d: %v", round, i, reply)
+				}
+				return nil
+			})
+		}
+		r.wantVoting(masters...)
+	}
+	t.Logf("%v", time.Since(began).Round(time.Millisecond))
+}
+
+func isInt(reply any) bool { _, is := reply.(int64); return is }
