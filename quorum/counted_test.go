@@ -50,10 +50,10 @@ func TestListedProxiesPreventMoves(t *testing.T) {
 		{"that one master alone lists", "OLD", "3 1 - 0 0", 1, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			announced(t, servers[:test.on], test.id, test.entry)
 			var found error
-			for began := time.Now(); found == nil &&
-				time.Since(began) < guard.ProxyTimeout-500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
+			for began := time.Now(); found == nil && time.Since(began) < guard.ProxyTimeout; {
+				announced(t, servers[:test.on], test.id, test.entry)
+				time.Sleep(50 * time.Millisecond) // the proxy reads the lists once in a while
 				found = c.MayMove()
 			}
 			if _, err := c.masterSet().guards.MayChange(func(string) bool { return true }); (err == nil) != (test.want == "") {

@@ -46,10 +46,14 @@ type load struct {
 	// clients use the next version.
 	versions map[string]int
 	// gone has the time from which a token must not hold a key.
-	gone    map[string]time.Duration
-	wrong   []string
-	replies map[string]int
-	dialect map[string]int
+	gone map[string]ending
+	// moveBegan is when the present move began, or zero; longestMove is the duration of the longest
+	// one so far. A lease that is copied may expire later by that time.
+	moveBegan   time.Time
+	longestMove time.Duration
+	wrong       []string
+	replies     map[string]int
+	dialect     map[string]int
 	// The following fields are those of the current round.
 	errors    map[string]int
 	slowest   time.Duration
@@ -62,7 +66,7 @@ func startLoad(t *testing.T, r *rig, seed uint64) *load {
 	l := &load{
 		t: t, addrs: r.addrs, upstream: r.upstream.Addr(), began: time.Now(), histories: map[string]*holdings.History{},
 		versions: map[string]int{},
-		gone:     map[string]time.Duration{}, replies: map[string]int{}, dialect: map[string]int{},
+		gone:     map[string]ending{}, replies: map[string]int{}, dialect: map[string]int{},
 		errors: map[string]int{},
 	}
 	l.atUpstream.Store(true)
@@ -320,7 +324,7 @@ func (c *client) turn(addrs []string, token string) {
 	}
 	if leaves {
 		c.add(key, holdings.Holding{Token: token, From: reliedFrom, To: until})
-		c.forget(token, latest)
+		c.forget(token, ending{latest, true})
 		return
 	}
 	// When a later release arrives, the lock may belong to another client.
@@ -334,13 +338,13 @@ func (c *client) turn(addrs []string, token string) {
 	after := c.now()
 	switch {
 	case err != nil:
-		c.forget(token, latest)
+		c.forget(token, ending{latest, true})
 		unsure()
 	case !given && after < until:
 		c.addWrong("LOST: %s: %s of %s was not there to be given back, %v after it was granted and %v before its end",
 			d.name, key, token, after-received, until-after)
 	default:
-		c.forget(token, after)
+		c.forget(token, ending{after, false})
 	}
 }
 
@@ -352,8 +356,34 @@ func (c *client) add(key string, one holdings.Holding) {
 	}
 }
 
-// forget records since when a token must not hold a key.
-func (c *client) forget(token string, since time.Duration) {
+// ending is when a lock ended: it expired, or was released.
+type ending struct {
+	at      time.Duration
+	expired bool
+}
+
+// moves notes the beginning of a move. The returned function notes its end.
+func (l *load) moves() (ended func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.moveBegan = time.Now()
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.longestMove, l.moveBegan = max(l.longestMove, time.Since(l.moveBegan)), time.Time{}
+	}
+}
+
+// mayLast returns how much later than its TTL says a lease may expire, because it was moved.
+func (l *load) mayLast() time.Duration {
+	if l.moveBegan.IsZero() {
+		return l.longestMove
+	}
+	return max(l.longestMove, time.Since(l.moveBegan))
+}
+
+// forget records when a lock of a token ended.
+func (c *client) forget(token string, since ending) {
 	if c.dialect.kind == "list" || c.dialect.kind == "dated" {
 		return
 	}
@@ -371,10 +401,13 @@ func (c *client) look(key string) {
 	}
 	for _, token := range tokens {
 		c.mu.Lock()
-		since, is := c.gone[token]
+		end, is := c.gone[token]
+		if end.expired {
+			end.at += c.mayLast()
+		}
 		c.mu.Unlock()
-		if is && since < sent {
-			c.addWrong("REVIVED: %s: %s of %s is there %v after its end", c.dialect.name, key, token, sent-since)
+		if is && end.at < sent {
+			c.addWrong("REVIVED: %s: %s of %s is there %v after its end", c.dialect.name, key, token, sent-end.at)
 		}
 	}
 }

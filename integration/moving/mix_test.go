@@ -49,9 +49,11 @@ func TestRandomMix(t *testing.T) {
 	var back []time.Duration
 	grants := 0
 	for i := range rounds {
+		ended := l.moves()
 		said := m.disturb()
 		m.settle()
 		took := m.wantAvailable()
+		ended()
 		back = append(back, took)
 		if err := m.wantOnePlace(); err != nil {
 			t.Errorf("round %d: %v", i, err)

@@ -60,7 +60,9 @@ func TestMovesUnderLoad(t *testing.T) {
 		before := look(t, kit.Connect(t, r.proxies[random.IntN(2)]))
 		l.take()
 		began := time.Now()
+		ended := l.moves()
 		said := r.moveWith(random, l, fault, back)
+		ended()
 		took := time.Since(began)
 		time.Sleep(time.Duration(200+random.IntN(300)) * time.Millisecond) // clients keep running
 		after := look(t, kit.Connect(t, r.proxies[random.IntN(2)]))

@@ -105,7 +105,7 @@ func (r *rig) stopAround(random *rand.Rand, link *faultlink.Link, i int) (how, w
 	}
 	kit.Do(r.t, other, "DEL", key)
 	kit.Soon(r.t, func() error {
-		_, err := r.move(1, "--back")
+		_, err := r.move(1, "--back", "--even-if-others") // the first proxy's connections have the link's address
 		return err
 	})
 	return how, what
