@@ -178,7 +178,7 @@ func TestLocksWithoutTTL(t *testing.T) {
 
 func TestLocksWithoutTTLRefused(t *testing.T) {
 	const refused = "ERR lock key 'k' would have no TTL: the setting locks-without-ttl refuses this; set a TTL"
-	b := newRegisterBench(t, func(o *Options) { o.Settings.RefuseNoTTL = true })
+	b := newRegisterBench(t, func(o *Options) { o.Settings.RequireTTL = true })
 	b.does("SETNX k me", refused)
 	b.does("SET k me NX", refused)
 	b.does("SET k me", refused)

@@ -510,7 +510,7 @@ func TestScriptUndelivered(t *testing.T) {
 // TestScriptsWithoutTTL checks that a script in two steps never leaves a lock without a TTL. A
 // script that sets no TTL is refused with locks-without-ttl.
 func TestScriptsWithoutTTL(t *testing.T) {
-	b := newRegisterBench(t, func(o *Options) { o.Settings.RefuseNoTTL = true })
+	b := newRegisterBench(t, func(o *Options) { o.Settings.RequireTTL = true })
 	if got := b.run("EVAL", takeTwoStep, "1", "k", "me", "900"); got != "1" {
 		t.Error(got)
 	}

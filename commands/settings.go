@@ -13,8 +13,8 @@ import (
 type Settings struct {
 	// MaxTTL is the longest TTL that a client may ask for.
 	MaxTTL time.Duration
-	// RefuseNoTTL makes commands fail that would leave a lock key without a TTL.
-	RefuseNoTTL bool
+	// RequireTTL makes commands fail that would leave a lock key without a TTL.
+	RequireTTL bool
 	// MaxClients is the limit on connections, as CONFIG GET shows it.
 	MaxClients int
 	// MessageMemory limits the messages that wait for all subscribers of a lock server, in bytes. 0
@@ -56,7 +56,7 @@ func (c *current) maxTTL() time.Duration { return c.Load().MaxTTL }
 
 func (c *current) limits() lockkeys.Limits {
 	is := c.Load()
-	return lockkeys.Limits{MaxTTL: is.MaxTTL, RefuseNoTTL: is.RefuseNoTTL}
+	return lockkeys.Limits{MaxTTL: is.MaxTTL, RequireTTL: is.RequireTTL}
 }
 
 func (c *current) maxClients() int { return c.Load().MaxClients }

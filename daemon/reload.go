@@ -270,7 +270,7 @@ func (d *daemon) apply(current *applied, next prepared) error {
 // tableSettings returns the settings of the commands.
 func tableSettings(cfg conf.Config) commands.Settings {
 	return commands.Settings{
-		MaxTTL: cfg.MaxTTL, RefuseNoTTL: cfg.LocksWithoutTTL == "refuse", MaxClients: cfg.MaxClients, Audit: cfg.AuditLog,
+		MaxTTL: cfg.MaxTTL, RequireTTL: cfg.LocksWithoutTTL == "refuse", MaxClients: cfg.MaxClients, Audit: cfg.AuditLog,
 		MessageMemory: cfg.MaxMessageMemory,
 		ScriptMemory:  cfg.MaxInputMemory / 4, // the rest is for the input of clients
 	}

@@ -144,7 +144,7 @@ func TestHostileNumberOfArguments(t *testing.T) {
 			p.say(array("PING"), test[2]+pong)
 		})
 		b.stop()
-		b.ended()
+		b.waitStopped()
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 // TestFilterTakesOutWhatTheProxyAsked: only the replies to the proxy's own commands are removed
 // from the stream, however it is cut.
 func TestFilterTakesOutWhatTheProxyAsked(t *testing.T) {
-	const before, asked, after = "$5\r\n+OK\r\n\r\n", "*2\r\n$1\r\nx\r\n|1\r\n+a\r\n+b\r\n:1\r\n", ":7\r\n"
+	const before, ownReply, after = "$5\r\n+OK\r\n\r\n", "*2\r\n$1\r\nx\r\n|1\r\n+a\r\n+b\r\n:1\r\n", ":7\r\n"
 	const push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
-	const stream = before + push + asked + push + after
+	const stream = before + push + ownReply + push + after
 	up, err := upstream.New("redis://h", 0, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestFilterTakesOutWhatTheProxyAsked(t *testing.T) {
 		r.expect(1, nil)
 		passed := string(r.filter([]byte(stream[:at]))) + string(r.filter([]byte(stream[at:])))
 		if want := before + push + push + after; passed != want || len(r.answers) != 1 ||
-			string(r.answers[0]) != asked {
+			string(r.answers[0]) != ownReply {
 			t.Fatalf("cut at %d: passed %q, asked %q", at, passed, r.answers)
 		}
 		if !r.isSettled() {

@@ -22,13 +22,13 @@ type sender struct {
 	out    *command.Reply
 	client *command.Client
 
-	plainCount int             // number of commands scanned and not yet sent whose replies change nothing
-	slot       *track.Expected // a command not yet sent whose reply changes state
-	forwarding bool            // the current frame is forwarded
-	expected   int             // number of replies expected for the current frame
-	partSent   bool            // a frame was sent in part
-	partEnd    int             // where that frame ends in the buffer, if its end was scanned; else 0
-	dropping   bool            // the current frame's beginning could not be sent; the rest is discarded
+	plainCount     int             // number of commands scanned and not yet sent whose replies change nothing
+	unsentExpected *track.Expected // a command not yet sent whose reply changes state
+	forwarding     bool            // the current frame is forwarded
+	expected       int             // number of replies expected for the current frame
+	partSent       bool            // a frame was sent in part
+	partEnd        int             // where that frame ends in the buffer, if its end was scanned; else 0
+	dropping       bool            // the current frame's beginning could not be sent; the rest is discarded
 }
 
 // countReply returns how many replies to expect for one more command: 0 if the client has turned
@@ -54,9 +54,9 @@ func (s *sender) forwardFrame(answers int) {
 // pass sends the bytes up to index upTo of the buffer, unless they are already sent. Without a
 // connection to the upstream, it answers their commands with the reason.
 func (s *sender) pass(ctx context.Context, upTo int) error {
-	from, plain, slot := s.in.start, s.plainCount, s.slot
+	from, plain, slot := s.in.start, s.plainCount, s.unsentExpected
 	upTo = max(from, upTo)
-	s.in.start, s.plainCount, s.slot = upTo, 0, nil
+	s.in.start, s.plainCount, s.unsentExpected = upTo, 0, nil
 	for from < upTo && !s.dropping {
 		if err := s.session.flush(); err != nil {
 			return err
@@ -105,8 +105,8 @@ func (s *sender) cancelLast() {
 	case s.expected == 0:
 	case s.partSent && s.partEnd == 0:
 		s.relay.cancelLast()
-	case s.slot != nil:
-		s.slot = nil
+	case s.unsentExpected != nil:
+		s.unsentExpected = nil
 	default:
 		s.plainCount--
 	}

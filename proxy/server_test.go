@@ -58,7 +58,7 @@ func TestDrainClosesIdleClientsAtOnce(t *testing.T) {
 	for _, p := range []*peer{silent, used, half} {
 		p.expectClosed()
 	}
-	b.ended()
+	b.waitStopped()
 	if n := b.server.Clients(); n != 0 {
 		t.Errorf("%d clients left", n)
 	}
@@ -93,7 +93,7 @@ func TestDrainLetsWhatRunsFinish(t *testing.T) {
 	if got := p.all(); got != ":5000\r\n" && got != ":5000\r\n"+pong {
 		t.Errorf("got %q", got)
 	}
-	b.ended()
+	b.waitStopped()
 	if got := locks.wasReleased(); len(got) != 0 {
 		t.Errorf("released %q", got)
 	}
@@ -117,7 +117,7 @@ func TestDrainRefusesWhatWaits(t *testing.T) {
 	if got := other.all(); got != refused {
 		t.Errorf("the other got %q", got)
 	}
-	b.ended()
+	b.waitStopped()
 }
 
 func TestDrainCutsOffWhatTakesTooLong(t *testing.T) {
@@ -136,7 +136,7 @@ func TestDrainCutsOffWhatTakesTooLong(t *testing.T) {
 		}
 		p = other
 	}
-	b.ended()
+	b.waitStopped()
 }
 
 // TestDrainCutsOffClientsThatDoNotRead: a client that reads nothing cannot delay the drain.
@@ -146,7 +146,7 @@ func TestDrainCutsOffClientsThatDoNotRead(t *testing.T) {
 	go fillUp(p.conn)
 	b.connect().say("PING\r\n", pong)
 	b.stop()
-	b.ended()
+	b.waitStopped()
 }
 
 // fillUp sends commands until the connection ends, and reads nothing.
@@ -171,5 +171,5 @@ func TestServeReturnsWhenTheListenerIsClosed(t *testing.T) {
 	p.say("PING\r\n", pong)
 	ln.Close()
 	p.expectClosed()
-	b.ended()
+	b.waitStopped()
 }

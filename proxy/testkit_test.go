@@ -69,7 +69,7 @@ func startTestServer(t *testing.T, opts serverOptions) *testServer {
 	go func() { b.served <- b.server.Serve(ctx, ln) }()
 	t.Cleanup(func() {
 		stop()
-		b.ended()
+		b.waitStopped()
 	})
 	return b
 }
@@ -80,8 +80,8 @@ func frozenClock() func() time.Time {
 	return func() time.Time { return now }
 }
 
-// ended waits until Serve has returned, and fails if it did not return nil.
-func (b *testServer) ended() {
+// waitStopped waits until Serve has returned, and fails if it did not return nil.
+func (b *testServer) waitStopped() {
 	b.Helper()
 	select {
 	case err := <-b.served:

@@ -54,7 +54,7 @@ func (d *dispatcher) passLong(follow string) {
 	words, count := resp.Excerpt(chunk[:min(maxExcerpt, len(chunk))])
 	s := track.SlotFor(follow, words, count)
 	if d.sender.forwardFrame(0); d.sender.countReply() > 0 {
-		d.sender.slot, d.sender.expected = &s, 1
+		d.sender.unsentExpected, d.sender.expected = &s, 1
 	}
 }
 

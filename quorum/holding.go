@@ -168,7 +168,7 @@ func namesOn(
 ) (more bool, failed, err error) {
 	for cursor, first := "0", true; first || cursor != "0"; first = false {
 		var names []string
-		names, cursor, failed = m.Names(ctx, db, cursor)
+		names, cursor, failed = m.ScanKeys(ctx, db, cursor)
 		switch {
 		case ctx.Err() != nil:
 			return false, nil, context.Cause(ctx)

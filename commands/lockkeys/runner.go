@@ -39,8 +39,8 @@ type Locks interface {
 type Limits struct {
 	// MaxTTL is the longest TTL that a client may ask for.
 	MaxTTL time.Duration
-	// RefuseNoTTL refuses lock keys without a TTL.
-	RefuseNoTTL bool
+	// RequireTTL refuses lock keys without a TTL.
+	RequireTTL bool
 }
 
 // Options are the dependencies of a Runner. All must be set, except Audit.
@@ -144,7 +144,7 @@ func (p *Runner) refusalOf(edits []keyspace.Edit) string {
 	for _, e := range edits {
 		switch {
 		case !e.After.Present || e.KeepTTL:
-		case e.After.Left < 0 && limits.RefuseNoTTL:
+		case e.After.Left < 0 && limits.RequireTTL:
 			return fmt.Sprintf("ERR lock key '%s' would have no TTL: the setting locks-without-ttl refuses this; set a TTL",
 				syntax.Shown(e.Key))
 		case e.After.Left > limits.MaxTTL:

@@ -36,8 +36,8 @@ return out`
 // collectionKeys returns lock keys. Most commands change one of them.
 func collectionKeys() []string { return []string{"lock:a", "lock:{b}:\xff", "lock:c"} }
 
-// several holds connections to proxies of the same masters, and one to a single Redis.
-type several struct {
+// comparison holds connections to proxies of the same masters, and one to a single Redis.
+type comparison struct {
 	proxies []*peer
 	single  *peer
 	keys    []string
@@ -53,9 +53,9 @@ type several struct {
 	mayRefuse func(words []string) bool
 }
 
-func startSeveral(t *testing.T, resp string, random *rand.Rand, single string, proxies ...string) *several {
+func startComparison(t *testing.T, resp string, random *rand.Rand, single string, proxies ...string) *comparison {
 	t.Helper()
-	s := &several{random: random, keys: collectionKeys()}
+	s := &comparison{random: random, keys: collectionKeys()}
 	for _, addr := range append(slices.Clone(proxies), single) {
 		p, err := dialPeer(addr)
 		kit.Must(t, err)
@@ -77,7 +77,7 @@ func ask(t *testing.T, p *peer, words ...string) answer {
 
 // same sends commands to one of the proxies and to the single Redis. It returns false if the proxy
 // refused to change several keys together; then both start again without keys.
-func (s *several) same(t *testing.T, group ...[]string) bool {
+func (s *comparison) same(t *testing.T, group ...[]string) bool {
 	t.Helper()
 	p := s.proxies[s.random.IntN(len(s.proxies))]
 	for _, words := range group {
@@ -128,7 +128,7 @@ func shuffled(value any) string {
 }
 
 // afresh removes all keys.
-func (s *several) afresh(t *testing.T) {
+func (s *comparison) afresh(t *testing.T) {
 	t.Helper()
 	s.forget(t)
 	for _, key := range s.keys {
@@ -140,7 +140,7 @@ func (s *several) afresh(t *testing.T) {
 }
 
 // otherKeys starts again with new keys.
-func (s *several) otherKeys(t *testing.T) {
+func (s *comparison) otherKeys(t *testing.T) {
 	t.Helper()
 	s.forget(t)
 	for i, key := range s.keys {
@@ -149,14 +149,14 @@ func (s *several) otherKeys(t *testing.T) {
 }
 
 // forget empties the single Redis.
-func (s *several) forget(t *testing.T) {
+func (s *comparison) forget(t *testing.T) {
 	t.Helper()
 	ask(t, s.single, "FLUSHALL")
 	s.history = nil
 }
 
 // talk sends the given number of commands, a tenth of them in transactions and a tenth in scripts.
-func (s *several) talk(t *testing.T, commands int) {
+func (s *comparison) talk(t *testing.T, commands int) {
 	t.Helper()
 	m := randomcommands.Maker{Rand: s.random, Exact: true}
 	for sent := 0; sent < commands; {
@@ -187,7 +187,7 @@ func (s *several) talk(t *testing.T, commands int) {
 	}
 }
 
-func (s *several) transaction(m randomcommands.Maker, shapes []string) [][]string {
+func (s *comparison) transaction(m randomcommands.Maker, shapes []string) [][]string {
 	group := [][]string{{"MULTI"}}
 	for range 1 + s.random.IntN(4) {
 		group = append(group, m.Next(shapes))
@@ -195,7 +195,7 @@ func (s *several) transaction(m randomcommands.Maker, shapes []string) [][]strin
 	return append(group, []string{"EXEC"})
 }
 
-func (s *several) script(m randomcommands.Maker, shapes []string) []string {
+func (s *comparison) script(m randomcommands.Maker, shapes []string) []string {
 	body := severally
 	if s.random.IntN(3) == 0 {
 		body = "redis.setresp(3)\n" + severally
@@ -242,7 +242,7 @@ func TestCollectionsWhileMastersAreKilled(t *testing.T) {
 func compareInBothProtocols(t *testing.T, commands int, seed uint64, faulty bool, single string, proxies ...string) {
 	t.Helper()
 	for _, resp := range []string{"2", "3"} {
-		s := startSeveral(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single, proxies...)
+		s := startComparison(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single, proxies...)
 		s.faulty = faulty
 		for i := range s.keys {
 			// The keys of the other protocol may still change, by commands that got NOQUORUM.

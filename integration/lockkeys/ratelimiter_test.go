@@ -167,7 +167,7 @@ func TestRedissonsRateLimiter(t *testing.T) {
 	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartReference(t)
 	one, other := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...),
 		kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
-	l := &limiters{replay: &replay{several: startSeveral(t, "2", rand.New(rand.NewPCG(seed, 4)), single.Addr(),
+	l := &limiters{replay: &replay{comparison: startComparison(t, "2", rand.New(rand.NewPCG(seed, 4)), single.Addr(),
 		one.Addr(), other.Addr()), now: 1_000_000}}
 	granted := 0
 	for round := range 4 {

@@ -180,7 +180,7 @@ func eval(body string, keys []string, argv ...string) []string {
 
 // replay is a conversation of some holders with locks of several keys.
 type replay struct {
-	*several
+	*comparison
 	// now is the clock of the clients in milliseconds; lease is the lease that they request.
 	now, lease int
 	sent       int
@@ -284,7 +284,7 @@ func TestRedissonsLocks(t *testing.T) {
 	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartReference(t)
 	one, other := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...),
 		kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
-	r := &replay{several: startSeveral(t, "2", rand.New(rand.NewPCG(seed, 3)), single.Addr(), one.Addr(), other.Addr()),
+	r := &replay{comparison: startComparison(t, "2", rand.New(rand.NewPCG(seed, 3)), single.Addr(), one.Addr(), other.Addr()),
 		now: 1_000_000, lease: 30_000}
 	for _, p := range []*peer{r.single, r.proxies[0]} {
 		ask(t, p, "SET", "lock:sem", "2")

@@ -28,7 +28,7 @@ func TestTagsAsOneRedis(t *testing.T) {
 	args := tagArgs(upstream)
 	one, other := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
 	for _, resp := range []string{"2", "3"} {
-		s := startSeveral(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single.Addr(), one.Addr(), other.Addr())
+		s := startComparison(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single.Addr(), one.Addr(), other.Addr())
 		s.keys = []string{"lock:t", "lock:x:{lock:t}", "y:{lock:t}"}
 		s.mayRefuse = func([]string) bool { return false }
 		s.talk(t, commands/2)

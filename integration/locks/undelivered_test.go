@@ -254,10 +254,10 @@ func TestLockWhoseClientNeverReadIt(t *testing.T) {
 	})
 }
 
-// TestLockAfterOneThatWasNeverRead checks that a lock stays when an earlier holder disconnects. The
+// TestLockAfterUndeliveredGrant checks that a lock stays when an earlier holder disconnects. The
 // earlier holder has not received its grant, and its lease has expired. Another client has taken
 // the lock with the same token, through the same proxy or another one.
-func TestLockAfterOneThatWasNeverRead(t *testing.T) {
+func TestLockAfterUndeliveredGrant(t *testing.T) {
 	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for _, long := range longGrants() {
 			for _, next := range grants()[:2] {

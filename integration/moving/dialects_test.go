@@ -196,12 +196,12 @@ func isOver(value string) bool {
 	return err == nil && time.Now().UnixMilli() > at
 }
 
-// unmoved is part of the error of LOCK and similar commands while the locks are at the upstream.
-const unmoved = " needs the locks on the masters: they are at the upstream; run 'redlock-proxy move' first"
+// needsMastersError is part of the error of LOCK and similar commands while the locks are at the upstream.
+const needsMastersError = " needs the locks on the masters: they are at the upstream; run 'redlock-proxy move' first"
 
 // unlock sends UNLOCK, or the equivalent script while the locks are at the upstream.
 func unlock(c *client, key, token string) (bool, error) {
-	reply, err := c.doUnless("ERR UNLOCK"+unmoved, "UNLOCK", key, token)
+	reply, err := c.doUnless("ERR UNLOCK"+needsMastersError, "UNLOCK", key, token)
 	if err == errUnless {
 		reply, err = c.do("EVAL", deleteOwn, "1", key, token)
 	}
@@ -230,7 +230,7 @@ var dialects = []*dialect{
 	{
 		name: "LOCK", kind: "text", lease: lease, holds: textHolds, there: textThere,
 		take: func(c *client, key, token string) (time.Duration, error) {
-			reply, err := c.doUnless("ERR LOCK"+unmoved, "LOCK", key, token, "PX", kit.Millis(lease))
+			reply, err := c.doUnless("ERR LOCK"+needsMastersError, "LOCK", key, token, "PX", kit.Millis(lease))
 			if err == errUnless {
 				return setNX(c, key, token)
 			}
@@ -238,7 +238,7 @@ var dialects = []*dialect{
 			return time.Duration(ms) * time.Millisecond, err
 		},
 		extend: func(c *client, key, token string) (bool, error) {
-			reply, err := c.doUnless("ERR EXTEND"+unmoved, "EXTEND", key, token, "PX", kit.Millis(lease))
+			reply, err := c.doUnless("ERR EXTEND"+needsMastersError, "EXTEND", key, token, "PX", kit.Millis(lease))
 			if err == errUnless {
 				reply, err = c.do("EVAL", pyExtend, "1", key, token, kit.Millis(lease), "1")
 				return reply == int64(1), err
@@ -250,7 +250,7 @@ var dialects = []*dialect{
 	{
 		name: "LOCK BLOCK", kind: "text", lease: lease, holds: textHolds, there: textThere,
 		take: func(c *client, key, token string) (time.Duration, error) {
-			reply, err := c.ask("ERR LOCK"+unmoved, false, "LOCK", key, token, "PX", kit.Millis(lease), "BLOCK", "300")
+			reply, err := c.ask("ERR LOCK"+needsMastersError, false, "LOCK", key, token, "PX", kit.Millis(lease), "BLOCK", "300")
 			if err == errUnless {
 				return setNX(c, key, token)
 			}

@@ -33,7 +33,7 @@ func TestBlockedOverTheMove(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	one, other := r.pair()
-	const refused = "ERR LOCK" + unmoved
+	const refused = "ERR LOCK" + needsMastersError
 	for _, flags := range [][]string{nil, {toUpstream}, nil} {
 		kit.Want(t, other, "OK", "SET", "lock:b", "me", "PX", "60000")
 		kit.Must(t, one.Send(redistest.AppendCommand(nil, "BLPOP", "lock:list", "0")))

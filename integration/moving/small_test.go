@@ -53,7 +53,7 @@ func TestMoveTwice(t *testing.T) {
 	wantSaid(t, r.mustMove(1, toUpstream), "the locks are at the upstream now: 1 string")
 	wantSaid(t, r.mustMove(0, toUpstream), "nothing to move")
 	kit.Want(t, other, "me", "GET", "lock:a")
-	kit.Does(t, one, "UNLOCK lock:a me", "ERR UNLOCK"+unmoved)
+	kit.Does(t, one, "UNLOCK lock:a me", "ERR UNLOCK"+needsMastersError)
 	kit.Want(t, one, int64(1), "EVAL", deleteOwn, "1", "lock:a", "me")
 	kit.Must(t, r.wantOnlyAt(true))
 }

@@ -71,6 +71,7 @@ func TestExtendBesideARefill(t *testing.T) {
 				return errors.New("the lock is not restored on E")
 			})
 			one := accepts.waitFor(t, 3)[0]
+			defer other.holdAccepts("lock:k", "keep", f.allMasters()...).discard() // it does not try again
 			accepts[one].Release()
 			time.Sleep(20 * time.Millisecond) // so that the released message arrives first
 			accepts.discard()

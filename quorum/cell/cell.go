@@ -82,9 +82,9 @@ type Value struct {
 const MaxChanges = 32
 
 // Follow returns the value with the changes of the previous value and the change by.
-func (v Value) Follow(before Value, by Change) Value {
-	others := slices.DeleteFunc(slices.Clone(before.Changes), func(c Change) bool { return c.proxy() == by.proxy() })
-	v.Changes = append(others, by)
+func (v Value) Follow(before Value, change Change) Value {
+	others := slices.DeleteFunc(slices.Clone(before.Changes), func(c Change) bool { return c.proxy() == change.proxy() })
+	v.Changes = append(others, change)
 	if n := len(v.Changes); n > MaxChanges {
 		v.Changes = v.Changes[n-MaxChanges:]
 	}

@@ -166,8 +166,8 @@ func latest(cells []heldCell) heldCell {
 }
 
 // blocking returns a blocking copy that expires when until does.
-func blocking(of incarnation, until heldCell) heldCell {
-	return heldCell{Cell: cell.Cell{Form: cell.Blocking, Attempt: cell.Attempt(of)}, Ends: until.Ends}
+func blocking(of incarnation, expiresWith heldCell) heldCell {
+	return heldCell{Cell: cell.Cell{Form: cell.Blocking, Attempt: cell.Attempt(of)}, Ends: expiresWith.Ends}
 }
 
 // copyAct is the kind of a change on the master that lost data, as script.Fill names it.

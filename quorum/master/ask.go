@@ -107,10 +107,10 @@ func (m *Master) Do(ctx context.Context, words ...any) (any, error) {
 // master far less than a millisecond.
 const namesPerCall = 500
 
-// Names returns some of the keys in a database, without the proxies' own keys, and the next cursor.
+// ScanKeys returns some of the keys in a database, without the proxies' own keys, and the next cursor.
 // Cursor "0" starts the iteration, and the next cursor "0" ends it. Names returns an error if the
 // master has no vote.
-func (m *Master) Names(ctx context.Context, db int, cursor string) (names []string, next string, err error) {
+func (m *Master) ScanKeys(ctx context.Context, db int, cursor string) (names []string, next string, err error) {
 	if err := m.noVoteError(); err != nil {
 		return nil, "", err
 	}

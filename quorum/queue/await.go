@@ -9,8 +9,8 @@ import (
 
 // Alarm reports the known state of a key on the masters; *watch.Alarm implements it.
 type Alarm interface {
-	// Bell returns a channel that gets a value when the View may have changed.
-	Bell() <-chan struct{}
+	// Changes returns a channel that gets a value when the View may have changed.
+	Changes() <-chan struct{}
 	// View returns the known state of the key.
 	View(now time.Time) watch.View
 	// Read reads the key on the masters that are not known to hold a lock. ReadAll reads it on all
@@ -294,5 +294,5 @@ func (a *lockWait[K]) activeBell(alarm Alarm) <-chan struct{} {
 	if alarm == nil || a.quorum != nil {
 		return nil
 	}
-	return alarm.Bell()
+	return alarm.Changes()
 }

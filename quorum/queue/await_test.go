@@ -20,7 +20,7 @@ type fakeAlarm struct {
 	ended   bool
 }
 
-func (a *fakeAlarm) Bell() <-chan struct{}     { return a.bell }
+func (a *fakeAlarm) Changes() <-chan struct{}  { return a.bell }
 func (a *fakeAlarm) View(time.Time) watch.View { return a.view }
 func (a *fakeAlarm) Read(time.Time)            { a.looks++ }
 func (a *fakeAlarm) ReadAll()                  { a.looks++ }

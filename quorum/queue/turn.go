@@ -71,7 +71,7 @@ func (t *turn) granted(waiting int, now time.Time) {
 // process is known. The signal is for the head, if told is set. passes means that the lock must be
 // left to another process: one is known to wait, or one may wait and no client of this process
 // does.
-func (t *turn) released(waiting int, alone bool, now time.Time) (cue Signal, passes, told bool) {
+func (t *turn) released(waiting int, alone bool, now time.Time) (signal Signal, passes, notify bool) {
 	if t.isLeftToPeer() {
 		return 0, false, false
 	}
@@ -85,7 +85,7 @@ func (t *turn) released(waiting int, alone bool, now time.Time) (cue Signal, pas
 
 // leaveToPeer records the process to which the lock was left; an empty ID means that no process
 // waits. The signal is for the head, if told is set.
-func (t *turn) leaveToPeer(to string, now time.Time) (cue Signal, told bool) {
+func (t *turn) leaveToPeer(to string, now time.Time) (signal Signal, told bool) {
 	switch {
 	case !t.isLeftToPeer():
 		return 0, false

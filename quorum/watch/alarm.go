@@ -20,8 +20,8 @@ type Alarm struct {
 	hasPut   bool // Put was called
 }
 
-// Bell returns a channel that gets a value when the View has changed.
-func (a *Alarm) Bell() <-chan struct{} { return a.bell }
+// Changes returns a channel that gets a value when the View has changed.
+func (a *Alarm) Changes() <-chan struct{} { return a.bell }
 
 // View returns the known state of the key.
 func (a *Alarm) View(now time.Time) View {

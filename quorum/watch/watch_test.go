@@ -40,8 +40,8 @@ func (s *server) Watch(_ context.Context, db int) (net.Conn, error) {
 	return conn, err
 }
 
-// watchOf returns a Watcher for these masters that ends with the test.
-func watchOf(t *testing.T, servers ...Server) *Watcher {
+// newTestWatcher returns a Watcher for these masters that ends with the test.
+func newTestWatcher(t *testing.T, servers ...Server) *Watcher {
 	t.Helper()
 	w := New(Options{Servers: servers, Quorum: len(servers)/2 + 1, Patience: 2 * time.Second,
 		Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 }})
@@ -59,7 +59,7 @@ func real(t *testing.T) (*Watcher, *server, *redistest.Client) {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	s := &server{dial: func() (net.Conn, error) { return net.Dial("tcp", r.Addr()) }}
-	return watchOf(t, s), s, client
+	return newTestWatcher(t, s), s, client
 }
 
 // comes waits for a verdict.
@@ -72,7 +72,7 @@ func comes(t *testing.T, a *Alarm, want Verdict) View {
 			return v
 		}
 		select {
-		case <-a.Bell():
+		case <-a.Changes():
 		case <-deadline:
 			t.Fatalf("%+v, want verdict %d", v, want)
 		}
@@ -168,7 +168,7 @@ func TestPut(t *testing.T) {
 	if got := w.Statuses()[0]; got.Err != nil {
 		t.Errorf("one who may not write does not watch, either: %v", got.Err)
 	}
-	nowhere := watchOf(t, &server{dial: func() (net.Conn, error) { return nil, errors.New("away") }}).Alarm(0, "k")
+	nowhere := newTestWatcher(t, &server{dial: func() (net.Conn, error) { return nil, errors.New("away") }}).Alarm(0, "k")
 	if unwatched := nowhere.Put("x", time.Minute); len(unwatched) != 1 {
 		t.Errorf("put on a master that is not watched; not on %v", unwatched)
 	}
@@ -249,7 +249,7 @@ func TestRefused(t *testing.T) {
 		}
 		a.Stop()
 		w.Close()
-		w = watchOf(t, w.opts.Servers...)
+		w = newTestWatcher(t, w.opts.Servers...)
 	}
 }
 
@@ -286,7 +286,7 @@ func TestLiars(t *testing.T) {
 		"no RESP":                 "HTTP/1.1 400 Bad Request\r\n",
 	} {
 		s := liar(says)
-		w := watchOf(t, s)
+		w := newTestWatcher(t, s)
 		a := w.Alarm(0, "k")
 		a.Read(time.Now())
 		waits(t, func() bool { return w.Statuses()[0].Err != nil })
@@ -308,7 +308,7 @@ func TestStaleLook(t *testing.T) {
 		"of another":      {":5000\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\no\r\n$1\r\nx\r\n", Held},
 		"before the look": {">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n:5000\r\n$1\r\nx\r\n", Held},
 	} {
-		w := watchOf(t, liar(test.says))
+		w := newTestWatcher(t, liar(test.says))
 		a := w.Alarm(0, "k")
 		waits(t, func() bool { return w.Statuses()[0].Keys > 0 }) // the watch looks when it is connected
 		t.Log(name)
@@ -343,7 +343,7 @@ func TestNothingIsKept(t *testing.T) {
 // TestLongKeys: long keys are not watched.
 func TestLongKeys(t *testing.T) {
 	s := &server{dial: func() (net.Conn, error) { return nil, errors.New("dialled") }}
-	a := watchOf(t, s).Alarm(0, strings.Repeat("k", longestKey+1))
+	a := newTestWatcher(t, s).Alarm(0, strings.Repeat("k", longestKey+1))
 	a.Read(time.Now())
 	a.Stop()
 	if a.View(time.Now()) != (View{}) || s.dialed != 0 {

@@ -23,7 +23,7 @@ func within(t *testing.T, read func(context.Context) Content) *KeyAlarm {
 	for i := range a.seen {
 		a.update(i, sighting{state: held})
 	}
-	<-a.Bell()
+	<-a.Changes()
 	return a
 }
 
@@ -50,7 +50,7 @@ func TestWithin(t *testing.T) {
 			}
 		}
 		found <- test.holds
-		<-a.Bell()
+		<-a.Changes()
 		for range 2 {
 			if v := a.View(now); v != test.want {
 				t.Errorf("it holds %+v: %+v", test.holds, v)
@@ -82,7 +82,7 @@ func TestWithinLateRead(t *testing.T) {
 	a.View(now)
 	redistest.Await(t, "the second read has begun", func() bool { return len(all) < 1 })
 	second <- Content{}
-	<-a.Bell()
+	<-a.Changes()
 	first <- Content{Absent: true}
 	a.watcher.Close() // waits for both
 	if v := a.View(now); v.Verdict != Held {
