@@ -73,6 +73,8 @@ func (v verdict) next() string {
 		return "wait a few seconds, and run redlock-proxy check again"
 	case v.code == exitUnavailable:
 		return "repair the servers that the verdict names, and run redlock-proxy check again"
+	case v.look.Upstream != nil:
+		return "repair the upstream, and run redlock-proxy check again; a proxy that has not reached it serves no clients"
 	default:
 		return "repair what the verdict names, and run redlock-proxy check again; locks are granted in the meantime"
 	}
