@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"redlock-proxy/conf"
 	"redlock-proxy/daemon"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/availability"
+	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/inspect"
 	"redlock-proxy/quorum/location"
 )
@@ -62,7 +62,7 @@ func (v verdict) next() string {
 	case len(v.advice) > 0:
 		return strings.Join(v.advice, "; ")
 	case v.code == 0 && v.proxies > 0:
-		return "nothing to do; running proxies: " + strconv.Itoa(v.proxies)
+		return fmt.Sprintf("nothing to do; proxies seen within the last %v: %d", guard.ProxyTimeout, v.proxies)
 	case v.code == 0:
 		return "start the proxies with these settings: redlock-proxy serve"
 	case v.code == exitUnsafe:

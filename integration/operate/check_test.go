@@ -91,7 +91,7 @@ func TestCheckHealthy(t *testing.T) {
 		t.Errorf("%d lines:\n%s", lines, got.stdout)
 	}
 	got.wantRow(t, upstream.Addr(), "(upstream)", "noeviction", "ok")
-	if !strings.HasSuffix(got.stdout, "\nnext: nothing to do; running proxies: 1\n") {
+	if !strings.HasSuffix(got.stdout, "\nnext: nothing to do; proxies seen within the last 3s: 1\n") {
 		t.Errorf("the running proxy is not counted:\n%s", got.stdout)
 	}
 	kit.Must(t, f.Proxies[0].Kill())
