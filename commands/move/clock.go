@@ -8,9 +8,10 @@ import (
 )
 
 // clock relates the upstream's clock to the proxy's: when the upstream's clock showed time, the
-// proxy's clock showed at most at. Remaining times are converted with it, so that the time that
-// commands and replies take on a busy machine does not count.
-type clock struct{ time, at time.Time }
+// proxy's clock showed at least sent, and at most at. Remaining times are converted with it, so that
+// the time that commands and replies take on a busy machine does not count. What is unknown makes a
+// lease longer, never shorter.
+type clock struct{ time, sent, at time.Time }
 
 const (
 	// clockReadings is how often the clock is read. The reading with the fastest reply is used.
@@ -34,7 +35,7 @@ func readClock(ctx context.Context, conn Connection) (best clock, err error) {
 			return clock{}, errors.New("unexpected reply from the upstream to TIME")
 		}
 		if took := at.Sub(sent); shortest < 0 || took < shortest {
-			best, shortest = clock{then, at}, took
+			best, shortest = clock{then, sent, at}, took
 		}
 	}
 	return best, nil
@@ -64,11 +65,11 @@ func (c clock) toLocal(then, sent, received time.Time) time.Time {
 	}
 }
 
-// toUpstream converts a time of the proxy's clock to the upstream's.
-func (c clock) toUpstream(at time.Time) time.Time { return c.time.Add(at.Sub(c.at)) }
+// toUpstream converts a time of the proxy's clock to the upstream's: to the latest that it may be.
+func (c clock) toUpstream(at time.Time) time.Time { return c.time.Add(at.Sub(c.sent)) }
 
-// isSteady reports whether the clock was not changed: then lies between sent and received.
+// isSteady reports whether the clock was not changed: then may lie between sent and received.
 func (c clock) isSteady(then, sent, received time.Time) bool {
-	at := c.at.Add(then.Sub(c.time))
-	return !at.Before(sent.Add(-maxClockDrift)) && !at.After(received.Add(maxClockDrift))
+	since := then.Sub(c.time)
+	return !c.at.Add(since).Before(sent.Add(-maxClockDrift)) && !c.sent.Add(since).After(received.Add(maxClockDrift))
 }
