@@ -140,7 +140,7 @@ func TestStartsWithOtherMasters(t *testing.T) {
 	for i, client := range clients {
 		reply, err := client.Receive()
 		if text := fmt.Sprint(reply); err != nil || !strings.HasPrefix(text,
-			"NOQUORUM the masters are being changed, or were by another proxy") {
+			"NOQUORUM the masters are being changed, or another proxy has changed them") {
 			t.Errorf("masters %v: %s, %v", lists[i], text, err)
 		}
 	}
