@@ -139,18 +139,23 @@ func settingFlags() []cli.Flag {
 	for _, s := range conf.Settings() {
 		usage := fmt.Sprintf("%s (%s)", s.Usage, s.Env())
 		for _, name := range s.Names() {
-			hidden := name != s.Name
-			switch {
-			case s.Repeated:
-				flags = append(flags, &cli.StringSliceFlag{Name: name, Usage: usage, Hidden: hidden})
-			case s.Toggle:
-				flags = append(flags, &cli.BoolFlag{Name: name, Usage: usage, DefaultText: s.Default, Hidden: hidden})
-			default:
-				flags = append(flags, &cli.StringFlag{Name: name, Usage: usage, DefaultText: s.Default, Hidden: hidden})
-			}
+			flags = append(flags, settingFlag(s, name, usage))
 		}
 	}
 	return flags
+}
+
+// settingFlag returns the flag of a setting by one of its names. A former name is hidden.
+func settingFlag(s conf.Setting, name, usage string) cli.Flag {
+	hidden := name != s.Name
+	switch {
+	case s.Repeated:
+		return &cli.StringSliceFlag{Name: name, Usage: usage, Hidden: hidden}
+	case s.Toggle:
+		return &cli.BoolFlag{Name: name, Usage: usage, DefaultText: s.Default, Hidden: hidden}
+	default:
+		return &cli.StringFlag{Name: name, Usage: usage, DefaultText: s.Default, Hidden: hidden}
+	}
 }
 
 // source returns the settings that the user gave: flags, environment and file.

@@ -49,25 +49,30 @@ func (s Setting) fromEnv(variable, value string) entry {
 // unknown returns an error for every variable with EnvPrefix that belongs to no setting. The error
 // does not show its value, which may be a secret.
 func (env environment) unknown() []error {
-	names, former := []string{FileEnv}, []string{}
-	for _, s := range table {
-		names = append(names, s.Env())
-		for _, name := range s.Names()[1:] {
-			former = append(former, envOf(name))
-		}
-	}
 	unknownNames := map[string]bool{}
 	for _, pair := range env {
 		name, value, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, EnvPrefix) && !slices.Contains(names, name) && !slices.Contains(former, name) && !isServiceLink(name, value) {
+		if strings.HasPrefix(name, EnvPrefix) && !isSettingVariable(name) && !isServiceLink(name, value) {
 			unknownNames[name] = true
 		}
 	}
 	var errs []error
+	names := []string{FileEnv}
+	for _, s := range table {
+		names = append(names, s.Env())
+	}
 	for _, name := range slices.Sorted(maps.Keys(unknownNames)) {
 		errs = append(errs, unknown(redactIfURL(name), name, names))
 	}
 	return errs
+}
+
+// isSettingVariable reports whether the variable belongs to a setting, also by its former name, or
+// names the configuration file.
+func isSettingVariable(variable string) bool {
+	name := nameOf(variable)
+	_, known := byName(name)
+	return variable == FileEnv || known && envOf(name) == variable
 }
 
 var serviceLink = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)

@@ -1,9 +1,6 @@
 package conf
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // removedSettings maps settings of earlier versions to their replacement and what to do.
 var removedSettings = map[string]string{
@@ -21,8 +18,7 @@ func RemovedSetting(name string) string {
 
 // unknown returns the error for an unknown setting or variable. known are the valid names.
 func unknown(where, name string, known []string) error {
-	if text := RemovedSetting(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, EnvPrefix), "_",
-		"-"))); text != "" {
+	if text := RemovedSetting(nameOf(name)); text != "" {
 		return fmt.Errorf("%s: %s", where, text)
 	}
 	return fmt.Errorf("%s: unknown setting (%s)", where, advice(name, known))

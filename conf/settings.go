@@ -50,6 +50,11 @@ func envOf(name string) string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
+// nameOf returns the name of the setting to which an environment variable would belong.
+func nameOf(variable string) string {
+	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(variable, EnvPrefix), "_", "-"))
+}
+
 // Names returns the name, and the former name if there is one.
 func (s Setting) Names() []string {
 	return slices.DeleteFunc([]string{s.Name, s.Former}, func(name string) bool { return name == "" })

@@ -94,7 +94,7 @@ func newCollector(from Sources) *collector {
 			"When the present configuration was read."),
 		storage: describe("redlock_lock_storage",
 			"Always 1. The label says where the locks on lock keys are, if they can be moved.", "place"),
-		locksAt:  describeFormer("redlock_locks_at", "redlock_lock_storage", "place"),
+		locksAt:  describeFormer("redlock_lock_storage", "place"),
 		upstream: describe("redlock_upstream_up", "1 while the upstream answers, else 0."),
 	}
 }
@@ -111,12 +111,14 @@ func gauge(name, help string, value func(Clients, Commands) float64) scalar {
 	return scalar{name, describe(name, help), prometheus.GaugeValue, value}
 }
 
-// formerNames maps metrics without labels to their names before 0.4, which will be removed in 0.6.
+// formerNames maps metrics to their names before 0.4, which will be removed in 0.6.
 func formerNames() map[string]string {
 	return map[string]string{
 		"redlock_script_side_effects_lost_total": "redlock_script_asides_lost_total",
 		"redlock_upstream_redirects_total":       "redlock_upstream_detours_total",
 		"redlock_direct_locks_total":             "redlock_stray_locks_total",
+		"redlock_lock_storage":                   "redlock_locks_at",
+		"redlock_master_removals_pending":        "redlock_master_removals_owed",
 	}
 }
 
@@ -125,14 +127,14 @@ func withFormer(all []scalar) []scalar {
 	names := formerNames()
 	for _, s := range all {
 		if former := names[s.name]; former != "" {
-			all = append(all, scalar{former, describeFormer(former, s.name), s.kind, s.value})
+			all = append(all, scalar{former, describeFormer(s.name), s.kind, s.value})
 		}
 	}
 	return all
 }
 
-func describeFormer(former, now string, labels ...string) *prometheus.Desc {
-	return describe(former, "Former name of "+now+".", labels...)
+func describeFormer(name string, labels ...string) *prometheus.Desc {
+	return describe(formerNames()[name], "Former name of "+name+".", labels...)
 }
 
 // scalars returns all metrics without labels that come from Clients and Commands.

@@ -34,7 +34,7 @@ func newMasterDescs() masterDescs {
 			"When the master last went up or down, or got or lost its vote.", "master"),
 		pending: describe("redlock_master_removals_pending",
 			"Removals that wait until the master is reachable.", "master"),
-		owed: describeFormer("redlock_master_removals_owed", "redlock_master_removals_pending", "master"),
+		owed: describeFormer("redlock_master_removals_pending", "master"),
 		catchUps: describe("redlock_master_catch_ups_total",
 			"Catch-ups of the master that this proxy made.", "master"),
 		probe: describe("redlock_master_probe_seconds",

@@ -267,11 +267,7 @@ func (r *run) removeLeftovers(ctx context.Context) error {
 		r.result.Removed, err = other.remove(ctx, names)
 	}
 	if err != nil {
-		left := location.Upstream
-		if r.at.Source() == location.Upstream {
-			left = location.Masters
-		}
-		return fmt.Errorf("cannot remove the lock keys left at the %v: %w", left, err)
+		return fmt.Errorf("cannot remove the lock keys left at the %v: %w", r.at.Departure().Target(), err)
 	}
 	return nil
 }

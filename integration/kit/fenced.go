@@ -65,7 +65,7 @@ func FencedWaiters(t *testing.T, proxies []*harness.Proxy) (stop func()) {
 		began := time.Now()
 		for n, key := range keys {
 			Within(t, 3*time.Second, func() error {
-				if reply := Do(t, client, "LOCK", key, "last", "PX", "60000"); !isGranted(reply) {
+				if reply := Do(t, client, "LOCK", key, "last", "PX", "60000"); !IsGranted(reply) {
 					return fmt.Errorf("%s %v after the last client: %v", key, time.Since(began), reply)
 				}
 				return nil
@@ -77,7 +77,8 @@ func FencedWaiters(t *testing.T, proxies []*harness.Proxy) (stop func()) {
 
 const compareAndDelete = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 
-func isGranted(reply any) bool { _, is := reply.(int64); return is }
+// IsGranted reports whether a reply to LOCK grants the lock.
+func IsGranted(reply any) bool { _, is := reply.(int64); return is }
 
 // fencedLock is what the clients know of one lock.
 type fencedLock struct {
