@@ -210,17 +210,30 @@ func (r *relay) startCopier(ctx context.Context) {
 
 // pause ends the reply copier while the client is parked, and reports whether that succeeded. It
 // does not wait for the client to read a reply: the session must continue to read from it.
+//
+// After it the copier has returned. Otherwise the end of the session's present context, when the
+// client is parked, could still set the write deadline that the copier is about to withdraw, and
+// nothing would be sent to the upstream any more.
 func (r *relay) pause() bool {
+	done, paused := r.pauseCopier()
+	if paused {
+		r.copying.Wait()
+	}
+	return done
+}
+
+// pauseCopier implements pause. paused is set if there is a copier, which returns now.
+func (r *relay) pauseCopier() (done, paused bool) {
 	r.line.mu.Lock()
 	defer r.line.mu.Unlock()
 	switch {
 	case r.line.writing:
 		r.activity.Happened() // so that parking is tried again
-		return false
+		return false, false
 	case r.wire == nil || r.gone:
-		return true
+		return true, false
 	case !r.wire.CanPark():
-		return false
+		return false, false
 	}
 	r.pausing = true
 	_ = r.wire.SetReadDeadline(longAgo)
@@ -230,7 +243,7 @@ func (r *relay) pause() bool {
 	}
 	r.line.waiting--
 	r.pausing = false
-	return r.paused
+	return r.paused, r.paused
 }
 
 // cancelPause makes a pause fail because a reply has arrived. It is called with mu held.
