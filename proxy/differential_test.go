@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/internal/randomcommands"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/proxy"
 )
@@ -105,8 +106,8 @@ func newDifferentialWith(
 
 // pair holds a client of each of the two servers.
 type pair struct {
-	direct, proxied  *peer
-	commandGenerator *commandGenerator
+	direct, proxied *peer
+	stream          *randomcommands.Stream
 }
 
 // run compares one stream of a few clients that take turns.
@@ -122,8 +123,8 @@ func (d *differential) run(seed int) {
 	rng := rand.New(rand.NewPCG(uint64(seed), 1))
 	var pairs []*pair
 	for range 1 + rng.IntN(3) {
-		p := &pair{dial(d.T, d.direct), d.testProxy.connect(), newCommandGenerator(rng, &d.next)}
-		p.commandGenerator.besideLocks = d.testProxy.server.Table().LockKeys().Any()
+		p := &pair{dial(d.T, d.direct), d.testProxy.connect(), randomcommands.NewStream(rng, &d.next)}
+		p.stream.NextToLocks = d.testProxy.server.Table().LockKeys().Any()
 		defer p.direct.conn.Close()
 		defer p.proxied.conn.Close()
 		pairs = append(pairs, p)
@@ -131,19 +132,19 @@ func (d *differential) run(seed int) {
 	for turn := 0; turn < 8 && !d.Failed(); turn++ {
 		mark := fmt.Sprintf("<%d.%d>", seed, turn)
 		p := pairs[rng.IntN(len(pairs))]
-		d.turn(p, p.commandGenerator.write(1+rng.IntN(1<<rng.IntN(8)), mark), mark, rng)
+		d.turn(p, p.stream.Write(1+rng.IntN(1<<rng.IntN(8)), mark), mark, rng)
 	}
 	d.block(pairs, rng)
 	eventually(d.T, "the end of the clients before", func() bool { return d.testProxy.server.Clients() <= len(pairs) })
 }
 
 // turn sends a client's items, in pieces of sizes from rng, and compares the replies.
-func (d *differential) turn(p *pair, items []item, mark string, rng *rand.Rand) {
+func (d *differential) turn(p *pair, items []randomcommands.Item, mark string, rng *rand.Rand) {
 	var plain, mixed strings.Builder
 	for _, it := range items {
-		mixed.WriteString(it.sent)
-		if !strings.Contains(it.sent, "Lock\r\n") {
-			plain.WriteString(it.sent)
+		mixed.WriteString(it.Sent)
+		if !strings.Contains(it.Sent, "Lock\r\n") {
+			plain.WriteString(it.Sent)
 			d.commands++
 		} else {
 			d.locks++
@@ -168,37 +169,27 @@ func (d *differential) turn(p *pair, items []item, mark string, rng *rand.Rand) 
 	d.bytes += len(want)
 	d.parked += d.testProxy.server.Parked()
 	if got != want {
-		d.Errorf("%s: %s", mark, firstDifference(got, want))
+		d.Errorf("%s: %s", mark, randomcommands.FirstDifference(got, want))
 		for _, it := range items {
-			d.Logf("sent %.200q %q", it.sent, it.ownReply)
+			d.Logf("sent %.200q %q", it.Sent, it.OwnReply)
 		}
 	}
 }
 
 // takeOut removes the replies to lock commands, in their order.
-func (d *differential) takeOut(items []item, got string) string {
+func (d *differential) takeOut(items []randomcommands.Item, got string) string {
 	rest := ""
 	for _, it := range items {
-		if it.ownReply == "" {
+		if it.OwnReply == "" {
 			continue
 		}
-		before, after, found := strings.Cut(got, it.ownReply)
+		before, after, found := strings.Cut(got, it.OwnReply)
 		if !found {
-			d.Errorf("%q was not answered with %q", it.sent, it.ownReply)
+			d.Errorf("%q was not answered with %q", it.Sent, it.OwnReply)
 		}
 		rest, got = rest+before, after
 	}
 	return rest + got
-}
-
-func firstDifference(got, want string) string {
-	at := 0
-	for at < min(len(got), len(want)) && got[at] == want[at] {
-		at++
-	}
-	from := max(0, at-200)
-	return fmt.Sprintf("at byte %d of %d and %d: got …%.500q\nwant …%.500q", at, len(got), len(want), got[from:],
-		want[from:])
 }
 
 // block makes a client block in the middle of its stream until another client unblocks it.
@@ -207,13 +198,13 @@ func (d *differential) block(pairs []*pair, rng *rand.Rand) {
 		return
 	}
 	waiter, helper := pairs[0], pairs[1]
-	if waiter.commandGenerator.restricted() || helper.commandGenerator.restricted() {
+	if waiter.stream.Restricted() || helper.stream.Restricted() {
 		return
 	}
-	before := []item{{sent: lines("SELECT 5", "DEL list")}, {sent: cmd("PING <0>")}}
+	before := []randomcommands.Item{{Sent: lines("SELECT 5", "DEL list")}, {Sent: cmd("PING <0>")}}
 	d.turn(waiter, before, "<0>", rng)
 	stream := lines("PING", "BLPOP list 0", "LLEN list", "PING <blocked>")
-	help := []item{{sent: lines("SELECT 5", "RPUSH list x y", "PING <help>")}}
+	help := []randomcommands.Item{{Sent: lines("SELECT 5", "RPUSH list x y", "PING <help>")}}
 	for _, p := range []*peer{waiter.direct, waiter.proxied} {
 		p.send(stream)
 	}
@@ -227,11 +218,11 @@ func (d *differential) block(pairs []*pair, rng *rand.Rand) {
 func TestAuthorsMakeUpEverything(t *testing.T) {
 	redistest.SkipShort(t)
 	next := 0
-	a := newCommandGenerator(rand.New(rand.NewPCG(1, 2)), &next)
+	a := randomcommands.NewStream(rand.New(rand.NewPCG(1, 2)), &next)
 	var all strings.Builder
 	for i := range 500 {
-		for _, it := range a.write(50, fmt.Sprint(i)) {
-			all.WriteString(it.sent)
+		for _, it := range a.Write(50, fmt.Sprint(i)) {
+			all.WriteString(it.Sent)
 		}
 	}
 	text := all.String()

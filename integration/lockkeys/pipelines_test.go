@@ -1,0 +1,116 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/randomcommands"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	// pipelinesEnv sets how many pipelines TestPipelinesAsOneRedis compares.
+	pipelinesEnv     = "REDLOCK_PIPELINES"
+	defaultPipelines = 400
+	// pipelinesOfAClient is how many pipelines a client sends before a new client connects.
+	pipelinesOfAClient = 8
+)
+
+// TestPipelinesAsOneRedis sends random pipelines that change the state of a connection (MULTI, WATCH,
+// HELLO, CLIENT REPLY, SUBSCRIBE, RESET …) between commands on lock keys and on other keys. Through
+// the proxy, every byte of the replies is the same as from a single Redis.
+func TestPipelinesAsOneRedis(t *testing.T) {
+	count, seed := int(kit.SizeFrom(t, pipelinesEnv, defaultPipelines)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d pipelines (%s); seed %d (%s)", count, pipelinesEnv, seed, kit.SeedEnv)
+	debug := []string{"--enable-debug-command", "yes"}
+	args := kit.LockKeyArgs(kit.StartReference(t, debug...)) // the upstream, with the version of the single Redis
+	proxy, single := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), args...), kit.StartReference(t, debug...)
+	servers := []string{proxy.Addr(), single.Addr()}
+	commands, admins := 0, []*redistest.Client{kit.Dial(t, servers[0]), kit.Dial(t, servers[1])}
+	for sent := 0; sent < count && !t.Failed(); sent += pipelinesOfAClient {
+		for _, admin := range admins {
+			kit.Do(t, admin, "FLUSHALL")
+		}
+		commands += comparePipelines(t, rand.New(rand.NewPCG(seed, uint64(sent))), servers)
+	}
+	t.Logf("%d commands", commands)
+}
+
+// pipelineClient sends the same pipelines to the proxy and to a single Redis.
+type pipelineClient struct {
+	stream  *randomcommands.Stream
+	servers []*peer
+}
+
+// comparePipelines compares the pipelines of one to three new clients that take turns. It returns
+// the number of commands.
+func comparePipelines(t *testing.T, random *rand.Rand, servers []string) (commands int) {
+	t.Helper()
+	clients := make([]pipelineClient, 1+random.IntN(3))
+	unique := 0
+	for i := range clients {
+		clients[i].stream = randomcommands.NewStream(random, &unique)
+		clients[i].stream.NextToLocks, clients[i].stream.LockKeys = true, lockKeyNames()
+		for _, addr := range servers {
+			p, err := dialPeer(addr)
+			kit.Must(t, err)
+			defer p.conn.Close()
+			clients[i].servers = append(clients[i].servers, p)
+		}
+	}
+	for i := 0; i < pipelinesOfAClient && !t.Failed(); i++ {
+		c, end := clients[random.IntN(len(clients))], fmt.Sprintf("<%d>", i)
+		items := c.stream.Write(1+random.IntN(1<<random.IntN(8)), end)
+		var replies []string
+		for _, p := range c.servers {
+			replies = append(replies, p.pipeline(t, items, end))
+		}
+		commands += len(items)
+		if got, want := replies[0], replies[1]; got != want {
+			t.Errorf("%s\nafter %s", randomcommands.FirstDifference(got, want), describe(items))
+		}
+	}
+	return commands
+}
+
+// pipeline sends items and reads all replies, up to the one that ends the pipeline. It removes the
+// connection's ID from the replies.
+func (p *peer) pipeline(t *testing.T, items []randomcommands.Item, end string) string {
+	t.Helper()
+	var sent strings.Builder
+	for _, item := range items {
+		sent.WriteString(item.Sent)
+	}
+	kit.Must(t, p.conn.SetDeadline(time.Now().Add(kit.Patience)))
+	go func() { _, _ = io.WriteString(p.conn, sent.String()) }() // a failure is seen in the replies
+	end = fmt.Sprintf("$%d\r\n%s\r\n", len(end), end)
+	var replies strings.Builder
+	for !strings.HasSuffix(replies.String(), end) {
+		line, err := p.reader.ReadString('\n')
+		replies.WriteString(line)
+		if err != nil {
+			t.Fatalf("%v, after %.500q\nafter %s", err, replies.String(), describe(items))
+		}
+	}
+	return connectionID.ReplaceAllString(replies.String(), "$1")
+}
+
+// connectionID matches the ID of a connection in the reply to HELLO.
+var connectionID = regexp.MustCompile(`(\$2\r\nid\r\n:)\d+`)
+
+// describe returns the commands of a pipeline, one in a line.
+func describe(items []randomcommands.Item) string {
+	var text strings.Builder
+	for _, item := range items {
+		fmt.Fprintf(&text, "\n\t%.200q", item.Sent)
+	}
+	return text.String()
+}

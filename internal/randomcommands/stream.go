@@ -1,0 +1,400 @@
+package randomcommands
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"redlock-proxy/internal/resp"
+)
+
+// Stream makes up the pipelines of one client. It follows how the commands change the connection,
+// so that it knows which commands are possible next. It ignores the replies.
+type Stream struct {
+	// NextToLocks reports whether the proxy has lock keys, which FLUSHDB and DBSIZE include.
+	NextToLocks bool
+	// LockKeys are the keys of half of the commands on data, and of half of the transactions. Each of
+	// these uses one of them.
+	LockKeys []string
+
+	random *rand.Rand
+	items  []Item
+
+	proto    int
+	multi    bool
+	lockKey  string // all commands of the transaction are on this lock key
+	// watched is a key that the client watches: lock keys and other keys are not watched together.
+	watched string
+	poisoned bool   // the transaction will fail
+	hello    int    // the protocol that the transaction will change to
+	watching bool
+	channels []string // subscribed to
+	patterns []string
+	silent   bool
+	odd      bool // the proxy cannot follow the stream any more
+	next     *int // for unique values
+}
+
+// Item is a part of the stream: a command, or a lock command that only the proxy gets, with its
+// reply.
+type Item struct{ Sent, OwnReply string }
+
+// NewStream returns the stream of a new connection. The streams of one server share next, from which
+// unique values are made.
+func NewStream(random *rand.Rand, next *int) *Stream {
+	return &Stream{random: random, proto: 2, next: next}
+}
+
+// Write makes up a stream of n items whose last reply holds mark.
+func (s *Stream) Write(n int, mark string) []Item {
+	s.items = nil
+	for range n {
+		s.command()
+		if s.random.IntN(4) == 0 {
+			s.lock()
+		}
+	}
+	if s.multi {
+		s.end()
+	}
+	if s.silent {
+		s.silent = false
+		s.say("CLIENT REPLY ON")
+	}
+	s.say("PING " + mark)
+	return s.items
+}
+
+func (s *Stream) say(line string) { s.words(strings.Split(line, " ")...) }
+
+// words adds a command, sometimes inline.
+func (s *Stream) words(words ...string) {
+	odd := []byte("\x00\r\n\t '\"\\\xff")
+	plain := !slices.ContainsFunc(words, func(w string) bool {
+		return w == "" || len(w) > 100 || slices.ContainsFunc([]byte(w),
+			func(b byte) bool { return slices.Contains(odd, b) })
+	})
+	switch {
+	case !plain || s.random.IntN(8) > 0:
+		s.items = append(s.items, Item{Sent: encode(words...)})
+	case s.random.IntN(2) > 0:
+		s.items = append(s.items, Item{Sent: "  " + strings.Join(words, " \t") + "\n"})
+	default:
+		s.items = append(s.items, Item{Sent: `"` + strings.Join(words, `" "`) + "\"\r\n"})
+	}
+}
+
+// lock adds a lock command, which the upstream must not see.
+func (s *Stream) lock() {
+	if s.multi || s.odd || s.Restricted() || len(s.LockKeys) > 0 {
+		return
+	}
+	*s.next++
+	name, ttl := fmt.Sprintf("lock:%d", *s.next), strconv.Itoa(2_000_000+*s.next)
+	reply := ":" + ttl + "\r\n"
+	if s.silent {
+		reply = ""
+	}
+	s.items = append(s.items, Item{encode("Lock", name, "token", "PX", ttl), reply})
+}
+
+// Restricted reports whether the connection is in RESP2's subscribed mode.
+func (s *Stream) Restricted() bool {
+	return s.proto == 2 && len(s.channels)+len(s.patterns) > 0
+}
+
+// command adds a command of any possible kind.
+func (s *Stream) command() {
+	switch n := s.random.IntN(100); {
+	case s.lockKey != "" && n < 80: // other commands than those on lock keys are refused
+		s.data()
+	case s.lockKey != "":
+		s.transaction()
+	case s.Restricted():
+		s.subscription()
+	case n < 70 || s.silent && n < 80:
+		s.data()
+	case n < 75:
+		s.mistake()
+	case n < 85:
+		s.connection()
+	case s.silent:
+		s.silent = false
+		s.say("CLIENT REPLY ON")
+	case n < 92:
+		s.transaction()
+	case s.multi:
+		s.data()
+	case n < 96:
+		s.subscription()
+	default:
+		s.replyMode()
+	}
+}
+
+func (s *Stream) pick(all ...string) string { return all[s.random.IntN(len(all))] }
+func (s *Stream) key() string {
+	return s.pick("a", "b", "c", "{x}d", "key:5", "\x00\r\n\xff")
+}
+func (s *Stream) number() string { return strconv.Itoa(s.random.IntN(60) - 5) }
+
+func (s *Stream) value() string {
+	switch s.random.IntN(12) {
+	case 0:
+		return ""
+	case 1:
+		return "\r\n*1\r\n$4\r\nPING\r\n\x00\xff"
+	case 2:
+		return strings.Repeat("v", s.random.IntN(100_000))
+	case 3:
+		return s.number()
+	}
+	return s.pick("x", "hello world", "3.25", "+OK", "LOCK", strings.Repeat("w", 50))
+}
+
+// small returns a value that changes neither a collection's encoding nor, therefore, the order of
+// its elements.
+func (s *Stream) small() string { return s.pick("x", "yy", "3.25", "", "\r\n", s.number()) }
+
+// dataShapes lists commands on data. K, V, S, N and F stand for a key, a value, a small value, a number
+// and a field. No command returns random data, or elements in an unspecified order.
+var dataShapes = strings.FieldsFunc(`SET K V|SET K V|SET K V|GET K|GET K|GET K|SET K V NX|SET K V XX GET|GETSET K V|GETDEL K|GETEX K PERSIST|SETNX K V|APPEND K S|STRLEN K
+SETRANGE K 3 S|GETRANGE K 0 N|MSET K V K V|MGET K K K|INCR K|INCRBY K N|INCRBYFLOAT K 0.5|DECR K|SETBIT K 7 1|GETBIT K N|BITCOUNT K|BITPOS K 1|LCS K K
+DEL K|DEL K K|UNLINK K|EXISTS K K|TYPE K|RENAME K K|COPY K K REPLACE|OBJECT ENCODING K|EXPIRE K 1000|PERSIST K|TOUCH K|DBSIZE|DUMP K
+RPUSH K S S|LPUSH K S|LPUSH K V|LPOP K|RPOP K 2|LLEN K|LRANGE K 0 -1|LINDEX K N|LINSERT K BEFORE x S|LREM K 0 x|LSET K 0 S|LTRIM K 0 5|LMOVE K K LEFT RIGHT|LPOS K x|LMPOP 2 K K LEFT
+HSET K F S F S|HGET K F|HMGET K F F|HGETALL K|HKEYS K|HVALS K|HDEL K F|HLEN K|HINCRBY K F N|HINCRBYFLOAT K F 1.5|HEXISTS K F|HSTRLEN K F
+SADD K N N N|SREM K N|SMEMBERS K|SCARD K|SISMEMBER K N|SMISMEMBER K N N|SUNION K K|SINTER K K|SDIFFSTORE K K K|SMOVE K K N|SINTERCARD 2 K K
+ZADD K N S N S|ZADD K INCR 1.5 x|ZSCORE K x|ZRANGE K 0 -1|ZRANGE K 0 -1 WITHSCORES|ZRANGEBYSCORE K -inf +inf|ZRANK K x|ZINCRBY K 2.5 x|ZPOPMIN K|ZCARD K|ZUNION 2 K K WITHSCORES|ZMSCORE K x yy|ZREM K x|ZCOUNT K 0 N
+XADD K I-1 F S|XLEN K|XRANGE K - +|XREAD COUNT 2 STREAMS K 0|XREVRANGE K + - COUNT 1|XDEL K 1-1|XGROUP CREATE K g 0|XREADGROUP GROUP g c COUNT 1 STREAMS K >|XPENDING K g|XACK K g 1-1
+PFADD K S|PFCOUNT K|GEOADD K 13.36 38.11 p|GEOPOS K p q|GEODIST K p p|BLPOP K 0.001|BLMOVE K K LEFT LEFT 0.001|BZPOPMIN K 0.001|SORT K|WAIT 0 1
+EVAL return{1,'x',false,{2,{}}} 0|EVAL return(redis.call('GET',KEYS[1])) 1 K|EVAL return(redis.error_reply('MY_error')) 0|EVAL redis.setresp(3)return(redis.call('HGETALL',KEYS[1])) 1 K
+EVALSHA ffffffffffffffffffffffffffffffffffffffff 0|SCRIPT EXISTS x|MOVE K 1|SWAPDB 0 1|FLUSHDB|SELECT 1|SELECT 0|SELECT 0|ECHO V|PING|PUBLISH ch S|PUBLISH other S
+COMMAND GETKEYS SET K V|COMMAND INFO get|COMMAND DOCS get|INFO nosuch|COMMAND INFO nosuch|CONFIG GET maxmemory-policy|DEBUG PROTOCOL map|DEBUG PROTOCOL attrib|DEBUG PROTOCOL bignum|DEBUG PROTOCOL verbatim|DEBUG PROTOCOL null|DEBUG PROTOCOL push`, func(r rune) bool { return r == '|' || r == '\n' })
+
+func (s *Stream) data() {
+	key := s.lockKey
+	if !s.multi && len(s.LockKeys) > 0 && s.random.IntN(2) == 0 {
+		key = s.pick(s.LockKeys...)
+	}
+	if key == "" {
+		s.fill(s.shape())
+		return
+	}
+	for {
+		words := Maker{Rand: s.random, Keys: []string{key}}.Next(s.pickTheme())
+		if !Waits(words) && !IsUnordered(words) {
+			s.words(words...)
+			return
+		}
+	}
+}
+
+// pickTheme returns shapes of commands on lock keys.
+func (s *Stream) pickTheme() []string {
+	themes := Themes()
+	return themes[s.random.IntN(len(themes))]
+}
+
+// shape returns one of dataShapes.
+func (s *Stream) shape() string {
+	for {
+		shape := s.pick(dataShapes...)
+		switch {
+		// With lock keys, FLUSHDB is refused in a MULTI, and its invalidations precede its reply.
+		case shape == "FLUSHDB" && s.NextToLocks:
+		// SWAPDB does not exchange lock keys, and DBSIZE does not count them in a MULTI.
+		case (shape == "SWAPDB 0 1" || shape == "DBSIZE" && s.multi) && len(s.LockKeys) > 0:
+		default:
+			return shape
+		}
+	}
+}
+
+// fill adds a command of this shape.
+func (s *Stream) fill(shape string) {
+	if strings.HasPrefix(shape, "SELECT") && slices.Contains(s.LockKeys, s.watched) {
+		shape = "PING" // a transaction under WATCH uses lock keys of the watched database
+	}
+	words := strings.Split(shape, " ")
+	for i, word := range words {
+		switch word {
+		case "K":
+			words[i] = s.key()
+		case "V":
+			words[i] = s.value()
+		case "S":
+			words[i] = s.small()
+		case "N":
+			words[i] = s.number()
+		case "F":
+			words[i] = s.pick("f1", "f2", "f3")
+		case "I-1":
+			*s.next++
+			words[i] = fmt.Sprintf("%d-1", *s.next)
+		}
+	}
+	if s.random.IntN(3) == 0 {
+		words[0] = strings.ToLower(words[0])
+	}
+	s.words(words...)
+}
+
+// mistake adds a command that Redis refuses before it runs.
+func (s *Stream) mistake() {
+	s.poisoned = true
+	s.fill(s.pick("NOSUCH", "NOSUCH K V", "GET", "SET K", "GET K K", "EVAL", "LOCKS K", "CLIENT", "CLIENT NOSUCH",
+		"COMMAND NOSUCH", "HELLO 3 x y z w", "SUBSCRIBE", "XADD K"))
+	if !s.multi {
+		s.poisoned = false
+	}
+}
+
+// connection adds a command that changes the connection, or describes it.
+func (s *Stream) connection() {
+	switch line := s.pick("HELLO 2", "HELLO 3", "HELLO 3", "HELLO", "HELLO 4", "HELLO 3 SETNAME me", "RESET",
+		"CLIENT SETNAME you", "CLIENT GETNAME", "CLIENT NO-EVICT on",
+		"CLIENT TRACKING on", "CLIENT TRACKING off", "CLIENT GETREDIR", "WATCH K", "UNWATCH", "SELECT 2", "SELECT 99",
+		"READONLY", "REPLCONF x y"); {
+	case line == "RESET":
+		*s = Stream{random: s.random, items: s.items, next: s.next, proto: 2, odd: s.odd,
+			NextToLocks: s.NextToLocks, LockKeys: s.LockKeys}
+		s.say(line)
+	case line == "HELLO" || line == "HELLO 4":
+		s.say(line)
+	case strings.HasPrefix(line, "HELLO"):
+		s.changeProtocol(line)
+	case line == "WATCH K":
+		s.watching = s.watching || !s.multi
+		s.watch()
+	case line == "CLIENT TRACKING on" && len(s.LockKeys) > 0:
+		// The masters report changes of lock keys, at any moment after the change.
+	case line == "UNWATCH" && !s.multi:
+		s.watched = ""
+		s.say(line)
+	default:
+		s.fill(line)
+	}
+}
+
+// watch adds a WATCH of a lock key or of another key, like the key that the client watches already.
+func (s *Stream) watch() {
+	key := s.key()
+	if len(s.LockKeys) > 0 && s.random.IntN(2) == 0 {
+		key = s.pick(s.LockKeys...)
+	}
+	if s.watched != "" && slices.Contains(s.LockKeys, s.watched) != slices.Contains(s.LockKeys, key) {
+		key = s.watched
+	}
+	if !s.multi {
+		s.watched = key
+	}
+	s.words("WATCH", key)
+}
+
+func (s *Stream) changeProtocol(line string) {
+	proto := int(line[len("HELLO ")] - '0')
+	switch {
+	case s.multi && (s.watching || len(s.channels)+len(s.patterns) > 0):
+		return // it is unknown whether the command will run
+	case s.multi:
+		s.hello = proto
+	case s.silent:
+		return
+	default:
+		s.proto = proto
+	}
+	s.say(line)
+}
+
+func (s *Stream) transaction() {
+	switch {
+	case !s.multi:
+		s.multi, s.poisoned, s.hello, s.lockKey = true, false, 0, ""
+		switch {
+		case slices.Contains(s.LockKeys, s.watched):
+			s.lockKey = s.watched
+		case s.watched == "" && len(s.LockKeys) > 0 && s.random.IntN(2) == 0:
+			s.lockKey = s.pick(s.LockKeys...)
+		}
+		s.say("MULTI")
+		if s.lockKey != "" {
+			s.data()
+		}
+	case s.random.IntN(6) == 0:
+		s.say("MULTI")
+	default:
+		s.end()
+	}
+}
+
+// end ends a transaction.
+func (s *Stream) end() {
+	line := s.pick("EXEC", "EXEC", "DISCARD")
+	if line == "EXEC" && !s.poisoned && s.hello != 0 {
+		s.proto = s.hello
+	}
+	s.multi, s.watching, s.poisoned, s.lockKey, s.watched = false, false, false, "", ""
+	s.say(line)
+}
+
+func (s *Stream) subscription() {
+	channel := s.pick("ch", "c2", "\r\n")
+	switch n := s.random.IntN(10); {
+	case n < 3:
+		s.words("SUBSCRIBE", channel)
+		s.channels = with(s.channels, channel)
+	case n < 4:
+		s.words("psubscribe", "c*", "o?her")
+		s.patterns = []string{"c*", "o?her"}
+	case n < 6:
+		s.words("UNSUBSCRIBE", channel)
+		s.channels = without(s.channels, channel)
+	case n < 7:
+		s.words("PUNSUBSCRIBE", "c*", "o?her", "none")
+		s.patterns = nil
+	case n < 8 && len(s.channels) <= 1:
+		s.say("UNSUBSCRIBE")
+		s.channels = nil
+	case n < 9:
+		s.words("PING", s.small())
+	default:
+		s.fill(s.pick("GET K", "NOSUCH K", "PUBLISH ch S", "MGET K", "COMMAND GETKEYS GET K", "INFO nosuch"))
+	}
+}
+
+func with(all []string, one string) []string {
+	return append(without(all, one), one)
+}
+
+func without(all []string, one string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
+}
+
+func (s *Stream) replyMode() {
+	if len(s.channels)+len(s.patterns) > 0 {
+		return
+	}
+	if s.random.IntN(2) == 0 {
+		s.silent = true
+		s.say("CLIENT REPLY OFF")
+		return
+	}
+	s.say("CLIENT REPLY SKIP")
+	s.fill(s.pick("GET K", "SET K V", "NOSUCH", "SELECT 1", "RPUSH K S", "COMMAND COUNT", "INFO"))
+}
+
+// encode returns a command as an array of bulk strings.
+func encode(words ...string) string { return string(resp.AppendWords(nil, words...)) }
+
+// FirstDifference describes where the replies of two servers begin to differ.
+func FirstDifference(got, want string) string {
+	at := 0
+	for at < min(len(got), len(want)) && got[at] == want[at] {
+		at++
+	}
+	from := max(0, at-200)
+	return fmt.Sprintf("at byte %d of %d and %d: got …%.500q\nwant …%.500q", at, len(got), len(want), got[from:],
+		want[from:])
+}
