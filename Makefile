@@ -15,6 +15,8 @@ GRANTS   ?= 100000
 FENCES   ?= 100000
 OPS      ?= 200000
 COMMANDS ?= 50000
+STEPS    ?= 1000000
+PIPELINES ?= 100000
 ROUNDS   ?= 500
 RUNS     ?= 1000
 STALLS   ?= 50
@@ -34,12 +36,12 @@ TESTS    := scripts/gotest testname -vet=off -count=1 -tags integration
 LOGGED   := scripts/gotest standard-verbose -vet=off -count=1 -tags integration
 CHAOS_GRANTS ?= 1000000
 CHAOS_FAULTS ?= 1000
-PARTS    ?= deps lint staticcheck unit compose integration kubernetes release-snapshot fuzz model collections histories histories-stalled histories-busy \
+PARTS    ?= deps lint staticcheck unit compose integration kubernetes release-snapshot fuzz model differential collections histories histories-stalled histories-busy \
             hostile-kinds overlap converge guard fences masters moves reloads upgrades chaos hostile versions
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build quick test test-all deps lint staticcheck unit integration versions compose overlap model histories collections histories-busy histories-stalled converge guard masters moves upgrades reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
+.PHONY: help build quick test test-all deps lint staticcheck unit integration versions compose overlap model differential histories collections histories-busy histories-stalled converge guard masters moves upgrades reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +104,10 @@ overlap: ## test GRANTS (100000) grants of one lock by two proxies while masters
 
 histories: ## test OPS (200000) ordinary commands on lock keys through two proxies while masters fail: each reply is one that a single Redis could have given
 	REDLOCK_OPS=$(OPS) REDLOCK_KEY_GRANTS=$$(($(OPS) / 100)) $(LOGGED) -timeout 2h -run '^(TestHistories|TestOverlapOfLockKeys)$$' ./integration/lockkeys
+
+differential: ## compare STEPS (1000000) random commands and PIPELINES (100000) random pipelines on lock keys with one Redis, and as many pipelines that are relayed: every byte of the replies is the same
+	REDLOCK_STEPS=$$(($(STEPS) / 2)) REDLOCK_PIPELINES=$(PIPELINES) $(LOGGED) -timeout 6h -run '^(TestSameAsOneRedis|TestPipelinesAsOneRedis)$$' ./integration/lockkeys
+	REDLOCK_PIPELINES=$(PIPELINES) $(LOGGED) -timeout 6h -run '^TestDifferential$$' ./proxy
 
 collections: ## test COMMANDS (50000) commands on hashes, lists and sets in lock keys through two proxies against one Redis, as many while masters are killed, and OPS/10 (20000) with faults: each reply is one that a single Redis could have given
 	REDLOCK_COLLECTIONS=$(COMMANDS) REDLOCK_COLLECTION_OPS=$$(($(OPS) / 10)) $(LOGGED) -timeout 2h -run '^(TestCollectionsAsOneRedis|TestCollectionsWhileMastersAreKilled|TestHistoriesOfCollections|TestTagsAsOneRedis|TestHistoriesOfTags|TestHistoriesOfTagsUndisturbed)$$' ./integration/lockkeys

@@ -18,8 +18,8 @@ import (
 
 // TestDifferential sends the same random commands to one server directly and to another one through
 // the proxy, and compares the bytes. Lock commands, which only the proxy gets, are in between. The
-// test runs with and without lock keys. REDLOCK_TEST_SEED repeats one stream, and
-// REDLOCK_TEST_SECONDS sets the duration.
+// test runs with and without lock keys, for five seconds each. REDLOCK_PIPELINES sets a number of
+// pipelines instead, and REDLOCK_TEST_SEED repeats one stream.
 func TestDifferential(t *testing.T) {
 	t.Run("without lock keys", func(t *testing.T) { testDifferential(t) })
 	// The globs do not match the keys of LOCK, which DBSIZE would count.
@@ -27,11 +27,7 @@ func TestDifferential(t *testing.T) {
 }
 
 func testDifferential(t *testing.T, lockKeys ...string) {
-	seed, seconds := envNumber(t, "REDLOCK_TEST_SEED", 1), envNumber(t, "REDLOCK_TEST_SECONDS", 5)
-	if os.Getenv("REDLOCK_TEST_SEED") != "" && os.Getenv("REDLOCK_TEST_SECONDS") == "" {
-		seconds = 0
-	}
-	newDifferential(t, lockKeys).runFor(time.Duration(seconds)*time.Second, seed)
+	newDifferential(t, lockKeys).runAll()
 }
 
 // TestDifferentialWithPauses is TestDifferential with clients that pause within their streams, and
@@ -40,24 +36,30 @@ func TestDifferentialWithPauses(t *testing.T) {
 	skipOverTLS(t)
 	d := newDifferential(t, nil, func(s *proxy.Server) { s.SetQuiet(100 * time.Microsecond) })
 	d.pauses = true
-	d.runFor(5*time.Second, envNumber(t, "REDLOCK_TEST_SEED", 1))
+	d.runAll()
 	if d.parked == 0 {
 		t.Error("no client was parked")
 	}
 }
 
-// runFor compares one stream after the other.
-func (d *differential) runFor(limit time.Duration, seed int) {
-	first := seed
-	for start := time.Now(); ; seed++ {
-		if d.run(seed); d.Failed() {
-			d.Fatalf("REDLOCK_TEST_SEED=%d go test ./proxy -run %s", seed, d.Name())
+// runAll compares one stream after the other, until the time has passed or enough pipelines were
+// compared.
+func (d *differential) runAll() {
+	seed, start := envNumber(d.T, "REDLOCK_TEST_SEED", 1), time.Now()
+	last, wanted := seed, envNumber(d.T, "REDLOCK_PIPELINES", 0)
+	for ; ; last++ {
+		if d.run(last); d.Failed() {
+			d.Fatalf("REDLOCK_TEST_SEED=%d go test ./proxy -run %s", last, d.Name())
 		}
-		if time.Since(start) > limit {
-			break
+		switch {
+		case os.Getenv("REDLOCK_TEST_SEED") != "":
+		case wanted > 0 && d.pipelines < wanted, wanted == 0 && time.Since(start) < 5*time.Second:
+			continue
 		}
+		break
 	}
-	d.Logf("seeds %d to %d: %d commands and %d locks, %d bytes of replies", first, seed, d.commands, d.locks, d.bytes)
+	d.Logf("seeds %d to %d: %d pipelines, %d commands and %d locks, %d bytes of replies", seed, last, d.pipelines,
+		d.commands, d.locks, d.bytes)
 }
 
 // envNumber returns the number in an environment variable.
@@ -80,8 +82,8 @@ type differential struct {
 	direct, upstream string // addresses
 	admins           []*peer
 
-	next                   int // for unique values
-	commands, locks, bytes int
+	next                              int // for unique values
+	pipelines, commands, locks, bytes int
 
 	pauses bool // clients pause between the pieces that they send
 	parked int  // how often a client was found to be parked during a pause
@@ -140,6 +142,7 @@ func (d *differential) run(seed int) {
 
 // turn sends a client's items, in pieces of sizes from rng, and compares the replies.
 func (d *differential) turn(p *pair, items []randomcommands.Item, mark string, rng *rand.Rand) {
+	d.pipelines++
 	var plain, mixed strings.Builder
 	for _, it := range items {
 		mixed.WriteString(it.Sent)

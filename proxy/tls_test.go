@@ -21,7 +21,7 @@ func TestDifferentialOverTLS(t *testing.T) {
 	server, client := tlsSettings(t)
 	d := newDifferentialWith(t, proxy.Options{TLS: server}, nil)
 	d.testProxy.trust = client
-	d.runFor(3*time.Second, envNumber(t, "REDLOCK_TEST_SEED", 1))
+	d.runAll()
 }
 
 // startLogged starts a proxy with TLS clients, and returns its log.

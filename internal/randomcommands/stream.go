@@ -22,13 +22,13 @@ type Stream struct {
 	random *rand.Rand
 	items  []Item
 
-	proto    int
-	multi    bool
-	lockKey  string // all commands of the transaction are on this lock key
+	proto   int
+	multi   bool
+	lockKey string // all commands of the transaction are on this lock key
 	// watched is a key that the client watches: lock keys and other keys are not watched together.
-	watched string
-	poisoned bool   // the transaction will fail
-	hello    int    // the protocol that the transaction will change to
+	watched  string
+	poisoned bool // the transaction will fail
+	hello    int  // the protocol that the transaction will change to
 	watching bool
 	channels []string // subscribed to
 	patterns []string
