@@ -278,13 +278,13 @@ func (s *Stream) connection() {
 	}
 }
 
-// watch adds a WATCH of a lock key or of another key, like the key that the client watches already.
+// watch adds a WATCH of a key. A client that watches a lock key watches no other key.
 func (s *Stream) watch() {
 	key := s.key()
 	if len(s.LockKeys) > 0 && s.random.IntN(2) == 0 {
 		key = s.pick(s.LockKeys...)
 	}
-	if s.watched != "" && slices.Contains(s.LockKeys, s.watched) != slices.Contains(s.LockKeys, key) {
+	if s.watched != "" && (slices.Contains(s.LockKeys, s.watched) || slices.Contains(s.LockKeys, key)) {
 		key = s.watched
 	}
 	if !s.multi {
