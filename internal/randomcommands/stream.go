@@ -271,7 +271,9 @@ func (s *Stream) connection() {
 	case line == "CLIENT TRACKING on" && len(s.LockKeys) > 0:
 		// The masters report changes of lock keys, at any moment after the change.
 	case line == "UNWATCH" && !s.multi:
-		s.watched = ""
+		if !s.silent { // else the proxy cannot know that it was carried out
+			s.watched = ""
+		}
 		s.say(line)
 	default:
 		s.fill(line)
