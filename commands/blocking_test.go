@@ -19,61 +19,61 @@ func sortedSet(score float64, member string) string {
 }
 
 const (
-	notList  = "WRONGTYPE Operation against a key holding the wrong kind of value"
-	forever  = "wait -1ns for list;"
-	noFloat  = "ERR timeout is not a float or out of range"
-	together = "ERR lock keys 'k' and 'k2' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)"
+	wrongTypeErr = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	waitForever  = "wait -1ns for list;"
+	notFloatErr  = "ERR timeout is not a float or out of range"
+	crossCellErr = "ERR lock keys 'k' and 'k2' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)"
 )
 
 // TestBlockingCommands checks that an element that is present is taken at once, as in Redis, with
 // the minimum number of requests to the masters.
 func TestBlockingCommands(t *testing.T) {
 	ab := list("a", "b")
-	for _, test := range []struct{ line, k, k2, reply, rounds, left, left2 string }{
-		{"BLPOP k 0", ab, "", `["k" "a"]`, forever + "read 0/k;update 0/k", list("b"), "."},
-		{"BRPOP k 0", ab, "", `["k" "b"]`, forever + "read 0/k;update 0/k", list("a"), "."},
-		{"BRPOP k 0", list("a"), "", `["k" "a"]`, forever + "read 0/k;release 0/k " + list("a"), ".", "."},
+	for _, test := range []struct{ line, k, k2, reply, rounds, after, after2 string }{
+		{"BLPOP k 0", ab, "", `["k" "a"]`, waitForever + "read 0/k;update 0/k", list("b"), "."},
+		{"BRPOP k 0", ab, "", `["k" "b"]`, waitForever + "read 0/k;update 0/k", list("a"), "."},
+		{"BRPOP k 0", list("a"), "", `["k" "a"]`, waitForever + "read 0/k;release 0/k " + list("a"), ".", "."},
 		{"BLPOP k 1.5", "", "", "(nil)", "wait 1.5s for list;read 0/k", ".", "."},
 		{"BLPOP k 0.0001", "", "", "(nil)", "wait 1ms for list;read 0/k", ".", "."},
-		{"BLPOP k k 0", ab, "", `["k" "a"]`, forever + "read 0/k;update 0/k", list("b"), "."},
-		{"BLPOP k x", "", "", noFloat, "", ".", "."},
+		{"BLPOP k k 0", ab, "", `["k" "a"]`, waitForever + "read 0/k;update 0/k", list("b"), "."},
+		{"BLPOP k x", "", "", notFloatErr, "", ".", "."},
 		{"BLPOP k -1", "", "", "ERR timeout is negative", "", ".", "."},
 		{"BLPOP k 1e30", "", "", "ERR timeout is negative", "", ".", "."},
 		{"BLPOP k 9223372036854775", "", "", "ERR timeout is out of range", "", ".", "."},
-		{"BLPOP k 100000000000", ab, "", `["k" "a"]`, forever + "read 0/k;update 0/k", list("b"), "."},
+		{"BLPOP k 100000000000", ab, "", `["k" "a"]`, waitForever + "read 0/k;update 0/k", list("b"), "."},
 		{"BLPOP k", ab, "", "ERR wrong number of arguments for 'blpop' command", "", ab, "."},
-		{"BLPOP k 0", "x", "", notList, forever + "read 0/k", "x", "."},
-		{"BLMOVE k k LEFT RIGHT 0", ab, "", `"a"`, forever + "read 0/k;update 0/k", list("b", "a"), "."},
-		{"BLMOVE k k LEFT RIGHT 0", list("a"), "", `"a"`, forever + "read 0/k", list("a"), "."},
+		{"BLPOP k 0", "x", "", wrongTypeErr, waitForever + "read 0/k", "x", "."},
+		{"BLMOVE k k LEFT RIGHT 0", ab, "", `"a"`, waitForever + "read 0/k;update 0/k", list("b", "a"), "."},
+		{"BLMOVE k k LEFT RIGHT 0", list("a"), "", `"a"`, waitForever + "read 0/k", list("a"), "."},
 		{"BLMOVE k k LEFT RIGHT 2", "", "", "(nil)", "wait 2s for list;read 0/k", ".", "."},
 		{"BLMOVE k k UP RIGHT 0", "", "", "ERR syntax error", "", ".", "."},
-		{"BLMOVE k k2 LEFT RIGHT 0", ab, "", together, "", ab, "."},
-		{"BRPOPLPUSH k k2 0", ab, "", together, "", ab, "."},
-		{"BRPOPLPUSH k k2 x", ab, "", noFloat, "", ab, "."},
-		{"BRPOPLPUSH k k 0", ab, "", `"b"`, forever + "read 0/k;update 0/k", list("b", "a"), "."},
+		{"BLMOVE k k2 LEFT RIGHT 0", ab, "", crossCellErr, "", ab, "."},
+		{"BRPOPLPUSH k k2 0", ab, "", crossCellErr, "", ab, "."},
+		{"BRPOPLPUSH k k2 x", ab, "", notFloatErr, "", ab, "."},
+		{"BRPOPLPUSH k k 0", ab, "", `"b"`, waitForever + "read 0/k;update 0/k", list("b", "a"), "."},
 		{"BZPOPMIN k 0", sortedSet(1.5, "m"), "", `["k" "m" "1.5"]`, "wait -1ns for zset;read 0/k;release 0/k " +
 			sortedSet(1.5, "m"), ".", "."},
-		{"BZPOPMAX k 0", ab, "", notList, "wait -1ns for zset;read 0/k", ab, "."},
+		{"BZPOPMAX k 0", ab, "", wrongTypeErr, "wait -1ns for zset;read 0/k", ab, "."},
 
 		// Several keys.
-		{"BLPOP k k2 0", ab, list("c"), `["k" "a"]`, forever + "read 0/k 0/k2;update 0/k", list("b"), list("c")},
-		{"BLPOP k k2 0", "", ab, `["k2" "a"]`, forever + "read 0/k 0/k2;read 0/k;update 0/k2", ".", list("b")},
+		{"BLPOP k k2 0", ab, list("c"), `["k" "a"]`, waitForever + "read 0/k 0/k2;update 0/k", list("b"), list("c")},
+		{"BLPOP k k2 0", "", ab, `["k2" "a"]`, waitForever + "read 0/k 0/k2;read 0/k;update 0/k2", ".", list("b")},
 		{"BZPOPMIN k k2 0", "", sortedSet(1.5, "m"), `["k2" "m" "1.5"]`,
 			"wait -1ns for zset;read 0/k 0/k2;read 0/k;update 0/k2", ".", "."},
-		{"BLPOP k k2 0", "", "x", notList, forever + "read 0/k 0/k2", ".", "x"},
-		{"BLPOP k k2 0", "x", ab, notList, forever + "read 0/k 0/k2", "x", ab},
+		{"BLPOP k k2 0", "", "x", wrongTypeErr, waitForever + "read 0/k 0/k2", ".", "x"},
+		{"BLPOP k k2 0", "x", ab, wrongTypeErr, waitForever + "read 0/k 0/k2", "x", ab},
 		{"BLPOP k k2 1", "", "", "(nil)", "wait 1s for list;read 0/k 0/k2", ".", "."},
 	} {
-		b := newRegisterBench(t)
+		b := newRegisterFixture(t)
 		for key, value := range map[string]string{"k": test.k, "k2": test.k2} {
 			if value != "" {
 				b.masters.Put(key, value, -1)
 			}
 		}
-		b.does(test.line, test.reply)
-		b.asked(split(strings.TrimSuffix(test.rounds, ";"))...)
-		b.holding("k", test.left)
-		b.holding("k2", test.left2)
+		b.expectRun(test.line, test.reply)
+		b.expectRounds(split(strings.TrimSuffix(test.rounds, ";"))...)
+		b.expectValue("k", test.after)
+		b.expectValue("k2", test.after2)
 		if t.Failed() {
 			t.Fatal(test.line)
 		}
@@ -90,8 +90,8 @@ func TestBlockingCommandsWait(t *testing.T) {
 	text := put("k", "x")
 	for _, test := range []struct {
 		name, line, reply string
-		later             []func(*fakeregister.Register)
-		left, left2       string
+		events            []func(*fakeregister.Register)
+		after, after2     string
 	}{
 		{"pushed", "BLPOP k 0", `["k" "a"]`, []func(*fakeregister.Register){put("k", list("a", "b"))}, list("b"), "."},
 		{"a string meanwhile", "BLPOP k 0", `["k" "a"]`, []func(*fakeregister.Register){text, remove("k"),
@@ -111,28 +111,28 @@ func TestBlockingCommandsWait(t *testing.T) {
 		}}, ".", list("a")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newRegisterBench(t)
-			for _, happens := range test.later {
-				b.masters.Later = append(b.masters.Later, func() { happens(b.masters) })
+			b := newRegisterFixture(t)
+			for _, event := range test.events {
+				b.masters.Later = append(b.masters.Later, func() { event(b.masters) })
 			}
-			b.does(test.line, test.reply)
-			b.holding("k", test.left)
-			b.holding("k2", test.left2)
+			b.expectRun(test.line, test.reply)
+			b.expectValue("k", test.after)
+			b.expectValue("k2", test.after2)
 		})
 	}
 }
 
-// TestBlockingCommandsInTurn checks that a client behind another waiter gets only errors.
-func TestBlockingCommandsInTurn(t *testing.T) {
-	b := newRegisterBench(t)
+// TestBlockingCommandsBehindWaiter checks that a client behind another waiter gets only errors.
+func TestBlockingCommandsBehindWaiter(t *testing.T) {
+	b := newRegisterFixture(t)
 	b.masters.Put("k", list("a", "b"), -1)
 	b.masters.Behind = true
-	b.does("BLPOP k 1", "(nil)")
-	b.holding("k", list("a", "b"))
+	b.expectRun("BLPOP k 1", "(nil)")
+	b.expectValue("k", list("a", "b"))
 	b.masters.Later = []func(){func() {}}
-	b.does("BLPOP k 1", `["k" "a"]`)
+	b.expectRun("BLPOP k 1", `["k" "a"]`)
 	b.masters.Put("k", "x", -1)
-	b.does("BLPOP k 1", notList)
+	b.expectRun("BLPOP k 1", wrongTypeErr)
 }
 
 // TestBlockingCommandsOfSeveralKeys checks that an element of a later key is taken only if the key
@@ -142,7 +142,7 @@ func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 		name          string
 		before        map[int]func(*fakeregister.Register) // by round; the first one notes the wait
 		reply, rounds string
-		left, left2   string
+		after, after2 string
 	}{
 		{"an earlier key comes", map[int]func(*fakeregister.Register){3: func(f *fakeregister.Register) {
 			f.Put("k",
@@ -157,21 +157,21 @@ func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 			"(nil)", "read 0/k 0/k2;read 0/k;update 0/k2;read 0/k 0/k2", ".", "."},
 		{"an earlier key is something else",
 			map[int]func(*fakeregister.Register){3: func(f *fakeregister.Register) { f.Put("k", "x", -1) }},
-			notList, "read 0/k 0/k2;read 0/k;read 0/k 0/k2", "x", list("a", "b")},
+			wrongTypeErr, "read 0/k 0/k2;read 0/k;read 0/k 0/k2", "x", list("a", "b")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newRegisterBench(t)
+			b := newRegisterFixture(t)
 			b.masters.Put("k2", list("a", "b"), -1)
 			b.masters.Before = func(round int) {
-				if happens := test.before[round]; happens != nil {
+				if event := test.before[round]; event != nil {
 					delete(test.before, round)
-					happens(b.masters)
+					event(b.masters)
 				}
 			}
-			b.does("BLPOP k k2 0", test.reply)
-			b.asked(split(forever + test.rounds)...)
-			b.holding("k", test.left)
-			b.holding("k2", test.left2)
+			b.expectRun("BLPOP k k2 0", test.reply)
+			b.expectRounds(split(waitForever + test.rounds)...)
+			b.expectValue("k", test.after)
+			b.expectValue("k2", test.after2)
 		})
 	}
 }
@@ -180,20 +180,20 @@ func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 // element, the error ends the wait. The end of the session also ends the wait.
 func TestBlockingCommandsFail(t *testing.T) {
 	for _, line := range []string{"BLPOP k 0", "BLPOP k k2 0", "BLMOVE k k LEFT LEFT 0"} {
-		b := newRegisterBench(t)
-		fails := func() { b.masters.Fails = fakeregister.ErrTooFew() }
-		b.masters.Later = []func(){fails, fails}
+		b := newRegisterFixture(t)
+		fail := func() { b.masters.Fails = fakeregister.ErrTooFew() }
+		b.masters.Later = []func(){fail, fail}
 		if got := b.run(strings.Fields(line)...); !strings.HasPrefix(got, "NOQUORUM 2 of 5 masters answered") ||
 			len(b.masters.Later) > 0 {
 			t.Errorf("%s: %s, and %d things are still to come", line, got, len(b.masters.Later))
 		}
-		b = newRegisterBench(t)
-		b.masters.Later = []func(){fails, func() { b.masters.Fails = nil; b.masters.Put("k", list("a"), -1) }}
+		b = newRegisterFixture(t)
+		b.masters.Later = []func(){fail, func() { b.masters.Fails = nil; b.masters.Put("k", list("a"), -1) }}
 		if got := b.run(strings.Fields(line)...); !strings.Contains(got, "\"a\"") {
 			t.Errorf("%s, when they can say it: %s", line, got)
 		}
 	}
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.masters.Put("k", list("a"), -1)
 	b.masters.Before = func(round int) {
 		if round == 3 { // the third round takes the element that was found
@@ -204,22 +204,22 @@ func TestBlockingCommandsFail(t *testing.T) {
 	if got := b.run("BLPOP", "k", "0"); !strings.HasPrefix(got, "NOQUORUM ") {
 		t.Errorf("BLPOP that may have taken something: %s", got)
 	}
-	b = newRegisterBench(t)
-	gone := errors.New("the client left")
-	stopped := 0
+	b = newRegisterFixture(t)
+	leaveErr := errors.New("the client left")
+	stops := 0
 	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
-		watched, leave := context.WithCancelCause(ctx)
-		b.masters.Later = []func(){func() { leave(gone) }}
-		return watched, func() { stopped++; leave(nil) }
+		waitCtx, cancel := context.WithCancelCause(ctx)
+		b.masters.Later = []func(){func() { cancel(leaveErr) }}
+		return waitCtx, func() { stops++; cancel(nil) }
 	}
-	if got := b.run("BLPOP", "k", "0"); got != "ERR "+gone.Error() || stopped != 1 {
-		t.Errorf("%s, stopped %d times", got, stopped)
+	if got := b.run("BLPOP", "k", "0"); got != "ERR "+leaveErr.Error() || stops != 1 {
+		t.Errorf("%s, stopped %d times", got, stops)
 	}
 }
 
 // TestBlockingRepliesInRESP3 checks that the replies have the types of the protocol.
 func TestBlockingRepliesInRESP3(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.client.Proto = 3
 	for line, want := range map[string]string{
 		"BLPOP none 1":                 "_\r\n",
@@ -227,34 +227,35 @@ func TestBlockingRepliesInRESP3(t *testing.T) {
 		"BZPOPMIN kz 0":                "*3\r\n$2\r\nkz\r\n$1\r\nm\r\n,1.5\r\n",
 	} {
 		b.masters.Put("kz", sortedSet(1.5, "m"), -1)
-		if got := raw(b, line); got != want {
+		if got := rawReply(b, line); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
 	b.client.Proto = 2
 	for _, line := range []string{"BLPOP none 1", "BLMOVE none none LEFT LEFT 1"} {
-		if got := raw(b, line); got != "*-1\r\n" {
+		if got := rawReply(b, line); got != "*-1\r\n" {
 			t.Errorf("%s: %q", line, got)
 		}
 	}
 }
 
-func raw(b *registerBench, line string) string {
+func rawReply(b *registerFixture, line string) string {
 	words, out := strings.Fields(line), command.Reply{}
 	args := make([][]byte, len(words))
 	for i, w := range words {
 		args[i] = []byte(w)
 	}
-	cmd := b.table.router.locked[strings.ToLower(words[0])]
+	cmd := b.table.router.lockKeyCommands[strings.ToLower(words[0])]
 	b.table.Run(cmd, command.Call{Ctx: b.Context(), Client: b.client, Args: args, Out: &out})
 	return string(out.Bytes)
 }
 
-// TestBlockingCommandsContended: an obstructed pop is retried; an unknown outcome ends the wait.
+// TestBlockingCommandsContended checks that an obstructed pop is retried; an unknown outcome ends
+// the wait.
 func TestBlockingCommandsContended(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.masters.Put("k", list("a", "b"), -1)
 	b.masters.Fails = quorum.ErrContended
 	b.masters.Later = []func(){func() { b.masters.Fails = nil }}
-	b.does("BLPOP k 0", `["k" "a"]`)
+	b.expectRun("BLPOP k 0", `["k" "a"]`)
 }

@@ -11,17 +11,17 @@ import (
 
 // Catalog returns all commands that users' rules may name: Redis' and the proxy's own.
 func Catalog() *acl.Catalog {
-	var own []acl.Own
+	var ownCommands []acl.OwnCommand
 	all := append((&locks.Locking{}).Commands(), locks.NewHolders(locks.HoldersOptions{}).Commands()...)
-	for _, c := range append(all, server.New(server.Options{}).Proxy()) {
-		own = append(own, rulesOf(c))
+	for _, c := range append(all, server.New(server.Options{}).ProxyCommand()) {
+		ownCommands = append(ownCommands, rulesOf(c))
 	}
-	return acl.NewCatalog(own...)
+	return acl.NewCatalog(ownCommands...)
 }
 
 // rulesOf returns the properties of one of the proxy's own commands that rules refer to.
-func rulesOf(c *command.Command) acl.Own {
-	o := acl.Own{Name: c.Name, Categories: c.Categories(), Access: spec.Changes}
+func rulesOf(c *command.Command) acl.OwnCommand {
+	o := acl.OwnCommand{Name: c.Name, Categories: c.Categories(), Access: spec.Changes}
 	if c.Docs.Reads {
 		o.Access = spec.Takes
 	}

@@ -28,7 +28,7 @@ func list(elems ...string) string {
 // TestCommandsOnCollections checks that commands use the minimum number of requests to the masters.
 func TestCommandsOnCollections(t *testing.T) {
 	one, two := hash("f", "1"), hash("f", "1", "g", "2")
-	tests := []struct{ name, held, line, reply, rounds, left string }{
+	tests := []struct{ name, before, line, reply, rounds, after string }{
 		{"a lock", "", "HSETNX k f 1", "1", "take 0/k " + one, one},
 		{"held by another", two, "HSETNX k f 1", "0", "take 0/k " + one, two + ":500"},
 		{"made", "", "HSET k f 1 g 2", "2", "update 0/k", two},
@@ -61,61 +61,62 @@ func TestCommandsOnCollections(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := newRegisterBench(t)
-			if test.held != "" {
-				b.masters.Put("k", test.held, 500)
+			b := newRegisterFixture(t)
+			if test.before != "" {
+				b.masters.Put("k", test.before, 500)
 			}
-			b.does(test.line, test.reply)
+			b.expectRun(test.line, test.reply)
 			if test.name == "stored" {
 				return // two keys; one is removed under a condition on the others
 			}
-			b.asked(split(test.rounds)...)
-			b.holding("k", test.left)
+			b.expectRounds(split(test.rounds)...)
+			b.expectValue("k", test.after)
 		})
 	}
 }
 
 // Scripts with the same effects as those of Redisson's RLock.
 const (
-	rlockTake = `if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return redis.call('pttl', KEYS[1]) end
+	rlockLock = `if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return redis.call('pttl', KEYS[1]) end
 		redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil`
-	rlockGive = `if redis.call('hexists', KEYS[1], ARGV[3]) == 0 then return nil end
+	rlockUnlock = `if redis.call('hexists', KEYS[1], ARGV[3]) == 0 then return nil end
 		if redis.call('hincrby', KEYS[1], ARGV[3], -1) > 0 then redis.call('pexpire', KEYS[1], ARGV[2]) return 0 end
 		redis.call('del', KEYS[1]) redis.call(ARGV[4], KEYS[2], ARGV[1]) return 1`
 )
 
-// TestHashLockRounds: a hash lock, and its release by the same proxy, take one round trip each.
+// TestHashLockRounds checks that a hash lock, and its release by the same proxy, take one round
+// trip each.
 func TestHashLockRounds(t *testing.T) {
-	b := newRegisterBench(t)
-	take := func(who, want string, rounds ...string) {
+	b := newRegisterFixture(t)
+	lock := func(holder, want string, rounds ...string) {
 		t.Helper()
-		if got := b.run("EVAL", rlockTake, "1", "k", "30000", who); got != want {
-			t.Errorf("%s takes: %s, want %s", who, got, want)
+		if got := b.run("EVAL", rlockLock, "1", "k", "30000", holder); got != want {
+			t.Errorf("%s takes: %s, want %s", holder, got, want)
 		}
-		b.asked(rounds...)
+		b.expectRounds(rounds...)
 	}
-	give := func(who, want string, rounds ...string) {
+	unlock := func(holder, want string, rounds ...string) {
 		t.Helper()
-		if got := b.run("EVAL", rlockGive, "2", "k", "channel", "0", "30000", who, "publish"); got != want {
-			t.Errorf("%s gives: %s, want %s", who, got, want)
+		if got := b.run("EVAL", rlockUnlock, "2", "k", "channel", "0", "30000", holder, "publish"); got != want {
+			t.Errorf("%s gives: %s, want %s", holder, got, want)
 		}
-		b.asked(rounds...)
+		b.expectRounds(rounds...)
 	}
 	one, two := hash("me", "1"), hash("me", "2")
 	for range 2 { // on the first run the scripts are not cached
-		take("me", "(nil)", "take 0/k "+one+":30000")
-		give("me", "1", "release 0/k "+one)
+		lock("me", "(nil)", "take 0/k "+one+":30000")
+		unlock("me", "1", "release 0/k "+one)
 	}
-	take("me", "(nil)", "take 0/k "+one+":30000")
-	take("you", "30000", "read 0/k")
-	give("you", "(nil)", "read 0/k")
-	take("me", "(nil)", "update 0/k if "+one)
-	b.holding("k", two+":30000")
-	give("me", "0", "update 0/k if "+two)
-	give("me", "1", "release 0/k "+one)
-	take("you", "(nil)", "take 0/k "+hash("you", "1")+":30000")
-	if want := slices.Repeat([]string{"0: publish channel 0"}, 3); !slices.Equal(b.sideEffects.carried, want) {
-		t.Errorf("carried %q", b.sideEffects.carried)
+	lock("me", "(nil)", "take 0/k "+one+":30000")
+	lock("you", "30000", "read 0/k")
+	unlock("you", "(nil)", "read 0/k")
+	lock("me", "(nil)", "update 0/k if "+one)
+	b.expectValue("k", two+":30000")
+	unlock("me", "0", "update 0/k if "+two)
+	unlock("me", "1", "release 0/k "+one)
+	lock("you", "(nil)", "take 0/k "+hash("you", "1")+":30000")
+	if want := slices.Repeat([]string{"0: publish channel 0"}, 3); !slices.Equal(b.sideEffects.executed, want) {
+		t.Errorf("carried %q", b.sideEffects.executed)
 	}
 }
 
@@ -123,7 +124,7 @@ func TestHashLockRounds(t *testing.T) {
 func TestTextsThatLookLikeCollections(t *testing.T) {
 	odd := hash("f", "v")
 	escaped := contents.EncodeText(odd)
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	for _, words := range [][]string{
 		{"SET", "k", odd, "PX", "500"}, {"SET", "k", odd, "NX", "PX", "500"}, {"PSETEX", "k", "500", odd},
 		{"EVAL", takePlain, "1", "k", odd, "500"},
@@ -132,43 +133,43 @@ func TestTextsThatLookLikeCollections(t *testing.T) {
 		if got := b.run(words...); got != "OK" {
 			t.Errorf("%q: %s", words, got)
 		}
-		b.holding("k", escaped+":500")
+		b.expectValue("k", escaped+":500")
 		if got := b.run("GET", "k"); got != fmt.Sprintf("%q", odd) {
 			t.Errorf("GET is %s", got)
 		}
 		if got := b.run("EVAL", release, "1", "k", odd); got != "1" {
 			t.Errorf("the release: %s", got)
 		}
-		b.holding("k", ".")
+		b.expectValue("k", ".")
 	}
 	b.masters.Put("k", escaped, 500)
-	b.does("TYPE k", "string")
+	b.expectRun("TYPE k", "string")
 	b.masters.Rounds = nil
 	if got := b.run("SET", "k", odd, "IFEQ", odd, "PX", "900"); got != "OK" {
 		t.Error(got)
 	}
-	b.asked("extend 0/k " + escaped + ":900")
+	b.expectRounds("extend 0/k " + escaped + ":900")
 	if got := b.run("DELIFEQ", "k", odd); got != "1" {
 		t.Error(got)
 	}
-	b.asked("release 0/k " + escaped)
+	b.expectRounds("release 0/k " + escaped)
 }
 
 // TestTokensThatLookLikeCollections checks that the lock commands store a token as SET does.
 func TestTokensThatLookLikeCollections(t *testing.T) {
 	odd := hash("f", "v")
-	b := newBench(t)
+	b := newFixture(t)
 	b.ask("LOCK", "a", odd, "PX", "10000")
 	b.ask("EXTEND", "a", odd, "PX", "10000")
 	b.ask("UNLOCK", "a", odd)
 	escaped := contents.EncodeText(odd)
-	b.expectAsked("lock 0/a by "+escaped+" for 10s, waiting 0s", "extend 0/a by "+escaped+" for 10s",
+	b.expectCalls("lock 0/a by "+escaped+" for 10s, waiting 0s", "extend 0/a by "+escaped+" for 10s",
 		"unlock 0/a by "+escaped)
 }
 
 // TestBlockingCommandsInTransactions checks that a transaction does not wait.
 func TestBlockingCommandsInTransactions(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.masters.Put("k", list("a"), 500)
 	if got, want := b.transact("BLPOP k 0; BRPOP k 0; RPUSH k b; BLMOVE k k LEFT RIGHT 1"),
 		`[["k" "a"] (nil) 1 "b"]`; got != want {
@@ -182,7 +183,7 @@ func TestBlockingCommandsInTransactions(t *testing.T) {
 
 // TestRandomChoiceIsRepeated checks that a repeated run makes a new random choice.
 func TestRandomChoiceIsRepeated(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	var members []string
 	for i := range 200 {
 		members = append(members, fmt.Sprint("member", i))
@@ -190,43 +191,43 @@ func TestRandomChoiceIsRepeated(t *testing.T) {
 	b.masters.Put("k", contents.Encode(contents.NewSet(members...)), 500)
 	runs := 0
 	b.masters.Before = func(int) { runs++ }
-	told := b.run("SPOP", "k")
-	if left := b.run("SMEMBERS", "k"); strings.Contains(left, told) || strings.Count(left, "member") != 199 ||
+	popped := b.run("SPOP", "k")
+	if members := b.run("SMEMBERS", "k"); strings.Contains(members, popped) || strings.Count(members, "member") != 199 ||
 		runs < 3 {
-		t.Errorf("%s was told, after %d rounds, and is there: %v", told, runs, strings.Contains(left, told))
+		t.Errorf("%s was told, after %d rounds, and is there: %v", popped, runs, strings.Contains(members, popped))
 	}
 }
 
 // TestCollectionsAreBounded checks that a collection over a megabyte is refused without effect.
 func TestCollectionsAreBounded(t *testing.T) {
-	b := newRegisterBench(t)
-	b.does("HSET k "+strings.Repeat("x", 600_000)+" v", "1")
+	b := newRegisterFixture(t)
+	b.expectRun("HSET k "+strings.Repeat("x", 600_000)+" v", "1")
 	before := b.masters.Holds("k")
 	want := "ERR lock key 'k' would be too large: the limit is 1048576 bytes or 65536 elements"
-	b.does("HSET k a 1 "+strings.Repeat("y", 500_000)+" v", want)
-	b.holding("k", before)
+	b.expectRun("HSET k a 1 "+strings.Repeat("y", 500_000)+" v", want)
+	b.expectValue("k", before)
 	if got := b.run("EVAL",
 		`redis.call('hset', KEYS[1], 'a', 1) redis.pcall('hset', KEYS[1], 'b', 1, ARGV[1], 1) return redis.call('hexists', KEYS[1], 'b')`, "1", "k", strings.Repeat("y", 500_000)); got != "0" {
 		t.Error(got)
 	}
-	b.does("HGET k a", `"1"`)
-	b.does("HLEN k", "2")
+	b.expectRun("HGET k a", `"1"`)
+	b.expectRun("HLEN k", "2")
 
-	b.does("SADD k2 "+strings.Repeat("y", 1_042_000), "1")
+	b.expectRun("SADD k2 "+strings.Repeat("y", 1_042_000), "1")
 	// The test uses a transaction, because a script would take long on a busy machine.
-	var many []string
+	var lines []string
 	for i := range 60 {
-		many = append(many, fmt.Sprint("SADD k2 ", i), fmt.Sprint("SREM k2 ", i))
+		lines = append(lines, fmt.Sprint("SADD k2 ", i), fmt.Sprint("SREM k2 ", i))
 	}
 	want = "ERR too many changes of lock key 'k2': near the limit of 1048576 bytes or 65536 elements a script or transaction may make at most 100 changes"
-	if got := b.transact(strings.Join(many, "; ")); strings.Count(got, want) != 20 {
+	if got := b.transact(strings.Join(lines, "; ")); strings.Count(got, want) != 20 {
 		t.Errorf("%s, want twenty times %s", got, want)
 	}
 }
 
 // TestElementsAreBounded checks that a collection of too many elements is refused, too.
 func TestElementsAreBounded(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	words := []string{"RPUSH", "k"}
 	for range 1 << 16 {
 		words = append(words, "x")
@@ -234,13 +235,14 @@ func TestElementsAreBounded(t *testing.T) {
 	if got := b.run(words...); got != "65536" {
 		t.Error(got)
 	}
-	b.does("LSET k 0 y", "OK")
-	b.does("RPUSH k x", "ERR lock key 'k' would be too large: the limit is 1048576 bytes or 65536 elements")
-	b.does("RPOPLPUSH k k", `"x"`)
-	b.does("LLEN k", "65536")
+	b.expectRun("LSET k 0 y", "OK")
+	b.expectRun("RPUSH k x", "ERR lock key 'k' would be too large: the limit is 1048576 bytes or 65536 elements")
+	b.expectRun("RPOPLPUSH k k", `"x"`)
+	b.expectRun("LLEN k", "65536")
 }
 
-// TestQuestionsAboutCollections checks that the upstream is asked about the keys, at their places.
+// TestQuestionsAboutCollections checks that the proxy asks the upstream about the keys, at their
+// positions.
 func TestQuestionsAboutCollections(t *testing.T) {
 	for line, want := range map[string]string{
 		"hset a f v f v":                  "hset a 0 0",
@@ -265,17 +267,17 @@ func TestQuestionsAboutCollections(t *testing.T) {
 
 // TestWatchedCollection checks that a transaction changes a watched collection only if unchanged.
 func TestWatchedCollection(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.masters.Put("k", hash("f", "1"), 500)
 	b.watch("k")
 	if got := b.transact("HINCRBY k f 1; HSETNX k g 1"); got != "[2 1]" {
 		t.Error(got)
 	}
-	b.holding("k", hash("f", "2", "g", "1")+":500")
+	b.expectValue("k", hash("f", "2", "g", "1")+":500")
 	b.watch("k")
 	b.masters.Put("k", hash("f", "3"), 500)
 	if got := b.transact("HINCRBY k f 1"); got != "(nil)" {
 		t.Error(got)
 	}
-	b.holding("k", hash("f", "3")+":500")
+	b.expectValue("k", hash("f", "3")+":500")
 }

@@ -28,8 +28,8 @@ func (t *Table) Counts() Counts {
 	}
 	c.ScriptRuns, c.ScriptsStopped = t.router.scripts.Counts()
 	c.LocksWithoutTTL, c.EffectsLost = t.lockKeys.Counts()
-	if t.notices != nil {
-		c.DetectedLocks, c.UncoveredReleases = t.notices.Counts()
+	if t.lockDetector != nil {
+		c.DetectedLocks, c.UncoveredReleases = t.lockDetector.Counts()
 	}
 	return c
 }

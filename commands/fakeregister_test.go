@@ -33,62 +33,62 @@ func (fakeLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, 
 // AwaitPop retries after each event. In the end it returns a timeout, or an unknown outcome.
 func (f fakeLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 	f.Rounds = append(f.Rounds, fmt.Sprintf("wait %v for %s", a.Wait, a.Kind))
-	own := slices.Repeat([]bool{!f.Behind}, len(a.Keys))
-	for came := a.Try(own); came != quorum.Made; came = a.Try(own) {
+	inTurn := slices.Repeat([]bool{!f.Behind}, len(a.Keys))
+	for result := a.Try(inTurn); result != quorum.Made; result = a.Try(inTurn) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		switch {
-		case len(f.Later) == 0 && came == quorum.Undetermined:
+		case len(f.Later) == 0 && result == quorum.Undetermined:
 			return f.Fails
 		case len(f.Later) == 0:
 			return quorum.ErrPopTimeout
 		}
-		happen := f.Later[0]
-		f.Later, own = f.Later[1:], slices.Repeat([]bool{true}, len(a.Keys))
-		happen()
+		event := f.Later[0]
+		f.Later, inTurn = f.Later[1:], slices.Repeat([]bool{true}, len(a.Keys))
+		event()
 	}
 	return nil
 }
 
 func (fakeLocker) Waiting() int { return 0 }
 
-// registerBench is a table over fake masters, and a client.
-type registerBench struct {
-	*bench
+// registerFixture is a table over fake masters, and a client.
+type registerFixture struct {
+	*fixture
 	masters     *fakeregister.Register
 	sideEffects *fakeSideEffects
-	paused      int
+	pauses      int
 	now         time.Time
 }
 
 // fakeSideEffects records the side effects of a client's commands.
 type fakeSideEffects struct {
-	client  *command.Client
-	carried []string
-	err     error             // of running the commands
-	down    error             // of every request
-	refused map[string]string // by question, its words between blanks
-	asked   []string
-	dropped int
+	client     *command.Client
+	executed   []string
+	runErr     error             // of running the commands
+	requestErr error             // of every request
+	refusals   map[string]string // by question, its words between blanks
+	questions  []string
+	drops      int
 }
 
 func (f *fakeSideEffects) Refusals(_ context.Context, commands [][]string) ([]string, error) {
 	texts := make([]string, len(commands))
 	for i, words := range commands {
-		f.asked = append(f.asked, strings.Join(words, " "))
-		texts[i] = f.refused[strings.Join(words, " ")]
+		f.questions = append(f.questions, strings.Join(words, " "))
+		texts[i] = f.refusals[strings.Join(words, " ")]
 	}
-	return texts, f.down
+	return texts, f.requestErr
 }
 
 func (f *fakeSideEffects) Prepare(_ context.Context, commands [][]string) (rights.Prepared, error) {
 	for _, words := range commands {
-		if text := f.refused["prepare "+strings.Join(words, " ")]; text != "" {
+		if text := f.refusals["prepare "+strings.Join(words, " ")]; text != "" {
 			return nil, &rights.RefusedError{Text: text}
 		}
 	}
-	return fakePrepared{f, commands}, f.down
+	return fakePrepared{f, commands}, f.requestErr
 }
 
 type fakePrepared struct {
@@ -98,15 +98,15 @@ type fakePrepared struct {
 
 func (f fakePrepared) Do() error {
 	for _, words := range f.commands {
-		f.carried = append(f.carried, fmt.Sprintf("%d: %s", f.client.DB, strings.Join(words, " ")))
+		f.executed = append(f.executed, fmt.Sprintf("%d: %s", f.client.DB, strings.Join(words, " ")))
 	}
-	return f.err
+	return f.runErr
 }
 
-func (f fakePrepared) Drop() { f.dropped++ }
+func (f fakePrepared) Drop() { f.drops++ }
 
-func newRegisterBench(t *testing.T, change ...func(*Options)) *registerBench {
-	b := &registerBench{bench: &bench{T: t, client: newClient()}, masters: fakeregister.NewRegister(),
+func newRegisterFixture(t *testing.T, change ...func(*Options)) *registerFixture {
+	b := &registerFixture{fixture: &fixture{T: t, client: newClient()}, masters: fakeregister.NewRegister(),
 		sideEffects: &fakeSideEffects{}, now: time.UnixMilli(1_700_000_000_000)}
 	opts := Options{
 		Locks: fakeLocker{b.masters}, Register: b.masters, Settings: Settings{MaxTTL: 24 * time.Hour},
@@ -120,7 +120,7 @@ func newRegisterBench(t *testing.T, change ...func(*Options)) *registerBench {
 	}
 	b.table = NewTable(opts)
 	b.table.lockKeys.Engine.Pause = func(ctx context.Context, _ time.Duration) error {
-		b.paused++
+		b.pauses++
 		b.now = b.now.Add(20 * time.Millisecond)
 		return context.Cause(ctx)
 	}
@@ -128,10 +128,10 @@ func newRegisterBench(t *testing.T, change ...func(*Options)) *registerBench {
 }
 
 // run runs a command on lock keys, and returns its reply as one line in the form of redis-cli.
-func (b *registerBench) run(words ...string) string {
+func (b *registerFixture) run(words ...string) string {
 	b.Helper()
 	args := syntax.Bytes(words)
-	cmd := b.table.router.locked[strings.ToLower(words[0])]
+	cmd := b.table.router.lockKeyCommands[strings.ToLower(words[0])]
 	if cmd == nil {
 		b.Fatalf("%s is no command on lock keys", words[0])
 	}
@@ -140,16 +140,17 @@ func (b *registerBench) run(words ...string) string {
 	return oneLine(b.T, string(b.out.Bytes[at:]))
 }
 
-// does runs a command, given as words separated by blanks, and fails unless it gets this reply.
-func (b *registerBench) does(line, want string) {
+// expectRun runs a command, given as words separated by blanks, and fails unless it gets this
+// reply.
+func (b *registerFixture) expectRun(line, want string) {
 	b.Helper()
 	if got := b.run(strings.Split(line, " ")...); got != want {
 		b.Errorf("%s: %s, want %s", line, got, want)
 	}
 }
 
-// asked fails unless the masters got these rounds since the last call.
-func (b *registerBench) asked(want ...string) {
+// expectRounds fails unless the masters got these rounds since the last call.
+func (b *registerFixture) expectRounds(want ...string) {
 	b.Helper()
 	if got := b.masters.Rounds; !slices.Equal(got, want) {
 		b.Errorf("the masters were asked\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
@@ -157,8 +158,8 @@ func (b *registerBench) asked(want ...string) {
 	b.masters.Rounds = nil
 }
 
-// holding fails unless the masters hold this value.
-func (b *registerBench) holding(key, want string) {
+// expectValue fails unless the masters hold this value.
+func (b *registerFixture) expectValue(key, want string) {
 	b.Helper()
 	if got := b.masters.Holds(key); got != want {
 		b.Errorf("%s: %s, want %s", key, got, want)
@@ -183,11 +184,11 @@ func (v value) oneLine() string {
 	case '$':
 		return fmt.Sprintf("%q", v.text)
 	case '*':
-		all := make([]string, len(v.kids))
-		for i, kid := range v.kids {
-			all[i] = kid.oneLine()
+		parts := make([]string, len(v.elements))
+		for i, kid := range v.elements {
+			parts[i] = kid.oneLine()
 		}
-		return "[" + strings.Join(all, " ") + "]"
+		return "[" + strings.Join(parts, " ") + "]"
 	default:
 		return v.text
 	}

@@ -9,16 +9,16 @@ import (
 )
 
 // exchange is a command, with the beginning of its reply.
-type exchange struct{ say, hear string }
+type exchange struct{ send, want string }
 
 const (
-	map3        = "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"
-	map2        = "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n"
-	noPassword  = "-ERR AUTH <password> called without any password configured for the default user."
-	noCommand   = "-ERR unknown command '"
-	noOption    = "-ERR unknown subcommand '"
-	noClustered = "-ERR This instance has cluster support disabled\r\n"
-	fine        = "+OK\r\n"
+	helloMap3            = "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"
+	helloMap2            = "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n"
+	noPasswordErr        = "-ERR AUTH <password> called without any password configured for the default user."
+	unknownCommandErr    = "-ERR unknown command '"
+	unknownSubcommandErr = "-ERR unknown subcommand '"
+	noClusterErr         = "-ERR This instance has cluster support disabled\r\n"
+	okReply              = "+OK\r\n"
 )
 
 // handshakes lists the commands that client libraries send when they connect, in their current
@@ -30,126 +30,127 @@ var handshakes = []struct {
 	{"redis-cli", []exchange{
 		{"COMMAND DOCS", "*"}, {"PING", "+PONG\r\n"}}},
 	{"redis-cli -3 --stat", []exchange{
-		{"HELLO 3", map3}, {"CONFIG GET databases", "%1\r\n$9\r\ndatabases\r\n$2\r\n16\r\n"}, {"INFO", "="}}},
+		{"HELLO 3", helloMap3}, {"CONFIG GET databases", "%1\r\n$9\r\ndatabases\r\n$2\r\n16\r\n"}, {"INFO", "="}}},
 	{"redis-benchmark", []exchange{
 		{"CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n\r\n"}, {"CONFIG GET appendonly",
 			"*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n"}}},
 	{"redis-py 8", []exchange{
-		{"HELLO 3", map3}, {"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type internal-ip", noOption},
-		{"CLIENT SETNAME app", fine},
-		{"CLIENT SETINFO LIB-NAME redis-py", fine}, {"CLIENT SETINFO LIB-VER 8.1.0", fine}, {"SELECT 3", fine},
+		{"HELLO 3", helloMap3}, {"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type internal-ip", unknownSubcommandErr},
+		{"CLIENT SETNAME app", okReply},
+		{"CLIENT SETINFO LIB-NAME redis-py", okReply}, {"CLIENT SETINFO LIB-VER 8.1.0", okReply}, {"SELECT 3", okReply},
 		{"PING", "+PONG\r\n"}}},
 	{"redis-py 8 with a password", []exchange{
-		{"HELLO 3 AUTH default secret", map3}, {"CLIENT SETINFO LIB-NAME redis-py", fine}}},
+		{"HELLO 3 AUTH default secret", helloMap3}, {"CLIENT SETINFO LIB-NAME redis-py", okReply}}},
 	{"redis-py 4", []exchange{
-		{"AUTH secret", noPassword}, {"AUTH default secret", fine}, {"CLIENT SETNAME app", fine}, {"SELECT 3", fine}}},
+		{"AUTH secret", noPasswordErr}, {"AUTH default secret", okReply}, {"CLIENT SETNAME app", okReply}, {"SELECT 3", okReply}}},
 	{"go-redis 9", []exchange{
-		{"HELLO 3 SETNAME app", map3}, {"SELECT 3", fine}, {"READONLY", noClustered},
-		{"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none", noOption},
-		{"CLIENT SETINFO LIB-NAME go-redis(,go1.26)", fine}, {"CLIENT SETINFO LIB-VER 9.23.0", fine}}},
+		{"HELLO 3 SETNAME app", helloMap3}, {"SELECT 3", okReply}, {"READONLY", noClusterErr},
+		{"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none", unknownSubcommandErr},
+		{"CLIENT SETINFO LIB-NAME go-redis(,go1.26)", okReply}, {"CLIENT SETINFO LIB-VER 9.23.0", okReply}}},
 	{"go-redis 9 in RESP2", []exchange{
-		{"HELLO 2 AUTH default secret", map2}, {"CLIENT SETNAME app", fine}}},
+		{"HELLO 2 AUTH default secret", helloMap2}, {"CLIENT SETNAME app", okReply}}},
 	{"rueidis", []exchange{
-		{"HELLO 3 SETNAME app", map3}, {"CLIENT TRACKING ON OPTIN", noOption}, {"SELECT 3", fine},
-		{"CLIENT NO-TOUCH ON", fine}, {"CLIENT NO-EVICT ON", fine},
-		{"CLIENT CAPA redirect", fine}, {"CLIENT SETINFO LIB-NAME rueidis", fine},
-		{"CLIENT SETINFO LIB-VER 1.0.79", fine}, {"PING", "+PONG\r\n"}}},
+		{"HELLO 3 SETNAME app", helloMap3}, {"CLIENT TRACKING ON OPTIN", unknownSubcommandErr}, {"SELECT 3", okReply},
+		{"CLIENT NO-TOUCH ON", okReply}, {"CLIENT NO-EVICT ON", okReply},
+		{"CLIENT CAPA redirect", okReply}, {"CLIENT SETINFO LIB-NAME rueidis", okReply},
+		{"CLIENT SETINFO LIB-VER 1.0.79", okReply}, {"PING", "+PONG\r\n"}}},
 	{"node-redis 6", []exchange{
-		{"HELLO 3 AUTH default secret SETNAME app", map3}, {"SELECT 3", fine},
-		{"CLIENT SETINFO LIB-NAME node-redis", fine}, {"CLIENT SETINFO LIB-VER 6.0.0", fine},
-		{"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none", noOption}}},
+		{"HELLO 3 AUTH default secret SETNAME app", helloMap3}, {"SELECT 3", okReply},
+		{"CLIENT SETINFO LIB-NAME node-redis", okReply}, {"CLIENT SETINFO LIB-VER 6.0.0", okReply},
+		{"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none", unknownSubcommandErr}}},
 	{"ioredis 5", []exchange{
-		{"SELECT 3", fine}, {"CLIENT setname app", fine}, {"client SETINFO LIB-NAME ioredis", fine},
-		{"client SETINFO LIB-VER 5.8.0", fine}, {"info", "$"}}},
+		{"SELECT 3", okReply}, {"CLIENT setname app", okReply}, {"client SETINFO LIB-NAME ioredis", okReply},
+		{"client SETINFO LIB-VER 5.8.0", okReply}, {"info", "$"}}},
 	{"ioredis 6", []exchange{
-		{"HELLO 3", map3}, {"CLIENT setname app", fine}, {"client SETINFO LIB-NAME ioredis", fine},
-		{"client SETINFO LIB-VER 6.0.0", fine}, {"info", "="}}},
+		{"HELLO 3", helloMap3}, {"CLIENT setname app", okReply}, {"client SETINFO LIB-NAME ioredis", okReply},
+		{"client SETINFO LIB-VER 6.0.0", okReply}, {"info", "="}}},
 	{"redis-rb with redis-client", []exchange{
-		{"HELLO 3", map3}, {"CLIENT SETNAME app", fine}, {"SELECT 3", fine}}},
+		{"HELLO 3", helloMap3}, {"CLIENT SETNAME app", okReply}, {"SELECT 3", okReply}}},
 	{"redis-rb 4", []exchange{
-		{"AUTH default secret", fine}, {"SELECT 3", fine}, {"CLIENT SETNAME app", fine}, {"COMMAND", "*"}}},
+		{"AUTH default secret", okReply}, {"SELECT 3", okReply}, {"CLIENT SETNAME app", okReply}, {"COMMAND", "*"}}},
 	{"phpredis", []exchange{
-		{"AUTH default secret", fine}, {"SELECT 3", fine}, {"CLIENT SETNAME app", fine}}},
+		{"AUTH default secret", okReply}, {"SELECT 3", okReply}, {"CLIENT SETNAME app", okReply}}},
 	{"predis", []exchange{
-		{"HELLO 3 SETNAME predis", map3}, {"CLIENT SETINFO LIB-NAME predis", fine},
-		{"CLIENT SETINFO LIB-VER 3.0.0", fine}, {"SELECT 3", fine}}},
+		{"HELLO 3 SETNAME predis", helloMap3}, {"CLIENT SETINFO LIB-NAME predis", okReply},
+		{"CLIENT SETINFO LIB-VER 3.0.0", okReply}, {"SELECT 3", okReply}}},
 	{"Jedis", []exchange{
-		{"HELLO 3 AUTH default secret", map3}, {"CLIENT SETNAME app", fine},
-		{"CLIENT SETINFO LIB-NAME jedis(redisson_v3.1)", fine}, {"CLIENT SETINFO LIB-VER 8.0.0", fine},
-		{"SELECT 3", fine}}},
+		{"HELLO 3 AUTH default secret", helloMap3}, {"CLIENT SETNAME app", okReply},
+		{"CLIENT SETINFO LIB-NAME jedis(redisson_v3.1)", okReply}, {"CLIENT SETINFO LIB-VER 8.0.0", okReply},
+		{"SELECT 3", okReply}}},
 	{"Lettuce", []exchange{
-		{"HELLO 3", map3}, {"SELECT 3", fine}, {"READONLY", noClustered}, {"CLIENT SETNAME app", fine},
-		{"CLIENT SETINFO lib-name Lettuce", fine}, {"CLIENT SETINFO lib-ver 7.0.0.RELEASE/0a1b2c3", fine},
-		{"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none", noOption}}},
+		{"HELLO 3", helloMap3}, {"SELECT 3", okReply}, {"READONLY", noClusterErr}, {"CLIENT SETNAME app", okReply},
+		{"CLIENT SETINFO lib-name Lettuce", okReply}, {"CLIENT SETINFO lib-ver 7.0.0.RELEASE/0a1b2c3", okReply},
+		{"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none", unknownSubcommandErr}}},
 	{"Redisson", []exchange{
-		{"AUTH secret", noPassword}, {"HELLO 3", map3}, {"SELECT 3", fine}, {"CLIENT SETNAME app", fine},
-		{"CLIENT CAPA redirect", fine}, {"PING", "+PONG\r\n"}}},
+		{"AUTH secret", noPasswordErr}, {"HELLO 3", helloMap3}, {"SELECT 3", okReply}, {"CLIENT SETNAME app", okReply},
+		{"CLIENT CAPA redirect", okReply}, {"PING", "+PONG\r\n"}}},
 	{"StackExchange.Redis", []exchange{
-		{"HELLO 3 AUTH default secret SETNAME app", map3}, {"CLIENT SETNAME app", fine},
-		{"CLIENT SETINFO lib-name SE.Redis", fine}, {"CLIENT SETINFO lib-ver 3.1.0", fine}, {"CLIENT ID", ":7\r\n"},
+		{"HELLO 3 AUTH default secret SETNAME app", helloMap3}, {"CLIENT SETNAME app", okReply},
+		{"CLIENT SETINFO lib-name SE.Redis", okReply}, {"CLIENT SETINFO lib-ver 3.1.0", okReply}, {"CLIENT ID", ":7\r\n"},
 		{"CONFIG GET timeout", "%1\r\n$7\r\ntimeout\r\n$1\r\n0\r\n"},
 		{"CONFIG GET replica-read-only", "%1\r\n$17\r\nreplica-read-only\r\n$3\r\nyes\r\n"},
 		{"CONFIG GET databases", "%1\r\n$9\r\ndatabases\r\n$2\r\n16\r\n"},
-		{"SENTINEL MASTERS", noCommand}, {"INFO replication", "="}, {"INFO server", "="},
-		{"CLUSTER NODES", noClustered}, {"GET __Booksleeve_TieBreak", noCommand},
+		{"SENTINEL MASTERS", unknownCommandErr}, {"INFO replication", "="}, {"INFO server", "="},
+		{"CLUSTER NODES", noClusterErr}, {"GET __Booksleeve_TieBreak", unknownCommandErr},
 		{"ECHO \x9b\x01\r\n\x00\xffunique", "$12\r\n\x9b\x01\r\n\x00\xffunique\r\n"},
-		{"SUBSCRIBE __Booksleeve_MasterChanged", noCommand}}},
+		{"SUBSCRIBE __Booksleeve_MasterChanged", unknownCommandErr}}},
 	{"rslock, redlock-rs", []exchange{
-		{"HELLO 3", map3}, {"CLIENT SETINFO LIB-NAME redis-rs", fine}, {"CLIENT SETINFO LIB-VER 1.0.0", fine}}},
+		{"HELLO 3", helloMap3}, {"CLIENT SETINFO LIB-NAME redis-rs", okReply}, {"CLIENT SETINFO LIB-VER 1.0.0", okReply}}},
 	{"Redix", []exchange{
-		{"AUTH secret", noPassword}, {"SELECT 0", fine}}},
+		{"AUTH secret", noPasswordErr}, {"SELECT 0", okReply}}},
 }
 
 func TestHandshakes(t *testing.T) {
 	for _, h := range handshakes {
-		b := newBench(t)
+		b := newFixture(t)
 		for _, e := range h.exchanges {
-			reply := b.say(e.say)
-			if !strings.HasPrefix(reply, e.hear) {
-				t.Errorf("%s: %q: %.200q, want %q", h.library, e.say, reply, e.hear)
+			reply := b.askLine(e.send)
+			if !strings.HasPrefix(reply, e.want) {
+				t.Errorf("%s: %q: %.200q, want %q", h.library, e.send, reply, e.want)
 			}
 			if replies := readReplies(t, reply); len(replies) != 1 {
-				t.Errorf("%s: %q: %d replies", h.library, e.say, len(replies))
+				t.Errorf("%s: %q: %d replies", h.library, e.send, len(replies))
 			}
 		}
 	}
 }
 
-// notLikeRedis7 matches the commands of handshakes to which Redis 7.0 replies differently: commands
-// of Redis 7.2, commands on data, and the whole table, whose order differs between servers.
-var notLikeRedis7 = regexp.MustCompile(`(?i)\A(CLIENT (SETINFO|NO-TOUCH|TRACKING|CAPA)|GET|SUBSCRIBE|COMMAND( DOCS)?\z)`)
+// differsFromRedis7 matches the commands of handshakes to which Redis 7.0 replies differently:
+// commands of Redis 7.2, commands on data, and the whole table, whose order differs between
+// servers.
+var differsFromRedis7 = regexp.MustCompile(`(?i)\A(CLIENT (SETINFO|NO-TOUCH|TRACKING|CAPA)|GET|SUBSCRIBE|COMMAND( DOCS)?\z)`)
 
 // TestHandshakesLikeRedis checks that the types of replies are those of Redis.
 func TestHandshakesLikeRedis(t *testing.T) {
 	socket := startRedis(t)
 	for _, h := range handshakes {
-		var said []string
+		var lines []string
 		for _, e := range h.exchanges {
-			said = append(said, e.say)
+			lines = append(lines, e.send)
 		}
-		commands := dialogue(strings.Join(said, "; "))
-		ours, theirs := readReplies(t, askOurs(t, commands)), readReplies(t, askRedis(t, socket, commands))
-		if len(ours) != len(said)+len(goodbye) || len(theirs) != len(ours) {
-			t.Errorf("%s: %d commands, %d replies, %d from redis", h.library, len(said), len(ours), len(theirs))
+		commands := parseDialogue(strings.Join(lines, "; "))
+		proxyReplies, redisReplies := readReplies(t, askProxy(t, commands)), readReplies(t, askRedis(t, socket, commands))
+		if len(proxyReplies) != len(lines)+len(closingCommands) || len(redisReplies) != len(proxyReplies) {
+			t.Errorf("%s: %d commands, %d replies, %d from redis", h.library, len(lines), len(proxyReplies), len(redisReplies))
 			continue
 		}
-		for i := range said {
-			if notLikeRedis7.MatchString(said[i]) {
+		for i := range lines {
+			if differsFromRedis7.MatchString(lines[i]) {
 				continue
 			}
-			if diff := unlike(ours[i], theirs[i]); diff != "" {
-				t.Errorf("%s: %q: %s", h.library, said[i], diff)
+			if diff := shapeDiff(proxyReplies[i], redisReplies[i]); diff != "" {
+				t.Errorf("%s: %q: %s", h.library, lines[i], diff)
 			}
-			if ours[i].kind == '-' && ours[i].raw != theirs[i].raw {
-				t.Errorf("%s: %q: %q, redis %q", h.library, said[i], ours[i].raw, theirs[i].raw)
+			if proxyReplies[i].kind == '-' && proxyReplies[i].raw != redisReplies[i].raw {
+				t.Errorf("%s: %q: %q, redis %q", h.library, lines[i], proxyReplies[i].raw, redisReplies[i].raw)
 			}
 		}
 	}
 }
 
-// likeRedis lists commands whose replies must have the shape of Redis' replies. The proxy's own
+// sameShapes lists commands whose replies must have the shape of Redis' replies. The proxy's own
 // commands are compared with a command of Redis that has the same kind of arguments.
-var likeRedis = [][2]string{
+var sameShapes = [][2]string{
 	{"COMMAND INFO ping", ""}, {"COMMAND INFO info echo hello", ""}, {"COMMAND INFO ping nothing echo", ""},
 	{"COMMAND INFO LOCK", "COMMAND INFO PEXPIRE"}, {"COMMAND COUNT", ""}, {"COMMAND LIST", ""},
 	{"COMMAND DOCS ping", ""}, {"COMMAND DOCS echo nothing select", ""},
@@ -161,19 +162,19 @@ var likeRedis = [][2]string{
 
 func TestShapesLikeRedis(t *testing.T) {
 	socket := startRedis(t)
-	for _, test := range likeRedis {
-		ask, askThem := test[0], test[1]
-		if askThem == "" {
-			askThem = ask
+	for _, test := range sameShapes {
+		line, redisLine := test[0], test[1]
+		if redisLine == "" {
+			redisLine = line
 		}
 		for _, proto := range []string{"2", "3"} {
-			ours := readReplies(t, askOurs(t, dialogue("HELLO "+proto+"; "+ask)))[1]
-			theirs := readReplies(t, askRedis(t, socket, dialogue("HELLO "+proto+"; "+askThem)))[1]
-			if proto == "2" && (ours.kind != theirs.kind || strings.HasPrefix(ask, "COMMAND DOCS")) {
-				theirs = value{kind: ours.kind} // RESP2 has no maps: see TestResp2IsResp3Flattened
+			proxyReply := readReplies(t, askProxy(t, parseDialogue("HELLO "+proto+"; "+line)))[1]
+			redisReply := readReplies(t, askRedis(t, socket, parseDialogue("HELLO "+proto+"; "+redisLine)))[1]
+			if proto == "2" && (proxyReply.kind != redisReply.kind || strings.HasPrefix(line, "COMMAND DOCS")) {
+				redisReply = value{kind: proxyReply.kind} // RESP2 has no maps: see TestResp2IsResp3Flattened
 			}
-			if diff := unlike(ours, theirs); diff != "" {
-				t.Errorf("%s in RESP%s: %s", ask, proto, diff)
+			if diff := shapeDiff(proxyReply, redisReply); diff != "" {
+				t.Errorf("%s in RESP%s: %s", line, proto, diff)
 			}
 		}
 	}
@@ -182,53 +183,53 @@ func TestShapesLikeRedis(t *testing.T) {
 // TestLockDocsLikeRedis checks that a lock command is documented in the same words as Redis' own.
 func TestLockDocsLikeRedis(t *testing.T) {
 	socket := startRedis(t)
-	theirs := readReplies(t, askRedis(t, socket, dialogue("HELLO 3; COMMAND DOCS set")))[1].kids[1]
+	redisDocs := readReplies(t, askRedis(t, socket, parseDialogue("HELLO 3; COMMAND DOCS set")))[1].elements[1]
 	for _, name := range []string{"lock", "unlock", "extend"} {
-		docs := readReplies(t, askOurs(t, dialogue("HELLO 3; COMMAND DOCS "+name)))[1]
-		if len(docs.kids) != 2 || docs.kids[0].text != name {
+		docs := readReplies(t, askProxy(t, parseDialogue("HELLO 3; COMMAND DOCS "+name)))[1]
+		if len(docs.elements) != 2 || docs.elements[0].text != name {
 			t.Fatalf("docs of %s: %q", name, docs.raw)
 		}
-		ours := docs.kids[1]
-		for i := 0; i < len(ours.kids); i += 2 {
-			key := ours.kids[i].text
-			if kid, ok := theirs.entry(key); !ok || key != "arguments" && unlike(ours.kids[i+1], kid) != "" {
+		proxyDocs := docs.elements[1]
+		for i := 0; i < len(proxyDocs.elements); i += 2 {
+			key := proxyDocs.elements[i].text
+			if kid, ok := redisDocs.entry(key); !ok || key != "arguments" && shapeDiff(proxyDocs.elements[i+1], kid) != "" {
 				t.Errorf("%s: key %q is not as redis has it", name, key)
 			}
 		}
-		arguments, _ := ours.entry("arguments")
+		arguments, _ := proxyDocs.entry("arguments")
 		checkArguments(t, name, arguments)
 	}
 }
 
 // checkArguments checks the rules of Redis' documentation of COMMAND DOCS.
-func checkArguments(t *testing.T, of string, arguments value) {
+func checkArguments(t *testing.T, command string, arguments value) {
 	t.Helper()
 	kinds := []string{"string", "integer", "double", "key", "pattern", "unix-time", "pure-token", "oneof", "block"}
-	for _, a := range arguments.kids {
+	for _, a := range arguments.elements {
 		name, _ := a.entry("name")
 		kind, _ := a.entry("type")
-		inner, nested := a.entry("arguments")
-		_, shown := a.entry("display_text")
-		flags, flagged := a.entry("flags")
+		inner, hasArguments := a.entry("arguments")
+		_, hasDisplayText := a.entry("display_text")
+		flags, hasFlags := a.entry("flags")
 		if name.text == "" || !slices.Contains(kinds, kind.text) ||
-			nested != (kind.text == "oneof" || kind.text == "block") || shown == nested ||
-			flagged && flags.kind != '~' {
-			t.Errorf("%s: argument %q", of, a.raw)
+			hasArguments != (kind.text == "oneof" || kind.text == "block") || hasDisplayText == hasArguments ||
+			hasFlags && flags.kind != '~' {
+			t.Errorf("%s: argument %q", command, a.raw)
 		}
-		checkArguments(t, of, inner)
+		checkArguments(t, command, inner)
 	}
 }
 
 // TestResp2IsResp3Flattened checks that RESP2 has the content of RESP3, in the types of RESP2.
 func TestResp2IsResp3Flattened(t *testing.T) {
-	for _, ask := range []string{"COMMAND", "COMMAND DOCS", "COMMAND INFO lock ping nothing",
+	for _, line := range []string{"COMMAND", "COMMAND DOCS", "COMMAND INFO lock ping nothing",
 		"COMMAND DOCS lock ping nothing", "CONFIG GET *", "CONFIG GET nothing",
 		"INFO server clients", "CLIENT GETNAME", "CLIENT HELP", "LOCK k * PX 10000", "LOCK k t PX 10000", "foo"} {
-		b2, b3 := newBench(t), newBench(t)
+		b2, b3 := newFixture(t), newFixture(t)
 		b3.client.Proto = 3
-		got, want := b2.say(ask), readReplies(t, b3.say(ask))[0].resp2()
+		got, want := b2.askLine(line), readReplies(t, b3.askLine(line))[0].resp2()
 		if got != want {
-			t.Errorf("%s: %.300q, want %.300q", ask, got, want)
+			t.Errorf("%s: %.300q, want %.300q", line, got, want)
 		}
 	}
 }
@@ -236,17 +237,17 @@ func TestResp2IsResp3Flattened(t *testing.T) {
 // TestInfoLikeRedis checks that each field of INFO has the section and name that it has in Redis.
 func TestInfoLikeRedis(t *testing.T) {
 	socket := startRedis(t)
-	ours := infoFields(readReplies(t, askOurs(t, dialogue("INFO")))[0].text)
-	theirs := infoFields(readReplies(t, askRedis(t, socket, dialogue("INFO everything")))[0].text)
-	for _, field := range ours {
+	proxyFields := infoFields(readReplies(t, askProxy(t, parseDialogue("INFO")))[0].text)
+	redisFields := infoFields(readReplies(t, askRedis(t, socket, parseDialogue("INFO everything")))[0].text)
+	for _, field := range proxyFields {
 		if !strings.HasPrefix(field, "Redlock ") && !strings.HasPrefix(field, "Server redlock_") &&
-			!slices.Contains(theirs, field) {
+			!slices.Contains(redisFields, field) {
 			t.Errorf("field %q is not one of Redis", field)
 		}
 	}
 	for _, field := range []string{"Server redis_version", "Persistence loading", "Replication role",
 		"Replication connected_slaves", "Cluster cluster_enabled"} {
-		if !slices.Contains(ours, field) {
+		if !slices.Contains(proxyFields, field) {
 			t.Errorf("clients look for %q", field)
 		}
 	}
@@ -268,15 +269,15 @@ func infoFields(info string) (fields []string) {
 // TestClientListLikeRedis checks that CLIENT LIST has fields of Redis, in Redis' order.
 func TestClientListLikeRedis(t *testing.T) {
 	socket := startRedis(t)
-	ours := clientFields(askOurs(t, dialogue("CLIENT LIST")))
-	theirs := clientFields(askRedis(t, socket, dialogue("CLIENT LIST")))
-	theirs = append(theirs, "lib-name", "lib-ver") // since Redis 7.2
-	for _, field := range ours {
-		at := slices.Index(theirs, field)
+	proxyFields := clientFields(askProxy(t, parseDialogue("CLIENT LIST")))
+	redisFields := clientFields(askRedis(t, socket, parseDialogue("CLIENT LIST")))
+	redisFields = append(redisFields, "lib-name", "lib-ver") // since Redis 7.2
+	for _, field := range proxyFields {
+		at := slices.Index(redisFields, field)
 		if at < 0 {
-			t.Fatalf("field %q is missing or out of order in Redis' %q", field, theirs)
+			t.Fatalf("field %q is missing or out of order in Redis' %q", field, redisFields)
 		}
-		theirs = theirs[at+1:]
+		redisFields = redisFields[at+1:]
 	}
 }
 

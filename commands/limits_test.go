@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// many returns this many names of lock keys.
-func many(n int) (names []string) {
+// manyKeys returns n names of lock keys.
+func manyKeys(n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprint("k", i))
 	}
@@ -22,11 +22,11 @@ func many(n int) (names []string) {
 // TestUndeclaredKeysAreLimited checks the limit on runs of a script that computes its keys.
 func TestUndeclaredKeysAreLimited(t *testing.T) {
 	const body = `for i = 1, tonumber(ARGV[1]) do redis.call('get', 'k:' .. i) end return 'done'`
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	if got := b.run("EVAL", body, "1", "k", fmt.Sprint(program.MaxFound)); got != `"done"` {
 		t.Errorf("%d: %s", program.MaxFound, got)
 	}
-	b = newRegisterBench(t)
+	b = newRegisterFixture(t)
 	want := fmt.Sprintf("ERR too many undeclared lock keys: 'k:%d' is not in KEYS, and a script may use at most %d such keys; declare it", program.MaxFound+1, program.MaxFound)
 	if got := b.run("EVAL", body, "1", "k", "10000"); got != want {
 		t.Errorf("10000: %s", got)
@@ -38,36 +38,36 @@ func TestUndeclaredKeysAreLimited(t *testing.T) {
 
 // TestUndeclaredKeysOfUpdateAreLimited checks the same limit for a script that writes.
 func TestUndeclaredKeysOfUpdateAreLimited(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.masters.Put("k", "x", 500)
 	got := b.run("EVAL",
 		`redis.call('set', KEYS[1], 'y', 'PX', 900) for i = 1, 10000 do redis.call('get', 'k:' .. i) end`, "1", "k")
 	if !strings.HasPrefix(got, "ERR too many undeclared lock keys: ") {
 		t.Error(got)
 	}
-	b.holding("k", "x:500")
+	b.expectValue("k", "x:500")
 }
 
 // TestKeysOfProgramAreLimited checks that one command uses a limited number of keys.
 func TestKeysOfProgramAreLimited(t *testing.T) {
 	tooMany := "ERR too many lock keys: one command, script or transaction may use at most 1000"
 	for _, words := range [][]string{
-		append([]string{"DEL"}, many(program.MaxKeys+1)...),
-		append([]string{"MGET"}, many(program.MaxKeys+1)...),
-		append([]string{"EVAL", "return 1", fmt.Sprint(program.MaxKeys + 1)}, many(program.MaxKeys+1)...),
+		append([]string{"DEL"}, manyKeys(program.MaxKeys+1)...),
+		append([]string{"MGET"}, manyKeys(program.MaxKeys+1)...),
+		append([]string{"EVAL", "return 1", fmt.Sprint(program.MaxKeys + 1)}, manyKeys(program.MaxKeys+1)...),
 	} {
-		b := newRegisterBench(t)
+		b := newRegisterFixture(t)
 		if got := b.run(words...); got != tooMany {
 			t.Errorf("%s: %s", words[0], got)
 		}
-		b.asked()
+		b.expectRounds()
 		if got := b.run(words[:len(words)-1]...); words[0] != "EVAL" && got == tooMany {
 			t.Errorf("%s of %d keys: %s", words[0], program.MaxKeys, got)
 		}
 	}
-	b := newRegisterBench(t)
-	runs(t.Context(), b.table, b.client, append([]string{"WATCH"}, many(program.MaxKeys)...), &b.out)
-	runs(t.Context(), b.table, b.client, []string{"WATCH", "k-more"}, &b.out)
+	b := newRegisterFixture(t)
+	runRouted(t.Context(), b.table, b.client, append([]string{"WATCH"}, manyKeys(program.MaxKeys)...), &b.out)
+	runRouted(t.Context(), b.table, b.client, []string{"WATCH", "k-more"}, &b.out)
 	if got := string(b.out.Bytes); got != "+OK\r\n-"+tooMany+"\r\n" {
 		t.Errorf("WATCH: %q", got)
 	}
@@ -76,7 +76,7 @@ func TestKeysOfProgramAreLimited(t *testing.T) {
 // TestInfoAsClientsAsk checks that INFO has fields that clients and their tests read: the width of
 // integers, and the number of cached scripts.
 func TestInfoAsClientsAsk(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	info := func(section string) string {
 		var out command.Reply
 		words := [][]byte{[]byte("INFO"), []byte(section)}
@@ -97,12 +97,12 @@ func TestInfoAsClientsAsk(t *testing.T) {
 
 // TestScriptMemory checks that cached scripts are limited by bytes, not by their number.
 func TestScriptMemory(t *testing.T) {
-	b := newRegisterBench(t)
-	const many = 2000
-	for i := range many {
+	b := newRegisterFixture(t)
+	const scriptCount = 2000
+	for i := range scriptCount {
 		b.run("EVAL", fmt.Sprint("return ", i), "1", "k")
 	}
-	if got := b.table.router.scripts.Cached(); got != many {
+	if got := b.table.router.scripts.Cached(); got != scriptCount {
 		t.Errorf("%d scripts are kept", got)
 	}
 	before := b.table.ScriptMemory()
@@ -114,24 +114,24 @@ func TestScriptMemory(t *testing.T) {
 
 // TestTimeIsForTheWholeEval checks that one time limit covers all runs and a whole transaction.
 func TestTimeIsForTheWholeEval(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	var allowance script.Allowance
 	for _, body := range []string{"while true do end", "return redis.call('get', 'k')"} {
-		p, failed, err := b.table.router.scripts.Program(t.Context(), b.client,
+		p, errText, err := b.table.router.scripts.Program(t.Context(), b.client,
 			(&rights.Client{Unrestricted: true}).Known(), []string{"EVAL", body, "1", "k"}, &allowance)
 		if body != "while true do end" { // no time is left to compile it
-			if !strings.HasPrefix(failed, "ERR script ran for longer than 1s") {
-				t.Errorf("%s: %q, %v", body, failed, err)
+			if !strings.HasPrefix(errText, "ERR script ran for longer than 1s") {
+				t.Errorf("%s: %q, %v", body, errText, err)
 			}
 			continue
 		}
-		if failed != "" || err != nil {
-			t.Fatal(failed, err)
+		if errText != "" || err != nil {
+			t.Fatal(errText, err)
 		}
 		for range 2 {
-			if done, err := b.table.lockKeys.Engine.Run(t.Context(), p); err != nil ||
-				!strings.HasPrefix(done.Reply.Str, "ERR script ran for longer than 1s") {
-				t.Errorf("%+v, %v", done.Reply, err)
+			if result, err := b.table.lockKeys.Engine.Run(t.Context(), p); err != nil ||
+				!strings.HasPrefix(result.Reply.Str, "ERR script ran for longer than 1s") {
+				t.Errorf("%+v, %v", result.Reply, err)
 			}
 		}
 	}

@@ -4,7 +4,7 @@ import "testing"
 
 // TestEmptyNames checks that an empty key or token is refused before the masters are asked.
 func TestEmptyNames(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for _, c := range []struct {
 		words []string
 		want  string
@@ -21,5 +21,5 @@ func TestEmptyNames(t *testing.T) {
 			t.Errorf("%q: %q, want %q", c.words, got, c.want)
 		}
 	}
-	b.expectAsked()
+	b.expectCalls()
 }

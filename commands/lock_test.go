@@ -35,8 +35,8 @@ func noQuorum() error {
 const noQuorumReply = "-NOQUORUM 2 of 5 masters answered, 3 needed: 10.0.0.1:6379: connection refused; " +
 	"10.0.0.2:6379: no answer in time; 10.0.0.3:6379: LOADING Redis is loading  the dataset\r\n"
 
-// madeToken is the token that a proxy with these random bits generates for *.
-const madeToken = "000102030405060708090a0b0c0d0e0f"
+// generatedToken is the token that a proxy with these random bits generates for *.
+const generatedToken = "000102030405060708090a0b0c0d0e0f"
 
 var lockReplies = []struct {
 	title   string
@@ -44,27 +44,27 @@ var lockReplies = []struct {
 	err     error
 	command string
 	want    string
-	asked   string
+	call    string
 }{
 	{"granted", 2, nil, "LOCK k t PX 10000", ":9888\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"granted, RESP3", 3, nil, "LOCK k t PX 10000", ":9888\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"granted, in seconds", 2, nil, "lock k t EX 10", ":9888\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"granted with a made token", 2, nil, "LOCK k * PX 10000",
-		"*4\r\n$8\r\nvalidity\r\n:9888\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n", "lock 0/k by " +
-			madeToken + " for 10s, waiting 0s"},
+		"*4\r\n$8\r\nvalidity\r\n:9888\r\n$5\r\ntoken\r\n$32\r\n" + generatedToken + "\r\n", "lock 0/k by " +
+			generatedToken + " for 10s, waiting 0s"},
 	{"granted with a made token, RESP3", 3, nil, "LOCK k * PX 10000",
-		"%2\r\n$8\r\nvalidity\r\n:9888\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n", "lock 0/k by " +
-			madeToken + " for 10s, waiting 0s"},
+		"%2\r\n$8\r\nvalidity\r\n:9888\r\n$5\r\ntoken\r\n$32\r\n" + generatedToken + "\r\n", "lock 0/k by " +
+			generatedToken + " for 10s, waiting 0s"},
 	{"granted, and when", 2, nil, "LOCK k t PX 10000 AT",
 		"*4\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"granted, and when, RESP3", 3, nil, "LOCK k t at PX 10000",
 		"%2\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"granted with a made token, and when", 2, nil, "LOCK k * PX 10000 AT",
-		"*6\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n",
-		"lock 0/k by " + madeToken + " for 10s, waiting 0s"},
+		"*6\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n$5\r\ntoken\r\n$32\r\n" + generatedToken + "\r\n",
+		"lock 0/k by " + generatedToken + " for 10s, waiting 0s"},
 	{"granted with a made token, and when, RESP3", 3, nil, "LOCK k * AT BLOCK 5 PX 10000",
-		"%3\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n",
-		"lock 0/k by " + madeToken + " for 10s, waiting 5ms"},
+		"%3\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n$5\r\ntoken\r\n$32\r\n" + generatedToken + "\r\n",
+		"lock 0/k by " + generatedToken + " for 10s, waiting 5ms"},
 	{"granted with a fence", 2, nil, "LOCK k t PX 10000 FENCE",
 		"*6\r\n$8\r\nvalidity\r\n:9888\r\n$5\r\ntoken\r\n$1\r\nt\r\n$5\r\nfence\r\n:1700000000000001\r\n",
 		"lock 0/k by t for 10s, waiting 0s, with a fence"},
@@ -73,8 +73,8 @@ var lockReplies = []struct {
 		"lock 0/k by t for 10s, waiting 0s, with a fence"},
 	{"granted with all", 3, nil, "LOCK k * AT PX 10000 FENCE BLOCK 5",
 		"%4\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n$5\r\ntoken\r\n$32\r\n" +
-			madeToken + "\r\n$5\r\nfence\r\n:1700000000000001\r\n", "lock 0/k by " +
-			madeToken + " for 10s, waiting 5ms, with a fence"},
+			generatedToken + "\r\n$5\r\nfence\r\n:1700000000000001\r\n", "lock 0/k by " +
+			generatedToken + " for 10s, waiting 5ms, with a fence"},
 	{"held, with a fence", 2, quorum.ErrHeld, "LOCK k t PX 10000 FENCE", "$-1\r\n",
 		"lock 0/k by t for 10s, waiting 0s, with a fence"},
 	{"no fence is left", 2, quorum.ErrFences, "LOCK k t PX 10000 FENCE",
@@ -88,7 +88,7 @@ var lockReplies = []struct {
 	{"held", 2, quorum.ErrHeld, "LOCK k t PX 10000", "$-1\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"held, RESP3", 3, quorum.ErrHeld, "LOCK k t PX 10000", "_\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"held, no token is made known", 3, quorum.ErrHeld, "LOCK k * PX 10000", "_\r\n", "lock 0/k by " +
-		madeToken + " for 10s, waiting 0s"},
+		generatedToken + " for 10s, waiting 0s"},
 	{"held to the end of BLOCK", 2, quorum.ErrHeld, "LOCK k t PX 10000 BLOCK 50", "$-1\r\n",
 		"lock 0/k by t for 10s, waiting 50ms"},
 	{"waiting for ever", 2, nil, "LOCK k t BLOCK 0 PX 10000", ":9888\r\n", "lock 0/k by t for 10s, waiting -1ns"},
@@ -133,13 +133,13 @@ var lockReplies = []struct {
 func TestLockReplies(t *testing.T) {
 	for _, test := range lockReplies {
 		t.Run(test.title, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.client.Proto, b.locks.err = test.proto, test.err
 			b.expect(test.command, test.want)
-			if test.asked == "" {
-				b.expectAsked()
+			if test.call == "" {
+				b.expectCalls()
 			} else {
-				b.expectAsked(test.asked)
+				b.expectCalls(test.call)
 			}
 		})
 	}
@@ -147,10 +147,10 @@ func TestLockReplies(t *testing.T) {
 
 // TestLeaseAfterWait checks that AT in the reply includes the duration of a wait.
 func TestLeaseAfterWait(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.locks.since = time.Now().Add(time.Hour)
 	b.client.Proto = 3
-	reply := readReplies(t, b.say("LOCK k t PX 10000 BLOCK 0 AT"))[0]
+	reply := readReplies(t, b.askLine("LOCK k t PX 10000 BLOCK 0 AT"))[0]
 	waited, ok := reply.entry("waited")
 	if ms, _ := syntax.Int(waited.text); !ok || ms < 3_590_000 || ms > 3_600_000 {
 		t.Errorf("waited %v", waited)
@@ -159,19 +159,19 @@ func TestLeaseAfterWait(t *testing.T) {
 
 // TestGeneratedTokensDiffer checks that each * gets new random bits.
 func TestGeneratedTokensDiffer(t *testing.T) {
-	b := newBench(t)
-	first, second := b.say("LOCK k * PX 10000"), b.say("LOCK k * PX 10000")
+	b := newFixture(t)
+	first, second := b.askLine("LOCK k * PX 10000"), b.askLine("LOCK k * PX 10000")
 	if first == second || !strings.Contains(second, "$32\r\n101112131415161718191a1b1c1d1e1f\r\n") {
 		t.Errorf("%q, then %q", first, second)
 	}
 }
 
 func TestRealTokensAreRandom(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.table = NewTable(Options{Locks: b.locks, Settings: Settings{MaxTTL: time.Hour}})
 	seen := map[string]bool{}
 	for range 100 {
-		token := regexp.MustCompile(`[0-9a-f]{32}`).FindString(b.say("LOCK k * PX 10000"))
+		token := regexp.MustCompile(`[0-9a-f]{32}`).FindString(b.askLine("LOCK k * PX 10000"))
 		if token == "" || seen[token] {
 			t.Fatalf("token %q, after %d others", token, len(seen))
 		}
@@ -182,111 +182,111 @@ func TestRealTokensAreRandom(t *testing.T) {
 // TestLockKeys checks that locks of different databases are different. Clients can neither see nor
 // omit the prefix.
 func TestLockKeys(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.table = NewTable(Options{Locks: b.locks, Settings: Settings{MaxTTL: time.Hour}, KeyPrefix: "lock:"})
-	b.say("SELECT 3")
-	b.say("LOCK k t PX 10000")
-	b.say("EXTEND lock:k t PX 10000")
-	b.say("SELECT 0")
+	b.askLine("SELECT 3")
+	b.askLine("LOCK k t PX 10000")
+	b.askLine("EXTEND lock:k t PX 10000")
+	b.askLine("SELECT 0")
 	b.ask("UNLOCK", "l", "t")
-	b.expectAsked("lock 3/lock:k by t for 10s, waiting 0s", "extend 3/lock:lock:k by t for 10s", "unlock 0/lock:l by t")
+	b.expectCalls("lock 3/lock:k by t for 10s, waiting 0s", "extend 3/lock:lock:k by t for 10s", "unlock 0/lock:l by t")
 }
 
 func TestUndeliveredGrantIsReleased(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.client.DB = 2
 	ctx, cancel := context.WithCancel(t.Context())
 	b.askIn(ctx, "LOCK", "a", "t", "PX", "10000")
 	b.askIn(ctx, "LOCK", "b", "*", "PX", "10000")
 	cancel() // like the context of a client that has left
-	b.expectAsked("lock 2/a by t for 10s, waiting 0s", "lock 2/b by "+madeToken+" for 10s, waiting 0s")
+	b.expectCalls("lock 2/a by t for 10s, waiting 0s", "lock 2/b by "+generatedToken+" for 10s, waiting 0s")
 	b.out.Undelivered()
-	b.expectAsked("withdraw 2/a of t", "withdraw 2/b of "+madeToken)
+	b.expectCalls("withdraw 2/a of t", "withdraw 2/b of "+generatedToken)
 	b.out.Undelivered()
-	b.expectAsked()
+	b.expectCalls()
 }
 
 func TestDeliveredGrantStays(t *testing.T) {
-	b := newBench(t)
-	b.say("LOCK k t PX 10000")
+	b := newFixture(t)
+	b.askLine("LOCK k t PX 10000")
 	b.out.Delivered()
-	b.expectAsked("lock 0/k by t for 10s, waiting 0s")
+	b.expectCalls("lock 0/k by t for 10s, waiting 0s")
 	b.out.Undelivered()
-	b.expectAsked()
+	b.expectCalls()
 }
 
 // TestNothingToReleaseWithoutAGrant checks that the session does not undo a failed LOCK: the key
 // may hold an older lock with the same token.
 func TestNothingToReleaseWithoutAGrant(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for _, err := range []error{quorum.ErrHeld, noQuorum(), ErrShuttingDown} {
 		b.locks.err = err
-		b.say("LOCK k t PX 10000")
+		b.askLine("LOCK k t PX 10000")
 	}
 	b.locks.err = nil
-	b.say("EXTEND k t PX 10000")
-	b.say("UNLOCK k t")
-	b.locks.asked = nil
+	b.askLine("EXTEND k t PX 10000")
+	b.askLine("UNLOCK k t")
+	b.locks.calls = nil
 	b.out.Undelivered()
-	b.expectAsked()
+	b.expectCalls()
 }
 
-var errLeft = errors.New("the client left")
+var errClientLeft = errors.New("the client left")
 
-func TestOnlyBlockWatchesTheClient(t *testing.T) {
-	b := newBench(t)
+func TestOnlyBlockingLockWatchesClient(t *testing.T) {
+	b := newFixture(t)
 	watches, stops := 0, 0
 	var during context.Context
-	b.locks.during = func(ctx context.Context) { during = ctx }
+	b.locks.duringLock = func(ctx context.Context) { during = ctx }
 	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
 		watches++
-		watched, leave := context.WithCancelCause(ctx)
-		return watched, func() { stops++; leave(errLeft) }
+		waitCtx, cancel := context.WithCancelCause(ctx)
+		return waitCtx, func() { stops++; cancel(errClientLeft) }
 	}
 	for _, line := range []string{"LOCK k t PX 10000", "UNLOCK k t", "EXTEND k t PX 10000", "LOCK k t PX 0 BLOCK 5",
 		"LOCK k t PX 5 BLOCK x"} {
-		if b.say(line); watches != 0 {
+		if b.askLine(line); watches != 0 {
 			t.Fatalf("%s: watched", line)
 		}
 	}
 	for i, line := range []string{"LOCK k t PX 10000 BLOCK 5", "LOCK k * BLOCK 0 EX 1"} {
-		b.say(line)
+		b.askLine(line)
 		if watches != i+1 || stops != i+1 {
 			t.Errorf("%s: %d watches begun, %d stopped", line, watches, stops)
 		}
-		if context.Cause(during) != errLeft {
+		if context.Cause(during) != errClientLeft {
 			t.Errorf("%s: waited in another context than the watched one", line)
 		}
 	}
 	b.out.Undelivered()
-	if got := len(b.locks.asked); got != 1+1+1+2+3 { // three grants are undone after the watch has ended
-		t.Errorf("asked %q", b.locks.asked)
+	if got := len(b.locks.calls); got != 1+1+1+2+3 { // three grants are undone after the watch has ended
+		t.Errorf("asked %q", b.locks.calls)
 	}
 }
 
 func TestClientLeavesWhileItWaits(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
-		watched, leave := context.WithCancelCause(ctx)
-		leave(errLeft)
-		return watched, func() {}
+		waitCtx, cancel := context.WithCancelCause(ctx)
+		cancel(errClientLeft)
+		return waitCtx, func() {}
 	}
 	b.expect("LOCK k t PX 10000 BLOCK 0", "-ERR the client left\r\n")
 	b.out.Undelivered()
-	b.expectAsked("lock 0/k by t for 10s, waiting -1ns")
+	b.expectCalls("lock 0/k by t for 10s, waiting -1ns")
 }
 
 // TestSilentClientWaits checks that CLIENT REPLY SKIP removes exactly the current reply, even if
 // the wait writes the pending replies, which moves the place of the current reply.
 func TestSilentClientWaits(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
 		b.out.Delivered()
 		return ctx, func() {}
 	}
 	b.expect("PING", "+PONG\r\n")
 	b.expect("CLIENT REPLY SKIP", "")
-	b.say("LOCK k t PX 10000 BLOCK 0")
+	b.askLine("LOCK k t PX 10000 BLOCK 0")
 	if got := string(b.out.Bytes); got != "" {
 		t.Errorf("a silent LOCK leaves %q", got)
 	}
@@ -296,7 +296,7 @@ func TestSilentClientWaits(t *testing.T) {
 // TestRunsWithoutClient checks that a command runs without its client only if it does not use it: a
 // LOCK that may wait watches for the client to leave.
 func TestRunsWithoutClient(t *testing.T) {
-	table := newBench(t).table
+	table := newFixture(t).table
 	for words, want := range map[string]bool{
 		"LOCK k t PX 5000":          true,
 		"lock k t ex 5 at fence":    true,

@@ -15,11 +15,11 @@ import (
 func TestCommandsOnLockKeys(t *testing.T) {
 	tests := []struct {
 		name   string
-		held   string // the value of k on all masters, as value:ms; empty if absent
+		before string // the value of k on all masters, as value:ms; empty if absent
 		line   string
 		reply  string
 		rounds string // between semicolons
-		left   string
+		after  string
 	}{
 		{"a lock", "", "SET k me NX PX 30000", "OK", "take 0/k me:30000", "me:30000"},
 		{"in any case and order", "", "set k me ex 8 nx", "OK", "take 0/k me:8000", "me:8000"},
@@ -84,14 +84,14 @@ func TestCommandsOnLockKeys(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := newRegisterBench(t)
-			if value, ms, ok := strings.Cut(test.held, ":"); ok {
+			b := newRegisterFixture(t)
+			if value, ms, ok := strings.Cut(test.before, ":"); ok {
 				n, _ := syntax.Int(ms)
 				b.masters.Put("k", value, int(n))
 			}
-			b.does(test.line, test.reply)
-			b.asked(split(test.rounds)...)
-			b.holding("k", test.left)
+			b.expectRun(test.line, test.reply)
+			b.expectRounds(split(test.rounds)...)
+			b.expectValue("k", test.after)
 		})
 	}
 }
@@ -105,36 +105,36 @@ func split(rounds string) []string {
 
 // TestGuessIsLastWrittenValue checks that DEL first guesses the value that this proxy has written.
 func TestGuessIsLastWrittenValue(t *testing.T) {
-	b := newRegisterBench(t)
-	b.does("SET k me NX PX 30000", "OK")
-	b.does("PEXPIRE k 60000", "1")
-	b.does("DEL k", "1")
-	b.asked("take 0/k me:30000", "read 0/k", "extend 0/k me:60000", "release 0/k me")
+	b := newRegisterFixture(t)
+	b.expectRun("SET k me NX PX 30000", "OK")
+	b.expectRun("PEXPIRE k 60000", "1")
+	b.expectRun("DEL k", "1")
+	b.expectRounds("take 0/k me:30000", "read 0/k", "extend 0/k me:60000", "release 0/k me")
 
-	b.does("SETNX k me", "1")
+	b.expectRun("SETNX k me", "1")
 	b.masters.Put("k", "other", 700)
-	b.does("DEL k", "1") // as on a single Redis
-	b.asked("take 0/k me", "release 0/k me", "release 0/k other")
+	b.expectRun("DEL k", "1") // as on a single Redis
+	b.expectRounds("take 0/k me", "release 0/k me", "release 0/k other")
 
-	b.does("SETNX k me", "1")
+	b.expectRun("SETNX k me", "1")
 	b.client.DB = 3
-	b.does("DEL k", "0")
-	b.asked("take 0/k me", "read 3/k")
+	b.expectRun("DEL k", "0")
+	b.expectRounds("take 0/k me", "read 3/k")
 }
 
 func TestKeyPrefixAndDatabase(t *testing.T) {
-	b := newRegisterBench(t, func(o *Options) { o.KeyPrefix = "app:" })
+	b := newRegisterFixture(t, func(o *Options) { o.KeyPrefix = "app:" })
 	b.client.DB = 2
-	b.does("SET k me NX PX 30000", "OK")
-	b.does("GET k", `"me"`)
-	b.does("DELEX k IFEQ me", "1")
-	b.asked("take 2/app:k me:30000", "read 2/app:k", "release 2/app:k me")
+	b.expectRun("SET k me NX PX 30000", "OK")
+	b.expectRun("GET k", `"me"`)
+	b.expectRun("DELEX k IFEQ me", "1")
+	b.expectRounds("take 2/app:k me:30000", "read 2/app:k", "release 2/app:k me")
 }
 
 // TestUndeliveredLock checks that a lock whose reply does not reach the client is undone. A SET or
 // MSET without NX is not undone.
 func TestUndeliveredLock(t *testing.T) {
-	tests := map[string]struct{ line, left string }{
+	tests := map[string]struct{ line, after string }{
 		"SET NX":     {"SET k me NX PX 30000", "."},
 		"SET NX GET": {"SET k me NX GET PX 30000", "."},
 		"SETNX":      {"SETNX k me", "."},
@@ -144,81 +144,81 @@ func TestUndeliveredLock(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			b := newRegisterBench(t)
+			b := newRegisterFixture(t)
 			b.run(strings.Split(test.line, " ")...)
 			b.out.Undelivered()
-			b.holding("k", test.left)
+			b.expectValue("k", test.after)
 		})
 	}
 	t.Run("held before", func(t *testing.T) {
-		b := newRegisterBench(t)
+		b := newRegisterFixture(t)
 		b.masters.Put("k", "me", 500)
-		b.does("SET k me IFEQ me PX 30000", "OK")
+		b.expectRun("SET k me IFEQ me PX 30000", "OK")
 		b.out.Undelivered()
-		b.holding("k", "me:30000")
+		b.expectValue("k", "me:30000")
 	})
 }
 
 func TestLocksWithoutTTL(t *testing.T) {
-	b := newRegisterBench(t)
-	b.does("SETNX k me", "1")
-	b.does("SET k2 me NX", "OK")
-	b.does("GETSET k me", `"me"`)
-	b.does("PEXPIRE k 1000", "1")
-	b.does("SET k you XX KEEPTTL", "OK")
-	b.does("PERSIST k", "1")
-	b.does("SETNX k you", "0")
+	b := newRegisterFixture(t)
+	b.expectRun("SETNX k me", "1")
+	b.expectRun("SET k2 me NX", "OK")
+	b.expectRun("GETSET k me", `"me"`)
+	b.expectRun("PEXPIRE k 1000", "1")
+	b.expectRun("SET k you XX KEEPTTL", "OK")
+	b.expectRun("PERSIST k", "1")
+	b.expectRun("SETNX k you", "0")
 	if n, _ := b.table.lockKeys.Counts(); n != 4 {
 		t.Errorf("%d locks without a TTL, want 4", n)
 	}
-	if info := b.say("INFO redlock"); !strings.Contains(info, "redlock_locks_without_ttl_total:4") {
+	if info := b.askLine("INFO redlock"); !strings.Contains(info, "redlock_locks_without_ttl_total:4") {
 		t.Errorf("INFO does not tell:\n%s", info)
 	}
 }
 
 func TestLocksWithoutTTLRefused(t *testing.T) {
 	const refused = "ERR lock key 'k' would have no TTL: the setting locks-without-ttl refuses this; set a TTL"
-	b := newRegisterBench(t, func(o *Options) { o.Settings.RequireTTL = true })
-	b.does("SETNX k me", refused)
-	b.does("SET k me NX", refused)
-	b.does("SET k me", refused)
-	b.does("MSETNX k me", refused)
-	b.holding("k", ".")
-	b.does("SET k me NX PX 500", "OK")
-	b.does("SET k you KEEPTTL", "OK")
-	b.does("PERSIST k", refused)
-	b.does("GETSET k x", refused)
-	b.holding("k", "you:500")
+	b := newRegisterFixture(t, func(o *Options) { o.Settings.RequireTTL = true })
+	b.expectRun("SETNX k me", refused)
+	b.expectRun("SET k me NX", refused)
+	b.expectRun("SET k me", refused)
+	b.expectRun("MSETNX k me", refused)
+	b.expectValue("k", ".")
+	b.expectRun("SET k me NX PX 500", "OK")
+	b.expectRun("SET k you KEEPTTL", "OK")
+	b.expectRun("PERSIST k", refused)
+	b.expectRun("GETSET k x", refused)
+	b.expectValue("k", "you:500")
 	b.masters.Put("k", "old", -1) // from before
-	b.does("DELEX k IFEQ old", "1")
+	b.expectRun("DELEX k IFEQ old", "1")
 }
 
 // TestWarningIsRateLimited checks that locks without a TTL are logged once a minute.
 func TestWarningIsRateLimited(t *testing.T) {
 	var log strings.Builder
-	b := newRegisterBench(t, func(o *Options) { o.Logger = textLogger(&log) })
+	b := newRegisterFixture(t, func(o *Options) { o.Logger = textLogger(&log) })
 	for range 3 {
-		b.does("SET k me", "OK")
+		b.expectRun("SET k me", "OK")
 	}
 	b.now = b.now.Add(59 * time.Second)
-	b.does("SET k me", "OK")
+	b.expectRun("SET k me", "OK")
 	if n := strings.Count(log.String(), "locks without a TTL"); n != 1 {
 		t.Errorf("%d lines in the first minute:\n%s", n, log.String())
 	}
 	b.now = b.now.Add(time.Second)
-	b.does("SET k me", "OK")
+	b.expectRun("SET k me", "OK")
 	if !strings.Contains(log.String(), "locks_without_ttl=5") {
 		t.Errorf("no line in the second minute:\n%s", log.String())
 	}
 }
 
 func TestNoQuorum(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.masters.Fails = fakeregister.ErrTooFew()
-	const none = "NOQUORUM 2 of 5 masters answered, 3 needed: connection refused"
+	const noQuorumErr = "NOQUORUM 2 of 5 masters answered, 3 needed: connection refused"
 	for _, line := range []string{"SET k me NX PX 30000", "SET k me", "GET k", "DEL k", "DELEX k IFEQ me",
 		"MSETNX k a k2 b"} {
-		b.does(line, none)
+		b.expectRun(line, noQuorumErr)
 	}
 }
 
@@ -226,17 +226,17 @@ func TestNoQuorum(t *testing.T) {
 // keys, with the places of their keys. With an upstream, COMMAND leaves these commands to the
 // upstream.
 func TestCommandListsLockKeyCommands(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.expect("COMMAND GETKEYS MSET a 1 b 2", "*2\r\n$1\r\na\r\n$1\r\nb\r\n")
 	b.expect("COMMAND GETKEYS GET a", "*1\r\n$1\r\na\r\n")
 	b.expect("COMMAND GETKEYS ZINTERSTORE d 2 a b", "*3\r\n$1\r\nd\r\n$1\r\na\r\n$1\r\nb\r\n")
 	b.expect("COMMAND GETKEYS OBJECT ENCODING a", "*1\r\n$1\r\na\r\n")
 	b.expect("COMMAND GETKEYS MSETEX x a 1", "-ERR Invalid arguments specified for command\r\n")
-	info := readReplies(t, b.say("COMMAND INFO del get eval"))[0]
+	info := readReplies(t, b.askLine("COMMAND INFO del get eval"))[0]
 	for i, want := range []string{`"del" -2 [write] 1 -1 1 [@keyspace @write @slow]`,
 		`"get" 2 [readonly] 1 1 1 [@read @string @fast]`, `"eval" -3 [write movablekeys] 0 0 0 [@slow @scripting]`} {
 		var got []string
-		for _, kid := range info.kids[i].kids[:7] {
+		for _, kid := range info.elements[i].elements[:7] {
 			got = append(got, kid.oneLine())
 		}
 		if strings.Join(got, " ") != want {
@@ -246,7 +246,7 @@ func TestCommandListsLockKeyCommands(t *testing.T) {
 	if relay := NewRelayTable(Options{LockKeys: []string{"k*"}}); relay.Lookup([]byte("get")) != nil {
 		t.Error("a relay lists GET as its own")
 	}
-	none := newBench(t)
+	none := newFixture(t)
 	none.expect("COMMAND INFO get", "*1\r\n$-1\r\n") // without lock keys
 }
 
@@ -264,13 +264,13 @@ func FuzzCommandOnLockKeys(f *testing.F) {
 		for i := range words {
 			words[i] = strings.ReplaceAll(words[i], "_", " ")
 		}
-		b := newRegisterBench(t)
+		b := newRegisterFixture(t)
 		b.masters.Put("k", "x", 500)
-		if cmd := b.table.router.locked[syntax.Lower(words[0])]; cmd != nil {
+		if cmd := b.table.router.lockKeyCommands[syntax.Lower(words[0])]; cmd != nil {
 			b.table.Run(cmd, command.Call{Ctx: t.Context(), Client: b.client, Args: syntax.Bytes(words), Out: &b.out})
 			oneLine(t, string(b.out.Bytes))
 		}
-		if b.paused > 0 {
+		if b.pauses > 0 {
 			t.Errorf("%q waited", words)
 		}
 	})

@@ -43,7 +43,7 @@ func startCluster(t *testing.T, n int) *quorum.Cluster {
 	return cluster
 }
 
-func overCluster(cluster *quorum.Cluster) *Table {
+func newClusterTable(cluster *quorum.Cluster) *Table {
 	return NewTable(Options{
 		Locks: quorum.NewLocker(cluster), Register: cluster, Scripts: quorum.NewBodies(cluster),
 		Settings: Settings{MaxTTL: 100_000 * time.Hour}, LockKeys: []string{"k*"},
@@ -51,10 +51,10 @@ func overCluster(cluster *quorum.Cluster) *Table {
 }
 
 // lockScripts lists the scripts of the random clients.
-var lockScripts = []string{takePlain, takeTwoStep, takeAgain, takeOrError, takeOrExtend, release, releaseThreeWay,
-	releaseOrOK, releaseInWords, extend, extendSeconds,
-	extendBySet, extendLonger, extendOrEndure, extendOrRetake, remaining, tellAll, force, takeMany, releaseMany,
-	takeAllOfThem,
+var lockScripts = []string{takePlain, takeTwoStep, takeOrRenew, takeOrError, takeOrExtend, release, releaseThreeWay,
+	releaseOrOK, releaseAsText, extend, extendSeconds,
+	extendBySet, extendLonger, extendOrPersist, extendOrRetake, remaining, valueAndTTL, force, takeMany, releaseMany,
+	takeByMSetNX,
 	`return redis.call('incr', KEYS[1])`, `return redis.pcall('set', KEYS[1], ARGV[1], 'PX', 0)`,
 	`redis.call('set', KEYS[1], 'seven') return redis.call('incr', KEYS[1])`,
 	`return redis.call('getset', KEYS[1], ARGV[2])`, `return redis.call('mget', KEYS[1], KEYS[#KEYS])`,
@@ -62,21 +62,21 @@ var lockScripts = []string{takePlain, takeTwoStep, takeAgain, takeOrError, takeO
 
 // randomDialogue returns the commands, scripts and transactions of a client on two lock keys. All
 // TTLs are longer than the test.
-func randomDialogue(random *rand.Rand, n int) (said [][]string) {
+func randomDialogue(random *rand.Rand, n int) (commands [][]string) {
 	pick := func(words ...string) string { return words[random.IntN(len(words))] }
 	key := func() string { return pick("k", "k2") }
 	value := func() string { return pick("a", "b", "7") }
-	span := func() string { return strconv.Itoa(200_000 + 1000*random.IntN(100_000)) }
+	ttl := func() string { return strconv.Itoa(200_000 + 1000*random.IntN(100_000)) }
 	command := func() []string {
 		switch random.IntN(24) {
 		case 0, 1:
-			return []string{"SET", key(), value(), "NX", "PX", span()}
+			return []string{"SET", key(), value(), "NX", "PX", ttl()}
 		case 2:
 			return []string{pick("SETNX", "GETSET", "APPEND"), key(), value()}
 		case 3:
 			return []string{"SET", key(), value(), pick("XX", "NX", "GET", "KEEPTTL", "PXAT")}
 		case 4:
-			return []string{"set", key(), value(), "get", "px", span(), pick("nx", "xx", "get")}
+			return []string{"set", key(), value(), "get", "px", ttl(), pick("nx", "xx", "get")}
 		case 5:
 			return []string{pick("DEL", "UNLINK", "EXISTS", "TOUCH", "MGET"), key(), key()}
 		case 6, 7:
@@ -84,20 +84,20 @@ func randomDialogue(random *rand.Rand, n int) (said [][]string) {
 		case 8:
 			return []string{pick("MSET", "MSETNX"), key(), value(), key(), value()}
 		case 9:
-			return []string{"PEXPIRE", key(), span(), pick("NX", "XX", "GT", "LT")}
+			return []string{"PEXPIRE", key(), ttl(), pick("NX", "XX", "GT", "LT")}
 		case 10:
 			return []string{pick("PEXPIRE", "PEXPIREAT"), key(), pick("0", "-1", "x")}
 		case 11:
 			return []string{pick("PTTL", "PEXPIRETIME"), key()}
 		case 12:
-			return []string{"GETEX", key(), "PX", span()}
+			return []string{"GETEX", key(), "PX", ttl()}
 		default:
 			keys := []string{key()}
 			if random.IntN(3) == 0 {
 				keys = []string{"k", "k2"}
 			}
 			words := append([]string{"EVAL", pick(lockScripts...), strconv.Itoa(len(keys))}, keys...)
-			return append(words, value(), span(), pick("0", "1"))
+			return append(words, value(), ttl(), pick("0", "1"))
 		}
 	}
 	for range n {
@@ -105,53 +105,53 @@ func randomDialogue(random *rand.Rand, n int) (said [][]string) {
 		case 0:
 			// To the register, a write between WATCH and MULTI that changes nothing is no change.
 			between := []string{pick("GET", "PTTL", "DEL", "PERSIST", "INCR"), key()}
-			said = append(said, []string{"WATCH", key()}, between, []string{"MULTI"}, command(), command(),
+			commands = append(commands, []string{"WATCH", key()}, between, []string{"MULTI"}, command(), command(),
 				[]string{"EXEC"})
 		case 1:
-			said = append(said, []string{"MULTI"}, command(), []string{pick("EXEC", "DISCARD")})
+			commands = append(commands, []string{"MULTI"}, command(), []string{pick("EXEC", "DISCARD")})
 		default:
-			said = append(said, command())
+			commands = append(commands, command())
 		}
 	}
-	return said
+	return commands
 }
 
-// differ describes the difference between two replies, ignoring times.
-func differ(ours, theirs value) bool {
-	if ours.kind != theirs.kind || len(ours.kids) != len(theirs.kids) {
+// repliesDiffer reports whether two replies differ. It ignores small differences of times.
+func repliesDiffer(proxy, redis value) bool {
+	if proxy.kind != redis.kind || len(proxy.elements) != len(redis.elements) {
 		return true
 	}
-	for i := range ours.kids {
-		if differ(ours.kids[i], theirs.kids[i]) {
+	for i := range proxy.elements {
+		if repliesDiffer(proxy.elements[i], redis.elements[i]) {
 			return true
 		}
 	}
-	if ours.kind == ':' {
-		a, _ := strconv.ParseInt(ours.text, 10, 64)
-		b, _ := strconv.ParseInt(theirs.text, 10, 64)
+	if proxy.kind == ':' {
+		a, _ := strconv.ParseInt(proxy.text, 10, 64)
+		b, _ := strconv.ParseInt(redis.text, 10, 64)
 		return a != b && (min(a, b) < 1000 || max(a-b, b-a) > 60_000)
 	}
-	return ours.kind != '*' && ours.text != theirs.text
+	return proxy.kind != '*' && proxy.text != redis.text
 }
 
-// TestMastersAreLikeRedis checks that one client gets the same replies from five masters as from
+// TestMastersEqualRedis checks that one client gets the same replies from five masters as from
 // one Redis, except for commands that the masters refuse.
-func TestMastersAreLikeRedis(t *testing.T) {
+func TestMastersEqualRedis(t *testing.T) {
 	single := startRedis(t)
-	table := overCluster(startCluster(t, 5))
+	table := newClusterTable(startCluster(t, 5))
 	for seed := range uint64(redistest.Sampled(60)) {
-		said := randomDialogue(rand.New(rand.NewPCG(5, seed)), 60)
-		said = append([][]string{{"DEL", "k", "k2"}}, said...)
-		ours, done := askMasters(t, table, said)
-		theirs := readReplies(t, askRedis(t, single, done))
-		for i := range done {
-			refused := strings.Contains(ours[i].text, "cannot be changed together")
-			if i > 0 && !refused && differ(ours[i], theirs[i]) {
+		commands := randomDialogue(rand.New(rand.NewPCG(5, seed)), 60)
+		commands = append([][]string{{"DEL", "k", "k2"}}, commands...)
+		proxyReplies, executed := askMasters(t, table, commands)
+		redisReplies := readReplies(t, askRedis(t, single, executed))
+		for i := range executed {
+			refused := strings.Contains(proxyReplies[i].text, "cannot be changed together")
+			if i > 0 && !refused && repliesDiffer(proxyReplies[i], redisReplies[i]) {
 				var log []string
-				for j, words := range done[:i+1] {
-					log = append(log, fmt.Sprintf("%.200q  %.100q", words, theirs[j].raw))
+				for j, words := range executed[:i+1] {
+					log = append(log, fmt.Sprintf("%.200q  %.100q", words, redisReplies[j].raw))
 				}
-				t.Fatalf("seed %d:\n%s\n ours %q\nredis %q", seed, strings.Join(log, "\n"), ours[i].raw, theirs[i].raw)
+				t.Fatalf("seed %d:\n%s\n ours %q\nredis %q", seed, strings.Join(log, "\n"), proxyReplies[i].raw, redisReplies[i].raw)
 			}
 		}
 	}
@@ -159,31 +159,31 @@ func TestMastersAreLikeRedis(t *testing.T) {
 
 // askMasters runs the commands of a client, and returns the replies and the commands that took
 // effect, with a harmless command in the place of each refused one.
-func askMasters(t *testing.T, table *Table, said [][]string) (replies []value, done [][]string) {
+func askMasters(t *testing.T, table *Table, commands [][]string) (replies []value, executed [][]string) {
 	out, c := command.Reply{Proto: 2}, newClient()
-	for _, words := range said {
+	for _, words := range commands {
 		at := len(out.Bytes)
-		runs(t.Context(), table, c, words, &out)
+		runRouted(t.Context(), table, c, words, &out)
 		reply := readReplies(t, string(out.Bytes[at:]))[0]
 		if refused := strings.Contains(reply.text, "cannot be changed together"); refused && words[0] == "EXEC" {
 			words = []string{"DISCARD"}
 		} else if refused {
 			words = []string{"PING"}
 		}
-		replies, done = append(replies, reply), append(done, words)
+		replies, executed = append(replies, reply), append(executed, words)
 	}
-	return replies, done
+	return replies, executed
 }
 
 // TestLockHasOneHolder lets many clients of two proxies take and release one lock in all ways. It
 // checks that two clients never hold the lock at once, and that each client gets it in the end.
 func TestLockHasOneHolder(t *testing.T) {
 	cluster := startCluster(t, 3)
-	tables := []*Table{overCluster(cluster), overCluster(cluster)}
-	ways := []struct{ take, giveBack []string }{
+	tables := []*Table{newClusterTable(cluster), newClusterTable(cluster)}
+	ways := []struct{ take, release []string }{
 		{[]string{"SET", "k", "ME", "NX", "PX", "60000"}, []string{"EVAL", release, "1", "k", "ME"}},
 		{[]string{"SETNX", "k", "ME"}, []string{"DELEX", "k", "IFEQ", "ME"}},
-		{[]string{"EVAL", takeAgain, "1", "k", "ME", "60000"}, []string{"EVAL", releaseThreeWay, "1", "k", "ME"}},
+		{[]string{"EVAL", takeOrRenew, "1", "k", "ME", "60000"}, []string{"EVAL", releaseThreeWay, "1", "k", "ME"}},
 		{[]string{"EVAL", takeMany, "2", "k", "k2", "ME", "60000"}, []string{"EVAL", releaseMany, "2", "k", "k2", "ME"}},
 		{[]string{"EVAL", takeTwoStep, "1", "k", "ME", "60000"}, []string{"DEL", "k"}},
 	}
@@ -193,15 +193,15 @@ func TestLockHasOneHolder(t *testing.T) {
 	var clients sync.WaitGroup
 	for i, way := range slices.Repeat(ways, 2) {
 		clients.Go(func() {
-			me := strings.NewReplacer("ME", fmt.Sprint("client", i))
+			nameClient := strings.NewReplacer("ME", fmt.Sprint("client", i))
 			c, out := newClient(), &command.Reply{Proto: 2}
 			do := func(words []string) string {
 				words = slices.Clone(words)
 				for j := range words {
-					words[j] = me.Replace(words[j])
+					words[j] = nameClient.Replace(words[j])
 				}
 				at := len(out.Bytes)
-				runs(t.Context(), tables[i%2], c, words, out)
+				runRouted(t.Context(), tables[i%2], c, words, out)
 				return oneLine(t, string(out.Bytes[at:]))
 			}
 			for turn := 0; turn < turns; {
@@ -223,8 +223,8 @@ func TestLockHasOneHolder(t *testing.T) {
 				mu.Lock()
 				holders--
 				mu.Unlock()
-				if got := do(way.giveBack); got == "0" || strings.Contains(got, "ERR") {
-					t.Errorf("%.60q: %s", way.giveBack, got)
+				if got := do(way.release); got == "0" || strings.Contains(got, "ERR") {
+					t.Errorf("%.60q: %s", way.release, got)
 					return
 				}
 			}
@@ -239,10 +239,10 @@ func TestLockHasOneHolder(t *testing.T) {
 // TestScriptsOnRealMasters checks that a script that a client loads is available at all proxies.
 func TestScriptsOnRealMasters(t *testing.T) {
 	cluster := startCluster(t, 3)
-	one, two, c, out := overCluster(cluster), overCluster(cluster), newClient(), &command.Reply{Proto: 2}
+	one, two, c, out := newClusterTable(cluster), newClusterTable(cluster), newClient(), &command.Reply{Proto: 2}
 	load := func(table *Table, words ...string) string {
 		at := len(out.Bytes)
-		runs(t.Context(), table, c, append([]string{"SCRIPT"}, words...), out)
+		runRouted(t.Context(), table, c, append([]string{"SCRIPT"}, words...), out)
 		return oneLine(t, string(out.Bytes[at:]))
 	}
 	sha, _ := strconv.Unquote(load(one, "LOAD", "return {KEYS[1], 7}"))
@@ -250,7 +250,7 @@ func TestScriptsOnRealMasters(t *testing.T) {
 		t.Errorf("EXISTS: %s", got)
 	}
 	at := len(out.Bytes)
-	runs(t.Context(), two, c, []string{"EVALSHA", sha, "1", "k"}, out)
+	runRouted(t.Context(), two, c, []string{"EVALSHA", sha, "1", "k"}, out)
 	if got := oneLine(t, string(out.Bytes[at:])); got != `["k" 7]` {
 		t.Errorf("EVALSHA: %s", got)
 	}

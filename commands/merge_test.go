@@ -14,16 +14,16 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// splicing is a client of a proxy whose upstream sends the replies of the test.
-type splicing struct {
+// mergeFixture is a client of a proxy whose upstream sends the replies of the test.
+type mergeFixture struct {
 	*testing.T
 	table  *Table
 	client *command.Client
-	asked  int
+	asks   int
 }
 
-func newSplicing(t *testing.T, proto int, upstream string, err error) *splicing {
-	s := &splicing{T: t, client: &command.Client{Proto: proto}}
+func newMergeFixture(t *testing.T, proto int, upstream string, err error) *mergeFixture {
+	s := &mergeFixture{T: t, client: &command.Client{Proto: proto}}
 	s.table = NewRelayTable(Options{
 		Locks: fakeLocker{}, Settings: Settings{MaxTTL: time.Hour, MaxClients: 77},
 		Server: server.Options{
@@ -36,14 +36,14 @@ func newSplicing(t *testing.T, proto int, upstream string, err error) *splicing 
 		},
 	})
 	s.client.Ask = func(context.Context) ([]byte, error) {
-		s.asked++
+		s.asks++
 		return []byte(upstream), err
 	}
 	return s
 }
 
 // ask runs a command, given as words separated by blanks.
-func (s *splicing) ask(line string) string {
+func (s *mergeFixture) ask(line string) string {
 	var args [][]byte
 	for word := range strings.SplitSeq(line, " ") {
 		args = append(args, []byte(word))
@@ -53,8 +53,8 @@ func (s *splicing) ask(line string) string {
 	return string(out.Bytes)
 }
 
-// entries returns the entries of the proxy's own commands in COMMAND INFO.
-func entries(proto int, names ...string) string {
+// ownEntries returns the entries of the proxy's own commands in COMMAND INFO.
+func ownEntries(proto int, names ...string) string {
 	table := NewRelayTable(Options{})
 	out := command.Reply{Proto: proto}
 	for _, name := range names {
@@ -63,8 +63,8 @@ func entries(proto int, names ...string) string {
 	return string(out.Bytes)
 }
 
-// docsOfOurs returns the documentation of the proxy's own commands, each after its name.
-func docsOfOurs(proto int, names ...string) string {
+// ownDocs returns the documentation of the proxy's own commands, each after its name.
+func ownDocs(proto int, names ...string) string {
 	table := NewRelayTable(Options{})
 	out := command.Reply{Proto: proto}
 	for _, name := range names {
@@ -74,29 +74,29 @@ func docsOfOurs(proto int, names ...string) string {
 	return string(out.Bytes)
 }
 
-var ours = []string{"lock", "unlock", "extend", "fence", "lockinfo", "locklist", "forceunlock", "proxy"}
+var ownNames = []string{"lock", "unlock", "extend", "fence", "lockinfo", "locklist", "forceunlock", "proxy"}
 
-const ourNames = "$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$5\r\nfence\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n$11\r\nforceunlock\r\n$5\r\nproxy\r\n"
+const ownNamesReply = "$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$5\r\nfence\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n$11\r\nforceunlock\r\n$5\r\nproxy\r\n"
 
 const getEntry = "*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*1\r\n+@read\r\n*0\r\n*0\r\n*0\r\n"
 
 const invalid = "-ERR Invalid command specified\r\n"
 
-// spliced lists replies of the upstream, and the merged replies.
-var spliced = []struct {
+// mergeExamples lists replies of the upstream, and the merged replies.
+var mergeExamples = []struct {
 	line     string
 	proto    int
 	upstream string
 	want     string
 }{
-	{"COMMAND", 2, "*1\r\n" + getEntry, "*9\r\n" + getEntry + entries(2, ours...)},
-	{"COMMAND", 3, "*1\r\n" + getEntry, "*9\r\n" + getEntry + entries(3, ours...)},
-	{"COMMAND", 2, "*0\r\n", "*8\r\n" + entries(2, ours...)},
+	{"COMMAND", 2, "*1\r\n" + getEntry, "*9\r\n" + getEntry + ownEntries(2, ownNames...)},
+	{"COMMAND", 3, "*1\r\n" + getEntry, "*9\r\n" + getEntry + ownEntries(3, ownNames...)},
+	{"COMMAND", 2, "*0\r\n", "*8\r\n" + ownEntries(2, ownNames...)},
 	{"command count", 2, ":240\r\n", ":248\r\n"},
 	{"COMMAND COUNT x", 2, "-ERR wrong number of arguments for 'command|count' command\r\n",
 		"-ERR wrong number of arguments for 'command|count' command\r\n"},
 
-	{"COMMAND LIST", 2, "*1\r\n$3\r\nget\r\n", "*9\r\n$3\r\nget\r\n" + ourNames},
+	{"COMMAND LIST", 2, "*1\r\n$3\r\nget\r\n", "*9\r\n$3\r\nget\r\n" + ownNamesReply},
 	{"COMMAND LIST FILTERBY PATTERN *lock", 2, "*0\r\n", "*3\r\n$4\r\nlock\r\n$6\r\nunlock\r\n$11\r\nforceunlock\r\n"},
 	{"COMMAND LIST filterby pattern L*", 2, "*1\r\n$4\r\nllen\r\n",
 		"*4\r\n$4\r\nllen\r\n$4\r\nlock\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n"},
@@ -110,21 +110,21 @@ var spliced = []struct {
 	{"COMMAND LIST FILTERBY MODULE m", 2, "*0\r\n", "*0\r\n"},
 	{"COMMAND LIST FILTERBY", 2, "-ERR syntax error\r\n", "-ERR syntax error\r\n"},
 
-	{"COMMAND INFO", 2, "*1\r\n" + getEntry, "*9\r\n" + getEntry + entries(2, ours...)},
+	{"COMMAND INFO", 2, "*1\r\n" + getEntry, "*9\r\n" + getEntry + ownEntries(2, ownNames...)},
 	{"COMMAND INFO get", 2, "*1\r\n" + getEntry, "*1\r\n" + getEntry},
-	{"COMMAND INFO LOCK", 2, "*1\r\n*-1\r\n", "*1\r\n" + entries(2, "lock")},
-	{"COMMAND INFO lock", 3, "*1\r\n_\r\n", "*1\r\n" + entries(3, "lock")},
+	{"COMMAND INFO LOCK", 2, "*1\r\n*-1\r\n", "*1\r\n" + ownEntries(2, "lock")},
+	{"COMMAND INFO lock", 3, "*1\r\n_\r\n", "*1\r\n" + ownEntries(3, "lock")},
 	{"COMMAND INFO get lock nosuch unlock get", 2, "*5\r\n" + getEntry + "*-1\r\n*-1\r\n*-1\r\n" + getEntry,
-		"*5\r\n" + getEntry + entries(2, "lock") + "*-1\r\n" + entries(2, "unlock") + getEntry},
+		"*5\r\n" + getEntry + ownEntries(2, "lock") + "*-1\r\n" + ownEntries(2, "unlock") + getEntry},
 	{"COMMAND INFO lock", 2, "*2\r\n*-1\r\n*-1\r\n", "*2\r\n*-1\r\n*-1\r\n"}, // an unexpected reply is not changed
 	{"COMMAND INFO lock get", 2, "*2\r\n*-1\r\n*3\r\n:1\r\n", "*2\r\n*-1\r\n*3\r\n:1\r\n"},
 
-	{"COMMAND DOCS", 2, "*2\r\n$3\r\nget\r\n*0\r\n", "*18\r\n$3\r\nget\r\n*0\r\n" + docsOfOurs(2, ours...)},
-	{"COMMAND DOCS", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%9\r\n$3\r\nget\r\n%0\r\n" + docsOfOurs(3, ours...)},
+	{"COMMAND DOCS", 2, "*2\r\n$3\r\nget\r\n*0\r\n", "*18\r\n$3\r\nget\r\n*0\r\n" + ownDocs(2, ownNames...)},
+	{"COMMAND DOCS", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%9\r\n$3\r\nget\r\n%0\r\n" + ownDocs(3, ownNames...)},
 	{"COMMAND DOCS get", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%1\r\n$3\r\nget\r\n%0\r\n"},
-	{"COMMAND DOCS lock", 2, "*0\r\n", "*2\r\n" + docsOfOurs(2, "lock")},
+	{"COMMAND DOCS lock", 2, "*0\r\n", "*2\r\n" + ownDocs(2, "lock")},
 	{"COMMAND DOCS get Extend nosuch", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%2\r\n$3\r\nget\r\n%0\r\n" +
-		docsOfOurs(3, "extend")},
+		ownDocs(3, "extend")},
 
 	{"COMMAND GETKEYS lock k t PX 1", 2, invalid, "*1\r\n$1\r\nk\r\n"},
 	{"COMMAND GETKEYS UNLOCK k t", 3, invalid, "*1\r\n$1\r\nk\r\n"},
@@ -153,13 +153,13 @@ var spliced = []struct {
 }
 
 func TestMergedCommand(t *testing.T) {
-	for _, c := range spliced {
-		s := newSplicing(t, c.proto, c.upstream, nil)
+	for _, c := range mergeExamples {
+		s := newMergeFixture(t, c.proto, c.upstream, nil)
 		if got := s.ask(c.line); got != c.want {
 			t.Errorf("%s in RESP%d of %.80q:\n got %.400q\nwant %.400q", c.line, c.proto, c.upstream, got, c.want)
 		}
-		if s.asked != 1 {
-			t.Errorf("%s asked the upstream %d times", c.line, s.asked)
+		if s.asks != 1 {
+			t.Errorf("%s asked the upstream %d times", c.line, s.asks)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestMergedInfo(t *testing.T) {
 		{"INFO default", 2, bulk(text), text + "\r\n" + redlockSection},
 		{"INFO server REDLOCK", 2, bulk(text), text + "\r\n" + redlockSection},
 	} {
-		got := newSplicing(t, c.proto, c.upstream, nil).ask(c.line)
+		got := newMergeFixture(t, c.proto, c.upstream, nil).ask(c.line)
 		kind, size, rest := byte('$'), 0, ""
 		if c.proto == 3 {
 			kind = '='
@@ -207,20 +207,20 @@ func TestMergedInfo(t *testing.T) {
 		{"INFO", "$100\r\nshort\r\n"},
 		{"INFO", ""},
 	} {
-		if got := newSplicing(t, 2, c.upstream, nil).ask(c.line); got != c.upstream {
+		if got := newMergeFixture(t, 2, c.upstream, nil).ask(c.line); got != c.upstream {
 			t.Errorf("%s of %q: %q", c.line, c.upstream, got)
 		}
 	}
 }
 
-func TestMergedWithoutUpstream(t *testing.T) {
+func TestMergeWithoutUpstream(t *testing.T) {
 	down := errors.New("upstream 10.0.0.1:6379: connection refused")
 	for _, line := range []string{"INFO", "INFO redlock", "COMMAND", "COMMAND COUNT", "COMMAND GETKEYS lock k t PX 1"} {
-		if got := newSplicing(t, 2, "", down).ask(line); got != "-ERR "+down.Error()+"\r\n" {
+		if got := newMergeFixture(t, 2, "", down).ask(line); got != "-ERR "+down.Error()+"\r\n" {
 			t.Errorf("%s: %q", line, got)
 		}
 	}
-	got := newSplicing(t, 2, "", down).ask("PROXY INFO")
+	got := newMergeFixture(t, 2, "", down).ask("PROXY INFO")
 	for _, want := range []string{"proxy_version:1.2.3\r\n", "proxy_connected_clients:5\r\n",
 		"proxy_maxclients:77\r\n", "upstream_address:10.0.0.1:6379\r\nupstream_state:down\r\nupstream_cause:" +
 			down.Error() + "\r\n", redlockSection} {
@@ -228,7 +228,7 @@ func TestMergedWithoutUpstream(t *testing.T) {
 			t.Errorf("PROXY INFO lacks %q: %q", want, got)
 		}
 	}
-	if got := newSplicing(t, 3, "", nil).ask("proxy info"); got[0] != '=' ||
+	if got := newMergeFixture(t, 3, "", nil).ask("proxy info"); got[0] != '=' ||
 		!strings.Contains(got, "upstream_state:up\r\n") {
 		t.Errorf("PROXY INFO in RESP3: %q", got)
 	}
@@ -249,15 +249,15 @@ func TestProxyCommand(t *testing.T) {
 		"PROXY PATH":            "-ERR wrong number of arguments for 'proxy|path' command\r\n",
 		"PROXY PATH x":          "+OK\r\n",
 	} {
-		s := newSplicing(t, 2, "", nil)
-		if got := s.ask(line); got != want || s.asked != 0 {
+		s := newMergeFixture(t, 2, "", nil)
+		if got := s.ask(line); got != want || s.asks != 0 {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
 }
 
-// TestGuarded checks that only commands that change or show locks require a login.
-func TestGuarded(t *testing.T) {
+// TestCommandsThatRequireLogin checks that only commands that change or show locks require a login.
+func TestCommandsThatRequireLogin(t *testing.T) {
 	table := NewRelayTable(Options{})
 	for name, want := range map[string]bool{"lock": true, "unlock": true, "extend": true, "fence": true,
 		"lockinfo": true, "locklist": true, "forceunlock": true, "proxy": true, "info": false, "command": false} {
@@ -276,7 +276,7 @@ func TestGuarded(t *testing.T) {
 // redis-cli would abort when it reads the table of commands.
 func TestDocsOfAServerWithoutDocs(t *testing.T) {
 	for proto, want := range map[int]string{2: "*2\r\n$5\r\nproxy\r\n", 3: "%1\r\n$5\r\nproxy\r\n"} {
-		s := newSplicing(t, proto, "*1\r\n*2\r\n$3\r\nget\r\n:2\r\n", nil)
+		s := newMergeFixture(t, proto, "*1\r\n*2\r\n$3\r\nget\r\n:2\r\n", nil)
 		if got := s.ask("COMMAND DOCS proxy"); !strings.HasPrefix(got, want) {
 			t.Errorf("RESP%d: %q, want %q …", proto, got, want)
 		}

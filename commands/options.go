@@ -62,17 +62,19 @@ type Options struct {
 	LockTags []string
 	// Users holds the proxy's own users, and answers ACL. It is nil if the proxy has no users.
 	Users *users.Users
-	// Server configures the commands about the proxy itself. The table sets what it knows itself.
+	// Server configures the commands about the proxy itself. The table sets the fields that it
+	// determines itself.
 	Server server.Options
-	// Moving configures the move of the locks between the upstream and the masters (PROXY MOVE).
-	// The table sets its LockKeys, Place, Prefix and Logger. If it is nil, locks cannot be moved.
-	Moving *move.Options
+	// MoveOptions configures the move of the locks between the upstream and the masters (PROXY
+	// MOVE). The table sets its LockKeys, Place, Prefix and Logger. If it is nil, locks cannot be
+	// moved.
+	MoveOptions *move.Options
 	// MastersRecordLocation is set if the masters record where the locks are. Then another proxy
 	// may move the locks even if this proxy has no upstream.
 	MastersRecordLocation bool
-	// unmoved is set for the table that is used while the locks are at the upstream.
-	unmoved bool
-	// mover is shared with another table.
+	// locksAtUpstream is set for the table that is used while the locks are at the upstream.
+	locksAtUpstream bool
+	// mover is the mover of another table. If it is nil, the table makes its own.
 	mover *move.Mover
 	// Random fills a slice with unpredictable bytes. The default is crypto/rand.
 	Random func([]byte)
@@ -99,8 +101,8 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// moving returns the globs of the keys whose locks may be moved.
-func (o Options) moving() keys.Patterns {
+// movablePatterns returns the globs of the keys whose locks may be moved.
+func (o Options) movablePatterns() keys.Patterns {
 	if !o.MastersRecordLocation {
 		return keys.NewPatterns()
 	}

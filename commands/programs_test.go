@@ -14,10 +14,10 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// TestTooShort checks that a SET with NX is refused if its TTL is too short for a lock. Without NX
-// the value stays until it expires.
-func TestTooShort(t *testing.T) {
-	b := newBench(t)
+// TestTooShortTTL checks that a SET with NX is refused if its TTL is too short for a lock. Without
+// NX the value stays until it expires.
+func TestTooShortTTL(t *testing.T) {
+	b := newFixture(t)
 	b.locks.err = quorum.ErrTooShort
 	b.table = NewTable(Options{Locks: b.locks, Register: fakeregister.NewRegister(),
 		Settings: Settings{MaxTTL: time.Hour}, LockKeys: []string{"k*"}})
@@ -26,7 +26,7 @@ func TestTooShort(t *testing.T) {
 		"EXTEND k me PX 3": "ERR invalid expire time in 'extend' command: too short to be granted",
 		"SET k me NX PX 3": "ERR invalid expire time in 'set' command: too short to be granted",
 	} {
-		if got := oneLine(t, runs(t.Context(), b.table, b.client, strings.Split(line, " "), &b.out)); got != want {
+		if got := oneLine(t, runRouted(t.Context(), b.table, b.client, strings.Split(line, " "), &b.out)); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
@@ -43,11 +43,11 @@ func TestRegisterErrors(t *testing.T) {
 		{fakeregister.ErrTooFew(), "NOQUORUM 2 of 5 masters answered, 3 needed: connection refused"},
 		{errors.New("other"), "ERR other"},
 	} {
-		b := newRegisterBench(t)
+		b := newRegisterFixture(t)
 		b.masters.Fails = test.err
 		for _, line := range []string{"SET k me NX PX 30000", "SET k me", "GETSET k me", "GET k", "DEL k",
 			"DELEX k IFEQ me", "SET k me IFEQ me PX 900", "MSETNX k a k2 b"} {
-			b.does(line, test.want)
+			b.expectRun(line, test.want)
 		}
 		b.out.Undelivered()
 	}
@@ -59,11 +59,11 @@ func TestSameAsWithoutMasters(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(3, seed))
 		pick := func(words ...string) string { return words[random.IntN(len(words))] }
-		b := newRegisterBench(t)
-		alone := keyspace.NewSnapshot(b.now)
-		alone.Put("k", keyspace.Entry{})
-		alone.Put("k2", keyspace.Entry{})
-		var done []string
+		b := newRegisterFixture(t)
+		reference := keyspace.NewSnapshot(b.now)
+		reference.Put("k", keyspace.Entry{})
+		reference.Put("k2", keyspace.Entry{})
+		var lines []string
 		for range 40 {
 			line := pick("SET K V NX PX 900", "SET K V NX", "SETNX K V", "SET K V XX PX 800", "SET K V",
 				"SET K V KEEPTTL", "SET K V IFEQ V PX 700", "SET K V IFNE V GET",
@@ -81,32 +81,32 @@ func TestSameAsWithoutMasters(t *testing.T) {
 			for strings.Contains(line, " V") {
 				line = strings.Replace(line, " V", " "+pick("a", "b", "7"), 1)
 			}
-			done = append(done, line)
+			lines = append(lines, line)
 			words := strings.Split(line, " ")
-			reply, err := alone.Do(words)
+			reply, err := reference.Do(words)
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := command.Reply{Proto: 2}
 			program.Answer(&want, reply)
 			if got := b.run(words...); got != oneLine(t, string(want.Bytes)) {
-				t.Fatalf("seed %d:\n%s\n%s, want %s", seed, strings.Join(done, "\n"), got,
+				t.Fatalf("seed %d:\n%s\n%s, want %s", seed, strings.Join(lines, "\n"), got,
 					oneLine(t, string(want.Bytes)))
 			}
 		}
-		if b.paused > 0 {
-			t.Fatalf("seed %d: it waited, and there was nobody else:\n%s", seed, strings.Join(done, "\n"))
+		if b.pauses > 0 {
+			t.Fatalf("seed %d: the command waited without other clients:\n%s", seed, strings.Join(lines, "\n"))
 		}
 	}
 }
 
-// TestOvertakenForever checks that a command whose every try collides with another client fails
+// TestContendedForever checks that a command whose every try collides with another client fails
 // with an error, also if the register has given up.
-func TestOvertakenForever(t *testing.T) {
+func TestContendedForever(t *testing.T) {
 	const contended = "ERR lock key 'k' is contended: every try collided with a change by another client; try again"
 	for _, line := range []string{"DEL k", "GET k", "GETSET k me", "SET k me", "DELEX k IFEQ me",
 		"EVAL return_redis.call('del',KEYS[1]) 1 k"} { // _ stands for a blank
-		b := newRegisterBench(t)
+		b := newRegisterFixture(t)
 		b.masters.Fails = quorum.ErrContended
 		words := strings.Split(line, " ")
 		for i := range words {

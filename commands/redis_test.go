@@ -32,7 +32,7 @@ func askRedis(t *testing.T, socket string, commands [][]string) string {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 	var sent []byte
-	for _, words := range slices.Concat(commands, goodbye) {
+	for _, words := range slices.Concat(commands, closingCommands) {
 		sent = resp.AppendWords(sent, words...)
 	}
 	_, _ = conn.Write(sent) // an earlier QUIT closes the connection before everything is read
@@ -43,14 +43,14 @@ func askRedis(t *testing.T, socket string, commands [][]string) string {
 	return string(answer)
 }
 
-// goodbye makes Redis close the connection after the last reply. Redis does not close it after a
-// QUIT without reply.
-var goodbye = [][]string{{"CLIENT", "REPLY", "ON"}, {"QUIT"}}
+// closingCommands makes Redis close the connection after the last reply. Redis does not close it
+// after a QUIT without reply.
+var closingCommands = [][]string{{"CLIENT", "REPLY", "ON"}, {"QUIT"}}
 
-// askOurs runs the same commands for a client of the table.
-func askOurs(t *testing.T, commands [][]string) string {
-	b := newBench(t)
-	for _, words := range slices.Concat(commands, goodbye) {
+// askProxy runs the same commands for a client of the table.
+func askProxy(t *testing.T, commands [][]string) string {
+	b := newFixture(t)
+	for _, words := range slices.Concat(commands, closingCommands) {
 		if b.ask(words...); b.client.Closing {
 			break
 		}
@@ -58,16 +58,16 @@ func askOurs(t *testing.T, commands [][]string) string {
 	return string(b.out.Bytes)
 }
 
-// dialogue splits a text at "; " into commands, and each command at blanks into words.
-func dialogue(text string) (commands [][]string) {
+// parseDialogue splits a text at "; " into commands, and each command at blanks into words.
+func parseDialogue(text string) (commands [][]string) {
 	for line := range strings.SplitSeq(text, "; ") {
 		commands = append(commands, strings.Split(line, " "))
 	}
 	return commands
 }
 
-// masked hides values that differ between any two servers.
-func masked(replies string) string {
+// maskVariable hides values that differ between any two servers.
+func maskVariable(replies string) string {
 	replies = maskVersion.ReplaceAllString(replies, "${1}<version>\r\n")
 	return maskID.ReplaceAllString(replies, "${1}<id>\r\n")
 }
@@ -144,7 +144,7 @@ func TestSameAsRedis(t *testing.T) {
 	socket := startRedis(t)
 	connections := [][][]string{}
 	for _, text := range sameAsRedis {
-		connections = append(connections, dialogue(text))
+		connections = append(connections, parseDialogue(text))
 	}
 	for _, w := range exoticWords {
 		connections = append(connections, [][]string{{w}}, [][]string{{"foo", w}}, [][]string{{w, w, w}},
@@ -159,9 +159,9 @@ func TestSameAsRedis(t *testing.T) {
 			[][]string{{"CLIENT", "REPLY", w}, {"PING"}}, [][]string{{"CLIENT", "NO-EVICT", w}})
 	}
 	for _, commands := range connections {
-		ours, theirs := masked(askOurs(t, commands)), masked(askRedis(t, socket, commands))
-		if ours != theirs {
-			t.Errorf("%.200q:\n ours %.400q\nredis %.400q", commands, ours, theirs)
+		proxyReply, redisReply := maskVariable(askProxy(t, commands)), maskVariable(askRedis(t, socket, commands))
+		if proxyReply != redisReply {
+			t.Errorf("%.200q:\n ours %.400q\nredis %.400q", commands, proxyReply, redisReply)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func TestSameAsRedis(t *testing.T) {
 // TestConfigGetLikeRedis checks that patterns of CONFIG GET match the same settings as in Redis.
 func TestConfigGetLikeRedis(t *testing.T) {
 	socket := startRedis(t)
-	all := readReplies(t, askOurs(t, dialogue("HELLO 3; CONFIG GET *")))[1]
+	all := readReplies(t, askProxy(t, parseDialogue("HELLO 3; CONFIG GET *")))[1]
 	pieces := []string{"*", "*", "?", "[a-m]", "[^a-m]", "s", "a", "e", "-", "t", `\`, "[", "]", "i", "S", "E", "re",
 		"ly", "max", "x"}
 	for seed := range uint64(1000) {
@@ -179,11 +179,11 @@ func TestConfigGetLikeRedis(t *testing.T) {
 			pattern += pieces[random.IntN(len(pieces))]
 		}
 		commands := [][]string{{"HELLO", "3"}, {"CONFIG", "GET", pattern}}
-		ours, theirs := readReplies(t, askOurs(t, commands))[1], readReplies(t, askRedis(t, socket, commands))[1]
-		for i := 0; i < len(all.kids); i += 2 {
-			name := all.kids[i].text
-			_, found := ours.entry(name)
-			if _, want := theirs.entry(name); found != want {
+		proxyReply, redisReply := readReplies(t, askProxy(t, commands))[1], readReplies(t, askRedis(t, socket, commands))[1]
+		for i := 0; i < len(all.elements); i += 2 {
+			name := all.elements[i].text
+			_, found := proxyReply.entry(name)
+			if _, want := redisReply.entry(name); found != want {
 				t.Errorf("CONFIG GET %q finds %s: %v, in Redis: %v", pattern, name, found, want)
 			}
 		}
@@ -192,7 +192,7 @@ func TestConfigGetLikeRedis(t *testing.T) {
 
 // differences lists the replies that deliberately differ from Redis 7.0, with the reason.
 var differences = []struct {
-	why, commands, ours string
+	reason, commands, want string
 }{
 	{"Redis 7.2, which the proxy takes after, takes the name only if all of HELLO is right",
 		"HELLO 3 SETNAME x foo; CLIENT GETNAME", "-ERR Syntax error in HELLO option 'foo'\r\n$-1\r\n"},
@@ -223,12 +223,12 @@ var differences = []struct {
 func TestDifferencesFromRedis(t *testing.T) {
 	socket := startRedis(t)
 	for _, d := range differences {
-		commands := dialogue(d.commands)
-		if got := askOurs(t, commands); got != d.ours+fine+fine {
-			t.Errorf("%s: %q, want %q", d.commands, got, d.ours)
+		commands := parseDialogue(d.commands)
+		if got := askProxy(t, commands); got != d.want+okReply+okReply {
+			t.Errorf("%s: %q, want %q", d.commands, got, d.want)
 		}
-		if theirs := askRedis(t, socket, commands); theirs == d.ours+fine+fine {
-			t.Errorf("%s: no difference any more: %q", d.commands, theirs)
+		if redisReply := askRedis(t, socket, commands); redisReply == d.want+okReply+okReply {
+			t.Errorf("%s: no difference any more: %q", d.commands, redisReply)
 		}
 	}
 }

@@ -8,21 +8,22 @@ import (
 	"testing"
 )
 
-// value is a reply: its type, its text or number, and its elements; of a map key, value, …
+// value is a parsed reply: its type, its text or number, and its elements. The elements of a map
+// are its keys and values, one after the other.
 type value struct {
-	kind byte
-	text string
-	kids []value
-	raw  string
+	kind     byte
+	text     string
+	elements []value
+	raw      string
 }
 
 // readReplies parses the bytes that a server sent.
-func readReplies(t *testing.T, sent string) (replies []value) {
+func readReplies(t *testing.T, bytes string) (replies []value) {
 	t.Helper()
-	for rest := sent; rest != ""; {
+	for rest := bytes; rest != ""; {
 		v, after, err := readValue(rest)
 		if err != nil {
-			t.Fatalf("no reply in RESP: %v in %.300q", err, sent)
+			t.Fatalf("no reply in RESP: %v in %.300q", err, bytes)
 		}
 		replies, rest = append(replies, v), after
 	}
@@ -40,7 +41,7 @@ func readValue(s string) (v value, rest string, err error) {
 	case '$', '=':
 		rest, err = v.readBulk(rest)
 	case '*', '~', '%', '>':
-		rest, err = v.readKids(rest)
+		rest, err = v.readElements(rest)
 	default:
 		err = fmt.Errorf("no type: %.40q", s)
 	}
@@ -61,7 +62,7 @@ func (v *value) readBulk(s string) (rest string, err error) {
 	return s[n+2:], nil
 }
 
-func (v *value) readKids(s string) (rest string, err error) {
+func (v *value) readElements(s string) (rest string, err error) {
 	n, err := strconv.Atoi(v.text)
 	if n == -1 && err == nil {
 		v.kind, v.text = '_', ""
@@ -73,57 +74,57 @@ func (v *value) readKids(s string) (rest string, err error) {
 	for rest = s; n > 0 && err == nil; n-- {
 		var kid value
 		kid, rest, err = readValue(rest)
-		v.kids = append(v.kids, kid)
+		v.elements = append(v.elements, kid)
 	}
 	return rest, err
 }
 
 // entry returns the value under a key of a map.
 func (v value) entry(key string) (found value, ok bool) {
-	for i := 0; i+1 < len(v.kids); i += 2 {
-		if v.kids[i].text == key {
-			return v.kids[i+1], true
+	for i := 0; i+1 < len(v.elements); i += 2 {
+		if v.elements[i].text == key {
+			return v.elements[i+1], true
 		}
 	}
 	return value{}, false
 }
 
-// unlike describes how a reply of the proxy differs from a reply of Redis; empty if it does not. It
-// ignores strings and numbers: the types must be the same, and a map must have no key that Redis'
-// map lacks. An empty array equals any other array.
-func unlike(ours, theirs value) string {
+// shapeDiff describes how a reply of the proxy differs from a reply of Redis; empty if it does not.
+// It ignores strings and numbers: the types must be the same, and a map must have no key that
+// Redis' map lacks. An empty array equals any other array.
+func shapeDiff(proxy, redis value) string {
 	switch {
-	case ours.kind != theirs.kind:
-		return fmt.Sprintf("%.60q, redis %.60q", ours.raw, theirs.raw)
-	case ours.kind == '%':
-		return unlikeMaps(ours, theirs)
-	case len(ours.kids) == len(theirs.kids):
-		for i := range ours.kids {
-			if diff := unlike(ours.kids[i], theirs.kids[i]); diff != "" {
+	case proxy.kind != redis.kind:
+		return fmt.Sprintf("%.60q, redis %.60q", proxy.raw, redis.raw)
+	case proxy.kind == '%':
+		return mapDiff(proxy, redis)
+	case len(proxy.elements) == len(redis.elements):
+		for i := range proxy.elements {
+			if diff := shapeDiff(proxy.elements[i], redis.elements[i]); diff != "" {
 				return fmt.Sprintf("[%d] %s", i, diff)
 			}
 		}
 		return ""
 	}
-	for i := range min(len(ours.kids), len(ours.kids)*len(theirs.kids)) {
-		if diff := unlike(ours.kids[i], theirs.kids[0]); diff != "" {
+	for i := range min(len(proxy.elements), len(proxy.elements)*len(redis.elements)) {
+		if diff := shapeDiff(proxy.elements[i], redis.elements[0]); diff != "" {
 			return fmt.Sprintf("[%d] %s", i, diff)
 		}
 	}
 	return ""
 }
 
-func unlikeMaps(ours, theirs value) string {
-	for i := 0; i < len(ours.kids); i += 2 {
-		key := ours.kids[i].text
+func mapDiff(proxy, redis value) string {
+	for i := 0; i < len(proxy.elements); i += 2 {
+		key := proxy.elements[i].text
 		if key == "display_text" {
 			continue // a field since Redis 7.2
 		}
-		kid, ok := theirs.entry(key)
+		kid, ok := redis.entry(key)
 		if !ok {
 			return fmt.Sprintf("key %q, which redis has not", key)
 		}
-		if diff := unlike(ours.kids[i+1], kid); diff != "" {
+		if diff := shapeDiff(proxy.elements[i+1], kid); diff != "" {
 			return key + ": " + diff
 		}
 	}
@@ -139,11 +140,11 @@ func (v value) resp2() string {
 	case '=':
 		fmt.Fprintf(&out, "$%d\r\n%s\r\n", len(v.text)-len("txt:"), strings.TrimPrefix(v.text, "txt:"))
 	case '*', '~', '%':
-		fmt.Fprintf(&out, "*%d\r\n", len(v.kids))
+		fmt.Fprintf(&out, "*%d\r\n", len(v.elements))
 	default:
 		return v.raw
 	}
-	for _, kid := range v.kids {
+	for _, kid := range v.elements {
 		out.WriteString(kid.resp2())
 	}
 	return out.String()

@@ -9,18 +9,18 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// restricted makes the permissions of the client depend on the upstream.
-func (b *registerBench) restricted(refused map[string]string) {
-	b.client.Unrestricted, b.sideEffects.refused = false, refused
+// restrict makes the permissions of the client depend on the upstream.
+func (b *registerFixture) restrict(refused map[string]string) {
+	b.client.Unrestricted, b.sideEffects.refusals = false, refused
 }
 
-// askedFor fails unless the upstream was asked these questions since the last call.
-func (b *registerBench) askedFor(want ...string) {
+// expectQuestions fails unless the upstream was asked these questions since the last call.
+func (b *registerFixture) expectQuestions(want ...string) {
 	b.Helper()
-	if got := b.sideEffects.asked; !slices.Equal(got, want) {
+	if got := b.sideEffects.questions; !slices.Equal(got, want) {
 		b.Errorf("asked %q, want %q", got, want)
 	}
-	b.sideEffects.asked = nil
+	b.sideEffects.questions = nil
 }
 
 const (
@@ -72,24 +72,24 @@ func TestQuestions(t *testing.T) {
 // TestRefusedCommands checks that a command that the upstream refuses changes nothing on the
 // masters, and the client gets the upstream's error.
 func TestRefusedCommands(t *testing.T) {
-	b := newRegisterBench(t)
-	b.restricted(map[string]string{"del k": noKey, "set k 0": noRight, "eval 0 1 k": noRight})
+	b := newRegisterFixture(t)
+	b.restrict(map[string]string{"del k": noKey, "set k 0": noRight, "eval 0 1 k": noRight})
 	b.masters.Put("k", "me", 500)
-	b.does("DEL k", noKey)
-	b.does("SET k v NX PX 1000", noRight)
-	b.does("EVAL body 1 k", noRight)
-	b.does("GET k", `"me"`)
-	b.askedFor("del k", "set k 0", "eval 0 1 k", "get k")
-	b.holding("k", "me:500")
-	b.sideEffects.down = &rights.UnknownError{Cause: errors.New("connection refused")}
-	b.does("GET k", "ERR cannot check this client's permissions: connection refused")
+	b.expectRun("DEL k", noKey)
+	b.expectRun("SET k v NX PX 1000", noRight)
+	b.expectRun("EVAL body 1 k", noRight)
+	b.expectRun("GET k", `"me"`)
+	b.expectQuestions("del k", "set k 0", "eval 0 1 k", "get k")
+	b.expectValue("k", "me:500")
+	b.sideEffects.requestErr = &rights.UnknownError{Cause: errors.New("connection refused")}
+	b.expectRun("GET k", "ERR cannot check this client's permissions: connection refused")
 }
 
 // TestRefusedCallsOfScripts checks that a script may do what its user may. If a permission is
 // missing, nothing of the script takes effect.
 func TestRefusedCallsOfScripts(t *testing.T) {
 	refused := map[string]string{"del victim": noKey, "publish c 0": noChannel, "set lock:x 0": noRight}
-	for _, c := range []struct{ body, want, left string }{
+	for _, c := range []struct{ body, want, after string }{
 		{"redis.call('set',KEYS[1],'v','PX',1000) redis.call('del','victim') return 1",
 			"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: ", "."},
 		{"redis.call('set',KEYS[1],'v','PX',1000) return redis.call('publish','c','m')",
@@ -100,45 +100,45 @@ func TestRefusedCallsOfScripts(t *testing.T) {
 			"ERR The user executing the script can't run this command or subcommand", "."},
 		{"redis.call('set',KEYS[1],'v','PX',1000) error('own')", "ERR ", "v:1000"}, // as on any Redis
 	} {
-		b := newRegisterBench(t)
-		b.restricted(refused)
+		b := newRegisterFixture(t)
+		b.restrict(refused)
 		if got := b.run("EVAL", c.body, "1", "k"); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %s", c.body, got)
 		}
-		b.carried()
-		b.holding("k", c.left)
+		b.expectSideEffects()
+		b.expectValue("k", c.after)
 	}
-	b := newRegisterBench(t)
-	b.restricted(refused)
+	b := newRegisterFixture(t)
+	b.restrict(refused)
 	if got := b.run("EVAL",
 		"redis.pcall('publish','c','m') redis.call('set',KEYS[1],'v','PX',1000) return redis.call('get',KEYS[1])", "1",
 		"k"); got != `"v"` {
 		t.Error(got)
 	}
-	b.carried()
-	b.holding("k", "v:1000")
+	b.expectSideEffects()
+	b.expectValue("k", "v:1000")
 }
 
 // TestScriptsAskTogether checks that all permissions of a run are asked for at once.
 func TestScriptsAskTogether(t *testing.T) {
-	b := newRegisterBench(t)
-	b.restricted(nil)
+	b := newRegisterFixture(t)
+	b.restrict(nil)
 	if got := b.run("EVAL",
 		"redis.call('set',KEYS[1],ARGV[1],'PX',1000) redis.call('lpush','l','v') return redis.call('publish','c','m')",
 		"1", "k", "v"); got != "1" {
 		t.Error(got)
 	}
-	b.askedFor("eval 0 1 k", "set k 0", "lpush l 0", "publish c 0")
-	b.carried("0: lpush l v|0: publish c m")
+	b.expectQuestions("eval 0 1 k", "set k 0", "lpush l 0", "publish c 0")
+	b.expectSideEffects("0: lpush l v|0: publish c m")
 }
 
 // TestRefusedInTransactions checks that permissions are asked for at queueing and at EXEC.
 func TestRefusedInTransactions(t *testing.T) {
-	b := newRegisterBench(t)
-	b.restricted(map[string]string{"set k 0": noRight})
+	b := newRegisterFixture(t)
+	b.restrict(map[string]string{"set k 0": noRight})
 	run := func(line, want string) {
 		t.Helper()
-		if got := oneLine(t, runs(t.Context(), b.table, b.client, strings.Fields(line), &b.out)); got != want {
+		if got := oneLine(t, runRouted(t.Context(), b.table, b.client, strings.Fields(line), &b.out)); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
@@ -147,39 +147,39 @@ func TestRefusedInTransactions(t *testing.T) {
 	run("EXEC", "EXECABORT Transaction discarded because of previous errors.")
 	run("MULTI", "OK")
 	run("DEL k", "QUEUED")
-	b.sideEffects.refused["del k"] = noKey
+	b.sideEffects.refusals["del k"] = noKey
 	run("EXEC", "EXECABORT Transaction discarded because of: "+noKey)
-	b.holding("k", ".")
+	b.expectValue("k", ".")
 }
 
 // TestNothingIsCommittedThatTheUpstreamRefuses checks that nothing is committed if the upstream
 // refuses a side effect of a script.
 func TestNothingIsCommittedThatTheUpstreamRefuses(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.masters.Put("k", "me", 500)
-	b.sideEffects.down = &rights.RefusedError{Text: noChannel}
+	b.sideEffects.requestErr = &rights.RefusedError{Text: noChannel}
 	if got := b.run("EVAL", releasePublish, "1", "k", "me", "chan"); got != noChannel {
 		t.Error(got)
 	}
-	b.sideEffects.down = errors.New("upstream u: connection refused")
+	b.sideEffects.requestErr = errors.New("upstream u: connection refused")
 	if got := b.run("EVAL", releasePublish, "1", "k", "me", "chan"); got != "ERR upstream u: connection refused" {
 		t.Error(got)
 	}
-	b.holding("k", "me:500")
-	b.carried()
+	b.expectValue("k", "me:500")
+	b.expectSideEffects()
 }
 
 // TestPreparedAgainAfterWrongGuess checks that, if the proxy guessed the value of a key wrongly, it
 // discards the commands that it prepared for that value and prepares those for the real value.
 func TestPreparedAgainAfterWrongGuess(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.masters.Put("k", "other", 500)
 	if got := b.run("EVAL", "redis.call('publish','c',redis.call('getset',KEYS[1],ARGV[1]) or 'none') return 1", "1",
 		"k", "me"); got != "1" {
 		t.Error(got)
 	}
-	b.carried("0: publish c other")
-	b.holding("k", "me")
+	b.expectSideEffects("0: publish c other")
+	b.expectValue("k", "me")
 	b.masters.Meanwhile = func() {
 		b.masters.Meanwhile = nil
 		b.masters.Put("k", "third", 500)
@@ -188,16 +188,16 @@ func TestPreparedAgainAfterWrongGuess(t *testing.T) {
 		"k", "you"); got != "1" {
 		t.Error(got)
 	}
-	b.carried("0: publish c third")
-	b.holding("k", "you")
-	if b.sideEffects.dropped == 0 {
+	b.expectSideEffects("0: publish c third")
+	b.expectValue("k", "you")
+	if b.sideEffects.drops == 0 {
 		t.Error("what was prepared first was not dropped")
 	}
-	b.sideEffects.refused = map[string]string{"prepare publish c fourth": noChannel}
+	b.sideEffects.refusals = map[string]string{"prepare publish c fourth": noChannel}
 	b.masters.Meanwhile = func() { b.masters.Put("k", "fourth", 500) }
 	if got := b.run("EVAL", "redis.call('publish','c',redis.call('getset',KEYS[1],ARGV[1]) or 'none') return 1", "1",
 		"k", "me"); got != noChannel {
 		t.Error(got)
 	}
-	b.holding("k", "fourth:500")
+	b.expectValue("k", "fourth:500")
 }

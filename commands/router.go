@@ -84,27 +84,28 @@ type Connection struct {
 // words, and the known scripts and functions. It is safe for concurrent use.
 type router struct {
 	lockKeys keys.Patterns
-	// relays is set if there is an upstream, messages if the proxies carry messages.
-	relays, messages bool
-	// own holds the proxy's own commands, locked the commands that run on lock keys, and multi the
-	// commands of transactions.
-	own           *syntax.Names[*command.Command]
-	locked, multi map[string]*command.Command
-	scripts       *eval.Scripts
+	// hasUpstream is set if there is an upstream, hasMessages if the proxies carry
+	// messages.
+	hasUpstream, hasMessages bool
+	// ownCommands holds the proxy's own commands, lockKeyCommands the commands that run on lock
+	// keys, and txCommands the commands of transactions.
+	ownCommands                 *syntax.Names[*command.Command]
+	lockKeyCommands, txCommands map[string]*command.Command
+	scripts                     *eval.Scripts
 	// queue adds a command to a transaction.
 	queue func(command.Call)
 }
 
 // route decides how the proxy treats a command.
 func (r *router) route(at Situation, words [][]byte) Decision {
-	own := r.own.Find(words[0])
+	own := r.ownCommands.Find(words[0])
 	if own != nil && !at.TooLong && !at.InMulti { // the fast path of the most frequent commands
 		return r.routeOwn(own, at, words)
 	}
 	name := syntax.Lower(words[0])
 	switch {
 	case at.TooLong:
-		return refuse(name, r.tooLong(name, words))
+		return refuse(name, r.tooLongError(name, words))
 	case at.InMulti && name != "quit" && name != "reset":
 		return r.forConnection(at, name, r.routeInMulti(at, name, words))
 	case own != nil:
@@ -119,7 +120,7 @@ func (r *router) route(at Situation, words [][]byte) Decision {
 		return r.routeWatch(at, words)
 	case "unwatch":
 		if at.Watching {
-			return r.forConnection(at, name, Decision{Verb: Run, Command: r.multi[name]})
+			return r.forConnection(at, name, Decision{Verb: Run, Command: r.txCommands[name]})
 		}
 		return Decision{}
 	}
@@ -128,7 +129,7 @@ func (r *router) route(at Situation, words [][]byte) Decision {
 
 // routeOwn decides about one of the proxy's own commands.
 func (r *router) routeOwn(own *command.Command, at Situation, words [][]byte) Decision {
-	if r.relays {
+	if r.hasUpstream {
 		return routeOwnRelayed(own, at.Upstream, words)
 	}
 	return Decision{Verb: Run, Command: own}
@@ -138,7 +139,7 @@ func (r *router) routeOwn(own *command.Command, at Situation, words [][]byte) De
 func (r *router) forConnection(at Situation, name string, d Decision) Decision {
 	u := at.Upstream
 	switch {
-	case !r.relays || d.Verb == Forward:
+	case !r.hasUpstream || d.Verb == Forward:
 		return d
 	case !u.Settled:
 		return Decision{Verb: WaitUpstream}
@@ -159,17 +160,18 @@ func (r *router) forConnection(at Situation, name string, d Decision) Decision {
 	case u.Multi && !u.Queued && !u.Watching:
 		return Decision{Verb: AdoptTx}
 	case u.Multi:
-		return Decision{Verb: AbortUpstreamTx, Text: lateInMulti(name)}
+		return Decision{Verb: AbortUpstreamTx, Text: lateInMultiError(name)}
 	case u.Watching && name == "watch":
-		return refuse(name, mixedWatch)
+		return refuse(name, mixedWatchError)
 	}
 	return d
 }
 
 // routeOwnRelayed decides about one of the proxy's own commands if there is an upstream. In a
 // transaction, and in a stream that the proxy cannot follow, the command goes to the upstream. If
-// it must not, the transaction fails, or the connection is closed. A command that needs the
-// upstream's reply also goes to the upstream if the proxy would not get that reply.
+// the upstream must not get the command, the transaction fails, or the connection is closed. A
+// command that needs the upstream's reply also goes to the upstream if the proxy would not get that
+// reply.
 func routeOwnRelayed(own *command.Command, u Connection, words [][]byte) Decision {
 	switch {
 	case !u.Settled:
@@ -179,7 +181,7 @@ func routeOwnRelayed(own *command.Command, u Connection, words [][]byte) Decisio
 	case u.Stream && (own.Local || own.IsOurs()):
 		return Decision{Verb: Close}
 	case u.Multi && !u.Stream && (own.IsOurs() || own.Local || own.ActsLocally || own.HidesIn(words)):
-		return Decision{Verb: AbortUpstreamTx, Text: notInMulti(own)}
+		return Decision{Verb: AbortUpstreamTx, Text: notInMultiError(own)}
 	case u.Multi || u.Stream || own.Asks && (u.RepliesOff && !own.ActsLocally || u.Restricted || u.Monitoring):
 		return Decision{}
 	}
@@ -190,7 +192,7 @@ func routeOwnRelayed(own *command.Command, u Connection, words [][]byte) Decisio
 // reached or the client watches lock keys. In these cases, too, a transaction must be able to
 // release a lock.
 func (r *router) routeMulti(at Situation) Decision {
-	own := Decision{Verb: Run, Command: r.multi["multi"]}
+	own := Decision{Verb: Run, Command: r.txCommands["multi"]}
 	switch {
 	case at.Watching, at.Connected && at.Down != "":
 		return r.forConnection(at, "multi", own)
@@ -203,28 +205,28 @@ func (r *router) routeMulti(at Situation) Decision {
 // routeWatch decides about WATCH. A transaction can watch lock keys or ordinary keys, but not both.
 func (r *router) routeWatch(at Situation, words [][]byte) Decision {
 	places, _ := spec.KeysOf(words[0]).Positions(words, len(words))
-	switch lock, other := r.lockKeys.Split(words, places); {
-	case lock < 0 && other >= 0 && at.Watching:
-		return r.forConnection(at, "watch", refuse("watch", mixedWatch))
-	case lock < 0:
+	switch lockIndex, otherIndex := r.lockKeys.Split(words, places); {
+	case lockIndex < 0 && otherIndex >= 0 && at.Watching:
+		return r.forConnection(at, "watch", refuse("watch", mixedWatchError))
+	case lockIndex < 0:
 		return r.routeUpstream("watch", words)
-	case other >= 0:
-		return r.forConnection(at, "watch", refuse("watch", lockkeys.Mixed("watch", words[lock], words[other])))
+	case otherIndex >= 0:
+		return r.forConnection(at, "watch", refuse("watch", lockkeys.Mixed("watch", words[lockIndex], words[otherIndex])))
 	}
-	return r.forConnection(at, "watch", Decision{Verb: Run, Command: r.multi["watch"]})
+	return r.forConnection(at, "watch", Decision{Verb: Run, Command: r.txCommands["watch"]})
 }
 
 // routeInMulti decides about a command in a transaction of the proxy's own.
 func (r *router) routeInMulti(at Situation, name string, words [][]byte) Decision {
 	switch {
 	case name == "multi", name == "exec", name == "discard", name == "watch":
-		return Decision{Verb: Run, Command: r.multi[name]}
-	case transaction.IsOfConnection(name) && at.Down == "", r.messages && syntax.IsPublish(name):
+		return Decision{Verb: Run, Command: r.txCommands[name]}
+	case transaction.IsOfConnection(name) && at.Down == "", r.hasMessages && syntax.IsPublish(name):
 		return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: r.queue}}
 	}
 	switch d := r.routeMasters(name, words); d.Verb {
 	case Forward:
-		return abort(name, r.notQueued(at, words))
+		return abort(name, r.notQueuedError(at, words))
 	case Refuse:
 		return abort(name, d.Text)
 	}
@@ -243,17 +245,17 @@ func (r *router) routeByKeys(name string, words [][]byte) Decision {
 // routeUpstream decides about a command that is not for the lock masters.
 func (r *router) routeUpstream(name string, words [][]byte) Decision {
 	switch {
-	case r.relays:
+	case r.hasUpstream:
 		return Decision{}
 	case len(words) == 1:
 		return refuse(name, syntax.WrongArity(name))
 	}
-	return refuse(name, r.noUpstream(name, words))
+	return refuse(name, r.noUpstreamError(name, words))
 }
 
 // routeMasters decides about a command that may name a lock key, by its words alone.
 func (r *router) routeMasters(name string, words [][]byte) Decision {
-	rule := r.rule(words[0])
+	rule := r.keyRule(words[0])
 	if rule == nil {
 		return Decision{}
 	}
@@ -261,18 +263,18 @@ func (r *router) routeMasters(name string, words [][]byte) Decision {
 		return refuse(name, syntax.UnknownCommand(words))
 	}
 	places, _ := rule.Positions(words, len(words))
-	lock, other := r.lockKeys.Split(words, places)
-	cmd := r.locked[name]
+	lockIndex, otherIndex := r.lockKeys.Split(words, places)
+	cmd := r.lockKeyCommands[name]
 	switch {
-	case lock < 0 && (syntax.IsEval(name) || eval.IsFunction(name)):
+	case lockIndex < 0 && (syntax.IsEval(name) || eval.IsFunction(name)):
 		at, refusal := r.scripts.Route(name, words)
 		return r.routeScript(name, at, refusal)
-	case lock < 0:
+	case lockIndex < 0:
 		return Decision{}
 	case cmd == nil:
-		return refuse(name, lockkeys.Unfit(name, words[lock]))
-	case other >= 0 && !syntax.IsEval(name):
-		return refuse(name, lockkeys.Mixed(name, words[lock], words[other]))
+		return refuse(name, lockkeys.Unfit(name, words[lockIndex]))
+	case otherIndex >= 0 && !syntax.IsEval(name):
+		return refuse(name, lockkeys.Mixed(name, words[lockIndex], words[otherIndex]))
 	}
 	return Decision{Verb: Run, Command: cmd}
 }
@@ -280,26 +282,26 @@ func (r *router) routeMasters(name string, words [][]byte) Decision {
 // hasNUL reports whether a name has a zero byte, at which it may end for Redis.
 func hasNUL(name []byte) bool { return bytes.IndexByte(name, 0) >= 0 }
 
-// rule returns the rule for the keys of a command that has keys, or, for the upstream, may have
+// keyRule returns the rule for the keys of a command that has keys, or, for the upstream, may have
 // keys. It returns nil for other commands, and for all commands if there are no lock keys.
-func (r *router) rule(name []byte) *keys.Rule {
+func (r *router) keyRule(name []byte) *keys.Rule {
 	if !r.lockKeys.Any() {
 		return nil
 	}
 	rule := spec.KeysOf(name)
-	if rule != nil || !r.relays || r.own.Find(name) != nil || !hasNUL(name) && spec.Keyless(name) {
+	if rule != nil || !r.hasUpstream || r.ownCommands.Find(name) != nil || !hasNUL(name) && spec.Keyless(name) {
 		return rule
 	}
 	return keys.AnyWord
 }
 
-// learnFirst decides to look up a script or function before the command is routed. Without an
+// resolveFirst decides to look up a script or function before the command is routed. Without an
 // upstream, the Command of the decision does both.
-func (r *router) learnFirst(name string) Decision {
+func (r *router) resolveFirst(name string) Decision {
 	run := func(c command.Call) {
-		switch d := r.learn(c.Ctx, c.Args); d.Verb {
+		switch d := r.resolve(c.Ctx, c.Args); d.Verb {
 		case Forward:
-			c.Out.Error(r.noUpstream(name, c.Args))
+			c.Out.Error(r.noUpstreamError(name, c.Args))
 		case NoScript:
 			c.Out.Error(syntax.NoScript)
 		default:
@@ -309,9 +311,9 @@ func (r *router) learnFirst(name string) Decision {
 	return Decision{Verb: Learn, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: run}}
 }
 
-// learn looks up a script or function at the masters and the upstream, and decides about the
+// resolve looks up a script or function at the masters and the upstream, and decides about the
 // command by its contents.
-func (r *router) learn(ctx context.Context, words [][]byte) Decision {
+func (r *router) resolve(ctx context.Context, words [][]byte) Decision {
 	name := syntax.Lower(words[0])
 	at, refusal := r.scripts.ResolveScript(ctx, name, words)
 	d := r.routeScript(name, at, refusal)
@@ -325,18 +327,18 @@ func (r *router) learn(ctx context.Context, words [][]byte) Decision {
 func (r *router) routeScript(name string, at eval.Target, refusal string) Decision {
 	switch at {
 	case eval.OnMasters:
-		return Decision{Verb: Run, Command: r.locked[name]}
+		return Decision{Verb: Run, Command: r.lockKeyCommands[name]}
 	case eval.Unknown:
-		return r.learnFirst(name)
+		return r.resolveFirst(name)
 	case eval.Refused:
 		return refuse(name, refusal)
 	}
 	return Decision{}
 }
 
-// keysAhead implements Table.Preview.
-func (r *router) keysAhead(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
-	rule := r.rule(words[0])
+// preview implements Table.Preview.
+func (r *router) preview(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
+	rule := r.keyRule(words[0])
 	if rule == nil {
 		return keys.Places{}, false, true
 	}
@@ -347,13 +349,13 @@ func (r *router) keysAhead(ctx context.Context, words [][]byte, total int) (plac
 			places[1] = keys.Span{First: 3, Last: total - 1, Step: 1}
 		}
 	}
-	lock, _ := r.lockKeys.Split(words, places)
-	return places, locked || lock >= 0, known && !hasNUL(words[0])
+	lockIndex, _ := r.lockKeys.Split(words, places)
+	return places, locked || lockIndex >= 0, known && !hasNUL(words[0])
 }
 
-// tooLong returns the error for a command that would have to be held in memory and is too long for
-// that. words may be only its first words.
-func (r *router) tooLong(name string, words [][]byte) string {
+// tooLongError returns the error for a command that would have to be held in memory and is too long
+// for that. words may be only its first words.
+func (r *router) tooLongError(name string, words [][]byte) string {
 	if syntax.BySHA(name) && len(words) > 1 && r.lockKeys.Any() && !r.scripts.Knows(words[1]) {
 		return syntax.NoScript
 	}
@@ -377,8 +379,8 @@ func abort(name, text string) Decision {
 	}}
 }
 
-// mixedWatch is the error for a WATCH of a client that watches keys of the other kind.
-const mixedWatch = "ERR 'watch' cannot watch both lock keys and other keys: lock keys are on the lock masters, " +
+// mixedWatchError is the error for a WATCH of a client that watches keys of the other kind.
+const mixedWatchError = "ERR 'watch' cannot watch both lock keys and other keys: lock keys are on the lock masters, " +
 	"other keys on the upstream; watch one kind at a time"
 
 // UnknownCommand returns the error for a command that a proxy without an upstream does not know, in
@@ -391,9 +393,9 @@ func UnknownCommand(words [][]byte) string {
 	return text
 }
 
-// noUpstream returns the error for a command that names no lock key, or also an ordinary key, if
-// there is no upstream.
-func (r *router) noUpstream(name string, words [][]byte) string {
+// noUpstreamError returns the error for a command that names no lock key, or also an ordinary key,
+// if there is no upstream.
+func (r *router) noUpstreamError(name string, words [][]byte) string {
 	if other := r.otherKey(words); other != nil {
 		return fmt.Sprintf("ERR no upstream: key '%s' is not a lock key; "+
 			"set --upstream, or cover the key by --lock-keys", syntax.Shown(other))
@@ -403,19 +405,19 @@ func (r *router) noUpstream(name string, words [][]byte) string {
 
 // otherKey returns the first ordinary key of a command, or nil.
 func (r *router) otherKey(words [][]byte) []byte {
-	if rule := r.rule(words[0]); rule != nil {
+	if rule := r.keyRule(words[0]); rule != nil {
 		places, _ := rule.Positions(words, len(words))
-		if _, other := r.lockKeys.Split(words, places); other >= 0 {
-			return words[other]
+		if _, otherIndex := r.lockKeys.Split(words, places); otherIndex >= 0 {
+			return words[otherIndex]
 		}
 	}
 	return nil
 }
 
-// notQueued returns the error for a command that cannot be part of a transaction on lock keys.
-func (r *router) notQueued(at Situation, words [][]byte) string {
-	if own := r.own.Find(words[0]); own != nil && own.IsOurs() {
-		return notInMulti(own)
+// notQueuedError returns the error for a command that cannot be part of a transaction on lock keys.
+func (r *router) notQueuedError(at Situation, words [][]byte) string {
+	if own := r.ownCommands.Find(words[0]); own != nil && own.IsOurs() {
+		return notInMultiError(own)
 	}
 	if at.Down != "" {
 		return at.Down
@@ -429,15 +431,16 @@ func (r *router) notQueued(at Situation, words [][]byte) string {
 		"send it before MULTI or after EXEC", syntax.Shown(words[0]))
 }
 
-// lateInMulti refuses a command on lock keys in an upstream transaction with other commands.
-func lateInMulti(name string) string {
+// lateInMultiError returns the error for a command on lock keys in an upstream transaction with
+// other commands.
+func lateInMultiError(name string) string {
 	return fmt.Sprintf("ERR '%s' on a lock key cannot be part of a transaction on other keys: "+
 		"lock keys are on the lock masters; send two transactions", name)
 }
 
-// notInMulti returns the error for one of the proxy's own commands in a transaction, in Redis'
+// notInMultiError returns the error for one of the proxy's own commands in a transaction, in Redis'
 // wording for WATCH.
-func notInMulti(own *command.Command) string {
+func notInMultiError(own *command.Command) string {
 	return fmt.Sprintf("ERR %s inside MULTI is not allowed: the proxy runs it at once, "+
 		"so it cannot be part of a transaction; send it before MULTI or after EXEC", strings.ToUpper(own.Name))
 }

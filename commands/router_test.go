@@ -17,14 +17,14 @@ func routeTable() *Table {
 	return NewRelayTable(Options{Locks: &fakeLocks{}, LockKeys: []string{"lock:*"}})
 }
 
-// settled is the situation of a client whose upstream has replied to everything.
-var settled = Situation{Upstream: Connection{Settled: true}}
+// settledSituation is the situation of a client whose upstream has replied to everything.
+var settledSituation = Situation{Upstream: Connection{Settled: true}}
 
-// routed describes a decision: "" for the upstream, "run", or an error.
-func routed(t *Table, words [][]byte) string {
-	d := t.Route(settled, words)
+// decisionText describes a decision: "" for the upstream, "run", or an error.
+func decisionText(t *Table, words [][]byte) string {
+	d := t.Route(settledSituation, words)
 	if d.Verb == Learn {
-		d = t.ResolveScript(context.Background(), settled, words)
+		d = t.ResolveScript(context.Background(), settledSituation, words)
 	}
 	switch d.Verb {
 	case Forward:
@@ -38,89 +38,89 @@ func routed(t *Table, words [][]byte) string {
 // TestRoute checks every decision, by the state of the client.
 func TestRoute(t *testing.T) {
 	const sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
-	open := func(change func(u *Connection)) Situation {
-		at := settled
+	withUpstream := func(change func(u *Connection)) Situation {
+		at := settledSituation
 		change(&at.Upstream)
 		return at
 	}
-	first := Situation{}
-	multi := open(func(u *Connection) { u.Multi = true })
-	late := open(func(u *Connection) { u.Multi, u.Queued = true, true })
-	watching := open(func(u *Connection) { u.Watching = true })
-	inMulti := Situation{InMulti: true, Upstream: settled.Upstream}
-	lockWatch := Situation{Watching: true, Upstream: settled.Upstream}
-	down := Situation{Connected: true, Down: "ERR upstream: down", Upstream: settled.Upstream}
-	ownDown := Situation{InMulti: true, Down: "ERR upstream: down", Upstream: settled.Upstream}
+	initial := Situation{}
+	multi := withUpstream(func(u *Connection) { u.Multi = true })
+	lateInMulti := withUpstream(func(u *Connection) { u.Multi, u.Queued = true, true })
+	watching := withUpstream(func(u *Connection) { u.Watching = true })
+	inMulti := Situation{InMulti: true, Upstream: settledSituation.Upstream}
+	lockWatch := Situation{Watching: true, Upstream: settledSituation.Upstream}
+	down := Situation{Connected: true, Down: "ERR upstream: down", Upstream: settledSituation.Upstream}
+	ownDown := Situation{InMulti: true, Down: "ERR upstream: down", Upstream: settledSituation.Upstream}
 	for _, c := range []struct {
 		title, line string
 		at          Situation
 		want        Verb
 		text        string // a part of the error
 	}{
-		{"any command", "GET a", first, Forward, ""},
-		{"one on a lock key waits for its turn", "GET lock:a", first, WaitUpstream, ""},
-		{"and is run", "GET lock:a", settled, Run, ""},
-		{"one that is none", "XADD lock:a * f x", settled, Refuse, "cannot run on lock key"},
-		{"keys of both kinds", "DEL lock:a b", settled, Refuse, "send two commands"},
-		{"the client leaves", "GET lock:a", open(func(u *Connection) { u.Quitting = true }), Quit, ""},
-		{"bytes that are no replies", "GET lock:a", open(func(u *Connection) { u.Stream = true }), Close, ""},
-		{"subscribed", "GET lock:a", open(func(u *Connection) { u.Restricted = true }), Run, ""}, // the command refuses it
+		{"any command", "GET a", initial, Forward, ""},
+		{"one on a lock key waits for its turn", "GET lock:a", initial, WaitUpstream, ""},
+		{"and is run", "GET lock:a", settledSituation, Run, ""},
+		{"one that is none", "XADD lock:a * f x", settledSituation, Refuse, "cannot run on lock key"},
+		{"keys of both kinds", "DEL lock:a b", settledSituation, Refuse, "send two commands"},
+		{"the client leaves", "GET lock:a", withUpstream(func(u *Connection) { u.Quitting = true }), Quit, ""},
+		{"bytes that are no replies", "GET lock:a", withUpstream(func(u *Connection) { u.Stream = true }), Close, ""},
+		{"subscribed", "GET lock:a", withUpstream(func(u *Connection) { u.Restricted = true }), Run, ""}, // the command refuses it
 
-		{"ours waits for its turn", "LOCK k t PX 9", first, WaitUpstream, ""},
-		{"ours", "LOCK k t PX 9", settled, Run, ""},
-		{"ours after QUIT", "LOCK k t PX 9", open(func(u *Connection) { u.Quitting = true }), Quit, ""},
+		{"ours waits for its turn", "LOCK k t PX 9", initial, WaitUpstream, ""},
+		{"ours", "LOCK k t PX 9", settledSituation, Run, ""},
+		{"ours after QUIT", "LOCK k t PX 9", withUpstream(func(u *Connection) { u.Quitting = true }), Quit, ""},
 		{"ours in the upstream's MULTI", "LOCK k t PX 9", multi, AbortUpstreamTx, "ERR LOCK inside MULTI"},
 		{"ours in our MULTI", "LOCK k t PX 9", inMulti, Abort, "ERR LOCK inside MULTI"},
-		{"ours in a stream", "LOCK k t PX 9", open(func(u *Connection) { u.Stream = true }), Close, ""},
-		{"INFO", "INFO", settled, Run, ""},
+		{"ours in a stream", "LOCK k t PX 9", withUpstream(func(u *Connection) { u.Stream = true }), Close, ""},
+		{"INFO", "INFO", settledSituation, Run, ""},
 		{"INFO in MULTI", "INFO", multi, AbortUpstreamTx, "ERR INFO inside MULTI"},
 		// the reply may have the addresses of replicas
-		{"the same of a section", "info server REPLICATION\x00x", late, AbortUpstreamTx, "ERR INFO inside MULTI"},
+		{"the same of a section", "info server REPLICATION\x00x", lateInMulti, AbortUpstreamTx, "ERR INFO inside MULTI"},
 		{"INFO without these", "INFO server", multi, Forward, ""},
 		{"ROLE in MULTI", "ROLE", multi, AbortUpstreamTx, "ERR ROLE inside MULTI"},
-		{"INFO of a silent client", "INFO", open(func(u *Connection) { u.RepliesOff = true }), Forward, ""},
-		{"INFO while monitoring", "INFO", open(func(u *Connection) { u.Monitoring = true }), Forward, ""},
-		{"LOCK of a silent client", "LOCK k t PX 9", open(func(u *Connection) { u.RepliesOff = true }), Run, ""},
+		{"INFO of a silent client", "INFO", withUpstream(func(u *Connection) { u.RepliesOff = true }), Forward, ""},
+		{"INFO while monitoring", "INFO", withUpstream(func(u *Connection) { u.Monitoring = true }), Forward, ""},
+		{"LOCK of a silent client", "LOCK k t PX 9", withUpstream(func(u *Connection) { u.RepliesOff = true }), Run, ""},
 
-		{"MULTI", "MULTI", first, Connect, ""},
+		{"MULTI", "MULTI", initial, Connect, ""},
 		{"MULTI with an upstream", "MULTI", Situation{Connected: true}, Forward, ""},
 		{"MULTI without one", "MULTI", down, Run, ""},
 		{"MULTI without one, unsettled", "MULTI", Situation{Connected: true, Down: "x"}, WaitUpstream, ""},
 		{"MULTI of lock keys", "MULTI", lockWatch, Run, ""},
 		{"MULTI in ours", "MULTI", inMulti, Run, ""}, // the command refuses it
-		{"EXEC", "EXEC", first, Forward, ""},
+		{"EXEC", "EXEC", initial, Forward, ""},
 		{"EXEC of ours", "EXEC", inMulti, Run, ""},
 		{"QUIT in ours", "QUIT", inMulti, Forward, ""},
 		{"RESET in ours", "RESET", inMulti, Forward, ""},
-		{"UNWATCH", "UNWATCH", first, Forward, ""},
+		{"UNWATCH", "UNWATCH", initial, Forward, ""},
 		{"UNWATCH of lock keys", "UNWATCH", lockWatch, Run, ""},
 		{"UNWATCH in ours", "UNWATCH", inMulti, Run, ""},
 		{"the upstream's MULTI is empty", "GET lock:a", multi, AdoptTx, ""},
-		{"it is not", "GET lock:a", late, AbortUpstreamTx, "'get' on a lock key cannot be part of a transaction on other keys"},
+		{"it is not", "GET lock:a", lateInMulti, AbortUpstreamTx, "'get' on a lock key cannot be part of a transaction on other keys"},
 		{"a lock key in ours", "GET lock:a", inMulti, Run, ""},
 		{"a wrong one in ours", "XADD lock:a * f x", inMulti, Abort, "cannot run on lock key"},
 		{"another key in ours", "GET a", inMulti, Abort, "'a' is on the upstream"},
 		{"another key, and no upstream", "GET a", ownDown, Abort, "ERR upstream: down"},
 		{"unsettled in ours", "GET lock:a", Situation{InMulti: true}, WaitUpstream, ""},
 
-		{"WATCH", "WATCH a", first, Forward, ""},
-		{"WATCH of a lock key", "WATCH lock:a", settled, Run, ""},
-		{"of both", "WATCH lock:a b", settled, Refuse, "send two commands"},
+		{"WATCH", "WATCH a", initial, Forward, ""},
+		{"WATCH of a lock key", "WATCH lock:a", settledSituation, Run, ""},
+		{"of both", "WATCH lock:a b", settledSituation, Refuse, "send two commands"},
 		{"of another while lock keys are watched", "WATCH a", lockWatch, Refuse, "watch one kind at a time"},
 		{"of a lock key while others are watched", "WATCH lock:a", watching, Refuse, "watch one kind at a time"},
 		{"of a lock key in the upstream's MULTI", "WATCH lock:a", multi, Forward, ""},
 		{"in ours", "WATCH lock:a", inMulti, Run, ""}, // the command refuses it
-		{"a watch beside MULTI", "GET lock:a", open(func(u *Connection) { u.Multi, u.Watching = true, true }),
+		{"a watch beside MULTI", "GET lock:a", withUpstream(func(u *Connection) { u.Multi, u.Watching = true, true }),
 			AbortUpstreamTx,
 			"send two transactions"},
 
-		{"a script on lock keys", "EVAL s 1 lock:a", settled, Run, ""},
-		{"one on others", "EVAL return 0", settled, Forward, ""},
-		{"one that is not known", "EVALSHA " + sha + " 0", settled, Learn, ""},
-		{"not before its turn", "EVALSHA " + sha + " 0", first, WaitUpstream, ""},
-		{"nor where it is refused", "EVALSHA " + sha + " 0", open(func(u *Connection) { u.Restricted = true }), Forward, ""},
-		{"where some carry it out", "EVALSHA " + sha + " 0", open(func(u *Connection) { u.Monitoring = true }), Learn, ""},
-		{"nor where nobody knows", "EVALSHA " + sha + " 0", open(func(u *Connection) { u.Stream = true }), Close, ""},
+		{"a script on lock keys", "EVAL s 1 lock:a", settledSituation, Run, ""},
+		{"one on others", "EVAL return 0", settledSituation, Forward, ""},
+		{"one that is not known", "EVALSHA " + sha + " 0", settledSituation, Learn, ""},
+		{"not before its turn", "EVALSHA " + sha + " 0", initial, WaitUpstream, ""},
+		{"nor where it is refused", "EVALSHA " + sha + " 0", withUpstream(func(u *Connection) { u.Restricted = true }), Forward, ""},
+		{"where some carry it out", "EVALSHA " + sha + " 0", withUpstream(func(u *Connection) { u.Monitoring = true }), Learn, ""},
+		{"nor where nobody knows", "EVALSHA " + sha + " 0", withUpstream(func(u *Connection) { u.Stream = true }), Close, ""},
 		{"in the upstream's MULTI", "EVALSHA " + sha + " 0", multi, Learn, ""},
 		{"in ours it is queued", "EVALSHA " + sha + " 0", inMulti, Run, ""},
 		{"too long", "SET lock:a x", Situation{TooLong: true}, Refuse, "ERR command too long"},
@@ -130,22 +130,22 @@ func TestRoute(t *testing.T) {
 		if d.Verb != c.want || !strings.Contains(d.Text, c.text) || (d.Text == "") != (c.text == "") {
 			t.Errorf("%s: %s: %d %q, want %d %q", c.title, c.line, d.Verb, d.Text, c.want, c.text)
 		}
-		answered := d.Verb == Run || d.Verb == Refuse || d.Verb == Abort || d.Verb == Learn
-		if answered != (d.Command != nil) {
+		hasCommand := d.Verb == Run || d.Verb == Refuse || d.Verb == Abort || d.Verb == Learn
+		if hasCommand != (d.Command != nil) {
 			t.Errorf("%s: %s: verb %d with command %v", c.title, c.line, d.Verb, d.Command)
 		}
 	}
 }
 
-// TestLearnNothing checks that, for an unknown script, the upstream returns the error inside its
+// TestUnknownScript checks that, for an unknown script, the upstream returns the error inside its
 // transaction, and the proxy outside.
-func TestLearnNothing(t *testing.T) {
+func TestUnknownScript(t *testing.T) {
 	words := syntax.Bytes([]string{"EVALSHA", strings.Repeat("f", 40), "0"})
 	table := routeTable()
-	if d := table.ResolveScript(t.Context(), settled, words); d.Verb != Refuse || d.Text != syntax.NoScript {
+	if d := table.ResolveScript(t.Context(), settledSituation, words); d.Verb != Refuse || d.Text != syntax.NoScript {
 		t.Errorf("%d %q", d.Verb, d.Text)
 	}
-	at := settled
+	at := settledSituation
 	at.Upstream.Multi = true
 	if d := table.ResolveScript(t.Context(), at, words); d.Verb != NoScript {
 		t.Errorf("in MULTI: %d %q", d.Verb, d.Text)
@@ -225,14 +225,15 @@ func TestLockCommand(t *testing.T) {
 		{"EVALSHA s 0 b", noSuch}, {"EVALSHA s 0 lock:a", noSuch}, {"EVALSHA s 2 a", ""},
 		{"FCALL f 1 lock:a", unfit("fcall")}, {"FCALL f 0 lock:a", ""}, {"FCALL f 1 b", ""},
 	} {
-		if got := routed(table, syntax.Bytes(strings.Split(c.command, " "))); got != c.want {
+		if got := decisionText(table, syntax.Bytes(strings.Split(c.command, " "))); got != c.want {
 			t.Errorf("%s: %q, want %q", c.command, got, c.want)
 		}
 	}
 }
 
-// notTaken lists commands that cannot run on a lock key, each with lock:a as its first key.
-var notTaken = []string{
+// unsupportedCommands lists commands that cannot run on a lock key, each with lock:a as its first
+// key.
+var unsupportedCommands = []string{
 	"XADD lock:a * f v", "PFADD lock:a v",
 	"GEOADD lock:a 1 1 m", "GEODIST lock:a m n", "GEOHASH lock:a m", "GEOPOS lock:a m",
 	"GEOSEARCH lock:a FROMMEMBER m BYRADIUS 1 m",
@@ -244,38 +245,38 @@ var notTaken = []string{
 	"BITFIELD lock:a GET u8 0", "BITFIELD lock:a SET u8 0 1", "BITFIELD_RO lock:a GET u8 0",
 }
 
-// TestCommandsThatLockKeysDoNotTake checks that the commands of notTaken are refused, also in MULTI
-// and in a script, with and without an upstream. On other keys they go to the upstream.
-func TestCommandsThatLockKeysDoNotTake(t *testing.T) {
+// TestUnsupportedCommands checks that the commands of unsupportedCommands are refused, also in
+// MULTI and in a script, with and without an upstream. On other keys they go to the upstream.
+func TestUnsupportedCommands(t *testing.T) {
 	relay, server := routeTable(), NewTable(Options{Locks: &fakeLocks{}, LockKeys: []string{"lock:*"}})
-	inMulti := Situation{InMulti: true, Upstream: settled.Upstream}
-	for _, line := range notTaken {
+	inMulti := Situation{InMulti: true, Upstream: settledSituation.Upstream}
+	for _, line := range unsupportedCommands {
 		words := strings.Fields(line)
 		want := "ERR '" + strings.ToLower(words[0]) + "' cannot run on lock key 'lock:a': lock keys support only string, hash, list, set and sorted-set commands; use another key"
 		for _, table := range []*Table{relay, server} {
-			if d := table.Route(settled, syntax.Bytes(words)); d.Verb != Refuse || d.Text != want {
+			if d := table.Route(settledSituation, syntax.Bytes(words)); d.Verb != Refuse || d.Text != want {
 				t.Errorf("%s: %d %q", line, d.Verb, d.Text)
 			}
 			if d := table.Route(inMulti, syntax.Bytes(words)); d.Verb != Abort || d.Text != want {
 				t.Errorf("%s in MULTI: %d %q", line, d.Verb, d.Text)
 			}
 		}
-		b := newRegisterBench(t)
+		b := newRegisterFixture(t)
 		for _, function := range []string{"call", "pcall"} {
 			script := "redis.call('set', KEYS[1], 'v') return redis." + function + "(unpack(ARGV))"
 			if got := b.run(append([]string{"EVAL", script, "1", "lock:a"}, words...)...); got != want {
 				t.Errorf("%s in a script: %q", line, got)
 			}
 		}
-		b.carried()
-		if got := routed(relay, syntax.Bytes(strings.Fields(strings.ReplaceAll(line, "lock:", "")))); got != "" {
+		b.expectSideEffects()
+		if got := decisionText(relay, syntax.Bytes(strings.Fields(strings.ReplaceAll(line, "lock:", "")))); got != "" {
 			t.Errorf("%s on other keys: %q", line, got)
 		}
 	}
 }
 
-// keyed returns the commands that have keys.
-func keyed() (all []*spec.Command) {
+// commandsWithKeys returns the commands that have keys.
+func commandsWithKeys() (all []*spec.Command) {
 	for c := range spec.All() {
 		if c.Keys != nil {
 			all = append(all, c)
@@ -284,10 +285,10 @@ func keyed() (all []*spec.Command) {
 	return all
 }
 
-// TestWithoutLockKeysNothingIsRouted checks that no command is searched without lock keys.
-func TestWithoutLockKeysNothingIsRouted(t *testing.T) {
+// TestNoRoutesWithoutLockKeys checks that no command is searched without lock keys.
+func TestNoRoutesWithoutLockKeys(t *testing.T) {
 	table := NewRelayTable(Options{Locks: &fakeLocks{}})
-	for _, c := range keyed() {
+	for _, c := range commandsWithKeys() {
 		name := c.Name
 		if table.Keyed([]byte(name)) != nil ||
 			table.Route(Situation{}, syntax.Bytes([]string{name, "lock:a"})).Verb != Forward {
@@ -299,11 +300,11 @@ func TestWithoutLockKeysNothingIsRouted(t *testing.T) {
 	}
 }
 
-// TestNoCommandOnALockKeyGoesToTheUpstream checks that every command with a lock key runs on the
+// TestLockKeysNeverGoToUpstream checks that every command with a lock key runs on the
 // masters or is refused. No such command goes only to the upstream.
-func TestNoCommandOnALockKeyGoesToTheUpstream(t *testing.T) {
+func TestLockKeysNeverGoToUpstream(t *testing.T) {
 	table := routeTable()
-	for _, c := range keyed() {
+	for _, c := range commandsWithKeys() {
 		name, named := c.Name, false
 		for _, first := range []string{"lock:a", "1", "lock:a 1", "streams", "encoding", "usage", "groups", "create",
 			"object", "memory"} {
@@ -313,7 +314,7 @@ func TestNoCommandOnALockKeyGoesToTheUpstream(t *testing.T) {
 				continue
 			}
 			named = true
-			if got := routed(table, syntax.Bytes(words)); got != "run" &&
+			if got := decisionText(table, syntax.Bytes(words)); got != "run" &&
 				!strings.HasPrefix(got, "-ERR '"+name+"' cannot run on lock key 'lock:a'") &&
 				!strings.HasPrefix(got, "-ERR '"+name+"' mixes lock keys and other keys") {
 				t.Errorf("%q: %q", words, got)
@@ -325,7 +326,7 @@ func TestNoCommandOnALockKeyGoesToTheUpstream(t *testing.T) {
 	}
 }
 
-func TestAhead(t *testing.T) {
+func TestPreview(t *testing.T) {
 	table := routeTable()
 	for _, c := range []struct {
 		first  string
@@ -374,7 +375,7 @@ func FuzzLockCommand(f *testing.F) {
 				named = named || table.LockKeys().Match(words[i])
 			}
 		}
-		if got := routed(table, words); named && got == "" {
+		if got := decisionText(table, words); named && got == "" {
 			t.Errorf("%q goes to the upstream", words)
 		}
 		if table.Route(Situation{InMulti: true}, words).Verb == Forward &&

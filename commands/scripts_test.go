@@ -18,9 +18,9 @@ import (
 // Scripts with the same effects as those of lock libraries.
 const (
 	takePlain   = `return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`
-	takeAndTell = `local won = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', ARGV[2]); redis.call('GET', KEYS[1]); return won`
+	takeAndGet  = `local won = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', ARGV[2]); redis.call('GET', KEYS[1]); return won`
 	takeTwoStep = `if redis.call('setnx', KEYS[1], ARGV[1]) == 1 then if ARGV[2] ~= '' then redis.call('pexpire', KEYS[1], ARGV[2]) end return 1 end return 0`
-	takeAgain   = `local owner = redis.call('GET', KEYS[1])
+	takeOrRenew = `local owner = redis.call('GET', KEYS[1])
 		if owner == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return true
 		elseif not owner then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return true end
 		return false`
@@ -28,7 +28,7 @@ const (
 	takeMany    = `for _, k in ipairs(KEYS) do if redis.call('exists', k) == 1 then return 0 end end
 		for _, k in ipairs(KEYS) do redis.call('set', k, ARGV[1], 'PX', ARGV[2]) end
 		return #KEYS`
-	takeAllOfThem = `local pairs_ = {} for i, k in ipairs(KEYS) do pairs_[2 * i - 1] = k pairs_[2 * i] = ARGV[1] end
+	takeByMSetNX = `local pairs_ = {} for i, k in ipairs(KEYS) do pairs_[2 * i - 1] = k pairs_[2 * i] = ARGV[1] end
 		if redis.call('msetnx', unpack(pairs_)) == 0 then return nil end
 		for _, k in ipairs(KEYS) do redis.call('pexpire', k, ARGV[2]) end
 		return redis.status_reply('OK')`
@@ -41,20 +41,20 @@ const (
 	release         = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end`
 	releaseThreeWay = `local v = redis.call('GET', KEYS[1]) if v == ARGV[1] then return redis.call('DEL', KEYS[1]) elseif v == false then return -1 end return 0`
 	releaseOrOK     = `local v = redis.call('get', KEYS[1]) if v == ARGV[1] then return redis.call('del', KEYS[1]) elseif not v then return {ok = 'OK'} else return {err = 'ERROR'} end`
-	releaseInWords  = `if redis.call('get', KEYS[1]) == ARGV[1] then return tostring(redis.call('del', KEYS[1]) == 1) end return 'false'`
+	releaseAsText   = `if redis.call('get', KEYS[1]) == ARGV[1] then return tostring(redis.call('del', KEYS[1]) == 1) end return 'false'`
 	releaseMany     = `local n = 0 for _, k in ipairs(KEYS) do if redis.call('get', k) == ARGV[1] then n = n + redis.call('del', k) end end return n`
 	releaseSignal   = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 1 end
 		redis.call('del', KEYS[2]) redis.call('lpush', KEYS[2], 1) redis.call('pexpire', KEYS[2], ARGV[2]) redis.call('del', KEYS[1]) return 0`
 	releasePublish = `if redis.call('GET', KEYS[1]) == ARGV[1] then if redis.call('UNLINK', KEYS[1]) == 1 then redis.call('PUBLISH', ARGV[2], KEYS[1]) return true end end return false`
 	releaseLiteral = `if redis.call('get', 'lock:job') == 'me' then return redis.call('del', 'lock:job') end return 0`
 
-	extend         = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) else return 0 end`
-	extendSeconds  = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 1 elseif redis.call('ttl', KEYS[1]) < 0 then return 2 else redis.call('expire', KEYS[1], ARGV[2]) return 0 end`
-	extendTo       = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIREAT', KEYS[1], ARGV[2]) end return 0`
-	extendBySet    = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end if redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) then return 1 end return 0`
-	extendLonger   = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2], 'GT') end return redis.error_reply('NOT LOCKED')`
-	extendOrEndure = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end if tonumber(ARGV[2]) > 0 then return redis.call('expire', KEYS[1], ARGV[2]) end return redis.call('persist', KEYS[1])`
-	extendBy       = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+	extend          = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) else return 0 end`
+	extendSeconds   = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 1 elseif redis.call('ttl', KEYS[1]) < 0 then return 2 else redis.call('expire', KEYS[1], ARGV[2]) return 0 end`
+	extendTo        = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIREAT', KEYS[1], ARGV[2]) end return 0`
+	extendBySet     = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end if redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) then return 1 end return 0`
+	extendLonger    = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2], 'GT') end return redis.error_reply('NOT LOCKED')`
+	extendOrPersist = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end if tonumber(ARGV[2]) > 0 then return redis.call('expire', KEYS[1], ARGV[2]) end return redis.call('persist', KEYS[1])`
+	extendBy        = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 		local left = redis.call('pttl', KEYS[1]) if left < 0 then return 0 end
 		local new = tonumber(ARGV[2]) if ARGV[3] == '0' then new = new + left end
 		redis.call('pexpire', KEYS[1], new) return 1`
@@ -62,9 +62,9 @@ const (
 		elseif not v then redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end return -1`
 	rotate = `if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('del', KEYS[1]) end return redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[3], 'NX')`
 
-	remaining = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pttl', KEYS[1]) end return -3`
-	tellAll   = `return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}`
-	force     = `return redis.call('del', KEYS[1])`
+	remaining   = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pttl', KEYS[1]) end return -3`
+	valueAndTTL = `return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}`
+	force       = `return redis.call('del', KEYS[1])`
 )
 
 // TestLockScripts runs each kind of lock script on a key that is free, held by the client itself,
@@ -73,21 +73,21 @@ const (
 func TestLockScripts(t *testing.T) {
 	const free, own, other = ".", "me:500", "x:600"
 	tests := []struct {
-		name, script, held, args string // keys are k
-		reply                    string
-		left                     string
-		first, later             int // round trips
+		name, script, before, args string // keys are k
+		reply                      string
+		after                      string
+		first, later               int // round trips
 	}{
 		{"take", takePlain, free, "me 900", "OK", "me:900", 1, 1},
 		{"take", takePlain, other, "me 900", "(nil)", other, 1, 1},
 		{"take", takePlain, own, "me 900", "(nil)", own, 1, 1},
-		{"take and tell", takeAndTell, free, "me 1700000000900", "OK", "me:900", 1, 1},
-		{"take and tell", takeAndTell, other, "me 1700000000900", "(nil)", other, 1, 1},
+		{"take and tell", takeAndGet, free, "me 1700000000900", "OK", "me:900", 1, 1},
+		{"take and tell", takeAndGet, other, "me 1700000000900", "(nil)", other, 1, 1},
 		{"in two steps", takeTwoStep, free, "me 900", "1", "me:900", 1, 1},
 		{"in two steps", takeTwoStep, other, "me 900", "0", other, 1, 1},
-		{"again", takeAgain, free, "me 900", "1", "me:900", 2, 1},
-		{"again", takeAgain, own, "me 900", "1", "me:900", 1, 1},
-		{"again", takeAgain, other, "me 900", "(nil)", other, 1, 1},
+		{"again", takeOrRenew, free, "me 900", "1", "me:900", 2, 1},
+		{"again", takeOrRenew, own, "me 900", "1", "me:900", 1, 1},
+		{"again", takeOrRenew, other, "me 900", "(nil)", other, 1, 1},
 		{"or error", takeOrError, free, "me 900", "OK", "me:900", 2, 1},
 		{"or error", takeOrError, own, "me 900", "OK", "me:900", 1, 1},
 		{"or error", takeOrError, other, "me 900", "ERR ERROR", other, 1, 1},
@@ -107,8 +107,8 @@ func TestLockScripts(t *testing.T) {
 		{"release or OK", releaseOrOK, own, "me", "1", ".", 1, 1},
 		{"release or OK", releaseOrOK, other, "me", "ERROR", other, 1, 1},
 		{"release or OK", releaseOrOK, free, "me", "OK", ".", 1, 1},
-		{"release in words", releaseInWords, own, "me", `"true"`, ".", 1, 1},
-		{"release in words", releaseInWords, other, "me", `"false"`, other, 1, 1},
+		{"release in words", releaseAsText, own, "me", `"true"`, ".", 1, 1},
+		{"release in words", releaseAsText, other, "me", `"false"`, other, 1, 1},
 
 		{"extend", extend, own, "me 900", "1", "me:900", 1, 1},
 		{"extend", extend, other, "me 900", "0", other, 1, 1},
@@ -122,8 +122,8 @@ func TestLockScripts(t *testing.T) {
 		{"extend to longer", extendLonger, own, "me 900", "1", "me:900", 2, 2},
 		{"extend to longer", extendLonger, own, "me 400", "0", own, 1, 1},
 		{"extend to longer", extendLonger, other, "me 900", "NOT LOCKED", other, 1, 1},
-		{"extend or endure", extendOrEndure, own, "me 9", "1", "me:9000", 1, 1},
-		{"extend or endure", extendOrEndure, own, "me 0", "1", "me", 2, 2},
+		{"extend or endure", extendOrPersist, own, "me 9", "1", "me:9000", 1, 1},
+		{"extend or endure", extendOrPersist, own, "me 0", "1", "me", 2, 2},
 		{"extend by", extendBy, own, "me 900 0", "1", "me:1400", 2, 2},
 		{"extend by", extendBy, own, "me 900 1", "1", "me:900", 2, 2},
 		{"extend by", extendBy, other, "me 900 0", "0", other, 1, 1},
@@ -135,18 +135,18 @@ func TestLockScripts(t *testing.T) {
 
 		{"remaining", remaining, own, "me", "500", own, 1, 1},
 		{"remaining", remaining, other, "me", "-3", other, 1, 1},
-		{"tell all", tellAll, own, "me", `["me" 500]`, own, 1, 1},
-		{"tell all", tellAll, free, "me", "[(nil) -2]", ".", 1, 1},
+		{"tell all", valueAndTTL, own, "me", `["me" 500]`, own, 1, 1},
+		{"tell all", valueAndTTL, free, "me", "[(nil) -2]", ".", 1, 1},
 		{"force", force, other, "me", "1", ".", 2, 2},
 		{"force", force, free, "me", "0", ".", 1, 1},
 	}
 	for _, test := range tests {
-		t.Run(test.name+" of "+test.held, func(t *testing.T) {
-			b := newRegisterBench(t)
+		t.Run(test.name+" of "+test.before, func(t *testing.T) {
+			b := newRegisterFixture(t)
 			words := append([]string{"EVAL", test.script, "1", "k"}, strings.Split(test.args, " ")...)
 			for _, rounds := range []int{test.first, test.later} {
 				b.masters.Held = fakeregister.NewRegister().Held
-				if value, ms, ok := strings.Cut(test.held, ":"); ok {
+				if value, ms, ok := strings.Cut(test.before, ":"); ok {
 					n, _ := syntax.Int(ms)
 					b.masters.Put("k", value, int(n))
 				}
@@ -154,7 +154,7 @@ func TestLockScripts(t *testing.T) {
 				if got := b.run(words...); got != test.reply {
 					t.Errorf("%s, want %s", got, test.reply)
 				}
-				b.holding("k", test.left)
+				b.expectValue("k", test.after)
 				if got := len(b.masters.Rounds); got != rounds {
 					t.Errorf("%d round trips, want %d:\n  %s", got, rounds, strings.Join(b.masters.Rounds, "\n  "))
 				}
@@ -164,25 +164,25 @@ func TestLockScripts(t *testing.T) {
 }
 
 func TestScriptsOfSeveralKeys(t *testing.T) {
-	b := newRegisterBench(t)
-	say := func(script, args, want string, rounds ...string) {
+	b := newRegisterFixture(t)
+	expect := func(script, args, want string, rounds ...string) {
 		t.Helper()
 		words := append([]string{"EVAL", script, "2", "k1", "k2"}, strings.Split(args, " ")...)
 		if got := b.run(words...); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
-		b.asked(rounds...)
+		b.expectRounds(rounds...)
 	}
-	say(takeMany, "me 900", "2", "take 0/k1 me:900, 0/k2 me:900")
-	say(takeMany, "you 900", "0", "take 0/k1 you:900, 0/k2 you:900", "read 0/k1 0/k2")
-	say(releaseMany, "you", "0", "read 0/k1 0/k2")
-	say(releaseMany, "me", "2", "read 0/k1 0/k2", "release 0/k1 me", "release 0/k2 me")
-	say(takeAllOfThem, "me 900", "OK", "take 0/k1 me:900, 0/k2 me:900")
-	say(takeAllOfThem, "you 900", "(nil)", "take 0/k1 you:900, 0/k2 you:900", "read 0/k1 0/k2")
+	expect(takeMany, "me 900", "2", "take 0/k1 me:900, 0/k2 me:900")
+	expect(takeMany, "you 900", "0", "take 0/k1 you:900, 0/k2 you:900", "read 0/k1 0/k2")
+	expect(releaseMany, "you", "0", "read 0/k1 0/k2")
+	expect(releaseMany, "me", "2", "read 0/k1 0/k2", "release 0/k1 me", "release 0/k2 me")
+	expect(takeByMSetNX, "me 900", "OK", "take 0/k1 me:900, 0/k2 me:900")
+	expect(takeByMSetNX, "you 900", "(nil)", "take 0/k1 you:900, 0/k2 you:900", "read 0/k1 0/k2")
 	b.masters.Put("k2", "you", 500)
-	say(releaseMany, "me", "1", "read 0/k1 0/k2", "release 0/k1 me")
-	b.holding("k1", ".")
-	b.holding("k2", "you:500")
+	expect(releaseMany, "me", "1", "read 0/k1 0/k2", "release 0/k1 me")
+	b.expectValue("k1", ".")
+	b.expectValue("k2", "you:500")
 }
 
 // TestGuessesOfSeveralKeys checks that a value for one key is not computed from a guess about
@@ -194,53 +194,53 @@ end
 return redis.call('del', unpack(KEYS))`
 	const releaseIfEqual = `if redis.call('get', KEYS[1]) == redis.call('get', KEYS[2]) then return redis.call('del', KEYS[1]) end return 0`
 	for _, script := range []string{releaseIfAll, releaseIfEqual} {
-		b := newRegisterBench(t)
+		b := newRegisterFixture(t)
 		b.masters.Put("k1", "me", 500)
 		b.masters.Put("k2", "you", 500)
 		if got := b.run("EVAL", script, "2", "k1", "k2", "me"); got != "0" {
 			t.Errorf("%s: %s, want 0", script, got)
 		}
-		b.holding("k1", "me:500")
-		b.holding("k2", "you:500")
+		b.expectValue("k1", "me:500")
+		b.expectValue("k2", "you:500")
 	}
 }
 
 // TestSignals checks that the message of a release goes to the upstream once, after the commit.
 func TestSignals(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.masters.Put("k", "me", 500)
 	if got := b.run("EVAL", releaseSignal, "2", "k", "signal:k", "me", "1000"); got != "0" {
 		t.Error(got)
 	}
-	b.asked("release 0/k me")
-	b.carried("0: del signal:k", "0: lpush signal:k 1", "0: pexpire signal:k 1000")
+	b.expectRounds("release 0/k me")
+	b.expectSideEffects("0: del signal:k", "0: lpush signal:k 1", "0: pexpire signal:k 1000")
 
 	if got := b.run("EVAL", releaseSignal, "2", "k", "signal:k", "me", "1000"); got != "1" {
 		t.Error(got)
 	}
-	b.carried()
+	b.expectSideEffects()
 
 	b.masters.Put("k", "me", 500)
 	b.client.DB = 0
 	if got := b.run("EVAL", releasePublish, "1", "k", "me", "chan"); got != "1" {
 		t.Error(got)
 	}
-	b.carried("0: PUBLISH chan k")
+	b.expectSideEffects("0: PUBLISH chan k")
 }
 
-// carried fails unless the upstream got these commands since the last call.
-func (b *registerBench) carried(want ...string) {
+// expectSideEffects fails unless the upstream got these commands since the last call.
+func (b *registerFixture) expectSideEffects(want ...string) {
 	b.Helper()
-	if got := b.sideEffects.carried; strings.Join(got, "|") != strings.Join(want, "|") {
+	if got := b.sideEffects.executed; strings.Join(got, "|") != strings.Join(want, "|") {
 		b.Errorf("the upstream got %q, want %q", got, want)
 	}
-	b.sideEffects.carried = nil
+	b.sideEffects.executed = nil
 }
 
 // TestSignalsOnce checks that the message of a script that starts over is sent once. A script that
 // commits nothing sends its message, too.
 func TestSignalsOnce(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.masters.Before = func(round int) {
 		if round < 3 {
 			b.masters.Put("k", fmt.Sprint("other", round), 500)
@@ -250,44 +250,44 @@ func TestSignalsOnce(t *testing.T) {
 		"1", "k"); got != "1" {
 		t.Error(got)
 	}
-	b.carried("0: publish c other2")
+	b.expectSideEffects("0: publish c other2")
 	if got := b.run("EVAL", `return redis.call('publish', 'c', 'x')`, "1", "k"); got != "1" {
 		t.Error(got)
 	}
-	b.carried("0: publish c x")
+	b.expectSideEffects("0: publish c x")
 }
 
 // TestSignalLost checks that, if a message is lost after the release, the error contains that the
 // release took effect, and a counter counts it.
 func TestSignalLost(t *testing.T) {
 	var log strings.Builder
-	b := newRegisterBench(t, func(o *Options) { o.Logger = textLogger(&log) })
-	b.sideEffects.err = errors.New("connection refused")
+	b := newRegisterFixture(t, func(o *Options) { o.Logger = textLogger(&log) })
+	b.sideEffects.runErr = errors.New("connection refused")
 	b.masters.Put("k", "me", 500)
 	got := b.run("EVAL", releasePublish, "1", "k", "me", "chan")
 	if want := "ERR lock key 'k' was changed, but side effects of the command failed, at least in part: connection refused"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	b.holding("k", ".")
+	b.expectValue("k", ".")
 	if _, n := b.table.lockKeys.Counts(); n != 1 || !strings.Contains(log.String(), "connection refused") {
 		t.Errorf("%d counted; %s", n, log.String())
 	}
 }
 
 func TestSignalWithoutUpstream(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.client.Upstream = nil
 	b.masters.Put("k", "me", 500)
 	got := b.run("EVAL", releasePublish, "1", "k", "me", "chan")
 	if want := "ERR 'publish' to 'chan' cannot be called by a script on lock keys: there is no upstream"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	b.holding("k", "me:500")
+	b.expectValue("k", "me:500")
 	got = b.run("EVAL", releaseSignal, "2", "k", "signal:k", "me", "1000")
 	if want := "ERR 'del' of 'signal:k' cannot be called by a script on lock keys: the key is not a lock key, and there is no upstream"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	b.holding("k", "me:500")
+	b.expectValue("k", "me:500")
 }
 
 // TestScriptRefused checks that a command that cannot run on lock keys ends the script, even inside
@@ -311,47 +311,47 @@ func TestScriptRefused(t *testing.T) {
 		`'set', KEYS[1], 'v', 'EX', 99999`: "ERR invalid expire time in 'set' command: over max-ttl, 86400000 ms",
 	} {
 		for _, function := range []string{"call", "pcall"} {
-			b := newRegisterBench(t)
+			b := newRegisterFixture(t)
 			script := fmt.Sprintf(`redis.call('set', KEYS[1], 'before', 'PX', 500) redis.%s(%s) return 1`, function,
 				call)
 			if got := b.run("EVAL", script, "1", "k"); got != want {
 				t.Errorf("redis.%s(%s):\n got %s\nwant %s", function, call, got, want)
 			}
-			b.holding("k", ".")
-			b.carried()
+			b.expectValue("k", ".")
+			b.expectSideEffects()
 		}
 	}
 }
 
 // TestScriptOverLimit checks that nothing is committed of a script that was stopped at a limit.
 func TestScriptOverLimit(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	got := b.run("EVAL", `redis.call('set', KEYS[1], 'v', 'PX', 500) while true do redis.call('get', KEYS[1]) end`,
 		"1", "k")
 	if !strings.HasPrefix(got, "ERR script called more than 10000 commands script: ") {
 		t.Error(got)
 	}
-	b.holding("k", ".")
+	b.expectValue("k", ".")
 }
 
 // TestScriptFails checks that changes before an error of a script take effect, as in Redis.
 func TestScriptFails(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	got := b.run("EVAL", `redis.call('set', KEYS[1], 'v', 'PX', 500) return redis.call('incr', KEYS[1])`, "1", "k")
 	if !strings.HasPrefix(got, "ERR value is not an integer or out of range script: ") {
 		t.Error(got)
 	}
-	b.holding("k", "v:500")
+	b.expectValue("k", "v:500")
 }
 
 // TestKeysOutsideKEYS checks that a lock key may be outside KEYS, and unknown before the run.
 func TestKeysOutsideKEYS(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.masters.Put("lock:job", "me", 500)
 	if got := b.run("EVAL", releaseLiteral, "0"); got != "1" {
 		t.Error(got)
 	}
-	b.holding("lock:job", ".")
+	b.expectValue("lock:job", ".")
 	if n := len(b.masters.Rounds); n > 2 {
 		t.Errorf("%d round trips", n)
 	}
@@ -362,17 +362,17 @@ func TestKeysOutsideKEYS(t *testing.T) {
 	if got := b.run("EVAL", `return redis.call('get', redis.call('get', KEYS[1]))`, "1", "k1"); got != `"found"` {
 		t.Error(got)
 	}
-	b.asked("read 0/k1", "read 0/k1 0/k2")
+	b.expectRounds("read 0/k1", "read 0/k1 0/k2")
 
 	if got := b.run("EVAL", `return redis.call('set', ARGV[1], 'v', 'NX', 'PX', 500)`, "0", "lock:arg"); got != "OK" {
 		t.Error(got)
 	}
-	b.holding("lock:arg", "v:500")
+	b.expectValue("lock:arg", "v:500")
 }
 
 // TestScriptWithoutKeys checks that a script that uses no key asks no master.
 func TestScriptWithoutKeys(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.masters.Fails = fakeregister.ErrTooFew()
 	for script, want := range map[string]string{
 		`return 1`:                          "1",
@@ -386,13 +386,13 @@ func TestScriptWithoutKeys(t *testing.T) {
 			t.Errorf("%s: %s, want %s", script, got, want)
 		}
 	}
-	b.asked()
+	b.expectRounds()
 }
 
 func TestReadOnlyScripts(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.masters.Put("k", "me", 500)
-	if got := b.run("EVAL_RO", tellAll, "1", "k"); got != `["me" 500]` {
+	if got := b.run("EVAL_RO", valueAndTTL, "1", "k"); got != `["me" 500]` {
 		t.Error(got)
 	}
 	for _, call := range []string{"'del', KEYS[1]", "'publish', 'c', 'm'", "'lpush', 'signal:k', '1'"} {
@@ -401,12 +401,12 @@ func TestReadOnlyScripts(t *testing.T) {
 			t.Errorf("%s: %s", call, got)
 		}
 	}
-	b.holding("k", "me:500")
-	b.carried()
+	b.expectValue("k", "me:500")
+	b.expectSideEffects()
 }
 
 func TestEvalErrors(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	for line, want := range map[string]string{
 		"EVAL":          "ERR wrong number of arguments for 'eval' command",
 		"EVALSHA_RO x":  "ERR wrong number of arguments for 'evalsha_ro' command",
@@ -419,7 +419,7 @@ func TestEvalErrors(t *testing.T) {
 		"EVALSHA " + strings.Repeat("f", 40) + " 2 k":    "ERR Number of keys can't be greater than number of args",
 		"EVALSHA_RO " + strings.Repeat("f", 40) + " 1 k": syntax.NoScript,
 	} {
-		b.does(line, want)
+		b.expectRun(line, want)
 	}
 	if got := b.run("EVAL", "return (", "1", "k"); !strings.HasPrefix(got, "ERR Error compiling script") {
 		t.Error(got)
@@ -450,17 +450,17 @@ func (s *storedScripts) Flush(context.Context) error {
 // TestScriptLoad checks that a script that was loaded through one proxy is known to all proxies.
 func TestScriptLoad(t *testing.T) {
 	store := &storedScripts{bodies: map[string]string{}}
-	one := newRegisterBench(t, func(o *Options) { o.Scripts = store })
-	two := newRegisterBench(t, func(o *Options) { o.Scripts = store })
+	one := newRegisterFixture(t, func(o *Options) { o.Scripts = store })
+	two := newRegisterFixture(t, func(o *Options) { o.Scripts = store })
 	sha := fmt.Sprintf("%x", sha1.Sum([]byte(release)))
 	if got := one.run("SCRIPT", "LOAD", release); got != fmt.Sprintf("%q", sha) {
 		t.Fatal(got)
 	}
 	two.masters.Put("k", "me", 500)
-	two.does("SCRIPT EXISTS "+sha+" "+strings.Repeat("0", 40), "[1 0]")
-	two.does("EVALSHA "+strings.ToUpper(sha)+" 1 k me", "1")
-	two.does("SCRIPT FLUSH", "OK")
-	two.does("EVALSHA "+sha+" 1 k me", syntax.NoScript)
+	two.expectRun("SCRIPT EXISTS "+sha+" "+strings.Repeat("0", 40), "[1 0]")
+	two.expectRun("EVALSHA "+strings.ToUpper(sha)+" 1 k me", "1")
+	two.expectRun("SCRIPT FLUSH", "OK")
+	two.expectRun("EVALSHA "+sha+" 1 k me", syntax.NoScript)
 
 	store.err = &quorum.NoQuorumError{Masters: 5, Answered: 2, Causes: &multierror.Error{}}
 	for _, words := range [][]string{{"SCRIPT", "LOAD", "return 7"}, {"EVALSHA", sha, "1", "k", "me"},
@@ -473,13 +473,13 @@ func TestScriptLoad(t *testing.T) {
 
 // TestEvalThenEvalsha checks that EVAL makes a script known to EVALSHA.
 func TestEvalThenEvalsha(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.run("EVAL", release, "1", "k", "me")
-	b.does(fmt.Sprintf("EVALSHA %x 1 k me", sha1.Sum([]byte(release))), "0")
+	b.expectRun(fmt.Sprintf("EVALSHA %x 1 k me", sha1.Sum([]byte(release))), "0")
 }
 
 func TestScriptErrors(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	for line, want := range map[string]string{
 		"SCRIPT":             "ERR wrong number of arguments for 'script' command",
 		"SCRIPT LOAD":        "ERR wrong number of arguments for 'script|load' command",
@@ -489,7 +489,7 @@ func TestScriptErrors(t *testing.T) {
 		"SCRIPT KILL":        "NOTBUSY No scripts in execution right now.",
 		"SCRIPT foo":         "ERR unknown subcommand 'foo'. Try SCRIPT HELP.",
 	} {
-		b.does(line, want)
+		b.expectRun(line, want)
 	}
 	if got := b.run("SCRIPT", "LOAD", "return ("); !strings.HasPrefix(got, "ERR Error compiling script") {
 		t.Error(got)
@@ -497,20 +497,20 @@ func TestScriptErrors(t *testing.T) {
 }
 
 func TestScriptUndelivered(t *testing.T) {
-	for script, left := range map[string]string{takePlain: ".", takeTwoStep: ".",
+	for script, after := range map[string]string{takePlain: ".", takeTwoStep: ".",
 		`return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])`: "me:900"} {
-		b := newRegisterBench(t)
+		b := newRegisterFixture(t)
 		b.run("EVAL", script, "1", "k", "me", "900")
-		b.holding("k", "me:900")
+		b.expectValue("k", "me:900")
 		b.out.Undelivered()
-		b.holding("k", left)
+		b.expectValue("k", after)
 	}
 }
 
 // TestScriptsWithoutTTL checks that a script in two steps never leaves a lock without a TTL. A
 // script that sets no TTL is refused with locks-without-ttl.
 func TestScriptsWithoutTTL(t *testing.T) {
-	b := newRegisterBench(t, func(o *Options) { o.Settings.RequireTTL = true })
+	b := newRegisterFixture(t, func(o *Options) { o.Settings.RequireTTL = true })
 	if got := b.run("EVAL", takeTwoStep, "1", "k", "me", "900"); got != "1" {
 		t.Error(got)
 	}
@@ -518,12 +518,12 @@ func TestScriptsWithoutTTL(t *testing.T) {
 		""); got != "ERR lock key 'k2' would have no TTL: the setting locks-without-ttl refuses this; set a TTL" {
 		t.Error(got)
 	}
-	b.holding("k2", ".")
+	b.expectValue("k2", ".")
 }
 
 // TestScriptInTransaction checks that a transaction may contain a script.
 func TestScriptInTransaction(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.masters.Put("k", "me", 500)
 	b.watch("k")
 	b.client.Transaction.Begin()
@@ -533,5 +533,5 @@ func TestScriptInTransaction(t *testing.T) {
 	if got := oneLine(t, b.exec()); got != "[1 "+syntax.NoScript+"]" {
 		t.Error(got)
 	}
-	b.asked("read 0/k", "update 0/k")
+	b.expectRounds("read 0/k", "update 0/k")
 }

@@ -41,22 +41,22 @@ func (t *Table) Apply(s Settings) {
 // ScriptMemory returns the limit on cached scripts on lock keys, in bytes.
 func (t *Table) ScriptMemory() int64 { return int64(t.router.scripts.Memory()) }
 
-// current holds the settings in effect. A stored value is never modified.
-type current struct{ atomic.Pointer[Settings] }
+// currentSettings holds the settings in effect. A stored value is never modified.
+type currentSettings struct{ atomic.Pointer[Settings] }
 
-func newCurrent(o Options) *current {
-	c := &current{}
-	first := o.Settings
-	first.Audit = o.Audit != nil
-	c.Store(&first)
+func newCurrentSettings(o Options) *currentSettings {
+	c := &currentSettings{}
+	initial := o.Settings
+	initial.Audit = o.Audit != nil
+	c.Store(&initial)
 	return c
 }
 
-func (c *current) maxTTL() time.Duration { return c.Load().MaxTTL }
+func (c *currentSettings) maxTTL() time.Duration { return c.Load().MaxTTL }
 
-func (c *current) limits() lockkeys.Limits {
-	is := c.Load()
-	return lockkeys.Limits{MaxTTL: is.MaxTTL, RequireTTL: is.RequireTTL}
+func (c *currentSettings) limits() lockkeys.Limits {
+	settings := c.Load()
+	return lockkeys.Limits{MaxTTL: settings.MaxTTL, RequireTTL: settings.RequireTTL}
 }
 
-func (c *current) maxClients() int { return c.Load().MaxClients }
+func (c *currentSettings) maxClients() int { return c.Load().MaxClients }

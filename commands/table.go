@@ -25,18 +25,18 @@ import (
 // Table holds the commands that the proxy answers itself. It is safe for concurrent use.
 type Table struct {
 	opts    Options
-	current *current
+	current *currentSettings
 	audit   *command.Audit
 	mover   *move.Mover // nil if locks cannot be moved
 	router  router
 	// lockKeys runs the commands of clients on lock keys.
 	lockKeys *lockkeys.Runner
-	// notices records commands that look like locks on keys of the upstream; nil without an
+	// lockDetector records commands that look like locks on keys of the upstream; nil without an
 	// upstream.
-	notices  *lockdetect.Detector
-	holders  *locks.Holders
-	tracking *tracking.Hub // nil if lock keys are not tracked
-	messages *pubsub.Hub   // nil if the upstream carries messages
+	lockDetector *lockdetect.Detector
+	holders      *locks.Holders
+	tracking     *tracking.Hub // nil if lock keys are not tracked
+	messages     *pubsub.Hub   // nil if the upstream carries messages
 }
 
 // Lock describes a lock without its token.
@@ -57,64 +57,64 @@ func NewRelayTable(opts Options) *Table {
 // upstream. In it, lock keys are ordinary keys, and the lock commands fail on them.
 func NewTableAtUpstream(moved *Table, opts Options) *Table {
 	opts = opts.orDefault()
-	opts.unmoved, opts.mover = true, moved.mover
-	return newTable(opts, moved.notices)
+	opts.locksAtUpstream, opts.mover = true, moved.mover
+	return newTable(opts, moved.lockDetector)
 }
 
 // newTable returns the table of a proxy. notices is nil if there is no upstream.
-func newTable(opts Options, notices *lockdetect.Detector) *Table {
-	t := &Table{opts: opts, current: newCurrent(opts), audit: command.NewAudit(opts.Audit), notices: notices}
+func newTable(opts Options, detector *lockdetect.Detector) *Table {
+	t := &Table{opts: opts, current: newCurrentSettings(opts), audit: command.NewAudit(opts.Audit), lockDetector: detector}
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
-	place := lockkeys.Locator(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.moving())
+	locate := lockkeys.Locator(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.movablePatterns())
 	if t.mover = opts.mover; t.mover == nil {
-		t.mover = newMover(opts, place)
+		t.mover = newMover(opts, locate)
 	}
-	if opts.unmoved {
+	if opts.locksAtUpstream {
 		lockKeys = keys.NewPatterns() // this table treats them as ordinary keys
 	}
 	allKeyCommands := allkeys.New(allkeys.Options{
-		Locks: opts.AllKeys, Register: opts.Register, LockKeys: lockKeys, Place: place, Prefix: opts.KeyPrefix,
+		Locks: opts.AllKeys, Register: opts.Register, LockKeys: lockKeys, Place: locate, Prefix: opts.KeyPrefix,
 		Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
 	})
 	t.lockKeys = lockkeys.New(lockkeys.Options{
-		Register: opts.Register, Locks: opts.Locks, Place: place, List: allKeyCommands.Held, Limits: t.current.limits,
+		Register: opts.Register, Locks: opts.Locks, Place: locate, List: allKeyCommands.Held, Limits: t.current.limits,
 		Now: opts.Now, Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
 	})
 	s := eval.New(eval.Options{
 		Keys: t.lockKeys, LockKeys: lockKeys, Store: opts.Scripts, Functions: opts.Functions,
 		Own: t.Lookup, Observe: t.Observe, Now: opts.Now,
 	})
-	if notices == nil && opts.Messages != nil {
+	if detector == nil && opts.Messages != nil {
 		t.messages = pubsub.New(opts.Messages)
 	}
 	tx := transaction.Transactions{Keys: t.lockKeys, Scripts: s}
 	t.router = router{
-		lockKeys: lockKeys, relays: notices != nil, messages: t.messages != nil, scripts: s,
-		locked: byName(append(t.lockKeys.Commands(), s.Commands()...)), multi: tx.Commands(), queue: tx.Queue,
+		lockKeys: lockKeys, hasUpstream: detector != nil, hasMessages: t.messages != nil, scripts: s,
+		lockKeyCommands: byName(append(t.lockKeys.Commands(), s.Commands()...)), txCommands: tx.Commands(), queue: tx.Queue,
 	}
 	t.tracking = newTrackingHub(opts, lockKeys)
 	t.holders = locks.NewHolders(locks.HoldersOptions{
-		Locks: opts.Holdings, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit,
+		Locks: opts.Holdings, Place: locate, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit,
 	})
-	all := t.lockCommands(place)
+	all := t.lockCommands(locate)
 	if lockKeys.Any() {
 		all = append(all, allKeyCommands.Commands()...)
 	}
 	if t.messages != nil {
 		all = append(all, pubsub.Commands(t.messages)...)
 	}
-	t.router.own = ownCommands(t.router, t.serverCommands(), t.holders.Wait(), all, s, opts.Users)
+	t.router.ownCommands = ownCommands(t.router, t.serverCommands(), t.holders.Wait(), all, s, opts.Users)
 	return t
 }
 
 // lockCommands returns the commands of package locks: LOCK, UNLOCK, EXTEND, FENCE, LOCKINFO,
 // LOCKLIST and FORCEUNLOCK.
-func (t *Table) lockCommands(place func(db int, key string) quorum.Key) []*command.Command {
+func (t *Table) lockCommands(locate func(db int, key string) quorum.Key) []*command.Command {
 	l := &locks.Locking{
-		Locks: t.opts.Locks, MaxTTL: t.current.maxTTL, Place: place, Random: t.opts.Random, Audit: t.audit,
+		Locks: t.opts.Locks, MaxTTL: t.current.maxTTL, Place: locate, Random: t.opts.Random, Audit: t.audit,
 	}
 	all := slices.Concat(l.Commands(), t.holders.Commands())
-	if t.opts.unmoved {
+	if t.opts.locksAtUpstream {
 		return locks.RefuseWhileAtUpstream(all, keys.NewPatterns(t.opts.LockKeys...))
 	}
 	return all
@@ -123,10 +123,10 @@ func (t *Table) lockCommands(place func(db int, key string) quorum.Key) []*comma
 // serverCommands returns the commands about the proxy itself, with the counters of the table.
 func (t *Table) serverCommands() *server.Server {
 	opts := t.opts.Server
-	opts.MaxClients, opts.Waiting, opts.LockDetector, opts.Mover = t.current.maxClients, t.Waiting, t.notices, t.mover
+	opts.MaxClients, opts.Waiting, opts.LockDetector, opts.Mover = t.current.maxClients, t.Waiting, t.lockDetector, t.mover
 	opts.LockKeys, opts.CachedScripts = len(t.opts.LockKeys) > 0, t.router.scripts.Cached
 	if t.router.lockKeys.Any() {
-		opts.Programs = t.lockKeys.Counts
+		opts.LockKeyCounts = t.lockKeys.Counts
 	}
 	return server.New(opts)
 }
@@ -137,48 +137,48 @@ func ownCommands(
 	r router, srv *server.Server, wait *command.Command, locks []*command.Command, s *eval.Scripts,
 	users *users.Users,
 ) *syntax.Names[*command.Command] {
-	all := append(locks, srv.Proxy())
+	all := append(locks, srv.ProxyCommand())
 	if users != nil {
 		all = append(all, users.Command())
 	}
 	switch {
-	case !r.relays:
+	case !r.hasUpstream:
 		all = append(append(all, srv.Commands()...), wait)
 	case r.lockKeys.Any():
-		all = append(append(all, srv.Merged()...), s.MergedCommand())
+		all = append(append(all, srv.MergedCommands()...), s.MergedCommand())
 	default:
-		all = append(all, srv.Merged()...)
+		all = append(all, srv.MergedCommands()...)
 	}
-	named := byName(all)
-	if !r.relays && r.lockKeys.Any() {
-		named["script"] = r.locked["script"]
+	commandsByName := byName(all)
+	if !r.hasUpstream && r.lockKeys.Any() {
+		commandsByName["script"] = r.lockKeyCommands["script"]
 		for _, name := range []string{"multi", "exec", "discard", "unwatch"} {
-			named[name] = r.multi[name]
+			commandsByName[name] = r.txCommands[name]
 		}
-		for _, name := range slices.Sorted(maps.Keys(r.locked)) {
-			all = append(all, r.locked[name])
+		for _, name := range slices.Sorted(maps.Keys(r.lockKeyCommands)) {
+			all = append(all, r.lockKeyCommands[name])
 		}
 	}
-	srv.List(all)
-	return syntax.NewNames(named)
+	srv.SetCatalog(all)
+	return syntax.NewNames(commandsByName)
 }
 
 func byName(all []*command.Command) map[string]*command.Command {
-	named := map[string]*command.Command{}
+	commandsByName := map[string]*command.Command{}
 	for _, c := range all {
-		named[c.Name] = c
+		commandsByName[c.Name] = c
 	}
-	return named
+	return commandsByName
 }
 
 // newMover returns the mover of the lock keys, or nil if locks cannot be moved.
-func newMover(opts Options, place func(db int, key string) quorum.Key) *move.Mover {
-	if opts.Moving == nil || len(opts.LockKeys) == 0 {
+func newMover(opts Options, locate func(db int, key string) quorum.Key) *move.Mover {
+	if opts.MoveOptions == nil || len(opts.LockKeys) == 0 {
 		return nil
 	}
-	of := *opts.Moving
-	of.LockKeys, of.Place, of.Prefix, of.Logger = opts.LockKeys, place, opts.KeyPrefix, opts.Logger
-	return move.New(of)
+	moveOpts := *opts.MoveOptions
+	moveOpts.LockKeys, moveOpts.Place, moveOpts.Prefix, moveOpts.Logger = opts.LockKeys, locate, opts.KeyPrefix, opts.Logger
+	return move.New(moveOpts)
 }
 
 // newTrackingHub returns the hub for CLIENT TRACKING, or nil if lock keys are not tracked.
@@ -211,12 +211,12 @@ func (t *Table) Locks(ctx context.Context, db int, match string, count int) ([]L
 func (t *Table) LockKeys() keys.Patterns { return t.router.lockKeys }
 
 // Lookup returns the proxy's own command with this name, in any case, or nil.
-func (t *Table) Lookup(name []byte) *command.Command { return t.router.own.Find(name) }
+func (t *Table) Lookup(name []byte) *command.Command { return t.router.ownCommands.Find(name) }
 
 // Keyed returns the rule for the keys of a command that has keys, or, for the upstream, may have
 // keys. It returns nil for other commands, and for all commands if there are no lock keys. Without
 // an upstream, a command that neither Keyed nor Lookup finds is unknown.
-func (t *Table) Keyed(name []byte) *keys.Rule { return t.router.rule(name) }
+func (t *Table) Keyed(name []byte) *keys.Rule { return t.router.keyRule(name) }
 
 // Route decides how the proxy treats a command.
 func (t *Table) Route(at Situation, words [][]byte) Decision { return t.router.route(at, words) }
@@ -224,14 +224,14 @@ func (t *Table) Route(at Situation, words [][]byte) Decision { return t.router.r
 // ResolveScript decides about a command after the decision Learn. It looks up the script or
 // function at the masters and the upstream, and routes the command by its contents.
 func (t *Table) ResolveScript(ctx context.Context, at Situation, words [][]byte) Decision {
-	return t.router.forConnection(at, syntax.Lower(words[0]), t.router.learn(ctx, words))
+	return t.router.forConnection(at, syntax.Lower(words[0]), t.router.resolve(ctx, words))
 }
 
 // Preview inspects a command of total words that is too long to be held in memory, by its first
 // words. locked is set if they name a lock key. Otherwise, if known is set, places holds the words
 // that may still be lock keys.
 func (t *Table) Preview(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
-	return t.router.keysAhead(ctx, words, total)
+	return t.router.preview(ctx, words, total)
 }
 
 // Run answers a command, or refuses it if the client lacks a permission for it at the upstream. It
@@ -246,7 +246,7 @@ func (t *Table) Run(cmd *command.Command, c command.Call) {
 		case c.Client.OnlyListens() && pubsub.Refusal(c.Args) != "":
 			c.Out.Error(pubsub.Refusal(c.Args))
 		default:
-			if !t.router.relays && cmd.Keyed() && !cmd.Docs.Reads {
+			if !t.router.hasUpstream && cmd.Keyed() && !cmd.Docs.Reads {
 				c.Client.Touched.Add(c.Client.DB, c.Args, cmd.Places(c.Args))
 			}
 			cmd.Run(c)
@@ -277,5 +277,5 @@ func (t *Table) Observe(words [][]byte) {
 	if t.router.lockKeys.Any() && isScript && syntax.Folded(words[1]) == "load" {
 		t.router.scripts.Loaded(words[2])
 	}
-	t.notices.Count(words[:min(lockdetect.MaxWords, len(words))], t.router.lockKeys.Match)
+	t.lockDetector.Count(words[:min(lockdetect.MaxWords, len(words))], t.router.lockKeys.Match)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestLookup(t *testing.T) {
-	table := newBench(t).table
+	table := newFixture(t).table
 	for name, want := range map[string]string{
 		"lock": "lock", "LOCK": "lock", "LoCk": "lock", "unlock": "unlock", "Extend": "extend", "PING": "ping",
 		"": "", "LOC": "", "LOCKS": "", "lock\x00": "", " lock": "", "get": "", "LOC\u212a": "", "c\u0131ient": "",
@@ -26,8 +26,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// listed returns the commands that COMMAND lists, and checks that each is found by name.
-func (b *bench) listed() (all []*command.Command) {
+// listedCommands returns the commands that COMMAND lists, and checks that each is found by name.
+func (b *fixture) listedCommands() (all []*command.Command) {
 	b.Helper()
 	for _, name := range resp.Texts([]byte(b.ask("COMMAND", "LIST"))) {
 		cmd := b.table.Lookup([]byte(strings.ToUpper(name)))
@@ -62,29 +62,29 @@ func TestUnknown(t *testing.T) {
 			strings.Repeat("'ab' ", 26) + "\r\n"},
 	}
 	for _, test := range tests {
-		if got := newBench(t).ask(test.words...); got != test.want {
+		if got := newFixture(t).ask(test.words...); got != test.want {
 			t.Errorf("%.80q:\n got %q\nwant %q", test.words, got, test.want)
 		}
 	}
 }
 
 func TestArity(t *testing.T) {
-	b := newBench(t)
-	for _, cmd := range b.listed() {
-		least := max(cmd.Arity, -cmd.Arity)
+	b := newFixture(t)
+	for _, cmd := range b.listedCommands() {
+		minWords := max(cmd.Arity, -cmd.Arity)
 		usage := ""
 		if cmd.IsOurs() && len(cmd.Docs.Args) > 0 {
 			usage = ": " + cmd.Usage()
 		}
 		wrong := fmt.Sprintf("-ERR wrong number of arguments for '%s' command%s\r\n", cmd.Name, usage)
-		if least > 1 {
-			b.expect(cmd.Name+strings.Repeat(" x", least-2), wrong)
+		if minWords > 1 {
+			b.expect(cmd.Name+strings.Repeat(" x", minWords-2), wrong)
 		}
 		if cmd.Arity > 0 {
-			b.expect(cmd.Name+strings.Repeat(" x", least), wrong)
+			b.expect(cmd.Name+strings.Repeat(" x", minWords), wrong)
 		}
 	}
-	b.expectAsked()
+	b.expectCalls()
 }
 
 func TestClientReply(t *testing.T) {
@@ -111,15 +111,15 @@ func TestClientReply(t *testing.T) {
 		{"SKIP; refuse; refuse", busy},
 	}
 	for _, test := range tests {
-		b := newBench(t)
+		b := newFixture(t)
 		for line := range strings.SplitSeq(test[0], "; ") {
 			switch line {
 			case "OFF", "off", "on", "SKIP", "sometimes":
-				b.say("CLIENT REPLY " + line)
+				b.askLine("CLIENT REPLY " + line)
 			case "refuse":
 				b.client.Refuse("ERR busy", &b.out)
 			default:
-				b.say(line)
+				b.askLine(line)
 			}
 		}
 		if got := string(b.out.Bytes); got != test[1] {
@@ -131,10 +131,10 @@ func TestClientReply(t *testing.T) {
 // TestSilentGrant checks that a grant with a suppressed reply is still a grant. It is undone only
 // if the connection fails.
 func TestSilentGrant(t *testing.T) {
-	b := newBench(t)
-	b.say("CLIENT REPLY OFF")
-	b.say("LOCK k t PX 10000")
-	b.expectAsked("lock 0/k by t for 10s, waiting 0s")
+	b := newFixture(t)
+	b.askLine("CLIENT REPLY OFF")
+	b.askLine("LOCK k t PX 10000")
+	b.expectCalls("lock 0/k by t for 10s, waiting 0s")
 	b.out.Undelivered()
-	b.expectAsked("withdraw 0/k of t")
+	b.expectCalls("withdraw 0/k of t")
 }

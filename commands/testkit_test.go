@@ -24,11 +24,11 @@ type fakeLocks struct {
 	since time.Time
 	// fence is the fence of the lock.
 	fence int64
-	// during is called while a Lock runs.
-	during func(ctx context.Context)
+	// duringLock is called while a Lock runs.
+	duringLock func(ctx context.Context)
 
 	mu    sync.Mutex
-	asked []string
+	calls []string
 }
 
 func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
@@ -36,9 +36,9 @@ func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Gr
 	if req.Fence {
 		fenced = ", with a fence"
 	}
-	f.note("lock %d/%s by %s for %v, waiting %v%s", req.Key.DB, req.Key.Name, req.Token, req.TTL, req.Wait, fenced)
-	if f.during != nil {
-		f.during(ctx)
+	f.record("lock %d/%s by %s for %v, waiting %v%s", req.Key.DB, req.Key.Name, req.Token, req.TTL, req.Wait, fenced)
+	if f.duringLock != nil {
+		f.duringLock(ctx)
 	}
 	if ctx.Err() != nil {
 		return quorum.Granted{}, context.Cause(ctx)
@@ -50,12 +50,12 @@ func (f *fakeLocks) Unlock(ctx context.Context, key quorum.Key, token string) er
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	f.note("unlock %d/%s by %s", key.DB, key.Name, token)
+	f.record("unlock %d/%s by %s", key.DB, key.Name, token)
 	return f.err
 }
 
 func (f *fakeLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Granted, error) {
-	f.note("extend %d/%s by %s for %v", key.DB, key.Name, token, ttl)
+	f.record("extend %d/%s by %s for %v", key.DB, key.Name, token, ttl)
 	return f.grant(token), f.err
 }
 
@@ -64,7 +64,7 @@ func (f *fakeLocks) grant(token string) quorum.Granted {
 }
 
 func (f *fakeLocks) Fence(_ context.Context, key quorum.Key) (int64, error) {
-	f.note("fence of %d/%s", key.DB, key.Name)
+	f.record("fence of %d/%s", key.DB, key.Name)
 	return f.fence, f.err
 }
 
@@ -76,18 +76,18 @@ func (*fakeLocks) Waiting() int { return 0 }
 
 func (f *fakeLocks) Withdraw(keys []quorum.Key, got quorum.Granted) {
 	for _, key := range keys {
-		f.note("withdraw %d/%s of %s", key.DB, key.Name, got.Version)
+		f.record("withdraw %d/%s of %s", key.DB, key.Name, got.Version)
 	}
 }
 
-func (f *fakeLocks) note(format string, args ...any) {
+func (f *fakeLocks) record(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked = append(f.asked, fmt.Sprintf(format, args...))
+	f.calls = append(f.calls, fmt.Sprintf(format, args...))
 }
 
-// bench is a table, a client, and the fakes that both use.
-type bench struct {
+// fixture is a table, a client, and the fakes that both use.
+type fixture struct {
 	*testing.T
 	table  *Table
 	client *command.Client
@@ -95,7 +95,7 @@ type bench struct {
 	out    command.Reply
 }
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	locks := &fakeLocks{validity: 9888 * time.Millisecond, fence: 1700000000000001}
 	count := byte(0)
 	table := NewTable(Options{
@@ -108,20 +108,20 @@ func newBench(t *testing.T) *bench {
 			}
 		},
 	})
-	return &bench{T: t, table: table, client: newClient(), locks: locks}
+	return &fixture{T: t, table: table, client: newClient(), locks: locks}
 }
 
 func newClient() *command.Client {
-	here := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6380}
-	return &command.Client{ID: 7, Addr: here, LocalAddr: here, Since: time.Now(), Proto: 2}
+	addr := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6380}
+	return &command.Client{ID: 7, Addr: addr, LocalAddr: addr, Since: time.Now(), Proto: 2}
 }
 
 // ask runs a command as a session does, and returns its reply.
-func (b *bench) ask(words ...string) string {
+func (b *fixture) ask(words ...string) string {
 	return b.askIn(b.Context(), words...)
 }
 
-func (b *bench) askIn(ctx context.Context, words ...string) string {
+func (b *fixture) askIn(ctx context.Context, words ...string) string {
 	args, at := syntax.Bytes(words), len(b.out.Bytes)
 	if cmd := b.table.Lookup(args[0]); cmd != nil {
 		b.table.Run(cmd, command.Call{Ctx: ctx, Client: b.client, Args: args, Out: &b.out})
@@ -131,32 +131,32 @@ func (b *bench) askIn(ctx context.Context, words ...string) string {
 	return string(b.out.Bytes[min(at, len(b.out.Bytes)):]) // a command that waits sends the pending replies
 }
 
-// runs runs a command as a session of a proxy without an upstream does, and returns its reply.
-func runs(ctx context.Context, table *Table, client *command.Client, words []string, out *command.Reply) string {
+// runRouted runs a command as a session of a proxy without an upstream does, and returns its reply.
+func runRouted(ctx context.Context, table *Table, client *command.Client, words []string, out *command.Reply) string {
 	args, at, tx := syntax.Bytes(words), len(out.Bytes), &client.Transaction
 	d := table.Route(Situation{InMulti: tx.Open, Watching: tx.Watching()}, args)
 	table.Run(d.Command, command.Call{Ctx: ctx, Client: client, Args: args, Out: out})
 	return string(out.Bytes[at:])
 }
 
-// say is like ask, for words separated by blanks.
-func (b *bench) say(line string) string { return b.ask(strings.Split(line, " ")...) }
+// askLine is like ask, for words separated by blanks.
+func (b *fixture) askLine(line string) string { return b.ask(strings.Split(line, " ")...) }
 
 // expect fails unless the command gets exactly this reply.
-func (b *bench) expect(line, want string) {
+func (b *fixture) expect(line, want string) {
 	b.Helper()
-	if got := b.say(line); got != want {
+	if got := b.askLine(line); got != want {
 		b.Errorf("%s: %q, want %q", line, got, want)
 	}
 }
 
-// expectAsked fails unless the locks got these calls since the last call.
-func (b *bench) expectAsked(want ...string) {
+// expectCalls fails unless the locks got these calls since the last call.
+func (b *fixture) expectCalls(want ...string) {
 	b.Helper()
 	b.locks.mu.Lock()
 	defer b.locks.mu.Unlock()
-	if !slices.Equal(b.locks.asked, want) {
-		b.Errorf("the locks were asked %q, want %q", b.locks.asked, want)
+	if !slices.Equal(b.locks.calls, want) {
+		b.Errorf("the locks were asked %q, want %q", b.locks.calls, want)
 	}
-	b.locks.asked = nil
+	b.locks.calls = nil
 }

@@ -13,19 +13,19 @@ import (
 )
 
 // queue adds a command to the client's transaction, and returns the reply.
-func (b *registerBench) queue(words ...string) string {
+func (b *registerFixture) queue(words ...string) string {
 	at := len(b.out.Bytes)
 	b.table.router.queue(command.Call{Ctx: b.Context(), Client: b.client, Args: syntax.Bytes(words), Out: &b.out})
 	return string(b.out.Bytes[at:])
 }
 
 // exec runs EXEC.
-func (b *registerBench) exec() string {
-	return runs(b.Context(), b.table, b.client, []string{"EXEC"}, &b.out)
+func (b *registerFixture) exec() string {
+	return runRouted(b.Context(), b.table, b.client, []string{"EXEC"}, &b.out)
 }
 
 // transact queues commands, separated by "; ", and returns EXEC's reply.
-func (b *registerBench) transact(lines string) string {
+func (b *registerFixture) transact(lines string) string {
 	b.Helper()
 	b.client.Transaction.Begin()
 	if lines != "" {
@@ -36,9 +36,9 @@ func (b *registerBench) transact(lines string) string {
 	return oneLine(b.T, b.exec())
 }
 
-func (b *registerBench) watch(keys ...string) {
+func (b *registerFixture) watch(keys ...string) {
 	b.Helper()
-	if got := runs(b.Context(), b.table, b.client, append([]string{"WATCH"}, keys...), &b.out); got != "+OK\r\n" {
+	if got := runRouted(b.Context(), b.table, b.client, append([]string{"WATCH"}, keys...), &b.out); got != "+OK\r\n" {
 		b.Errorf("WATCH %v: %q", keys, got)
 	}
 }
@@ -47,7 +47,7 @@ func (b *registerBench) watch(keys ...string) {
 // use a ballot, under the condition of the watched version.
 func TestWatchedRelease(t *testing.T) {
 	const together = "ERR lock keys 'k2' and 'k' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)"
-	for commands, want := range map[string]struct{ reply, round, left string }{
+	for commands, want := range map[string]struct{ reply, round, after string }{
 		"DEL k":                  {"[1]", "read 0/k|update 0/k", "."},
 		"PEXPIRE k 900":          {"[1]", "read 0/k|update 0/k", "me:900"},
 		"PEXPIRE k 300":          {"[1]", "read 0/k|update 0/k", "me:300"},
@@ -62,16 +62,16 @@ func TestWatchedRelease(t *testing.T) {
 		"":                       {"[]", "read 0/k", "me:500"},
 	} {
 		t.Run(commands, func(t *testing.T) {
-			b := newRegisterBench(t)
+			b := newRegisterFixture(t)
 			b.masters.Put("k", "me", 500)
 			b.watch("k")
-			b.does("GET k", `"me"`)
+			b.expectRun("GET k", `"me"`)
 			b.masters.Rounds = nil
 			if got := b.transact(commands); got != want.reply {
 				t.Errorf("%s, want %s", got, want.reply)
 			}
-			b.asked(strings.Split(want.round, "|")...)
-			b.holding("k", want.left)
+			b.expectRounds(strings.Split(want.round, "|")...)
+			b.expectValue("k", want.after)
 			if b.client.Transaction.Watching() {
 				t.Error("the key is still watched")
 			}
@@ -83,7 +83,7 @@ func TestWatchedRelease(t *testing.T) {
 func TestWatchedKeyChanged(t *testing.T) {
 	for _, commands := range []string{"DEL k", "GET k", "SET k2 x", ""} {
 		for _, proto := range []int{2, 3} {
-			b := newRegisterBench(t)
+			b := newRegisterFixture(t)
 			b.client.Proto, b.out.Proto = proto, proto
 			b.masters.Put("k", "me", 500)
 			b.watch("k")
@@ -96,8 +96,8 @@ func TestWatchedKeyChanged(t *testing.T) {
 			if !strings.HasSuffix(string(b.out.Bytes[at:]), want) {
 				t.Errorf("%q, RESP%d: %q", commands, proto, b.out.Bytes[at:])
 			}
-			b.holding("k", "other:500")
-			b.holding("k2", ".")
+			b.expectValue("k", "other:500")
+			b.expectValue("k2", ".")
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestWatchedKeyChanged(t *testing.T) {
 func TestWatchedVersion(t *testing.T) {
 	for _, test := range []struct {
 		name      string
-		held      bool
+		isHeld    bool
 		meanwhile func(*fakeregister.Register)
 		aborts    bool
 	}{
@@ -127,8 +127,8 @@ func TestWatchedVersion(t *testing.T) {
 	} {
 		for _, when := range []string{"before EXEC", "within it"} {
 			for _, line := range []string{"SET k new", "DEL k", "PEXPIRE k 9000"} {
-				b := newRegisterBench(t)
-				if test.held {
+				b := newRegisterFixture(t)
+				if test.isHeld {
 					b.masters.Put("k", "me", 500)
 				}
 				b.watch("k")
@@ -153,17 +153,17 @@ func TestWatchedVersion(t *testing.T) {
 func TestWatchedSeveralKeys(t *testing.T) {
 	for _, lines := range []string{"DEL k1 k2", "DEL k1; DEL k2", "DEL k1", "SET k1 x",
 		"PEXPIRE k1 900; PEXPIRE k2 900"} {
-		b := newRegisterBench(t)
+		b := newRegisterFixture(t)
 		b.masters.Put("k1", "me", 500)
 		b.masters.Put("k2", "me", 500)
 		b.watch("k1", "k2")
 		if got := b.transact(lines); !strings.Contains(got, "cannot be changed together") {
 			t.Errorf("%s: %s", lines, got)
 		}
-		b.holding("k1", "me:500")
-		b.holding("k2", "me:500")
+		b.expectValue("k1", "me:500")
+		b.expectValue("k2", "me:500")
 	}
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.watch("k1", "k2")
 	if got := b.transact("MSETNX k1 a k2 b"); got != "[1]" {
 		t.Error(got)
@@ -171,12 +171,12 @@ func TestWatchedSeveralKeys(t *testing.T) {
 }
 
 func TestWatchedAbsentKey(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.watch("k")
 	if got := b.transact("SET k me PX 500"); got != "[OK]" {
 		t.Error(got)
 	}
-	b.holding("k", "me:500")
+	b.expectValue("k", "me:500")
 	b.watch("k2")
 	b.masters.Put("k2", "other", 500)
 	if got := b.transact("SET k2 me PX 500"); got != "(nil)" {
@@ -186,7 +186,7 @@ func TestWatchedAbsentKey(t *testing.T) {
 
 // TestWatchTwice checks that the value at the first WATCH counts, and UNWATCH ends the watch.
 func TestWatchTwice(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.watch("k")
 	b.masters.Put("k", "other", 500)
 	b.watch("k", "k2")
@@ -202,15 +202,15 @@ func TestWatchTwice(t *testing.T) {
 }
 
 func TestTransactionWithoutWatch(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	if got := b.transact("SETNX k me; EXPIRE k 10"); got != "[1 1]" {
 		t.Error(got)
 	}
-	b.asked("take 0/k me:10000")
+	b.expectRounds("take 0/k me:10000")
 	if got := b.transact("SETNX k you; EXPIRE k 20"); got != "[0 1]" {
 		t.Error(got)
 	}
-	b.holding("k", "me:20000")
+	b.expectValue("k", "me:20000")
 	if got := b.transact(""); got != "[]" {
 		t.Error(got)
 	}
@@ -225,7 +225,7 @@ func TestQueueErrors(t *testing.T) {
 		"XADD k * f x": "-ERR 'XADD' cannot be part of a transaction on lock keys: it is not a command on lock keys; send it before MULTI or after EXEC\r\n",
 		"SET k v PX":   "+QUEUED\r\n", // the error is found only when the command runs
 	} {
-		b := newRegisterBench(t)
+		b := newRegisterFixture(t)
 		b.client.Transaction.Begin()
 		if got := b.queue(strings.Split(line, " ")...); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
@@ -241,7 +241,7 @@ func TestQueueErrors(t *testing.T) {
 }
 
 func TestTransactionIsBounded(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	big := []string{"SET", "k", strings.Repeat("x", 1<<20)}
 	b.queue(big...)
 	if got, want := b.queue(big...),
@@ -251,7 +251,7 @@ func TestTransactionIsBounded(t *testing.T) {
 }
 
 func TestWatchInAnotherDatabase(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.watch("k")
 	b.client.DB = 1
 	if got := b.transact("DEL k"); got != "EXECABORT Transaction discarded because of: the watched lock keys are in another database" {
@@ -263,7 +263,7 @@ func TestWatchInAnotherDatabase(t *testing.T) {
 }
 
 func TestTransactionNoQuorum(t *testing.T) {
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.watch("k")
 	b.masters.Fails = fakeregister.ErrTooFew()
 	if got := b.transact("SET k me PX 500"); !strings.HasPrefix(got, "NOQUORUM ") {
@@ -275,7 +275,7 @@ func TestTransactionNoQuorum(t *testing.T) {
 // only its TTL, makes its EXEC fail.
 func TestWatchedKeyChangedByItsClient(t *testing.T) {
 	for _, line := range []string{"PEXPIRE k 900", "SETNX k2 x", "DEL k", "SET k me", "SET k2 x NX GET"} {
-		b := newRegisterBench(t)
+		b := newRegisterFixture(t)
 		b.masters.Put("k", "me", 500)
 		b.watch("k", "k2")
 		b.run(strings.Split(line, " ")...)
@@ -283,9 +283,9 @@ func TestWatchedKeyChangedByItsClient(t *testing.T) {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
-	b := newRegisterBench(t)
+	b := newRegisterFixture(t)
 	b.watch("k")
-	b.does("SETNX k2 x", "1")
+	b.expectRun("SETNX k2 x", "1")
 	if got := b.transact("GET k"); got != "[(nil)]" {
 		t.Error(got)
 	}

@@ -335,14 +335,14 @@ func (d *daemon) newServer(id, clientPassword string) {
 			},
 		})
 		opts.Server.DirectWrites = d.directWrites
-		opts.Moving = &move.Options{Masters: d.cluster,
+		opts.MoveOptions = &move.Options{Masters: d.cluster,
 			Connect: func(ctx context.Context) (move.Connection, error) { return up.Single(ctx) }}
 	}
 	d.table = newTable(opts)
 	if RecordsLocation(cfg) {
 		served.LockLocation = d.cluster
 	}
-	if opts.Moving != nil {
+	if opts.MoveOptions != nil {
 		d.unmoved = commands.NewTableAtUpstream(d.table, opts)
 		served.Unmoved = d.unmoved
 	}

@@ -74,9 +74,9 @@ func (l *catalog) list(options [][]byte, out *command.Reply) {
 	}
 }
 
-func (l *catalog) info(which []*command.Command, out *command.Reply) {
-	out.Array(len(which))
-	for _, c := range which {
+func (l *catalog) info(commands []*command.Command, out *command.Reply) {
+	out.Array(len(commands))
+	for _, c := range commands {
 		if c == nil {
 			out.Null()
 			continue
@@ -85,9 +85,9 @@ func (l *catalog) info(which []*command.Command, out *command.Reply) {
 	}
 }
 
-func (l *catalog) docs(which []*command.Command, out *command.Reply) {
-	known := make([]*command.Command, 0, len(which))
-	for _, c := range which {
+func (l *catalog) docs(commands []*command.Command, out *command.Reply) {
+	known := make([]*command.Command, 0, len(commands))
+	for _, c := range commands {
 		if c != nil {
 			known = append(known, c)
 		}

@@ -34,8 +34,8 @@ var clientSubcommands = command.Subcommands{
 }
 
 // ofClient returns a subcommand that gets the words after its name.
-func ofClient(do func(c *command.Client, words [][]byte, out *command.Reply)) func(command.Call) {
-	return func(c command.Call) { do(c.Client, c.Args[2:], c.Out) }
+func ofClient(run func(c *command.Client, words [][]byte, out *command.Reply)) func(command.Call) {
+	return func(c command.Call) { run(c.Client, c.Args[2:], c.Out) }
 }
 
 // clientTracking implements CLIENT TRACKING and CLIENT CACHING.
@@ -53,15 +53,15 @@ func clientTracking(c command.Call, sub string) {
 	c.Out.Status("OK")
 }
 
-func setTracking(c command.Call) (refused string) {
+func setTracking(c command.Call) (errorText string) {
 	before := tracking.Of(c.Client).Mode()
-	mode, refused := tracking.Parse(syntax.Strings(c.Args))
-	if refused == "" {
-		refused = mode.After(before)
+	mode, errorText := tracking.Parse(syntax.Strings(c.Args))
+	if errorText == "" {
+		errorText = mode.After(before)
 	}
 	switch {
-	case refused != "":
-		return refused
+	case errorText != "":
+		return errorText
 	case mode.Redirected:
 		return "ERR The client ID you want redirect to does not exist"
 	case mode.Broadcast:
@@ -74,7 +74,7 @@ func setTracking(c command.Call) (refused string) {
 	return ""
 }
 
-func setCaching(c command.Call) (refused string) {
+func setCaching(c command.Call) (errorText string) {
 	if len(c.Args) != 3 {
 		return syntax.WrongArity("client|caching")
 	}
@@ -82,10 +82,10 @@ func setCaching(c command.Call) (refused string) {
 	if answer != "yes" && answer != "no" {
 		return syntax.ErrSyntax
 	}
-	if refused = tracking.Of(c.Client).Mode().Caching(answer == "yes"); refused == "" {
+	if errorText = tracking.Of(c.Client).Mode().Caching(answer == "yes"); errorText == "" {
 		tracking.Of(c.Client).Caching()
 	}
-	return refused
+	return errorText
 }
 
 func clientGetName(c command.Call) {
@@ -102,12 +102,12 @@ func clientSetName(c command.Call) {
 	}
 }
 
-const badName = "ERR Client names cannot contain spaces, newlines or special characters."
+const errClientName = "ERR Client names cannot contain spaces, newlines or special characters."
 
 // setClientName sets a client's name if Redis accepts it, else replies with the error.
 func setClientName(c *command.Client, name []byte, out *command.Reply) bool {
 	if !IsClientName(name) {
-		out.Error(badName)
+		out.Error(errClientName)
 		return false
 	}
 	c.Name = string(name)

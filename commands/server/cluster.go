@@ -18,7 +18,7 @@ const slots = 16384
 // cluster implements CLUSTER.
 func (s *Server) cluster(c command.Call) {
 	if !s.opts.Cluster {
-		noCluster(c)
+		replyNoCluster(c)
 		return
 	}
 	command.Subcommands{
@@ -36,8 +36,8 @@ var clusterInfo = []string{
 	"cluster_known_nodes:1", "cluster_size:1", "cluster_current_epoch:1", "cluster_my_epoch:1",
 }
 
-// node returns the address at which a client has reached the proxy.
-func node(c *command.Client) (host string, port int) {
+// nodeAddress returns the address at which a client has reached the proxy.
+func nodeAddress(c *command.Client) (host string, port int) {
 	if addr, ok := c.LocalAddr.(*net.TCPAddr); ok {
 		host, port = addr.IP.String(), addr.Port
 	}
@@ -45,18 +45,18 @@ func node(c *command.Client) (host string, port int) {
 }
 
 func (s *Server) clusterNodes(c command.Call) {
-	host, port := node(c.Client)
+	host, port := nodeAddress(c.Client)
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	c.Out.Text(fmt.Sprintf("%s %s@%d myself,master - 0 0 1 connected 0-%d\n", s.opts.ID, addr, port, slots-1))
 }
 
 func (s *Server) clusterSlots(c command.Call) {
-	host, port := node(c.Client)
+	host, port := nodeAddress(c.Client)
 	c.Out.Put([]any{[]any{0, slots - 1, []any{host, port, s.opts.ID, []any{}}}})
 }
 
 func (s *Server) clusterShards(c command.Call) {
-	host, port := node(c.Client)
+	host, port := nodeAddress(c.Client)
 	node := command.Fields{
 		"id", s.opts.ID, "port", port, "ip", host, "endpoint", host,
 		"role", "master", "replication-offset", 0, "health", "online",
@@ -67,7 +67,7 @@ func (s *Server) clusterShards(c command.Call) {
 // readOnly implements READONLY, which only a node of a cluster accepts. It has no effect.
 func (s *Server) readOnly(c command.Call) {
 	if !s.opts.Cluster {
-		noCluster(c)
+		replyNoCluster(c)
 		return
 	}
 	c.Out.Status("OK")
@@ -81,7 +81,7 @@ func (s *Server) mode() string {
 	return "standalone"
 }
 
-// clusterEnabled returns the line of INFO.
+// clusterEnabled returns the line of INFO about the cluster.
 func (s *Server) clusterEnabled() []string {
 	return []string{"cluster_enabled:" + strconv.Itoa(countIf(s.opts.Cluster))}
 }

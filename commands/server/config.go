@@ -24,16 +24,16 @@ func (s *Server) configGet(c command.Call) {
 	}
 	var found command.Fields
 	for _, s := range settings {
-		if name, ok := settingAsked(c.Args[2:], s[0]); ok {
+		if name, ok := requestedSetting(c.Args[2:], s[0]); ok {
 			found = append(found, name, s[1])
 		}
 	}
 	c.Out.Put(found)
 }
 
-// settingAsked reports whether CONFIG GET asks for a setting, and under which name the reply shows
-// it: as it was typed, or the setting's own name if a glob matched it.
-func settingAsked(patterns [][]byte, name string) (shown string, ok bool) {
+// requestedSetting reports whether CONFIG GET asks for a setting, and under which name the reply
+// shows it: as it was typed, or the setting's own name if a glob matched it.
+func requestedSetting(patterns [][]byte, name string) (shown string, ok bool) {
 	for _, p := range patterns {
 		switch word := syntax.Lower(p); {
 		case word == name:

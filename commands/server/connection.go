@@ -60,6 +60,6 @@ func serverTime(c command.Call) {
 	c.Out.Strings([]string{strconv.FormatInt(t.Unix(), 10), strconv.Itoa(t.Nanosecond() / 1000)})
 }
 
-func noCluster(c command.Call) {
+func replyNoCluster(c command.Call) {
 	c.Out.Error("ERR This instance has cluster support disabled")
 }

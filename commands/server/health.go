@@ -18,8 +18,8 @@ func IsOpen(words [][]byte) bool {
 
 // proxyHealth returns the reply to PROXY HEALTH, in the form of INFO.
 func (s *Server) proxyHealth() string {
-	look := s.opts.Look()
-	cause := look.Decide().Cause
+	inputs := s.opts.Look()
+	cause := inputs.Decide().Cause
 	if s.opts.Draining() {
 		cause = "the proxy is shutting down"
 	}
@@ -33,8 +33,8 @@ func (s *Server) proxyHealth() string {
 	return joinLines([]string{
 		"ready:" + yesNo(cause == ""),
 		"cause:" + cause,
-		fmt.Sprintf("masters_voting:%d", look.Voting),
-		fmt.Sprintf("masters:%d", look.Masters),
+		fmt.Sprintf("masters_voting:%d", inputs.Voting),
+		fmt.Sprintf("masters:%d", inputs.Masters),
 		"upstream:" + upstream,
 	})
 }

@@ -86,7 +86,7 @@ func HelloRefusal(words [][]byte) string {
 			options = options[3:]
 		case word == "setname" && len(options) >= 2:
 			if !IsClientName(options[1]) {
-				return badName
+				return errClientName
 			}
 			options = options[2:]
 		default:

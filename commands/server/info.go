@@ -36,21 +36,21 @@ func infoSections() []section {
 func (s *Server) info(c command.Call) {
 	var parts []string
 	for _, part := range infoSections() {
-		if infoWanted(c.Args[1:], part.name) {
+		if isSectionRequested(c.Args[1:], part.name) {
 			parts = append(parts, "# "+part.name+"\r\n"+strings.Join(part.lines(s), "\r\n")+"\r\n")
 		}
 	}
 	c.Out.Text(strings.Join(parts, "\r\n"))
 }
 
-func infoWanted(asked [][]byte, name string) bool {
-	for _, a := range asked {
+func isSectionRequested(requested [][]byte, name string) bool {
+	for _, a := range requested {
 		switch syntax.Folded(a) {
 		case "default", "all", "everything", strings.ToLower(name):
 			return true
 		}
 	}
-	return len(asked) == 0
+	return len(requested) == 0
 }
 
 func (s *Server) infoServer() []string {
@@ -104,9 +104,9 @@ func masterState(m quorum.MasterStatus) string {
 // watchState returns how many keys the proxy watches on a master, or why it watches none although
 // clients wait for locks.
 func watchState(m quorum.MasterStatus) string {
-	switch why := m.WhyUnwatched(); {
-	case why != "":
-		return ",unwatched=" + escapeField(why)
+	switch cause := m.WhyUnwatched(); {
+	case cause != "":
+		return ",unwatched=" + escapeField(cause)
 	case m.Watched > 0:
 		return fmt.Sprintf(",watched_keys=%d", m.Watched)
 	default:
@@ -124,8 +124,8 @@ func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Seco
 
 // infoRedlock returns the lines about the masters.
 func (s *Server) infoRedlock() []string {
-	up, look := 0, s.opts.Look()
-	cause := look.Decide().Cause
+	up, inputs := 0, s.opts.Look()
+	cause := inputs.Decide().Cause
 	var lines []string
 	masters := s.opts.Masters()
 	for i, m := range masters {
@@ -138,25 +138,25 @@ func (s *Server) infoRedlock() []string {
 		"redlock_unavailable_cause:" + cause,
 		fmt.Sprintf("redlock_masters:%d", len(masters)),
 		fmt.Sprintf("redlock_masters_up:%d", up),
-		fmt.Sprintf("redlock_masters_voting:%d", look.Voting),
+		fmt.Sprintf("redlock_masters_voting:%d", inputs.Voting),
 		fmt.Sprintf("redlock_majority:%d", quorum.Majority(len(masters))),
 		fmt.Sprintf("redlock_removals_pending:%d", s.opts.RemovalsPending()),
 	}
-	if s.opts.Programs != nil {
-		endless, lost := s.opts.Programs()
+	if s.opts.LockKeyCounts != nil {
+		withoutTTL, lost := s.opts.LockKeyCounts()
 		head = append(head,
-			fmt.Sprintf("redlock_locks_without_ttl_total:%d", endless),
+			fmt.Sprintf("redlock_locks_without_ttl_total:%d", withoutTTL),
 			fmt.Sprintf("redlock_script_side_effects_lost_total:%d", lost),
 			fmt.Sprintf("redlock_script_asides_lost_total:%d", lost)) // former name
 	}
-	return append(append(head, s.infoPlace(look)...), lines...)
+	return append(append(head, s.infoLockStorage(inputs)...), lines...)
 }
 
-// infoPlace returns the lines about where the locks are, and about lock keys at the upstream that
-// were changed directly. The glob is the last field, because it may contain any text without a line
-// end. Each name is followed by its name before 0.4, which will be removed in 0.6.
-func (s *Server) infoPlace(look availability.Inputs) (lines []string) {
-	if at := look.LockStorage(); at != "" {
+// infoLockStorage returns the lines about where the locks are, and about lock keys at the upstream
+// that were changed directly. The glob is the last field, because it may contain any text without a
+// line end. Each name is followed by its name before 0.4, which will be removed in 0.6.
+func (s *Server) infoLockStorage(inputs availability.Inputs) (lines []string) {
+	if at := inputs.LockStorage(); at != "" {
 		lines = append(lines, "redlock_lock_storage:"+at, "redlock_locks_at:"+at)
 	}
 	if s.opts.DirectWrites == nil {
@@ -176,7 +176,7 @@ func (s *Server) infoPlace(look availability.Inputs) (lines []string) {
 	return lines
 }
 
-// countIf returns 1 for true.
+// countIf returns 1 for true, and 0 for false.
 func countIf(yes bool) int {
 	if yes {
 		return 1
@@ -184,9 +184,9 @@ func countIf(yes bool) int {
 	return 0
 }
 
-// infoUncovered returns the lines about keys that are used like locks at the upstream. The glob is
-// the last field, because it may contain any text without a line end.
-func (s *Server) infoUncovered() []string {
+// infoDetectedLocks returns the lines about keys that are used like locks at the upstream. The glob
+// is the last field, because it may contain any text without a line end.
+func (s *Server) infoDetectedLocks() []string {
 	if s.opts.LockDetector == nil {
 		return nil
 	}
@@ -209,9 +209,9 @@ func (s *Server) mergedInfo(c command.Call) {
 		return
 	}
 	if s.opts.LockKeys {
-		reply = withoutServers(reply)
+		reply = withoutServerAddresses(reply)
 	}
-	if !infoWanted(c.Args[1:], "Redlock") {
+	if !isSectionRequested(c.Args[1:], "Redlock") {
 		c.Out.Raw(reply)
 		return
 	}

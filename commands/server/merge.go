@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// ours returns the commands that Redis does not have.
-func (l *catalog) ours() []*command.Command {
+// ownCommands returns the commands that Redis does not have.
+func (l *catalog) ownCommands() []*command.Command {
 	var own []*command.Command
 	for _, c := range l.all {
 		if c.IsOurs() {
@@ -23,8 +23,8 @@ func (l *catalog) ours() []*command.Command {
 	return own
 }
 
-// findOurs returns the command with this name that Redis does not have, or nil.
-func (l *catalog) findOurs(name []byte) *command.Command {
+// findOwn returns the command with this name that Redis does not have, or nil.
+func (l *catalog) findOwn(name []byte) *command.Command {
 	if c := l.find(name); c != nil && c.IsOurs() {
 		return c
 	}
@@ -34,7 +34,7 @@ func (l *catalog) findOurs(name []byte) *command.Command {
 // mergedCommand implements COMMAND and its subcommands if there is an upstream: the upstream's
 // reply, with the proxy's own commands added.
 func (l *catalog) mergedCommand(c command.Call) {
-	if len(c.Args) > 2 && l.findOurs(c.Args[2]) != nil {
+	if len(c.Args) > 2 && l.findOwn(c.Args[2]) != nil {
 		switch syntax.Lower(c.Args[1]) {
 		case "getkeys":
 			mergedGetKeys(c, func(own *command.Reply) { l.getKeys(c.Args[2:], own) })
@@ -67,14 +67,14 @@ func (l *catalog) mergedCommand(c command.Call) {
 }
 
 // mergedGetKeys writes the proxy's reply if the upstream does not know the command.
-func mergedGetKeys(c command.Call, ours func(own *command.Reply)) {
+func mergedGetKeys(c command.Call, answer func(own *command.Reply)) {
 	reply, err := c.Client.Ask(c.Ctx)
 	switch {
 	case err != nil:
 		c.Out.Fail(err)
 	case bytes.HasPrefix(reply, []byte("-ERR Invalid command specified")):
 		own := command.Reply{Proto: c.Out.Proto}
-		ours(&own)
+		answer(&own)
 		c.Out.Raw(own.Bytes)
 	default:
 		c.Out.Raw(reply)
@@ -100,28 +100,28 @@ func (l *catalog) mergeCount(reply []byte) []byte {
 	if !ok {
 		return reply
 	}
-	return redcon.AppendInt(nil, int64(n+len(l.ours())))
+	return redcon.AppendInt(nil, int64(n+len(l.ownCommands())))
 }
 
 // mergeEntries appends the proxy's entries to a reply to COMMAND.
 func (l *catalog) mergeEntries(reply []byte, proto int) []byte {
-	more := command.Reply{Proto: proto}
-	for _, c := range l.ours() {
-		c.WriteInfo(&more)
+	own := command.Reply{Proto: proto}
+	for _, c := range l.ownCommands() {
+		c.WriteInfo(&own)
 	}
-	return appendElements(reply, len(l.ours()), more.Bytes)
+	return appendElements(reply, len(l.ownCommands()), own.Bytes)
 }
 
 // mergeList appends the proxy's names that pass the filter to a reply to COMMAND LIST.
 func (l *catalog) mergeList(reply []byte, filter [][]byte) []byte {
-	more, n := command.Reply{}, 0
-	for _, c := range l.ours() {
+	own, n := command.Reply{}, 0
+	for _, c := range l.ownCommands() {
 		if passesFilter(c, filter) {
-			more.Bulk(c.Name)
+			own.Bulk(c.Name)
 			n++
 		}
 	}
-	return appendElements(reply, n, more.Bytes)
+	return appendElements(reply, n, own.Bytes)
 }
 
 func passesFilter(c *command.Command, filter [][]byte) bool {
@@ -151,7 +151,7 @@ func (l *catalog) mergeInfo(reply []byte, names [][]byte, proto int) []byte {
 		if n == 0 {
 			return reply
 		}
-		if c := l.findOurs(name); c != nil {
+		if c := l.findOwn(name); c != nil {
 			c.WriteInfo(&out)
 		} else {
 			out.Raw(rest[:n])
@@ -163,35 +163,35 @@ func (l *catalog) mergeInfo(reply []byte, names [][]byte, proto int) []byte {
 
 // mergeDocs appends the requested documentation of the proxy's own commands.
 func (l *catalog) mergeDocs(reply []byte, names [][]byte, proto int) []byte {
-	which := l.ours()
+	commands := l.ownCommands()
 	if len(names) > 0 {
-		which = which[:0:0]
+		commands = commands[:0:0]
 		for _, name := range names {
-			if c := l.findOurs(name); c != nil {
-				which = append(which, c)
+			if c := l.findOwn(name); c != nil {
+				commands = append(commands, c)
 			}
 		}
 	}
-	more := command.Reply{Proto: proto}
-	for _, c := range which {
-		more.Bulk(c.Name)
-		c.Docs.Write(&more)
+	own := command.Reply{Proto: proto}
+	for _, c := range commands {
+		own.Bulk(c.Name)
+		c.Docs.Write(&own)
 	}
-	n := len(which)
+	n := len(commands)
 	if proto != 3 {
 		n *= 2
 	}
-	if !namesFirst(reply) {
-		none := command.Reply{Proto: proto}
-		none.Map(0)
-		reply = none.Bytes
+	if !isDocsReply(reply) {
+		empty := command.Reply{Proto: proto}
+		empty.Map(0)
+		reply = empty.Bytes
 	}
-	return appendElements(reply, n, more.Bytes)
+	return appendElements(reply, n, own.Bytes)
 }
 
-// namesFirst reports whether a reply to COMMAND DOCS begins with a name, or is empty. A server that
-// does not know DOCS replies with its table of commands, which makes redis-cli abort.
-func namesFirst(reply []byte) bool {
+// isDocsReply reports whether a reply to COMMAND DOCS begins with a name, or is empty. A server
+// that does not know DOCS replies with its table of commands, which makes redis-cli abort.
+func isDocsReply(reply []byte) bool {
 	n, rest, ok := resp.Header(reply)
 	return !ok || n == 0 || rest[0] == '$' || rest[0] == '+'
 }

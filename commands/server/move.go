@@ -35,19 +35,19 @@ func (s *Server) proxyMove(c command.Call) {
 // moveOrder reads the words after MOVE.
 func moveOrder(words [][]byte) (order move.Order, ok bool) {
 	for _, word := range words {
-		var given *bool
+		var option *bool
 		switch syntax.Lower(word) {
 		case "back":
-			given = &order.Back
+			option = &order.Back
 		case "abort":
-			given = &order.Abort
+			option = &order.Abort
 		case "evenifothers":
-			given = &order.CloseOthers
+			option = &order.CloseOthers
 		}
-		if given == nil || *given {
+		if option == nil || *option {
 			return order, false
 		}
-		*given = true
+		*option = true
 	}
 	return order, !order.Abort || !order.Back && !order.CloseOthers
 }

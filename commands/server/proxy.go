@@ -54,7 +54,7 @@ func (s *Server) proxyInfo() string {
 		fmt.Sprintf("proxy_accept_errors:%d", s.opts.AcceptErrors()),
 	}
 	return "# Proxy\r\n" + joinLines(own) + "\r\n# Upstream\r\n" + joinLines(s.infoUpstream()) +
-		"\r\n# Redlock\r\n" + joinLines(append(s.infoRedlock(), s.infoUncovered()...))
+		"\r\n# Redlock\r\n" + joinLines(append(s.infoRedlock(), s.infoDetectedLocks()...))
 }
 
 func (s *Server) infoUpstream() []string {

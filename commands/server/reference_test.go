@@ -50,11 +50,11 @@ func TestReferenceOfReply(t *testing.T) {
 				Watched: 1}}
 		},
 		Clients: func() int { return 1 }, Waiting: func() int { return 0 }, MaxClients: func() int { return 9 },
-		AcceptErrors: func() int64 { return 0 },
-		Upstream:     func() (string, error) { return "u", os.ErrDeadlineExceeded },
-		Programs:     func() (int64, int64) { return 0, 0 },
-		Look:         func() availability.Inputs { return availability.Inputs{Movable: true} },
-		DirectWrites: directwrites.New(directwrites.Options{LockKeys: []string{"lock:*"}}), LockDetector: notices,
+		AcceptErrors:  func() int64 { return 0 },
+		Upstream:      func() (string, error) { return "u", os.ErrDeadlineExceeded },
+		LockKeyCounts: func() (int64, int64) { return 0, 0 },
+		Look:          func() availability.Inputs { return availability.Inputs{Movable: true} },
+		DirectWrites:  directwrites.New(directwrites.Options{LockKeys: []string{"lock:*"}}), LockDetector: notices,
 	})
 	lines := 0
 	for line := range strings.SplitSeq(s.proxyInfo(), "\r\n") {

@@ -25,13 +25,13 @@ func (s *Server) proxyReload(c command.Call) {
 
 // sourceOf describes the client that asks for a reload, for the log.
 func sourceOf(c *command.Client) string {
-	who := c.Identity()
+	identity := c.Identity()
 	text := "PROXY RELOAD"
-	if who.Addr != nil {
-		text += fmt.Sprintf(" from %v", who.Addr)
+	if identity.Addr != nil {
+		text += fmt.Sprintf(" from %v", identity.Addr)
 	}
-	if who.User != "" {
-		text += fmt.Sprintf(" by user %q", who.User)
+	if identity.User != "" {
+		text += fmt.Sprintf(" by user %q", identity.User)
 	}
 	return text
 }

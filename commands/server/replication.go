@@ -17,11 +17,11 @@ var otherServers = regexp.MustCompile(`(?m)^(slave\d+|master_host|master_port):.
 
 // hasServerAddresses reports whether a reply may contain addresses of other servers.
 func hasServerAddresses(words [][]byte) bool {
-	return syntax.Lower(words[0]) == "role" || infoWanted(words[1:], "Replication")
+	return syntax.Lower(words[0]) == "role" || isSectionRequested(words[1:], "Replication")
 }
 
-// withoutServers removes the lines with addresses of other servers from a reply to INFO.
-func withoutServers(reply []byte) []byte {
+// withoutServerAddresses removes the lines with addresses of other servers from a reply to INFO.
+func withoutServerAddresses(reply []byte) []byte {
 	size, rest, ok := resp.Header(reply)
 	if !ok || len(rest) != size+2 || !otherServers.Match(rest) {
 		return reply

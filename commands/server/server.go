@@ -58,9 +58,9 @@ type Options struct {
 	// LockKeys is set if there are lock keys, even if they are at the upstream now. Then replies
 	// must not name other servers.
 	LockKeys bool
-	// Programs counts the locks without a TTL, and the lost side effects. It is nil if there are no
-	// lock keys on the masters.
-	Programs func() (endless, lost int64)
+	// LockKeyCounts counts the locks without a TTL, and the lost side effects. It is nil if there
+	// are no lock keys on the masters.
+	LockKeyCounts func() (withoutTTL, lost int64)
 	// CachedScripts counts the cached scripts. The default returns 0.
 	CachedScripts func() int
 	// Cluster makes a proxy without an upstream report that it is a cluster of one node.
@@ -104,8 +104,8 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// List sets the commands that COMMAND lists, in this order.
-func (s *Server) List(all []*command.Command) { s.catalog = newCatalog(all) }
+// SetCatalog sets the commands that COMMAND lists, in this order.
+func (s *Server) SetCatalog(all []*command.Command) { s.catalog = newCatalog(all) }
 
 // Commands returns the commands of a proxy without an upstream that clients send when they connect,
 // or inspect a server.
@@ -146,17 +146,18 @@ func (s *Server) Commands() []*command.Command {
 	}
 }
 
-// Proxy returns the command PROXY, for operators. All operations are its subcommands, so that the
-// proxy takes only one name from Redis.
-func (s *Server) Proxy() *command.Command {
+// ProxyCommand returns the command PROXY, for operators. All operations are its subcommands, so
+// that the proxy takes only one name from Redis.
+func (s *Server) ProxyCommand() *command.Command {
 	d := command.DocsOf(command.OwnGroup, "A container for the commands of the proxy itself.", "0.1.0")
 	d.Categories = "admin slow dangerous"
 	return &command.Command{Name: "proxy", Arity: -2, Guarded: true, Run: s.proxy, Docs: d}
 }
 
-// Merged returns the commands whose replies merge the proxy's part with the upstream's. If there
-// are lock keys, it also returns the commands whose replies could send clients to other servers.
-func (s *Server) Merged() []*command.Command {
+// MergedCommands returns the commands whose replies merge the proxy's part with the upstream's. If
+// there are lock keys, it also returns the commands whose replies could send clients to other
+// servers.
+func (s *Server) MergedCommands() []*command.Command {
 	info := command.OfRedis("info", s.mergedInfo, command.Docs{})
 	all := []*command.Command{command.OfRedis("command", s.catalog.mergedCommand, command.Docs{}), info}
 	if s.opts.LockKeys {
@@ -168,7 +169,7 @@ func (s *Server) Merged() []*command.Command {
 		c.Asks = true
 	}
 	if s.opts.LockKeys {
-		cluster := command.OfRedis("cluster", noCluster, command.Docs{})
+		cluster := command.OfRedis("cluster", replyNoCluster, command.Docs{})
 		cluster.Local = true
 		all = append(all, cluster)
 	}

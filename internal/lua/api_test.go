@@ -12,7 +12,7 @@ import (
 // TestArgumentsOfGoFunctions checks that Go functions check their arguments with the same errors as
 // C functions.
 func TestArgumentsOfGoFunctions(t *testing.T) {
-	take := func(read func(c *Call) Value) Entry {
+	functionEntry := func(read func(c *Call) Value) Entry {
 		return Entry{"f", func(c *Call) []Value { return c.Return(read(c)) }}
 	}
 	for _, test := range []struct {
@@ -40,7 +40,7 @@ func TestArgumentsOfGoFunctions(t *testing.T) {
 		{`local x = f() return x`, func(c *Call) Value { return c.Fail("no %d", 1) }, "test:1: no 1"},
 		{`local x = f() return x`, func(c *Call) Value { return c.Raise("bare") }, "bare"},
 	} {
-		value, err := run(t, test.source, meter.Limits{}, take(test.read))
+		value, err := run(t, test.source, meter.Limits{}, functionEntry(test.read))
 		if raised, ok := errors.AsType[*Error](err); ok {
 			value = raised.Error()
 		}
@@ -50,7 +50,7 @@ func TestArgumentsOfGoFunctions(t *testing.T) {
 	}
 }
 
-// TestValuesFromGo: Go values become Lua values.
+// TestValuesFromGo checks that Go values become Lua values.
 func TestValuesFromGo(t *testing.T) {
 	state := NewState(meter.Limits{Bytes: 1000})
 	list := state.NewArray([]Value{"a", 2.0, true})
@@ -72,17 +72,17 @@ func TestValuesFromGo(t *testing.T) {
 	}
 }
 
-// TestPanicsOfGoGoOn: a panic that is not a Lua error is a bug, and is not recovered.
-func TestPanicsOfGoGoOn(t *testing.T) {
+// TestGoPanicsPropagate checks that a panic that is not a Lua error, a bug, is not recovered.
+func TestGoPanicsPropagate(t *testing.T) {
 	defer func() {
 		if recover() != "mistake" {
-			t.Error("kept")
+			t.Error("the panic was recovered")
 		}
 	}()
 	_, _ = run(t, "f()", meter.Limits{}, Entry{"f", func(*Call) []Value { panic("mistake") }})
 }
 
-// TestObjects: objects have types, names and distinct addresses.
+// TestObjects checks that objects have types, names and distinct addresses.
 func TestObjects(t *testing.T) {
 	value, err := run(t, `local g = function() end local t = {[f] = 1, [g] = 2, [null] = 3, [true] = 4}
 		return type(null) .. " " .. tostring(null) .. " " .. t[f] + t[g] + t[null] + t[true] .. " " .. tostring(f):match("^function: 0x") .. tostring({}):match("^table: 0x")`,
@@ -92,7 +92,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestExtended: a library can be extended, and its entries can be replaced.
+// TestExtended checks that a library can be extended, and that its entries can be replaced.
 func TestExtended(t *testing.T) {
 	b := NewBuilder()
 	library := b.Extended(b.Table(Entry{"a", 1.0}, Entry{"b", 2.0}), Entry{"b", 3.0}, Entry{"c", 4.0})

@@ -48,7 +48,7 @@ func (c *Call) Raise(v Value) []Value {
 }
 
 // Abort ends the run. pcall does not catch the error, and Run returns it unchanged.
-func (c *Call) Abort(err error) { panic(meter.Ended{Err: err}) }
+func (c *Call) Abort(err error) { panic(meter.RunEnd{Err: err}) }
 
 // BadArg raises an error about the i-th argument. It does not return.
 func (c *Call) BadArg(i int, problem string) {

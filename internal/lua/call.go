@@ -22,17 +22,17 @@ type cell struct{ value Value }
 
 // Call is one call of a Lua or Go function.
 type Call struct {
-	thread    *thread
-	caller    *Call
-	closure   *Closure // nil for a Go function
-	site      *site    // site of the call in the caller; nil if Go code calls
-	line      int      // the current line
-	tailCalls int      // how many calls this call has replaced
-	slots     []Value  // the local variables, or the arguments of a Go function
-	extra     []Value  // arguments for ...
-	result    []Value  // the values of a return
-	next      Value    // the function of a tail call
-	nextSite  *site
+	thread     *thread
+	caller     *Call
+	closure    *Closure // nil for a Go function
+	site       *site    // site of the call in the caller; nil if Go code calls
+	line       int      // the current line
+	tailCalls  int      // number of calls that this call has replaced
+	slots      []Value  // the local variables, or the arguments of a Go function
+	varargs    []Value  // arguments for ...
+	result     []Value  // the values of a return
+	tailCallee Value    // the function of a tail call
+	tailSite   *site
 }
 
 // site is a place in the source where a value is used, with the name of the value for messages.
@@ -50,10 +50,10 @@ type thread struct {
 	stack        []Value // arguments of the next calls
 	chargedStack int     // capacity of stack that was charged
 	results      []Value // results of the last call; valid until the next call
-	unused       []*Call // for reuse
+	freeCalls    []*Call // for reuse
 }
 
-// The limits of C Lua. maxDepth is our own: nested expressions use Go's stack.
+// The limits of C Lua. Only maxDepth is this package's: nested expressions use Go's stack.
 const (
 	maxCalls   = 20000
 	maxGoCalls = 200
@@ -65,16 +65,16 @@ const (
 func (t *thread) enter(closure *Closure, at *site, depth, work int) *Call {
 	m := &t.state.meter
 	m.Work(meter.Step + work)
-	if t.calls >= maxCalls || !m.Fits(depth) {
+	if t.calls >= maxCalls || !m.AllowsDepth(depth) {
 		t.overflow("stack overflow")
 	}
-	m.Deepens(depth)
-	if grown := cap(t.stack) - t.chargedStack; grown > 0 {
-		t.chargedStack += grown
-		m.Charge(grown * arraySlotSize)
+	m.GrowForDepth(depth)
+	if growth := cap(t.stack) - t.chargedStack; growth > 0 {
+		t.chargedStack += growth
+		m.Charge(growth * arraySlotSize)
 	}
 	t.calls++
-	m.Nest(depth)
+	m.AddDepth(depth)
 	c := t.reuseCall()
 	c.thread, c.caller, c.closure, c.site = t, t.call, closure, at
 	t.call = c
@@ -87,20 +87,20 @@ func (t *thread) overflow(text string) { t.raise(t.call.position() + text) }
 // leave ends the innermost call.
 func (t *thread) leave(c *Call, depth int) {
 	t.calls--
-	t.state.meter.Nest(-depth)
+	t.state.meter.AddDepth(-depth)
 	t.call = c.caller
-	t.unused = append(t.unused, c)
+	t.freeCalls = append(t.freeCalls, c)
 }
 
 // reuseCall returns an ended Call for reuse, or a new one.
 func (t *thread) reuseCall() *Call {
-	n := len(t.unused)
+	n := len(t.freeCalls)
 	if n == 0 {
 		return &Call{}
 	}
-	c := t.unused[n-1]
-	t.unused = t.unused[:n-1]
-	*c = Call{slots: c.slots[:0], extra: c.extra[:0]}
+	c := t.freeCalls[n-1]
+	t.freeCalls = t.freeCalls[:n-1]
+	*c = Call{slots: c.slots[:0], varargs: c.varargs[:0]}
 	return c
 }
 
@@ -129,7 +129,7 @@ func isFunction(v Value) bool {
 
 func (t *thread) notCallable(f Value, at *site) {
 	if at == nil || at.name == forGenerator {
-		at = unnamed(at)
+		at = withoutName(at)
 	}
 	t.call.typeError(at, f, "call")
 }
@@ -143,10 +143,10 @@ func (t *thread) runBuiltin(b *Builtin, args []Value, at *site) []Value {
 		work = bytesOf(args)
 	}
 	c := t.enter(nil, at, builtinDepth, work)
-	own := c.slots
+	savedSlots := c.slots
 	c.slots = args
 	results := b.run(c)
-	c.slots = own
+	c.slots = savedSlots
 	t.leave(c, builtinDepth)
 	return results
 }
@@ -170,18 +170,18 @@ func (t *thread) runClosure(f *Closure, args []Value, at *site) []Value {
 	c := t.enter(f, at, depth, f.proto.work+len(args)*argumentWork)
 	f.proto.prepare(c, args)
 	for c.closure.proto.run(c) == flowTailCall {
-		next, nextSite, results := c.next, c.nextSite, c.result
-		fn, ok := next.(*Closure)
+		callee, calleeSite, results := c.tailCallee, c.tailSite, c.result
+		fn, ok := callee.(*Closure)
 		if !ok { // a Go function does not replace its caller
 			base := len(t.stack)
 			t.stack = append(t.stack, results...)
-			c.result = t.invoke(next, t.stack[base:], nextSite)
+			c.result = t.invoke(callee, t.stack[base:], calleeSite)
 			t.stack = t.stack[:base]
 			break
 		}
 		t.state.meter.Work(meter.Step + fn.proto.work + len(results)*argumentWork)
-		grown := fn.proto.depth - depth
-		t.state.meter.Nest(grown)
+		growth := fn.proto.depth - depth
+		t.state.meter.AddDepth(growth)
 		depth = fn.proto.depth
 		c.closure, c.tailCalls = fn, c.tailCalls+1
 		fn.proto.prepare(c, results)
@@ -221,26 +221,26 @@ type checkpoint struct {
 	calls, depth, goCalls, stack int
 }
 
-func (t *thread) mark() checkpoint {
+func (t *thread) saveCheckpoint() checkpoint {
 	return checkpoint{t.call, t.calls, t.state.meter.Depth(), t.goCalls, len(t.stack)}
 }
 
 func (t *thread) restore(p checkpoint) {
 	m := &t.state.meter
-	m.Nest(p.depth - m.Depth())
+	m.AddDepth(p.depth - m.Depth())
 	t.call, t.calls, t.goCalls, t.stack = p.call, p.calls, p.goCalls, t.stack[:p.stack]
 }
 
-// protected calls a value, and returns the error that the call raises.
-func (t *thread) protected(f Value, args []Value) (results []Value, caught *Error) {
-	back := t.mark()
+// protectedCall calls a value, and returns the error that the call raises.
+func (t *thread) protectedCall(f Value, args []Value) (results []Value, luaErr *Error) {
+	start := t.saveCheckpoint()
 	defer func() {
 		if problem := recover(); problem != nil {
-			caught, _ = problem.(*Error)
-			if caught == nil {
+			luaErr, _ = problem.(*Error)
+			if luaErr == nil {
 				panic(problem)
 			}
-			t.restore(back)
+			t.restore(start)
 		}
 	}()
 	return t.goCall(f, args...), nil

@@ -5,13 +5,13 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// eval returns the value of an expression.
+// eval is a compiled expression. It returns the value.
 type eval func(*Call) Value
 
-// evalMany appends all values of an expression.
-type evalMany func(c *Call, to []Value) []Value
+// evalMany is a compiled expression with any number of values. It appends them to dst.
+type evalMany func(c *Call, dst []Value) []Value
 
-// exec runs a statement.
+// exec is a compiled statement. It runs the statement.
 type exec func(*Call) flow
 
 // flow is the way in which execution continues after a statement.
@@ -21,58 +21,58 @@ const (
 	flowNext     flow = iota // with the next statement
 	flowBreak                // after the loop
 	flowReturn               // in the caller
-	flowTailCall             // with a call of Call.next with Call.result, whose results are the result
+	flowTailCall             // with a call of Call.tailCallee; Call.result holds the arguments
 )
 
 // Chunk is a compiled source.
 type Chunk struct {
-	proto  *proto
-	tokens int
+	proto      *proto
+	tokenCount int
 }
 
 // Size returns the approximate size of the chunk without its source, in bytes.
-func (c *Chunk) Size() int { return c.tokens * syntax.TokenSize }
+func (c *Chunk) Size() int { return c.tokenCount * syntax.TokenSize }
 
 // Compile compiles a syntax tree, and charges the meter for it.
 func Compile(m *meter.Meter, main *syntax.Function) *Chunk {
-	return &Chunk{newProto(m, main), main.Tokens}
+	return &Chunk{newProto(m, main), main.TokenCount}
 }
 
 // proto is a compiled function.
 type proto struct {
-	source   string
-	run      exec
-	work     int // the cost of running it, without the blocks in it
-	params   int
-	boxed    []int // parameters that inner functions capture, by slot
-	isVararg bool
-	arg      *syntax.Local
-	slots    int
-	captures []syntax.Capture
-	depth    int
+	source      string
+	run         exec
+	work        int // the cost of running it, without the blocks in it
+	params      int
+	boxedParams []int // parameters that inner functions capture, by slot
+	isVararg    bool
+	arg         *syntax.Local
+	slots       int
+	captures    []syntax.Capture
+	depth       int
 }
 
 // compiler compiles one function.
 type compiler struct {
-	meter          *meter.Meter
-	level, deepest int
-	size           int    // the cost of the current block so far
-	zero           *Value // the first constant 0 or -0, used for both, as in C Lua
+	meter           *meter.Meter
+	level, maxLevel int
+	work            int    // the cost of the current block so far
+	zero            *Value // the first constant 0 or -0, used for both, as in C Lua
 }
 
 func newProto(m *meter.Meter, f *syntax.Function) *proto {
 	g := &compiler{meter: m}
 	p := &proto{
 		source: f.Source, params: len(f.Params), isVararg: f.IsVararg,
-		arg: f.NeedsArg, slots: f.Slots, captures: f.Captures,
+		arg: f.ArgTable, slots: f.Slots, captures: f.Captures,
 	}
 	for _, l := range f.Params {
 		if l.Captured {
-			p.boxed = append(p.boxed, l.Slot)
+			p.boxedParams = append(p.boxedParams, l.Slot)
 		}
 	}
 	p.run, p.work = g.block(f.Body)
-	p.depth = callDepth + g.deepest*levelDepth
+	p.depth = callDepth + g.maxLevel*levelDepth
 	return p
 }
 
@@ -85,9 +85,9 @@ const (
 // nest counts a level of the tree, and a node. The returned function ends the level.
 func (g *compiler) nest() func() {
 	g.meter.Work(nodeWork)
-	g.size += nodeWork
+	g.work += nodeWork
 	g.level++
-	g.deepest = max(g.deepest, g.level)
+	g.maxLevel = max(g.maxLevel, g.level)
 	return func() { g.level-- }
 }
 
@@ -101,16 +101,16 @@ func (p *proto) prepare(c *Call, args []Value) {
 	c.slots = c.slots[:p.slots]
 	n := copy(c.slots[:p.params], args)
 	clear(c.slots[n:])
-	for _, slot := range p.boxed {
+	for _, slot := range p.boxedParams {
 		c.slots[slot] = &cell{c.slots[slot]}
 	}
 	if !p.isVararg {
 		return
 	}
-	if len(args)-n > cap(c.extra) {
+	if len(args)-n > cap(c.varargs) {
 		m.Charge((len(args) - n) * arraySlotSize)
 	}
-	c.extra = append(c.extra[:0], args[n:]...)
+	c.varargs = append(c.varargs[:0], args[n:]...)
 	if p.arg != nil {
 		p.setArg(c)
 	}
@@ -120,8 +120,8 @@ func (p *proto) prepare(c *Call, args []Value) {
 func (p *proto) setArg(c *Call) {
 	s := c.thread.state
 	arg := s.NewTable()
-	arg.fill(c.extra)
-	s.Set(arg, "n", float64(len(c.extra)))
+	arg.fill(c.varargs)
+	s.Set(arg, "n", float64(len(c.varargs)))
 	c.initLocal(p.arg, arg)
 }
 
@@ -140,27 +140,27 @@ const (
 	nodeWork  = 2
 )
 
-// costOf returns the cost of the code that an action compiles. It excludes inner blocks, which are
-// charged when they begin.
-func (g *compiler) costOf(action func()) (size int) {
-	outer := g.size
-	g.size = blockWork
+// workOf returns the cost of running the code that an action compiles. It excludes inner blocks,
+// which are charged when they begin.
+func (g *compiler) workOf(action func()) (work int) {
+	outer := g.work
+	g.work = blockWork
 	action()
-	size, g.size = g.size, outer
-	return size
+	work, g.work = g.work, outer
+	return work
 }
 
 // block compiles statements, and returns the cost of running all of them. The caller charges the
 // cost when the block begins.
-func (g *compiler) block(statements []syntax.Statement) (run exec, size int) {
+func (g *compiler) block(statements []syntax.Statement) (run exec, work int) {
 	defer g.nest()()
 	code := make([]exec, len(statements))
-	size = g.costOf(func() {
+	work = g.workOf(func() {
 		for i, s := range statements {
 			code[i] = g.statement(s)
 		}
 	})
-	return sequence(code), size
+	return sequence(code), work
 }
 
 // sequence runs statements until one returns a flow other than flowNext.

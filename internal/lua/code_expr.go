@@ -10,7 +10,7 @@ func (g *compiler) eval(e syntax.Expression) eval {
 		v := g.constant(e.Value)
 		return func(*Call) Value { return v }
 	case *syntax.LocalExpr:
-		return read(e.Local)
+		return readLocal(e.Local)
 	case *syntax.CapturedExpr:
 		return func(c *Call) Value { return c.closure.captured[e.Index].value }
 	case *syntax.GlobalExpr:
@@ -21,7 +21,7 @@ func (g *compiler) eval(e syntax.Expression) eval {
 		call := g.call(e)
 		return func(c *Call) Value { return first(call(c)) }
 	case *syntax.DotsExpr:
-		return func(c *Call) Value { return first(c.extra) }
+		return func(c *Call) Value { return first(c.varargs) }
 	case *syntax.FunctionExpr:
 		return g.function(e.Function)
 	case *syntax.TableExpr:
@@ -46,8 +46,8 @@ func (g *compiler) constant(v Value) Value {
 	return *g.zero
 }
 
-// read compiles a local variable.
-func read(l *syntax.Local) eval {
+// readLocal compiles a local variable.
+func readLocal(l *syntax.Local) eval {
 	slot := l.Slot
 	if l.Captured {
 		return func(c *Call) Value { return c.slots[slot].(*cell).value }
@@ -119,66 +119,66 @@ func siteOf(e syntax.Expression, line int) *site {
 	return &site{line: line}
 }
 
-// list compiles expressions. All values of the last one are used.
-func (g *compiler) list(list []syntax.Expression) evalMany {
+// valueList compiles expressions. All values of the last one are used.
+func (g *compiler) valueList(list []syntax.Expression) evalMany {
 	if len(list) == 0 {
-		return func(_ *Call, to []Value) []Value { return to }
+		return func(_ *Call, dst []Value) []Value { return dst }
 	}
 	last := list[len(list)-1]
 	if !syntax.IsMulti(last) {
-		return g.singles(list)
+		return g.singleValues(list)
 	}
-	singles, many := g.singles(list[:len(list)-1]), g.many(last)
-	return func(c *Call, to []Value) []Value { return many(c, singles(c, to)) }
+	firstValues, lastValues := g.singleValues(list[:len(list)-1]), g.multiValue(last)
+	return func(c *Call, dst []Value) []Value { return lastValues(c, firstValues(c, dst)) }
 }
 
-// singles compiles expressions with one value each. The values stay on the thread's stack, which is
-// to, while the next value is computed.
-func (g *compiler) singles(list []syntax.Expression) evalMany {
+// singleValues compiles expressions with one value each. While the next value is computed, the
+// values stay on the thread's stack, which is dst.
+func (g *compiler) singleValues(list []syntax.Expression) evalMany {
 	code := make([]eval, len(list))
 	for i, e := range list {
 		code[i] = g.eval(e)
 	}
-	return func(c *Call, to []Value) []Value {
+	return func(c *Call, dst []Value) []Value {
 		t := c.thread
 		for _, e := range code {
-			t.stack = to
+			t.stack = dst
 			v := e(c)
-			to = append(to, v)
+			dst = append(dst, v)
 		}
-		return to
+		return dst
 	}
 }
 
-// many compiles an expression with any number of values.
-func (g *compiler) many(e syntax.Expression) evalMany {
+// multiValue compiles an expression with any number of values.
+func (g *compiler) multiValue(e syntax.Expression) evalMany {
 	call, ok := e.(*syntax.CallExpr)
 	if !ok {
-		return func(c *Call, to []Value) []Value {
-			c.thread.state.meter.Work(len(c.extra) * argumentWork)
-			return append(to, c.extra...)
+		return func(c *Call, dst []Value) []Value {
+			c.thread.state.meter.Work(len(c.varargs) * argumentWork)
+			return append(dst, c.varargs...)
 		}
 	}
 	code := g.call(call)
-	return func(c *Call, to []Value) []Value {
-		c.thread.stack = to
+	return func(c *Call, dst []Value) []Value {
+		c.thread.stack = dst
 		results := code(c)
 		c.thread.state.meter.Work(len(results) * argumentWork)
-		return append(to, results...)
+		return append(dst, results...)
 	}
 }
 
-// adjusted compiles expressions of which exactly n values are used.
-func (g *compiler) adjusted(list []syntax.Expression, n int) evalMany {
-	values := g.list(list)
-	g.size += n
-	return func(c *Call, to []Value) []Value {
-		base := len(to)
-		to = values(c, to)
-		for len(to) < base+n {
-			to = append(to, nil)
+// adjustedList compiles expressions of which exactly n values are used.
+func (g *compiler) adjustedList(list []syntax.Expression, n int) evalMany {
+	values := g.valueList(list)
+	g.work += n
+	return func(c *Call, dst []Value) []Value {
+		base := len(dst)
+		dst = values(c, dst)
+		for len(dst) < base+n {
+			dst = append(dst, nil)
 		}
-		return to[:base+n]
+		return dst[:base+n]
 	}
 }
 
@@ -204,7 +204,7 @@ func (g *compiler) tailCall(e *syntax.CallExpr) exec {
 	return func(c *Call) flow {
 		t := c.thread
 		base := len(t.stack)
-		c.next, c.nextSite = push(c), at
+		c.tailCallee, c.tailSite = push(c), at
 		c.result = c.Return(t.stack[base:]...)
 		t.stack = t.stack[:base]
 		c.line = at.line
@@ -212,10 +212,10 @@ func (g *compiler) tailCall(e *syntax.CallExpr) exec {
 	}
 }
 
-// pushCall compiles the arguments and the function of a call. The compiled code puts the arguments
-// on the thread's stack, and returns the function.
+// pushCall compiles the arguments and the function of a call. The compiled code pushes the
+// arguments on the thread's stack, and returns the function.
 func (g *compiler) pushCall(e *syntax.CallExpr) (push eval, at *site) {
-	args := g.list(e.Args)
+	args := g.valueList(e.Args)
 	if e.Method != "" {
 		object, self := g.eval(e.Function), siteOf(e.Function, e.SelfLine)
 		var name Value = e.Method
@@ -260,27 +260,27 @@ const closureSize = 64
 
 func (g *compiler) table(e *syntax.TableExpr) eval {
 	var keys, values []eval
-	positional := 0
-	var many evalMany
+	positionalCount := 0
+	var lastValues evalMany
 	for i, item := range e.Items {
 		if item.Key == nil && i == len(e.Items)-1 && syntax.IsMulti(item.Value) {
-			many = g.many(item.Value)
+			lastValues = g.multiValue(item.Value)
 			break
 		}
 		if item.Key == nil {
 			keys = append(keys, nil)
-			positional++
+			positionalCount++
 		} else {
 			keys = append(keys, g.eval(item.Key))
 		}
 		values = append(values, g.eval(item.Value))
 	}
-	named, at := len(values)-positional, &site{line: e.Line}
+	namedCount, at := len(values)-positionalCount, &site{line: e.Line}
 	return func(c *Call) Value {
 		t := c.thread
 		table := t.state.NewTable()
-		if named > 0 {
-			table.reserve(named)
+		if namedCount > 0 {
+			table.reserve(namedCount)
 		}
 		base := len(t.stack)
 		for i, value := range values {
@@ -292,8 +292,8 @@ func (g *compiler) table(e *syntax.TableExpr) eval {
 			v := value(c)
 			t.stack = append(t.stack, v)
 		}
-		if many != nil {
-			t.stack = many(c, t.stack)
+		if lastValues != nil {
+			t.stack = lastValues(c, t.stack)
 		}
 		table.fill(t.stack[base:])
 		t.stack = t.stack[:base]

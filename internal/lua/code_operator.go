@@ -43,8 +43,8 @@ func (g *compiler) binary(e *syntax.BinaryExpr) eval {
 	case syntax.Concat:
 		return g.concat(e)
 	case syntax.Eq, syntax.Ne, '<', '>', syntax.Le, syntax.Ge:
-		holds := g.comparison(e)
-		return func(c *Call) Value { return holds(c) }
+		compare := g.comparison(e)
+		return func(c *Call) Value { return compare(c) }
 	}
 	return g.arithmetic(e)
 }
@@ -54,8 +54,8 @@ func (g *compiler) condition(e syntax.Expression) func(*Call) bool {
 	defer g.nest()()
 	switch e := e.(type) {
 	case *syntax.ConstantExpr:
-		holds := Truth(e.Value)
-		return func(*Call) bool { return holds }
+		isTrue := Truth(e.Value)
+		return func(*Call) bool { return isTrue }
 	case *syntax.BinaryExpr:
 		switch e.Operator {
 		case syntax.And:
@@ -127,7 +127,7 @@ func (g *compiler) concat(e *syntax.BinaryExpr) eval {
 	for i, o := range operands {
 		sites[i] = siteOf(o, e.Line)
 	}
-	values := g.singles(operands)
+	values := g.singleValues(operands)
 	return func(c *Call) Value {
 		t := c.thread
 		base := len(t.stack)

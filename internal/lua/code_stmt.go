@@ -3,7 +3,7 @@ package lua
 import "redlock-proxy/internal/lua/syntax"
 
 func (g *compiler) statement(s syntax.Statement) exec {
-	g.size += nodeWork
+	g.work += nodeWork
 	switch s := s.(type) {
 	case *syntax.LocalStmt:
 		return g.local(s)
@@ -16,11 +16,11 @@ func (g *compiler) statement(s syntax.Statement) exec {
 			return flowNext
 		}
 	case *syntax.DoStmt:
-		body, size := g.block(s.Body)
-		g.size += size // the body always runs
+		body, work := g.block(s.Body)
+		g.work += work // the body always runs
 		return body
 	case *syntax.LoopStmt:
-		if s.Repeat {
+		if s.IsRepeat {
 			return g.repeat(s)
 		}
 		return g.while(s)
@@ -33,7 +33,7 @@ func (g *compiler) statement(s syntax.Statement) exec {
 	case *syntax.FunctionStmt:
 		return g.localFunction(s)
 	case *syntax.ReturnStmt:
-		return g.ret(s)
+		return g.returnStmt(s)
 	}
 	return func(*Call) flow { return flowBreak }
 }
@@ -52,7 +52,7 @@ func (g *compiler) local(s *syntax.LocalStmt) exec {
 			return flowNext
 		}
 	}
-	values := g.adjusted(s.Values, len(s.Locals))
+	values := g.adjustedList(s.Values, len(s.Locals))
 	return func(c *Call) flow {
 		t := c.thread
 		base := len(t.stack)
@@ -72,14 +72,14 @@ func (g *compiler) localFunction(s *syntax.FunctionStmt) exec {
 			c.slots[l.Slot] = function(c)
 			return flowNext
 		}
-		own := &cell{} // before the function, which captures it
-		c.slots[l.Slot] = own
-		own.value = function(c)
+		variable := &cell{} // exists before the function, which captures it
+		c.slots[l.Slot] = variable
+		variable.value = function(c)
 		return flowNext
 	}
 }
 
-func (g *compiler) ret(s *syntax.ReturnStmt) exec {
+func (g *compiler) returnStmt(s *syntax.ReturnStmt) exec {
 	if len(s.Values) == 1 {
 		if call, ok := s.Values[0].(*syntax.CallExpr); ok {
 			return g.tailCall(call)
@@ -92,7 +92,7 @@ func (g *compiler) ret(s *syntax.ReturnStmt) exec {
 			}
 		}
 	}
-	values := g.list(s.Values)
+	values := g.valueList(s.Values)
 	return func(c *Call) flow {
 		t := c.thread
 		base := len(t.stack)
@@ -105,9 +105,9 @@ func (g *compiler) ret(s *syntax.ReturnStmt) exec {
 
 func (g *compiler) while(s *syntax.LoopStmt) exec {
 	var condition func(*Call) bool
-	iteration := g.costOf(func() { condition = g.condition(s.Condition) })
-	body, size := g.block(s.Body)
-	iteration += size
+	iteration := g.workOf(func() { condition = g.condition(s.Condition) })
+	body, work := g.block(s.Body)
+	iteration += work
 	return func(c *Call) flow {
 		for condition(c) {
 			c.thread.state.meter.Work(iteration)
@@ -123,9 +123,9 @@ func (g *compiler) while(s *syntax.LoopStmt) exec {
 
 func (g *compiler) repeat(s *syntax.LoopStmt) exec {
 	var condition func(*Call) bool
-	iteration := g.costOf(func() { condition = g.condition(s.Condition) })
-	body, size := g.block(s.Body)
-	iteration += size
+	iteration := g.workOf(func() { condition = g.condition(s.Condition) })
+	body, work := g.block(s.Body)
+	iteration += work
 	return func(c *Call) flow {
 		for {
 			c.thread.state.meter.Work(iteration)
@@ -143,12 +143,12 @@ func (g *compiler) repeat(s *syntax.LoopStmt) exec {
 
 func (g *compiler) ifElse(s *syntax.IfStmt) exec {
 	conditions := make([]func(*Call) bool, len(s.Conditions))
-	bodies, sizes := make([]exec, len(s.Bodies)), make([]int, len(s.Bodies))
+	bodies, works := make([]exec, len(s.Bodies)), make([]int, len(s.Bodies))
 	for i, e := range s.Conditions {
 		conditions[i] = g.condition(e)
 	}
 	for i, b := range s.Bodies {
-		bodies[i], sizes[i] = g.block(b)
+		bodies[i], works[i] = g.block(b)
 	}
 	return func(c *Call) flow {
 		i := 0
@@ -158,24 +158,24 @@ func (g *compiler) ifElse(s *syntax.IfStmt) exec {
 		if i == len(bodies) {
 			return flowNext
 		}
-		c.thread.state.meter.Work(sizes[i])
+		c.thread.state.meter.Work(works[i])
 		return bodies[i](c)
 	}
 }
 
 func (g *compiler) numericFor(s *syntax.ForStmt) exec {
-	first, last, by := g.eval(s.Start), g.eval(s.Limit), g.eval(s.Step)
-	body, size := g.block(s.Body)
-	l, line, iteration := s.Local, s.Line, blockWork+size
-	number := func(c *Call, v Value, what string) float64 {
+	startCode, limitCode, stepCode := g.eval(s.Start), g.eval(s.Limit), g.eval(s.Step)
+	body, work := g.block(s.Body)
+	l, line, iteration := s.Local, s.Line, blockWork+work
+	number := func(c *Call, v Value, role string) float64 {
 		n, ok := c.thread.state.Number(v)
 		if !ok {
-			c.fail(line, "'for' %s must be a number", what)
+			c.fail(line, "'for' %s must be a number", role)
 		}
 		return n
 	}
 	return func(c *Call) flow {
-		a, b, d := first(c), last(c), by(c)
+		a, b, d := startCode(c), limitCode(c), stepCode(c)
 		i, limit, step := number(c, a, "initial value"), number(c, b, "limit"), number(c, d, "step")
 		for i = i - step + step; step > 0 && i <= limit || step <= 0 && i >= limit; i += step { // rounded as in C Lua
 			c.thread.state.meter.Work(iteration)
@@ -191,14 +191,14 @@ func (g *compiler) numericFor(s *syntax.ForStmt) exec {
 }
 
 func (g *compiler) genericFor(s *syntax.ForInStmt) exec {
-	values := g.adjusted(s.Values, 3)
-	body, size := g.block(s.Body)
-	at, iteration := &site{"local", forGenerator, s.Line}, blockWork+size+len(s.Locals)
+	values := g.adjustedList(s.Values, 3)
+	body, work := g.block(s.Body)
+	at, iteration := &site{"local", forGenerator, s.Line}, blockWork+work+len(s.Locals)
 	return func(c *Call) flow {
 		t := c.thread
 		base := len(t.stack)
 		t.stack = values(c, t.stack)
-		copy(c.slots[s.Hidden:], t.stack[base:])
+		copy(c.slots[s.IteratorSlot:], t.stack[base:])
 		t.stack = t.stack[:base]
 		for {
 			t.state.meter.Work(iteration)
@@ -221,15 +221,15 @@ const forGenerator = "(for generator)"
 // advance calls the iterator, sets the variables, and reports whether the loop continues.
 func (c *Call) advance(s *syntax.ForInStmt, at *site) bool {
 	t := c.thread
-	hidden := c.slots[s.Hidden : s.Hidden+3]
+	loopState := c.slots[s.IteratorSlot : s.IteratorSlot+3]
 	t.enterGo()
-	results := t.invoke(hidden[0], hidden[1:3:3], at)
+	results := t.invoke(loopState[0], loopState[1:3:3], at)
 	t.goCalls--
 	control := first(results)
 	if control == nil {
 		return false
 	}
-	hidden[2] = control
+	loopState[2] = control
 	for i, l := range s.Locals {
 		var v Value
 		if i < len(results) {
@@ -244,42 +244,42 @@ func (g *compiler) assign(s *syntax.AssignStmt) exec {
 	if len(s.Targets) == 1 && len(s.Values) == 1 {
 		return g.assignOne(s.Targets[0], g.eval(s.Values[0]), s.Line)
 	}
-	// First the objects and keys, then the values, then the assignments from the last to the first.
-	var places []eval
-	stores := make([]func(c *Call, place []Value, v Value), len(s.Targets))
+	// Evaluates the objects and keys, then the values. Then it assigns from the last to the first.
+	var operands []eval
+	stores := make([]func(c *Call, operands []Value, v Value), len(s.Targets))
 	offsets := make([]int, len(s.Targets))
 	for i, target := range s.Targets {
-		offsets[i] = len(places)
+		offsets[i] = len(operands)
 		if e, ok := target.(*syntax.IndexExpr); ok {
-			places = append(places, g.eval(e.Object), g.eval(e.Key))
+			operands = append(operands, g.eval(e.Object), g.eval(e.Key))
 		}
 		stores[i] = g.store(target, s.Line)
 	}
-	values := g.adjusted(s.Values, len(s.Targets))
+	values := g.adjustedList(s.Values, len(s.Targets))
 	return func(c *Call) flow {
 		t := c.thread
 		base := len(t.stack)
-		for _, place := range places {
-			v := place(c)
+		for _, operand := range operands {
+			v := operand(c)
 			t.stack = append(t.stack, v)
 		}
 		t.stack = values(c, t.stack)
 		for i := len(stores) - 1; i >= 0; i-- {
-			stores[i](c, t.stack[base+offsets[i]:], t.stack[base+len(places)+i])
+			stores[i](c, t.stack[base+offsets[i]:], t.stack[base+len(operands)+i])
 		}
 		t.stack = t.stack[:base]
 		return flowNext
 	}
 }
 
-// store compiles an assignment of a value. If the target is an index, place begins with the object
-// and the key.
-func (g *compiler) store(target syntax.Expression, line int) func(c *Call, place []Value, v Value) {
-	g.size += nodeWork
+// store compiles an assignment of a value. If the target is an index, operands begins with the
+// object and the key.
+func (g *compiler) store(target syntax.Expression, line int) func(c *Call, operands []Value, v Value) {
+	g.work += nodeWork
 	switch e := target.(type) {
 	case *syntax.IndexExpr:
 		at := siteOf(e.Object, line)
-		return func(c *Call, place []Value, v Value) { c.thread.setIndex(place[0], place[1], v, at) }
+		return func(c *Call, operands []Value, v Value) { c.thread.setIndex(operands[0], operands[1], v, at) }
 	case *syntax.LocalExpr:
 		return func(c *Call, _ []Value, v Value) { c.assignLocal(e.Local, v) }
 	case *syntax.CapturedExpr:

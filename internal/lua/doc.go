@@ -23,7 +23,7 @@
 //
 // # Limits
 //
-// The package is made for short scripts that are not trusted. Package meter counts the work of
+// The package runs short scripts that are not trusted. Package meter counts the work of
 // blocks and library functions, calls, and allocated bytes. A run that exceeds a limit ends, even
 // within pcall:
 //

@@ -20,27 +20,29 @@ func startRedis(t *testing.T) *redis.Client {
 	return client
 }
 
-// TestExamplesAsInRedis: a real redis-server gives the results that the examples expect.
+// TestExamplesAsInRedis checks that a real redis-server returns the results that the examples
+// expect.
 func TestExamplesAsInRedis(t *testing.T) {
 	client := startRedis(t)
 	show := strings.Replace(showSource, "SOURCE", "ARGV[1]", 1)
 	for area, list := range examples {
 		for _, e := range list {
-			theirs, err := client.Eval(t.Context(), show, nil, e.chunk()).Text()
+			redisResult, err := client.Eval(t.Context(), show, nil, e.chunk()).Text()
 			if err != nil {
 				t.Errorf("%s: %s: %v", area, e.source, err)
-			} else if theirs = withoutAddresses(theirs); theirs != e.want {
-				t.Errorf("%s: %s\nthere %s\n here %s", area, e.source, theirs, e.want)
+			} else if redisResult = withoutAddresses(redisResult); redisResult != e.want {
+				t.Errorf("%s: %s\nredis %s\n want %s", area, e.source, redisResult, e.want)
 			}
 		}
 	}
 }
 
-// TestMemoryAsInRedis: the memory in use at the beginning of a run is about the same as in Redis.
+// TestMemoryAsInRedis checks that the memory in use when a run begins is about the same as in
+// Redis.
 func TestMemoryAsInRedis(t *testing.T) {
-	theirs, err := startRedis(t).Eval(t.Context(), "return gcinfo()", nil).Int()
-	ours, _ := run(t, "return gcinfo()", meter.Limits{})
-	if n, _ := ours.(float64); err != nil || int(n) < theirs/2 || int(n) > theirs*2 {
-		t.Errorf("%v KB, there %d (%v)", ours, theirs, err)
+	redisKB, err := startRedis(t).Eval(t.Context(), "return gcinfo()", nil).Int()
+	memory, _ := run(t, "return gcinfo()", meter.Limits{})
+	if n, _ := memory.(float64); err != nil || int(n) < redisKB/2 || int(n) > redisKB*2 {
+		t.Errorf("%v KB, redis %d (%v)", memory, redisKB, err)
 	}
 }

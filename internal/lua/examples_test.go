@@ -13,26 +13,26 @@ import (
 type example struct{ source, want string }
 
 // examples holds all examples by area. TestExamplesAsInRedis compares them with a real
-// redis-server; for a new example it prints the result.
+// redis-server, and prints the result of a new example.
 var examples = map[string][]example{
-	"arguments":  argumentExamples,
-	"calls":      callExamples,
-	"errors":     errorExamples,
-	"format":     formatExamples,
-	"load":       loadExamples,
-	"math":       mathExamples,
-	"metatables": metatableExamples,
-	"mistakes":   mistakeExamples,
-	"numbers":    numberExamples,
-	"operators":  operatorExamples,
-	"patterns":   patternExamples,
-	"statements": statementExamples,
-	"strings":    stringExamples,
-	"syntax":     syntaxExamples,
-	"tables":     tableExamples,
+	"arguments":      argumentExamples,
+	"calls":          callExamples,
+	"errors":         errorExamples,
+	"format":         formatExamples,
+	"load":           loadExamples,
+	"math":           mathExamples,
+	"metatables":     metatableExamples,
+	"compile errors": compileErrorExamples,
+	"numbers":        numberExamples,
+	"operators":      operatorExamples,
+	"patterns":       patternExamples,
+	"statements":     statementExamples,
+	"strings":        stringExamples,
+	"syntax":         syntaxExamples,
+	"tables":         tableExamples,
 }
 
-// showSource is the Lua code that runs SOURCE and writes its values, or ! and its error.
+// showSource is the Lua code that runs SOURCE and returns its values as text, or ! and its error.
 const showSource = `
 local function text(v, depth)
 	if type(v) == "string" then return (string.format("%q", v):gsub("\\?\n", "\\n"):gsub("\\000", "\\0")) end
@@ -86,20 +86,20 @@ func exampleGlobals(s *State, source string) *Table {
 	return g
 }
 
-// redisPCall implements Redis' pcall, as far as the examples need it: for an error that is a table,
+// redisPCall implements Redis' pcall, as far as the examples need it. For an error that is a table,
 // it also returns the field err.
 func redisPCall(c *Call) []Value {
 	if c.NArgs() == 0 {
 		return c.Return(false, "attempt to call a boolean value")
 	}
-	results, failed := c.Protected(c.Arg(1), c.Args()[1:])
-	if failed == nil {
+	results, luaErr := c.Protected(c.Arg(1), c.Args()[1:])
+	if luaErr == nil {
 		return c.Return(append([]Value{true}, results...)...)
 	}
-	if t, ok := failed.Value.(*Table); ok {
+	if t, ok := luaErr.Value.(*Table); ok {
 		return c.Return(false, t, t.Get("err"))
 	}
-	return c.Return(false, failed.Value)
+	return c.Return(false, luaErr.Value)
 }
 
 func (e example) run(t *testing.T) string {

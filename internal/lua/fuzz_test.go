@@ -18,14 +18,15 @@ func addExamples(f *testing.F) {
 	}
 }
 
-// FuzzCompile: any text compiles, or has an error that is the same if the text comes byte by byte.
+// FuzzCompile checks that any text compiles or has a compile error, and that the result is the same
+// if the text arrives byte by byte.
 func FuzzCompile(f *testing.F) {
 	addExamples(f)
 	f.Fuzz(func(t *testing.T, source string) {
 		m := meter.New(meter.Limits{}, 0)
 		_, err := compile(source, "@fuzz")
-		var mistake *syntax.CompileError
-		if err != nil && !errors.As(err, &mistake) {
+		var compileErr *syntax.CompileError
+		if err != nil && !errors.As(err, &compileErr) {
 			t.Fatalf("%q: %v", source, err)
 		}
 		if _, literalsErr := syntax.Literals(&m, source, "@fuzz"); err == nil && literalsErr != nil {
@@ -34,15 +35,15 @@ func FuzzCompile(f *testing.F) {
 		if len(source) > 4096 {
 			return
 		}
-		_, byPiece := syntax.ParsePieces(&m, inPieces(source), "@fuzz")
-		if (err == nil) != (byPiece == nil) || err != nil && err.Error() != byPiece.Error() {
-			t.Errorf("%q: %v, byte by byte %v", source, err, byPiece)
+		_, pieceErr := syntax.ParsePieces(&m, byteByByte(source), "@fuzz")
+		if (err == nil) != (pieceErr == nil) || err != nil && err.Error() != pieceErr.Error() {
+			t.Errorf("%q: %v, byte by byte %v", source, err, pieceErr)
 		}
 	})
 }
 
-// inPieces returns a source byte by byte.
-func inPieces(source string) func() string {
+// byteByByte returns a function that returns the next byte of a source at each call.
+func byteByByte(source string) func() string {
 	return func() (piece string) {
 		if source == "" {
 			return ""
@@ -52,7 +53,7 @@ func inPieces(source string) func() string {
 	}
 }
 
-// FuzzShortPrograms: any program ends within its limits, and with a known error.
+// FuzzShortPrograms checks that any program ends within its limits, and with a known error.
 func FuzzShortPrograms(f *testing.F) {
 	addExamples(f)
 	f.Fuzz(func(t *testing.T, source string) {
@@ -60,7 +61,7 @@ func FuzzShortPrograms(f *testing.F) {
 		if err != nil {
 			return
 		}
-		state := NewState(meter.Limits{Watch: watched(t, 50*time.Millisecond), Bytes: 2 << 20})
+		state := NewState(meter.Limits{Watch: startWatch(t, 50*time.Millisecond), Bytes: 2 << 20})
 		var globals *Table
 		if meter.Protect(func() error { globals = exampleGlobals(state, ""); return nil }) != nil {
 			return // the time was up before the program began

@@ -24,11 +24,11 @@ func baseLibrary(b *Builder) []Entry {
 		{"rawequal", func(c *Call) []Value { return c.Return(c.WantAny(1) == c.WantAny(2)) }},
 		{"rawget", func(c *Call) []Value { return c.Return(c.WantTable(1).Get(c.WantAny(2))) }},
 		{"rawset", baseRawSet},
-		{"select", Metered(baseSelect)},
+		{"select", MeteredFunc(baseSelect)},
 		{"setmetatable", baseSetMeta},
 		{"tonumber", baseToNumber},
 		{"tostring", baseToString},
-		{"type", Metered(func(c *Call) []Value { return c.Return(TypeName(c.WantAny(1))) })},
+		{"type", MeteredFunc(func(c *Call) []Value { return c.Return(TypeName(c.WantAny(1))) })},
 		{"unpack", baseUnpack},
 		{"xpcall", baseXPCall},
 	}
@@ -83,13 +83,13 @@ func baseCollect(c *Call) []Value {
 	return c.Return(0.0)
 }
 
-// libraryBytes is the memory of Redis' Lua before a script allocates any, in bytes. It is mostly
-// that of the libraries.
+// libraryBytes is the memory of Redis' Lua before a script allocates any, in bytes. Most of it
+// belongs to the libraries.
 const libraryBytes = 33 << 10
 
 // memory returns the memory in use, in bytes, as scripts see it. It never shrinks, because freed
 // memory is not subtracted.
-func (s *State) memory() int { return libraryBytes + s.meter.Spent() }
+func (s *State) memory() int { return libraryBytes + s.meter.AllocatedBytes() }
 
 func baseError(c *Call) []Value {
 	level := c.OptInt(2, 1)
@@ -206,24 +206,24 @@ func baseUnpack(c *Call) []Value {
 
 func baseXPCall(c *Call) []Value {
 	f, handler := c.Arg(1), c.WantAny(2)
-	results, failed := c.thread.protected(f, nil)
-	if failed == nil {
+	results, luaErr := c.thread.protectedCall(f, nil)
+	if luaErr == nil {
 		return c.Return(append([]Value{true}, results...)...)
 	}
-	// The handler also handles its own errors, until the stack is full.
+	// The handler also handles its own errors, until the limit of nested calls.
 	for range maxGoCalls {
-		results, again := c.thread.protected(handler, []Value{failed.Value})
-		if again == nil {
+		results, handlerErr := c.thread.protectedCall(handler, []Value{luaErr.Value})
+		if handlerErr == nil {
 			return c.Return(false, first(results))
 		}
-		failed = again
+		luaErr = handlerErr
 	}
 	return c.Return(false, "error in error handling")
 }
 
 // Protected calls a value, and returns the error that the call raises.
 func (c *Call) Protected(f Value, args []Value) ([]Value, *Error) {
-	return c.thread.protected(f, args)
+	return c.thread.protectedCall(f, args)
 }
 
 func baseLoadString(c *Call) []Value {
@@ -234,27 +234,27 @@ func baseLoadString(c *Call) []Value {
 func baseLoad(c *Call) []Value {
 	reader := c.wantFunction(1)
 	name := c.OptString(2, "=(load)")
-	var failed *Error
-	more := func() string {
+	var luaErr *Error
+	nextPiece := func() string {
 		var piece string
-		if piece, failed = c.readPiece(reader); failed != nil {
-			panic(&syntax.CompileError{Text: failed.Error()})
+		if piece, luaErr = c.readPiece(reader); luaErr != nil {
+			panic(&syntax.CompileError{Text: luaErr.Error()})
 		}
 		return piece
 	}
-	main, err := syntax.ParsePieces(&c.State().meter, more, name)
-	results := c.compiled(main, err)
-	if failed != nil {
-		return c.Return(nil, failed.Value)
+	main, err := syntax.ParsePieces(&c.State().meter, nextPiece, name)
+	results := c.loadResults(main, err)
+	if luaErr != nil {
+		return c.Return(nil, luaErr.Value)
 	}
 	return results
 }
 
 // readPiece calls the reader of load for the next piece of the source.
 func (c *Call) readPiece(reader Value) (string, *Error) {
-	results, failed := c.thread.protected(reader, nil)
-	if failed != nil {
-		return "", failed
+	results, luaErr := c.thread.protectedCall(reader, nil)
+	if luaErr != nil {
+		return "", luaErr
 	}
 	piece := first(results)
 	text, ok := ToString(piece)
@@ -267,11 +267,11 @@ func (c *Call) readPiece(reader Value) (string, *Error) {
 
 func (c *Call) load(source, name string) []Value {
 	main, err := syntax.Parse(&c.State().meter, source, name)
-	return c.compiled(main, err)
+	return c.loadResults(main, err)
 }
 
-// compiled returns the results of load and loadstring.
-func (c *Call) compiled(main *syntax.Function, err error) []Value {
+// loadResults returns the results of load and loadstring.
+func (c *Call) loadResults(main *syntax.Function, err error) []Value {
 	s := c.State()
 	if err != nil {
 		return c.Return(nil, s.Text(err.Error()))

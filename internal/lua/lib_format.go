@@ -172,7 +172,7 @@ func (d directive) integer(prefix, digits string) string {
 func (d directive) float(n float64) string {
 	sign := d.sign(math.Signbit(n))
 	if math.IsNaN(n) || math.IsInf(n, 0) {
-		text := strings.TrimPrefix(clib.FormatNoNumber(n), "-")
+		text := strings.TrimPrefix(clib.FormatNonFinite(n), "-")
 		if d.verb < 'a' {
 			text = strings.ToUpper(text)
 		}

@@ -12,18 +12,18 @@ var mathLibrary = []Entry{
 	{"abs", unary(math.Abs)},
 	{"acos", unary(math.Acos)},
 	{"asin", unary(math.Asin)},
-	{"atan", unary(signed(math.Atan))},
+	{"atan", unary(withNaNSign(math.Atan))},
 	{"atan2", binary(math.Atan2)},
-	{"ceil", unary(signed(math.Ceil))},
-	{"cos", unary(signed(math.Cos))},
-	{"cosh", unary(signed(math.Cosh))},
+	{"ceil", unary(withNaNSign(math.Ceil))},
+	{"cos", unary(withNaNSign(math.Cos))},
+	{"cosh", unary(withNaNSign(math.Cosh))},
 	{"deg", unary(func(x float64) float64 { return x / (math.Pi / 180) })},
-	{"exp", unary(signed(math.Exp))},
-	{"floor", unary(signed(math.Floor))},
+	{"exp", unary(withNaNSign(math.Exp))},
+	{"floor", unary(withNaNSign(math.Floor))},
 	{"fmod", binary(math.Mod)},
 	{"frexp", mathFrexp},
 	{"ldexp", binary(func(x, y float64) float64 { return math.Ldexp(x, int(int32(clib.Truncate(y)))) })},
-	{"log", unary(signed(math.Log))},
+	{"log", unary(withNaNSign(math.Log))},
 	{"log10", unary(clib.Log10)},
 	{"max", func(c *Call) []Value { return c.extreme(func(a, b float64) bool { return a > b }) }},
 	{"min", func(c *Call) []Value { return c.extreme(func(a, b float64) bool { return a < b }) }},
@@ -31,19 +31,19 @@ var mathLibrary = []Entry{
 	{"modf", mathModf},
 	{"pow", binary(clib.Power)},
 	{"rad", unary(func(x float64) float64 { return x * (math.Pi / 180) })},
-	{"sin", unary(signed(math.Sin))},
-	{"sinh", unary(signed(math.Sinh))},
+	{"sin", unary(withNaNSign(math.Sin))},
+	{"sinh", unary(withNaNSign(math.Sinh))},
 	{"sqrt", unary(math.Sqrt)},
-	{"tan", unary(signed(math.Tan))},
-	{"tanh", unary(signed(math.Tanh))},
+	{"tan", unary(withNaNSign(math.Tan))},
+	{"tanh", unary(withNaNSign(math.Tanh))},
 }
 
 func unary(f func(float64) float64) func(*Call) []Value {
 	return func(c *Call) []Value { return c.Return(f(c.WantNumber(1))) }
 }
 
-// signed returns f with C's sign of a NaN result.
-func signed(f func(float64) float64) func(float64) float64 {
+// withNaNSign returns f with C's sign of a NaN result.
+func withNaNSign(f func(float64) float64) func(float64) float64 {
 	return func(x float64) float64 { return clib.SignedNaN(f(x), x) }
 }
 

@@ -10,25 +10,25 @@ import (
 )
 
 var stringLibrary = []Entry{
-	{"byte", Metered(stringByte)},
+	{"byte", MeteredFunc(stringByte)},
 	{"char", stringChar},
 	{"dump", func(c *Call) []Value { c.wantFunction(1); return c.Fail("unable to dump given function") }},
-	{"find", Metered(func(c *Call) []Value { return c.search(true) })},
+	{"find", MeteredFunc(func(c *Call) []Value { return c.search(true) })},
 	{"format", stringFormat},
 	{"gmatch", stringGMatch},
 	{"gfind", alias("gmatch")},
 	{"gsub", stringGsub},
-	{"len", Metered(func(c *Call) []Value { return c.Return(float64(len(c.WantString(1)))) })},
+	{"len", MeteredFunc(func(c *Call) []Value { return c.Return(float64(len(c.WantString(1)))) })},
 	{"lower", func(c *Call) []Value { return c.mapBytes(clib.ToLower) }},
-	{"match", Metered(func(c *Call) []Value { return c.search(false) })},
+	{"match", MeteredFunc(func(c *Call) []Value { return c.search(false) })},
 	{"rep", stringRep},
 	{"reverse", stringReverse},
-	{"sub", Metered(stringSub)},
+	{"sub", MeteredFunc(stringSub)},
 	{"upper", func(c *Call) []Value { return c.mapBytes(clib.ToUpper) }},
 }
 
-// relative converts an index that counts from the end if it is negative.
-func relative(i, length int) int {
+// absoluteIndex returns an index that counts from the start. A negative i counts from the end.
+func absoluteIndex(i, length int) int {
 	if i < 0 {
 		i += length + 1
 	}
@@ -37,8 +37,8 @@ func relative(i, length int) int {
 
 func stringByte(c *Call) []Value {
 	s := c.WantString(1)
-	from := relative(c.OptInt(2, 1), len(s))
-	to := min(relative(c.OptInt(3, from), len(s)), len(s))
+	from := absoluteIndex(c.OptInt(2, 1), len(s))
+	to := min(absoluteIndex(c.OptInt(3, from), len(s)), len(s))
 	from = max(from, 1)
 	if to-from+1+c.NArgs() > maxResults {
 		return c.Fail("stack overflow (string slice too long)")
@@ -85,8 +85,8 @@ func stringReverse(c *Call) []Value {
 
 func stringSub(c *Call) []Value {
 	s := c.WantString(1)
-	from := max(relative(c.WantInt(2), len(s)), 1)
-	to := min(relative(c.OptInt(3, -1), len(s)), len(s))
+	from := max(absoluteIndex(c.WantInt(2), len(s)), 1)
+	to := min(absoluteIndex(c.OptInt(3, -1), len(s)), len(s))
 	if from > to {
 		return c.Return("")
 	}
@@ -103,17 +103,17 @@ func (c *Call) mapBytes(f func(byte) byte) []Value {
 
 // search implements find and match.
 func (c *Call) search(find bool) []Value {
-	s, form := c.WantString(1), c.WantString(2)
-	from := min(max(relative(c.OptInt(3, 1), len(s))-1, 0), len(s))
-	c.State().Work(len(form))
-	if find && (Truth(c.Arg(4)) || !strings.ContainsAny(clib.UpToZero(form), "^$*+?.([%-")) {
-		c.State().Work((len(s) - from + len(form)) * clib.IndexWork)
-		if i := clib.Index(s[from:], form); i >= 0 {
-			return c.Return(float64(from+i+1), float64(from+i+len(form)))
+	s, pat := c.WantString(1), c.WantString(2)
+	from := min(max(absoluteIndex(c.OptInt(3, 1), len(s))-1, 0), len(s))
+	c.State().Work(len(pat))
+	if find && (Truth(c.Arg(4)) || !strings.ContainsAny(clib.UpToZero(pat), "^$*+?.([%-")) {
+		c.State().Work((len(s) - from + len(pat)) * clib.IndexWork)
+		if i := clib.Index(s[from:], pat); i >= 0 {
+			return c.Return(float64(from+i+1), float64(from+i+len(pat)))
 		}
 		return c.Return(nil)
 	}
-	m := pattern.New(&c.thread.state.meter, c, s, form)
+	m := pattern.New(&c.thread.state.meter, c, s, pat)
 	anchored := m.Anchor()
 	for ; from <= len(s); from++ {
 		to, ok := m.Match(from)
@@ -130,10 +130,10 @@ func (c *Call) search(find bool) []Value {
 }
 
 func stringGMatch(c *Call) []Value {
-	s, form := c.WantString(1), c.WantString(2)
+	s, pat := c.WantString(1), c.WantString(2)
 	at := 0
 	return c.Return(&Builtin{address: c.State().meter.Address(), run: func(c *Call) []Value {
-		m := pattern.New(&c.thread.state.meter, c, s, form)
+		m := pattern.New(&c.thread.state.meter, c, s, pat)
 		for ; at <= len(s); at++ {
 			to, ok := m.Match(at)
 			if !ok {
@@ -150,18 +150,18 @@ func stringGMatch(c *Call) []Value {
 }
 
 func stringGsub(c *Call) []Value {
-	s, form := c.WantString(1), c.WantString(2)
-	most := c.optInt32(4, len(s)+1)
+	s, pat := c.WantString(1), c.WantString(2)
+	maxCount := c.optInt32(4, len(s)+1)
 	switch c.Arg(3).(type) {
 	case float64, string, *Closure, *Builtin, *Table:
 	default:
 		c.BadArg(3, "string/function/table expected")
 	}
-	m := pattern.New(&c.thread.state.meter, c, s, form)
+	m := pattern.New(&c.thread.state.meter, c, s, pat)
 	anchored := m.Anchor()
 	var b strings.Builder
 	at, n := 0, 0
-	for n < most {
+	for n < maxCount {
 		to, ok := m.Match(at)
 		if ok {
 			n++
@@ -187,13 +187,13 @@ func stringGsub(c *Call) []Value {
 // replace appends the replacement of a match in gsub.
 func (c *Call) replace(m *pattern.Matcher, b *strings.Builder, from, to int) {
 	var v Value
-	switch by := c.Arg(3).(type) {
+	switch repl := c.Arg(3).(type) {
 	case *Table:
-		v = c.thread.index(by, m.Capture(0, from, to), nil)
+		v = c.thread.index(repl, m.Capture(0, from, to), nil)
 	case *Closure, *Builtin:
-		v = first(c.thread.goCall(by, m.Captures(from, to, true)...))
+		v = first(c.thread.goCall(repl, m.Captures(from, to, true)...))
 	default:
-		template, _ := ToString(by)
+		template, _ := ToString(repl)
 		c.expand(m, b, template, from, to)
 		return
 	}

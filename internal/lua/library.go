@@ -7,26 +7,26 @@ type Entry struct {
 	Value any
 }
 
-// Metered is a function that charges for its work itself. Any other function is charged for all
+// MeteredFunc is a function that charges for its work itself. Any other function is charged for all
 // bytes of its arguments before it runs.
-type Metered func(*Call) []Value
+type MeteredFunc func(*Call) []Value
 
 // alias is the name of an earlier entry. Both entries are the same function, because a script can
 // compare them.
 type alias string
 
 // Builder makes objects that all runs share. Its tables are frozen.
-type Builder struct{ last uint32 }
+type Builder struct{ lastAddress uint32 }
 
 // NewBuilder returns a Builder whose objects have addresses after those of the standard library.
-func NewBuilder() *Builder { return &Builder{last: standard.lastAddress} }
+func NewBuilder() *Builder { return &Builder{lastAddress: standard.lastAddress} }
 
 func (b *Builder) address() uint32 {
-	b.last += 16
-	return b.last
+	b.lastAddress += 16
+	return b.lastAddress
 }
 
-// Function returns a Lua function. run returns the result of Call.Return, or nil for no value, and
+// Function returns a Lua function. run returns the result of Call.Return, or nil for no value. It
 // must not keep the Call.
 func (b *Builder) Function(run func(*Call) []Value) *Builtin {
 	return &Builtin{run: run, address: b.address()}
@@ -37,7 +37,7 @@ func (b *Builder) value(v any) Value {
 	switch run := v.(type) {
 	case func(*Call) []Value:
 		return b.Function(run)
-	case Metered:
+	case MeteredFunc:
 		f := b.Function(run)
 		f.metered = true
 		return f
@@ -84,7 +84,7 @@ func newStandard() (l standardLibrary) {
 		Entry{"math", b.Table(mathLibrary...)},
 		Entry{"_VERSION", "Lua 5.1"},
 	)
-	l.lastAddress = b.last
+	l.lastAddress = b.lastAddress
 	return l
 }
 
@@ -93,19 +93,19 @@ func newStandard() (l standardLibrary) {
 func Standard() []Entry { return standard.globals }
 
 // Extended returns a copy of a library with more entries, which may replace existing ones.
-func (b *Builder) Extended(library *Table, more ...Entry) *Table {
+func (b *Builder) Extended(library *Table, extra ...Entry) *Table {
 	var entries []Entry
 	for key, value, _ := library.Next(nil); key != nil; key, value, _ = library.Next(key) {
 		entries = append(entries, Entry{key.(string), value})
 	}
-	return b.Table(append(entries, more...)...)
+	return b.Table(append(entries, extra...)...)
 }
 
-// NewGlobals returns a table for a run's global variables, with room for own variables of the run.
-// Reads of other names go to shared.
-func (s *State) NewGlobals(shared *Table, own int) *Table {
+// NewGlobals returns a table for a run's global variables, with room for ownCount variables of the
+// run. Reads of other names go to shared.
+func (s *State) NewGlobals(shared *Table, ownCount int) *Table {
 	t := s.NewTable()
-	t.reserve(own)
+	t.reserve(ownCount)
 	t.fallback, t.meta = shared, shared.meta
 	return t
 }

@@ -9,16 +9,16 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// watched returns the watch of a run with a time limit.
-func watched(t *testing.T, limit time.Duration) *meter.Watch {
+// startWatch starts the watch of a run with a time limit.
+func startWatch(t *testing.T, limit time.Duration) *meter.Watch {
 	w := &meter.Watch{}
 	w.Start(t.Context(), &meter.Watchdog{}, limit, 0)
 	t.Cleanup(func() { w.Stop() })
 	return w
 }
 
-// TestLimitOfBytes: code that allocates is ended at the limit, in any part of the language, even
-// within pcall.
+// TestLimitOfBytes checks that code that allocates ends at the limit, in any part of the language,
+// even within pcall.
 func TestLimitOfBytes(t *testing.T) {
 	for _, source := range []string{
 		`local s = "x" while true do s = s .. s end`,
@@ -51,10 +51,10 @@ func TestLimitOfBytes(t *testing.T) {
 	}
 }
 
-// TestLimitOfTime: code that takes long is ended at the limit, or when its watch ends it, even
-// inside one Go function.
+// TestLimitOfTime checks that code that runs long ends at the limit, or when its watch ends it,
+// even inside one Go function.
 func TestLimitOfTime(t *testing.T) {
-	cause := errors.New("the client left")
+	cause := errors.New("the client disconnected")
 	for _, source := range []string{
 		`while true do end`,
 		`repeat until false`,
@@ -71,7 +71,7 @@ func TestLimitOfTime(t *testing.T) {
 		`local t = {} for i = 1, 1e5 do t[i] = i end while true do table.insert(t, 1, 0) table.remove(t, 1) end`,
 		`local t = {} for i = 1, 3e5 do t[i] = i % 7 end table.sort(t, function(a, b) return a < b end) while true do table.maxn(t) end`,
 	} {
-		if _, err := run(t, source, meter.Limits{Watch: watched(t, 30*time.Millisecond)},
+		if _, err := run(t, source, meter.Limits{Watch: startWatch(t, 30*time.Millisecond)},
 			Entry{"pcall", hostPCall}); !errors.Is(err, meter.ErrTime) {
 			t.Errorf("%s: %v", source, err)
 		}
@@ -79,7 +79,7 @@ func TestLimitOfTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		watch := watched(t, 0)
+		watch := startWatch(t, 0)
 		state := NewState(meter.Limits{Watch: watch})
 		globals := exampleGlobals(state, "")
 		watch.End(cause)
@@ -89,7 +89,7 @@ func TestLimitOfTime(t *testing.T) {
 	}
 }
 
-// TestLimitOfChains: a chain of operators or indices is limited, too, because it nests in Go.
+// TestLimitOfChains checks the limit of chained operators or indices, which nest in Go.
 func TestLimitOfChains(t *testing.T) {
 	for _, link := range []string{" + x", ".x", "[1]", "()", ":m()", " .. x", " and x", " ^ x", "{}"} {
 		_, err := compile("return x"+strings.Repeat(link, 100000), "@test")
@@ -99,7 +99,8 @@ func TestLimitOfChains(t *testing.T) {
 	}
 }
 
-// TestLimitOfPatterns: patterns that backtrack too deep raise errors, which pcall catches.
+// TestLimitOfPatterns checks that patterns that backtrack too deep raise errors, which pcall
+// catches.
 func TestLimitOfPatterns(t *testing.T) {
 	value, err := run(t, `local ok, e = pcall(string.find, ("a"):rep(50000), ("a?"):rep(30000)) return e`,
 		meter.Limits{}, Entry{"pcall", hostPCall})
@@ -108,7 +109,8 @@ func TestLimitOfPatterns(t *testing.T) {
 	}
 }
 
-// TestMemoryThatScriptsSee: the memory that a script sees is never zero, and never shrinks.
+// TestMemoryThatScriptsSee checks that the memory that a script sees is never zero and never
+// shrinks.
 func TestMemoryThatScriptsSee(t *testing.T) {
 	value, err := run(t, `local before, exact = gcinfo(), collectgarbage("count") local s = ("x"):rep(100000)
 		return before > 0 and before == math.floor(exact) and gcinfo() - before >= 97 and gcinfo() - before < 110 and collectgarbage("step")
@@ -118,18 +120,18 @@ func TestMemoryThatScriptsSee(t *testing.T) {
 	}
 }
 
-// growing is a Pace that records whether its run became large.
-type growing struct{ grew bool }
+// growthRecorder implements Pace, and records whether its run became large.
+type growthRecorder struct{ grew bool }
 
-func (g *growing) Grow() error {
+func (g *growthRecorder) Grow() error {
 	g.grew = true
 	return nil
 }
 
-func (g *growing) Pause() error { return nil }
+func (g *growthRecorder) Pause() error { return nil }
 
-// TestBlocksAreCharged: a block is charged for all its code when it begins, in every statement, and
-// at no other time.
+// TestBlocksAreCharged checks that a block is charged for all its code when it begins, in every
+// statement, and at no other time.
 func TestBlocksAreCharged(t *testing.T) {
 	for source, want := range map[string]bool{
 		`BODY`:                                        true,
@@ -149,7 +151,7 @@ func TestBlocksAreCharged(t *testing.T) {
 		`for i in next, {} do if i then BODY end end`: false,
 		`local function f() BODY end`:                 false,
 	} {
-		pace := &growing{}
+		pace := &growthRecorder{}
 		code := strings.NewReplacer("BODY", strings.Repeat("x = 1 ", 2000), "CONDITION",
 			strings.Repeat("1, ", 2000)).Replace(source)
 		small := meter.Small{Steps: 500, Bytes: 1 << 20, Depth: maxDepth}

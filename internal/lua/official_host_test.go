@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Functions that the official tests need and scripts in Redis do not have.
+// The functions below are needed by the official tests, and missing in Redis' scripts.
 
 // officialGlobals returns the global variables for a test file in dir.
 func officialGlobals(s *State, dir string) *Table {
@@ -16,50 +16,50 @@ func officialGlobals(s *State, dir string) *Table {
 	for _, e := range Standard() {
 		v := e.Value
 		if library, ok := v.(*Table); ok { // files change libraries
-			v = s.copied(library)
+			v = s.copyTable(library)
 		}
 		s.Set(t, e.Name, v)
 	}
 	b := NewBuilder()
 	define := func(t *Table, name string, run func(*Call) []Value) { s.Set(t, name, b.Function(run)) }
-	nothing := func(*Call) []Value { return nil }
-	define(t, "print", nothing)
+	noResults := func(*Call) []Value { return nil }
+	define(t, "print", noResults)
 	define(t, "pcall", hostPCall)
 	define(t, "getfenv", hostGetEnv)
 	define(t, "setfenv", hostSetEnv)
 	random := rand.New(rand.NewPCG(1, 2))
-	numbers := t.Get("math").(*Table)
-	define(numbers, "randomseed", nothing)
-	define(numbers, "random", func(c *Call) []Value { return hostRandom(c, random) })
+	mathTable := t.Get("math").(*Table)
+	define(mathTable, "randomseed", noResults)
+	define(mathTable, "random", func(c *Call) []Value { return hostRandom(c, random) })
 	files := hostFiles{dir: dir, parts: new([]string)}
 	define(t, "require", func(c *Call) []Value { return files.run(c, c.WantString(1)+".lua") })
-	define(t, "dofile", files.doWritten)
+	define(t, "dofile", files.runWritten)
 	define(t, "loadfile", files.load)
-	system, input, debug, routines := s.NewTable(), s.NewTable(), s.NewTable(), s.NewTable()
-	define(routines, "yield", nothing)
-	define(system, "clock", func(c *Call) []Value { return c.Return(float64(time.Now().UnixMilli()) / 1000) })
-	define(system, "setlocale", hostLocale)
-	define(system, "tmpname", func(c *Call) []Value { return c.Return("written.lua") })
-	define(system, "remove", func(c *Call) []Value { return c.Return(true) })
-	define(input, "output", nothing)
-	define(input, "close", nothing)
-	define(input, "tmpfile", hostTemporary)
-	define(input, "write", files.write)
+	osTable, ioTable, debugTable, coroutineTable := s.NewTable(), s.NewTable(), s.NewTable(), s.NewTable()
+	define(coroutineTable, "yield", noResults)
+	define(osTable, "clock", func(c *Call) []Value { return c.Return(float64(time.Now().UnixMilli()) / 1000) })
+	define(osTable, "setlocale", hostLocale)
+	define(osTable, "tmpname", func(c *Call) []Value { return c.Return("written.lua") })
+	define(osTable, "remove", func(c *Call) []Value { return c.Return(true) })
+	define(ioTable, "output", noResults)
+	define(ioTable, "close", noResults)
+	define(ioTable, "tmpfile", hostTemporary)
+	define(ioTable, "write", files.write)
 	stream, streamMeta := s.NewTable(), s.NewTable()
 	define(streamMeta, "__gc", func(c *Call) []Value { c.WantTable(1); return nil })
 	stream.meta = streamMeta
-	s.Set(input, "stdin", stream)
-	define(debug, "getinfo", hostInfo)
-	define(debug, "traceback", func(c *Call) []Value { return c.Return(describe(c.Arg(1)) + hostTrace(c)) })
-	s.Set(t, "coroutine", routines)
-	s.Set(t, "os", system)
-	s.Set(t, "io", input)
-	s.Set(t, "debug", debug)
+	s.Set(ioTable, "stdin", stream)
+	define(debugTable, "getinfo", hostInfo)
+	define(debugTable, "traceback", func(c *Call) []Value { return c.Return(describe(c.Arg(1)) + hostTrace(c)) })
+	s.Set(t, "coroutine", coroutineTable)
+	s.Set(t, "os", osTable)
+	s.Set(t, "io", ioTable)
+	s.Set(t, "debug", debugTable)
 	s.Set(t, "_G", t)
 	return t
 }
 
-func (s *State) copied(from *Table) *Table {
+func (s *State) copyTable(from *Table) *Table {
 	t := s.NewTable()
 	for key, value, _ := from.Next(nil); key != nil; key, value, _ = from.Next(key) {
 		s.Set(t, key, value)
@@ -68,14 +68,14 @@ func (s *State) copied(from *Table) *Table {
 }
 
 func hostPCall(c *Call) []Value {
-	results, failed := c.Protected(c.WantAny(1), c.Args()[1:])
-	if failed != nil {
-		return c.Return(false, failed.Value)
+	results, luaErr := c.Protected(c.WantAny(1), c.Args()[1:])
+	if luaErr != nil {
+		return c.Return(false, luaErr.Value)
 	}
 	return c.Return(append([]Value{true}, results...)...)
 }
 
-// hostLocale implements os.setlocale, and knows only the locale C.
+// hostLocale implements os.setlocale. Only the locale C exists.
 func hostLocale(c *Call) []Value {
 	if name := c.OptString(1, "C"); name != "C" {
 		return c.Return(nil)
@@ -98,8 +98,8 @@ func hostRandom(c *Call, random *rand.Rand) []Value {
 	return c.Return(float64(low + random.IntN(high-low+1)))
 }
 
-// hostFunction returns the function in the i-th argument, or the function at the level in that
-// argument; level 1 is the caller.
+// hostFunction returns the function in the i-th argument. If the argument is a level, it returns
+// the function at that level; level 1 is the caller.
 func hostFunction(c *Call, i int) (*Closure, *Call) {
 	if f, ok := c.Arg(i).(*Closure); ok {
 		return f, nil
@@ -184,7 +184,7 @@ func hostTemporary(c *Call) []Value {
 	return c.Return(file)
 }
 
-// hostFiles holds the files of the suite, and the file that is being written.
+// hostFiles holds the directory of the suite, and the parts of the file that a test writes.
 type hostFiles struct {
 	dir   string
 	parts *[]string
@@ -212,8 +212,8 @@ func (h hostFiles) write(c *Call) []Value {
 	return nil
 }
 
-// doWritten runs the written file.
-func (h hostFiles) doWritten(c *Call) []Value {
+// runWritten runs the written file.
+func (h hostFiles) runWritten(c *Call) []Value {
 	var text []byte
 	for _, part := range *h.parts {
 		text = append(text, part...)

@@ -21,8 +21,9 @@ var officialFiles = []string{"attrib", "big", "calls", "closure", "constructs", 
 	"locals", "math",
 	"nextvar", "pm", "sort", "strings", "vararg", "verybig"}
 
-// officialCuts lists parts of files that need features which scripts in Redis do not have, from one
-// text to another, both included. Line ends stay, because the files check line numbers.
+// officialCuts lists the parts of files that need features that scripts in Redis do not have. Each
+// part is given by its first and its last text. Line ends stay, because the files check line
+// numbers.
 var officialCuts = map[string][][2]string{
 	// require, module and files
 	"attrib": {{"do --[", "end  --]"}},
@@ -45,7 +46,7 @@ var officialCuts = map[string][][2]string{
 	"gc": {{"local bytes = gcinfo()", "newproxy(u)) end\nend"}},
 }
 
-// TestOfficial: the official tests of Lua 5.1 pass.
+// TestOfficial checks that the official tests of Lua 5.1 pass.
 func TestOfficial(t *testing.T) {
 	dir := os.Getenv(officialDir)
 	if dir == "" {
@@ -71,7 +72,7 @@ func runOfficial(t *testing.T, dir, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := NewState(meter.Limits{Watch: watched(t, 10*time.Minute)})
+	state := NewState(meter.Limits{Watch: startWatch(t, 10*time.Minute)})
 	if _, err := state.Run(chunk, officialGlobals(state, dir)); err != nil {
 		t.Error(err)
 	}

@@ -20,7 +20,7 @@ func (t *thread) metatable(v Value) *Table {
 	case *Table:
 		return v.meta
 	case string:
-		return t.state.strings
+		return t.state.stringMeta
 	}
 	return nil
 }
@@ -32,7 +32,7 @@ func (t *thread) metamethod(v Value, event string) Value {
 	return nil
 }
 
-// indexName is a name that is looked up often; indexHash is its hash.
+// indexName is the name of the most frequent metamethod; indexHash is its hash.
 var indexName, indexHash = Value("__index"), hashString("__index")
 
 // index returns object[key]. at has the line and the name of the object.
@@ -54,8 +54,8 @@ func (t *thread) index(object, key Value, at *site) Value {
 			t.call.setLine(at)
 			return first(t.goCall(handler, object, key))
 		}
-		t.state.meter.Work(2 * placeWork) // the object's, and its metatable's
-		object, at = handler, unnamed(at)
+		t.state.meter.Work(2 * slotWork) // in the object and in its metatable
+		object, at = handler, withoutName(at)
 	}
 	t.call.setLine(at)
 	t.raise(t.call.position() + "loop in gettable")
@@ -85,8 +85,8 @@ func (t *thread) setIndex(object, key, value Value, at *site) {
 			t.goCall(handler, object, key, value)
 			return
 		}
-		t.state.meter.Work(2 * placeWork) // the object's, and its metatable's
-		object, at = handler, unnamed(at)
+		t.state.meter.Work(2 * slotWork) // in the object and in its metatable
+		object, at = handler, withoutName(at)
 	}
 	t.call.setLine(at)
 	t.raise(t.call.position() + "loop in settable")
@@ -111,8 +111,8 @@ func (t *thread) checkWritable(table *Table, key Value, at *site) {
 	}
 }
 
-// unnamed returns a site without a name.
-func unnamed(at *site) *site {
+// withoutName returns a site without a name.
+func withoutName(at *site) *site {
 	if at == nil {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (t *thread) arithmetic(operator syntax.Kind, a, b Value, left, right *site)
 	if xOK && yOK {
 		return clib.Arithmetic(byte(operator), x, y)
 	}
-	event := events[operator]
+	event := arithmeticEvents[operator]
 	handler := t.metamethod(a, event)
 	if handler == nil {
 		handler = t.metamethod(b, event)
@@ -158,7 +158,7 @@ func (t *thread) arithmetic(operator syntax.Kind, a, b Value, left, right *site)
 	return nil
 }
 
-var events = map[syntax.Kind]string{'+': "__add", '-': "__sub", '*': "__mul", '/': "__div", '%': "__mod", '^': "__pow"}
+var arithmeticEvents = map[syntax.Kind]string{'+': "__add", '-': "__sub", '*': "__mul", '/': "__div", '%': "__mod", '^': "__pow"}
 
 // negate returns -v if v is not a float64.
 func (t *thread) negate(v Value, at *site) Value {

@@ -6,14 +6,14 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// tableSort sorts the values of a table. If the comparison is not an order, the order of the result
-// is undefined.
+// tableSort implements table.sort. If the comparison is inconsistent, the order of the result is
+// undefined.
 func tableSort(c *Call) []Value {
 	t := c.WantTable(1)
 	n := t.Len()
-	s := sorting{call: c}
+	s := sorter{call: c}
 	if c.Arg(2) != nil {
-		s.order = c.wantFunction(2)
+		s.comparison = c.wantFunction(2)
 	}
 	c.State().Charge(n * arraySlotSize)
 	s.values = make([]Value, n)
@@ -27,25 +27,25 @@ func tableSort(c *Call) []Value {
 	return nil
 }
 
-// sorting implements sort.Interface.
-type sorting struct {
-	call   *Call
-	values []Value
-	order  Value
+// sorter implements sort.Interface for the values of a table.
+type sorter struct {
+	call       *Call
+	values     []Value
+	comparison Value
 }
 
 // Len implements sort.Interface.
-func (s sorting) Len() int { return len(s.values) }
+func (s sorter) Len() int { return len(s.values) }
 
 // Swap implements sort.Interface.
-func (s sorting) Swap(i, j int) { s.values[i], s.values[j] = s.values[j], s.values[i] }
+func (s sorter) Swap(i, j int) { s.values[i], s.values[j] = s.values[j], s.values[i] }
 
 // Less implements sort.Interface. If the comparison raises an error, the table stays unchanged.
-func (s sorting) Less(i, j int) bool {
+func (s sorter) Less(i, j int) bool {
 	t := s.call.thread
 	t.state.meter.Work(meter.Step)
-	if s.order != nil {
-		return Truth(first(t.goCall(s.order, s.values[i], s.values[j])))
+	if s.comparison != nil {
+		return Truth(first(t.goCall(s.comparison, s.values[i], s.values[j])))
 	}
 	return t.less(s.values[i], s.values[j], 0)
 }

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// TestSortWithoutAnOrder: a comparison that is not an order gives any order, and loses no value.
+// TestSortWithoutAnOrder checks that a sort with an inconsistent comparison loses no value.
 func TestSortWithoutAnOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	for name, answer := range map[string]func() bool{
@@ -27,8 +27,8 @@ func TestSortWithoutAnOrder(t *testing.T) {
 	}
 }
 
-// TestSortOfAChangingTable: the comparison may change the table. It gets the values that the table
-// had when the sort began, and they are the result.
+// TestSortOfAChangingTable checks that the comparison may change the table. The sort uses the
+// values that the table had when the sort began.
 func TestSortOfAChangingTable(t *testing.T) {
 	got, err := run(t, `local t = {} for i = 1, 50 do t[i] = i * 7 % 50 end
 		table.sort(t, function(a, b) t[#t], t.x = nil, a return a < b end) return table.concat(t, " ", 1, 50) == text`,

@@ -6,8 +6,8 @@ import "redlock-proxy/internal/lua/meter"
 type State struct {
 	meter   meter.Meter
 	globals *Table
-	// strings is the metatable of all strings.
-	strings *Table
+	// stringMeta is the metatable of all strings.
+	stringMeta *Table
 	// Host holds the data of the host's Go functions for this run.
 	Host any
 	main thread
@@ -15,7 +15,7 @@ type State struct {
 
 // NewState returns the state of a new run.
 func NewState(limits meter.Limits) *State {
-	s := &State{strings: standard.stringMeta}
+	s := &State{stringMeta: standard.stringMeta}
 	if limits.Depth == 0 || limits.Depth > maxDepth {
 		limits.Depth = maxDepth
 	}
@@ -81,7 +81,7 @@ func failure(problem any) error {
 	switch p := problem.(type) {
 	case *Error:
 		return p
-	case meter.Ended:
+	case meter.RunEnd:
 		return p.Err
 	}
 	panic(problem)

@@ -45,7 +45,7 @@ func ExampleState_Run() {
 	// Output: 3 <nil>
 }
 
-// TestBuiltin: a Go function gets its arguments, and Lua gets its results.
+// TestBuiltin checks that a Go function gets its arguments, and Lua gets its results.
 func TestBuiltin(t *testing.T) {
 	var got []Value
 	value, err := run(t, `local a, b = f(1, "x", nil) return b .. a`, meter.Limits{}, Entry{"f", func(c *Call) []Value {
@@ -57,7 +57,7 @@ func TestBuiltin(t *testing.T) {
 	}
 }
 
-// TestAbort: neither pcall nor xpcall catches an abort.
+// TestAbort checks that neither pcall nor xpcall catches an abort.
 func TestAbort(t *testing.T) {
 	stop := errors.New("stop")
 	for _, source := range []string{
@@ -72,7 +72,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestErrorPosition: an error has the position at which it was raised.
+// TestErrorPosition checks that an error has the position at which it was raised.
 func TestErrorPosition(t *testing.T) {
 	for source, want := range map[string]Error{
 		"local x\nreturn x.y":                        {"test:2: attempt to index local 'x' (a nil value)", "@test", 2},
@@ -91,7 +91,7 @@ func TestErrorPosition(t *testing.T) {
 	}
 }
 
-// TestFrozen: frozen tables cannot be changed, not even by Go functions.
+// TestFrozen checks that not even Go functions can change a frozen table.
 func TestFrozen(t *testing.T) {
 	for _, change := range []string{`t.x = 1`, `t[1] = 1`, `t.a = nil`, `rawset(t, "a", 1)`, `table.insert(t, 1)`,
 		`setmetatable(t, {})`, `table.sort(t, function() return true end)`,
@@ -110,7 +110,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// TestRecursion: endless recursion of any kind is a Lua error, not a Go error.
+// TestRecursion checks that endless recursion of any kind is a Lua error, not a Go error.
 func TestRecursion(t *testing.T) {
 	nested := "f(n + 1)"
 	for range 60 {

@@ -13,8 +13,8 @@ import (
 type Table struct {
 	array   []Value
 	entries []entry
-	// index is a hash table with the numbers of the entries, from 1, at the hashes of their keys; 0
-	// means free. It is nil if there are few entries.
+	// index is a hash table from keys to the numbers of their entries, counted from 1; 0 means a
+	// free slot. It is nil if there are at most maxUnindexed entries.
 	index    []int32
 	meta     *Table
 	fallback *Table // for reads of keys that this table does not have
@@ -26,29 +26,29 @@ type Table struct {
 // entry is a key and its value. If the value is nil, the key was removed, and Next skips the entry.
 type entry struct{ key, value Value }
 
-// charge charges for visits of places in the array, the entries or the index.
-func (t *Table) charge(places int) {
+// charge charges for visits of slots in the array, the entries or the index.
+func (t *Table) charge(slots int) {
 	if t.meter != nil {
-		t.meter.Work(places * placeWork)
+		t.meter.Work(slots * slotWork)
 	}
 }
 
 const (
-	// placeWork is the cost of visiting a place, in bytes processed.
-	placeWork = 8
-	// fewPlaces is the number of places that an operation visits without a charge.
-	fewPlaces = 4
-	// longKey is the number of bytes of a key that are compared at the cost of visiting a place.
-	longKey = 256
-	// fewEntries is the maximum number of entries without an index.
-	fewEntries = 8
+	// slotWork is the cost of visiting a slot, in bytes processed.
+	slotWork = 8
+	// unchargedProbes is the number of index slots that an operation visits without a charge.
+	unchargedProbes = 4
+	// keyBytesPerSlot is the number of bytes of a key that are compared at the cost of a slot.
+	keyBytesPerSlot = 256
+	// maxUnindexed is the maximum number of entries without an index.
+	maxUnindexed = 8
 )
 
-// The charges for a table and its places, in bytes.
+// The charges for a table and its slots, in bytes.
 const (
 	arraySlotSize = 16
 	entrySize     = 32
-	indexSize     = 4 // for one place of the index
+	indexSize     = 4 // for one slot of the index
 	tableSize     = 128
 )
 
@@ -115,8 +115,8 @@ func (t *Table) find(key Value) int {
 
 // scan finds a key among few entries.
 func (t *Table) scan(key Value) int {
-	if text, ok := key.(string); ok && len(text) > longKey {
-		t.charge(len(t.entries) * (len(text) / longKey))
+	if text, ok := key.(string); ok && len(text) > keyBytesPerSlot {
+		t.charge(len(t.entries) * (len(text) / keyBytesPerSlot))
 	}
 	for n := range t.entries {
 		if t.entries[n].key == key {
@@ -129,9 +129,9 @@ func (t *Table) scan(key Value) int {
 // probe finds a key by its hash in the index.
 func (t *Table) probe(key Value, hash uint32) int {
 	text, _ := key.(string)
-	for places := 0; ; places++ {
-		if places > fewPlaces || len(text) > longKey {
-			t.charge(1 + len(text)/longKey)
+	for probes := 0; ; probes++ {
+		if probes > unchargedProbes || len(text) > keyBytesPerSlot {
+			t.charge(1 + len(text)/keyBytesPerSlot)
 		}
 		n := int(t.index[hash&uint32(len(t.index)-1)]) - 1
 		if n < 0 || t.entries[n].key == key {
@@ -164,9 +164,9 @@ func (t *Table) set(key, value Value) {
 
 // push appends a value to the array.
 func (t *Table) push(value Value) {
-	const fewest = 4
+	const minCapacity = 4
 	if len(t.array) == cap(t.array) {
-		t.growArray(max(fewest, 2*len(t.array)))
+		t.growArray(max(minCapacity, 2*len(t.array)))
 	}
 	t.array = append(t.array, value)
 }
@@ -223,8 +223,8 @@ func (t *Table) addToIndex(n int) {
 		return
 	}
 	hash, mask := hashOf(t.entries[n-1].key), uint32(len(t.index)-1)
-	for places := 0; t.index[hash&mask] != 0; places++ {
-		if places > fewPlaces {
+	for probes := 0; t.index[hash&mask] != 0; probes++ {
+		if probes > unchargedProbes {
 			t.charge(1)
 		}
 		hash++
@@ -232,17 +232,17 @@ func (t *Table) addToIndex(n int) {
 	t.index[hash&mask] = int32(n)
 }
 
-// rebuild removes the entries without a value, and doubles the room for the rest.
+// rebuild removes the entries without a value, and makes room for twice the remaining ones.
 func (t *Table) rebuild() {
 	t.charge(len(t.entries))
-	left := 0
+	remaining := 0
 	for n := range t.entries {
 		if t.entries[n].value != nil {
-			left++
+			remaining++
 		}
 	}
 	old := t.entries
-	t.reserve(max(2, 2*left))
+	t.reserve(max(2, 2*remaining))
 	for _, e := range old {
 		if e.value != nil {
 			t.entries = append(t.entries, e)
@@ -255,12 +255,12 @@ func (t *Table) rebuild() {
 func (t *Table) reserve(size int) {
 	t.meter.Charge(size * entrySize)
 	t.entries, t.index = make([]entry, 0, size), nil
-	if size <= fewEntries {
+	if size <= maxUnindexed {
 		return
 	}
-	places := 2 << bits.Len(uint(size-1)) // at least two for each, and a power of 2
-	t.meter.Charge(places * indexSize)
-	t.index = make([]int32, places)
+	slots := 2 << bits.Len(uint(size-1)) // at least two for each entry, and a power of 2
+	t.meter.Charge(slots * indexSize)
+	t.index = make([]int32, slots)
 }
 
 // Len returns a border of the table: the number of its elements if there are no holes. Only the
@@ -270,7 +270,7 @@ func (t *Table) Len() int {
 	if n == 0 || t.array[n-1] != nil {
 		return n
 	}
-	low, high := 0, n // there is a value at low (or low is 0), and none at high
+	low, high := 0, n // low is 0 or has a value; high has none
 	for high-low > 1 {
 		if middle := (low + high) / 2; t.array[middle-1] != nil {
 			low = middle
@@ -309,7 +309,7 @@ func (t *Table) Next(key Value) (next, value Value, ok bool) {
 	return nil, nil, true
 }
 
-// position returns the number of places up to and including a key.
+// position returns the number of slots up to and including a key.
 func (t *Table) position(key Value) (int, bool) {
 	if key == nil {
 		return 0, true

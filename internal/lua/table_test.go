@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// TestTableIsAMap: a table and a Go map with the same changes have the same contents. pairs returns
-// each entry once, and # returns a border.
+// TestTableIsAMap checks that a table and a Go map with the same changes have the same contents,
+// that pairs returns each entry once, and that # returns a border.
 func TestTableIsAMap(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(3, seed))
@@ -52,15 +52,15 @@ func randomKey(random *rand.Rand) Value {
 
 func compare(t *testing.T, seed uint64, table *Table, oracle map[Value]Value) {
 	t.Helper()
-	seen := 0
+	count := 0
 	for key, value, ok := table.Next(nil); key != nil; key, value, ok = table.Next(key) {
 		if !ok || oracle[key] != value {
 			t.Fatalf("seed %d: pairs gives %v = %v, want %v", seed, key, value, oracle[key])
 		}
-		seen++
+		count++
 	}
-	if seen != len(oracle) {
-		t.Fatalf("seed %d: pairs gives %d entries of %d", seed, seen, len(oracle))
+	if count != len(oracle) {
+		t.Fatalf("seed %d: pairs gives %d entries of %d", seed, count, len(oracle))
 	}
 	for key, value := range oracle {
 		if got := table.Get(key); got != value {
@@ -72,7 +72,7 @@ func compare(t *testing.T, seed uint64, table *Table, oracle map[Value]Value) {
 	}
 }
 
-// TestRemovalDuringPairs: entries can be removed while pairs visits them.
+// TestRemovalDuringPairs checks that entries can be removed while pairs visits them.
 func TestRemovalDuringPairs(t *testing.T) {
 	table := &Table{}
 	for i := range 100 {
@@ -81,7 +81,7 @@ func TestRemovalDuringPairs(t *testing.T) {
 	n := 0
 	for key, _, ok := table.Next(nil); key != nil; key, _, ok = table.Next(key) {
 		if !ok {
-			t.Fatal("the key is not known any more")
+			t.Fatal("the key is unknown after the removal")
 		}
 		table.set(key, nil)
 		n++
@@ -89,13 +89,13 @@ func TestRemovalDuringPairs(t *testing.T) {
 	if n != 100 || table.Len() != 0 {
 		t.Errorf("%d entries, # %d", n, table.Len())
 	}
-	if _, _, ok := table.Next("never there"); ok {
+	if _, _, ok := table.Next("absent"); ok {
 		t.Error("Next accepts a key that was never in the table")
 	}
 }
 
-// TestOrderOfNext: Next visits the array, including keys that were moved into it, and then the
-// other keys in the order in which they were added.
+// TestOrderOfNext checks that Next visits the array, including keys that were moved into it, and
+// then the other keys in the order in which they were added.
 func TestOrderOfNext(t *testing.T) {
 	table := &Table{}
 	for _, key := range []Value{"b", 3.0, 5.0, "a", 2.0, true, 1.0, 4.0, "c", 6.5} {
@@ -103,12 +103,12 @@ func TestOrderOfNext(t *testing.T) {
 	}
 	table.set("a", nil)
 	table.set("b", nil)
-	table.set("b", false) // the key has kept its place
+	table.set("b", false) // the key keeps its position
 	table.set("a", nil)
 	var got []Value
 	for key, _, ok := table.Next(nil); key != nil; key, _, ok = table.Next(key) {
 		if got = append(got, key); !ok {
-			t.Fatalf("%v is not known", key)
+			t.Fatalf("%v is unknown", key)
 		}
 	}
 	if want := []Value{1.0, 2.0, 3.0, 4.0, 5.0, "b", true, "c", 6.5}; !slices.Equal(got, want) {
@@ -116,8 +116,9 @@ func TestOrderOfNext(t *testing.T) {
 	}
 }
 
-// TestRoomOfATable: the memory of a table depends on its present keys, not on removed ones.
-func TestRoomOfATable(t *testing.T) {
+// TestMemoryOfATable checks that the memory of a table depends on its present keys, not on removed
+// keys.
+func TestMemoryOfATable(t *testing.T) {
 	table := &Table{}
 	for i := range 10_000 {
 		table.set(fmt.Sprint("key", i), true)
@@ -128,14 +129,14 @@ func TestRoomOfATable(t *testing.T) {
 	}
 }
 
-// TestSparseIndex: a large index uses no more memory than a small one.
+// TestSparseIndex checks that large integer keys use no more memory than small ones.
 func TestSparseIndex(t *testing.T) {
 	m := meter.New(meter.Limits{}, 0)
 	table := &Table{meter: &m}
 	for i := range 20 {
 		table.set(math.Ldexp(1000, i), true)
 	}
-	if m.Spent() > 10000 {
-		t.Errorf("%d bytes for 20 entries", m.Spent())
+	if m.AllocatedBytes() > 10000 {
+		t.Errorf("%d bytes for 20 entries", m.AllocatedBytes())
 	}
 }

@@ -22,10 +22,11 @@ type Maker struct {
 
 func (c Maker) pick(words ...string) string { return words[c.IntN(len(words))] }
 
-// shapes holds templates of commands: k is a key, v a text, s a score, f a fraction, n a number, t
-// a time to wait, u a cursor, l a limit of a range of texts, r a limit of a range of scores, b
-// binary data. Words in brackets are optional; | separates alternatives. It is never changed.
-var shapes = []string{
+// collectionTemplates holds templates of commands: k is a key, v a text, s a score, f a fraction, n
+// a number, t a time to wait, u a cursor, l a limit of a range of texts, r a limit of a range of
+// scores, b binary data. Words in brackets are optional; | separates alternatives. It is never
+// changed.
+var collectionTemplates = []string{
 	"hset k v v", "hset k v v v v", "hset k v", "hmset k v v v v", "hsetnx k v v", "hget k v", "hmget k v v",
 	"hgetall k", "hkeys k", "hvals k",
 	"hdel k v", "hdel k v v v", "hexists k v", "hlen k", "hstrlen k v", "hincrby k v n", "hincrbyfloat k v f",
@@ -58,8 +59,8 @@ var shapes = []string{
 	"zinterstore k n k",
 }
 
-// textShapes holds templates of commands on strings, and on keys of any type.
-var textShapes = []string{
+// textTemplates holds templates of commands on strings, and on keys of any type.
+var textTemplates = []string{
 	"type k", "exists k k", "del k", "persist k", "rename k k", "renamenx k k", "copy k k [replace] [foo]",
 	"get k", "set k v", "set k v get", "getset k v", "append k v", "strlen k", "getdel k", "getex k",
 	"setnx k v",
@@ -68,8 +69,8 @@ var textShapes = []string{
 }
 
 // word returns a random word for a letter, or one of the alternatives.
-func (c Maker) word(shape string) []string {
-	switch shape {
+func (c Maker) word(placeholder string) []string {
+	switch placeholder {
 	case "k":
 		return []string{c.pick(c.Keys...)}
 	case "v":
@@ -107,29 +108,29 @@ func (c Maker) word(shape string) []string {
 			"", "\x00redlock:", strings.Repeat("\xf0\x0f", 20),
 		)}
 	}
-	return []string{c.pick(strings.Split(shape, "|")...)}
+	return []string{c.pick(strings.Split(placeholder, "|")...)}
 }
 
-// Next returns a command from a random one of the shapes.
-func (c Maker) Next(shapes []string) (words []string) {
-	skips := false
-	for part := range strings.FieldsSeq(c.pick(shapes...)) {
-		begins, ends := strings.HasPrefix(part, "["), strings.HasSuffix(part, "]")
-		if begins {
-			skips = c.IntN(2) == 0
+// Next returns a command from a random template.
+func (c Maker) Next(templates []string) (words []string) {
+	isSkipping := false
+	for part := range strings.FieldsSeq(c.pick(templates...)) {
+		isFirst, isLast := strings.HasPrefix(part, "["), strings.HasSuffix(part, "]")
+		if isFirst {
+			isSkipping = c.IntN(2) == 0
 		}
-		if !skips {
+		if !isSkipping {
 			words = append(words, c.word(strings.Trim(part, "[]"))...)
 		}
-		if ends {
-			skips = false
+		if isLast {
+			isSkipping = false
 		}
 	}
-	surprise := c.IntN(60)
+	mutation := c.IntN(60)
 	if c.Exact {
 		return words
 	}
-	switch surprise {
+	switch mutation {
 	case 0:
 		if words[0] != "spop" { // without its last word, its result is random
 			words = words[:max(2, len(words)-1)]
@@ -147,26 +148,26 @@ func IsUnordered(words []string) bool {
 	return slices.Contains([]string{"smembers", "sscan", "spop"}, words[0])
 }
 
-// Themes returns lists of shapes: all commands, commands on strings, and commands on each type of
-// collection.
-func Themes() (all [][]string) {
-	whole := slices.Concat(shapes, textShapes)
-	all = append(all, slices.Clone(whole), slices.Clone(textShapes))
+// Themes returns lists of templates: all commands, commands on strings, and commands on each type
+// of collection.
+func Themes() (lists [][]string) {
+	whole := slices.Concat(collectionTemplates, textTemplates)
+	lists = append(lists, slices.Clone(whole), slices.Clone(textTemplates))
 	for _, letter := range "hlsz" {
-		all = append(all, slices.DeleteFunc(slices.Clone(whole), func(s string) bool {
+		lists = append(lists, slices.DeleteFunc(slices.Clone(whole), func(s string) bool {
 			isList := letter == 'l' && (s[0] == 'r' || s[0] == 'b')
 			return s[0] != byte(letter) && !isList && !strings.HasPrefix(s, "rename") && s != "set k v" && s != "del k"
 		}))
 	}
-	return all
+	return lists
 }
 
-// Countless reports whether the number of keys in a command of this shape may be wrong, so that the
+// Countless reports whether the number of keys in a command of this template may be wrong. Such a
 // command has different keys than its words suggest.
-func Countless(shape string) bool { return shape == "zinterstore k n k" }
+func Countless(template string) bool { return template == "zinterstore k n k" }
 
 // Waits reports whether the command may block outside a transaction.
 func Waits(words []string) bool {
-	known := spec.Find([]byte(words[0]))
-	return known != nil && known.Does(spec.Blocks)
+	cmd := spec.Find([]byte(words[0]))
+	return cmd != nil && cmd.Does(spec.Blocks)
 }

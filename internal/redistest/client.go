@@ -56,7 +56,7 @@ func (c *Client) Narrow() error { return c.conn.SetReadBuffer(4 << 10) }
 
 // Send writes raw bytes.
 func (c *Client) Send(raw []byte) error {
-	if err := c.arm(); err != nil {
+	if err := c.setDeadline(); err != nil {
 		return err
 	}
 	_, err := c.conn.Write(raw)
@@ -84,7 +84,7 @@ func (c *Client) Fill(raw []byte) error {
 
 // Receive reads one reply.
 func (c *Client) Receive() (any, error) {
-	if err := c.arm(); err != nil {
+	if err := c.setDeadline(); err != nil {
 		return nil, err
 	}
 	return ReadReply(c.reader)
@@ -92,7 +92,7 @@ func (c *Client) Receive() (any, error) {
 
 // ReceiveRaw reads exactly n raw bytes.
 func (c *Client) ReceiveRaw(n int) ([]byte, error) {
-	if err := c.arm(); err != nil {
+	if err := c.setDeadline(); err != nil {
 		return nil, err
 	}
 	raw := make([]byte, n)
@@ -102,7 +102,7 @@ func (c *Client) ReceiveRaw(n int) ([]byte, error) {
 
 // ReceiveAll reads all raw bytes up to the end of the connection.
 func (c *Client) ReceiveAll() ([]byte, error) {
-	if err := c.arm(); err != nil {
+	if err := c.setDeadline(); err != nil {
 		return nil, err
 	}
 	return io.ReadAll(c.reader)
@@ -123,8 +123,8 @@ func (c *Client) Reset() error {
 // Close closes the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// arm sets the deadline of the next operation.
-func (c *Client) arm() error {
+// setDeadline sets the deadline of the next operation.
+func (c *Client) setDeadline() error {
 	if c.timeout == 0 {
 		return nil
 	}

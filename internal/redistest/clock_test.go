@@ -12,13 +12,13 @@ func serverTime(t *testing.T, client *Client) time.Time {
 	t.Helper()
 	reply, err := client.Do("TIME")
 	check(t, err)
-	told, _ := reply.([]any)
-	if len(told) != 2 {
+	fields, _ := reply.([]any)
+	if len(fields) != 2 {
 		t.Fatalf("TIME: %v", reply)
 	}
-	s, err := strconv.ParseInt(told[0].(string), 10, 64)
+	s, err := strconv.ParseInt(fields[0].(string), 10, 64)
 	check(t, err)
-	us, err := strconv.ParseInt(told[1].(string), 10, 64)
+	us, err := strconv.ParseInt(fields[1].(string), 10, 64)
 	check(t, err)
 	return time.Unix(s, us*1000)
 }
@@ -40,8 +40,8 @@ func TestClockIsSet(t *testing.T) {
 	want(t, client, "OK", "SET", "k", "v", "PX", "60000")
 	for _, ahead := range []time.Duration{0, 90 * time.Second, -2 * time.Hour, 0} {
 		check(t, clock.Set(ahead))
-		if off := time.Until(serverTime(t, client)) - ahead; off.Abs() > time.Second {
-			t.Errorf("set to %v, and off by %v", ahead, off)
+		if deviation := time.Until(serverTime(t, client)) - ahead; deviation.Abs() > time.Second {
+			t.Errorf("set to %v, and off by %v", ahead, deviation)
 		}
 		if ahead > 0 {
 			want(t, client, nil, "GET", "k")
@@ -53,9 +53,9 @@ func TestClockDrifts(t *testing.T) {
 	clock := newClock(t)
 	check(t, clock.Drift(2))
 	client := dial(t, New(t, Options{Clock: clock}).Addr())
-	began, told := time.Now(), serverTime(t, client)
+	start, serverStart := time.Now(), serverTime(t, client)
 	time.Sleep(4 * silence) // a test of time itself
-	rate := serverTime(t, client).Sub(told).Seconds() / time.Since(began).Seconds()
+	rate := serverTime(t, client).Sub(serverStart).Seconds() / time.Since(start).Seconds()
 	if rate < 1.8 || rate > 2.2 {
 		t.Errorf("it goes %.2f times as fast; want 2", rate)
 	}

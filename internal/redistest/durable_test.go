@@ -5,20 +5,20 @@ import (
 	"testing"
 )
 
-// TestRevive: after a crash, a durable server has all data that it confirmed; a server without a
-// file has lost its data.
+// TestRevive checks that after a crash, a durable server has all data that it confirmed; a server
+// without a file has lost its data.
 func TestRevive(t *testing.T) {
 	for _, test := range []struct {
-		name string
-		args []string
-		left any
+		name      string
+		args      []string
+		wantValue any
 	}{{"durable", Durable(), "v"}, {"not durable", nil, nil}} {
 		t.Run(test.name, func(t *testing.T) {
 			server := New(t, Options{ExtraArgs: test.args})
 			want(t, dial(t, server.Addr()), "OK", "SET", "k", "v", "PX", "600000")
 			check(t, server.Kill())
 			check(t, server.Revive())
-			want(t, dial(t, server.Addr()), test.left, "GET", "k")
+			want(t, dial(t, server.Addr()), test.wantValue, "GET", "k")
 			check(t, server.Close())
 			if err := server.Revive(); !errors.Is(err, errClosed) {
 				t.Errorf("a closed server: %v; want %v", err, errClosed)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestSetBack: the server has the data that it had when its folder was copied, and nothing newer.
+// TestSetBack checks that the server has the data that it had when its folder was copied, and
+// nothing newer.
 func TestSetBack(t *testing.T) {
 	server, folder := New(t, Options{ExtraArgs: Durable()}), filepath.Join(t.TempDir(), "copy")
 	want(t, dial(t, server.Addr()), "OK", "SET", "old", "v")

@@ -10,9 +10,9 @@ import (
 // skips the test; see SkipMissing.
 func New(t testing.TB, opts Options) *Server {
 	t.Helper()
-	if all := os.Getenv("REDLOCK_TEST_SERVERS"); opts.Clock != nil && opts.Version == "" && all != "" {
+	if servers := os.Getenv("REDLOCK_TEST_SERVERS"); opts.Clock != nil && opts.Version == "" && servers != "" {
 		t.Skipf("SKIPPED, NOT TESTED: %s cannot have a clock of its own: "+
-			"libfaketime matches the libraries of this machine, not the libraries of another release", all)
+			"libfaketime matches the libraries of this machine, not the libraries of another release", servers)
 	}
 	server, err := Start(opts)
 	if errors.Is(err, ErrNoRedis) || errors.Is(err, ErrNoVersion) {

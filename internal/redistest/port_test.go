@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestReserved: a reserved port is not given to another caller, even if no server listens on it.
+// TestReserved checks that a reserved port is not given to another caller, even if no server
+// listens on it.
 func TestReserved(t *testing.T) {
 	addr, err := FreeAddr()
 	if err != nil {

@@ -52,7 +52,7 @@ func TestReadReply(t *testing.T) {
 	}
 }
 
-var noReplies = []string{
+var invalidReplies = []string{
 	"\r\n", "x\r\n", "OK\r\n", "+OK\n", ":\r\n", ":1x\r\n", "$x\r\n", "$-2\r\n", "$99999999999\r\n", "$2\r\nabcd",
 	"=2\r\nab\r\n",
 	"#x\r\n", ",x\r\n", "(x\r\n", "*9999999999\r\n", "*1\r\nx\r\n", strings.Repeat("*1\r\n", maxDepth+2),
@@ -60,14 +60,14 @@ var noReplies = []string{
 }
 
 func TestReadReplyRefuses(t *testing.T) {
-	for _, wire := range noReplies {
+	for _, wire := range invalidReplies {
 		if got, err := ReadReply(bufio.NewReader(strings.NewReader(wire))); !errors.Is(err, ErrReply) {
 			t.Errorf("%.40q: %#v, %v; want %v", wire, got, err, ErrReply)
 		}
 	}
 }
 
-func TestReadReplyOfATornStream(t *testing.T) {
+func TestReadReplyOfCutStream(t *testing.T) {
 	for _, c := range replies {
 		for cut := range min(len(c.wire), 100) {
 			_, err := ReadReply(bufio.NewReader(strings.NewReader(c.wire[:cut])))
@@ -85,10 +85,10 @@ func TestAppendCommand(t *testing.T) {
 	}
 }
 
-// FuzzReadReply: no input causes a panic, and no bytes are read beyond the end of the reply: the
-// reply is the same if more bytes follow.
+// FuzzReadReply checks that no input causes a panic, and no bytes are read beyond the end of the
+// reply: the reply is the same if more bytes follow.
 func FuzzReadReply(f *testing.F) {
-	for _, wire := range slices.Concat(wires(), noReplies) {
+	for _, wire := range slices.Concat(wires(), invalidReplies) {
 		if len(wire) < 1000 { // long seeds make the fuzzer spend its time on shortening them
 			f.Add([]byte(wire))
 		}

@@ -43,24 +43,24 @@ type Options struct {
 
 // Server is a real redis-server process. Its methods are not safe for concurrent use.
 type Server struct {
-	wanted  string // version; empty: any
-	version string
-	program string
-	bind    string
-	port    int
-	dir     string // its own; emptied by Restart, removed by Close
-	extra   []string
-	clock   *Clock
-	env     []string // nil: the environment of this process
-	socket  bool
-	parent  string // of dir; empty: the machine's temporary directory
-	process *process.Process
+	requestedVersion string // version; empty: any
+	version          string
+	program          string
+	bind             string
+	port             int
+	dir              string // its own; emptied by Restart, removed by Close
+	extraArgs        []string
+	clock            *Clock
+	env              []string // nil: the environment of this process
+	socket           bool
+	parentDir        string // of dir; empty: the machine's temporary directory
+	process          *process.Process
 }
 
 // Start starts a redis-server on a free port and returns when the server answers. The error is
 // ErrNoRedis if no program is installed, ErrNoVersion if Options.Version was not fetched.
 func Start(opts Options) (*Server, error) {
-	r := &Server{wanted: opts.Version, bind: opts.Bind, extra: opts.ExtraArgs, clock: opts.Clock, socket: opts.Socket}
+	r := &Server{requestedVersion: opts.Version, bind: opts.Bind, extraArgs: opts.ExtraArgs, clock: opts.Clock, socket: opts.Socket}
 	if r.bind == "" {
 		r.bind = "127.0.0.1"
 	}
@@ -68,7 +68,7 @@ func Start(opts Options) (*Server, error) {
 		r.env = append(os.Environ(), opts.Env...)
 	}
 	if info, err := os.Stat(memoryDir); opts.InMemory && err == nil && info.IsDir() {
-		r.parent = memoryDir
+		r.parentDir = memoryDir
 	}
 	var err error
 	for range startTries {
@@ -202,11 +202,11 @@ func (r *Server) startOnFreePort() (err error) {
 	if r.port, err = freePort(r.bind); err != nil {
 		return err
 	}
-	r.version = versionAt(r.wanted, r.port)
+	r.version = versionAt(r.requestedVersion, r.port)
 	if r.program, err = programOf(r.version); err != nil {
 		return err
 	}
-	if r.dir, err = os.MkdirTemp(r.parent, "redlock-redis-"); err != nil {
+	if r.dir, err = os.MkdirTemp(r.parentDir, "redlock-redis-"); err != nil {
 		return err
 	}
 	if err = r.start(); err != nil {
@@ -242,7 +242,7 @@ func (r *Server) arguments() []string {
 	if r.socket {
 		args = append(args, "--unixsocket", r.Socket())
 	}
-	return append(args, r.extra...)
+	return append(args, r.extraArgs...)
 }
 
 // waitReady returns when the server answers PING.

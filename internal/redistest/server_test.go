@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-func TestRedisRestartForgets(t *testing.T) {
+func TestRestartLosesData(t *testing.T) {
 	server := New(t, Options{})
 	addr := server.Addr()
 	want(t, dial(t, addr), "OK", "SET", "k", "v")
@@ -54,7 +54,7 @@ func TestRedisExtraArgs(t *testing.T) {
 	want(t, client, "OK", "AUTH", "secret")
 }
 
-func TestRedisWrongArgsTellTheLog(t *testing.T) {
+func TestStartErrorContainsLog(t *testing.T) {
 	New(t, Options{}) // skips without redis-server
 	_, err := Start(Options{ExtraArgs: []string{"--no-such-setting", "1"}})
 	if err == nil || !strings.Contains(err.Error(), "no-such-setting") {
@@ -62,7 +62,7 @@ func TestRedisWrongArgsTellTheLog(t *testing.T) {
 	}
 }
 
-func TestRedisCloseLeavesNothing(t *testing.T) {
+func TestCloseRemovesDirAndProcess(t *testing.T) {
 	server := New(t, Options{})
 	dir, pid := server.dir, server.process.PID()
 	check(t, server.Close())
@@ -89,7 +89,7 @@ func TestStartMastersAreIndependent(t *testing.T) {
 	}
 }
 
-func TestProcessCosts(t *testing.T) {
+func TestProcessUsage(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skipf("SKIPPED, NOT TESTED: CPU and RSS need /proc (Linux): %v", err)
 	}
@@ -100,8 +100,8 @@ func TestProcessCosts(t *testing.T) {
 	want(t, client, nil, "EVAL", "for i = 1, 5000000 do local x = i * i end return nil", "0")
 	after, err := server.CPU()
 	check(t, err)
-	if spent := after - before; spent < 10*time.Millisecond || spent > waitLimit {
-		t.Errorf("5 million turns took %v of CPU", spent)
+	if used := after - before; used < 10*time.Millisecond || used > waitLimit {
+		t.Errorf("5 million turns took %v of CPU", used)
 	}
 	if rss, err := server.RSS(); err != nil || rss < 1<<20 || rss > 1<<30 {
 		t.Errorf("redis-server takes %d bytes, %v", rss, err)

@@ -23,7 +23,7 @@ var ErrNoVersion = errors.New("scripts/versions has not fetched it")
 // redis-6.0.16 and valkey-9.1.2. Redis comes before Valkey, and older versions before newer ones.
 func Versions() []string {
 	var names []string
-	for name := range fetched() {
+	for name := range fetchedPrograms() {
 		names = append(names, name)
 	}
 	slices.SortFunc(names, compareVersions)
@@ -56,18 +56,18 @@ func Extremes() []string {
 
 // Needs skips a test of a feature that was added in a Redis version, such as 7.0, if
 // REDLOCK_TEST_SERVERS names an older one. Valkey has all features of Redis 7.2.
-func Needs(t testing.TB, what, since string) {
+func Needs(t testing.TB, feature, since string) {
 	t.Helper()
 	for name := range strings.SplitSeq(os.Getenv("REDLOCK_TEST_SERVERS"), ",") {
-		numbers, is := strings.CutPrefix(name, "redis-")
-		if is && slices.Compare(numbersOf(numbers), numbersOf(since)) < 0 {
-			t.Skipf("SKIPPED, NOT TESTED: %s has no %s, which is of Redis %s", name, what, since)
+		numbers, isRedis := strings.CutPrefix(name, "redis-")
+		if isRedis && slices.Compare(numbersOf(numbers), numbersOf(since)) < 0 {
+			t.Skipf("SKIPPED, NOT TESTED: %s has no %s, which is of Redis %s", name, feature, since)
 		}
 	}
 }
 
-// fetched returns the paths of the fetched programs by the names of their versions.
-func fetched() map[string]string {
+// fetchedPrograms returns the paths of the fetched programs by the names of their versions.
+func fetchedPrograms() map[string]string {
 	root := os.Getenv("REDLOCK_SERVERS")
 	if cache, err := os.UserCacheDir(); root == "" && err == nil {
 		root = filepath.Join(cache, "redlock-proxy", "servers")
@@ -103,12 +103,12 @@ func numbersOf(version string) []int {
 
 // versionAt returns the version of the server on a port: the wanted version; if that is empty, one
 // of the comma-separated versions in REDLOCK_TEST_SERVERS; else Installed.
-func versionAt(wanted string, port int) string {
-	if all := os.Getenv("REDLOCK_TEST_SERVERS"); wanted == "" && all != "" {
-		names := strings.Split(all, ",")
-		wanted = names[port%len(names)]
+func versionAt(requested string, port int) string {
+	if versions := os.Getenv("REDLOCK_TEST_SERVERS"); requested == "" && versions != "" {
+		names := strings.Split(versions, ",")
+		requested = names[port%len(names)]
 	}
-	return cmp.Or(wanted, Installed)
+	return cmp.Or(requested, Installed)
 }
 
 // programOf returns the path of the redis-server program of a version.
@@ -120,7 +120,7 @@ func programOf(version string) (string, error) {
 		}
 		return program, nil
 	}
-	program, known := fetched()[version]
+	program, known := fetchedPrograms()[version]
 	if !known {
 		return "", fmt.Errorf("%s: %w", version, ErrNoVersion)
 	}

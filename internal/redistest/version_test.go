@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestVersions: each fetched version is found, starts, and reports the version in its name.
+// TestVersions checks that each fetched version is found, starts, and reports the version in its
+// name.
 func TestVersions(t *testing.T) {
 	for _, version := range Versions() {
 		kind, number, _ := strings.Cut(version, "-")
@@ -21,7 +22,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestExtremes: versions are sorted by their numbers, not alphabetically.
+// TestExtremes checks that versions are sorted by their numbers, not alphabetically.
 func TestExtremes(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("REDLOCK_SERVERS", root)
@@ -40,25 +41,25 @@ func TestExtremes(t *testing.T) {
 // skipper records that a test would be skipped.
 type skipper struct {
 	testing.TB
-	why string
+	reason string
 }
 
 func (s *skipper) Helper() {}
 
-func (s *skipper) Skipf(format string, args ...any) { s.why += fmt.Sprintf(format, args...) }
+func (s *skipper) Skipf(format string, args ...any) { s.reason += fmt.Sprintf(format, args...) }
 
-// TestNeeds: a test of a feature that one of the servers lacks is skipped, and the reason names
-// that server. Valkey lacks no feature of Redis 7.2.
+// TestNeeds checks that a test of a feature that one of the servers lacks is skipped, and the
+// reason names that server. Valkey lacks no feature of Redis 7.2.
 func TestNeeds(t *testing.T) {
-	for _, c := range []struct{ servers, since, lacks string }{
+	for _, c := range []struct{ servers, since, lacking string }{
 		{"", "7.0", ""}, {"installed", "7.0", ""}, {"redis-6.0.16", "7.0", "redis-6.0.16"}, {"redis-6.0.16", "6.0", ""},
 		{"redis-10.0.1", "7.0", ""},
 		{"valkey-8.1.1,redis-8.0.2,redis-6.0.16", "6.2", "redis-6.0.16"}, {"installed,valkey-8.1.1", "7.2", ""},
 	} {
 		t.Setenv("REDLOCK_TEST_SERVERS", c.servers)
 		var s skipper
-		if Needs(&s, "THIS", c.since); !strings.Contains(s.why, c.lacks) || (s.why == "") != (c.lacks == "") {
-			t.Errorf("%q, since %s: skipped for %q", c.servers, c.since, s.why)
+		if Needs(&s, "THIS", c.since); !strings.Contains(s.reason, c.lacking) || (s.reason == "") != (c.lacking == "") {
+			t.Errorf("%q, since %s: skipped for %q", c.servers, c.since, s.reason)
 		}
 	}
 }

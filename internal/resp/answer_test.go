@@ -45,8 +45,8 @@ func FuzzSimpleReply(f *testing.F) {
 
 func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
-		reply, line, failed string
-		texts               []string
+		reply, line, firstError string
+		texts                   []string
 	}{
 		{"+OK\r\n", "OK", "OK", []string{"OK"}},
 		{"-NOPERM no\r\n", "NOPERM no", "NOPERM no", nil},
@@ -57,15 +57,15 @@ func TestAnswers(t *testing.T) {
 		{"%1\r\n$1\r\na\r\n=5\r\ntxt:b\r\n", "1", "1", []string{"a", "txt:b"}},
 		{"*1\r\n$5\r\nab", "1", "the answer is not a valid reply", nil},
 	} {
-		line, failed, texts := FirstLine([]byte(c.reply)), FirstError([]byte(c.reply)), Texts([]byte(c.reply))
-		if line != c.line || failed != c.failed || !slices.Equal(texts, c.texts) {
-			t.Errorf("%q: %q, %q, %q", c.reply, line, failed, texts)
+		line, firstError, texts := FirstLine([]byte(c.reply)), FirstError([]byte(c.reply)), Texts([]byte(c.reply))
+		if line != c.line || firstError != c.firstError || !slices.Equal(texts, c.texts) {
+			t.Errorf("%q: %q, %q, %q", c.reply, line, firstError, texts)
 		}
 	}
 }
 
-// TestWholeReply: WholeReplyLen finds the end of a reply of each type, and returns 0 for each
-// incomplete part of it.
+// TestWholeReply checks that WholeReplyLen finds the end of a reply of each type, and returns 0 for
+// each incomplete part of it.
 func TestWholeReply(t *testing.T) {
 	for _, reply := range []string{
 		"+OK\r\n", ":1\r\n", "_\r\n", "$-1\r\n", "*-1\r\n", "$3\r\nabc\r\n", "$0\r\n\r\n", "*0\r\n",
@@ -103,7 +103,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// TestEndsInCRLF: wrong line ends are found at every position.
+// TestEndsInCRLF checks that wrong line ends are found at every position.
 func TestEndsInCRLF(t *testing.T) {
 	const frame = "*3\r\n$3\r\nSET\r\n$2\r\n\r\n\r\n$5\r\nvalue\r\n"
 	if !EndsInCRLF([]byte(frame)) {
@@ -117,12 +117,13 @@ func TestEndsInCRLF(t *testing.T) {
 	}
 }
 
-// TestWords: Words returns the complete words of a part of a frame, Excerpt also the last word.
+// TestWords checks that Words returns the complete words of a part of a frame, Excerpt also the
+// last word.
 func TestWords(t *testing.T) {
 	const frame = "*3\r\n$3\r\nSET\r\n$2\r\n\r\n\r\n$5\r\nvalue\r\n"
 	for _, c := range []struct {
-		at, most   int
-		whole, cut []string
+		at, limit      int
+		words, excerpt []string
 	}{
 		{len(frame), math.MaxInt, []string{"SET", "\r\n", "value"}, []string{"SET", "\r\n", "value"}},
 		{len(frame), 2, []string{"SET", "\r\n"}, []string{"SET", "\r\n", "value"}},
@@ -131,10 +132,10 @@ func TestWords(t *testing.T) {
 		{2, 3, nil, nil},
 	} {
 		part := []byte(frame[:c.at])
-		whole, total, behind := Words(nil, part, c.most)
-		cut, count := Excerpt(part)
-		if !equal(whole, c.whole) || !equal(cut, c.cut) || total != count || total != 3 && c.at > 3 || behind > c.at {
-			t.Errorf("%q: %q of %d, %d bytes behind; %q of %d", part, whole, total, behind, cut, count)
+		words, total, size := Words(nil, part, c.limit)
+		excerpt, count := Excerpt(part)
+		if !equal(words, c.words) || !equal(excerpt, c.excerpt) || total != count || total != 3 && c.at > 3 || size > c.at {
+			t.Errorf("%q: %q of %d, %d bytes behind; %q of %d", part, words, total, size, excerpt, count)
 		}
 	}
 }

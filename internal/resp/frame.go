@@ -40,28 +40,28 @@ const (
 // payload. Redis finds a line's end before it checks the line's length, and may accept a line that
 // is too long by less than one read. FrameScanner always refuses such a line.
 type FrameScanner struct {
-	limits RequestLimits
-	err    error          // why the state is inError
-	inline *inlineCommand // the current inline command
-	left   uint64         // remaining bytes of the current bulk, including the two after it
-	size   int64          // size of the bulk whose header was read last
-	head   frameHeader    // an incomplete header line
-	args   int32          // number of remaining bulks, including the current one
+	limits    RequestLimits
+	err       error          // cause of the state inError
+	inline    *inlineCommand // the current inline command
+	remaining uint64         // remaining bytes of the current bulk, including the two after it
+	size      int64          // size of the bulk whose header was read last
+	head      frameHeader    // an incomplete header line
+	args      int32          // number of remaining bulks, including the current one
 
-	state    frameState
-	isInline bool
-	nameLong bool
-	nameLen  uint8
-	nameBuf  [64]byte
+	state      frameState
+	isInline   bool
+	isNameLong bool
+	nameLen    uint8
+	nameBuf    [64]byte
 }
 
 // NewFrameScanner returns a scanner at the beginning of a stream.
 func NewFrameScanner(l RequestLimits) FrameScanner {
-	return FrameScanner{limits: l.resolved()}
+	return FrameScanner{limits: l.withDefaults()}
 }
 
 // SetLimits replaces the limits, such as after a client has logged in.
-func (s *FrameScanner) SetLimits(l RequestLimits) { s.limits = l.resolved() }
+func (s *FrameScanner) SetLimits(l RequestLimits) { s.limits = l.withDefaults() }
 
 // Restrict replaces the limits, and applies them to the current frame, too. It returns a
 // *RequestError if the frame breaks them.
@@ -72,9 +72,9 @@ func (s *FrameScanner) Restrict(l RequestLimits) error {
 	}
 	switch {
 	case int(s.args) > s.limits.MaxArgs:
-		s.err = s.limits.refuseArgs(int64(s.args))
+		s.err = s.limits.argsError(int64(s.args))
 	case s.state != inBulkHeader && s.size > s.limits.MaxBulk:
-		s.err = s.limits.refuseBulk(s.size)
+		s.err = s.limits.bulkError(s.size)
 	default:
 		return nil
 	}
@@ -85,7 +85,7 @@ func (s *FrameScanner) Restrict(l RequestLimits) error {
 // Name returns the command's name after FrameName. long reports whether the bytes are only the
 // first 64 of a longer name. They are valid until the next frame begins.
 func (s *FrameScanner) Name() (name []byte, long bool) {
-	return s.nameBuf[:s.nameLen], s.nameLong
+	return s.nameBuf[:s.nameLen], s.isNameLong
 }
 
 // AtGap reports whether the next byte begins a frame.
@@ -96,20 +96,20 @@ func (s *FrameScanner) Args() int { return int(s.args) }
 
 // PeekBulk reads the header of the next argument, at the beginning of p, without consuming it. It
 // returns the argument's size, or -1 if the scanner will refuse it, and the length of the header.
-// whole reports whether the header is complete.
-func (s *FrameScanner) PeekBulk(p []byte) (size int64, n int, whole bool) {
+// complete is false if p ends within the header.
+func (s *FrameScanner) PeekBulk(p []byte) (size int64, n int, complete bool) {
 	var h frameHeader
 	var err error
-	size, n = h.short(p)
+	size, n = h.readWhole(p)
 	ok := n > 0
-	if whole = ok; !whole {
-		n, whole, err = h.read(p, s.limits.MaxInline, errLongBulkHeader)
+	if complete = ok; !complete {
+		n, complete, err = h.read(p, s.limits.MaxInline, errLongBulkHeader)
 		size, ok = h.number()
 	}
-	if err != nil || whole && (!ok || size < 0 || size > s.limits.MaxBulk) {
+	if err != nil || complete && (!ok || size < 0 || size > s.limits.MaxBulk) {
 		return -1, n, true
 	}
-	return size, n, whole
+	return size, n, complete
 }
 
 // Scan consumes bytes up to the next event and returns how many. Call it again with the rest, even
@@ -154,7 +154,7 @@ func (s *FrameScanner) Scan(p []byte) (n int, ev FrameEvent, err error) {
 
 // begin chooses the kind of a frame by its first byte.
 func (s *FrameScanner) begin(first byte) error {
-	s.nameLen, s.nameLong, s.isInline = 0, false, first != '*'
+	s.nameLen, s.isNameLong, s.isInline = 0, false, first != '*'
 	switch {
 	case first == tlsHandshake:
 		return ErrTLS
@@ -173,10 +173,10 @@ func (s *FrameScanner) end() FrameEvent {
 
 // scanArgsHeader consumes "*3\r\n" or a part of it.
 func (s *FrameScanner) scanArgsHeader(p []byte) (n int, ev FrameEvent, err error) {
-	count, n := s.head.short(p)
+	count, n := s.head.readWhole(p)
 	if n == 0 {
-		var whole, ok bool
-		if n, whole, err = s.head.read(p, s.limits.MaxInline, errLongArgsHeader); !whole {
+		var complete, ok bool
+		if n, complete, err = s.head.read(p, s.limits.MaxInline, errLongArgsHeader); !complete {
 			return n, FrameMore, err
 		}
 		if count, ok = s.head.number(); !ok {
@@ -191,7 +191,7 @@ func (s *FrameScanner) scanArgsHeader(p []byte) (n int, ev FrameEvent, err error
 // beginArgs begins an array of count bulks.
 func (s *FrameScanner) beginArgs(count int64) (FrameEvent, error) {
 	if count > int64(s.limits.MaxArgs) {
-		return FrameMore, s.limits.refuseArgs(count)
+		return FrameMore, s.limits.argsError(count)
 	}
 	if count <= 0 {
 		s.state = inGap
@@ -203,10 +203,10 @@ func (s *FrameScanner) beginArgs(count int64) (FrameEvent, error) {
 
 // scanBulkHeader consumes "$5\r\n" or a part of it.
 func (s *FrameScanner) scanBulkHeader(p []byte) (n int, err error) {
-	size, n := s.head.short(p)
+	size, n := s.head.readWhole(p)
 	if n == 0 || p[0] != '$' {
-		var whole, ok bool
-		if n, whole, err = s.head.read(p, s.limits.MaxInline, errLongBulkHeader); !whole {
+		var complete, ok bool
+		if n, complete, err = s.head.read(p, s.limits.MaxInline, errLongBulkHeader); !complete {
 			return n, err
 		}
 		if first := s.head.first(); first != '$' {
@@ -218,20 +218,20 @@ func (s *FrameScanner) scanBulkHeader(p []byte) (n int, err error) {
 		s.head = frameHeader{}
 	}
 	if size > s.limits.MaxBulk {
-		return n, s.limits.refuseBulk(size)
+		return n, s.limits.bulkError(size)
 	}
-	s.left, s.size = uint64(size)+2, size
+	s.remaining, s.size = uint64(size)+2, size
 	s.state++ // from inNameHeader to inName, or from inBulkHeader to inBulk
 	return n, nil
 }
 
 // scanName consumes the part of the command's name that is stored.
 func (s *FrameScanner) scanName(p []byte) (n int, ev FrameEvent) {
-	n = s.keepName(p[:min(uint64(len(p)), s.left-2)])
-	if s.left -= uint64(n); s.left > 2 && int(s.nameLen) < len(s.nameBuf) {
+	n = s.keepName(p[:min(uint64(len(p)), s.remaining-2)])
+	if s.remaining -= uint64(n); s.remaining > 2 && int(s.nameLen) < len(s.nameBuf) {
 		return n, FrameMore
 	}
-	s.nameLong = s.left > 2
+	s.isNameLong = s.remaining > 2
 	s.state = inBulk
 	return n, FrameName
 }
@@ -246,7 +246,7 @@ func (s *FrameScanner) keepName(part []byte) int {
 // scanBulks consumes the complete arguments in p, and the header of the argument after them.
 func (s *FrameScanner) scanBulks(p []byte) (n int, ev FrameEvent, err error) {
 	for {
-		size, h := s.head.short(p[n:])
+		size, h := s.head.readWhole(p[n:])
 		if h == 0 || p[n] != '$' || size > s.limits.MaxBulk || size > int64(len(p)-n-h-2) {
 			break
 		}
@@ -261,29 +261,29 @@ func (s *FrameScanner) scanBulks(p []byte) (n int, ev FrameEvent, err error) {
 
 // scanBulk consumes an argument's payload and the two bytes after it.
 func (s *FrameScanner) scanBulk(p []byte) (n int, ev FrameEvent) {
-	if s.left > uint64(len(p)) {
-		s.left -= uint64(len(p))
+	if s.remaining > uint64(len(p)) {
+		s.remaining -= uint64(len(p))
 		return len(p), FrameMore
 	}
 	s.state = inBulkHeader
 	if s.args--; s.args == 0 {
 		ev = s.end()
 	}
-	return int(s.left), ev
+	return int(s.remaining), ev
 }
 
 // frameHeader is a header line, "*3\r\n" or "$5\r\n", which may come in pieces.
 type frameHeader struct {
-	length   int      // of the line so far, in bytes, without its end
-	start    [22]byte // of the line: room for "*-9223372036854775808", and for seeing more
-	zeroSeen bool     // a zero byte was read; Redis finds no line end after one
-	cr       bool     // the '\r' was read
+	length  int      // of the line so far, in bytes, without its end
+	start   [22]byte // beginning of the line: room for "*-9223372036854775808", and one byte more
+	sawZero bool     // a zero byte was read; Redis finds no line end after one
+	sawCR   bool     // the '\r' was read
 }
 
-// short reads a complete, ordinary header line at the beginning of p. It returns the number and the
-// length of the line; the length is 0 if read must be used instead.
-func (h *frameHeader) short(p []byte) (number int64, n int) {
-	if len(p) < 4 || h.length > 0 || h.cr {
+// readWhole reads a complete, ordinary header line at the beginning of p. It returns the number and
+// the length of the line; the length is 0 if read must be used instead.
+func (h *frameHeader) readWhole(p []byte) (number int64, n int) {
+	if len(p) < 4 || h.length > 0 || h.sawCR {
 		return 0, 0
 	}
 	number = int64(p[1] - '0')
@@ -301,15 +301,15 @@ func (h *frameHeader) short(p []byte) (number int64, n int) {
 
 // read consumes a part of the line and reports whether the line is complete. At the first byte
 // beyond the limit it returns the error tooLong.
-func (h *frameHeader) read(p []byte, limit int, tooLong error) (n int, whole bool, err error) {
-	for n < len(p) && !whole && h.length <= limit {
+func (h *frameHeader) read(p []byte, limit int, tooLong error) (n int, complete bool, err error) {
+	for n < len(p) && !complete && h.length <= limit {
 		c := p[n]
 		n++
 		switch {
-		case h.cr:
-			whole = true
-		case c == '\r' && !h.zeroSeen:
-			h.cr = true
+		case h.sawCR:
+			complete = true
+		case c == '\r' && !h.sawZero:
+			h.sawCR = true
 		default:
 			h.add(c)
 		}
@@ -317,7 +317,7 @@ func (h *frameHeader) read(p []byte, limit int, tooLong error) (n int, whole boo
 	if h.length > limit {
 		err = tooLong
 	}
-	return n, whole, err
+	return n, complete, err
 }
 
 func (h *frameHeader) add(c byte) {
@@ -325,7 +325,7 @@ func (h *frameHeader) add(c byte) {
 		h.start[h.length] = c
 	}
 	h.length++
-	h.zeroSeen = h.zeroSeen || c == 0
+	h.sawZero = h.sawZero || c == 0
 }
 
 // first returns the line's first byte, which is '\r' if the line is empty.

@@ -21,11 +21,11 @@ var frameLimits = []RequestLimits{
 }
 
 func TestLimits(t *testing.T) {
-	if got, want := (RequestLimits{MaxArgs: -1}).resolved(), DefaultRequestLimits(); got != want {
+	if got, want := (RequestLimits{MaxArgs: -1}).withDefaults(), DefaultRequestLimits(); got != want {
 		t.Errorf("open limits: got %+v, want %+v", got, want)
 	}
 	l := RequestLimits{MaxArgs: math.MaxInt, MaxBulk: math.MaxInt64, MaxInline: 1}
-	if got, want := l.resolved(), (RequestLimits{MaxArgs: redisMaxArgs, MaxBulk: math.MaxInt64,
+	if got, want := l.withDefaults(), (RequestLimits{MaxArgs: redisMaxArgs, MaxBulk: math.MaxInt64,
 		MaxInline: 64}); got != want {
 		t.Errorf("extreme limits: got %+v, want %+v", got, want)
 	}
@@ -35,8 +35,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestFrameScannerChangesLimits: if a client logs in or out in the middle of a line, the new limits
-// apply to that line.
+// TestFrameScannerChangesLimits checks that if a client logs in or out in the middle of a line, the
+// new limits apply to that line.
 func TestFrameScannerChangesLimits(t *testing.T) {
 	var protocol *RequestError
 	for _, in := range []string{"aaa", "*11", "*1\r\n$11"} {
@@ -54,14 +54,14 @@ func TestFrameScannerChangesLimits(t *testing.T) {
 // FuzzFrameSplit checks that the scanner agrees with the reference parser, for any pieces of the
 // input.
 func FuzzFrameSplit(f *testing.F) {
-	const most = 1 << 10 // bytes: long inputs slow down the fuzzer, and the small limits do not need them
+	const maxSize = 1 << 10 // bytes: long inputs slow down the fuzzer, and the small limits do not need them
 	for i, example := range slices.Concat(frameExamples, unauthenticatedExamples) {
-		if len(example.in) <= most {
+		if len(example.in) <= maxSize {
 			f.Add([]byte(example.in), uint64(i))
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
-		checkFrameSplit(t, data[:min(len(data), most)], seed)
+		checkFrameSplit(t, data[:min(len(data), maxSize)], seed)
 	})
 }
 
@@ -84,7 +84,7 @@ func TestFrameSplitRandom(t *testing.T) {
 }
 
 func checkFrameSplit(t *testing.T, data []byte, seed uint64) {
-	limits := frameLimits[seed%uint64(len(frameLimits))].resolved()
+	limits := frameLimits[seed%uint64(len(frameLimits))].withDefaults()
 	want := referenceFrames(data, limits)
 	cuts := [][][]byte{
 		{data},
@@ -94,18 +94,18 @@ func checkFrameSplit(t *testing.T, data []byte, seed uint64) {
 	for at := 0; at < min(len(data), 100) && len(data) <= 1<<10; at++ {
 		cuts = append(cuts, [][]byte{data[:at], data[at:]})
 	}
-	for how, chunks := range cuts {
+	for cut, chunks := range cuts {
 		if got := frameTrace(limits, chunks...); !slices.Equal(got, want) {
-			t.Errorf("%.200q, cut %d:\n got %q\nwant %q", data, how, got, want)
+			t.Errorf("%.200q, cut %d:\n got %q\nwant %q", data, cut, got, want)
 		}
 	}
 }
 
 // cutFrames cuts data into pieces, some of them empty.
 func cutFrames(data []byte, rng *rand.Rand) (chunks [][]byte) {
-	most := 1 << rng.IntN(12)
+	maxSize := 1 << rng.IntN(12)
 	for len(data) > 0 {
-		n := min(rng.IntN(most+1), len(data))
+		n := min(rng.IntN(maxSize+1), len(data))
 		chunks, data = append(chunks, data[:n]), data[n:]
 	}
 	return append(chunks, nil)
@@ -136,19 +136,19 @@ func randomFrames(rng *rand.Rand) (in []byte) {
 type referenceParser struct {
 	RequestLimits
 	in    []byte
-	at    int
+	pos   int
 	trace []string
 }
 
 // referenceFrames returns the trace that the scanner must produce for the input.
 func referenceFrames(in []byte, l RequestLimits) []string {
 	d := &referenceParser{RequestLimits: l, in: in}
-	for d.at < len(in) && d.frame() {
+	for d.pos < len(in) && d.frame() {
 	}
 	return d.trace
 }
 
-func (d *referenceParser) say(at int, format string, args ...any) bool {
+func (d *referenceParser) record(at int, format string, args ...any) bool {
 	step := fmt.Sprintf(format, args...)
 	event, rest, found := strings.Cut(step, " ")
 	if step = fmt.Sprintf("%s@%d", event, at); found {
@@ -160,7 +160,7 @@ func (d *referenceParser) say(at int, format string, args ...any) bool {
 
 // frame parses one frame, if it is complete and well-formed.
 func (d *referenceParser) frame() bool {
-	if d.in[d.at] != '*' {
+	if d.in[d.pos] != '*' {
 		line, ok := d.line('\n', 0, "too big inline request")
 		return ok && d.inline(line)
 	}
@@ -171,45 +171,45 @@ func (d *referenceParser) frame() bool {
 	count, ok := referenceNumber(line[1:])
 	switch {
 	case !ok || count > math.MaxInt32 || count > int64(d.MaxArgs) && !d.unauthenticated:
-		return d.say(d.at, "error Protocol error: invalid multibulk length")
+		return d.record(d.pos, "error Protocol error: invalid multibulk length")
 	case count > int64(d.MaxArgs):
-		return d.say(d.at, "error Protocol error: unauthenticated multibulk length")
+		return d.record(d.pos, "error Protocol error: unauthenticated multibulk length")
 	case count <= 0:
-		return d.say(d.at, "empty")
+		return d.record(d.pos, "empty")
 	}
 	for i := range count {
 		if !d.bulk(i == 0) {
 			return false
 		}
 	}
-	return d.say(d.at, "end")
+	return d.record(d.pos, "end")
 }
 
-// line consumes a line and the behind bytes after its end.
-func (d *referenceParser) line(end byte, behind int, tooLong string) (line []byte, ok bool) {
-	rest := d.in[d.at:]
+// line consumes a line and the trailing bytes after its end.
+func (d *referenceParser) line(end byte, trailing int, tooLong string) (line []byte, ok bool) {
+	rest := d.in[d.pos:]
 	visible, _, _ := bytes.Cut(rest, []byte{0})
 	i := bytes.IndexByte(visible, end)
 	if i < 0 && len(rest) > d.MaxInline || i > d.MaxInline {
-		return nil, d.say(d.at+d.MaxInline+1, "error Protocol error: %s", tooLong)
+		return nil, d.record(d.pos+d.MaxInline+1, "error Protocol error: %s", tooLong)
 	}
-	if i < 0 || i+behind >= len(rest) {
+	if i < 0 || i+trailing >= len(rest) {
 		return nil, false
 	}
-	d.at += i + 1 + behind
+	d.pos += i + 1 + trailing
 	return rest[:i], true
 }
 
 func (d *referenceParser) inline(line []byte) bool {
 	args, ok := referenceSplitInline(bytes.TrimSuffix(line, []byte("\r")))
 	if !ok {
-		return d.say(d.at, "error Protocol error: unbalanced quotes in request")
+		return d.record(d.pos, "error Protocol error: unbalanced quotes in request")
 	}
 	if len(args) == 0 {
-		return d.say(d.at, "empty")
+		return d.record(d.pos, "empty")
 	}
 	size := len(args[0])
-	return d.name(d.at, []byte(args[0])[:min(size, 64)], size, fmt.Sprintf(" inline %q", args)) && d.say(d.at, "end")
+	return d.name(d.pos, []byte(args[0])[:min(size, 64)], size, fmt.Sprintf(" inline %q", args)) && d.record(d.pos, "end")
 }
 
 func (d *referenceParser) bulk(first bool) bool {
@@ -219,34 +219,34 @@ func (d *referenceParser) bulk(first bool) bool {
 	}
 	if !bytes.HasPrefix(line, []byte("$")) {
 		got := append(line, '\r')[:1]
-		return d.say(d.at, "error Protocol error: expected '$', got '%s'",
+		return d.record(d.pos, "error Protocol error: expected '$', got '%s'",
 			strings.NewReplacer("\r", " ", "\n", " ").Replace(string(got)))
 	}
 	size, ok := referenceNumber(line[1:])
 	switch {
 	case !ok || size < 0 || size > 512<<20 || size > d.MaxBulk && !d.unauthenticated:
-		return d.say(d.at, "error Protocol error: invalid bulk length")
+		return d.record(d.pos, "error Protocol error: invalid bulk length")
 	case size > d.MaxBulk:
-		return d.say(d.at, "error Protocol error: unauthenticated bulk length")
+		return d.record(d.pos, "error Protocol error: unauthenticated bulk length")
 	}
-	rest, kept := d.in[d.at:], int(min(size, 64))
-	if first && len(rest) >= max(kept, 1) && !d.name(d.at+kept, rest[:kept], int(size), "") {
+	rest, stored := d.in[d.pos:], int(min(size, 64))
+	if first && len(rest) >= max(stored, 1) && !d.name(d.pos+stored, rest[:stored], int(size), "") {
 		return false
 	}
-	d.at += int(size) + 2
+	d.pos += int(size) + 2
 	return len(rest) >= int(size)+2
 }
 
 // name adds a name of size bytes to the trace; kept is its stored part.
-func (d *referenceParser) name(at int, kept []byte, size int, inline string) bool {
-	if referenceHTTP.Match(kept) {
-		return d.say(at, "error %v", errCrossProtocol)
+func (d *referenceParser) name(at int, stored []byte, size int, inline string) bool {
+	if referenceHTTP.Match(stored) {
+		return d.record(at, "error %v", errCrossProtocol)
 	}
-	more := ""
-	if size > len(kept) {
-		more = "…"
+	ellipsis := ""
+	if size > len(stored) {
+		ellipsis = "…"
 	}
-	return d.say(at, "name %q%s%s", kept, more, inline)
+	return d.record(at, "name %q%s%s", stored, ellipsis, inline)
 }
 
 var (
@@ -259,20 +259,20 @@ func referenceNumber(b []byte) (number int64, ok bool) {
 	return number, err == nil && referenceDigits.Match(b)
 }
 
-// TestFrameScannerAgainstRedis: the scanner finds the same frames as redis-server, and refuses the
-// same input with the same error.
+// TestFrameScannerAgainstRedis checks that the scanner finds the same frames as redis-server, and
+// refuses the same input with the same error.
 func TestFrameScannerAgainstRedis(t *testing.T) {
-	open, closed := startFrameRedis(t), startFrameRedis(t, "--requirepass", "secret")
+	openSocket, passwordSocket := startFrameRedis(t), startFrameRedis(t, "--requirepass", "secret")
 	for _, example := range frameExamples {
-		compareFrames(t, open, DefaultRequestLimits(), example.in)
+		compareFrames(t, openSocket, DefaultRequestLimits(), example.in)
 	}
 	for _, example := range unauthenticatedExamples {
-		compareFrames(t, closed, UnauthenticatedLimits(), example.in)
+		compareFrames(t, passwordSocket, UnauthenticatedLimits(), example.in)
 	}
 	for seed := range uint64(1000) {
 		in := string(randomFrames(rand.New(rand.NewPCG(3, seed))))
-		compareFrames(t, open, DefaultRequestLimits(), in)
-		compareFrames(t, closed, UnauthenticatedLimits(), in)
+		compareFrames(t, openSocket, DefaultRequestLimits(), in)
+		compareFrames(t, passwordSocket, UnauthenticatedLimits(), in)
 	}
 }
 

@@ -42,7 +42,7 @@ func frameTrace(l RequestLimits, chunks ...[]byte) (trace []string) {
 	return trace
 }
 
-// frameStep is one line of a trace.
+// frameStep returns the line of a trace for an event.
 func frameStep(s *FrameScanner, ev FrameEvent, offset int) string {
 	step := fmt.Sprintf("%v@%d", ev, offset)
 	if ev != FrameName {
@@ -79,7 +79,7 @@ var frameExamples = []frameExample{
 	{"empty name", "*1\r\n$0\r\n\r\n", []string{`name@8 ""`, "end@10"}},
 	{"empty argument", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", []string{`name@12 "ECHO"`, "end@20"}},
 	{"name of 64 bytes", "*1\r\n$64\r\n" + frameName64 + "\r\n", []string{`name@73 "` + frameName64 + `"`, "end@75"}},
-	{"name of 65 bytes is told at the 64th", "*1\r\n$65\r\n" + frameName65 + "\r\n",
+	{"name of 65 bytes is reported at the 64th", "*1\r\n$65\r\n" + frameName65 + "\r\n",
 		[]string{`name@73 "` + frameName64 + `"…`, "end@76"}},
 	{"name with a line break and a zero byte", "*1\r\n$3\r\n\n\x00\r\r\n", []string{`name@11 "\n\x00\r"`, "end@13"}},
 	{"two arguments of 10 bytes and more", "*3\r\n$4\r\nECHO\r\n$10\r\n0123456789\r\n$11\r\n0123456789a\r\n",
@@ -233,8 +233,9 @@ func feedFrame(t *testing.T, s *FrameScanner, piece []byte, pieces int) (events 
 	return events
 }
 
-// TestFrameScannerHoldsNothing: frames of any size need constant memory and linear time.
-func TestFrameScannerHoldsNothing(t *testing.T) {
+// TestFrameScannerMemoryIsConstant checks that frames of any size need constant memory and linear
+// time.
+func TestFrameScannerMemoryIsConstant(t *testing.T) {
 	tests := []struct {
 		title, head, piece string
 		pieces, events     int
@@ -270,7 +271,7 @@ func TestFrameScannerIsSmall(t *testing.T) {
 	}
 	feedFrame(t, &s, []byte("ECHO "+strings.Repeat("x", 60<<10)), 1)
 	if s.inline == nil || len(s.inline.line) < 60<<10 {
-		t.Error("the beginning of a cut line is not kept")
+		t.Error("the beginning of an incomplete line is not kept")
 	}
 	for _, rest := range []string{"\n", ""} {
 		if _, ev, _ := s.Scan([]byte(rest)); ev == FrameMore || len(s.InlineArgs()) != 2 || s.inline.line != nil {

@@ -4,10 +4,10 @@ import "bytes"
 
 // inlineCommand is an inline command, from its first byte to the end of its frame.
 type inlineCommand struct {
-	line     []byte   // the beginning of an incomplete line
-	args     [][]byte // of the whole line
-	length   int      // of the line so far, in bytes
-	zeroSeen bool     // a zero byte was read; Redis finds no line end after one
+	line    []byte   // the beginning of an incomplete line
+	args    [][]byte // of the whole line
+	length  int      // of the line so far, in bytes
+	sawZero bool     // a zero byte was read; Redis finds no line end after one
 }
 
 // Inline reports whether the frame that began last is an inline command, not an array.
@@ -37,7 +37,7 @@ func (s *FrameScanner) scanInline(p []byte) (n int, ev FrameEvent, err error) {
 		}
 		return len(p), FrameMore, err
 	}
-	ev, err = s.endLine(s.inline.whole(p[:end]))
+	ev, err = s.endLine(s.inline.joinLine(p[:end]))
 	return end + 1, ev, err
 }
 
@@ -53,7 +53,7 @@ func (s *FrameScanner) endLine(line []byte) (FrameEvent, error) {
 		return FrameEmpty, nil
 	}
 	s.state, *s.inline = inEnd, inlineCommand{args: args}
-	s.nameLong = s.keepName(args[0]) < len(args[0])
+	s.isNameLong = s.keepName(args[0]) < len(args[0])
 	return FrameName, nil
 }
 
@@ -63,7 +63,7 @@ func (c *inlineCommand) findEnd(p []byte) int {
 	if end >= 0 {
 		p = p[:end]
 	}
-	if c.zeroSeen = c.zeroSeen || bytes.IndexByte(p, 0) >= 0; c.zeroSeen {
+	if c.sawZero = c.sawZero || bytes.IndexByte(p, 0) >= 0; c.sawZero {
 		return -1
 	}
 	return end
@@ -73,15 +73,15 @@ func (c *inlineCommand) findEnd(p []byte) int {
 // reach the limit, so nothing is stored.
 func (c *inlineCommand) keep(part []byte) {
 	c.length += len(part)
-	if c.zeroSeen {
+	if c.sawZero {
 		c.line = nil
 		return
 	}
 	c.line = append(c.line, part...)
 }
 
-// whole returns the complete line; last is its last part.
-func (c *inlineCommand) whole(last []byte) []byte {
+// joinLine returns the complete line; last is its last part.
+func (c *inlineCommand) joinLine(last []byte) []byte {
 	if len(c.line) == 0 {
 		return last
 	}

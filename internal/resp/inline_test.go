@@ -73,8 +73,8 @@ func TestSplitInline(t *testing.T) {
 	}
 }
 
-// TestSplitInlineMemory: the arguments do not share memory with the line, and appending to one does
-// not change another.
+// TestSplitInlineMemory checks that the arguments do not share memory with the line, and appending
+// to one does not change another.
 func TestSplitInlineMemory(t *testing.T) {
 	line := []byte(`one "two" three`)
 	args, _ := splitInline(line)

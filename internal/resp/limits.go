@@ -33,31 +33,31 @@ const skipFactor = 64
 
 // Allowance limits how many bytes of strings several readers may hold at a time. A reader counts a
 // string from its header until [Reader.End]. It is safe for concurrent use.
-type Allowance struct{ left atomic.Int64 }
+type Allowance struct{ remaining atomic.Int64 }
 
 // NewAllowance returns an allowance of the given number of bytes.
 func NewAllowance(bytes int64) *Allowance {
 	a := &Allowance{}
-	a.left.Store(bytes)
+	a.remaining.Store(bytes)
 	return a
 }
 
-// take reserves n bytes. It returns a *ProtocolError if too few are left.
-func (a *Allowance) take(n int64) error {
+// reserve reserves n bytes. It returns a *ProtocolError if too few are left.
+func (a *Allowance) reserve(n int64) error {
 	if a == nil {
 		return nil
 	}
-	if a.left.Add(-n) < 0 {
-		a.left.Add(n)
+	if a.remaining.Add(-n) < 0 {
+		a.remaining.Add(n)
 		return protocolErrorf("a string of %d bytes, with too little memory left for all replies", n)
 	}
 	return nil
 }
 
-// giveBack frees n reserved bytes.
-func (a *Allowance) giveBack(n int64) {
+// release frees n reserved bytes.
+func (a *Allowance) release(n int64) {
 	if a != nil {
-		a.left.Add(n)
+		a.remaining.Add(n)
 	}
 }
 
@@ -83,8 +83,8 @@ type budget struct{ elements, total, skip int }
 
 func (l Limits) budget() budget { return budget{l.Elements, l.Total, skipFactor * l.Total} }
 
-// takeSkip reports whether a bulk string of size bytes may be discarded, and subtracts it if so.
-func (b *budget) takeSkip(l Limits, size int64) bool {
+// spendSkip reports whether a bulk string of size bytes may be discarded, and subtracts it if so.
+func (b *budget) spendSkip(l Limits, size int64) bool {
 	if l.Skip == 0 || size <= int64(l.Skip) || size > int64(l.Bulk) || size > int64(b.skip) {
 		return false
 	}
@@ -92,8 +92,8 @@ func (b *budget) takeSkip(l Limits, size int64) bool {
 	return true
 }
 
-// takeBulk subtracts a bulk string of size bytes.
-func (b *budget) takeBulk(l Limits, size int64) error {
+// spendBulk subtracts a bulk string of size bytes.
+func (b *budget) spendBulk(l Limits, size int64) error {
 	if size > int64(l.Bulk) || size > int64(b.total) {
 		return protocolErrorf("a string of %d bytes", size)
 	}
@@ -101,16 +101,16 @@ func (b *budget) takeBulk(l Limits, size int64) error {
 	return nil
 }
 
-// takeText subtracts a status or an error of size bytes.
-func (b *budget) takeText(size int) error {
+// spendText subtracts a status or an error of size bytes.
+func (b *budget) spendText(size int) error {
 	if b.total -= size; b.total < 0 {
 		return protocolErrorf("lines that exceed the limit of the whole reply")
 	}
 	return nil
 }
 
-// takeArray subtracts an array of size elements, which is inside depth other arrays.
-func (b *budget) takeArray(l Limits, size int64, depth int) error {
+// spendArray subtracts an array of size elements, which is inside depth other arrays.
+func (b *budget) spendArray(l Limits, size int64, depth int) error {
 	switch {
 	case size > int64(b.elements):
 		return protocolErrorf("an array of %d elements", size)

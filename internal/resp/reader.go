@@ -10,14 +10,14 @@ type Kind byte
 
 // The kinds of RESP2.
 const (
-	Status Kind = '+'
-	Failed Kind = '-'
-	Int    Kind = ':'
-	Bulk   Kind = '$'
-	Array  Kind = '*'
-	Null   Kind = '_'
-	// Discarded is a Bulk of N bytes that was discarded because of the limits; see Limits.Skip.
-	Discarded Kind = 0
+	Status     Kind = '+'
+	ErrorReply Kind = '-'
+	Int        Kind = ':'
+	Bulk       Kind = '$'
+	Array      Kind = '*'
+	Null       Kind = '_'
+	// SkippedBulk is a Bulk of N bytes that was discarded because of the limits; see Limits.Skip.
+	SkippedBulk Kind = 0
 )
 
 // Kinds of RESP3, which only a reader made by NewReader3 reads.
@@ -46,10 +46,10 @@ type Token struct {
 }
 
 const (
-	// firstBuffer is the size of a reader's first buffer, keptBuffer the largest size that it
-	// keeps.
-	firstBuffer = 4 << 10
-	keptBuffer  = 64 << 10
+	// initialBufferSize is the size of a reader's first buffer, maxKeptBufferSize the largest size
+	// that it keeps.
+	initialBufferSize = 4 << 10
+	maxKeptBufferSize = 64 << 10
 )
 
 // Reader decodes replies from a source that it does not trust. Its buffer grows with the bytes that
@@ -58,17 +58,17 @@ type Reader struct {
 	src    io.Reader
 	limits Limits
 	// resp3 is set if the reader also reads some kinds of RESP3.
-	resp3    bool
-	left     budget
-	reserved int64 // of limits.Shared
-	buf      []byte
+	resp3     bool
+	remaining budget
+	reserved  int64 // of limits.Shared
+	buf       []byte
 	// buf[r:w] was read from the source and is not decoded yet.
 	r, w int
 }
 
 // NewReader returns a reader of RESP2 replies within limits.
 func NewReader(src io.Reader, limits Limits) *Reader {
-	return &Reader{src: src, limits: limits, left: limits.budget(), buf: make([]byte, firstBuffer)}
+	return &Reader{src: src, limits: limits, remaining: limits.budget(), buf: make([]byte, initialBufferSize)}
 }
 
 // NewReader3 returns a reader for a connection after HELLO 3. It also reads maps, pushes, verbatim
@@ -81,16 +81,16 @@ func NewReader3(src io.Reader, limits Limits) *Reader {
 
 // Begin begins a reply, or several replies that share one set of limits.
 func (r *Reader) Begin() {
-	r.left = r.limits.budget()
-	if r.r == r.w && len(r.buf) > keptBuffer {
-		r.buf, r.r, r.w = make([]byte, firstBuffer), 0, 0
+	r.remaining = r.limits.budget()
+	if r.r == r.w && len(r.buf) > maxKeptBufferSize {
+		r.buf, r.r, r.w = make([]byte, initialBufferSize), 0, 0
 	}
 }
 
 // End ends a reply that Begin began, even after an error. It returns the reserved memory to
 // Limits.Shared.
 func (r *Reader) End() {
-	r.limits.Shared.giveBack(r.reserved)
+	r.limits.Shared.release(r.reserved)
 	r.reserved = 0
 	r.Begin()
 }
@@ -119,8 +119,8 @@ func (r *Reader) next(depth int) (Token, error) {
 		return Token{}, protocolErrorf("an empty line")
 	}
 	switch kind := Kind(line[0]); kind {
-	case Status, Failed:
-		return Token{Kind: kind, Text: line[1:]}, r.left.takeText(len(line))
+	case Status, ErrorReply:
+		return Token{Kind: kind, Text: line[1:]}, r.remaining.spendText(len(line))
 	case Int:
 		n, ok := number(line[1:])
 		if !ok {
@@ -135,7 +135,7 @@ func (r *Reader) next(depth int) (Token, error) {
 		case n < 0:
 			return Token{Kind: Null}, nil
 		case kind == Array:
-			return Token{Kind: Array, N: n}, r.left.takeArray(r.limits, n, depth)
+			return Token{Kind: Array, N: n}, r.remaining.spendArray(r.limits, n, depth)
 		}
 		return r.bulk(n)
 	default:
@@ -171,14 +171,14 @@ func (r *Reader) next3(kind Kind, head []byte, depth int) (Token, error) {
 	case kind == Map:
 		n *= 2
 	}
-	return Token{Kind: kind, N: n}, r.left.takeArray(r.limits, n, depth)
+	return Token{Kind: kind, N: n}, r.remaining.spendArray(r.limits, n, depth)
 }
 
 // line reads a line and returns it without its end.
 func (r *Reader) line() ([]byte, error) {
-	for seen := 0; ; {
-		if end := bytes.IndexByte(r.buf[r.r+seen:r.w], '\n'); end >= 0 {
-			end += seen
+	for scanned := 0; ; {
+		if end := bytes.IndexByte(r.buf[r.r+scanned:r.w], '\n'); end >= 0 {
+			end += scanned
 			line := r.buf[r.r : r.r+end]
 			r.r += end + 1
 			if end == 0 || line[end-1] != '\r' {
@@ -189,10 +189,10 @@ func (r *Reader) line() ([]byte, error) {
 			}
 			return line[:end-1], nil
 		}
-		if seen = r.w - r.r; seen > r.limits.Line {
+		if scanned = r.w - r.r; scanned > r.limits.Line {
 			return nil, protocolErrorf("a line of more than %d bytes", r.limits.Line)
 		}
-		if err := r.fill(seen + 1); err != nil {
+		if err := r.fill(scanned + 1); err != nil {
 			return nil, err
 		}
 	}
@@ -200,8 +200,8 @@ func (r *Reader) line() ([]byte, error) {
 
 func (r *Reader) bulk(size int64) (Token, error) {
 	if err := r.reserve(size); err != nil {
-		if r.left.takeSkip(r.limits, size) {
-			return Token{Kind: Discarded, N: size}, r.skip(size)
+		if r.remaining.spendSkip(r.limits, size) {
+			return Token{Kind: SkippedBulk, N: size}, r.skip(size)
 		}
 		return Token{}, err
 	}
@@ -220,14 +220,14 @@ func (r *Reader) bulk(size int64) (Token, error) {
 
 // reserve subtracts a string of size bytes from all limits. After an error it has changed none.
 func (r *Reader) reserve(size int64) error {
-	left := r.left
-	if err := left.takeBulk(r.limits, size); err != nil {
+	remaining := r.remaining
+	if err := remaining.spendBulk(r.limits, size); err != nil {
 		return err
 	}
-	if err := r.limits.Shared.take(size); err != nil {
+	if err := r.limits.Shared.reserve(size); err != nil {
 		return err
 	}
-	r.left = left
+	r.remaining = remaining
 	r.reserved += size
 	return nil
 }
@@ -278,10 +278,10 @@ func (r *Reader) makeRoom(n int) {
 	if r.w < len(r.buf) {
 		return
 	}
-	held := r.w - r.r
-	grown := make([]byte, min(2*max(held, firstBuffer/2), n)+firstBuffer)
-	r.w = copy(grown, r.buf[r.r:r.w])
-	r.buf, r.r = grown, 0
+	buffered := r.w - r.r
+	larger := make([]byte, min(2*max(buffered, initialBufferSize/2), n)+initialBufferSize)
+	r.w = copy(larger, r.buf[r.r:r.w])
+	r.buf, r.r = larger, 0
 }
 
 // Value reads a complete reply: nil, an int64, a string, an Error, a Skipped, or a []any of such
@@ -305,9 +305,9 @@ func (r *Reader) valueOf(t Token, depth int) (any, error) {
 		return nil, nil
 	case Int:
 		return t.N, nil
-	case Discarded:
+	case SkippedBulk:
 		return Skipped(t.N), nil
-	case Failed:
+	case ErrorReply:
 		return Error(t.Text), nil
 	case Array, Map, Push:
 		return r.array(int(t.N), depth+1)
@@ -317,15 +317,15 @@ func (r *Reader) valueOf(t Token, depth int) (any, error) {
 }
 
 func (r *Reader) array(n, depth int) (any, error) {
-	all := make([]any, 0, min(n, 64))
+	values := make([]any, 0, min(n, 64))
 	for range n {
-		one, err := r.value(depth)
+		value, err := r.value(depth)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, one)
+		values = append(values, value)
 	}
-	return all, nil
+	return values, nil
 }
 
 // Skip reads and discards the n elements of an array after Next has returned its header.

@@ -10,12 +10,12 @@ import (
 	"testing/iotest"
 )
 
-// narrow returns small limits that a test can reach.
-func narrow() Limits { return Limits{Line: 100, Bulk: 1000, Elements: 10, Depth: 2, Total: 1500} }
+// smallLimits returns small limits that a test can reach.
+func smallLimits() Limits { return Limits{Line: 100, Bulk: 1000, Elements: 10, Depth: 2, Total: 1500} }
 
-// hostile returns replies that make a reader panic or exhaust memory if it trusts their lengths,
-// and some that are only invalid.
-func hostile() map[string]string {
+// hostileReplies returns replies that make a reader panic or exhaust memory if it trusts their
+// lengths, and some that are only invalid.
+func hostileReplies() map[string]string {
 	return map[string]string{
 		"a string of 2^63-1 bytes":    "$9223372036854775807\r\n",
 		"a string of 2^64 bytes":      "$18446744073709551616\r\n",
@@ -47,15 +47,15 @@ func hostile() map[string]string {
 	}
 }
 
-func readAll(r io.Reader, limits Limits) (all []any, err error) {
+func readAll(r io.Reader, limits Limits) (values []any, err error) {
 	in := NewReader(r, limits)
 	for {
 		in.Begin()
-		one, err := in.Value()
+		value, err := in.Value()
 		if err != nil {
-			return all, err
+			return values, err
 		}
-		all = append(all, one)
+		values = append(values, value)
 	}
 }
 
@@ -69,37 +69,37 @@ func TestReader(t *testing.T) {
 	for name, source := range map[string]io.Reader{
 		"whole": strings.NewReader(text), "in bytes": iotest.OneByteReader(strings.NewReader(text)),
 	} {
-		got, err := readAll(source, narrow())
+		got, err := readAll(source, smallLimits())
 		if err != io.EOF || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
 }
 
-// TestReaderRefuses: the reader refuses hostile replies.
+// TestReaderRefuses checks that the reader refuses hostile replies.
 func TestReaderRefuses(t *testing.T) {
-	for name, text := range hostile() {
+	for name, text := range hostileReplies() {
 		for _, before := range []string{"", ":1\r\n"} {
-			got, err := readAll(strings.NewReader(before+text), narrow())
-			if wrong := new(ProtocolError); !errors.As(err, &wrong) || len(got) != strings.Count(before, ":") {
+			got, err := readAll(strings.NewReader(before+text), smallLimits())
+			if protocolErr := new(ProtocolError); !errors.As(err, &protocolErr) || len(got) != strings.Count(before, ":") {
 				t.Errorf("%s: %q, %v", name, got, err)
 			}
 		}
 	}
 }
 
-// TestReaderGrowsWithWhatArrives: a length within the limits takes no memory before its bytes
-// arrive.
-func TestReaderGrowsWithWhatArrives(t *testing.T) {
+// TestReaderBufferGrowsWithInput checks that a length within the limits takes no memory before its
+// bytes arrive.
+func TestReaderBufferGrowsWithInput(t *testing.T) {
 	in := NewReader(strings.NewReader("$1000000000\r\nabc"), Limits{Line: 100, Bulk: 1 << 30, Elements: 10, Depth: 1,
 		Total: 1 << 30})
-	if _, err := in.Value(); err != io.EOF || len(in.buf) > keptBuffer {
+	if _, err := in.Value(); err != io.EOF || len(in.buf) > maxKeptBufferSize {
 		t.Errorf("%v, and it holds %d bytes", err, len(in.buf))
 	}
 }
 
-// TestReaderGivesBack: the memory of a large reply is freed.
-func TestReaderGivesBack(t *testing.T) {
+// TestReaderFreesLargeBuffer checks that the memory of a large reply is freed.
+func TestReaderFreesLargeBuffer(t *testing.T) {
 	in := NewReader(strings.NewReader("$1000000\r\n"+strings.Repeat("x", 1000000)+"\r\n:1\r\n"), Client())
 	if got, err := in.Value(); err != nil || len(got.(string)) != 1000000 {
 		t.Fatal(err)
@@ -107,18 +107,19 @@ func TestReaderGivesBack(t *testing.T) {
 	if got, err := in.Value(); err != nil || got != int64(1) {
 		t.Fatal(got, err)
 	}
-	if in.Begin(); len(in.buf) > keptBuffer {
+	if in.Begin(); len(in.buf) > maxKeptBufferSize {
 		t.Errorf("it holds %d bytes", len(in.buf))
 	}
 }
 
-// TestScannerRefuses: the scanner stops a stream where the reader does, before the invalid byte.
+// TestScannerRefuses checks that the scanner stops a stream where the reader does, before the
+// invalid byte.
 func TestScannerRefuses(t *testing.T) {
-	for name, text := range hostile() {
+	for name, text := range hostileReplies() {
 		for _, piece := range []int{1, 3, 1 << 20} {
-			s := newBoundScanner(narrow())
+			s := newLimitScanner(smallLimits())
 			passed, err := scanInPieces(s, []byte(text), piece)
-			if wrong := new(ProtocolError); !errors.As(err, &wrong) || passed >= len(text) {
+			if protocolErr := new(ProtocolError); !errors.As(err, &protocolErr) || passed >= len(text) {
 				t.Errorf("%s, in pieces of %d: %d of %d bytes passed, %v", name, piece, passed, len(text), err)
 			}
 			if n, err := s.scan([]byte("+OK\r\n")); n != 0 || err == nil {
@@ -128,7 +129,7 @@ func TestScannerRefuses(t *testing.T) {
 	}
 }
 
-func scanInPieces(s *boundScanner, text []byte, piece int) (passed int, err error) {
+func scanInPieces(s *limitScanner, text []byte, piece int) (passed int, err error) {
 	for len(text) > 0 && err == nil {
 		part := text[:min(piece, len(text))]
 		n, scanErr := s.scan(part)
@@ -137,22 +138,22 @@ func scanInPieces(s *boundScanner, text []byte, piece int) (passed int, err erro
 	return passed, err
 }
 
-// FuzzReader: for any input, the reader ends with an error and uses no more memory than its limits
-// allow. The scanner passes exactly the bytes that the reader reads.
+// FuzzReader checks that for any input, the reader ends with an error and uses no more memory than
+// its limits allow. The scanner passes exactly the bytes that the reader reads.
 func FuzzReader(f *testing.F) {
-	for _, text := range hostile() {
+	for _, text := range hostileReplies() {
 		f.Add([]byte(text), 3)
 	}
 	f.Add([]byte("+OK\r\n*2\r\n:1\r\n$3\r\nabc\r\n$-1\r\n"), 2)
 	f.Fuzz(func(t *testing.T, text []byte, piece int) {
-		limits := narrow()
+		limits := smallLimits()
 		replies, err := readAll(bytes.NewReader(text), limits)
-		var wrong *ProtocolError
-		_, scanErr := scanInPieces(newBoundScanner(limits), text, max(1, piece))
-		if scanErr == nil && errors.As(err, &wrong) && !strings.Contains(err.Error(), "without an end") {
+		var protocolErr *ProtocolError
+		_, scanErr := scanInPieces(newLimitScanner(limits), text, max(1, piece))
+		if scanErr == nil && errors.As(err, &protocolErr) && !strings.Contains(err.Error(), "without an end") {
 			t.Fatalf("%q: the reader says %v, the scanner nothing, after %d replies", text, err, len(replies))
 		}
-		if scanErr != nil && !errors.As(err, &wrong) && err != io.EOF && err != io.ErrUnexpectedEOF {
+		if scanErr != nil && !errors.As(err, &protocolErr) && err != io.EOF && err != io.ErrUnexpectedEOF {
 			t.Fatalf("%q: the scanner says %v, the reader %v", text, scanErr, err)
 		}
 	})
@@ -183,8 +184,8 @@ func TestReader3(t *testing.T) {
 		">x\r\n", "=3\r\ntxt\r\n", "=4\r\ntxt.\r\n", "=-1\r\n", "=101\r\n",
 		"%1\r\n*1\r\n*1\r\n*1\r\n",
 	} {
-		wrong := new(ProtocolError)
-		if got, err := NewReader3(strings.NewReader(in), limits).Value(); !errors.As(err, &wrong) {
+		protocolErr := new(ProtocolError)
+		if got, err := NewReader3(strings.NewReader(in), limits).Value(); !errors.As(err, &protocolErr) {
 			t.Errorf("%q: %#v, %v", in, got, err)
 		}
 	}

@@ -31,16 +31,16 @@ type ReplyScanner struct {
 	KeepHead bool
 	head     []byte
 	kind     byte  // of the current reply, or of the last one
-	last     int64 // the last integer in the reply
-	inside   bool  // a reply has begun and not ended
+	lastInt  int64 // the last integer in the reply
+	inReply  bool  // a reply has begun and not ended
 }
 
 // aggregate is an incomplete array, map, set or push.
 type aggregate struct {
-	left int64 // remaining elements
-	// extra is set if the aggregate is not an element itself, but precedes one. It is an attribute,
-	// or a push within EXEC's reply, with a message that the client published to itself.
-	extra bool
+	remaining int64 // remaining elements
+	// precedesElement is set if the aggregate is not an element itself, but precedes one. It is an
+	// attribute, or a push within EXEC's reply, with a message that the client published to itself.
+	precedesElement bool
 }
 
 // Scan consumes bytes up to the end of the current reply. It returns how many, and whether the
@@ -49,8 +49,8 @@ func (s *ReplyScanner) Scan(p []byte) (n int, ended bool, err error) {
 	if len(p) == 0 {
 		return 0, false, nil
 	}
-	if !s.inside {
-		s.inside, s.kind, s.head = true, p[0], s.head[:0]
+	if !s.inReply {
+		s.inReply, s.kind, s.head = true, p[0], s.head[:0]
 	}
 	for n < len(p) && !ended && err == nil {
 		var m int
@@ -66,7 +66,7 @@ func (s *ReplyScanner) Scan(p []byte) (n int, ended bool, err error) {
 	if room := headSize - len(s.head); s.KeepHead && room > 0 {
 		s.head = append(s.head, p[:min(n, room)]...)
 	}
-	s.inside = !ended
+	s.inReply = !ended
 	return n, ended, err
 }
 
@@ -117,7 +117,7 @@ func (s *ReplyScanner) header(line []byte) (ended bool, err error) {
 	case '+', '-', '_', ',', '#', '(':
 		return s.endElement(), nil
 	case ':':
-		s.last, err = strconv.ParseInt(string(line[1:]), 10, 64)
+		s.lastInt, err = strconv.ParseInt(string(line[1:]), 10, 64)
 		return s.endElement(), err
 	}
 	size, ok := replyLength(line[1:])
@@ -131,13 +131,13 @@ func (s *ReplyScanner) header(line []byte) (ended bool, err error) {
 		}
 		s.skip = uint64(size) + 2
 	case '*', '~':
-		return s.openAggregate(aggregate{left: size}), nil
+		return s.openAggregate(aggregate{remaining: size}), nil
 	case '>':
-		return s.openAggregate(aggregate{left: size, extra: len(s.open) > 0}), nil
+		return s.openAggregate(aggregate{remaining: size, precedesElement: len(s.open) > 0}), nil
 	case '%':
-		return s.openAggregate(aggregate{left: 2 * size}), nil
+		return s.openAggregate(aggregate{remaining: 2 * size}), nil
 	case '|':
-		s.openAggregate(aggregate{left: 2 * size, extra: true})
+		s.openAggregate(aggregate{remaining: 2 * size, precedesElement: true})
 	default:
 		return false, errUnknownReply
 	}
@@ -160,11 +160,11 @@ func replyLength(digits []byte) (n int64, ok bool) {
 
 // openAggregate begins an aggregate. If it is empty, it reports whether the reply ends with it.
 func (s *ReplyScanner) openAggregate(a aggregate) (ended bool) {
-	if a.left > 0 {
+	if a.remaining > 0 {
 		s.open = append(s.open, a)
 		return false
 	}
-	return !a.extra && s.endElement()
+	return !a.precedesElement && s.endElement()
 }
 
 // endElement ends an element and the aggregates that end with it, and reports whether the reply has
@@ -172,12 +172,12 @@ func (s *ReplyScanner) openAggregate(a aggregate) (ended bool) {
 func (s *ReplyScanner) endElement() bool {
 	for len(s.open) > 0 {
 		top := &s.open[len(s.open)-1]
-		if top.left--; top.left > 0 {
+		if top.remaining--; top.remaining > 0 {
 			return false
 		}
-		extra := top.extra
+		precedes := top.precedesElement
 		s.open = s.open[:len(s.open)-1]
-		if extra {
+		if precedes {
 			return false
 		}
 	}
@@ -185,13 +185,13 @@ func (s *ReplyScanner) endElement() bool {
 }
 
 // Inside reports whether a reply has begun and not ended.
-func (s *ReplyScanner) Inside() bool { return s.inside }
+func (s *ReplyScanner) Inside() bool { return s.inReply }
 
 // Kind returns the first byte of the current reply, or of the last one.
 func (s *ReplyScanner) Kind() Kind { return Kind(s.kind) }
 
 // Last returns the last integer in the reply, or in an earlier reply if this one has none.
-func (s *ReplyScanner) Last() int64 { return s.last }
+func (s *ReplyScanner) Last() int64 { return s.lastInt }
 
 // IsPush reports whether the reply is a RESP3 push.
 func (s *ReplyScanner) IsPush() bool { return s.kind == '>' }

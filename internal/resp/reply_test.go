@@ -73,14 +73,14 @@ func replyTrace(chunks ...[]byte) (trace []string) {
 	at := 0
 	for _, chunk := range chunks {
 		for len(chunk) > 0 {
-			s.last = noInteger
+			s.lastInt = noInteger
 			n, ended, err := s.Scan(chunk)
 			at, chunk = at+n, chunk[n:]
 			if err != nil {
 				return append(trace, "error")
 			}
 			if ended {
-				trace = append(trace, describeReply(s.kind, at, s.Message(), s.last))
+				trace = append(trace, describeReply(s.kind, at, s.Message(), s.lastInt))
 			}
 		}
 	}
@@ -91,7 +91,7 @@ const noInteger = -1 << 62
 
 func describeReply(kind byte, end int, message string, last int64) string {
 	text := fmt.Sprintf("%c@%d", kind, end)
-	if slices.Contains(wordsOfMessages, message) {
+	if slices.Contains(messageKinds, message) {
 		text += " " + message
 	}
 	if last != noInteger {
@@ -100,14 +100,14 @@ func describeReply(kind byte, end int, message string, last int64) string {
 	return text
 }
 
-// withoutInteger removes the last integers, which are missing in the trace of a reply that comes in
+// withoutLastInt removes the last integers, which are missing in the trace of a reply that comes in
 // pieces.
-func withoutInteger(trace []string) (plain []string) {
+func withoutLastInt(trace []string) (result []string) {
 	for _, line := range trace {
 		line, _, _ = strings.Cut(line, " last=")
-		plain = append(plain, line)
+		result = append(result, line)
 	}
-	return plain
+	return result
 }
 
 // FuzzReplySplit checks that the scanner finds the same ends of replies as the reference parser,
@@ -158,9 +158,9 @@ func checkReplySplit(t *testing.T, data []byte, seed uint64) {
 	for at := range min(len(data), 100) {
 		cuts = append(cuts, [][]byte{data[:at], data[at:]})
 	}
-	for how, chunks := range cuts {
-		if got := withoutInteger(replyTrace(chunks...)); !slices.Equal(got, withoutInteger(want)) {
-			t.Errorf("%.200q, cut %d:\n got %q\nwant %q", data, how, got, want)
+	for cut, chunks := range cuts {
+		if got := withoutLastInt(replyTrace(chunks...)); !slices.Equal(got, withoutLastInt(want)) {
+			t.Errorf("%.200q, cut %d:\n got %q\nwant %q", data, cut, got, want)
 		}
 	}
 }
@@ -171,9 +171,9 @@ func referenceReplies(data []byte) (trace []string) {
 	for len(rest) > 0 {
 		d := referenceReply{rest: rest, last: noInteger}
 		switch d.element(); {
-		case d.wrong:
+		case d.isInvalid:
 			return append(trace, "error")
-		case d.short:
+		case d.isIncomplete:
 			return trace
 		}
 		whole := rest[:len(rest)-len(d.rest)]
@@ -185,7 +185,7 @@ func referenceReplies(data []byte) (trace []string) {
 
 // referenceMessage returns the word of a message, if it is within the first 48 bytes.
 func referenceMessage(reply []byte) string {
-	for _, word := range wordsOfMessages {
+	for _, word := range messageKinds {
 		begin := fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
 		header, rest, _ := bytes.Cut(reply, []byte("\r\n"))
 		if bytes.ContainsAny(header[:1], "*>") && bytes.HasPrefix(rest, []byte(begin)) && len(header)+2+len(begin) <= 48 {
@@ -195,63 +195,63 @@ func referenceMessage(reply []byte) string {
 	return ""
 }
 
-// wordsOfMessages lists the words of messages in a trace.
-var wordsOfMessages = []string{
+// messageKinds lists the words of messages in a trace.
+var messageKinds = []string{
 	"message", "pmessage", "smessage", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe",
 	"sunsubscribe",
 }
 
 type referenceReply struct {
-	rest         []byte
-	depth        int
-	last         int64
-	wrong, short bool // not RESP; incomplete
+	rest                    []byte
+	depth                   int
+	last                    int64
+	isInvalid, isIncomplete bool // not RESP; incomplete
 }
 
 // element consumes one element at the beginning of rest, including its own elements.
 func (d *referenceReply) element() {
-	if d.wrong || d.short {
+	if d.isInvalid || d.isIncomplete {
 		return
 	}
 	line, rest, found := bytes.Cut(d.rest, []byte("\n"))
 	text := len(line) > 0 && strings.ContainsRune("+-(,", rune(line[0]))
 	switch {
 	case !text && len(line) > maxHeader:
-		d.wrong = true
+		d.isInvalid = true
 		return
 	case !found:
-		d.short = true
+		d.isIncomplete = true
 		return
 	}
 	d.rest = rest
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	switch {
 	case len(line) == 0:
-		d.wrong = true
+		d.isInvalid = true
 	case text, line[0] == '_', line[0] == '#':
 	case line[0] == ':':
 		n, ok := new(big.Int).SetString(strings.TrimPrefix(string(line[1:]), "+"), 10)
-		if d.wrong = !ok || !n.IsInt64() || bytes.Contains(line, []byte("_")) || bytes.HasPrefix(line, []byte(":+-")) ||
-			bytes.HasPrefix(line, []byte(":++")); !d.wrong {
+		if d.isInvalid = !ok || !n.IsInt64() || bytes.Contains(line, []byte("_")) || bytes.HasPrefix(line, []byte(":+-")) ||
+			bytes.HasPrefix(line, []byte(":++")); !d.isInvalid {
 			d.last = n.Int64()
 		}
 	default:
-		d.sized(line[0], string(line[1:]))
+		d.sizedElement(line[0], string(line[1:]))
 	}
 }
 
-// sized consumes the rest of an element after its length.
-func (d *referenceReply) sized(kind byte, length string) {
+// sizedElement consumes the rest of an element after its length.
+func (d *referenceReply) sizedElement(kind byte, length string) {
 	n, ok := new(big.Int).SetString(length, 10)
 	null := length == "-1"
 	limit := new(big.Int).SetInt64(maxLength*10 + 9)
 	switch {
 	case !strings.ContainsRune("$=!*~>%|", rune(kind)), !null && (!ok || strings.Trim(length, "0123456789") != "" ||
 		n.Cmp(limit) > 0):
-		d.wrong = true
+		d.isInvalid = true
 	case strings.ContainsRune("$=!", rune(kind)):
 		if !null && n.Int64()+2 > int64(len(d.rest)) {
-			d.short = true
+			d.isIncomplete = true
 		} else if !null {
 			d.rest = d.rest[n.Int64()+2:]
 		}
@@ -268,7 +268,7 @@ func (d *referenceReply) elements(kind byte, n int64) {
 		n *= 2
 	}
 	d.depth++
-	for ; n > 0 && !d.wrong && !d.short; n-- {
+	for ; n > 0 && !d.isInvalid && !d.isIncomplete; n-- {
 		d.element()
 	}
 	d.depth--
@@ -277,8 +277,9 @@ func (d *referenceReply) elements(kind byte, n int64) {
 	}
 }
 
-// TestReplyScannerHoldsNoText: a text of many megabytes that comes in pieces is not stored.
-func TestReplyScannerHoldsNoText(t *testing.T) {
+// TestReplyScannerStoresNoText checks that a text of many megabytes that comes in pieces is not
+// stored.
+func TestReplyScannerStoresNoText(t *testing.T) {
 	s := ReplyScanner{KeepHead: true}
 	piece := bytes.Repeat([]byte("x"), 16<<10)
 	_, _, _ = s.Scan([]byte("-ERR "))

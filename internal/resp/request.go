@@ -46,8 +46,8 @@ func UnauthenticatedLimits() RequestLimits {
 	return RequestLimits{MaxArgs: 10, MaxBulk: 16 << 10, MaxInline: redisMaxInline, unauthenticated: true}
 }
 
-// resolved returns l with Redis' limits in place of zero and negative fields.
-func (l RequestLimits) resolved() RequestLimits {
+// withDefaults returns l with Redis' limits in place of zero and negative fields.
+func (l RequestLimits) withDefaults() RequestLimits {
 	if l.MaxArgs <= 0 || l.MaxArgs > redisMaxArgs {
 		l.MaxArgs = redisMaxArgs
 	}
@@ -61,16 +61,16 @@ func (l RequestLimits) resolved() RequestLimits {
 	return l
 }
 
-// refuseArgs returns the error for an array of n arguments, which is more than MaxArgs.
-func (l *RequestLimits) refuseArgs(n int64) error {
+// argsError returns the error for an array of n arguments, which is more than MaxArgs.
+func (l *RequestLimits) argsError(n int64) error {
 	if l.unauthenticated && n <= redisMaxArgs {
 		return errUnauthenticatedArgs
 	}
 	return errArgs
 }
 
-// refuseBulk returns the error for a bulk of n bytes, which is more than MaxBulk.
-func (l *RequestLimits) refuseBulk(n int64) error {
+// bulkError returns the error for a bulk of n bytes, which is more than MaxBulk.
+func (l *RequestLimits) bulkError(n int64) error {
 	if l.unauthenticated && n <= redisMaxBulk {
 		return errUnauthenticatedBulk
 	}
@@ -107,8 +107,8 @@ var errCrossProtocol = errors.New("possible cross-protocol attack: the client sp
 // tlsHandshake is the first byte of a TLS connection. No command begins with it.
 const tlsHandshake = 0x16
 
-// ErrTLS means that the client uses TLS on a port without TLS. It would not understand any reply.
-// Read as an inline command, its handshake would never end.
+// ErrTLS means that the client uses TLS on a port without TLS. The client would not understand any
+// reply. Read as an inline command, its handshake would never end.
 var ErrTLS = errors.New("the client uses TLS on a port without TLS")
 
 // errExpectedBulk returns the error for a bulk that begins with got. An error reply is one line, so
@@ -127,11 +127,11 @@ func speaksHTTP(name []byte) bool {
 		return false
 	}
 	name, _, _ = bytes.Cut(name, []byte{0})
-	return isFold(name, "post") || isFold(name, "host:")
+	return equalFold(name, "post") || equalFold(name, "host:")
 }
 
-// isFold reports whether name equals ascii case-insensitively. The comparison of the lengths
+// equalFold reports whether name equals ascii case-insensitively. The comparison of the lengths
 // excludes letters that are equal only in Unicode.
-func isFold(name []byte, ascii string) bool {
+func equalFold(name []byte, ascii string) bool {
 	return len(name) == len(ascii) && strings.EqualFold(string(name), ascii)
 }

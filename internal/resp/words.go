@@ -2,12 +2,13 @@ package resp
 
 import "bytes"
 
-// Words appends the complete words of a frame, or of its beginning, to words, up to a total of most
-// words. It returns all words, the number of words in the frame, and the size in bytes of the frame
-// up to the end of the last word. The frame must be well-formed: a [FrameScanner] has accepted it.
-func Words(words [][]byte, frame []byte, most int) (all [][]byte, total, size int) {
+// Words appends the complete words of a frame, or of its beginning, to words, up to a total of
+// limit words. It returns all words, the number of words in the frame, and the size in bytes of the
+// frame up to the end of the last word. The frame must be well-formed: a [FrameScanner] has
+// accepted it.
+func Words(words [][]byte, frame []byte, limit int) (all [][]byte, total, size int) {
 	total, rest := headerNumber(frame)
-	for len(words) < min(total, most) {
+	for len(words) < min(total, limit) {
 		n, payload := headerNumber(rest)
 		if payload == nil || len(payload) < n+2 {
 			break
@@ -66,22 +67,22 @@ func headerNumber(p []byte) (n int, rest []byte) {
 
 // HeaderWalk reads a line such as "$5\r\n" of a well-formed frame, in pieces of any size.
 type HeaderWalk struct {
-	size int
-	cr   bool
+	size  int
+	sawCR bool
 }
 
 // Scan consumes bytes up to the end of the line. It returns how many, and the number in the line
 // when the line is complete.
-func (h *HeaderWalk) Scan(p []byte) (n, size int, whole bool) {
+func (h *HeaderWalk) Scan(p []byte) (n, size int, complete bool) {
 	for _, c := range p {
 		n++
 		switch {
-		case h.cr:
+		case h.sawCR:
 			size = h.size
 			*h = HeaderWalk{}
 			return n, size, true
 		case c == '\r':
-			h.cr = true
+			h.sawCR = true
 		case c != '$':
 			h.size = h.size*10 + int(c-'0')
 		}

@@ -13,16 +13,16 @@ import (
 // catalog returns Redis' commands and two of the proxy's own.
 func catalog() *Catalog {
 	return NewCatalog(
-		Own{Name: "lock", Categories: spec.CategoriesOf("write slow"), Keys: keys.InSpan(1, 1, 1),
+		OwnCommand{Name: "lock", Categories: spec.CategoriesOf("write slow"), Keys: keys.InSpan(1, 1, 1),
 			Access: spec.Changes},
-		Own{Name: "forceunlock", Categories: spec.CategoriesOf("write admin slow dangerous"),
+		OwnCommand{Name: "forceunlock", Categories: spec.CategoriesOf("write admin slow dangerous"),
 			Keys: keys.InSpan(1, 1, 1), Access: spec.Changes},
-		Own{Name: "proxy", Categories: spec.CategoriesOf("admin slow dangerous")},
+		OwnCommand{Name: "proxy", Categories: spec.CategoriesOf("admin slow dangerous")},
 	)
 }
 
-// parsed returns the user of a file with one line.
-func parsed(t *testing.T, rules string) *User {
+// parseUser returns the user of a file with one line.
+func parseUser(t *testing.T, rules string) *User {
 	t.Helper()
 	set, err := Parse("users.acl", "user ann "+rules+"\n", catalog())
 	if err != nil {
@@ -31,7 +31,7 @@ func parsed(t *testing.T, rules string) *User {
 	return set.Find("ann")
 }
 
-// TestCheck: rules, commands, and the refusal of each command.
+// TestCheck checks the refusal of commands under different rules.
 func TestCheck(t *testing.T) {
 	const run, key, channel = "NOPERM this user has no permissions to run the '",
 		"NOPERM this user has no permissions to access one of the keys used as arguments",
@@ -85,7 +85,7 @@ func TestCheck(t *testing.T) {
 		{"+eval ~a*", "EVAL s 2 a1 a2 x", ""},
 		{"+eval ~a*", "EVAL s 2 a1 b a", key},
 	} {
-		if got := parsed(t, c.rules).Check(syntax.Bytes(strings.Split(c.words, " "))).Error(); got != c.want {
+		if got := parseUser(t, c.rules).Check(syntax.Bytes(strings.Split(c.words, " "))).Error(); got != c.want {
 			t.Errorf("%s: %q: got %q, want %q", c.rules, c.words, got, c.want)
 		}
 	}
@@ -111,7 +111,7 @@ func TestCheckBegin(t *testing.T) {
 		{"+@all &* ~*", "SUBSCRIBE a", 3, true},
 	} {
 		words := syntax.Bytes(strings.Split(c.words, " "))
-		if got := parsed(t, c.rules).CheckBegin(words, c.total); (got.Cause == Nothing) != c.allowed {
+		if got := parseUser(t, c.rules).CheckBegin(words, c.total); (got.Cause == NoCause) != c.allowed {
 			t.Errorf("%s: %q of %d: %q", c.rules, c.words, c.total, got.Error())
 		}
 	}
@@ -137,7 +137,7 @@ func TestDeniedReason(t *testing.T) {
 		{"+sort ~a %W~*", "SORT a BY w_*", "ERR BY option of SORT denied due to insufficient ACL permissions."},
 		{"+sort ~a (~* +get)", "SORT a BY w_*", "ERR BY option of SORT denied due to insufficient ACL permissions."},
 	} {
-		if got := parsed(t, c.rules).DeniedReason(syntax.Bytes(strings.Split(c.words, " "))); got != c.want {
+		if got := parseUser(t, c.rules).DeniedReason(syntax.Bytes(strings.Split(c.words, " "))); got != c.want {
 			t.Errorf("%s: %q: got %q, want %q", c.rules, c.words, got, c.want)
 		}
 	}
@@ -158,18 +158,18 @@ func TestCheckPassword(t *testing.T) {
 		{"on nopass", "whatever", true}, {"off nopass", "whatever", false}, {"on nopass >alice", "bob", false},
 		{"on >alice nopass resetpass", "alice", false}, {"on >", "", true},
 	} {
-		proof, ok := parsed(t, c.rules).CheckPassword([]byte(c.password))
+		proof, ok := parseUser(t, c.rules).CheckPassword([]byte(c.password))
 		if ok != c.want {
 			t.Errorf("%s: %q: %v", c.rules, c.password, ok)
 		}
-		if ok != (ok && parsed(t, c.rules).AcceptsProof(proof)) {
-			t.Errorf("%s: what was shown does not stand", c.rules)
+		if ok != (ok && parseUser(t, c.rules).AcceptsProof(proof)) {
+			t.Errorf("%s: the proof of the login is not accepted", c.rules)
 		}
 	}
-	proof, _ := parsed(t, "on >alice").CheckPassword([]byte("alice"))
+	proof, _ := parseUser(t, "on >alice").CheckPassword([]byte("alice"))
 	for rules, want := range map[string]bool{"on >alice >bob": true, "on >bob": false, "off >alice": false,
 		"on nopass": true, "on": false} {
-		if got := parsed(t, rules).AcceptsProof(proof); got != want {
+		if got := parseUser(t, rules).AcceptsProof(proof); got != want {
 			t.Errorf("a client that logged in as alice is one of %s: %v", rules, got)
 		}
 	}
@@ -187,12 +187,12 @@ func TestDescribe(t *testing.T) {
 		"%R~a %W~a":                                        "user ann off ~a resetchannels -@all",
 		"#2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90 clearselectors": "user ann off #2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90 resetchannels -@all",
 	} {
-		u := parsed(t, rules)
+		u := parseUser(t, rules)
 		if got := u.Describe(); got != want {
 			t.Errorf("%s: got %q, want %q", rules, got, want)
 		}
-		if again := parsed(t, strings.TrimPrefix(u.Describe(), "user ann ")).Describe(); again != want {
-			t.Errorf("%s: read again: %q", rules, again)
+		if reparsed := parseUser(t, strings.TrimPrefix(u.Describe(), "user ann ")).Describe(); reparsed != want {
+			t.Errorf("%s: read again: %q", rules, reparsed)
 		}
 	}
 }
@@ -215,7 +215,7 @@ func TestSets(t *testing.T) {
 	after := read("user default off\nuser bob on >b\n\nuser ann on >a +get +set\n")
 	after.ReuseUnchanged(before)
 	if after.IsOpen() || after.Find("bob") != before.Find("bob") || after.Find("ann") == before.Find("ann") {
-		t.Error("it is not told who was changed")
+		t.Error("ReuseUnchanged does not tell changed users from unchanged ones")
 	}
 	var names []string
 	for _, u := range after.All() {

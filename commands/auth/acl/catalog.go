@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Own is a command that Redis does not have.
-type Own struct {
+// OwnCommand is a command that Redis does not have.
+type OwnCommand struct {
 	// Name is in lower case.
 	Name string
 	// Categories are the ACL categories.
@@ -24,17 +24,17 @@ type Own struct {
 
 // entry is a command or subcommand, as rules name it.
 type entry struct {
-	name       string // a subcommand follows its command: config|get
-	bit        int
-	categories spec.Categories // 0 if they are not known
-	parent     *entry
-	subs       map[string]*entry // nil if there are none
-	keys       *keys.Rule
-	own        bool
-	access     spec.Access // only for the proxy's own commands
-	// opaque is set if the command may access keys that none of its words names.
-	opaque bool
-	effect spec.Effect
+	name        string // a subcommand follows its command: config|get
+	bit         int
+	categories  spec.Categories // 0 if they are not known
+	parent      *entry
+	subcommands map[string]*entry // nil if there are none
+	keys        *keys.Rule
+	isOwn       bool
+	access      spec.Access // only for the proxy's own commands
+	// hasHiddenKeys is set if the command may access keys that none of its words names.
+	hasHiddenKeys bool
+	effect        spec.Effect
 }
 
 // Catalog holds all commands that rules may name. It is never changed.
@@ -44,7 +44,7 @@ type Catalog struct {
 }
 
 // NewCatalog returns a catalog of Redis' commands and the given ones.
-func NewCatalog(own ...Own) *Catalog {
+func NewCatalog(own ...OwnCommand) *Catalog {
 	c := &Catalog{byName: map[string]*entry{}}
 	categories := spec.CategoriesIn()
 	for known := range spec.All() {
@@ -52,7 +52,7 @@ func NewCatalog(own ...Own) *Catalog {
 		delete(categories, known.Name)
 		c.add(&entry{
 			name: known.Name, categories: in, keys: known.Keys, effect: known.Effect,
-			opaque: !categorized && known.Keys == nil,
+			hasHiddenKeys: !categorized && known.Keys == nil,
 		})
 	}
 	// The rest are the subcommands, and commands without an entry in spec.
@@ -61,15 +61,15 @@ func NewCatalog(own ...Own) *Catalog {
 		e := &entry{name: name, categories: categories[name]}
 		if parent := c.byName[command]; isSub {
 			e.parent, e.keys = parent, parent.keys
-			if parent.subs == nil {
-				parent.subs = map[string]*entry{}
+			if parent.subcommands == nil {
+				parent.subcommands = map[string]*entry{}
 			}
-			parent.subs[strings.TrimPrefix(name, command+"|")] = e
+			parent.subcommands[strings.TrimPrefix(name, command+"|")] = e
 		}
 		c.add(e)
 	}
 	for _, o := range own {
-		c.add(&entry{name: o.Name, categories: o.Categories, keys: o.Keys, own: true, access: o.Access})
+		c.add(&entry{name: o.Name, categories: o.Categories, keys: o.Keys, isOwn: true, access: o.Access})
 	}
 	return c
 }
@@ -109,11 +109,11 @@ func (c *Catalog) find(words [][]byte) (e *entry, known bool) {
 	switch {
 	case e == nil || e.parent != nil: // config|get is not the name of a command
 		return nil, false
-	case e.subs == nil:
+	case e.subcommands == nil:
 		return e, true
 	case len(words) < 2:
 		return e, false
 	}
-	sub := e.subs[syntax.Lower(words[1])]
+	sub := e.subcommands[syntax.Lower(words[1])]
 	return sub, sub != nil
 }

@@ -10,19 +10,20 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Cause is the kind of permission that a user lacks. The greater of two causes was closer to being
-// allowed.
+// Cause is the kind of permission that a user lacks. Of two causes, the greater one is closer to
+// permission.
 type Cause uint8
 
 // The causes.
 const (
-	Nothing Cause = iota // the user has the permission
+	NoCause Cause = iota // the user has the permission
 	Command
 	Key
 	Channel
 )
 
-// Denial is the reason why a user may not run a command. Its zero value means that the user may.
+// Denial is the reason why a user may not run a command. The zero value means that the user may run
+// it.
 type Denial struct {
 	Cause Cause
 	// Name is the name of the command, the key or the channel.
@@ -59,14 +60,14 @@ func (d Denial) Describe() string {
 
 // call holds the keys and channels that a command uses.
 type call struct {
-	words    [][]byte
-	entry    *entry // nil if unknown
-	name     string
-	free     bool // requires no permission
-	keys     []keyUse
-	unclear  bool // not all keys and channels are known
-	channels []int
-	globs    bool // the channels are globs
+	words             [][]byte
+	entry             *entry // nil if unknown
+	name              string
+	needsNoPermission bool // requires no permission
+	keys              []keyUse
+	isIncomplete      bool // not all keys and channels are known
+	channels          []int
+	channelsAreGlobs  bool // the channels are globs
 }
 
 // keyUse is a key among the words, with the access to it.
@@ -81,24 +82,24 @@ func (u *User) Check(words [][]byte) Denial { return u.CheckBegin(words, len(wor
 // CheckBegin checks a command of total words of which only the first are given. It denies the
 // command if the missing words could require a permission that the user lacks.
 func (u *User) CheckBegin(words [][]byte, total int) Denial {
-	if u.root().all() {
+	if u.rootSelector().allowsAll() {
 		return Denial{}
 	}
-	c := u.root().catalog.analyze(words, total)
-	if c.free {
+	c := u.rootSelector().catalog.analyze(words, total)
+	if c.needsNoPermission {
 		return Denial{}
 	}
-	worst := Denial{}
+	closest := Denial{}
 	for _, s := range u.selectors {
 		d := s.check(c)
-		if d.Cause == Nothing {
+		if d.Cause == NoCause {
 			return Denial{}
 		}
-		if d.Cause > worst.Cause || d.Cause == worst.Cause && d.place > worst.place {
-			worst = d
+		if d.Cause > closest.Cause || d.Cause == closest.Cause && d.place > closest.place {
+			closest = d
 		}
 	}
-	return worst
+	return closest
 }
 
 // analyze returns the keys and channels that a command uses.
@@ -112,17 +113,17 @@ func (c *Catalog) analyze(words [][]byte, total int) call {
 		return found
 	}
 	found.entry = e
-	if found.free = NeedsNoPermission(words[0]); found.free {
+	if found.needsNoPermission = NeedsNoPermission(words[0]); found.needsNoPermission {
 		return found
 	}
-	found.channels, found.globs = channelsOf(e, words)
-	found.unclear = e.opaque || len(words) < total && found.channels != nil
+	found.channels, found.channelsAreGlobs = channelsOf(e, words)
+	found.isIncomplete = e.hasHiddenKeys || len(words) < total && found.channels != nil
 	if e.keys == nil {
 		return found
 	}
 	places, known := e.keys.Positions(words, total)
-	found.unclear = found.unclear || !known || places.Last() >= len(words)
-	found.keys = usesOf(e, words, places)
+	found.isIncomplete = found.isIncomplete || !known || places.Last() >= len(words)
+	found.keys = keyUsesOf(e, words, places)
 	if len(words) < total {
 		for i := range found.keys { // a later option may require more
 			found.keys[i].access = spec.Takes | spec.Changes
@@ -140,8 +141,8 @@ func NeedsNoPermission(name []byte) bool {
 	return false
 }
 
-// usesOf returns the keys at these places, with the access to each.
-func usesOf(e *entry, words [][]byte, places keys.Places) (all []keyUse) {
+// keyUsesOf returns the keys at these places, with the access to each.
+func keyUsesOf(e *entry, words [][]byte, places keys.Places) (all []keyUse) {
 	for i := range places.All() {
 		if i < len(words) {
 			all = append(all, keyUse{place: i})
@@ -149,7 +150,7 @@ func usesOf(e *entry, words [][]byte, places keys.Places) (all []keyUse) {
 	}
 	slices.SortFunc(all, func(a, b keyUse) int { return a.place - b.place })
 	first, others := e.access, e.access
-	if !e.own {
+	if !e.isOwn {
 		first, others = spec.AccessOf(e.name, words)
 	}
 	for i := range all {
@@ -182,7 +183,7 @@ func (s *selector) check(c call) Denial {
 	if !s.mayCall(c.entry, c.words) {
 		return Denial{Cause: Command, Name: c.name}
 	}
-	if c.unclear && !(s.allKeys && s.allChannels) {
+	if c.isIncomplete && !(s.allKeys && s.allChannels) {
 		return Denial{Cause: Key}
 	}
 	for _, k := range c.keys {
@@ -191,7 +192,7 @@ func (s *selector) check(c call) Denial {
 		}
 	}
 	for _, i := range c.channels {
-		if !s.mayUseChannel(c.words[i], c.globs) {
+		if !s.mayUseChannel(c.words[i], c.channelsAreGlobs) {
 			return Denial{Channel, string(c.words[i]), i}
 		}
 	}
@@ -200,7 +201,7 @@ func (s *selector) check(c call) Denial {
 
 // MayAll reports whether the user has all permissions.
 func (u *User) MayAll() bool {
-	return slices.ContainsFunc(u.selectors, (*selector).all)
+	return slices.ContainsFunc(u.selectors, (*selector).allowsAll)
 }
 
 // MayRead reports whether the user may read the value of a key, by any command.
@@ -221,16 +222,16 @@ func (u *User) DeniedReason(words [][]byte) string {
 		return fmt.Sprintf("NOPERM this user has no permissions to run the '%s' command at the upstream: "+
 			"the proxy cannot check what a script does there; the user needs ~* &* +@all", name)
 	case "sort", "sort_ro":
-		return u.beyondSort(words)
+		return u.sortDenial(words)
 	}
 	return ""
 }
 
-// beyondSort returns the error for a SORT whose BY or GET reads keys by a pattern; empty if the
+// sortDenial returns the error for a SORT whose BY or GET reads keys by a pattern; empty if the
 // user may read all keys, or the SORT has no such option.
-func (u *User) beyondSort(words [][]byte) string {
+func (u *User) sortDenial(words [][]byte) string {
 	if slices.ContainsFunc(u.selectors, func(s *selector) bool {
-		return s.readsAll() && s.check(s.catalog.analyze(words, len(words))).Cause == Nothing
+		return s.mayReadAllKeys() && s.check(s.catalog.analyze(words, len(words))).Cause == NoCause
 	}) {
 		return ""
 	}
@@ -250,8 +251,8 @@ func (u *User) beyondSort(words [][]byte) string {
 	return ""
 }
 
-// readsAll reports whether the selector allows to read every key.
-func (s *selector) readsAll() bool {
-	readsEvery := func(p keyPattern) bool { return p.glob == "*" && p.access&spec.Takes != 0 }
-	return s.allKeys || slices.ContainsFunc(s.keys, readsEvery)
+// mayReadAllKeys reports whether the selector allows to read every key.
+func (s *selector) mayReadAllKeys() bool {
+	matchesAll := func(p keyPattern) bool { return p.glob == "*" && p.access&spec.Takes != 0 }
+	return s.allKeys || slices.ContainsFunc(s.keys, matchesAll)
 }

@@ -18,16 +18,16 @@ type Set struct {
 // Redis' wording, with their lines, but never a password.
 func Parse(name, text string, catalog *Catalog) (*Set, error) {
 	s := &Set{catalog, map[string]*User{}}
-	var mistakes []string
+	var errorTexts []string
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.Trim(line, " \t\r")
 		if line == "" {
 			continue
 		}
-		mistakes = append(mistakes, s.parseLine(fmt.Sprintf("%s:%d", name, i+1), i+1, line)...)
+		errorTexts = append(errorTexts, s.parseLine(fmt.Sprintf("%s:%d", name, i+1), i+1, line)...)
 	}
-	if len(mistakes) > 0 {
-		return nil, errors.New(strings.Join(mistakes, " "))
+	if len(errorTexts) > 0 {
+		return nil, errors.New(strings.Join(errorTexts, " "))
 	}
 	if s.byName[DefaultUser] == nil {
 		s.byName[DefaultUser] = openDefault(catalog)
@@ -36,7 +36,7 @@ func Parse(name, text string, catalog *Catalog) (*Set, error) {
 }
 
 // parseLine reads a line that is not empty, and returns its mistakes. at is its position.
-func (s *Set) parseLine(at string, number int, line string) (mistakes []string) {
+func (s *Set) parseLine(at string, number int, line string) (errorTexts []string) {
 	words := strings.Split(line, " ")
 	if words[0] != "user" || len(words) < 2 || words[1] == "" {
 		return []string{at + " should start with user keyword followed by the username."}
@@ -48,27 +48,27 @@ func (s *Set) parseLine(at string, number int, line string) (mistakes []string) 
 	case s.byName[name] != nil:
 		return []string{fmt.Sprintf("WARNING: Duplicate user '%s' found on line %d.", name, number)}
 	}
-	ops, whole := joinSelectors(words[2:])
-	if !whole {
+	ops, complete := joinSelectors(words[2:])
+	if !complete {
 		return []string{at + ": Unmatched parenthesis in selector definition."}
 	}
 	u, reported := newUser(name, s.catalog), false
 	for _, op := range ops {
 		switch err := u.apply(strings.Trim(op, "\t\r\n")); {
 		case errors.Is(err, errUnknown):
-			mistakes = append(mistakes, fmt.Sprintf("%s: Error in applying operation '%s': %v.", at, op, err))
+			errorTexts = append(errorTexts, fmt.Sprintf("%s: Error in applying operation '%s': %v.", at, op, err))
 		case err != nil && !reported: // once a line
 			reported = true
-			mistakes = append(mistakes, fmt.Sprintf("%s: %v.", at, err))
+			errorTexts = append(errorTexts, fmt.Sprintf("%s: %v.", at, err))
 		}
 	}
-	u.source = hashOf([]byte(strings.Join(ops, " ")))
+	u.rulesHash = hashOf([]byte(strings.Join(ops, " ")))
 	s.byName[name] = u
-	return mistakes
+	return errorTexts
 }
 
-// joinSelectors joins the words of each selector. whole is false if a parenthesis is not closed.
-func joinSelectors(words []string) (ops []string, whole bool) {
+// joinSelectors joins the words of each selector. complete is false if a parenthesis is not closed.
+func joinSelectors(words []string) (ops []string, complete bool) {
 	open := ""
 	for _, w := range words {
 		switch {
@@ -113,8 +113,8 @@ func (s *Set) ReuseUnchanged(before *Set) {
 		return
 	}
 	for name, u := range s.byName {
-		if was := before.byName[name]; was != nil && was.source == u.source {
-			s.byName[name] = was
+		if old := before.byName[name]; old != nil && old.rulesHash == u.rulesHash {
+			s.byName[name] = old
 		}
 	}
 }

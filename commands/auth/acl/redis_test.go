@@ -13,14 +13,14 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// rig is a redis-server with an ACL file.
-type rig struct {
+// aclServer is a redis-server with an ACL file.
+type aclServer struct {
 	t      testing.TB
 	path   string
 	client *redistest.Client
 }
 
-func newRig(t testing.TB) *rig {
+func startACLServer(t testing.TB) *aclServer {
 	path := filepath.Join(t.TempDir(), "users.acl")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -31,10 +31,10 @@ func newRig(t testing.TB) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	return &rig{t, path, client}
+	return &aclServer{t, path, client}
 }
 
-func (r *rig) do(words ...string) string {
+func (r *aclServer) do(words ...string) string {
 	reply, err := r.client.Do(words...)
 	if err != nil {
 		r.t.Fatal(err)
@@ -43,7 +43,7 @@ func (r *rig) do(words ...string) string {
 }
 
 // load makes Redis read a file, and returns its error, or an empty string.
-func (r *rig) load(text string) string {
+func (r *aclServer) load(text string) string {
 	if err := os.WriteFile(r.path, []byte(text), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
@@ -55,10 +55,10 @@ func (r *rig) load(text string) string {
 	return strings.TrimSpace(reply)
 }
 
-// TestFilesAsRedisTakesThem checks that Redis accepts the same files as Parse, with the same
+// TestFilesEqualRedis checks that Redis accepts the same files as Parse, with the same
 // errors, and gives them the same meaning.
-func TestFilesAsRedisTakesThem(t *testing.T) {
-	r := newRig(t)
+func TestFilesEqualRedis(t *testing.T) {
+	r := startACLServer(t)
 	for _, text := range []string{
 		"", "\n\n  \n", "# a comment\n", "user\n", "user \n", "users a on\n", "USER a on\n", " user a on \r\n",
 		"user a\n", "user a\ton\n", "user a on\t +get\n",
@@ -94,13 +94,13 @@ func TestFilesAsRedisTakesThem(t *testing.T) {
 			continue
 		}
 		for _, u := range set.All() { // Redis writes rules differently, so each side reads the rules of the other
-			real := r.do("ACL", "GETUSER", u.Name)
+			want := r.do("ACL", "GETUSER", u.Name)
 			parts := append([]string{"ACL", "SETUSER", "copy", "reset"}, rulesOf(u)...)
 			if reply := r.do(parts...); reply != "OK" {
 				t.Errorf("%q: Redis does not take %q: %s", text, u.Describe(), reply)
-			} else if copied := r.do("ACL", "GETUSER", "copy"); strings.ReplaceAll(copied, "sanitize-payload",
-				"") != strings.ReplaceAll(real, "sanitize-payload", "") && !sameButSpaces(copied, real) {
-				t.Errorf("%q:\n%q is in Redis\n%s\nbut what we read was\n%s", text, u.Describe(), copied, real)
+			} else if got := r.do("ACL", "GETUSER", "copy"); strings.ReplaceAll(got, "sanitize-payload",
+				"") != strings.ReplaceAll(want, "sanitize-payload", "") && !equalExceptSpaces(got, want) {
+				t.Errorf("%q:\n%q is in Redis\n%s\nbut what we read was\n%s", text, u.Describe(), got, want)
 			}
 			r.do("ACL", "DELUSER", "copy")
 		}
@@ -113,23 +113,23 @@ func rulesOf(u *User) []string {
 	return ops
 }
 
-func sameButSpaces(a, b string) bool {
+func equalExceptSpaces(a, b string) bool {
 	clean := strings.NewReplacer("skip-sanitize-payload", "", "sanitize-payload", "", " ", "")
 	return clean.Replace(a) == clean.Replace(b)
 }
 
 // The parts of random users.
 var (
-	someRules = strings.Fields(`
+	ruleSamples = strings.Fields(`
 		+@all -@all +@read -@read +@write -@write +@string -@hash +@dangerous -@dangerous +@admin -@admin +@fast -@slow +@keyspace +@pubsub +@scripting +@connection
 		+get -get +set -set +mget +del -del +config -config +config|get -config|set +select|0 +select|1 -select +object -object|freq +client|list +eval -eval +sort
 		+publish +subscribe +psubscribe -publish +memory|usage +xgroup|create +copy +rename +zunionstore +bitfield +georadius +xread +debug|object +acl|whoami
 		~* ~k1 ~k2 ~k* ~b* %R~k1 %W~k1 %RW~k2 %R~* %W~* ~k[1-3] ~k? ~other allkeys resetkeys resetkeys
 		&* &c1 &c* &k* resetchannels resetchannels
 		allcommands nocommands`)
-	selectors = []string{"(+get ~k2)", "(+@all ~b*)", "(%R~k1 +@read)", "(&c1 +publish +subscribe)", "(~* +set)",
+	selectorSamples = []string{"(+get ~k2)", "(+@all ~b*)", "(%R~k1 +@read)", "(&c1 +publish +subscribe)", "(~* +set)",
 		"(+config|set +select|3)", "clearselectors"}
-	commands = strings.Split(strings.TrimSpace(`
+	commandSamples = strings.Split(strings.TrimSpace(`
 get k1|get k2|get b1|mget k1 k2|mget k1 b1|set k1 v|set k1 v get|set k2 v px 10|del k1|del k1 k2|exists k1|exists other|type b1|strlen k1
 copy k1 k2|rename k1 b1|zunionstore k1 2 k2 k3|zunionstore b1 2 k1 k2|zunion 2 k1 k2|bitfield k1 get u8 0|bitfield k1 set u8 0 1|bitop and b1 k1 k2
 georadius k1 1 2 3 m|georadius k1 1 2 3 m store k2|sort k1|sort k1 store b1|xread streams k1 0|xread count 1 streams k1 k2 0 0|xgroup create k1 g 0|xinfo stream k1
@@ -140,12 +140,12 @@ multi|exec|discard|watch k1|watch other|unwatch|auth x|hello 3|reset|quit|script
 lmove k1 k2 left left|smove k1 b1 m|pfmerge k1 k2|pfcount k1 k2|msetnx k1 v k2 v|append k1 v|getdel k1|lpush k1 v|spop k1|zadd k1 1 m|zrange k1 0 1|dump k1|restore k1 0 x|touch k1`), "|")
 )
 
-// TestRandomUsersAsInRedis checks that, for random rules, Redis allows the same commands as Check,
+// TestRandomUsersEqualRedis checks that, for random rules, Redis allows the same commands as Check,
 // and refuses all other commands with the same error.
-func TestRandomUsersAsInRedis(t *testing.T) {
-	r, random, known := newRig(t), rand.New(rand.NewPCG(1, 2)), catalog()
+func TestRandomUsersEqualRedis(t *testing.T) {
+	r, random, cat := startACLServer(t), rand.New(rand.NewPCG(1, 2)), catalog()
 	var all []string
-	for _, line := range commands {
+	for _, line := range commandSamples {
 		all = append(all, strings.Split(line, "\n")...)
 	}
 	users, allowed, refused := redistest.Sampled(400), 0, 0
@@ -153,12 +153,12 @@ func TestRandomUsersAsInRedis(t *testing.T) {
 		ops := []string{"on"}
 		for range 1 + random.IntN(8) {
 			if random.IntN(8) == 0 {
-				ops = append(ops, selectors[random.IntN(len(selectors))])
+				ops = append(ops, selectorSamples[random.IntN(len(selectorSamples))])
 			} else {
-				ops = append(ops, someRules[random.IntN(len(someRules))])
+				ops = append(ops, ruleSamples[random.IntN(len(ruleSamples))])
 			}
 		}
-		set, err := Parse("f", "user ann "+strings.Join(ops, " "), known)
+		set, err := Parse("f", "user ann "+strings.Join(ops, " "), cat)
 		reply := r.do(append([]string{"ACL", "SETUSER", "ann", "reset"}, ops...)...)
 		if (err == nil) != (reply == "OK") {
 			t.Fatalf("%q: %v, in Redis %s", ops, err, reply)
@@ -183,7 +183,7 @@ func TestRandomUsersAsInRedis(t *testing.T) {
 			}
 		}
 	}
-	if few := 12 * users; allowed < few || refused < few {
+	if minimum := 12 * users; allowed < minimum || refused < minimum {
 		t.Errorf("%d allowed and %d refused: too few of one kind to tell", allowed, refused)
 	}
 	t.Logf("%d allowed, %d refused", allowed, refused)
@@ -195,26 +195,26 @@ func FuzzParse(f *testing.F) {
 		"user a %R~x &c +config|get -@all +select|0"} {
 		f.Add(text, "GET k")
 	}
-	known := catalog()
+	cat := catalog()
 	f.Fuzz(func(t *testing.T, text, line string) {
-		set, err := Parse("f", text, known)
+		set, err := Parse("f", text, cat)
 		if err != nil {
 			return
 		}
 		words := syntax.Bytes(strings.Fields(line))
 		for _, u := range set.All() {
-			again, err := Parse("f", u.Describe(), known)
+			reparsed, err := Parse("f", u.Describe(), cat)
 			if err != nil {
 				t.Fatalf("%q: %v", u.Describe(), err)
 			}
 			if len(words) == 0 {
 				continue
 			}
-			one, two := u.Check(words).Error(), again.Find(u.Name).Check(words).Error()
+			one, two := u.Check(words).Error(), reparsed.Find(u.Name).Check(words).Error()
 			if one != two {
 				t.Fatalf("%q: %q, but %q by %q", line, one, two, u.Describe())
 			}
-			if begin := u.CheckBegin(words, len(words)+1); begin.Cause == Nothing && one != "" {
+			if begin := u.CheckBegin(words, len(words)+1); begin.Cause == NoCause && one != "" {
 				t.Fatalf("%q: its beginning is allowed, and it is not: %s", line, one)
 			}
 			u.DeniedReason(words)

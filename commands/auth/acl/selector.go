@@ -37,16 +37,16 @@ type keyPattern struct {
 
 // selector is a set of rules. A user may run a command if one of its selectors permits it.
 type selector struct {
-	catalog     *Catalog
-	allCommands bool // including unknown commands
-	allKeys     bool
-	allChannels bool
-	allowed     map[int]bool     // by the bit of the command
-	firstArgs   map[int][]string // by the bit of a denied command: its allowed first arguments
-	keys        []keyPattern
-	channels    []string
-	fromAll     bool     // the rules start from all commands instead of none
-	rules       []string // about commands, for ACL LIST
+	catalog       *Catalog
+	allCommands   bool // including unknown commands
+	allKeys       bool
+	allChannels   bool
+	allowed       map[int]bool     // by the bit of the command
+	firstArgs     map[int][]string // by the bit of a denied command: its allowed first arguments
+	keys          []keyPattern
+	channels      []string
+	startsFromAll bool     // the rules start from all commands instead of none
+	rules         []string // about commands, for ACL LIST
 }
 
 func newSelector(c *Catalog) *selector {
@@ -73,7 +73,7 @@ func (s *selector) apply(op string) error {
 	case op[0] == '&':
 		return s.addChannels(op[1:])
 	case strings.HasPrefix(word, "+@"), strings.HasPrefix(word, "-@"):
-		return s.category(word)
+		return s.applyCategory(word)
 	case word[0] == '+':
 		return s.allow(op[1:])
 	case word[0] == '-':
@@ -86,7 +86,7 @@ func (s *selector) apply(op string) error {
 
 // setAll allows or denies all commands.
 func (s *selector) setAll(allowed bool) {
-	s.allCommands, s.fromAll, s.rules = allowed, allowed, nil
+	s.allCommands, s.startsFromAll, s.rules = allowed, allowed, nil
 	clear(s.allowed)
 	clear(s.firstArgs)
 	if allowed {
@@ -143,8 +143,8 @@ func (s *selector) addChannels(glob string) error {
 	return nil
 }
 
-// category applies +@category or -@category.
-func (s *selector) category(op string) error {
+// applyCategory applies +@category or -@category.
+func (s *selector) applyCategory(op string) error {
 	in := spec.CategoriesOf(op[2:])
 	if in == 0 {
 		return errUnknown
@@ -152,23 +152,23 @@ func (s *selector) category(op string) error {
 	allowed := op[0] == '+'
 	for _, e := range s.catalog.all {
 		if e.categories&in != 0 || !allowed && e.categories == 0 {
-			s.set(e, allowed)
+			s.setCommand(e, allowed)
 		}
 	}
 	s.recordRule(op[:1], op[1:])
 	return nil
 }
 
-// set allows or denies a command with its subcommands.
-func (s *selector) set(e *entry, allowed bool) {
+// setCommand allows or denies a command with its subcommands.
+func (s *selector) setCommand(e *entry, allowed bool) {
 	if delete(s.firstArgs, e.bit); allowed {
 		s.allowed[e.bit] = true
 	} else {
 		delete(s.allowed, e.bit)
 		s.allCommands = false
 	}
-	for _, sub := range e.subs {
-		s.set(sub, allowed)
+	for _, sub := range e.subcommands {
+		s.setCommand(sub, allowed)
 	}
 }
 
@@ -180,7 +180,7 @@ func (s *selector) allow(name string) error {
 		if e == nil {
 			return errUnknown
 		}
-		s.set(e, true)
+		s.setCommand(e, true)
 		s.recordRule("+", e.name)
 		return nil
 	}
@@ -192,12 +192,12 @@ func (s *selector) allow(name string) error {
 		return errFirstArg
 	case cut == len(name)-1:
 		return errSyntax
-	case e.subs != nil:
-		sub := e.subs[syntax.Lower(name[cut+1:])]
+	case e.subcommands != nil:
+		sub := e.subcommands[syntax.Lower(name[cut+1:])]
 		if sub == nil {
 			return errUnknown
 		}
-		s.set(sub, true)
+		s.setCommand(sub, true)
 		s.recordRule("+", sub.name)
 		return nil
 	}
@@ -214,13 +214,13 @@ func (s *selector) deny(name string) error {
 	if e == nil {
 		return errUnknown
 	}
-	s.set(e, false)
+	s.setCommand(e, false)
 	s.recordRule("-", e.name)
 	return nil
 }
 
 // recordRule records a rule about commands, for ACL LIST.
-func (s *selector) recordRule(sign, what string) { s.rules = append(s.rules, sign+what) }
+func (s *selector) recordRule(sign, name string) { s.rules = append(s.rules, sign+name) }
 
 // mayCall reports whether the command is allowed; e is nil if it is unknown.
 func (s *selector) mayCall(e *entry, words [][]byte) bool {
@@ -262,8 +262,8 @@ func (s *selector) mayUseChannel(channel []byte, isGlob bool) bool {
 	})
 }
 
-// all reports whether everything is allowed.
-func (s *selector) all() bool { return s.allCommands && s.allKeys && s.allChannels }
+// allowsAll reports whether everything is allowed.
+func (s *selector) allowsAll() bool { return s.allCommands && s.allKeys && s.allChannels }
 
 // describe returns the selector in the form of the file.
 func (s *selector) describe() string {
@@ -300,7 +300,7 @@ func (s *selector) describeChannels(full bool) string {
 // describeCommands returns the rules for commands, from the last rule for all commands on.
 func (s *selector) describeCommands() string {
 	base := "-@all"
-	if s.fromAll {
+	if s.startsFromAll {
 		base = "+@all"
 	}
 	return strings.Join(append([]string{base}, s.rules...), " ")

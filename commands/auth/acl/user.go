@@ -20,7 +20,7 @@ type User struct {
 	skipSanitize bool     // skip-sanitize-payload, which has no effect
 	hashes       []string // SHA-256 of the passwords, in lower-case hexadecimal
 	selectors    []*selector
-	source       string // a hash of the rules as written
+	rulesHash    string // a hash of the rules as written
 }
 
 // DefaultUser is the user of clients without a login, if it requires no password.
@@ -37,15 +37,15 @@ func openDefault(c *Catalog) *User {
 	for _, op := range []string{"on", "nopass", "~*", "&*", "+@all"} {
 		_ = u.apply(op)
 	}
-	u.source = hashOf([]byte(u.Describe()))
+	u.rulesHash = hashOf([]byte(u.Describe()))
 	return u
 }
 
-// Nobody returns a user for which no password is valid.
-func Nobody() *User { return &User{hashes: []string{strings.Repeat("0", 2*sha256.Size)}} }
+// UserWithoutPassword returns a user for which no password is valid.
+func UserWithoutPassword() *User { return &User{hashes: []string{strings.Repeat("0", 2*sha256.Size)}} }
 
-// root returns the selector for the rules without parentheses.
-func (u *User) root() *selector { return u.selectors[0] }
+// rootSelector returns the selector for the rules without parentheses.
+func (u *User) rootSelector() *selector { return u.selectors[0] }
 
 // apply applies one rule, while the file is read.
 func (u *User) apply(op string) error {
@@ -66,19 +66,19 @@ func (u *User) apply(op string) error {
 	case word == "clearselectors":
 		u.selectors = u.selectors[:1]
 	case word == "reset":
-		*u = *newUser(u.Name, u.root().catalog)
+		*u = *newUser(u.Name, u.rootSelector().catalog)
 	case op[0] == '(' && op[len(op)-1] == ')':
 		return u.addSelector(op[1 : len(op)-1])
 	case strings.IndexByte("><#!", op[0]) >= 0:
-		return u.password(op[0], op[1:])
+		return u.changePassword(op[0], op[1:])
 	default:
-		return u.root().apply(op)
+		return u.rootSelector().apply(op)
 	}
 	return nil
 }
 
 func (u *User) addSelector(ops string) error {
-	s := newSelector(u.root().catalog)
+	s := newSelector(u.rootSelector().catalog)
 	for op := range strings.FieldsSeq(ops) {
 		if err := s.apply(op); err != nil {
 			return err
@@ -88,8 +88,9 @@ func (u *User) addSelector(ops string) error {
 	return nil
 }
 
-// password adds or removes a password, given in plain text (> and <) or by its hash (# and !).
-func (u *User) password(sign byte, text string) error {
+// changePassword adds or removes a password, given in plain text (> and <) or by its hash (# and
+// !).
+func (u *User) changePassword(sign byte, text string) error {
 	hash := text
 	if sign == '>' || sign == '<' {
 		hash = hashOf([]byte(text))
@@ -160,7 +161,7 @@ func (u *User) Describe() string {
 	for _, hash := range u.hashes {
 		parts = append(parts, "#"+hash)
 	}
-	parts = append(parts, u.root().describe())
+	parts = append(parts, u.rootSelector().describe())
 	for _, s := range u.selectors[1:] {
 		parts = append(parts, "("+s.describe()+")")
 	}

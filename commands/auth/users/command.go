@@ -93,14 +93,14 @@ func (u *Users) cat(c command.Call) {
 
 func (u *Users) dryRun(c command.Call) {
 	user, words := u.Now().Find(string(c.Args[2])), c.Args[3:]
-	known := spec.Find(words[0])
+	cmd := spec.Find(words[0])
 	switch {
 	case user == nil:
 		c.Out.Error("ERR User '" + string(syntax.Shown(c.Args[2])) + "' not found")
 	case !u.catalog.Knows(words):
 		c.Out.Error("ERR Command '" + string(syntax.Shown(words[0])) + "' not found")
-	case known != nil && known.Arity != 0 && !syntax.Fits(known.Arity, len(words)):
-		c.Out.Error(syntax.WrongArity(known.Name))
+	case cmd != nil && cmd.Arity != 0 && !syntax.Fits(cmd.Arity, len(words)):
+		c.Out.Error(syntax.WrongArity(cmd.Name))
 	default:
 		if text := user.Check(words).Describe(); text != "" {
 			c.Out.Bulk(text)
@@ -121,9 +121,9 @@ func (u *Users) load(c command.Call) {
 
 // loadFailure returns the text of the error of ACL LOAD, in Redis' wording.
 func loadFailure(err error) string {
-	if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Op == "open" {
-		cause := failed.Err.Error() // as strerror, but not capitalized
-		return fmt.Sprintf("Error loading ACLs, opening file '%s': %s", failed.Path,
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok && pathErr.Op == "open" {
+		cause := pathErr.Err.Error() // as strerror, but not capitalized
+		return fmt.Sprintf("Error loading ACLs, opening file '%s': %s", pathErr.Path,
 			strings.ToUpper(cause[:1])+cause[1:])
 	}
 	return strings.TrimSuffix(err.Error(), ".") +

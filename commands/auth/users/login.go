@@ -20,8 +20,8 @@ const (
 // Login is the login state of a client. It belongs to the client's goroutine. Any goroutine may
 // call Ended and Name.
 type Login struct {
-	users *Users
-	as    atomic.Pointer[identity] // nil without a login
+	users    *Users
+	identity atomic.Pointer[identity] // nil without a login
 }
 
 // identity is a user, the set in which the login found it, and the proof of the login.
@@ -40,44 +40,44 @@ func (u *Users) NewLogin() *Login {
 
 // Reset returns the client to the state of a new client.
 func (l *Login) Reset() {
-	l.as.Store(nil)
+	l.identity.Store(nil)
 	if set := l.users.Now(); set.IsOpen() {
-		l.as.Store(&identity{set, set.Find(acl.DefaultUser), ""})
+		l.identity.Store(&identity{set, set.Find(acl.DefaultUser), ""})
 	}
 }
 
 // User returns the client's user; nil without a login, or if the login has ended.
 func (l *Login) User() *acl.User {
-	as := l.as.Load()
-	if as == nil {
+	current := l.identity.Load()
+	if current == nil {
 		return nil
 	}
 	set := l.users.Now()
-	if as.set == set {
-		return as.user
+	if current.set == set {
+		return current.user
 	}
-	user := set.Find(as.user.Name)
-	if user == nil || !user.AcceptsProof(as.proof) {
+	user := set.Find(current.user.Name)
+	if user == nil || !user.AcceptsProof(current.proof) {
 		return nil
 	}
-	l.as.Store(&identity{set, user, as.proof})
+	l.identity.Store(&identity{set, user, current.proof})
 	return user
 }
 
 // Ended reports whether the client had a login that is no longer valid.
 func (l *Login) Ended() bool {
-	as := l.as.Load()
-	if as == nil {
+	current := l.identity.Load()
+	if current == nil {
 		return false
 	}
-	user := l.users.Now().Find(as.user.Name)
-	return user == nil || !user.AcceptsProof(as.proof)
+	user := l.users.Now().Find(current.user.Name)
+	return user == nil || !user.AcceptsProof(current.proof)
 }
 
 // Name returns the name of the user of the last login, or an empty string.
 func (l *Login) Name() string {
-	if as := l.as.Load(); as != nil {
-		return as.user.Name
+	if current := l.identity.Load(); current != nil {
+		return current.user.Name
 	}
 	return ""
 }
@@ -85,11 +85,11 @@ func (l *Login) Name() string {
 // LoginDelay returns how long a client must wait before Try, because logins from its address have
 // failed. ok is false if it must not try, because too many logins wait already.
 func (u *Users) LoginDelay(addr net.Addr, name string) (wait time.Duration, ok bool) {
-	return u.throttle.turn(time.Now(), addr, name)
+	return u.throttle.delay(time.Now(), addr, name)
 }
 
 // Try logs the client in, or returns the error and keeps the previous login.
-func (l *Login) Try(addr net.Addr, name string, password []byte) (refused string) {
+func (l *Login) Try(addr net.Addr, name string, password []byte) (errorReply string) {
 	set := l.users.Now()
 	user := set.Find(name)
 	if user == nil {
@@ -100,13 +100,13 @@ func (l *Login) Try(addr net.Addr, name string, password []byte) (refused string
 		l.users.throttle.recordFailure(time.Now(), addr, name)
 		return WrongPass
 	}
-	l.as.Store(&identity{set, user, proof})
+	l.identity.Store(&identity{set, user, proof})
 	return ""
 }
 
 // unknownUser takes the place of an unknown user, so that checking its password takes as long. It
 // is never changed.
-var unknownUser = acl.Nobody()
+var unknownUser = acl.UserWithoutPassword()
 
 // LogName returns a user's name for the log. It hides an unknown name, which may be a password in
 // the wrong place.

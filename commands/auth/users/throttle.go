@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// firstPause is the pause after a failed login. Each further failure doubles it, up to
-	// longestPause.
-	firstPause, longestPause = 50 * time.Millisecond, time.Second
+	// minPause is the pause after a failed login. Each further failure doubles it, up to
+	// maxPause.
+	minPause, maxPause = 50 * time.Millisecond, time.Second
 	// maxWait limits how long a login waits for its turn.
 	maxWait = 5 * time.Second
-	// remembered is how long a failed login is remembered.
-	remembered = time.Minute
-	// maxFailing limits how many buckets of failed logins are remembered. Each bucket is an address
+	// failureMemory is how long a failed login is remembered.
+	failureMemory = time.Minute
+	// maxBuckets limits how many buckets of failed logins are remembered. Each bucket is an address
 	// with one of nameParts parts of the user names.
-	maxFailing, nameParts = 4096, 16
+	maxBuckets, nameParts = 4096, 16
 )
 
 // throttle delays logins after failures. Each bucket, an address with a part of the user names, has
@@ -31,52 +31,52 @@ const (
 type throttle struct {
 	seed maphash.Seed
 
-	mu      sync.Mutex
-	failing *lru.Cache[*failures] // by bucket
+	mu               sync.Mutex
+	failuresByBucket *lru.Cache[*failures] // by bucket
 }
 
 // failures counts the failed logins of a bucket.
 type failures struct {
-	count int
-	last  time.Time
-	next  time.Time // the time of the next attempt
+	count       int
+	lastFailure time.Time
+	nextAttempt time.Time // the time of the next attempt
 }
 
-func (f *failures) pause() time.Duration {
-	return min(longestPause, firstPause<<min(f.count-1, 10))
+func (f *failures) pauseAfterFailure() time.Duration {
+	return min(maxPause, minPause<<min(f.count-1, 10))
 }
 
 func newThrottle() *throttle {
-	return &throttle{seed: maphash.MakeSeed(), failing: lru.New[*failures](maxFailing)}
+	return &throttle{seed: maphash.MakeSeed(), failuresByBucket: lru.New[*failures](maxBuckets)}
 }
 
 // bucket returns the bucket of a login: its address and a part of the user names. A /64 network of
 // IPv6 counts as one address, because a client may use any address in it.
 func (t *throttle) bucket(addr net.Addr, name string) string {
-	var from netip.Prefix
+	var network netip.Prefix
 	if tcp, ok := addr.(*net.TCPAddr); ok {
 		ip := tcp.AddrPort().Addr().Unmap().WithZone("")
 		bits := ip.BitLen()
 		if ip.Is6() {
 			bits = 64
 		}
-		from, _ = ip.Prefix(bits)
+		network, _ = ip.Prefix(bits)
 	}
-	return from.String() + " " + strconv.FormatUint(maphash.String(t.seed, name)%nameParts, 10)
+	return network.String() + " " + strconv.FormatUint(maphash.String(t.seed, name)%nameParts, 10)
 }
 
-// turn returns how long a login must wait; ok is false if it must not be tried.
-func (t *throttle) turn(now time.Time, addr net.Addr, name string) (wait time.Duration, ok bool) {
+// delay returns how long a login must wait; ok is false if it must not be tried.
+func (t *throttle) delay(now time.Time, addr net.Addr, name string) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.find(now, t.bucket(addr, name))
 	if f == nil {
 		return 0, true
 	}
-	if wait = max(0, f.next.Sub(now)); wait > maxWait {
+	if wait = max(0, f.nextAttempt.Sub(now)); wait > maxWait {
 		return 0, false
 	}
-	f.next = now.Add(wait + f.pause())
+	f.nextAttempt = now.Add(wait + f.pauseAfterFailure())
 	return wait, true
 }
 
@@ -84,23 +84,23 @@ func (t *throttle) turn(now time.Time, addr net.Addr, name string) (wait time.Du
 func (t *throttle) recordFailure(now time.Time, addr net.Addr, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := t.bucket(addr, name)
-	f := t.find(now, at)
+	bucket := t.bucket(addr, name)
+	f := t.find(now, bucket)
 	if f == nil {
 		f = &failures{}
-		t.failing.Set(at, f)
+		t.failuresByBucket.Set(bucket, f)
 	}
 	f.count++
-	f.last = now
-	if next := now.Add(f.pause()); next.After(f.next) {
-		f.next = next
+	f.lastFailure = now
+	if next := now.Add(f.pauseAfterFailure()); next.After(f.nextAttempt) {
+		f.nextAttempt = next
 	}
 }
 
 // find returns the failures of a bucket that are still remembered, or nil. The caller holds mu.
-func (t *throttle) find(now time.Time, at string) *failures {
-	f, known := t.failing.Get(at)
-	if !known || now.Sub(f.last) > remembered {
+func (t *throttle) find(now time.Time, bucket string) *failures {
+	f, known := t.failuresByBucket.Get(bucket)
+	if !known || now.Sub(f.lastFailure) > failureMemory {
 		return nil
 	}
 	return f

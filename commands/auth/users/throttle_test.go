@@ -7,41 +7,41 @@ import (
 	"time"
 )
 
-func from(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 1} }
+func tcpAddr(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 1} }
 
 // TestThrottle checks that each failed login doubles the pause of its address, up to a limit. Other
 // addresses do not wait. Failures are forgotten after a while.
 func TestThrottle(t *testing.T) {
-	th, now, here := newThrottle(), time.Unix(1000, 0), from("10.0.0.1")
+	th, now, addr := newThrottle(), time.Unix(1000, 0), tcpAddr("10.0.0.1")
 	for i, want := range []time.Duration{0, 50, 100, 200, 400, 800, 1000, 1000} {
-		wait, ok := th.turn(now, here, "app")
+		wait, ok := th.delay(now, addr, "app")
 		if !ok || wait != want*time.Millisecond {
 			t.Errorf("login %d waits %v, want %v ms", i, wait, want)
 		}
 		now = now.Add(wait)
-		th.recordFailure(now, here, "app")
+		th.recordFailure(now, addr, "app")
 	}
-	for name, addr := range map[string]net.Addr{"another address": from("10.0.0.2"), "IPv6": from("2001:db8::1"),
+	for name, addr := range map[string]net.Addr{"another address": tcpAddr("10.0.0.2"), "IPv6": tcpAddr("2001:db8::1"),
 		"a socket": &net.UnixAddr{Name: "x"}} {
-		if wait, ok := th.turn(now, addr, "app"); wait != 0 || !ok {
+		if wait, ok := th.delay(now, addr, "app"); wait != 0 || !ok {
 			t.Errorf("%s waits %v", name, wait)
 		}
 	}
-	if wait, _ := th.turn(now.Add(remembered+time.Second), here, "app"); wait != 0 {
+	if wait, _ := th.delay(now.Add(failureMemory+time.Second), addr, "app"); wait != 0 {
 		t.Errorf("later it waits %v", wait)
 	}
 }
 
-// TestThrottleOfManyAtOnce checks that simultaneous logins queue, and that a login is not tried if
+// TestThrottleQueuesLogins checks that simultaneous logins queue, and that a login is not tried if
 // it would wait too long. A /64 network of IPv6 counts as one address.
-func TestThrottleOfManyAtOnce(t *testing.T) {
+func TestThrottleQueuesLogins(t *testing.T) {
 	th, now := newThrottle(), time.Unix(1000, 0)
 	for range 10 {
-		th.recordFailure(now, from("2001:db8::1"), "app")
+		th.recordFailure(now, tcpAddr("2001:db8::1"), "app")
 	}
 	tried := 0
 	for i := range 1000 {
-		if _, ok := th.turn(now, from(fmt.Sprintf("2001:db8::%x", i+2)), "app"); ok {
+		if _, ok := th.delay(now, tcpAddr(fmt.Sprintf("2001:db8::%x", i+2)), "app"); ok {
 			tried++
 		}
 	}
@@ -53,14 +53,14 @@ func TestThrottleOfManyAtOnce(t *testing.T) {
 // TestThrottleIsBounded checks that the number of remembered addresses is limited.
 func TestThrottleIsBounded(t *testing.T) {
 	th, now := newThrottle(), time.Unix(1000, 0)
-	for i := range 3 * maxFailing {
-		th.recordFailure(now, from(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)), fmt.Sprint(i))
+	for i := range 3 * maxBuckets {
+		th.recordFailure(now, tcpAddr(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)), fmt.Sprint(i))
 	}
-	if wait, _ := th.turn(now, from("10.0.0.0"), "0"); wait != 0 {
+	if wait, _ := th.delay(now, tcpAddr("10.0.0.0"), "0"); wait != 0 {
 		t.Error("the oldest is remembered")
 	}
-	last := 3*maxFailing - 1
-	if wait, _ := th.turn(now, from(fmt.Sprintf("10.%d.%d.%d", last>>16, last>>8&255, last&255)),
+	last := 3*maxBuckets - 1
+	if wait, _ := th.delay(now, tcpAddr(fmt.Sprintf("10.%d.%d.%d", last>>16, last>>8&255, last&255)),
 		fmt.Sprint(last)); wait == 0 {
 		t.Error("the newest is forgotten")
 	}

@@ -65,23 +65,23 @@ func (u *Users) IsOpen() bool { return u.Now().IsOpen() }
 
 // Reload reads the file again. After an error, the users are unchanged.
 func (u *Users) Reload() error {
-	use, _, err := u.Prepare()
+	adopt, _, err := u.Prepare()
 	if err == nil {
-		use()
+		adopt()
 	}
 	return err
 }
 
-// Prepare reads the file again without an effect: use adopts the new users. renewed is set if they
-// differ from the current users. The error lists the mistakes, by lines.
-func (u *Users) Prepare() (use func(), renewed bool, err error) {
+// Prepare reads the file again without an effect. adopt makes the new users the current ones.
+// changed is set if they differ from the current users. The error lists the mistakes by line.
+func (u *Users) Prepare() (adopt func(), changed bool, err error) {
 	set, err := u.read()
 	if err != nil {
 		return nil, false, err
 	}
 	before := u.now.Load()
 	set.ReuseUnchanged(before)
-	return func() { u.adopt(set) }, countChanged(set, changedSince(before, set)) > 0 || countGone(before, set) > 0, nil
+	return func() { u.adopt(set) }, countChanged(set, changedSince(before, set)) > 0 || countRemoved(before, set) > 0, nil
 }
 
 // adopt makes a set the current one, and notifies the watchers.
@@ -96,7 +96,7 @@ func (u *Users) adopt(set *acl.Set) {
 		w.notify(changed)
 	}
 	u.log.Info("users reloaded", "acl-file", u.path, "users", len(set.All()),
-		"changed", countChanged(set, changed), "gone", countGone(before, set))
+		"changed", countChanged(set, changed), "gone", countRemoved(before, set))
 }
 
 // changedSince returns a function that reports whether a user differs from before.
@@ -113,8 +113,8 @@ func countChanged(set *acl.Set, changed func(string) bool) (n int) {
 	return n
 }
 
-// countGone counts the users of before that do not exist any more.
-func countGone(before, set *acl.Set) (n int) {
+// countRemoved returns the number of users of before that set does not have.
+func countRemoved(before, set *acl.Set) (n int) {
 	for _, user := range before.All() {
 		if set.Find(user.Name) == nil {
 			n++

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The errors of ACL LOAD have Redis' wording.
+// TestLoadFailures checks that the errors of ACL LOAD have Redis' wording.
 func TestLoadFailures(t *testing.T) {
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large.acl")

@@ -7,13 +7,13 @@ import "strings"
 // backtracks only to the last *, so that no pattern takes long.
 func Match[S ~string | ~[]byte](pattern string, name S) bool {
 	p, n := 0, 0
-	star, taken := -1, 0 // the place after the last *, and the end of what it matches
+	afterStar, starEnd := -1, 0 // the index after the last *, and the end of the text that it matches
 	for n < len(name) {
 		size, ok := 0, false
 		if p < len(pattern) {
 			if pattern[p] == '*' {
 				p++
-				star, taken = p, n
+				afterStar, starEnd = p, n
 				continue
 			}
 			size, ok = matchOne(pattern[p:], name[n])
@@ -21,11 +21,11 @@ func Match[S ~string | ~[]byte](pattern string, name S) bool {
 		switch {
 		case ok:
 			p, n = p+size, n+1
-		case star < 0:
+		case afterStar < 0:
 			return false
 		default:
-			taken++
-			p, n = star, taken
+			starEnd++
+			p, n = afterStar, starEnd
 		}
 	}
 	return strings.Trim(pattern[p:], "*") == ""

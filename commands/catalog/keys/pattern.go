@@ -17,7 +17,8 @@ type Pattern struct {
 	sets  []set
 }
 
-// part is a piece of a pattern without *: a text, or, with ? or [], one place for each character.
+// part is a piece of a pattern without *. It is a text or, if it has ? or [], a list with one place
+// for each character.
 type part struct {
 	text   string
 	places []uint32 // a character, anyCharacter, or firstSet plus the index of a set
@@ -40,11 +41,11 @@ func Compile(pattern string) *Pattern {
 	sets := map[string]uint32{}
 	var text []byte
 	var places []uint32
-	end := func() {
+	endPart := func() {
 		p.parts = append(p.parts, part{string(text), places})
 		text, places = nil, nil
 	}
-	place := func(n uint32) {
+	addPlace := func(n uint32) {
 		if places == nil {
 			for _, c := range text {
 				places = append(places, uint32(c))
@@ -59,9 +60,9 @@ func Compile(pattern string) *Pattern {
 		switch {
 		case c == '*' && i > 0 && pattern[i-1] == '*' && text == nil && places == nil: // a repeated * has no effect
 		case c == '*':
-			end()
+			endPart()
 		case c == '?':
-			place(anyCharacter)
+			addPlace(anyCharacter)
 		case c == '[':
 			size = setLength(pattern[i:])
 			n, known := sets[pattern[i:i+size]]
@@ -70,20 +71,20 @@ func Compile(pattern string) *Pattern {
 				p.sets = append(p.sets, newSet(pattern[i:i+size]))
 				sets[pattern[i:i+size]] = n
 			}
-			place(n)
+			addPlace(n)
 		default:
 			if c == '\\' && i+1 < len(pattern) {
 				size, c = 2, pattern[i+1]
 			}
 			if places != nil {
-				place(uint32(c))
+				addPlace(uint32(c))
 			} else {
 				text = append(text, c)
 			}
 		}
 		i += size
 	}
-	end()
+	endPart()
 	return p
 }
 
@@ -101,11 +102,11 @@ func (p *Pattern) Match(name string) (bool, error) {
 		return false, nil
 	}
 	name = name[:len(name)-last.size()]
-	left := maxPerByte * len(name)
+	budget := maxPerByte * len(name)
 	for _, middle := range p.parts[1 : len(p.parts)-1] {
-		at := p.index(middle, name, &left)
+		at := p.index(middle, name, &budget)
 		switch {
-		case left < 0:
+		case budget < 0:
 			return false, ErrTooComplex
 		case at < 0:
 			return false, nil
@@ -118,17 +119,17 @@ func (p *Pattern) Match(name string) (bool, error) {
 func (p part) size() int { return len(p.text) + len(p.places) }
 
 // index returns the first index of a part in a name, or -1. It subtracts the number of its
-// comparisons from left, and stops when left is negative.
-func (p *Pattern) index(wanted part, name string, left *int) int {
-	if wanted.places == nil {
-		return clib.Index(name, wanted.text)
+// comparisons from budget, and stops when budget is negative.
+func (p *Pattern) index(needle part, name string, budget *int) int {
+	if needle.places == nil {
+		return clib.Index(name, needle.text)
 	}
-	for at := 0; at+len(wanted.places) <= len(name); at++ {
-		n := p.countMatching(wanted.places, name[at:])
-		if n == len(wanted.places) {
+	for at := 0; at+len(needle.places) <= len(name); at++ {
+		n := p.countMatching(needle.places, name[at:])
+		if n == len(needle.places) {
 			return at
 		}
-		if *left -= n + 1; *left < 0 {
+		if *budget -= n + 1; *budget < 0 {
 			return -1
 		}
 	}
@@ -136,11 +137,11 @@ func (p *Pattern) index(wanted part, name string, left *int) int {
 }
 
 // hasPrefix reports whether a name begins with a part.
-func (p *Pattern) hasPrefix(wanted part, name string) bool {
-	if wanted.size() > len(name) {
+func (p *Pattern) hasPrefix(prefix part, name string) bool {
+	if prefix.size() > len(name) {
 		return false
 	}
-	return strings.HasPrefix(name, wanted.text) && p.countMatching(wanted.places, name) == len(wanted.places)
+	return strings.HasPrefix(name, prefix.text) && p.countMatching(prefix.places, name) == len(prefix.places)
 }
 
 // countMatching returns how many places match the beginning of a name.

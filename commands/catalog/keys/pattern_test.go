@@ -6,19 +6,19 @@ import (
 	"testing"
 )
 
-// matches implements globs by trying every way.
-func matches(pattern, name string) bool {
+// matchesByRecursion reports whether a glob matches a name. It tries all possibilities.
+func matchesByRecursion(pattern, name string) bool {
 	if pattern == "" {
 		return name == ""
 	}
 	if pattern[0] == '*' {
-		return matches(pattern[1:], name) || name != "" && matches(pattern, name[1:])
+		return matchesByRecursion(pattern[1:], name) || name != "" && matchesByRecursion(pattern, name[1:])
 	}
 	if name == "" {
 		return false
 	}
 	size, ok := matchOne(pattern, name[0])
-	return ok && matches(pattern[size:], name[1:])
+	return ok && matchesByRecursion(pattern[size:], name[1:])
 }
 
 // FuzzPattern compares three matchers on patterns and names of few characters.
@@ -30,16 +30,16 @@ func FuzzPattern(f *testing.F) {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, pattern, name string) {
-		few := func(s, of string) string {
+		reduce := func(s, alphabet string) string {
 			b := []byte(s[:min(len(s), 14)])
 			for i := range b {
-				b[i] = of[int(b[i])%len(of)]
+				b[i] = alphabet[int(b[i])%len(alphabet)]
 			}
 			return string(b)
 		}
-		for _, pair := range [][2]string{{few(pattern, `*?[]^-\abc`), few(name, `abc]\`)},
-			{few(pattern, "*?ab"), few(name, "ab")}, {few(pattern, "*a"), few(name, "ab")}} {
-			want := matches(pair[0], pair[1])
+		for _, pair := range [][2]string{{reduce(pattern, `*?[]^-\abc`), reduce(name, `abc]\`)},
+			{reduce(pattern, "*?ab"), reduce(name, "ab")}, {reduce(pattern, "*a"), reduce(name, "ab")}} {
+			want := matchesByRecursion(pair[0], pair[1])
 			if Match(pair[0], pair[1]) != want {
 				t.Errorf("Match: %q and %q: %v", pair[0], pair[1], !want)
 			}

@@ -23,8 +23,8 @@ func NewPatterns(patterns ...string) Patterns {
 
 // Prefix returns the literal prefix of a glob.
 func Prefix(glob string) string {
-	if plain := strings.IndexAny(glob, `*?[\`); plain >= 0 {
-		return glob[:plain]
+	if end := strings.IndexAny(glob, `*?[\`); end >= 0 {
+		return glob[:end]
 	}
 	return glob
 }
@@ -57,12 +57,12 @@ func (l Patterns) MayMatch(begin []byte) bool {
 
 // Cover reports whether every key that matches a glob is a lock key, as far as the globs show it.
 func (l Patterns) Cover(match string) bool {
-	plain := strings.IndexAny(match, `*?[\`)
-	if plain < 0 {
+	end := strings.IndexAny(match, `*?[\`)
+	if end < 0 {
 		return l.Match([]byte(match))
 	}
 	return slices.ContainsFunc(l.globs, func(g glob) bool {
-		return g.rest == "*" && strings.HasPrefix(match[:plain], g.prefix) || g.prefix+g.rest == match
+		return g.rest == "*" && strings.HasPrefix(match[:end], g.prefix) || g.prefix+g.rest == match
 	})
 }
 

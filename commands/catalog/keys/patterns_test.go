@@ -25,9 +25,9 @@ func TestLockKeyPatterns(t *testing.T) {
 // TestLockKeysMatchAsGlobs checks that compiled patterns match the same keys as globs.
 func TestLockKeysMatchAsGlobs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	word := func(pieces string, most int) string {
+	word := func(pieces string, maxLength int) string {
 		var b strings.Builder
-		for range random.IntN(most + 1) {
+		for range random.IntN(maxLength + 1) {
 			b.WriteByte(pieces[random.IntN(len(pieces))])
 		}
 		return b.String()

@@ -10,9 +10,9 @@ import (
 
 // Rule defines which words of a command are keys. It is never changed.
 type Rule struct {
-	Span             // as in COMMAND; with counted, First is a further key
-	counted int      // the index of the word with the number of keys that follow it; 0 if none
-	subs    []string // the subcommands with a key, if not all have one
+	Span                 // as in COMMAND; if countIndex is set, First is a further key
+	countIndex  int      // the index of the word with the number of keys that follow it; 0 if none
+	subcommands []string // the subcommands with a key, if not all have one
 	// find returns the keys, given all words, if no simpler rule describes them.
 	find func(words [][]byte) Places
 }
@@ -29,14 +29,14 @@ func InSpan(first, last, step int) *Rule { return &Rule{Span: Span{first, last, 
 
 // OfSubcommands returns the rule of a command of which only these subcommands, in lower case, have
 // a key: the next word.
-func OfSubcommands(names ...string) *Rule { return &Rule{Span: One(2), subs: names} }
+func OfSubcommands(names ...string) *Rule { return &Rule{Span: One(2), subcommands: names} }
 
 // Counted returns the rule of a command whose word at this index is the number of the keys that
 // follow it, in steps.
-func Counted(index, step int) *Rule { return &Rule{counted: index, Span: Span{Step: step}} }
+func Counted(index, step int) *Rule { return &Rule{countIndex: index, Span: Span{Step: step}} }
 
 // CountedAfterOne is like Counted, for a command whose first argument is also a key.
-func CountedAfterOne(index int) *Rule { return &Rule{counted: index, Span: Span{First: 1, Step: 1}} }
+func CountedAfterOne(index int) *Rule { return &Rule{countIndex: index, Span: Span{First: 1, Step: 1}} }
 
 // AnyWord is the rule of an unknown command, of a later version of Redis or of a module. The
 // command is for the upstream, unless one of its words is a lock key.
@@ -44,12 +44,12 @@ var AnyWord = InSpan(1, -1, 1)
 
 // Fixed returns the places of the keys. ok is false if the places depend on the words.
 func (r *Rule) Fixed() (at Span, ok bool) {
-	return r.Span, r.find == nil && r.counted == 0 && r.subs == nil
+	return r.Span, r.find == nil && r.countIndex == 0 && r.subcommands == nil
 }
 
 // DeterminesKeys reports whether the word with this index determines the places of keys.
 func (r *Rule) DeterminesKeys(index int) bool {
-	return r.counted > 0 && index == r.counted || r.subs != nil && index == 1
+	return r.countIndex > 0 && index == r.countIndex || r.subcommands != nil && index == 1
 }
 
 // First reports whether the first argument is the only key.
@@ -64,11 +64,11 @@ func (r *Rule) Positions(words [][]byte, total int) (places Places, known bool) 
 			return Places{}, false
 		}
 		return r.find(words), true
-	case r.counted > 0:
+	case r.countIndex > 0:
 		return r.countedPlaces(words, total)
-	case r.subs != nil && len(words) < 2:
+	case r.subcommands != nil && len(words) < 2:
 		return Places{}, total < 2
-	case r.subs != nil && !slices.Contains(r.subs, syntax.Folded(words[1])):
+	case r.subcommands != nil && !slices.Contains(r.subcommands, syntax.Folded(words[1])):
 		return Places{}, true
 	}
 	return Places{r.Within(total)}, true
@@ -83,19 +83,19 @@ func (s Span) Within(total int) Span {
 	return s
 }
 
-// countedPlaces reduces a number that is too large to the number of words. Such a command fails in
-// any case.
+// countedPlaces returns the places of counted keys. It reduces a count that is too large to the
+// number of words. Such a command fails in any case.
 func (r *Rule) countedPlaces(words [][]byte, total int) (Places, bool) {
-	if len(words) <= r.counted {
+	if len(words) <= r.countIndex {
 		return Places{}, len(words) == total
 	}
 	var places Places
 	if r.Span.First > 0 {
 		places[1] = Span{r.Span.First, r.Span.First, 1}
 	}
-	n, err := strconv.ParseInt(string(words[r.counted]), 10, 64) // old versions of Redis accept +1 and 01
+	n, err := strconv.ParseInt(string(words[r.countIndex]), 10, 64) // old versions of Redis accept +1 and 01
 	if err == nil && n > 0 {
-		first := r.counted + 1
+		first := r.countIndex + 1
 		last := first + int(min(n-1, int64(total)))*r.Span.Step
 		places[0] = Span{first, min(last, total-1), r.Span.Step}
 	}
@@ -107,9 +107,9 @@ func (r *Rule) IsDetermined(words [][]byte) bool {
 	switch {
 	case r.find != nil:
 		return false
-	case r.counted > 0:
-		return len(words) > r.counted && words[r.counted] != nil
-	case r.subs != nil:
+	case r.countIndex > 0:
+		return len(words) > r.countIndex && words[r.countIndex] != nil
+	case r.subcommands != nil:
 		return len(words) > 1 && words[1] != nil
 	}
 	return true

@@ -16,7 +16,7 @@ func TestTag(t *testing.T) {
 	// A tag has no tag itself, so that the key with its name is never in another cell.
 	for _, key := range []string{"x{a{b}c}", "{{}}", "{a}{b}", "{a{b{c}"} {
 		if tag, tagged := Tag(key); tagged {
-			if inner, again := Tag(tag); again {
+			if inner, innerTagged := Tag(tag); innerTagged {
 				t.Errorf("the tag %q of %q has the tag %q", tag, key, inner)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // Access is how a command accesses a key, in terms of Redis' ACL: it reads the value, changes it,
-// does both, or neither, as EXISTS.
+// does both, or neither, as EXISTS does.
 type Access uint8
 
 // The accesses.
@@ -44,15 +44,15 @@ var accesses = []struct {
 		bitop geosearchstore sdiffstore sinterstore sunionstore zdiffstore zinterstore zrangestore zunionstore`},
 }
 
-// accessBy maps names to accesses. It is never changed.
-var accessBy = func() map[string][2]Access {
-	all := map[string][2]Access{}
-	for _, some := range accesses {
-		for name := range strings.FieldsSeq(some.names) {
-			all[name] = [2]Access{some.first, some.others}
+// accessByName maps names to accesses. It is never changed.
+var accessByName = func() map[string][2]Access {
+	byName := map[string][2]Access{}
+	for _, group := range accesses {
+		for name := range strings.FieldsSeq(group.names) {
+			byName[name] = [2]Access{group.first, group.others}
 		}
 	}
-	return all
+	return byName
 }()
 
 // AccessOf returns the access of a command to its first key and to its other keys. The name is in
@@ -62,23 +62,23 @@ func AccessOf(name string, words [][]byte) (first, others Access) {
 	both := Takes | Changes
 	switch name {
 	case "set":
-		if !setTakes(words) {
+		if !setReadsValue(words) {
 			return Changes, Changes
 		}
 	case "bitfield":
-		if bitfieldOnlyTakes(words) {
+		if bitfieldOnlyReads(words) {
 			return Takes, Takes
 		}
 	default:
-		if a, known := accessBy[name]; known {
+		if a, known := accessByName[name]; known {
 			return a[0], a[1]
 		}
 	}
 	return both, both
 }
 
-// setTakes reports whether a SET returns the old value, or compares it.
-func setTakes(words [][]byte) bool {
+// setReadsValue reports whether a SET returns the old value, or compares it.
+func setReadsValue(words [][]byte) bool {
 	for _, w := range words[min(3, len(words)):] {
 		switch syntax.Folded(w) {
 		case "get", "ifeq", "ifne", "ifdeq", "ifdne":
@@ -88,14 +88,14 @@ func setTakes(words [][]byte) bool {
 	return false
 }
 
-// bitfieldOnlyTakes reports whether a BITFIELD has only GET operations.
-func bitfieldOnlyTakes(words [][]byte) bool {
+// bitfieldOnlyReads reports whether a BITFIELD has only GET operations.
+func bitfieldOnlyReads(words [][]byte) bool {
 	for i := 2; i < len(words); i++ {
-		left := len(words) - i - 1
+		remaining := len(words) - i - 1
 		switch op := syntax.Folded(words[i]); {
-		case op == "get" && left >= 2:
+		case op == "get" && remaining >= 2:
 			i += 2
-		case op == "overflow" && left >= 1:
+		case op == "overflow" && remaining >= 1:
 			i++
 		default:
 			return false

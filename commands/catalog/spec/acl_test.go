@@ -6,30 +6,30 @@ import (
 	"testing"
 )
 
-// TestCategoriesAsRedisHasThem checks that the categories are those of a real Redis.
-func TestCategoriesAsRedisHasThem(t *testing.T) {
+// TestCategoriesEqualRedis checks that the categories are those of a real Redis.
+func TestCategoriesEqualRedis(t *testing.T) {
 	server := startRedis(t)
 	names, err := server.Do(t.Context(), "ACL", "CAT").StringSlice()
 	if err != nil || !slices.Equal(names, CategoryNames()) {
 		t.Fatalf("categories %q, want %q; %v", CategoryNames(), names, err)
 	}
-	real, ours := map[string]Categories{}, CategoriesIn()
+	inRedis, inTable := map[string]Categories{}, CategoriesIn()
 	for _, category := range names {
 		members, err := server.Do(t.Context(), "ACL", "CAT", category).StringSlice()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range members {
-			real[name] |= CategoriesOf(category)
+			inRedis[name] |= CategoriesOf(category)
 		}
 	}
-	for name, in := range real {
-		if ours[name] != in {
-			t.Errorf("%s is in %v, in Redis in %v", name, ours[name].Names(), in.Names())
+	for name, categories := range inRedis {
+		if inTable[name] != categories {
+			t.Errorf("%s is in %v, in Redis in %v", name, inTable[name].Names(), categories.Names())
 		}
 	}
-	if len(real) < 300 {
-		t.Errorf("only %d commands were compared", len(real))
+	if len(inRedis) < 300 {
+		t.Errorf("only %d commands were compared", len(inRedis))
 	}
 }
 
@@ -46,8 +46,8 @@ func accessFlags(flags []any) (a Access) {
 	return a
 }
 
-// TestAccessAsRedisHasIt checks that AccessOf agrees with COMMAND GETKEYSANDFLAGS.
-func TestAccessAsRedisHasIt(t *testing.T) {
+// TestAccessEqualsRedis checks that AccessOf agrees with COMMAND GETKEYSANDFLAGS.
+func TestAccessEqualsRedis(t *testing.T) {
 	server := startRedis(t)
 	checked := 0
 	for line := range strings.SplitSeq(strings.TrimSpace(accessExamples), "\n") {
@@ -72,12 +72,12 @@ func TestAccessAsRedisHasIt(t *testing.T) {
 		}
 		first, others := AccessOf(name, bytes)
 		for key, access := range want {
-			ours := others
+			got := others
 			if key == "k1" {
-				ours = first
+				got = first
 			}
-			if ours != access {
-				t.Errorf("%s: %s of %s, in Redis %s", line, shownAccess(ours), key, shownAccess(access))
+			if got != access {
+				t.Errorf("%s: %s of %s, in Redis %s", line, accessText(got), key, accessText(access))
 			}
 			checked++
 		}
@@ -87,7 +87,7 @@ func TestAccessAsRedisHasIt(t *testing.T) {
 	}
 }
 
-func shownAccess(a Access) string {
+func accessText(a Access) string {
 	return []string{"nothing", "takes", "changes", "takes and changes"}[a]
 }
 
@@ -118,7 +118,7 @@ func TestEveryAccess(t *testing.T) {
 				got = first
 			}
 			if got != want && !(name == "sort" && i > 0) {
-				t.Errorf("%s: key %d: %s, in Redis %s", name, i, shownAccess(got), shownAccess(want))
+				t.Errorf("%s: key %d: %s, in Redis %s", name, i, accessText(got), accessText(want))
 			}
 			checked++
 		}

@@ -39,16 +39,16 @@ func (c Categories) Names() (names []string) {
 
 // CategoriesIn returns the categories of Redis' commands, by name in lower case, with subcommands
 // as command|subcommand. Commands with unknown categories are absent.
-func CategoriesIn() map[string]Categories { return maps.Clone(categoriesBy) }
+func CategoriesIn() map[string]Categories { return maps.Clone(categoriesByName) }
 
-// categoriesBy maps names to categories. It is never changed.
-var categoriesBy = func() map[string]Categories {
-	all := map[string]Categories{}
-	for _, some := range categorized {
-		set := CategoriesOf(some.in)
-		for name := range strings.FieldsSeq(some.names) {
-			all[name] = set
+// categoriesByName maps names to categories. It is never changed.
+var categoriesByName = func() map[string]Categories {
+	byName := map[string]Categories{}
+	for _, group := range commandCategories {
+		set := CategoriesOf(group.categories)
+		for name := range strings.FieldsSeq(group.names) {
+			byName[name] = set
 		}
 	}
-	return all
+	return byName
 }()

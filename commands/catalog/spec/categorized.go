@@ -1,7 +1,7 @@
 package spec
 
-// categorized lists Redis' commands, and command|subcommand, by their ACL categories.
-var categorized = []struct{ in, names string }{
+// commandCategories lists Redis' commands, and command|subcommand, by their ACL categories.
+var commandCategories = []struct{ categories, names string }{
 	{"admin fast dangerous", "lastsave role"},
 	{"admin slow dangerous", `
 		acl|deluser acl|dryrun acl|getuser acl|list acl|load acl|log acl|save acl|setuser acl|users bgrewriteaof

@@ -29,8 +29,8 @@ func placesOf(words ...string) []string {
 	return keys
 }
 
-// movingSamples lists commands with movable keys.
-var movingSamples = map[string][]string{
+// movableKeySamples lists commands with movable keys.
+var movableKeySamples = map[string][]string{
 	"sort": {"sort a", "sort a by b get c get d limit 0 1 store e", "sort a store b store c",
 		"sort a get store store b", "sort a store", "sort a LIMIT 1 store STORE z"},
 	"sort_ro": {"sort_ro a by b get c"},
@@ -52,9 +52,9 @@ var movingSamples = map[string][]string{
 	"bzmpop": {"bzmpop 1 1 a min"},
 }
 
-// TestKeysAsRedisFindsThem checks that every command of a real Redis with keys is in the table,
+// TestKeysEqualRedis checks that every command of a real Redis with keys is in the table,
 // with the keys that Redis itself finds.
-func TestKeysAsRedisFindsThem(t *testing.T) {
+func TestKeysEqualRedis(t *testing.T) {
 	server := startRedis(t)
 	checked := 0
 	for _, c := range realCommands(t, server) {
@@ -63,13 +63,13 @@ func TestKeysAsRedisFindsThem(t *testing.T) {
 			continue // channels
 		}
 		if rule := KeysOf([]byte(c.words[0])); rule == nil {
-			if c.keyed || c.moving {
+			if c.hasKeys || c.hasMovableKeys {
 				t.Errorf("%s is missing", name)
 			}
 			continue
 		}
-		samples := movingSamples[name]
-		if c.moving && len(samples) == 0 {
+		samples := movableKeySamples[name]
+		if c.hasMovableKeys && len(samples) == 0 {
 			t.Errorf("%s has no sample", name)
 		}
 		for more := range 6 {
@@ -77,17 +77,17 @@ func TestKeysAsRedisFindsThem(t *testing.T) {
 			for i := range max(c.arity, -c.arity) - len(words) + more {
 				words = append(words, fmt.Sprintf("k%d", i))
 			}
-			if !c.moving && (more == 0 || c.arity < 0) {
+			if !c.hasMovableKeys && (more == 0 || c.arity < 0) {
 				samples = append(samples, strings.Join(words, " "))
 			}
 		}
 		for _, sample := range samples {
 			words := strings.Split(strings.ReplaceAll(sample, "''", ""), " ")
-			asked := []any{"COMMAND", "GETKEYS"}
+			getKeys := []any{"COMMAND", "GETKEYS"}
 			for _, w := range words {
-				asked = append(asked, w)
+				getKeys = append(getKeys, w)
 			}
-			want, err := server.Do(t.Context(), asked...).StringSlice()
+			want, err := server.Do(t.Context(), getKeys...).StringSlice()
 			slices.Sort(want)
 			switch got := placesOf(words...); {
 			case err == nil, strings.Contains(err.Error(), "no key arguments"):
@@ -105,7 +105,8 @@ func TestKeysAsRedisFindsThem(t *testing.T) {
 	}
 }
 
-// TestKeysOfCommandsThatOldServersLack: later versions, modules, and what GETKEYS does not cover.
+// TestKeysOfCommandsThatOldServersLack checks the keys of commands of later versions and of
+// modules, and of words that COMMAND GETKEYS does not accept.
 func TestKeysOfCommandsThatOldServersLack(t *testing.T) {
 	for _, c := range []struct{ command, keys string }{
 		{"GET", ""},

@@ -8,13 +8,13 @@ import (
 
 // laterCommands lists commands of Redis after version 7.0, and of Valkey.
 var laterCommands = []Command{
-	{Name: "delex", Arity: -2, Keys: first, Use: Writes},
-	{Name: "delifeq", Arity: 3, Keys: first, Use: Writes},
-	{Name: "digest", Arity: 2, Keys: first},
-	{Name: "hgetdel", Arity: -5, Keys: first, Use: Writes},
-	{Name: "hgetex", Arity: -5, Keys: first, Use: Writes},
-	{Name: "hsetex", Arity: -6, Keys: first, Use: Writes},
-	{Name: "msetex", Arity: -4, Keys: countedPairs, Use: Writes},
+	{Name: "delex", Arity: -2, Keys: firstArg, Use: Writes},
+	{Name: "delifeq", Arity: 3, Keys: firstArg, Use: Writes},
+	{Name: "digest", Arity: 2, Keys: firstArg},
+	{Name: "hgetdel", Arity: -5, Keys: firstArg, Use: Writes},
+	{Name: "hgetex", Arity: -5, Keys: firstArg, Use: Writes},
+	{Name: "hsetex", Arity: -6, Keys: firstArg, Use: Writes},
+	{Name: "msetex", Arity: -4, Keys: countedKeyPairs, Use: Writes},
 	{Name: "waitaof", Arity: 4, Use: Blocks},
 }
 
@@ -23,7 +23,7 @@ var keyRulesOnly = []struct {
 	rule  *keys.Rule
 	names string
 }{
-	{first, `
+	{firstArg, `
 		increx
 		hexpire hexpireat hexpiretime hpersist hpexpire hpexpireat hpexpiretime hpttl
 		httl
@@ -42,10 +42,10 @@ var keyRulesOnly = []struct {
 		json.del json.forget json.get json.merge json.numincrby json.nummultby json.numpowby
 		json.objkeys json.objlen json.resp json.set json.strappend json.strlen json.toggle json.type
 		ft.sugadd ft.sugdel ft.sugget ft.suglen cl.throttle`},
-	{firstTwo, "ts.createrule ts.deleterule"},
-	{allButLast, "json.mget"},
-	{triples, "json.mset ts.madd"},
-	{targetAndCounted, "cms.merge tdigest.merge"},
+	{firstTwoArgs, "ts.createrule ts.deleterule"},
+	{allArgsButLast, "json.mget"},
+	{keyTriples, "json.mset ts.madd"},
+	{targetAndCountedKeys, "cms.merge tdigest.merge"},
 	{keys.OfSubcommands("memory", "fields"), "json.debug"},
 	{nil, `
 		hotkeys commandlog sentinel ft._list ft.aggregate ft.aliasadd ft.aliasdel ft.aliasupdate ft.alter ft.config
@@ -56,9 +56,9 @@ var keyRulesOnly = []struct {
 
 // commandsWithKeysOnly returns the commands of keyRulesOnly.
 func commandsWithKeysOnly() (all []Command) {
-	for _, some := range keyRulesOnly {
-		for name := range strings.FieldsSeq(some.names) {
-			all = append(all, Command{Name: name, Keys: some.rule})
+	for _, group := range keyRulesOnly {
+		for name := range strings.FieldsSeq(group.names) {
+			all = append(all, Command{Name: name, Keys: group.rule})
 		}
 	}
 	return all

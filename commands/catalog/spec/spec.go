@@ -37,8 +37,8 @@ const (
 	Blocks
 )
 
-// Does reports whether a command has one of these properties.
-func (c *Command) Does(either Use) bool { return c.Use&either != 0 }
+// Does reports whether a command has at least one of the properties.
+func (c *Command) Does(properties Use) bool { return c.Use&properties != 0 }
 
 // Find returns a command by its name in any case, or nil. It allocates nothing.
 func Find(name []byte) *Command { return byName.Find(name) }
@@ -79,28 +79,28 @@ func Keyless(name []byte) bool {
 // All returns all commands.
 func All() iter.Seq[*Command] {
 	return func(yield func(*Command) bool) {
-		for i := range table {
-			if !yield(&table[i]) {
+		for i := range allCommands {
+			if !yield(&allCommands[i]) {
 				return
 			}
 		}
 	}
 }
 
-// Filter returns the commands for which are returns true, by name. With fewer commands, Names
+// Filter returns the commands for which matches returns true, by name. With fewer commands, Names
 // rejects other names faster.
-func Filter(are func(*Command) bool) *syntax.Names[*Command] {
-	some := map[string]*Command{}
+func Filter(matches func(*Command) bool) *syntax.Names[*Command] {
+	matching := map[string]*Command{}
 	for c := range All() {
-		if are(c) {
-			some[c.Name] = c
+		if matches(c) {
+			matching[c.Name] = c
 		}
 	}
-	return syntax.NewNames(some)
+	return syntax.NewNames(matching)
 }
 
-// table holds all commands; byName finds them by name. They are never changed.
+// allCommands holds all commands; byName finds them by name. They are never changed.
 var (
-	table  = slices.Concat(values, collections, otherCommands, laterCommands, commandsWithKeysOnly())
-	byName = Filter(func(*Command) bool { return true })
+	allCommands = slices.Concat(valueCommands, collectionCommands, otherCommands, laterCommands, commandsWithKeysOnly())
+	byName      = Filter(func(*Command) bool { return true })
 )

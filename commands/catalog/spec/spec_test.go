@@ -14,12 +14,12 @@ import (
 
 // realCommand is the entry of a command or subcommand in the reply to COMMAND.
 type realCommand struct {
-	words         []string // its name
-	arity         int
-	flags         []any
-	at            keys.Span
-	keyed, moving bool
-	subcommands   bool
+	words                   []string // its name
+	arity                   int
+	flags                   []any
+	span                    keys.Span
+	hasKeys, hasMovableKeys bool
+	hasSubcommands          bool
 }
 
 // realCommands returns the commands of a redis-server.
@@ -29,9 +29,9 @@ func realCommands(t *testing.T, server *redis.Client) (all []realCommand) {
 		flags, specs := entry[2].([]any), entry[8].([]any)
 		all = append(all, realCommand{
 			words: strings.Split(entry[0].(string), "|"), arity: int(entry[1].(int64)), flags: flags,
-			at:    keys.Span{First: int(entry[3].(int64)), Last: int(entry[4].(int64)), Step: int(entry[5].(int64))},
-			keyed: len(specs) > 0 || entry[3].(int64) != 0, moving: slices.Contains(flags, any("movablekeys")),
-			subcommands: len(entry[9].([]any)) > 0,
+			span:    keys.Span{First: int(entry[3].(int64)), Last: int(entry[4].(int64)), Step: int(entry[5].(int64))},
+			hasKeys: len(specs) > 0 || entry[3].(int64) != 0, hasMovableKeys: slices.Contains(flags, any("movablekeys")),
+			hasSubcommands: len(entry[9].([]any)) > 0,
 		})
 		for _, sub := range entry[9].([]any) {
 			walk(sub.([]any))
@@ -76,26 +76,26 @@ type entry struct {
 
 // entry returns the entry of COMMAND.
 func (r realCommand) entry() entry {
-	return entry{r.arity, slices.Contains(r.flags, any("write")), slices.Contains(r.flags, any("blocking")), r.at}
+	return entry{r.arity, slices.Contains(r.flags, any("write")), slices.Contains(r.flags, any("blocking")), r.span}
 }
 
 // entryLike returns the entry of the table. For movable keys it copies COMMAND:
-// TestKeysAsRedisFindsThem compares the keys of such commands.
+// TestKeysEqualRedis compares the keys of such commands.
 func (c *Command) entryLike(real realCommand) entry {
 	t := entry{arity: c.Arity, writes: c.Does(Writes), blocks: c.Does(Blocks)}
 	switch {
-	case real.moving || real.subcommands:
-		t.keys = real.at
+	case real.hasMovableKeys || real.hasSubcommands:
+		t.keys = real.span
 	case c.Keys != nil:
 		t.keys = c.Keys.Span
 	}
 	return t
 }
 
-// TestTableAsRedisHasIt checks that the table has the commands of a real Redis, and agrees with
+// TestTableEqualsRedis checks that the table has the commands of a real Redis, and agrees with
 // COMMAND. Commands without keys of a later Redis may be missing: then every word of such a command
 // counts as a key.
-func TestTableAsRedisHasIt(t *testing.T) {
+func TestTableEqualsRedis(t *testing.T) {
 	checked := 0
 	for _, real := range realCommands(t, startRedis(t)) {
 		if len(real.words) > 1 {
@@ -104,30 +104,30 @@ func TestTableAsRedisHasIt(t *testing.T) {
 		name := real.words[0]
 		c := Find([]byte(name))
 		switch {
-		case c == nil && (real.keyed || real.moving):
+		case c == nil && (real.hasKeys || real.hasMovableKeys):
 			t.Errorf("%s is missing", name)
 			continue
 		case c == nil, c.Arity == 0: // a command of a later Redis
 			continue
 		}
 		checked++
-		if ours, theirs := c.entryLike(real), real.entry(); ours != theirs && deviations[name] == "" {
-			t.Errorf("%s: %+v, in Redis %+v", name, ours, theirs)
+		if got, want := c.entryLike(real), real.entry(); got != want && deviations[name] == "" {
+			t.Errorf("%s: %+v, in Redis %+v", name, got, want)
 		}
 	}
-	if all := len(values) + len(collections) + len(otherCommands); checked < all {
+	if all := len(valueCommands) + len(collectionCommands) + len(otherCommands); checked < all {
 		t.Errorf("only %d of %d commands were compared", checked, all)
 	}
 }
 
-// TestReadOnlyScriptsMayCallTheRest checks that, in a real Redis, read-only scripts may call all
+// TestCommandsOfReadOnlyScripts checks that, in a real Redis, read-only scripts may call all
 // commands except those that write or propagate.
-func TestReadOnlyScriptsMayCallTheRest(t *testing.T) {
+func TestCommandsOfReadOnlyScripts(t *testing.T) {
 	server := startRedis(t)
 	checked := 0
 	for _, real := range realCommands(t, server) {
 		c := Find([]byte(real.words[0]))
-		if c == nil || c.Arity == 0 || real.subcommands || len(real.words) > 1 ||
+		if c == nil || c.Arity == 0 || real.hasSubcommands || len(real.words) > 1 ||
 			slices.Contains(real.flags, any("noscript")) {
 			continue
 		}

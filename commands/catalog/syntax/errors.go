@@ -12,8 +12,8 @@ const (
 	ErrNotInteger = "ERR value is not an integer or out of range"
 )
 
-// shownBytes limits how much of a name or of arguments an error shows.
-const shownBytes = 128
+// maxExcerpt limits how much of a name or of arguments an error shows.
+const maxExcerpt = 128
 
 // Count returns a number of things in words, such as "1 lock key" or "2 lock keys".
 func Count(n int, noun string) string {
@@ -24,7 +24,7 @@ func Count(n int, noun string) string {
 }
 
 // Shown returns a word as errors show it.
-func Shown[S ~string | ~[]byte](word S) []byte { return CString([]byte(word), shownBytes) }
+func Shown[S ~string | ~[]byte](word S) []byte { return CString([]byte(word), maxExcerpt) }
 
 // WrongArity returns the error for a wrong number of words.
 func WrongArity(name string) string {
@@ -51,10 +51,10 @@ func ExpireOverLimit(command string, limit time.Duration) string {
 func UnknownCommand(words [][]byte) string {
 	shown := ""
 	for _, w := range words[1:] {
-		if len(shown) >= shownBytes {
+		if len(shown) >= maxExcerpt {
 			break
 		}
-		shown += fmt.Sprintf("'%s' ", CString(w, shownBytes-len(shown)))
+		shown += fmt.Sprintf("'%s' ", CString(w, maxExcerpt-len(shown)))
 	}
 	return fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", Shown(words[0]), shown)
 }

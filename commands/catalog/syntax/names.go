@@ -1,14 +1,14 @@
 package syntax
 
-// longestName is greater than the length of any name of a command.
-const longestName = 32
+// maxNameLength is greater than the length of any name of a command.
+const maxNameLength = 32
 
 // Names maps the names of commands, in any case, to values. It rejects most other names by their
 // length and first letter. It is never changed.
 type Names[V any] struct {
 	byName map[string]V
 	// initials has a bit for each first letter, for each length of a name.
-	initials [longestName + 1]uint32
+	initials [maxNameLength + 1]uint32
 }
 
 // NewNames returns a map of these values, by name in lower case.
@@ -25,7 +25,7 @@ func initial(letter byte) uint32 { return 1 << (letter & 0x1f) }
 
 // Find returns the value of a name, or the zero value if there is no such name.
 func (n *Names[V]) Find(name []byte) (found V) {
-	var lower [longestName]byte
+	var lower [maxNameLength]byte
 	if len(name) == 0 || len(name) > len(lower) || n.initials[len(name)]&initial(name[0]) == 0 {
 		return found
 	}

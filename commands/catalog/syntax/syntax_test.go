@@ -8,9 +8,9 @@ import (
 func TestLower(t *testing.T) {
 	for word, want := range map[string]string{"": "", "get": "get", "GeT": "get", "\u212aEY": "\u212aey",
 		"A\x00B": "a\x00b", "\xc9": "\xc9"} {
-		given := []byte(word)
-		if got := Lower(given); got != want || Lower(word) != want || string(given) != word {
-			t.Errorf("%q: %q, and then it is %q", word, got, given)
+		input := []byte(word)
+		if got := Lower(input); got != want || Lower(word) != want || string(input) != word {
+			t.Errorf("%q: %q, and then it is %q", word, got, input)
 		}
 	}
 	if got := Folded([]byte("STORE\x00x")); got != "store" {
@@ -30,11 +30,11 @@ func TestInt(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	names := NewNames(map[string]string{"lock": "lock", "set": "set", strings.Repeat("l", longestName): "long"})
+	names := NewNames(map[string]string{"lock": "lock", "set": "set", strings.Repeat("l", maxNameLength): "long"})
 	for name, want := range map[string]string{
-		"lock": "lock", "LoCK": "lock", "SET": "set", strings.Repeat("L", longestName): "long",
+		"lock": "lock", "LoCK": "lock", "SET": "set", strings.Repeat("L", maxNameLength): "long",
 		"": "", "loc": "", "lock\x00": "", "LOC\u212a": "", " set": "", "sat": "",
-		strings.Repeat("l", longestName+1): "",
+		strings.Repeat("l", maxNameLength+1): "",
 	} {
 		if got := names.Find([]byte(name)); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)

@@ -13,8 +13,8 @@ import (
 func Lower[S ~string | ~[]byte](word S) string {
 	for i := range len(word) {
 		if isUpper(word[i]) {
-			var short [longestName]byte
-			folded := append(short[:0], word...) // a copy, also of bytes
+			var buf [maxNameLength]byte
+			folded := append(buf[:0], word...) // a copy, also of bytes
 			fold(folded)
 			return string(folded)
 		}
@@ -86,13 +86,13 @@ func Bytes(words []string) [][]byte {
 
 // Distinct returns the words without repetitions.
 func Distinct(words []string) []string {
-	var once []string
-	known := map[string]bool{}
+	var distinct []string
+	seen := map[string]bool{}
 	for _, w := range words {
-		if !known[w] {
-			known[w] = true
-			once = append(once, w)
+		if !seen[w] {
+			seen[w] = true
+			distinct = append(distinct, w)
 		}
 	}
-	return once
+	return distinct
 }

@@ -74,7 +74,7 @@ func wordLength(s string) int {
 	for _, word := range []string{"infinity", "inf", "nan"} {
 		if len(s) >= len(word) && strings.EqualFold(s[:len(word)], word) {
 			if word == "nan" {
-				return len(word) + nanSuffix(s[len(word):])
+				return len(word) + nanSuffixLength(s[len(word):])
 			}
 			return len(word)
 		}
@@ -82,7 +82,7 @@ func wordLength(s string) int {
 	return 0
 }
 
-func nanSuffix(s string) int {
+func nanSuffixLength(s string) int {
 	if !strings.HasPrefix(s, "(") {
 		return 0
 	}
@@ -99,12 +99,12 @@ func nanSuffix(s string) int {
 
 // digitsLength returns the length of the digits at the start of s, with at most one point and,
 // after at least one digit, an exponent.
-func digitsLength(s string, digit func(byte) bool, exponent string) int {
+func digitsLength(s string, isDigit func(byte) bool, exponent string) int {
 	i, digits, points := 0, 0, 0
 	for ; i < len(s); i++ {
 		if s[i] == '.' && points == 0 {
 			points++
-		} else if digit(s[i]) {
+		} else if isDigit(s[i]) {
 			digits++
 		} else {
 			break
@@ -120,11 +120,11 @@ func digitsLength(s string, digit func(byte) bool, exponent string) int {
 	if j < len(s) && (s[j] == '+' || s[j] == '-') {
 		j++
 	}
-	first := j
+	start := j
 	for j < len(s) && IsDigit(s[j]) {
 		j++
 	}
-	if j == first {
+	if j == start {
 		return i
 	}
 	return j
@@ -184,14 +184,14 @@ func FormatNumber(n float64) string {
 // FormatG returns a number as C's printf prints it with %.<digits>g.
 func FormatG(n float64, digits int) string {
 	if math.IsNaN(n) || math.IsInf(n, 0) {
-		return FormatNoNumber(n)
+		return FormatNonFinite(n)
 	}
 	return fmt.Sprintf("%.*g", digits, n)
 }
 
-// FormatNoNumber returns NaN or an infinity as C prints it, including the sign of NaN: 0/0 is -nan
+// FormatNonFinite returns NaN or an infinity as C prints it, including the sign of NaN: 0/0 is -nan
 // on x86.
-func FormatNoNumber(n float64) string {
+func FormatNonFinite(n float64) string {
 	text := "nan"
 	if !math.IsNaN(n) {
 		text = "inf"

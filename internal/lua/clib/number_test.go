@@ -43,8 +43,8 @@ func TestFormatNumber(t *testing.T) {
 	}
 }
 
-// FuzzNumber: if both Go and ParseNumber accept a text, they return the same number. A number that
-// is printed with 17 digits is parsed to the same number.
+// FuzzNumber checks that if both Go and ParseNumber accept a text, they return the same number. A
+// number that is printed with 17 digits is parsed to the same number.
 func FuzzNumber(f *testing.F) {
 	for _, text := range []string{"1", "-0.5e7", "0x1F", "0x1.8p3", "inf", "nan(x)", " 7 ", "1e999"} {
 		f.Add(text)
@@ -57,8 +57,8 @@ func FuzzNumber(f *testing.F) {
 		if want, err := strconv.ParseFloat(text, 64); err == nil && want != n && !math.IsNaN(n) {
 			t.Errorf("%q: %v, want %v", text, n, want)
 		}
-		if back, ok := ParseNumber(FormatG(n, 17)); !ok || back != n && !math.IsNaN(n) {
-			t.Errorf("%v: printed as %s, which reads as %v %v", n, FormatG(n, 17), back, ok)
+		if parsed, ok := ParseNumber(FormatG(n, 17)); !ok || parsed != n && !math.IsNaN(n) {
+			t.Errorf("%v: printed as %s, which reads as %v %v", n, FormatG(n, 17), parsed, ok)
 		}
 	})
 }

@@ -37,7 +37,7 @@ type Small struct{ Steps, Bytes, Depth int }
 // sliceSteps is the length of a slice of a large run, about 500 µs.
 const sliceSteps = 10_000
 
-// Reasons for the end of a run. The limit is appended to their text.
+// The errors of runs that reach a limit. The limit is appended to their text.
 var (
 	ErrTime   = errors.New("script ran for longer than")
 	ErrMemory = errors.New("script allocated more than")
@@ -51,7 +51,7 @@ type Meter struct {
 	bytes    int // allocated so far
 	depth    int // nesting of calls, in levels of Go calls
 	lastAddr uint32
-	small    bool // the run has a Pace, and has not grown yet
+	isSmall  bool // the run has a Pace, and has not grown yet
 }
 
 // Step is the cost of a call, in bytes processed.
@@ -61,9 +61,9 @@ const Step = 16
 func New(limits Limits, lastAddress uint32) Meter {
 	m := Meter{
 		limits: limits, watch: limits.Watch, fuel: sliceSteps * Step,
-		lastAddr: lastAddress, small: limits.Pace != nil,
+		lastAddr: lastAddress, isSmall: limits.Pace != nil,
 	}
-	if m.small {
+	if m.isSmall {
 		m.fuel = limits.Small.Steps * Step
 	}
 	if m.watch == nil {
@@ -75,7 +75,7 @@ func New(limits Limits, lastAddress uint32) Meter {
 // Work charges the meter before n bytes are processed, or before as much other work. A run pauses,
 // or is stopped by its Watch, only in Work.
 func (m *Meter) Work(n int) {
-	if m.fuel -= n; int64(m.fuel) < m.watch.floor.Load() {
+	if m.fuel -= n; int64(m.fuel) < m.watch.minFuel.Load() {
 		m.check()
 	}
 }
@@ -84,23 +84,23 @@ func (m *Meter) Work(n int) {
 func (m *Meter) check() {
 	m.endOnError(m.watch.Err())
 	switch {
-	case m.small:
+	case m.isSmall:
 		m.grow()
 	case m.limits.Pace != nil:
 		m.endOnError(m.limits.Pace.Pause())
 	}
-	m.renew()
+	m.beginSlice()
 }
 
 // grow turns a small run into a large one.
 func (m *Meter) grow() {
-	m.small = false
+	m.isSmall = false
 	m.endOnError(m.limits.Pace.Grow())
-	m.renew()
+	m.beginSlice()
 }
 
-// renew begins a new slice.
-func (m *Meter) renew() {
+// beginSlice begins a new slice.
+func (m *Meter) beginSlice() {
 	m.fuel = sliceSteps * Step
 	if m.limits.Watch != nil {
 		m.watch.Renew()
@@ -110,7 +110,7 @@ func (m *Meter) renew() {
 // endOnError ends the run if err is not nil.
 func (m *Meter) endOnError(err error) {
 	if err != nil {
-		panic(Ended{err})
+		panic(RunEnd{err})
 	}
 }
 
@@ -120,9 +120,9 @@ func (m *Meter) Charge(n int) {
 		return
 	}
 	if n < 0 || m.limits.Bytes > 0 && n > m.limits.Bytes-m.bytes {
-		panic(Ended{fmt.Errorf("%w %d bytes", ErrMemory, m.limits.Bytes)})
+		panic(RunEnd{fmt.Errorf("%w %d bytes", ErrMemory, m.limits.Bytes)})
 	}
-	if m.small && m.bytes+n > m.limits.Small.Bytes {
+	if m.isSmall && m.bytes+n > m.limits.Small.Bytes {
 		m.grow()
 	}
 	m.bytes += n
@@ -138,24 +138,24 @@ func (m *Meter) Text(text string) string {
 // StringSize is the charge for each string in addition to its bytes.
 const StringSize = 16
 
-// Fits reports whether calls may nest deeper by this many levels.
-func (m *Meter) Fits(levels int) bool { return m.depth+levels <= m.limits.Depth }
+// AllowsDepth reports whether calls may nest deeper by the given number of levels.
+func (m *Meter) AllowsDepth(levels int) bool { return m.depth+levels <= m.limits.Depth }
 
-// Deepens turns a small run into a large one if levels more levels exceed Small.
-func (m *Meter) Deepens(levels int) {
-	if m.small && m.depth+levels > m.limits.Small.Depth {
+// GrowForDepth turns a small run into a large one if the additional levels exceed Small.
+func (m *Meter) GrowForDepth(levels int) {
+	if m.isSmall && m.depth+levels > m.limits.Small.Depth {
 		m.grow()
 	}
 }
 
-// Nest adds levels when a call begins; a negative number removes levels when it ends.
-func (m *Meter) Nest(levels int) { m.depth += levels }
+// AddDepth adds levels of nesting when a call begins. A negative number removes them when it ends.
+func (m *Meter) AddDepth(levels int) { m.depth += levels }
 
 // Depth returns the nesting of the current call.
 func (m *Meter) Depth() int { return m.depth }
 
-// Spent returns the number of bytes that the run has allocated.
-func (m *Meter) Spent() int { return m.bytes }
+// AllocatedBytes returns the number of bytes that the run has allocated.
+func (m *Meter) AllocatedBytes() int { return m.bytes }
 
 // Address returns the address for a new object.
 func (m *Meter) Address() uint32 {
@@ -163,12 +163,12 @@ func (m *Meter) Address() uint32 {
 	return m.lastAddr
 }
 
-// Protect runs f, and returns its error, or the error of the Ended that ended it.
+// Protect runs f, and returns its error, or the error of the RunEnd that ended it.
 func Protect(f func() error) (err error) {
 	defer func() {
 		switch problem := recover().(type) {
 		case nil:
-		case Ended:
+		case RunEnd:
 			err = problem.Err
 		default:
 			panic(problem)
@@ -177,8 +177,8 @@ func Protect(f func() error) (err error) {
 	return f()
 }
 
-// Ended is the panic that ends a run. pcall does not catch it.
-type Ended struct {
+// RunEnd is the panic that ends a run. pcall does not catch it.
+type RunEnd struct {
 	// Err is the reason.
 	Err error
 }

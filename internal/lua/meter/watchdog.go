@@ -12,12 +12,12 @@ import (
 const (
 	// tick is the interval at which a watchdog checks its runs.
 	tick = 10 * time.Millisecond
-	// shareTicks is the length of a slice in ticks, whatever work the run was charged for. It is
-	// longer than a short run has to wait for a processor.
-	shareTicks = 5
-	// longestTick limits the time that one check counts: if the whole process was stopped, no run
-	// used that time.
-	longestTick = 50 * time.Millisecond
+	// sliceTicks is the maximum length of a slice in ticks, for any amount of charged work. It is
+	// longer than the usual wait of a short run for a processor.
+	sliceTicks = 5
+	// maxTick limits the time that one check counts: if the whole process was stopped, no run
+	// used this time.
+	maxTick = 50 * time.Millisecond
 )
 
 // Watchdog counts the time of runs. It ends a run when its time is up, when its context ends, and
@@ -34,24 +34,24 @@ type Watchdog struct {
 
 // Watch watches one run or one compilation. A nil Watch in Limits never ends a run.
 type Watch struct {
-	// floor is the fuel below which the run's meter calls check. It is zero, or above any fuel if
+	// minFuel is the fuel below which the run's meter calls check: zero, or more than any fuel if
 	// the run must end or pause. So a charge costs only one comparison.
-	floor atomic.Int64
+	minFuel atomic.Int64
 
 	watchdog *Watchdog
 	limit    time.Duration
 
 	// watchdog.mu guards the following fields.
 	ctx        context.Context
-	index      int // in watchdog.runs; negative: no longer watched
+	index      int // in watchdog.runs; negative: the watch has stopped
 	spent      time.Duration
 	ticks      int // since the run began, or since its last Renew
 	cause      error
 	cancelWait context.CancelCauseFunc // ends the wait of the run; nil while it does not wait
 }
 
-// Start makes the watchdog watch a run with a time limit, of which spent has passed already. A
-// limit of zero or less means no limit. A watch is started once.
+// Start makes the watchdog watch a run with a time limit. The run has already used the time spent.
+// A limit of zero or less means no limit. A watch is started only once.
 func (w *Watch) Start(ctx context.Context, d *Watchdog, limit, spent time.Duration) {
 	w.watchdog, w.limit = d, limit
 	d.mu.Lock()
@@ -62,7 +62,7 @@ func (w *Watch) Start(ctx context.Context, d *Watchdog, limit, spent time.Durati
 	if !d.armed {
 		d.arm()
 	}
-	if ctx.Err() != nil || w.isOver() {
+	if ctx.Err() != nil || w.isTimeUp() {
 		w.addTime(0)
 	}
 }
@@ -84,36 +84,36 @@ func (d *Watchdog) onTick() {
 	if d.armed = len(d.runs) > 0; !d.armed {
 		return
 	}
-	took := min(time.Since(d.lastTick), longestTick)
+	elapsed := min(time.Since(d.lastTick), maxTick)
 	for _, w := range d.runs {
-		w.addTime(took)
+		w.addTime(elapsed)
 	}
 	d.arm()
 }
 
-// isOver reports whether the run's time is up. The caller holds watchdog.mu.
-func (w *Watch) isOver() bool { return w.limit > 0 && w.spent >= w.limit }
+// isTimeUp reports whether the run's time is up. The caller holds watchdog.mu.
+func (w *Watch) isTimeUp() bool { return w.limit > 0 && w.spent >= w.limit }
 
 // addTime adds to the time of a run, and ends the run or its slice if needed. The caller holds
 // watchdog.mu.
-func (w *Watch) addTime(took time.Duration) {
-	w.spent += took
+func (w *Watch) addTime(elapsed time.Duration) {
+	w.spent += elapsed
 	w.ticks++
 	switch {
 	case w.ctx.Err() != nil:
 		w.end(context.Cause(w.ctx))
-	case w.isOver():
+	case w.isTimeUp():
 		w.end(fmt.Errorf("%w %v", ErrTime, w.limit))
-	case w.ticks > shareTicks:
-		w.raise()
+	case w.ticks > sliceTicks:
+		w.requestCheck()
 	}
 }
 
-// raise makes the run's meter call check at the next charge.
-func (w *Watch) raise() { w.floor.Store(math.MaxInt64) }
+// requestCheck makes the run's meter call check at the next charge.
+func (w *Watch) requestCheck() { w.minFuel.Store(math.MaxInt64) }
 
-// isRaised reports whether the run's meter calls check at the next charge.
-func (w *Watch) isRaised() bool { return w.floor.Load() != 0 }
+// isCheckRequested reports whether the run's meter calls check at the next charge.
+func (w *Watch) isCheckRequested() bool { return w.minFuel.Load() != 0 }
 
 // end ends the run; the first cause counts. The caller holds watchdog.mu.
 func (w *Watch) end(cause error) {
@@ -123,7 +123,7 @@ func (w *Watch) end(cause error) {
 	if w.cancelWait != nil {
 		w.cancelWait(w.cause)
 	}
-	w.raise()
+	w.requestCheck()
 }
 
 // End ends the run, unless the run is ending for another cause.
@@ -135,7 +135,7 @@ func (w *Watch) End(cause error) {
 
 // Err returns the cause for which the run must end, or nil.
 func (w *Watch) Err() error {
-	if !w.isRaised() {
+	if !w.isCheckRequested() {
 		return nil
 	}
 	w.watchdog.mu.Lock()
@@ -143,13 +143,13 @@ func (w *Watch) Err() error {
 	return w.cause
 }
 
-// Renew begins a new slice of the run, after other runs had their turn.
+// Renew begins a new slice of the run, after other runs could continue.
 func (w *Watch) Renew() {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
 	w.ticks = 0
 	if w.cause == nil {
-		w.floor.Store(0)
+		w.minFuel.Store(0)
 	}
 }
 
@@ -158,20 +158,20 @@ func (w *Watch) Renew() {
 func (w *Watch) Wait() (ctx context.Context, done func()) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
-	ctx, wake := context.WithCancelCause(w.ctx)
-	if w.cancelWait = wake; w.cause != nil {
-		wake(w.cause)
+	ctx, cancel := context.WithCancelCause(w.ctx)
+	if w.cancelWait = cancel; w.cause != nil {
+		cancel(w.cause)
 	}
 	return ctx, func() {
 		w.watchdog.mu.Lock()
 		defer w.watchdog.mu.Unlock()
 		w.cancelWait = nil
-		wake(nil)
+		cancel(nil)
 	}
 }
 
 // Left returns the remaining time of the run; ok is false if it has no limit.
-func (w *Watch) Left() (left time.Duration, ok bool) {
+func (w *Watch) Left() (remaining time.Duration, ok bool) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
 	return w.limit - w.spent, w.limit > 0

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// started returns the watch of a new run.
-func started(t *testing.T, watchdog *Watchdog, limit, spent time.Duration) *Watch {
+// startWatch starts the watch of a new run.
+func startWatch(t *testing.T, watchdog *Watchdog, limit, spent time.Duration) *Watch {
 	t.Helper()
 	w := &Watch{}
 	w.Start(t.Context(), watchdog, limit, spent)
 	return w
 }
 
-// ended waits until a watch has ended its run, and returns the cause.
-func ended(t *testing.T, w *Watch) error {
+// waitForEnd waits until a watch has ended its run, and returns the cause.
+func waitForEnd(t *testing.T, w *Watch) error {
 	t.Helper()
 	ctx, done := w.Wait()
 	defer done()
@@ -24,65 +24,65 @@ func ended(t *testing.T, w *Watch) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-time.After(time.Minute):
-		t.Fatal("nothing ends it")
+		t.Fatal("the watch has not ended the run within a minute")
 	}
 	return nil
 }
 
-// TestWatchEndsARun: a run ends when its time is up, when its context ends, and on End, whatever
-// work it is charged for. The first cause counts.
+// TestWatchEndsARun checks that a run without charges ends when its time is up, when its context
+// ends, and on End. The first cause counts.
 func TestWatchEndsARun(t *testing.T) {
 	cause := errors.New("the process stops")
 	ctx, stop := context.WithCancelCause(t.Context())
 	watchdog := &Watchdog{}
-	timed, followed, told := started(t, watchdog, 30*time.Millisecond, 0), &Watch{}, started(t, watchdog, time.Hour, 0)
-	if err := ended(t, timed); !errors.Is(err, ErrTime) {
+	timeWatch, contextWatch, endedWatch := startWatch(t, watchdog, 30*time.Millisecond, 0), &Watch{}, startWatch(t, watchdog, time.Hour, 0)
+	if err := waitForEnd(t, timeWatch); !errors.Is(err, ErrTime) {
 		t.Errorf("%v, want %v", err, ErrTime)
 	}
-	followed.Start(ctx, watchdog, 0, 0)
+	contextWatch.Start(ctx, watchdog, 0, 0)
 	stop(cause)
-	if err := ended(t, followed); err != cause {
+	if err := waitForEnd(t, contextWatch); err != cause {
 		t.Errorf("%v, want %v", err, cause)
 	}
-	told.End(cause)
-	told.End(ErrMemory)
-	if err := ended(t, told); err != cause {
+	endedWatch.End(cause)
+	endedWatch.End(ErrMemory)
+	if err := waitForEnd(t, endedWatch); err != cause {
 		t.Errorf("%v, want %v", err, cause)
 	}
-	if w := started(t, watchdog, time.Second, time.Second); !errors.Is(w.Err(), ErrTime) {
-		t.Errorf("one whose time was spent by others: %v", w.Err())
+	if w := startWatch(t, watchdog, time.Second, time.Second); !errors.Is(w.Err(), ErrTime) {
+		t.Errorf("a run whose time was used before Start: %v", w.Err())
 	}
-	for _, w := range []*Watch{timed, followed, told} {
+	for _, w := range []*Watch{timeWatch, contextWatch, endedWatch} {
 		w.Stop()
 	}
 }
 
-// TestWatchRaisesItsFlag: after its time slice, a run must let other runs continue, even if it was
-// charged for no work. Then a new slice begins.
-func TestWatchRaisesItsFlag(t *testing.T) {
+// TestWatchRequestsCheckAfterSlice checks that after its time slice a run must let other runs
+// continue, even if it was charged for no work. Then a new slice begins.
+func TestWatchRequestsCheckAfterSlice(t *testing.T) {
 	w := &Watch{watchdog: &Watchdog{}, ctx: t.Context(), limit: time.Hour}
-	for range shareTicks {
-		if w.addTime(tick); w.isRaised() {
-			t.Errorf("raised after %d ticks", w.ticks)
+	for range sliceTicks {
+		if w.addTime(tick); w.isCheckRequested() {
+			t.Errorf("requested after %d ticks", w.ticks)
 		}
 	}
-	if w.addTime(tick); !w.isRaised() {
-		t.Errorf("not raised after %d ticks", w.ticks)
+	if w.addTime(tick); !w.isCheckRequested() {
+		t.Errorf("not requested after %d ticks", w.ticks)
 	}
 	w.Renew()
-	if w.isRaised() || w.ticks != 0 {
-		t.Error("still raised")
+	if w.isCheckRequested() || w.ticks != 0 {
+		t.Error("still requested after Renew")
 	}
 	w.end(ErrTime)
-	if w.Renew(); !w.isRaised() {
+	if w.Renew(); !w.isCheckRequested() {
 		t.Error("a run continues after its end")
 	}
 }
 
-// TestWatchOfAStandstill: while the process is stopped, only one tick passes for its runs.
-func TestWatchOfAStandstill(t *testing.T) {
+// TestWatchWhileProcessIsStopped checks that a stop of the process counts as one tick for its runs.
+func TestWatchWhileProcessIsStopped(t *testing.T) {
 	watchdog := &Watchdog{}
-	w := started(t, watchdog, time.Second, 0)
+	w := startWatch(t, watchdog, time.Second, 0)
 	defer w.Stop()
 	watchdog.mu.Lock()
 	watchdog.lastTick = watchdog.lastTick.Add(-time.Hour)
@@ -95,10 +95,10 @@ func TestWatchOfAStandstill(t *testing.T) {
 	}
 }
 
-// TestWatchdogRests: a watchdog without runs has no timer.
-func TestWatchdogRests(t *testing.T) {
+// TestWatchdogWithoutRuns checks that the timer of a watchdog without runs stops.
+func TestWatchdogWithoutRuns(t *testing.T) {
 	watchdog := &Watchdog{}
-	a, b := started(t, watchdog, 0, 0), started(t, watchdog, 0, 0)
+	a, b := startWatch(t, watchdog, 0, 0), startWatch(t, watchdog, 0, 0)
 	a.Stop()
 	a.Stop()
 	watchdog.mu.Lock()

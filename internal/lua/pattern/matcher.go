@@ -30,14 +30,14 @@ const (
 	maxPatternDepth = 20000
 )
 
-// Failer raises errors.
+// Failer raises Lua errors.
 type Failer interface {
-	// Fail raises a Lua error. It does not return.
+	// Fail raises an error. It does not return.
 	Fail(format string, args ...any) []any
 }
 
 // New returns a matcher of a pattern in a text. An invalid pattern raises an error when matching
-// reaches the mistake.
+// reaches the invalid part.
 func New(m *meter.Meter, f Failer, text, pattern string) *Matcher {
 	m.Work(len(pattern))
 	return &Matcher{meter: m, failer: f, Text: text, pattern: clib.UpToZero(pattern)}
@@ -57,7 +57,7 @@ const matchWork = 8
 
 // Match matches the whole pattern at index s of the text, and returns the end of the match.
 func (m *Matcher) Match(s int) (end int, ok bool) {
-	m.meter.Work(matchWork) // an empty pattern has no other step
+	m.meter.Work(matchWork) // the only charge for an empty pattern
 	m.spans = m.spans[:0]
 	end = m.match(s, 0)
 	return end, end >= 0
@@ -74,18 +74,18 @@ func (m *Matcher) match(s, p int) int {
 		switch c := m.pattern[p]; {
 		case c == '(':
 			if p+1 < len(m.pattern) && m.pattern[p+1] == ')' {
-				return m.open(s, p+2, positionSpan)
+				return m.openCapture(s, p+2, positionSpan)
 			}
-			return m.open(s, p+1, openSpan)
+			return m.openCapture(s, p+1, openSpan)
 		case c == ')':
-			return m.close(s, p+1)
+			return m.closeCapture(s, p+1)
 		case c == '$' && p+1 == len(m.pattern):
 			if s < len(m.Text) {
 				return -1
 			}
 			return s
 		}
-		if after, next, ok := m.special(s, p); ok {
+		if after, next, ok := m.matchSpecial(s, p); ok {
 			s, p = after, next
 			continue
 		}
@@ -93,25 +93,25 @@ func (m *Matcher) match(s, p int) int {
 		if end < len(m.pattern) {
 			switch m.pattern[end] {
 			case '?':
-				if m.single(s, p, end) {
-					if found := m.match(s+1, end+1); found >= 0 {
-						return found
+				if m.matchSingle(s, p, end) {
+					if matchEnd := m.match(s+1, end+1); matchEnd >= 0 {
+						return matchEnd
 					}
 				}
 				p = end + 1
 				continue
 			case '*':
-				return m.longest(s, p, end)
+				return m.matchLongest(s, p, end)
 			case '+':
-				if !m.single(s, p, end) {
+				if !m.matchSingle(s, p, end) {
 					return -1
 				}
-				return m.longest(s+1, p, end)
+				return m.matchLongest(s+1, p, end)
 			case '-':
-				return m.shortest(s, p, end)
+				return m.matchShortest(s, p, end)
 			}
 		}
-		if !m.single(s, p, end) {
+		if !m.matchSingle(s, p, end) {
 			return -1
 		}
 		s, p = s+1, end
@@ -119,42 +119,42 @@ func (m *Matcher) match(s, p int) int {
 	return s
 }
 
-// special matches %b, %f and %1 to %9. It returns the next index in the text, or -1 if the item
-// does not match, and the next index in the pattern. ok is false for other items.
-func (m *Matcher) special(s, p int) (after, next int, ok bool) {
+// matchSpecial matches %b, %f and %1 to %9. It returns the next index in the text, or -1 if the
+// item does not match, and the next index in the pattern. ok is false for other items.
+func (m *Matcher) matchSpecial(s, p int) (after, next int, ok bool) {
 	if m.pattern[p] != '%' || p+1 == len(m.pattern) {
 		return 0, 0, false
 	}
 	switch c := m.pattern[p+1]; {
 	case c == 'b':
-		return m.balanced(s, p+2), p + 4, true
+		return m.matchBalanced(s, p+2), p + 4, true
 	case c == 'f':
-		if next = m.frontier(s, p+2); next < 0 {
+		if next = m.matchFrontier(s, p+2); next < 0 {
 			return -1, 0, true
 		}
 		return s, next, true
 	case clib.IsDigit(c):
-		return m.backReference(s, c), p + 2, true
+		return m.matchBackReference(s, c), p + 2, true
 	}
 	return 0, 0, false
 }
 
-// open begins a capture.
-func (m *Matcher) open(s, p, kind int) int {
+// openCapture begins a capture.
+func (m *Matcher) openCapture(s, p, kind int) int {
 	if len(m.spans) >= maxSpans {
 		m.failer.Fail("too many captures")
 	}
 	n := len(m.spans)
 	m.spans = append(m.spans, span{s, kind})
-	found := m.match(s, p)
-	if found < 0 {
+	matchEnd := m.match(s, p)
+	if matchEnd < 0 {
 		m.spans = m.spans[:n]
 	}
-	return found
+	return matchEnd
 }
 
-// close ends the innermost open capture.
-func (m *Matcher) close(s, p int) int {
+// closeCapture ends the innermost open capture.
+func (m *Matcher) closeCapture(s, p int) int {
 	n := len(m.spans) - 1
 	for n >= 0 && m.spans[n].length != openSpan {
 		n--
@@ -163,22 +163,22 @@ func (m *Matcher) close(s, p int) int {
 		m.failer.Fail("invalid pattern capture")
 	}
 	m.spans[n].length = s - m.spans[n].start
-	found := m.match(s, p)
-	if found < 0 {
+	matchEnd := m.match(s, p)
+	if matchEnd < 0 {
 		m.spans[n].length = openSpan
 	}
-	return found
+	return matchEnd
 }
 
-// backReference matches the same text as an earlier capture.
-func (m *Matcher) backReference(s int, digit byte) int {
+// matchBackReference matches the same text as an earlier capture.
+func (m *Matcher) matchBackReference(s int, digit byte) int {
 	n := int(digit) - '1'
 	if n < 0 || n >= len(m.spans) || m.spans[n].length == openSpan {
 		m.failer.Fail("invalid capture index")
 	}
 	c := m.spans[n]
 	length := c.length
-	if length < 0 { // of a position; C Lua compares it as a huge length
+	if length < 0 { // a position capture; C Lua treats its length as huge
 		return -1
 	}
 	m.meter.Work(length)
@@ -188,8 +188,8 @@ func (m *Matcher) backReference(s int, digit byte) int {
 	return -1
 }
 
-// balanced matches from an opening character to its closing character.
-func (m *Matcher) balanced(s, p int) int {
+// matchBalanced matches from an opening character to its closing character.
+func (m *Matcher) matchBalanced(s, p int) int {
 	if p+1 >= len(m.pattern) {
 		m.failer.Fail("unbalanced pattern")
 	}
@@ -210,48 +210,48 @@ func (m *Matcher) balanced(s, p int) int {
 	return -1
 }
 
-// frontier matches between a character outside a set and a character in it. It returns the next
-// index in the pattern, or -1.
-func (m *Matcher) frontier(s, p int) int {
+// matchFrontier matches between a character outside a set and a character in it. It returns the
+// next index in the pattern, or -1.
+func (m *Matcher) matchFrontier(s, p int) int {
 	if p >= len(m.pattern) || m.pattern[p] != '[' {
 		m.failer.Fail("missing '[' after '%%f' in pattern")
 	}
 	end := m.classEnd(p)
-	var before, here byte
+	var before, current byte
 	if s > 0 {
 		before = m.Text[s-1]
 	}
 	if s < len(m.Text) {
-		here = m.Text[s]
+		current = m.Text[s]
 	}
-	if m.inSet(before, p, end-1) || !m.inSet(here, p, end-1) {
+	if m.inSet(before, p, end-1) || !m.inSet(current, p, end-1) {
 		return -1
 	}
 	return end
 }
 
-// longest matches a class as often as possible, and then the rest of the pattern.
-func (m *Matcher) longest(s, p, end int) int {
+// matchLongest matches a class as often as possible, and then the rest of the pattern.
+func (m *Matcher) matchLongest(s, p, end int) int {
 	n := 0
-	for m.single(s+n, p, end) {
+	for m.matchSingle(s+n, p, end) {
 		m.meter.Work(1)
 		n++
 	}
 	for ; n >= 0; n-- {
-		if found := m.match(s+n, end+1); found >= 0 {
-			return found
+		if matchEnd := m.match(s+n, end+1); matchEnd >= 0 {
+			return matchEnd
 		}
 	}
 	return -1
 }
 
-// shortest matches a class as few times as possible, and then the rest of the pattern.
-func (m *Matcher) shortest(s, p, end int) int {
+// matchShortest matches a class as few times as possible, and then the rest of the pattern.
+func (m *Matcher) matchShortest(s, p, end int) int {
 	for {
-		if found := m.match(s, end+1); found >= 0 {
-			return found
+		if matchEnd := m.match(s, end+1); matchEnd >= 0 {
+			return matchEnd
 		}
-		if !m.single(s, p, end) {
+		if !m.matchSingle(s, p, end) {
 			return -1
 		}
 		s++
@@ -288,8 +288,8 @@ func (m *Matcher) classEnd(p int) int {
 	return p
 }
 
-// single matches one character with the class from p to end.
-func (m *Matcher) single(s, p, end int) bool {
+// matchSingle matches one character with the class from p to end.
+func (m *Matcher) matchSingle(s, p, end int) bool {
 	if s >= len(m.Text) {
 		return false
 	}

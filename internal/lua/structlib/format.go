@@ -16,7 +16,7 @@ const (
 	maxAlignment = 8
 )
 
-// format is the unread rest of a format, with the byte order and the alignment so far.
+// format is the unread rest of a format string, with the current byte order and alignment.
 type format struct {
 	call      *lua.Call
 	text      string
@@ -24,7 +24,7 @@ type format struct {
 	alignment int
 }
 
-// formatOf returns the format in the first argument, up to a zero byte.
+// formatOf returns the format in the first argument. A zero byte ends it.
 func formatOf(c *lua.Call) format {
 	text := clib.UpToZero(c.WantString(1))
 	c.State().Work(len(text) * formatWork)
@@ -39,17 +39,17 @@ type option struct {
 	size   int
 }
 
-// next reads an option and its size; ok is false at the end.
-func (f *format) next() (o option, ok bool) {
+// nextOption reads an option and its size; ok is false at the end.
+func (f *format) nextOption() (o option, ok bool) {
 	if f.text == "" {
 		return o, false
 	}
 	o.letter, f.text = f.text[0], f.text[1:]
-	o.size = f.size(o.letter)
+	o.size = f.optionSize(o.letter)
 	return o, true
 }
 
-func (f *format) size(letter byte) int {
+func (f *format) optionSize(letter byte) int {
 	switch letter {
 	case 'b', 'B', 'x':
 		return 1
@@ -60,9 +60,9 @@ func (f *format) size(letter byte) int {
 	case 'l', 'L', 'T', 'd':
 		return 8
 	case 'c':
-		return f.number(1)
+		return f.readInt(1)
 	case 'i', 'I':
-		size := f.number(intSize)
+		size := f.readInt(intSize)
 		if size > maxIntSize {
 			f.call.Fail("integral size %d is larger than limit of %d", size, maxIntSize)
 		}
@@ -71,8 +71,8 @@ func (f *format) size(letter byte) int {
 	return 0
 }
 
-// number reads the digits at the beginning of the rest. It returns fallback if there are none.
-func (f *format) number(fallback int) int {
+// readInt reads the digits at the beginning of the text. It returns fallback if there are none.
+func (f *format) readInt(fallback int) int {
 	if f.text == "" || !clib.IsDigit(f.text[0]) {
 		return fallback
 	}
@@ -87,16 +87,16 @@ func (f *format) number(fallback int) int {
 }
 
 // padding returns the number of padding bytes before an option at offset at.
-func (f *format) padding(o option, at uint64) int {
+func (f *format) padding(o option, offset uint64) int {
 	if o.size == 0 || o.letter == 'c' {
 		return 0
 	}
 	size := min(o.size, f.alignment)
-	return (size - int(at&uint64(size-1))) & (size - 1)
+	return (size - int(offset&uint64(size-1))) & (size - 1)
 }
 
-// control applies an option without a value, such as the byte order.
-func (f *format) control(letter byte) {
+// applyControl applies an option without a value, such as the byte order.
+func (f *format) applyControl(letter byte) {
 	switch letter {
 	case ' ':
 	case '>':
@@ -104,7 +104,7 @@ func (f *format) control(letter byte) {
 	case '<':
 		f.bigEndian = false
 	case '!':
-		f.alignment = f.number(maxAlignment)
+		f.alignment = f.readInt(maxAlignment)
 		if f.alignment <= 0 || f.alignment&(f.alignment-1) != 0 {
 			f.call.Fail("alignment %d is not a power of 2", f.alignment)
 		}

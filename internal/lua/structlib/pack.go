@@ -19,63 +19,63 @@ var Struct = []lua.Entry{
 // packer packs the arguments after the format into a string.
 type packer struct {
 	format
-	argument int // index of the next argument
-	packed   []byte
+	nextArg int // index of the next argument
+	packed  []byte
 }
 
 func pack(c *lua.Call) []lua.Value {
-	p := packer{format: formatOf(c), argument: 2}
+	p := packer{format: formatOf(c), nextArg: 2}
 	for {
-		o, ok := p.next()
+		o, ok := p.nextOption()
 		if !ok {
 			return c.ReturnText(string(p.packed))
 		}
-		p.zeros(p.padding(o, uint64(len(p.packed))))
-		p.option(o)
+		p.appendZeros(p.padding(o, uint64(len(p.packed))))
+		p.packOption(o)
 	}
 }
 
-func (p *packer) option(o option) {
+func (p *packer) packOption(o option) {
 	switch o.letter {
 	case 'b', 'B', 'h', 'H', 'l', 'L', 'T', 'i', 'I':
-		p.integer(p.number(), o.size)
+		p.appendInteger(p.nextNumber(), o.size)
 	case 'x':
-		p.zeros(1)
+		p.appendZeros(1)
 	case 'f':
-		p.bytes(binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(p.number()))))
+		p.appendNumber(binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(p.nextNumber()))))
 	case 'd':
-		p.bytes(binary.LittleEndian.AppendUint64(nil, math.Float64bits(p.number())))
+		p.appendNumber(binary.LittleEndian.AppendUint64(nil, math.Float64bits(p.nextNumber())))
 	case 'c':
-		p.text(o.size)
+		p.appendText(o.size)
 	case 's':
-		p.text(0)
-		p.zeros(1)
+		p.appendText(0)
+		p.appendZeros(1)
 	default:
-		p.control(o.letter)
+		p.applyControl(o.letter)
 	}
 }
 
-// number returns the next argument as a number.
-func (p *packer) number() float64 {
+// nextNumber returns the next argument as a number.
+func (p *packer) nextNumber() float64 {
 	p.requireArg("number")
-	p.argument++
-	return p.call.WantNumber(p.argument - 1)
+	p.nextArg++
+	return p.call.WantNumber(p.nextArg - 1)
 }
 
 // requireArg raises Redis' error if no argument is left.
 func (p *packer) requireArg(kind string) {
-	if p.argument > p.call.NArgs() {
-		p.call.BadArg(p.argument, kind+" expected, got nil")
+	if p.nextArg > p.call.NArgs() {
+		p.call.BadArg(p.nextArg, kind+" expected, got nil")
 	}
 }
 
-// text appends size bytes of the next argument, or all of it if size is 0.
-func (p *packer) text(size int) {
+// appendText appends size bytes of the next argument, or all of it if size is 0.
+func (p *packer) appendText(size int) {
 	p.requireArg("string")
-	text := p.call.WantString(p.argument)
-	p.argument++
+	text := p.call.WantString(p.nextArg)
+	p.nextArg++
 	if len(text) < size {
-		p.call.BadArg(p.argument, "string too short") // names the next argument, as in Redis
+		p.call.BadArg(p.nextArg, "string too short") // names the next argument, as in Redis
 	}
 	if size > 0 {
 		text = text[:size]
@@ -84,18 +84,18 @@ func (p *packer) text(size int) {
 	p.packed = append(p.packed, text...)
 }
 
-func (p *packer) integer(n float64, size int) {
+func (p *packer) appendInteger(n float64, size int) {
 	bits := clib.Unsigned(n)
 	if n < 0 {
 		bits = uint64(clib.Truncate(n))
 	}
-	whole := make([]byte, maxIntSize)
-	binary.LittleEndian.PutUint64(whole, bits)
-	p.bytes(whole[:size])
+	bytes := make([]byte, maxIntSize)
+	binary.LittleEndian.PutUint64(bytes, bits)
+	p.appendNumber(bytes[:size])
 }
 
-// bytes appends a number. The given bytes are in little-endian order.
-func (p *packer) bytes(number []byte) {
+// appendNumber appends a number, given in little-endian order, in the current byte order.
+func (p *packer) appendNumber(number []byte) {
 	if p.bigEndian {
 		slices.Reverse(number)
 	}
@@ -103,7 +103,7 @@ func (p *packer) bytes(number []byte) {
 	p.packed = append(p.packed, number...)
 }
 
-func (p *packer) zeros(n int) {
+func (p *packer) appendZeros(n int) {
 	p.call.State().Charge(n)
 	p.packed = append(p.packed, make([]byte, n)...)
 }
@@ -111,21 +111,21 @@ func (p *packer) zeros(n int) {
 // size returns the size of the string that a format makes.
 func size(c *lua.Call) []lua.Value {
 	f := formatOf(c)
-	at := uint64(0)
+	offset := uint64(0)
 	for {
-		o, ok := f.next()
+		o, ok := f.nextOption()
 		if !ok {
-			return c.Return(float64(int64(at)))
+			return c.Return(float64(int64(offset)))
 		}
-		at += uint64(f.padding(o, at))
+		offset += uint64(f.padding(o, offset))
 		switch {
 		case o.letter == 's':
 			c.BadArg(1, "option 's' has no fixed size")
 		case o.letter == 'c' && o.size == 0:
 			c.BadArg(1, "option 'c0' has no fixed size")
 		case !clib.IsAlnum(o.letter): // unknown letters are ignored, as in Redis
-			f.control(o.letter)
+			f.applyControl(o.letter)
 		}
-		at += uint64(o.size)
+		offset += uint64(o.size)
 	}
 }

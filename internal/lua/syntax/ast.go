@@ -11,7 +11,7 @@ type (
 	ConstantExpr struct{ Value any }
 	// DotsExpr is "...".
 	DotsExpr struct{}
-	// LocalExpr is a local variable of the function itself.
+	// LocalExpr is a local variable of the current function.
 	LocalExpr struct{ Local *Local }
 	// CapturedExpr is a local variable of an outer function: the captured variable number Index.
 	CapturedExpr struct {
@@ -94,7 +94,7 @@ type (
 	LoopStmt struct {
 		Condition Expression
 		Body      []Statement
-		Repeat    bool
+		IsRepeat  bool
 	}
 	// IfStmt is if … end. If there is an else, it has one more body than conditions.
 	IfStmt struct {
@@ -110,11 +110,11 @@ type (
 	}
 	// ForInStmt is for a, b in values.
 	ForInStmt struct {
-		Locals []*Local
-		Values []Expression
-		Hidden int // the slot of the iterator, the state and the control variable
-		Body   []Statement
-		Line   int
+		Locals       []*Local
+		Values       []Expression
+		IteratorSlot int // first of three slots: the iterator, the state and the control variable
+		Body         []Statement
+		Line         int
 	}
 	// FunctionStmt is local function f () … end.
 	FunctionStmt struct {
@@ -139,15 +139,15 @@ type Function struct {
 	line     int
 	Params   []*Local
 	IsVararg bool
-	NeedsArg *Local // the table arg of a function with ... that does not use ...
+	ArgTable *Local // the table arg of a function with ... that does not use ...
 	Body     []Statement
 	Captures []Capture
 	Slots    int
 	Source   string
-	// Tokens is the number of tokens of the whole source, and Literals its string literals in
+	// TokenCount is the number of tokens of the whole source, and Literals its string literals in
 	// order. They are set only for the main function.
-	Tokens   int
-	Literals []string
+	TokenCount int
+	Literals   []string
 }
 
 // Capture is the source from which a new closure gets a captured variable.

@@ -29,13 +29,13 @@ func ChunkName(source string) string {
 		}
 		return source[1:]
 	}
-	const room = maxChunkName - len(`[string "..."] `) - 2
+	const maxLine = maxChunkName - len(`[string "..."] `) - 2
 	line, _, cut := strings.Cut(source, "\n")
 	if head, _, ok := strings.Cut(line, "\r"); ok {
 		line, cut = head, true
 	}
-	if cut || len(line) > room {
-		line = line[:min(len(line), room)] + "..."
+	if cut || len(line) > maxLine {
+		line = line[:min(len(line), maxLine)] + "..."
 	}
 	return fmt.Sprintf(`[string "%s"]`, line)
 }

@@ -11,43 +11,43 @@ import (
 type lexer struct {
 	source string
 	name   string
-	at     int
+	pos    int
 	line   int
 	// tokenStart is the index of the last token.
 	tokenStart int
-	tokens     int
+	tokenCount int
 	literals   []string
 	meter      *meter.Meter
-	// more returns the next piece of a source that comes in pieces, or "" at its end. It is nil if
-	// source is complete.
-	more   func() string
-	pieces strings.Builder
+	// nextPiece returns the next piece of a source that comes in pieces, or "" at its end. It is
+	// nil if source is complete.
+	nextPiece func() string
+	pieces    strings.Builder
 }
 
 func newLexer(m *meter.Meter, source, name string) *lexer {
 	return &lexer{source: source, name: name, line: 1, meter: m}
 }
 
-// TokenSize is the maximum size of a token's part of the tree and the code, in bytes.
+// TokenSize is the maximum memory that a token takes in the tree and in the code, in bytes.
 const TokenSize = 192
 
 // eof is the character after the source. A zero byte does not end the source.
 const eof = -1
 
 func (l *lexer) peek(ahead int) int {
-	if !l.available(l.at + ahead) {
+	if !l.available(l.pos + ahead) {
 		return eof
 	}
-	return int(l.source[l.at+ahead])
+	return int(l.source[l.pos+ahead])
 }
 
 // available reports whether the source has a character at an index. If needed, it calls more, but
 // not earlier than C Lua does, because the reader function can observe that.
 func (l *lexer) available(at int) bool {
-	for at >= len(l.source) && l.more != nil {
-		piece := l.more()
+	for at >= len(l.source) && l.nextPiece != nil {
+		piece := l.nextPiece()
 		if piece == "" {
-			l.more = nil
+			l.nextPiece = nil
 			break
 		}
 		l.pieces.WriteString(piece)
@@ -61,9 +61,9 @@ func isNewline(c int) bool { return c == '\n' || c == '\r' }
 // newline skips one line end: LF, CR, or both.
 func (l *lexer) newline() {
 	first := l.peek(0)
-	l.at++
+	l.pos++
 	if second := l.peek(0); isNewline(second) && second != first {
-		l.at++
+		l.pos++
 	}
 	l.line++
 }
@@ -77,7 +77,7 @@ func (l *lexer) scan() token {
 		case isNewline(c):
 			l.newline()
 		case clib.IsBlank(byte(c)):
-			l.at++
+			l.pos++
 		case c == '-' && l.peek(1) == '-':
 			l.skipComment()
 		default:
@@ -86,12 +86,12 @@ func (l *lexer) scan() token {
 	}
 }
 
-// tokenAt reads the token that begins with c at the current index. It charges for the token's part
-// of the tree and of the code.
+// tokenAt reads the token that begins with c at the current index. It charges for the memory of the
+// token in the tree and in the code.
 func (l *lexer) tokenAt(c byte) token {
-	l.meter.Work(l.at - l.tokenStart) // the bytes since the beginning of the last token
-	l.tokenStart = l.at
-	l.tokens++
+	l.meter.Work(l.pos - l.tokenStart) // the bytes since the beginning of the last token
+	l.tokenStart = l.pos
+	l.tokenCount++
 	l.meter.Charge(TokenSize)
 	t := l.readToken(c)
 	if t.kind == tkString {
@@ -102,7 +102,7 @@ func (l *lexer) tokenAt(c byte) token {
 }
 
 func (l *lexer) skipComment() {
-	l.at += 2
+	l.pos += 2
 	if l.peek(0) == '[' {
 		if level, ok := l.longBracket(); ok {
 			l.longText(level, "unfinished long comment")
@@ -110,7 +110,7 @@ func (l *lexer) skipComment() {
 		}
 	}
 	for c := l.peek(0); c != eof && !isNewline(c); c = l.peek(0) {
-		l.at++
+		l.pos++
 	}
 }
 
@@ -123,7 +123,7 @@ func (l *lexer) readToken(c byte) token {
 		if level, ok := l.longBracket(); ok {
 			return token{kind: tkString, text: l.longText(level, "unfinished long string")}
 		} else if level > 0 {
-			l.fail("invalid long string delimiter", l.source[l.at:l.at+1+level])
+			l.fail("invalid long string delimiter", l.source[l.pos:l.pos+1+level])
 		}
 	case clib.IsDigit(c) || c == '.' && l.peek(1) != eof && clib.IsDigit(byte(l.peek(1))):
 		return l.number()
@@ -137,20 +137,20 @@ func (l *lexer) punctuation(c byte) token {
 	if c == '.' {
 		return l.dots()
 	}
-	if strings.IndexByte("=<>~", c) >= 0 && l.available(l.at+1) {
-		if k, ok := twoCharTokens[l.source[l.at:l.at+2]]; ok {
-			l.at += 2
+	if strings.IndexByte("=<>~", c) >= 0 && l.available(l.pos+1) {
+		if k, ok := twoCharTokens[l.source[l.pos:l.pos+2]]; ok {
+			l.pos += 2
 			return token{kind: k}
 		}
 	}
-	l.at++
+	l.pos++
 	return token{kind: Kind(c)}
 }
 
 var twoCharTokens = map[string]Kind{"==": Eq, ">=": Ge, "<=": Le, "~=": Ne}
 
 func (l *lexer) dots() token {
-	l.at++
+	l.pos++
 	switch {
 	case !l.acceptOne("."):
 		return token{kind: '.'}
@@ -166,16 +166,16 @@ func (l *lexer) acceptOne(set string) bool {
 	if c != 0 && (c == eof || strings.IndexByte(set, byte(c)) < 0) {
 		return false
 	}
-	l.at++
+	l.pos++
 	return true
 }
 
 func (l *lexer) nameOrKeyword() token {
-	start := l.at
+	start := l.pos
 	for c := l.peek(0); c != eof && (clib.IsAlnum(byte(c)) || c == '_'); c = l.peek(0) {
-		l.at++
+		l.pos++
 	}
-	text := l.source[start:l.at]
+	text := l.source[start:l.pos]
 	if k, ok := keywords[text]; ok {
 		return token{kind: k}
 	}
@@ -184,17 +184,17 @@ func (l *lexer) nameOrKeyword() token {
 
 // number reads the characters that may belong to a number, and then parses them.
 func (l *lexer) number() token {
-	start := l.at
+	start := l.pos
 	for c := l.peek(0); c != eof && (clib.IsDigit(byte(c)) || c == '.'); c = l.peek(0) {
-		l.at++
+		l.pos++
 	}
 	if l.acceptOne("eE") {
 		l.acceptOne("+-")
 	}
 	for c := l.peek(0); c != eof && (clib.IsAlnum(byte(c)) || c == '_'); c = l.peek(0) {
-		l.at++
+		l.pos++
 	}
-	text := l.source[start:l.at]
+	text := l.source[start:l.pos]
 	n, ok := clib.ParseNumber(text)
 	if !ok {
 		l.fail("malformed number", clib.UpToZero(text))
@@ -212,8 +212,8 @@ func (l *lexer) longBracket() (level int, ok bool) {
 }
 
 // longText reads from a long bracket to its end.
-func (l *lexer) longText(level int, unfinished string) string {
-	l.at += level + 2
+func (l *lexer) longText(level int, problem string) string {
+	l.pos += level + 2
 	if isNewline(l.peek(0)) {
 		l.newline()
 	}
@@ -222,24 +222,24 @@ func (l *lexer) longText(level int, unfinished string) string {
 	for {
 		switch c := l.peek(0); {
 		case c == eof:
-			l.fail(unfinished, "<eof>")
+			l.fail(problem, "<eof>")
 		case isNewline(c):
 			l.newline()
 			text.WriteByte('\n')
-		case c == ']' && l.available(l.at+len(closing)-1) && strings.HasPrefix(l.source[l.at:], closing):
-			l.at += len(closing)
+		case c == ']' && l.available(l.pos+len(closing)-1) && strings.HasPrefix(l.source[l.pos:], closing):
+			l.pos += len(closing)
 			return text.String()
 		default:
 			text.WriteByte(byte(c))
-			l.at++
+			l.pos++
 		}
 	}
 }
 
 func (l *lexer) quoted(quote byte) string {
 	var text strings.Builder
-	text.WriteByte(quote) // messages show it
-	l.at++
+	text.WriteByte(quote) // error messages show the quote
+	l.pos++
 	for {
 		switch c := l.peek(0); {
 		case c == eof:
@@ -247,14 +247,14 @@ func (l *lexer) quoted(quote byte) string {
 		case isNewline(c):
 			l.fail("unfinished string", clib.UpToZero(text.String()))
 		case c == int(quote):
-			l.at++
+			l.pos++
 			return text.String()[1:]
 		case c == '\\':
-			l.at++
+			l.pos++
 			l.escape(&text)
 		default:
 			text.WriteByte(byte(c))
-			l.at++
+			l.pos++
 		}
 	}
 }
@@ -271,7 +271,7 @@ func (l *lexer) escape(text *strings.Builder) {
 		code := 0
 		for i := 0; i < 3 && l.peek(0) != eof && clib.IsDigit(byte(l.peek(0))); i++ {
 			code = code*10 + l.peek(0) - '0'
-			l.at++
+			l.pos++
 		}
 		if code > 255 {
 			l.fail("escape sequence too large", clib.UpToZero(text.String()))
@@ -282,6 +282,6 @@ func (l *lexer) escape(text *strings.Builder) {
 			c = int("\a\b\f\n\r\t\v"[i])
 		}
 		text.WriteByte(byte(c))
-		l.at++
+		l.pos++
 	}
 }

@@ -10,24 +10,24 @@ import (
 // parser builds the syntax tree of a chunk, with the grammar and the messages of C Lua.
 type parser struct {
 	*lexer
-	scope    *scope
-	token    token
-	ahead    *token
-	lastLine int // of the previous token
-	levels   int
+	scope     *scope
+	token     token
+	lookahead *token
+	lastLine  int // line of the previous token
+	levels    int
 }
 
-// Parse parses a source, and charges the meter for it. name is "@" followed by the name that errors
-// show. The error is a *CompileError.
+// Parse parses a source, and charges the meter for it. name is "@" and the name that errors show.
+// The error is a *CompileError.
 func Parse(m *meter.Meter, source, name string) (main *Function, err error) {
 	return parseAll(newLexer(m, source, name))
 }
 
-// ParsePieces parses a source that comes in pieces: more returns the next piece, or "" at the end.
-// The error is a *CompileError.
-func ParsePieces(m *meter.Meter, more func() string, name string) (main *Function, err error) {
+// ParsePieces parses a source that comes in pieces: nextPiece returns the next piece, or "" at the
+// end. The error is a *CompileError.
+func ParsePieces(m *meter.Meter, nextPiece func() string, name string) (main *Function, err error) {
 	l := newLexer(m, "", name)
-	l.more = more
+	l.nextPiece = nextPiece
 	return parseAll(l)
 }
 
@@ -40,14 +40,14 @@ func parseAll(l *lexer) (main *Function, err error) {
 	s.Body = p.chunk()
 	p.require(tkEOF)
 	main = p.closeFunction()
-	main.Tokens, main.Literals = l.tokens, l.literals
+	main.TokenCount, main.Literals = l.tokenCount, l.literals
 	return main, nil
 }
 
 func (p *parser) next() {
 	p.lastLine = p.line
-	if p.ahead != nil {
-		p.token, p.ahead = *p.ahead, nil
+	if p.lookahead != nil {
+		p.token, p.lookahead = *p.lookahead, nil
 		return
 	}
 	p.token = p.scan()
@@ -56,7 +56,7 @@ func (p *parser) next() {
 // peekKind returns the kind of the token after the current one.
 func (p *parser) peekKind() Kind {
 	t := p.scan()
-	p.ahead = &t
+	p.lookahead = &t
 	return t.kind
 }
 
@@ -80,7 +80,7 @@ func (p *parser) tokenText() string {
 		if quote := p.source[p.tokenStart : p.tokenStart+1]; quote != "[" {
 			return clib.UpToZero(quote + p.token.text + quote)
 		}
-		return clib.UpToZero(p.source[p.tokenStart:p.at])
+		return clib.UpToZero(p.source[p.tokenStart:p.pos])
 	case 0:
 		return "" // for C Lua, the zero byte is no token
 	}
@@ -98,8 +98,8 @@ func (p *parser) expect(k Kind) {
 	p.next()
 }
 
-// close expects the token that ends a block, which began with open on a line.
-func (p *parser) close(k, open Kind, line int) {
+// expectClosing expects the token that ends a block. The block began with open on the given line.
+func (p *parser) expectClosing(k, open Kind, line int) {
 	if p.token.kind == k {
 		p.next()
 		return
@@ -125,7 +125,7 @@ func (p *parser) enter() func() {
 	return func() { p.levels-- }
 }
 
-func (p *parser) blockEnds() bool {
+func (p *parser) atBlockEnd() bool {
 	switch p.token.kind {
 	case tkElse, tkElseif, tkEnd, tkEOF, tkUntil:
 		return true
@@ -136,7 +136,7 @@ func (p *parser) blockEnds() bool {
 // chunk parses the statements of the current block.
 func (p *parser) chunk() (statements []Statement) {
 	defer p.enter()()
-	for last := false; !last && !p.blockEnds(); {
+	for last := false; !last && !p.atBlockEnd(); {
 		var s Statement
 		s, last = p.statement()
 		statements = append(statements, s)
@@ -161,7 +161,7 @@ func (p *parser) statement() (s Statement, last bool) {
 	case tkDo:
 		p.next()
 		body := p.body()
-		p.close(tkEnd, tkDo, line)
+		p.expectClosing(tkEnd, tkDo, line)
 		return &DoStmt{body}, false
 	case tkFor:
 		return p.forStatement(line), false
@@ -198,7 +198,7 @@ func (p *parser) ifStatement(line int) Statement {
 	if p.accept(tkElse) {
 		s.Bodies = append(s.Bodies, p.body())
 	}
-	p.close(tkEnd, tkIf, line)
+	p.expectClosing(tkEnd, tkIf, line)
 	return s
 }
 
@@ -207,7 +207,7 @@ func (p *parser) whileStatement(line int) Statement {
 	s := &LoopStmt{Condition: p.expression()}
 	p.expect(tkDo)
 	s.Body = p.loopBody()
-	p.close(tkEnd, tkWhile, line)
+	p.expectClosing(tkEnd, tkWhile, line)
 	return s
 }
 
@@ -219,11 +219,11 @@ func (p *parser) loopBody() []Statement {
 
 func (p *parser) repeatStatement(line int) Statement {
 	p.next()
-	s := &LoopStmt{Repeat: true}
+	s := &LoopStmt{IsRepeat: true}
 	p.scope.loops++
 	p.block(func() {
 		s.Body = p.chunk()
-		p.close(tkUntil, tkRepeat, line)
+		p.expectClosing(tkUntil, tkRepeat, line)
 		s.Condition = p.expression()
 	})
 	p.scope.loops--
@@ -259,7 +259,7 @@ func (p *parser) numericFor(name string, line int) Statement {
 	s.Line = p.lastLine
 	p.scope.declare(s.Local)
 	s.Body = p.loopBody()
-	p.close(tkEnd, tkFor, line)
+	p.expectClosing(tkEnd, tkFor, line)
 	return s
 }
 
@@ -273,10 +273,10 @@ func (p *parser) genericFor(name string, line int) Statement {
 	s.Line = p.line
 	s.Values = p.expressions()
 	p.expect(tkDo)
-	s.Hidden = p.scope.reserve(3)
+	s.IteratorSlot = p.scope.reserve(3)
 	p.scope.declare(s.Locals...)
 	s.Body = p.loopBody()
-	p.close(tkEnd, tkFor, line)
+	p.expectClosing(tkEnd, tkFor, line)
 	return s
 }
 
@@ -284,13 +284,13 @@ func (p *parser) functionStatement(line int) Statement {
 	p.next()
 	nameLine := p.line
 	target := p.variable(p.nameText(), nameLine)
-	method := false
-	for !method && (p.token.kind == '.' || p.token.kind == ':') {
-		method = p.token.kind == ':'
+	isMethod := false
+	for !isMethod && (p.token.kind == '.' || p.token.kind == ':') {
+		isMethod = p.token.kind == ':'
 		p.next()
 		target = &IndexExpr{target, &ConstantExpr{p.nameText()}, p.lastLine}
 	}
-	f := p.functionBody(method, line)
+	f := p.functionBody(isMethod, line)
 	return &AssignStmt{[]Expression{target}, []Expression{&FunctionExpr{f}}, line}
 }
 
@@ -315,7 +315,7 @@ func (p *parser) localStatement() Statement {
 func (p *parser) returnStatement() Statement {
 	p.next()
 	s := &ReturnStmt{}
-	if !p.blockEnds() && p.token.kind != ';' {
+	if !p.atBlockEnd() && p.token.kind != ';' {
 		s.Values = p.expressions()
 	}
 	return s
@@ -323,7 +323,7 @@ func (p *parser) returnStatement() Statement {
 
 // expressionStatement parses a call or an assignment.
 func (p *parser) expressionStatement() Statement {
-	e := p.suffixed()
+	e := p.suffixedExpr()
 	if call, ok := e.(*CallExpr); ok {
 		return &CallStmt{call}
 	}
@@ -335,8 +335,8 @@ func (p *parser) expressionStatement() Statement {
 		if !p.accept(',') {
 			p.require('=')
 		}
-		targets = append(targets, p.suffixed())
-		p.limit(len(targets)-1, maxLevels-p.levels, "variables in assignment")
+		targets = append(targets, p.suffixedExpr())
+		p.checkLimit(len(targets)-1, maxLevels-p.levels, "variables in assignment")
 	}
 	if !IsAssignable(targets[len(targets)-1]) {
 		p.failAtToken("syntax error")

@@ -32,19 +32,19 @@ func precedence(k Kind) (left, right int) {
 
 const unaryPrecedence = 8
 
-func (p *parser) expression() Expression { return p.operators(0) }
+func (p *parser) expression() Expression { return p.subexpression(0) }
 
-// operators parses an expression whose operators bind tighter than limit.
-func (p *parser) operators(limit int) Expression {
+// subexpression parses an expression whose operators bind tighter than limit.
+func (p *parser) subexpression(limit int) Expression {
 	defer p.enter()()
 	var e Expression
 	switch k := p.token.kind; k {
 	case Not, '-', '#':
 		p.next()
-		operand := p.operators(unaryPrecedence)
+		operand := p.subexpression(unaryPrecedence)
 		e = foldUnary(&UnaryExpr{k, operand, p.lastLine})
 	default:
-		e = p.simple()
+		e = p.simpleExpr()
 	}
 	for chain := 0; ; chain++ {
 		operator := p.token.kind
@@ -54,7 +54,7 @@ func (p *parser) operators(limit int) Expression {
 		}
 		p.checkChain(chain)
 		p.next()
-		operand := p.operators(right)
+		operand := p.subexpression(right)
 		e = foldBinary(&BinaryExpr{operator, e, operand, p.lastLine})
 	}
 }
@@ -65,7 +65,7 @@ func (p *parser) checkChain(n int) {
 	}
 }
 
-func (p *parser) simple() Expression {
+func (p *parser) simpleExpr() Expression {
 	var e Expression
 	switch p.token.kind {
 	case tkNumber:
@@ -85,25 +85,25 @@ func (p *parser) simple() Expression {
 		p.scope.usesDots = true
 		e = &DotsExpr{}
 	case '{':
-		return p.table()
+		return p.tableExpr()
 	case tkFunction:
 		p.next()
 		return &FunctionExpr{p.functionBody(false, p.line)}
 	default:
-		return p.suffixed()
+		return p.suffixedExpr()
 	}
 	p.next()
 	return e
 }
 
-// prefix parses the beginning of a chain of calls and indices.
-func (p *parser) prefix() Expression {
+// prefixExpr parses the beginning of a chain of calls and indices.
+func (p *parser) prefixExpr() Expression {
 	switch p.token.kind {
 	case '(':
 		line := p.line
 		p.next()
 		e := p.expression()
-		p.close(')', '(', line)
+		p.expectClosing(')', '(', line)
 		if IsMulti(e) || IsAssignable(e) {
 			return &ParenExpr{e}
 		}
@@ -116,8 +116,8 @@ func (p *parser) prefix() Expression {
 	return nil
 }
 
-func (p *parser) suffixed() Expression {
-	e := p.prefix()
+func (p *parser) suffixedExpr() Expression {
+	e := p.prefixExpr()
 	for chain := 0; ; chain++ {
 		p.checkChain(chain)
 		switch p.token.kind {
@@ -156,9 +156,9 @@ func (p *parser) arguments(call *CallExpr) {
 		if p.token.kind != ')' {
 			call.Args = p.expressions()
 		}
-		p.close(')', '(', call.Line)
+		p.expectClosing(')', '(', call.Line)
 	case '{':
-		call.Args = []Expression{p.table()}
+		call.Args = []Expression{p.tableExpr()}
 	case tkString:
 		call.Args = []Expression{&ConstantExpr{p.token.text}}
 		p.next()
@@ -167,7 +167,7 @@ func (p *parser) arguments(call *CallExpr) {
 	}
 }
 
-func (p *parser) table() Expression {
+func (p *parser) tableExpr() Expression {
 	line := p.line
 	e := &TableExpr{Line: line}
 	p.expect('{')
@@ -177,7 +177,7 @@ func (p *parser) table() Expression {
 			break
 		}
 	}
-	p.close('}', '{', line)
+	p.expectClosing('}', '{', line)
 	return e
 }
 
@@ -198,16 +198,16 @@ func (p *parser) tableItem() (item TableItem) {
 }
 
 // functionBody parses a function from its parameters to its end.
-func (p *parser) functionBody(method bool, line int) *Function {
+func (p *parser) functionBody(isMethod bool, line int) *Function {
 	s := p.openFunction(line)
 	p.expect('(')
-	if method {
+	if isMethod {
 		p.parameter("self")
 	}
 	for p.token.kind != ')' {
 		if p.accept(tkDots) {
 			s.IsVararg = true
-			s.NeedsArg = p.parameter("arg")
+			s.ArgTable = p.parameter("arg")
 			s.Params = s.Params[:len(s.Params)-1]
 			break
 		}
@@ -224,7 +224,7 @@ func (p *parser) functionBody(method bool, line int) *Function {
 	}
 	p.expect(')')
 	s.Body = p.chunk()
-	p.close(tkEnd, tkFunction, line)
+	p.expectClosing(tkEnd, tkFunction, line)
 	return p.closeFunction()
 }
 

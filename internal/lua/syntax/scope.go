@@ -15,12 +15,12 @@ type scope struct {
 	usesDots bool
 }
 
-// The limits of C Lua, and one of our own.
+// The limits of C Lua, and maxChain.
 const (
 	maxLocals   = 200
 	maxCaptures = 60
 	maxLevels   = 200
-	maxChain    = 2000 // our own limit, because a.b.c and 1+2+3 nest in Go
+	maxChain    = 2000 // this package's limit, because a.b.c and 1+2+3 nest in Go
 )
 
 func (p *parser) openFunction(line int) *scope {
@@ -32,26 +32,26 @@ func (p *parser) openFunction(line int) *scope {
 func (p *parser) closeFunction() *Function {
 	f := p.scope.Function
 	if p.scope.usesDots {
-		f.NeedsArg = nil
+		f.ArgTable = nil
 	}
 	p.scope = p.scope.outer
 	return f
 }
 
-// limit ends the compilation with an error if a function has n > most of something.
-func (p *parser) limit(n, most int, what string) {
-	if n <= most {
+// checkLimit ends the compilation with an error if a function has n > maximum items.
+func (p *parser) checkLimit(n, maximum int, items string) {
+	if n <= maximum {
 		return
 	}
 	if p.scope.outer == nil {
-		p.fail(fmt.Sprintf("main function has more than %d %s", most, what), "")
+		p.fail(fmt.Sprintf("main function has more than %d %s", maximum, items), "")
 	}
-	p.fail(fmt.Sprintf("function at line %d has more than %d %s", p.scope.line, most, what), "")
+	p.fail(fmt.Sprintf("function at line %d has more than %d %s", p.scope.line, maximum, items), "")
 }
 
 // newLocal returns a variable, which is invisible until declare.
 func (p *parser) newLocal(name string, pending int) *Local {
-	p.limit(len(p.scope.visible)+pending+1, maxLocals, "local variables")
+	p.checkLimit(len(p.scope.visible)+pending+1, maxLocals, "local variables")
 	return &Local{Name: name}
 }
 
@@ -74,9 +74,9 @@ func (s *scope) reserve(n int) (slot int) {
 // block parses a block, whose variables end with it.
 func (p *parser) block(parse func()) {
 	s := p.scope
-	visible, free := len(s.visible), s.nextSlot
+	visible, nextSlot := len(s.visible), s.nextSlot
 	parse()
-	s.visible, s.nextSlot = s.visible[:visible], free
+	s.visible, s.nextSlot = s.visible[:visible], nextSlot
 }
 
 // variable returns the variable to which a name refers at the current token.
@@ -116,10 +116,10 @@ func (p *parser) capture(s *scope, name string) int {
 		return i
 	}
 	if len(s.Captures) >= maxCaptures {
-		saved := p.scope
+		current := p.scope
 		p.scope = s
-		p.limit(len(s.Captures)+1, maxCaptures, "upvalues")
-		p.scope = saved
+		p.checkLimit(len(s.Captures)+1, maxCaptures, "upvalues")
+		p.scope = current
 	}
 	s.Captures = append(s.Captures, c)
 	return len(s.Captures) - 1

@@ -24,7 +24,7 @@ type circuit struct {
 
 	mu      sync.Mutex
 	server  *net.TCPConn // nil until dialled
-	stopped bool         // reset was called
+	isReset bool         // reset was called
 }
 
 func newCircuit(client *net.TCPConn, g *gate, delay *atomic.Int64) *circuit {
@@ -42,17 +42,17 @@ func (c *circuit) run(target string) {
 	if err != nil || !c.attach(conn.(*net.TCPConn)) {
 		return
 	}
-	var both sync.WaitGroup
-	both.Go(func() { c.copy(c.server, c.client) })
-	both.Go(func() { c.copy(c.client, c.server) })
-	both.Wait()
+	var copiers sync.WaitGroup
+	copiers.Go(func() { c.copy(c.server, c.client) })
+	copiers.Go(func() { c.copy(c.client, c.server) })
+	copiers.Wait()
 }
 
 // attach adds the target's side. It returns false if the circuit was reset meanwhile.
 func (c *circuit) attach(server *net.TCPConn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopped {
+	if c.isReset {
 		_ = server.Close()
 		return false
 	}
@@ -145,10 +145,10 @@ func (c *circuit) setWriteDeadline(at time.Time) {
 func (c *circuit) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopped {
+	if c.isReset {
 		return
 	}
-	c.stopped = true
+	c.isReset = true
 	close(c.done)
 	abort(c.client)
 	if c.server != nil {

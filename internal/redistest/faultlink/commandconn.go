@@ -12,8 +12,8 @@ import (
 type commandConn struct {
 	link           *CommandLink
 	client, server *net.TCPConn
-	waiting        *queue        // commands from the client that were not sent to the target yet
-	unanswered     *queue        // commands that were sent to the target
+	pending        *queue        // commands from the client that were not sent to the target yet
+	sent           *queue        // commands that were sent to the target
 	done           chan struct{} // closed by reset
 	once           sync.Once
 }
@@ -21,42 +21,42 @@ type commandConn struct {
 // run forwards until both directions have ended. If only the client's side ends, its commands still
 // arrive.
 func (c *commandConn) run() {
-	var all sync.WaitGroup
-	all.Go(c.readCommands)
-	all.Go(c.sendCommands)
-	all.Go(c.returnReplies)
-	all.Wait()
+	var tasks sync.WaitGroup
+	tasks.Go(c.readCommands)
+	tasks.Go(c.sendCommands)
+	tasks.Go(c.returnReplies)
+	tasks.Wait()
 }
 
 // readCommands reads commands from the client as they arrive, even while earlier commands are held.
 func (c *commandConn) readCommands() {
-	defer c.waiting.close()
+	defer c.pending.close()
 	input := bufio.NewReader(c.client)
 	for {
 		command, err := redistest.ReadRaw(input)
 		if err != nil {
 			return
 		}
-		c.waiting.put(command)
+		c.pending.put(command)
 	}
 }
 
 // sendCommands sends each command to the target when no rule holds it, and then the end of the
 // stream.
 func (c *commandConn) sendCommands() {
-	defer c.unanswered.close()
+	defer c.sent.close()
 	for {
-		command, ok := c.waiting.take(c.done)
+		command, ok := c.pending.take(c.done)
 		if !ok {
 			break
 		}
-		for _, h := range c.link.matching(&c.link.commands, command) {
-			if !h.pass(c.done) {
+		for _, h := range c.link.matchingRules(&c.link.commandRules, command) {
+			if !h.waitPass(c.done) {
 				c.reset()
 				return
 			}
 		}
-		c.unanswered.put(command)
+		c.sent.put(command)
 		if _, err := c.server.Write(command); err != nil {
 			c.reset()
 			return
@@ -74,12 +74,12 @@ func (c *commandConn) returnReplies() {
 		if err != nil {
 			return
 		}
-		command, ok := c.unanswered.take(c.done)
+		command, ok := c.sent.take(c.done)
 		if !ok {
 			return
 		}
-		for _, h := range c.link.matching(&c.link.answers, command) {
-			if !h.pass(c.done) {
+		for _, h := range c.link.matchingRules(&c.link.replyRules, command) {
+			if !h.waitPass(c.done) {
 				return
 			}
 		}

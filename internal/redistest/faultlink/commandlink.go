@@ -28,11 +28,11 @@ type CommandLink struct {
 	done     chan struct{} // closed by Close
 	tasks    sync.WaitGroup
 
-	mu       sync.Mutex
-	commands []*Hold // rules for commands
-	answers  []*Hold // rules for replies
-	conns    map[*commandConn]struct{}
-	closed   bool
+	mu           sync.Mutex
+	commandRules []*Hold // rules for commands
+	replyRules   []*Hold // rules for replies
+	conns        map[*commandConn]struct{}
+	closed       bool
 }
 
 // NewCommandLink listens on a free port of 127.0.0.1 and forwards to target (host:port), which need
@@ -52,14 +52,14 @@ func (l *CommandLink) Addr() string { return l.listener.Addr().String() }
 
 // HoldCommands holds the commands that match before they reach the target, until the Hold is
 // released or discarded.
-func (l *CommandLink) HoldCommands(match Match) *Hold { return l.rule(&l.commands, match, 0) }
+func (l *CommandLink) HoldCommands(match Match) *Hold { return l.addRule(&l.commandRules, match, 0) }
 
 // HoldAnswers lets the target execute the commands that match, and holds their replies.
-func (l *CommandLink) HoldAnswers(match Match) *Hold { return l.rule(&l.answers, match, 0) }
+func (l *CommandLink) HoldAnswers(match Match) *Hold { return l.addRule(&l.replyRules, match, 0) }
 
 // DelayCommands delays the commands that match, until the Hold is stopped, released or discarded.
-func (l *CommandLink) DelayCommands(match Match, by time.Duration) *Hold {
-	return l.rule(&l.commands, match, by)
+func (l *CommandLink) DelayCommands(match Match, delay time.Duration) *Hold {
+	return l.addRule(&l.commandRules, match, delay)
 }
 
 // Close resets all connections, stops listening, and waits for the link's goroutines. It may be
@@ -81,10 +81,10 @@ func (l *CommandLink) Close() error {
 	return err
 }
 
-func (l *CommandLink) rule(rules *[]*Hold, match Match, by time.Duration) *Hold {
+func (l *CommandLink) addRule(rules *[]*Hold, match Match, delay time.Duration) *Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h := newHold(match, by)
+	h := newHold(match, delay)
 	*rules = append((*rules)[:len(*rules):len(*rules)], h)
 	return h
 }
@@ -108,7 +108,7 @@ func (l *CommandLink) forward(client *net.TCPConn) {
 	}
 	c := &commandConn{
 		link: l, client: client, server: conn.(*net.TCPConn),
-		waiting: newQueue(), unanswered: newQueue(), done: make(chan struct{}),
+		pending: newQueue(), sent: newQueue(), done: make(chan struct{}),
 	}
 	defer c.reset()
 	if !l.add(c) {
@@ -134,15 +134,15 @@ func (l *CommandLink) remove(c *commandConn) {
 	delete(l.conns, c)
 }
 
-// matching returns the rules that hold this command or its reply.
-func (l *CommandLink) matching(rules *[]*Hold, command []byte) []*Hold {
+// matchingRules returns the rules that hold this command or its reply.
+func (l *CommandLink) matchingRules(rules *[]*Hold, command []byte) []*Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var by []*Hold
+	var matching []*Hold
 	for _, h := range *rules {
-		if h.takes(command) {
-			by = append(by, h)
+		if h.countMatch(command) {
+			matching = append(matching, h)
 		}
 	}
-	return by
+	return matching
 }

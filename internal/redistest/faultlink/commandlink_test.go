@@ -24,8 +24,8 @@ func newCommandLink(t *testing.T) (*CommandLink, *redistest.Server) {
 	return link, server
 }
 
-// soonHolds waits until a key has a value on a server.
-func soonHolds(t *testing.T, client *redistest.Client, key string, value any) {
+// waitForValue waits until a key has a value on a server.
+func waitForValue(t *testing.T, client *redistest.Client, key string, value any) {
 	t.Helper()
 	for end := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
 		got, err := client.Do("GET", key)
@@ -57,8 +57,8 @@ func TestCommandLinkForwards(t *testing.T) {
 	}
 }
 
-// TestHoldCommands: a held command arrives when it is released. Later commands on its connection
-// wait for it, commands on other connections do not.
+// TestHoldCommands checks that a held command arrives when it is released. Later commands on its
+// connection wait for it, commands on other connections do not.
 func TestHoldCommands(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct, slow, other := dial(t, server.Addr()), dial(t, link.Addr()), dial(t, link.Addr())
@@ -77,24 +77,24 @@ func TestHoldCommands(t *testing.T) {
 	want(t, slow, "OK", "SET", "k1", "w") // the rule has ended
 }
 
-// TestHoldOutlivesItsSender: the command arrives although its sender has closed the connection,
-// cleanly or with a reset.
+// TestHoldOutlivesItsSender checks that the command arrives although its sender has closed the
+// connection, cleanly or with a reset.
 func TestHoldOutlivesItsSender(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct := dial(t, server.Addr())
-	for name, leave := range map[string]func(*redistest.Client){
+	for name, disconnect := range map[string]func(*redistest.Client){
 		"closed": func(c *redistest.Client) { _ = c.Close() },
 		"reset":  func(c *redistest.Client) { _ = c.Reset() },
 	} {
 		hold := link.HoldCommands(Naming(name))
-		gone := dial(t, link.Addr())
-		check(t, gone.Send(redistest.AppendCommand(nil, "SET", name, "late")))
+		sender := dial(t, link.Addr())
+		check(t, sender.Send(redistest.AppendCommand(nil, "SET", name, "late")))
 		check(t, hold.Wait(1, waitLimit))
-		leave(gone)
+		disconnect(sender)
 		time.Sleep(silence) // in this time, an unheld command would arrive
 		want(t, direct, nil, "GET", name)
 		hold.Release()
-		soonHolds(t, direct, name, "late")
+		waitForValue(t, direct, name, "late")
 	}
 }
 
@@ -129,7 +129,7 @@ func TestHoldStopped(t *testing.T) {
 	want(t, second, "late", "GET", "k")
 }
 
-// TestHoldAnswers: the command is executed, but its reply does not arrive.
+// TestHoldAnswers checks that the command is executed, but its reply does not arrive.
 func TestHoldAnswers(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct, client := dial(t, server.Addr()), dial(t, link.Addr())
@@ -137,7 +137,7 @@ func TestHoldAnswers(t *testing.T) {
 	want(t, client, "PONG", "PING")
 	check(t, client.Send(redistest.AppendCommand(redistest.AppendCommand(nil, "SET", "k", "v"), "PING")))
 	check(t, hold.Wait(1, waitLimit))
-	soonHolds(t, direct, "k", "v")
+	waitForValue(t, direct, "k", "v")
 	wantSilence(t, client)
 	hold.Release()
 	for _, reply := range []string{"OK", "PONG"} {
@@ -152,10 +152,10 @@ func TestDelayCommands(t *testing.T) {
 	client := dial(t, link.Addr())
 	delay := link.DelayCommands(Naming("k"), silence)
 	for _, late := range []bool{true, false} {
-		began := time.Now()
+		start := time.Now()
 		want(t, client, "OK", "SET", "k", "v")
-		if took := time.Since(began); took < silence == late {
-			t.Errorf("%v; late: %v", took, late)
+		if elapsed := time.Since(start); elapsed < silence == late {
+			t.Errorf("%v; late: %v", elapsed, late)
 		}
 		delay.Release()
 	}
@@ -180,7 +180,8 @@ func TestHoldWaitEnds(t *testing.T) {
 	}
 }
 
-// TestCommandLinkClosed: Close resets connections with held commands, and leaves no goroutine.
+// TestCommandLinkClosed checks that Close resets connections with held commands, and leaves no
+// goroutine.
 func TestCommandLinkClosed(t *testing.T) {
 	link, _ := newCommandLink(t)
 	client := dial(t, link.Addr())

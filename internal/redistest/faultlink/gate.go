@@ -7,29 +7,29 @@ import (
 // gate allows writes while it is open. After shut has returned, no write is running, and none
 // begins until open.
 type gate struct {
-	flow sync.RWMutex // held for reading during a write
+	writers sync.RWMutex // held for reading during a write
 
-	mu     sync.Mutex
-	isOpen bool
-	opened chan struct{} // closed while the gate is open
+	mu         sync.Mutex
+	isOpen     bool
+	openSignal chan struct{} // closed while the gate is open
 }
 
 // newGate returns an open gate.
 func newGate() *gate {
-	g := &gate{isOpen: true, opened: make(chan struct{})}
-	close(g.opened)
+	g := &gate{isOpen: true, openSignal: make(chan struct{})}
+	close(g.openSignal)
 	return g
 }
 
 // wait waits until the gate is open. It returns false if done is closed.
 func (g *gate) wait(done <-chan struct{}) bool {
 	g.mu.Lock()
-	opened := g.opened
+	openSignal := g.openSignal
 	g.mu.Unlock()
 	select {
 	case <-done:
 		return false
-	case <-opened:
+	case <-openSignal:
 		return true
 	}
 }
@@ -38,29 +38,29 @@ func (g *gate) wait(done <-chan struct{}) bool {
 // closed.
 func (g *gate) enter(done <-chan struct{}) bool {
 	for g.wait(done) {
-		g.flow.RLock()
-		if g.passable() {
+		g.writers.RLock()
+		if g.isPassable() {
 			return true
 		}
-		g.flow.RUnlock()
+		g.writers.RUnlock()
 	}
 	return false
 }
 
 // leave undoes enter.
-func (g *gate) leave() { g.flow.RUnlock() }
+func (g *gate) leave() { g.writers.RUnlock() }
 
 // shut closes the gate and returns when all writers have left. interrupt must end running writes.
 func (g *gate) shut(interrupt func()) {
 	g.mu.Lock()
 	if g.isOpen {
 		g.isOpen = false
-		g.opened = make(chan struct{})
+		g.openSignal = make(chan struct{})
 	}
 	g.mu.Unlock()
 	interrupt()
-	g.flow.Lock()
-	defer g.flow.Unlock() // no writer is between enter and leave now
+	g.writers.Lock()
+	defer g.writers.Unlock() // no writer is between enter and leave now
 }
 
 // open allows writes again.
@@ -69,11 +69,11 @@ func (g *gate) open() {
 	defer g.mu.Unlock()
 	if !g.isOpen {
 		g.isOpen = true
-		close(g.opened)
+		close(g.openSignal)
 	}
 }
 
-func (g *gate) passable() bool {
+func (g *gate) isPassable() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.isOpen

@@ -48,20 +48,20 @@ func First(n int, match Match) Match {
 // Hold is a rule of a CommandLink, with the commands or replies that it holds.
 type Hold struct {
 	match Match
-	by    time.Duration // how long to delay; 0: until Release or Discard
+	delay time.Duration // how long to delay; 0: until Release or Discard
 
-	mu       sync.Mutex
-	ended    bool // the rule matches nothing any more
-	count    int
-	changed  chan struct{} // closed and replaced when count changes
-	released chan struct{}
-	dropped  chan struct{}
+	mu        sync.Mutex
+	isEnded   bool // the rule matches nothing any more
+	count     int
+	changed   chan struct{} // closed and replaced when count changes
+	released  chan struct{}
+	discarded chan struct{}
 }
 
-func newHold(match Match, by time.Duration) *Hold {
+func newHold(match Match, delay time.Duration) *Hold {
 	return &Hold{
-		match: match, by: by,
-		changed: make(chan struct{}), released: make(chan struct{}), dropped: make(chan struct{}),
+		match: match, delay: delay,
+		changed: make(chan struct{}), released: make(chan struct{}), discarded: make(chan struct{}),
 	}
 }
 
@@ -88,7 +88,7 @@ func (h *Hold) Wait(n int, timeout time.Duration) error {
 func (h *Hold) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ended = true
+	h.isEnded = true
 }
 
 // Release ends the rule and lets everything that is held arrive. After Discard it does nothing.
@@ -96,25 +96,25 @@ func (h *Hold) Release() { h.end(h.released) }
 
 // Discard ends the rule and resets the connections with held commands or replies, which never
 // arrive. After Release it does nothing.
-func (h *Hold) Discard() { h.end(h.dropped) }
+func (h *Hold) Discard() { h.end(h.discarded) }
 
-func (h *Hold) end(how chan struct{}) {
+func (h *Hold) end(signal chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ended = true
+	h.isEnded = true
 	select {
 	case <-h.released:
-	case <-h.dropped:
+	case <-h.discarded:
 	default:
-		close(how)
+		close(signal)
 	}
 }
 
-// takes reports whether a command matches the rule. If so, it counts the command.
-func (h *Hold) takes(command []byte) bool {
+// countMatch reports whether a command matches the rule. If so, it counts the command.
+func (h *Hold) countMatch(command []byte) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ended || !h.match(command) {
+	if h.isEnded || !h.match(command) {
 		return false
 	}
 	h.count++
@@ -123,17 +123,17 @@ func (h *Hold) takes(command []byte) bool {
 	return true
 }
 
-// pass waits until a held command or reply may continue. It returns false if it is discarded, or if
-// done is closed.
-func (h *Hold) pass(done <-chan struct{}) bool {
-	var delayed <-chan time.Time
-	if h.by > 0 {
-		delayed = time.After(h.by)
+// waitPass waits until a held command or reply may continue. It returns false if it is discarded,
+// or if done is closed.
+func (h *Hold) waitPass(done <-chan struct{}) bool {
+	var timer <-chan time.Time
+	if h.delay > 0 {
+		timer = time.After(h.delay)
 	}
 	select {
-	case <-delayed:
+	case <-timer:
 	case <-h.released:
-	case <-h.dropped:
+	case <-h.discarded:
 		return false
 	case <-done:
 		return false

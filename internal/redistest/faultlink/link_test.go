@@ -124,8 +124,8 @@ var pattern = func() []byte {
 	return b
 }()
 
-// TestLinkCutWithAStuckWriter: a receiver does not read, so a write never ends; Cut does not wait
-// for it.
+// TestLinkCutWithAStuckWriter checks that a receiver does not read, so a write never ends; Cut does
+// not wait for it.
 func TestLinkCutWithAStuckWriter(t *testing.T) {
 	link := newLink(t)
 	client := dial(t, link.Addr())
@@ -142,7 +142,7 @@ func TestLinkCutWithAStuckWriter(t *testing.T) {
 	}
 }
 
-// TestLinkCutHoldsBackTheEnd: a peer's close does not arrive while the link is cut.
+// TestLinkCutHoldsBackTheEnd checks that a peer's close does not arrive while the link is cut.
 func TestLinkCutHoldsBackTheEnd(t *testing.T) {
 	link := newLink(t)
 	client := dial(t, link.Addr())
@@ -182,7 +182,7 @@ func TestLinkResetSparesNewConnections(t *testing.T) {
 	wantEcho(t, dial(t, link.Addr()), "after")
 }
 
-func TestLinkToADeadTargetResets(t *testing.T) {
+func TestLinkResetsWithoutTarget(t *testing.T) {
 	port, err := redistest.ListenFree("127.0.0.1")
 	check(t, err)
 	check(t, port.Close())

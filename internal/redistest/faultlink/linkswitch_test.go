@@ -7,9 +7,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLinkLeadsElsewhere: an old connection still reaches the old server while a new connection
-// reaches the new one.
-func TestLinkLeadsElsewhere(t *testing.T) {
+// TestLinkToAnotherTarget checks that an old connection still reaches the old server while a new
+// connection reaches the new one.
+func TestLinkToAnotherTarget(t *testing.T) {
 	before, after := redistest.New(t, redistest.Options{}), redistest.New(t, redistest.Options{})
 	want(t, dial(t, before.Addr()), "OK", "SET", "name", "before")
 	want(t, dial(t, after.Addr()), "OK", "SET", "name", "after")
@@ -31,10 +31,10 @@ func TestLinkDelay(t *testing.T) {
 	link := newLink(t)
 	client := dial(t, link.Addr())
 	link.Delay(silence)
-	began := time.Now()
+	start := time.Now()
 	wantEcho(t, client, "late")
-	if took := time.Since(began); took < silence {
-		t.Errorf("the answer took %v; want %v and more", took, silence)
+	if elapsed := time.Since(start); elapsed < silence {
+		t.Errorf("the answer took %v; want %v and more", elapsed, silence)
 	}
 	link.Delay(0)
 	wantEcho(t, client, "at once")

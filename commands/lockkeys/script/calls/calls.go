@@ -145,7 +145,7 @@ func (f *finder) register(e syntax.Expression, _ usage) {
 		for i, p := range e.Function.Params {
 			f.addValue(p.Name, &paramExpr{e.Function, i})
 		}
-		if e.Function.NeedsArg != nil {
+		if e.Function.ArgTable != nil {
 			f.addValue("arg", &unknownExpr{})
 		}
 	case *syntax.CallExpr:

@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// TestUnmoved checks that the lock commands fail on lock keys while the locks are at the upstream,
-// and use the masters for other keys.
-func TestUnmoved(t *testing.T) {
+// TestLocksAtUpstream checks that the lock commands fail on lock keys while the locks are at the
+// upstream, and use the masters for other keys.
+func TestLocksAtUpstream(t *testing.T) {
 	cluster := startCluster(t, 3)
 	locker := quorum.NewLocker(cluster)
 	opts := Options{Locks: locker, Register: cluster, Holdings: locker, Settings: Settings{MaxTTL: time.Hour},
@@ -44,11 +44,11 @@ func TestUnmoved(t *testing.T) {
 }
 
 // replyOf returns the reply of a table to a command that arrived at a time; zero means now.
-func replyOf(t *testing.T, table *Table, words []string, came time.Time) string {
+func replyOf(t *testing.T, table *Table, words []string, arrival time.Time) string {
 	t.Helper()
 	var out command.Reply
 	table.Run(table.Lookup([]byte(words[0])),
-		command.Call{Ctx: t.Context(), Client: newClient(), Args: syntax.Bytes(words), Out: &out, Came: came})
+		command.Call{Ctx: t.Context(), Client: newClient(), Args: syntax.Bytes(words), Out: &out, Came: arrival})
 	return string(out.Bytes)
 }
 
@@ -56,18 +56,19 @@ func replyOf(t *testing.T, table *Table, words []string, came time.Time) string 
 // because the locks were about to move and stayed.
 func TestRunAgain(t *testing.T) {
 	table := NewTable(Options{Locks: quorum.NewLocker(startCluster(t, 3)), Settings: Settings{MaxTTL: time.Hour}})
-	words, came := strings.Fields("LOCK k t PX 60000 AT BLOCK 1800000"), time.Now().Add(-time.Hour)
-	if got := replyOf(t, table, words, came); !strings.HasPrefix(got, "*4\r\n$8\r\nvalidity\r\n:") ||
+	words, arrival := strings.Fields("LOCK k t PX 60000 AT BLOCK 1800000"), time.Now().Add(-time.Hour)
+	if got := replyOf(t, table, words, arrival); !strings.HasPrefix(got, "*4\r\n$8\r\nvalidity\r\n:") ||
 		!strings.Contains(got, "\r\nwaited\r\n:36") {
 		t.Errorf("it is free: %q", got)
 	}
-	if got := replyOf(t, table, words, came); got != "$-1\r\n" {
+	if got := replyOf(t, table, words, arrival); got != "$-1\r\n" {
 		t.Errorf("it is held: %q", got)
 	}
 }
 
-// TestUnmovedNamesNoServers: replies name no other server while the locks are at the upstream.
-func TestUnmovedNamesNoServers(t *testing.T) {
+// TestNoServerNamesWhileAtUpstream checks that replies name no other server while the locks are at
+// the upstream.
+func TestNoServerNamesWhileAtUpstream(t *testing.T) {
 	opts := Options{Locks: fakeLocker{}, LockKeys: []string{"lock:*"}}
 	moved := NewRelayTable(opts)
 	text := "# Replication\r\nrole:master\r\nslave0:ip=10.0.0.2,port=6379\r\n"
@@ -77,7 +78,7 @@ func TestUnmovedNamesNoServers(t *testing.T) {
 			"*3\r\n$6\r\nmaster\r\n:9\r\n*0\r\n"},
 		{"CLUSTER SLOTS", "*0\r\n", "-ERR This instance has cluster support disabled\r\n"},
 	} {
-		s := newSplicing(t, 2, c.upstream, nil)
+		s := newMergeFixture(t, 2, c.upstream, nil)
 		s.table = NewTableAtUpstream(moved, opts)
 		words := syntax.Bytes(strings.Fields(c.line))
 		if s.table.Lookup(words[0]) == nil {

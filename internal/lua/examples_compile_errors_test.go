@@ -1,7 +1,7 @@
 package lua
 
-// mistakeExamples holds chunks that do not compile.
-var mistakeExamples = []example{
+// compileErrorExamples holds chunks that do not compile.
+var compileErrorExamples = []example{
 	// statements
 	{`x`, `! example:1: '=' expected near '<eof>'`},
 	{`x.y`, `! example:1: '=' expected near '<eof>'`},

@@ -1,0 +1,23 @@
+package redistest
+
+import "net"
+
+// FakeServer returns a connection to a fake server. The server writes each reply after it has read
+// some bytes. Then it reads until the connection ends.
+func FakeServer(replies ...string) net.Conn {
+	client, server := net.Pipe()
+	go func() {
+		defer server.Close()
+		sink := make([]byte, 4096)
+		for _, text := range replies {
+			_, _ = server.Read(sink)
+			_, _ = server.Write([]byte(text))
+		}
+		for {
+			if _, err := server.Read(sink); err != nil {
+				return
+			}
+		}
+	}()
+	return client
+}
