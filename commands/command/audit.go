@@ -12,9 +12,9 @@ type AuditAction string
 const (
 	AuditGranted   AuditAction = "granted"
 	AuditReleased  AuditAction = "released"
-	AuditReplaced  AuditAction = "replaced"  // its value, and so its holder, was replaced
-	AuditWithdrawn AuditAction = "withdrawn" // the grant was undone because its client had left
-	AuditForced    AuditAction = "forced"    // an operator took it from its holder
+	AuditReplaced  AuditAction = "replaced"  // the value of the lock, and so its holder, was replaced
+	AuditWithdrawn AuditAction = "withdrawn" // the grant was undone because the client had disconnected
+	AuditForced    AuditAction = "forced"    // an operator removed the lock
 )
 
 // Audit logs each lock that this proxy grants or releases: the time, the action, the key and the
@@ -40,30 +40,30 @@ func (l *Audit) Switch(on bool) {
 }
 
 // Note logs an action on a key, named as its client names it, in a database.
-func (l *Audit) Note(what AuditAction, by *Client, db int, key string) {
+func (l *Audit) Note(action AuditAction, client *Client, db int, key string) {
 	if l != nil && !l.off.Load() {
-		l.log.Info("audit", "action", string(what), "db", db, "key", ShownKey(key), by.LogAttr())
+		l.log.Info("audit", "action", string(action), "db", db, "key", ShownKey(key), client.LogAttr())
 	}
 }
 
-// maxShown limits the length of a key in a log message, in bytes.
-const maxShown = 512
+// maxLoggedKey limits the length of a key in a log message, in bytes.
+const maxLoggedKey = 512
 
 // ShownKey returns a key as log messages show it.
-func ShownKey(key string) string { return key[:min(maxShown, len(key))] }
+func ShownKey(key string) string { return key[:min(maxLoggedKey, len(key))] }
 
 // LogAttr returns the address, name and user of a client as a log attribute.
 func (c *Client) LogAttr() slog.Attr {
-	who := c.Identity()
+	identity := c.Identity()
 	var attrs []any
-	if who.Addr != nil {
-		attrs = append(attrs, slog.String("addr", who.Addr.String()))
+	if identity.Addr != nil {
+		attrs = append(attrs, slog.String("addr", identity.Addr.String()))
 	}
-	if who.Name != "" {
-		attrs = append(attrs, slog.String("name", who.Name))
+	if identity.Name != "" {
+		attrs = append(attrs, slog.String("name", identity.Name))
 	}
-	if who.User != "" {
-		attrs = append(attrs, slog.String("user", who.User))
+	if identity.User != "" {
+		attrs = append(attrs, slog.String("user", identity.User))
 	}
 	return slog.Group("client", attrs...)
 }

@@ -35,7 +35,7 @@ type Client struct {
 	// Ask sends the current command to the upstream and returns the whole reply. It is nil without
 	// an upstream.
 	Ask func(ctx context.Context) ([]byte, error)
-	// Client returns the permissions of the client.
+	// Client checks the client's permissions.
 	rights.Client
 
 	// User is the client's user at the upstream, if known.
@@ -61,8 +61,8 @@ type Client struct {
 	// Published is the number of the client's last message to the Publisher.
 	Published uint64
 
-	silence  silence
-	identity *Identity
+	replyMode replyMode
+	identity  *Identity
 }
 
 // Tracking is the state of CLIENT TRACKING: a *tracking.Client, which tracking.Of returns.
@@ -107,11 +107,11 @@ func (c *Client) Identity() *Identity {
 	return c.identity
 }
 
-// silence is the mode of CLIENT REPLY.
-type silence int
+// replyMode is the mode of CLIENT REPLY.
+type replyMode int
 
 const (
-	replyOn silence = iota
+	replyOn replyMode = iota
 	replyOff
 	replySkip     // the next command is not answered
 	replySkipping // the current command is not answered
@@ -137,24 +137,24 @@ func callIfSet(ctx context.Context, watch func(context.Context) (context.Context
 // Rights returns an empty record of the client's permissions, for one command, script or
 // transaction.
 func (c *Client) Rights() *rights.Permissions {
-	known := c.Known()
+	permissions := c.Known()
 	if c.Publisher != nil {
-		known.Sends(c.Publisher)
+		permissions.SetOutlet(c.Publisher)
 	}
-	return known
+	return permissions
 }
 
 // Size returns the size of the client's state between two commands, in bytes.
 func (c *Client) Size() int {
-	kept := len(c.Name) + len(c.LibName) + len(c.LibVer)
-	kept += c.Transaction.Size + c.Transaction.Watched.Size + c.Touched.bytes
+	size := len(c.Name) + len(c.LibName) + len(c.LibVer)
+	size += c.Transaction.QueuedBytes + c.Transaction.Watched.Size + c.Touched.bytes
 	if c.Tracking != nil {
-		kept += c.Tracking.Size()
+		size += c.Tracking.Size()
 	}
 	if c.Subscriptions != nil {
-		kept += c.Subscriptions.Size()
+		size += c.Subscriptions.Size()
 	}
-	return kept
+	return size
 }
 
 // OnlyListens reports whether the client receives messages in RESP2. Such a client may send only a
@@ -193,22 +193,23 @@ func (c *Client) Reset(out *Reply) {
 	if c.Tracking != nil {
 		c.Tracking.Stop()
 	}
-	if c.silence != replySkipping { // the current reply stays silent
-		c.silence = replyOn
+	if c.replyMode != replySkipping { // the current reply stays silent
+		c.replyMode = replyOn
 	}
 }
 
-// SetReplyMode sets the mode of CLIENT REPLY, given in lower case; false if there is none such.
+// SetReplyMode sets the mode of CLIENT REPLY, given in lower case. It returns false for an unknown
+// mode.
 func (c *Client) SetReplyMode(mode string) bool {
 	switch {
 	case mode == "on":
-		c.silence = replyOn
+		c.replyMode = replyOn
 	case mode == "off":
-		c.silence = replyOff
+		c.replyMode = replyOff
 	case mode != "skip":
 		return false
-	case c.silence != replyOff:
-		c.silence = replySkip
+	case c.replyMode != replyOff:
+		c.replyMode = replySkip
 	}
 	return true
 }
@@ -222,15 +223,15 @@ func (c *Client) Refuse(text string, out *Reply) {
 func (c *Client) Answer(out *Reply, run func()) {
 	out.begin(c.Proto)
 	run()
-	switch c.silence {
+	switch c.replyMode {
 	case replyOff, replySkipping:
-		out.TakeBack(out.mark)
+		out.TakeBack(out.replyStart)
 	}
-	switch c.silence {
+	switch c.replyMode {
 	case replySkip:
-		c.silence = replySkipping
+		c.replyMode = replySkipping
 	case replySkipping:
-		c.silence = replyOn
+		c.replyMode = replyOn
 	}
 }
 

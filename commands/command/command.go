@@ -88,8 +88,8 @@ type Command struct {
 	// call cannot be part of a transaction at the upstream. A nil Hides removes nothing.
 	Hides func(words [][]byte) bool
 	// RunsWithoutClient reports whether a call does not use its client until it is answered: it
-	// does not watch for the client to leave, query the client, or close its connection. nil means
-	// that no call runs so.
+	// does not watch for the client to leave, query the client, or close its connection. If it is
+	// nil, every call uses its client.
 	RunsWithoutClient func(words [][]byte) bool
 	// AllLocks is set if the command affects all lock keys although it names none.
 	AllLocks bool

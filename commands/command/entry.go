@@ -7,7 +7,7 @@ import (
 
 // WriteInfo appends the ten elements that COMMAND returns for a command since Redis 7.
 func (cmd *Command) WriteInfo(out *Reply) {
-	at := cmd.Docs.Span()
+	span := cmd.Docs.Span()
 	out.Array(10)
 	out.Bulk(cmd.Name)
 	out.Int(int64(cmd.Arity))
@@ -19,9 +19,9 @@ func (cmd *Command) WriteInfo(out *Reply) {
 		out.Set(1)
 		out.Status(cmd.flag())
 	}
-	out.Int(int64(at.First))
-	out.Int(int64(at.Last))
-	out.Int(int64(at.Step))
+	out.Int(int64(span.First))
+	out.Int(int64(span.Last))
+	out.Int(int64(span.Step))
 	categories := cmd.Categories().Names()
 	out.Set(len(categories))
 	for _, name := range categories {
@@ -74,19 +74,19 @@ func (cmd *Command) WriteKeyFlags(out *Reply) {
 
 // writeKeySpecs appends the places of the keys, from index 1 on, with their flags.
 func (cmd *Command) writeKeySpecs(out *Reply) {
-	at := cmd.Docs.Span()
-	if at == (keys.Span{}) {
+	span := cmd.Docs.Span()
+	if span == (keys.Span{}) {
 		out.Set(0)
 		return
 	}
-	last := at.Last
+	last := span.Last
 	if last > 0 {
-		last -= at.First // counted from the first key, else from the end
+		last -= span.First // counted from the first key, else from the end
 	}
 	out.Set(1)
 	out.Put(Fields{
 		"flags", cmd.WriteKeyFlags,
 		"begin_search", Fields{"type", "index", "spec", Fields{"index", 1}},
-		"find_keys", Fields{"type", "range", "spec", Fields{"lastkey", last, "keystep", at.Step, "limit", 0}},
+		"find_keys", Fields{"type", "range", "spec", Fields{"lastkey", last, "keystep", span.Step, "limit", 0}},
 	})
 }

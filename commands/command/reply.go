@@ -24,10 +24,10 @@ type Reply struct {
 	// LocksMoved is set if the command was not carried out because the locks have moved.
 	LocksMoved bool
 
-	mark        int // where the reply to the current command begins
-	undelivered []undo
-	delivered   []func()
-	validity    validity
+	replyStart    int // where the reply to the current command begins
+	onUndelivered []undo
+	onDelivered   []func()
+	validity      validity
 }
 
 // undo reverses a grant if its reply, which ends at end, is not delivered.
@@ -36,21 +36,21 @@ type undo struct {
 	run func()
 }
 
-// validity locates a validity in the replies. ends is its time of expiry; zero if there is none.
+// validity locates a validity in the replies. expiresAt is zero if there is none.
 type validity struct {
-	at, end int
-	ends    time.Time
+	start, end int
+	expiresAt  time.Time
 }
 
 // begin starts the reply to a command.
-func (r *Reply) begin(proto int) { r.Proto, r.mark = proto, len(r.Bytes) }
+func (r *Reply) begin(proto int) { r.Proto, r.replyStart = proto, len(r.Bytes) }
 
 // TakeBack removes the replies from an index on. If the bytes before the index are delivered, the
 // grants of the removed replies stay.
 func (r *Reply) TakeBack(from int) {
 	r.Bytes = r.Bytes[:min(from, len(r.Bytes))]
-	for i, u := range r.undelivered {
-		r.undelivered[i].end = min(u.end, len(r.Bytes))
+	for i, u := range r.onUndelivered {
+		r.onUndelivered[i].end = min(u.end, len(r.Bytes))
 	}
 	if r.validity.end > len(r.Bytes) {
 		r.validity = validity{}
@@ -58,7 +58,7 @@ func (r *Reply) TakeBack(from int) {
 }
 
 // Protect protects the bytes written so far from CLIENT REPLY, because messages are not replies.
-func (r *Reply) Protect() { r.mark = len(r.Bytes) }
+func (r *Reply) Protect() { r.replyStart = len(r.Bytes) }
 
 // Raw appends encoded bytes.
 func (r *Reply) Raw(b []byte) { r.Bytes = append(r.Bytes, b...) }
@@ -193,7 +193,7 @@ func (r *Reply) Validity(left time.Duration) {
 }
 
 // IsUrgent reports whether the replies contain a validity.
-func (r *Reply) IsUrgent() bool { return !r.validity.ends.IsZero() }
+func (r *Reply) IsUrgent() bool { return !r.validity.expiresAt.IsZero() }
 
 // UpdateValidity updates the validity to the time that remains now.
 func (r *Reply) UpdateValidity() {
@@ -201,14 +201,14 @@ func (r *Reply) UpdateValidity() {
 		return
 	}
 	v := r.validity
-	left := max(0, v.ends.Sub(r.now()))
-	var room [24]byte
-	now := redcon.AppendInt(room[:0], left.Milliseconds())
-	shift := len(now) - (v.end - v.at)
-	r.Bytes = slices.Replace(r.Bytes, v.at, v.end, now...)
-	for i, u := range r.undelivered {
+	left := max(0, v.expiresAt.Sub(r.now()))
+	var buf [24]byte
+	digits := redcon.AppendInt(buf[:0], left.Milliseconds())
+	shift := len(digits) - (v.end - v.start)
+	r.Bytes = slices.Replace(r.Bytes, v.start, v.end, digits...)
+	for i, u := range r.onUndelivered {
 		if u.end >= v.end {
-			r.undelivered[i].end += shift
+			r.onUndelivered[i].end += shift
 		}
 	}
 	r.validity.end += shift
@@ -221,51 +221,51 @@ func (r *Reply) now() time.Time {
 	return r.Now()
 }
 
-// IfUndelivered registers a function to call if the client's socket does not take these replies.
+// IfUndelivered registers a function to call if these replies cannot be written to the client.
 func (r *Reply) IfUndelivered(run func()) {
-	r.undelivered = append(r.undelivered, undo{len(r.Bytes), run})
+	r.onUndelivered = append(r.onUndelivered, undo{len(r.Bytes), run})
 }
 
 // WhenDelivered registers a function to call once the replies so far are sent. It may never run.
-func (r *Reply) WhenDelivered(follows func()) { r.delivered = append(r.delivered, follows) }
+func (r *Reply) WhenDelivered(run func()) { r.onDelivered = append(r.onDelivered, run) }
 
 // Sent removes the first n bytes, which the client's socket has taken. The grants in them are
-// final, whatever happens to the rest.
+// final, even if the rest cannot be sent.
 func (r *Reply) Sent(n int) {
 	if n == len(r.Bytes) {
 		r.Delivered()
 		return
 	}
-	r.undelivered = slices.DeleteFunc(r.undelivered, func(u undo) bool { return u.end <= n })
-	for i := range r.undelivered {
-		r.undelivered[i].end -= n
+	r.onUndelivered = slices.DeleteFunc(r.onUndelivered, func(u undo) bool { return u.end <= n })
+	for i := range r.onUndelivered {
+		r.onUndelivered[i].end -= n
 	}
-	r.Bytes, r.mark, r.validity = slices.Delete(r.Bytes, 0, n), max(0, r.mark-n), validity{}
+	r.Bytes, r.replyStart, r.validity = slices.Delete(r.Bytes, 0, n), max(0, r.replyStart-n), validity{}
 }
 
 // Delivered empties the reply, because its bytes have been sent.
 func (r *Reply) Delivered() {
 	r.empty()
-	for _, follows := range r.delivered {
-		follows()
+	for _, run := range r.onDelivered {
+		run()
 	}
-	clear(r.delivered)
-	r.delivered = r.delivered[:0]
+	clear(r.onDelivered)
+	r.onDelivered = r.onDelivered[:0]
 }
 
 func (r *Reply) empty() {
-	r.Bytes, r.mark = r.Bytes[:0], 0
-	clear(r.undelivered)
-	r.undelivered, r.validity = r.undelivered[:0], validity{}
+	r.Bytes, r.replyStart = r.Bytes[:0], 0
+	clear(r.onUndelivered)
+	r.onUndelivered, r.validity = r.onUndelivered[:0], validity{}
 }
 
 // Undelivered calls the functions of IfUndelivered, and empties the reply.
 func (r *Reply) Undelivered() {
-	for _, u := range r.undelivered {
+	for _, u := range r.onUndelivered {
 		u.run()
 	}
 	r.empty()
-	r.delivered = nil
+	r.onDelivered = nil
 }
 
 // Double appends a number, given by its digits: in RESP2 as a bulk string.
@@ -289,8 +289,8 @@ func Failure(err error) string {
 	if errors.As(err, new(*quorum.NoQuorumError)) {
 		return "NOQUORUM " + err.Error()
 	}
-	if refusal, is := err.(interface{ Reply() string }); is { // an error of the upstream
-		return refusal.Reply()
+	if replier, ok := err.(interface{ Reply() string }); ok { // an error of the upstream
+		return replier.Reply()
 	}
 	return "ERR " + err.Error()
 }

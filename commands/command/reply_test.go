@@ -36,13 +36,14 @@ func TestReplies(t *testing.T) {
 			r := Reply{Bytes: []byte("+before\r\n"), Proto: proto}
 			test.write(&r)
 			if got := string(r.Bytes); got != "+before\r\n"+want {
-				t.Errorf("%s in RESP%d: %q, want %q behind +before", test.title, proto, got, want)
+				t.Errorf("%s in RESP%d: %q, want %q after +before", test.title, proto, got, want)
 			}
 		}
 	}
 }
 
-// TestUndelivered checks that delivered grants stay, and others are undone once, in order.
+// TestUndelivered checks that delivered grants stay, and that all other grants are undone once, in
+// order.
 func TestUndelivered(t *testing.T) {
 	var undone []int
 	undo := func(n int) func() { return func() { undone = append(undone, n) } }
@@ -61,10 +62,10 @@ func TestUndelivered(t *testing.T) {
 	}
 }
 
-// TestHandedInPart checks that a grant stays if the socket took its whole reply, wherever the write
+// TestPartlySent checks that a grant stays if the socket took its whole reply, wherever the write
 // broke off. All other grants are undone. A reply that was taken back ends where the previous reply
 // ends.
-func TestHandedInPart(t *testing.T) {
+func TestPartlySent(t *testing.T) {
 	const status = len("+OK\r\n")
 	write := func(undone *[]int) *Reply {
 		r := &Reply{Bytes: []byte("+before\r\n")}
@@ -78,7 +79,7 @@ func TestHandedInPart(t *testing.T) {
 		}
 		return r
 	}
-	for handed, want := range map[int][]int{
+	for sent, want := range map[int][]int{
 		0:                                 {0, 1, 2, 3},
 		len("+before\r\n"):                {0, 1, 2, 3},
 		len("+before\r\n+OK\r"):           {0, 1, 2, 3},
@@ -91,21 +92,21 @@ func TestHandedInPart(t *testing.T) {
 		var undone []int
 		r := write(&undone)
 		whole := string(r.Bytes)
-		r.Sent(handed)
-		if string(r.Bytes) != whole[handed:] {
-			t.Errorf("%d bytes were handed: left %q", handed, r.Bytes)
+		r.Sent(sent)
+		if string(r.Bytes) != whole[sent:] {
+			t.Errorf("%d bytes were sent: left %q", sent, r.Bytes)
 		}
 		r.Undelivered()
 		if !slices.Equal(undone, want) {
-			t.Errorf("%d bytes were handed: undone %v, want %v", handed, undone, want)
+			t.Errorf("%d bytes were sent: undone %v, want %v", sent, undone, want)
 		}
 		undone = nil
 		r = write(&undone)
-		for range handed { // one by one
+		for range sent { // one by one
 			r.Sent(1)
 		}
 		if r.Undelivered(); !slices.Equal(undone, want) {
-			t.Errorf("%d bytes were handed one by one: undone %v, want %v", handed, undone, want)
+			t.Errorf("%d bytes were sent one by one: undone %v, want %v", sent, undone, want)
 		}
 	}
 }

@@ -21,15 +21,15 @@ func Sub(arity int, run func(Call)) Subcommand { return Subcommand{arity, run} }
 
 // Run runs the subcommand that a call names.
 func (s Subcommands) Run(c Call) {
-	name, sub := syntax.Lower(c.Args[0]), syntax.Lower(c.Args[1])
-	run, known := s[sub]
+	name, subName := syntax.Lower(c.Args[0]), syntax.Lower(c.Args[1])
+	sub, ok := s[subName]
 	switch {
-	case !known:
+	case !ok:
 		c.Out.Error(syntax.UnknownSubcommand(strings.ToUpper(name), c.Args[1]))
-	case !syntax.Fits(run.arity, len(c.Args)):
-		c.Out.Error(syntax.WrongArity(name + "|" + sub))
+	case !syntax.Fits(sub.arity, len(c.Args)):
+		c.Out.Error(syntax.WrongArity(name + "|" + subName))
 	default:
-		run.run(c)
+		sub.run(c)
 	}
 }
 

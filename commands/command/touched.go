@@ -8,8 +8,9 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// maxTouched limits the size of Touched, in bytes. Each key counts for its name and touchedSize.
-const maxTouched, touchedSize = 16 << 10, 128
+// maxChangedKeysSize limits the size of Touched, in bytes. Each key counts for its name and
+// changedKeyOverhead.
+const maxChangedKeysSize, changedKeyOverhead = 16 << 10, 128
 
 // Touched holds the lock keys that a client's commands may have changed since the last answered
 // WAIT. The zero value is empty.
@@ -17,18 +18,18 @@ type Touched struct {
 	keys     map[quorum.Key]struct{}
 	bytes    int
 	overflow bool
-	// settled is set after a WAIT was answered: the next command starts a new set.
-	settled bool
+	// startsNewSet is set after a WAIT was answered: the next command starts a new set.
+	startsNewSet bool
 }
 
 // Add records the keys of a command.
 func (t *Touched) Add(db int, words [][]byte, places keys.Places) {
-	if t.settled {
+	if t.startsNewSet {
 		*t = Touched{}
 	}
 	for at := range places.All() {
-		size := len(words[at]) + touchedSize
-		if t.overflow || t.bytes+size > maxTouched {
+		size := len(words[at]) + changedKeyOverhead
+		if t.overflow || t.bytes+size > maxChangedKeysSize {
 			*t = Touched{overflow: true}
 			return
 		}
@@ -40,10 +41,10 @@ func (t *Touched) Add(db int, words [][]byte, places keys.Places) {
 	}
 }
 
-// Keys returns the keys. known is false if there were too many to record.
-func (t *Touched) Keys() (all []quorum.Key, known bool) {
+// Keys returns the keys. complete is false if there were too many to record.
+func (t *Touched) Keys() (changed []quorum.Key, complete bool) {
 	return slices.Collect(maps.Keys(t.keys)), !t.overflow
 }
 
 // Settle starts a new set at the next Add: WAIT was satisfied, or there were too many keys.
-func (t *Touched) Settle() { t.settled = true }
+func (t *Touched) Settle() { t.startsNewSet = true }

@@ -14,26 +14,26 @@ func TestTouched(t *testing.T) {
 	add := func(key string) {
 		touched.Add(0, [][]byte{[]byte("del"), []byte(key)}, keys.Places{keys.Span{First: 1, Last: 1, Step: 1}})
 	}
-	want := func(n int, known bool) {
+	want := func(n int, complete bool) {
 		t.Helper()
-		if all, knows := touched.Keys(); len(all) != n || knows != known {
-			t.Errorf("%d keys, known %v, want %d, %v", len(all), knows, n, known)
+		if changed, gotComplete := touched.Keys(); len(changed) != n || gotComplete != complete {
+			t.Errorf("%d keys, known %v, want %d, %v", len(changed), gotComplete, n, complete)
 		}
 	}
 	want(0, true)
-	const some = 100
-	for i := range some {
+	const count = 100
+	for i := range count {
 		add(fmt.Sprint(i))
 	}
-	want(some, true)
-	if c := (Client{Touched: touched}); c.Size() < some*touchedSize {
+	want(count, true)
+	if c := (Client{Touched: touched}); c.Size() < count*changedKeyOverhead {
 		t.Errorf("%d bytes are counted", c.Size())
 	}
 	touched.Settle()
-	want(some, true)
+	want(count, true)
 	add("next")
 	want(1, true)
-	add(strings.Repeat("k", maxTouched))
+	add(strings.Repeat("k", maxChangedKeysSize))
 	want(0, false)
 	add("other")
 	want(0, false)

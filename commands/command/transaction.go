@@ -10,8 +10,8 @@ type Transaction struct {
 	// Down is the error if MULTI could not reach the upstream: the reply to commands on other keys.
 	Down string
 	// Queued holds the queued commands, Size their size in bytes.
-	Queued [][]string
-	Size   int
+	Queued      [][]string
+	QueuedBytes int
 	// Watched holds the watched lock keys.
 	Watched Watched
 }
@@ -42,14 +42,14 @@ func (t *Transaction) Watching() bool { return len(t.Watched.Keys) > 0 }
 // Unwatch ends the watch on the keys.
 func (t *Transaction) Unwatch() { t.Watched = Watched{} }
 
-// watchedSize is the size of a watched key without its name, in bytes.
-const watchedSize = 128
+// watchedKeyOverhead is the size of a watched key without its name, in bytes.
+const watchedKeyOverhead = 128
 
 // Watch starts to watch a key that has this version, unless it is watched already.
 func (w *Watched) Watch(key, version string) {
-	if _, already := w.Keys[key]; !already {
+	if _, ok := w.Keys[key]; !ok {
 		w.Keys[key] = version
-		w.Size += len(key) + watchedSize
+		w.Size += len(key) + watchedKeyOverhead
 	}
 }
 
@@ -58,8 +58,8 @@ func (w *Watched) Watch(key, version string) {
 func (t *Transaction) Finds(db int, keys []string) {
 	w := &t.Watched
 	for _, key := range keys {
-		version, watches := w.Keys[key]
-		w.Changed = w.Changed || watches && w.DB == db && version == ""
+		version, isWatched := w.Keys[key]
+		w.Changed = w.Changed || isWatched && w.DB == db && version == ""
 	}
 }
 
@@ -67,6 +67,6 @@ func (t *Transaction) Finds(db int, keys []string) {
 // EXEC fail.
 func (t *Transaction) Changes(db int, key string) {
 	w := &t.Watched
-	_, watches := w.Keys[key]
-	w.Changed = w.Changed || watches && w.DB == db
+	_, isWatched := w.Keys[key]
+	w.Changed = w.Changed || isWatched && w.DB == db
 }

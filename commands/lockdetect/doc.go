@@ -3,7 +3,7 @@
 // one. Most operators do not know all their lock keys. The log and PROXY INFO show the patterns of
 // these keys. A command with another purpose may have the same form, so this is only a hint.
 //
-// Memory is bounded, whatever clients send: at most [maxHeads] beginnings of keys with
+// Memory is bounded, whatever clients send: at most [maxPrefixes] prefixes of keys with
 // [maxPatterns] patterns each, and the bodies and digests of [maxScripts] scripts. Values, and thus
 // tokens, are neither kept nor logged.
 package lockdetect

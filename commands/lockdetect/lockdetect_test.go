@@ -22,16 +22,16 @@ const (
 	unlinks = "if ARGV[1] == redis.call( 'GET', KEYS[1] ) then\n\treturn redis.pcall('UNLINK', KEYS[1])\nend\nreturn 0"
 )
 
-func none([]byte) bool { return false }
+func neverCovered([]byte) bool { return false }
 
-// saw passes a command to a Detector, as a proxy with an upstream does.
-func saw(n *lockdetect.Detector, covered func([]byte) bool, words ...string) {
-	all := make([][]byte, len(words))
+// count passes a command to a Detector, as a proxy with an upstream does.
+func count(n *lockdetect.Detector, covered func([]byte) bool, words ...string) {
+	args := make([][]byte, len(words))
 	for i, w := range words {
-		all[i] = []byte(w)
+		args[i] = []byte(w)
 	}
-	if lockdetect.Suspect(all[0], len(all)) {
-		n.Count(all[:min(lockdetect.MaxWords, len(all))], covered)
+	if lockdetect.Suspect(args[0], len(args)) {
+		n.Count(args[:min(lockdetect.MaxWords, len(args))], covered)
 	}
 }
 
@@ -75,11 +75,11 @@ func TestShapes(t *testing.T) {
 		{[]string{"DELEX", "", "", ""}, 0, 0},
 	} {
 		n := lockdetect.New(slog.New(slog.DiscardHandler))
-		saw(n, none, test.words...)
+		count(n, neverCovered, test.words...)
 		if locks, releases := n.Counts(); locks != test.locks || releases != test.releases {
 			t.Errorf("%q: counted %d and %d, want %d and %d", test.words, locks, releases, test.locks, test.releases)
 		}
-		saw(n, func([]byte) bool { return true }, test.words...)
+		count(n, func([]byte) bool { return true }, test.words...)
 		if locks, releases := n.Counts(); locks != test.locks || releases != test.releases {
 			t.Errorf("%q of a lock key was counted, too", test.words)
 		}
@@ -91,13 +91,13 @@ func TestByDigest(t *testing.T) {
 	digest := fmt.Sprintf("%x", sha1.Sum([]byte(antirez)))
 	for _, first := range [][]string{{"SCRIPT", "LOAD", antirez}, {"EVAL", antirez, "1", "lock:a", "t"}} {
 		n := lockdetect.New(slog.New(slog.DiscardHandler))
-		saw(n, none, "EVALSHA", digest, "1", "lock:a", "t")
-		saw(n, none, first...)
+		count(n, neverCovered, "EVALSHA", digest, "1", "lock:a", "t")
+		count(n, neverCovered, first...)
 		_, before := n.Counts()
-		saw(n, none, "EVALSHA", digest, "1", "lock:a", "t")
-		saw(n, none, "evalsha", strings.ToUpper(digest), "1", "lock:a", "t")
+		count(n, neverCovered, "EVALSHA", digest, "1", "lock:a", "t")
+		count(n, neverCovered, "evalsha", strings.ToUpper(digest), "1", "lock:a", "t")
 		if _, releases := n.Counts(); releases != before+2 {
-			t.Errorf("behind %q: counted %d releases, want %d", first[0], releases, before+2)
+			t.Errorf("after %q: counted %d releases, want %d", first[0], releases, before+2)
 		}
 	}
 }
@@ -108,9 +108,9 @@ func TestLogOnce(t *testing.T) {
 	var log bytes.Buffer
 	n := lockdetect.New(slog.New(slog.NewTextHandler(&log, nil)))
 	for i := range 1000 {
-		saw(n, none, "SET", fmt.Sprintf("order:%d:lock", i), "secret-token", "NX", "PX", "30000")
-		saw(n, none, "EVAL", antirez, "1", fmt.Sprintf("order:%d:lock", i), "secret-token")
-		saw(n, none, "SET", "job:report", "secret-token", "EX", "30", "NX")
+		count(n, neverCovered, "SET", fmt.Sprintf("order:%d:lock", i), "secret-token", "NX", "PX", "30000")
+		count(n, neverCovered, "EVAL", antirez, "1", fmt.Sprintf("order:%d:lock", i), "secret-token")
+		count(n, neverCovered, "SET", "job:report", "secret-token", "EX", "30", "NX")
 	}
 	if got := log.String(); strings.Count(got, "\n") != 2 || strings.Contains(got, "secret") ||
 		!strings.Contains(got, "pattern=order:*:lock") || !strings.Contains(got, "pattern=job:report") {
@@ -129,8 +129,8 @@ func TestBounded(t *testing.T) {
 	letters := func(i int) string { return strings.Map(func(r rune) rune { return r - '0' + 'a' }, fmt.Sprint(i)) }
 	const keys = 20000
 	for i := range keys {
-		saw(n, none, "SET", letters(i%200)+":"+letters(i)+":lock", "t", "NX", "PX", "1")
-		saw(n, none, "EVAL", antirez+fmt.Sprint("--", i), "1", "k", "t")
+		count(n, neverCovered, "SET", letters(i%200)+":"+letters(i)+":lock", "t", "NX", "PX", "1")
+		count(n, neverCovered, "EVAL", antirez+fmt.Sprint("--", i), "1", "k", "t")
 	}
 	locks, releases := n.Counts()
 	if locks != keys || releases != keys {
@@ -152,16 +152,16 @@ func TestGlobsCanBeSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := strings.Join(rapid.SliceOfN(part, 0, 14).Draw(t, "parts"),
 			rapid.SampledFrom([]string{"", ":", ".", "-"}).Draw(t, "between"))
-		wide := rapid.Bool().Draw(t, "with many others")
+		wide := rapid.Bool().Draw(t, "with many other keys")
 		n := lockdetect.New(slog.New(slog.DiscardHandler))
 		if wide {
-			head := key[:strings.IndexAny(key+":", ":/.|#-_{}@=~")]
+			prefix := key[:strings.IndexAny(key+":", ":/.|#-_{}@=~")]
 			for c := range 9 {
-				rest := key[len(head):min(len(key), len(head)+1)] + strings.Repeat("abcdefghi"[c:c+1], 3)
-				saw(n, none, "SET", head+rest, "t", "NX", "PX", "1")
+				rest := key[len(prefix):min(len(key), len(prefix)+1)] + strings.Repeat("abcdefghi"[c:c+1], 3)
+				count(n, neverCovered, "SET", prefix+rest, "t", "NX", "PX", "1")
 			}
 		}
-		saw(n, none, "SET", key, "t", "NX", "PX", "1")
+		count(n, neverCovered, "SET", key, "t", "NX", "PX", "1")
 		covered := false
 		for _, p := range n.Patterns() {
 			config := conf.Default()

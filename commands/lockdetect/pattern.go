@@ -13,21 +13,21 @@ const (
 	maxSegments = 8
 )
 
-// pattern returns a glob for keys like this one, valid for lock-keys, and its beginning up to the
+// pattern returns a glob for keys like this one, valid for lock-keys, and its prefix up to the
 // first separator. It replaces parts that probably differ from key to key by *: long parts, and
 // parts with a digit or a special character of globs.
-func pattern(key []byte) (glob, head string) {
+func pattern(key []byte) (glob, prefix string) {
 	for segments := 0; len(key) > 0; segments++ {
 		n := 0
-		for n < len(key) && !separates(key[n]) {
+		for n < len(key) && !isSeparator(key[n]) {
 			n++
 		}
 		switch {
 		case segments == maxSegments:
-			glob = starred(glob)
+			glob = appendStar(glob)
 			key, n = nil, 0
 		case n > maxSegment || !allLetters(key[:n]):
-			glob = starred(glob)
+			glob = appendStar(glob)
 		default:
 			glob += string(key[:n])
 		}
@@ -35,27 +35,27 @@ func pattern(key []byte) (glob, head string) {
 			glob += string(key[0])
 			key = key[1:]
 		}
-		if head == "" {
-			head = glob
+		if prefix == "" {
+			prefix = glob
 		}
 	}
 	if glob == "" {
 		return "*", "*"
 	}
-	return glob, head
+	return glob, prefix
 }
 
-// starred returns the beginning of a glob followed by *. A dot before the * would look like a
+// appendStar returns the beginning of a glob followed by *. A dot before the * would look like a
 // regular expression unless it ends a word, so ? replaces it.
-func starred(s string) string {
+func appendStar(s string) string {
 	if n := len(s); n > 0 && s[n-1] == '.' && (n == 1 || s[n-2] != '*' && !isLetter(s[n-2])) {
 		s = s[:n-1] + "?"
 	}
 	return s + "*"
 }
 
-// separates reports whether a character separates the parts of keys.
-func separates(c byte) bool { return strings.IndexByte(":/.|#-_{}@=~", c) >= 0 }
+// isSeparator reports whether a character separates the parts of keys.
+func isSeparator(c byte) bool { return strings.IndexByte(":/.|#-_{}@=~", c) >= 0 }
 
 func allLetters(segment []byte) bool {
 	return !slices.ContainsFunc(segment, func(c byte) bool { return !isLetter(c) })

@@ -24,30 +24,30 @@ type scripts struct {
 	digests map[string]bool
 }
 
-// releases reports whether a script compares and deletes, and remembers the answer.
-func (s *scripts) releases(body []byte) bool {
+// isReleaseBody reports whether a script compares and deletes, and remembers the answer.
+func (s *scripts) isReleaseBody(body []byte) bool {
 	if len(body) > maxBody {
 		return false
 	}
 	s.mu.RLock()
-	does, known := s.byBody[string(body)]
+	isRelease, known := s.byBody[string(body)]
 	s.mu.RUnlock()
 	if !known {
-		does = comparesAndDeletes(body)
-		s.learn(string(body), does)
+		isRelease = comparesAndDeletes(body)
+		s.remember(string(body), isRelease)
 	}
-	return does
+	return isRelease
 }
 
-// learn remembers a script. If there is no room, it forgets all other scripts.
-func (s *scripts) learn(body string, does bool) {
+// remember remembers a script. If there is no room, it forgets all other scripts.
+func (s *scripts) remember(body string, isRelease bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byBody == nil || len(s.byBody) >= maxScripts {
 		s.byBody = map[string]bool{}
 	}
-	s.byBody[body] = does
-	if !does {
+	s.byBody[body] = isRelease
+	if !isRelease {
 		return
 	}
 	if s.digests == nil || len(s.digests) >= maxScripts {
@@ -57,8 +57,9 @@ func (s *scripts) learn(body string, does bool) {
 	s.digests[hex.EncodeToString(sum[:])] = true
 }
 
-// isRelease reports whether a digest is the SHA-1 of a remembered script that compares and deletes.
-func (s *scripts) isRelease(digest []byte) bool {
+// isReleaseDigest reports whether a digest is the SHA-1 of a remembered script that compares and
+// deletes.
+func (s *scripts) isReleaseDigest(digest []byte) bool {
 	if len(digest) != 2*sha1.Size {
 		return false
 	}

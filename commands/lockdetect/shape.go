@@ -5,13 +5,13 @@ import (
 	"strconv"
 )
 
-// use is how a command uses a key, judged by its form.
-type use int
+// keyUse is how a command uses a key, judged by its form.
+type keyUse int
 
 const (
-	other use = iota
-	takes
-	releases
+	noLock keyUse = iota
+	acquisition
+	release
 )
 
 // MaxWords is the number of words of a command that [Detector.Count] needs.
@@ -54,16 +54,16 @@ func optionsOfMsetex(words [][]byte) [][]byte {
 
 // takesLock reports whether the options of a SET are those of a lock: NX and an expiry.
 func takesLock(options [][]byte) bool {
-	nx, timed := false, false
+	nx, hasExpiry := false, false
 	for _, o := range options {
 		switch {
 		case equalFold(o, "nx"):
 			nx = true
 		case equalFold(o, "px"), equalFold(o, "ex"), equalFold(o, "pxat"), equalFold(o, "exat"):
-			timed = true
+			hasExpiry = true
 		}
 	}
-	return nx && timed
+	return nx && hasExpiry
 }
 
 // firstKey returns the first key of an EVAL or EVALSHA; ok is false if there is none.

@@ -10,19 +10,18 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// acquire runs SET key value NX, with or without a TTL, and SETNX the way LOCK takes a lock. This
-// is the cheapest way, and it keeps the order of the waiters. It returns false if the caller must
-// run the command.
+// acquire runs SETNX, and SET with NX, as LOCK does. This costs the least, and keeps the order of
+// the waiters. It returns false if the caller must run the command.
 func (p *Runner) acquire(c command.Call, words []string) bool {
 	if !onlyAcquires(words) {
 		return false
 	}
 	key := words[1]
-	s := program.Absent([]string{key}).Snapshot(p.opts.Now())
+	s := program.GuessAbsent([]string{key}).Snapshot(p.opts.Now())
 	reply, err := s.Do(words)
 	edits := s.Edits()
 	switch {
-	case err != nil || s.Touched() && len(edits) == 0: // an expiry that has already passed
+	case err != nil || s.HasUsedKeys() && len(edits) == 0: // an expiry that has already passed
 		return false
 	case len(edits) == 0:
 		program.Answer(c.Out, reply)
@@ -36,22 +35,22 @@ func (p *Runner) acquire(c command.Call, words []string) bool {
 	return true
 }
 
-// lockFor takes a lock and replies granted, or as the same command does on a held key.
-func (p *Runner) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Reply) {
-	place, ttl := p.Engine.Place(c.Client.DB, e.Key), e.After.Left
+// lockFor takes a lock, and writes grantedReply, or the reply of the same command to a held key.
+func (p *Runner) lockFor(c command.Call, e keyspace.Edit, grantedReply keyspace.Reply) {
+	location, ttl := p.Engine.Locate(c.Client.DB, e.Key), e.After.Left
 	if ttl < 0 {
 		ttl = quorum.Endless
 	}
-	got, err := p.opts.Locks.Lock(c.Ctx,
-		quorum.LockRequest{Key: place, Token: e.After.Value, TTL: ttl, Holder: c.Client.Identity()})
+	grant, err := p.opts.Locks.Lock(c.Ctx,
+		quorum.LockRequest{Key: location, Token: e.After.Value, TTL: ttl, Holder: c.Client.Identity()})
 	if errors.Is(err, quorum.ErrHeld) {
 		c.Client.Transaction.Finds(c.Client.DB, []string{e.Key})
 	}
 	switch {
 	case errors.Is(err, quorum.ErrTooShort):
-		c.Out.Error(syntax.ExpireTooShort(e.By))
+		c.Out.Error(syntax.ExpireTooShort(e.ExpiryCommand))
 		return
-	case errors.Is(err, quorum.ErrHeld) && granted.Kind == keyspace.Int:
+	case errors.Is(err, quorum.ErrHeld) && grantedReply.Kind == keyspace.Int:
 		c.Out.Int(0)
 		return
 	case errors.Is(err, quorum.ErrHeld):
@@ -66,10 +65,10 @@ func (p *Runner) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Reply
 	}
 	c.Client.Transaction.Changes(c.Client.DB, e.Key)
 	p.opts.Audit.Note(command.AuditGranted, c.Client, c.Client.DB, e.Key)
-	program.Answer(c.Out, granted)
+	program.Answer(c.Out, grantedReply)
 	c.Out.IfUndelivered(func() {
-		p.opts.Locks.Withdraw([]quorum.Key{place}, got)
-		p.opts.Audit.Note(command.AuditWithdrawn, c.Client, place.DB, e.Key)
+		p.opts.Locks.Withdraw([]quorum.Key{location}, grant)
+		p.opts.Audit.Note(command.AuditWithdrawn, c.Client, location.DB, e.Key)
 	})
 }
 
@@ -88,16 +87,16 @@ func onlyAcquires(words []string) bool {
 	}
 	nx := false
 	for options := words[3:]; len(options) > 0; {
-		taken := 1
+		length := 1
 		switch syntax.Lower(options[0]) {
 		case "nx":
 			nx = true
 		case "px", "ex", "pxat", "exat":
-			taken = 2
+			length = 2
 		default:
 			return false
 		}
-		options = options[min(taken, len(options)):]
+		options = options[min(length, len(options)):]
 	}
 	return nx
 }

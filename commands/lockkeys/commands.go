@@ -14,21 +14,21 @@ import (
 
 // Commands returns the ordinary commands that run on lock keys.
 func (p *Runner) Commands() []*command.Command {
-	waits := blocking.Options{
-		Locks: p.opts.Locks, Engine: p.Engine, Program: p.Program, Answer: p.answer, Now: p.opts.Now,
+	blockingOptions := blocking.Options{
+		Locks: p.opts.Locks, Engine: p.Engine, Program: p.Program, WriteOutcome: p.writeOutcome, Now: p.opts.Now,
 	}
 	var all []*command.Command
 	for _, name := range keyspace.Names() {
-		docs, known := command.DocsOf(keyspace.Docs(name)), spec.Find([]byte(name))
-		docs.Reads = !known.Does(spec.Writes)
-		if _, fixed := known.Keys.Fixed(); fixed || known.Keys.Span.First == 1 {
-			docs.Keys = known.Keys.Span
-		} else if known.Keys == keys.OfSort {
+		docs, redisCommand := command.DocsOf(keyspace.Docs(name)), spec.Find([]byte(name))
+		docs.Reads = !redisCommand.Does(spec.Writes)
+		if _, fixed := redisCommand.Keys.Fixed(); fixed || redisCommand.Keys.Span.First == 1 {
+			docs.Keys = redisCommand.Keys.Span
+		} else if redisCommand.Keys == keys.OfSort {
 			docs.Keys = keys.One(1) // STORE names the other key
 		}
-		run := p.ordinary
-		if known.Does(spec.Blocks) {
-			run = waits.Run
+		run := p.runOrdinary
+		if redisCommand.Does(spec.Blocks) {
+			run = blockingOptions.Run
 		}
 		c := command.OfRedis(name, run, docs)
 		c.Guarded = true
@@ -37,11 +37,11 @@ func (p *Runner) Commands() []*command.Command {
 	return all
 }
 
-// ordinary runs an ordinary command on lock keys.
-func (p *Runner) ordinary(c command.Call) {
+// runOrdinary runs an ordinary command on lock keys.
+func (p *Runner) runOrdinary(c command.Call) {
 	words := syntax.Strings(c.Args)
 	if !p.acquire(c, words) {
-		p.Answer(c, p.Program(c.Client, words))
+		p.RunProgram(c, p.Program(c.Client, words))
 	}
 }
 
@@ -49,7 +49,8 @@ func (p *Runner) ordinary(c command.Call) {
 func (p *Runner) Program(c *command.Client, words []string) program.Program {
 	keys := keyspace.Keys(words)
 	return program.Program{
-		DB: c.DB, Keys: syntax.Distinct(keys), Guesses: p.guessesFor(c, words, keys), Replaces: replaces(words),
+		DB: c.DB, Keys: syntax.Distinct(keys), Guesses: p.guessesFor(c, words, keys),
+		UsuallyWrites: usuallyWrites(words),
 		Run: func(_ context.Context, s *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 			reply, err := s.Do(words)
 			return reply, nil, err
@@ -57,8 +58,8 @@ func (p *Runner) Program(c *command.Client, words []string) program.Program {
 	}
 }
 
-// replaces reports whether a command usually writes a value without regard to the old value.
-func replaces(words []string) bool {
+// usuallyWrites reports whether a command usually writes, whatever the old value is.
+func usuallyWrites(words []string) bool {
 	switch syntax.Lower(words[0]) {
 	case "set":
 		for _, word := range words[min(3, len(words)):] {

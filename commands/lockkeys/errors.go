@@ -14,8 +14,8 @@ func Unfit(name string, key []byte) string {
 }
 
 // Mixed returns the error of a command that names both lock keys and keys of the upstream.
-func Mixed(name string, lock, other []byte) string {
+func Mixed(name string, lockKey, upstreamKey []byte) string {
 	return fmt.Sprintf("ERR '%s' mixes lock keys and other keys: '%s' is on the lock masters, '%s' on the upstream; "+
 		"send two commands",
-		name, syntax.Shown(lock), syntax.Shown(other))
+		name, syntax.Shown(lockKey), syntax.Shown(upstreamKey))
 }

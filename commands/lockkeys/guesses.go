@@ -14,16 +14,16 @@ import (
 func (p *Runner) guessesFor(c *command.Client, words, keys []string) (guesses []program.Guess) {
 	switch name := syntax.Lower(words[0]); {
 	case name == "setnx" || name == "msetnx" || name == "hsetnx":
-		guesses = append(guesses, program.Absent(keys))
+		guesses = append(guesses, program.GuessAbsent(keys))
 	case name == "msetex" && slices.ContainsFunc(words[2+2*len(keys):], isNX):
-		guesses = append(guesses, program.Absent(keys))
+		guesses = append(guesses, program.GuessAbsent(keys))
 	case name == "delifeq" || name == "delex" && len(words) == 4 && strings.HasSuffix(syntax.Lower(words[2]), "feq"):
-		guesses = append(guesses, program.Text(keys, words[len(words)-1]))
+		guesses = append(guesses, program.GuessText(keys, words[len(words)-1]))
 	case name == "set":
 		guesses = guessesForSet(words, keys)
 	case len(keys) == 1 && likelyRemoves(name):
 		if token, ok := p.Guess(c.DB, keys[0]); ok {
-			guesses = append(guesses, program.Held(keys, token))
+			guesses = append(guesses, program.GuessValue(keys, token))
 		}
 	}
 	return guesses
@@ -33,7 +33,7 @@ func isNX(word string) bool { return syntax.Lower(word) == "nx" }
 
 // Guess returns the value that this proxy wrote last under a key, if it knows one.
 func (p *Runner) Guess(db int, key string) (token string, ok bool) {
-	return p.opts.Register.Guess(p.Engine.Place(db, key))
+	return p.opts.Register.Guess(p.Engine.Locate(db, key))
 }
 
 // likelyRemoves reports whether a command mostly finds the value that this proxy wrote, and removes
@@ -51,10 +51,10 @@ func guessesForSet(words, keys []string) (guesses []program.Guess) {
 	for i, word := range words {
 		switch syntax.Lower(word) {
 		case "nx":
-			guesses = append(guesses, program.Absent(keys))
+			guesses = append(guesses, program.GuessAbsent(keys))
 		case "ifeq":
 			if i+1 < len(words) {
-				guesses = append(guesses, program.Text(keys, words[i+1]))
+				guesses = append(guesses, program.GuessText(keys, words[i+1]))
 			}
 		}
 	}

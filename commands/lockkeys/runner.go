@@ -24,7 +24,7 @@ const warnEvery = time.Minute
 // Register keeps the lock keys: a *quorum.Cluster, whose methods document the errors.
 type Register interface {
 	program.Register
-	Withdraw(keys []quorum.Key, got quorum.Granted)
+	Withdraw(keys []quorum.Key, grant quorum.Granted)
 	Guess(key quorum.Key) (token string, ok bool)
 }
 
@@ -32,7 +32,7 @@ type Register interface {
 type Locks interface {
 	blocking.Locks
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error)
-	Withdraw(keys []quorum.Key, got quorum.Granted)
+	Withdraw(keys []quorum.Key, grant quorum.Granted)
 }
 
 // Limits limit the TTLs of lock keys.
@@ -68,38 +68,40 @@ type Runner struct {
 
 	// withoutTTL and effectsLost count locks without a TTL and lost side effects.
 	withoutTTL, effectsLost atomic.Int64
-	// lastWarned is the time of the last log message about locks without a TTL, in Unix
+	// lastWarning is the time of the last log message about locks without a TTL, in Unix
 	// nanoseconds.
-	lastWarned atomic.Int64
+	lastWarning atomic.Int64
 }
 
 // New returns a Runner.
 func New(opts Options) *Runner {
 	p := &Runner{opts: opts}
 	p.Engine = &program.Engine{
-		Register: opts.Register, Place: opts.Place, Now: opts.Now, Random: opts.Random, Pause: pacing.Sleep,
-		RefuseEdits: p.refusalOf, List: opts.List, Lost: p.reportLostEffects,
+		Register: opts.Register, Locate: opts.Place, Now: opts.Now, Random: opts.Random, Pause: pacing.Sleep,
+		RefuseEdits: p.refusalOf, List: opts.List, OnLostEffects: p.reportLostEffects,
 	}
 	return p
 }
 
 // Counts returns how many locks without a TTL were taken, and how many side effects were lost.
-func (p *Runner) Counts() (withoutTTL, lost int64) { return p.withoutTTL.Load(), p.effectsLost.Load() }
+func (p *Runner) Counts() (withoutTTL, lostEffects int64) {
+	return p.withoutTTL.Load(), p.effectsLost.Load()
+}
 
-// Answer runs a program of a client and writes its reply.
-func (p *Runner) Answer(c command.Call, prog program.Program) {
+// RunProgram runs a program of a client and writes its reply.
+func (p *Runner) RunProgram(c command.Call, prog program.Program) {
 	prog.Holder = c.Client.Identity()
-	place := func(key string) quorum.Key { return p.Engine.Place(prog.DB, key) }
-	turn := tracking.Of(c.Client).Begin(prog.DB, prog.Keys, place)
-	prog.Tracked, prog.Watches = turn.Remembers(), c.Client.Transaction.Watching()
-	done, err := p.Engine.Run(c.Ctx, prog)
-	if turn != nil {
+	locate := func(key string) quorum.Key { return p.Engine.Locate(prog.DB, key) }
+	commandRun := tracking.Of(c.Client).Begin(prog.DB, prog.Keys, locate)
+	prog.TracksKeys, prog.WatchesKeys = commandRun.Remembers(), c.Client.Transaction.Watching()
+	outcome, err := p.Engine.Run(c.Ctx, prog)
+	if commandRun != nil {
 		now := time.Now()
 		c.Out.WhenDelivered(func() {
 			if errors.As(err, new(*quorum.NoQuorumError)) {
-				turn.Fail(now)
+				commandRun.Fail(now)
 			} else {
-				turn.End(done.Read, done.Edits, now)
+				commandRun.End(outcome.ReadKeys, outcome.Edits, now)
 			}
 		})
 	}
@@ -107,33 +109,33 @@ func (p *Runner) Answer(c command.Call, prog program.Program) {
 		c.Out.Fail(err)
 		return
 	}
-	p.answer(c, prog.DB, done)
+	p.writeOutcome(c, prog.DB, outcome)
 }
 
-// answer writes the reply of a program, and records its changes.
-func (p *Runner) answer(c command.Call, db int, done program.Outcome) {
-	for _, e := range done.Edits {
-		if e.Changes() {
+// writeOutcome writes the reply of a program, and records its changes.
+func (p *Runner) writeOutcome(c command.Call, db int, outcome program.Outcome) {
+	for _, e := range outcome.Edits {
+		if e.IsChange() {
 			c.Client.Transaction.Changes(db, e.Key)
 		}
 	}
-	c.Client.Transaction.Finds(db, done.Found)
-	p.audit(c.Client, db, done.Edits)
-	p.warnNoTTL(done)
-	program.Answer(c.Out, done.Reply)
-	p.withdrawIfUndelivered(c.Client, db, done, c.Out)
+	c.Client.Transaction.Finds(db, outcome.FoundKeys)
+	p.audit(c.Client, db, outcome.Edits)
+	p.warnNoTTL(outcome)
+	program.Answer(c.Out, outcome.Reply)
+	p.withdrawIfUndelivered(c.Client, db, outcome, c.Out)
 }
 
 // audit writes the audit log of a program's changes.
-func (p *Runner) audit(by *command.Client, db int, edits []keyspace.Edit) {
+func (p *Runner) audit(client *command.Client, db int, edits []keyspace.Edit) {
 	for _, e := range edits {
 		switch {
 		case !e.Before.Present && e.After.Present:
-			p.opts.Audit.Note(command.AuditGranted, by, db, e.Key)
+			p.opts.Audit.Note(command.AuditGranted, client, db, e.Key)
 		case e.Before.Present && !e.After.Present:
-			p.opts.Audit.Note(command.AuditReleased, by, db, e.Key)
+			p.opts.Audit.Note(command.AuditReleased, client, db, e.Key)
 		case e.Before.Present && e.Before.Value != e.After.Value:
-			p.opts.Audit.Note(command.AuditReplaced, by, db, e.Key)
+			p.opts.Audit.Note(command.AuditReplaced, client, db, e.Key)
 		}
 	}
 }
@@ -148,7 +150,7 @@ func (p *Runner) refusalOf(edits []keyspace.Edit) string {
 			return fmt.Sprintf("ERR lock key '%s' would have no TTL: the setting locks-without-ttl refuses this; set a TTL",
 				syntax.Shown(e.Key))
 		case e.After.Left > limits.MaxTTL:
-			return syntax.ExpireOverLimit(e.By, limits.MaxTTL)
+			return syntax.ExpireOverLimit(e.ExpiryCommand, limits.MaxTTL)
 		}
 	}
 	return ""
@@ -172,8 +174,8 @@ func (p *Runner) warnNoTTL(a program.Outcome) {
 // warnKeyNoTTL counts a lock without a TTL, and logs it at most once per warnEvery.
 func (p *Runner) warnKeyNoTTL(key string) {
 	n := p.withoutTTL.Add(1)
-	now, last := p.opts.Now().UnixNano(), p.lastWarned.Load()
-	if last != 0 && now-last < int64(warnEvery) || !p.lastWarned.CompareAndSwap(last, now) {
+	now, last := p.opts.Now().UnixNano(), p.lastWarning.Load()
+	if last != 0 && now-last < int64(warnEvery) || !p.lastWarning.CompareAndSwap(last, now) {
 		return
 	}
 	p.opts.Logger.Warn("locks without a TTL stay locked if their holder dies; locks-without-ttl: refuse forbids them",
@@ -187,7 +189,7 @@ func (p *Runner) withdrawIfUndelivered(client *command.Client, db int, a program
 		return
 	}
 	out.IfUndelivered(func() {
-		p.opts.Register.Withdraw(p.Engine.Places(db, keys), a.Granted)
+		p.opts.Register.Withdraw(p.Engine.Locations(db, keys), a.Granted)
 		for _, key := range keys {
 			p.opts.Audit.Note(command.AuditWithdrawn, client, db, key)
 		}

@@ -10,37 +10,37 @@ import (
 // DefaultBacklog is the default limit on messages that wait for all subscribers together, in bytes.
 const DefaultBacklog = 256 << 20
 
-// perQueue is the size that a message counts for each queue that contains it, in addition to the
-// size that it counts once.
-const perQueue = 32
+// queueOverhead is the size that a message counts for each queue that contains it, in addition to
+// the size that it counts once.
+const queueOverhead = 32
 
 // backlog counts the messages that wait for all subscribers together. It is safe for concurrent
 // use.
 type backlog struct {
-	limit, bytes, cuts atomic.Int64
-	disconnecting      atomic.Bool
+	limit, bytes, disconnects atomic.Int64
+	disconnecting             atomic.Bool
 }
 
-// shared counts the queues that contain a message, so that its size counts once.
-type shared struct{ queues atomic.Int32 }
+// queueCounter counts the queues that contain a message, so that its size counts once.
+type queueCounter struct{ queues atomic.Int32 }
 
 // enter records that a message of this size is in one more queue.
-func (b *backlog) enter(m *shared, size int) {
+func (b *backlog) enter(m *queueCounter, size int) {
 	if m.queues.Add(1) == 1 {
 		b.bytes.Add(int64(size))
 	}
-	b.bytes.Add(perQueue)
+	b.bytes.Add(queueOverhead)
 }
 
 // leave records that a message of this size is in one queue fewer.
-func (b *backlog) leave(m *shared, size int) {
+func (b *backlog) leave(m *queueCounter, size int) {
 	if m.queues.Add(-1) == 0 {
 		b.bytes.Add(-int64(size))
 	}
-	b.bytes.Add(-perQueue)
+	b.bytes.Add(-queueOverhead)
 }
 
-func (b *backlog) isOver() bool { return b.bytes.Load() > b.limit.Load() }
+func (b *backlog) isAboveLimit() bool { return b.bytes.Load() > b.limit.Load() }
 
 // SetBacklog sets the limit on messages that wait for all subscribers together, in bytes; 0 means
 // DefaultBacklog. Above the limit, the subscribers with the most waiting messages are disconnected
@@ -52,20 +52,20 @@ func (h *Hub) SetBacklog(limit int64) {
 
 // Backlog returns how many bytes wait for all subscribers, and how many subscribers were
 // disconnected because of the limit. A nil Hub has none.
-func (h *Hub) Backlog() (bytes, cuts int64) {
+func (h *Hub) Backlog() (bytes, disconnects int64) {
 	if h == nil {
 		return 0, 0
 	}
-	return h.backlog.bytes.Load(), h.backlog.cuts.Load()
+	return h.backlog.bytes.Load(), h.backlog.disconnects.Load()
 }
 
 // disconnectSlowest starts to disconnect subscribers if too many messages wait.
 func (h *Hub) disconnectSlowest() {
-	if !h.backlog.isOver() || h.backlog.disconnecting.Swap(true) {
+	if !h.backlog.isAboveLimit() || h.backlog.disconnecting.Swap(true) {
 		return
 	}
 	go func() {
-		for h.backlog.isOver() && h.disconnectOne() {
+		for h.backlog.isAboveLimit() && h.disconnectOne() {
 		}
 		h.backlog.disconnecting.Store(false)
 	}()
@@ -75,12 +75,12 @@ func (h *Hub) disconnectSlowest() {
 // messages wait.
 func (h *Hub) disconnectOne() bool {
 	h.mu.Lock()
-	all := slices.Collect(maps.Keys(h.all))
+	subscribers := slices.Collect(maps.Keys(h.subscribers))
 	h.mu.Unlock()
 	var slowest *Subscriber
 	most := 0
-	for _, s := range all {
-		if size := s.waiting(); size > most {
+	for _, s := range subscribers {
+		if size := s.waitingSize(); size > most {
 			slowest, most = s, size
 		}
 	}
@@ -90,14 +90,14 @@ func (h *Hub) disconnectOne() bool {
 	slowest.mu.Lock()
 	defer slowest.mu.Unlock()
 	if !slowest.closed {
-		h.backlog.cuts.Add(1)
+		h.backlog.disconnects.Add(1)
 		slowest.disconnect()
 	}
 	return true
 }
 
-// waiting returns the size of the waiting messages; 0 for a disconnected subscriber.
-func (s *Subscriber) waiting() int {
+// waitingSize returns the size of the waiting messages; 0 for a disconnected subscriber.
+func (s *Subscriber) waitingSize() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -106,13 +106,13 @@ func (s *Subscriber) waiting() int {
 	return s.size
 }
 
-// drop removes the waiting messages, except those being written. The caller holds mu.
-func (s *Subscriber) drop() {
+// dropWaiting removes the waiting messages, except those being written. The caller holds mu.
+func (s *Subscriber) dropWaiting() {
 	for _, p := range s.queue {
-		s.hub.backlog.leave(&p.shared, p.memory())
+		s.hub.backlog.leave(&p.queueCounter, p.memory())
 	}
 	for _, m := range s.inbox {
-		s.hub.backlog.leave(&m.shared, m.size())
+		s.hub.backlog.leave(&m.queueCounter, m.size())
 	}
 	s.queue, s.inbox = nil, nil
 }
@@ -120,7 +120,7 @@ func (s *Subscriber) drop() {
 // releaseWritten removes the messages that were being written. The caller holds mu.
 func (s *Subscriber) releaseWritten() {
 	for _, p := range s.writing {
-		s.hub.backlog.leave(&p.shared, p.memory())
+		s.hub.backlog.leave(&p.queueCounter, p.memory())
 		s.size -= p.size()
 	}
 	s.writing = nil

@@ -80,7 +80,7 @@ func unsubscribe(kind Kind) func(command.Call) {
 
 // confirm confirms a subscription, or the end of one; a nil name stands for none.
 func confirm(out *command.Reply, verb string, name *string, count int) {
-	out.Bytes = resp.AppendHeader(out.Bytes, Header(out.Proto), 3)
+	out.Bytes = resp.AppendHeader(out.Bytes, MessageKind(out.Proto), 3)
 	out.Bulk(verb)
 	if name != nil {
 		out.Bulk(*name)

@@ -12,9 +12,9 @@ import (
 
 // Carrier carries messages between proxies, as *quorum.Messages does.
 type Carrier interface {
-	// Publish returns when a majority of the masters has the message. others counts the other
+	// Publish returns when a majority of the masters has the message. otherProxies counts the other
 	// proxies that listen.
-	Publish(ctx context.Context, m quorum.Message, last *uint64) (others int, err error)
+	Publish(ctx context.Context, m quorum.Message, last *uint64) (otherProxies int, err error)
 	// Listen starts the delivery of messages, until Leave of the membership. lost is called if a
 	// message may be missed.
 	Listen(ctx context.Context, lost func()) (*quorum.Membership, error)
@@ -25,20 +25,23 @@ type Hub struct {
 	carrier Carrier
 	backlog backlog
 
-	mu   sync.Mutex
-	all  map[*Subscriber]bool
-	subs [kinds]map[string]map[*Subscriber]bool
-	// compiled holds the compiled patterns of subs, except long ones. matching holds the
-	// subscribers to any pattern.
-	compiled map[string]*keys.Pattern
-	matching map[*Subscriber]bool
+	mu            sync.Mutex
+	subscribers   map[*Subscriber]bool
+	subscriptions [kinds]map[string]map[*Subscriber]bool
+	// compiledPatterns holds the patterns of subscriptions in compiled form, except long ones.
+	// patternSubscribers holds the subscribers to any pattern.
+	compiledPatterns   map[string]*keys.Pattern
+	patternSubscribers map[*Subscriber]bool
 }
 
 // New returns a Hub. carry returns the carrier, which passes each message to deliver.
 func New(carry func(deliver func(quorum.Message)) Carrier) *Hub {
-	h := &Hub{all: map[*Subscriber]bool{}, compiled: map[string]*keys.Pattern{}, matching: map[*Subscriber]bool{}}
-	for i := range h.subs {
-		h.subs[i] = map[string]map[*Subscriber]bool{}
+	h := &Hub{
+		subscribers: map[*Subscriber]bool{}, compiledPatterns: map[string]*keys.Pattern{},
+		patternSubscribers: map[*Subscriber]bool{},
+	}
+	for i := range h.subscriptions {
+		h.subscriptions[i] = map[string]map[*Subscriber]bool{}
 	}
 	h.backlog.limit.Store(DefaultBacklog)
 	h.carrier = carry(h.deliver)
@@ -51,7 +54,7 @@ func New(carry func(deliver func(quorum.Message)) Carrier) *Hub {
 //
 // Errors: those of quorum.Messages.Publish.
 func (h *Hub) Publish(ctx context.Context, m quorum.Message, last *uint64) (receivers int, err error) {
-	others, err := h.carrier.Publish(ctx, m, last)
+	otherProxies, err := h.carrier.Publish(ctx, m, last)
 	if err != nil {
 		return 0, err
 	}
@@ -60,11 +63,11 @@ func (h *Hub) Publish(ctx context.Context, m quorum.Message, last *uint64) (rece
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
 		}
-		if fits, _ := p.pattern.Match(m.Channel); fits {
+		if matches, _ := p.pattern.Match(m.Channel); matches {
 			receivers += p.subscribers
 		}
 	}
-	return receivers + others, nil
+	return receivers + otherProxies, nil
 }
 
 // patternCount is a pattern with the number of its subscribers.
@@ -77,22 +80,22 @@ type patternCount struct {
 // patterns that are still to be compared with it.
 func (h *Hub) countReceivers(m quorum.Message) (n int, patterns []patternCount) {
 	h.mu.Lock()
-	n = len(h.subs[kindOf(m)][m.Channel])
-	var long []string
-	var subscribersOfLong []int
+	n = len(h.subscriptions[kindOf(m)][m.Channel])
+	var longPatterns []string
+	var longCounts []int
 	if !m.Shard {
-		patterns = make([]patternCount, 0, len(h.compiled))
-		for name, to := range h.subs[Patterns] {
-			if p := h.compiled[name]; p != nil {
+		patterns = make([]patternCount, 0, len(h.compiledPatterns))
+		for name, to := range h.subscriptions[Patterns] {
+			if p := h.compiledPatterns[name]; p != nil {
 				patterns = append(patterns, patternCount{p, len(to)})
 				continue
 			}
-			long, subscribersOfLong = append(long, name), append(subscribersOfLong, len(to))
+			longPatterns, longCounts = append(longPatterns, name), append(longCounts, len(to))
 		}
 	}
 	h.mu.Unlock()
-	for i, name := range long {
-		patterns = append(patterns, patternCount{keys.Compile(name), subscribersOfLong[i]})
+	for i, name := range longPatterns {
+		patterns = append(patterns, patternCount{keys.Compile(name), longCounts[i]})
 	}
 	return n, patterns
 }
@@ -109,15 +112,15 @@ func kindOf(m quorum.Message) Kind {
 func (h *Hub) deliver(m quorum.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	a := &arrival{message: m}
-	to := h.subs[kindOf(m)][m.Channel]
+	a := &arrivedMessage{message: m}
+	to := h.subscriptions[kindOf(m)][m.Channel]
 	for s := range to {
 		s.accept(a, true)
 	}
 	if m.Shard {
 		return
 	}
-	for s := range h.matching {
+	for s := range h.patternSubscribers {
 		if !to[s] {
 			s.accept(a, false)
 		}
@@ -128,14 +131,14 @@ func (h *Hub) deliver(m quorum.Message) {
 func (h *Hub) Count(kind Kind, name string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.subs[kind][name])
+	return len(h.subscriptions[kind][name])
 }
 
 // Total returns how many channels or patterns clients of this proxy are subscribed to.
 func (h *Hub) Total(kind Kind) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.subs[kind])
+	return len(h.subscriptions[kind])
 }
 
 // Names returns the channels or patterns that match a glob and have a subscriber at this proxy.
@@ -143,17 +146,17 @@ func (h *Hub) Total(kind Kind) int {
 // Errors: keys.ErrTooComplex.
 func (h *Hub) Names(kind Kind, glob string) ([]string, error) {
 	h.mu.Lock()
-	all := slices.Collect(maps.Keys(h.subs[kind]))
+	names := slices.Collect(maps.Keys(h.subscriptions[kind]))
 	h.mu.Unlock()
-	fitting, pattern := []string{}, keys.Compile(glob)
-	for _, name := range all {
-		if fits, err := pattern.Match(name); err != nil {
+	matching, pattern := []string{}, keys.Compile(glob)
+	for _, name := range names {
+		if matches, err := pattern.Match(name); err != nil {
 			return nil, err
-		} else if fits {
-			fitting = append(fitting, name)
+		} else if matches {
+			matching = append(matching, name)
 		}
 	}
-	return fitting, nil
+	return matching, nil
 }
 
 // longPattern is the length from which a pattern is compiled for each use instead of once, because
@@ -162,31 +165,31 @@ const longPattern = 1 << 10
 
 // add adds a subscription. The caller holds mu.
 func (h *Hub) add(kind Kind, name string, s *Subscriber) {
-	to := h.subs[kind][name]
+	to := h.subscriptions[kind][name]
 	if to == nil {
 		to = map[*Subscriber]bool{}
-		h.subs[kind][name] = to
+		h.subscriptions[kind][name] = to
 		if kind == Patterns && len(name) < longPattern {
-			h.compiled[name] = keys.Compile(name)
+			h.compiledPatterns[name] = keys.Compile(name)
 		}
 	}
 	to[s] = true
 	if kind == Patterns {
-		h.matching[s] = true
+		h.patternSubscribers[s] = true
 	}
 }
 
 // remove removes a subscription. The caller holds mu.
 func (h *Hub) remove(kind Kind, name string, s *Subscriber) {
-	to := h.subs[kind][name]
+	to := h.subscriptions[kind][name]
 	delete(to, s)
 	if len(to) == 0 {
-		delete(h.subs[kind], name)
+		delete(h.subscriptions[kind], name)
 		if kind == Patterns {
-			delete(h.compiled, name)
+			delete(h.compiledPatterns, name)
 		}
 	}
 	if len(s.names[Patterns]) == 0 {
-		delete(h.matching, s)
+		delete(h.patternSubscribers, s)
 	}
 }

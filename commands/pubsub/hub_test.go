@@ -11,36 +11,36 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// alone is a Carrier for a single proxy.
-type alone struct{ deliver func(quorum.Message) }
+// singleProxy is a Carrier for a single proxy.
+type singleProxy struct{ deliver func(quorum.Message) }
 
-func (a alone) Publish(_ context.Context, m quorum.Message, _ *uint64) (int, error) {
+func (a singleProxy) Publish(_ context.Context, m quorum.Message, _ *uint64) (int, error) {
 	a.deliver(m)
 	return 0, nil
 }
 
-func (alone) Listen(context.Context, func()) (*quorum.Membership, error) { return nil, nil }
+func (singleProxy) Listen(context.Context, func()) (*quorum.Membership, error) { return nil, nil }
 
 func newHub() *Hub {
-	return New(func(deliver func(quorum.Message)) Carrier { return alone{deliver} })
+	return New(func(deliver func(quorum.Message)) Carrier { return singleProxy{deliver} })
 }
 
 // reader is the client's end of a Line.
 type reader struct {
-	mu    sync.Mutex
-	got   []byte
-	cuts  int
-	comes chan struct{}
+	mu          sync.Mutex
+	received    []byte
+	disconnects int
+	hasReceived chan struct{}
 }
 
-func newReader() *reader { return &reader{comes: make(chan struct{}, 1)} }
+func newReader() *reader { return &reader{hasReceived: make(chan struct{}, 1)} }
 
 func (r *reader) WriteMessages(take func() []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.got = append(r.got, take()...); len(r.got) > 0 {
+	if r.received = append(r.received, take()...); len(r.received) > 0 {
 		select {
-		case r.comes <- struct{}{}:
+		case r.hasReceived <- struct{}{}:
 		default:
 		}
 	}
@@ -50,39 +50,39 @@ func (r *reader) WriteMessages(take func() []byte) error {
 func (r *reader) Disconnect() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cuts++
+	r.disconnects++
 }
 
-func (s *Subscriber) unsorted() int {
+func (s *Subscriber) inboxLen() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.inbox)
 }
 
-// TestSlowPatternsDelayNoOtherClient checks that slow patterns delay only their own client.
-func TestSlowPatternsDelayNoOtherClient(t *testing.T) {
+// TestSlowPatternsDelayOnlyTheirClient checks that slow patterns delay only their own client.
+func TestSlowPatternsDelayOnlyTheirClient(t *testing.T) {
 	h := newHub()
-	hostile, honest := h.Subscriber(newReader(), 2), newReader()
-	defer hostile.Close()
-	other := h.Subscriber(honest, 2)
-	defer other.Close()
+	slow, fastReader := h.Subscriber(newReader(), 2), newReader()
+	defer slow.Close()
+	fast := h.Subscriber(fastReader, 2)
+	defer fast.Close()
 	for i := range 500 {
-		hostile.Add(Patterns, "*"+strings.Repeat("[a]", 60)+strings.Repeat("?", i%3)+string(rune(1000+i))+"*")
+		slow.Add(Patterns, "*"+strings.Repeat("[a]", 60)+strings.Repeat("?", i%3)+string(rune(1000+i))+"*")
 	}
-	other.Add(Channels, "news")
+	fast.Add(Channels, "news")
 	h.deliver(quorum.Message{Channel: strings.Repeat("a", 1<<20)})
 	if n, err := h.Publish(t.Context(), quorum.Message{Channel: "news", Payload: "x"}, new(uint64)); n != 1 ||
 		err != nil {
 		t.Errorf("%d receivers, %v", n, err)
 	}
-	<-honest.comes
-	if hostile.unsorted() == 0 {
-		t.Error("the message came when all patterns had been compared")
+	<-fastReader.hasReceived
+	if slow.inboxLen() == 0 {
+		t.Error("the message came only after all patterns were compared")
 	}
-	ctx, leave := context.WithCancel(t.Context())
-	leave()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
 	if _, err := h.Publish(ctx, quorum.Message{Channel: strings.Repeat("a", 1<<20)}, new(uint64)); err == nil {
-		t.Error("a client that has left is still counting")
+		t.Error("Publish does not end with its context")
 	}
 }
 
@@ -132,59 +132,59 @@ func TestPatternTooComplex(t *testing.T) {
 	h.deliver(quorum.Message{Channel: strings.Repeat("a", 1<<20)})
 	s.Take()
 	s.Close()
-	if r.cuts != 1 {
-		t.Errorf("cut %d times", r.cuts)
+	if r.disconnects != 1 {
+		t.Errorf("%d disconnects", r.disconnects)
 	}
 }
 
-// stuck is the Line of a client that reads nothing until it is disconnected.
-type stuck struct {
-	gone chan struct{}
-	once sync.Once
+// blockedWriter is the Line of a client that reads nothing until it is disconnected.
+type blockedWriter struct {
+	disconnected chan struct{}
+	once         sync.Once
 }
 
-func (l *stuck) WriteMessages(take func() []byte) error {
+func (l *blockedWriter) WriteMessages(take func() []byte) error {
 	if len(take()) > 0 {
-		<-l.gone
-		return errors.New("cut off")
+		<-l.disconnected
+		return errors.New("disconnected")
 	}
 	return nil
 }
 
-func (l *stuck) Disconnect() { l.once.Do(func() { close(l.gone) }) }
+func (l *blockedWriter) Disconnect() { l.once.Do(func() { close(l.disconnected) }) }
 
 // TestBacklogIsBounded checks that a message that waits for several clients counts once. Beyond the
 // limit, the client with the most waiting messages is disconnected, and a client that reads is not.
 func TestBacklogIsBounded(t *testing.T) {
 	h := newHub()
-	line := func() *stuck { return &stuck{gone: make(chan struct{})} }
-	one, most, r := line(), line(), newReader()
-	all := []*Subscriber{h.Subscriber(one, 2), h.Subscriber(most, 2), h.Subscriber(r, 3)}
-	for _, s := range all {
+	newWriter := func() *blockedWriter { return &blockedWriter{disconnected: make(chan struct{})} }
+	second, slowest, r := newWriter(), newWriter(), newReader()
+	subscribers := []*Subscriber{h.Subscriber(second, 2), h.Subscriber(slowest, 2), h.Subscriber(r, 3)}
+	for _, s := range subscribers {
 		s.Add(Channels, "news")
 	}
-	all[1].Add(Channels, "more")
+	subscribers[1].Add(Channels, "more")
 	send := func(channel string, n int) {
 		for range n {
 			h.deliver(quorum.Message{Channel: channel, Payload: strings.Repeat("x", 10_000)})
 		}
 	}
 	send("news", 100)
-	if bytes, cuts := h.Backlog(); bytes > 2*100*11_000 || cuts != 0 {
-		t.Errorf("%d bytes wait, %d were cut off", bytes, cuts)
+	if bytes, disconnects := h.Backlog(); bytes > 2*100*11_000 || disconnects != 0 {
+		t.Errorf("%d bytes wait, %d disconnects", bytes, disconnects)
 	}
-	for all[2].waiting() > 0 {
-		<-r.comes
+	for subscribers[2].waitingSize() > 0 {
+		<-r.hasReceived
 	}
 	send("more", 20)
 	h.SetBacklog(2 * 110 * 10_000)
-	<-most.gone
+	<-slowest.disconnected
 	send("news", 15)
-	<-one.gone
-	for _, s := range all {
+	<-second.disconnected
+	for _, s := range subscribers {
 		s.Close()
 	}
-	if bytes, cuts := h.Backlog(); bytes != 0 || cuts != 2 || r.cuts != 0 {
-		t.Errorf("%d bytes wait, %d were cut off, and who reads %d times", bytes, cuts, r.cuts)
+	if bytes, disconnects := h.Backlog(); bytes != 0 || disconnects != 2 || r.disconnects != 0 {
+		t.Errorf("%d bytes wait, %d disconnects, and %d of the client that reads", bytes, disconnects, r.disconnects)
 	}
 }

@@ -16,7 +16,7 @@ func Refusal(words [][]byte) string {
 		"ping", "quit", "reset":
 		return ""
 	}
-	if known := spec.Find(words[0]); known != nil && !syntax.Fits(known.Arity, len(words)) {
+	if cmd := spec.Find(words[0]); cmd != nil && !syntax.Fits(cmd.Arity, len(words)) {
 		return ""
 	}
 	return fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "+

@@ -20,8 +20,8 @@ type outlet struct {
 	last *uint64
 }
 
-// patience limits the time to publish all messages of a program.
-const patience = 5 * time.Second
+// publishTimeout limits the time to publish all messages of a program.
+const publishTimeout = 5 * time.Second
 
 // Prepare stores the commands. It refuses commands that are not messages.
 func (o outlet) Prepare(_ context.Context, commands [][]string) (rights.Prepared, error) {
@@ -30,18 +30,18 @@ func (o outlet) Prepare(_ context.Context, commands [][]string) (rights.Prepared
 			return nil, fmt.Errorf("there is no upstream for '%s'", syntax.Shown(words[0]))
 		}
 	}
-	return prepared{o, commands}, nil
+	return preparedMessages{o, commands}, nil
 }
 
-// prepared holds the messages of a program that are not published yet.
-type prepared struct {
+// preparedMessages holds the messages of a program that are not published yet.
+type preparedMessages struct {
 	outlet
 	commands [][]string
 }
 
 // Do publishes the messages in order, even without the client: the program was committed.
-func (p prepared) Do() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (p preparedMessages) Do() error {
+	ctx, cancel := context.WithTimeout(context.Background(), publishTimeout)
 	defer cancel()
 	for _, words := range p.commands {
 		m := quorum.Message{Channel: words[1], Payload: words[2], Shard: strings.EqualFold(words[0], "spublish")}
@@ -53,4 +53,4 @@ func (p prepared) Do() error {
 }
 
 // Drop does nothing, because no message was published.
-func (prepared) Drop() {}
+func (preparedMessages) Drop() {}

@@ -20,19 +20,21 @@ const (
 	kinds
 )
 
-// arrival is a message that has arrived, shared by all its subscribers.
-type arrival struct {
-	shared
+// arrivedMessage is a message that has arrived, shared by all its subscribers.
+type arrivedMessage struct {
+	queueCounter
 	message quorum.Message
 	mu      sync.Mutex
 	packets map[string]*packet // by subscription: empty for the channel, p and the pattern for a pattern
 }
 
 // size returns the size of the message while it waits for the patterns, in bytes.
-func (a *arrival) size() int { return len(a.message.Channel) + len(a.message.Payload) + 3*perWord }
+func (a *arrivedMessage) size() int {
+	return len(a.message.Channel) + len(a.message.Payload) + 3*wordOverhead
+}
 
 // forChannel returns the message for subscribers to its channel.
-func (a *arrival) forChannel() *packet {
+func (a *arrivedMessage) forChannel() *packet {
 	kind := "message"
 	if a.message.Shard {
 		kind = "smessage"
@@ -41,37 +43,37 @@ func (a *arrival) forChannel() *packet {
 }
 
 // forPattern returns the message for subscribers to a pattern.
-func (a *arrival) forPattern(pattern string) *packet {
+func (a *arrivedMessage) forPattern(pattern string) *packet {
 	return a.packet("p"+pattern, []string{"pmessage", pattern, a.message.Channel, a.message.Payload})
 }
 
 // packet returns the message for a subscription. The first call makes it from words.
-func (a *arrival) packet(use string, words []string) *packet {
+func (a *arrivedMessage) packet(key string, words []string) *packet {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if p := a.packets[use]; p != nil {
+	if p := a.packets[key]; p != nil {
 		return p
 	}
 	if a.packets == nil {
 		a.packets = map[string]*packet{}
 	}
 	p := &packet{words: words}
-	a.packets[use] = p
+	a.packets[key] = p
 	return p
 }
 
 // packet is a message for clients, encoded once per protocol.
 type packet struct {
-	shared
-	words []string
-	once  [2]sync.Once
-	forms [2][]byte
+	queueCounter
+	words     []string
+	once      [2]sync.Once
+	encodings [2][]byte
 }
 
 // size returns the size that the message counts while it waits, in bytes.
 func (p *packet) size() (n int) {
 	for _, w := range p.words {
-		n += len(w) + perWord
+		n += len(w) + wordOverhead
 	}
 	return n
 }
@@ -79,8 +81,8 @@ func (p *packet) size() (n int) {
 // memory returns the approximate size of the message with its encodings, in bytes.
 func (p *packet) memory() int { return 2 * p.size() }
 
-// perWord is the size that a word counts in addition to its length, in bytes.
-const perWord = 16
+// wordOverhead is the size that a word counts in addition to its length, in bytes.
+const wordOverhead = 16
 
 // encoded returns the message in a protocol, 2 or 3.
 func (p *packet) encoded(proto int) []byte {
@@ -89,17 +91,17 @@ func (p *packet) encoded(proto int) []byte {
 		i = 1
 	}
 	p.once[i].Do(func() {
-		b := resp.AppendHeader(nil, Header(proto), int64(len(p.words)))
+		b := resp.AppendHeader(nil, MessageKind(proto), int64(len(p.words)))
 		for _, w := range p.words {
 			b = redcon.AppendBulkString(b, w)
 		}
-		p.forms[i] = b
+		p.encodings[i] = b
 	})
-	return p.forms[i]
+	return p.encodings[i]
 }
 
-// Header returns the type of a message in a protocol, 2 or 3.
-func Header(proto int) resp.Kind {
+// MessageKind returns the type of a message in a protocol, 2 or 3.
+func MessageKind(proto int) resp.Kind {
 	if proto == 3 {
 		return resp.Push
 	}

@@ -32,17 +32,17 @@ type Line interface {
 // Subscriber holds the subscriptions of a client, and the messages on their way to it. Its methods
 // are for the goroutine that runs the client's commands. Any goroutine may call Any.
 type Subscriber struct {
-	hub    *Hub
-	line   Line
-	member *quorum.Membership // nil without subscriptions
-	names  [kinds]map[string]bool
-	total  atomic.Int64
-	kept   atomic.Int64 // size of the names in bytes
+	hub               *Hub
+	line              Line
+	member            *quorum.Membership // nil without subscriptions
+	names             [kinds]map[string]bool
+	subscriptionCount atomic.Int64
+	namesSize         atomic.Int64 // size of the names in bytes
 
-	// matching is held while messages are compared with patterns. patterns holds the compiled
+	// matchMu is held while messages are compared with patterns. patterns holds the compiled
 	// names[Patterns]; nil stands for a pattern that is compiled for each use. The lock order is
 	// matching, the Hub's mu, mu.
-	matching sync.Mutex
+	matchMu  sync.Mutex
 	patterns map[string]*keys.Pattern
 
 	mu sync.Mutex
@@ -64,10 +64,10 @@ type Subscriber struct {
 	tasks   sync.WaitGroup
 }
 
-// inboxEntry is a message. exact is set if the client is subscribed to its channel.
+// inboxEntry is a message. byChannel is set if the client is subscribed to its channel.
 type inboxEntry struct {
-	*arrival
-	exact bool
+	*arrivedMessage
+	byChannel bool
 }
 
 // Subscriber returns a Subscriber without subscriptions. The caller must close it.
@@ -78,12 +78,12 @@ func (h *Hub) Subscriber(line Line, proto int) *Subscriber {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.all[s] = true
+	h.subscribers[s] = true
 	return s
 }
 
 // Any reports whether there is a subscription. Any goroutine may call it, also on nil.
-func (s *Subscriber) Any() bool { return s != nil && s.total.Load() > 0 }
+func (s *Subscriber) Any() bool { return s != nil && s.subscriptionCount.Load() > 0 }
 
 // nameSize is the size of a subscription without its name, in bytes.
 const nameSize = 256
@@ -93,7 +93,7 @@ func (s *Subscriber) Size() int {
 	if s == nil {
 		return 0
 	}
-	return int(s.kept.Load())
+	return int(s.namesSize.Load())
 }
 
 // Count returns the number that Redis includes in a confirmation: of subscriptions to shard
@@ -132,19 +132,19 @@ func (s *Subscriber) Listen(ctx context.Context) error {
 
 // Add adds a subscription.
 func (s *Subscriber) Add(kind Kind, name string) {
-	s.matching.Lock()
-	defer s.matching.Unlock()
+	s.matchMu.Lock()
+	defer s.matchMu.Unlock()
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	if s.names[kind][name] {
 		return
 	}
 	s.names[kind][name] = true
-	s.total.Add(1)
-	s.kept.Add(nameSize + int64(len(name)))
+	s.subscriptionCount.Add(1)
+	s.namesSize.Add(nameSize + int64(len(name)))
 	s.hub.add(kind, name, s)
 	if kind == Patterns {
-		s.patterns[name] = s.hub.compiled[name]
+		s.patterns[name] = s.hub.compiledPatterns[name]
 	}
 }
 
@@ -153,8 +153,8 @@ func (s *Subscriber) Remove(kind Kind, name string) {
 	if s == nil {
 		return
 	}
-	s.matching.Lock()
-	defer s.matching.Unlock()
+	s.matchMu.Lock()
+	defer s.matchMu.Unlock()
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	if s.names[kind][name] {
@@ -162,8 +162,8 @@ func (s *Subscriber) Remove(kind Kind, name string) {
 		if kind == Patterns {
 			delete(s.patterns, name)
 		}
-		s.total.Add(-1)
-		s.kept.Add(-nameSize - int64(len(name)))
+		s.subscriptionCount.Add(-1)
+		s.namesSize.Add(-nameSize - int64(len(name)))
 		s.hub.remove(kind, name, s)
 	}
 }
@@ -189,18 +189,18 @@ func (s *Subscriber) Clear() {
 	s.StopIfUnused()
 }
 
-// accept takes a message, which is written soon if the client is subscribed to it. exact is set if
-// the client is subscribed to the channel itself. The caller holds the Hub's mu.
-func (s *Subscriber) accept(a *arrival, exact bool) {
+// accept takes a message, which is written soon if the client is subscribed to it. byChannel is set
+// if the client is subscribed to the channel itself. The caller holds the Hub's mu.
+func (s *Subscriber) accept(a *arrivedMessage, byChannel bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
-	case exact && len(s.names[Patterns]) == 0 && len(s.inbox) == 0:
+	case byChannel && len(s.names[Patterns]) == 0 && len(s.inbox) == 0:
 		s.enqueue(a.forChannel())
 	default:
-		s.inbox = append(s.inbox, inboxEntry{a, exact})
-		s.hub.backlog.enter(&a.shared, a.size())
+		s.inbox = append(s.inbox, inboxEntry{a, byChannel})
+		s.hub.backlog.enter(&a.queueCounter, a.size())
 		if s.addSize(a.size()) && !s.comparing {
 			s.comparing = true
 			s.tasks.Go(s.matchInbox)
@@ -217,8 +217,8 @@ func (s *Subscriber) matchInbox() {
 // matchNext compares the next message with the client's patterns, and queues it if one matches. It
 // returns false if there was no message.
 func (s *Subscriber) matchNext() bool {
-	s.matching.Lock()
-	defer s.matching.Unlock()
+	s.matchMu.Lock()
+	defer s.matchMu.Unlock()
 	s.mu.Lock()
 	s.comparing = !s.closed && len(s.inbox) > 0
 	if !s.comparing {
@@ -242,7 +242,7 @@ func (s *Subscriber) matchNext() bool {
 		s.inbox = nil
 	}
 	s.size -= next.size()
-	s.hub.backlog.leave(&next.shared, next.size())
+	s.hub.backlog.leave(&next.queueCounter, next.size())
 	for _, p := range packets {
 		if !s.closed {
 			s.enqueue(p)
@@ -253,7 +253,7 @@ func (s *Subscriber) matchNext() bool {
 
 // packets returns the packets of a message for the client. The caller holds matching.
 func (s *Subscriber) packets(m inboxEntry) (packets []*packet, err error) {
-	if m.exact {
+	if m.byChannel {
 		packets = append(packets, m.forChannel())
 	}
 	if m.message.Shard {
@@ -263,11 +263,11 @@ func (s *Subscriber) packets(m inboxEntry) (packets []*packet, err error) {
 		if pattern == nil {
 			pattern = keys.Compile(name)
 		}
-		fits, err := pattern.Match(m.message.Channel)
+		matches, err := pattern.Match(m.message.Channel)
 		switch {
 		case err != nil:
 			return nil, err
-		case fits:
+		case matches:
 			packets = append(packets, m.forPattern(name))
 		}
 		if s.isClosed() {
@@ -286,7 +286,7 @@ func (s *Subscriber) isClosed() bool {
 // enqueue queues a message. The caller holds mu.
 func (s *Subscriber) enqueue(p *packet) {
 	s.queue = append(s.queue, p)
-	s.hub.backlog.enter(&p.shared, p.memory())
+	s.hub.backlog.enter(&p.queueCounter, p.memory())
 	if s.addSize(p.size()) {
 		s.startWriter()
 	}
@@ -297,7 +297,7 @@ func (s *Subscriber) enqueue(p *packet) {
 func (s *Subscriber) addSize(size int) bool {
 	s.size += size
 	s.hub.disconnectSlowest()
-	if s.isOver(time.Now()) {
+	if s.isAboveLimit(time.Now()) {
 		s.disconnect()
 	}
 	return !s.closed
@@ -306,12 +306,12 @@ func (s *Subscriber) addSize(size int) bool {
 // disconnect disconnects a client that would miss messages. The caller holds mu.
 func (s *Subscriber) disconnect() {
 	s.closed = true
-	s.drop()
+	s.dropWaiting()
 	s.line.Disconnect()
 }
 
-// isOver reports whether the size is above the limit. The caller holds mu.
-func (s *Subscriber) isOver(now time.Time) bool {
+// isAboveLimit reports whether the size is above the limit. The caller holds mu.
+func (s *Subscriber) isAboveLimit(now time.Time) bool {
 	switch {
 	case s.size <= softLimit:
 		s.overSince = time.Time{}
@@ -357,8 +357,8 @@ func (s *Subscriber) next() (out []byte, more bool) {
 		return nil, false
 	}
 	n := 0
-	if form := s.queue[0].encoded(s.proto); len(form) >= writeSize {
-		out, n = form, 1 // avoids a copy for each subscriber
+	if encoded := s.queue[0].encoded(s.proto); len(encoded) >= writeSize {
+		out, n = encoded, 1 // avoids a copy for each subscriber
 	}
 	for n < len(s.queue) && len(out) < writeSize {
 		out = append(out, s.queue[n].encoded(s.proto)...)
@@ -381,17 +381,17 @@ func (s *Subscriber) Take() (out []byte) {
 	}
 	s.mu.Lock()
 	s.suspended = true
-	come := len(s.inbox)
+	arrived := len(s.inbox)
 	s.mu.Unlock()
-	for come > 0 && s.matchNext() {
-		come--
+	for arrived > 0 && s.matchNext() {
+		arrived--
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.queue {
 		out = append(out, p.encoded(s.proto)...)
 		s.size -= p.size()
-		s.hub.backlog.leave(&p.shared, p.memory())
+		s.hub.backlog.leave(&p.queueCounter, p.memory())
 	}
 	s.queue = nil
 	return out
@@ -425,7 +425,7 @@ func (s *Subscriber) Close() {
 	}
 	s.mu.Lock()
 	s.closed = true
-	s.drop()
+	s.dropWaiting()
 	s.mu.Unlock()
 	s.Clear()
 	s.tasks.Wait()
@@ -434,5 +434,5 @@ func (s *Subscriber) Close() {
 	s.mu.Unlock()
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	delete(s.hub.all, s)
+	delete(s.hub.subscribers, s)
 }

@@ -8,10 +8,10 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Client returns the permissions of a client.
+// Client checks the permissions of a client.
 type Client struct {
 	// Upstream is the client's own connection to the upstream. It is nil without an upstream. Then
-	// every client has all permissions, unless there is a Judge.
+	// every client has all permissions, unless there is a Checker.
 	Upstream Upstream
 	// Checker decides about permissions if the users are the proxy's own; otherwise it is nil.
 	Checker Checker
@@ -24,7 +24,7 @@ func (c *Client) MayAll() bool { return c.Unrestricted || c.Upstream == nil && c
 
 // Known returns an empty record of the client's permissions.
 func (c *Client) Known() *Permissions {
-	return &Permissions{upstream: c.Upstream, checker: c.Checker, all: c.MayAll(), refused: map[string]string{}}
+	return &Permissions{upstream: c.Upstream, checker: c.Checker, hasAll: c.MayAll(), refused: map[string]string{}}
 }
 
 // Refusal returns the error for a command that the client may not run, or whose permission cannot
@@ -33,7 +33,7 @@ func (c *Client) Refusal(ctx context.Context, words [][]byte) string {
 	return c.refusal(ctx, words, func() [][]string { return Questions(syntax.Strings(words)) })
 }
 
-// RefusalOf is like Refusal, for a command that the upstream is asked about in exactly these words.
+// RefusalOf does the same as Refusal, but asks the upstream about exactly these words.
 func (c *Client) RefusalOf(ctx context.Context, words ...string) string {
 	return c.refusal(ctx, syntax.Bytes(words), func() [][]string { return [][]string{words} })
 }
@@ -45,14 +45,14 @@ func (c *Client) refusal(ctx context.Context, words [][]byte, questions func() [
 	case c.Checker != nil:
 		return c.Checker.Refusal(words)
 	}
-	asked := questions()
-	if len(asked) == 0 {
+	list := questions()
+	if len(list) == 0 {
 		return ""
 	}
-	if len(asked) > maxQuestions {
+	if len(list) > maxQuestions {
 		return fmt.Sprintf("ERR too many permissions to check: the limit is %d; use fewer keys", maxQuestions)
 	}
-	refusals, err := c.Upstream.Refusals(ctx, asked)
+	refusals, err := c.Upstream.Refusals(ctx, list)
 	if err != nil {
 		return "ERR " + err.Error()
 	}

@@ -9,7 +9,7 @@ import (
 // whether the client may run them before the command itself runs on the masters. Their form is the
 // same for all values. A question has all keys, because two selectors may each permit one key, but
 // not both keys together. There is no question for a command that requires only a login, or that
-// fails whatever the permissions.
+// fails with any permissions.
 func Questions(words []string) [][]string {
 	name := syntax.Lower(words[0])
 	switch {
@@ -63,20 +63,20 @@ var equivalents = map[string][]string{
 }
 
 // KeyQuestions returns the questions about a command on keys; none if its arity is wrong.
-func KeyQuestions(words []string) (all [][]string) {
+func KeyQuestions(words []string) (questions [][]string) {
 	name := syntax.Lower(words[0])
-	what := spec.Find([]byte(name))
-	if what == nil || what.Keys == nil || !syntax.Fits(what.Arity, len(words)) {
+	cmd := spec.Find([]byte(name))
+	if cmd == nil || cmd.Keys == nil || !syntax.Fits(cmd.Arity, len(words)) {
 		return nil
 	}
-	keys := what.KeysAmong(words)
-	if known := equivalents[name]; known != nil {
+	keys := cmd.KeysAmong(words)
+	if names := equivalents[name]; names != nil {
 		for _, key := range syntax.Distinct(keys) {
-			for _, other := range known {
-				all = append(all, questionOf(other, key))
+			for _, equivalent := range names {
+				questions = append(questions, questionOf(equivalent, key))
 			}
 		}
-		return all
+		return questions
 	}
 	if len(keys) != 1 || !beginsWithKeys(name) {
 		return wholeQuestion(words, len(keys))
@@ -91,8 +91,8 @@ func KeyQuestions(words []string) (all [][]string) {
 // beginsWithKeys reports whether the keys of a command are at fixed places from the first argument
 // on, and one key is enough.
 func beginsWithKeys(name string) bool {
-	at, fixed := spec.Find([]byte(name)).Keys.Fixed()
-	return fixed && at.First == 1 && (at.Last == 1 || at.Last < 0)
+	span, fixed := spec.Find([]byte(name)).Keys.Fixed()
+	return fixed && span.First == 1 && (span.Last == 1 || span.Last < 0)
 }
 
 // wholeQuestion returns the command with its keys at their places and the words that determine

@@ -27,7 +27,8 @@ type Options struct {
 	Register Register
 	// LockKeys match the keys that the commands return.
 	LockKeys keys.Patterns
-	// Place returns the location of a key on the masters. Prefix begins its name on the masters.
+	// Place returns the location of a key on the masters. Prefix is the beginning of its name
+	// there.
 	Place  func(db int, key string) quorum.Key
 	Prefix string
 	// Random fills a slice with unpredictable bytes.
@@ -40,14 +41,15 @@ type Options struct {
 // AllKeys runs the commands. It is safe for concurrent use.
 type AllKeys struct {
 	opts Options
-	// listTurns limits the commands that list names. flushTurn allows one flush at a time.
-	listTurns, flushTurn chan struct{}
+	// listSlots limits how many commands list names at a time. flushSlot allows one flush at a
+	// time.
+	listSlots, flushSlot chan struct{}
 	snapshots            snapshots
 }
 
 // New returns AllKeys.
 func New(opts Options) *AllKeys {
-	return &AllKeys{opts: opts, listTurns: make(chan struct{}, maxListing), flushTurn: make(chan struct{}, 1)}
+	return &AllKeys{opts: opts, listSlots: make(chan struct{}, maxListing), flushSlot: make(chan struct{}, 1)}
 }
 
 // Commands returns the commands. With an upstream, a command that only reads goes to the upstream

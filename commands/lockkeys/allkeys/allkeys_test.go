@@ -22,25 +22,25 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// locks has the names on the masters by database. No majority holds stale names.
-type locks struct {
-	mu     sync.Mutex
-	names  map[int][]string
-	stale  map[string]bool
-	looked int
-	// fails is the error of removing a key. hangs is set if the masters do not reply.
-	fails map[string]error
-	hangs bool
+// fakeLocks has the names on the masters by database. No majority holds stale names.
+type fakeLocks struct {
+	mu       sync.Mutex
+	names    map[int][]string
+	stale    map[string]bool
+	listings int
+	// removeErrors has the error of removing each key. hangs is set if the masters do not reply.
+	removeErrors map[string]error
+	hangs        bool
 }
 
-func (l *locks) Names(ctx context.Context, db int, page func([]string) (bool, error)) error {
+func (l *fakeLocks) Names(ctx context.Context, db int, page func([]string) (bool, error)) error {
 	if l.hangs {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
 	l.mu.Lock()
 	names := slices.Clone(l.names[db])
-	l.looked++
+	l.listings++
 	l.mu.Unlock()
 	if more, err := page(names); err != nil || !more {
 		return err
@@ -49,20 +49,20 @@ func (l *locks) Names(ctx context.Context, db int, page func([]string) (bool, er
 	return err
 }
 
-func (l *locks) Databases(context.Context) ([]int, error) { return []int{0, 3}, nil }
+func (l *fakeLocks) Databases(context.Context) ([]int, error) { return []int{0, 3}, nil }
 
-func (l *locks) Remove(_ context.Context, key quorum.Key) (bool, error) {
+func (l *fakeLocks) Remove(_ context.Context, key quorum.Key) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.fails[key.Name]; err != nil {
+	if err := l.removeErrors[key.Name]; err != nil {
 		return false, err
 	}
-	was := slices.Contains(l.names[key.DB], key.Name)
+	existed := slices.Contains(l.names[key.DB], key.Name)
 	l.names[key.DB] = slices.DeleteFunc(l.names[key.DB], func(n string) bool { return n == key.Name })
-	return was, nil
+	return existed, nil
 }
 
-func (l *locks) Read(_ context.Context, all []quorum.Key) ([]quorum.Look, error) {
+func (l *fakeLocks) Read(_ context.Context, all []quorum.Key) ([]quorum.Look, error) {
 	if len(all) > readBatch {
 		return nil, errors.New("too many at once")
 	}
@@ -79,7 +79,7 @@ func (l *locks) Read(_ context.Context, all []quorum.Key) ([]quorum.Look, error)
 }
 
 // newAllKeys returns AllKeys on locks with the prefix p:, where lock:* are lock keys.
-func newAllKeys(l *locks) (*AllKeys, *bytes.Buffer) {
+func newAllKeys(l *fakeLocks) (*AllKeys, *bytes.Buffer) {
 	var log bytes.Buffer
 	count := byte(0)
 	return New(Options{
@@ -90,12 +90,13 @@ func newAllKeys(l *locks) (*AllKeys, *bytes.Buffer) {
 	}), &log
 }
 
-// ask runs a command of a client whose upstream replies with upstream; "" means no upstream.
-func ask(t *testing.T, a *AllKeys, upstream string, line string) string {
+// runCommand runs a command of a client. upstreamReply is the upstream's reply; "" means no
+// upstream.
+func runCommand(t *testing.T, a *AllKeys, upstreamReply string, line string) string {
 	t.Helper()
 	client := &command.Client{Proto: 2}
-	if upstream != "" {
-		client.Ask = func(context.Context) ([]byte, error) { return []byte(upstream), nil }
+	if upstreamReply != "" {
+		client.Ask = func(context.Context) ([]byte, error) { return []byte(upstreamReply), nil }
 	}
 	words := strings.Fields(line)
 	var out command.Reply
@@ -138,13 +139,13 @@ func TestReplies(t *testing.T) {
 		{"", "FLUSHDB x", "-ERR syntax error "},
 		{"", "FLUSHDB ASYNC SYNC", "-ERR syntax error "},
 	} {
-		l := &locks{
+		l := &fakeLocks{
 			names: map[int][]string{0: {"p:lock:b", "p:lock:a", "lock:x", "p:other", "p:lock:gone"}, 3: {"p:lock:c"}},
 			stale: map[string]bool{"p:lock:gone": true},
 		}
 		a, _ := newAllKeys(l)
-		if got := ask(t, a, test.upstream, test.line); got != test.want {
-			t.Errorf("%s beside %q: %q, want %q", test.line, test.upstream, got, test.want)
+		if got := runCommand(t, a, test.upstream, test.line); got != test.want {
+			t.Errorf("%s with the upstream reply %q: %q, want %q", test.line, test.upstream, got, test.want)
 		}
 	}
 }
@@ -152,10 +153,10 @@ func TestReplies(t *testing.T) {
 // TestFlush checks that a flush removes the lock keys, or nothing if the upstream refuses. It
 // reports a key that could not be removed.
 func TestFlush(t *testing.T) {
-	none := &quorum.NoQuorumError{Masters: 3, Answered: 1, Causes: multierror.Append(nil, errors.New("down"))}
+	noQuorum := &quorum.NoQuorumError{Masters: 3, Answered: 1, Causes: multierror.Append(nil, errors.New("down"))}
 	for _, test := range []struct {
 		upstream, line string
-		fails          error
+		removeErr      error
 		want           string
 		left           []string
 		logged         string
@@ -164,17 +165,17 @@ func TestFlush(t *testing.T) {
 			"level=INFO msg=\"lock keys were removed\" command=FLUSHDB db=0 removed=2"},
 		{"+OK\r\n", "flushall sync", nil, "+OK ", []string{"p:other"}, "command=FLUSHALL db=0 removed=3"},
 		{"-READONLY no\r\n", "FLUSHALL", nil, "-READONLY no ", []string{"p:other", "p:lock:a", "p:lock:b", "p:lock:c"}, ""},
-		{"+OK\r\n", "FLUSHDB", none,
+		{"+OK\r\n", "FLUSHDB", noQuorum,
 			"-NOQUORUM flush incomplete (all other keys and 1 lock key were removed): 'lock:b': ",
 			[]string{"p:other", "p:lock:b", "p:lock:c"}, "level=WARN msg=\"not all lock keys were removed\""},
 		{"+OK\r\n", "FLUSHDB", quorum.ErrForeign,
 			"-ERR flush incomplete (all other keys and 1 lock key were removed): 'lock:b': ",
 			[]string{"p:other", "p:lock:b", "p:lock:c"}, "level=WARN"},
 	} {
-		l := &locks{names: map[int][]string{0: {"p:other", "p:lock:a", "p:lock:b"}, 3: {"p:lock:c"}},
-			fails: map[string]error{"p:lock:b": test.fails}}
+		l := &fakeLocks{names: map[int][]string{0: {"p:other", "p:lock:a", "p:lock:b"}, 3: {"p:lock:c"}},
+			removeErrors: map[string]error{"p:lock:b": test.removeErr}}
 		a, log := newAllKeys(l)
-		got := ask(t, a, test.upstream, test.line)
+		got := runCommand(t, a, test.upstream, test.line)
 		if left := append(l.names[0], l.names[3]...); !strings.HasPrefix(got, test.want) ||
 			!slices.Equal(left, test.left) ||
 			!strings.Contains(log.String(), test.logged) {
@@ -186,32 +187,32 @@ func TestFlush(t *testing.T) {
 // TestScanPages checks that a SCAN of many lock keys returns each key once, with and without its
 // snapshot. With the snapshot it lists the masters' names once.
 func TestScanPages(t *testing.T) {
-	for _, forgets := range []bool{false, true} {
-		l := &locks{names: map[int][]string{}}
+	for _, dropSnapshots := range []bool{false, true} {
+		l := &fakeLocks{names: map[int][]string{}}
 		for i := range 2500 {
 			l.names[0] = append(l.names[0], fmt.Sprint("p:lock:", i))
 		}
 		a, _ := newAllKeys(l)
-		told, cursor, calls := map[string]int{}, "0", 0
+		returned, cursor, calls := map[string]int{}, "0", 0
 		for ; calls == 0 || cursor != "0"; calls++ {
-			words := strings.Fields(ask(t, a, "", "SCAN "+cursor+" COUNT 1"))
+			words := strings.Fields(runCommand(t, a, "", "SCAN "+cursor+" COUNT 1"))
 			cursor = words[2]
 			for i := 5; i < len(words); i += 2 {
-				told[words[i]]++
+				returned[words[i]]++
 			}
 			l.names[0] = append(l.names[0], fmt.Sprint("p:lock:new", calls)) // other clients add keys
-			if forgets {
+			if dropSnapshots {
 				a.snapshots = snapshots{}
 			}
 		}
 		for i := range 2500 {
-			if n := told[fmt.Sprint("lock:", i)]; n != 1 {
-				t.Fatalf("lock:%d was told %d times", i, n)
+			if n := returned[fmt.Sprint("lock:", i)]; n != 1 {
+				t.Fatalf("lock:%d was returned %d times", i, n)
 			}
 		}
-		if looks := map[bool]int{false: 1, true: calls}[forgets]; l.looked != looks || calls < 20 ||
-			len(a.snapshots.kept) != 0 {
-			t.Errorf("%d looks in %d calls, %d snapshots", l.looked, calls, len(a.snapshots.kept))
+		if wantListings := map[bool]int{false: 1, true: calls}[dropSnapshots]; l.listings != wantListings || calls < 20 ||
+			len(a.snapshots.list) != 0 {
+			t.Errorf("%d listings in %d calls, %d snapshots", l.listings, calls, len(a.snapshots.list))
 		}
 	}
 }
@@ -219,7 +220,7 @@ func TestScanPages(t *testing.T) {
 // TestPage checks that one page has all keys of one position: no cursor can be between them.
 func TestPage(t *testing.T) {
 	all := []orderedKey{{1, "a"}, {2, "b"}, {2, "c"}, {2, "d"}, {math.MaxUint32, "e"}}
-	any := func(string) bool { return true }
+	matchEvery := func(string) bool { return true }
 	for _, test := range []struct {
 		from  uint32
 		count int
@@ -230,7 +231,7 @@ func TestPage(t *testing.T) {
 		{0, 1, "a", 2, true}, {2, 1, "bcd", math.MaxUint32, true}, {math.MaxUint32, 1, "e", 0, false},
 		{3, 9, "e", 0, false}, {0, 5, "abcde", 0, false},
 	} {
-		found, next, more := page(all, test.from, test.count, any)
+		found, next, more := selectPage(all, test.from, test.count, matchEvery)
 		if strings.Join(found, "") != test.want || next != test.next || more != test.more {
 			t.Errorf("%d from %d: %q %d %v", test.count, test.from, found, next, more)
 		}
@@ -240,13 +241,13 @@ func TestPage(t *testing.T) {
 func TestCursor(t *testing.T) {
 	for _, c := range []cursor{{}, {1, 2}, {1<<snapshotIDBits - 1, math.MaxUint32}} {
 		n := c.encode()
-		if got, isLock := decodeCursor(n); got != c || !isLock || n >= 1<<53 {
-			t.Errorf("%v: %d, %v, %v", c, n, got, isLock)
+		if got, isLockCursor := decodeCursor(n); got != c || !isLockCursor || n >= 1<<53 {
+			t.Errorf("%v: %d, %v, %v", c, n, got, isLockCursor)
 		}
 	}
 	for _, n := range []uint64{0, 1, 1<<40 - 1, 1<<52 - 1, 1 << 53, 1<<63 | 5, math.MaxUint64} {
-		if _, isLock := decodeCursor(n); isLock {
-			t.Errorf("%d is ours", n)
+		if _, isLockCursor := decodeCursor(n); isLockCursor {
+			t.Errorf("%d is taken for a cursor of lock keys", n)
 		}
 	}
 }
@@ -255,38 +256,38 @@ func TestCursor(t *testing.T) {
 func TestSnapshots(t *testing.T) {
 	var s snapshots
 	for i := range uint32(maxSnapshots + 3) {
-		s.keep(i, 0, []orderedKey{{i, "k"}})
+		s.add(i, 0, []orderedKey{{i, "k"}})
 	}
-	if _, ok := s.find(2, 0); ok || len(s.kept) != maxSnapshots {
-		t.Errorf("%d are kept", len(s.kept))
+	if _, ok := s.find(2, 0); ok || len(s.list) != maxSnapshots {
+		t.Errorf("%d snapshots", len(s.list))
 	}
 	if _, ok := s.find(5, 1); ok {
-		t.Error("that of another database was found")
+		t.Error("the snapshot of another database was found")
 	}
 	if found, ok := s.find(5, 0); !ok || found[0].position != 5 {
 		t.Errorf("got %v", found)
 	}
-	s.keep(99, 0, []orderedKey{{1, strings.Repeat("x", maxSnapshotBytes)}})
-	if len(s.kept) != 0 {
-		t.Errorf("%d are kept beside one that is too large", len(s.kept))
+	s.add(99, 0, []orderedKey{{1, strings.Repeat("x", maxSnapshotBytes)}})
+	if len(s.list) != 0 {
+		t.Errorf("%d snapshots are left after one that is too large", len(s.list))
 	}
 }
 
 // TestListTimeout checks that listing has a timeout, which includes the wait for other commands.
 func TestListTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := newAllKeys(&locks{hangs: true})
-		began, replies := time.Now(), make(chan string)
+		a, _ := newAllKeys(&fakeLocks{hangs: true})
+		start, replies := time.Now(), make(chan string)
 		for range maxListing + 2 {
-			go func() { replies <- ask(t, a, "", "DBSIZE") }()
+			go func() { replies <- runCommand(t, a, "", "DBSIZE") }()
 		}
 		for range maxListing + 2 {
 			if got := <-replies; got != "-ERR cannot list the lock keys: it took longer than 10s; try again " {
 				t.Errorf("got %q", got)
 			}
 		}
-		if took := time.Since(began); took != listTimeout {
-			t.Errorf("after %v", took)
+		if elapsed := time.Since(start); elapsed != listTimeout {
+			t.Errorf("after %v", elapsed)
 		}
 	})
 }

@@ -2,10 +2,9 @@ package allkeys
 
 import "strconv"
 
-// A SCAN has the upstream's cursors until the upstream's keys end, then cursors of lock keys. The
-// latter have bit 52 set. No cursor of a Redis has it, because Redis' cursors are less than twice
-// the number of keys. Higher bits stay zero, because some clients keep cursors in floating-point
-// numbers.
+// cursorMark is set in the cursors of lock keys, which SCAN returns after the upstream's last key.
+// No cursor of a Redis has this bit, because it is less than twice the number of keys. Higher bits
+// stay zero, because some clients keep cursors in floating-point numbers.
 const (
 	cursorMark     = 1 << 52
 	positionBits   = 32
@@ -24,8 +23,8 @@ func (c cursor) encode() uint64 {
 	return cursorMark | uint64(c.snapshotID)<<positionBits | uint64(c.position)
 }
 
-// decodeCursor decodes a cursor. isLock is false if it is not a cursor of lock keys.
-func decodeCursor(n uint64) (c cursor, isLock bool) {
+// decodeCursor decodes a cursor. isLockCursor is false if it is not a cursor of lock keys.
+func decodeCursor(n uint64) (c cursor, isLockCursor bool) {
 	return cursor{snapshotID: uint32(n>>positionBits) & (1<<snapshotIDBits - 1), position: uint32(n)}, n>>52 == 1
 }
 

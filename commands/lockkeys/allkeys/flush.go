@@ -28,8 +28,8 @@ func (a *AllKeys) flushAll(c command.Call) { a.flush(c, a.opts.Locks.Databases) 
 // refuses to remove the data, the locks that protect the data remain. A flush continues if the
 // client disconnects.
 func (a *AllKeys) flush(c command.Call, databases func(context.Context) ([]int, error)) {
-	if failed := flushFailure(c.Args[1:]); c.Client.Ask == nil && failed != "" {
-		c.Out.Error(failed)
+	if errText := flushArgsError(c.Args[1:]); c.Client.Ask == nil && errText != "" {
+		c.Out.Error(errText)
 		return
 	}
 	name := strings.ToUpper(syntax.Lower(c.Args[0]))
@@ -61,8 +61,8 @@ func (a *AllKeys) flush(c command.Call, databases func(context.Context) ([]int, 
 	c.Out.Raw(reply)
 }
 
-// flushFailure returns Redis' error for the words after the command, or "".
-func flushFailure(words [][]byte) string {
+// flushArgsError returns Redis' error for the words after the command, or "".
+func flushArgsError(words [][]byte) string {
 	if len(words) > 1 || len(words) == 1 && syntax.Lower(words[0]) != "async" && syntax.Lower(words[0]) != "sync" {
 		return syntax.ErrSyntax
 	}
@@ -85,16 +85,16 @@ func (a *AllKeys) flushLocks(
 	ctx context.Context, client *command.Client, databases func(context.Context) ([]int, error),
 ) (removed int, err error) {
 	select {
-	case a.flushTurn <- struct{}{}:
-		defer func() { <-a.flushTurn }()
+	case a.flushSlot <- struct{}{}:
+		defer func() { <-a.flushSlot }()
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
-	all, err := databases(ctx)
+	dbs, err := databases(ctx)
 	if err != nil {
 		return 0, err
 	}
-	for _, db := range all {
+	for _, db := range dbs {
 		n, err := a.flushDatabase(ctx, client, db)
 		removed += n
 		if err != nil {
@@ -106,16 +106,16 @@ func (a *AllKeys) flushLocks(
 
 // flushDatabase finds and removes the lock keys of one database.
 func (a *AllKeys) flushDatabase(ctx context.Context, client *command.Client, db int) (removed int, err error) {
-	candidates, err := a.matching(ctx, db, everything)
+	candidates, err := a.listCandidates(ctx, db, matchAll)
 	if err != nil {
 		return 0, err
 	}
 	for part := range slices.Chunk(candidates, readBatch) {
-		held, err := a.present(ctx, db, part, "")
+		lockKeys, err := a.presentKeys(ctx, db, part, "")
 		if err != nil {
 			return removed, err
 		}
-		n, err := a.removeAll(ctx, client, db, held)
+		n, err := a.removeAll(ctx, client, db, lockKeys)
 		removed += n
 		if err != nil {
 			return removed, err
@@ -127,27 +127,27 @@ func (a *AllKeys) flushDatabase(ctx context.Context, client *command.Client, db 
 // removeAll removes keys, each by a separate ballot. It returns how many of them it removed itself.
 // The error is about one key that could not be removed.
 func (a *AllKeys) removeAll(
-	ctx context.Context, client *command.Client, db int, held []string,
+	ctx context.Context, client *command.Client, db int, lockKeys []string,
 ) (removed int, err error) {
 	var mu sync.Mutex
-	var running sync.WaitGroup
-	turns := make(chan struct{}, parallelRemovals)
-	for _, key := range held {
-		turns <- struct{}{}
-		running.Go(func() {
-			defer func() { <-turns }()
-			was, failed := a.opts.Locks.Remove(ctx, a.opts.Place(db, key))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, parallelRemovals)
+	for _, key := range lockKeys {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			existed, removeErr := a.opts.Locks.Remove(ctx, a.opts.Place(db, key))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case failed != nil:
-				err = fmt.Errorf("'%s': %w", syntax.Shown(key), failed)
-			case was:
+			case removeErr != nil:
+				err = fmt.Errorf("'%s': %w", syntax.Shown(key), removeErr)
+			case existed:
 				removed++
 				a.opts.Audit.Note(command.AuditReleased, client, db, key)
 			}
 		})
 	}
-	running.Wait()
+	wg.Wait()
 	return removed, err
 }

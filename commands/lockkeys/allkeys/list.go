@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// everything matches all keys.
-const everything = "*"
+// matchAll matches all keys.
+const matchAll = "*"
 
 // keys runs KEYS pattern.
 func (a *AllKeys) keys(c command.Call) {
@@ -19,26 +19,26 @@ func (a *AllKeys) keys(c command.Call) {
 	if !ok {
 		return
 	}
-	held, err := a.Held(c.Ctx, c.Client.DB, string(c.Args[1]))
+	lockKeys, err := a.Held(c.Ctx, c.Client.DB, string(c.Args[1]))
 	if err != nil {
 		c.Out.Fail(err)
 		return
 	}
 	if upstreamReply == nil {
-		c.Out.Strings(held)
+		c.Out.Strings(lockKeys)
 		return
 	}
-	c.Out.Raw(withElements(upstreamReply, held))
+	c.Out.Raw(withElements(upstreamReply, lockKeys))
 }
 
 // withElements appends bulk strings to an array. It returns any other reply unchanged.
-func withElements(reply []byte, more []string) []byte {
+func withElements(reply []byte, added []string) []byte {
 	n, elements, ok := resp.Header(reply)
-	if !ok || len(more) == 0 {
+	if !ok || len(added) == 0 {
 		return reply
 	}
-	out := slices.Concat(resp.AppendHeader(nil, resp.Kind(reply[0]), int64(n+len(more))), elements)
-	for _, key := range more {
+	out := slices.Concat(resp.AppendHeader(nil, resp.Kind(reply[0]), int64(n+len(added))), elements)
+	for _, key := range added {
 		out = redcon.AppendBulkString(out, key)
 	}
 	return out
@@ -49,13 +49,13 @@ func (a *AllKeys) dbsize(c command.Call) {
 	if !ok {
 		return
 	}
-	held, err := a.Held(c.Ctx, c.Client.DB, everything)
+	lockKeys, err := a.Held(c.Ctx, c.Client.DB, matchAll)
 	if err != nil {
 		c.Out.Fail(err)
 		return
 	}
 	n, _, _ := resp.Header(upstreamReply) // 0 without an upstream
-	c.Out.Int(int64(n + len(held)))
+	c.Out.Int(int64(n + len(lockKeys)))
 }
 
 // random returns a random number from 0 to n-1.

@@ -31,8 +31,8 @@ type scanOptions struct {
 const errCursor = "ERR invalid cursor"
 
 // parseScan parses [MATCH pattern] [COUNT count] [TYPE type]. The errors are in Redis' wording.
-func parseScan(words [][]byte) (o scanOptions, failed string) {
-	o = scanOptions{match: everything, count: defaultCount}
+func parseScan(words [][]byte) (o scanOptions, errText string) {
+	o = scanOptions{match: matchAll, count: defaultCount}
 	for ; len(words) > 0; words = words[2:] {
 		if len(words) < 2 {
 			return o, syntax.ErrSyntax
@@ -58,16 +58,15 @@ func parseScan(words [][]byte) (o scanOptions, failed string) {
 	return o, ""
 }
 
-// ParseWhole parses a SCAN that returns all keys at the first cursor. begins reports whether the
-// cursor is the first one. kind is the type that the keys must have, or "". The errors are in
-// Redis' wording.
-func ParseWhole(words []string) (match, kind string, begins bool, failed string) {
+// ParseFullScan parses a SCAN whose first reply has all keys. isFirst reports whether the cursor is
+// the first one. kind is the type that the keys must have, or "". The errors have Redis' wording.
+func ParseFullScan(words []string) (match, kind string, isFirst bool, errText string) {
 	n, ok := parseCursor([]byte(words[1]))
-	o, failed := parseScan(syntax.Bytes(words[2:]))
+	o, errText := parseScan(syntax.Bytes(words[2:]))
 	if !ok {
-		failed = errCursor
+		errText = errCursor
 	}
-	return o.match, o.kind, n == 0, failed
+	return o.match, o.kind, n == 0, errText
 }
 
 // scan runs SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]: it returns the upstream's keys,
@@ -75,14 +74,14 @@ func ParseWhole(words []string) (match, kind string, begins bool, failed string)
 // come and go.
 func (a *AllKeys) scan(c command.Call) {
 	n, ok := parseCursor(c.Args[1])
-	at, isLock := decodeCursor(n)
+	from, isLockCursor := decodeCursor(n)
 	switch {
-	case c.Client.Ask != nil && !isLock:
+	case c.Client.Ask != nil && !isLockCursor:
 		a.scanUpstream(c)
 	case !ok:
 		c.Out.Error(errCursor)
 	default:
-		a.scanLocks(c, n, at, isLock)
+		a.scanLocks(c, n, from, isLockCursor)
 	}
 }
 
@@ -93,19 +92,19 @@ func (a *AllKeys) scanUpstream(c command.Call) {
 		return
 	}
 	next, elements, ok := readScan(reply)
-	options, unknown := parseScan(c.Args[2:])
-	_, isLock := decodeCursor(next)
+	options, errText := parseScan(c.Args[2:])
+	_, isLockCursor := decodeCursor(next)
 	switch {
-	case !ok || unknown != "": // the upstream has accepted the command
+	case !ok || errText != "": // the upstream has accepted the command
 		c.Out.Raw(reply)
-	case isLock:
+	case isLockCursor:
 		c.Out.Error(fmt.Sprintf("ERR cannot continue SCAN: the upstream's cursor %d looks like a cursor of lock keys; "+
 			"send SCAN to the upstream directly", next))
 	case next != 0:
 		c.Out.Raw(reply)
 	default:
-		held, more, err := a.page(c.Ctx, c.Client.DB, cursor{}, false, options)
-		writeScan(c.Out, elements, held, more, err)
+		lockKeys, lockCursor, err := a.page(c.Ctx, c.Client.DB, cursor{}, false, options)
+		writeScan(c.Out, elements, lockKeys, lockCursor, err)
 	}
 }
 
@@ -125,68 +124,68 @@ func readScan(reply []byte) (next uint64, elements []byte, ok bool) {
 	return next, rest[size:], ok && isArray
 }
 
-// scanLocks returns the lock keys from a cursor on. Without an upstream, the first cursor is 0.
-func (a *AllKeys) scanLocks(c command.Call, n uint64, at cursor, isLock bool) {
-	options, failed := parseScan(c.Args[2:])
-	if failed == "" && c.Client.Ask != nil { // the upstream does not get the command, so it is asked
-		failed = c.Client.RefusalOf(c.Ctx, "scan", "0")
+// scanLocks returns the lock keys after a cursor. Without an upstream, the first cursor is 0.
+func (a *AllKeys) scanLocks(c command.Call, n uint64, from cursor, isLockCursor bool) {
+	options, errText := parseScan(c.Args[2:])
+	if errText == "" && c.Client.Ask != nil { // the upstream does not get the command, so it is asked
+		errText = c.Client.RefusalOf(c.Ctx, "scan", "0")
 	}
 	switch {
-	case failed != "":
-		c.Out.Error(failed)
-	case n != 0 && !isLock: // a cursor that no SCAN has returned
+	case errText != "":
+		c.Out.Error(errText)
+	case n != 0 && !isLockCursor: // a cursor that no SCAN has returned
 		writeScan(c.Out, nil, nil, 0, nil)
 	default:
-		held, more, err := a.page(c.Ctx, c.Client.DB, at, isLock, options)
-		writeScan(c.Out, nil, held, more, err)
+		lockKeys, lockCursor, err := a.page(c.Ctx, c.Client.DB, from, isLockCursor, options)
+		writeScan(c.Out, nil, lockKeys, lockCursor, err)
 	}
 }
 
 // page returns a page of lock keys, and the cursor of the next page, or 0 if this is the last one.
 func (a *AllKeys) page(
-	ctx context.Context, db int, at cursor, continues bool, o scanOptions,
-) (held []string, next uint64, err error) {
-	err = a.inTurn(ctx, func(ctx context.Context) error {
-		ordered, kept := []orderedKey(nil), false
+	ctx context.Context, db int, from cursor, continues bool, o scanOptions,
+) (lockKeys []string, next uint64, err error) {
+	err = a.withListSlot(ctx, func(ctx context.Context) error {
+		ordered, fromSnapshot := []orderedKey(nil), false
 		if continues {
-			ordered, kept = a.snapshots.find(at.snapshotID, db)
+			ordered, fromSnapshot = a.snapshots.find(from.snapshotID, db)
 		}
-		if !kept {
-			at.snapshotID = uint32(a.random(1 << snapshotIDBits))
-			all, err := a.matching(ctx, db, everything)
+		if !fromSnapshot {
+			from.snapshotID = uint32(a.random(1 << snapshotIDBits))
+			all, err := a.listCandidates(ctx, db, matchAll)
 			if err != nil {
 				return err
 			}
-			ordered = inOrder(all)
+			ordered = inScanOrder(all)
 		}
 		pattern := keys.Compile(o.match)
 		var tooComplex error
 		count := int(min(max(o.count, minPage), maxPage))
-		found, position, more := page(ordered, at.position, count, func(key string) bool {
-			fits, err := pattern.Match(key)
+		found, position, more := selectPage(ordered, from.position, count, func(key string) bool {
+			matches, err := pattern.Match(key)
 			tooComplex = cmp.Or(tooComplex, err)
-			return fits
+			return matches
 		})
 		if tooComplex != nil {
 			return tooComplex
 		}
 		switch {
-		case more && !kept:
-			a.snapshots.keep(at.snapshotID, db, ordered)
-		case !more && kept:
-			a.snapshots.drop(at.snapshotID)
+		case more && !fromSnapshot:
+			a.snapshots.add(from.snapshotID, db, ordered)
+		case !more && fromSnapshot:
+			a.snapshots.drop(from.snapshotID)
 		}
 		if more {
-			next = cursor{at.snapshotID, position}.encode()
+			next = cursor{from.snapshotID, position}.encode()
 		}
-		held, err = a.present(ctx, db, found, o.kind)
+		lockKeys, err = a.presentKeys(ctx, db, found, o.kind)
 		return err
 	})
-	return held, next, err
+	return lockKeys, next, err
 }
 
 // writeScan writes the reply to SCAN. elements is the array in the upstream's reply, or nil.
-func writeScan(out *command.Reply, elements []byte, more []string, next uint64, err error) {
+func writeScan(out *command.Reply, elements []byte, lockKeys []string, next uint64, err error) {
 	if err != nil {
 		out.Fail(err)
 		return
@@ -194,8 +193,8 @@ func writeScan(out *command.Reply, elements []byte, more []string, next uint64, 
 	out.Array(2)
 	out.Bulk(strconv.FormatUint(next, 10))
 	if elements == nil {
-		out.Strings(more)
+		out.Strings(lockKeys)
 		return
 	}
-	out.Raw(withElements(elements, more))
+	out.Raw(withElements(elements, lockKeys))
 }

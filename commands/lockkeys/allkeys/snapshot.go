@@ -20,10 +20,10 @@ func positionOf(key string) uint32 {
 	return h.Sum32()
 }
 
-// inOrder sorts keys in the order of SCAN.
-func inOrder(all []string) []orderedKey {
-	ordered := make([]orderedKey, len(all))
-	for i, key := range all {
+// inScanOrder sorts keys in the order of SCAN.
+func inScanOrder(keys []string) []orderedKey {
+	ordered := make([]orderedKey, len(keys))
+	for i, key := range keys {
 		ordered[i] = orderedKey{positionOf(key), key}
 	}
 	slices.SortFunc(ordered, func(a, b orderedKey) int {
@@ -32,20 +32,20 @@ func inOrder(all []string) []orderedKey {
 	return ordered
 }
 
-// page returns about count keys that fit, from a position on, and the position of the next page.
-// more is false if this is the last page.
-func page(
-	all []orderedKey, from uint32, count int, fits func(key string) bool,
+// selectPage returns about count matching keys, beginning at a position, and the position of the
+// next page. more is false if this is the last page.
+func selectPage(
+	ordered []orderedKey, from uint32, count int, matches func(key string) bool,
 ) (found []string, next uint32, more bool) {
-	start, _ := slices.BinarySearchFunc(all, from, func(k orderedKey, at uint32) int {
+	start, _ := slices.BinarySearchFunc(ordered, from, func(k orderedKey, at uint32) int {
 		return cmp.Compare(k.position, at)
 	})
-	for i := start; i < len(all); i++ {
-		if len(found) >= count && all[i].position != all[i-1].position { // a page ends between two positions
-			return found, all[i].position, true
+	for i := start; i < len(ordered); i++ {
+		if len(found) >= count && ordered[i].position != ordered[i-1].position { // a page ends between two positions
+			return found, ordered[i].position, true
 		}
-		if fits(all[i].key) {
-			found = append(found, all[i].key)
+		if matches(ordered[i].key) {
+			found = append(found, ordered[i].key)
 		}
 	}
 	return found, 0, false
@@ -55,15 +55,15 @@ const (
 	// maxSnapshots and maxSnapshotBytes limit the snapshots of unfinished SCANs.
 	maxSnapshots     = 8
 	maxSnapshotBytes = 16 << 20
-	// keyBytes is the memory that a key takes in addition to its name.
-	keyBytes = 32
+	// keyOverhead is the memory that a key takes in addition to its name.
+	keyOverhead = 32
 )
 
 // snapshots holds the lock keys that unfinished SCANs have listed, the newest list first. A SCAN
 // whose snapshot was dropped lists the keys again. It is safe for concurrent use.
 type snapshots struct {
 	mu   sync.Mutex
-	kept []snapshot
+	list []snapshot
 }
 
 type snapshot struct {
@@ -76,7 +76,7 @@ type snapshot struct {
 func (s *snapshots) find(snapshotID uint32, db int) ([]orderedKey, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, k := range s.kept {
+	for _, k := range s.list {
 		if k.snapshotID == snapshotID && k.db == db {
 			return k.ordered, true
 		}
@@ -84,20 +84,20 @@ func (s *snapshots) find(snapshotID uint32, db int) ([]orderedKey, bool) {
 	return nil, false
 }
 
-// keep adds a snapshot, and drops the oldest ones if there are too many.
-func (s *snapshots) keep(snapshotID uint32, db int, ordered []orderedKey) {
-	added := snapshot{snapshotID: snapshotID, db: db, ordered: ordered}
+// add adds a snapshot, and drops the oldest ones if there are too many.
+func (s *snapshots) add(snapshotID uint32, db int, ordered []orderedKey) {
+	newest := snapshot{snapshotID: snapshotID, db: db, ordered: ordered}
 	for _, p := range ordered {
-		added.bytes += keyBytes + len(p.key)
+		newest.bytes += keyOverhead + len(p.key)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kept = slices.Insert(s.kept, 0, added)
+	s.list = slices.Insert(s.list, 0, newest)
 	total := 0
-	for i, k := range s.kept {
+	for i, k := range s.list {
 		if total += k.bytes; total > maxSnapshotBytes || i == maxSnapshots {
-			clear(s.kept[i:])
-			s.kept = s.kept[:i]
+			clear(s.list[i:])
+			s.list = s.list[:i]
 			return
 		}
 	}
@@ -107,5 +107,5 @@ func (s *snapshots) keep(snapshotID uint32, db int, ordered []orderedKey) {
 func (s *snapshots) drop(snapshotID uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kept = slices.DeleteFunc(s.kept, func(k snapshot) bool { return k.snapshotID == snapshotID })
+	s.list = slices.DeleteFunc(s.list, func(k snapshot) bool { return k.snapshotID == snapshotID })
 }

@@ -23,27 +23,28 @@ type Options struct {
 	Engine *program.Engine
 	// Program returns a command of a client as a program.
 	Program func(c *command.Client, words []string) program.Program
-	// Answer writes the reply of a program.
-	Answer func(c command.Call, db int, done program.Outcome)
+	// WriteOutcome writes the reply of a program.
+	WriteOutcome func(c command.Call, db int, outcome program.Outcome)
 	// Now returns the wall clock's time.
 	Now func() time.Time
 }
 
 // Run runs a command that waits. It has the type of command.Command.Run.
 func (o Options) Run(c command.Call) {
-	wanted, failed := parse(syntax.Strings(c.Args), o.Now())
-	if failed != nil {
-		program.Answer(c.Out, *failed)
+	req, errReply := parse(syntax.Strings(c.Args), o.Now())
+	if errReply != nil {
+		program.Answer(c.Out, *errReply)
 		return
 	}
-	if wanted.target != "" && !o.Engine.SameCell(c.Client.DB, wanted.keys[0], wanted.target) {
-		program.Answer(c.Out, keyspace.ErrorReply(program.CrossCellError(wanted.keys[0], wanted.target)))
+	if req.target != "" && !o.Engine.SameCell(c.Client.DB, req.keys[0], req.target) {
+		program.Answer(c.Out, keyspace.ErrorReply(program.CrossCellError(req.keys[0], req.target)))
 		return
 	}
-	watched, stop := c.Client.WaitFor(c.Ctx)
+	waitCtx, stop := c.Client.WaitFor(c.Ctx)
 	defer stop()
-	p := &pop{Options: o, request: wanted, call: c, places: o.Engine.Places(c.Client.DB, wanted.keys), firstRead: true}
-	err := o.Locks.AwaitPop(watched, quorum.BlockedPop{Keys: p.places, Kind: p.kind, Wait: p.wait, Try: p.try})
+	locations := o.Engine.Locations(c.Client.DB, req.keys)
+	p := &pop{Options: o, request: req, call: c, locations: locations, isFirstRead: true}
+	err := o.Locks.AwaitPop(waitCtx, quorum.BlockedPop{Keys: p.locations, Kind: p.kind, Wait: p.wait, Try: p.try})
 	switch {
 	case errors.Is(err, quorum.ErrPopTimeout):
 		c.Out.NullArray()
@@ -52,6 +53,6 @@ func (o Options) Run(c command.Call) {
 	case p.err != nil:
 		c.Out.Fail(p.err)
 	default:
-		o.Answer(c, c.Client.DB, p.done)
+		o.WriteOutcome(c, c.Client.DB, p.outcome)
 	}
 }

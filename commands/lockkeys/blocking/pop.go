@@ -11,21 +11,21 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// pop is the wait of a client.
+// pop is the state of a client's blocking command.
 type pop struct {
 	Options
 	request
 	call command.Call
-	// places are the locations of its keys.
-	places []quorum.Key
-	// firstRead is set until all keys were read once. Until then, a key of another type is an
+	// locations are the locations of its keys.
+	locations []quorum.Key
+	// isFirstRead is set until all keys were read once. Until then, a key of another type is an
 	// error.
-	firstRead bool
+	isFirstRead bool
 	// found is set if the last try found an element. A failed try may still have taken it.
 	found bool
-	// done and err are the result of the last try.
-	done program.Outcome
-	err  error
+	// outcome and err are the result of the last try.
+	outcome program.Outcome
+	err     error
 }
 
 // readsPerTry limits how often one try reads all keys.
@@ -33,123 +33,125 @@ const readsPerTry = 3
 
 // try takes an element from one of the keys for which the client is the head of the queue. It
 // continues if the client disconnects: the element is then lost with the reply.
-func (p *pop) try(own []bool) quorum.PopResult {
+func (p *pop) try(isHead []bool) quorum.PopResult {
 	p.found = false
-	if len(p.keys) == 1 && own[0] {
+	if len(p.keys) == 1 && isHead[0] {
 		return p.noteRead(p.take(0, ""))
 	}
 	for range readsPerTry {
-		if result := p.takeFirst(own); result != quorum.Overtaken {
+		if result := p.takeFirst(isHead); result != quorum.Overtaken {
 			return p.noteRead(result)
 		}
 	}
 	return quorum.Overtaken
 }
 
-// noteRead notes whether the keys were read.
+// noteRead updates isFirstRead after a try.
 func (p *pop) noteRead(result quorum.PopResult) quorum.PopResult {
-	p.firstRead = p.firstRead && (result == quorum.Overtaken || result == quorum.Undetermined)
+	p.isFirstRead = p.isFirstRead && (result == quorum.Overtaken || result == quorum.Undetermined)
 	return result
 }
 
 // takeFirst takes from the first key that has an element.
-func (p *pop) takeFirst(own []bool) quorum.PopResult {
-	looks, err := p.Engine.Register.Read(p.call.Ctx, p.places)
+func (p *pop) takeFirst(isHead []bool) quorum.PopResult {
+	looks, err := p.Engine.Register.Read(p.call.Ctx, p.locations)
 	if err != nil {
 		return p.fail(err)
 	}
-	i, failed := p.firstNonEmpty(p.keys, looks)
+	i, errReply := p.firstNonEmpty(p.keys, looks)
 	switch {
-	case failed != nil:
-		return p.answerWith(*failed)
-	case i < 0, !own[i]:
+	case errReply != nil:
+		return p.setReply(*errReply)
+	case i < 0, !isHead[i]:
 		return quorum.NothingStored
 	case i == 0:
 		return p.take(0, "")
 	}
 	// The keys before key i must be empty while key i has this version.
-	before, err := p.Engine.Register.Read(p.call.Ctx, p.places[:i])
+	earlierLooks, err := p.Engine.Register.Read(p.call.Ctx, p.locations[:i])
 	if err != nil {
 		return p.fail(err)
 	}
-	if other, failed := p.firstNonEmpty(p.keys[:i], before); other >= 0 || failed != nil {
+	if earlier, errReply := p.firstNonEmpty(p.keys[:i], earlierLooks); earlier >= 0 || errReply != nil {
 		return quorum.Overtaken
 	}
 	return p.take(i, looks[i].Version)
 }
 
 // firstNonEmpty returns the index of the first key that has an element, or a negative number.
-func (p *pop) firstNonEmpty(keys []string, looks []quorum.Look) (i int, failed *keyspace.Reply) {
+func (p *pop) firstNonEmpty(keys []string, looks []quorum.Look) (i int, errReply *keyspace.Reply) {
 	now := p.Now()
 	for i, l := range looks {
-		switch has, failed := p.has(keys[i], l, now); {
+		switch has, errReply := p.hasElement(keys[i], l, now); {
 		case has:
 			return i, nil
-		case failed != nil && !p.ignores(*failed):
-			return i, failed
+		case errReply != nil && !p.isIgnored(*errReply):
+			return i, errReply
 		}
 	}
 	return -1, nil
 }
 
-// ignores reports whether a reply is the error for a key that got another type while the client
+// isIgnored reports whether a reply is the error for a key that got another type while the client
 // waits. The client then continues to wait, as in Redis.
-func (p *pop) ignores(reply keyspace.Reply) bool {
-	return !p.firstRead && reply.Kind == keyspace.Error && strings.HasPrefix(reply.Str, "WRONGTYPE ")
+func (p *pop) isIgnored(reply keyspace.Reply) bool {
+	return !p.isFirstRead && reply.Kind == keyspace.Error && strings.HasPrefix(reply.Str, "WRONGTYPE ")
 }
 
-// take takes an element from a key, if the key has this version. An empty version allows any.
+// take takes an element from a key, if the key has this version. An empty version allows any
+// version.
 func (p *pop) take(i int, version string) quorum.PopResult {
 	prog := p.Program(p.call.Client, p.forKey(p.keys[i]))
 	prog.Holder = p.call.Client.Identity()
 	run := prog.Run
 	prog.Run = func(ctx context.Context, s *keyspace.Snapshot) (reply keyspace.Reply, effects [][]string, err error) {
 		reply, effects, err = run(ctx, s)
-		p.found = p.found || err == nil && reply.Kind != keyspace.Error && !isNothing(reply)
+		p.found = p.found || err == nil && reply.Kind != keyspace.Error && !isNil(reply)
 		return reply, effects, err
 	}
 	if len(p.keys) > 1 {
-		prog.Guesses, prog.Replaces = nil, true // the key was just read
+		prog.Guesses, prog.UsuallyWrites = nil, true // the key was just read
 	}
 	if version != "" {
-		prog.Watched = map[string]string{p.keys[i]: version}
+		prog.WatchedVersions = map[string]string{p.keys[i]: version}
 	}
-	done, err := p.Engine.Run(p.call.Ctx, prog)
+	outcome, err := p.Engine.Run(p.call.Ctx, prog)
 	var contended *program.ContendedError
 	switch {
 	case errors.As(err, &contended):
 		return quorum.Overtaken
 	case err != nil:
 		return p.fail(err)
-	case isNothing(done.Reply) && len(p.keys) > 1:
+	case isNil(outcome.Reply) && len(p.keys) > 1:
 		return quorum.Overtaken
-	case isNothing(done.Reply):
+	case isNil(outcome.Reply):
 		return quorum.NothingStored
-	case p.ignores(done.Reply):
-		return p.wrongType(done)
+	case p.isIgnored(outcome.Reply):
+		return p.handleWrongType(outcome)
 	}
-	p.done = done
+	p.outcome = outcome
 	return quorum.Made
 }
 
-// wrongType handles a key of another type than the one waited for. The client continues to wait,
-// unless the target of a move has the wrong type and the source has an element.
-func (p *pop) wrongType(done program.Outcome) quorum.PopResult {
+// handleWrongType handles a key of another type than the one waited for. The client continues to
+// wait, unless the target of a move has the wrong type and the source has an element.
+func (p *pop) handleWrongType(outcome program.Outcome) quorum.PopResult {
 	if p.target == "" {
 		return quorum.NothingStored
 	}
-	looks, err := p.Engine.Register.Read(p.call.Ctx, p.Engine.Places(p.call.Client.DB, []string{p.keys[0], p.target}))
+	locations := p.Engine.Locations(p.call.Client.DB, []string{p.keys[0], p.target})
+	looks, err := p.Engine.Register.Read(p.call.Ctx, locations)
 	if err != nil {
 		return p.fail(err)
 	}
-	if has, _ := p.has(p.keys[0], looks[0], p.Now()); !has {
+	if has, _ := p.hasElement(p.keys[0], looks[0], p.Now()); !has {
 		return quorum.NothingStored
 	}
-	both := program.Guess{p.keys[0]: program.EntryOf(looks[0]), p.target: program.EntryOf(looks[1])}
-	if reply, err := both.Snapshot(p.Now()).Do(p.words); err != nil || reply.Kind != keyspace.Error {
+	guess := program.Guess{p.keys[0]: program.EntryOf(looks[0]), p.target: program.EntryOf(looks[1])}
+	if reply, err := guess.Snapshot(p.Now()).Do(p.words); err != nil || reply.Kind != keyspace.Error {
 		return quorum.Overtaken
 	}
-	p.done = done
+	p.outcome = outcome
 	return quorum.Made
 }
 
@@ -162,7 +164,7 @@ func (p *pop) fail(err error) quorum.PopResult {
 	return quorum.Made
 }
 
-func (p *pop) answerWith(reply keyspace.Reply) quorum.PopResult {
-	p.done = program.Outcome{Reply: reply}
+func (p *pop) setReply(reply keyspace.Reply) quorum.PopResult {
+	p.outcome = program.Outcome{Reply: reply}
 	return quorum.Made
 }

@@ -26,10 +26,10 @@ type request struct {
 	wait time.Duration
 }
 
-// parse parses the words of a command with the right number of words. failed is the error reply.
-func parse(words []string, now time.Time) (r request, failed *keyspace.Reply) {
+// parse parses the words of a command with the right number of words. errReply is the error reply.
+func parse(words []string, now time.Time) (r request, errReply *keyspace.Reply) {
 	keys := keyspace.Keys(words)
-	reply, err := program.Absent(keys).Snapshot(now).Do(words)
+	reply, err := program.GuessAbsent(keys).Snapshot(now).Do(words)
 	if reply.Kind == keyspace.Error || err != nil {
 		return r, &reply
 	}
@@ -47,9 +47,9 @@ func parse(words []string, now time.Time) (r request, failed *keyspace.Reply) {
 		r.keys, r.target = r.keys[:1], r.keys[1]
 	}
 	if refusal := program.TooManyKeys(len(r.keys)); refusal != "" {
-		failed = new(keyspace.ErrorReply(refusal))
+		errReply = new(keyspace.ErrorReply(refusal))
 	}
-	return r, failed
+	return r, errReply
 }
 
 // moves reports whether a command also puts the element under a key.
@@ -63,9 +63,9 @@ func (r request) forKey(key string) []string {
 	return []string{r.name, key, r.words[len(r.words)-1]}
 }
 
-// has reports whether a key has an element to take. failed is the error reply if the key has
-// another type.
-func (r request) has(key string, look quorum.Look, now time.Time) (has bool, failed *keyspace.Reply) {
+// hasElement reports whether a key has an element to take. errReply is the error reply if the key
+// has another type.
+func (r request) hasElement(key string, look quorum.Look, now time.Time) (has bool, errReply *keyspace.Reply) {
 	words := r.forKey(key)
 	if r.target != "" {
 		words = []string{"blpop", key, "0"}
@@ -77,10 +77,10 @@ func (r request) has(key string, look quorum.Look, now time.Time) (has bool, fai
 	case reply.Kind == keyspace.Error:
 		return false, &reply
 	}
-	return !isNothing(reply), nil
+	return !isNil(reply), nil
 }
 
-// isNothing reports whether the command found no element.
-func isNothing(reply keyspace.Reply) bool {
+// isNil reports whether the command found no element.
+func isNil(reply keyspace.Reply) bool {
 	return reply.Kind == keyspace.Nil || reply.Kind == keyspace.NilArray
 }

@@ -29,9 +29,9 @@ func TestParse(t *testing.T) {
 		{"BZPOPMIN a b 0.0001", "a b", "zset", time.Millisecond, "bzpopmin b 0.0001"},
 		{"BZPOPMAX a 1e10", "a", "zset", quorum.Forever, "bzpopmax a 1e10"},
 	} {
-		r, failed := parse(strings.Fields(test.line), now)
-		if failed != nil {
-			t.Errorf("%s: %s", test.line, failed.Str)
+		r, errReply := parse(strings.Fields(test.line), now)
+		if errReply != nil {
+			t.Errorf("%s: %s", test.line, errReply.Str)
 			continue
 		}
 		last := strings.Join(r.forKey(r.keys[len(r.keys)-1]), " ")
@@ -50,8 +50,8 @@ func TestTooManyKeys(t *testing.T) {
 	for text, words := range map[string][]string{
 		program.TooManyKeys(program.MaxKeys + 1): append(words, "0"),
 	} {
-		if _, failed := parse(words, now); failed == nil || failed.Str != text {
-			t.Errorf("%s of %d words: %+v, want %s", words[0], len(words), failed, text)
+		if _, errReply := parse(words, now); errReply == nil || errReply.Str != text {
+			t.Errorf("%s of %d words: %+v, want %s", words[0], len(words), errReply, text)
 		}
 	}
 }
@@ -72,10 +72,10 @@ func FuzzParse(f *testing.F) {
 			!keyspace.Fits(name, len(words)) {
 			t.Skip()
 		}
-		r, failed := parse(words, now)
-		if failed != nil {
-			if failed.Kind != keyspace.Error {
-				t.Fatalf("%q: %+v", words, failed)
+		r, errReply := parse(words, now)
+		if errReply != nil {
+			if errReply.Kind != keyspace.Error {
+				t.Fatalf("%q: %+v", words, errReply)
 			}
 			return
 		}
@@ -83,12 +83,13 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q: keys %q, for %v", words, r.keys, r.wait)
 		}
 		for _, key := range r.keys {
-			alone, failed := parse(r.forKey(key), now)
-			if failed != nil || !slices.Equal(alone.keys, []string{key}) || alone.wait != r.wait || alone.kind != r.kind {
-				t.Fatalf("%q alone: %q, %+v, %+v", words, r.forKey(key), alone, failed)
+			single, errReply := parse(r.forKey(key), now)
+			if errReply != nil || !slices.Equal(single.keys, []string{key}) || single.wait != r.wait ||
+				single.kind != r.kind {
+				t.Fatalf("%q alone: %q, %+v, %+v", words, r.forKey(key), single, errReply)
 			}
-			if has, failed := r.has(key, quorum.Look{}, now); has || failed != nil {
-				t.Fatalf("%q finds something where nothing is: %+v", words, failed)
+			if has, errReply := r.hasElement(key, quorum.Look{}, now); has || errReply != nil {
+				t.Fatalf("%q finds an element in an absent key: %+v", words, errReply)
 			}
 		}
 	})

@@ -35,8 +35,8 @@ func (NoStore) Flush(context.Context) error { return nil }
 
 // find returns the script with a SHA-1 from the cache or from the store, or nil if neither has it.
 func (s *Scripts) find(ctx context.Context, sha string, share script.Share) (*script.Script, error) {
-	if known, ok := s.cache.Get(sha); ok {
-		return known, nil
+	if cached, ok := s.cache.Get(sha); ok {
+		return cached, nil
 	}
 	body, ok, err := s.opts.Store.Find(ctx, sha)
 	if err != nil || !ok {
@@ -45,24 +45,24 @@ func (s *Scripts) find(ctx context.Context, sha string, share script.Share) (*sc
 	return s.cache.Load(ctx, body, share)
 }
 
-// shortOnly allows a script to be compiled only if that takes no longer than for a lock script.
-var shortOnly = script.Share{Short: true}
+// shortShare allows a script to be compiled only if that takes no longer than for a lock script.
+var shortShare = script.Share{Short: true}
 
 // cachedScript returns a script without asking the store. It returns nil if the script does not
-// compile. sure is false if the script must be found or compiled first.
-func (s *Scripts) cachedScript(name string, given []byte) (found *script.Script, sure bool) {
+// compile. resolved is false if the script must be found or compiled first.
+func (s *Scripts) cachedScript(name string, bodyOrSHA []byte) (cached *script.Script, resolved bool) {
 	if syntax.BySHA(name) {
-		found, sure = s.cache.Get(syntax.Lower(given))
-		return found, sure
+		cached, resolved = s.cache.Get(syntax.Lower(bodyOrSHA))
+		return cached, resolved
 	}
-	found, err := s.cache.Load(context.Background(), string(given), shortOnly)
-	return found, err == nil || errors.As(err, new(*script.CompileError))
+	cached, err := s.cache.Load(context.Background(), string(bodyOrSHA), shortShare)
+	return cached, err == nil || errors.As(err, new(*script.CompileError))
 }
 
 // Knows reports whether the cache has a script with this SHA-1.
 func (s *Scripts) Knows(sha []byte) bool {
-	_, known := s.cache.Get(syntax.Lower(sha))
-	return known
+	_, ok := s.cache.Get(syntax.Lower(sha))
+	return ok
 }
 
 // Cached returns the number of scripts in the cache.
@@ -72,10 +72,10 @@ func (s *Scripts) Cached() int { return s.cache.Len() }
 func (s *Scripts) SetMemory(bytes int) { s.cache.Limit(bytes) }
 
 // Memory returns the bytes of the scripts that are kept.
-func (s *Scripts) Memory() int { return s.cache.Held() }
+func (s *Scripts) Memory() int { return s.cache.Bytes() }
 
 // Loaded caches a script that a client has loaded at the upstream, if it compiles quickly. Other
 // scripts are cached when a client sends them again.
 func (s *Scripts) Loaded(body []byte) {
-	_, _ = s.cache.Load(context.Background(), string(body), shortOnly)
+	_, _ = s.cache.Load(context.Background(), string(body), shortShare)
 }

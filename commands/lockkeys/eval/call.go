@@ -18,18 +18,18 @@ import (
 // Snapshot; commands for the upstream wait until the run has ended.
 type scriptCalls struct {
 	lockKeys keys.Patterns
-	space    *keyspace.Snapshot
+	snapshot *keyspace.Snapshot
 	effects  [][]string
 	rights   *rights.Permissions
 	denied   bool // a call was refused because the client lacks the permission
 	db       int
-	// listed are the globs whose lock keys space contains, in all runs of a program.
-	listed map[string]bool
-	own    func(name []byte) *command.Command
+	// listedGlobs are the globs whose lock keys the snapshot contains, in all runs of a program.
+	listedGlobs    map[string]bool
+	findOwnCommand func(name []byte) *command.Command
 }
 
-// errCallWords is Redis' wording. Redis adds the script and its line.
-const errCallWords = "ERR Wrong number of args calling Redis command from script"
+// errCallArity is Redis' wording. Redis adds the script and its line.
+const errCallArity = "ERR Wrong number of args calling Redis command from script"
 
 // do carries out one call of a script, if the client may run the command. An error ends the run: a
 // key must be read first, or the command is not allowed on lock keys.
@@ -42,85 +42,85 @@ func (s *scriptCalls) do(words []string) (keyspace.Reply, error) {
 	switch {
 	case name == "time":
 		return s.time(), nil
-	case keyless[name] != nil:
-		return s.keyless(name, words)
+	case keylessCommands[name] != nil:
+		return s.runKeyless(name, words)
 	case name == "publish" || name == "spublish":
 		return s.publish(name, words)
 	case !keyspace.Supported(name):
-		return s.unsupported(name, words)
+		return s.unsupportedCommand(name, words)
 	case !keyspace.Fits(name, len(words)):
-		return keyspace.ErrorReply(errCallWords), nil
+		return keyspace.ErrorReply(errCallArity), nil
 	}
 	names := keyspace.Keys(words)
-	locked := 0
+	lockKeyCount := 0
 	for _, key := range names {
 		if s.lockKeys.Match([]byte(key)) {
-			locked++
+			lockKeyCount++
 		}
 	}
 	switch {
-	case locked == len(names):
-		return s.space.Do(words)
-	case locked == 0:
+	case lockKeyCount == len(names):
+		return s.snapshot.Do(words)
+	case lockKeyCount == 0:
 		return s.upstreamCommand(name, words, names[0])
 	}
 	return keyspace.Reply{}, s.mixedError(name, words)
 }
 
-// refused returns the error that ends a run with an error reply.
-func refused(format string, args ...any) error {
+// refusalError returns the error that ends a run with an error reply.
+func refusalError(format string, args ...any) error {
 	return &program.Refusal{Text: fmt.Sprintf(format, args...)}
 }
 
 // time runs TIME. It returns the time of the Snapshot, which is the same for the whole run.
 func (s *scriptCalls) time() keyspace.Reply {
-	now := s.space.Now()
+	now := s.snapshot.Now()
 	return keyspace.ArrayReply(
 		keyspace.BulkReply(strconv.FormatInt(now.Unix(), 10)),
 		keyspace.BulkReply(strconv.Itoa(now.Nanosecond()/1000)))
 }
 
-// unsupported handles a command that a Snapshot cannot carry out.
-func (s *scriptCalls) unsupported(name string, words []string) (keyspace.Reply, error) {
-	rule, known := spec.KeysOf([]byte(name)), spec.Find([]byte(name))
+// unsupportedCommand handles a command that a Snapshot cannot carry out.
+func (s *scriptCalls) unsupportedCommand(name string, words []string) (keyspace.Reply, error) {
+	rule, cmd := spec.KeysOf([]byte(name)), spec.Find([]byte(name))
 	switch {
-	case known == nil:
-		if own := s.own([]byte(name)); own != nil && own.IsOurs() {
-			return keyspace.Reply{}, refused(
-				"ERR '%s' cannot be called by a script: it is a command of the proxy; send it by itself", own.Name)
+	case cmd == nil:
+		if ownCommand := s.findOwnCommand([]byte(name)); ownCommand != nil && ownCommand.IsOurs() {
+			return keyspace.Reply{}, refusalError(
+				"ERR '%s' cannot be called by a script: it is a command of the proxy; send it by itself", ownCommand.Name)
 		}
 		return keyspace.ErrorReply(errUnknownCall), nil
-	case rule == nil && known.Effect != spec.None:
+	case rule == nil && cmd.Effect != spec.None:
 		return keyspace.ErrorReply(errCallNotAllowed), nil
 	case rule == nil:
-		return keyspace.Reply{}, refused(
+		return keyspace.Reply{}, refusalError(
 			"ERR '%s' cannot be called by a script on lock keys: it is not a command on keys; send it by itself",
 			syntax.Shown(words[0]))
 	}
-	all := syntax.Bytes(words)
-	places, _ := rule.Positions(all, len(all))
-	switch lock, other := s.lockKeys.Split(all, places); {
-	case lock >= 0:
-		return keyspace.Reply{}, &program.Refusal{Text: lockkeys.Unfit(name, all[lock])}
-	case other >= 0:
-		return s.upstreamCommand(name, words, words[other])
+	args := syntax.Bytes(words)
+	places, _ := rule.Positions(args, len(args))
+	switch lockIndex, otherIndex := s.lockKeys.Split(args, places); {
+	case lockIndex >= 0:
+		return keyspace.Reply{}, &program.Refusal{Text: lockkeys.Unfit(name, args[lockIndex])}
+	case otherIndex >= 0:
+		return s.upstreamCommand(name, words, words[otherIndex])
 	}
-	return keyspace.ErrorReply(errCallWords), nil
+	return keyspace.ErrorReply(errCallArity), nil
 }
 
 func (s *scriptCalls) mixedError(name string, words []string) error {
-	all := syntax.Bytes(words)
-	places, _ := spec.KeysOf([]byte(name)).Positions(all, len(all))
-	lock, other := s.lockKeys.Split(all, places)
-	return &program.Refusal{Text: lockkeys.Mixed(name, all[lock], all[other])}
+	args := syntax.Bytes(words)
+	places, _ := spec.KeysOf([]byte(name)).Positions(args, len(args))
+	lockIndex, otherIndex := s.lockKeys.Split(args, places)
+	return &program.Refusal{Text: lockkeys.Mixed(name, args[lockIndex], args[otherIndex])}
 }
 
 func (s *scriptCalls) publish(name string, words []string) (keyspace.Reply, error) {
 	switch {
 	case len(words) != 3:
-		return keyspace.ErrorReply(errCallWords), nil
+		return keyspace.ErrorReply(errCallArity), nil
 	case !s.rights.MayPublish():
-		return keyspace.Reply{}, refused(
+		return keyspace.Reply{}, refusalError(
 			"ERR '%s' to '%s' cannot be called by a script on lock keys: there is no upstream",
 			name, syntax.Shown(words[1]))
 	}
@@ -138,7 +138,7 @@ func (s *scriptCalls) upstreamCommand(name string, words []string, key string) (
 		reason = "the key is not a lock key, and there is no upstream"
 	}
 	if reason != "" {
-		return keyspace.Reply{}, refused(
+		return keyspace.Reply{}, refusalError(
 			"ERR '%s' of '%s' cannot be called by a script on lock keys: %s", name, syntax.Shown(key), reason)
 	}
 	return s.addEffect(words)
@@ -159,7 +159,7 @@ const maxEffects = 1000
 
 func (s *scriptCalls) addEffect(words []string) (keyspace.Reply, error) {
 	if len(s.effects) == maxEffects {
-		return keyspace.Reply{}, refused(
+		return keyspace.Reply{}, refusalError(
 			"ERR too many side effects: a script on lock keys may have at most %d", maxEffects)
 	}
 	s.effects = append(s.effects, words)

@@ -24,9 +24,9 @@ type Library struct {
 	Code string
 }
 
-// functionsTime limits the age of the cached functions, because the upstream's functions can change
-// without this proxy.
-const functionsTime = time.Second
+// maxFunctionsAge limits the age of the cached functions, because the upstream's functions can
+// change without this proxy.
+const maxFunctionsAge = time.Second
 
 // functions caches which keys the upstream's functions name. It is safe for concurrent use.
 type functions struct {
@@ -35,7 +35,7 @@ type functions struct {
 
 	mu        sync.Mutex
 	libraries map[string][]*keyNames // by function, in lower case; nil: not read yet
-	at        time.Time
+	readAt    time.Time
 }
 
 // cached returns the functions that were read, if they are not too old.
@@ -43,8 +43,8 @@ func (f *functions) cached() (libraries map[string][]*keyNames, ok bool) {
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	age := now.Sub(f.at)
-	return f.libraries, f.libraries != nil && age >= 0 && age < functionsTime
+	age := now.Sub(f.readAt)
+	return f.libraries, f.libraries != nil && age >= 0 && age < maxFunctionsAge
 }
 
 // read returns the functions. It reads them from the upstream, unless another client's command just
@@ -53,13 +53,13 @@ func (f *functions) read(ctx context.Context) (map[string][]*keyNames, error) {
 	if libraries, ok := f.cached(); ok {
 		return libraries, nil
 	}
-	began := f.now()
-	all, err := f.upstream.Libraries(ctx)
+	start := f.now()
+	list, err := f.upstream.Libraries(ctx)
 	if err != nil {
 		return nil, err
 	}
 	libraries := map[string][]*keyNames{}
-	for _, library := range all {
+	for _, library := range list {
 		n := namesOfLibrary(library.Code)
 		for _, name := range library.Functions {
 			name = syntax.Folded([]byte(name))
@@ -68,8 +68,8 @@ func (f *functions) read(ctx context.Context) (map[string][]*keyNames, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if began.After(f.at) {
-		f.libraries, f.at = libraries, began
+	if start.After(f.readAt) {
+		f.libraries, f.readAt = libraries, start
 	}
 	return libraries, nil
 }
@@ -78,7 +78,7 @@ func (f *functions) read(ctx context.Context) (map[string][]*keyNames, error) {
 func IsFunction(name string) bool { return name == "fcall" || name == "fcall_ro" }
 
 // routeFunction implements Route for FCALL.
-func (s *Scripts) routeFunction(words [][]byte) (at Target, refusal string) {
+func (s *Scripts) routeFunction(words [][]byte) (target Target, refusal string) {
 	if _, ok := syntax.KeyCount(words, len(words)); !ok || s.functions.upstream == nil {
 		return Upstream, ""
 	}
@@ -90,7 +90,7 @@ func (s *Scripts) routeFunction(words [][]byte) (at Target, refusal string) {
 }
 
 // resolveFunction implements ResolveScript for FCALL.
-func (s *Scripts) resolveFunction(ctx context.Context, name string, words [][]byte) (at Target, refusal string) {
+func (s *Scripts) resolveFunction(ctx context.Context, name string, words [][]byte) (target Target, refusal string) {
 	libraries, err := s.functions.read(ctx)
 	if err != nil {
 		return Refused, fmt.Sprintf(
@@ -101,10 +101,10 @@ func (s *Scripts) resolveFunction(ctx context.Context, name string, words [][]by
 }
 
 // routeKnownFunction refuses a function that may use a lock key.
-func (s *Scripts) routeKnownFunction(words [][]byte, libraries map[string][]*keyNames) (at Target, refusal string) {
+func (s *Scripts) routeKnownFunction(words [][]byte, libraries map[string][]*keyNames) (target Target, refusal string) {
 	n, _ := syntax.KeyCount(words, len(words))
-	named := search{IsLock: s.opts.LockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
-	if slices.ContainsFunc(libraries[syntax.Folded(words[1])], named.finds) {
+	keySearch := search{IsLock: s.opts.LockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
+	if slices.ContainsFunc(libraries[syntax.Folded(words[1])], keySearch.findsLockKey) {
 		return Refused, fmt.Sprintf("ERR '%s' of '%s' cannot use lock keys: functions run on the upstream only, "+
 			"and its library, or an argument, names a lock key; send a script (EVAL)",
 			syntax.Lower(words[0]), syntax.Shown(words[1]))
@@ -113,7 +113,9 @@ func (s *Scripts) routeKnownFunction(words [][]byte, libraries map[string][]*key
 }
 
 // previewFunction implements Preview for FCALL.
-func (s *Scripts) previewFunction(ctx context.Context, words, given, argv [][]byte) (notForUpstream, watched bool) {
+func (s *Scripts) previewFunction(
+	ctx context.Context, words, keyArgs, argv [][]byte,
+) (notForUpstream, argsMayBeKeys bool) {
 	if s.functions.upstream == nil {
 		return false, false
 	}
@@ -121,10 +123,10 @@ func (s *Scripts) previewFunction(ctx context.Context, words, given, argv [][]by
 	if err != nil {
 		return true, false
 	}
-	named := search{IsLock: s.opts.LockKeys.Match, Keys: given, Argv: argv, More: true}
+	keySearch := search{IsLock: s.opts.LockKeys.Match, Keys: keyArgs, Argv: argv, MoreFollow: true}
 	for _, library := range libraries[syntax.Folded(words[1])] {
-		notForUpstream = notForUpstream || named.finds(library)
-		watched = watched || library.usesArguments()
+		notForUpstream = notForUpstream || keySearch.findsLockKey(library)
+		argsMayBeKeys = argsMayBeKeys || library.usesArguments()
 	}
-	return notForUpstream, watched
+	return notForUpstream, argsMayBeKeys
 }

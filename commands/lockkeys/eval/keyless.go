@@ -15,9 +15,9 @@ const (
 	errCallNotAllowed = "ERR This Redis command is not allowed from script"
 )
 
-// keyless has the commands without keys that a script on lock keys may call, except TIME. They are
-// called with a right number of arguments. The map is read-only.
-var keyless = map[string]func(s *scriptCalls, words []string) (keyspace.Reply, error){
+// keylessCommands has the commands without keys that a script on lock keys may call, except TIME.
+// They are called with a right number of arguments. The map is read-only.
+var keylessCommands = map[string]func(s *scriptCalls, words []string) (keyspace.Reply, error){
 	"ping":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return Pong(words), nil },
 	"echo":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return keyspace.BulkReply(words[1]), nil },
 	"select":   (*scriptCalls).selectDB,
@@ -28,11 +28,11 @@ var keyless = map[string]func(s *scriptCalls, words []string) (keyspace.Reply, e
 	"flushall": (*scriptCalls).flush,
 }
 
-func (s *scriptCalls) keyless(name string, words []string) (keyspace.Reply, error) {
+func (s *scriptCalls) runKeyless(name string, words []string) (keyspace.Reply, error) {
 	if !syntax.Fits(spec.Find([]byte(name)).Arity, len(words)) {
-		return keyspace.ErrorReply(errCallWords), nil
+		return keyspace.ErrorReply(errCallArity), nil
 	}
-	return keyless[name](s, words)
+	return keylessCommands[name](s, words)
 }
 
 // Pong returns the reply to PING [message].
@@ -47,9 +47,9 @@ func Pong(words []string) keyspace.Reply {
 	}
 }
 
-// Select returns the reply to SELECT in a program. A program runs in database db only: other is set
-// if SELECT names another database, which must be refused.
-func Select(db int, index string) (reply keyspace.Reply, other bool) {
+// Select returns the reply to SELECT in a program. A program runs in database db only: isOtherDB is
+// set if SELECT names another database, which must be refused.
+func Select(db int, index string) (reply keyspace.Reply, isOtherDB bool) {
 	n, ok := syntax.Int(index)
 	switch {
 	case !ok:
@@ -61,58 +61,58 @@ func Select(db int, index string) (reply keyspace.Reply, other bool) {
 }
 
 func (s *scriptCalls) selectDB(words []string) (keyspace.Reply, error) {
-	reply, other := Select(s.db, words[1])
-	if other {
-		return reply, refused(
+	reply, isOtherDB := Select(s.db, words[1])
+	if isOtherDB {
+		return reply, refusalError(
 			"ERR SELECT of database %s cannot be called by a script on lock keys: its lock keys are in database %d",
 			syntax.Shown(words[1]), s.db)
 	}
 	return reply, nil
 }
 
-// heldKeys returns the lock keys that match a glob. With a kind, it returns only keys of that kind.
+// listKeys returns the lock keys that match a glob. With a kind, it returns only keys of that kind.
 // It refuses a glob that may match keys of the upstream, because the program cannot read them.
-func (s *scriptCalls) heldKeys(command, match, kind string) (held []string, err error) {
+func (s *scriptCalls) listKeys(command, match, kind string) (found []string, err error) {
 	switch {
 	case s.rights.HasUpstream() && !s.lockKeys.Cover(match):
-		return nil, refused(
+		return nil, refusalError(
 			"ERR '%s' of '%s' cannot be called by a script on lock keys: the pattern may match keys on the upstream",
 			command, syntax.Shown(match))
-	case !s.listed[match]:
-		return nil, &program.UnlistedError{Match: match, Found: func([]string) { s.listed[match] = true }}
+	case !s.listedGlobs[match]:
+		return nil, &program.UnlistedError{Match: match, OnListed: func([]string) { s.listedGlobs[match] = true }}
 	}
-	for _, key := range s.space.Held(kind) {
+	for _, key := range s.snapshot.ExistingKeys(kind) {
 		if s.lockKeys.Match([]byte(key)) && keys.Match(match, key) {
-			held = append(held, key)
+			found = append(found, key)
 		}
 	}
-	return held, nil
+	return found, nil
 }
 
 func (s *scriptCalls) keys(words []string) (keyspace.Reply, error) {
-	held, err := s.heldKeys("keys", words[1], "")
-	return keyspace.Texts(held), err
+	found, err := s.listKeys("keys", words[1], "")
+	return keyspace.TextsReply(found), err
 }
 
 // scan runs SCAN. It returns all keys at once.
 func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
-	match, kind, begins, failed := allkeys.ParseWhole(words)
-	if failed != "" {
-		return keyspace.ErrorReply(failed), nil
+	match, kind, isFirst, errText := allkeys.ParseFullScan(words)
+	if errText != "" {
+		return keyspace.ErrorReply(errText), nil
 	}
-	var held []string
-	if begins {
+	var found []string
+	if isFirst {
 		var err error
-		if held, err = s.heldKeys("scan", match, kind); err != nil {
+		if found, err = s.listKeys("scan", match, kind); err != nil {
 			return keyspace.Reply{}, err
 		}
 	}
-	return keyspace.ArrayReply(keyspace.BulkReply("0"), keyspace.Texts(held)), nil
+	return keyspace.ArrayReply(keyspace.BulkReply("0"), keyspace.TextsReply(found)), nil
 }
 
 func (s *scriptCalls) dbsize([]string) (keyspace.Reply, error) {
-	held, err := s.heldKeys("dbsize", "*", "")
-	return keyspace.IntReply(int64(len(held))), err
+	found, err := s.listKeys("dbsize", "*", "")
+	return keyspace.IntReply(int64(len(found))), err
 }
 
 func (s *scriptCalls) flush(words []string) (keyspace.Reply, error) {
@@ -132,7 +132,7 @@ func (s *scriptCalls) mayRun(words []string) (may, known bool) {
 		questions = [][]string{words}
 	}
 	if len(questions) == 0 && !s.rights.NeedsCheck() {
-		return true, s.rights.All()
+		return true, s.rights.HasAll()
 	}
 	return s.rights.Refusal(words, questions) == "", true
 }

@@ -18,19 +18,19 @@ type keyNames struct {
 	// incomplete is set if the script may use other keys: any literal or argument may be one.
 	incomplete bool
 	literals   []string
-	// flushes is the command that removes all keys, if the source calls one.
-	flushes string
+	// flushName is the command that removes all keys, if the source calls one.
+	flushName string
 }
 
 // flushCommand returns the command that removes all keys, or "" if the source calls none.
-func (n *keyNames) flushCommand() string { return n.flushes }
+func (n *keyNames) flushCommand() string { return n.flushName }
 
 // namesIn finds the names of keys in the calls of a script.
 func namesIn(found calls.Calls) *keyNames {
 	n := &keyNames{incomplete: found.Hidden, literals: found.Literals}
 	for _, site := range found.Sites {
 		if name := flushOf(site); name != "" {
-			n.flushes = name
+			n.flushName = name
 		}
 		for _, shape := range keyShapes(site) {
 			if len(shape) > 0 && shape[0].Kind == calls.Unseen {
@@ -60,7 +60,7 @@ func namesOfLibrary(code string) *keyNames {
 
 // withoutKeys returns the names for a call without KEYS: any name in the script may then be a key.
 func (n *keyNames) withoutKeys() *keyNames {
-	return &keyNames{shapes: n.shapes, incomplete: true, literals: n.literals, flushes: n.flushes}
+	return &keyNames{shapes: n.shapes, incomplete: true, literals: n.literals, flushName: n.flushName}
 }
 
 // flushOf returns the command that removes all keys if a call may be one, else "".
@@ -84,7 +84,7 @@ func isGivenKey(s calls.Shape) bool {
 }
 
 // keyShapes returns the possible keys of a call: any argument if the positions of keys are unknown.
-func keyShapes(site calls.Site) (all []calls.Shape) {
+func keyShapes(site calls.Site) (shapes []calls.Shape) {
 	if len(site.Args) == 0 {
 		return site.Rest
 	}
@@ -93,12 +93,12 @@ func keyShapes(site calls.Site) (all []calls.Shape) {
 		rule := spec.KeysOf([]byte(text))
 		switch {
 		case !ok || rule == nil && !spec.Keyless([]byte(text)):
-			all = append(all, allShapes(site)...)
+			shapes = append(shapes, allShapes(site)...)
 		case rule != nil:
-			all = append(all, shapesOf(rule, site)...)
+			shapes = append(shapes, shapesOf(rule, site)...)
 		}
 	}
-	return all
+	return shapes
 }
 
 // literal returns the text of a shape that consists of literals only.
@@ -117,7 +117,7 @@ func allShapes(site calls.Site) []calls.Shape {
 }
 
 // shapesOf returns the shapes of the keys in a call of a command.
-func shapesOf(r *keys.Rule, site calls.Site) (all []calls.Shape) {
+func shapesOf(r *keys.Rule, site calls.Site) (shapes []calls.Shape) {
 	if r.First() && len(site.Args) > 1 {
 		return site.Args[1]
 	}
@@ -134,9 +134,9 @@ func shapesOf(r *keys.Rule, site calls.Site) (all []calls.Shape) {
 	}
 	places, _ := r.Positions(words, len(words))
 	for i := range places.All() {
-		all = append(all, site.Args[i]...)
+		shapes = append(shapes, site.Args[i]...)
 	}
-	return all
+	return shapes
 }
 
 // search finds lock keys among the names that a script uses when it is called with some arguments.
@@ -145,73 +145,75 @@ type search struct {
 	IsLock func(name []byte) bool
 	// Keys and Argv are the arguments of the call.
 	Keys, Argv [][]byte
-	// More is set if more arguments follow.
-	More bool
+	// MoreFollow is set if more arguments follow.
+	MoreFollow bool
 }
 
-// finds reports whether one of the names may be a lock key.
-func (s search) finds(n *keyNames) bool {
+// findsLockKey reports whether one of the names may be a lock key.
+func (s search) findsLockKey(n *keyNames) bool {
 	if slices.ContainsFunc(n.shapes, func(shape calls.Shape) bool {
-		return s.fits(nil, shape, "") || s.fits(nil, shape, "0")
+		return s.mayBeLockKey(nil, shape, "") || s.mayBeLockKey(nil, shape, "0")
 	}) {
 		return true
 	}
 	return n.incomplete && (slices.ContainsFunc(n.literals, func(text string) bool { return s.IsLock([]byte(text)) }) ||
-		s.anyWord(nil, calls.Part{Kind: calls.AnyArgument}, s.Argv, nil, ""))
+		s.anyWordMayBeLockKey(nil, calls.Part{Kind: calls.AnyArgument}, s.Argv, nil, ""))
 }
 
-// fits reports whether a name may be a lock key that consists of begin and the parts of shape.
-// filler replaces unseen parts.
-func (s search) fits(begin []byte, shape calls.Shape, filler string) bool {
+// mayBeLockKey reports whether a name that consists of prefix and the parts of shape may be a lock
+// key. filler replaces unseen parts.
+func (s search) mayBeLockKey(prefix []byte, shape calls.Shape, filler string) bool {
 	for i, part := range shape {
-		begin = begin[:len(begin):len(begin)]
+		prefix = prefix[:len(prefix):len(prefix)]
 		switch part.Kind {
 		case calls.Literal:
-			begin = append(begin, part.Text...)
+			prefix = append(prefix, part.Text...)
 			continue
 		case calls.Unseen:
 		case calls.Key, calls.AnyKey:
-			return s.anyWord(begin, part, s.Keys, shape[i+1:], filler)
+			return s.anyWordMayBeLockKey(prefix, part, s.Keys, shape[i+1:], filler)
 		default:
-			if s.anyWord(begin, part, s.Argv, shape[i+1:], filler) {
+			if s.anyWordMayBeLockKey(prefix, part, s.Argv, shape[i+1:], filler) {
 				return true
 			}
 			if !s.mayBeMissing(part) {
 				return false
 			}
 		}
-		begin = append(begin, filler...)
+		prefix = append(prefix, filler...)
 	}
-	return s.IsLock(begin)
+	return s.IsLock(prefix)
 }
 
-// anyWord reports whether fits holds with one of the words as the next part. If several parts may
-// be any word, only the first of these parts is tried with all words.
-func (s search) anyWord(begin []byte, part calls.Part, words [][]byte, rest calls.Shape, filler string) bool {
+// anyWordMayBeLockKey reports whether mayBeLockKey holds with one of the words as the next part. If
+// several parts may be any word, only the first of them is tried with all words.
+func (s search) anyWordMayBeLockKey(
+	prefix []byte, part calls.Part, words [][]byte, rest calls.Shape, filler string,
+) bool {
 	if part.Kind == calls.Key || part.Kind == calls.Argument {
 		words = wordAt(words, part.Index)
 	} else {
 		rest = withUnseenParts(rest)
 	}
 	return slices.ContainsFunc(words, func(word []byte) bool {
-		return s.fits(append(begin[:len(begin):len(begin)], word...), rest, filler)
+		return s.mayBeLockKey(append(prefix[:len(prefix):len(prefix)], word...), rest, filler)
 	})
 }
 
 // withUnseenParts replaces each part that may be any of several words by a part of kind Unseen.
 func withUnseenParts(shape calls.Shape) calls.Shape {
-	all := append(calls.Shape{}, shape...)
-	for i, part := range all {
+	parts := append(calls.Shape{}, shape...)
+	for i, part := range parts {
 		if part.Kind == calls.AnyKey || part.Kind == calls.AnyArgument {
-			all[i] = calls.Part{Kind: calls.Unseen}
+			parts[i] = calls.Part{Kind: calls.Unseen}
 		}
 	}
-	return all
+	return parts
 }
 
 // mayBeMissing reports whether a part may be an argument that has not arrived yet.
 func (s search) mayBeMissing(p calls.Part) bool {
-	return s.More && (p.Kind == calls.AnyArgument || p.Index > len(s.Argv))
+	return s.MoreFollow && (p.Kind == calls.AnyArgument || p.Index > len(s.Argv))
 }
 
 // wordAt returns the word with an index, counted from 1, if it exists.

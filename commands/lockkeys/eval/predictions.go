@@ -14,15 +14,15 @@ import (
 // so its last call gives the best guess for the next one.
 const memoAbsent = -1
 
-// guesses returns guesses at the values of a script's keys, the likeliest first. For a new script
-// it returns both frequent cases: the keys hold the first argument (a release or an extension), or
-// they are absent (an acquisition).
+// guessesFor returns guesses at the values of a script's keys, the likeliest first. For a new
+// script it returns both frequent cases: the keys hold the first argument (a release or an
+// extension), or they are absent (an acquisition).
 //
 // lastWritten returns the value that this proxy wrote last under a key. If that is a collection, it
 // is the only guess, because no argument equals a collection.
-func guesses(
+func guessesFor(
 	memo *atomic.Int64, keys, argv []string, lastWritten func(key string) (value string, ok bool),
-) (all []program.Guess) {
+) (list []program.Guess) {
 	if len(keys) == 0 {
 		return []program.Guess{{}} // enough for a script that uses no key
 	}
@@ -31,9 +31,9 @@ func guesses(
 	}
 	argument := int(memo.Load()) // 0, the first argument, for a new script
 	if argument != memoAbsent && argument < len(argv) {
-		all = append(all, program.Text(keys, argv[argument]))
+		list = append(list, program.GuessText(keys, argv[argument]))
 	}
-	return append(all, program.Absent(keys))
+	return append(list, program.GuessAbsent(keys))
 }
 
 // updateMemo updates the memo with the edits that a script made.
@@ -64,15 +64,15 @@ func heldArgument(edits []keyspace.Edit, argv []string) (argument int, ok bool) 
 // guessCollections guesses that the keys hold the collections that this proxy wrote, and that the
 // other keys are absent. It returns nil if this proxy wrote no collection.
 func guessCollections(keys []string, lastWritten func(key string) (value string, ok bool)) program.Guess {
-	absent, found := program.Absent(keys), false
+	guess, found := program.GuessAbsent(keys), false
 	for _, key := range keys {
 		if value, ok := lastWritten(key); ok && contents.IsMarked(value) {
 			found = true
-			absent[key] = keyspace.Entry{Present: true, Value: value, Left: keyspace.Unknown}
+			guess[key] = keyspace.Entry{Present: true, Value: value, Left: keyspace.Unknown}
 		}
 	}
 	if !found {
 		return nil
 	}
-	return absent
+	return guess
 }

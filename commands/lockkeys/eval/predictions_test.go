@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace"
 )
 
-// noneWritten reports that this proxy has written no value.
-func noneWritten(string) (string, bool) { return "", false }
+// nothingWritten reports that this proxy has written no value.
+func nothingWritten(string) (string, bool) { return "", false }
 
 // TestPredictions checks that the last change of a script predicts its next call.
 func TestPredictions(t *testing.T) {
@@ -18,7 +18,7 @@ func TestPredictions(t *testing.T) {
 	updateMemo(memos["b"], []keyspace.Edit{{Key: "k"}}, []string{"x"})
 	for sha, want := range map[string]string{"a": "y,", "b": ",", "new": "x,,"} {
 		got := ""
-		for _, g := range guesses(memos[sha], []string{"k"}, []string{"x", "y"}, noneWritten) {
+		for _, g := range guessesFor(memos[sha], []string{"k"}, []string{"x", "y"}, nothingWritten) {
 			got += g["k"].Value + ","
 		}
 		if sha == "a" {

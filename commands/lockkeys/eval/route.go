@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/commands/lockkeys/script"
 )
 
-// Target is the place where a script or function runs.
+// Target is the decision where a script or function runs.
 type Target uint8
 
 // The targets.
@@ -22,7 +22,7 @@ const (
 
 // Route returns where an EVAL or FCALL runs if it has no lock key among its KEYS. With Refused,
 // refusal is the error reply.
-func (s *Scripts) Route(name string, words [][]byte) (at Target, refusal string) {
+func (s *Scripts) Route(name string, words [][]byte) (target Target, refusal string) {
 	if IsFunction(name) {
 		return s.routeFunction(words)
 	}
@@ -30,26 +30,26 @@ func (s *Scripts) Route(name string, words [][]byte) (at Target, refusal string)
 	if !ok {
 		return Upstream, "" // the upstream replies with the error
 	}
-	found, sure := s.cachedScript(name, words[1])
-	if !sure {
+	cached, resolved := s.cachedScript(name, words[1])
+	if !resolved {
 		return Unknown, "" // the script may do anything
 	}
-	return s.routeKnownScript(found, words[3:3+n], words[3+n:])
+	return s.routeKnownScript(cached, words[3:3+n], words[3+n:])
 }
 
 // routeKnownScript implements Route for a known script, which is nil if it does not compile.
-func (s *Scripts) routeKnownScript(found *script.Script, given, argv [][]byte) (at Target, refusal string) {
+func (s *Scripts) routeKnownScript(sc *script.Script, keyArgs, argv [][]byte) (target Target, refusal string) {
 	switch {
-	case found == nil, s.namesLockKey(found, given, argv, false):
+	case sc == nil, s.namesLockKey(sc, keyArgs, argv, false):
 		return OnMasters, "" // the proxy replies with the error of a script that does not compile
-	case namesOf(found).flushCommand() != "":
-		return Refused, FlushRefusal(namesOf(found).flushCommand())
+	case namesOf(sc).flushCommand() != "":
+		return Refused, FlushRefusal(namesOf(sc).flushCommand())
 	}
 	return Upstream, ""
 }
 
 // ResolveScript implements Route after Unknown: it gets the source from the masters or upstream.
-func (s *Scripts) ResolveScript(ctx context.Context, name string, words [][]byte) (at Target, refusal string) {
+func (s *Scripts) ResolveScript(ctx context.Context, name string, words [][]byte) (target Target, refusal string) {
 	if IsFunction(name) {
 		return s.resolveFunction(ctx, name, words)
 	}
@@ -61,15 +61,15 @@ func (s *Scripts) ResolveScript(ctx context.Context, name string, words [][]byte
 		}
 		return s.Route(name, words)
 	}
-	found, err := s.cache.Load(ctx, string(words[1]), share)
+	sc, err := s.cache.Load(ctx, string(words[1]), share)
 	if err != nil && !errors.As(err, new(*script.CompileError)) {
-		return Refused, replyOf(err)
+		return Refused, compileErrorReply(err)
 	}
-	return s.routeKnownScript(found, words[3:3+n], words[3+n:])
+	return s.routeKnownScript(sc, words[3:3+n], words[3+n:])
 }
 
-// replyOf returns the error reply for a script that could not be compiled.
-func replyOf(err error) string {
+// compileErrorReply returns the error reply for a script that could not be compiled.
+func compileErrorReply(err error) string {
 	if errors.As(err, new(*script.CompileError)) || errors.As(err, new(*script.LimitError)) {
 		return err.Error()
 	}
@@ -84,37 +84,39 @@ func FlushRefusal(command string) string {
 
 // namesLockKey reports whether a script may use a lock key although KEYS has none: a key that is
 // written in the source, given as an argument, or composed of both. A script called without KEYS
-// may use any name. more is set if more arguments follow.
-func (s *Scripts) namesLockKey(of *script.Script, given, argv [][]byte, more bool) bool {
-	n := namesOf(of)
-	if len(given) == 0 {
+// may use any name. moreFollow is set if more arguments follow.
+func (s *Scripts) namesLockKey(sc *script.Script, keyArgs, argv [][]byte, moreFollow bool) bool {
+	n := namesOf(sc)
+	if len(keyArgs) == 0 {
 		n = n.withoutKeys()
 	}
-	return search{IsLock: s.opts.LockKeys.Match, Keys: given, Argv: argv, More: more}.finds(n)
+	return search{IsLock: s.opts.LockKeys.Match, Keys: keyArgs, Argv: argv, MoreFollow: moreFollow}.findsLockKey(n)
 }
 
-// Preview checks the first words of an EVAL or FCALL with total words. locked is set if the command
-// is not for the upstream, watched if later arguments may be keys.
-func (s *Scripts) Preview(ctx context.Context, name string, words [][]byte, total int) (locked, watched bool) {
+// Preview checks the first words of an EVAL or FCALL with total words. notForUpstream is set if the
+// upstream must not get the command, argsMayBeKeys if later arguments may be keys.
+func (s *Scripts) Preview(
+	ctx context.Context, name string, words [][]byte, total int,
+) (notForUpstream, argsMayBeKeys bool) {
 	n, ok := syntax.KeyCount(words, total)
 	if !ok {
 		return false, false
 	}
-	given := words[3:min(3+n, len(words))]
+	keyArgs := words[3:min(3+n, len(words))]
 	argv := words[min(3+n, len(words)):]
 	if IsFunction(name) {
-		return s.previewFunction(ctx, words, given, argv)
+		return s.previewFunction(ctx, words, keyArgs, argv)
 	}
 	share := script.Share{Pace: s.pace}
-	var found *script.Script
+	var sc *script.Script
 	if syntax.BySHA(name) {
-		found, _ = s.find(ctx, syntax.Lower(words[1]), share)
+		sc, _ = s.find(ctx, syntax.Lower(words[1]), share)
 	} else {
-		found, _ = s.cache.Load(ctx, string(words[1]), share)
+		sc, _ = s.cache.Load(ctx, string(words[1]), share)
 	}
-	if found == nil {
+	if sc == nil {
 		return true, false
 	}
-	watched = n == 0 || namesOf(found).usesArguments()
-	return s.namesLockKey(found, given, argv, true), watched
+	argsMayBeKeys = n == 0 || namesOf(sc).usesArguments()
+	return s.namesLockKey(sc, keyArgs, argv, true), argsMayBeKeys
 }

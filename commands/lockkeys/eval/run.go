@@ -39,8 +39,8 @@ type Scripts struct {
 	pace      *script.Pace
 	functions *functions
 
-	// runs counts runs of scripts, stopped counts the runs that ended at a limit.
-	runs, stopped atomic.Int64
+	// runs counts runs of scripts, limitedRuns counts the runs that ended at a limit.
+	runs, limitedRuns atomic.Int64
 }
 
 // New returns Scripts.
@@ -52,7 +52,7 @@ func New(opts Options) *Scripts {
 }
 
 // Counts returns how many scripts have run, and how many of these runs ended at a limit.
-func (s *Scripts) Counts() (runs, stopped int64) { return s.runs.Load(), s.stopped.Load() }
+func (s *Scripts) Counts() (runs, limited int64) { return s.runs.Load(), s.limitedRuns.Load() }
 
 // Commands returns EVAL and similar commands, and SCRIPT without an upstream.
 func (s *Scripts) Commands() []*command.Command {
@@ -81,37 +81,38 @@ type invocation struct {
 
 // eval runs EVAL, EVALSHA and their read-only forms.
 func (s *Scripts) eval(c command.Call) {
-	prog, failed, err := s.Program(c.Ctx, c.Client, c.Client.Rights(), syntax.Strings(c.Args), &script.Allowance{})
+	prog, errText, err := s.Program(c.Ctx, c.Client, c.Client.Rights(), syntax.Strings(c.Args), &script.Allowance{})
 	switch {
 	case err != nil:
 		c.Out.Fail(err)
-	case failed != "":
-		c.Out.Error(failed)
+	case errText != "":
+		c.Out.Error(errText)
 	default:
-		s.opts.Keys.Answer(c, prog)
+		s.opts.Keys.RunProgram(c, prog)
 	}
 }
 
-// Program returns an EVAL or similar command as a program. failed is the error reply if its words
+// Program returns an EVAL or similar command as a program. errText is the error reply if its words
 // are wrong, or the script is not known. All runs of the program share the allowance.
 func (s *Scripts) Program(
-	ctx context.Context, c *command.Client, known *rights.Permissions, words []string, allowance *script.Allowance,
-) (prog program.Program, failed string, err error) {
-	inv, failed, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Pace: s.pace})
-	if err != nil || failed != "" {
-		return program.Program{}, failed, err
+	ctx context.Context, c *command.Client, permissions *rights.Permissions, words []string,
+	allowance *script.Allowance,
+) (prog program.Program, errText string, err error) {
+	inv, errText, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Pace: s.pace})
+	if err != nil || errText != "" {
+		return program.Program{}, errText, err
 	}
-	return s.program(c, known, inv), "", nil
+	return s.program(c, permissions, inv), "", nil
 }
 
-// invocation parses the words of an EVAL or EVALSHA. failed is the error reply if the words are
+// invocation parses the words of an EVAL or EVALSHA. errText is the error reply if the words are
 // wrong, or the script is not known.
 func (s *Scripts) invocation(
 	ctx context.Context, words []string, share script.Share,
-) (inv invocation, failed string, err error) {
+) (inv invocation, errText string, err error) {
 	name := syntax.Lower(words[0])
-	if failed := syntax.EvalFailure(name, words); failed != "" {
-		return inv, failed, nil
+	if errText := syntax.EvalFailure(name, words); errText != "" {
+		return inv, errText, nil
 	}
 	n, _ := syntax.Int(words[2])
 	inv = invocation{keys: words[3 : 3+n], argv: words[3+n:], readOnly: strings.HasSuffix(name, "_ro"), share: share}
@@ -123,33 +124,34 @@ func (s *Scripts) invocation(
 	var limit *script.LimitError
 	switch {
 	case errors.As(err, &limit):
-		s.stopped.Add(1)
+		s.limitedRuns.Add(1)
 		return inv, limit.Error(), nil
 	case errors.As(err, new(*script.CompileError)):
 		return inv, err.Error(), nil
 	case err == nil && inv.script == nil:
-		failed = syntax.NoScript
+		errText = syntax.NoScript
 	}
-	return inv, failed, err
+	return inv, errText, err
 }
 
 // program returns an invocation as a program.
-func (s *Scripts) program(c *command.Client, known *rights.Permissions, inv invocation) program.Program {
-	keys, listed := s.keysOf(inv), map[string]bool{}
+func (s *Scripts) program(c *command.Client, permissions *rights.Permissions, inv invocation) program.Program {
+	keys, listedGlobs := s.keysOf(inv), map[string]bool{}
 	lastWritten := func(key string) (string, bool) { return s.opts.Keys.Guess(c.DB, key) }
 	return program.Program{
-		DB: c.DB, Rights: known, Keys: keys, Guesses: guesses(&inv.script.Memo, keys, inv.argv, lastWritten),
-		Run: func(ctx context.Context, view *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
+		DB: c.DB, Rights: permissions, Keys: keys, Guesses: guessesFor(&inv.script.Memo, keys, inv.argv, lastWritten),
+		Run: func(ctx context.Context, snapshot *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 			calls := scriptCalls{
-				lockKeys: s.opts.LockKeys, space: view, rights: known, db: c.DB, listed: listed, own: s.opts.Own,
+				lockKeys: s.opts.LockKeys, snapshot: snapshot, rights: permissions, db: c.DB,
+				listedGlobs: listedGlobs, findOwnCommand: s.opts.Own,
 			}
 			s.runs.Add(1)
 			reply, err := inv.script.Run(ctx, script.Input{
 				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Share: inv.share,
-				Call: calls.do, Cost: view.Cost, May: calls.mayRun,
+				Call: calls.do, Cost: snapshot.Cost, MayRun: calls.mayRun,
 			})
 			if limit, ok := errors.AsType[*script.LimitError](err); ok {
-				s.stopped.Add(1)
+				s.limitedRuns.Add(1)
 				err = &program.Refusal{Text: limit.Error()}
 			}
 			if err == nil && calls.denied && reply.Kind == keyspace.Error {
@@ -157,7 +159,7 @@ func (s *Scripts) program(c *command.Client, known *rights.Permissions, inv invo
 			}
 			return reply, calls.effects, err
 		},
-		Committed: func(edits []keyspace.Edit) { updateMemo(&inv.script.Memo, edits, inv.argv) },
+		OnCommit: func(edits []keyspace.Edit) { updateMemo(&inv.script.Memo, edits, inv.argv) },
 	}
 }
 

@@ -45,33 +45,33 @@ func (s *Scripts) script(c command.Call) {
 
 // load runs SCRIPT LOAD: this proxy caches the script, and the masters keep it for other proxies.
 func (s *Scripts) load(c command.Call) {
-	loaded, err := s.cache.Load(c.Ctx, string(c.Args[2]), script.Share{Pace: s.pace})
+	sc, err := s.cache.Load(c.Ctx, string(c.Args[2]), script.Share{Pace: s.pace})
 	if err != nil {
-		c.Out.Error(replyOf(err))
+		c.Out.Error(compileErrorReply(err))
 		return
 	}
-	if err := s.opts.Store.Save(c.Ctx, loaded.SHA(), loaded.Body()); err != nil {
+	if err := s.opts.Store.Save(c.Ctx, sc.SHA(), sc.Body()); err != nil {
 		c.Out.Fail(err)
 		return
 	}
-	c.Out.Bulk(loaded.SHA())
+	c.Out.Bulk(sc.SHA())
 }
 
 // exists runs SCRIPT EXISTS, for scripts that this proxy or the masters have.
 func (s *Scripts) exists(c command.Call) {
-	known := make([]any, len(c.Args)-2)
+	exists := make([]any, len(c.Args)-2)
 	for i, sha := range c.Args[2:] {
-		known[i] = 0
-		found, err := s.find(c.Ctx, syntax.Lower(sha), script.Share{Pace: s.pace})
+		exists[i] = 0
+		sc, err := s.find(c.Ctx, syntax.Lower(sha), script.Share{Pace: s.pace})
 		if err != nil {
 			c.Out.Fail(err)
 			return
 		}
-		if found != nil {
-			known[i] = 1
+		if sc != nil {
+			exists[i] = 1
 		}
 	}
-	c.Out.Put(known)
+	c.Out.Put(exists)
 }
 
 // errNotBusy is the reply to SCRIPT KILL if no script is running.
@@ -109,42 +109,42 @@ func (s *Scripts) mergedScript(c command.Call) {
 		s.script(c)
 		return
 	}
-	kills := syntax.Lower(c.Args[1]) == "kill" && len(c.Args) == 2
-	if len(reply) == 0 || reply[0] == '-' && !(kills && bytes.HasPrefix(reply, []byte("-NOTBUSY"))) {
+	isKill := syntax.Lower(c.Args[1]) == "kill" && len(c.Args) == 2
+	if len(reply) == 0 || reply[0] == '-' && !(isKill && bytes.HasPrefix(reply, []byte("-NOTBUSY"))) {
 		c.Out.Raw(reply)
 		return
 	}
 	ownReply := command.Reply{Proto: c.Out.Proto}
-	own := c
-	own.Out = &ownReply
+	ownCall := c
+	ownCall.Out = &ownReply
 	switch syntax.Lower(c.Args[1]) {
 	case "load", "flush":
-		s.script(own)
+		s.script(ownCall)
 		s.opts.Observe(c.Args)
 	case "kill": // it succeeds if either side killed a script
-		if s.script(own); reply[0] == '-' {
+		if s.script(ownCall); reply[0] == '-' {
 			reply = ownReply.Bytes
 		}
 	case "exists":
-		s.script(own)
+		s.script(ownCall)
 		reply = mergeExists(reply, ownReply.Bytes)
 	}
 	c.Out.Raw(reply)
 }
 
 // mergeExists merges two replies to SCRIPT EXISTS: a script exists if both sides have it. Otherwise
-// a client sends the script again, and both sides learn it.
-func mergeExists(upstream, own []byte) []byte {
-	n, known, ok := resp.Header(upstream)
-	m, ours, ownOK := resp.Header(own)
-	if !ok || !ownOK || n != m || own[0] != '*' || len(own) != len(upstream) {
-		return upstream
+// a client sends the script again, and both sides load it.
+func mergeExists(upstreamReply, ownReply []byte) []byte {
+	n, upstreamElements, ok := resp.Header(upstreamReply)
+	m, ownElements, ownOK := resp.Header(ownReply)
+	if !ok || !ownOK || n != m || ownReply[0] != '*' || len(ownReply) != len(upstreamReply) {
+		return upstreamReply
 	}
-	joined := bytes.Clone(upstream)
-	for i := range known {
-		if ours[i] == '0' {
-			joined[len(joined)-len(known)+i] = '0'
+	merged := bytes.Clone(upstreamReply)
+	for i := range upstreamElements {
+		if ownElements[i] == '0' {
+			merged[len(merged)-len(upstreamElements)+i] = '0'
 		}
 	}
-	return joined
+	return merged
 }

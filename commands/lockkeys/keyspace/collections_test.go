@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// wire formats a reply as RESP2 or RESP3. It sorts the elements at the depth unordered.
-func wire(r keyspace.Reply, proto, unordered int) string {
+// formatReply formats a reply as RESP2 or RESP3. It sorts the elements at the depth unordered.
+func formatReply(r keyspace.Reply, proto, unordered int) string {
 	if proto == 2 {
 		r = r.Plain()
 	}
@@ -22,14 +22,14 @@ func wire(r keyspace.Reply, proto, unordered int) string {
 	case keyspace.Array, keyspace.Map, keyspace.Set, keyspace.Pairs:
 		parts := make([]string, len(r.Elems))
 		for i, e := range r.Elems {
-			parts[i] = wire(e, proto, unordered-1)
+			parts[i] = formatReply(e, proto, unordered-1)
 		}
 		if r.Kind == keyspace.Pairs {
 			r.Kind = keyspace.Array
-			parts = paired(parts, "[", "]")
+			parts = joinPairs(parts, "[", "]")
 		}
 		if r.Kind == keyspace.Map {
-			parts = paired(parts, "", "")
+			parts = joinPairs(parts, "", "")
 		}
 		if unordered == 0 || r.Kind == keyspace.Set {
 			slices.Sort(parts)
@@ -53,8 +53,8 @@ func wire(r keyspace.Reply, proto, unordered int) string {
 	return fmt.Sprintf("%d%q", r.Kind, r.Str)
 }
 
-// paired joins every two parts.
-func paired(parts []string, before, after string) (pairs []string) {
+// joinPairs joins every two parts.
+func joinPairs(parts []string, before, after string) (pairs []string) {
 	for pair := range slices.Chunk(parts, 2) {
 		pairs = append(pairs, before+strings.Join(pair, " ")+after)
 	}
@@ -66,8 +66,8 @@ func paired(parts []string, before, after string) (pairs []string) {
 	return pairs
 }
 
-// seeds is the number of random conversations in each protocol.
-const seeds = 640
+// conversations is the number of random conversations in each protocol.
+const conversations = 640
 
 // TestCollectionsAreLikeRedis checks that after any commands on collections, the replies and the
 // remaining keys are those of a real Redis, in both protocols.
@@ -75,16 +75,16 @@ func TestCollectionsAreLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for proto := 2; proto <= 3; proto++ {
 		server.do(t, "HELLO", strconv.Itoa(proto))
-		for seed := range uint64(redistest.Sampled(seeds)) {
+		for seed := range uint64(redistest.Sampled(conversations)) {
 			random := randomcommands.Maker{Rand: rand.New(rand.NewPCG(uint64(proto), seed)), Keys: []string{"a", "b", "c"}}
 			themes := randomcommands.Themes()
-			w, theme := world{}, themes[seed%uint64(len(themes))]
+			w, theme := storedKeys{}, themes[seed%uint64(len(themes))]
 			server.do(t, "FLUSHALL")
-			var done []string
+			var history []string
 			for range 60 {
 				words := random.Next(theme)
-				done = append(done, fmt.Sprintf("%q", words))
-				compare(t, w, server, words, proto, done)
+				history = append(history, fmt.Sprintf("%q", words))
+				compare(t, w, server, words, proto, history)
 				if t.Failed() {
 					t.Fatalf("seed %d", seed)
 				}
@@ -92,38 +92,38 @@ func TestCollectionsAreLikeRedis(t *testing.T) {
 			for _, words := range [][]string{{"type"}, {"get"}, {"hgetall"}, {"lrange", "0", "-1"}, {"smembers"},
 				{"zrange", "0", "-1", "withscores"}} {
 				for _, key := range []string{"a", "b", "c"} {
-					compare(t, w, server, slices.Insert(slices.Clone(words), 1, key), proto, append(done, "in the end"))
+					compare(t, w, server, slices.Insert(slices.Clone(words), 1, key), proto, append(history, "in the end"))
 				}
 			}
 		}
 	}
 }
 
-func compare(t *testing.T, w world, server *redis, words []string, proto int, done []string) {
+func compare(t *testing.T, w storedKeys, server *redisConn, words []string, proto int, history []string) {
 	t.Helper()
-	ours, theirs := w.do(t, words...), server.now(t, words...)
+	ownReply, redisReply := w.do(t, words...), server.doNow(t, words...)
 	unordered := -1
 	if randomcommands.IsUnordered(words) {
 		unordered = strings.Count(words[0], "scan") // a reply to a scan has the elements in its second part
 	}
-	if a, b := wire(ours, proto, unordered), wire(theirs, proto, unordered); a != b {
-		t.Errorf("RESP%d: %s\n%q\n ours %s\nredis %s", proto, strings.Join(done, "\n"), words, a, b)
+	if a, b := formatReply(ownReply, proto, unordered), formatReply(redisReply, proto, unordered); a != b {
+		t.Errorf("RESP%d: %s\n%q\n ours %s\nredis %s", proto, strings.Join(history, "\n"), words, a, b)
 	}
 }
 
-// now runs a command. A command that may wait runs in a transaction, where it does not wait.
-func (r *redis) now(t *testing.T, words ...string) keyspace.Reply {
+// doNow runs a command. A command that may wait runs in a transaction, where it does not wait.
+func (r *redisConn) doNow(t *testing.T, words ...string) keyspace.Reply {
 	t.Helper()
 	if !randomcommands.Waits(words) {
 		return r.do(t, words...)
 	}
 	r.do(t, "MULTI")
 	queued := r.do(t, words...)
-	done := r.do(t, "EXEC")
+	results := r.do(t, "EXEC")
 	if queued.Kind == keyspace.Error {
 		return queued
 	}
-	return done.Elems[0]
+	return results.Elems[0]
 }
 
 // TestScanOfLongFields checks that matching long fields takes linear time, or is refused.
@@ -135,7 +135,7 @@ func TestScanOfLongFields(t *testing.T) {
 		"*" + field[:450_000] + "*":                          field,
 		"*[a-c]" + strings.Repeat("a", 50) + "*" + field[:9]: field,
 	} {
-		s := keyspace.NewSnapshot(noon)
+		s := keyspace.NewSnapshot(testTime)
 		s.Put("h", keyspace.Entry{})
 		if _, err := s.Do([]string{"hset", "h", field, "v"}); err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 // command is a command that a Snapshot can carry out.
 type command struct {
-	entry
+	tableEntry
 	group string // as in Redis' documentation
 	spec  *spec.Command
 }
@@ -79,7 +79,7 @@ func (s *Snapshot) Do(words []string) (Reply, error) {
 // that touches only a few elements.
 func (s *Snapshot) Cost(words []string) int {
 	c := find(syntax.Lower(words[0]))
-	if c == nil || fast[c.name] || !c.fits(len(words)) {
+	if c == nil || isFast[c.name] || !c.fits(len(words)) {
 		return 0
 	}
 	const perByte = 4 // for parsing, sorting and copying
@@ -102,7 +102,7 @@ func (s *Snapshot) doWithinLimits(c *command, words []string) (Reply, error) {
 	if !s.mayExceed(run, keys) {
 		return c.do(run)
 	}
-	if s.nearLimit++; s.nearLimit > maxNearLimit {
+	if s.nearLimitRuns++; s.nearLimitRuns > maxNearLimit {
 		return ErrorReply(fmt.Sprintf("ERR too many changes of lock key '%s': "+
 			"near the limit of %d bytes or %d elements a script or transaction may make at most %d changes",
 			syntax.Shown(keys[0]), maxValue, maxElements, maxNearLimit)), nil
@@ -113,11 +113,12 @@ func (s *Snapshot) doWithinLimits(c *command, words []string) (Reply, error) {
 		before[i] = *s.states[key]
 	}
 	reply, err := c.do(run)
-	if large := slices.IndexFunc(keys, func(key string) bool { return s.states[key].isTooLarge() }); large >= 0 {
+	isTooLarge := func(key string) bool { return s.states[key].isTooLarge() }
+	if tooLargeIndex := slices.IndexFunc(keys, isTooLarge); tooLargeIndex >= 0 {
 		for i, key := range keys {
 			s.states[key].restore(before[i])
 		}
-		return tooLarge(keys[large]), nil
+		return tooLarge(keys[tooLargeIndex]), nil
 	}
 	return reply, err
 }
@@ -148,12 +149,12 @@ func integer(word string) int64 {
 // do runs a command, and recovers from its abort.
 func (c *command) do(run call) (reply Reply, err error) {
 	defer func() {
-		switch problem := recover().(type) {
+		switch recovered := recover().(type) {
 		case nil:
 		case abort:
-			reply, err = problem.reply, problem.err
+			reply, err = recovered.reply, recovered.err
 		default:
-			panic(problem)
+			panic(recovered)
 		}
 	}()
 	return c.run(run), nil

@@ -60,7 +60,7 @@ func (c call) persist() Reply {
 	if !k.present || k.expiry() == noExpiry {
 		return IntReply(0)
 	}
-	k.expires, k.keepsExpiry, k.expiryCommand = noExpiry, false, c.name
+	k.expiresAt, k.keepsExpiry, k.expiryCommand = noExpiry, false, c.name
 	return IntReply(1)
 }
 
@@ -101,8 +101,8 @@ func (o expireOptions) allows(current, at int64) bool {
 	return true
 }
 
-// expireIn implements EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT key time [NX|XX|GT|LT …].
-func (c call) expireIn() Reply {
+// runExpire implements EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT key time [NX|XX|GT|LT …].
+func (c call) runExpire() Reply {
 	o := parseExpire(c.words[3:])
 	n := integer(c.words[2])
 	u := unit{seconds: c.name[0] != 'p', absolute: strings.HasSuffix(c.name, "at")}

@@ -7,21 +7,21 @@ import (
 )
 
 // genericCommands returns the commands on keys of any type.
-func genericCommands() []entry {
-	return []entry{
-		{"exists", call.count, "1.0.0", "Counts the lock keys that are held."},
-		{"touch", call.count, "3.2.1", "Counts the lock keys that are held."},
-		{"type", call.kind, "1.0.0", "Returns the type of the value of a lock key."},
+func genericCommands() []tableEntry {
+	return []tableEntry{
+		{"exists", call.countExisting, "1.0.0", "Counts the lock keys that are held."},
+		{"touch", call.countExisting, "3.2.1", "Counts the lock keys that are held."},
+		{"type", call.typeName, "1.0.0", "Returns the type of the value of a lock key."},
 		{"ttl", call.ttl, "1.0.0", "Returns the remaining time that a majority grants, in seconds."},
 		{"pttl", call.ttl, "2.6.0", "Returns the remaining time that a majority grants, in milliseconds."},
 		{"expiretime", call.ttl, "7.0.0", "Returns the expiry of a lock key as a Unix time in seconds."},
 		{"pexpiretime", call.ttl, "7.0.0", "Returns the expiry of a lock key as a Unix time in milliseconds."},
 		{"del", call.del, "1.0.0", "Removes lock keys, no matter which client holds them."},
 		{"unlink", call.del, "4.0.0", "Removes lock keys, no matter which client holds them."},
-		{"expire", call.expireIn, "1.0.0", "Sets the remaining time of a held lock key in seconds."},
-		{"pexpire", call.expireIn, "2.6.0", "Sets the remaining time of a held lock key in milliseconds."},
-		{"expireat", call.expireIn, "1.2.0", "Sets the expiry of a held lock key as a Unix time in seconds."},
-		{"pexpireat", call.expireIn, "2.6.0", "Sets the expiry of a held lock key as a Unix time in milliseconds."},
+		{"expire", call.runExpire, "1.0.0", "Sets the remaining time of a held lock key in seconds."},
+		{"pexpire", call.runExpire, "2.6.0", "Sets the remaining time of a held lock key in milliseconds."},
+		{"expireat", call.runExpire, "1.2.0", "Sets the expiry of a held lock key as a Unix time in seconds."},
+		{"pexpireat", call.runExpire, "2.6.0", "Sets the expiry of a held lock key as a Unix time in milliseconds."},
 		{"persist", call.persist, "2.2.0", "Removes the expiry of a lock key."},
 		{"object", call.object, "2.2.3", "Returns the encoding that a Redis would use for the value of a lock key."},
 		{"rename", call.rename, "1.0.0", "Renames a lock key, if both names have the same hash tag."},
@@ -30,7 +30,7 @@ func genericCommands() []entry {
 	}
 }
 
-func (c call) kind() Reply {
+func (c call) typeName() Reply {
 	k := c.observe(c.words[1])
 	if !k.present {
 		return Reply{Kind: Status, Str: "none"}
@@ -58,35 +58,35 @@ func (c call) object() Reply {
 
 // rename implements RENAME and RENAMENX key newkey.
 func (c call) rename() Reply {
-	only := c.name == "renamenx"
+	ifAbsent := c.name == "renamenx"
 	source := c.observe(c.words[1])
 	if !source.present {
 		return ErrorReply(errNoKey)
 	}
 	target := c.use(c.words[2])
 	switch {
-	case source == target && only:
+	case source == target && ifAbsent:
 		return IntReply(0)
 	case source == target:
 		return OK()
-	case only && target.present:
+	case ifAbsent && target.present:
 		target.replyDependsOn = true
 		return IntReply(0)
 	}
-	target.copyOf(source)
+	target.copyFrom(source)
 	source.remove()
-	if only {
+	if ifAbsent {
 		target.replyDependsOn = true
 		return IntReply(1)
 	}
 	return OK()
 }
 
-// copyOf copies the value and the expiry of another key.
-func (k *keyState) copyOf(source *keyState) {
+// copyFrom copies the value and the expiry of another key.
+func (k *keyState) copyFrom(source *keyState) {
 	at, encoded := source.expiry(), source.value()
 	k.remove()
-	k.present, k.encoded, k.expires, k.expiryCommand = true, encoded, at, ""
+	k.present, k.encoded, k.expiresAt, k.expiryCommand = true, encoded, at, ""
 }
 
 // copy implements COPY source destination [DB n] [REPLACE].
@@ -109,12 +109,12 @@ func (c call) copy() Reply {
 	if !source.present || target.present && !replace {
 		return IntReply(0)
 	}
-	target.copyOf(source)
+	target.copyFrom(source)
 	return IntReply(1)
 }
 
-// count implements EXISTS and TOUCH key …. A key that is named twice counts twice.
-func (c call) count() Reply {
+// countExisting implements EXISTS and TOUCH key …. A key that is named twice counts twice.
+func (c call) countExisting() Reply {
 	return IntReply(countWhere(c.words[1:], func(key string) bool { return c.observe(key).present }))
 }
 
@@ -122,8 +122,8 @@ func (c call) count() Reply {
 func (c call) del() Reply {
 	return IntReply(countWhere(c.words[1:], func(key string) bool {
 		k := c.observe(key)
-		held := k.present
+		existed := k.present
 		k.remove()
-		return held
+		return existed
 	}))
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // hashCommands returns the commands on hashes.
-func hashCommands() []entry {
-	return []entry{
+func hashCommands() []tableEntry {
+	return []tableEntry{
 		{"hset", call.hset, "2.0.0", "Sets fields of a hash in a lock key."},
 		{"hmset", call.hset, "2.0.0", "Sets fields of a hash in a lock key."},
 		{"hsetnx", call.hsetnx, "2.0.0", "Sets a field of a hash in a lock key if it has no such field."},
@@ -46,17 +46,17 @@ func (c call) hset() Reply {
 		return wrongArity(c.name)
 	}
 	k, h := c.hashToEdit()
-	made := int64(0)
+	added := int64(0)
 	for i := 2; i < len(c.words); i += 2 {
 		if h.Set(c.words[i], c.words[i+1]) {
-			made++
+			added++
 		}
 	}
 	k.setCollection(h)
 	if c.name == "hmset" {
 		return OK()
 	}
-	return IntReply(made)
+	return IntReply(added)
 }
 
 func (c call) hsetnx() Reply {
@@ -99,19 +99,19 @@ func (c call) hmget() Reply {
 // hgetall implements HGETALL, HKEYS and HVALS key.
 func (c call) hgetall() Reply {
 	_, h := c.hash()
-	all := ArrayReply()
+	reply := ArrayReply()
 	if c.name == "hgetall" {
-		all.Kind = Map
+		reply.Kind = Map
 	}
 	h.Each(func(field, value string) {
 		if c.name != "hvals" {
-			all.Elems = append(all.Elems, BulkReply(field))
+			reply.Elems = append(reply.Elems, BulkReply(field))
 		}
 		if c.name != "hkeys" {
-			all.Elems = append(all.Elems, BulkReply(value))
+			reply.Elems = append(reply.Elems, BulkReply(value))
 		}
 	})
-	return all
+	return reply
 }
 
 func (c call) hexists() Reply {
@@ -142,13 +142,13 @@ func (c call) hincrby() Reply {
 }
 
 func (c call) hincrbyfloat() Reply {
-	by, ok := contents.ParseLong(c.words[3])
+	by, ok := contents.ParseLongDouble(c.words[3])
 	require(ok, errNotFloat)
 	require(!by.IsInf(), "ERR value is NaN or Infinity")
 	k, h := c.hashToEdit()
-	n := contents.LongOf(0)
+	n := contents.NewLongDouble(0)
 	if value, present := h.Get(c.words[2]); present {
-		n, ok = contents.ParseLong(value)
+		n, ok = contents.ParseLongDouble(value)
 		require(ok, "ERR hash value is not a float")
 	}
 	sum, ok := n.Add(by)

@@ -5,14 +5,15 @@ import "redlock-proxy/commands/catalog/syntax"
 // errFieldsExpire refuses commands that would let fields of a hash expire before their key.
 const errFieldsExpire = "ERR fields of a lock key cannot expire; set an expiry on the key, or use one key per field"
 
-// fieldsAt parses FIELDS count field … at the end of a command, with each words per field.
-func (c call) fieldsAt(at, each int) (fields []string) {
+// fieldsAt parses FIELDS count field … at the end of a command, with wordsPerField words for each
+// field.
+func (c call) fieldsAt(at, wordsPerField int) (fields []string) {
 	require(len(c.words) >= at+2 && syntax.Lower(c.words[at]) == "fields",
 		"ERR Mandatory argument FIELDS is missing or not at the right position")
 	count, ok := syntax.Int(c.words[at+1])
 	fields = c.words[at+2:]
 	require(ok && count >= 1, "ERR Number of fields must be a positive integer")
-	require(int64(len(fields)) == count*int64(each) && count <= int64(len(fields)),
+	require(int64(len(fields)) == count*int64(wordsPerField) && count <= int64(len(fields)),
 		"ERR The `numfields` parameter must match the number of arguments")
 	return fields
 }
@@ -49,19 +50,19 @@ func (c call) hgetex() Reply {
 }
 
 func isUnit(option string) bool {
-	_, is := units[option]
-	return is
+	_, ok := units[option]
+	return ok
 }
 
 // hsetex implements HSETEX key [FNX | FXX] [KEEPTTL] FIELDS count field value ….
 func (c call) hsetex() Reply {
-	at, none, all := 2, false, false
+	at, requireNone, requireAll := 2, false, false
 	for ; at < len(c.words) && syntax.Lower(c.words[at]) != "fields"; at++ {
 		switch option := syntax.Lower(c.words[at]); {
 		case option == "fnx":
-			none = true
+			requireNone = true
 		case option == "fxx":
-			all = true
+			requireAll = true
 		case option == "keepttl":
 		case isUnit(option):
 			return ErrorReply(errFieldsExpire)
@@ -69,12 +70,12 @@ func (c call) hsetex() Reply {
 			return ErrorReply("ERR unknown argument: " + c.words[at])
 		}
 	}
-	require(!none || !all, "ERR Only one of FXX or FNX arguments can be specified")
+	require(!requireNone || !requireAll, "ERR Only one of FXX or FNX arguments can be specified")
 	fields := c.fieldsAt(at, 2)
 	k, h := c.hashToEdit()
-	k.replyDependsOn = k.replyDependsOn || none || all
+	k.replyDependsOn = k.replyDependsOn || requireNone || requireAll
 	for i := 0; i < len(fields); i += 2 {
-		if _, present := h.Get(fields[i]); none && present || all && !present {
+		if _, present := h.Get(fields[i]); requireNone && present || requireAll && !present {
 			return IntReply(0)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 // listCommands returns the commands on lists.
-func listCommands() []entry {
-	return []entry{
+func listCommands() []tableEntry {
+	return []tableEntry{
 		{"lpush", call.push, "1.0.0", "Puts elements at the beginning of a list in a lock key."},
 		{"rpush", call.push, "1.0.0", "Puts elements at the end of a list in a lock key."},
 		{"lpushx", call.push, "2.2.0", "Puts elements at the beginning of a list in a lock key if there is one."},
@@ -71,7 +71,7 @@ func (c call) pop() Reply {
 	case count < 0:
 		return BulkReply(k.popElements(l, c.name == "lpop", 1)[0])
 	}
-	return Texts(k.popElements(l, c.name == "lpop", count))
+	return TextsReply(k.popElements(l, c.name == "lpop", count))
 }
 
 // popElements removes up to count elements from one end of the list, and returns them.
@@ -90,10 +90,10 @@ func (k *keyState) popElements(l *contents.List, left bool, count int64) []strin
 	return elems
 }
 
-// atLeast returns a word as a number of at least least, or refuses the command with error wrong.
-func atLeast(word string, least int64, wrong string) int64 {
+// atLeast returns a word as a number that is at least least, or refuses the command with errText.
+func atLeast(word string, least int64, errText string) int64 {
 	n, ok := syntax.Int(word)
-	require(ok && n >= least, wrong)
+	require(ok && n >= least, errText)
 	return n
 }
 
@@ -115,7 +115,7 @@ func (c call) lrange() Reply {
 	if from > to {
 		return ArrayReply()
 	}
-	return Texts(l.Elems()[from : to+1])
+	return TextsReply(l.Elems()[from : to+1])
 }
 
 func (c call) ltrim() Reply {
@@ -170,11 +170,11 @@ func (c call) lset() Reply {
 }
 
 func (c call) linsert() Reply {
-	behind := 0
+	offset := 0
 	switch syntax.Lower(c.words[2]) {
 	case "before":
 	case "after":
-		behind = 1
+		offset = 1
 	default:
 		return ErrorReply(syntax.ErrSyntax)
 	}
@@ -186,7 +186,7 @@ func (c call) linsert() Reply {
 	if at < 0 {
 		return IntReply(-1)
 	}
-	l.Insert(at+behind, c.words[4])
+	l.Insert(at+offset, c.words[4])
 	k.setCollection(l)
 	return IntReply(int64(l.Len()))
 }
@@ -197,11 +197,11 @@ func (c call) lrem() Reply {
 	if l == nil {
 		return IntReply(0)
 	}
-	most := l.Len()
+	limit := l.Len()
 	if n != 0 {
-		most = int(min(uint64(max(n, -n)), uint64(l.Len())))
+		limit = int(min(uint64(max(n, -n)), uint64(l.Len())))
 	}
-	removed := l.Remove(c.words[3], most, n < 0)
+	removed := l.Remove(c.words[3], limit, n < 0)
 	k.setCollection(l)
 	return IntReply(int64(removed))
 }

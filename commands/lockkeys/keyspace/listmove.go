@@ -40,32 +40,32 @@ func isLeft(word string) (left, ok bool) {
 
 // move moves an element from one end of a list to one end of another list, or of the same list.
 func (c call) move(fromLeft, toLeft bool) Reply {
-	source, from := c.list()
-	if from == nil {
+	source, sourceList := c.list()
+	if sourceList == nil {
 		return Reply{}
 	}
 	target := c.observe(c.words[2])
-	to := contentOf[*contents.List](target)
-	if to == nil {
-		to = &contents.List{}
+	targetList := contentOf[*contents.List](target)
+	if targetList == nil {
+		targetList = &contents.List{}
 	}
 	// An only element stays in place, because removing it would remove the key.
-	if source == target && from.Len() == 1 {
-		return BulkReply(from.Elems()[0])
+	if source == target && sourceList.Len() == 1 {
+		return BulkReply(sourceList.Elems()[0])
 	}
-	elem := source.popElements(from, fromLeft, 1)[0]
+	elem := source.popElements(sourceList, fromLeft, 1)[0]
 	at := 0
 	if !toLeft {
-		at = to.Len()
+		at = targetList.Len()
 	}
-	to.Insert(at, elem)
-	target.setCollection(to)
+	targetList.Insert(at, elem)
+	target.setCollection(targetList)
 	return BulkReply(elem)
 }
 
 // checkTimeout checks the timeout of a command. On a Snapshot no command waits.
 func (c call) checkTimeout(word string) {
-	seconds, ok := contents.ParseLong(word)
+	seconds, ok := contents.ParseLongDouble(word)
 	require(ok, "ERR timeout is not a float or out of range")
 	ms := seconds.Thousandths()
 	require(ms >= 0, "ERR timeout is negative")
@@ -74,7 +74,7 @@ func (c call) checkTimeout(word string) {
 
 // Timeout returns the timeout of a valid command; zero means no timeout.
 func Timeout(words []string) time.Duration {
-	seconds, ok := contents.ParseLong(words[len(words)-1])
+	seconds, ok := contents.ParseLongDouble(words[len(words)-1])
 	if !ok {
 		return 0
 	}

@@ -15,7 +15,7 @@ func (c call) sadd() Reply {
 
 func (c call) smembers() Reply {
 	_, s := c.members()
-	return texts(Set, s.Members())
+	return textsReply(Set, s.Members())
 }
 
 // sismember implements SISMEMBER key member, and SMISMEMBER key member ….

@@ -11,13 +11,13 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// countOr returns the optional count after a key, or without.
-func (c call) countOr(without int64) (count int64) {
+// countOr returns the optional count after a key, or defaultCount.
+func (c call) countOr(defaultCount int64) (count int64) {
 	require(len(c.words) <= 3, syntax.ErrSyntax)
 	if len(c.words) == 3 {
 		return atLeast(c.words[2], 0, "ERR value is out of range, must be positive")
 	}
-	return without
+	return defaultCount
 }
 
 // spop implements SPOP key [count].
@@ -28,7 +28,7 @@ func (c call) spop() Reply {
 	case s == nil && len(c.words) == 2:
 		return Reply{}
 	case s == nil:
-		return texts(Set, nil)
+		return textsReply(Set, nil)
 	}
 	var removed []string
 	for _, i := range c.sample(s.Len(), count) {
@@ -41,7 +41,7 @@ func (c call) spop() Reply {
 	if len(c.words) == 2 {
 		return BulkReply(removed[0])
 	}
-	return texts(Set, removed)
+	return textsReply(Set, removed)
 }
 
 // sample returns up to count of n indices, without repetition.
@@ -67,28 +67,28 @@ func (c call) scan() Reply {
 		return ArrayReply(BulkReply("0"), ArrayReply())
 	}
 	all, perElement := c.elementsOf()
-	match, only := parseScan(c.name, c.words[3:])
-	if match == nil && !only {
+	match, onlyFields := parseScan(c.name, c.words[3:])
+	if match == nil && !onlyFields {
 		return ArrayReply(BulkReply("0"), ArrayReply(all...))
 	}
 	glob := "*"
 	if match != nil {
 		glob = *match
 	}
-	found, pattern := ArrayReply(), keys.Compile(glob)
+	matching, pattern := ArrayReply(), keys.Compile(glob)
 	for element := range slices.Chunk(all, perElement) {
-		fits, err := pattern.Match(element[0].Str)
+		matches, err := pattern.Match(element[0].Str)
 		if err != nil {
 			return ErrorReply("ERR " + err.Error())
 		}
-		if only {
+		if onlyFields {
 			element = element[:1]
 		}
-		if fits {
-			found.Elems = append(found.Elems, element...)
+		if matches {
+			matching.Elems = append(matching.Elems, element...)
 		}
 	}
-	return ArrayReply(BulkReply("0"), found)
+	return ArrayReply(BulkReply("0"), matching)
 }
 
 // elementsOf returns the elements of an existing key, and the number of replies per element.
@@ -100,9 +100,9 @@ func (c call) elementsOf() (all []Reply, perElement int) {
 		return all, 2
 	case "sscan":
 		_, s := c.members()
-		return Texts(s.Members()).Elems, 1
+		return TextsReply(s.Members()).Elems, 1
 	default:
-		_, z := c.sorted()
+		_, z := c.sortedSet()
 		for _, m := range z.Members() {
 			all = append(all, BulkReply(m.Member), BulkReply(scanScore(z, m.Score)))
 		}
@@ -113,8 +113,8 @@ func (c call) elementsOf() (all []Reply, perElement int) {
 // scanScore formats a score as ZSCAN does: in Redis' compact form, whole numbers have all their
 // digits.
 func scanScore(z *contents.SortedSet, score float64) string {
-	const most = float64(math.MaxInt64 / 2)
-	if whole := math.Trunc(score); whole == score && math.Abs(score) <= most && z.Encoding() == "listpack" {
+	const largest = float64(math.MaxInt64 / 2)
+	if whole := math.Trunc(score); whole == score && math.Abs(score) <= largest && z.Encoding() == "listpack" {
 		return strconv.FormatInt(int64(whole), 10)
 	}
 	return contents.FormatDouble(score)
@@ -140,10 +140,10 @@ func isCursor(word string) bool {
 // parseScan parses the options of a scan. Redis does this only if the key exists.
 func parseScan(name string, options []string) (match *string, onlyFields bool) {
 	for len(options) > 0 {
-		word, taken := syntax.Lower(options[0]), 2
+		word, consumed := syntax.Lower(options[0]), 2
 		switch {
 		case word == "novalues" && name == "hscan":
-			onlyFields, taken = true, 1
+			onlyFields, consumed = true, 1
 		case word == "novalues":
 			refuse("ERR NOVALUES option can only be used in HSCAN")
 		case len(options) < 2:
@@ -155,7 +155,7 @@ func parseScan(name string, options []string) (match *string, onlyFields bool) {
 		default:
 			refuse(syntax.ErrSyntax)
 		}
-		options = options[taken:]
+		options = options[consumed:]
 	}
 	return match, onlyFields
 }

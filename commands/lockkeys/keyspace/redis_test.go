@@ -16,23 +16,23 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// redis is a connection to a redis-server that the test has started.
-type redis struct {
-	conn net.Conn
-	in   *bufio.Reader
+// redisConn is a connection to a redis-server that the test has started.
+type redisConn struct {
+	conn   net.Conn
+	reader *bufio.Reader
 }
 
-func startRedis(t testing.TB) *redis {
+func startRedis(t testing.TB) *redisConn {
 	t.Helper()
 	conn, err := net.Dial("tcp", redistest.New(t, redistest.Options{}).Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return &redis{conn, bufio.NewReader(conn)}
+	return &redisConn{conn, bufio.NewReader(conn)}
 }
 
-func (r *redis) do(t *testing.T, words ...string) keyspace.Reply {
+func (r *redisConn) do(t *testing.T, words ...string) keyspace.Reply {
 	t.Helper()
 	if _, err := r.conn.Write(redistest.AppendCommand(nil, words...)); err != nil {
 		t.Fatal(err)
@@ -44,8 +44,8 @@ func (r *redis) do(t *testing.T, words ...string) keyspace.Reply {
 	return reply
 }
 
-func (r *redis) read() (keyspace.Reply, error) {
-	line, err := r.in.ReadString('\n')
+func (r *redisConn) read() (keyspace.Reply, error) {
+	line, err := r.reader.ReadString('\n')
 	if err != nil {
 		return keyspace.Reply{}, err
 	}
@@ -69,7 +69,7 @@ func (r *redis) read() (keyspace.Reply, error) {
 			return keyspace.Reply{}, nil
 		}
 		body := make([]byte, n+2)
-		_, err = io.ReadFull(r.in, body)
+		_, err = io.ReadFull(r.reader, body)
 		return keyspace.BulkReply(string(body[:n])), err
 	case '%':
 		kind, n = keyspace.Map, 2*n
@@ -88,16 +88,16 @@ func (r *redis) read() (keyspace.Reply, error) {
 	return keyspace.Reply{Kind: kind, Elems: elems}, nil
 }
 
-// world holds the value and expiry of each key after the commands of a test.
-type world map[string]held
+// storedKeys holds the value and expiry of each key after the commands of a test.
+type storedKeys map[string]storedKey
 
-type held struct {
+type storedKey struct {
 	value   string
 	expires int64 // Unix milliseconds, or -1
 }
 
-// space returns the Snapshot of some keys at a moment.
-func (w world) space(now time.Time, keys ...string) *keyspace.Snapshot {
+// snapshot returns the Snapshot of some keys at a moment.
+func (w storedKeys) snapshot(now time.Time, keys ...string) *keyspace.Snapshot {
 	s := keyspace.NewSnapshot(now)
 	for _, key := range keys {
 		h, ok := w[key]
@@ -111,13 +111,13 @@ func (w world) space(now time.Time, keys ...string) *keyspace.Snapshot {
 }
 
 // apply makes edits at a moment.
-func (w world) apply(t *testing.T, now time.Time, edits []keyspace.Edit) {
+func (w storedKeys) apply(t *testing.T, now time.Time, edits []keyspace.Edit) {
 	for _, e := range edits {
 		before, ok := w[e.Key]
 		if ok != e.Before.Present || ok && before.value != e.Before.Value {
-			t.Fatalf("%+v, but there was %+v, %v", e, before, ok)
+			t.Fatalf("%+v, but the stored key is %+v, %v", e, before, ok)
 		}
-		after := held{e.After.Value, -1}
+		after := storedKey{e.After.Value, -1}
 		switch {
 		case !e.After.Present:
 			delete(w, e.Key)
@@ -131,10 +131,10 @@ func (w world) apply(t *testing.T, now time.Time, edits []keyspace.Edit) {
 	}
 }
 
-func (w world) do(t *testing.T, words ...string) keyspace.Reply {
+func (w storedKeys) do(t *testing.T, words ...string) keyspace.Reply {
 	t.Helper()
 	now := time.Now()
-	s := w.space(now, append([]string{"a", "b", "c"}, words...)...) // a wrong number of keys makes other words keys
+	s := w.snapshot(now, append([]string{"a", "b", "c"}, words...)...) // a wrong number of keys makes other words keys
 	reply, err := s.Do(words)
 	if err != nil {
 		t.Fatalf("%q: %v", words, err)
@@ -143,8 +143,9 @@ func (w world) do(t *testing.T, words ...string) keyspace.Reply {
 	return reply
 }
 
-// slack returns how far two replies about a remaining time may differ, in the unit of the command.
-func slack(words []string) int64 {
+// tolerance returns how far two replies about a remaining time may differ, in the unit of the
+// command.
+func tolerance(words []string) int64 {
 	switch strings.ToLower(words[0]) {
 	case "pttl", "pexpiretime":
 		return 10_000
@@ -154,71 +155,71 @@ func slack(words []string) int64 {
 	return 0
 }
 
-func alike(a, b keyspace.Reply, slack int64) bool {
+func equalReplies(a, b keyspace.Reply, tolerance int64) bool {
 	if a.Kind != b.Kind || a.Str != b.Str || len(a.Elems) != len(b.Elems) {
 		return false
 	}
-	if (a.Int < 0 || b.Int < 0) && a.Int != b.Int || max(a.Int-b.Int, b.Int-a.Int) > slack {
+	if (a.Int < 0 || b.Int < 0) && a.Int != b.Int || max(a.Int-b.Int, b.Int-a.Int) > tolerance {
 		return false
 	}
 	for i := range a.Elems {
-		if !alike(a.Elems[i], b.Elems[i], 0) {
+		if !equalReplies(a.Elems[i], b.Elems[i], 0) {
 			return false
 		}
 	}
 	return true
 }
 
-// commander makes random commands on the keys a and b.
-type commander struct{ *rand.Rand }
+// commandMaker makes random commands on the keys a and b.
+type commandMaker struct{ *rand.Rand }
 
-func (c commander) pick(words ...string) string { return words[c.IntN(len(words))] }
+func (c commandMaker) pick(words ...string) string { return words[c.IntN(len(words))] }
 
-func (c commander) key() string { return c.pick("a", "b") }
+func (c commandMaker) key() string { return c.pick("a", "b") }
 
-func (c commander) value() string {
+func (c commandMaker) value() string {
 	return c.pick("x", "x", "y", "", "7", "-3", "07", "9223372036854775807", "long value", "\x00\xff\r\n")
 }
 
 // number returns an offset or an amount.
-func (c commander) number() string {
+func (c commandMaker) number() string {
 	return c.pick("0", "1", "3", "-1", "-2", "-100", "1000", "x", "", "+1", "01", "-0", "9223372036854775807",
 		"-9223372036854775808", "9223372036854775808", "600000000")
 }
 
-// span returns a time that does not pass during the test, or is in the past, or no number.
-func (c commander) span(seconds bool) string {
+// ttl returns a TTL that is longer than the test, a TTL in the past, or a word that is no number.
+func (c commandMaker) ttl(seconds bool) string {
 	n := 1_000_000 + c.Int64N(1_000_000_000)
 	if seconds {
 		n /= 10
 	}
-	return c.instead(strconv.FormatInt(n, 10), "0", "-1", "x", "", "-9223372036854775808", "9223372036854775807")
+	return c.pickUsually(strconv.FormatInt(n, 10), "0", "-1", "x", "", "-9223372036854775808", "9223372036854775807")
 }
 
-// moment returns the same as span, as a Unix time. TestLongTimes covers times in a million years.
-func (c commander) moment(seconds bool) string {
+// unixTime returns the same as ttl, as a Unix time. TestLongTimes covers times in a million years.
+func (c commandMaker) unixTime(seconds bool) string {
 	at := time.Now().UnixMilli() + 1_000_000 + c.Int64N(1_000_000_000)
 	if seconds {
-		return c.instead(strconv.FormatInt(at/1000, 10), "1", "-1", "x", "-9223372036854776", "9223372036854776")
+		return c.pickUsually(strconv.FormatInt(at/1000, 10), "1", "-1", "x", "-9223372036854776", "9223372036854776")
 	}
-	return c.instead(strconv.FormatInt(at, 10), "1", "1000", "0", "x", "-9223372036854775808")
+	return c.pickUsually(strconv.FormatInt(at, 10), "1", "1000", "0", "x", "-9223372036854775808")
 }
 
-// instead returns the usual word, or in a quarter of the calls a different one.
-func (c commander) instead(usual string, others ...string) string {
+// pickUsually returns the usual word, or in a quarter of the calls one of the exceptions.
+func (c commandMaker) pickUsually(usual string, exceptions ...string) string {
 	if c.IntN(4) > 0 {
 		return usual
 	}
-	return c.pick(others...)
+	return c.pick(exceptions...)
 }
 
-func (c commander) options(words ...string) (options []string) {
+func (c commandMaker) options(words ...string) (options []string) {
 	for c.IntN(3) > 0 {
 		switch word := c.pick(words...); strings.ToLower(word) {
 		case "ex", "px":
-			options = append(options, word, c.span(strings.EqualFold(word, "ex")))
+			options = append(options, word, c.ttl(strings.EqualFold(word, "ex")))
 		case "exat", "pxat":
-			options = append(options, word, c.moment(strings.EqualFold(word, "exat")))
+			options = append(options, word, c.unixTime(strings.EqualFold(word, "exat")))
 		default:
 			options = append(options, word)
 		}
@@ -226,20 +227,20 @@ func (c commander) options(words ...string) (options []string) {
 	return options
 }
 
-func (c commander) next() []string {
+func (c commandMaker) next() []string {
 	key := c.key()
 	switch name := c.pick(stringCommands()...); name {
 	case "set":
 		return append([]string{c.pick("set", "SET", "sEt"), key, c.value()},
 			c.options("nx", "NX", "XX", "get", "GET", "keepttl", "EX", "px", "PX", "exat", "PXAT", "persist", "foo", "")...)
 	case "setex", "psetex":
-		return []string{name, key, c.span(name == "setex"), c.value()}
+		return []string{name, key, c.ttl(name == "setex"), c.value()}
 	case "getex":
 		return append([]string{name, key}, c.options("EX", "px", "EXAT", "pxat", "PERSIST", "keepttl", "foo")...)
 	case "expire", "pexpire":
-		return append([]string{name, key, c.span(name == "expire")}, c.options("NX", "xx", "GT", "lt", "foo")...)
+		return append([]string{name, key, c.ttl(name == "expire")}, c.options("NX", "xx", "GT", "lt", "foo")...)
 	case "expireat", "pexpireat":
-		return append([]string{name, key, c.moment(name == "expireat")}, c.options("nx", "XX", "gt", "LT", "foo")...)
+		return append([]string{name, key, c.unixTime(name == "expireat")}, c.options("nx", "XX", "gt", "LT", "foo")...)
 	case "getrange", "substr":
 		return []string{name, key, c.number(), c.number()}
 	case "setrange":
@@ -268,14 +269,14 @@ func stringCommands() []string {
 	})
 }
 
-func (c commander) keys() (keys []string) {
+func (c commandMaker) keys() (keys []string) {
 	for c.IntN(2) > 0 {
 		keys = append(keys, c.key())
 	}
 	return keys
 }
 
-func (c commander) pairs(name string) []string {
+func (c commandMaker) pairs(name string) []string {
 	words := []string{name, c.key(), c.value()}
 	for c.IntN(2) > 0 {
 		words = append(words, c.key(), c.value())
@@ -286,36 +287,37 @@ func (c commander) pairs(name string) []string {
 	return words
 }
 
-// TestSpaceIsLikeRedis checks that all replies, and the remaining keys, are those of a real Redis.
-func TestSpaceIsLikeRedis(t *testing.T) {
+// TestSnapshotIsLikeRedis checks that all replies, and the remaining keys, are those of a real
+// Redis.
+func TestSnapshotIsLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for seed := range uint64(redistest.Sampled(400)) {
-		random := commander{rand.New(rand.NewPCG(7, seed))}
-		w := world{}
+		random := commandMaker{rand.New(rand.NewPCG(7, seed))}
+		w := storedKeys{}
 		server.do(t, "FLUSHALL")
-		var done []string
+		var history []string
 		for range 50 {
 			words := random.next()
-			done = append(done, fmt.Sprintf("%q", words))
-			ours, theirs := w.do(t, words...), server.do(t, words...)
-			if !alike(ours, theirs, slack(words)) {
-				t.Fatalf("seed %d:\n%s\n ours %+v\nredis %+v", seed, strings.Join(done, "\n"), ours, theirs)
+			history = append(history, fmt.Sprintf("%q", words))
+			ownReply, redisReply := w.do(t, words...), server.do(t, words...)
+			if !equalReplies(ownReply, redisReply, tolerance(words)) {
+				t.Fatalf("seed %d:\n%s\n ours %+v\nredis %+v", seed, strings.Join(history, "\n"), ownReply, redisReply)
 			}
 		}
 		for _, key := range []string{"a", "b"} {
 			for _, name := range []string{"GET", "PEXPIRETIME"} {
-				ours, theirs := w.do(t, name, key), server.do(t, name, key)
-				if !alike(ours, theirs, slack([]string{name})) {
-					t.Fatalf("seed %d:\n%s\nin the end %s %s\n ours %+v\nredis %+v", seed, strings.Join(done, "\n"),
-						name, key, ours, theirs)
+				ownReply, redisReply := w.do(t, name, key), server.do(t, name, key)
+				if !equalReplies(ownReply, redisReply, tolerance([]string{name})) {
+					t.Fatalf("seed %d:\n%s\nin the end %s %s\n ours %+v\nredis %+v", seed, strings.Join(history, "\n"),
+						name, key, ownReply, redisReply)
 				}
 			}
 		}
 	}
 }
 
-// isLater reports whether a command is newer than Redis 7.0.
-func isLater(name string) bool {
+// isNewerThanRedis7 reports whether a command is newer than Redis 7.0.
+func isNewerThanRedis7(name string) bool {
 	return slices.Contains([]string{"delex", "delifeq", "digest", "msetex", "hgetdel", "hgetex", "hsetex"}, name)
 }
 
@@ -324,15 +326,15 @@ func isLater(name string) bool {
 func TestCommandsAreRedisCommands(t *testing.T) {
 	server := startRedis(t)
 	for _, name := range keyspace.Names() {
-		described := server.do(t, "COMMAND", "DOCS", name).Elems
-		if len(described) == 0 {
-			if !isLater(name) {
-				t.Errorf("%s is no command of Redis", name)
+		commandDocs := server.do(t, "COMMAND", "DOCS", name).Elems
+		if len(commandDocs) == 0 {
+			if !isNewerThanRedis7(name) {
+				t.Errorf("%s is not a command of Redis", name)
 			}
 			continue
 		}
 		docs := map[string]string{}
-		for field := range slices.Chunk(described[1].Elems, 2) {
+		for field := range slices.Chunk(commandDocs[1].Elems, 2) {
 			docs[field[0].Str] = field[1].Str
 		}
 		if group, _, since := keyspace.Docs(name); group != docs["group"] || since != docs["since"] {
@@ -371,12 +373,12 @@ func FuzzOptions(f *testing.F) {
 			return // IFEQ and IFNE came later; to C, a word ends with a zero byte
 		}
 		for _, command := range [][]string{{"SET", "a", "v"}, {"GETEX", "a"}} {
-			w := world{"a": {"x", -1}}
+			w := storedKeys{"a": {"x", -1}}
 			server.do(t, "SET", "a", "x")
 			words := append(command, options...)
-			ours, theirs := w.do(t, words...), server.do(t, words...)
-			if !alike(ours, theirs, 0) {
-				t.Errorf("%q: %+v, redis %+v", words, ours, theirs)
+			ownReply, redisReply := w.do(t, words...), server.do(t, words...)
+			if !equalReplies(ownReply, redisReply, 0) {
+				t.Errorf("%q: %+v, redis %+v", words, ownReply, redisReply)
 			}
 		}
 	})

@@ -69,21 +69,21 @@ func ArrayReply(elems ...Reply) Reply { return Reply{Kind: Array, Elems: elems} 
 // DoubleReply returns the reply for a number that need not be an integer.
 func DoubleReply(n float64) Reply { return Reply{Kind: Double, Float: n} }
 
-// Texts returns an array reply of bulk strings.
-func Texts(all []string) Reply { return texts(Array, all) }
+// TextsReply returns an array reply of bulk strings.
+func TextsReply(items []string) Reply { return textsReply(Array, items) }
 
-// texts returns a reply of several bulk strings.
-func texts(kind Kind, all []string) Reply {
-	elems := make([]Reply, len(all))
-	for i, text := range all {
+// textsReply returns a reply of several bulk strings.
+func textsReply(kind Kind, items []string) Reply {
+	elems := make([]Reply, len(items))
+	for i, text := range items {
 		elems[i] = BulkReply(text)
 	}
 	return Reply{Kind: kind, Elems: elems}
 }
 
 // boolReply returns the reply 1 or 0.
-func boolReply(is bool) Reply {
-	if is {
+func boolReply(value bool) Reply {
+	if value {
 		return IntReply(1)
 	}
 	return IntReply(0)

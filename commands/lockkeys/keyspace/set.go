@@ -8,8 +8,8 @@ import (
 )
 
 // setCommands returns the commands on sets.
-func setCommands() []entry {
-	return []entry{
+func setCommands() []tableEntry {
+	return []tableEntry{
 		{"sadd", call.sadd, "1.0.0", "Adds members to a set in a lock key."},
 		{"srem", removeElements[*contents.Set], "1.0.0", "Removes members from a set in a lock key."},
 		{"smembers", call.smembers, "1.0.0", "Returns all members of a set in a lock key."},
@@ -37,7 +37,7 @@ type setOptions struct {
 // error. As in Redis, an option may be repeated, and the last one counts.
 func parseSet(words []string) (o setOptions, ok bool) {
 	for len(words) > 0 {
-		word, taken := syntax.Lower(words[0]), 1
+		word, consumed := syntax.Lower(words[0]), 1
 		_, isTime := units[word]
 		switch {
 		case word == "nx" && !o.xx && !o.compares:
@@ -48,16 +48,16 @@ func parseSet(words []string) (o setOptions, ok bool) {
 			o.get = true
 		case word == "keepttl" && o.ttlOption == "":
 			o.keepTTL = true
-		case isTime && !o.keepTTL && o.takeTime(word, words):
-			taken = 2
+		case isTime && !o.keepTTL && o.parseTTL(word, words):
+			consumed = 2
 		default:
-			is, ok := parseComparison(words)
+			condition, ok := parseComparison(words)
 			if !ok || o.nx || o.xx || o.compares {
 				return o, false
 			}
-			o.compares, o.condition, taken = true, is, 2
+			o.compares, o.condition, consumed = true, condition, 2
 		}
-		words = words[taken:]
+		words = words[consumed:]
 	}
 	return o, true
 }
@@ -65,24 +65,24 @@ func parseSet(words []string) (o setOptions, ok bool) {
 // parseGetex parses GETEX's options.
 func parseGetex(words []string) (o setOptions, ok bool) {
 	for len(words) > 0 {
-		word, taken := syntax.Lower(words[0]), 1
+		word, consumed := syntax.Lower(words[0]), 1
 		_, isTime := units[word]
 		switch {
 		case word == "persist" && o.ttlOption == "":
 			o.persist = true
-		case isTime && !o.persist && o.takeTime(word, words):
-			taken = 2
+		case isTime && !o.persist && o.parseTTL(word, words):
+			consumed = 2
 		default:
 			return o, false
 		}
-		words = words[taken:]
+		words = words[consumed:]
 	}
 	return o, true
 }
 
-// takeTime takes a unit and the number after it. It returns false without a number, or if another
+// parseTTL parses a unit and the number after it. It returns false without a number, or if another
 // unit was given before.
-func (o *setOptions) takeTime(word string, words []string) bool {
+func (o *setOptions) parseTTL(word string, words []string) bool {
 	if len(words) < 2 || o.ttlOption != "" && o.ttlOption != word {
 		return false
 	}
@@ -123,16 +123,16 @@ func (c call) set() Reply {
 	require(ok, syntax.ErrSyntax)
 	at := o.deadline(c.now, c.name)
 	o.condition.check()
-	return c.setAs(o, at)
+	return c.setWithOptions(o, at)
 }
 
-// setAs implements SET with parsed options. at is the expiry of the key, or noExpiry.
-func (c call) setAs(o setOptions, at int64) Reply {
+// setWithOptions implements SET with parsed options. at is the expiry of the key, or noExpiry.
+func (c call) setWithOptions(o setOptions, at int64) Reply {
 	k, value := c.use(c.words[1]), contents.Text(c.words[2])
 	k.replyDependsOn = k.replyDependsOn || o.readsKey()
 	reply := OK()
 	if o.get {
-		reply = textReply(k)
+		reply = getReply(k)
 	}
 	switch allowed := o.allows(k); {
 	case !allowed && o.get:
@@ -156,8 +156,8 @@ func (c call) put(k *keyState, value contents.Text, at int64, keepTTL bool) {
 	}
 }
 
-// textReply returns the reply to GET.
-func textReply(k *keyState) Reply {
+// getReply returns the reply to GET.
+func getReply(k *keyState) Reply {
 	if !k.present {
 		return Reply{}
 	}
@@ -183,7 +183,7 @@ func (c call) setex() Reply {
 
 func (c call) getset() Reply {
 	k := c.observe(c.words[1])
-	reply := textReply(k)
+	reply := getReply(k)
 	k.set(contents.Text(c.words[2]))
 	return reply
 }
@@ -192,7 +192,7 @@ func (c call) getex() Reply {
 	o, ok := parseGetex(c.words[2:])
 	require(ok, syntax.ErrSyntax)
 	k := c.observe(c.words[1])
-	reply := textReply(k)
+	reply := getReply(k)
 	if !k.present {
 		return Reply{}
 	}
@@ -200,8 +200,8 @@ func (c call) getex() Reply {
 	switch {
 	case o.ttlOption != "":
 		c.expire(k, at, c.name)
-	case o.persist && k.expires != noExpiry: // also if the expiry is unknown
-		k.expires, k.keepsExpiry, k.expiryCommand = noExpiry, false, c.name
+	case o.persist && k.expiresAt != noExpiry: // also if the expiry is unknown
+		k.expiresAt, k.keepsExpiry, k.expiryCommand = noExpiry, false, c.name
 	}
 	return reply
 }
@@ -211,16 +211,16 @@ func (c call) mset() Reply {
 	if len(c.words)%2 == 0 {
 		return wrongArity(c.name)
 	}
-	only := c.name == "msetnx"
+	ifAbsent := c.name == "msetnx"
 	for i := 1; i < len(c.words); i += 2 {
-		if only && c.observe(c.words[i]).present {
+		if ifAbsent && c.observe(c.words[i]).present {
 			return IntReply(0)
 		}
 	}
 	for i := 1; i < len(c.words); i += 2 {
 		c.use(c.words[i]).set(contents.Text(c.words[i+1]))
 	}
-	if only {
+	if ifAbsent {
 		return IntReply(1)
 	}
 	return OK()

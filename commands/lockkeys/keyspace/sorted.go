@@ -9,8 +9,8 @@ import (
 )
 
 // sortedSetCommands returns the commands on sorted sets.
-func sortedSetCommands() []entry {
-	return []entry{
+func sortedSetCommands() []tableEntry {
+	return []tableEntry{
 		{"zadd", call.zadd, "1.2.0", "Sets the scores of members of a sorted set in a lock key."},
 		{"zincrby", call.zadd, "1.2.0", "Adds to the score of a member of a sorted set in a lock key."},
 		{"zrem", removeElements[*contents.SortedSet], "1.2.0", "Removes members from a sorted set in a lock key."},
@@ -39,21 +39,21 @@ func sortedSetCommands() []entry {
 	}
 }
 
-// scoredReplies returns the replies for members, each followed by its score if scores is set.
-func scoredReplies(all []contents.Scored, scores bool) (replies []Reply) {
-	for _, m := range all {
+// scoredReplies returns the replies for members, each followed by its score if withScores is set.
+func scoredReplies(members []contents.Scored, withScores bool) (replies []Reply) {
+	for _, m := range members {
 		replies = append(replies, BulkReply(m.Member))
-		if scores {
+		if withScores {
 			replies = append(replies, DoubleReply(m.Score))
 		}
 	}
 	return replies
 }
 
-// scored returns the reply for members, with their scores if scores is set.
-func scored(all []contents.Scored, scores bool) Reply {
-	reply := Reply{Kind: Array, Elems: scoredReplies(all, scores)}
-	if scores {
+// scoredReply returns the reply for members, with their scores if withScores is set.
+func scoredReply(members []contents.Scored, withScores bool) Reply {
+	reply := Reply{Kind: Array, Elems: scoredReplies(members, withScores)}
+	if withScores {
 		reply.Kind = Pairs
 	}
 	return reply
@@ -61,8 +61,8 @@ func scored(all []contents.Scored, scores bool) Reply {
 
 // zaddRequest is a parsed ZADD or ZINCRBY.
 type zaddRequest struct {
-	nx, xx, gt, lt, changed, incr bool
-	elements                      []contents.Scored
+	nx, xx, gt, lt, countUpdates, incr bool
+	elements                           []contents.Scored
 }
 
 // parseZadd parses the options and elements of a ZADD or ZINCRBY.
@@ -95,7 +95,7 @@ func (a *zaddRequest) setOption(option string) bool {
 	case "lt":
 		a.lt = true
 	case "ch":
-		a.changed = true
+		a.countUpdates = true
 	case "incr":
 		a.incr = true
 	default:
@@ -156,7 +156,7 @@ func (a zaddRequest) applyTo(z *contents.SortedSet) Reply {
 			return DoubleReply(e.Score)
 		}
 	}
-	if a.changed {
+	if a.countUpdates {
 		added += updated
 	}
 	return IntReply(added)
@@ -164,7 +164,7 @@ func (a zaddRequest) applyTo(z *contents.SortedSet) Reply {
 
 // zscore implements ZSCORE key member, and ZMSCORE key member ….
 func (c call) zscore() Reply {
-	_, z := c.sorted()
+	_, z := c.sortedSet()
 	elems := make([]Reply, len(c.words)-2)
 	for i, member := range c.words[2:] {
 		if score, ok := z.Score(member); ok {
@@ -179,24 +179,24 @@ func (c call) zscore() Reply {
 
 // zrank implements ZRANK and ZREVRANK key member.
 func (c call) zrank() Reply {
-	scored := len(c.words) == 4
+	withScore := len(c.words) == 4
 	switch {
 	case len(c.words) > 4:
 		return wrongArity(c.name)
-	case scored && syntax.Lower(c.words[3]) != "withscore":
+	case withScore && syntax.Lower(c.words[3]) != "withscore":
 		return ErrorReply(syntax.ErrSyntax)
 	}
-	_, z := c.sorted()
+	_, z := c.sortedSet()
 	rank, ok := z.Rank(c.words[2])
 	switch {
-	case !ok && scored:
+	case !ok && withScore:
 		return Reply{Kind: NilArray}
 	case !ok:
 		return Reply{}
 	case c.name == "zrevrank":
 		rank = z.Len() - 1 - rank
 	}
-	if score, _ := z.Score(c.words[2]); scored {
+	if score, _ := z.Score(c.words[2]); withScore {
 		return ArrayReply(IntReply(int64(rank)), DoubleReply(score))
 	}
 	return IntReply(int64(rank))
@@ -205,28 +205,28 @@ func (c call) zrank() Reply {
 // zpop implements ZPOPMIN and ZPOPMAX key [count].
 func (c call) zpop() Reply {
 	count := c.countOr(-1)
-	k, z := c.sorted()
+	k, z := c.sortedSet()
 	switch {
 	case z == nil:
 		return ArrayReply()
 	case count < 0:
 		return ArrayReply(scoredReplies(k.popMembers(z, c.name == "zpopmin", 1), true)...)
 	}
-	return scored(k.popMembers(z, c.name == "zpopmin", count), true)
+	return scoredReply(k.popMembers(z, c.name == "zpopmin", count), true)
 }
 
 // popMembers removes up to count members from one end of a sorted set, and returns them.
-func (k *keyState) popMembers(z *contents.SortedSet, least bool, count int64) []contents.Scored {
+func (k *keyState) popMembers(z *contents.SortedSet, lowest bool, count int64) []contents.Scored {
 	n := int(min(count, int64(z.Len())))
-	all := slices.Clone(z.Members())
-	if !least {
-		slices.Reverse(all)
+	members := slices.Clone(z.Members())
+	if !lowest {
+		slices.Reverse(members)
 	}
-	for _, m := range all[:n] {
+	for _, m := range members[:n] {
 		z.Delete(m.Member)
 	}
 	k.setCollection(z)
-	return all[:n]
+	return members[:n]
 }
 
 // bzpop implements BZPOPMIN and BZPOPMAX key … timeout.

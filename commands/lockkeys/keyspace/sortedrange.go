@@ -24,22 +24,22 @@ const (
 
 // sortedRange is a range of members of a sorted set.
 type sortedRange struct {
-	by              rangeBy
-	reverse, scores bool
-	offset, limit   int64
-	from, to        string         // the ends as the client sent them
-	ends            contents.Range // of scores or members
+	by                  rangeBy
+	reverse, withScores bool
+	offset, limit       int64
+	from, to            string         // the ends as the client sent them
+	ends                contents.Range // of scores or members
 }
 
-// parseRange parses the ends and the options of a command of the ZRANGE family. auto is set for
+// parseRange parses the ends and the options of a command of the ZRANGE family. isZRange is set for
 // ZRANGE itself, which has options for the kind and direction of its range.
-func parseRange(r sortedRange, words []string, auto bool) sortedRange {
+func parseRange(r sortedRange, words []string, isZRange bool) sortedRange {
 	r.from, r.to, r.limit = words[0], words[1], -1
-	kindSet, directionSet := !auto, !auto
+	kindSet, directionSet := !isZRange, !isZRange
 	for options := words[2:]; len(options) > 0; options = options[1:] {
 		switch option := syntax.Lower(options[0]); {
 		case option == "withscores":
-			r.scores = true
+			r.withScores = true
 		case option == "limit" && len(options) > 2:
 			r.offset, r.limit = integer(options[1]), integer(options[2])
 			options = options[2:]
@@ -55,7 +55,7 @@ func parseRange(r sortedRange, words []string, auto bool) sortedRange {
 	}
 	require(r.limit == -1 || r.by != byRank,
 		"ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
-	require(!r.scores || r.by != byLex, "ERR syntax error, WITHSCORES not supported in combination with BYLEX")
+	require(!r.withScores || r.by != byLex, "ERR syntax error, WITHSCORES not supported in combination with BYLEX")
 	if r.reverse && r.by != byRank {
 		r.from, r.to = r.to, r.from
 	}
@@ -80,46 +80,46 @@ func (r *sortedRange) parseEnds() {
 
 // membersOf returns the members of a sorted set in the range, in the order of the range.
 func (r sortedRange) membersOf(z *contents.SortedSet) []contents.Scored {
-	all := z.Members()
+	members := z.Members()
 	if r.by == byRank {
-		return r.ranked(all)
+		return r.membersByRank(members)
 	}
-	var found []contents.Scored
+	var inRange []contents.Scored
 	if r.reverse {
-		from, to := z.InReverse(r.ends)
-		found = slices.Clone(all[from:to])
-		slices.Reverse(found)
+		from, to := z.IndexRangeFromEnd(r.ends)
+		inRange = slices.Clone(members[from:to])
+		slices.Reverse(inRange)
 	} else {
-		from, to := z.In(r.ends)
-		found = all[from:to]
+		from, to := z.IndexRange(r.ends)
+		inRange = members[from:to]
 	}
 	switch {
-	case r.offset < 0 || r.offset >= int64(len(found)):
+	case r.offset < 0 || r.offset >= int64(len(inRange)):
 		return nil
 	case r.limit < 0:
-		return found[r.offset:]
+		return inRange[r.offset:]
 	}
-	return found[r.offset:][:min(r.limit, int64(len(found))-r.offset)]
+	return inRange[r.offset:][:min(r.limit, int64(len(inRange))-r.offset)]
 }
 
-func (r sortedRange) ranked(all []contents.Scored) []contents.Scored {
+func (r sortedRange) membersByRank(members []contents.Scored) []contents.Scored {
 	if r.reverse {
-		all = slices.Clone(all)
-		slices.Reverse(all)
+		members = slices.Clone(members)
+		slices.Reverse(members)
 	}
-	from, to := bounds(r.from, r.to, len(all))
+	from, to := bounds(r.from, r.to, len(members))
 	if from > to {
 		return nil
 	}
-	return all[from : to+1]
+	return members[from : to+1]
 }
 
 // zrange implements ZRANGE, ZREVRANGE, ZRANGEBYSCORE, ZREVRANGEBYSCORE, ZRANGEBYLEX and
 // ZREVRANGEBYLEX key min max ….
 func (c call) zrange() Reply {
 	r := parseRange(rangeOf(c.name), c.words[2:], c.name == "zrange")
-	_, z := c.sorted()
-	return scored(r.membersOf(z), r.scores)
+	_, z := c.sortedSet()
+	return scoredReply(r.membersOf(z), r.withScores)
 }
 
 // rangeOf returns the kind and direction of a command's range, according to its name.
@@ -146,16 +146,16 @@ func (c call) zcount() Reply {
 	}
 	r.from, r.to, r.limit = c.words[2], c.words[3], -1
 	r.parseEnds()
-	k, z := c.sorted()
+	k, z := c.sortedSet()
 	if z == nil {
 		return IntReply(0)
 	}
-	found := r.membersOf(z)
+	members := r.membersOf(z)
 	if strings.HasPrefix(c.name, "zrem") {
-		for _, m := range slices.Clone(found) {
+		for _, m := range slices.Clone(members) {
 			z.Delete(m.Member)
 		}
 		k.setCollection(z)
 	}
-	return IntReply(int64(len(found)))
+	return IntReply(int64(len(members)))
 }

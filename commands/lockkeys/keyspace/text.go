@@ -9,8 +9,8 @@ import (
 )
 
 // stringCommands returns the commands on strings.
-func stringCommands() []entry {
-	return []entry{
+func stringCommands() []tableEntry {
+	return []tableEntry{
 		{"get", call.get, "1.0.0", "Returns the value that a majority holds under a lock key."},
 		{"strlen", call.strlen, "2.2.0", "Returns the length of the value of a lock key."},
 		{"getrange", call.getRange, "2.4.0", "Returns a part of the value of a lock key."},
@@ -46,7 +46,7 @@ const maxValue = 1 << 20
 const errTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 
 func (c call) get() Reply {
-	return textReply(c.observe(c.words[1]))
+	return getReply(c.observe(c.words[1]))
 }
 
 func (c call) strlen() Reply {
@@ -58,7 +58,7 @@ func (c call) mget() Reply {
 	for i, key := range c.words[1:] {
 		if k := c.observe(key); k.present {
 			if content, err := k.decode(); err == nil && content.Kind() == contents.TextKind {
-				elems[i] = textReply(k)
+				elems[i] = getReply(k)
 			}
 		}
 	}
@@ -140,12 +140,12 @@ func (c call) incr() Reply {
 
 // incrByFloat implements INCRBYFLOAT key amount.
 func (c call) incrByFloat() Reply {
-	k, n := c.observe(c.words[1]), contents.LongOf(0)
+	k, n := c.observe(c.words[1]), contents.NewLongDouble(0)
 	ok := true
 	if k.present {
-		n, ok = contents.ParseLong(k.text())
+		n, ok = contents.ParseLongDouble(k.text())
 	}
-	by, isNumber := contents.ParseLong(c.words[2])
+	by, isNumber := contents.ParseLongDouble(c.words[2])
 	require(ok && isNumber, errNotFloat)
 	sum, ok := n.Add(by)
 	require(ok, errNotFinite)
@@ -161,7 +161,7 @@ func addChecked(n, by int64) int64 {
 
 func (c call) getdel() Reply {
 	k := c.observe(c.words[1])
-	reply := textReply(k)
+	reply := getReply(k)
 	k.remove()
 	return reply
 }
@@ -174,18 +174,18 @@ func (c call) delex() Reply {
 	case len(c.words) != 4:
 		return wrongArity(c.name)
 	}
-	is, ok := parseComparison(c.words[2:])
+	condition, ok := parseComparison(c.words[2:])
 	require(ok, syntax.ErrSyntax)
-	is.check()
-	return c.removeIf(is)
+	condition.check()
+	return c.removeIf(condition)
 }
 
 func (c call) delifeq() Reply { return c.removeIf(comparison{text: c.words[2]}) }
 
 // removeIf removes the key if it exists and the comparison holds.
-func (c call) removeIf(is comparison) Reply {
+func (c call) removeIf(condition comparison) Reply {
 	k := c.observe(c.words[1])
-	if !k.present || !is.holds(k.text(), true) {
+	if !k.present || !condition.holds(k.text(), true) {
 		return IntReply(0)
 	}
 	k.remove()

@@ -90,18 +90,18 @@ func (c call) readInput(key string) (in input) {
 
 func (s *intersection) parse(options []string) {
 	for len(options) > 0 {
-		taken := 2
+		consumed := 2
 		switch option := syntax.Lower(options[0]); {
 		case option == "weights" && len(options) > len(s.inputs):
-			taken = 1 + len(s.inputs)
-			s.setWeights(options[1:taken])
+			consumed = 1 + len(s.inputs)
+			s.setWeights(options[1:consumed])
 		case option == "aggregate" && len(options) > 1:
 			s.aggregate = syntax.Lower(options[1])
 			require(slices.Contains([]string{"sum", "min", "max"}, s.aggregate), syntax.ErrSyntax)
 		default:
 			refuse(syntax.ErrSyntax)
 		}
-		options = options[taken:]
+		options = options[consumed:]
 	}
 }
 
@@ -113,8 +113,8 @@ func (s *intersection) setWeights(words []string) {
 	}
 }
 
-// aggregated returns the score of a member from its scores in two sets.
-func (s *intersection) aggregated(a, b float64) float64 {
+// aggregateScores returns the score of a member from its scores in two sets.
+func (s *intersection) aggregateScores(a, b float64) float64 {
 	switch s.aggregate {
 	case "min":
 		return min(a, b)
@@ -134,11 +134,11 @@ func (s *intersection) result() *contents.SortedSet {
 	result := contents.NewSortedSet()
 	s.inputs[0].each(func(member string, score float64) {
 		for _, in := range s.inputs[1:] {
-			other, ok := in.score(member)
+			otherScore, ok := in.score(member)
 			if !ok {
 				return
 			}
-			score = s.aggregated(score, other)
+			score = s.aggregateScores(score, otherScore)
 		}
 		result.Set(member, score)
 	})

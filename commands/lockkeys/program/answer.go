@@ -23,14 +23,14 @@ func Answer(r *command.Reply, v keyspace.Reply) {
 	case keyspace.Double:
 		r.Double(v.Digits())
 	case keyspace.Pairs:
-		pairs(r, v.Elems)
+		writePairs(r, v.Elems)
 	default:
-		elements(r, v)
+		writeElements(r, v)
 	}
 }
 
-// elements appends a reply that has elements.
-func elements(r *command.Reply, v keyspace.Reply) {
+// writeElements appends a reply that has elements.
+func writeElements(r *command.Reply, v keyspace.Reply) {
 	switch v.Kind {
 	case keyspace.Map:
 		r.Map(len(v.Elems) / 2)
@@ -44,8 +44,8 @@ func elements(r *command.Reply, v keyspace.Reply) {
 	}
 }
 
-// pairs appends an array of pairs; RESP2 has one flat array.
-func pairs(r *command.Reply, parts []keyspace.Reply) {
+// writePairs appends an array of pairs; RESP2 has one flat array.
+func writePairs(r *command.Reply, parts []keyspace.Reply) {
 	if r.Proto != 3 {
 		r.Array(len(parts))
 	} else {

@@ -11,52 +11,52 @@ import (
 func (r *run) cell(key string) string { return r.Engine.cell(r.DB, key) }
 
 func (e *Engine) cell(db int, key string) string {
-	place := e.Place(db, key)
-	return cmp.Or(place.Tag, place.Name)
+	location := e.Locate(db, key)
+	return cmp.Or(location.Tag, location.Name)
 }
 
 // SameCell reports whether one cell holds both keys, so that one vote covers both.
-func (e *Engine) SameCell(db int, one, other string) bool {
-	return e.cell(db, one) == e.cell(db, other)
+func (e *Engine) SameCell(db int, key, otherKey string) bool {
+	return e.cell(db, key) == e.cell(db, otherKey)
 }
 
 // sameCell reports whether one cell, with several keys, holds all that a run changes and depends
 // on. One vote then covers everything. A key known to be alone in its cell is committed in cheaper
 // ways.
 func (r *run) sameCell(a Outcome) (cell string, is bool) {
-	if len(r.removed) > 0 {
+	if len(r.removedKeys) > 0 {
 		return "", false // a ballot would write the removed keys again
 	}
-	several := false
+	hasSeveral := false
 	for i, e := range a.Edits {
-		at := r.cell(e.Key)
-		if i > 0 && at != cell {
+		editCell := r.cell(e.Key)
+		if i > 0 && editCell != cell {
 			return "", false
 		}
-		cell, several = at, several || i > 0 || r.sharesCell(e.Key)
+		cell, hasSeveral = editCell, hasSeveral || i > 0 || r.sharesCell(e.Key)
 	}
-	for key := range r.Watched {
+	for key := range r.WatchedVersions {
 		if r.cell(key) != cell {
 			return "", false
 		}
-		several = several || len(a.Edits) == 1 && a.Edits[0].Key != key
+		hasSeveral = hasSeveral || len(a.Edits) == 1 && a.Edits[0].Key != key
 	}
-	return cell, several && len(a.Edits) > 0
+	return cell, hasSeveral && len(a.Edits) > 0
 }
 
 // sharesCell reports whether a key has a tag, or was seen in a cell with tagged keys.
 func (r *run) sharesCell(key string) bool {
-	return r.Place(r.DB, key).Tag != "" || r.seen[key].Shared
+	return r.Locate(r.DB, key).Tag != "" || r.lastRead[key].Shared
 }
 
 // needsBallot reports whether keys of several cells cannot be taken by one script on each master.
-func (r *run) needsBallot(changing []keyspace.Edit) bool {
-	return len(changing) > 1 &&
-		slices.ContainsFunc(changing, func(e keyspace.Edit) bool { return r.sharesCell(e.Key) })
+func (r *run) needsBallot(changes []keyspace.Edit) bool {
+	return len(changes) > 1 &&
+		slices.ContainsFunc(changes, func(e keyspace.Edit) bool { return r.sharesCell(e.Key) })
 }
 
-// keysOf returns the keys of the program that a cell holds.
-func (r *run) keysOf(cell string) (keys []string) {
+// keysInCell returns the keys of the program that a cell holds.
+func (r *run) keysInCell(cell string) (keys []string) {
 	for _, key := range r.Keys {
 		if r.cell(key) == cell {
 			keys = append(keys, key)
@@ -66,9 +66,9 @@ func (r *run) keysOf(cell string) (keys []string) {
 }
 
 // addKeys adds keys that must be read. It returns an outcome if there are too many.
-func (r *run) addKeys(keys []string) (done *Outcome) {
+func (r *run) addKeys(keys []string) (refused *Outcome) {
 	for _, key := range keys {
-		done = cmp.Or(done, r.addKey(key))
+		refused = cmp.Or(refused, r.addKey(key))
 	}
-	return done
+	return refused
 }

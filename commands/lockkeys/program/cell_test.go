@@ -7,10 +7,10 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// newTaggedBench returns a bench in which the key k@t is in the cell of the tag t.
-func newTaggedBench(t *testing.T) *bench {
-	b := newBench(t)
-	b.engine.Place = func(db int, key string) quorum.Key {
+// newTaggedFixture returns a fixture in which the key k@t is in the cell of the tag t.
+func newTaggedFixture(t *testing.T) *fixture {
+	b := newFixture(t)
+	b.engine.Locate = func(db int, key string) quorum.Key {
 		_, tag, _ := strings.Cut(key, "@")
 		return quorum.Key{DB: db, Name: key, Tag: tag}
 	}
@@ -40,15 +40,15 @@ func TestSameCell(t *testing.T) {
 		{"two of several tags are removed", []string{"DEL k1 b@k1 k2"}, "3",
 			"read 0/k1 0/b@k1 0/k2;release 0/k1 x;release 0/b@k1 y;release 0/k2 z"},
 	} {
-		b := newTaggedBench(t)
-		b.run(lines(nil, "MSET k1 x b@k1 y"))
+		b := newTaggedFixture(t)
+		b.run(programOf(nil, "MSET k1 x b@k1 y"))
 		b.register.Put("k2", "z", -1)
 		b.register.Rounds = nil
-		if got := b.run(lines(nil, test.lines...)); got != test.reply &&
+		if got := b.run(programOf(nil, test.lines...)); got != test.reply &&
 			(test.reply != refused || !strings.HasPrefix(got, refused)) {
 			t.Errorf("%s: %s, want %s", test.name, got, test.reply)
 		}
-		b.asked(rounds(test.rounds)...)
+		b.checkRounds(splitRounds(test.rounds)...)
 		if t.Failed() {
 			t.Fatal(test.name)
 		}
@@ -59,19 +59,19 @@ func TestSameCell(t *testing.T) {
 // one cell would explain nothing.
 func TestCrossCellError(t *testing.T) {
 	for _, test := range []struct {
-		name  string
-		lines []string
-		named string
+		name     string
+		lines    []string
+		wantKeys string
 	}{
 		{"all are replaced", []string{"MSET k1 a b@k1 b k2 c"}, "'k1' and 'k2'"},
 		{"all are taken", []string{"MSETNX a@k1 a c@k1 c a@k2 b"}, "'a@k1' and 'a@k2'"},
 		{"one depends on the others", []string{"GET b@k1", "GET k2", "SET k1 a"}, "'k1' and 'k2'"},
 	} {
-		b := newTaggedBench(t)
-		b.run(lines(nil, "MSET k1 x b@k1 y"))
+		b := newTaggedFixture(t)
+		b.run(programOf(nil, "MSET k1 x b@k1 y"))
 		b.register.Put("k2", "z", -1)
-		want := "ERR lock keys " + test.named + " cannot be changed together: " + severalKeysCause
-		if got := b.run(lines(nil, test.lines...)); got != want {
+		want := "ERR lock keys " + test.wantKeys + " cannot be changed together: " + severalKeysCause
+		if got := b.run(programOf(nil, test.lines...)); got != want {
 			t.Errorf("%s: %s, want %s", test.name, got, want)
 		}
 	}
@@ -79,14 +79,14 @@ func TestCrossCellError(t *testing.T) {
 
 // TestSameCellUsesValuesOfBallot checks that the values that the ballot finds count.
 func TestSameCellUsesValuesOfBallot(t *testing.T) {
-	b := newTaggedBench(t)
-	b.run(lines(nil, "MSET k1 x b@k1 y"))
+	b := newTaggedFixture(t)
+	b.run(programOf(nil, "MSET k1 x b@k1 y"))
 	b.register.Meanwhile = func() { b.register.Put("k1", "other", -1) }
-	b.does("RENAMENX k1 a@k1", "1")
-	b.does("GET a@k1", `"other"`)
+	b.checkReply("RENAMENX k1 a@k1", "1")
+	b.checkReply("GET a@k1", `"other"`)
 	b.register.Meanwhile = func() { b.register.Remove("k1") }
-	b.run(lines(nil, "SET k1 x"))
+	b.run(programOf(nil, "SET k1 x"))
 	b.register.Meanwhile = func() { b.register.Remove("k1") }
-	b.does("RENAME k1 c@k1", "ERR no such key")
-	b.does("GET c@k1", "(nil)")
+	b.checkReply("RENAME k1 c@k1", "ERR no such key")
+	b.checkReply("GET c@k1", "(nil)")
 }

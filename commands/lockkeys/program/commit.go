@@ -13,15 +13,15 @@ import (
 )
 
 // splitEdits separates edits that change their key from edits that are only conditions.
-func splitEdits(edits []keyspace.Edit) (changing, conditions []keyspace.Edit) {
+func splitEdits(edits []keyspace.Edit) (changes, conditions []keyspace.Edit) {
 	for _, e := range edits {
-		if e.Changes() {
-			changing = append(changing, e)
+		if e.IsChange() {
+			changes = append(changes, e)
 		} else {
 			conditions = append(conditions, e)
 		}
 	}
-	return changing, conditions
+	return changes, conditions
 }
 
 func isCreation(e keyspace.Edit) bool { return !e.Before.Present && e.After.Present }
@@ -38,11 +38,11 @@ func all(edits []keyspace.Edit, is func(keyspace.Edit) bool) bool {
 
 // commit commits the result of a run. It returns nil if a key holds another value by now.
 func (r *run) commit(ctx context.Context, a Outcome) (*Outcome, error) {
-	changing, refusal := r.committable(a)
+	changes, refusal := r.editsToCommit(a)
 	switch {
 	case refusal != "":
-		return &Outcome{Reply: keyspace.ErrorReply(refusal), touched: true}, nil
-	case len(changing) == 0:
+		return &Outcome{Reply: keyspace.ErrorReply(refusal), dependsOnKeys: true}, nil
+	case len(changes) == 0:
 		return &a, nil
 	}
 	if refused, err := r.prepare(ctx, a.effects); err != nil || refused != nil {
@@ -50,99 +50,102 @@ func (r *run) commit(ctx context.Context, a Outcome) (*Outcome, error) {
 	}
 	switch tag, inOneCell := r.sameCell(a); {
 	case inOneCell:
-		return r.update(ctx, r.keysOf(tag), nil)
-	case all(changing, isRemoval):
-		return r.remove(ctx, a, changing)
-	case len(r.Watched) > 0 && len(changing) == 1:
-		return r.update(ctx, []string{changing[0].Key}, nil)
-	case all(changing, isCreation) && sameTTL(changing):
-		return r.create(ctx, a, changing)
-	case r.onlyExtends(changing):
-		return r.extend(ctx, a, changing)
+		return r.update(ctx, r.keysInCell(tag), nil)
+	case all(changes, isRemoval):
+		return r.remove(ctx, a, changes)
+	case len(r.WatchedVersions) > 0 && len(changes) == 1:
+		return r.update(ctx, []string{changes[0].Key}, nil)
+	case all(changes, isCreation) && sameTTL(changes):
+		return r.create(ctx, a, changes)
+	case r.onlyExtends(changes):
+		return r.extend(ctx, a, changes)
 	default:
-		return r.update(ctx, []string{changing[0].Key}, expectedValue(changing[0]))
+		return r.update(ctx, []string{changes[0].Key}, expectedValue(changes[0]))
 	}
 }
 
-// committable returns the edits of a run that are still to be made, or the error reply that refuses
-// them. Edits of several cells are possible only if they are independent.
-func (r *run) committable(a Outcome) (changing []keyspace.Edit, refusal string) {
-	changing, conditions := splitEdits(a.Edits)
-	if rewritten := r.writesRemoved(changing); len(rewritten) > 0 {
-		return nil, CrossCellError(rewritten[0].Key, r.anotherKey(rewritten[0].Key))
+// editsToCommit returns the edits of a run that are still to be made, or the error reply that
+// refuses them. Edits of several cells are possible only if they are independent.
+func (r *run) editsToCommit(a Outcome) (changes []keyspace.Edit, refusal string) {
+	changes, conditions := splitEdits(a.Edits)
+	if rewrites := r.editsOfRemovedKeys(changes); len(rewrites) > 0 {
+		return nil, CrossCellError(rewrites[0].Key, r.anotherKey(rewrites[0].Key))
 	}
-	changing = slices.DeleteFunc(changing, func(e keyspace.Edit) bool { _, done := r.removed[e.Key]; return done })
+	changes = slices.DeleteFunc(changes, func(e keyspace.Edit) bool {
+		_, removed := r.removedKeys[e.Key]
+		return removed
+	})
 	if _, inOneCell := r.sameCell(a); inOneCell {
-		return changing, ""
+		return changes, ""
 	}
-	others := r.otherKeys(changing, conditions)
+	otherKeys := r.otherKeys(changes, conditions)
 	switch {
-	case all(changing, isCreation) && r.needsBallot(changing):
-		return nil, r.crossCellError(changing, others)
-	case len(changing) == 0, all(changing, isRemoval) && len(r.Watched) == 0:
-	case len(others) > 0:
-		return nil, r.crossCellError(changing, others)
-	case len(changing) > 1 && !(all(changing, isCreation) && sameTTL(changing)) && !r.onlyExtends(changing):
-		return nil, r.crossCellError(changing, others)
+	case all(changes, isCreation) && r.needsBallot(changes):
+		return nil, r.crossCellError(changes, otherKeys)
+	case len(changes) == 0, all(changes, isRemoval) && len(r.WatchedVersions) == 0:
+	case len(otherKeys) > 0:
+		return nil, r.crossCellError(changes, otherKeys)
+	case len(changes) > 1 && !(all(changes, isCreation) && sameTTL(changes)) && !r.onlyExtends(changes):
+		return nil, r.crossCellError(changes, otherKeys)
 	}
-	return changing, ""
+	return changes, ""
 }
 
 // onlyExtends reports whether raising remaining times, which checks no version, is enough for
 // edits.
 func (r *run) onlyExtends(edits []keyspace.Edit) bool {
-	return len(r.Watched) == 0 && all(edits, isExtension) && all(edits, isLonger)
+	return len(r.WatchedVersions) == 0 && all(edits, isExtension) && all(edits, isLonger)
 }
 
-// writesRemoved returns the edits that write a key that this program has already removed. Another
-// client may have taken the key since.
-func (r *run) writesRemoved(changing []keyspace.Edit) []keyspace.Edit {
-	return slices.DeleteFunc(slices.Clone(changing), func(e keyspace.Edit) bool {
-		_, done := r.removed[e.Key]
-		return !done || isRemoval(e)
+// editsOfRemovedKeys returns the edits that write a key that this program has already removed.
+// Another client may have taken the key since.
+func (r *run) editsOfRemovedKeys(changes []keyspace.Edit) []keyspace.Edit {
+	return slices.DeleteFunc(slices.Clone(changes), func(e keyspace.Edit) bool {
+		_, removed := r.removedKeys[e.Key]
+		return !removed || isRemoval(e)
 	})
 }
 
 // anotherKey returns a different key of the program.
 func (r *run) anotherKey(key string) string {
-	for _, other := range r.Keys {
-		if other != key {
-			return other
+	for _, candidate := range r.Keys {
+		if candidate != key {
+			return candidate
 		}
 	}
 	return key
 }
 
 // otherKeys returns the keys that are not changed, but on which the change depends.
-func (r *run) otherKeys(changing, conditions []keyspace.Edit) (others []string) {
+func (r *run) otherKeys(changes, conditions []keyspace.Edit) (keys []string) {
 	for _, e := range conditions {
-		others = append(others, e.Key)
+		keys = append(keys, e.Key)
 	}
-	for key := range r.Watched {
-		if !slices.ContainsFunc(changing, func(e keyspace.Edit) bool { return e.Key == key }) {
-			others = append(others, key)
+	for key := range r.WatchedVersions {
+		if !slices.ContainsFunc(changes, func(e keyspace.Edit) bool { return e.Key == key }) {
+			keys = append(keys, key)
 		}
 	}
-	return others
+	return keys
 }
 
 // crossCellError refuses to change keys of several cells. It names two keys of different cells,
 // because keys of one cell can be changed together.
-func (r *run) crossCellError(changing []keyspace.Edit, others []string) string {
-	first := changing[0].Key
-	for _, e := range changing[1:] {
-		others = append(others, e.Key)
+func (r *run) crossCellError(changes []keyspace.Edit, otherKeys []string) string {
+	first := changes[0].Key
+	for _, e := range changes[1:] {
+		otherKeys = append(otherKeys, e.Key)
 	}
-	otherCell := slices.IndexFunc(others, func(key string) bool { return r.cell(key) != r.cell(first) })
-	return CrossCellError(first, others[max(otherCell, 0)])
+	otherCell := slices.IndexFunc(otherKeys, func(key string) bool { return r.cell(key) != r.cell(first) })
+	return CrossCellError(first, otherKeys[max(otherCell, 0)])
 }
 
 // CrossCellError returns the error for a change of one key that depends on another. Each key has
 // its own vote, and no vote covers both.
-func CrossCellError(one, other string) string {
+func CrossCellError(key, otherKey string) string {
 	return fmt.Sprintf("ERR lock keys '%s' and '%s' cannot be changed together: "+
 		"one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)",
-		syntax.Shown(one), syntax.Shown(other))
+		syntax.Shown(key), syntax.Shown(otherKey))
 }
 
 func sameTTL(edits []keyspace.Edit) bool {
@@ -174,13 +177,13 @@ func expectedValue(e keyspace.Edit) *string {
 func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Outcome, error) {
 	t := quorum.TakeRequest{Terms: quorum.Terms{TTL: ttlOf(edits[0]), AllowShortTTL: true, Holder: r.Holder}}
 	for _, e := range edits {
-		t.Keys, t.Tokens = append(t.Keys, r.Place(r.DB, e.Key)), append(t.Tokens, e.After.Value)
+		t.Keys, t.Tokens = append(t.Keys, r.Locate(r.DB, e.Key)), append(t.Tokens, e.After.Value)
 	}
 	// A program that required absent keys, and gives them a TTL, takes a lock, which can be
 	// withdrawn. Any other write is kept, because other clients may already rely on it.
-	taken := a.Acquired()
-	t.KeepOnNoQuorum = len(taken) == 0 || t.TTL < 0
-	got, err := r.Register.Take(ctx, t)
+	acquired := a.Acquired()
+	t.KeepOnNoQuorum = len(acquired) == 0 || t.TTL < 0
+	grant, err := r.Register.Take(ctx, t)
 	switch {
 	case errors.Is(err, quorum.ErrHeld):
 		r.noteRefusal(edits[0].Key, err)
@@ -188,7 +191,7 @@ func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 	case err != nil:
 		return nil, err
 	}
-	a.Granted = got
+	a.Granted = grant
 	return &a, nil
 }
 
@@ -204,7 +207,7 @@ func (r *run) remove(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 		case err != nil:
 			return nil, err
 		}
-		r.removed[e.Key] = e.Before
+		r.removedKeys[e.Key] = e.Before
 	}
 	return &a, nil
 }
@@ -212,20 +215,20 @@ func (r *run) remove(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 // noteRefusal keeps the value that made the masters refuse to take, release or extend a program's
 // only key.
 func (r *run) noteRefusal(key string, err error) {
-	var found *quorum.RefusedError
-	if len(r.Keys) == 1 && r.Keys[0] == key && errors.As(err, &found) {
-		r.fromRefusal = view{key: found.Current}
+	var refused *quorum.RefusedError
+	if len(r.Keys) == 1 && r.Keys[0] == key && errors.As(err, &refused) {
+		r.fromRefusal = view{key: refused.Current}
 	}
 }
 
 // removeOne removes a key. A watched key is removed on condition of its version.
 func (r *run) removeOne(ctx context.Context, e keyspace.Edit) error {
-	place := r.Place(r.DB, e.Key)
-	version, watched := r.Watched[e.Key]
+	location := r.Locate(r.DB, e.Key)
+	version, watched := r.WatchedVersions[e.Key]
 	if !watched {
-		return r.Register.Release(ctx, place, e.Before.Value)
+		return r.Register.Release(ctx, location, e.Before.Value)
 	}
-	out, err := r.Register.Update(ctx, place, nil, func(l quorum.Look) (quorum.Decision, error) {
+	out, err := r.Register.Update(ctx, location, nil, func(l quorum.Look) (quorum.Decision, error) {
 		if l.Version == version {
 			return quorum.Decision{Do: quorum.Remove}, nil
 		}
@@ -239,15 +242,16 @@ func (r *run) removeOne(ctx context.Context, e keyspace.Edit) error {
 
 func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Outcome, error) {
 	for _, e := range edits {
-		got, err := r.Register.Extend(ctx, r.Place(r.DB, e.Key), e.Before.Value, ttlOf(e))
+		grant, err := r.Register.Extend(ctx, r.Locate(r.DB, e.Key), e.Before.Value, ttlOf(e))
 		switch {
 		case errors.Is(err, quorum.ErrNotHeld):
 			r.noteRefusal(e.Key, err)
 			return nil, nil
 		case errors.Is(err, quorum.ErrTooShort),
-			e.Before.Left == keyspace.Unknown && (err == nil && got.Longer || isLate(err)):
+			e.Before.Left == keyspace.Unknown && (err == nil && grant.Longer || isLate(err)):
 			if len(edits) > 1 {
-				return &Outcome{Reply: keyspace.ErrorReply(CrossCellError(edits[0].Key, edits[1].Key)), touched: true}, nil
+				refusal := CrossCellError(edits[0].Key, edits[1].Key)
+				return &Outcome{Reply: keyspace.ErrorReply(refusal), dependsOnKeys: true}, nil
 			}
 			return r.update(ctx, []string{e.Key}, &e.Before.Value) // the new time is shorter
 		case err != nil:
@@ -258,55 +262,55 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 }
 
 // isLate reports whether an operation failed only because too little of the requested time was
-// left. A program that did not read the remaining time need not fail then: it relies on no lease,
-// and sets the same time however often it runs.
+// left. A program that did not read the remaining time can then use a ballot: it relies on no
+// lease, and sets the same time in each run.
 func isLate(err error) bool {
-	var none *quorum.NoQuorumError
-	return errors.As(err, &none) && none.Late > 0
+	var noQuorum *quorum.NoQuorumError
+	return errors.As(err, &noQuorum) && noQuorum.Late > 0
 }
 
 // errOtherKeys ends an update if its program turns out to depend on other keys.
 var errOtherKeys = errors.New("the program depends on other keys")
 
-// update makes a change by ballot: of one key, or of several keys of one cell, on their values at
-// that moment. Other keys are as they were read last; the program must not depend on them.
+// update changes one key, or several keys of one cell, by ballot. The program runs on their values
+// in the ballot. Other keys have the values of the last read; the program must not depend on them.
 func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outcome, error) {
-	out, err := r.ballot(ctx, r.Places(r.DB, keys), expect, func(looks []quorum.Look) ([]quorum.Decision, error) {
-		seen := maps.Clone(r.seen)
+	out, err := r.ballot(ctx, r.Locations(r.DB, keys), expect, func(looks []quorum.Look) ([]quorum.Decision, error) {
+		values := maps.Clone(r.lastRead)
 		for i, key := range keys {
-			seen[key] = looks[i]
+			values[key] = looks[i]
 		}
-		a, err := r.runOn(ctx, seen)
+		a, err := r.runOn(ctx, values)
 		switch {
 		case errors.Is(err, keyspace.ErrNeedsRead):
 			err = quorum.ErrNeedsLeft
-		case err == nil && r.dependsOnOthers(a, keys):
+		case err == nil && r.dependsOnOtherKeys(a, keys):
 			err = errOtherKeys
-		case err == nil && !r.effects.fits(a.effects):
-			r.effects.wanted, err = a.effects, errOtherEffects
+		case err == nil && !r.effects.hasPrepared(a.effects):
+			r.effects.ballotCommands, err = a.effects, errOtherEffects
 		}
-		made := decisions(a, keys)
-		made[0].Note = &a
-		return made, err
+		keyDecisions := decisions(a, keys)
+		keyDecisions[0].Note = &a
+		return keyDecisions, err
 	})
 	var unread *keyspace.UnreadError
 	switch {
 	case errors.As(err, &unread):
-		r.Replaces = false
+		r.UsuallyWrites = false
 		return r.addKeys(append(keys, unread.Key)), nil
 	case errors.Is(err, errOtherKeys):
-		r.Replaces = false
+		r.UsuallyWrites = false
 		return nil, nil
 	case errors.Is(err, errOtherEffects):
-		return r.prepare(ctx, r.effects.wanted)
+		return r.prepare(ctx, r.effects.ballotCommands)
 	case errors.Is(err, errRightsUnknown):
 		return nil, r.Rights.Ask(ctx)
 	case err != nil:
 		return nil, err
 	}
-	done := out.Decision.Note.(*Outcome)
-	done.Granted.Version = out.Version
-	return done, nil
+	outcome := out.Decision.Note.(*Outcome)
+	outcome.Granted.Version = out.Version
+	return outcome, nil
 }
 
 // ballot runs an update of one key, or of several.
@@ -317,35 +321,35 @@ func (r *run) ballot(
 		return r.Register.UpdateAll(ctx, keys, expect, run)
 	}
 	return r.Register.Update(ctx, keys[0], expect, func(l quorum.Look) (quorum.Decision, error) {
-		made, err := run([]quorum.Look{l})
-		return made[0], err
+		keyDecisions, err := run([]quorum.Look{l})
+		return keyDecisions[0], err
 	})
 }
 
-// dependsOnOthers reports whether the result of a run may depend on other keys than keys.
-func (r *run) dependsOnOthers(a Outcome, keys []string) bool {
+// dependsOnOtherKeys reports whether the result of a run may depend on other keys than keys.
+func (r *run) dependsOnOtherKeys(a Outcome, keys []string) bool {
 	if len(a.Edits) == 0 {
-		return len(r.seen) > len(keys)
+		return len(r.lastRead) > len(keys)
 	}
 	return !all(a.Edits, func(e keyspace.Edit) bool { return slices.Contains(keys, e.Key) })
 }
 
 // decisions returns the decisions of a run about some keys, in their order.
 func decisions(a Outcome, keys []string) []quorum.Decision {
-	made := make([]quorum.Decision, len(keys))
-	taken := a.Acquired()
+	result := make([]quorum.Decision, len(keys))
+	acquired := a.Acquired()
 	for _, e := range a.Edits {
 		i := slices.Index(keys, e.Key)
 		switch {
-		case i < 0 || !e.Changes():
+		case i < 0 || !e.IsChange():
 		case !e.After.Present:
-			made[i] = quorum.Decision{Do: quorum.Remove}
+			result[i] = quorum.Decision{Do: quorum.Remove}
 		default:
-			made[i] = quorum.Decision{
+			result[i] = quorum.Decision{
 				Do: quorum.Put, Value: e.After.Value, KeepTTL: e.KeepTTL, TTL: ttlOf(e),
-				RemoveOnError: !e.KeepTTL && ttlOf(e) >= 0 && slices.Contains(taken, e.Key),
+				RemoveOnError: !e.KeepTTL && ttlOf(e) >= 0 && slices.Contains(acquired, e.Key),
 			}
 		}
 	}
-	return made
+	return result
 }

@@ -15,15 +15,15 @@ import (
 type effects struct {
 	prepared rights.Prepared // nil if there are none
 	commands [][]string
-	// wanted is set if a run by ballot has different commands from the prepared ones.
-	wanted [][]string
+	// ballotCommands has the commands of a run by ballot, if they differ from the prepared ones.
+	ballotCommands [][]string
 }
 
 // errOtherEffects ends an update whose commands for the upstream are not the prepared ones.
 var errOtherEffects = errors.New("the program has other side effects than the prepared ones")
 
-// fits reports whether exactly these commands are prepared.
-func (e *effects) fits(commands [][]string) bool {
+// hasPrepared reports whether exactly these commands are prepared.
+func (e *effects) hasPrepared(commands [][]string) bool {
 	return slices.EqualFunc(e.commands, commands, slices.Equal[[]string])
 }
 
@@ -38,7 +38,7 @@ func (e *effects) discard() {
 // prepare sends the commands to the upstream for acceptance. If the upstream refuses, its error is
 // the reply, and nothing is committed.
 func (r *run) prepare(ctx context.Context, commands [][]string) (refused *Outcome, err error) {
-	if r.effects.fits(commands) {
+	if r.effects.hasPrepared(commands) {
 		return nil, nil
 	}
 	r.effects.discard()
@@ -49,7 +49,7 @@ func (r *run) prepare(ctx context.Context, commands [][]string) (refused *Outcom
 	var refusal *rights.RefusedError
 	switch {
 	case errors.As(err, &refusal):
-		return &Outcome{Reply: keyspace.ErrorReply(refusal.Text), touched: true}, nil
+		return &Outcome{Reply: keyspace.ErrorReply(refusal.Text), dependsOnKeys: true}, nil
 	case err != nil:
 		return nil, err
 	}
@@ -57,22 +57,22 @@ func (r *run) prepare(ctx context.Context, commands [][]string) (refused *Outcom
 	return nil, nil
 }
 
-// doEffects carries out the side effects of a run. The commit stays, even if the client has
+// runEffects carries out the side effects of a run. The commit stays, even if the client has
 // disconnected.
-func (r *run) doEffects(ctx context.Context, done *Outcome) (*Outcome, error) {
-	if refused, err := r.prepare(ctx, done.effects); err != nil || refused != nil {
+func (r *run) runEffects(ctx context.Context, outcome *Outcome) (*Outcome, error) {
+	if refused, err := r.prepare(ctx, outcome.effects); err != nil || refused != nil {
 		return refused, err
 	}
 	if r.effects.prepared == nil {
-		return done, nil
+		return outcome, nil
 	}
 	prepared := r.effects.prepared
 	r.effects = effects{}
 	if err := prepared.Do(); err != nil {
-		r.Lost(done.effects[0][0], err)
-		done.Reply = keyspace.ErrorReply(lostEffectsError(done.Edits, err))
+		r.OnLostEffects(outcome.effects[0][0], err)
+		outcome.Reply = keyspace.ErrorReply(lostEffectsError(outcome.Edits, err))
 	}
-	return done, nil
+	return outcome, nil
 }
 
 // lostEffectsError returns the error reply if the masters have the commit, but the upstream may
@@ -80,7 +80,7 @@ func (r *run) doEffects(ctx context.Context, done *Outcome) (*Outcome, error) {
 func lostEffectsError(edits []keyspace.Edit, cause error) string {
 	const failure = "side effects of the command failed, at least in part"
 	for _, e := range edits {
-		if e.Changes() {
+		if e.IsChange() {
 			return fmt.Sprintf("ERR lock key '%s' was changed, but %s: %v", syntax.Shown(e.Key), failure, cause)
 		}
 	}

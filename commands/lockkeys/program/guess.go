@@ -10,8 +10,8 @@ import (
 // Guess is an assumption about the values of keys.
 type Guess map[string]keyspace.Entry
 
-// Absent guesses that none of the keys exists.
-func Absent(keys []string) Guess {
+// GuessAbsent guesses that none of the keys exists.
+func GuessAbsent(keys []string) Guess {
 	g := Guess{}
 	for _, key := range keys {
 		g[key] = keyspace.Entry{}
@@ -19,11 +19,11 @@ func Absent(keys []string) Guess {
 	return g
 }
 
-// Text guesses that each of the keys holds the text.
-func Text(keys []string, text string) Guess { return Held(keys, contents.EncodeText(text)) }
+// GuessText guesses that each of the keys holds the text.
+func GuessText(keys []string, text string) Guess { return GuessValue(keys, contents.EncodeText(text)) }
 
-// Held guesses that each of the keys holds the value, encoded by contents.Encode.
-func Held(keys []string, value string) Guess {
+// GuessValue guesses that each of the keys holds the value, encoded by contents.Encode.
+func GuessValue(keys []string, value string) Guess {
 	g := Guess{}
 	for _, key := range keys {
 		g[key] = keyspace.Entry{Present: true, Value: value, Left: keyspace.Unknown}
@@ -43,7 +43,7 @@ func (g Guess) Snapshot(now time.Time) *keyspace.Snapshot {
 // add adds another guess's entries for keys that this guess does not have.
 func (g Guess) add(other Guess) {
 	for key, e := range other {
-		if _, known := g[key]; !known {
+		if _, ok := g[key]; !ok {
 			g[key] = e
 		}
 	}

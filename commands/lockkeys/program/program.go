@@ -28,8 +28,8 @@ type Register interface {
 // Engine runs programs. It is safe for concurrent use. All its fields must be set.
 type Engine struct {
 	Register Register
-	// Place returns the location of a key on the masters.
-	Place func(db int, key string) quorum.Key
+	// Locate returns the location of a key on the masters.
+	Locate func(db int, key string) quorum.Key
 	// Now returns the wall clock's time. Random fills a slice with unpredictable bytes.
 	Now    func() time.Time
 	Random func([]byte)
@@ -39,8 +39,9 @@ type Engine struct {
 	RefuseEdits func(edits []keyspace.Edit) string
 	// List returns the lock keys of a database that match a glob.
 	List func(ctx context.Context, db int, match string) ([]string, error)
-	// Lost is called when side effects were not carried out, with the name of the first command.
-	Lost func(command string, cause error)
+	// OnLostEffects is called when side effects were not carried out, with the name of the first
+	// command.
+	OnLostEffects func(command string, cause error)
 }
 
 // Program runs on a view of lock keys and gives a reply: a command, a script or a transaction.
@@ -56,19 +57,20 @@ type Program struct {
 	Rights *rights.Permissions
 	// Guesses are views that are worth trying before a read.
 	Guesses []Guess
-	// Replaces is set if the program usually writes a value without regard to the old value. A read
+	// UsuallyWrites is set if the program usually writes, whatever the old value is. A read
 	// beforehand is then useless.
-	Replaces bool
-	// Watched has the versions of the watched keys. If one has changed, the reply is a nil array.
-	Watched map[string]string
+	UsuallyWrites bool
+	// WatchedVersions has the versions of the watched keys. If one has changed, the reply is a nil
+	// array.
+	WatchedVersions map[string]string
 	// Holder identifies the holder of the locks that the program takes.
 	Holder any
-	// Tracked requests Outcome.Read.
-	Tracked bool
-	// Watches requests Outcome.Found, because the client watches keys.
-	Watches bool
-	// Committed, if set, is called with the edits that were made.
-	Committed func(edits []keyspace.Edit)
+	// TracksKeys requests Outcome.ReadKeys, because the client tracks keys.
+	TracksKeys bool
+	// WatchesKeys requests Outcome.FoundKeys, because the client watches keys.
+	WatchesKeys bool
+	// OnCommit, if set, is called with the edits that were made.
+	OnCommit func(edits []keyspace.Edit)
 }
 
 // Run returns a program's reply and its side effects: commands for the upstream. An error ends the
@@ -81,16 +83,16 @@ type Outcome struct {
 	Reply keyspace.Reply
 	// Edits are the changes of its keys, with their conditions.
 	Edits []keyspace.Edit
-	// Read are the keys that the reply may reveal, with their values at that time.
-	Read map[string]keyspace.Entry
-	// Found are the keys that the program used and that existed.
-	Found []string
+	// ReadKeys are the keys that the reply may reveal, with their values at that time.
+	ReadKeys map[string]keyspace.Entry
+	// FoundKeys are the keys that the program used and that existed.
+	FoundKeys []string
 	// Granted is the grant of the masters for the keys that were taken.
 	Granted quorum.Granted
 
 	effects [][]string
-	// touched is set if the reply or the edits depend on the keys at all.
-	touched bool
+	// dependsOnKeys is set if the reply or the edits depend on the keys at all.
+	dependsOnKeys bool
 }
 
 // Acquired returns the keys that a program took: it required them to be absent. It returns nil if
@@ -98,7 +100,7 @@ type Outcome struct {
 func (o Outcome) Acquired() (keys []string) {
 	for _, e := range o.Edits {
 		switch {
-		case !e.Changes():
+		case !e.IsChange():
 		case e.Before.Present || !e.ReplyDependsOn:
 			return nil
 		default:
@@ -115,11 +117,11 @@ type Refusal struct{ Text string }
 // Error implements error.
 func (r *Refusal) Error() string { return r.Text }
 
-// UnlistedError ends a run that asks which lock keys exist. The run is repeated after Found was
+// UnlistedError ends a run that asks which lock keys exist. The run is repeated after OnListed was
 // called with the matching keys, on a view that has all of them.
 type UnlistedError struct {
-	Match string
-	Found func(keys []string)
+	Match    string
+	OnListed func(keys []string)
 }
 
 // Error implements error. It names the glob.

@@ -19,44 +19,44 @@ import (
 const severalKeysCause = "one command can only take, extend or remove several lock keys; " +
 	"give them the same hash tag (lock-tags)"
 
-// bench is an engine on simulated masters.
-type bench struct {
+// fixture is an engine on simulated masters.
+type fixture struct {
 	*testing.T
 	engine   *Engine
 	register *fakeregister.Register
 	now      time.Time
-	paused   int
+	pauses   int
 }
 
-func newBench(t *testing.T) *bench {
-	b := &bench{T: t, register: fakeregister.NewRegister(), now: time.UnixMilli(1_700_000_000_000)}
+func newFixture(t *testing.T) *fixture {
+	b := &fixture{T: t, register: fakeregister.NewRegister(), now: time.UnixMilli(1_700_000_000_000)}
 	b.engine = &Engine{
 		Register: b.register,
-		Place:    func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: key} },
+		Locate:   func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: key} },
 		Now:      func() time.Time { return b.now },
 		Random:   func(bits []byte) { clear(bits) },
 		Pause: func(ctx context.Context, _ time.Duration) error {
-			b.paused++
+			b.pauses++
 			b.now = b.now.Add(20 * time.Millisecond)
 			return context.Cause(ctx)
 		},
-		RefuseEdits: func([]keyspace.Edit) string { return "" },
-		Lost:        func(string, error) { t.Error("a side effect was lost") },
+		RefuseEdits:   func([]keyspace.Edit) string { return "" },
+		OnLostEffects: func(string, error) { t.Error("a side effect was lost") },
 	}
 	return b
 }
 
 // run returns the result of a program as one line.
-func (b *bench) run(p Program) string {
+func (b *fixture) run(p Program) string {
 	b.Helper()
 	out, err := b.engine.Run(b.Context(), p)
 	if err != nil {
 		return err.Error()
 	}
-	return oneLine(out.Reply)
+	return formatReply(out.Reply)
 }
 
-func oneLine(r keyspace.Reply) string {
+func formatReply(r keyspace.Reply) string {
 	switch r.Kind {
 	case keyspace.Nil, keyspace.NilArray:
 		return "(nil)"
@@ -69,50 +69,50 @@ func oneLine(r keyspace.Reply) string {
 	}
 }
 
-// does fails the test unless a command, run without a guess, has this reply.
-func (b *bench) does(line, want string) {
+// checkReply fails the test unless a command, run without a guess, has this reply.
+func (b *fixture) checkReply(line, want string) {
 	b.Helper()
-	if got := b.run(lines(nil, line)); got != want {
+	if got := b.run(programOf(nil, line)); got != want {
 		b.Errorf("%s: %s, want %s", line, got, want)
 	}
 }
 
-// replaces fails the test unless a command, run with Replaces set, has this reply.
-func (b *bench) replaces(line, want string) {
+// checkUsuallyWrites fails the test unless a command, run with UsuallyWrites set, has this reply.
+func (b *fixture) checkUsuallyWrites(line, want string) {
 	b.Helper()
-	p := lines(nil, line)
-	p.Replaces = true
+	p := programOf(nil, line)
+	p.UsuallyWrites = true
 	if got := b.run(p); got != want {
 		b.Errorf("%s: %s, want %s", line, got, want)
 	}
 }
 
-// asked fails the test unless these were the rounds since the last call.
-func (b *bench) asked(want ...string) {
+// checkRounds fails the test unless these were the rounds since the last call.
+func (b *fixture) checkRounds(want ...string) {
 	b.Helper()
 	if got := b.register.Rounds; !slices.Equal(got, want) {
-		b.Errorf("the masters were asked\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+		b.Errorf("rounds\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 	}
 	b.register.Rounds = nil
 }
 
-// holding fails the test unless the masters hold this value.
-func (b *bench) holding(key, want string) {
+// checkValue fails the test unless the masters hold this value.
+func (b *fixture) checkValue(key, want string) {
 	b.Helper()
 	if got := b.register.Holds(key); got != want {
 		b.Errorf("%s: %s, want %s", key, got, want)
 	}
 }
 
-func rounds(text string) []string {
+func splitRounds(text string) []string {
 	if text == "" {
 		return nil
 	}
 	return strings.Split(text, ";")
 }
 
-// lines returns commands as one program, with the reply of the last command.
-func lines(guesses []Guess, all ...string) Program {
+// programOf returns commands as one program, with the reply of the last command.
+func programOf(guesses []Guess, all ...string) Program {
 	p := Program{Guesses: guesses}
 	for _, line := range all {
 		p.Keys = append(p.Keys, keyspace.Keys(strings.Split(line, " "))...)
@@ -131,49 +131,49 @@ func lines(guesses []Guess, all ...string) Program {
 
 // TestGuessThatCouldNotBeCommitted checks that no program is refused because of a wrong guess.
 func TestGuessThatCouldNotBeCommitted(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.register.Put("k1", "x", 500)
 	b.register.Put("k2", "y", 500)
-	free := []Guess{Absent([]string{"k1", "k2"})}
-	if got := b.run(lines(free, "SET k1 a NX PX 900", "SET k2 b NX PX 800")); got != "(nil)" {
+	absent := []Guess{GuessAbsent([]string{"k1", "k2"})}
+	if got := b.run(programOf(absent, "SET k1 a NX PX 900", "SET k2 b NX PX 800")); got != "(nil)" {
 		t.Error(got)
 	}
-	b.asked("read 0/k1 0/k2")
+	b.checkRounds("read 0/k1 0/k2")
 }
 
 // TestGuessing checks that a right guess costs one round trip. A wrong guess returns the value of
 // the key, except for the remaining time if the key was to be taken.
 func TestGuessing(t *testing.T) {
-	me, you := Held([]string{"k"}, "me"), Held([]string{"k"}, "you")
-	free := Absent([]string{"k"})
+	guessMe, guessYou := GuessValue([]string{"k"}, "me"), GuessValue([]string{"k"}, "you")
+	absent := GuessAbsent([]string{"k"})
 	for _, test := range []struct {
-		name, held string
-		guesses    []Guess
-		line       string
-		reply      string
-		rounds     string
+		name, value string
+		guesses     []Guess
+		line        string
+		reply       string
+		rounds      string
 	}{
-		{"a right one, taking", "", []Guess{free}, "SET k me NX PX 900", "OK", "take 0/k me:900"},
-		{"a right one, releasing", "me", []Guess{me}, "DELEX k IFEQ me", "1", "release 0/k me"},
-		{"a right one, extending", "me", []Guess{me}, "PEXPIRE k 900", "1", "extend 0/k me:900"},
-		{"a right one, replacing", "me", []Guess{me}, "GETSET k you", `"me"`, "update 0/k if me"},
-		{"a wrong one, taking", "you", []Guess{free}, "SETNX k me", "0", "take 0/k me"},
-		{"a wrong one, taking, and the time is asked for", "you", []Guess{free}, "SETNX k me;PTTL k", "500",
+		{"a right one, taking", "", []Guess{absent}, "SET k me NX PX 900", "OK", "take 0/k me:900"},
+		{"a right one, releasing", "me", []Guess{guessMe}, "DELEX k IFEQ me", "1", "release 0/k me"},
+		{"a right one, extending", "me", []Guess{guessMe}, "PEXPIRE k 900", "1", "extend 0/k me:900"},
+		{"a right one, replacing", "me", []Guess{guessMe}, "GETSET k you", `"me"`, "update 0/k if me"},
+		{"a wrong one, taking", "you", []Guess{absent}, "SETNX k me", "0", "take 0/k me"},
+		{"a wrong one, taking, and the time is asked for", "you", []Guess{absent}, "SETNX k me;PTTL k", "500",
 			"take 0/k me;read 0/k"},
-		{"a wrong one, releasing", "you", []Guess{me}, "DEL k", "1", "release 0/k me;release 0/k you"},
-		{"a wrong one, replacing", "you", []Guess{me}, "GETSET k x", `"you"`, "update 0/k if me"},
-		{"of two the first that has something to do", "me", []Guess{you, me}, "DELEX k IFEQ me", "1", "release 0/k me"},
-		{"none of use", "me", []Guess{you, free}, "DELEX k IFEQ x", "0", "read 0/k"},
-		{"the time is asked for", "me", []Guess{me}, "PTTL k", "500", "read 0/k"},
+		{"a wrong one, releasing", "you", []Guess{guessMe}, "DEL k", "1", "release 0/k me;release 0/k you"},
+		{"a wrong one, replacing", "you", []Guess{guessMe}, "GETSET k x", `"you"`, "update 0/k if me"},
+		{"the first of two that changes the key", "me", []Guess{guessYou, guessMe}, "DELEX k IFEQ me", "1", "release 0/k me"},
+		{"none of use", "me", []Guess{guessYou, absent}, "DELEX k IFEQ x", "0", "read 0/k"},
+		{"the time is asked for", "me", []Guess{guessMe}, "PTTL k", "500", "read 0/k"},
 		{"none", "me", nil, "GET k", `"me"`, "read 0/k"},
-		{"of another key", "me", []Guess{Absent([]string{"k2"})}, "GET k", `"me"`, "read 0/k"},
+		{"of another key", "me", []Guess{GuessAbsent([]string{"k2"})}, "GET k", `"me"`, "read 0/k"},
 		{"no key is needed", "", nil, "", "(nil)", ""},
 	} {
-		b := newBench(t)
-		if test.held != "" {
-			b.register.Put("k", test.held, 500)
+		b := newFixture(t)
+		if test.value != "" {
+			b.register.Put("k", test.value, 500)
 		}
-		p := lines(test.guesses, strings.Split(test.line, ";")...)
+		p := programOf(test.guesses, strings.Split(test.line, ";")...)
 		if test.line == "" {
 			p = Program{Run: func(context.Context, *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 				return keyspace.Reply{Kind: keyspace.Nil}, nil, nil
@@ -182,7 +182,7 @@ func TestGuessing(t *testing.T) {
 		if got := b.run(p); got != test.reply {
 			t.Errorf("%s: %s, want %s", test.name, got, test.reply)
 		}
-		b.asked(rounds(test.rounds)...)
+		b.checkRounds(splitRounds(test.rounds)...)
 	}
 }
 
@@ -199,17 +199,17 @@ func TestReplacing(t *testing.T) {
 			{"SETRANGE k 1 yz", "3", "xyz:500"},
 			{"INCR k", "ERR value is not an integer or out of range", "x:500"},
 		} {
-			b := newBench(t)
+			b := newFixture(t)
 			b.register.Promised = promised
 			b.register.Put("k", "x", 500)
-			b.replaces(test.line, test.reply)
-			b.asked("update 0/k")
-			b.holding("k", test.left)
+			b.checkUsuallyWrites(test.line, test.reply)
+			b.checkRounds("update 0/k")
+			b.checkValue("k", test.left)
 		}
 	}
 }
 
-// TestOvertaken checks that if other clients are faster, the command is done once, on their values.
+// TestOvertaken checks that if other clients are faster, the command runs once, on their values.
 func TestOvertaken(t *testing.T) {
 	for _, test := range []struct{ line, reply, left string }{
 		{"GETSET k me", `"y"`, "me"},
@@ -217,29 +217,29 @@ func TestOvertaken(t *testing.T) {
 		{"INCR k", "ERR value is not an integer or out of range", "y:700"},
 		{"APPEND k me", "3", "yme:700"},
 	} {
-		b := newBench(t)
+		b := newFixture(t)
 		b.register.Put("k", "5", 500)
 		b.register.Meanwhile = func() { b.register.Put("k", "y", 700) }
-		b.replaces(test.line, test.reply)
-		b.asked("update 0/k")
-		b.holding("k", test.left)
+		b.checkUsuallyWrites(test.line, test.reply)
+		b.checkRounds("update 0/k")
+		b.checkValue("k", test.left)
 	}
 }
 
-// TestReplacingBesideAnotherKey checks that a command may name a key on which nothing depends.
-func TestReplacingBesideAnotherKey(t *testing.T) {
-	for _, meanwhile := range []bool{false, true} {
-		b := newBench(t)
+// TestReplacingWithUnrelatedKey checks that a command may name a key on which nothing depends.
+func TestReplacingWithUnrelatedKey(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		b := newFixture(t)
 		b.register.Put("k1", "x", 500)
-		if meanwhile { // now the program depends on k1
+		if removed { // now the program depends on k1
 			b.register.Meanwhile = func() { b.register.Remove("k1") }
 		}
-		got := b.run(lines(nil, "MSETNX k1 a k2 b", "GETEX k1 PX 300"))
+		got := b.run(programOf(nil, "MSETNX k1 a k2 b", "GETEX k1 PX 300"))
 		switch {
-		case !meanwhile && got != `"x"`, meanwhile && !strings.Contains(got, "cannot be changed together"):
-			t.Errorf("%v: %s", meanwhile, got)
+		case !removed && got != `"x"`, removed && !strings.Contains(got, "cannot be changed together"):
+			t.Errorf("%v: %s", removed, got)
 		}
-		b.holding("k2", ".")
+		b.checkValue("k2", ".")
 	}
 }
 
@@ -250,7 +250,7 @@ func TestLateExtension(t *testing.T) {
 		{"SET k x IFEQ x PX 300", "extend 0/k x:300;update 0/k if x", "OK", "x:300"},
 		{"PEXPIRE k 900", "read 0/k;extend 0/k x:900", "", "x:500"},
 	} {
-		b := newBench(t)
+		b := newFixture(t)
 		b.register.Put("k", "x", 500)
 		b.register.Before = func(round int) {
 			b.register.Fails = nil
@@ -258,49 +258,49 @@ func TestLateExtension(t *testing.T) {
 				b.register.Fails = &quorum.NoQuorumError{Masters: 5, Answered: 3, Late: time.Second}
 			}
 		}
-		guesses := []Guess{Held([]string{"k"}, "x")}
+		guesses := []Guess{GuessValue([]string{"k"}, "x")}
 		if test.want == "" {
 			guesses = nil
 		}
-		out, err := b.engine.Run(t.Context(), lines(guesses, test.line))
+		out, err := b.engine.Run(t.Context(), programOf(guesses, test.line))
 		if (err == nil) != (test.want != "") {
 			t.Errorf("%s: %v, %v", test.line, out.Reply, err)
 		}
-		b.asked(rounds(test.rounds)...)
-		b.holding("k", test.left)
+		b.checkRounds(splitRounds(test.rounds)...)
+		b.checkValue("k", test.left)
 	}
 }
 
-// TestDelWhileOthersChange checks that DEL starts over if the value is not the one that it read.
-func TestDelWhileOthersChange(t *testing.T) {
-	b := newBench(t)
+// TestDelWhileValueChanges checks that DEL starts over if the value is not the one that it read.
+func TestDelWhileValueChanges(t *testing.T) {
+	b := newFixture(t)
 	b.register.Put("k", "a", 500)
 	b.register.Before = func(round int) {
 		if round == 2 {
 			b.register.Put("k", "b", 500)
 		}
 	}
-	b.does("DEL k", "1")
-	b.asked("read 0/k", "release 0/k a", "release 0/k b")
-	b.holding("k", ".")
+	b.checkReply("DEL k", "1")
+	b.checkRounds("read 0/k", "release 0/k a", "release 0/k b")
+	b.checkValue("k", ".")
 }
 
 func TestDisconnectDuringRetries(t *testing.T) {
-	b, leaving := newBench(t), errors.New("the client has left")
-	ctx, leave := context.WithCancelCause(t.Context())
+	b, errDisconnected := newFixture(t), errors.New("the client has disconnected")
+	ctx, disconnect := context.WithCancelCause(t.Context())
 	b.register.Before = func(round int) { b.register.Put("k", fmt.Sprint("other", round), 500) }
 	b.engine.Pause = func(ctx context.Context, _ time.Duration) error {
-		leave(leaving)
+		disconnect(errDisconnected)
 		return context.Cause(ctx)
 	}
-	if _, err := b.engine.Run(ctx, lines(nil, "DEL k")); !errors.Is(err, leaving) {
+	if _, err := b.engine.Run(ctx, programOf(nil, "DEL k")); !errors.Is(err, errDisconnected) {
 		t.Error(err)
 	}
 }
 
 // TestRetriesAfterStandstill checks that a program is retried after a standstill of its process.
 func TestRetriesAfterStandstill(t *testing.T) {
-	b, now := newBench(t), time.Unix(1_700_000_000, 0)
+	b, now := newFixture(t), time.Unix(1_700_000_000, 0)
 	b.engine.Now = func() time.Time { return now }
 	b.register.Before = func(round int) {
 		if round <= 10 {
@@ -308,19 +308,20 @@ func TestRetriesAfterStandstill(t *testing.T) {
 			b.register.Put("k", fmt.Sprint("other", round), 500)
 		}
 	}
-	b.does("DEL k", "1")
-	b.holding("k", ".")
+	b.checkReply("DEL k", "1")
+	b.checkValue("k", ".")
 }
 
-// TestOvertakenForever checks that a program ends with an error if it cannot commit for too long.
-func TestOvertakenForever(t *testing.T) {
-	b := newBench(t)
+// TestPermanentContention checks that a program ends with an error if it cannot commit for too
+// long.
+func TestPermanentContention(t *testing.T) {
+	b := newFixture(t)
 	b.register.Before = func(round int) { b.register.Put("k", fmt.Sprint("other", round), 500) }
-	b.does("DEL k", "lock key 'k' is contended: every try collided with a change by another client; try again")
+	b.checkReply("DEL k", "lock key 'k' is contended: every try collided with a change by another client; try again")
 	if !strings.HasPrefix(b.register.Holds("k"), "other") {
 		t.Errorf("k: %s", b.register.Holds("k"))
 	}
-	if b.paused == 0 {
+	if b.pauses == 0 {
 		t.Error("it never waited")
 	}
 }
@@ -358,29 +359,29 @@ func TestSeveralKeys(t *testing.T) {
 			"read 0/k2 0/k1;release 0/k1 x", ".", "y:500"},
 		{"only one is changed", "x", "y", []string{"SET k1 a"}, "OK", "read 0/k1;update 0/k1", "a", "y:500"},
 	} {
-		b := newBench(t)
+		b := newFixture(t)
 		for key, value := range map[string]string{"k1": test.k1, "k2": test.k2} {
 			if value != "" {
 				b.register.Put(key, value, 500)
 			}
 		}
-		if got := b.run(lines(nil, test.lines...)); got != test.reply {
+		if got := b.run(programOf(nil, test.lines...)); got != test.reply {
 			t.Errorf("%s: %s, want %s", test.name, got, test.reply)
 		}
-		b.asked(rounds(test.rounds)...)
-		b.holding("k1", test.left1)
-		b.holding("k2", test.left2)
+		b.checkRounds(splitRounds(test.rounds)...)
+		b.checkValue("k1", test.left1)
+		b.checkValue("k2", test.left2)
 		if t.Failed() {
 			t.Fatal(test.name)
 		}
 	}
 }
 
-// TestRemovedAlready checks a program that has removed one of its keys, and finds another key
-// changed. It still sees the old value of the first key, and does not remove a value that another
-// client has written since.
-func TestRemovedAlready(t *testing.T) {
-	b := newBench(t)
+// TestRetryAfterPartialRemoval checks a program that has removed one of its keys, and finds another
+// key changed. It still sees the old value of the first key, and does not remove a value that
+// another client has written since.
+func TestRetryAfterPartialRemoval(t *testing.T) {
+	b := newFixture(t)
 	b.register.Put("k1", "a", 500)
 	b.register.Put("k2", "b", 500)
 	b.register.Before = func(round int) {
@@ -389,16 +390,16 @@ func TestRemovedAlready(t *testing.T) {
 			b.register.Put("k2", "c", 600)
 		}
 	}
-	b.does("DEL k1 k2", "2")
-	b.asked("read 0/k1 0/k2", "release 0/k1 a", "release 0/k2 b", "read 0/k1 0/k2", "release 0/k2 c")
-	b.holding("k1", "next:700")
-	b.holding("k2", ".")
+	b.checkReply("DEL k1 k2", "2")
+	b.checkRounds("read 0/k1 0/k2", "release 0/k1 a", "release 0/k2 b", "read 0/k1 0/k2", "release 0/k2 c")
+	b.checkValue("k1", "next:700")
+	b.checkValue("k2", ".")
 }
 
 // TestRemovedKeyIsNotWritten checks that a program that decides differently on the second run does
 // not write a key that it has removed: another client may hold that key by then.
 func TestRemovedKeyIsNotWritten(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.register.Put("k1", "a", 500)
 	b.register.Put("k2", "b", 500)
 	b.register.Before = func(round int) {
@@ -410,7 +411,7 @@ func TestRemovedKeyIsNotWritten(t *testing.T) {
 	removeBothOrSet := Program{Keys: []string{"k1", "k2"}, Run: func(_ context.Context,
 		s *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 		_, _ = s.Do([]string{"GET", "k1"})
-		if held, _ := s.Do([]string{"GET", "k2"}); held.Str == "b" {
+		if reply2, _ := s.Do([]string{"GET", "k2"}); reply2.Str == "b" {
 			reply, err := s.Do([]string{"DEL", "k1", "k2"})
 			return reply, nil, err
 		}
@@ -420,13 +421,13 @@ func TestRemovedKeyIsNotWritten(t *testing.T) {
 	if got := b.run(removeBothOrSet); !strings.Contains(got, "cannot be changed together") {
 		t.Error(got)
 	}
-	b.holding("k1", "next:700")
-	b.holding("k2", ".")
+	b.checkValue("k1", "next:700")
+	b.checkValue("k2", ".")
 }
 
 // TestShortening checks that a ballot sets a shorter time, even if it is too short to be granted.
 func TestShortening(t *testing.T) {
-	for _, test := range []struct{ held, line, rounds, left string }{
+	for _, test := range []struct{ before, line, rounds, left string }{
 		{"x:500", "PEXPIRE k 900", "read 0/k;extend 0/k x:900", "x:900"},
 		{"x:500", "PEXPIRE k 500", "read 0/k;extend 0/k x:500", "x:500"},
 		{"x:500", "PEXPIRE k 300", "read 0/k;update 0/k", "x:300"},
@@ -437,32 +438,32 @@ func TestShortening(t *testing.T) {
 		{"x:500", "SET k x IFEQ x PX 300", "extend 0/k x:300;update 0/k if x", "x:300"},
 		{"x:500", "SET k x IFEQ x PX 900", "extend 0/k x:900", "x:900"},
 	} {
-		b := newBench(t)
-		value, ms, _ := strings.Cut(test.held, ":")
+		b := newFixture(t)
+		value, ms, _ := strings.Cut(test.before, ":")
 		n, _ := syntax.Int(ms)
 		b.register.Put("k", value, int(n))
 		var guesses []Guess
 		if strings.Contains(test.line, "IFEQ x") {
-			guesses = []Guess{Held([]string{"k"}, "x")}
+			guesses = []Guess{GuessValue([]string{"k"}, "x")}
 		}
-		if got := b.run(lines(guesses, test.line)); got != "1" && got != "OK" {
+		if got := b.run(programOf(guesses, test.line)); got != "1" && got != "OK" {
 			t.Errorf("%s: %s", test.line, got)
 		}
-		b.asked(rounds(test.rounds)...)
-		b.holding("k", test.left)
+		b.checkRounds(splitRounds(test.rounds)...)
+		b.checkValue("k", test.left)
 	}
 }
 
 // TestShorteningOneOfSeveral checks that a program is refused if one of two keys gets a shorter
 // time, although it was guessed to be extended.
 func TestShorteningOneOfSeveral(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.register.Put("k1", "me", 200)
 	b.register.Put("k2", "me", 500)
-	both := []Guess{Held([]string{"k1", "k2"}, "me")}
-	got := b.run(lines(both, "PEXPIRE k1 300", "PEXPIRE k2 300"))
+	guesses := []Guess{GuessValue([]string{"k1", "k2"}, "me")}
+	got := b.run(programOf(guesses, "PEXPIRE k1 300", "PEXPIRE k2 300"))
 	if want := "ERR lock keys 'k1' and 'k2' cannot be changed together: " + severalKeysCause; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	b.holding("k2", "me:500")
+	b.checkValue("k2", "me:500")
 }

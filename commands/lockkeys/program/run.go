@@ -17,17 +17,17 @@ import (
 type run struct {
 	*Engine
 	Program
-	// removed are the keys that were already removed, with their old values, which the program
+	// removedKeys are the keys that were already removed, with their old values, which the program
 	// still sees.
-	removed map[string]keyspace.Entry
-	// seen is the result of the last read.
-	seen view
+	removedKeys map[string]keyspace.Entry
+	// lastRead is the result of the last read.
+	lastRead view
 	// fromRefusal is the value of the only key that a refusal reported, for the next view.
 	fromRefusal view
 	// effects are the commands for the upstream.
 	effects effects
-	// found counts the keys that were added after the program began.
-	found int
+	// undeclaredCount counts the keys that were added after the program began.
+	undeclaredCount int
 	// seed is the seed of random choices, the same in each run; nil until it is needed.
 	seed *uint64
 }
@@ -49,12 +49,12 @@ func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 	if refusal := TooManyKeys(len(p.Keys)); refusal != "" {
 		return Outcome{Reply: keyspace.ErrorReply(refusal)}, nil
 	}
-	r := run{Engine: e, Program: p, removed: map[string]keyspace.Entry{}, seen: view{}}
+	r := run{Engine: e, Program: p, removedKeys: map[string]keyspace.Entry{}, lastRead: view{}}
 	defer func() { r.effects.discard() }()
-	done, err := r.guess(ctx)
-	until := e.Now().Add(retryTime)
-	for failures := 0; done == nil && err == nil; failures++ {
-		if failures >= quorum.MinTries && e.Now().After(until) {
+	outcome, err := r.tryGuesses(ctx)
+	deadline := e.Now().Add(retryTime)
+	for failures := 0; outcome == nil && err == nil; failures++ {
+		if failures >= quorum.MinTries && e.Now().After(deadline) {
 			return Outcome{}, &ContendedError{r.Keys[0]}
 		}
 		if failures > 2 {
@@ -62,30 +62,31 @@ func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 				return Outcome{}, err
 			}
 		}
-		done, err = r.tryOnce(ctx)
+		outcome, err = r.tryOnce(ctx)
 	}
 	if err == nil {
-		done, err = r.doEffects(ctx, done)
+		outcome, err = r.runEffects(ctx, outcome)
 	}
-	var moved *quorum.WrongLocationError
+	var wrongLocation *quorum.WrongLocationError
 	switch {
 	case errors.Is(err, quorum.ErrContended):
 		return Outcome{}, &ContendedError{r.Keys[0]}
-	case errors.As(err, &moved) && len(r.removed) > 0: // a repetition would do the removals twice
+	case errors.As(err, &wrongLocation) && len(r.removedKeys) > 0: // a repetition would do the removals twice
 		return Outcome{}, errHalfMoved
 	case err != nil:
 		return Outcome{}, err
 	}
-	if r.Committed != nil && len(done.Edits) > 0 {
-		r.Committed(done.Edits)
+	if r.OnCommit != nil && len(outcome.Edits) > 0 {
+		r.OnCommit(outcome.Edits)
 	}
-	return *done, nil
+	return *outcome, nil
 }
 
-// guess tries the guesses until one gives edits to commit, or shows that the keys do not matter.
-func (r *run) guess(ctx context.Context) (done *Outcome, err error) {
+// tryGuesses tries the guesses until one gives edits to commit, or shows that the keys do not
+// matter.
+func (r *run) tryGuesses(ctx context.Context) (outcome *Outcome, err error) {
 	for _, g := range r.Guesses {
-		if len(r.Watched) > 0 {
+		if len(r.WatchedVersions) > 0 {
 			return nil, nil // a guess has no versions
 		}
 		a, err := r.withRights(ctx, func() (Outcome, error) { return r.execute(ctx, g.Snapshot(r.Now())) })
@@ -96,12 +97,12 @@ func (r *run) guess(ctx context.Context) (done *Outcome, err error) {
 			continue
 		case err != nil:
 			return nil, err
-		case !a.touched:
+		case !a.dependsOnKeys:
 			return &a, nil
 		case len(a.Edits) == 0:
 			continue
 		}
-		if _, refusal := r.committable(a); refusal != "" || r.needsAllGuesses(a) {
+		if _, refusal := r.editsToCommit(a); refusal != "" || r.needsAllGuesses(a) {
 			continue // a refusal needs the real values
 		}
 		return r.commit(ctx, a)
@@ -115,20 +116,20 @@ func (r *run) needsAllGuesses(a Outcome) bool {
 	if _, inOneCell := r.sameCell(a); inOneCell {
 		return false // a ballot does not use the guess
 	}
-	changing, conditions := splitEdits(a.Edits)
-	return len(conditions) > 0 || len(changing) > 1 && !all(changing, isCreation)
+	changes, conditions := splitEdits(a.Edits)
+	return len(conditions) > 0 || len(changes) > 1 && !all(changes, isCreation)
 }
 
 // tryOnce makes one try. done is nil if another try is needed.
-func (r *run) tryOnce(ctx context.Context) (done *Outcome, err error) {
-	if r.Replaces && len(r.Keys) == 1 {
+func (r *run) tryOnce(ctx context.Context) (outcome *Outcome, err error) {
+	if r.UsuallyWrites && len(r.Keys) == 1 {
 		return r.update(ctx, r.Keys, nil)
 	}
-	seen, reported, err := r.readKeys(ctx)
+	values, fromRefusal, err := r.readKeys(ctx)
 	if err != nil {
 		return nil, err
 	}
-	a, err := r.withRights(ctx, func() (Outcome, error) { return r.runOn(ctx, seen) })
+	a, err := r.withRights(ctx, func() (Outcome, error) { return r.runOn(ctx, values) })
 	var unread *keyspace.UnreadError
 	var unlisted *UnlistedError
 	switch {
@@ -136,7 +137,7 @@ func (r *run) tryOnce(ctx context.Context) (done *Outcome, err error) {
 		return r.addKey(unread.Key), nil
 	case errors.As(err, &unlisted):
 		return r.addMatching(ctx, unlisted)
-	case reported && errors.Is(err, keyspace.ErrNeedsRead):
+	case fromRefusal && errors.Is(err, keyspace.ErrNeedsRead):
 		return nil, nil // the refusal did not report the remaining time
 	case err != nil:
 		return nil, err
@@ -149,7 +150,7 @@ func (r *run) tryOnce(ctx context.Context) (done *Outcome, err error) {
 // errRightsUnknown ends a run that needs a permission of the client that is not known yet.
 var errRightsUnknown = errors.New("the permissions of the client are not known yet")
 
-// withRights repeats a run until the proxy knows the client's permission for everything in it.
+// withRights repeats a run until the proxy knows the client's permission for each command in it.
 func (r *run) withRights(ctx context.Context, try func() (Outcome, error)) (Outcome, error) {
 	for {
 		a, err := try()
@@ -163,19 +164,19 @@ func (r *run) withRights(ctx context.Context, try func() (Outcome, error)) (Outc
 }
 
 // addKey adds a key that must be read. It returns an outcome if there are too many such keys.
-func (r *run) addKey(key string) (done *Outcome) {
+func (r *run) addKey(key string) (refused *Outcome) {
 	if slices.Contains(r.Keys, key) {
 		return nil
 	}
 	limit := MaxFound
-	if slices.ContainsFunc(r.Keys, func(other string) bool { return r.cell(other) == r.cell(key) }) {
+	if slices.ContainsFunc(r.Keys, func(declared string) bool { return r.cell(declared) == r.cell(key) }) {
 		limit = MaxFoundOfTag
 	}
-	if r.found++; r.found > limit {
+	if r.undeclaredCount++; r.undeclaredCount > limit {
 		return &Outcome{Reply: keyspace.ErrorReply(fmt.Sprintf(
 			"ERR too many undeclared lock keys: "+
 				"'%s' is not in KEYS, and a script may use at most %d such keys; declare it",
-			syntax.Shown(key), limit)), touched: true}
+			syntax.Shown(key), limit)), dependsOnKeys: true}
 	}
 	r.Keys = append(r.Keys, key)
 	return nil
@@ -192,17 +193,17 @@ func (r *run) randomSeed() uint64 {
 
 // addMatching adds the lock keys that a program asks for. It returns an outcome if there are too
 // many.
-func (r *run) addMatching(ctx context.Context, wanted *UnlistedError) (done *Outcome, err error) {
-	found, err := r.List(ctx, r.DB, wanted.Match)
+func (r *run) addMatching(ctx context.Context, unlisted *UnlistedError) (refused *Outcome, err error) {
+	found, err := r.List(ctx, r.DB, unlisted.Match)
 	if err != nil {
 		return nil, err
 	}
 	keys := syntax.Distinct(slices.Concat(r.Keys, found))
 	if refusal := TooManyKeys(len(keys)); refusal != "" {
-		return &Outcome{Reply: keyspace.ErrorReply(refusal), touched: true}, nil
+		return &Outcome{Reply: keyspace.ErrorReply(refusal), dependsOnKeys: true}, nil
 	}
 	r.Keys = keys
-	wanted.Found(found)
+	unlisted.OnListed(found)
 	return nil, nil
 }
 
@@ -210,38 +211,38 @@ func (r *run) addMatching(ctx context.Context, wanted *UnlistedError) (done *Out
 type view map[string]quorum.Look
 
 // readKeys reads the keys, unless a refusal has just reported the value of the only key.
-func (r *run) readKeys(ctx context.Context) (seen view, reported bool, err error) {
-	seen, reported = r.fromRefusal, len(r.fromRefusal) > 0 && len(r.Keys) == 1
+func (r *run) readKeys(ctx context.Context) (values view, fromRefusal bool, err error) {
+	values, fromRefusal = r.fromRefusal, len(r.fromRefusal) > 0 && len(r.Keys) == 1
 	r.fromRefusal = nil
 	switch {
-	case reported:
-		r.seen = seen
-		return seen, true, nil
+	case fromRefusal:
+		r.lastRead = values
+		return values, true, nil
 	case len(r.Keys) == 0:
 		return view{}, false, nil
 	}
-	all, err := r.Register.Read(ctx, r.Places(r.DB, r.Keys))
+	looks, err := r.Register.Read(ctx, r.Locations(r.DB, r.Keys))
 	if err != nil {
 		return nil, false, err
 	}
-	seen = view{}
-	for i, l := range all {
-		seen[r.Keys[i]] = l
+	values = view{}
+	for i, l := range looks {
+		values[r.Keys[i]] = l
 	}
-	r.seen = seen
-	return seen, false, nil
+	r.lastRead = values
+	return values, false, nil
 }
 
 // runOn runs the program on a view, unless a watched key has changed.
-func (r *run) runOn(ctx context.Context, seen view) (Outcome, error) {
-	for key, version := range r.Watched {
-		if l, known := seen[key]; known && l.Version != version {
-			return Outcome{Reply: keyspace.Reply{Kind: keyspace.NilArray}, touched: true}, nil
+func (r *run) runOn(ctx context.Context, values view) (Outcome, error) {
+	for key, version := range r.WatchedVersions {
+		if l, ok := values[key]; ok && l.Version != version {
+			return Outcome{Reply: keyspace.Reply{Kind: keyspace.NilArray}, dependsOnKeys: true}, nil
 		}
 	}
-	s := seen.space(r.Now())
-	for key, was := range r.removed {
-		s.Put(key, was)
+	s := values.snapshot(r.Now())
+	for key, oldEntry := range r.removedKeys {
+		s.Put(key, oldEntry)
 	}
 	return r.execute(ctx, s)
 }
@@ -255,24 +256,27 @@ func (r *run) execute(ctx context.Context, s *keyspace.Snapshot) (Outcome, error
 	case r.Rights.HasOpenQuestions():
 		return Outcome{}, errRightsUnknown
 	case errors.As(err, &refused):
-		return Outcome{Reply: keyspace.ErrorReply(refused.Text), touched: s.Touched()}, nil
+		return Outcome{Reply: keyspace.ErrorReply(refused.Text), dependsOnKeys: s.HasUsedKeys()}, nil
 	case err != nil:
 		return Outcome{}, err
 	}
-	a := Outcome{Reply: reply, Edits: s.Edits(), Read: r.read(s), effects: effects, touched: s.Touched()}
-	if r.Watches {
-		a.Found = s.Found()
+	a := Outcome{
+		Reply: reply, Edits: s.Edits(), ReadKeys: r.trackedKeys(s), effects: effects,
+		dependsOnKeys: s.HasUsedKeys(),
+	}
+	if r.WatchesKeys {
+		a.FoundKeys = s.FoundKeys()
 	}
 	if refusal := r.RefuseEdits(a.Edits); refusal != "" {
-		return Outcome{Reply: keyspace.ErrorReply(refusal), touched: true}, nil
+		return Outcome{Reply: keyspace.ErrorReply(refusal), dependsOnKeys: true}, nil
 	}
 	return a, nil
 }
 
-// read returns the values that the run revealed, if the client tracks keys.
-func (r *run) read(s *keyspace.Snapshot) map[string]keyspace.Entry {
-	if !r.Tracked {
+// trackedKeys returns the values that the run revealed, if the client tracks keys.
+func (r *run) trackedKeys(s *keyspace.Snapshot) map[string]keyspace.Entry {
+	if !r.TracksKeys {
 		return nil
 	}
-	return s.Read()
+	return s.ReadKeys()
 }

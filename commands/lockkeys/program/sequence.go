@@ -12,29 +12,29 @@ import (
 
 // Sequence joins programs into one: all or nothing, with the array of their replies. It does
 // nothing if a watched key has changed.
-func Sequence(db int, known *rights.Permissions, watched map[string]string, parts []Program) Program {
-	p := Program{DB: db, Rights: known, Keys: slices.Sorted(maps.Keys(watched)), Watched: watched}
-	likely := Guess{}
+func Sequence(db int, permissions *rights.Permissions, watched map[string]string, parts []Program) Program {
+	p := Program{DB: db, Rights: permissions, Keys: slices.Sorted(maps.Keys(watched)), WatchedVersions: watched}
+	guess := Guess{}
 	for _, part := range parts {
 		p.Keys = append(p.Keys, part.Keys...)
-		p.Replaces = p.Replaces || part.Replaces
+		p.UsuallyWrites = p.UsuallyWrites || part.UsuallyWrites
 		if len(part.Guesses) > 0 {
-			likely.add(part.Guesses[0])
+			guess.add(part.Guesses[0])
 		}
 	}
 	p.Keys = syntax.Distinct(p.Keys)
 	if len(watched) == 0 {
-		p.Guesses = []Guess{likely}
+		p.Guesses = []Guess{guess}
 	}
 	p.Run = func(ctx context.Context, s *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 		replies := make([]keyspace.Reply, len(parts))
 		var effects [][]string
 		for i, part := range parts {
-			reply, more, err := part.Run(ctx, s)
+			reply, partEffects, err := part.Run(ctx, s)
 			if err != nil {
 				return keyspace.Reply{}, nil, err
 			}
-			replies[i], effects = reply, append(effects, more...)
+			replies[i], effects = reply, append(effects, partEffects...)
 		}
 		return keyspace.ArrayReply(replies...), effects, nil
 	}

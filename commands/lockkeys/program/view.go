@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// space returns the Snapshot on which a program runs.
-func (v view) space(now time.Time) *keyspace.Snapshot {
+// snapshot returns the Snapshot on which a program runs.
+func (v view) snapshot(now time.Time) *keyspace.Snapshot {
 	s := keyspace.NewSnapshot(now)
 	for key, l := range v {
 		s.Put(key, EntryOf(l))
@@ -31,13 +31,13 @@ func EntryOf(l quorum.Look) keyspace.Entry {
 	return e
 }
 
-// Places returns the locations of keys on the masters.
-func (e *Engine) Places(db int, keys []string) []quorum.Key {
-	places := make([]quorum.Key, len(keys))
+// Locations returns the locations of keys on the masters.
+func (e *Engine) Locations(db int, keys []string) []quorum.Key {
+	locations := make([]quorum.Key, len(keys))
 	for i, key := range keys {
-		places[i] = e.Place(db, key)
+		locations[i] = e.Locate(db, key)
 	}
-	return places
+	return locations
 }
 
 // ttlOf returns the TTL that an edit gives its key.

@@ -11,7 +11,7 @@ import (
 // most maxProgram bytes.
 type adversary struct {
 	*rand.Rand
-	room int // how many bytes may still be written
+	bytesLeft int // how many bytes may still be written
 }
 
 const maxProgram = 1 << 20
@@ -20,8 +20,8 @@ func (a *adversary) oneOf(texts ...string) string { return texts[a.IntN(len(text
 
 // program returns a program for which ARGV[1] is a long text.
 func (a *adversary) program() string {
-	a.room = 1 << (8 + a.IntN(13)) // small programs find other bugs than large ones
-	a.room = min(a.room, maxProgram) - 2000
+	a.bytesLeft = 1 << (8 + a.IntN(13)) // small programs find other bugs than large ones
+	a.bytesLeft = min(a.bytesLeft, maxProgram) - 2000
 	var b strings.Builder
 	b.WriteString("local s, n, x, y, z = ARGV[1], 0 local t, u = {}, {}\n")
 	for range a.IntN(3) {
@@ -61,14 +61,14 @@ func (a *adversary) tables() string {
 
 // block returns some statements, or one statement many times.
 func (a *adversary) block(depth int) string {
-	one := a.statement(depth) + " "
-	if most := a.room / len(one); most > 1 && a.IntN(3) > 0 {
-		n := 1 + a.IntN(most)
-		a.room -= n * len(one)
-		return strings.Repeat(one, n)
+	statement := a.statement(depth) + " "
+	if maxRepeats := a.bytesLeft / len(statement); maxRepeats > 1 && a.IntN(3) > 0 {
+		n := 1 + a.IntN(maxRepeats)
+		a.bytesLeft -= n * len(statement)
+		return strings.Repeat(statement, n)
 	}
-	a.room -= len(one)
-	return one + a.statement(depth)
+	a.bytesLeft -= len(statement)
+	return statement + a.statement(depth)
 }
 
 func (a *adversary) statement(depth int) string {
@@ -135,14 +135,14 @@ func (a *adversary) expression(depth int) string {
 
 // builtin returns a call of a library function.
 func (a *adversary) builtin() string {
-	text, form := a.oneOf("s", "s", "x", "tostring(t)", "('a'):rep(1e5)", "''"),
+	text, pattern := a.oneOf("s", "s", "x", "tostring(t)", "('a'):rep(1e5)", "''"),
 		a.oneOf(`""`, `"a"`, `".-.-b"`, `"a*a*b"`, `"%f[b]"`, `"%bab"`, `"()"`, `"[^b]*$"`, `"(a*)%1b"`, "s", `"^b"`)
 	table, index := a.oneOf("t", "u", "x", "{s, s, s}", "{}"), a.oneOf("1", "-1", "n", "1e9", "2^31", "-2^31", "#t", "nil")
 	return a.oneOf(
-		"string.rep("+text+", "+index+")", "string.find("+text+", "+form+", "+index+")",
-		"string.find("+text+", "+form+", 1, true)", "string.match("+text+", "+form+")",
-		"string.gsub("+text+", "+form+", "+a.oneOf(`""`, `"%0%0"`, "f", "t", "tostring")+")",
-		"string.gmatch("+text+", "+form+")()", "string.format("+a.oneOf(`"%q"`, `"%99.99f"`, `"%s%s%s"`,
+		"string.rep("+text+", "+index+")", "string.find("+text+", "+pattern+", "+index+")",
+		"string.find("+text+", "+pattern+", 1, true)", "string.match("+text+", "+pattern+")",
+		"string.gsub("+text+", "+pattern+", "+a.oneOf(`""`, `"%0%0"`, "f", "t", "tostring")+")",
+		"string.gmatch("+text+", "+pattern+")()", "string.format("+a.oneOf(`"%q"`, `"%99.99f"`, `"%s%s%s"`,
 			"s")+", "+a.arguments()+")",
 		"string.byte("+text+", 1, "+index+")", "string.char("+index+")", "string.reverse("+text+")",
 		"string.upper("+text+")", "string.sub("+text+", "+index+")", "string.len("+text+")",

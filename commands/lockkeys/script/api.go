@@ -83,11 +83,11 @@ func checkCommand(c *lua.Call) []lua.Value {
 	if problem != "" {
 		return raise(c, problem)
 	}
-	may, known := false, false
-	if r.May != nil {
-		may, known = r.May(words)
+	may, isKnown := false, false
+	if r.MayRun != nil {
+		may, isKnown = r.MayRun(words)
 	}
-	if !known {
+	if !isKnown {
 		return raise(c, "Invalid command passed to redis.acl_check_cmd()")
 	}
 	return c.Return(may)

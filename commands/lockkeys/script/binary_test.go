@@ -10,27 +10,28 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// packings writes random calls of struct, with valid and invalid formats, and values of all sizes.
-type packings struct{ *rand.Rand }
+// structCalls writes random calls of struct, with valid and invalid formats, and values of all
+// sizes.
+type structCalls struct{ *rand.Rand }
 
-func (p packings) oneOf(texts ...string) string { return texts[p.IntN(len(texts))] }
+func (p structCalls) oneOf(texts ...string) string { return texts[p.IntN(len(texts))] }
 
 // script returns a script that returns the results, or the error, of each of some calls.
-func (p packings) script() string {
+func (p structCalls) script() string {
 	var b strings.Builder
 	b.WriteString("local r = {} local function try(f, ...) local t = {pcall(f, ...)} for i = 1, 20 do local v = t[i] " +
 		"if type(v) == 'number' then v = string.format('%.17g', v) end r[#r + 1] = tostring(v) end return t[2] end\n")
 	for range 10 {
 		fmt.Fprintf(&b, "try(function() return %s end)\n", p.call())
 		fmt.Fprintf(&b, "try(%s\n", strings.Replace(strings.Replace(p.call(), "(", ", ", 1), ", )", ")", 1))
-		form, values := p.fitting()
-		fmt.Fprintf(&b, "do local f = %q local s = try(struct.pack, f%s) try(struct.unpack, f, s) try(struct.size, f) end\n", form, values)
+		format, values := p.matchingFormat()
+		fmt.Fprintf(&b, "do local f = %q local s = try(struct.pack, f%s) try(struct.unpack, f, s) try(struct.size, f) end\n", format, values)
 	}
 	b.WriteString("return r")
 	return b.String()
 }
 
-func (p packings) call() string {
+func (p structCalls) call() string {
 	switch p.IntN(3) {
 	case 0:
 		return fmt.Sprintf("struct.pack(%q%s)", p.format(), p.values())
@@ -41,7 +42,7 @@ func (p packings) call() string {
 	return fmt.Sprintf("struct.size(%q)", p.format())
 }
 
-func (p packings) format() string {
+func (p structCalls) format() string {
 	var b strings.Builder
 	for range p.IntN(6) {
 		b.WriteString(p.oneOf("b", "B", "h", "H", "l", "L", "T", "i", "I", "f", "d", "s", "x", "c", "c0", "Bc0", "I2c0",
@@ -56,12 +57,12 @@ func (p packings) format() string {
 	return b.String()
 }
 
-// fitting returns a format and values that it accepts.
-func (p packings) fitting() (form, values string) {
+// matchingFormat returns a format and values that it accepts.
+func (p structCalls) matchingFormat() (format, values string) {
 	for range p.IntN(8) {
 		o := p.oneOf("b", "B", "h", "H", "l", "L", "T", "i", "I", "f", "d", "s", "x", "c0", "Bc0", "c2", " ", "<", ">",
 			"!", "!2", "!4", "!16", fmt.Sprint("i", p.IntN(33)), fmt.Sprint("I", p.IntN(10)))
-		form += o
+		format += o
 		switch {
 		case strings.ContainsAny(o, "x <>!"):
 		case o == "Bc0":
@@ -72,11 +73,11 @@ func (p packings) fitting() (form, values string) {
 			values += ", " + p.number()
 		}
 	}
-	return form, values
+	return format, values
 }
 
 // values returns arguments, each after a comma.
-func (p packings) values() string {
+func (p structCalls) values() string {
 	var b strings.Builder
 	for range p.IntN(6) {
 		b.WriteString(", " + p.oneOf(p.number(), p.number(), p.text(), p.text(),
@@ -85,14 +86,14 @@ func (p packings) values() string {
 	return b.String()
 }
 
-func (p packings) number() string {
+func (p structCalls) number() string {
 	return p.oneOf("0", "1", "-1", "2.5", "-2.5", "0.5", "1.5", "255", "256", "-32", "2^31", "-2^31", "2^32-1",
 		"2^52+1", "2^53", "2^63", "-2^63", "2^63-1024", "2^64", "2^64-2048", "1e300", "-1e300",
 		"1/0", "-1/0", "0/0", "1e-320", "1e39", fmt.Sprint(p.IntN(40)), fmt.Sprint(p.NormFloat64()*1e10))
 }
 
 // text returns a string, or more bytes than a buffer of C Lua accepts.
-func (p packings) text() string {
+func (p structCalls) text() string {
 	bytes := make([]byte, p.IntN(24))
 	for i := range bytes {
 		bytes[i] = byte(p.IntN(256) * p.IntN(2))
@@ -107,16 +108,16 @@ func (p packings) text() string {
 func TestStructAsInRedis(t *testing.T) {
 	redis := startRedis(t)
 	for seed := range uint64(redistest.Sampled(600)) {
-		body := packings{rand.New(rand.NewPCG(3, seed))}.script()
-		if ours, theirs := runHere(t, body, noCall).Plain(), redis.eval(body, testKeys, testArgv); !same(ours,
-			theirs) || len(ours.Elems) == 0 {
-			for i := range min(len(ours.Elems), len(theirs.Elems)) {
-				if !same(ours.Elems[i], theirs.Elems[i]) {
-					t.Fatalf("seed %d, value %d: ours %q\nredis %q\n%s", seed, i, ours.Elems[i].Str,
-						theirs.Elems[i].Str, body)
+		body := structCalls{rand.New(rand.NewPCG(3, seed))}.script()
+		if ownReply, redisReply := runInProxy(t, body, noCall).Plain(), redis.eval(body, testKeys, testArgv); !sameReply(ownReply,
+			redisReply) || len(ownReply.Elems) == 0 {
+			for i := range min(len(ownReply.Elems), len(redisReply.Elems)) {
+				if !sameReply(ownReply.Elems[i], redisReply.Elems[i]) {
+					t.Fatalf("seed %d, value %d: ours %q\nredis %q\n%s", seed, i, ownReply.Elems[i].Str,
+						redisReply.Elems[i].Str, body)
 				}
 			}
-			t.Fatalf("seed %d: ours %+v\nredis %+v\n%s", seed, ours, theirs, body)
+			t.Fatalf("seed %d: ours %+v\nredis %+v\n%s", seed, ownReply, redisReply, body)
 		}
 	}
 }
@@ -136,8 +137,8 @@ func TestPackingIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = s.Run(t.Context(), Input{Call: noCall, Share: Share{Time: 1 << 26}, Limits: Limits{Bytes: 1 << 20}})
-		var over *LimitError
-		if strings.HasPrefix(body, "return") != (err == nil) || err != nil && !errors.As(err, &over) {
+		var limitErr *LimitError
+		if strings.HasPrefix(body, "return") != (err == nil) || err != nil && !errors.As(err, &limitErr) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
@@ -155,8 +156,8 @@ func FuzzUnpack(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, format, data string) {
 		_, err := s.Run(t.Context(), Input{Argv: []string{format, data}, Share: Share{Time: -1}})
-		var over *LimitError
-		if err != nil && (!errors.As(err, &over) || len(format)+len(data) < 10_000) {
+		var limitErr *LimitError
+		if err != nil && (!errors.As(err, &limitErr) || len(format)+len(data) < 10_000) {
 			t.Fatal(err)
 		}
 	})

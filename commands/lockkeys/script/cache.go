@@ -15,8 +15,8 @@ func NewCache(bytes int) *Cache { return &Cache{lru.Sized(bytes, (*Script).size)
 // Limit changes the limit, in bytes.
 func (c *Cache) Limit(bytes int) { c.bySHA.Limit(bytes) }
 
-// Held returns the bytes of the scripts.
-func (c *Cache) Held() int { return c.bySHA.Held() }
+// Bytes returns the bytes of the scripts.
+func (c *Cache) Bytes() int { return c.bySHA.Held() }
 
 // Load returns the script with a body. It compiles the script if it is not in the cache. The errors
 // are those of Compile.

@@ -20,8 +20,8 @@ func mustLoad(t *testing.T, c *Cache, body string) *Script {
 	return s
 }
 
-// held counts the scripts with these bodies that the cache has.
-func held(c *Cache, bodies ...string) (n int) {
+// countCached counts the scripts with these bodies that the cache has.
+func countCached(c *Cache, bodies ...string) (n int) {
 	for _, body := range bodies {
 		if _, ok := c.Get(SHA(body)); ok {
 			n++
@@ -30,26 +30,26 @@ func held(c *Cache, bodies ...string) (n int) {
 	return n
 }
 
-// TestCacheKeepsWhatIsUsed checks that the least recently used script is dropped first.
-func TestCacheKeepsWhatIsUsed(t *testing.T) {
-	c := NewCache(2 * countsFor(t, "return 1"))
-	one, two := mustLoad(t, c, "return 1"), mustLoad(t, c, "return 2")
-	if mustLoad(t, c, "return 1") != one {
+// TestCacheKeepsRecentlyUsed checks that the least recently used script is dropped first.
+func TestCacheKeepsRecentlyUsed(t *testing.T) {
+	c := NewCache(2 * cachedSize(t, "return 1"))
+	first, second := mustLoad(t, c, "return 1"), mustLoad(t, c, "return 2")
+	if mustLoad(t, c, "return 1") != first {
 		t.Error("compiled twice")
 	}
 	mustLoad(t, c, "return 3")
-	if _, ok := c.Get(two.SHA()); ok {
-		t.Error("the one that was not used is still there")
+	if _, ok := c.Get(second.SHA()); ok {
+		t.Error("the unused script is still cached")
 	}
-	if s, ok := c.Get(one.SHA()); !ok || s != one {
-		t.Error("the one that was used is gone")
+	if s, ok := c.Get(first.SHA()); !ok || s != first {
+		t.Error("the used script is not cached")
 	}
 	c.Flush()
-	if held(c, "return 1", "return 3") != 0 {
+	if countCached(c, "return 1", "return 3") != 0 {
 		t.Error("not flushed")
 	}
-	if _, err := c.Load(t.Context(), "return +", Share{}); err == nil || held(c, "return +") != 0 {
-		t.Errorf("what does not compile is held: %v", err)
+	if _, err := c.Load(t.Context(), "return +", Share{}); err == nil || countCached(c, "return +") != 0 {
+		t.Errorf("a script that does not compile is cached: %v", err)
 	}
 }
 
@@ -67,21 +67,21 @@ func TestCacheIsBoundedByBytes(t *testing.T) {
 	} {
 		mustLoad(t, c, step.body)
 		loaded = append(loaded, step.body)
-		if n := held(c, loaded...); n != step.want {
+		if n := countCached(c, loaded...); n != step.want {
 			t.Errorf("after %.20q: %d scripts, want %d", step.body, n, step.want)
 		}
 	}
-	if n := held(c, loaded...); n != 2 || c.Held() > 2000 {
-		t.Errorf("%d scripts of %d bytes", n, c.Held())
+	if n := countCached(c, loaded...); n != 2 || c.Bytes() > 2000 {
+		t.Errorf("%d scripts of %d bytes", n, c.Bytes())
 	}
 	c.Limit(1000)
-	if n := held(c, loaded...); n != 1 || c.Held() > 1000 {
-		t.Errorf("with another limit %d scripts of %d bytes", n, c.Held())
+	if n := countCached(c, loaded...); n != 1 || c.Bytes() > 1000 {
+		t.Errorf("after Limit: %d scripts of %d bytes", n, c.Bytes())
 	}
 }
 
-// countsFor returns the size of a script in the cache.
-func countsFor(t *testing.T, body string) int {
+// cachedSize returns the size of a script in the cache.
+func cachedSize(t *testing.T, body string) int {
 	t.Helper()
 	s, err := compile(body)
 	if err != nil {
@@ -91,14 +91,14 @@ func countsFor(t *testing.T, body string) int {
 }
 
 func TestCacheConcurrently(t *testing.T) {
-	c := NewCache(5 * countsFor(t, "return 1"))
+	c := NewCache(5 * cachedSize(t, "return 1"))
 	var bodies []string
 	for n := range 11 {
 		bodies = append(bodies, fmt.Sprint("return ", n))
 	}
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range 4 {
-		all.Go(func() {
+		wg.Go(func() {
 			for n := range 200 {
 				body := bodies[(n*7+i)%len(bodies)]
 				if s, err := c.Load(context.Background(), body, Share{}); err != nil || s.Body() != body {
@@ -110,14 +110,14 @@ func TestCacheConcurrently(t *testing.T) {
 			}
 		})
 	}
-	all.Wait()
-	if n := held(c, bodies...); n > 5 {
+	wg.Wait()
+	if n := countCached(c, bodies...); n > 5 {
 		t.Errorf("%d scripts", n)
 	}
 }
 
-// TestCacheCountsWhatScriptsCompileTo checks that the cache counts the compiled form of a script.
-func TestCacheCountsWhatScriptsCompileTo(t *testing.T) {
+// TestCacheCountsCompiledSize checks that the cache counts the compiled form of a script.
+func TestCacheCountsCompiledSize(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, piece := range []string{"x=1 ", "a()", "f'' ", "a=a+a+a ", "a.b.c.d=1 ", "a={1,1,1,1,1} ", "f(a,a,a,a,a,a) ",
 		"a=-a ", "if redis.call('get',KEYS[1]) == ARGV[1] then redis.call('del',KEYS[1]) end "} {
@@ -128,8 +128,8 @@ func TestCacheCountsWhatScriptsCompileTo(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Calls()
-		if held := heap() - before; held > s.size() {
-			t.Errorf("%q: %d bytes, counted as %d", piece, held, s.size())
+		if memory := heap() - before; memory > s.size() {
+			t.Errorf("%q: %d bytes, counted as %d", piece, memory, s.size())
 		}
 		runtime.KeepAlive(body)
 	}

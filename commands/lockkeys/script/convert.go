@@ -98,22 +98,22 @@ func errorTable(state *lua.State, text string) *lua.Table {
 	return t
 }
 
-// replyWriter converts the value that a script returns to a reply.
-type replyWriter struct {
+// replyBuilder converts the value that a script returns to a reply.
+type replyBuilder struct {
 	run  *run
 	size int
 }
 
 func (r *run) reply(v lua.Value) (keyspace.Reply, error) {
-	w := replyWriter{run: r}
+	w := replyBuilder{run: r}
 	return w.value(v, 0)
 }
 
 // count adds an element and its bytes to the size of the reply, and checks the limits.
-func (w *replyWriter) count(bytes, depth int) error {
+func (w *replyBuilder) count(bytes, depth int) error {
 	w.size += bytes + 16
-	if most := w.run.Limits.Reply; w.size > most {
-		return fmt.Errorf("%w returned more than %d bytes", errLimit, most)
+	if limit := w.run.Limits.Reply; w.size > limit {
+		return fmt.Errorf("%w returned more than %d bytes", errLimit, limit)
 	}
 	if depth > maxReplyDepth {
 		return fmt.Errorf("%w returned tables that nest deeper than %d", errLimit, maxReplyDepth)
@@ -121,7 +121,7 @@ func (w *replyWriter) count(bytes, depth int) error {
 	return nil
 }
 
-func (w *replyWriter) value(v lua.Value, depth int) (keyspace.Reply, error) {
+func (w *replyBuilder) value(v lua.Value, depth int) (keyspace.Reply, error) {
 	reply := keyspace.Reply{Kind: keyspace.Nil}
 	switch v := v.(type) {
 	case string:
@@ -140,7 +140,7 @@ func (w *replyWriter) value(v lua.Value, depth int) (keyspace.Reply, error) {
 }
 
 // boolean converts true to 1 and false to nil, or to 0 if the script asked for RESP3.
-func (w *replyWriter) boolean(b bool) keyspace.Reply {
+func (w *replyBuilder) boolean(b bool) keyspace.Reply {
 	switch {
 	case b:
 		return keyspace.IntReply(1)
@@ -151,7 +151,7 @@ func (w *replyWriter) boolean(b bool) keyspace.Reply {
 }
 
 // table converts a table: to a reply of the type that its field names, or to an array.
-func (w *replyWriter) table(t *lua.Table, depth int) (keyspace.Reply, error) {
+func (w *replyBuilder) table(t *lua.Table, depth int) (keyspace.Reply, error) {
 	if text, ok := t.Get("err").(string); ok {
 		return keyspace.ErrorReply(syntax.OneLine(strings.TrimRight(cString(text), "\r\n"))), w.count(len(text), depth)
 	}
@@ -180,7 +180,7 @@ func (w *replyWriter) table(t *lua.Table, depth int) (keyspace.Reply, error) {
 }
 
 // entries converts the keys of a table, with their values if values is set.
-func (w *replyWriter) entries(t *lua.Table, depth int, values bool) (keyspace.Reply, error) {
+func (w *replyBuilder) entries(t *lua.Table, depth int, values bool) (keyspace.Reply, error) {
 	reply := keyspace.Reply{Kind: keyspace.Set}
 	if values {
 		reply.Kind = keyspace.Map
@@ -202,7 +202,7 @@ func (w *replyWriter) entries(t *lua.Table, depth int, values bool) (keyspace.Re
 }
 
 // array converts a table's elements up to the first nil.
-func (w *replyWriter) array(t *lua.Table, depth int) (keyspace.Reply, error) {
+func (w *replyBuilder) array(t *lua.Table, depth int) (keyspace.Reply, error) {
 	reply := keyspace.ArrayReply()
 	for i := 1.0; ; i++ {
 		v := t.Get(i)

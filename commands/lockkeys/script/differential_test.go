@@ -16,14 +16,14 @@ var (
 	testArgv = []string{"a", "10", "3.5", "", "x y"}
 )
 
-// pair is two redis-servers with the same data. One runs scripts; the other runs the commands of
-// scripts that this package runs.
-type pair struct{ theirs, ours *redisClient }
+// redisPair is two redis-servers with the same data. One runs scripts; the other runs the commands
+// of scripts that this package runs.
+type redisPair struct{ scriptRedis, commandRedis *redisClient }
 
-func startPair(t testing.TB) pair { return pair{startRedis(t), startRedis(t)} }
+func startPair(t testing.TB) redisPair { return redisPair{startRedis(t), startRedis(t)} }
 
-func (p pair) reset() {
-	for _, c := range []*redisClient{p.theirs, p.ours} {
+func (p redisPair) reset() {
+	for _, c := range []*redisClient{p.scriptRedis, p.commandRedis} {
 		c.do("FLUSHALL")
 		c.do("SCRIPT", "FLUSH", "SYNC") // also resets the settings of cjson
 		c.do("SET", "k1", "a")
@@ -31,12 +31,12 @@ func (p pair) reset() {
 }
 
 // run runs a script with this package and in Redis.
-func (p pair) run(body string) (ours, theirs keyspace.Reply) {
+func (p redisPair) run(body string) (ownReply, redisReply keyspace.Reply) {
 	p.reset()
-	return runHere(p.ours.t.(*testing.T), body, p.ours.call).Plain(), p.theirs.eval(body, testKeys, testArgv)
+	return runInProxy(p.commandRedis.t.(*testing.T), body, p.commandRedis.call).Plain(), p.scriptRedis.eval(body, testKeys, testArgv)
 }
 
-func runHere(t *testing.T, body string, call func([]string) (keyspace.Reply, error)) keyspace.Reply {
+func runInProxy(t *testing.T, body string, call func([]string) (keyspace.Reply, error)) keyspace.Reply {
 	t.Helper()
 	s, err := compile(body)
 	if err != nil {
@@ -52,8 +52,8 @@ func runHere(t *testing.T, body string, call func([]string) (keyspace.Reply, err
 func TestScriptsAsInRedis(t *testing.T) {
 	p := startPair(t)
 	for _, body := range scriptsOf(t, "testdata/scripts.lua") {
-		if ours, theirs := p.run(body); !same(ours, theirs) {
-			t.Errorf("%s\n ours %+v\nredis %+v", body, ours, theirs)
+		if ownReply, redisReply := p.run(body); !sameReply(ownReply, redisReply) {
+			t.Errorf("%s\n ours %+v\nredis %+v", body, ownReply, redisReply)
 		}
 	}
 }
@@ -61,9 +61,9 @@ func TestScriptsAsInRedis(t *testing.T) {
 func TestRandomScriptsAsInRedis(t *testing.T) {
 	p := startPair(t)
 	for seed := range uint64(2000) {
-		body := (&author{Rand: rand.New(rand.NewPCG(1, seed))}).script()
-		if ours, theirs := p.run(body); !same(ours, theirs) {
-			t.Errorf("seed %d: %s\n ours %+v\nredis %+v", seed, body, ours, theirs)
+		body := (&scriptWriter{Rand: rand.New(rand.NewPCG(1, seed))}).script()
+		if ownReply, redisReply := p.run(body); !sameReply(ownReply, redisReply) {
+			t.Errorf("seed %d: %s\n ours %+v\nredis %+v", seed, body, ownReply, redisReply)
 		}
 	}
 }
@@ -74,22 +74,22 @@ func TestCompileErrorsAsInRedis(t *testing.T) {
 	bodies := scriptsOf(t, "testdata/scripts.lua")
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(2, seed))
-		body := mutant(random, bodies[random.IntN(len(bodies))])
-		ours := keyspace.BulkReply(SHA(body))
+		body := mutate(random, bodies[random.IntN(len(bodies))])
+		ownReply := keyspace.BulkReply(SHA(body))
 		if _, err := compile(body); err != nil {
-			ours = keyspace.ErrorReply(err.Error())
+			ownReply = keyspace.ErrorReply(err.Error())
 		}
-		if theirs := redis.do("SCRIPT", "LOAD", body); !same(ours, theirs) {
-			t.Errorf("seed %d: %q\n ours %+v\nredis %+v", seed, body, ours, theirs)
+		if redisReply := redis.do("SCRIPT", "LOAD", body); !sameReply(ownReply, redisReply) {
+			t.Errorf("seed %d: %q\n ours %+v\nredis %+v", seed, body, ownReply, redisReply)
 		}
 	}
 }
 
-// same compares replies, except for addresses.
-func same(a, b keyspace.Reply) bool {
+// sameReply reports whether two replies are equal, except for addresses.
+func sameReply(a, b keyspace.Reply) bool {
 	a.Str, b.Str = address.ReplaceAllString(a.Str, "0x"), address.ReplaceAllString(b.Str, "0x")
 	return a.Kind == b.Kind && a.Int == b.Int && a.Float == b.Float && a.Str == b.Str &&
-		slices.EqualFunc(a.Elems, b.Elems, same)
+		slices.EqualFunc(a.Elems, b.Elems, sameReply)
 }
 
 var address = regexp.MustCompile(`(?i)0x[0-9a-f]{6,}`)
@@ -115,23 +115,23 @@ func TestLimitsOfTheCompilerAsInRedis(t *testing.T) {
 		"parameters": func(n int) string { return "return function(" + strings.Repeat("a,", n) + "a) end" },
 		"targets":    func(n int) string { return strings.Repeat("x,", n) + "x = 1" },
 		"captures": func(n int) string {
-			var declared, used strings.Builder
+			var declarations, uses strings.Builder
 			for i := range n {
-				fmt.Fprintf(&declared, "local v%d ", i)
-				fmt.Fprintf(&used, "v%d=1 ", i)
+				fmt.Fprintf(&declarations, "local v%d ", i)
+				fmt.Fprintf(&uses, "v%d=1 ", i)
 			}
-			return declared.String() + "\nreturn function() " + used.String() + " end"
+			return declarations.String() + "\nreturn function() " + uses.String() + " end"
 		},
 		"loop variables": func(n int) string { return "for " + strings.Repeat("a,", n) + "a in x do end" },
 	} {
 		for _, n := range []int{1, 10, 50, 59, 60, 61, 62, 90, 99, 100, 101, 150, 180, 190, 194, 195, 196, 197, 198,
 			199, 200, 201, 202, 250} {
-			ours := keyspace.BulkReply(SHA(body(n)))
+			ownReply := keyspace.BulkReply(SHA(body(n)))
 			if _, err := compile(body(n)); err != nil {
-				ours = keyspace.ErrorReply(err.Error())
+				ownReply = keyspace.ErrorReply(err.Error())
 			}
-			if theirs := redis.do("SCRIPT", "LOAD", body(n)); !same(ours, theirs) {
-				t.Errorf("%d %s:\n ours %+v\nredis %+v", n, name, ours, theirs)
+			if redisReply := redis.do("SCRIPT", "LOAD", body(n)); !sameReply(ownReply, redisReply) {
+				t.Errorf("%d %s:\n ours %+v\nredis %+v", n, name, ownReply, redisReply)
 			}
 		}
 	}

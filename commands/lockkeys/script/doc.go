@@ -44,7 +44,7 @@
 //   - A chain of more than 2000 operators, calls or indices has "too many syntax levels".
 //   - If a read-only script calls a command that is refused for two reasons, the error says that it
 //     may not write.
-//   - An error that the C implementation blames on the line where an expression ends may name
+//   - An error that the C implementation reports for the line where an expression ends may name
 //     another line of a statement of several lines.
 //
 // # What scripts of libraries call

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// slow has scripts that once ran for minutes without a check of their time, or uncharged.
-var slow = map[string]string{
+// slowScripts has scripts that once ran for minutes without a check of their time, or uncharged.
+var slowScripts = map[string]string{
 	"a loop with a long body": `local t = {} while true do ` + strings.Repeat("t.x=t ", 65_000) + ` end`,
 	"a function with a long body": `local t = {} local function f() ` +
 		strings.Repeat("t.x=t ", 60_000) + ` end while true do f() end`,
-	"a border that is searched for":  searched + `while true do local n = #t end`,
-	"an element put behind a border": searched + `while true do table.insert(t, nil) end`,
+	"a border that is searched for":  sparseTable + `while true do local n = #t end`,
+	"an element put behind a border": sparseTable + `while true do table.insert(t, nil) end`,
 	"empty matches":                  `while true do string.gsub(ARGV[1], "", "") end`,
 	"chains of tables":               `local t = {} for i = 1, 90 do t = setmetatable({}, {__index = t}) end while true do ` + strings.Repeat("t.x=t.y ", 45_000) + ` end`,
 	"many values": `local function f(...) local a, b while true do ` +
@@ -24,14 +24,16 @@ var slow = map[string]string{
 	"code that is compiled in the run": `while true do loadstring(ARGV[1]) end`,
 }
 
-// searched makes a table whose border C Lua searches one by one: its hash part has all powers of
+// sparseTable makes a table whose border C Lua searches one by one: its hash part has all powers of
 // two, and many indices.
-const searched = `local t = {} for i = 1, 65536 do t["k" .. i] = i end for i = 1, 65536 do t["k" .. i] = nil end
+const sparseTable = `local t = {} for i = 1, 65536 do t["k" .. i] = i end for i = 1, 65536 do t["k" .. i] = nil end
 	for i = 1, 30000 do t[i] = i end for i = 0, 32 do t[2 ^ i] = i end `
 
-// ending runs a script without a time limit, and calls end when the run is large. It returns how
+// timeToEnd runs a script without a time limit, and calls end when the run is large. It returns how
 // long the script took to end after that.
-func ending(t *testing.T, pace *Pace, body string, end func(stop context.CancelCauseFunc)) (took time.Duration, err error) {
+func timeToEnd(
+	t *testing.T, pace *Pace, body string, end func(stop context.CancelCauseFunc),
+) (elapsed time.Duration, err error) {
 	t.Helper()
 	ctx, stop := context.WithCancelCause(t.Context())
 	defer stop(nil)
@@ -44,22 +46,22 @@ func ending(t *testing.T, pace *Pace, body string, end func(stop context.CancelC
 		_, err := s.Run(ctx, Input{Argv: []string{strings.Repeat("a", 900_000)}, Share: Share{Pace: pace, Time: -1}})
 		done <- err
 	}()
-	if !pace.growsBefore(done) {
+	if !pace.awaitLarge(done) {
 		return 0, <-done
 	}
-	began := time.Now()
+	start := time.Now()
 	end(stop)
 	err = <-done
-	return time.Since(began), err
+	return time.Since(start), err
 }
 
-// growsBefore waits until a run has become large. It returns false if the only run ended before.
-func (p *Pace) growsBefore(done <-chan error) bool {
+// awaitLarge waits until a run has become large. It returns false if the only run ended before.
+func (p *Pace) awaitLarge(done <-chan error) bool {
 	for len(done) == 0 {
 		p.mu.Lock()
-		large := len(p.large)
+		count := len(p.largeJobs)
 		p.mu.Unlock()
-		if large > 0 {
+		if count > 0 {
 			return true
 		}
 		time.Sleep(time.Millisecond)
@@ -69,50 +71,50 @@ func (p *Pace) growsBefore(done <-chan error) bool {
 
 // TestEndsAtOnce checks that any script ends at once when the process stops, and on SCRIPT KILL.
 func TestEndsAtOnce(t *testing.T) {
-	stopping, pace := errors.New("the process stops"), NewPace()
-	for name, body := range slow {
-		took, err := ending(t, pace, body, func(stop context.CancelCauseFunc) { stop(stopping) })
-		if err != stopping && !strings.Contains(err.Error(), "allocated more than") {
+	errShutdown, pace := errors.New("the process stops"), NewPace()
+	for name, body := range slowScripts {
+		elapsed, err := timeToEnd(t, pace, body, func(stop context.CancelCauseFunc) { stop(errShutdown) })
+		if err != errShutdown && !strings.Contains(err.Error(), "allocated more than") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if took > time.Second {
-			t.Errorf("%s: it took %v to end when the process was to end", name, took)
+		if elapsed > time.Second {
+			t.Errorf("%s: it took %v to end after the shutdown", name, elapsed)
 		}
-		took, err = ending(t, pace, body, func(context.CancelCauseFunc) { pace.Kill() })
+		elapsed, err = timeToEnd(t, pace, body, func(context.CancelCauseFunc) { pace.Kill() })
 		if !strings.HasPrefix(err.Error(), "ERR Script killed by user with SCRIPT KILL... script: ") &&
 			!strings.Contains(err.Error(), "allocated more than") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if took > time.Second {
-			t.Errorf("%s: it took %v to end when it was killed", name, took)
+		if elapsed > time.Second {
+			t.Errorf("%s: it took %v to end after SCRIPT KILL", name, elapsed)
 		}
 	}
-	if len(pace.large) > 0 {
-		t.Error("some are still listed")
+	if len(pace.largeJobs) > 0 {
+		t.Error("some runs are still listed")
 	}
 }
 
-func TestEndsInItsTime(t *testing.T) {
-	for name, body := range slow {
+func TestEndsAtTimeLimit(t *testing.T) {
+	for name, body := range slowScripts {
 		s, err := compile(body)
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		began := time.Now()
+		start := time.Now()
 		_, err = s.Run(t.Context(), Input{Argv: []string{strings.Repeat("a", 900_000)},
 			Share: Share{Time: 100 * time.Millisecond}})
 		if err == nil || !strings.Contains(err.Error(), "ran for longer than") &&
 			!strings.Contains(err.Error(), "allocated more than") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("%s: it took %v", name, took)
+		if elapsed := time.Since(start); elapsed > time.Second {
+			t.Errorf("%s: it took %v", name, elapsed)
 		}
 	}
 }
 
-// long are sources that take long to compile.
-var long = map[string]string{
+// longSources are sources that take long to compile.
+var longSources = map[string]string{
 	"many tokens":    strings.Repeat("a=a ", 250_000),
 	"many variables": nestedLocals(100) + strings.Repeat("y=y ", 20_000) + strings.Repeat(" end", 100),
 	"many shapes":    "local a " + strings.Repeat("a=a..a..KEYS[1] redis.call('get',a) ", 25_000),
@@ -131,14 +133,14 @@ func nestedLocals(depth int) string {
 
 // TestCompilingEnds checks that a long compilation ends in the same ways as a long run.
 func TestCompilingEnds(t *testing.T) {
-	stopping, pace := errors.New("the process stops"), NewPace()
-	for name, body := range long {
+	errShutdown, pace := errors.New("the process stops"), NewPace()
+	for name, body := range longSources {
 		if _, err := Compile(t.Context(), body, Share{Short: true}); err != ErrTooLarge {
 			t.Errorf("%s: %v, want %v", name, err, ErrTooLarge)
 		}
 		for want, end := range map[string]func(context.CancelCauseFunc){
-			stopping.Error(): func(stop context.CancelCauseFunc) { stop(stopping) },
-			"killed by user": func(context.CancelCauseFunc) { pace.Kill() },
+			errShutdown.Error(): func(stop context.CancelCauseFunc) { stop(errShutdown) },
+			"killed by user":    func(context.CancelCauseFunc) { pace.Kill() },
 		} {
 			ctx, stop := context.WithCancelCause(t.Context())
 			done := make(chan error, 1)
@@ -146,7 +148,7 @@ func TestCompilingEnds(t *testing.T) {
 				_, err := Compile(ctx, body, Share{Pace: pace, Time: -1})
 				done <- err
 			}()
-			if pace.growsBefore(done) {
+			if pace.awaitLarge(done) {
 				end(stop)
 			}
 			if err := <-done; err != nil && !strings.Contains(err.Error(), want) { // the compilation may have ended before
@@ -161,6 +163,6 @@ func TestCompilingEnds(t *testing.T) {
 	}
 	if _, err := Compile(t.Context(), "return {"+strings.Repeat("1,", 500_000)+"}", Share{Time: -1}); err == nil ||
 		!strings.Contains(err.Error(), "allocated more than") {
-		t.Errorf("of half a million tokens: %v", err)
+		t.Errorf("half a million tokens: %v", err)
 	}
 }

@@ -25,10 +25,10 @@ func FuzzRun(f *testing.F) {
 		}
 		s.Literals()
 		limits := Limits{Bytes: 4 << 20, Calls: 100, Reply: 1 << 16}
-		reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: answer(keyspace.BulkReply("a")),
+		reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: fixedReply(keyspace.BulkReply("a")),
 			Share: Share{Time: 50 * time.Millisecond}, Limits: limits})
-		var over *LimitError
-		if err != nil && !errors.As(err, &over) {
+		var limitErr *LimitError
+		if err != nil && !errors.As(err, &limitErr) {
 			t.Fatal(err)
 		}
 		if size := sizeOf(reply); size > limits.Reply && reply.Kind != keyspace.Error {
@@ -57,21 +57,21 @@ func FuzzReplyThroughScript(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		sent := (&replyReader{data}).reply(0)
-		got, err := s.Run(t.Context(), Input{Call: answer(sent), Share: Share{Time: -1}})
+		got, err := s.Run(t.Context(), Input{Call: fixedReply(sent), Share: Share{Time: -1}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := through(sent); !same(got, want) {
-			t.Errorf("%+v came out as %+v, want %+v", sent, got, want)
+		if want := expectedReply(sent); !sameReply(got, want) {
+			t.Errorf("%+v was returned as %+v, want %+v", sent, got, want)
 		}
 	})
 }
 
-// through returns the expected reply.
-func through(r keyspace.Reply) keyspace.Reply {
+// expectedReply returns the reply of a script that returns a command's reply r.
+func expectedReply(r keyspace.Reply) keyspace.Reply {
 	switch r.Kind {
 	case keyspace.NilArray:
-		return null
+		return nilReply
 	case keyspace.Int:
 		f := float64(r.Int)
 		if f >= math.MaxInt64 {
@@ -80,25 +80,25 @@ func through(r keyspace.Reply) keyspace.Reply {
 		return keyspace.IntReply(int64(f))
 	case keyspace.Status:
 		text, _, _ := strings.Cut(r.Str, "\x00")
-		return keyspace.Reply{Kind: keyspace.Status, Str: spaces(text)}
+		return keyspace.Reply{Kind: keyspace.Status, Str: replaceLineEnds(text)}
 	case keyspace.Error:
 		text, _, _ := strings.Cut(r.Str, "\x00")
 		code, text, found := strings.Cut(text, " ")
 		if !found {
 			code, text = "ERR", code
 		}
-		return keyspace.ErrorReply(spaces(strings.TrimRight(code+" "+strings.Trim(text, "\r\n"), "\r\n")))
+		return keyspace.ErrorReply(replaceLineEnds(strings.TrimRight(code+" "+strings.Trim(text, "\r\n"), "\r\n")))
 	case keyspace.Array:
 		list := keyspace.ArrayReply()
 		for _, e := range r.Elems {
-			list.Elems = append(list.Elems, through(e))
+			list.Elems = append(list.Elems, expectedReply(e))
 		}
 		return list
 	}
 	return r
 }
 
-func spaces(text string) string {
+func replaceLineEnds(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r", " "), "\n", " ")
 }
 
@@ -146,5 +146,5 @@ func (r *replyReader) reply(depth int) keyspace.Reply {
 		}
 		return list
 	}
-	return null
+	return nilReply
 }

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// author writes random scripts that end: only short loops, no recursion, and no error that is a
-// table without err, at which Redis 7.0.15 crashes.
-type author struct {
+// scriptWriter writes random scripts that end: only short loops, no recursion, and no error that is
+// a table without err, at which Redis 7.0.15 crashes.
+type scriptWriter struct {
 	*rand.Rand
-	names []string // variables in scope
-	made  int
+	names    []string // variables in scope
+	varCount int
 }
 
-func (a *author) oneOf(texts ...string) string { return texts[a.IntN(len(texts))] }
+func (a *scriptWriter) oneOf(texts ...string) string { return texts[a.IntN(len(texts))] }
 
 // script returns the source of a random script.
-func (a *author) script() string {
+func (a *scriptWriter) script() string {
 	var b strings.Builder
 	for range a.IntN(5) {
 		b.WriteString(a.statement(2) + "\n")
@@ -26,12 +26,12 @@ func (a *author) script() string {
 	return b.String()
 }
 
-func (a *author) statement(depth int) string {
+func (a *scriptWriter) statement(depth int) string {
 	switch a.IntN(9) {
 	case 0, 1, 2:
 		value := a.expression(depth)
-		a.made++
-		name := fmt.Sprintf("v%d", a.made)
+		a.varCount++
+		name := fmt.Sprintf("v%d", a.varCount)
 		a.names = append(a.names, name)
 		return "local " + name + " = " + value
 	case 3:
@@ -50,7 +50,7 @@ func (a *author) statement(depth int) string {
 	return "do " + a.block(depth) + " end"
 }
 
-func (a *author) block(depth int) string {
+func (a *scriptWriter) block(depth int) string {
 	if depth == 0 {
 		return ""
 	}
@@ -60,7 +60,7 @@ func (a *author) block(depth int) string {
 	return text
 }
 
-func (a *author) command() string {
+func (a *scriptWriter) command() string {
 	key := a.oneOf("KEYS[1]", "KEYS[2]", `"k3"`)
 	switch a.IntN(8) {
 	case 0:
@@ -82,7 +82,7 @@ func (a *author) command() string {
 	return a.oneOf(`"get"`, `"exists"`, `"strlen"`, `"type"`, `"lpop"`, `"sort"`, `"nosuch"`) + ", " + key
 }
 
-func (a *author) expressions(depth int) string {
+func (a *scriptWriter) expressions(depth int) string {
 	list := make([]string, a.IntN(4))
 	for i := range list {
 		list[i] = a.expression(depth)
@@ -93,7 +93,7 @@ func (a *author) expressions(depth int) string {
 	return strings.Join(list, ", ")
 }
 
-func (a *author) atom() string {
+func (a *scriptWriter) atom() string {
 	if len(a.names) > 0 && a.IntN(3) == 0 {
 		return a.oneOf(a.names...)
 	}
@@ -102,7 +102,7 @@ func (a *author) atom() string {
 		"{}", "KEYS[1]", "ARGV[1]", "ARGV[2]", "ARGV[3]", "#ARGV", "KEYS", "nosuch", "(1/0)", "(0/0)", "cjson.null")
 }
 
-func (a *author) expression(depth int) string {
+func (a *scriptWriter) expression(depth int) string {
 	if depth == 0 {
 		return a.atom()
 	}
@@ -143,8 +143,8 @@ func (a *author) expression(depth int) string {
 	return "table.concat({" + a.expressions(depth-1) + "}, " + a.oneOf(`","`, sub()) + ")"
 }
 
-// mutant returns a script with a part deleted, doubled or replaced.
-func mutant(random *rand.Rand, body string) string {
+// mutate returns a script with a part deleted, doubled or replaced.
+func mutate(random *rand.Rand, body string) string {
 	pieces := []string{" ", "\n", "end", "(", ")", "{", "}", "[", "]", "=", "==", ",", ";", ".", "..", "...", ":", "\"",
 		"'", "[[", "]]", "--", "--[[", "\\", "0x", "1e", "3x",
 		"local", "function", "return", "if", "then", "else", "for", "in", "do", "while", "repeat", "until", "break",

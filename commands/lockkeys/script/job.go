@@ -23,8 +23,8 @@ func (s *job) await(p *slots) error {
 	if p.tryTake() {
 		return nil
 	}
-	ctx, done := s.watch.Wait()
-	defer done()
+	ctx, stop := s.watch.Wait()
+	defer stop()
 	defer s.watch.Renew() // the wait is not part of its slice
 	return p.take(ctx)
 }
@@ -59,7 +59,7 @@ func (s *job) Grow() error {
 	}
 	s.large = true
 	s.Pace.setLarge(s, true)
-	s.leaveSmall()
+	s.releaseSmall()
 	if err := s.await(s.Pace.largeSlots); err != nil {
 		s.refusedLarge = err == errFull
 		return slotError(err)
@@ -70,7 +70,7 @@ func (s *job) Grow() error {
 
 // Pause implements meter.Pace. It lets other large runs execute.
 func (s *job) Pause() error {
-	s.leaveTurn()
+	s.releaseTurn()
 	return s.takeTurn()
 }
 
@@ -90,13 +90,13 @@ func (s *job) sleep(d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	ctx, done := s.watch.Wait()
-	defer done()
+	ctx, stop := s.watch.Wait()
+	defer stop()
 	return s.Pace.sleep(ctx, d)
 }
 
-// leaveTurn ends a slice.
-func (s *job) leaveTurn() {
+// releaseTurn ends a slice.
+func (s *job) releaseTurn() {
 	if s.hasTurn {
 		s.Pace.idleAfter(s.Pace.now().Sub(s.sliceStart))
 		s.Pace.turn.release()
@@ -104,7 +104,7 @@ func (s *job) leaveTurn() {
 	s.hasTurn = false
 }
 
-func (s *job) leaveSmall() {
+func (s *job) releaseSmall() {
 	if s.hasSmall {
 		s.Pace.smallSlots.release()
 	}
@@ -113,8 +113,8 @@ func (s *job) leaveSmall() {
 
 // end releases the slots of the run, and charges its time to the allowance.
 func (s *job) end() {
-	s.leaveSmall()
-	s.leaveTurn()
+	s.releaseSmall()
+	s.releaseTurn()
 	if s.hasLarge {
 		s.Pace.largeSlots.release()
 	}

@@ -12,7 +12,7 @@ import (
 // jsonToken is a token of JSON. kind is its name in cjson's errors.
 type jsonToken struct {
 	kind    string // or the error, if bad is set
-	bad     bool
+	isError bool
 	at      int
 	text    string
 	number  float64
@@ -68,7 +68,7 @@ func (d *decoder) unexpected(want string, t jsonToken) {
 
 func (d *decoder) value(t jsonToken) lua.Value {
 	switch {
-	case t.bad:
+	case t.isError:
 	case t.kind == jsonString:
 		return d.call.State().Text(t.text)
 	case t.kind == jsonNumber:
@@ -97,23 +97,23 @@ func (d *decoder) object() lua.Value {
 	state := d.call.State()
 	object := state.NewTable()
 	t := d.next()
-	for t.bad || t.kind != objectEnd {
-		if t.bad || t.kind != jsonString {
+	for t.isError || t.kind != objectEnd {
+		if t.isError || t.kind != jsonString {
 			d.unexpected("object key string", t)
 		}
 		key := state.Text(t.text)
-		if t = d.next(); t.bad || t.kind != jsonColon {
+		if t = d.next(); t.isError || t.kind != jsonColon {
 			d.unexpected("colon", t)
 		}
 		state.Set(object, key, d.value(d.next()))
 		if t = d.next(); t.kind == objectEnd {
 			break
 		}
-		if t.bad || t.kind != jsonComma {
+		if t.isError || t.kind != jsonComma {
 			d.unexpected("comma or object end", t)
 		}
 		t = d.next()
-		if !t.bad && t.kind == objectEnd {
+		if !t.isError && t.kind == objectEnd {
 			d.unexpected("object key string", t)
 		}
 	}
@@ -132,7 +132,7 @@ func (d *decoder) array() lua.Value {
 			if t = d.next(); t.kind == arrayEnd {
 				break
 			}
-			if t.bad || t.kind != jsonComma {
+			if t.isError || t.kind != jsonComma {
 				d.unexpected("comma or array end", t)
 			}
 			t = d.next()
@@ -172,7 +172,7 @@ func (d *decoder) next() jsonToken {
 	case strings.HasPrefix(rest, "null"):
 		d.at += len("null")
 		t.kind = jsonNull
-	case strings.IndexByte("iInN+", c) >= 0 && looksInvalid(rest):
+	case strings.IndexByte("iInN+", c) >= 0 && isNonJSONNumber(rest):
 		return d.number(t)
 	default:
 		return d.invalid(t, "invalid token")
@@ -182,12 +182,12 @@ func (d *decoder) next() jsonToken {
 
 // invalid turns a token into an error at the present position.
 func (d *decoder) invalid(t jsonToken, problem string) jsonToken {
-	t.bad, t.kind, t.at = true, problem, d.at
+	t.isError, t.kind, t.at = true, problem, d.at
 	return t
 }
 
-// looksInvalid reports whether C would parse a number that JSON does not have.
-func looksInvalid(s string) bool {
+// isNonJSONNumber reports whether C would parse a number that JSON does not have.
+func isNonJSONNumber(s string) bool {
 	if s[0] == '+' {
 		return true
 	}

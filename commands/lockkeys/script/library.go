@@ -58,16 +58,16 @@ func protectedCall(c *lua.Call) []lua.Value {
 	if c.NArgs() == 0 {
 		return c.Return(false, "attempt to call a boolean value") // Redis calls a boolean here
 	}
-	results, failed := c.Protected(c.Arg(1), c.Args()[1:])
-	if failed == nil {
+	results, luaErr := c.Protected(c.Arg(1), c.Args()[1:])
+	if luaErr == nil {
 		return c.Return(append([]lua.Value{true}, results...)...)
 	}
-	if t, ok := failed.Value.(*lua.Table); ok {
+	if t, ok := luaErr.Value.(*lua.Table); ok {
 		field := t.Get("err")
 		if _, ok := lua.ToString(field); ok {
 			return c.Return(false, field)
 		}
 		return c.Return(false, t, field) // Redis also returns the field
 	}
-	return c.Return(false, failed.Value)
+	return c.Return(false, luaErr.Value)
 }

@@ -11,14 +11,14 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// enough is a meter.Pace that ends a run after a number of pauses.
-type enough int
+// pauseLimit is a meter.Pace that ends a run after a number of pauses.
+type pauseLimit int
 
-func (*enough) Grow() error { return nil }
+func (*pauseLimit) Grow() error { return nil }
 
-func (e *enough) Pause() error {
+func (e *pauseLimit) Pause() error {
 	if *e--; *e <= 0 {
-		return errEnough
+		return errTestDone
 	}
 	return nil
 }
@@ -34,14 +34,14 @@ func TestCallsAreMetered(t *testing.T) {
 		Call: func([]string) (keyspace.Reply, error) { return keyspace.IntReply(1), nil },
 		Cost: func(words []string) int { return len(words) << 20 },
 	}}
-	e := enough(20)
-	if _, err := r.execute(lua.NewState(meter.Limits{Pace: &e, Small: smallRun})); !errors.Is(err, errEnough) {
+	e := pauseLimit(20)
+	if _, err := r.execute(lua.NewState(meter.Limits{Pace: &e, Small: smallRun})); !errors.Is(err, errTestDone) {
 		t.Errorf("%v after all but %d pauses", err, e)
 	}
 }
 
-// makesWay reports whether a script pauses a number of times. ARGV has texts of a size.
-func makesWay(t *testing.T, body string, size, times int) bool {
+// pauses reports whether a script pauses a number of times. ARGV has texts of a size.
+func pauses(t *testing.T, body string, size, times int) bool {
 	t.Helper()
 	s, err := compile(body)
 	if err != nil {
@@ -56,9 +56,9 @@ func makesWay(t *testing.T, body string, size, times int) bool {
 		},
 		Call: func([]string) (keyspace.Reply, error) { return keyspace.ErrorReply("ERR unknown"), nil },
 	}}
-	e := enough(times)
+	e := pauseLimit(times)
 	_, err = r.execute(lua.NewState(meter.Limits{Pace: &e, Small: smallRun}))
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, errTestDone) {
 		t.Fatalf("%.100s: %v", body, err)
 	}
 	return err != nil
@@ -101,8 +101,8 @@ func TestWorkOnLongTextsIsMetered(t *testing.T) {
 	} {
 		body := `local numeral, word, longer, set, whole, capture, classes, json, other = unpack(ARGV)
 			for i = 1, 40 do pcall(function() ` + work + ` end) end`
-		if !makesWay(t, body, 400_000, times/2) {
-			t.Errorf("%s does not make way for others", work)
+		if !pauses(t, body, 400_000, times/2) {
+			t.Errorf("%s does not pause often enough", work)
 		}
 	}
 }
@@ -119,8 +119,8 @@ func TestWorkOnTablesIsMetered(t *testing.T) {
 		`local t = {} for i = 1, 20000 do t[i] = i end t[error] = 1 for i = 1, 200 do pcall(cjson.encode, t) end`,
 		`local t = {} for i = 1, 7000 do t[i] = i end local function f() end for i = 1, 200 do f(unpack(t)) select("#", unpack(t)) end`,
 	} {
-		if !makesWay(t, work, 10, 60) {
-			t.Errorf("%s does not make way for others", work)
+		if !pauses(t, work, 10, 60) {
+			t.Errorf("%s does not pause often enough", work)
 		}
 	}
 }

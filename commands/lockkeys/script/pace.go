@@ -54,7 +54,7 @@ type Pace struct {
 
 	mu        sync.Mutex
 	idleUntil time.Time     // until when the turn stays idle
-	large     map[*job]bool // the large runs that have not ended
+	largeJobs map[*job]bool // the large runs that have not ended
 }
 
 // NewPace returns a Pace for the processors that Go uses now: half of them, but at least one, may
@@ -63,7 +63,7 @@ func NewPace() *Pace {
 	return &Pace{
 		smallSlots: newSlots(max(1, runtime.GOMAXPROCS(0)/2), -1), largeSlots: newSlots(maxLarge, maxWaiting),
 		turn: newSlots(1, -1),
-		now:  time.Now, sleep: pacing.Sleep, large: map[*job]bool{},
+		now:  time.Now, sleep: pacing.Sleep, largeJobs: map[*job]bool{},
 	}
 }
 
@@ -71,21 +71,21 @@ func NewPace() *Pace {
 func (p *Pace) Kill() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for s := range p.large {
+	for s := range p.largeJobs {
 		s.watch.End(errKilled)
 	}
-	return len(p.large)
+	return len(p.largeJobs)
 }
 
 // setLarge notes that a run is large, or that it has ended.
-func (p *Pace) setLarge(s *job, large bool) {
+func (p *Pace) setLarge(s *job, isLarge bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if large {
-		p.large[s] = true
+	if isLarge {
+		p.largeJobs[s] = true
 		return
 	}
-	delete(p.large, s)
+	delete(p.largeJobs, s)
 }
 
 // idleAfter keeps the turn idle after a slice of that length.

@@ -15,35 +15,35 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// crowd has scripts that run at the same time, under one Pace, until the test has seen enough.
-type crowd struct {
+// runGroup has scripts that run at the same time, under one Pace, until the test ends them.
+type runGroup struct {
 	*testing.T
-	pace    *Pace
-	ctx     context.Context
-	end     context.CancelFunc
-	running sync.WaitGroup
-	// inCall counts the runs that are in a redis.call; most is its maximum.
-	inCall, most, calls atomic.Int64
+	pace *Pace
+	ctx  context.Context
+	end  context.CancelFunc
+	wg   sync.WaitGroup
+	// inCall counts the runs that are in a redis.call; maxInCall is its maximum.
+	inCall, maxInCall, calls atomic.Int64
 	// grown receives each first call.
 	grown chan struct{}
 }
 
-// errEnough ends a crowd.
-var errEnough = errors.New("the test has seen enough")
+// errTestDone ends the runs of a runGroup.
+var errTestDone = errors.New("the test has seen enough")
 
-func newCrowd(t *testing.T, small int) *crowd {
+func newRunGroup(t *testing.T, smallSlots int) *runGroup {
 	ctx, end := context.WithCancelCause(t.Context())
-	c := &crowd{T: t, pace: NewPace(), ctx: ctx, end: func() { end(errEnough) }, grown: make(chan struct{}, 1000)}
-	c.pace.smallSlots = newSlots(small, -1)
-	t.Cleanup(func() { c.end(); c.running.Wait() })
+	c := &runGroup{T: t, pace: NewPace(), ctx: ctx, end: func() { end(errTestDone) }, grown: make(chan struct{}, 1000)}
+	c.pace.smallSlots = newSlots(smallSlots, -1)
+	t.Cleanup(func() { c.end(); c.wg.Wait() })
 	return c
 }
 
 // call implements redis.call, and counts the runs in it.
-func (c *crowd) call([]string) (keyspace.Reply, error) {
+func (c *runGroup) call([]string) (keyspace.Reply, error) {
 	now := c.inCall.Add(1)
 	defer c.inCall.Add(-1)
-	for most := c.most.Load(); now > most && !c.most.CompareAndSwap(most, now); most = c.most.Load() {
+	for most := c.maxInCall.Load(); now > most && !c.maxInCall.CompareAndSwap(most, now); most = c.maxInCall.Load() {
 	}
 	c.calls.Add(1)
 	time.Sleep(10 * time.Microsecond) // other runs may enter
@@ -51,12 +51,12 @@ func (c *crowd) call([]string) (keyspace.Reply, error) {
 }
 
 // start runs a script without a time limit. It sends the error to done, if done is not nil.
-func (c *crowd) start(body string, done chan<- error) {
+func (c *runGroup) start(body string, done chan<- error) {
 	s, err := compile(body)
 	if err != nil {
 		c.Fatal(err)
 	}
-	c.running.Go(func() {
+	c.wg.Go(func() {
 		_, err := s.Run(c.ctx, Input{Call: c.call, Share: Share{Pace: c.pace, Time: -1}, Limits: Limits{Calls: 1 << 40}})
 		if done != nil {
 			done <- err
@@ -64,8 +64,8 @@ func (c *crowd) start(body string, done chan<- error) {
 	})
 }
 
-// standing waits until n runs wait for a large slot.
-func (c *crowd) standing(n int) {
+// awaitWaiters waits until n runs wait for a large slot.
+func (c *runGroup) awaitWaiters(n int) {
 	c.Helper()
 	redistest.Await(c, fmt.Sprintf("%d wait for a large slot", n), func() bool { return c.pace.largeSlots.waiters() == n })
 }
@@ -73,14 +73,14 @@ func (c *crowd) standing(n int) {
 func (s *slots) waiters() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiting.Len()
+	return s.queue.Len()
 }
 
 // TestSlotsAreBounded checks the limit of the runs that execute at a time: small runs, and one
 // large.
 func TestSlotsAreBounded(t *testing.T) {
-	const small, clients = 2, 40
-	c := newCrowd(t, small)
+	const smallSlots, clients = 2, 40
+	c := newRunGroup(t, smallSlots)
 	for range clients {
 		c.start(`while true do redis.call("x") end`, nil)
 	}
@@ -93,18 +93,18 @@ func TestSlotsAreBounded(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if most := c.most.Load(); most > small+1 {
-		t.Errorf("%d scripts ran at a time, at most %d may", most, small+1)
+	if most := c.maxInCall.Load(); most > smallSlots+1 {
+		t.Errorf("%d scripts ran at a time, at most %d may", most, smallSlots+1)
 	}
 }
 
-// TestSmallScriptBesideEndlessOnes checks that a small script ends while endless scripts run.
-func TestSmallScriptBesideEndlessOnes(t *testing.T) {
-	c := newCrowd(t, 1)
+// TestSmallScriptDuringEndlessScripts checks that a small script ends while endless scripts run.
+func TestSmallScriptDuringEndlessScripts(t *testing.T) {
+	c := newRunGroup(t, 1)
 	for range maxLarge + maxWaiting {
 		c.start(`while true do end`, nil)
 	}
-	c.standing(maxWaiting)
+	c.awaitWaiters(maxWaiting)
 	done := make(chan error, 1)
 	for range 100 {
 		c.start(`return redis.call("x")`, done)
@@ -120,19 +120,19 @@ func TestSmallScriptBesideEndlessOnes(t *testing.T) {
 // TestTooManyLargeScripts checks that only a limited number of large runs may wait. The next run is
 // refused, at once if it has no time limit.
 func TestTooManyLargeScripts(t *testing.T) {
-	c := newCrowd(t, 1)
+	c := newRunGroup(t, 1)
 	for range maxLarge + maxWaiting {
 		c.start(`while true do end`, nil)
 	}
-	c.standing(maxWaiting)
+	c.awaitWaiters(maxWaiting)
 	for _, body := range []string{
 		`while true do end`, `while true do pcall(function() while true do end end) end`, `return ("x"):rep(300000)`,
 		`local function f() return 1 + f() end f()`,
 	} {
 		done := make(chan error, 1)
 		c.start(body, done)
-		var over *LimitError
-		if err := <-done; !errors.As(err, &over) || over.Error() != ErrBusy.Error() ||
+		var limitErr *LimitError
+		if err := <-done; !errors.As(err, &limitErr) || limitErr.Error() != ErrBusy.Error() ||
 			!strings.HasPrefix(err.Error(), "BUSY ") {
 			t.Errorf("%s: %v", body, err)
 		}
@@ -142,7 +142,7 @@ func TestTooManyLargeScripts(t *testing.T) {
 // TestWaitForSlotEnds checks that the script's time limits a wait for a slot, and that BUSY ends
 // it.
 func TestWaitForSlotEnds(t *testing.T) {
-	c := newCrowd(t, 1)
+	c := newRunGroup(t, 1)
 	if !c.pace.smallSlots.tryTake() {
 		t.Fatal("no slot")
 	}
@@ -174,15 +174,15 @@ func TestWaitForSlotEnds(t *testing.T) {
 // TestMemoryOfScriptsIsBounded checks that the memory of scripts is limited by the large slots, not
 // by the number of clients. Each of the scripts would keep 14 MB of strings for ever.
 func TestMemoryOfScriptsIsBounded(t *testing.T) {
-	const bombs, limit = 50, 200 << 20
+	const hoarders, limit = 50, 200 << 20
 	before := memoryInUse()
-	c := newCrowd(t, 1)
-	for range bombs {
+	c := newRunGroup(t, 1)
+	for range hoarders {
 		c.start(`local t = {} for i = 1, 1700 do t[i] = ("x"):rep(8000 + i) end
 			while true do redis.call("x") end`, nil)
 	}
-	c.standing(bombs - maxLarge)
-	redistest.Await(t, "a seated one has all that it makes", func() bool { return c.calls.Load() >= 1000 })
+	c.awaitWaiters(hoarders - maxLarge)
+	redistest.Await(t, "the strings are allocated", func() bool { return c.calls.Load() >= 1000 })
 	if now := memoryInUse(); now > before+limit {
 		t.Errorf("%d MB are in use", (now-before)>>20)
 	}
@@ -196,15 +196,15 @@ func memoryInUse() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// TestCancelledWhileItWaits checks that a wait ends, with the cause, when the client disconnects.
-func TestCancelledWhileItWaits(t *testing.T) {
-	c := newCrowd(t, 1)
+// TestCancelWhileWaiting checks that a wait ends, with the cause, when the client disconnects.
+func TestCancelWhileWaiting(t *testing.T) {
+	c := newRunGroup(t, 1)
 	c.pace.smallSlots.tryTake()
 	done := make(chan error, 1)
 	c.start(`return 1`, done)
 	redistest.Await(t, "it waits", func() bool { return c.pace.smallSlots.waiters() > 0 })
 	c.end()
-	if err := <-done; err != errEnough {
+	if err := <-done; err != errTestDone {
 		t.Error(err)
 	}
 	if c.pace.smallSlots.waiters() != 0 {
@@ -215,11 +215,11 @@ func TestCancelledWhileItWaits(t *testing.T) {
 // TestTurnStaysIdle checks that the turn stays idle for three times the slice, so that large
 // scripts use a quarter of one processor.
 func TestTurnStaysIdle(t *testing.T) {
-	c := newCrowd(t, 1)
-	now, rested := time.UnixMilli(0), []time.Duration{}
+	c := newRunGroup(t, 1)
+	now, idleTimes := time.UnixMilli(0), []time.Duration{}
 	c.pace.now = func() time.Time { return now }
 	c.pace.sleep = func(_ context.Context, d time.Duration) error {
-		rested, now = append(rested, d), now.Add(d)
+		idleTimes, now = append(idleTimes, d), now.Add(d)
 		return nil
 	}
 	s, err := Share{Pace: c.pace, Time: -1}.begin(t.Context())
@@ -236,7 +236,7 @@ func TestTurnStaysIdle(t *testing.T) {
 		}
 	}
 	s.end()
-	if got, want := fmt.Sprint(rested), fmt.Sprint([]time.Duration{3 * time.Millisecond, 6 * time.Millisecond,
+	if got, want := fmt.Sprint(idleTimes), fmt.Sprint([]time.Duration{3 * time.Millisecond, 6 * time.Millisecond,
 		maxIdle}); got != want {
 		t.Errorf("idle %s, want %s", got, want)
 	}
@@ -245,7 +245,7 @@ func TestTurnStaysIdle(t *testing.T) {
 // TestRefusalIsDelayed checks that a run that is refused a large slot ends only at its time limit.
 // Otherwise its client would send the next script at once.
 func TestRefusalIsDelayed(t *testing.T) {
-	c := newCrowd(t, 1)
+	c := newRunGroup(t, 1)
 	c.pace.largeSlots = newSlots(0, 0)
 	waited := time.Duration(0)
 	c.pace.sleep = func(_ context.Context, d time.Duration) error {
@@ -266,16 +266,16 @@ func TestRefusalIsDelayed(t *testing.T) {
 // scans a stack in one piece. Without a Pace they nest as in C Lua.
 func TestDepthIsLimited(t *testing.T) {
 	s, _ := compile(`local n = 0 local function f() n = n + 1 return 1 + f() end pcall(f) return n`)
-	alone, err := s.Run(t.Context(), Input{Share: Share{Time: -1}})
-	shared, err2 := s.Run(t.Context(), Input{Share: Share{Pace: NewPace(), Time: -1}})
-	if err != nil || err2 != nil || alone.Int < 10_000 || shared.Int < 500 || shared.Int > 2_000 {
-		t.Errorf("%d calls, %v; %d under a Pace, %v", alone.Int, err, shared.Int, err2)
+	unpaced, err := s.Run(t.Context(), Input{Share: Share{Time: -1}})
+	paced, err2 := s.Run(t.Context(), Input{Share: Share{Pace: NewPace(), Time: -1}})
+	if err != nil || err2 != nil || unpaced.Int < 10_000 || paced.Int < 500 || paced.Int > 2_000 {
+		t.Errorf("%d calls, %v; %d under a Pace, %v", unpaced.Int, err, paced.Int, err2)
 	}
 }
 
 // TestSlotsAreReleased checks that a failing run releases its slots.
 func TestSlotsAreReleased(t *testing.T) {
-	c := newCrowd(t, 1)
+	c := newRunGroup(t, 1)
 	for _, body := range []string{`error("x")`, `return redis.call("x")`,
 		`local t = {} while true do t[#t + 1] = ("x"):rep(1e6) end`, `local function f() return 1 + f() end f()`} {
 		done := make(chan error, 1)
@@ -290,17 +290,17 @@ func TestSlotsAreReleased(t *testing.T) {
 
 // TestAllowanceIsShared checks that the runs that share an allowance share its time.
 func TestAllowanceIsShared(t *testing.T) {
-	spent := &Allowance{}
-	in := Input{Share: Share{Allowance: spent, Time: time.Hour}}
+	allowance := &Allowance{}
+	in := Input{Share: Share{Allowance: allowance, Time: time.Hour}}
 	endless, _ := compile(`while true do end`)
 	for range 2 { // the second run has no time left
-		spent.spent += time.Hour - 30*time.Millisecond
+		allowance.spent += time.Hour - 30*time.Millisecond
 		if _, err := endless.Run(t.Context(), in); err == nil || !strings.HasPrefix(err.Error(),
 			"ERR script ran for longer than 1h0m0s script: ") {
 			t.Error(err)
 		}
 	}
-	if spent.spent < time.Hour {
-		t.Errorf("spent %v", spent.spent)
+	if allowance.spent < time.Hour {
+		t.Errorf("spent %v", allowance.spent)
 	}
 }

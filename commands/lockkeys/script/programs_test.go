@@ -44,14 +44,14 @@ func TestPrograms(t *testing.T) {
 	for i := range n {
 		p := prober{T: t, random: rand.New(rand.NewPCG(uint64(i), 1)), pace: NewPace()}
 		p.body = (&adversary{Rand: p.random}).program()
-		took, end := p.probe(i)
-		reasons[p.why]++
-		longest, latest = max(longest, took), max(latest, end)
+		extra, end := p.probe(i)
+		reasons[p.reason]++
+		longest, latest = max(longest, extra), max(latest, end)
 		if t.Failed() {
 			t.Fatalf("program %d of %d bytes:\n%.1000s", i, len(p.body), p.body)
 		}
 	}
-	t.Logf("%d programs: the longest took %v beside its %v, the latest ended after %v; why they ended: %v", n, longest,
+	t.Logf("%d programs: the longest took %v more than its %v, the slowest end took %v; reasons: %v", n, longest,
 		programTime, latest, reasons)
 }
 
@@ -60,7 +60,7 @@ type prober struct {
 	random *rand.Rand
 	pace   *Pace
 	body   string
-	why    string // the reason for its end
+	reason string // the reason for its end
 }
 
 // errStopping ends a program because its process is stopping.
@@ -68,7 +68,7 @@ var errStopping = errors.New("the proxy is shutting down")
 
 // probe runs the program until its time limit, or until it is ended in one of two ways. It returns
 // the processor time in addition to its limit, and the time to end.
-func (p *prober) probe(i int) (took, end time.Duration) {
+func (p *prober) probe(i int) (extra, end time.Duration) {
 	ctx, stop := context.WithCancelCause(p.Context())
 	defer stop(nil)
 	share := Share{Pace: p.pace, Time: programTime, Allowance: &Allowance{}}
@@ -76,21 +76,21 @@ func (p *prober) probe(i int) (took, end time.Duration) {
 		share.Time = time.Minute
 	}
 	done := make(chan error, 1)
-	began := processorTime(p.T)
+	start := processorTime(p.T)
 	go func() { done <- p.run(ctx, share) }()
 	if i%3 == 0 {
-		p.ended(<-done, "ran for longer than")
-		if took = processorTime(p.T) - began - programTime; took > programExtra {
-			p.Errorf("it took %v beside its %v", took, programTime)
+		p.checkEnd(<-done, "ran for longer than")
+		if extra = processorTime(p.T) - start - programTime; extra > programExtra {
+			p.Errorf("it took %v more than its %v", extra, programTime)
 		}
-		return took, 0
+		return extra, 0
 	}
-	if !p.pace.growsBefore(done) { // the program ended by itself: by an error, or at a memory limit
-		p.ended(<-done, "Redis is busy")
+	if !p.pace.awaitLarge(done) { // the program ended by itself: by an error, or at a memory limit
+		p.checkEnd(<-done, "Redis is busy")
 		return 0, 0
 	}
 	time.Sleep(time.Duration(p.random.IntN(10)) * time.Millisecond) // in the middle of its work
-	told := processorTime(p.T)
+	endStart := processorTime(p.T)
 	switch i % 3 {
 	case 1:
 		for len(done) == 0 && p.pace.Kill() == 0 { // nothing can be killed between compilation and run
@@ -100,8 +100,8 @@ func (p *prober) probe(i int) (took, end time.Duration) {
 		stop(errStopping)
 	}
 	err := <-done
-	p.ended(err, []string{"", errKilled.Error(), errStopping.Error()}[i%3])
-	if end = processorTime(p.T) - told; end > endTime {
+	p.checkEnd(err, []string{"", errKilled.Error(), errStopping.Error()}[i%3])
+	if end = processorTime(p.T) - endStart; end > endTime {
 		p.Errorf("it took %v to end: %v", end, err)
 	}
 	return 0, end
@@ -117,15 +117,15 @@ func (p *prober) run(ctx context.Context, share Share) error {
 	return err
 }
 
-// ended fails the test unless the program ended for this reason, or by itself before.
-func (p *prober) ended(err error, want string) {
+// checkEnd fails the test unless the program ended for this reason, or by itself before.
+func (p *prober) checkEnd(err error, want string) {
 	if err == nil { // an error ended its loop, and it returned
 		return
 	}
 	for _, reason := range []string{want, "allocated more than", "called more than", "Error compiling script",
 		"returned "} {
 		if strings.Contains(err.Error(), reason) {
-			p.why = reason
+			p.reason = reason
 			return
 		}
 	}
@@ -133,9 +133,9 @@ func (p *prober) ended(err error, want string) {
 }
 
 func processorTime(t *testing.T) time.Duration {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		t.Fatal(err)
 	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -87,11 +87,11 @@ func readBulk(r *bufio.Reader, n int) (keyspace.Reply, error) {
 	}
 	text := make([]byte, n+2)
 	for at := 0; at < len(text); {
-		read, err := r.Read(text[at:])
+		count, err := r.Read(text[at:])
 		if err != nil {
 			return keyspace.Reply{}, err
 		}
-		at += read
+		at += count
 	}
 	return keyspace.BulkReply(string(text[:n])), nil
 }

@@ -23,9 +23,9 @@ type Input struct {
 	// Cost returns about how many bytes a Call is going to process, in addition to its words; nil:
 	// none.
 	Cost func(args []string) int
-	// May reports whether the client may run a command, for redis.acl_check_cmd. known is false if
-	// there is no such command, or if the upstream cannot be asked about it.
-	May    func(args []string) (may, known bool)
+	// MayRun reports whether the client may run a command, for redis.acl_check_cmd. known is false
+	// if there is no such command, or if the upstream cannot be asked about it.
+	MayRun func(args []string) (may, known bool)
 	Limits Limits
 	Share  Share
 }
@@ -51,7 +51,7 @@ func (s *Script) Run(ctx context.Context, in Input) (keyspace.Reply, error) {
 	in.Limits = in.Limits.orDefaults()
 	in.ReadOnly = in.ReadOnly || s.readOnly
 	r := &run{Input: in, script: s}
-	return r.outcome(r.runInTime(ctx))
+	return r.result(r.runInTime(ctx))
 }
 
 // runInTime executes the script in the time that is left of the allowance, including its waits.
@@ -66,13 +66,13 @@ func (r *run) runInTime(ctx context.Context) (keyspace.Reply, error) {
 
 func (r *run) execute(state *lua.State) (reply keyspace.Reply, err error) {
 	state.Host = r
-	if failed := state.Protect(func() {
+	if luaErr := state.Protect(func() {
 		var value lua.Value
 		if value, err = state.Run(r.script.chunk, r.globals(state)); err == nil {
 			reply, err = r.reply(value)
 		}
-	}); failed != nil {
-		err = failed
+	}); luaErr != nil {
+		err = luaErr
 	}
 	return reply, err
 }
@@ -94,16 +94,16 @@ func textArray(state *lua.State, texts []string) *lua.Table {
 	return state.NewArray(values)
 }
 
-// outcome returns the reply, or the error, for the way the run ended.
-func (r *run) outcome(reply keyspace.Reply, err error) (keyspace.Reply, error) {
-	var raised *lua.Error
+// result returns the reply, or the error, for the way the run ended.
+func (r *run) result(reply keyspace.Reply, err error) (keyspace.Reply, error) {
+	var luaErr *lua.Error
 	switch {
 	case err == nil:
 		return reply, nil
-	case errors.As(err, &raised):
-		return keyspace.ErrorReply(r.errorText(raised)), nil
+	case errors.As(err, &luaErr):
+		return keyspace.ErrorReply(r.errorText(luaErr)), nil
 	}
-	return keyspace.Reply{}, limited(err, r.script.sha)
+	return keyspace.Reply{}, asLimitError(err, r.script.sha)
 }
 
 // errorText returns the error reply for an error that the script did not catch.

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// answer returns a Call that always returns the same reply.
-func answer(reply keyspace.Reply) func([]string) (keyspace.Reply, error) {
+// fixedReply returns a Call that always returns the same reply.
+func fixedReply(reply keyspace.Reply) func([]string) (keyspace.Reply, error) {
 	return func([]string) (keyspace.Reply, error) { return reply, nil }
 }
 
@@ -22,7 +22,7 @@ func noCall([]string) (keyspace.Reply, error) {
 	return keyspace.Reply{}, errors.New("no command was expected")
 }
 
-var null = keyspace.Reply{Kind: keyspace.Nil}
+var nilReply = keyspace.Reply{Kind: keyspace.Nil}
 
 // TestReplyOfValue checks the rules by which a script's value becomes a reply.
 func TestReplyOfValue(t *testing.T) {
@@ -36,14 +36,14 @@ func TestReplyOfValue(t *testing.T) {
 		`"text"`: keyspace.BulkReply("text"),
 		`"3"`:    keyspace.BulkReply("3"),
 		`true`:   keyspace.IntReply(1),
-		`false`:  null,
-		`nil`:    null,
-		`type`:   null,
+		`false`:  nilReply,
+		`nil`:    nilReply,
+		`type`:   nilReply,
 		`{}`:     keyspace.ArrayReply(),
 		`{1, "a", {2}}`: keyspace.ArrayReply(keyspace.IntReply(1), keyspace.BulkReply("a"),
 			keyspace.ArrayReply(keyspace.IntReply(2))),
 		`{1, nil, 3}`:              keyspace.ArrayReply(keyspace.IntReply(1)),
-		`{1, false, 3}`:            keyspace.ArrayReply(keyspace.IntReply(1), null, keyspace.IntReply(3)),
+		`{1, false, 3}`:            keyspace.ArrayReply(keyspace.IntReply(1), nilReply, keyspace.IntReply(3)),
 		`{ok = "FINE"}`:            {Kind: keyspace.Status, Str: "FINE"},
 		`{err = "MY text"}`:        keyspace.ErrorReply("MY text"),
 		`redis.error_reply("x")`:   keyspace.ErrorReply("ERR x"),
@@ -54,7 +54,7 @@ func TestReplyOfValue(t *testing.T) {
 		`{map = {a = 1}}`: {Kind: keyspace.Map, Elems: []keyspace.Reply{keyspace.BulkReply("a"),
 			keyspace.IntReply(1)}},
 	} {
-		if got := runHere(t, "return "+value, noCall); !same(got, want) {
+		if got := runInProxy(t, "return "+value, noCall); !sameReply(got, want) {
 			t.Errorf("%s: %+v, want %+v", value, got, want)
 		}
 	}
@@ -77,15 +77,15 @@ func TestValueOfReply(t *testing.T) {
 		{keyspace.IntReply(7), "number 7"},
 		{keyspace.IntReply(1<<62 + 1), "number 4.6116860184274e+18"},
 		{keyspace.BulkReply("a"), "string a"},
-		{null, "boolean false"},
+		{nilReply, "boolean false"},
 		{keyspace.Reply{Kind: keyspace.NilArray}, "boolean false"},
 		{keyspace.OK(), "ok OK"},
 		{keyspace.ErrorReply("WRONGTYPE no"), "err WRONGTYPE no"},
 		{keyspace.ErrorReply("ODD"), "err ERR ODD"},
-		{keyspace.ArrayReply(keyspace.IntReply(1), null, keyspace.ArrayReply(keyspace.BulkReply("x"))),
+		{keyspace.ArrayReply(keyspace.IntReply(1), nilReply, keyspace.ArrayReply(keyspace.BulkReply("x"))),
 			"{number 1, boolean false, {string x}}"},
 	} {
-		if got := runHere(t, show, answer(test.reply)); got.Str != test.want {
+		if got := runInProxy(t, show, fixedReply(test.reply)); got.Str != test.want {
 			t.Errorf("%+v: %q, want %q", test.reply, got.Str, test.want)
 		}
 	}
@@ -94,7 +94,7 @@ func TestValueOfReply(t *testing.T) {
 // TestWordsOfCommand checks that commands get their words as in Redis.
 func TestWordsOfCommand(t *testing.T) {
 	var got []string
-	runHere(t, `redis.call("SET", KEYS[1], 1, 1.5, -0.1, 2^53, 1e17, "a\0b", "")`,
+	runInProxy(t, `redis.call("SET", KEYS[1], 1, 1.5, -0.1, 2^53, 1e17, "a\0b", "")`,
 		func(words []string) (keyspace.Reply, error) {
 			got = words
 			return keyspace.OK(), nil
@@ -107,7 +107,7 @@ func TestWordsOfCommand(t *testing.T) {
 
 // TestErrorOfCall checks that an error of Call ends the run, even within pcall, and is returned.
 func TestErrorOfCall(t *testing.T) {
-	again := errors.New("the register changed")
+	errChanged := errors.New("the register changed")
 	for _, body := range []string{
 		`return redis.call("get", "k")`,
 		`return redis.pcall("get", "k")`,
@@ -123,9 +123,9 @@ func TestErrorOfCall(t *testing.T) {
 		_, err = s.Run(t.Context(), Input{Call: func([]string) (keyspace.Reply,
 			error) {
 			calls++
-			return keyspace.Reply{}, again
+			return keyspace.Reply{}, errChanged
 		}})
-		if err != again || calls != 1 {
+		if err != errChanged || calls != 1 {
 			t.Errorf("%s: %v after %d calls", body, err, calls)
 		}
 	}
@@ -173,11 +173,11 @@ func TestLimits(t *testing.T) {
 		if strings.HasPrefix(want, "ran") {
 			limit = 20 * time.Millisecond
 		}
-		reply, err := s.Run(t.Context(), Input{Call: answer(keyspace.IntReply(1)), Share: Share{Time: limit},
+		reply, err := s.Run(t.Context(), Input{Call: fixedReply(keyspace.IntReply(1)), Share: Share{Time: limit},
 			Limits: Limits{Bytes: 8 << 20}})
-		var over *LimitError
-		if !errors.As(err, &over) || !strings.HasPrefix(over.Error(), "ERR script "+want) ||
-			!strings.HasSuffix(over.Error(), " script: "+s.SHA()+".") {
+		var limitErr *LimitError
+		if !errors.As(err, &limitErr) || !strings.HasPrefix(limitErr.Error(), "ERR script "+want) ||
+			!strings.HasSuffix(limitErr.Error(), " script: "+s.SHA()+".") {
 			t.Errorf("%s: %+v %v, want %q", body, reply, err, want)
 		}
 	}
@@ -185,7 +185,7 @@ func TestLimits(t *testing.T) {
 
 // TestContext checks that the end of a context ends a run, with the cause as the error.
 func TestContext(t *testing.T) {
-	cause := errors.New("the client left")
+	cause := errors.New("the client disconnected")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s, err := compile(`while true do pcall(function() redis.pcall("ping") end) end`)
 	if err != nil {
@@ -209,7 +209,7 @@ func TestRunsLeaveNothingBehind(t *testing.T) {
 		seen[#seen + 1] = table.concat(names, " ")
 		seen[#seen + 1] = tostring(getmetatable({}) == nil)
 		return seen`
-	want := runHere(t, probe, noCall)
+	want := runInProxy(t, probe, noCall)
 	for _, body := range append(scriptsOf(t, "testdata/scripts.lua"),
 		`leak = 1`, `rawset(_G, "leak", 1)`, `_G.leak = 1`, `string.leak = 1`, `rawset(string, "leak", 1)`,
 		`rawset(getmetatable(""), "__index", {})`,
@@ -221,8 +221,8 @@ func TestRunsLeaveNothingBehind(t *testing.T) {
 		`local f = loadstring("leak = 1") f()`, `debug.sethook()`, `loadstring("string.leak = 1")()`,
 		`setmetatable(getmetatable(_G), {})`,
 	) {
-		runHere(t, body, answer(keyspace.IntReply(1)))
-		if got := runHere(t, probe, noCall); !same(got, want) {
+		runInProxy(t, body, fixedReply(keyspace.IntReply(1)))
+		if got := runInProxy(t, probe, noCall); !sameReply(got, want) {
 			t.Fatalf("after %q:\n%+v\nwant\n%+v", body, got, want)
 		}
 	}
@@ -241,9 +241,9 @@ func TestConcurrentRuns(t *testing.T) {
 				keyspace.BulkReply(`["`+key+`"]`),
 				keyspace.BulkReply("xxx"))
 			for range 200 {
-				got, err := s.Run(t.Context(), Input{Keys: []string{key}, Call: answer(keyspace.BulkReply(key)),
+				got, err := s.Run(t.Context(), Input{Keys: []string{key}, Call: fixedReply(keyspace.BulkReply(key)),
 					Share: Share{Time: -1}})
-				if err != nil || !same(got, want) {
+				if err != nil || !sameReply(got, want) {
 					t.Fatalf("%+v %v, want %+v", got, err, want)
 				}
 			}
@@ -253,9 +253,9 @@ func TestConcurrentRuns(t *testing.T) {
 
 func TestReadOnly(t *testing.T) {
 	redis := startRedis(t)
-	known := map[string]bool{}
+	redisCommands := map[string]bool{}
 	for _, entry := range redis.do("COMMAND").Elems {
-		known[entry.Elems[0].Str] = true
+		redisCommands[entry.Elems[0].Str] = true
 	}
 	const refused = "ERR Write commands are not allowed from read-only scripts."
 	for _, name := range []string{"set", "DEL", "publish", "PfCount", "delex"} {
@@ -267,9 +267,9 @@ func TestReadOnly(t *testing.T) {
 		if err != nil || got.Str != refused {
 			t.Errorf("%s: %+v %v", name, got, err)
 		}
-		if known[strings.ToLower(name)] {
-			if theirs := redis.do("EVAL_RO", s.Body(), "1", "k1"); !strings.HasPrefix(theirs.Str, refused) {
-				t.Errorf("%s in Redis: %+v", name, theirs)
+		if redisCommands[strings.ToLower(name)] {
+			if redisReply := redis.do("EVAL_RO", s.Body(), "1", "k1"); !strings.HasPrefix(redisReply.Str, refused) {
+				t.Errorf("%s in Redis: %+v", name, redisReply)
 			}
 		}
 	}
@@ -277,7 +277,7 @@ func TestReadOnly(t *testing.T) {
 
 // TestDifferencesFromRedis checks the differences from Redis 7.0. why is the reason.
 func TestDifferencesFromRedis(t *testing.T) {
-	for _, test := range []struct{ why, body, want string }{
+	for _, test := range []struct{ reason, body, want string }{
 		{"Redis 7.0.15 crashes", `error({})`, "ERR unknown error"},
 		{"left out", `return cjson.new()`,
 			"ERR user_script:1: cjson.new is not available to scripts that run in the proxy"},
@@ -287,8 +287,8 @@ func TestDifferencesFromRedis(t *testing.T) {
 			"ERR user_script:1: bit.bor is not available to scripts that run in the proxy"},
 	} {
 		want := test.want + " script: " + SHA(test.body) + ", on @user_script:1."
-		if got := runHere(t, test.body, noCall); got.Str != want {
-			t.Errorf("%s (%s): %+v", test.body, test.why, got)
+		if got := runInProxy(t, test.body, noCall); got.Str != want {
+			t.Errorf("%s (%s): %+v", test.body, test.reason, got)
 		}
 	}
 }

@@ -18,12 +18,12 @@ import (
 
 // Script is a compiled script. It is safe for concurrent use.
 type Script struct {
-	body, sha string
-	chunk     *lua.Chunk
-	readOnly  bool // its first line declares no-writes
-	calls     calls.Calls
-	derive    sync.Once
-	derived   any
+	body, sha  string
+	chunk      *lua.Chunk
+	readOnly   bool // its first line declares no-writes
+	calls      calls.Calls
+	deriveOnce sync.Once
+	derived    any
 
 	// Memo keeps a number from one run to the next, for the caller.
 	Memo atomic.Int64
@@ -48,10 +48,10 @@ func Compile(ctx context.Context, body string, share Share) (*Script, error) {
 	s := &Script{body: body, sha: SHA(body)}
 	j, err := share.begin(ctx)
 	if err != nil {
-		return nil, limited(err, s.sha)
+		return nil, asLimitError(err, s.sha)
 	}
 	defer j.end()
-	return s, limited(s.compile(j.limits(maxCompiled, smallCompile)), s.sha)
+	return s, asLimitError(s.compile(j.limits(maxCompiled, smallCompile)), s.sha)
 }
 
 // compile compiles the code, and finds its calls.
@@ -94,7 +94,7 @@ func (s *Script) Literals() []string { return s.Calls().Literals }
 
 // Derived returns the result of make for the script's calls. make is called once.
 func (s *Script) Derived(make func(calls.Calls) any) any {
-	s.derive.Do(func() { s.derived = make(s.Calls()) })
+	s.deriveOnce.Do(func() { s.derived = make(s.Calls()) })
 	return s.derived
 }
 

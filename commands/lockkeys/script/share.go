@@ -77,8 +77,8 @@ type LimitError struct{ reply string }
 // Error implements error. It returns the error reply for the client.
 func (e *LimitError) Error() string { return e.reply }
 
-// limited returns a *LimitError if a run or a compilation reached a limit, else err.
-func limited(err error, sha string) error {
+// asLimitError returns a *LimitError if a run or a compilation reached a limit, else err.
+func asLimitError(err error, sha string) error {
 	switch {
 	case errors.Is(err, ErrBusy):
 		return &LimitError{ErrBusy.Error()}

@@ -8,21 +8,21 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// flags are the flags that a script may declare in its first line: "#!lua
+// knownFlags are the flags that a script may declare in its first line: "#!lua
 // flags=no-writes,allow-stale". Only no-writes has an effect. The other flags are about states of a
 // server that the proxy does not have.
-var flags = []string{noWrites, "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"}
+var knownFlags = []string{noWrites, "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"}
 
 const noWrites = "no-writes"
 
-// cutShebang parses a script's first line: whether it only reads. The source keeps the line break,
-// so that line numbers are right.
+// cutShebang removes a script's first line, and reports whether it declares no-writes. The source
+// keeps the line break, so that line numbers are right.
 func cutShebang(body string) (readOnly bool, source string, err error) {
 	if !strings.HasPrefix(body, "#!") {
 		return false, body, nil
 	}
-	line, _, found := strings.Cut(body, "\n")
-	if !found || strings.Contains(line, "\x00") {
+	line, _, hasLineEnd := strings.Cut(body, "\n")
+	if !hasLineEnd || strings.Contains(line, "\x00") {
 		return false, "", errors.New("ERR Invalid script shebang")
 	}
 	words, ok := splitWords(line)
@@ -38,7 +38,7 @@ func cutShebang(body string) (readOnly bool, source string, err error) {
 			return false, "", errors.New(syntax.OneLine("ERR Unknown lua shebang option: " + word))
 		}
 		for name := range strings.SplitSeq(list, ",") {
-			if list != "" && !slices.Contains(flags, name) {
+			if list != "" && !slices.Contains(knownFlags, name) {
 				return false, "", errors.New(syntax.OneLine("ERR Unexpected flag in script shebang: " + name))
 			}
 			readOnly = readOnly || name == noWrites

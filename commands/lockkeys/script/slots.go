@@ -14,9 +14,9 @@ var errFull = errors.New("no more may wait for a slot")
 type slots struct {
 	maxWaiters int // how many may wait; negative: any number
 
-	mu      sync.Mutex
-	free    int
-	waiting list.List // of chan struct{}, closed when a slot is granted
+	mu    sync.Mutex
+	free  int
+	queue list.List // of chan struct{}, closed when a slot is granted
 }
 
 func newSlots(n, maxWaiters int) *slots { return &slots{free: n, maxWaiters: maxWaiters} }
@@ -40,31 +40,31 @@ func (s *slots) take(ctx context.Context) error {
 		s.mu.Unlock()
 		return nil
 	}
-	if s.maxWaiters >= 0 && s.waiting.Len() >= s.maxWaiters {
+	if s.maxWaiters >= 0 && s.queue.Len() >= s.maxWaiters {
 		s.mu.Unlock()
 		return errFull
 	}
-	given := make(chan struct{})
-	waiter := s.waiting.PushBack(given)
+	granted := make(chan struct{})
+	waiter := s.queue.PushBack(granted)
 	s.mu.Unlock()
 	select {
-	case <-given:
+	case <-granted:
 		return nil
 	case <-ctx.Done():
 	}
-	s.cancelWait(waiter, given)
+	s.cancelWait(waiter, granted)
 	return context.Cause(ctx)
 }
 
 // cancelWait ends a wait, or releases the slot that was granted in the meantime.
-func (s *slots) cancelWait(waiter *list.Element, given <-chan struct{}) {
+func (s *slots) cancelWait(waiter *list.Element, granted <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-given:
+	case <-granted:
 		s.grantNext()
 	default:
-		s.waiting.Remove(waiter)
+		s.queue.Remove(waiter)
 	}
 }
 
@@ -76,10 +76,10 @@ func (s *slots) release() {
 
 // grantNext gives a slot to the first waiter. mu is held.
 func (s *slots) grantNext() {
-	first := s.waiting.Front()
+	first := s.queue.Front()
 	if first == nil {
 		s.free++
 		return
 	}
-	close(s.waiting.Remove(first).(chan struct{}))
+	close(s.queue.Remove(first).(chan struct{}))
 }

@@ -17,7 +17,7 @@ const standstillChild = "REDLOCK_TEST_STANDSTILL"
 // does not count as waiting for a slot, so it never causes BUSY.
 func TestWaitWhileTheProcessStandsStill(t *testing.T) {
 	if os.Getenv(standstillChild) != "" {
-		waitForASlot(t)
+		waitForSlot(t)
 		return
 	}
 	child, err := process.Start(os.Args[0], []string{"-test.run", "^" + t.Name() + "$"},
@@ -26,26 +26,26 @@ func TestWaitWhileTheProcessStandsStill(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = child.Kill() })
-	do := func(err error) {
+	must := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatalf("%v: %s", err, child.Log())
 		}
 	}
 	_, err = child.WaitLine(func(line string) bool { return line == "waiting" }, time.Minute)
-	do(err)
-	do(child.Pause())
+	must(err)
+	must(child.Pause())
 	time.Sleep(slotLimit + time.Second) // the process stands still for longer than a run may take
-	do(child.Continue())
+	must(child.Continue())
 	_, err = child.WaitLine(func(line string) bool { return line == "ran" }, time.Minute)
-	do(err)
+	must(err)
 }
 
 // slotLimit is much longer than the slot is held.
 const slotLimit = 3 * time.Second
 
-// waitForASlot runs a script while another script holds the only slot, for ten short sleeps.
-func waitForASlot(t *testing.T) {
+// waitForSlot runs a script while another script holds the only slot, for ten short sleeps.
+func waitForSlot(t *testing.T) {
 	pace := NewPace()
 	pace.smallSlots = newSlots(1, -1)
 	if !pace.smallSlots.tryTake() {

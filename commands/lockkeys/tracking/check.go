@@ -22,17 +22,17 @@ const (
 	armTimeout = 250 * time.Millisecond
 	// unwatchedPause is the time between two reports of keys that cannot be watched.
 	unwatchedPause = 100 * time.Millisecond
-	// maxChecked limits the keys that are checked together. maxPostponed limits how often a
-	// client's own commands postpone a check.
-	maxChecked, maxPostponed = 128, 3
+	// maxKeysPerCheck limits the keys that are checked together. maxPostponements limits how often
+	// a client's own commands postpone a check.
+	maxKeysPerCheck, maxPostponements = 128, 3
 )
 
 // run works in the Client's goroutine until no work is left. After a panic, which is a bug, the
 // client is notified that everything may have changed.
 func (c *Client) run() {
 	defer func() {
-		if problem := recover(); problem != nil {
-			c.hub.opts.Logger.Error("tracking failed", "panic", problem, "stack", string(debug.Stack()))
+		if recovered := recover(); recovered != nil {
+			c.hub.opts.Logger.Error("tracking failed", "panic", recovered, "stack", string(debug.Stack()))
 			c.forgetAll()
 			c.mu.Lock()
 			c.running = false
@@ -41,57 +41,57 @@ func (c *Client) run() {
 		}
 	}()
 	for {
-		due, checks, at, goes := c.next(time.Now())
+		keys, checks, nextDue, hasWork := c.next(time.Now())
 		switch {
-		case !goes:
+		case !hasWork:
 			return
 		case c.takeReportAll():
 			c.push(c.ctx, nil)
-		case len(due) > 0:
-			c.push(c.ctx, due)
+		case len(keys) > 0:
+			c.push(c.ctx, keys)
 		case len(checks) > 0:
 			c.check(checks)
 		default:
-			c.waitForWork(at)
+			c.waitForWork(nextDue)
 		}
 	}
 }
 
 // next returns the next work, or the time at which there will be work.
-func (c *Client) next(now time.Time) (due []string, checks []*entry, at time.Time, goes bool) {
+func (c *Client) next(now time.Time) (keys []string, checks []*entry, nextDue time.Time, hasWork bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.reportAll {
-		return nil, nil, at, !c.closed
+		return nil, nil, nextDue, !c.closed
 	}
-	due = slices.Collect(maps.Keys(c.toReport))
+	keys = slices.Collect(maps.Keys(c.toReport))
 	clear(c.toReport)
 	for e := range c.pending {
 		switch {
-		case len(due) > 0 || len(checks) == maxChecked:
-		case c.inUse[e.id] > 0: // the end of the command wakes this goroutine
+		case len(keys) > 0 || len(checks) == maxKeysPerCheck:
+		case c.inUse[e.dbKey] > 0: // the end of the command wakes this goroutine
 		case !e.due.After(now):
 			checks = append(checks, e)
-		case at.IsZero() || e.due.Before(at):
-			at = e.due
+		case nextDue.IsZero() || e.due.Before(nextDue):
+			nextDue = e.due
 		}
 	}
-	c.running = !c.closed && len(due)+len(c.pending) > 0
-	return due, checks, at, c.running
+	c.running = !c.closed && len(keys)+len(c.pending) > 0
+	return keys, checks, nextDue, c.running
 }
 
-func (c *Client) takeReportAll() (is bool) {
+func (c *Client) takeReportAll() (requested bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	is, c.reportAll = c.reportAll, false
-	return is
+	requested, c.reportAll = c.reportAll, false
+	return requested
 }
 
 // waitForWork waits until there is work, or until a time, unless the time is zero.
-func (c *Client) waitForWork(until time.Time) {
+func (c *Client) waitForWork(deadline time.Time) {
 	var due <-chan time.Time
-	if !until.IsZero() {
-		due = time.After(time.Until(until))
+	if !deadline.IsZero() {
+		due = time.After(time.Until(deadline))
 	}
 	select {
 	case <-c.ctx.Done():
@@ -104,58 +104,58 @@ func (c *Client) waitForWork(until time.Time) {
 }
 
 // check marks keys again, and checks whether they still have the state that the client saw.
-func (c *Client) check(all []*entry) {
-	marks := c.mark(all)
+func (c *Client) check(entries []*entry) {
+	marks := c.mark(entries)
 	if !c.awaitArmed(marks) {
 		return
 	}
-	places := make([]quorum.Key, len(all))
-	for i, e := range all {
-		places[i] = e.place
+	locations := make([]quorum.Key, len(entries))
+	for i, e := range entries {
+		locations[i] = e.location
 	}
-	seen, err := c.hub.opts.Read(c.ctx, places)
+	looks, err := c.hub.opts.Read(c.ctx, locations)
 	now := time.Now()
 	// Watched must be called before mu is locked: a mark that reports a change waits for mu. If a
 	// watch ends later, the mark reports that.
-	watched := make([]bool, len(all))
+	watched := make([]bool, len(entries))
 	for i, m := range marks {
 		watched[i] = m.Watched()
 	}
 	c.mu.Lock()
-	var stale []Watch
-	for i, e := range all {
+	var oldMarks []Watch
+	for i, e := range entries {
 		switch {
 		case e.forgotten:
-		case c.inUse[e.id] > 0 && e.postponed < maxPostponed:
-			e.postponed++
+		case c.inUse[e.dbKey] > 0 && e.postponements < maxPostponements:
+			e.postponements++
 			e.due, c.pending[e] = now, true
 		case err != nil || !watched[i]:
-			stale = append(stale, c.unwatched(e, now))
-		case !e.was.same(stateIn(seen[i], now)):
-			stale = append(stale, c.report(e))
+			oldMarks = append(oldMarks, c.reportUnwatched(e, now))
+		case !e.seenState.equals(stateOfLook(looks[i], now)):
+			oldMarks = append(oldMarks, c.report(e))
 		default:
-			e.postponed = 0
-			e.awaitExpiry(stateIn(seen[i], now), now)
+			e.postponements = 0
+			e.awaitExpiry(stateOfLook(looks[i], now), now)
 		}
 	}
 	c.mu.Unlock()
-	stop(stale...)
+	stop(oldMarks...)
 }
 
 // awaitExpiry schedules a check of an entry when its key expires. Masters report the expiry late,
 // and not at all for a key that shares its cell. mu is held.
 func (e *entry) awaitExpiry(s state, now time.Time) {
 	switch left := s.end.Sub(now) + expirySlack; {
-	case !s.timed || s.endless:
+	case !s.endKnown || s.endless:
 	case e.expiryTimer == nil:
-		e.expiryTimer = time.AfterFunc(left, e.expired)
+		e.expiryTimer = time.AfterFunc(left, e.onExpiry)
 	default:
 		e.expiryTimer.Reset(left)
 	}
 }
 
-// expired schedules a check of an entry now.
-func (e *entry) expired() {
+// onExpiry schedules a check of an entry now.
+func (e *entry) onExpiry() {
 	c := e.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,11 +168,11 @@ func (e *entry) expired() {
 // awaitArmed waits until marks are armed, up to armTimeout, and reports whether the Client is still
 // open.
 func (c *Client) awaitArmed(marks []Watch) bool {
-	patience := time.After(armTimeout)
+	timeout := time.After(armTimeout)
 	for _, m := range marks {
 		select {
 		case <-m.Settled():
-		case <-patience:
+		case <-timeout:
 			return true
 		case <-c.ctx.Done():
 			return false
@@ -182,51 +182,52 @@ func (c *Client) awaitArmed(marks []Watch) bool {
 }
 
 // mark replaces the marks of entries.
-func (c *Client) mark(all []*entry) []Watch {
-	marks, before := make([]Watch, len(all)), make([]Watch, len(all))
-	for i, e := range all {
+func (c *Client) mark(entries []*entry) []Watch {
+	marks, oldMarks := make([]Watch, len(entries)), make([]Watch, len(entries))
+	for i, e := range entries {
 		c.mu.Lock()
 		delete(c.pending, e)
 		e.due = time.Time{}
-		e.round++
-		round := e.round
+		e.markID++
+		id := e.markID
 		c.mu.Unlock()
-		m := c.hub.opts.Mark(e.place, func(n quorum.Report) { c.onReport(e, round, n) })
+		m := c.hub.opts.Mark(e.location, func(n quorum.Report) { c.onReport(e, id, n) })
 		c.mu.Lock()
-		if before[i] = e.mark; e.forgotten {
-			before[i] = m // nothing else would stop it
+		if oldMarks[i] = e.mark; e.forgotten {
+			oldMarks[i] = m // nothing else would stop it
 		} else {
 			e.mark = m
 		}
 		c.mu.Unlock()
 		marks[i] = m
 	}
-	stop(before...)
+	stop(oldMarks...)
 	return marks
 }
 
-// unwatched reports a key that cannot be watched, or schedules a check if such a key was reported a
-// moment ago. It returns a mark to stop. mu is held.
-func (c *Client) unwatched(e *entry, now time.Time) Watch {
-	if earliest := c.lastUnwatched.Add(unwatchedPause); now.Before(earliest) && !c.lastUnwatched.Equal(now) {
+// reportUnwatched reports a key that cannot be watched, or schedules a check if such a key was
+// reported a moment ago. It returns a mark to stop. mu is held.
+func (c *Client) reportUnwatched(e *entry, now time.Time) Watch {
+	earliest := c.lastUnwatchedReport.Add(unwatchedPause)
+	if now.Before(earliest) && !c.lastUnwatchedReport.Equal(now) {
 		e.due, c.pending[e] = earliest, true
 		return nil
 	}
-	c.lastUnwatched = now
+	c.lastUnwatchedReport = now
 	return c.report(e)
 }
 
 // onReport schedules a check after a report of a mark. It does not block.
-func (c *Client) onReport(e *entry, round int, n quorum.Report) {
+func (c *Client) onReport(e *entry, markID int, report quorum.Report) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e.forgotten || e.round != round {
+	if e.forgotten || e.markID != markID {
 		return
 	}
 	now := time.Now()
 	due := now
-	if n == quorum.SomeChanged {
-		due = now.Add(e.pause(now))
+	if report == quorum.SomeChanged {
+		due = now.Add(e.settleDelay(now))
 	}
 	if e.due.IsZero() || due.Before(e.due) {
 		e.due, c.pending[e] = due, true
@@ -234,11 +235,11 @@ func (c *Client) onReport(e *entry, round int, n quorum.Report) {
 	}
 }
 
-// pause returns how long to wait after a change that few masters have reported.
-func (e *entry) pause(now time.Time) time.Duration {
-	if e.recentChecks++; now.Sub(e.checked) > resetAfter {
+// settleDelay returns how long to wait after a change that few masters have reported.
+func (e *entry) settleDelay(now time.Time) time.Duration {
+	if e.recentChecks++; now.Sub(e.lastCheck) > resetAfter {
 		e.recentChecks = 0
 	}
-	e.checked = now
+	e.lastCheck = now
 	return min(settleTime<<min(e.recentChecks, 10), maxSettleTime)
 }

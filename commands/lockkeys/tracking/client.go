@@ -25,13 +25,13 @@ type Client struct {
 	caching bool
 
 	mu       sync.Mutex
-	entries  map[id]*entry
-	kept     atomic.Int64    // bytes
+	entries  map[dbKey]*entry
+	keyBytes atomic.Int64
 	pending  map[*entry]bool // entries to check, now or later
 	toReport map[string]bool // keys to report
-	inUse    map[id]int      // keys in use by the client's own commands
-	// lastUnwatched is the time when a key was last reported because it cannot be watched.
-	lastUnwatched time.Time
+	inUse    map[dbKey]int   // keys in use by the client's own commands
+	// lastUnwatchedReport is the time of the last report of a key that cannot be watched.
+	lastUnwatchedReport time.Time
 	// reportAll requests the report that everything may have changed.
 	reportAll bool
 	running   bool
@@ -44,8 +44,8 @@ type Client struct {
 // its ctx ends.
 func (h *Hub) Client(push func(ctx context.Context, keys []string)) *Client {
 	c := &Client{
-		hub: h, push: push, entries: map[id]*entry{}, pending: map[*entry]bool{}, toReport: map[string]bool{},
-		inUse: map[id]int{}, wake: make(chan struct{}, 1),
+		hub: h, push: push, entries: map[dbKey]*entry{}, pending: map[*entry]bool{}, toReport: map[string]bool{},
+		inUse: map[dbKey]int{}, wake: make(chan struct{}, 1),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
@@ -88,7 +88,7 @@ func (c *Client) Size() int {
 	if c == nil {
 		return 0
 	}
-	return int(c.kept.Load())
+	return int(c.keyBytes.Load())
 }
 
 // CachingRequested reports whether the client sent CLIENT CACHING for the next command.
@@ -146,8 +146,8 @@ func (c *Client) forget(e *entry) Watch {
 	if e.expiryTimer != nil {
 		e.expiryTimer.Stop()
 	}
-	delete(c.entries, e.id)
-	c.kept.Add(-entrySize - int64(len(e.key)))
+	delete(c.entries, e.dbKey)
+	c.keyBytes.Add(-entrySize - int64(len(e.key)))
 	delete(c.pending, e)
 	if c.running {
 		c.wakeUp() // the goroutine may be waiting for this entry
@@ -162,8 +162,8 @@ func (c *Client) report(e *entry) Watch {
 	return c.forget(e)
 }
 
-// loseAll forgets everything, and schedules the report that everything may have changed.
-func (c *Client) loseAll() {
+// invalidateAll forgets everything, and schedules the report that everything may have changed.
+func (c *Client) invalidateAll() {
 	c.forgetAll()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,22 +191,22 @@ type CommandRun struct {
 	client    *Client
 	remembers bool
 	noLoop    bool
-	ids       []id
+	ids       []dbKey
 	db        int
-	place     func(key string) quorum.Key
+	locate    func(key string) quorum.Key
 }
 
 // Begin begins a command on keys of a database. It returns nil if the client does not track keys.
-func (c *Client) Begin(db int, keys []string, place func(key string) quorum.Key) *CommandRun {
+func (c *Client) Begin(db int, keys []string, locate func(key string) quorum.Key) *CommandRun {
 	if c == nil || !c.mode.On {
 		return nil
 	}
-	t := &CommandRun{client: c, remembers: c.mode.remembers(c.caching), noLoop: c.mode.NoLoop, db: db, place: place}
+	t := &CommandRun{client: c, remembers: c.mode.remembers(c.caching), noLoop: c.mode.NoLoop, db: db, locate: locate}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
-		t.ids = append(t.ids, id{db, key})
-		c.inUse[id{db, key}]++
+		t.ids = append(t.ids, dbKey{db, key})
+		c.inUse[dbKey{db, key}]++
 	}
 	return t
 }
@@ -226,7 +226,7 @@ func (t *CommandRun) Fail(now time.Time) {
 		t.client.mu.Lock()
 		var marks []Watch
 		for _, keyID := range t.ids {
-			marks = append(marks, t.read(keyID.key, state{unknown: true}, keyspace.Edit{}, false, now)...)
+			marks = append(marks, t.noteRead(keyID.key, state{unknown: true}, keyspace.Edit{}, false, now)...)
 		}
 		t.client.mu.Unlock()
 		stop(marks...)
@@ -242,21 +242,21 @@ func (t *CommandRun) End(read map[string]keyspace.Entry, edits []keyspace.Edit, 
 	}
 	c := t.client
 	c.mu.Lock()
-	ownEdits := map[string]keyspace.Edit{}
+	changes := map[string]keyspace.Edit{}
 	var marks []Watch
 	for _, e := range edits {
-		if !e.Changes() {
+		if !e.IsChange() {
 			continue
 		}
-		ownEdits[e.Key] = e
+		changes[e.Key] = e
 		if _, isRead := read[e.Key]; !isRead || !t.remembers {
-			marks = append(marks, t.changed(e, now))
+			marks = append(marks, t.noteChange(e, now))
 		}
 	}
 	if t.remembers {
-		for key, is := range read {
-			edit, changed := ownEdits[key]
-			marks = append(marks, t.read(key, stateOf(is, now), edit, changed, now)...)
+		for key, entry := range read {
+			edit, isChanged := changes[key]
+			marks = append(marks, t.noteRead(key, stateOf(entry, now), edit, isChanged, now)...)
 		}
 	}
 	for _, keyID := range t.ids {
@@ -271,40 +271,44 @@ func (t *CommandRun) End(read map[string]keyspace.Entry, edits []keyspace.Edit, 
 	stop(marks...)
 }
 
-// changed handles a key that the client itself has changed. It returns a mark to stop. mu is held.
-func (t *CommandRun) changed(by keyspace.Edit, now time.Time) Watch {
-	e := t.client.entries[id{t.db, by.Key}]
+// noteChange handles a key that the client itself has changed. It returns a mark to stop. mu is
+// held.
+func (t *CommandRun) noteChange(edit keyspace.Edit, now time.Time) Watch {
+	e := t.client.entries[dbKey{t.db, edit.Key}]
 	switch {
 	case e == nil:
 		return nil
-	case t.noLoop && e.was.same(stateOf(by.Before, now)):
+	case t.noLoop && e.seenState.equals(stateOf(edit.Before, now)):
 		return t.client.forget(e)
 	}
 	return t.client.report(e)
 }
 
-// read remembers a key, and returns marks to stop. If the key was already remembered, the client is
-// notified if the state had changed before this command. A script that changes and reads a key
-// reports the change in its reply: the client is notified of this change only if the value changed.
-// mu is held.
-func (t *CommandRun) read(key string, is state, edit keyspace.Edit, changed bool, now time.Time) (marks []Watch) {
-	c, keyID := t.client, id{t.db, key}
+// noteRead remembers a key, and returns marks to stop. If the key was already remembered, the
+// client is notified if the state had changed before this command. A script that changes and reads
+// a key reports the change in its reply: the client is notified of this change only if the value
+// changed. mu is held.
+func (t *CommandRun) noteRead(
+	key string, current state, edit keyspace.Edit, isChanged bool, now time.Time,
+) (marks []Watch) {
+	c, keyID := t.client, dbKey{t.db, key}
 	if c.closed {
 		return nil
 	}
 	if old := c.entries[keyID]; old != nil {
-		before := is
-		if changed {
+		before := current
+		if isChanged {
 			before = stateOf(edit.Before, now)
 		}
-		if !is.unknown && (!old.was.same(before) || changed && !t.noLoop && !old.was.sameValue(is)) {
+		if !current.unknown && (!old.seenState.equals(before) ||
+			isChanged && !t.noLoop && !old.seenState.equalsInValue(current)) {
 			c.toReport[key] = true
 		}
 		marks = append(marks, c.forget(old))
 	}
-	e := &entry{id: keyID, client: c, place: t.place(key), was: is, due: now}
+	e := &entry{dbKey: keyID, client: c, location: t.locate(key), seenState: current, due: now}
 	c.entries[keyID], c.pending[e] = e, true
-	c.kept.Add(entrySize + int64(len(key)))
+	c.keyBytes.Add(entrySize + int64(len(key)))
 	c.wakeUp()
 	return marks
 }

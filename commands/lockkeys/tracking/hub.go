@@ -29,7 +29,7 @@ type Watch interface {
 type Options struct {
 	// Mark sets a mark on a key. notify is called with each report; it does not block.
 	Mark func(key quorum.Key, notify func(quorum.Report)) Watch
-	// Read returns what a majority of the masters holds.
+	// Read returns the values that a majority of the masters holds.
 	Read func(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
 	// Logger logs panics.
 	Logger *slog.Logger
@@ -57,51 +57,51 @@ func (h *Hub) InvalidateAll() {
 	clients := slices.Collect(maps.Keys(h.clients))
 	h.mu.Unlock()
 	for _, c := range clients {
-		c.loseAll()
+		c.invalidateAll()
 	}
 }
 
-func (h *Hub) setTracking(c *Client, tracks bool) {
+func (h *Hub) setTracking(c *Client, isTracking bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if delete(h.clients, c); tracks {
+	if delete(h.clients, c); isTracking {
 		h.clients[c] = true
 	}
 }
 
-// id is a key of a database.
-type id struct {
+// dbKey is a key of a database.
+type dbKey struct {
 	db  int
 	key string
 }
 
 // entry is a key that a client remembers. The client's mu guards the fields after place.
 type entry struct {
-	id
-	client *Client
-	place  quorum.Key
-	was    state // the state that the client saw
+	dbKey
+	client    *Client
+	location  quorum.Key
+	seenState state // the state that the client saw
 
 	mark Watch // nil before the first check
-	// round counts the marks: reports of an older mark are ignored.
-	round int
+	// markID numbers the marks: reports of an older mark are ignored.
+	markID int
 	// due is the time of the next check; zero: none before a report of the mark.
-	due          time.Time
-	expiryTimer  *time.Timer // nil: no check at the expiry is scheduled
-	checked      time.Time
-	recentChecks int // checks in short succession
-	postponed    int // checks whose result was not used
-	forgotten    bool
+	due           time.Time
+	expiryTimer   *time.Timer // nil: no check at the expiry is scheduled
+	lastCheck     time.Time
+	recentChecks  int // checks in short succession
+	postponements int // checks whose result was not used
+	forgotten     bool
 }
 
 // state is the state of a key: its value, or the SHA-256 of a longer value.
 type state struct {
 	present bool
 	value   string
-	// end is when the key expires. timed is false if that is unknown, and endless is set if it
+	// end is when the key expires. endKnown is false if that is unknown, and endless is set if it
 	// never expires.
-	timed, endless bool
-	end            time.Time
+	endKnown, endless bool
+	end               time.Time
 	// unknown is set if the client's command failed: any state differs from it.
 	unknown bool
 }
@@ -117,12 +117,12 @@ func stateOf(e keyspace.Entry, now time.Time) state {
 	case e.Left == keyspace.Unknown:
 		return state{present: true, value: e.Value}
 	case e.Left < 0:
-		return state{present: true, value: e.Value, timed: true, endless: true}
+		return state{present: true, value: e.Value, endKnown: true, endless: true}
 	}
-	return state{present: true, value: e.Value, timed: true, end: now.Add(e.Left)}
+	return state{present: true, value: e.Value, endKnown: true, end: now.Add(e.Left)}
 }
 
-func stateIn(l quorum.Look, now time.Time) state {
+func stateOfLook(l quorum.Look, now time.Time) state {
 	e := keyspace.Entry{Present: l.Present, Value: l.Value, Left: l.Left}
 	switch {
 	case l.Unknown:
@@ -137,16 +137,16 @@ func stateIn(l quorum.Look, now time.Time) state {
 // measured by different clocks.
 const endTolerance = 250 * time.Millisecond
 
-func (s state) sameValue(other state) bool {
+func (s state) equalsInValue(other state) bool {
 	return s.present == other.present && s.value == other.value
 }
 
-// same reports whether two states are the same for the client.
-func (s state) same(other state) bool {
+// equals reports whether two states are the same for the client.
+func (s state) equals(other state) bool {
 	switch {
-	case s.unknown || !s.sameValue(other):
+	case s.unknown || !s.equalsInValue(other):
 		return false
-	case !s.timed || !other.timed:
+	case !s.endKnown || !other.endKnown:
 		return true
 	}
 	return s.endless == other.endless && s.end.Sub(other.end).Abs() <= endTolerance

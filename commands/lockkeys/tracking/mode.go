@@ -50,8 +50,8 @@ func Invalidation(keys []string) []byte {
 	return b
 }
 
-// Parse parses the words of CLIENT TRACKING. refused is Redis' error reply.
-func Parse(words []string) (m Mode, refused string) {
+// Parse parses the words of CLIENT TRACKING. errText is Redis' error reply.
+func Parse(words []string) (m Mode, errText string) {
 	if len(words) < 3 {
 		return m, syntax.WrongArity("client|tracking")
 	}
@@ -78,14 +78,14 @@ func Parse(words []string) (m Mode, refused string) {
 	switch syntax.Folded([]byte(words[2])) {
 	case "on":
 		m.On = true
-		return m, m.refusal()
+		return m, m.conflictError()
 	case "off":
 		return Mode{}, ""
 	}
 	return m, syntax.ErrSyntax
 }
 
-func (m Mode) refusal() string {
+func (m Mode) conflictError() string {
 	switch {
 	case len(m.Prefixes) > 0 && !m.Broadcast:
 		return errPrefix

@@ -21,22 +21,22 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // masters simulate the masters: their keys, and their reports.
 type masters struct {
-	mu    sync.Mutex
-	holds map[quorum.Key]quorum.Look
-	marks map[*fakeMark]bool
-	// between, if it is not nil, is the report of a mark while Watched is called. It simulates a
-	// change that a master reports at that moment.
-	between   *quorum.Report
-	stuck     bool // marks never settle
-	unwatched bool
-	failing   error
-	reads     int
+	mu     sync.Mutex
+	values map[quorum.Key]quorum.Look
+	marks  map[*fakeMark]bool
+	// duringWatched, if it is not nil, is the report of a mark while Watched is called. It
+	// simulates a change that a master reports at that moment.
+	duringWatched *quorum.Report
+	deadlocked    bool // marks never settle
+	unwatched     bool
+	readErr       error
+	reads         int
 }
 
 type fakeMark struct {
-	of   *masters
-	key  quorum.Key
-	tell func(quorum.Report)
+	masters *masters
+	key     quorum.Key
+	notify  func(quorum.Report)
 }
 
 func (m *fakeMark) Settled() <-chan struct{} {
@@ -46,37 +46,37 @@ func (m *fakeMark) Settled() <-chan struct{} {
 }
 
 func (m *fakeMark) Watched() bool {
-	m.of.mu.Lock()
-	news, unwatched := m.of.between, m.of.unwatched
-	m.of.between = nil
-	m.of.mu.Unlock()
-	if news != nil {
-		told := make(chan struct{})
+	m.masters.mu.Lock()
+	report, unwatched := m.masters.duringWatched, m.masters.unwatched
+	m.masters.duringWatched = nil
+	m.masters.mu.Unlock()
+	if report != nil {
+		notified := make(chan struct{})
 		go func() {
-			m.tell(*news)
-			close(told)
+			m.notify(*report)
+			close(notified)
 		}()
 		select {
-		case <-told:
+		case <-notified:
 		case <-time.After(5 * time.Second): // the report waits for the caller
-			m.of.mu.Lock()
-			m.of.stuck = true
-			m.of.mu.Unlock()
+			m.masters.mu.Lock()
+			m.masters.deadlocked = true
+			m.masters.mu.Unlock()
 		}
 	}
 	return !unwatched
 }
 
 func (m *fakeMark) Stop() {
-	m.of.mu.Lock()
-	defer m.of.mu.Unlock()
-	delete(m.of.marks, m)
+	m.masters.mu.Lock()
+	defer m.masters.mu.Unlock()
+	delete(m.masters.marks, m)
 }
 
-func (s *masters) mark(key quorum.Key, tell func(quorum.Report)) Watch {
+func (s *masters) mark(key quorum.Key, notify func(quorum.Report)) Watch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := &fakeMark{s, key, tell}
+	m := &fakeMark{s, key, notify}
 	s.marks[m] = true
 	return m
 }
@@ -85,156 +85,158 @@ func (s *masters) read(_ context.Context, keys []quorum.Key) ([]quorum.Look, err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
-	var all []quorum.Look
+	var looks []quorum.Look
 	for _, key := range keys {
-		all = append(all, s.holds[key])
+		looks = append(looks, s.values[key])
 	}
-	return all, s.failing
+	return looks, s.readErr
 }
 
 // put sets the value on the masters, and makes the marks report it.
-func (s *masters) put(key, value string, news ...quorum.Report) {
+func (s *masters) put(key, value string, reports ...quorum.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.holds[at(key)] = quorum.Look{Present: value != "", Value: value, Left: time.Hour}
+	s.values[locationOf(key)] = quorum.Look{Present: value != "", Value: value, Left: time.Hour}
 	for m := range s.marks {
-		for _, n := range news {
-			if m.key == at(key) {
-				m.tell(n)
+		for _, report := range reports {
+			if m.key == locationOf(key) {
+				m.notify(report)
 			}
 		}
 	}
 }
 
-func at(key string) quorum.Key { return quorum.Key{Name: key} }
+func locationOf(key string) quorum.Key { return quorum.Key{Name: key} }
 
-// bench is a client of a hub on simulated masters.
-type bench struct {
+// fixture is a client of a hub on simulated masters.
+type fixture struct {
 	t *testing.T
 	*masters
-	hub    *Hub
-	client *Client
-	told   chan []string
+	hub      *Hub
+	client   *Client
+	reported chan []string
 }
 
-func newBench(t *testing.T, mode Mode) *bench {
-	s := &masters{holds: map[quorum.Key]quorum.Look{}, marks: map[*fakeMark]bool{}}
-	b := &bench{t: t, masters: s, hub: NewHub(Options{Mark: s.mark, Read: s.read, Logger: slog.New(slog.DiscardHandler)})}
+func newFixture(t *testing.T, mode Mode) *fixture {
+	s := &masters{values: map[quorum.Key]quorum.Look{}, marks: map[*fakeMark]bool{}}
+	hub := NewHub(Options{Mark: s.mark, Read: s.read, Logger: slog.New(slog.DiscardHandler)})
+	b := &fixture{t: t, masters: s, hub: hub}
 	t.Cleanup(func() {
 		if len(s.marks) > 0 || b.client.Size() > 0 {
-			t.Errorf("%d marks, %d bytes are left", len(s.marks), b.client.Size())
+			t.Errorf("%d marks and %d bytes are left", len(s.marks), b.client.Size())
 		}
 	})
-	b.client, b.told = b.join(mode)
+	b.client, b.reported = b.newClient(mode)
 	return b
 }
 
-func (b *bench) join(mode Mode) (*Client, chan []string) {
-	told := make(chan []string, 1000)
+func (b *fixture) newClient(mode Mode) (*Client, chan []string) {
+	reported := make(chan []string, 1000)
 	c := b.hub.Client(func(_ context.Context, keys []string) {
 		slices.Sort(keys)
-		told <- keys
+		reported <- keys
 	})
 	c.Set(mode)
 	b.t.Cleanup(c.Close)
-	return c, told
+	return c, reported
 }
 
 func entryOf(value string) keyspace.Entry {
 	return keyspace.Entry{Present: value != "", Value: value, Left: time.Hour}
 }
 
-// reads lets the client read a key with this value.
-func (b *bench) reads(key, value string) { reads(b.client, key, value) }
+// readKey lets the client read a key with this value.
+func (b *fixture) readKey(key, value string) { readKey(b.client, key, value) }
 
-func reads(c *Client, key, value string) {
-	turn := c.Begin(0, []string{key}, at)
-	turn.End(map[string]keyspace.Entry{key: entryOf(value)}, nil, time.Now())
+func readKey(c *Client, key, value string) {
+	run := c.Begin(0, []string{key}, locationOf)
+	run.End(map[string]keyspace.Entry{key: entryOf(value)}, nil, time.Now())
 }
 
-// edits lets the client change a key, and read it if reads is set.
-func (b *bench) edits(key, was, now string, reads bool) {
-	turn := b.client.Begin(0, []string{key}, at)
-	b.put(key, now, quorum.SomeChanged, quorum.Changes)
+// editKey lets the client change a key, and read it if reads is set.
+func (b *fixture) editKey(key, before, after string, alsoRead bool) {
+	run := b.client.Begin(0, []string{key}, locationOf)
+	b.put(key, after, quorum.SomeChanged, quorum.Changes)
 	read := map[string]keyspace.Entry{}
-	if reads {
-		read[key] = entryOf(now)
+	if alsoRead {
+		read[key] = entryOf(after)
 	}
-	turn.End(read, []keyspace.Edit{{Key: key, Before: entryOf(was), After: entryOf(now)}}, time.Now())
+	run.End(read, []keyspace.Edit{{Key: key, Before: entryOf(before), After: entryOf(after)}}, time.Now())
 }
 
-// rests waits until the Client has no work.
-func (b *bench) rests() {
+// awaitIdle waits until the Client has no work.
+func (b *fixture) awaitIdle() {
 	b.t.Helper()
-	redistest.Await(b.t, "it rests", func() bool {
+	redistest.Await(b.t, "the client is idle", func() bool {
 		b.client.mu.Lock()
 		defer b.client.mu.Unlock()
 		return !b.client.running
 	})
 }
 
-// hears fails the test unless exactly these keys were reported by now, in any number of messages.
-func (b *bench) hears(want ...string) {
+// checkReported fails the test unless exactly these keys were reported by now, in any number of
+// messages.
+func (b *fixture) checkReported(want ...string) {
 	b.t.Helper()
-	b.rests()
+	b.awaitIdle()
 	var got []string
-	for len(b.told) > 0 {
-		got = append(got, <-b.told...)
+	for len(b.reported) > 0 {
+		got = append(got, <-b.reported...)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		b.t.Errorf("reported %v, want %v", got, want)
 	}
 }
 
-var on = Mode{On: true}
+var modeOn = Mode{On: true}
 
 // TestNotifications checks that a change is reported once, and that other events are not reported.
 func TestNotifications(t *testing.T) {
-	b := newBench(t, on)
+	b := newFixture(t, modeOn)
 	b.put("k", "1")
-	b.reads("k", "1")
-	b.hears()
+	b.readKey("k", "1")
+	b.checkReported()
 	b.put("k", "1", quorum.SomeChanged) // a take that was undone
-	b.hears()
+	b.checkReported()
 	b.put("k", "1", quorum.Unwatched)
-	b.hears()
+	b.checkReported()
 	b.put("k", "2", quorum.SomeChanged)
-	b.hears("k")
+	b.checkReported("k")
 	b.put("k", "3", quorum.Changes)
-	b.hears()
+	b.checkReported()
 
-	b.reads("k", "2") // the key has changed before the mark is set
-	b.hears("k")
-	b.reads("k", "3")
+	b.readKey("k", "2") // the key has changed before the mark is set
+	b.checkReported("k")
+	b.readKey("k", "3")
 	b.put("k", "4")
-	b.reads("k", "4") // the first value was not reported to have changed
-	b.rests()
-	b.hears("k")
+	b.readKey("k", "4") // the first value was not reported to have changed
+	b.awaitIdle()
+	b.checkReported("k")
 	b.put("k", "", quorum.Changes)
-	b.hears("k")
+	b.checkReported("k")
 }
 
-// TestNewsDuringCheck checks a report that arrives while a check calls Watched. The check has read
-// the key before, so another check must follow.
-func TestNewsDuringCheck(t *testing.T) {
-	for name, news := range map[string]quorum.Report{"stirred": quorum.SomeChanged, "changes": quorum.Changes,
+// TestReportDuringCheck checks a report that arrives while a check calls Watched. The check has
+// read the key before, so another check must follow.
+func TestReportDuringCheck(t *testing.T) {
+	for name, report := range map[string]quorum.Report{"stirred": quorum.SomeChanged, "changes": quorum.Changes,
 		"unwatched": quorum.Unwatched} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, on)
+			b := newFixture(t, modeOn)
 			b.put("k", "a")
 			b.mu.Lock()
-			b.between = &news
+			b.duringWatched = &report
 			b.mu.Unlock()
-			b.reads("k", "a")
-			b.hears()
+			b.readKey("k", "a")
+			b.checkReported()
 			b.mu.Lock()
-			stuck, looks := b.stuck, b.masters.reads
+			deadlocked, reads := b.deadlocked, b.masters.reads
 			b.mu.Unlock()
-			if stuck || looks != 2 {
-				t.Errorf("stuck %v, %d looks, want 2", stuck, looks)
+			if deadlocked || reads != 2 {
+				t.Errorf("stuck %v, %d reads, want 2", deadlocked, reads)
 			}
 			b.put("k", "b", quorum.Changes)
-			b.hears("k")
+			b.checkReported("k")
 		})
 	}
 }
@@ -242,76 +244,76 @@ func TestNewsDuringCheck(t *testing.T) {
 // TestUnknown checks that a client is notified of the keys of a failed command when they can be
 // read again, and until then from time to time.
 func TestUnknown(t *testing.T) {
-	b := newBench(t, on)
-	fail := func() { b.client.Begin(0, []string{"k"}, at).Fail(time.Now()) }
+	b := newFixture(t, modeOn)
+	fail := func() { b.client.Begin(0, []string{"k"}, locationOf).Fail(time.Now()) }
 	fail() // the masters work again
-	b.hears("k")
+	b.checkReported("k")
 	b.put("k", "a")
-	b.reads("k", "a")
-	b.hears()
-	b.failing = errors.New("no quorum")
+	b.readKey("k", "a")
+	b.checkReported()
+	b.readErr = errors.New("no quorum")
 	for range 3 {
 		fail()
-		b.hears("k")
+		b.checkReported("k")
 	}
 	b.client.Set(Mode{On: true, OptIn: true})
 	fail()
-	b.hears()
+	b.checkReported()
 }
 
 // TestOwnChanges checks that a client's own changes are reported, except with NOLOOP, or if the
 // reply shows them.
 func TestOwnChanges(t *testing.T) {
 	for _, noLoop := range []bool{false, true} {
-		b := newBench(t, Mode{On: true, NoLoop: noLoop})
+		b := newFixture(t, Mode{On: true, NoLoop: noLoop})
 		b.put("k", "1")
-		b.reads("k", "1")
-		b.hears()
-		b.edits("k", "1", "2", false)
+		b.readKey("k", "1")
+		b.checkReported()
+		b.editKey("k", "1", "2", false)
 		if noLoop {
-			b.hears()
+			b.checkReported()
 		} else {
-			b.hears("k")
+			b.checkReported("k")
 		}
-		b.reads("k", "2")
-		b.edits("k", "2", "2", true) // an extension, by a script that reads
-		b.hears()
-		b.edits("k", "of another", "3", true) // another client has changed the key since
-		b.hears("k")
+		b.readKey("k", "2")
+		b.editKey("k", "2", "2", true) // an extension, by a script that reads
+		b.checkReported()
+		b.editKey("k", "of another", "3", true) // another client has changed the key since
+		b.checkReported("k")
 		b.put("k", "", quorum.Changes)
-		b.hears("k")
+		b.checkReported("k")
 	}
 }
 
-// TestForgottenWhileItWaits checks that a goroutine that waits for the end of a client's own
+// TestForgottenWhileWaiting checks that a goroutine that waits for the end of a client's own
 // command ends with the command, even if nothing is left to report.
-func TestForgottenWhileItWaits(t *testing.T) {
-	b := newBench(t, Mode{On: true, NoLoop: true})
+func TestForgottenWhileWaiting(t *testing.T) {
+	b := newFixture(t, Mode{On: true, NoLoop: true})
 	b.put("k", "1")
-	b.reads("k", "1")
-	b.rests()
-	turn := b.client.Begin(0, []string{"k"}, at)
+	b.readKey("k", "1")
+	b.awaitIdle()
+	run := b.client.Begin(0, []string{"k"}, locationOf)
 	b.put("k", "2", quorum.Changes)
-	redistest.Await(t, "it has been woken", func() bool { return len(b.client.wake) == 0 })
+	redistest.Await(t, "the goroutine was woken", func() bool { return len(b.client.wake) == 0 })
 	time.Sleep(10 * time.Millisecond) // the goroutine has seen that the client's command uses the key
-	turn.End(nil, []keyspace.Edit{{Key: "k", Before: entryOf("1"), After: entryOf("2")}}, time.Now())
-	b.hears()
+	run.End(nil, []keyspace.Edit{{Key: "k", Before: entryOf("1"), After: entryOf("2")}}, time.Now())
+	b.checkReported()
 }
 
 // TestUnwatchedKeys checks that keys which cannot be watched or read are reported at once.
 func TestUnwatchedKeys(t *testing.T) {
-	b := newBench(t, on)
+	b := newFixture(t, modeOn)
 	b.put("k", "1")
 	b.unwatched = true
-	b.reads("k", "1")
-	b.hears("k")
-	b.reads("k", "1") // a moment later
-	b.hears("k")
+	b.readKey("k", "1")
+	b.checkReported("k")
+	b.readKey("k", "1") // a moment later
+	b.checkReported("k")
 	b.mu.Lock()
-	b.unwatched, b.failing = false, errors.New("no quorum")
+	b.unwatched, b.readErr = false, errors.New("no quorum")
 	b.mu.Unlock()
-	b.reads("k", "1")
-	b.hears("k")
+	b.readKey("k", "1")
+	b.checkReported("k")
 }
 
 // TestModes checks which reads are remembered in which mode.
@@ -321,9 +323,9 @@ func TestModes(t *testing.T) {
 		"ON BCAST PREFIX a": {}, "ON REDIRECT 5": {},
 	} {
 		words := append([]string{"CLIENT", "TRACKING"}, fields(text)...)
-		mode, refused := Parse(words)
-		if got := [2]bool{mode.remembers(false), mode.remembers(true)}; refused != "" || got != want {
-			t.Errorf("%s: %v %q", text, got, refused)
+		mode, errText := Parse(words)
+		if got := [2]bool{mode.remembers(false), mode.remembers(true)}; errText != "" || got != want {
+			t.Errorf("%s: %v %q", text, got, errText)
 		}
 	}
 	for text, want := range map[string]string{
@@ -331,46 +333,46 @@ func TestModes(t *testing.T) {
 		"ON what": "ERR syntax error", "ON PREFIX": "ERR syntax error",
 		"ON PREFIX a": errPrefix, "ON OPTIN OPTOUT": errBothOpts, "ON BCAST OPTIN": errOptsAndBC,
 	} {
-		if _, refused := Parse(append([]string{"CLIENT", "TRACKING"}, fields(text)...)); refused != want {
-			t.Errorf("%q: %q", text, refused)
+		if _, errText := Parse(append([]string{"CLIENT", "TRACKING"}, fields(text)...)); errText != want {
+			t.Errorf("%q: %q", text, errText)
 		}
 	}
-	var none *Client
-	if none.ClearCaching(); none.CachingRequested() || none.Mode().On || none.Begin(0, nil, at).Remembers() {
+	var nilClient *Client
+	if nilClient.ClearCaching(); nilClient.CachingRequested() || nilClient.Mode().On || nilClient.Begin(0, nil, locationOf).Remembers() {
 		t.Error("a client without CLIENT TRACKING tracks keys")
 	}
-	none.Close()
+	nilClient.Close()
 }
 
-func fields(text string) (all []string) {
-	for _, one := range []byte(text) {
-		if len(all) == 0 || one == ' ' {
-			all = append(all, "")
+func fields(text string) (words []string) {
+	for _, c := range []byte(text) {
+		if len(words) == 0 || c == ' ' {
+			words = append(words, "")
 		}
-		if one != ' ' {
-			all[len(all)-1] += string(one)
+		if c != ' ' {
+			words[len(words)-1] += string(c)
 		}
 	}
-	return all
+	return words
 }
 
 // TestOff checks that CLIENT TRACKING off forgets the keys.
 func TestOff(t *testing.T) {
-	b := newBench(t, on)
+	b := newFixture(t, modeOn)
 	b.put("k", "1")
-	b.reads("k", "1")
-	b.rests()
+	b.readKey("k", "1")
+	b.awaitIdle()
 	b.client.Set(Mode{})
 	b.put("k", "2", quorum.Changes)
-	b.hears()
+	b.checkReported()
 }
 
 // TestPanic checks that after a panic the client is notified that everything may have changed.
 func TestPanic(t *testing.T) {
-	b := newBench(t, on)
+	b := newFixture(t, modeOn)
 	b.hub.opts.Read = func(context.Context, []quorum.Key) ([]quorum.Look, error) { panic("a mistake") }
-	b.reads("k", "1")
-	if got := <-b.told; got != nil {
+	b.readKey("k", "1")
+	if got := <-b.reported; got != nil {
 		t.Errorf("reported %v", got)
 	}
 }
@@ -388,20 +390,20 @@ func TestInvalidation(t *testing.T) {
 // TestInvalidateAll checks InvalidateAll: each tracking client is notified once that everything may
 // have changed, and its keys are forgotten.
 func TestInvalidateAll(t *testing.T) {
-	b := newBench(t, on)
-	_, broadcast := b.join(Mode{On: true, Broadcast: true})
-	off, none := b.join(on)
+	b := newFixture(t, modeOn)
+	_, broadcastReports := b.newClient(Mode{On: true, Broadcast: true})
+	off, offReports := b.newClient(modeOn)
 	off.Set(Mode{})
-	closed, late := b.join(on)
+	closed, closedReports := b.newClient(modeOn)
 	closed.Close()
-	_, redirected := b.join(Mode{On: true, Redirected: true})
+	_, redirectedReports := b.newClient(Mode{On: true, Redirected: true})
 	b.put("k", "1")
-	b.reads("k", "1")
-	b.rests()
+	b.readKey("k", "1")
+	b.awaitIdle()
 	b.hub.InvalidateAll()
-	for _, told := range []chan []string{b.told, broadcast} {
+	for _, reported := range []chan []string{b.reported, broadcastReports} {
 		select {
-		case got := <-told:
+		case got := <-reported:
 			if got != nil {
 				t.Errorf("reported %v", got)
 			}
@@ -410,11 +412,11 @@ func TestInvalidateAll(t *testing.T) {
 		}
 	}
 	b.put("k", "2", quorum.Changes)
-	b.hears()
-	if len(none)+len(late)+len(redirected)+len(broadcast) > 0 || b.client.Size() > 0 {
+	b.checkReported()
+	if len(offReports)+len(closedReports)+len(redirectedReports)+len(broadcastReports) > 0 || b.client.Size() > 0 {
 		t.Errorf("reported twice, or to a client that does not track; %d bytes are kept", b.client.Size())
 	}
-	b.reads("k", "2") // the client continues
+	b.readKey("k", "2") // the client continues
 	b.put("k", "3", quorum.Changes)
-	b.hears("k")
+	b.checkReported("k")
 }

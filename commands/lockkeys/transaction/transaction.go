@@ -96,7 +96,7 @@ func (t Transactions) watch(c command.Call) {
 		c.Out.Error(refusal)
 		return
 	}
-	looks, err := t.Keys.Engine.Register.Read(c.Ctx, t.Keys.Engine.Places(db, names))
+	looks, err := t.Keys.Engine.Register.Read(c.Ctx, t.Keys.Engine.Locations(db, names))
 	if err != nil {
 		c.Out.Fail(err)
 		return
@@ -110,34 +110,34 @@ func (t Transactions) watch(c command.Call) {
 	c.Out.Status("OK")
 }
 
-// maxQueued limits the bytes of a transaction's commands.
-const maxQueued = 1 << 20
+// maxQueuedBytes limits the bytes of a transaction's commands.
+const maxQueuedBytes = 1 << 20
 
 // Queue adds a command on lock keys to a transaction and replies QUEUED. After an error, EXEC
 // replies EXECABORT.
 func (t Transactions) Queue(c command.Call) {
 	tx := &c.Client.Transaction
-	if failed := queueFailure(tx, c.Client.DB, c.Args); failed != "" {
+	if errText := queueError(tx, c.Client.DB, c.Args); errText != "" {
 		tx.Abort()
-		c.Out.Error(failed)
+		c.Out.Error(errText)
 		return
 	}
 	tx.Queued = append(tx.Queued, syntax.Strings(c.Args))
 	for _, w := range c.Args {
-		tx.Size += len(w)
+		tx.QueuedBytes += len(w)
 	}
 	c.Out.Status("QUEUED")
 }
 
-func queueFailure(tx *command.Transaction, db int, words [][]byte) string {
+func queueError(tx *command.Transaction, db int, words [][]byte) string {
 	name := syntax.Lower(words[0])
 	switch {
-	case tx.Size > maxQueued:
-		return fmt.Sprintf("ERR transaction too large: a transaction on lock keys is limited to %d bytes", maxQueued)
+	case tx.QueuedBytes > maxQueuedBytes:
+		return fmt.Sprintf("ERR transaction too large: a transaction on lock keys is limited to %d bytes", maxQueuedBytes)
 	case (IsOfConnection(name) || syntax.IsPublish(name)) && !syntax.Fits(spec.Find(words[0]).Arity, len(words)):
 		return syntax.WrongArity(name)
 	case name == "select":
-		if _, other := eval.Select(db, string(words[1])); other {
+		if _, otherDB := eval.Select(db, string(words[1])); otherDB {
 			return fmt.Sprintf("ERR SELECT of database %s cannot be part of this transaction: "+
 				"its lock keys are in database %d; send it before MULTI or after EXEC", syntax.Shown(words[1]), db)
 		}
@@ -156,8 +156,8 @@ func queueFailure(tx *command.Transaction, db int, words [][]byte) string {
 // IsOfConnection reports whether a command without keys can be part of a transaction on lock keys.
 func IsOfConnection(name string) bool { return name == "ping" || name == "select" || name == "unwatch" }
 
-// ofConnection returns a command that IsOfConnection accepts as a program.
-func ofConnection(db int, words []string) program.Program {
+// connectionProgram returns a command that IsOfConnection accepts as a program.
+func connectionProgram(db int, words []string) program.Program {
 	reply := keyspace.OK() // UNWATCH: the watched versions were already compared
 	switch syntax.Lower(words[0]) {
 	case "ping":
@@ -193,29 +193,30 @@ func (t Transactions) exec(c command.Call) {
 
 // run runs the queued commands as one program. The scripts of a transaction share an allowance.
 func (t Transactions) run(c command.Call, tx command.Transaction) {
-	known := c.Client.Rights()
+	permissions := c.Client.Rights()
 	parts, allowance := make([]program.Program, len(tx.Queued)), &script.Allowance{}
 	for i, words := range tx.Queued {
-		if refused := c.Client.Refusal(c.Ctx, syntax.Bytes(words)); refused != "" {
-			c.Out.Error("EXECABORT Transaction discarded because of: " + refused)
+		if refusal := c.Client.Refusal(c.Ctx, syntax.Bytes(words)); refusal != "" {
+			c.Out.Error("EXECABORT Transaction discarded because of: " + refusal)
 			return
 		}
-		part, err := t.part(c.Ctx, c.Client, known, words, allowance)
+		part, err := t.part(c.Ctx, c.Client, permissions, words, allowance)
 		if err != nil {
 			c.Out.Fail(err)
 			return
 		}
 		parts[i] = part
 	}
-	t.Keys.Answer(c, program.Sequence(c.Client.DB, known, tx.Watched.Keys, parts))
+	t.Keys.RunProgram(c, program.Sequence(c.Client.DB, permissions, tx.Watched.Keys, parts))
 }
 
 // part returns a queued command as a program.
 func (t Transactions) part(
-	ctx context.Context, client *command.Client, known *rights.Permissions, words []string, allowance *script.Allowance,
+	ctx context.Context, client *command.Client, permissions *rights.Permissions, words []string,
+	allowance *script.Allowance,
 ) (program.Program, error) {
 	if IsOfConnection(syntax.Lower(words[0])) {
-		return ofConnection(client.DB, words), nil
+		return connectionProgram(client.DB, words), nil
 	}
 	if syntax.IsPublish(syntax.Lower(words[0])) {
 		// The message is published after the commit, so the number of receivers is not known yet.
@@ -224,9 +225,9 @@ func (t Transactions) part(
 	if !syntax.IsEval(syntax.Lower(words[0])) {
 		return t.Keys.Program(client, words), nil
 	}
-	part, failed, err := t.Scripts.Program(ctx, client, known, words, allowance)
-	if failed != "" {
-		return program.Fixed(client.DB, keyspace.ErrorReply(failed)), nil
+	part, errText, err := t.Scripts.Program(ctx, client, permissions, words, allowance)
+	if errText != "" {
+		return program.Fixed(client.DB, keyspace.ErrorReply(errText)), nil
 	}
 	return part, err
 }

@@ -34,8 +34,8 @@ func sortedOf(members ...Scored) *SortedSet {
 	return z
 }
 
-// parts formats all elements of a content.
-func parts(c Content) string {
+// format formats all elements of a content.
+func format(c Content) string {
 	switch c := c.(type) {
 	case Text:
 		return fmt.Sprintf("%q", string(c))
@@ -69,15 +69,15 @@ func TestEncode(t *testing.T) {
 	for _, c := range examples() {
 		encoded := Encode(c)
 		if len(encoded) != c.Size() {
-			t.Errorf("%s: %d bytes, said to be %d", parts(c), len(encoded), c.Size())
+			t.Errorf("%s: %d bytes, Size returns %d", format(c), len(encoded), c.Size())
 		}
-		if before, is := seen[encoded]; is {
-			t.Errorf("%s and %s are the same: %q", before, parts(c), encoded)
+		if previous, ok := seen[encoded]; ok {
+			t.Errorf("%s and %s are the same: %q", previous, format(c), encoded)
 		}
-		seen[encoded] = parts(c)
-		back, err := Decode(encoded)
-		if err != nil || parts(back) != parts(c) || reflect.TypeOf(back) != reflect.TypeOf(c) || back.Size() != c.Size() {
-			t.Errorf("%s came back as %s (%v)", parts(c), parts(back), err)
+		seen[encoded] = format(c)
+		decoded, err := Decode(encoded)
+		if err != nil || format(decoded) != format(c) || reflect.TypeOf(decoded) != reflect.TypeOf(c) || decoded.Size() != c.Size() {
+			t.Errorf("%s was decoded as %s (%v)", format(c), format(decoded), err)
 		}
 	}
 }
@@ -94,31 +94,31 @@ func TestEncodedBytes(t *testing.T) {
 		"\x00redlock:z\x3f\xf0\x00\x00\x00\x00\x00\x00\x01m": sortedOf(Scored{"m", 1}),
 	} {
 		if got := Encode(c); got != want {
-			t.Errorf("%s: %q, want %q", parts(c), got, want)
+			t.Errorf("%s: %q, want %q", format(c), got, want)
 		}
 	}
 }
 
-func TestEqualContentsAreEqual(t *testing.T) {
+func TestEqualContentsEncodeEqually(t *testing.T) {
 	a, b := NewSet("x", "1", "y"), NewSet("y", "x", "2", "1")
 	b.Delete("2")
-	same(t, a, b)
+	wantEqual(t, a, b)
 	h := hashOf("gone", "1", "a", "old", "b", "2")
 	h.Delete("gone")
 	h.Set("a", "1")
-	same(t, h, hashOf("a", "1", "b", "2"))
+	wantEqual(t, h, hashOf("a", "1", "b", "2"))
 	if Encode(hashOf("a", "1", "b", "2")) == Encode(hashOf("b", "2", "a", "1")) {
 		t.Error("the order of fields is lost")
 	}
 	z := sortedOf(Scored{"a", 5}, Scored{"b", math.Copysign(0, -1)})
 	z.Set("a", 1)
-	same(t, z, sortedOf(Scored{"b", 0}, Scored{"a", 1}))
+	wantEqual(t, z, sortedOf(Scored{"b", 0}, Scored{"a", 1}))
 }
 
-func same(t *testing.T, a, b Content) {
+func wantEqual(t *testing.T, a, b Content) {
 	t.Helper()
 	if Encode(a) != Encode(b) {
-		t.Errorf("%s is %q, %s is %q", parts(a), Encode(a), parts(b), Encode(b))
+		t.Errorf("%s is %q, %s is %q", format(a), Encode(a), format(b), Encode(b))
 	}
 }
 
@@ -140,13 +140,13 @@ func TestUnreadable(t *testing.T) {
 }
 
 func TestEncodings(t *testing.T) {
-	long, many := strings.Repeat("x", 65), make([]string, 600)
-	for i := range many {
-		many[i] = strconv.Itoa(i)
+	long, numbers := strings.Repeat("x", 65), make([]string, 600)
+	for i := range numbers {
+		numbers[i] = strconv.Itoa(i)
 	}
 	fields := NewHash()
 	scores := NewSortedSet()
-	for _, m := range many {
+	for _, m := range numbers {
 		fields.Set(m, "")
 		scores.Set(m, 1)
 	}
@@ -156,13 +156,13 @@ func TestEncodings(t *testing.T) {
 	}{
 		{Text("12"), "int"}, {Text("9223372036854775808"), "embstr"}, {Text(strings.Repeat("x", 44)), "embstr"},
 		{Text(strings.Repeat("x", 45)), "raw"},
-		{listOf(many...), "quicklist"}, {hashOf("a", long[1:]), "listpack"}, {hashOf("a", long), "hashtable"},
+		{listOf(numbers...), "quicklist"}, {hashOf("a", long[1:]), "listpack"}, {hashOf("a", long), "hashtable"},
 		{hashOf(long, ""), "hashtable"}, {fields, "hashtable"},
-		{NewSet(many[:512]...), "intset"}, {NewSet(many[:513]...), "hashtable"}, {NewSet("1", "x"), "hashtable"},
+		{NewSet(numbers[:512]...), "intset"}, {NewSet(numbers[:513]...), "hashtable"}, {NewSet("1", "x"), "hashtable"},
 		{sortedOf(Scored{long[1:], 1}), "listpack"}, {sortedOf(Scored{long, 1}), "skiplist"}, {scores, "skiplist"},
 	} {
 		if got := test.c.Encoding(); got != test.want {
-			t.Errorf("%.60s: %s, want %s", parts(test.c), got, test.want)
+			t.Errorf("%.60s: %s, want %s", format(test.c), got, test.want)
 		}
 	}
 }
@@ -175,16 +175,16 @@ func TestOrder(t *testing.T) {
 		for range random.IntN(2 + 400*random.IntN(2)) {
 			member, score := strconv.Itoa(random.IntN(700)), float64(random.IntN(40))
 			if random.IntN(3) == 0 {
-				_, is := scores[member]
-				if z.Delete(member) != is || s.Delete(member) != is {
-					t.Fatalf("%s was there: %v", member, is)
+				_, exists := scores[member]
+				if z.Delete(member) != exists || s.Delete(member) != exists {
+					t.Fatalf("%s existed: %v", member, exists)
 				}
 				delete(scores, member)
 				continue
 			}
-			_, is := scores[member]
-			if z.Set(member, score) == is || s.Add(member) == is {
-				t.Fatalf("%s is new: %v", member, !is)
+			_, exists := scores[member]
+			if z.Set(member, score) == exists || s.Add(member) == exists {
+				t.Fatalf("%s is new: %v", member, !exists)
 			}
 			scores[member] = score
 		}
@@ -199,7 +199,7 @@ func TestOrder(t *testing.T) {
 			}
 		}
 		if Encode(z) != Encode(sortedOf(members...)) && len(members) > 0 {
-			t.Fatal("the encoding depends on what was there before")
+			t.Fatal("the encoding depends on earlier members")
 		}
 	}
 }
@@ -228,8 +228,8 @@ func TestLongs(t *testing.T) {
 		{"9223372036854775807", "1", "9223372036854775808"}, {"3", "1.000000000000000005", "4.00000000000000001"},
 		{"0x1p-1", "1", "1.5"}, {"1e25", "0", "10000000000000000000000000"},
 	} {
-		a, ok1 := ParseLong(test.a)
-		b, ok2 := ParseLong(test.b)
+		a, ok1 := ParseLongDouble(test.a)
+		b, ok2 := ParseLongDouble(test.b)
 		if !ok1 || !ok2 {
 			t.Errorf("%s, %s: %v, %v", test.a, test.b, ok1, ok2)
 			continue
@@ -240,7 +240,7 @@ func TestLongs(t *testing.T) {
 	}
 	for _, word := range []string{"", " 1", "nan", "1e5000", "1e-5000", "1e999999999999", "x", "1\x00",
 		strings.Repeat("1", 6000)} {
-		if n, ok := ParseLong(word); ok {
+		if n, ok := ParseLongDouble(word); ok {
 			t.Errorf("%.20q is %v", word, n)
 		}
 	}
@@ -258,8 +258,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again := Encode(c); again != encoded || c.Size() != len(encoded) || c.Len() == 0 {
-			t.Errorf("%q is read as %s and written as %q", encoded, parts(c), again)
+		if reencoded := Encode(c); reencoded != encoded || c.Size() != len(encoded) || c.Len() == 0 {
+			t.Errorf("%q is read as %s and written as %q", encoded, format(c), reencoded)
 		}
 	})
 }
@@ -291,9 +291,9 @@ func FuzzEncode(f *testing.F) {
 			}
 			c = z
 		}
-		back, err := Decode(Encode(c))
-		if err != nil || parts(back) != parts(c) || Encode(back) != Encode(c) {
-			t.Errorf("%s came back as %v (%v)", parts(c), back, err)
+		decoded, err := Decode(Encode(c))
+		if err != nil || format(decoded) != format(c) || Encode(decoded) != Encode(c) {
+			t.Errorf("%s was decoded as %v (%v)", format(c), decoded, err)
 		}
 	})
 }

@@ -1,5 +1,5 @@
 // Package contents has the values of lock keys: a text, as for most locks, or a hash, a list, a set
-// or a sorted set. It knows no keys, no commands and no time.
+// or a sorted set. It has no keys, commands or times.
 //
 // For the quorum each value is one string: [Encode] makes it, [Decode] reads it. Equal values have
 // equal strings, because masters and proxies compare only the strings. A text is encoded as itself.

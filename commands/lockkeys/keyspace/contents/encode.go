@@ -58,7 +58,7 @@ func Decode(encoded string) (Content, error) {
 		return Text(encoded), nil
 	}
 	for _, k := range kinds {
-		if rest, is := strings.CutPrefix(encoded[len(mark):], string(k.letter)); is {
+		if rest, ok := strings.CutPrefix(encoded[len(mark):], string(k.letter)); ok {
 			return k.decode(rest)
 		}
 	}

@@ -123,19 +123,19 @@ func (h *Hash) Delete(field string) bool {
 
 // compact drops the deleted pairs.
 func (h *Hash) compact() {
-	left := make([]pair, 0, len(h.index))
+	remaining := make([]pair, 0, len(h.index))
 	for _, p := range h.pairs {
 		if !p.deleted {
-			h.index[p.field] = len(left)
-			left = append(left, p)
+			h.index[p.field] = len(remaining)
+			remaining = append(remaining, p)
 		}
 	}
-	h.pairs, h.deleted = left, 0
+	h.pairs, h.deleted = remaining, 0
 }
 
 // Fields returns the names of the fields, in their order.
 func (h *Hash) Fields() []string {
-	all := make([]string, 0, h.Len())
-	h.Each(func(field, _ string) { all = append(all, field) })
-	return all
+	fields := make([]string, 0, h.Len())
+	h.Each(func(field, _ string) { fields = append(fields, field) })
+	return fields
 }

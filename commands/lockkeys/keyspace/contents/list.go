@@ -74,15 +74,15 @@ func (l *List) Delete(from, to int) {
 	l.elems = slices.Delete(l.elems, from, to)
 }
 
-// Remove removes up to most elements equal to elem, from the end if last is set. It returns how
+// Remove removes up to limit elements equal to elem, from the end if fromEnd is set. It returns how
 // many it removed.
-func (l *List) Remove(elem string, most int, last bool) (removed int) {
-	if last {
+func (l *List) Remove(elem string, limit int, fromEnd bool) (removed int) {
+	if fromEnd {
 		slices.Reverse(l.elems)
 		defer func() { slices.Reverse(l.elems) }()
 	}
 	l.elems = slices.DeleteFunc(l.elems, func(e string) bool {
-		if removed == most || e != elem {
+		if removed == limit || e != elem {
 			return false
 		}
 		removed++

@@ -59,31 +59,33 @@ func isZero(word string) bool {
 type LongDouble struct{ n *big.Float }
 
 const (
-	longBits     = 64
-	longExponent = 16384
-	// longestLong is the longest word that Redis parses as a number.
-	longestLong = 5 * 1024
+	longDoubleBits     = 64
+	longDoubleExponent = 16384
+	// maxLongDoubleLen is the longest word that Redis parses as a number.
+	maxLongDoubleLen = 5 * 1024
 )
 
-// LongOf returns an integer as a LongDouble.
-func LongOf(n int64) LongDouble { return LongDouble{new(big.Float).SetPrec(longBits).SetInt64(n)} }
+// NewLongDouble returns an integer as a LongDouble.
+func NewLongDouble(n int64) LongDouble {
+	return LongDouble{new(big.Float).SetPrec(longDoubleBits).SetInt64(n)}
+}
 
-// ParseLong parses a whole word as a LongDouble.
-func ParseLong(word string) (n LongDouble, ok bool) {
-	if word == "" || len(word) >= longestLong || isBlank(word[0]) {
+// ParseLongDouble parses a whole word as a LongDouble.
+func ParseLongDouble(word string) (n LongDouble, ok bool) {
+	if word == "" || len(word) >= maxLongDoubleLen || isBlank(word[0]) {
 		return LongDouble{}, false
 	}
-	about, rest := clib.ParsePrefix(word)
+	approx, rest := clib.ParsePrefix(word)
 	switch {
-	case rest != "", math.IsNaN(about):
+	case rest != "", math.IsNaN(approx):
 		return LongDouble{}, false
 	case isInfinity(word):
-		return LongDouble{new(big.Float).SetInf(about < 0)}, true
+		return LongDouble{new(big.Float).SetInf(approx < 0)}, true
 	case isZero(word):
-		return LongDouble{new(big.Float).SetPrec(longBits).SetFloat64(about)}, true
+		return LongDouble{new(big.Float).SetPrec(longDoubleBits).SetFloat64(approx)}, true
 	}
 	exact, ok := parseExact(word)
-	if !ok || exact.Sign() == 0 || exact.MantExp(nil) > longExponent || exact.MantExp(nil) < -longExponent {
+	if !ok || exact.Sign() == 0 || exact.MantExp(nil) > longDoubleExponent || exact.MantExp(nil) < -longDoubleExponent {
 		return LongDouble{}, false
 	}
 	return LongDouble{exact}, true
@@ -91,7 +93,7 @@ func ParseLong(word string) (n LongDouble, ok bool) {
 
 // parseExact parses a number that is neither zero nor infinite. It rounds once.
 func parseExact(word string) (*big.Float, bool) {
-	n := new(big.Float).SetPrec(longBits)
+	n := new(big.Float).SetPrec(longDoubleBits)
 	if strings.ContainsAny(word, "xX") {
 		_, _, err := n.Parse(word, 0)
 		return n, err == nil
@@ -108,9 +110,9 @@ func parseExact(word string) (*big.Float, bool) {
 
 // hasHugeExponent reports whether a number is out of range because of its exponent.
 func hasHugeExponent(word string) bool {
-	_, exponent, has := strings.Cut(strings.ToLower(word), "e")
+	_, exponent, ok := strings.Cut(strings.ToLower(word), "e")
 	digits := strings.TrimLeft(strings.TrimLeft(exponent, "+-"), "0")
-	return has && len(digits) > 5
+	return ok && len(digits) > 5
 }
 
 // IsInf reports whether the number is infinite.
@@ -121,17 +123,17 @@ func (l LongDouble) Add(other LongDouble) (sum LongDouble, ok bool) {
 	if l.IsInf() || other.IsInf() {
 		return sum, false
 	}
-	sum.n = new(big.Float).SetPrec(longBits).Add(l.n, other.n)
-	return sum, sum.n.Sign() == 0 || sum.n.MantExp(nil) <= longExponent
+	sum.n = new(big.Float).SetPrec(longDoubleBits).Add(l.n, other.n)
+	return sum, sum.n.Sign() == 0 || sum.n.MantExp(nil) <= longDoubleExponent
 }
 
 // String formats the number with at most 17 digits after the point.
 func (l LongDouble) String() string {
-	return trimZeros(l.n.Text('f', longDigits))
+	return trimZeros(l.n.Text('f', longDoubleDigits))
 }
 
-// longDigits is the largest number of digits after the point.
-const longDigits = 17
+// longDoubleDigits is the largest number of digits after the point.
+const longDoubleDigits = 17
 
 func trimZeros(digits string) string {
 	digits = strings.TrimRight(strings.TrimRight(digits, "0"), ".")
@@ -147,14 +149,14 @@ func (l LongDouble) Thousandths() int64 {
 	if l.IsInf() {
 		return math.MinInt64
 	}
-	n := new(big.Float).SetPrec(longBits).Mul(l.n, big.NewFloat(1000))
-	up, _ := n.Int64()
-	switch rounded := new(big.Float).SetInt64(up); {
+	n := new(big.Float).SetPrec(longDoubleBits).Mul(l.n, big.NewFloat(1000))
+	truncated, _ := n.Int64()
+	switch rounded := new(big.Float).SetInt64(truncated); {
 	case n.Cmp(rounded) <= 0:
-		return up
-	case up == math.MaxInt64:
+		return truncated
+	case truncated == math.MaxInt64:
 		return math.MinInt64
 	default:
-		return up + 1
+		return truncated + 1
 	}
 }

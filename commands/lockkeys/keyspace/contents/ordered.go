@@ -2,8 +2,8 @@ package contents
 
 import "slices"
 
-// ordered keeps elements in order. It applies changes only when the order is needed.
-type ordered[E any] struct {
+// orderedList keeps elements in order. It applies changes only when the order is needed.
+type orderedList[E any] struct {
 	compare func(a, b E) int
 	elems   []E
 	pending []change[E]
@@ -17,19 +17,19 @@ type change[E any] struct {
 // maxPending limits the changes that are applied one by one: for more, sorting is faster.
 const maxPending = 256
 
-func (o *ordered[E]) add(e E)    { o.addChange(change[E]{e, true}) }
-func (o *ordered[E]) remove(e E) { o.addChange(change[E]{e, false}) }
+func (o *orderedList[E]) add(e E)    { o.addChange(change[E]{e, true}) }
+func (o *orderedList[E]) remove(e E) { o.addChange(change[E]{e, false}) }
 
-func (o *ordered[E]) addChange(c change[E]) {
+func (o *orderedList[E]) addChange(c change[E]) {
 	if len(o.pending) <= maxPending { // with more changes, all elements are sorted again
 		o.pending = append(o.pending, c)
 	}
 }
 
-// all returns the elements in order. unsorted returns them in any order.
-func (o *ordered[E]) all(unsorted func() []E) []E {
+// sorted returns the elements in order. collect returns them in any order.
+func (o *orderedList[E]) sorted(collect func() []E) []E {
 	if len(o.pending) > maxPending {
-		o.elems = unsorted()
+		o.elems = collect()
 		slices.SortFunc(o.elems, o.compare)
 		o.pending = nil
 	}

@@ -9,15 +9,15 @@ import (
 
 // ScoreRange is a range of scores.
 type ScoreRange struct {
-	min, max     float64
-	minEx, maxEx bool // the ends themselves are excluded
+	min, max                   float64
+	minExclusive, maxExclusive bool // the ends themselves are excluded
 }
 
 // ParseScoreRange parses the ends of a range of scores.
-func ParseScoreRange(least, greatest string) (r ScoreRange, ok bool) {
+func ParseScoreRange(lowest, highest string) (r ScoreRange, ok bool) {
 	var ok1, ok2 bool
-	r.min, r.minEx, ok1 = parseEnd(least)
-	r.max, r.maxEx, ok2 = parseEnd(greatest)
+	r.min, r.minExclusive, ok1 = parseEnd(lowest)
+	r.max, r.maxExclusive, ok2 = parseEnd(highest)
 	return r, ok1 && ok2
 }
 
@@ -30,11 +30,11 @@ func parseEnd(word string) (end float64, exclusive, ok bool) {
 }
 
 func (r ScoreRange) aboveMin(m Scored) bool {
-	return m.Score > r.min || !r.minEx && m.Score == r.min
+	return m.Score > r.min || !r.minExclusive && m.Score == r.min
 }
 
 func (r ScoreRange) belowMax(m Scored) bool {
-	return m.Score < r.max || !r.maxEx && m.Score == r.max
+	return m.Score < r.max || !r.maxExclusive && m.Score == r.max
 }
 
 // LexRange is a range of members.
@@ -48,10 +48,10 @@ type lexEnd struct {
 }
 
 // ParseLexRange parses the ends of a range of members.
-func ParseLexRange(least, greatest string) (r LexRange, ok bool) {
+func ParseLexRange(lowest, highest string) (r LexRange, ok bool) {
 	var ok1, ok2 bool
-	r.min, ok1 = parseLexEnd(least)
-	r.max, ok2 = parseLexEnd(greatest)
+	r.min, ok1 = parseLexEnd(lowest)
+	r.max, ok2 = parseLexEnd(highest)
 	return r, ok1 && ok2
 }
 
@@ -82,13 +82,13 @@ func (e lexEnd) compare(text string) int {
 }
 
 func (r LexRange) aboveMin(m Scored) bool {
-	at := r.min.compare(m.Member)
-	return at > 0 || at == 0 && !r.min.exclusive
+	order := r.min.compare(m.Member)
+	return order > 0 || order == 0 && !r.min.exclusive
 }
 
 func (r LexRange) belowMax(m Scored) bool {
-	at := r.max.compare(m.Member)
-	return at < 0 || at == 0 && !r.max.exclusive
+	order := r.max.compare(m.Member)
+	return order < 0 || order == 0 && !r.max.exclusive
 }
 
 // Range is a range of scores or of members.
@@ -97,39 +97,40 @@ type Range interface {
 	belowMax(m Scored) bool
 }
 
-// reaches reports whether the last member is not before a range, and the first member not after it.
-func reaches(all []Scored, r Range) bool {
-	return len(all) > 0 && r.aboveMin(all[len(all)-1]) && r.belowMax(all[0])
+// overlaps reports whether a range may contain members: the last one is not before it, and the
+// first one is not after it.
+func overlaps(members []Scored, r Range) bool {
+	return len(members) > 0 && r.aboveMin(members[len(members)-1]) && r.belowMax(members[0])
 }
 
-// In returns the members in a range: the members with indices from to to-1. If scores differ,
-// members are not in lexicographic order. For a range of members In then returns the first member
-// that is not before the range, and all members after it up to the next one that is after the
-// range. Redis does the same.
-func (s *SortedSet) In(r Range) (from, to int) {
-	all := s.Members()
-	if !reaches(all, r) {
+// IndexRange returns the members in a range: the members with indices from to to-1. If scores
+// differ, members are not in lexicographic order. For a range of members In then returns the first
+// member that is not before the range, and all members after it up to the next one that is after
+// the range. Redis does the same.
+func (s *SortedSet) IndexRange(r Range) (from, to int) {
+	members := s.Members()
+	if !overlaps(members, r) {
 		return 0, 0
 	}
-	for from < len(all) && !r.aboveMin(all[from]) {
+	for from < len(members) && !r.aboveMin(members[from]) {
 		from++
 	}
-	for to = from; to < len(all) && r.belowMax(all[to]); to++ {
+	for to = from; to < len(members) && r.belowMax(members[to]); to++ {
 	}
 	return from, to
 }
 
-// InReverse does the same as In, but searches from the end.
-func (s *SortedSet) InReverse(r Range) (from, to int) {
-	all := s.Members()
-	if !reaches(all, r) {
+// IndexRangeFromEnd does the same as IndexRange, but searches from the end.
+func (s *SortedSet) IndexRangeFromEnd(r Range) (from, to int) {
+	members := s.Members()
+	if !overlaps(members, r) {
 		return 0, 0
 	}
-	to = len(all)
-	for to > 0 && !r.belowMax(all[to-1]) {
+	to = len(members)
+	for to > 0 && !r.belowMax(members[to-1]) {
 		to--
 	}
-	for from = to; from > 0 && r.aboveMin(all[from-1]); from-- {
+	for from = to; from > 0 && r.aboveMin(members[from-1]); from-- {
 	}
 	return from, to
 }

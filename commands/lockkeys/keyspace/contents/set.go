@@ -13,13 +13,13 @@ import (
 type Set struct {
 	members     map[string]struct{}
 	nonIntegers int // number of members that are not integers
-	order       ordered[string]
+	order       orderedList[string]
 	size        int
 }
 
 // NewSet returns a set with these members.
 func NewSet(members ...string) *Set {
-	s := &Set{members: make(map[string]struct{}, len(members)), order: ordered[string]{compare: compareMembers}}
+	s := &Set{members: make(map[string]struct{}, len(members)), order: orderedList[string]{compare: compareMembers}}
 	for _, m := range members {
 		s.Add(m)
 	}
@@ -47,7 +47,7 @@ func decodeSet(encoded string) (Content, error) {
 	n := countParts(encoded, 0)
 	s := &Set{
 		members: make(map[string]struct{}, n),
-		order:   ordered[string]{compare: compareMembers, elems: make([]string, 0, n)},
+		order:   orderedList[string]{compare: compareMembers, elems: make([]string, 0, n)},
 	}
 	for encoded != "" {
 		member, rest, ok := cutPart(encoded)
@@ -56,7 +56,7 @@ func decodeSet(encoded string) (Content, error) {
 		}
 		s.order.elems = append(s.order.elems, member) // already in order
 		s.members[member] = struct{}{}
-		s.count(member, 1)
+		s.adjustCounts(member, 1)
 		encoded = rest
 	}
 	if s.Len() == 0 {
@@ -100,7 +100,7 @@ func (s *Set) Members() []string {
 	if s == nil {
 		return nil
 	}
-	return s.order.all(func() []string { return slices.Collect(maps.Keys(s.members)) })
+	return s.order.sorted(func() []string { return slices.Collect(maps.Keys(s.members)) })
 }
 
 // Has reports whether the set has a member.
@@ -119,7 +119,7 @@ func (s *Set) Add(member string) (isNew bool) {
 	}
 	s.members[member] = struct{}{}
 	s.order.add(member)
-	s.count(member, 1)
+	s.adjustCounts(member, 1)
 	return true
 }
 
@@ -130,13 +130,13 @@ func (s *Set) Delete(member string) bool {
 	}
 	delete(s.members, member)
 	s.order.remove(member)
-	s.count(member, -1)
+	s.adjustCounts(member, -1)
 	return true
 }
 
-func (s *Set) count(member string, times int) {
-	s.size += times * partSize(member)
+func (s *Set) adjustCounts(member string, delta int) {
+	s.size += delta * partSize(member)
 	if !isNumber(member) {
-		s.nonIntegers += times
+		s.nonIntegers += delta
 	}
 }

@@ -16,13 +16,13 @@ type Scored struct {
 // SortedSet is a set of texts with scores.
 type SortedSet struct {
 	scores map[string]float64
-	order  ordered[Scored]
+	order  orderedList[Scored]
 	size   int
 }
 
 // NewSortedSet returns an empty sorted set.
 func NewSortedSet() *SortedSet {
-	return &SortedSet{scores: map[string]float64{}, order: ordered[Scored]{compare: compareScored}}
+	return &SortedSet{scores: map[string]float64{}, order: orderedList[Scored]{compare: compareScored}}
 }
 
 func compareScored(a, b Scored) int {
@@ -33,7 +33,7 @@ func decodeSortedSet(encoded string) (Content, error) {
 	n := countParts(encoded, scoreSize)
 	s := &SortedSet{
 		scores: make(map[string]float64, n),
-		order:  ordered[Scored]{compare: compareScored, elems: make([]Scored, 0, n)},
+		order:  orderedList[Scored]{compare: compareScored, elems: make([]Scored, 0, n)},
 	}
 	for encoded != "" {
 		score, rest, ok1 := cutScore(encoded)
@@ -93,12 +93,12 @@ func (s *SortedSet) Members() []Scored {
 	if s == nil {
 		return nil
 	}
-	return s.order.all(func() []Scored {
-		all := make([]Scored, 0, len(s.scores))
+	return s.order.sorted(func() []Scored {
+		members := make([]Scored, 0, len(s.scores))
 		for member, score := range s.scores {
-			all = append(all, Scored{member, score})
+			members = append(members, Scored{member, score})
 		}
-		return all
+		return members
 	})
 }
 

@@ -26,23 +26,23 @@ type Calls struct {
 // it. The analysis ignores the order of statements: a variable may hold any value that is assigned
 // to a variable of this name anywhere.
 func Find(m *meter.Meter, main *syntax.Function) Calls {
-	f := &finder{meter: m, assigned: map[string][]syntax.Expression{}}
-	f.walk = walker{statement: f.assign, expression: f.register}
-	f.walk.statements(main.Body)
-	f.walk = walker{statement: f.findChanges, expression: f.visit}
-	f.walk.statements(main.Body)
-	if f.Literals = main.Literals; f.compiles {
-		f.Literals = nested(m, main.Literals, main.Source)
+	f := &finder{meter: m, values: map[string][]syntax.Expression{}}
+	f.walk = walker{visitStatement: f.assign, visitExpression: f.collectParams}
+	f.walk.walkStatements(main.Body)
+	f.walk = walker{visitStatement: f.findChanges, visitExpression: f.visit}
+	f.walk.walkStatements(main.Body)
+	if f.Literals = main.Literals; f.compilesCode {
+		f.Literals = withNestedLiterals(m, main.Literals, main.Source)
 	}
 	return f.Calls
 }
 
-// nested returns literals and the literals within them, because each may be code. If that is too
-// much work, the innermost literals are missing.
-func nested(m *meter.Meter, literals []string, name string) []string {
-	read := 0
+// withNestedLiterals returns literals and the literals within them, because each may be code. If
+// that is too much work, the innermost literals are missing.
+func withNestedLiterals(m *meter.Meter, literals []string, name string) []string {
+	bytesRead := 0
 	for i := 0; i < len(literals); i++ {
-		if read += len(literals[i]); read > maxSteps {
+		if bytesRead += len(literals[i]); bytesRead > maxSteps {
 			break
 		}
 		if inner, err := syntax.Literals(m, literals[i], name); err == nil {
@@ -55,11 +55,11 @@ func nested(m *meter.Meter, literals []string, name string) []string {
 // finder finds the calls: first it collects the values of variables, then the calls.
 type finder struct {
 	Calls
-	assigned map[string][]syntax.Expression
-	compiles bool // it compiles code at run time
-	walk     walker
-	meter    *meter.Meter
-	steps    int
+	values       map[string][]syntax.Expression
+	compilesCode bool // it compiles code at run time
+	walk         walker
+	meter        *meter.Meter
+	steps        int
 }
 
 // unknownExpr is an unknown value of a variable.
@@ -84,14 +84,14 @@ func (f *finder) assign(s syntax.Statement) {
 		f.addValue(s.Local.Name, &unknownExpr{})
 	case *syntax.ForInStmt:
 		for i, l := range s.Locals {
-			f.addValue(l.Name, iterated(s.Values, i))
+			f.addValue(l.Name, loopValue(s.Values, i))
 		}
 	}
 }
 
 func (f *finder) addValue(name string, value syntax.Expression) {
 	if value != nil {
-		f.assigned[name] = append(f.assigned[name], value)
+		f.values[name] = append(f.values[name], value)
 	}
 }
 
@@ -110,8 +110,9 @@ func nth(values []syntax.Expression, i int) syntax.Expression {
 	return &unknownExpr{}
 }
 
-// iterated returns the i-th variable of a for loop: the second one is an element with ipairs(list).
-func iterated(values []syntax.Expression, i int) syntax.Expression {
+// loopValue returns the value of the i-th variable of a for loop. With ipairs(list) or pairs(list),
+// the second variable is an element of the list.
+func loopValue(values []syntax.Expression, i int) syntax.Expression {
 	call, ok := values[0].(*syntax.CallExpr)
 	if !ok || i != 1 || len(call.Args) != 1 {
 		return &unknownExpr{}
@@ -137,9 +138,9 @@ func variableName(e syntax.Expression) string {
 	return ""
 }
 
-// register collects the values of function parameters. A callback of a Redis function gets keys and
-// arguments; parameters of other functions are unknown.
-func (f *finder) register(e syntax.Expression, _ usage) {
+// collectParams collects the values of function parameters. A callback of a Redis function gets
+// keys and arguments; parameters of other functions are unknown.
+func (f *finder) collectParams(e syntax.Expression, _ usage) {
 	switch e := e.(type) {
 	case *syntax.FunctionExpr:
 		for i, p := range e.Function.Params {
@@ -149,8 +150,8 @@ func (f *finder) register(e syntax.Expression, _ usage) {
 			f.addValue("arg", &unknownExpr{})
 		}
 	case *syntax.CallExpr:
-		if field(e.Function, "redis", "server") == "register_function" {
-			f.addValue(registered, callback(e.Args))
+		if fieldName(e.Function, "redis", "server") == "register_function" {
+			f.addValue(callbackName, callback(e.Args))
 		}
 	}
 }
@@ -161,9 +162,9 @@ type paramExpr struct {
 	index    int
 }
 
-// registered is the name under which the callbacks of Redis functions are collected. No variable
+// callbackName is the name under which the callbacks of Redis functions are collected. No variable
 // can have this name.
-const registered = "function callbacks"
+const callbackName = "function callbacks"
 
 // callback returns the function in a call of redis.register_function.
 func callback(args []syntax.Expression) syntax.Expression {
@@ -184,12 +185,12 @@ func callback(args []syntax.Expression) syntax.Expression {
 
 // isCallback reports whether a function is registered as a Redis function.
 func (f *finder) isCallback(fn *syntax.Function) bool {
-	for _, e := range f.assigned[registered] {
+	for _, e := range f.values[callbackName] {
 		if !f.step() {
 			return false
 		}
 		for _, e := range f.origins(e) {
-			if known, ok := e.(*syntax.FunctionExpr); ok && known.Function == fn {
+			if callback, ok := e.(*syntax.FunctionExpr); ok && callback.Function == fn {
 				return true
 			}
 		}
@@ -214,31 +215,31 @@ func (f *finder) spend(steps int) bool {
 
 // origins returns the expressions from which a variable may have its value.
 func (f *finder) origins(e syntax.Expression) []syntax.Expression {
-	var all []syntax.Expression
+	var origins []syntax.Expression
 	seen := map[string]bool{}
 	var follow func(e syntax.Expression)
 	follow = func(e syntax.Expression) {
 		name := variableName(e)
 		_, global := e.(*syntax.GlobalExpr)
-		if global || name == "" || len(f.assigned[name]) == 0 { // a local variable named redis may be the global one
-			all = append(all, e)
+		if global || name == "" || len(f.values[name]) == 0 { // a local variable named redis may be the global one
+			origins = append(origins, e)
 		}
 		if name == "" || seen[name] || !f.step() {
 			return
 		}
 		seen[name] = true
-		for _, value := range f.assigned[name] {
+		for _, value := range f.values[name] {
 			if f.step() {
 				follow(value)
 			}
 		}
 	}
 	follow(e)
-	return all
+	return origins
 }
 
-// field returns the name of a field of one of these global tables; "" for any other expression.
-func field(e syntax.Expression, tables ...string) string {
+// fieldName returns the name of a field of one of these global tables; "" for any other expression.
+func fieldName(e syntax.Expression, tables ...string) string {
 	index, ok := e.(*syntax.IndexExpr)
 	if !ok {
 		return ""

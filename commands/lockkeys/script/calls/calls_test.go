@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// spelled formats the possible shapes of the first call's second word, its key.
-func spelled(c Calls) string {
+// formatKeyShapes formats the possible shapes of the first call's second word, its key.
+func formatKeyShapes(c Calls) string {
 	if len(c.Sites) == 0 {
 		return fmt.Sprint("none ", c.Hidden)
 	}
@@ -68,7 +68,7 @@ func TestFindCalls(t *testing.T) {
 		"local function g(k) redis.call('get', k[1]) end redis.register_function('f', function(keys) g({'x'}) end)": "?",
 	} {
 		calls, err := find(source)
-		if got := spelled(calls); err != nil || got != want {
+		if got := formatKeyShapes(calls); err != nil || got != want {
 			t.Errorf("%s\n got %q, %v\nwant %q", source, got, err, want)
 		}
 	}

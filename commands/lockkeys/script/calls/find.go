@@ -43,7 +43,7 @@ func isGlobal(e syntax.Expression, names ...string) bool {
 func (f *finder) visit(e syntax.Expression, p usage) {
 	f.meter.Work(meter.Step)
 	if call, ok := e.(*syntax.CallExpr); ok {
-		if f.calls(call.Function) && call.Method == "" {
+		if f.mayBeCall(call.Function) && call.Method == "" {
 			f.addSite(call.Args)
 		}
 		f.Hidden = f.Hidden || call.Method != "" && (f.isRedis(call.Function) || f.mayBeList(call.Function))
@@ -53,11 +53,11 @@ func (f *finder) visit(e syntax.Expression, p usage) {
 	case isGlobal(e, "_G", "getfenv", "setfenv", "loadstring", "load", "dofile", "loadfile", "require", "debug",
 		"newproxy"):
 		f.Hidden = true
-		f.compiles = true // all of these can compile code
+		f.compilesCode = true // all of these can compile code
 	case variableName(e) != "" && p == usageValue:
-		f.Hidden = f.Hidden || f.calls(e) || f.isRedis(e) || f.mayBeList(e)
-	case field(e, "redis", "server") != "" || f.isRedisField(e):
-		f.Hidden = f.Hidden || f.calls(e) && p != usageCall && p != usageVariable || !hasConstantKey(e)
+		f.Hidden = f.Hidden || f.mayBeCall(e) || f.isRedis(e) || f.mayBeList(e)
+	case fieldName(e, "redis", "server") != "" || f.isRedisField(e):
+		f.Hidden = f.Hidden || f.mayBeCall(e) && p != usageCall && p != usageVariable || !hasConstantKey(e)
 	}
 }
 
@@ -76,11 +76,11 @@ func hasConstantKey(e syntax.Expression) bool {
 	return ok
 }
 
-// calls reports whether an expression may be redis.call or redis.pcall.
-func (f *finder) calls(e syntax.Expression) bool {
+// mayBeCall reports whether an expression may be redis.call or redis.pcall.
+func (f *finder) mayBeCall(e syntax.Expression) bool {
 	for _, o := range f.origins(e) {
 		if paren, ok := o.(*syntax.ParenExpr); ok {
-			if f.calls(paren.Inner) {
+			if f.mayBeCall(paren.Inner) {
 				return true
 			}
 			continue
@@ -91,7 +91,7 @@ func (f *finder) calls(e syntax.Expression) bool {
 			}
 		}
 		if b, ok := o.(*syntax.BinaryExpr); ok && (b.Operator == syntax.Or || b.Operator == syntax.And) &&
-			(f.calls(b.Left) || f.calls(b.Right)) {
+			(f.mayBeCall(b.Left) || f.mayBeCall(b.Right)) {
 			return true
 		}
 	}
@@ -103,7 +103,7 @@ func (f *finder) addSite(args []syntax.Expression) {
 	var site Site
 	for i, arg := range args {
 		if i == len(args)-1 && syntax.IsMulti(arg) {
-			site.Rest = f.unpacked(arg)
+			site.Rest = f.argShapes(arg)
 			break
 		}
 		site.Args = append(site.Args, f.shapes(arg, 0))
@@ -111,15 +111,15 @@ func (f *finder) addSite(args []syntax.Expression) {
 	f.Sites = append(f.Sites, site)
 }
 
-// unpacked returns the shapes of the values of an expression that may have several.
-func (f *finder) unpacked(e syntax.Expression) []Shape {
+// argShapes returns the shapes of the values of an expression that may have several.
+func (f *finder) argShapes(e syntax.Expression) []Shape {
 	call, ok := e.(*syntax.CallExpr)
 	if !ok || len(call.Args) == 0 || call.Method != "" {
 		return unseen
 	}
 	switch {
-	case variableName(call.Function) == "unpack", field(call.Function, "table") == "unpack":
-		return f.element(call.Args[0], &unknownExpr{})
+	case variableName(call.Function) == "unpack", fieldName(call.Function, "table") == "unpack":
+		return f.elementShapes(call.Args[0], &unknownExpr{})
 	case variableName(call.Function) == "tostring":
 		return f.shapes(call, 0)
 	}

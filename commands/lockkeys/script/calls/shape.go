@@ -56,11 +56,11 @@ func (f *finder) shapes(e syntax.Expression, depth int) []Shape {
 	case *syntax.ParenExpr:
 		return f.shapes(e.Inner, depth+1)
 	case *syntax.IndexExpr:
-		return f.element(e.Object, e.Key)
+		return f.elementShapes(e.Object, e.Key)
 	case *syntax.LocalExpr, *syntax.CapturedExpr, *syntax.GlobalExpr:
 		return f.variableShapes(variableName(e), depth)
 	case *syntax.BinaryExpr:
-		return f.operation(e, depth)
+		return f.operationShapes(e, depth)
 	case *syntax.CallExpr:
 		if variableName(e.Function) == "tostring" && len(e.Args) == 1 {
 			return f.shapes(e.Args[0], depth+1)
@@ -81,21 +81,21 @@ func constantShape(value any) []Shape {
 
 // variableShapes returns the shapes of the values of a variable.
 func (f *finder) variableShapes(name string, depth int) []Shape {
-	values := f.assigned[name]
+	values := f.values[name]
 	if len(values) == 0 {
 		return unseen
 	}
-	var all []Shape
+	var shapes []Shape
 	for _, value := range values {
-		all = append(all, f.shapes(value, depth+1)...)
-		if len(all) > maxShapes || !f.spend(len(all)) {
+		shapes = append(shapes, f.shapes(value, depth+1)...)
+		if len(shapes) > maxShapes || !f.spend(len(shapes)) {
 			return unseen
 		}
 	}
-	return all
+	return shapes
 }
 
-func (f *finder) operation(e *syntax.BinaryExpr, depth int) []Shape {
+func (f *finder) operationShapes(e *syntax.BinaryExpr, depth int) []Shape {
 	left, right := f.shapes(e.Left, depth+1), f.shapes(e.Right, depth+1)
 	switch {
 	case e.Operator == syntax.Or || e.Operator == syntax.And:
@@ -106,21 +106,21 @@ func (f *finder) operation(e *syntax.BinaryExpr, depth int) []Shape {
 	case e.Operator != syntax.Concat || len(left)*len(right) > maxShapes:
 		return unseen
 	}
-	var all []Shape
+	var shapes []Shape
 	for _, l := range left {
 		for _, r := range right {
 			if len(l)+len(r) > maxShapeParts || !f.spend(len(l)+len(r)) {
 				return unseen
 			}
-			all = append(all, append(append(Shape{}, l...), r...))
+			shapes = append(shapes, append(append(Shape{}, l...), r...))
 		}
 	}
-	return all
+	return shapes
 }
 
-// element returns the shapes of a table's element.
-func (f *finder) element(object, key syntax.Expression) []Shape {
-	var all []Shape
+// elementShapes returns the shapes of a table's element.
+func (f *finder) elementShapes(object, key syntax.Expression) []Shape {
+	var shapes []Shape
 	for _, kind := range f.lists(object) {
 		n, constant := 0.0, false
 		if c, ok := key.(*syntax.ConstantExpr); ok {
@@ -130,12 +130,12 @@ func (f *finder) element(object, key syntax.Expression) []Shape {
 		case kind == Unseen:
 			return unseen
 		case constant && n >= 1 && n == float64(int(n)):
-			all = append(all, Shape{{Kind: kind, Index: int(n)}})
+			shapes = append(shapes, Shape{{Kind: kind, Index: int(n)}})
 		default:
-			all = append(all, Shape{{Kind: anyOf[kind]}})
+			shapes = append(shapes, Shape{{Kind: anyOf[kind]}})
 		}
 	}
-	return all
+	return shapes
 }
 
 var anyOf = map[PartKind]PartKind{Key: AnyKey, Argument: AnyArgument}

@@ -15,106 +15,106 @@ const (
 
 // walker walks a syntax tree: it visits each statement and expression before its parts.
 type walker struct {
-	statement  func(s syntax.Statement)
-	expression func(e syntax.Expression, p usage)
+	visitStatement  func(s syntax.Statement)
+	visitExpression func(e syntax.Expression, p usage)
 }
 
-func (w *walker) statements(all []syntax.Statement) {
+func (w *walker) walkStatements(all []syntax.Statement) {
 	for _, s := range all {
-		w.statement(s)
-		w.children(s)
+		w.visitStatement(s)
+		w.walkChildren(s)
 	}
 }
 
-func (w *walker) children(s syntax.Statement) {
+func (w *walker) walkChildren(s syntax.Statement) {
 	switch s := s.(type) {
 	case *syntax.LocalStmt:
-		w.expressions(s.Values, usageVariable)
+		w.walkExpressions(s.Values, usageVariable)
 	case *syntax.AssignStmt:
-		named := usageVariable
+		valueUsage := usageVariable
 		for _, target := range s.Targets {
 			if variableName(target) == "" {
-				named = usageValue
+				valueUsage = usageValue
 			}
 			if index, ok := target.(*syntax.IndexExpr); ok {
-				w.value(index.Object, usageIndex)
-				w.value(index.Key, usageValue)
+				w.walkExpression(index.Object, usageIndex)
+				w.walkExpression(index.Key, usageValue)
 			}
 		}
-		w.expressions(s.Values, named)
+		w.walkExpressions(s.Values, valueUsage)
 	case *syntax.CallStmt:
-		w.value(s.Call, usageValue)
+		w.walkExpression(s.Call, usageValue)
 	case *syntax.DoStmt:
-		w.statements(s.Body)
+		w.walkStatements(s.Body)
 	case *syntax.LoopStmt:
-		w.value(s.Condition, usageValue)
-		w.statements(s.Body)
+		w.walkExpression(s.Condition, usageValue)
+		w.walkStatements(s.Body)
 	case *syntax.IfStmt:
-		w.expressions(s.Conditions, usageValue)
+		w.walkExpressions(s.Conditions, usageValue)
 		for _, body := range s.Bodies {
-			w.statements(body)
+			w.walkStatements(body)
 		}
 	case *syntax.ForStmt:
-		w.expressions([]syntax.Expression{s.Start, s.Limit, s.Step}, usageValue)
-		w.statements(s.Body)
+		w.walkExpressions([]syntax.Expression{s.Start, s.Limit, s.Step}, usageValue)
+		w.walkStatements(s.Body)
 	case *syntax.ForInStmt:
-		w.expressions(s.Values, usageValue)
-		w.statements(s.Body)
+		w.walkExpressions(s.Values, usageValue)
+		w.walkStatements(s.Body)
 	case *syntax.FunctionStmt:
-		w.value(&syntax.FunctionExpr{Function: s.Function}, usageVariable)
+		w.walkExpression(&syntax.FunctionExpr{Function: s.Function}, usageVariable)
 	case *syntax.ReturnStmt:
-		w.expressions(s.Values, usageValue)
+		w.walkExpressions(s.Values, usageValue)
 	}
 }
 
-func (w *walker) expressions(all []syntax.Expression, p usage) {
+func (w *walker) walkExpressions(all []syntax.Expression, p usage) {
 	for _, e := range all {
-		w.value(e, p)
+		w.walkExpression(e, p)
 	}
 }
 
-func (w *walker) value(e syntax.Expression, p usage) {
-	w.expression(e, p)
+func (w *walker) walkExpression(e syntax.Expression, p usage) {
+	w.visitExpression(e, p)
 	switch e := e.(type) {
 	case *syntax.IndexExpr:
-		w.value(e.Object, usageIndex)
-		w.value(e.Key, usageValue)
+		w.walkExpression(e.Object, usageIndex)
+		w.walkExpression(e.Key, usageValue)
 	case *syntax.CallExpr:
-		w.call(e)
+		w.walkCall(e)
 	case *syntax.FunctionExpr:
-		w.statements(e.Function.Body)
+		w.walkStatements(e.Function.Body)
 	case *syntax.TableExpr:
 		for _, item := range e.Items {
 			if item.Key != nil {
-				w.value(item.Key, usageValue)
+				w.walkExpression(item.Key, usageValue)
 			}
-			w.value(item.Value, usageValue)
+			w.walkExpression(item.Value, usageValue)
 		}
 	case *syntax.UnaryExpr:
 		if e.Operator == '#' {
-			w.value(e.Operand, usageIndex)
+			w.walkExpression(e.Operand, usageIndex)
 			return
 		}
-		w.value(e.Operand, usageValue)
+		w.walkExpression(e.Operand, usageValue)
 	case *syntax.BinaryExpr:
-		w.value(e.Left, usageValue)
-		w.value(e.Right, usageValue)
+		w.walkExpression(e.Left, usageValue)
+		w.walkExpression(e.Right, usageValue)
 	case *syntax.ParenExpr:
-		w.value(e.Inner, p)
+		w.walkExpression(e.Inner, p)
 	}
 }
 
-func (w *walker) call(e *syntax.CallExpr) {
-	called := usageCall
+func (w *walker) walkCall(e *syntax.CallExpr) {
+	functionUsage := usageCall
 	if e.Method != "" {
-		called = usageIndex
+		functionUsage = usageIndex
 	}
-	w.value(e.Function, called)
-	args := usageValue
+	w.walkExpression(e.Function, functionUsage)
+	argUsage := usageValue
 	if takesElements(e) {
-		args = usageElements
+		argUsage = usageElements
 	}
-	w.expressions(e.Args, args)
+	w.walkExpressions(e.Args, argUsage)
 }
 
 // takesElements reports whether a function only uses the elements of a table.
@@ -123,9 +123,9 @@ func takesElements(e *syntax.CallExpr) bool {
 	case "ipairs", "pairs", "unpack":
 		return e.Method == ""
 	}
-	switch field(e.Function, "table") {
+	switch fieldName(e.Function, "table") {
 	case "concat", "getn", "unpack":
 		return e.Method == ""
 	}
-	return field(e.Function, "cjson") == "encode" || field(e.Function, "cmsgpack") == "pack"
+	return fieldName(e.Function, "cjson") == "encode" || fieldName(e.Function, "cmsgpack") == "pack"
 }

@@ -16,7 +16,7 @@ import (
 
 const (
 	// maxListing limits how many commands list the masters' names at a time. listTimeout limits
-	// each of them, including the wait for its turn. A flush has no such limit.
+	// each of them, including the wait for its slot. A flush has no such limit.
 	maxListing  = 4
 	listTimeout = 10 * time.Second
 	// readBatch limits the keys that are read at once. It is small because values may be large.
@@ -26,13 +26,13 @@ const (
 // errListTimeout is the cause of a context that ends because listing took too long.
 var errListTimeout = fmt.Errorf("cannot list the lock keys: it took longer than %v; try again", listTimeout)
 
-// inTurn waits for a turn to list keys, and calls do. The timeout includes the wait.
-func (a *AllKeys) inTurn(ctx context.Context, do func(ctx context.Context) error) error {
+// withListSlot waits for a list slot, and calls do. The timeout includes the wait.
+func (a *AllKeys) withListSlot(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, listTimeout, errListTimeout)
 	defer cancel()
 	select {
-	case a.listTurns <- struct{}{}:
-		defer func() { <-a.listTurns }()
+	case a.listSlots <- struct{}{}:
+		defer func() { <-a.listSlots }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -43,20 +43,20 @@ func (a *AllKeys) inTurn(ctx context.Context, do func(ctx context.Context) error
 	return err
 }
 
-// matching returns the lock keys on the masters that match a glob, without duplicates. It returns
-// all keys that a majority holds, and may return keys that only a minority holds.
-func (a *AllKeys) matching(ctx context.Context, db int, match string) ([]string, error) {
+// listCandidates returns the lock keys on the masters that match a glob, without duplicates. It
+// returns all keys that a majority holds, and may return keys that only a minority holds.
+func (a *AllKeys) listCandidates(ctx context.Context, db int, match string) ([]string, error) {
 	found := map[string]struct{}{}
 	pattern := keys.Compile(match)
 	err := a.opts.Locks.Names(ctx, db, func(names []string) (bool, error) {
 		for _, name := range names {
-			key, isLock := a.clientKey(name)
-			if !isLock {
+			key, isLockKey := a.clientKey(name)
+			if !isLockKey {
 				continue
 			}
-			if fits, err := pattern.Match(key); err != nil {
+			if matches, err := pattern.Match(key); err != nil {
 				return false, err
-			} else if fits {
+			} else if matches {
 				found[key] = struct{}{}
 			}
 			if ctx.Err() != nil {
@@ -71,43 +71,46 @@ func (a *AllKeys) matching(ctx context.Context, db int, match string) ([]string,
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// clientKey returns the key that clients use for a name on the masters. isLock is false if it is
+// clientKey returns the key that clients use for a name on the masters. isLockKey is false if it is
 // not a lock key.
-func (a *AllKeys) clientKey(name string) (key string, isLock bool) {
-	key, isLock = strings.CutPrefix(name, a.opts.Prefix)
-	return key, isLock && a.opts.LockKeys.Match([]byte(key))
+func (a *AllKeys) clientKey(name string) (key string, isLockKey bool) {
+	key, isLockKey = strings.CutPrefix(name, a.opts.Prefix)
+	return key, isLockKey && a.opts.LockKeys.Match([]byte(key))
 }
 
-// present returns the keys that a majority holds; with a kind (see TYPE), only keys of that kind.
-func (a *AllKeys) present(ctx context.Context, db int, candidates []string, kind string) (held []string, err error) {
+// presentKeys returns the keys that a majority holds; with a kind (see TYPE), only keys of that
+// kind.
+func (a *AllKeys) presentKeys(
+	ctx context.Context, db int, candidates []string, kind string,
+) (found []string, err error) {
 	for part := range slices.Chunk(candidates, readBatch) {
-		places := make([]quorum.Key, len(part))
+		locations := make([]quorum.Key, len(part))
 		for i, key := range part {
-			places[i] = a.opts.Place(db, key)
+			locations[i] = a.opts.Place(db, key)
 		}
-		looks, err := a.opts.Register.Read(ctx, places)
+		looks, err := a.opts.Register.Read(ctx, locations)
 		if err != nil {
 			return nil, err
 		}
 		for i, l := range looks {
 			if l.Present && (kind == "" || kind == contents.KindName(l.Value)) {
-				held = append(held, part[i])
+				found = append(found, part[i])
 			}
 		}
 	}
-	return held, nil
+	return found, nil
 }
 
 // Held returns the lock keys of a database that match a glob.
 //
 // Errors: those of quorum's Names and Read, or a timeout.
-func (a *AllKeys) Held(ctx context.Context, db int, match string) (held []string, err error) {
-	err = a.inTurn(ctx, func(ctx context.Context) error {
-		candidates, err := a.matching(ctx, db, match)
+func (a *AllKeys) Held(ctx context.Context, db int, match string) (lockKeys []string, err error) {
+	err = a.withListSlot(ctx, func(ctx context.Context) error {
+		candidates, err := a.listCandidates(ctx, db, match)
 		if err == nil {
-			held, err = a.present(ctx, db, candidates, "")
+			lockKeys, err = a.presentKeys(ctx, db, candidates, "")
 		}
 		return err
 	})
-	return held, err
+	return lockKeys, err
 }

@@ -11,25 +11,25 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace"
 )
 
-var noon = time.UnixMilli(1_700_000_000_000)
+var testTime = time.UnixMilli(1_700_000_000_000)
 
-// entry parses "value:ms", "value" without expiry, "value:?" for an unknown time, or "." for an
-// absent key.
-func entry(text string) keyspace.Entry {
-	value, left, timed := strings.Cut(text, ":")
+// parseEntry parses "value:ms", "value" without expiry, "value:?" for an unknown time, or "." for
+// an absent key.
+func parseEntry(text string) keyspace.Entry {
+	value, left, hasTTL := strings.Cut(text, ":")
 	e := keyspace.Entry{Present: text != ".", Value: value, Left: keyspace.NoExpiry}
 	switch {
 	case !e.Present:
 		return keyspace.Entry{}
 	case left == "?":
 		e.Left = keyspace.Unknown
-	case timed:
+	case hasTTL:
 		e.Left, _ = time.ParseDuration(left + "ms")
 	}
 	return e
 }
 
-func shown(e keyspace.Entry) string {
+func formatEntry(e keyspace.Entry) string {
 	switch {
 	case !e.Present:
 		return "."
@@ -42,29 +42,29 @@ func shown(e keyspace.Entry) string {
 	}
 }
 
-// edits formats the edits of a Snapshot: before→after, "keep" if the time does not change, "asked"
-// if a reply depends on the key, and the command that set the time.
-func edits(s *keyspace.Snapshot) string {
+// formatEdits formats the edits of a Snapshot: before→after, "keep" if the time does not change,
+// "asked" if a reply depends on the key, and the command that set the time.
+func formatEdits(s *keyspace.Snapshot) string {
 	var all []string
 	for _, e := range s.Edits() {
-		text := fmt.Sprintf("%s %s→%s", e.Key, shown(e.Before), shown(e.After))
+		text := fmt.Sprintf("%s %s→%s", e.Key, formatEntry(e.Before), formatEntry(e.After))
 		if e.KeepTTL {
 			text += " keep"
 		}
 		if e.ReplyDependsOn {
 			text += " asked"
 		}
-		if e.By != "" {
-			text += " by " + e.By
+		if e.ExpiryCommand != "" {
+			text += " by " + e.ExpiryCommand
 		}
 		all = append(all, text)
 	}
 	return strings.Join(all, ", ")
 }
 
-func spaceOf(a string) *keyspace.Snapshot {
-	s := keyspace.NewSnapshot(noon)
-	s.Put("a", entry(a))
+func snapshotOf(a string) *keyspace.Snapshot {
+	s := keyspace.NewSnapshot(testTime)
+	s.Put("a", parseEntry(a))
 	s.Put("b", keyspace.Entry{})
 	return s
 }
@@ -122,13 +122,13 @@ func TestEdits(t *testing.T) {
 		{"x", "DELIFEQ a x", "a x→. asked"},
 	}
 	for _, test := range tests {
-		s := spaceOf(test[0])
+		s := snapshotOf(test[0])
 		for line := range strings.SplitSeq(test[1], "; ") {
 			if _, err := s.Do(strings.Split(line, " ")); err != nil {
 				t.Errorf("%s: %s: %v", test[0], line, err)
 			}
 		}
-		if got := edits(s); got != test[2] {
+		if got := formatEdits(s); got != test[2] {
 			t.Errorf("%s: %s:\n got %s\nwant %s", test[0], test[1], got, test[2])
 		}
 	}
@@ -138,8 +138,8 @@ func TestEdits(t *testing.T) {
 func TestLaterCommands(t *testing.T) {
 	const syntax = "ERR syntax error"
 	tests := []struct {
-		held, line string
-		want       keyspace.Reply
+		before, line string
+		want         keyspace.Reply
 	}{
 		{"x", "SET a v IFEQ x", keyspace.OK()},
 		{"x", "SET a v IFEQ y", keyspace.Reply{}},
@@ -175,9 +175,9 @@ func TestLaterCommands(t *testing.T) {
 		{"x", "DELIFEQ a", keyspace.ErrorReply("ERR wrong number of arguments for 'delifeq' command")},
 	}
 	for _, test := range tests {
-		got, err := spaceOf(test.held).Do(strings.Split(test.line, " "))
-		if err != nil || !alike(got, test.want, 0) {
-			t.Errorf("%s: %s: %+v, %v, want %+v", test.held, test.line, got, err, test.want)
+		got, err := snapshotOf(test.before).Do(strings.Split(test.line, " "))
+		if err != nil || !equalReplies(got, test.want, 0) {
+			t.Errorf("%s: %s: %+v, %v, want %+v", test.before, test.line, got, err, test.want)
 		}
 	}
 }
@@ -186,11 +186,11 @@ func TestLaterCommands(t *testing.T) {
 func TestUnknownTime(t *testing.T) {
 	for _, line := range []string{"TTL a", "PTTL a", "EXPIRETIME a", "PEXPIRETIME a", "PERSIST a", "PEXPIRE a 9 NX",
 		"EXPIRE a 9 XX", "EXPIREAT a 9 GT", "PEXPIREAT a 9 LT"} {
-		s := spaceOf("x:?")
+		s := snapshotOf("x:?")
 		if _, err := s.Do(strings.Split(line, " ")); !errors.Is(err, keyspace.ErrNeedsRead) {
 			t.Errorf("%s: %v", line, err)
 		}
-		if got := edits(s); got != "" {
+		if got := formatEdits(s); got != "" {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
@@ -198,13 +198,13 @@ func TestUnknownTime(t *testing.T) {
 
 func TestUnreadKey(t *testing.T) {
 	for line, want := range map[string]string{"GET c": "c", "MSET a x d y": "d", "DEL a b c d": "c", "EXISTS C": "C"} {
-		s := spaceOf("x")
+		s := snapshotOf("x")
 		_, err := s.Do(strings.Split(line, " "))
 		var unread *keyspace.UnreadError
 		if !errors.As(err, &unread) || unread.Key != want {
 			t.Errorf("%s: %v, want key %s", line, err, want)
 		}
-		if s.Touched() {
+		if s.HasUsedKeys() {
 			t.Errorf("%s has done something", line)
 		}
 	}
@@ -212,7 +212,7 @@ func TestUnreadKey(t *testing.T) {
 
 // TestLastMillisecond checks that a key with less than a millisecond left exists, as on a Redis.
 func TestLastMillisecond(t *testing.T) {
-	s := spaceOf("x:0")
+	s := snapshotOf("x:0")
 	reply, err := s.Do([]string{"PTTL", "a"})
 	if err != nil || reply.Int != 0 || reply.Kind != keyspace.Int {
 		t.Errorf("%+v, %v", reply, err)
@@ -221,7 +221,7 @@ func TestLastMillisecond(t *testing.T) {
 
 // TestLongTimes checks that the largest time.Duration limits expiries.
 func TestLongTimes(t *testing.T) {
-	s := spaceOf(".")
+	s := snapshotOf(".")
 	if reply, err := s.Do([]string{"SET", "a", "v", "PXAT", "9223372036854775807"}); err != nil || reply.Str != "OK" {
 		t.Fatalf("%+v, %v", reply, err)
 	}
@@ -234,9 +234,9 @@ func TestLongValues(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for _, words := range [][]string{{"APPEND", "a", "yz"}, {"SETRANGE", "a", "1048576", "y"},
 		{"SETRANGE", "a", "9223372036854775807", "y"}, {"SETRANGE", "b", "1048575", "yz"}} {
-		s := spaceOf(long)
+		s := snapshotOf(long)
 		reply, err := s.Do(words)
-		if err != nil || reply.Str != "ERR string exceeds maximum allowed size (proto-max-bulk-len)" || edits(s) != "" {
+		if err != nil || reply.Str != "ERR string exceeds maximum allowed size (proto-max-bulk-len)" || formatEdits(s) != "" {
 			t.Errorf("%.40q: %+v, %v", words, reply, err)
 		}
 	}
@@ -248,14 +248,14 @@ func FuzzDo(f *testing.F) {
 		"INCRBY a 9223372036854775807", "EXPIRE a 9 GT LT", "getex b PERSIST", "DELEX a IFEQ x"} {
 		f.Add(seed, "x:500")
 	}
-	f.Fuzz(func(t *testing.T, line, held string) {
-		s := spaceOf(held)
+	f.Fuzz(func(t *testing.T, line, before string) {
+		s := snapshotOf(before)
 		reply, err := s.Do(strings.Split(line, " "))
 		if err != nil && reply.Kind != keyspace.Nil {
 			t.Errorf("%q: %+v and %v", line, reply, err)
 		}
 		for _, e := range s.Edits() {
-			if e.Key == "a" && e.Before != entry(held) || e.Key == "b" && e.Before.Present {
+			if e.Key == "a" && e.Before != parseEntry(before) || e.Key == "b" && e.Before.Present {
 				t.Errorf("%q: %+v", line, e)
 			}
 		}
@@ -265,11 +265,11 @@ func FuzzDo(f *testing.F) {
 // TestCost checks that the cost of a command depends on the sizes of its keys, unless it touches
 // only a few elements.
 func TestCost(t *testing.T) {
-	s := keyspace.NewSnapshot(noon)
+	s := keyspace.NewSnapshot(testTime)
 	for _, key := range []string{"a", "b"} {
-		s.Put(key, entry(strings.Repeat("x", 1000)))
+		s.Put(key, parseEntry(strings.Repeat("x", 1000)))
 	}
-	s.Put("c", entry("."))
+	s.Put("c", parseEntry("."))
 	for words, want := range map[string]int{
 		"get a": 0, "hget a x": 0, "sadd a x": 0, "nonsense a": 0, "smembers": 0, "smembers a": 4000,
 		"zinterstore c 2 a b": 8000, "hscan a 0": 4000,

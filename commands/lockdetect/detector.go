@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// maxHeads limits the beginnings of keys that are distinguished.
-	maxHeads = 32
-	// maxPatterns limits the patterns that are distinguished for one beginning. Further keys count
-	// for the pattern of the beginning followed by *.
+	// maxPrefixes limits the prefixes of keys that are distinguished.
+	maxPrefixes = 32
+	// maxPatterns limits the patterns that are distinguished for one prefix. Further keys count for
+	// the pattern of the prefix followed by *.
 	maxPatterns = 8
 )
 
@@ -23,10 +23,10 @@ type Detector struct {
 
 	locks, releases atomic.Int64
 
-	mu    sync.Mutex
-	heads map[string]map[string]*Pattern // by beginning, then by glob
-	// full is set after the log has reported the limit on beginnings.
-	full bool
+	mu       sync.Mutex
+	prefixes map[string]map[string]*Pattern // by prefix, then by glob
+	// fullLogged is set after the limit on prefixes was logged.
+	fullLogged bool
 }
 
 // Pattern is a group of keys that are used like locks.
@@ -40,46 +40,46 @@ type Pattern struct {
 
 // New returns a Detector that logs each pattern once.
 func New(log *slog.Logger) *Detector {
-	return &Detector{log: log, heads: map[string]map[string]*Pattern{}}
+	return &Detector{log: log, prefixes: map[string]map[string]*Pattern{}}
 }
 
 // Count inspects the first [MaxWords] words of a command. covered reports if a key is a lock key.
 func (n *Detector) Count(words [][]byte, covered func(key []byte) bool) {
-	what, key := n.classify(words)
-	if what != other && !covered(key) {
-		n.count(what, key)
+	usage, key := n.classify(words)
+	if usage != noLock && !covered(key) {
+		n.count(usage, key)
 	}
 }
 
 // classify returns how a command uses a key, and which key.
-func (n *Detector) classify(words [][]byte) (what use, key []byte) {
+func (n *Detector) classify(words [][]byte) (usage keyUse, key []byte) {
 	if len(words) < 3 {
-		return other, nil
+		return noLock, nil
 	}
 	switch name := words[0]; {
 	case equalFold(name, "set") && takesLock(words[3:]):
-		return takes, words[1]
+		return acquisition, words[1]
 	case equalFold(name, "msetex") && takesLock(optionsOfMsetex(words)):
-		return takes, words[2]
+		return acquisition, words[2]
 	case equalFold(name, "delifeq"),
 		equalFold(name, "delex") && len(words) > 3 && (equalFold(words[2], "ifeq") || equalFold(words[2], "ifdeq")):
-		return releases, words[1]
+		return release, words[1]
 	case equalFold(name, "script") && equalFold(words[1], "load"):
-		n.scripts.releases(words[2]) // remembers the script for an EVALSHA
-	case equalFold(name, "eval") && n.scripts.releases(words[1]),
-		equalFold(name, "evalsha") && n.scripts.isRelease(words[1]):
+		n.scripts.isReleaseBody(words[2]) // remembers the script for an EVALSHA
+	case equalFold(name, "eval") && n.scripts.isReleaseBody(words[1]),
+		equalFold(name, "evalsha") && n.scripts.isReleaseDigest(words[1]):
 		if key, ok := firstKey(words); ok {
-			return releases, key
+			return release, key
 		}
 	}
-	return other, nil
+	return noLock, nil
 }
 
-func (n *Detector) count(what use, key []byte) {
+func (n *Detector) count(usage keyUse, key []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p := n.find(what, key)
-	if what == takes {
+	p := n.find(usage, key)
+	if usage == acquisition {
 		n.locks.Add(1)
 		p.Locks++
 		return
@@ -89,47 +89,47 @@ func (n *Detector) count(what use, key []byte) {
 }
 
 // find returns the pattern of a key, and logs it if it is new.
-func (n *Detector) find(what use, key []byte) *Pattern {
-	glob, head := pattern(key)
-	globs := n.heads[head]
+func (n *Detector) find(usage keyUse, key []byte) *Pattern {
+	glob, prefix := pattern(key)
+	globs := n.prefixes[prefix]
 	switch {
-	case globs == nil && len(n.heads) == maxHeads:
+	case globs == nil && len(n.prefixes) == maxPrefixes:
 		n.logFull()
 		return new(Pattern)
 	case globs == nil:
 		globs = map[string]*Pattern{}
-		n.heads[head] = globs
+		n.prefixes[prefix] = globs
 	case globs[glob] == nil && len(globs) >= maxPatterns:
-		glob = widestGlob(head)
+		glob = widestGlob(prefix)
 	}
 	p := globs[glob]
 	if p == nil {
 		p = &Pattern{Glob: glob}
 		globs[glob] = p
 		n.log.Warn("a key that lock-keys does not cover is used like a lock: only the upstream holds it",
-			"pattern", glob, "by", what.String())
+			"pattern", glob, "by", usage.String())
 	}
 	return p
 }
 
-// widestGlob returns the glob of all keys with a beginning.
-func widestGlob(head string) string {
-	if head[len(head)-1] == '*' {
-		return head
+// widestGlob returns the glob of all keys with a prefix.
+func widestGlob(prefix string) string {
+	if prefix[len(prefix)-1] == '*' {
+		return prefix
 	}
-	return starred(head)
+	return appendStar(prefix)
 }
 
 func (n *Detector) logFull() {
-	if !n.full {
-		n.full = true
+	if !n.fullLogged {
+		n.fullLogged = true
 		n.log.Warn("too many different keys are used like locks: PROXY INFO counts further ones only in total")
 	}
 }
 
 // String describes the use for the log.
-func (u use) String() string {
-	if u == takes {
+func (u keyUse) String() string {
+	if u == acquisition {
 		return "SET NX with an expiry"
 	}
 	return "compare and delete"
@@ -142,14 +142,14 @@ func (n *Detector) Counts() (locks, releases int64) { return n.locks.Load(), n.r
 func (n *Detector) Patterns() []Pattern {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var all []Pattern
-	for _, globs := range n.heads {
+	var patterns []Pattern
+	for _, globs := range n.prefixes {
 		for _, p := range globs {
-			all = append(all, *p)
+			patterns = append(patterns, *p)
 		}
 	}
-	slices.SortFunc(all, func(a, b Pattern) int {
+	slices.SortFunc(patterns, func(a, b Pattern) int {
 		return cmp.Or(cmp.Compare(b.Locks+b.Releases, a.Locks+a.Releases), cmp.Compare(a.Glob, b.Glob))
 	})
-	return all
+	return patterns
 }

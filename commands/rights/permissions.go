@@ -25,7 +25,7 @@ type Outlet interface {
 	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
 }
 
-// Checker decides at once about permissions of the proxy's own users, unknown to the upstream.
+// Checker checks the permissions of the proxy's own users, which the upstream does not have.
 type Checker interface {
 	// Refusal returns the error for a command of these words; empty if the client may send it.
 	Refusal(words [][]byte) string
@@ -35,7 +35,7 @@ type Checker interface {
 
 // Prepared holds commands that the upstream has queued but not run.
 type Prepared interface {
-	// Do runs the commands, in limited time. The error names those that may not have run.
+	// Do runs the commands, in limited time. The error names the commands that may not have run.
 	Do() error
 	// Drop discards the commands.
 	Drop()
@@ -44,13 +44,13 @@ type Prepared interface {
 // RefusedError is the error of the upstream for a command that it refused.
 type RefusedError struct{ Text string }
 
-// Error returns the upstream's text.
+// Error implements error. It returns the upstream's text.
 func (e *RefusedError) Error() string { return e.Text }
 
 // UnknownError is returned if the upstream could not be asked for permissions.
 type UnknownError struct{ Cause error }
 
-// Error includes the cause.
+// Error implements error. It includes the cause.
 func (e *UnknownError) Error() string {
 	return fmt.Sprintf("cannot check this client's permissions: %v", e.Cause)
 }
@@ -67,13 +67,13 @@ type Permissions struct {
 	upstream   Upstream
 	outlet     Outlet            // nil if there is an upstream, or messages are not supported
 	checker    Checker           // nil if the upstream must be asked
-	all        bool              // the client has all permissions
+	hasAll     bool              // the client has all permissions
 	refused    map[string]string // by question; empty if permitted
 	unanswered [][]string        // questions of the current run without an answer
 }
 
-// All reports whether the client has all permissions.
-func (k *Permissions) All() bool { return k.all }
+// HasAll reports whether the client has all permissions.
+func (k *Permissions) HasAll() bool { return k.hasAll }
 
 // NeedsCheck reports whether a Checker decides, so that the upstream is not asked.
 func (k *Permissions) NeedsCheck() bool { return k.checker != nil }
@@ -86,7 +86,7 @@ func (k *Permissions) HasUpstream() bool { return k.upstream != nil }
 // repeated after Ask.
 func (k *Permissions) Refusal(words []string, questions [][]string) string {
 	switch {
-	case k.all:
+	case k.hasAll:
 		return ""
 	case k.checker != nil:
 		return k.checker.Refusal(syntax.Bytes(words))
@@ -103,8 +103,8 @@ func (k *Permissions) Refusal(words []string, questions [][]string) string {
 	return ""
 }
 
-// Sends sets the outlet for messages if there is no upstream.
-func (k *Permissions) Sends(o Outlet) { k.outlet = o }
+// SetOutlet sets the outlet for messages if there is no upstream.
+func (k *Permissions) SetOutlet(o Outlet) { k.outlet = o }
 
 // MayPublish reports whether messages can be sent.
 func (k *Permissions) MayPublish() bool { return k.upstream != nil || k.outlet != nil }
@@ -114,16 +114,16 @@ func (k *Permissions) HasOpenQuestions() bool { return k != nil && len(k.unanswe
 
 // Ask asks the upstream the open questions of the last run.
 func (k *Permissions) Ask(ctx context.Context) error {
-	open := k.unanswered
+	questions := k.unanswered
 	k.unanswered = nil
-	if len(k.refused)+len(open) > maxQuestions {
+	if len(k.refused)+len(questions) > maxQuestions {
 		return fmt.Errorf("too many permissions to check: the limit is %d; use fewer keys", maxQuestions)
 	}
-	texts, err := k.upstream.Refusals(ctx, open)
+	texts, err := k.upstream.Refusals(ctx, questions)
 	if err != nil {
 		return err
 	}
-	for i, q := range open {
+	for i, q := range questions {
 		k.refused[QuestionKey(q)] = texts[i]
 	}
 	return nil

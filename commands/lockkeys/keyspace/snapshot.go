@@ -48,12 +48,13 @@ type Edit struct {
 	KeepTTL bool
 	// ReplyDependsOn is set if a reply depends on Before.
 	ReplyDependsOn bool
-	// By is the command, in lower case, that set the remaining time; it is empty if no command did.
-	By string
+	// ExpiryCommand is the command, in lower case, that set the remaining time; it is empty if no
+	// command did.
+	ExpiryCommand string
 }
 
-// Changes reports whether the edit is more than a condition.
-func (e Edit) Changes() bool {
+// IsChange reports whether the edit is more than a condition.
+func (e Edit) IsChange() bool {
 	switch {
 	case e.Before.Present != e.After.Present:
 		return true
@@ -66,16 +67,16 @@ func (e Edit) Changes() bool {
 
 // Snapshot is a set of keys at one moment. It is for one goroutine.
 type Snapshot struct {
-	now     int64 // Unix time in milliseconds
-	states  map[string]*keyState
-	touched []*keyState
-	// readOnly are the keys of the commands that only read.
-	readOnly map[string]bool
+	now      int64 // Unix time in milliseconds
+	states   map[string]*keyState
+	usedKeys []*keyState
+	// readKeys are the keys of the commands that only read.
+	readKeys map[string]bool
 	// seed returns the seed of random choices, and random is the generator, made when it is needed.
 	seed   func() uint64
 	random *rand.Rand
-	// nearLimit counts the commands that ran near the limits of a collection.
-	nearLimit int
+	// nearLimitRuns counts the commands that ran near the limits of a collection.
+	nearLimitRuns int
 }
 
 // Special expiries.
@@ -110,69 +111,69 @@ func (s *Snapshot) Now() time.Time { return time.UnixMilli(s.now) }
 
 // Put sets the state of a key. It must be called before any command runs.
 func (s *Snapshot) Put(key string, e Entry) {
-	k := &keyState{key: key, was: e, present: e.Present, encoded: e.Value, keepsExpiry: true}
+	k := &keyState{key: key, initial: e, present: e.Present, encoded: e.Value, keepsExpiry: true}
 	switch {
 	case e.Left == Unknown:
-		k.expires = unknownExpiry
+		k.expiresAt = unknownExpiry
 	case e.Left < 0:
-		k.expires = noExpiry
+		k.expiresAt = noExpiry
 	default:
-		k.expires = s.now + e.Left.Milliseconds()
+		k.expiresAt = s.now + e.Left.Milliseconds()
 	}
 	s.states[key] = k
 }
 
-// Touched reports whether any key has been read or written.
-func (s *Snapshot) Touched() bool { return len(s.touched) > 0 }
+// HasUsedKeys reports whether any key has been read or written.
+func (s *Snapshot) HasUsedKeys() bool { return len(s.usedKeys) > 0 }
 
-// Read returns the keys that read-only commands have used, with their present states.
-func (s *Snapshot) Read() map[string]Entry {
-	if len(s.readOnly) == 0 {
+// ReadKeys returns the keys that read-only commands have used, with their present states.
+func (s *Snapshot) ReadKeys() map[string]Entry {
+	if len(s.readKeys) == 0 {
 		return nil
 	}
-	read := make(map[string]Entry, len(s.readOnly))
-	for key := range s.readOnly {
+	read := make(map[string]Entry, len(s.readKeys))
+	for key := range s.readKeys {
 		read[key] = s.states[key].edit(s.now).After
 	}
 	return read
 }
 
-// Found returns the keys that were used and existed before.
-func (s *Snapshot) Found() (found []string) {
-	for _, k := range s.touched {
-		if k.was.Present {
-			found = append(found, k.key)
+// FoundKeys returns the keys that were used and existed before.
+func (s *Snapshot) FoundKeys() (keys []string) {
+	for _, k := range s.usedKeys {
+		if k.initial.Present {
+			keys = append(keys, k.key)
 		}
 	}
-	return found
+	return keys
 }
 
 // Edits returns an edit for each key that was read or written, in the order of the first use. Keys
 // that were only read are conditions of the changes. It returns nil if nothing has changed.
 func (s *Snapshot) Edits() []Edit {
-	edits := make([]Edit, len(s.touched))
-	for i, k := range s.touched {
+	edits := make([]Edit, len(s.usedKeys))
+	for i, k := range s.usedKeys {
 		edits[i] = k.edit(s.now)
 	}
-	if !slices.ContainsFunc(edits, Edit.Changes) {
+	if !slices.ContainsFunc(edits, Edit.IsChange) {
 		return nil
 	}
 	return edits
 }
 
 func (k *keyState) edit(now int64) Edit {
-	e := Edit{Key: k.key, Before: k.was, ReplyDependsOn: k.replyDependsOn, By: k.expiryCommand}
+	e := Edit{Key: k.key, Before: k.initial, ReplyDependsOn: k.replyDependsOn, ExpiryCommand: k.expiryCommand}
 	if !k.present {
 		return e
 	}
 	e.After = Entry{Present: true, Value: k.value()}
 	switch {
-	case k.keepsExpiry && k.was.Present:
-		e.KeepTTL, e.After.Left = true, k.was.Left
-	case k.expires == noExpiry:
+	case k.keepsExpiry && k.initial.Present:
+		e.KeepTTL, e.After.Left = true, k.initial.Left
+	case k.expiresAt == noExpiry:
 		e.After.Left = NoExpiry
 	default:
-		e.After.Left = milliseconds(k.expires - now)
+		e.After.Left = milliseconds(k.expiresAt - now)
 	}
 	return e
 }
@@ -182,25 +183,25 @@ func milliseconds(n int64) time.Duration {
 	return time.Duration(min(n, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
 }
 
-// Held returns the existing keys, in order. With a kind, as TYPE returns it, it returns only keys
-// of that kind. It does not count as a use of the keys: the edits are right even if other keys are
-// added or removed meanwhile.
-func (s *Snapshot) Held(kind string) (held []string) {
+// ExistingKeys returns the existing keys, in order. With a kind, as TYPE returns it, it returns
+// only keys of that kind. It does not count as a use of the keys: the edits are right even if other
+// keys are added or removed meanwhile.
+func (s *Snapshot) ExistingKeys(kind string) (keys []string) {
 	for key, k := range s.states {
 		if k.present && (kind == "" || kind == k.kind()) {
-			held = append(held, key)
+			keys = append(keys, key)
 		}
 	}
-	slices.Sort(held)
-	return held
+	slices.Sort(keys)
+	return keys
 }
 
 // noteRead notes that a command reveals the state of a key.
 func (s *Snapshot) noteRead(key string) {
-	if s.readOnly == nil {
-		s.readOnly = map[string]bool{}
+	if s.readKeys == nil {
+		s.readKeys = map[string]bool{}
 	}
-	s.readOnly[key] = true
+	s.readKeys[key] = true
 }
 
 func (s *Snapshot) checkRead(key string) error {
@@ -213,9 +214,9 @@ func (s *Snapshot) checkRead(key string) error {
 // use returns the state of a key in the Snapshot, and marks the key as used.
 func (s *Snapshot) use(key string) *keyState {
 	k := s.states[key]
-	if !k.touched {
-		k.touched = true
-		s.touched = append(s.touched, k)
+	if !k.isUsed {
+		k.isUsed = true
+		s.usedKeys = append(s.usedKeys, k)
 	}
 	return k
 }
@@ -227,19 +228,19 @@ func (s *Snapshot) observe(key string) *keyState {
 	return k
 }
 
-// expire sets the expiry of a key. An expiry in the past removes the key. by is the command's name.
-func (s *Snapshot) expire(k *keyState, at int64, by string) {
+// expire sets the expiry of a key, which a command changes. An expiry in the past removes the key.
+func (s *Snapshot) expire(k *keyState, at int64, command string) {
 	if at <= s.now {
 		k.remove()
 		return
 	}
-	k.expires, k.keepsExpiry, k.expiryCommand = at, false, by
+	k.expiresAt, k.keepsExpiry, k.expiryCommand = at, false, command
 }
 
 // expiry returns the expiry of an existing key, or noExpiry.
 func (k *keyState) expiry() int64 {
-	if k.expires == unknownExpiry {
+	if k.expiresAt == unknownExpiry {
 		panic(abort{err: ErrNeedsRead})
 	}
-	return k.expires
+	return k.expiresAt
 }

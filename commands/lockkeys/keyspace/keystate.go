@@ -12,29 +12,29 @@ const errWrongType = "WRONGTYPE Operation against a key holding the wrong kind o
 // keyState is the state of a key in a Snapshot.
 type keyState struct {
 	key     string
-	was     Entry
+	initial Entry
 	present bool
 	// content is the decoded value, or nil if no command needed it. encoded is the encoded value;
-	// changed is set if content is newer.
-	content contents.Content
-	encoded string
-	changed bool
-	expires int64 // Unix time in milliseconds, or noExpiry or unknownExpiry
+	// encodedIsStale is set if content is newer.
+	content        contents.Content
+	encoded        string
+	encodedIsStale bool
+	expiresAt      int64 // Unix time in milliseconds, or noExpiry or unknownExpiry
 	// keepsExpiry is set while no command has changed the expiry.
-	keepsExpiry             bool
-	touched, replyDependsOn bool
-	expiryCommand           string
+	keepsExpiry            bool
+	isUsed, replyDependsOn bool
+	expiryCommand          string
 }
 
 func (k *keyState) value() string {
-	if k.changed {
-		k.encoded, k.changed = contents.Encode(k.content), false
+	if k.encodedIsStale {
+		k.encoded, k.encodedIsStale = contents.Encode(k.content), false
 	}
 	return k.encoded
 }
 
 // decode returns the content of an existing key. It fails if the value has an unknown format.
-func (k *keyState) decode() (held contents.Content, err error) {
+func (k *keyState) decode() (content contents.Content, err error) {
 	if k.content == nil {
 		k.content, err = contents.Decode(k.encoded)
 	}
@@ -64,9 +64,9 @@ func (k *keyState) kind() string {
 // key of another type.
 func contentOf[T contents.Content](k *keyState) (content T) {
 	if k.present {
-		var is bool
-		content, is = k.read().(T)
-		require(is, errWrongType)
+		var ok bool
+		content, ok = k.read().(T)
+		require(ok, errWrongType)
 	}
 	return content
 }
@@ -77,10 +77,10 @@ func firstKey[T contents.Content](c call) (*keyState, T) {
 	return k, contentOf[T](k)
 }
 
-func (c call) hash() (*keyState, *contents.Hash)        { return firstKey[*contents.Hash](c) }
-func (c call) list() (*keyState, *contents.List)        { return firstKey[*contents.List](c) }
-func (c call) members() (*keyState, *contents.Set)      { return firstKey[*contents.Set](c) }
-func (c call) sorted() (*keyState, *contents.SortedSet) { return firstKey[*contents.SortedSet](c) }
+func (c call) hash() (*keyState, *contents.Hash)           { return firstKey[*contents.Hash](c) }
+func (c call) list() (*keyState, *contents.List)           { return firstKey[*contents.List](c) }
+func (c call) members() (*keyState, *contents.Set)         { return firstKey[*contents.Set](c) }
+func (c call) sortedSet() (*keyState, *contents.SortedSet) { return firstKey[*contents.SortedSet](c) }
 
 // length implements HLEN, LLEN, SCARD and ZCARD key.
 func length[T contents.Content](c call) Reply {
@@ -102,10 +102,10 @@ func removeElements[T interface {
 	return IntReply(removed)
 }
 
-// countWhere counts the words for which is returns true.
-func countWhere(words []string, is func(word string) bool) (n int64) {
+// countWhere counts the words for which matches returns true.
+func countWhere(words []string, matches func(word string) bool) (n int64) {
 	for _, word := range words {
-		if is(word) {
+		if matches(word) {
 			n++
 		}
 	}
@@ -117,8 +117,8 @@ func (k *keyState) text() string { return string(contentOf[contents.Text](k)) }
 
 // set sets a content without expiry.
 func (k *keyState) set(content contents.Content) {
-	k.present, k.content, k.changed = true, content, true
-	k.expires, k.keepsExpiry, k.expiryCommand = noExpiry, false, ""
+	k.present, k.content, k.encodedIsStale = true, content, true
+	k.expiresAt, k.keepsExpiry, k.expiryCommand = noExpiry, false, ""
 }
 
 // replace sets a content and keeps the expiry, if there is one.
@@ -127,7 +127,7 @@ func (k *keyState) replace(content contents.Content) {
 		k.set(content)
 		return
 	}
-	k.content, k.changed = content, true
+	k.content, k.encodedIsStale = content, true
 }
 
 // setCollection sets a collection that was changed or created. An empty collection removes the key.
@@ -146,11 +146,11 @@ func (k *keyState) overwrite(content contents.Content) {
 		return
 	}
 	k.set(content)
-	k.encoded, k.content, k.changed = k.value(), nil, false // decoding removes -0, which no other proxy sees
+	k.encoded, k.content, k.encodedIsStale = k.value(), nil, false // decoding removes -0, which no other proxy sees
 }
 
 func (k *keyState) remove() {
-	k.present, k.content, k.encoded, k.changed, k.keepsExpiry = false, nil, "", false, false
+	k.present, k.content, k.encoded, k.encodedIsStale, k.keepsExpiry = false, nil, "", false, false
 }
 
 // size returns the bytes of the encoded value.
@@ -178,7 +178,7 @@ func (k *keyState) isTooLarge() bool {
 }
 
 // restore restores an earlier state. The reply, an error, depends on the key.
-func (k *keyState) restore(was keyState) {
-	was.touched, was.replyDependsOn, was.content = k.touched, true, nil
-	*k = was
+func (k *keyState) restore(earlier keyState) {
+	earlier.isUsed, earlier.replyDependsOn, earlier.content = k.isUsed, true, nil
+	*k = earlier
 }

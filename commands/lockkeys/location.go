@@ -12,20 +12,20 @@ import (
 // Locator returns a function that locates a key on the masters: in the cell of its hash tag if
 // lock-tags match the key, else in a cell of its own. The location depends on nothing else, so all
 // proxies with the same settings agree.
-func Locator(prefix string, tagged, moving keys.Patterns) func(db int, key string) quorum.Key {
+func Locator(prefix string, lockTags, movableKeys keys.Patterns) func(db int, key string) quorum.Key {
 	return func(db int, key string) quorum.Key {
-		place := quorum.Key{DB: db, Name: prefix + key, Movable: moving.Any() && moving.Match([]byte(key))}
-		if tagged.Any() {
-			if tag, has := keys.Tag(key); has && tagged.Match([]byte(key)) {
-				place.Tag = prefix + tag
+		location := quorum.Key{DB: db, Name: prefix + key, Movable: movableKeys.Any() && movableKeys.Match([]byte(key))}
+		if lockTags.Any() {
+			if tag, ok := keys.Tag(key); ok && lockTags.Match([]byte(key)) {
+				location.Tag = prefix + tag
 			}
 		}
-		return place
+		return location
 	}
 }
 
-// SharedSettings returns quorum.Options.Settings: the settings that decide which key is which lock.
-// The order of the globs does not matter.
+// SharedSettings returns quorum.Options.Settings: the settings that map keys to locks. The order of
+// the globs does not matter.
 func SharedSettings(prefix string, lockKeys, lockTags []string, guard, fromUpstream bool) string {
 	globs := func(all []string) []string { return syntax.Distinct(slices.Sorted(slices.Values(all))) }
 	rules := fmt.Sprintf("guard %v\nkey-prefix %q\nlock-keys %q\nlock-tags %q",
