@@ -18,81 +18,82 @@ import (
 )
 
 // keeper keeps one lock for as long as it can, by EXTENDs to varying TTLs through all proxies in
-// turn, while a rival tries to get it.
+// turn, while a rival tries to take it.
 type keeper struct {
-	key     string
-	clients []*redistest.Client
-	rival   *redistest.Client
-	gives   bool // sometimes releases it
+	key      string
+	clients  []*redistest.Client
+	rival    *redistest.Client
+	releases bool // sometimes releases it
 
-	mu                                    sync.Mutex
-	until                                 time.Time
-	turn                                  int
-	extended, unknown, anew, stood, given atomic.Int64
+	mu                                                                     sync.Mutex
+	validUntil                                                             time.Time
+	commandCount                                                           int
+	extendCount, noQuorumCount, lostCount, refusedRivalCount, releaseCount atomic.Int64
 }
 
-func (k *keeper) held() time.Time {
+func (k *keeper) currentValidUntil() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.until
+	return k.validUntil
 }
 
-// keep sends one command. The keeper relies on a granted lock for the validity in the reply.
-func (k *keeper) keep() error {
+// extendOrLock sends one command. The keeper relies on a granted lock for the validity in the
+// reply.
+func (k *keeper) extendOrLock() error {
 	ttl := fmt.Sprint(2000 + rand.IntN(20_000))
 	command := []string{"EXTEND", k.key, "owner", "PX", ttl}
-	before := k.held()
+	oldValidUntil := k.currentValidUntil()
 	switch {
-	case before.IsZero() && k.turn%4 != 0: // otherwise the leftover of a LOCK is extended
+	case oldValidUntil.IsZero() && k.commandCount%4 != 0: // otherwise the leftover of a LOCK is extended
 		command[0] = "LOCK"
-	case k.gives && rand.IntN(12) == 0:
+	case k.releases && rand.IntN(12) == 0:
 		command = []string{"UNLOCK", k.key, "owner"}
 		k.mu.Lock()
-		k.until = time.Time{}
+		k.validUntil = time.Time{}
 		k.mu.Unlock()
 	}
-	sent := time.Now()
-	reply, err := k.clients[k.turn%len(k.clients)].Do(command...)
-	if k.turn++; err != nil {
+	sentAt := time.Now()
+	reply, err := k.clients[k.commandCount%len(k.clients)].Do(command...)
+	if k.commandCount++; err != nil {
 		return err
 	}
 	switch validity, _ := reply.(int64); {
 	case command[0] == "UNLOCK" && reply == any(int64(1)):
-		k.given.Add(1)
+		k.releaseCount.Add(1)
 	case validity > 0:
-		k.extended.Add(1)
-		if until := sent.Add(time.Duration(validity) * time.Millisecond); until.After(before) {
+		k.extendCount.Add(1)
+		if validUntil := sentAt.Add(time.Duration(validity) * time.Millisecond); validUntil.After(oldValidUntil) {
 			k.mu.Lock()
-			k.until = until
+			k.validUntil = validUntil
 			k.mu.Unlock()
 		}
 	case isNoQuorum(reply):
-		k.unknown.Add(1)
-	case command[0] != "UNLOCK" && time.Now().Before(before), command[0] == "UNLOCK" && reply != any(int64(1)) &&
-		time.Now().Before(before):
-		return fmt.Errorf("%s: %v: %v, %v before its lease ends", k.key, command, reply, time.Until(before))
+		k.noQuorumCount.Add(1)
+	case command[0] != "UNLOCK" && time.Now().Before(oldValidUntil), command[0] == "UNLOCK" && reply != any(int64(1)) &&
+		time.Now().Before(oldValidUntil):
+		return fmt.Errorf("%s: %v: %v, %v before its lease ends", k.key, command, reply, time.Until(oldValidUntil))
 	default:
-		k.anew.Add(1)
+		k.lostCount.Add(1)
 		k.mu.Lock()
-		k.until = time.Time{}
+		k.validUntil = time.Time{}
 		k.mu.Unlock()
 	}
 	return nil
 }
 
-// contend lets the rival try to take the lock. It immediately releases a granted lock.
-func (k *keeper) contend() error {
+// tryAsRival lets the rival try to take the lock. It immediately releases a granted lock.
+func (k *keeper) tryAsRival() error {
 	reply, err := k.rival.Do("LOCK", k.key, "rival", "PX", "1000")
 	now := time.Now()
-	switch until := k.held(); {
+	switch validUntil := k.currentValidUntil(); {
 	case err != nil:
 		return err
-	case isGrant(reply) && now.Before(until):
-		return fmt.Errorf("%s is granted to a rival %v before the lease of its owner ends", k.key, until.Sub(now))
+	case isGrant(reply) && now.Before(validUntil):
+		return fmt.Errorf("%s is granted to a rival %v before the lease of its owner ends", k.key, validUntil.Sub(now))
 	case isGrant(reply):
 		_, err = k.rival.Do("UNLOCK", k.key, "rival")
 	default:
-		k.stood.Add(1)
+		k.refusedRivalCount.Add(1)
 	}
 	return err
 }
@@ -108,7 +109,7 @@ func TestCatchUpsBesideExtends(t *testing.T) {
 	f := startFleet(t, n)
 	proxies := []*proxy{f.proxy(t), f.proxy(t), f.proxy(t)}
 	f.holdSentinel(t, connect(t, proxies[0]))
-	began := time.Now()
+	start := time.Now()
 	client := connect(t, proxies[0])
 	for from := 0; from < locks; from += 1000 {
 		var batch []byte
@@ -121,75 +122,75 @@ func TestCatchUpsBesideExtends(t *testing.T) {
 			kit.Must(t, err)
 		}
 	}
-	t.Logf("%d locks taken in %v", locks, time.Since(began).Round(time.Millisecond))
-	f.late(proxies, int(kit.NumberFrom(t, "REDLOCK_CATCHUP_LATE", 0)))
-	keepers, over, stop := f.keepers(t, proxies, 12)
+	t.Logf("%d locks taken in %v", locks, time.Since(start).Round(time.Millisecond))
+	f.delayKeptLocks(proxies, int(kit.NumberFrom(t, "REDLOCK_CATCHUP_LATE", 0)))
+	keepers, stopped, stop := f.startKeepers(t, proxies, 12)
 	for turn := range rounds * n {
-		if over.Load() {
+		if stopped.Load() {
 			break
 		}
-		began := time.Now()
+		start := time.Now()
 		i := turn % n
 		if n >= 5 && turn%3 == 0 {
-			tell(t, f.masters[(i+1)%n], "FLUSHALL")
+			mustTell(t, f.masters[(i+1)%n], "FLUSHALL")
 		}
 		if turn%2 == 0 {
 			kit.Must(t, f.masters[i].Restart())
 		} else {
-			tell(t, f.masters[i], "FLUSHALL")
+			mustTell(t, f.masters[i], "FLUSHALL")
 		}
 		kit.Within(t, 2*time.Minute, func() error {
-			look := string(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")))
-			if !has(f.holders(t, sentinel, "sentinel"), i) || strings.Count(look, ",state=") != strings.Count(look,
+			info := string(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")))
+			if !contains(f.holders(t, sentinel, "sentinel"), i) || strings.Count(info, ",state=") != strings.Count(info,
 				",state=voting,") {
-				return fmt.Errorf("master %d does not vote:\n%s", i, look)
+				return fmt.Errorf("master %d does not vote:\n%s", i, info)
 			}
 			return nil
 		})
-		t.Logf("master %d votes again after %v", i, time.Since(began).Round(time.Millisecond))
+		t.Logf("master %d votes again after %v", i, time.Since(start).Round(time.Millisecond))
 	}
 	stop()
 	logKeepers(t, keepers)
 }
 
-// keepers starts clients that keep n locks until stop is called or a client has lost its lock,
-// which sets over.
-func (f *fleet) keepers(t *testing.T, proxies []*proxy, n int) (keepers []*keeper, over *atomic.Bool, stop func()) {
+// startKeepers starts clients that keep n locks until stop is called or a client has lost its lock,
+// which sets stopped.
+func (f *fleet) startKeepers(t *testing.T, proxies []*proxy, n int) (keepers []*keeper, stopped *atomic.Bool, stop func()) {
 	t.Helper()
-	over = &atomic.Bool{}
-	var busy sync.WaitGroup
-	stop = func() { over.Store(true); busy.Wait() }
+	stopped = &atomic.Bool{}
+	var tasks sync.WaitGroup
+	stop = func() { stopped.Store(true); tasks.Wait() }
 	t.Cleanup(stop)
 	for i := range n {
 		name := fmt.Sprint("lock:kept:", i)
 		if f.tags {
 			name = fmt.Sprintf([]string{"lock:kept:%d", "x:{lock:kept:%d}", "y:{lock:kept:%d}"}[i%3], i/3)
 		}
-		k := &keeper{key: name, gives: f.tags || i%2 == 0, rival: connect(t, proxies[i%len(proxies)]), turn: i}
+		k := &keeper{key: name, releases: f.tags || i%2 == 0, rival: connect(t, proxies[i%len(proxies)]), commandCount: i}
 		for _, p := range proxies {
 			k.clients = append(k.clients, connect(t, p))
 		}
 		keepers = append(keepers, k)
-		for what, do := range map[string]func() error{"keep": k.keep, "contend": k.contend} {
-			busy.Go(func() {
-				for !over.Load() {
-					if err := do(); err != nil {
-						over.Store(true)
-						t.Errorf("%s: %v", what, err)
+		for name, step := range map[string]func() error{"keep": k.extendOrLock, "contend": k.tryAsRival} {
+			tasks.Go(func() {
+				for !stopped.Load() {
+					if err := step(); err != nil {
+						stopped.Store(true)
+						t.Errorf("%s: %v", name, err)
 					}
 					time.Sleep(time.Duration(20+rand.IntN(200)) * time.Millisecond) // the pace of a client
 				}
 			})
 		}
 	}
-	return keepers, over, stop
+	return keepers, stopped, stop
 }
 
 func logKeepers(t *testing.T, keepers []*keeper) {
 	t.Helper()
 	for _, k := range keepers {
-		t.Logf("%s: extended %d, NOQUORUM %d, anew %d, given back %d, rival refused %d", k.key, k.extended.Load(),
-			k.unknown.Load(), k.anew.Load(), k.given.Load(), k.stood.Load())
+		t.Logf("%s: extended %d, NOQUORUM %d, lost %d, released %d, rival refused %d", k.key, k.extendCount.Load(),
+			k.noQuorumCount.Load(), k.lostCount.Load(), k.releaseCount.Load(), k.refusedRivalCount.Load())
 	}
 }
 
@@ -209,38 +210,38 @@ func TestClocksBesideExtends(t *testing.T) {
 	proxies := []*proxy{f.proxy(t), f.proxy(t)}
 	client := connect(t, proxies[0])
 	f.holdSentinel(t, client)
-	f.late(proxies, int(kit.NumberFrom(t, "REDLOCK_CLOCK_LATE", 10))) // so that clocks step within a ballot
-	keepers, over, stop := f.keepers(t, proxies, 12)
-	ahead := make([]time.Duration, 3)
+	f.delayKeptLocks(proxies, int(kit.NumberFrom(t, "REDLOCK_CLOCK_LATE", 10))) // so that clocks step within a ballot
+	keepers, stopped, stop := f.startKeepers(t, proxies, 12)
+	offsets := make([]time.Duration, 3)
 	steps := []time.Duration{900 * time.Millisecond, -900 * time.Millisecond, 5 * time.Second, -5 * time.Second,
 		10 * time.Minute, -10 * time.Minute, 60 * time.Millisecond, -60 * time.Millisecond}
 	for range turns {
-		if over.Load() {
+		if stopped.Load() {
 			break
 		}
-		i, began := rand.IntN(3), time.Now()
+		i, start := rand.IntN(3), time.Now()
 		step := steps[rand.IntN(len(steps))]
-		ahead[i] += step
-		kit.Must(t, clocks[i].Set(ahead[i]))
+		offsets[i] += step
+		kit.Must(t, clocks[i].Set(offsets[i]))
 		time.Sleep(2500 * time.Millisecond) // each proxy probes the clock once a second
 		for _, p := range proxies {
-			asked := connect(t, p)
+			statusClient := connect(t, p)
 			kit.Within(t, 2*time.Minute, func() error {
-				look := string(fmt.Sprint(kit.Do(t, asked, "PROXY", "INFO")))
-				if strings.Count(look, ",state=") != strings.Count(look, ",state=voting,") {
-					return fmt.Errorf("master %d does not vote:\n%s", i, look)
+				info := string(fmt.Sprint(kit.Do(t, statusClient, "PROXY", "INFO")))
+				if strings.Count(info, ",state=") != strings.Count(info, ",state=voting,") {
+					return fmt.Errorf("master %d does not vote:\n%s", i, info)
 				}
 				return nil
 			})
 		}
-		t.Logf("master %d by %v: all vote again after %v", i, step, time.Since(began).Round(time.Millisecond))
+		t.Logf("master %d by %v: all vote again after %v", i, step, time.Since(start).Round(time.Millisecond))
 	}
 	stop()
 	logKeepers(t, keepers)
 }
 
-// late delays, at random, perMille of 1000 commands that name the key lock:kept.
-func (f *fleet) late(proxies []*proxy, perMille int) {
+// delayKeptLocks delays, at random, perMille of 1000 commands that name the key lock:kept.
+func (f *fleet) delayKeptLocks(proxies []*proxy, perMille int) {
 	if perMille == 0 {
 		return
 	}
@@ -260,29 +261,29 @@ func TestTagsBesideFaults(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
 	f.tags = true
-	proxies := []*proxy{f.tagged(t), f.tagged(t)}
-	f.late(proxies, 10)
-	keepers, over, stop := f.keepers(t, proxies, 12)
+	proxies := []*proxy{f.taggedProxy(t), f.taggedProxy(t)}
+	f.delayKeptLocks(proxies, 10)
+	keepers, stopped, stop := f.startKeepers(t, proxies, 12)
 	for range int(kit.NumberFrom(t, "REDLOCK_FAULTS", 20)) {
-		if over.Load() {
+		if stopped.Load() {
 			break
 		}
 		p := proxies[rand.IntN(2)]
 		match := func(c []byte) bool { return bytes.Contains(c, []byte("lock:kept")) && rand.IntN(3) == 0 }
-		var held []*faultlink.Hold
+		var holds []*faultlink.Hold
 		for _, m := range rand.Perm(3)[:1+rand.IntN(3)] {
 			if rand.IntN(2) == 0 {
-				held = append(held, p.links[m].HoldAnswers(match))
+				holds = append(holds, p.links[m].HoldAnswers(match))
 			} else {
-				held = append(held, p.links[m].HoldCommands(match))
+				holds = append(holds, p.links[m].HoldCommands(match))
 			}
 		}
 		time.Sleep(time.Duration(200+rand.IntN(2800)) * time.Millisecond) // the fault lasts
-		for _, one := range held {
+		for _, hold := range holds {
 			if rand.IntN(2) == 0 {
-				one.Release()
+				hold.Release()
 			} else {
-				one.Discard()
+				hold.Discard()
 			}
 		}
 		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond) // no fault for a while

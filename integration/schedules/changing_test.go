@@ -17,21 +17,22 @@ import (
 // masterTimeout is how long the proxies of a changing fleet wait for a reply.
 var masterTimeout = "2s"
 
-// compares is the time that a proxy needs after its start to compare the data of the masters. Until
-// then it may repair what a schedule leaves on the masters.
-const compares = 5 * time.Second
+// compareTime is the time that a proxy needs after its start to compare the data of the masters.
+// Until then it may repair differences that a schedule makes.
+const compareTime = 5 * time.Second
 
-// changing is a fleet whose masters change. At first, the first of its servers are the masters.
-type changing struct {
+// changingFleet is a fleet whose masters change. At first, the first of its servers are the
+// masters.
+type changingFleet struct {
 	*fleet
 	junctions []*kit.Junction
 	files     []string // of the proxies
 }
 
 // startChanging starts empty servers, and proxies with the first servers as masters.
-func startChanging(t *testing.T, servers, proxies, masters int) (f *changing, first, other *proxy) {
+func startChanging(t *testing.T, servers, proxies, masters int) (f *changingFleet, first, otherProxy *proxy) {
 	t.Helper()
-	f = &changing{fleet: startFleet(t, servers)}
+	f = &changingFleet{fleet: startFleet(t, servers)}
 	for range servers {
 		f.junctions = append(f.junctions, kit.StartJunction(t))
 	}
@@ -43,22 +44,22 @@ func startChanging(t *testing.T, servers, proxies, masters int) (f *changing, fi
 			f.junctions[m].Lead(password(i), link.Addr())
 			p.links = append(p.links, link)
 		}
-		f.name(t, i, f.allMasters()[:masters]...)
+		f.writeMasters(t, i, f.allMasters()[:masters]...)
 		p.Proxy = kit.StartConfigured(t, f.files[i])
 		f.proxies = append(f.proxies, p)
 	}
 	for _, p := range f.proxies {
 		p.wantVoting(t)
 	}
-	time.Sleep(compares)
+	time.Sleep(compareTime)
 	return f, f.proxies[0], f.proxies[1]
 }
 
 // password returns the password of a proxy.
 func password(proxy int) string { return fmt.Sprintf("of-proxy-%d", proxy) }
 
-// name writes the masters into the file of a proxy.
-func (f *changing) name(t *testing.T, proxy int, masters ...int) {
+// writeMasters writes the masters into the file of a proxy.
+func (f *changingFleet) writeMasters(t *testing.T, proxy int, masters ...int) {
 	t.Helper()
 	var urls []string
 	for _, i := range masters {
@@ -68,12 +69,12 @@ func (f *changing) name(t *testing.T, proxy int, masters ...int) {
 	kit.Must(t, kit.ReplaceFile(f.files[proxy], text))
 }
 
-// change writes the masters into the configurations of all proxies, and reloads that of one proxy.
-// It waits until this proxy sees all of them vote.
-func (f *changing) change(t *testing.T, by *proxy, masters ...int) {
+// changeMasters writes the masters into the configurations of all proxies, and reloads that of one
+// proxy. It waits until this proxy sees all of them vote.
+func (f *changingFleet) changeMasters(t *testing.T, by *proxy, masters ...int) {
 	t.Helper()
 	for i := range f.files {
-		f.name(t, i, masters...)
+		f.writeMasters(t, i, masters...)
 	}
 	if reply, failed := kit.Do(t, connect(t, by), "PROXY", "RELOAD").(redistest.RespError); failed {
 		t.Fatal("PROXY RELOAD: ", reply)
@@ -81,17 +82,17 @@ func (f *changing) change(t *testing.T, by *proxy, masters ...int) {
 	f.wantMasters(t, by, masters...)
 }
 
-// wantMasters waits until a proxy has the given masters and all of them vote.
-func (f *changing) wantMasters(t *testing.T, p *proxy, masters ...int) {
+// wantMasters waits until a proxy sees exactly these masters vote.
+func (f *changingFleet) wantMasters(t *testing.T, p *proxy, masters ...int) {
 	t.Helper()
 	client := connect(t, p)
 	defer client.Close()
 	kit.Soon(t, func() error {
 		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
-		for i, one := range f.junctions {
+		for i, junction := range f.junctions {
 			if votes := strings.Contains(info, fmt.Sprintf("address=%s,state=voting,",
-				one.Addr())); votes != slices.Contains(masters, i) {
-				return fmt.Errorf("master %s votes: %v, want %s to vote:\n%s", names([]int{i}), votes, names(masters), info)
+				junction.Addr())); votes != slices.Contains(masters, i) {
+				return fmt.Errorf("master %s votes: %v, want %s to vote:\n%s", letters([]int{i}), votes, letters(masters), info)
 			}
 		}
 		return nil

@@ -25,24 +25,24 @@ const (
 	// defaultConvergeRounds is the default; it takes about two minutes on two busy cores.
 	defaultConvergeRounds = 3
 
-	// quiet is the time from the last command until all masters must agree.
-	quiet = 2 * time.Second
-	// contention is how long clients compete in a round.
-	contention = 300 * time.Millisecond
-	// longTime is the lease of the values that clients write.
-	longTime = "600000"
+	// agreeTime is the time from the last command until all masters must agree.
+	agreeTime = 2 * time.Second
+	// contentionTime is how long clients compete in a round.
+	contentionTime = 300 * time.Millisecond
+	// longTTL is the lease of the values that clients write.
+	longTTL = "600000"
 )
 
 // casScript is a usual compare-and-set for a single Redis.
 const casScript = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("set",KEYS[1],ARGV[2],"PX",ARGV[3]) end return false`
 
-// kind is a way to write a value, possibly after a read.
-type kind struct {
+// writeKind is a way to write a value, possibly after a read.
+type writeKind struct {
 	name  string
 	write func(client *redistest.Client, key, value string) (any, error)
 }
 
-func kinds() []kind {
+func writeKinds() []writeKind {
 	plain := func(words ...string) func(*redistest.Client, string, string) (any, error) {
 		return func(client *redistest.Client, key, value string) (any, error) {
 			command := []string{words[0], key}
@@ -52,16 +52,16 @@ func kinds() []kind {
 			return client.Do(append(command, words[1:]...)...)
 		}
 	}
-	return []kind{
-		{"SET", plain("SET", "PX", longTime)},
+	return []writeKind{
+		{"SET", plain("SET", "PX", longTTL)},
 		{"INCR", plain("INCR")},
 		{"GETSET", plain("GETSET")},
-		{"SET XX", plain("SET", "XX", "PX", longTime)},
+		{"SET XX", plain("SET", "XX", "PX", longTTL)},
 		{"SET IFEQ", afterGet(func(key, old, value string) []string {
-			return []string{"SET", key, value, "IFEQ", old, "PX", longTime}
+			return []string{"SET", key, value, "IFEQ", old, "PX", longTTL}
 		})},
 		{"script", afterGet(func(key, old, value string) []string {
-			return []string{"EVAL", casScript, "1", key, old, value, longTime}
+			return []string{"EVAL", casScript, "1", key, old, value, longTTL}
 		})},
 		{"transaction", transaction},
 	}
@@ -81,7 +81,7 @@ func afterGet(command func(key, old, value string) []string) func(*redistest.Cli
 
 // transaction writes in a transaction that fails if the value has changed since the WATCH.
 func transaction(client *redistest.Client, key, value string) (reply any, err error) {
-	for _, command := range [][]string{{"WATCH", key}, {"GET", key}, {"MULTI"}, {"SET", key, value, "PX", longTime},
+	for _, command := range [][]string{{"WATCH", key}, {"GET", key}, {"MULTI"}, {"SET", key, value, "PX", longTTL},
 		{"EXEC"}} {
 		if reply, err = client.Do(command...); err != nil {
 			return nil, err
@@ -101,7 +101,7 @@ func transaction(client *redistest.Client, key, value string) (reply any, err er
 func TestConverge(t *testing.T) {
 	rounds := int(kit.NumberFrom(t, convergeRoundsEnv, defaultConvergeRounds))
 	for _, masters := range []int{3, 5} {
-		for _, kind := range kinds() {
+		for _, kind := range writeKinds() {
 			t.Run(fmt.Sprintf("%s on %d masters", kind.name, masters), func(t *testing.T) {
 				f := startFleet(t, masters)
 				for range 2 {
@@ -114,17 +114,17 @@ func TestConverge(t *testing.T) {
 						clients = 2 + rand.IntN(63)
 					}
 					c := newConvergence(f, kind, round)
-					err := c.contest(t, clients)
+					err := c.runRound(t, clients)
 					switch {
 					case err == nil:
-					case !c.disturbed():
-						t.Fatalf("in round %d: %d clients, equal values: %v, replies: %v: %v", round, clients, c.equal,
+					case !c.hasUnexpectedDowns():
+						t.Fatalf("in round %d: %d clients, equal values: %v, replies: %v: %v", round, clients, c.sameValue,
 							c.replies, err)
 					case disturbed > 10+rounds:
 						t.Fatalf("masters were down in %d rounds: the processors are too busy for this test", disturbed)
 					default:
 						disturbed++
-						c.wantSameInTheEnd(t)
+						c.awaitAgreement(t)
 					}
 				}
 				t.Logf("%d rounds, and %d in which masters were down", rounds, disturbed)
@@ -140,156 +140,156 @@ func TestConvergeTwoSetters(t *testing.T) {
 	for range 2 {
 		f.proxy(t)
 	}
-	c := &convergence{fleet: f, kind: kinds()[0], replies: map[string]int{}, downs: f.downs()}
+	c := &convergence{fleet: f, kind: writeKinds()[0], replies: map[string]int{}, downsBefore: f.downCounts()}
 	for i := range 20 {
 		c.keys = append(c.keys, fmt.Sprint("lock:", i))
 	}
 	clients := []*redistest.Client{connect(t, f.proxies[0]), connect(t, f.proxies[1])}
 	for _, key := range c.keys { // both clients use the same key, until their last command
-		var busy sync.WaitGroup
+		var tasks sync.WaitGroup
 		for i, client := range clients {
-			busy.Go(func() {
+			tasks.Go(func() {
 				for turn := range 10 {
-					c.count(c.kind.write(client, key, fmt.Sprintf("%d.%d", i, turn)))
+					c.countReply(c.kind.write(client, key, fmt.Sprintf("%d.%d", i, turn)))
 				}
 			})
 		}
-		busy.Wait()
+		tasks.Wait()
 	}
 	t.Logf("replies: %v", c.replies)
-	time.Sleep(quiet) // this test checks exactly this time
+	time.Sleep(agreeTime) // this test checks exactly this time
 	if err := c.compareMasters(t); err != nil {
-		if !c.disturbed() {
+		if !c.hasUnexpectedDowns() {
 			t.Fatal(err)
 		}
-		c.wantSameInTheEnd(t)
+		c.awaitAgreement(t)
 	}
 }
 
 // convergence is a contest of many clients for a few keys.
 type convergence struct {
-	fleet *fleet
-	kind  kind
-	equal bool // all clients write the same value
-	keys  []string
-	// downs counts, for each master, how often the proxies had found it down at the beginning.
-	// stopped lists the masters that the test stopped.
-	downs   map[string]int
-	stopped []int
+	fleet     *fleet
+	kind      writeKind
+	sameValue bool // all clients write the same value
+	keys      []string
+	// downsBefore counts, for each master, how often the proxies had found it down at the
+	// beginning. stopped lists the masters that the test stopped.
+	downsBefore    map[string]int
+	stoppedMasters []int
 
 	mu      sync.Mutex
 	replies map[string]int
 }
 
-func newConvergence(f *fleet, kind kind, round int) *convergence {
-	c := &convergence{fleet: f, kind: kind, equal: round%2 == 1, replies: map[string]int{}, downs: f.downs()}
+func newConvergence(f *fleet, kind writeKind, round int) *convergence {
+	c := &convergence{fleet: f, kind: kind, sameValue: round%2 == 1, replies: map[string]int{}, downsBefore: f.downCounts()}
 	for i := range 2 {
 		c.keys = append(c.keys, fmt.Sprintf("lock:%d:%d", round, i))
 	}
 	return c
 }
 
-// contest runs one round, and returns the violations.
-func (c *convergence) contest(t *testing.T, clients int) error {
+// runRound runs one round, and returns the violations.
+func (c *convergence) runRound(t *testing.T, clients int) error {
 	t.Helper()
 	for _, key := range c.keys { // so that there is a value to replace
-		if reply := kit.Do(t, connect(t, c.fleet.proxies[0]), "SET", key, "0", "PX", longTime); reply != "OK" {
+		if reply := kit.Do(t, connect(t, c.fleet.proxies[0]), "SET", key, "0", "PX", longTTL); reply != "OK" {
 			return fmt.Errorf("SET %s: %v", key, reply)
 		}
 	}
-	c.contend(t, clients)
-	time.Sleep(quiet) // this test checks exactly this time
+	c.runWriters(t, clients)
+	time.Sleep(agreeTime) // this test checks exactly this time
 	if err := c.compareMasters(t); err != nil {
 		return err
 	}
-	return c.minorityMissed(t)
+	return c.checkWithoutMinority(t)
 }
 
-// downs counts, for each master, how often the proxies found it down.
-func (f *fleet) downs() map[string]int {
-	found := map[string]int{}
+// downCounts counts, for each master, how often the proxies found it down.
+func (f *fleet) downCounts() map[string]int {
+	counts := map[string]int{}
 	for _, p := range f.proxies {
 		for line := range strings.Lines(p.Log()) {
-			if _, rest, down := strings.Cut(line, `msg="master down" master=`); down {
-				found[strings.Fields(rest)[0]]++
+			if _, rest, isDown := strings.Cut(line, `msg="master down" master=`); isDown {
+				counts[strings.Fields(rest)[0]]++
 			}
 		}
 	}
-	return found
+	return counts
 }
 
-// disturbed reports whether a proxy found a master down that the test had not stopped.
-func (c *convergence) disturbed() bool {
-	now := c.fleet.downs()
+// hasUnexpectedDowns reports whether a proxy found a master down that the test had not stopped.
+func (c *convergence) hasUnexpectedDowns() bool {
+	counts := c.fleet.downCounts()
 	for i, master := range c.fleet.masters {
-		if now[master.Addr()] != c.downs[master.Addr()] && !slices.Contains(c.stopped, i) {
+		if counts[master.Addr()] != c.downsBefore[master.Addr()] && !slices.Contains(c.stoppedMasters, i) {
 			return true
 		}
 	}
 	return false
 }
 
-// contend lets the given number of clients write, and waits for all replies.
-func (c *convergence) contend(t *testing.T, clients int) {
+// runWriters lets the given number of clients write, and waits for all replies.
+func (c *convergence) runWriters(t *testing.T, clients int) {
 	t.Helper()
-	began := time.Now()
-	var busy sync.WaitGroup
+	start := time.Now()
+	var tasks sync.WaitGroup
 	for i := range clients {
 		client := connect(t, c.fleet.proxies[i%2])
-		busy.Go(func() {
+		tasks.Go(func() {
 			defer client.Close()
-			for turn := 0; time.Since(began) < contention; turn++ {
+			for turn := 0; time.Since(start) < contentionTime; turn++ {
 				value := "1"
-				if !c.equal {
+				if !c.sameValue {
 					value = fmt.Sprintf("%d.%d", i, turn)
 				}
-				c.count(c.kind.write(client, c.keys[rand.IntN(len(c.keys))], value))
+				c.countReply(c.kind.write(client, c.keys[rand.IntN(len(c.keys))], value))
 			}
 		})
 	}
-	busy.Wait()
+	tasks.Wait()
 }
 
-// count counts a reply by its kind.
-func (c *convergence) count(reply any, err error) {
-	what := fmt.Sprintf("%T", reply)
+// countReply counts a reply by its kind.
+func (c *convergence) countReply(reply any, err error) {
+	outcome := fmt.Sprintf("%T", reply)
 	if failure, failed := reply.(redistest.RespError); failed {
-		what = string(failure)
+		outcome = string(failure)
 	}
 	if err != nil {
-		what = err.Error()
+		outcome = err.Error()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.replies[what]++
+	c.replies[outcome]++
 }
 
 // compareMasters returns nil if all masters have the same value of each key, and similar remaining
 // times.
 func (c *convergence) compareMasters(t *testing.T) error {
 	t.Helper()
-	held := make([][]cell, len(c.fleet.masters))
+	byMaster := make([][]keyState, len(c.fleet.masters))
 	for i, master := range c.fleet.masters {
-		held[i] = look(t, master, c.keys...)
+		byMaster[i] = readKeys(t, master, c.keys...)
 	}
-	var wrong []error
+	var differences []error
 	for k, key := range c.keys {
-		first, same := held[0][k], true
-		all := ""
-		for i, cells := range held {
-			same = same && harness.Agree([]any{cells[k].value, first.value}) &&
-				(cells[k].left-first.left).Abs() <= 2*time.Second
-			all += fmt.Sprintf("\n  %s: %v", names([]int{i}), cells[k])
+		first, equal := byMaster[0][k], true
+		states := ""
+		for i, cells := range byMaster {
+			equal = equal && harness.Agree([]any{cells[k].value, first.value}) &&
+				(cells[k].pttl-first.pttl).Abs() <= 2*time.Second
+			states += fmt.Sprintf("\n  %s: %v", letters([]int{i}), cells[k])
 		}
-		if !same {
-			wrong = append(wrong, fmt.Errorf("%s is not the same on all masters:%s", key, all))
+		if !equal {
+			differences = append(differences, fmt.Errorf("%s is not the same on all masters:%s", key, states))
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(differences...)
 }
 
-// wantSameInTheEnd waits until all masters agree, including those that were briefly unreachable.
-func (c *convergence) wantSameInTheEnd(t *testing.T) {
+// awaitAgreement waits until all masters agree, including masters that were briefly unreachable.
+func (c *convergence) awaitAgreement(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		err := c.compareMasters(t)
@@ -302,46 +302,46 @@ func (c *convergence) wantSameInTheEnd(t *testing.T) {
 	}
 }
 
-// minorityMissed returns an error unless a write, a read and a delete work on each key without a
-// random minority.
-func (c *convergence) minorityMissed(t *testing.T) error {
+// checkWithoutMinority returns an error unless a write, a read and a delete work on each key
+// without a random minority.
+func (c *convergence) checkWithoutMinority(t *testing.T) error {
 	t.Helper()
 	masters := c.fleet.masters
-	c.stopped = rand.Perm(len(masters))[:(len(masters)-1)/2]
-	for _, i := range c.stopped {
+	c.stoppedMasters = rand.Perm(len(masters))[:(len(masters)-1)/2]
+	for _, i := range c.stoppedMasters {
 		kit.Must(t, masters[i].Pause())
 	}
-	var wrong []error
+	var failures []error
 	client := connect(t, c.fleet.proxies[0])
 	for _, key := range c.keys {
-		wrong = append(wrong, c.checkWorks(t, client, key))
+		failures = append(failures, c.checkWorks(t, client, key))
 	}
-	for _, i := range c.stopped {
+	for _, i := range c.stoppedMasters {
 		kit.Must(t, masters[i].Continue())
 	}
 	for _, p := range c.fleet.proxies {
 		p.wantVoting(t)
 	}
-	return errors.Join(wrong...)
+	return errors.Join(failures...)
 }
 
 // checkWorks returns nil if a key can be changed by the command, read and deleted.
 func (c *convergence) checkWorks(t *testing.T, client *redistest.Client, key string) error {
 	t.Helper()
-	before := kit.Do(t, client, "GET", key)
+	oldValue := kit.Do(t, client, "GET", key)
 	reply, err := c.kind.write(client, key, "after")
 	kit.Must(t, err)
-	after := kit.Do(t, client, "GET", key)
-	wanted := any("after")
-	if n, err := strconv.Atoi(fmt.Sprint(before)); c.kind.name == "INCR" && err == nil {
-		wanted = strconv.Itoa(n + 1)
+	newValue := kit.Do(t, client, "GET", key)
+	want := any("after")
+	if n, err := strconv.Atoi(fmt.Sprint(oldValue)); c.kind.name == "INCR" && err == nil {
+		want = strconv.Itoa(n + 1)
 	}
-	if after != wanted {
+	if newValue != want {
 		return fmt.Errorf("%s without %s: it held %v, the command was answered %v, then it held %v", key,
-			names(c.stopped), before, reply, after)
+			letters(c.stoppedMasters), oldValue, reply, newValue)
 	}
 	if reply := kit.Do(t, client, "DEL", key); reply != any(int64(1)) {
-		return fmt.Errorf("DEL %s without %s: %v", key, names(c.stopped), reply)
+		return fmt.Errorf("DEL %s without %s: %v", key, letters(c.stoppedMasters), reply)
 	}
 	return nil
 }

@@ -12,56 +12,57 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// mostMoved is the tolerance for the expiry time of a key: proxies round to milliseconds.
-const mostMoved = 3 * time.Millisecond
+// expiryTolerance is the tolerance for the expiry time of a key: proxies round to milliseconds.
+const expiryTolerance = 3 * time.Millisecond
 
-// span is the range in which an unknown time lies.
-type span struct{ from, to time.Time }
+// timeRange is the range in which an unknown time lies.
+type timeRange struct{ from, to time.Time }
 
-// endOn returns when a key expires on a master.
-func endOn(t *testing.T, master *redistest.Server, key string) span {
+// expiryOn returns when a key expires on a master.
+func expiryOn(t *testing.T, master *redistest.Server, key string) timeRange {
 	t.Helper()
-	asked := time.Now()
-	left := look(t, master, key)[0].left
-	return span{asked.Add(left), time.Now().Add(left)}
+	sentAt := time.Now()
+	pttl := readKeys(t, master, key)[0].pttl
+	return timeRange{sentAt.Add(pttl), time.Now().Add(pttl)}
 }
 
-// wantWithin fails the test unless the time is within the span all, extended by mostMoved.
-func (s span) wantWithin(t *testing.T, all span, changes int64) {
+// wantWithin fails the test unless the time is within the allowed range, extended by
+// expiryTolerance.
+func (s timeRange) wantWithin(t *testing.T, allowed timeRange, changes int64) {
 	t.Helper()
-	if early := all.from.Sub(s.to); early > mostMoved {
-		t.Errorf("after %d changes the key ends %v too early", changes, early)
+	if tooEarly := allowed.from.Sub(s.to); tooEarly > expiryTolerance {
+		t.Errorf("after %d changes the key ends %v too early", changes, tooEarly)
 	}
-	if late := s.from.Sub(all.to); late > mostMoved {
-		t.Errorf("after %d changes the key ends %v too late", changes, late)
+	if tooLate := s.from.Sub(allowed.to); tooLate > expiryTolerance {
+		t.Errorf("after %d changes the key ends %v too late", changes, tooLate)
 	}
 }
 
 // keepBusy starts six clients of the proxies. They send a command repeatedly until stop is called,
-// or at most until the test ends. done counts the replies that are numbers.
-func keepBusy(t *testing.T, proxies []*proxy, command ...string) (done *atomic.Int64, stop func()) {
+// or at most until the test ends. count counts the replies that are numbers.
+func keepBusy(t *testing.T, proxies []*proxy, command ...string) (count *atomic.Int64, stop func()) {
 	t.Helper()
-	done = &atomic.Int64{}
-	var over atomic.Bool
-	var busy sync.WaitGroup
+	count = &atomic.Int64{}
+	var stopped atomic.Bool
+	var tasks sync.WaitGroup
 	for i := range 6 {
 		client := connect(t, proxies[i%len(proxies)])
-		busy.Go(func() {
-			for !over.Load() {
+		tasks.Go(func() {
+			for !stopped.Load() {
 				reply, err := client.Do(command...)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				if _, ok := reply.(int64); ok {
-					done.Add(1)
+					count.Add(1)
 				}
 			}
 		})
 	}
-	stop = func() { over.Store(true); busy.Wait() }
+	stop = func() { stopped.Store(true); tasks.Wait() }
 	t.Cleanup(stop)
-	return done, stop
+	return count, stop
 }
 
 // TestEndBesideManyChanges: clients increment a key with a TTL of a minute through three proxies.
@@ -76,24 +77,24 @@ func TestEndBesideManyChanges(t *testing.T) {
 	}
 	kit.Want(t, connect(t, proxies[0]), "OK", "SET", "lock:k", "0", "PX", "60000")
 	f.wantHolders(t, "lock:k", "0", A, B, C)
-	var all span
+	var allowed timeRange
 	for m, master := range f.masters {
-		end := endOn(t, master, "lock:k")
-		if m == 0 || end.from.Before(all.from) {
-			all.from = end.from
+		expiry := expiryOn(t, master, "lock:k")
+		if m == 0 || expiry.from.Before(allowed.from) {
+			allowed.from = expiry.from
 		}
-		if m == 0 || end.to.After(all.to) {
-			all.to = end.to
+		if m == 0 || expiry.to.After(allowed.to) {
+			allowed.to = expiry.to
 		}
 	}
-	done, stop := keepBusy(t, proxies, "INCR", "lock:k")
+	count, stop := keepBusy(t, proxies, "INCR", "lock:k")
 	for range 5 {
 		time.Sleep(4 * time.Second) // the changes continue
 		for _, master := range f.masters {
-			endOn(t, master, "lock:k").wantWithin(t, all, done.Load())
+			expiryOn(t, master, "lock:k").wantWithin(t, allowed, count.Load())
 		}
 	}
-	t.Logf("%d changes", done.Load())
+	t.Logf("%d changes", count.Load())
 	stop()
 }
 
@@ -104,15 +105,15 @@ func TestEndBesideManyExtends(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
 	proxies := []*proxy{f.proxy(t), f.proxy(t), f.proxy(t)}
-	until := wantGrant(t, connect(t, proxies[0]), "LOCK", "lock:k", "t", "PX", "20000")
-	done, stop := keepBusy(t, proxies, "EXTEND", "lock:k", "t", "PX", "1000")
-	time.Sleep(time.Until(until) - 3*time.Second) // the EXTENDs continue
+	validUntil := wantGrant(t, connect(t, proxies[0]), "LOCK", "lock:k", "t", "PX", "20000")
+	count, stop := keepBusy(t, proxies, "EXTEND", "lock:k", "t", "PX", "1000")
+	time.Sleep(time.Until(validUntil) - 3*time.Second) // the EXTENDs continue
 	stop()
-	t.Logf("%d times extended", done.Load())
+	t.Logf("%d times extended", count.Load())
 	rival := connect(t, proxies[0])
-	for time.Until(until) > 0 {
+	for time.Until(validUntil) > 0 {
 		if isGrant(kit.Do(t, rival, "LOCK", "lock:k", "rival", "PX", "60000")) {
-			t.Fatalf("a rival is granted the lock %v before the lease ends", time.Until(until))
+			t.Fatalf("a rival is granted the lock %v before the lease ends", time.Until(validUntil))
 		}
 		time.Sleep(5 * time.Millisecond) // polls
 	}
@@ -124,22 +125,22 @@ func TestEndBesideManyChangesOfItsTag(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startFleet(t, 3)
-	proxies := []*proxy{f.tagged(t), f.tagged(t), f.tagged(t)}
+	proxies := []*proxy{f.taggedProxy(t), f.taggedProxy(t), f.taggedProxy(t)}
 	client := connect(t, proxies[0])
 	kit.Want(t, client, "OK", "SET", "x:{lock:k}", "0", "PX", "60000")
 	kit.Want(t, client, "OK", "SET", "y:{lock:k}", "0", "PX", "120000")
-	end := func() span {
-		asked := time.Now()
-		left, _ := kit.Do(t, client, "PTTL", "y:{lock:k}").(int64)
-		return span{asked.Add(time.Duration(left) * time.Millisecond),
-			time.Now().Add(time.Duration(left) * time.Millisecond)}
+	expiry := func() timeRange {
+		sentAt := time.Now()
+		pttl, _ := kit.Do(t, client, "PTTL", "y:{lock:k}").(int64)
+		return timeRange{sentAt.Add(time.Duration(pttl) * time.Millisecond),
+			time.Now().Add(time.Duration(pttl) * time.Millisecond)}
 	}
-	before := end()
-	done, stop := keepBusy(t, proxies, "INCR", "x:{lock:k}")
+	first := expiry()
+	count, stop := keepBusy(t, proxies, "INCR", "x:{lock:k}")
 	for range 5 {
 		time.Sleep(4 * time.Second) // the changes continue
-		end().wantWithin(t, before, done.Load())
+		expiry().wantWithin(t, first, count.Load())
 	}
-	t.Logf("%d changes", done.Load())
+	t.Logf("%d changes", count.Load())
 	stop()
 }

@@ -15,20 +15,20 @@ import (
 func TestLateExtend(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	slow, other := f.proxy(t), f.proxy(t)
-	client := connect(t, other)
+	slowProxy, otherProxy := f.proxy(t), f.proxy(t)
+	client := connect(t, otherProxy)
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "10000")
 	f.wantHolders(t, "lock:k", "t", f.allMasters()...)
-	late := slow.hold("lock:k", 0, f.allMasters()...)
-	if reply := kit.Do(t, connect(t, slow), "EXTEND", "lock:k", "t", "PX", "1000"); !isNoQuorum(reply) {
+	lateExtend := slowProxy.hold("lock:k", 0, f.allMasters()...)
+	if reply := kit.Do(t, connect(t, slowProxy), "EXTEND", "lock:k", "t", "PX", "1000"); !isNoQuorum(reply) {
 		t.Fatalf("EXTEND that reaches no master: %v, want NOQUORUM", reply)
 	}
 	wantGrant(t, client, "EXTEND", "lock:k", "t", "PX", "60000")
-	late.release()
+	lateExtend.release()
 	time.Sleep(300 * time.Millisecond) // a wrong result would appear by then
 	for i, master := range f.masters {
-		if held := look(t, master, "lock:k")[0]; held.left < 50*time.Second {
-			t.Errorf("master %d holds %v", i, held)
+		if state := readKeys(t, master, "lock:k")[0]; state.pttl < 50*time.Second {
+			t.Errorf("master %d has %v", i, state)
 		}
 	}
 	time.Sleep(time.Second) // a wrong result would appear by then
@@ -38,7 +38,7 @@ func TestLateExtend(t *testing.T) {
 // The expected results of an EXTEND.
 const (
 	granted  = "granted"
-	nothing  = "nil"
+	nilReply = "nil"
 	noQuorum = "NOQUORUM"
 )
 
@@ -46,8 +46,8 @@ const (
 func TestExtendNil(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		holders, away []int
-		want          string
+		holders, paused []int
+		want            string
 	}{
 		{[]int{A, B, C}, nil, granted},
 		{[]int{A, B, C}, []int{D, E}, granted},
@@ -56,42 +56,42 @@ func TestExtendNil(t *testing.T) {
 		{[]int{A, B, C}, []int{A, B}, noQuorum},
 		{[]int{A, B, C, D}, []int{C, D}, noQuorum},
 		{[]int{A, B, C, D, E}, []int{A, B, C}, noQuorum},
-		{[]int{A, B}, nil, nothing},
-		{[]int{A, B}, []int{A, B}, nothing},
+		{[]int{A, B}, nil, nilReply},
+		{[]int{A, B}, []int{A, B}, nilReply},
 		{[]int{A, B}, []int{C}, noQuorum},
-		{[]int{A}, []int{A, B}, nothing},
-		{[]int{}, []int{A, B}, nothing},
+		{[]int{A}, []int{A, B}, nilReply},
+		{[]int{}, []int{A, B}, nilReply},
 		{[]int{}, []int{A, B, C}, noQuorum},
 	} {
-		t.Run(fmt.Sprintf("%s without %s", names(c.holders), names(c.away)), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s without %s", letters(c.holders), letters(c.paused)), func(t *testing.T) {
 			f := startFleet(t, 5)
 			p := f.proxy(t)
 			client := connect(t, p)
 			wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "60000")
 			f.wantHolders(t, "lock:k", "t", f.allMasters()...)
 			for i, master := range f.masters {
-				if !has(c.holders, i) {
-					tell(t, master, "DEL", "lock:k")
+				if !contains(c.holders, i) {
+					mustTell(t, master, "DEL", "lock:k")
 				}
 			}
-			for _, i := range c.away {
+			for _, i := range c.paused {
 				kit.Must(t, f.masters[i].Pause())
 			}
 			reply := kit.Do(t, client, "EXTEND", "lock:k", "t", "PX", "60000")
-			if got := extended(reply); got != c.want {
+			if got := classifyExtend(reply); got != c.want {
 				t.Errorf("%v, want %s", reply, c.want)
 			}
 		})
 	}
 }
 
-// extended classifies the reply to an EXTEND.
-func extended(reply any) string {
+// classifyExtend classifies the reply to an EXTEND.
+func classifyExtend(reply any) string {
 	switch {
 	case isGrant(reply):
 		return granted
 	case reply == nil:
-		return nothing
+		return nilReply
 	case isNoQuorum(reply):
 		return noQuorum
 	default:

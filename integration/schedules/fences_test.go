@@ -23,10 +23,10 @@ func wantFence(t *testing.T, client *redistest.Client, key, token string) int64 
 	return fields[5].(int64)
 }
 
-// counter returns the fence counter of a key on a master, or 0 if there is none.
-func (f *fleet) counter(t *testing.T, key string, master int) int64 {
+// fenceCounter returns the fence counter of a key on a master, or 0 if there is none.
+func (f *fleet) fenceCounter(t *testing.T, key string, master int) int64 {
 	t.Helper()
-	text, _ := look(t, f.masters[master], "redlock-proxy:fence:"+key)[0].value.(string)
+	text, _ := readKeys(t, f.masters[master], "redlock-proxy:fence:"+key)[0].value.(string)
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
 }
@@ -36,18 +36,18 @@ func (f *fleet) counter(t *testing.T, key string, master int) int64 {
 func TestLateFence(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	one, two := f.proxy(t), f.proxy(t)
-	first, second := connect(t, one), connect(t, two)
-	late := one.links[C].HoldCommands(faultlink.Naming("lock:k"))
+	firstProxy, secondProxy := f.proxy(t), f.proxy(t)
+	first, second := connect(t, firstProxy), connect(t, secondProxy)
+	lateLock := firstProxy.links[C].HoldCommands(faultlink.Naming("lock:k"))
 	lower := wantFence(t, first, "lock:k", "one")
 	kit.Want(t, first, int64(1), "UNLOCK", "lock:k", "one")
 	higher := wantFence(t, second, "lock:k", "two")
 	f.wantHolders(t, "lock:k", "two", A, B, C)
-	late.Release()
+	lateLock.Release()
 	time.Sleep(200 * time.Millisecond) // a wrong result would appear by then
 	for i := range f.masters {
-		if got := f.counter(t, "lock:k", i); got != higher || higher <= lower {
-			t.Errorf("%s: %d, want %d, after %d", names([]int{i}), got, higher, lower)
+		if got := f.fenceCounter(t, "lock:k", i); got != higher || higher <= lower {
+			t.Errorf("%s: %d, want %d, after %d", letters([]int{i}), got, higher, lower)
 		}
 	}
 	kit.Want(t, first, higher, "FENCE", "lock:k")
@@ -58,30 +58,30 @@ func TestLateFence(t *testing.T) {
 func TestFenceAfterARemoval(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	one, two := connect(t, f.proxy(t)), connect(t, f.proxy(t))
+	first, second := connect(t, f.proxy(t)), connect(t, f.proxy(t))
 	last := int64(0)
 	for i := range 10 {
-		own, other := one, two
+		holder, nonHolder := first, second
 		if i%2 == 1 {
-			own, other = two, one
+			holder, nonHolder = second, first
 		}
 		token := "t" + strconv.Itoa(i)
-		fence := wantFence(t, own, "lock:k", token)
+		fence := wantFence(t, holder, "lock:k", token)
 		if fence <= last {
 			t.Errorf("fence %d after %d", fence, last)
 		}
 		last = fence
-		kit.Want(t, other, last, "FENCE", "lock:k")
-		kit.Want(t, other, int64(1), "UNLOCK", "lock:k", token)
+		kit.Want(t, nonHolder, last, "FENCE", "lock:k")
+		kit.Want(t, nonHolder, int64(1), "UNLOCK", "lock:k", token)
 	}
-	all := 0
+	count := 0
 	for i := range f.masters {
-		if f.counter(t, "lock:k", i) == last {
-			all++
+		if f.fenceCounter(t, "lock:k", i) == last {
+			count++
 		}
 	}
-	if all < 3 {
-		t.Errorf("the last fence is on %d masters", all)
+	if count < 3 {
+		t.Errorf("the last fence is on %d masters", count)
 	}
 }
 
@@ -89,43 +89,43 @@ func TestFenceAfterARemoval(t *testing.T) {
 // Both propose it, and only one client is granted it.
 func TestEqualProposals(t *testing.T) {
 	t.Parallel()
-	const ahead = int64(1) << 52
+	const known = int64(1) << 52
 	f := startFleet(t, 3)
-	one, two := connect(t, f.proxy(t)), connect(t, f.proxy(t))
+	first, second := connect(t, f.proxy(t)), connect(t, f.proxy(t))
 	for _, master := range f.masters {
-		tell(t, master, "SET", "redlock-proxy:fence:lock:k", strconv.FormatInt(ahead, 10))
+		mustTell(t, master, "SET", "redlock-proxy:fence:lock:k", strconv.FormatInt(known, 10))
 	}
-	seen := map[int64]bool{}
+	fences := map[int64]bool{}
 	for range 20 {
 		replies := []<-chan any{
-			sendAsync(one, "LOCK", "lock:k", "one", "PX", "10000", "FENCE", "BLOCK", "5000"),
-			sendAsync(two, "LOCK", "lock:k", "two", "PX", "10000", "FENCE", "BLOCK", "5000"),
+			sendAsync(first, "LOCK", "lock:k", "one", "PX", "10000", "FENCE", "BLOCK", "5000"),
+			sendAsync(second, "LOCK", "lock:k", "two", "PX", "10000", "FENCE", "BLOCK", "5000"),
 		}
 		tokens := []string{"one", "two"}
 		for range 2 {
 			var reply any
-			who := 0
+			winner := 0
 			select {
 			case reply = <-replies[0]:
 			case reply = <-replies[1]:
-				who = 1
+				winner = 1
 			}
-			replies[who] = nil
+			replies[winner] = nil
 			fields, _ := reply.([]any)
 			if len(fields) != 6 {
 				t.Fatalf("got %v", reply)
 			}
 			fence := fields[5].(int64)
-			if fence <= ahead {
-				t.Errorf("fence %d, %d before it", fence, len(seen))
+			if fence <= known {
+				t.Errorf("fence %d, %d before it", fence, len(fences))
 			}
-			for before := range seen {
-				if before >= fence {
-					t.Errorf("fence %d after %d", fence, before)
+			for earlier := range fences {
+				if earlier >= fence {
+					t.Errorf("fence %d after %d", fence, earlier)
 				}
 			}
-			seen[fence] = true
-			kit.Want(t, []*redistest.Client{one, two}[who], int64(1), "UNLOCK", "lock:k", tokens[who])
+			fences[fence] = true
+			kit.Want(t, []*redistest.Client{first, second}[winner], int64(1), "UNLOCK", "lock:k", tokens[winner])
 		}
 	}
 }
@@ -148,26 +148,26 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 			kit.Do(t, client, c.lock...)
 			kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
 		}
-		tell(t, f.masters[A], "CONFIG", "RESETSTAT")
-		began := time.Now()
+		mustTell(t, f.masters[A], "CONFIG", "RESETSTAT")
+		start := time.Now()
 		for i := range pairs {
 			client := clients[i%2]
 			if reply := kit.Do(t, client, c.lock...); reply == nil {
-				t.Fatal("it is held")
+				t.Fatal("the lock is held")
 			}
 			kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
 		}
-		guards := 20 * int64(time.Since(began)/time.Second+1) // limit for the scripts that the two guards run
-		scripts := f.calls(t, A, "evalsha")
+		guardScripts := 20 * int64(time.Since(start)/time.Second+1) // limit for the scripts that the two guards run
+		scripts := f.commandCalls(t, A, "evalsha")
 		t.Logf("%v: %d scripts for %d pairs", c.lock, scripts, pairs)
-		if scripts > c.scripts+pairs/5+guards {
+		if scripts > c.scripts+pairs/5+guardScripts {
 			t.Errorf("%v: %d scripts, want about %d", c.lock, scripts, c.scripts)
 		}
 	}
 }
 
-// calls returns how often a master ran a command since its counts were reset.
-func (f *fleet) calls(t *testing.T, master int, command string) int64 {
+// commandCalls returns how often a master ran a command since its counts were reset.
+func (f *fleet) commandCalls(t *testing.T, master int, command string) int64 {
 	t.Helper()
 	stats, err := kit.AskIn(f.masters[master], "0", "INFO", "commandstats")
 	kit.Must(t, err)

@@ -104,8 +104,8 @@ func (p *proxy) wantVotesOf(t *testing.T, masters ...int) {
 		_ = kit.Do(t, client, "GET", "lock:noticed") // otherwise the proxy would not notice a hanging master
 		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
 		for i, link := range p.links {
-			if votes := strings.Contains(info, "address="+link.Addr()+",state=voting,"); votes != has(masters, i) {
-				return fmt.Errorf("%s votes: %v:\n%s", names([]int{i}), votes, info)
+			if votes := strings.Contains(info, "address="+link.Addr()+",state=voting,"); votes != contains(masters, i) {
+				return fmt.Errorf("%s votes: %v:\n%s", letters([]int{i}), votes, info)
 			}
 		}
 		return nil
@@ -115,13 +115,13 @@ func (p *proxy) wantVotesOf(t *testing.T, masters ...int) {
 // connect opens a connection to a proxy, and closes it when the test ends.
 func connect(t *testing.T, p *proxy) *redistest.Client { t.Helper(); return kit.Dial(t, p.Addr()) }
 
-// settles is the time in which masters must agree; an idle machine without commands needs 3 s.
-const settles = 20 * time.Second
+// agreeTimeout is the time in which masters must agree; an idle machine without commands needs 3 s.
+const agreeTimeout = 20 * time.Second
 
 // eventually waits until a condition returns nil, and returns its last error after the limit.
 func eventually(condition func() error) error {
 	err := condition()
-	for end := time.Now().Add(settles); err != nil && time.Now().Before(end); err = condition() {
+	for deadline := time.Now().Add(agreeTimeout); err != nil && time.Now().Before(deadline); err = condition() {
 		time.Sleep(50 * time.Millisecond)
 	}
 	return err
@@ -140,16 +140,16 @@ func sendAsync(client *redistest.Client, command ...string) <-chan any {
 	return replies
 }
 
-// wantGrant sends a LOCK or EXTEND, and fails the test unless it is granted. It returns until when
-// the client may at least rely on the lock.
-func wantGrant(t *testing.T, client *redistest.Client, command ...string) (until time.Time) {
+// wantGrant sends a LOCK or EXTEND, and fails the test unless it is granted. It returns the time
+// until which the client may rely on the lock.
+func wantGrant(t *testing.T, client *redistest.Client, command ...string) (validUntil time.Time) {
 	t.Helper()
-	sent := time.Now()
+	sentAt := time.Now()
 	reply := kit.Do(t, client, command...)
 	if !isGrant(reply) {
 		t.Fatalf("%v: got %#v, want a validity", command, reply)
 	}
-	return sent.Add(time.Duration(reply.(int64)) * time.Millisecond)
+	return sentAt.Add(time.Duration(reply.(int64)) * time.Millisecond)
 }
 
 // isGrant reports whether a reply grants a LOCK or EXTEND, or is the OK of a SET.
@@ -166,9 +166,9 @@ func isNoQuorum(reply any) bool {
 
 // firstGrant repeats a command until it is granted, and returns the time of the reply, or the zero
 // time if the command is not granted before end.
-func firstGrant(t *testing.T, client *redistest.Client, end time.Time, command ...string) time.Time {
+func firstGrant(t *testing.T, client *redistest.Client, deadline time.Time, command ...string) time.Time {
 	t.Helper()
-	for ; time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for ; time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if isGrant(kit.Do(t, client, command...)) {
 			return time.Now()
 		}

@@ -49,12 +49,12 @@ func TestSplitVote(t *testing.T) {
 		t.Run(take[0], func(t *testing.T) {
 			f := startFleet(t, 3)
 			var clients []*redistest.Client
-			var late holds
+			var lateTakes holds
 			for i := range f.masters {
 				p := f.proxy(t, kit.PatientMasters()...)
-				for _, other := range f.allMasters() {
-					if other != i {
-						late = append(late, p.hold("lock:k", 0, other)...)
+				for _, master := range f.allMasters() {
+					if master != i {
+						lateTakes = append(lateTakes, p.hold("lock:k", 0, master)...)
 					}
 				}
 				clients = append(clients, connect(t, p))
@@ -62,14 +62,14 @@ func TestSplitVote(t *testing.T) {
 			var replies []<-chan any
 			for i, client := range clients {
 				command := append([]string(nil), take...)
-				command[2] = names([]int{i})
+				command[2] = letters([]int{i})
 				replies = append(replies, sendAsync(client, command...))
 			}
-			late.wait(t)
+			lateTakes.wait(t)
 			for i := range f.masters {
-				f.wantHolders(t, "lock:k", names([]int{i}), i)
+				f.wantHolders(t, "lock:k", letters([]int{i}), i)
 			}
-			late.release()
+			lateTakes.release()
 			grants, refusals := 0, 0
 			for i, reply := range replies {
 				switch got := <-reply; {
@@ -78,12 +78,12 @@ func TestSplitVote(t *testing.T) {
 				case got == nil, got == any(int64(0)):
 					refusals++
 				default:
-					t.Logf("%s: %v", names([]int{i}), got)
+					t.Logf("%s: %v", letters([]int{i}), got)
 				}
 			}
 			t.Logf("%d granted, %d refused", grants, refusals)
 			if grants > 1 || grants == 0 && refusals > 0 {
-				t.Errorf("%d were granted it, and %d were told that another has it", grants, refusals)
+				t.Errorf("%d clients were granted the lock, and %d were refused", grants, refusals)
 			}
 		})
 	}
@@ -96,38 +96,38 @@ func TestSplitVote(t *testing.T) {
 func TestLateBlock(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	near, far := f.proxy(t), f.proxy(t)
-	way := startLink(t, far.Addr())
-	wantGrant(t, connect(t, near), "LOCK", "lock:k", "holder", "PX", "1000")
-	client := kit.Dial(t, way.Addr())
-	onItsWay := way.HoldAnswers(faultlink.Naming("lock:k"))
-	sent := time.Now()
+	nearProxy, farProxy := f.proxy(t), f.proxy(t)
+	link := startLink(t, farProxy.Addr())
+	wantGrant(t, connect(t, nearProxy), "LOCK", "lock:k", "holder", "PX", "1000")
+	client := kit.Dial(t, link.Addr())
+	delayed := link.HoldAnswers(faultlink.Naming("lock:k"))
+	sentAt := time.Now()
 	reply := sendAsync(client, "LOCK", "lock:k", "t", "PX", "2000", "BLOCK", "5000", "AT")
 	f.wantHolders(t, "lock:k", "t", f.allMasters()...)
-	rival := connect(t, near)
-	taken := make(chan time.Time, 1)
+	rival := connect(t, nearProxy)
+	rivalGrant := make(chan time.Time, 1)
 	go func() {
-		taken <- firstGrant(t, rival, time.Now().Add(kit.Patience), "LOCK", "lock:k", "rival", "PX", "10000")
+		rivalGrant <- firstGrant(t, rival, time.Now().Add(kit.Patience), "LOCK", "lock:k", "rival", "PX", "10000")
 	}()
 	time.Sleep(time.Second) // a wrong result would appear by then
-	onItsWay.Release()
+	delayed.Release()
 	lease := leaseOf(t, <-reply)
 	arrived := time.Now()
-	until, naive := sent.Add(lease.waited+lease.validity), arrived.Add(lease.validity)
-	at := <-taken
+	validUntil, validFromArrival := sentAt.Add(lease.waited+lease.validity), arrived.Add(lease.validity)
+	rivalAt := <-rivalGrant
 	t.Logf("waited %v, valid for %v: until %v before the rival had it; counted from the arrival until %v after that",
-		lease.waited, lease.validity, at.Sub(until), naive.Sub(at))
+		lease.waited, lease.validity, rivalAt.Sub(validUntil), validFromArrival.Sub(rivalAt))
 	if lease.waited < 500*time.Millisecond || lease.waited > 1500*time.Millisecond {
-		t.Errorf("it waited for %v, and the lock was another's for a second", lease.waited)
+		t.Errorf("it waited for %v, but the rival had the lock for a second", lease.waited)
 	}
 	if lease.validity < 1900*time.Millisecond || lease.validity >= 2*time.Second {
 		t.Errorf("it is valid for %v of 2 s", lease.validity)
 	}
-	if at.IsZero() || at.Before(until) {
-		t.Errorf("the rival was granted the lock %v before its client stopped relying on it", until.Sub(at))
+	if rivalAt.IsZero() || rivalAt.Before(validUntil) {
+		t.Errorf("the rival was granted the lock %v before its client stopped relying on it", validUntil.Sub(rivalAt))
 	}
-	if naive.Before(at) {
-		t.Error("counting from the answer's arrival was right as well, so this shows nothing")
+	if validFromArrival.Before(rivalAt) {
+		t.Error("the validity counted from the arrival of the reply is also correct: the test shows nothing")
 	}
 }
 

@@ -12,42 +12,42 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestValidityLeavesFirst: in one pipeline a client takes or extends a lock, and then sends a
+// TestValidityIsSentFirst: in one pipeline a client takes or extends a lock, and then sends a
 // command that reaches no master. The proxy sends the validity before it replies to the second
 // command, because the lease is already running.
-func TestValidityLeavesFirst(t *testing.T) {
+func TestValidityIsSentFirst(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	p, other := f.proxy(t, "--master-timeout", "1m"), f.proxy(t)
+	p, otherProxy := f.proxy(t, "--master-timeout", "1m"), f.proxy(t)
 	n := 0
 	for _, first := range [][]string{{"LOCK", "lock:a", "me", "PX", "3000"},
 		{"LOCK", "lock:a", "me", "PX", "3000", "AT"}, {"EXTEND", "lock:a", "me", "PX", "3000"}} {
-		for _, next := range [][]string{
+		for _, second := range [][]string{
 			{"LOCK", "", "me", "PX", "3000"}, {"EXTEND", "", "me", "PX", "3000"}, {"UNLOCK", "", "me"}, {"FENCE", ""},
 			{"GET", ""}, {"SET", "", "v", "NX"}, {"EVAL", releaseIfOwn, "1", "", "me"}, {"LOCKINFO", ""},
 		} {
 			n++
 			// Each pair uses a new key, so that no leftover of the last pair delays it.
 			key := fmt.Sprintf("lock:slow%03d", n)
-			next[slices.Index(next, "")] = key
+			second[slices.Index(second, "")] = key
 			if first[0] == "EXTEND" {
-				wantGrant(t, connect(t, other), "LOCK", "lock:a", "me", "PX", "3000")
+				wantGrant(t, connect(t, otherProxy), "LOCK", "lock:a", "me", "PX", "3000")
 			}
-			slow, client := p.hold(key, 0, f.allMasters()...), connect(t, p)
-			kit.Must(t, client.Send(redistest.AppendCommand(redistest.AppendCommand(nil, first...), next...)))
-			slow.wait(t)
+			delayed, client := p.hold(key, 0, f.allMasters()...), connect(t, p)
+			kit.Must(t, client.Send(redistest.AppendCommand(redistest.AppendCommand(nil, first...), second...)))
+			delayed.wait(t)
 			client.SetTimeout(10 * time.Second)
 			reply, err := client.Receive()
 			if err != nil || reply == nil {
-				t.Fatalf("%v, then %v: got %#v, %v while the second one is under way", first, next, reply, err)
+				t.Fatalf("%v, then %v: got %#v, %v while the second one is under way", first, second, reply, err)
 			}
-			slow.release()
+			delayed.release()
 			client.SetTimeout(kit.Patience)
 			if _, err := client.Receive(); err != nil {
-				t.Errorf("%v, then %v: %v", first, next, err)
+				t.Errorf("%v, then %v: %v", first, second, err)
 			}
 			kit.Must(t, client.Close())
-			kit.Want(t, connect(t, other), int64(1), "UNLOCK", "lock:a", "me")
+			kit.Want(t, connect(t, otherProxy), int64(1), "UNLOCK", "lock:a", "me")
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestMarkThatDoesNotEnd: a mark that reserves a key on a master whose clock was set back is
+// TestStaleMarkIsRemoved: a mark that reserves a key on a master whose clock was set back is
 // removed, and the lock is also taken on this master.
-func TestMarkThatDoesNotEnd(t *testing.T) {
+func TestStaleMarkIsRemoved(t *testing.T) {
 	masters := kit.StartMasters(t)
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters)))
 	mark := "#m" + strings.Repeat("1", 36) + strings.Repeat("2", 36)

@@ -14,21 +14,21 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// cell is the content of a key on a master.
-type cell struct {
+// keyState is the content of a key on a master.
+type keyState struct {
 	value any // a string, or nil without such a key
-	left  time.Duration
+	pttl  time.Duration
 }
 
-func (c cell) String() string {
+func (c keyState) String() string {
 	if c.value == nil {
 		return "nothing"
 	}
-	return fmt.Sprintf("%v for %v", c.value, c.left)
+	return fmt.Sprintf("%v for %v", c.value, c.pttl)
 }
 
-// look reads all keys directly from a master, at one moment.
-func look(t *testing.T, master *redistest.Server, keys ...string) []cell {
+// readKeys reads all keys directly from a master, at one moment.
+func readKeys(t *testing.T, master *redistest.Server, keys ...string) []keyState {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)
 	kit.Must(t, err)
@@ -36,20 +36,20 @@ func look(t *testing.T, master *redistest.Server, keys ...string) []cell {
 	words := append([]string{"EVAL", `local held = {}
 for i, key in ipairs(KEYS) do held[2 * i - 1], held[2 * i] = redis.call('get', key), redis.call('pttl', key) end
 return held`, fmt.Sprint(len(keys))}, keys...)
-	told, ok := kit.Do(t, client, words...).([]any)
-	if !ok || len(told) != 2*len(keys) {
-		t.Fatalf("master %s: %v: %v", master.Addr(), keys, told)
+	fields, ok := kit.Do(t, client, words...).([]any)
+	if !ok || len(fields) != 2*len(keys) {
+		t.Fatalf("master %s: %v: %v", master.Addr(), keys, fields)
 	}
-	cells := make([]cell, len(keys))
+	cells := make([]keyState, len(keys))
 	for i := range cells {
-		left, _ := told[2*i+1].(int64)
-		cells[i] = cell{told[2*i], time.Duration(left) * time.Millisecond}
+		pttl, _ := fields[2*i+1].(int64)
+		cells[i] = keyState{fields[2*i], time.Duration(pttl) * time.Millisecond}
 	}
 	return cells
 }
 
-// tell sends a command directly to a master, and fails the test on an error.
-func tell(t *testing.T, master *redistest.Server, command ...string) {
+// mustTell sends a command directly to a master, and fails the test on an error.
+func mustTell(t *testing.T, master *redistest.Server, command ...string) {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)
 	kit.Must(t, err)
@@ -62,13 +62,13 @@ func tell(t *testing.T, master *redistest.Server, command ...string) {
 // holders returns the masters that have a token at a key.
 func (f *fleet) holders(t *testing.T, key, token string) []int {
 	t.Helper()
-	var all []int
+	var holders []int
 	for i, master := range f.masters {
-		if value, ok := look(t, master, key)[0].value.(string); ok && strings.HasSuffix(value, token) {
-			all = append(all, i)
+		if value, ok := readKeys(t, master, key)[0].value.(string); ok && strings.HasSuffix(value, token) {
+			holders = append(holders, i)
 		}
 	}
-	return all
+	return holders
 }
 
 // wantHolders waits until exactly the given masters have a token at a key.
@@ -84,11 +84,11 @@ func (f *fleet) wantHolders(t *testing.T, key, token string, masters ...int) {
 
 // allMasters returns the numbers of all masters.
 func (f *fleet) allMasters() []int {
-	all := make([]int, len(f.masters))
-	for i := range all {
-		all[i] = i
+	masters := make([]int, len(f.masters))
+	for i := range masters {
+		masters[i] = i
 	}
-	return all
+	return masters
 }
 
 // sentinel is a lock on all masters. A master that has it again has caught up.
@@ -116,73 +116,73 @@ func (f *fleet) wantCaughtUp(t *testing.T, p *proxy, master int) {
 // holds lists the held messages of several links.
 type holds []*faultlink.Hold
 
-// hold holds the proxy's commands about the key to masters, except the first passed commands to
+// hold holds the proxy's commands about the key to masters, except the first passCount commands to
 // each.
-func (p *proxy) hold(key string, passed int, masters ...int) holds {
-	var all holds
+func (p *proxy) hold(key string, passCount int, masters ...int) holds {
+	var held holds
 	for _, i := range masters {
-		all = append(all, p.links[i].HoldCommands(faultlink.After(passed, faultlink.Naming(key))))
+		held = append(held, p.links[i].HoldCommands(faultlink.After(passCount, faultlink.Naming(key))))
 	}
-	return all
+	return held
 }
 
 // holdAnswers holds the replies of the given masters to the proxy about the key.
 func (p *proxy) holdAnswers(key string, masters ...int) holds {
-	var all holds
+	var held holds
 	for _, i := range masters {
-		all = append(all, p.links[i].HoldAnswers(faultlink.Naming(key)))
+		held = append(held, p.links[i].HoldAnswers(faultlink.Naming(key)))
 	}
-	return all
+	return held
 }
 
 // cutOff holds all commands that the proxy sends to the given masters.
 func (p *proxy) cutOff(masters ...int) holds {
-	var all holds
+	var held holds
 	for _, i := range masters {
-		all = append(all, p.links[i].HoldCommands(faultlink.Everything))
+		held = append(held, p.links[i].HoldCommands(faultlink.Everything))
 	}
-	return all
+	return held
 }
 
 // wait waits until each link has held a message.
 func (h holds) wait(t *testing.T) {
 	t.Helper()
-	for _, one := range h {
-		kit.Must(t, one.Wait(1, kit.Patience))
+	for _, hold := range h {
+		kit.Must(t, hold.Wait(1, kit.Patience))
 	}
 }
 
 func (h holds) release() {
-	for _, one := range h {
-		one.Release()
+	for _, hold := range h {
+		hold.Release()
 	}
 }
 
 func (h holds) discard() {
-	for _, one := range h {
-		one.Discard()
+	for _, hold := range h {
+		hold.Discard()
 	}
 }
 
 // grantOn takes a lock by a LOCK that reaches only the given masters.
-func (f *fleet) grantOn(t *testing.T, p *proxy, masters []int, client *redistest.Client, command ...string) (until time.Time) {
+func (f *fleet) grantOn(t *testing.T, p *proxy, masters []int, client *redistest.Client, command ...string) (validUntil time.Time) {
 	t.Helper()
-	missed := p.hold(command[1], 0, slices.DeleteFunc(f.allMasters(), func(i int) bool { return slices.Contains(masters, i) })...)
-	until = wantGrant(t, client, command...)
-	missed.wait(t)
-	missed.discard()
+	notReached := p.hold(command[1], 0, slices.DeleteFunc(f.allMasters(), func(i int) bool { return slices.Contains(masters, i) })...)
+	validUntil = wantGrant(t, client, command...)
+	notReached.wait(t)
+	notReached.discard()
 	p.wantVoting(t)
 	f.wantHolders(t, command[1], command[2], masters...)
-	return until
+	return validUntil
 }
 
-// has reports whether masters contains i.
-func has(masters []int, i int) bool { return slices.Contains(masters, i) }
+// contains reports whether masters contains i.
+func contains(masters []int, i int) bool { return slices.Contains(masters, i) }
 
-// names returns the letters of masters.
-func names(masters []int) string {
+// letters returns the letters of masters.
+func letters(masters []int) string {
 	if len(masters) == 0 {
-		return "nobody"
+		return "no master"
 	}
 	var letters []byte
 	for _, i := range masters {

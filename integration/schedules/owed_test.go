@@ -14,35 +14,35 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// holdAccepts holds the accepts of the proxy's ballots about the key to the given masters. how
+// holdAccepts holds the accepts of the proxy's ballots about the key to the given masters. marker
 // selects the accepts that keep the value ("keep") or set a new expiry ("px").
-func (p *proxy) holdAccepts(key, how string, masters ...int) holds {
-	word := fmt.Appendf(nil, "\r\n$%d\r\n%s\r\n", len(how), how)
-	var all holds
+func (p *proxy) holdAccepts(key, marker string, masters ...int) holds {
+	word := fmt.Appendf(nil, "\r\n$%d\r\n%s\r\n", len(marker), marker)
+	var held holds
 	for _, i := range masters {
-		all = append(all, p.links[i].HoldCommands(func(command []byte) bool {
+		held = append(held, p.links[i].HoldCommands(func(command []byte) bool {
 			return bytes.Contains(command, []byte(key)) && bytes.Contains(command, word)
 		}))
 	}
-	return all
+	return held
 }
 
 // waitFor waits until n links hold a message, and returns their indexes.
-func (h holds) waitFor(t *testing.T, n int) (which []int) {
+func (h holds) waitFor(t *testing.T, n int) (indexes []int) {
 	t.Helper()
 	kit.Soon(t, func() error {
-		which = nil
-		for i, one := range h {
-			if one.Wait(1, 0) == nil {
-				which = append(which, i)
+		indexes = nil
+		for i, hold := range h {
+			if hold.Wait(1, 0) == nil {
+				indexes = append(indexes, i)
 			}
 		}
-		if len(which) < n {
-			return fmt.Errorf("%d of %d masters were sent it", len(which), n)
+		if len(indexes) < n {
+			return fmt.Errorf("%d of %d masters were sent it", len(indexes), n)
 		}
 		return nil
 	})
-	return which
+	return indexes
 }
 
 // TestExtendBesideARefill: a lock of 6 s is on A to D. Another proxy copies it to E by a ballot
@@ -51,32 +51,32 @@ func (h holds) waitFor(t *testing.T, n int) (which []int) {
 // ballot. No rival gets the lock after the 6 s.
 func TestExtendBesideARefill(t *testing.T) {
 	t.Parallel()
-	for _, between := range []bool{false, true} {
-		t.Run(fmt.Sprint("between ", between), func(t *testing.T) {
+	for _, duringBallot := range []bool{false, true} {
+		t.Run(fmt.Sprint("between ", duringBallot), func(t *testing.T) {
 			f := startFleet(t, 5)
-			owner, other, third := f.proxy(t), f.proxy(t), f.proxy(t)
+			owner, otherProxy, third := f.proxy(t), f.proxy(t), f.proxy(t)
 			client, rival := connect(t, owner), connect(t, third)
 			defer owner.hold("lock:k", 0, E).discard() // so that the owner's proxy never restores it
-			quiet := third.holdAccepts("lock:k", "keep",
-				f.allMasters()...) // nor does the third proxy, until the second one has
-			until := wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "6000")
-			accepts := other.holdAccepts("lock:k", "keep", A, B, C, D)
+			thirdAccepts := third.holdAccepts("lock:k", "keep",
+				f.allMasters()...) // nor does the third proxy, until the second proxy has done so
+			validUntil := wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "6000")
+			accepts := otherProxy.holdAccepts("lock:k", "keep", A, B, C, D)
 			kit.Soon(t, func() error { // a read that is decided before the reply of E restores nothing
-				sendAsync(connect(t, other), "LOCKINFO", "lock:k")
-				for _, one := range accepts {
-					if one.Wait(1, 300*time.Millisecond) == nil {
+				sendAsync(connect(t, otherProxy), "LOCKINFO", "lock:k")
+				for _, first := range accepts {
+					if first.Wait(1, 300*time.Millisecond) == nil {
 						return nil
 					}
 				}
 				return errors.New("the lock is not restored on E")
 			})
-			one := accepts.waitFor(t, 3)[0]
-			defer other.holdAccepts("lock:k", "keep", f.allMasters()...).discard() // it does not try again
-			accepts[one].Release()
+			first := accepts.waitFor(t, 3)[0]
+			defer otherProxy.holdAccepts("lock:k", "keep", f.allMasters()...).discard() // it does not try again
+			accepts[first].Release()
 			time.Sleep(20 * time.Millisecond) // so that the released message arrives first
 			accepts.discard()
-			quiet.discard()
-			if between {
+			thirdAccepts.discard()
+			if duringBallot {
 				accepts = third.holdAccepts("lock:k", "keep", A, B, C, D)
 				read := sendAsync(connect(t, third), "GET", "lock:k")
 				accepts.waitFor(t, 3)
@@ -84,20 +84,20 @@ func TestExtendBesideARefill(t *testing.T) {
 				accepts.release()
 				t.Log(<-read)
 			} else {
-				missed := owner.hold("lock:k", 0, one)
+				notReached := owner.hold("lock:k", 0, first)
 				wantGrant(t, client, "EXTEND", "lock:k", "t", "PX", "600000")
-				missed.discard()
+				notReached.discard()
 			}
-			for time.Until(until) > -time.Second {
+			for time.Until(validUntil) > -time.Second {
 				if reply := kit.Do(t, rival, "LOCK", "lock:k", "rival", "PX", "600000"); reply != nil &&
 					!isNoQuorum(reply) {
-					t.Fatalf("a rival's LOCK: %v, %v after the lease of before", reply, -time.Until(until))
+					t.Fatalf("a rival's LOCK: %v, %v after the first lease", reply, -time.Until(validUntil))
 				}
 				time.Sleep(100 * time.Millisecond)
 			}
 			kit.Soon(t, func() error {
-				if left, _ := kit.Do(t, rival, "PTTL", "lock:k").(int64); left < 500_000 {
-					return fmt.Errorf("%d ms are left", left)
+				if pttl, _ := kit.Do(t, rival, "PTTL", "lock:k").(int64); pttl < 500_000 {
+					return fmt.Errorf("%d ms are left", pttl)
 				}
 				return nil
 			})
@@ -108,18 +108,18 @@ func TestExtendBesideARefill(t *testing.T) {
 // wantNotHeld fails the test unless a rival is granted the key within three seconds.
 func wantNotHeld(t *testing.T, rival *redistest.Client, key string) {
 	t.Helper()
-	began := time.Now()
-	if at := firstGrant(t, rival, began.Add(3*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
+	start := time.Now()
+	if at := firstGrant(t, rival, start.Add(3*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
 		t.Errorf("%s is not free, though no client holds it: %v", key, kit.Do(t, rival, "LOCKINFO", key))
 	} else {
-		t.Logf("free after %v", at.Sub(began).Round(time.Millisecond))
+		t.Logf("free after %v", at.Sub(start).Round(time.Millisecond))
 	}
 }
 
-// TestLockAfterARemovalIsTakenBack: a LOCK right after a removal is a ballot. When its accepts have
+// TestLockAfterRemovalIsUndone: a LOCK right after a removal is a ballot. When its accepts have
 // arrived, the network fails for two seconds: the client gets NOQUORUM. Soon after the network
 // works again, the key is free.
-func TestLockAfterARemovalIsTakenBack(t *testing.T) {
+func TestLockAfterRemovalIsUndone(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{
 		{"LOCK", "lock:k", "lost", "PX", "60000"}, {"SET", "lock:k", "lost", "NX", "PX", "60000"},
@@ -127,42 +127,42 @@ func TestLockAfterARemovalIsTakenBack(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(command), func(t *testing.T) {
 			f := startFleet(t, 5)
-			p, other := f.proxy(t), f.proxy(t)
-			client, rival := connect(t, p), connect(t, other)
+			p, otherProxy := f.proxy(t), f.proxy(t)
+			client, rival := connect(t, p), connect(t, otherProxy)
 			wantGrant(t, client, "LOCK", "lock:k", "first", "PX", "60000")
 			kit.Want(t, rival, int64(1), "UNLOCK", "lock:k", "first") // another proxy: by ballot
 			accepts := p.holdAccepts("lock:k", "px", f.allMasters()...)
 			reply := sendAsync(client, command...)
 			accepts.waitFor(t, 3)
-			answers := p.holdAnswers("", f.allMasters()...) // all replies: the key is in each
+			heldReplies := p.holdAnswers("", f.allMasters()...) // all replies: the key is in each
 			accepts.release()
 			if got := <-reply; !isNoQuorum(got) {
 				t.Fatalf("%v: %v, want NOQUORUM", command, got)
 			}
 			time.Sleep(2 * time.Second) // the fault lasts
-			answers.discard()
+			heldReplies.discard()
 			p.wantVoting(t)
 			wantNotHeld(t, rival, "lock:k")
 		})
 	}
 }
 
-// TestLockThatWasRestoredIsTakenBack: a SET NX reaches A, B and C, and its replies are lost.
+// TestRestoredLockIsUndone: a SET NX reaches A, B and C, and its replies are lost.
 // Meanwhile another proxy restores the key on D and E by ballot. Soon after the SET NX got
 // NOQUORUM, the key is free.
-func TestLockThatWasRestoredIsTakenBack(t *testing.T) {
+func TestRestoredLockIsUndone(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	p, other := f.proxy(t, "--master-timeout", "4s"), f.proxy(t)
-	rival := connect(t, other)
-	answers, missed := p.holdAnswers("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
+	p, otherProxy := f.proxy(t, "--master-timeout", "4s"), f.proxy(t)
+	rival := connect(t, otherProxy)
+	heldReplies, notReached := p.holdAnswers("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
 	reply := sendAsync(connect(t, p), "SET", "lock:k", "lost", "NX", "PX", "60000")
-	answers.wait(t)
-	missed.wait(t)
+	heldReplies.wait(t)
+	notReached.wait(t)
 	kit.Do(t, rival, "LOCKINFO", "lock:k")
 	f.wantHolders(t, "lock:k", "lost", f.allMasters()...)
-	answers.discard()
-	missed.discard()
+	heldReplies.discard()
+	notReached.discard()
 	if got := <-reply; !isNoQuorum(got) {
 		t.Fatalf("SET NX: %v, want NOQUORUM", got)
 	}
@@ -170,82 +170,82 @@ func TestLockThatWasRestoredIsTakenBack(t *testing.T) {
 	wantNotHeld(t, rival, "lock:k")
 }
 
-// TestLockWithoutItsFenceIsTakenBack: a lock is granted by ballot, but no majority gets its fence.
+// TestLockWithoutFenceIsUndone: a lock is granted by ballot, but no majority gets its fence.
 // For three seconds no further command about the key arrives, either. Then the lock is undone.
-func TestLockWithoutItsFenceIsTakenBack(t *testing.T) {
+func TestLockWithoutFenceIsUndone(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	p, other := f.proxy(t), f.proxy(t)
-	client, rival := connect(t, p), connect(t, other)
+	p, otherProxy := f.proxy(t), f.proxy(t)
+	client, rival := connect(t, p), connect(t, otherProxy)
 	wantGrant(t, client, "LOCK", "lock:k", "first", "PX", "60000")
 	kit.Want(t, rival, int64(1), "UNLOCK", "lock:k", "first")
 	accepts := p.holdAccepts("lock:k", "px", f.allMasters()...)
 	reply := sendAsync(client, "LOCK", "lock:k", "lost", "PX", "60000", "FENCE")
 	accepts.waitFor(t, 2)
-	var all holds
+	var fenceCommands holds
 	for _, link := range p.links {
-		all = append(all, link.HoldCommands(faultlink.Naming("fence:lock:k")))
+		fenceCommands = append(fenceCommands, link.HoldCommands(faultlink.Naming("fence:lock:k")))
 	}
 	accepts.release()
-	all.waitFor(t, 2)
-	rest := p.hold("lock:k", 0, f.allMasters()...)
+	fenceCommands.waitFor(t, 2)
+	laterCommands := p.hold("lock:k", 0, f.allMasters()...)
 	time.Sleep(3 * time.Second) // the fault lasts
 	if got := <-reply; !isNoQuorum(got) {
 		t.Fatalf("LOCK FENCE: %v, want NOQUORUM", got)
 	}
-	all.discard()
-	rest.discard()
+	fenceCommands.discard()
+	laterCommands.discard()
 	p.wantVoting(t)
 	wantNotHeld(t, rival, "lock:k")
 }
 
-// TestWaiterTakesOverItsOwnTry: the first attempt of a waiting LOCK reaches A, B and C, and its
+// TestWaiterAdoptsItsOwnAttempt: the first attempt of a waiting LOCK reaches A, B and C, and its
 // replies are lost. Meanwhile another proxy copies the key to D and E by ballot. A later attempt
 // takes the key over, also with a fence, and is granted.
-func TestWaiterTakesOverItsOwnTry(t *testing.T) {
+func TestWaiterAdoptsItsOwnAttempt(t *testing.T) {
 	t.Parallel()
 	for _, fence := range []bool{false, true} {
 		t.Run(fmt.Sprint("fence ", fence), func(t *testing.T) {
 			f := startFleet(t, 5)
-			p, other := f.proxy(t, "--master-timeout", "4s"), f.proxy(t)
-			answers, missed := p.holdAnswers("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
+			p, otherProxy := f.proxy(t, "--master-timeout", "4s"), f.proxy(t)
+			heldReplies, notReached := p.holdAnswers("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
 			command := []string{"LOCK", "lock:k", "token", "PX", "60000", "BLOCK", "20000"}
 			if fence {
 				command = append(command, "FENCE")
 			}
-			began := time.Now()
+			start := time.Now()
 			reply := sendAsync(connect(t, p), command...)
-			answers.wait(t)
-			missed.wait(t)
-			kit.Do(t, connect(t, other), "LOCKINFO", "lock:k")
+			heldReplies.wait(t)
+			notReached.wait(t)
+			kit.Do(t, connect(t, otherProxy), "LOCKINFO", "lock:k")
 			f.wantHolders(t, "lock:k", "token", f.allMasters()...)
-			answers.discard()
-			missed.discard()
+			heldReplies.discard()
+			notReached.discard()
 			got := <-reply
 			_, fenced := got.([]any)
-			if took := time.Since(began); fenced != fence || !fence && !isGrant(got) || took > 10*time.Second {
-				t.Fatalf("%v after %v", got, took)
+			if elapsed := time.Since(start); fenced != fence || !fence && !isGrant(got) || elapsed > 10*time.Second {
+				t.Fatalf("%v after %v", got, elapsed)
 			}
-			t.Logf("%v after %v", got, time.Since(began).Round(time.Millisecond))
+			t.Logf("%v after %v", got, time.Since(start).Round(time.Millisecond))
 		})
 	}
 }
 
-// TestUnlockIsOwed: an UNLOCK whose commands reach no master gets NOQUORUM. It is executed as soon
-// as a majority is reachable, even if another proxy has kept the value by ballot since.
-func TestUnlockIsOwed(t *testing.T) {
+// TestUnlockIsRepeated: an UNLOCK whose commands reach no master gets NOQUORUM. It is executed as
+// soon as a majority is reachable, even if another proxy has kept the value by ballot since.
+func TestUnlockIsRepeated(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	p, other := f.proxy(t), f.proxy(t)
-	client, rival := connect(t, p), connect(t, other)
+	p, otherProxy := f.proxy(t), f.proxy(t)
+	client, rival := connect(t, p), connect(t, otherProxy)
 	f.grantOn(t, p, []int{A, B, C, D}, client, "LOCK", "lock:k", "t", "PX", "60000")
-	held := p.hold("lock:k", 0, f.allMasters()...)
+	delayed := p.hold("lock:k", 0, f.allMasters()...)
 	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
 		t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
 	}
 	kit.Do(t, rival, "LOCKINFO", "lock:k")
 	f.wantHolders(t, "lock:k", "t", f.allMasters()...)
-	held.discard()
+	delayed.discard()
 	p.wantVoting(t)
 	wantNotHeld(t, rival, "lock:k")
 }

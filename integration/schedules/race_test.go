@@ -26,27 +26,27 @@ func TestReleaseBesideAReplacing(t *testing.T) {
 		t.Run(fmt.Sprintf("%d masters", masters), func(t *testing.T) {
 			t.Parallel()
 			f := startFleet(t, masters)
-			owner, other := connect(t, f.proxy(t)), connect(t, f.proxy(t))
-			replacings := [][]string{
-				{"GETSET", "", "v"}, {"SET", "", "v", "PX", longTime}, {"SET", "", "v", "XX"}, {"SETNX", "", "v"},
+			owner, otherClient := connect(t, f.proxy(t)), connect(t, f.proxy(t))
+			replacements := [][]string{
+				{"GETSET", "", "v"}, {"SET", "", "v", "PX", longTTL}, {"SET", "", "v", "XX"}, {"SETNX", "", "v"},
 				{"DEL", ""},
 			}
 			var keys []string
 			for i := range tries {
 				key := fmt.Sprint("lock:", i)
 				keys = append(keys, key)
-				wantGrant(t, owner, "LOCK", key, "t", "PX", longTime)
-				replacing := append([]string(nil), replacings[i%len(replacings)]...)
-				replacing[1] = key
-				released, replaced := sendAsync(owner, "UNLOCK", key, "t"), sendAsync(other, replacing...)
-				if failed := errors.Join(failure(<-released), failure(<-replaced)); failed != nil {
-					t.Errorf("UNLOCK %s during %v: %v", key, replacing, failed)
+				wantGrant(t, owner, "LOCK", key, "t", "PX", longTTL)
+				replacement := append([]string(nil), replacements[i%len(replacements)]...)
+				replacement[1] = key
+				releaseReply, replaceReply := sendAsync(owner, "UNLOCK", key, "t"), sendAsync(otherClient, replacement...)
+				if err := errors.Join(replyError(<-releaseReply), replyError(<-replaceReply)); err != nil {
+					t.Errorf("UNLOCK %s during %v: %v", key, replacement, err)
 				}
 			}
 			kit.NoError(t, eventually(func() error { return kit.Agree(f.masters, keys...) }))
 			kit.Must(t, f.masters[A].Kill())
 			for _, key := range keys {
-				if reply := kit.Do(t, other, "EXISTS", key); isNoQuorum(reply) {
+				if reply := kit.Do(t, otherClient, "EXISTS", key); isNoQuorum(reply) {
 					t.Errorf("EXISTS %s without A: %v", key, reply)
 				}
 				if reply := kit.Do(t, owner, "DEL", key); isNoQuorum(reply) {
@@ -57,16 +57,16 @@ func TestReleaseBesideAReplacing(t *testing.T) {
 	}
 }
 
-// failure returns the error in a reply, which may be that of the connection.
-func failure(reply any) error {
+// replyError returns the error in a reply, which may be that of the connection.
+func replyError(reply any) error {
 	err, _ := reply.(error)
 	return err
 }
 
-// TestReleaseIsSaid: clients of two proxies compete for a few locks while the masters, one after
+// TestReleaseReply: clients of two proxies compete for a few locks while the masters, one after
 // the other, die and restart without their data. A client that releases its lock through the proxy
 // that granted it gets the reply 1.
-func TestReleaseIsSaid(t *testing.T) {
+func TestReleaseReply(t *testing.T) {
 	t.Parallel()
 	for _, masters := range []int{3, 5} {
 		t.Run(fmt.Sprintf("%d masters", masters), func(t *testing.T) {
@@ -94,17 +94,17 @@ func TestReleaseIsSaid(t *testing.T) {
 
 // releaseDuring lets clients take and release locks during an event, and returns the number of
 // releases.
-func (f *fleet) releaseDuring(t *testing.T, proxies []*proxy, what func()) int {
+func (f *fleet) releaseDuring(t *testing.T, proxies []*proxy, event func()) int {
 	t.Helper()
-	var over atomic.Bool
-	var busy sync.WaitGroup
+	var stopped atomic.Bool
+	var tasks sync.WaitGroup
 	var released atomic.Int64
 	for i := range 8 {
 		client, token := connect(t, proxies[i%2]), fmt.Sprint(i)
-		busy.Go(func() {
-			for !over.Load() {
+		tasks.Go(func() {
+			for !stopped.Load() {
 				key := fmt.Sprint("lock:", rand.IntN(6))
-				if got, err := client.Do("LOCK", key, token, "PX", longTime); err != nil || !isGrant(got) {
+				if got, err := client.Do("LOCK", key, token, "PX", longTTL); err != nil || !isGrant(got) {
 					continue
 				}
 				if reply, err := client.Do("UNLOCK", key, token); err != nil || reply != any(int64(1)) {
@@ -115,9 +115,9 @@ func (f *fleet) releaseDuring(t *testing.T, proxies []*proxy, what func()) int {
 			}
 		})
 	}
-	what()
-	over.Store(true)
-	busy.Wait()
+	event()
+	stopped.Store(true)
+	tasks.Wait()
 	return int(released.Load())
 }
 
@@ -126,31 +126,31 @@ func (f *fleet) releaseDuring(t *testing.T, proxies []*proxy, what func()) int {
 // majority.
 func TestReleaseOfABareMajority(t *testing.T) {
 	t.Parallel()
-	const lock = "LOCK KEY v PX " + longTime
-	for _, c := range []struct{ name, taken, released string }{
-		{"by who granted it", lock, "UNLOCK KEY v"},
+	const lock = "LOCK KEY v PX " + longTTL
+	for _, c := range []struct{ name, lockCommand, releaseCommand string }{
+		{"by the proxy that granted it", lock, "UNLOCK KEY v"},
 		{"by a script", lock, "EVAL SCRIPT 1 KEY v"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := startFleet(t, 3)
-			one, two := f.proxy(t), f.proxy(t)
-			clients := []*redistest.Client{connect(t, one), connect(t, two)}
+			firstProxy, secondProxy := f.proxy(t), f.proxy(t)
+			clients := []*redistest.Client{connect(t, firstProxy), connect(t, secondProxy)}
 			h, key := history{name: c.name}, "lock:k"
-			back := cut.begin(t, f, B)
-			h.send(t, clients, c.taken, key)
+			reconnect := cutOffMasters.begin(t, f, B)
+			h.runCommands(t, clients, c.lockCommand, key)
 			kit.Must(t, f.masters[C].Kill())
-			back()
-			one.wantVotesOf(t, A, B)
-			two.wantVotesOf(t, A, B)
-			words := strings.Fields(strings.ReplaceAll(c.released, "KEY", key))
+			reconnect()
+			firstProxy.wantVotesOf(t, A, B)
+			secondProxy.wantVotesOf(t, A, B)
+			words := strings.Fields(strings.ReplaceAll(c.releaseCommand, "KEY", key))
 			if words[1] == "SCRIPT" {
 				words[1] = releaseIfOwn
 			}
 			if reply := kit.Do(t, clients[0], words...); reply != any(int64(1)) {
-				t.Errorf("%s: %v", c.released, reply)
+				t.Errorf("%s: %v", c.releaseCommand, reply)
 			}
-			f.wantFree(t, two, key)
+			f.wantFree(t, secondProxy, key)
 		})
 	}
 }

@@ -14,75 +14,75 @@ import (
 )
 
 // history is the sequence of commands, through two proxies, by which a key got its value. D and E,
-// two of the five masters, miss the commands in missed. A command runs through the first proxy, or,
-// if > precedes it, through the second one. KEY stands for the key, CELL for the key of its cell.
+// two of the five masters, miss the missedCommands. A command runs through the first proxy, or, if
+// > precedes it, through the second proxy. KEY stands for the key, CELL for the key of its cell.
 type history struct {
-	name       string
-	key        string // contains CELL; empty: CELL alone
-	all        string // earlier commands, which reach all masters
-	missed     string // commands that D and E miss
-	read, want string // a command, and its reply from then on
-	absent     bool   // the key is absent at the end
+	name              string
+	key               string // contains CELL; empty: CELL alone
+	before            string // earlier commands, which reach all masters
+	missedCommands    string // commands that D and E miss
+	readCommand, want string // a command, and its reply from then on
+	absent            bool   // the key is absent at the end
 }
 
 // histories returns histories of keys that have their own cells.
 func histories() []history {
-	held := func(name, all, missed string) history {
-		return history{name: name, all: all, missed: missed, read: "GET KEY", want: "v"}
+	keeps := func(name, before, missedCommands string) history {
+		return history{name: name, before: before, missedCommands: missedCommands, readCommand: "GET KEY", want: "v"}
 	}
-	const long = " PX " + longTime
+	const long = " PX " + longTTL
 	return []history{
-		held("a transaction", "", "WATCH KEY|MULTI|SET KEY v|EXEC"),
-		held("a transaction on what there is", "SET KEY old", "WATCH KEY|MULTI|SET KEY v|EXEC"),
-		held("LOCK", "", "LOCK KEY v"+long),
-		held("a LOCK for less than a minute", "", "LOCK KEY v PX 55000"),
-		held("LOCK with a fence", "", "LOCK KEY v"+long+" FENCE"),
-		held("SET NX", "", "SET KEY v NX"+long),
-		held("SET", "", "SET KEY v"),
-		held("GETSET", "", "GETSET KEY v"),
-		held("GETSET of what there is", "LOCK KEY old"+long, "GETSET KEY v"),
-		held("EXTEND by the other", "", "LOCK KEY v PX 55000|>EXTEND KEY v"+long),
-		{name: "HSET", missed: "HSET KEY f v", read: "HGET KEY f", want: "v"},
-		{name: "HSET by both", missed: "HSET KEY f v|>HSET KEY g w", read: "HGETALL KEY", want: "[f v g w]"},
+		keeps("a transaction", "", "WATCH KEY|MULTI|SET KEY v|EXEC"),
+		keeps("a transaction on an existing key", "SET KEY old", "WATCH KEY|MULTI|SET KEY v|EXEC"),
+		keeps("LOCK", "", "LOCK KEY v"+long),
+		keeps("a LOCK for less than a minute", "", "LOCK KEY v PX 55000"),
+		keeps("LOCK with a fence", "", "LOCK KEY v"+long+" FENCE"),
+		keeps("SET NX", "", "SET KEY v NX"+long),
+		keeps("SET", "", "SET KEY v"),
+		keeps("GETSET", "", "GETSET KEY v"),
+		keeps("GETSET of an existing key", "LOCK KEY old"+long, "GETSET KEY v"),
+		keeps("EXTEND by the other", "", "LOCK KEY v PX 55000|>EXTEND KEY v"+long),
+		{name: "HSET", missedCommands: "HSET KEY f v", readCommand: "HGET KEY f", want: "v"},
+		{name: "HSET by both", missedCommands: "HSET KEY f v|>HSET KEY g w", readCommand: "HGETALL KEY", want: "[f v g w]"},
 
-		held("FORCEUNLOCK by the other, LOCK", "", "LOCK KEY old"+long+"|>FORCEUNLOCK KEY|LOCK KEY v"+long),
-		held("UNLOCK by the other, LOCK", "", "LOCK KEY old"+long+"|>UNLOCK KEY old|LOCK KEY v"+long),
-		held("FORCEUNLOCK by the other of what all hold, LOCK", "LOCK KEY old"+long, ">FORCEUNLOCK KEY|LOCK KEY v"+long),
-		held("UNLOCK by the other, LOCK by the other", "", "LOCK KEY old"+long+"|>UNLOCK KEY old|>LOCK KEY v"+long),
-		held("GETSET by both", "", "GETSET KEY old|>GETSET KEY v"),
-		held("UNLOCK, LOCK", "LOCK KEY old"+long, "UNLOCK KEY old|LOCK KEY v"+long),
+		keeps("FORCEUNLOCK by the other, LOCK", "", "LOCK KEY old"+long+"|>FORCEUNLOCK KEY|LOCK KEY v"+long),
+		keeps("UNLOCK by the other, LOCK", "", "LOCK KEY old"+long+"|>UNLOCK KEY old|LOCK KEY v"+long),
+		keeps("FORCEUNLOCK by the other of a lock on all masters, LOCK", "LOCK KEY old"+long, ">FORCEUNLOCK KEY|LOCK KEY v"+long),
+		keeps("UNLOCK by the other, LOCK by the other", "", "LOCK KEY old"+long+"|>UNLOCK KEY old|>LOCK KEY v"+long),
+		keeps("GETSET by both", "", "GETSET KEY old|>GETSET KEY v"),
+		keeps("UNLOCK, LOCK", "LOCK KEY old"+long, "UNLOCK KEY old|LOCK KEY v"+long),
 
-		{name: "UNLOCK", all: "LOCK KEY v" + long, missed: "UNLOCK KEY v", read: "GET KEY", want: "nil", absent: true},
-		{name: "UNLOCK by the other", all: ">LOCK KEY v" + long, missed: "UNLOCK KEY v", read: "GET KEY", want: "nil",
+		{name: "UNLOCK", before: "LOCK KEY v" + long, missedCommands: "UNLOCK KEY v", readCommand: "GET KEY", want: "nil", absent: true},
+		{name: "UNLOCK by the other", before: ">LOCK KEY v" + long, missedCommands: "UNLOCK KEY v", readCommand: "GET KEY", want: "nil",
 			absent: true},
-		{name: "FORCEUNLOCK", all: ">LOCK KEY v" + long, missed: "FORCEUNLOCK KEY", read: "GET KEY", want: "nil",
+		{name: "FORCEUNLOCK", before: ">LOCK KEY v" + long, missedCommands: "FORCEUNLOCK KEY", readCommand: "GET KEY", want: "nil",
 			absent: true},
-		{name: "GETSET, DEL by the other", missed: "GETSET KEY v|>DEL KEY", read: "GET KEY", want: "nil", absent: true},
+		{name: "GETSET, DEL by the other", missedCommands: "GETSET KEY v|>DEL KEY", readCommand: "GET KEY", want: "nil", absent: true},
 	}
 }
 
 // taggedHistories returns histories of keys that share a cell with other keys of their tag.
 func taggedHistories() []history {
-	const long = " PX " + longTime
-	held := func(name, key, missed string) history {
-		return history{name: name, key: key, missed: missed, read: "GET KEY", want: "v"}
+	const long = " PX " + longTTL
+	keeps := func(name, key, missedCommands string) history {
+		return history{name: name, key: key, missedCommands: missedCommands, readCommand: "GET KEY", want: "v"}
 	}
 	return []history{
-		held("a lock with a tag", "x:{CELL}", "LOCK KEY v"+long),
-		held("a transaction on a key with a tag", "x:{CELL}", "WATCH KEY|MULTI|SET KEY v|EXEC"),
-		held("a lock of the tag's own name", "", "LOCK KEY v"+long),
-		held("a lock of the tag's own name, beside another", "", "LOCK KEY v"+long+"|SET x:{CELL} other"),
-		held("a lock of the tag's own name that is released beside another", "x:{CELL}",
+		keeps("a lock with a tag", "x:{CELL}", "LOCK KEY v"+long),
+		keeps("a transaction on a key with a tag", "x:{CELL}", "WATCH KEY|MULTI|SET KEY v|EXEC"),
+		keeps("a lock of the tag's own name", "", "LOCK KEY v"+long),
+		keeps("a lock of the tag's own name, with another key", "", "LOCK KEY v"+long+"|SET x:{CELL} other"),
+		keeps("a lock of the tag's own name that is released, with another key", "x:{CELL}",
 			"LOCK CELL own"+long+"|SET KEY v|UNLOCK CELL own"),
-		held("the same, put there by the other", "x:{CELL}", "LOCK CELL own"+long+"|>SET KEY v|UNLOCK CELL own"),
-		held("the same, released by the other", "x:{CELL}", "LOCK CELL own"+long+"|SET KEY v|>UNLOCK CELL own"),
-		held("a tag's last but one is removed by the other", "y:{CELL}", "SET x:{CELL} other|SET KEY v|>DEL x:{CELL}"),
+		keeps("the same, set by the other", "x:{CELL}", "LOCK CELL own"+long+"|>SET KEY v|UNLOCK CELL own"),
+		keeps("the same, released by the other", "x:{CELL}", "LOCK CELL own"+long+"|SET KEY v|>UNLOCK CELL own"),
+		keeps("another key of the tag is removed by the other", "y:{CELL}", "SET x:{CELL} other|SET KEY v|>DEL x:{CELL}"),
 	}
 }
 
-// uses lists the operations that must work on a key after one of its masters has lost it. Each
-// operation has its own key.
-var uses = []string{"read", "DEL", "LOCK", "FORCEUNLOCK"}
+// checkedUses lists the operations that must work on a key after one of its masters has lost it.
+// Each operation has its own key.
+var checkedUses = []string{"read", "DEL", "LOCK", "FORCEUNLOCK"}
 
 // TestRefill: D and E are absent while clients of two proxies write values, and return. Then all
 // five masters have the values, even if the proxy that wrote them died after its last reply. So all
@@ -97,14 +97,14 @@ func TestRefill(t *testing.T) {
 		{"cells of their own", nil, histories()},
 		{"tags", []string{"--lock-keys", "*{lock:*", "--lock-tags", "*"}, taggedHistories()},
 	} {
-		for _, away := range []absence{hang, cut} {
-			for _, dies := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s, D and E %s, the writer dies: %v", c.name, away.name, dies), func(t *testing.T) {
+		for _, missing := range []absence{hangMasters, cutOffMasters} {
+			for _, writerDies := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, D and E %s, the writer dies: %v", c.name, missing.name, writerDies), func(t *testing.T) {
 					t.Parallel()
 					f := startFleet(t, 5)
-					r := &refill{fleet: f, writer: f.proxy(t, c.args...), other: f.proxy(t, c.args...)}
-					f.holdSentinel(t, connect(t, r.other))
-					r.run(t, c.histories, away, dies)
+					r := &refillRun{fleet: f, writer: f.proxy(t, c.args...), otherProxy: f.proxy(t, c.args...)}
+					f.holdSentinel(t, connect(t, r.otherProxy))
+					r.run(t, c.histories, missing, writerDies)
 				})
 			}
 		}
@@ -117,8 +117,8 @@ type absence struct {
 	begin func(t *testing.T, f *fleet, masters ...int) (end func())
 }
 
-// hang stops masters. Commands that proxies have sent to them arrive when they continue.
-var hang = absence{"hang", func(t *testing.T, f *fleet, masters ...int) func() {
+// hangMasters stops masters. Commands that proxies have sent to them arrive when they continue.
+var hangMasters = absence{"hang", func(t *testing.T, f *fleet, masters ...int) func() {
 	for _, i := range masters {
 		kit.Must(t, f.masters[i].Pause())
 	}
@@ -129,66 +129,67 @@ var hang = absence{"hang", func(t *testing.T, f *fleet, masters ...int) func() {
 	}
 }}
 
-// cut loses all messages to masters.
-var cut = absence{"are cut off", func(_ *testing.T, f *fleet, masters ...int) func() {
-	var all holds
+// cutOffMasters loses all messages to masters.
+var cutOffMasters = absence{"are cut off", func(_ *testing.T, f *fleet, masters ...int) func() {
+	var held holds
 	for _, p := range f.proxies {
-		all = append(all, p.cutOff(masters...)...)
+		held = append(held, p.cutOff(masters...)...)
 	}
-	return all.discard
+	return held.discard
 }}
 
-// refill runs histories through two proxies.
-type refill struct {
-	fleet         *fleet
-	writer, other *proxy
+// refillRun runs histories through two proxies.
+type refillRun struct {
+	fleet              *fleet
+	writer, otherProxy *proxy
 }
 
-func (r *refill) run(t *testing.T, all []history, away absence, dies bool) {
+func (r *refillRun) run(t *testing.T, histories []history, missing absence, writerDies bool) {
 	t.Helper()
-	clients := []*redistest.Client{connect(t, r.writer), connect(t, r.other)}
+	clients := []*redistest.Client{connect(t, r.writer), connect(t, r.otherProxy)}
 	cells := map[bool][]string{} // by whether the key is absent at the end
-	each := func(do func(h history, cell, use string)) {
-		for _, h := range all {
-			for _, use := range uses {
-				do(h, fmt.Sprintf("lock:%s:%s", h.name, use), use)
+	forEach := func(do func(h history, cell, operation string)) {
+		for _, h := range histories {
+			for _, operation := range checkedUses {
+				do(h, fmt.Sprintf("lock:%s:%s", h.name, operation), operation)
 			}
 		}
 	}
-	each(func(h history, cell, _ string) {
-		h.send(t, clients, h.all, cell)
+	forEach(func(h history, cell, _ string) {
+		h.runCommands(t, clients, h.before, cell)
 		cells[h.absent] = append(cells[h.absent], cell)
 	})
-	back := away.begin(t, r.fleet, D, E)
-	each(func(h history, cell, _ string) { h.send(t, clients, h.missed, cell) })
-	if dies {
+	endAbsence := missing.begin(t, r.fleet, D, E)
+	forEach(func(h history, cell, _ string) { h.runCommands(t, clients, h.missedCommands, cell) })
+	if writerDies {
 		kit.Must(t, r.writer.Kill())
 	}
-	back()
-	r.other.wantVoting(t)
+	endAbsence()
+	r.otherProxy.wantVoting(t)
 	kit.NoError(t, eventually(func() error {
-		return errors.Join(r.fleet.hold(t, A, true, cells[false]), r.fleet.hold(t, A, false, cells[true]),
+		return errors.Join(r.fleet.checkPresence(t, A, true, cells[false]), r.fleet.checkPresence(t, A, false, cells[true]),
 			kit.Agree(r.fleet.masters, slices.Concat(cells[false], cells[true])...))
 	}))
 	kit.Must(t, r.fleet.masters[A].Restart())
-	r.fleet.wantCaughtUp(t, r.other, A)
-	each(func(h history, cell, use string) { h.use(t, clients[1], cell, use) })
+	r.fleet.wantCaughtUp(t, r.otherProxy, A)
+	forEach(func(h history, cell, operation string) { h.checkUse(t, clients[1], cell, operation) })
 }
 
-// hold returns nil if a master has values at all keys, or, if something is false, at none of them.
-func (f *fleet) hold(t *testing.T, master int, something bool, keys []string) error {
+// checkPresence returns nil if a master has values at all keys, or, if present is false, at none of
+// them.
+func (f *fleet) checkPresence(t *testing.T, master int, present bool, keys []string) error {
 	t.Helper()
-	var wrong []error
-	for i, c := range look(t, f.masters[master], keys...) {
-		if held := c.value != nil; held != something {
-			wrong = append(wrong, fmt.Errorf("%s on %s: %v", keys[i], names([]int{master}), c))
+	var failures []error
+	for i, c := range readKeys(t, f.masters[master], keys...) {
+		if isPresent := c.value != nil; isPresent != present {
+			failures = append(failures, fmt.Errorf("%s on %s: %v", keys[i], letters([]int{master}), c))
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(failures...)
 }
 
-// send sends the commands of a history, and fails the test if one fails.
-func (h history) send(t *testing.T, clients []*redistest.Client, commands, cell string) {
+// runCommands sends the commands of a history, and fails the test if one fails.
+func (h history) runCommands(t *testing.T, clients []*redistest.Client, commands, cell string) {
 	t.Helper()
 	for command := range strings.SplitSeq(commands, "|") {
 		command, isOther := strings.CutPrefix(command, ">")
@@ -199,14 +200,14 @@ func (h history) send(t *testing.T, clients []*redistest.Client, commands, cell 
 		if isOther {
 			client = clients[1]
 		}
-		if failure, failed := h.do(t, client, command, cell).(redistest.RespError); failed {
+		if failure, failed := h.run(t, client, command, cell).(redistest.RespError); failed {
 			t.Fatalf("%s: %s: %v", h.name, command, failure)
 		}
 	}
 }
 
-// do sends one command of the history.
-func (h history) do(t *testing.T, client *redistest.Client, command, cell string) any {
+// run sends one command of the history.
+func (h history) run(t *testing.T, client *redistest.Client, command, cell string) any {
 	t.Helper()
 	key := h.key
 	if key == "" {
@@ -219,11 +220,11 @@ func (h history) do(t *testing.T, client *redistest.Client, command, cell string
 	return kit.Do(t, client, words...)
 }
 
-// use fails the test unless an operation on the key gets the same reply as without faults.
-func (h history) use(t *testing.T, client *redistest.Client, cell, use string) {
+// checkUse fails the test unless an operation on the key gets the same reply as without faults.
+func (h history) checkUse(t *testing.T, client *redistest.Client, cell, operation string) {
 	t.Helper()
 	want := func(reply, command string) {
-		if got := kit.Text(h.do(t, client, command, cell)); got != reply {
+		if got := kit.Text(h.run(t, client, command, cell)); got != reply {
 			t.Errorf("%s: %s of %s: %s, want %s", h.name, command, cell, got, reply)
 		}
 	}
@@ -231,20 +232,20 @@ func (h history) use(t *testing.T, client *redistest.Client, cell, use string) {
 	if h.absent {
 		removed = "0"
 	}
-	switch use {
+	switch operation {
 	case "read":
-		want(h.want, h.read)
+		want(h.want, h.readCommand)
 	case "LOCK":
 		if !h.absent {
 			want("nil", "LOCK KEY rival PX 10000")
 			return
 		}
 	default:
-		want(removed, use+" KEY")
+		want(removed, operation+" KEY")
 	}
-	if h.absent || use == "DEL" || use == "FORCEUNLOCK" {
-		if reply := h.do(t, client, "LOCK KEY rival PX 10000", cell); !isGrant(reply) {
-			t.Errorf("%s: LOCK of %s after %s: %v", h.name, cell, use, reply)
+	if h.absent || operation == "DEL" || operation == "FORCEUNLOCK" {
+		if reply := h.run(t, client, "LOCK KEY rival PX 10000", cell); !isGrant(reply) {
+			t.Errorf("%s: LOCK of %s after %s: %v", h.name, cell, operation, reply)
 		}
 	}
 }

@@ -15,35 +15,36 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestZombie: clients lock and unlock two busy keys while the masters are flushed, each after the
-// previous one has caught up. When all clients have released their locks, both keys are free.
-func TestZombie(t *testing.T) {
+// TestReleasedLocksStayFree: clients lock and unlock two busy keys while the masters are flushed,
+// each after the previous one has caught up. When all clients have released their locks, both keys
+// are free.
+func TestReleasedLocksStayFree(t *testing.T) {
 	t.Parallel()
 	const clients = 8
 	f := startFleet(t, 5)
 	proxies := []*proxy{f.proxy(t), f.proxy(t)}
 	f.holdSentinel(t, connect(t, proxies[0]))
 	keys := []string{"lock:k0", "lock:k1"}
-	var over atomic.Bool
-	var busy sync.WaitGroup
+	var stopped atomic.Bool
+	var tasks sync.WaitGroup
 	var grants atomic.Int64
 	for i := range clients {
 		c := &locker{name: fmt.Sprint(i), client: connect(t, proxies[i%2]), key: keys[i/2%2], grants: &grants}
-		busy.Go(func() {
-			for turn := 0; !over.Load() && c.failed == nil; turn++ {
-				c.turn(turn)
+		tasks.Go(func() {
+			for round := 0; !stopped.Load() && c.err == nil; round++ {
+				c.lockAndRelease(round)
 			}
-			if c.failed != nil {
-				over.Store(true)
-				t.Errorf("client %s: %v", c.name, c.failed)
+			if c.err != nil {
+				stopped.Store(true)
+				t.Errorf("client %s: %v", c.name, c.err)
 			}
 		})
 	}
-	stop := func() { over.Store(true); busy.Wait() }
+	stop := func() { stopped.Store(true); tasks.Wait() }
 	t.Cleanup(stop)
 	for _, i := range []int{C, A, B, D} {
 		time.Sleep(200 * time.Millisecond) // clients keep running
-		tell(t, f.masters[i], "FLUSHALL")
+		mustTell(t, f.masters[i], "FLUSHALL")
 		for _, p := range proxies {
 			f.wantCaughtUp(t, p, i)
 		}
@@ -63,12 +64,12 @@ func TestReturnBesideReplacings(t *testing.T) {
 	f := startFleet(t, 5)
 	proxies := []*proxy{f.proxy(t), f.proxy(t)}
 	f.holdSentinel(t, connect(t, proxies[0]))
-	var over atomic.Bool
-	var busy sync.WaitGroup
+	var stopped atomic.Bool
+	var tasks sync.WaitGroup
 	for i := range 4 {
 		client := connect(t, proxies[i%2])
-		busy.Go(func() {
-			for !over.Load() {
+		tasks.Go(func() {
+			for !stopped.Load() {
 				if _, err := client.Do("INCR", fmt.Sprint("lock:", i/2)); err != nil {
 					t.Error(err)
 					return
@@ -77,36 +78,37 @@ func TestReturnBesideReplacings(t *testing.T) {
 			}
 		})
 	}
-	t.Cleanup(func() { over.Store(true); busy.Wait() })
+	t.Cleanup(func() { stopped.Store(true); tasks.Wait() })
 	for _, i := range []int{C, A} {
 		time.Sleep(200 * time.Millisecond) // clients keep running
-		tell(t, f.masters[i], "FLUSHALL")
+		mustTell(t, f.masters[i], "FLUSHALL")
 		for _, p := range proxies {
 			f.wantCaughtUp(t, p, i)
 		}
 	}
 }
 
-// TestZombieCopied: TestZombie, message by message. A LOCK reaches only E and gets NOQUORUM. Its
-// undo is on the way to E while C, A and B are flushed in turn. Then no master has the lock.
-func TestZombieCopied(t *testing.T) {
+// TestUndoneLockIsNotCopied is TestReleasedLocksStayFree, message by message. A LOCK reaches only E
+// and gets NOQUORUM. Its undo is on the way to E while C, A and B are flushed in turn. Then no
+// master has the lock.
+func TestUndoneLockIsNotCopied(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	slow, p := f.proxy(t), f.proxy(t)
+	slowProxy, p := f.proxy(t), f.proxy(t)
 	f.holdSentinel(t, connect(t, p))
-	unreached, undoing := slow.hold("lock:k", 0, A, B, C, D), slow.hold("lock:k", 1, E)
-	if reply := kit.Do(t, connect(t, slow), "LOCK", "lock:k", "t", "PX", "60000"); !isNoQuorum(reply) {
+	notReached, delayedUndo := slowProxy.hold("lock:k", 0, A, B, C, D), slowProxy.hold("lock:k", 1, E)
+	if reply := kit.Do(t, connect(t, slowProxy), "LOCK", "lock:k", "t", "PX", "60000"); !isNoQuorum(reply) {
 		t.Fatalf("LOCK on one master: %v", reply)
 	}
-	unreached.discard()
+	notReached.discard()
 	f.wantHolders(t, "lock:k", "t", E)
 	for _, i := range []int{C, A, B} {
-		tell(t, f.masters[i], "FLUSHALL")
+		mustTell(t, f.masters[i], "FLUSHALL")
 		f.wantCaughtUp(t, p, i)
 	}
-	undoing.release()
-	slow.wantVoting(t)
-	time.Sleep(quiet) // a wrong result would appear by then
+	delayedUndo.release()
+	slowProxy.wantVoting(t)
+	time.Sleep(agreeTime) // a wrong result would appear by then
 	f.wantGone(t, p)
 }
 
@@ -115,13 +117,13 @@ type locker struct {
 	name, key string
 	client    *redistest.Client
 	grants    *atomic.Int64
-	failed    error
+	err       error
 }
 
-// turn sends one LOCK. If the lock was or may have been granted, it repeats the release until it
-// succeeds.
-func (l *locker) turn(turn int) {
-	token := fmt.Sprint("client", l.name, "-", turn)
+// lockAndRelease sends one LOCK. If the lock was or may have been granted, it repeats the release
+// until it succeeds.
+func (l *locker) lockAndRelease(round int) {
+	token := fmt.Sprint("client", l.name, "-", round)
 	reply, err := l.client.Do("LOCK", l.key, token, "PX", "60000")
 	if err == nil && reply == nil {
 		time.Sleep(time.Duration(rand.Int64N(int64(2 * time.Millisecond)))) // the pace of a client
@@ -130,24 +132,24 @@ func (l *locker) turn(turn int) {
 	if isGrant(reply) {
 		l.grants.Add(1)
 	}
-	released, began := any(nil), time.Now()
+	released, start := any(nil), time.Now()
 	for err == nil && released != any(int64(1)) && released != any(int64(0)) {
-		if released, err = l.client.Do("UNLOCK", l.key, token); time.Since(began) > kit.Patience {
+		if released, err = l.client.Do("UNLOCK", l.key, token); time.Since(start) > kit.Patience {
 			err = fmt.Errorf("UNLOCK %s %s for %v: %v", l.key, token, kit.Patience, released)
 		}
 	}
-	l.failed = err
+	l.err = err
 }
 
-// removalStays is less than the three seconds for which a master remembers a removal.
-const removalStays = 2500 * time.Millisecond
+// removalMemory is less than the three seconds for which a master remembers a removal.
+const removalMemory = 2500 * time.Millisecond
 
 // unlock releases a lock, repeatedly if the result is unknown. It returns when the last UNLOCK was
 // sent.
-func unlock(t *testing.T, client *redistest.Client, key, token string) (sent time.Time) {
+func unlock(t *testing.T, client *redistest.Client, key, token string) (sentAt time.Time) {
 	t.Helper()
 	kit.Soon(t, func() error {
-		sent = time.Now()
+		sentAt = time.Now()
 		if reply := kit.Do(t, client, "UNLOCK", key, token); isNoQuorum(reply) {
 			return fmt.Errorf("UNLOCK: %v", reply)
 		} else if reply != any(int64(1)) && reply != any(int64(0)) {
@@ -155,16 +157,16 @@ func unlock(t *testing.T, client *redistest.Client, key, token string) (sent tim
 		}
 		return nil
 	})
-	return sent
+	return sentAt
 }
 
 // wantFree fails the test unless a new client is granted a key. The client then releases it.
 func (f *fleet) wantFree(t *testing.T, p *proxy, key string) {
 	t.Helper()
 	client := connect(t, p)
-	if firstGrant(t, client, time.Now().Add(settles), "LOCK", key, "newcomer", "PX", "10000").IsZero() {
+	if firstGrant(t, client, time.Now().Add(agreeTimeout), "LOCK", key, "newcomer", "PX", "10000").IsZero() {
 		for i, master := range f.masters {
-			t.Logf("master %d: %v", i, look(t, master, key))
+			t.Logf("master %d: %v", i, readKeys(t, master, key))
 		}
 		t.Fatalf("no client holds %s, and no client is granted it", key)
 	}
@@ -180,43 +182,44 @@ func (f *fleet) restartInTurn(t *testing.T, p *proxy, masters ...int) {
 	}
 }
 
-// TestResurrect: a lock is released while E is unreachable, and the proxy that has to repeat the
-// release on E dies. Then A and B lose their data in turn. The lock does not return.
-func TestResurrect(t *testing.T) {
+// TestReleaseSurvivesRestarts: a lock is released while E is unreachable, and the proxy that has to
+// repeat the release on E dies. Then A and B lose their data in turn. The lock does not return.
+func TestReleaseSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	for _, take := range [][]string{{"LOCK", "lock:k", "t", "PX", "60000"}, {"SET", "lock:k", "t", "NX"}} {
 		t.Run(take[0], func(t *testing.T) {
 			f := startFleet(t, 5)
-			mortal, p := f.proxy(t), f.proxy(t)
+			dyingProxy, p := f.proxy(t), f.proxy(t)
 			f.holdSentinel(t, connect(t, p))
-			client := connect(t, mortal)
+			client := connect(t, dyingProxy)
 			if reply := kit.Do(t, client, take...); !isGrant(reply) {
 				t.Fatalf("%v: %v", take, reply)
 			}
 			f.wantHolders(t, "lock:k", "t", f.allMasters()...)
-			unreached := mortal.hold("lock:k", 0, E)
+			notReached := dyingProxy.hold("lock:k", 0, E)
 			kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
 			f.wantHolders(t, "lock:k", "t", E)
-			kit.Must(t, mortal.Kill())
-			unreached.discard()
+			kit.Must(t, dyingProxy.Kill())
+			notReached.discard()
 			f.restartInTurn(t, p, A, B)
 			f.wantGone(t, p)
 		})
 	}
 }
 
-// TestResurrectRefused: TestResurrect for a LOCK that reached only E and got NOQUORUM.
-func TestResurrectRefused(t *testing.T) {
+// TestUndoSurvivesRestarts is TestReleaseSurvivesRestarts for a LOCK that reached only E and got
+// NOQUORUM.
+func TestUndoSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	mortal, p := f.proxy(t), f.proxy(t)
+	dyingProxy, p := f.proxy(t), f.proxy(t)
 	f.holdSentinel(t, connect(t, p))
-	unreached := append(mortal.hold("lock:k", 0, A, B, C, D), mortal.hold("lock:k", 1, E)...)
-	if reply := kit.Do(t, connect(t, mortal), "LOCK", "lock:k", "t", "PX", "60000"); !isNoQuorum(reply) {
+	notReached := append(dyingProxy.hold("lock:k", 0, A, B, C, D), dyingProxy.hold("lock:k", 1, E)...)
+	if reply := kit.Do(t, connect(t, dyingProxy), "LOCK", "lock:k", "t", "PX", "60000"); !isNoQuorum(reply) {
 		t.Fatalf("LOCK on one master: %v", reply)
 	}
-	kit.Must(t, mortal.Kill())
-	unreached.discard()
+	kit.Must(t, dyingProxy.Kill())
+	notReached.discard()
 	f.wantHolders(t, "lock:k", "t", E)
 	f.restartInTurn(t, p, A, B)
 	f.wantGone(t, p)
@@ -226,10 +229,10 @@ func TestResurrectRefused(t *testing.T) {
 func (f *fleet) wantGone(t *testing.T, p *proxy) {
 	t.Helper()
 	if holders := f.holders(t, "lock:k", "t"); len(holders) > len(f.masters)/2 {
-		t.Errorf("it is on the masters %v", holders)
+		t.Errorf("the lock is on the masters %v", holders)
 	}
 	if reply := kit.Do(t, connect(t, p), "EXTEND", "lock:k", "t", "PX", "60000"); reply != nil {
-		t.Errorf("its old owner extends it: %v; want nil", reply)
+		t.Errorf("the old owner extends the lock: %v; want nil", reply)
 	}
 	f.wantFree(t, p, "lock:k")
 }
@@ -239,27 +242,27 @@ func (f *fleet) wantGone(t *testing.T, p *proxy) {
 // free.
 func TestUnlockedBesideReplacing(t *testing.T) {
 	t.Parallel()
-	for passed := range 3 {
-		t.Run(fmt.Sprintf("the rest has %d commands of it", passed), func(t *testing.T) {
+	for passCount := range 3 {
+		t.Run(fmt.Sprintf("the rest has %d commands of it", passCount), func(t *testing.T) {
 			f := startFleet(t, 5)
-			mortal, slow := f.proxy(t), f.proxy(t, "--master-timeout", "1s")
-			client := connect(t, mortal)
+			dyingProxy, slowProxy := f.proxy(t), f.proxy(t, "--master-timeout", "1s")
+			client := connect(t, dyingProxy)
 			wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "60000")
 			f.wantHolders(t, "lock:k", "t", f.allMasters()...)
-			held := slow.hold("lock:k", passed, C, D, E)
-			swap := sendAsync(connect(t, slow), "GETSET", "lock:k", "v")
+			delayed := slowProxy.hold("lock:k", passCount, C, D, E)
+			swapReply := sendAsync(connect(t, slowProxy), "GETSET", "lock:k", "v")
 			time.Sleep(300 * time.Millisecond) // by then, it has passed all messages that it can
-			cut := mortal.hold("lock:k", 0, C)
+			cutCommands := dyingProxy.hold("lock:k", 0, C)
 			unlocked := kit.Do(t, client, "UNLOCK", "lock:k", "t")
-			kit.Must(t, mortal.Kill())
-			cut.discard()
-			t.Logf("UNLOCK: %v, GETSET: %v", unlocked, <-swap)
-			held.discard()
-			slow.wantVoting(t)
+			kit.Must(t, dyingProxy.Kill())
+			cutCommands.discard()
+			t.Logf("UNLOCK: %v, GETSET: %v", unlocked, <-swapReply)
+			delayed.discard()
+			slowProxy.wantVoting(t)
 			if unlocked != any(int64(1)) {
 				return
 			}
-			if reply := kit.Do(t, connect(t, slow), "EXTEND", "lock:k", "t", "PX", "60000"); reply != nil {
+			if reply := kit.Do(t, connect(t, slowProxy), "EXTEND", "lock:k", "t", "PX", "60000"); reply != nil {
 				t.Errorf("it was released, and its old owner extends it: %v", reply)
 			}
 			if holders := f.holders(t, "lock:k", "t"); len(holders) > 2 {
@@ -276,28 +279,28 @@ func TestUnlockedBesideReplacing(t *testing.T) {
 func TestReleasedCopy(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	p, other := f.proxy(t), f.proxy(t)
-	f.holdSentinel(t, connect(t, other))
+	p, otherProxy := f.proxy(t), f.proxy(t)
+	f.holdSentinel(t, connect(t, otherProxy))
 	client := connect(t, p)
-	late := p.links[C].HoldCommands(faultlink.First(1, faultlink.Naming("lock:k")))
+	delayedLock := p.links[C].HoldCommands(faultlink.First(1, faultlink.Naming("lock:k")))
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
 	// Wait until C is down: while C counts as voting, an UNLOCK does not reach it.
 	_, err := p.WaitLog("\"master down\" master="+p.links[C].Addr(), kit.Patience)
 	kit.Must(t, err)
-	tell(t, f.masters[C], "FLUSHALL")
-	f.wantCaughtUp(t, other, C)
+	mustTell(t, f.masters[C], "FLUSHALL")
+	f.wantCaughtUp(t, otherProxy, C)
 	f.wantHolders(t, "lock:k", "t", A, B, C)
 	p.wantVoting(t)
-	cut := p.hold("lock:k", 0, B)
-	sent := unlock(t, client, "lock:k", "t")
+	cutCommands := p.hold("lock:k", 0, B)
+	sentAt := unlock(t, client, "lock:k", "t")
 	f.wantHolders(t, "lock:k", "t", B)
-	late.Release()
-	if time.Since(sent) > removalStays {
-		t.Skipf("NOT TESTED: the machine gave it %v, in which what was removed is forgotten", time.Since(sent))
+	delayedLock.Release()
+	if time.Since(sentAt) > removalMemory {
+		t.Skipf("NOT TESTED: after %v the masters have forgotten the removal", time.Since(sentAt))
 	}
-	time.Sleep(quiet / 10) // nothing reports the arrival, since the connection of its sender has ended
+	time.Sleep(agreeTime / 10) // nothing reports the arrival, since the connection of its sender has ended
 	f.wantHolders(t, "lock:k", "t", B)
-	cut.release()
-	time.Sleep(quiet) // a wrong result would appear by then
-	f.wantFree(t, other, "lock:k")
+	cutCommands.release()
+	time.Sleep(agreeTime) // a wrong result would appear by then
+	f.wantFree(t, otherProxy, "lock:k")
 }

@@ -18,32 +18,32 @@ import (
 // The test varies the number of messages that pass, because it does not know which is the removal.
 func TestSweepMeetsALateTake(t *testing.T) {
 	t.Parallel()
-	for passed := range 5 {
-		t.Run(fmt.Sprintf("%d messages of the finder pass", passed), func(t *testing.T) {
+	for passCount := range 5 {
+		t.Run(fmt.Sprintf("%d messages of the finder pass", passCount), func(t *testing.T) {
 			t.Parallel()
 			f := startFleet(t, 5)
-			dying, finder, third := f.proxy(t), f.proxy(t), f.proxy(t)
+			dyingProxy, finder, third := f.proxy(t), f.proxy(t), f.proxy(t)
 			const key = "lock:k"
-			time.Sleep(compares) // otherwise the finder may find it too early
-			dying.hold(key, 1, A, B)
-			away, toC := dying.hold(key, 0, D, E), dying.hold(key, 0, C)
-			if reply := kit.Do(t, connect(t, dying), "SET", key, "old", "NX"); !isNoQuorum(reply) {
+			time.Sleep(compareTime) // otherwise the finder may find it too early
+			dyingProxy.hold(key, 1, A, B)
+			notReached, lateTake := dyingProxy.hold(key, 0, D, E), dyingProxy.hold(key, 0, C)
+			if reply := kit.Do(t, connect(t, dyingProxy), "SET", key, "old", "NX"); !isNoQuorum(reply) {
 				t.Fatalf("SET NX: %v", reply)
 			}
-			kit.Must(t, dying.Kill())
-			away.discard()
+			kit.Must(t, dyingProxy.Kill())
+			notReached.discard()
 			f.wantHolders(t, key, "old", A, B)
 
-			late := finder.hold(key, passed, A, B)
+			lateRemoval := finder.hold(key, passCount, A, B)
 			sendAsync(connect(t, finder), "GET", key)
 			time.Sleep(1500 * time.Millisecond) // a sweep reads twice
-			toC.release()
+			lateTake.release()
 			time.Sleep(100 * time.Millisecond) // a wrong result would appear by then
 			client := connect(t, third)
 			if reply := kit.Do(t, client, "GETSET", key, "new"); reply != "old" {
-				t.Logf("what was on A and B is gone already: %v", reply)
+				t.Logf("the value on A and B is already removed: %v", reply)
 			}
-			late.release()
+			lateRemoval.release()
 			time.Sleep(300 * time.Millisecond) // a wrong result would appear by then
 			kit.Want(t, client, "new", "GET", key)
 		})

@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// tagged starts a proxy that keeps the keys with a tag together.
-func (f *fleet) tagged(t *testing.T) *proxy {
+// taggedProxy starts a proxy that keeps the keys with a tag together.
+func (f *fleet) taggedProxy(t *testing.T) *proxy {
 	t.Helper()
 	return f.proxy(t, "--lock-keys", "*{lock:*", "--lock-tags", "*")
 }
@@ -22,37 +22,37 @@ func (f *fleet) tagged(t *testing.T) *proxy {
 // lock:k until the returned holds are discarded.
 func loseAnswers(t *testing.T, f *fleet, p *proxy, client *redistest.Client, command ...string) holds {
 	t.Helper()
-	var answers holds
+	var heldReplies holds
 	for _, link := range p.links {
-		began := false // a read of the key comes first
-		answers = append(answers, link.HoldAnswers(func(c []byte) bool {
-			began = began || bytes.Contains(c, []byte("lock:k")) && (bytes.Contains(c, []byte("\r\nNX\r\n")) ||
+		started := false // a read of the key comes first
+		heldReplies = append(heldReplies, link.HoldAnswers(func(c []byte) bool {
+			started = started || bytes.Contains(c, []byte("lock:k")) && (bytes.Contains(c, []byte("\r\nNX\r\n")) ||
 				bytes.Contains(c, []byte("redlock:b")))
-			return began && bytes.Contains(c, []byte("lock:k"))
+			return started && bytes.Contains(c, []byte("lock:k"))
 		}))
 	}
 	if got := kit.Do(t, client, command...); !isNoQuorum(got) {
 		t.Fatalf("%v: %v, want NOQUORUM", command, got)
 	}
-	return answers
+	return heldReplies
 }
 
-// TestExtendOfWhatIsOwed: a LOCK of a minute gets NOQUORUM, but holds the key. Before its proxy can
+// TestExtendOfOwedLock: a LOCK of a minute gets NOQUORUM, but holds the key. Before its proxy can
 // undo it, another proxy shortens the lease by an EXTEND. The extended lease is kept.
-func TestExtendOfWhatIsOwed(t *testing.T) {
+func TestExtendOfOwedLock(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
 		t.Run(key, func(t *testing.T) {
 			f := startFleet(t, 3)
-			p, other := f.tagged(t), f.tagged(t)
-			client, rival := connect(t, p), connect(t, other)
-			answers := loseAnswers(t, f, p, client, "LOCK", key, "t", "PX", "60000")
-			until := wantGrant(t, rival, "EXTEND", key, "t", "PX", "10000")
-			answers.discard()
+			p, otherProxy := f.taggedProxy(t), f.taggedProxy(t)
+			client, rival := connect(t, p), connect(t, otherProxy)
+			heldReplies := loseAnswers(t, f, p, client, "LOCK", key, "t", "PX", "60000")
+			validUntil := wantGrant(t, rival, "EXTEND", key, "t", "PX", "10000")
+			heldReplies.discard()
 			p.wantVoting(t)
-			for time.Until(until) > 0 {
+			for time.Until(validUntil) > 0 {
 				if isGrant(kit.Do(t, rival, "LOCK", key, "rival", "PX", "60000")) {
-					t.Fatalf("a rival is granted the lock %v before the lease ends", time.Until(until))
+					t.Fatalf("a rival is granted the lock %v before the lease ends", time.Until(validUntil))
 				}
 				time.Sleep(50 * time.Millisecond)
 			}
@@ -65,19 +65,19 @@ func TestExtendOfWhatIsOwed(t *testing.T) {
 // is free.
 func TestOwedBesideItsTag(t *testing.T) {
 	t.Parallel()
-	for _, goes := range []bool{false, true} {
-		t.Run(fmt.Sprint("goes ", goes), func(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		t.Run(fmt.Sprint("removed ", removed), func(t *testing.T) {
 			f := startFleet(t, 3)
-			p, other := f.tagged(t), f.tagged(t)
-			client, rival := connect(t, p), connect(t, other)
-			answers := loseAnswers(t, f, p, client, "LOCK", "lock:k", "t", "PX", "60000")
+			p, otherProxy := f.taggedProxy(t), f.taggedProxy(t)
+			client, rival := connect(t, p), connect(t, otherProxy)
+			heldReplies := loseAnswers(t, f, p, client, "LOCK", "lock:k", "t", "PX", "60000")
 			if firstGrant(t, rival, time.Now().Add(kit.Patience), "LOCK", "x:{lock:k}", "u", "PX", "30000").IsZero() {
 				t.Fatal("the other key is not granted")
 			}
-			if goes {
+			if removed {
 				kit.Do(t, rival, "UNLOCK", "x:{lock:k}", "u") // it is executed even after NOQUORUM
 			}
-			answers.discard()
+			heldReplies.discard()
 			p.wantVoting(t)
 			wantNotHeld(t, rival, "lock:k")
 		})
@@ -91,8 +91,8 @@ func TestTaggedClientLeaves(t *testing.T) {
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
 		t.Run(key, func(t *testing.T) {
 			f := startFleet(t, 3)
-			p, other := f.tagged(t), f.tagged(t)
-			client, rival := connect(t, p), connect(t, other)
+			p, otherProxy := f.taggedProxy(t), f.taggedProxy(t)
+			client, rival := connect(t, p), connect(t, otherProxy)
 			wantGrant(t, rival, "LOCK", "y:{lock:k}", "u", "PX", "60000")
 			accepts := p.holdAccepts("lock:k", "keep", f.allMasters()...)
 			reply := sendAsync(client, "LOCK", key, "t", "PX", "60000")
@@ -110,30 +110,30 @@ func TestTaggedClientLeaves(t *testing.T) {
 const tryLock = `if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
 redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil end return redis.call('pttl', KEYS[1])`
 
-// TestScriptsAreTakenBack: a command that takes a key gets NOQUORUM, but holds the key. Soon after
-// the network works again, the key is free.
-func TestScriptsAreTakenBack(t *testing.T) {
+// TestUnansweredTakesAreUndone: a command that takes a key gets NOQUORUM, but holds the key. Soon
+// after the network works again, the key is free.
+func TestUnansweredTakesAreUndone(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, tags := range []bool{false, true} {
-		for _, beside := range []bool{false, true} {
+		for _, withNeighbor := range []bool{false, true} {
 			for name, command := range map[string][]string{
 				"LOCK": {"LOCK", "KEY", "t", "PX", "60000"}, "SET NX": {"SET", "KEY", "t", "NX", "PX", "60000"},
 				"Redisson": {"EVAL", tryLock, "1", "KEY", "60000", "me:1"},
 			} {
 				for _, key := range []string{"lock:k", "x:{lock:k}"} {
-					if !tags && (beside || key != "lock:k") {
+					if !tags && (withNeighbor || key != "lock:k") {
 						continue
 					}
-					t.Run(fmt.Sprintf("tags %v, beside %v, %s of %s", tags, beside, name, key), func(t *testing.T) {
+					t.Run(fmt.Sprintf("tags %v, beside %v, %s of %s", tags, withNeighbor, name, key), func(t *testing.T) {
 						f := startFleet(t, 3)
-						start := f.tagged
+						startProxy := f.taggedProxy
 						if !tags {
-							start = func(t *testing.T) *proxy { return f.proxy(t) }
+							startProxy = func(t *testing.T) *proxy { return f.proxy(t) }
 						}
-						p, other := start(t), start(t)
-						client, rival := connect(t, p), connect(t, other)
-						if beside {
+						p, otherProxy := startProxy(t), startProxy(t)
+						client, rival := connect(t, p), connect(t, otherProxy)
+						if withNeighbor {
 							wantGrant(t, rival, "LOCK", "y:{lock:k}", "u", "PX", "60000")
 						}
 						words := append([]string(nil), command...)
@@ -142,16 +142,16 @@ func TestScriptsAreTakenBack(t *testing.T) {
 								words[i] = key
 							}
 						}
-						answers := loseAnswers(t, f, p, client, words...)
-						answers.discard()
+						heldReplies := loseAnswers(t, f, p, client, words...)
+						heldReplies.discard()
 						p.wantVoting(t)
-						began := time.Now()
-						if at := firstGrant(t, rival, began.Add(10*time.Second), "LOCK", key, "rival", "PX",
+						start := time.Now()
+						if at := firstGrant(t, rival, start.Add(10*time.Second), "LOCK", key, "rival", "PX",
 							"60000"); at.IsZero() {
 							t.Errorf("%s is not free, though no client holds it: %v", key,
 								kit.Do(t, rival, "LOCKINFO", key))
 						} else {
-							t.Logf("free after %v", at.Sub(began).Round(time.Millisecond))
+							t.Logf("free after %v", at.Sub(start).Round(time.Millisecond))
 						}
 					})
 				}
@@ -160,52 +160,52 @@ func TestScriptsAreTakenBack(t *testing.T) {
 	}
 }
 
-// TestUnlocksAreOwed: an UNLOCK of a held lock gets NOQUORUM, because it reached no master or its
-// replies are lost. Soon after the network works again, the key is free.
-func TestUnlocksAreOwed(t *testing.T) {
+// TestUnlocksAreRepeated: an UNLOCK of a held lock gets NOQUORUM, because it reached no master or
+// its replies are lost. Soon after the network works again, the key is free.
+func TestUnlocksAreRepeated(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
-		for _, lost := range []string{"everything", "accepts"} {
-			for _, through := range []string{"the same", "another"} {
+		for _, lostPart := range []string{"everything", "accepts"} {
+			for _, lockedThrough := range []string{"the same", "another"} {
 				switch {
-				case lost == "everything" && through == "another": // no proxy knows which version was meant
+				case lostPart == "everything" && lockedThrough == "another": // no proxy knows which version was meant
 					continue
-				case lost == "accepts" && through == "the same" && key == "lock:k": // it is one round, without accepts
+				case lostPart == "accepts" && lockedThrough == "the same" && key == "lock:k": // it is one round, without accepts
 					continue
 				}
-				t.Run(key+", "+lost+" through "+through, func(t *testing.T) {
+				t.Run(key+", "+lostPart+" through "+lockedThrough, func(t *testing.T) {
 					f := startFleet(t, 3)
-					p, other := f.tagged(t), f.tagged(t)
-					rival := connect(t, other)
-					if through == "the same" {
+					p, otherProxy := f.taggedProxy(t), f.taggedProxy(t)
+					rival := connect(t, otherProxy)
+					if lockedThrough == "the same" {
 						wantGrant(t, connect(t, p), "LOCK", key, "t", "PX", "60000")
 					} else {
 						wantGrant(t, rival, "LOCK", key, "t", "PX", "60000")
 					}
 					f.wantCells(t, "lock:k", 3)
-					var held holds
+					var delayed holds
 					for _, link := range p.links {
 						n := 0
-						held = append(held, link.HoldCommands(func(c []byte) bool {
+						delayed = append(delayed, link.HoldCommands(func(c []byte) bool {
 							if !bytes.Contains(c, []byte("lock:k")) {
 								return false
 							}
 							n++
-							return lost == "everything" || n > 1
+							return lostPart == "everything" || n > 1
 						}))
 					}
 					if got := kit.Do(t, connect(t, p), "UNLOCK", key, "t"); !isNoQuorum(got) {
 						t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
 					}
-					held.discard()
+					delayed.discard()
 					p.wantVoting(t)
-					began := time.Now()
-					if at := firstGrant(t, rival, began.Add(10*time.Second), "LOCK", key, "rival", "PX",
+					start := time.Now()
+					if at := firstGrant(t, rival, start.Add(10*time.Second), "LOCK", key, "rival", "PX",
 						"60000"); at.IsZero() {
 						t.Errorf("%s is not free, though no client holds it: %v", key, kit.Do(t, rival, "LOCKINFO", key))
 					} else {
-						t.Logf("free after %v", at.Sub(began).Round(time.Millisecond))
+						t.Logf("free after %v", at.Sub(start).Round(time.Millisecond))
 					}
 				})
 			}
@@ -217,14 +217,14 @@ func TestUnlocksAreOwed(t *testing.T) {
 func (f *fleet) wantCells(t *testing.T, key string, n int) {
 	t.Helper()
 	kit.Soon(t, func() error {
-		held := 0
+		count := 0
 		for _, master := range f.masters {
-			if look(t, master, key)[0].value != nil {
-				held++
+			if readKeys(t, master, key)[0].value != nil {
+				count++
 			}
 		}
-		if held != n {
-			return fmt.Errorf("%d masters hold %s, want %d", held, key, n)
+		if count != n {
+			return fmt.Errorf("%d masters hold %s, want %d", count, key, n)
 		}
 		return nil
 	})
@@ -236,30 +236,30 @@ func (f *fleet) wantCells(t *testing.T, key string, n int) {
 func TestExtendBesideAnUndeliveredReply(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	p, other := f.proxy(t), f.proxy(t)
-	client, again, rival := connect(t, p), connect(t, p), connect(t, other)
+	p, otherProxy := f.proxy(t), f.proxy(t)
+	client, second, rival := connect(t, p), connect(t, p), connect(t, otherProxy)
 	kit.Must(t, client.Narrow())
-	const most = 30
-	for i := range most {
+	const scripts = 30
+	for i := range scripts {
 		kit.Must(t, client.Send(redistest.AppendCommand(nil, "EVAL",
 			`redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', '60000') return string.rep('x', 900000)`, "1",
 			fmt.Sprint("lock:", i), "t")))
 	}
 	last := -1
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		for last+1 < most && len(f.holders(t, fmt.Sprint("lock:", last+1), "t")) == 3 {
+	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		for last+1 < scripts && len(f.holders(t, fmt.Sprint("lock:", last+1), "t")) == 3 {
 			last++
 		}
 	}
-	if last < 0 || last == most-1 {
+	if last < 0 || last == scripts-1 {
 		t.Fatalf("the last script that ran is %d", last)
 	}
 	key := fmt.Sprint("lock:", last)
-	until := wantGrant(t, again, "EXTEND", key, "t", "PX", "10000")
+	validUntil := wantGrant(t, second, "EXTEND", key, "t", "PX", "10000")
 	kit.Must(t, client.Reset())
-	for time.Until(until) > 0 {
+	for time.Until(validUntil) > 0 {
 		if isGrant(kit.Do(t, rival, "LOCK", key, "rival", "PX", "60000")) {
-			t.Fatalf("a rival is granted %s %v before the lease ends", key, time.Until(until))
+			t.Fatalf("a rival is granted %s %v before the lease ends", key, time.Until(validUntil))
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -19,21 +19,21 @@ const releaseIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.
 // never at the other masters, so it is undone. A rival is not granted the lock too early.
 func TestUndoShortens(t *testing.T) {
 	t.Parallel()
-	for passed := range 3 {
-		t.Run(fmt.Sprintf("the rest has %d commands of it", passed), func(t *testing.T) {
+	for passCount := range 3 {
+		t.Run(fmt.Sprintf("the rest has %d commands of it", passCount), func(t *testing.T) {
 			f := startFleet(t, 5)
-			owner, patient := f.proxy(t), f.proxy(t, "--master-timeout", "1s")
+			owner, slowProxy := f.proxy(t), f.proxy(t, "--master-timeout", "1s")
 			rival := connect(t, owner)
-			until := f.grantOn(t, owner, []int{A, B, C}, connect(t, owner), "LOCK", "lock:k", "t", "PX", "3000")
+			validUntil := f.grantOn(t, owner, []int{A, B, C}, connect(t, owner), "LOCK", "lock:k", "t", "PX", "3000")
 			for _, i := range []int{A, B} {
-				patient.links[i].DelayCommands(faultlink.First(passed+1, faultlink.Naming("lock:k")), 350*time.Millisecond)
+				slowProxy.links[i].DelayCommands(faultlink.First(passCount+1, faultlink.Naming("lock:k")), 350*time.Millisecond)
 			}
-			patient.hold("lock:k", passed, C, D, E)
-			reply := kit.Do(t, connect(t, patient), "SET", "lock:k", "v", "XX")
-			t.Logf("SET XX: %v, %v before the lock ends", reply, time.Until(until))
-			if at := firstGrant(t, rival, until, "LOCK", "lock:k", "rival", "PX", "10000"); !at.IsZero() &&
-				at.Before(until) {
-				t.Errorf("the rival was granted the lock %v too early", until.Sub(at))
+			slowProxy.hold("lock:k", passCount, C, D, E)
+			reply := kit.Do(t, connect(t, slowProxy), "SET", "lock:k", "v", "XX")
+			t.Logf("SET XX: %v, %v before the lock ends", reply, time.Until(validUntil))
+			if at := firstGrant(t, rival, validUntil, "LOCK", "lock:k", "rival", "PX", "10000"); !at.IsZero() &&
+				at.Before(validUntil) {
+				t.Errorf("the rival was granted the lock %v too early", validUntil.Sub(at))
 			}
 		})
 	}
@@ -47,17 +47,17 @@ func TestSameValue(t *testing.T) {
 	for _, lease := range leases() {
 		t.Run(lease.name, func(t *testing.T) {
 			f := startFleet(t, 5)
-			other, owner := f.proxy(t), f.proxy(t)
-			f.setOnAll(t, owner, lease)
-			lost := other.holdAnswers("lock:k", C, D, E)
-			reply := kit.Do(t, connect(t, other), lease.set("1")...)
+			otherProxy, owner := f.proxy(t), f.proxy(t)
+			f.mustSetOnAll(t, owner, lease)
+			lostReplies := otherProxy.holdAnswers("lock:k", C, D, E)
+			reply := kit.Do(t, connect(t, otherProxy), lease.set("1")...)
 			if isGrant(reply) {
-				t.Fatalf("the same try of another: %v", reply)
+				t.Fatalf("the same command of another client: %v", reply)
 			}
-			t.Logf("the same try of another: %v", reply)
-			lost.discard()
-			other.wantVoting(t)
-			f.wantStands(t, owner, lease)
+			t.Logf("the same command of another client: %v", reply)
+			lostReplies.discard()
+			otherProxy.wantVoting(t)
+			f.wantUnchanged(t, owner, lease)
 		})
 	}
 }
@@ -68,23 +68,23 @@ func TestSameValuePause(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
 	f := startFleet(t, 5)
-	other, owner := f.proxy(t), f.proxy(t)
+	otherProxy, owner := f.proxy(t), f.proxy(t)
 	for round := range rounds {
 		lease := leases()[round%2]
 		lease.key = fmt.Sprint("lock:k", round)
-		f.setOnAll(t, owner, lease)
-		late := other.hold(lease.key, 0, f.allMasters()...)
-		reply := sendAsync(connect(t, other), lease.set("1")...)
-		late.wait(t)
-		kit.Must(t, other.Signal(syscall.SIGSTOP))
-		late.release()
+		f.mustSetOnAll(t, owner, lease)
+		delayed := otherProxy.hold(lease.key, 0, f.allMasters()...)
+		reply := sendAsync(connect(t, otherProxy), lease.set("1")...)
+		delayed.wait(t)
+		kit.Must(t, otherProxy.Signal(syscall.SIGSTOP))
+		delayed.release()
 		time.Sleep(300 * time.Millisecond) // longer than the proxy waits for a master
-		kit.Must(t, other.Signal(syscall.SIGCONT))
+		kit.Must(t, otherProxy.Signal(syscall.SIGCONT))
 		if got := <-reply; isGrant(got) {
-			t.Fatalf("round %d: the same try of another: %v", round, got)
+			t.Fatalf("round %d: the same command of another client: %v", round, got)
 		}
-		other.wantVoting(t)
-		if f.wantStands(t, owner, lease); t.Failed() {
+		otherProxy.wantVoting(t)
+		if f.wantUnchanged(t, owner, lease); t.Failed() {
 			t.Fatalf("in round %d", round)
 		}
 	}
@@ -95,26 +95,26 @@ func TestSameValuePause(t *testing.T) {
 // repeats it. The second owner keeps the lock.
 func TestStaleRelease(t *testing.T) {
 	t.Parallel()
-	endings := map[string]func(holds){"late": holds.release, "owed": holds.discard}
+	deliveries := map[string]func(holds){"late": holds.release, "owed": holds.discard}
 	releases := map[string][]string{"UNLOCK": {"UNLOCK", "lock:k", "1"},
 		"script": {"EVAL", releaseIfOwn, "1", "lock:k", "1"}}
-	for ending, arrive := range endings {
+	for delivery, arrive := range deliveries {
 		for name, release := range releases {
-			t.Run(name+" "+ending, func(t *testing.T) {
+			t.Run(name+" "+delivery, func(t *testing.T) {
 				t.Parallel()
 				f := startFleet(t, 5)
 				first, second := f.proxy(t), f.proxy(t)
-				brief := lease{key: "lock:k", options: []string{"PX", "1000"}}
-				f.setOnAll(t, first, brief)
-				away := first.cutOff(C, D, E)
+				shortLease := lease{key: "lock:k", options: []string{"PX", "1000"}}
+				f.mustSetOnAll(t, first, shortLease)
+				cutMessages := first.cutOff(C, D, E)
 				t.Logf("the first owner's release: %v", kit.Do(t, connect(t, first), release...))
-				f.wantHolders(t, "lock:k", "1") // on no master any more
-				long := lease{key: "lock:k", options: []string{"PX", "60000"}}
-				f.setOnAll(t, second, long)
-				arrive(away)
+				f.wantHolders(t, "lock:k", "1") // on no master
+				longLease := lease{key: "lock:k", options: []string{"PX", "60000"}}
+				f.mustSetOnAll(t, second, longLease)
+				arrive(cutMessages)
 				first.wantVoting(t)
 				time.Sleep(300 * time.Millisecond) // late messages arrive now
-				f.wantStands(t, second, long)
+				f.wantUnchanged(t, second, longLease)
 			})
 		}
 	}
@@ -134,20 +134,21 @@ func (l lease) set(value string) []string {
 	return append([]string{"SET", l.key, value, "NX"}, l.options...)
 }
 
-// setOnAll sets the key to the value 1 on all masters.
-func (f *fleet) setOnAll(t *testing.T, p *proxy, l lease) {
+// mustSetOnAll sets the key to the value 1 on all masters.
+func (f *fleet) mustSetOnAll(t *testing.T, p *proxy, l lease) {
 	t.Helper()
 	kit.Want(t, connect(t, p), "OK", l.set("1")...)
 	f.wantHolders(t, l.key, "1", f.allMasters()...)
 }
 
-// wantStands checks that the value 1 is still on all masters, and that a third client is refused.
-func (f *fleet) wantStands(t *testing.T, p *proxy, l lease) {
+// wantUnchanged checks that the value 1 is still on all masters, and that a third client is
+// refused.
+func (f *fleet) wantUnchanged(t *testing.T, p *proxy, l lease) {
 	t.Helper()
 	if holders := f.holders(t, l.key, "1"); len(holders) != len(f.masters) {
 		t.Errorf("%s is left on the masters %v alone", l.key, holders)
 	}
 	if reply := kit.Do(t, connect(t, p), l.set("2")...); reply != nil {
-		t.Errorf("a third: %v; want nil", reply)
+		t.Errorf("a third client: %v; want nil", reply)
 	}
 }

@@ -10,44 +10,44 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestUnlockIsOwedDuringAChangeOfMasters: another proxy changes the masters. The configuration of
+// TestUnlockIsRepeatedDuringMasterChange: another proxy changes the masters. The configuration of
 // this proxy has the old masters for longer than a command waits. Meanwhile an UNLOCK of a lock
 // that this proxy granted gets NOQUORUM. Soon after this proxy follows the change, the key is free.
-func TestUnlockIsOwedDuringAChangeOfMasters(t *testing.T) {
+func TestUnlockIsRepeatedDuringMasterChange(t *testing.T) {
 	t.Parallel()
-	f, p, other := startChanging(t, 4, 2, 3)
+	f, p, otherProxy := startChanging(t, 4, 2, 3)
 	client := connect(t, p)
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
 	f.wantHolders(t, "lock:k", "t", A, B, C)
 	file := f.files[0]
 	f.files[0] += ".later" // so that no proxy reads it yet
-	f.change(t, other, A, B, C, D)
+	f.changeMasters(t, otherProxy, A, B, C, D)
 	time.Sleep(time.Second) // by now the proxy knows that the masters are being changed
 	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
 		t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
 	}
 	kit.Must(t, os.Rename(f.files[0], file))
 	f.wantMasters(t, p, A, B, C, D)
-	awaitNotHeld(t, f, other, "lock:k")
+	awaitNotHeld(t, f, otherProxy, "lock:k")
 }
 
-// TestUnlockIsOwedAfterAChangeOfMasters: a proxy has granted a lock before a change of the masters.
+// TestUnlockIsRepeatedAfterMasterChange: a proxy has granted a lock before a change of the masters.
 // After the change, it reaches no master for a while, and an UNLOCK gets NOQUORUM. Soon after the
 // proxy reaches the masters again, the key is free.
-func TestUnlockIsOwedAfterAChangeOfMasters(t *testing.T) {
+func TestUnlockIsRepeatedAfterMasterChange(t *testing.T) {
 	t.Parallel()
-	f, p, other := startChanging(t, 4, 2, 3)
+	f, p, otherProxy := startChanging(t, 4, 2, 3)
 	client := connect(t, p)
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
 	f.wantHolders(t, "lock:k", "t", A, B, C)
-	f.change(t, other, A, B, C, D)
+	f.changeMasters(t, otherProxy, A, B, C, D)
 	f.wantMasters(t, p, A, B, C, D)
-	stuck := p.hold("lock:k", 0, f.allMasters()...)
+	delayed := p.hold("lock:k", 0, f.allMasters()...)
 	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
 		t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
 	}
 	time.Sleep(time.Second) // the fault lasts
-	stuck.discard()
+	delayed.discard()
 	f.wantMasters(t, p, A, B, C, D)
-	awaitNotHeld(t, f, other, "lock:k")
+	awaitNotHeld(t, f, otherProxy, "lock:k")
 }

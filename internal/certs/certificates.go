@@ -24,12 +24,12 @@ type Certificates struct{ current atomic.Pointer[contents] }
 
 // Load reads the files. An error names the setting and the file.
 func Load(files Files) (*Certificates, error) {
-	read, err := files.read()
+	loaded, err := files.read()
 	if err != nil {
 		return nil, err
 	}
 	c := &Certificates{}
-	c.current.Store(read)
+	c.current.Store(loaded)
 	return c, nil
 }
 
@@ -37,35 +37,35 @@ func Load(files Files) (*Certificates, error) {
 // their contents into use. renewed lists the settings whose certificates then change. The error
 // names each setting and file that is missing or broken, and each new certificate that has expired
 // or is not valid yet.
-func (c *Certificates) Prepare(files Files, now time.Time) (use func(), renewed []string, err error) {
-	read, err := files.read()
+func (c *Certificates) Prepare(files Files, now time.Time) (activate func(), renewed []string, err error) {
+	loaded, err := files.read()
 	if err != nil {
 		return nil, nil, err
 	}
-	before := c.current.Load()
+	current := c.current.Load()
 	err = errors.Join(
-		checkValidity("tls-cert", files.TLSCert, replaced(read.serverCert, before.serverCert), now),
-		checkValidity("client-cert", files.ClientCert, replaced(read.clientCert, before.clientCert), now),
+		checkValidity("tls-cert", files.TLSCert, changedCertificate(loaded.serverCert, current.serverCert), now),
+		checkValidity("client-cert", files.ClientCert, changedCertificate(loaded.clientCert, current.clientCert), now),
 	)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func() { c.current.Store(read) }, read.changedSettings(before), nil
+	return func() { c.current.Store(loaded) }, loaded.changedSettings(current), nil
 }
 
-// changedSettings returns the settings whose certificates differ from before.
-func (c *contents) changedSettings(before *contents) (settings []string) {
-	same := func(now, before *tls.Certificate) bool {
-		return (now == nil) == (before == nil) && replaced(now, before) == nil
+// changedSettings returns the settings whose certificates differ from the previous contents.
+func (c *contents) changedSettings(previous *contents) (settings []string) {
+	isSame := func(now, previous *tls.Certificate) bool {
+		return (now == nil) == (previous == nil) && changedCertificate(now, previous) == nil
 	}
 	for _, setting := range []struct {
 		name string
 		same bool
 	}{
-		{"tls-cert", same(c.serverCert, before.serverCert)},
-		{"tls-client-ca", c.clientCAs.Equal(before.clientCAs)},
-		{"client-cert", same(c.clientCert, before.clientCert)},
-		{"ca", c.rootCAs.Equal(before.rootCAs)},
+		{"tls-cert", isSame(c.serverCert, previous.serverCert)},
+		{"tls-client-ca", c.clientCAs.Equal(previous.clientCAs)},
+		{"client-cert", isSame(c.clientCert, previous.clientCert)},
+		{"ca", c.rootCAs.Equal(previous.rootCAs)},
 	} {
 		if !setting.same {
 			settings = append(settings, setting.name)
@@ -74,28 +74,28 @@ func (c *contents) changedSettings(before *contents) (settings []string) {
 	return settings
 }
 
-// replaced returns the certificate now, or nil if it is the same as before.
-func replaced(now, before *tls.Certificate) *tls.Certificate {
-	if now != nil && before != nil && now.Leaf.Equal(before.Leaf) {
+// changedCertificate returns the current certificate, or nil if it equals the previous one.
+func changedCertificate(current, previous *tls.Certificate) *tls.Certificate {
+	if current != nil && previous != nil && current.Leaf.Equal(previous.Leaf) {
 		return nil
 	}
-	return now
+	return current
 }
 
 // ValidityError returns an error that names the certificates that have expired or are not valid
 // yet, or nil.
 func (c *Certificates) ValidityError(now time.Time) error {
-	held := c.current.Load()
+	current := c.current.Load()
 	return errors.Join(
-		checkValidity("tls-cert", held.files.TLSCert, held.serverCert, now),
-		checkValidity("client-cert", held.files.ClientCert, held.clientCert, now),
+		checkValidity("tls-cert", current.files.TLSCert, current.serverCert, now),
+		checkValidity("client-cert", current.files.ClientCert, current.clientCert, now),
 	)
 }
 
 // Until returns when the listener's certificate expires, or the zero time without a certificate.
 func (c *Certificates) Until() time.Time {
-	if own := c.current.Load().serverCert; own != nil {
-		return own.Leaf.NotAfter
+	if cert := c.current.Load().serverCert; cert != nil {
+		return cert.Leaf.NotAfter
 	}
 	return time.Time{}
 }
@@ -103,22 +103,22 @@ func (c *Certificates) Until() time.Time {
 // Listener returns the TLS settings for clients, from the current files, or nil if the listener has
 // no certificate.
 func (c *Certificates) Listener() *tls.Config {
-	held := c.current.Load()
-	if held.serverCert == nil {
+	current := c.current.Load()
+	if current.serverCert == nil {
 		return nil
 	}
-	return held.listener()
+	return current.listener()
 }
 
 // Dialing adds to the TLS settings of a new connection to a server: the certificate authorities to
 // trust, and the certificate to present.
 func (c *Certificates) Dialing(config *tls.Config) {
-	now := c.current.Load()
-	if now.rootCAs != nil {
-		config.RootCAs = now.rootCAs
+	current := c.current.Load()
+	if current.rootCAs != nil {
+		config.RootCAs = current.rootCAs
 	}
-	if now.clientCert != nil {
-		config.Certificates = []tls.Certificate{*now.clientCert}
+	if current.clientCert != nil {
+		config.Certificates = []tls.Certificate{*current.clientCert}
 	}
 }
 
@@ -131,13 +131,13 @@ func Probing(files Files) *tls.Config {
 		return nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
-	read, err := files.read()
+	loaded, err := files.read()
 	switch {
 	case err != nil:
-	case read.clientCert != nil:
-		config.Certificates = []tls.Certificate{*read.clientCert}
+	case loaded.clientCert != nil:
+		config.Certificates = []tls.Certificate{*loaded.clientCert}
 	default:
-		config.Certificates = []tls.Certificate{*read.serverCert} // mostly valid for clients, too
+		config.Certificates = []tls.Certificate{*loaded.serverCert} // mostly valid for clients, too
 	}
 	return config
 }

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/certtest"
 )
 
-func file(t *testing.T, content string) string {
+func writeFile(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file.pem")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -25,29 +25,29 @@ func file(t *testing.T, content string) string {
 // TestLoadErrors: an error names the setting and the file.
 func TestLoadErrors(t *testing.T) {
 	ca := certtest.NewAuthority(t)
-	one, two := ca.Issue(t), ca.Issue(t)
-	broken := file(t, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
-	empty := file(t, "")
+	first, second := ca.Issue(t), ca.Issue(t)
+	broken := writeFile(t, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+	empty := writeFile(t, "")
 	tests := []struct {
 		name  string
 		files Files
 		want  string
 	}{
 		{"nothing", Files{}, ""},
-		{"all", Files{TLSCert: one.Cert, TLSKey: one.Key, TLSClientCA: ca.File, ClientCert: two.Cert,
-			ClientKey: two.Key, CA: ca.File}, ""},
-		{"no certificate", Files{TLSCert: "/none", TLSKey: one.Key}, "tls-cert: open /none: no such file or directory"},
-		{"no key", Files{TLSCert: one.Cert, TLSKey: "/none"}, "tls-key: open /none: no such file or directory"},
-		{"a folder", Files{TLSCert: one.Cert, TLSKey: "/tmp"}, "tls-key: read /tmp: is a directory"},
-		{"without an end", Files{TLSCert: one.Cert, TLSKey: "/dev/zero"},
+		{"all", Files{TLSCert: first.Cert, TLSKey: first.Key, TLSClientCA: ca.File, ClientCert: second.Cert,
+			ClientKey: second.Key, CA: ca.File}, ""},
+		{"no certificate", Files{TLSCert: "/none", TLSKey: first.Key}, "tls-cert: open /none: no such file or directory"},
+		{"no key", Files{TLSCert: first.Cert, TLSKey: "/none"}, "tls-key: open /none: no such file or directory"},
+		{"a folder", Files{TLSCert: first.Cert, TLSKey: "/tmp"}, "tls-key: read /tmp: is a directory"},
+		{"an endless file", Files{TLSCert: first.Cert, TLSKey: "/dev/zero"},
 			"tls-key: /dev/zero: it is larger than 4194304 bytes"},
-		{"another's key", Files{TLSCert: one.Cert, TLSKey: two.Key}, "tls-key: " +
-			two.Key + ": it does not match tls-cert " + one.Cert + ": "},
-		{"a certificate for a key", Files{ClientCert: one.Cert, ClientKey: one.Cert}, "client-key: " +
-			one.Cert + ": it does not match client-cert " + one.Cert + ": "},
-		{"a key for a certificate", Files{ClientCert: one.Key, ClientKey: one.Key}, "client-cert: " +
-			one.Key + ": it contains no PEM certificate"},
-		{"an empty authority", Files{TLSCert: one.Cert, TLSKey: one.Key, TLSClientCA: empty}, "tls-client-ca: " +
+		{"another's key", Files{TLSCert: first.Cert, TLSKey: second.Key}, "tls-key: " +
+			second.Key + ": it does not match tls-cert " + first.Cert + ": "},
+		{"a certificate for a key", Files{ClientCert: first.Cert, ClientKey: first.Cert}, "client-key: " +
+			first.Cert + ": it does not match client-cert " + first.Cert + ": "},
+		{"a key for a certificate", Files{ClientCert: first.Key, ClientKey: first.Key}, "client-cert: " +
+			first.Key + ": it contains no PEM certificate"},
+		{"an empty authority", Files{TLSCert: first.Cert, TLSKey: first.Key, TLSClientCA: empty}, "tls-client-ca: " +
 			empty + ": it contains no PEM certificate"},
 		{"a broken authority", Files{CA: broken}, "ca: " + broken + ": x509: "},
 	}
@@ -62,7 +62,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-func read(t *testing.T, path string) string {
+func mustRead(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -73,27 +73,27 @@ func read(t *testing.T, path string) string {
 
 // handshake connects a client with these settings to a listener with these certificates, and
 // returns the serial number of the certificate that the client gets.
-func handshake(t *testing.T, c *Certificates, client *tls.Config) (shown string, err error) {
+func handshake(t *testing.T, c *Certificates, client *tls.Config) (serial string, err error) {
 	t.Helper()
-	here, there := net.Pipe()
-	defer here.Close()
-	served := make(chan error, 1)
+	clientConn, serverConn := net.Pipe()
+	defer clientConn.Close()
+	serverDone := make(chan error, 1)
 	go func() {
-		conn := tls.Server(there, c.Listener())
+		conn := tls.Server(serverConn, c.Listener())
 		err := conn.Handshake()
-		there.Close() // without TLS' closing message: the client does not read it
-		served <- err
+		serverConn.Close() // without TLS' closing message: the client does not read it
+		serverDone <- err
 	}()
-	conn := tls.Client(here, client)
+	conn := tls.Client(clientConn, client)
 	err = conn.Handshake()
 	if err == nil {
-		shown = conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
+		serial = conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}
-	here.Close()
-	if serverErr := <-served; err == nil {
+	clientConn.Close()
+	if serverErr := <-serverDone; err == nil {
 		err = serverErr
 	}
-	return shown, err
+	return serial, err
 }
 
 // reload reads the files again, and uses them if there is no error.
@@ -120,41 +120,41 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	expired := ca.IssueUntil(t, time.Now().Add(-time.Minute))
-	early := ca.IssueUntil(t, time.Now().Add(100*time.Hour))
-	for name, bad := range map[string]struct {
-		with certtest.Pair
-		want string
+	notYetValid := ca.IssueUntil(t, time.Now().Add(100*time.Hour))
+	for name, test := range map[string]struct {
+		newPair certtest.Pair
+		want    string
 	}{
 		"expired": {expired, "tls-cert: " + pair.Cert + ": the certificate expired at "},
-		"early":   {early, "tls-cert: " + pair.Cert + ": the certificate is not valid before "},
+		"early":   {notYetValid, "tls-cert: " + pair.Cert + ": the certificate is not valid before "},
 		"halves":  {certtest.Pair{Cert: ca.Issue(t).Cert, Key: pair.Key}, "tls-key: " + pair.Key + ": it does not match"},
 	} {
-		was := certtest.Pair{Cert: file(t, read(t, pair.Cert)), Key: file(t, read(t, pair.Key))}
-		pair.Become(t, bad.with)
-		if err := reload(c, files); err == nil || !strings.HasPrefix(err.Error(), bad.want) {
-			t.Errorf("%s: got %v, want %q", name, err, bad.want)
+		saved := certtest.Pair{Cert: writeFile(t, mustRead(t, pair.Cert)), Key: writeFile(t, mustRead(t, pair.Key))}
+		pair.Become(t, test.newPair)
+		if err := reload(c, files); err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
-		if shown, err := handshake(t, c, client); shown != first || err != nil {
-			t.Errorf("%s: shown is %s, %v, want %s", name, shown, err, first)
+		if serial, err := handshake(t, c, client); serial != first || err != nil {
+			t.Errorf("%s: the serial is %s, %v, want %s", name, serial, err, first)
 		}
-		pair.Become(t, was)
+		pair.Become(t, saved)
 	}
 	if _, renewed, _ := c.Prepare(files, time.Now()); len(renewed) > 0 {
-		t.Errorf("nothing is renewed, and it says %v", renewed)
+		t.Errorf("no certificate is renewed, got %v", renewed)
 	}
 	pair.Become(t, ca.Issue(t))
 	if _, renewed, _ := c.Prepare(files, time.Now()); fmt.Sprint(renewed) != "[tls-cert]" {
-		t.Errorf("tls-cert is renewed, and it says %v", renewed)
+		t.Errorf("tls-cert is renewed, got %v", renewed)
 	}
 	if err := reload(c, files); err != nil {
 		t.Fatal(err)
 	}
-	if shown, err := handshake(t, c, client); shown == first || err != nil {
-		t.Errorf("shown is %s, %v, want another than %s", shown, err, first)
+	if serial, err := handshake(t, c, client); serial == first || err != nil {
+		t.Errorf("the serial is %s, %v, want another than %s", serial, err, first)
 	}
 	if c.Until().Before(time.Now()) || c.ValidityError(time.Now()) != nil ||
 		c.ValidityError(time.Now().Add(1000*time.Hour)) == nil {
-		t.Error("it does not know its time")
+		t.Error("the validity is wrong")
 	}
 }
 
@@ -162,67 +162,67 @@ func TestReload(t *testing.T) {
 // that expired while in use does not fail a reload.
 func TestOtherFiles(t *testing.T) {
 	ca := certtest.NewAuthority(t)
-	one, two, old := ca.Issue(t), ca.Issue(t), ca.IssueUntil(t, time.Now().Add(-time.Minute))
-	c, err := Load(Files{TLSCert: old.Cert, TLSKey: old.Key})
+	first, second, expired := ca.Issue(t), ca.Issue(t), ca.IssueUntil(t, time.Now().Add(-time.Minute))
+	c, err := Load(Files{TLSCert: expired.Cert, TLSKey: expired.Key})
 	if err != nil {
 		t.Fatal(err)
 	}
 	client := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
-	var shown []string
-	for _, files := range []Files{{TLSCert: old.Cert, TLSKey: old.Key}, {TLSCert: one.Cert, TLSKey: one.Key}, {},
-		{TLSCert: two.Cert, TLSKey: two.Key}} {
+	var serials []string
+	for _, files := range []Files{{TLSCert: expired.Cert, TLSKey: expired.Key}, {TLSCert: first.Cert, TLSKey: first.Key}, {},
+		{TLSCert: second.Cert, TLSKey: second.Key}} {
 		if err := reload(c, files); err != nil {
 			t.Fatal(err)
 		}
-		if on := c.Listener() != nil; on != (files.TLSCert != "") {
-			t.Errorf("%+v: clients speak TLS: %v", files, on)
-		} else if on && files.TLSCert != old.Cert {
+		if hasTLS := c.Listener() != nil; hasTLS != (files.TLSCert != "") {
+			t.Errorf("%+v: clients speak TLS: %v", files, hasTLS)
+		} else if hasTLS && files.TLSCert != expired.Cert {
 			serial, err := handshake(t, c, client)
 			if err != nil {
 				t.Fatal(err)
 			}
-			shown = append(shown, serial)
+			serials = append(serials, serial)
 		}
 	}
-	if len(shown) != 2 || shown[0] == shown[1] {
-		t.Errorf("shown are %v", shown)
+	if len(serials) != 2 || serials[0] == serials[1] {
+		t.Errorf("the serials are %v", serials)
 	}
-	if err := reload(c, Files{TLSCert: old.Cert, TLSKey: old.Key}); err == nil {
-		t.Error("an expired certificate is taken that was not in use")
+	if err := reload(c, Files{TLSCert: expired.Cert, TLSKey: expired.Key}); err == nil {
+		t.Error("an expired certificate was loaded that was not in use")
 	}
 }
 
 // TestListener: clients without the required certificate or with an old TLS version are refused.
 func TestListener(t *testing.T) {
-	ca, other := certtest.NewAuthority(t), certtest.NewAuthority(t)
-	pair, known, stranger := ca.Issue(t), ca.Issue(t), other.Issue(t)
+	ca, otherCA := certtest.NewAuthority(t), certtest.NewAuthority(t)
+	pair, trusted, untrusted := ca.Issue(t), ca.Issue(t), otherCA.Issue(t)
 	expired := ca.IssueUntil(t, time.Now().Add(-time.Minute))
 	c, err := Load(Files{TLSCert: pair.Cert, TLSKey: pair.Key, TLSClientCA: ca.File})
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := func(shown ...certtest.Pair) *tls.Config {
+	configWith := func(pairs ...certtest.Pair) *tls.Config {
 		config := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
-		for i := range shown {
+		for i := range pairs {
 			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate,
 				error) {
-				return &shown[i].TLS, nil
+				return &pairs[i].TLS, nil
 			}
 		}
 		return config
 	}
-	old, foreign := with(known), with(known)
-	old.MaxVersion = tls.VersionTLS11
-	foreign.RootCAs = other.Pool()
+	oldTLS, foreign := configWith(trusted), configWith(trusted)
+	oldTLS.MaxVersion = tls.VersionTLS11
+	foreign.RootCAs = otherCA.Pool()
 	for name, test := range map[string]struct {
 		client *tls.Config
 		want   string
 	}{
-		"known":       {with(known), ""},
-		"none":        {with(), "tls: client didn't provide a certificate"},
-		"a stranger":  {with(stranger), "tls: failed to verify certificate: x509: "},
-		"expired":     {with(expired), "tls: failed to verify certificate: x509: certificate has expired"},
-		"an old TLS":  {old, ""},
+		"known":       {configWith(trusted), ""},
+		"none":        {configWith(), "tls: client didn't provide a certificate"},
+		"a stranger":  {configWith(untrusted), "tls: failed to verify certificate: x509: "},
+		"expired":     {configWith(expired), "tls: failed to verify certificate: x509: certificate has expired"},
+		"an old TLS":  {oldTLS, ""},
 		"not trusted": {foreign, "tls: failed to verify certificate: x509: "},
 	} {
 		_, err := handshake(t, c, test.client)
@@ -246,7 +246,7 @@ func TestDialing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if client.Listener() != nil || Probing(Files{}) != nil {
-		t.Error("there is a listener without a certificate")
+		t.Error("TLS settings exist without a certificate")
 	}
 	config := &tls.Config{ServerName: "localhost"}
 	client.Dialing(config)
@@ -257,8 +257,8 @@ func TestDialing(t *testing.T) {
 		t.Errorf("a health check of the same settings: %v", err)
 	}
 	config = &tls.Config{ServerName: "localhost"}
-	none, _ := Load(Files{})
-	if none.Dialing(config); config.RootCAs != nil || config.Certificates != nil {
-		t.Error("something is added where there is nothing")
+	empty, _ := Load(Files{})
+	if empty.Dialing(config); config.RootCAs != nil || config.Certificates != nil {
+		t.Error("empty settings changed the configuration")
 	}
 }

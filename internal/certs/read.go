@@ -39,21 +39,21 @@ func (c *contents) listener() *tls.Config {
 func (f Files) read() (*contents, error) {
 	serverCert, serverErr := readPair("tls-cert", f.TLSCert, "tls-key", f.TLSKey)
 	clientCert, clientErr := readPair("client-cert", f.ClientCert, "client-key", f.ClientKey)
-	read := &contents{files: f, serverCert: serverCert, clientCert: clientCert}
+	loaded := &contents{files: f, serverCert: serverCert, clientCert: clientCert}
 	var clientCAsErr, rootCAsErr error
 	if f.TLSClientCA != "" {
-		read.clientCAs = x509.NewCertPool()
-		clientCAsErr = addAuthorities(read.clientCAs, "tls-client-ca", f.TLSClientCA)
+		loaded.clientCAs = x509.NewCertPool()
+		clientCAsErr = addAuthorities(loaded.clientCAs, "tls-client-ca", f.TLSClientCA)
 	}
 	if f.CA != "" {
-		if read.rootCAs, rootCAsErr = x509.SystemCertPool(); rootCAsErr == nil {
-			rootCAsErr = addAuthorities(read.rootCAs, "ca", f.CA)
+		if loaded.rootCAs, rootCAsErr = x509.SystemCertPool(); rootCAsErr == nil {
+			rootCAsErr = addAuthorities(loaded.rootCAs, "ca", f.CA)
 		}
 	}
 	if err := errors.Join(serverErr, clientCAsErr, rootCAsErr, clientErr); err != nil {
 		return nil, err
 	}
-	return read, nil
+	return loaded, nil
 }
 
 // readPair reads a certificate with its chain, and its key. Without a path it returns nil.
@@ -64,7 +64,7 @@ func readPair(certSetting, certPath, keySetting, keyPath string) (*tls.Certifica
 	certPEM, err := readFile(certSetting, certPath)
 	if err == nil {
 		_, err = parseAll(certPEM) // its error is about the certificates alone
-		err = atFile(certSetting, certPath, err)
+		err = wrapFileError(certSetting, certPath, err)
 	}
 	keyPEM, keyErr := readFile(keySetting, keyPath)
 	if err := errors.Join(err, keyErr); err != nil {
@@ -82,26 +82,26 @@ func addAuthorities(pool *x509.CertPool, setting, path string) error {
 	if err != nil {
 		return err
 	}
-	all, err := parseAll(content)
-	for _, certificate := range all {
+	certificates, err := parseAll(content)
+	for _, certificate := range certificates {
 		pool.AddCert(certificate)
 	}
-	return atFile(setting, path, err)
+	return wrapFileError(setting, path, err)
 }
 
 var errNoCertificate = errors.New("it contains no PEM certificate")
 
-// parseAll returns all certificates of a file. Unlike CertPool.AppendCertsFromPEM, it does not skip
-// broken ones.
-func parseAll(content []byte) (all []*x509.Certificate, err error) {
+// parseAll returns all certificates of a file. Unlike CertPool.AppendCertsFromPEM, it returns an
+// error for a broken certificate.
+func parseAll(content []byte) (certificates []*x509.Certificate, err error) {
 	for {
 		var block *pem.Block
 		block, content = pem.Decode(content)
 		switch {
-		case block == nil && len(all) == 0:
+		case block == nil && len(certificates) == 0:
 			return nil, errNoCertificate
 		case block == nil:
-			return all, nil
+			return certificates, nil
 		case block.Type != "CERTIFICATE":
 			continue
 		}
@@ -109,13 +109,13 @@ func parseAll(content []byte) (all []*x509.Certificate, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, certificate)
+		certificates = append(certificates, certificate)
 	}
 }
 
-// maxFile limits the size of a file, in bytes. The certificate authorities of a system take a
+// maxFileSize limits the size of a file, in bytes. The certificate authorities of a system take a
 // quarter of a megabyte.
-const maxFile = 4 << 20
+const maxFileSize = 4 << 20
 
 func readFile(setting, path string) ([]byte, error) {
 	file, err := os.Open(path)
@@ -123,18 +123,18 @@ func readFile(setting, path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", setting, err)
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	content, err := io.ReadAll(io.LimitReader(file, maxFileSize+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", setting, err)
-	case len(content) > maxFile:
-		return nil, fmt.Errorf("%s: %s: it is larger than %d bytes", setting, path, maxFile)
+	case len(content) > maxFileSize:
+		return nil, fmt.Errorf("%s: %s: it is larger than %d bytes", setting, path, maxFileSize)
 	}
 	return content, nil
 }
 
-// atFile adds the setting and the file to an error.
-func atFile(setting, path string, err error) error {
+// wrapFileError adds the setting and the file to an error.
+func wrapFileError(setting, path string, err error) error {
 	if err == nil {
 		return nil
 	}

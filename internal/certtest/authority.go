@@ -78,11 +78,11 @@ func (a *Authority) IssueUntil(t testing.TB, until time.Time) Pair {
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
 	must(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	keyBytes, err := x509.MarshalPKCS8PrivateKey(key)
 	must(t, err)
 	p := Pair{Cert: filepath.Join(folder, "tls.crt"), Key: filepath.Join(folder, "tls.key")}
 	write(t, p.Cert, "CERTIFICATE", raw)
-	write(t, p.Key, "PRIVATE KEY", secret)
+	write(t, p.Key, "PRIVATE KEY", keyBytes)
 	p.TLS, err = tls.LoadX509KeyPair(p.Cert, p.Key)
 	must(t, err)
 	return p

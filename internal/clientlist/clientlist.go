@@ -11,7 +11,7 @@ import (
 type Client map[string]string
 
 // Parse returns the clients of all lines that have an ID.
-func Parse(list string) (all []Client) {
+func Parse(list string) (clients []Client) {
 	for line := range strings.Lines(list) {
 		c := Client{}
 		for word := range strings.FieldsSeq(line) {
@@ -19,10 +19,10 @@ func Parse(list string) (all []Client) {
 			c[name] = value
 		}
 		if c["id"] != "" {
-			all = append(all, c)
+			clients = append(clients, c)
 		}
 	}
-	return all
+	return clients
 }
 
 // Addr returns the client's address, in the form of [Address].

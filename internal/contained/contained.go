@@ -10,12 +10,12 @@ import (
 
 // PanicError is a recovered panic, with its stack.
 type PanicError struct {
-	problem any
-	stack   string
+	value any
+	stack string
 }
 
 // Error returns the value of the panic, without the stack.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.problem) }
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 // LogValue returns the value of the panic and the stack, for logs.
 func (e *PanicError) LogValue() slog.Value {

@@ -55,11 +55,11 @@ type Lock struct {
 }
 
 const (
-	// answerTime limits the time until the reply to a LOCK, in addition to the wait.
-	answerTime = 10 * time.Second
-	// shortTime limits the time until the reply to other commands. After that, the command is
+	// lockReplyTimeout limits the time until the reply to a LOCK, in addition to the wait.
+	lockReplyTimeout = 10 * time.Second
+	// replyTimeout limits the time until the reply to other commands. After that, the command is
 	// repeated or counts as failed.
-	shortTime = 2 * time.Second
+	replyTimeout = 2 * time.Second
 )
 
 // Settings makes go-redis send each command once, and wait as long as the context allows.
@@ -82,12 +82,12 @@ func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
 	l := &Lock{proxies: proxies, Request: r, token: newToken()}
 	stop := context.AfterFunc(ctx, proxies.Close) // so that the proxy removes this client from the queue
 	defer stop()
-	end, sent := time.Now().Add(r.Wait), time.Time{}
-	var answer []any
+	deadline, sentAt := time.Now().Add(r.Wait), time.Time{}
+	var reply []any
 	var err error
 	for range proxies.clients {
-		sent = time.Now()
-		answer, err = l.ask(ctx, max(end.Sub(sent), 0))
+		sentAt = time.Now()
+		reply, err = l.ask(ctx, max(deadline.Sub(sentAt), 0))
 		// A proxy that cannot deliver its reply releases the lock again, so the next proxy can take
 		// it.
 		if !isNotReply(err) || ctx.Err() != nil {
@@ -102,11 +102,11 @@ func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
 	case err != nil:
 		return nil, err
 	}
-	fields, err := durations(answer)
+	fields, err := durations(reply)
 	if err != nil {
 		return nil, err
 	}
-	l.leaseStart = sent.Add(fields["waited"])
+	l.leaseStart = sentAt.Add(fields["waited"])
 	l.validUntil = l.leaseStart.Add(fields["validity"])
 	return l, nil
 }
@@ -117,18 +117,18 @@ func (l *Lock) ask(ctx context.Context, wait time.Duration) ([]any, error) {
 	if wait := wait.Milliseconds(); wait > 0 {
 		words = append(words, "BLOCK", wait)
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait+answerTime)
+	ctx, cancel := context.WithTimeout(ctx, wait+lockReplyTimeout)
 	defer cancel()
 	return l.proxies.do(ctx, words...).Slice()
 }
 
 // durations reads a map of milliseconds in its RESP2 form. It returns an error if the validity is
 // missing.
-func durations(answer []any) (map[string]time.Duration, error) {
+func durations(reply []any) (map[string]time.Duration, error) {
 	fields := map[string]time.Duration{}
-	for ; len(answer) > 1; answer = answer[2:] {
-		name, isText := answer[0].(string)
-		ms, isNumber := answer[1].(int64)
+	for ; len(reply) > 1; reply = reply[2:] {
+		name, isText := reply[0].(string)
+		ms, isNumber := reply[1].(int64)
 		if isText && isNumber {
 			fields[name] = time.Duration(ms) * time.Millisecond
 		}
@@ -149,34 +149,34 @@ func newToken() string {
 // Keep extends the lock whenever a third of its TTL has passed. It returns nil when ctx ends, or a
 // *LostError when the lock is lost.
 func (l *Lock) Keep(ctx context.Context) error {
-	var failed error
-	for next := l.leaseStart.Add(l.TTL / 3); ; {
-		if !sleepUntil(ctx, earlier(next, l.validUntil)) {
+	var lastErr error
+	for nextExtend := l.leaseStart.Add(l.TTL / 3); ; {
+		if !sleepUntil(ctx, earlier(nextExtend, l.validUntil)) {
 			return nil
 		}
 		if !time.Now().Before(l.validUntil) {
-			return &LostError{failed}
+			return &LostError{lastErr}
 		}
 		err := l.extend(ctx)
-		var lost *LostError
+		var lostErr *LostError
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.As(err, &lost):
+		case errors.As(err, &lostErr):
 			return err
 		case err == nil:
-			failed, next = nil, l.leaseStart.Add(l.TTL/3)
+			lastErr, nextExtend = nil, l.leaseStart.Add(l.TTL/3)
 		default:
-			failed, next = moreSpecific(failed, err), time.Now().Add(l.pause())
+			lastErr, nextExtend = moreSpecific(lastErr, err), time.Now().Add(l.pause())
 		}
 	}
 }
 
-// moreSpecific returns the error of the latest try. If that is only that the proxy did not answer,
-// it returns the error before it, if any.
-func moreSpecific(before, latest error) error {
-	if before != nil && errors.Is(latest, errNoAnswer) {
-		return before
+// moreSpecific returns the error of the latest try. If the proxy only did not answer, it returns
+// the previous error, if any.
+func moreSpecific(previous, latest error) error {
+	if previous != nil && errors.Is(latest, errNoAnswer) {
+		return previous
 	}
 	return latest
 }
@@ -186,8 +186,8 @@ func (l *Lock) pause() time.Duration { return min(time.Second, l.TTL/30) }
 
 // extend sends one EXTEND. It ignores a reply that comes after the lock's validity has expired.
 func (l *Lock) extend(ctx context.Context) error {
-	sent := time.Now()
-	ctx, cancel := context.WithDeadline(ctx, earlier(sent.Add(min(shortTime, l.TTL/6)), l.validUntil))
+	sentAt := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, earlier(sentAt.Add(min(replyTimeout, l.TTL/6)), l.validUntil))
 	defer cancel()
 	ms, err := l.proxies.do(ctx, "EXTEND", l.Key, l.token, "PX", l.TTL.Milliseconds()).Int64()
 	switch {
@@ -198,7 +198,7 @@ func (l *Lock) extend(ctx context.Context) error {
 	case err != nil, !time.Now().Before(l.validUntil):
 		return errNoAnswer
 	}
-	l.leaseStart, l.validUntil = sent, sent.Add(time.Duration(ms)*time.Millisecond)
+	l.leaseStart, l.validUntil = sentAt, sentAt.Add(time.Duration(ms)*time.Millisecond)
 	return nil
 }
 
@@ -218,7 +218,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 }
 
 func (l *Lock) unlock(ctx context.Context) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, shortTime)
+	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
 	return l.proxies.do(ctx, "UNLOCK", l.Key, l.token).Int64()
 }

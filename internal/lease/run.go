@@ -44,7 +44,7 @@ func (e *StartError) Error() string {
 	return fmt.Sprintf("the command %q cannot be run: %v", e.Command, rootOf(e.Cause))
 }
 
-// rootOf returns the innermost error, without what os and os/exec wrap around it.
+// rootOf returns the innermost error, without the layers that os and os/exec add.
 func rootOf(err error) error {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner
@@ -68,22 +68,22 @@ func (j *Job) Run(ctx context.Context) (state *os.ProcessState, err error) {
 	if err != nil {
 		return nil, err
 	}
-	keeping, stop := context.WithCancel(ctx)
-	lost, ended := make(chan error, 1), make(chan error, 1)
-	go func() { lost <- lock.Keep(keeping) }()
-	started := start(j.Command, ended)
-	if started == nil {
-		err = j.waitCommand(lost, ended)
+	keepCtx, stop := context.WithCancel(ctx)
+	lockLost, commandEnded := make(chan error, 1), make(chan error, 1)
+	go func() { lockLost <- lock.Keep(keepCtx) }()
+	startErr := start(j.Command, commandEnded)
+	if startErr == nil {
+		err = j.waitCommand(lockLost, commandEnded)
 	}
 	stop()
 	if err == nil {
-		err = <-lost // the lock may have been lost at the same moment
+		err = <-lockLost // the lock may have been lost at the same moment
 	}
 	if err == nil {
 		err = j.release(ctx, lock)
 	}
-	if started != nil {
-		return nil, &StartError{j.Command.Args[0], started}
+	if startErr != nil {
+		return nil, &StartError{j.Command.Args[0], startErr}
 	}
 	return j.Command.ProcessState, err
 }
@@ -91,17 +91,17 @@ func (j *Job) Run(ctx context.Context) (state *os.ProcessState, err error) {
 // take calls Take, and ends the wait when a signal comes.
 func (j *Job) take(ctx context.Context) (*Lock, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	taken, done := make(chan struct{}), make(chan struct{})
+	takeDone, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		select {
 		case s := <-j.Signals:
 			cancel(&InterruptedError{s})
-		case <-taken:
+		case <-takeDone:
 		}
 	}()
 	lock, err := Take(ctx, j.Proxies, j.Request)
-	close(taken)
+	close(takeDone)
 	<-done
 	if err == nil && ctx.Err() != nil { // the signal came together with the grant
 		_ = lock.Release(context.WithoutCancel(ctx))
@@ -113,16 +113,16 @@ func (j *Job) take(ctx context.Context) (*Lock, error) {
 
 // waitCommand waits for the command to end. If the lock is lost first, it sends SIGTERM to the
 // command, kills it after the grace period, and returns the error of the loss.
-func (j *Job) waitCommand(lost <-chan error, ended <-chan error) (failed error) {
+func (j *Job) waitCommand(lockLost <-chan error, commandEnded <-chan error) (lostErr error) {
 	var graceEnd <-chan time.Time
 	for {
 		select {
-		case <-ended:
-			return failed
+		case <-commandEnded:
+			return lostErr
 		case s := <-j.Signals:
 			_ = j.Command.Process.Signal(s)
-		case failed = <-lost:
-			lost = nil
+		case lostErr = <-lockLost:
+			lockLost = nil
 			j.Tell(errors.New("the lock was lost: sending SIGTERM to the command"))
 			_ = j.Command.Process.Signal(syscall.SIGTERM)
 			graceEnd = time.After(j.Grace)
@@ -136,8 +136,8 @@ func (j *Job) waitCommand(lost <-chan error, ended <-chan error) (failed error) 
 // release releases the lock. It returns only a *LostError: a lock that cannot be released expires.
 func (j *Job) release(ctx context.Context, lock *Lock) error {
 	err := lock.Release(ctx)
-	var lost *LostError
-	if err == nil || errors.As(err, &lost) {
+	var lostErr *LostError
+	if err == nil || errors.As(err, &lostErr) {
 		return err
 	}
 	j.Tell(fmt.Errorf("cannot release the lock, which will expire: %w", err))

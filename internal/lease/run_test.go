@@ -17,15 +17,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// peer is a server that answers lock commands with the given functions.
-type peer struct {
+// fakeProxy is a server that answers lock commands with the given functions.
+type fakeProxy struct {
 	lock, extend, unlock func(c *server.Peer)
 	unlocks              atomic.Int32
 }
 
-func say(n int) func(*server.Peer) { return func(c *server.Peer) { c.WriteInt(n) } }
+func replyInt(n int) func(*server.Peer) { return func(c *server.Peer) { c.WriteInt(n) } }
 
-func grant(validity int) func(*server.Peer) {
+func replyGrant(validity int) func(*server.Peer) {
 	return func(c *server.Peer) {
 		c.WriteLen(4)
 		c.WriteBulk("validity")
@@ -36,7 +36,7 @@ func grant(validity int) func(*server.Peer) {
 }
 
 // client returns a client of the peer.
-func (p *peer) client(t *testing.T) *redis.Client {
+func (p *fakeProxy) client(t *testing.T) *redis.Client {
 	t.Helper()
 	s, err := server.NewServer("127.0.0.1:0")
 	if err != nil {
@@ -63,44 +63,44 @@ func (p *peer) client(t *testing.T) *redis.Client {
 // TestRun checks how the command ends, depending on the proxy's replies.
 func TestRun(t *testing.T) {
 	hang := func(c *server.Peer) { time.Sleep(time.Second) }
-	null := func(c *server.Peer) { c.WriteNull() }
-	fail := func(c *server.Peer) { c.WriteError("NOQUORUM 1 of 3") }
-	once := func(first, then func(*server.Peer)) func(*server.Peer) {
+	replyNull := func(c *server.Peer) { c.WriteNull() }
+	replyError := func(c *server.Peer) { c.WriteError("NOQUORUM 1 of 3") }
+	firstThen := func(first, later func(*server.Peer)) func(*server.Peer) {
 		var n atomic.Int32
 		return func(c *server.Peer) {
 			if n.Add(1) == 1 {
 				first(c)
 			} else {
-				then(c)
+				later(c)
 			}
 		}
 	}
 	for _, test := range []struct {
 		name    string
-		peer    *peer
+		peer    *fakeProxy
 		command string
 		want    string // the beginning of the error, or how the command ended
 		unlocks int32
 	}{
-		{"all is well", &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "sleep 2; exit 3", "exit status 3", 1},
-		{"one try to extend fails", &peer{lock: grant(1400), extend: once(fail, say(1400)), unlock: say(1)}, "sleep 2",
+		{"no faults", &fakeProxy{lock: replyGrant(1400), extend: replyInt(1400), unlock: replyInt(1)}, "sleep 2; exit 3", "exit status 3", 1},
+		{"one try to extend fails", &fakeProxy{lock: replyGrant(1400), extend: firstThen(replyError, replyInt(1400)), unlock: replyInt(1)}, "sleep 2",
 			"exit status 0", 1},
-		{"it is gone", &peer{lock: grant(1000), extend: null, unlock: say(1)}, "exec sleep 60",
+		{"the lock is gone", &fakeProxy{lock: replyGrant(1000), extend: replyNull, unlock: replyInt(1)}, "exec sleep 60",
 			"the lock was lost: it expired or was released", 0},
-		{"no try succeeds", &peer{lock: grant(1000), extend: fail, unlock: say(1)}, "exec sleep 60",
+		{"no try succeeds", &fakeProxy{lock: replyGrant(1000), extend: replyError, unlock: replyInt(1)}, "exec sleep 60",
 			"the lock was lost: it could not be extended in time: NOQUORUM 1 of 3", 0},
-		{"no answer comes", &peer{lock: grant(1000), extend: hang, unlock: say(1)}, "exec sleep 60",
+		{"no answer comes", &fakeProxy{lock: replyGrant(1000), extend: hang, unlock: replyInt(1)}, "exec sleep 60",
 			"the lock was lost: it could not be extended in time: no answer in time", 0},
-		{"no answer comes after an error", &peer{lock: grant(1000), extend: once(fail, hang), unlock: say(1)},
+		{"no answer comes after an error", &fakeProxy{lock: replyGrant(1000), extend: firstThen(replyError, hang), unlock: replyInt(1)},
 			"exec sleep 60", "the lock was lost: it could not be extended in time: NOQUORUM 1 of 3", 0},
-		{"less time than asked for", &peer{lock: grant(20), extend: say(20), unlock: say(1)}, "exec sleep 60",
+		{"less time than asked for", &fakeProxy{lock: replyGrant(20), extend: replyInt(20), unlock: replyInt(1)}, "exec sleep 60",
 			"the lock was lost: ", 0},
-		{"gone at the end", &peer{lock: grant(1400), extend: say(1400), unlock: say(0)}, "exit 0",
+		{"the lock is gone at the release", &fakeProxy{lock: replyGrant(1400), extend: replyInt(1400), unlock: replyInt(0)}, "exit 0",
 			"the lock was lost: it expired or was released", 1},
-		{"not given back", &peer{lock: grant(1400), extend: say(1400), unlock: fail}, "exit 4", "exit status 4", 1},
-		{"held", &peer{lock: null, extend: null, unlock: null}, "exit 0", "the lock is held by another client", 0},
-		{"no validity", &peer{lock: grant(0), extend: null, unlock: null}, "exit 0", "the reply has no validity", 0},
-		{"another answer", &peer{lock: func(c *server.Peer) { c.WriteOK() }, extend: null, unlock: null}, "exit 0", "", 0},
+		{"the release fails", &fakeProxy{lock: replyGrant(1400), extend: replyInt(1400), unlock: replyError}, "exit 4", "exit status 4", 1},
+		{"held by another client", &fakeProxy{lock: replyNull, extend: replyNull, unlock: replyNull}, "exit 0", "the lock is held by another client", 0},
+		{"no validity", &fakeProxy{lock: replyGrant(0), extend: replyNull, unlock: replyNull}, "exit 0", "the reply has no validity", 0},
+		{"another answer", &fakeProxy{lock: func(c *server.Peer) { c.WriteOK() }, extend: replyNull, unlock: replyNull}, "exit 0", "", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -125,14 +125,14 @@ func TestRun(t *testing.T) {
 
 // TestSignalWhileWaiting: a signal ends the wait immediately, even if the proxy does not answer.
 func TestSignalWhileWaiting(t *testing.T) {
-	asked, over := make(chan bool, 1), make(chan bool)
-	p := peer{lock: func(*server.Peer) { asked <- true; <-over }, extend: say(1), unlock: say(1)}
+	lockReceived, testDone := make(chan bool, 1), make(chan bool)
+	p := fakeProxy{lock: func(*server.Peer) { lockReceived <- true; <-testDone }, extend: replyInt(1), unlock: replyInt(1)}
 	signals := make(chan os.Signal, 1)
 	job := Job{Request: Request{Key: "k", TTL: time.Second, Wait: time.Hour}, Proxies: NewProxies(p.client(t)),
 		Command: exec.Command("true"), Signals: signals}
-	go func() { <-asked; signals <- syscall.SIGTERM }()
+	go func() { <-lockReceived; signals <- syscall.SIGTERM }()
 	_, err := job.Run(t.Context())
-	close(over)
+	close(testDone)
 	var interrupted *InterruptedError
 	if !errors.As(err, &interrupted) || interrupted.Signal != syscall.SIGTERM || job.Command.Process != nil {
 		t.Errorf("%v", err)
@@ -142,23 +142,23 @@ func TestSignalWhileWaiting(t *testing.T) {
 // TestNextProxy: a command that a proxy does not answer goes to the next proxy. After that, a reply
 // that the lock was not held is no loss: the first proxy may have released it.
 func TestNextProxy(t *testing.T) {
-	leave := func(c *server.Peer) { c.Close() }
+	closeConn := func(c *server.Peer) { c.Close() }
 	for _, test := range []struct {
 		name          string
-		first, second *peer
+		first, second *fakeProxy
 		want          string // the beginning of the error, or how the command ended
 	}{
-		{"it cannot be asked", nil, &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "exit status 0"},
-		{"it leaves with the LOCK", &peer{lock: leave, extend: leave, unlock: leave},
-			&peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "exit status 0"},
-		{"it leaves with the EXTEND", &peer{lock: grant(1400), extend: leave, unlock: leave},
-			&peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "exit status 0"},
-		{"it leaves with the UNLOCK", &peer{lock: grant(1400), extend: say(1400), unlock: leave},
-			&peer{lock: grant(1400), extend: say(1400), unlock: say(0)}, "exit status 0"},
-		{"it says no", &peer{lock: func(c *server.Peer) { c.WriteNull() }, extend: leave, unlock: leave},
-			&peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "the lock is held"},
-		{"both leave", &peer{lock: leave, extend: leave, unlock: leave},
-			&peer{lock: leave, extend: leave, unlock: leave}, "EOF"},
+		{"the first proxy is unreachable", nil, &fakeProxy{lock: replyGrant(1400), extend: replyInt(1400), unlock: replyInt(1)}, "exit status 0"},
+		{"it closes at the LOCK", &fakeProxy{lock: closeConn, extend: closeConn, unlock: closeConn},
+			&fakeProxy{lock: replyGrant(1400), extend: replyInt(1400), unlock: replyInt(1)}, "exit status 0"},
+		{"it closes at the EXTEND", &fakeProxy{lock: replyGrant(1400), extend: closeConn, unlock: closeConn},
+			&fakeProxy{lock: replyGrant(1400), extend: replyInt(1400), unlock: replyInt(1)}, "exit status 0"},
+		{"it closes at the UNLOCK", &fakeProxy{lock: replyGrant(1400), extend: replyInt(1400), unlock: closeConn},
+			&fakeProxy{lock: replyGrant(1400), extend: replyInt(1400), unlock: replyInt(0)}, "exit status 0"},
+		{"it refuses the lock", &fakeProxy{lock: func(c *server.Peer) { c.WriteNull() }, extend: closeConn, unlock: closeConn},
+			&fakeProxy{lock: replyGrant(1400), extend: replyInt(1400), unlock: replyInt(1)}, "the lock is held"},
+		{"both close", &fakeProxy{lock: closeConn, extend: closeConn, unlock: closeConn},
+			&fakeProxy{lock: closeConn, extend: closeConn, unlock: closeConn}, "EOF"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

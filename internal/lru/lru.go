@@ -13,7 +13,7 @@ type Cache[V any] struct {
 
 	mu          sync.Mutex
 	byKey       map[string]*list.Element // of entry[V]
-	recent      list.List                // the last used first
+	byUse       list.List                // the last used first
 	used, limit int                      // in units of size
 }
 
@@ -54,7 +54,7 @@ func (c *Cache[V]) Get(key string) (value V, ok bool) {
 	if !ok {
 		return value, false
 	}
-	c.recent.MoveToFront(e)
+	c.byUse.MoveToFront(e)
 	return e.Value.(entry[V]).value, true
 }
 
@@ -89,14 +89,14 @@ func (c *Cache[V]) Set(key string, value V) {
 }
 
 func (c *Cache[V]) put(key string, value V) {
-	c.byKey[key] = c.recent.PushFront(entry[V]{key, value})
+	c.byKey[key] = c.byUse.PushFront(entry[V]{key, value})
 	c.used += c.size(value)
 	c.evict()
 }
 
 func (c *Cache[V]) evict() {
-	for c.recent.Len() > 1 && c.used > c.limit {
-		oldest := c.recent.Remove(c.recent.Back()).(entry[V])
+	for c.byUse.Len() > 1 && c.used > c.limit {
+		oldest := c.byUse.Remove(c.byUse.Back()).(entry[V])
 		delete(c.byKey, oldest.key)
 		c.used -= c.size(oldest.value)
 	}
@@ -107,5 +107,5 @@ func (c *Cache[V]) Flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.byKey, c.used = map[string]*list.Element{}, 0
-	c.recent.Init()
+	c.byUse.Init()
 }

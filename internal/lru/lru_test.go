@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheLastUsedAreKept(t *testing.T) {
+func TestLastUsedValuesAreKept(t *testing.T) {
 	c := New[int](3)
 	for i := range 6 {
 		c.Set(fmt.Sprint(i), i)
@@ -16,8 +16,8 @@ func TestTheLastUsedAreKept(t *testing.T) {
 			t.Errorf("%s: %v", key, ok)
 		}
 	}
-	if c.recent.Len() != 3 {
-		t.Errorf("%d values", c.recent.Len())
+	if c.byUse.Len() != 3 {
+		t.Errorf("%d values", c.byUse.Len())
 	}
 	if got := c.Add("4", 40); got != 4 {
 		t.Errorf("Add replaced it: %d", got)
@@ -25,21 +25,21 @@ func TestTheLastUsedAreKept(t *testing.T) {
 	if c.Set("4", 40); c.Add("4", 4) != 40 {
 		t.Error("Set did not replace it")
 	}
-	if c.Flush(); c.recent.Len() != 0 {
+	if c.Flush(); c.byUse.Len() != 0 {
 		t.Error("Flush left something")
 	}
 }
 
-func TestBytesAreBounded(t *testing.T) {
+func TestSizeIsLimited(t *testing.T) {
 	c := Sized(8, func(s string) int { return len(s) })
 	c.Set("a", "1234")
 	c.Set("b", "1234")
 	c.Set("c", "1")
-	if _, ok := c.Get("a"); ok || c.recent.Len() != 2 {
-		t.Errorf("%d values", c.recent.Len())
+	if _, ok := c.Get("a"); ok || c.byUse.Len() != 2 {
+		t.Errorf("%d values", c.byUse.Len())
 	}
-	if c.Set("d", "123456789"); c.recent.Len() != 1 {
-		t.Errorf("%d values besides a large one", c.recent.Len())
+	if c.Set("d", "123456789"); c.byUse.Len() != 1 {
+		t.Errorf("%d values with a large one", c.byUse.Len())
 	}
 	c.Set("d", "1")
 	c.Set("e", "22")

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// TestRepliesThatDiffer: replies that differ in any field have different numbers.
-func TestRepliesThatDiffer(t *testing.T) {
+// TestDifferentReplies: replies that differ in any field have different numbers.
+func TestDifferentReplies(t *testing.T) {
 	l := newTables(&Scenario{N: 3, Ops: []Op{lockA}})
 	plain := cell.Cell{Form: cell.Plain, Attempt: numberedSource(0).Attempt(), Value: cell.Value{Present: true, Text: "a"}}
 	replies := []register.Reply{{State: register.Counted}, {State: register.Uncounted}}
@@ -29,51 +29,51 @@ func TestRepliesThatDiffer(t *testing.T) {
 	}
 	for _, r := range replies {
 		if got := l.reply(l.replyID(r)); !reflect.DeepEqual(got, r) {
-			t.Errorf("%+v was taken for %+v", r, got)
+			t.Errorf("%+v has the number of %+v", r, got)
 		}
 	}
 }
 
-// TestProxiesThatDiffer: proxies that may behave differently have different states.
-func TestProxiesThatDiffer(t *testing.T) {
-	l := newTables(&Scenario{N: 3, Retries: 1, Ops: []Op{get0, {Do: GetSet, Token: 'b'}, lockA}})
-	counted := func(did bool, c cell.Cell) replyID {
+// TestDifferentProxyStates: proxies that may behave differently have different states.
+func TestDifferentProxyStates(t *testing.T) {
+	l := newTables(&Scenario{N: 3, Retries: 1, Ops: []Op{get0, {Kind: GetSet, Token: 'b'}, lockA}})
+	countedReply := func(did bool, c cell.Cell) replyID {
 		return l.replyID(register.Reply{State: register.Counted, Answer: cell.Answer{Did: did,
 			Found: []cell.Found{{Cell: c, Left: cell.Endless}}}})
 	}
-	other := numberedSource(1)
-	plain := cell.Cell{Form: cell.Plain, Attempt: other.Attempt(), Value: cell.Value{Present: true, Text: "a"}}
-	higher := cell.Cell{Form: cell.Register, Attempt: plain.Attempt, Promised: other.Ballot(9), Value: plain.Value}
-	absent, left := counted(true, cell.Cell{}), counted(true, plain)
-	ends := func(task, round uint8, replies ...replyID) input {
-		in := input{kind: end, task: task, round: round}
+	source := numberedSource(1)
+	plain := cell.Cell{Form: cell.Plain, Attempt: source.Attempt(), Value: cell.Value{Present: true, Text: "a"}}
+	higher := cell.Cell{Form: cell.Register, Attempt: plain.Attempt, Promised: source.Ballot(9), Value: plain.Value}
+	absent, present := countedReply(true, cell.Cell{}), countedReply(true, plain)
+	roundEnd := func(task, round uint8, replies ...replyID) input {
+		in := input{kind: inputRoundEnd, task: task, round: round}
 		copy(in.replies[:], replies)
 		return in
 	}
-	gets := []input{{kind: start, task: 0}, ends(0, 0, left, absent, absent), {kind: fire}}
-	takes := []input{{kind: start, task: 2}, ends(2, 0, counted(false, plain), counted(false, plain),
-		counted(false, plain))}
-	sets := []input{{kind: start, task: 1}, ends(1, 0, left, left, left),
-		ends(1, 1, left, counted(false, higher), counted(false, higher))}
+	getInputs := []input{{kind: inputStart, task: 0}, roundEnd(0, 0, present, absent, absent), {kind: inputCallback}}
+	takeInputs := []input{{kind: inputStart, task: 2}, roundEnd(2, 0, countedReply(false, plain), countedReply(false, plain),
+		countedReply(false, plain))}
+	setInputs := []input{{kind: inputStart, task: 1}, roundEnd(1, 0, present, present, present),
+		roundEnd(1, 1, present, countedReply(false, higher), countedReply(false, higher))}
 	for _, test := range []struct {
-		name     string
-		one, two []input
+		name          string
+		first, second []input
 	}{
-		{"in what a callback is to sweep",
-			append(slices.Clone(gets), ends(101, 0, left, absent, absent)),
-			append(slices.Clone(gets), ends(101, 0, absent, left, absent))},
-		{"in the ids of an operation that others ran beside", slices.Concat(takes, sets), slices.Concat(sets, takes)},
+		{"in the key that a callback sweeps",
+			append(slices.Clone(getInputs), roundEnd(101, 0, present, absent, absent)),
+			append(slices.Clone(getInputs), roundEnd(101, 0, absent, present, absent))},
+		{"in the IDs of an operation with concurrent operations", slices.Concat(takeInputs, setInputs), slices.Concat(setInputs, takeInputs)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p, q := newProxy(l, 0), newProxy(l, 0)
 			defer p.close()
 			defer q.close()
-			for i := range test.one {
-				p.handle(test.one[i])
-				q.handle(test.two[i])
+			for i := range test.first {
+				p.handle(test.first[i])
+				q.handle(test.second[i])
 			}
 			if p.String() == q.String() {
-				t.Errorf("they are taken for one: %q", p.String())
+				t.Errorf("they have the same state: %q", p.String())
 			}
 		})
 	}

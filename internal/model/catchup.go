@@ -23,15 +23,15 @@ type CatchUp struct {
 	NoFences bool
 	// FewSources reads one source fewer than a catch-up requires.
 	FewSources bool
-	// HighestEnd copies the expiry of the cell with the highest ballot, not the latest expiry.
-	HighestEnd bool
+	// ExpiryOfHighest copies the expiry of the cell with the highest ballot, not the latest expiry.
+	ExpiryOfHighest bool
 }
 
 // catchUpState is the state of the catch-up of a restarted master.
 type catchUpState struct {
-	stage  stage
-	master uint8
-	since  clock
+	stage     stage
+	master    uint8
+	startedAt clock
 	// passes holds, by pass and source, the source's cell plus 1; zero means not read.
 	passes [2][maxMasters]cellID
 	// fence is the highest fence counter of the sources.
@@ -52,7 +52,7 @@ func (c catchUpState) encode(b []byte) []byte {
 	if c.stage == voting {
 		return b
 	}
-	b = append(b, c.master, byte(c.since), c.fence)
+	b = append(b, c.master, byte(c.startedAt), c.fence)
 	for _, pass := range c.passes {
 		for _, id := range pass {
 			b = append(b, byte(id), byte(id>>8), byte(id>>16))
@@ -66,7 +66,7 @@ func (c *catchUpState) decode(b []byte) []byte {
 	if c.stage = stage(b[0]); c.stage == voting {
 		return b[1:]
 	}
-	c.master, c.since, c.fence = b[1], clock(b[2]), b[3]
+	c.master, c.startedAt, c.fence = b[1], clock(b[2]), b[3]
 	b = b[4:]
 	for i := range c.passes {
 		for m := range c.passes[i] {
@@ -103,33 +103,33 @@ func (c *catchUpState) signature(m int) uint32 {
 
 // counted reports whether a master's vote counts.
 func (s *state) counted(m int) bool {
-	return s.target.stage == voting || int(s.target.master) != m
+	return s.catchUp.stage == voting || int(s.catchUp.master) != m
 }
 
-// catchUp restarts masters, or takes the next step of a catch-up.
-func (e *explorer) catchUp(s *state, f func(event, *state)) {
-	quiet := event{proxy: -1, master: -1}
-	if s.target.stage == voting {
+// emitCatchUpSteps restarts masters, or takes the next step of a catch-up.
+func (e *explorer) emitCatchUpSteps(s *state, f func(event, *state)) {
+	template := event{proxy: -1, master: -1}
+	if s.catchUp.stage == voting {
 		for m := range s.masters {
 			if int(s.restarts) < e.Restarts {
 				t := s.clone()
 				t.restarts++
-				t.masters[m] = masterState{cell: e.older(s, m)}
+				t.masters[m] = masterState{cell: e.cellAfterRestart(s, m)}
 				if !e.CatchUp.NoQuarantine {
-					t.target = catchUpState{stage: firstPass, master: uint8(m), since: s.at}
+					t.catchUp = catchUpState{stage: firstPass, master: uint8(m), startedAt: s.at}
 				}
-				ev := quiet
+				ev := template
 				ev.name, ev.master = "restart of", m
 				f(ev, t)
 			}
 		}
 		return
 	}
-	c := s.target
-	if c.stage == firstPass && !e.CatchUp.NoBarrier && e.passed(s.at)-e.passed(c.since) <= register.Limit {
+	c := s.catchUp
+	if c.stage == firstPass && !e.CatchUp.NoBarrier && e.passed(s.at)-e.passed(c.startedAt) <= register.Limit {
 		return
 	}
-	pass, read, due := int(c.stage-firstPass), 0, false
+	pass, read, unreadSource := int(c.stage-firstPass), 0, false
 	for m := range s.masters {
 		if c.passes[pass][m] != 0 {
 			read++
@@ -138,27 +138,27 @@ func (e *explorer) catchUp(s *state, f func(event, *state)) {
 		if m == int(c.master) || c.passes[pass][m] != 0 || pass == 1 && c.passes[0][m] == 0 {
 			continue
 		}
-		due = true
+		unreadSource = true
 		t := s.clone()
-		t.target.passes[pass][m] = s.masters[m].cell + 1
+		t.catchUp.passes[pass][m] = s.masters[m].cell + 1
 		if pass == 0 && !e.CatchUp.NoFences {
-			t.target.fence = max(t.target.fence, s.masters[m].fence)
+			t.catchUp.fence = max(t.catchUp.fence, s.masters[m].fence)
 		}
-		ev := quiet
+		ev := template
 		ev.name, ev.master = [...]string{"first pass reads", "second pass reads"}[pass], m
 		f(ev, t)
 	}
 	switch {
 	case pass == 0 && read >= e.sources():
 		t := s.clone()
-		e.copy(t)
-		ev := quiet
+		e.copyCells(t)
+		ev := template
 		ev.name, ev.master = "copies to", int(c.master)
 		f(ev, t)
-	case pass == 1 && !due:
+	case pass == 1 && !unreadSource:
 		t := s.clone()
 		e.admit(t)
-		ev := quiet
+		ev := template
 		ev.name, ev.master = "admits", int(c.master)
 		f(ev, t)
 	}
@@ -172,80 +172,80 @@ func (e *explorer) sources() int {
 	return e.N - vote.Majority(e.N) + 1
 }
 
-// older returns the cell that a master has after a restart.
-func (e *explorer) older(s *state, m int) cellID {
-	if !e.Older {
+// cellAfterRestart returns the cell that a master has after a restart.
+func (e *explorer) cellAfterRestart(s *state, m int) cellID {
+	if !e.RestartOlder {
 		return 0
 	}
-	id := e.first[m]
-	if ends := e.cells.all[id].ends; ends != 0 && ends <= epoch+e.passed(s.at) {
+	id := e.initialCells[m]
+	if expiry := e.cells.values[id].expiry; expiry != 0 && expiry <= epoch+e.passed(s.at) {
 		return 0
 	}
 	return id
 }
 
-// share is an incarnation in the cells of the sources.
-type share struct {
+// incarnation is an incarnation in the cells of the sources.
+type incarnation struct {
 	content // content of the highest ballot, with the latest expiry
 	// holders is the number of full cells, and blocking the number of blocking copies.
-	holders, blocking int
-	// until is the expiry of a blocking copy. It may be later than that of the content, because an
-	// undecided copy may be of this incarnation.
-	until time.Duration
+	holders, blockingCopies int
+	// blockExpiry is the expiry of a blocking copy. It may be later than that of the content,
+	// because an undecided copy may be of this incarnation.
+	blockExpiry time.Duration
 }
 
-// shares returns the incarnations that a pass read, and the number of masters that it did not read
-// or that have an undecided copy.
-func (e *explorer) shares(c catchUpState, pass int) (all []share, unseen int) {
-	unseen = e.total() - 1
+// incarnations returns the incarnations that a pass read, and the number of masters that it did not
+// read or that have an undecided copy.
+func (e *explorer) incarnations(c catchUpState, pass int) (incs []incarnation, unread int) {
+	unread = e.total() - 1
 	for m := range e.total() {
 		if c.passes[pass][m] == 0 {
 			continue
 		}
-		seen := e.cells.all[c.passes[pass][m]-1]
-		if !seen.IsUndecided() {
-			unseen--
+		read := e.cells.values[c.passes[pass][m]-1]
+		if !read.IsUndecided() {
+			unread--
 		}
-		if seen.Form == cell.Absent || seen.Form == cell.Mark {
+		if read.Form == cell.Absent || read.Form == cell.Mark {
 			continue
 		}
 		at := -1
-		for i := range all {
-			if all[i].Attempt == seen.Attempt {
+		for i := range incs {
+			if incs[i].Attempt == read.Attempt {
 				at = i
 			}
 		}
 		if at < 0 {
-			at = len(all)
-			all = append(all, share{content: seen})
+			at = len(incs)
+			incs = append(incs, incarnation{content: read})
 		}
-		one := &all[at]
-		one.ends = laterEnd(one.ends, seen.ends)
-		if seen.Form == cell.Blocking {
-			if !seen.IsUndecided() { // unseen counts undecided copies
-				one.blocking++
+		inc := &incs[at]
+		inc.expiry = laterExpiry(inc.expiry, read.expiry)
+		if read.Form == cell.Blocking {
+			if !read.IsUndecided() { // unseen counts undecided copies
+				inc.blockingCopies++
 			}
 			continue
 		}
-		if one.holders == 0 || seen.Accepted > one.Accepted {
-			one.Cell = seen.Cell
-			if e.CatchUp.HighestEnd {
-				one.ends = seen.ends
+		if inc.holders == 0 || read.Accepted > inc.Accepted {
+			inc.Cell = read.Cell
+			if e.CatchUp.ExpiryOfHighest {
+				inc.expiry = read.expiry
 			}
 		}
-		one.holders++
+		inc.holders++
 	}
-	u := slices.IndexFunc(all, func(one share) bool { return one.IsUndecided() })
-	for i := range all {
-		if all[i].until = all[i].ends; u >= 0 {
-			all[i].until = laterEnd(all[i].ends, all[u].ends)
+	undecidedIndex := slices.IndexFunc(incs, func(inc incarnation) bool { return inc.IsUndecided() })
+	for i := range incs {
+		if incs[i].blockExpiry = incs[i].expiry; undecidedIndex >= 0 {
+			incs[i].blockExpiry = laterExpiry(incs[i].expiry, incs[undecidedIndex].expiry)
 		}
 	}
-	return all, unseen
+	return incs, unread
 }
 
-// laterEnd returns the later of two expiry times; zero means never.
-func laterEnd(a, b time.Duration) time.Duration {
+// laterExpiry returns the later of two expiry times; zero means never.
+func laterExpiry(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return 0
 	}
@@ -253,41 +253,41 @@ func laterEnd(a, b time.Duration) time.Duration {
 }
 
 // undecided returns an undecided copy that expires with the last of the possible incarnations.
-func undecided(possible []share) share {
-	block := share{until: possible[0].until}
-	for _, one := range possible {
-		block.until = laterEnd(block.until, one.until)
+func undecided(possible []incarnation) incarnation {
+	copied := incarnation{blockExpiry: possible[0].blockExpiry}
+	for _, inc := range possible {
+		copied.blockExpiry = laterExpiry(copied.blockExpiry, inc.blockExpiry)
 	}
-	block.Cell = cell.Cell{Form: cell.Blocking, Attempt: cell.Undecided}
-	return block
+	copied.Cell = cell.Cell{Form: cell.Blocking, Attempt: cell.Undecided}
+	return copied
 }
 
-// copy copies the result of the first pass to the master.
-func (e *explorer) copy(s *state) {
-	c := &s.target
-	all, unseen := e.shares(*c, 0)
-	var possible []share
-	for _, one := range all {
-		if one.holders >= vote.Majority(e.N) {
-			possible = []share{one}
+// copyCells copies the result of the first pass to the master.
+func (e *explorer) copyCells(s *state) {
+	c := &s.catchUp
+	incs, unread := e.incarnations(*c, 0)
+	var possible []incarnation
+	for _, inc := range incs {
+		if inc.holders >= vote.Majority(e.N) {
+			possible = []incarnation{inc}
 			break
 		}
-		if one.holders+one.blocking+unseen+1 >= vote.Majority(e.N) {
-			possible = append(possible, one)
+		if inc.holders+inc.blockingCopies+unread+1 >= vote.Majority(e.N) {
+			possible = append(possible, inc)
 		}
 	}
 	if len(possible) > 1 {
-		possible = []share{undecided(possible)}
+		possible = []incarnation{undecided(possible)}
 	}
-	if e.Older {
+	if e.RestartOlder {
 		s.masters[c.master].cell = 0 // discards its own data from before the restart
 	}
 	s.masters[c.master].fence = max(s.masters[c.master].fence, c.fence)
 	if len(possible) == 1 {
-		one := possible[0]
-		copied := one.content
-		if one.holders < vote.Majority(e.N) && !e.CatchUp.NoBlocking || one.Form == cell.Blocking {
-			copied = content{Cell: cell.Cell{Form: cell.Blocking, Attempt: one.Attempt}, ends: one.until}
+		inc := possible[0]
+		copied := inc.content
+		if inc.holders < vote.Majority(e.N) && !e.CatchUp.NoBlocking || inc.Form == cell.Blocking {
+			copied = content{Cell: cell.Cell{Form: cell.Blocking, Attempt: inc.Attempt}, expiry: inc.blockExpiry}
 		}
 		if copied.Form == cell.Register {
 			copied.Promised = copied.Accepted
@@ -296,29 +296,29 @@ func (e *explorer) copy(s *state) {
 	}
 	c.stage = secondPass
 	if e.CatchUp.OnePass {
-		s.target = catchUpState{}
+		s.catchUp = catchUpState{}
 	}
 }
 
 // admit checks the copy against the second pass, and lets the master vote.
 func (e *explorer) admit(s *state) {
-	c := s.target
-	s.target = catchUpState{}
-	own := e.cells.all[s.masters[c.master].cell]
-	before, _ := e.shares(c, 0)
+	c := s.catchUp
+	s.catchUp = catchUpState{}
+	ownCell := e.cells.values[s.masters[c.master].cell]
+	firstRead, _ := e.incarnations(c, 0)
 	copied := false
-	for _, one := range before {
-		copied = copied || own.Form != cell.Absent && one.Attempt == own.Attempt
+	for _, inc := range firstRead {
+		copied = copied || ownCell.Form != cell.Absent && inc.Attempt == ownCell.Attempt
 	}
-	if !copied || own.Form == cell.Mark {
+	if !copied || ownCell.Form == cell.Mark {
 		return
 	}
-	now, _ := e.shares(c, 1)
-	for _, one := range now {
-		if one.Attempt == own.Attempt {
-			if one.holders < vote.Majority(e.N) && !e.CatchUp.NoBlocking {
-				own.Cell = cell.Cell{Form: cell.Blocking, Attempt: own.Attempt}
-				s.masters[c.master].cell = e.cellID(own)
+	secondRead, _ := e.incarnations(c, 1)
+	for _, inc := range secondRead {
+		if inc.Attempt == ownCell.Attempt {
+			if inc.holders < vote.Majority(e.N) && !e.CatchUp.NoBlocking {
+				ownCell.Cell = cell.Cell{Form: cell.Blocking, Attempt: ownCell.Attempt}
+				s.masters[c.master].cell = e.cellID(ownCell)
 			}
 			return
 		}

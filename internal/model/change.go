@@ -14,8 +14,8 @@ import (
 type Change struct {
 	// New lists the masters of the new set, by their numbers from 0.
 	New []int
-	// Proxies lists the proxies that use the new set, by their numbers from 0. All others use the
-	// old set.
+	// Proxies lists the proxies that use the new set, by their numbers from 0. All other proxies
+	// use the old set.
 	Proxies []int
 	// AllAnswer lets masters join only after all masters of the old set are sealed and read.
 	AllAnswer bool
@@ -26,16 +26,16 @@ type Change struct {
 	NoSeal bool
 	// NoJoin counts the votes of the new set as soon as the old set is sealed.
 	NoJoin bool
-	// NewRules copies according to the majority of the new set instead of the old set.
-	NewRules bool
-	// EarlyRules copies as in a catch-up within the new set before a majority of that set votes.
-	EarlyRules bool
-	// FewOrigins reads one source fewer than a join requires.
-	FewOrigins bool
+	// DecideByNewSet copies according to the majority of the new set instead of the old set.
+	DecideByNewSet bool
+	// EarlyCatchUp copies as in a catch-up within the new set before a majority of that set votes.
+	EarlyCatchUp bool
+	// FewSources reads one source fewer than a join requires.
+	FewSources bool
 	// NoBlocking makes complete copies of locks that may or may not have a majority.
 	NoBlocking bool
-	// OwnOnly lets a master join with its own data only.
-	OwnOnly bool
+	// OwnDataOnly lets a master join with its own data only.
+	OwnDataOnly bool
 }
 
 // total returns the number of masters in both sets.
@@ -56,23 +56,23 @@ func (s *Scenario) set(proxy int) []int {
 			return s.Change.New
 		}
 	}
-	all := make([]int, s.N)
-	for m := range all {
-		all[m] = m
+	masters := make([]int, s.N)
+	for m := range masters {
+		masters[m] = m
 	}
-	return all
+	return masters
 }
 
-// hasNew reports whether a proxy uses the new set.
-func (s *Scenario) hasNew(proxy int) bool {
+// usesNewSet reports whether a proxy uses the new set.
+func (s *Scenario) usesNewSet(proxy int) bool {
 	if s.Change == nil {
 		return false
 	}
 	return slices.Contains(s.Change.Proxies, proxy)
 }
 
-// isNew reports whether a master is in the new set.
-func (s *Scenario) isNew(m int) bool {
+// inNewSet reports whether a master is in the new set.
+func (s *Scenario) inNewSet(m int) bool {
 	if s.Change == nil {
 		return false
 	}
@@ -82,7 +82,7 @@ func (s *Scenario) isNew(m int) bool {
 // role returns 0 for a master in both sets, 1 for the old set only, 2 for the new set only.
 func (s *Scenario) role(m int) byte {
 	switch {
-	case s.Change == nil || m < s.N && s.isNew(m):
+	case s.Change == nil || m < s.N && s.inNewSet(m):
 		return 0
 	case m < s.N:
 		return 1
@@ -92,24 +92,25 @@ func (s *Scenario) role(m int) byte {
 }
 
 type changeState struct {
-	// sealed holds the sealed masters of the old set, joined the voting ones of the new, as bits.
+	// sealed holds the sealed masters of the old set, joined the voting masters of the new set, as
+	// bits.
 	sealed, joined uint8
 	// join is the state of the master that is joining. ordinary is set if it catches up from
 	// masters that have already joined.
-	join     catchUpState
-	ordinary bool
+	join      catchUpState
+	catchesUp bool
 }
 
 func (c changeState) encode(b []byte) []byte {
 	ordinary := byte(0)
-	if c.ordinary {
+	if c.catchesUp {
 		ordinary = 1
 	}
 	return c.join.encode(append(b, c.sealed, c.joined, ordinary))
 }
 
 func (c *changeState) decode(b []byte) []byte {
-	c.sealed, c.joined, c.ordinary = b[0], b[1], b[2] == 1
+	c.sealed, c.joined, c.catchesUp = b[0], b[1], b[2] == 1
 	return c.join.decode(b[3:])
 }
 
@@ -133,15 +134,15 @@ func (e *explorer) countedFor(s *state, proxy, m int) bool {
 	switch {
 	case e.Change == nil:
 		return s.counted(m)
-	case e.hasNew(proxy):
+	case e.usesNewSet(proxy):
 		return s.change.joined>>m&1 == 1
 	default:
 		return e.Change.NoSeal || s.change.sealed>>m&1 == 0
 	}
 }
 
-// changes takes the next step of the change.
-func (e *explorer) changes(s *state, f func(event, *state)) {
+// emitChangeSteps takes the next step of the change.
+func (e *explorer) emitChangeSteps(s *state, f func(event, *state)) {
 	if e.Change == nil {
 		return
 	}
@@ -177,67 +178,67 @@ func (e *explorer) changes(s *state, f func(event, *state)) {
 // It reads all sources of a pass at the same moment.
 func (e *explorer) beginJoin(s *state, target int, f func(event, *state)) {
 	n := len(e.Change.New)
-	ordinary := e.isOpen(s) && !e.Change.EarlyRules ||
-		e.Change.EarlyRules && bits.OnesCount8(s.change.joined) >= n-vote.Majority(n)+1
-	needed := e.originsNeeded()
+	ordinary := e.newSetVotes(s) && !e.Change.EarlyCatchUp ||
+		e.Change.EarlyCatchUp && bits.OnesCount8(s.change.joined) >= n-vote.Majority(n)+1
+	needed := e.sourcesNeeded()
 	if ordinary {
 		needed = n - vote.Majority(n) + 1
 		if e.Change.AllAnswer {
 			needed = bits.OnesCount8(s.change.joined)
 		}
 	}
-	for some := range uint8(1) << e.total() {
+	for sources := range uint8(1) << e.total() {
 		t := s.clone()
-		t.change.ordinary = ordinary
-		t.change.join = catchUpState{stage: firstPass, master: uint8(target), since: s.at}
-		right := bits.OnesCount8(some) >= needed && (some>>target&1 == 1) == e.isOrigin(t, target, target)
+		t.change.catchesUp = ordinary
+		t.change.join = catchUpState{stage: firstPass, master: uint8(target), startedAt: s.at}
+		valid := bits.OnesCount8(sources) >= needed && (sources>>target&1 == 1) == e.isSource(t, target, target)
 		for m := range s.masters {
-			right = right && (some>>m&1 == 0 || e.isOrigin(t, m, target))
-			if some>>m&1 == 1 || m == target {
+			valid = valid && (sources>>m&1 == 0 || e.isSource(t, m, target))
+			if sources>>m&1 == 1 || m == target {
 				t.change.join.passes[0][m] = s.masters[m].cell + 1
 			}
-			if some>>m&1 == 1 {
+			if sources>>m&1 == 1 {
 				t.change.join.fence = max(t.change.join.fence, s.masters[m].fence)
 			}
 		}
-		if right {
-			f(event{name: "begins to join, after a look at the others:", proxy: -1, master: target}, t)
+		if valid {
+			f(event{name: "begins to join, after reading the sources:", proxy: -1, master: target}, t)
 		}
 	}
 }
 
-// originsNeeded returns the minimum number of sources in the old set.
-func (e *explorer) originsNeeded() int {
+// sourcesNeeded returns the minimum number of sources in the old set.
+func (e *explorer) sourcesNeeded() int {
 	n := e.N - vote.Majority(e.N) + 1
 	if e.Change.AllAnswer {
 		return e.N
 	}
-	if e.Change.FewOrigins {
+	if e.Change.FewSources {
 		n--
 	}
-	if e.Change.OwnOnly {
+	if e.Change.OwnDataOnly {
 		return 0
 	}
 	return n
 }
 
-// isOrigin reports whether a master is a source for the joining target. By default, a source is a
+// isSource reports whether a master is a source for the joining target. By default, a source is a
 // sealed master of the old set, which still has its data.
-func (e *explorer) isOrigin(s *state, m, target int) bool {
+func (e *explorer) isSource(s *state, m, target int) bool {
 	c := s.change
 	switch {
-	case c.ordinary:
+	case c.catchesUp:
 		return m != target && c.joined>>m&1 == 1
-	case e.Change.OwnOnly:
+	case e.Change.OwnDataOnly:
 		return m == target && c.sealed>>m&1 == 1
 	default:
 		return m < e.N && c.sealed>>m&1 == 1
 	}
 }
 
-// rules returns the size of the set whose majority decides what is copied.
-func (e *explorer) rules(c changeState) int {
-	if c.ordinary || e.Change.NewRules {
+// decidingSetSize returns the size of the set whose majority decides which incarnation is copied.
+func (e *explorer) decidingSetSize(c changeState) int {
+	if c.catchesUp || e.Change.DecideByNewSet {
 		return len(e.Change.New)
 	}
 	return e.N
@@ -249,7 +250,7 @@ func (e *explorer) continueJoin(s *state, f func(event, *state)) {
 	c := &t.change.join
 	target := int(c.master)
 	if c.stage == firstPass {
-		e.fill(t)
+		e.copyToJoining(t)
 		f(event{name: "fills", proxy: -1, master: target}, t)
 		return
 	}
@@ -259,69 +260,69 @@ func (e *explorer) continueJoin(s *state, f func(event, *state)) {
 		}
 	}
 	e.admitJoined(t)
-	f(event{name: "joins, after another look:", proxy: -1, master: target}, t)
+	f(event{name: "joins, after reading the sources again:", proxy: -1, master: target}, t)
 }
 
-// isOpen reports whether a majority of the new set votes. Before that, the proxies of the new set
-// send no operations.
-func (e *explorer) isOpen(s *state) bool {
+// newSetVotes reports whether a majority of the new set votes. Before that, the proxies of the new
+// set send no operations.
+func (e *explorer) newSetVotes(s *state) bool {
 	return bits.OnesCount8(s.change.joined) >= vote.Majority(len(e.Change.New))
 }
 
-// sharesFor returns the incarnations that a pass read from the sources, and the number of masters
-// of the deciding set that were not read.
-func (e *explorer) sharesFor(s *state, pass int) (all []share, unread int) {
+// joinIncarnations returns the incarnations that a pass read from the sources, and the number of
+// masters of the deciding set that were not read.
+func (e *explorer) joinIncarnations(s *state, pass int) (incs []incarnation, unread int) {
 	c := s.change.join
 	target := int(c.master)
-	seen := c
-	if !e.isOrigin(s, target, target) {
-		seen.passes[pass][target] = 0
-	} else if pass == 1 && seen.passes[0][target] != 0 {
-		first, second := e.cells.all[seen.passes[0][target]-1], e.cells.all[seen.passes[1][target]-1]
+	passes := c
+	if !e.isSource(s, target, target) {
+		passes.passes[pass][target] = 0
+	} else if pass == 1 && passes.passes[0][target] != 0 {
+		first, second := e.cells.values[passes.passes[0][target]-1], e.cells.values[passes.passes[1][target]-1]
 		if first.Attempt != second.Attempt && !second.IsUndecided() {
-			seen.passes[1][target] = 1 // the cell is the copy; it counts as empty
+			passes.passes[1][target] = 1 // the cell is the copy; it counts as empty
 		}
 	}
-	all, unseen := e.shares(seen, pass)
-	read := e.total() - 1 - unseen
-	return all, e.rules(s.change) - read
+	incs, unreadByAll := e.incarnations(passes, pass)
+	read := e.total() - 1 - unreadByAll
+	return incs, e.decidingSetSize(s.change) - read
 }
 
-// fill copies the result of the first pass to a master.
-func (e *explorer) fill(s *state) {
+// copyToJoining copies the result of the first pass to a master.
+func (e *explorer) copyToJoining(s *state) {
 	c := &s.change.join
 	target := int(c.master)
-	q := vote.Majority(e.rules(s.change))
-	all, unread := e.sharesFor(s, 0)
-	var possible []share
-	for _, one := range all {
-		if one.holders >= q {
-			possible = []share{one}
+	q := vote.Majority(e.decidingSetSize(s.change))
+	incs, unread := e.joinIncarnations(s, 0)
+	var possible []incarnation
+	for _, inc := range incs {
+		if inc.holders >= q {
+			possible = []incarnation{inc}
 			break
 		}
-		if one.holders+one.blocking+unread >= q {
-			possible = append(possible, one)
+		if inc.holders+inc.blockingCopies+unread >= q {
+			possible = append(possible, inc)
 		}
 	}
 	if len(possible) > 1 {
-		possible = []share{undecided(possible)}
+		possible = []incarnation{undecided(possible)}
 	}
 	s.masters[target].fence = max(s.masters[target].fence, c.fence)
-	own := c.passes[0][target] - 1
+	ownBefore := c.passes[0][target] - 1
 	c.stage = secondPass
 	if len(possible) == 0 {
-		if s.masters[target].cell == own {
+		if s.masters[target].cell == ownBefore {
 			s.masters[target].cell = 0
 		}
 		return
 	}
-	one := possible[0]
-	copied := one.content
-	if one.holders < q && !e.Change.NoBlocking || one.Form == cell.Blocking {
-		if held := e.cells.all[own]; e.isOrigin(s, target, target) && held.Attempt == one.Attempt {
+	inc := possible[0]
+	copied := inc.content
+	if inc.holders < q && !e.Change.NoBlocking || inc.Form == cell.Blocking {
+		if ownContent := e.cells.values[ownBefore]; e.isSource(s, target, target) && ownContent.Attempt == inc.Attempt {
 			return // the target itself is one of the holders
 		}
-		copied = content{Cell: cell.Cell{Form: cell.Blocking, Attempt: one.Attempt}, ends: one.until}
+		copied = content{Cell: cell.Cell{Form: cell.Blocking, Attempt: inc.Attempt}, expiry: inc.blockExpiry}
 	}
 	if copied.Form == cell.Register {
 		copied.Promised = copied.Accepted
@@ -333,26 +334,26 @@ func (e *explorer) fill(s *state) {
 func (e *explorer) admitJoined(s *state) {
 	c := s.change.join
 	target := int(c.master)
-	before, _ := e.sharesFor(s, 0)
-	now, _ := e.sharesFor(s, 1)
-	q := vote.Majority(e.rules(s.change))
-	own := e.cells.all[s.masters[target].cell]
-	held := e.cells.all[c.passes[0][target]-1]
+	firstRead, _ := e.joinIncarnations(s, 0)
+	secondRead, _ := e.joinIncarnations(s, 1)
+	q := vote.Majority(e.decidingSetSize(s.change))
+	currentContent := e.cells.values[s.masters[target].cell]
+	contentBefore := e.cells.values[c.passes[0][target]-1]
 	s.change.joined |= 1 << target
-	s.change.join, s.change.ordinary = catchUpState{}, false
-	wasOwn := target < e.N && held.Attempt == own.Attempt
+	s.change.join, s.change.catchesUp = catchUpState{}, false
+	wasOwn := target < e.N && contentBefore.Attempt == currentContent.Attempt
 	copied := false
-	for _, one := range before {
-		copied = copied || own.Form != cell.Absent && one.Attempt == own.Attempt
+	for _, inc := range firstRead {
+		copied = copied || currentContent.Form != cell.Absent && inc.Attempt == currentContent.Attempt
 	}
 	if !copied || wasOwn {
 		return
 	}
-	for _, one := range now {
-		if one.Attempt == own.Attempt {
-			if one.holders < q && !e.Change.NoBlocking {
-				own.Cell = cell.Cell{Form: cell.Blocking, Attempt: own.Attempt}
-				s.masters[target].cell = e.cellID(own)
+	for _, inc := range secondRead {
+		if inc.Attempt == currentContent.Attempt {
+			if inc.holders < q && !e.Change.NoBlocking {
+				currentContent.Cell = cell.Cell{Form: cell.Blocking, Attempt: currentContent.Attempt}
+				s.masters[target].cell = e.cellID(currentContent)
 			}
 			return
 		}

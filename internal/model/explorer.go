@@ -26,20 +26,20 @@ type explorer struct {
 	machines  []*machine
 	history   *histories
 	seed      maphash.Seed
-	seen      map[uint64]struct{}
+	visited   map[uint64]struct{}
 	parents   []uint32
 	hashes    []uint64
 	attempts  interner[cell.Attempt]
 	violation string
-	// first holds the cells of the masters at the beginning.
-	first [maxMasters]cellID
+	// initialCells holds the cells of the masters at the beginning.
+	initialCells [maxMasters]cellID
 }
 
 func newExplorer(s *Scenario) *explorer {
 	l := newTables(s)
 	e := &explorer{
 		tables: l, history: newHistories(l), seed: maphash.MakeSeed(),
-		seen: map[uint64]struct{}{},
+		visited: map[uint64]struct{}{},
 	}
 	proxies := 0
 	for _, op := range s.Ops {
@@ -60,22 +60,22 @@ func Explore(s Scenario, limit int) Result {
 // explore visits all states that can follow root, up to limit states.
 func (e *explorer) explore(root *state, limit int) Result {
 	queue := [][]byte{e.add(root, 0)}
-	for at := 0; len(queue) > 0; at++ {
+	for index := 0; len(queue) > 0; index++ {
 		if len(e.hashes) > limit {
 			return Result{States: len(e.hashes)}
 		}
-		now := e.decode(queue[0])
+		current := e.decode(queue[0])
 		queue[0], queue = nil, queue[1:]
-		e.successors(now, func(ev event, next *state) {
+		e.successors(current, func(ev event, next *state) {
 			if e.violation != "" {
 				return
 			}
 			if e.violation = e.check(next); e.violation != "" {
-				e.parents = append(e.parents, uint32(at))
+				e.parents = append(e.parents, uint32(index))
 				e.hashes = append(e.hashes, e.hash(next))
 				return
 			}
-			if text := e.add(next, at); text != nil {
+			if text := e.add(next, index); text != nil {
 				queue = append(queue, text)
 			}
 		})
@@ -90,10 +90,10 @@ func (e *explorer) explore(root *state, limit int) Result {
 func (e *explorer) add(s *state, parent int) []byte {
 	text := e.encode(s)
 	sum := maphash.Bytes(e.seed, text)
-	if _, old := e.seen[sum]; old {
+	if _, known := e.visited[sum]; known {
 		return nil
 	}
-	e.seen[sum] = struct{}{}
+	e.visited[sum] = struct{}{}
 	e.parents = append(e.parents, uint32(parent))
 	e.hashes = append(e.hashes, sum)
 	return text
@@ -111,11 +111,11 @@ func (e *explorer) trace(root *state) []string {
 	}
 	slices.Reverse(path)
 	var lines []string
-	now := root
+	current := root
 	for _, sum := range path {
 		var step *state
 		line := ""
-		e.successors(now, func(ev event, next *state) {
+		e.successors(current, func(ev event, next *state) {
 			if step == nil && e.hash(next) == sum {
 				step, line = next, e.describe(ev, next)
 			}
@@ -123,24 +123,24 @@ func (e *explorer) trace(root *state) []string {
 		if step == nil {
 			return append(lines, "(lost the trace)")
 		}
-		now, lines = step, append(lines, line)
+		current, lines = step, append(lines, line)
 	}
 	return lines
 }
 
 // check describes the property that a state violates, or returns "".
 func (e *explorer) check(s *state) string {
-	if !e.history.possible(s.history) {
-		return "no single Redis can have given these answers"
+	if !e.history.isPossible(s.history) {
+		return "no single Redis can have given these replies"
 	}
-	if s.disordered {
+	if s.fenceDisorder {
 		return "a fence is not higher than the one of the lock before"
 	}
 	if e.deadHasMajority(s) {
-		return "a refused or released attempt stands on a majority"
+		return "a refused or released attempt has a majority"
 	}
-	if e.Calm && slices.Contains(s.results[:], noQuorum) {
-		return "NOQUORUM although all are well"
+	if e.RequireQuorum && slices.Contains(s.results[:], noQuorum) {
+		return "NOQUORUM without faults"
 	}
 	return ""
 }
@@ -148,14 +148,14 @@ func (e *explorer) check(s *state) string {
 // deadHasMajority reports whether an attempt that was refused, or released with 1, has its original
 // value on a majority of a set. Only voting masters count.
 func (e *explorer) deadHasMajority(s *state) bool {
-	for _, d := range s.dead {
+	for _, d := range s.deadAttempts {
 		for p := range e.machines {
 			set, holders := e.set(p), 0
 			for _, m := range set {
-				c := e.cells.all[s.masters[m].cell]
+				c := e.cells.values[s.masters[m].cell]
 				original := c.Form == cell.Plain ||
 					c.Form == cell.Register && c.Value.Present && len(c.Value.Changes) == 0
-				if e.countedFor(s, p, m) && c.Attempt == e.attempts.all[d] && original {
+				if e.countedFor(s, p, m) && c.Attempt == e.attempts.values[d] && original {
 					holders++
 				}
 			}
@@ -181,33 +181,33 @@ func (e *explorer) describe(ev event, s *state) string {
 	switch {
 	case ev.message.op != 0 || ev.message.proxy != 0 || ev.name == "deliver":
 		line += fmt.Sprintf(" proxy %d's %s at %c",
-			ev.message.proxy+1, show(e.ops.all[ev.message.op]), 'A'+ev.message.master)
+			ev.message.proxy+1, showOp(e.ops.values[ev.message.op]), 'A'+ev.message.master)
 	case ev.master >= 0:
 		line += fmt.Sprintf(" %c", 'A'+ev.master)
 	}
 	in := ev.move.in
 	if ev.proxy >= 0 {
 		switch in.kind {
-		case start:
+		case inputStart:
 			line += fmt.Sprintf(" %v starts", e.Ops[in.task])
-		case end:
+		case inputRoundEnd:
 			line += fmt.Sprintf(" | round %d of task %d ends with", in.round, in.task)
 			for m := range e.total() {
 				line += " " + e.showReply(in.replies[m])
 			}
-		case late:
+		case inputLateReply:
 			line += fmt.Sprintf(" | late: %s", e.showReply(in.replies[0]))
 		}
 		for _, s := range ev.move.sends {
-			line += fmt.Sprintf("\n        sends %s to %c", show(e.ops.all[s.op]), 'A'+s.master)
+			line += fmt.Sprintf("\n        sends %s to %c", showOp(e.ops.values[s.op]), 'A'+s.master)
 		}
-		for _, a := range ev.move.answers {
+		for _, a := range ev.move.clientReplies {
 			line += fmt.Sprintf("\n        ANSWER %v: %v %s", e.Ops[a.op], a.code, showFence(a.fence))
 		}
 	}
 	line += "\n        "
 	for i, m := range s.masters {
-		line += fmt.Sprintf(" %c=%s%s", 'A'+i, showCell(e.cells.all[m.cell].Cell), showFence(m.fence))
+		line += fmt.Sprintf(" %c=%s%s", 'A'+i, showCell(e.cells.values[m.cell].Cell), showFence(m.fence))
 	}
 	return line
 }
@@ -250,7 +250,7 @@ func showCell(c cell.Cell) string {
 	}
 }
 
-func show(op cell.Op) string {
+func showOp(op cell.Op) string {
 	switch op := op.(type) {
 	case cell.Take:
 		if op.Mark != "" {
@@ -277,11 +277,11 @@ func show(op cell.Op) string {
 
 func (e *explorer) showReply(id replyID) string {
 	switch id {
-	case waiting:
+	case replyWaiting:
 		return "…"
-	case unknown:
+	case replyUnknown:
 		return "unknown"
-	case failed:
+	case replyFailed:
 		return "failed"
 	}
 	r := e.reply(id)

@@ -8,10 +8,10 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// partlyFilled leads to this state: of five masters, A to D hold a lock with a short lease. A proxy
-// restores it on E, and the accept of its ballot reaches only D.
-const partlyFilled = `
-MEND & by proxy 2 starts
+// partlyFilledScript leads to this state: of five masters, A to D hold a lock with a short lease. A
+// proxy restores it on E, and the accept of its ballot reaches only D.
+const partlyFilledScript = `
+REPAIR & by proxy 2 starts
 deliver & proxy 2's read & at A
 deliver & proxy 2's read & at B
 deliver & proxy 2's read & at C
@@ -44,12 +44,12 @@ deliver & proxy 2's accept & at D
 // extendsPromised makes masters extend a lock even while a ballot may be running.
 func extendsPromised(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	f := s.Look(key)
-	if _, is := op.(cell.Extend); !is || f.Form != cell.Register {
+	if _, ok := op.(cell.Extend); !ok || f.Form != cell.Register {
 		return cell.Answer{}, false
 	}
-	settled := f.Cell
-	settled.Promised = settled.Accepted
-	s.Put(key, settled, f.Left)
+	withoutPromise := f.Cell
+	withoutPromise.Promised = withoutPromise.Accepted
+	s.Put(key, withoutPromise, f.Left)
 	answer := op.Apply(s)
 	s.Put(key, f.Cell, s.Look(key).Left)
 	return answer, true
@@ -72,39 +72,39 @@ func keepsEndOfHighest(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	return cell.Answer{}, false
 }
 
-// both applies a, and then b if a does not handle the operation.
-func both(a, b func(cell.Op, *cell.Store) (cell.Answer, bool)) Variant {
-	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
-		if answer, did := a(op, s); did {
+// chainOverrides applies a, and then b if a does not handle the operation.
+func chainOverrides(a, b func(cell.Op, *cell.Store) (cell.Answer, bool)) Variant {
+	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		if answer, handled := a(op, s); handled {
 			return answer, true
 		}
 		return b(op, s)
 	})
 }
 
-// lasting is a scenario around an EXTEND to an endless lease, with a concurrent EXTEND to a shorter
-// lease, and a LOCK after that lease.
-var lasting = Scenario{N: 5, Held: 4, Leases: 1, Slow: 2, Fires: 1, Losses: 1, Retries: 2, Restarts: 1, Ops: []Op{
-	shortA, repairs(1), {Do: Extend, Token: 'a', After: []int{1}}, {Do: Extend, Token: 'a', Short: true, Proxy: 2},
-	{Do: Get, Proxy: 2}, {Do: Lock, Token: 'b', Proxy: 3},
+// endlessExtend is a scenario around an EXTEND to an endless lease, with a concurrent EXTEND to a
+// shorter lease, and a LOCK after that lease.
+var endlessExtend = Scenario{N: 5, InitialHolders: 4, LeaseTicks: 1, SlowTicks: 2, Callbacks: 1, Losses: 1, Retries: 2, Restarts: 1, Ops: []Op{
+	shortA, repairBy(1), {Kind: Extend, Token: 'a', After: []int{1}}, {Kind: Extend, Token: 'a', ShortLease: true, Proxy: 2},
+	{Kind: Get, Proxy: 2}, {Kind: Lock, Token: 'b', Proxy: 3},
 }}
 
 // TestExtendBesideBallots: no ballot shortens a granted lease. This holds for a ballot that was
 // promised before the EXTEND, and for a ballot that finds another accepted ballot.
 func TestExtendBesideBallots(t *testing.T) {
 	limit := quickLimit
-	if all() {
+	if exploresAll() {
 		limit = longLimit
 	}
-	found := func(name, script string, v Variant) Result {
-		s := lasting
+	run := func(name, script string, v Variant) Result {
+		s := endlessExtend
 		s.Variant = v
-		r := follow(t, s, partlyFilled+script, limit)
+		r := follow(t, s, partlyFilledScript+script, limit)
 		t.Logf("%s: %d states follow, complete: %v, %s", name, r.States, r.Complete, r.Violation)
 		return r
 	}
-	for _, v := range []Variant{{}, masters(keepsEndOfHighest)} {
-		if r := found("extending where no ballot may be under way", "", v); r.Violation != "" {
+	for _, v := range []Variant{{}, masterVariant(keepsEndOfHighest)} {
+		if r := run("extending where no ballot may be under way", "", v); r.Violation != "" {
 			t.Errorf("%s\n%s", r.Violation, strings.Join(r.Trace, "\n"))
 		}
 	}
@@ -112,21 +112,21 @@ func TestExtendBesideBallots(t *testing.T) {
 		name, script string
 		Variant
 	}{
-		{"extending at any time, beside a ballot that extends", besideExtend, masters(extendsPromised)},
-		{"extending at any time, and a ballot keeps the end of the highest", thenKept,
-			both(extendsPromised, keepsEndOfHighest)},
-		{"extending at any time, and a master that forgets copies the end of the highest", thenForgotten,
-			Variant{Apply: masters(extendsPromised).Apply, CatchUp: CatchUp{HighestEnd: true}}},
+		{"extending at any time, beside a ballot that extends", ballotBesideExtendScript, masterVariant(extendsPromised)},
+		{"extending at any time, and a ballot keeps the end of the highest", keptExpiryScript,
+			chainOverrides(extendsPromised, keepsEndOfHighest)},
+		{"extending at any time, and a master that forgets copies the end of the highest", forgettingCopyScript,
+			Variant{Apply: masterVariant(extendsPromised).Apply, CatchUp: CatchUp{ExpiryOfHighest: true}}},
 	} {
-		if r := found(v.name, v.script, v.Variant); r.Violation == "" {
-			t.Errorf("%s: nothing is wrong", v.name)
+		if r := run(v.name, v.script, v.Variant); r.Violation == "" {
+			t.Errorf("%s: no violation", v.name)
 		}
 	}
 }
 
-// Scripts that lead from partlyFilled to violations if masters extend at any time.
+// Scripts that lead from partlyFilledScript to violations if masters extend at any time.
 const (
-	besideExtend = `
+	ballotBesideExtendScript = `
 EXTEND a by proxy 3 starts
 deliver & proxy 3's prepare(13) & at B
 deliver & proxy 3's prepare(13) & at C
@@ -150,7 +150,7 @@ deliver & proxy 4's take & at B
 deliver & proxy 4's take & at C
 deliver & proxy 4's take & at D |
 `
-	thenKept = `
+	keptExpiryScript = `
 EXTEND a by proxy 1 starts
 deliver & proxy 1's extend & at A
 deliver & proxy 1's extend & at B
@@ -179,7 +179,7 @@ deliver & proxy 4's take & at B
 deliver & proxy 4's take & at C
 deliver & proxy 4's take & at D |
 `
-	thenForgotten = `
+	forgettingCopyScript = `
 EXTEND a by proxy 1 starts
 deliver & proxy 1's extend & at A
 deliver & proxy 1's extend & at B

@@ -12,7 +12,7 @@ import (
 func follow(t *testing.T, s Scenario, script string, limit int) Result {
 	t.Helper()
 	e := newExplorer(&s)
-	now := e.root()
+	current := e.root()
 	var trace []string
 	for line := range strings.Lines(script) {
 		line = strings.TrimSpace(line)
@@ -20,31 +20,31 @@ func follow(t *testing.T, s Scenario, script string, limit int) Result {
 			continue
 		}
 		var next *state
-		var may []string
-		e.successors(now, func(ev event, after *state) {
-			text := e.describe(ev, after)
+		var possible []string
+		e.successors(current, func(ev event, successor *state) {
+			text := e.describe(ev, successor)
 			head, _, _ := strings.Cut(text, "\n")
-			may = append(may, head)
-			if next == nil && hasAll(head, strings.Split(line, "&")) {
-				next = after
+			possible = append(possible, head)
+			if next == nil && containsAll(head, strings.Split(line, "&")) {
+				next = successor
 				trace = append(trace, text)
 			}
 		})
 		if next == nil {
-			t.Fatalf("%s\n%q does not come; what may:\n%s", strings.Join(trace, "\n"), line, strings.Join(may, "\n"))
+			t.Fatalf("%s\n%q is not possible; possible events:\n%s", strings.Join(trace, "\n"), line, strings.Join(possible, "\n"))
 		}
-		next.tidy()
-		now = next
-		if wrong := e.check(now); wrong != "" {
-			return Result{Violation: wrong, Trace: trace}
+		next.normalize()
+		current = next
+		if violation := e.check(current); violation != "" {
+			return Result{Violation: violation, Trace: trace}
 		}
 	}
-	r := e.explore(now, limit)
+	r := e.explore(current, limit)
 	r.Trace = append(trace, r.Trace...)
 	return r
 }
 
-func hasAll(text string, words []string) bool {
+func containsAll(text string, words []string) bool {
 	for _, word := range words {
 		if !strings.Contains(text, strings.TrimSpace(word)) {
 			return false
@@ -56,8 +56,8 @@ func hasAll(text string, words []string) bool {
 // TestBallotBeyondItsLimit: a ballot sends nothing after its time limit, because a master may have
 // forgotten its promise by then.
 func TestBallotBeyondItsLimit(t *testing.T) {
-	s := Scenario{N: 3, Held: 3, Slow: 1, Restarts: 1, Retries: 4, Ops: []Op{
-		lockA, {Do: Unlock, Token: 'a', Proxy: 2}, {Do: GetSet, Token: 'b', Proxy: 1}, {Do: Get, Proxy: 3, After: []int{3}},
+	s := Scenario{N: 3, InitialHolders: 3, SlowTicks: 1, Restarts: 1, Retries: 4, Ops: []Op{
+		lockA, {Kind: Unlock, Token: 'a', Proxy: 2}, {Kind: GetSet, Token: 'b', Proxy: 1}, {Kind: Get, Proxy: 3, After: []int{3}},
 	}}
 	r := follow(t, s, `
 UNLOCK a by proxy 3 starts
@@ -77,7 +77,7 @@ deliver & proxy 2's prepare(12) at B
 deliver & proxy 2's prepare(12) at C | & … yes & yes
 deliver & proxy 2's accept & at B
 deliver & proxy 2's accept & at C |
-# and the first would go on with what A, which has not got it, and C say
+# and the first ballot would continue with the replies of A, which has no new value, and C
 `, quickLimit)
 	if t.Logf("%d states follow", r.States); r.Violation != "" || !r.Complete {
 		t.Errorf("complete: %v, %s\n%s", r.Complete, r.Violation, strings.Join(r.Trace, "\n"))
@@ -87,8 +87,8 @@ deliver & proxy 2's accept & at C |
 // TestAcceptBeyondItsDeadline: an accept that arrives after its deadline has no effect. Another
 // value may have been chosen meanwhile, with the vote of a master that has forgotten its promise.
 func TestAcceptBeyondItsDeadline(t *testing.T) {
-	s := Scenario{N: 3, Held: 3, Slow: 1, Restarts: 1, Ops: []Op{
-		lockA, {Do: Unlock, Token: 'a', Proxy: 2}, {Do: GetSet, Token: 'b', Proxy: 1}, {Do: Get, Proxy: 3, After: []int{3}},
+	s := Scenario{N: 3, InitialHolders: 3, SlowTicks: 1, Restarts: 1, Ops: []Op{
+		lockA, {Kind: Unlock, Token: 'a', Proxy: 2}, {Kind: GetSet, Token: 'b', Proxy: 1}, {Kind: Get, Proxy: 3, After: []int{3}},
 	}}
 	script := `
 UNLOCK a by proxy 3 starts
@@ -115,16 +115,16 @@ deliver & proxy 2's accept & at C |
 	s.Variant = acceptsLate()
 	r = follow(t, s, script, quickLimit)
 	if t.Logf("%d states follow: %s", r.States, r.Violation); r.Violation == "" {
-		t.Error("without the deadline nothing is wrong")
+		t.Error("no violation without the deadline")
 	}
 }
 
-// TestTakeThatStrays: a take whose connection broke may arrive at any time. So the proxy that sent
+// TestStrayTake: a take whose connection broke may arrive at any time. So the proxy that sent
 // it releases the lock by ballot: a master with the removal differs from a master that the take has
 // not reached. After a plain deletion, the lock could reappear on a free key.
-func TestTakeThatStrays(t *testing.T) {
+func TestStrayTake(t *testing.T) {
 	s := Scenario{N: 3, Losses: 3, Retries: 1, Ops: []Op{
-		lockA, {Do: Del, Proxy: 1, After: []int{1}}, unlockA, {Do: Get, Proxy: 2, After: []int{2}},
+		lockA, {Kind: Del, Proxy: 1, After: []int{1}}, unlockA, {Kind: Get, Proxy: 2, After: []int{2}},
 	}}
 	script := `
 LOCK a by proxy 1 starts
@@ -133,16 +133,16 @@ deliver & take & at B | & … yes yes
 lose
 `
 	limit := quickLimit
-	if all() {
+	if exploresAll() {
 		limit = longLimit
 	}
 	r := follow(t, s, script, limit)
 	if t.Logf("%d states follow, complete: %v", r.States, r.Complete); r.Violation != "" {
 		t.Errorf("%s\n%s", r.Violation, strings.Join(r.Trace, "\n"))
 	}
-	s.Variant = unnoticed()
+	s.Variant = ignoringBreaks()
 	r = follow(t, s, script, limit)
 	if t.Logf("%d states follow: %s", r.States, r.Violation); r.Violation == "" {
-		t.Error("released as others are nothing is wrong")
+		t.Error("no violation if broken connections are ignored")
 	}
 }

@@ -6,11 +6,11 @@ import "redlock-proxy/quorum/register"
 // demand.
 type machine struct {
 	*tables
-	number int
-	states []*node
-	byText map[string]uint32
-	moves  map[moveKey]move
-	ends   map[endKey][]move
+	number    int
+	states    []*node
+	byText    map[string]uint32
+	moves     map[moveKey]move
+	roundEnds map[endKey][]move
 	// renumberings holds the known states after a renumbering of the masters.
 	renumberings map[renumberKey]uint32
 }
@@ -24,17 +24,19 @@ type node struct {
 	lateRounds []round
 	// callbacks lists the pending callbacks.
 	callbacks []callback
-	// turn is set while a task has the turn to replace the key. Callbacks wait for it.
-	turn bool
+	// turnTaken is set while a task has the turn to replace the key. Callbacks wait for it.
+	turnTaken bool
 }
 
+// wait is a round for which a task waits.
 type wait struct {
 	task, round uint8
-	begun       clock
+	startedAt   clock
 	decided     func([]register.Reply) bool
-	asked       [maxMasters]bool
+	sentTo      [maxMasters]bool
 }
 
+// moveKey is an input in a state of the proxy.
 type moveKey struct {
 	from uint32
 	in   input
@@ -42,44 +44,44 @@ type moveKey struct {
 
 // move is the result of an input.
 type move struct {
-	to      uint32
-	sends   []send
-	answers []answer
-	in      input
+	to            uint32
+	sends         []send
+	clientReplies []clientReply
+	in            input
 }
 
 func newMachine(l *tables, number int) *machine {
 	m := &machine{
 		tables: l, number: number, byText: map[string]uint32{},
-		moves: map[moveKey]move{}, ends: map[endKey][]move{}, renumberings: map[renumberKey]uint32{},
+		moves: map[moveKey]move{}, roundEnds: map[endKey][]move{}, renumberings: map[renumberKey]uint32{},
 	}
 	p := newProxy(l, number)
 	m.state(p, nil)
 	return m
 }
 
-// state returns the number of a proxy's state, to which its log led.
+// state returns the number of a proxy's state. log holds the inputs that led to it.
 func (m *machine) state(p *proxy, log []input) uint32 {
 	text := p.String()
 	if id, known := m.byText[text]; known {
 		return id
 	}
-	n := &node{log: log, turn: p.holder != nil}
+	n := &node{log: log, turnTaken: p.turnHolder != nil}
 	for _, r := range p.rounds {
 		if r.task.round == r {
-			w := wait{task: r.task.id, round: r.number, begun: r.begun, decided: r.decided}
+			w := wait{task: r.task.id, round: r.number, startedAt: r.startedAt, decided: r.decided}
 			for i, op := range r.ops {
-				w.asked[p.masters[i]] = op != nil
+				w.sentTo[p.masters[i]] = op != nil
 			}
 			n.waits = append(n.waits, w)
 		} else {
 			n.lateRounds = append(n.lateRounds, round{
-				task: &task{id: r.task.id}, number: r.number, pending: r.pending, laters: r.laters,
+				task: &task{id: r.task.id}, number: r.number, pending: r.pending, lateFuncs: r.lateFuncs,
 			})
 		}
 	}
 	for _, cb := range p.callbacks {
-		n.callbacks = append(n.callbacks, callback{name: cb.name, since: cb.since, long: cb.long})
+		n.callbacks = append(n.callbacks, callback{name: cb.name, createdAt: cb.createdAt, needsRoundTime: cb.needsRoundTime})
 	}
 	id := uint32(len(m.states))
 	m.states = append(m.states, n)
@@ -89,20 +91,20 @@ func (m *machine) state(p *proxy, log []input) uint32 {
 
 // move returns the result of an input in a state.
 func (m *machine) move(from uint32, in input) move {
-	if known, ok := m.moves[moveKey{from, in}]; ok {
-		return known
+	if cached, ok := m.moves[moveKey{from, in}]; ok {
+		return cached
 	}
 	p := newProxy(m.tables, m.number)
 	old := m.states[from].log
-	for _, before := range old {
-		p.handle(before)
+	for _, earlier := range old {
+		p.handle(earlier)
 	}
 	p.handle(in)
 	log := append(old[:len(old):len(old)], in)
-	done := move{to: m.state(p, log), sends: p.sends, answers: p.answers, in: in}
+	result := move{to: m.state(p, log), sends: p.sends, clientReplies: p.clientReplies, in: in}
 	p.close()
-	m.moves[moveKey{from, in}] = done
-	return done
+	m.moves[moveKey{from, in}] = result
+	return result
 }
 
 // wait returns a round for which a task waits, or nil.
@@ -138,55 +140,55 @@ type endKey struct {
 // noMaster is the value of endKey.last without a master.
 const noMaster = 255
 
-// end returns the moves with which a round can end: with all replies so far, or with some of them
-// while the rest are late or lost.
-func (m *machine) end(e endKey) []move {
-	if known, ok := m.ends[e]; ok {
-		return known
+// endMoves returns the moves with which a round can end: with all replies so far, or with some of
+// them while the rest are late or lost.
+func (m *machine) endMoves(e endKey) []move {
+	if cached, ok := m.roundEnds[e]; ok {
+		return cached
 	}
 	w := m.states[e.state].wait(e.task, e.round)
 	var moves []move
 	m.choose(w, e, 0, [maxMasters]replyID{}, func(chosen [maxMasters]replyID) {
-		in := input{kind: end, at: e.at, task: e.task, round: e.round, replies: chosen}
+		in := input{kind: inputRoundEnd, at: e.at, task: e.task, round: e.round, replies: chosen}
 		moves = append(moves, m.move(e.state, in))
 	})
 	if m.Timeouts {
-		in := input{kind: end, at: e.at, task: e.task, round: e.round, replies: e.replies, timeout: true}
-		for i, asked := range w.asked {
-			if !asked && i < m.total() {
-				in.replies[i] = failed
+		in := input{kind: inputRoundEnd, at: e.at, task: e.task, round: e.round, replies: e.replies, timeout: true}
+		for i, wasSent := range w.sentTo {
+			if !wasSent && i < m.total() {
+				in.replies[i] = replyFailed
 			}
 		}
-		if !m.ended(w, in.replies) {
+		if !m.endsWith(w, in.replies) {
 			moves = append(moves, m.move(e.state, in))
 		}
 	}
-	m.ends[e] = moves
+	m.roundEnds[e] = moves
 	return moves
 }
 
 // choose calls f with all combinations of replies with which a round can end.
 func (m *machine) choose(w *wait, e endKey, i int, chosen [maxMasters]replyID, f func([maxMasters]replyID)) {
 	if i == m.total() {
-		if m.ended(w, chosen) && m.reached(w, chosen) {
+		if m.endsWith(w, chosen) && m.isReachable(w, chosen) {
 			f(chosen)
 		}
 		return
 	}
-	if !w.asked[i] {
-		chosen[i] = failed
+	if !w.sentTo[i] {
+		chosen[i] = replyFailed
 		m.choose(w, e, i+1, chosen, f)
 		return
 	}
-	if e.replies[i] != waiting {
+	if e.replies[i] != replyWaiting {
 		chosen[i] = e.replies[i]
 		m.choose(w, e, i+1, chosen, f)
 	}
 	if i == int(e.last) {
 		return
 	}
-	for _, r := range []replyID{waiting, unknown, failed} {
-		if r == unknown && m.Losses == 0 || r == failed && (!m.Unreachable || e.replies[i] != waiting) {
+	for _, r := range []replyID{replyWaiting, replyUnknown, replyFailed} {
+		if r == replyUnknown && m.Losses == 0 || r == replyFailed && (!m.Unreachable || e.replies[i] != replyWaiting) {
 			continue
 		}
 		chosen[i] = r
@@ -194,32 +196,32 @@ func (m *machine) choose(w *wait, e endKey, i int, chosen [maxMasters]replyID, f
 	}
 }
 
-// ended reports whether a round ends with these replies.
-func (m *machine) ended(w *wait, chosen [maxMasters]replyID) bool {
+// endsWith reports whether a round ends with these replies.
+func (m *machine) endsWith(w *wait, chosen [maxMasters]replyID) bool {
 	set := m.set(m.number)
 	replies := make([]register.Reply, len(set))
-	open := false
+	incomplete := false
 	for i, master := range set {
 		replies[i] = m.reply(chosen[master])
-		open = open || chosen[master] == waiting
+		incomplete = incomplete || chosen[master] == replyWaiting
 	}
-	return !open || w.decided(replies)
+	return !incomplete || w.decided(replies)
 }
 
-// reached reports whether the replies can have come in an order in which the round did not end
+// isReachable reports whether the replies can have come in an order in which the round did not end
 // before the last one.
-func (m *machine) reached(w *wait, chosen [maxMasters]replyID) bool {
-	none := true
+func (m *machine) isReachable(w *wait, chosen [maxMasters]replyID) bool {
+	noReplies := true
 	for i := range m.total() {
-		if !w.asked[i] || chosen[i] == waiting {
+		if !w.sentTo[i] || chosen[i] == replyWaiting {
 			continue
 		}
-		none = false
-		before := chosen
-		before[i] = waiting
-		if !m.ended(w, before) && m.reached(w, before) {
+		noReplies = false
+		previous := chosen
+		previous[i] = replyWaiting
+		if !m.endsWith(w, previous) && m.isReachable(w, previous) {
 			return true
 		}
 	}
-	return none
+	return noReplies
 }

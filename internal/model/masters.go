@@ -16,7 +16,7 @@ import (
 func (p *proxy) Ask(_ context.Context, ops []cell.Op, decided func([]register.Reply) bool) (register.Round, error) {
 	t := p.running
 	r := &round{
-		task: t, number: t.rounds, begun: p.at, ops: ops, decided: decided,
+		task: t, number: t.rounds, startedAt: p.at, ops: ops, decided: decided,
 		replies: make([]register.Reply, len(ops)),
 	}
 	t.rounds++
@@ -50,7 +50,7 @@ func (t *task) note(op cell.Op) {
 	switch op := op.(type) {
 	case cell.Take:
 		if op.Mark != "" {
-			t.marked = true
+			t.isRefill = true
 			return
 		}
 		t.attempts = appendNew(t.attempts, op.Attempt)
@@ -61,11 +61,11 @@ func (t *task) note(op cell.Op) {
 	}
 }
 
-func appendNew(all []cell.Attempt, one cell.Attempt) []cell.Attempt {
-	if slices.Contains(all, one) {
-		return all
+func appendNew(attempts []cell.Attempt, attempt cell.Attempt) []cell.Attempt {
+	if slices.Contains(attempts, attempt) {
+		return attempts
 	}
-	return append(all, one)
+	return append(attempts, attempt)
 }
 
 // Replies implements [register.Round].
@@ -73,10 +73,10 @@ func (r *round) Replies() []register.Reply { return r.replies }
 
 // Later implements [register.Round].
 func (r *round) Later(f func(int, register.Reply)) {
-	r.laters = append(r.laters, f)
+	r.lateFuncs = append(r.lateFuncs, f)
 	r.signature += fmt.Sprint(" ", reflect.ValueOf(f).Pointer())
 	if _, take := firstOf(r.ops).(cell.Take); !take {
-		r.signature += r.task.seen
+		r.signature += r.task.inputs
 	}
 }
 
@@ -102,8 +102,8 @@ func (p *proxy) Tell(master int, op cell.Op, _ bool) {
 }
 
 func (p *proxy) send(s send, op cell.Op) {
-	if p.Variant.Op != nil {
-		op = p.Variant.Op(op)
+	if p.Variant.ChangeOp != nil {
+		op = p.Variant.ChangeOp(op)
 		if op == nil {
 			return
 		}
@@ -113,7 +113,7 @@ func (p *proxy) send(s send, op cell.Op) {
 }
 
 // repairName is the name of the callback that repairs the key.
-const repairName = "mend"
+const repairName = "repair"
 
 // AllVote implements [register.Masters].
 func (p *proxy) AllVote() bool { return true }
@@ -136,17 +136,17 @@ func (p *proxy) After(d time.Duration, f func()) {
 	if d != register.RepairPause {
 		name = fmt.Sprint(d, " after ", p.context)
 	}
-	same := 0
+	sameName := 0
 	for _, cb := range p.callbacks {
 		if strings.HasPrefix(cb.name, name) {
-			same++
+			sameName++
 		}
 	}
-	if same > 0 {
-		name += fmt.Sprint(" #", same)
+	if sameName > 0 {
+		name += fmt.Sprint(" #", sameName)
 	}
-	hurried := p.Hurried && p.running != nil && p.running.marked
-	p.callbacks = append(p.callbacks, callback{name: name, call: f, since: p.at, long: d > register.Limit && !hurried})
+	skipsWait := p.SkipRefillWait && p.running != nil && p.running.isRefill
+	p.callbacks = append(p.callbacks, callback{name: name, call: f, createdAt: p.at, needsRoundTime: d > register.Limit && !skipsWait})
 }
 
 // Pause implements [register.Masters].

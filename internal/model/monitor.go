@@ -12,50 +12,51 @@ const maxOps = 8
 
 // redisState is a possible state of a single Redis that gave all replies so far.
 type redisState struct {
-	// value is the value of the key, or 0. by is the operation that set it, counted from 1. ends is
-	// the expiry of its lease, or zero for never.
-	value byte
-	by    uint8
-	ends  time.Duration
-	// lapsed is set if a lease has expired, and fresh if the key was absent before the value.
-	lapsed, fresh bool
-	// took holds, for each operation that took effect and has no final reply yet, the reply that it
-	// must get.
-	took [maxOps]code
+	// value is the value of the key, or 0. setBy is the operation that set it, counted from 1.
+	// expiry is the expiry of its lease, or zero for never.
+	value  byte
+	setBy  uint8
+	expiry time.Duration
+	// leaseLapsed is set if a lease has expired, and wasAbsent if the key was absent before the
+	// value.
+	leaseLapsed, wasAbsent bool
+	// dueReplies holds, for each operation that took effect and has no final reply yet, the reply
+	// that it must get.
+	dueReplies [maxOps]code
 }
 
 type progress uint8
 
 const (
-	notAsked progress = iota
-	asked
+	notStarted progress = iota
+	started
 	undetermined // the reply was NOQUORUM: it takes effect once at any later moment, or never
 	finished
 )
 
 // history holds the possible states of a single Redis after the replies so far.
 type history struct {
-	progress [maxOps]progress
-	began    [maxOps]clock
-	states   []redisState
+	progress  [maxOps]progress
+	startedAt [maxOps]clock
+	states    []redisState
 }
 
-// tookUndetermined is the code of an operation that took effect and whose reply was NOQUORUM.
-const tookUndetermined code = 255
+// effectUndetermined is the code of an operation that took effect and whose reply was NOQUORUM.
+const effectUndetermined code = 255
 
 // histories numbers histories, and stores the steps between them.
 type histories struct {
 	*tables
-	known interner[history]
-	moves map[historyMove]uint32
+	interned interner[history]
+	moves    map[historyMove]uint32
 }
 
 type historyMove struct {
-	from uint32
-	at   clock
-	op   uint8
-	code code // nothing: the operation starts
-	ends time.Duration
+	from   uint32
+	at     clock
+	op     uint8
+	code   code // nothing: the operation starts
+	expiry time.Duration
 }
 
 func newHistories(l *tables) *histories {
@@ -64,51 +65,51 @@ func newHistories(l *tables) *histories {
 	return h
 }
 
-func (h *histories) id(one history) uint32 {
-	texts := make([]string, len(one.states))
-	for i, p := range one.states {
+func (h *histories) id(hist history) uint32 {
+	texts := make([]string, len(hist.states))
+	for i, p := range hist.states {
 		texts[i] = fmt.Sprint(p)
 	}
 	slices.Sort(texts)
-	return h.known.id(fmt.Sprint(one.progress, one.began, strings.Join(texts, "|")), func() history { return one })
+	return h.interned.id(fmt.Sprint(hist.progress, hist.startedAt, strings.Join(texts, "|")), func() history { return hist })
 }
 
-// possible reports whether a single Redis can have given these replies.
-func (h *histories) possible(id uint32) bool { return len(h.known.all[id].states) > 0 }
+// isPossible reports whether a single Redis can have given these replies.
+func (h *histories) isPossible(id uint32) bool { return len(h.interned.values[id].states) > 0 }
 
-// asks returns the history after an operation starts.
-func (h *histories) asks(from uint32, at clock, op uint8) uint32 {
+// afterStart returns the history after an operation starts.
+func (h *histories) afterStart(from uint32, at clock, op uint8) uint32 {
 	return h.move(historyMove{from: from, at: at, op: op})
 }
 
-// answers returns the history after a reply to a client.
-func (h *histories) answers(from uint32, at clock, a answer) uint32 {
-	return h.move(historyMove{from: from, at: at, op: a.op, code: a.code, ends: a.ends})
+// afterReply returns the history after a reply to a client.
+func (h *histories) afterReply(from uint32, at clock, a clientReply) uint32 {
+	return h.move(historyMove{from: from, at: at, op: a.op, code: a.code, expiry: a.expiry})
 }
 
 func (h *histories) move(m historyMove) uint32 {
-	if to, known := h.moves[m]; known {
+	if to, cached := h.moves[m]; cached {
 		return to
 	}
-	next := h.known.all[m.from]
+	next := h.interned.values[m.from]
 	next.states = h.closure(next, m.at)
 	switch m.code {
-	case nothing:
-		next.progress[m.op], next.began[m.op] = asked, m.at
+	case noReply:
+		next.progress[m.op], next.startedAt[m.op] = started, m.at
 	case noQuorum, overtaken:
 		next.progress[m.op] = undetermined
 		for i := range next.states {
-			switch took := &next.states[i].took[m.op]; *took {
-			case nothing:
-			case tookUndetermined:
-				*took = nothing // it was undone, and may take effect again
+			switch dueReply := &next.states[i].dueReplies[m.op]; *dueReply {
+			case noReply:
+			case effectUndetermined:
+				*dueReply = noReply // it was undone, and may take effect again
 			default:
-				*took = tookUndetermined
+				*dueReply = effectUndetermined
 			}
 		}
 	default:
-		next.progress[m.op], next.began[m.op] = finished, 0
-		next.states = keepAnswered(next.states, m)
+		next.progress[m.op], next.startedAt[m.op] = finished, 0
+		next.states = keepStatesWithReply(next.states, m)
 	}
 	next.states = withoutDuplicates(next.states)
 	to := h.id(next)
@@ -116,133 +117,133 @@ func (h *histories) move(m historyMove) uint32 {
 	return to
 }
 
-// keepAnswered returns the states in which an operation took effect with this reply.
-func keepAnswered(states []redisState, m historyMove) []redisState {
-	var kept []redisState
+// keepStatesWithReply returns the states in which an operation had this reply.
+func keepStatesWithReply(states []redisState, m historyMove) []redisState {
+	var matching []redisState
 	for _, p := range states {
 		want := m.code
 		if want == contended {
-			want = nothing
+			want = noReply
 		}
-		if p.took[m.op] != want {
+		if p.dueReplies[m.op] != want {
 			continue
 		}
-		p.took[m.op] = nothing
-		p.fresh = p.fresh && p.by != m.op+1
-		if p.by == m.op+1 && m.ends != 0 {
-			p.ends = m.ends
+		p.dueReplies[m.op] = noReply
+		p.wasAbsent = p.wasAbsent && p.setBy != m.op+1
+		if p.setBy == m.op+1 && m.expiry != 0 {
+			p.expiry = m.expiry
 		}
-		kept = append(kept, p)
+		matching = append(matching, p)
 	}
-	return kept
+	return matching
 }
 
 func withoutDuplicates(states []redisState) []redisState {
 	seen := map[redisState]bool{}
-	var kept []redisState
+	var unique []redisState
 	for _, p := range states {
 		if !seen[p] {
 			seen[p] = true
-			kept = append(kept, p)
+			unique = append(unique, p)
 		}
 	}
-	return kept
+	return unique
 }
 
 // closure returns all states that can follow by events since the last reply.
-func (h *histories) closure(one history, at clock) []redisState {
+func (h *histories) closure(hist history, at clock) []redisState {
 	seen := map[redisState]bool{}
-	all := slices.Clone(one.states)
-	for _, p := range all {
+	states := slices.Clone(hist.states)
+	for _, p := range states {
 		seen[p] = true
 	}
-	for i := 0; i < len(all); i++ {
-		h.next(one, at, all[i], func(p redisState) {
+	for i := 0; i < len(states); i++ {
+		h.emitSuccessors(hist, at, states[i], func(p redisState) {
 			if !seen[p] {
 				seen[p] = true
-				all = append(all, p)
+				states = append(states, p)
 			}
 		})
 	}
-	return all
+	return states
 }
 
-// next calls f with each state that can follow p by one event.
-func (h *histories) next(one history, at clock, p redisState, f func(redisState)) {
-	if p.value != 0 && p.ends != 0 && p.ends <= h.passed(at) {
-		gone := p
-		gone.value, gone.by, gone.ends, gone.lapsed, gone.fresh = 0, 0, 0, true, false
-		f(gone)
+// emitSuccessors calls f with each state that can follow p by one event.
+func (h *histories) emitSuccessors(hist history, at clock, p redisState, f func(redisState)) {
+	if p.value != 0 && p.expiry != 0 && p.expiry <= h.passed(at) {
+		expired := p
+		expired.value, expired.setBy, expired.expiry, expired.leaseLapsed, expired.wasAbsent = 0, 0, 0, true, false
+		f(expired)
 	}
-	if p.value != 0 && p.fresh && (one.progress[p.by-1] == undetermined || one.progress[p.by-1] == asked) {
+	if p.value != 0 && p.wasAbsent && (hist.progress[p.setBy-1] == undetermined || hist.progress[p.setBy-1] == started) {
 		// A lock whose LOCK got NOQUORUM may be released again, and may reappear while requests of
 		// the LOCK are in flight.
 		undone := p
-		undone.took[p.by-1] = nothing
-		if one.progress[p.by-1] == asked {
-			undone.took[p.by-1] = tookUndetermined
+		undone.dueReplies[p.setBy-1] = noReply
+		if hist.progress[p.setBy-1] == started {
+			undone.dueReplies[p.setBy-1] = effectUndetermined
 		}
-		undone.value, undone.by, undone.ends, undone.fresh = 0, 0, 0, false
+		undone.value, undone.setBy, undone.expiry, undone.wasAbsent = 0, 0, 0, false
 		f(undone)
 	}
 	for i, op := range h.Ops {
-		if one.progress[i] != asked && one.progress[i] != undetermined || p.took[i] != nothing {
+		if hist.progress[i] != started && hist.progress[i] != undetermined || p.dueReplies[i] != noReply {
 			continue
 		}
-		ends := time.Duration(0)
-		if op.Short {
-			ends = h.passed(one.began[i]) + h.shortLease()
+		expiry := time.Duration(0)
+		if op.ShortLease {
+			expiry = h.passed(hist.startedAt[i]) + h.shortLease()
 		}
-		all := effects(op, uint8(i), p, ends)
-		if p.ends != 0 && p.ends <= h.passed(at) && op.Do != Lock && op.Do != GetSet {
+		results := effects(op, uint8(i), p, expiry)
+		if p.expiry != 0 && p.expiry <= h.passed(at) && op.Kind != Lock && op.Kind != GetSet {
 			// The lease has expired, and a majority may have dropped it for now. A take that was in
 			// flight all that time may put it on one more master (REGISTER.md, I4).
 			unseen := p
-			unseen.took[i] = refused
-			all = append(all, unseen)
+			unseen.dueReplies[i] = refused
+			results = append(results, unseen)
 		}
-		for _, q := range all {
-			if one.progress[i] == undetermined {
-				q.took[i] = tookUndetermined
+		for _, q := range results {
+			if hist.progress[i] == undetermined {
+				q.dueReplies[i] = effectUndetermined
 			}
 			f(q)
 		}
 	}
 }
 
-// effects returns the states of a single Redis after an operation, with its reply in took.
-func effects(op Op, i uint8, p redisState, ends time.Duration) []redisState {
+// effects returns the states of a single Redis after an operation, with its reply in dueReplies.
+func effects(op Op, i uint8, p redisState, expiry time.Duration) []redisState {
 	old := refused
 	if p.value != 0 {
-		old = value + code(p.value)
+		old = valueBase + code(p.value)
 	}
-	same, put, gone := p, p, p
-	put.value, put.by, put.ends, put.fresh = op.Token, i+1, ends, p.value == 0
-	gone.value, gone.by, gone.ends, gone.fresh = 0, 0, 0, false
-	told := func(q redisState, c code) []redisState { q.took[i] = c; return []redisState{q} }
-	mine := p.value == op.Token
+	same, put, removed := p, p, p
+	put.value, put.setBy, put.expiry, put.wasAbsent = op.Token, i+1, expiry, p.value == 0
+	removed.value, removed.setBy, removed.expiry, removed.wasAbsent = 0, 0, 0, false
+	withReply := func(q redisState, c code) []redisState { q.dueReplies[i] = c; return []redisState{q} }
+	tokenMatches := p.value == op.Token
 	switch {
-	case op.Do == Lock && p.value == 0 && p.lapsed:
+	case op.Kind == Lock && p.value == 0 && p.leaseLapsed:
 		// nil is also correct if a lease has ended but has not expired everywhere yet.
-		return append(told(put, done), told(same, refused)...)
-	case op.Do == Lock && p.value == 0:
-		return told(put, done)
-	case op.Do == Unlock && mine, op.Do == Del && p.value != 0:
-		return told(gone, done)
-	case op.Do == Extend && mine:
-		if same.ends != 0 {
-			if ends == 0 || ends > same.ends {
-				same.ends = ends
+		return append(withReply(put, okReply), withReply(same, refused)...)
+	case op.Kind == Lock && p.value == 0:
+		return withReply(put, okReply)
+	case op.Kind == Unlock && tokenMatches, op.Kind == Del && p.value != 0:
+		return withReply(removed, okReply)
+	case op.Kind == Extend && tokenMatches:
+		if same.expiry != 0 {
+			if expiry == 0 || expiry > same.expiry {
+				same.expiry = expiry
 			}
 		}
-		return told(same, done)
-	case op.Do == SetXX && p.value != 0:
-		return told(put, done)
-	case op.Do == GetSet:
-		return told(put, old)
-	case op.Do == Get:
-		return told(same, old)
+		return withReply(same, okReply)
+	case op.Kind == SetXX && p.value != 0:
+		return withReply(put, okReply)
+	case op.Kind == GetSet:
+		return withReply(put, old)
+	case op.Kind == Get:
+		return withReply(same, old)
 	default:
-		return told(same, refused)
+		return withReply(same, refused)
 	}
 }

@@ -41,7 +41,7 @@ func (s *Scenario) passed(c clock) time.Duration {
 // leaseTick returns a time that is longer than a short lease. It is also longer than the time for
 // which a removal is kept; in a scenario of brief leases, it is shorter than the limit of a round.
 func (s *Scenario) leaseTick() time.Duration {
-	if s.Brief {
+	if s.BriefLeases {
 		return 100 * time.Millisecond
 	}
 	return 11 * time.Second
@@ -53,10 +53,10 @@ func (s *Scenario) shortLease() time.Duration { return s.leaseTick() * 9 / 10 }
 type inputKind uint8
 
 const (
-	start inputKind = iota // a client's operation starts
-	end                    // a round ends with these replies
-	late                   // a reply comes after the end of its round
-	fire                   // a callback is due
+	inputStart     inputKind = iota // a client's operation starts
+	inputRoundEnd                   // a round ends with these replies
+	inputLateReply                  // a reply comes after the end of its round
+	inputCallback                   // a callback is due
 )
 
 // input is one event at a proxy.
@@ -79,14 +79,14 @@ type send struct {
 	op     opID
 }
 
-// answer is a reply to a client.
-type answer struct {
+// clientReply is a reply to a client.
+type clientReply struct {
 	op   uint8
 	code code
-	// ends is the expiry of the granted lease, since the epoch.
-	ends time.Duration
-	// dead lists the attempts that must never have a majority after this reply.
-	dead []cell.Attempt
+	// expiry is the expiry of the granted lease, since the epoch.
+	expiry time.Duration
+	// deadAttempts lists the attempts that must never have a majority after this reply.
+	deadAttempts []cell.Attempt
 	// fence is the fence of the lock, or 0.
 	fence uint8
 }
@@ -96,36 +96,36 @@ type task struct {
 	id     uint8
 	rounds uint8
 	pauses int
-	// seen holds all inputs of the task, as text.
-	seen string
-	next func() (struct{}, bool)
-	stop func()
-	wait func()
+	// inputs holds all inputs of the task, as text.
+	inputs string
+	next   func() (struct{}, bool)
+	stop   func()
+	wait   func()
 	// round is the round for which the task waits, or nil. waitsForTurn is set while the task waits
 	// for its turn.
 	round        *round
 	waitsForTurn bool
-	done         bool
+	ended        bool
 	// attempts lists the attempts that the task made, and releases the attempts that it released.
 	attempts []cell.Attempt
 	releases []cell.Attempt
-	// marked is set if the task has put marks, so that it is a refill.
-	marked bool
+	// isRefill is set if the task has put marks, so that it is a refill.
+	isRefill bool
 }
 
 // round is one call of Ask.
 type round struct {
-	task    *task
-	number  uint8
-	begun   clock
-	ops     []cell.Op
-	decided func([]register.Reply) bool
-	replies []register.Reply
-	timeout bool
+	task      *task
+	number    uint8
+	startedAt clock
+	ops       []cell.Op
+	decided   func([]register.Reply) bool
+	replies   []register.Reply
+	timeout   bool
 	// pending holds, as bits, the masters that had not replied when the round ended.
-	pending uint8
-	laters  []func(int, register.Reply)
-	// signature identifies the laters.
+	pending   uint8
+	lateFuncs []func(int, register.Reply)
+	// signature identifies the lateFuncs.
 	signature string
 }
 
@@ -134,8 +134,8 @@ type callback struct {
 	name string
 	call func()
 	// long is set if the callback comes only when a round's time has passed after since.
-	since clock
-	long  bool
+	createdAt      clock
+	needsRoundTime bool
 }
 
 // proxy is a register with its environment, while a log is run.
@@ -150,13 +150,13 @@ type proxy struct {
 	running  *task
 	// context identifies the running task and all its inputs. It determines what the task's
 	// callbacks do, so it is a part of their names.
-	context   string
-	rounds    []*round
-	callbacks []callback
-	fired     uint8
-	holder    *task // the task that has the turn to replace the key
-	sends     []send
-	answers   []answer
+	context       string
+	rounds        []*round
+	callbacks     []callback
+	callbackCount uint8
+	turnHolder    *task // the task that has the turn to replace the key
+	sends         []send
+	clientReplies []clientReply
 }
 
 // errStopped ends a coroutine that is not needed any more.
@@ -167,7 +167,7 @@ func newProxy(l *tables, number int) *proxy {
 	p := &proxy{tables: l, number: number, masters: l.set(number), source: numberedSource(number)}
 	options := register.Options{
 		N: len(p.masters), Masters: p, Source: p.source,
-		Patience: time.Duration(l.Retries)*pauseTick - 1, Keep: l.Keep,
+		Patience: time.Duration(l.Retries)*pauseTick - 1, Keep: l.KeepPromises,
 	}
 	if l.Variant.Options != nil {
 		l.Variant.Options(&options)
@@ -185,81 +185,81 @@ func (p *proxy) close() {
 
 // handle handles an input, and records the messages and replies of the proxy.
 func (p *proxy) handle(in input) {
-	p.sends, p.answers, p.at = nil, nil, in.at
+	p.sends, p.clientReplies, p.at = nil, nil, in.at
 	switch in.kind {
-	case start:
+	case inputStart:
 		op := p.Ops[in.task]
 		p.spawn(in.task, func(ctx context.Context, t *task) {
-			p.answers = append(p.answers, p.perform(ctx, t, op))
+			p.clientReplies = append(p.clientReplies, p.perform(ctx, t, op))
 		})
-	case fire:
+	case inputCallback:
 		cb := p.callbacks[in.task]
 		p.callbacks = append(p.callbacks[:in.task:in.task], p.callbacks[in.task+1:]...)
-		p.fired++
-		t := p.spawnLater(100+p.fired, func(context.Context, *task) { cb.call() })
-		p.holder = t // for its own replacements of the key, it needs no turns context to wait for
+		p.callbackCount++
+		t := p.spawnLater(100+p.callbackCount, func(context.Context, *task) { cb.call() })
+		p.turnHolder = t // for its own replacements of the key, it needs no turns context to wait for
 		p.resume(t)
-	case end:
+	case inputRoundEnd:
 		t := p.task(in.task)
 		r := t.round
 		for i, m := range p.masters {
 			r.replies[i] = p.reply(in.replies[m])
-			if in.replies[m] == waiting {
+			if in.replies[m] == replyWaiting {
 				r.pending |= 1 << m
 			}
 		}
-		t.seen += fmt.Sprint(in.at, in.replies[:p.total()], in.timeout)
+		t.inputs += fmt.Sprint(in.at, in.replies[:p.total()], in.timeout)
 		t.round = nil
 		r.timeout = in.timeout
 		p.resume(t)
-	case late:
+	case inputLateReply:
 		r := p.round(in.task, in.round)
 		r.pending &^= 1 << in.master
 		reply := p.reply(in.replies[0])
-		if p.Variant.Unnoticed && reply.State == register.Unknown {
+		if p.Variant.IgnoreBreaks && reply.State == register.Unknown {
 			reply.State = register.Waiting
 		}
 		p.context = fmt.Sprint("late ", in.task, in.round, in.master, in.replies[0])
-		for _, f := range r.laters {
+		for _, f := range r.lateFuncs {
 			f(p.index(in.master), reply)
 		}
-		p.showTasks(r, in)
+		p.recordLateReply(r, in)
 	}
-	p.settle()
+	p.finishInput()
 }
 
-// showTasks records a late reply to a take in the inputs of all tasks. The reply changes the grant
-// in a local variable of a release, which digest does not see.
-func (p *proxy) showTasks(r *round, in input) {
+// recordLateReply records a late reply to a take in the inputs of all tasks. The reply changes the
+// grant in a local variable of a release, which digest does not see.
+func (p *proxy) recordLateReply(r *round, in input) {
 	if _, take := firstOf(r.ops).(cell.Take); !take {
 		return
 	}
 	for _, t := range p.tasks {
-		t.seen += fmt.Sprint("late ", in.task, in.round, in.master, in.replies[0])
+		t.inputs += fmt.Sprint("late ", in.task, in.round, in.master, in.replies[0])
 	}
 }
 
-// settle runs the tasks that wait for a free turn, and removes ended tasks and rounds.
-func (p *proxy) settle() {
-	for again := true; again; {
-		again = false
+// finishInput runs the tasks that wait for a free turn, and removes ended tasks and rounds.
+func (p *proxy) finishInput() {
+	for resumed := true; resumed; {
+		resumed = false
 		for _, t := range p.tasks {
-			if t.waitsForTurn && p.holder == nil {
-				t.waitsForTurn, again = false, true
+			if t.waitsForTurn && p.turnHolder == nil {
+				t.waitsForTurn, resumed = false, true
 				p.resume(t)
 			}
 		}
 	}
 	tasks := p.tasks[:0]
 	for _, t := range p.tasks {
-		if !t.done {
+		if !t.ended {
 			tasks = append(tasks, t)
 		}
 	}
 	p.tasks = tasks
 	rounds := p.rounds[:0]
 	for _, r := range p.rounds {
-		if r.task.round == r || r.pending != 0 && (len(r.laters) > 0 || !r.task.done) {
+		if r.task.round == r || r.pending != 0 && (len(r.lateFuncs) > 0 || !r.task.ended) {
 			rounds = append(rounds, r)
 		}
 	}
@@ -292,7 +292,7 @@ func (p *proxy) spawn(id uint8, run func(context.Context, *task)) {
 // spawnLater returns a coroutine that has not started yet.
 func (p *proxy) spawnLater(id uint8, run func(context.Context, *task)) *task {
 	t := &task{id: id}
-	ctx := turns{Context: context.Background(), p: p, t: t}
+	ctx := taskContext{Context: context.Background(), p: p, t: t}
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		defer func() {
 			if err := recover(); err != nil && err != errStopped {
@@ -312,36 +312,36 @@ func (p *proxy) spawnLater(id uint8, run func(context.Context, *task)) *task {
 
 // resume runs a coroutine until it waits or ends.
 func (p *proxy) resume(t *task) {
-	t.seen += p.digest()
-	before, context := p.running, p.context
-	p.running, p.context = t, fmt.Sprintf("task %d %x", t.id, sumOf(t.seen))
+	t.inputs += p.digest()
+	previous, context := p.running, p.context
+	p.running, p.context = t, fmt.Sprintf("task %d %x", t.id, sumOf(t.inputs))
 	if _, more := t.next(); !more {
-		t.done = true
-		if p.holder == t {
-			p.holder = nil
+		t.ended = true
+		if p.turnHolder == t {
+			p.turnHolder = nil
 		}
 	}
-	p.running, p.context = before, context
+	p.running, p.context = previous, context
 }
 
-// turns is the context of a task. The register calls Done when it waits for its turn to replace the
-// key. So Done stops the task while another task has the turn.
-type turns struct {
+// taskContext is the context of a task. The register calls Done when it waits for its turn to
+// replace the key. So Done stops the task while another task has the turn.
+type taskContext struct {
 	context.Context
 	p *proxy
 	t *task
 }
 
 // Done waits for the turn. It returns a channel that is never closed.
-func (c turns) Done() <-chan struct{} {
-	if c.p.holder == c.t {
-		c.p.holder = nil
+func (c taskContext) Done() <-chan struct{} {
+	if c.p.turnHolder == c.t {
+		c.p.turnHolder = nil
 	}
-	for c.p.holder != nil {
+	for c.p.turnHolder != nil {
 		c.t.waitsForTurn = true
 		c.t.wait()
 	}
-	c.p.holder = c.t
+	c.p.turnHolder = c.t
 	return nil
 }
 
@@ -352,9 +352,9 @@ func (p *proxy) repair(ctx context.Context) {
 	_ = p.register.Compare(ctx, []string{key}, false)
 	for range 2 { // a master must lack the value in two comparisons
 		if i := slices.IndexFunc(p.callbacks, func(cb callback) bool { return cb.name == repairName }); i >= 0 {
-			mend := p.callbacks[i].call
+			repair := p.callbacks[i].call
 			p.callbacks = slices.Delete(p.callbacks, i, i+1)
-			mend()
+			repair()
 		}
 	}
 }

@@ -13,12 +13,12 @@ func (p *proxy) String() string {
 	var b strings.Builder
 	dump(&b, reflect.ValueOf(p.register).Elem(), 0)
 	dump(&b, reflect.ValueOf(p.source).Elem(), 0)
-	fmt.Fprint(&b, " fired", p.fired)
+	fmt.Fprint(&b, " fired", p.callbackCount)
 	for _, t := range p.tasks {
-		fmt.Fprint(&b, " task", t.id, t.rounds, t.pauses, t.waitsForTurn, p.holder == t, "[", t.seen, "]")
+		fmt.Fprint(&b, " task", t.id, t.rounds, t.pauses, t.waitsForTurn, p.turnHolder == t, "[", t.inputs, "]")
 	}
 	for _, r := range p.rounds {
-		fmt.Fprint(&b, " round", r.task.id, r.number, r.begun, r.pending, r.signature)
+		fmt.Fprint(&b, " round", r.task.id, r.number, r.startedAt, r.pending, r.signature)
 		for _, op := range r.ops {
 			if op != nil {
 				fmt.Fprint(&b, "(", p.op(op), ")")
@@ -27,8 +27,8 @@ func (p *proxy) String() string {
 	}
 	for _, cb := range p.callbacks {
 		fmt.Fprint(&b, " after", cb.name)
-		if cb.long {
-			fmt.Fprint(&b, " since", cb.since)
+		if cb.needsRoundTime {
+			fmt.Fprint(&b, " since", cb.createdAt)
 		}
 	}
 	return b.String()

@@ -10,12 +10,12 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Do is the kind of an operation.
-type Do int
+// OpKind is the kind of an operation.
+type OpKind int
 
 // The kinds of operations.
 const (
-	Lock Do = iota
+	Lock OpKind = iota
 	Unlock
 	Extend
 	GetSet // SET … GET
@@ -25,21 +25,21 @@ const (
 	Repair // the proxy compares the masters on its own, and repairs the key
 )
 
-var doNames = [...]string{"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", "GET", "MEND"}
+var kindNames = [...]string{"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", "GET", "REPAIR"}
 
 // Op is one operation of a client.
 type Op struct {
-	Do Do
+	Kind OpKind
 	// Token is the token of the lock, or the value to set.
 	Token byte
 	// Proxy is the number of the proxy that gets the operation, from 0.
 	Proxy int
-	// Short requests a lease that can expire.
-	Short bool
+	// ShortLease requests a lease that can expire.
+	ShortLease bool
 	// After lists operations, by their numbers from 1, that must have got their replies before. If
 	// Success is set, the last of them must have succeeded.
-	After   []int
-	Success bool
+	After        []int
+	AfterSuccess bool
 	// Fence makes a LOCK request a fence. Later fences must be higher, because each reply comes
 	// while its lock is held.
 	Fence bool
@@ -47,12 +47,12 @@ type Op struct {
 
 // String describes the operation.
 func (o Op) String() string {
-	return fmt.Sprintf("%s %c by proxy %d", doNames[o.Do], o.Token, o.Proxy+1)
+	return fmt.Sprintf("%s %c by proxy %d", kindNames[o.Kind], o.Token, o.Proxy+1)
 }
 
 // ttl returns the lease that an operation requests.
 func (s *Scenario) ttl(o Op) time.Duration {
-	if o.Short {
+	if o.ShortLease {
 		return s.shortLease()
 	}
 	return cell.Endless
@@ -63,23 +63,23 @@ type Scenario struct {
 	Name string
 	// N is the number of masters.
 	N int
-	// Held, if not 0, means that the lock of the first operation was granted before the beginning.
-	// The first Held masters hold it; the other masters have lost it.
-	Held int
-	// Removed means that all masters hold a removal by ballot at the beginning.
-	Removed bool
-	Ops     []Op
+	// InitialHolders, if not 0, means that the lock of the first operation was granted before the
+	// beginning. The first InitialHolders masters hold it; the other masters have lost it.
+	InitialHolders int
+	// InitiallyRemoved means that all masters hold a removal by ballot at the beginning.
+	InitiallyRemoved bool
+	Ops              []Op
 	// Retries limits how often an operation is retried because of other operations.
 	Retries int
-	// Keep lets ballots promise the next ballot.
-	Keep bool
-	// Slow limits how often more time than the limit of a round passes. Leases limits how often
-	// enough time passes for short leases to expire.
-	Slow, Leases int
-	// Brief makes short leases expire within the limit of a round.
-	Brief bool
-	// Fires limits the number of callbacks.
-	Fires int
+	// KeepPromises lets ballots promise the next ballot.
+	KeepPromises bool
+	// SlowTicks limits how often more time than the limit of a round passes. LeaseTicks limits how
+	// often enough time passes for short leases to expire.
+	SlowTicks, LeaseTicks int
+	// BriefLeases makes short leases expire within the limit of a round.
+	BriefLeases bool
+	// Callbacks limits the number of callbacks.
+	Callbacks int
 	// Losses limits the number of lost replies; negative means any number.
 	Losses int
 	// Timeouts lets clients stop waiting at any moment.
@@ -87,31 +87,31 @@ type Scenario struct {
 	// Unreachable lets proxies find that a message to a master was not sent.
 	Unreachable bool
 	// Restarts limits how many masters restart. They restart empty, or with their initial cells if
-	// Older is set.
-	Restarts int
-	Older    bool
+	// RestartOlder is set.
+	Restarts     int
+	RestartOlder bool
 	// Change, if not nil, is a change of the masters.
 	Change *Change
-	// Ordered means that proxies prefer some masters to other, equal masters.
-	Ordered bool
-	// Calm requires that no operation gets NOQUORUM, unless other operations overtook it in each of
-	// its tries, which is always possible.
-	Calm bool
+	// MastersDiffer means that proxies prefer some masters to other, equal masters.
+	MastersDiffer bool
+	// RequireQuorum requires that no operation gets NOQUORUM, unless other operations overtook it
+	// in each of its tries, which is always possible.
+	RequireQuorum bool
 	Variant
 }
 
 // Variant switches mechanisms off.
 type Variant struct {
-	// Op changes an operation before it is sent.
-	Op func(cell.Op) cell.Op
+	// ChangeOp changes an operation before it is sent.
+	ChangeOp func(cell.Op) cell.Op
 	// Apply replaces the execution of an operation on a master.
 	Apply func(cell.Op, *cell.Store) cell.Answer
 	// Options changes the options of the registers.
 	Options func(*register.Options)
-	// Hurried makes refills skip the wait for a round's time.
-	Hurried bool
-	// Unnoticed keeps proxies from noticing that the connection of a late reply broke.
-	Unnoticed bool
+	// SkipRefillWait makes refills skip the wait for a round's time.
+	SkipRefillWait bool
+	// IgnoreBreaks keeps proxies from noticing that the connection of a late reply broke.
+	IgnoreBreaks bool
 	// CatchUp selects the rules of the catch-up that are left out.
 	CatchUp CatchUp
 }
@@ -120,20 +120,20 @@ type Variant struct {
 type code uint8
 
 const (
-	nothing   code = iota
-	done           // OK, 1
+	noReply   code = iota
+	okReply        // OK, 1
 	refused        // nil, 0
 	noQuorum       // NOQUORUM
 	overtaken      // NOQUORUM, because no tries are left
 	contended      // not executed
-	value          // a value: this code plus its token
+	valueBase      // this code plus the token of the value
 )
 
 func (c code) String() string {
 	switch c {
-	case nothing:
+	case noReply:
 		return "nothing"
-	case done:
+	case okReply:
 		return "OK"
 	case refused:
 		return "nil"
@@ -144,72 +144,72 @@ func (c code) String() string {
 	case contended:
 		return "contended"
 	default:
-		return fmt.Sprintf("value %c", byte(c-value))
+		return fmt.Sprintf("value %c", byte(c-valueBase))
 	}
 }
 
 // perform executes an operation as a proxy does.
-func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
-	a := answer{op: t.id}
+func (p *proxy) perform(ctx context.Context, t *task, op Op) clientReply {
+	a := clientReply{op: t.id}
 	token := string(op.Token)
 	var err error
-	var got register.Granted
-	switch op.Do {
+	var grant register.Granted
+	switch op.Kind {
 	case Lock:
-		got, err = p.register.Lock(ctx, []string{key}, register.Terms{
+		grant, err = p.register.Lock(ctx, []string{key}, register.Terms{
 			Tokens: []string{token}, TTL: p.ttl(op), Fence: op.Fence,
-			OnRemovalDue: func(version string, _ func() bool) { p.owe(token, version) },
+			OnRemovalDue: func(version string, _ func() bool) { p.scheduleRemoval(token, version) },
 		})
-		a.fence = uint8(got.Fence)
+		a.fence = uint8(grant.Fence)
 		if errors.Is(err, register.ErrHeld) {
-			a.dead = t.attempts
+			a.deadAttempts = t.attempts
 		}
 		a.code = codeOf(err)
 	case Unlock:
-		err = p.register.Unlock(ctx, key, token, func(version string, _ time.Duration) { p.owe(token, version) })
+		err = p.register.Unlock(ctx, key, token, func(version string, _ time.Duration) { p.scheduleRemoval(token, version) })
 		if err == nil {
-			a.dead = t.releases
+			a.deadAttempts = t.releases
 		}
 		a.code = codeOf(err)
 	case Extend:
-		got, err = p.register.Extend(ctx, key, token, p.ttl(op))
+		grant, err = p.register.Extend(ctx, key, token, p.ttl(op))
 		a.code = codeOf(err)
 	case Repair:
 		p.repair(ctx)
 		a.code = refused
 	case Get:
-		var looks []register.Look
-		if looks, err = p.register.Read(ctx, []string{key}); err == nil {
-			a.code = codeOfLook(looks[0])
+		var reads []register.Look
+		if reads, err = p.register.Read(ctx, []string{key}); err == nil {
+			a.code = codeOfLook(reads[0])
 		} else {
 			a.code = codeOf(err)
 		}
 	default:
-		var out register.Outcome
+		var outcome register.Outcome
 		run := func(l register.Look) (register.Decision, error) {
 			d := op.decide(l, p.ttl(op))
 			d.Note = l
 			return d, nil
 		}
-		out, err = p.register.Update(ctx, register.Change{Key: key, Run: run})
-		got = out.Granted
+		outcome, err = p.register.Update(ctx, register.Change{Key: key, Run: run})
+		grant = outcome.Granted
 		if err != nil {
 			a.code = codeOf(err)
 			break
 		}
-		a.code = codeOfLook(out.Decision.Note.(register.Look))
-		if op.Do != GetSet && a.code != refused {
-			a.code = done
+		a.code = codeOfLook(outcome.Decision.Note.(register.Look))
+		if op.Kind != GetSet && a.code != refused {
+			a.code = okReply
 		}
 	}
-	if a.code != noQuorum && a.code != overtaken && op.Short && !got.Since.IsZero() {
-		a.ends = time.Duration(got.Since.UnixNano()) - epoch + p.shortLease()
+	if a.code != noQuorum && a.code != overtaken && op.ShortLease && !grant.Since.IsZero() {
+		a.expiry = time.Duration(grant.Since.UnixNano()) - epoch + p.shortLease()
 	}
 	return a
 }
 
-// owe schedules the removal of a version by ballot, at any later moment.
-func (p *proxy) owe(token, version string) {
+// scheduleRemoval schedules the removal of a version by ballot, at any later moment.
+func (p *proxy) scheduleRemoval(token, version string) {
 	p.After(0, func() {
 		run := func(l register.Look) (register.Decision, error) {
 			if l.Present && l.Version == version {
@@ -221,13 +221,13 @@ func (p *proxy) owe(token, version string) {
 	})
 }
 
-// decide returns the decision of an operation for the value that it sees.
+// decide returns the decision of an operation for the value that it reads.
 func (o Op) decide(l register.Look, ttl time.Duration) register.Decision {
 	put := register.Decision{Do: register.Put, Value: string(o.Token), TTL: ttl}
 	switch {
-	case o.Do == GetSet, o.Do == SetXX && l.Present:
+	case o.Kind == GetSet, o.Kind == SetXX && l.Present:
 		return put
-	case o.Do == Del && l.Present:
+	case o.Kind == Del && l.Present:
 		return register.Decision{Do: register.Remove}
 	default:
 		return register.Decision{}
@@ -238,21 +238,21 @@ func codeOfLook(l register.Look) code {
 	if !l.Present {
 		return refused
 	}
-	return value + code(l.Value[0])
+	return valueBase + code(l.Value[0])
 }
 
 func codeOf(err error) code {
-	var none *register.NoQuorum
+	var noQuorumErr *register.NoQuorum
 	switch {
 	case err == nil:
-		return done
+		return okReply
 	case errors.Is(err, register.ErrHeld), errors.Is(err, register.ErrNotHeld):
 		return refused
 	case errors.Is(err, register.ErrContended):
 		return contended
-	case errors.As(err, &none) && none.Overtaken:
+	case errors.As(err, &noQuorumErr) && noQuorumErr.Overtaken:
 		return overtaken
-	case errors.As(err, &none), errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &noQuorumErr), errors.Is(err, context.DeadlineExceeded):
 		return noQuorum
 	default:
 		panic(err)

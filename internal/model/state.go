@@ -11,17 +11,17 @@ type state struct {
 	history uint32
 	proxies []uint32
 	masters []masterState
-	// flight holds the messages in flight, in the order in which they were sent.
-	flight  []message
-	results [maxOps]code // the replies to operations
-	began   uint16       // the started operations, as bits
+	// inFlight holds the messages in flight, in the order in which they were sent.
+	inFlight []message
+	results  [maxOps]code // the replies to operations
+	started  uint16       // the started operations, as bits
 	// The numbers of events so far that a scenario limits.
-	fires, losses, restarts uint8
-	dead                    []uint32 // attempts that must not have a majority
-	target                  catchUpState
-	change                  changeState
-	fence                   uint8 // the highest fence that a client got
-	disordered              bool  // a later fence was not higher than an earlier one
+	callbacks, losses, restarts uint8
+	deadAttempts                []uint32 // attempts that must not have a majority
+	catchUp                     catchUpState
+	change                      changeState
+	fence                       uint8 // the highest fence that a client got
+	fenceDisorder               bool  // a later fence was not higher than an earlier one
 }
 
 type masterState struct {
@@ -41,31 +41,31 @@ type message struct {
 type messageStatus uint8
 
 const (
-	sent    messageStatus = iota // in order on its connection
-	stray                        // the connection broke, so it may arrive at any time
-	arrived                      // the master has executed it
-	oneWay                       // in order on its connection; the sender expects no reply
+	messageSent    messageStatus = iota // in order on its connection
+	messageStray                        // the connection broke, so it may arrive at any time
+	messageArrived                      // the master has executed it
+	messageOneWay                       // in order on its connection; the sender expects no reply
 )
 
 func (s *state) clone() *state {
 	c := *s
 	c.proxies = slices.Clone(s.proxies)
 	c.masters = slices.Clone(s.masters)
-	c.flight = slices.Clone(s.flight)
-	c.dead = slices.Clone(s.dead)
+	c.inFlight = slices.Clone(s.inFlight)
+	c.deadAttempts = slices.Clone(s.deadAttempts)
 	return &c
 }
 
-// tidy sorts messages whose order does not matter.
-func (s *state) tidy() {
+// normalize sorts messages whose order does not matter.
+func (s *state) normalize() {
 	rank := func(m message) uint64 {
-		loose := uint64(0)
-		if m.status == stray || m.status == arrived {
-			loose = 1
+		unordered := uint64(0)
+		if m.status == messageStray || m.status == messageArrived {
+			unordered = 1
 		}
-		return uint64(m.proxy)<<56 | uint64(m.master)<<48 | loose<<40
+		return uint64(m.proxy)<<56 | uint64(m.master)<<48 | unordered<<40
 	}
-	slices.SortStableFunc(s.flight, func(a, b message) int {
+	slices.SortStableFunc(s.inFlight, func(a, b message) int {
 		ra, rb := rank(a), rank(b)
 		if ra == rb && ra>>40&1 == 1 {
 			ra, rb = a.number(), b.number()
@@ -90,9 +90,9 @@ func (m message) number() uint64 {
 
 // encode appends the state to b as bytes. Equal states have equal bytes.
 func (s *state) encode(b []byte) []byte {
-	b = append(b, byte(s.at), s.fires, s.losses, s.restarts, byte(len(s.flight)), byte(len(s.dead)), s.fence)
+	b = append(b, byte(s.at), s.callbacks, s.losses, s.restarts, byte(len(s.inFlight)), byte(len(s.deadAttempts)), s.fence)
 	b = binary.LittleEndian.AppendUint32(b, s.history)
-	b = binary.LittleEndian.AppendUint16(b, s.began)
+	b = binary.LittleEndian.AppendUint16(b, s.started)
 	for _, c := range s.results {
 		b = append(b, byte(c))
 	}
@@ -102,25 +102,25 @@ func (s *state) encode(b []byte) []byte {
 	for _, m := range s.masters {
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(m.cell)), m.fence)
 	}
-	for _, m := range s.flight {
+	for _, m := range s.inFlight {
 		b = append(b, m.proxy, m.task, m.round, m.master, byte(m.status))
 		b = binary.LittleEndian.AppendUint32(b, uint32(m.op))
 		b = binary.LittleEndian.AppendUint32(b, uint32(m.reply))
 	}
-	for _, d := range s.dead {
+	for _, d := range s.deadAttempts {
 		b = binary.LittleEndian.AppendUint32(b, d)
 	}
-	return s.change.encode(s.target.encode(b))
+	return s.change.encode(s.catchUp.encode(b))
 }
 
 // decode decodes a state from the bytes that encode appended.
 func (e *explorer) decode(b []byte) *state {
-	s := &state{at: clock(b[0]), fires: b[1], losses: b[2], restarts: b[3], fence: b[6]}
+	s := &state{at: clock(b[0]), callbacks: b[1], losses: b[2], restarts: b[3], fence: b[6]}
 	messages, dead := int(b[4]), int(b[5])
 	b = b[7:]
 	word := func() uint32 { v := binary.LittleEndian.Uint32(b); b = b[4:]; return v }
 	s.history = word()
-	s.began = binary.LittleEndian.Uint16(b)
+	s.started = binary.LittleEndian.Uint16(b)
 	b = b[2:]
 	for i := range s.results {
 		s.results[i] = code(b[i])
@@ -135,17 +135,17 @@ func (e *explorer) decode(b []byte) *state {
 		s.masters[i].cell = cellID(word())
 		s.masters[i].fence, b = b[0], b[1:]
 	}
-	s.flight = make([]message, messages, messages+8)
-	for i := range s.flight {
+	s.inFlight = make([]message, messages, messages+8)
+	for i := range s.inFlight {
 		m := message{proxy: b[0], task: b[1], round: b[2], master: b[3], status: messageStatus(b[4])}
 		b = b[5:]
 		m.op, m.reply = opID(word()), replyID(word())
-		s.flight[i] = m
+		s.inFlight[i] = m
 	}
-	s.dead = make([]uint32, dead)
-	for i := range s.dead {
-		s.dead[i] = word()
+	s.deadAttempts = make([]uint32, dead)
+	for i := range s.deadAttempts {
+		s.deadAttempts[i] = word()
 	}
-	s.change.decode(s.target.decode(b))
+	s.change.decode(s.catchUp.decode(b))
 	return s
 }

@@ -32,11 +32,11 @@ func (m *machine) renumbered(from uint32, o renumbering) uint32 {
 	for i, in := range m.states[from].log {
 		log[i] = in
 		switch in.kind {
-		case end:
+		case inputRoundEnd:
 			for master := range m.total() {
 				log[i].replies[o[master]] = in.replies[master]
 			}
-		case late:
+		case inputLateReply:
 			log[i].master = o[in.master]
 		}
 		p.handle(log[i])
@@ -53,42 +53,42 @@ func (e *explorer) renumbered(s *state, o renumbering) *state {
 	for i := range s.masters {
 		t.masters[o[i]] = s.masters[i]
 	}
-	for i := range t.flight {
-		t.flight[i].master = o[s.flight[i].master]
+	for i := range t.inFlight {
+		t.inFlight[i].master = o[s.inFlight[i].master]
 	}
 	for p, id := range s.proxies {
 		t.proxies[p] = e.machines[p].renumbered(id, o)
 	}
-	t.target.renumber(o)
+	t.catchUp.renumber(o)
 	t.change.renumber(o)
-	t.tidy()
+	t.normalize()
 	return t
 }
 
 // encode returns a state as bytes. States that differ only in the numbers of the masters have equal
 // bytes.
 func (e *explorer) encode(s *state) []byte {
-	s.tidy()
+	s.normalize()
 	text := s.encode(make([]byte, 0, 160))
-	if e.Fires > 0 || e.Ordered {
+	if e.Callbacks > 0 || e.MastersDiffer {
 		return text // the order of callbacks distinguishes masters, or proxies prefer some of them
 	}
 	first := true
-	for _, o := range e.orders(s) {
-		other := text
+	for _, o := range e.renumberings(s) {
+		candidate := text
 		if o != unchanged {
-			other = e.renumbered(s, o).encode(make([]byte, 0, len(text)))
+			candidate = e.renumbered(s, o).encode(make([]byte, 0, len(text)))
 		}
-		if first || bytes.Compare(other, text) < 0 {
-			text = other
+		if first || bytes.Compare(candidate, text) < 0 {
+			text = candidate
 		}
 		first = false
 	}
 	return text
 }
 
-// orders returns the renumberings that sort the masters by their signatures.
-func (e *explorer) orders(s *state) []renumbering {
+// renumberings returns the renumberings that sort the masters by their signatures.
+func (e *explorer) renumberings(s *state) []renumbering {
 	signatures := make([][]byte, e.total())
 	for m := range s.masters {
 		signatures[m] = append([]byte{e.role(m)}, s.signature(m)...)
@@ -100,36 +100,36 @@ func (e *explorer) orders(s *state) []renumbering {
 	slices.SortStableFunc(sorted, func(a, b int) int {
 		return cmp.Or(bytes.Compare(signatures[a], signatures[b]), cmp.Compare(a, b))
 	})
-	var all []renumbering
-	permute(sorted, 0, func(i, j int) bool { return bytes.Equal(signatures[i], signatures[j]) }, func(places []int) {
+	var result []renumbering
+	permute(sorted, 0, func(i, j int) bool { return bytes.Equal(signatures[i], signatures[j]) }, func(order []int) {
 		o := unchanged
-		for place, m := range places {
-			o[m] = uint8(place)
+		for position, m := range order {
+			o[m] = uint8(position)
 		}
-		all = append(all, o)
+		result = append(result, o)
 	})
-	return all
+	return result
 }
 
 // permute calls f with all permutations of adjacent, equal masters.
-func permute(places []int, from int, equal func(i, j int) bool, f func([]int)) {
-	if from == len(places) {
-		f(places)
+func permute(order []int, from int, equal func(i, j int) bool, f func([]int)) {
+	if from == len(order) {
+		f(order)
 		return
 	}
-	for i := from; i < len(places) && equal(places[from], places[i]); i++ {
-		places[from], places[i] = places[i], places[from]
-		permute(places, from+1, equal, f)
-		places[from], places[i] = places[i], places[from]
+	for i := from; i < len(order) && equal(order[from], order[i]); i++ {
+		order[from], order[i] = order[i], order[from]
+		permute(order, from+1, equal, f)
+		order[from], order[i] = order[i], order[from]
 	}
 }
 
 // signature returns a master's state and the messages to it, as bytes.
 func (s *state) signature(m int) []byte {
 	b := make([]byte, 0, 64)
-	b = appendWords(b, uint32(s.masters[m].cell), s.target.signature(m), s.change.signature(m))
+	b = appendWords(b, uint32(s.masters[m].cell), s.catchUp.signature(m), s.change.signature(m))
 	b = append(b, s.masters[m].fence)
-	for _, msg := range s.flight {
+	for _, msg := range s.inFlight {
 		if int(msg.master) == m {
 			b = append(b, msg.proxy, msg.task, msg.round, byte(msg.status))
 			b = appendWords(b, uint32(msg.op), uint32(msg.reply))

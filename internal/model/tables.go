@@ -13,19 +13,19 @@ import (
 // interner numbers values from 0. Equal values get the same number.
 type interner[T any] struct {
 	byText map[string]uint32
-	all    []T
+	values []T
 }
 
-func (n *interner[T]) id(text string, thing func() T) uint32 {
+func (n *interner[T]) id(text string, newValue func() T) uint32 {
 	if id, known := n.byText[text]; known {
 		return id
 	}
 	if n.byText == nil {
 		n.byText = map[string]uint32{}
 	}
-	id := uint32(len(n.all))
+	id := uint32(len(n.values))
 	n.byText[text] = id
-	n.all = append(n.all, thing())
+	n.values = append(n.values, newValue())
 	return id
 }
 
@@ -36,23 +36,23 @@ type (
 )
 
 const (
-	waiting replyID = iota // the master has not replied
-	unknown                // the reply was lost
-	failed                 // the master was not asked
+	replyWaiting replyID = iota // the master has not replied
+	replyUnknown                // the reply was lost
+	replyFailed                 // the master was not asked
 )
 
 // tables holds the numbered operations, replies and cells of a scenario, which all proxies and
 // masters share, and the results of operations on cells.
 type tables struct {
 	*Scenario
-	ops     interner[cell.Op]
-	replies interner[register.Reply]
-	cells   interner[content]
-	applied map[applyKey]applyResult
+	ops          interner[cell.Op]
+	replies      interner[register.Reply]
+	cells        interner[content]
+	applyResults map[applyKey]applyResult
 }
 
 func newTables(s *Scenario) *tables {
-	l := &tables{Scenario: s, applied: map[applyKey]applyResult{}}
+	l := &tables{Scenario: s, applyResults: map[applyKey]applyResult{}}
 	for _, state := range []register.State{register.Waiting, register.Unknown, register.Failed} {
 		l.replyID(register.Reply{State: state})
 	}
@@ -64,7 +64,7 @@ func (l *tables) op(op cell.Op) opID {
 	return opID(l.ops.id(fmt.Sprintf("%T%v", op, op), func() cell.Op { return op }))
 }
 
-func (l *tables) reply(id replyID) register.Reply { return l.replies.all[id] }
+func (l *tables) reply(id replyID) register.Reply { return l.replies.values[id] }
 
 // replyID returns the number of a reply. It formats all fields, because the String method of a
 // found cell omits the remaining time, and omits absent cells.
@@ -75,14 +75,14 @@ func (l *tables) replyID(r register.Reply) replyID {
 // content is a master's cell with its expiry by the master's clock, or zero for never.
 type content struct {
 	cell.Cell
-	ends time.Duration
+	expiry time.Duration
 }
 
 func (l *tables) cellID(c content) cellID {
 	if c.Form == cell.Absent {
 		c = content{}
 	}
-	return cellID(l.cells.id(fmt.Sprint(c.Cell, c.ends), func() content { return c }))
+	return cellID(l.cells.id(fmt.Sprint(c.Cell, c.expiry), func() content { return c }))
 }
 
 // applyKey is an operation together with the master's cell to which it is applied.
@@ -104,47 +104,47 @@ type applyResult struct {
 // apply executes an operation on a master's cell. A cell whose lease has ended stays until its
 // expiry, which is a separate event.
 func (l *tables) apply(a applyKey) applyResult {
-	if done, known := l.applied[a]; known {
-		return done
+	if result, known := l.applyResults[a]; known {
+		return result
 	}
-	c := l.cells.all[a.cell]
+	c := l.cells.values[a.cell]
 	s := &cell.Store{Now: epoch + l.passed(a.at)}
-	ended := s.Now + time.Millisecond
-	lapsed := c.ends != 0 && c.ends <= s.Now
+	lapsedExpiry := s.Now + time.Millisecond
+	lapsed := c.expiry != 0 && c.expiry <= s.Now
 	switch {
 	case c.Form == cell.Absent:
-	case c.ends == 0:
+	case c.expiry == 0:
 		s.Put(key, c.Cell, cell.Endless)
 	case lapsed:
-		s.Put(key, c.Cell, ended-s.Now)
+		s.Put(key, c.Cell, lapsedExpiry-s.Now)
 	default:
-		s.Put(key, c.Cell, c.ends-s.Now)
+		s.Put(key, c.Cell, c.expiry-s.Now)
 	}
 	if a.fence != 0 {
 		s.Put(cell.FenceKey(key), cell.Parse(strconv.Itoa(int(a.fence))), cell.Endless)
 	}
 	var answer cell.Answer
 	if l.Variant.Apply != nil {
-		answer = l.Variant.Apply(l.ops.all[a.op], s)
+		answer = l.Variant.Apply(l.ops.values[a.op], s)
 	} else {
-		answer = l.ops.all[a.op].Apply(s)
+		answer = l.ops.values[a.op].Apply(s)
 	}
 	f := s.Look(key)
-	after := content{Cell: f.Cell}
+	newContent := content{Cell: f.Cell}
 	if f.Left != cell.Endless {
-		after.ends = s.Now + f.Left
+		newContent.expiry = s.Now + f.Left
 	}
-	if lapsed && after.ends == ended {
-		after.ends = c.ends
+	if lapsed && newContent.expiry == lapsedExpiry {
+		newContent.expiry = c.expiry
 	}
 	r := register.Reply{State: register.Counted, Answer: answer}
 	if !a.counted {
 		r.State = register.Uncounted
 	}
 	fence := cell.ParseFence(s.Look(cell.FenceKey(key)).Value.Text)
-	done := applyResult{l.cellID(after), uint8(fence), l.replyID(r)}
-	l.applied[a] = done
-	return done
+	result := applyResult{l.cellID(newContent), uint8(fence), l.replyID(r)}
+	l.applyResults[a] = result
+	return result
 }
 
 func numberedSource(n int) *cell.Source { return cell.NumberedSource(big.NewInt(int64(n + 1))) }

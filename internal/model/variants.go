@@ -5,13 +5,13 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Variants of the protocol. Each of them switches one mechanism off.
+// Each variant of the protocol switches one mechanism off.
 
-// masters returns a variant in which masters execute operations differently. override executes an
-// operation, or returns false to leave it to the operation's own Apply.
-func masters(override func(op cell.Op, s *cell.Store) (cell.Answer, bool)) Variant {
+// masterVariant returns a variant in which masters execute operations differently. override
+// executes an operation, or returns false to leave it to the operation's own Apply.
+func masterVariant(override func(op cell.Op, s *cell.Store) (cell.Answer, bool)) Variant {
 	return Variant{Apply: func(op cell.Op, s *cell.Store) cell.Answer {
-		if answer, did := override(op, s); did {
+		if answer, handled := override(op, s); handled {
 			return answer
 		}
 		return op.Apply(s)
@@ -20,8 +20,8 @@ func masters(override func(op cell.Op, s *cell.Store) (cell.Answer, bool)) Varia
 
 // takesAnyFence makes masters take a lock with any fence.
 func takesAnyFence() Variant {
-	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
-		if t, is := op.(cell.Take); is && t.Fence != 0 {
+	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		if t, ok := op.(cell.Take); ok && t.Fence != 0 {
 			s.Delete(cell.FenceKey(key))
 		}
 		return cell.Answer{}, false
@@ -30,10 +30,10 @@ func takesAnyFence() Variant {
 
 // acceptsAnyIncarnation makes masters accept into a cell that another attempt created.
 func acceptsAnyIncarnation() Variant {
-	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
-		a, is := op.(cell.Accept)
+	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		a, ok := op.(cell.Accept)
 		f := s.Look(key)
-		if !is || f.Form != cell.Register && f.Form != cell.Plain || f.Promised > a.Ballot {
+		if !ok || f.Form != cell.Register && f.Form != cell.Plain || f.Promised > a.Ballot {
 			return cell.Answer{}, false
 		}
 		f.Form, f.Attempt, f.Promised = cell.Register, a.Attempt, a.Ballot
@@ -44,9 +44,9 @@ func acceptsAnyIncarnation() Variant {
 
 // acceptsLate makes masters accept at any time.
 func acceptsLate() Variant {
-	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
-		a, is := op.(cell.Accept)
-		if !is {
+	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		a, ok := op.(cell.Accept)
+		if !ok {
 			return cell.Answer{}, false
 		}
 		a.Deadline = s.Now
@@ -56,21 +56,22 @@ func acceptsLate() Variant {
 
 // acceptCreates makes masters accept even if the cell is absent.
 func acceptCreates() Variant {
-	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
-		a, is := op.(cell.Accept)
-		if f := s.Look(key); is && f.Form == cell.Absent {
+	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		a, ok := op.(cell.Accept)
+		if f := s.Look(key); ok && f.Form == cell.Absent {
 			s.Put(key, cell.Cell{Form: cell.Register, Attempt: a.Attempt, Promised: a.Ballot}, cell.Endless)
 		}
 		return cell.Answer{}, false
 	})
 }
 
-// removes returns a variant in which a removal also deletes the cells for which of returns true.
-func removes(how cell.Removal, of func(r cell.Remove, f cell.Found) bool) Variant {
-	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
-		r, is := op.(cell.Remove)
+// removalVariant returns a variant in which a removal also deletes the cells for which alsoDeletes
+// returns true.
+func removalVariant(how cell.Removal, alsoDeletes func(r cell.Remove, f cell.Found) bool) Variant {
+	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		r, ok := op.(cell.Remove)
 		f := s.Look(key)
-		if !is || r.How != how || f.Form == cell.Absent || !of(r, f) {
+		if !ok || r.How != how || f.Form == cell.Absent || !alsoDeletes(r, f) {
 			return cell.Answer{}, false
 		}
 		s.Delete(key)
@@ -80,37 +81,37 @@ func removes(how cell.Removal, of func(r cell.Remove, f cell.Found) bool) Varian
 
 // undoDeletesAccepted makes an undo delete a value that a ballot has put into the attempt's cell.
 func undoDeletesAccepted() Variant {
-	return removes(cell.Undo, func(r cell.Remove, f cell.Found) bool { return f.Attempt == r.Attempt })
+	return removalVariant(cell.Undo, func(r cell.Remove, f cell.Found) bool { return f.Attempt == r.Attempt })
 }
 
 // releaseDeletesPromised makes a release delete cells with a promised ballot.
 func releaseDeletesPromised() Variant {
-	return removes(cell.Release, func(r cell.Remove, f cell.Found) bool { return f.Attempt == r.Attempt })
+	return removalVariant(cell.Release, func(r cell.Remove, f cell.Found) bool { return f.Attempt == r.Attempt })
 }
 
 // undoByValue makes an undo delete the lock of any attempt, as if a cell held only its token.
 func undoByValue() Variant {
-	return removes(cell.Undo, func(_ cell.Remove, f cell.Found) bool { return f.Form == cell.Plain })
+	return removalVariant(cell.Undo, func(_ cell.Remove, f cell.Found) bool { return f.Form == cell.Plain })
 }
 
 // releaseByValue makes a release delete the lock of any attempt.
 func releaseByValue() Variant {
-	return removes(cell.Release, func(_ cell.Remove, f cell.Found) bool { return f.Form == cell.Plain })
+	return removalVariant(cell.Release, func(_ cell.Remove, f cell.Found) bool { return f.Form == cell.Plain })
 }
 
 // releaseCountsAbsent makes a release also count masters with an absent cell.
 func releaseCountsAbsent() Variant {
-	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
-		r, is := op.(cell.Remove)
-		return cell.Answer{Did: true}, is && r.How == cell.Release && s.Look(key).Form == cell.Absent
+	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		r, ok := op.(cell.Remove)
+		return cell.Answer{Did: true}, ok && r.How == cell.Release && s.Look(key).Form == cell.Absent
 	})
 }
 
-// refusesAlike makes all incarnations equal in the refusals of a LOCK.
-func refusesAlike() Variant {
-	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
-		t, is := op.(cell.Take)
-		if !is {
+// equalRefusals makes all incarnations equal in the refusals of a LOCK.
+func equalRefusals() Variant {
+	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		t, ok := op.(cell.Take)
+		if !ok {
 			return cell.Answer{}, false
 		}
 		answer := t.Apply(s)
@@ -123,23 +124,23 @@ func refusesAlike() Variant {
 
 // extendShortens makes an extension set the remaining time even if the remaining time was longer.
 func extendShortens() Variant {
-	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
-		x, is := op.(cell.Extend)
+	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		x, ok := op.(cell.Extend)
 		f := s.Look(key)
-		if is && f.Form == cell.Plain && f.Value.Text == x.Token {
+		if ok && f.Form == cell.Plain && f.Value.Text == x.Token {
 			s.Put(key, f.Cell, x.TTL)
 		}
 		return cell.Answer{}, false
 	})
 }
 
-// sends returns a variant in which proxies send changed operations.
-func sends(other func(cell.Op) cell.Op) Variant { return Variant{Op: other} }
+// sendVariant returns a variant in which proxies send changed operations.
+func sendVariant(change func(cell.Op) cell.Op) Variant { return Variant{ChangeOp: change} }
 
 // noLineage removes from values the list of changes that led to them.
 func noLineage() Variant {
-	return sends(func(op cell.Op) cell.Op {
-		if a, is := op.(cell.Accept); is {
+	return sendVariant(func(op cell.Op) cell.Op {
+		if a, ok := op.(cell.Accept); ok {
 			a.Value.Changes = nil
 			return a
 		}
@@ -149,11 +150,11 @@ func noLineage() Variant {
 
 // longWithoutLineage leaves reads unsure whether the rest of a long value belongs to its head.
 func longWithoutLineage() Variant {
-	return Variant{Op: noLineage().Op, Options: longValues().Options}
+	return Variant{ChangeOp: noLineage().ChangeOp, Options: longValues().Options}
 }
 
-// unlimited lifts the time limit of rounds, and so of accepts and kept promises.
-func unlimited() Variant {
+// unlimitedRounds lifts the time limit of rounds, and so of accepts and kept promises.
+func unlimitedRounds() Variant {
 	return Variant{Options: func(o *register.Options) { o.Unlimited = true }}
 }
 
@@ -162,11 +163,12 @@ func longValues() Variant {
 	return Variant{Options: func(o *register.Options) { o.HeadSize = 1 }}
 }
 
-// outOfTurn makes refills not wait for promises to expire that a marked master may have forgotten.
-func outOfTurn() Variant { return Variant{Hurried: true} }
+// withoutRefillWait makes refills not wait for promises to expire that a marked master may have
+// forgotten.
+func withoutRefillWait() Variant { return Variant{SkipRefillWait: true} }
 
-// unnoticed makes a take whose connection broke count as still pending.
-func unnoticed() Variant { return Variant{Unnoticed: true} }
+// ignoringBreaks makes a take whose connection broke count as still pending.
+func ignoringBreaks() Variant { return Variant{IgnoreBreaks: true} }
 
-// catchesUp leaves rules of the catch-up out.
-func catchesUp(c CatchUp) Variant { return Variant{CatchUp: c} }
+// catchUpVariant leaves rules of the catch-up out.
+func catchUpVariant(c CatchUp) Variant { return Variant{CatchUp: c} }

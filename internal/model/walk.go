@@ -16,25 +16,25 @@ func Walk(s Scenario, seed uint64, steps int) Result {
 		if walk%1000 == 0 {
 			e = newExplorer(&s) // frees the stored states
 		}
-		now := e.root()
+		current := e.root()
 		var path []event
-		states := []*state{now}
+		states := []*state{current}
 		for len(path) < longestWalk {
 			var ev event
 			var next *state
 			n := 0
-			e.successors(now, func(one event, t *state) {
+			e.successors(current, func(candidate event, t *state) {
 				if n++; random.IntN(n) == 0 {
-					ev, next = one, t
+					ev, next = candidate, t
 				}
 			})
 			if next == nil {
 				break
 			}
-			next.tidy()
-			now, path, states = next, append(path, ev), append(states, next)
+			next.normalize()
+			current, path, states = next, append(path, ev), append(states, next)
 			result.States++
-			if result.Violation = e.check(now); result.Violation != "" {
+			if result.Violation = e.check(current); result.Violation != "" {
 				for i, ev := range path {
 					result.Trace = append(result.Trace, e.describe(ev, states[i+1]))
 				}

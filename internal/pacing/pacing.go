@@ -13,16 +13,16 @@ type Pauses struct {
 	// Rand returns numbers in [0, 1).
 	Rand func() float64
 
-	last time.Duration
+	lastPause time.Duration
 }
 
 // Reset makes the next pause the shortest again.
-func (p *Pauses) Reset() { p.last = 0 }
+func (p *Pauses) Reset() { p.lastPause = 0 }
 
 // Next returns the time to wait before the next try.
 func (p *Pauses) Next() time.Duration {
-	p.last = min(max(2*p.last, p.Shortest), p.Longest)
-	return Jittered(p.last, p.Rand)
+	p.lastPause = min(max(2*p.lastPause, p.Shortest), p.Longest)
+	return Jittered(p.lastPause, p.Rand)
 }
 
 // Jittered returns a random duration between d/2 and d; rand returns numbers in [0, 1).

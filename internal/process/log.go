@@ -12,7 +12,7 @@ import (
 // is dropped.
 const logLimit = 4 << 20
 
-// logBuffer keeps the output of a child; waitLine waits for a line of it.
+// logBuffer keeps the output of a child.
 type logBuffer struct {
 	mu      sync.Mutex
 	data    []byte
@@ -80,8 +80,8 @@ func (b *logBuffer) lastLine(match func(line string) bool) (string, error) {
 // findLine returns the first complete line that match accepts.
 func findLine(text string, match func(line string) bool) (string, bool) {
 	for {
-		line, rest, whole := strings.Cut(text, "\n")
-		if !whole {
+		line, rest, complete := strings.Cut(text, "\n")
+		if !complete {
 			return "", false
 		}
 		if match(line) {

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-func TestLogKeepsTheEnd(t *testing.T) {
+func TestLogKeepsLastOutput(t *testing.T) {
 	log := newLogBuffer()
 	line := strings.Repeat("x", 1023) + "\n"
 	for range logLimit/len(line) + 1 {
 		_, _ = log.Write([]byte(line))
 	}
 	_, _ = log.Write([]byte("last\n"))
-	if kept := log.String(); len(kept) > logLimit || !strings.HasSuffix(kept, "last\n") {
-		t.Errorf("%d bytes kept, ending in %q", len(kept), kept[len(kept)-10:])
+	if text := log.String(); len(text) > logLimit || !strings.HasSuffix(text, "last\n") {
+		t.Errorf("%d bytes kept, ending in %q", len(text), text[len(text)-10:])
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// orphanVariable is the environment variable that makes TestChildDiesWithItsParent play the parent.
-const orphanVariable = "HARNESS_TEST_PARENT"
+// parentVariable is the environment variable that makes TestChildDiesWithItsParent run as the
+// parent.
+const parentVariable = "HARNESS_TEST_PARENT"
 
 // TestChildDiesWithItsParent runs itself as a parent that starts a child, prints the child's ID and
 // is killed.
@@ -20,30 +21,30 @@ func TestChildDiesWithItsParent(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED, NOT TESTED: only Linux can tie a child's life to its parent's")
 	}
-	if os.Getenv(orphanVariable) != "" {
-		playParent()
+	if os.Getenv(parentVariable) != "" {
+		runAsParent()
 	}
 	parent, err := Start(os.Args[0], []string{"-test.run=^TestChildDiesWithItsParent$"},
-		append(os.Environ(), orphanVariable+"=1"))
-	check(t, err)
+		append(os.Environ(), parentVariable+"=1"))
+	must(t, err)
 	line, err := parent.WaitLine(func(line string) bool { return strings.HasPrefix(line, "child ") }, waitLimit)
-	check(t, err)
+	must(t, err)
 	child, err := strconv.Atoi(strings.TrimPrefix(line, "child "))
-	check(t, err)
-	if !running(child) {
+	must(t, err)
+	if !isRunning(child) {
 		t.Fatalf("child %d does not run", child)
 	}
-	check(t, parent.Kill())
-	for end := time.Now().Add(waitLimit); running(child); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
+	must(t, parent.Kill())
+	for deadline := time.Now().Add(waitLimit); isRunning(child); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
 			t.Fatalf("child %d outlives its parent", child)
 		}
 	}
 }
 
-// playParent plays the parent. It never returns, because its test kills it.
-func playParent() {
-	child, err := Start(sleeper())
+// runAsParent runs as the parent. It never returns, because its test kills it.
+func runAsParent() {
+	child, err := Start(sleepCommand())
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -52,13 +53,13 @@ func playParent() {
 	select {}
 }
 
-// TestChildOutlivesAThread: the thread of the goroutine that called Start ends, and the child keeps
-// running.
-func TestChildOutlivesAThread(t *testing.T) {
+// TestChildOutlivesStartingThread: the thread of the goroutine that called Start ends, and the
+// child keeps running.
+func TestChildOutlivesStartingThread(t *testing.T) {
 	started := make(chan *Process)
 	go func() {
 		runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
-		child, err := Start(sleeper())
+		child, err := Start(sleepCommand())
 		if err != nil {
 			t.Error(err)
 		}
@@ -68,14 +69,14 @@ func TestChildOutlivesAThread(t *testing.T) {
 	if child == nil {
 		return
 	}
-	if code, err := child.Wait(silence); err == nil {
-		t.Errorf("the child ended with its starter's thread: %d", code)
+	if code, err := child.Wait(quietTime); err == nil {
+		t.Errorf("the child ended with the thread that started it: %d", code)
 	}
-	check(t, child.Kill())
+	must(t, child.Kill())
 }
 
-// sleeper returns a program that ends only when it is killed.
-func sleeper() (path string, args, env []string) {
+// sleepCommand returns a program that ends only when it is killed.
+func sleepCommand() (path string, args, env []string) {
 	path, err := exec.LookPath("sleep")
 	if err != nil {
 		path = "/bin/sleep"
@@ -83,8 +84,8 @@ func sleeper() (path string, args, env []string) {
 	return path, []string{"60"}, nil
 }
 
-// running reports whether a process exists and is not a zombie.
-func running(pid int) bool {
+// isRunning reports whether a process exists and is not a zombie.
+func isRunning(pid int) bool {
 	stat, err := readProcStat(pid)
 	return err == nil && stat.state != "Z" && stat.state != "X"
 }

@@ -9,10 +9,10 @@ import (
 // event does not happen.
 const (
 	waitLimit = 5 * time.Second
-	silence   = 50 * time.Millisecond
+	quietTime = 50 * time.Millisecond
 )
 
-func check(t *testing.T, err error) {
+func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -34,13 +34,13 @@ func (f Fields) Room() int64 {
 }
 
 // Databases returns the numbers of the databases that have keys, in ascending order.
-func (f Fields) Databases() (found []int) {
+func (f Fields) Databases() (databases []int) {
 	for name := range f {
 		number, ok := strings.CutPrefix(name, "db")
 		if db, err := strconv.Atoi(number); ok && err == nil && db >= 0 {
-			found = append(found, db)
+			databases = append(databases, db)
 		}
 	}
-	slices.Sort(found)
-	return found
+	slices.Sort(databases)
+	return databases
 }

@@ -24,20 +24,20 @@ func TestAdvice(t *testing.T) {
 	plain := redistest.New(t, redistest.Options{}).Addr()
 	web := httptest.NewTLSServer(nil)
 	t.Cleanup(web.Close)
-	secured := web.Listener.Addr().String()
+	tlsAddr := web.Listener.Addr().String()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	refuses, err := net.Listen("tcp", "127.0.0.1:0")
+	refusing, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = refuses.Close() })
+	t.Cleanup(func() { _ = refusing.Close() })
 	go func() {
 		for {
-			conn, err := refuses.Accept()
+			conn, err := refusing.Accept()
 			if err != nil {
 				return
 			}
@@ -46,28 +46,28 @@ func TestAdvice(t *testing.T) {
 		}
 	}()
 	for name, c := range map[string]struct {
-		at      Server
+		server  Server
 		timeout time.Duration
 		err     error
 		want    string
 	}{
-		"TLS to a server without":    {Server{"tcp", plain, true}, patience, os.ErrDeadlineExceeded, usePlain},
-		"what it says tells":         {Server{"tcp", plain, true}, patience, tls.RecordHeaderError{}, usePlain},
-		"no TLS to a server with it": {Server{"tcp", secured, false}, patience, io.EOF, useTLS},
-		"reset by it": {Server{"tcp", secured, false}, patience,
+		"TLS to a server without TLS": {Server{"tcp", plain, true}, patience, os.ErrDeadlineExceeded, usePlain},
+		"the error shows the cause":   {Server{"tcp", plain, true}, patience, tls.RecordHeaderError{}, usePlain},
+		"no TLS to a server with TLS": {Server{"tcp", tlsAddr, false}, patience, io.EOF, useTLS},
+		"reset by a server with TLS": {Server{"tcp", tlsAddr, false}, patience,
 			&net.OpError{Err: syscall.ECONNRESET}, useTLS},
-		"TLS as it should be":    {Server{"tcp", secured, true}, patience, io.EOF, ""},
-		"no TLS as it should be": {Server{"tcp", plain, false}, 50 * time.Millisecond, io.EOF, ""},
-		"TLS to a proxy with it": {Server{"tcp", refuses.Addr().String(), true}, patience, io.EOF, ""},
-		"another error":          {Server{"tcp", plain, true}, patience, errors.New("WRONGPASS"), ""},
-		"it is not there":        {Server{"tcp", plain, true}, patience, syscall.ECONNREFUSED, ""},
+		"TLS to a server with TLS":       {Server{"tcp", tlsAddr, true}, patience, io.EOF, ""},
+		"no TLS to a server without TLS": {Server{"tcp", plain, false}, 50 * time.Millisecond, io.EOF, ""},
+		"TLS to a proxy with TLS":        {Server{"tcp", refusing.Addr().String(), true}, patience, io.EOF, ""},
+		"another error":                  {Server{"tcp", plain, true}, patience, errors.New("WRONGPASS"), ""},
+		"an unreachable server":          {Server{"tcp", plain, true}, patience, syscall.ECONNREFUSED, ""},
 		"TLS to a server that hangs": {Server{"tcp", silent.Addr().String(), true}, 50 * time.Millisecond,
 			os.ErrDeadlineExceeded, ""},
 		"no TLS to a server that hangs": {Server{"tcp", silent.Addr().String(), false}, 50 * time.Millisecond,
 			os.ErrDeadlineExceeded, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Advice(t.Context(), c.at, c.timeout, c.err); got != c.want {
+			if got := Advice(t.Context(), c.server, c.timeout, c.err); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

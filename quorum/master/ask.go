@@ -22,9 +22,9 @@ func (m *Master) lane(db int) *lane {
 
 // enqueue queues an op, or refuses it at once if the master is down. The caller must launch the
 // returned lane, unless it is nil.
-func (m *Master) enqueue(o *op, hold bool) *lane {
+func (m *Master) enqueue(o *op, delay bool) *lane {
 	l := m.lane(o.db)
-	claimed, err := l.push(o, hold)
+	claimed, err := l.push(o, delay)
 	switch {
 	case err != nil:
 		m.refuse([]*op{o}, err)
@@ -58,7 +58,7 @@ func (m *Master) finish(o *op, r *reply) {
 	case o.round != nil:
 		o.round.answer(int(o.index), r)
 		o.round.unref()
-	case o.keep && (r.State == register.Unknown || r.State == register.Failed):
+	case o.keepIfDown && (r.State == register.Unknown || r.State == register.Failed):
 		m.addPending(o)
 	}
 }
@@ -77,16 +77,16 @@ func (m *Master) refuse(ops []*op, reason error) {
 // Tell sends the master an operation in a database without waiting for the reply. If the master is
 // down, the operation is dropped or, with keep, sent when the master is back. Only removals can be
 // kept.
-func (m *Master) Tell(db int, do cell.Op, keep bool) { m.post(noReplyOp(db, do, keep)) }
+func (m *Master) Tell(db int, cellOp cell.Op, keep bool) { m.post(noReplyOp(db, cellOp, keep)) }
 
-// post is Tell for an op.
+// post implements Tell.
 func (m *Master) post(o *op) {
 	l := m.lane(o.db)
 	claimed, err := l.push(o, false)
 	switch {
 	case claimed:
 		l.launch()
-	case err != nil && o.keep:
+	case err != nil && o.keepIfDown:
 		m.addPending(o)
 	}
 }
@@ -103,13 +103,13 @@ func (m *Master) Do(ctx context.Context, words ...any) (any, error) {
 	return m.transport.Do(ctx, words...)
 }
 
-// namesPerCall is about the number of keys that one call of the script visits. That takes the
-// master far less than a millisecond.
+// namesPerCall is the approximate number of keys that one call of the script visits. A call takes
+// the master far less than a millisecond.
 const namesPerCall = 500
 
-// ScanKeys returns some of the keys in a database, without the proxies' own keys, and the next cursor.
-// Cursor "0" starts the iteration, and the next cursor "0" ends it. Names returns an error if the
-// master has no vote.
+// ScanKeys returns some of the keys in a database, without the proxies' own keys, and the next
+// cursor. Cursor "0" starts the iteration, and the next cursor "0" ends it. ScanKeys returns an
+// error if the master has no vote.
 func (m *Master) ScanKeys(ctx context.Context, db int, cursor string) (names []string, next string, err error) {
 	if err := m.noVoteError(); err != nil {
 		return nil, "", err

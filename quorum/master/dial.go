@@ -13,10 +13,10 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// applyOptions configures go-redis for locks. go-redis never retries, because a SET NX that is sent
-// twice refuses itself. It never waits longer than the timeout. Its greeting works with old and
-// restricted servers, and its reads are limited. secure is as for NewTransport.
-func applyOptions(opts *redis.Options, timeout time.Duration, secure func(*tls.Config)) {
+// applyOptions configures go-redis for locks. go-redis never retries, because the second copy of a
+// SET NX would be refused. It never waits longer than the timeout. Its greeting works with old and
+// restricted servers, and its reads are limited. configureTLS is as for NewTransport.
+func applyOptions(opts *redis.Options, timeout time.Duration, configureTLS func(*tls.Config)) {
 	opts.Protocol = 2
 	opts.DisableIdentity = true
 	opts.MaxRetries = -1
@@ -25,7 +25,7 @@ func applyOptions(opts *redis.Options, timeout time.Duration, secure func(*tls.C
 	opts.ContextTimeoutEnabled = true
 	opts.PoolSize = poolSize
 	opts.PipelinePoolSize = -1
-	dial := resettingDialer(opts, secure)
+	dial := resettingDialer(opts, configureTLS)
 	opts.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
@@ -43,15 +43,15 @@ const poolSize = 7
 // undelivered data when they are closed. After a timeout no command may reach the master late,
 // after its undo.
 func resettingDialer(
-	opts *redis.Options, secure func(*tls.Config),
+	opts *redis.Options, configureTLS func(*tls.Config),
 ) func(context.Context, string, string) (net.Conn, error) {
 	dial := redis.NewDialer(opts)
-	if opts.TLSConfig != nil && secure != nil {
+	if opts.TLSConfig != nil && configureTLS != nil {
 		dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			now := *opts
-			now.TLSConfig = opts.TLSConfig.Clone()
-			secure(now.TLSConfig)
-			return redis.NewDialer(&now)(ctx, network, addr)
+			current := *opts
+			current.TLSConfig = opts.TLSConfig.Clone()
+			configureTLS(current.TLSConfig)
+			return redis.NewDialer(&current)(ctx, network, addr)
 		}
 	}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -80,8 +80,8 @@ type keepOpenConn struct{ net.Conn }
 // Close implements net.Conn. It does nothing.
 func (keepOpenConn) Close() error { return nil }
 
-// dialledConn holds the connection that go-redis dials for a link, in a goroutine of its own, which
-// may continue after the time limit.
+// dialledConn holds the connection that go-redis dials for a link. go-redis dials in a goroutine of
+// its own, which may continue after the time limit.
 type dialledConn struct {
 	mu     sync.Mutex
 	conn   net.Conn // the last connection, or nil
@@ -134,7 +134,7 @@ func (t *redisTransport) connect(ctx context.Context, db int) (net.Conn, uint64,
 	var dialled dialledConn
 	opts := t.options
 	opts.DB, opts.PoolSize = db, 1
-	dial := resettingDialer(&opts, t.secure)
+	dial := resettingDialer(&opts, t.configureTLS)
 	opts.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {

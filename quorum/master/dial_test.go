@@ -9,36 +9,36 @@ import (
 	"time"
 )
 
-// silentServer accepts connections without replying, and counts the connections that the other end
-// has open.
+// silentServer accepts connections without replying, and counts the connections that the client has
+// open.
 type silentServer struct {
 	net.Listener
-	mu   sync.Mutex
-	open int
-	all  int
+	mu       sync.Mutex
+	open     int
+	accepted int
 }
 
-func startSilent(t *testing.T) *silentServer {
+func startSilentServer(t *testing.T) *silentServer {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &silentServer{Listener: ln}
-	var running sync.WaitGroup
-	t.Cleanup(func() { ln.Close(); running.Wait() })
-	running.Go(func() {
+	var tasks sync.WaitGroup
+	t.Cleanup(func() { ln.Close(); tasks.Wait() })
+	tasks.Go(func() {
 		for {
 			conn, err := ln.Accept()
 			if err != nil {
 				return
 			}
 			c.add(1)
-			running.Go(func() {
+			tasks.Go(func() {
 				defer c.add(-1)
 				defer conn.Close()
 				for buf := make([]byte, 512); err == nil; {
-					_, err = conn.Read(buf) // and answer nothing
+					_, err = conn.Read(buf) // no reply
 				}
 			})
 		}
@@ -50,19 +50,19 @@ func (c *silentServer) add(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open += n
-	c.all += max(0, n)
+	c.accepted += max(0, n)
 }
 
-func (c *silentServer) count() (open, all int) {
+func (c *silentServer) count() (open, accepted int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.open, c.all
+	return c.open, c.accepted
 }
 
 // TestAbandonedDial: go-redis dials in a goroutine of its own, which may continue after the time
 // limit. A connection that it makes then is closed, and shares no data with the caller.
 func TestAbandonedDial(t *testing.T) {
-	server := startSilent(t)
+	server := startSilentServer(t)
 	transport, err := newRedisTransport("redis://"+server.Addr().String(), 10*time.Millisecond, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -76,38 +76,38 @@ func TestAbandonedDial(t *testing.T) {
 		}
 		cancel()
 	}
-	var open, all int
+	var open, accepted int
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if open, all = server.count(); open == 0 {
+		if open, accepted = server.count(); open == 0 {
 			break
 		}
 	}
-	if open > 0 || all == 0 {
-		t.Errorf("%d of %d connections are open", open, all)
+	if open > 0 || accepted == 0 {
+		t.Errorf("%d of %d connections are open", open, accepted)
 	}
 }
 
 // TestDialledConn: a connection that is dialled too late, or is replaced by another one, is closed.
 func TestDialledConn(t *testing.T) {
 	var b dialledConn
-	first, firstEnd := net.Pipe()
-	second, secondEnd := net.Pipe()
-	late, lateEnd := net.Pipe()
+	first, firstPeer := net.Pipe()
+	second, secondPeer := net.Pipe()
+	third, thirdPeer := net.Pipe()
 	if b.keep(first) != nil || b.keep(second) != nil {
 		t.Error("a connection was refused")
 	}
 	if got := b.take(); got != second {
-		t.Errorf("it gives back %v", got)
+		t.Errorf("take returned %v", got)
 	}
-	if b.keep(late) == nil {
-		t.Error("a connection was taken too late")
+	if b.keep(third) == nil {
+		t.Error("a connection was kept after take")
 	}
-	for name, end := range map[string]net.Conn{"replaced": firstEnd, "late": lateEnd} {
-		_ = end.SetDeadline(time.Now().Add(10 * time.Second))
-		if _, err := end.Read(make([]byte, 1)); err != io.EOF {
+	for name, peer := range map[string]net.Conn{"replaced": firstPeer, "dialled too late": thirdPeer} {
+		_ = peer.SetDeadline(time.Now().Add(10 * time.Second))
+		if _, err := peer.Read(make([]byte, 1)); err != io.EOF {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	_ = second.Close()
-	_ = secondEnd.Close()
+	_ = secondPeer.Close()
 }

@@ -27,7 +27,7 @@
 // if they are free. A majority of the masters answers short operations at once. A second connection
 // for long operations would not help.
 //
-// The package does not trust what a master sends. The links, and all reads through go-redis, use
+// The package does not trust the masters' replies. The links, and all reads through go-redis, use
 // the limits of package resp; go-redis alone would allocate any announced length. A reply that
 // exceeds the limits, has the wrong type, or belongs to no request ends the connection. A panic
 // over a reply affects only that batch and connection.

@@ -18,7 +18,7 @@ type Health struct {
 	RoundTrip time.Duration
 	// RemovalsPending is the number of removals that the proxy sends when the master is back.
 	RemovalsPending int
-	// Figures holds the counters and measurements of its guard.
+	// Figures holds the counters and measurements of the master's guard.
 	guard.Figures
 }
 
@@ -27,7 +27,7 @@ func (m *Master) Health() Health {
 	quarantine, figures := m.guard.Quarantine(), m.guard.Figures()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h := Health{Err: m.cause, Since: m.since, RoundTrip: m.roundTrip, RemovalsPending: len(m.pending.all), Figures: figures}
+	h := Health{Err: m.cause, Since: m.stateSince, RoundTrip: m.roundTrip, RemovalsPending: len(m.pending.removals), Figures: figures}
 	if m.cause == nil {
 		h.Quarantine = quarantine
 	}
@@ -57,17 +57,17 @@ func (m *Master) IsUnheard() bool {
 // takeDown marks the master as down: queued ops are refused, and the prober starts. The first cause
 // stays until a probe finds another one.
 func (m *Master) takeDown(reason error) {
-	var waiting []*op
+	var queued []*op
 	m.mu.Lock()
 	wasUp := m.cause == nil
 	if wasUp || reason == ErrClosed {
-		m.cause, m.since = reason, time.Now()
+		m.cause, m.stateSince = reason, time.Now()
 		for _, l := range m.allLanes {
-			waiting = append(waiting, l.shutDown(reason)...)
+			queued = append(queued, l.shutDown(reason)...)
 		}
 	}
 	m.mu.Unlock()
-	m.refuse(waiting, reason)
+	m.refuse(queued, reason)
 	if wasUp && reason != ErrClosed {
 		m.log.Warn("master down", "master", m.name, "cause", CauseText(reason))
 		m.probeNow()
@@ -78,15 +78,15 @@ func (m *Master) takeDown(reason error) {
 // refuses connections. It logs the first cause of a master that was never up.
 func (m *Master) updateCause(reason error) {
 	m.mu.Lock()
-	was := m.cause
-	if was != nil && was != ErrClosed {
+	oldCause := m.cause
+	if oldCause != nil && oldCause != ErrClosed {
 		m.cause = reason
 		for _, l := range m.allLanes {
 			l.setCause(reason)
 		}
 	}
 	m.mu.Unlock()
-	if was == errNotConnected {
+	if oldCause == errNotConnected {
 		m.log.Warn("master down", "master", m.name, "cause", CauseText(reason))
 	}
 }

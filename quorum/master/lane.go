@@ -33,26 +33,27 @@ type lane struct {
 	long    []*op
 	sizes   sizes
 	wasLong bool
-	// turns holds the turns of all masters for long ops, or is nil if there is no limit. hasTurn is
+	// turns limits the masters that process long ops at the same time; nil: no limit. hasTurn is
 	// set while this lane has a turn, awaitsTurn while it waits for one.
 	turns               *Turns
 	hasTurn, awaitsTurn bool
 	// claimed is set from when a caller is about to send until all replies are delivered and the
 	// queues are empty. The caller that sets it, or the goroutine of the link while it is set, owns
-	// the flight.
+	// inFlight.
 	claimed bool
-	// held is set if the caller that claimed the lane leaves the sending to the next op for a
-	// moment. The caller that clears it must send.
-	held bool
-	link Link
+	// sendDelayed is set if the caller that claimed the lane leaves the sending to the next op for
+	// a moment. The caller that clears it must send.
+	sendDelayed bool
+	link        Link
 	// down is the cause for which new ops are refused, or nil.
 	down error
 
-	flight Batch
+	// inFlight is the batch in flight. It has no ops while the lane is idle.
+	inFlight Batch
 }
 
 func newLane(m *Master, db int, down error) *lane {
-	l := &lane{master: m, db: db, sizes: newSizes(), down: down, flight: Batch{db: db}}
+	l := &lane{master: m, db: db, sizes: newSizes(), down: down, inFlight: Batch{db: db}}
 	if m != nil {
 		l.turns = m.turns
 	}
@@ -61,8 +62,8 @@ func newLane(m *Master, db int, down error) *lane {
 }
 
 // push queues an op, or returns the reason why not. If claimed is true the caller must launch the
-// lane. With hold, the next caller of push may launch it first.
-func (l *lane) push(o *op, hold bool) (claimed bool, err error) {
+// lane. With delay, the next caller of push may launch it first.
+func (l *lane) push(o *op, delay bool) (claimed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down != nil {
@@ -72,25 +73,26 @@ func (l *lane) push(o *op, hold bool) (claimed bool, err error) {
 	case o.round == nil: // no caller would repeat the op
 	case len(l.queue)+len(l.long) >= maxQueued:
 		return false, ErrQueueFull
-	case l.sizes.totalSize(o) > maxKnownSize && len(o.do.Keys()) > 1:
+	case l.sizes.totalSize(o) > maxKnownSize && len(o.cellOp.Keys()) > 1:
 		return false, ErrTooLong
 	}
 	l.queue = append(l.queue, o)
-	claimed = !l.claimed || l.held
-	l.claimed, l.held = true, claimed && hold
+	claimed = !l.claimed || l.sendDelayed
+	l.claimed, l.sendDelayed = true, claimed && delay
 	return claimed, nil
 }
 
-// claimHeld reports whether a lane is still held, so that the caller must launch it.
-func (l *lane) claimHeld() (claimed bool) {
+// claimDelayed ends a delay of sending. It reports whether no other caller has ended it: then the
+// caller must launch the lane.
+func (l *lane) claimDelayed() (claimed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	claimed, l.held = l.held, false
+	claimed, l.sendDelayed = l.sendDelayed, false
 	return claimed
 }
 
 // requeue puts ops at the front of the queue, in their order, or returns the reason why not. Only
-// the owner of the flight calls it.
+// the owner of inFlight calls it.
 func (l *lane) requeue(ops []*op) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,22 +103,22 @@ func (l *lane) requeue(ops []*op) error {
 	return nil
 }
 
-// take loads the flight with the next batch, which the caller must send, and returns the link. If
+// take loads inFlight with the next batch, which the caller must send, and returns the link. If
 // nothing is queued it releases the claim, and more is false.
-func (l *lane) take() (over Link, more bool) {
-	over, more, leaves := l.takeNext()
-	if leaves {
+func (l *lane) take() (link Link, more bool) {
+	link, more, turnEnded := l.takeNext()
+	if turnEnded {
 		l.turns.release()
 	}
-	return over, more
+	return link, more
 }
 
-// takeNext implements take. leaves reports that the lane's turn for long ops has ended, because no
-// long op is left.
-func (l *lane) takeNext() (over Link, more, leaves bool) {
+// takeNext implements take. turnEnded reports that the lane's turn for long ops has ended, because
+// no long op is left.
+func (l *lane) takeNext() (link Link, more, turnEnded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	batch := l.flight.ops[:0]
+	batch := l.inFlight.ops[:0]
 	if !l.wasLong {
 		batch = l.takeLong(batch)
 	}
@@ -127,15 +129,15 @@ func (l *lane) takeNext() (over Link, more, leaves bool) {
 		batch = l.takeLong(batch)
 		l.wasLong = true
 	}
-	l.flight.load(batch)
+	l.inFlight.load(batch)
 	if len(batch) == 0 {
 		l.claimed = false
 		l.idle.Broadcast()
 	}
-	if leaves = l.hasTurn && !(l.wasLong && len(batch) > 0) && len(l.long) == 0; leaves {
+	if turnEnded = l.hasTurn && !(l.wasLong && len(batch) > 0) && len(l.long) == 0; turnEnded {
 		l.hasTurn = false
 	}
-	return l.link, len(batch) > 0, leaves
+	return l.link, len(batch) > 0, turnEnded
 }
 
 // takeShort adds the next ops to a batch. It moves long ops to their own queue.
@@ -182,30 +184,30 @@ func appendSent(batch []*op, o *op) []*op {
 
 // shift removes the first n ops of a queue.
 func shift(queue []*op, n int) []*op {
-	left := copy(queue, queue[n:])
-	clear(queue[left:])
-	return queue[:left]
+	remaining := copy(queue, queue[n:])
+	clear(queue[remaining:])
+	return queue[:remaining]
 }
 
-// learnSizes updates the known sizes by the replies to the flight. While long ops are queued it
+// learnSizes updates the known sizes from the replies to inFlight. While long ops are queued it
 // forgets no size, so that later ops on their keys do not overtake them.
 func (l *lane) learnSizes() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, o := range l.flight.ops {
-		l.sizes.learn(o, &l.flight.replies[i], len(l.long) == 0)
+	for i, o := range l.inFlight.ops {
+		l.sizes.learn(o, &l.inFlight.replies[i], len(l.long) == 0)
 	}
 }
 
-// shutDown refuses new ops for this reason, and returns the queued ops.
+// shutDown refuses new ops for a reason, and returns the queued ops.
 func (l *lane) shutDown(reason error) []*op {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = reason
-	waiting := append(l.queue, l.long...)
+	queued := append(l.queue, l.long...)
 	l.queue, l.long = nil, nil
 	l.idle.Broadcast()
-	return waiting
+	return queued
 }
 
 // setCause replaces the cause of a lane that refuses ops.

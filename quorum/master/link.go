@@ -13,16 +13,16 @@ import (
 )
 
 // linkLimits returns the limits for the replies to one batch. A reply is flat, and the value of a
-// key is what a proxy wrote in a frame or by a script. If clients together request more than the
-// allowance all, their requests fail, but not the link.
-func linkLimits(all *resp.Allowance) resp.Limits {
-	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxAnswers, Shared: all,
+// key was written by a proxy in a frame or by a script. If clients together request more than the
+// shared allowance, their requests fail, but not the link.
+func linkLimits(shared *resp.Allowance) resp.Limits {
+	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxReplyBytes, Shared: shared,
 		Skip: 256}
 }
 
-// maxAnswers limits, in bytes, the replies to one batch, and all replies that are being read from a
-// master over all links.
-const maxAnswers = 64 << 20
+// maxReplyBytes limits, in bytes, the replies to one batch, and all replies that are being read
+// from a master over all links.
+const maxReplyBytes = 64 << 20
 
 // maxKeptBuffer limits the buffer that is kept for the next batch, in bytes.
 const maxKeptBuffer = 64 << 10
@@ -41,18 +41,19 @@ type redisLink struct {
 	conn      net.Conn
 	in        *resp.Reader
 
-	// sending is held while a batch is encoded and written. out is its buffer, and writeDeadline
+	// sendMu is held while a batch is encoded and written. out is its buffer, and writeDeadline
 	// the current write deadline.
-	sending       sync.Mutex
+	sendMu        sync.Mutex
 	out           []byte
 	writeDeadline time.Time
 
 	mu sync.Mutex
-	// flight is the batch in flight, or nil.
-	flight *Batch
+	// inFlight is the batch in flight, or nil.
+	inFlight *Batch
 	// readDeadline is the current read deadline, or zero.
 	readDeadline time.Time
-	broken       bool
+	// broken is set once no batch may be sent.
+	broken bool
 	// bytesRead counts the bytes received since the last extension of the wait for the current
 	// batch. Only the receiver uses it.
 	bytesRead int
@@ -60,14 +61,14 @@ type redisLink struct {
 
 func newRedisLink(t *redisTransport, conn net.Conn) *redisLink {
 	k := &redisLink{transport: t, conn: conn}
-	k.in = resp.NewReader(deadlineConn{k}, linkLimits(t.answers))
+	k.in = resp.NewReader(deadlineConn{k}, linkLimits(t.replyMemory))
 	return k
 }
 
 // Send implements Link.
 func (k *redisLink) Send(f *Batch) bool {
-	k.sending.Lock()
-	defer k.sending.Unlock()
+	k.sendMu.Lock()
+	defer k.sendMu.Unlock()
 	f.beforeRedis7 = k.transport.beforeRedis7.Load()
 	k.out = k.out[:0]
 	k.appendOps(f)
@@ -78,7 +79,7 @@ func (k *redisLink) Send(f *Batch) bool {
 		k.writeDeadline = f.deadline.Add(time.Second)
 		_ = k.conn.SetWriteDeadline(k.writeDeadline)
 	}
-	if !k.setFlight(f) {
+	if !k.setInFlight(f) {
 		return false
 	}
 	if _, err := k.conn.Write(k.out); err != nil {
@@ -98,22 +99,22 @@ func (k *redisLink) appendOps(f *Batch) {
 	for i, o := range f.ops {
 		switch {
 		case f.releases.first(i):
-			k.out = f.releases.all.AppendTo(k.out, k.transport.scriptMissing.Swap(false))
+			k.out = f.releases.removals.AppendTo(k.out, k.transport.scriptMissing.Swap(false))
 		case !f.releases.has(i):
 			k.out = o.appendTo(k.out, f.beforeRedis7)
 		}
 	}
 }
 
-// setFlight registers a batch that is about to be sent. The receiver owns it from then on.
-// setFlight reports whether the link is usable.
-func (k *redisLink) setFlight(f *Batch) bool {
+// setInFlight registers a batch that is about to be sent. The receiver owns it from then on.
+// setInFlight reports whether the link is usable.
+func (k *redisLink) setInFlight(f *Batch) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.broken {
 		return false
 	}
-	k.flight = f
+	k.inFlight = f
 	if k.readDeadline.IsZero() || f.deadline.Before(k.readDeadline) {
 		k.readDeadline = f.deadline
 		_ = k.conn.SetReadDeadline(k.readDeadline)
@@ -128,7 +129,7 @@ func (k *redisLink) Receive() (f *Batch, err error) {
 		if err := k.in.Wait(); err != nil {
 			return err
 		}
-		if f = k.currentFlight(); f == nil {
+		if f = k.currentBatch(); f == nil {
 			return errUnsolicited
 		}
 		return k.read(f)
@@ -173,7 +174,7 @@ func (k *redisLink) read(f *Batch) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.flight = nil
+	k.inFlight = nil
 	return nil
 }
 
@@ -188,10 +189,10 @@ func decodeError(replies []reply) error {
 	return nil
 }
 
-func (k *redisLink) currentFlight() *Batch {
+func (k *redisLink) currentBatch() *Batch {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.flight
+	return k.inFlight
 }
 
 // markBroken prevents further sends, and returns the batch in flight.
@@ -199,8 +200,8 @@ func (k *redisLink) markBroken() *Batch {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.broken = true
-	f := k.flight
-	k.flight = nil
+	f := k.inFlight
+	k.inFlight = nil
 	return f
 }
 
@@ -234,7 +235,7 @@ func (k *redisLink) extendWhileReading(now time.Time) bool {
 		return false
 	}
 	k.bytesRead = 0
-	k.flight.deadline = now.Add(k.transport.timeout)
+	k.inFlight.deadline = now.Add(k.transport.timeout)
 	return true
 }
 
@@ -248,11 +249,11 @@ func (k *redisLink) rearm(now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.readDeadline = time.Time{}
-	if k.flight != nil {
-		if !k.flight.extendIfLate(now, k.transport.timeout) && !k.extendWhileReading(now) {
+	if k.inFlight != nil {
+		if !k.inFlight.extendIfLate(now, k.transport.timeout) && !k.extendWhileReading(now) {
 			return false
 		}
-		k.readDeadline = k.flight.deadline
+		k.readDeadline = k.inFlight.deadline
 	}
 	_ = k.conn.SetReadDeadline(k.readDeadline)
 	return true

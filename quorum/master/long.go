@@ -37,8 +37,8 @@ func (e *tooLongError) Unwrap() error { return ErrTooLong }
 // sizes holds the sizes of long values in a database, in bytes, from requests and replies. The size
 // of an unknown value counts as zero, which costs only time, once.
 type sizes struct {
-	seed maphash.Seed
-	of   map[uint64]int // by the hash of the key's name
+	seed      maphash.Seed
+	byKeyHash map[uint64]int // by the hash of the key's name
 }
 
 func newSizes() sizes { return sizes{maphash.MakeSeed(), map[uint64]int{}} }
@@ -46,66 +46,66 @@ func newSizes() sizes { return sizes{maphash.MakeSeed(), map[uint64]int{}} }
 // totalSize returns the size of an operation and of the known values of its keys.
 func (s *sizes) totalSize(o *op) int {
 	n := len(o.words)
-	if len(s.of) == 0 {
+	if len(s.byKeyHash) == 0 {
 		return n
 	}
 	limit := math.MaxInt
-	if read, is := o.do.(cell.Read); is && read.Heads > 0 {
+	if read, ok := o.cellOp.(cell.Read); ok && read.Heads > 0 {
 		limit = read.Heads
 	}
-	for _, key := range o.do.Keys() {
-		n += min(s.of[maphash.String(s.seed, key)], limit)
+	for _, key := range o.cellOp.Keys() {
+		n += min(s.byKeyHash[maphash.String(s.seed, key)], limit)
 	}
 	return n
 }
 
-// learn updates the sizes by the reply to an operation. With forget set it also forgets values that
-// are no longer long.
-func (s *sizes) learn(o *op, got *reply, forget bool) {
+// learn updates the sizes from the reply to an operation. With forget set it also removes the sizes
+// of values that are no longer long.
+func (s *sizes) learn(o *op, rep *reply, forget bool) {
 	var tooLong *tooLongError
 	switch {
-	case got.State == register.Counted:
-		if len(s.of) > 0 || len(o.words) > longOp || anyLong(got.Found) {
-			s.learnEach(o, got.Found, forget)
+	case rep.State == register.Counted:
+		if len(s.byKeyHash) > 0 || len(o.words) > longOp || anyLong(rep.Found) {
+			s.learnEach(o, rep.Found, forget)
 		}
-	case errors.As(got.Err, &tooLong):
-		keys := o.do.Keys()
+	case errors.As(rep.Err, &tooLong):
+		keys := o.cellOp.Keys()
 		for _, key := range keys {
 			s.record(key, tooLong.size/len(keys), forget)
 		}
 	}
 }
 
-// learnEach updates the sizes of the keys of an operation by the values that it found and wrote.
+// learnEach updates the sizes of the keys of an operation by the values that it read and wrote.
 func (s *sizes) learnEach(o *op, found []cell.Found, forget bool) {
-	wrote := 0
-	if o.do.Writes() {
-		wrote = len(o.words)
+	written := 0
+	if o.cellOp.Writes() {
+		written = len(o.words)
 	}
-	for i, key := range o.do.Keys() {
-		n, seen := wrote, i < len(found)
-		if seen {
+	for i, key := range o.cellOp.Keys() {
+		n, wasRead := written, i < len(found)
+		if wasRead {
 			n = max(n, sizeOf(&found[i]))
 		}
 		switch {
 		case n > longOp:
 			s.record(key, n, forget)
-		case seen && forget:
-			delete(s.of, maphash.String(s.seed, key))
+		case wasRead && forget:
+			delete(s.byKeyHash, maphash.String(s.seed, key))
 		}
 	}
 }
 
-// record stores the size of a key's value. If there is no room, it forgets all other keys if forget
-// is set.
+// record stores the size of a key's value. If there is no room, it removes all other sizes if
+// forget is set.
 func (s *sizes) record(key string, n int, forget bool) {
-	if len(s.of) >= maxSizes {
+	if len(s.byKeyHash) >= maxSizes {
 		if !forget {
 			return
 		}
-		clear(s.of)
+		clear(s.byKeyHash)
 	}
-	s.of[maphash.String(s.seed, key)] = n
+	s.byKeyHash[maphash.String(s.seed, key)] = n
 }
 
 func anyLong(found []cell.Found) bool {

@@ -13,30 +13,30 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// batch takes the next batch of a lane, and returns the first key of each op.
-func (l *lane) batch() (keys []string) {
+// takeKeys takes the next batch of a lane, and returns the first key of each op.
+func (l *lane) takeKeys() (keys []string) {
 	l.take()
-	for _, o := range l.flight.ops {
-		keys = append(keys, o.do.Keys()[0])
+	for _, o := range l.inFlight.ops {
+		keys = append(keys, o.cellOp.Keys()[0])
 	}
 	return keys
 }
 
-// holding answers the flight as a master with values of these sizes.
-func (l *lane) holding(bytes map[string]int) {
-	for i, o := range l.flight.ops {
+// answerWithSizes answers the batch in flight like a master with values of these sizes.
+func (l *lane) answerWithSizes(sizes map[string]int) {
+	for i, o := range l.inFlight.ops {
 		var found []cell.Found
-		for _, key := range o.do.Keys() {
+		for _, key := range o.cellOp.Keys() {
 			found = append(found, cell.Found{Cell: cell.Cell{Form: cell.Plain,
-				Value: cell.Value{Present: true, Text: strings.Repeat("x", bytes[key])}}})
+				Value: cell.Value{Present: true, Text: strings.Repeat("x", sizes[key])}}})
 		}
-		l.flight.replies[i] = reply{State: register.Counted, Answer: cell.Answer{Did: true, Found: found}}
+		l.inFlight.replies[i] = reply{State: register.Counted, Answer: cell.Answer{Did: true, Found: found}}
 	}
 	l.learnSizes()
-	l.flight.unload()
+	l.inFlight.unload()
 }
 
-func reading(keys ...string) *op {
+func readOp(keys ...string) *op {
 	return &op{command: newCommand(0, cell.Read{Names: keys}), round: newRound(1, nil)}
 }
 
@@ -46,22 +46,22 @@ func TestShortOpsPassLongOps(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	push := func(keys ...string) {
 		t.Helper()
-		if _, err := l.push(reading(keys...), false); err != nil {
+		if _, err := l.push(readOp(keys...), false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want := func(keys ...string) {
 		t.Helper()
-		if got := l.batch(); !slices.Equal(got, keys) {
+		if got := l.takeKeys(); !slices.Equal(got, keys) {
 			t.Fatalf("sent %v, want %v", got, keys)
 		}
 	}
-	held := map[string]int{"long 1": 600_000, "long 2": 600_000, "long 3": 100_000, "short": 1_000}
+	sizes := map[string]int{"long 1": 600_000, "long 2": 600_000, "long 3": 100_000, "short": 1_000}
 	push("long 1")
 	push("long 2")
 	push("long 3")
 	want("long 1", "long 2", "long 3") // no size is known
-	l.holding(held)
+	l.answerWithSizes(sizes)
 	for range 2 {
 		push("long 1")
 		push("long 2")
@@ -69,30 +69,30 @@ func TestShortOpsPassLongOps(t *testing.T) {
 		push("short")
 	}
 	want("short", "short")
-	l.holding(held)
+	l.answerWithSizes(sizes)
 	push("short")
 	want("long 1")
-	l.holding(held)
+	l.answerWithSizes(sizes)
 	want("short")
-	l.holding(held)
+	l.answerWithSizes(sizes)
 	want("long 2", "long 3")
-	l.holding(held)
+	l.answerWithSizes(sizes)
 	want("long 1")
-	l.holding(held)
+	l.answerWithSizes(sizes)
 	push("short")
 	want("short") // waited for one batch of long ops
-	l.holding(held)
-	delete(held, "long 2")
+	l.answerWithSizes(sizes)
+	delete(sizes, "long 2")
 	want("long 2", "long 3")
-	l.holding(held)
+	l.answerWithSizes(sizes)
 	push("long 1")
 	push("long 2")
 	want("long 2") // its value is short now
-	l.holding(held)
+	l.answerWithSizes(sizes)
 	want("long 1")
-	l.holding(held)
+	l.answerWithSizes(sizes)
 	want()
-	if claimed, _ := l.push(reading("short"), false); !claimed {
+	if claimed, _ := l.push(readOp("short"), false); !claimed {
 		t.Error("the lane is not idle")
 	}
 }
@@ -104,23 +104,23 @@ func TestLongWrite(t *testing.T) {
 	for _, o := range []*op{
 		{command: newCommand(0, cell.Accept{Name: "long", Value: cell.Value{Present: true,
 			Text: strings.Repeat("x", 900_000)}}), round: newRound(1, nil)},
-		reading("short"),
+		readOp("short"),
 	} {
 		if _, err := l.push(o, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := l.batch(); !slices.Equal(got, []string{"short"}) {
+	if got := l.takeKeys(); !slices.Equal(got, []string{"short"}) {
 		t.Errorf("sent %v", got)
 	}
-	l.flight.unload()
-	if got := l.batch(); !slices.Equal(got, []string{"long"}) {
+	l.inFlight.unload()
+	if got := l.takeKeys(); !slices.Equal(got, []string{"long"}) {
 		t.Errorf("sent %v", got)
 	}
-	l.flight.replies[0] = reply{State: register.Counted, Answer: cell.Answer{Did: true}}
+	l.inFlight.replies[0] = reply{State: register.Counted, Answer: cell.Answer{Did: true}}
 	l.learnSizes()
-	if n := l.sizes.totalSize(reading("long")); n < 900_000 {
-		t.Errorf("the key is taken to hold %d bytes", n)
+	if n := l.sizes.totalSize(readOp("long")); n < 900_000 {
+		t.Errorf("the known size is %d bytes", n)
 	}
 }
 
@@ -132,31 +132,31 @@ func TestTooLong(t *testing.T) {
 	for i := range keys {
 		keys[i] = strings.Repeat("k", i+1)
 	}
-	if _, err := l.push(reading(keys...), false); err != nil {
+	if _, err := l.push(readOp(keys...), false); err != nil {
 		t.Fatal(err)
 	}
 	l.take()
-	answer := []any{int64(1)}
+	rawReply := []any{int64(1)}
 	for range keys {
-		answer = append(answer, resp.Skipped(30_000), int64(1000))
+		rawReply = append(rawReply, resp.Skipped(30_000), int64(1000))
 	}
-	l.flight.replies[0] = decode(cell.Read{Names: keys}, answer)
-	if got := l.flight.replies[0]; got.State != register.Uncounted || !errors.Is(got.Err, ErrTooLong) {
+	l.inFlight.replies[0] = decode(cell.Read{Names: keys}, rawReply)
+	if got := l.inFlight.replies[0]; got.State != register.Uncounted || !errors.Is(got.Err, ErrTooLong) {
 		t.Errorf("decoded %v, %v", got.State, got.Err)
 	}
 	l.learnSizes()
-	if _, err := l.push(reading(keys...), false); !errors.Is(err, ErrTooLong) {
-		t.Errorf("asked for it again: %v", err)
+	if _, err := l.push(readOp(keys...), false); !errors.Is(err, ErrTooLong) {
+		t.Errorf("the reply to a repeated read: %v", err)
 	}
-	if _, err := l.push(reading(keys[:300]...), false); err != nil {
-		t.Errorf("a part of it: %v", err)
+	if _, err := l.push(readOp(keys[:300]...), false); err != nil {
+		t.Errorf("a read of fewer keys: %v", err)
 	}
 }
 
 // TestTooLongReleases: if the reply to several releases in one script exceeds the limits, no
 // release counts, and each returns ErrTooLong.
 func TestTooLongReleases(t *testing.T) {
-	rs := releases{of: []int{0, 1}, all: cell.Releases{{Name: "a"}, {Name: "b"}}}
+	rs := releases{indexes: []int{0, 1}, removals: cell.Releases{{Name: "a"}, {Name: "b"}}}
 	replies := make([]reply, 2)
 	rs.decode([]any{int64(0), resp.Skipped(900_000), int64(1000), int64(1)}, replies)
 	for i, got := range replies {
@@ -171,28 +171,28 @@ func TestTooLongReleases(t *testing.T) {
 func TestLongOpsKeepOrder(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	push := func(key string) {
-		if _, err := l.push(reading(key), false); err != nil {
+		if _, err := l.push(readOp(key), false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	held := map[string]int{"a": 900_000, "b": 900_000}
+	sizes := map[string]int{"a": 900_000, "b": 900_000}
 	push("a")
 	push("b")
-	l.batch()
-	l.holding(held)
+	l.takeKeys()
+	l.answerWithSizes(sizes)
 	push("a")
 	push("b")
 	push("a") // like a take behind its release
-	if got := l.batch(); !slices.Equal(got, []string{"a"}) {
+	if got := l.takeKeys(); !slices.Equal(got, []string{"a"}) {
 		t.Fatalf("sent %v", got)
 	}
-	l.holding(map[string]int{})
+	l.answerWithSizes(map[string]int{})
 	push("a")
 	for _, want := range [][]string{{"b"}, {"a"}, {"a"}} {
-		if got := l.batch(); !slices.Equal(got, want) {
+		if got := l.takeKeys(); !slices.Equal(got, want) {
 			t.Fatalf("sent %v, want %v", got, want)
 		}
-		l.holding(held)
+		l.answerWithSizes(sizes)
 	}
 }
 
@@ -200,17 +200,17 @@ func TestLongOpsKeepOrder(t *testing.T) {
 // makes progress.
 func TestExtendWhileReading(t *testing.T) {
 	const limit = time.Second
-	conn, other := net.Pipe()
-	defer other.Close()
+	conn, peer := net.Pipe()
+	defer peer.Close()
 	defer conn.Close()
 	now := time.Now()
-	k := &redisLink{transport: &redisTransport{timeout: limit}, conn: conn, flight: &Batch{deadline: now, extended: true}}
-	for i, came := range []int{2 * minProgress, minProgress, minProgress - 1} {
-		now = k.flight.deadline
-		k.bytesRead += came
-		goes := k.rearm(now.Add(time.Millisecond))
-		if want := came >= minProgress; goes != want {
-			t.Errorf("after %d bytes, time %d: goes on %v, want %v", came, i, goes, want)
+	k := &redisLink{transport: &redisTransport{timeout: limit}, conn: conn, inFlight: &Batch{deadline: now, extended: true}}
+	for i, received := range []int{2 * minProgress, minProgress, minProgress - 1} {
+		now = k.inFlight.deadline
+		k.bytesRead += received
+		continues := k.rearm(now.Add(time.Millisecond))
+		if want := received >= minProgress; continues != want {
+			t.Errorf("after %d bytes, time %d: continues %v, want %v", received, i, continues, want)
 		}
 	}
 }

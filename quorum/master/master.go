@@ -32,19 +32,19 @@ type Master struct {
 	probeSignal chan struct{}
 	// guard is nil if all votes count.
 	guard *guard.Guard
-	// turns holds the turns of all masters for long ops, or is nil if there is no limit.
+	// turns limits the masters that process long ops at the same time; nil: no limit.
 	turns *Turns
 	// Voted is called whenever the prober has examined the master and the master votes. It must not
 	// block, and is set before Run.
 	Voted func()
-	// roundTrips, unless it is nil, is called with the duration of each answered batch.
-	roundTrips func(time.Duration)
+	// observeRoundTrip, unless it is nil, is called with the duration of each answered batch.
+	observeRoundTrip func(time.Duration)
 
-	mu        sync.Mutex
-	cause     error // why the master is down; nil: it is up
-	since     time.Time
-	roundTrip time.Duration
-	pending   pendingRemovals
+	mu         sync.Mutex
+	cause      error     // why the master is down; nil: it is up
+	stateSince time.Time // when cause was set or cleared
+	roundTrip  time.Duration
+	pending    pendingRemovals
 }
 
 // SetPassword sets the password for new connections. It is safe for concurrent use.
@@ -56,8 +56,8 @@ func New(name string, t Transport, turns *Turns, log *slog.Logger, rand func() f
 	m := &Master{
 		name: name, transport: t, turns: turns, log: log, rand: rand,
 		probeSignal: make(chan struct{}, 1),
-		cause:       errNotConnected, since: time.Now(),
-		pending: pendingRemovals{all: map[pendingRemoval]struct{}{}}, started: time.Now(),
+		cause:       errNotConnected, stateSince: time.Now(),
+		pending: pendingRemovals{removals: map[pendingRemoval]struct{}{}}, started: time.Now(),
 	}
 	m.lane0 = m.laneFor(0)
 	return m
@@ -73,7 +73,7 @@ func (m *Master) GuardWith(g *guard.Guard) {
 
 // Observe sets a function that is called with the duration of each answered batch, from its
 // sending. It must not block. Observe is called before Run.
-func (m *Master) Observe(f func(took time.Duration)) { m.roundTrips = f }
+func (m *Master) Observe(f func(roundTrip time.Duration)) { m.observeRoundTrip = f }
 
 // Guarded returns the master in the form that its guard needs.
 func (m *Master) Guarded() guard.Master {
@@ -85,18 +85,18 @@ func (m *Master) Name() string { return m.name }
 
 // laneFor returns the lane of a database, and creates it if necessary.
 func (m *Master) laneFor(db int) *lane {
-	if known, ok := m.lanes.Load(db); ok {
-		return known.(*lane)
+	if existing, ok := m.lanes.Load(db); ok {
+		return existing.(*lane)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known, ok := m.lanes.Load(db); ok {
-		return known.(*lane)
+	if existing, ok := m.lanes.Load(db); ok {
+		return existing.(*lane)
 	}
-	made := newLane(m, db, m.cause)
-	m.allLanes = append(m.allLanes, made)
-	m.lanes.Store(db, made)
-	return made
+	l := newLane(m, db, m.cause)
+	m.allLanes = append(m.allLanes, l)
+	m.lanes.Store(db, l)
+	return l
 }
 
 // Run works until ctx ends. Then it sends the queued ops, and refuses further ops.

@@ -21,15 +21,15 @@ const (
 
 // command is an operation in a database, for one master or several.
 type command struct {
-	db int
-	do cell.Op
+	db     int
+	cellOp cell.Op
 	// words is the encoded command, in the form for most masters.
 	words []byte
 }
 
-func newCommand(db int, do cell.Op) *command {
+func newCommand(db int, cellOp cell.Op) *command {
 	c := &command{}
-	c.set(db, do)
+	c.set(db, cellOp)
 	return c
 }
 
@@ -37,16 +37,16 @@ func newCommand(db int, do cell.Op) *command {
 const typicalWords = 192
 
 // set replaces the operation, and reuses the memory.
-func (c *command) set(db int, do cell.Op) {
+func (c *command) set(db int, cellOp cell.Op) {
 	if c.words == nil {
 		c.words = make([]byte, 0, typicalWords)
 	}
-	c.db, c.do = db, do
-	switch do := do.(type) {
+	c.db, c.cellOp = db, cellOp
+	switch cellOp := cellOp.(type) {
 	case cell.Appender:
-		c.words = do.AppendTo(c.words[:0], false)
+		c.words = cellOp.AppendTo(c.words[:0], false)
 	default:
-		c.words = resp.AppendCommand(c.words[:0], do.Words(false)...)
+		c.words = resp.AppendCommand(c.words[:0], cellOp.Words(false)...)
 	}
 }
 
@@ -83,42 +83,43 @@ func isSame(a, b cell.Op) bool {
 type op struct {
 	*command
 	// round waits for the reply, as the reply of master number index. If it is nil, no caller
-	// waits. With keep set, the op is sent later if the master is down.
+	// waits.
 	round *Round
 	index int32
 	stage atomic.Int32
 	// fullScript sends the script instead of its SHA.
 	fullScript bool
-	keep       bool
+	// keepIfDown makes the master send the op later if it is down.
+	keepIfDown bool
 }
 
 // noReplyOp returns an op whose reply no caller waits for.
-func noReplyOp(db int, do cell.Op, keep bool) *op {
-	return &op{command: newCommand(db, do), keep: keep}
+func noReplyOp(db int, cellOp cell.Op, keepIfDown bool) *op {
+	return &op{command: newCommand(db, cellOp), keepIfDown: keepIfDown}
 }
 
 func (o *op) send() bool { return o.stage.CompareAndSwap(stageQueued, stageSent) }
 func (o *op) drop() bool { return o.stage.CompareAndSwap(stageQueued, stageDropped) }
 
-// appendTo appends the command in the form for a server; old: before Redis 7.
+// appendTo appends the command in the form for a server. old means a server before Redis 7.
 func (o *op) appendTo(b []byte, old bool) []byte {
-	switch take, ok := o.do.(cell.Take); {
+	switch take, ok := o.cellOp.(cell.Take); {
 	case old && ok && !take.BeforeRedis7:
 		return resp.AppendCommand(b, o.form(old).Words(o.fullScript)...)
 	case o.fullScript:
-		return resp.AppendCommand(b, o.do.Words(true)...)
+		return resp.AppendCommand(b, o.cellOp.Words(true)...)
 	default:
 		return append(b, o.words...)
 	}
 }
 
-// form returns the operation in the form for a server; old: before Redis 7.
+// form returns the operation in the form for a server. old means a server before Redis 7.
 func (o *op) form(old bool) cell.Op {
-	if take, ok := o.do.(cell.Take); ok && old {
+	if take, ok := o.cellOp.(cell.Take); ok && old {
 		take.BeforeRedis7 = true
 		return take
 	}
-	return o.do
+	return o.cellOp
 }
 
 // unref releases the lane's reference to the round of an op that was dropped.

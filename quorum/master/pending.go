@@ -6,10 +6,10 @@ import "redlock-proxy/quorum/cell"
 // and by the bytes of their keys. Without its removal a key expires by its TTL.
 const maxPending, maxPendingBytes = 1 << 18, 64 << 20
 
-// pendingRemovals holds the removals for a master that is down, each once.
+// pendingRemovals is the set of removals for a master that is down.
 type pendingRemovals struct {
-	all   map[pendingRemoval]struct{}
-	bytes int // of their keys
+	removals map[pendingRemoval]struct{}
+	bytes    int // total length of their keys
 }
 
 type pendingRemoval struct {
@@ -19,19 +19,19 @@ type pendingRemoval struct {
 
 // add stores a removal, and reports whether there was room.
 func (w *pendingRemovals) add(o *op) bool {
-	remove, ok := o.do.(cell.Remove)
+	remove, ok := o.cellOp.(cell.Remove)
 	if !ok {
 		return true
 	}
 	removal := pendingRemoval{o.db, remove}
-	if _, known := w.all[removal]; known {
+	if _, stored := w.removals[removal]; stored {
 		return true
 	}
 	size := len(remove.Name)
-	if len(w.all) >= maxPending || w.bytes+size > maxPendingBytes {
+	if len(w.removals) >= maxPending || w.bytes+size > maxPendingBytes {
 		return false
 	}
-	w.all[removal] = struct{}{}
+	w.removals[removal] = struct{}{}
 	w.bytes += size
 	return true
 }
@@ -39,11 +39,11 @@ func (w *pendingRemovals) add(o *op) bool {
 // take removes up to n removals, and returns them as ops.
 func (w *pendingRemovals) take(n int) []*op {
 	var ops []*op
-	for removal := range w.all {
+	for removal := range w.removals {
 		if len(ops) == n {
 			break
 		}
-		delete(w.all, removal)
+		delete(w.removals, removal)
 		w.bytes -= len(removal.remove.Name)
 		ops = append(ops, noReplyOp(removal.db, removal.remove, true))
 	}

@@ -10,7 +10,7 @@ import (
 
 // TestPendingRemovals: pending removals are limited, and each is stored once.
 func TestPendingRemovals(t *testing.T) {
-	w := pendingRemovals{all: map[pendingRemoval]struct{}{}}
+	w := pendingRemovals{removals: map[pendingRemoval]struct{}{}}
 	remove := func(name string) *op {
 		return noReplyOp(0, cell.Remove{Name: name, How: cell.Undo}, true)
 	}
@@ -21,11 +21,11 @@ func TestPendingRemovals(t *testing.T) {
 			}
 		}
 	}
-	if len(w.all) != maxPending || w.add(remove("more")) {
-		t.Errorf("%d are pending", len(w.all))
+	if len(w.removals) != maxPending || w.add(remove("more")) {
+		t.Errorf("%d are pending", len(w.removals))
 	}
-	if n := len(w.take(maxBatch)); n != maxBatch || len(w.all) != maxPending-maxBatch {
-		t.Errorf("took %d of them, %d are left", n, len(w.all))
+	if n := len(w.take(maxBatch)); n != maxBatch || len(w.removals) != maxPending-maxBatch {
+		t.Errorf("took %d, %d are left", n, len(w.removals))
 	}
 	w.take(maxPending)
 	long := strings.Repeat("k", 1<<20)

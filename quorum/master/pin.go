@@ -13,10 +13,10 @@ import (
 // connections.
 var errOtherServer = errors.New("it is a different server process than before")
 
-// Pin makes every connection reach the same server process, so that a batch that follows on a
-// broken connection is never attributed to the earlier process.
-func (t *redisTransport) Pin(lost func()) {
-	t.lost = lost
+// Pin implements Transport. So a batch that follows a broken connection is never attributed to the
+// earlier process.
+func (t *redisTransport) Pin(beforeNewServer func()) {
+	t.beforeNewServer = beforeNewServer
 	t.options.OnConnect = t.identify
 }
 
@@ -30,7 +30,7 @@ func (t *redisTransport) identify(ctx context.Context, conn *redis.Conn) error {
 	}
 	runID := guard.ReadInfo(text).RunID
 	if !t.isExpectedServer(runID) {
-		t.lost()
+		t.beforeNewServer()
 		return errOtherServer
 	}
 	return nil
@@ -48,6 +48,6 @@ func (t *redisTransport) isExpectedServer(runID string) bool {
 
 // acceptNewServer closes all connections, and lets the next one reach another server process.
 func (t *redisTransport) acceptNewServer() {
-	t.lost()
+	t.beforeNewServer()
 	t.Close()
 }

@@ -24,7 +24,7 @@ const (
 func (m *Master) probe(ctx context.Context) {
 	pause := time.Duration(0)
 	for sleep(ctx, m.probeSignal, pause) {
-		roundTrip, rest, err := m.examine(ctx)
+		roundTrip, untilCheckup, err := m.examine(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -37,10 +37,10 @@ func (m *Master) probe(ctx context.Context) {
 				pause = m.nextPause(pause)
 				continue
 			}
-			pause = rest
+			pause = untilCheckup
 		default:
 			m.sendPending()
-			pause = rest
+			pause = untilCheckup
 		}
 		if m.Voted != nil && m.Votes() {
 			m.Voted()
@@ -48,19 +48,19 @@ func (m *Master) probe(ctx context.Context) {
 	}
 }
 
-// examine probes the master, unless it was active recently, and runs the guard's checkup. rest is
-// the time until the next checkup.
-func (m *Master) examine(ctx context.Context) (roundTrip, rest time.Duration, err error) {
+// examine probes the master, unless it was active recently, and runs the guard's checkup. It also
+// returns the time until the next checkup.
+func (m *Master) examine(ctx context.Context) (roundTrip, untilCheckup time.Duration, err error) {
 	err = contained.Run(func() (err error) {
 		if m.needsProbe() {
 			if roundTrip, err = m.transport.Probe(ctx); err != nil {
 				return err
 			}
 		}
-		rest, err = m.guard.Checkup(ctx)
+		untilCheckup, err = m.guard.Checkup(ctx)
 		return err
 	})
-	return roundTrip, rest, err
+	return roundTrip, untilCheckup, err
 }
 
 // sleep waits until the pause ends or the signal arrives. It returns false if ctx ended.

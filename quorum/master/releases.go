@@ -9,12 +9,12 @@ import (
 )
 
 // releases holds the releases of a batch that are sent as one script, in the place of the first
-// one. A release of a granted lock may overtake operations on other keys, because no client can
+// release. A release of a granted lock may overtake operations on other keys, because no client can
 // have observed their order. It must not overtake operations on its own key.
 type releases struct {
-	// of holds their indexes in the batch, ascending, and all the removals.
-	of  []int
-	all cell.Releases
+	// indexes holds their indexes in the batch, ascending, and removals their operations.
+	indexes  []int
+	removals cell.Releases
 	// seenKeys holds the keys of the batch since the first release.
 	seenKeys map[string]struct{}
 }
@@ -25,29 +25,29 @@ const maxReleases = 128
 
 // collect finds the releases of a batch that can be combined. A single release is sent as usual.
 func (rs *releases) collect(ops []*op) {
-	rs.forget()
+	rs.reset()
 	if len(ops) < 2 {
 		return
 	}
 	for i, o := range ops {
-		switch r, is := o.do.(cell.Remove); {
-		case is && r.How == cell.Release && !o.fullScript:
-			if !rs.markKey(r.Name) && len(rs.of) < maxReleases {
-				rs.of, rs.all = append(rs.of, i), append(rs.all, r)
+		switch r, ok := o.cellOp.(cell.Remove); {
+		case ok && r.How == cell.Release && !o.fullScript:
+			if !rs.markKey(r.Name) && len(rs.indexes) < maxReleases {
+				rs.indexes, rs.removals = append(rs.indexes, i), append(rs.removals, r)
 			}
-		case len(rs.of) > 0:
-			for _, key := range o.do.Keys() {
+		case len(rs.indexes) > 0:
+			for _, key := range o.cellOp.Keys() {
 				rs.markKey(key)
 			}
 		}
 	}
-	if len(rs.of) < 2 {
-		rs.forget()
+	if len(rs.indexes) < 2 {
+		rs.reset()
 	}
 }
 
-// markKey adds a key to seenKeys, and reports whether it was there before.
-func (rs *releases) markKey(key string) (before bool) {
+// markKey adds a key to seenKeys, and reports whether seenKeys had it before.
+func (rs *releases) markKey(key string) (wasKnown bool) {
 	if rs.seenKeys == nil {
 		rs.seenKeys = map[string]struct{}{}
 	}
@@ -56,28 +56,28 @@ func (rs *releases) markKey(key string) (before bool) {
 	return len(rs.seenKeys) == n
 }
 
-func (rs *releases) forget() {
+func (rs *releases) reset() {
 	if len(rs.seenKeys) > maxReleases {
 		rs.seenKeys = nil
 	}
 	clear(rs.seenKeys)
-	clear(rs.all)
-	rs.of, rs.all = rs.of[:0], rs.all[:0]
+	clear(rs.removals)
+	rs.indexes, rs.removals = rs.indexes[:0], rs.removals[:0]
 }
 
 // first reports whether operation number i is the first of the combined releases: the script is
 // sent in its place.
-func (rs *releases) first(i int) bool { return len(rs.of) > 0 && rs.of[0] == i }
+func (rs *releases) first(i int) bool { return len(rs.indexes) > 0 && rs.indexes[0] == i }
 
 // has reports whether operation number i is one of the combined releases.
 func (rs *releases) has(i int) bool {
-	_, found := slices.BinarySearch(rs.of, i)
+	_, found := slices.BinarySearch(rs.indexes, i)
 	return found
 }
 
 // decode decodes the reply to the script into a reply for each release.
 func (rs *releases) decode(raw any, replies []reply) {
-	if refusal, refused := raw.(resp.Error); refused {
+	if refusal, isError := raw.(resp.Error); isError {
 		rs.fill(replies, reply{State: register.Failed, Err: refusal})
 		return
 	}
@@ -85,8 +85,8 @@ func (rs *releases) decode(raw any, replies []reply) {
 		rs.fill(replies, reply{State: register.Uncounted, Err: &tooLongError{size}})
 		return
 	}
-	err := rs.all.Decode(raw, func(n int, a cell.Answer) {
-		replies[rs.of[n]] = reply{State: register.Counted, Answer: a}
+	err := rs.removals.Decode(raw, func(n int, a cell.Answer) {
+		replies[rs.indexes[n]] = reply{State: register.Counted, Answer: a}
 	})
 	if err != nil {
 		rs.fill(replies, reply{State: register.Unknown, Err: err})
@@ -94,8 +94,8 @@ func (rs *releases) decode(raw any, replies []reply) {
 }
 
 // fill sets the same reply for all combined releases.
-func (rs *releases) fill(replies []reply, one reply) {
-	for _, i := range rs.of {
-		replies[i] = one
+func (rs *releases) fill(replies []reply, same reply) {
+	for _, i := range rs.indexes {
+		replies[i] = same
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestReleasesGoTogether checks which operations of a batch are sent as one script, and in which
+// TestCombinedReleases checks which operations of a batch are sent as one script, and in which
 // place.
-func TestReleasesGoTogether(t *testing.T) {
+func TestCombinedReleases(t *testing.T) {
 	for batch, want := range map[string]string{
 		"-a":                 "-a",
 		"-a -b":              "[-a -b]",
@@ -33,7 +33,7 @@ func TestReleasesGoTogether(t *testing.T) {
 		f.load(batchOf(batch))
 		f.releases.collect(f.ops)
 		if got := layout(&f, strings.Fields(batch)); got != want {
-			t.Errorf("%s goes as %s, want %s", batch, got, want)
+			t.Errorf("%s is sent as %s, want %s", batch, got, want)
 		}
 	}
 }
@@ -63,35 +63,35 @@ func batchOf(text string) (ops []*op) {
 
 // layout shows which operations are sent together.
 func layout(f *Batch, words []string) string {
-	var all []string
+	var parts []string
 	for i := range f.ops {
 		switch {
 		case f.releases.first(i):
 			var group []string
-			for _, j := range f.releases.of {
+			for _, j := range f.releases.indexes {
 				group = append(group, words[j])
 			}
-			all = append(all, fmt.Sprint(group))
+			parts = append(parts, fmt.Sprint(group))
 		case !f.releases.has(i):
-			all = append(all, words[i])
+			parts = append(parts, words[i])
 		}
 	}
-	return strings.Join(all, " ")
+	return strings.Join(parts, " ")
 }
 
-// TestReleasesAreAnsweredEach: each release has a reply of its own. If the server has lost the
+// TestCombinedReleaseReplies: each release has a reply of its own. If the server has lost the
 // script, the releases are not executed, and the next batch contains the script.
-func TestReleasesAreAnsweredEach(t *testing.T) {
+func TestCombinedReleaseReplies(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	conn, err := newRedisTransport("redis://"+server.Addr(), time.Minute, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	mine, other := cell.Envelope(attempt(1), "t"), cell.Envelope(attempt(2), "t")
+	ownValue, foreignValue := cell.Envelope(attempt(1), "t"), cell.Envelope(attempt(2), "t")
 	for _, want := range []string{"NOSCRIPT NOSCRIPT NOSCRIPT NOSCRIPT", "done found nothing done",
 		"done found nothing done"} {
-		for key, value := range map[string]string{"a": mine, "b": other, "d": mine} {
+		for key, value := range map[string]string{"a": ownValue, "b": foreignValue, "d": ownValue} {
 			if _, err := conn.Do(t.Context(), "SET", key, value); err != nil {
 				t.Fatal(err)
 			}
@@ -123,14 +123,14 @@ func outcome(r reply) string {
 	}
 }
 
-// TestReleasesOfACluster: a server that does not run scripts on several keys gets the releases one
+// TestReleasesOnCluster: a server that does not run scripts on several keys gets the releases one
 // by one.
-func TestReleasesOfACluster(t *testing.T) {
+func TestReleasesOnCluster(t *testing.T) {
 	conn := &redisTransport{}
 	if err := error(resp.Error("CROSSSLOT Keys in request don't hash to the same slot")); !conn.IsUnsupported(err) {
-		t.Error("it is not tried in another form")
+		t.Error("the releases are not sent in another form")
 	} else if conn.noteScriptError(err); !conn.noMultiKeyScripts.Load() {
-		t.Error("the next ones go together again")
+		t.Error("later releases are combined again")
 	}
 }
 

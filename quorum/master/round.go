@@ -14,13 +14,15 @@ import (
 
 // Round is a set of operations at several masters, and their replies. It implements register.Round.
 type Round struct {
-	ops     []op
+	ops []op
+	// decided reports whether the replies so far decide the round.
 	decided func([]register.Reply) bool
 	done    chan struct{} // gets one value when the round is decided or complete
 
 	mu      sync.Mutex
 	replies []register.Reply
-	closed  bool
+	// signalled is set once done got its value.
+	signalled bool
 	// handedOver is set once the caller owns replies. Further replies are passed to later, or
 	// stored in lateReplies until later is set.
 	handedOver  bool
@@ -38,7 +40,7 @@ type Round struct {
 // lateReply is a reply that arrived after the replies were handed over.
 type lateReply struct {
 	master int
-	got    register.Reply
+	reply  register.Reply
 }
 
 // Rounds is a pool of rounds of the same masters. The zero value is ready for use.
@@ -83,8 +85,8 @@ func (r *Round) reset() {
 	}
 	clear(r.replies)
 	clear(r.lateReplies)
-	r.decided, r.later, r.lateReplies, r.closed, r.handedOver = nil, nil, r.lateReplies[:0], false, false
-	r.common.do = nil
+	r.decided, r.later, r.lateReplies, r.signalled, r.handedOver = nil, nil, r.lateReplies[:0], false, false
+	r.common.cellOp = nil
 	if cap(r.common.words) > maxKeptWords {
 		r.common.words = nil
 	}
@@ -99,16 +101,16 @@ const maxKeptWords = 1 << 10
 
 // Send sends ops[i] to masters[i] in a database, if ops[i] is not nil. A master that is down
 // answers at once. The round ends when decided returns true for the replies so far, possibly
-// without any; see Wait. queued, unless it is nil, is called after all ops are queued and before
+// without any; see Wait. onQueued, unless it is nil, is called after all ops are queued and before
 // they are sent. It reports whether more ops for the same masters are about to follow and should be
 // sent in the same batch.
 func (rs *Rounds) Send(
-	masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool, queued func() (more bool),
+	masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool, onQueued func() (more bool),
 ) *Round {
 	r := rs.get(len(masters), decided)
 	r.fill(db, ops)
 	r.handedOver = r.decided(r.replies)
-	r.send(masters, queued)
+	r.send(masters, onQueued)
 	return r
 }
 
@@ -116,17 +118,17 @@ func (rs *Rounds) Send(
 func (r *Round) fill(db int, ops []cell.Op) {
 	var last *command
 	refs := int32(1)
-	for i, do := range ops {
-		if do == nil {
+	for i, cellOp := range ops {
+		if cellOp == nil {
 			r.replies[i] = register.Reply{State: register.Failed}
 			continue
 		}
 		switch {
 		case last == nil:
 			last = &r.common
-			last.set(db, do)
-		case !isSame(do, last.do):
-			last = newCommand(db, do)
+			last.set(db, cellOp)
+		case !isSame(cellOp, last.cellOp):
+			last = newCommand(db, cellOp)
 		}
 		r.ops[i].command = last
 		refs++
@@ -139,25 +141,25 @@ const typicalMasters = 5
 
 // send pushes the ops to the lanes of their masters. Idle lanes send at once, together with ops
 // that other runnable goroutines push.
-func (r *Round) send(masters []*Master, queued func() bool) {
-	var few [typicalMasters]*lane // stays on the stack
-	idle := few[:0]
+func (r *Round) send(masters []*Master, onQueued func() bool) {
+	var stackLanes [typicalMasters]*lane // stays on the stack
+	idle := stackLanes[:0]
 	for i, m := range masters {
 		if o := &r.ops[i]; o.command != nil {
-			if l := m.enqueue(o, queued != nil); l != nil {
+			if l := m.enqueue(o, onQueued != nil); l != nil {
 				idle = append(idle, l)
 			}
 		}
 	}
-	follows := queued != nil && queued()
+	moreFollows := onQueued != nil && onQueued()
 	switch {
 	case len(idle) == 0:
-	case follows:
-		held := slices.Clone(idle)
-		time.AfterFunc(holdTime, func() { launchHeld(held) })
-	case queued != nil:
+	case moreFollows:
+		delayed := slices.Clone(idle)
+		time.AfterFunc(sendDelay, func() { launchDelayed(delayed) })
+	case onQueued != nil:
 		runtime.Gosched()
-		launchHeld(idle)
+		launchDelayed(idle)
 	default:
 		runtime.Gosched()
 		for _, l := range idle {
@@ -166,14 +168,14 @@ func (r *Round) send(masters []*Master, queued func() bool) {
 	}
 }
 
-// holdTime is how long queued ops are held for ops that are about to follow. It is much longer than
-// a goroutine needs to wake and push, and shorter than a noticeable round trip.
-const holdTime = 200 * time.Microsecond
+// sendDelay is how long queued ops wait for ops that are about to follow. It is much longer than a
+// goroutine needs to wake and push, and shorter than a noticeable round trip.
+const sendDelay = 200 * time.Microsecond
 
-// launchHeld launches lanes that no other caller has launched yet.
-func launchHeld(held []*lane) {
-	for _, l := range held {
-		if l.claimHeld() {
+// launchDelayed launches lanes that no other caller has launched yet.
+func launchDelayed(lanes []*lane) {
+	for _, l := range lanes {
+		if l.claimDelayed() {
 			l.launch()
 		}
 	}
@@ -197,27 +199,27 @@ func (r *Round) Wait(ctx context.Context) error {
 }
 
 // answer processes the reply of master number i.
-func (r *Round) answer(i int, got *register.Reply) {
-	if report := r.store(i, got); report != nil {
-		report(i, *got)
+func (r *Round) answer(i int, rep *register.Reply) {
+	if notify := r.store(i, rep); notify != nil {
+		notify(i, *rep)
 	}
 }
 
 // store stores a reply. If the reply must be passed to later, store returns later.
-func (r *Round) store(i int, got *register.Reply) (report func(int, register.Reply)) {
+func (r *Round) store(i int, rep *register.Reply) (notify func(int, register.Reply)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case !r.handedOver:
-		r.replies[i] = *got
-		if !r.closed && (r.allReplied() || r.decided(r.replies)) {
-			r.closed = true
+		r.replies[i] = *rep
+		if !r.signalled && (r.allReplied() || r.decided(r.replies)) {
+			r.signalled = true
 			r.done <- struct{}{}
 		}
 	case r.later != nil:
 		return r.later
 	default:
-		r.lateReplies = append(r.lateReplies, lateReply{i, *got})
+		r.lateReplies = append(r.lateReplies, lateReply{i, *rep})
 	}
 	return nil
 }
@@ -235,13 +237,13 @@ func (r *Round) allReplied() bool {
 func (r *Round) Replies() []register.Reply { return r.replies }
 
 // Later sets f to be called with the replies that arrived or arrive after the decision.
-func (r *Round) Later(f func(master int, got register.Reply)) {
+func (r *Round) Later(f func(master int, reply register.Reply)) {
 	r.mu.Lock()
-	missed := r.lateReplies
+	lateReplies := r.lateReplies
 	r.lateReplies, r.later = nil, f
 	r.mu.Unlock()
-	for _, one := range missed {
-		f(one.master, one.got)
+	for _, stored := range lateReplies {
+		f(stored.master, stored.reply)
 	}
 }
 

@@ -12,38 +12,37 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// decidedBy returns a round of n masters that this many replies decide.
-func decidedBy(n, decides int) *Round {
+// newRoundDecidedBy returns a round of n masters that is decided by a number of replies.
+func newRoundDecidedBy(n, needed int) *Round {
 	r := newRound(n, func(replies []register.Reply) bool {
 		return len(slices.DeleteFunc(slices.Clone(replies),
-			func(r reply) bool { return r.State != register.Counted })) >= decides
+			func(r reply) bool { return r.State != register.Counted })) >= needed
 	})
 	r.fill(0, slices.Repeat([]cell.Op{cell.Read{Names: []string{"k"}}}, n))
 	return r
 }
 
-var counted = reply{State: register.Counted}
+var countedReply = reply{State: register.Counted}
 
-// TestRoundTellsLater: each reply is reported once, either among the replies that decided or to
-// Later.
-func TestRoundTellsLater(t *testing.T) {
-	r := decidedBy(4, 2)
-	r.answer(0, &counted)
-	r.answer(2, &counted)
+// TestRoundLater: each reply is reported once, either in Replies or to the function of Later.
+func TestRoundLater(t *testing.T) {
+	r := newRoundDecidedBy(4, 2)
+	r.answer(0, &countedReply)
+	r.answer(2, &countedReply)
 	if err := r.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.answer(3, &counted) // before Later is called
-	var told []int
+	r.answer(3, &countedReply) // before Later is called
+	var reported []int
 	r.Later(func(master int, got reply) {
 		if got.State != register.Counted {
 			t.Errorf("master %d: %v", master, got.State)
 		}
-		told = append(told, master)
+		reported = append(reported, master)
 	})
-	r.answer(1, &counted)
-	if !slices.Equal(told, []int{3, 1}) {
-		t.Errorf("told of %v", told)
+	r.answer(1, &countedReply)
+	if !slices.Equal(reported, []int{3, 1}) {
+		t.Errorf("reported masters %v", reported)
 	}
 	var states []register.State
 	for _, got := range r.Replies() {
@@ -51,7 +50,7 @@ func TestRoundTellsLater(t *testing.T) {
 	}
 	if want := []register.State{register.Counted, register.Waiting, register.Counted,
 		register.Waiting}; !slices.Equal(states, want) {
-		t.Errorf("it was decided by %v, want %v", states, want)
+		t.Errorf("decided by %v, want %v", states, want)
 	}
 }
 
@@ -61,22 +60,22 @@ func TestRoundDecidedByNone(t *testing.T) {
 	if err := r.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var told []int
-	r.Later(func(master int, _ reply) { told = append(told, master) })
-	r.answer(2, &counted)
-	if !slices.Equal(told, []int{2}) {
-		t.Errorf("told of %v", told)
+	var reported []int
+	r.Later(func(master int, _ reply) { reported = append(reported, master) })
+	r.answer(2, &countedReply)
+	if !slices.Equal(reported, []int{2}) {
+		t.Errorf("reported masters %v", reported)
 	}
 }
 
 // TestRoundReplyInBetween: a reply between the decision and Wait is among the first replies.
 func TestRoundReplyInBetween(t *testing.T) {
-	r := decidedBy(3, 2)
+	r := newRoundDecidedBy(3, 2)
 	for i := range 3 {
-		r.answer(i, &counted)
+		r.answer(i, &countedReply)
 	}
 	_ = r.Wait(t.Context())
-	r.Later(func(master int, _ reply) { t.Errorf("told of %d again", master) })
+	r.Later(func(master int, _ reply) { t.Errorf("master %d was reported again", master) })
 	if r.Replies()[2].State != register.Counted {
 		t.Error("the third reply is missing")
 	}
@@ -84,32 +83,32 @@ func TestRoundReplyInBetween(t *testing.T) {
 
 // TestRoundDrop: Drop cancels only the ops that were not sent.
 func TestRoundDrop(t *testing.T) {
-	r := decidedBy(3, 3)
+	r := newRoundDecidedBy(3, 3)
 	r.ops[0].send()
-	left := errors.New("left")
-	ctx, leave := context.WithCancelCause(t.Context())
-	leave(left)
-	if err := r.Wait(ctx); !errors.Is(err, left) {
+	cause := errors.New("canceled")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	if err := r.Wait(ctx); !errors.Is(err, cause) {
 		t.Error(err)
 	}
 	r.Drop()
-	told := map[int]string{}
-	r.Later(func(master int, got reply) { told[master] = fmt.Sprint(got.State == register.Failed) })
-	if len(told) != 2 || told[1] != "true" || told[2] != "true" {
-		t.Errorf("told %v", told)
+	reported := map[int]string{}
+	r.Later(func(master int, got reply) { reported[master] = fmt.Sprint(got.State == register.Failed) })
+	if len(reported) != 2 || reported[1] != "true" || reported[2] != "true" {
+		t.Errorf("reported %v", reported)
 	}
 	if r.ops[1].send() {
-		t.Error("what was dropped was sent")
+		t.Error("a dropped op was sent")
 	}
-	r.answer(0, &counted)
-	if told[0] != "false" {
-		t.Errorf("told %v", told)
+	r.answer(0, &countedReply)
+	if reported[0] != "false" {
+		t.Errorf("reported %v", reported)
 	}
 }
 
 // TestRoundWithoutAnswers: a round ends if no master answers.
 func TestRoundWithoutAnswers(t *testing.T) {
-	r := decidedBy(2, 1)
+	r := newRoundDecidedBy(2, 1)
 	r.answer(0, &reply{State: register.Unknown})
 	r.answer(1, &reply{State: register.Failed})
 	if err := r.Wait(t.Context()); err != nil {
@@ -122,13 +121,13 @@ func TestRoundWithoutAnswers(t *testing.T) {
 func TestRoundAnswersOnce(t *testing.T) {
 	m := New("m", nil, nil, slog.New(slog.DiscardHandler), func() float64 { return 0 })
 	for _, order := range []string{"dropped, then refused", "refused, then dropped", "refused at once, then dropped"} {
-		r := decidedBy(1, 1)
+		r := newRoundDecidedBy(1, 1)
 		r.ops[0].round = r
 		switch order {
 		case "dropped, then refused":
-			left, leave := context.WithCancel(t.Context())
-			leave()
-			_ = r.Wait(left)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_ = r.Wait(ctx)
 			r.Drop()
 			m.refuse([]*op{&r.ops[0]}, errNotConnected)
 		case "refused, then dropped":
@@ -140,13 +139,13 @@ func TestRoundAnswersOnce(t *testing.T) {
 			_ = r.Wait(t.Context())
 			r.Drop()
 		}
-		told := 0
-		r.Later(func(int, reply) { told++ })
+		reports := 0
+		r.Later(func(int, reply) { reports++ })
 		if r.Replies()[0].State == register.Failed {
-			told++
+			reports++
 		}
-		if told != 1 {
-			t.Errorf("%s: told %d times", order, told)
+		if reports != 1 {
+			t.Errorf("%s: reported %d times", order, reports)
 		}
 	}
 }

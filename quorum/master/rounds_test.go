@@ -14,11 +14,11 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// echo is a master that answers each read with the key. With turns set, it waits for a turn before
-// it answers each batch.
+// echo is a master that answers each read with the key. With permits set, it waits for a permit
+// before it answers each batch.
 type echo struct {
 	Transport
-	turns chan struct{} // nil: answers at once
+	permits chan struct{} // nil: answers at once
 }
 
 func (e *echo) Probe(context.Context) (time.Duration, error) { return 0, nil }
@@ -44,11 +44,11 @@ func (k *echoLink) Receive() (*Batch, error) {
 	case <-k.closed:
 		return nil, errors.New("closed")
 	case f := <-k.sent:
-		if k.turns != nil {
-			<-k.turns
+		if k.permits != nil {
+			<-k.permits
 		}
 		for i, o := range f.ops {
-			f.Answer(i, register.Reply{State: register.Counted, Answer: replyOf(o.do.(cell.Read).Names[0])})
+			f.Answer(i, register.Reply{State: register.Counted, Answer: replyOf(o.cellOp.(cell.Read).Names[0])})
 		}
 		return f, nil
 	}
@@ -59,9 +59,9 @@ func replyOf(key string) cell.Answer {
 		Value: cell.Value{Present: true, Text: key}}}}}
 }
 
-// working returns a master over a transport that works until the test ends.
-func working(t *testing.T, over Transport) *Master {
-	m := New("m", over, nil, slog.New(slog.DiscardHandler), func() float64 { return 0.5 })
+// runMasterOver returns a master over a transport that works until the test ends.
+func runMasterOver(t *testing.T, transport Transport) *Master {
+	m := New("m", transport, nil, slog.New(slog.DiscardHandler), func() float64 { return 0.5 })
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); m.Run(ctx) }()
@@ -70,36 +70,36 @@ func working(t *testing.T, over Transport) *Master {
 	return m
 }
 
-// TestRoundsUsedAgain: reused rounds get each of their replies once, and no reply of another round,
-// even if a master replies after many rounds have begun, and callers leave and drop ops.
-func TestRoundsUsedAgain(t *testing.T) {
-	const callers, each = 8, 300
-	late := &echo{turns: make(chan struct{})}
-	masters := []*Master{working(t, &echo{}), working(t, late), working(t, &echo{})}
+// TestRoundsAreReused: reused rounds get each of their replies once, and no reply of another round,
+// even if a master replies after many rounds have begun, and callers cancel and drop ops.
+func TestRoundsAreReused(t *testing.T) {
+	const callers, roundsEach = 8, 300
+	slow := &echo{permits: make(chan struct{})}
+	masters := []*Master{runMasterOver(t, &echo{}), runMasterOver(t, slow), runMasterOver(t, &echo{})}
 	var rounds Rounds
-	var answers, clients sync.WaitGroup
+	var pendingReplies, clients sync.WaitGroup
 	var mu sync.Mutex
 	used := map[*Round]int{}
 	for caller := range callers {
 		clients.Go(func() {
-			for i := range each {
+			for i := range roundsEach {
 				key := fmt.Sprint(caller, "/", i)
-				told := make([]int, len(masters))
-				answers.Add(len(masters))
-				take := func(m int, got register.Reply) {
-					defer answers.Done()
-					if told[m]++; told[m] > 1 {
+				answerCounts := make([]int, len(masters))
+				pendingReplies.Add(len(masters))
+				receive := func(m int, got register.Reply) {
+					defer pendingReplies.Done()
+					if answerCounts[m]++; answerCounts[m] > 1 {
 						t.Errorf("%s: master %d answered twice", key, m)
 					}
 					if got.State == register.Counted && got.Found[0].Value.Text != key {
 						t.Errorf("%s: master %d answered %s", key, m, got.Found[0].Value.Text)
 					}
 				}
-				ctx, leave := context.WithCancel(t.Context())
+				ctx, cancel := context.WithCancel(t.Context())
 				if i%7 == 0 {
-					leave()
+					cancel()
 				}
-				r := rounds.Send(masters, 0, differing(i, key, len(masters)), func(replies []register.Reply) bool {
+				r := rounds.Send(masters, 0, differentReads(i, key, len(masters)), func(replies []register.Reply) bool {
 					return replies[0].State != register.Waiting && replies[2].State != register.Waiting
 				}, nil)
 				mu.Lock()
@@ -110,31 +110,31 @@ func TestRoundsUsedAgain(t *testing.T) {
 				}
 				for m, got := range r.Replies() {
 					if got.State != register.Waiting {
-						take(m, got)
+						receive(m, got)
 					}
 				}
-				r.Later(take)
+				r.Later(receive)
 				r.Forget()
-				leave()
+				cancel()
 			}
 		})
 	}
-	over := make(chan struct{})
-	go func() { clients.Wait(); answers.Wait(); close(over) }()
-	for waits := true; waits; {
+	done := make(chan struct{})
+	go func() { clients.Wait(); pendingReplies.Wait(); close(done) }()
+	for more := true; more; {
 		select {
-		case late.turns <- struct{}{}:
-		case <-over:
-			waits = false
+		case slow.permits <- struct{}{}:
+		case <-done:
+			more = false
 		}
 	}
-	if len(used) == callers*each {
-		t.Error("no round was used again")
+	if len(used) == callers*roundsEach {
+		t.Error("no round was reused")
 	}
 }
 
-// differing returns reads of a key for each master, mostly the same operation.
-func differing(i int, key string, n int) []cell.Op {
+// differentReads returns reads of a key for each master, mostly the same operation.
+func differentReads(i int, key string, n int) []cell.Op {
 	ops := make([]cell.Op, n)
 	for m := range ops {
 		ops[m] = cell.Read{Names: []string{key}, Fences: i%3 == 0 && m == 1}

@@ -30,30 +30,30 @@ const maxInline = 16 << 10
 // launch sends the queued ops. The caller that claimed the lane calls it. If there is a link and
 // sending cannot block, launch sends at once, else in a goroutine.
 func (l *lane) launch() {
-	over, more := l.take()
+	link, more := l.take()
 	if !more {
 		return
 	}
-	if over == nil || l.flight.isLarge() || l.master.guard.NeedsEnrolment(l.db) {
-		l.master.tasks.Go(func() { l.sendOrDial(over) })
+	if link == nil || l.inFlight.isLarge() || l.master.guard.NeedsEnrolment(l.db) {
+		l.master.tasks.Go(func() { l.sendOrDial(link) })
 		return
 	}
-	if !l.master.send(over, &l.flight) {
+	if !l.master.send(link, &l.inFlight) {
 		l.master.tasks.Go(func() { l.sendOrDial(nil) })
 	}
 }
 
-// sendOrDial sends the flight over a link. If there is no link, or it has broken, sendOrDial opens
-// a new link, and transports batches over it until it breaks.
-func (l *lane) sendOrDial(over Link) {
-	if over != nil && l.master.send(over, &l.flight) {
+// sendOrDial sends the batch in flight over a link. If there is no link, or it has broken,
+// sendOrDial opens a new link, and transports batches over it until it breaks.
+func (l *lane) sendOrDial(link Link) {
+	if link != nil && l.master.send(link, &l.inFlight) {
 		return
 	}
 	for {
 		k, err := l.master.dial(l.db)
 		if err == nil {
 			l.setLink(k)
-			if l.master.send(k, &l.flight) {
+			if l.master.send(k, &l.inFlight) {
 				l.receiveLoop(k)
 				return
 			}
@@ -61,7 +61,7 @@ func (l *lane) sendOrDial(over Link) {
 			l.clearLink(k)
 			err = errLinkBroken
 		}
-		l.failFlight(err)
+		l.failBatch(err)
 		if _, more := l.take(); !more {
 			return
 		}
@@ -71,9 +71,9 @@ func (l *lane) sendOrDial(over Link) {
 // errLinkBroken is the cause if a link broke before it was used.
 var errLinkBroken = errors.New("the connection was closed at once")
 
-// failFlight fails all ops of a flight that was not sent.
-func (l *lane) failFlight(err error) {
-	l.flight.fillMissing(register.Failed, err)
+// failBatch fails all ops of a batch that was not sent.
+func (l *lane) failBatch(err error) {
+	l.inFlight.fillMissing(register.Failed, err)
 	if refusal := resp.Error(""); !errors.As(err, &refusal) {
 		l.master.takeDown(err)
 	}
@@ -94,15 +94,15 @@ func (l *lane) receiveLoop(k Link) {
 		}
 		l.complete(err)
 		runtime.Gosched() // lets other goroutines add ops to the next batch
-		over, more := l.take()
+		link, more := l.take()
 		switch {
 		case !more && err == nil:
 			continue
 		case !more:
 			return
-		case over == k && l.master.send(k, f):
+		case link == k && l.master.send(k, f):
 			continue
-		case over == k:
+		case link == k:
 			k.Close()
 			l.clearLink(k)
 		}
@@ -111,11 +111,11 @@ func (l *lane) receiveLoop(k Link) {
 	}
 }
 
-// complete processes a flight after the last reply or an error.
+// complete processes the batch in flight after the last reply or an error.
 func (l *lane) complete(err error) {
-	m, f := l.master, &l.flight
-	if err == nil && m.roundTrips != nil {
-		m.roundTrips(time.Since(f.sent))
+	m, f := l.master, &l.inFlight
+	if err == nil && m.observeRoundTrip != nil {
+		m.observeRoundTrip(time.Since(f.sent))
 	}
 	if err != nil {
 		f.fillMissing(register.Unknown, err)
@@ -132,12 +132,12 @@ func (l *lane) complete(err error) {
 	l.deliver()
 }
 
-// deliver finishes the ops, except ops that the master did not execute because it lacks a script or
-// a syntax. It sends these again in another form, ahead of all later ops.
+// deliver delivers the replies to the ops. If the master did not execute an op because it lacks a
+// script or a syntax, deliver sends the op again in another form, ahead of all later ops.
 func (l *lane) deliver() {
 	l.learnSizes()
 	l.releaseTurn()
-	f := &l.flight
+	f := &l.inFlight
 	var retry []*op
 	for i, o := range f.ops {
 		if !o.fullScript && l.master.transport.IsUnsupported(f.replies[i].Err) {

@@ -17,13 +17,13 @@ type Server struct {
 }
 
 // NewServer returns a Server for the URL of a Redis. It ignores a database number in the URL.
-// timeout and secure are as for NewTransport.
-func NewServer(url string, timeout time.Duration, secure func(*tls.Config)) (*Server, error) {
+// timeout and configureTLS are as for NewTransport.
+func NewServer(url string, timeout time.Duration, configureTLS func(*tls.Config)) (*Server, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	applyOptions(opts, timeout, secure)
+	applyOptions(opts, timeout, configureTLS)
 	opts.DB = 0
 	return &Server{redis.NewClient(opts), timeout}, nil
 }
@@ -33,11 +33,11 @@ func (s *Server) Do(ctx context.Context, words ...any) (any, error) {
 	return resultOf(s.client.Do(ctx, words...))
 }
 
-// LogsIn reports whether the URL has a login.
+// LogsIn reports whether the URL contains a user name or a password.
 func (s *Server) LogsIn() bool { return s.client.Options().Username+s.client.Options().Password != "" }
 
-// Advice returns a remedy for the scheme of the URL, given the error of a server that cannot be
-// reached, or nothing.
+// Advice returns the text of a remedy if the scheme of the URL is wrong, or "". err is the error of
+// a server that cannot be reached.
 func (s *Server) Advice(ctx context.Context, err error) string {
 	return adviceFor(ctx, s.client.Options(), s.timeout, err)
 }

@@ -25,9 +25,9 @@ type adaptiveTimeout struct {
 	now         func() time.Time
 
 	mu sync.Mutex
-	// extra is added to base. It was computed at at, and decays.
-	extra time.Duration
-	at    time.Time
+	// extra is added to base. It decays, and was last computed at extraAt.
+	extra   time.Duration
+	extraAt time.Time
 }
 
 func newAdaptiveTimeout(base time.Duration) *adaptiveTimeout {
@@ -44,21 +44,22 @@ func (w *adaptiveTimeout) current() time.Duration {
 func (w *adaptiveTimeout) remainingExtra() time.Duration {
 	now := w.now()
 	if w.extra > 0 {
-		halves := float64(now.Sub(w.at)) / float64(extraHalfLife)
+		halves := float64(now.Sub(w.extraAt)) / float64(extraHalfLife)
 		w.extra = time.Duration(float64(w.extra) * math.Exp2(-halves))
 	}
-	w.at = now
+	w.extraAt = now
 	return w.extra
 }
 
 // observe records the time that a reply took.
-func (w *adaptiveTimeout) observe(took time.Duration) { w.raise(slowAnswerFactor * took) }
+func (w *adaptiveTimeout) observe(replyTime time.Duration) { w.raise(slowAnswerFactor * replyTime) }
 
 // observeTimeout records that a reply did not arrive in time.
 func (w *adaptiveTimeout) observeTimeout() { w.raise(2 * w.current()) }
 
-func (w *adaptiveTimeout) raise(all time.Duration) {
+// raise raises the timeout to total, within its limit.
+func (w *adaptiveTimeout) raise(total time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.extra = max(w.remainingExtra(), min(all, w.limit)-w.base)
+	w.extra = max(w.remainingExtra(), min(total, w.limit)-w.base)
 }

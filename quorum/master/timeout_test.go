@@ -9,10 +9,10 @@ func TestAdaptiveTimeout(t *testing.T) {
 	now := time.Now()
 	w := newAdaptiveTimeout(100 * time.Millisecond)
 	w.now = func() time.Time { return now }
-	want := func(what string, ms time.Duration) {
+	want := func(step string, ms time.Duration) {
 		t.Helper()
 		if got := w.current().Round(time.Millisecond); got != ms*time.Millisecond {
-			t.Errorf("%s: waits for %v, want %d ms", what, got, ms)
+			t.Errorf("%s: waits for %v, want %d ms", step, got, ms)
 		}
 	}
 	want("at first", 100)
@@ -23,9 +23,9 @@ func TestAdaptiveTimeout(t *testing.T) {
 	now = now.Add(extraHalfLife)
 	want("a while after that", 150)
 	w.observeTimeout()
-	want("after none", 300)
+	want("after a timeout", 300)
 	w.observeTimeout()
-	want("after none again", 500)
+	want("after another timeout", 500)
 	w.observeTimeout()
 	want("at most", 500)
 	now = now.Add(time.Hour)

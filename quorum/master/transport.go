@@ -36,9 +36,9 @@ type Transport interface {
 	IsUnsupported(err error) bool
 	// Do executes one command, outside of all batches.
 	Do(ctx context.Context, words ...any) (any, error)
-	// Pin makes every connection reach the same server process. lost is called before a connection
-	// may reach another process.
-	Pin(lost func())
+	// Pin makes every connection reach the same server process. beforeNewServer is called before a
+	// connection may reach another process.
+	Pin(beforeNewServer func())
 	// SetPassword sets the password for new connections. It does nothing if the URL has no
 	// password.
 	SetPassword(password string)
@@ -51,10 +51,10 @@ type Transport interface {
 // database.
 type redisTransport struct {
 	guard.Redis
-	options  redis.Options
-	secure   func(*tls.Config) // may be nil
-	timeout  time.Duration
-	timeouts *adaptiveTimeout
+	options      redis.Options
+	configureTLS func(*tls.Config) // may be nil
+	timeout      time.Duration
+	timeouts     *adaptiveTimeout
 
 	// password is the password for new connections.
 	password atomic.Pointer[string]
@@ -72,15 +72,15 @@ type redisTransport struct {
 	clients map[int]*redis.Client
 	// links holds the connections outside of go-redis, with the functions that close them.
 	links map[any]func()
-	// answers limits the memory for replies over all links.
-	answers *resp.Allowance
+	// replyMemory limits the memory for replies over all links.
+	replyMemory *resp.Allowance
 	// serverNumber counts the server processes that connections may have reached.
 	serverNumber uint64
 	// runID is the run_id of the server process that every connection must reach, if connections
 	// are pinned and it is known.
 	runID string
-	// lost is called before a connection may reach another server process.
-	lost func()
+	// beforeNewServer is called before a connection may reach another server process.
+	beforeNewServer func()
 }
 
 // NameIn returns the address in the URL of a master: host:port, or the path of a socket.
@@ -97,13 +97,13 @@ func NameIn(raw string) string {
 }
 
 // NewTransport returns a Transport for a master's URL, which must not name a database. timeout
-// limits one batch, including dialling. secure, unless it is nil, adds to the TLS settings before
-// each connection.
-func NewTransport(url string, timeout time.Duration, secure func(*tls.Config)) (Transport, error) {
-	return newRedisTransport(url, timeout, secure)
+// limits one batch, including dialling. configureTLS, unless it is nil, changes the TLS settings
+// before each connection.
+func NewTransport(url string, timeout time.Duration, configureTLS func(*tls.Config)) (Transport, error) {
+	return newRedisTransport(url, timeout, configureTLS)
 }
 
-func newRedisTransport(url string, timeout time.Duration, secure func(*tls.Config)) (*redisTransport, error) {
+func newRedisTransport(url string, timeout time.Duration, configureTLS func(*tls.Config)) (*redisTransport, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, err
@@ -113,11 +113,11 @@ func newRedisTransport(url string, timeout time.Duration, secure func(*tls.Confi
 			opts.DB)
 	}
 	timeouts := newAdaptiveTimeout(timeout)
-	applyOptions(opts, timeouts.limit, secure)
+	applyOptions(opts, timeouts.limit, configureTLS)
 	t := &redisTransport{
-		options: *opts, secure: secure, timeout: timeout, timeouts: timeouts,
-		clients: map[int]*redis.Client{}, links: map[any]func(){}, answers: resp.NewAllowance(maxAnswers),
-		lost: func() {},
+		options: *opts, configureTLS: configureTLS, timeout: timeout, timeouts: timeouts,
+		clients: map[int]*redis.Client{}, links: map[any]func(){}, replyMemory: resp.NewAllowance(maxReplyBytes),
+		beforeNewServer: func() {},
 	}
 	if user, password := opts.Username, opts.Password; password != "" {
 		t.password.Store(&password)
@@ -143,7 +143,7 @@ func (t *redisTransport) client(db int) *redis.Client {
 	return c
 }
 
-// Close closes all connections. The next one may reach another server.
+// Close implements Transport.
 func (t *redisTransport) Close() {
 	t.mu.Lock()
 	clients, links := t.clients, t.links
@@ -154,8 +154,8 @@ func (t *redisTransport) Close() {
 	for _, c := range clients {
 		_ = c.Close()
 	}
-	for _, end := range links {
-		end()
+	for _, closeLink := range links {
+		closeLink()
 	}
 }
 
@@ -167,13 +167,13 @@ func (t *redisTransport) currentServer() uint64 {
 
 // addLink registers a link to the server process with this number, and the function that closes the
 // link. It reports whether links may still reach that process.
-func (t *redisTransport) addLink(k any, serverNumber uint64, end func()) bool {
+func (t *redisTransport) addLink(k any, serverNumber uint64, closeLink func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.serverNumber != serverNumber {
 		return false
 	}
-	t.links[k] = end
+	t.links[k] = closeLink
 	return true
 }
 
@@ -185,10 +185,10 @@ func (t *redisTransport) removeLink(k any) {
 
 // recordTime records how long a batch took, or that it timed out.
 func (t *redisTransport) recordTime(f *Batch, err error) {
-	if got := time.Now(); err != nil && !got.Before(f.deadline) {
+	if now := time.Now(); err != nil && !now.Before(f.deadline) {
 		t.timeouts.observeTimeout()
 	} else {
-		t.timeouts.observe(got.Sub(f.sent))
+		t.timeouts.observe(now.Sub(f.sent))
 	}
 }
 
@@ -201,7 +201,8 @@ func (t *redisTransport) IsUnsupported(err error) bool {
 	return isNoScript(err) || isCrossSlot(err)
 }
 
-// noteScriptError evaluates the error of the script for several releases, if any.
+// noteScriptError records why the script for several releases failed, if the server lacks it or
+// does not support it.
 func (t *redisTransport) noteScriptError(err error) {
 	switch {
 	case isNoScript(err):
@@ -212,18 +213,18 @@ func (t *redisTransport) noteScriptError(err error) {
 }
 
 // decode decodes a reply. An error reply means that Redis has not executed the command.
-func decode(do cell.Op, raw any) reply {
+func decode(cellOp cell.Op, raw any) reply {
 	if refusal, ok := raw.(resp.Error); ok {
 		if strings.HasPrefix(string(refusal), "WRONGTYPE ") {
-			found := []cell.Found{{Cell: cell.Parse(string(refusal))}}
-			return reply{State: register.Counted, Answer: cell.Answer{Found: found}}
+			foreign := []cell.Found{{Cell: cell.Parse(string(refusal))}}
+			return reply{State: register.Counted, Answer: cell.Answer{Found: foreign}}
 		}
 		return reply{State: register.Failed, Err: refusal}
 	}
 	if size, skipped := sizeIn(raw); skipped {
 		return reply{State: register.Uncounted, Err: &tooLongError{size}}
 	}
-	answer, err := do.Decode(raw)
+	answer, err := cellOp.Decode(raw)
 	if err != nil {
 		return reply{State: register.Unknown, Err: err}
 	}
@@ -240,8 +241,8 @@ func sizeIn(raw any) (size int, skipped bool) {
 		return len(raw), false
 	case []any:
 		for _, part := range raw {
-			n, over := sizeIn(part)
-			size, skipped = size+n, skipped || over
+			n, exceeds := sizeIn(part)
+			size, skipped = size+n, skipped || exceeds
 		}
 	}
 	return size, skipped
@@ -255,8 +256,8 @@ func isNoScript(err error) bool {
 // of several slots.
 func isCrossSlot(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "CROSSSLOT ") }
 
-// probes is the number of round trips that a probe measures. The shortest one counts.
-const probes = 3
+// pingsPerProbe is the number of round trips that a probe measures. The shortest one counts.
+const pingsPerProbe = 3
 
 // Probe implements Transport.
 func (t *redisTransport) Probe(ctx context.Context) (time.Duration, error) {
@@ -269,14 +270,14 @@ func (t *redisTransport) Probe(ctx context.Context) (time.Duration, error) {
 	case err == nil:
 		t.reached.Store(true)
 	case !t.reached.Load():
-		err = t.advised(ctx, err)
+		err = t.withAdvice(ctx, err)
 	}
 	return roundTrip, err
 }
 
-// advised returns the error of a server that was never reached, or a remedy if the scheme of the
+// withAdvice returns the error of a server that was never reached, or a remedy if the scheme of the
 // URL is wrong.
-func (t *redisTransport) advised(ctx context.Context, err error) error {
+func (t *redisTransport) withAdvice(ctx context.Context, err error) error {
 	if advice := adviceFor(ctx, &t.options, t.timeouts.current(), err); advice != "" {
 		return errors.New(advice)
 	}
@@ -305,7 +306,7 @@ func (t *redisTransport) probeServer(ctx context.Context) (time.Duration, error)
 		return 0, err // LOADING, for example
 	}
 	best := t.timeout
-	for range probes {
+	for range pingsPerProbe {
 		start := time.Now()
 		if client.Ping(ctx).Err() == nil {
 			best = min(best, time.Since(start))
@@ -314,7 +315,7 @@ func (t *redisTransport) probeServer(ctx context.Context) (time.Duration, error)
 	return best, nil
 }
 
-// Do executes one command in database 0. A nil reply is not an error.
+// Do implements Transport, in database 0.
 func (t *redisTransport) Do(ctx context.Context, words ...any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeouts.current())
 	defer cancel()
@@ -326,19 +327,19 @@ func (t *redisTransport) exchange(ctx context.Context, commands ...[]any) []any 
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	pipe := t.client(0).Pipeline()
-	asked := make([]*redis.Cmd, len(commands))
+	cmds := make([]*redis.Cmd, len(commands))
 	for i, words := range commands {
-		asked[i] = pipe.Do(ctx, words...)
+		cmds[i] = pipe.Do(ctx, words...)
 	}
 	_, _ = pipe.Exec(ctx)
-	answers := make([]any, len(commands))
-	for i, one := range asked {
-		raw, err := resultOf(one)
-		if answers[i] = raw; err != nil {
-			answers[i] = err
+	replies := make([]any, len(commands))
+	for i, cmd := range cmds {
+		raw, err := resultOf(cmd)
+		if replies[i] = raw; err != nil {
+			replies[i] = err
 		}
 	}
-	return answers
+	return replies
 }
 
 // resultOf returns the reply to a command. A nil reply is not an error.

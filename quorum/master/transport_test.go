@@ -33,9 +33,9 @@ func dial(t *testing.T, m *miniredis.Miniredis) *redisTransport {
 }
 
 // replyTo returns the reply to one operation over a transport.
-func replyTo(t *testing.T, conn *redisTransport, do cell.Op) reply {
+func replyTo(t *testing.T, conn *redisTransport, cellOp cell.Op) reply {
 	t.Helper()
-	o := noReplyOp(0, do, false)
+	o := noReplyOp(0, cellOp, false)
 	o.fullScript = true
 	f := &Batch{}
 	f.load([]*op{o})
@@ -43,15 +43,15 @@ func replyTo(t *testing.T, conn *redisTransport, do cell.Op) reply {
 	return f.replies[0]
 }
 
-// TestOtherScheme: if the URL has the wrong scheme, the error of a probe names the right one, until
-// the server was reached once.
+// TestOtherScheme: if the URL has the wrong scheme, the error of a probe names the right scheme,
+// until a probe has succeeded.
 func TestOtherScheme(t *testing.T) {
-	secured := httptest.NewTLSServer(nil)
-	t.Cleanup(secured.Close)
+	tlsServer := httptest.NewTLSServer(nil)
+	t.Cleanup(tlsServer.Close)
 	plain := miniredis.RunT(t)
 	for url, want := range map[string]string{
-		"redis://" + secured.Listener.Addr().String(): "it requires TLS: use rediss:// instead of redis://",
-		"rediss://" + plain.Addr():                    "it does not use TLS: use redis:// instead of rediss://",
+		"redis://" + tlsServer.Listener.Addr().String(): "it requires TLS: use rediss:// instead of redis://",
+		"rediss://" + plain.Addr():                      "it does not use TLS: use redis:// instead of rediss://",
 	} {
 		conn, err := newRedisTransport(url, time.Second, nil)
 		if err != nil {
@@ -63,7 +63,7 @@ func TestOtherScheme(t *testing.T) {
 		}
 		conn.reached.Store(true)
 		if _, err := conn.Probe(t.Context()); err == nil || err.Error() == want {
-			t.Errorf("%s was reached once, and fails with %v", url, err)
+			t.Errorf("%s, after a successful probe: %v", url, err)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestOtherScheme(t *testing.T) {
 func TestDecode(t *testing.T) {
 	m := miniredis.RunT(t)
 	conn := dial(t, m)
-	if got := replyTo(t, conn, undecodable{}); got.State != register.Unknown {
+	if got := replyTo(t, conn, undecodableOp{}); got.State != register.Unknown {
 		t.Errorf("an undecodable answer: %+v", got)
 	}
 	m.SetError("ERR no")
@@ -86,19 +86,19 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// undecodable is a command whose reply cannot be decoded.
-type undecodable struct{ cell.Op }
+// undecodableOp is a command whose reply cannot be decoded.
+type undecodableOp struct{ cell.Op }
 
-func (undecodable) Writes() bool     { return false }
-func (undecodable) Words(bool) []any { return []any{"PING"} }
-func (undecodable) Decode(any) (cell.Answer, error) {
+func (undecodableOp) Writes() bool     { return false }
+func (undecodableOp) Words(bool) []any { return []any{"PING"} }
+func (undecodableOp) Decode(any) (cell.Answer, error) {
 	return cell.Answer{}, fmt.Errorf("unexpected answer")
 }
 
 // TestPanicIsContained: a panic over one reply affects only that reply.
 func TestPanicIsContained(t *testing.T) {
 	conn := dial(t, miniredis.RunT(t))
-	if got := replyTo(t, conn, panicky{}); got.State != register.Unknown || !strings.Contains(fmt.Sprint(got.Err), "boom") {
+	if got := replyTo(t, conn, panickingOp{}); got.State != register.Unknown || !strings.Contains(fmt.Sprint(got.Err), "boom") {
 		t.Errorf("got %+v", got)
 	}
 	if got := replyTo(t, conn, cell.Read{Names: []string{"k"}}); got.State != register.Counted {
@@ -106,20 +106,20 @@ func TestPanicIsContained(t *testing.T) {
 	}
 }
 
-// panicky is a command that panics while it decodes its reply.
-type panicky struct{ undecodable }
+// panickingOp is a command that panics while it decodes its reply.
+type panickingOp struct{ undecodableOp }
 
-func (panicky) Decode(any) (cell.Answer, error) { panic("boom") }
+func (panickingOp) Decode(any) (cell.Answer, error) { panic("boom") }
 
 // TestIdleLinkCloses: a connection that closes while no batch is in flight, for example by CLIENT
 // KILL or the server's timeout, is noticed at once, and costs no batch.
 func TestIdleLinkCloses(t *testing.T) {
 	server := miniredis.RunT(t)
-	m := running(t, "redis://"+server.Addr())
+	m := runMaster(t, "redis://"+server.Addr())
 	mustRead(t, m)
 	since := m.Health().Since
 	server.Close()
-	redistest.Await(t, "the connection ends", func() bool { return !m.lane0.linked() })
+	redistest.Await(t, "the connection ends", func() bool { return !m.lane0.hasLink() })
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -129,14 +129,14 @@ func TestIdleLinkCloses(t *testing.T) {
 	}
 }
 
-// running returns a master that works until the test ends.
-func running(t *testing.T, url string) *Master {
+// runMaster returns a master that works until the test ends.
+func runMaster(t *testing.T, url string) *Master {
 	t.Helper()
 	conn, err := NewTransport(url, 5*time.Second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return working(t, conn)
+	return runMasterOver(t, conn)
 }
 
 func mustRead(t *testing.T, m *Master) {
@@ -148,7 +148,7 @@ func mustRead(t *testing.T, m *Master) {
 	}
 }
 
-func (l *lane) linked() bool {
+func (l *lane) hasLink() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.link != nil

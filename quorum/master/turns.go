@@ -15,16 +15,16 @@ type Turns struct {
 	waiting []func()
 }
 
-// NewTurns returns the turns for this number of masters. There is at least one turn.
+// NewTurns returns Turns for a number of masters. At least one master has a turn at a time.
 func NewTurns(masters int) *Turns { return &Turns{free: max(1, masters-vote.Majority(masters))} }
 
-// acquire takes a turn and returns true. If no turn is free it returns false, and calls granted
-// when there is a turn.
-func (t *Turns) acquire(granted func()) bool {
+// acquire takes a turn and returns true. If no turn is free it returns false, and onTurn is called
+// when it has the turn.
+func (t *Turns) acquire(onTurn func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.free == 0 {
-		t.waiting = append(t.waiting, granted)
+		t.waiting = append(t.waiting, onTurn)
 		return false
 	}
 	t.free--
@@ -39,10 +39,10 @@ func (t *Turns) release() {
 		t.mu.Unlock()
 		return
 	}
-	next := t.waiting[0]
+	onTurn := t.waiting[0]
 	t.waiting = t.waiting[1:]
 	t.mu.Unlock()
-	next()
+	onTurn()
 }
 
 // mayTakeLong reports whether long ops may be sent now. Otherwise the lane continues when it gets a
@@ -63,11 +63,11 @@ func (l *lane) startTurn() {
 	l.mu.Lock()
 	l.awaitsTurn = false
 	l.hasTurn = len(l.long) > 0
-	leaves, claimed := !l.hasTurn, l.hasTurn && !l.claimed
+	turnUnused, claimed := !l.hasTurn, l.hasTurn && !l.claimed
 	l.claimed = l.claimed || claimed
 	l.mu.Unlock()
 	switch {
-	case leaves:
+	case turnUnused:
 		l.turns.release()
 	case claimed:
 		l.launch()
@@ -77,12 +77,12 @@ func (l *lane) startTurn() {
 // releaseTurn releases the lane's turn after a batch of long ops.
 func (l *lane) releaseTurn() {
 	l.mu.Lock()
-	leaves := l.hasTurn && l.wasLong
-	if leaves {
+	turnEnds := l.hasTurn && l.wasLong
+	if turnEnds {
 		l.hasTurn = false
 	}
 	l.mu.Unlock()
-	if leaves {
+	if turnEnds {
 		l.turns.release()
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// TestTurns: at most two of five masters get long ops at the same time. Each other master gets them
+// TestTurns: at most two of five masters get long ops at the same time. The next master gets them
 // as soon as one of the two has answered. Short ops are sent to all masters meanwhile.
 func TestTurns(t *testing.T) {
 	turns := NewTurns(5)
@@ -28,16 +28,16 @@ func TestTurns(t *testing.T) {
 	}
 	want := func(i int, keys ...string) {
 		t.Helper()
-		if got := lanes[i].batch(); !slices.Equal(got, keys) {
+		if got := lanes[i].takeKeys(); !slices.Equal(got, keys) {
 			t.Fatalf("master %d is sent %v, want %v", i, got, keys)
 		}
 	}
 	answer := func(i int) {
 		l := lanes[i]
-		for n := range l.flight.ops {
-			l.flight.replies[n] = reply{State: register.Counted, Answer: cell.Answer{Did: true}}
+		for n := range l.inFlight.ops {
+			l.inFlight.replies[n] = reply{State: register.Counted, Answer: cell.Answer{Did: true}}
 		}
-		l.flight.unload()
+		l.inFlight.unload()
 		l.releaseTurn()
 	}
 	for _, l := range lanes {
@@ -65,6 +65,6 @@ func TestTurns(t *testing.T) {
 	answer(2)
 	answer(4)
 	if turns.free != 2 || len(turns.waiting) > 0 {
-		t.Errorf("%d turns are left, and %d wait", turns.free, len(turns.waiting))
+		t.Errorf("%d turns are free, %d masters wait", turns.free, len(turns.waiting))
 	}
 }

@@ -23,7 +23,7 @@ func (m *Master) bringUp(roundTrip time.Duration) error {
 func (m *Master) pendingBatches() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.pending.all) / maxBatch
+	return len(m.pending.removals) / maxBatch
 }
 
 func (m *Master) takePendingBatch() []*op {
@@ -38,8 +38,8 @@ func (m *Master) open(roundTrip time.Duration) {
 	defer m.mu.Unlock()
 	m.roundTrip = roundTrip
 	m.logUp()
-	m.cause, m.since = nil, time.Now()
-	pending := m.pending.take(len(m.pending.all))
+	m.cause, m.stateSince = nil, time.Now()
+	pending := m.pending.take(len(m.pending.removals))
 	for _, l := range m.allLanes {
 		if l.open(pending) {
 			m.tasks.Go(l.launch)
@@ -52,7 +52,7 @@ func (m *Master) open(roundTrip time.Duration) {
 func (m *Master) logUp() {
 	switch {
 	case m.cause != errNotConnected:
-		m.log.Info("master up", "master", m.name, "was_down", time.Since(m.since).Round(time.Millisecond),
+		m.log.Info("master up", "master", m.name, "was_down", time.Since(m.stateSince).Round(time.Millisecond),
 			"cause", CauseText(m.cause))
 	case m.guard.Watches():
 		m.log.Debug("master up", "master", m.name)
@@ -64,7 +64,7 @@ func (m *Master) logUp() {
 // sendPendingBatch sends removals before the master is up. Unanswered removals stay pending.
 func (m *Master) sendPendingBatch(ops []*op) error {
 	slices.SortFunc(ops, func(a, b *op) int { return a.db - b.db })
-	var failed error
+	var lastErr error
 	for len(ops) > 0 {
 		db := ops[0].db
 		n := slices.IndexFunc(ops, func(o *op) bool { return o.db != db })
@@ -77,14 +77,14 @@ func (m *Master) sendPendingBatch(ops []*op) error {
 			o.fullScript = true // a restarted master has no scripts
 		}
 		if err := m.exchange(f); err != nil {
-			failed = err
+			lastErr = err
 		}
 		for i, o := range f.ops {
 			m.finish(o, &f.replies[i])
 		}
 		ops = ops[n:]
 	}
-	return failed
+	return lastErr
 }
 
 // exchange sends a batch over a new link, and waits for its replies. Its votes do not count.
@@ -113,7 +113,8 @@ func (m *Master) addPending(o *op) {
 	}
 }
 
-// sendPending sends pending removals to a master that is up and had answered them with an error.
+// sendPending sends pending removals again if the master is up. They are pending because the master
+// answered them with an error.
 func (m *Master) sendPending() {
 	m.mu.Lock()
 	var ops []*op

@@ -30,8 +30,8 @@ type connection struct {
 	*pushconn.Connection
 
 	mu sync.Mutex
-	// requested, sent and answered are the last flushes that were requested, sent and answered.
-	requested, sent, answered uint64
+	// lastRequested, sent and answered are the last flushes that were requested, sent and answered.
+	lastRequested, lastSent, lastAnswered uint64
 }
 
 func newConnection(conn net.Conn) *connection {
@@ -50,7 +50,7 @@ func (l *connection) subscribe(channel string) error {
 // requestFlush makes the writer request a flush.
 func (l *connection) requestFlush(flush uint64) {
 	l.mu.Lock()
-	l.requested = flush
+	l.lastRequested = flush
 	l.mu.Unlock()
 	l.Prompt()
 }
@@ -65,8 +65,8 @@ func (l *connection) write() {
 		case <-l.Due:
 		}
 		l.mu.Lock()
-		l.sent = l.requested
-		flush := strconv.FormatUint(l.sent, 10)
+		l.lastSent = l.lastRequested
+		flush := strconv.FormatUint(l.lastSent, 10)
 		l.mu.Unlock()
 		l.extendDeadline()
 		_ = l.SetWriteDeadline(time.Now().Add(silenceLimit))
@@ -82,7 +82,7 @@ func (l *connection) extendDeadline() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wait := silenceLimit
-	if l.sent == l.answered {
+	if l.lastSent == l.lastAnswered {
 		wait += silenceLimit
 	}
 	_ = l.SetReadDeadline(time.Now().Add(wait))
@@ -134,11 +134,11 @@ func (l *connection) answer(raw any, flushed func(uint64)) error {
 	text, _ := raw.(string)
 	flush, err := strconv.ParseUint(text, 10, 64)
 	l.mu.Lock()
-	if err != nil || flush <= l.answered || flush > l.sent {
+	if err != nil || flush <= l.lastAnswered || flush > l.lastSent {
 		l.mu.Unlock()
 		return pushconn.ErrAnswer
 	}
-	l.answered = flush
+	l.lastAnswered = flush
 	l.mu.Unlock()
 	flushed(flush)
 	return nil

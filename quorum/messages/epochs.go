@@ -7,63 +7,63 @@ package messages
 // master during a later break. It does no I/O.
 type epochs struct {
 	// need is the number of masters of which any majority includes one.
-	need  int
-	heard []bool // by master: connected
+	need      int
+	connected []bool // by master
 	// current is the epoch of new members; nil: not created yet.
 	current *epoch
-	all     map[*epoch]bool
+	set     map[*epoch]bool
 }
 
 // epoch is the set of members that joined while the same masters were connected.
 type epoch struct {
-	heard   []bool // by master: connected without a break since
-	members map[*Subscription]bool
+	connected []bool // by master: without a break since the members joined
+	members   map[*Subscription]bool
 }
 
 func newEpochs(masters, need int) *epochs {
-	return &epochs{need: need, heard: make([]bool, masters), all: map[*epoch]bool{}}
+	return &epochs{need: need, connected: make([]bool, masters), set: map[*epoch]bool{}}
 }
 
 // masterConnected records that a master is connected.
 func (e *epochs) masterConnected(master int) {
-	e.heard[master] = true
+	e.connected[master] = true
 	e.startNew()
 }
 
 // masterDisconnected records that a master is no longer connected. It removes and returns the
 // members that may now miss a message.
-func (e *epochs) masterDisconnected(master int) (lost []*Subscription) {
-	e.heard[master] = false
+func (e *epochs) masterDisconnected(master int) (affected []*Subscription) {
+	e.connected[master] = false
 	e.startNew()
-	for one := range e.all {
-		if one.heard[master] = false; count(one.heard) >= e.need {
+	for ep := range e.set {
+		if ep.connected[master] = false; countTrue(ep.connected) >= e.need {
 			continue
 		}
-		for m := range one.members {
+		for m := range ep.members {
 			m.epoch = nil
-			lost = append(lost, m)
+			affected = append(affected, m)
 		}
-		delete(e.all, one)
+		delete(e.set, ep)
 	}
-	return lost
+	return affected
 }
 
 // startNew makes further members join a new epoch.
 func (e *epochs) startNew() {
 	if e.current != nil && len(e.current.members) == 0 {
-		delete(e.all, e.current)
+		delete(e.set, e.current)
 	}
 	e.current = nil
 }
 
 // join adds a member, if enough masters are connected.
 func (e *epochs) join(m *Subscription) bool {
-	if count(e.heard) < e.need {
+	if countTrue(e.connected) < e.need {
 		return false
 	}
 	if e.current == nil {
-		e.current = &epoch{heard: append([]bool(nil), e.heard...), members: map[*Subscription]bool{}}
-		e.all[e.current] = true
+		e.current = &epoch{connected: append([]bool(nil), e.connected...), members: map[*Subscription]bool{}}
+		e.set[e.current] = true
 	}
 	m.epoch = e.current
 	e.current.members[m] = true
@@ -72,31 +72,31 @@ func (e *epochs) join(m *Subscription) bool {
 
 // leave removes a member.
 func (e *epochs) leave(m *Subscription) {
-	one := m.epoch
-	if m.epoch = nil; one == nil {
+	ep := m.epoch
+	if m.epoch = nil; ep == nil {
 		return
 	}
-	delete(one.members, m)
-	if len(one.members) == 0 && one != e.current {
-		delete(e.all, one)
+	delete(ep.members, m)
+	if len(ep.members) == 0 && ep != e.current {
+		delete(e.set, ep)
 	}
 }
 
 // removeAll removes and returns all members.
-func (e *epochs) removeAll() (lost []*Subscription) {
-	for one := range e.all {
-		for m := range one.members {
+func (e *epochs) removeAll() (affected []*Subscription) {
+	for ep := range e.set {
+		for m := range ep.members {
 			m.epoch = nil
-			lost = append(lost, m)
+			affected = append(affected, m)
 		}
 	}
-	e.current, e.all = nil, map[*epoch]bool{}
-	return lost
+	e.current, e.set = nil, map[*epoch]bool{}
+	return affected
 }
 
-func count(of []bool) (n int) {
-	for _, is := range of {
-		if is {
+func countTrue(values []bool) (n int) {
+	for _, value := range values {
+		if value {
 			n++
 		}
 	}

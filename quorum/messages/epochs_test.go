@@ -11,75 +11,75 @@ import (
 func TestEpochs(t *testing.T) {
 	for _, masters := range []int{1, 2, 3, 4, 5} {
 		majority := masters/2 + 1
-		missed := 0
+		affected := 0
 		for seed := range uint64(2000) {
-			missed += epochsUnder(t, rand.New(rand.NewPCG(seed, uint64(masters))), masters, majority)
+			affected += runEpochs(t, rand.New(rand.NewPCG(seed, uint64(masters))), masters, majority)
 		}
-		if missed == 0 && masters > 1 {
-			t.Errorf("%d masters: no member was lost", masters)
+		if affected == 0 && masters > 1 {
+			t.Errorf("%d masters: no member was notified", masters)
 		}
 	}
 }
 
-// epochsUnder is one run of TestEpochs. It returns how many members were notified that they may
+// runEpochs is one run of TestEpochs. It returns how many members were notified that they may
 // miss a message.
-func epochsUnder(t *testing.T, random *rand.Rand, masters, majority int) (lost int) {
+func runEpochs(t *testing.T, random *rand.Rand, masters, majority int) (affected int) {
 	t.Helper()
 	e := newEpochs(masters, masters-majority+1)
 	members := map[*Subscription]bool{}
-	type flight struct {
-		left []int
-		owed map[*Subscription]bool // members at the start that have not got it
+	type publication struct {
+		remaining []int
+		missing   map[*Subscription]bool // members at the start that have not got it
 	}
-	var flights []*flight
+	var publications []*publication
 	for range 60 {
 		i := random.IntN(masters)
 		switch random.IntN(5) {
 		case 0:
-			if !e.heard[i] {
+			if !e.connected[i] {
 				e.masterConnected(i)
 			}
 		case 1:
-			if e.heard[i] && random.IntN(2) == 0 {
+			if e.connected[i] && random.IntN(2) == 0 {
 				for _, m := range e.masterDisconnected(i) {
 					delete(members, m)
-					lost++
+					affected++
 				}
 			}
 		case 2:
-			comeAndGo(random, e, members)
+			joinAndLeave(random, e, members)
 		case 3:
-			f := &flight{left: random.Perm(masters)[:majority], owed: map[*Subscription]bool{}}
+			f := &publication{remaining: random.Perm(masters)[:majority], missing: map[*Subscription]bool{}}
 			for m := range members {
-				f.owed[m] = true
+				f.missing[m] = true
 			}
-			flights = append(flights, f)
+			publications = append(publications, f)
 		case 4:
-			if len(flights) == 0 {
+			if len(publications) == 0 {
 				continue
 			}
-			f := flights[0]
-			if e.heard[f.left[0]] {
-				clear(f.owed) // all members have it
+			f := publications[0]
+			if e.connected[f.remaining[0]] {
+				clear(f.missing) // all members have it
 			}
-			if f.left = f.left[1:]; len(f.left) > 0 {
+			if f.remaining = f.remaining[1:]; len(f.remaining) > 0 {
 				continue
 			}
-			for m := range f.owed {
+			for m := range f.missing {
 				if members[m] {
 					t.Fatalf("a member has missed a message of %d masters", masters)
 				}
 			}
-			flights = flights[1:]
+			publications = publications[1:]
 		}
 	}
-	if len(e.all) > len(members)+1 {
-		t.Fatalf("%d epochs of %d members", len(e.all), len(members))
+	if len(e.set) > len(members)+1 {
+		t.Fatalf("%d epochs of %d members", len(e.set), len(members))
 	}
-	return lost
+	return affected
 }
 
-func comeAndGo(random *rand.Rand, e *epochs, members map[*Subscription]bool) {
+func joinAndLeave(random *rand.Rand, e *epochs, members map[*Subscription]bool) {
 	if m := new(Subscription); e.join(m) {
 		members[m] = true
 	}

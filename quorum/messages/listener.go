@@ -56,24 +56,24 @@ func New(opts Options) *Listener { return &Listener{opts: opts} }
 // Subscription is a member: it gets all messages that are published after it joined, or is notified
 // that it may miss one.
 type Subscription struct {
-	lost   func()
+	onLoss func()
 	period *period
 	epoch  *epoch
 }
 
-// Join adds a member. lost is called once if the member may miss a message. It must not block, nor
-// call the Listener.
+// Join adds a member. onLoss is called once if the member may miss a message. It must not block,
+// nor call the Listener.
 //
 // Errors: ErrTooFewMasters, ErrClosed, or the cause of ctx.
-func (l *Listener) Join(ctx context.Context, lost func()) (*Subscription, error) {
+func (l *Listener) Join(ctx context.Context, onLoss func()) (*Subscription, error) {
 	p, err := l.currentPeriod()
 	if err != nil {
 		return nil, err
 	}
-	m := &Subscription{lost: lost, period: p}
+	m := &Subscription{onLoss: onLoss, period: p}
 	tick := time.Tick(joinPause)
-	for until := time.Now().Add(l.opts.Wait); ; {
-		late := time.Now().After(until)
+	for deadline := time.Now().Add(l.opts.Wait); ; {
+		late := time.Now().After(deadline)
 		joined, changed, err := p.join(m, late)
 		switch {
 		case joined:

@@ -28,39 +28,39 @@ func (s server) Watch(context.Context, int) (net.Conn, error) { return s.dial() 
 
 // inbox collects the delivered messages.
 type inbox struct {
-	mu  sync.Mutex
-	got []string
+	mu       sync.Mutex
+	payloads []string
 }
 
-func (i *inbox) take(m Message) {
+func (i *inbox) add(m Message) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.got = append(i.got, m.Payload)
+	i.payloads = append(i.payloads, m.Payload)
 }
 
-func (i *inbox) is(want string) func() bool {
+func (i *inbox) contains(want string) func() bool {
 	return func() bool {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		return fmt.Sprint(i.got) == want
+		return fmt.Sprint(i.payloads) == want
 	}
 }
 
-// listens returns a Listener for these masters that ends with the test, and the messages that it
-// delivers.
-func listens(t *testing.T, need int, servers ...Server) (*Listener, *inbox) {
+// newTestListener returns a Listener for these masters that ends with the test, and the messages
+// that it delivers.
+func newTestListener(t *testing.T, need int, servers ...Server) (*Listener, *inbox) {
 	t.Helper()
 	box := &inbox{}
 	l := New(Options{
-		Servers: servers, Own: NewSource(), Channel: "test", Need: need, Wait: 30 * time.Second, Deliver: box.take,
+		Servers: servers, Own: NewSource(), Channel: "test", Need: need, Wait: 30 * time.Second, Deliver: box.add,
 		Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 },
 	})
 	t.Cleanup(l.Close)
 	return l, box
 }
 
-// real returns a real master, and a client of it.
-func real(t *testing.T) (server, *redistest.Client) {
+// newRealMaster returns a real master, and a client of it.
+func newRealMaster(t *testing.T) (server, *redistest.Client) {
 	t.Helper()
 	r := redistest.New(t, redistest.Options{})
 	client, err := redistest.Dial(r.Addr(), 30*time.Second)
@@ -71,9 +71,9 @@ func real(t *testing.T) (server, *redistest.Client) {
 	return server{func() (net.Conn, error) { return net.Dial("tcp", r.Addr()) }}, client
 }
 
-func joins(t *testing.T, l *Listener, lost func()) *Subscription {
+func mustJoin(t *testing.T, l *Listener, onLoss func()) *Subscription {
 	t.Helper()
-	m, err := l.Join(t.Context(), lost)
+	m, err := l.Join(t.Context(), onLoss)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,12 +92,12 @@ func do(t *testing.T, c *redistest.Client, words ...string) any {
 	return reply
 }
 
-func waits(t *testing.T, until func() bool) {
+func awaitCondition(t *testing.T, condition func() bool) {
 	t.Helper()
-	redistest.Await(t, "what must come", until)
+	redistest.Await(t, "the condition", condition)
 }
 
-func numbered(n, after uint64) Message {
+func numberedMessage(n, after uint64) Message {
 	return Message{Source: "0123456789abcdef", Number: n, After: after, Channel: "c", Payload: fmt.Sprint(n)}
 }
 
@@ -105,30 +105,30 @@ func numbered(n, after uint64) Message {
 // successors. The wait for a message that no master delivers ends when all masters have answered a
 // flush.
 func TestGap(t *testing.T) {
-	one, atOne := real(t)
-	two, atTwo := real(t)
-	l, box := listens(t, 1, one, two)
-	defer joins(t, l, func() {}).Leave()
-	do(t, atOne, "PUBLISH", "test", numbered(1, 0).Encode())
-	do(t, atTwo, "PUBLISH", "test", numbered(1, 0).Encode())
-	waits(t, box.is("[1]"))
-	do(t, atTwo, "PUBLISH", "test", numbered(2, 1).Encode())
-	do(t, atOne, "PUBLISH", "test", numbered(3, 2).Encode())
-	waits(t, box.is("[1 2 3]"))
-	do(t, atOne, "PUBLISH", "test", numbered(5, 4).Encode())
-	waits(t, box.is("[1 2 3 5]"))
-	do(t, atTwo, "PUBLISH", "test", numbered(4, 3).Encode()) // its client got an error
-	do(t, atTwo, "PUBLISH", "test", numbered(5, 4).Encode())
-	do(t, atTwo, "PUBLISH", "test", numbered(6, 5).Encode())
-	waits(t, box.is("[1 2 3 5 6]"))
+	first, firstClient := newRealMaster(t)
+	second, secondClient := newRealMaster(t)
+	l, box := newTestListener(t, 1, first, second)
+	defer mustJoin(t, l, func() {}).Leave()
+	do(t, firstClient, "PUBLISH", "test", numberedMessage(1, 0).Encode())
+	do(t, secondClient, "PUBLISH", "test", numberedMessage(1, 0).Encode())
+	awaitCondition(t, box.contains("[1]"))
+	do(t, secondClient, "PUBLISH", "test", numberedMessage(2, 1).Encode())
+	do(t, firstClient, "PUBLISH", "test", numberedMessage(3, 2).Encode())
+	awaitCondition(t, box.contains("[1 2 3]"))
+	do(t, firstClient, "PUBLISH", "test", numberedMessage(5, 4).Encode())
+	awaitCondition(t, box.contains("[1 2 3 5]"))
+	do(t, secondClient, "PUBLISH", "test", numberedMessage(4, 3).Encode()) // its client got an error
+	do(t, secondClient, "PUBLISH", "test", numberedMessage(5, 4).Encode())
+	do(t, secondClient, "PUBLISH", "test", numberedMessage(6, 5).Encode())
+	awaitCondition(t, box.contains("[1 2 3 5 6]"))
 }
 
 // TestDecidedBefore: a late master delivers messages that were decided before this process began to
 // listen. The process ignores them. Undecided messages are delivered to members that joined
 // meanwhile.
 func TestDecidedBefore(t *testing.T) {
-	one, client := real(t)
-	l, box := listens(t, 1, one)
+	server, client := newRealMaster(t)
+	l, box := newTestListener(t, 1, server)
 	var sent []Message
 	publish := func(last *uint64) {
 		m := l.opts.Own.Begin(Message{Channel: "c"}, last)
@@ -142,45 +142,45 @@ func TestDecidedBefore(t *testing.T) {
 	for _, n := range []int{1, 3, 4} { // 2 and 5 are open
 		l.opts.Own.End(sent[n-1])
 	}
-	defer joins(t, l, func() {}).Leave()
+	defer mustJoin(t, l, func() {}).Leave()
 	publish(&a)
 	for _, m := range sent {
 		do(t, client, "PUBLISH", "test", m.Encode())
 	}
-	waits(t, box.is("[2 5 6]"))
+	awaitCondition(t, box.contains("[2 5 6]"))
 	l.Deliver(sent[0])
-	if !box.is("[2 5 6]")() {
-		t.Error("what was decided before came after all")
+	if !box.contains("[2 5 6]")() {
+		t.Error("a message was delivered that was decided before the member joined")
 	}
 }
 
 // TestLost: a member whose master disconnects is notified once. A later member gets messages again.
 func TestLost(t *testing.T) {
-	one, client := real(t)
-	l, box := listens(t, 1, one)
-	lost := make(chan struct{}, 2)
-	m := joins(t, l, func() { lost <- struct{}{} })
+	server, client := newRealMaster(t)
+	l, box := newTestListener(t, 1, server)
+	losses := make(chan struct{}, 2)
+	m := mustJoin(t, l, func() { losses <- struct{}{} })
 	do(t, client, "CLIENT", "KILL", "TYPE", "pubsub")
 	select {
-	case <-lost:
+	case <-losses:
 	case <-time.After(30 * time.Second):
-		t.Fatal("it is not told")
+		t.Fatal("the member is not notified")
 	}
 	m.Leave()
-	defer joins(t, l, func() {}).Leave()
-	do(t, client, "PUBLISH", "test", numbered(1, 0).Encode())
-	waits(t, box.is("[1]"))
-	if len(lost) > 0 {
-		t.Error("it was told twice")
+	defer mustJoin(t, l, func() {}).Leave()
+	do(t, client, "PUBLISH", "test", numberedMessage(1, 0).Encode())
+	awaitCondition(t, box.contains("[1]"))
+	if len(losses) > 0 {
+		t.Error("the member was notified twice")
 	}
 }
 
 // TestRefused: a member does not wait for a master that refuses SUBSCRIBE.
 func TestRefused(t *testing.T) {
 	for _, right := range []string{"-subscribe", "resetchannels"} {
-		one, client := real(t)
+		server, client := newRealMaster(t)
 		do(t, client, "ACL", "SETUSER", "default", "+@all", right)
-		l, _ := listens(t, 1, one)
+		l, _ := newTestListener(t, 1, server)
 		l.opts.Wait = time.Second
 		if _, err := l.Join(t.Context(), func() {}); !errors.Is(err, ErrTooFewMasters) {
 			t.Errorf("%s: %v", right, err)
@@ -193,31 +193,31 @@ func TestRefused(t *testing.T) {
 
 // TestIdle: without members the proxy does not listen to masters.
 func TestIdle(t *testing.T) {
-	one, client := real(t)
-	l, _ := listens(t, 1, one)
-	joins(t, l, func() { t.Error("lost") }).Leave()
+	server, client := newRealMaster(t)
+	l, _ := newTestListener(t, 1, server)
+	mustJoin(t, l, func() { t.Error("the member was notified") }).Leave()
 	l.mu.Lock()
 	p := l.period
 	l.mu.Unlock()
 	p.mu.Lock()
-	p.idle = p.idle.Add(-pushconn.Linger)
+	p.idleSince = p.idleSince.Add(-pushconn.Linger)
 	p.mu.Unlock()
-	waits(t, func() bool { return fmt.Sprint(do(t, client, "PUBSUB", "NUMSUB", "test")) == "[test 0]" })
+	awaitCondition(t, func() bool { return fmt.Sprint(do(t, client, "PUBSUB", "NUMSUB", "test")) == "[test 0]" })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.period != nil {
-		t.Error("it goes on")
+		t.Error("the period continues")
 	}
 }
 
 // TestClosed: a closed Listener notifies its members, and accepts no new members.
 func TestClosed(t *testing.T) {
-	one, _ := real(t)
-	l, _ := listens(t, 1, one)
-	lost := make(chan struct{}, 1)
-	m := joins(t, l, func() { lost <- struct{}{} })
+	server, _ := newRealMaster(t)
+	l, _ := newTestListener(t, 1, server)
+	losses := make(chan struct{}, 1)
+	m := mustJoin(t, l, func() { losses <- struct{}{} })
 	l.Close()
-	<-lost
+	<-losses
 	m.Leave()
 	if _, err := l.Join(t.Context(), func() {}); !errors.Is(err, ErrClosed) {
 		t.Error(err)
@@ -226,52 +226,52 @@ func TestClosed(t *testing.T) {
 
 const greeting = "%1\r\n+proto\r\n:3\r\n>3\r\n$9\r\nsubscribe\r\n$4\r\ntest\r\n:1\r\n"
 
-// liar returns a server that sends the greeting and the text says on the first connection. Later
-// connections fail.
-func liar(says string) server {
+// newFakeMaster returns a server that sends the greeting and the text on the first connection.
+// Later connections fail.
+func newFakeMaster(text string) server {
 	var once sync.Once
 	return server{func() (net.Conn, error) {
 		err := errors.New("once")
-		var ours net.Conn
-		once.Do(func() { ours, err = redistest.FakeServer(greeting+says), nil }) // after HELLO, SUBSCRIBE
-		return ours, err
+		var conn net.Conn
+		once.Do(func() { conn, err = redistest.FakeServer(greeting+text), nil }) // after HELLO, SUBSCRIBE
+		return conn, err
 	}}
 }
 
-// TestLiars: an unexpected message of a master ends only its connection. Texts that are not
-// messages of a proxy are ignored.
-func TestLiars(t *testing.T) {
+// TestUnexpectedMessages: an unexpected message of a master ends only its connection. Texts that
+// are not messages of a proxy are ignored.
+func TestUnexpectedMessages(t *testing.T) {
 	push := func(text string) string {
 		return fmt.Sprintf(">3\r\n$7\r\nmessage\r\n$4\r\ntest\r\n$%d\r\n%s\r\n", len(text), text)
 	}
 	flood := strings.Builder{}
 	for n := uint64(2); n < 2*maxGaps+10; n += 2 {
-		flood.WriteString(push(numbered(n, 0).Encode()))
+		flood.WriteString(push(numberedMessage(n, 0).Encode()))
 	}
 	for name, test := range map[string]struct {
-		says string
+		text string
 		ends bool
 	}{
-		"another push":       {">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n", true},
-		"another channel":    {strings.Replace(push("x"), "$4\r\ntest", "$4\r\nelse", 1), true},
-		"no text":            {">3\r\n$7\r\nmessage\r\n$4\r\ntest\r\n:1\r\n", true},
-		"no end":             {">3\r\n$7\r\nmessage\r\n$4\r\ntest\r\n$1000000000\r\n", true},
-		"many":               {">1000000000\r\n", true},
-		"an unasked answer":  {"$1\r\n1\r\n", true},
-		"an error":           {"-LOADING Redis is loading\r\n", true},
-		"no RESP":            {"HTTP/1.1 400 Bad Request\r\n", true},
-		"too many gaps":      {flood.String(), true},
-		"what is no message": {push("x") + push("") + push("1 0123456789abcdef m 1 1 1 1\n"), false},
+		"another push":               {">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n", true},
+		"another channel":            {strings.Replace(push("x"), "$4\r\ntest", "$4\r\nelse", 1), true},
+		"no text":                    {">3\r\n$7\r\nmessage\r\n$4\r\ntest\r\n:1\r\n", true},
+		"no end":                     {">3\r\n$7\r\nmessage\r\n$4\r\ntest\r\n$1000000000\r\n", true},
+		"many":                       {">1000000000\r\n", true},
+		"an unrequested reply":       {"$1\r\n1\r\n", true},
+		"an error":                   {"-LOADING Redis is loading\r\n", true},
+		"no RESP":                    {"HTTP/1.1 400 Bad Request\r\n", true},
+		"too many gaps":              {flood.String(), true},
+		"text that is not a message": {push("x") + push("") + push("1 0123456789abcdef m 1 1 1 1\n"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			well, client := real(t)
-			l, _ := listens(t, 1, well, liar(test.says))
-			l.opts.Wait = time.Second // the liar may be disconnected by then
-			defer joins(t, l, func() { t.Error("it counts for those that are well") }).Leave()
+			honest, client := newRealMaster(t)
+			l, _ := newTestListener(t, 1, honest, newFakeMaster(test.text))
+			l.opts.Wait = time.Second // the fake master may be disconnected by then
+			defer mustJoin(t, l, func() { t.Error("the loss of the other master affects the member") }).Leave()
 			if test.ends {
-				waits(t, func() bool { return !l.Hears(1) && l.Causes()[1] != nil })
+				awaitCondition(t, func() bool { return !l.Hears(1) && l.Causes()[1] != nil })
 			}
-			do(t, client, "PUBLISH", "test", numbered(1, 0).Encode())
+			do(t, client, "PUBLISH", "test", numberedMessage(1, 0).Encode())
 			time.Sleep(20 * time.Millisecond) // a message that ends the connection would have arrived
 			if !test.ends && !l.Hears(1) {
 				t.Error(l.Causes()[1])

@@ -21,8 +21,8 @@ func FuzzDecode(f *testing.F) {
 		if m.Number == 0 || m.After >= m.Number || m.Decided >= m.Number || len(m.Source) != sourceSize {
 			t.Fatalf("%+v", m)
 		}
-		if again, err := decode(m.Encode()); err != nil || again != m {
-			t.Fatalf("%+v, %v, want %+v", again, err, m)
+		if decoded, err := decode(m.Encode()); err != nil || decoded != m {
+			t.Fatalf("%+v, %v, want %+v", decoded, err, m)
 		}
 	})
 }
@@ -43,13 +43,13 @@ func TestHead(t *testing.T) {
 func TestSource(t *testing.T) {
 	s := NewSource()
 	var a, b uint64
-	one, two := s.Begin(Message{}, &a), s.Begin(Message{}, &b)
-	s.End(two)
-	three := s.Begin(Message{}, &b)
-	s.End(one)
-	four := s.Begin(Message{}, &a)
-	if one.After != 0 || three.After != 2 || three.Decided != 0 || four.After != 1 || four.Decided != 2 ||
-		four.Number != 4 {
-		t.Errorf("%+v %+v %+v %+v", one, two, three, four)
+	first, second := s.Begin(Message{}, &a), s.Begin(Message{}, &b)
+	s.End(second)
+	third := s.Begin(Message{}, &b)
+	s.End(first)
+	fourth := s.Begin(Message{}, &a)
+	if first.After != 0 || third.After != 2 || third.Decided != 0 || fourth.After != 1 || fourth.Decided != 2 ||
+		fourth.Number != 4 {
+		t.Errorf("%+v %+v %+v %+v", first, second, third, fourth)
 	}
 }

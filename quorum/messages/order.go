@@ -12,8 +12,8 @@ const (
 	maxSources = 1000
 	// maxGaps limits the gaps in the numbers of one proxy.
 	maxGaps = 4096
-	// maxHeldBytes limits the size of the waiting messages, in bytes.
-	maxHeldBytes = 16 << 20
+	// maxWaitingBytes limits the size of the waiting messages, in bytes.
+	maxWaitingBytes = 16 << 20
 )
 
 // errOverLimit is returned if a limit would be exceeded, which cannot happen with honest proxies.
@@ -25,9 +25,9 @@ var errOverLimit = errors.New("too many messages are missing or waiting")
 // A flush is a PING to all connected masters. When all have answered, all messages published before
 // the flush have arrived. Flushes are numbered from 1, and at most one is in progress.
 type order struct {
-	sources    map[string]*source
-	heldBytes  int // size of the waiting messages
-	useCounter uint64
+	sources      map[string]*source
+	waitingBytes int // size of the waiting messages
+	useCounter   uint64
 }
 
 // source is the state of one proxy's messages.
@@ -41,23 +41,23 @@ type source struct {
 	decided, decidedAtFlush uint64
 	// waiting holds the messages that have arrived and wait for earlier messages, by number. They
 	// also count as missing.
-	waiting []waiting
+	waiting []waitingMessage
 	lastUse uint64 // value of useCounter at the last use
 }
 
 // gap is the range of numbers from first to last.
 type gap struct{ first, last uint64 }
 
-// waiting is a message that waits for the previous one, at most until a flush has ended.
-type waiting struct {
+// waitingMessage is a message that waits for the previous one, at most until a flush has ended.
+type waitingMessage struct {
 	Message
 	flush uint64
 }
 
 // add processes a message that a master delivered, and returns the messages to deliver now. If the
-// message must wait for an earlier one, waits is set. It waits at most until flush number flush has
-// ended. After an error nothing has changed.
-func (o *order) add(m Message, flush uint64) (ready []Message, waits bool, err error) {
+// message must wait for an earlier message, mustWait is set. It waits at most until flush number
+// flush has ended. After an error nothing has changed.
+func (o *order) add(m Message, flush uint64) (ready []Message, mustWait bool, err error) {
 	s := o.source(m.Source)
 	at, isWaiting := s.find(m.Number)
 	switch {
@@ -71,25 +71,25 @@ func (o *order) add(m Message, flush uint64) (ready []Message, waits bool, err e
 		s.markDone(m.Number)
 		return append([]Message{m}, o.release(s, 0)...), false, nil
 	}
-	if o.heldBytes+m.size() > maxHeldBytes {
+	if o.waitingBytes+m.size() > maxWaitingBytes {
 		return nil, false, errOverLimit
 	}
-	o.heldBytes += m.size()
-	s.waiting = slices.Insert(s.waiting, at, waiting{m, flush})
+	o.waitingBytes += m.size()
+	s.waiting = slices.Insert(s.waiting, at, waitingMessage{m, flush})
 	return nil, true, nil
 }
 
 // seed sets which messages of a source may still arrive: numbers above last, and the numbers in
 // open, which is sorted.
-func (o *order) seed(name string, last uint64, open []uint64) {
+func (o *order) seed(name string, last uint64, undecided []uint64) {
 	s := o.source(name)
 	s.highest = last
-	for _, number := range open {
+	for _, number := range undecided {
 		s.missing = append(s.missing, gap{number, number})
 	}
 }
 
-// size returns the size of a waiting message for maxHeldBytes.
+// size returns the size of a waiting message for maxWaitingBytes.
 func (m *Message) size() int { return headSize + len(m.Channel) + len(m.Payload) }
 
 // beginFlush records the start of a flush.
@@ -105,7 +105,7 @@ func (o *order) beginFlush() {
 func (o *order) endFlush(f uint64) (ready []Message) {
 	for _, s := range o.sources {
 		ready = append(ready, o.release(s, f)...)
-		s.giveUpDecided()
+		s.abandonDecided()
 	}
 	return ready
 }
@@ -121,7 +121,7 @@ func (o *order) release(s *source, f uint64) (ready []Message) {
 			continue
 		}
 		s.waiting = slices.Delete(s.waiting, i, i+1)
-		o.heldBytes -= w.size()
+		o.waitingBytes -= w.size()
 		s.decided = max(s.decided, w.Decided)
 		s.markDone(w.Number)
 		s.markDone(w.After) // if it arrived later, it would be out of order
@@ -135,7 +135,7 @@ func (o *order) source(name string) *source {
 	s := o.sources[name]
 	if s == nil {
 		if len(o.sources) >= maxSources {
-			o.forgetOldest()
+			o.removeOldestSource()
 		}
 		if o.sources == nil {
 			o.sources = map[string]*source{}
@@ -148,7 +148,7 @@ func (o *order) source(name string) *source {
 	return s
 }
 
-func (o *order) forgetOldest() {
+func (o *order) removeOldestSource() {
 	oldest := ""
 	for name, s := range o.sources {
 		if oldest == "" || s.lastUse < o.sources[oldest].lastUse {
@@ -156,31 +156,31 @@ func (o *order) forgetOldest() {
 		}
 	}
 	for _, w := range o.sources[oldest].waiting {
-		o.heldBytes -= w.size()
+		o.waitingBytes -= w.size()
 	}
 	delete(o.sources, oldest)
 }
 
 // find returns the index at which a message waits, or would wait.
-func (s *source) find(number uint64) (at int, is bool) {
-	return slices.BinarySearchFunc(s.waiting, number, func(w waiting, n uint64) int { return cmp.Compare(w.Number, n) })
+func (s *source) find(number uint64) (at int, found bool) {
+	return slices.BinarySearchFunc(s.waiting, number, func(w waitingMessage, n uint64) int { return cmp.Compare(w.Number, n) })
 }
 
 // gapOf returns the index of the gap that contains a number, or where it would be.
-func (s *source) gapOf(number uint64) (at int, is bool) {
+func (s *source) gapOf(number uint64) (at int, found bool) {
 	at, _ = slices.BinarySearchFunc(s.missing, number, func(g gap, n uint64) int { return cmp.Compare(g.last, n) })
 	return at, at < len(s.missing) && s.missing[at].first <= number
 }
 
 // isMissing reports whether a message was neither delivered nor abandoned.
 func (s *source) isMissing(number uint64) bool {
-	_, is := s.gapOf(number)
-	return is || number > s.highest
+	_, found := s.gapOf(number)
+	return found || number > s.highest
 }
 
 // addsGap reports whether the arrival of a missing message adds a gap.
 func (s *source) addsGap(number uint64) bool {
-	if at, is := s.gapOf(number); is {
+	if at, found := s.gapOf(number); found {
 		return s.missing[at].first < number && number < s.missing[at].last
 	}
 	return number > s.highest+1
@@ -188,8 +188,8 @@ func (s *source) addsGap(number uint64) bool {
 
 // blocks reports whether the next message of the same client has to wait for message number.
 func (s *source) blocks(number uint64) bool {
-	_, waits := s.find(number)
-	return number > 0 && (waits || s.isMissing(number))
+	_, isWaiting := s.find(number)
+	return number > 0 && (isWaiting || s.isMissing(number))
 }
 
 // markDone records that a message is delivered or abandoned.
@@ -201,23 +201,23 @@ func (s *source) markDone(number uint64) {
 		s.highest = number
 		return
 	}
-	at, is := s.gapOf(number)
-	if !is {
+	at, found := s.gapOf(number)
+	if !found {
 		return
 	}
 	g := s.missing[at]
-	var left []gap
+	var remaining []gap
 	if g.first < number {
-		left = append(left, gap{g.first, number - 1})
+		remaining = append(remaining, gap{g.first, number - 1})
 	}
 	if number < g.last {
-		left = append(left, gap{number + 1, g.last})
+		remaining = append(remaining, gap{number + 1, g.last})
 	}
-	s.missing = slices.Replace(s.missing, at, at+1, left...)
+	s.missing = slices.Replace(s.missing, at, at+1, remaining...)
 }
 
-// giveUpDecided abandons the missing messages that were decided before the flush began.
-func (s *source) giveUpDecided() {
+// abandonDecided abandons the missing messages that were decided before the flush began.
+func (s *source) abandonDecided() {
 	n := 0
 	for n < len(s.missing) && s.missing[n].last <= s.decidedAtFlush {
 		n++

@@ -22,25 +22,26 @@ type period struct {
 	warned []string
 	order  order
 	epochs *epochs
-	// changed is closed when another master is connected, or the period has ended.
-	changed chan struct{}
-	ended   bool
-	// users counts the members, and the callers of Join that wait. idle is when the last one left.
-	users int
-	idle  time.Time
-	// flush is the number of the current or last flush. awaiting holds the connections that have
-	// not answered it. flushAgain is set if another flush must follow at once.
-	flush      uint64
-	awaiting   map[*connection]bool
-	flushAgain bool
+	// connectionsChanged is closed when another master is connected, or the period has ended.
+	connectionsChanged chan struct{}
+	ended              bool
+	// userCount counts the members, and the callers of Join that wait. idle is when the last one
+	// left.
+	userCount int
+	idleSince time.Time
+	// flushNumber is the number of the current or last flush. unanswered holds the connections that
+	// have not answered it. flushAgain is set if another flush must follow at once.
+	flushNumber uint64
+	unanswered  map[*connection]bool
+	flushAgain  bool
 }
 
 func newPeriod(l *Listener) *period {
 	n := len(l.opts.Servers)
 	p := &period{
 		listener: l, conns: make([]*connection, n), causes: make([]error, n), warned: make([]string, n),
-		epochs:  newEpochs(n, l.opts.Need),
-		changed: make(chan struct{}), awaiting: map[*connection]bool{},
+		epochs:             newEpochs(n, l.opts.Need),
+		connectionsChanged: make(chan struct{}), unanswered: map[*connection]bool{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.order.seed(l.opts.Own.state())
@@ -52,11 +53,11 @@ func (p *period) start() {
 	for i := range p.conns {
 		p.listener.tasks.Go(func() { p.listen(i) })
 	}
-	p.listener.tasks.Go(p.beat)
+	p.listener.tasks.Go(p.requestFlushes)
 }
 
-// beat requests a flush at each heartbeat.
-func (p *period) beat() {
+// requestFlushes requests a flush at each heartbeat, and ends the period if it is idle.
+func (p *period) requestFlushes() {
 	tick := time.Tick(heartbeat)
 	for {
 		select {
@@ -74,7 +75,7 @@ func (p *period) beat() {
 func (p *period) addUser() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.users++
+	p.userCount++
 }
 
 func (p *period) removeUser() {
@@ -85,34 +86,34 @@ func (p *period) removeUser() {
 
 // removeUserLocked is removeUser for callers that hold mu.
 func (p *period) removeUserLocked() {
-	if p.users--; p.users == 0 {
-		p.idle = time.Now()
+	if p.userCount--; p.userCount == 0 {
+		p.idleSince = time.Now()
 	}
 }
 
 func (p *period) isIdle(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.users == 0 && now.Sub(p.idle) >= pushconn.Linger
+	return p.userCount == 0 && now.Sub(p.idleSince) >= pushconn.Linger
 }
 
 // join adds a member, or returns a channel that is closed when that may be possible. Before the
 // time limit a member joins only when all available masters are connected: masters that connect
 // later do not count for it, so with more masters it survives more breaks.
-func (p *period) join(m *Subscription, late bool) (joined bool, changed chan struct{}, err error) {
+func (p *period) join(m *Subscription, timedOut bool) (joined bool, connected chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.ended:
 		return false, nil, ErrClosed
-	case (late || !p.mayHearMore()) && p.epochs.join(m):
+	case (timedOut || !p.mayConnectMore()) && p.epochs.join(m):
 		return true, nil, nil
 	}
-	return false, p.changed, nil
+	return false, p.connectionsChanged, nil
 }
 
-// mayHearMore reports whether another master may be connected soon. Callers hold mu.
-func (p *period) mayHearMore() bool {
+// mayConnectMore reports whether another master may be connected soon. Callers hold mu.
+func (p *period) mayConnectMore() bool {
 	for i, server := range p.listener.opts.Servers {
 		if p.conns[i] == nil && !pushconn.IsRefusal(p.causes[i]) && !server.IsDown() {
 			return true
@@ -124,24 +125,24 @@ func (p *period) mayHearMore() bool {
 // end ends the period, and notifies its members.
 func (p *period) end() {
 	p.mu.Lock()
-	lost := p.epochs.removeAll()
+	affected := p.epochs.removeAll()
 	p.ended = true
 	p.signalChange()
 	p.mu.Unlock()
 	p.cancel()
-	notify(lost)
+	notify(affected)
 }
 
-func notify(lost []*Subscription) {
-	for _, m := range lost {
-		m.lost()
+func notify(affected []*Subscription) {
+	for _, m := range affected {
+		m.onLoss()
 	}
 }
 
 // signalChange wakes the callers of Join. Callers hold mu.
 func (p *period) signalChange() {
-	close(p.changed)
-	p.changed = make(chan struct{})
+	close(p.connectionsChanged)
+	p.connectionsChanged = make(chan struct{})
 }
 
 // isConnected reports whether a master is connected.
@@ -175,7 +176,7 @@ func (p *period) connectAndRead(master int) error {
 	}
 	p.listener.tasks.Go(l.write)
 	p.connected(master, l)
-	return l.read(p.listener.opts.Channel, p.receive, func(flush uint64) { p.flushed(l, flush) })
+	return l.read(p.listener.opts.Channel, p.receive, func(flush uint64) { p.onFlushed(l, flush) })
 }
 
 // connected records that a master is connected.
@@ -190,13 +191,13 @@ func (p *period) connected(master int, l *connection) {
 // disconnected handles the end of a connection, or a failed attempt.
 func (p *period) disconnected(master int, err error) {
 	p.mu.Lock()
-	was := p.conns[master]
+	oldConn := p.conns[master]
 	p.conns[master], p.causes[master] = nil, err
-	var lost []*Subscription
+	var affected []*Subscription
 	var ready []Message
-	if was != nil {
-		lost = p.epochs.masterDisconnected(master)
-		delete(p.awaiting, was)
+	if oldConn != nil {
+		affected = p.epochs.masterDisconnected(master)
+		delete(p.unanswered, oldConn)
 		ready = p.finishFlush()
 	}
 	warn := pushconn.IsRefusal(err) && p.warned[master] != err.Error()
@@ -205,7 +206,7 @@ func (p *period) disconnected(master int, err error) {
 	}
 	p.deliver(ready)
 	p.mu.Unlock()
-	notify(lost)
+	notify(affected)
 	log, name := p.listener.opts.Logger, p.listener.opts.Servers[master].Name()
 	if panicErr := new(contained.PanicError); errors.As(err, &panicErr) {
 		log.Error("listening to a master failed", "master", name, "cause", panicErr)
@@ -213,9 +214,9 @@ func (p *period) disconnected(master int, err error) {
 	if warn {
 		log.Warn("a master refuses SUBSCRIBE: messages come from the other masters only", "master", name, "cause", err)
 	}
-	if len(lost) > 0 {
+	if len(affected) > 0 {
 		log.Warn("subscribers may miss messages: closing their connections", "master", name, "cause", err,
-			"subscribers", len(lost))
+			"subscribers", len(affected))
 	}
 }
 
@@ -223,8 +224,8 @@ func (p *period) disconnected(master int, err error) {
 func (p *period) receive(m Message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ready, waits, err := p.order.add(m, p.nextFlush())
-	if waits {
+	ready, mustWait, err := p.order.add(m, p.nextFlush())
+	if mustWait {
 		p.requestFlush()
 	}
 	p.deliver(ready)
@@ -243,44 +244,44 @@ func (p *period) deliver(ready []Message) {
 
 // nextFlush returns the number of the next flush. Callers of nextFlush and of the following methods
 // hold mu.
-func (p *period) nextFlush() uint64 { return p.flush + 1 }
+func (p *period) nextFlush() uint64 { return p.flushNumber + 1 }
 
 // requestFlush starts a flush, now or after the current one.
 func (p *period) requestFlush() {
-	if len(p.awaiting) > 0 {
+	if len(p.unanswered) > 0 {
 		p.flushAgain = true
 		return
 	}
 	p.flushAgain = false
-	p.flush++
+	p.flushNumber++
 	p.order.beginFlush()
 	for _, l := range p.conns {
 		if l != nil {
-			p.awaiting[l] = true
-			l.requestFlush(p.flush)
+			p.unanswered[l] = true
+			l.requestFlush(p.flushNumber)
 		}
 	}
 }
 
-// flushed records that a master has answered a flush, so that all messages published on it before
+// onFlushed records that a master has answered a flush, so that all messages published on it before
 // have arrived.
-func (p *period) flushed(l *connection, flush uint64) {
+func (p *period) onFlushed(l *connection, flush uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if flush != p.flush || !p.awaiting[l] {
+	if flush != p.flushNumber || !p.unanswered[l] {
 		return
 	}
-	delete(p.awaiting, l)
+	delete(p.unanswered, l)
 	p.deliver(p.finishFlush())
 }
 
 // finishFlush ends the current flush if all masters have answered it, and returns the messages to
 // deliver.
 func (p *period) finishFlush() (ready []Message) {
-	if len(p.awaiting) > 0 {
+	if len(p.unanswered) > 0 {
 		return nil
 	}
-	ready = p.order.endFlush(p.flush)
+	ready = p.order.endFlush(p.flushNumber)
 	if p.flushAgain {
 		p.requestFlush()
 	}

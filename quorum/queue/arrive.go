@@ -47,12 +47,13 @@ type Arrival[K comparable] struct {
 	Keys []K
 	// Over ends the wait; nil: only the context ends it.
 	Over <-chan time.Time
-	// Try is called once at the start, and then whenever there may be a value. It may take values
-	// only under the keys marked in own, of which the waiter is the head of the queue.
-	Try func(own []bool) PopResult
-	// Alarm sets an alarm for a key that rings bell at each change. It is called while the waiter
-	// is the head of the key's queue.
-	Alarm func(key K, bell chan struct{}) ChangeAlarm
+	// Try is called once at the start, and then whenever there may be a value. isHead reports for
+	// each key whether the waiter is the head of its queue: only then Try may take a value of the
+	// key.
+	Try func(isHead []bool) PopResult
+	// Alarm sets an alarm for a key that sends on wakeup at each change. It is called while the
+	// waiter is the head of the key's queue.
+	Alarm func(key K, wakeup chan struct{}) ChangeAlarm
 	// Quorum is like Waiting.Quorum.
 	Quorum func() <-chan struct{}
 	// Rand returns numbers in [0, 1).
@@ -62,11 +63,11 @@ type Arrival[K comparable] struct {
 // Await waits in the queues of the keys until a Try returns Made. While nothing changes it does not
 // try.
 func (l *ValueQueues[K]) Await(ctx context.Context, a Arrival[K]) WaitResult {
-	w := &changeWait[K]{
-		Arrival: a, lines: l, waiter: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)),
-		timer: time.NewTimer(time.Hour),
-		polls: pacing.Pauses{Shortest: shortestPoll, Longest: longestPoll, Rand: a.Rand},
-		looks: pacing.Pauses{Shortest: shortestLook, Longest: longestLook, Rand: a.Rand},
+	w := &valueWait[K]{
+		Arrival: a, queues: l, waiter: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)),
+		timer:      time.NewTimer(time.Hour),
+		pollPauses: pacing.Pauses{Shortest: shortestPoll, Longest: longestPoll, Rand: a.Rand},
+		lookPauses: pacing.Pauses{Shortest: shortestLook, Longest: longestLook, Rand: a.Rand},
 
 		undecidedPauses: pacing.Pauses{Shortest: longestPoll, Longest: longestUndecidedPause, Rand: a.Rand},
 	}
@@ -75,91 +76,92 @@ func (l *ValueQueues[K]) Await(ctx context.Context, a Arrival[K]) WaitResult {
 		l.startWaiting(w.waiter)
 	}
 	for w.result != Made {
-		if ended := w.armOwn(ctx); ended != Done {
-			return ended
+		if result := w.armHeadAlarms(ctx); result != Done {
+			return result
 		}
 		w.result = NothingStored
-		if slices.Contains(w.own, true) {
-			w.result = a.Try(w.own)
-			w.tried = time.Now()
+		if slices.Contains(w.isHead, true) {
+			w.result = a.Try(w.isHead)
+			w.lastTry = time.Now()
 		}
 		if w.result == Made {
 			break
 		}
-		if ended := w.waitForChange(ctx); ended != Done {
-			return ended
+		if result := w.waitForChange(ctx); result != Done {
+			return result
 		}
 	}
 	return Done
 }
 
-// changeWait is one call of ValueQueues.Await.
-type changeWait[K comparable] struct {
+// valueWait is one call of ValueQueues.Await.
+type valueWait[K comparable] struct {
 	Arrival[K]
-	lines  *ValueQueues[K]
+	queues *ValueQueues[K]
 	waiter *waiter[K]
-	own    []bool        // by key: whether the waiter is the head of the queue
+	isHead []bool        // by key: whether the waiter is the head of the queue
 	alarms []ChangeAlarm // by key; nil unless the waiter is the head
 	timer  *time.Timer
-	// tried is when the last try was. polls, looks and undecidedPauses space further tries.
-	tried                         time.Time
-	result                        PopResult // of the last Try
-	polls, looks, undecidedPauses pacing.Pauses
+	// lastTry is the time of the last try. pollPauses, lookPauses and undecidedPauses space further
+	// tries.
+	lastTry                                 time.Time
+	result                                  PopResult // of the last Try
+	pollPauses, lookPauses, undecidedPauses pacing.Pauses
 }
 
-func (w *changeWait[K]) stop() {
+func (w *valueWait[K]) stop() {
 	w.timer.Stop()
 	for _, alarm := range w.alarms {
 		if alarm != nil {
 			alarm.Stop()
 		}
 	}
-	w.lines.leave(w.waiter)
+	w.queues.leave(w.waiter)
 }
 
-// armOwn makes the masters report the next change of each key of which the waiter is the head,
-// before the next try.
-func (w *changeWait[K]) armOwn(ctx context.Context) WaitResult {
+// armHeadAlarms makes the masters report the next change of each key of which the waiter is the
+// head, before the next try.
+func (w *valueWait[K]) armHeadAlarms(ctx context.Context) WaitResult {
 	for {
-		w.own = w.lines.heads(w.waiter)
-		for i, own := range w.own {
-			if own {
+		w.isHead = w.queues.heads(w.waiter)
+		for i, head := range w.isHead {
+			if head {
 				w.armAlarm(i)
 			}
 		}
-		answered := func() bool { return !w.anyView(func(v watch.View) bool { return v.Asking }) }
-		if ended := w.waitUntil(ctx, lookTimeout, answered); ended != Done {
-			return ended
+		allReplied := func() bool { return !w.anyView(func(v watch.View) bool { return v.Looking }) }
+		if result := w.waitUntil(ctx, lookTimeout, allReplied); result != Done {
+			return result
 		}
 		select {
-		case <-w.waiter.bell: // the next try sees this change anyway
+		case <-w.waiter.wakeup: // the next try includes this change
 		default:
 		}
-		if slices.Equal(w.own, w.lines.heads(w.waiter)) {
+		if slices.Equal(w.isHead, w.queues.heads(w.waiter)) {
 			return Done
 		}
 	}
 }
 
-func (w *changeWait[K]) armAlarm(i int) {
+func (w *valueWait[K]) armAlarm(i int) {
 	if a := w.alarms[i]; a != nil && a.Ended() {
 		a.Stop()
 		w.alarms[i] = nil
 	}
 	if w.alarms[i] == nil {
-		w.alarms[i] = w.Alarm(w.Keys[i], w.waiter.bell)
+		w.alarms[i] = w.Alarm(w.Keys[i], w.waiter.wakeup)
 	}
 	w.alarms[i].Arm()
 }
 
 // anyView reports whether a condition holds for the view of any key.
-func (w *changeWait[K]) anyView(is func(watch.View) bool) bool {
+func (w *valueWait[K]) anyView(cond func(watch.View) bool) bool {
 	now := time.Now()
-	return slices.ContainsFunc(w.alarms, func(a ChangeAlarm) bool { return a != nil && is(a.View(now)) })
+	return slices.ContainsFunc(w.alarms, func(a ChangeAlarm) bool { return a != nil && cond(a.View(now)) })
 }
 
 // waitForChange waits until another try is worthwhile.
-func (w *changeWait[K]) waitForChange(ctx context.Context) WaitResult {
+func (w *valueWait[K]) waitForChange(ctx context.Context) WaitResult {
 	if w.result == Undetermined {
 		return w.waitForQuorum(ctx)
 	}
@@ -175,23 +177,23 @@ func (w *changeWait[K]) waitForChange(ctx context.Context) WaitResult {
 		return Left
 	case <-w.Over:
 		return w.timedOut()
-	case <-w.waiter.bell:
+	case <-w.waiter.wakeup:
 	case <-due:
 		if pause >= longestSleep {
-			w.lookAnew()
+			w.lookAll()
 		}
 	}
-	if ended := w.spaceTries(ctx); ended != Done {
-		return ended
+	if result := w.spaceTries(ctx); result != Done {
+		return result
 	}
 	// The other masters report the same change in a moment. An earlier try could disturb the client
 	// that makes the change.
-	return w.waitUntil(ctx, grace, func() bool { return !w.anyView(func(v watch.View) bool { return v.SomeChanged }) })
+	return w.waitUntil(ctx, reportGrace, func() bool { return !w.anyView(func(v watch.View) bool { return v.SomeChanged }) })
 }
 
 // waitForQuorum waits until a majority of the masters votes again, or for a pause if a majority
 // votes already.
-func (w *changeWait[K]) waitForQuorum(ctx context.Context) WaitResult {
+func (w *valueWait[K]) waitForQuorum(ctx context.Context) WaitResult {
 	var due <-chan time.Time
 	quorum := w.Quorum()
 	if quorum == nil {
@@ -210,7 +212,7 @@ func (w *changeWait[K]) waitForQuorum(ctx context.Context) WaitResult {
 }
 
 // timedOut returns the result of a wait that reached its time limit.
-func (w *changeWait[K]) timedOut() WaitResult {
+func (w *valueWait[K]) timedOut() WaitResult {
 	if w.result == Undetermined || w.Quorum() != nil {
 		return Open
 	}
@@ -218,37 +220,37 @@ func (w *changeWait[K]) timedOut() WaitResult {
 }
 
 // spaceTries waits a little if the key changes all the time.
-func (w *changeWait[K]) spaceTries(ctx context.Context) WaitResult {
-	since := time.Since(w.tried)
-	if since >= quietTime {
-		w.looks.Reset()
+func (w *valueWait[K]) spaceTries(ctx context.Context) WaitResult {
+	elapsed := time.Since(w.lastTry)
+	if elapsed >= quietTime {
+		w.lookPauses.Reset()
 		return Done
 	}
-	return w.waitUntil(ctx, w.looks.Next()-since, func() bool { return false })
+	return w.waitUntil(ctx, w.lookPauses.Next()-elapsed, func() bool { return false })
 }
 
 // pauseBeforeTry returns how long to wait if no change is reported; negative: no limit.
-func (w *changeWait[K]) pauseBeforeTry() time.Duration {
-	is := func(verdict watch.Verdict) func(watch.View) bool {
+func (w *valueWait[K]) pauseBeforeTry() time.Duration {
+	hasVerdict := func(verdict watch.Verdict) func(watch.View) bool {
 		return func(v watch.View) bool { return v.Verdict == verdict }
 	}
 	switch {
-	case !slices.Contains(w.own, true):
+	case !slices.Contains(w.isHead, true):
 		return -1
-	case w.result == Overtaken, w.anyView(is(watch.Unclear)):
-		return w.polls.Next()
+	case w.result == Overtaken, w.anyView(hasVerdict(watch.Unclear)):
+		return w.pollPauses.Next()
 	}
-	w.polls.Reset()
+	w.pollPauses.Reset()
 	switch {
-	case w.anyView(is(watch.Changed)):
+	case w.anyView(hasVerdict(watch.Changed)):
 		return 0
-	case w.anyView(func(v watch.View) bool { return v.Partly || v.Asking }):
+	case w.anyView(func(v watch.View) bool { return v.PartlyWatched || v.Looking }):
 		return partlyWatchedPause
 	}
 	return longestSleep
 }
 
-func (w *changeWait[K]) lookAnew() {
+func (w *valueWait[K]) lookAll() {
 	for _, alarm := range w.alarms {
 		if alarm != nil {
 			alarm.ReadAll()
@@ -256,8 +258,8 @@ func (w *changeWait[K]) lookAnew() {
 	}
 }
 
-// waitUntil waits until a condition holds, for a limited time. The caller tries in either case.
-func (w *changeWait[K]) waitUntil(ctx context.Context, limit time.Duration, met func() bool) WaitResult {
+// waitUntil waits until a condition is met, for a limited time. It returns Done in either case.
+func (w *valueWait[K]) waitUntil(ctx context.Context, limit time.Duration, met func() bool) WaitResult {
 	if ctx.Err() != nil {
 		return Left
 	}
@@ -273,7 +275,7 @@ func (w *changeWait[K]) waitUntil(ctx context.Context, limit time.Duration, met 
 			return w.timedOut()
 		case <-w.timer.C:
 			return Done
-		case <-w.waiter.bell:
+		case <-w.waiter.wakeup:
 			if met() {
 				return Done
 			}

@@ -16,13 +16,13 @@ import (
 // simulation simulates waits for values under keys. It is used in one synctest bubble.
 type simulation struct {
 	*testing.T
-	lines ValueQueues[string]
-	begun time.Time
+	queues ValueQueues[string]
+	start  time.Time
 	// quorum, if it is set, is closed when a majority votes again.
 	quorum chan struct{}
 
 	mu     sync.Mutex
-	things map[string]int
+	values map[string]int
 	alarms map[string][]*simAlarm // the alarms in use
 	// events is the log of events.
 	events []string
@@ -30,11 +30,11 @@ type simulation struct {
 
 // simAlarm shows a view of its key.
 type simAlarm struct {
-	sim   *simulation
-	key   string
-	bell  chan struct{}
-	view  watch.View
-	ended bool
+	sim    *simulation
+	key    string
+	wakeup chan struct{}
+	view   watch.View
+	ended  bool
 }
 
 func (a *simAlarm) View(time.Time) watch.View {
@@ -54,7 +54,7 @@ func (a *simAlarm) Arm() {
 func (a *simAlarm) ReadAll() {
 	a.sim.mu.Lock()
 	defer a.sim.mu.Unlock()
-	a.sim.note("looks anew at " + a.key)
+	a.sim.record("looks anew at " + a.key)
 }
 
 func (a *simAlarm) Ended() bool {
@@ -70,68 +70,68 @@ func (a *simAlarm) Stop() {
 }
 
 func newSimulation(t *testing.T) *simulation {
-	return &simulation{T: t, things: map[string]int{}, alarms: map[string][]*simAlarm{}, begun: time.Now()}
+	return &simulation{T: t, values: map[string]int{}, alarms: map[string][]*simAlarm{}, start: time.Now()}
 }
 
-// note is called with mu held.
-func (h *simulation) note(what string) {
-	h.events = append(h.events, fmt.Sprintf("%v %s", time.Since(h.begun), what))
+// record adds an event. Callers hold mu.
+func (h *simulation) record(text string) {
+	h.events = append(h.events, fmt.Sprintf("%v %s", time.Since(h.start), text))
 }
 
-// waits starts a wait for a value under one of some keys.
-func (h *simulation) waits(ctx context.Context, name string, over <-chan time.Time, keys ...string) {
+// startWaiter starts a wait for a value under one of some keys.
+func (h *simulation) startWaiter(ctx context.Context, name string, timeout <-chan time.Time, keys ...string) {
 	go func() {
-		ended := h.lines.Await(ctx, Arrival[string]{
-			Keys: keys, Over: over, Rand: func() float64 { return 1 },
-			Alarm: func(key string, bell chan struct{}) ChangeAlarm {
+		result := h.queues.Await(ctx, Arrival[string]{
+			Keys: keys, Over: timeout, Rand: func() float64 { return 1 },
+			Alarm: func(key string, wakeup chan struct{}) ChangeAlarm {
 				h.mu.Lock()
 				defer h.mu.Unlock()
-				a := &simAlarm{sim: h, key: key, bell: bell, view: watch.View{Verdict: watch.Held}}
+				a := &simAlarm{sim: h, key: key, wakeup: wakeup, view: watch.View{Verdict: watch.Held}}
 				h.alarms[key] = append(h.alarms[key], a)
 				return a
 			},
 			Quorum: func() <-chan struct{} { h.mu.Lock(); defer h.mu.Unlock(); return h.quorum },
-			Try: func(own []bool) PopResult {
+			Try: func(isHead []bool) PopResult {
 				h.mu.Lock()
 				defer h.mu.Unlock()
 				if h.quorum != nil {
-					h.note(name + " cannot tell")
+					h.record(name + " cannot tell")
 					return Undetermined
 				}
 				for i, key := range keys {
-					if own[i] && h.things[key] > 0 {
-						h.things[key]--
-						h.note(name + " has " + key)
+					if isHead[i] && h.values[key] > 0 {
+						h.values[key]--
+						h.record(name + " has " + key)
 						return Made
 					}
 				}
-				h.note(name + " has none")
+				h.record(name + " has none")
 				return NothingStored
 			},
 		})
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if ended != Done {
-			h.note(fmt.Sprintf("%s ends: %d", name, ended))
+		if result != Done {
+			h.record(fmt.Sprintf("%s ends: %d", name, result))
 		}
 	}()
 	synctest.Wait()
 }
 
-// puts adds n values under a key, and rings its alarms.
-func (h *simulation) puts(key string, n int) {
+// putValues adds n values under a key, and notifies its alarms.
+func (h *simulation) putValues(key string, n int) {
 	h.mu.Lock()
-	h.things[key] += n
+	h.values[key] += n
 	h.mu.Unlock()
-	h.shows(key, watch.View{Verdict: watch.Changed})
+	h.setView(key, watch.View{Verdict: watch.Changed})
 }
 
-func (h *simulation) shows(key string, v watch.View) {
+func (h *simulation) setView(key string, v watch.View) {
 	h.mu.Lock()
 	for _, a := range h.alarms[key] {
 		a.view = v
 		select {
-		case a.bell <- struct{}{}:
+		case a.wakeup <- struct{}{}:
 		default:
 		}
 	}
@@ -139,29 +139,29 @@ func (h *simulation) shows(key string, v watch.View) {
 	synctest.Wait()
 }
 
-// happened fails the test unless these events have happened since the last call.
-func (h *simulation) happened(want ...string) {
+// expectEvents fails the test unless these events have happened since the last call.
+func (h *simulation) expectEvents(want ...string) {
 	h.Helper()
-	if told := h.since(); !slices.Equal(told, want) {
-		h.Errorf("it came to\n  %s\nwant\n  %s", strings.Join(told, "\n  "), strings.Join(want, "\n  "))
+	if events := h.takeEvents(); !slices.Equal(events, want) {
+		h.Errorf("events:\n  %s\nwant\n  %s", strings.Join(events, "\n  "), strings.Join(want, "\n  "))
 	}
 }
 
-// since returns the events since the last call.
-func (h *simulation) since() []string {
+// takeEvents returns the events since the last call.
+func (h *simulation) takeEvents() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	told := h.events
+	events := h.events
 	h.events = nil
-	return told
+	return events
 }
 
-// empty fails the test if any waiter remains.
-func (h *simulation) empty() {
+// expectEmpty fails the test if any waiter remains.
+func (h *simulation) expectEmpty() {
 	h.Helper()
 	synctest.Wait()
-	if n := h.lines.Len(); n > 0 || len(h.lines.byKey) > 0 {
-		h.Errorf("%d wait, in %d lines", n, len(h.lines.byKey))
+	if n := h.queues.Len(); n > 0 || len(h.queues.byKey) > 0 {
+		h.Errorf("%d waiters in %d queues", n, len(h.queues.byKey))
 	}
 	for key, alarms := range h.alarms {
 		if len(alarms) > 0 {
@@ -170,117 +170,117 @@ func (h *simulation) empty() {
 	}
 }
 
-// TestArrivals: while nothing changes there is no try, except after a minute. The first waiter
+// TestValueWait: while nothing changes there is no try, except after a minute. The first waiter
 // takes a new value at once.
-func TestArrivals(t *testing.T) {
+func TestValueWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)
-		h.waits(t.Context(), "a", nil, "k")
-		h.happened("0s a has none", "0s a has none") // the second one after the alarm is armed
-		h.waits(t.Context(), "b", nil, "k")
-		h.waits(t.Context(), "c", nil, "k")
-		h.happened("0s b has none", "0s c has none")
+		h.startWaiter(t.Context(), "a", nil, "k")
+		h.expectEvents("0s a has none", "0s a has none") // the second one after the alarm is armed
+		h.startWaiter(t.Context(), "b", nil, "k")
+		h.startWaiter(t.Context(), "c", nil, "k")
+		h.expectEvents("0s b has none", "0s c has none")
 		if n := len(h.alarms["k"]); n != 1 {
 			t.Errorf("%d alarms are set", n)
 		}
 		time.Sleep(59 * time.Second)
-		h.puts("k", 2)
-		h.happened("59s a has k", "59s b has k", "59s c has none")
+		h.putValues("k", 2)
+		h.expectEvents("59s a has k", "59s b has k", "59s c has none")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		h.happened("1m59s looks anew at k", "1m59s c has none")
-		h.puts("k", 1)
+		h.expectEvents("1m59s looks anew at k", "1m59s c has none")
+		h.putValues("k", 1)
 		time.Sleep(longestLook)
 		synctest.Wait()
-		h.happened("1m59.0005s c has k")
-		h.empty()
+		h.expectEvents("1m59.0005s c has k")
+		h.expectEmpty()
 	})
 }
 
-// TestArrivalsOfSeveral: a waiter for several keys takes values only under keys of which it is the
-// head, and is notified when it becomes the head.
-func TestArrivalsOfSeveral(t *testing.T) {
+// TestValueWaitSeveralKeys: a waiter for several keys takes values only under keys of which it is
+// the head, and is notified when it becomes the head.
+func TestValueWaitSeveralKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)
-		h.waits(t.Context(), "a", nil, "k")
-		h.waits(t.Context(), "b", nil, "k", "l")
-		h.waits(t.Context(), "c", nil, "l", "m")
+		h.startWaiter(t.Context(), "a", nil, "k")
+		h.startWaiter(t.Context(), "b", nil, "k", "l")
+		h.startWaiter(t.Context(), "c", nil, "l", "m")
 		time.Sleep(time.Second)
-		h.since()
-		h.puts("l", 1)
+		h.takeEvents()
+		h.putValues("l", 1)
 		time.Sleep(time.Second)
-		h.happened("1s b has l", "1s c has none")
-		h.puts("k", 1)
-		h.happened("2s a has k")
-		h.puts("m", 1)
-		h.happened("2s c has m")
-		h.empty()
+		h.expectEvents("1s b has l", "1s c has none")
+		h.putValues("k", 1)
+		h.expectEvents("2s a has k")
+		h.putValues("m", 1)
+		h.expectEvents("2s c has m")
+		h.expectEmpty()
 	})
 }
 
-// TestArrivalsEnd: waiters that leave or time out do not block other waiters.
-func TestArrivalsEnd(t *testing.T) {
+// TestValueWaitEnds: waiters that leave or time out do not block other waiters.
+func TestValueWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)
-		ctx, leave := context.WithCancel(t.Context())
-		h.waits(ctx, "a", nil, "k")
-		h.waits(t.Context(), "b", time.After(2*time.Second), "k")
-		h.waits(t.Context(), "c", nil, "k")
-		h.since()
+		ctx, cancel := context.WithCancel(t.Context())
+		h.startWaiter(ctx, "a", nil, "k")
+		h.startWaiter(t.Context(), "b", time.After(2*time.Second), "k")
+		h.startWaiter(t.Context(), "c", nil, "k")
+		h.takeEvents()
 		time.Sleep(time.Second)
-		leave()
+		cancel()
 		synctest.Wait()
-		h.happened(fmt.Sprintf("1s a ends: %d", Left), "1s b has none")
+		h.expectEvents(fmt.Sprintf("1s a ends: %d", Left), "1s b has none")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		h.happened(fmt.Sprintf("2s b ends: %d", Over), "2s c has none")
-		h.puts("k", 1)
+		h.expectEvents(fmt.Sprintf("2s b ends: %d", Over), "2s c has none")
+		h.putValues("k", 1)
 		time.Sleep(time.Second)
-		h.happened("2.0005s c has k")
-		h.empty()
+		h.expectEvents("2.0005s c has k")
+		h.expectEmpty()
 	})
 }
 
-// TestArrivalsUnwatched: if some masters are not watched there is a try each second. If too few are
-// watched the waiter polls. If the masters have changed, a new alarm is set.
-func TestArrivalsUnwatched(t *testing.T) {
+// TestValueWaitUnwatched: if some masters are not watched there is a try each second. If too few
+// are watched the waiter polls. If the masters have changed, a new alarm is set.
+func TestValueWaitUnwatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)
-		h.waits(t.Context(), "a", nil, "k")
+		h.startWaiter(t.Context(), "a", nil, "k")
 		time.Sleep(time.Second)
-		h.shows("k", watch.View{Verdict: watch.Held, Partly: true})
-		h.since()
+		h.setView("k", watch.View{Verdict: watch.Held, PartlyWatched: true})
+		h.takeEvents()
 		time.Sleep(2*time.Second + time.Millisecond)
 		synctest.Wait()
-		h.happened("2s a has none", "3s a has none")
-		h.shows("k", watch.View{})
-		h.since()
+		h.expectEvents("2s a has none", "3s a has none")
+		h.setView("k", watch.View{})
+		h.takeEvents()
 		time.Sleep(time.Second)
-		if n := len(h.since()); n < 25 || n > 40 {
+		if n := len(h.takeEvents()); n < 25 || n > 40 {
 			t.Errorf("%d tries in a second", n)
 		}
 		h.mu.Lock()
 		h.alarms["k"][0].ended = true
-		h.things["k"]++
+		h.values["k"]++
 		h.mu.Unlock()
 		time.Sleep(time.Second)
-		h.empty()
+		h.expectEmpty()
 	})
 }
 
-// TestArrivalsGrace: after a change that few masters report, the waiter gives the other masters a
+// TestValueWaitGrace: after a change that few masters report, the waiter gives the other masters a
 // moment.
-func TestArrivalsGrace(t *testing.T) {
+func TestValueWaitGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)
-		h.waits(t.Context(), "a", nil, "k")
+		h.startWaiter(t.Context(), "a", nil, "k")
 		time.Sleep(time.Second)
-		h.since()
-		h.shows("k", watch.View{Verdict: watch.Changed, SomeChanged: true})
-		h.happened()
-		time.Sleep(grace / 2)
-		h.puts("k", 1)
-		h.happened(fmt.Sprintf("%v a has k", time.Second+grace/2))
-		h.empty()
+		h.takeEvents()
+		h.setView("k", watch.View{Verdict: watch.Changed, SomeChanged: true})
+		h.expectEvents()
+		time.Sleep(reportGrace / 2)
+		h.putValues("k", 1)
+		h.expectEvents(fmt.Sprintf("%v a has k", time.Second+reportGrace/2))
+		h.expectEmpty()
 	})
 }

@@ -44,9 +44,10 @@ type Waiting[K comparable] struct {
 type TryResult byte
 
 const (
-	// Failed means that the try ends the wait.
+	// Failed means that the try ends the wait without a lock.
 	Failed TryResult = iota
-	// Taken means that the try ends the wait, and the next waiter waits for the release.
+	// Taken means that the try took the lock. It ends the wait, and the next waiter waits for the
+	// release.
 	Taken
 	// Refused means that another client holds the lock.
 	Refused
@@ -54,7 +55,7 @@ const (
 	Unknown
 )
 
-// WaitResult is the way in which a wait ended.
+// WaitResult is the result of a wait.
 type WaitResult byte
 
 const (
@@ -72,35 +73,35 @@ const (
 // Await waits in the queue of a key until it is the head, and then tries whenever the lock may be
 // free.
 func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) WaitResult {
-	a := &lockWait[K]{Waiting: w, queues: q, place: q.Enter(w.Key), head: NewHead(w.Rand),
+	a := &lockWait[K]{Waiting: w, queues: q, ticket: q.Enter(w.Key), head: NewHead(w.Rand),
 		timer: time.NewTimer(time.Hour)}
-	var tried TryResult
+	var result TryResult
 	defer func() {
 		a.timer.Stop()
 		stop(&a.alarm)
 		a.stopMarks()
-		q.Leave(a.place, tried == Taken)
+		q.Leave(a.ticket, result == Taken)
 	}()
 	for {
 		switch {
 		case !a.isDue(time.Now()):
-			if ended := a.wait(ctx); ended != Done {
-				return ended
+			if waitResult := a.wait(ctx); waitResult != Done {
+				return waitResult
 			}
 		case a.step() == Try:
-			// the other process may no longer wait
+			// The process to which the lock was left may no longer wait.
 			if a.peerAlarm != nil && a.peerAlarm.View(time.Now()).Verdict != watch.Held {
-				q.peerDone(a.place)
+				q.peerDone(a.ticket)
 			}
 			a.stopMarks()
-			releases := q.beginTry(a.place)
-			if tried = w.Try(); tried == Taken {
+			releases := q.beginTry(a.ticket)
+			if result = w.Try(); result == Taken {
 				q.Taking(w.Key, callIfSet) // a try by ballot has not called Taking
 			}
-			if tried == Failed || tried == Taken {
+			if result == Failed || result == Taken {
 				return Done
 			}
-			a.onFailedTry(tried, releases, time.Now())
+			a.onFailedTry(result, releases, time.Now())
 		default:
 			a.look(time.Now())
 		}
@@ -108,9 +109,9 @@ func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) WaitResult {
 }
 
 // callIfSet is the send of Queues.Taking if no take follows.
-func callIfSet(and func()) {
-	if and != nil {
-		and()
+func callIfSet(then func()) {
+	if then != nil {
+		then()
 	}
 }
 
@@ -118,34 +119,35 @@ func callIfSet(and func()) {
 type lockWait[K comparable] struct {
 	Waiting[K]
 	queues *Queues[K]
-	place  *Ticket[K]
+	ticket *Ticket[K]
 	head   *Head
 	timer  *time.Timer
 	alarm  Alarm // nil: not set
 	// mark is the mark of this process, or nil. peerAlarm watches the mark of the process to which
-	// the lock was left, and is nil if the lock was left to none.
+	// the lock was left, and is nil if the lock was not left to any.
 	mark      Mark
 	peerAlarm Alarm
 	// quorum is the channel to wait for while too few masters vote.
 	quorum <-chan struct{}
 }
 
-// onFailedTry handles a try that took nothing. The try began after this number of releases.
-func (a *lockWait[K]) onFailedTry(tried TryResult, releases uint64, now time.Time) {
-	a.queues.setUndecided(a.place, tried == Unknown)
+// onFailedTry handles a try that did not take the lock. The try began after this number of
+// releases.
+func (a *lockWait[K]) onFailedTry(result TryResult, releases uint64, now time.Time) {
+	a.queues.setUndecided(a.ticket, result == Unknown)
 	switch {
-	case tried == Refused && a.queues.foundHeld(a.place, releases):
+	case result == Refused && a.queues.foundHeld(a.ticket, releases):
 		a.head.OnSignal(TryNow, time.Time{}, now)
 		return
-	case tried == Refused:
-		a.head.Failed(now)
+	case result == Refused:
+		a.head.OnRefused(now)
 		a.putMark()
 		return
 	}
 	if a.quorum = a.Quorum(); a.quorum == nil {
-		a.head.TryUndetermined(now)
+		a.head.OnUndecided(now)
 	} else {
-		a.head.schedule(Rest, time.Time{})
+		a.head.schedule(Idle, time.Time{})
 	}
 }
 
@@ -156,40 +158,40 @@ func (a *lockWait[K]) step() Step {
 
 func (a *lockWait[K]) isDue(now time.Time) bool {
 	step, at := a.head.Next()
-	return step != Rest && !at.After(now)
+	return step != Idle && !at.After(now)
 }
 
-// wait waits until something happens. It returns Done if the wait continues.
+// wait waits for the next event. It returns Done if the wait continues.
 func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 	var due <-chan time.Time
-	if step, at := a.head.Next(); step != Rest {
+	if step, at := a.head.Next(); step != Idle {
 		a.timer.Reset(time.Until(at))
 		due = a.timer.C
 	}
-	bell, peerBell := a.activeBell(a.alarm), a.activeBell(a.peerAlarm)
-	var passed <-chan struct{}
+	changes, peerChanges := a.activeChanges(a.alarm), a.activeChanges(a.peerAlarm)
+	var markChanges <-chan struct{}
 	if a.mark != nil {
-		passed = a.activeBell(a.mark)
+		markChanges = a.activeChanges(a.mark)
 	}
 	select {
 	case <-ctx.Done():
 		return Left
 	case <-a.Over:
-		if a.Quorum() != nil || a.queues.isUndecided(a.place) {
+		if a.Quorum() != nil || a.queues.isUndecided(a.ticket) {
 			return Open
 		}
 		return Over
-	case cue := <-a.place.Turn():
+	case signal := <-a.ticket.Signals():
 		a.quorum = nil
-		a.onSignal(cue, time.Now())
+		a.onSignal(signal, time.Now())
 	case <-a.quorum:
 		a.quorum = nil
 		a.head.OnSignal(TryNow, time.Time{}, time.Now())
-	case <-bell:
+	case <-changes:
 		a.updateView()
-	case <-passed:
+	case <-markChanges:
 		a.onMarkChange()
-	case <-peerBell:
+	case <-peerChanges:
 		a.onPeerMarkChange()
 	case <-due:
 	}
@@ -200,9 +202,9 @@ func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 // mark. Once that process is known, onSignal looks at its mark, and then at the lock. The order
 // matters: a process removes its mark when it takes the lock, so once the mark is gone, the state
 // of the lock is newer.
-func (a *lockWait[K]) onSignal(cue Signal, now time.Time) {
-	to, gap := a.queues.leftTo(a.place)
-	if a.head.OnSignal(cue, gap, now); cue != LeaveToPeer {
+func (a *lockWait[K]) onSignal(signal Signal, now time.Time) {
+	to, leftUntil := a.queues.leftTo(a.ticket)
+	if a.head.OnSignal(signal, leftUntil, now); signal != LeaveToPeer {
 		return
 	}
 	if a.mark == nil {
@@ -227,23 +229,23 @@ func (a *lockWait[K]) setAlarm() {
 
 func (a *lockWait[K]) look(now time.Time) {
 	a.setAlarm()
-	if a.step() == LookAnew {
+	if a.step() == LookAll {
 		a.alarm.ReadAll()
 	} else {
 		a.alarm.Read(now)
 	}
-	a.head.Looked(now)
+	a.head.OnLook(now)
 	a.updateView()
 }
 
 func (a *lockWait[K]) updateView() {
 	now := time.Now()
-	a.head.Sees(a.alarm.View(now), now)
+	a.head.OnView(a.alarm.View(now), now)
 }
 
 // putMark shows other processes that this process waits.
 func (a *lockWait[K]) putMark() {
-	if !a.queues.needsMark(a.place) {
+	if !a.queues.needsMark(a.ticket) {
 		return
 	}
 	if a.mark == nil {
@@ -265,7 +267,7 @@ func (a *lockWait[K]) stopMarks() {
 func (a *lockWait[K]) onMarkChange() {
 	now := time.Now()
 	if v := a.mark.View(now).Verdict; v == watch.Free || v == watch.Changed {
-		a.queues.receivedFromPeer(a.place)
+		a.queues.receivedFromPeer(a.ticket)
 		a.head.OnSignal(TryNow, time.Time{}, now)
 	}
 }
@@ -276,8 +278,8 @@ func (a *lockWait[K]) onPeerMarkChange() {
 	now := time.Now()
 	if v := a.peerAlarm.View(now).Verdict; v == watch.Free || v == watch.Changed {
 		stop(&a.peerAlarm)
-		a.queues.peerDone(a.place)
-		a.head.PeerDone(now)
+		a.queues.peerDone(a.ticket)
+		a.head.OnPeerDone(now)
 	}
 }
 
@@ -288,9 +290,9 @@ func stop(a *Alarm) {
 	}
 }
 
-// activeBell returns the bell of an alarm, or nil while too few masters vote: then reports cannot
-// be relied on.
-func (a *lockWait[K]) activeBell(alarm Alarm) <-chan struct{} {
+// activeChanges returns the Changes of an alarm, or nil while too few masters vote: then reports
+// cannot be relied on.
+func (a *lockWait[K]) activeChanges(alarm Alarm) <-chan struct{} {
 	if alarm == nil || a.quorum != nil {
 		return nil
 	}

@@ -13,14 +13,14 @@ import (
 
 // fakeAlarm shows a view, and records calls. It is used in one synctest bubble.
 type fakeAlarm struct {
-	bell    chan struct{}
+	changes chan struct{}
 	view    watch.View
 	looks   int
 	stopped bool
 	ended   bool
 }
 
-func (a *fakeAlarm) Changes() <-chan struct{}  { return a.bell }
+func (a *fakeAlarm) Changes() <-chan struct{}  { return a.changes }
 func (a *fakeAlarm) View(time.Time) watch.View { return a.view }
 func (a *fakeAlarm) Read(time.Time)            { a.looks++ }
 func (a *fakeAlarm) ReadAll()                  { a.looks++ }
@@ -28,55 +28,55 @@ func (a *fakeAlarm) Arm()                      { a.looks++ }
 func (a *fakeAlarm) Ended() bool               { return a.ended }
 func (a *fakeAlarm) Stop()                     { a.stopped = true }
 
-func (a *fakeAlarm) shows(v watch.View) {
+func (a *fakeAlarm) setView(v watch.View) {
 	a.view = v
-	a.bell <- struct{}{}
+	a.changes <- struct{}{}
 	synctest.Wait()
 }
 
 // lockWaiter is a waiter for a lock that another process holds.
 type lockWaiter struct {
-	queues Queues[string]
-	alarm  *fakeAlarm
-	alarms int // number of alarms set
-	free   atomic.Bool
+	queues     Queues[string]
+	alarm      *fakeAlarm
+	alarmCount int // number of alarms that were set
+	free       atomic.Bool
 	// quorum, if it is set, is closed when a majority votes again. Until then a try has no result.
 	quorum chan struct{}
 	// undecided makes a try end without a result although a majority votes.
 	undecided bool
-	// trying is called in each try, before its result is determined.
-	trying func()
+	// onTry is called in each try, before its result is determined.
+	onTry  func()
 	tries  []time.Duration // since the start
-	ended  WaitResult
-	done   bool
+	result WaitResult
+	ended  bool
 }
 
-// startWait starts a wait; over may be nil.
-func startWait(ctx context.Context, over <-chan time.Time) *lockWaiter {
-	s := &lockWaiter{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
-	s.begin(ctx, over)
+// startWait starts a wait; timeout may be nil.
+func startWait(ctx context.Context, timeout <-chan time.Time) *lockWaiter {
+	s := &lockWaiter{alarm: &fakeAlarm{changes: make(chan struct{}, 1)}}
+	s.begin(ctx, timeout)
 	return s
 }
 
 // startWaitWithPeers starts a wait next to other processes.
-func startWaitWithPeers(ctx context.Context, others *fakePeers) *lockWaiter {
-	s := &lockWaiter{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
-	s.queues.Peers = others
+func startWaitWithPeers(ctx context.Context, peers *fakePeers) *lockWaiter {
+	s := &lockWaiter{alarm: &fakeAlarm{changes: make(chan struct{}, 1)}}
+	s.queues.Peers = peers
 	s.begin(ctx, nil)
 	return s
 }
 
-// begin starts the wait; over may be nil.
-func (s *lockWaiter) begin(ctx context.Context, over <-chan time.Time) {
-	begun := time.Now()
+// begin starts the wait; timeout may be nil.
+func (s *lockWaiter) begin(ctx context.Context, timeout <-chan time.Time) {
+	start := time.Now()
 	go func() {
-		s.ended = s.queues.Await(ctx, Waiting[string]{
-			Key: "k", Over: over, Rand: func() float64 { return 1 }, Alarm: func() Alarm { s.alarms++; return s.alarm },
+		s.result = s.queues.Await(ctx, Waiting[string]{
+			Key: "k", Over: timeout, Rand: func() float64 { return 1 }, Alarm: func() Alarm { s.alarmCount++; return s.alarm },
 			Quorum: func() <-chan struct{} { return s.quorum },
 			Try: func() TryResult {
-				s.tries = append(s.tries, time.Since(begun))
-				if s.trying != nil {
-					s.trying()
+				s.tries = append(s.tries, time.Since(start))
+				if s.onTry != nil {
+					s.onTry()
 				}
 				switch {
 				case s.undecided, s.quorum != nil:
@@ -87,23 +87,23 @@ func (s *lockWaiter) begin(ctx context.Context, over <-chan time.Time) {
 				return Refused
 			},
 		})
-		s.done = true
+		s.ended = true
 	}()
 	synctest.Wait()
 }
 
-// TestAwaitIsWoken: while the lock is held there is no try. When the alarm rings there is a try at
-// once.
+// TestAwaitIsWoken: while the lock is held there is no try. When the alarm reports a change there
+// is a try at once.
 func TestAwaitIsWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
-		s.alarm.shows(watch.View{Verdict: watch.Held, End: time.Now().Add(time.Hour)})
+		s.alarm.setView(watch.View{Verdict: watch.Held, End: time.Now().Add(time.Hour)})
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
 		s.free.Store(true)
-		s.alarm.shows(watch.View{Verdict: watch.Changed})
-		if want := []time.Duration{0, 30 * time.Minute}; !slices.Equal(s.tries, want) || !s.done || s.ended != Done {
-			t.Errorf("tries at %v, want %v; done %v", s.tries, want, s.done)
+		s.alarm.setView(watch.View{Verdict: watch.Changed})
+		if want := []time.Duration{0, 30 * time.Minute}; !slices.Equal(s.tries, want) || !s.ended || s.result != Done {
+			t.Errorf("tries at %v, want %v; done %v", s.tries, want, s.ended)
 		}
 		if s.alarm.looks != 1 || !s.alarm.stopped {
 			t.Errorf("%d looks, stopped %v", s.alarm.looks, s.alarm.stopped)
@@ -115,11 +115,11 @@ func TestAwaitIsWoken(t *testing.T) {
 func TestAwaitTriesAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
-		s.alarm.shows(watch.View{Verdict: watch.Held, End: time.Now().Add(time.Minute)})
+		s.alarm.setView(watch.View{Verdict: watch.Held, End: time.Now().Add(time.Minute)})
 		s.free.Store(true)
-		time.Sleep(time.Minute + endSpread)
+		time.Sleep(time.Minute + expirySpread)
 		synctest.Wait()
-		if want := []time.Duration{0, time.Minute + endSpread}; !slices.Equal(s.tries, want) {
+		if want := []time.Duration{0, time.Minute + expirySpread}; !slices.Equal(s.tries, want) {
 			t.Errorf("tries at %v, want %v", s.tries, want)
 		}
 	})
@@ -128,48 +128,48 @@ func TestAwaitTriesAtTheEnd(t *testing.T) {
 // TestAwaitPolls: without information from the alarm the head polls.
 func TestAwaitPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, leave := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		s := startWait(ctx, nil)
 		time.Sleep(time.Second)
-		leave()
+		cancel()
 		synctest.Wait()
 		if n := len(s.tries); n < 25 || n > 40 {
 			t.Errorf("%d tries in a second", n)
 		}
-		if waits, _ := s.queues.Waits("k"); !s.done || s.ended != Left || !s.alarm.stopped || waits {
-			t.Errorf("it has not left: %+v", s)
+		if waits, _ := s.queues.Waits("k"); !s.ended || s.result != Left || !s.alarm.stopped || waits {
+			t.Errorf("the wait has not ended: %+v", s)
 		}
 	})
 }
 
-// TestAwaitIsReleasedHere: a release in this process does not wait for the alarm. A wait ends at
+// TestAwaitOwnRelease: a release in this process does not wait for the alarm. A wait ends at
 // its time limit.
-func TestAwaitIsReleasedHere(t *testing.T) {
+func TestAwaitOwnRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
-		s.alarm.shows(watch.View{Verdict: watch.Held})
+		s.alarm.setView(watch.View{Verdict: watch.Held})
 		time.Sleep(time.Second)
 		s.queues.Released("k")
 		synctest.Wait()
 		if want := []time.Duration{0, time.Second}; !slices.Equal(s.tries, want) {
 			t.Errorf("tries at %v, want %v", s.tries, want)
 		}
-		s.alarm.shows(watch.View{Verdict: watch.Held})
+		s.alarm.setView(watch.View{Verdict: watch.Held})
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if !s.done || s.ended != Over {
-			t.Errorf("done %v, ended %d", s.done, s.ended)
+		if !s.ended || s.result != Over {
+			t.Errorf("done %v, ended %d", s.ended, s.result)
 		}
 	})
 }
 
-// TestAwaitIsReleasedMeanwhile: a refused try does not prove that another process holds the lock if
+// TestAwaitReleaseDuringTry: a refused try does not prove that another process holds the lock if
 // there was a release in this process meanwhile. The head tries again at once.
-func TestAwaitIsReleasedMeanwhile(t *testing.T) {
+func TestAwaitReleaseDuringTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
-		place := s.queues.Enter("k") // keeps the queue
-		s.trying = func() {
+		ticket := s.queues.Enter("k") // keeps the queue
+		s.onTry = func() {
 			if len(s.tries) == 2 {
 				s.queues.Released("k")
 			} else {
@@ -178,13 +178,13 @@ func TestAwaitIsReleasedMeanwhile(t *testing.T) {
 		}
 		s.queues.Released("k")
 		synctest.Wait()
-		if want := []time.Duration{0, 0, 0}; !slices.Equal(s.tries, want) || !s.done {
+		if want := []time.Duration{0, 0, 0}; !slices.Equal(s.tries, want) || !s.ended {
 			t.Errorf("tries at %v, want %v", s.tries, want)
 		}
 		if s.alarm.looks != 1 {
-			t.Errorf("another process is thought to have it; %d looks", s.alarm.looks)
+			t.Errorf("the head did not try again at once; %d looks", s.alarm.looks)
 		}
-		s.queues.Leave(place, false)
+		s.queues.Leave(ticket, false)
 	})
 }
 
@@ -192,33 +192,33 @@ func TestAwaitIsReleasedMeanwhile(t *testing.T) {
 // is set.
 func TestAwaitSetsAnotherAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, leave := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		s := startWait(ctx, nil)
-		before := s.alarm
-		before.shows(watch.View{Verdict: watch.Held})
-		s.alarm = &fakeAlarm{bell: make(chan struct{}, 1), view: watch.View{Verdict: watch.Held}}
-		before.ended = true
-		before.shows(watch.View{})
+		first := s.alarm
+		first.setView(watch.View{Verdict: watch.Held})
+		s.alarm = &fakeAlarm{changes: make(chan struct{}, 1), view: watch.View{Verdict: watch.Held}}
+		first.ended = true
+		first.setView(watch.View{})
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if s.alarms != 2 || !before.stopped || s.alarm.looks == 0 {
-			t.Errorf("%d alarms were set, the first one stopped: %v; %d looks", s.alarms, before.stopped, s.alarm.looks)
+		if s.alarmCount != 2 || !first.stopped || s.alarm.looks == 0 {
+			t.Errorf("%d alarms were set, the first one stopped: %v; %d looks", s.alarmCount, first.stopped, s.alarm.looks)
 		}
-		leave()
+		cancel()
 		synctest.Wait()
 	})
 }
 
-// TestAwaitWaitsForAQuorum: while too few masters vote there is no try, even if the alarm rings.
-// When a majority votes there is a try at once.
+// TestAwaitWaitsForAQuorum: while too few masters vote there is no try, even if the alarm reports a
+// change. When a majority votes there is a try at once.
 func TestAwaitWaitsForAQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
-		back := make(chan struct{})
-		s.quorum = back
-		s.alarm.shows(watch.View{Verdict: watch.Changed})
+		quorum := make(chan struct{})
+		s.quorum = quorum
+		s.alarm.setView(watch.View{Verdict: watch.Changed})
 		time.Sleep(time.Minute)
-		s.alarm.bell <- struct{}{}
+		s.alarm.changes <- struct{}{}
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if n := len(s.tries); n != 2 {
@@ -226,36 +226,36 @@ func TestAwaitWaitsForAQuorum(t *testing.T) {
 		}
 		s.quorum = nil
 		s.free.Store(true)
-		begun := time.Now()
-		close(back)
+		start := time.Now()
+		close(quorum)
 		synctest.Wait()
-		if !s.done || s.ended != Done || time.Since(begun) > 0 {
-			t.Errorf("done %v, ended %d", s.done, s.ended)
+		if !s.ended || s.result != Done || time.Since(start) > 0 {
+			t.Errorf("done %v, ended %d", s.ended, s.result)
 		}
-		if _, open := s.queues.Waits("k"); open || len(s.tries) != 3 {
+		if _, undecided := s.queues.Waits("k"); undecided || len(s.tries) != 3 {
 			t.Errorf("tries at %v", s.tries)
 		}
 	})
 }
 
-// TestAwaitEndsOpen: a wait that ends while the holder is unknown returns Open, for every place in
+// TestAwaitEndsOpen: a wait that ends while the holder is unknown returns Open, for every waiter in
 // the queue.
 func TestAwaitEndsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
 		s.quorum = make(chan struct{})
-		s.alarm.shows(watch.View{Verdict: watch.Changed})
-		behind := Done
+		s.alarm.setView(watch.View{Verdict: watch.Changed})
+		secondResult := Done
 		go func() {
-			behind = s.queues.Await(t.Context(), Waiting[string]{
+			secondResult = s.queues.Await(t.Context(), Waiting[string]{
 				Key: "k", Over: time.After(time.Second), Rand: func() float64 { return 1 },
 				Quorum: func() <-chan struct{} { return s.quorum },
 			})
 		}()
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if behind != Open || !s.done || s.ended != Open {
-			t.Errorf("the head ended %d, the one behind %d, want %d", s.ended, behind, Open)
+		if secondResult != Open || !s.ended || s.result != Open {
+			t.Errorf("the head ended with %d, the second waiter with %d, want %d", s.result, secondResult, Open)
 		}
 	})
 }
@@ -266,65 +266,65 @@ func TestAwaitUndecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
 		s.undecided = true
-		s.alarm.shows(watch.View{Verdict: watch.Changed})
+		s.alarm.setView(watch.View{Verdict: watch.Changed})
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if n := len(s.tries); n < 60 || n > 75 || s.ended != Open {
-			t.Errorf("%d tries in a minute, ended %d", n, s.ended)
+		if n := len(s.tries); n < 60 || n > 75 || s.result != Open {
+			t.Errorf("%d tries in a minute, ended %d", n, s.result)
 		}
 	})
 }
 
-// TestAwaitIsPassedTheLock: a waiter has a mark for other processes, and tries as soon as one
-// leaves the lock to it. If the try fails, it gets a new mark.
+// TestAwaitIsPassedTheLock: a waiter has a mark for other processes, and tries as soon as another
+// process leaves the lock to it. If the try fails, it gets a new mark.
 func TestAwaitIsPassedTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakePeers{}
-		s := startWaitWithPeers(t.Context(), others)
-		held := watch.View{Verdict: watch.Held, End: time.Now().Add(time.Hour)}
-		s.alarm.shows(held)
-		if len(others.marks) != 1 || others.marks[0].puts != 1 {
-			t.Fatalf("marks %v", others.marks)
+		peers := &fakePeers{}
+		s := startWaitWithPeers(t.Context(), peers)
+		heldView := watch.View{Verdict: watch.Held, End: time.Now().Add(time.Hour)}
+		s.alarm.setView(heldView)
+		if len(peers.marks) != 1 || peers.marks[0].puts != 1 {
+			t.Fatalf("marks %v", peers.marks)
 		}
-		others.marks[0].shows(held)
+		peers.marks[0].setView(heldView)
 		time.Sleep(time.Minute)
 		if len(s.tries) != 1 {
-			t.Errorf("it tries although the lock was not left to it: %v", s.tries)
+			t.Errorf("there are tries although the lock was not left to it: %v", s.tries)
 		}
-		others.marks[0].shows(watch.View{Verdict: watch.Changed})
-		if len(s.tries) != 2 || !others.marks[0].stopped || len(others.marks) != 2 || others.marks[1].puts != 1 {
-			t.Fatalf("tries %v, %d marks", s.tries, len(others.marks))
+		peers.marks[0].setView(watch.View{Verdict: watch.Changed})
+		if len(s.tries) != 2 || !peers.marks[0].stopped || len(peers.marks) != 2 || peers.marks[1].puts != 1 {
+			t.Fatalf("tries %v, %d marks", s.tries, len(peers.marks))
 		}
 		s.free.Store(true)
-		others.marks[1].shows(watch.View{Verdict: watch.Free})
-		if len(s.tries) != 3 || !s.done || others.unmarked != 1 {
-			t.Errorf("tries %v, done %v, unmarked %d times", s.tries, s.done, others.unmarked)
+		peers.marks[1].setView(watch.View{Verdict: watch.Free})
+		if len(s.tries) != 3 || !s.ended || peers.unmarks != 1 {
+			t.Errorf("tries %v, done %v, unmarked %d times", s.tries, s.ended, peers.unmarks)
 		}
 	})
 }
 
 // startLeftToPeer starts a wait for a lock that was just left to another process.
 func startLeftToPeer(t *testing.T) (*lockWaiter, *fakePeers) {
-	others := &fakePeers{next: "other"}
-	s := &lockWaiter{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
-	s.queues.Peers = others
+	peers := &fakePeers{waitingPeer: "other"}
+	s := &lockWaiter{alarm: &fakeAlarm{changes: make(chan struct{}, 1)}}
+	s.queues.Peers = peers
 	s.queues.Leave(s.queues.Enter("k"), true)
 	s.queues.Released("k")
 	s.begin(t.Context(), nil)
-	if len(s.tries) != 0 || len(others.marks) != 1 || len(others.lefts) != 1 || s.alarm.looks != 1 {
-		t.Fatalf("tries %v, %d marks, %d of others, %d looks", s.tries, len(others.marks), len(others.lefts), s.alarm.looks)
+	if len(s.tries) != 0 || len(peers.marks) != 1 || len(peers.peerAlarms) != 1 || s.alarm.looks != 1 {
+		t.Fatalf("tries %v, %d marks, %d peer alarms, %d looks", s.tries, len(peers.marks), len(peers.peerAlarms), s.alarm.looks)
 	}
-	return s, others
+	return s, peers
 }
 
-// TestAwaitYields: a waiter that leaves the lock to another process gets a mark at once, and tries
-// when the lock is left to this process.
-func TestAwaitYields(t *testing.T) {
+// TestAwaitLeavesToPeer: a waiter that leaves the lock to another process gets a mark at once, and
+// tries when the lock is left to this process.
+func TestAwaitLeavesToPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, others := startLeftToPeer(t)
+		s, peers := startLeftToPeer(t)
 		s.free.Store(true)
-		others.marks[0].shows(watch.View{Verdict: watch.Changed})
-		if len(s.tries) != 1 || !s.done || !others.lefts[0].stopped {
+		peers.marks[0].setView(watch.View{Verdict: watch.Changed})
+		if len(s.tries) != 1 || !s.ended || !peers.peerAlarms[0].stopped {
 			t.Errorf("tries %v", s.tries)
 		}
 	})
@@ -336,20 +336,20 @@ func TestAwaitYields(t *testing.T) {
 func TestAwaitAfterPeer(t *testing.T) {
 	for verdict, tries := range map[watch.Verdict]int{watch.Held: 0, watch.Free: 1} {
 		synctest.Test(t, func(t *testing.T) {
-			s, others := startLeftToPeer(t)
+			s, peers := startLeftToPeer(t)
 			s.free.Store(verdict == watch.Free)
-			s.alarm.shows(watch.View{Verdict: verdict})
-			others.lefts[0].shows(watch.View{Verdict: watch.Held})
+			s.alarm.setView(watch.View{Verdict: verdict})
+			peers.peerAlarms[0].setView(watch.View{Verdict: watch.Held})
 			if len(s.tries) != 0 {
-				t.Fatalf("it does not wait for who comes first: %v", s.tries)
+				t.Fatalf("there are tries although the lock is left to a peer: %v", s.tries)
 			}
-			others.lefts[0].shows(watch.View{Verdict: watch.Free})
-			if len(s.tries) != tries || s.done != (tries > 0) || !others.lefts[0].stopped {
+			peers.peerAlarms[0].setView(watch.View{Verdict: watch.Free})
+			if len(s.tries) != tries || s.ended != (tries > 0) || !peers.peerAlarms[0].stopped {
 				t.Errorf("the lock is %d: tries %v", verdict, s.tries)
 			}
 			time.Sleep(2 * maxLeaveTime)
 			if len(s.tries) != tries {
-				t.Errorf("it does not wait for who has it: %v", s.tries)
+				t.Errorf("there are tries although the verdict is unchanged: %v", s.tries)
 			}
 			s.free.Store(true)
 			s.queues.Released("k")
@@ -358,33 +358,33 @@ func TestAwaitAfterPeer(t *testing.T) {
 	}
 }
 
-// TestAwaitYieldEnds: a process that does not take the lock that was left to it delays the waiter
-// only for a limited time.
-func TestAwaitYieldEnds(t *testing.T) {
+// TestAwaitLeaveTimeEnds: a process that does not take the lock that was left to it delays the
+// waiter only for a limited time.
+func TestAwaitLeaveTimeEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, others := startLeftToPeer(t)
+		s, peers := startLeftToPeer(t)
 		s.free.Store(true)
-		others.lefts[0].shows(watch.View{Verdict: watch.Held})
+		peers.peerAlarms[0].setView(watch.View{Verdict: watch.Held})
 		time.Sleep(maxLeaveTime)
 		synctest.Wait()
-		if want := []time.Duration{maxLeaveTime}; !slices.Equal(s.tries, want) || !s.done {
+		if want := []time.Duration{maxLeaveTime}; !slices.Equal(s.tries, want) || !s.ended {
 			t.Errorf("tries at %v, want %v", s.tries, want)
 		}
 	})
 }
 
-// TestAwaitIsAlone: without other processes there are no marks and no questions.
-func TestAwaitIsAlone(t *testing.T) {
+// TestAwaitWithoutPeers: without other processes there are no marks and no questions.
+func TestAwaitWithoutPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, leave := context.WithCancel(t.Context())
-		others := &fakePeers{alone: true}
-		s := startWaitWithPeers(ctx, others)
+		ctx, cancel := context.WithCancel(t.Context())
+		peers := &fakePeers{alone: true}
+		s := startWaitWithPeers(ctx, peers)
 		s.queues.Released("k")
 		synctest.Wait()
-		leave()
+		cancel()
 		synctest.Wait()
-		if len(s.tries) != 2 || len(others.marks)+others.asked+others.passed+others.unmarked > 0 {
-			t.Errorf("tries %v, %+v", s.tries, others)
+		if len(s.tries) != 2 || len(peers.marks)+peers.asks+peers.passes+peers.unmarks > 0 {
+			t.Errorf("tries %v, %+v", s.tries, peers)
 		}
 	})
 }

@@ -6,8 +6,8 @@
 // Only the head of a queue sends requests to the masters ([Queues.Await]). Within one process a
 // lock is handed on when its release is queued: the take of the head is sent to each master in the
 // same batch, behind the release. If another process holds the lock, the head looks once, and
-// sleeps until its alarm rings or the lease expires ([Head]). If the alarm has too little
-// information, the head polls.
+// sleeps until its alarm reports a change or the lease expires ([Head]). If the alarm has too
+// little information, the head polls.
 //
 // Waiters for a value under a key ([ValueQueues.Await]) have queues of their own, because they do
 // not block other clients from the key. A waiter for several keys is in the queue of each, and
@@ -15,16 +15,15 @@
 // next change, then tries, and sleeps until they report.
 //
 // While too few masters vote, a head does not try, but sleeps until a majority votes. A wait that
-// ends meanwhile returns [Open], and so does a wait whose last try left it unknown who holds the
-// lock.
+// ends meanwhile returns [Open], and so does a wait after whose last try the holder is unknown.
 //
 // # Other processes
 //
-// The heads of several processes learn of a change at the same time. At most one try of each
-// process is under way. If a lock was held for more than 2 ms, the heads try at once when it
-// changes. After a shorter time they look first, at most every 4 ms. A process that hands the lock
-// on internally does so in one batch. So a look finds the lock free only if the process has given
-// it up, and a lock that was handed on costs a look and no try.
+// Several processes are notified of a change at the same time. Each makes at most one try at a
+// time. If a lock was held for more than 2 ms, the heads try at once when it changes. After a
+// shorter time they look first, at most every 4 ms. A process that hands the lock on internally
+// does so in one batch. So a look finds the lock free only if the process has given it up, and a
+// lock that was handed on costs a look and no try.
 //
 // Waiters of all processes must be served, so a process has the lock for a turn (turn.go): it
 // serves the waiters that are in the queue when the turn begins once, and then the next process has

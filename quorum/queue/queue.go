@@ -17,24 +17,25 @@ type Queues[K comparable] struct {
 	mu    sync.Mutex
 	byKey map[K]*queue[K]
 	// parked holds the empty queues, the oldest first.
-	parked []parked[K]
+	parked []parkedQueue[K]
 }
 
-// Peers exchanges with other processes which of them wait, and whose turn it is. Its methods do not
-// wait for the masters.
+// Peers shows other processes that this process waits, learns which of them wait, and passes locks
+// to them. Its methods do not wait for the masters.
 type Peers[K comparable] interface {
-	// Alone reports whether no other process is known. Then there is nothing to exchange.
+	// Alone reports whether no other process is known. Then no other method is called.
 	Alone() bool
 	// Mark returns the mark of this process at a key, which shows that it waits for a lock of
-	// another process. Unmark removes the mark. Once the removal is queued it calls and, unless
-	// that is nil, so that commands that and sends leave in the same batch, behind the removal.
+	// another process. Unmark removes the mark. Once the removal is queued, Unmark calls then,
+	// unless that is nil: commands that then sends leave in the same batch, behind the removal.
 	Mark(key K) Mark
-	Unmark(key K, and func())
-	// Ask calls answered once. wanted reports whether another process has a mark at the key.
-	Ask(key K, answered func(wanted bool))
-	// Pass leaves a lock to the next process with a mark, and calls answered with its ID after it
+	Unmark(key K, then func())
+	// Ask asks whether another process has a mark at the key, and calls onAnswer once with the
+	// answer.
+	Ask(key K, onAnswer func(peerWaits bool))
+	// Pass leaves a lock to the next process with a mark, and calls onAnswer with its ID after it
 	// was notified, or with an empty ID if no process waits.
-	Pass(key K, answered func(to string))
+	Pass(key K, onAnswer func(to string))
 	// WatchPeer sets an alarm for the mark of a process to which a lock was left. It is Held until
 	// that process tries for the lock or no longer waits.
 	WatchPeer(key K, to string) Alarm
@@ -51,14 +52,14 @@ type Mark interface {
 // queue holds the waiters for one key, first in, first out. Only its head sends requests to the
 // masters.
 type queue[K comparable] struct {
-	places []*Ticket[K]
-	turn   turn
-	// undecided is set if the last try of a head left it unknown who holds the lock.
+	tickets []*Ticket[K]
+	turn    turn
+	// undecided is set if the holder is unknown after the last try of a head.
 	undecided bool
 	// releases counts the releases in this process while the queue exists.
 	releases uint64
-	// emptied is when the queue was last parked.
-	emptied time.Time
+	// parkedAt is when the queue was last parked.
+	parkedAt time.Time
 	// marked is set while there is a mark of this process. trying is set from the start of a try of
 	// the head until its take is about to be sent.
 	marked, trying bool
@@ -66,32 +67,32 @@ type queue[K comparable] struct {
 
 // Ticket is the place of a waiter in a queue.
 type Ticket[K comparable] struct {
-	key  K
-	turn chan Signal // holds at most one signal
+	key     K
+	signals chan Signal // has room for one signal
 }
 
-// Turn returns the channel of signals for this place. After the first signal it is the head. Only
-// the last signal counts.
-func (p *Ticket[K]) Turn() <-chan Signal { return p.turn }
+// Signals returns the channel of signals for the waiter. With the first signal the waiter becomes
+// the head. Only the last signal counts.
+func (p *Ticket[K]) Signals() <-chan Signal { return p.signals }
 
 // sendSignal replaces a signal that was not received yet. Callers hold Queues.mu, so there is room.
 func (p *Ticket[K]) sendSignal(c Signal) {
 	select {
-	case <-p.turn:
+	case <-p.signals:
 	default:
 	}
-	p.turn <- c
+	p.signals <- c
 }
 
 // Waits reports whether any client waits for a key. undecided reports that the holder is unknown.
 func (q *Queues[K]) Waits(key K) (waits, undecided bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.byKey[key]
-	if line == nil || len(line.places) == 0 {
+	keyQueue := q.byKey[key]
+	if keyQueue == nil || len(keyQueue.tickets) == 0 {
 		return false, false
 	}
-	return true, line.undecided
+	return true, keyQueue.undecided
 }
 
 // Len returns the number of waiters for all keys.
@@ -99,8 +100,8 @@ func (q *Queues[K]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := 0
-	for _, line := range q.byKey {
-		n += len(line.places)
+	for _, keyQueue := range q.byKey {
+		n += len(keyQueue.tickets)
 	}
 	return n
 }
@@ -109,28 +110,28 @@ func (q *Queues[K]) Len() int {
 func (q *Queues[K]) LenOf(key K) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if line := q.byKey[key]; line != nil {
-		return len(line.places)
+	if keyQueue := q.byKey[key]; keyQueue != nil {
+		return len(keyQueue.tickets)
 	}
 	return 0
 }
 
-// Enter adds a place at the end of a key's queue.
+// Enter adds a ticket at the end of a key's queue.
 func (q *Queues[K]) Enter(key K) *Ticket[K] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.byKey == nil {
 		q.byKey = map[K]*queue[K]{}
 	}
-	line := q.byKey[key]
-	if line == nil {
-		line = &queue[K]{}
-		q.byKey[key] = line
+	keyQueue := q.byKey[key]
+	if keyQueue == nil {
+		keyQueue = &queue[K]{}
+		q.byKey[key] = keyQueue
 	}
-	p := &Ticket[K]{key: key, turn: make(chan Signal, 1)}
-	line.places = append(line.places, p)
-	if len(line.places) == 1 {
-		p.sendSignal(line.turn.signalOnEntry(time.Now()))
+	p := &Ticket[K]{key: key, signals: make(chan Signal, 1)}
+	keyQueue.tickets = append(keyQueue.tickets, p)
+	if len(keyQueue.tickets) == 1 {
+		p.sendSignal(keyQueue.turn.signalOnEntry(time.Now()))
 	}
 	return p
 }
@@ -142,91 +143,92 @@ func (q *Queues[K]) peers() Peers[K] {
 	return q.Peers
 }
 
-// Leave removes a place; the next place may become the head. granted reports whether the lock was
-// granted to this place.
+// Leave removes a ticket; the next ticket may become the head. granted reports whether the lock was
+// granted to the waiter with this ticket.
 func (q *Queues[K]) Leave(p *Ticket[K], granted bool) {
 	if q.leave(p, granted) && q.Peers != nil {
 		q.Peers.Unmark(p.key, nil)
 	}
 }
 
-// leave reports whether to remove the mark, because no client of this process needs it.
-func (q *Queues[K]) leave(p *Ticket[K], granted bool) (unmarks bool) {
+// leave implements Leave, except that it only reports whether to remove the mark, because no client
+// of this process needs it.
+func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line, now := q.byKey[p.key], time.Now()
-	line.undecided = line.undecided && !granted
-	wasHead := line.remove(p)
+	keyQueue, now := q.byKey[p.key], time.Now()
+	keyQueue.undecided = keyQueue.undecided && !granted
+	wasHead := keyQueue.remove(p)
 	if granted {
-		line.turn.granted(len(line.places), now)
+		keyQueue.turn.granted(len(keyQueue.tickets), now)
 	}
-	if granted || len(line.places) == 0 {
-		unmarks, line.marked = line.marked, false
+	if granted || len(keyQueue.tickets) == 0 {
+		removeMark, keyQueue.marked = keyQueue.marked, false
 	}
 	switch {
-	case len(line.places) == 0 && granted && (q.Parks == nil || q.Parks(p.key)):
-		q.park(p.key, line, now)
-	case len(line.places) == 0:
+	case len(keyQueue.tickets) == 0 && granted && (q.Parks == nil || q.Parks(p.key)):
+		q.park(p.key, keyQueue, now)
+	case len(keyQueue.tickets) == 0:
 		delete(q.byKey, p.key)
 	case wasHead && granted:
-		line.places[0].sendSignal(TryLater)
+		keyQueue.tickets[0].sendSignal(TryLater)
 	case wasHead:
-		line.places[0].sendSignal(line.turn.signalOnEntry(now))
+		keyQueue.tickets[0].sendSignal(keyQueue.turn.signalOnEntry(now))
 	}
-	return unmarks
+	return removeMark
 }
 
 // beginTry records that the head begins a try, and returns the number of releases before it.
 func (q *Queues[K]) beginTry(p *Ticket[K]) (releases uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.byKey[p.key]
-	line.trying = true
-	return line.releases
+	keyQueue := q.byKey[p.key]
+	keyQueue.trying = true
+	return keyQueue.releases
 }
 
-// Taking is called when a take of a key is about to be sent by send. send must call its argument,
-// unless that is nil, so that its commands leave in the same batch as the take. Taking removes the
+// Taking is called when a take of a key is about to be sent by send. send must call then, unless
+// that is nil, so that the commands of then leave in the same batch as the take. Taking removes the
 // mark of this process ahead of the take, so a reply to the take shows that the mark is gone and
 // can be put again. For the last take of the turn, Taking also asks whether other processes wait.
-func (q *Queues[K]) Taking(key K, send func(and func())) {
-	unmarks, asks := q.prepareTake(key, time.Now())
+func (q *Queues[K]) Taking(key K, send func(then func())) {
+	removeMark, askPeers := q.prepareTake(key, time.Now())
 	var ask func()
-	if asks {
+	if askPeers {
 		ask = func() {
-			q.Peers.Ask(key, func(wanted bool) {
-				if wanted {
-					q.setWanted(key)
+			q.Peers.Ask(key, func(peerWaits bool) {
+				if peerWaits {
+					q.setPeerWaits(key)
 				}
 			})
 		}
 	}
-	if unmarks {
+	if removeMark {
 		q.Peers.Unmark(key, func() { send(ask) })
 	} else {
 		send(ask)
 	}
 }
 
-func (q *Queues[K]) prepareTake(key K, now time.Time) (unmarks, asks bool) {
+func (q *Queues[K]) prepareTake(key K, now time.Time) (removeMark, askPeers bool) {
 	alone := q.peers() == nil
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.byKey[key]
-	if line == nil || !line.trying {
+	keyQueue := q.byKey[key]
+	if keyQueue == nil || !keyQueue.trying {
 		return false, false
 	}
-	line.trying = false
-	unmarks, line.marked = line.marked, false
-	return unmarks, !alone && line.turn.shouldAsk(len(line.places)-1, now)
+	keyQueue.trying = false
+	removeMark, keyQueue.marked = keyQueue.marked, false
+	return removeMark, !alone && keyQueue.turn.shouldAsk(len(keyQueue.tickets)-1, now)
 }
 
-// setWanted records that another process waits for a key.
-func (q *Queues[K]) setWanted(key K) {
+// setPeerWaits records that another process waits for a key.
+func (q *Queues[K]) setPeerWaits(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if line := q.byKey[key]; line != nil {
-		line.turn.wanted = true
+	if keyQueue := q.byKey[key]; keyQueue != nil {
+		keyQueue.turn.peerWaits = true
 	}
 }
 
@@ -234,24 +236,24 @@ func (q *Queues[K]) setWanted(key K) {
 func (q *Queues[K]) setLeftTo(key K, to string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.byKey[key]
-	if line == nil {
+	keyQueue := q.byKey[key]
+	if keyQueue == nil {
 		return
 	}
-	if cue, told := line.turn.leaveToPeer(to, time.Now()); told && len(line.places) > 0 {
-		line.places[0].sendSignal(cue)
+	if signal, notify := keyQueue.turn.leaveToPeer(to, time.Now()); notify && len(keyQueue.tickets) > 0 {
+		keyQueue.tickets[0].sendSignal(signal)
 	}
 }
 
-// remove removes a place, and reports whether it was the head.
+// remove removes a ticket, and reports whether it was the head.
 func (l *queue[K]) remove(p *Ticket[K]) bool {
-	for i, other := range l.places {
-		if other == p {
-			l.places[i] = nil
+	for i, ticket := range l.tickets {
+		if ticket == p {
+			l.tickets[i] = nil
 			if i == 0 {
-				l.places = l.places[1:]
+				l.tickets = l.tickets[1:]
 			} else {
-				l.places = append(l.places[:i], l.places[i+1:]...)
+				l.tickets = append(l.tickets[:i], l.tickets[i+1:]...)
 			}
 			return i == 0
 		}
@@ -261,32 +263,32 @@ func (l *queue[K]) remove(p *Ticket[K]) bool {
 
 // Released records a release. It notifies the head of the key's queue, or leaves the lock to
 // another process. It reports whether the head tries at once.
-func (q *Queues[K]) Released(key K) (tries bool) {
-	tries, passes := q.released(key)
-	if passes {
+func (q *Queues[K]) Released(key K) (headTries bool) {
+	headTries, passToPeer := q.released(key)
+	if passToPeer {
 		q.Peers.Pass(key, func(to string) { q.setLeftTo(key, to) })
 	}
-	return tries
+	return headTries
 }
 
-func (q *Queues[K]) released(key K) (tries, passes bool) {
+func (q *Queues[K]) released(key K) (headTries, passToPeer bool) {
 	alone := q.peers() == nil
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line, now := q.byKey[key], time.Now()
-	if line == nil {
+	keyQueue, now := q.byKey[key], time.Now()
+	if keyQueue == nil {
 		return false, false
 	}
-	line.releases++
-	cue, passes, told := line.turn.released(len(line.places), alone, now)
+	keyQueue.releases++
+	signal, passToPeer, notify := keyQueue.turn.released(len(keyQueue.tickets), alone, now)
 	switch {
-	case len(line.places) == 0:
-		q.park(key, line, now)
-		return false, passes
-	case told:
-		line.places[0].sendSignal(cue)
+	case len(keyQueue.tickets) == 0:
+		q.park(key, keyQueue, now)
+		return false, passToPeer
+	case notify:
+		keyQueue.tickets[0].sendSignal(signal)
 	}
-	return told && cue == TryNow, passes
+	return notify && signal == TryNow, passToPeer
 }
 
 // foundHeld records that the head found the lock held, in a try that began after this number of
@@ -295,15 +297,15 @@ func (q *Queues[K]) released(key K) (tries, passes bool) {
 func (q *Queues[K]) foundHeld(p *Ticket[K], releases uint64) (outdated bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.byKey[p.key]
-	if line.releases != releases {
+	keyQueue := q.byKey[p.key]
+	if keyQueue.releases != releases {
 		return true
 	}
-	line.turn.foundHeld(time.Now())
+	keyQueue.turn.foundHeld(time.Now())
 	return false
 }
 
-// setUndecided records whether a try of the head left it unknown who holds the lock.
+// setUndecided records whether the holder is unknown after a try of the head.
 func (q *Queues[K]) setUndecided(p *Ticket[K], undecided bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -316,8 +318,9 @@ func (q *Queues[K]) isUndecided(p *Ticket[K]) bool {
 	return q.byKey[p.key].undecided
 }
 
-// leftTo returns the process to which the lock of a place's key was left, if known, and until when.
-func (q *Queues[K]) leftTo(p *Ticket[K]) (to string, gap time.Time) {
+// leftTo returns the process to which the lock of a ticket's key was left, if known, and until when
+// it is left to a process.
+func (q *Queues[K]) leftTo(p *Ticket[K]) (to string, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := &q.byKey[p.key].turn
@@ -329,9 +332,9 @@ func (q *Queues[K]) needsMark(p *Ticket[K]) bool {
 	alone := q.peers() == nil
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.byKey[p.key]
-	line.marked = line.marked || !alone && !line.turn.isOurs()
-	return line.marked
+	keyQueue := q.byKey[p.key]
+	keyQueue.marked = keyQueue.marked || !alone && !keyQueue.turn.isOurs()
+	return keyQueue.marked
 }
 
 // receivedFromPeer records that another process has left the lock to this process.

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// cueOf returns the signal for a place, or -1.
-func cueOf(p *Ticket[string]) Signal {
+// signalOf returns the signal for a ticket, or -1.
+func signalOf(p *Ticket[string]) Signal {
 	select {
-	case c := <-p.Turn():
+	case c := <-p.Signals():
 		return c
 	default:
 		return -1
@@ -22,40 +22,40 @@ func cueOf(p *Ticket[string]) Signal {
 func TestOrder(t *testing.T) {
 	var q Queues[string]
 	first, second, third := q.Enter("k"), q.Enter("k"), q.Enter("k")
-	if got := cueOf(first); got != TryNow {
+	if got := signalOf(first); got != TryNow {
 		t.Errorf("the first: %d", got)
 	}
-	waits := func(key string) bool { does, _ := q.Waits(key); return does }
+	waits := func(key string) bool { is, _ := q.Waits(key); return is }
 	if !waits("k") || waits("other") || q.Len() != 3 {
 		t.Errorf("%d wait", q.Len())
 	}
 	q.Leave(second, false)
-	if cueOf(third) != -1 {
-		t.Error("the third goes first")
+	if signalOf(third) != -1 {
+		t.Error("the third waiter got a signal")
 	}
 	q.Leave(first, true)
-	if got := cueOf(third); got != TryLater {
+	if got := signalOf(third); got != TryLater {
 		t.Errorf("after a grant: %d", got)
 	}
 	q.Released("k")
-	if got := cueOf(third); got != TryNow {
+	if got := signalOf(third); got != TryNow {
 		t.Errorf("after the release: %d", got)
 	}
 	q.Leave(third, false)
 	if waits("k") || q.Len() != 0 {
-		t.Error("a queue is left")
+		t.Error("a queue remains")
 	}
 }
 
 // fakePeers simulates other processes, which answer at once.
 type fakePeers struct {
 	alone bool
-	// next is the process that waits. left holds the processes to which the lock was left.
-	next                    string
-	left                    []string
-	asked, passed, unmarked int
-	marks                   []*fakeMark
-	lefts                   []*fakeAlarm
+	// waitingPeer is the process that waits. leftTo holds the processes to which the lock was left.
+	waitingPeer           string
+	leftTo                []string
+	asks, passes, unmarks int
+	marks                 []*fakeMark
+	peerAlarms            []*fakeAlarm
 }
 
 // fakeMark is a mark of this process.
@@ -68,61 +68,64 @@ func (m *fakeMark) Put() { m.puts++ }
 
 func (o *fakePeers) Alone() bool { return o.alone }
 func (o *fakePeers) Mark(string) Mark {
-	one := &fakeMark{fakeAlarm: fakeAlarm{bell: make(chan struct{}, 1)}}
-	o.marks = append(o.marks, one)
-	return one
+	alarm := &fakeMark{fakeAlarm: fakeAlarm{changes: make(chan struct{}, 1)}}
+	o.marks = append(o.marks, alarm)
+	return alarm
 }
 
-func (o *fakePeers) Unmark(_ string, and func()) {
-	if o.unmarked++; and != nil {
-		and()
+func (o *fakePeers) Unmark(_ string, then func()) {
+	if o.unmarks++; then != nil {
+		then()
 	}
 }
-func (o *fakePeers) Ask(_ string, answered func(wanted bool)) { o.asked++; answered(o.next != "") }
-func (o *fakePeers) Pass(_ string, answered func(to string)) {
-	if o.passed++; o.next != "" {
-		o.left = append(o.left, o.next)
+func (o *fakePeers) Ask(_ string, onAnswer func(peerWaits bool)) {
+	o.asks++
+	onAnswer(o.waitingPeer != "")
+}
+func (o *fakePeers) Pass(_ string, onAnswer func(to string)) {
+	if o.passes++; o.waitingPeer != "" {
+		o.leftTo = append(o.leftTo, o.waitingPeer)
 	}
-	answered(o.next)
+	onAnswer(o.waitingPeer)
 }
 
 func (o *fakePeers) WatchPeer(string, string) Alarm {
-	one := &fakeAlarm{bell: make(chan struct{}, 1)}
-	o.lefts = append(o.lefts, one)
-	return one
+	alarm := &fakeAlarm{changes: make(chan struct{}, 1)}
+	o.peerAlarms = append(o.peerAlarms, alarm)
+	return alarm
 }
 
-// takes makes the head of a queue take the lock.
-func takes(q *Queues[string], p *Ticket[string]) {
+// takeLock makes the head of a queue take the lock.
+func takeLock(q *Queues[string], p *Ticket[string]) {
 	q.beginTry(p)
 	q.Taking(p.key, callIfSet)
 	q.Leave(p, true)
 }
 
-// TestYield: the waiters of one process hand a lock on. If another process waits, the lock is left
-// to it once all were served, until it is granted again.
-func TestYield(t *testing.T) {
+// TestLeaveToPeer: the waiters of one process hand a lock on. If another process waits, the lock is
+// left to it once all were served, until it is granted again.
+func TestLeaveToPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakePeers{next: "other"}
-		q := Queues[string]{Peers: others}
+		peers := &fakePeers{waitingPeer: "other"}
+		q := Queues[string]{Peers: peers}
 		first, second := q.Enter("k"), q.Enter("k")
-		takes(&q, first)
+		takeLock(&q, first)
 		third := q.Enter("k")
-		if !q.Released("k") || cueOf(second) != TryNow || others.asked+others.passed != 0 {
-			t.Error("it is not handed on within the turn")
+		if !q.Released("k") || signalOf(second) != TryNow || peers.asks+peers.passes != 0 {
+			t.Error("the lock is not handed on within the turn")
 		}
-		takes(&q, second)
-		if q.Released("k") || cueOf(third) != LeaveToPeer || others.asked != 1 ||
-			!slices.Equal(others.left, []string{"other"}) {
-			t.Errorf("the turn goes on, after %d questions; left to %q", others.asked, others.left)
+		takeLock(&q, second)
+		if q.Released("k") || signalOf(third) != LeaveToPeer || peers.asks != 1 ||
+			!slices.Equal(peers.leftTo, []string{"other"}) {
+			t.Errorf("the turn continues after %d questions; left to %q", peers.asks, peers.leftTo)
 		}
-		if q.Released("k"); cueOf(third) != -1 || others.passed != 1 {
-			t.Error("told of the same release again, the gap ends")
+		if q.Released("k"); signalOf(third) != -1 || peers.passes != 1 {
+			t.Error("a repeated release sent a signal")
 		}
 		if q.peerDone(third); q.byKey["k"].turn.signalOnEntry(time.Now()) != TryNow {
-			t.Error("it waits for others who have gone")
+			t.Error("a new waiter leaves the lock to a peer that is done")
 		}
-		takes(&q, third)
+		takeLock(&q, third)
 	})
 }
 
@@ -130,36 +133,36 @@ func TestYield(t *testing.T) {
 // the lock. Then both have their turns.
 func TestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakePeers{}
-		q := Queues[string]{Peers: others}
-		again := func() Signal {
+		peers := &fakePeers{}
+		q := Queues[string]{Peers: peers}
+		lockAndRelease := func() Signal {
 			p := q.Enter("k")
-			cue := cueOf(p)
-			takes(&q, p)
+			signal := signalOf(p)
+			takeLock(&q, p)
 			time.Sleep(ms)
 			q.Released("k")
-			return cue
+			return signal
 		}
 		for range 1000 {
-			if cue := again(); cue != TryNow {
-				t.Fatalf("alone: %d", cue)
+			if signal := lockAndRelease(); signal != TryNow {
+				t.Fatalf("alone: %d", signal)
 			}
 		}
-		if others.asked+others.passed > 1000*int(ms)/int(askPause)+1 {
-			t.Errorf("%d and %d questions", others.asked, others.passed)
+		if peers.asks+peers.passes > 1000*int(ms)/int(askPause)+1 {
+			t.Errorf("%d and %d questions", peers.asks, peers.passes)
 		}
-		others.next = "other"
-		yields := 0
+		peers.waitingPeer = "other"
+		leftCount := 0
 		for range 2 * askPause / ms {
-			if again() == LeaveToPeer {
-				yields++
+			if lockAndRelease() == LeaveToPeer {
+				leftCount++
 			}
 		}
-		if yields == 0 {
-			t.Error("it does not leave it to another")
+		if leftCount == 0 {
+			t.Error("the lock is not left to another process")
 		}
-		if len(others.marks)+others.unmarked != 0 || q.Len() != 0 || q.LenOf("k") != 0 {
-			t.Errorf("%d marks of one who waits for nobody; %d wait", len(others.marks), q.Len())
+		if len(peers.marks)+peers.unmarks != 0 || q.Len() != 0 || q.LenOf("k") != 0 {
+			t.Errorf("%d marks without a wait for a peer; %d wait", len(peers.marks), q.Len())
 		}
 	})
 }
@@ -168,40 +171,40 @@ func TestAlone(t *testing.T) {
 // waiter for a lock of its own process has none.
 func TestMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakePeers{}
-		q := Queues[string]{Peers: others}
+		peers := &fakePeers{}
+		q := Queues[string]{Peers: peers}
 		p, next := q.Enter("k"), q.Enter("k")
 		if !q.needsMark(p) {
-			t.Error("it is not known to others")
+			t.Error("the waiter needs no mark")
 		}
-		if takes(&q, p); others.unmarked != 1 {
-			t.Error("it is still marked")
+		if takeLock(&q, p); peers.unmarks != 1 {
+			t.Error("the mark remains after a take")
 		}
 		if q.needsMark(next) {
-			t.Error("marked, behind one of its own")
+			t.Error("a waiter for a lock of its own process needs a mark")
 		}
 		q.Released("k")
 		if !q.needsMark(next) {
-			t.Error("it is not known to others, although nobody here has the lock")
+			t.Error("no mark is needed, although no client of this process has the lock")
 		}
-		if q.Leave(next, false); others.unmarked != 2 {
-			t.Error("one that has left is still marked")
+		if q.Leave(next, false); peers.unmarks != 2 {
+			t.Error("the mark remains after Leave")
 		}
 	})
 }
 
-// TestOneQuestionATry: only the first take of a try removes the mark and asks the question.
-func TestOneQuestionATry(t *testing.T) {
+// TestOneQuestionPerTry: only the first take of a try removes the mark and asks the question.
+func TestOneQuestionPerTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakePeers{}
-		q := Queues[string]{Peers: others}
+		peers := &fakePeers{}
+		q := Queues[string]{Peers: peers}
 		p := q.Enter("k")
-		sent := 0
-		take := func(key string, unmarked, asked int) {
+		takes := 0
+		take := func(key string, unmarks, asks int) {
 			t.Helper()
-			q.Taking(key, func(and func()) { sent++; callIfSet(and) })
-			if others.unmarked != unmarked || others.asked != asked {
-				t.Errorf("unmarked %d times, want %d; asked %d times, want %d", others.unmarked, unmarked, others.asked, asked)
+			q.Taking(key, func(then func()) { takes++; callIfSet(then) })
+			if peers.unmarks != unmarks || peers.asks != asks {
+				t.Errorf("unmarked %d times, want %d; asked %d times, want %d", peers.unmarks, unmarks, peers.asks, asks)
 			}
 		}
 		q.needsMark(p)
@@ -210,8 +213,8 @@ func TestOneQuestionATry(t *testing.T) {
 		take("other", 0, 0)
 		take("k", 1, 1)
 		take("k", 1, 1)
-		if sent != 4 {
-			t.Errorf("%d takes were sent", sent)
+		if takes != 4 {
+			t.Errorf("%d takes were sent", takes)
 		}
 	})
 }
@@ -220,14 +223,14 @@ func TestOneQuestionATry(t *testing.T) {
 // waits.
 func TestNoPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakePeers{next: "other"}
-		q := Queues[string]{Peers: others}
-		takes(&q, q.Enter("k"))
+		peers := &fakePeers{waitingPeer: "other"}
+		q := Queues[string]{Peers: peers}
+		takeLock(&q, q.Enter("k"))
 		second := q.Enter("k")
-		cueOf(second)
-		others.next = ""
-		if q.Released("k"); cueOf(second) != TryNow || others.passed != 1 {
-			t.Errorf("left %d times", others.passed)
+		signalOf(second)
+		peers.waitingPeer = ""
+		if q.Released("k"); signalOf(second) != TryNow || peers.passes != 1 {
+			t.Errorf("left %d times", peers.passes)
 		}
 	})
 }
@@ -235,29 +238,29 @@ func TestNoPeers(t *testing.T) {
 // TestReleasedUnknown: if it is unknown whether another process waits, the lock is left to it if no
 // client waits in this process. Otherwise the next client gets it, and the question is asked.
 func TestReleasedUnknown(t *testing.T) {
-	for name, waiting := range map[string]bool{"nobody waits here": false, "one does": true} {
+	for name, waiting := range map[string]bool{"no client waits": false, "a client waits": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				others := &fakePeers{}
-				q := Queues[string]{Peers: others}
-				takes(&q, q.Enter("k"))
+				peers := &fakePeers{}
+				q := Queues[string]{Peers: peers}
+				takeLock(&q, q.Enter("k"))
 				time.Sleep(askPause)
-				others.next = "other"
+				peers.waitingPeer = "other"
 				var next *Ticket[string]
 				if waiting {
 					next = q.Enter("k")
-					cueOf(next)
+					signalOf(next)
 				}
 				q.Released("k")
 				if waiting {
-					if len(others.left) > 0 || cueOf(next) != TryNow {
-						t.Error("it is left to others, of whom nothing is known")
+					if len(peers.leftTo) > 0 || signalOf(next) != TryNow {
+						t.Error("the lock is left to a process that is not known to wait")
 					}
-					takes(&q, next)
+					takeLock(&q, next)
 					q.Released("k")
 				}
-				if again := q.Enter("k"); len(others.left) != 1 || cueOf(again) != LeaveToPeer {
-					t.Errorf("left to %q", others.left)
+				if later := q.Enter("k"); len(peers.leftTo) != 1 || signalOf(later) != LeaveToPeer {
+					t.Errorf("left to %q", peers.leftTo)
 				}
 			})
 		})
@@ -268,13 +271,13 @@ func TestReleasedUnknown(t *testing.T) {
 func TestParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := Queues[int]{Parks: func(key int) bool { return key >= 0 }}
-		alone := func(key int) { q.Leave(q.Enter(key), true) }
-		alone(-1)
+		enterAndLeave := func(key int) { q.Leave(q.Enter(key), true) }
+		enterAndLeave(-1)
 		if len(q.byKey) != 0 {
-			t.Error("kept one that must not be")
+			t.Error("a queue that may not be parked is kept")
 		}
 		for key := range 2 * maxParked {
-			alone(key)
+			enterAndLeave(key)
 			q.Released(key)
 		}
 		if n := len(q.byKey); n > maxParked || len(q.parked) > maxParked {
@@ -282,9 +285,9 @@ func TestParked(t *testing.T) {
 		}
 		p := q.Enter(2*maxParked - 1)
 		time.Sleep(parkTime)
-		alone(0)
+		enterAndLeave(0)
 		if n := len(q.byKey); n != 2 {
-			t.Errorf("%d are kept, want the last one and that with one who waits", n)
+			t.Errorf("%d are kept, want the last one and the one with a waiter", n)
 		}
 		q.Leave(p, false)
 	})

@@ -5,125 +5,126 @@ import (
 	"time"
 )
 
-// grants grants the lock to the head, and reports whether a question was due.
-func (t *turn) grants(waiting int, now time.Time) (asks bool) {
-	asks = t.shouldAsk(waiting, now)
+// grantToHead grants the lock to the head, and reports whether a question was due.
+func (t *turn) grantToHead(waiting int, now time.Time) (asksPeers bool) {
+	asksPeers = t.shouldAsk(waiting, now)
 	t.granted(waiting, now)
-	return asks
+	return asksPeers
 }
 
 // TestTurnAlone: if no other process waits, the lock is handed on without limit, with a question
 // from time to time.
 func TestTurnAlone(t *testing.T) {
-	var one turn
+	var tr turn
 	now := time.Unix(1000, 0)
-	asked := 0
+	asks := 0
 	for i := range 1000 { // a ms each
-		if one.grants(5, now) {
-			asked++
+		if tr.grantToHead(5, now) {
+			asks++
 		}
 		now = now.Add(ms)
-		if cue, passes, told := one.released(5, false, now); !told || cue != TryNow || passes {
-			t.Fatalf("release %d: cue %d, %v", i, cue, told)
+		if signal, passToPeer, notify := tr.released(5, false, now); !notify || signal != TryNow || passToPeer {
+			t.Fatalf("release %d: cue %d, %v", i, signal, notify)
 		}
 	}
-	if want := 1000 * int(ms) / int(askPause); asked < want-1 || asked > want {
-		t.Errorf("asked %d times in a second, want %d", asked, want)
+	if want := 1000 * int(ms) / int(askPause); asks < want-1 || asks > want {
+		t.Errorf("asked %d times in a second, want %d", asks, want)
 	}
 }
 
 // TestTurnShared: if another process waits, all waiters are served first, then the other process.
 // No waiter waits for a process that has left.
 func TestTurnShared(t *testing.T) {
-	var one turn
+	var tr turn
 	now := time.Unix(1000, 0)
 	for round := range 3 {
 		for i := range 4 {
-			if asks := one.grants(3, now); asks != (i == 3) {
-				t.Errorf("round %d, grant %d: it asks: %v", round, i, asks)
+			if asksPeers := tr.grantToHead(3, now); asksPeers != (i == 3) {
+				t.Errorf("round %d, grant %d: it asks: %v", round, i, asksPeers)
 			}
-			one.wanted = i == 3
+			tr.peerWaits = i == 3
 			now = now.Add(ms)
-			cue, passes, told := one.released(3, false, now)
-			if want := map[bool]Signal{true: LeaveToPeer, false: TryNow}[i == 3]; !told || cue != want ||
-				passes != (i == 3) {
-				t.Errorf("round %d, grant %d: %d, %v", round, i, cue, passes)
+			signal, passToPeer, notify := tr.released(3, false, now)
+			if want := map[bool]Signal{true: LeaveToPeer, false: TryNow}[i == 3]; !notify || signal != want ||
+				passToPeer != (i == 3) {
+				t.Errorf("round %d, grant %d: %d, %v", round, i, signal, passToPeer)
 			}
 		}
-		if cue, told := one.leaveToPeer("other", now); !told || cue != LeaveToPeer || one.leftTo != "other" ||
-			one.signalOnEntry(now) != LeaveToPeer {
-			t.Error("it is not left to those who wait")
+		if signal, notify := tr.leaveToPeer("other", now); !notify || signal != LeaveToPeer || tr.leftTo != "other" ||
+			tr.signalOnEntry(now) != LeaveToPeer {
+			t.Error("the lock is not left to the peer")
 		}
-		one.foundHeld(now) // the other process has taken it
-		if one.signalOnEntry(now) != TryNow {
-			t.Error("it waits for those who came")
+		tr.foundHeld(now) // the other process has taken it
+		if tr.signalOnEntry(now) != TryNow {
+			t.Error("a new waiter leaves the lock to a peer that has taken it")
 		}
 	}
-	one.grants(0, now)
-	one.released(0, false, now)
-	if cue, told := one.leaveToPeer("", now); !told || cue != TryNow || one.wanted || one.signalOnEntry(now) != TryNow {
-		t.Errorf("nobody waits there: %d, %+v", cue, one)
+	tr.grantToHead(0, now)
+	tr.released(0, false, now)
+	if signal, notify := tr.leaveToPeer("", now); !notify || signal != TryNow || tr.peerWaits || tr.signalOnEntry(now) != TryNow {
+		t.Errorf("no peer waits: %d, %+v", signal, tr)
 	}
 }
 
 // TestTurnNotTaken: the wait for a process that does not take the lock is limited.
 func TestTurnNotTaken(t *testing.T) {
-	var one turn
+	var tr turn
 	now := time.Unix(1000, 0)
-	one.grants(0, now)
-	one.wanted = true
-	one.released(0, false, now)
-	one.leaveToPeer("other", now)
-	if one.signalOnEntry(now.Add(maxLeaveTime-1)) != LeaveToPeer || one.signalOnEntry(now.Add(maxLeaveTime)) != TryNow {
-		t.Error("the gap has another end")
+	tr.grantToHead(0, now)
+	tr.peerWaits = true
+	tr.released(0, false, now)
+	tr.leaveToPeer("other", now)
+	if tr.signalOnEntry(now.Add(maxLeaveTime-1)) != LeaveToPeer || tr.signalOnEntry(now.Add(maxLeaveTime)) != TryNow {
+		t.Error("the time for the peer has another end")
 	}
-	if one.grants(0, now.Add(maxLeaveTime)) {
-		t.Error("it asks for those who did not come")
+	if tr.grantToHead(0, now.Add(maxLeaveTime)) {
+		t.Error("a question was asked after a peer did not take the lock")
 	}
-	if cue, passes, _ := one.released(0, false, now.Add(maxLeaveTime)); cue != TryNow || passes {
-		t.Errorf("they did not come: %d", cue)
+	if signal, passToPeer, _ := tr.released(0, false, now.Add(maxLeaveTime)); signal != TryNow || passToPeer {
+		t.Errorf("the peer did not take the lock: %d", signal)
 	}
-	if one.grants(0, now.Add(maxLeaveTime+absencePause)) || !one.grants(0, now.Add(maxLeaveTime+absencePause+askPause)) {
-		t.Error("others are not asked for again")
+	if tr.grantToHead(0, now.Add(maxLeaveTime+absencePause)) || !tr.grantToHead(0, now.Add(maxLeaveTime+absencePause+askPause)) {
+		t.Error("no question is asked after the pause")
 	}
 }
 
-// TestTurnThatReturns: a process that has left the lock to this process again did take it.
-func TestTurnThatReturns(t *testing.T) {
-	var one turn
+// TestTurnPassedBack: if another process leaves the lock to this process, it has taken the lock
+// before.
+func TestTurnPassedBack(t *testing.T) {
+	var tr turn
 	now := time.Unix(1000, 0)
 	for range 3 {
-		if !one.grants(0, now) {
-			t.Error("it does not ask whether the other one waits again")
+		if !tr.grantToHead(0, now) {
+			t.Error("no question was asked")
 		}
-		one.wanted = true
-		if cue, passes, _ := one.released(0, false, now); cue != LeaveToPeer || !passes {
-			t.Errorf("%d, %v", cue, passes)
+		tr.peerWaits = true
+		if signal, passToPeer, _ := tr.released(0, false, now); signal != LeaveToPeer || !passToPeer {
+			t.Errorf("%d, %v", signal, passToPeer)
 		}
-		one.leaveToPeer("other", now)
+		tr.leaveToPeer("other", now)
 		now = now.Add(ms)
-		one.receivedFromPeer(now)
+		tr.receivedFromPeer(now)
 	}
 }
 
 // TestTurnIsLostEarly: if another process is faster after a release, the turn ends, and the next
 // question is due soon.
 func TestTurnIsLostEarly(t *testing.T) {
-	var one turn
+	var tr turn
 	now := time.Unix(1000, 0)
-	one.grants(9, now)
-	one.foundHeld(now) // held by a client of this process
-	if !one.isOurs() || one.served != 1 {
-		t.Errorf("it is thought to be another's: %+v", one)
+	tr.grantToHead(9, now)
+	tr.foundHeld(now) // held by a client of this process
+	if !tr.isOurs() || tr.grantCount != 1 {
+		t.Errorf("the lock does not count as held by this process: %+v", tr)
 	}
-	one.released(9, false, now)
-	one.foundHeld(now)
-	if one.isOurs() || one.served != 0 {
-		t.Errorf("%+v", one)
+	tr.released(9, false, now)
+	tr.foundHeld(now)
+	if tr.isOurs() || tr.grantCount != 0 {
+		t.Errorf("%+v", tr)
 	}
 	for range 3 {
-		if !one.grants(0, now) {
-			t.Error("after others had it, it does not ask each time")
+		if !tr.grantToHead(0, now) {
+			t.Error("the question is not asked each time after a peer had the lock")
 		}
 		now = now.Add(ms)
 	}
@@ -131,27 +132,27 @@ func TestTurnIsLostEarly(t *testing.T) {
 
 // TestTurnIsLimited: with many or slow waiters a turn ends at its time limit.
 func TestTurnIsLimited(t *testing.T) {
-	for after, want := range map[time.Duration]Signal{longestTurn: TryNow, longestTurn + ms: LeaveToPeer} {
-		var one turn
+	for elapsed, want := range map[time.Duration]Signal{longestTurn: TryNow, longestTurn + ms: LeaveToPeer} {
+		var tr turn
 		now := time.Unix(1000, 0)
-		one.grants(1000, now)
-		one.wanted = true
-		if cue, _, _ := one.released(1000, false, now.Add(after)); cue != want {
-			t.Errorf("after %v: %d", after, cue)
+		tr.grantToHead(1000, now)
+		tr.peerWaits = true
+		if signal, _, _ := tr.released(1000, false, now.Add(elapsed)); signal != want {
+			t.Errorf("after %v: %d", elapsed, signal)
 		}
 	}
 }
 
 // TestReleasedTwice: a repeated report of the same release changes nothing.
 func TestReleasedTwice(t *testing.T) {
-	var one turn
+	var tr turn
 	now := time.Unix(1000, 0)
-	one.grants(0, now)
-	one.wanted = true
-	if cue, _, told := one.released(0, false, now); !told || cue != LeaveToPeer {
-		t.Fatalf("%d", cue)
+	tr.grantToHead(0, now)
+	tr.peerWaits = true
+	if signal, _, notify := tr.released(0, false, now); !notify || signal != LeaveToPeer {
+		t.Fatalf("%d", signal)
 	}
-	if cue, _, told := one.released(0, false, now); told {
-		t.Errorf("%d", cue)
+	if signal, _, notify := tr.released(0, false, now); notify {
+		t.Errorf("%d", signal)
 	}
 }

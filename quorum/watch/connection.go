@@ -32,8 +32,8 @@ type connection struct {
 	mu sync.Mutex
 	// dueLooks holds the looks that are not sent yet.
 	dueLooks []look
-	// pending holds the questions that were sent, in order.
-	pending []question
+	// pending holds the requests that were sent, in order.
+	pending []request
 	// active is set if the master sent something since the last heartbeat.
 	active bool
 }
@@ -45,8 +45,8 @@ type look struct {
 	ttl        time.Duration
 }
 
-// question is a look at a key, or a PING.
-type question struct {
+// request is a look at a key, or a PING.
+type request struct {
 	key  string
 	ping bool
 	// expectsSet is set until the reply to the SET of a look, if it has one. refused is set if the
@@ -75,17 +75,17 @@ func (l *connection) greet() error {
 }
 
 // ask sends a look soon. Callers hold watch.mu.
-func (l *connection) ask(one look) {
+func (l *connection) ask(lk look) {
 	l.mu.Lock()
-	l.dueLooks = append(l.dueLooks, one)
+	l.dueLooks = append(l.dueLooks, lk)
 	l.mu.Unlock()
 	l.Prompt()
 }
 
-// write sends questions until the connection ends.
+// write sends requests until the connection ends.
 func (l *connection) write() {
 	defer l.End()
-	beat := time.Tick(heartbeat)
+	ticker := time.Tick(heartbeat)
 	for {
 		var out []byte
 		select {
@@ -93,7 +93,7 @@ func (l *connection) write() {
 			return
 		case <-l.Due:
 			out = l.encodeLooks()
-		case now := <-beat:
+		case now := <-ticker:
 			if l.watch.isIdle(now) {
 				return
 			}
@@ -113,13 +113,13 @@ func (l *connection) write() {
 func (l *connection) encodeLooks() (out []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, one := range l.dueLooks {
-		if one.value != "" {
-			out = resp.AppendWords(out, "SET", one.key, one.value, "PX", strconv.FormatInt(one.ttl.Milliseconds(), 10))
+	for _, lk := range l.dueLooks {
+		if lk.value != "" {
+			out = resp.AppendWords(out, "SET", lk.key, lk.value, "PX", strconv.FormatInt(lk.ttl.Milliseconds(), 10))
 		}
-		out = resp.AppendWords(out, "PTTL", one.key)
-		out = resp.AppendWords(out, "GETRANGE", one.key, "0", strconv.Itoa(headSize-1))
-		l.expect(question{key: one.key, expectsSet: one.value != ""})
+		out = resp.AppendWords(out, "PTTL", lk.key)
+		out = resp.AppendWords(out, "GETRANGE", lk.key, "0", strconv.Itoa(headSize-1))
+		l.addPending(request{key: lk.key, expectsSet: lk.value != ""})
 	}
 	clear(l.dueLooks)
 	l.dueLooks = l.dueLooks[:0]
@@ -135,12 +135,12 @@ func (l *connection) ping() []byte {
 	if active || len(l.pending) > 0 {
 		return nil
 	}
-	l.expect(question{ping: true})
+	l.addPending(request{ping: true})
 	return resp.AppendWords(nil, "PING")
 }
 
-// expect registers a question that is sent now. Callers hold l.mu.
-func (l *connection) expect(q question) {
+// addPending registers a request that is sent now. Callers hold l.mu.
+func (l *connection) addPending(q request) {
 	if len(l.pending) == 0 {
 		_ = l.SetReadDeadline(time.Now().Add(l.timeout()))
 	}
@@ -186,76 +186,76 @@ func (l *connection) push(raw any) error {
 	}
 	if parts[1] == nil {
 		l.markStale(func(string) bool { return true })
-		l.watch.updateAll(sighting{state: changed})
+		l.watch.updateAll(observation{state: changed})
 		return nil
 	}
 	keys, ok := parts[1].([]any)
 	if !ok {
 		return pushconn.ErrUnsolicited
 	}
-	for _, one := range keys {
-		key, ok := one.(string)
+	for _, item := range keys {
+		key, ok := item.(string)
 		if !ok {
 			return pushconn.ErrUnsolicited
 		}
-		l.markStale(func(looked string) bool { return looked == key })
-		l.watch.update(key, sighting{state: changed})
+		l.markStale(func(pendingKey string) bool { return pendingKey == key })
+		l.watch.update(key, observation{state: changed})
 	}
 	return nil
 }
 
 // markStale records that a key changed between the two replies to a look at it.
-func (l *connection) markStale(is func(key string) bool) {
+func (l *connection) markStale(matches func(key string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.pending) > 0 && l.pending[0].gotTTL && is(l.pending[0].key) {
+	if len(l.pending) > 0 && l.pending[0].gotTTL && matches(l.pending[0].key) {
 		l.pending[0].stale = true
 	}
 }
 
-// answer processes a reply to the oldest question.
+// answer processes a reply to the oldest request.
 func (l *connection) answer(raw any) error {
-	q, complete, err := l.next(raw)
+	q, complete, err := l.completeOldest(raw)
 	if err != nil || !complete || q.ping {
 		return err
 	}
-	s := sighting{state: changed, stale: true}
+	s := observation{state: changed, stale: true}
 	if !q.stale {
-		if s, err = sightingOf(q.ttl, raw, time.Now()); err != nil {
+		if s, err = observationOf(q.ttl, raw, time.Now()); err != nil {
 			return err
 		}
 	}
 	if q.refused {
-		s = sighting{state: unknown}
+		s = observation{state: unknown}
 	}
 	l.watch.update(q.key, s)
 	return nil
 }
 
-// next returns the oldest question, and whether this reply completes its answer.
-func (l *connection) next(raw any) (q question, complete bool, err error) {
+// completeOldest
+func (l *connection) completeOldest(raw any) (q request, complete bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.pending) == 0 {
 		return q, false, pushconn.ErrUnsolicited
 	}
-	now := &l.pending[0]
-	if now.expectsSet {
-		now.expectsSet, now.refused = false, raw != any("OK")
-		if _, refusal := raw.(resp.Error); now.refused && !refusal {
-			return *now, false, replyError(raw)
+	oldest := &l.pending[0]
+	if oldest.expectsSet {
+		oldest.expectsSet, oldest.refused = false, raw != any("OK")
+		if _, refusal := raw.(resp.Error); oldest.refused && !refusal {
+			return *oldest, false, replyError(raw)
 		}
-		return *now, false, nil
+		return *oldest, false, nil
 	}
-	if !now.ping && !now.gotTTL {
-		now.gotTTL = true
-		now.ttl, err = intReply(raw)
-		return *now, false, err
+	if !oldest.ping && !oldest.gotTTL {
+		oldest.gotTTL = true
+		oldest.ttl, err = intReply(raw)
+		return *oldest, false, err
 	}
-	if now.ping && raw != any("PONG") {
-		return *now, false, replyError(raw)
+	if oldest.ping && raw != any("PONG") {
+		return *oldest, false, replyError(raw)
 	}
-	q = *now
+	q = *oldest
 	l.pending = l.pending[1:]
 	return q, true, nil
 }
@@ -276,28 +276,28 @@ func replyError(raw any) error {
 	return fmt.Errorf("%w: %.32q", pushconn.ErrAnswer, fmt.Sprint(raw))
 }
 
-// sightingOf returns the sighting of a look from the PTTL and the head of the value.
-func sightingOf(left int64, raw any, now time.Time) (sighting, error) {
+// observationOf returns the observation of a look from the PTTL and the head of the value.
+func observationOf(pttl int64, raw any, now time.Time) (observation, error) {
 	text, ok := raw.(string)
 	switch {
 	case !ok && !isForeignType(raw):
-		return sighting{}, replyError(raw)
-	case left == absent:
-		return sighting{state: free}, nil
+		return observation{}, replyError(raw)
+	case pttl == pttlAbsent:
+		return observation{state: free}, nil
 	case ok && isEmptyCell(text):
-		return sighting{state: free}, nil
-	case left < 0:
-		return sighting{state: held}, nil
+		return observation{state: free}, nil
+	case pttl < 0:
+		return observation{state: held}, nil
 	}
-	until := now.Add(time.Duration(min(left, maxLeft))*time.Millisecond + time.Millisecond)
-	return sighting{state: held, end: until}, nil
+	expiry := now.Add(time.Duration(min(pttl, maxPTTL))*time.Millisecond + time.Millisecond)
+	return observation{state: held, expiry: expiry}, nil
 }
 
 const (
-	// absent is the PTTL of a key that does not exist.
-	absent = -2
-	// maxLeft limits a PTTL, in milliseconds: a year.
-	maxLeft = int64(365 * 24 * time.Hour / time.Millisecond)
+	// pttlAbsent is the PTTL of a key that does not exist.
+	pttlAbsent = -2
+	// maxPTTL limits a PTTL, in milliseconds: a year.
+	maxPTTL = int64(365 * 24 * time.Hour / time.Millisecond)
 )
 
 // isEmptyCell reports whether a cell is empty, because its key was removed by ballot.

@@ -20,28 +20,28 @@ const (
 type ChangeWatch struct {
 	key     string
 	quorum  int
-	tell    func(Report)
+	report  func(Report)
 	watches []*watch
 	settled chan struct{}
 
-	mu    sync.Mutex
-	seen  []state // asked: not armed yet; held: armed; changed; unknown
-	ready bool    // settled is closed
+	mu        sync.Mutex
+	states    []state // looking: not armed yet; held: armed; changed; unknown
+	isSettled bool    // settled is closed
 }
 
-// Mark returns a ChangeWatch for a key of a database. tell is called with each report of a master
+// Mark returns a ChangeWatch for a key of a database. report is called with each report of a master
 // that was armed. It must not block, nor call the ChangeWatch.
-func (w *Watcher) Mark(db int, key string, tell func(Report)) *ChangeWatch {
-	m := &ChangeWatch{key: key, quorum: w.opts.Quorum, tell: tell, settled: make(chan struct{}),
-		seen: make([]state, len(w.opts.Servers))}
+func (w *Watcher) Mark(db int, key string, report func(Report)) *ChangeWatch {
+	m := &ChangeWatch{key: key, quorum: w.opts.Quorum, report: report, settled: make(chan struct{}),
+		states: make([]state, len(w.opts.Servers))}
 	if len(key) <= longestKey {
 		m.watches = w.watches(db)
 	}
 	for i := range m.watches {
-		m.seen[i] = asked
+		m.states[i] = looking
 	}
-	for _, one := range m.watches {
-		one.addMark(m)
+	for _, wt := range m.watches {
+		wt.addMark(m)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,9 +67,9 @@ func (m *ChangeWatch) Stop() {
 	}
 }
 
-func (m *ChangeWatch) count(of state) (n int) {
-	for _, s := range m.seen {
-		if s == of {
+func (m *ChangeWatch) count(match state) (n int) {
+	for _, s := range m.states {
+		if s == match {
 			n++
 		}
 	}
@@ -78,35 +78,35 @@ func (m *ChangeWatch) count(of state) (n int) {
 
 // settle closes settled if it is due. Callers hold mu.
 func (m *ChangeWatch) settle() {
-	if !m.ready && (m.count(asked) == 0 || m.count(held)+m.count(changed) >= m.quorum) {
-		m.ready = true
+	if !m.isSettled && (m.count(looking) == 0 || m.count(held)+m.count(changed) >= m.quorum) {
+		m.isSettled = true
 		close(m.settled)
 	}
 }
 
 // update stores the state of the key on a master. A change that is reported before the reply to a
 // look precedes the look, or makes its reply stale.
-func (m *ChangeWatch) update(master int, s sighting) {
+func (m *ChangeWatch) update(master int, s observation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	was := m.seen[master]
+	old := m.states[master]
 	switch {
-	case was == changed && s.state != unknown,
-		s.state == asked && was != unknown,
-		s.state == changed && was != held && !s.stale:
+	case old == changed && s.state != unknown,
+		s.state == looking && old != unknown,
+		s.state == changed && old != held && !s.stale:
 		return
 	case s.state == free:
-		m.seen[master] = held
+		m.states[master] = held
 	default:
-		m.seen[master] = s.state
+		m.states[master] = s.state
 	}
 	m.settle()
 	switch {
 	case s.state == changed && m.count(changed) >= m.quorum:
-		m.tell(Changes)
+		m.report(Changes)
 	case s.state == changed:
-		m.tell(SomeChanged)
-	case s.state == unknown && (was == held || was == changed):
-		m.tell(Unwatched)
+		m.report(SomeChanged)
+	case s.state == unknown && (old == held || old == changed):
+		m.report(Unwatched)
 	}
 }

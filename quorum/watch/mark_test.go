@@ -6,68 +6,69 @@ import (
 	"time"
 )
 
-// marks sets a ChangeWatch, and waits until it is settled. Reports arrive over the channel.
-func marks(t *testing.T, w *Watcher, key string) (*ChangeWatch, chan Report) {
+// mustWatchChange sets a ChangeWatch, and waits until it is settled. Reports arrive over the
+// channel.
+func mustWatchChange(t *testing.T, w *Watcher, key string) (*ChangeWatch, chan Report) {
 	t.Helper()
-	news := make(chan Report, 10)
-	m := w.Mark(0, key, func(n Report) { news <- n })
+	reports := make(chan Report, 10)
+	m := w.Mark(0, key, func(n Report) { reports <- n })
 	select {
 	case <-m.Settled():
 	case <-time.After(30 * time.Second):
-		t.Fatal("it does not settle")
+		t.Fatal("it is not settled")
 	}
-	return m, news
+	return m, reports
 }
 
-func hears(t *testing.T, news chan Report, want Report) {
+func wantReport(t *testing.T, reports chan Report, want Report) {
 	t.Helper()
 	select {
-	case got := <-news:
+	case got := <-reports:
 		if got != want {
 			t.Errorf("%v, want %v", got, want)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("it hears nothing")
+		t.Fatal("no report arrives")
 	}
 }
 
 // TestMark: changes of existing and absent keys are reported, and also the end of the reports.
 func TestMark(t *testing.T) {
-	w, _, client := real(t)
-	absent, ofAbsent := marks(t, w, "absent")
+	w, _, client := newRealWatcher(t)
+	absent, absentReports := mustWatchChange(t, w, "absent")
 	do(t, client, "SET", "k", "x")
-	held, ofHeld := marks(t, w, "k")
-	if !absent.Watched() || !held.Watched() {
+	existing, heldReports := mustWatchChange(t, w, "k")
+	if !absent.Watched() || !existing.Watched() {
 		t.Fatal("they are not watched")
 	}
 	do(t, client, "SET", "absent", "x")
-	hears(t, ofAbsent, Changes)
+	wantReport(t, absentReports, Changes)
 	do(t, client, "PEXPIRE", "k", "100")
-	hears(t, ofHeld, Changes)
-	again, ofAgain := marks(t, w, "k")
-	held.Stop()
-	hears(t, ofAgain, Changes) // the key expires
-	other, ofOther := marks(t, w, "k")
-	again.Stop()
+	wantReport(t, heldReports, Changes)
+	second, secondReports := mustWatchChange(t, w, "k")
+	existing.Stop()
+	wantReport(t, secondReports, Changes) // the key expires
+	third, thirdReports := mustWatchChange(t, w, "k")
+	second.Stop()
 	w.Close()
-	hears(t, ofOther, Unwatched)
-	hears(t, ofAbsent, Unwatched)
-	if other.Watched() || len(ofHeld)+len(ofAgain) > 0 {
-		t.Error("there is more to be heard")
+	wantReport(t, thirdReports, Unwatched)
+	wantReport(t, absentReports, Unwatched)
+	if third.Watched() || len(heldReports)+len(secondReports) > 0 {
+		t.Error("there are more reports")
 	}
-	other.Stop()
+	third.Stop()
 	absent.Stop()
 	if len(w.byDB[0][0].alarms) != 0 {
-		t.Error("keys are left")
+		t.Error("keys remain")
 	}
 }
 
 // TestMarkUnwatched: a ChangeWatch settles if its key cannot be watched.
 func TestMarkUnwatched(t *testing.T) {
-	w, _, client := real(t)
-	long, _ := marks(t, w, strings.Repeat("k", longestKey+1))
+	w, _, client := newRealWatcher(t)
+	long, _ := mustWatchChange(t, w, strings.Repeat("k", longestKey+1))
 	do(t, client, "ACL", "SETUSER", "default", "-client|tracking")
-	refused, _ := marks(t, w, "k")
+	refused, _ := mustWatchChange(t, w, "k")
 	for _, m := range []*ChangeWatch{long, refused} {
 		if m.Watched() {
 			t.Error("it is watched")
@@ -75,7 +76,7 @@ func TestMarkUnwatched(t *testing.T) {
 		m.Stop()
 	}
 	w.Close()
-	closed, _ := marks(t, w, "k")
+	closed, _ := mustWatchChange(t, w, "k")
 	if closed.Watched() {
 		t.Error("it is watched after the end")
 	}
@@ -83,38 +84,38 @@ func TestMarkUnwatched(t *testing.T) {
 
 // TestMarkUpdates: reports of three masters, one after the other.
 func TestMarkUpdates(t *testing.T) {
-	on := func(s state) sighting { return sighting{state: s} }
-	stale := sighting{state: changed, stale: true}
+	observed := func(s state) observation { return observation{state: s} }
+	staleLook := observation{state: changed, stale: true}
 	for name, test := range map[string]struct {
-		sees    []sighting // of master 0, 1, 2, 0 …
+		updates []observation // of master 0, 1, 2, 0 …
 		settled bool
 		watched bool
 		want    []Report
 	}{
-		"a majority is armed": {[]sighting{on(held), on(free)}, true, true, nil},
-		"one is armed":        {[]sighting{on(held)}, false, false, nil},
-		"two are unknown":     {[]sighting{on(held), on(unknown), on(unknown)}, true, false, nil},
-		"changes before the looks": {[]sighting{on(changed), on(changed), on(changed), on(held), on(held)}, true,
+		"a majority is armed": {[]observation{observed(held), observed(free)}, true, true, nil},
+		"one master is armed": {[]observation{observed(held)}, false, false, nil},
+		"two are unknown":     {[]observation{observed(held), observed(unknown), observed(unknown)}, true, false, nil},
+		"changes before the looks": {[]observation{observed(changed), observed(changed), observed(changed), observed(held), observed(held)}, true,
 			true, nil},
-		"a look that is stale": {[]sighting{stale, on(held)}, true, true, []Report{SomeChanged}},
-		"a change": {[]sighting{on(held), on(held), on(held), on(changed)}, true, true,
+		"a look that is stale": {[]observation{staleLook, observed(held)}, true, true, []Report{SomeChanged}},
+		"a change": {[]observation{observed(held), observed(held), observed(held), observed(changed)}, true, true,
 			[]Report{SomeChanged}},
-		"a change that another looks at": {[]sighting{on(held), on(held), on(held), on(changed), on(held), on(held)},
+		"a change before another look": {[]observation{observed(held), observed(held), observed(held), observed(changed), observed(held), observed(held)},
 			true, true, []Report{SomeChanged}},
-		"two changes": {[]sighting{on(held), on(held), on(held), on(changed), on(changed)}, true,
+		"two changes": {[]observation{observed(held), observed(held), observed(held), observed(changed), observed(changed)}, true,
 			true, []Report{SomeChanged, Changes}},
-		"one that is lost": {[]sighting{on(held), on(held), on(held), on(unknown)}, true, true,
+		"one master is lost": {[]observation{observed(held), observed(held), observed(held), observed(unknown)}, true, true,
 			[]Report{Unwatched}},
-		"one that is lost and comes back": {
-			[]sighting{on(held), on(held), on(unknown), on(held), on(held), on(asked), on(held), on(held), on(free)},
+		"one master is lost and comes back": {
+			[]observation{observed(held), observed(held), observed(unknown), observed(held), observed(held), observed(looking), observed(held), observed(held), observed(free)},
 			true, true, nil},
-		"lost after a change, and no more": {[]sighting{on(held), on(held), on(unknown), on(changed), on(unknown)},
+		"one master is lost after a change, and not armed again": {[]observation{observed(held), observed(held), observed(unknown), observed(changed), observed(unknown)},
 			true, false, []Report{SomeChanged, Unwatched}},
 	} {
-		var news []Report
-		m := &ChangeWatch{quorum: 2, seen: []state{asked, asked, asked}, settled: make(chan struct{}),
-			tell: func(n Report) { news = append(news, n) }}
-		for i, s := range test.sees {
+		var reports []Report
+		m := &ChangeWatch{quorum: 2, states: []state{looking, looking, looking}, settled: make(chan struct{}),
+			report: func(n Report) { reports = append(reports, n) }}
+		for i, s := range test.updates {
 			m.update(i%3, s)
 		}
 		settled := false
@@ -123,13 +124,13 @@ func TestMarkUpdates(t *testing.T) {
 			settled = true
 		default:
 		}
-		if settled != test.settled || m.Watched() != test.watched || len(news) != len(test.want) {
-			t.Errorf("%s: settled %v, watched %v, %v", name, settled, m.Watched(), news)
+		if settled != test.settled || m.Watched() != test.watched || len(reports) != len(test.want) {
+			t.Errorf("%s: settled %v, watched %v, %v", name, settled, m.Watched(), reports)
 			continue
 		}
-		for i := range news {
-			if news[i] != test.want[i] {
-				t.Errorf("%s: %v", name, news)
+		for i := range reports {
+			if reports[i] != test.want[i] {
+				t.Errorf("%s: %v", name, reports)
 			}
 		}
 	}

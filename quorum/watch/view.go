@@ -11,8 +11,8 @@ type state byte
 const (
 	// unknown means that the master is not watched.
 	unknown state = iota
-	// asked means that a look is in progress.
-	asked
+	// looking means that a look is in progress.
+	looking
 	// held means that the key holds a lock, and the next change will be reported.
 	held
 	// free means that the key held no lock at the look.
@@ -21,15 +21,15 @@ const (
 	changed
 )
 
-// sighting is a state and, if the lock is held, its expiry; zero: never.
-type sighting struct {
-	state state
-	end   time.Time
+// observation is a state and, if the lock is held, its expiry; zero: never.
+type observation struct {
+	state  state
+	expiry time.Time
 	// stale is set with changed if the reply to a look showed the change.
 	stale bool
 }
 
-// Verdict is the conclusion from the sightings of all masters.
+// Verdict is the conclusion from the observations of all masters.
 type Verdict byte
 
 const (
@@ -52,35 +52,36 @@ type View struct {
 	End time.Time
 	// SomeChanged is set if some masters reported a change, but too few for Changed.
 	SomeChanged bool
-	// Asking is set if looks are in progress.
-	Asking bool
-	// Partly is set, in the view of an alarm for any change, if some masters are not watched.
-	Partly bool
+	// Looking is set if looks are in progress.
+	Looking bool
+	// PartlyWatched is set, in the view of an alarm for any change, if some masters are not
+	// watched.
+	PartlyWatched bool
 }
 
-// evaluate returns the view for the sightings. quorum is the size of a majority.
-func evaluate(all []sighting, quorum int, now time.Time) View {
+// evaluate returns the view for the observations. quorum is the size of a majority.
+func evaluate(observations []observation, quorum int, now time.Time) View {
 	var count [changed + 1]int
-	var ends []time.Time
-	for _, s := range all {
+	var expiries []time.Time
+	for _, s := range observations {
 		switch {
-		case s.state == held && !s.end.IsZero() && !s.end.After(now):
+		case s.state == held && !s.expiry.IsZero() && !s.expiry.After(now):
 			count[changed]++
 			continue
-		case s.state == held && !s.end.IsZero():
-			ends = append(ends, s.end)
+		case s.state == held && !s.expiry.IsZero():
+			expiries = append(expiries, s.expiry)
 		}
 		count[s.state]++
 	}
-	v := View{Asking: count[asked] > 0}
+	v := View{Looking: count[looking] > 0}
 	switch {
 	case count[free] >= quorum:
 		v.Verdict = Free
 	case count[free]+count[changed] >= quorum:
 		v.Verdict = Changed
-	case count[held] > max(0, len(all)-quorum):
+	case count[held] > max(0, len(observations)-quorum):
 		v.Verdict, v.SomeChanged = Held, count[changed] > 0
-		v.End = endOf(ends, quorum-count[free])
+		v.End = expiryOf(expiries, quorum-count[free])
 	default:
 		v.SomeChanged = count[changed] > 0
 	}
@@ -88,14 +89,14 @@ func evaluate(all []sighting, quorum int, now time.Time) View {
 }
 
 // evaluateChange returns the view for an alarm for any change. Held means that a look was made at a
-// majority, which reported no change. Changed means that a master reported a change; the view is
-// Stirred if fewer than a majority did.
-func evaluateChange(all []sighting, quorum int, _ time.Time) View {
+// majority, which reported no change. Changed means that a master reported a change; SomeChanged is
+// set if fewer than a majority did.
+func evaluateChange(observations []observation, quorum int, _ time.Time) View {
 	var count [changed + 1]int
-	for _, s := range all {
+	for _, s := range observations {
 		count[s.state]++
 	}
-	v := View{Asking: count[asked] > 0, Partly: count[unknown] > 0}
+	v := View{Looking: count[looking] > 0, PartlyWatched: count[unknown] > 0}
 	switch {
 	case count[changed] > 0:
 		v.Verdict, v.SomeChanged = Changed, count[changed] < quorum
@@ -105,11 +106,11 @@ func evaluateChange(all []sighting, quorum int, _ time.Time) View {
 	return v
 }
 
-// endOf returns the time when n of the locks have expired, or zero if fewer have an expiry.
-func endOf(ends []time.Time, n int) time.Time {
-	if len(ends) < n {
+// expiryOf returns the time when n of the locks have expired, or zero if fewer have an expiry.
+func expiryOf(expiries []time.Time, n int) time.Time {
+	if len(expiries) < n {
 		return time.Time{}
 	}
-	slices.SortFunc(ends, time.Time.Compare)
-	return ends[n-1]
+	slices.SortFunc(expiries, time.Time.Compare)
+	return expiries[n-1]
 }

@@ -20,25 +20,25 @@ type watch struct {
 	server  Server
 	db      int
 
-	mu      sync.Mutex
-	alarms  map[string][]listener
-	running bool
-	conn    *connection // nil: not connected
-	cause   error       // why the master is not connected
-	idle    time.Time   // when the last alarm was removed
-	warned  string      // the refusal that was logged last
+	mu          sync.Mutex
+	alarms      map[string][]listener
+	running     bool
+	conn        *connection // nil: not connected
+	cause       error       // why the master is not connected
+	idleSince   time.Time   // when the last alarm was removed
+	lastRefusal string      // the refusal that was logged last
 }
 
 // listener gets the states of a key: an [Alarm] or a [ChangeWatch].
 type listener interface {
 	// update gets the state of the key on a master. It must not block, nor call the watch.
-	update(master int, s sighting)
+	update(master int, s observation)
 }
 
 // add registers a listener for a key, and connects if necessary.
-func (w *watch) add(key string, a listener) {
+func (w *watch) add(key string, l listener) {
 	w.mu.Lock()
-	w.alarms[key] = append(w.alarms[key], a)
+	w.alarms[key] = append(w.alarms[key], l)
 	starts := !w.running
 	w.running = true
 	w.mu.Unlock()
@@ -57,51 +57,51 @@ func (w *watch) addMark(m *ChangeWatch) {
 	case w.conn != nil:
 		w.conn.ask(look{key: m.key})
 	case w.cause != nil, w.server.IsDown():
-		m.update(w.master, sighting{state: unknown})
+		m.update(w.master, observation{state: unknown})
 	}
 }
 
 // remove removes a listener.
-func (w *watch) remove(key string, a listener) {
+func (w *watch) remove(key string, target listener) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	left := slices.DeleteFunc(w.alarms[key], func(other listener) bool { return other == a })
-	if len(left) > 0 {
-		w.alarms[key] = left
+	remaining := slices.DeleteFunc(w.alarms[key], func(l listener) bool { return l == target })
+	if len(remaining) > 0 {
+		w.alarms[key] = remaining
 		return
 	}
 	delete(w.alarms, key)
 	if len(w.alarms) == 0 {
-		w.idle = time.Now()
+		w.idleSince = time.Now()
 	}
 }
 
 // ask sends a look at a key, and reports whether the master is connected.
-func (w *watch) ask(one look) bool {
+func (w *watch) ask(l look) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.conn == nil {
 		return false
 	}
-	w.conn.ask(one)
+	w.conn.ask(l)
 	return true
 }
 
-// update passes a sighting to the listeners of a key.
-func (w *watch) update(key string, s sighting) {
+// update passes an observation to the listeners of a key.
+func (w *watch) update(key string, s observation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, a := range w.alarms[key] {
-		a.update(w.master, s)
+	for _, l := range w.alarms[key] {
+		l.update(w.master, s)
 	}
 }
 
-// updateAll passes a sighting to all listeners.
-func (w *watch) updateAll(s sighting) {
+// updateAll passes an observation to all listeners.
+func (w *watch) updateAll(s observation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, all := range w.alarms {
-		for _, a := range all {
+	for _, listeners := range w.alarms {
+		for _, a := range listeners {
 			a.update(w.master, s)
 		}
 	}
@@ -147,10 +147,10 @@ func (w *watch) connectAndRead(ctx context.Context) error {
 func (w *watch) connected(l *connection) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.conn, w.cause, w.warned = l, nil, ""
-	for key, all := range w.alarms {
-		for _, a := range all {
-			a.update(w.master, sighting{state: asked})
+	w.conn, w.cause, w.lastRefusal = l, nil, ""
+	for key, listeners := range w.alarms {
+		for _, a := range listeners {
+			a.update(w.master, observation{state: looking})
 		}
 		l.ask(look{key: key})
 	}
@@ -161,12 +161,12 @@ func (w *watch) connected(l *connection) {
 func (w *watch) disconnected(err error) {
 	w.mu.Lock()
 	w.conn, w.cause = nil, err
-	warn := pushconn.IsRefusal(err) && w.warned != err.Error()
+	warn := pushconn.IsRefusal(err) && w.lastRefusal != err.Error()
 	if warn {
-		w.warned = err.Error()
+		w.lastRefusal = err.Error()
 	}
 	w.mu.Unlock()
-	w.updateAll(sighting{state: unknown})
+	w.updateAll(observation{state: unknown})
 	if panicErr := new(contained.PanicError); errors.As(err, &panicErr) {
 		w.watcher.opts.Logger.Error("watch failed", "master", w.server.Name(), "cause", panicErr)
 	}
@@ -202,5 +202,5 @@ func (w *watch) status() (keys int, err error) {
 func (w *watch) isIdle(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.alarms) == 0 && now.Sub(w.idle) >= pushconn.Linger
+	return len(w.alarms) == 0 && now.Sub(w.idleSince) >= pushconn.Linger
 }

@@ -49,8 +49,8 @@ func newTestWatcher(t *testing.T, servers ...Server) *Watcher {
 	return w
 }
 
-// real returns a watch of one real master, and a client of that master.
-func real(t *testing.T) (*Watcher, *server, *redistest.Client) {
+// newRealWatcher returns a watch of one real master, and a client of that master.
+func newRealWatcher(t *testing.T) (*Watcher, *server, *redistest.Client) {
 	t.Helper()
 	r := redistest.New(t, redistest.Options{})
 	client, err := redistest.Dial(r.Addr(), 10*time.Second)
@@ -62,13 +62,13 @@ func real(t *testing.T) (*Watcher, *server, *redistest.Client) {
 	return newTestWatcher(t, s), s, client
 }
 
-// comes waits for a verdict.
-func comes(t *testing.T, a *Alarm, want Verdict) View {
+// awaitVerdict waits for a verdict.
+func awaitVerdict(t *testing.T, a *Alarm, want Verdict) View {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
 	for {
 		v := a.View(time.Now())
-		if v.Verdict == want && !v.Asking {
+		if v.Verdict == want && !v.Looking {
 			return v
 		}
 		select {
@@ -79,11 +79,12 @@ func comes(t *testing.T, a *Alarm, want Verdict) View {
 	}
 }
 
-// looks looks at the key until its state is known, because the watch may still be connecting.
-func looks(t *testing.T, a *Alarm, want Verdict) View {
+// lookForVerdict looks at the key until its state is known, because the watch may still be
+// connecting.
+func lookForVerdict(t *testing.T, a *Alarm, want Verdict) View {
 	t.Helper()
 	a.Read(time.Now())
-	return comes(t, a, want)
+	return awaitVerdict(t, a, want)
 }
 
 func do(t *testing.T, c *redistest.Client, words ...string) {
@@ -100,19 +101,19 @@ func do(t *testing.T, c *redistest.Client, words ...string) {
 // TestChanges: each kind of change of a key on a real master is reported once, and the next look
 // finds the new state.
 func TestChanges(t *testing.T) {
-	w, _, client := real(t)
+	w, _, client := newRealWatcher(t)
 	source := cell.NewSource()
 	change := cell.Value{Changes: []cell.Change{source.Change()}}
-	vacant := cell.Cell{Form: cell.Register, Attempt: source.Attempt(), Promised: source.Ballot(2),
+	emptyCell := cell.Cell{Form: cell.Register, Attempt: source.Attempt(), Promised: source.Ballot(2),
 		Accepted: source.Ballot(1), Value: change}.String()
 	for _, test := range []struct {
 		name string
 		do   []string
-		then Verdict
+		want Verdict
 	}{
 		{"DEL", []string{"DEL", "k"}, Free},
 		{"another value", []string{"SET", "k", "other", "PX", "60000"}, Held},
-		{"a removal by ballot", []string{"SET", "k", vacant, "PX", "3000"}, Free},
+		{"a removal by ballot", []string{"SET", "k", emptyCell, "PX", "3000"}, Free},
 		{"a longer lease", []string{"PEXPIRE", "k", "90000"}, Held},
 		{"another type", []string{"EVAL", "redis.call('DEL','k') return redis.call('LPUSH','k','x')", "1", "k"}, Held},
 		{"the end of the lease", []string{"PEXPIRE", "k", "1"}, Free},
@@ -121,17 +122,17 @@ func TestChanges(t *testing.T) {
 	} {
 		do(t, client, "SET", "k", "token", "PX", "60000")
 		a := w.Alarm(0, "k")
-		if v := looks(t, a, Held); v.End.Before(time.Now().Add(30*time.Second)) ||
+		if v := lookForVerdict(t, a, Held); v.End.Before(time.Now().Add(30*time.Second)) ||
 			v.End.After(time.Now().Add(61*time.Second)) {
 			t.Errorf("%s: the end is in %v", test.name, time.Until(v.End))
 		}
 		t.Log(test.name)
 		do(t, client, test.do...)
-		comes(t, a, Changed)
+		awaitVerdict(t, a, Changed)
 		if test.name == "the end of the lease" {
 			time.Sleep(2 * time.Millisecond) // until the lease has expired
 		}
-		looks(t, a, test.then)
+		lookForVerdict(t, a, test.want)
 		a.Stop()
 		do(t, client, "DEL", "k")
 	}
@@ -140,47 +141,47 @@ func TestChanges(t *testing.T) {
 // TestPut: a value that is put is Held until it changes. A Put after a change does not report that
 // change again.
 func TestPut(t *testing.T) {
-	w, _, client := real(t)
+	w, _, client := newRealWatcher(t)
 	a := w.Alarm(0, "k")
-	looks(t, a, Free)
+	lookForVerdict(t, a, Free)
 	for _, change := range [][]string{{"SET", "k", "y", "XX"}, {"DEL", "k"}, nil} {
 		if unwatched := a.Put("x", time.Minute); len(unwatched) != 0 {
 			t.Fatalf("not put on %v", unwatched)
 		}
-		for asking := true; asking; {
+		for looking := true; looking; {
 			v := a.View(time.Now())
-			if asking = v.Asking; v.Verdict == Changed || v.Verdict == Free {
+			if looking = v.Looking; v.Verdict == Changed || v.Verdict == Free {
 				t.Fatalf("%+v", v)
 			}
 		}
-		comes(t, a, Held)
+		awaitVerdict(t, a, Held)
 		if got, err := client.Do("GET", "k"); err != nil || got != "x" {
-			t.Errorf("%v stands there, %v", got, err)
+			t.Errorf("the value is %v, %v", got, err)
 		}
 		if change != nil {
 			do(t, client, change...)
-			comes(t, a, Changed)
+			awaitVerdict(t, a, Changed)
 		}
 	}
 	do(t, client, "ACL", "SETUSER", "default", "-set")
 	a.Put("x", time.Minute)
-	comes(t, a, Unclear)
+	awaitVerdict(t, a, Unclear)
 	if got := w.Statuses()[0]; got.Err != nil {
-		t.Errorf("one who may not write does not watch, either: %v", got.Err)
+		t.Errorf("a watch without the right to write failed: %v", got.Err)
 	}
-	nowhere := newTestWatcher(t, &server{dial: func() (net.Conn, error) { return nil, errors.New("away") }}).Alarm(0, "k")
-	if unwatched := nowhere.Put("x", time.Minute); len(unwatched) != 1 {
+	unwatchedAlarm := newTestWatcher(t, &server{dial: func() (net.Conn, error) { return nil, errors.New("away") }}).Alarm(0, "k")
+	if unwatched := unwatchedAlarm.Put("x", time.Minute); len(unwatched) != 1 {
 		t.Errorf("put on a master that is not watched; not on %v", unwatched)
 	}
 }
 
 // TestOtherDatabase: a key of the same name in another database is another key.
 func TestOtherDatabase(t *testing.T) {
-	w, _, client := real(t)
+	w, _, client := newRealWatcher(t)
 	do(t, client, "SET", "k", "token")
-	looks(t, w.Alarm(1, "k"), Free)
+	lookForVerdict(t, w.Alarm(1, "k"), Free)
 	a := w.Alarm(0, "k")
-	if v := looks(t, a, Held); !v.End.IsZero() {
+	if v := lookForVerdict(t, a, Held); !v.End.IsZero() {
 		t.Errorf("a key without expiry: %+v", v)
 	}
 }
@@ -188,17 +189,17 @@ func TestOtherDatabase(t *testing.T) {
 // TestKilled: after the connection of a watch has ended, the watch looks at all keys again, so that
 // no change is missed.
 func TestKilled(t *testing.T) {
-	w, s, client := real(t)
+	w, s, client := newRealWatcher(t)
 	do(t, client, "MSET", "a", "x", "b", "x")
 	a, b := w.Alarm(0, "a"), w.Alarm(0, "b")
-	looks(t, a, Held)
-	looks(t, b, Held)
+	lookForVerdict(t, a, Held)
+	lookForVerdict(t, b, Held)
 	do(t, client, "MULTI")
 	do(t, client, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 	do(t, client, "DEL", "a")
 	do(t, client, "EXEC")
-	comes(t, a, Free)
-	comes(t, b, Held)
+	awaitVerdict(t, a, Free)
+	awaitVerdict(t, b, Held)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dialed < 2 {
@@ -208,11 +209,11 @@ func TestKilled(t *testing.T) {
 
 // TestIdleMasterIsSentNothing: a watched key costs its looks, and then only PINGs.
 func TestIdleMasterIsSentNothing(t *testing.T) {
-	w, _, client := real(t)
+	w, _, client := newRealWatcher(t)
 	for i := range 100 {
 		key := "k" + strings.Repeat("x", i)
 		do(t, client, "SET", key, "token")
-		looks(t, w.Alarm(0, key), Held)
+		lookForVerdict(t, w.Alarm(0, key), Held)
 	}
 	do(t, client, "CONFIG", "RESETSTAT")
 	time.Sleep(1500 * time.Millisecond) // watches send no looks meanwhile
@@ -222,8 +223,8 @@ func TestIdleMasterIsSentNothing(t *testing.T) {
 	}
 	for line := range strings.SplitSeq(reply.(string), "\r\n") {
 		name, _, found := strings.Cut(line, ":")
-		if known := name == "cmdstat_ping" || name == "cmdstat_info" || strings.HasPrefix(name,
-			"cmdstat_config"); found && !known {
+		if expected := name == "cmdstat_ping" || name == "cmdstat_info" || strings.HasPrefix(name,
+			"cmdstat_config"); found && !expected {
 			t.Error(line)
 		}
 	}
@@ -235,12 +236,12 @@ func TestIdleMasterIsSentNothing(t *testing.T) {
 // TestRefused: if the master refuses client tracking, the state is unknown, and the cause is
 // reported.
 func TestRefused(t *testing.T) {
-	w, _, client := real(t)
+	w, _, client := newRealWatcher(t)
 	for _, right := range []string{"-client|tracking", "-pttl", "-getrange"} {
 		do(t, client, "ACL", "SETUSER", "default", "+@all", right)
 		a := w.Alarm(0, "k "+right)
 		a.Read(time.Now())
-		waits(t, func() bool {
+		awaitCondition(t, func() bool {
 			err := w.Statuses()[0].Err
 			return err != nil && strings.HasPrefix(err.Error(), "NOPERM")
 		})
@@ -253,25 +254,26 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func waits(t *testing.T, until func() bool) {
+func awaitCondition(t *testing.T, condition func() bool) {
 	t.Helper()
-	redistest.Await(t, "what must come", until)
+	redistest.Await(t, "the condition", condition)
 }
 
 const greeting = "%1\r\n+proto\r\n:3\r\n+OK\r\n"
 
-// liar returns a server that sends the greeting and then, after as many bytes as one look has, the
-// text says.
-func liar(says string) *server {
+// newFakeMaster returns a server that sends the greeting and then, after as many bytes as one look
+// has, the text.
+func newFakeMaster(text string) *server {
 	return &server{dial: func() (net.Conn, error) {
-		return redistest.FakeServer(greeting, says),
+		return redistest.FakeServer(greeting, text),
 			nil
 	}} // after HELLO, CLIENT TRACKING
 }
 
-// TestLiars: an unexpected message of a master ends the connection, and its state is unknown.
-func TestLiars(t *testing.T) {
-	for name, says := range map[string]string{
+// TestUnexpectedMessages: an unexpected message of a master ends the connection, and its state is
+// unknown.
+func TestUnexpectedMessages(t *testing.T) {
+	for name, text := range map[string]string{
 		"another push":            ">2\r\n$7\r\nmessage\r\n$1\r\nx\r\n",
 		"keys that are none":      ">2\r\n$10\r\ninvalidate\r\n*1\r\n:1\r\n",
 		"a key that is an array":  ">2\r\n$10\r\ninvalidate\r\n$1\r\nk\r\n",
@@ -285,11 +287,11 @@ func TestLiars(t *testing.T) {
 		"an error":                "-LOADING Redis is loading\r\n",
 		"no RESP":                 "HTTP/1.1 400 Bad Request\r\n",
 	} {
-		s := liar(says)
+		s := newFakeMaster(text)
 		w := newTestWatcher(t, s)
 		a := w.Alarm(0, "k")
 		a.Read(time.Now())
-		waits(t, func() bool { return w.Statuses()[0].Err != nil })
+		awaitCondition(t, func() bool { return w.Statuses()[0].Err != nil })
 		if v := a.View(time.Now()); v.Verdict == Changed || v.Verdict == Free {
 			t.Errorf("%s: %+v", name, v)
 		}
@@ -300,7 +302,7 @@ func TestLiars(t *testing.T) {
 // TestStaleLook: a change that is reported between the two replies to a look is not lost.
 func TestStaleLook(t *testing.T) {
 	for name, test := range map[string]struct {
-		says string
+		text string
 		want Verdict
 	}{
 		"of that key":     {":5000\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n$1\r\nx\r\n", Changed},
@@ -308,35 +310,35 @@ func TestStaleLook(t *testing.T) {
 		"of another":      {":5000\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\no\r\n$1\r\nx\r\n", Held},
 		"before the look": {">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n:5000\r\n$1\r\nx\r\n", Held},
 	} {
-		w := newTestWatcher(t, liar(test.says))
+		w := newTestWatcher(t, newFakeMaster(test.text))
 		a := w.Alarm(0, "k")
-		waits(t, func() bool { return w.Statuses()[0].Keys > 0 }) // the watch looks when it is connected
+		awaitCondition(t, func() bool { return w.Statuses()[0].Keys > 0 }) // the watch looks when it is connected
 		t.Log(name)
-		comes(t, a, test.want)
+		awaitVerdict(t, a, test.want)
 		w.Close()
 	}
 }
 
 // TestNothingIsKept: no state is kept for keys without waiters.
 func TestNothingIsKept(t *testing.T) {
-	w, _, client := real(t)
+	w, _, client := newRealWatcher(t)
 	first := w.Alarm(0, "another")
-	looks(t, first, Free) // while the watch connects, a key may be looked at again after it has changed
+	lookForVerdict(t, first, Free) // while the watch connects, a key may be looked at again after it has changed
 	first.Stop()
 	for range 3 {
 		a, b := w.Alarm(0, "k"), w.Alarm(0, "k")
-		looks(t, a, Free)
+		lookForVerdict(t, a, Free)
 		do(t, client, "SET", "k", "x")
-		comes(t, b, Changed) // both alarms get the report of one look
+		awaitVerdict(t, b, Changed) // both alarms get the report of one look
 		a.Stop()
 		b.Stop()
 		do(t, client, "DEL", "k")
 	}
-	one := w.byDB[0][0]
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	if len(one.alarms) != 0 {
-		t.Errorf("%d keys are left", len(one.alarms))
+	wt := w.byDB[0][0]
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	if len(wt.alarms) != 0 {
+		t.Errorf("%d keys remain", len(wt.alarms))
 	}
 }
 

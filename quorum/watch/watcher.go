@@ -51,23 +51,23 @@ func (w *Watcher) Alarm(db int, key string) *Alarm {
 	return w.newAlarm(db, key, evaluate, make(chan struct{}, 1))
 }
 
-// ForChange sets an alarm that rings bell at any change of a key. bell must have room for one
-// signal, and may be shared with other alarms.
-func (w *Watcher) ForChange(db int, key string, bell chan struct{}) *Alarm {
-	return w.newAlarm(db, key, evaluateChange, bell)
+// ForChange sets an alarm that sends on wakeup at any change of a key. wakeup must have room for
+// one signal, and may be shared with other alarms.
+func (w *Watcher) ForChange(db int, key string, wakeup chan struct{}) *Alarm {
+	return w.newAlarm(db, key, evaluateChange, wakeup)
 }
 
 func (w *Watcher) newAlarm(
-	db int, key string, evaluate func([]sighting, int, time.Time) View, bell chan struct{},
+	db int, key string, evaluate func([]observation, int, time.Time) View, wakeup chan struct{},
 ) *Alarm {
-	a := &Alarm{watcher: w, key: key, quorum: w.opts.Quorum, evaluate: evaluate, bell: bell,
-		seen: make([]sighting, len(w.opts.Servers))}
+	a := &Alarm{watcher: w, key: key, quorum: w.opts.Quorum, evaluate: evaluate, wakeup: wakeup,
+		observations: make([]observation, len(w.opts.Servers))}
 	if len(key) > longestKey {
 		return a
 	}
 	a.watches = w.watches(db)
-	for _, one := range a.watches {
-		one.add(a.key, a)
+	for _, wt := range a.watches {
+		wt.add(a.key, a)
 	}
 	return a
 }
@@ -79,14 +79,14 @@ func (w *Watcher) watches(db int) []*watch {
 	if w.closed {
 		return nil
 	}
-	all := w.byDB[db]
-	if all == nil {
+	watches := w.byDB[db]
+	if watches == nil {
 		for i, server := range w.opts.Servers {
-			all = append(all, &watch{watcher: w, master: i, server: server, db: db, alarms: map[string][]listener{}})
+			watches = append(watches, &watch{watcher: w, master: i, server: server, db: db, alarms: map[string][]listener{}})
 		}
-		w.byDB[db] = all
+		w.byDB[db] = watches
 	}
-	return all
+	return watches
 }
 
 // start runs a function in a goroutine, unless the Watcher has closed.
@@ -119,15 +119,15 @@ type WatchStatus struct {
 func (w *Watcher) Statuses() []WatchStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := make([]WatchStatus, len(w.opts.Servers))
+	statuses := make([]WatchStatus, len(w.opts.Servers))
 	for _, watches := range w.byDB {
-		for i, one := range watches {
-			keys, err := one.status()
-			all[i].Keys += keys
+		for i, wt := range watches {
+			keys, err := wt.status()
+			statuses[i].Keys += keys
 			if err != nil {
-				all[i].Err = err
+				statuses[i].Err = err
 			}
 		}
 	}
-	return all
+	return statuses
 }

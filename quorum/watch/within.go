@@ -29,7 +29,7 @@ type KeyAlarm struct {
 	// lookNumber counts the looks, each of which has a read of its own.
 	lookNumber int
 	reading    bool
-	found      *Content // nil: not read since the last look
+	content    *Content // nil: not read since the last look
 }
 
 // Within sets an alarm for a key of a cell, which read reads.
@@ -49,15 +49,15 @@ func (a *KeyAlarm) View(now time.Time) View {
 	case v.Verdict != Held, v.SomeChanged:
 		a.resetRead()
 		return v
-	case a.found == nil:
+	case a.content == nil:
 		a.startRead()
-		return View{Asking: true}
-	case a.found.Alone:
+		return View{Looking: true}
+	case a.content.Alone:
 		return v
-	case a.found.Absent:
+	case a.content.Absent:
 		return View{Verdict: Free}
 	}
-	v.End = a.found.End
+	v.End = a.content.End
 	return v
 }
 
@@ -67,30 +67,30 @@ func (a *KeyAlarm) startRead() {
 		return
 	}
 	a.reading = true
-	look := a.lookNumber
+	number := a.lookNumber
 	a.watcher.start(func() {
-		found := a.read(a.ctx)
-		if a.storeRead(look, found) {
-			a.ring()
+		content := a.read(a.ctx)
+		if a.storeRead(number, content) {
+			a.notify()
 		}
 	})
 }
 
 // storeRead stores the result of a read, unless there was another look meanwhile.
-func (a *KeyAlarm) storeRead(look int, found Content) bool {
+func (a *KeyAlarm) storeRead(number int, content Content) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.lookNumber != look {
+	if a.lookNumber != number {
 		return false
 	}
-	a.reading, a.found = false, &found
+	a.reading, a.content = false, &content
 	return true
 }
 
 // resetRead discards the result of the last read. Callers hold mu.
 func (a *KeyAlarm) resetRead() {
 	a.lookNumber++
-	a.reading, a.found = false, nil
+	a.reading, a.content = false, nil
 }
 
 // Read calls Alarm.Read, after which the key must be read again.

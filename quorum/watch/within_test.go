@@ -9,19 +9,20 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// reads passes the results of reads of a key.
-type reads chan Content
+// contentChan passes the results of reads of a key.
+type contentChan chan Content
 
-// within returns an alarm for a key of a cell that five masters hold, without connecting to them.
-func within(t *testing.T, read func(context.Context) Content) *KeyAlarm {
+// newKeyAlarm returns an alarm for a key of a cell that five masters hold, without connecting to
+// them.
+func newKeyAlarm(t *testing.T, read func(context.Context) Content) *KeyAlarm {
 	t.Helper()
 	w := New(Options{Quorum: 3, Rand: rand.Float64})
 	t.Cleanup(w.Close)
 	a := w.Within(0, "cell", read)
-	a.seen = make([]sighting, 5)
-	a.lastView = a.evaluate(a.seen, a.quorum, time.Now())
-	for i := range a.seen {
-		a.update(i, sighting{state: held})
+	a.observations = make([]observation, 5)
+	a.lastView = a.evaluate(a.observations, a.quorum, time.Now())
+	for i := range a.observations {
+		a.update(i, observation{state: held})
 	}
 	<-a.Changes()
 	return a
@@ -30,57 +31,57 @@ func within(t *testing.T, read func(context.Context) Content) *KeyAlarm {
 // TestWithin: the key is read once after each look that finds its cell held. The result is valid
 // until the next change or look.
 func TestWithin(t *testing.T) {
-	found := make(reads)
-	a := within(t, func(context.Context) Content { return <-found })
+	contents := make(contentChan)
+	a := newKeyAlarm(t, func(context.Context) Content { return <-contents })
 	now := time.Now()
-	end := now.Add(time.Hour)
+	expiry := now.Add(time.Hour)
 	for _, test := range []struct {
-		holds Content
-		want  View
+		content Content
+		want    View
 	}{
-		{Content{End: end}, View{Verdict: Held, End: end}},
+		{Content{End: expiry}, View{Verdict: Held, End: expiry}},
 		{Content{}, View{Verdict: Held}},
 		{Content{Absent: true}, View{Verdict: Free}},
 		{Content{Alone: true}, View{Verdict: Held}},
 	} {
 		a.Read(now)
 		for range 2 { // the second call starts no other read
-			if v := a.View(now); v != (View{Asking: true}) {
+			if v := a.View(now); v != (View{Looking: true}) {
 				t.Fatalf("before it is read: %+v", v)
 			}
 		}
-		found <- test.holds
+		contents <- test.content
 		<-a.Changes()
 		for range 2 {
 			if v := a.View(now); v != test.want {
-				t.Errorf("it holds %+v: %+v", test.holds, v)
+				t.Errorf("it holds %+v: %+v", test.content, v)
 			}
 		}
 	}
-	a.update(0, sighting{state: changed})
+	a.update(0, observation{state: changed})
 	if v := a.View(now); v.Verdict != Held || !v.SomeChanged {
 		t.Errorf("after a change: %+v", v)
 	}
-	a.update(0, sighting{state: held})
-	if v := a.View(now); !v.Asking {
+	a.update(0, observation{state: held})
+	if v := a.View(now); !v.Looking {
 		t.Errorf("after a change that was looked at: %+v", v)
 	}
-	found <- Content{}
+	contents <- Content{}
 }
 
 // TestWithinLateRead: the result of a read that began before a look is discarded.
 func TestWithinLateRead(t *testing.T) {
-	first, second := make(reads), make(reads)
-	all := make(chan reads, 2)
-	all <- first
-	all <- second
-	a := within(t, func(context.Context) Content { return <-<-all })
+	first, second := make(contentChan), make(contentChan)
+	channels := make(chan contentChan, 2)
+	channels <- first
+	channels <- second
+	a := newKeyAlarm(t, func(context.Context) Content { return <-<-channels })
 	now := time.Now()
 	a.View(now)
-	redistest.Await(t, "the first read has begun", func() bool { return len(all) < 2 })
+	redistest.Await(t, "the first read has begun", func() bool { return len(channels) < 2 })
 	a.Read(now)
 	a.View(now)
-	redistest.Await(t, "the second read has begun", func() bool { return len(all) < 1 })
+	redistest.Await(t, "the second read has begun", func() bool { return len(channels) < 1 })
 	second <- Content{}
 	<-a.Changes()
 	first <- Content{Absent: true}
@@ -93,7 +94,7 @@ func TestWithinLateRead(t *testing.T) {
 // TestWithinStops: Stop cancels a read.
 func TestWithinStops(t *testing.T) {
 	ended := make(chan struct{})
-	a := within(t, func(ctx context.Context) Content { <-ctx.Done(); close(ended); return Content{} })
+	a := newKeyAlarm(t, func(ctx context.Context) Content { <-ctx.Done(); close(ended); return Content{} })
 	a.View(time.Now())
 	a.Stop()
 	<-ended

@@ -20,7 +20,7 @@ func TestClockBlip(t *testing.T) {
 		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
 			clock := kit.NewClock(t)
 			f := startFleet(t, 1, optionsFor(masterC, redistest.Options{Clock: clock}))
-			l := f.holdOnThree(t, "k", ttl)
+			l := f.lockOnThree(t, "k", ttl)
 			f.awaitProbe(t, masterC)
 			kit.Must(t, clock.Set(time.Hour))
 			time.Sleep(350 * time.Millisecond) // several times as long as a server needs to delete expired keys
@@ -36,7 +36,7 @@ func TestAllClocks(t *testing.T) {
 	t.Parallel()
 	clock := kit.NewClock(t)
 	f := startFleet(t, 2, optionsForAll(redistest.Options{Clock: clock}))
-	l := f.hold(t, "k", time.Minute)
+	l := f.lockOnAll(t, "k", time.Minute)
 	kit.Must(t, clock.Set(90*time.Second))
 	f.wantForgotten(t, l, masterA, masterB, masterC, masterD, masterE)
 	l.wantRefused(t, kit.Connect(t, f.proxies[1]), time.Minute)
@@ -51,7 +51,7 @@ func TestDrift(t *testing.T) {
 			clock := kit.NewClock(t)
 			kit.Must(t, clock.Drift(rate))
 			f := startFleet(t, 1, optionsFor(masterC, redistest.Options{Clock: clock}))
-			f.wantNoneCondemned(t, 30*time.Second)
+			f.wantNoQuarantine(t, 30*time.Second)
 			f.wantVoting(t, masterCount)
 		})
 	}
@@ -64,27 +64,27 @@ func TestBootClock(t *testing.T) {
 	t.Parallel()
 	clock := kit.NewClock(t)
 	f := startFleet(t, 2, optionsForAll(redistest.Options{Clock: clock}))
-	l := f.hold(t, "k", time.Minute)
-	all := []int{masterA, masterB, masterC, masterD, masterE}
-	f.cutOff(t, all...)
+	l := f.lockOnAll(t, "k", time.Minute)
+	masters := []int{masterA, masterB, masterC, masterD, masterE}
+	f.cutOff(t, masters...)
 	kit.Must(t, clock.Set(-2*time.Hour))
 	for _, master := range f.masters {
 		kit.Must(t, master.Restart())
 	}
 	kit.Must(t, clock.Set(0))
-	f.reconnect(t, all...)
+	f.reconnect(t, masters...)
 	l.wantRefused(t, kit.Connect(t, f.proxies[1]), time.Minute)
 }
 
-// wantNoneCondemned fails the test if the last proxy sees a master in quarantine or unfit within
+// wantNoQuarantine fails the test if the last proxy sees a master in quarantine or unfit within
 // the given time. A master may miss probes, because the machine is busy.
-func (f *fleet) wantNoneCondemned(t *testing.T, length time.Duration) {
+func (f *fleet) wantNoQuarantine(t *testing.T, length time.Duration) {
 	t.Helper()
-	looker := f.lookers[len(f.lookers)-1]
-	for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		info := fmt.Sprint(kit.Do(t, looker, "PROXY", "INFO"))
+	client := f.statusClients[len(f.statusClients)-1]
+	for deadline := time.Now().Add(length); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
 		if strings.Contains(info, "state=quarantine") || strings.Contains(info, "state=unfit") {
-			t.Fatalf("a master was condemned: %v", info)
+			t.Fatalf("a master is in quarantine or unfit: %v", info)
 		}
 	}
 }

@@ -21,11 +21,11 @@ func TestSwapDB0(t *testing.T) {
 	f := startFleet(t, 2, nil)
 	client := kit.Connect(t, f.proxies[0])
 	kit.Want(t, client, "OK", "SELECT", "1")
-	if reply := kit.Do(t, client, "LOCK", "other", "token", "PX", "1000"); kind(reply) == "NOQUORUM" {
+	if reply := kit.Do(t, client, "LOCK", "other", "token", "PX", "1000"); replyKind(reply) == "NOQUORUM" {
 		t.Fatalf("LOCK in database 1: %v", reply)
 	}
-	l := f.holdOnThree(t, "k", time.Minute)
-	tell(t, f.masters[masterC], "SWAPDB", "0", "1")
+	l := f.lockOnThree(t, "k", time.Minute)
+	mustTell(t, f.masters[masterC], "SWAPDB", "0", "1")
 	f.wantForgotten(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
@@ -37,15 +37,15 @@ func TestPromoted(t *testing.T) {
 	durable := redistest.Options{ExtraArgs: redistest.Durable()}
 	f, replica := startMasters(t, optionsFor(masterC, durable)), redistest.New(t, durable)
 	// Before the next probe, because the first replica changes the identity of its master.
-	way := follow(t, replica, f.masters[masterC])
+	link := startReplica(t, replica, f.masters[masterC])
 	f.startProxy(t)
 	f.startProxy(t)
 	f.wantVoting(t, masterCount)
-	wantSameMark(t, replica, f.masters[masterC])
-	kit.Must(t, way.Cut())
-	l := f.holdOnThree(t, "k", time.Minute)
+	awaitSameMarkers(t, replica, f.masters[masterC])
+	kit.Must(t, link.Cut())
+	l := f.lockOnThree(t, "k", time.Minute)
 	kit.Must(t, f.masters[masterC].Kill())
-	tell(t, replica, "REPLICAOF", "NO", "ONE")
+	mustTell(t, replica, "REPLICAOF", "NO", "ONE")
 	f.replace(masterC, replica)
 	f.wantForgotten(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
@@ -57,7 +57,7 @@ func TestDiskSetBack(t *testing.T) {
 	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
-	l := f.holdOnThree(t, "k", time.Minute)
+	l := f.lockOnThree(t, "k", time.Minute)
 	kit.Must(t, f.masters[masterC].SetBack(folder))
 	f.wantForgotten(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
@@ -72,17 +72,17 @@ func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	time.Sleep(2 * time.Second) // by then the proxy has written the sequence number to the other masters
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
-	before := tell(t, f.masters[masterC], "GET", "redlock-proxy:marker")
+	oldMarker := mustTell(t, f.masters[masterC], "GET", "redlock-proxy:marker")
 	kit.Must(t, f.masters[masterC].Kill())
 	kit.Must(t, f.masters[masterC].Revive())
 	kit.Soon(t, func() error {
-		if marker := tell(t, f.masters[masterC], "GET", "redlock-proxy:marker"); marker == nil || marker == before {
+		if marker := mustTell(t, f.masters[masterC], "GET", "redlock-proxy:marker"); marker == nil || marker == oldMarker {
 			return fmt.Errorf("C was not admitted anew: its marker is %v", marker)
 		}
 		return nil
 	})
 	f.wantVoting(t, masterCount)
-	l := f.holdOnThree(t, "k", time.Minute)
+	l := f.lockOnThree(t, "k", time.Minute)
 	time.Sleep(2 * time.Second) // the proxies probe the masters in this time
 	kit.Must(t, f.proxies[0].Kill())
 	f.cutOff(t, masterA, masterB)
@@ -98,17 +98,17 @@ func TestSetBackAndRestartedAgain(t *testing.T) {
 	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
-	l := f.holdOnThree(t, "k", time.Minute)
+	l := f.lockOnThree(t, "k", time.Minute)
 	time.Sleep(2 * time.Second) // by then the proxy has written the sequence number to the other masters
 	kit.Must(t, f.proxies[0].Kill())
 	f.cutOff(t, masterA, masterB)
 	kit.Must(t, f.masters[masterC].SetBack(folder))
 	second := f.startProxy(t)
 	kit.Soon(t, func() error {
-		if record := fmt.Sprint(tell(t, f.masters[masterC], "GET",
+		if record := fmt.Sprint(mustTell(t, f.masters[masterC], "GET",
 			"redlock-proxy:quarantine")); !strings.Contains(record, " restarted ") ||
 			strings.Contains(record, " - restarted ") {
-			return fmt.Errorf("C claims nothing: %s", record)
+			return fmt.Errorf("C has no claim: %s", record)
 		}
 		return nil
 	})
@@ -122,55 +122,57 @@ func TestSetBackAndRestartedAgain(t *testing.T) {
 func TestAppendOnlyOff(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
-	tell(t, f.masters[masterC], "CONFIG", "SET", "appendonly", "no")
-	l := f.holdOnThree(t, "k", time.Minute)
+	mustTell(t, f.masters[masterC], "CONFIG", "SET", "appendonly", "no")
+	l := f.lockOnThree(t, "k", time.Minute)
 	kit.Must(t, f.masters[masterC].Revive())
 	f.wantForgotten(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestReloaded: C loads an older RDB while it runs, so it is the same server with the same marker.
-func TestReloaded(t *testing.T) {
+// TestOlderDataReloaded: C loads an older RDB while it runs, so it is the same server with the same
+// marker.
+func TestOlderDataReloaded(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: []string{"--enable-debug-command", "yes"}}))
-	tell(t, f.masters[masterC], "SAVE")
-	l := f.holdOnThree(t, "k", time.Minute)
+	mustTell(t, f.masters[masterC], "SAVE")
+	l := f.lockOnThree(t, "k", time.Minute)
 	time.Sleep(2 * time.Second) // every proxy has probed C since; until then the guard has this gap, see GUARD.md
-	tell(t, f.masters[masterC], "DEBUG", "RELOAD", "NOSAVE")
+	mustTell(t, f.masters[masterC], "DEBUG", "RELOAD", "NOSAVE")
 	f.wantForgotten(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
 // replace lets another server take the address of a master.
-func (f *fleet) replace(master int, by *redistest.Server) {
-	f.masters[master] = by
-	f.links[master].Lead(by.Addr())
+func (f *fleet) replace(master int, server *redistest.Server) {
+	f.masters[master] = server
+	f.links[master].Lead(server.Addr())
 	f.links[master].Reset()
 }
 
-// follow makes a server a replica, waits until it has all data, and returns its link to its master.
-func follow(t *testing.T, replica, master *redistest.Server) *faultlink.Link {
+// startReplica makes a server a replica, waits until it has all data, and returns its link to its
+// master.
+func startReplica(t *testing.T, replica, master *redistest.Server) *faultlink.Link {
 	t.Helper()
-	way, err := faultlink.New(master.Addr())
+	link, err := faultlink.New(master.Addr())
 	kit.Must(t, err)
-	t.Cleanup(func() { kit.Must(t, way.Close()) })
-	host, port, _ := strings.Cut(way.Addr(), ":")
-	tell(t, replica, "REPLICAOF", host, port)
+	t.Cleanup(func() { kit.Must(t, link.Close()) })
+	host, port, _ := strings.Cut(link.Addr(), ":")
+	mustTell(t, replica, "REPLICAOF", host, port)
 	kit.Soon(t, func() error {
-		if info := fmt.Sprint(tell(t, replica, "INFO", "replication")); !strings.Contains(info, "master_link_status:up") {
-			return fmt.Errorf("%s does not follow: %s", replica.Addr(), info)
+		if info := fmt.Sprint(mustTell(t, replica, "INFO", "replication")); !strings.Contains(info, "master_link_status:up") {
+			return fmt.Errorf("%s is not in sync: %s", replica.Addr(), info)
 		}
 		return nil
 	})
-	return way
+	return link
 }
 
-// wantSameMark waits until a replica has all the proxies' own keys of its master.
-func wantSameMark(t *testing.T, replica, master *redistest.Server) {
+// awaitSameMarkers waits until a replica has all the proxies' own keys of its master.
+func awaitSameMarkers(t *testing.T, replica, master *redistest.Server) {
 	t.Helper()
 	kit.Soon(t, func() error {
-		if mine, other := ownKeys(t, replica), ownKeys(t, master); mine != other {
-			return fmt.Errorf("the replica has %s, its master %s", mine, other)
+		if replicaKeys, masterKeys := ownKeys(t, replica), ownKeys(t, master); replicaKeys != masterKeys {
+			return fmt.Errorf("the replica has %s, its master %s", replicaKeys, masterKeys)
 		}
 		return nil
 	})
@@ -179,7 +181,7 @@ func wantSameMark(t *testing.T, replica, master *redistest.Server) {
 // ownKeys returns the proxies' own keys on a server, with their values.
 func ownKeys(t *testing.T, server *redistest.Server) string {
 	t.Helper()
-	return fmt.Sprint(tell(t, server, "EVAL", `local all = {}
+	return fmt.Sprint(mustTell(t, server, "EVAL", `local all = {}
 for _, key in ipairs(redis.call('keys', 'redlock-proxy:*')) do
   local value = redis.pcall('get', key)
   all[#all + 1] = key .. '=' .. (type(value) == 'string' and value or '?')

@@ -12,10 +12,10 @@ import (
 )
 
 // endlessKeys returns a key without an expiry in its own cell, and one in the cell of a lock.
-func endlessKeys() map[string]struct{ key, other, cell string } {
-	return map[string]struct{ key, other, cell string }{
-		"a key":         {"lock:k", "", "lock:k"},
-		"a key of some": {"q:{lock:k}", "lock:k", "lock:k"},
+func endlessKeys() map[string]struct{ key, sameTag, cell string } {
+	return map[string]struct{ key, sameTag, cell string }{
+		"a key":            {"lock:k", "", "lock:k"},
+		"a key with a tag": {"q:{lock:k}", "lock:k", "lock:k"},
 	}
 }
 
@@ -26,7 +26,7 @@ func startEndless(t *testing.T, key string) *fleet {
 	f := startFleet(t, 2, nil, "--lock-keys", "lock:*", "--lock-keys", "*{lock:*", "--lock-tags", "*", "--max-ttl", "10s")
 	f.cutOff(t, masterD, masterE)
 	f.wantVoting(t, 3)
-	kit.Want(t, f.lookers[0], "OK", "SET", key, "for ever")
+	kit.Want(t, f.statusClients[0], "OK", "SET", key, "for ever")
 	return f
 }
 
@@ -41,7 +41,7 @@ func TestEndlessReachesAll(t *testing.T) {
 			for _, i := range []int{masterD, masterE} {
 				kit.Soon(t, func() error {
 					if kit.Lacks(f.masters[i], test.cell) == nil {
-						return fmt.Errorf("master %d has not got it", i)
+						return fmt.Errorf("master %d does not have the key", i)
 					}
 					return nil
 				})
@@ -49,29 +49,29 @@ func TestEndlessReachesAll(t *testing.T) {
 			kit.Must(t, f.masters[masterC].Kill())
 			kit.Must(t, f.masters[masterC].Restart())
 			f.wantVoting(t, masterCount)
-			for _, looker := range f.lookers {
-				kit.Want(t, looker, "for ever", "GET", test.key)
+			for _, client := range f.statusClients {
+				kit.Want(t, client, "for ever", "GET", test.key)
 			}
-			kit.Want(t, f.lookers[1], "OK", "SET", test.key, "anew")
-			kit.Want(t, f.lookers[0], "anew", "GET", test.key)
+			kit.Want(t, f.statusClients[1], "OK", "SET", test.key, "anew")
+			kit.Want(t, f.statusClients[0], "anew", "GET", test.key)
 		})
 	}
 }
 
-// TestEndlessOnQuorum: the proxy that set the key ends before D and E are reachable again, and C
-// restarts without its data. A and B are no majority, and no proxy knows what C had: A, B and C may
-// have granted the lock, or C, D and E may have released it. So C gets a copy that does not vote,
-// and the key stays undetermined until an operator removes it on all masters. This applies to all
-// keys of a tag, also those with an expiry. Keys with an expiry are undetermined only until they
+// TestEndlessOnBareQuorum: the proxy that set the key ends before D and E are reachable again, and
+// C restarts without its data. A and B are no majority, and no proxy knows what C had: A, B and C
+// may have granted the lock, or C, D and E may have released it. So C gets a copy that does not
+// vote, and the key stays undetermined until an operator removes it on all masters. This applies to
+// all keys of a tag, also keys with an expiry. Keys with an expiry are undetermined only until they
 // expire, and keys on all five masters outlast any two restarts.
-func TestEndlessOnQuorum(t *testing.T) {
+func TestEndlessOnBareQuorum(t *testing.T) {
 	for name, test := range endlessKeys() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := startEndless(t, test.key)
-			client := f.lookers[1]
+			client := f.statusClients[1]
 			kit.Must(t, f.proxies[0].Kill())
-			f.proxies, f.lookers = f.proxies[1:], f.lookers[1:]
+			f.proxies, f.statusClients = f.proxies[1:], f.statusClients[1:]
 			f.reconnect(t, masterD, masterE)
 			f.wantVoting(t, masterCount)
 			kit.Want(t, client, "for ever", "GET", test.key)
@@ -81,13 +81,13 @@ func TestEndlessOnQuorum(t *testing.T) {
 			kit.Must(t, f.masters[masterC].Kill())
 			kit.Must(t, f.masters[masterC].Restart())
 			f.wantVoting(t, masterCount)
-			wantOpen(t, client, "GET", test.key)
-			wantOpen(t, client, "SET", test.key, "anew")
-			if test.other != "" {
-				wantOpen(t, client, "SET", test.other, "a lock", "NX", "PX", "5000")
+			wantUndetermined(t, client, "GET", test.key)
+			wantUndetermined(t, client, "SET", test.key, "anew")
+			if test.sameTag != "" {
+				wantUndetermined(t, client, "SET", test.sameTag, "a lock", "NX", "PX", "5000")
 			}
 			for _, master := range f.masters {
-				tell(t, master, "DEL", test.cell)
+				mustTell(t, master, "DEL", test.cell)
 			}
 			kit.Soon(t, func() error {
 				if got := kit.Do(t, client, "SET", test.key, "anew"); got != "OK" {
@@ -100,8 +100,8 @@ func TestEndlessOnQuorum(t *testing.T) {
 	}
 }
 
-// wantOpen fails the test unless the command gets the NOQUORUM of an undetermined key.
-func wantOpen(t *testing.T, client *redistest.Client, words ...string) {
+// wantUndetermined fails the test unless the command gets the NOQUORUM of an undetermined key.
+func wantUndetermined(t *testing.T, client *redistest.Client, words ...string) {
 	t.Helper()
 	reply := kit.Do(t, client, words...)
 	if !strings.Contains(fmt.Sprint(reply), "the state of the key is undetermined") {

@@ -31,10 +31,10 @@ func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
 // fleet holds five masters and their proxies. All proxies share one link to each master, so that
 // they have the same list of masters.
 type fleet struct {
-	masters []*redistest.Server
-	links   []*faultlink.Link
-	proxies []*harness.Proxy
-	lookers []*redistest.Client // one for each proxy
+	masters       []*redistest.Server
+	links         []*faultlink.Link
+	proxies       []*harness.Proxy
+	statusClients []*redistest.Client // one for each proxy
 }
 
 // startFleet starts five masters, with options for some of them, and proxies, and waits until all
@@ -68,11 +68,11 @@ func optionsFor(master int, options redistest.Options) map[int]redistest.Options
 
 // optionsForAll returns the same options for all masters.
 func optionsForAll(options redistest.Options) map[int]redistest.Options {
-	all := map[int]redistest.Options{}
+	byMaster := map[int]redistest.Options{}
 	for i := range masterCount {
-		all[i] = options
+		byMaster[i] = options
 	}
-	return all
+	return byMaster
 }
 
 // startProxy starts one more proxy for all masters.
@@ -80,7 +80,7 @@ func (f *fleet) startProxy(t *testing.T, args ...string) *harness.Proxy {
 	t.Helper()
 	proxy := kit.StartProxy(t, kit.LinkURLs(f.links), args...)
 	f.proxies = append(f.proxies, proxy)
-	f.lookers = append(f.lookers, kit.Connect(t, proxy))
+	f.statusClients = append(f.statusClients, kit.Connect(t, proxy))
 	return proxy
 }
 
@@ -103,27 +103,27 @@ func (f *fleet) reconnect(t *testing.T, masters ...int) {
 // wantVoting waits until every proxy sees n masters vote.
 func (f *fleet) wantVoting(t *testing.T, n int) {
 	t.Helper()
-	for _, looker := range f.lookers {
-		wantVotingAt(t, looker, n)
+	for _, client := range f.statusClients {
+		wantVotingAt(t, client, n)
 	}
 }
 
 // wantVotingAt waits until one proxy sees n masters vote.
-func wantVotingAt(t *testing.T, looker *redistest.Client, n int) {
+func wantVotingAt(t *testing.T, client *redistest.Client, n int) {
 	t.Helper()
 	kit.Soon(t, func() error {
-		if voting := votingAt(t, looker); voting != n {
-			return fmt.Errorf("%d masters vote, want %d: %v", voting, n, kit.Do(t, looker, "PROXY", "INFO"))
+		if voting := votingAt(t, client); voting != n {
+			return fmt.Errorf("%d masters vote, want %d: %v", voting, n, kit.Do(t, client, "PROXY", "INFO"))
 		}
 		return nil
 	})
 }
 
 // votingAt returns how many masters a proxy sees vote.
-func votingAt(t *testing.T, looker *redistest.Client) (n int) {
+func votingAt(t *testing.T, client *redistest.Client) (n int) {
 	t.Helper()
 	const name = "redlock_masters_voting:"
-	for line := range strings.Lines(fmt.Sprint(kit.Do(t, looker, "PROXY", "INFO"))) {
+	for line := range strings.Lines(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))) {
 		if text, found := strings.CutPrefix(line, name); found {
 			_, err := fmt.Sscan(text, &n)
 			kit.Must(t, err)
@@ -138,14 +138,14 @@ func votingAt(t *testing.T, looker *redistest.Client) (n int) {
 // soon.
 func (f *fleet) awaitProbe(t *testing.T, master int) {
 	t.Helper()
-	const quiet = 60 * time.Millisecond
+	const silence = 60 * time.Millisecond
 	monitor, err := redistest.Dial(f.masters[master].Addr(), kit.Patience)
 	kit.Must(t, err)
 	defer monitor.Close()
 	kit.Want(t, monitor, "OK", "MONITOR")
 	_, err = monitor.Receive()
 	kit.Must(t, err)
-	monitor.SetTimeout(quiet)
+	monitor.SetTimeout(silence)
 	for err == nil {
 		_, err = monitor.Receive()
 	}
@@ -154,8 +154,8 @@ func (f *fleet) awaitProbe(t *testing.T, master int) {
 	}
 }
 
-// tell sends a command directly to a server, and fails the test on an error.
-func tell(t *testing.T, server *redistest.Server, command ...string) any {
+// mustTell sends a command directly to a server, and fails the test on an error.
+func mustTell(t *testing.T, server *redistest.Server, command ...string) any {
 	t.Helper()
 	reply, err := kit.AskIn(server, "0", command...)
 	if err != nil {

@@ -17,32 +17,33 @@ func TestFlushedUncounted(t *testing.T) {
 	const ttl = 6 * time.Second
 	f := startFleet(t, 1, nil, "--max-ttl", ttl.String())
 	time.Sleep(ttl + 3*time.Second) // the masters must be older than any lock
-	l := f.hold(t, "k", ttl)
+	l := f.lockOnAll(t, "k", ttl)
 	kit.Must(t, f.proxies[0].Kill())
 	for _, master := range f.masters {
-		tell(t, master, "FLUSHALL")
-		tell(t, master, "CONFIG", "RESETSTAT")
+		mustTell(t, master, "FLUSHALL")
+		mustTell(t, master, "CONFIG", "RESETSTAT")
 	}
-	after := f.startProxy(t, "--max-ttl", ttl.String(), "--fresh-start=false")
-	rival := kit.Connect(t, after)
+	restarted := f.startProxy(t, "--max-ttl", ttl.String(), "--fresh-start=false")
+	rival := kit.Connect(t, restarted)
 	l.wantRefused(t, rival, ttl)
 	l.wantFree(t, rival) // the quarantine ends
 }
 
-// TestFreshCompose: the proxies are started with --fresh-start, as in docker-compose.yml: if all
-// masters are empty, they are new. All masters lose their data between two probes. One proxy
-// restarts; another one has granted a lock of a minute and keeps running. The running proxy probes
-// each master once a second; the test pauses it for half a second, before its next probe.
-func TestFreshCompose(t *testing.T) {
+// TestFreshStartWithRunningProxy: the proxies are started with --fresh-start, as in
+// docker-compose.yml: if all masters are empty, they are new. All masters lose their data between
+// two probes. One proxy restarts; another one has granted a lock of a minute and keeps running. The
+// running proxy probes each master once a second; the test pauses it for half a second, before its
+// next probe.
+func TestFreshStartWithRunningProxy(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil, "--fresh-start")
-	l := f.hold(t, "k", time.Minute)
+	l := f.lockOnAll(t, "k", time.Minute)
 	kit.Must(t, f.proxies[0].Pause())
 	for _, master := range f.masters {
-		tell(t, master, "FLUSHALL")
+		mustTell(t, master, "FLUSHALL")
 	}
-	goesOn := time.AfterFunc(time.Second/2, func() { _ = f.proxies[0].Continue() })
-	defer goesOn.Stop()
+	resume := time.AfterFunc(time.Second/2, func() { _ = f.proxies[0].Continue() })
+	defer resume.Stop()
 	restarted := f.startProxy(t, "--fresh-start")
 	l.wantRefused(t, kit.Connect(t, restarted), time.Minute)
 }

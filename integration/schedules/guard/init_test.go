@@ -34,20 +34,20 @@ func (f *fleet) runInit(t *testing.T, longest time.Duration) (output string, err
 	return out.String(), err
 }
 
-// TestInitBesideAProxyThatKnows: all masters are flushed. Before the proxy that granted a lock has
+// TestInitContradictedByProxy: all masters are flushed. Before the proxy that granted a lock has
 // probed them, the operator confirms that no lock is held. The proxy contradicts, and the masters
 // wait until the lock has expired.
-func TestInitBesideAProxyThatKnows(t *testing.T) {
+func TestInitContradictedByProxy(t *testing.T) {
 	t.Parallel()
 	const ttl = 12 * time.Second
 	f := startFleet(t, 1, nil, "--fresh-start")
-	l := f.hold(t, "k", ttl)
+	l := f.lockOnAll(t, "k", ttl)
 	kit.Must(t, f.proxies[0].Pause())
 	for _, master := range f.masters {
-		tell(t, master, "FLUSHALL")
+		mustTell(t, master, "FLUSHALL")
 	}
-	goesOn := time.AfterFunc(time.Second/2, func() { _ = f.proxies[0].Continue() })
-	defer goesOn.Stop()
+	resume := time.AfterFunc(time.Second/2, func() { _ = f.proxies[0].Continue() })
+	defer resume.Stop()
 	output, err := f.runInit(t, 0)
 	// The masters do not vote at the announced time.
 	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 3 {
@@ -69,8 +69,8 @@ func TestSurvivorsDoNotTellAll(t *testing.T) {
 	kit.Do(t, kit.Connect(t, f.proxies[0]), "LOCK", "short", "t", "PX", "4000")
 	for _, master := range f.masters[masterD:] {
 		kit.Soon(t, func() error {
-			if known := tell(t, master, "GET", "redlock-proxy:longest"); known != "4096" {
-				return fmt.Errorf("the longest TTL there is %v", known)
+			if longest := mustTell(t, master, "GET", "redlock-proxy:longest"); longest != "4096" {
+				return fmt.Errorf("the longest TTL there is %v", longest)
 			}
 			return nil
 		})
@@ -80,7 +80,7 @@ func TestSurvivorsDoNotTellAll(t *testing.T) {
 	l := f.lock(t, "k", time.Minute)
 	kit.Must(t, f.proxies[0].Kill())
 	for _, master := range f.masters[:masterD] {
-		tell(t, master, "FLUSHALL")
+		mustTell(t, master, "FLUSHALL")
 	}
 	f.reconnect(t, masterD, masterE)
 	rival := kit.Connect(t, kit.StartProxy(t, kit.LinkURLs(f.links), "--fresh-start=false"))
@@ -99,19 +99,19 @@ func TestSurvivorsDoNotTellAll(t *testing.T) {
 func TestFreshStartAfterAnother(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil, "--fresh-start")
-	l := f.hold(t, "k", time.Minute)
+	l := f.lockOnAll(t, "k", time.Minute)
 	kit.Must(t, f.proxies[0].Pause())
 	for _, master := range f.masters {
-		tell(t, master, "FLUSHALL")
+		mustTell(t, master, "FLUSHALL")
 	}
 	kit.StartProxy(t, kit.LinkURLs(f.links), "--fresh-start=false")
 	for _, master := range f.masters {
-		if record := fmt.Sprint(tell(t, master, "GET", "redlock-proxy:quarantine")); !strings.Contains(record, " blank ") {
+		if record := fmt.Sprint(mustTell(t, master, "GET", "redlock-proxy:quarantine")); !strings.Contains(record, " blank ") {
 			t.Errorf("the record says %s", record)
 		}
 	}
-	goesOn := time.AfterFunc(time.Second/2, func() { _ = f.proxies[0].Continue() })
-	defer goesOn.Stop()
+	resume := time.AfterFunc(time.Second/2, func() { _ = f.proxies[0].Continue() })
+	defer resume.Stop()
 	rival := kit.Connect(t, f.startProxy(t, "--fresh-start"))
 	l.wantRefused(t, rival, 6*time.Second)
 }

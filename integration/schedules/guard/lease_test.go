@@ -20,72 +20,72 @@ type lease struct {
 	key, token string
 	ttl        time.Duration
 	holder     *redistest.Client
-	until      time.Time
+	validUntil time.Time
 }
 
 // lock takes a lock with the given TTL through the first proxy.
 func (f *fleet) lock(t *testing.T, key string, ttl time.Duration) *lease {
 	t.Helper()
 	l := &lease{key: key, token: "holder-of-" + key, ttl: ttl, holder: kit.Connect(t, f.proxies[0])}
-	asked := time.Now()
+	sentAt := time.Now()
 	reply := kit.Do(t, l.holder, "LOCK", key, l.token, "PX", millis(ttl))
 	validity, granted := reply.(int64)
 	if !granted {
 		t.Fatalf("LOCK %s: got %#v, want a validity", key, reply)
 	}
-	l.until = asked.Add(time.Duration(validity) * time.Millisecond)
+	l.validUntil = sentAt.Add(time.Duration(validity) * time.Millisecond)
 	return l
 }
 
-// hold takes a lock that is on all masters.
-func (f *fleet) hold(t *testing.T, key string, ttl time.Duration) *lease {
+// lockOnAll takes a lock that is on all masters.
+func (f *fleet) lockOnAll(t *testing.T, key string, ttl time.Duration) *lease {
 	t.Helper()
 	l := f.lock(t, key, ttl)
-	f.wantOn(t, l, masterA, masterB, masterC, masterD, masterE) // it is granted as soon as three masters have it
+	f.awaitHolders(t, l, masterA, masterB, masterC, masterD, masterE) // it is granted as soon as three masters have it
 	return l
 }
 
-// holdOnThree takes a lock while D and E are unreachable, so that only A, B and C have it. Then all
+// lockOnThree takes a lock while D and E are unreachable, so that only A, B and C have it. Then all
 // masters vote.
-func (f *fleet) holdOnThree(t *testing.T, key string, ttl time.Duration) *lease {
+func (f *fleet) lockOnThree(t *testing.T, key string, ttl time.Duration) *lease {
 	t.Helper()
 	f.cutOff(t, masterD, masterE)
 	f.wantVoting(t, 3)
 	l := f.lock(t, key, ttl)
 	f.reconnect(t, masterD, masterE)
 	f.wantVoting(t, masterCount)
-	f.wantOn(t, l, masterA, masterB, masterC)
+	f.awaitHolders(t, l, masterA, masterB, masterC)
 	return l
 }
 
-// wantOn waits until exactly the given masters have the lock.
-func (f *fleet) wantOn(t *testing.T, l *lease, masters ...int) {
+// awaitHolders waits until exactly the given masters have the lock.
+func (f *fleet) awaitHolders(t *testing.T, l *lease, masters ...int) {
 	t.Helper()
 	kit.Soon(t, func() error {
-		if on := f.mastersWith(t, l); !slices.Equal(on, masters) {
-			return fmt.Errorf("%s is on the masters %v, want %v", l.key, on, masters)
+		if holders := f.mastersWith(t, l); !slices.Equal(holders, masters) {
+			return fmt.Errorf("%s is on the masters %v, want %v", l.key, holders, masters)
 		}
 		return nil
 	})
 }
 
 // mastersWith returns the masters that have the lock, by its token.
-func (f *fleet) mastersWith(t *testing.T, l *lease) (on []int) {
+func (f *fleet) mastersWith(t *testing.T, l *lease) (holders []int) {
 	t.Helper()
 	for i, master := range f.masters {
-		if value, _ := tell(t, master, "GET", l.key).(string); strings.HasSuffix(value, l.token) {
-			on = append(on, i)
+		if value, _ := mustTell(t, master, "GET", l.key).(string); strings.HasSuffix(value, l.token) {
+			holders = append(holders, i)
 		}
 	}
-	return on
+	return holders
 }
 
 // wantForgotten fails the test unless masters have lost the lock: else the schedule shows nothing.
 func (f *fleet) wantForgotten(t *testing.T, l *lease, masters ...int) {
 	t.Helper()
 	for _, i := range masters {
-		if value := tell(t, f.masters[i], "GET", l.key); value != nil {
-			t.Fatalf("master %d did not forget %s: it has %v, so this shows nothing", i, l.key, value)
+		if value := mustTell(t, f.masters[i], "GET", l.key); value != nil {
+			t.Fatalf("master %d still has %s: %v; the test shows nothing", i, l.key, value)
 		}
 	}
 }
@@ -94,31 +94,31 @@ func (f *fleet) wantForgotten(t *testing.T, l *lease, masters ...int) {
 // expires, and fails the test if the lock is granted.
 func (l *lease) wantRefused(t *testing.T, rival *redistest.Client, length time.Duration) {
 	t.Helper()
-	began, replies := time.Now(), map[string]int{}
-	end := began.Add(length)
-	if l.until.Before(end) {
-		end = l.until
+	start, replies := time.Now(), map[string]int{}
+	deadline := start.Add(length)
+	if l.validUntil.Before(deadline) {
+		deadline = l.validUntil
 	}
-	for tries := 1; time.Now().Before(end); tries++ {
-		reply := l.ask(t, rival)
-		if _, granted := reply.(int64); granted && time.Now().Before(l.until) {
-			t.Fatalf("GRANTED TWICE: %s to a rival, too, after %d tries in %v; its holder has it for another %v",
-				l.key, tries, time.Since(began).Round(time.Millisecond), time.Until(l.until).Round(time.Millisecond))
+	for tries := 1; time.Now().Before(deadline); tries++ {
+		reply := l.requestAsRival(t, rival)
+		if _, granted := reply.(int64); granted && time.Now().Before(l.validUntil) {
+			t.Fatalf("GRANTED TWICE: %s is granted to a rival after %d tries in %v; its holder has it for another %v",
+				l.key, tries, time.Since(start).Round(time.Millisecond), time.Until(l.validUntil).Round(time.Millisecond))
 		}
-		replies[kind(reply)]++
+		replies[replyKind(reply)]++
 		time.Sleep(5 * time.Millisecond) // the pace of a client
 	}
-	t.Logf("%s, held for %v more: a rival was told %v", l.key, time.Until(l.until).Round(time.Millisecond), replies)
+	t.Logf("%s, held for another %v: replies to a rival: %v", l.key, time.Until(l.validUntil).Round(time.Millisecond), replies)
 }
 
-// ask lets a rival request the lock.
-func (l *lease) ask(t *testing.T, rival *redistest.Client) any {
+// requestAsRival lets a rival request the lock.
+func (l *lease) requestAsRival(t *testing.T, rival *redistest.Client) any {
 	t.Helper()
 	return kit.Do(t, rival, "LOCK", l.key, "rival", "PX", millis(l.ttl))
 }
 
-// kind returns a reply without its details.
-func kind(reply any) string {
+// replyKind returns a reply without its details.
+func replyKind(reply any) string {
 	if failure, bad := reply.(redistest.RespError); bad {
 		word, _, _ := strings.Cut(string(failure), " ")
 		return word
@@ -126,11 +126,11 @@ func kind(reply any) string {
 	return fmt.Sprint(reply)
 }
 
-// wantGivenBack releases the lock, and waits until it is free. The UNLOCK may get NOQUORUM, but not
+// wantReleased releases the lock, and waits until it is free. The UNLOCK may get NOQUORUM, but not
 // the reply that the holder held nothing.
-func (l *lease) wantGivenBack(t *testing.T, rival *redistest.Client) {
+func (l *lease) wantReleased(t *testing.T, rival *redistest.Client) {
 	t.Helper()
-	if reply := kit.Do(t, l.holder, "UNLOCK", l.key, l.token); reply != any(int64(1)) && kind(reply) != "NOQUORUM" {
+	if reply := kit.Do(t, l.holder, "UNLOCK", l.key, l.token); reply != any(int64(1)) && replyKind(reply) != "NOQUORUM" {
 		t.Errorf("UNLOCK %s: got %v, want 1", l.key, reply)
 	}
 	l.wantFree(t, rival)
@@ -140,7 +140,7 @@ func (l *lease) wantGivenBack(t *testing.T, rival *redistest.Client) {
 func (l *lease) wantFree(t *testing.T, rival *redistest.Client) {
 	t.Helper()
 	kit.Soon(t, func() error {
-		reply := l.ask(t, rival)
+		reply := l.requestAsRival(t, rival)
 		if _, granted := reply.(int64); !granted {
 			return fmt.Errorf("LOCK %s, whose lease has ended: got %v", l.key, reply)
 		}
@@ -155,7 +155,7 @@ func (f *fleet) wantKept(t *testing.T, l *lease, rival *redistest.Client) {
 	l.wantRefused(t, rival, 2*time.Second)
 	f.wantVoting(t, masterCount)
 	l.wantRefused(t, rival, time.Second/2)
-	l.wantGivenBack(t, rival)
+	l.wantReleased(t, rival)
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -11,16 +11,16 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestUnlikeProxiesAreNamed: proxies with fewer masters or without the guard share masters with
+// TestDifferentProxiesAreLogged: proxies with fewer masters or without the guard share masters with
 // proxies that have all masters and the guard. Each side may grant a lock that the other side has
 // granted, so at least one of them must log the difference.
-func TestUnlikeProxiesAreNamed(t *testing.T) {
+func TestDifferentProxiesAreLogged(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		masters func(urls []string) []string
 		args    []string
-		told    *regexp.Regexp
+		logLine *regexp.Regexp
 	}{
 		{
 			"fewer masters", func(urls []string) []string { return urls[:3] }, nil,
@@ -33,15 +33,15 @@ func TestUnlikeProxiesAreNamed(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := startFleet(t, 1, nil)
-			other := kit.StartProxy(t, test.masters(kit.LinkURLs(f.links)), test.args...)
-			kit.Do(t, kit.Connect(t, other), "LOCK", "k", "token", "PX", "1000")
-			kit.Soon(t, func() error { return wantTold(test.told, f.proxies[0], other) })
+			different := kit.StartProxy(t, test.masters(kit.LinkURLs(f.links)), test.args...)
+			kit.Do(t, kit.Connect(t, different), "LOCK", "k", "token", "PX", "1000")
+			kit.Soon(t, func() error { return checkLogged(test.logLine, f.proxies[0], different) })
 		})
 	}
 }
 
-// wantTold returns an error unless a line in the log of one of the proxies matches.
-func wantTold(line *regexp.Regexp, proxies ...*harness.Proxy) error {
+// checkLogged returns an error unless a line in the log of one of the proxies matches.
+func checkLogged(line *regexp.Regexp, proxies ...*harness.Proxy) error {
 	for _, proxy := range proxies {
 		if line.MatchString(proxy.Log()) {
 			return nil

@@ -23,8 +23,8 @@ func TestOwnNames(t *testing.T) {
 			if refusedByName(kit.Do(t, kit.Connect(t, f.proxies[0]), "LOCK", key, "token", "PX", "1"), key) {
 				return
 			}
-			l := f.holdOnThree(t, key, time.Minute)
-			tell(t, f.masters[masterC], "FLUSHALL")
+			l := f.lockOnThree(t, key, time.Minute)
+			mustTell(t, f.masters[masterC], "FLUSHALL")
 			f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 		})
 	}
@@ -40,7 +40,7 @@ func TestOwnPrefix(t *testing.T) {
 		Args: []string{"--key-prefix", prefix}})
 	if err != nil {
 		if text := err.Error(); !strings.Contains(text, "key-prefix") || !strings.Contains(text, prefix) {
-			t.Errorf("it does not start, and does not say why: %v", err)
+			t.Errorf("the error does not name the setting and the prefix: %v", err)
 		}
 		return
 	}
@@ -53,7 +53,7 @@ func TestOwnPrefix(t *testing.T) {
 	l := f.lock(t, "k", time.Minute)
 	f.reconnect(t, masterD, masterE)
 	f.wantVoting(t, masterCount)
-	tell(t, f.masters[masterC], "FLUSHALL")
+	mustTell(t, f.masters[masterC], "FLUSHALL")
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
@@ -71,12 +71,12 @@ func TestLockOnOwnKey(t *testing.T) {
 				t.Errorf("LOCK %s: got %#v, want an error that names it", key, reply)
 			}
 			kit.Want(t, client, "OK", "SELECT", "1")
-			if reply := kit.Do(t, client, "LOCK", "k", "token", "PX", "60000"); kind(reply) == "NOQUORUM" {
+			if reply := kit.Do(t, client, "LOCK", "k", "token", "PX", "60000"); replyKind(reply) == "NOQUORUM" {
 				t.Errorf("LOCK in database 1: %v", reply)
 			}
 			for _, master := range []int{masterC, masterA} {
 				kit.Must(t, f.masters[master].Restart())
-				kit.Soon(t, func() error { return holdsIn(t, f.masters[master], "1", "k", "token") })
+				kit.Soon(t, func() error { return checkHolds(t, f.masters[master], "1", "k", "token") })
 				f.wantVoting(t, masterCount)
 			}
 		})
@@ -105,11 +105,11 @@ func TestOwnNamesAsLockKeys(t *testing.T) {
 // refusedByName reports whether the reply is an error that contains the name, other than NOQUORUM.
 func refusedByName(reply any, key string) bool {
 	failure, bad := reply.(redistest.RespError)
-	return bad && kind(reply) != "NOQUORUM" && strings.Contains(string(failure), key)
+	return bad && replyKind(reply) != "NOQUORUM" && strings.Contains(string(failure), key)
 }
 
-// holdsIn returns an error unless a master has a lock in a database.
-func holdsIn(t *testing.T, master *redistest.Server, db, key, token string) error {
+// checkHolds returns an error unless a master has a lock in a database.
+func checkHolds(t *testing.T, master *redistest.Server, db, key, token string) error {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)
 	kit.Must(t, err)

@@ -19,8 +19,8 @@ func TestRenewWindow(t *testing.T) {
 		t.Run(fmt.Sprintf("%d connections", connections), func(t *testing.T) {
 			f := startFleet(t, 1, nil, "--master-timeout", "1s")
 			rival := kit.Connect(t, f.proxies[0])
-			tell(t, f.masters[masterC], "SAVE")
-			l := f.holdOnThree(t, "k", time.Minute)
+			mustTell(t, f.masters[masterC], "SAVE")
+			l := f.lockOnThree(t, "k", time.Minute)
 			f.reviveBetweenProbes(t, masterC)
 			f.wantForgotten(t, l, masterC)
 			f.links[masterC].Delay(30 * time.Millisecond)
@@ -42,8 +42,8 @@ func (f *fleet) reviveBetweenProbes(t *testing.T, master int) {
 
 // awaitConnections waits up to two seconds until n more connections to a master are opened.
 func (f *fleet) awaitConnections(master, n int) {
-	before := f.links[master].Taken()
-	for end := time.Now().Add(2 * time.Second); f.links[master].Taken() < before+n && time.Now().Before(end); {
+	start := f.links[master].Taken()
+	for deadline := time.Now().Add(2 * time.Second); f.links[master].Taken() < start+n && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 }

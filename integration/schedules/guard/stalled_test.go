@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// standstill is the time for which a proxy is stopped.
-const standstill = 3 * time.Second
+// stopTime is the time for which a proxy is stopped.
+const stopTime = 3 * time.Second
 
 // TestStalledProxy: one proxy is stopped for a while, in which a master begins to hang. If the
 // proxy's own clock was stopped, too, it then sees the clocks of four masters jump, and knows
@@ -27,13 +27,13 @@ func TestStalledProxy(t *testing.T) {
 	}{{"stopped", pause}, {"suspended", suspend}} {
 		t.Run(test.name, func(t *testing.T) {
 			f := startFleet(t, 2, nil)
-			l := f.hold(t, "k", time.Minute) // the time for which the masters would lose their votes
+			l := f.lockOnAll(t, "k", time.Minute) // the time for which the masters would lose their votes
 			resume := test.stop(t, f.proxies[0])
 			kit.Must(t, f.masters[masterE].Pause())
 			t.Cleanup(func() { kit.Must(t, f.masters[masterE].Continue()) })
-			time.Sleep(standstill) // the fault lasts
+			time.Sleep(stopTime) // the fault lasts
 			kit.Must(t, resume())
-			f.wantNoneCondemned(t, standstill) // at the other proxy
+			f.wantNoQuarantine(t, stopTime) // at the other proxy
 			for n := range 20 {
 				key := fmt.Sprint("after", n)
 				if _, granted := kit.Do(t, kit.Connect(t, f.proxies[1]), "LOCK", key, "token", "PX",

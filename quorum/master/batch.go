@@ -33,26 +33,26 @@ func (f *Batch) Len() int { return len(f.ops) }
 
 // Op returns operation number i and its database. If fullScript is set, the script must be sent
 // instead of its SHA.
-func (f *Batch) Op(i int) (db int, do cell.Op, fullScript bool) {
-	return f.db, f.ops[i].do, f.ops[i].fullScript
+func (f *Batch) Op(i int) (db int, cellOp cell.Op, fullScript bool) {
+	return f.db, f.ops[i].cellOp, f.ops[i].fullScript
 }
 
 // Answer sets the reply to operation number i.
-func (f *Batch) Answer(i int, got register.Reply) { f.replies[i] = got }
+func (f *Batch) Answer(i int, answer register.Reply) { f.replies[i] = answer }
 
 // extendIfLate extends the deadline, once, if the end of the wait was noticed late. Then this
 // process, and probably its whole machine, was stopped, and the reply may already be in the socket.
 // The failure of a master is noticed later by the same time, at most by limit. extendIfLate reports
 // whether to wait for the batch.
 func (f *Batch) extendIfLate(now time.Time, limit time.Duration) bool {
-	late := now.Sub(f.deadline)
-	if late < 0 {
+	lateness := now.Sub(f.deadline)
+	if lateness < 0 {
 		return true
 	}
-	if f.extended || late < minLateness {
+	if f.extended || lateness < minLateness {
 		return false
 	}
-	f.extended, f.deadline = true, now.Add(min(late, limit))
+	f.extended, f.deadline = true, now.Add(min(lateness, limit))
 	return true
 }
 
@@ -68,7 +68,7 @@ func (f *Batch) load(ops []*op) {
 
 // unload clears the ops and their replies.
 func (f *Batch) unload() {
-	f.releases.forget()
+	f.releases.reset()
 	clear(f.ops)
 	clear(f.replies)
 	f.ops, f.replies = f.ops[:0], f.replies[:0]
@@ -76,7 +76,7 @@ func (f *Batch) unload() {
 
 // writes reports whether any of the operations writes.
 func (f *Batch) writes() bool {
-	return slices.ContainsFunc(f.ops, func(o *op) bool { return o.do.Writes() })
+	return slices.ContainsFunc(f.ops, func(o *op) bool { return o.cellOp.Writes() })
 }
 
 // fillMissing sets the reply of each op that has none.

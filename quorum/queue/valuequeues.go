@@ -16,17 +16,18 @@ type ValueQueues[K comparable] struct {
 
 // waiter is a client that waits in the queue of each of its keys.
 type waiter[K comparable] struct {
-	keys   []K
-	places []*list.Element
-	// bell holds one signal: the waiter has become the head of another queue, or a key has changed.
-	bell chan struct{}
+	keys     []K
+	elements []*list.Element
+	// wakeup holds one signal: the waiter has become the head of another queue, or a key has
+	// changed.
+	wakeup chan struct{}
 	// waiting is set after an unsuccessful try.
 	waiting bool
 }
 
-func (m *waiter[K]) ring() {
+func (m *waiter[K]) wake() {
 	select {
-	case m.bell <- struct{}{}:
+	case m.wakeup <- struct{}{}:
 	default:
 	}
 }
@@ -40,19 +41,19 @@ func (l *ValueQueues[K]) Len() int {
 
 // enter adds a waiter to the queue of each key. The keys are distinct.
 func (l *ValueQueues[K]) enter(keys []K) *waiter[K] {
-	m := &waiter[K]{keys: keys, bell: make(chan struct{}, 1)}
+	m := &waiter[K]{keys: keys, wakeup: make(chan struct{}, 1)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byKey == nil {
 		l.byKey = map[K]*list.List{}
 	}
 	for _, key := range keys {
-		line := l.byKey[key]
-		if line == nil {
-			line = list.New()
-			l.byKey[key] = line
+		keyQueue := l.byKey[key]
+		if keyQueue == nil {
+			keyQueue = list.New()
+			l.byKey[key] = keyQueue
 		}
-		m.places = append(m.places, line.PushBack(m))
+		m.elements = append(m.elements, keyQueue.PushBack(m))
 	}
 	return m
 }
@@ -72,7 +73,7 @@ func (l *ValueQueues[K]) heads(m *waiter[K]) []bool {
 	defer l.mu.Unlock()
 	heads := make([]bool, len(m.keys))
 	for i, key := range m.keys {
-		heads[i] = l.byKey[key].Front() == m.places[i]
+		heads[i] = l.byKey[key].Front() == m.elements[i]
 	}
 	return heads
 }
@@ -85,14 +86,14 @@ func (l *ValueQueues[K]) leave(m *waiter[K]) {
 		l.count--
 	}
 	for i, key := range m.keys {
-		line := l.byKey[key]
-		wasHead := line.Front() == m.places[i]
-		line.Remove(m.places[i])
-		switch next := line.Front(); {
+		keyQueue := l.byKey[key]
+		wasHead := keyQueue.Front() == m.elements[i]
+		keyQueue.Remove(m.elements[i])
+		switch next := keyQueue.Front(); {
 		case next == nil:
 			delete(l.byKey, key)
 		case wasHead:
-			next.Value.(*waiter[K]).ring()
+			next.Value.(*waiter[K]).wake()
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package queue
 
-// Signal is the state of the lock in this process, as sent to the head of a queue.
+// Signal is the state of the lock in this process. It is sent to the head of a queue.
 type Signal int
 
 const (
