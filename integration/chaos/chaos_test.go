@@ -37,16 +37,17 @@ const (
 	busyClients    = 24
 	patientClients = 8
 	redsyncClients = 8
-	// stallers lock with equal tokens and disconnect within large replies. keepers hold a few keys
-	// for a long time. An operator force-unlocks keys.
-	stallers, keepers = 4, 6
-	stallPause        = 300 * time.Millisecond
-	keepPause         = 200 * time.Millisecond
-	forcePause        = 300 * time.Millisecond
-	// agreed limits the time until the masters agree at the end, which is 3 s without load.
-	agreed = 30 * time.Second
-	// provenBy is the number of faults after which redsync must have shown an overlap.
-	provenBy = 300
+	// stallerCount clients lock with equal tokens and disconnect within large replies.
+	// longHolderCount clients hold a few keys for a long time. An operator force-unlocks keys.
+	stallerCount, longHolderCount = 4, 6
+	stallPause                    = 300 * time.Millisecond
+	longHolderPause               = 200 * time.Millisecond
+	forcePause                    = 300 * time.Millisecond
+	// agreementTimeout limits the time until the masters agree at the end, which is 3 s without
+	// load.
+	agreementTimeout = 30 * time.Second
+	// minRedsyncFaults is the number of faults after which redsync must have shown an overlap.
+	minRedsyncFaults = 300
 )
 
 func TestMain(m *testing.M) { kit.Main(m) }
@@ -55,99 +56,99 @@ func TestMain(m *testing.M) { kit.Main(m) }
 // lost, or reappears.
 func TestChaos(t *testing.T) {
 	redistest.SkipShort(t)
-	grants, wanted := int(kit.NumberFrom(t, grantsEnv, defaultGrants)), int(kit.NumberFrom(t, faultsEnv, defaultFaults))
+	grants, faultsWanted := int(kit.NumberFrom(t, grantsEnv, defaultGrants)), int(kit.NumberFrom(t, faultsEnv, defaultFaults))
 	seed := kit.NumberFrom(t, seedEnv, rand.Uint64())
-	t.Logf("%d grants (%s) and %d faults (%s) wanted; seed %d (%s)", grants, grantsEnv, wanted, faultsEnv, seed, seedEnv)
+	t.Logf("%d grants (%s) and %d faults (%s) wanted; seed %d (%s)", grants, grantsEnv, faultsWanted, faultsEnv, seed, seedEnv)
 	c := startCluster(t)
 	r := startRun(t, c, seed)
-	began := r.proxies.now()
-	d := startDisturber(c, seed, r.proxies.began)
-	r.watch(d.wellBeing)
-	starved := r.wait(t, d, grants, wanted)
-	ended := r.proxies.now()
+	startedAt := r.proxies.now()
+	d := startDisturber(c, seed, r.proxies.startedAt)
+	r.inspectMasters(d.faultState)
+	waitErr := r.wait(t, d, grants, faultsWanted)
+	end := r.proxies.now()
 	err := d.stop()
 	r.stop()
-	kit.NoError(t, starved)
+	kit.NoError(t, waitErr)
 	kit.NoError(t, err)
-	a := &agreement{cluster: c, mayBeOpen: func(key string) bool { return r.kept.known[key] < d.forgot }}
-	a.want(t)
-	r.report(t, d, a, began, ended)
-	r.wantSound(t, d)
+	a := &finalCheck{cluster: c, mayBeUndetermined: func(key string) bool { return r.longKeys.knownAt[key] < d.lastDataLoss }}
+	a.wantAgreement(t)
+	r.report(t, d, a, startedAt, end)
+	r.wantNoViolations(t, d)
 }
 
 // run holds the clients of the proxies and the clients of redsync.
 type run struct {
-	cluster  *cluster
-	seed     uint64
-	proxies  *ledger
-	redsync  *ledger
-	lockKeys []string
-	syncKeys []string
-	kept     *kept
-	crowd    crowd
+	cluster     *cluster
+	seed        uint64
+	proxies     *ledger
+	redsync     *ledger
+	lockKeys    []string
+	redsyncKeys []string
+	longKeys    *longKeys
+	clients     clientGroup
 	// observers request free locks all the time.
 	observers *observers
 
-	lookers  []*looker
-	looking  sync.WaitGroup
-	noLooks  chan struct{}
-	stopOnce sync.Once
+	inspectors     []*inspector
+	inspections    sync.WaitGroup
+	stopInspecting chan struct{}
+	stopOnce       sync.Once
 }
 
 func startRun(t *testing.T, c *cluster, seed uint64) *run {
 	t.Helper()
-	busy := manner{names("lock:busy:", 12), 1500 * time.Millisecond, 2 * time.Millisecond, 10 * time.Millisecond}
-	patient := manner{names("lock:patient:", 3), 5 * time.Second, 2 * time.Second, 60 * time.Millisecond}
-	direct, equal := patient, names("lock:equal:", 3)
-	direct.keys = names("redsync:", 3)
+	busyUsage := usage{numberedKeys("lock:busy:", 12), 1500 * time.Millisecond, 2 * time.Millisecond, 10 * time.Millisecond}
+	patientUsage := usage{numberedKeys("lock:patient:", 3), 5 * time.Second, 2 * time.Second, 60 * time.Millisecond}
+	redsyncUsage, equalTokenKeys := patientUsage, numberedKeys("lock:equal:", 3)
+	redsyncUsage.keys = numberedKeys("redsync:", 3)
 	r := &run{
 		cluster: c, seed: seed, proxies: newLedger(), redsync: newLedger(),
-		lockKeys: slices.Concat(busy.keys, patient.keys, equal), syncKeys: direct.keys,
-		noLooks: make(chan struct{}), kept: &kept{keys: names("lock:kept:", 12), known: map[string]time.Duration{}},
+		lockKeys: slices.Concat(busyUsage.keys, patientUsage.keys, equalTokenKeys), redsyncKeys: redsyncUsage.keys,
+		stopInspecting: make(chan struct{}), longKeys: &longKeys{keys: numberedKeys("lock:kept:", 12), knownAt: map[string]time.Duration{}},
 	}
-	startLarge(t, c)
-	r.redsync.began, r.proxies.inspect = r.proxies.began, c.standing
+	setLargeValues(t, c)
+	r.redsync.startedAt, r.proxies.inspect = r.proxies.startedAt, c.describeKey
 	for i := range busyClients + patientClients {
-		how := busy
+		usage := busyUsage
 		if i >= busyClients {
-			how = patient
+			usage = patientUsage
 		}
-		r.crowd.add(&worker{r.proxies, r.lockerOf(i), how, i, r.random(i)})
+		r.clients.add(&worker{r.proxies, r.lockerFor(i), usage, i, r.random(i)})
 	}
-	for i := range stallers {
-		r.crowd.add(&staller{r.proxies, c.addrs(), equal, busyClients + patientClients + i, r.random(400 + i)})
+	for i := range stallerCount {
+		r.clients.add(&staller{r.proxies, c.addrs(), equalTokenKeys, busyClients + patientClients + i, r.random(400 + i)})
 	}
-	for i := range keepers {
-		r.crowd.add(&keeper{connection: r.connection(i, 500+i), kept: r.kept, random: r.random(600 + i), number: i})
+	for i := range longHolderCount {
+		r.clients.add(&longHolder{connection: r.connection(i, 500+i), keys: r.longKeys, random: r.random(600 + i), number: i})
 	}
-	line := r.connection(0, 700)
-	line.patience = admission
-	r.crowd.add(&operator{line, slices.Concat(r.lockKeys, r.kept.keys), r.random(701)})
-	r.observers = observe(c, r.proxies)
+	operatorConn := r.connection(0, 700)
+	operatorConn.patience = votingTimeout
+	r.clients.add(&operator{operatorConn, slices.Concat(r.lockKeys, r.longKeys.keys), r.random(701)})
+	r.observers = startObservers(c, r.proxies)
 	t.Cleanup(r.stop)
 	mutexes := startRedsync(t, c)
 	for i := range redsyncClients {
-		r.crowd.add(&worker{r.redsync, &redsyncLocks{sync: mutexes}, direct, i, r.random(100 + i)})
+		r.clients.add(&worker{r.redsync, &redsyncLocks{sync: mutexes}, redsyncUsage, i, r.random(100 + i)})
 	}
 	return r
 }
 
 func (r *run) random(i int) *rand.Rand { return rand.New(rand.NewPCG(r.seed, uint64(i)+2)) }
 
-// connection returns a client's connection, first to the proxy number at.
-func (r *run) connection(at, random int) *connection {
-	return &connection{ledger: r.proxies, addrs: r.cluster.addrs(), at: at % proxyCount, random: r.random(random)}
+// connection returns a client's connection, first to the proxy with the given index.
+func (r *run) connection(index, random int) *connection {
+	return &connection{ledger: r.proxies, addrs: r.cluster.addrs(), index: index % proxyCount, random: r.random(random)}
 }
 
-func (c *cluster) addrs() (all []string) {
+func (c *cluster) addrs() (addrs []string) {
 	for _, proxy := range c.proxies {
-		all = append(all, proxy.addr)
+		addrs = append(addrs, proxy.addr)
 	}
-	return all
+	return addrs
 }
 
-// lockerOf returns the locker of client number i. Half of the clients use LOCK, EXTEND and UNLOCK.
-func (r *run) lockerOf(i int) locker {
+// lockerFor returns the locker of client number i. Half of the clients use LOCK, EXTEND and UNLOCK.
+func (r *run) lockerFor(i int) locker {
 	c := r.connection(i, 300+i)
 	if i/proxyCount%2 == 0 {
 		return lockCommands{c, r.random(200 + i)}
@@ -170,38 +171,38 @@ func startRedsync(t *testing.T, c *cluster) *redsync.Redsync {
 	return redsync.New(pools...)
 }
 
-// watch starts to read the masters regularly.
-func (r *run) watch(well func() wellBeing) {
-	r.lookers = []*looker{
-		{cluster: r.cluster, ledger: r.proxies, keys: r.lockKeys, well: well, confirm: r.cluster.holdsByProxy},
-		{cluster: r.cluster, ledger: r.redsync, keys: r.syncKeys, well: well},
+// inspectMasters starts to read the masters regularly.
+func (r *run) inspectMasters(faultState func() faultState) {
+	r.inspectors = []*inspector{
+		{cluster: r.cluster, ledger: r.proxies, keys: r.lockKeys, faultState: faultState, confirm: r.cluster.holdsByProxy},
+		{cluster: r.cluster, ledger: r.redsync, keys: r.redsyncKeys, faultState: faultState},
 	}
-	for _, l := range r.lookers {
-		r.looking.Go(func() { l.run(r.noLooks, 100*time.Millisecond) })
+	for _, l := range r.inspectors {
+		r.inspections.Go(func() { l.run(r.stopInspecting, 100*time.Millisecond) })
 	}
 }
 
 // wait waits for the given numbers of grants and faults, and logs them each minute.
 func (r *run) wait(t *testing.T, d *disturber, grants, faults int) error {
-	last, since := 0, time.Now()
-	for shown := since; ; {
+	last, lastGrant := 0, time.Now()
+	for lastLog := lastGrant; ; {
 		select {
-		case <-d.over: // it has failed
+		case <-d.stopping: // it has failed
 			return nil
 		case <-time.After(100 * time.Millisecond):
 		}
-		got := r.proxies.granteds()
-		if time.Since(shown) > time.Minute {
-			shown = time.Now()
-			t.Logf("%d grants and %d faults so far", got, d.faults())
+		grantCount := r.proxies.grantCount()
+		if time.Since(lastLog) > time.Minute {
+			lastLog = time.Now()
+			t.Logf("%d grants and %d faults so far", grantCount, d.totalFaults())
 		}
 		switch {
-		case got >= grants && d.faults() >= faults:
+		case grantCount >= grants && d.totalFaults() >= faults:
 			return nil
-		case got > last:
-			last, since = got, time.Now()
-		case time.Since(since) > admission:
-			return fmt.Errorf("no grant within %v, after %d", admission, got)
+		case grantCount > last:
+			last, lastGrant = grantCount, time.Now()
+		case time.Since(lastGrant) > votingTimeout:
+			return fmt.Errorf("no grant within %v, after %d", votingTimeout, grantCount)
 		}
 	}
 }
@@ -209,82 +210,82 @@ func (r *run) wait(t *testing.T, d *disturber, grants, faults int) error {
 // stop ends all clients. It may be called again.
 func (r *run) stop() {
 	r.stopOnce.Do(func() {
-		r.crowd.stop()
+		r.clients.stop()
 		r.observers.stop()
-		close(r.noLooks)
-		r.looking.Wait()
+		close(r.stopInspecting)
+		r.inspections.Wait()
 	})
 }
 
-// wantSound fails the test if the proxies have violations, or if redsync shows none.
-func (r *run) wantSound(t *testing.T, d *disturber) {
+// wantNoViolations fails the test if the proxies have violations, or if redsync shows none.
+func (r *run) wantNoViolations(t *testing.T, d *disturber) {
 	t.Helper()
-	for kind, found := range r.proxies.violations() {
-		for _, v := range found[:min(5, len(found))] {
-			t.Errorf("%d %s, such as\n%v\n%s", len(found), strings.ToUpper(kind), v, d.before(v.at))
+	for kind, violations := range r.proxies.violations() {
+		for _, v := range violations[:min(5, len(violations))] {
+			t.Errorf("%d %s, such as\n%v\n%s", len(violations), strings.ToUpper(kind), v, d.eventsBefore(v.at))
 		}
 	}
-	if d.faults() >= provenBy && len(r.redsync.violations()["overlaps"]) == 0 {
-		t.Errorf("redsync has no overlap in %d faults: this shows nothing", d.faults())
+	if d.totalFaults() >= minRedsyncFaults && len(r.redsync.violations()["overlaps"]) == 0 {
+		t.Errorf("redsync has no overlap in %d faults: this shows nothing", d.totalFaults())
 	}
 }
 
 // violations returns all violations by kind.
 func (l *ledger) violations() map[string][]violation {
-	found := map[string][]violation{"lost": slices.Collect(maps.Values(l.lost)),
+	violations := map[string][]violation{"lost": slices.Collect(maps.Values(l.lost)),
 		"revived": slices.Collect(maps.Values(l.revived)), "overlaps": nil}
-	for _, o := range overlaps(l.over) {
-		found["overlaps"] = append(found["overlaps"], o.violation())
+	for _, o := range overlaps(l.ended) {
+		violations["overlaps"] = append(violations["overlaps"], o.violation())
 	}
-	for _, some := range found {
-		slices.SortFunc(some, func(a, b violation) int { return cmp.Compare(a.at, b.at) })
+	for _, list := range violations {
+		slices.SortFunc(list, func(a, b violation) int { return cmp.Compare(a.at, b.at) })
 	}
-	return found
+	return violations
 }
 
 // report logs the figures of a period.
-func (r *run) report(t *testing.T, d *disturber, a *agreement, from, to time.Duration) {
+func (r *run) report(t *testing.T, d *disturber, a *finalCheck, from, to time.Duration) {
 	t.Helper()
 	var table strings.Builder
 	row := func(name string, proxies, redsync any) {
 		fmt.Fprintf(&table, "%-54s %14v %10v\n", name, proxies, redsync)
 	}
 	row("", "proxies", "redsync")
-	row("grants", r.proxies.granteds(), r.redsync.granteds())
-	ours, theirs := r.proxies.violations(), r.redsync.violations()
+	row("grants", r.proxies.grantCount(), r.redsync.grantCount())
+	proxyViolations, redsyncViolations := r.proxies.violations(), r.redsync.violations()
 	for _, kind := range []string{"overlaps", "lost", "revived"} {
-		row(kind, len(ours[kind]), len(theirs[kind]))
+		row(kind, len(proxyViolations[kind]), len(redsyncViolations[kind]))
 	}
-	row("on a majority after a release, and no lock", r.lookers[0].unconfirmed, "")
-	row("looks at the masters", r.lookers[0].looks, r.lookers[1].looks)
+	row("on a majority after a release, and no lock", r.inspectors[0].unconfirmed, "")
+	row("looks at the masters", r.inspectors[0].inspections, r.inspectors[1].inspections)
 	row("grants to observers, of locks that nobody else wants", len(r.observers.grants), "")
-	grants := r.observers.with(r.proxies.grants)
-	some, gaps := availability(grants, from, to, nil)
-	row("tenths of a second with a grant", fmt.Sprintf("%.2f %%", 100*some), "")
+	grants := r.observers.allGrants(r.proxies.grants)
+	share, gaps := availability(grants, from, to, nil)
+	row("tenths of a second with a grant", fmt.Sprintf("%.2f %%", 100*share), "")
 	row("longest time without a grant", gaps[0].length().Round(time.Millisecond), "")
-	apart, others := availability(grants, from, to, d.replacing)
-	row("the same, but for while masters were replaced", fmt.Sprintf("%.2f %%", 100*apart), "")
-	row("", others[0].length().Round(time.Millisecond), "")
-	p50, p99 := percentiles(r.proxies.took)
+	shareOutside, gapsOutside := availability(grants, from, to, d.replacements)
+	row("the same, but for while masters were replaced", fmt.Sprintf("%.2f %%", 100*shareOutside), "")
+	row("", gapsOutside[0].length().Round(time.Millisecond), "")
+	p50, p99 := percentiles(r.proxies.latencies)
 	row("LOCK p50", p50, "")
 	row("LOCK p99", p99, "")
 	row("time", (to - from).Round(time.Second), "")
-	fmt.Fprintf(&table, "faults: %d\n", d.faults())
+	fmt.Fprintf(&table, "faults: %d\n", d.totalFaults())
 	for _, kind := range slices.Sorted(maps.Keys(d.counts)) {
 		fmt.Fprintf(&table, "%8d %s\n", d.counts[kind], kind)
 	}
 	fmt.Fprintln(&table, "answers:")
-	for _, command := range slices.Sorted(maps.Keys(r.proxies.told)) {
-		fmt.Fprintf(&table, "%8s %v\n", command, r.proxies.told[command])
+	for _, command := range slices.Sorted(maps.Keys(r.proxies.replyCounts)) {
+		fmt.Fprintf(&table, "%8s %v\n", command, r.proxies.replyCounts[command])
 	}
-	waited, longest := percentiles(d.waited)
+	median, p99Wait := percentiles(d.votingDelays)
 	fmt.Fprintf(&table, "the masters agreed after %v; %d keys of which nobody can know were forced free\n",
-		a.took.Round(10*time.Millisecond), len(a.forced))
-	fmt.Fprintf(&table, "a master that forgot voted again after %v (median), %v (p99)\n", waited, longest)
+		a.elapsed.Round(10*time.Millisecond), len(a.forcedKeys))
+	fmt.Fprintf(&table, "a master that forgot voted again after %v (median), %v (p99)\n", median, p99Wait)
 	t.Logf("\n%s", &table)
-	for _, g := range gaps[:min(mostGaps, len(gaps))] {
+	for _, g := range gaps[:min(maxGaps, len(gaps))] {
 		if g.length() > longGap {
-			t.Logf("no client was granted a lock for %v after\n%s", g.length(), d.before(g.to))
+			t.Logf("no client was granted a lock for %v after\n%s", g.length(), d.eventsBefore(g.to))
 		}
 	}
 }
@@ -294,47 +295,47 @@ type gap struct{ from, to time.Duration }
 
 func (g gap) length() time.Duration { return g.to - g.from }
 
-const longGap, mostGaps = 500 * time.Millisecond, 8
+const longGap, maxGaps = 500 * time.Millisecond, 8
 
 // availability returns the part of all tenths of a second that have a grant, and the gaps, the
-// longest first. It excludes the periods of but. A majority of the masters and all proxies except
+// longest first. It ignores the excluded periods. A majority of the masters and all proxies except
 // one are available all the time.
-func availability(grants []time.Duration, from, to time.Duration, but []gap) (some float64, gaps []gap) {
+func availability(grants []time.Duration, from, to time.Duration, excluded []gap) (share float64, gaps []gap) {
 	const tenth = 100 * time.Millisecond
-	left := func(g gap) bool {
-		return !slices.ContainsFunc(but, func(other gap) bool { return g.from < other.to && g.to > other.from })
+	isCounted := func(g gap) bool {
+		return !slices.ContainsFunc(excluded, func(other gap) bool { return g.from < other.to && g.to > other.from })
 	}
 	tenths, last, all := map[time.Duration]bool{}, from, 0
 	for _, at := range append(grants, to) {
 		if at < from || at > to {
 			continue
 		}
-		if left(gap{last, at}) {
+		if isCounted(gap{last, at}) {
 			gaps = append(gaps, gap{last, at})
 		}
 		if last = at; at < to {
 			tenths[(at-from)/tenth] = true
 		}
 	}
-	with := 0
+	granted := 0
 	for n := range (to - from + tenth - 1) / tenth {
 		switch {
-		case !left(gap{from + n*tenth, from + (n+1)*tenth}):
+		case !isCounted(gap{from + n*tenth, from + (n+1)*tenth}):
 		case tenths[n]:
-			with++
+			granted++
 			fallthrough
 		default:
 			all++
 		}
 	}
 	slices.SortFunc(gaps, func(a, b gap) int { return cmp.Compare(b.length(), a.length()) })
-	return float64(with) / float64(all), gaps
+	return float64(granted) / float64(all), gaps
 }
 
-func percentiles(all []time.Duration) (p50, p99 time.Duration) {
-	if len(all) == 0 {
+func percentiles(durations []time.Duration) (p50, p99 time.Duration) {
+	if len(durations) == 0 {
 		return 0, 0
 	}
-	sorted := slices.Sorted(slices.Values(all))
+	sorted := slices.Sorted(slices.Values(durations))
 	return sorted[len(sorted)/2].Round(10 * time.Microsecond), sorted[len(sorted)*99/100].Round(10 * time.Microsecond)
 }

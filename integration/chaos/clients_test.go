@@ -18,20 +18,20 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// answer is a client's interpretation of a reply.
-type answer int
+// result is a client's interpretation of a reply.
+type result int
 
 const (
-	unknown answer = iota // an error or no reply: may have been done, or may be later
-	no
-	yes
+	resultUnknown result = iota // an error or no reply: the command may take effect, even later
+	resultNo
+	resultYes
 )
 
 // locker is one of the ways to lock. A validity counts from before the command was sent.
 type locker interface {
-	lock(key, token string, lease time.Duration) (answer, time.Duration)
-	extend(key, token string, lease time.Duration) (answer, time.Duration)
-	unlock(key, token string) answer
+	lock(key, token string, lease time.Duration) (result, time.Duration)
+	extend(key, token string, lease time.Duration) (result, time.Duration)
+	unlock(key, token string) result
 }
 
 const (
@@ -44,7 +44,7 @@ const (
 type connection struct {
 	ledger *ledger
 	addrs  []string
-	at     int // index in addrs
+	index  int // index in addrs
 	random *rand.Rand
 	client *redistest.Client // nil: none
 	// patience limits the wait for a reply; zero means the default.
@@ -53,37 +53,37 @@ type connection struct {
 
 // do sends a command, and reports whether it got a reply that is not an error.
 func (c *connection) do(words ...string) (reply any, ok bool) {
-	reply, err := c.try(words...)
-	failure, bad := reply.(redistest.RespError)
+	reply, err := c.doOnce(words...)
+	failure, isError := reply.(redistest.RespError)
 	switch {
 	case err != nil:
-		c.hangUp()
-		c.ledger.count(words[0], "no reply")
-	case bad:
+		c.disconnect()
+		c.ledger.countReply(words[0], "no reply")
+	case isError:
 		first, _, _ := strings.Cut(string(failure), " ")
-		c.ledger.count(words[0], first)
+		c.ledger.countReply(words[0], first)
 	default:
-		c.ledger.count(words[0], "answered")
+		c.ledger.countReply(words[0], "answered")
 	}
-	return reply, err == nil && !bad
+	return reply, err == nil && !isError
 }
 
-func (c *connection) try(words ...string) (reply any, err error) {
+func (c *connection) doOnce(words ...string) (reply any, err error) {
 	if c.client == nil {
-		if c.client, err = redistest.Dial(c.addrs[c.at], cmp.Or(c.patience, patience)); err != nil {
+		if c.client, err = redistest.Dial(c.addrs[c.index], cmp.Or(c.patience, patience)); err != nil {
 			return nil, err
 		}
 	}
 	return c.client.Do(words...)
 }
 
-func (c *connection) hangUp() {
+func (c *connection) disconnect() {
 	if c.client != nil {
 		_ = c.client.Close() // the connection has failed already
 	}
 	c.client = nil
 	if len(c.addrs) > 1 {
-		c.at = (c.at + 1 + c.random.IntN(len(c.addrs)-1)) % len(c.addrs)
+		c.index = (c.index + 1 + c.random.IntN(len(c.addrs)-1)) % len(c.addrs)
 	}
 }
 
@@ -93,7 +93,7 @@ type lockCommands struct {
 	random *rand.Rand
 }
 
-func (l lockCommands) lock(key, token string, lease time.Duration) (answer, time.Duration) {
+func (l lockCommands) lock(key, token string, lease time.Duration) (result, time.Duration) {
 	words := []string{"LOCK", key, token, "PX", millis(lease)}
 	if l.random.IntN(10) == 0 {
 		return validity(l.do(append(words, "BLOCK", "200")...))
@@ -101,42 +101,42 @@ func (l lockCommands) lock(key, token string, lease time.Duration) (answer, time
 	sent := time.Now()
 	reply, ok := l.do(words...)
 	answer, valid := validity(reply, ok)
-	if answer == yes {
-		l.ledger.latency(time.Since(sent))
+	if answer == resultYes {
+		l.ledger.recordLatency(time.Since(sent))
 	}
 	return answer, valid
 }
 
-func (l lockCommands) extend(key, token string, lease time.Duration) (answer, time.Duration) {
+func (l lockCommands) extend(key, token string, lease time.Duration) (result, time.Duration) {
 	return validity(l.do("EXTEND", key, token, "PX", millis(lease)))
 }
 
-func (l lockCommands) unlock(key, token string) answer {
+func (l lockCommands) unlock(key, token string) result {
 	return isOne(l.do("UNLOCK", key, token))
 }
 
 // validity interprets the reply to LOCK and EXTEND.
-func validity(reply any, ok bool) (answer, time.Duration) {
+func validity(reply any, ok bool) (result, time.Duration) {
 	ms, granted := reply.(int64)
 	switch {
 	case !ok:
-		return unknown, 0
+		return resultUnknown, 0
 	case granted:
-		return yes, time.Duration(ms) * time.Millisecond
+		return resultYes, time.Duration(ms) * time.Millisecond
 	default:
-		return no, 0
+		return resultNo, 0
 	}
 }
 
 // isOne interprets a reply of 1 or 0.
-func isOne(reply any, ok bool) answer {
+func isOne(reply any, ok bool) result {
 	switch {
 	case !ok:
-		return unknown
+		return resultUnknown
 	case reply == any(int64(1)):
-		return yes
+		return resultYes
 	default:
-		return no
+		return resultNo
 	}
 }
 
@@ -145,23 +145,23 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 // ordinaryCommands locks as on a single Redis, with SET NX PX and scripts that compare.
 type ordinaryCommands struct{ *connection }
 
-func (o ordinaryCommands) lock(key, token string, lease time.Duration) (answer, time.Duration) {
+func (o ordinaryCommands) lock(key, token string, lease time.Duration) (result, time.Duration) {
 	reply, ok := o.do("SET", key, token, "NX", "PX", millis(lease))
 	switch {
 	case !ok:
-		return unknown, 0
+		return resultUnknown, 0
 	case reply == nil:
-		return no, 0
+		return resultNo, 0
 	default:
-		return yes, reliable(lease)
+		return resultYes, reliable(lease)
 	}
 }
 
-func (o ordinaryCommands) extend(key, token string, lease time.Duration) (answer, time.Duration) {
+func (o ordinaryCommands) extend(key, token string, lease time.Duration) (result, time.Duration) {
 	return isOne(o.do("EVAL", extendIfOwn, "1", key, token, millis(lease))), reliable(lease)
 }
 
-func (o ordinaryCommands) unlock(key, token string) answer {
+func (o ordinaryCommands) unlock(key, token string) result {
 	return isOne(o.do("EVAL", releaseIfOwn, "1", key, token))
 }
 
@@ -174,37 +174,37 @@ type redsyncLocks struct {
 	mutex *redsync.Mutex // of the last token
 }
 
-func (r *redsyncLocks) lock(key, token string, lease time.Duration) (answer, time.Duration) {
+func (r *redsyncLocks) lock(key, token string, lease time.Duration) (result, time.Duration) {
 	sent := time.Now()
 	r.mutex = r.sync.NewMutex(key, redsync.WithExpiry(lease), redsync.WithTries(1), redsync.WithTimeoutFactor(0.02),
 		redsync.WithGenValueFunc(func() (string, error) { return token, nil }))
 	var taken *redsync.ErrTaken
 	switch err := r.mutex.Lock(); {
 	case errors.As(err, &taken):
-		return no, 0
+		return resultNo, 0
 	case err != nil:
-		return unknown, 0
+		return resultUnknown, 0
 	}
-	return yes, r.mutex.Until().Sub(sent)
+	return resultYes, r.mutex.Until().Sub(sent)
 }
 
-func (r *redsyncLocks) extend(_, _ string, _ time.Duration) (answer, time.Duration) {
+func (r *redsyncLocks) extend(_, _ string, _ time.Duration) (result, time.Duration) {
 	sent := time.Now()
 	if ok, err := r.mutex.Extend(); !ok || err != nil {
-		return unknown, 0
+		return resultUnknown, 0
 	}
-	return yes, r.mutex.Until().Sub(sent)
+	return resultYes, r.mutex.Until().Sub(sent)
 }
 
-func (r *redsyncLocks) unlock(_, _ string) answer {
+func (r *redsyncLocks) unlock(_, _ string) result {
 	if ok, err := r.mutex.Unlock(); !ok || err != nil {
-		return unknown
+		return resultUnknown
 	}
-	return yes
+	return resultYes
 }
 
-// manner is the way in which a client uses locks.
-type manner struct {
+// usage is the way in which a client uses locks.
+type usage struct {
 	keys  []string
 	lease time.Duration
 	hold  time.Duration // at most, unless it extends
@@ -214,93 +214,93 @@ type manner struct {
 type worker struct {
 	ledger *ledger
 	locker locker
-	manner manner
+	usage  usage
 	number int
 	random *rand.Rand
 }
 
-// client is one of the clients of a crowd.
+// client is one of the clients of a group.
 type client interface {
 	turn()
 	rest() // between two turns
 }
 
-// crowd holds clients that work until they are stopped.
-type crowd struct {
-	over    atomic.Bool
-	workers sync.WaitGroup
+// clientGroup holds clients that work until they are stopped.
+type clientGroup struct {
+	stopping atomic.Bool
+	workers  sync.WaitGroup
 }
 
-func (c *crowd) add(w client) {
+func (c *clientGroup) add(w client) {
 	c.workers.Go(func() {
-		for !c.over.Load() {
+		for !c.stopping.Load() {
 			w.turn()
 			w.rest()
 		}
 	})
 }
 
-// stop ends the crowd; every client finishes its turn.
-func (c *crowd) stop() {
-	c.over.Store(true)
+// stop ends the group; every client finishes its turn.
+func (c *clientGroup) stop() {
+	c.stopping.Store(true)
 	c.workers.Wait()
 }
 
 // turn requests a lock once. If the lock is granted, turn holds it for a while and releases it.
 func (w *worker) turn() {
-	key, token := w.manner.keys[w.random.IntN(len(w.manner.keys))], w.ledger.newToken(w.number)
+	key, token := w.usage.keys[w.random.IntN(len(w.usage.keys))], w.ledger.newToken(w.number)
 	sent := w.ledger.now()
-	got, valid := w.locker.lock(key, token, w.manner.lease)
+	reply, valid := w.locker.lock(key, token, w.usage.lease)
 	received := w.ledger.now()
-	switch got {
-	case yes:
-		w.ledger.granted(holding{key, token, received, sent + valid}, sent)
-		w.use(key, token, sent, sent+valid)
-	case no:
-		w.ledger.settled(token)
+	switch reply {
+	case resultYes:
+		w.ledger.recordGrant(holding{key, token, received, sent + valid}, sent)
+		w.holdLock(key, token, sent, sent+valid)
+	case resultNo:
+		w.ledger.recordSettled(token)
 	}
 }
 
-// use holds a lock and, mostly, releases it.
-func (w *worker) use(key, token string, asked, until time.Duration) {
-	w.sleep(w.manner.hold)
+// holdLock holds a lock and, mostly, releases it.
+func (w *worker) holdLock(key, token string, sent, until time.Duration) {
+	w.sleep(w.usage.hold)
 	for w.random.IntN(5) == 0 {
 		until = w.extend(key, token, until)
-		w.sleep(w.manner.hold)
+		w.sleep(w.usage.hold)
 	}
 	if w.random.IntN(300) == 0 { // it never releases the lock, but relies on it
 		time.Sleep(until - w.ledger.now()) // until the lease has ended
-		w.ledger.ended(token)
+		w.ledger.recordEnd(token)
 		return
 	}
-	w.ledger.ended(token)
-	w.release(key, token, asked, until)
+	w.ledger.recordEnd(token)
+	w.release(key, token, sent, until)
 }
 
 func (w *worker) extend(key, token string, until time.Duration) time.Duration {
 	sent := w.ledger.now()
-	got, valid := w.locker.extend(key, token, w.manner.lease)
+	reply, valid := w.locker.extend(key, token, w.usage.lease)
 	switch {
-	case got == no && w.ledger.isLive(token):
-		w.ledger.lose(key, token, "an extension was refused")
-	case got == yes:
+	case reply == resultNo && w.ledger.isLive(token):
+		w.ledger.recordLoss(key, token, "an extension was refused")
+	case reply == resultYes:
 		until = max(until, sent+valid)
-		w.ledger.extended(token, until)
+		w.ledger.recordExtension(token, until)
 	}
 	return until
 }
 
 // release releases a lock, and repeats the command if it gets no reply.
 func (w *worker) release(key, token string, asked, until time.Duration) {
-	for try := range 3 {
+	for attempt := range 3 {
 		switch w.locker.unlock(key, token) {
-		case yes:
-			w.ledger.settled(token)
+		case resultYes:
+			w.ledger.recordSettled(token)
 			w.extendReleased(key, token)
 			return
-		case no:
-			if try == 0 && w.ledger.now() < until && !w.ledger.mayBeForced(key, asked) {
-				w.ledger.lose(key, token, "a release found nothing")
+		case resultNo:
+			if attempt == 0 && w.ledger.now() < until && !w.ledger.mayBeForced(key, asked) {
+				w.ledger.recordLoss(key, token, "a release found nothing")
 			}
 			return
 		}
@@ -312,23 +312,23 @@ func (w *worker) extendReleased(key, token string) {
 	if _, isRedsync := w.locker.(*redsyncLocks); isRedsync || w.random.IntN(30) > 0 {
 		return
 	}
-	if got, _ := w.locker.extend(key, token, w.manner.lease); got == yes {
-		w.ledger.revive(key, token, "an extension was granted after its release")
+	if reply, _ := w.locker.extend(key, token, w.usage.lease); reply == resultYes {
+		w.ledger.recordRevival(key, token, "an extension was granted after its release")
 		w.locker.unlock(key, token)
 	}
 }
 
-func (w *worker) rest() { w.sleep(w.manner.pause) }
+func (w *worker) rest() { w.sleep(w.usage.pause) }
 
-func (w *worker) sleep(limit time.Duration) { nap(w.random, limit) }
+func (w *worker) sleep(limit time.Duration) { sleepUpTo(w.random, limit) }
 
-// nap waits for a random time of at most limit.
-func nap(random *rand.Rand, limit time.Duration) {
+// sleepUpTo waits for a random time of at most limit.
+func sleepUpTo(random *rand.Rand, limit time.Duration) {
 	time.Sleep(time.Duration(float64(limit) * random.Float64())) // the pace of a client
 }
 
-// names returns n keys with a prefix.
-func names(prefix string, n int) []string {
+// numberedKeys returns n keys with a prefix.
+func numberedKeys(prefix string, n int) []string {
 	var keys []string
 	for i := range n {
 		keys = append(keys, fmt.Sprint(prefix, i))

@@ -37,11 +37,11 @@ const (
 // redsync if there is room, has a link to it.
 type master struct {
 	*redistest.Server
-	name  string // name by which all proxies know it
-	clock string // file with its lead over the machine's clock
-	steps int    // by how many steps it is, except the last one
-	links []*faultlink.Link
-	copy  string // directory with an older copy of its data
+	name      string // name by which all proxies know it
+	clock     string // file with its lead over the machine's clock
+	clockStep int    // index of the present time of the clock: behind, right, or ahead
+	links     []*faultlink.Link
+	copyDir   string // directory with an older copy of its data
 }
 
 // proxy is a proxy that restarts with the same address.
@@ -56,20 +56,20 @@ type proxy struct {
 
 // cluster holds all servers.
 type cluster struct {
-	proxies []*proxy
-	strange string // directory with the data of a master of another cluster
+	proxies     []*proxy
+	foreignData string // directory with the data of a master of another cluster
 
-	mu     sync.Mutex
-	places [masterCount]*master // the proxies' masters
-	spare  *master
+	mu      sync.Mutex
+	current [masterCount]*master // the proxies' masters
+	spare   *master
 }
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c, library := &cluster{strange: strangeData(t)}, fakeTime(t)
-	for i := range c.places {
-		c.places[i] = startMaster(t, library)
-		c.places[i].links = append(c.places[i].links, kit.StartLink(t, c.places[i].Server))
+	c, library := &cluster{foreignData: makeForeignData(t)}, fakeTime(t)
+	for i := range c.current {
+		c.current[i] = startMaster(t, library)
+		c.current[i].links = append(c.current[i].links, kit.StartLink(t, c.current[i].Server))
 	}
 	c.spare = startMaster(t, library)
 	upstream := kit.StartRedis(t)
@@ -84,7 +84,7 @@ func startCluster(t *testing.T) *cluster {
 func (c *cluster) masters() []*master {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.places[:])
+	return slices.Clone(c.current[:])
 }
 
 // awaitVotes waits until all masters vote.
@@ -92,32 +92,32 @@ func (c *cluster) awaitVotes(t *testing.T) {
 	t.Helper()
 	for _, proxy := range c.proxies {
 		for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			votes, err := proxy.voting(c.masters())
-			voting := 0
+			votes, err := proxy.votingMasters(c.masters())
+			votingCount := 0
 			for _, votes := range votes {
 				if votes {
-					voting++
+					votingCount++
 				}
 			}
-			if voting == masterCount {
+			if votingCount == masterCount {
 				break
 			}
 			if time.Now().After(end) {
-				t.Fatalf("%d masters vote: %v\n%s", voting, err, c.told())
+				t.Fatalf("%d masters vote: %v\n%s", votingCount, err, c.describe())
 			}
 		}
 	}
 }
 
-// told returns the masters' guard keys, the proxies' PROXY INFO, and the ends of their logs.
-func (c *cluster) told() string {
+// describe returns the masters' guard keys, the proxies' PROXY INFO, and the ends of their logs.
+func (c *cluster) describe() string {
 	var text strings.Builder
 	for i, m := range c.masters() {
-		stands, err := ask(m.Addr(), "MGET", script.MarkerKey, script.RecordKey, script.RulesKey)
-		fmt.Fprintf(&text, "master %d, %s: %q %v\n", i, m.name, stands, err)
+		stored, err := do(m.Addr(), "MGET", script.MarkerKey, script.RecordKey, script.RulesKey)
+		fmt.Fprintf(&text, "master %d, %s: %q %v\n", i, m.name, stored, err)
 	}
 	for i, proxy := range c.proxies {
-		info, err := ask(proxy.addr, "PROXY", "INFO")
+		info, err := do(proxy.addr, "PROXY", "INFO")
 		log := proxy.process.Log()
 		fmt.Fprintf(&text, "proxy %d: %v %v\n%s\n", i, info, err, log[max(0, len(log)-4<<10):])
 	}
@@ -140,8 +140,8 @@ func fakeTime(t *testing.T) string {
 // not affected, as when an operator sets the time.
 func startMaster(t *testing.T, library string) *master {
 	t.Helper()
-	m := &master{clock: filepath.Join(t.TempDir(), "clock"), steps: 1, copy: filepath.Join(t.TempDir(), "copy")}
-	kit.Must(t, m.step(0))
+	m := &master{clock: filepath.Join(t.TempDir(), "clock"), clockStep: 1, copyDir: filepath.Join(t.TempDir(), "copy")}
+	kit.Must(t, m.setClock(0))
 	m.Server = redistest.New(t, redistest.Options{InMemory: true, ExtraArgs: redistest.Durable(), Env: []string{
 		"LD_PRELOAD=" + library + " libc.so.6", "FAKETIME_TIMESTAMP_FILE=" + m.clock, "FAKETIME_CACHE_DURATION=1",
 		"FAKETIME_DONT_FAKE_MONOTONIC=1",
@@ -151,7 +151,7 @@ func startMaster(t *testing.T, library string) *master {
 	_, port, err := net.SplitHostPort(addr)
 	kit.Must(t, err)
 	for number := range proxyCount {
-		link, err := faultlink.At(net.JoinHostPort(hostOf(number), port), m.Addr())
+		link, err := faultlink.At(net.JoinHostPort(proxyHost(number), port), m.Addr())
 		kit.Must(t, err)
 		t.Cleanup(func() { kit.NoError(t, link.Close()) })
 		m.links = append(m.links, link)
@@ -165,17 +165,17 @@ func startMaster(t *testing.T, library string) *master {
 // link.
 const mastersHost = "masters.test"
 
-// hostOf returns the address of mastersHost for a proxy.
-func hostOf(number int) string { return fmt.Sprintf("127.0.2.%d", number+1) }
+// proxyHost returns the address of mastersHost for a proxy.
+func proxyHost(number int) string { return fmt.Sprintf("127.0.2.%d", number+1) }
 
-// binaryFor returns the program of a proxy that has a hosts file of its own.
-func binaryFor(t *testing.T, number int) string {
+// proxyBinary returns the program of a proxy that has a hosts file of its own.
+func proxyBinary(t *testing.T, number int) string {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
 	kit.Must(t, err)
 	dir := t.TempDir()
 	hosts, script := filepath.Join(dir, "hosts"), filepath.Join(dir, "redlock-proxy")
-	kit.Must(t, os.WriteFile(hosts, fmt.Appendf(nil, "127.0.0.1 localhost\n%s %s\n", hostOf(number), mastersHost), 0o600))
+	kit.Must(t, os.WriteFile(hosts, fmt.Appendf(nil, "127.0.0.1 localhost\n%s %s\n", proxyHost(number), mastersHost), 0o600))
 	kit.Must(t, os.WriteFile(script, fmt.Appendf(nil,
 		"#!/bin/sh\nexec unshare --mount sh -c 'mount --bind %s /etc/hosts && exec %s \"$@\"' sh \"$@\"\n", hosts,
 		program), 0o700))
@@ -187,7 +187,7 @@ func (c *cluster) startProxy(t *testing.T, number int, upstream *redistest.Serve
 	addr, err := redistest.FreeAddr()
 	kit.Must(t, err)
 	p := &proxy{
-		addr: addr, binary: binaryFor(t, number), config: filepath.Join(t.TempDir(), "config.yaml"),
+		addr: addr, binary: proxyBinary(t, number), config: filepath.Join(t.TempDir(), "config.yaml"),
 		args: []string{"--fresh-start"},
 		file: fmt.Sprintf("listen: %s\nlock-keys: [\"lock:*\"]\nupstream: %s\n", addr, upstream.URL()),
 	}
@@ -217,33 +217,33 @@ func (p *proxy) configure(masters []*master) error {
 	return kit.ReplaceFile(p.config, text)
 }
 
-// strangeData returns a directory with the data of a master of another cluster. That cluster's
+// makeForeignData returns a directory with the data of a master of another cluster. That cluster's
 // masters were changed once.
-func strangeData(t *testing.T) string {
+func makeForeignData(t *testing.T) string {
 	t.Helper()
 	var servers []*redistest.Server
 	for range 4 {
 		servers = append(servers, redistest.New(t, redistest.Options{InMemory: true, ExtraArgs: redistest.Durable()}))
 	}
 	config := filepath.Join(t.TempDir(), "config.yaml")
-	name := func(last *redistest.Server) {
+	writeConfig := func(last *redistest.Server) {
 		text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nmaster: [%s, %s, %s]\n", servers[0].URL(),
 			servers[1].URL(), last.URL())
 		kit.Must(t, os.WriteFile(config, []byte(text), 0o600))
 	}
-	name(servers[2])
+	writeConfig(servers[2])
 	proxy := kit.StartConfigured(t, config)
 	client := kit.Connect(t, proxy)
-	for _, key := range names("lock:busy:", 3) {
+	for _, key := range numberedKeys("lock:busy:", 3) {
 		kit.WantGrant(t, client, "LOCK", key, "strange", "PX", "3600000")
 	}
-	name(servers[3])
-	_, err := ask(proxy.Addr(), "PROXY", "RELOAD")
+	writeConfig(servers[3])
+	_, err := do(proxy.Addr(), "PROXY", "RELOAD")
 	kit.Must(t, err)
 	kit.Soon(t, func() error {
-		stands, err := ask(servers[0].Addr(), "GET", script.MarkerKey)
-		if m := marker.ReadMarker(fmt.Sprint(stands)); err == nil && (m.Value.Era.Number == 0 || !m.Value.Seal.IsNone()) {
-			err = fmt.Errorf("its marker: %v", stands)
+		stored, err := do(servers[0].Addr(), "GET", script.MarkerKey)
+		if m := marker.ReadMarker(fmt.Sprint(stored)); err == nil && (m.Value.Era.Number == 0 || !m.Value.Seal.IsNone()) {
+			err = fmt.Errorf("its marker: %v", stored)
 		}
 		return err
 	})
@@ -254,17 +254,17 @@ func strangeData(t *testing.T) string {
 	return dir
 }
 
-// step sets the master's clock. The master notices it within a second.
-func (m *master) step(ahead time.Duration) error {
+// setClock sets the master's clock. The master notices it within a second.
+func (m *master) setClock(ahead time.Duration) error {
 	return kit.ReplaceFile(m.clock, fmt.Sprintf("%+d\n", int(ahead.Seconds())))
 }
 
-// keepCopy replaces the copy of the master's data by a copy of its current data.
-func (m *master) keepCopy() error {
-	if err := os.RemoveAll(m.copy); err != nil {
+// copyData replaces the copy of the master's data by a copy of its current data.
+func (m *master) copyData() error {
+	if err := os.RemoveAll(m.copyDir); err != nil {
 		return err
 	}
-	return os.CopyFS(m.copy, os.DirFS(m.Dir()))
+	return os.CopyFS(m.copyDir, os.DirFS(m.Dir()))
 }
 
 // startOn starts a killed master with a copy of a directory. If the copy is inconsistent, it starts
@@ -283,20 +283,20 @@ func (m *master) startOn(dir string) error {
 	return m.Restart()
 }
 
-// ask sends one command to a server that must answer; an error reply is an error.
-func ask(addr string, command ...string) (any, error) {
-	return askWithin(longPatience, addr, command...)
+// do sends one command to a server that must answer; an error reply is an error.
+func do(addr string, command ...string) (any, error) {
+	return doWithin(longPatience, addr, command...)
 }
 
-// askWithin sends a command like ask, to a server that may not answer.
-func askWithin(limit time.Duration, addr string, command ...string) (any, error) {
+// doWithin sends a command like do, to a server that may not answer.
+func doWithin(limit time.Duration, addr string, command ...string) (any, error) {
 	client, err := redistest.Dial(addr, limit)
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
 	reply, err := client.Do(command...)
-	if failure, bad := reply.(redistest.RespError); bad {
+	if failure, isError := reply.(redistest.RespError); isError {
 		return nil, failure
 	}
 	return reply, err
@@ -304,9 +304,9 @@ func askWithin(limit time.Duration, addr string, command ...string) (any, error)
 
 var statePattern = regexp.MustCompile(`redlock_master(\d+):address=([^,]+),[^\r\n]*\bstate=(\w+)`)
 
-// voting returns which of these masters vote, according to the proxy.
-func (p *proxy) voting(masters []*master) (map[int]bool, error) {
-	info, err := askWithin(patience, p.addr, "PROXY", "INFO")
+// votingMasters returns which of these masters vote, according to the proxy.
+func (p *proxy) votingMasters(masters []*master) (map[int]bool, error) {
+	info, err := doWithin(patience, p.addr, "PROXY", "INFO")
 	if err != nil {
 		return nil, err
 	}

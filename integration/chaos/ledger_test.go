@@ -35,11 +35,11 @@ func (o overlap) violation() violation {
 
 // overlaps returns every holding that begins within an earlier holding of the same key, with the
 // earlier holding that ends last.
-func overlaps(all []holding) []overlap {
-	ordered := slices.SortedStableFunc(slices.Values(all), func(a, b holding) int {
+func overlaps(holdings []holding) []overlap {
+	ordered := slices.SortedStableFunc(slices.Values(holdings), func(a, b holding) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.from, b.from))
 	})
-	var found []overlap
+	var overlapping []overlap
 	var longest holding // the earlier holding of this key that ends last
 	for _, h := range ordered {
 		if h.key != longest.key {
@@ -47,20 +47,20 @@ func overlaps(all []holding) []overlap {
 			continue
 		}
 		if h.from < longest.to {
-			found = append(found, overlap{longest, h})
+			overlapping = append(overlapping, overlap{longest, h})
 		}
 		if h.to > longest.to {
 			longest = h
 		}
 	}
-	return found
+	return overlapping
 }
 
 func TestOverlaps(t *testing.T) {
 	for _, test := range []struct {
-		name string
-		all  []holding
-		want []string // tokens of the holdings that began too early
+		name     string
+		holdings []holding
+		want     []string // tokens of the holdings that began too early
 	}{
 		{"nobody", nil, nil},
 		{"one after the other", []holding{{"k", "a", 0, 5}, {"k", "b", 5, 9}}, nil},
@@ -71,7 +71,7 @@ func TestOverlaps(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
-			for _, o := range overlaps(test.all) {
+			for _, o := range overlaps(test.holdings) {
 				got = append(got, o.second.token)
 			}
 			if !slices.Equal(got, test.want) {
@@ -83,33 +83,33 @@ func TestOverlaps(t *testing.T) {
 
 // ledger records the clients' knowledge of their locks.
 type ledger struct {
-	began time.Time
-	// mark is the beginning of every token of this ledger, and of no other token.
-	mark string
+	startedAt time.Time
+	// tokenPrefix is the beginning of every token of this ledger, and of no other token.
+	tokenPrefix string
 
 	// inspect, if set, returns the state of a key on the masters.
 	inspect func(key string) string
 
-	mu     sync.Mutex
-	live   map[string]holding // by token: granted, and not being released
-	over   []holding
-	tokens map[int]int // number of tokens that each client has used
+	mu          sync.Mutex
+	live        map[string]holding // by token: granted, and not being released
+	ended       []holding
+	tokenCounts map[int]int // number of tokens that each client has used
 	// For each client, the tokens that may be held. All its other tokens were refused or released.
-	unknown map[int]map[int]bool
-	forces  map[string][]*force       // by key
-	lost    map[string]violation      // by token
-	revived map[string]violation      // by token
-	grants  []time.Duration           // when each was received
-	told    map[string]map[string]int // number of each answer, by command
-	took    []time.Duration           // duration of each granted LOCK
+	openTokens   map[int]map[int]bool
+	forceUnlocks map[string][]*forceUnlock // by key
+	lost         map[string]violation      // by token
+	revived      map[string]violation      // by token
+	grants       []time.Duration           // when each was received
+	replyCounts  map[string]map[string]int // number of replies of each kind, by command
+	latencies    []time.Duration           // duration of each granted LOCK
 }
 
-// force is an operator's FORCEUNLOCK of a key. It may remove every lock that was requested before
-// the time to.
-type force struct {
+// forceUnlock is an operator's FORCEUNLOCK of a key. It may remove every lock that was requested
+// before the time to.
+type forceUnlock struct {
 	from, to time.Duration
-	// ends lists the tokens of the locks that were live when the FORCEUNLOCK was sent.
-	ends []string
+	// tokens lists the tokens of the locks that were live when the FORCEUNLOCK was sent.
+	tokens []string
 }
 
 // violation is a violated property.
@@ -124,115 +124,115 @@ func (v violation) String() string {
 
 func newLedger() *ledger {
 	return &ledger{
-		began: time.Now(), mark: fmt.Sprintf("chaos-%08x-", rand.Uint32()), live: map[string]holding{},
-		tokens:  map[int]int{},
-		unknown: map[int]map[int]bool{}, lost: map[string]violation{}, revived: map[string]violation{},
-		told: map[string]map[string]int{}, forces: map[string][]*force{},
+		startedAt: time.Now(), tokenPrefix: fmt.Sprintf("chaos-%08x-", rand.Uint32()), live: map[string]holding{},
+		tokenCounts: map[int]int{},
+		openTokens:  map[int]map[int]bool{}, lost: map[string]violation{}, revived: map[string]violation{},
+		replyCounts: map[string]map[string]int{}, forceUnlocks: map[string][]*forceUnlock{},
 	}
 }
 
 // now returns the time since the ledger began.
-func (l *ledger) now() time.Duration { return time.Since(l.began) }
+func (l *ledger) now() time.Duration { return time.Since(l.startedAt) }
 
 // newToken returns a token that was never used.
 func (l *ledger) newToken(client int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tokens[client]++
-	if l.unknown[client] == nil {
-		l.unknown[client] = map[int]bool{}
+	l.tokenCounts[client]++
+	if l.openTokens[client] == nil {
+		l.openTokens[client] = map[int]bool{}
 	}
-	l.unknown[client][l.tokens[client]] = true
-	return fmt.Sprint(l.mark, client, "-", l.tokens[client])
+	l.openTokens[client][l.tokenCounts[client]] = true
+	return fmt.Sprint(l.tokenPrefix, client, "-", l.tokenCounts[client])
 }
 
 // tokenIn returns the token at the end of a master's value, or "" if the value has no token of this
 // ledger.
 func (l *ledger) tokenIn(value string) string {
-	if at := strings.LastIndex(value, l.mark); at >= 0 {
-		return value[at:]
+	if start := strings.LastIndex(value, l.tokenPrefix); start >= 0 {
+		return value[start:]
 	}
 	return ""
 }
 
-// numbers returns the client and the number in a token.
-func (l *ledger) numbers(token string) (client, number int) {
-	first, second, _ := strings.Cut(strings.TrimPrefix(token, l.mark), "-")
-	client, _ = strconv.Atoi(first)
-	number, _ = strconv.Atoi(second)
+// parseToken returns the client and the number in a token.
+func (l *ledger) parseToken(token string) (client, number int) {
+	clientText, numberText, _ := strings.Cut(strings.TrimPrefix(token, l.tokenPrefix), "-")
+	client, _ = strconv.Atoi(clientText)
+	number, _ = strconv.Atoi(numberText)
 	return client, number
 }
 
-// settled records a token that was refused or released. It must not be held now or later.
-func (l *ledger) settled(token string) {
-	client, number := l.numbers(token)
+// recordSettled records a token that was refused or released. It must not be held now or later.
+func (l *ledger) recordSettled(token string) {
+	client, number := l.parseToken(token)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.unknown[client], number)
+	delete(l.openTokens[client], number)
 }
 
-// granted records a new grant. The lock may have been removed already if it was requested before
-// the reply to an operator's FORCEUNLOCK.
-func (l *ledger) granted(h holding, asked time.Duration) {
+// recordGrant records a new grant. The lock may have been removed already if it was requested
+// before the reply to an operator's FORCEUNLOCK.
+func (l *ledger) recordGrant(h holding, sent time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.grants = append(l.grants, h.from)
-	if !l.isForced(h.key, asked) {
+	if !l.isForced(h.key, sent) {
 		l.live[h.token] = h
 	}
 }
 
 // mayBeForced reports whether an operator may have removed a lock that was requested at this time.
-func (l *ledger) mayBeForced(key string, asked time.Duration) bool {
+func (l *ledger) mayBeForced(key string, sent time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.isForced(key, asked)
+	return l.isForced(key, sent)
 }
 
 // isForced does the same as mayBeForced. The caller holds mu.
-func (l *ledger) isForced(key string, asked time.Duration) bool {
-	return slices.ContainsFunc(l.forces[key], func(f *force) bool { return asked < f.to })
+func (l *ledger) isForced(key string, sent time.Duration) bool {
+	return slices.ContainsFunc(l.forceUnlocks[key], func(f *forceUnlock) bool { return sent < f.to })
 }
 
-// forcing records a FORCEUNLOCK that is about to be sent. From now on, clients that requested the
-// key before its reply cannot rely on the lock.
-func (l *ledger) forcing(key string) *force {
+// beginForceUnlock records a FORCEUNLOCK that is about to be sent. From now on, clients that
+// requested the key before its reply cannot rely on the lock.
+func (l *ledger) beginForceUnlock(key string) *forceUnlock {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := &force{from: now, to: math.MaxInt64}
-	l.forces[key] = append(l.forces[key], f)
+	f := &forceUnlock{from: now, to: math.MaxInt64}
+	l.forceUnlocks[key] = append(l.forceUnlocks[key], f)
 	for token, h := range l.live {
 		if h.key == key {
-			f.ends = append(f.ends, token)
-			l.end(token, now)
+			f.tokens = append(f.tokens, token)
+			l.endHolding(token, now)
 		}
 	}
 	return f
 }
 
-// overtaken limits the time after an error, or after the end of its proxy, in which a FORCEUNLOCK
-// may still take effect: its ballot is refused after 600 ms.
-const overtaken = time.Second
+// forceUnlockTimeout limits the time after an error, or after the end of its proxy, in which a
+// FORCEUNLOCK may still take effect: its ballot is refused after 600 ms.
+const forceUnlockTimeout = time.Second
 
-// forced records the reply to a FORCEUNLOCK. Locks that it has removed must not reappear. If the
-// outcome is unknown, they may.
-func (l *ledger) forced(f *force, known bool) {
+// endForceUnlock records the reply to a FORCEUNLOCK. Locks that it has removed must not reappear.
+// If the outcome is unknown, they may.
+func (l *ledger) endForceUnlock(f *forceUnlock, isKnown bool) {
 	now := l.now()
-	if known {
-		for _, token := range f.ends {
-			l.settled(token)
+	if isKnown {
+		for _, token := range f.tokens {
+			l.recordSettled(token)
 		}
 	} else {
-		now += overtaken
+		now += forceUnlockTimeout
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f.to = now
 }
 
-// extended records that a client may rely on a lock for longer.
-func (l *ledger) extended(token string, until time.Duration) {
+// recordExtension records that a client may rely on a lock for longer.
+func (l *ledger) recordExtension(token string, until time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if h, ok := l.live[token]; ok {
@@ -241,68 +241,70 @@ func (l *ledger) extended(token string, until time.Duration) {
 	}
 }
 
-// ended records that a client begins to release a lock, or no longer relies on it.
-func (l *ledger) ended(token string) {
+// recordEnd records that a client begins to release a lock, or no longer relies on it.
+func (l *ledger) recordEnd(token string) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.end(token, now)
+	l.endHolding(token, now)
 }
 
-// end does the same as ended. The caller holds mu.
-func (l *ledger) end(token string, now time.Duration) {
+// endHolding does the same as recordEnd. The caller holds mu.
+func (l *ledger) endHolding(token string, now time.Duration) {
 	h := l.live[token]
 	delete(l.live, token)
 	h.to = min(h.to, now)
 	if h.from < h.to {
-		l.over = append(l.over, h)
+		l.ended = append(l.ended, h)
 	}
 }
 
-// lose records a lock that was lost within its validity.
-func (l *ledger) lose(key, token, how string) { l.note(l.lost, key, token, how) }
+// recordLoss records a lock that was lost within its validity.
+func (l *ledger) recordLoss(key, token, cause string) { l.recordViolation(l.lost, key, token, cause) }
 
-// revive records a lock that reappeared.
-func (l *ledger) revive(key, token, how string) { l.note(l.revived, key, token, how) }
+// recordRevival records a lock that reappeared.
+func (l *ledger) recordRevival(key, token, cause string) {
+	l.recordViolation(l.revived, key, token, cause)
+}
 
-// note records the first violation of a token.
-func (l *ledger) note(where map[string]violation, key, token, how string) {
-	v := violation{l.now(), fmt.Sprintf("%s of %s: %s", key, token, how)}
+// recordViolation records the first violation of a token.
+func (l *ledger) recordViolation(violations map[string]violation, key, token, cause string) {
+	v := violation{l.now(), fmt.Sprintf("%s of %s: %s", key, token, cause)}
 	if l.inspect != nil {
 		v.text += "; then the masters hold " + l.inspect(key)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, known := where[token]; !known {
-		where[token] = v
+	if _, exists := violations[token]; !exists {
+		violations[token] = v
 	}
 }
 
-func (l *ledger) count(command, answer string) {
+func (l *ledger) countReply(command, kind string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.told[command] == nil {
-		l.told[command] = map[string]int{}
+	if l.replyCounts[command] == nil {
+		l.replyCounts[command] = map[string]int{}
 	}
-	l.told[command][answer]++
+	l.replyCounts[command][kind]++
 }
 
-// latency records the duration of a granted LOCK.
-func (l *ledger) latency(took time.Duration) {
+// recordLatency records the duration of a granted LOCK.
+func (l *ledger) recordLatency(duration time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.took = append(l.took, took)
+	l.latencies = append(l.latencies, duration)
 }
 
-// granteds returns the number of granted locks.
-func (l *ledger) granteds() int {
+// grantCount returns the number of granted locks.
+func (l *ledger) grantCount() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.grants)
 }
 
-// held returns the locks that are live now.
-func (l *ledger) held() map[string]holding {
+// liveHoldings returns the locks that are live now.
+func (l *ledger) liveHoldings() map[string]holding {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.live)
@@ -310,10 +312,10 @@ func (l *ledger) held() map[string]holding {
 
 // isSettled reports whether a token was refused or released.
 func (l *ledger) isSettled(token string) bool {
-	client, number := l.numbers(token)
+	client, number := l.parseToken(token)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return number > 0 && number <= l.tokens[client] && !l.unknown[client][number]
+	return number > 0 && number <= l.tokenCounts[client] && !l.openTokens[client][number]
 }
 
 // isLive reports whether a lock is still held and within its validity.

@@ -11,33 +11,33 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// looker reads the masters directly, and compares their cells with a ledger.
-type looker struct {
-	cluster *cluster
-	ledger  *ledger
-	keys    []string
-	well    func() wellBeing // returns which masters are disturbed
+// inspector reads the masters directly, and compares their cells with a ledger.
+type inspector struct {
+	cluster    *cluster
+	ledger     *ledger
+	keys       []string
+	faultState func() faultState // returns which masters are disturbed
 	// confirm, if set, reports whether a client sees that a key has a token. A value on a majority
 	// of the masters need not be a lock.
 	confirm func(key, token string) bool
 
 	clients     [masterCount]*redistest.Client
 	addrs       [masterCount]string // addresses of the clients' masters
-	looks       int
+	inspections int
 	unconfirmed int
 }
 
-// look reads all keys of all masters once, and checks them.
-func (l *looker) look() {
-	before, live := l.well(), l.ledger.held()
-	held := l.read()
-	after := l.well()
-	l.looks++
+// inspect reads all keys of all masters once, and checks them.
+func (l *inspector) inspect() {
+	before, live := l.faultState(), l.ledger.liveHoldings()
+	values := l.readAll()
+	after := l.faultState()
+	l.inspections++
 	for token, h := range live {
-		l.wantHeld(h, token, held, before, after)
+		l.checkHeld(h, token, values, before, after)
 	}
 	for _, key := range l.keys {
-		for token, times := range l.tokensOf(key, held) {
+		for token, times := range l.tokensOf(key, values) {
 			if times >= majority && l.ledger.isSettled(token) {
 				l.checkRevived(key, token)
 			}
@@ -45,43 +45,43 @@ func (l *looker) look() {
 	}
 }
 
-// wantHeld records a lock that is absent on a majority of masters without faults. The other masters
-// may have lost it, and do not vote.
-func (l *looker) wantHeld(h holding, token string, held [masterCount]map[string]string, before, after wellBeing) {
-	denied := 0
-	for i, values := range held {
-		if values != nil && hadNoFault(i, before, after) && l.denies(values[h.key], token) {
-			denied++
+// checkHeld records a lock that is absent on a majority of masters without faults. The other
+// masters may have lost it, and do not vote.
+func (l *inspector) checkHeld(h holding, token string, cells [masterCount]map[string]string, before, after faultState) {
+	contradicting := 0
+	for i, values := range cells {
+		if values != nil && hadNoFault(i, before, after) && l.contradicts(values[h.key], token) {
+			contradicting++
 		}
 	}
-	if denied >= majority && l.ledger.isLive(token) {
-		l.ledger.lose(h.key, token, fmt.Sprintf("%d masters that are well do not hold it", denied))
+	if contradicting >= majority && l.ledger.isLive(token) {
+		l.ledger.recordLoss(h.key, token, fmt.Sprintf("%d masters that are well do not hold it", contradicting))
 	}
 }
 
-// denies reports whether a value is no lock, or the lock of another token.
-func (l *looker) denies(value, token string) bool {
+// contradicts reports whether a value is no lock, or the lock of another token.
+func (l *inspector) contradicts(value, token string) bool {
 	other := l.ledger.tokenIn(value)
 	return value == "" || other != "" && other != token
 }
 
 // checkRevived handles a token that was found on a majority although its lock was refused or has
 // been released. The token must be absent at the second check.
-func (l *looker) checkRevived(key, token string) {
-	times := l.tokensOf(key, l.read())[token]
+func (l *inspector) checkRevived(key, token string) {
+	times := l.tokensOf(key, l.readAll())[token]
 	switch {
 	case times < majority:
 	case l.confirm != nil && !l.confirm(key, token):
 		l.unconfirmed++
 	default:
-		l.ledger.revive(key, token, fmt.Sprintf("it is on %d masters, after it was refused or released", times))
+		l.ledger.recordRevival(key, token, fmt.Sprintf("it is on %d masters, after it was refused or released", times))
 	}
 }
 
 // tokensOf returns, for each token of the ledger, the number of masters that have it under a key.
-func (l *looker) tokensOf(key string, held [masterCount]map[string]string) map[string]int {
+func (l *inspector) tokensOf(key string, cells [masterCount]map[string]string) map[string]int {
 	times := map[string]int{}
-	for _, values := range held {
+	for _, values := range cells {
 		if token := l.ledger.tokenIn(values[key]); token != "" {
 			times[token]++
 		}
@@ -89,27 +89,27 @@ func (l *looker) tokensOf(key string, held [masterCount]map[string]string) map[s
 	return times
 }
 
-// read returns the value of each key on each master, nil for a master that does not answer.
-func (l *looker) read() (held [masterCount]map[string]string) {
+// readAll returns the value of each key on each master, nil for a master that does not answer.
+func (l *inspector) readAll() (cells [masterCount]map[string]string) {
 	var reads sync.WaitGroup
-	for i := range held {
-		reads.Go(func() { held[i] = l.readOne(i) })
+	for i := range cells {
+		reads.Go(func() { cells[i] = l.readOne(i) })
 	}
 	reads.Wait()
-	return held
+	return cells
 }
 
-// lookPatience limits the time to read a master.
-const lookPatience = 200 * time.Millisecond
+// readTimeout limits the time to read a master.
+const readTimeout = 200 * time.Millisecond
 
-func (l *looker) readOne(i int) map[string]string {
+func (l *inspector) readOne(i int) map[string]string {
 	addr := l.cluster.masters()[i].Addr()
 	if l.clients[i] != nil && l.addrs[i] != addr {
 		_ = l.clients[i].Close()
 		l.clients[i] = nil
 	}
 	if l.clients[i] == nil {
-		client, err := redistest.Dial(addr, lookPatience)
+		client, err := redistest.Dial(addr, readTimeout)
 		if err != nil {
 			return nil
 		}
@@ -122,45 +122,45 @@ func (l *looker) readOne(i int) map[string]string {
 		l.clients[i] = nil
 		return nil
 	}
-	held := map[string]string{}
+	cells := map[string]string{}
 	for n, key := range l.keys {
-		held[key], _ = values[n].(string)
+		cells[key], _ = values[n].(string)
 	}
-	return held
+	return cells
 }
 
-// standing returns, as text, the value and the remaining time of a key on each master.
-func (c *cluster) standing(key string) string {
-	var all []string
+// describeKey returns, as text, the value and the remaining time of a key on each master.
+func (c *cluster) describeKey(key string) string {
+	var parts []string
 	for _, master := range c.masters() {
-		value, err := askWithin(lookPatience, master.Addr(), "GET", key)
-		left, _ := askWithin(lookPatience, master.Addr(), "PTTL", key)
+		value, err := doWithin(readTimeout, master.Addr(), "GET", key)
+		ttl, _ := doWithin(readTimeout, master.Addr(), "PTTL", key)
 		switch {
 		case err != nil:
-			all = append(all, "?")
+			parts = append(parts, "?")
 		case value == nil:
-			all = append(all, "nothing")
+			parts = append(parts, "nothing")
 		default:
-			all = append(all, fmt.Sprintf("%q for %v ms", value, left))
+			parts = append(parts, fmt.Sprintf("%q for %v ms", value, ttl))
 		}
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(parts, ", ")
 }
 
-// run reads the masters repeatedly until over is closed.
-func (l *looker) run(over <-chan struct{}, every time.Duration) {
+// run reads the masters repeatedly until stopping is closed.
+func (l *inspector) run(stopping <-chan struct{}, interval time.Duration) {
 	for {
 		select {
-		case <-over:
+		case <-stopping:
 			l.close()
 			return
-		case <-time.After(every):
-			l.look()
+		case <-time.After(interval):
+			l.inspect()
 		}
 	}
 }
 
-func (l *looker) close() {
+func (l *inspector) close() {
 	for _, client := range l.clients {
 		if client != nil {
 			_ = client.Close()
@@ -172,7 +172,7 @@ func (l *looker) close() {
 func (c *cluster) holdsByProxy(key, token string) bool {
 	for range 2 {
 		for _, proxy := range c.proxies {
-			if value, err := askWithin(patience, proxy.addr, "GET", key); err == nil {
+			if value, err := doWithin(patience, proxy.addr, "GET", key); err == nil {
 				return value == any(token)
 			}
 		}

@@ -14,26 +14,26 @@ import (
 // other client uses. The other clients cannot measure it, because clients of a stopped proxy hold
 // their locks until the leases expire.
 type observers struct {
-	over  atomic.Bool
-	tasks sync.WaitGroup
+	stopping atomic.Bool
+	tasks    sync.WaitGroup
 
 	mu     sync.Mutex
 	grants []time.Duration // times at which grants were received
 }
 
-// observed is an observer's pause between two locks.
-const observed = 20 * time.Millisecond
+// observerPause is an observer's pause between two locks.
+const observerPause = 20 * time.Millisecond
 
-// observe starts the observers. Their locks are not recorded in the ledger.
-func observe(c *cluster, l *ledger) *observers {
+// startObservers starts the observers. Their locks are not recorded in the ledger.
+func startObservers(c *cluster, l *ledger) *observers {
 	o := &observers{}
 	for i, proxy := range c.proxies {
-		own := newLedger()
-		locker := lockCommands{&connection{ledger: own, addrs: []string{proxy.addr}}, nil}
+		ownLedger := newLedger()
+		locker := lockCommands{&connection{ledger: ownLedger, addrs: []string{proxy.addr}}, nil}
 		o.tasks.Go(func() {
-			for n := 0; !o.over.Load(); n++ {
+			for n := 0; !o.stopping.Load(); n++ {
 				o.turn(locker, fmt.Sprintf("lock:free:%d:%d", i, n), l)
-				time.Sleep(observed) // the pace of a client
+				time.Sleep(observerPause) // the pace of a client
 			}
 		})
 	}
@@ -41,7 +41,7 @@ func observe(c *cluster, l *ledger) *observers {
 }
 
 func (o *observers) turn(l lockCommands, key string, clock *ledger) {
-	if got, _ := validity(l.do("LOCK", key, "observer", "PX", "1500")); got != yes {
+	if reply, _ := validity(l.do("LOCK", key, "observer", "PX", "1500")); reply != resultYes {
 		return
 	}
 	o.mu.Lock()
@@ -51,11 +51,11 @@ func (o *observers) turn(l lockCommands, key string, clock *ledger) {
 }
 
 func (o *observers) stop() {
-	o.over.Store(true)
+	o.stopping.Store(true)
 	o.tasks.Wait()
 }
 
-// with returns all grants, including the given grants of clients, in order.
-func (o *observers) with(clients []time.Duration) []time.Duration {
+// allGrants returns all grants, including the given grants of clients, in order.
+func (o *observers) allGrants(clients []time.Duration) []time.Duration {
 	return slices.Sorted(slices.Values(slices.Concat(o.grants, clients)))
 }

@@ -15,12 +15,12 @@ type operator struct {
 
 func (o *operator) turn() {
 	key := o.keys[o.random.IntN(len(o.keys))]
-	f := o.ledger.forcing(key)
-	_, known := o.do("FORCEUNLOCK", key)
-	o.ledger.forced(f, known)
-	if !known {
-		o.hangUp() // this proxy may see fewer masters than the others
+	f := o.ledger.beginForceUnlock(key)
+	_, isKnown := o.do("FORCEUNLOCK", key)
+	o.ledger.endForceUnlock(f, isKnown)
+	if !isKnown {
+		o.disconnect() // this proxy may see fewer masters than the others
 	}
 }
 
-func (o *operator) rest() { nap(o.random, forcePause) }
+func (o *operator) rest() { sleepUpTo(o.random, forcePause) }

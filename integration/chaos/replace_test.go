@@ -12,35 +12,36 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// replaced is the fault that a master is replaced by an empty server. No other master has a fault
-// at that time, because the masters can be changed only if all of them vote.
-var replaced = fault{"replaced by an empty one", false, true, false,
+// replacement is the fault that a master is replaced by an empty server. No other master has a
+// fault at that time, because the masters can be changed only if all of them vote.
+var replacement = fault{"replaced by an empty one", false, true, false,
 	func(d *disturber, m *master) error { return d.replace(m) },
-	func(d *disturber, _ *master) error { return d.awaitAll() }}
+	func(d *disturber, _ *master) error { return d.awaitAllVotes() }}
 
 // replace writes the spare server in place of a master into the files of all proxies, and lets a
 // proxy without a fault change the masters. The other proxies follow, even if they are stopped or
 // restart meanwhile. The old master is emptied and becomes the spare server.
 func (d *disturber) replace(old *master) error {
-	masters := d.cluster.exchange(old)
+	masters := d.cluster.swapSpare(old)
 	for _, proxy := range d.cluster.proxies {
 		if err := proxy.configure(masters); err != nil {
 			return err
 		}
 	}
-	for end := time.Now().Add(admission); ; time.Sleep(20 * time.Millisecond) {
-		err := d.reloadSome()
+	for end := time.Now().Add(votingTimeout); ; time.Sleep(20 * time.Millisecond) {
+		err := d.reloadOne()
 		if err == nil {
 			return old.Restart()
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("the masters cannot be changed: %w\n%s", err, d.cluster.told())
+			return fmt.Errorf("the masters cannot be changed: %w\n%s", err, d.cluster.describe())
 		}
 	}
 }
 
-// awaitAll waits until all masters vote. A master that has not joined yet counts as unavailable.
-func (d *disturber) awaitAll() error {
+// awaitAllVotes waits until all masters vote. A master that has not joined yet counts as
+// unavailable.
+func (d *disturber) awaitAllVotes() error {
 	for i := range masterCount {
 		if err := d.awaitVote(i, false); err != nil {
 			return err
@@ -49,13 +50,13 @@ func (d *disturber) awaitAll() error {
 	return nil
 }
 
-// exchange replaces a master by the spare server, and returns the new masters.
-func (c *cluster) exchange(old *master) []*master {
+// swapSpare replaces a master by the spare server, and returns the new masters.
+func (c *cluster) swapSpare(old *master) []*master {
 	c.mu.Lock()
 	next := c.spare
-	for i, m := range c.places {
+	for i, m := range c.current {
 		if m == old {
-			c.places[i], c.spare = next, old
+			c.current[i], c.spare = next, old
 		}
 	}
 	c.mu.Unlock()
@@ -66,13 +67,13 @@ func (c *cluster) exchange(old *master) []*master {
 	return c.masters()
 }
 
-// reloadSome makes one of the available proxies read its file.
-func (d *disturber) reloadSome() (err error) {
+// reloadOne makes one of the available proxies read its file.
+func (d *disturber) reloadOne() (err error) {
 	for n, proxy := range d.cluster.proxies {
 		if d.isDown(n) {
 			continue
 		}
-		if _, err = ask(proxy.addr, "PROXY", "RELOAD"); err == nil {
+		if _, err = do(proxy.addr, "PROXY", "RELOAD"); err == nil {
 			return nil
 		}
 	}
@@ -82,39 +83,39 @@ func (d *disturber) reloadSome() (err error) {
 	return err
 }
 
-// startLying makes a master claim that the masters were changed, unless another master already
-// lies: the proxies trust two masters with the same claim.
-func (d *disturber) startLying(m *master) error {
-	if !d.liar.CompareAndSwap(nil, m) {
+// storeFalseMarker makes a master claim that the masters were changed, unless another master
+// already lies: the proxies trust two masters with the same claim.
+func (d *disturber) storeFalseMarker(m *master) error {
+	if !d.falseMaster.CompareAndSwap(nil, m) {
 		return nil
 	}
-	stands, err := ask(m.Addr(), "GET", script.MarkerKey)
+	stored, err := do(m.Addr(), "GET", script.MarkerKey)
 	if err != nil {
 		return err
 	}
-	found := marker.ReadMarker(fmt.Sprint(stands))
-	if !found.Valid {
+	parsed := marker.ReadMarker(fmt.Sprint(stored))
+	if !parsed.Valid {
 		return nil // without a marker, the fault has no effect
 	}
-	mark := found.Value
-	var all []string
+	falseMarker := parsed.Value
+	var names []string
 	for _, other := range d.cluster.masters() {
-		all = append(all, other.name)
+		names = append(names, other.name)
 	}
-	mark.Nonce += "x"
-	next := mark.Era.Number + 1
-	switch d.below(4) {
+	falseMarker.Nonce += "x"
+	next := falseMarker.Era.Number + 1
+	switch d.randomInt(4) {
 	case 0:
-		mark.Seal = reconfig.Seal{Ballot: strings.Repeat("9", 36), Change: reconfig.Change{Before: masterCount,
-			Names: append(all[1:], "127.0.0.1:1")}}
+		falseMarker.Seal = reconfig.Seal{Ballot: strings.Repeat("9", 36), Change: reconfig.Change{Before: masterCount,
+			Names: append(names[1:], "127.0.0.1:1")}}
 	case 1:
-		mark.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: 1,
+		falseMarker.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: 1,
 			Names: []string{"127.0.0.1:1"}}}
 	case 2:
-		mark.Era = reconfig.Era{Number: next, Masters: masterCount, Hash: "0123456789abcdef"}
+		falseMarker.Era = reconfig.Era{Number: next, Masters: masterCount, Hash: "0123456789abcdef"}
 	default:
-		mark.Era = reconfig.Era{Number: next, Masters: masterCount, Hash: reconfig.Hash(all)}
+		falseMarker.Era = reconfig.Era{Number: next, Masters: masterCount, Hash: reconfig.Hash(names)}
 	}
-	_, err = ask(m.Addr(), "SET", script.MarkerKey, marker.InDatabase(mark.String(), 0))
+	_, err = do(m.Addr(), "SET", script.MarkerKey, marker.InDatabase(falseMarker.String(), 0))
 	return err
 }

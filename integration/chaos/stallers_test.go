@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// shared is the value with which all stallers lock. So only the clients know which of them
-	// holds a lock.
-	shared = "1"
+	// sharedToken is the value with which all stallers lock. So a lock's value does not show which
+	// client holds it.
+	sharedToken = "1"
 	// stallLease is the lease of stallers' locks.
 	stallLease = 500 * time.Millisecond
-	// largeOwn is a lock key, and largeOther a key of the upstream, whose values are large.
-	largeOwn, largeOther = "lock:large", "large"
+	// largeLockKey is a lock key, and largeKey a key of the upstream, whose values are large.
+	largeLockKey, largeKey = "lock:large", "large"
 )
 
 // staller is a client that sends a lock command followed by commands with replies larger than all
@@ -34,25 +34,25 @@ type staller struct {
 	random *rand.Rand
 }
 
-// startLarge sets the large values.
-func startLarge(t *testing.T, c *cluster) {
+// setLargeValues sets the large values.
+func setLargeValues(t *testing.T, c *cluster) {
 	t.Helper()
-	for key, size := range map[string]int{largeOwn: 128 << 10, largeOther: 1 << 20} {
-		_, err := ask(c.proxies[0].addr, "SET", key, string(bytes.Repeat([]byte("v"), size)))
+	for key, size := range map[string]int{largeLockKey: 128 << 10, largeKey: 1 << 20} {
+		_, err := do(c.proxies[0].addr, "SET", key, string(bytes.Repeat([]byte("v"), size)))
 		kit.Must(t, err)
 	}
 }
 
 // pipeline returns a lock command followed by commands with 8 MB of replies.
 func (s *staller) pipeline(key string) []byte {
-	sent := redistest.AppendCommand(nil, "SET", key, shared, "NX", "PX", millis(stallLease))
+	commands := redistest.AppendCommand(nil, "SET", key, sharedToken, "NX", "PX", millis(stallLease))
 	if s.random.IntN(2) == 0 {
-		return redistest.AppendCommand(sent, append([]string{"MGET"}, slices.Repeat([]string{largeOwn}, 64)...)...)
+		return redistest.AppendCommand(commands, append([]string{"MGET"}, slices.Repeat([]string{largeLockKey}, 64)...)...)
 	}
 	for range 8 {
-		sent = redistest.AppendCommand(sent, "GET", largeOther)
+		commands = redistest.AppendCommand(commands, "GET", largeKey)
 	}
-	return sent
+	return commands
 }
 
 // turn uses one such connection. Commands that are lost with it count as unanswered.
@@ -63,11 +63,11 @@ func (s *staller) turn() {
 		return
 	}
 	_ = client.Narrow() // fails on a closed connection only
-	leave := client.Close
+	disconnect := client.Close
 	if s.random.IntN(2) == 0 {
-		leave = client.Reset
+		disconnect = client.Reset
 	}
-	defer func() { _ = leave() }() // no further replies arrive, or the connection has failed
+	defer func() { _ = disconnect() }() // no further replies arrive, or the connection has failed
 	sent := s.ledger.now()
 	if client.Send(s.pipeline(key)) != nil {
 		return
@@ -78,23 +78,23 @@ func (s *staller) turn() {
 		return
 	}
 	reply, err := client.Receive()
-	switch _, failed := reply.(redistest.RespError); {
-	case err != nil || failed:
+	switch _, isError := reply.(redistest.RespError); {
+	case err != nil || isError:
 	case reply == nil:
-		s.ledger.settled(token)
+		s.ledger.recordSettled(token)
 	default:
-		s.relies(holding{key, token, s.ledger.now(), sent + reliable(stallLease)}, sent, stall, leave)
+		s.relyOnLock(holding{key, token, s.ledger.now(), sent + reliable(stallLease)}, sent, stall, disconnect)
 	}
 }
 
-// relies records a lock whose grant the client has read. The client relies on the lock until it
+// relyOnLock records a lock whose grant the client has read. The client relies on the lock until it
 // expires, even after it has disconnected.
-func (s *staller) relies(h holding, asked, stall time.Duration, leave func() error) {
-	s.ledger.granted(h, asked)
+func (s *staller) relyOnLock(h holding, sent, stall time.Duration, disconnect func() error) {
+	s.ledger.recordGrant(h, sent)
 	time.Sleep(stall) // the client stalls
-	_ = leave()
+	_ = disconnect()
 	time.Sleep(h.to - s.ledger.now()) // until the lease has ended
-	s.ledger.ended(h.token)
+	s.ledger.recordEnd(h.token)
 }
 
-func (s *staller) rest() { nap(s.random, stallPause) }
+func (s *staller) rest() { sleepUpTo(s.random, stallPause) }

@@ -12,23 +12,24 @@ import (
 // TestCLocks tests the commands of C++ libraries.
 func TestCLocks(t *testing.T) {
 	redistest.SkipShort(t)
-	tryLocks(t, []dialect{
-		{name: "redlock-cpp", taken: "OK", owned: true, extends: true, more: rotated},
-		{name: "redis-plus-plus", taken: "OK", owned: true, extends: true},
+	compareLocks(t, []dialect{
+		{name: "redlock-cpp", grantOutput: "OK", ownerOnly: true, canExtend: true, extraCheck: checkTokenRotation},
+		{name: "redis-plus-plus", grantOutput: "OK", ownerOnly: true, canExtend: true},
 	}, BuildWithHiredis(t, "c/locks.c"))
 }
 
-// rotated tests that each extension sets a new token, and that the previous one becomes invalid.
-func rotated(s *side, d dialect) {
+// checkTokenRotation tests that each extension sets a new token, and that the previous one becomes
+// invalid.
+func checkTokenRotation(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("rotated")
-	s.take(s.a, d, key, longLease)
+	s.wantGrant(s.a, d, key, longLease)
 	for range 3 {
-		s.say(s.a, d, "extend", key, kit.Millis(longerLease))
+		s.run(s.a, d, "extend", key, kit.Millis(longerLease))
 		s.note("value: %v", s.values(d, key))
 	}
-	s.say(s.a, d, "release", key)
-	s.say(s.a, d, "extend", key, kit.Millis(longLease)) // takes the lock
+	s.run(s.a, d, "release", key)
+	s.run(s.a, d, "extend", key, kit.Millis(longLease)) // takes the lock
 	s.note("value: %v", s.values(d, key))
-	s.say(s.a, d, "release", key)
+	s.run(s.a, d, "release", key)
 }

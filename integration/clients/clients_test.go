@@ -26,15 +26,15 @@ func TestMasterKeys(t *testing.T) {
 	}
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
-	locked := redisCLI(t, proxy, "LOCK", "k", "t", "PX", "10000")
-	if ms, err := strconv.Atoi(locked); err != nil || ms <= 9000 || ms > 10000 {
-		t.Fatalf("LOCK k t PX 10000: expected a validity in (9000..10000], got %q", locked)
+	lockReply := redisCLI(t, proxy, "LOCK", "k", "t", "PX", "10000")
+	if ms, err := strconv.Atoi(lockReply); err != nil || ms <= 9000 || ms > 10000 {
+		t.Fatalf("LOCK k t PX 10000: expected a validity in (9000..10000], got %q", lockReply)
 	}
 	for _, master := range masters {
 		kit.Settles(t, func() error { return kit.Holds(master, "k", "t") })
 	}
-	if unlocked := redisCLI(t, proxy, "UNLOCK", "k", "t"); unlocked != "1" {
-		t.Fatalf("UNLOCK k t: expected 1, got %q", unlocked)
+	if unlockReply := redisCLI(t, proxy, "UNLOCK", "k", "t"); unlockReply != "1" {
+		t.Fatalf("UNLOCK k t: expected 1, got %q", unlockReply)
 	}
 	for _, master := range masters {
 		kit.Settles(t, func() error { return kit.Lacks(master, "k") })

@@ -19,34 +19,34 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// connecting is a library in its default configuration, and the program that uses it.
-type connecting struct {
+// connectCase is a library with its default configuration, and the program that uses it.
+type connectCase struct {
 	library string
 	command func(t *testing.T) []string
 	// pinned is set if go.mod determines the library's version.
 	pinned bool
 }
 
-func allConnecting() []connecting {
-	of := func(client, file string, args ...string) func(t *testing.T) []string {
+func connectCases() []connectCase {
+	script := func(client, file string, args ...string) func(t *testing.T) []string {
 		return func(t *testing.T) []string {
 			return append([]string{clientNamed(t, client).interpreter(t), inFolder(file)}, args...)
 		}
 	}
-	golang := func(library string) connecting {
-		return connecting{library, func(t *testing.T) []string {
+	golang := func(library string) connectCase {
+		return connectCase{library, func(t *testing.T) []string {
 			return []string{buildProgram(t, "golang/connect"),
 				library}
 		}, true}
 	}
-	return []connecting{
+	return []connectCase{
 		golang("go-redis"), golang("rueidis"), golang("valkey-go"),
-		{"redis-py", of("python", "python/connect.py"), false}, {"redis-rb", of("ruby", "ruby/connect.rb"), false},
-		{"phpredis", of("php", "php/connect.php", "phpredis"), false},
+		{"redis-py", script("python", "python/connect.py"), false}, {"redis-rb", script("ruby", "ruby/connect.rb"), false},
+		{"phpredis", script("php", "php/connect.php", "phpredis"), false},
 		{"Predis", func(t *testing.T) []string {
 			return append([]string{phpLocks(t)[0]}, inFolder("php/connect.php"), "predis")
 		}, false},
-		{"node-redis", of("node", "node/connect.js", "redis"), false},
+		{"node-redis", script("node", "node/connect.js", "redis"), false},
 		{"hiredis", func(t *testing.T) []string { return []string{BuildWithHiredis(t, "c/connect.c")} }, false},
 	}
 }
@@ -57,69 +57,70 @@ func allConnecting() []connecting {
 // versions.
 func TestConnecting(t *testing.T) {
 	redistest.SkipShort(t)
-	all := allConnecting()
+	cases := connectCases()
 	// For example "ioredis node integration/clients/node/connect.js ioredis".
-	if other := os.Getenv("REDLOCK_TEST_LIBRARY"); other != "" {
-		words := strings.Fields(other)
-		all = []connecting{{words[0], func(*testing.T) []string { return words[1:] }, false}}
+	if customLibrary := os.Getenv("REDLOCK_TEST_LIBRARY"); customLibrary != "" {
+		words := strings.Fields(customLibrary)
+		cases = []connectCase{{words[0], func(*testing.T) []string { return words[1:] }, false}}
 	}
 	page, err := os.ReadFile("../../docs/compatibility.md")
 	kit.Must(t, err)
-	at := startPlaces(t)
-	for _, c := range all {
-		t.Run(c.library, func(t *testing.T) { c.compare(t, at, string(page)) })
+	addrs := startServers(t)
+	for _, c := range cases {
+		t.Run(c.library, func(t *testing.T) { c.compare(t, addrs, string(page)) })
 	}
 }
 
-func (c connecting) compare(t *testing.T, at places, page string) {
-	version, cells := c.tryAll(t, at)
+func (c connectCase) compare(t *testing.T, addrs serverAddrs, page string) {
+	version, cells := c.runAll(t, addrs)
 	if t.Failed() {
 		return
 	}
 	row := regexp.MustCompile(`(?m)^\| ` +
 		regexp.QuoteMeta(c.library+" "+version) + ` \| [^|]+ \| (.+) \|$`).FindStringSubmatch(page)
-	is := strings.Join(cells, " | ")
+	current := strings.Join(cells, " | ")
 	switch {
 	case row == nil && (c.pinned || os.Getenv("REDLOCK_TEST_PAGE") != ""):
-		t.Errorf("docs/compatibility.md lacks %s %s: %s", c.library, version, is)
+		t.Errorf("docs/compatibility.md lacks %s %s: %s", c.library, version, current)
 	case row == nil:
-		t.Logf("docs/compatibility.md lacks %s %s: %s", c.library, version, is)
-	case row[1] != is:
-		t.Errorf("of %s %s the page has\n%s\nand it is\n%s", c.library, version, row[1], is)
+		t.Logf("docs/compatibility.md lacks %s %s: %s", c.library, version, current)
+	case row[1] != current:
+		t.Errorf("of %s %s the page has\n%s\nand it is\n%s", c.library, version, row[1], current)
 	}
 }
 
-// places holds the addresses at which a library is tested.
-type places struct{ direct, beside, alone, server string }
+// serverAddrs holds the addresses at which a library is tested.
+type serverAddrs struct{ redis, withLockKeys, upstreamOnly, lockServer string }
 
-// startPlaces starts a server, and proxies in three modes, each with its own master.
-func startPlaces(t *testing.T) places {
+// startServers starts a server, and proxies in three modes, each with its own master.
+func startServers(t *testing.T) serverAddrs {
 	upstream := kit.StartRedis(t)
 	data, lockKeys := []string{"--upstream", upstream.URL()}, []string{"--lock-keys", "lock:*"}
 	proxy := func(args ...[]string) string {
 		masters := redistest.URLs([]*redistest.Server{kit.StartRedis(t)})
 		return kit.StartProxy(t, masters, slices.Concat(args...)...).Addr()
 	}
-	return places{upstream.Addr(), proxy(lockKeys, data), proxy(data), proxy(lockKeys)}
+	return serverAddrs{upstream.Addr(), proxy(lockKeys, data), proxy(data), proxy(lockKeys)}
 }
 
-// tryAll returns the library's version, and its commands for the page.
-func (c connecting) tryAll(t *testing.T, at places) (version string, cells []string) {
+// runAll returns the library's version, and its commands for the page.
+func (c connectCase) runAll(t *testing.T, addrs serverAddrs) (version string, cells []string) {
 	command := c.command(t)
-	_, direct, _ := try(t, at.direct, "", command)
-	version, beside, steps := try(t, at.beside, "", command)
-	_, alone, _ := try(t, at.alone, "", command)
-	_, server, _ := try(t, at.server, "other", command)
-	if fmt.Sprint(alone) != fmt.Sprint(direct) {
-		t.Errorf("with an upstream alone it said, and was refused, %q; without a proxy %q", alone, direct)
+	_, redis, _ := runSteps(t, addrs.redis, "", command)
+	version, withLockKeys, steps := runSteps(t, addrs.withLockKeys, "", command)
+	_, upstreamOnly, _ := runSteps(t, addrs.upstreamOnly, "", command)
+	_, lockServer, _ := runSteps(t, addrs.lockServer, "other", command)
+	if fmt.Sprint(upstreamOnly) != fmt.Sprint(redis) {
+		t.Errorf("with an upstream alone it said, and was refused, %q; without a proxy %q", upstreamOnly, redis)
 	}
-	return version, []string{allSaid(beside), allRefused(beside), allRefused(alone), allRefused(server),
+	return version, []string{formatCommands(withLockKeys), formatRefused(withLockKeys), formatRefused(upstreamOnly), formatRefused(lockServer),
 		strings.Join(steps, ", ")}
 }
 
-// try runs the steps of a program at an address, and returns the commands on its first connection
-// before it took a lock. Without an upstream, the step away must be refused; all others succeed.
-func try(t *testing.T, addr, away string, command []string) (version string, said []exchange, steps []string) {
+// runSteps runs the steps of a program at an address, and returns the commands on its first
+// connection before it took a lock. If refusedStep is not empty, this step must be refused for lack
+// of an upstream. All other steps must succeed.
+func runSteps(t *testing.T, addr, refusedStep string, command []string) (version string, exchanges []exchange, steps []string) {
 	t.Helper()
 	recorder := startRecorder(t, addr)
 	host, port, _ := net.SplitHostPort(recorder.addr)
@@ -132,7 +133,7 @@ func try(t *testing.T, addr, away string, command []string) (version string, sai
 		switch {
 		case name == "version":
 			version = result
-		case name == away && strings.Contains(result, "no upstream: "), name != away && result == "yes":
+		case name == refusedStep && strings.Contains(result, "no upstream: "), name != refusedStep && result == "yes":
 			steps = append(steps, name)
 		default:
 			t.Errorf("%v: %s: %s", command, name, result)
@@ -141,49 +142,49 @@ func try(t *testing.T, addr, away string, command []string) (version string, sai
 	if !slices.Contains(steps, "messages") || version == "" {
 		t.Errorf("%v: %s", command, output)
 	}
-	return version, recorder.before("lock:first"), steps
+	return version, recorder.commandsBefore("lock:first"), steps
 }
 
 // exchange is a command, and the error reply to it.
-type exchange struct{ said, refused string }
+type exchange struct{ command, errorReply string }
 
-// allSaid returns all commands.
-func allSaid(said []exchange) string {
-	var all []string
-	for _, e := range said {
-		all = append(all, e.said)
+// formatCommands returns all commands.
+func formatCommands(exchanges []exchange) string {
+	var commands []string
+	for _, e := range exchanges {
+		commands = append(commands, e.command)
 	}
-	return listed(all)
+	return formatList(commands)
 }
 
-// allRefused returns the commands with an error reply.
-func allRefused(said []exchange) string {
-	var all []string
-	for _, e := range said {
-		if e.refused != "" {
-			all = append(all, e.said)
+// formatRefused returns the commands with an error reply.
+func formatRefused(exchanges []exchange) string {
+	var commands []string
+	for _, e := range exchanges {
+		if e.errorReply != "" {
+			commands = append(commands, e.command)
 		}
 	}
-	return listed(all)
+	return formatList(commands)
 }
 
-func listed(all []string) string {
-	if len(all) == 0 {
+func formatList(commands []string) string {
+	if len(commands) == 0 {
 		return "nothing"
 	}
-	return "`" + strings.Join(slices.Compact(all), "`, `") + "`"
+	return "`" + strings.Join(slices.Compact(commands), "`, `") + "`"
 }
 
 // recorder forwards connections to an address, and records their commands and replies.
 type recorder struct {
-	addr    string
-	mu      sync.Mutex
-	talks   []*talk
-	running sync.WaitGroup
+	addr       string
+	mu         sync.Mutex
+	conns      []*recordedConn
+	forwarders sync.WaitGroup
 }
 
-// talk is one connection: its commands, and the replies to them.
-type talk struct {
+// recordedConn is one connection: its commands, and the replies to them.
+type recordedConn struct {
 	mu       sync.Mutex
 	commands [][]any
 	replies  []any
@@ -194,8 +195,8 @@ func startRecorder(t *testing.T, addr string) *recorder {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	kit.Must(t, err)
 	r := &recorder{addr: ln.Addr().String()}
-	t.Cleanup(func() { _ = ln.Close(); r.running.Wait() })
-	r.running.Go(func() {
+	t.Cleanup(func() { _ = ln.Close(); r.forwarders.Wait() })
+	r.forwarders.Go(func() {
 		for {
 			client, err := ln.Accept()
 			if err != nil {
@@ -213,67 +214,67 @@ func startRecorder(t *testing.T, addr string) *recorder {
 }
 
 func (r *recorder) record(client, server net.Conn) {
-	talked := &talk{}
+	recorded := &recordedConn{}
 	r.mu.Lock()
-	r.talks = append(r.talks, talked)
+	r.conns = append(r.conns, recorded)
 	r.mu.Unlock()
-	pass := func(from, to net.Conn, keep func(any)) {
+	forward := func(from, to net.Conn, record func(any)) {
 		defer client.Close()
 		defer server.Close()
-		in := bufio.NewReader(io.TeeReader(from, to))
+		reader := bufio.NewReader(io.TeeReader(from, to))
 		for {
-			said, err := redistest.ReadReply(in)
+			message, err := redistest.ReadReply(reader)
 			if err != nil {
 				return
 			}
-			talked.mu.Lock()
-			keep(said)
-			talked.mu.Unlock()
+			recorded.mu.Lock()
+			record(message)
+			recorded.mu.Unlock()
 		}
 	}
-	r.running.Go(func() {
-		pass(client, server, func(said any) {
-			words, _ := said.([]any)
-			talked.commands = append(talked.commands, words)
+	r.forwarders.Go(func() {
+		forward(client, server, func(message any) {
+			words, _ := message.([]any)
+			recorded.commands = append(recorded.commands, words)
 		})
 	})
-	r.running.Go(func() {
-		pass(server, client, func(said any) {
-			if _, unasked := said.(redistest.Push); !unasked {
-				talked.replies = append(talked.replies, said)
+	r.forwarders.Go(func() {
+		forward(server, client, func(message any) {
+			if _, isPush := message.(redistest.Push); !isPush {
+				recorded.replies = append(recorded.replies, message)
 			}
 		})
 	})
 }
 
-// before returns the commands on a connection before the first command with the given key.
-func (r *recorder) before(key string) (said []exchange) {
+// commandsBefore returns the commands on a connection before the first command with the given key.
+func (r *recorder) commandsBefore(key string) (exchanges []exchange) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, talked := range r.talks {
-		talked.mu.Lock()
-		end := slices.IndexFunc(talked.commands, func(words []any) bool { return slices.Contains(words, any(key)) })
-		if end >= 0 && len(talked.replies) >= end {
-			for i, words := range talked.commands[:end] {
+	for _, conn := range r.conns {
+		conn.mu.Lock()
+		end := slices.IndexFunc(conn.commands, func(words []any) bool { return slices.Contains(words, any(key)) })
+		if end >= 0 && len(conn.replies) >= end {
+			for i, words := range conn.commands[:end] {
 				var refusal redistest.RespError
-				if err, ok := talked.replies[i].(error); ok {
+				if err, ok := conn.replies[i].(error); ok {
 					errors.As(err, &refusal)
 				}
-				if name := nameOf(words); name != "PING" { // some libraries send PING while they wait
-					said = append(said, exchange{name, string(refusal)})
+				if name := commandName(words); name != "PING" { // some libraries send PING while they wait
+					exchanges = append(exchanges, exchange{name, string(refusal)})
 				}
 			}
 		}
-		talked.mu.Unlock()
+		conn.mu.Unlock()
 		if end >= 0 {
-			return said
+			return exchanges
 		}
 	}
 	return nil
 }
 
-// nameOf returns a command as the page names it: with its subcommand or the protocol of HELLO.
-func nameOf(words []any) string {
+// commandName returns a command as the page names it: with its subcommand or the protocol of HELLO.
+func commandName(words []any) string {
 	name := strings.ToUpper(fmt.Sprint(words[0]))
 	switch {
 	case len(words) < 2:

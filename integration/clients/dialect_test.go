@@ -14,39 +14,39 @@ import (
 
 // dialect is a way in which a library locks with ordinary commands.
 type dialect struct {
-	name    string
-	variant string // added to the name in the keys, if a dialect is tested in several ways
-	taken   string // the output of the program when the lock is granted
-	owned   bool   // only the holder of the lock can release or extend it
-	extends bool
-	endless bool                      // its keys have no TTL: the clients' clocks end the lock
-	fixed   bool                      // an extension has the lease with which the lock was taken
-	coarse  bool                      // TTLs are whole seconds
-	keys    int                       // number of keys of one lock, if several
-	stored  func(key string) []string // the keys under which a lock is stored, if it is not the lock's key
-	more    func(s *side, d dialect)  // further tests of the library
-	only    func(s *side, d dialect)  // replaces all tests, if locks are not taken and released one by one
+	name         string
+	variant      string // added to the name in the keys, if a dialect is tested in several ways
+	grantOutput  string // the output of the program when the lock is granted
+	ownerOnly    bool   // only the holder of the lock can release or extend it
+	canExtend    bool
+	withoutTTL   bool                      // its keys have no TTL: the clients' clocks end the lock
+	fixedLease   bool                      // an extension has the lease with which the lock was taken
+	wholeSeconds bool                      // TTLs are whole seconds
+	keyCount     int                       // number of keys of one lock, if several
+	storedKeys   func(key string) []string // the keys under which a lock is stored, if it is not the lock's key
+	extraCheck   func(s *side, d dialect)  // runs further tests of the library
+	soleCheck    func(s *side, d dialect)  // replaces all tests, if locks are not taken and released one by one
 }
 
 // key returns a lock key, or, if a lock has several keys, all of them, separated by commas.
 func (d dialect) key(name string) string {
-	key := d.base(name)
+	key := d.keyName(name)
 	keys := []string{key}
-	for n := 2; n <= d.keys; n++ {
+	for n := 2; n <= d.keyCount; n++ {
 		keys = append(keys, fmt.Sprintf("%s:%d", key, n))
 	}
 	return strings.Join(keys, ",")
 }
 
-// base returns one lock key.
-func (d dialect) base(name string) string { return "lock:" + d.name + d.variant + ":" + name }
+// keyName returns one lock key.
+func (d dialect) keyName(name string) string { return "lock:" + d.name + d.variant + ":" + name }
 
-// names returns the keys of a lock.
-func (d dialect) names(key string) []string {
-	if d.stored == nil {
+// keyNames returns the keys of a lock.
+func (d dialect) keyNames(key string) []string {
+	if d.storedKeys == nil {
 		return strings.Split(key, ",")
 	}
-	return d.stored(key)
+	return d.storedKeys(key)
 }
 
 // kind returns the dialect and the number of keys of the lock.
@@ -55,57 +55,58 @@ func (d dialect) kind(key string) string { return fmt.Sprint(d.name, strings.Cou
 // contestLease returns the lease of a lock in a contest. With time stamps, a second client can
 // overwrite the value of the first one, and only time ends the lock.
 func (d dialect) contestLease() time.Duration {
-	if d.endless {
+	if d.withoutTTL {
 		return longLease / 4
 	}
 	return longLease
 }
 
-// short returns a lease that is short enough for a test to wait for.
-func (d dialect) short() time.Duration {
-	if d.coarse {
+// shortLease returns a lease that is short enough for a test to wait for.
+func (d dialect) shortLease() time.Duration {
+	if d.wholeSeconds {
 		return coarseLease
 	}
 	return briefLease
 }
 
-// tryLocks sends the same requests to a single Redis and to the proxy, and compares the replies.
-func tryLocks(t *testing.T, dialects []dialect, command ...string) {
+// compareLocks sends the same requests to a single Redis and to the proxy, and compares the
+// replies.
+func compareLocks(t *testing.T, dialects []dialect, command ...string) {
 	t.Helper()
-	tryLocksOn(t, startProxied, dialects, command)
+	compareLocksOn(t, startLockKeySide, dialects, command)
 }
 
-// tryLocksOn is tryLocks with a proxy that start starts.
-func tryLocksOn(t *testing.T, start func(*testing.T, []string) *side, dialects []dialect, command []string) {
+// compareLocksOn does the same as compareLocks, with a proxy that start starts.
+func compareLocksOn(t *testing.T, start func(*testing.T, []string) *side, dialects []dialect, command []string) {
 	t.Helper()
 	var plain, proxied []string
 	t.Run("sides", func(t *testing.T) {
-		t.Run("one Redis", func(t *testing.T) { trySide(t, startPlain, &plain, dialects, command) })
-		t.Run("through the proxy", func(t *testing.T) { trySide(t, start, &proxied, dialects, command) })
+		t.Run("one Redis", func(t *testing.T) { runSide(t, startRedisSide, &plain, dialects, command) })
+		t.Run("through the proxy", func(t *testing.T) { runSide(t, start, &proxied, dialects, command) })
 	})
 	wantSame(t, plain, proxied)
 }
 
-func trySide(t *testing.T, start func(*testing.T, []string) *side, transcript *[]string, dialects []dialect, command []string) {
+func runSide(t *testing.T, start func(*testing.T, []string) *side, transcript *[]string, dialects []dialect, command []string) {
 	t.Parallel()
 	s := start(t, command)
 	defer func() { *transcript = s.transcript }() // even after a failure
-	s.all(dialects)
+	s.checkDialects(dialects)
 }
 
-// all tests every dialect.
-func (s *side) all(dialects []dialect) {
+// checkDialects tests every dialect.
+func (s *side) checkDialects(dialects []dialect) {
 	s.t.Helper()
 	for _, d := range dialects {
-		if d.only != nil {
-			d.only(s, d)
+		if d.soleCheck != nil {
+			d.soleCheck(s, d)
 		} else {
-			s.whole(d)
+			s.checkDialect(d)
 		}
 	}
-	ordinary := slices.DeleteFunc(slices.Clone(dialects), func(d dialect) bool { return d.only != nil })
-	s.expiries(ordinary, "expiry", func() error { return nil })
-	s.expiries(ordinary, "expiry-killed", s.killMinority)
+	ordinary := slices.DeleteFunc(slices.Clone(dialects), func(d dialect) bool { return d.soleCheck != nil })
+	s.checkExpiry(ordinary, "expiry", func() error { return nil })
+	s.checkExpiry(ordinary, "expiry-killed", s.killMinority)
 	kit.Must(s.t, s.restartMinority())
 }
 

@@ -38,12 +38,12 @@ type driver struct {
 // library.
 func clientNamed(t *testing.T, name string) program {
 	t.Helper()
-	all := programs()
-	at := slices.IndexFunc(all, func(c program) bool { return c.name == name })
-	if at < 0 {
+	list := programs()
+	index := slices.IndexFunc(list, func(c program) bool { return c.name == name })
+	if index < 0 {
 		t.Fatalf("no client program %s", name)
 	}
-	return all[at]
+	return list[index]
 }
 
 // startDriver runs a program with HOST PORT NAME after its arguments, until the test ends.
@@ -69,7 +69,7 @@ func startDriver(t *testing.T, addr, name string, command ...string) *driver {
 		cancel()
 		<-ended
 	})
-	if ready, err := d.answer(); err != nil || ready != "ready" {
+	if ready, err := d.awaitReply(); err != nil || ready != "ready" {
 		t.Fatalf("%v: got %q, %v, want ready", command, ready, err)
 	}
 	return d
@@ -90,7 +90,7 @@ func (d *driver) ask(request ...string) (string, error) {
 	if err := d.send(request...); err != nil {
 		return "", err
 	}
-	reply, err := d.answer()
+	reply, err := d.awaitReply()
 	if err != nil {
 		return "", fmt.Errorf("client %s, %q: %w", d.name, request, err)
 	}
@@ -103,8 +103,8 @@ func (d *driver) send(request ...string) error {
 	return err
 }
 
-// answer waits for the next line.
-func (d *driver) answer() (string, error) {
+// awaitReply waits for the next line.
+func (d *driver) awaitReply() (string, error) {
 	timer := time.NewTimer(driverPatience)
 	defer timer.Stop()
 	select {

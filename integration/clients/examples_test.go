@@ -18,7 +18,7 @@ import (
 
 // example is a program of docs/examples.md, and its output according to the page.
 type example struct {
-	name, language, text, prints string
+	name, language, text, output string
 }
 
 var exampleOnPage = regexp.MustCompile("(?ms)^### ([^\n]+)\n[^#]*?^```([a-z]+)\n(.*?)^```\n\n((?:    [^\n]*\n)+)")
@@ -28,14 +28,14 @@ func readExamples(t *testing.T) []example {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/examples.md")
 	kit.Must(t, err)
-	var all []example
+	var list []example
 	for _, m := range exampleOnPage.FindAllStringSubmatch(string(page), -1) {
-		all = append(all, example{m[1], m[2], m[3], strings.ReplaceAll(m[4], "    ", "")})
+		list = append(list, example{m[1], m[2], m[3], strings.ReplaceAll(m[4], "    ", "")})
 	}
-	if programs := strings.Count(string(page), "\n```\n"); len(all) != programs {
-		t.Fatalf("found %d examples, but the page has %d programs", len(all), programs)
+	if programs := strings.Count(string(page), "\n```\n"); len(list) != programs {
+		t.Fatalf("found %d examples, but the page has %d programs", len(list), programs)
 	}
-	return all
+	return list
 }
 
 // TestExamples runs each program of docs/examples.md, and compares its output with the page.
@@ -47,8 +47,8 @@ func TestExamples(t *testing.T) {
 	for _, e := range readExamples(t) {
 		t.Run(fmt.Sprintf("%s in %s", e.name, e.language), func(t *testing.T) {
 			e.text = strings.ReplaceAll(e.text, "6380", port)
-			if output, err := run(e.command(t)...); err != nil || output != e.prints {
-				t.Errorf("it printed %q, %v; the page says %q", output, err, e.prints)
+			if got, err := run(e.command(t)...); err != nil || got != e.output {
+				t.Errorf("it printed %q, %v; the page says %q", got, err, e.output)
 			}
 		})
 	}

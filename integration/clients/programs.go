@@ -38,28 +38,29 @@ func requiredChecks() []string {
 // program is a client program with the client library of one language.
 type program struct {
 	name string
-	// programs lists the interpreters to try: first the distribution's, which has the libraries.
-	programs []string
-	probe    []string // arguments with which an interpreter succeeds if it has the library
-	script   string
-	more     []string // checks in addition to requiredChecks
-	install  string
+	// interpreters lists the interpreters to try: first the distribution's, which has the
+	// libraries.
+	interpreters []string
+	probe        []string // arguments with which an interpreter succeeds if it has the library
+	script       string
+	extraChecks  []string // checks in addition to requiredChecks
+	install      string
 }
 
 // programs returns the programs that use LOCK and UNLOCK, except the Go program.
 func programs() []program {
 	return []program{
-		{name: "python", programs: []string{"/usr/bin/python3", "python3"}, probe: []string{"-c", "import redis"},
+		{name: "python", interpreters: []string{"/usr/bin/python3", "python3"}, probe: []string{"-c", "import redis"},
 			script: "python/lock.py", install: "apt-get install python3-redis"},
-		{name: "ruby", programs: []string{"/usr/bin/ruby", "ruby"}, probe: []string{"-e", `require "redis"`},
+		{name: "ruby", interpreters: []string{"/usr/bin/ruby", "ruby"}, probe: []string{"-e", `require "redis"`},
 			script: "ruby/lock.rb", install: "apt-get install ruby-redis"},
-		{name: "php", programs: []string{"/usr/bin/php", "php"}, probe: []string{"-r",
+		{name: "php", interpreters: []string{"/usr/bin/php", "php"}, probe: []string{"-r",
 			`exit(extension_loaded("redis") ? 0 : 1);`},
 			script: "php/lock.php", install: "apt-get install php-cli php-redis"},
-		{name: "node", programs: []string{"/usr/bin/node", "node"}, probe: []string{"-e", `require("redis")`},
+		{name: "node", interpreters: []string{"/usr/bin/node", "node"}, probe: []string{"-e", `require("redis")`},
 			script: "node/lock.js", install: "apt-get install nodejs node-redis"},
-		{name: "redis-cli", programs: []string{"bash"}, probe: []string{"-c", "command -v redis-cli"},
-			script: "rediscli/lock.sh", install: "apt-get install redis-tools", more: []string{"resp3", "command-docs"}},
+		{name: "redis-cli", interpreters: []string{"bash"}, probe: []string{"-c", "command -v redis-cli"},
+			script: "rediscli/lock.sh", install: "apt-get install redis-tools", extraChecks: []string{"resp3", "command-docs"}},
 	}
 }
 
@@ -70,7 +71,7 @@ func RunAll(t *testing.T, proxy *harness.Proxy) {
 	for _, c := range programs() {
 		t.Run(c.name, func(t *testing.T) {
 			interpreter := c.interpreter(t)
-			Passes(t, proxy, append(requiredChecks(), c.more...), interpreter, inFolder(c.script))
+			Passes(t, proxy, append(requiredChecks(), c.extraChecks...), interpreter, inFolder(c.script))
 		})
 	}
 	t.Run("go-redis", func(t *testing.T) {
@@ -81,11 +82,11 @@ func RunAll(t *testing.T, proxy *harness.Proxy) {
 // interpreter returns the first program that has the client's library.
 func (c program) interpreter(t *testing.T) string {
 	t.Helper()
-	for _, program := range c.programs {
-		probe := exec.Command(program, c.probe...)
+	for _, interpreter := range c.interpreters {
+		probe := exec.Command(interpreter, c.probe...)
 		probe.Env = environment()
 		if probe.Run() == nil {
-			return program
+			return interpreter
 		}
 	}
 	redistest.SkipMissing(t, fmt.Sprintf("the client %s: %s", c.name, c.install))
@@ -103,8 +104,8 @@ func Python(t *testing.T) string {
 // which a node from another source does not know.
 func environment() []string {
 	path := "/usr/share/nodejs"
-	if own := os.Getenv("NODE_PATH"); own != "" {
-		path += string(os.PathListSeparator) + own
+	if nodePath := os.Getenv("NODE_PATH"); nodePath != "" {
+		path += string(os.PathListSeparator) + nodePath
 	}
 	return append(os.Environ(), "NODE_PATH="+path)
 }

@@ -15,22 +15,22 @@ import (
 // error that names both keys, and changes neither.
 func TestLocksOfTwoKeys(t *testing.T) {
 	redistest.SkipShort(t)
-	d, program := dialect{name: "redis-lock", taken: "true", stored: ownerAndEnd}, rubyLocks(t)
+	d, program := dialect{name: "redis-lock", grantOutput: "true", storedKeys: ownerAndExpiryKeys}, rubyLocks(t)
 	key := d.key("life")
-	plain := startPlain(t, program)
-	plain.take(plain.a, d, key, longLease)
-	plain.refuse(plain.b, d, key)
-	plain.say(plain.a, d, "extend", key, kit.Millis(longerLease))
-	plain.say(plain.a, d, "release", key)
-	plain.take(plain.b, d, key, longLease)
+	redisSide := startRedisSide(t, program)
+	redisSide.wantGrant(redisSide.a, d, key, longLease)
+	redisSide.wantRefusal(redisSide.b, d, key)
+	redisSide.run(redisSide.a, d, "extend", key, kit.Millis(longerLease))
+	redisSide.run(redisSide.a, d, "release", key)
+	redisSide.wantGrant(redisSide.b, d, key, longLease)
 
-	proxied := startProxied(t, program)
-	proxied.take(proxied.a, d, key, longLease)
-	proxied.refuse(proxied.b, d, key)
-	proxied.undisturbed(d, key, func() {
+	proxySide := startLockKeySide(t, program)
+	proxySide.wantGrant(proxySide.a, d, key, longLease)
+	proxySide.wantRefusal(proxySide.b, d, key)
+	proxySide.wantUnchanged(d, key, func() {
 		for _, operation := range [][]string{{"extend", kit.Millis(longerLease)}, {"release"}} {
-			reply := proxied.say(proxied.a, d, operation[0], key, operation[1:]...)
-			for _, part := range append(ownerAndEnd(key), "cannot be changed together") {
+			reply := proxySide.run(proxySide.a, d, operation[0], key, operation[1:]...)
+			for _, part := range append(ownerAndExpiryKeys(key), "cannot be changed together") {
 				if !strings.Contains(reply, part) {
 					t.Errorf("%s: got %s, want an error with %q", operation[0], reply, part)
 				}
@@ -39,5 +39,7 @@ func TestLocksOfTwoKeys(t *testing.T) {
 	})
 }
 
-// ownerAndEnd returns the two keys of a lock.
-func ownerAndEnd(key string) []string { return []string{"lock:owner:" + key, "lock:expire:" + key} }
+// ownerAndExpiryKeys returns the two keys of a lock.
+func ownerAndExpiryKeys(key string) []string {
+	return []string{"lock:owner:" + key, "lock:expire:" + key}
+}

@@ -16,31 +16,33 @@ import (
 // side is a server with which lock libraries are tested: a single Redis, or the proxy with five
 // masters and an upstream. The transcripts of all operations and results must be equal.
 type side struct {
-	t          *testing.T
-	addr       string              // the address to which the clients connect
-	data       *redistest.Server   // the server with ordinary keys and channels
-	masters    []*redistest.Server // nil for the single Redis
-	a, b       *driver             // two clients
-	raw        *redistest.Client   // reads keys like the clients
-	transcript []string
-	refusals   map[string]string // the program's output for each kind of lock when another client holds it
+	t              *testing.T
+	addr           string              // the address to which the clients connect
+	data           *redistest.Server   // the server with ordinary keys and channels
+	masters        []*redistest.Server // nil for the single Redis
+	a, b           *driver             // two clients
+	reader         *redistest.Client   // reads keys like the clients
+	transcript     []string
+	refusalOutputs map[string]string // the program's output for each kind of lock when another client holds it
 }
 
-// startPlain starts one Redis and two clients for it.
-func startPlain(t *testing.T, command []string) *side {
+// startRedisSide starts one Redis and two clients for it.
+func startRedisSide(t *testing.T, command []string) *side {
 	t.Helper()
 	server := kit.StartRedis(t)
 	return startSide(t, server.Addr(), server, nil, command)
 }
 
-// startProxied starts a proxy that keeps the keys lock:* on five masters, and two clients for it.
-func startProxied(t *testing.T, command []string) *side {
+// startLockKeySide starts a proxy that keeps the keys lock:* on five masters, and two clients for
+// it.
+func startLockKeySide(t *testing.T, command []string) *side {
 	t.Helper()
-	return startProxy(t, command, "--lock-keys", "lock:*", "--lock-keys", "PHPREDIS_SESSION:*_LOCK")
+	return startProxySide(t, command, "--lock-keys", "lock:*", "--lock-keys", "PHPREDIS_SESSION:*_LOCK")
 }
 
-// startProxy starts five masters, a proxy with the given settings, and two clients for the proxy.
-func startProxy(t *testing.T, command []string, settings ...string) *side {
+// startProxySide starts five masters, a proxy with the given settings, and two clients for the
+// proxy.
+func startProxySide(t *testing.T, command []string, settings ...string) *side {
 	t.Helper()
 	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)
 	args := append(settings, "--upstream", upstream.URL(),
@@ -55,7 +57,7 @@ func startSide(t *testing.T, addr string, data *redistest.Server, masters []*red
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = raw.Close() })
 	return &side{
-		t: t, addr: addr, data: data, masters: masters, raw: raw, refusals: map[string]string{},
+		t: t, addr: addr, data: data, masters: masters, reader: raw, refusalOutputs: map[string]string{},
 		a: startDriver(t, addr, "a", command...), b: startDriver(t, addr, "b", command...),
 	}
 }
@@ -65,8 +67,8 @@ func (s *side) note(format string, args ...any) {
 	s.transcript = append(s.transcript, fmt.Sprintf(format, args...))
 }
 
-// say lets a client execute one operation, and returns the result.
-func (s *side) say(client *driver, d dialect, operation, key string, args ...string) string {
+// run lets a client execute one operation, and returns the result.
+func (s *side) run(client *driver, d dialect, operation, key string, args ...string) string {
 	s.t.Helper()
 	request := append([]string{d.name, operation, key}, args...)
 	reply, err := client.ask(request...)
@@ -75,34 +77,34 @@ func (s *side) say(client *driver, d dialect, operation, key string, args ...str
 	return reply
 }
 
-// take fails the test unless the lock is granted.
-func (s *side) take(client *driver, d dialect, key string, ttl time.Duration) {
+// wantGrant fails the test unless the lock is granted.
+func (s *side) wantGrant(client *driver, d dialect, key string, ttl time.Duration) {
 	s.t.Helper()
-	if got := s.say(client, d, "take", key, kit.Millis(ttl)); got != d.taken {
-		s.t.Errorf("%s: %s takes %s: got %s, want %s", d.name, client.name, key, got, d.taken)
+	if got := s.run(client, d, "take", key, kit.Millis(ttl)); got != d.grantOutput {
+		s.t.Errorf("%s: %s takes %s: got %s, want %s", d.name, client.name, key, got, d.grantOutput)
 	}
 }
 
-// refuse fails the test if the lock is granted.
-func (s *side) refuse(client *driver, d dialect, key string) {
+// wantRefusal fails the test if the lock is granted.
+func (s *side) wantRefusal(client *driver, d dialect, key string) {
 	s.t.Helper()
-	got := s.say(client, d, "take", key, kit.Millis(longLease))
-	if got == d.taken {
+	got := s.run(client, d, "take", key, kit.Millis(longLease))
+	if got == d.grantOutput {
 		s.t.Errorf("%s: %s was granted %s, which another holds", d.name, client.name, key)
 	}
-	s.refusals[d.kind(key)] = got
+	s.refusalOutputs[d.kind(key)] = got
 }
 
-// takeSoon repeats a request until the lock is granted. The transcript does not contain the number
-// of attempts, which depends on the machine.
-func (s *side) takeSoon(client *driver, d dialect, key string, ttl time.Duration) {
+// wantGrantSoon repeats a request until the lock is granted. The transcript does not contain the
+// number of attempts, which depends on the machine.
+func (s *side) wantGrantSoon(client *driver, d dialect, key string, ttl time.Duration) {
 	s.t.Helper()
 	var got string
-	for deadline := time.Now().Add(kit.Patience); time.Now().Before(deadline); time.Sleep(pause) {
+	for deadline := time.Now().Add(kit.Patience); time.Now().Before(deadline); time.Sleep(holdTime) {
 		var err error
 		got, err = client.ask(d.name, "take", key, kit.Millis(ttl))
 		kit.Must(s.t, err)
-		if got == d.taken {
+		if got == d.grantOutput {
 			s.note("%s: %s take %s: granted in the end", client.name, d.name, key)
 			return
 		}
@@ -110,33 +112,33 @@ func (s *side) takeSoon(client *driver, d dialect, key string, ttl time.Duration
 	s.t.Fatalf("%s: %s is never granted %s: %s", d.name, client.name, key, got)
 }
 
-// undisturbed fails the test if the operations of other clients change the lock.
-func (s *side) undisturbed(d dialect, key string, others func()) {
+// wantUnchanged fails the test if the operations of other clients change the lock.
+func (s *side) wantUnchanged(d dialect, key string, otherCommands func()) {
 	s.t.Helper()
 	before := s.values(d, key)
-	others()
+	otherCommands()
 	if after := s.values(d, key); !slices.Equal(before, after) {
 		s.t.Errorf("%s: %s was %q, and is %q after what another client did", d.name, key, before, after)
 	}
 }
 
-// remaining fails the test unless the remaining time of a lock is above low and at most high.
-func (s *side) remaining(d dialect, key string, low, high time.Duration) {
+// wantRemaining fails the test unless the remaining time of a lock is above low and at most high.
+func (s *side) wantRemaining(d dialect, key string, low, high time.Duration) {
 	s.t.Helper()
-	for _, one := range d.names(key) {
-		ms, ok := kit.Do(s.t, s.raw, "PTTL", one).(int64)
-		left := time.Duration(ms) * time.Millisecond
-		s.note("PTTL %s in (%v..%v]: %t", one, low, high, ok && left > low && left <= high)
-		if !ok || left <= low || left > high {
-			s.t.Errorf("PTTL %s: got %v, want it in (%v..%v]", one, left, low, high)
+	for _, name := range d.keyNames(key) {
+		ms, ok := kit.Do(s.t, s.reader, "PTTL", name).(int64)
+		remaining := time.Duration(ms) * time.Millisecond
+		s.note("PTTL %s in (%v..%v]: %t", name, low, high, ok && remaining > low && remaining <= high)
+		if !ok || remaining <= low || remaining > high {
+			s.t.Errorf("PTTL %s: got %v, want it in (%v..%v]", name, remaining, low, high)
 		}
 	}
 }
 
-// endless records the PTTL of a lock that never expires.
-func (s *side) endless(key string) {
+// notePTTL records the PTTL of a lock that never expires.
+func (s *side) notePTTL(key string) {
 	s.t.Helper()
-	s.note("PTTL %s: %v", key, kit.Do(s.t, s.raw, "PTTL", key))
+	s.note("PTTL %s: %v", key, kit.Do(s.t, s.reader, "PTTL", key))
 }
 
 // wantOnMasters fails the test unless a majority of the masters hold a granted lock, and the
@@ -146,11 +148,11 @@ func (s *side) wantOnMasters(d dialect, key string) {
 	if s.masters == nil {
 		return
 	}
-	for _, one := range d.names(key) {
-		if err := kit.Lacks(s.data, one); err != nil {
+	for _, name := range d.keyNames(key) {
+		if err := kit.Lacks(s.data, name); err != nil {
 			s.t.Errorf("on the upstream: %v", err)
 		}
-		kit.Settles(s.t, func() error { return wantMajority(s.masters, one) })
+		kit.Settles(s.t, func() error { return wantMajority(s.masters, name) })
 	}
 }
 
@@ -172,8 +174,8 @@ func wantMajority(masters []*redistest.Server, key string) error {
 func (s *side) values(d dialect, key string) []string {
 	s.t.Helper()
 	var values []string
-	for _, one := range d.names(key) {
-		values = append(values, fmt.Sprintf("%#v", s.value(one)))
+	for _, name := range d.keyNames(key) {
+		values = append(values, fmt.Sprintf("%#v", s.value(name)))
 	}
 	return values
 }
@@ -181,17 +183,17 @@ func (s *side) values(d dialect, key string) []string {
 // value returns the value of a key, or the members of a sorted set.
 func (s *side) value(key string) any {
 	s.t.Helper()
-	switch kit.Do(s.t, s.raw, "TYPE", key) {
+	switch kit.Do(s.t, s.reader, "TYPE", key) {
 	case "hash":
-		return kit.Do(s.t, s.raw, "HGETALL", key)
+		return kit.Do(s.t, s.reader, "HGETALL", key)
 	case "zset":
-		return kit.Do(s.t, s.raw, "ZRANGE", key, "0", "-1")
+		return kit.Do(s.t, s.reader, "ZRANGE", key, "0", "-1")
 	}
-	return kit.Do(s.t, s.raw, "GET", key)
+	return kit.Do(s.t, s.reader, "GET", key)
 }
 
-// blocks returns an error unless a client of a server is blocked in a BLPOP.
-func blocks(server *redistest.Server) error {
+// checkBlocked returns an error unless a client of a server is blocked in a BLPOP.
+func checkBlocked(server *redistest.Server) error {
 	client, err := redistest.Dial(server.Addr(), kit.Patience)
 	if err != nil {
 		return err
@@ -205,17 +207,17 @@ func blocks(server *redistest.Server) error {
 }
 
 // killMinority kills two masters. It does nothing for the single Redis.
-func (s *side) killMinority() error { return s.each((*redistest.Server).Kill) }
+func (s *side) killMinority() error { return s.eachKilled((*redistest.Server).Kill) }
 
 // restartMinority restarts the killed masters without their data.
-func (s *side) restartMinority() error { return s.each((*redistest.Server).Restart) }
+func (s *side) restartMinority() error { return s.eachKilled((*redistest.Server).Restart) }
 
-func (s *side) each(act func(*redistest.Server) error) error {
+func (s *side) eachKilled(action func(*redistest.Server) error) error {
 	if s.masters == nil {
 		return nil
 	}
 	for _, master := range s.masters[:2] { // always the same two: the other three never lose their data
-		if err := act(master); err != nil {
+		if err := action(master); err != nil {
 			return err
 		}
 	}

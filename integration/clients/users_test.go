@@ -25,8 +25,9 @@ var usersScripts = map[string]string{
 	"redis-cli": "rediscli/users.sh",
 }
 
-// asked lists commands of the user app with their replies. Refused commands have Redis' own errors.
-var asked = []struct{ line, want string }{
+// userCommands lists commands of the user app with their replies. Refused commands have Redis' own
+// errors.
+var userCommands = []struct{ line, want string }{
 	{"SET app:a 1", "OK"},
 	{"SET lock:a token NX PX 60000", "OK"},
 	{"GET lock:a", "token"},
@@ -46,8 +47,8 @@ var asked = []struct{ line, want string }{
 func TestUsers(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t, "--requirepass", "hidden")
-	direct := kit.Dial(t, upstream.Addr())
-	kit.Does(t, direct, "AUTH hidden", "OK")
+	upstreamClient := kit.Dial(t, upstream.Addr())
+	kit.Does(t, upstreamClient, "AUTH hidden", "OK")
 	file := filepath.Join(t.TempDir(), "users.acl")
 	kit.Must(t, os.WriteFile(file,
 		[]byte("user default off\nuser app on >wonder ~app:* ~lock:* +@all -@dangerous -@admin +info\n"), 0o600))
@@ -61,13 +62,13 @@ func TestUsers(t *testing.T) {
 		"plain": {"", args},
 		"TLS":   {ca.File, append([]string{"--tls-cert", pair.Cert, "--tls-key", pair.Key}, args...)},
 	} {
-		running := kit.StartProxy(t, masters, proxy.args...)
-		host, port, err := net.SplitHostPort(running.Addr())
+		started := kit.StartProxy(t, masters, proxy.args...)
+		host, port, err := net.SplitHostPort(started.Addr())
 		kit.Must(t, err)
 		for _, c := range programs() {
 			t.Run(name+"/"+c.name, func(t *testing.T) {
-				speaksAsUser(t, direct, func(password string, lines ...string) []string {
-					output, err := c.asUser(t, host, port, proxy.ca, password, lines)
+				checkUser(t, upstreamClient, func(password string, lines ...string) []string {
+					output, err := c.runAsUser(t, host, port, proxy.ca, password, lines)
 					if err != nil {
 						t.Fatalf("%v\n%s", err, output)
 					}
@@ -76,20 +77,20 @@ func TestUsers(t *testing.T) {
 			})
 		}
 		t.Run(name+"/go-redis", func(t *testing.T) {
-			speaksAsUser(t, direct, func(password string, lines ...string) []string {
-				return goAsUser(t, running.Addr(), proxy.ca, password, lines)
+			checkUser(t, upstreamClient, func(password string, lines ...string) []string {
+				return runGoAsUser(t, started.Addr(), proxy.ca, password, lines)
 			})
 		})
-		if log := running.Log(); strings.Contains(log, "wonder") || strings.Contains(log, "guess") ||
+		if log := started.Log(); strings.Contains(log, "wonder") || strings.Contains(log, "guess") ||
 			strings.Contains(log, "hidden") {
 			t.Error("the log has a password")
 		}
 	}
 }
 
-// TestWithoutACertificate: a proxy that requires certificates refuses clients of all languages
+// TestUsersWithoutCertificate: a proxy that requires certificates refuses clients of all languages
 // without a certificate, whatever their password, and does not execute their commands.
-func TestWithoutACertificate(t *testing.T) {
+func TestUsersWithoutCertificate(t *testing.T) {
 	redistest.SkipShort(t)
 	upstream, ca := kit.StartRedis(t), certtest.NewAuthority(t)
 	file, pair := filepath.Join(t.TempDir(), "users.acl"), ca.Issue(t)
@@ -98,62 +99,62 @@ func TestWithoutACertificate(t *testing.T) {
 		"--tls-cert", pair.Cert, "--tls-key", pair.Key, "--tls-client-ca", certtest.NewAuthority(t).File)
 	host, port, err := net.SplitHostPort(proxy.Addr())
 	kit.Must(t, err)
-	direct := kit.Dial(t, upstream.Addr())
+	upstreamClient := kit.Dial(t, upstream.Addr())
 	const line = "SET app:a 1"
-	notDone := func(t *testing.T, output string) {
+	wantNotExecuted := func(t *testing.T, output string) {
 		t.Helper()
 		if strings.Contains(output, "OK") {
 			t.Errorf("it shows %q", output)
 		}
-		kit.Does(t, direct, "EXISTS app:a", "0")
+		kit.Does(t, upstreamClient, "EXISTS app:a", "0")
 	}
 	for _, c := range programs() {
 		t.Run(c.name, func(t *testing.T) {
-			output, err := c.asUser(t, host, port, ca.File, "wonder", []string{line})
+			output, err := c.runAsUser(t, host, port, ca.File, "wonder", []string{line})
 			t.Logf("%v: %s", err, output)
-			notDone(t, output)
+			wantNotExecuted(t, output)
 		})
 	}
 	t.Run("go-redis", func(t *testing.T) {
-		notDone(t, strings.Join(goAsUser(t, proxy.Addr(), ca.File, "wonder", []string{line}), "\n"))
+		wantNotExecuted(t, strings.Join(runGoAsUser(t, proxy.Addr(), ca.File, "wonder", []string{line}), "\n"))
 	})
 }
 
-// asUser runs the program that logs in as the user app and sends commands.
-func (p program) asUser(t *testing.T, host, port, ca, password string, lines []string) (output string, err error) {
+// runAsUser runs the program that logs in as the user app and sends commands.
+func (p program) runAsUser(t *testing.T, host, port, ca, password string, lines []string) (output string, err error) {
 	t.Helper()
 	return run(append([]string{p.interpreter(t), inFolder(usersScripts[p.name]), host, port, ca, "app", password},
 		lines...)...)
 }
 
-// speaksAsUser sends the commands with the correct and a wrong password, and checks the upstream.
-func speaksAsUser(t *testing.T, direct *redistest.Client, talk func(password string, lines ...string) []string) {
+// checkUser sends the commands with the correct and a wrong password, and checks the upstream.
+func checkUser(t *testing.T, upstreamClient *redistest.Client, send func(password string, lines ...string) []string) {
 	t.Helper()
 	var lines []string
-	for _, a := range asked {
-		lines = append(lines, a.line)
+	for _, c := range userCommands {
+		lines = append(lines, c.line)
 	}
-	got := talk("wonder", lines...)
-	if len(got) != len(asked) {
+	got := send("wonder", lines...)
+	if len(got) != len(userCommands) {
 		t.Fatalf("%d replies: %q", len(got), got)
 	}
-	for i, a := range asked {
+	for i, c := range userCommands {
 		// redis-py has classes for some error codes, and removes these codes from the message
-		if !strings.Contains(got[i], strings.TrimPrefix(a.want, "NOPERM ")) {
-			t.Errorf("%s: got %q, want %q", a.line, got[i], a.want)
+		if !strings.Contains(got[i], strings.TrimPrefix(c.want, "NOPERM ")) {
+			t.Errorf("%s: got %q, want %q", c.line, got[i], c.want)
 		}
 	}
-	kit.Does(t, direct, "EXISTS secret", "0")
-	kit.Does(t, direct, "DEL app:a", "1")
-	refused := strings.Join(talk("guess", "SET app:a 2"), "\n")
-	if !strings.Contains(refused, "invalid username-password pair or user is disabled.") {
-		t.Errorf("a wrong password: %q", refused)
+	kit.Does(t, upstreamClient, "EXISTS secret", "0")
+	kit.Does(t, upstreamClient, "DEL app:a", "1")
+	refusal := strings.Join(send("guess", "SET app:a 2"), "\n")
+	if !strings.Contains(refusal, "invalid username-password pair or user is disabled.") {
+		t.Errorf("a wrong password: %q", refusal)
 	}
-	kit.Does(t, direct, "EXISTS app:a", "0")
+	kit.Does(t, upstreamClient, "EXISTS app:a", "0")
 }
 
-// goAsUser sends the commands with go-redis, each over a new connection.
-func goAsUser(t *testing.T, addr, ca, password string, lines []string) (replies []string) {
+// runGoAsUser sends the commands with go-redis, each over a new connection.
+func runGoAsUser(t *testing.T, addr, ca, password string, lines []string) (replies []string) {
 	t.Helper()
 	opts := redis.Options{Addr: addr, Username: "app", Password: password, MaxRetries: -1}
 	if ca != "" {

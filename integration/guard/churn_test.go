@@ -26,12 +26,12 @@ const (
 // churn is a group of clients that acquire and release a few locks, and poll while they wait. A
 // client relies on a lock by its own clock, from before the request, as in Redlock.
 type churn struct {
-	seed  uint64
-	lease time.Duration
-	late  int // one of late locks is kept for longer than its lease
+	seed      uint64
+	lease     time.Duration
+	lateShare int // one of lateShare locks is kept for longer than its lease
 
 	histories [churnKeys]*holdings.History
-	over      atomic.Bool
+	stopping  atomic.Bool
 	workers   sync.WaitGroup
 
 	mu       sync.Mutex
@@ -42,15 +42,15 @@ type churn struct {
 func startChurn(t *testing.T, f *kit.Fleet, c *churn) *churn {
 	t.Helper()
 	c.failures = map[string]int{}
-	began := time.Now()
+	startedAt := time.Now()
 	for i := range c.histories {
-		c.histories[i] = holdings.HistorySince(began)
+		c.histories[i] = holdings.HistorySince(startedAt)
 	}
 	for i := range churners {
 		client, random := kit.Connect(t, f.Proxies[i%len(f.Proxies)]), rand.New(rand.NewPCG(c.seed, uint64(i)+1))
 		client.SetTimeout(time.Minute)
 		c.workers.Go(func() {
-			for turn := 0; !c.over.Load(); turn++ {
+			for turn := 0; !c.stopping.Load(); turn++ {
 				c.turn(client, random, fmt.Sprint(i, "-", turn))
 				// Without this pause, the load would use all processors.
 				time.Sleep(time.Duration(random.Int64N(int64(30 * time.Millisecond))))
@@ -64,35 +64,35 @@ func startChurn(t *testing.T, f *kit.Fleet, c *churn) *churn {
 func (c *churn) turn(client *redistest.Client, random *rand.Rand, token string) {
 	number := random.IntN(churnKeys)
 	key, history := "lock:churn:"+strconv.Itoa(number), c.histories[number]
-	asked := history.Now()
+	sent := history.Now()
 	reply, err := client.Do("LOCK", key, token, "PX", kit.Millis(c.lease))
 	received := history.Now()
 	validity, granted := reply.(int64)
 	if !granted {
-		c.fail("LOCK", reply, err)
+		c.countFailure("LOCK", reply, err)
 		return
 	}
-	if random.IntN(c.late) == 0 {
+	if random.IntN(c.lateShare) == 0 {
 		time.Sleep(c.lease + c.lease/10) // its lease expires
 	} else {
 		time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond)))) // it holds the lock
 	}
-	until := asked + time.Duration(validity)*time.Millisecond
-	if one := holdings.Relied(token, received, until, history.Now()); one.From < one.To {
-		history.Add(one)
+	until := sent + time.Duration(validity)*time.Millisecond
+	if holding := holdings.Relied(token, received, until, history.Now()); holding.From < holding.To {
+		history.Add(holding)
 	}
 	if reply, err := client.Do("UNLOCK", key, token); err != nil || reply != any(int64(1)) && reply != any(int64(0)) {
-		c.fail("UNLOCK", reply, err)
+		c.countFailure("UNLOCK", reply, err)
 	}
 }
 
-// fail counts a failed command; nil is not a failure.
-func (c *churn) fail(command string, reply any, err error) {
+// countFailure counts a failed command; nil is not a failure.
+func (c *churn) countFailure(command string, reply any, err error) {
 	if reply == nil && err == nil {
 		return
 	}
 	kind := fmt.Sprintf("%s: %v, %v", command, reply, err)
-	if failure, bad := reply.(redistest.RespError); bad {
+	if failure, isError := reply.(redistest.RespError); isError {
 		kind = command + ": " + kit.FirstWord(string(failure))
 	}
 	c.mu.Lock()
@@ -101,17 +101,17 @@ func (c *churn) fail(command string, reply any, err error) {
 }
 
 // stop lets all clients finish their turns. It returns the number of held locks, and the overlaps.
-func (c *churn) stop() (grants int, found []holdings.Overlap) {
-	c.over.Store(true)
+func (c *churn) stop() (grants int, overlaps []holdings.Overlap) {
+	c.stopping.Store(true)
 	c.workers.Wait()
 	for _, history := range c.histories {
-		found = append(found, history.Overlaps()...)
+		overlaps = append(overlaps, history.Overlaps()...)
 	}
-	return c.count(), found
+	return c.grantCount(), overlaps
 }
 
-// count returns the number of locks that have been held so far.
-func (c *churn) count() (grants int) {
+// grantCount returns the number of locks that have been held so far.
+func (c *churn) grantCount() (grants int) {
 	for _, history := range c.histories {
 		grants += history.Count()
 	}

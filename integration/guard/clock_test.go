@@ -21,8 +21,8 @@ type clockedMaster struct {
 	clock *redistest.Clock
 }
 
-// startStepped starts five masters whose clocks are right.
-func startStepped(t *testing.T) []clockedMaster {
+// startClockedMasters starts five masters whose clocks are right.
+func startClockedMasters(t *testing.T) []clockedMaster {
 	t.Helper()
 	masters := make([]clockedMaster, 5)
 	for i := range masters {
@@ -32,8 +32,8 @@ func startStepped(t *testing.T) []clockedMaster {
 	return masters
 }
 
-// ask sends one command directly to the master.
-func (s clockedMaster) ask(t *testing.T, command ...string) any {
+// do sends one command directly to the master.
+func (s clockedMaster) do(t *testing.T, command ...string) any {
 	t.Helper()
 	reply, err := kit.AskIn(s.Server, "0", command...)
 	kit.Must(t, err)
@@ -46,14 +46,14 @@ type clockFleet struct {
 	*kit.Fleet
 	clocks []clockedMaster
 	guard  bool
-	stakes *stakes
+	locks  *heldLocks
 	holder *redistest.Client
 	rivals *rivals
 }
 
 func startClockFleet(t *testing.T, guard bool) *clockFleet {
 	t.Helper()
-	c := &clockFleet{Fleet: &kit.Fleet{}, clocks: startStepped(t), guard: guard, stakes: &stakes{}}
+	c := &clockFleet{Fleet: &kit.Fleet{}, clocks: startClockedMasters(t), guard: guard, locks: &heldLocks{}}
 	var urls []string
 	for _, master := range c.clocks {
 		urls = append(urls, "redis://"+master.Addr())
@@ -65,26 +65,26 @@ func startClockFleet(t *testing.T, guard bool) *clockFleet {
 	}
 	c.WantVoting(t, len(c.clocks))
 	c.holder = kit.Connect(t, c.Proxies[0])
-	c.rivals = startRivals(t, c.Proxies, c.stakes)
+	c.rivals = startRivals(t, c.Proxies, c.locks)
 	t.Cleanup(c.rivals.stop)
 	return c
 }
 
 // hold takes the lock with the given TTL.
-func (c *clockFleet) hold(t *testing.T, ttl time.Duration) stake {
+func (c *clockFleet) hold(t *testing.T, ttl time.Duration) heldLock {
 	t.Helper()
-	one := stake{key: "lock:k", token: "holder"}
-	kit.WantGrant(t, c.holder, "LOCK", one.key, one.token, "PX", fmt.Sprint(ttl.Milliseconds()))
+	lock := heldLock{key: "lock:k", token: "holder"}
+	kit.WantGrant(t, c.holder, "LOCK", lock.key, lock.token, "PX", fmt.Sprint(ttl.Milliseconds()))
 	kit.Soon(t, func() error {
 		for _, master := range c.clocks {
-			if got := harness.Held(master.ask(t, "GET", one.key)); got != one.token {
-				return fmt.Errorf("master %s: %s is %v", master.Addr(), one.key, got)
+			if got := harness.Held(master.do(t, "GET", lock.key)); got != lock.token {
+				return fmt.Errorf("master %s: %s is %v", master.Addr(), lock.key, got)
 			}
 		}
 		return nil
 	})
-	c.stakes.add(one)
-	return one
+	c.locks.add(lock)
+	return lock
 }
 
 // stepInTurn steps one clock after another, each when the previous master votes again.
@@ -101,17 +101,17 @@ func (c *clockFleet) stepAll(t *testing.T, masters []clockedMaster, ahead time.D
 	t.Helper()
 	var before []any
 	for _, master := range masters {
-		before = append(before, master.ask(t, "GET", "redlock-proxy:marker"))
-		was := master.seconds(t)
+		before = append(before, master.do(t, "GET", "redlock-proxy:marker"))
+		before := master.seconds(t)
 		kit.Must(t, master.clock.Set(ahead))
-		if moved := master.seconds(t) - was; moved < 60 && moved > -60 {
-			t.Fatalf("the clock of %s was stepped to %v, and moved by %d s", master.Addr(), ahead, moved)
+		if change := master.seconds(t) - before; change < 60 && change > -60 {
+			t.Fatalf("the clock of %s was stepped to %v, and moved by %d s", master.Addr(), ahead, change)
 		}
 	}
 	for i, master := range masters {
 		if c.guard {
 			kit.Soon(t, func() error {
-				if marker := master.ask(t, "GET", "redlock-proxy:marker"); marker == nil || marker == before[i] {
+				if marker := master.do(t, "GET", "redlock-proxy:marker"); marker == nil || marker == before[i] {
 					return fmt.Errorf("master %s was not admitted anew: %v", master.Addr(), marker)
 				}
 				return nil
@@ -121,20 +121,20 @@ func (c *clockFleet) stepAll(t *testing.T, masters []clockedMaster, ahead time.D
 	c.WantVoting(t, len(c.clocks))
 }
 
-// TestStoppedProxyBlamesNoHealedClock: two masters' clocks jump while a proxy is stopped, and the
+// TestStoppedProxyKeepsHealedMasters: two masters' clocks jump while a proxy is stopped, and the
 // other proxy lets them catch up. When the stopped proxy continues, it notices the jumps, but does
 // not exclude the masters: with one more master unavailable there would be no majority. This also
 // holds for replies from before the jumps.
-func TestStoppedProxyBlamesNoHealedClock(t *testing.T) {
+func TestStoppedProxyKeepsHealedMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	for _, busy := range []bool{false, true} {
+	for _, locking := range []bool{false, true} {
 		for _, ahead := range []time.Duration{clockStep, -clockStep} {
-			t.Run(fmt.Sprintf("%v, busy %v", ahead, busy), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%v, busy %v", ahead, locking), func(t *testing.T) {
 				t.Parallel()
 				c := startClockFleet(t, true)
-				if busy {
-					c.hold(t, stakeTTL)
+				if locking {
+					c.hold(t, heldLockTTL)
 					c.rivals.wantTries(t, 100)
 				} else {
 					c.rivals.stop()
@@ -149,18 +149,18 @@ func TestStoppedProxyBlamesNoHealedClock(t *testing.T) {
 // is admitted again after the proxy continues.
 func (c *clockFleet) stopProxyOverSteps(t *testing.T, ahead time.Duration) {
 	t.Helper()
-	awake := &clockFleet{Fleet: &kit.Fleet{Proxies: c.Proxies[:1]}, clocks: c.clocks, guard: true}
+	running := &clockFleet{Fleet: &kit.Fleet{Proxies: c.Proxies[:1]}, clocks: c.clocks, guard: true}
 	kit.Must(t, c.Proxies[1].Pause())
-	awake.stepAll(t, c.clocks[:2], ahead)
+	running.stepAll(t, c.clocks[:2], ahead)
 	var markers []any
 	for _, master := range c.clocks {
-		markers = append(markers, master.ask(t, "GET", "redlock-proxy:marker"))
+		markers = append(markers, master.do(t, "GET", "redlock-proxy:marker"))
 	}
 	kit.Must(t, c.Proxies[1].Continue())
 	// The proxy must not react to the jumps.
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		for i, master := range c.clocks {
-			if now := master.ask(t, "GET", "redlock-proxy:marker"); now != markers[i] {
+			if now := master.do(t, "GET", "redlock-proxy:marker"); now != markers[i] {
 				t.Fatalf("master %d has another marker: %v, not %v", i, now, markers[i])
 			}
 		}
@@ -172,11 +172,11 @@ func (c *clockFleet) stopProxyOverSteps(t *testing.T, ahead time.Duration) {
 func (s clockedMaster) seconds(t *testing.T) int {
 	t.Helper()
 	var now int
-	told, _ := s.ask(t, "TIME").([]any)
-	if len(told) != 2 {
-		t.Fatalf("TIME: %v", told)
+	parts, _ := s.do(t, "TIME").([]any)
+	if len(parts) != 2 {
+		t.Fatalf("TIME: %v", parts)
 	}
-	_, err := fmt.Sscan(fmt.Sprint(told[0]), &now)
+	_, err := fmt.Sscan(fmt.Sprint(parts[0]), &now)
 	kit.Must(t, err)
 	return now
 }
@@ -187,9 +187,9 @@ func (s clockedMaster) seconds(t *testing.T) int {
 func TestGuardOnSteppedClocks(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct {
-		name         string
-		ahead        time.Duration
-		early, later bool // with the guard off, whether the first and the second lock are granted twice
+		name                      string
+		ahead                     time.Duration
+		firstDouble, secondDouble bool // with the guard off, whether the first and the second lock are granted twice
 	}{
 		{"forward and back", clockStep, true, false},
 		{"back and forward", -clockStep, false, true},
@@ -198,8 +198,8 @@ func TestGuardOnSteppedClocks(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, guard %v", test.name, guard), func(t *testing.T) {
 				t.Parallel()
 				c := startClockFleet(t, guard)
-				c.stepUnderLock(t, test.ahead, test.early && !guard)
-				c.stepUnderLock(t, 0, test.later && !guard)
+				c.stepUnderLock(t, test.ahead, test.firstDouble && !guard)
+				c.stepUnderLock(t, 0, test.secondDouble && !guard)
 				c.rivals.stop()
 				c.rivals.report(t)
 			})
@@ -211,18 +211,18 @@ func TestGuardOnSteppedClocks(t *testing.T) {
 // the lock, too, if double is set, or not, if it is not set.
 func (c *clockFleet) stepUnderLock(t *testing.T, ahead time.Duration, double bool) {
 	t.Helper()
-	one, began, doubles := c.hold(t, time.Minute), time.Now(), len(c.stakes.doublesFrom(0))
+	lock, startedAt, doubles := c.hold(t, time.Minute), time.Now(), len(c.locks.doublesFrom(0))
 	c.stepInTurn(t, c.clocks, ahead)
-	stillHeld := c.stakes.withdraw(one.key)
-	left := c.longestRemaining(t, one.key)
-	released := kit.Do(t, c.holder, "UNLOCK", one.key, one.token)
+	stillHeld := c.locks.withdraw(lock.key)
+	remaining := c.longestRemaining(t, lock.key)
+	reply := kit.Do(t, c.holder, "UNLOCK", lock.key, lock.token)
 	t.Logf("all clocks stepped to %v within %v; granted twice: %v; UNLOCK: %v; the key would have stayed for up to %v more (TTL 1 minute)",
-		ahead, time.Since(began).Round(time.Millisecond), c.stakes.doublesFrom(doubles), released, left)
+		ahead, time.Since(startedAt).Round(time.Millisecond), c.locks.doublesFrom(doubles), reply, remaining)
 	switch {
 	case double && stillHeld:
 		t.Error("the lock was not granted twice with the guard off, so this shows nothing of the guard")
-	case !double && (!stillHeld || released != any(int64(1))):
-		t.Errorf("DOUBLE GRANT: %v; UNLOCK: %v", c.stakes.doublesFrom(doubles), released)
+	case !double && (!stillHeld || reply != any(int64(1))):
+		t.Errorf("DOUBLE GRANT: %v; UNLOCK: %v", c.locks.doublesFrom(doubles), reply)
 	}
 }
 
@@ -233,7 +233,7 @@ func (c *clockFleet) longestRemaining(t *testing.T, key string) time.Duration {
 	t.Helper()
 	var longest time.Duration
 	for _, master := range c.clocks {
-		left, _ := master.ask(t, "PTTL", key).(int64)
+		left, _ := master.do(t, "PTTL", key).(int64)
 		longest = max(longest, time.Duration(left)*time.Millisecond)
 	}
 	return longest

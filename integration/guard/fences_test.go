@@ -24,17 +24,17 @@ const (
 	// and rareFence keys so rarely that every master restarts between two uses.
 	fenceClients         = 8
 	hotFences, rareFence = 4, 400
-	// leastRestarts is the minimum number of masters that restart without their data.
-	leastRestarts = 6
-	fenceLease    = 3 * time.Second
+	// minRestarts is the minimum number of masters that restart without their data.
+	minRestarts = 6
+	fenceLease  = 3 * time.Second
 )
 
-// aheadOfTime is higher than any clock in microseconds. If the counters begin with it, only they
+// highCounter is higher than any clock in microseconds. If the counters begin with it, only they
 // determine the order. The masters' time, which would hide the loss of a counter, is much lower.
-const aheadOfTime = int64(1) << 52
+const highCounter = int64(1) << 52
 
-// setFences sets the fence counter of a key directly on masters.
-func setFences(t *testing.T, masters []*redistest.Server, key string, to int64) {
+// setFenceCounters sets the fence counter of a key directly on masters.
+func setFenceCounters(t *testing.T, masters []*redistest.Server, key string, to int64) {
 	t.Helper()
 	for _, master := range masters {
 		kit.Must(t, kit.Tell(master, "SET", "redlock-proxy:fence:"+key, strconv.FormatInt(to, 10)))
@@ -69,27 +69,27 @@ func TestGuardFencesAreCopied(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)
-	one, two := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
-	setFences(t, f.Masters, "k", aheadOfTime)
-	kit.Want(t, one, "OK", "SELECT", "3")
-	other := wantFence(t, one, "k", "t") // a different lock
-	kit.Want(t, one, "OK", "SELECT", "0")
-	first := wantFence(t, one, "k", "t")
-	if first != aheadOfTime+1 || other >= first {
-		t.Errorf("fence %d, and %d in another database, after %d", first, other, aheadOfTime)
+	clientA, clientB := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+	setFenceCounters(t, f.Masters, "k", highCounter)
+	kit.Want(t, clientA, "OK", "SELECT", "3")
+	otherFence := wantFence(t, clientA, "k", "t") // a different lock
+	kit.Want(t, clientA, "OK", "SELECT", "0")
+	firstFence := wantFence(t, clientA, "k", "t")
+	if firstFence != highCounter+1 || otherFence >= firstFence {
+		t.Errorf("fence %d, and %d in another database, after %d", firstFence, otherFence, highCounter)
 	}
-	kit.Want(t, one, int64(1), "UNLOCK", "k", "t")
+	kit.Want(t, clientA, int64(1), "UNLOCK", "k", "t")
 	for i, master := range f.Masters {
 		kit.Must(t, master.Restart())
 		wantVotingFrom(t, f, i)
 	}
-	kit.Want(t, two, first, "FENCE", "k")
-	if second := wantFence(t, two, "k", "u"); second != first+1 {
-		t.Errorf("fence %d after %d", second, first)
+	kit.Want(t, clientB, firstFence, "FENCE", "k")
+	if secondFence := wantFence(t, clientB, "k", "u"); secondFence != firstFence+1 {
+		t.Errorf("fence %d after %d", secondFence, firstFence)
 	}
-	kit.Want(t, two, "OK", "SELECT", "3")
-	kit.Want(t, two, other, "FENCE", "k")
-	kit.Want(t, two, nil, "FENCE", "other")
+	kit.Want(t, clientB, "OK", "SELECT", "3")
+	kit.Want(t, clientB, otherFence, "FENCE", "k")
+	kit.Want(t, clientB, nil, "FENCE", "other")
 }
 
 // TestGuardFencesAllForgotten: all masters lose their data at the same moment. Only their clocks,
@@ -119,42 +119,42 @@ func TestGuardFencesAllForgotten(t *testing.T) {
 
 // fenceRace is a group of clients that take locks and compare their fences.
 type fenceRace struct {
-	mu      sync.Mutex
-	last    map[string]int64
-	grants  int
-	late    int // grants whose lease had expired before they were compared
-	replies map[string]int
-	wrong   []string
-	over    chan struct{}
+	mu         sync.Mutex
+	last       map[string]int64
+	grants     int
+	tooLate    int // grants whose lease had expired before they were compared
+	replies    map[string]int
+	violations []string
+	stopping   chan struct{}
 }
 
 // TestGuardFences: 8 clients of two proxies take locks. Meanwhile, at random, one master after the
 // other restarts without its data, and is disconnected from one of the proxies. Every fence is
 // higher than that of the previous lock, although the counters are far ahead of the clocks, and
-// proxies forget.
+// masters lose their counters.
 func TestGuardFences(t *testing.T) {
 	redistest.SkipShort(t)
-	wanted, seed := int(kit.NumberFrom(t, fencesEnv, defaultFences)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
-	t.Logf("%d grants (%s); seed %d (%s)", wanted, fencesEnv, seed, kit.SeedEnv)
+	grantsWanted, seed := int(kit.NumberFrom(t, fencesEnv, defaultFences)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d grants (%s); seed %d (%s)", grantsWanted, fencesEnv, seed, kit.SeedEnv)
 	f := kit.StartLinkedFleet(t, 2)
 	f.WantVoting(t, 5)
-	r := &fenceRace{last: map[string]int64{}, replies: map[string]int{}, over: make(chan struct{})}
+	r := &fenceRace{last: map[string]int64{}, replies: map[string]int{}, stopping: make(chan struct{})}
 	for i := range hotFences + rareFence {
 		key := fmt.Sprint("k", i)
-		setFences(t, f.Masters, key, aheadOfTime)
-		r.last[key] = aheadOfTime
+		setFenceCounters(t, f.Masters, key, highCounter)
+		r.last[key] = highCounter
 	}
 	var clients sync.WaitGroup
 	for i := range fenceClients {
-		own, others := kit.Connect(t, f.Proxies[i%2]), kit.Connect(t, f.Proxies[(i+1)%2])
+		client, otherClient := kit.Connect(t, f.Proxies[i%2]), kit.Connect(t, f.Proxies[(i+1)%2])
 		random := rand.New(rand.NewPCG(seed, uint64(i)+2))
-		clients.Go(func() { r.run(fmt.Sprint(i), own, others, random) })
+		clients.Go(func() { r.run(fmt.Sprint(i), client, otherClient, random) })
 	}
-	stop := sync.OnceFunc(func() { close(r.over); clients.Wait() })
+	stop := sync.OnceFunc(func() { close(r.stopping); clients.Wait() })
 	t.Cleanup(stop)
 	random := rand.New(rand.NewPCG(seed, 1))
-	restarts, began := 0, time.Now()
-	for ; restarts < leastRestarts || r.count() < wanted; restarts++ {
+	restarts, startedAt := 0, time.Now()
+	for ; restarts < minRestarts || r.grantCount() < grantsWanted; restarts++ {
 		victim := random.IntN(len(f.Masters))
 		// The proxy that misses this master has too low counters on it.
 		kit.Must(t, f.Links[0][victim].Cut())
@@ -167,18 +167,18 @@ func TestGuardFences(t *testing.T) {
 	}
 	stop()
 	t.Logf("%d grants in %v, %d of them too late to compare; %d masters restarted without their data; replies: %v",
-		r.grants, time.Since(began).Round(time.Second), r.late, restarts, r.replies)
-	if len(r.wrong) > 0 {
-		t.Errorf("%d FENCES ARE NOT HIGHER THAN THE LAST:\n%s", len(r.wrong),
-			strings.Join(r.wrong[:min(20, len(r.wrong))], "\n"))
+		r.grants, time.Since(startedAt).Round(time.Second), r.tooLate, restarts, r.replies)
+	if len(r.violations) > 0 {
+		t.Errorf("%d FENCES ARE NOT HIGHER THAN THE LAST:\n%s", len(r.violations),
+			strings.Join(r.violations[:min(20, len(r.violations))], "\n"))
 	}
 }
 
-// withoutNumbers matches the numbers and addresses in replies, so that replies that differ only in
+// numberPattern matches the numbers and addresses in replies, so that replies that differ only in
 // these are counted together.
-var withoutNumbers = regexp.MustCompile(`[0-9][0-9.:]*`)
+var numberPattern = regexp.MustCompile(`[0-9][0-9.:]*`)
 
-func (r *fenceRace) count() int {
+func (r *fenceRace) grantCount() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.grants
@@ -186,10 +186,10 @@ func (r *fenceRace) count() int {
 
 // run takes locks until the race ends. Usually it releases them through its own proxy, sometimes
 // through the other proxy, which uses a ballot, or not at all.
-func (r *fenceRace) run(name string, own, others *redistest.Client, random *rand.Rand) {
+func (r *fenceRace) run(name string, client, otherClient *redistest.Client, random *rand.Rand) {
 	for n := 0; ; n++ {
 		select {
-		case <-r.over:
+		case <-r.stopping:
 			return
 		default:
 		}
@@ -198,44 +198,44 @@ func (r *fenceRace) run(name string, own, others *redistest.Client, random *rand
 			key = fmt.Sprint("k", hotFences+random.IntN(rareFence))
 		}
 		sent := time.Now()
-		reply, err := own.Do("LOCK", key, token, "PX", kit.Millis(fenceLease), "FENCE", "BLOCK", "500")
+		reply, err := client.Do("LOCK", key, token, "PX", kit.Millis(fenceLease), "FENCE", "BLOCK", "500")
 		fence, validity, ok := fenceOf(reply)
 		r.compare(key, token, fence, ok, time.Until(sent.Add(validity)), reply, err)
-		switch way := random.IntN(400); {
+		switch choice := random.IntN(400); {
 		case !ok:
 			time.Sleep(time.Millisecond) // the pace of a client
-		case way == 0: // it expires
-		case way < 40:
-			_, _ = others.Do("UNLOCK", key, token)
+		case choice == 0: // it expires
+		case choice < 40:
+			_, _ = otherClient.Do("UNLOCK", key, token)
 		default:
-			_, _ = own.Do("UNLOCK", key, token)
+			_, _ = client.Do("UNLOCK", key, token)
 		}
 	}
 }
 
 // compare records a reply while the lock is held, so that no other client compares the same key.
 // left is the remaining lease.
-func (r *fenceRace) compare(key, token string, fence int64, ok bool, left time.Duration, reply any, err error) {
+func (r *fenceRace) compare(key, token string, fence int64, ok bool, remaining time.Duration, reply any, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kind := "a fence"
-	switch failure, bad := reply.(redistest.RespError); {
+	switch failure, isError := reply.(redistest.RespError); {
 	case err != nil:
 		kind = err.Error()
-	case bad:
-		kind = withoutNumbers.ReplaceAllString(string(failure), "#")
+	case isError:
+		kind = numberPattern.ReplaceAllString(string(failure), "#")
 	case !ok:
 		kind = fmt.Sprint(reply)
 	}
 	r.replies[kind]++
 	switch {
 	case !ok:
-	case left < 100*time.Millisecond:
-		r.late++
+	case remaining < 100*time.Millisecond:
+		r.tooLate++
 	default:
 		r.grants++
 		if fence <= r.last[key] {
-			r.wrong = append(r.wrong, fmt.Sprintf("%s for %s: %d after %d", key, token, fence, r.last[key]))
+			r.violations = append(r.violations, fmt.Sprintf("%s for %s: %d after %d", key, token, fence, r.last[key]))
 		}
 		r.last[key] = fence
 	}

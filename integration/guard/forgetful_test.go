@@ -14,17 +14,17 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// forgetful is a way in which a master can lose a lock and restart as if it were new.
-type forgetful struct {
-	name   string
-	db     string                               // the database of the lock
-	before func(*redistest.Server) error        // called before the lock is taken
-	forget func(f *kit.Fleet, master int) error // called for a master that holds the lock
+// lossCase is a way in which a master can lose a lock and restart as if it were new.
+type lossCase struct {
+	name    string
+	db      string                               // the database of the lock
+	prepare func(*redistest.Server) error        // called before the lock is taken
+	lose    func(f *kit.Fleet, master int) error // called for a master that holds the lock
 }
 
-func forgetfulCases() []forgetful {
+func lossCases() []lossCase {
 	nothing := func(*redistest.Server) error { return nil }
-	return []forgetful{
+	return []lossCase{
 		{"killed without its data", "0", nothing, func(f *kit.Fleet, i int) error { return f.Masters[i].Restart() }},
 		{"FLUSHALL", "0", nothing, func(f *kit.Fleet, i int) error { return kit.Tell(f.Masters[i], "FLUSHALL") }},
 		{"FLUSHDB of the lock's database", "5", nothing, func(f *kit.Fleet,
@@ -57,29 +57,29 @@ func replicate(f *kit.Fleet, i int) error {
 	}
 }
 
-// TestMasterThatForgot: three masters of five have a lock, one of them loses it, and a client of
+// TestMasterLosesLock: three masters of five have a lock, one of them loses it, and a client of
 // another proxy tries repeatedly to take it. With the guard off it gets the lock. With the guard on
 // it does not get the lock before the release, even after the master votes again.
-func TestMasterThatForgot(t *testing.T) {
-	for _, way := range forgetfulCases() {
+func TestMasterLosesLock(t *testing.T) {
+	for _, loss := range lossCases() {
 		for _, guard := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, guard %v", way.name, guard), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, guard %v", loss.name, guard), func(t *testing.T) {
 				t.Parallel()
 				masters := kit.StartMasters(t)
 				masters[4] = kit.StartLike(t, masters[2]) // a master may become a replica of this one
 				f := kit.LinkFleet(t, masters, 2, "--guard="+strconv.FormatBool(guard))
 				holder, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 				for _, client := range []*redistest.Client{holder, rival} {
-					kit.Want(t, client, "OK", "SELECT", way.db)
+					kit.Want(t, client, "OK", "SELECT", loss.db)
 					kit.Do(t, client, "LOCK", "warm", "w", "PX", "60000") // so that every proxy has used the database
 				}
-				kit.Must(t, way.before(f.Masters[2]))
-				holdOnThree(t, f, holder, way.db)
-				kit.Must(t, way.forget(f, 2))
-				switch stolen := kit.Steal(t, rival); {
-				case !guard && !stolen:
+				kit.Must(t, loss.prepare(f.Masters[2]))
+				holdOnThree(t, f, holder, loss.db)
+				kit.Must(t, loss.lose(f, 2))
+				switch isStolen := kit.Steal(t, rival); {
+				case !guard && !isStolen:
 					t.Error("the lock was not granted twice with the guard off, so this shows nothing")
-				case guard && stolen:
+				case guard && isStolen:
 					t.Error("the lock was granted twice")
 				case guard:
 					f.WantVoting(t, 5)
@@ -102,9 +102,9 @@ func holdOnThree(t *testing.T, f *kit.Fleet, client *redistest.Client, db string
 	kit.Everywhere(t, f.Masters[3:], func(master *redistest.Server) error { return kit.Stands(master, db, "k", nil) })
 }
 
-// TestMastersForgetInTurn: the masters restart without their data, each as soon as the previous one
-// votes again. In the end the lock is still held on all of them.
-func TestMastersForgetInTurn(t *testing.T) {
+// TestMastersLoseDataInTurn: the masters restart without their data, each as soon as the previous
+// one votes again. In the end the lock is still held on all of them.
+func TestMastersLoseDataInTurn(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)
 	client := kit.Connect(t, f.Proxies[0])
@@ -174,10 +174,10 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
 	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
 	restartAll(t, f.Masters) // so that no master can be copied from
-	revived := time.Now()
+	revivedAt := time.Now()
 	wantHeld(t, client)
 	f.WantVoting(t, 3)
-	t.Logf("all vote again %v after the last was back", time.Since(revived).Round(time.Millisecond))
+	t.Logf("all vote again %v after the last was back", time.Since(revivedAt).Round(time.Millisecond))
 	for _, master := range f.Masters {
 		kit.Must(t, kit.Stands(master, "0", "k", "t"))
 	}
@@ -187,10 +187,10 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	}
 }
 
-// TestAllRestartInTheirFirstSecond: masters that write everything to disk, and the only proxy, are
+// TestAllRestartInFirstSecond: masters that write everything to disk, and the only proxy, are
 // killed three times as soon as a majority votes again. No proxy could check them twice, and they
 // still prove that they have all their data.
-func TestAllRestartInTheirFirstSecond(t *testing.T) {
+func TestAllRestartInFirstSecond(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startDurable(t, 5)
@@ -200,11 +200,11 @@ func TestAllRestartInTheirFirstSecond(t *testing.T) {
 	for range 3 {
 		kit.Must(t, proxy.Kill())
 		restartAll(t, masters)
-		revived := time.Now()
+		revivedAt := time.Now()
 		proxy = kit.StartProxy(t, redistest.URLs(masters))
 		client := kit.Connect(t, proxy)
 		wantHeld(t, client)
-		t.Logf("a majority votes %v after the last master was back", time.Since(revived).Round(time.Millisecond))
+		t.Logf("a majority votes %v after the last master was back", time.Since(revivedAt).Round(time.Millisecond))
 	}
 }
 
@@ -230,32 +230,32 @@ func TestAllRestartTwice(t *testing.T) {
 	wantHeld(t, client)
 }
 
-// TestAllForgetAtOnce: if all masters lose their data, no lock is granted until the longest lease
+// TestAllLoseData: if all masters lose their data, no lock is granted until the longest lease
 // in use has passed; then locks are granted again.
-func TestAllForgetAtOnce(t *testing.T) {
+func TestAllLoseData(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
 	client := kit.Connect(t, f.Proxies[0])
 	const ttl = 4 * time.Second
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", strconv.Itoa(int(ttl.Milliseconds())))
-	held := time.Now()
+	lockedAt := time.Now()
 	for _, master := range f.Masters {
 		kit.Must(t, master.Kill())
 	}
 	for _, master := range f.Masters {
 		kit.Must(t, master.Restart())
 	}
-	told := false
+	wasRefused := false
 	for end := time.Now().Add(4 * ttl); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "4000")
 		if text := fmt.Sprint(reply); strings.HasPrefix(text,
-			"NOQUORUM 0 of 5 masters vote: 5 restarted without proof of their data, ready in ") && !told {
-			told = true
+			"NOQUORUM 0 of 5 masters vote: 5 restarted without proof of their data, ready in ") && !wasRefused {
+			wasRefused = true
 			t.Log(text)
 		}
 		if _, granted := reply.(int64); granted {
-			if after := time.Since(held); after < ttl || !told {
-				t.Errorf("granted %v after the first, and told so before: %v", after, told)
+			if elapsed := time.Since(lockedAt); elapsed < ttl || !wasRefused {
+				t.Errorf("granted %v after the first, and told so before: %v", elapsed, wasRefused)
 			}
 			return
 		}
@@ -274,8 +274,8 @@ func TestUnmarkedMastersWait(t *testing.T) {
 	}
 }
 
-// TestManyLocksAreCaughtUp: a master gets 10,000 locks, in two databases, some without an expiry.
-func TestManyLocksAreCaughtUp(t *testing.T) {
+// TestCatchUpOfManyLocks: a master gets 10,000 locks, in two databases, some without an expiry.
+func TestCatchUpOfManyLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	const locks = 10_000
 	f := kit.StartGuarded(t, true, 2)
@@ -302,21 +302,21 @@ func TestManyLocksAreCaughtUp(t *testing.T) {
 	}
 	kit.Must(t, f.Masters[2].Kill())
 	kit.Must(t, f.Masters[2].Restart())
-	restarted := time.Now()
+	restartedAt := time.Now()
 	wantVotingFrom(t, f, 2)
-	t.Logf("it votes again %v after its restart", time.Since(restarted).Round(time.Millisecond))
+	t.Logf("it votes again %v after its restart", time.Since(restartedAt).Round(time.Millisecond))
 	for db, keys := range map[string]int{"0": locks / 2, "2": locks / 2} {
-		scanned, err := kit.AskIn(f.Masters[2], db, "EVAL", `local n = 0
+		count, err := kit.AskIn(f.Masters[2], db, "EVAL", `local n = 0
 for _, key in ipairs(redis.call('keys', '[ke]*')) do
   if string.sub(redis.call('get', key), -1) == 't' and redis.call('pttl', key) > 500000 then n = n + 1 end
 end
 return n`, "0")
-		if err != nil || scanned != int64(keys) {
-			t.Errorf("database %s: it holds %v locks, %v, want %d", db, scanned, err, keys)
+		if err != nil || count != int64(keys) {
+			t.Errorf("database %s: it holds %v locks, %v, want %d", db, count, err, keys)
 		}
 	}
-	if left, err := kit.AskIn(f.Masters[2], "0", "PTTL", "endless"); err != nil || left != int64(-1) {
-		t.Errorf("PTTL endless: %v, %v, want -1", left, err)
+	if ttl, err := kit.AskIn(f.Masters[2], "0", "PTTL", "endless"); err != nil || ttl != int64(-1) {
+		t.Errorf("PTTL endless: %v, %v, want -1", ttl, err)
 	}
 	const caughtUp = "master caught up"
 	logs := func() string { return f.Proxies[0].Log() + f.Proxies[1].Log() }
@@ -359,20 +359,20 @@ func TestFirstReplica(t *testing.T) {
 	f := kit.StartGuarded(t, true, 2)
 	client := kit.Connect(t, f.Proxies[1])
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
-	first, replica := f.Masters[3], f.Masters[4]
-	lineage := func() string {
-		info, err := kit.AskIn(first, "0", "INFO", "replication")
+	primary, replica := f.Masters[3], f.Masters[4]
+	replicationID := func() string {
+		info, err := kit.AskIn(primary, "0", "INFO", "replication")
 		kit.Must(t, err)
 		_, id, _ := strings.Cut(fmt.Sprint(info), "master_replid:")
 		return id[:40]
 	}
-	before := lineage()
-	host, port, _ := strings.Cut(first.Addr(), ":")
+	before := replicationID()
+	host, port, _ := strings.Cut(primary.Addr(), ":")
 	kit.Must(t, kit.Tell(replica, "REPLICAOF", host, port))
 	kit.Soon(t, func() error {
-		mark, err := kit.AskIn(first, "0", "GET", script.MarkerKey)
-		if now := lineage(); err != nil || now == before || !strings.Contains(fmt.Sprint(mark), now) {
-			return fmt.Errorf("its marker is %v, %v, its master_replid %s", mark, err, now)
+		markerText, err := kit.AskIn(primary, "0", "GET", script.MarkerKey)
+		if now := replicationID(); err != nil || now == before || !strings.Contains(fmt.Sprint(markerText), now) {
+			return fmt.Errorf("its marker is %v, %v, its master_replid %s", markerText, err, now)
 		}
 		return nil
 	})
@@ -382,7 +382,7 @@ func TestFirstReplica(t *testing.T) {
 	f.WantVoting(t, 5)
 	for _, proxy := range f.Proxies {
 		for line := range strings.Lines(proxy.Log()) {
-			if strings.Contains(line, "master in quarantine") && strings.Contains(line, first.Addr()) {
+			if strings.Contains(line, "master in quarantine") && strings.Contains(line, primary.Addr()) {
 				t.Errorf("it lost its vote: %s", line)
 			}
 		}

@@ -23,9 +23,9 @@ const laterVersion = "proxies of a later version use it: upgrade this proxy"
 func TestMastersOfALaterVersion(t *testing.T) {
 	redistest.SkipShort(t)
 	masters := kit.StartMasters(t)
-	first := kit.StartProxy(t, redistest.URLs(masters))
-	(&kit.Fleet{Proxies: []*harness.Proxy{first}}).WantVoting(t, len(masters))
-	kit.WantGrant(t, kit.Connect(t, first), "LOCK", "held", "me", "PX", "600000")
+	firstProxy := kit.StartProxy(t, redistest.URLs(masters))
+	(&kit.Fleet{Proxies: []*harness.Proxy{firstProxy}}).WantVoting(t, len(masters))
+	kit.WantGrant(t, kit.Connect(t, firstProxy), "LOCK", "held", "me", "PX", "600000")
 	kit.Soon(t, func() error { // on all masters, since one of them will be down
 		for _, master := range masters {
 			if reply, err := kit.AskIn(master, "0", "EXISTS", "held"); err != nil || reply != any(int64(1)) {
@@ -34,31 +34,31 @@ func TestMastersOfALaterVersion(t *testing.T) {
 		}
 		return nil
 	})
-	kit.Must(t, first.Close())
-	forge := func(master *redistest.Server) {
-		stands, err := kit.AskIn(master, "0", "GET", script.MarkerKey)
+	kit.Must(t, firstProxy.Close())
+	forgeMarker := func(master *redistest.Server) {
+		stored, err := kit.AskIn(master, "0", "GET", script.MarkerKey)
 		kit.Must(t, err)
-		words := strings.Split(stands.(string), " ")
-		if marker.ProtocolOf(stands.(string), "") != marker.Protocol {
-			t.Fatalf("a marker without the protocol: %q", stands)
+		words := strings.Split(stored.(string), " ")
+		if marker.ProtocolOf(stored.(string), "") != marker.Protocol {
+			t.Fatalf("a marker without the protocol: %q", stored)
 		}
 		words[2] = strings.TrimSuffix(words[2], fmt.Sprint("-", marker.Protocol)) + fmt.Sprint("-", marker.Protocol+1)
 		kit.Must(t, kit.Tell(master, "SET", script.MarkerKey, strings.Join(words, " ")+" and what is new"))
 	}
-	forge(masters[0])
-	among := kit.StartProxy(t, redistest.URLs(masters))
-	client := kit.Connect(t, among)
+	forgeMarker(masters[0])
+	secondProxy := kit.StartProxy(t, redistest.URLs(masters))
+	client := kit.Connect(t, secondProxy)
 	kit.Soon(t, func() error {
 		if reply := kit.Do(t, client, "LOCK", "held", "other", "PX", "1000"); reply != nil {
 			return fmt.Errorf("LOCK of what is held: %v", reply)
 		}
 		return nil
 	})
-	kit.Must(t, among.Close())
+	kit.Must(t, secondProxy.Close())
 	for _, master := range masters[1:] {
-		forge(master)
+		forgeMarker(master)
 	}
-	before := left(t, masters)
+	keysBefore := ownKeys(t, masters)
 	proxy := kit.StartProxy(t, redistest.URLs(masters))
 	client = kit.Connect(t, proxy)
 	reply := kit.Text(kit.Do(t, client, "LOCK", "free", "me", "PX", "1000"))
@@ -66,34 +66,34 @@ func TestMastersOfALaterVersion(t *testing.T) {
 		t.Errorf("LOCK: %s", reply)
 	}
 	for _, command := range [][]string{{"check"}, {"init", "--longest-ttl", "1m"}, {"init", "--new-settings"}} {
-		if said := run(t, masters, command...); !strings.Contains(said, laterVersion) {
-			t.Errorf("%v says:\n%s", command, said)
+		if output := runProgram(t, masters, command...); !strings.Contains(output, laterVersion) {
+			t.Errorf("%v says:\n%s", command, output)
 		}
 	}
 	time.Sleep(2 * time.Second) // two heartbeats
-	if after := left(t, masters); after != before {
-		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	if keysAfter := ownKeys(t, masters); keysAfter != keysBefore {
+		t.Errorf("before:\n%s\nafter:\n%s", keysBefore, keysAfter)
 	}
 }
 
-// left returns the proxies' own keys and two locks on masters, as text.
-func left(t *testing.T, masters []*redistest.Server) string {
+// ownKeys returns the proxies' own keys and two locks on masters, as text.
+func ownKeys(t *testing.T, masters []*redistest.Server) string {
 	t.Helper()
-	var all strings.Builder
+	var text strings.Builder
 	for _, master := range masters {
-		stands, err := kit.AskIn(master, "0", "MGET", script.MarkerKey, script.RecordKey, script.RulesKey, "held", "free")
+		stored, err := kit.AskIn(master, "0", "MGET", script.MarkerKey, script.RecordKey, script.RulesKey, "held", "free")
 		kit.Must(t, err)
-		fmt.Fprintf(&all, "%q\n", stands)
+		fmt.Fprintf(&text, "%q\n", stored)
 	}
-	return all.String()
+	return text.String()
 }
 
-// run runs the program with a command for masters, and returns its output.
-func run(t *testing.T, masters []*redistest.Server, command ...string) string {
+// runProgram runs the program with a command for masters, and returns its output.
+func runProgram(t *testing.T, masters []*redistest.Server, command ...string) string {
 	t.Helper()
 	for _, url := range redistest.URLs(masters) {
 		command = append(command, "--master", url)
 	}
-	out, _ := kit.Program(t, command...).CombinedOutput() // the command fails
-	return string(out)
+	output, _ := kit.Program(t, command...).CombinedOutput() // the command fails
+	return string(output)
 }

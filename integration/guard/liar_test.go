@@ -13,8 +13,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// startSmall starts the given number of masters and two proxies, and waits until all masters vote.
-func startSmall(t *testing.T, masters int, args ...string) *kit.Fleet {
+// startFleetOf starts the given number of masters and two proxies, and waits until all masters
+// vote.
+func startFleetOf(t *testing.T, masters int, args ...string) *kit.Fleet {
 	t.Helper()
 	f := &kit.Fleet{}
 	for range masters {
@@ -27,15 +28,15 @@ func startSmall(t *testing.T, masters int, args ...string) *kit.Fleet {
 	return f
 }
 
-// TestForeignValueDoesNotGrow: fewer than a majority of the masters hold a value that no proxy
+// TestForeignValueIsNotCopied: fewer than a majority of the masters hold a value that no proxy
 // wrote. When a master restarts without its data, the value is not copied to it. Each proxy can
 // free the key.
-func TestForeignValueDoesNotGrow(t *testing.T) {
+func TestForeignValueIsNotCopied(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct{ masters, holders int }{{3, 1}, {5, 2}} {
 		t.Run(fmt.Sprintf("%d of %d", test.holders, test.masters), func(t *testing.T) {
 			t.Parallel()
-			f := startSmall(t, test.masters)
+			f := startFleetOf(t, test.masters)
 			for _, key := range []string{"k0", "k1"} {
 				for _, master := range f.Masters[:test.holders] {
 					kit.Must(t, kit.Tell(master, "SET", key, "theirs"))
@@ -71,7 +72,7 @@ func TestForeignLockIsKept(t *testing.T) {
 	for _, holders := range []int{2, 3} {
 		t.Run(fmt.Sprint(holders), func(t *testing.T) {
 			t.Parallel()
-			f := startSmall(t, 3)
+			f := startFleetOf(t, 3)
 			for _, master := range f.Masters[3-holders:] {
 				kit.Must(t, kit.Tell(master, "SET", "k", "theirs", "PX", "600000"))
 			}
@@ -87,20 +88,20 @@ func TestForeignLockIsKept(t *testing.T) {
 	}
 }
 
-// TestOneCounterFarAhead: the fence counters of one master are almost used up. Clients of two
+// TestFenceCounterFarAhead: the fence counters of one master are almost used up. Clients of two
 // proxies request fences, and another master restarts without its data. Every client gets a fence,
 // and no other master gets such a counter.
-func TestOneCounterFarAhead(t *testing.T) {
+func TestFenceCounterFarAhead(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
 		t.Run(fmt.Sprint(masters), func(t *testing.T) {
 			t.Parallel()
-			f := startSmall(t, masters)
+			f := startFleetOf(t, masters)
 			keys := []string{"k0", "k1", "k2"}
 			for _, key := range keys {
-				setFences(t, f.Masters[:1], key, 1<<53-2)
+				setFenceCounters(t, f.Masters[:1], key, 1<<53-2)
 			}
-			want := func() {
+			wantFences := func() {
 				var clients sync.WaitGroup
 				for i := range 8 {
 					clients.Go(func() { takeFences(t, f, i, keys) })
@@ -110,19 +111,19 @@ func TestOneCounterFarAhead(t *testing.T) {
 					for _, key := range keys {
 						text, err := kit.AskIn(master, "0", "GET", "redlock-proxy:fence:"+key)
 						if fence, _ := strconv.ParseInt(fmt.Sprint(text), 10, 64); err != nil || fence == 0 ||
-							fence > aheadOfTime {
+							fence > highCounter {
 							t.Errorf("%s: the counter of %s is %v, %v", master.Addr(), key, text, err)
 						}
 					}
 				}
 			}
-			want()
+			wantFences()
 			kit.Must(t, f.Masters[masters-1].Restart())
 			wantVotingFrom(t, f, masters-1)
-			want()
+			wantFences()
 			for _, proxy := range f.Proxies {
 				fence, _ := kit.Do(t, kit.Connect(t, proxy), "FENCE", "k0").(int64)
-				if fence == 0 || fence > aheadOfTime {
+				if fence == 0 || fence > highCounter {
 					t.Errorf("FENCE: %d", fence)
 				}
 				kit.WantLogged(t, proxy,
@@ -139,7 +140,7 @@ func takeFences(t *testing.T, f *kit.Fleet, i int, keys []string) {
 		key, token := keys[n%len(keys)], fmt.Sprint(i, "-", n)
 		reply, err := client.Do("LOCK", key, token, "PX", "60000", "FENCE", "BLOCK", "10000")
 		fence, _, ok := fenceOf(reply)
-		if err != nil || !ok || fence <= last[key] || fence > aheadOfTime {
+		if err != nil || !ok || fence <= last[key] || fence > highCounter {
 			t.Errorf("LOCK %s: %v, %v after %d", key, reply, err, last[key])
 			return
 		}
@@ -151,30 +152,30 @@ func takeFences(t *testing.T, f *kit.Fleet, i int, keys []string) {
 	}
 }
 
-// TestOneRecordOfALongTTL: one master has a record of a TTL of ten years. The other masters do not
+// TestRecordOfLongTTL: one master has a record of a TTL of ten years. The other masters do not
 // copy it. When all other masters have lost their data, they vote again after the longest lease in
 // use, even for a proxy that starts then. If only one master lost its data, it votes without delay.
-func TestOneRecordOfALongTTL(t *testing.T) {
+func TestRecordOfLongTTL(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
-		for _, all := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%d masters, all others forget: %v", masters, all), func(t *testing.T) {
+		for _, allOthers := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d masters, all others forget: %v", masters, allOthers), func(t *testing.T) {
 				t.Parallel()
-				f := startSmall(t, masters, "--max-ttl", "5s", "--master-timeout", "2s")
+				f := startFleetOf(t, masters, "--max-ttl", "5s", "--master-timeout", "2s")
 				kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "4000")
 				kit.Must(t, kit.Tell(f.Masters[0], "SET", "redlock-proxy:longest", "315360000000"))
 				for _, proxy := range f.Proxies {
 					_, err := proxy.WaitLog("longer than max-ttl and than every other master's", kit.Patience)
 					kit.Must(t, err)
 				}
-				forget := f.Masters[1:]
-				if !all {
-					forget = forget[:1]
+				losing := f.Masters[1:]
+				if !allOthers {
+					losing = losing[:1]
 				}
-				for _, master := range forget {
+				for _, master := range losing {
 					kit.Must(t, master.Kill())
 				}
-				for _, master := range forget {
+				for _, master := range losing {
 					kit.Must(t, master.Restart())
 				}
 				f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters), "--max-ttl", "5s",

@@ -16,14 +16,14 @@ import (
 // loadedKeys is the number of keys of a master. Each takes a millisecond to load.
 const loadedKeys = 3000
 
-// TestMasterThatLoads: a master that loads its data replies to every command with an error for
+// TestMasterLoadsData: a master that loads its data replies to every command with an error for
 // seconds. Meanwhile the other masters grant locks. Then it gets these locks, whatever it loaded.
-func TestMasterThatLoads(t *testing.T) {
+func TestMasterLoadsData(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.Needs(t, "loading-process-events-interval-bytes", "6.2")
 	t.Parallel()
-	slow := kit.StartRedis(t, "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")
-	f := &kit.Fleet{Masters: []*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), slow}}
+	slowMaster := kit.StartRedis(t, "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")
+	f := &kit.Fleet{Masters: []*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), slowMaster}}
 	var clients []*redistest.Client
 	for range 2 {
 		f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters)))
@@ -33,14 +33,14 @@ func TestMasterThatLoads(t *testing.T) {
 	kit.WantGrant(t, clients[0], "LOCK", "released", "t", "PX", "60000")
 	kit.WantGrant(t, clients[0], "LOCK", "k", "t", "PX", "60000")
 	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "released", "t") })
-	kit.Must(t, kit.TellIn(slow, "7", "EVAL",
+	kit.Must(t, kit.TellIn(slowMaster, "7", "EVAL",
 		"for i = 1, "+strconv.Itoa(loadedKeys)+" do redis.call('set', i, string.rep('x', 200) .. i) end", "0"))
-	kit.Must(t, kit.Tell(slow, "SAVE"))
+	kit.Must(t, kit.Tell(slowMaster, "SAVE"))
 	kit.Want(t, clients[1], int64(1), "UNLOCK", "released", "t")
-	kit.Must(t, slow.Kill())
+	kit.Must(t, slowMaster.Kill())
 
-	loaded, loads := make(chan error, 1), 0
-	go func() { loaded <- slow.Revive() }()
+	revived, loadingReplies := make(chan error, 1), 0
+	go func() { revived <- slowMaster.Revive() }()
 	for n, done := 0, false; !done; n++ {
 		for i, client := range clients {
 			key := fmt.Sprintf("during-%d-%d", i, n)
@@ -48,18 +48,18 @@ func TestMasterThatLoads(t *testing.T) {
 			kit.Want(t, client, nil, "LOCK", "k", "other", "PX", "60000")
 			kit.Want(t, client, int64(1), "UNLOCK", key, "t")
 		}
-		if _, err := kit.AskIn(slow, "0", "GET", "k"); err != nil && strings.Contains(err.Error(), "LOADING") {
-			loads++
+		if _, err := kit.AskIn(slowMaster, "0", "GET", "k"); err != nil && strings.Contains(err.Error(), "LOADING") {
+			loadingReplies++
 		}
 		select {
-		case err := <-loaded:
+		case err := <-revived:
 			kit.Must(t, err)
 			done = true
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	if loads < 10 {
-		t.Errorf("the master was seen to load %d times: this shows nothing", loads)
+	if loadingReplies < 10 {
+		t.Errorf("the master was seen to load %d times: this shows nothing", loadingReplies)
 	}
 	f.WantVoting(t, 3)
 	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "released", nil) })

@@ -17,17 +17,17 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// redsyncBeside holds a redsync mutex, and runs a rival that tries to take it, on the masters.
-type redsyncBeside struct {
-	masters []*redistest.Server
-	sync    *redsync.Redsync
-	held    *redsync.Mutex
-	stakes  stakes
-	over    atomic.Bool
-	done    chan struct{}
+// redsyncContest holds a redsync mutex, and runs a rival that tries to take it, on the masters.
+type redsyncContest struct {
+	masters  []*redistest.Server
+	sync     *redsync.Redsync
+	mutex    *redsync.Mutex
+	locks    heldLocks
+	stopping atomic.Bool
+	done     chan struct{}
 }
 
-func startRedsync(t *testing.T, masters []*redistest.Server) *redsyncBeside {
+func startRedsync(t *testing.T, masters []*redistest.Server) *redsyncContest {
 	t.Helper()
 	pools := make([]redsyncredis.Pool, len(masters))
 	for i, master := range masters {
@@ -35,48 +35,48 @@ func startRedsync(t *testing.T, masters []*redistest.Server) *redsyncBeside {
 		t.Cleanup(func() { kit.NoError(t, client.Close()) })
 		pools[i] = goredis.NewPool(client)
 	}
-	r := &redsyncBeside{masters: masters, sync: redsync.New(pools...), done: make(chan struct{})}
+	r := &redsyncContest{masters: masters, sync: redsync.New(pools...), done: make(chan struct{})}
 	go r.compete()
 	return r
 }
 
 // hold takes a mutex for a round. Only the victim and two other masters hold it.
-func (r *redsyncBeside) hold(t *testing.T, round, victim int) {
+func (r *redsyncContest) hold(t *testing.T, round, victim int) {
 	t.Helper()
-	one := stake{key: fmt.Sprint("redsync:", round), round: round}
-	r.held = r.sync.NewMutex(one.key, redsync.WithExpiry(stakeTTL))
-	kit.Must(t, r.held.Lock())
-	one.thin = true
+	lock := heldLock{key: fmt.Sprint("redsync:", round), round: round}
+	r.mutex = r.sync.NewMutex(lock.key, redsync.WithExpiry(heldLockTTL))
+	kit.Must(t, r.mutex.Lock())
+	lock.onBareMajority = true
 	for _, master := range r.masters {
-		one.thin = one.thin && kit.Stands(master, "0", one.key, r.held.Value()) == nil
+		lock.onBareMajority = lock.onBareMajority && kit.Stands(master, "0", lock.key, r.mutex.Value()) == nil
 	}
-	for i := 3; one.thin && i < len(r.masters); i++ {
-		kit.Must(t, kit.Tell(r.masters[(victim+i)%len(r.masters)], "DEL", one.key))
+	for i := 3; lock.onBareMajority && i < len(r.masters); i++ {
+		kit.Must(t, kit.Tell(r.masters[(victim+i)%len(r.masters)], "DEL", lock.key))
 	}
-	r.stakes.add(one)
+	r.locks.add(lock)
 }
 
 // release releases the mutex of the round. The result does not matter: two masters lack it.
-func (r *redsyncBeside) release() {
-	r.stakes.withdraw(r.held.Name())
-	_, _ = r.held.Unlock()
+func (r *redsyncContest) release() {
+	r.locks.withdraw(r.mutex.Name())
+	_, _ = r.mutex.Unlock()
 }
 
-func (r *redsyncBeside) compete() {
+func (r *redsyncContest) compete() {
 	defer close(r.done)
-	for turn := 0; !r.over.Load(); turn++ {
-		if one, ok := r.stakes.pick(turn); ok {
-			mutex := r.sync.NewMutex(one.key, redsync.WithExpiry(time.Minute), redsync.WithTries(1))
-			if mutex.Lock() == nil {
-				r.stakes.recordDouble(one, "a redsync rival")
-				_, _ = mutex.Unlock()
+	for turn := 0; !r.stopping.Load(); turn++ {
+		if lock, ok := r.locks.pick(turn); ok {
+			rivalMutex := r.sync.NewMutex(lock.key, redsync.WithExpiry(time.Minute), redsync.WithTries(1))
+			if rivalMutex.Lock() == nil {
+				r.locks.recordDouble(lock, "a redsync rival")
+				_, _ = rivalMutex.Unlock()
 			}
 		}
 		time.Sleep(2 * time.Millisecond) // the pace of a client
 	}
 }
 
-func (r *redsyncBeside) stop() {
-	r.over.Store(true)
+func (r *redsyncContest) stop() {
+	r.stopping.Store(true)
 	<-r.done
 }

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// startOn starts a proxy with the given masters, and waits until all of them vote.
-func startOn(t *testing.T, masters []*redistest.Server) *harness.Proxy {
+// startProxyWith starts a proxy with the given masters, and waits until all of them vote.
+func startProxyWith(t *testing.T, masters []*redistest.Server) *harness.Proxy {
 	t.Helper()
 	f := &kit.Fleet{Masters: masters, Proxies: []*harness.Proxy{kit.StartProxy(t, redistest.URLs(masters))}}
 	f.WantVoting(t, len(masters))
@@ -28,29 +28,29 @@ func confirmSettings(t *testing.T, masters []*redistest.Server) {
 	for _, url := range redistest.URLs(masters) {
 		args = append(args, "--master", url)
 	}
-	if out, err := kit.Program(t, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if output, err := kit.Program(t, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
 	}
 }
 
-// TestTwoNumbersOfMasters: a majority of five masters and a majority of three of them may have no
+// TestTwoMasterCounts: a majority of five masters and a majority of three of them may have no
 // master in common. So a proxy with the three masters does not serve while a proxy with the five
-// does. docs/masters.md describes how to change the number; see TestAnotherNumberOfMasters.
-func TestTwoNumbersOfMasters(t *testing.T) {
+// does. docs/masters.md describes how to change the number; see TestChangedMasterCount.
+func TestTwoMasterCounts(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	f := &kit.Fleet{Masters: masters}
-	of5 := startOn(t, masters)
-	client := kit.Connect(t, of5)
+	proxyOf5 := startProxyWith(t, masters)
+	client := kit.Connect(t, proxyOf5)
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
 	for _, i := range []int{1, 2} { // as if they had missed the LOCK
 		kit.Must(t, kit.Tell(f.Masters[i], "DEL", "k"))
 	}
-	of3 := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters[:3])))
+	clientOf3 := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters[:3])))
 	kit.Soon(t, func() error {
-		text := fmt.Sprint(kit.Do(t, of3, "LOCK", "k", "u", "PX", "60000"))
+		text := fmt.Sprint(kit.Do(t, clientOf3, "LOCK", "k", "u", "PX", "60000"))
 		if !strings.HasPrefix(text, "NOQUORUM 0 of 3 masters vote: 3 are in use by proxies with different settings; masters: the masters have "+addrs(masters)+", this proxy has "+addrs(masters[:3])+"; ") {
 			return fmt.Errorf("LOCK of the proxy of three: %s", text)
 		}
@@ -59,23 +59,23 @@ func TestTwoNumbersOfMasters(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
 }
 
-// TestAnotherNumberOfMasters goes from five masters to three and back while no proxy runs: all
+// TestChangedMasterCount goes from five masters to three and back while no proxy runs: all
 // proxies stop, the longest TTL in use passes, an operator confirms the new set, and its proxies
 // start. The lock is granted again, but not before its lease has expired.
-func TestAnotherNumberOfMasters(t *testing.T) {
+func TestChangedMasterCount(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	const ttl = 2 * time.Second
 	masters := kit.StartMasters(t)
 	for _, numbers := range [][2]int{{5, 3}, {3, 5}} {
 		t.Run(fmt.Sprintf("from %d to %d", numbers[0], numbers[1]), func(t *testing.T) {
-			before := startOn(t, masters[:numbers[0]])
-			asked := time.Now()
-			validity := kit.WantGrant(t, kit.Connect(t, before), "LOCK", "k", "t", "PX", kit.Millis(ttl))
-			kit.Must(t, before.Close())
+			oldProxy := startProxyWith(t, masters[:numbers[0]])
+			sent := time.Now()
+			validity := kit.WantGrant(t, kit.Connect(t, oldProxy), "LOCK", "k", "t", "PX", kit.Millis(ttl))
+			kit.Must(t, oldProxy.Close())
 			time.Sleep(ttl) // until the lease has expired
 			confirmSettings(t, masters[:numbers[1]])
-			client := kit.Connect(t, startOn(t, masters[:numbers[1]]))
+			client := kit.Connect(t, startProxyWith(t, masters[:numbers[1]]))
 			kit.Soon(t, func() error {
 				reply := kit.Do(t, client, "LOCK", "k", "u", "PX", kit.Millis(ttl))
 				if _, granted := reply.(int64); !granted {
@@ -83,8 +83,8 @@ func TestAnotherNumberOfMasters(t *testing.T) {
 				}
 				return nil
 			})
-			if since := time.Since(asked); since < validity {
-				t.Errorf("DOUBLE GRANT after %v, the first is valid for %v", since, validity)
+			if elapsed := time.Since(sent); elapsed < validity {
+				t.Errorf("DOUBLE GRANT after %v, the first is valid for %v", elapsed, validity)
 			}
 			kit.Want(t, client, int64(1), "UNLOCK", "k", "u")
 		})

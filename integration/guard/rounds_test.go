@@ -22,8 +22,8 @@ const (
 	// unguardedRounds without the guard show violations.
 	defaultRounds   = 12
 	unguardedRounds = 6
-	// stakeRounds is the number of rounds for which a lock is held: every master is killed once.
-	stakeRounds = 6
+	// heldLockRounds is the number of rounds for which a lock is held: every master is killed once.
+	heldLockRounds = 6
 	// churnLease is the TTL of the locks that are acquired and released during the rounds.
 	churnLease = 2 * time.Second
 )
@@ -32,20 +32,20 @@ const (
 // try to take the held locks through both proxies. Meanwhile one master after another is killed and
 // restarted without its data.
 type rounds struct {
-	fleet   *kit.Fleet
-	guard   bool
-	lookers []*redistest.Client // one for each proxy
-	holder  *holder
-	redsync *redsyncBeside
-	took    []time.Duration // time from each kill until all masters vote again
+	fleet        *kit.Fleet
+	guard        bool
+	observers    []*redistest.Client // one for each proxy
+	holder       *holder
+	redsync      *redsyncContest
+	votingDelays []time.Duration // time from each kill until all masters vote again
 }
 
 // TestGuardRounds: with the guard off, locks are granted twice; with the guard on, no lock is, in
 // the given number of rounds. It also reports how redsync does on the same masters.
 func TestGuardRounds(t *testing.T) {
 	redistest.SkipShort(t)
-	wanted, seed := int(kit.NumberFrom(t, roundsEnv, defaultRounds)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
-	t.Logf("%d rounds (%s); seed %d (%s)", wanted, roundsEnv, seed, kit.SeedEnv)
+	roundCount, seed := int(kit.NumberFrom(t, roundsEnv, defaultRounds)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d rounds (%s); seed %d (%s)", roundCount, roundsEnv, seed, kit.SeedEnv)
 	t.Run("guard off", func(t *testing.T) {
 		doubles, _ := runRounds(t, false, unguardedRounds, seed)
 		if len(doubles) == 0 {
@@ -53,7 +53,7 @@ func TestGuardRounds(t *testing.T) {
 		}
 	})
 	t.Run("guard on", func(t *testing.T) {
-		doubles, lost := runRounds(t, true, wanted, seed)
+		doubles, lost := runRounds(t, true, roundCount, seed)
 		if len(doubles)+len(lost) > 0 {
 			t.Errorf("%d DOUBLE GRANTS, %d LOCKS LOST:\n%s", len(doubles), len(lost),
 				strings.Join(append(doubles, lost...), "\n"))
@@ -62,41 +62,41 @@ func TestGuardRounds(t *testing.T) {
 }
 
 // runRounds returns the double grants, and the locks that were lost before their release.
-func runRounds(t *testing.T, guard bool, wanted int, seed uint64) (doubles, lost []string) {
+func runRounds(t *testing.T, guard bool, roundCount int, seed uint64) (doubles, lost []string) {
 	t.Helper()
 	f := startRoundsFleet(t, guard)
-	r := &rounds{fleet: f, guard: guard, holder: &holder{fleet: f, client: kit.Connect(t, f.Proxies[0]), stakes: &stakes{}}}
+	r := &rounds{fleet: f, guard: guard, holder: &holder{fleet: f, client: kit.Connect(t, f.Proxies[0]), locks: &heldLocks{}}}
 	for _, proxy := range f.Proxies {
-		r.lookers = append(r.lookers, kit.Connect(t, proxy))
+		r.observers = append(r.observers, kit.Connect(t, proxy))
 	}
 	r.redsync = startRedsync(t, f.Masters)
 	defer r.redsync.stop()
-	rivals := startRivals(t, f.Proxies, r.holder.stakes)
+	rivals := startRivals(t, f.Proxies, r.holder.locks)
 	defer rivals.stop()
-	churn := startChurn(t, f, &churn{seed: seed, lease: churnLease, late: 200})
+	churn := startChurn(t, f, &churn{seed: seed, lease: churnLease, lateShare: 200})
 	defer churn.stop()
 
-	began := time.Now()
-	r.holder.hold(t, wanted, 0, false) // these two locks are held in all rounds
-	for n := range wanted {
+	startedAt := time.Now()
+	r.holder.hold(t, roundCount, 0, false) // these two locks are held in all rounds
+	for n := range roundCount {
 		r.round(t, n)
 		if (n+1)%100 == 0 {
-			t.Logf("%d rounds after %v, granted twice: %v", n+1, time.Since(began).Round(time.Second),
-				r.holder.stakes.doublesFrom(0))
+			t.Logf("%d rounds after %v, granted twice: %v", n+1, time.Since(startedAt).Round(time.Second),
+				r.holder.locks.doublesFrom(0))
 		}
 	}
-	length := time.Since(began)
+	duration := time.Since(startedAt)
 	rivals.stop()
-	grants, found := churn.stop()
-	r.holder.releaseStake(t, r.holder.stakes.before(wanted+1))
-	r.report(t, length, grants, len(found))
+	grants, overlaps := churn.stop()
+	r.holder.releaseAll(t, r.holder.locks.heldBefore(roundCount+1))
+	r.report(t, duration, grants, len(overlaps))
 	rivals.report(t)
 	t.Logf("errors of the 64 clients: %v", churn.failures)
-	doubles = r.holder.stakes.doubles
-	for _, one := range found {
-		doubles = append(doubles, one.String())
+	doubles = r.holder.locks.doubles
+	for _, overlap := range overlaps {
+		doubles = append(doubles, overlap.String())
 	}
-	return doubles, r.holder.stakes.lost
+	return doubles, r.holder.locks.lost
 }
 
 // startRoundsFleet starts five masters without persistence, and two proxies with lock keys. The
@@ -119,12 +119,12 @@ func (r *rounds) round(t *testing.T, n int) {
 	victim := n % len(r.fleet.Masters)
 	r.holder.hold(t, n, victim, true)
 	r.redsync.hold(t, n, victim)
-	killed := time.Now()
+	killedAt := time.Now()
 	kit.Must(t, r.fleet.Masters[victim].Restart())
 	r.wantVotingAgain(t, victim)
-	r.took = append(r.took, time.Since(killed))
+	r.votingDelays = append(r.votingDelays, time.Since(killedAt))
 	r.redsync.release()
-	r.holder.releaseStake(t, r.holder.stakes.before(n-stakeRounds+1))
+	r.holder.releaseAll(t, r.holder.locks.heldBefore(n-heldLockRounds+1))
 }
 
 // wantVotingAgain waits until both proxies see a restarted master vote. On a busy machine this may
@@ -132,7 +132,7 @@ func (r *rounds) round(t *testing.T, n int) {
 func (r *rounds) wantVotingAgain(t *testing.T, victim int) {
 	t.Helper()
 	end := time.Now().Add(6 * kit.Patience)
-	for state := r.unready(t, victim); state != ""; state = r.unready(t, victim) {
+	for state := r.missingVotes(t, victim); state != ""; state = r.missingVotes(t, victim) {
 		if time.Now().After(end) {
 			t.Fatalf("master %s does not vote again: %s", r.fleet.Masters[victim].Addr(), state)
 		}
@@ -140,8 +140,8 @@ func (r *rounds) wantVotingAgain(t *testing.T, victim int) {
 	}
 }
 
-// unready describes what is missing until all masters vote, or returns "".
-func (r *rounds) unready(t *testing.T, victim int) string {
+// missingVotes describes what is missing until all masters vote, or returns "".
+func (r *rounds) missingVotes(t *testing.T, victim int) string {
 	t.Helper()
 	if r.guard { // check the marker: a proxy may not have noticed yet that the master was gone
 		if marker, err := kit.AskIn(r.fleet.Masters[victim], "0", "GET", "redlock-proxy:marker"); err != nil ||
@@ -149,8 +149,8 @@ func (r *rounds) unready(t *testing.T, victim int) string {
 			return fmt.Sprintf("it has no marker: %v", err)
 		}
 	}
-	for _, looker := range r.lookers {
-		if info := fmt.Sprint(kit.Do(t, looker, "PROXY", "INFO")); !strings.Contains(info, "redlock_masters_voting:5\r\n") {
+	for _, observer := range r.observers {
+		if info := fmt.Sprint(kit.Do(t, observer, "PROXY", "INFO")); !strings.Contains(info, "redlock_masters_voting:5\r\n") {
 			return info
 		}
 	}
@@ -158,16 +158,16 @@ func (r *rounds) unready(t *testing.T, victim int) string {
 }
 
 // report logs the figures.
-func (r *rounds) report(t *testing.T, length time.Duration, grants, overlapping int) {
+func (r *rounds) report(t *testing.T, duration time.Duration, grants, overlaps int) {
 	t.Helper()
-	slices.Sort(r.took)
+	slices.Sort(r.votingDelays)
 	ms := time.Millisecond
-	t.Logf("%d rounds in %v, %v each; a master voted again after %v (median), %v (longest)", len(r.took), length.Round(ms),
-		(length / time.Duration(len(r.took))).Round(ms), r.took[len(r.took)/2].Round(ms), r.took[len(r.took)-1].Round(ms))
-	s := r.holder.stakes
+	t.Logf("%d rounds in %v, %v each; a master voted again after %v (median), %v (longest)", len(r.votingDelays), duration.Round(ms),
+		(duration / time.Duration(len(r.votingDelays))).Round(ms), r.votingDelays[len(r.votingDelays)/2].Round(ms), r.votingDelays[len(r.votingDelays)-1].Round(ms))
+	s := r.holder.locks
 	t.Logf("standing locks: %d, %d on a bare majority; granted twice: %d; lost: %d; that could not be known: %d",
-		s.taken, s.thinned, len(s.doubles), len(s.lost), s.unclear)
-	t.Logf("64 clients: %d grants, %d overlaps", grants, overlapping)
-	t.Logf("redsync on the same masters: %d mutexes held, granted twice: %d", r.redsync.stakes.taken,
-		len(r.redsync.stakes.doubles))
+		s.grants, s.bareMajorities, len(s.doubles), len(s.lost), s.unknown)
+	t.Logf("64 clients: %d grants, %d overlaps", grants, overlaps)
+	t.Logf("redsync on the same masters: %d mutexes held, granted twice: %d", r.redsync.locks.grants,
+		len(r.redsync.locks.doubles))
 }

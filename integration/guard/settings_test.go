@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// unlike is the error of a proxy whose settings differ from those of the other proxies; cure is
-	// the remedy that it names.
-	unlike = "in use by proxies with different settings"
-	cure   = "redlock-proxy init --new-settings"
+	// settingsError is the error of a proxy whose settings differ from those of the other proxies;
+	// remedy is the command that it names.
+	settingsError = "in use by proxies with different settings"
+	remedy        = "redlock-proxy init --new-settings"
 )
 
-// otherSettings lists the ways in which the settings of a second proxy may differ from those of the
-// first, with the text of the difference.
-var otherSettings = []struct{ name, here, there, differs string }{
+// differingSettings lists the ways in which the settings of a second proxy may differ from those of
+// the first, with the text of the difference.
+var differingSettings = []struct{ name, firstArg, secondArg, difference string }{
 	{"lock-tags", "--lock-tags=*", "", `lock-tags: the masters have ["*"], this proxy has []`},
 	{"tags of its own", "", "--lock-tags=*", `lock-tags: the masters have [], this proxy has ["*"]`},
 	{"key-prefix", "", "--key-prefix=p:", `key-prefix: the masters have "", this proxy has "p:"`},
@@ -33,8 +33,8 @@ var otherSettings = []struct{ name, here, there, differs string }{
 	{"guard on", "--guard=false", "", `guard: the masters have false, this proxy has true`},
 }
 
-// startUnlike starts a proxy with the lock keys lock:* and at most one further setting.
-func startUnlike(t *testing.T, masters []*redistest.Server, upstream *redistest.Server, setting string) *harness.Proxy {
+// startWithSetting starts a proxy with the lock keys lock:* and at most one further setting.
+func startWithSetting(t *testing.T, masters []*redistest.Server, upstream *redistest.Server, setting string) *harness.Proxy {
 	t.Helper()
 	args := append(kit.LockKeyArgs(upstream), "--master-timeout", "1s")
 	if setting != "" {
@@ -43,36 +43,37 @@ func startUnlike(t *testing.T, masters []*redistest.Server, upstream *redistest.
 	return kit.StartProxy(t, redistest.URLs(masters), args...)
 }
 
-// take returns a command that must not be granted twice.
-func take(token string) []string {
+// takeCommand returns a command that must not be granted twice.
+func takeCommand(token string) []string {
 	return []string{"SET", "lock:x:{lock:t}", token, "NX", "PX", "60000"}
 }
 
 // wantRefused waits until the masters do not vote for a proxy, and its reply and its log name the
 // difference and the remedy.
-func wantRefused(t *testing.T, proxy *harness.Proxy, masters int, differs string) {
+func wantRefused(t *testing.T, proxy *harness.Proxy, masters int, difference string) {
 	t.Helper()
 	client := kit.Connect(t, proxy)
 	kit.Soon(t, func() error {
-		text := kit.Text(kit.Do(t, client, take("you")...))
+		text := kit.Text(kit.Do(t, client, takeCommand("you")...))
 		if text == "OK" {
 			t.Fatal("DOUBLE GRANT: the other proxy holds the lock")
 		}
-		for _, part := range []string{fmt.Sprintf("NOQUORUM 0 of %d masters vote: ", masters), unlike, differs, cure} {
+		for _, part := range []string{fmt.Sprintf("NOQUORUM 0 of %d masters vote: ", masters), settingsError, difference, remedy} {
 			if !strings.Contains(text, part) {
 				return fmt.Errorf("got %s\nwant %q in it", text, part)
 			}
 		}
-		if log := strings.ReplaceAll(proxy.Log(), `\"`, `"`); !strings.Contains(log, differs) ||
-			!strings.Contains(log, cure) {
-			return fmt.Errorf("the log does not have %q and %q", differs, cure)
+		if log := strings.ReplaceAll(proxy.Log(), `\"`, `"`); !strings.Contains(log, difference) ||
+			!strings.Contains(log, remedy) {
+			return fmt.Errorf("the log does not have %q and %q", difference, remedy)
 		}
 		return nil
 	})
 }
 
-// wantGoesOn waits until a proxy has the lock of take, and checks that it grants other locks.
-func wantGoesOn(t *testing.T, proxy *harness.Proxy) {
+// wantWorking waits until a proxy has the lock of takeCommand, and checks that it grants other
+// locks.
+func wantWorking(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
 	client := kit.Connect(t, proxy)
 	kit.Soon(t, func() error {
@@ -85,84 +86,84 @@ func wantGoesOn(t *testing.T, proxy *harness.Proxy) {
 	kit.Want(t, client, int64(1), "UNLOCK", "lock:more", "me")
 }
 
-// TestUnlikeProxies: if two proxies with the same masters disagree about lock keys, the second one
-// gets no votes: neither while the first one runs, nor while it is stopped for so long that it
-// counts as gone, nor after it has ended. The test uses three and five masters.
-func TestUnlikeProxies(t *testing.T) {
+// TestProxiesWithDifferentSettings: if two proxies with the same masters disagree about lock keys,
+// the second one gets no votes: neither while the first one runs, nor while it is stopped for so
+// long that it counts as gone, nor after it has ended. The test uses three and five masters.
+func TestProxiesWithDifferentSettings(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, n := range []int{3, 5} {
-		for _, other := range otherSettings {
-			t.Run(fmt.Sprintf("%s, %d masters", other.name, n), func(t *testing.T) {
+		for _, c := range differingSettings {
+			t.Run(fmt.Sprintf("%s, %d masters", c.name, n), func(t *testing.T) {
 				masters, upstream := kit.StartMasters(t)[:n], kit.StartRedis(t)
-				first := startUnlike(t, masters, upstream, other.here)
-				kit.Want(t, kit.Connect(t, first), "OK", take("me")...)
-				beside := startUnlike(t, masters, upstream, other.there)
-				wantRefused(t, beside, n, other.differs)
-				wantGoesOn(t, first)
-				kit.Must(t, beside.Close())
+				firstProxy := startWithSetting(t, masters, upstream, c.firstArg)
+				kit.Want(t, kit.Connect(t, firstProxy), "OK", takeCommand("me")...)
+				secondProxy := startWithSetting(t, masters, upstream, c.secondArg)
+				wantRefused(t, secondProxy, n, c.difference)
+				wantWorking(t, firstProxy)
+				kit.Must(t, secondProxy.Close())
 
-				kit.Must(t, first.Signal(syscall.SIGSTOP))
-				kit.Soon(t, func() error { return wantForgotten(masters) })
-				later := startUnlike(t, masters, upstream, other.there)
-				wantRefused(t, later, n, other.differs)
-				kit.Must(t, first.Signal(syscall.SIGCONT))
-				wantGoesOn(t, first)
-				wantRefused(t, later, n, other.differs)
-				wantGoesOn(t, first)
-				kit.Must(t, later.Close())
-				kit.Must(t, first.Close())
-				wantRefused(t, startUnlike(t, masters, upstream, other.there), n, other.differs)
-				wantGoesOn(t, startUnlike(t, masters, upstream, other.here))
+				kit.Must(t, firstProxy.Signal(syscall.SIGSTOP))
+				kit.Soon(t, func() error { return checkForgotten(masters) })
+				laterProxy := startWithSetting(t, masters, upstream, c.secondArg)
+				wantRefused(t, laterProxy, n, c.difference)
+				kit.Must(t, firstProxy.Signal(syscall.SIGCONT))
+				wantWorking(t, firstProxy)
+				wantRefused(t, laterProxy, n, c.difference)
+				wantWorking(t, firstProxy)
+				kit.Must(t, laterProxy.Close())
+				kit.Must(t, firstProxy.Close())
+				wantRefused(t, startWithSetting(t, masters, upstream, c.secondArg), n, c.difference)
+				wantWorking(t, startWithSetting(t, masters, upstream, c.firstArg))
 			})
 		}
 	}
 }
 
-// wantForgotten returns an error if a proxy has announced itself in the last three seconds.
-func wantForgotten(masters []*redistest.Server) error {
+// checkForgotten returns an error if a proxy has announced itself in the last three seconds.
+func checkForgotten(masters []*redistest.Server) error {
 	for _, master := range masters {
-		alive, err := kit.AskIn(master, "0", "EVAL", `local now, alive = redis.call('time')[1] * 1000, 0
+		announced, err := kit.AskIn(master, "0", "EVAL", `local now, alive = redis.call('time')[1] * 1000, 0
 for _, entry in ipairs(redis.call('hvals', 'redlock-proxy:proxies')) do
   if now - tonumber(string.match(entry, '^%d+')) < 3000 then alive = alive + 1 end
 end
 return alive`, "0")
-		if err != nil || alive != int64(0) {
-			return fmt.Errorf("the masters know of %v proxies: %v", alive, err)
+		if err != nil || announced != int64(0) {
+			return fmt.Errorf("the masters know of %v proxies: %v", announced, err)
 		}
 	}
 	return nil
 }
 
-// TestUnlikeMasters: if two proxies have all masters but one in common, the second one gets no
-// votes, as with a different number of masters. A proxy that has the same masters under other names
-// and in another order gets votes.
-func TestUnlikeMasters(t *testing.T) {
+// TestProxiesWithDifferentMasters: if two proxies have all masters but one in common, the second
+// one gets no votes, as with a different number of masters. A proxy that has the same masters under
+// other names and in another order gets votes.
+func TestProxiesWithDifferentMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, n := range []int{3, 5} {
 		t.Run(fmt.Sprint(n, " masters"), func(t *testing.T) {
 			masters, upstream := append(kit.StartMasters(t), kit.StartRedis(t)), kit.StartRedis(t)
-			own := masters[:n]
-			others := append(slices.Clone(masters[:n-1]), masters[n])
-			first := startUnlike(t, own, upstream, "")
-			kit.Want(t, kit.Connect(t, first), "OK", take("me")...)
-			there, here := addrs(own), addrs(others)
-			differs := fmt.Sprintf("masters: the masters have %s, this proxy has %s", there, here)
-			wantRefused(t, startUnlike(t, others, upstream, ""), n, differs)
-			wantGoesOn(t, first)
-			kit.Must(t, first.Signal(syscall.SIGSTOP))
-			kit.Soon(t, func() error { return wantForgotten(masters[n-1 : n]) })
-			wantRefused(t, startUnlike(t, others, upstream, ""), n, differs)
-			kit.Must(t, first.Signal(syscall.SIGCONT))
-			wantGoesOn(t, first)
+			firstMasters := masters[:n]
+			secondMasters := append(slices.Clone(masters[:n-1]), masters[n])
+			firstProxy := startWithSetting(t, firstMasters, upstream, "")
+			kit.Want(t, kit.Connect(t, firstProxy), "OK", takeCommand("me")...)
+			firstAddrs, secondAddrs := addrs(firstMasters), addrs(secondMasters)
+			difference := fmt.Sprintf("masters: the masters have %s, this proxy has %s", firstAddrs, secondAddrs)
+			wantRefused(t, startWithSetting(t, secondMasters, upstream, ""), n, difference)
+			wantWorking(t, firstProxy)
+			kit.Must(t, firstProxy.Signal(syscall.SIGSTOP))
+			kit.Soon(t, func() error { return checkForgotten(masters[n-1 : n]) })
+			wantRefused(t, startWithSetting(t, secondMasters, upstream, ""), n, difference)
+			kit.Must(t, firstProxy.Signal(syscall.SIGCONT))
+			wantWorking(t, firstProxy)
 
-			links := kit.LinkURLs(kit.StartLinks(t, own))
+			links := kit.LinkURLs(kit.StartLinks(t, firstMasters))
 			slices.Reverse(links)
-			f := &kit.Fleet{Masters: own, Proxies: []*harness.Proxy{kit.StartProxy(t, links, kit.LockKeyArgs(upstream)...)}}
-			wantGoesOn(t, f.Proxies[0])
-			kit.Must(t, first.Close())
-			for _, master := range own { // each restarts without its data, and with a new run_id
+			f := &kit.Fleet{Masters: firstMasters, Proxies: []*harness.Proxy{kit.StartProxy(t, links, kit.LockKeyArgs(upstream)...)}}
+			wantWorking(t, f.Proxies[0])
+			kit.Must(t, firstProxy.Close())
+			for _, master := range firstMasters { // each restarts without its data, and with a new run_id
 				kit.Must(t, master.Restart())
 				kit.Soon(t, func() error {
 					if text, err := kit.AskIn(master, "0", "GET", rulesKey); err != nil || text == nil {
@@ -172,27 +173,27 @@ func TestUnlikeMasters(t *testing.T) {
 				})
 				f.WantVoting(t, n)
 			}
-			wantGoesOn(t, kit.StartProxy(t, links, kit.LockKeyArgs(upstream)...))
+			wantWorking(t, kit.StartProxy(t, links, kit.LockKeyArgs(upstream)...))
 		})
 	}
 }
 
 // addrs returns the addresses of servers as text.
 func addrs(servers []*redistest.Server) string {
-	var all []string
+	var list []string
 	for _, server := range servers {
-		all = append(all, server.Addr())
+		list = append(list, server.Addr())
 	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
+	slices.Sort(list)
+	return strings.Join(list, ", ")
 }
 
 // rulesKey is the key on a master with the settings that must be the same for all proxies.
 const rulesKey = "redlock-proxy:rules"
 
-// TestOneMasterSaysOtherwise: a master with wrong settings loses only its own vote, at running
+// TestMasterWithWrongSettings: a master with wrong settings loses only its own vote, at running
 // proxies and at a new one. Without a marker, it gets the settings of the majority.
-func TestOneMasterSaysOtherwise(t *testing.T) {
+func TestMasterWithWrongSettings(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, n := range []int{3, 5} {
@@ -200,16 +201,16 @@ func TestOneMasterSaysOtherwise(t *testing.T) {
 			masters, upstream := kit.StartMasters(t)[:n], kit.StartRedis(t)
 			f := &kit.Fleet{Masters: masters}
 			for range 2 {
-				f.Proxies = append(f.Proxies, startUnlike(t, masters, upstream, ""))
+				f.Proxies = append(f.Proxies, startWithSetting(t, masters, upstream, ""))
 			}
-			kit.Want(t, kit.Connect(t, f.Proxies[0]), "OK", take("me")...)
+			kit.Want(t, kit.Connect(t, f.Proxies[0]), "OK", takeCommand("me")...)
 			f.WantVoting(t, n)
 			kit.Must(t, kit.Tell(masters[0], "SET", rulesKey, "guard false\nkey-prefix \"q:\"\nmaster - elsewhere:1"))
 			f.WantVoting(t, n-1)
-			f.Proxies = append(f.Proxies, startUnlike(t, masters, upstream, ""))
+			f.Proxies = append(f.Proxies, startWithSetting(t, masters, upstream, ""))
 			f.WantVoting(t, n-1)
 			for _, proxy := range f.Proxies {
-				wantGoesOn(t, proxy)
+				wantWorking(t, proxy)
 			}
 			// Without its marker, none of the master's keys count, as with another cluster's data.
 			kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:marker"))
@@ -228,25 +229,25 @@ func TestOneMasterSaysOtherwise(t *testing.T) {
 	}
 }
 
-// TestUnlikeProxiesStartAtOnce: if two proxies with different settings start at the same time on
+// TestDifferentProxiesStartAtOnce: if two proxies with different settings start at the same time on
 // new masters, at most one of them grants locks.
-func TestUnlikeProxiesStartAtOnce(t *testing.T) {
+func TestDifferentProxiesStartAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, n := range []int{3, 5} {
 		t.Run(fmt.Sprint(n, " masters"), func(t *testing.T) {
 			masters, upstream := kit.StartMasters(t)[:n], kit.StartRedis(t)
 			var proxies [2]*harness.Proxy
-			var both sync.WaitGroup
+			var starts sync.WaitGroup
 			for i, setting := range []string{"", "--key-prefix=p:"} {
-				both.Go(func() { proxies[i] = startUnlike(t, masters, upstream, setting) })
+				starts.Go(func() { proxies[i] = startWithSetting(t, masters, upstream, setting) })
 			}
-			both.Wait()
+			starts.Wait()
 			granted := [2]int{}
 			for k := range 20 {
 				for i, proxy := range proxies {
-					if _, is := kit.Do(t, kit.Connect(t, proxy), "LOCK", fmt.Sprint("lock:", k), "me", "PX",
-						"60000").(int64); is {
+					if _, isGranted := kit.Do(t, kit.Connect(t, proxy), "LOCK", fmt.Sprint("lock:", k), "me", "PX",
+						"60000").(int64); isGranted {
 						granted[i]++
 					}
 				}

@@ -15,134 +15,134 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// stake is a lock that its holder keeps while masters are killed.
-type stake struct {
-	key, token string
-	round      int // the round in which it was taken
-	thin       bool
-	since      time.Time // when it was added
+// heldLock is a lock that its holder keeps while masters are killed.
+type heldLock struct {
+	key, token     string
+	round          int // the round in which it was taken
+	onBareMajority bool
+	since          time.Time // when it was added
 }
 
-// stakeTTL is longer than all rounds: only its holder's release ends a stake.
-const stakeTTL = 12 * time.Hour
+// heldLockTTL is longer than all rounds: a lock ends only when its holder releases it.
+const heldLockTTL = 12 * time.Hour
 
-// stakes holds the held locks, and their violations.
-type stakes struct {
-	mu       sync.Mutex
-	standing []stake
-	taken    int      // stakes that were ever granted
-	thinned  int      // stakes held only by a bare majority
-	doubles  []string // grants to a rival while the holder had the lock
-	lost     []string // stakes that were lost when the holder released them
-	unclear  int      // thin stakes with an unknown result: all masters that had them have lost their data in turn
+// heldLocks holds the held locks, and their violations.
+type heldLocks struct {
+	mu             sync.Mutex
+	held           []heldLock
+	grants         int      // locks that were ever granted
+	bareMajorities int      // locks on a bare majority
+	doubles        []string // grants to a rival while the holder had the lock
+	lost           []string // locks that were lost when the holder released them
+	unknown        int      // locks with an unknown result: all masters of their bare majority have lost their data in turn
 }
 
 // add adds a lock, which the rivals may try to take from now on.
-func (s *stakes) add(one stake) {
+func (s *heldLocks) add(lock heldLock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one.since = time.Now()
-	s.standing = append(s.standing, one)
-	s.taken++
-	if one.thin {
-		s.thinned++
+	lock.since = time.Now()
+	s.held = append(s.held, lock)
+	s.grants++
+	if lock.onBareMajority {
+		s.bareMajorities++
 	}
 }
 
 // pick returns one of the held locks, a different one in each turn.
-func (s *stakes) pick(turn int) (stake, bool) {
+func (s *heldLocks) pick(turn int) (heldLock, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.standing) == 0 {
-		return stake{}, false
+	if len(s.held) == 0 {
+		return heldLock{}, false
 	}
-	return s.standing[turn%len(s.standing)], true
+	return s.held[turn%len(s.held)], true
 }
 
 // recordDouble handles a grant to a rival. If the holder has not begun to release the lock, it
 // records a double grant, and the lock no longer counts as held.
-func (s *stakes) recordDouble(one stake, rival string) bool {
+func (s *heldLocks) recordDouble(lock heldLock, rival string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.drop(one.key) {
+	if !s.remove(lock.key) {
 		return false
 	}
 	s.doubles = append(s.doubles, fmt.Sprintf("%s of round %d (thin %v) was granted to %s as well, after %v",
-		one.key, one.round, one.thin, rival, time.Since(one.since).Round(time.Millisecond)))
+		lock.key, lock.round, lock.onBareMajority, rival, time.Since(lock.since).Round(time.Millisecond)))
 	return true
 }
 
 // doublesFrom returns the double grants from number n on.
-func (s *stakes) doublesFrom(n int) []string {
+func (s *heldLocks) doublesFrom(n int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.doubles[n:]
 }
 
 // withdraw removes a lock from the list, before its holder releases it. It returns false if a rival
-// has been granted the lock.
-func (s *stakes) withdraw(key string) bool {
+// was granted the lock.
+func (s *heldLocks) withdraw(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.drop(key)
+	return s.remove(key)
 }
 
-func (s *stakes) drop(key string) bool {
-	for i, one := range s.standing {
-		if one.key == key {
-			s.standing = append(s.standing[:i:i], s.standing[i+1:]...)
+func (s *heldLocks) remove(key string) bool {
+	for i, lock := range s.held {
+		if lock.key == key {
+			s.held = append(s.held[:i:i], s.held[i+1:]...)
 			return true
 		}
 	}
 	return false
 }
 
-// before returns the stakes of all rounds before round.
-func (s *stakes) before(round int) []stake {
+// heldBefore returns the locks of all rounds before round.
+func (s *heldLocks) heldBefore(round int) []heldLock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var old []stake
-	for _, one := range s.standing {
-		if one.round < round {
-			old = append(old, one)
+	var locks []heldLock
+	for _, lock := range s.held {
+		if lock.round < round {
+			locks = append(locks, lock)
 		}
 	}
-	return old
+	return locks
 }
 
 // recordLoss records a lock that its holder had lost.
-func (s *stakes) recordLoss(one stake, reply any) {
+func (s *heldLocks) recordLoss(lock heldLock, reply any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if failure, bad := reply.(redistest.RespError); one.thin && bad && kit.FirstWord(string(failure)) == "NOQUORUM" {
-		s.unclear++
+	if failure, isError := reply.(redistest.RespError); lock.onBareMajority && isError && kit.FirstWord(string(failure)) == "NOQUORUM" {
+		s.unknown++
 		return
 	}
-	s.lost = append(s.lost, fmt.Sprintf("UNLOCK %s of round %d (thin %v): %v", one.key, one.round, one.thin, reply))
+	s.lost = append(s.lost, fmt.Sprintf("UNLOCK %s of round %d (thin %v): %v", lock.key, lock.round, lock.onBareMajority, reply))
 }
 
-// holder takes stakes and releases them.
+// holder takes locks and releases them.
 type holder struct {
 	fleet  *kit.Fleet
 	client *redistest.Client
-	stakes *stakes
+	locks  *heldLocks
 }
 
-// hold takes two locks, one of them without a TTL. If thin is set, only the victim and two other
-// masters hold them; the remaining masters are unreachable.
-func (h *holder) hold(t *testing.T, round, victim int, thin bool) {
+// hold takes two locks, one of them without a TTL. If onBareMajority is set, only the victim and
+// two other masters hold them; the remaining masters are unreachable.
+func (h *holder) hold(t *testing.T, round, victim int, onBareMajority bool) {
 	t.Helper()
 	name := strconv.Itoa(round)
-	if !thin {
+	if !onBareMajority {
 		name += ":whole"
 	}
 	token := "holder-" + name
 	for key, request := range map[string][]string{
-		"lock:long:" + name:    {"LOCK", "lock:long:" + name, token, "PX", kit.Millis(stakeTTL)},
+		"lock:long:" + name:    {"LOCK", "lock:long:" + name, token, "PX", kit.Millis(heldLockTTL)},
 		"lock:endless:" + name: {"SET", "lock:endless:" + name, token, "NX"},
 	} {
-		one := stake{key: key, token: token, round: round, thin: thin}
-		if thin {
+		lock := heldLock{key: key, token: token, round: round, onBareMajority: onBareMajority}
+		if onBareMajority {
 			h.fleet.Without(t, []int{(victim + 3) % 5, (victim + 4) % 5}, func() { h.take(t, request) })
 		} else {
 			h.take(t, request)
@@ -153,7 +153,7 @@ func (h *holder) hold(t *testing.T, round, victim int, thin bool) {
 					key, token)
 			})
 		}
-		h.stakes.add(one)
+		h.locks.add(lock)
 	}
 }
 
@@ -170,25 +170,25 @@ func (h *holder) take(t *testing.T, request []string) {
 	})
 }
 
-// releaseStake releases the old locks. It records a loss if a lock was not held any more.
-func (h *holder) releaseStake(t *testing.T, old []stake) {
+// releaseAll releases the old locks. It records a loss if a lock was not held any more.
+func (h *holder) releaseAll(t *testing.T, locks []heldLock) {
 	t.Helper()
-	for _, one := range old {
-		if !h.stakes.withdraw(one.key) {
+	for _, lock := range locks {
+		if !h.locks.withdraw(lock.key) {
 			continue
 		}
-		if reply := kit.Do(t, h.client, "UNLOCK", one.key, one.token); reply != any(int64(1)) {
-			h.stakes.recordLoss(one, reply)
+		if reply := kit.Do(t, h.client, "UNLOCK", lock.key, lock.token); reply != any(int64(1)) {
+			h.locks.recordLoss(lock, reply)
 		}
 	}
 }
 
 // rival tries repeatedly to take the held locks, with LOCK and SET alternately.
 type rival struct {
-	name   string
-	client *redistest.Client
-	stakes *stakes
-	over   *atomic.Bool
+	name     string
+	client   *redistest.Client
+	locks    *heldLocks
+	stopping *atomic.Bool
 
 	tries    atomic.Int64
 	failures map[string]int // by the first word of the error
@@ -196,37 +196,37 @@ type rival struct {
 
 // rivals has one rival for each proxy.
 type rivals struct {
-	all     []*rival
-	over    atomic.Bool
-	workers sync.WaitGroup
+	all      []*rival
+	stopping atomic.Bool
+	workers  sync.WaitGroup
 }
 
-func startRivals(t *testing.T, proxies []*harness.Proxy, wanted *stakes) *rivals {
+func startRivals(t *testing.T, proxies []*harness.Proxy, locks *heldLocks) *rivals {
 	t.Helper()
 	r := &rivals{}
 	for i, proxy := range proxies {
-		one := &rival{name: fmt.Sprint("rival", i), client: kit.Connect(t, proxy), stakes: wanted, over: &r.over,
+		rival := &rival{name: fmt.Sprint("rival", i), client: kit.Connect(t, proxy), locks: locks, stopping: &r.stopping,
 			failures: map[string]int{}}
-		r.all = append(r.all, one)
-		r.workers.Go(one.run)
+		r.all = append(r.all, rival)
+		r.workers.Go(rival.run)
 	}
 	return r
 }
 
 // stop stops the rivals. It may be called repeatedly.
 func (r *rivals) stop() {
-	r.over.Store(true)
+	r.stopping.Store(true)
 	r.workers.Wait()
 }
 
 // wantTries waits until each rival has tried n more times, or there is no lock to try for.
 func (r *rivals) wantTries(t *testing.T, n int64) {
 	t.Helper()
-	for _, one := range r.all {
-		enough := one.tries.Load() + n
+	for _, rival := range r.all {
+		wantedTries := rival.tries.Load() + n
 		kit.Soon(t, func() error {
-			if _, standing := one.stakes.pick(0); standing && one.tries.Load() < enough {
-				return fmt.Errorf("%s does not get to try", one.name)
+			if _, isHeld := rival.locks.pick(0); isHeld && rival.tries.Load() < wantedTries {
+				return fmt.Errorf("%s does not get to try", rival.name)
 			}
 			return nil
 		})
@@ -236,25 +236,25 @@ func (r *rivals) wantTries(t *testing.T, n int64) {
 // report logs the figures of the stopped rivals.
 func (r *rivals) report(t *testing.T) {
 	t.Helper()
-	for _, one := range r.all {
-		t.Logf("%s: %d tries, errors: %v", one.name, one.tries.Load(), one.failures)
+	for _, rival := range r.all {
+		t.Logf("%s: %d tries, errors: %v", rival.name, rival.tries.Load(), rival.failures)
 	}
 }
 
 func (r *rival) run() {
-	for turn := 0; !r.over.Load(); turn++ {
-		if one, ok := r.stakes.pick(turn); ok {
-			r.try(one, turn)
+	for turn := 0; !r.stopping.Load(); turn++ {
+		if lock, ok := r.locks.pick(turn); ok {
+			r.try(lock, turn)
 		}
 		time.Sleep(time.Millisecond) // the pace of a client
 	}
 }
 
-func (r *rival) try(one stake, turn int) {
+func (r *rival) try(lock heldLock, turn int) {
 	token := fmt.Sprint(r.name, "-", turn)
-	request := []string{"LOCK", one.key, token, "PX", "60000"}
+	request := []string{"LOCK", lock.key, token, "PX", "60000"}
 	if turn/2%2 == 1 {
-		request = []string{"SET", one.key, token, "NX", "PX", "60000"}
+		request = []string{"SET", lock.key, token, "NX", "PX", "60000"}
 	}
 	r.tries.Add(1)
 	reply, err := r.client.Do(request...)
@@ -262,8 +262,8 @@ func (r *rival) try(one stake, turn int) {
 	case redistest.RespError:
 		r.failures[kit.FirstWord(string(reply))]++
 	case int64, string:
-		r.stakes.recordDouble(one, token)
-		_, err = r.client.Do("UNLOCK", one.key, token)
+		r.locks.recordDouble(lock, token)
+		_, err = r.client.Do("UNLOCK", lock.key, token)
 	}
 	if err != nil {
 		r.failures[err.Error()]++

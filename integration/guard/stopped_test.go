@@ -28,7 +28,7 @@ func TestGuardOnStoppedMasters(t *testing.T) {
 	for _, guard := range []bool{false, true} {
 		t.Run(fmt.Sprintf("guard %v", guard), func(t *testing.T) {
 			f, seed := startRoundsFleet(t, guard), rand.Uint64()
-			c := startChurn(t, f, &churn{seed: seed, lease: stopLease, late: 20})
+			c := startChurn(t, f, &churn{seed: seed, lease: stopLease, lateShare: 20})
 			defer c.stop()
 			for _, master := range f.Masters {
 				kit.Must(t, master.Pause())
@@ -36,20 +36,20 @@ func TestGuardOnStoppedMasters(t *testing.T) {
 				kit.Must(t, master.Continue())
 				f.WantVoting(t, len(f.Masters))
 			}
-			masters := c.count()
+			whileMastersStopped := c.grantCount()
 			for _, proxy := range f.Proxies {
 				kit.Must(t, proxy.Signal(syscall.SIGSTOP))
 				time.Sleep(stopTime) // the fault lasts
 				kit.Must(t, proxy.Signal(syscall.SIGCONT))
 				f.WantVoting(t, len(f.Masters))
 			}
-			all, found := c.stop()
+			total, overlaps := c.stop()
 			t.Logf("seed %d: %d grants while masters were stopped, %d while proxies were; errors: %v; overlaps: %d",
-				seed, masters, all-masters, c.failures, len(found))
-			if len(found) > 0 {
-				t.Errorf("%d OVERLAPS, such as: %v", len(found), found[0])
+				seed, whileMastersStopped, total-whileMastersStopped, c.failures, len(overlaps))
+			if len(overlaps) > 0 {
+				t.Errorf("%d OVERLAPS, such as: %v", len(overlaps), overlaps[0])
 			}
-			if masters < 100 || all-masters < 100 {
+			if whileMastersStopped < 100 || total-whileMastersStopped < 100 {
 				t.Error("so few grants tell nothing")
 			}
 		})

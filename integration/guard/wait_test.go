@@ -18,8 +18,9 @@ var (
 	readyInInfo  = regexp.MustCompile(`state=quarantine,reason=restarted,ready_in_seconds=(\d+)`)
 )
 
-// span is the range in which the time of an event lies: on a busy machine, a reply may come late.
-type span struct{ from, to time.Time }
+// timeRange is the range in which the time of an event lies: on a busy machine, a reply may come
+// late.
+type timeRange struct{ from, to time.Time }
 
 // announcement follows an announced number of seconds, which is rounded up: when it falls by one,
 // the lower number is exact.
@@ -27,35 +28,35 @@ type announcement struct {
 	name    string
 	first   int // the first number
 	seconds int
-	asked   time.Time     // when seconds was requested
+	sent    time.Time     // when seconds was requested
 	exact   time.Duration // the first exact announcement
-	at      span          // when the number fell to exact; zero: not yet
+	exactAt timeRange     // when the number fell to exact; zero: not yet
 }
 
 // recordAnnouncement records a number of seconds that the proxy announced.
-func (a *announcement) recordAnnouncement(seconds int, asked, now time.Time) {
+func (a *announcement) recordAnnouncement(seconds int, sent, now time.Time) {
 	if a.first == 0 {
 		a.first = seconds
 	}
-	if a.at.to.IsZero() && seconds == a.seconds-1 {
-		a.exact, a.at = time.Duration(seconds)*time.Second, span{a.asked, now}
+	if a.exactAt.to.IsZero() && seconds == a.seconds-1 {
+		a.exact, a.exactAt = time.Duration(seconds)*time.Second, timeRange{a.sent, now}
 	}
-	a.seconds, a.asked = seconds, asked
+	a.seconds, a.sent = seconds, sent
 }
 
 // check compares the announcement with the time at which the wait ended.
-func (a *announcement) check(t *testing.T, over span) {
+func (a *announcement) check(t *testing.T, ended timeRange) {
 	t.Helper()
-	if a.at.to.IsZero() {
+	if a.exactAt.to.IsZero() {
 		t.Errorf("%s announced no wait that went down", a.name)
 		return
 	}
-	least, most := over.from.Sub(a.at.to), over.to.Sub(a.at.from)
-	off := func(measured time.Duration) float64 { return 100 * float64(measured-a.exact) / float64(a.exact) }
+	shortest, longest := ended.from.Sub(a.exactAt.to), ended.to.Sub(a.exactAt.from)
+	deviation := func(measured time.Duration) float64 { return 100 * float64(measured-a.exact) / float64(a.exact) }
 	t.Logf("%s: at first %d s; announced %v, measured %v to %v: %+.1f to %+.1f %%", a.name, a.first, a.exact,
-		least.Round(time.Millisecond), most.Round(time.Millisecond), off(least), off(most))
-	if off(most) < -5 || off(least) > 5 {
-		t.Errorf("%s: the wait ended %+.1f to %+.1f %% off what was announced", a.name, off(least), off(most))
+		shortest.Round(time.Millisecond), longest.Round(time.Millisecond), deviation(shortest), deviation(longest))
+	if deviation(longest) < -5 || deviation(shortest) > 5 {
+		t.Errorf("%s: the wait ended %+.1f to %+.1f %% off what was announced", a.name, deviation(shortest), deviation(longest))
 	}
 }
 
@@ -67,7 +68,7 @@ func TestGuardWaitIsAsAnnounced(t *testing.T) {
 	const ttl = 8 * time.Second
 	f := kit.StartGuarded(t, true, 2)
 	client := kit.Connect(t, f.Proxies[0])
-	asked := time.Now()
+	sent := time.Now()
 	validity := kit.WantGrant(t, client, "LOCK", "k", "t", "PX", kit.Millis(ttl))
 	for _, master := range f.Masters {
 		kit.Must(t, master.Kill())
@@ -75,33 +76,33 @@ func TestGuardWaitIsAsAnnounced(t *testing.T) {
 	for _, master := range f.Masters {
 		kit.Must(t, master.Restart())
 	}
-	began := time.Now()
+	startedAt := time.Now()
 	inError, inInfo := &announcement{name: "NOQUORUM"}, &announcement{name: "PROXY INFO"}
-	over := awaitGrant(t, f, client, inError, inInfo, 4*ttl)
+	ended := awaitGrant(t, f, client, inError, inInfo, 4*ttl)
 	t.Logf("locks of %v: granted again %v after the restart, %v after the grant before", ttl,
-		over.to.Sub(began).Round(time.Millisecond), over.to.Sub(asked).Round(time.Millisecond))
-	inError.check(t, over)
-	inInfo.check(t, over)
-	if over.to.Before(asked.Add(validity)) {
-		t.Errorf("DOUBLE GRANT: %v after the first", over.to.Sub(asked))
+		ended.to.Sub(startedAt).Round(time.Millisecond), ended.to.Sub(sent).Round(time.Millisecond))
+	inError.check(t, ended)
+	inInfo.check(t, ended)
+	if ended.to.Before(sent.Add(validity)) {
+		t.Errorf("DOUBLE GRANT: %v after the first", ended.to.Sub(sent))
 	}
 	f.WantVoting(t, len(f.Masters))
 }
 
 // awaitGrant requests the lock and records announcements, and returns when the lock was granted.
-func awaitGrant(t *testing.T, f *kit.Fleet, client *redistest.Client, inError, inInfo *announcement, patience time.Duration) span {
+func awaitGrant(t *testing.T, f *kit.Fleet, client *redistest.Client, inError, inInfo *announcement, patience time.Duration) timeRange {
 	t.Helper()
-	refused := time.Now() // when the last refused LOCK was sent
+	lastRefusal := time.Now() // when the last refused LOCK was sent
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		asked := time.Now()
+		sent := time.Now()
 		reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "1000")
 		now := time.Now()
 		if _, granted := reply.(int64); granted {
-			return span{refused, now}
+			return timeRange{lastRefusal, now}
 		}
-		refused = asked
+		lastRefusal = sent
 		if match := readyInError.FindStringSubmatch(fmt.Sprint(reply)); match != nil {
-			inError.recordAnnouncement(secondsOf(t, match[1]), asked, now)
+			inError.recordAnnouncement(parseSeconds(t, match[1]), sent, now)
 		}
 		// The third of five masters completes a majority.
 		var waits []int
@@ -110,15 +111,15 @@ func awaitGrant(t *testing.T, f *kit.Fleet, client *redistest.Client, inError, i
 		}
 		if len(waits) == len(f.Masters) {
 			slices.Sort(waits)
-			inInfo.recordAnnouncement(waits[len(waits)/2], asked, time.Now())
+			inInfo.recordAnnouncement(waits[len(waits)/2], sent, time.Now())
 		}
 	}
 	t.Fatal("there is no lock any more")
-	return span{}
+	return timeRange{}
 }
 
-// secondsOf reads a duration such as 33s or 1m5s.
-func secondsOf(t *testing.T, text string) int {
+// parseSeconds reads a duration such as 33s or 1m5s.
+func parseSeconds(t *testing.T, text string) int {
 	t.Helper()
 	d, err := time.ParseDuration(text)
 	kit.Must(t, err)

@@ -11,12 +11,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Contest is a number of clients that repeatedly take the same lock, with the history of the lock.
+// Contest is a group of clients that repeatedly take the same lock, with the history of the lock.
 type Contest struct {
-	History *History // of the lock
-	grants  chan int // the number of grants so far; may skip values
-	stopped chan struct{}
-	workers sync.WaitGroup
+	History  *History // of the lock
+	grants   chan int // the number of grants so far; may skip values
+	stopping chan struct{}
+	workers  sync.WaitGroup
 
 	mu      sync.Mutex
 	Replies map[string]int // the number of replies of each kind; read it only after Stop
@@ -26,13 +26,13 @@ type Contest struct {
 func NewContest() *Contest {
 	return &Contest{
 		History: NewHistory(), Replies: map[string]int{},
-		grants: make(chan int, 1), stopped: make(chan struct{}),
+		grants: make(chan int, 1), stopping: make(chan struct{}),
 	}
 }
 
 // Enter adds a client. The client calls turn repeatedly until Stop, each time with a new token.
 func (c *Contest) Enter(name string, turn func(token string)) {
-	c.workers.Go(func() { c.turns(name, turn) })
+	c.workers.Go(func() { c.runTurns(name, turn) })
 }
 
 // WaitFor waits for the given number of grants. It returns an error if no grant comes within a
@@ -56,7 +56,7 @@ func (c *Contest) WaitFor(t *testing.T, grants int) error {
 
 // Stop ends the contest after every client has finished its turn.
 func (c *Contest) Stop() {
-	close(c.stopped)
+	close(c.stopping)
 	c.workers.Wait()
 }
 
@@ -65,16 +65,16 @@ func (c *Contest) Report(t *testing.T) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	took := c.History.Now()
+	elapsed := c.History.Now()
 	grants := c.History.Count()
 	t.Logf("%d grants in %v: %.0f per second; replies: %v",
-		grants, took.Round(time.Millisecond), float64(grants)/took.Seconds(), c.Replies)
+		grants, elapsed.Round(time.Millisecond), float64(grants)/elapsed.Seconds(), c.Replies)
 }
 
 // Count counts a reply to a command, or its error.
 func (c *Contest) Count(command string, reply any, err error) {
 	kind := fmt.Sprintf("%s → %v", command, reply)
-	if failure, bad := reply.(redistest.RespError); bad {
+	if failure, isError := reply.(redistest.RespError); isError {
 		kind = command + " → " + kit.FirstWord(string(failure))
 	}
 	if err != nil {
@@ -85,10 +85,10 @@ func (c *Contest) Count(command string, reply any, err error) {
 	c.Replies[kind]++
 }
 
-func (c *Contest) turns(name string, turn func(token string)) {
+func (c *Contest) runTurns(name string, turn func(token string)) {
 	for n := 0; ; n++ {
 		select {
-		case <-c.stopped:
+		case <-c.stopping:
 			return
 		default:
 			turn(name + "-" + strconv.Itoa(n))
@@ -97,8 +97,8 @@ func (c *Contest) turns(name string, turn func(token string)) {
 }
 
 // Granted adds a holding to the history.
-func (c *Contest) Granted(one Holding) {
-	n := c.History.Add(one)
+func (c *Contest) Granted(holding Holding) {
+	n := c.History.Add(holding)
 	select {
 	case c.grants <- n:
 	default:

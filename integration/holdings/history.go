@@ -16,8 +16,8 @@ type Holding struct {
 	From, To time.Duration
 }
 
-// Relied returns the holding of a client whose lock was valid until a time. The client began to
-// release it at released, or never if released is 0.
+// Relied returns the holding of a client whose lock was valid until the given time. The client
+// began to release the lock at released, or never if released is 0.
 func Relied(token string, received, until, released time.Duration) Holding {
 	if released > 0 {
 		until = min(until, released)
@@ -40,22 +40,22 @@ func (o Overlap) String() string {
 func overlaps(history []Holding) []Overlap {
 	ordered := slices.Clone(history)
 	slices.SortStableFunc(ordered, func(a, b Holding) int { return cmp.Compare(a.From, b.From) })
-	var found []Overlap
+	var result []Overlap
 	var longest Holding // the earlier holding that ends last
 	for i, h := range ordered {
 		if i > 0 && h.From < longest.To {
-			found = append(found, Overlap{longest, h})
+			result = append(result, Overlap{longest, h})
 		}
 		if h.To > longest.To {
 			longest = h
 		}
 	}
-	return found
+	return result
 }
 
 // History collects the holdings of one lock.
 type History struct {
-	began time.Time
+	startedAt time.Time
 
 	mu       sync.Mutex
 	holdings []Holding
@@ -65,16 +65,16 @@ type History struct {
 func NewHistory() *History { return HistorySince(time.Now()) }
 
 // HistorySince returns a history that begins at the given time, which several can share.
-func HistorySince(began time.Time) *History { return &History{began: began} }
+func HistorySince(startedAt time.Time) *History { return &History{startedAt: startedAt} }
 
 // Now returns the time since the history began.
-func (h *History) Now() time.Duration { return time.Since(h.began) }
+func (h *History) Now() time.Duration { return time.Since(h.startedAt) }
 
 // Add adds a holding, and returns the number of holdings.
-func (h *History) Add(one Holding) int {
+func (h *History) Add(holding Holding) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.holdings = append(h.holdings, one)
+	h.holdings = append(h.holdings, holding)
 	return len(h.holdings)
 }
 

@@ -25,48 +25,49 @@ const (
 
 func TestMain(m *testing.M) {
 	if addrs := os.Getenv(addrsVariable); addrs != "" {
-		attackUntilTold(strings.Split(addrs, ","), os.Getenv(kindsVariable))
+		runAttackers(strings.Split(addrs, ","), os.Getenv(kindsVariable))
 		return
 	}
 	kit.Main(m)
 }
 
-// kinds returns the attacks with the given comma-separated names; "" means all.
-func kinds(names string) ([]*attack, error) {
+// attacksNamed returns the attacks with the given comma-separated names; "" means all.
+func attacksNamed(names string) ([]*attack, error) {
 	if names == "" {
 		return attacks(), nil
 	}
-	var found []*attack
-	known := append(attacks(), harmless()...)
+	var chosen []*attack
+	all := append(attacks(), harmless()...)
 	for name := range strings.SplitSeq(names, ",") {
-		at := slices.IndexFunc(known, func(a *attack) bool { return a.name == name })
-		if at < 0 {
+		i := slices.IndexFunc(all, func(a *attack) bool { return a.name == name })
+		if i < 0 {
 			return nil, fmt.Errorf("there is no kind %q of hostile client", name)
 		}
-		found = append(found, known[at])
+		chosen = append(chosen, all[i])
 	}
-	return found, nil
+	return chosen, nil
 }
 
-// attackers is a process with hostile clients. It has the lowest priority, because real hostile
-// clients use no CPU time of the proxy's machine. The honest clients use another Go runtime.
+// attackers is a process with hostile clients. The process has the lowest priority, because real
+// hostile clients use no CPU time of the proxy's machine. The honest clients use another Go
+// runtime.
 type attackers struct{ process *process.Process }
 
-func startAttackers(kinds string, addrs ...string) (*attackers, error) {
-	itself, err := os.Executable()
+func startAttackers(names string, addrs ...string) (*attackers, error) {
+	path, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	p, err := process.Start("nice", []string{"-n", "19", itself}, append(os.Environ(),
-		addrsVariable+"="+strings.Join(addrs, ","), kindsVariable+"="+kinds))
+	p, err := process.Start("nice", []string{"-n", "19", path}, append(os.Environ(),
+		addrsVariable+"="+strings.Join(addrs, ","), kindsVariable+"="+names))
 	if err == nil {
-		_, err = p.WaitLine(func(line string) bool { return strings.HasPrefix(line, began) }, patience)
+		_, err = p.WaitLine(func(line string) bool { return strings.HasPrefix(line, attacksBegun) }, patience)
 	}
 	return &attackers{p}, err
 }
 
-// began is the line that the process prints when its attacks have begun.
-const began = "attacks: "
+// attacksBegun is the line that the process prints when its attacks have begun.
+const attacksBegun = "attacks: "
 
 // stop ends the attacks, and returns how often each kind has attacked.
 func (a *attackers) stop() (string, error) {
@@ -80,23 +81,23 @@ func (a *attackers) stop() (string, error) {
 	return strings.TrimSpace(a.process.Log()), err
 }
 
-// attackUntilTold is the main function of the process with the hostile clients.
-func attackUntilTold(addrs []string, names string) {
+// runAttackers is the main function of the process with the hostile clients.
+func runAttackers(addrs []string, names string) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	chosen, err := kinds(names)
+	chosen, err := attacksNamed(names)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(began)
-	var running sync.WaitGroup
+	fmt.Println(attacksBegun)
+	var attacking sync.WaitGroup
 	for i := range chosen {
 		for n := range chosen[i].clients {
-			running.Go(func() { attackUntil(ctx, chosen[i], addrs[n%len(addrs)]) })
+			attacking.Go(func() { attackUntil(ctx, chosen[i], addrs[n%len(addrs)]) })
 		}
 	}
-	running.Wait()
+	attacking.Wait()
 	for i := range chosen {
 		fmt.Printf("%s %d, ", chosen[i].name, chosen[i].rounds.Load())
 	}

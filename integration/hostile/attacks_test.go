@@ -24,12 +24,12 @@ type attack struct {
 
 func attacks() []*attack {
 	return []*attack{
-		{name: "frames", clients: 4, run: frames}, {name: "noise", clients: 2, run: noise},
+		{name: "frames", clients: 4, run: invalidFrames}, {name: "noise", clients: 2, run: corruptedRequests},
 		{name: "floods", clients: 2, run: flood},
-		{name: "half-closed", clients: 4, run: halfClosed}, {name: "script bombs", clients: 20, run: bombs},
+		{name: "half-closed", clients: 4, run: halfClosed}, {name: "script bombs", clients: 20, run: scriptBombs},
 		{name: "odd EVALs", clients: 6, run: oddEvals},
-		{name: "big keys", clients: 2, run: bigKeys}, {name: "idle with half a command", clients: 50, run: lingering},
-		{name: "transactions", clients: 3, run: transactions}, {name: "replies that nobody reads", clients: 8, run: unread},
+		{name: "big keys", clients: 2, run: bigKeys}, {name: "idle with half a command", clients: 50, run: idleWithPartial},
+		{name: "transactions", clients: 3, run: transactions}, {name: "replies that nobody reads", clients: 8, run: unreadReplies},
 		{name: "long values", clients: 2, run: longValues}, {name: "long texts", clients: 6, run: longTexts},
 		{name: "globs", clients: 4, run: globs},
 		{name: "scripts that are all different", clients: 2, run: manyScripts},
@@ -54,15 +54,15 @@ func attackUntil(ctx context.Context, a *attack, addr string) {
 	}
 }
 
-func pick[T any](from []T) T { return from[rand.IntN(len(from))] }
+func pick[T any](items []T) T { return items[rand.IntN(len(items))] }
 
 func command(words ...string) string { return string(redistest.AppendCommand(nil, words...)) }
 
 func send(conn net.Conn, text string) { _, _ = conn.Write([]byte(text)) }
 
-// readSome reads up to n bytes, or until no byte arrives for a while.
-func readSome(conn net.Conn, n int, while time.Duration) {
-	_ = conn.SetReadDeadline(time.Now().Add(while))
+// readUpTo reads up to n bytes, or until no byte arrives for a while.
+func readUpTo(conn net.Conn, n int, idle time.Duration) {
+	_ = conn.SetReadDeadline(time.Now().Add(idle))
 	buf := make([]byte, min(n, 64<<10))
 	for n > 0 {
 		m, err := conn.Read(buf)
@@ -72,8 +72,8 @@ func readSome(conn net.Conn, n int, while time.Duration) {
 	}
 }
 
-// frames sends bytes that are not a request, or only the beginning of one.
-func frames(_ context.Context, conn *net.TCPConn) {
+// invalidFrames sends bytes that are not a request, or only the beginning of one.
+func invalidFrames(_ context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		"*1\r\n$9223372036854775807\r\n", "*9223372036854775807\r\n", "*2147483648\r\n",
 		"*2\r\n$4\r\nLOCK\r\n$536870913\r\n", "*1\r\n$-1\r\n", "*x\r\n", "*1\r\nPING\r\n",
@@ -82,18 +82,18 @@ func frames(_ context.Context, conn *net.TCPConn) {
 		"*1000000\r\n$3\r\nDEL\r\n" + strings.Repeat("$6\r\nlock:x\r\n", 2000), "*2147483647\r\n$4\r\nMGET\r\n" +
 			strings.Repeat("$1\r\nx\r\n", 2000),
 	}))
-	readSome(conn, 1<<20, 50*time.Millisecond)
+	readUpTo(conn, 1<<20, 50*time.Millisecond)
 }
 
-// noise sends a valid request with some bytes changed.
-func noise(_ context.Context, conn *net.TCPConn) {
+// corruptedRequests sends a valid request with some bytes changed.
+func corruptedRequests(_ context.Context, conn *net.TCPConn) {
 	request := []byte(command("SET", "lock:9", "v", "NX", "PX", "1000") + command("EVAL",
 		"return redis.call('get', KEYS[1])", "1", "lock:9") + command("LOCK", "lock:8", "t", "PX", "1000"))
 	for range 1 + rand.IntN(4) {
 		request[rand.IntN(len(request))] = byte(rand.Uint32())
 	}
 	send(conn, string(request))
-	readSome(conn, 1<<16, 50*time.Millisecond)
+	readUpTo(conn, 1<<16, 50*time.Millisecond)
 }
 
 // flood sends many commands and reads nothing.
@@ -123,14 +123,14 @@ func halfClosed(_ context.Context, conn *net.TCPConn) {
 	_ = conn.CloseWrite()
 	switch rand.IntN(3) {
 	case 0:
-		readSome(conn, 1<<16, time.Second)
+		readUpTo(conn, 1<<16, time.Second)
 	case 1:
 		_ = conn.SetLinger(0)
 	}
 }
 
-// bombs sends scripts that would use up a resource.
-func bombs(_ context.Context, conn *net.TCPConn) {
+// scriptBombs sends scripts that would use up a resource.
+func scriptBombs(_ context.Context, conn *net.TCPConn) {
 	body := pick([]string{
 		`while true do end`,
 		`local t = {} while true do t[#t + 1] = {} end`,
@@ -148,7 +148,7 @@ func bombs(_ context.Context, conn *net.TCPConn) {
 		`while true do pcall(error, {}) end`,
 	})
 	send(conn, command("EVAL", body, "1", fmt.Sprintf("lock:bomb%d", rand.IntN(50))))
-	readSome(conn, 1<<20, 3*time.Second)
+	readUpTo(conn, 1<<20, 3*time.Second)
 }
 
 // oddEvals sends scripts and script commands in unusual forms.
@@ -173,7 +173,7 @@ func oddEvals(_ context.Context, conn *net.TCPConn) {
 			command("EVAL", "return "+strings.Repeat("(", 3000)+"1"+strings.Repeat(")", 3000), "1", "lock:a"),
 		}))
 	}
-	readSome(conn, 1<<20, 200*time.Millisecond)
+	readUpTo(conn, 1<<20, 200*time.Millisecond)
 }
 
 // bigKeys sends keys and numbers of keys that are far too large.
@@ -190,11 +190,11 @@ func bigKeys(_ context.Context, conn *net.TCPConn) {
 		command(append([]string{"EVAL", "return 1", fmt.Sprint(len(many))}, many...)...),
 		command("EVAL", "--"+large, "1", "lock:big"),
 	}))
-	readSome(conn, 1<<20, time.Second)
+	readUpTo(conn, 1<<20, time.Second)
 }
 
-// lingering sends the beginning of a command, and then nothing.
-func lingering(ctx context.Context, conn *net.TCPConn) {
+// idleWithPartial sends the beginning of a command, and then nothing.
+func idleWithPartial(ctx context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		"*5\r\n$4\r\nLOCK\r\n$1000000\r\n" + strings.Repeat("x", 100_000), "*2\r\n$4\r\nAUTH\r\n$900000\r\n" +
 			strings.Repeat("x", 500_000), "*3\r\n$3\r\nSET\r\n$6\r\nlock:x\r\n$1000000\r\nxx", "*", "",
@@ -213,11 +213,11 @@ func transactions(_ context.Context, conn *net.TCPConn) {
 		command("MULTI") + command("GET", "data") + command("SET", "lock:tx", "v", "PX", "50") + command("EXEC"),
 		command("MULTI") + strings.Repeat(command("SET", "lock:tx", "v", "PX", "50"), 2000) + command("EXEC"),
 	}))
-	readSome(conn, 1<<20, time.Second)
+	readUpTo(conn, 1<<20, time.Second)
 }
 
-// unread requests more than any buffer holds, subscribes, and reads nothing for a while.
-func unread(ctx context.Context, conn *net.TCPConn) {
+// unreadReplies requests more than any buffer holds, subscribes, and reads nothing for a while.
+func unreadReplies(ctx context.Context, conn *net.TCPConn) {
 	send(conn, command("SET", "lock:long", strings.Repeat("x", 900_000), "PX", "60000")+command("SUBSCRIBE",
 		"news")+strings.Repeat(command("GET", "lock:long"), 12))
 	select {
@@ -235,7 +235,7 @@ func longValues(_ context.Context, conn *net.TCPConn) {
 		many = append(many, fmt.Sprint("lock:value", i))
 	}
 	send(conn, command(many...))
-	readSome(conn, 64<<20, time.Second)
+	readUpTo(conn, 64<<20, time.Second)
 }
 
 // longTexts sends scripts that often read, compare or search long arguments.
@@ -254,7 +254,7 @@ func longTexts(_ context.Context, conn *net.TCPConn) {
 		`return cjson.encode({ARGV[1], ARGV[1], ARGV[1]})`,
 	})
 	send(conn, command("EVAL", body, "1", fmt.Sprintf("lock:text%d", rand.IntN(50)), strings.Repeat("1", 900_000)))
-	readSome(conn, 1<<20, 3*time.Second)
+	readUpTo(conn, 1<<20, 3*time.Second)
 }
 
 // globs sends patterns that take long to compare with long names.
@@ -266,14 +266,14 @@ func globs(_ context.Context, conn *net.TCPConn) {
 		command("PSUBSCRIBE", glob), command("PUBLISH", long, "m"), command("CONFIG", "GET", glob),
 		command("COMMAND", "LIST", "FILTERBY", "PATTERN", glob),
 	}))
-	readSome(conn, 1<<20, time.Second)
+	readUpTo(conn, 1<<20, time.Second)
 }
 
 // manyScripts sends long scripts, all different.
 func manyScripts(_ context.Context, conn *net.TCPConn) {
 	body := fmt.Sprintf("local n = %d ", rand.Int()) + strings.Repeat("n = n + 1 ", 1+rand.IntN(90_000)) + "return n"
 	send(conn, pick([]string{command("SCRIPT", "LOAD", body), command("EVAL", body, "1", "lock:script")}))
-	readSome(conn, 1<<16, 2*time.Second)
+	readUpTo(conn, 1<<16, 2*time.Second)
 }
 
 // oddLogins sends invalid names and passwords.
@@ -284,5 +284,5 @@ func oddLogins(_ context.Context, conn *net.TCPConn) {
 		command("RESET") + command("HELLO", "99999999999999999999"), command("CLIENT", "SETNAME", "a\nb"),
 		command("ACL", "WHOAMI"),
 	}))
-	readSome(conn, 1<<16, 200*time.Millisecond)
+	readUpTo(conn, 1<<16, 200*time.Millisecond)
 }

@@ -12,18 +12,19 @@ import (
 )
 
 const (
-	// keys is the number of shared keys. It is small, so that the honest clients contend. Each
-	// client also has its own key.
-	keys = 4
+	// sharedKeys is the number of shared keys. It is small, so that the honest clients contend.
+	// Each client also has its own key.
+	sharedKeys = 4
 	// lease is much longer than the time for which a client holds a lock.
 	lease = 20 * time.Second
 	// release is the release script of lock libraries.
 	release = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 )
 
-// honest runs a client that locks, with LOCK or like lock libraries, until ctx ends. proxy is the
-// name of the proxy at addr. If timed is set, honest records how long it waits for replies.
-func honest(ctx context.Context, l *ledger, addr, name, proxy string, timed bool) {
+// runHonest runs a client that locks, with LOCK or like lock libraries, until ctx ends. proxy is
+// the name of the proxy at addr. If recordsTimes is set, the client records how long it waits for
+// replies.
+func runHonest(ctx context.Context, l *lockRecord, addr, name, proxy string, recordsTimes bool) {
 	var client *redistest.Client
 	defer func() {
 		if client != nil {
@@ -34,14 +35,14 @@ func honest(ctx context.Context, l *ledger, addr, name, proxy string, timed bool
 		var err error
 		if client == nil {
 			if client, err = redistest.Dial(addr, patience); err != nil {
-				l.failed(proxy + ": " + err.Error())
+				l.countError(proxy + ": " + err.Error())
 				client = nil
 				pause(ctx)
 				continue
 			}
 		}
-		if err := lockOnce(ctx, l, client, name, turn, proxy, timed); err != nil {
-			l.failed(proxy + ": " + err.Error())
+		if err := lockOnce(ctx, l, client, name, turn, proxy, recordsTimes); err != nil {
+			l.countError(proxy + ": " + err.Error())
 			_ = client.Close()
 			client = nil
 		}
@@ -50,50 +51,50 @@ func honest(ctx context.Context, l *ledger, addr, name, proxy string, timed bool
 
 // lockOnce reads an ordinary key, takes a lock, holds it for a while, and releases it. It uses LOCK
 // and, in every second turn, the commands of lock libraries.
-func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, name string, turn int, proxy string, timed bool) error {
+func lockOnce(ctx context.Context, l *lockRecord, client *redistest.Client, name string, turn int, proxy string, recordsTimes bool) error {
 	token := fmt.Sprintf("%s-%d", name, turn)
-	key, what := "lock:of:"+name, "LOCK of a key that nobody else wants"
-	if n := rand.IntN(keys + 1); n < keys {
-		key, what = fmt.Sprintf("lock:%d", n), "LOCK"
+	key, kind := "lock:of:"+name, "LOCK of a key that nobody else wants"
+	if n := rand.IntN(sharedKeys + 1); n < sharedKeys {
+		key, kind = fmt.Sprintf("lock:%d", n), "LOCK"
 	}
-	take, free := []string{"LOCK", key, token, "PX", fmt.Sprint(lease.Milliseconds())}, []string{"UNLOCK", key, token}
+	takeCommand, releaseCommand := []string{"LOCK", key, token, "PX", fmt.Sprint(lease.Milliseconds())}, []string{"UNLOCK", key, token}
 	if turn%2 == 0 {
-		take, free = []string{"SET", key, token, "NX", "PX", fmt.Sprint(lease.Milliseconds())},
+		takeCommand, releaseCommand = []string{"SET", key, token, "NX", "PX", fmt.Sprint(lease.Milliseconds())},
 			[]string{"EVAL", release, "1", key, token}
 	}
-	read := time.Now()
+	readAt := time.Now()
 	if _, err := client.Do("GET", "ordinary"); err != nil {
 		return err
 	}
 	sent := time.Now()
-	reply, err := client.Do(take...)
+	reply, err := client.Do(takeCommand...)
 	if err != nil {
 		return err
 	}
-	if timed {
-		l.recordLatency("GET", sent.Sub(read))
-		l.recordLatency(what, time.Since(sent))
+	if recordsTimes {
+		l.recordLatency("GET", sent.Sub(readAt))
+		l.recordLatency(kind, time.Since(sent))
 	}
 	switch reply := reply.(type) {
 	case nil:
 		pause(ctx)
 		return nil
 	case redistest.RespError:
-		l.failed(proxy + ": " + string(reply))
+		l.countError(proxy + ": " + string(reply))
 		pause(ctx)
 		return nil
 	default:
-		l.granted(key, token, sent.Add(lease*9/10))
+		l.recordGrant(key, token, sent.Add(lease*9/10))
 	}
 	time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // the pace of a client
 	l.recordRelease(key, token)
 	for ctx.Err() == nil { // repeat a failed release: otherwise the lock is held for its whole lease
-		reply, err := client.Do(free...)
+		reply, err := client.Do(releaseCommand...)
 		refusal, isError := reply.(redistest.RespError)
 		if err != nil || !isError {
 			return err
 		}
-		l.failed(proxy + ", release: " + string(refusal))
+		l.countError(proxy + ", release: " + string(refusal))
 		pause(ctx)
 	}
 	return nil

@@ -35,10 +35,10 @@ const (
 type fleet struct {
 	masters  []*redistest.Server
 	upstream *redistest.Server
-	members  []*member
+	members  []*attackedProxy
 }
 
-// addrs returns the addresses of the members.
+// addrs returns the addresses of the proxies.
 func (f *fleet) addrs() (addrs []string) {
 	for _, m := range f.members {
 		addrs = append(addrs, m.proxy.Addr())
@@ -46,78 +46,78 @@ func (f *fleet) addrs() (addrs []string) {
 	return addrs
 }
 
-// member is one of the proxies, always with the same address.
-type member struct {
-	name     string
-	binary   string
-	raced    bool
-	proxy    *harness.Proxy
-	peak     int64 // of the resident memory, in bytes
-	replaced int
+// attackedProxy is one of the proxies, always with the same address.
+type attackedProxy struct {
+	name            string
+	binary          string
+	hasRaceDetector bool
+	proxy           *harness.Proxy
+	peakRSS         int64 // of the resident memory, in bytes
+	replacements    int
 }
 
 // TestHostile runs the whole load on a proxy under the race detector, and on one without it, whose
 // memory is like a user's proxy.
 func TestHostile(t *testing.T) {
 	redistest.SkipShort(t)
-	last := defaultTime
+	duration := defaultTime
 	if text := os.Getenv("REDLOCK_HOSTILE"); text != "" {
 		var err error
-		if last, err = time.ParseDuration(text); err != nil {
+		if duration, err = time.ParseDuration(text); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f := start(t)
 	l := newLedger()
-	ctx, cancel := context.WithTimeout(t.Context(), last)
+	ctx, cancel := context.WithTimeout(t.Context(), duration)
 	defer cancel()
-	began := time.Now()
-	var running sync.WaitGroup
+	startedAt := time.Now()
+	var honestClients sync.WaitGroup
 	for i := range 8 {
 		m := f.members[i%len(f.members)]
 		addr := m.proxy.Addr()
-		running.Go(func() { honest(ctx, l, addr, fmt.Sprint("honest", i), m.name, !m.raced) })
+		honestClients.Go(func() { runHonest(ctx, l, addr, fmt.Sprint("honest", i), m.name, !m.hasRaceDetector) })
 	}
-	sleep(ctx, last/10) // first, measure replies without hostile clients
-	alone := l.p99()
-	busy := f.beside(ctx, t, l, "harmless locks", last/10)
-	hostile, err := startAttackers(os.Getenv(chosenVariable), f.addrs()...)
+	sleep(ctx, duration/10) // first, measure replies without hostile clients
+	p99Alone := l.p99()
+	p99Harmless := f.p99With(ctx, t, l, "harmless locks", duration/10)
+	attackers, err := startAttackers(os.Getenv(kindsEnv), f.addrs()...)
 	kit.Must(t, err)
 	f.watch(ctx, cancel, t)
-	running.Wait()
-	attacked, err := hostile.stop()
+	honestClients.Wait()
+	attackCounts, err := attackers.stop()
 	kit.Must(t, err)
-	t.Log(attacked)
-	beside := l.p99()
-	for what, before := range alone {
+	t.Log(attackCounts)
+	p99Hostile := l.p99()
+	for command, before := range p99Alone {
 		t.Logf("%s at the proxy without the race detector: p99 %v alone, %v beside harmless clients, %v beside hostile ones: %.2f times that alone, %.2f times that beside harmless ones",
-			what, before, busy[what], beside[what], float64(beside[what])/float64(before),
-			float64(beside[what])/float64(busy[what]))
+			command, before, p99Harmless[command], p99Hostile[command], float64(p99Hostile[command])/float64(before),
+			float64(p99Hostile[command])/float64(p99Harmless[command]))
 	}
-	t.Logf("%v: %d grants to honest clients, their errors %v", time.Since(began).Round(time.Second), l.grants, l.errors)
-	for _, wrong := range l.wrong {
-		t.Error(wrong)
+	t.Logf("%v: %d grants to honest clients, their errors %v", time.Since(startedAt).Round(time.Second), l.grants, l.errors)
+	for _, violation := range l.violations {
+		t.Error(violation)
 	}
 	if l.grants < 10 {
 		t.Errorf("only %d grants: the test does not tell much", l.grants)
 	}
 	for _, m := range f.members {
-		m.wantWell(t)
+		m.wantHealthy(t)
 	}
 }
 
-// beside returns the p99 of replies to honest clients while other clients of a kind run.
-func (f *fleet) beside(ctx context.Context, t *testing.T, l *ledger, kind string, last time.Duration) map[string]time.Duration {
+// p99With returns the p99 of replies to honest clients while other clients of a kind run.
+func (f *fleet) p99With(ctx context.Context, t *testing.T, l *lockRecord, kind string, duration time.Duration) map[string]time.Duration {
 	t.Helper()
-	others, err := startAttackers(kind, f.addrs()...)
+	clients, err := startAttackers(kind, f.addrs()...)
 	kit.Must(t, err)
-	sleep(ctx, last/10)
+	sleep(ctx, duration/10)
 	l.p99()
-	sleep(ctx, last)
-	found := l.p99()
-	_, err = others.stop()
+	sleep(ctx, duration)
+	p99 := l.p99()
+	_, err = clients.stop()
 	kit.Must(t, err)
-	return found
+	return p99
 }
 
 // sleep waits for a time, or until ctx ends.
@@ -131,11 +131,11 @@ func sleep(ctx context.Context, d time.Duration) {
 // start starts a fleet of two proxies. One has the race detector, and exits at the first race.
 func start(t *testing.T) *fleet {
 	t.Helper()
-	return startMembers(t, &member{name: "with the race detector", binary: buildRace(t), raced: true},
-		&member{name: "without it"})
+	return startMembers(t, &attackedProxy{name: "with the race detector", binary: buildRace(t), hasRaceDetector: true},
+		&attackedProxy{name: "without it"})
 }
 
-func startMembers(t *testing.T, members ...*member) *fleet {
+func startMembers(t *testing.T, members ...*attackedProxy) *fleet {
 	t.Helper()
 	f := &fleet{masters: kit.StartMasters(t), upstream: kit.StartRedis(t), members: members}
 	for _, m := range f.members {
@@ -145,8 +145,8 @@ func startMembers(t *testing.T, members ...*member) *fleet {
 	return f
 }
 
-// run starts a member's proxy at an address.
-func (f *fleet) run(m *member, listen string) (err error) {
+// run starts a proxy at an address.
+func (f *fleet) run(m *attackedProxy, listen string) (err error) {
 	m.proxy, err = harness.StartProxy(harness.ProxyOptions{
 		Binary: m.binary, Masters: redistest.URLs(f.masters), Env: []string{"GORACE=halt_on_error=1"},
 		StartTimeout: 2 * patience,
@@ -156,10 +156,10 @@ func (f *fleet) run(m *member, listen string) (err error) {
 	return err
 }
 
-// replace stops a member's proxy, as an operator would, and starts a new one.
-func (f *fleet) replace(t *testing.T, m *member) error {
+// replace stops a proxy, as an operator would, and starts a new process.
+func (f *fleet) replace(t *testing.T, m *attackedProxy) error {
 	m.wantQuietLog(t)
-	m.replaced++
+	m.replacements++
 	if err := m.proxy.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func buildRace(t *testing.T) string {
 // test.
 func (f *fleet) watch(ctx context.Context, end func(), t *testing.T) {
 	t.Helper()
-	tick, tell := time.NewTicker(500*time.Millisecond), time.Now()
+	tick, lastLog := time.NewTicker(500*time.Millisecond), time.Now()
 	defer tick.Stop()
 	for {
 		for _, m := range f.members {
@@ -194,10 +194,10 @@ func (f *fleet) watch(ctx context.Context, end func(), t *testing.T) {
 				end()
 			}
 		}
-		if time.Since(tell) > time.Minute {
-			t.Logf("%v: peak RSS %d and %d MB", time.Now().Format(time.TimeOnly), f.members[0].peak>>20,
-				f.members[1].peak>>20)
-			tell = time.Now()
+		if time.Since(lastLog) > time.Minute {
+			t.Logf("%v: peak RSS %d and %d MB", time.Now().Format(time.TimeOnly), f.members[0].peakRSS>>20,
+				f.members[1].peakRSS>>20)
+			lastLog = time.Now()
 		}
 		select {
 		case <-ctx.Done():
@@ -207,22 +207,22 @@ func (f *fleet) watch(ctx context.Context, end func(), t *testing.T) {
 	}
 }
 
-func (f *fleet) sample(t *testing.T, m *member) error {
+func (f *fleet) sample(t *testing.T, m *attackedProxy) error {
 	rss, err := m.proxy.RSS()
-	m.peak = max(m.peak, rss)
-	if err == nil && m.raced && rss > maxRaceRSS {
+	m.peakRSS = max(m.peakRSS, rss)
+	if err == nil && m.hasRaceDetector && rss > maxRaceRSS {
 		return f.replace(t, m)
 	}
 	return err
 }
 
-// wantWell fails the test unless the proxy runs and serves clients as before.
-func (m *member) wantWell(t *testing.T) {
+// wantHealthy fails the test unless the proxy runs and serves clients as before.
+func (m *attackedProxy) wantHealthy(t *testing.T) {
 	t.Helper()
-	t.Logf("the proxy %s: peak RSS %d MB, replaced %d times", m.name, m.peak>>20, m.replaced)
+	t.Logf("the proxy %s: peak RSS %d MB, replaced %d times", m.name, m.peakRSS>>20, m.replacements)
 	m.wantQuietLog(t)
-	if !m.raced && m.peak > maxRSS {
-		t.Errorf("it took %d MB", m.peak>>20)
+	if !m.hasRaceDetector && m.peakRSS > maxRSS {
+		t.Errorf("it took %d MB", m.peakRSS>>20)
 	}
 	if _, err := m.proxy.RSS(); err == nil {
 		wantServed(t, m.proxy)
@@ -230,12 +230,12 @@ func (m *member) wantWell(t *testing.T) {
 }
 
 // wantQuietLog fails the test if the log shows a race, a panic or another serious error.
-func (m *member) wantQuietLog(t *testing.T) {
+func (m *attackedProxy) wantQuietLog(t *testing.T) {
 	t.Helper()
 	log := m.proxy.Log()
-	for _, sign := range []string{"DATA RACE", "panic", "session failed", "fatal error", "too many open files"} {
-		if at := strings.Index(log, sign); at >= 0 {
-			t.Errorf("the proxy %s: %s", m.name, log[max(0, at-500):min(len(log), at+4000)])
+	for _, text := range []string{"DATA RACE", "panic", "session failed", "fatal error", "too many open files"} {
+		if position := strings.Index(log, text); position >= 0 {
+			t.Errorf("the proxy %s: %s", m.name, log[max(0, position-500):min(len(log), position+4000)])
 		}
 	}
 }
@@ -244,17 +244,17 @@ func (m *member) wantQuietLog(t *testing.T) {
 // are executed first. If a proxy does not reply, wantServed prints the proxy's goroutines.
 func wantServed(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
-	began := time.Now()
-	before, _ := proxy.CPU()
+	startedAt := time.Now()
+	cpuBefore, _ := proxy.CPU()
 	err := checkServed(proxy)
-	for ; err != nil && time.Since(began) < 4*patience; err = checkServed(proxy) {
+	for ; err != nil && time.Since(startedAt) < 4*patience; err = checkServed(proxy) {
 		t.Log("not yet:", err)
 		time.Sleep(20 * time.Millisecond)
 	}
 	if err == nil {
-		after, _ := proxy.CPU()
+		cpuAfter, _ := proxy.CPU()
 		t.Logf("%s: served as before %v after the load, and %v of CPU", proxy.Addr(),
-			time.Since(began).Round(time.Millisecond), after-before)
+			time.Since(startedAt).Round(time.Millisecond), cpuAfter-cpuBefore)
 		return
 	}
 	_ = proxy.Signal(syscall.SIGQUIT)

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// chosenVariable has the names of the kinds of hostile clients, separated by commas.
-	chosenVariable = "REDLOCK_HOSTILE_KINDS"
-	// eachVariable is the time for which each kind attacks alone.
-	eachVariable = "REDLOCK_HOSTILE_EACH"
+	// kindsEnv has the names of the kinds of hostile clients, separated by commas.
+	kindsEnv = "REDLOCK_HOSTILE_KINDS"
+	// durationEnv is the time for which each kind attacks alone.
+	durationEnv = "REDLOCK_HOSTILE_EACH"
 )
 
 // TestEachKind prints how long honest clients wait for replies at a proxy without the race
@@ -28,69 +28,69 @@ const (
 // server are. REDLOCK_HOSTILE_KINDS may have several kinds. Sets of kinds, separated by semicolons,
 // attack one after the other.
 func TestEachKind(t *testing.T) {
-	text := os.Getenv(eachVariable)
+	text := os.Getenv(durationEnv)
 	if text == "" {
-		t.Skip("only with " + eachVariable)
+		t.Skip("only with " + durationEnv)
 	}
-	each, err := time.ParseDuration(text)
+	duration, err := time.ParseDuration(text)
 	kit.Must(t, err)
-	m := &member{name: "without the race detector"}
+	m := &attackedProxy{name: "without the race detector"}
 	f := startMembers(t, m)
 	l := newLedger()
 	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	defer running.Wait()
+	var clients sync.WaitGroup
+	defer clients.Wait()
 	defer cancel()
 	for i := range 8 {
-		running.Go(func() { honest(ctx, l, m.proxy.Addr(), fmt.Sprint("honest", i), m.name, true) })
+		clients.Go(func() { runHonest(ctx, l, m.proxy.Addr(), fmt.Sprint("honest", i), m.name, true) })
 	}
-	running.Go(func() { probe(ctx, l, "(upstream)", f.upstream.Addr()) })
-	running.Go(func() { probe(ctx, l, "(master)", f.masters[0].Addr()) })
-	sleep(ctx, each/10)
+	clients.Go(func() { probe(ctx, l, "(upstream)", f.upstream.Addr()) })
+	clients.Go(func() { probe(ctx, l, "(master)", f.masters[0].Addr()) })
+	sleep(ctx, duration/10)
 	l.report()
-	sleep(ctx, each)
+	sleep(ctx, duration)
 	t.Log("alone: ", l.report())
 	for _, set := range sets() {
-		t.Log(set, ": ", f.besideSet(ctx, t, l, set, each))
+		t.Log(set, ": ", f.reportWith(ctx, t, l, set, duration))
 		wantServed(t, m.proxy)
 	}
-	for _, wrong := range l.wrong {
-		t.Error(wrong)
+	for _, violation := range l.violations {
+		t.Error(violation)
 	}
 }
 
-// besideSet returns the results with a set of kinds, and the CPU time of the proxy and of these
+// reportWith returns the results with a set of kinds, and the CPU time of the proxy and of these
 // clients in percent of a core.
-func (f *fleet) besideSet(ctx context.Context, t *testing.T, l *ledger, set string, each time.Duration) string {
+func (f *fleet) reportWith(ctx context.Context, t *testing.T, l *lockRecord, set string, duration time.Duration) string {
 	t.Helper()
-	others, err := startAttackers(set, f.addrs()...)
+	clients, err := startAttackers(set, f.addrs()...)
 	kit.Must(t, err)
-	sleep(ctx, each/10)
+	sleep(ctx, duration/10)
 	l.report()
-	proxy, _ := f.members[0].proxy.CPU()
-	theirs, _ := others.process.CPU()
-	sleep(ctx, each)
+	proxyBefore, _ := f.members[0].proxy.CPU()
+	clientsBefore, _ := clients.process.CPU()
+	sleep(ctx, duration)
 	report := l.report()
 	proxyAfter, _ := f.members[0].proxy.CPU()
-	theirsAfter, _ := others.process.CPU()
-	attacked, err := others.stop()
+	clientsAfter, _ := clients.process.CPU()
+	attackCounts, err := clients.stop()
 	kit.Must(t, err)
-	return fmt.Sprintf("%s; CPU of the proxy %d %%, of the others %d %%; %s", report, 100*(proxyAfter-proxy)/each,
-		100*(theirsAfter-theirs)/each, attacked)
+	return fmt.Sprintf("%s; CPU of the proxy %d %%, of the others %d %%; %s", report, 100*(proxyAfter-proxyBefore)/duration,
+		100*(clientsAfter-clientsBefore)/duration, attackCounts)
 }
 
 // sets returns the sets of kinds that attack one after the other.
 func sets() []string {
-	if chosen := os.Getenv(chosenVariable); chosen != "" {
-		return strings.Split(chosen, ";")
+	if names := os.Getenv(kindsEnv); names != "" {
+		return strings.Split(names, ";")
 	}
-	var each, all []string
+	var sets, names []string
 	for _, a := range attacks() {
-		each, all = append(each, a.name), append(all, a.name)
+		sets, names = append(sets, a.name), append(names, a.name)
 	}
-	each = append(each, strings.Join(all, ","))
+	sets = append(sets, strings.Join(names, ","))
 	for _, a := range harmless() {
-		each = append(each, a.name)
+		sets = append(sets, a.name)
 	}
-	return each
+	return sets
 }

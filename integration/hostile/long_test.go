@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLongAnswers: clients that request more than the memory limit get an error. There are no
+// TestLongReplies: clients that request more than the memory limit get an error. There are no
 // further effects: the masters keep voting, and other clients can lock.
-func TestLongAnswers(t *testing.T) {
+func TestLongReplies(t *testing.T) {
 	redistest.SkipShort(t)
 	const many, size = 80, 1_000_000 // together more than the limit of a batch of replies
 	masters := []*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), kit.StartRedis(t)}
@@ -29,17 +29,17 @@ func TestLongAnswers(t *testing.T) {
 		keys[i] = fmt.Sprint("lock:long", i)
 	}
 	for _, m := range masters {
-		direct := kit.Dial(t, m.Addr())
+		masterClient := kit.Dial(t, m.Addr())
 		for _, key := range keys {
-			kit.Do(t, direct, "SETRANGE", key, fmt.Sprint(size-1), "x")
+			kit.Do(t, masterClient, "SETRANGE", key, fmt.Sprint(size-1), "x")
 		}
 	}
-	locks := func(with *redistest.Client) {
+	wantLocks := func(session *redistest.Client) {
 		t.Helper()
 		for _, words := range [][]string{{"LOCK", "job", "me", "PX", "10000"}, {"UNLOCK", "job", "me"}} {
 			kit.Soon(t, func() error { // on a busy machine a reply may be too late to count
-				got, err := with.Do(words...)
-				if _, did := got.(int64); err != nil || !did {
+				got, err := session.Do(words...)
+				if _, isInt := got.(int64); err != nil || !isInt {
 					return fmt.Errorf("%s answered %v, %w", words[0], got, err)
 				}
 				return nil
@@ -49,10 +49,10 @@ func TestLongAnswers(t *testing.T) {
 	for i, client := range clients {
 		kit.Does(t, client, "MGET "+strings.Join(keys, " "),
 			"ERR the values of the keys are too long for one read")
-		locks(clients[i])
-		locks(clients[1-i])
+		wantLocks(clients[i])
+		wantLocks(clients[1-i])
 		kit.Does(t, client, "EXISTS "+strings.Join(keys[:10], " "), "10") // shorter replies are complete
-		locks(client)
+		wantLocks(client)
 	}
 	for _, proxy := range proxies {
 		if log := proxy.Log(); strings.Contains(log, "master down") {

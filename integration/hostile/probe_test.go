@@ -10,7 +10,7 @@ import (
 )
 
 // probe sends GETs to a server until ctx ends, and records how long replies take.
-func probe(ctx context.Context, l *ledger, what, addr string) {
+func probe(ctx context.Context, l *lockRecord, name, addr string) {
 	client, err := redistest.Dial(addr, patience)
 	if err != nil {
 		return
@@ -21,7 +21,7 @@ func probe(ctx context.Context, l *ledger, what, addr string) {
 		if _, err := client.Do("GET", "ordinary"); err != nil {
 			return
 		}
-		l.recordLatency(what, time.Since(sent))
+		l.recordLatency(name, time.Since(sent))
 		sleep(ctx, 2*time.Millisecond)
 	}
 }

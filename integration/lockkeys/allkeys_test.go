@@ -26,8 +26,8 @@ return #held`
 // cells on the masters, but are not returned. Without a majority no keys are returned, and a flush
 // reports that lock keys are left.
 func TestAllKeys(t *testing.T) {
-	up := redistest.New(t, redistest.Options{})
-	f := kit.StartFleet(t, "--upstream", up.URL(), "--lock-keys", "lock:*")
+	upstream := redistest.New(t, redistest.Options{})
+	f := kit.StartFleet(t, "--upstream", upstream.URL(), "--lock-keys", "lock:*")
 	f.WantVoting(t, 5)
 	client := kit.Connect(t, f.Proxies[0])
 	kit.Want(t, client, "OK", "SET", "data", "x")
@@ -35,16 +35,16 @@ func TestAllKeys(t *testing.T) {
 		kit.Want(t, client, "OK", "SET", fmt.Sprint("lock:", i), "t", "PX", "600000")
 	}
 	kit.Want(t, client, int64(1201), "DBSIZE")
-	told, cursor := map[string]bool{}, "0"
+	keys, cursor := map[string]bool{}, "0"
 	for first := true; first || cursor != "0"; first = false {
 		page := kit.Do(t, client, "SCAN", cursor).([]any)
 		cursor = page[0].(string)
 		for _, key := range page[1].([]any) {
-			told[key.(string)] = true
+			keys[key.(string)] = true
 		}
 	}
-	if len(told) != 1201 {
-		t.Errorf("SCAN told %d keys", len(told))
+	if len(keys) != 1201 {
+		t.Errorf("SCAN told %d keys", len(keys))
 	}
 	kit.Want(t, client, "OK", "FLUSHDB")
 	kit.Want(t, client, int64(0), "DBSIZE")
@@ -70,8 +70,8 @@ func TestAllKeys(t *testing.T) {
 		kit.NoError(t, m.Kill())
 	}
 	for _, words := range [][]string{{"DBSIZE"}, {"KEYS", "*"}, {"SCAN", "0"}, {"FLUSHALL"}} {
-		if said, err := client.Do(words...); !strings.Contains(fmt.Sprint(said, err), "NOQUORUM ") {
-			t.Errorf("%s without a majority: %v %v", words, said, err)
+		if reply, err := client.Do(words...); !strings.Contains(fmt.Sprint(reply, err), "NOQUORUM ") {
+			t.Errorf("%s without a majority: %v %v", words, reply, err)
 		}
 	}
 	kit.Want(t, client, nil, "GET", "data")

@@ -13,14 +13,14 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// blockingTalks returns conversations of clients, one step a line:
+// blockingConversations returns conversations of clients, one step a line:
 //
 //	A DEL lock:q      client A sends the command and reads its reply
 //	A> BLPOP lock:q 0 client A sends the command, and waits
 //	A+ PING           client A sends another command while it waits
 //	A <               client A reads the reply; << reads two
 //	A !               client A disconnects
-func blockingTalks() map[string]string {
+func blockingConversations() map[string]string {
 	return map[string]string{
 		"an element comes": "A> BLPOP lock:q 0\nB RPUSH lock:q 1 2\nA <\nB LRANGE lock:q 0 -1\nA> BRPOP lock:r 0\nB RPUSH lock:r 1 2\nA <\n" +
 			"A BRPOP lock:r 0\nB EXISTS lock:r",
@@ -77,11 +77,11 @@ func blockingTalks() map[string]string {
 func TestBlockingAsOneRedis(t *testing.T) {
 	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartReference(t)
 	proxy := kit.StartProxy(t, masters, append(kit.LockKeyArgs(upstream), "--lock-keys", "{lock:*", "--lock-tags", "*")...)
-	for name, lines := range blockingTalks() {
+	for name, lines := range blockingConversations() {
 		for _, proto := range []string{"2", "3"} {
 			t.Run(name+" in RESP"+proto, func(t *testing.T) {
-				want := blockingTalk(t, single.Addr(), proto, lines, "INFO", "clients")
-				if got := blockingTalk(t, proxy.Addr(), proto, lines, "PROXY", "INFO"); got != want {
+				want := runConversation(t, single.Addr(), proto, lines, "INFO", "clients")
+				if got := runConversation(t, proxy.Addr(), proto, lines, "PROXY", "INFO"); got != want {
 					t.Errorf("got\n%swant\n%s", got, want)
 				}
 			})
@@ -89,28 +89,28 @@ func TestBlockingAsOneRedis(t *testing.T) {
 	}
 }
 
-// hearing holds the clients of a conversation, and their replies so far.
-type hearing struct {
+// conversation holds the clients of a conversation, and their replies so far.
+type conversation struct {
 	*testing.T
 	addr, proto string
 	clients     map[string]*peer
-	// waits is the set of the waiting clients.
-	waits map[string]bool
-	// ask is the command that returns the number of waiting clients; looker sends it.
-	ask    []string
-	looker *redistest.Client
-	heard  strings.Builder
+	// waiting is the set of the waiting clients.
+	waiting map[string]bool
+	// infoCommand is the command that returns the number of waiting clients; observer sends it.
+	infoCommand []string
+	observer    *redistest.Client
+	transcript  strings.Builder
 }
 
-// blockingTalk runs a conversation, and returns a line for each reply.
-func blockingTalk(t *testing.T, addr, proto, lines string, ask ...string) string {
+// runConversation runs a conversation, and returns a line for each reply.
+func runConversation(t *testing.T, addr, proto, lines string, infoCommand ...string) string {
 	t.Helper()
-	h := &hearing{T: t, addr: addr, proto: proto, clients: map[string]*peer{}, waits: map[string]bool{}, ask: ask,
-		looker: kit.Dial(t, addr)}
+	h := &conversation{T: t, addr: addr, proto: proto, clients: map[string]*peer{}, waiting: map[string]bool{}, infoCommand: infoCommand,
+		observer: kit.Dial(t, addr)}
 	for _, db := range []string{"3", "0"} {
-		kit.Want(t, h.looker, "OK", "SELECT", db)
-		kit.Do(t, h.looker, "DEL", "lock:q", "lock:r", "lock:s", "lock:z")
-		kit.Do(t, h.looker, "DEL", "{lock:q}:r", "{lock:q}:s")
+		kit.Want(t, h.observer, "OK", "SELECT", db)
+		kit.Do(t, h.observer, "DEL", "lock:q", "lock:r", "lock:s", "lock:z")
+		kit.Do(t, h.observer, "DEL", "{lock:q}:r", "{lock:q}:s")
 	}
 	for line := range strings.SplitSeq(lines, "\n") {
 		h.runLine(line)
@@ -118,65 +118,65 @@ func blockingTalk(t *testing.T, addr, proto, lines string, ask ...string) string
 	for _, client := range h.clients {
 		_ = client.conn.Close()
 	}
-	h.blocked(0)
-	return h.heard.String()
+	h.wantBlocked(0)
+	return h.transcript.String()
 }
 
-func (h *hearing) runLine(line string) {
+func (h *conversation) runLine(line string) {
 	h.Helper()
 	words := strings.Fields(line)
 	for i := range words {
 		words[i] = strings.ReplaceAll(words[i], "|", " ")
 	}
-	who, how := words[0][:1], words[0][1:]
-	client := h.client(who)
+	name, mode := words[0][:1], words[0][1:]
+	client := h.client(name)
 	switch {
 	case words[1] == "!":
 		kit.Must(h.T, client.conn.Close())
-		delete(h.clients, who)
-		delete(h.waits, who)
-		h.blocked(len(h.waits))
+		delete(h.clients, name)
+		delete(h.waiting, name)
+		h.wantBlocked(len(h.waiting))
 		return
 	case strings.HasPrefix(words[1], "<"):
-		h.readReplies(who, line, len(words[1]))
-		delete(h.waits, who)
+		h.readReplies(name, line, len(words[1]))
+		delete(h.waiting, name)
 		return
 	}
 	kit.Must(h.T, client.send(words[1:]))
-	switch how {
+	switch mode {
 	case ">":
-		h.waits[who] = true
-		h.blocked(len(h.waits))
+		h.waiting[name] = true
+		h.wantBlocked(len(h.waiting))
 	case "":
-		h.readReplies(who, line, 1)
+		h.readReplies(name, line, 1)
 	}
 }
 
 // readReplies reads the given number of replies of one client.
-func (h *hearing) readReplies(who, line string, replies int) {
+func (h *conversation) readReplies(name, line string, replies int) {
 	h.Helper()
-	p := h.clients[who]
+	p := h.clients[name]
 	for range replies {
 		if _, err := redistest.ReadReply(p.reader); err != nil {
-			h.Fatalf("%s: %v, after\n%s", line, err, &h.heard)
+			h.Fatalf("%s: %v, after\n%s", line, err, &h.transcript)
 		}
 	}
-	fmt.Fprintf(&h.heard, "%s: %q\n", line, p.raw.String())
+	fmt.Fprintf(&h.transcript, "%s: %q\n", line, p.raw.String())
 	p.raw.Reset()
 }
 
-func (h *hearing) client(who string) *peer {
+func (h *conversation) client(name string) *peer {
 	h.Helper()
-	if h.clients[who] == nil {
+	if h.clients[name] == nil {
 		p, err := dialPeer(h.addr)
 		kit.Must(h.T, err)
-		h.clients[who] = p
+		h.clients[name] = p
 		kit.Must(h.T, p.send([]string{"HELLO", h.proto}))
 		_, err = p.receive()
 		kit.Must(h.T, err)
 		p.raw.Reset()
 	}
-	return h.clients[who]
+	return h.clients[name]
 }
 
 var (
@@ -184,16 +184,16 @@ var (
 	watchedKeys    = regexp.MustCompile(`,watched_keys=(\d+)`)
 )
 
-// blocked waits until n clients wait, and the proxy watches their keys on the masters.
-func (h *hearing) blocked(n int) {
+// wantBlocked waits until n clients wait, and the proxy watches their keys on the masters.
+func (h *conversation) wantBlocked(n int) {
 	h.Helper()
 	kit.Soon(h.T, func() error {
-		info := fmt.Sprint(kit.Do(h.T, h.looker, h.ask...))
-		if found := blockedClients.FindStringSubmatch(info); found == nil || found[1] != fmt.Sprint(n) {
+		info := fmt.Sprint(kit.Do(h.T, h.observer, h.infoCommand...))
+		if match := blockedClients.FindStringSubmatch(info); match == nil || match[1] != fmt.Sprint(n) {
 			return fmt.Errorf("not %d clients wait:\n%s", n, info)
 		}
-		for _, found := range watchedKeys.FindAllStringSubmatch(info, -1) {
-			if n > 0 && found[1] == "0" {
+		for _, match := range watchedKeys.FindAllStringSubmatch(info, -1) {
+			if n > 0 && match[1] == "0" {
 				return errors.New("the masters are not watched yet")
 			}
 		}

@@ -21,39 +21,39 @@ import (
 func TestEmulatedCluster(t *testing.T) {
 	masters := redistest.URLs([]*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), kit.StartRedis(t)})
 	args := []string{"--lock-keys", "lock:*", "--cluster-mode", "emulated"}
-	first, second := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
+	firstProxy, secondProxy := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
 
-	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{first.Addr()}})
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{firstProxy.Addr()}})
 	defer cluster.Close()
-	other, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{second.Addr()}, ShuffleInit: true,
+	rueidisClient, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{secondProxy.Addr()}, ShuffleInit: true,
 		DisableCache: true})
 	kit.Must(t, err)
-	defer other.Close()
+	defer rueidisClient.Close()
 	for i := range 20 {
 		key := fmt.Sprint("lock:", i)
 		granted, err := cluster.SetNX(t.Context(), key, "a", time.Minute).Result()
 		if err != nil || !granted {
 			t.Fatalf("%s: %v, %v", key, granted, err)
 		}
-		err = other.Do(t.Context(), other.B().Set().Key(key).Value("b").Nx().Px(time.Minute).Build()).Error()
+		err = rueidisClient.Do(t.Context(), rueidisClient.B().Set().Key(key).Value("b").Nx().Px(time.Minute).Build()).Error()
 		if !rueidis.IsRedisNil(err) {
 			t.Fatalf("%s is granted twice: %v", key, err)
 		}
 	}
-	if output, err := exec.Command("redis-cli", "-c", "-p", first.Addr()[strings.LastIndex(first.Addr(), ":")+1:],
+	if output, err := exec.Command("redis-cli", "-c", "-p", firstProxy.Addr()[strings.LastIndex(firstProxy.Addr(), ":")+1:],
 		"SET", "lock:7", "c", "NX", "PX", "1000").CombinedOutput(); err != nil || strings.Contains(string(output), "OK") {
 		t.Errorf("redis-cli: %v, %s", err, output)
 	}
 
-	host, port, _ := strings.Cut(first.Addr(), ":")
-	client := kit.Connect(t, first)
+	host, port, _ := strings.Cut(firstProxy.Addr(), ":")
+	client := kit.Connect(t, firstProxy)
 	kit.Does(t, client, "CLUSTER SLOTS", fmt.Sprintf("[[0 16383 [%s %s ", host, port))
 	kit.Does(t, client, "CLUSTER INFO", "cluster_state:ok")
 	kit.Does(t, client, "READONLY", "OK")
-	if nodes := fmt.Sprint(kit.Do(t, client, "CLUSTER", "NODES")); !strings.Contains(nodes, first.Addr()+"@") ||
-		strings.Contains(nodes, second.Addr()) {
+	if nodes := fmt.Sprint(kit.Do(t, client, "CLUSTER", "NODES")); !strings.Contains(nodes, firstProxy.Addr()+"@") ||
+		strings.Contains(nodes, secondProxy.Addr()) {
 		t.Errorf("the nodes are %s", nodes)
 	}
-	off := kit.Connect(t, kit.StartProxy(t, masters, "--lock-keys", "lock:*"))
-	kit.Does(t, off, "CLUSTER SLOTS", "ERR This instance has cluster support disabled")
+	standaloneClient := kit.Connect(t, kit.StartProxy(t, masters, "--lock-keys", "lock:*"))
+	kit.Does(t, standaloneClient, "CLUSTER SLOTS", "ERR This instance has cluster support disabled")
 }

@@ -26,115 +26,116 @@ const (
 	// historyOpsEnv sets how many commands TestHistoriesOfCollections sends.
 	historyOpsEnv     = "REDLOCK_COLLECTION_OPS"
 	defaultHistoryOps = 2400
-	// collectionOpsPerKey and collectionLostPerKey limit a history. The work of a check grows much
-	// faster than its history, and with every command without a known result.
-	collectionOpsPerKey, collectionLostPerKey = 60, 3
+	// collectionOpsPerKey and collectionUnknownPerKey limit a history. The work of a check grows
+	// much faster than its history, and with every command without a known result.
+	collectionOpsPerKey, collectionUnknownPerKey = 60, 3
 )
 
-// deed is one command with its reply. lost is set if the result is unknown.
-type deed struct {
+// commandRecord is one command with its reply. unknown is set if its result is unknown.
+type commandRecord struct {
 	client int
 	words  []string
 	// steps are the equivalent commands of a single Redis, if they differ from words. If several is
 	// set, the reply is the list of their replies.
-	steps    [][]string
-	several  bool
-	only     *condition
-	reply    any
-	lost     bool
-	from, to time.Duration
+	steps      [][]string
+	multiReply bool
+	condition  *condition
+	reply      any
+	unknown    bool
+	from, to   time.Duration
 }
 
-// condition is the string value that a key must have for a deed to have an effect. otherwise is the
-// reply if the key has another value.
+// condition is the string value that a key must have for a command to have an effect. otherwise is
+// the reply if the key has another value.
 type condition struct {
 	key, value string
 	otherwise  any
-	// may is set if the deed may have the reply otherwise for no reason.
-	may bool
+	// mayAbort is set if the reply otherwise is correct even if the key has this value.
+	mayAbort bool
 }
 
 // keyHistory is the history of one key, or of several keys in one cell.
 type keyHistory struct {
-	name  string
-	keys  []string
-	mu    sync.Mutex
-	deeds []deed
-	given int
-	lost  int
+	name         string
+	keys         []string
+	mu           sync.Mutex
+	records      []commandRecord
+	sentCount    int
+	unknownCount int
 }
 
-// take reports whether one more command may be sent to the key, and counts it.
-func (s *keyHistory) take() bool {
+// reserve reports whether one more command may be sent to the key, and counts it.
+func (s *keyHistory) reserve() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.given++
-	return s.given <= collectionOpsPerKey && s.lost < collectionLostPerKey
+	s.sentCount++
+	return s.sentCount <= collectionOpsPerKey && s.unknownCount < collectionUnknownPerKey
 }
 
-func (s *keyHistory) add(d deed) {
+func (s *keyHistory) add(d commandRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.deeds = append(s.deeds, d)
-	if d.lost {
-		s.lost++
+	s.records = append(s.records, d)
+	if d.unknown {
+		s.unknownCount++
 	}
 }
 
 // content is the encoded value of a key, and whether it expires; an empty value means no key.
 type content struct {
-	value string
-	ends  bool
+	value   string
+	expires bool
 }
 
 // state holds the values of a history's keys.
 type state [3]content
 
-// after returns the RESP2 replies to commands, and the values of the keys after them.
-func (s state) after(keys []string, steps [][]string) (replies []any, next state) {
-	space := keyspace.NewSnapshot(time.UnixMilli(1_700_000_000_000))
+// apply returns the RESP2 replies to commands, and the values of the keys after them.
+func (s state) apply(keys []string, steps [][]string) (replies []any, next state) {
+	snapshot := keyspace.NewSnapshot(time.UnixMilli(1_700_000_000_000))
 	for i, key := range keys {
-		left := keyspace.NoExpiry
-		if s[i].ends {
-			left = time.Hour
+		remaining := keyspace.NoExpiry
+		if s[i].expires {
+			remaining = time.Hour
 		}
-		space.Put(key, keyspace.Entry{Present: s[i].value != "", Value: s[i].value, Left: left})
+		snapshot.Put(key, keyspace.Entry{Present: s[i].value != "", Value: s[i].value, Left: remaining})
 	}
 	for _, words := range steps {
-		reply, err := space.Do(words)
+		reply, err := snapshot.Do(words)
 		if err != nil {
 			panic(err)
 		}
-		replies = append(replies, seen(reply.Plain()))
+		replies = append(replies, respValue(reply.Plain()))
 	}
-	for _, e := range space.Edits() {
+	for _, e := range snapshot.Edits() {
 		s[slices.Index(keys, e.Key)] = content{e.After.Value, e.After.Present && e.After.Left >= 0}
 	}
 	return replies, s
 }
 
-// step returns the values of the keys after a deed, or false if the deed cannot have its reply.
-func (s state) step(keys []string, d deed) (bool, state) {
-	if d.only != nil && s[slices.Index(keys, d.only.key)].value != d.only.value {
-		return d.lost || fmt.Sprint(d.only.otherwise) == fmt.Sprint(d.reply), s
+// step returns the values of the keys after a command, or false if the command cannot have its
+// reply.
+func (s state) step(keys []string, d commandRecord) (bool, state) {
+	if d.condition != nil && s[slices.Index(keys, d.condition.key)].value != d.condition.value {
+		return d.unknown || fmt.Sprint(d.condition.otherwise) == fmt.Sprint(d.reply), s
 	}
-	if d.only != nil && d.only.may && !d.lost && d.only.otherwise == d.reply {
+	if d.condition != nil && d.condition.mayAbort && !d.unknown && d.condition.otherwise == d.reply {
 		return true, s
 	}
 	steps := d.steps
 	if steps == nil {
 		steps = [][]string{d.words}
 	}
-	replies, next := s.after(keys, steps)
+	replies, next := s.apply(keys, steps)
 	reply := replies[0]
-	if d.several {
+	if d.multiReply {
 		reply = any(replies)
 	}
-	return d.lost || fmt.Sprint(reply) == fmt.Sprint(d.reply), next
+	return d.unknown || fmt.Sprint(reply) == fmt.Sprint(d.reply), next
 }
 
-// seen returns a reply as package redistest reads it.
-func seen(r keyspace.Reply) any {
+// respValue returns a reply as package redistest reads it.
+func respValue(r keyspace.Reply) any {
 	switch r.Kind {
 	case keyspace.Nil, keyspace.NilArray:
 		return nil
@@ -145,7 +146,7 @@ func seen(r keyspace.Reply) any {
 	case keyspace.Array:
 		list := make([]any, len(r.Elems))
 		for i, e := range r.Elems {
-			list[i] = seen(e)
+			list[i] = respValue(e)
 		}
 		return list
 	}
@@ -157,7 +158,7 @@ func (s *keyHistory) model() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return state{} },
 		Step: func(is, input, _ any) (bool, any) {
-			possible, next := is.(state).step(s.keys, input.(deed))
+			possible, next := is.(state).step(s.keys, input.(commandRecord))
 			return possible, next
 		},
 	}
@@ -165,31 +166,31 @@ func (s *keyHistory) model() porcupine.Model {
 
 // check searches for an order of the commands in which one Redis would have given the same replies.
 // A command without a reply was executed once, at any time since the request, or never.
-func (s *keyHistory) check() porcupine.CheckResult { return s.explain(s.deeds) }
+func (s *keyHistory) check() porcupine.CheckResult { return s.checkRecords(s.records) }
 
-func (s *keyHistory) explain(deeds []deed) porcupine.CheckResult {
-	var all []porcupine.Operation
-	for _, d := range deeds {
-		one := porcupine.Operation{ClientId: d.client, Input: d, Call: int64(d.from), Output: d.reply, Return: int64(d.to)}
-		if d.lost {
-			one.Return = math.MaxInt64
+func (s *keyHistory) checkRecords(records []commandRecord) porcupine.CheckResult {
+	var operations []porcupine.Operation
+	for _, d := range records {
+		operation := porcupine.Operation{ClientId: d.client, Input: d, Call: int64(d.from), Output: d.reply, Return: int64(d.to)}
+		if d.unknown {
+			operation.Return = math.MaxInt64
 		}
-		all = append(all, one)
-		if back, may := undoneAfter(d); may {
-			one.Input = back
-			all = append(all, one)
+		operations = append(operations, operation)
+		if undo, may := possibleUndo(d); may {
+			operation.Input = undo
+			operations = append(operations, operation)
 		}
 	}
-	return porcupine.CheckOperationsTimeout(s.model(), all, checkPatience)
+	return porcupine.CheckOperationsTimeout(s.model(), operations, checkPatience)
 }
 
 // String returns the history in the order of its replies, up to the first reply that cannot be
 // explained, and the commands in flight at that time.
 func (s *keyHistory) String() string {
-	ordered := slices.SortedFunc(slices.Values(s.deeds), func(a, b deed) int { return cmp.Compare(a.to, b.to) })
-	first := firstUnexplained(ordered, func(d deed) (from, to time.Duration) { return d.from, d.to },
-		func(d deed) deed { d.lost = true; return d },
-		func(upTo []deed) bool { return s.explain(upTo) != porcupine.Illegal })
+	ordered := slices.SortedFunc(slices.Values(s.records), func(a, b commandRecord) int { return cmp.Compare(a.to, b.to) })
+	first := firstUnexplained(ordered, func(d commandRecord) (from, to time.Duration) { return d.from, d.to },
+		func(d commandRecord) commandRecord { d.unknown = true; return d },
+		func(upTo []commandRecord) bool { return s.checkRecords(upTo) != porcupine.Illegal })
 	lines := []string{s.name}
 	for i, d := range ordered {
 		mark := " "
@@ -203,43 +204,43 @@ func (s *keyHistory) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// gathering is a group of clients that use the same few collections.
-type gathering struct {
-	addrs []string
-	kind  string // hash, list, zset or tag
-	seed  uint64
-	began time.Time
+// collectionClients is a group of clients that use the same few collections.
+type collectionClients struct {
+	addrs     []string
+	kind      string // hash, list, zset or tag
+	seed      uint64
+	startedAt time.Time
 
-	mu      sync.Mutex
-	left    int
-	current [2]*keyHistory
-	stories []*keyHistory
-	errors  []string // errors that no client should get
-	replies map[string]int
+	mu        sync.Mutex
+	remaining int
+	current   [2]*keyHistory
+	histories []*keyHistory
+	errors    []string // errors that no client should get
+	replies   map[string]int
 }
 
-// next returns a key for one more command.
-func (g *gathering) next(random *rand.Rand) (*keyHistory, bool) {
+// nextKey returns a key for one more command.
+func (g *collectionClients) nextKey(random *rand.Rand) (*keyHistory, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.left == 0 {
+	if g.remaining == 0 {
 		return nil, false
 	}
-	g.left--
+	g.remaining--
 	i := random.IntN(len(g.current))
-	if g.current[i] == nil || !g.current[i].take() {
-		name := fmt.Sprintf("lock:%s:%d", g.kind, len(g.stories))
-		g.current[i] = &keyHistory{name: name, keys: []string{name}, given: 1}
-		if g.isOfTags() {
+	if g.current[i] == nil || !g.current[i].reserve() {
+		name := fmt.Sprintf("lock:%s:%d", g.kind, len(g.histories))
+		g.current[i] = &keyHistory{name: name, keys: []string{name}, sentCount: 1}
+		if g.usesTags() {
 			g.current[i].keys = append(g.current[i].keys, "lock:x:{"+name+"}", "lock:y:{"+name+"}")
 		}
-		g.stories = append(g.stories, g.current[i])
+		g.histories = append(g.histories, g.current[i])
 	}
 	return g.current[i], true
 }
 
-// words generates a command. Its values are unique to this client, except in counters.
-func (g *gathering) words(random *rand.Rand, key string, client, sent int) []string {
+// nextCommand generates a command. Its values are unique to this client, except in counters.
+func (g *collectionClients) nextCommand(random *rand.Rand, key string, client, sent int) []string {
 	field, own := pick(random, "f", "g"), fmt.Sprintf("%d-%d", client, sent)
 	member := strconv.Itoa(random.IntN(3))
 	switch strings.TrimSuffix(g.kind, "s") {
@@ -262,16 +263,16 @@ func (g *gathering) words(random *rand.Rand, key string, client, sent int) []str
 	}
 }
 
-// plain returns a command with the same effect as a script.
-func plain(words []string) []string {
+// withoutScript returns a command with the same effect as a script.
+func withoutScript(words []string) []string {
 	if words[0] == "EVAL" {
 		return []string{"HINCRBY", words[3], words[4], words[5]}
 	}
 	return words
 }
 
-// client sends commands until enough have been sent.
-func (g *gathering) client(t *testing.T, number int, addr string) {
+// runClient sends commands until enough have been sent.
+func (g *collectionClients) runClient(t *testing.T, number int, addr string) {
 	random := rand.New(rand.NewPCG(g.seed, uint64(number)))
 	client, err := redistest.Dial(addr, kit.Patience)
 	if err != nil {
@@ -280,15 +281,15 @@ func (g *gathering) client(t *testing.T, number int, addr string) {
 	}
 	defer func() { _ = client.Close() }()
 	for sent := 1; ; sent++ {
-		key, ok := g.next(random)
+		key, ok := g.nextKey(random)
 		if !ok {
 			return
 		}
-		if g.isOfTags() {
-			err = g.turnOfTags(random, client, key, number, sent)
+		if g.usesTags() {
+			err = g.sendToTag(random, client, key, number, sent)
 		} else {
-			words := g.words(random, key.name, number, sent)
-			_, err = g.do(client, key, deed{client: number, words: plain(words)}, words)
+			words := g.nextCommand(random, key.name, number, sent)
+			_, err = g.do(client, key, commandRecord{client: number, words: withoutScript(words)}, words)
 		}
 		if err != nil {
 			t.Error(err)
@@ -297,47 +298,47 @@ func (g *gathering) client(t *testing.T, number int, addr string) {
 	}
 }
 
-// do sends commands; the last one is the deed.
-func (g *gathering) do(client *redistest.Client, key *keyHistory, d deed, commands ...[]string) (reply any, err error) {
+// do sends commands, and records the last one.
+func (g *collectionClients) do(client *redistest.Client, key *keyHistory, d commandRecord, commands ...[]string) (reply any, err error) {
 	last := commands[len(commands)-1]
 	for _, words := range commands[:len(commands)-1] {
 		if _, err := client.Do(words...); err != nil {
 			return nil, err
 		}
 	}
-	d.from = time.Since(g.began)
+	d.from = time.Since(g.startedAt)
 	d.reply, err = client.Do(last...)
-	d.to = time.Since(g.began)
+	d.to = time.Since(g.startedAt)
 	failure, failed := d.reply.(redistest.RespError)
-	d.lost = err != nil || failed && (!g.isOfTags() || strings.HasPrefix(string(failure), "NOQUORUM "))
-	d = asPlain(d)
+	d.unknown = err != nil || failed && (!g.usesTags() || strings.HasPrefix(string(failure), "NOQUORUM "))
+	d = asSetReply(d)
 	key.add(d)
-	g.note(last[0], d, string(failure))
-	if d.lost {
+	g.countReply(last[0], d, string(failure))
+	if d.unknown {
 		time.Sleep(5 * time.Millisecond) // another error may follow immediately
 	}
 	return d.reply, err
 }
 
-func (g *gathering) note(command string, d deed, failure string) {
+func (g *collectionClients) countReply(command string, d commandRecord, failure string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.replies[command]++
-	if d.lost {
+	if d.unknown {
 		g.replies[command+" "+kit.FirstWord(failure)]++
 	}
-	if failure != "" && !strings.HasPrefix(failure, "NOQUORUM ") && !g.isOfTags() { // errors that the model allows
+	if failure != "" && !strings.HasPrefix(failure, "NOQUORUM ") && !g.usesTags() { // errors that the model allows
 		g.errors = append(g.errors, fmt.Sprintf("%q: %s", d.words, failure))
 	}
 }
 
-// gather lets ten clients send the given number of commands, and checks the replies.
-func gather(t *testing.T, kind string, seed uint64, ops int, addrs ...string) (wrong []*keyHistory, undecided int) {
+// runCollectionClients lets ten clients send the given number of commands, and checks the replies.
+func runCollectionClients(t *testing.T, kind string, seed uint64, ops int, addrs ...string) (violations []*keyHistory, undecided int) {
 	t.Helper()
-	g := &gathering{addrs: addrs, kind: kind, seed: seed, began: time.Now(), left: ops, replies: map[string]int{}}
+	g := &collectionClients{addrs: addrs, kind: kind, seed: seed, startedAt: time.Now(), remaining: ops, replies: map[string]int{}}
 	var clients sync.WaitGroup
-	for i := range crowdSize {
-		clients.Go(func() { g.client(t, i, addrs[i%len(addrs)]) })
+	for i := range clientCount {
+		clients.Go(func() { g.runClient(t, i, addrs[i%len(addrs)]) })
 	}
 	clients.Wait()
 	for i, text := range g.errors {
@@ -345,26 +346,26 @@ func gather(t *testing.T, kind string, seed uint64, ops int, addrs ...string) (w
 			t.Error(text)
 		}
 	}
-	for _, s := range g.stories {
+	for _, s := range g.histories {
 		switch s.check() {
 		case porcupine.Illegal:
-			wrong = append(wrong, s)
+			violations = append(violations, s)
 		case porcupine.Unknown:
 			undecided++
 		}
 	}
-	t.Logf("%s: %d histories, %d violations, %d undecided; %v", kind, len(g.stories), len(wrong), undecided, g.replies)
-	return wrong, undecided
+	t.Logf("%s: %d histories, %d violations, %d undecided; %v", kind, len(g.histories), len(violations), undecided, g.replies)
+	return violations, undecided
 }
 
-// wantExplained fails the test if a history is impossible at a single Redis.
-func wantExplained(t *testing.T, kind string, wrong []*keyHistory, undecided int) {
+// wantNoViolations fails the test if a history is impossible at a single Redis.
+func wantNoViolations(t *testing.T, kind string, violations []*keyHistory, undecided int) {
 	t.Helper()
-	for _, s := range wrong[:min(maxExamples, len(wrong))] {
+	for _, s := range violations[:min(maxExamples, len(violations))] {
 		t.Log(s)
 	}
-	if len(wrong)+undecided > 0 {
-		t.Errorf("%s: %d VIOLATIONS, %d undecided", kind, len(wrong), undecided)
+	if len(violations)+undecided > 0 {
+		t.Errorf("%s: %d VIOLATIONS, %d undecided", kind, len(violations), undecided)
 	}
 }
 
@@ -378,24 +379,24 @@ func TestHistoriesOfCollections(t *testing.T) {
 	f := startLockKeyFleet(t, 2)
 	disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
 	for _, kind := range []string{"hash", "list", "zset"} {
-		wrong, undecided := gather(t, kind, seed, ops/3, f.Addrs()...)
-		wantExplained(t, kind, wrong, undecided)
+		violations, undecided := runCollectionClients(t, kind, seed, ops/3, f.Addrs()...)
+		wantNoViolations(t, kind, violations, undecided)
 	}
-	done, err := disturber.Stop()
-	t.Logf("the masters were disturbed: %v", done)
+	faultCounts, err := disturber.Stop()
+	t.Logf("the masters were disturbed: %v", faultCounts)
 	kit.Must(t, err)
 }
 
-// TestHistoriesOfCollectionsSeeTwoRedises checks the checker: if half of the clients use another
+// TestHistoriesOfCollectionsDetectTwoRedises checks the checker: if half of the clients use another
 // Redis, it finds a violation; if all use one Redis, it finds none.
-func TestHistoriesOfCollectionsSeeTwoRedises(t *testing.T) {
+func TestHistoriesOfCollectionsDetectTwoRedises(t *testing.T) {
 	redistest.SkipShort(t)
-	one, other := kit.StartReference(t).Addr(), kit.StartReference(t).Addr()
+	firstAddr, secondAddr := kit.StartReference(t).Addr(), kit.StartReference(t).Addr()
 	for _, kind := range []string{"hash", "list", "zset", "tag"} {
-		if wrong, undecided := gather(t, kind, rand.Uint64(), 500, one); len(wrong)+undecided > 0 {
-			t.Errorf("%s: %d violations, %d undecided by one Redis", kind, len(wrong), undecided)
+		if violations, undecided := runCollectionClients(t, kind, rand.Uint64(), 500, firstAddr); len(violations)+undecided > 0 {
+			t.Errorf("%s: %d violations, %d undecided by one Redis", kind, len(violations), undecided)
 		}
-		if wrong, _ := gather(t, kind+"s", rand.Uint64(), 500, one, other); len(wrong) == 0 {
+		if violations, _ := runCollectionClients(t, kind+"s", rand.Uint64(), 500, firstAddr, secondAddr); len(violations) == 0 {
 			t.Errorf("%s: no violation was found: the other tests of histories show nothing", kind)
 		}
 	}

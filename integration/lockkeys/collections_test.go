@@ -23,8 +23,8 @@ const (
 	defaultCollections = 3000
 )
 
-// severally runs the commands in its arguments. The number of its words precedes each command.
-const severally = `local out, i = {}, 1
+// callEach runs the commands in its arguments. The number of its words precedes each command.
+const callEach = `local out, i = {}, 1
 while i <= #ARGV do
   local words = {}
   for j = 1, tonumber(ARGV[i]) do words[j] = ARGV[i + j] end
@@ -38,16 +38,16 @@ func collectionKeys() []string { return []string{"lock:a", "lock:{b}:\xff", "loc
 
 // comparison holds connections to proxies of the same masters, and one to a single Redis.
 type comparison struct {
-	proxies []*peer
-	single  *peer
-	keys    []string
-	random  *rand.Rand
-	history []string
-	refused int
-	// faulty is set if masters fail during the conversation. After NOQUORUM the command may have
-	// been executed, or may be executed later: the conversation continues with new keys.
-	faulty  bool
-	unknown int
+	proxies  []*peer
+	single   *peer
+	keys     []string
+	random   *rand.Rand
+	history  []string
+	refusals int
+	// mastersFail is set if masters fail during the conversation. After NOQUORUM the command may
+	// have been executed, or may be executed later: the conversation continues with new keys.
+	mastersFail  bool
+	unknownCount int
 	// mayRefuse reports whether the proxy may refuse a command on several keys; nil: it may refuse
 	// any.
 	mayRefuse func(words []string) bool
@@ -60,14 +60,14 @@ func startComparison(t *testing.T, resp string, random *rand.Rand, single string
 		p, err := dialPeer(addr)
 		kit.Must(t, err)
 		t.Cleanup(func() { _ = p.conn.Close() })
-		ask(t, p, "HELLO", resp)
+		query(t, p, "HELLO", resp)
 		s.proxies = append(s.proxies, p)
 	}
 	s.single, s.proxies = s.proxies[len(proxies)], s.proxies[:len(proxies)]
 	return s
 }
 
-func ask(t *testing.T, p *peer, words ...string) answer {
+func query(t *testing.T, p *peer, words ...string) peerReply {
 	t.Helper()
 	kit.Must(t, p.send(words))
 	got, err := p.receive()
@@ -75,37 +75,37 @@ func ask(t *testing.T, p *peer, words ...string) answer {
 	return got
 }
 
-// same sends commands to one of the proxies and to the single Redis. It returns false if the proxy
-// refused to change several keys together; then both start again without keys.
-func (s *comparison) same(t *testing.T, group ...[]string) bool {
+// compareGroup sends commands to one of the proxies and to the single Redis. It returns false if
+// the proxy refused to change several keys together; then both start again without keys.
+func (s *comparison) compareGroup(t *testing.T, group ...[]string) bool {
 	t.Helper()
 	p := s.proxies[s.random.IntN(len(s.proxies))]
 	for _, words := range group {
 		s.history = append(s.history, fmt.Sprintf("%q", words))
-		ours, theirs := ask(t, p, words...), ask(t, s.single, words...)
-		if strings.HasPrefix(ours.raw, "-ERR lock keys '") && strings.Contains(ours.raw,
+		proxyReply, redisReply := query(t, p, words...), query(t, s.single, words...)
+		if strings.HasPrefix(proxyReply.raw, "-ERR lock keys '") && strings.Contains(proxyReply.raw,
 			" cannot be changed together: ") && (s.mayRefuse == nil || s.mayRefuse(words)) {
-			s.refused++
-			s.afresh(t)
+			s.refusals++
+			s.deleteKeys(t)
 			return false
 		}
-		if s.faulty && strings.Contains(ours.raw, "-NOQUORUM ") {
-			s.unknown++
+		if s.mastersFail && strings.Contains(proxyReply.raw, "-NOQUORUM ") {
+			s.unknownCount++
 			if group[0][0] == "MULTI" && words[0] != "EXEC" {
-				ask(t, p, "DISCARD")
-				ask(t, s.single, "DISCARD")
+				query(t, p, "DISCARD")
+				query(t, s.single, "DISCARD")
 			}
-			s.otherKeys(t)
+			s.useNewKeys(t)
 			return false
 		}
-		if group[0][0] == "MULTI" && isError(ours.raw) && isError(theirs.raw) {
+		if group[0][0] == "MULTI" && isError(proxyReply.raw) && isError(redisReply.raw) {
 			continue // commands without a lock key are refused with another text
 		}
 		unordered := randomcommands.IsUnordered(words) || strings.EqualFold(words[0], "EVAL") ||
 			strings.EqualFold(words[0], "EXEC")
-		if ours.raw != theirs.raw && !(unordered && shuffled(ours.value) == shuffled(theirs.value)) {
+		if proxyReply.raw != redisReply.raw && !(unordered && unorderedText(proxyReply.value) == unorderedText(redisReply.value)) {
 			t.Fatalf("after\n%s\n got  %q\n want %q", strings.Join(s.history[max(0, len(s.history)-30):], "\n"),
-				ours.raw, theirs.raw)
+				proxyReply.raw, redisReply.raw)
 		}
 	}
 	return true
@@ -113,56 +113,56 @@ func (s *comparison) same(t *testing.T, group ...[]string) bool {
 
 func isError(raw string) bool { return strings.HasPrefix(raw, "-") }
 
-// shuffled returns a reply without the order of its items.
-func shuffled(value any) string {
+// unorderedText returns a reply without the order of its items.
+func unorderedText(value any) string {
 	list, ok := value.([]any)
 	if !ok {
 		return fmt.Sprintf("%T %v", value, value)
 	}
 	parts := make([]string, len(list))
 	for i, e := range list {
-		parts[i] = shuffled(e)
+		parts[i] = unorderedText(e)
 	}
 	slices.Sort(parts)
 	return fmt.Sprint(parts)
 }
 
-// afresh removes all keys.
-func (s *comparison) afresh(t *testing.T) {
+// deleteKeys removes all keys.
+func (s *comparison) deleteKeys(t *testing.T) {
 	t.Helper()
-	s.forget(t)
+	s.flushSingle(t)
 	for _, key := range s.keys {
-		if removed := ask(t, s.proxies[0], "DEL", key); s.faulty && strings.HasPrefix(removed.raw, "-NOQUORUM ") {
-			s.otherKeys(t)
+		if reply := query(t, s.proxies[0], "DEL", key); s.mastersFail && strings.HasPrefix(reply.raw, "-NOQUORUM ") {
+			s.useNewKeys(t)
 			return
 		}
 	}
 }
 
-// otherKeys starts again with new keys.
-func (s *comparison) otherKeys(t *testing.T) {
+// useNewKeys starts again with new keys.
+func (s *comparison) useNewKeys(t *testing.T) {
 	t.Helper()
-	s.forget(t)
+	s.flushSingle(t)
 	for i, key := range s.keys {
 		s.keys[i] = fmt.Sprintf("%s'", key)
 	}
 }
 
-// forget empties the single Redis.
-func (s *comparison) forget(t *testing.T) {
+// flushSingle empties the single Redis.
+func (s *comparison) flushSingle(t *testing.T) {
 	t.Helper()
-	ask(t, s.single, "FLUSHALL")
+	query(t, s.single, "FLUSHALL")
 	s.history = nil
 }
 
-// talk sends the given number of commands, a tenth of them in transactions and a tenth in scripts.
-func (s *comparison) talk(t *testing.T, commands int) {
+// run sends the given number of commands, a tenth of them in transactions and a tenth in scripts.
+func (s *comparison) run(t *testing.T, commands int) {
 	t.Helper()
 	m := randomcommands.Maker{Rand: s.random, Exact: true}
 	for sent := 0; sent < commands; {
 		themes := randomcommands.Themes()
 		shapes := slices.DeleteFunc(themes[s.random.IntN(len(themes))], randomcommands.Countless)
-		s.afresh(t)
+		s.deleteKeys(t)
 		for range 40 {
 			m.Keys = s.keys
 			kind := s.random.IntN(10)
@@ -180,7 +180,7 @@ func (s *comparison) talk(t *testing.T, commands int) {
 				continue
 			}
 			sent += len(group)
-			if !s.same(t, group...) {
+			if !s.compareGroup(t, group...) {
 				break
 			}
 		}
@@ -196,9 +196,9 @@ func (s *comparison) transaction(m randomcommands.Maker, shapes []string) [][]st
 }
 
 func (s *comparison) script(m randomcommands.Maker, shapes []string) []string {
-	body := severally
+	body := callEach
 	if s.random.IntN(3) == 0 {
-		body = "redis.setresp(3)\n" + severally
+		body = "redis.setresp(3)\n" + callEach
 	}
 	words := append([]string{"EVAL", body, strconv.Itoa(len(m.Keys))}, m.Keys...)
 	for range 1 + s.random.IntN(4) {
@@ -218,8 +218,8 @@ func TestCollectionsAsOneRedis(t *testing.T) {
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
 	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartReference(t)
 	args := kit.LockKeyArgs(upstream)
-	one, other := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
-	compareInBothProtocols(t, commands, seed, false, single.Addr(), one.Addr(), other.Addr())
+	firstProxy, secondProxy := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
+	compareInBothProtocols(t, commands, seed, false, single.Addr(), firstProxy.Addr(), secondProxy.Addr())
 }
 
 // TestCollectionsWhileMastersAreKilled repeats TestCollectionsAsOneRedis while two of five masters
@@ -231,27 +231,27 @@ func TestCollectionsWhileMastersAreKilled(t *testing.T) {
 		kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
 	f, single := startLockKeyFleet(t, 2), kit.StartReference(t)
-	disturber := faults.StartDisturber(f, seed, killed())
+	disturber := faults.StartDisturber(f, seed, crashFault())
 	compareInBothProtocols(t, commands, seed, true, single.Addr(), f.Addrs()...)
-	done, err := disturber.Stop()
-	t.Logf("the masters were disturbed: %v", done)
+	faultCounts, err := disturber.Stop()
+	t.Logf("the masters were disturbed: %v", faultCounts)
 	kit.Must(t, err)
 }
 
 // compareInBothProtocols compares the given number of commands in each protocol.
-func compareInBothProtocols(t *testing.T, commands int, seed uint64, faulty bool, single string, proxies ...string) {
+func compareInBothProtocols(t *testing.T, commands int, seed uint64, mastersFail bool, single string, proxies ...string) {
 	t.Helper()
 	for _, resp := range []string{"2", "3"} {
 		s := startComparison(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single, proxies...)
-		s.faulty = faulty
+		s.mastersFail = mastersFail
 		for i := range s.keys {
 			// The keys of the other protocol may still change, by commands that got NOQUORUM.
 			s.keys[i] += resp
 		}
-		s.talk(t, commands/2)
-		t.Logf("RESP%s: %d refused, %d unknown", resp, s.refused, s.unknown)
-		if s.unknown > commands/4 {
-			t.Errorf("%d of %d commands are answered NOQUORUM: too few are compared", s.unknown, commands/2)
+		s.run(t, commands/2)
+		t.Logf("RESP%s: %d refused, %d unknown", resp, s.refusals, s.unknownCount)
+		if s.unknownCount > commands/4 {
+			t.Errorf("%d of %d commands are answered NOQUORUM: too few are compared", s.unknownCount, commands/2)
 		}
 	}
 }

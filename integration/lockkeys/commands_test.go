@@ -10,34 +10,34 @@ import (
 	"time"
 )
 
-// talker generates a conversation about two lock keys. The same seed gives the same conversation,
-// except for absolute times.
-type talker struct {
-	random  *rand.Rand
-	keys    []string
-	about   []string // the keys of the next steps
-	scripts []luaScript
-	unique  int
-	leases  int
+// commandGenerator generates a conversation about two lock keys. The same seed gives the same
+// conversation, except for absolute times.
+type commandGenerator struct {
+	random      *rand.Rand
+	keys        []string
+	usedKeys    []string // the keys of the next steps
+	scripts     []luaScript
+	uniqueCount int
+	leaseCount  int
 }
 
-// steps returns the next command, or several that belong together, such as a transaction. Most
+// nextSteps returns the next command, or several that belong together, such as a transaction. Most
 // scripts and transactions use one of the keys, because many that use both are refused.
-func (k *talker) steps() []step {
-	k.about = k.keys
+func (k *commandGenerator) nextSteps() []step {
+	k.usedKeys = k.keys
 	n := k.random.IntN(100)
-	programs := n >= 60 && n < 95
-	if programs && k.random.IntN(4) > 0 {
-		k.about = []string{k.key()}
+	isProgram := n >= 60 && n < 95
+	if isProgram && k.random.IntN(4) > 0 {
+		k.usedKeys = []string{k.key()}
 	}
-	steps := k.stepsOf(n)
+	steps := k.stepsFor(n)
 	for i := range steps {
-		steps[i].refusable = len(k.about) > 1 && (programs || strings.EqualFold(steps[i].words[0], "MSET"))
+		steps[i].refusable = len(k.usedKeys) > 1 && (isProgram || strings.EqualFold(steps[i].words[0], "MSET"))
 	}
 	return steps
 }
 
-func (k *talker) stepsOf(n int) []step {
+func (k *commandGenerator) stepsFor(n int) []step {
 	switch {
 	case n < 60:
 		return []step{k.command()}
@@ -56,12 +56,12 @@ func (k *talker) stepsOf(n int) []step {
 }
 
 // pick returns a random one of its arguments.
-func pick[T any](random *rand.Rand, of ...T) T { return of[random.IntN(len(of))] }
+func pick[T any](random *rand.Rand, items ...T) T { return items[random.IntN(len(items))] }
 
-func (k *talker) key() string { return pick(k.random, k.about...) }
+func (k *commandGenerator) key() string { return pick(k.random, k.usedKeys...) }
 
 // value returns mostly one of a few values, so that comparisons often succeed.
-func (k *talker) value() string {
+func (k *commandGenerator) value() string {
 	if k.random.IntN(3) > 0 {
 		return pick(k.random, "a", "b", "token")
 	}
@@ -69,7 +69,7 @@ func (k *talker) value() string {
 }
 
 // number returns a number as text, or almost a number.
-func (k *talker) number() string {
+func (k *commandGenerator) number() string {
 	if k.random.IntN(2) == 0 {
 		return strconv.Itoa(k.random.IntN(12) - 3)
 	}
@@ -77,13 +77,13 @@ func (k *talker) number() string {
 }
 
 // lease returns a TTL in a unit, mostly a valid one. It is at most a day. Two long TTLs differ so
-// much that a short delay cannot change which one is longer.
-func (k *talker) lease(unit string) string {
+// much that a short delay cannot change their order.
+func (k *commandGenerator) lease(unit string) string {
 	if k.random.IntN(12) == 0 {
 		return pick(k.random, "0", "-1", "x", "1.5", "", "-9223372036854775808")
 	}
-	k.leases++
-	seconds := int64(leastSeconds + 4*secondsApart*(k.leases%5000))
+	k.leaseCount++
+	seconds := int64(minSeconds + 4*toleranceSeconds*(k.leaseCount%5000))
 	switch strings.ToUpper(unit) {
 	case "EX":
 		return strconv.FormatInt(seconds, 10)
@@ -97,7 +97,7 @@ func (k *talker) lease(unit string) string {
 }
 
 // anyCase spells a word in one of three ways.
-func (k *talker) anyCase(word string) string {
+func (k *commandGenerator) anyCase(word string) string {
 	switch k.random.IntN(4) {
 	case 0:
 		return strings.ToLower(word)
@@ -109,7 +109,7 @@ func (k *talker) anyCase(word string) string {
 }
 
 // expiry returns an option of SET and GETEX with its argument.
-func (k *talker) expiry() []string {
+func (k *commandGenerator) expiry() []string {
 	unit := pick(k.random, "EX", "PX", "PX", "EXAT", "PXAT")
 	return []string{k.anyCase(unit), k.lease(unit)}
 }
@@ -126,17 +126,17 @@ func plainCommands() []string {
 }
 
 // command generates one command, sometimes with one word too few or too many.
-func (k *talker) command() step {
+func (k *commandGenerator) command() step {
 	var s step
 	switch n := k.random.IntN(20); {
 	case n < 6:
-		s.words = k.set()
+		s.words = k.setCommand()
 	case n < 13:
-		s.words = k.plain()
+		s.words = k.plainCommand()
 	case n < 15:
-		s.words = k.expire()
+		s.words = k.expireCommand()
 	case n < 17:
-		s.words, s.times = []string{k.anyCase(pick(k.random, "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME")), k.key()}, true
+		s.words, s.hasTimes = []string{k.anyCase(pick(k.random, "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME")), k.key()}, true
 	case n < 18:
 		unit := pick(k.random, "EX", "PX")
 		s.words = []string{map[string]string{"EX": "SETEX", "PX": "PSETEX"}[unit], k.key(), k.lease(unit), k.value()}
@@ -144,7 +144,7 @@ func (k *talker) command() step {
 		s.words = append([]string{k.anyCase("GETEX"), k.key()}, pick(k.random, nil, []string{"PERSIST"}, k.expiry(),
 			k.expiry())...)
 	default:
-		return k.newer()
+		return k.newerCommand()
 	}
 	switch k.random.IntN(40) {
 	case 0:
@@ -159,7 +159,7 @@ func (k *talker) command() step {
 }
 
 // surplus returns a superfluous word: a key if the command accepts any number of keys.
-func (k *talker) surplus(name string) string {
+func (k *commandGenerator) surplus(name string) string {
 	switch strings.ToUpper(name) {
 	case "DEL", "UNLINK", "EXISTS", "TOUCH", "MGET", "MSET", "MSETNX":
 		return k.key()
@@ -168,7 +168,7 @@ func (k *talker) surplus(name string) string {
 	}
 }
 
-func (k *talker) plain() []string {
+func (k *commandGenerator) plainCommand() []string {
 	words := strings.Fields(pick(k.random, plainCommands()...))
 	for i, word := range words {
 		switch word {
@@ -185,15 +185,15 @@ func (k *talker) plain() []string {
 	return words
 }
 
-// set returns a SET with options in any order, some of which exclude each other.
-func (k *talker) set() []string {
+// setCommand returns a SET with options in any order, some of which exclude each other.
+func (k *commandGenerator) setCommand() []string {
 	var options [][]string
 	for _, option := range []struct {
-		oneOf int
+		oneIn int
 		words []string
 	}{{3, []string{"NX"}}, {5, []string{"XX"}}, {6, []string{"GET"}}, {8, []string{"KEEPTTL"}}, {2, k.expiry()},
 		{40, k.expiry()}} {
-		if k.random.IntN(option.oneOf) == 0 {
+		if k.random.IntN(option.oneIn) == 0 {
 			option.words[0] = k.anyCase(option.words[0])
 			options = append(options, option.words)
 		}
@@ -206,7 +206,7 @@ func (k *talker) set() []string {
 	return words
 }
 
-func (k *talker) expire() []string {
+func (k *commandGenerator) expireCommand() []string {
 	unit := pick(k.random, "EX", "PX", "EXAT", "PXAT")
 	name := map[string]string{"EX": "EXPIRE", "PX": "PEXPIRE", "EXAT": "EXPIREAT", "PXAT": "PEXPIREAT"}[unit]
 	words := []string{k.anyCase(name), k.key(), k.lease(unit)}
@@ -218,8 +218,9 @@ func (k *talker) expire() []string {
 	return words
 }
 
-// newer returns a command that is newer than Redis 7.0, with an equivalent script for Redis 7.0.
-func (k *talker) newer() step {
+// newerCommand returns a command that is newer than Redis 7.0, with an equivalent script for Redis
+// 7.0.
+func (k *commandGenerator) newerCommand() step {
 	key, expected, value := k.key(), k.value(), k.value()
 	compare := func(sign, then, otherwise string) string {
 		return fmt.Sprintf("local v = redis.call('get', KEYS[1]) if v %s ARGV[1] then return %s end return %s", sign,
@@ -229,28 +230,28 @@ func (k *talker) newer() step {
 	eval := func(script string, args ...string) []string {
 		return append([]string{"EVAL", script, "1", key}, args...)
 	}
-	lease := strconv.Itoa(leastMillis)
+	lease := strconv.Itoa(minMillis)
 	switch k.random.IntN(5) {
 	case 0:
-		return step{words: []string{"DELIFEQ", key, expected}, theirs: eval(compare("==", remove, "0"), expected)}
+		return step{words: []string{"DELIFEQ", key, expected}, redisWords: eval(compare("==", remove, "0"), expected)}
 	case 1:
 		return step{words: []string{"DELEX", key, k.anyCase("IFEQ"), expected},
-			theirs: eval(compare("==", remove, "0"), expected)}
+			redisWords: eval(compare("==", remove, "0"), expected)}
 	case 2:
-		return step{words: []string{"DELEX", key, "IFNE", expected}, theirs: eval(compare("~=", remove, "0"), expected)}
+		return step{words: []string{"DELEX", key, "IFNE", expected}, redisWords: eval(compare("~=", remove, "0"), expected)}
 	case 3:
 		return step{words: []string{"SET", key, value, k.anyCase("IFEQ"), expected, "PX", lease},
-			theirs: eval(compare("==", write, "false"), expected, value, lease)}
+			redisWords: eval(compare("==", write, "false"), expected, value, lease)}
 	default:
 		return step{words: []string{"SET", key, value, "PX", lease, "IFNE", expected},
-			theirs: eval(compare("~=", write, "false"), expected, value, lease)}
+			redisWords: eval(compare("~=", write, "false"), expected, value, lease)}
 	}
 }
 
 // transaction returns MULTI, some commands and EXEC, often after a WATCH and further commands. The
 // watched keys are not changed between WATCH and EXEC, or get a value that they never had: the
 // proxy does not notice changes that keep the value, such as an EXPIRE.
-func (k *talker) transaction() []step {
+func (k *commandGenerator) transaction() []step {
 	var steps []step
 	add := func(words ...string) { steps = append(steps, step{words: words}) }
 	if k.random.IntN(3) > 0 {
@@ -262,12 +263,12 @@ func (k *talker) transaction() []step {
 		case 1:
 			add("STRLEN", k.key())
 		case 2:
-			k.unique++
-			add("SET", k.key(), fmt.Sprintf("unique %d", k.unique))
+			k.uniqueCount++
+			add("SET", k.key(), fmt.Sprintf("unique %d", k.uniqueCount))
 		}
 	}
 	add(k.anyCase("MULTI"))
-	times := false
+	hasTimes := false
 	for i := range k.random.IntN(4) {
 		s := k.command()
 		if k.random.IntN(5) == 0 {
@@ -276,16 +277,16 @@ func (k *talker) transaction() []step {
 		if i > 0 && k.random.IntN(40) == 0 {
 			s = step{words: pick(k.random, []string{"MULTI"}, []string{"WATCH", k.key()})}
 		}
-		times = times || s.times
-		s.times = false // QUEUED
+		hasTimes = hasTimes || s.hasTimes
+		s.hasTimes = false // QUEUED
 		steps = append(steps, s)
 	}
 	end := pick(k.random, "EXEC", "EXEC", "EXEC", "EXEC", "EXEC", "DISCARD")
-	return append(steps, step{words: []string{k.anyCase(end)}, times: times})
+	return append(steps, step{words: []string{k.anyCase(end)}, hasTimes: hasTimes})
 }
 
 // script runs one of the scripts, or loads it.
-func (k *talker) script() step {
+func (k *commandGenerator) script() step {
 	if k.random.IntN(8) == 0 {
 		return step{words: []string{"SCRIPT", k.anyCase("LOAD"), pick(k.random, k.scripts...).body}}
 	}
@@ -293,12 +294,12 @@ func (k *talker) script() step {
 }
 
 // invocation runs one of the scripts, with generated arguments.
-func (k *talker) invocation() step {
+func (k *commandGenerator) invocation() step {
 	s := pick(k.random, k.scripts...)
 	words := []string{pick(k.random, "EVAL", "eval"), s.body}
 	if k.random.IntN(2) == 0 {
 		words = []string{"EVALSHA", s.sha}
 	}
-	words = append(words, "2", k.key(), k.key(), k.value(), k.value(), strconv.Itoa(leastMillis*(1+k.random.IntN(5))))
-	return step{words: words, times: s.times}
+	words = append(words, "2", k.key(), k.key(), k.value(), k.value(), strconv.Itoa(minMillis*(1+k.random.IntN(5))))
+	return step{words: words, hasTimes: s.hasTimes}
 }

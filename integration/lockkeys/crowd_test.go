@@ -29,72 +29,72 @@ const (
 	longLastingMillis = "600000"
 )
 
-// crowd is a group of clients that use the same few lock keys with ordinary commands.
-type crowd struct {
+// lockClients is a group of clients that use the same few lock keys with ordinary commands.
+type lockClients struct {
 	addrs []string // of proxies, or of single Redis servers; the clients take turns
 	seed  uint64
 	verbs []lockVerb // the commands that the clients send
-	// proxied is set if the addresses support LOCK, UNLOCK and EXTEND, which clients then also
+	// supportsLock is set if the addresses support LOCK, UNLOCK and EXTEND, which clients then also
 	// send.
-	proxied bool
+	supportsLock bool
 	// prefix is the beginning of the names of the keys, after lock:
 	prefix string
-	ring   *keyring
-	// tell, if not nil, changes a reply before a client records it.
-	tell func(client int, op lockOp, reply any) any
+	pool   *keyPool
+	// alterReply, if not nil, changes a reply before a client records it.
+	alterReply func(client int, op lockOp, reply any) any
 
-	began   time.Time
-	clients sync.WaitGroup
+	startedAt time.Time
+	clients   sync.WaitGroup
 
 	mu sync.Mutex
 	tally
 }
 
-// tally holds the replies to crowds.
+// tally holds the replies to groups of clients.
 type tally struct {
-	used    int // keys
-	took    time.Duration
-	replies map[string]int // by command
-	causes  map[string]int // of NOQUORUM
-	wrong   []string       // replies that no client should get
+	keyCount   int // keys
+	elapsed    time.Duration
+	replies    map[string]int // by command
+	causes     map[string]int // of NOQUORUM
+	unexpected []string       // replies that no client should get
 }
 
-// startCrowd lets clients send ops commands in total. The clients use the addresses in turn.
-func startCrowd(t *testing.T, c *crowd, clients, ops int) *crowd {
+// startLockClients lets clients send ops commands in total. The clients use the addresses in turn.
+func startLockClients(t *testing.T, c *lockClients, clients, ops int) *lockClients {
 	t.Helper()
-	c.ring, c.began, c.replies = newKeyring("lock:"+c.prefix, ops), time.Now(), map[string]int{}
+	c.pool, c.startedAt, c.replies = newKeyPool("lock:"+c.prefix, ops), time.Now(), map[string]int{}
 	c.causes = map[string]int{}
 	for i := range clients {
-		m := &member{crowd: c, number: i, addr: c.addrs[i%len(c.addrs)],
+		client := &lockClient{group: c, number: i, addr: c.addrs[i%len(c.addrs)],
 			random: rand.New(rand.NewPCG(c.seed, uint64(i)+100))}
-		kit.Must(t, m.connect())
-		c.clients.Go(m.run)
+		kit.Must(t, client.connect())
+		c.clients.Go(client.run)
 	}
 	return c
 }
 
 // report waits for all clients, logs the figures, and fails the test on unexpected replies.
-func (c *crowd) report(t *testing.T) {
+func (c *lockClients) report(t *testing.T) {
 	t.Helper()
 	c.finish().report(t)
 }
 
 // finish waits until all clients have finished.
-func (c *crowd) finish() tally {
+func (c *lockClients) finish() tally {
 	c.clients.Wait()
-	c.used, c.took = len(c.ring.all), time.Since(c.began)
+	c.keyCount, c.elapsed = len(c.pool.keys), time.Since(c.startedAt)
 	return c.tally
 }
 
-// plus combines the replies to two consecutive crowds.
+// plus combines the replies to two consecutive groups.
 func (t tally) plus(other tally) tally {
-	sum := tally{t.used + other.used, t.took + other.took, map[string]int{}, map[string]int{},
-		slices.Concat(t.wrong, other.wrong)}
-	for _, one := range []tally{t, other} {
-		for kind, times := range one.replies {
+	sum := tally{t.keyCount + other.keyCount, t.elapsed + other.elapsed, map[string]int{}, map[string]int{},
+		slices.Concat(t.unexpected, other.unexpected)}
+	for _, part := range []tally{t, other} {
+		for kind, times := range part.replies {
 			sum.replies[kind] += times
 		}
-		for cause, times := range one.causes {
+		for cause, times := range part.causes {
 			sum.causes[cause] += times
 		}
 	}
@@ -108,17 +108,17 @@ func (t tally) report(test *testing.T) {
 	for _, n := range t.replies {
 		total += n
 	}
-	test.Logf("%d commands on %d keys in %v: %.0f per second", total, t.used, t.took.Round(time.Millisecond),
-		float64(total)/t.took.Seconds())
+	test.Logf("%d commands on %d keys in %v: %.0f per second", total, t.keyCount, t.elapsed.Round(time.Millisecond),
+		float64(total)/t.elapsed.Seconds())
 	for _, kind := range slices.Sorted(maps.Keys(t.replies)) {
 		test.Logf("%8d %s", t.replies[kind], kind)
 	}
 	for _, cause := range slices.Sorted(maps.Keys(t.causes)) {
 		test.Logf("%8d times %s", t.causes[cause], cause)
 	}
-	for i, text := range t.wrong {
+	for i, text := range t.unexpected {
 		if i == 5 {
-			test.Fatalf("and %d more", len(t.wrong)-i)
+			test.Fatalf("and %d more", len(t.unexpected)-i)
 		}
 		test.Errorf("%s", text)
 	}
@@ -134,14 +134,14 @@ func (t tally) wantNoFailure(test *testing.T) {
 	}
 }
 
-// count counts a reply. An unexpected reply is an error.
-func (c *crowd) count(op lockOp, reply any, err error) {
+// countReply counts a reply. An unexpected reply is an error.
+func (c *lockClients) countReply(op lockOp, reply any, err error) {
 	kind := fmt.Sprintf("%v", reply)
-	failure, bad := reply.(redistest.RespError)
+	failure, isError := reply.(redistest.RespError)
 	switch {
 	case err != nil:
 		kind = "no reply"
-	case bad:
+	case isError:
 		kind = kit.FirstWord(string(failure))
 	case op.verb.returnsValue() && reply != nil:
 		kind = "a value"
@@ -149,17 +149,17 @@ func (c *crowd) count(op lockOp, reply any, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.replies[string(op.verb)+" → "+kind]++
-	if bad && strings.HasPrefix(string(failure), "NOQUORUM ") {
+	if isError && strings.HasPrefix(string(failure), "NOQUORUM ") {
 		c.causes[string(failure)]++
 	}
-	if bad && !strings.HasPrefix(string(failure), "NOQUORUM ") {
-		c.wrong = append(c.wrong, fmt.Sprintf("%v: %v", op, failure))
+	if isError && !strings.HasPrefix(string(failure), "NOQUORUM ") {
+		c.unexpected = append(c.unexpected, fmt.Sprintf("%v: %v", op, failure))
 	}
 }
 
-// member is one client of a crowd.
-type member struct {
-	crowd  *crowd
+// lockClient is one client of a group.
+type lockClient struct {
+	group  *lockClients
 	number int
 	addr   string
 	random *rand.Rand
@@ -168,7 +168,7 @@ type member struct {
 	sent   int
 }
 
-func (m *member) connect() (err error) {
+func (m *lockClient) connect() (err error) {
 	if m.client, err = redistest.Dial(m.addr, kit.Patience); err != nil {
 		return err
 	}
@@ -185,39 +185,40 @@ func (m *member) connect() (err error) {
 }
 
 // run sends commands until enough have been sent.
-func (m *member) run() {
+func (m *lockClient) run() {
 	defer func() { _ = m.client.Close() }() // it may be closed after an error
 	for {
-		key, ok := m.crowd.ring.next(m.random)
+		key, ok := m.group.pool.next(m.random)
 		if !ok {
 			return
 		}
-		if !m.once(key) {
+		if !m.sendNext(key) {
 			// Another error may follow immediately.
 			time.Sleep(time.Millisecond + time.Duration(m.random.Int64N(int64(20*time.Millisecond))))
 		}
 	}
 }
 
-// once sends one command, or a whole transaction. It returns false after an error.
-func (m *member) once(key *lockKey) bool {
-	op := m.choose(key)
+// sendNext sends one command, or a whole transaction. It returns false after an error.
+func (m *lockClient) sendNext(key *lockKey) bool {
+	op := m.nextOp(key)
 	if op.verb == verbExec {
 		return m.transact(key, op)
 	}
-	_, ok := m.send(key, op, m.words(key.name, op)...)
+	_, ok := m.send(key, op, m.commandWords(key.name, op)...)
 	return ok
 }
 
 // send sends a command and records it. It returns false after an error.
-func (m *member) send(key *lockKey, op lockOp, words ...string) (reply any, ok bool) {
-	from := time.Since(m.crowd.began)
+func (m *lockClient) send(key *lockKey, op lockOp, words ...string) (reply any, ok bool) {
+	from := time.Since(m.group.startedAt)
 	reply, err := m.client.Do(words...)
-	return m.record(key, lockRecord{op: op, from: from}, ordinary(words[0], reply), err)
+	return m.store(key, lockRecord{op: op, from: from}, asRedisReply(words[0], reply), err)
 }
 
-// ordinary converts the reply to LOCK and EXTEND to the reply to SET NX and a compare-and-expire.
-func ordinary(command string, reply any) any {
+// asRedisReply converts the reply to LOCK and EXTEND to the reply to SET NX and a
+// compare-and-expire.
+func asRedisReply(command string, reply any) any {
 	_, granted := reply.(int64)
 	switch {
 	case command == "LOCK" && granted:
@@ -231,110 +232,111 @@ func ordinary(command string, reply any) any {
 	}
 }
 
-// record completes and stores the record of a command whose reply has just arrived.
-func (m *member) record(key *lockKey, one lockRecord, reply any, err error) (any, bool) {
-	one.client, one.to = m.number, time.Since(m.crowd.began)
-	m.crowd.count(one.op, reply, err)
-	if _, bad := reply.(redistest.RespError); bad || err != nil {
-		one.op.fate = lost
+// store completes and stores the record of a command whose reply has just arrived.
+func (m *lockClient) store(key *lockKey, record lockRecord, reply any, err error) (any, bool) {
+	record.client, record.to = m.number, time.Since(m.group.startedAt)
+	m.group.countReply(record.op, reply, err)
+	if _, isError := reply.(redistest.RespError); isError || err != nil {
+		record.op.outcome = outcomeUnknown
 	}
-	if m.crowd.tell != nil {
-		reply = m.crowd.tell(m.number, one.op, reply)
+	if m.group.alterReply != nil {
+		reply = m.group.alterReply(m.number, record.op, reply)
 	}
-	one.reply = reply
-	key.add(one)
+	record.reply = reply
+	key.add(record)
 	if err != nil {
-		m.again(err)
+		m.reconnect(err)
 	}
-	return reply, one.op.fate == answered
+	return reply, record.op.outcome == outcomeReplied
 }
 
 // transact watches a key, reads it, and replaces the value that it has read.
-func (m *member) transact(key *lockKey, op lockOp) bool {
-	watched := time.Since(m.crowd.began)
+func (m *lockClient) transact(key *lockKey, op lockOp) bool {
+	watchTime := time.Since(m.group.startedAt)
 	if !m.expect("OK", "WATCH", key.name) {
 		return false
 	}
-	read, ok := m.send(key, lockOp{verb: verbGet}, "GET", key.name)
+	value, ok := m.send(key, lockOp{verb: verbGet}, "GET", key.name)
 	if !ok {
 		m.expect("OK", "UNWATCH")
 		return false
 	}
-	op.expects, _ = read.(string)
+	op.expects, _ = value.(string)
 	if !m.expect("OK", "MULTI") || !m.expect("QUEUED", "SET", key.name, op.value, "PX", longLastingMillis) {
 		return false
 	}
-	from := time.Since(m.crowd.began)
+	from := time.Since(m.group.startedAt)
 	reply, err := m.client.Do("EXEC")
 	if replies, isList := reply.([]any); isList && len(replies) == 1 {
 		reply = replies[0]
 	}
-	_, ok = m.record(key, lockRecord{op: op, from: from, watched: watched}, reply, err)
+	_, ok = m.store(key, lockRecord{op: op, from: from, watchTime: watchTime}, reply, err)
 	return ok
 }
 
 // expect sends a command that uses no key. After an unexpected reply the client reconnects, so that
 // no transaction stays open.
-func (m *member) expect(want string, words ...string) bool {
+func (m *lockClient) expect(want string, words ...string) bool {
 	reply, err := m.client.Do(words...)
 	if err == nil && reply == any(want) {
 		return true
 	}
-	m.crowd.count(lockOp{verb: lockVerb(words[0])}, reply, err)
-	m.again(err)
+	m.group.countReply(lockOp{verb: lockVerb(words[0])}, reply, err)
+	m.reconnect(err)
 	return false
 }
 
-// again reconnects. If that fails, it records the error and continues with a closed connection.
-func (m *member) again(cause error) {
+// reconnect opens a new connection. If that fails, it records the error and continues with a closed
+// connection.
+func (m *lockClient) reconnect(cause error) {
 	_ = m.client.Close()
 	if err := m.connect(); err != nil {
-		m.crowd.mu.Lock()
-		defer m.crowd.mu.Unlock()
-		m.crowd.wrong = append(m.crowd.wrong, errors.Join(cause, err).Error())
+		m.group.mu.Lock()
+		defer m.group.mu.Unlock()
+		m.group.unexpected = append(m.group.unexpected, errors.Join(cause, err).Error())
 	}
 }
 
-// locking returns the commands of clients that take and release a lock. The more often a command is
-// listed, the more often it is sent. Some commands read or break a lock.
-func locking() []lockVerb {
+// lockingVerbs returns the commands of clients that take and release a lock. The more often a
+// command is listed, the more often it is sent. Some commands read or break a lock.
+func lockingVerbs() []lockVerb {
 	return append(slices.Concat(slices.Repeat([]lockVerb{verbTake}, 8), slices.Repeat([]lockVerb{verbRelease}, 6)),
 		verbGet, verbGet, verbGet, verbExtend, verbExtend, verbDel)
 }
 
-// overwriting returns the commands of locking, and commands that replace one value by another.
-func overwriting() []lockVerb {
-	return append(locking(), verbSwap, verbSwap, verbReplace, verbPut, verbCompareSet, verbCompareSet, verbGetDel,
+// overwritingVerbs returns the commands of lockingVerbs, and commands that replace a value.
+func overwritingVerbs() []lockVerb {
+	return append(lockingVerbs(), verbSwap, verbSwap, verbReplace, verbPut, verbCompareSet, verbCompareSet, verbGetDel,
 		verbExec, verbExec)
 }
 
-// choose generates a command. The value to release, extend or replace is mostly the last one that
-// this client or another one has read.
-func (m *member) choose(key *lockKey) lockOp {
+// nextOp generates a command. The value to release, extend or replace is mostly the last value that
+// any client has read.
+func (m *lockClient) nextOp(key *lockKey) lockOp {
 	m.sent++
-	op := lockOp{verb: pick(m.random, m.crowd.verbs...), value: fmt.Sprintf("%d-%d", m.number, m.sent)}
-	seen := key.lastSeen()
-	if seen == "" || m.random.IntN(20) == 0 {
-		seen = "of nobody"
+	op := lockOp{verb: pick(m.random, m.group.verbs...), value: fmt.Sprintf("%d-%d", m.number, m.sent)}
+	lastSeen := key.lastSeen()
+	if lastSeen == "" || m.random.IntN(20) == 0 {
+		lastSeen = "of nobody"
 	}
 	switch op.verb {
 	case verbCompareSet:
-		op.expects = seen
+		op.expects = lastSeen
 	case verbRelease, verbExtend:
-		op.value = seen
+		op.value = lastSeen
 	}
 	return op
 }
 
-// words returns the command in one of the forms that clients send.
-func (m *member) words(key string, op lockOp) []string {
-	if form := m.lockForm(key, op); form != nil && m.crowd.proxied && m.random.IntN(3) == 0 {
+// commandWords returns the command in one of the forms that clients send.
+func (m *lockClient) commandWords(key string, op lockOp) []string {
+	if form := m.lockForm(key, op); form != nil && m.group.supportsLock && m.random.IntN(3) == 0 {
 		return form
 	}
-	coin := m.random.IntN(2) == 0
+	alternative := m.random.IntN(2) == 0
 	switch op.verb {
 	case verbTake:
-		if coin {
+		if alternative {
 			return []string{"SET", key, op.value, "NX"}
 		}
 		return []string{"SET", key, op.value, "NX", "PX", longLastingMillis}
@@ -347,7 +349,7 @@ func (m *member) words(key string, op lockOp) []string {
 	case verbCompareSet:
 		return []string{"EVAL", replaceIfOwn, "1", key, op.expects, op.value, longLastingMillis}
 	case verbRelease:
-		if coin {
+		if alternative {
 			return []string{"EVAL", releaseIfOwn, "1", key, op.value}
 		}
 		return []string{"EVALSHA", m.sha, "1", key, op.value}
@@ -359,7 +361,7 @@ func (m *member) words(key string, op lockOp) []string {
 }
 
 // lockForm returns the equivalent command of the proxy, or nil if there is none.
-func (m *member) lockForm(key string, op lockOp) []string {
+func (m *lockClient) lockForm(key string, op lockOp) []string {
 	switch op.verb {
 	case verbTake:
 		return []string{"LOCK", key, op.value, "PX", longLastingMillis}
@@ -374,86 +376,87 @@ func (m *member) lockForm(key string, op lockOp) []string {
 
 const (
 	keysAtATime = 3
-	// opsPerKey and lostPerKey limit the history of a key; then another key replaces it. The work
-	// of a check grows much faster than its history, and with every command without a known result.
-	opsPerKey  = 250
-	lostPerKey = 5
+	// opsPerKey and unknownPerKey limit the history of a key; then another key replaces it. The
+	// work of a check grows much faster than its history, and with every command without a known
+	// result.
+	opsPerKey     = 250
+	unknownPerKey = 5
 )
 
-// keyring hands out the few keys that all clients use at a time.
-type keyring struct {
+// keyPool hands out the few keys that all clients use at a time.
+type keyPool struct {
 	prefix string
 
-	mu   sync.Mutex
-	left int // remaining commands
-	used [keysAtATime]*lockKey
-	all  []*lockKey
+	mu        sync.Mutex
+	remaining int // remaining commands
+	current   [keysAtATime]*lockKey
+	keys      []*lockKey
 }
 
 // lockKey is a key and its history.
 type lockKey struct {
-	name   string
-	handed int
+	name      string
+	sentCount int
 
-	mu      sync.Mutex
-	records []lockRecord
-	lost    int
-	seen    string // the last value that a reply contained
+	mu           sync.Mutex
+	records      []lockRecord
+	unknownCount int
+	lastValue    string // the last value that a reply contained
 }
 
-func newKeyring(prefix string, ops int) *keyring {
-	ring := &keyring{prefix: prefix, left: ops}
-	for i := range ring.used {
-		ring.replace(i)
+func newKeyPool(prefix string, ops int) *keyPool {
+	pool := &keyPool{prefix: prefix, remaining: ops}
+	for i := range pool.current {
+		pool.replace(i)
 	}
-	return ring
+	return pool
 }
 
-func (r *keyring) replace(i int) {
-	r.used[i] = &lockKey{name: r.prefix + strconv.Itoa(len(r.all))}
-	r.all = append(r.all, r.used[i])
+func (r *keyPool) replace(i int) {
+	r.current[i] = &lockKey{name: r.prefix + strconv.Itoa(len(r.keys))}
+	r.keys = append(r.keys, r.current[i])
 }
 
 // next returns a key for one more command, or false if enough commands have been sent.
-func (r *keyring) next(random *rand.Rand) (*lockKey, bool) {
+func (r *keyPool) next(random *rand.Rand) (*lockKey, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.left == 0 {
+	if r.remaining == 0 {
 		return nil, false
 	}
-	r.left--
+	r.remaining--
 	i := random.IntN(keysAtATime)
-	if r.used[i].handed == opsPerKey || r.used[i].hasManyLost() {
+	if r.current[i].sentCount == opsPerKey || r.current[i].hasManyUnknown() {
 		r.replace(i)
 	}
-	r.used[i].handed++
-	return r.used[i], true
+	r.current[i].sentCount++
+	return r.current[i], true
 }
 
-func (k *lockKey) hasManyLost() bool {
+func (k *lockKey) hasManyUnknown() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.lost >= lostPerKey
+	return k.unknownCount >= unknownPerKey
 }
 
-func (k *lockKey) add(one lockRecord) {
+func (k *lockKey) add(record lockRecord) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.records = append(k.records, one)
-	value, isText := one.reply.(string)
-	switch verb := one.op.verb; {
-	case one.op.fate == lost && verb.writes():
-		k.lost++
-	case one.op.fate == lost:
+	k.records = append(k.records, record)
+	value, isText := record.reply.(string)
+	switch verb := record.op.verb; {
+	case record.op.outcome == outcomeUnknown && verb.writes():
+		k.unknownCount++
+	case record.op.outcome == outcomeUnknown:
 	case verb == verbGet && isText:
-		k.seen = value
-	case verb == verbSwap, verb == verbCompareSet && one.reply == int64(1), verb.writesValue() && isText:
-		k.seen = one.op.value
+		k.lastValue = value
+	case verb == verbSwap, verb == verbCompareSet && record.reply == int64(1), verb.writesValue() && isText:
+		k.lastValue = record.op.value
 	}
 }
 
 func (k *lockKey) lastSeen() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.seen
+	return k.lastValue
 }

@@ -18,8 +18,8 @@ const (
 	// defaultSteps is the default; it takes some seconds on two busy cores.
 	defaultSteps = 4000
 
-	scriptCount     = 150
-	mostDifferences = 10
+	scriptCount    = 150
+	maxDifferences = 10
 )
 
 // TestSameAsOneRedis checks that random commands, transactions and scripts on two lock keys get,
@@ -33,35 +33,35 @@ func TestSameAsOneRedis(t *testing.T) {
 	for _, resp := range []string{"2", "3"} {
 		t.Run("RESP"+resp, func(t *testing.T) {
 			p := startPair(t, proxy.Addr(), single.Addr(), resp)
-			p.looker = kit.Connect(t, proxy)
+			p.observer = kit.Connect(t, proxy)
 			differences := p.compare(t, seed, steps)
-			t.Logf("refused: %d of %d steps that may be", p.refused, p.refusable)
+			t.Logf("refused: %d of %d steps that may be", p.refusedCount, p.refusableCount)
 			if len(differences) > 0 {
-				t.Errorf("%d DIFFERENCES (it stops at %d):\n%s", len(differences), mostDifferences,
+				t.Errorf("%d DIFFERENCES (it stops at %d):\n%s", len(differences), maxDifferences,
 					strings.Join(differences, "\n"))
 			}
 		})
 	}
 }
 
-// TestSameAsOneRedisSees checks that two Redis servers do not differ until a client writes to one
-// of them, and that the difference is then found.
-func TestSameAsOneRedisSees(t *testing.T) {
+// TestSameAsOneRedisDetectsChange checks that two Redis servers do not differ until a client writes
+// to one of them, and that the difference is then found.
+func TestSameAsOneRedisDetectsChange(t *testing.T) {
 	redistest.SkipShort(t)
-	one, other, seed := kit.StartReference(t), kit.StartReference(t), rand.Uint64()
+	firstServer, secondServer, seed := kit.StartReference(t), kit.StartReference(t), rand.Uint64()
 	for _, resp := range []string{"2", "3"} {
-		p := startPair(t, one.Addr(), other.Addr(), resp)
-		p.alwaysTheirs = true
+		p := startPair(t, firstServer.Addr(), secondServer.Addr(), resp)
+		p.bothRedis = true
 		if differences := p.compare(t, seed, 3000); len(differences) > 0 {
 			t.Fatalf("seed %d: two Redises differ: %s", seed, differences[0])
 		}
 	}
-	p := startPair(t, one.Addr(), other.Addr(), "2")
-	p.alwaysTheirs = true
-	meddler, err := redistest.Dial(one.Addr(), kit.Patience)
+	p := startPair(t, firstServer.Addr(), secondServer.Addr(), "2")
+	p.bothRedis = true
+	otherClient, err := redistest.Dial(firstServer.Addr(), kit.Patience)
 	kit.Must(t, err)
-	defer meddler.Close()
-	p.between = func() { kit.Do(t, meddler, "SET", lockKeyNames()[0], "of nobody") }
+	defer otherClient.Close()
+	p.beforeGroup = func() { kit.Do(t, otherClient, "SET", lockKeyNames()[0], "of nobody") }
 	if len(p.compare(t, seed, 2000)) == 0 {
 		t.Error("no difference was found: TestSameAsOneRedis shows nothing")
 	}
@@ -74,31 +74,32 @@ func lockKeyNames() []string { return []string{"lock:a", "lock:{b}:\xff"} }
 func (p *pair) compare(t *testing.T, seed uint64, steps int) (differences []string) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, uint64(p.resp[0])))
-	k := &talker{random: random, keys: lockKeyNames(), scripts: luaScripts(random, scriptCount)}
-	kit.Must(t, p.afresh(k.keys))
-	for sent := 0; sent < steps && len(differences) < mostDifferences; {
-		if p.between != nil {
-			p.between()
+	k := &commandGenerator{random: random, keys: lockKeyNames(), scripts: luaScripts(random, scriptCount)}
+	kit.Must(t, p.reset(k.keys))
+	for sent := 0; sent < steps && len(differences) < maxDifferences; {
+		if p.beforeGroup != nil {
+			p.beforeGroup()
 		}
-		group := k.steps()
-		refused := p.refused
-		difference, err := p.differ(group)
+		group := k.nextSteps()
+		refusedBefore := p.refusedCount
+		difference, err := p.compareGroup(group)
 		kit.Must(t, err)
 		sent += len(group)
 		if difference != "" {
 			differences = append(differences, difference)
 		}
-		if difference != "" || p.refused > refused {
-			kit.Must(t, p.afresh(k.keys))
+		if difference != "" || p.refusedCount > refusedBefore {
+			kit.Must(t, p.reset(k.keys))
 		}
 	}
 	return differences
 }
 
-// differ sends a group of commands up to the first one that is refused or whose replies differ.
-func (p *pair) differ(group []step) (string, error) {
+// compareGroup sends a group of commands up to the first one that is refused or whose replies
+// differ.
+func (p *pair) compareGroup(group []step) (string, error) {
 	for _, s := range group {
-		before, err := p.look(s)
+		before, err := p.readKeys(s)
 		if err != nil {
 			return "", err
 		}
@@ -107,37 +108,37 @@ func (p *pair) differ(group []step) (string, error) {
 			return "", err
 		}
 		if before != "" {
-			p.refusable++
+			p.refusableCount++
 		}
 		if before != "" && isRefusal(answers[0].raw) {
-			p.refused++
-			after, err := p.look(s)
+			p.refusedCount++
+			after, err := p.readKeys(s)
 			if err == nil && after != before {
 				return fmt.Sprintf("%q\n  was refused, and yet changed %s\n  to %s\nafter\n%s", s.words, before, after,
-					p.recent(12)), nil
+					p.lastCommands(12)), nil
 			}
 			return "", err
 		}
-		if !alike(answers[0], answers[1], s.times) {
+		if !sameReply(answers[0], answers[1], s.hasTimes) {
 			return fmt.Sprintf("%q\n  got  %q\n  want %q\nafter\n%s", s.words, answers[0].raw, answers[1].raw,
-				p.recent(12)), nil
+				p.lastCommands(12)), nil
 		}
 	}
 	return "", nil
 }
 
-// look returns the values of the proxy's keys, if a step may be refused.
-func (p *pair) look(s step) (string, error) {
-	if !s.refusable || p.looker == nil {
+// readKeys returns the values of the proxy's keys, if a step may be refused.
+func (p *pair) readKeys(s step) (string, error) {
+	if !s.refusable || p.observer == nil {
 		return "", nil
 	}
 	var values []any
 	for _, db := range []string{"0", "1"} {
-		if _, err := p.looker.Do("SELECT", db); err != nil {
+		if _, err := p.observer.Do("SELECT", db); err != nil {
 			return "", err
 		}
 		for _, key := range lockKeyNames() {
-			value, err := p.looker.Do("GET", key)
+			value, err := p.observer.Do("GET", key)
 			if err != nil {
 				return "", err
 			}

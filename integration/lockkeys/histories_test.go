@@ -33,7 +33,7 @@ const (
 	// voteLimit bounds the wait until a master votes again.
 	voteLimit = 20 * time.Second
 
-	crowdSize = 10
+	clientCount = 10
 
 	// runsEnv sets how often TestHistoriesUndisturbed runs each mix. atOnceEnv sets how many mixes
 	// run at a time, each with its own clients and keys. busyEnv sets how many loops use CPU time.
@@ -63,21 +63,21 @@ func (v verdict) plus(other verdict) verdict {
 	}
 }
 
-// judge checks the histories of all keys, several at the same time.
-func (c *crowd) judge() verdict {
-	results := make([]porcupine.CheckResult, len(c.ring.all))
+// checkHistories checks the histories of all keys, several at the same time.
+func (c *lockClients) checkHistories() verdict {
+	results := make([]porcupine.CheckResult, len(c.pool.keys))
 	var next atomic.Int64
 	var checkers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		checkers.Go(func() {
 			for i := next.Add(1) - 1; int(i) < len(results); i = next.Add(1) - 1 {
-				results[i] = checkLockKey(c.ring.all[i].records)
+				results[i] = checkLockKey(c.pool.keys[i].records)
 			}
 		})
 	}
 	checkers.Wait()
 	v := verdict{keys: len(results)}
-	for i, key := range c.ring.all {
+	for i, key := range c.pool.keys {
 		switch results[i] {
 		case porcupine.Unknown:
 			v.undecided++
@@ -93,8 +93,8 @@ func (v verdict) String() string {
 	return fmt.Sprintf("%d histories, %d violations, %d undecided", v.keys, v.violations, v.undecided)
 }
 
-// wantNone fails the test if there is a violation or an undecided history.
-func (v verdict) wantNone(t *testing.T) {
+// wantNoViolation fails the test if there is a violation or an undecided history.
+func (v verdict) wantNoViolation(t *testing.T) {
 	t.Helper()
 	t.Log(v)
 	if v.violations > 0 {
@@ -128,7 +128,7 @@ func (k *lockKey) String() string {
 		switch {
 		case i == first:
 			fmt.Fprintln(&text, ">", r)
-		case i >= first-30 && i < first+5, r.op.fate == lost && i < first, r.to >= ordered[first].from &&
+		case i >= first-30 && i < first+5, r.op.outcome == outcomeUnknown && i < first, r.to >= ordered[first].from &&
 			r.from <= ordered[first].to:
 			fmt.Fprintln(&text, " ", r)
 		}
@@ -138,7 +138,7 @@ func (k *lockKey) String() string {
 
 func (r lockRecord) String() string {
 	reply := fmt.Sprint(r.reply)
-	if r.op.fate == lost {
+	if r.op.outcome == outcomeUnknown {
 		reply = "lost"
 	}
 	value := r.op.value
@@ -152,22 +152,22 @@ func (r lockRecord) String() string {
 // cannot be explained by the commands sent until then.
 func firstViolation(ordered []lockRecord) int {
 	return firstUnexplained(ordered, func(r lockRecord) (from, to time.Duration) { return r.from, r.to },
-		func(r lockRecord) lockRecord { r.op.fate = lost; return r },
-		func(upTo []lockRecord) bool { return checkLockKey(upTo) != porcupine.Illegal })
+		func(r lockRecord) lockRecord { r.op.outcome = outcomeUnknown; return r },
+		func(prefix []lockRecord) bool { return checkLockKey(prefix) != porcupine.Illegal })
 }
 
 // firstUnexplained returns the index of the first record, in the order of the replies, that makes
 // the history impossible to explain. Commands in flight may have been executed already.
-func firstUnexplained[R any](ordered []R, times func(R) (from, to time.Duration), asLost func(R) R, explains func([]R) bool) int {
+func firstUnexplained[R any](ordered []R, times func(R) (from, to time.Duration), asUnknown func(R) R, explains func([]R) bool) int {
 	explained := func(n int) bool {
-		_, at := times(ordered[n-1])
-		upTo := slices.Clone(ordered[:n])
+		_, until := times(ordered[n-1])
+		prefix := slices.Clone(ordered[:n])
 		for _, r := range ordered[n:] {
-			if from, _ := times(r); from <= at {
-				upTo = append(upTo, asLost(r))
+			if from, _ := times(r); from <= until {
+				prefix = append(prefix, asUnknown(r))
 			}
 		}
-		return explains(upTo)
+		return explains(prefix)
 	}
 	low, high := 0, len(ordered) // explained(low), not explained(high)
 	for high-low > 1 {
@@ -183,10 +183,10 @@ func firstUnexplained[R any](ordered []R, times func(R) (from, to time.Duration)
 // TestHistoriesOfOneRedis checks that the checker finds no violation by a single Redis.
 func TestHistoriesOfOneRedis(t *testing.T) {
 	redistest.SkipShort(t)
-	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()},
-		crowdSize, 5000)
+	c := startLockClients(t, &lockClients{addrs: []string{kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwritingVerbs()},
+		clientCount, 5000)
 	c.report(t)
-	c.judge().wantNone(t)
+	c.checkHistories().wantNoViolation(t)
 }
 
 // TestHistoriesOfOneClient checks that the checker finds no violation if one client sends all forms
@@ -194,59 +194,60 @@ func TestHistoriesOfOneRedis(t *testing.T) {
 func TestHistoriesOfOneClient(t *testing.T) {
 	redistest.SkipShort(t)
 	f := startLockKeyFleet(t, 1)
-	c := startCrowd(t, &crowd{addrs: f.Addrs(), seed: rand.Uint64(), verbs: overwriting(), proxied: true}, 1, 1000)
+	c := startLockClients(t, &lockClients{addrs: f.Addrs(), seed: rand.Uint64(), verbs: overwritingVerbs(), supportsLock: true}, 1, 1000)
 	c.report(t)
-	c.judge().wantNone(t)
+	c.checkHistories().wantNoViolation(t)
 }
 
-// TestHistoriesSeeTwoRedises: the checker finds a violation if half of the clients use another
+// TestHistoriesDetectTwoRedises: the checker finds a violation if half of the clients use another
 // Redis.
-func TestHistoriesSeeTwoRedises(t *testing.T) {
+func TestHistoriesDetectTwoRedises(t *testing.T) {
 	redistest.SkipShort(t)
-	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()},
-		seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 2000)
+	c := startLockClients(t, &lockClients{addrs: []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()},
+		seed: rand.Uint64(), verbs: overwritingVerbs()}, clientCount, 2000)
 	c.report(t)
-	c.judge().wantViolation(t)
+	c.checkHistories().wantViolation(t)
 }
 
-// TestHistoriesSeeALiar checks that the checker finds a violation if one client of ten sometimes
-// claims to have a lock that it was refused.
-func TestHistoriesSeeALiar(t *testing.T) {
+// TestHistoriesDetectFalseGrants checks that the checker finds a violation if one client of ten
+// sometimes claims to have a lock that it was refused.
+func TestHistoriesDetectFalseGrants(t *testing.T) {
 	redistest.SkipShort(t)
 	lies := 0
-	liar := func(client int, op lockOp, reply any) any {
-		if client != 3 || op.verb != verbTake || reply != nil || op.fate == lost {
+	addFalseGrants := func(client int, op lockOp, reply any) any {
+		if client != 3 || op.verb != verbTake || reply != nil || op.outcome == outcomeUnknown {
 			return reply
 		}
 		lies++
 		return "OK"
 	}
-	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting(),
-		tell: liar}, crowdSize, 2000)
+	c := startLockClients(t, &lockClients{addrs: []string{kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwritingVerbs(),
+		alterReply: addFalseGrants}, clientCount, 2000)
 	c.report(t)
 	t.Logf("%d lies", lies)
-	c.judge().wantViolation(t)
+	c.checkHistories().wantViolation(t)
 }
 
-// TestHistoriesSeeAThief: the checker finds a violation if another program deletes the keys.
-func TestHistoriesSeeAThief(t *testing.T) {
+// TestHistoriesDetectDeletedKeys: the checker finds a violation if another program deletes the
+// keys.
+func TestHistoriesDetectDeletedKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	server := kit.StartReference(t)
-	c := startCrowd(t, &crowd{addrs: []string{server.Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 5000)
-	over := make(chan struct{})
+	c := startLockClients(t, &lockClients{addrs: []string{server.Addr()}, seed: rand.Uint64(), verbs: overwritingVerbs()}, clientCount, 5000)
+	finished := make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(finished)
 		c.clients.Wait()
 	}()
 	client, err := redistest.Dial(server.Addr(), kit.Patience)
 	kit.Must(t, err)
 	defer client.Close()
-	for thefts := 0; ; thefts++ {
+	for flushes := 0; ; flushes++ {
 		select {
-		case <-over:
-			t.Logf("%d thefts", thefts)
+		case <-finished:
+			t.Logf("%d thefts", flushes)
 			c.report(t)
-			c.judge().wantViolation(t)
+			c.checkHistories().wantViolation(t)
 			return
 		case <-time.After(5 * time.Millisecond):
 			kit.Do(t, client, "FLUSHALL")
@@ -256,7 +257,7 @@ func TestHistoriesSeeAThief(t *testing.T) {
 
 // mixes returns the mixes of commands in TestHistories.
 func mixes() map[string][]lockVerb {
-	return map[string][]lockVerb{"locking": locking(), "overwriting": overwriting()}
+	return map[string][]lockVerb{"locking": lockingVerbs(), "overwriting": overwritingVerbs()}
 }
 
 // TestHistories checks that every reply is one that a single Redis could have given; see
@@ -269,14 +270,14 @@ func TestHistories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := startLockKeyFleet(t, 2)
 			disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
-			c := startCrowd(t, &crowd{addrs: f.Addrs(), seed: seed, verbs: verbs, proxied: true}, crowdSize,
+			c := startLockClients(t, &lockClients{addrs: f.Addrs(), seed: seed, verbs: verbs, supportsLock: true}, clientCount,
 				ops/len(mixes()))
 			c.clients.Wait()
-			done, err := disturber.Stop()
+			faultCounts, err := disturber.Stop()
 			c.report(t)
-			t.Logf("the masters were disturbed: %v", done)
+			t.Logf("the masters were disturbed: %v", faultCounts)
 			kit.Must(t, err)
-			c.judge().wantNone(t)
+			c.checkHistories().wantNoViolation(t)
 		})
 	}
 }
@@ -292,31 +293,31 @@ func TestHistoriesUndisturbed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := startLockKeyFleet(t, 2, masterTimeout()...)
 			startBusy(t, int(kit.NumberFrom(t, busyEnv, 0)))
-			var told tally
-			var found verdict
+			var total tally
+			var result verdict
 			for run := 0; run < runs; {
-				var crowds []*crowd
+				var crowds []*lockClients
 				for ; run < runs && len(crowds) < atOnce; run++ {
-					crowds = append(crowds, startCrowd(t, &crowd{
-						addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, proxied: true,
+					crowds = append(crowds, startLockClients(t, &lockClients{
+						addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, supportsLock: true,
 						prefix: fmt.Sprintf("run%d:", run),
-					}, crowdSize, opsPerRun))
+					}, clientCount, opsPerRun))
 				}
 				for _, c := range crowds {
-					told = told.plus(c.finish())
-					judged := c.judge()
-					for _, key := range judged.examples {
+					total = total.plus(c.finish())
+					runResult := c.checkHistories()
+					for _, key := range runResult.examples {
 						t.Logf("%s a VIOLATION: %v", c.prefix, key)
 					}
-					found = found.plus(judged)
+					result = result.plus(runResult)
 				}
 				if run/50 > (run-len(crowds))/50 {
-					t.Logf("%d runs: %v", run, found)
+					t.Logf("%d runs: %v", run, result)
 				}
 			}
-			found.wantNone(t)
-			told.wantNoFailure(t)
-			told.report(t)
+			result.wantNoViolation(t)
+			total.wantNoFailure(t)
+			total.report(t)
 		})
 	}
 }
@@ -337,17 +338,17 @@ func startBusy(t *testing.T, loops int) {
 	t.Cleanup(func() { kit.NoError(t, busy.Close()) })
 }
 
-// TestHistoriesSeeDisjointMasters checks that the checker finds a violation if two proxies share no
-// master: they are two lock servers.
-func TestHistoriesSeeDisjointMasters(t *testing.T) {
+// TestHistoriesDetectDisjointMasters checks that the checker finds a violation if two proxies share
+// no master: they are two lock servers.
+func TestHistoriesDetectDisjointMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
-	one := kit.StartProxy(t, redistest.URLs(masters[:3]), kit.LockKeyArgs(upstream)...)
-	other := kit.StartProxy(t, redistest.URLs(masters[3:]), kit.LockKeyArgs(upstream)...)
-	c := startCrowd(t, &crowd{addrs: []string{one.Addr(), other.Addr()}, seed: rand.Uint64(), verbs: overwriting()},
-		crowdSize, 2000)
+	firstProxy := kit.StartProxy(t, redistest.URLs(masters[:3]), kit.LockKeyArgs(upstream)...)
+	secondProxy := kit.StartProxy(t, redistest.URLs(masters[3:]), kit.LockKeyArgs(upstream)...)
+	c := startLockClients(t, &lockClients{addrs: []string{firstProxy.Addr(), secondProxy.Addr()}, seed: rand.Uint64(), verbs: overwritingVerbs()},
+		clientCount, 2000)
 	c.report(t)
-	c.judge().wantViolation(t)
+	c.checkHistories().wantViolation(t)
 }
 
 // startLockKeyFleet starts five masters that lose nothing when they are killed, and linked proxies
@@ -370,10 +371,10 @@ func startLockKeyFleet(t *testing.T, proxies int, args ...string) *kit.Fleet {
 // crash ends when the master votes again. Otherwise more than a minority could be unavailable, and
 // finally no master would know the locks.
 func lockKeyDisturbances() []faults.Fault {
-	return append(faults.Disturbances(), killed())
+	return append(faults.Disturbances(), crashFault())
 }
 
-func killed() faults.Fault {
+func crashFault() faults.Fault {
 	return faults.Fault{
 		Name: "killed, and back with its data",
 		Inflict: func(f *kit.Fleet, i int) error {
@@ -388,7 +389,7 @@ func killed() faults.Fault {
 // awaitState waits until every proxy reports a state of a master. It gives up after a limit: the
 // histories continue, and are still correct.
 func awaitState(f *kit.Fleet, i int, state string) error {
-	wanted := regexp.MustCompile(fmt.Sprintf(`redlock_master%d:[^\r\n]*\bstate=%s\b`, i, state))
+	pattern := regexp.MustCompile(fmt.Sprintf(`redlock_master%d:[^\r\n]*\bstate=%s\b`, i, state))
 	for _, proxy := range f.Proxies {
 		client, err := redistest.Dial(proxy.Addr(), voteLimit)
 		if err != nil {
@@ -400,7 +401,7 @@ func awaitState(f *kit.Fleet, i int, state string) error {
 			switch {
 			case err != nil:
 				return err
-			case wanted.MatchString(fmt.Sprint(info)):
+			case pattern.MatchString(fmt.Sprint(info)):
 			case time.Now().After(end):
 				return nil
 			default:

@@ -11,173 +11,174 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// recorded returns a record of a command and its reply, sent at from and answered at to, in ms.
-func recorded(from, to int, verb lockVerb, value string, reply any) lockRecord {
+// repliedRecord returns a record of a command and its reply, sent at from and answered at to, in
+// ms.
+func repliedRecord(from, to int, verb lockVerb, value string, reply any) lockRecord {
 	return lockRecord{op: lockOp{verb: verb, value: value}, reply: reply, from: time.Duration(from) * time.Millisecond,
 		to: time.Duration(to) * time.Millisecond}
 }
 
-// missed returns the record of a command without a reply.
-func missed(from, to int, verb lockVerb, value string) lockRecord {
-	r := recorded(from, to, verb, value, nil)
-	r.op.fate = lost
+// unknownRecord returns the record of a command without a reply.
+func unknownRecord(from, to int, verb lockVerb, value string) lockRecord {
+	r := repliedRecord(from, to, verb, value, nil)
+	r.op.outcome = outcomeUnknown
 	return r
 }
 
-// conditional returns the record of a compare-and-set or an EXEC.
-func conditional(from, to int, verb lockVerb, expects, value string, reply any) lockRecord {
-	r := recorded(from, to, verb, value, reply)
-	r.op.expects, r.watched = expects, r.from
+// conditionalRecord returns the record of a compare-and-set or an EXEC.
+func conditionalRecord(from, to int, verb lockVerb, expects, value string, reply any) lockRecord {
+	r := repliedRecord(from, to, verb, value, reply)
+	r.op.expects, r.watchTime = expects, r.from
 	return r
 }
 
-// missedConditional returns the record of a compare-and-set or an EXEC without a reply.
-func missedConditional(from, to int, verb lockVerb, expects, value string) lockRecord {
-	r := missed(from, to, verb, value)
+// unknownConditionalRecord returns the record of a compare-and-set or an EXEC without a reply.
+func unknownConditionalRecord(from, to int, verb lockVerb, expects, value string) lockRecord {
+	r := unknownRecord(from, to, verb, value)
 	r.op.expects = expects
 	return r
 }
 
 func TestCheckLockKey(t *testing.T) {
-	right, wrong := porcupine.Ok, porcupine.Illegal
+	legal, illegal := porcupine.Ok, porcupine.Illegal
 	for _, test := range []struct {
 		name    string
 		records []lockRecord
 		want    porcupine.CheckResult
 	}{
-		{"nothing", nil, right},
+		{"nothing", nil, legal},
 		{"one after the other", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbTake, "b", nil), recorded(4, 5, verbGet, "", "a"),
-			recorded(6, 7, verbExtend, "a", int64(1)),
-			recorded(8, 9, verbRelease, "b", int64(0)), recorded(10, 11, verbRelease, "a", int64(1)),
-			recorded(12, 13, verbReplace, "c", nil), recorded(14, 15, verbGet, "", nil),
-			recorded(16, 17, verbSwap, "d", nil), recorded(18, 19, verbReplace, "e", "OK"),
-			recorded(20, 21, verbDel, "", int64(1)), recorded(22, 23, verbDel, "", int64(0)),
-			recorded(24, 25, verbPut, "f", "OK"), recorded(26, 27, verbPut, "g", "OK"),
-			conditional(28, 29, verbCompareSet, "f", "h", int64(0)),
-			conditional(30, 31, verbCompareSet, "g", "i", int64(1)), recorded(32, 33, verbGetDel, "", "i"),
-			recorded(34, 35, verbGetDel, "", nil),
-			conditional(36, 37, verbExec, "", "j", "OK"), conditional(38, 39, verbExec, "j", "k", "OK"),
-			recorded(40, 41, verbGet, "", "k"),
-		}, right},
-		{"two hold it", []lockRecord{recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbTake, "b", "OK")}, wrong},
-		{"two at once hold it", []lockRecord{recorded(0, 5, verbTake, "a", "OK"), recorded(1, 4, verbTake, "b", "OK")}, wrong},
+			repliedRecord(0, 1, verbTake, "a", "OK"), repliedRecord(2, 3, verbTake, "b", nil), repliedRecord(4, 5, verbGet, "", "a"),
+			repliedRecord(6, 7, verbExtend, "a", int64(1)),
+			repliedRecord(8, 9, verbRelease, "b", int64(0)), repliedRecord(10, 11, verbRelease, "a", int64(1)),
+			repliedRecord(12, 13, verbReplace, "c", nil), repliedRecord(14, 15, verbGet, "", nil),
+			repliedRecord(16, 17, verbSwap, "d", nil), repliedRecord(18, 19, verbReplace, "e", "OK"),
+			repliedRecord(20, 21, verbDel, "", int64(1)), repliedRecord(22, 23, verbDel, "", int64(0)),
+			repliedRecord(24, 25, verbPut, "f", "OK"), repliedRecord(26, 27, verbPut, "g", "OK"),
+			conditionalRecord(28, 29, verbCompareSet, "f", "h", int64(0)),
+			conditionalRecord(30, 31, verbCompareSet, "g", "i", int64(1)), repliedRecord(32, 33, verbGetDel, "", "i"),
+			repliedRecord(34, 35, verbGetDel, "", nil),
+			conditionalRecord(36, 37, verbExec, "", "j", "OK"), conditionalRecord(38, 39, verbExec, "j", "k", "OK"),
+			repliedRecord(40, 41, verbGet, "", "k"),
+		}, legal},
+		{"two hold it", []lockRecord{repliedRecord(0, 1, verbTake, "a", "OK"), repliedRecord(2, 3, verbTake, "b", "OK")}, illegal},
+		{"two at once hold it", []lockRecord{repliedRecord(0, 5, verbTake, "a", "OK"), repliedRecord(1, 4, verbTake, "b", "OK")}, illegal},
 		{"the wrong owner releases", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbRelease, "b", int64(1)),
-			recorded(4, 5, verbTake, "c", "OK"),
-		}, wrong},
-		{"the owner does not", []lockRecord{recorded(0, 1, verbTake, "a", "OK"),
-			recorded(2, 3, verbRelease, "a", int64(0))}, wrong},
+			repliedRecord(0, 1, verbTake, "a", "OK"), repliedRecord(2, 3, verbRelease, "b", int64(1)),
+			repliedRecord(4, 5, verbTake, "c", "OK"),
+		}, illegal},
+		{"the owner does not", []lockRecord{repliedRecord(0, 1, verbTake, "a", "OK"),
+			repliedRecord(2, 3, verbRelease, "a", int64(0))}, illegal},
 		{"two release the same", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbRelease, "a", int64(1)),
-			recorded(3, 8, verbRelease, "a", int64(1)),
-		}, wrong},
+			repliedRecord(0, 1, verbTake, "a", "OK"), repliedRecord(2, 9, verbRelease, "a", int64(1)),
+			repliedRecord(3, 8, verbRelease, "a", int64(1)),
+		}, illegal},
 		{"a removal of what is replaced at once", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbDel, "", int64(1)),
-			recorded(3, 8, verbSwap, "b", "a"), recorded(10, 11, verbGet, "", "b"),
-		}, wrong},
+			repliedRecord(0, 1, verbTake, "a", "OK"), repliedRecord(2, 9, verbDel, "", int64(1)),
+			repliedRecord(3, 8, verbSwap, "b", "a"), repliedRecord(10, 11, verbGet, "", "b"),
+		}, illegal},
 		{"what was released is there again", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbRelease, "a", int64(1)),
-			recorded(10, 11, verbGet, "", "a"),
-		}, wrong},
+			repliedRecord(0, 1, verbTake, "a", "OK"), repliedRecord(2, 9, verbRelease, "a", int64(1)),
+			repliedRecord(10, 11, verbGet, "", "a"),
+		}, illegal},
 		{"what is gone is extended", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 3, verbDel, "", int64(1)),
-			recorded(4, 5, verbExtend, "a", int64(1)),
-		}, wrong},
+			repliedRecord(0, 1, verbTake, "a", "OK"), repliedRecord(2, 3, verbDel, "", int64(1)),
+			repliedRecord(4, 5, verbExtend, "a", int64(1)),
+		}, illegal},
 		{"a held key reads as free", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbTake, "b", nil), recorded(4, 5, verbGet, "", nil),
-		}, wrong},
+			repliedRecord(0, 1, verbTake, "a", "OK"), repliedRecord(2, 9, verbTake, "b", nil), repliedRecord(4, 5, verbGet, "", nil),
+		}, illegal},
 		{"read, gone, and read again", []lockRecord{
-			recorded(0, 9, verbTake, "a", "OK"), recorded(1, 2, verbGet, "", "a"), recorded(3, 4, verbGet, "", nil),
-		}, wrong},
+			repliedRecord(0, 9, verbTake, "a", "OK"), repliedRecord(1, 2, verbGet, "", "a"), repliedRecord(3, 4, verbGet, "", nil),
+		}, illegal},
 		{"two swaps get the same", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbSwap, "b", "a"), recorded(2, 9, verbSwap, "c", "a"),
-		}, wrong},
+			repliedRecord(0, 1, verbTake, "a", "OK"), repliedRecord(2, 9, verbSwap, "b", "a"), repliedRecord(2, 9, verbSwap, "c", "a"),
+		}, illegal},
 		{"two comparisons hold", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbCompareSet, "a", "b", int64(1)),
-			conditional(2, 9, verbExec, "a", "c", "OK"),
-		}, wrong},
+			repliedRecord(0, 1, verbTake, "a", "OK"), conditionalRecord(2, 9, verbCompareSet, "a", "b", int64(1)),
+			conditionalRecord(2, 9, verbExec, "a", "c", "OK"),
+		}, illegal},
 		{"two take it away", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbGetDel, "", "a"), recorded(2, 9, verbGetDel, "", "a"),
-		}, wrong},
-		{"both who come at once are refused", []lockRecord{recorded(0, 5, verbTake, "a", nil),
-			recorded(1, 4, verbTake, "b", nil)}, wrong},
+			repliedRecord(0, 1, verbTake, "a", "OK"), repliedRecord(2, 9, verbGetDel, "", "a"), repliedRecord(2, 9, verbGetDel, "", "a"),
+		}, illegal},
+		{"both who come at once are refused", []lockRecord{repliedRecord(0, 5, verbTake, "a", nil),
+			repliedRecord(1, 4, verbTake, "b", nil)}, illegal},
 		{"refused beside one who won, and released", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 5, verbRelease, "a", int64(1)),
-			recorded(2, 5, verbTake, "b", nil),
-		}, right},
+			repliedRecord(0, 1, verbTake, "a", "OK"), repliedRecord(2, 5, verbRelease, "a", int64(1)),
+			repliedRecord(2, 5, verbTake, "b", nil),
+		}, legal},
 		{"nobody removed what is gone", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), recorded(2, 9, verbRelease, "a", int64(0)),
-			recorded(3, 8, verbDel, "", int64(0)), recorded(10, 11, verbGet, "", nil),
-		}, wrong},
-		{"refused without a holder", []lockRecord{recorded(0, 1, verbTake, "a", nil),
-			recorded(2, 3, verbTake, "b", "OK")}, wrong},
+			repliedRecord(0, 1, verbTake, "a", "OK"), repliedRecord(2, 9, verbRelease, "a", int64(0)),
+			repliedRecord(3, 8, verbDel, "", int64(0)), repliedRecord(10, 11, verbGet, "", nil),
+		}, illegal},
+		{"refused without a holder", []lockRecord{repliedRecord(0, 1, verbTake, "a", nil),
+			repliedRecord(2, 3, verbTake, "b", "OK")}, illegal},
 		{"the value of one who was refused is seen", []lockRecord{
-			recorded(0, 1, verbTake, "a", nil), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbTake, "b", "OK"),
-		}, wrong},
+			repliedRecord(0, 1, verbTake, "a", nil), repliedRecord(2, 3, verbGet, "", "a"), repliedRecord(4, 5, verbTake, "b", "OK"),
+		}, illegal},
 		{"a transaction is told of what was written since its watch", []lockRecord{
-			recorded(0, 3, verbTake, "a", "OK"), {op: lockOp{verb: verbExec, value: "b"}, from: 8 * time.Millisecond,
-				to: 9 * time.Millisecond, watched: time.Millisecond},
-		}, right},
+			repliedRecord(0, 3, verbTake, "a", "OK"), {op: lockOp{verb: verbExec, value: "b"}, from: 8 * time.Millisecond,
+				to: 9 * time.Millisecond, watchTime: time.Millisecond},
+		}, legal},
 		{"a transaction beside an extension is told to start over", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbExec, "a", "b", nil),
-			recorded(3, 4, verbExtend, "a", int64(1)), recorded(10, 11, verbGet, "", "a"),
-		}, right},
+			repliedRecord(0, 1, verbTake, "a", "OK"), conditionalRecord(2, 9, verbExec, "a", "b", nil),
+			repliedRecord(3, 4, verbExtend, "a", int64(1)), repliedRecord(10, 11, verbGet, "", "a"),
+		}, legal},
 		{"a transaction that nobody disturbs is told to start over", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), conditional(2, 9, verbExec, "a", "b", nil),
-			recorded(10, 11, verbExtend, "a", int64(1)),
-		}, wrong},
-		{"lost, and done", []lockRecord{missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a")}, right},
-		{"lost, and done late", []lockRecord{missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", nil),
-			recorded(4, 5, verbGet, "", "a")}, right},
+			repliedRecord(0, 1, verbTake, "a", "OK"), conditionalRecord(2, 9, verbExec, "a", "b", nil),
+			repliedRecord(10, 11, verbExtend, "a", int64(1)),
+		}, illegal},
+		{"lost, and done", []lockRecord{unknownRecord(0, 1, verbTake, "a"), repliedRecord(2, 3, verbGet, "", "a")}, legal},
+		{"lost, and done late", []lockRecord{unknownRecord(0, 1, verbTake, "a"), repliedRecord(2, 3, verbGet, "", nil),
+			repliedRecord(4, 5, verbGet, "", "a")}, legal},
 		{"lost, done, and released", []lockRecord{
-			missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbGet, "", nil),
-			recorded(6, 7, verbTake, "b", "OK"),
-		}, right},
-		{"lost, never seen, and in the way", []lockRecord{missed(0, 1, verbTake, "a"),
-			recorded(2, 3, verbTake, "b", nil), recorded(4, 5, verbTake, "c", "OK")}, right},
-		{"lost, and done before it was sent", []lockRecord{recorded(0, 1, verbGet, "", "a"),
-			missed(2, 3, verbTake, "a")}, wrong},
+			unknownRecord(0, 1, verbTake, "a"), repliedRecord(2, 3, verbGet, "", "a"), repliedRecord(4, 5, verbGet, "", nil),
+			repliedRecord(6, 7, verbTake, "b", "OK"),
+		}, legal},
+		{"lost, never seen, and in the way", []lockRecord{unknownRecord(0, 1, verbTake, "a"),
+			repliedRecord(2, 3, verbTake, "b", nil), repliedRecord(4, 5, verbTake, "c", "OK")}, legal},
+		{"lost, and done before it was sent", []lockRecord{repliedRecord(0, 1, verbGet, "", "a"),
+			unknownRecord(2, 3, verbTake, "a")}, illegal},
 		{"lost, and done twice", []lockRecord{
-			missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbDel, "", int64(1)),
-			recorded(6, 7, verbGet, "", nil), recorded(8, 9, verbGet, "", "a"),
-		}, wrong},
+			unknownRecord(0, 1, verbTake, "a"), repliedRecord(2, 3, verbGet, "", "a"), repliedRecord(4, 5, verbDel, "", int64(1)),
+			repliedRecord(6, 7, verbGet, "", nil), repliedRecord(8, 9, verbGet, "", "a"),
+		}, illegal},
 		{"lost, released, and there again", []lockRecord{
-			missed(0, 1, verbTake, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbGet, "", nil),
-			recorded(6, 7, verbGet, "", "a"),
-		}, wrong},
+			unknownRecord(0, 1, verbTake, "a"), repliedRecord(2, 3, verbGet, "", "a"), repliedRecord(4, 5, verbGet, "", nil),
+			repliedRecord(6, 7, verbGet, "", "a"),
+		}, illegal},
 		{"lost, replaced, and what replaced it released for it", []lockRecord{
-			missed(0, 1, verbTake, "a"), recorded(2, 3, verbSwap, "b", "a"), recorded(4, 5, verbGet, "", nil),
-		}, wrong},
+			unknownRecord(0, 1, verbTake, "a"), repliedRecord(2, 3, verbSwap, "b", "a"), repliedRecord(4, 5, verbGet, "", nil),
+		}, illegal},
 		{"a lost swap, done", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbSwap, "b"), recorded(4, 5, verbGet, "", "a"),
-			recorded(6, 7, verbGet, "", "b"),
-		}, right},
+			repliedRecord(0, 1, verbTake, "a", "OK"), unknownRecord(2, 3, verbSwap, "b"), repliedRecord(4, 5, verbGet, "", "a"),
+			repliedRecord(6, 7, verbGet, "", "b"),
+		}, legal},
 		{"a lost swap gives back what it took", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbSwap, "b"), recorded(4, 5, verbGet, "", "b"),
-			recorded(6, 7, verbGet, "", "a"),
-		}, wrong},
+			repliedRecord(0, 1, verbTake, "a", "OK"), unknownRecord(2, 3, verbSwap, "b"), repliedRecord(4, 5, verbGet, "", "b"),
+			repliedRecord(6, 7, verbGet, "", "a"),
+		}, illegal},
 		{"a lost swap of nothing is released again", []lockRecord{
-			missed(0, 1, verbSwap, "a"), recorded(2, 3, verbGet, "", "a"), recorded(4, 5, verbGet, "", nil),
-		}, wrong},
+			unknownRecord(0, 1, verbSwap, "a"), repliedRecord(2, 3, verbGet, "", "a"), repliedRecord(4, 5, verbGet, "", nil),
+		}, illegal},
 		{"a lost comparison, done late", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), missedConditional(2, 3, verbCompareSet, "a", "b"),
-			recorded(4, 5, verbGet, "", "a"), recorded(6, 7, verbGet, "", "b"),
-		}, right},
+			repliedRecord(0, 1, verbTake, "a", "OK"), unknownConditionalRecord(2, 3, verbCompareSet, "a", "b"),
+			repliedRecord(4, 5, verbGet, "", "a"), repliedRecord(6, 7, verbGet, "", "b"),
+		}, legal},
 		{"a lost comparison, done though it did not hold", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), missedConditional(2, 3, verbExec, "c", "b"),
-			recorded(4, 5, verbGet, "", "b"),
-		}, wrong},
+			repliedRecord(0, 1, verbTake, "a", "OK"), unknownConditionalRecord(2, 3, verbExec, "c", "b"),
+			repliedRecord(4, 5, verbGet, "", "b"),
+		}, illegal},
 		{"a lost release", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbRelease, "a"), recorded(4, 5, verbGet, "", "a"),
-			recorded(6, 7, verbTake, "b", "OK"),
-		}, right},
+			repliedRecord(0, 1, verbTake, "a", "OK"), unknownRecord(2, 3, verbRelease, "a"), repliedRecord(4, 5, verbGet, "", "a"),
+			repliedRecord(6, 7, verbTake, "b", "OK"),
+		}, legal},
 		{"a lost release is not undone", []lockRecord{
-			recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbRelease, "a"), recorded(4, 5, verbGet, "", nil),
-			recorded(6, 7, verbGet, "", "a"),
-		}, wrong},
-		{"a lost read means nothing", []lockRecord{recorded(0, 1, verbTake, "a", "OK"), missed(2, 3, verbGet, ""),
-			missed(2, 3, verbExtend, "b")}, right},
+			repliedRecord(0, 1, verbTake, "a", "OK"), unknownRecord(2, 3, verbRelease, "a"), repliedRecord(4, 5, verbGet, "", nil),
+			repliedRecord(6, 7, verbGet, "", "a"),
+		}, illegal},
+		{"a lost read means nothing", []lockRecord{repliedRecord(0, 1, verbTake, "a", "OK"), unknownRecord(2, 3, verbGet, ""),
+			unknownRecord(2, 3, verbExtend, "b")}, legal},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := checkLockKey(test.records); got != test.want {
@@ -193,7 +194,7 @@ func TestCheckLockKeyOfOneRedis(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 200 {
-		records := trueHistory(random, 40, 0)
+		records := validHistory(random, 40, 0)
 		if got := checkLockKey(records); got != porcupine.Ok {
 			t.Fatalf("seed %d: %+v of %+v", seed, got, records)
 		}
@@ -211,57 +212,57 @@ func TestCheckLockKeyOfOneRedis(t *testing.T) {
 }
 
 // TestCheckLockKeyWithLostCommands checks that the longest histories with the most lost commands
-// are found correct, whatever effect the lost commands had. With a reply that does not fit its time
-// they are found wrong. Both are decided quickly.
+// are found correct, whatever effect the lost commands had. Histories with a reply that does not
+// fit its time are found wrong. Both are decided quickly.
 func TestCheckLockKeyWithLostCommands(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	var longest time.Duration
 	decide := func(records []lockRecord) porcupine.CheckResult {
-		began := time.Now()
-		defer func() { longest = max(longest, time.Since(began)) }()
+		startedAt := time.Now()
+		defer func() { longest = max(longest, time.Since(startedAt)) }()
 		return checkLockKey(records)
 	}
-	wrong := 0
+	illegalCount := 0
 	for range 20 {
-		records := trueHistory(random, opsPerKey, lostPerKey)
+		records := validHistory(random, opsPerKey, unknownPerKey)
 		if got := decide(records); got != porcupine.Ok {
 			t.Fatalf("seed %d: %v of %+v", seed, got, records)
 		}
-		spoil(random, records)
+		swapReplies(random, records)
 		switch decide(records) {
 		case porcupine.Unknown:
 			t.Fatalf("seed %d: not decided: %+v", seed, records)
 		case porcupine.Illegal:
-			wrong++
+			illegalCount++
 		}
 	}
-	t.Logf("%d of 20 spoilt histories are wrong; the longest check took %v", wrong, longest.Round(time.Millisecond))
-	if wrong < 15 {
-		t.Errorf("seed %d: only %d of 20 spoilt histories were found wrong", seed, wrong)
+	t.Logf("%d of 20 spoilt histories are wrong; the longest check took %v", illegalCount, longest.Round(time.Millisecond))
+	if illegalCount < 15 {
+		t.Errorf("seed %d: only %d of 20 spoilt histories were found wrong", seed, illegalCount)
 	}
 }
 
-// spoil swaps the replies to two reads.
-func spoil(random *rand.Rand, records []lockRecord) {
-	var told []int
+// swapReplies swaps the replies to two reads.
+func swapReplies(random *rand.Rand, records []lockRecord) {
+	var reads []int
 	for i, r := range records {
-		if r.op.verb.returnsValue() && r.op.fate != lost && r.reply != nil {
-			told = append(told, i)
+		if r.op.verb.returnsValue() && r.op.outcome != outcomeUnknown && r.reply != nil {
+			reads = append(reads, i)
 		}
 	}
-	one := told[random.IntN(len(told))]
-	for _, other := range told {
-		if records[other].reply != records[one].reply {
-			records[one].reply, records[other].reply = records[other].reply, records[one].reply
+	first := reads[random.IntN(len(reads))]
+	for _, other := range reads {
+		if records[other].reply != records[first].reply {
+			records[first].reply, records[other].reply = records[other].reply, records[first].reply
 			return
 		}
 	}
 }
 
-// trueHistory executes commands one after the other, and extends each of them at random around its
+// validHistory executes commands one after the other, and extends each of them at random around its
 // moment. Some lost commands are executed much later or never, and some lost takes are undone.
-func trueHistory(random *rand.Rand, length, losses int) []lockRecord {
+func validHistory(random *rand.Rand, length, unknowns int) []lockRecord {
 	state, records, later := register(""), []lockRecord(nil), map[int][]lockOp{}
 	for i := range length {
 		for _, op := range later[i] {
@@ -269,14 +270,14 @@ func trueHistory(random *rand.Rand, length, losses int) []lockRecord {
 		}
 		op := randomOp(random, state, i)
 		var reply any
-		if losses > 0 && op.verb.writes() && random.IntN(length/10) == 0 {
-			losses--
-			op.fate = lost
-			when := i + 1 + random.IntN(length)
-			later[when] = append(later[when], op)
-			when += random.IntN(length)
+		if unknowns > 0 && op.verb.writes() && random.IntN(length/10) == 0 {
+			unknowns--
+			op.outcome = outcomeUnknown
+			executedAt := i + 1 + random.IntN(length)
+			later[executedAt] = append(later[executedAt], op)
+			executedAt += random.IntN(length)
 			if op.verb == verbTake {
-				later[when] = append(later[when], lockOp{value: op.value, fate: takenBack})
+				later[executedAt] = append(later[executedAt], lockOp{value: op.value, outcome: outcomeUndone})
 			}
 		} else {
 			reply, state = state.run(op)

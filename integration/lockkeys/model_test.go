@@ -34,19 +34,19 @@ type lockOp struct {
 	// expects is the value that the key must have for a compare-and-set or an EXEC to write.
 	expects string
 
-	fate fate
+	outcome outcome
 }
 
-// fate is what is known about a command, apart from its reply.
-type fate int
+// outcome says how far the effect of a command is known.
+type outcome int
 
 const (
-	answered fate = iota
-	// lost means that the reply was an error, or did not arrive. The command was executed at most
-	// once, at any time since it was sent, even long after the error.
-	lost
-	// takenBack is a possible effect of a lost take: the lock is released again, at any time.
-	takenBack
+	outcomeReplied outcome = iota
+	// outcomeUnknown marks a lost command: the reply was an error, or did not arrive. The command
+	// was executed at most once, at any time since it was sent, even long after the error.
+	outcomeUnknown
+	// outcomeUndone is a possible effect of a lost take: the lock is released again, at any time.
+	outcomeUndone
 )
 
 // writes reports whether a command can change the value of a key.
@@ -112,13 +112,13 @@ func (r register) write(condition bool, written register, yes, no any) (reply an
 func (r register) step(op lockOp, reply any) (bool, register) {
 	want, next := r.run(op)
 	switch {
-	case op.fate == takenBack && r == register(op.value):
+	case op.outcome == outcomeUndone && r == register(op.value):
 		return true, ""
-	case op.fate == takenBack:
+	case op.outcome == outcomeUndone:
 		return true, r
-	case op.fate == lost:
+	case op.outcome == outcomeUnknown:
 		return true, next
-	case op.verb == verbExec && reply == nil: // another client changed the key, perhaps by extending it; see abortedAlone
+	case op.verb == verbExec && reply == nil: // another client changed the key, perhaps by extending it; see abortedWithoutChange
 		return true, r
 	default:
 		return reply == want, next
@@ -143,8 +143,8 @@ type lockRecord struct {
 	op       lockOp
 	reply    any
 	from, to time.Duration
-	// watched is the time when the WATCH before an EXEC was sent.
-	watched time.Duration
+	// watchTime is the time when the WATCH before an EXEC was sent.
+	watchTime time.Duration
 }
 
 // never is the end time of a lost command.
@@ -155,17 +155,17 @@ const never = time.Duration(1<<63 - 1)
 func operations(records []lockRecord) []porcupine.Operation {
 	var all []porcupine.Operation
 	for _, r := range records {
-		one := porcupine.Operation{ClientId: r.client, Input: r.op, Call: int64(r.from), Output: r.reply,
+		operation := porcupine.Operation{ClientId: r.client, Input: r.op, Call: int64(r.from), Output: r.reply,
 			Return: int64(r.to)}
 		switch {
-		case r.op.fate != lost:
-			all = append(all, one)
+		case r.op.outcome != outcomeUnknown:
+			all = append(all, operation)
 		case r.op.verb.writes(): // a lost read changes nothing and shows nothing
-			one.Return = int64(never)
-			all = append(all, one)
+			operation.Return = int64(never)
+			all = append(all, operation)
 			if r.op.verb == verbTake {
-				one.Input = lockOp{value: r.op.value, fate: takenBack}
-				all = append(all, one)
+				operation.Input = lockOp{value: r.op.value, outcome: outcomeUndone}
+				all = append(all, operation)
 			}
 		}
 	}
@@ -182,17 +182,17 @@ const checkPatience = 20 * time.Second
 // never. If it takes the lock, this may be undone later. No other deviation is allowed. (A SET NX
 // may return nil if the lease has just expired, but no lease expires in these histories.)
 func checkLockKey(records []lockRecord) porcupine.CheckResult {
-	if abortedAlone(records) {
+	if abortedWithoutChange(records) {
 		return porcupine.Illegal
 	}
 	// A lost write whose value was never read may as well be the last command. A history without
 	// these writes has the same result, and is checked faster.
 	seen := seenValues(records)
-	fewer := slices.DeleteFunc(slices.Clone(records), func(r lockRecord) bool {
-		return r.op.fate == lost && r.op.verb.writesValue() && !seen[r.op.value]
+	reduced := slices.DeleteFunc(slices.Clone(records), func(r lockRecord) bool {
+		return r.op.outcome == outcomeUnknown && r.op.verb.writesValue() && !seen[r.op.value]
 	})
-	result := porcupine.CheckOperationsTimeout(registerModel(), operations(fewer), checkPatience)
-	if result == porcupine.Ok || len(fewer) == len(records) {
+	result := porcupine.CheckOperationsTimeout(registerModel(), operations(reduced), checkPatience)
+	if result == porcupine.Ok || len(reduced) == len(records) {
 		return result
 	}
 	return porcupine.CheckOperationsTimeout(registerModel(), operations(records), checkPatience)
@@ -214,20 +214,20 @@ func seenValues(records []lockRecord) map[any]bool {
 	return seen
 }
 
-// abortedAlone reports whether a transaction was aborted although no other client can have changed
-// its key. It ignores that the value may have been changed and restored, which needs the key's
-// history.
-func abortedAlone(records []lockRecord) bool {
+// abortedWithoutChange reports whether a transaction was aborted although no other client can have
+// changed its key. It ignores that the value may have been changed and restored, which needs the
+// key's history.
+func abortedWithoutChange(records []lockRecord) bool {
 	for i, r := range records {
-		if r.op.verb != verbExec || r.op.fate == lost || r.reply != nil {
+		if r.op.verb != verbExec || r.op.outcome == outcomeUnknown || r.reply != nil {
 			continue
 		}
-		touched := false
+		changed := false
 		for j, other := range records {
-			touched = touched || j != i && other.op.verb != verbGet && other.from <= r.to &&
-				(other.op.fate == lost || other.to >= r.watched)
+			changed = changed || j != i && other.op.verb != verbGet && other.from <= r.to &&
+				(other.op.outcome == outcomeUnknown || other.to >= r.watchTime)
 		}
-		if !touched {
+		if !changed {
 			return true
 		}
 	}

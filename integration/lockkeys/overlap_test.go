@@ -36,14 +36,14 @@ func TestOverlapOfLockKeys(t *testing.T) {
 	f := startLockKeyFleet(t, 2)
 	c := startKeyContest(t, f.Addrs(), seed, contestedKey)
 	disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
-	starved := c.WaitFor(t, int(grants))
-	done, err := disturber.Stop()
+	waitErr := c.WaitFor(t, int(grants))
+	faultCounts, err := disturber.Stop()
 	c.Stop()
 	c.Report(t)
-	t.Logf("the masters were disturbed: %v", done)
-	kit.Must(t, errors.Join(starved, err))
-	if found := c.History.Overlaps(); len(found) > 0 {
-		t.Errorf("%d OVERLAPS in %d grants, such as: %v", len(found), c.History.Count(), found[0])
+	t.Logf("the masters were disturbed: %v", faultCounts)
+	kit.Must(t, errors.Join(waitErr, err))
+	if overlaps := c.History.Overlaps(); len(overlaps) > 0 {
+		t.Errorf("%d OVERLAPS in %d grants, such as: %v", len(overlaps), c.History.Count(), overlaps[0])
 	}
 }
 
@@ -54,8 +54,8 @@ func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 	kit.Must(t, c.WaitFor(t, 400))
 	c.Stop()
 	c.Report(t)
-	if found := c.History.Overlaps(); len(found) > 0 {
-		t.Errorf("%d overlaps, such as %v", len(found), found[0])
+	if overlaps := c.History.Overlaps(); len(overlaps) > 0 {
+		t.Errorf("%d overlaps, such as %v", len(overlaps), overlaps[0])
 	}
 }
 
@@ -67,7 +67,7 @@ func TestOverlapOfLockKeysIsSeen(t *testing.T) {
 	kit.Must(t, c.WaitFor(t, 200))
 	c.Stop()
 	c.Report(t)
-	if found := c.History.Overlaps(); len(found) == 0 {
+	if overlaps := c.History.Overlaps(); len(overlaps) == 0 {
 		t.Error("no overlap was found: TestOverlapOfLockKeys shows nothing")
 	}
 }
@@ -80,9 +80,9 @@ func startKeyContest(t *testing.T, addrs []string, seed uint64, key string) *hol
 		client, err := redistest.Dial(addrs[i%len(addrs)], kit.Patience)
 		kit.Must(t, err)
 		t.Cleanup(func() { _ = client.Close() })
-		who := &keyHolder{contest: c, key: key, name: strconv.Itoa(i), client: client,
+		holder := &keyHolder{contest: c, key: key, name: strconv.Itoa(i), client: client,
 			random: rand.New(rand.NewPCG(seed, uint64(i)+1000))}
-		c.Enter(who.name, who.turn)
+		c.Enter(holder.name, holder.turn)
 	}
 	return c
 }
@@ -100,15 +100,15 @@ type keyHolder struct {
 // turn requests the lock once, as a polling client does. If granted, it holds the lock for a while,
 // sometimes extends it, and usually releases it.
 func (h *keyHolder) turn(token string) {
-	received, until := h.ask("OK", "SET", h.key, token, "NX", "PX", kit.Millis(shortLease))
+	received, until := h.requestLease("OK", "SET", h.key, token, "NX", "PX", kit.Millis(shortLease))
 	if until == 0 {
 		h.sleep(4 * time.Millisecond)
 		return
 	}
 	for h.random.IntN(20) == 0 {
 		h.sleep(shortLease / 2)
-		if _, longer := h.ask(int64(1), "EVAL", extendIfOwn, "1", h.key, token, kit.Millis(shortLease)); longer > 0 {
-			until = longer
+		if _, extended := h.requestLease(int64(1), "EVAL", extendIfOwn, "1", h.key, token, kit.Millis(shortLease)); extended > 0 {
+			until = extended
 		}
 	}
 	if h.random.IntN(200) == 0 {
@@ -120,10 +120,10 @@ func (h *keyHolder) turn(token string) {
 	h.contest.Count("release", reply, err)
 }
 
-// ask sends a command that grants a lease if the reply equals yes. It returns when the reply
-// arrived, and until when the client may rely on the lease, or 0 without a lease. The client relies
-// on the lease a little shorter, because clocks drift.
-func (h *keyHolder) ask(yes any, command ...string) (received, until time.Duration) {
+// requestLease sends a command that grants a lease if the reply equals yes. It returns when the
+// reply arrived, and until when the client may rely on the lease, or 0 without a lease. The client
+// relies on the lease a little shorter, because clocks drift.
+func (h *keyHolder) requestLease(yes any, command ...string) (received, until time.Duration) {
 	sent := h.contest.History.Now()
 	reply, err := h.client.Do(command...)
 	received = h.contest.History.Now()

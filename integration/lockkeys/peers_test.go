@@ -42,34 +42,34 @@ func (p *peer) send(words []string) error {
 	return err
 }
 
-// answer is one reply, as bytes and as a value.
-type answer struct {
+// peerReply is one reply, as bytes and as a value.
+type peerReply struct {
 	raw   string
 	value any
 }
 
 // receive reads one reply, and fails if more data follows it.
-func (p *peer) receive() (answer, error) {
+func (p *peer) receive() (peerReply, error) {
 	p.raw.Reset()
 	value, err := redistest.ReadReply(p.reader)
 	if err == nil && p.reader.Buffered() > 0 {
 		err = fmt.Errorf("more than one reply: %q", p.raw.String())
 	}
-	return answer{p.raw.String(), value}, err
+	return peerReply{p.raw.String(), value}, err
 }
 
-// pair runs the same conversation with the proxy and with a single Redis.
+// pair holds connections to the proxy and to a single Redis, for the same conversation.
 type pair struct {
 	addrs   [2]string // of the proxy and of the single Redis
 	peers   [2]*peer
 	resp    string // protocol, "2" or "3"
 	history [][]string
 
-	looker             *redistest.Client // also reads the proxy's keys; nil if no command may be refused
-	refusable, refused int               // number of steps that may be refused, and that were refused
+	observer                     *redistest.Client // also reads the proxy's keys; nil if no command may be refused
+	refusableCount, refusedCount int               // number of steps that may be refused, and that were refused
 
-	alwaysTheirs bool   // the first address is a single Redis as well
-	between      func() // called between commands
+	bothRedis   bool   // the first address is a single Redis as well
+	beforeGroup func() // called between commands
 }
 
 // startPair connects to the proxy and to the single Redis.
@@ -97,15 +97,15 @@ func (p *pair) connect() (err error) {
 }
 
 func (p *pair) close() {
-	for _, one := range p.peers {
-		if one != nil {
-			_ = one.conn.Close()
+	for _, p := range p.peers {
+		if p != nil {
+			_ = p.conn.Close()
 		}
 	}
 }
 
-// afresh starts again with new connections and without keys.
-func (p *pair) afresh(keys []string) error {
+// reset starts again with new connections and without keys.
+func (p *pair) reset(keys []string) error {
 	p.close()
 	p.history = nil
 	if err := p.connect(); err != nil {
@@ -124,39 +124,40 @@ func (p *pair) afresh(keys []string) error {
 // step is one command of a conversation.
 type step struct {
 	words []string
-	// theirs is the command for the single Redis if it lacks the proxy's; nil: the same command.
-	theirs []string
-	// times is set if the reply contains times, which may differ by milliseconds.
-	times bool
+	// redisWords is the command for the single Redis if it lacks the proxy's; nil: the same
+	// command.
+	redisWords []string
+	// hasTimes is set if the reply contains times, which may differ by milliseconds.
+	hasTimes bool
 	// refusable is set if the proxy may refuse the command because it uses both keys.
 	refusable bool
 }
 
 // ask sends a command to both servers at the same time.
-func (p *pair) ask(s step) (answers [2]answer, err error) {
+func (p *pair) ask(s step) (answers [2]peerReply, err error) {
 	p.history = append(p.history, s.words)
 	words := [2][]string{s.words, s.words}
-	if s.theirs != nil {
-		words[1] = s.theirs
-		if p.alwaysTheirs {
-			words[0] = s.theirs
+	if s.redisWords != nil {
+		words[1] = s.redisWords
+		if p.bothRedis {
+			words[0] = s.redisWords
 		}
 	}
-	for i, one := range p.peers {
-		if err := one.send(words[i]); err != nil {
+	for i, peer := range p.peers {
+		if err := peer.send(words[i]); err != nil {
 			return answers, fmt.Errorf("%q to %s: %w", words[i], p.addrs[i], err)
 		}
 	}
-	for i, one := range p.peers {
-		if answers[i], err = one.receive(); err != nil {
+	for i, peer := range p.peers {
+		if answers[i], err = peer.receive(); err != nil {
 			return answers, fmt.Errorf("%q to %s: %w", words[i], p.addrs[i], err)
 		}
 	}
 	return answers, nil
 }
 
-// recent returns the last commands, for a message.
-func (p *pair) recent(n int) string {
+// lastCommands returns the last commands, for a message.
+func (p *pair) lastCommands(n int) string {
 	var text bytes.Buffer
 	for _, words := range p.history[max(0, len(p.history)-n):] {
 		fmt.Fprintf(&text, "  %q\n", words)
@@ -167,32 +168,32 @@ func (p *pair) recent(n int) string {
 const (
 	// Every lease of a conversation is so long, in seconds and in milliseconds, that it differs
 	// from all other numbers. Leases differ by much more than the tolerance.
-	leastSeconds, secondsApart = 100, 3
-	leastMillis, millisApart   = 100_000, 3000
+	minSeconds, toleranceSeconds = 100, 3
+	minMillis, toleranceMillis   = 100_000, 3000
 )
 
-// alike reports whether two replies are the same, or, if they contain times, almost the same.
-func alike(ours, theirs answer, times bool) bool {
-	return ours.raw == theirs.raw || times && alikeValues(ours.value, theirs.value)
+// sameReply reports whether two replies are the same, or, if they contain times, almost the same.
+func sameReply(proxyReply, redisReply peerReply, hasTimes bool) bool {
+	return proxyReply.raw == redisReply.raw || hasTimes && sameValues(proxyReply.value, redisReply.value)
 }
 
-func alikeValues(ours, theirs any) bool {
-	if list, isList := ours.([]any); isList {
-		other, isList := theirs.([]any)
-		return isList && slices.EqualFunc(list, other, alikeValues)
+func sameValues(proxyValue, redisValue any) bool {
+	if list, isList := proxyValue.([]any); isList {
+		redisList, isList := redisValue.([]any)
+		return isList && slices.EqualFunc(list, redisList, sameValues)
 	}
-	a, isNumber := ours.(int64)
-	b, areNumbers := theirs.(int64)
+	a, isNumber := proxyValue.(int64)
+	b, areNumbers := redisValue.(int64)
 	if !isNumber || !areNumbers {
-		return ours == theirs
+		return proxyValue == redisValue
 	}
-	apart := max(a, b) - min(a, b)
-	switch least := min(a, b); {
-	case least >= leastMillis-millisApart:
-		return apart <= millisApart
-	case least >= leastSeconds-secondsApart:
-		return apart <= secondsApart
+	difference := max(a, b) - min(a, b)
+	switch lower := min(a, b); {
+	case lower >= minMillis-toleranceMillis:
+		return difference <= toleranceMillis
+	case lower >= minSeconds-toleranceSeconds:
+		return difference <= toleranceSeconds
 	default:
-		return apart == 0
+		return difference == 0
 	}
 }

@@ -101,13 +101,13 @@ end
 return have`
 )
 
-// packed returns a script with the format of a version: a name, or before 3.20 a number.
-func packed(script string, named bool) string {
-	form, name := "'fI'", "ARGV[3]"
+// rateScript returns a script with the format of a version: a name, or before 3.20 a number.
+func rateScript(script string, named bool) string {
+	format, name := "'fI'", "ARGV[3]"
 	if named {
-		form, name = "'Bc0I'", "string.len(ARGV[3]), ARGV[3]"
+		format, name = "'Bc0I'", "string.len(ARGV[3]), ARGV[3]"
 	}
-	return strings.NewReplacer("FORMAT", form, "NAME", name).Replace(script)
+	return strings.NewReplacer("FORMAT", format, "NAME", name).Replace(script)
 }
 
 // rateKeys returns the keys of a limiter. Some of them belong to one client.
@@ -116,18 +116,18 @@ func rateKeys(name, client string) []string {
 		name + "}:permits:" + client}
 }
 
-// limiters is a conversation of clients with rate limiters.
-type limiters struct {
+// limiterReplay is a conversation of clients with rate limiters.
+type limiterReplay struct {
 	*replay
-	alive string // how long a limiter exists, in milliseconds
+	keepAlive string // how long a limiter exists, in milliseconds
 }
 
 // step returns one request of a client.
-func (l *limiters) step(client string) []string {
+func (l *limiterReplay) step(client string) []string {
 	l.now += l.random.IntN(200)
 	now := strconv.Itoa(l.now)
 	kind := l.random.IntN(3)
-	name := "lock:rate:" + strconv.Itoa(kind) + ":" + l.alive
+	name := "lock:rate:" + strconv.Itoa(kind) + ":" + l.keepAlive
 	keys, named := rateKeys(name, client), kind != 2
 	random := strconv.Itoa(l.random.IntN(1 << 20))
 	if named {
@@ -139,12 +139,12 @@ func (l *limiters) step(client string) []string {
 	}
 	switch l.random.IntN(16) {
 	case 0:
-		return eval(setRate, keys[:1], "5", "1000", strconv.Itoa(kind%2), l.alive)
+		return eval(setRate, keys[:1], "5", "1000", strconv.Itoa(kind%2), l.keepAlive)
 	case 1, 2:
-		return eval(packed(permitsLeft, named), keys, now)
+		return eval(rateScript(permitsLeft, named), keys, now)
 	case 3:
 		if named {
-			return eval(packed(releasePermits, true), keys, strconv.Itoa(1+l.random.IntN(3)))
+			return eval(rateScript(releasePermits, true), keys, strconv.Itoa(1+l.random.IntN(3)))
 		}
 	case 4:
 		return []string{"HGETALL", name}
@@ -155,7 +155,7 @@ func (l *limiters) step(client string) []string {
 	case 6:
 		return append([]string{"EXISTS"}, keys...)
 	}
-	return eval(packed(acquirePermits, named), keys, strconv.Itoa(1+l.random.IntN(3)), now, random)
+	return eval(rateScript(acquirePermits, named), keys, strconv.Itoa(1+l.random.IntN(3)), now, random)
 }
 
 // TestRedissonsRateLimiter checks that rate limiters get the replies of a single Redis, through two
@@ -165,26 +165,26 @@ func TestRedissonsRateLimiter(t *testing.T) {
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
 	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartReference(t)
-	one, other := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...),
+	firstProxy, secondProxy := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...),
 		kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
-	l := &limiters{replay: &replay{comparison: startComparison(t, "2", rand.New(rand.NewPCG(seed, 4)), single.Addr(),
-		one.Addr(), other.Addr()), now: 1_000_000}}
+	l := &limiterReplay{replay: &replay{comparison: startComparison(t, "2", rand.New(rand.NewPCG(seed, 4)), single.Addr(),
+		firstProxy.Addr(), secondProxy.Addr()), now: 1_000_000}}
 	granted := 0
 	for round := range 4 {
 		if round == 2 {
 			kit.Must(t, masters[0].Kill())
 			kit.Must(t, masters[3].Kill())
 		}
-		l.alive = []string{"0", "60000"}[round%2]
+		l.keepAlive = []string{"0", "60000"}[round%2]
 		for range 250 {
 			words := l.step(string("ab"[l.random.IntN(2)]))
 			l.history = append(l.history, fmt.Sprintf("%.60q %q", words[:2], words[min(2, len(words)):]))
-			ours, theirs := ask(t, l.proxies[l.random.IntN(2)], words...), ask(t, l.single, words...)
-			if isError(ours.raw) != isError(theirs.raw) || !near(ours.value, theirs.value) {
+			proxyReply, redisReply := query(t, l.proxies[l.random.IntN(2)], words...), query(t, l.single, words...)
+			if isError(proxyReply.raw) != isError(redisReply.raw) || !nearlyEqual(proxyReply.value, redisReply.value) {
 				t.Fatalf("after\n%s\n got  %q\n want %q", strings.Join(l.history[max(0, len(l.history)-12):], "\n"),
-					ours.raw, theirs.raw)
+					proxyReply.raw, redisReply.raw)
 			}
-			if ours.value == nil {
+			if proxyReply.value == nil {
 				granted++
 			}
 		}
@@ -194,10 +194,10 @@ func TestRedissonsRateLimiter(t *testing.T) {
 	}
 }
 
-// TestRateHolds checks that clients of two proxies that request permits concurrently get exactly
+// TestRateLimit checks that clients of two proxies that request permits concurrently get exactly
 // the rate in each interval, even if two of five masters are killed meanwhile. Permits with an
 // unknown result may have been granted.
-func TestRateHolds(t *testing.T) {
+func TestRateLimit(t *testing.T) {
 	redistest.SkipShort(t)
 	const rate, perProxy, intervals, interval = 20, 3, 4, 1000
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
@@ -227,15 +227,16 @@ func TestRateHolds(t *testing.T) {
 	}
 }
 
-// takeAll lets clients take permits until none remain, and calls each with the number granted.
-func takeAll(clients []*redistest.Client, now int, each func(granted int)) (granted, unknown int) {
+// takeAll lets clients take permits until none remain. After each grant, it calls onGrant with the
+// number of grants.
+func takeAll(clients []*redistest.Client, now int, onGrant func(granted int)) (granted, unknown int) {
 	var mu sync.Mutex
-	var all sync.WaitGroup
+	var workers sync.WaitGroup
 	for i, c := range clients {
-		all.Go(func() {
+		workers.Go(func() {
 			for n := range 1000 {
 				random := fmt.Sprintf("%04d%04d%08d", i, n, now)
-				reply, err := c.Do(eval(packed(acquirePermits, true), rateKeys("lock:rate", "x"), "1",
+				reply, err := c.Do(eval(rateScript(acquirePermits, true), rateKeys("lock:rate", "x"), "1",
 					strconv.Itoa(now), random)...)
 				_, failed := reply.(error)
 				mu.Lock()
@@ -244,7 +245,7 @@ func takeAll(clients []*redistest.Client, now int, each func(granted int)) (gran
 					unknown++
 				case reply == nil:
 					granted++
-					each(granted)
+					onGrant(granted)
 				}
 				mu.Unlock()
 				if reply != nil && !failed {
@@ -253,6 +254,6 @@ func takeAll(clients []*redistest.Client, now int, each func(granted int)) (gran
 			}
 		})
 	}
-	all.Wait()
+	workers.Wait()
 	return granted, unknown
 }

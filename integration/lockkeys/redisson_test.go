@@ -16,8 +16,9 @@ import (
 
 // The commands of Redisson's locks of several keys, reimplemented. A lock's name is its keys' tag.
 const (
-	// latchedGive is unlock since 3.24: it stores its result under a latch, for repeated requests.
-	latchedGive = `local lock, channel, latch, message, ms, holder, tell, stays = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+	// latchedRelease is unlock since 3.24: it stores its result under a latch, for repeated
+	// requests.
+	latchedRelease = `local lock, channel, latch, message, ms, holder, tell, stays = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local before = redis.call('get', latch)
 if before then return tonumber(before) end
 if redis.call('hexists', lock, holder) == 0 then return nil end
@@ -61,7 +62,7 @@ local last, left = redis.call('lindex', queue, -1), nil
 if last and last ~= holder then left = tonumber(redis.call('zscore', times, last)) - now else left = redis.call('pttl', lock) end
 if redis.call('zadd', times, left + wait + now, holder) == 1 then redis.call('rpush', queue, holder) end
 return left`
-	fairGive = forgetDead + `local lock, queue, times, channel, message, ms, holder, now = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+	fairRelease = forgetDead + `local lock, queue, times, channel, message, ms, holder, now = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 forgetDead(queue, times, now)
 local function tellNext()
   local next = redis.call('lindex', queue, 0)
@@ -102,7 +103,7 @@ if mode == 'read' or redis.call('hexists', lock, writer) == 1 then
   return nil
 end
 return redis.call('pttl', lock)`
-	readGive = `local lock, channel, prefix, tag, message, holder = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2]
+	readRelease = `local lock, channel, prefix, tag, message, holder = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2]
 local mode = redis.call('hget', lock, 'mode')
 if not mode then redis.call('publish', channel, message) return 1 end
 if redis.call('hexists', lock, holder) == 0 then return nil end
@@ -137,7 +138,7 @@ if mode == 'write' and redis.call('hexists', lock, writer) == 1 then
   return nil
 end
 return redis.call('pttl', lock)`
-	writeGive = `local lock, channel, message, ms, writer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+	writeRelease = `local lock, channel, message, ms, writer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 local mode = redis.call('hget', lock, 'mode')
 if not mode then redis.call('publish', channel, message) return 1 end
 if mode ~= 'write' or redis.call('hexists', lock, writer) == 0 then return nil end
@@ -167,7 +168,7 @@ end
 local first = redis.call('zrange', times, 0, 0, 'WITHSCORES')
 if first[1] then return ':' .. first[2] end
 return nil`
-	permitGive = `local permits, times, channel, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+	permitRelease = `local permits, times, channel, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 if redis.call('zrem', times, id) == 0 then return 0 end
 redis.call('publish', channel, redis.call('incrby', permits, 1))
 return 1`
@@ -196,9 +197,9 @@ func (r *replay) step(holder string) []string {
 	latch := "redisson_unlock_latch:{" + plain + "}:" + strconv.Itoa(r.sent-r.random.IntN(2))
 	switch r.random.IntN(20) {
 	case 0, 1:
-		return take(plain, holder)
+		return takeCommand(plain, holder)
 	case 2, 3:
-		return eval(latchedGive, []string{plain, "redisson_lock__channel:{" + plain + "}", latch}, "0", ms, holder,
+		return eval(latchedRelease, []string{plain, "redisson_lock__channel:{" + plain + "}", latch}, "0", ms, holder,
 			"publish", "13500")
 	case 4:
 		return []string{"DEL", latch}
@@ -209,67 +210,67 @@ func (r *replay) step(holder string) []string {
 		}
 		return eval(fairTake, []string{fair, queue, times}, ms, holder, "5000", now)
 	case 8, 9:
-		return eval(fairGive, []string{fair, queue, times, "redisson_lock__channel:{" + fair + "}"}, "0", ms, holder, now)
+		return eval(fairRelease, []string{fair, queue, times, "redisson_lock__channel:{" + fair + "}"}, "0", ms, holder, now)
 	case 10:
 		return eval(fairLeave, []string{queue, times}, holder, "5000")
 	case 11, 12:
 		return eval(readTake, []string{rw, prefix}, ms, holder, writer)
 	case 13:
-		return eval(readGive, []string{rw, "redisson_rwlock:{" + rw + "}", prefix, "{" + rw + "}"}, "0", holder)
+		return eval(readRelease, []string{rw, "redisson_rwlock:{" + rw + "}", prefix, "{" + rw + "}"}, "0", holder)
 	case 14:
 		return eval(writeTake, []string{rw}, ms, writer)
 	case 15:
-		return eval(writeGive, []string{rw, "redisson_rwlock:{" + rw + "}"}, "0", ms, writer)
+		return eval(writeRelease, []string{rw, "redisson_rwlock:{" + rw + "}"}, "0", ms, writer)
 	case 16:
 		return eval(fencedTake, []string{fenced, "redisson_lock_token:{" + fenced + "}"}, ms, holder)
 	case 17:
-		return give(fenced, holder)
+		return releaseCommand(fenced, holder)
 	case 18:
 		return eval(permitTake, []string{sem, "{" + sem + "}:timeout", "redisson_sc:{" + sem + "}"},
 			holder+strconv.Itoa(r.sent), strconv.Itoa(r.now+r.random.IntN(2000)), now)
 	}
-	return eval(permitGive, []string{sem, "{" + sem + "}:timeout", "redisson_sc:{" + sem + "}"},
+	return eval(permitRelease, []string{sem, "{" + sem + "}:timeout", "redisson_sc:{" + sem + "}"},
 		holder+strconv.Itoa(r.sent-r.random.IntN(8)))
 }
 
-// near reports whether two replies are equal except for remaining times.
-func near(ours, theirs any) bool {
-	switch mine := ours.(type) {
+// nearlyEqual reports whether two replies are equal except for remaining times.
+func nearlyEqual(proxyValue, redisValue any) bool {
+	switch value := proxyValue.(type) {
 	case int64:
-		other, is := theirs.(int64)
-		return is && (mine == other || mine > 20 && other > 20 && max(mine-other, other-mine) < 5000)
+		other, isInt := redisValue.(int64)
+		return isInt && (value == other || value > 20 && other > 20 && max(value-other, other-value) < 5000)
 	case []any:
-		other, is := theirs.([]any)
-		same := is && len(mine) == len(other)
-		for i := 0; same && i < len(mine); i++ {
-			same = near(mine[i], other[i])
+		other, isList := redisValue.([]any)
+		same := isList && len(value) == len(other)
+		for i := 0; same && i < len(value); i++ {
+			same = nearlyEqual(value[i], other[i])
 		}
 		return same
 	}
-	return fmt.Sprint(ours) == fmt.Sprint(theirs)
+	return fmt.Sprint(proxyValue) == fmt.Sprint(redisValue)
 }
 
-// talk compares the given number of requests.
-func (r *replay) talk(t *testing.T, requests int) {
+// run compares the given number of requests.
+func (r *replay) run(t *testing.T, requests int) {
 	t.Helper()
 	for range requests {
 		r.sent++
 		words := r.step(string("abc"[r.random.IntN(3)]))
 		r.history = append(r.history, fmt.Sprintf("%.60q %q", words[:2], words[min(2, len(words)):]))
 		p := r.proxies[r.random.IntN(len(r.proxies))]
-		ours, theirs := ask(t, p, words...), ask(t, r.single, words...)
-		if isError(ours.raw) || !near(ours.value, theirs.value) {
+		proxyReply, redisReply := query(t, p, words...), query(t, r.single, words...)
+		if isError(proxyReply.raw) || !nearlyEqual(proxyReply.value, redisReply.value) {
 			t.Fatalf("after\n%s\n got  %q\n want %q", strings.Join(r.history[max(0, len(r.history)-12):], "\n"),
-				ours.raw, theirs.raw)
+				proxyReply.raw, redisReply.raw)
 		}
 	}
 }
 
-// ends lets all locks expire. Before, it takes locks with a short lease.
-func (r *replay) ends(t *testing.T) {
+// expireLocks lets all locks expire. Before, it takes locks with a short lease.
+func (r *replay) expireLocks(t *testing.T) {
 	t.Helper()
 	r.lease = 1_500 // none expires between a reply and its counterpart
-	r.talk(t, 12)
+	r.run(t, 12)
 	time.Sleep(2200 * time.Millisecond) // the leases expire
 	r.lease = 30_000
 }
@@ -282,22 +283,22 @@ func TestRedissonsLocks(t *testing.T) {
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
 	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartReference(t)
-	one, other := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...),
+	firstProxy, secondProxy := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...),
 		kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
-	r := &replay{comparison: startComparison(t, "2", rand.New(rand.NewPCG(seed, 3)), single.Addr(), one.Addr(), other.Addr()),
+	r := &replay{comparison: startComparison(t, "2", rand.New(rand.NewPCG(seed, 3)), single.Addr(), firstProxy.Addr(), secondProxy.Addr()),
 		now: 1_000_000, lease: 30_000}
 	for _, p := range []*peer{r.single, r.proxies[0]} {
-		ask(t, p, "SET", "lock:sem", "2")
+		query(t, p, "SET", "lock:sem", "2")
 	}
 	for round := range 4 {
 		if round == 2 {
 			kit.Must(t, masters[0].Kill())
 			kit.Must(t, masters[3].Kill())
 		}
-		r.talk(t, 250)
-		r.ends(t)
+		r.run(t, 250)
+		r.expireLocks(t)
 	}
-	if got := ask(t, r.proxies[0], "KEYS", "*"); shuffled(got.value) != shuffled(ask(t, r.single, "KEYS", "*").value) {
-		t.Errorf("in the end there are %v, not %v", got.value, ask(t, r.single, "KEYS", "*").value)
+	if got := query(t, r.proxies[0], "KEYS", "*"); unorderedText(got.value) != unorderedText(query(t, r.single, "KEYS", "*").value) {
+		t.Errorf("in the end there are %v, not %v", got.value, query(t, r.single, "KEYS", "*").value)
 	}
 }

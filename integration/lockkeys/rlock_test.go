@@ -15,63 +15,68 @@ import (
 
 // The commands of Redisson's RLock, reimplemented: a hash with the holder's name and a counter.
 const (
-	// rlockTake returns nil if the caller now holds the lock, else the remaining time of the lock.
+	// rlockTake returns nil if the caller now holds the lock, otherwise the remaining time of the
+	// lock.
 	rlockTake = `local key, ms, holder = KEYS[1], ARGV[1], ARGV[2]
 if redis.call('exists', key) == 1 and redis.call('hexists', key, holder) == 0 then return redis.call('pttl', key) end
 redis.call('hincrby', key, holder, 1)
 redis.call('pexpire', key, ms)
 return nil`
-	// rlockGive returns nil if the caller does not hold the lock, 0 if it still holds it, and 1 if
-	// the lock is free and the waiters are notified.
-	rlockGive = `local key, channel, message, ms, holder, tell = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+	// rlockRelease returns nil if the caller does not hold the lock, 0 if it still holds it, and 1
+	// if the lock is free and the waiters are notified.
+	rlockRelease = `local key, channel, message, ms, holder, tell = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if redis.call('hexists', key, holder) == 0 then return nil end
 if redis.call('hincrby', key, holder, -1) > 0 then redis.call('pexpire', key, ms) return 0 end
 redis.call('del', key)
 redis.call(tell, channel, message)
 return 1`
-	// rlockKeep is the script of the watchdog.
-	rlockKeep = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return 0 end return redis.call('pexpire', KEYS[1], ARGV[1])`
+	// rlockExtend is the script of the watchdog.
+	rlockExtend = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return 0 end return redis.call('pexpire', KEYS[1], ARGV[1])`
 )
 
-func take(key, holder string) []string { return []string{"EVAL", rlockTake, "1", key, "30000", holder} }
-func keep(key, holder string) []string { return []string{"EVAL", rlockKeep, "1", key, "30000", holder} }
-func give(key, holder string) []string {
-	return []string{"EVAL", rlockGive, "2", key, "redisson_lock__channel:{" + key + "}", "0", "30000", holder, "publish"}
+func takeCommand(key, holder string) []string {
+	return []string{"EVAL", rlockTake, "1", key, "30000", holder}
+}
+func extendCommand(key, holder string) []string {
+	return []string{"EVAL", rlockExtend, "1", key, "30000", holder}
+}
+func releaseCommand(key, holder string) []string {
+	return []string{"EVAL", rlockRelease, "2", key, "redisson_lock__channel:{" + key + "}", "0", "30000", holder, "publish"}
 }
 
 // TestRLock checks that a client can lock twice, extend, and release twice, through two proxies.
 func TestRLock(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	args := kit.LockKeyArgs(upstream)
-	first, second := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
-	a, b := kit.Connect(t, first), kit.Connect(t, second)
-	waiter := kit.Connect(t, second)
+	firstProxy, secondProxy := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
+	a, b := kit.Connect(t, firstProxy), kit.Connect(t, secondProxy)
+	waiter := kit.Connect(t, secondProxy)
 	kit.Do(t, waiter, "SUBSCRIBE", "redisson_lock__channel:{lock:r}")
 
 	const key = "lock:r"
-	kit.Want(t, a, nil, take(key, "a:1")...)
-	kit.Want(t, a, nil, take(key, "a:1")...)
+	kit.Want(t, a, nil, takeCommand(key, "a:1")...)
+	kit.Want(t, a, nil, takeCommand(key, "a:1")...)
 	kit.Want(t, b, "2", "HGET", key, "a:1")
-	left, ok := kit.Do(t, b, take(key, "b:1")...).(int64)
-	if !ok || left < 1000 || left > 30000 {
-		t.Fatalf("the other is told %v", left)
+	remaining, ok := kit.Do(t, b, takeCommand(key, "b:1")...).(int64)
+	if !ok || remaining < 1000 || remaining > 30000 {
+		t.Fatalf("the other is told %v", remaining)
 	}
-	kit.Want(t, b, nil, give(key, "b:1")...)
-	kit.Want(t, b, int64(0), keep(key, "b:1")...)
-	kit.Want(t, a, int64(1), keep(key, "a:1")...)
-	kit.Want(t, a, int64(0), give(key, "a:1")...)
+	kit.Want(t, b, nil, releaseCommand(key, "b:1")...)
+	kit.Want(t, b, int64(0), extendCommand(key, "b:1")...)
+	kit.Want(t, a, int64(1), extendCommand(key, "a:1")...)
+	kit.Want(t, a, int64(0), releaseCommand(key, "a:1")...)
 	kit.Want(t, b, int64(1), "HEXISTS", key, "a:1")
-	kit.Want(t, a, nil, take(key, "a:1")...)
-	kit.Want(t, b, int64(0), give(key, "a:1")...) // through the other proxy, as after a reconnect
-	kit.Want(t, a, int64(1), give(key, "a:1")...)
+	kit.Want(t, a, nil, takeCommand(key, "a:1")...)
+	kit.Want(t, b, int64(0), releaseCommand(key, "a:1")...) // through the other proxy, as after a reconnect
+	kit.Want(t, a, int64(1), releaseCommand(key, "a:1")...)
 	kit.Want(t, b, "none", "TYPE", key)
 	message, err := waiter.Receive()
 	kit.Must(t, err)
 	if got := fmt.Sprint(message); got != "[message redisson_lock__channel:{lock:r} 0]" {
 		t.Errorf("the waiter is told %s", got)
 	}
-	kit.Want(t, b, nil, take(key, "b:1")...)
-	kit.Want(t, b, int64(1), give(key, "b:1")...)
+	kit.Want(t, b, nil, takeCommand(key, "b:1")...)
+	kit.Want(t, b, int64(1), releaseCommand(key, "b:1")...)
 }
 
 // TestRLockExcludes checks that, of many clients of two proxies, only one holds the lock at a time,
@@ -81,40 +86,40 @@ func TestRLockExcludes(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	args := kit.LockKeyArgs(upstream)
 	proxies := []string{kit.StartProxy(t, masters, args...).Addr(), kit.StartProxy(t, masters, args...).Addr()}
-	var inside, entered atomic.Int64
+	var holders, entries atomic.Int64
 	var clients sync.WaitGroup
 	for i := range 8 {
 		client := kit.Dial(t, proxies[i%2])
 		clients.Go(func() {
 			holder := fmt.Sprintf("%d:1", i)
-			do := func(words ...string) any {
+			send := func(words ...string) any {
 				reply, err := client.Do(words...)
 				if err != nil {
 					t.Error(err)
 				}
 				return reply
 			}
-			for entered.Load() < 60 && !t.Failed() {
-				if reply := do(take("lock:e", holder)...); reply != nil {
+			for entries.Load() < 60 && !t.Failed() {
+				if reply := send(takeCommand("lock:e", holder)...); reply != nil {
 					if _, isTime := reply.(int64); !isTime {
 						t.Errorf("a take is answered %v", reply)
 					}
 					time.Sleep(time.Millisecond) // otherwise its tries would use all processors
 					continue
 				}
-				if n := inside.Add(1); n != 1 {
+				if n := holders.Add(1); n != 1 {
 					t.Errorf("%d are inside", n)
 				}
-				again := do(take("lock:e", holder)...)
-				out := do(give("lock:e", holder)...)
-				entered.Add(1)
-				inside.Add(-1)
-				if last := do(give("lock:e", holder)...); again != nil || out != int64(0) || last != int64(1) {
-					t.Errorf("again %v, out %v, last %v", again, out, last)
+				secondTake := send(takeCommand("lock:e", holder)...)
+				firstRelease := send(releaseCommand("lock:e", holder)...)
+				entries.Add(1)
+				holders.Add(-1)
+				if lastRelease := send(releaseCommand("lock:e", holder)...); secondTake != nil || firstRelease != int64(0) || lastRelease != int64(1) {
+					t.Errorf("again %v, out %v, last %v", secondTake, firstRelease, lastRelease)
 				}
 			}
 		})
 	}
 	clients.Wait()
-	t.Logf("entered %d times", entered.Load())
+	t.Logf("entered %d times", entries.Load())
 }

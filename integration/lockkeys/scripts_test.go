@@ -13,7 +13,7 @@ import (
 // luaScript is a script with two keys, the values ARGV[1] and ARGV[2], and the lease ARGV[3].
 type luaScript struct {
 	body, sha string
-	times     bool // its reply may contain a remaining time
+	hasTimes  bool // its reply may contain a remaining time
 }
 
 // luaScripts generates n scripts.
@@ -25,7 +25,7 @@ func luaScripts(random *rand.Rand, n int) []luaScript {
 		w.line("return %s", w.result())
 		body := w.text.String()
 		sum := sha1.Sum([]byte(body))
-		scripts[i] = luaScript{body: body, sha: hex.EncodeToString(sum[:]), times: w.times}
+		scripts[i] = luaScript{body: body, sha: hex.EncodeToString(sum[:]), hasTimes: w.hasTimes}
 	}
 	return scripts
 }
@@ -33,11 +33,11 @@ func luaScripts(random *rand.Rand, n int) []luaScript {
 // luaWriter writes one script. The script never depends on the order of a table's fields, which
 // depends on the implementation.
 type luaWriter struct {
-	random *rand.Rand
-	text   strings.Builder
-	depth  int
-	locals int // v1, v2 … are the visible ones; each holds a text, or false
-	times  bool
+	random   *rand.Rand
+	text     strings.Builder
+	depth    int
+	locals   int // v1, v2 … are the visible ones; each holds a text, or false
+	hasTimes bool
 }
 
 func (w *luaWriter) line(format string, args ...any) {
@@ -53,9 +53,9 @@ func (w *luaWriter) value() string {
 }
 
 // call returns redis.call or pcall with a command whose reply is a number, a status or a text.
-func (w *luaWriter) call(how string, words ...string) string {
+func (w *luaWriter) call(function string, words ...string) string {
 	words[0] = "'" + pick(w.random, words[0], strings.ToUpper(words[0])) + "'"
-	return "redis." + how + "(" + strings.Join(words, ", ") + ")"
+	return "redis." + function + "(" + strings.Join(words, ", ") + ")"
 }
 
 // block writes some statements, nested up to the given depth.
@@ -74,12 +74,12 @@ func (w *luaWriter) statement(nesting int) {
 		w.line("local v%d = %s", w.locals+1, w.call("call", "get", w.key()))
 		w.locals++
 	case n < 6:
-		w.line("%s", w.write("call"))
+		w.line("%s", w.writeCommand("call"))
 	case n < 10 && nesting > 0:
 		w.branch(nesting)
 	case n == 10 && nesting > 0:
 		w.line("for i = 1, %d do", 1+w.random.IntN(3))
-		w.nested(nesting)
+		w.nestedBlock(nesting)
 		w.line("end")
 	case n == 11:
 		w.line("local r = redis.pcall('incr', %s) if type(r) == 'table' then return %s end", w.key(),
@@ -96,39 +96,39 @@ func (w *luaWriter) statement(nesting int) {
 	}
 }
 
-// write returns a command that changes a key.
-func (w *luaWriter) write(how string) string {
+// writeCommand returns a command that changes a key.
+func (w *luaWriter) writeCommand(function string) string {
 	switch w.random.IntN(9) {
 	case 0:
-		return w.call(how, "set", w.key(), w.value(), "'NX'", "'PX'", "ARGV[3]")
+		return w.call(function, "set", w.key(), w.value(), "'NX'", "'PX'", "ARGV[3]")
 	case 1:
-		return w.call(how, "set", w.key(), w.value(), "'XX'")
+		return w.call(function, "set", w.key(), w.value(), "'XX'")
 	case 2:
-		return w.call(how, "set", w.key(), w.value(), "'px'", "ARGV[3]")
+		return w.call(function, "set", w.key(), w.value(), "'px'", "ARGV[3]")
 	case 3, 4:
-		return w.call(how, "del", w.key())
+		return w.call(function, "del", w.key())
 	case 5:
-		return w.call(how, "pexpire", w.key(), "ARGV[3]")
+		return w.call(function, "pexpire", w.key(), "ARGV[3]")
 	case 6:
-		return w.call(how, "setnx", w.key(), w.value())
+		return w.call(function, "setnx", w.key(), w.value())
 	case 7:
-		return w.call(how, "getset", w.key(), w.value())
+		return w.call(function, "getset", w.key(), w.value())
 	default:
-		return w.call(how, pick(w.random, "persist", "unlink", "getdel"), w.key())
+		return w.call(function, pick(w.random, "persist", "unlink", "getdel"), w.key())
 	}
 }
 
 func (w *luaWriter) branch(nesting int) {
 	w.line("if %s then", w.condition())
-	w.nested(nesting)
+	w.nestedBlock(nesting)
 	if w.random.IntN(2) == 0 {
 		w.line("else")
-		w.nested(nesting)
+		w.nestedBlock(nesting)
 	}
 	w.line("end")
 }
 
-func (w *luaWriter) nested(nesting int) {
+func (w *luaWriter) nestedBlock(nesting int) {
 	w.depth++
 	w.block(nesting-1, 2)
 	w.depth--
@@ -164,13 +164,13 @@ func (w *luaWriter) local() string {
 func (w *luaWriter) result() string {
 	switch w.random.IntN(22) {
 	case 0, 1:
-		return w.write("call")
+		return w.writeCommand("call")
 	case 2:
-		return w.write("pcall")
+		return w.writeCommand("pcall")
 	case 3, 4:
 		return w.local()
 	case 5:
-		w.times = true
+		w.hasTimes = true
 		return pick(w.random, w.call("call", "pttl", w.key()), "{'left', "+w.call("call", "pttl", w.key())+"}",
 			w.call("call", "ttl", w.key()))
 	case 6:
@@ -201,7 +201,7 @@ func (w *luaWriter) result() string {
 	case 18:
 		return fmt.Sprintf("tostring(%s == 1)", w.call("call", "del", w.key()))
 	case 19:
-		return fmt.Sprintf("%s .. ':' .. 10 / 4 .. ':' .. #%s", "tostring("+w.local()+")", w.value2())
+		return fmt.Sprintf("%s .. ':' .. 10 / 4 .. ':' .. #%s", "tostring("+w.local()+")", w.stringValue())
 	case 20:
 		return w.call("call", pick(w.random, "strlen", "exists", "type"), w.key())
 	default:
@@ -209,5 +209,5 @@ func (w *luaWriter) result() string {
 	}
 }
 
-// value2 returns a value that has a length.
-func (w *luaWriter) value2() string { return pick(w.random, "ARGV[1]", "ARGV[2]", "'some'") }
+// stringValue returns a value that has a length.
+func (w *luaWriter) stringValue() string { return pick(w.random, "ARGV[1]", "ARGV[2]", "'some'") }

@@ -37,30 +37,30 @@ func TestHistoriesOfStalledProxies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // the proxies are stopped most of the time
 			f := startLockKeyFleet(t, 2)
-			var found verdict
-			var told tally
+			var result verdict
+			var total tally
 			for run := range runs {
-				stop := stall(t, f.Proxies, seed+uint64(run))
-				c := startCrowd(t, &crowd{
-					addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, proxied: true,
+				stop := stallProxies(t, f.Proxies, seed+uint64(run))
+				c := startLockClients(t, &lockClients{
+					addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, supportsLock: true,
 					prefix: fmt.Sprintf("run%d:", run),
-				}, crowdSize, opsPerRun)
-				told = told.plus(c.finish())
+				}, clientCount, opsPerRun)
+				total = total.plus(c.finish())
 				stop()
-				judged := c.judge()
-				for _, key := range judged.examples {
+				runResult := c.checkHistories()
+				for _, key := range runResult.examples {
 					t.Logf("run %d, a VIOLATION: %v", run+1, key)
 				}
-				found = found.plus(judged)
+				result = result.plus(runResult)
 			}
-			found.wantNone(t)
-			told.report(t)
+			result.wantNoViolation(t)
+			total.report(t)
 		})
 	}
 }
 
-// stall stops and continues each proxy at random until stop is called.
-func stall(t *testing.T, proxies []*harness.Proxy, seed uint64) (stop func()) {
+// stallProxies stops and continues each proxy at random until stop is called.
+func stallProxies(t *testing.T, proxies []*harness.Proxy, seed uint64) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var tasks sync.WaitGroup
 	errs := make([]error, len(proxies))
@@ -68,9 +68,9 @@ func stall(t *testing.T, proxies []*harness.Proxy, seed uint64) (stop func()) {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		tasks.Go(func() {
 			for errs[i] == nil && sleepFor(ctx, time.Duration(random.Int64N(int64(longestRun)))) {
-				length := time.Duration(float64(longestStall) * random.Float64() * random.Float64())
+				duration := time.Duration(float64(longestStall) * random.Float64() * random.Float64())
 				errs[i] = p.Pause()
-				sleepFor(ctx, length)
+				sleepFor(ctx, duration)
 				errs[i] = errors.Join(errs[i], p.Continue())
 			}
 		})
@@ -83,11 +83,11 @@ func stall(t *testing.T, proxies []*harness.Proxy, seed uint64) (stop func()) {
 }
 
 // sleepFor waits, and returns false if ctx ended first.
-func sleepFor(ctx context.Context, length time.Duration) bool {
+func sleepFor(ctx context.Context, duration time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(length):
+	case <-time.After(duration):
 		return true
 	}
 }

@@ -18,93 +18,93 @@ import (
 // Histories of the keys of one tag: the key that is the tag itself, and two more. Commands,
 // transactions and scripts change several of them together. One history covers all three keys.
 
-// isOfTags reports whether the clients use keys with tags.
-func (g *gathering) isOfTags() bool { return strings.HasPrefix(g.kind, "tag") }
+// usesTags reports whether the clients use keys with tags.
+func (g *collectionClients) usesTags() bool { return strings.HasPrefix(g.kind, "tag") }
 
-// lockingTags is the kind of clients that also send LOCK and UNLOCK, which Redis does not have.
-const lockingTags = "tag+LOCK"
+// tagWithLock is the kind of clients that also send LOCK and UNLOCK, which Redis does not have.
+const tagWithLock = "tag+LOCK"
 
-// compareAnd runs the commands in its other arguments if the first key has the first argument as
-// its string value, else it returns nil.
-const compareAnd = `if redis.call('type', KEYS[1]).ok ~= 'string' or redis.call('get', KEYS[1]) ~= table.remove(ARGV, 1) then return false end
-` + severally
+// callEachIfEqual runs the commands in its other arguments if the first key has the first argument
+// as its string value, else it returns nil.
+const callEachIfEqual = `if redis.call('type', KEYS[1]).ok ~= 'string' or redis.call('get', KEYS[1]) ~= table.remove(ARGV, 1) then return false end
+` + callEach
 
 // releaseIfString is releaseIfOwn for a key that may have a list.
 const releaseIfString = `if redis.call('type', KEYS[1]).ok == 'string' and redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
 return 0`
 
-// turnOfTags sends one command, or one transaction, after WATCH and GET if it needs them.
-func (g *gathering) turnOfTags(random *rand.Rand, client *redistest.Client, key *keyHistory, number, sent int) error {
-	own := fmt.Sprintf("%d-%d", number, sent)
+// sendToTag sends one command, or one transaction, after WATCH and GET if it needs them.
+func (g *collectionClients) sendToTag(random *rand.Rand, client *redistest.Client, key *keyHistory, number, sent int) error {
+	value := fmt.Sprintf("%d-%d", number, sent)
 	steps := make([][]string, 1+random.IntN(3))
 	for i := range steps {
-		steps[i] = tagStep(random, key.keys, fmt.Sprint(own, ".", i))
+		steps[i] = tagStep(random, key.keys, fmt.Sprint(value, ".", i))
 	}
-	one := key.keys[random.IntN(3)]
-	d := deed{client: number, words: steps[0]}
+	target := key.keys[random.IntN(3)]
+	d := commandRecord{client: number, words: steps[0]}
 	switch random.IntN(9) {
 	case 0:
-		d.words = []string{"SET", one, own, "NX", "PX", longLastingMillis}
-		if g.kind == lockingTags {
-			d.words, d.steps = []string{"LOCK", one, own, "PX", longLastingMillis}, [][]string{d.words}
+		d.words = []string{"SET", target, value, "NX", "PX", longLastingMillis}
+		if g.kind == tagWithLock {
+			d.words, d.steps = []string{"LOCK", target, value, "PX", longLastingMillis}, [][]string{d.words}
 		}
 	case 1:
-		d.words = []string{"SET", one, own, "NX"}
+		d.words = []string{"SET", target, value, "NX"}
 	case 2: // a key that this client has probably taken
 		token := fmt.Sprintf("%d-%d", number, sent-1-random.IntN(4))
-		d.words, d.steps, d.only = []string{"EVAL", releaseIfString, "1", one, token}, [][]string{{"DEL", one}},
-			&condition{key: one, value: token, otherwise: int64(0)}
-		if g.kind == lockingTags {
-			d.words = []string{"UNLOCK", one, token}
+		d.words, d.steps, d.condition = []string{"EVAL", releaseIfString, "1", target, token}, [][]string{{"DEL", target}},
+			&condition{key: target, value: token, otherwise: int64(0)}
+		if g.kind == tagWithLock {
+			d.words = []string{"UNLOCK", target, token}
 		}
 	case 3:
-		return g.transactOfTags(client, key, deed{client: number, steps: steps, several: true})
+		return g.execOnTag(client, key, commandRecord{client: number, steps: steps, multiReply: true})
 	case 4: // only the first keys are declared
-		d.words, d.steps, d.several = evalSeverally(severally, key.keys[:1+random.IntN(3)], "", steps), steps, true
+		d.words, d.steps, d.multiReply = evalEach(callEach, key.keys[:1+random.IntN(3)], "", steps), steps, true
 	case 5, 6:
-		return g.conditional(client, key, one, deed{client: number, steps: steps, several: true}, random.IntN(2) == 0)
+		return g.sendConditional(client, key, target, commandRecord{client: number, steps: steps, multiReply: true}, random.IntN(2) == 0)
 	}
 	_, err := g.do(client, key, d, d.words)
 	return err
 }
 
-// conditional reads a key, and then executes a deed if the key still has the same value: in a
+// sendConditional reads a key, and then executes commands if the key still has the same value: in a
 // transaction, or by a script.
-func (g *gathering) conditional(client *redistest.Client, key *keyHistory, one string, d deed, watch bool) error {
+func (g *collectionClients) sendConditional(client *redistest.Client, key *keyHistory, target string, d commandRecord, watch bool) error {
 	if watch {
-		if reply, err := client.Do("WATCH", one); err != nil || reply != any("OK") {
+		if reply, err := client.Do("WATCH", target); err != nil || reply != any("OK") {
 			return err
 		}
 	}
-	reply, err := g.do(client, key, deed{client: d.client, words: []string{"GET", one}}, []string{"GET", one})
-	value, is := reply.(string)
-	d.only = &condition{key: one, value: value, may: watch}
+	reply, err := g.do(client, key, commandRecord{client: d.client, words: []string{"GET", target}}, []string{"GET", target})
+	value, isString := reply.(string)
+	d.condition = &condition{key: target, value: value, mayAbort: watch}
 	switch {
 	case err != nil:
 		return err
-	case watch && (is || reply == nil):
-		return g.transactOfTags(client, key, d)
+	case watch && (isString || reply == nil):
+		return g.execOnTag(client, key, d)
 	case watch:
 		_, err = client.Do("UNWATCH")
 		return err
-	case !is:
+	case !isString:
 		return nil
 	}
-	keys := append([]string{one}, slices.DeleteFunc(slices.Clone(key.keys), func(k string) bool { return k == one })...)
-	d.words = evalSeverally(compareAnd, keys, value, d.steps)
+	keys := append([]string{target}, slices.DeleteFunc(slices.Clone(key.keys), func(k string) bool { return k == target })...)
+	d.words = evalEach(callEachIfEqual, keys, value, d.steps)
 	_, err = g.do(client, key, d, d.words)
 	return err
 }
 
-// transactOfTags executes the steps in a transaction.
-func (g *gathering) transactOfTags(client *redistest.Client, key *keyHistory, d deed) error {
+// execOnTag executes the steps in a transaction.
+func (g *collectionClients) execOnTag(client *redistest.Client, key *keyHistory, d commandRecord) error {
 	d.words = append([]string{"EXEC"}, slices.Concat(d.steps...)...)
 	_, err := g.do(client, key, d, slices.Concat([][]string{{"MULTI"}}, d.steps, [][]string{{"EXEC"}})...)
 	return err
 }
 
-// evalSeverally returns an EVAL that runs steps. If argument is not empty, it precedes the steps.
-func evalSeverally(body string, keys []string, argument string, steps [][]string) []string {
+// evalEach returns an EVAL that runs steps. If argument is not empty, it precedes the steps.
+func evalEach(body string, keys []string, argument string, steps [][]string) []string {
 	words := append([]string{"EVAL", body, strconv.Itoa(len(keys))}, keys...)
 	if argument != "" {
 		words = append(words, argument)
@@ -116,41 +116,41 @@ func evalSeverally(body string, keys []string, argument string, steps [][]string
 }
 
 // tagStep returns a command that may use several keys of the tag.
-func tagStep(random *rand.Rand, keys []string, own string) []string {
+func tagStep(random *rand.Rand, keys []string, value string) []string {
 	order := random.Perm(len(keys))
 	a, b, c := keys[order[0]], keys[order[1]], keys[order[2]]
 	return pick(random,
-		[]string{"SET", a, own}, []string{"SET", a, own, "PX", longLastingMillis},
-		[]string{"SET", a, own, "XX", "KEEPTTL"}, []string{"GET", a},
+		[]string{"SET", a, value}, []string{"SET", a, value, "PX", longLastingMillis},
+		[]string{"SET", a, value, "XX", "KEEPTTL"}, []string{"GET", a},
 		[]string{"RENAME", a, b}, []string{"RENAMENX", a, b}, []string{"COPY", a, b, "REPLACE"},
-		[]string{"MSET", a, own, b, own}, []string{"MSETNX", a, own, b, own},
+		[]string{"MSET", a, value, b, value}, []string{"MSETNX", a, value, b, value},
 		[]string{"MGET", a, b, c}, []string{"DEL", a, b}, []string{"DEL", a}, []string{"EXISTS", a, b, c},
-		[]string{"RPUSH", a, own}, []string{"RPUSH", a, own},
+		[]string{"RPUSH", a, value}, []string{"RPUSH", a, value},
 		[]string{"LMOVE", a, b, "LEFT", "RIGHT"}, []string{"LRANGE", a, "0", "-1"}, []string{"LPOP", a},
 		[]string{"PERSIST", a}, []string{"PEXPIRE", a, longLastingMillis},
 		[]string{"GETDEL", a}, []string{"TYPE", a})
 }
 
-// asPlain replaces the reply to a LOCK by the reply to the equivalent SET.
-func asPlain(d deed) deed {
+// asSetReply replaces the reply to a LOCK by the reply to the equivalent SET.
+func asSetReply(d commandRecord) commandRecord {
 	if _, granted := d.reply.(int64); granted && d.words[0] == "LOCK" {
 		d.reply = "OK"
 	}
 	return d
 }
 
-// undoneAfter returns a possible effect of a lost take: the lock is released again, at any time.
-func undoneAfter(d deed) (back deed, may bool) {
+// possibleUndo returns a possible effect of a lost take: the lock is released again, at any time.
+func possibleUndo(d commandRecord) (undo commandRecord, possible bool) {
 	steps := d.steps
 	if steps == nil {
 		steps = [][]string{d.words}
 	}
-	if !d.lost || len(steps) > 1 || steps[0][0] != "SET" || len(steps[0]) < 4 || steps[0][3] != "NX" {
-		return deed{}, false
+	if !d.unknown || len(steps) > 1 || steps[0][0] != "SET" || len(steps[0]) < 4 || steps[0][3] != "NX" {
+		return commandRecord{}, false
 	}
 	key, value := steps[0][1], steps[0][2]
-	return deed{client: d.client, steps: [][]string{{"DEL", key}}, only: &condition{key: key, value: value},
-		lost: true}, true
+	return commandRecord{client: d.client, steps: [][]string{{"DEL", key}}, condition: &condition{key: key, value: value},
+		unknown: true}, true
 }
 
 // TestHistoriesOfTags checks that every reply is one that a single Redis could have given. Ten
@@ -163,10 +163,10 @@ func TestHistoriesOfTags(t *testing.T) {
 	t.Logf("%d commands (%s); seed %d (%s)", ops, historyOpsEnv, seed, kit.SeedEnv)
 	f := startLockKeyFleet(t, 2, "--lock-tags", "*")
 	disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
-	wrong, undecided := gather(t, lockingTags, seed, ops, f.Addrs()...)
-	wantExplained(t, lockingTags, wrong, undecided)
-	done, err := disturber.Stop()
-	t.Logf("the masters were disturbed: %v", done)
+	violations, undecided := runCollectionClients(t, tagWithLock, seed, ops, f.Addrs()...)
+	wantNoViolations(t, tagWithLock, violations, undecided)
+	faultCounts, err := disturber.Stop()
+	t.Logf("the masters were disturbed: %v", faultCounts)
 	kit.Must(t, err)
 }
 
@@ -176,6 +176,6 @@ func TestHistoriesOfTagsUndisturbed(t *testing.T) {
 	ops, seed := int(kit.SizeFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", ops, historyOpsEnv, seed, kit.SeedEnv)
 	f := startLockKeyFleet(t, 2, "--lock-tags", "*")
-	wrong, undecided := gather(t, lockingTags, seed, ops, f.Addrs()...)
-	wantExplained(t, lockingTags, wrong, undecided)
+	violations, undecided := runCollectionClients(t, tagWithLock, seed, ops, f.Addrs()...)
+	wantNoViolations(t, tagWithLock, violations, undecided)
 }

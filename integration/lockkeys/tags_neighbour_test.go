@@ -9,18 +9,18 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// neighbourEnv sets how often TestTagsBesideANeighbour executes all its steps with each key.
+// neighbourEnv sets how often TestTagsWithNeighbour executes all its steps with each key.
 const neighbourEnv = "REDLOCK_NEIGHBOUR_ROUNDS"
 
-// TestTagsBesideANeighbour checks that commands on a key get the same replies as without other keys
+// TestTagsWithNeighbour checks that commands on a key get the same replies as without other keys
 // of the tag, through either proxy, while another key of the tag is set and removed all the time.
-func TestTagsBesideANeighbour(t *testing.T) {
+func TestTagsWithNeighbour(t *testing.T) {
 	redistest.SkipShort(t)
 	rounds := int(kit.NumberFrom(t, neighbourEnv, 30))
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
-	first, second := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
-	neighbour := startNeighbour(t, first.Addr(), "lock:beside:{lock:t}", [][]string{{}, {"PX", "300"}, {"PX", "40000"}})
-	a, b := kit.Connect(t, first), kit.Connect(t, second)
+	firstProxy, secondProxy := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
+	stopNeighbour := startNeighbour(t, firstProxy.Addr(), "lock:beside:{lock:t}", [][]string{{}, {"PX", "300"}, {"PX", "40000"}})
+	a, b := kit.Connect(t, firstProxy), kit.Connect(t, secondProxy)
 	// The version of the key that is the tag itself changes when the last other key is removed.
 	watch := map[string]string{"lock:t": "UNWATCH", "lock:x:{lock:t}": "WATCH lock:x:{lock:t}"}
 	for range rounds {
@@ -46,5 +46,5 @@ func TestTagsBesideANeighbour(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("the neighbour changed %d times", neighbour())
+	t.Logf("the neighbour changed %d times", stopNeighbour())
 }

@@ -16,34 +16,34 @@ import (
 // first key is the tag itself. Meanwhile, other keys with the tag are set and removed.
 func TestOverlapOfTaggedKeys(t *testing.T) {
 	redistest.SkipShort(t)
-	overlapOfTags(t, lockKeyDisturbances(), [][]string{{"PX", "300"}, {"PX", "40"}})
+	testTagOverlap(t, lockKeyDisturbances(), [][]string{{"PX", "300"}, {"PX", "40"}})
 }
 
-// TestOverlapBesideEndlessKeys repeats TestOverlapOfTaggedKeys with keys that do not expire. No
+// TestOverlapWithEndlessKeys repeats TestOverlapOfTaggedKeys with keys that do not expire. No
 // master restarts, because a cell on too few masters blocks until it expires.
-func TestOverlapBesideEndlessKeys(t *testing.T) {
+func TestOverlapWithEndlessKeys(t *testing.T) {
 	redistest.SkipShort(t)
-	overlapOfTags(t, faults.Disturbances(), [][]string{{}, {"PX", "300"}, {"PX", "40000"}})
+	testTagOverlap(t, faults.Disturbances(), [][]string{{}, {"PX", "300"}, {"PX", "40000"}})
 }
 
-func overlapOfTags(t *testing.T, disturbances []faults.Fault, times [][]string) {
+func testTagOverlap(t *testing.T, disturbances []faults.Fault, options [][]string) {
 	grants, seed := kit.SizeFrom(t, keyGrantsEnv, defaultKeyGrants/4), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants of each key wanted (%s); seed %d (%s)", grants, keyGrantsEnv, seed, kit.SeedEnv)
 	f := startLockKeyFleet(t, 2, "--lock-tags", "*")
-	own, tagged := startKeyContest(t, f.Addrs(), seed, contestedKey), startKeyContest(t, f.Addrs(), seed+1,
+	tagContest, keyContest := startKeyContest(t, f.Addrs(), seed, contestedKey), startKeyContest(t, f.Addrs(), seed+1,
 		"lock:other:{"+contestedKey+"}")
-	neighbour := startNeighbour(t, f.Addrs()[0], "lock:beside:{"+contestedKey+"}", times)
+	stopNeighbour := startNeighbour(t, f.Addrs()[0], "lock:beside:{"+contestedKey+"}", options)
 	disturber := faults.StartDisturber(f, seed, disturbances...)
-	starved := errors.Join(own.WaitFor(t, int(grants)), tagged.WaitFor(t, int(grants)))
-	done, err := disturber.Stop()
-	own.Stop()
-	tagged.Stop()
-	t.Logf("the masters were disturbed: %v; the neighbour changed %d times", done, neighbour())
-	own.Report(t)
-	tagged.Report(t)
-	kit.Must(t, errors.Join(starved, err))
-	if found := append(own.History.Overlaps(), tagged.History.Overlaps()...); len(found) > 0 {
-		t.Errorf("%d OVERLAPS, such as: %v", len(found), found[0])
+	waitErr := errors.Join(tagContest.WaitFor(t, int(grants)), keyContest.WaitFor(t, int(grants)))
+	faultCounts, err := disturber.Stop()
+	tagContest.Stop()
+	keyContest.Stop()
+	t.Logf("the masters were disturbed: %v; the neighbour changed %d times", faultCounts, stopNeighbour())
+	tagContest.Report(t)
+	keyContest.Report(t)
+	kit.Must(t, errors.Join(waitErr, err))
+	if overlaps := append(tagContest.History.Overlaps(), keyContest.History.Overlaps()...); len(overlaps) > 0 {
+		t.Errorf("%d OVERLAPS, such as: %v", len(overlaps), overlaps[0])
 	}
 }
 
@@ -51,9 +51,9 @@ func overlapOfTags(t *testing.T, disturbances []faults.Fault, times [][]string) 
 // returned function stops the client, and returns how often the key was changed.
 func startNeighbour(t *testing.T, addr, key string, options [][]string) (stop func() int) {
 	t.Helper()
-	client, changed, quit, over := kit.Dial(t, addr), 0, make(chan struct{}), make(chan struct{})
+	client, changes, quit, finished := kit.Dial(t, addr), 0, make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(finished)
 		for {
 			for i := range 2 * len(options) {
 				command := []string{"DEL", key}
@@ -66,14 +66,14 @@ func startNeighbour(t *testing.T, addr, key string, options [][]string) (stop fu
 				default:
 				}
 				if reply, err := client.Do(command...); err == nil && reply != int64(0) {
-					changed++
+					changes++
 				}
 			}
 		}
 	}()
 	return func() int {
 		close(quit)
-		<-over
-		return changed
+		<-finished
+		return changes
 	}
 }

@@ -26,13 +26,13 @@ func TestTagsAsOneRedis(t *testing.T) {
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
 	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartReference(t)
 	args := tagArgs(upstream)
-	one, other := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
+	firstProxy, secondProxy := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
 	for _, resp := range []string{"2", "3"} {
-		s := startComparison(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single.Addr(), one.Addr(), other.Addr())
+		s := startComparison(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single.Addr(), firstProxy.Addr(), secondProxy.Addr())
 		s.keys = []string{"lock:t", "lock:x:{lock:t}", "y:{lock:t}"}
 		s.mayRefuse = func([]string) bool { return false }
-		s.talk(t, commands/2)
-		t.Logf("RESP%s: %d refused", resp, s.refused)
+		s.run(t, commands/2)
+		t.Logf("RESP%s: %d refused", resp, s.refusals)
 	}
 }
 
@@ -40,8 +40,8 @@ func TestTagsAsOneRedis(t *testing.T) {
 // tag separately, through two proxies.
 func TestTagsAndLocks(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
-	first, second := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
-	a, b := kit.Connect(t, first), kit.Connect(t, second)
+	firstProxy, secondProxy := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
+	a, b := kit.Connect(t, firstProxy), kit.Connect(t, secondProxy)
 	kit.WantGrant(t, a, "LOCK", "lock:t", "me", "PX", "60000")
 	kit.Does(t, b, "SET lock:t you NX PX 1000", "nil")
 	kit.Does(t, b, "RPUSH q:{lock:t} x", "1") // from now on, lock:t is one of several keys
@@ -87,7 +87,7 @@ func TestTagsWatch(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	proxy := kit.StartProxy(t, masters, tagArgs(upstream)...)
 	a, b := kit.Connect(t, proxy), kit.Connect(t, proxy)
-	for _, test := range []struct{ before, watched, meanwhile, exec string }{
+	for _, test := range []struct{ setup, watchedKey, otherCommand, execReply string }{
 		{"SET lock:t 1", "lock:t", "SET y:{lock:t} 1", "[OK]"},
 		{"SET lock:t 1", "lock:t", "SET lock:t 2", "nil"},
 		{"SET lock:x:{lock:t} 1", "lock:x:{lock:t}", "SET lock:t 2", "[OK]"},
@@ -97,13 +97,13 @@ func TestTagsWatch(t *testing.T) {
 		{"DEL lock:t", "lock:x:{lock:t}", "GET y:{lock:t}", "[OK]"},
 	} {
 		kit.Do(t, a, "DEL", "lock:t", "lock:x:{lock:t}", "y:{lock:t}")
-		kit.Do(t, a, strings.Fields(test.before)...)
-		kit.Does(t, a, "WATCH "+test.watched, "OK")
-		kit.Do(t, b, strings.Fields(test.meanwhile)...)
+		kit.Do(t, a, strings.Fields(test.setup)...)
+		kit.Does(t, a, "WATCH "+test.watchedKey, "OK")
+		kit.Do(t, b, strings.Fields(test.otherCommand)...)
 		kit.Does(t, a, "MULTI", "OK")
 		kit.Does(t, a, "SET lock:z:{lock:t} 1", "QUEUED")
-		if got := kit.Text(kit.Do(t, a, "EXEC")); got != test.exec {
-			t.Errorf("%s; WATCH %s; %s: %s, want %s", test.before, test.watched, test.meanwhile, got, test.exec)
+		if got := kit.Text(kit.Do(t, a, "EXEC")); got != test.execReply {
+			t.Errorf("%s; WATCH %s; %s: %s, want %s", test.setup, test.watchedKey, test.otherCommand, got, test.execReply)
 		}
 	}
 }
@@ -112,13 +112,13 @@ func TestTagsWatch(t *testing.T) {
 // tag has, and that clients that wait for elements get them.
 func TestTagsWaiting(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
-	first, second := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
-	a := kit.Connect(t, second)
+	firstProxy, secondProxy := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
+	a := kit.Connect(t, secondProxy)
 	for _, key := range []string{"lock:t", "lock:x:{lock:t}"} {
 		kit.WantGrant(t, a, "LOCK", key, "me", "PX", "600000")
-		waiter := kit.Connect(t, first)
+		waiter := kit.Connect(t, firstProxy)
 		kit.Must(t, waiter.Send(redistest.AppendCommand(nil, "LOCK", key, "you", "PX", "600000", "BLOCK", "20000")))
-		kit.WantBlocked(t, first, 1)
+		kit.WantBlocked(t, firstProxy, 1)
 		kit.Does(t, a, "SET y:{lock:t} 1", "OK")
 		kit.Does(t, a, "UNLOCK "+key+" me", "1")
 		reply, err := waiter.Receive()
@@ -129,9 +129,9 @@ func TestTagsWaiting(t *testing.T) {
 		kit.Does(t, a, "UNLOCK "+key+" you", "1")
 		kit.Does(t, a, "DEL y:{lock:t}", "1")
 
-		popper := kit.Connect(t, first)
+		popper := kit.Connect(t, firstProxy)
 		kit.Must(t, popper.Send(redistest.AppendCommand(nil, "BLPOP", key, "20")))
-		kit.WantBlocked(t, first, 1)
+		kit.WantBlocked(t, firstProxy, 1)
 		kit.Does(t, a, "SET y:{lock:t} 1", "OK")
 		kit.Does(t, a, "RPUSH "+key+" e", "1")
 		if reply, err := popper.Receive(); err != nil || kit.Text(reply) != "["+key+" e]" {
@@ -141,19 +141,20 @@ func TestTagsWaiting(t *testing.T) {
 	}
 }
 
-// TestOtherTags: a proxy gets no votes if its lock-tags differ from those in use; it reports why.
+// TestOtherTags: a proxy gets no votes if its lock-tags differ from the lock-tags in use. It
+// reports the reason.
 func TestOtherTags(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
-	first := kit.StartProxy(t, masters, tagArgs(upstream)...)
-	kit.WantGrant(t, kit.Connect(t, first), "LOCK", "lock:x:{lock:t}", "me", "PX", "60000")
-	other := kit.StartProxy(t, masters, kit.LockKeyArgs(upstream)...)
-	client := kit.Connect(t, other)
+	firstProxy := kit.StartProxy(t, masters, tagArgs(upstream)...)
+	kit.WantGrant(t, kit.Connect(t, firstProxy), "LOCK", "lock:x:{lock:t}", "me", "PX", "60000")
+	otherProxy := kit.StartProxy(t, masters, kit.LockKeyArgs(upstream)...)
+	client := kit.Connect(t, otherProxy)
 	got := kit.Text(kit.Do(t, client, "LOCK", "lock:x:{lock:t}", "you", "PX", "60000"))
 	if !strings.HasPrefix(got, `NOQUORUM 0 of 5 masters vote: 5 are in use by proxies with different settings; `) {
 		t.Errorf("the other is told %s", got)
 	}
-	kit.Does(t, kit.Connect(t, first), "GET lock:x:{lock:t}", "me")
+	kit.Does(t, kit.Connect(t, firstProxy), "GET lock:x:{lock:t}", "me")
 }
 
 // TestTagsBehindAPrefix: the masters keep one key for a tag, even if the prefix has braces.
@@ -164,13 +165,13 @@ func TestTagsBehindAPrefix(t *testing.T) {
 	client := kit.Connect(t, proxy)
 	kit.Does(t, client, "MSET lock:t 1 x:{lock:t} 2 y:{lock:t} 3", "OK")
 	kit.Does(t, client, "RENAME lock:t z:{lock:t}", "OK")
-	if got := shuffled(kit.Do(t, client, "KEYS", "*")); got != "[string x:{lock:t} string y:{lock:t} string z:{lock:t}]" {
+	if got := unorderedText(kit.Do(t, client, "KEYS", "*")); got != "[string x:{lock:t} string y:{lock:t} string z:{lock:t}]" {
 		t.Errorf("KEYS tells %s", got)
 	}
 	kit.Everywhere(t, servers, func(master *redistest.Server) error {
-		found, err := kit.AskIn(master, "0", "KEYS", "p*")
-		if err == nil && kit.Text(found) != "[p{q}:lock:t]" {
-			err = fmt.Errorf("there are %v", found)
+		keys, err := kit.AskIn(master, "0", "KEYS", "p*")
+		if err == nil && kit.Text(keys) != "[p{q}:lock:t]" {
+			err = fmt.Errorf("there are %v", keys)
 		}
 		return err
 	})

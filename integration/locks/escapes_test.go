@@ -17,8 +17,8 @@ import (
 var ownKeys = []string{"marker", "sequence", "canary", "quarantine", "databases", "longest", "catch-up", "proxies",
 	"scripts", "scripts-used", "scripts-bytes", "age:x", ""}
 
-// startEscapes starts an upstream and two proxies. args determine which keys are lock keys.
-func startEscapes(t *testing.T, args ...string) (upstream *redistest.Server, masters []*redistest.Server, clients []*redistest.Client) {
+// startTwoProxies starts an upstream and two proxies. args determine which keys are lock keys.
+func startTwoProxies(t *testing.T, args ...string) (upstream *redistest.Server, masters []*redistest.Server, clients []*redistest.Client) {
 	t.Helper()
 	upstream = kit.StartRedis(t)
 	masters = kit.StartMasters(t)
@@ -36,15 +36,15 @@ func startEscapes(t *testing.T, args ...string) (upstream *redistest.Server, mas
 	return upstream, masters, clients
 }
 
-// refusesByName reports whether a reply is an error that contains the name and is not NOQUORUM.
-func refusesByName(reply any, name string) bool {
-	failure, bad := reply.(redistest.RespError)
-	return bad && !strings.HasPrefix(string(failure), "NOQUORUM") && strings.Contains(string(failure), name)
+// isRefusalWithName reports whether a reply is an error that contains the name and is not NOQUORUM.
+func isRefusalWithName(reply any, name string) bool {
+	failure, isError := reply.(redistest.RespError)
+	return isError && !strings.HasPrefix(string(failure), "NOQUORUM") && strings.Contains(string(failure), name)
 }
 
 // ownKeyAttacks returns client commands that try to reach a key; commas separate the commands.
 func ownKeyAttacks(key string) [][][]string {
-	var all [][][]string
+	var attacks [][][]string
 	for _, line := range []string{
 		"SET % v", "SET % v NX PX 60000", "SET % v XX", "SET % v GET", "SETNX % v", "SETEX % 10 v", "PSETEX % 10000 v",
 		"GETSET % v", "GETDEL %", "GETEX % PX 1", "GET %", "STRLEN %",
@@ -56,53 +56,53 @@ func ownKeyAttacks(key string) [][][]string {
 		"HSET % f v", "HDEL % f", "ZADD % 1 m", "RENAME a %", "RENAME % a", "COPY a %", "RESTORE % 0 x",
 		"SORT a STORE %", "GEOSEARCHSTORE % a FROMLONLAT 0 0 BYRADIUS 1 m", "BITOP AND % a",
 	} {
-		all = append(all, [][]string{strings.Fields(strings.ReplaceAll(line, "%", key))})
+		attacks = append(attacks, [][]string{strings.Fields(strings.ReplaceAll(line, "%", key))})
 	}
 	for _, body := range []string{
 		"return redis.call('set', KEYS[1], 'v')", "return redis.call('del', KEYS[1])",
 		"return redis.call('set', ARGV[1], 'v')", "return redis.call('del', ARGV[1]..ARGV[2])",
 		"return redis.call('set', string.reverse(ARGV[3]), 'v', 'NX', 'PX', 60000)", "return redis.call('get', KEYS[1])",
 	} {
-		all = append(all, [][]string{{"EVAL", body, "1", key, key[:5], key[5:], reversed(key)}})
+		attacks = append(attacks, [][]string{{"EVAL", body, "1", key, key[:5], key[5:], reverse(key)}})
 		if !strings.Contains(body, "KEYS") {
-			all = append(all, [][]string{{"EVAL", body, "1", "a", key, "", reversed(key)}})
+			attacks = append(attacks, [][]string{{"EVAL", body, "1", "a", key, "", reverse(key)}})
 		}
 	}
 	for _, queued := range []string{"SET % v", "DEL %", "GET %"} {
-		all = append(all, [][]string{{"MULTI"}, strings.Fields(strings.ReplaceAll(queued, "%", key)), {"EXEC"}})
+		attacks = append(attacks, [][]string{{"MULTI"}, strings.Fields(strings.ReplaceAll(queued, "%", key)), {"EXEC"}})
 	}
-	return all
+	return attacks
 }
 
-func reversed(s string) string {
+func reverse(s string) string {
 	b := []byte(s)
 	slices.Reverse(b)
 	return string(b)
 }
 
 // TestOwnKeysCannotBeReached checks that no client command reads or changes the proxies' own keys,
-// in any database, without a prefix, or if a part of their names is the prefix.
+// in any database, without a key prefix, or with a part of their names as the key prefix.
 func TestOwnKeysCannotBeReached(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, c := range []struct{ name, prefix string }{{"no prefix", ""}, {"half of it is the prefix", "redlock-"}} {
 		t.Run(c.name, func(t *testing.T) {
-			_, masters, clients := startEscapes(t, "--lock-keys", "*", "--key-prefix", c.prefix)
+			_, masters, clients := startTwoProxies(t, "--lock-keys", "*", "--key-prefix", c.prefix)
 			kit.Want(t, clients[0], "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "SCRIPT", "LOAD", "return 1")
 			kit.WantGrant(t, clients[0], "LOCK", "held", "me", "PX", "600000")
-			before := awaitOwnStates(t, masters[0])
-			for _, own := range ownKeys {
-				whole := "redlock-proxy:" + own
-				key := strings.TrimPrefix(whole, c.prefix)
+			stateBefore := awaitOwnStates(t, masters[0])
+			for _, name := range ownKeys {
+				fullName := "redlock-proxy:" + name
+				key := strings.TrimPrefix(fullName, c.prefix)
 				for i, commands := range ownKeyAttacks(key) {
-					tryOwnKey(t, clients[i%2], whole, commands)
+					tryOwnKey(t, clients[i%2], fullName, commands)
 				}
 			}
 			kit.Want(t, clients[0], "OK", "SELECT", "3")
 			tryOwnKey(t, clients[0], "redlock-proxy:marker", [][]string{{"SET",
 				strings.TrimPrefix("redlock-proxy:marker", c.prefix), "v"}})
-			if after := ownStateKeys(t, masters[0]); !slices.Equal(before, after) {
-				t.Errorf("the keys were %q, and are %q", before, after)
+			if stateAfter := ownStateKeys(t, masters[0]); !slices.Equal(stateBefore, stateAfter) {
+				t.Errorf("the keys were %q, and are %q", stateBefore, stateAfter)
 			}
 			kit.Want(t, clients[1], nil, "LOCK", "held", "you", "PX", "600000")
 			kit.WantGrant(t, clients[1], "LOCK", "other", "you", "PX", "600000")
@@ -112,16 +112,16 @@ func TestOwnKeysCannotBeReached(t *testing.T) {
 }
 
 // tryOwnKey fails the test unless the last command gets an error other than NOQUORUM.
-func tryOwnKey(t *testing.T, client *redistest.Client, own string, commands [][]string) {
+func tryOwnKey(t *testing.T, client *redistest.Client, name string, commands [][]string) {
 	t.Helper()
 	var replies []any
 	for _, words := range commands {
 		replies = append(replies, kit.Do(t, client, words...))
 	}
-	last := replies[len(replies)-1]
-	failure, bad := last.(redistest.RespError)
-	if !bad || strings.HasPrefix(string(failure), "NOQUORUM") {
-		t.Errorf("%q: %v, want a refusal for %s", commands, replies, own)
+	lastReply := replies[len(replies)-1]
+	failure, isError := lastReply.(redistest.RespError)
+	if !isError || strings.HasPrefix(string(failure), "NOQUORUM") {
+		t.Errorf("%q: %v, want a refusal for %s", commands, replies, name)
 	}
 }
 
@@ -145,13 +145,13 @@ func ownStateKeys(t *testing.T, master *redistest.Server) (states []string) {
 }
 
 // awaitOwnStates waits until a master has also received the operations that follow after the
-// majority, and has not changed for a while.
+// majority, and its keys have not changed for a while.
 func awaitOwnStates(t *testing.T, master *redistest.Server) (states []string) {
 	t.Helper()
 	hasLongest := func() bool { return slices.Contains(states, "redlock-proxy:longest is a string") }
-	for before := []string{}; !hasLongest() || !slices.Equal(before, states); {
+	for previous := []string{}; !hasLongest() || !slices.Equal(previous, states); {
 		time.Sleep(500 * time.Millisecond) // until two reads in a row are equal
-		before, states = states, ownStateKeys(t, master)
+		previous, states = states, ownStateKeys(t, master)
 	}
 	return states
 }
@@ -171,24 +171,24 @@ func wantKeys(t *testing.T, client *redistest.Client, pattern string, keys ...st
 func TestScriptOfAnotherProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	upstream, _, clients := startEscapes(t, "--lock-keys", "lock:*")
-	direct, err := redistest.Dial(upstream.Addr(), kit.Patience)
+	upstream, _, clients := startTwoProxies(t, "--lock-keys", "lock:*")
+	upstreamClient, err := redistest.Dial(upstream.Addr(), kit.Patience)
 	kit.Must(t, err)
-	defer direct.Close()
+	defer upstreamClient.Close()
 	const body = "return redis.call('set','lock:'..ARGV[1],ARGV[2],'NX','PX',30000)"
 	sha, _ := kit.Do(t, clients[0], "SCRIPT", "LOAD", body).(string)
 	kit.Want(t, clients[1], "OK", "EVALSHA", sha, "1", "foo", "loaded", "me")
 	kit.Want(t, clients[0], nil, "SET", "lock:loaded", "you", "NX", "PX", "30000")
 
-	const sent = body + " -- sent"
-	kit.Want(t, clients[0], "OK", "EVAL", sent, "0", "sent", "me")
+	const evaluated = body + " -- sent"
+	kit.Want(t, clients[0], "OK", "EVAL", evaluated, "0", "sent", "me")
 	kit.Want(t, clients[0], "OK", "EVAL", "return redis.call('set',KEYS[1],'v')", "1", "foo")
-	sentSHA, _ := kit.Do(t, direct, "SCRIPT", "LOAD", sent).(string)
-	kit.Want(t, clients[1], redistest.RespError("NOSCRIPT No matching script. Please use EVAL."), "EVALSHA", sentSHA,
+	evaluatedSHA, _ := kit.Do(t, upstreamClient, "SCRIPT", "LOAD", evaluated).(string)
+	kit.Want(t, clients[1], redistest.RespError("NOSCRIPT No matching script. Please use EVAL."), "EVALSHA", evaluatedSHA,
 		"1", "foo", "sent", "you")
-	kit.Want(t, clients[1], nil, "EVAL", sent, "1", "foo", "sent", "you")
-	kit.Want(t, clients[1], nil, "EVALSHA", sentSHA, "1", "foo", "sent", "you")
-	wantKeys(t, direct, "*", "foo")
+	kit.Want(t, clients[1], nil, "EVAL", evaluated, "1", "foo", "sent", "you")
+	kit.Want(t, clients[1], nil, "EVALSHA", evaluatedSHA, "1", "foo", "sent", "you")
+	wantKeys(t, upstreamClient, "*", "foo")
 }
 
 // TestScriptLoadIsBounded checks that a flood of scripts leaves 1,000 on each master, that they
@@ -196,19 +196,19 @@ func TestScriptOfAnotherProxy(t *testing.T) {
 func TestScriptLoadIsBounded(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	_, masters, clients := startEscapes(t, "--lock-keys", "lock:*")
+	_, masters, clients := startTwoProxies(t, "--lock-keys", "lock:*")
 	const flood = 1200
-	last := ""
+	lastSHA := ""
 	for i := range flood {
-		last, _ = kit.Do(t, clients[0], "SCRIPT", "LOAD", fmt.Sprintf("return %d", i)).(string)
+		lastSHA, _ = kit.Do(t, clients[0], "SCRIPT", "LOAD", fmt.Sprintf("return %d", i)).(string)
 	}
-	kit.Want(t, clients[1], int64(flood-1), "EVALSHA", last, "1", "lock:a")
+	kit.Want(t, clients[1], int64(flood-1), "EVALSHA", lastSHA, "1", "lock:a")
 	for _, master := range masters {
 		client, err := redistest.Dial(master.Addr(), kit.Patience)
 		kit.Must(t, err)
 		kit.Want(t, client, int64(1000), "HLEN", "redlock-proxy:scripts")
-		if left, _ := kit.Do(t, client, "PTTL", "redlock-proxy:scripts").(int64); left <= 0 {
-			t.Errorf("%s: they stay for %d ms", master.Addr(), left)
+		if ttl, _ := kit.Do(t, client, "PTTL", "redlock-proxy:scripts").(int64); ttl <= 0 {
+			t.Errorf("%s: they stay for %d ms", master.Addr(), ttl)
 		}
 		_ = client.Close()
 	}
@@ -220,11 +220,11 @@ func TestFunctionThatTakesALock(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.Needs(t, "FUNCTION", "7.0")
 	t.Parallel()
-	_, _, clients := startEscapes(t, "--lock-keys", "lock:*")
+	_, _, clients := startTwoProxies(t, "--lock-keys", "lock:*")
 	const code = "#!lua name=l\nredis.register_function('f', function(keys, args) return redis.call('set', 'lock:x', args[1]) end)"
 	kit.Want(t, clients[0], "l", "FUNCTION", "LOAD", code)
 	for _, client := range clients {
-		if reply := kit.Do(t, client, "FCALL", "f", "0", "me"); !refusesByName(reply, "'f'") {
+		if reply := kit.Do(t, client, "FCALL", "f", "0", "me"); !isRefusalWithName(reply, "'f'") {
 			t.Errorf("FCALL: %v", reply)
 		}
 	}

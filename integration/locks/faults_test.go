@@ -17,8 +17,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// comeback limits the time until restarted masters are used again; the log has the true time.
-const comeback = kit.Patience
+// recoveryTimeout limits the time until restarted masters are used again; the log has the true
+// time.
+const recoveryTimeout = kit.Patience
 
 // TestTwoOfFiveFail: locks work without a single error while a minority fails, is down, and
 // recovers.
@@ -35,7 +36,7 @@ func TestTwoOfFiveFail(t *testing.T) {
 			for i := range 2 {
 				kit.Must(t, fault.Mend(f, i))
 			}
-			wantAllUsed(t, f)
+			wantAllMastersUsed(t, f)
 			load.stop().wantFlawless(t)
 		})
 	}
@@ -47,7 +48,7 @@ func TestThreeOfFiveFail(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
 			// With the guard, three killed masters would have to wait until their locks have
-			// expired; see TestAllForgetAtOnce.
+			// expired; see TestAllLoseData in package guard.
 			f := fault.Start(t, append(kit.HungMasters(), "--guard=false")...)
 			client := kit.Connect(t, f.Proxies[0])
 			kit.WantGrant(t, client, "LOCK", "before", "b", "PX", "60000")
@@ -59,14 +60,14 @@ func TestThreeOfFiveFail(t *testing.T) {
 			wantNoQuorum(t, f, client, "UNLOCK", "before", "b")
 			wantNoQuorum(t, f, client, "LOCK", "k", "u", "PX", "60000", "BLOCK", "500")
 			wantNoQuorum(t, f, client, "EXTEND", "before", "b", "PX", "60000")
-			kit.Everywhere(t, f.Masters[3:], free)
+			kit.Everywhere(t, f.Masters[3:], checkFree)
 			for i := range 3 {
 				kit.Must(t, fault.Mend(f, i))
 			}
-			wantAllUsed(t, f)
-			kit.Everywhere(t, f.Masters, free)
+			wantAllMastersUsed(t, f)
+			kit.Everywhere(t, f.Masters, checkFree)
 			time.Sleep(300 * time.Millisecond) // late messages arrive now
-			kit.Everywhere(t, f.Masters, free)
+			kit.Everywhere(t, f.Masters, checkFree)
 		})
 	}
 }
@@ -92,8 +93,8 @@ func TestMachineStandsStill(t *testing.T) {
 	load.stop().wantFlawless(t)
 }
 
-// free fails the test if a master has one of the keys of TestThreeOfFiveFail.
-func free(master *redistest.Server) error {
+// checkFree fails the test if a master has one of the keys of TestThreeOfFiveFail.
+func checkFree(master *redistest.Server) error {
 	for _, key := range []string{"k", "before"} {
 		if err := kit.Lacks(master, key); err != nil {
 			return err
@@ -107,42 +108,43 @@ func wantNoQuorum(t *testing.T, f *kit.Fleet, client *redistest.Client, command 
 	t.Helper()
 	sent := time.Now()
 	reply := kit.Do(t, client, command...)
-	took := time.Since(sent)
+	elapsed := time.Since(sent)
 	text, _ := reply.(redistest.RespError)
 	causes, ok := strings.CutPrefix(string(text), "NOQUORUM 2 of 5 masters answered, 3 needed: ")
 	if !ok {
 		t.Fatalf("%v: got %#v, want NOQUORUM 2 of 5 masters answered, 3 needed: …", command, reply)
 	}
-	named := strings.Split(causes, "; ")
+	causeList := strings.Split(causes, "; ")
 	for i, name := range f.Names()[:3] {
-		if len(named) != 3 || !strings.HasPrefix(named[i], name+": ") || len(named[i]) < len(name)+len(": why") {
-			t.Fatalf("%v: got the causes %q, want one for each of three masters, the next of %s", command, named, name)
+		if len(causeList) != 3 || !strings.HasPrefix(causeList[i], name+": ") || len(causeList[i]) < len(name)+len(": why") {
+			t.Fatalf("%v: got the causes %q, want one for each of three masters, the next of %s", command, causeList, name)
 		}
 	}
-	t.Logf("%s after %v: %s", command[0], took.Round(10*time.Microsecond), text)
-	if took > 4*time.Second { // BLOCK's time is 500 ms, the master timeout 250 ms; the rest is for a busy machine
-		t.Errorf("%v: it took %v", command, took)
+	t.Logf("%s after %v: %s", command[0], elapsed.Round(10*time.Microsecond), text)
+	if elapsed > 4*time.Second { // BLOCK's time is 500 ms, the master timeout 250 ms; the rest is for a busy machine
+		t.Errorf("%v: it took %v", command, elapsed)
 	}
 }
 
-// wantAllUsed waits until all masters hold a new lock.
-func wantAllUsed(t *testing.T, f *kit.Fleet) {
+// wantAllMastersUsed waits until all masters hold a new lock.
+func wantAllMastersUsed(t *testing.T, f *kit.Fleet) {
 	t.Helper()
-	client, began := kit.Connect(t, f.Proxies[0]), time.Now()
+	client, startedAt := kit.Connect(t, f.Proxies[0]), time.Now()
 	var err error
-	for turn := 0; time.Since(began) < comeback; turn++ {
+	for turn := 0; time.Since(startedAt) < recoveryTimeout; turn++ {
 		key := "again:" + strconv.Itoa(turn)
 		kit.Do(t, client, "LOCK", key, "t", "PX", "10000") // this early, it may be refused
-		if err = standsSoon(f, key, "t"); err == nil {
-			t.Logf("all five are used again after %v", time.Since(began).Round(time.Millisecond))
+		if err = checkOnAllMasters(f, key, "t"); err == nil {
+			t.Logf("all five are used again after %v", time.Since(startedAt).Round(time.Millisecond))
 			return
 		}
 	}
-	t.Fatalf("not all five masters are used %v after they came back: %v", comeback, err)
+	t.Fatalf("not all five masters are used %v after they came back: %v", recoveryTimeout, err)
 }
 
-// standsSoon checks several times whether all masters have a key: slow masters may follow later.
-func standsSoon(f *kit.Fleet, key, value string) (err error) {
+// checkOnAllMasters checks several times whether all masters have a key: slow masters may follow
+// later.
+func checkOnAllMasters(f *kit.Fleet, key, value string) (err error) {
 	for range 5 {
 		err = nil
 		for _, master := range f.Masters {
@@ -167,30 +169,30 @@ func TestLateSet(t *testing.T) {
 	client := kit.Connect(t, f.Proxies[0])
 	// The proxy then knows that this TTL is in use, so the next LOCK begins with its SET.
 	kit.WantGrant(t, client, "LOCK", "warm", "t", "PX", "60000")
-	late := false
-	for try := 0; !late && try < 10; try++ {
-		late = lateSet(t, f, client)
-		kit.Everywhere(t, f.Masters, free)
+	isLate := false
+	for try := 0; !isLate && try < 10; try++ {
+		isLate = lateSet(t, f, client)
+		kit.Everywhere(t, f.Masters, checkFree)
 	}
-	if !late {
+	if !isLate {
 		t.Error("never did all three masters execute the late SET, so this test shows nothing")
 	}
 }
 
 // lateSet reports whether the three masters that are stopped during a LOCK then execute its SET.
-func lateSet(t *testing.T, f *kit.Fleet, client *redistest.Client) (late bool) {
+func lateSet(t *testing.T, f *kit.Fleet, client *redistest.Client) (isLate bool) {
 	t.Helper()
-	stopped := f.Masters[:3]
-	for _, master := range stopped {
+	stoppedMasters := f.Masters[:3]
+	for _, master := range stoppedMasters {
 		recordCommands(t, master)
 		kit.Must(t, master.Pause())
 	}
 	wantNoQuorum(t, f, client, "LOCK", "k", "t", "PX", "60000")
-	for _, master := range stopped {
+	for _, master := range stoppedMasters {
 		kit.Must(t, master.Continue())
 	}
-	wantAllUsed(t, f)
-	return !slices.ContainsFunc(stopped, func(master *redistest.Server) bool { return !hasExecuted(t, master, "set", "k") })
+	wantAllMastersUsed(t, f)
+	return !slices.ContainsFunc(stoppedMasters, func(master *redistest.Server) bool { return !hasExecuted(t, master, "set", "k") })
 }
 
 // recordCommands lets a master record the commands that it executes from now on.
@@ -232,6 +234,6 @@ func TestMasterRestarts(t *testing.T) {
 		time.Sleep(rand.N(300 * time.Millisecond)) // at any moment
 		kit.Must(t, f.Masters[0].Restart())
 	}
-	wantAllUsed(t, f)
+	wantAllMastersUsed(t, f)
 	load.stop().wantFlawless(t)
 }

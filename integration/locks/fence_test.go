@@ -19,16 +19,16 @@ func fenceCode(t *testing.T, language string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/fences.md")
 	kit.Must(t, err)
-	_, rest, found := strings.Cut(string(text), "```"+language+"\n")
-	code, _, ended := strings.Cut(rest, "```")
-	if !found || !ended {
+	_, afterStart, found := strings.Cut(string(text), "```"+language+"\n")
+	code, _, isClosed := strings.Cut(afterStart, "```")
+	if !found || !isClosed {
 		t.Fatalf("docs/fences.md has no code in %s", language)
 	}
 	return code
 }
 
-// fencesOf returns the fences of two consecutive locks of a key, through two proxies.
-func fencesOf(t *testing.T, key string) (older, newer int64) {
+// twoFences returns the fences of two consecutive locks of a key, through two proxies.
+func twoFences(t *testing.T, key string) (older, newer int64) {
 	t.Helper()
 	f := kit.StartGuarded(t, true, 2)
 	var fences []int64
@@ -55,12 +55,12 @@ func fencesOf(t *testing.T, key string) (older, newer int64) {
 // TestOldHolderIsRefused checks that a database and a Redis refuse the writes of the holder of an
 // older lock, with the code of docs/fences.md.
 func TestOldHolderIsRefused(t *testing.T) {
-	older, newer := fencesOf(t, "report:7")
+	older, newer := twoFences(t, "report:7")
 	t.Logf("fences %d, then %d", older, newer)
 	writes := []struct {
-		fence int64
-		body  string
-		taken bool
+		fence    int64
+		body     string
+		accepted bool
 	}{{older, "first", true}, {newer, "second", true}, {older, "too late", false}, {newer, "third", true}}
 	t.Run("SQL", func(t *testing.T) {
 		if _, err := exec.LookPath("sqlite3"); err != nil {
@@ -68,21 +68,21 @@ func TestOldHolderIsRefused(t *testing.T) {
 		}
 		file := filepath.Join(t.TempDir(), "db")
 		query := func(sql string) string {
-			out, err := exec.Command("sqlite3", "-batch", file, sql).CombinedOutput()
+			output, err := exec.Command("sqlite3", "-batch", file, sql).CombinedOutput()
 			if err != nil {
-				t.Fatalf("%s: %v: %s", sql, err, out)
+				t.Fatalf("%s: %v: %s", sql, err, output)
 			}
-			return strings.TrimSpace(string(out))
+			return strings.TrimSpace(string(output))
 		}
 		query("CREATE TABLE report (id INTEGER PRIMARY KEY, body TEXT, fence BIGINT NOT NULL DEFAULT 0); INSERT INTO report (id) VALUES (7);")
 		body := ""
 		for _, w := range writes {
 			sql := strings.NewReplacer(":body", "'"+w.body+"'", ":fence", fmt.Sprint(w.fence), ":id",
 				"7").Replace(fenceCode(t, "sql"))
-			if changed := query(sql + "SELECT changes();"); (changed == "1") != w.taken {
-				t.Errorf("%s: %s rows", w.body, changed)
+			if rows := query(sql + "SELECT changes();"); (rows == "1") != w.accepted {
+				t.Errorf("%s: %s rows", w.body, rows)
 			}
-			if w.taken {
+			if w.accepted {
 				body = w.body
 			}
 			if got := query("SELECT body FROM report WHERE id = 7;"); got != body {
@@ -94,12 +94,12 @@ func TestOldHolderIsRefused(t *testing.T) {
 		client := kit.Dial(t, kit.StartRedis(t).Addr())
 		body := ""
 		for _, w := range writes {
-			taken := kit.Do(t, client, "EVAL", fenceCode(t, "lua"), "2", "report:7", "report:7:fence",
+			reply := kit.Do(t, client, "EVAL", fenceCode(t, "lua"), "2", "report:7", "report:7:fence",
 				fmt.Sprint(w.fence), w.body)
-			if (taken == any(int64(1))) != w.taken {
-				t.Errorf("%s: %v", w.body, taken)
+			if (reply == any(int64(1))) != w.accepted {
+				t.Errorf("%s: %v", w.body, reply)
 			}
-			if w.taken {
+			if w.accepted {
 				body = w.body
 			}
 			kit.Want(t, client, body, "GET", "report:7")

@@ -15,31 +15,31 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// fields converts a flat array of names and values to a map.
-func fields(t *testing.T, reply any) map[string]any {
+// toFields converts a flat array of names and values to a map.
+func toFields(t *testing.T, reply any) map[string]any {
 	t.Helper()
-	flat, ok := reply.([]any)
-	if !ok || len(flat)%2 != 0 {
+	list, ok := reply.([]any)
+	if !ok || len(list)%2 != 0 {
 		t.Fatalf("got %#v, want fields", reply)
 	}
-	all := map[string]any{}
-	for i := 0; i < len(flat); i += 2 {
-		all[fmt.Sprint(flat[i])] = flat[i+1]
+	result := map[string]any{}
+	for i := 0; i < len(list); i += 2 {
+		result[fmt.Sprint(list[i])] = list[i+1]
 	}
-	return all
+	return result
 }
 
 // lockInfo returns the fields of LOCKINFO for a key.
 func lockInfo(t *testing.T, client *redistest.Client, key string) map[string]any {
 	t.Helper()
-	return fields(t, kit.Do(t, client, "LOCKINFO", key))
+	return toFields(t, kit.Do(t, client, "LOCKINFO", key))
 }
 
-// votesOf returns how many masters report the state says of a lock.
-func votesOf(t *testing.T, info map[string]any, says string) (n int) {
+// countVotes returns how many masters report the state says of a lock.
+func countVotes(t *testing.T, info map[string]any, state string) (n int) {
 	t.Helper()
-	for _, vote := range fields(t, info["votes"]) {
-		if vote == any(says) {
+	for _, vote := range toFields(t, info["votes"]) {
+		if vote == any(state) {
 			n++
 		}
 	}
@@ -52,15 +52,15 @@ func wantInfo(t *testing.T, client *redistest.Client, key, state string, votes i
 	t.Helper()
 	kit.Settles(t, func() error {
 		info := lockInfo(t, client, key)
-		says := map[string]string{"free": "free"}[state]
-		if says == "" {
-			says = "held"
+		voteState := map[string]string{"free": "free"}[state]
+		if voteState == "" {
+			voteState = "held"
 		}
-		known := name != nil
-		left, isLeft := info["left"].(int64)
-		if info["state"] != any(state) || votesOf(t, info, says) != votes || info["name"] != name ||
-			(info["since"] != nil) != known || (info["addr"] != nil) != known || isLeft != (state == "held") ||
-			isLeft && (left < 9000 || left > 60000) {
+		hasName := name != nil
+		remaining, hasRemaining := info["left"].(int64)
+		if info["state"] != any(state) || countVotes(t, info, voteState) != votes || info["name"] != name ||
+			(info["since"] != nil) != hasName || (info["addr"] != nil) != hasName || hasRemaining != (state == "held") ||
+			hasRemaining && (remaining < 9000 || remaining > 60000) {
 			return fmt.Errorf("LOCKINFO %s: %v, want %s on %d, by %v", key, info, state, votes, name)
 		}
 		return nil
@@ -76,7 +76,7 @@ func startPair(t *testing.T, args ...string) *kit.Fleet {
 	return f
 }
 
-func called(t *testing.T, proxy *harness.Proxy, name string) *redistest.Client {
+func connectAs(t *testing.T, proxy *harness.Proxy, name string) *redistest.Client {
 	t.Helper()
 	client := kit.Connect(t, proxy)
 	kit.Does(t, client, "CLIENT SETNAME "+name, "OK")
@@ -87,21 +87,21 @@ func called(t *testing.T, proxy *harness.Proxy, name string) *redistest.Client {
 func TestLockInfo(t *testing.T) {
 	t.Parallel()
 	f := startPair(t)
-	ann, bob := called(t, f.Proxies[0], "ann"), called(t, f.Proxies[1], "bob")
-	both := func(state string, votes int, atFirst, atSecond any) {
+	ann, bob := connectAs(t, f.Proxies[0], "ann"), connectAs(t, f.Proxies[1], "bob")
+	wantBothInfo := func(state string, votes int, firstName, secondName any) {
 		t.Helper()
-		wantInfo(t, ann, "k", state, votes, atFirst)
-		wantInfo(t, bob, "k", state, votes, atSecond)
+		wantInfo(t, ann, "k", state, votes, firstName)
+		wantInfo(t, bob, "k", state, votes, secondName)
 	}
-	both("free", 5, nil, nil)
+	wantBothInfo("free", 5, nil, nil)
 	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.Granted)
-	both("held", 5, "ann", nil)
-	began := time.UnixMilli(lockInfo(t, ann, "k")["since"].(int64))
-	if since := time.Since(began); since < 0 || since > kit.Patience {
-		t.Errorf("held since %v", began)
+	wantBothInfo("held", 5, "ann", nil)
+	startedAt := time.UnixMilli(lockInfo(t, ann, "k")["since"].(int64))
+	if age := time.Since(startedAt); age < 0 || age > kit.Patience {
+		t.Errorf("held since %v", startedAt)
 	}
 	kit.WantGrant(t, bob, "EXTEND", "k", "secret", "PX", "60000")
-	both("held", 5, nil, nil) // by ballot: no proxy can know that it is the same holder as before
+	wantBothInfo("held", 5, nil, nil) // by ballot: no proxy can know that it is the same holder as before
 	kit.Waiter(t, f.Proxies[1], "next")
 	kit.WantBlocked(t, f.Proxies[1], 1)
 	for client, want := range map[*redistest.Client]int64{ann: 0, bob: 1} {
@@ -119,19 +119,19 @@ func TestLockInfo(t *testing.T) {
 	kit.Want(t, bob, int64(1), "UNLOCK", "k", "secret") // by ballot; then the waiter holds the lock
 	kit.Await(t, "the waiter has the lock", func() bool { return lockInfo(t, bob, "k")["since"] != nil })
 	kit.Want(t, bob, int64(1), "UNLOCK", "k", "next")
-	both("free", 5, nil, nil)
+	wantBothInfo("free", 5, nil, nil)
 
 	// An equal token is a different holder, even while the removal is stored, for three seconds.
 	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.Granted)
 	kit.Want(t, bob, int64(1), "FORCEUNLOCK", "k")
 	kit.WantReply(t, bob, "LOCK k secret PX 10000", kit.Granted)
-	both("held", 5, nil, "bob")
+	wantBothInfo("held", 5, nil, "bob")
 	kit.Want(t, ann, int64(1), "UNLOCK", "k", "secret") // the same token
 
 	kit.WantGrant(t, ann, "LOCK", "m", "secret", "PX", "60000")
 	kit.Must(t, f.Masters[4].Kill())
 	kit.Await(t, "it is seen that a master is down", func() bool {
-		return fields(t, lockInfo(t, bob, "m")["votes"])[f.Masters[4].Addr()] == any("connection refused")
+		return toFields(t, lockInfo(t, bob, "m")["votes"])[f.Masters[4].Addr()] == any("connection refused")
 	})
 	wantInfo(t, ann, "m", "held", 4, "ann")
 	wantInfo(t, bob, "m", "held", 4, nil)
@@ -147,9 +147,9 @@ func TestLockInfo(t *testing.T) {
 func TestForceUnlock(t *testing.T) {
 	t.Parallel()
 	f := startPair(t)
-	holder := called(t, f.Proxies[0], "ann")
-	for at, proxy := range f.Proxies {
-		operator := called(t, proxy, "operator")
+	holder := connectAs(t, f.Proxies[0], "ann")
+	for i, proxy := range f.Proxies {
+		operator := connectAs(t, proxy, "operator")
 		kit.Want(t, operator, int64(0), "FORCEUNLOCK", "k")
 		kit.WantGrant(t, holder, "LOCK", "k", "secret", "PX", "60000")
 		waiter := kit.Waiter(t, f.Proxies[1], "next")
@@ -158,19 +158,19 @@ func TestForceUnlock(t *testing.T) {
 		got, err := waiter.Receive()
 		kit.Must(t, err)
 		if _, granted := got.(int64); !granted {
-			t.Fatalf("proxy %d: the waiter got %v", at, got)
+			t.Fatalf("proxy %d: the waiter got %v", i, got)
 		}
 		kit.Want(t, holder, int64(0), "UNLOCK", "k", "secret")
 		kit.Want(t, holder, nil, "EXTEND", "k", "secret", "PX", "60000")
 		kit.Want(t, operator, int64(1), "FORCEUNLOCK", "k")
 		kit.Want(t, operator, int64(0), "FORCEUNLOCK", "k")
-		kit.Everywhere(t, f.Masters, free)
+		kit.Everywhere(t, f.Masters, checkFree)
 		kit.Await(t, "each use is logged", func() bool {
 			return strings.Count(proxy.Log(), "msg=FORCEUNLOCK key=k db=0 client.addr=") == 4
 		})
 		if log := proxy.Log(); !strings.Contains(log, "client.name=operator removed=true") ||
 			strings.Contains(log, "secret") {
-			t.Errorf("the log of proxy %d:\n%s", at, log)
+			t.Errorf("the log of proxy %d:\n%s", i, log)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestForceUnlockWithMastersDown(t *testing.T) {
 	kit.Want(t, operator, int64(1), "FORCEUNLOCK", "k")
 	kit.Want(t, holder, int64(0), "UNLOCK", "k", "t")
 	kit.WantGrant(t, operator, "LOCK", "k", "t", "PX", "60000")
-	if info := lockInfo(t, operator, "k"); info["state"] != any("held") || votesOf(t, info, "held") != 3 ||
+	if info := lockInfo(t, operator, "k"); info["state"] != any("held") || countVotes(t, info, "held") != 3 ||
 		info["addr"] == nil || info["name"] != nil {
 		t.Errorf("%v", info) // the holder has no name
 	}
@@ -207,16 +207,16 @@ func TestForeignHolder(t *testing.T) {
 		"ERR cannot change the key: a client that locks on the masters directly holds it; change it on the masters")
 }
 
-// listed returns the sorted keys of a LOCKLIST.
-func listed(t *testing.T, client *redistest.Client, command string) []string {
+// lockKeys returns the sorted keys of a LOCKLIST.
+func lockKeys(t *testing.T, client *redistest.Client, command string) []string {
 	t.Helper()
-	reply, ok := kit.Do(t, client, strings.Fields(command)...).([]any)
-	if !ok {
+	reply, isList := kit.Do(t, client, strings.Fields(command)...).([]any)
+	if !isList {
 		t.Fatalf("%s: %v", command, kit.Text(kit.Do(t, client, strings.Fields(command)...)))
 	}
 	names := []string{}
-	for _, one := range reply {
-		entry := fields(t, one)
+	for _, item := range reply {
+		entry := toFields(t, item)
 		if entry["state"] != any("held") {
 			t.Errorf("%s: %v", command, entry)
 		}
@@ -230,15 +230,15 @@ func listed(t *testing.T, client *redistest.Client, command string) []string {
 func TestLockList(t *testing.T) {
 	t.Parallel()
 	f := startPair(t, "--key-prefix", "p[*]:")
-	ann, bob := called(t, f.Proxies[0], "ann"), called(t, f.Proxies[1], "bob")
-	if got := listed(t, ann, "LOCKLIST"); len(got) != 0 {
+	ann, bob := connectAs(t, f.Proxies[0], "ann"), connectAs(t, f.Proxies[1], "bob")
+	if got := lockKeys(t, ann, "LOCKLIST"); len(got) != 0 {
 		t.Errorf("%q", got)
 	}
-	var all []string
+	var keys []string
 	for i := range 130 {
 		client := []*redistest.Client{ann, bob}[i%2]
-		all = append(all, fmt.Sprintf("job:%03d", i))
-		kit.WantGrant(t, client, "LOCK", all[i], "secret", "PX", "600000")
+		keys = append(keys, fmt.Sprintf("job:%03d", i))
+		kit.WantGrant(t, client, "LOCK", keys[i], "secret", "PX", "600000")
 	}
 	kit.Want(t, bob, "OK", "SELECT", "3")
 	kit.WantGrant(t, bob, "LOCK", "elsewhere", "secret", "PX", "600000")
@@ -250,23 +250,23 @@ func TestLockList(t *testing.T) {
 		command string
 		want    []string
 	}{
-		{"LOCKLIST COUNT 1000", all},
-		{"locklist match job:00* count 1000", all[:10]},
+		{"LOCKLIST COUNT 1000", keys},
+		{"locklist match job:00* count 1000", keys[:10]},
 		{"LOCKLIST COUNT 1000 MATCH *7", []string{"job:007", "job:017", "job:027", "job:037", "job:047", "job:057",
 			"job:067", "job:077", "job:087", "job:097", "job:107", "job:117", "job:127"}},
 		{"LOCKLIST MATCH leftover", []string{}},
 		{"LOCKLIST MATCH redlock-proxy:*", []string{}},
 		{"LOCKLIST MATCH *unprefixed", []string{}},
 	} {
-		if got := listed(t, ann, c.command); !slices.Equal(got, c.want) {
+		if got := lockKeys(t, ann, c.command); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.command, got, c.want)
 		}
 	}
-	if got := listed(t, bob, "LOCKLIST"); !slices.Equal(got, []string{"elsewhere"}) {
+	if got := lockKeys(t, bob, "LOCKLIST"); !slices.Equal(got, []string{"elsewhere"}) {
 		t.Errorf("in another database: %q", got)
 	}
 	for command, want := range map[string]int{"LOCKLIST": 100, "LOCKLIST COUNT 7": 7, "LOCKLIST MATCH job:* COUNT 1": 1} {
-		if got := slices.Compact(listed(t, ann, command)); len(got) != want {
+		if got := slices.Compact(lockKeys(t, ann, command)); len(got) != want {
 			t.Errorf("%s: %d locks, want %d", command, len(got), want)
 		}
 	}
@@ -278,10 +278,10 @@ func TestLockList(t *testing.T) {
 		}
 		return nil
 	})
-	if got := listed(t, ann, "LOCKLIST COUNT 1000"); !slices.Equal(got, all) {
+	if got := lockKeys(t, ann, "LOCKLIST COUNT 1000"); !slices.Equal(got, keys) {
 		t.Errorf("with two masters down: %q", got)
 	}
-	seen(t, f.Proxies[0], "msg=LOCKLIST locks=130 client.addr=127.0.0.1:")
+	awaitLog(t, f.Proxies[0], "msg=LOCKLIST locks=130 client.addr=127.0.0.1:")
 	if log := f.Proxies[0].Log(); strings.Contains(log, "secret") || strings.Contains(log, "job:") {
 		t.Errorf("the log:\n%s", log)
 	}
@@ -293,10 +293,10 @@ func TestHoldersErrors(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)
-	server := kit.StartProxy(t, redistest.URLs(masters), "--lock-keys", "lock:*")
+	lockServer := kit.StartProxy(t, redistest.URLs(masters), "--lock-keys", "lock:*")
 	relay := kit.StartProxy(t, redistest.URLs(masters), kit.LockKeyArgs(upstream)...)
 	outOfRange := "ERR value is out of range, value must between 1 and 1000"
-	for _, proxy := range []*harness.Proxy{server, relay} {
+	for _, proxy := range []*harness.Proxy{lockServer, relay} {
 		client := kit.Connect(t, proxy)
 		for _, c := range [][2]string{
 			{"LOCKINFO", "ERR wrong number of arguments for 'lockinfo' command: LOCKINFO key"},
@@ -322,11 +322,11 @@ func TestHoldersErrors(t *testing.T) {
 		}
 	}
 	client := kit.Connect(t, relay)
-	for _, begin := range []string{"PING", "SET lock:m v"} { // in the upstream's transaction, and in the proxy's own
+	for _, firstCommand := range []string{"PING", "SET lock:m v"} { // in the upstream's transaction, and in the proxy's own
 		for _, command := range []string{"LOCKINFO k", "LOCKLIST", "FORCEUNLOCK k"} {
 			name, _, _ := strings.Cut(command, " ")
 			kit.Does(t, client, "MULTI", "OK")
-			kit.Does(t, client, begin, "QUEUED")
+			kit.Does(t, client, firstCommand, "QUEUED")
 			kit.Does(t, client, command, "ERR "+name+" inside MULTI is not allowed: ")
 			kit.Does(t, client, "EXEC", "EXECABORT")
 			kit.Does(t, client, "EVAL|return redis.call(unpack(ARGV))|1|lock:a|"+strings.ReplaceAll(command, " ", "|"), "ERR ")
@@ -356,35 +356,35 @@ func TestHoldersRights(t *testing.T) {
 	for _, c := range []struct{ user, command, want string }{
 		{"reader", "LOCKINFO lock:a", "[state held "},
 		{"reader", "LOCKINFO other", noKey},
-		{"reader", "FORCEUNLOCK lock:a", noRightTo("del")},
+		{"reader", "FORCEUNLOCK lock:a", noPermissionFor("del")},
 		{"app", "FORCEUNLOCK lock:a", "NOPERM this user has no permissions to run the 'client"},
 		{"narrow", "FORCEUNLOCK lock:b", noKey},
 		{"narrow", "LOCKINFO lock:b", noKey},
-		{"blind", "LOCKINFO lock:a", noRightTo("get")},
-		{"blind", "LOCKLIST", noRightTo("scan")},
+		{"blind", "LOCKINFO lock:a", noPermissionFor("get")},
+		{"blind", "LOCKLIST", noPermissionFor("scan")},
 		{"operator", "FORCEUNLOCK other", noKey},
 		{"operator", "FORCEUNLOCK lock:b", "1"},
 	} {
-		kit.Does(t, r.as(t, c.user), c.command, c.want)
+		kit.Does(t, r.login(t, c.user), c.command, c.want)
 	}
 	for user, want := range map[string][]string{
 		"reader": {"lock:a", "lock:ab"}, "app": {"lock:a", "lock:ab"}, "narrow": {"lock:a", "lock:ab"},
 		"operator": {"lock:a", "lock:ab"},
 	} {
-		if got := listed(t, r.as(t, user), "LOCKLIST"); !slices.Equal(got, want) {
+		if got := lockKeys(t, r.login(t, user), "LOCKLIST"); !slices.Equal(got, want) {
 			t.Errorf("%s sees %q, want %q", user, got, want)
 		}
 	}
-	if got := listed(t, admin, "LOCKLIST"); !slices.Equal(got, []string{"lock:a", "lock:ab", "other"}) {
+	if got := lockKeys(t, admin, "LOCKLIST"); !slices.Equal(got, []string{"lock:a", "lock:ab", "other"}) {
 		t.Errorf("a client with all permissions sees %q", got)
 	}
 	if got := lockInfo(t, admin, "lock:a")["name"]; got != any("ann2") {
 		t.Errorf("held by %v", got)
 	}
-	seen(t, r.proxy, "client.user=operator removed=true")
+	awaitLog(t, r.proxy, "client.user=operator removed=true")
 
-	closed := kit.StartRedis(t, "--requirepass", "x")
-	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(r.masters), "--upstream", closed.URL()))
+	passwordUpstream := kit.StartRedis(t, "--requirepass", "x")
+	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(r.masters), "--upstream", passwordUpstream.URL()))
 	for _, command := range []string{"LOCKINFO lock:a", "LOCKLIST", "FORCEUNLOCK lock:a"} {
 		kit.Does(t, client, command, noAuth)
 	}
@@ -396,9 +396,9 @@ func TestHoldersWithRedisCLI(t *testing.T) {
 	f := kit.StartFleet(t)
 	cli := func(args ...string) string {
 		_, port, _ := strings.Cut(f.Proxies[0].Addr(), ":")
-		out, err := exec.Command("redis-cli", append([]string{"-p", port}, args...)...).Output()
+		output, err := exec.Command("redis-cli", append([]string{"-p", port}, args...)...).Output()
 		kit.Must(t, err)
-		return string(out)
+		return string(output)
 	}
 	cli("LOCK", "job:1", "secret", "PX", "60000")
 	for _, c := range []struct {
@@ -423,10 +423,10 @@ func TestHoldersWithRedisCLI(t *testing.T) {
 func TestAuditLog(t *testing.T) {
 	t.Parallel()
 	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)
-	silent := kit.StartProxy(t, redistest.URLs(masters), kit.LockKeyArgs(upstream)...)
+	unauditedProxy := kit.StartProxy(t, redistest.URLs(masters), kit.LockKeyArgs(upstream)...)
 	proxy := kit.StartProxy(t, redistest.URLs(masters), append(kit.LockKeyArgs(upstream), "--audit-log")...)
-	use := func(proxy *harness.Proxy) {
-		client := called(t, proxy, "ann")
+	runCommands := func(proxy *harness.Proxy) {
+		client := connectAs(t, proxy, "ann")
 		for _, step := range [][2]string{
 			{"LOCK a secret PX 60000", ""}, {"LOCK a secret2 PX 60000", "nil"}, {"UNLOCK a wrong", "0"},
 			{"UNLOCK a secret", "1"},
@@ -434,21 +434,21 @@ func TestAuditLog(t *testing.T) {
 			{"EVAL|return redis.call('set',KEYS[1],ARGV[1],'NX','PX',60000)|1|lock:c|secret", "OK"},
 			{"FORCEUNLOCK lock:c", "1"},
 		} {
-			if got := kit.Do(t, client, wordsOf(step[0])...); step[1] != "" && kit.Text(got) != step[1] {
+			if got := kit.Do(t, client, splitCommand(step[0])...); step[1] != "" && kit.Text(got) != step[1] {
 				t.Errorf("%s: %v", step[0], got)
 			}
 		}
 	}
-	use(silent)
-	use(proxy)
-	seen(t, proxy, "action=forced") // the log is read with a delay
-	seen(t, silent, "msg=FORCEUNLOCK")
+	runCommands(unauditedProxy)
+	runCommands(proxy)
+	awaitLog(t, proxy, "action=forced") // the log is read with a delay
+	awaitLog(t, unauditedProxy, "msg=FORCEUNLOCK")
 	var got []string
 	for line := range strings.Lines(proxy.Log()) {
-		if _, after, found := strings.Cut(line, "msg=audit action="); found {
-			what, who, _ := strings.Cut(after, " client.addr=127.0.0.1:")
-			got = append(got, what)
-			if !strings.HasSuffix(strings.TrimSpace(who), "client.name=ann client.user=default") {
+		if _, event, found := strings.Cut(line, "msg=audit action="); found {
+			action, suffix, _ := strings.Cut(event, " client.addr=127.0.0.1:")
+			got = append(got, action)
+			if !strings.HasSuffix(strings.TrimSpace(suffix), "client.name=ann client.user=default") {
 				t.Errorf("%s", line)
 			}
 		}
@@ -461,7 +461,7 @@ func TestAuditLog(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if strings.Contains(silent.Log(), "msg=audit") || strings.Contains(proxy.Log(), "secret") {
-		t.Errorf("the logs:\n%s\n%s", silent.Log(), proxy.Log())
+	if strings.Contains(unauditedProxy.Log(), "msg=audit") || strings.Contains(proxy.Log(), "secret") {
+		t.Errorf("the logs:\n%s\n%s", unauditedProxy.Log(), proxy.Log())
 	}
 }

@@ -16,15 +16,15 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// departure is a way to disconnect while waiting for a lock: wait sends the LOCK, leave
+// disconnect is a way to disconnect while waiting for a lock: wait sends the LOCK, leave
 // disconnects.
-type departure struct {
+type disconnect struct {
 	name string
-	wait func(t *testing.T, proxy *harness.Proxy, token string) (leave func())
+	wait func(t *testing.T, proxy *harness.Proxy, token string) (disconnect func())
 }
 
-func waysToLeave() []departure {
-	return []departure{
+func disconnects() []disconnect {
+	return []disconnect{
 		{"killed", waitInProcess},
 		{"closed", func(t *testing.T, proxy *harness.Proxy, token string) func() {
 			client := kit.Waiter(t, proxy, token)
@@ -32,7 +32,7 @@ func waysToLeave() []departure {
 		}},
 		{"half-closed", func(t *testing.T, proxy *harness.Proxy, token string) func() {
 			client := kit.Waiter(t, proxy, token)
-			return func() { leaveByHalf(t, client) }
+			return func() { closeHalf(t, client) }
 		}},
 		{"closed with more commands sent", func(t *testing.T, proxy *harness.Proxy, token string) func() {
 			client := kit.Waiter(t, proxy, token)
@@ -58,9 +58,9 @@ func waitInProcess(t *testing.T, proxy *harness.Proxy, token string) func() {
 	}
 }
 
-// leaveByHalf closes only the sending direction: like Redis, the proxy then considers the client
+// closeHalf closes only the sending direction: like Redis, the proxy then considers the client
 // gone, and closes the connection.
-func leaveByHalf(t *testing.T, client *redistest.Client) {
+func closeHalf(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	kit.Must(t, client.CloseWrite())
 	if replies, err := client.ReceiveAll(); err != nil || len(replies) > 0 {
@@ -71,27 +71,27 @@ func leaveByHalf(t *testing.T, client *redistest.Client) {
 // TestClientsLeave checks that a client that disconnects while waiting is granted nothing, and does
 // not block the next client, whether it is at the head of the queue or in the middle.
 func TestClientsLeave(t *testing.T) {
-	for _, way := range waysToLeave() {
-		t.Run(way.name, func(t *testing.T) {
+	for _, disconnect := range disconnects() {
+		t.Run(disconnect.name, func(t *testing.T) {
 			t.Parallel()
 			f := kit.StartFleet(t)
 			proxy, holder := f.Proxies[0], kit.Connect(t, f.Proxies[0])
 			kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", "60000")
-			leaveHead := way.wait(t, proxy, "head")
+			disconnectHead := disconnect.wait(t, proxy, "head")
 			kit.WantBlocked(t, proxy, 1)
-			first := kit.Waiter(t, proxy, "first")
+			firstWaiter := kit.Waiter(t, proxy, "first")
 			kit.WantBlocked(t, proxy, 2)
-			leaveMiddle := way.wait(t, proxy, "middle")
+			disconnectMiddle := disconnect.wait(t, proxy, "middle")
 			kit.WantBlocked(t, proxy, 3)
-			second := kit.Waiter(t, proxy, "second")
+			secondWaiter := kit.Waiter(t, proxy, "second")
 			kit.WantBlocked(t, proxy, 4)
-			leaveHead()
-			leaveMiddle()
+			disconnectHead()
+			disconnectMiddle()
 			kit.WantBlocked(t, proxy, 2)
 			kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
-			wantServed(t, f, first, "first")
+			wantServed(t, f, firstWaiter, "first")
 			kit.Want(t, holder, int64(1), "UNLOCK", "k", "first")
-			wantServed(t, f, second, "second")
+			wantServed(t, f, secondWaiter, "second")
 		})
 	}
 }
@@ -99,13 +99,13 @@ func TestClientsLeave(t *testing.T) {
 // wantServed fails the test unless a waiting LOCK is granted in time, on all masters.
 func wantServed(t *testing.T, f *kit.Fleet, client *redistest.Client, token string) {
 	t.Helper()
-	began := time.Now()
+	startedAt := time.Now()
 	client.SetTimeout(kit.AtOnce)
 	reply, err := client.Receive()
 	if ms, ok := reply.(int64); !ok || ms <= 0 {
 		t.Fatalf("LOCK k %s: got %#v, %v, want a validity at once", token, reply, err)
 	}
-	t.Logf("%s was served %v after the UNLOCK", token, time.Since(began).Round(10*time.Microsecond))
+	t.Logf("%s was served %v after the UNLOCK", token, time.Since(startedAt).Round(10*time.Microsecond))
 	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", token) })
 }
 
@@ -115,13 +115,13 @@ func TestAllLeave(t *testing.T) {
 	f := kit.StartFleet(t)
 	holder := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", "60000")
-	var leavers []*redistest.Client
+	var waiters []*redistest.Client
 	for i := range 20 {
-		leavers = append(leavers, kit.Waiter(t, f.Proxies[0], strconv.Itoa(i)))
+		waiters = append(waiters, kit.Waiter(t, f.Proxies[0], strconv.Itoa(i)))
 	}
-	kit.WantBlocked(t, f.Proxies[0], len(leavers))
-	for _, leaver := range leavers {
-		kit.Must(t, leaver.Close())
+	kit.WantBlocked(t, f.Proxies[0], len(waiters))
+	for _, waiter := range waiters {
+		kit.Must(t, waiter.Close())
 	}
 	kit.WantBlocked(t, f.Proxies[0], 0)
 	kit.Settles(t, func() error {
@@ -147,16 +147,16 @@ func TestOrderOfService(t *testing.T) {
 		kit.WantBlocked(t, f.Proxies[0], i+1) // so that they arrive one after the other
 		go takeTurn(client, i, order)
 	}
-	began := time.Now()
+	startedAt := time.Now()
 	kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
 	for i := range waiters {
-		served := <-order
-		kit.Must(t, served.err)
-		if served.waiter != i {
-			t.Fatalf("turn %d was that of waiter %d", i, served.waiter)
+		next := <-order
+		kit.Must(t, next.err)
+		if next.waiter != i {
+			t.Fatalf("turn %d was that of waiter %d", i, next.waiter)
 		}
 	}
-	t.Logf("%d waiters were served in turn, in %v", waiters, time.Since(began).Round(time.Millisecond))
+	t.Logf("%d waiters were served in turn, in %v", waiters, time.Since(startedAt).Round(time.Millisecond))
 }
 
 // turn is the served client, or an error.

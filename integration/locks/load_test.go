@@ -16,21 +16,21 @@ import (
 )
 
 // load is a group of clients that lock and unlock repeatedly until it is stopped. Each client has
-// its own key, which is always free when the client requests it. A client that shares also requests
-// a common key in every second turn.
+// its own key, which is always free when the client requests it. If shared is set, a client also
+// requests a common key in every second turn.
 type load struct {
-	over    atomic.Bool
-	workers sync.WaitGroup
-	results []result
+	stopping atomic.Bool
+	workers  sync.WaitGroup
+	results  []result
 }
 
 // result holds the results of one client, or of all.
 type result struct {
-	pairs   int // granted and released
-	held    int // nil for the shared key
-	wrong   int // replies that must not happen
-	example string
-	slowest time.Duration // LOCK
+	lockPairs    int // granted and released
+	held         int // nil for the shared key
+	wrongReplies int // replies that must not happen
+	example      string
+	slowest      time.Duration // LOCK
 }
 
 // startLoad connects the clients and starts them.
@@ -40,7 +40,7 @@ func startLoad(t *testing.T, proxy *harness.Proxy, clients int, shared bool) *lo
 	for i := range clients {
 		w := &worker{name: strconv.Itoa(i), client: kit.Connect(t, proxy), shared: shared, result: &l.results[i]}
 		l.workers.Go(func() {
-			for turn := 0; !l.over.Load(); turn++ {
+			for turn := 0; !l.stopping.Load(); turn++ {
 				w.turn(turn)
 			}
 		})
@@ -50,13 +50,13 @@ func startLoad(t *testing.T, proxy *harness.Proxy, clients int, shared bool) *lo
 
 // stop stops the clients, and adds up their results.
 func (l *load) stop() result {
-	l.over.Store(true)
+	l.stopping.Store(true)
 	l.workers.Wait()
 	var sum result
 	for _, r := range l.results {
-		sum.pairs += r.pairs
+		sum.lockPairs += r.lockPairs
 		sum.held += r.held
-		sum.wrong += r.wrong
+		sum.wrongReplies += r.wrongReplies
 		sum.slowest = max(sum.slowest, r.slowest)
 		if r.example != "" {
 			sum.example = r.example
@@ -68,12 +68,12 @@ func (l *load) stop() result {
 // wantFlawless fails the test unless there were many turns and no wrong reply.
 func (r result) wantFlawless(t *testing.T) {
 	t.Helper()
-	t.Logf("%d pairs of LOCK and UNLOCK, %d times nil for the shared key, slowest LOCK %v", r.pairs, r.held, r.slowest)
-	if r.wrong > 0 {
-		t.Errorf("%d wrong replies, such as %s", r.wrong, r.example)
+	t.Logf("%d pairs of LOCK and UNLOCK, %d times nil for the shared key, slowest LOCK %v", r.lockPairs, r.held, r.slowest)
+	if r.wrongReplies > 0 {
+		t.Errorf("%d wrong replies, such as %s", r.wrongReplies, r.example)
 	}
-	if r.pairs < 100 {
-		t.Errorf("only %d pairs: the test does not tell much", r.pairs)
+	if r.lockPairs < 100 {
+		t.Errorf("only %d pairs: the test does not tell much", r.lockPairs)
 	}
 }
 
@@ -99,7 +99,7 @@ func (w *worker) turn(number int) {
 	case common && reply == nil && err == nil:
 		w.result.held++
 	case !ok || validity <= 0:
-		w.wrong("LOCK "+key, reply, err)
+		w.countWrong("LOCK "+key, reply, err)
 	default:
 		w.release(key, token)
 	}
@@ -108,15 +108,15 @@ func (w *worker) turn(number int) {
 func (w *worker) release(key, token string) {
 	reply, err := w.client.Do("UNLOCK", key, token)
 	if reply != any(int64(1)) {
-		w.wrong("UNLOCK "+key, reply, err)
+		w.countWrong("UNLOCK "+key, reply, err)
 		return
 	}
-	w.result.pairs++
+	w.result.lockPairs++
 }
 
-// wrong counts a wrong reply.
-func (w *worker) wrong(command string, reply any, err error) {
-	w.result.wrong++
+// countWrong counts a wrong reply.
+func (w *worker) countWrong(command string, reply any, err error) {
+	w.result.wrongReplies++
 	w.result.example = fmt.Sprintf("%s: %#v, %v", command, reply, err)
 	time.Sleep(time.Millisecond) // another error may follow immediately
 }

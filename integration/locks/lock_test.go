@@ -52,10 +52,10 @@ func TestLockExpires(t *testing.T) {
 	proxy, masters := f.Proxies[0], f.Masters
 	client := kit.Connect(t, proxy)
 	validity := kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "300")
-	answered := time.Now()
+	grantedAt := time.Now()
 	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "u", "PX", "10000", "BLOCK", "5000")
-	if waited := time.Since(answered); waited < validity-2*time.Millisecond {
-		t.Fatalf("the next client was granted the lock %v after the first, which may rely on it for %v", waited, validity)
+	if elapsed := time.Since(grantedAt); elapsed < validity-2*time.Millisecond {
+		t.Fatalf("the next client was granted the lock %v after the first, which may rely on it for %v", elapsed, validity)
 	}
 	kit.Want(t, client, int64(0), "UNLOCK", "k", "t")
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Holds(master, "k", "u") })
@@ -75,53 +75,53 @@ func TestKeyPrefix(t *testing.T) {
 func TestSelect(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
-	zero, three := kit.Connect(t, proxy), kit.Connect(t, proxy)
-	kit.Want(t, three, "OK", "SELECT", "3")
-	kit.WantReply(t, zero, "LOCK k zero PX 10000", kit.Granted)
-	kit.WantReply(t, three, "LOCK k three PX 10000", kit.Granted)
-	kit.Want(t, zero, int64(0), "UNLOCK", "k", "three")
-	kit.Want(t, three, int64(0), "UNLOCK", "k", "zero")
+	client0, client3 := kit.Connect(t, proxy), kit.Connect(t, proxy)
+	kit.Want(t, client3, "OK", "SELECT", "3")
+	kit.WantReply(t, client0, "LOCK k zero PX 10000", kit.Granted)
+	kit.WantReply(t, client3, "LOCK k three PX 10000", kit.Granted)
+	kit.Want(t, client0, int64(0), "UNLOCK", "k", "three")
+	kit.Want(t, client3, int64(0), "UNLOCK", "k", "zero")
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Holds(master, "k", "zero") })
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "3", "k", "three") })
-	kit.Want(t, three, int64(1), "UNLOCK", "k", "three")
+	kit.Want(t, client3, int64(1), "UNLOCK", "k", "three")
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "3", "k", nil) })
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "zero") })
 }
 
 func TestMaxTTL(t *testing.T) {
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--max-ttl", "10s"))
-	over := func(command string) any {
+	overMaxTTL := func(command string) any {
 		return redistest.RespError("ERR invalid expire time in '" + command + "' command: over max-ttl, 10000 ms")
 	}
-	kit.WantReply(t, client, "LOCK k t PX 10001", over("lock"))
-	kit.WantReply(t, client, "LOCK k t EX 11", over("lock"))
+	kit.WantReply(t, client, "LOCK k t PX 10001", overMaxTTL("lock"))
+	kit.WantReply(t, client, "LOCK k t EX 11", overMaxTTL("lock"))
 	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted)
-	kit.WantReply(t, client, "EXTEND k t PX 10001", over("extend"))
+	kit.WantReply(t, client, "EXTEND k t PX 10001", overMaxTTL("extend"))
 	kit.WantReply(t, client, "EXTEND k t EX 10", kit.Granted)
 }
 
-// TestMadeToken checks that, for the token *, the proxy generates a token, and returns it in the
-// form of the client's protocol.
-func TestMadeToken(t *testing.T) {
+// TestGeneratedToken checks that, for the token *, the proxy generates a token, and returns it in
+// the form of the client's protocol.
+func TestGeneratedToken(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
 	client := kit.Connect(t, proxy)
-	flat, _ := kit.Do(t, client, "LOCK", "a", "*", "PX", "10000").([]any)
-	if len(flat) != 4 || flat[0] != "validity" || flat[2] != "token" {
-		t.Fatalf("LOCK a * in RESP2: got %#v, want [validity ms token text]", flat)
+	fields, _ := kit.Do(t, client, "LOCK", "a", "*", "PX", "10000").([]any)
+	if len(fields) != 4 || fields[0] != "validity" || fields[2] != "token" {
+		t.Fatalf("LOCK a * in RESP2: got %#v, want [validity ms token text]", fields)
 	}
 	kit.Do(t, client, "HELLO", "3")
 	reply, _ := kit.Do(t, client, "LOCK", "b", "*", "PX", "10000").(map[string]any)
-	if len(reply) != 2 || reply["token"] == flat[3] {
-		t.Fatalf("LOCK b * in RESP3: got %#v, want a map of validity and another token than %v", reply, flat[3])
+	if len(reply) != 2 || reply["token"] == fields[3] {
+		t.Fatalf("LOCK b * in RESP3: got %#v, want a map of validity and another token than %v", reply, fields[3])
 	}
-	wantMade(t, client, masters, "a", flat[1], flat[3])
-	wantMade(t, client, masters, "b", reply["validity"], reply["token"])
+	wantGeneratedToken(t, client, masters, "a", fields[1], fields[3])
+	wantGeneratedToken(t, client, masters, "b", reply["validity"], reply["token"])
 }
 
-// wantMade fails the test unless the reply has a validity and a token of 128 bits in hexadecimal.
-// It checks that the token is on the masters, and releases the key.
-func wantMade(t *testing.T, client *redistest.Client, masters []*redistest.Server, key string, validity, token any) {
+// wantGeneratedToken fails the test unless the reply has a validity and a token of 128 bits in
+// hexadecimal. It checks that the token is on the masters, and releases the key.
+func wantGeneratedToken(t *testing.T, client *redistest.Client, masters []*redistest.Server, key string, validity, token any) {
 	t.Helper()
 	text, _ := token.(string)
 	if ms, ok := validity.(int64); !ok || ms <= 9000 || len(text) != 32 || strings.Trim(text, "0123456789abcdef") != "" {

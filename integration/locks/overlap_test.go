@@ -23,8 +23,8 @@ const (
 	// more.
 	defaultGrants = 6_000
 
-	contenders = 64
-	lease      = 2 * time.Second
+	contenderCount = 64
+	lease          = 2 * time.Second
 )
 
 // TestOverlap checks that two clients never hold the lock at the same time: two proxies, 64 clients
@@ -35,45 +35,45 @@ func TestOverlap(t *testing.T) {
 	f := kit.StartLinkedFleet(t, 2)
 	c := startContest(t, f, seed, holdAtRandom)
 	disturber := faults.StartDisturber(f, seed, faults.Disturbances()...)
-	starved := c.WaitFor(t, int(grants))
-	done, err := disturber.Stop()
+	waitErr := c.WaitFor(t, int(grants))
+	faultCounts, err := disturber.Stop()
 	c.Stop()
 	c.Report(t)
-	t.Logf("the masters were disturbed: %v", done)
-	kit.Must(t, errors.Join(starved, err))
-	if found := c.History.Overlaps(); len(found) > 0 {
-		t.Errorf("%d OVERLAPS in %d grants, such as: %v", len(found), c.History.Count(), found[0])
+	t.Logf("the masters were disturbed: %v", faultCounts)
+	kit.Must(t, errors.Join(waitErr, err))
+	if overlaps := c.History.Overlaps(); len(overlaps) > 0 {
+		t.Errorf("%d OVERLAPS in %d grants, such as: %v", len(overlaps), c.History.Count(), overlaps[0])
 	}
 	for reply, times := range c.Replies {
-		if strings.HasPrefix(reply, revived) {
-			t.Errorf("%d times: %s", times, revived)
+		if strings.HasPrefix(reply, revivedReply) {
+			t.Errorf("%d times: %s", times, revivedReply)
 		}
 	}
 }
 
-// TestOverlapIsSeen checks that the same contest finds overlaps if a client deletes the key
+// TestOverlapIsDetected checks that the same contest finds overlaps if a client deletes the key
 // directly on a majority of the masters.
-func TestOverlapIsSeen(t *testing.T) {
+func TestOverlapIsDetected(t *testing.T) {
 	redistest.SkipShort(t)
 	f := kit.StartLinkedFleet(t, 2)
 	c := startContest(t, f, rand.Uint64(), func(*rand.Rand) time.Duration { return 20 * time.Millisecond })
 	for range 20 {
 		time.Sleep(50 * time.Millisecond) // some locks are granted meanwhile
 		for _, master := range f.Masters[:3] {
-			remove(t, master, contested)
+			deleteKey(t, master, contestedKey)
 		}
 	}
 	c.Stop()
 	c.Report(t)
-	found := c.History.Overlaps()
-	if len(found) == 0 {
+	overlaps := c.History.Overlaps()
+	if len(overlaps) == 0 {
 		t.Fatal("no overlap was found: TestOverlap shows nothing")
 	}
-	t.Logf("%d overlaps in %d grants, such as: %v", len(found), c.History.Count(), found[0])
+	t.Logf("%d overlaps in %d grants, such as: %v", len(overlaps), c.History.Count(), overlaps[0])
 }
 
-// remove deletes a key on one master, whatever its value.
-func remove(t *testing.T, master *redistest.Server, key string) {
+// deleteKey deletes a key on one master, whatever its value.
+func deleteKey(t *testing.T, master *redistest.Server, key string) {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.Patience)
 	kit.Must(t, err)
@@ -97,23 +97,23 @@ func holdAtRandom(random *rand.Rand) time.Duration {
 }
 
 const (
-	// contested is the key of all clients.
-	contested = "contested"
-	// revived is the name under which violations are counted.
-	revived = "EXTEND of a lock that was given back was granted"
+	// contestedKey is the key of all clients.
+	contestedKey = "contested"
+	// revivedReply is the name under which violations are counted.
+	revivedReply = "EXTEND of a lock that was given back was granted"
 )
 
 // startContest lets 64 clients of two proxies contend; hold returns how long each keeps the lock.
 func startContest(t *testing.T, f *kit.Fleet, seed uint64, hold func(*rand.Rand) time.Duration) *holdings.Contest {
 	t.Helper()
 	c := holdings.NewContest()
-	for i := range contenders {
-		who := &contender{
+	for i := range contenderCount {
+		contender := &contender{
 			contest: c, name: strconv.Itoa(i), client: kit.Connect(t, f.Proxies[i%len(f.Proxies)]),
 			random: rand.New(rand.NewPCG(seed, uint64(i)+2)), hold: hold,
 		}
-		who.client.SetTimeout(time.Minute)
-		c.Enter(who.name, who.turn)
+		contender.client.SetTimeout(time.Minute)
+		c.Enter(contender.name, contender.turn)
 	}
 	return c
 }
@@ -129,34 +129,35 @@ type contender struct {
 
 // turn waits for the lock, holds it, sometimes for longer than its lease, and releases it.
 func (c *contender) turn(token string) {
-	received, until := c.ask("LOCK", contested, token, "PX", kit.Millis(lease), "BLOCK", "10000")
+	received, until := c.requestLock("LOCK", contestedKey, token, "PX", kit.Millis(lease), "BLOCK", "10000")
 	if until == 0 {
 		time.Sleep(5 * time.Millisecond) // another error may follow immediately
 		return
 	}
-	pause := c.hold(c.random)
-	time.Sleep(pause) // it holds the lock
-	if pause > lease || c.random.IntN(20) == 0 {
-		_, longer := c.ask("EXTEND", contested, token, "PX", kit.Millis(lease))
-		until = max(until, longer)
+	holdTime := c.hold(c.random)
+	time.Sleep(holdTime) // it holds the lock
+	if holdTime > lease || c.random.IntN(20) == 0 {
+		_, extended := c.requestLock("EXTEND", contestedKey, token, "PX", kit.Millis(lease))
+		until = max(until, extended)
 	}
 	c.contest.Granted(holdings.Relied(token, received, until, c.contest.History.Now()))
-	reply, err := c.client.Do("UNLOCK", contested, token)
+	reply, err := c.client.Do("UNLOCK", contestedKey, token)
 	c.contest.Count("UNLOCK", reply, err)
 	if reply == any(int64(1)) && c.random.IntN(20) == 0 {
-		c.revive(token)
+		c.extendReleased(token)
 	}
 }
 
-// revive tries to extend a released lock, which must fail.
-func (c *contender) revive(token string) {
-	if _, until := c.ask("EXTEND", contested, token, "PX", kit.Millis(lease)); until > 0 {
-		c.contest.Count(revived, nil, nil)
+// extendReleased tries to extend a released lock, which must fail.
+func (c *contender) extendReleased(token string) {
+	if _, until := c.requestLock("EXTEND", contestedKey, token, "PX", kit.Millis(lease)); until > 0 {
+		c.contest.Count(revivedReply, nil, nil)
 	}
 }
 
-// ask sends a LOCK or EXTEND. It returns when the reply arrived, and the end of the validity, or 0.
-func (c *contender) ask(command ...string) (received, until time.Duration) {
+// requestLock sends a LOCK or EXTEND. It returns when the reply arrived, and the end of the
+// validity, or 0.
+func (c *contender) requestLock(command ...string) (received, until time.Duration) {
 	reply, err := c.client.Do(command...)
 	received = c.contest.History.Now()
 	ms, ok := reply.(int64)

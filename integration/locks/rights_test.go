@@ -13,62 +13,63 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Redis 7.0's errors for missing permissions.
+// The errors of Redis 7.0 and of the proxy for missing permissions.
 const (
-	noRight    = "NOPERM this user has no permissions to run the '%s' command"
-	noKey      = "NOPERM this user has no permissions to access one of the keys used as arguments"
-	noScript   = "ERR The user executing the script can't run this command or subcommand script: "
-	noScriptOn = "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: "
-	noAuth     = "NOAUTH Authentication required."
-	unknown    = "ERR cannot check this client's permissions: upstream "
+	noPermission = "NOPERM this user has no permissions to run the '%s' command"
+	noKey        = "NOPERM this user has no permissions to access one of the keys used as arguments"
+	noScript     = "ERR The user executing the script can't run this command or subcommand script: "
+	noScriptOn   = "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: "
+	noAuth       = "NOAUTH Authentication required."
+	cannotCheck  = "ERR cannot check this client's permissions: upstream "
 )
 
-func noRightTo(command string) string { return fmt.Sprintf(noRight, command) }
+func noPermissionFor(command string) string { return fmt.Sprintf(noPermission, command) }
 
-// restricted holds a proxy, its masters, and an upstream with users that have limited permissions.
-type restricted struct {
+// restrictedRig holds a proxy, its masters, and an upstream with users that have limited
+// permissions.
+type restrictedRig struct {
 	upstream *redistest.Server
 	admin    *redistest.Client // at the upstream
 	masters  []*redistest.Server
 	proxy    *harness.Proxy
 }
 
-func startRestricted(t *testing.T, users ...string) *restricted {
+func startRestricted(t *testing.T, users ...string) *restrictedRig {
 	t.Helper()
-	r := &restricted{upstream: kit.StartRedis(t), masters: kit.StartMasters(t)}
+	r := &restrictedRig{upstream: kit.StartRedis(t), masters: kit.StartMasters(t)}
 	r.admin = kit.Dial(t, r.upstream.Addr())
 	for _, user := range users {
 		kit.Does(t, r.admin, "ACL SETUSER "+user, "OK")
 	}
 	r.proxy = kit.StartProxy(t, redistest.URLs(r.masters), "--upstream", r.upstream.URL(), "--lock-keys", "lock:*")
-	seen(t, r.proxy, "upstream up") // from then on, the proxy knows all users' permissions
+	awaitLog(t, r.proxy, "upstream up") // from then on, the proxy knows all users' permissions
 	return r
 }
 
-// as returns a client of the proxy that has logged in.
-func (r *restricted) as(t *testing.T, user string) *redistest.Client {
+// login returns a client of the proxy that has logged in.
+func (r *restrictedRig) login(t *testing.T, user string) *redistest.Client {
 	t.Helper()
 	client := kit.Dial(t, r.proxy.Addr())
 	kit.Does(t, client, "AUTH "+user+" x", "OK")
 	return client
 }
 
-// wantUntouched fails the test if a master or the upstream has the key.
-func (r *restricted) wantUntouched(t *testing.T, key string) {
+// wantAbsent fails the test if a master or the upstream has the key.
+func (r *restrictedRig) wantAbsent(t *testing.T, key string) {
 	t.Helper()
 	kit.Everywhere(t, r.masters, func(master *redistest.Server) error { return kit.Lacks(master, key) })
 	kit.Does(t, r.admin, "EXISTS "+key, "0")
 }
 
-const lim2 = "lim2 on >x ~app:* +@read +@write +@connection -eval -publish"
+const limitedUser = "lim2 on >x ~app:* +@read +@write +@connection -eval -publish"
 
 // TestScriptEscapes checks that a script's commands for the upstream are executed with its client's
 // permissions, or not at all.
 func TestScriptEscapes(t *testing.T) {
 	t.Parallel()
-	r := startRestricted(t, lim2)
+	r := startRestricted(t, limitedUser)
 	kit.Does(t, r.admin, "SET victim v", "OK")
-	kit.Does(t, r.as(t, "lim2"), "DEL victim", noKey)
+	kit.Does(t, r.login(t, "lim2"), "DEL victim", noKey)
 	for _, user := range []string{"lim2", "scripter", "mute"} {
 		if user == "scripter" {
 			redistest.Needs(t, "rights to channels", "6.2")
@@ -82,20 +83,20 @@ func TestScriptEscapes(t *testing.T) {
 			"redis.call('set',KEYS[1],'v','PX',60000) redis.call('lpush','victim2','1') return 1",
 			"redis.call('set',KEYS[1],'v','PX',60000) return redis.call('publish','other','1')",
 		} {
-			client := r.as(t, user)
+			client := r.login(t, user)
 			got := kit.Text(kit.Do(t, client, "EVAL", script, "1", "lock:esc"))
 			if user == "lim2" && !strings.HasPrefix(got, "ERR rights are") &&
 				!strings.HasPrefix(got, "ERR cannot check this client's permissions") ||
 				user != "lim2" && !strings.HasPrefix(got, "ERR The user executing the script can't ") {
 				t.Errorf("%s: %s: %s", user, script, got)
 			}
-			r.wantUntouched(t, "lock:esc")
+			r.wantAbsent(t, "lock:esc")
 		}
 	}
 	kit.Does(t, r.admin, "GET victim", "v")
 	kit.Does(t, r.admin, "EXISTS victim2", "0")
 
-	client, listener := r.as(t, "scripter"), kit.Dial(t, r.upstream.Addr())
+	client, listener := r.login(t, "scripter"), kit.Dial(t, r.upstream.Addr())
 	kit.Does(t, listener, "SUBSCRIBE app:c", "[subscribe app:c 1]")
 	kit.Does(t, client, "EVAL|redis.call('set',KEYS[1],'v','PX',60000) redis.call('lpush','app:l','1') redis.call('publish','app:c','m') return redis.call('get',KEYS[1])|1|lock:esc", "v")
 	got, err := listener.Receive()
@@ -111,25 +112,25 @@ func TestSelectors(t *testing.T) {
 	redistest.Needs(t, "selectors", "7.0")
 	t.Parallel()
 	r := startRestricted(t, "two on >x +@all -@dangerous (+@all ~lock:a* ~a*) (+@all ~lock:b* ~b*)")
-	client := r.as(t, "two")
+	client := r.login(t, "two")
 	for _, c := range []string{
 		"DEL @a @b", "DEL @a @a2", "EXISTS @a @b", "MSET @a 1 @b 2", "MGET @b @b2", "EXISTS @x @b", "RENAME @a @b",
 		"WATCH @a @b", "WATCH @a @a2", "BLPOP @al @b 0.01", "BLPOP @al @am 0.01",
 		"EVAL return(redis.call('del',KEYS[1],KEYS[2])) 2 @a @b", "EVAL return(redis.call('del',KEYS[1],KEYS[2])) 2 @a @a2",
 	} {
-		said := func(prefix string) string {
+		run := func(prefix string) string {
 			defer kit.Does(t, client, "UNWATCH", "OK")
 			return kit.Text(kit.Do(t, client, strings.Fields(strings.ReplaceAll(c, "@", prefix))...))
 		}
-		if got, want := said("lock:"), said(""); got != want {
+		if got, want := run("lock:"), run(""); got != want {
 			t.Errorf("%s: %s, on other keys %s", c, got, want)
 		}
 	}
 }
 
-// TestScriptBesideAPassword checks that the side effects of scripts are not lost if the upstream
-// requires a password that the proxy does not have.
-func TestScriptBesideAPassword(t *testing.T) {
+// TestScriptWithUpstreamPassword checks that the side effects of scripts are not lost if the
+// upstream requires a password that the proxy does not have.
+func TestScriptWithUpstreamPassword(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	upstream, masters := kit.StartRedis(t, "--requirepass", "secret"), kit.StartMasters(t)
@@ -147,13 +148,13 @@ func TestScriptBesideAPassword(t *testing.T) {
 	kit.Does(t, client, "WATCH data", "OK")
 	kit.Does(t, client, script, "ERR keys are watched at the upstream")
 	kit.Must(t, upstream.Kill())
-	other := kit.Dial(t, proxy.Addr())
-	kit.Does(t, other, script, unknown+upstream.Addr()+": connection refused")
+	otherClient := kit.Dial(t, proxy.Addr())
+	kit.Does(t, otherClient, script, cannotCheck+upstream.Addr()+": connection refused")
 }
 
-// TestScriptBesideAnUpstreamThatIsDown: a script changes no lock key if its other commands cannot
+// TestScriptWithUpstreamDown: a script changes no lock key if its other commands cannot
 // run.
-func TestScriptBesideAnUpstreamThatIsDown(t *testing.T) {
+func TestScriptWithUpstreamDown(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t)
 	kit.Must(t, r.upstream.Kill())
@@ -185,25 +186,25 @@ func TestRights(t *testing.T) {
 		"writer on >x ~lock:* +@all -@admin -@dangerous")
 	body := "return redis.call('set',KEYS[1],'v','PX',60000)"
 	for _, c := range []struct{ user, command, want string }{
-		{"reader", "SET lock:a v", noRightTo("set")},
-		{"reader", "SET lock:a v NX PX 60000", noRightTo("set")},
-		{"reader", "DEL lock:a", noRightTo("del")},
-		{"reader", "EVAL|" + body + "|1|lock:a", noRightTo("eval")},
-		{"reader", "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 1 lock:a", noRightTo("evalsha")},
+		{"reader", "SET lock:a v", noPermissionFor("set")},
+		{"reader", "SET lock:a v NX PX 60000", noPermissionFor("set")},
+		{"reader", "DEL lock:a", noPermissionFor("del")},
+		{"reader", "EVAL|" + body + "|1|lock:a", noPermissionFor("eval")},
+		{"reader", "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 1 lock:a", noPermissionFor("evalsha")},
 		{"reader", "FCALL f 1 lock:a", "ERR 'fcall' cannot run on lock key 'lock:a'"},
-		{"reader", "LOCK lock:a t PX 60000", noRightTo("set")},
-		{"reader", "LOCK a t PX 60000", noRightTo("set")},
-		{"reader", "UNLOCK lock:a t", noRightTo("del")},
-		{"reader", "EXTEND lock:a t PX 60000", noRightTo("pexpire")},
-		{"reader", "DELIFEQ lock:a t", noRightTo("del")},
-		{"reader", "GETEX lock:a PX 1", noRightTo("getex")},
+		{"reader", "LOCK lock:a t PX 60000", noPermissionFor("set")},
+		{"reader", "LOCK a t PX 60000", noPermissionFor("set")},
+		{"reader", "UNLOCK lock:a t", noPermissionFor("del")},
+		{"reader", "EXTEND lock:a t PX 60000", noPermissionFor("pexpire")},
+		{"reader", "DELIFEQ lock:a t", noPermissionFor("del")},
+		{"reader", "GETEX lock:a PX 1", noPermissionFor("getex")},
 		{"reader", "GET lock:a", "nil"},
 		{"reader", "EXISTS lock:a", "0"},
 		{"reader", "EVAL_RO|return redis.call('get',KEYS[1])|1|lock:a", "nil"},
-		{"reader", "SCRIPT FLUSH", noRightTo("script|flush")},
+		{"reader", "SCRIPT FLUSH", noPermissionFor("script|flush")},
 		{"reader", "PROXY INFO", "# Proxy"},
-		{"noeval", "EVAL|" + body + "|1|lock:a", noRightTo("eval")},
-		{"noeval", "EVAL|" + body + "|0|lock:a", noRightTo("eval")},
+		{"noeval", "EVAL|" + body + "|1|lock:a", noPermissionFor("eval")},
+		{"noeval", "EVAL|" + body + "|0|lock:a", noPermissionFor("eval")},
 		{"noeval", "SET lock:n v NX PX 60000", "OK"},
 		{"noeval", "DEL lock:n", "1"},
 		{"elsewhere", "SET lock:a v", noKey},
@@ -228,20 +229,20 @@ func TestRights(t *testing.T) {
 		{"writer", "LOCK lock:w t PX 60000", "5"},
 		{"writer", "EXTEND lock:w t PX 60000", "5"},
 		{"writer", "UNLOCK lock:w t", "1"},
-		{"writer", "PROXY INFO", noRightTo("info")},
+		{"writer", "PROXY INFO", noPermissionFor("info")},
 	} {
-		client := r.as(t, c.user)
-		if got := kit.Text(kit.Do(t, client, wordsOf(c.command)...)); !strings.HasPrefix(got, c.want) {
+		client := r.login(t, c.user)
+		if got := kit.Text(kit.Do(t, client, splitCommand(c.command)...)); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %s: %q, want %q", c.user, c.command, got, c.want)
 		}
 		kit.Does(t, client, "AUTH default x", "OK") // its connection still works, and receives its own replies
 		kit.Does(t, client, "ECHO here", "here")
 	}
-	r.wantUntouched(t, "lock:a")
-	r.wantUntouched(t, "a")
+	r.wantAbsent(t, "lock:a")
+	r.wantAbsent(t, "a")
 }
 
-func wordsOf(command string) []string {
+func splitCommand(command string) []string {
 	if strings.Contains(command, "|") && !strings.HasPrefix(command, "SCRIPT") {
 		return strings.Split(command, "|")
 	}
@@ -254,25 +255,25 @@ func TestRightsInTransactions(t *testing.T) {
 	redistest.Needs(t, "redis.acl_check_cmd", "7.0")
 	t.Parallel()
 	r := startRestricted(t, "reader on >x ~* +@read +@connection +@transaction", "writer on >x ~* +@all -@admin")
-	client := r.as(t, "reader")
+	client := r.login(t, "reader")
 	for _, step := range [][2]string{
-		{"MULTI", "OK"}, {"GET lock:a", "QUEUED"}, {"SET lock:a v", noRightTo("set")}, {"EXEC", "EXECABORT"},
-		{"MULTI", "OK"}, {"SET lock:a v", noRightTo("set")}, {"GET lock:a", "QUEUED"}, {"EXEC", "EXECABORT"},
-		{"WATCH lock:a", "OK"}, {"MULTI", "OK"}, {"DEL lock:a", noRightTo("del")}, {"EXEC", "EXECABORT"},
-		{"WATCH data", "OK"}, {"SET lock:a v", noRightTo("set")}, {"SET lock:new v",
+		{"MULTI", "OK"}, {"GET lock:a", "QUEUED"}, {"SET lock:a v", noPermissionFor("set")}, {"EXEC", "EXECABORT"},
+		{"MULTI", "OK"}, {"SET lock:a v", noPermissionFor("set")}, {"GET lock:a", "QUEUED"}, {"EXEC", "EXECABORT"},
+		{"WATCH lock:a", "OK"}, {"MULTI", "OK"}, {"DEL lock:a", noPermissionFor("del")}, {"EXEC", "EXECABORT"},
+		{"WATCH data", "OK"}, {"SET lock:a v", noPermissionFor("set")}, {"SET lock:new v",
 			"ERR cannot check this client's permissions: the client may use neither"}, {"UNWATCH", "OK"},
 		{"AUTH writer x", "OK"}, {"SET lock:t v PX 60000", "OK"}, {"AUTH reader wrong", "WRONGPASS"},
 		{"SET lock:t w", "OK"},
-		{"AUTH reader x", "OK"}, {"SET lock:t x", noRightTo("set")}, {"GET lock:t", "w"},
+		{"AUTH reader x", "OK"}, {"SET lock:t x", noPermissionFor("set")}, {"GET lock:t", "w"},
 		{"MULTI", "OK"}, {"AUTH writer x", "QUEUED"}, {"EXEC", "[OK]"}, {"SET lock:t x", "OK"},
 		{"MULTI", "OK"}, {"AUTH reader x", "QUEUED"}, {"DISCARD", "OK"}, {"SET lock:t y", "OK"},
-		{"HELLO 3 AUTH reader x", "map["}, {"SET lock:t z", noRightTo("set")}, {"LOCK a t PX 60000", noRightTo("set")},
+		{"HELLO 3 AUTH reader x", "map["}, {"SET lock:t z", noPermissionFor("set")}, {"LOCK a t PX 60000", noPermissionFor("set")},
 		{"HELLO 2 AUTH writer x", "[server"}, {"WATCH data", "OK"}, {"SET lock:t z", "OK"}, // checked by a script
 		{"RESET", "RESET"}, {"SET lock:t 1", "OK"}, {"DEL lock:t", "1"},
 	} {
 		kit.Does(t, client, step[0], step[1])
 	}
-	r.wantUntouched(t, "lock:a")
+	r.wantAbsent(t, "lock:a")
 
 	for _, step := range [][2]string{{"AUTH writer x", "OK"}, {"WATCH data", "OK"}, {"SET lock:u v PX 60000", "OK"}} {
 		kit.Does(t, client, step[0], step[1])
@@ -294,32 +295,32 @@ func TestRightsInTransactions(t *testing.T) {
 	for i := range 150 {
 		got, err := client.Receive()
 		kit.Must(t, err)
-		if want := []string{noRightTo("set"), "nil", "nil"}[i%3]; kit.Text(got) != want {
+		if want := []string{noPermissionFor("set"), "nil", "nil"}[i%3]; kit.Text(got) != want {
 			t.Fatalf("%d: %v, want %s", i, got, want)
 		}
 	}
 }
 
-// TestSilenceForgesNoAnswer checks that the proxy does not confuse replies. A client that was
+// TestForgedReplies checks that the proxy does not confuse replies. A client that was
 // refused CLIENT REPLY gets replies that the proxy does not expect. The proxy must not take them
 // for the replies to its own commands.
-func TestSilenceForgesNoAnswer(t *testing.T) {
+func TestForgedReplies(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRestricted(t, "forger on >x ~app:* +@all -client -acl -@admin")
 	// slow runs after the proxy has sent its next own command: Redis reads 16 KB at a time.
-	slow := func(text string) []string {
+	slowScript := func(text string) []string {
 		return []string{"EVAL", "for i = 1, 2e7 do end return {ok='" + text + "'}", "0", strings.Repeat("x", 64<<10)}
 	}
-	for _, forged := range [][][]string{
-		{slow("OK"), slow("OK"), slow("QUEUED"), slow("OK")}, {slow("OK"), slow("QUEUED"), slow("OK")},
+	for _, forgedReplies := range [][][]string{
+		{slowScript("OK"), slowScript("OK"), slowScript("QUEUED"), slowScript("OK")}, {slowScript("OK"), slowScript("QUEUED"), slowScript("OK")},
 	} {
-		client := r.as(t, "forger")
+		client := r.login(t, "forger")
 		kit.Does(t, client, "SET lock:a forged", noKey)
 		kit.Must(t, client.Close())
-		client = r.as(t, "forger")
+		client = r.login(t, "forger")
 		sent := redistest.AppendCommand(nil, "CLIENT", "REPLY", "OFF")
-		for _, words := range append(forged, []string{"SET", "lock:a", "forged"}, []string{"SET", "lock:a", "forged"}) {
+		for _, words := range append(forgedReplies, []string{"SET", "lock:a", "forged"}, []string{"SET", "lock:a", "forged"}) {
 			sent = redistest.AppendCommand(sent, words...)
 		}
 		kit.Must(t, client.Send(sent))
@@ -331,7 +332,7 @@ func TestSilenceForgesNoAnswer(t *testing.T) {
 				"CLIENT", "LIST")), "user=forger")
 		})
 	}
-	r.wantUntouched(t, "lock:a")
+	r.wantAbsent(t, "lock:a")
 }
 
 // TestRightsChange checks that permissions changed at the upstream soon apply at the proxy, too.
@@ -339,13 +340,13 @@ func TestRightsChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRestricted(t, "app on >x ~lock:* +@all -@admin")
-	client, open := r.as(t, "app"), kit.Dial(t, r.proxy.Addr())
+	client, defaultClient := r.login(t, "app"), kit.Dial(t, r.proxy.Addr())
 	kit.Does(t, client, "SET lock:a v PX 60000", "OK")
-	kit.Does(t, open, "SET lock:b v PX 60000", "OK")
+	kit.Does(t, defaultClient, "SET lock:b v PX 60000", "OK")
 	kit.Does(t, r.admin, "ACL SETUSER app -set", "OK")
 	kit.Await(t, "the right to be taken", func() bool {
 		return kit.Text(kit.Do(t, client, "SET", "lock:a",
-			"w")) == noRightTo("set")
+			"w")) == noPermissionFor("set")
 	})
 	kit.Does(t, client, "DEL lock:a", "1")
 	kit.Does(t, r.admin, "ACL SETUSER app +set", "OK")
@@ -355,35 +356,36 @@ func TestRightsChange(t *testing.T) {
 	})
 	kit.Does(t, r.admin, "ACL SETUSER default -set -lpush", "OK")
 	kit.Await(t, "the right of everybody to be taken", func() bool {
-		return kit.Text(kit.Do(t, open, "SET", "lock:b",
-			"w")) == noRightTo("set")
+		return kit.Text(kit.Do(t, defaultClient, "SET", "lock:b",
+			"w")) == noPermissionFor("set")
 	})
-	kit.Does(t, open, "EVAL|redis.call('lpush','l','v') return redis.call('del',KEYS[1])|1|lock:b", noScript)
-	kit.Does(t, open, "LOCK k t PX 60000", noRightTo("set"))
-	kit.Does(t, open, "GET lock:b", "w")
+	kit.Does(t, defaultClient, "EVAL|redis.call('lpush','l','v') return redis.call('del',KEYS[1])|1|lock:b", noScript)
+	kit.Does(t, defaultClient, "LOCK k t PX 60000", noPermissionFor("set"))
+	kit.Does(t, defaultClient, "GET lock:b", "w")
 }
 
-// TestUnknownIsNotLoggedIn: no failure of the upstream admits a client that has not logged in.
-func TestUnknownIsNotLoggedIn(t *testing.T) {
+// TestUncheckedClientIsNotLoggedIn: no failure of the upstream admits a client that has not logged
+// in.
+func TestUncheckedClientIsNotLoggedIn(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	masters := kit.StartMasters(t)
-	lock := kit.Dial(t, kit.StartProxy(t, redistest.URLs(masters), "--lock-keys", "lock:*").Addr())
-	kit.Does(t, lock, "SET lock:v theirs PX 600000", "OK")
+	lockClient := kit.Dial(t, kit.StartProxy(t, redistest.URLs(masters), "--lock-keys", "lock:*").Addr())
+	kit.Does(t, lockClient, "SET lock:v theirs PX 600000", "OK")
 	for _, c := range []struct {
-		name, want string
-		args       []string
-		spoil      func(t *testing.T, upstream *redistest.Server)
+		name, want    string
+		args          []string
+		breakUpstream func(t *testing.T, upstream *redistest.Server)
 	}{
-		{"down at the start", unknown, []string{"--requirepass", "secret"},
+		{"down at the start", cannotCheck, []string{"--requirepass", "secret"},
 			func(t *testing.T, u *redistest.Server) { kit.Must(t, u.Kill()) }},
-		{"full", unknown, []string{"--requirepass", "secret", "--maxclients", "2"},
+		{"full", cannotCheck, []string{"--requirepass", "secret", "--maxclients", "2"},
 			func(t *testing.T, u *redistest.Server) {
 				for range 2 {
 					kit.Does(t, kit.Dial(t, u.Addr()), "AUTH secret", "OK")
 				}
 			}},
-		{"hung", unknown, []string{"--requirepass", "secret"}, func(t *testing.T,
+		{"hung", cannotCheck, []string{"--requirepass", "secret"}, func(t *testing.T,
 			u *redistest.Server) {
 			kit.Must(t, u.Pause())
 		}},
@@ -393,7 +395,7 @@ func TestUnknownIsNotLoggedIn(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			upstream := startRedisRetrying(t, c.args...)
-			c.spoil(t, upstream)
+			c.breakUpstream(t, upstream)
 			proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL(), "--lock-keys", "lock:*",
 				"--upstream-timeout", "300ms")
 			client := kit.Dial(t, proxy.Addr())
@@ -403,14 +405,14 @@ func TestUnknownIsNotLoggedIn(t *testing.T) {
 				if c.name == "full" { // Redis sends this error, and closes the connection
 					want = "ERR cannot check this client's permissions: "
 				}
-				if got := kit.Text(kit.Do(t, client, wordsOf(command)...)); !strings.HasPrefix(got, want) &&
+				if got := kit.Text(kit.Do(t, client, splitCommand(command)...)); !strings.HasPrefix(got, want) &&
 					!strings.HasPrefix(got, "NOPERM") && !strings.HasPrefix(got, "ERR max number of clients") {
 					t.Errorf("%s: %s, want %s", command, got, want)
 				}
 				_ = client.Close()
 				client = kit.Dial(t, proxy.Addr())
 			}
-			kit.Does(t, lock, "GET lock:v", "theirs")
+			kit.Does(t, lockClient, "GET lock:v", "theirs")
 		})
 	}
 }
@@ -426,52 +428,52 @@ func startRedisRetrying(t *testing.T, args ...string) *redistest.Server {
 	return server
 }
 
-// TestLoginWhileTheUpstreamIsDown checks that clients that have logged in stay logged in, and other
+// TestLoginWhileUpstreamDown checks that clients that have logged in stay logged in, and other
 // clients wait until the upstream is back.
-func TestLoginWhileTheUpstreamIsDown(t *testing.T) {
+func TestLoginWhileUpstreamDown(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
 	kit.Must(t, upstream.Kill())
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL(), "--lock-keys", "lock:*")
-	early := kit.Dial(t, proxy.Addr())
-	kit.Does(t, early, "LOCK k t PX 60000", unknown)
+	earlyClient := kit.Dial(t, proxy.Addr())
+	kit.Does(t, earlyClient, "LOCK k t PX 60000", cannotCheck)
 	kit.Must(t, upstream.Restart())
 	kit.Await(t, "the upstream to be back", func() bool {
-		return kit.Text(kit.Do(t, early, "SET", "lock:a", "v", "PX",
+		return kit.Text(kit.Do(t, earlyClient, "SET", "lock:a", "v", "PX",
 			"60000")) == "OK"
 	})
-	seen(t, proxy, "upstream up")
-	let := kit.Dial(t, proxy.Addr())
-	kit.Does(t, let, "GET lock:a", "v")
+	awaitLog(t, proxy, "upstream up")
+	knownClient := kit.Dial(t, proxy.Addr())
+	kit.Does(t, knownClient, "GET lock:a", "v")
 	kit.Must(t, upstream.Kill())
-	kit.Does(t, let, "DEL lock:a", "1")
+	kit.Does(t, knownClient, "DEL lock:a", "1")
 	kit.Does(t, kit.Dial(t, proxy.Addr()), "LOCK k t PX 60000", "5") // the proxy has seen that the upstream is open to all
 }
 
-// seen waits for a line in the proxy's log.
-func seen(t *testing.T, proxy *harness.Proxy, text string) {
+// awaitLog waits for a line in the proxy's log.
+func awaitLog(t *testing.T, proxy *harness.Proxy, text string) {
 	t.Helper()
 	_, err := proxy.WaitLog(text, kit.Patience)
 	kit.Must(t, err)
 }
 
-// TestLoginStandsWhileTheUpstreamHangs checks that clients that have logged in and are known can
-// continue, and that no other client can log in.
-func TestLoginStandsWhileTheUpstreamHangs(t *testing.T) {
+// TestLoginStaysWhileUpstreamHangs checks that clients that have logged in, and whose permissions
+// the proxy knows, can continue, and that no other client can log in.
+func TestLoginStaysWhileUpstreamHangs(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRestricted(t, "app on >x ~lock:* +@all -@admin", "default -@all")
-	client := r.as(t, "app")
+	client := r.login(t, "app")
 	kit.Does(t, client, "SET lock:a v PX 60000", "OK")
 	kit.Must(t, r.upstream.Pause())
-	seen(t, r.proxy, "upstream down")
-	kit.Does(t, kit.Dial(t, r.proxy.Addr()), "SET lock:a w", unknown)
+	awaitLog(t, r.proxy, "upstream down")
+	kit.Does(t, kit.Dial(t, r.proxy.Addr()), "SET lock:a w", cannotCheck)
 	kit.Must(t, r.upstream.Continue())
 	kit.Await(t, "the upstream to be back", func() bool {
-		other := kit.Dial(t, r.proxy.Addr())
-		defer other.Close()
-		return kit.Text(kit.Do(t, other, "AUTH", "app", "x")) == "OK" &&
-			kit.Text(kit.Do(t, other, "SET", "lock:a", "v", "PX", "60000")) == "OK"
+		otherClient := kit.Dial(t, r.proxy.Addr())
+		defer otherClient.Close()
+		return kit.Text(kit.Do(t, otherClient, "AUTH", "app", "x")) == "OK" &&
+			kit.Text(kit.Do(t, otherClient, "SET", "lock:a", "v", "PX", "60000")) == "OK"
 	})
 }

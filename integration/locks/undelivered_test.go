@@ -20,35 +20,36 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// setting is the configuration for a lock whose client may disconnect before it reads the grant.
-type setting struct {
+// deliveryCase is the configuration for a lock whose client may disconnect before it reads the
+// grant.
+type deliveryCase struct {
 	name string
 	args []string
 	// key is the key of the lock.
 	key string
 	// neighbour, if not empty, is another key of the tag that is set after the grant.
 	neighbour string
-	trust     *tls.Config // the clients' TLS configuration; nil: no TLS
+	tlsConfig *tls.Config // the clients' TLS configuration; nil: no TLS
 }
 
-func settings(t *testing.T) []setting {
+func deliveryCases(t *testing.T) []deliveryCase {
 	t.Helper()
 	ca := certtest.NewAuthority(t)
 	pair := ca.Issue(t)
-	all, tags := []string{"--lock-keys", "*"}, []string{"--lock-keys", "*", "--lock-tags", "*"}
-	return []setting{
-		{name: "lock server", args: all, key: "lock:k"},
+	lockKeyArgs, tagArgs := []string{"--lock-keys", "*"}, []string{"--lock-keys", "*", "--lock-tags", "*"}
+	return []deliveryCase{
+		{name: "lock server", args: lockKeyArgs, key: "lock:k"},
 		{name: "upstream", args: kit.LockKeyArgs(kit.StartRedis(t)), key: "lock:k"},
-		{name: "tag", args: tags, key: "lock:k:{t}"},
-		{name: "name of a tag", args: tags, key: "lock:t", neighbour: "n:{lock:t}"},
-		{name: "TLS", args: append(slices.Clone(all), "--tls-cert", pair.Cert, "--tls-key", pair.Key), key: "lock:k",
-			trust: &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}},
+		{name: "tag", args: tagArgs, key: "lock:k:{t}"},
+		{name: "name of a tag", args: tagArgs, key: "lock:t", neighbour: "n:{lock:t}"},
+		{name: "TLS", args: append(slices.Clone(lockKeyArgs), "--tls-cert", pair.Cert, "--tls-key", pair.Key), key: "lock:k",
+			tlsConfig: &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}},
 	}
 }
 
-// inEachSetting runs a test in each setting, with three masters and two proxies.
-func inEachSetting(t *testing.T, test func(t *testing.T, s setting, masters []*redistest.Server, proxies [2]*harness.Proxy)) {
-	for _, s := range settings(t) {
+// inEachCase runs a test in each case, with three masters and two proxies.
+func inEachCase(t *testing.T, test func(t *testing.T, s deliveryCase, masters []*redistest.Server, proxies [2]*harness.Proxy)) {
+	for _, s := range deliveryCases(t) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			masters := kit.StartMasters(t)[:3]
@@ -61,7 +62,7 @@ func inEachSetting(t *testing.T, test func(t *testing.T, s setting, masters []*r
 	}
 }
 
-// client is a connection to a proxy that reads only on request, over TLS if the setting has it.
+// client is a connection to a proxy that reads only on request, over TLS if the case has it.
 type client struct {
 	t    *testing.T
 	tcp  *net.TCPConn
@@ -71,15 +72,15 @@ type client struct {
 
 // limitBuffers limits the buffers of both sockets. Small segments limit that of the sender.
 func limitBuffers(_, _ string, raw syscall.RawConn) error {
-	var failed error
+	var sockoptErr error
 	err := raw.Control(func(fd uintptr) {
-		failed = errors.Join(syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10),
+		sockoptErr = errors.Join(syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10),
 			syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, 536))
 	})
-	return errors.Join(err, failed)
+	return errors.Join(err, sockoptErr)
 }
 
-func (s setting) connect(t *testing.T, proxy *harness.Proxy) *client {
+func (s deliveryCase) connect(t *testing.T, proxy *harness.Proxy) *client {
 	t.Helper()
 	dialer := net.Dialer{Timeout: kit.Patience, Control: limitBuffers}
 	conn, err := dialer.Dial("tcp", proxy.Addr())
@@ -87,8 +88,8 @@ func (s setting) connect(t *testing.T, proxy *harness.Proxy) *client {
 	t.Cleanup(func() { _ = conn.Close() })
 	kit.Must(t, conn.SetDeadline(time.Now().Add(kit.Patience)))
 	c := &client{t: t, tcp: conn.(*net.TCPConn), conn: conn}
-	if s.trust != nil {
-		c.conn = tls.Client(conn, s.trust)
+	if s.tlsConfig != nil {
+		c.conn = tls.Client(conn, s.tlsConfig)
 	}
 	c.in = bufio.NewReader(c.conn)
 	return c
@@ -117,26 +118,26 @@ func (c *client) do(words ...string) any {
 	return c.receive()
 }
 
-// leave resets the connection, and waits until the proxy has noticed that.
-func (c *client) leave(s setting, proxy *harness.Proxy) {
+// disconnect resets the connection, and waits until the proxy has noticed that.
+func (c *client) disconnect(s deliveryCase, proxy *harness.Proxy) {
 	c.t.Helper()
 	kit.Must(c.t, c.tcp.SetLinger(0))
 	kit.Must(c.t, c.tcp.Close())
-	asking := s.connect(c.t, proxy)
-	defer asking.conn.Close()
+	observer := s.connect(c.t, proxy)
+	defer observer.conn.Close()
 	kit.Soon(c.t, func() error {
-		if info := fmt.Sprint(asking.do("PROXY", "INFO")); !strings.Contains(info, "connected_clients:1\r\n") {
+		if info := fmt.Sprint(observer.do("PROXY", "INFO")); !strings.Contains(info, "connected_clients:1\r\n") {
 			return fmt.Errorf("others than this one are connected:\n%s", info)
 		}
 		return nil
 	})
 }
 
-// tail is a script whose reply exceeds the socket buffers between a proxy and a client.
-const tail = "return string.rep('x', 1000000)"
+// longReplyScript is a script whose reply exceeds the socket buffers between a proxy and a client.
+const longReplyScript = "return string.rep('x', 1000000)"
 
-// grant takes a lock with the token "1" by some commands; the last of them has the reply.
-type grant struct {
+// grantCommands takes a lock with the token "1" by some commands; the last of them has the reply.
+type grantCommands struct {
 	name     string
 	commands func(key, ms string) [][]string
 }
@@ -148,13 +149,13 @@ func script(body, key string, args ...string) []string {
 
 const takeByScript = "if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then %s end return 0"
 
-func grants() []grant {
+func shortGrants() []grantCommands {
 	plain := func(words ...string) func(key, ms string) [][]string {
 		return func(key, ms string) [][]string {
 			return [][]string{strings.Fields(strings.NewReplacer("KEY", key, "MS", ms).Replace(strings.Join(words, " ")))}
 		}
 	}
-	return []grant{
+	return []grantCommands{
 		{"SET NX", plain("SET KEY 1 NX PX MS")},
 		{"LOCK", plain("LOCK KEY 1 PX MS")},
 		{"EVAL", func(key, ms string) [][]string {
@@ -167,19 +168,19 @@ func grants() []grant {
 }
 
 // longGrants returns the commands whose reply does not fit into the sockets.
-func longGrants() []grant {
-	return []grant{
+func longGrants() []grantCommands {
+	return []grantCommands{
 		{"EVAL", func(key, ms string) [][]string {
-			return [][]string{script(fmt.Sprintf(takeByScript, tail), key, "1", ms)}
+			return [][]string{script(fmt.Sprintf(takeByScript, longReplyScript), key, "1", ms)}
 		}},
 		{"EXEC", func(key, ms string) [][]string {
-			return [][]string{{"MULTI"}, {"SET", key, "1", "NX", "PX", ms}, script(tail, key), {"EXEC"}}
+			return [][]string{{"MULTI"}, {"SET", key, "1", "NX", "PX", ms}, script(longReplyScript, key), {"EXEC"}}
 		}},
 	}
 }
 
-// isHeld waits until a lock is held with the token "1", and sets the neighbour.
-func (s setting) isHeld(t *testing.T, other *client) {
+// awaitHeld waits until a lock is held with the token "1", and sets the neighbour.
+func (s deliveryCase) awaitHeld(t *testing.T, other *client) {
 	t.Helper()
 	kit.Soon(t, func() error {
 		if got := other.do("GET", s.key); got != "1" {
@@ -194,7 +195,7 @@ func (s setting) isHeld(t *testing.T, other *client) {
 
 // wantStillHeld fails the test unless a lock is still held after its client has disconnected: it
 // can be released a moment later.
-func (s setting) wantStillHeld(t *testing.T, other *client) {
+func (s deliveryCase) wantStillHeld(t *testing.T, other *client) {
 	t.Helper()
 	time.Sleep(300 * time.Millisecond) // an undo would happen immediately
 	if got := other.do("UNLOCK", s.key, "1"); got != any(int64(1)) {
@@ -202,44 +203,44 @@ func (s setting) wantStillHeld(t *testing.T, other *client) {
 	}
 }
 
-// TestLockWhoseClientReadIt checks that a lock stays if its client has read the grant and then
+// TestDeliveredGrantStays checks that a lock stays if its client has read the grant and then
 // disconnects, although the client has requested more in the same pipeline than it reads. The same
 // holds if the client has half-closed its connection.
-func TestLockWhoseClientReadIt(t *testing.T) {
-	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
-		for i, way := range slices.Repeat(grants(), 2) {
-			halfClosed := i >= len(grants())
-			t.Run(fmt.Sprintf("%s, half-closed %v", way.name, halfClosed), func(t *testing.T) {
+func TestDeliveredGrantStays(t *testing.T) {
+	inEachCase(t, func(t *testing.T, s deliveryCase, _ []*redistest.Server, proxies [2]*harness.Proxy) {
+		for i, grant := range slices.Repeat(shortGrants(), 2) {
+			halfClosed := i >= len(shortGrants())
+			t.Run(fmt.Sprintf("%s, half-closed %v", grant.name, halfClosed), func(t *testing.T) {
 				owner, other := s.connect(t, proxies[0]), s.connect(t, proxies[1])
 				defer other.conn.Close()
-				commands := way.commands(s.key, "60000")
-				owner.send(append(slices.Clone(commands), script(tail, s.key))...)
+				commands := grant.commands(s.key, "60000")
+				owner.send(append(slices.Clone(commands), script(longReplyScript, s.key))...)
 				if halfClosed {
 					kit.Must(t, owner.conn.(interface{ CloseWrite() error }).CloseWrite())
 				}
 				for range commands {
-					if failure, failed := owner.receive().(redistest.RespError); failed {
+					if failure, isError := owner.receive().(redistest.RespError); isError {
 						t.Fatal(failure)
 					}
 				}
-				owner.leave(s, proxies[0])
+				owner.disconnect(s, proxies[0])
 				s.wantStillHeld(t, other)
 			})
 		}
 	})
 }
 
-// TestLockWhoseClientNeverReadIt checks that another client gets a lock long before its lease
+// TestUndeliveredGrantIsUndone checks that another client gets a lock long before its lease
 // expires, if its client disconnects before it has received the grant.
-func TestLockWhoseClientNeverReadIt(t *testing.T) {
-	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
-		for _, way := range longGrants() {
-			t.Run(way.name, func(t *testing.T) {
+func TestUndeliveredGrantIsUndone(t *testing.T) {
+	inEachCase(t, func(t *testing.T, s deliveryCase, _ []*redistest.Server, proxies [2]*harness.Proxy) {
+		for _, grant := range longGrants() {
+			t.Run(grant.name, func(t *testing.T) {
 				owner, other := s.connect(t, proxies[0]), s.connect(t, proxies[1])
 				defer other.conn.Close()
-				owner.send(way.commands(s.key, "600000")...)
-				s.isHeld(t, other)
-				owner.leave(s, proxies[0])
+				owner.send(grant.commands(s.key, "600000")...)
+				s.awaitHeld(t, other)
+				owner.disconnect(s, proxies[0])
 				kit.Soon(t, func() error {
 					if got := other.do("LOCK", s.key, "2", "PX", "60000"); got == nil {
 						return fmt.Errorf("it is still held: %v", other.do("LOCKINFO", s.key))
@@ -258,23 +259,23 @@ func TestLockWhoseClientNeverReadIt(t *testing.T) {
 // earlier holder has not received its grant, and its lease has expired. Another client has taken
 // the lock with the same token, through the same proxy or another one.
 func TestLockAfterUndeliveredGrant(t *testing.T) {
-	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
-		for _, long := range longGrants() {
-			for _, next := range grants()[:2] {
+	inEachCase(t, func(t *testing.T, s deliveryCase, _ []*redistest.Server, proxies [2]*harness.Proxy) {
+		for _, longGrant := range longGrants() {
+			for _, nextGrant := range shortGrants()[:2] {
 				for i, proxy := range proxies {
-					t.Run(fmt.Sprintf("%s, then %s through proxy %d", long.name, next.name, i+1), func(t *testing.T) {
-						stalled, owner, other := s.connect(t, proxies[0]), s.connect(t, proxy), s.connect(t, proxies[1])
-						stalled.send(long.commands(s.key, "500")...)
-						s.isHeld(t, other)
+					t.Run(fmt.Sprintf("%s, then %s through proxy %d", longGrant.name, nextGrant.name, i+1), func(t *testing.T) {
+						stalledClient, owner, other := s.connect(t, proxies[0]), s.connect(t, proxy), s.connect(t, proxies[1])
+						stalledClient.send(longGrant.commands(s.key, "500")...)
+						s.awaitHeld(t, other)
 						kit.Soon(t, func() error {
-							commands := next.commands(s.key, "60000")
+							commands := nextGrant.commands(s.key, "60000")
 							owner.send(commands...)
 							var reply any
 							for range commands {
 								reply = owner.receive()
 							}
-							if all, several := reply.([]any); several {
-								reply = all[0]
+							if replies, isList := reply.([]any); isList {
+								reply = replies[0]
 							}
 							if reply == nil || reply == any(int64(0)) {
 								return fmt.Errorf("the time is not over: %v", reply)
@@ -284,7 +285,7 @@ func TestLockAfterUndeliveredGrant(t *testing.T) {
 						if proxy == proxies[0] { // otherwise it counts as a client that is still connected
 							kit.Must(t, owner.conn.Close())
 						}
-						stalled.leave(s, proxies[0])
+						stalledClient.disconnect(s, proxies[0])
 						s.wantStillHeld(t, other)
 						kit.Must(t, other.conn.Close())
 					})

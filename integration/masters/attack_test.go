@@ -16,40 +16,40 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestTwoDifferentChangesAtOnce checks that, if two proxies get different masters at the same time,
+// TestConflictingChanges checks that, if two proxies get different masters at the same time,
 // they agree on one set. The other proxy reports that; with a corrected file it follows.
-func TestTwoDifferentChangesAtOnce(t *testing.T) {
+func TestConflictingChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
 	client := kit.Connect(t, r.proxies[0])
 	kit.WantGrant(t, client, "LOCK", "held", "t", "PX", "600000")
-	r.name(0, 0, 1, 2, 3)
-	r.name(1, 0, 1, 2, 4)
-	var said [2]string
-	var both sync.WaitGroup
+	r.writeMasters(0, 0, 1, 2, 3)
+	r.writeMasters(1, 0, 1, 2, 4)
+	var replies [2]string
+	var reloads sync.WaitGroup
 	for i := range r.proxies {
-		both.Go(func() { said[i] = r.tryReload(i) })
+		reloads.Go(func() { replies[i] = r.tryReload(i) })
 	}
-	both.Wait()
-	t.Log(said)
-	var won []int
+	reloads.Wait()
+	t.Log(replies)
+	var agreed []int
 	kit.Soon(t, func() error { // one of the proxies has changed to its own list, whatever its reply was
 		for i, proxy := range r.proxies {
-			if won = []int{0, 1, 2, 3 + i}; r.votes(proxy, won) == nil {
+			if agreed = []int{0, 1, 2, 3 + i}; r.checkVoting(proxy, agreed) == nil {
 				return nil
 			}
 		}
 		return errors.New("the masters are not changed")
 	})
-	r.nameAll(won...)
-	r.wantVoting(won...)
+	r.writeAllMasters(agreed...)
+	r.wantVoting(agreed...)
 	kit.Want(t, client, nil, "LOCK", "held", "u", "PX", "1000")
 	kit.Want(t, kit.Connect(t, r.proxies[1]), int64(1), "UNLOCK", "held", "t")
 }
 
-// killedWays lists changes from the first three masters to other servers, and back.
-var killedWays = [][]int{
+// killSequence lists changes from the first three masters to other servers, and back.
+var killSequence = [][]int{
 	{0, 1, 2, 3}, {0, 1, 2, 3, 4}, {0, 1, 5, 3, 4}, {0, 5, 3, 4}, {0, 3, 4},
 	{0, 3, 4, 1}, {0, 3, 4, 1, 2}, {0, 3, 5, 1, 2}, {0, 5, 1, 2}, {0, 1, 2},
 }
@@ -63,55 +63,55 @@ func TestChangerIsKilled(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 7))
 	r := startRig(t, 3, 3, 6)
 	l := startLoad(r.proxies[1:], seed)
-	is := first(3)
-	for n := range rounds(2, len(killedWays)) {
-		next := killedWays[n%len(killedWays)]
-		r.nameAll(next...)
+	current := firstN(3)
+	for n := range rounds(2, len(killSequence)) {
+		next := killSequence[n%len(killSequence)]
+		r.writeAllMasters(next...)
 		go r.tryReload(0)
 		time.Sleep(time.Duration(random.Int64N(int64(40 * time.Millisecond)))) // at any moment of the change
 		kit.Must(t, r.proxies[0].Kill())
 		time.Sleep(300 * time.Millisecond) // the sent commands arrive
-		begun := r.isBegun(1, is)
-		t.Logf("to %v: begun %v", next, begun)
-		if !begun {
+		hasBegun := r.hasBegunChange(1, current)
+		t.Logf("to %v: begun %v", next, hasBegun)
+		if !hasBegun {
 			r.reload(1)
 		}
 		r.proxies[0] = kit.StartConfigured(t, r.files[0])
 		r.wantVoting(next...)
-		is = next
+		current = next
 	}
-	l.want(t)
+	l.wantNoDoubleGrants(t)
 }
 
-// isBegun reports whether a proxy has different masters, or is changing them.
-func (r *rig) isBegun(proxy int, masters []int) bool {
-	return r.votes(r.proxies[proxy], masters) != nil
+// hasBegunChange reports whether a proxy has different masters, or is changing them.
+func (r *rig) hasBegunChange(proxy int, masters []int) bool {
+	return r.checkVoting(r.proxies[proxy], masters) != nil
 }
 
-// TestStoppedProxyGoesOn: a proxy is stopped before a change and continues after it. Then two of
+// TestStoppedProxyFollows: a proxy is stopped before a change and continues after it. Then two of
 // the new masters hold a lock, and two masters that the proxy knew do not. The proxy does not count
 // their votes, and follows the change.
-func TestStoppedProxyGoesOn(t *testing.T) {
+func TestStoppedProxyFollows(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
 	client := kit.Connect(t, r.proxies[1])
 	kit.WantGrant(t, client, "LOCK", "k", "u", "PX", "60000") // so that its connections are open
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "u")
-	kit.Must(t, r.proxies[1].Signal(stop))
-	r.nameAll(0, 1, 3)
+	kit.Must(t, r.proxies[1].Signal(stopSignal))
+	r.writeAllMasters(0, 1, 3)
 	r.reload(0)
-	kit.Soon(t, func() error { return r.votes(r.proxies[0], []int{0, 1, 3}) })
+	kit.Soon(t, func() error { return r.checkVoting(r.proxies[0], []int{0, 1, 3}) })
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "60000")
 	kit.Everywhere(t, []*redistest.Server{r.servers[0], r.servers[1], r.servers[3]},
 		func(s *redistest.Server) error { return kit.Stands(s, "0", "k", "t") })
 	kit.Must(t, kit.Tell(r.servers[1], "DEL", "k")) // as if it had missed the LOCK
-	late, err := redistest.Dial(r.proxies[1].Addr(), 20*time.Second)
+	lateClient, err := redistest.Dial(r.proxies[1].Addr(), 20*time.Second)
 	kit.Must(t, err)
-	defer late.Close()
-	kit.Must(t, late.Send(redistest.AppendCommand(nil, "LOCK", "k", "u", "PX", "1000")))
-	kit.Must(t, r.proxies[1].Signal(goOn))
-	reply, err := late.Receive()
+	defer lateClient.Close()
+	kit.Must(t, lateClient.Send(redistest.AppendCommand(nil, "LOCK", "k", "u", "PX", "1000")))
+	kit.Must(t, r.proxies[1].Signal(continueSignal))
+	reply, err := lateClient.Receive()
 	if _, granted := reply.(int64); granted || err != nil {
 		t.Errorf("LOCK at the proxy that was stopped: %v, %v", reply, err)
 	}
@@ -152,9 +152,9 @@ func TestRefusedChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 1, 3, 6)
-	other := startRig(t, 1, 3, 3)
-	busy := len(r.links)
-	r.links = append(r.links, other.links[0])
+	otherRig := startRig(t, 1, 3, 3)
+	foreignMaster := len(r.links)
+	r.links = append(r.links, otherRig.links[0])
 	kit.Must(t, r.servers[5].Kill())
 	for _, test := range []struct {
 		masters []int
@@ -163,25 +163,25 @@ func TestRefusedChanges(t *testing.T) {
 		{[]int{0, 1, 2, 3, 4}, "one master can be added, removed or replaced at a time"},
 		{[]int{0, 3, 4}, "one master can be added, removed or replaced at a time"},
 		{[]int{0, 1, 5}, "cannot be used"},
-		{[]int{0, 1, 2, busy}, "already votes in another set of masters"},
+		{[]int{0, 1, 2, foreignMaster}, "already votes in another set of masters"},
 	} {
-		r.name(0, test.masters...)
-		if said := r.tryReload(0); !strings.Contains(said, "ERR the configuration was not reloaded: master: ") ||
-			!strings.Contains(said, test.want) {
-			t.Errorf("%v: %s", test.masters, said)
+		r.writeMasters(0, test.masters...)
+		if reply := r.tryReload(0); !strings.Contains(reply, "ERR the configuration was not reloaded: master: ") ||
+			!strings.Contains(reply, test.want) {
+			t.Errorf("%v: %s", test.masters, reply)
 		}
 		kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", fmt.Sprint(test.masters), "t", "PX", "1000")
 	}
 }
 
-// TestAllProxiesRestartInTheMiddle: all proxies end when the masters are sealed and none has
+// TestAllProxiesRestartDuringChange: all proxies end when the masters are sealed and none has
 // joined. A proxy that starts with the new masters completes the change; locks are still held.
-func TestAllProxiesRestartInTheMiddle(t *testing.T) {
+func TestAllProxiesRestartDuringChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 1, 3, 4)
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "600000")
-	r.name(0, 0, 1, 3)
+	r.writeMasters(0, 0, 1, 3)
 	go r.tryReload(0)
 	kit.Soon(t, func() error {
 		if !r.isSealed() {
@@ -203,23 +203,23 @@ func (r *rig) isSealed() bool {
 	return err == nil && strings.Contains(fmt.Sprint(text), ";")
 }
 
-// TestWithoutTheMechanism: the load finds double grants if proxies switch from three masters, one
+// TestLoadFindsDoubleGrants: the load finds double grants if proxies switch from three masters, one
 // of them unreachable, to five without a change that the masters know. So it would find double
 // grants in the other tests.
-func TestWithoutTheMechanism(t *testing.T) {
+func TestLoadFindsDoubleGrants(t *testing.T) {
 	redistest.SkipShort(t)
 	servers := kit.StartMasters(t)
-	start := func(masters ...string) *harness.Proxy { return kit.StartProxy(t, masters, "--guard=false") }
-	all := redistest.URLs(servers)
+	startUnguarded := func(masters ...string) *harness.Proxy { return kit.StartProxy(t, masters, "--guard=false") }
+	urls := redistest.URLs(servers)
 	var proxies []*harness.Proxy
 	for range 3 {
-		proxies = append(proxies, start(all[0], all[1], "redis://127.0.0.1:"+kit.FreePort(t)))
+		proxies = append(proxies, startUnguarded(urls[0], urls[1], "redis://127.0.0.1:"+kit.FreePort(t)))
 	}
-	proxies = append(proxies, start(all...))
+	proxies = append(proxies, startUnguarded(urls...))
 	for seed := range uint64(10) {
 		l := startLoad(proxies, seed)
 		time.Sleep(3 * time.Second) // time for the load
-		if _, found := l.stop(t); len(found) > 0 {
+		if _, overlaps := l.stop(t); len(overlaps) > 0 {
 			return
 		}
 	}

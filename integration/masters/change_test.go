@@ -13,56 +13,56 @@ import (
 
 // TestLocksOutliveAChange: a lock that two of three masters granted is held, extended and released
 // after a master was added, one replaced, and one removed. This holds at the proxy that changed the
-// masters and at the one that followed.
+// masters and at the proxy that followed.
 func TestLocksOutliveAChange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
-	one, two := kit.Connect(t, r.proxies[0]), kit.Connect(t, r.proxies[1])
-	kit.WantGrant(t, one, "LOCK", "a", "t", "PX", "600000")
-	kit.WantGrant(t, two, "LOCK", "b", "t", "PX", "600000")
-	kit.WantGrant(t, one, "LOCK", "c", "t", "PX", "600000")
+	clientA, clientB := kit.Connect(t, r.proxies[0]), kit.Connect(t, r.proxies[1])
+	kit.WantGrant(t, clientA, "LOCK", "a", "t", "PX", "600000")
+	kit.WantGrant(t, clientB, "LOCK", "b", "t", "PX", "600000")
+	kit.WantGrant(t, clientA, "LOCK", "c", "t", "PX", "600000")
 	for _, masters := range [][]int{{0, 1, 2, 3}, {0, 1, 4, 3}, {1, 4, 3}} {
 		r.change(masters...)
-		for _, client := range []string{"a", "b", "c"} {
-			kit.Want(t, one, nil, "LOCK", client, "u", "PX", "1000")
-			kit.Want(t, two, nil, "LOCK", client, "u", "PX", "1000")
+		for _, key := range []string{"a", "b", "c"} {
+			kit.Want(t, clientA, nil, "LOCK", key, "u", "PX", "1000")
+			kit.Want(t, clientB, nil, "LOCK", key, "u", "PX", "1000")
 		}
-		kit.WantGrant(t, two, "EXTEND", "a", "t", "PX", "600000")
-		kit.WantGrant(t, one, "EXTEND", "b", "t", "PX", "600000")
+		kit.WantGrant(t, clientB, "EXTEND", "a", "t", "PX", "600000")
+		kit.WantGrant(t, clientA, "EXTEND", "b", "t", "PX", "600000")
 	}
-	kit.Want(t, two, int64(1), "UNLOCK", "a", "t")
-	kit.Want(t, one, int64(1), "UNLOCK", "b", "t")
-	kit.Want(t, one, int64(1), "UNLOCK", "c", "t")
-	kit.WantGrant(t, two, "LOCK", "a", "u", "PX", "1000")
+	kit.Want(t, clientB, int64(1), "UNLOCK", "a", "t")
+	kit.Want(t, clientA, int64(1), "UNLOCK", "b", "t")
+	kit.Want(t, clientA, int64(1), "UNLOCK", "c", "t")
+	kit.WantGrant(t, clientB, "LOCK", "a", "u", "PX", "1000")
 }
 
 // TestWaitersOutliveAChange: a client waits for a lock while all masters except one are replaced,
-// one after the other, masters are added, and the configuration is reloaded. It gets the lock when
-// it is released, although the old masters are gone. The same holds for a client that waits for an
-// element. With tags, a ballot takes the lock.
+// one after the other, masters are added, and the configuration is reloaded. The client gets the
+// lock when it is released, although the old masters are gone. The same holds for a client that
+// waits for an element. With tags, a ballot takes the lock.
 func TestWaitersOutliveAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, tags := range []bool{false, true} {
 		t.Run(fmt.Sprint("tags ", tags), func(t *testing.T) {
 			t.Parallel()
-			waitersOutliveAChange(t, start(t, &rig{t: t, tags: tags}, 2, 3, 5))
+			checkWaiters(t, startServers(t, &rig{t: t, tags: tags}, 2, 3, 5))
 		})
 	}
 }
 
-func waitersOutliveAChange(t *testing.T, r *rig) {
-	const each = 5
+func checkWaiters(t *testing.T, r *rig) {
+	const waitersPerProxy = 5
 	lock, list := "a", "k"
 	if r.tags {
 		lock, list = "a:{t}", "k:{u}"
 	}
 	holder := kit.Connect(t, r.proxies[0])
 	kit.WantGrant(t, holder, "LOCK", lock, "t", "PX", "600000")
-	served := make(chan any, 2*each)
-	var popping []*redistest.Client
+	replies := make(chan any, 2*waitersPerProxy)
+	var poppers []*redistest.Client
 	for _, proxy := range r.proxies {
-		for range each {
+		for range waitersPerProxy {
 			waiter := kit.Connect(t, proxy)
 			go func() {
 				reply, err := waiter.Do("LOCK", lock, "u", "PX", "600000", "BLOCK", "0")
@@ -72,20 +72,20 @@ func waitersOutliveAChange(t *testing.T, r *rig) {
 				if err != nil {
 					reply = err
 				}
-				served <- reply
+				replies <- reply
 			}()
 		}
 		client := kit.Connect(t, proxy)
 		kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", list, "0")))
-		popping = append(popping, client)
-		kit.WantBlocked(t, proxy, each+1)
+		poppers = append(poppers, client)
+		kit.WantBlocked(t, proxy, waitersPerProxy+1)
 	}
 	for _, masters := range [][]int{{0, 1, 3}, {0, 4, 3}, {0, 4, 3, 1}} {
 		r.change(masters...)
 		r.reload(1)
 	}
 	time.Sleep(11 * time.Second) // the time until the proxies close their connections to the earlier masters
-	for _, client := range popping {
+	for _, client := range poppers {
 		kit.Do(t, holder, "RPUSH", list, "e")
 		defer func() {
 			if reply, err := client.Receive(); err != nil || fmt.Sprint(reply) != "["+list+" e]" {
@@ -94,9 +94,9 @@ func waitersOutliveAChange(t *testing.T, r *rig) {
 		}()
 	}
 	kit.Want(t, holder, int64(1), "UNLOCK", lock, "t")
-	for range 2 * each {
+	for range 2 * waitersPerProxy {
 		select {
-		case reply := <-served:
+		case reply := <-replies:
 			if reply != any(int64(1)) {
 				t.Errorf("a client that waited got %v", reply)
 			}

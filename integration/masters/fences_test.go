@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestFencesOverChanges: while clients wait for locks with FENCE, masters are added, replaced and
+// TestFencesDuringChanges: while clients wait for locks with FENCE, masters are added, replaced and
 // removed, again and again. No lock is held twice, fences increase, and no lock stays.
-func TestFencesOverChanges(t *testing.T) {
+func TestFencesDuringChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)

@@ -18,9 +18,9 @@ import (
 
 // hotLoad is a group of clients that change a few keys repeatedly without a pause.
 type hotLoad struct {
-	over    atomic.Bool
-	workers sync.WaitGroup
-	done    atomic.Int64
+	stopping atomic.Bool
+	workers  sync.WaitGroup
+	commands atomic.Int64
 }
 
 // startHotLoad starts clients that use the proxies in turn. Each client repeats one of several
@@ -31,7 +31,7 @@ func startHotLoad(t *testing.T, proxies []*harness.Proxy, clients, keys int) *ho
 	for i := range clients {
 		client := kit.Connect(t, proxies[i%len(proxies)])
 		l.workers.Go(func() {
-			for turn := 0; !l.over.Load(); turn++ {
+			for turn := 0; !l.stopping.Load(); turn++ {
 				l.turn(client, fmt.Sprint("k:", (i+turn)%keys), fmt.Sprint(i, "-", turn), i/len(proxies)%4)
 			}
 		})
@@ -50,23 +50,23 @@ func (l *hotLoad) turn(client *redistest.Client, key, token string, kind int) {
 	}[kind]
 	for _, words := range commands {
 		reply, err := client.Do(words...)
-		if _, refused := reply.(redistest.RespError); err != nil || refused || reply == nil {
+		if _, isError := reply.(redistest.RespError); err != nil || isError || reply == nil {
 			return
 		}
-		l.done.Add(1)
+		l.commands.Add(1)
 	}
 }
 
 func (l *hotLoad) stop() {
-	l.over.Store(true)
+	l.stopping.Store(true)
 	l.workers.Wait()
 }
 
 // wantWork waits until the load has executed 100 more commands.
 func (l *hotLoad) wantWork(t *testing.T) {
 	t.Helper()
-	before := l.done.Load()
-	kit.Await(t, "no command is done", func() bool { return l.done.Load() > before+100 })
+	before := l.commands.Load()
+	kit.Await(t, "no command is done", func() bool { return l.commands.Load() > before+100 })
 }
 
 // TestJoinsUnderLoad: clients change the same few keys without a pause, while a master is replaced,
@@ -80,17 +80,17 @@ func TestJoinsUnderLoad(t *testing.T) {
 	}
 	for n := range rounds(1, 1) {
 		r := startRig(t, 2+n%2, 3, 5)
-		one := kit.Connect(t, r.proxies[0])
+		client := kit.Connect(t, r.proxies[0])
 		for i := range 16 {
-			kit.Want(t, one, int64(1), "HSET", fmt.Sprint("k-hash:", i), "f", "v")
-			kit.Want(t, one, "OK", "SET", fmt.Sprint("k-endless:", i), "v", "NX")
+			kit.Want(t, client, int64(1), "HSET", fmt.Sprint("k-hash:", i), "f", "v")
+			kit.Want(t, client, "OK", "SET", fmt.Sprint("k-endless:", i), "v", "NX")
 		}
 		l := startHotLoad(t, r.proxies, clients, 16)
 		l.wantWork(t)
-		step := func(what string, do func()) {
-			began := time.Now()
+		step := func(event string, do func()) {
+			startedAt := time.Now()
 			do()
-			t.Logf("%s: all vote after %v", what, time.Since(began).Round(time.Millisecond))
+			t.Logf("%s: all vote after %v", event, time.Since(startedAt).Round(time.Millisecond))
 			l.wantWork(t)
 		}
 		step("replaced", func() { r.change(0, 1, 3) })
@@ -104,8 +104,8 @@ func TestJoinsUnderLoad(t *testing.T) {
 		step("removed", func() { r.change(1, 3, 4) })
 		l.stop()
 		for i := range 16 {
-			kit.Want(t, one, "v", "HGET", fmt.Sprint("k-hash:", i), "f")
-			kit.Want(t, one, nil, "LOCK", fmt.Sprint("k-endless:", i), "t", "PX", "1000")
+			kit.Want(t, client, "v", "HGET", fmt.Sprint("k-hash:", i), "f")
+			kit.Want(t, client, nil, "LOCK", fmt.Sprint("k-endless:", i), "t", "PX", "1000")
 		}
 	}
 }
@@ -125,37 +125,37 @@ func TestJoinsWithManyLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	locks := int(kit.NumberFrom(t, "REDLOCK_MASTERS_LOCKS", 10_000))
 	r := startRig(t, 2, 5, 5)
-	began := time.Now()
-	take(t, r.proxies[0], locks)
-	t.Logf("%d locks taken in %v", locks, time.Since(began).Round(time.Millisecond))
-	before := r.resident()
+	startedAt := time.Now()
+	takeLocks(t, r.proxies[0], locks)
+	t.Logf("%d locks taken in %v", locks, time.Since(startedAt).Round(time.Millisecond))
+	memoryBefore := r.residentMemory()
 	kit.Must(t, r.servers[4].Kill())
 	kit.Must(t, r.servers[4].Restart())
-	began = time.Now()
+	startedAt = time.Now()
 	var slowest time.Duration
 	client := kit.Connect(t, r.proxies[1])
 	kit.Within(t, kit.Patience+time.Duration(locks)*100*time.Microsecond, func() error {
-		asked := time.Now()
+		sent := time.Now()
 		kit.WantGrant(t, client, "LOCK", "k:other", "t", "PX", "30000")
-		slowest = max(slowest, time.Since(asked))
+		slowest = max(slowest, time.Since(sent))
 		kit.Want(t, client, int64(1), "UNLOCK", "k:other", "t")
-		return errors.Join(r.hasNewMarker(4), r.votes(r.proxies[0], first(5)), r.votes(r.proxies[1], first(5)))
+		return errors.Join(r.hasNewMarker(4), r.checkVoting(r.proxies[0], firstN(5)), r.checkVoting(r.proxies[1], firstN(5)))
 	})
-	took, after := time.Since(began), r.resident()
-	t.Logf("votes after %v, slowest LOCK %v, resident %d MB before and %d MB after", took.Round(time.Millisecond),
-		slowest.Round(time.Millisecond), before>>20, after>>20)
-	if grown, bound := after-before, int64(64<<20+locks*200); grown > bound {
-		t.Errorf("the proxies grew by %d MB, of at most %d", grown>>20, bound>>20)
+	elapsed, memoryAfter := time.Since(startedAt), r.residentMemory()
+	t.Logf("votes after %v, slowest LOCK %v, resident %d MB before and %d MB after", elapsed.Round(time.Millisecond),
+		slowest.Round(time.Millisecond), memoryBefore>>20, memoryAfter>>20)
+	if growth, bound := memoryAfter-memoryBefore, int64(64<<20+locks*200); growth > bound {
+		t.Errorf("the proxies grew by %d MB, of at most %d", growth>>20, bound>>20)
 	}
 	script := `local n = 0 for i = ARGV[1], ARGV[2] do n = n + redis.call('exists', 'k-many:' .. i) end return n`
-	if held, err := kit.AskIn(r.servers[4], "0", "EVAL", script, "0", "0", strconv.Itoa(locks-1)); err != nil ||
-		held != int64(locks) {
-		t.Errorf("it has %v of %d locks, %v", held, locks, err)
+	if count, err := kit.AskIn(r.servers[4], "0", "EVAL", script, "0", "0", strconv.Itoa(locks-1)); err != nil ||
+		count != int64(locks) {
+		t.Errorf("it has %v of %d locks, %v", count, locks, err)
 	}
 }
 
-// resident returns the memory of all proxies in bytes.
-func (r *rig) resident() (bytes int64) {
+// residentMemory returns the memory of all proxies in bytes.
+func (r *rig) residentMemory() (bytes int64) {
 	for _, proxy := range r.proxies {
 		n, err := proxy.RSS()
 		kit.Must(r.t, err)
@@ -164,18 +164,18 @@ func (r *rig) resident() (bytes int64) {
 	return bytes
 }
 
-// take takes the given number of locks for an hour; their keys are k-many:0 and so on.
-func take(t *testing.T, proxy *harness.Proxy, locks int) {
+// takeLocks takes the given number of locks for an hour; their keys are k-many:0 and so on.
+func takeLocks(t *testing.T, proxy *harness.Proxy, locks int) {
 	t.Helper()
-	const clients, at = 32, 100
-	var all sync.WaitGroup
+	const clients, batchSize = 32, 100
+	var workers sync.WaitGroup
 	var granted atomic.Int64
 	for i := range clients {
 		client := kit.Connect(t, proxy)
-		all.Go(func() {
-			for from := i * at; from < locks; from += clients * at {
+		workers.Go(func() {
+			for from := i * batchSize; from < locks; from += clients * batchSize {
 				var batch []byte
-				to := min(from+at, locks)
+				to := min(from+batchSize, locks)
 				for n := from; n < to; n++ {
 					batch = redistest.AppendCommand(batch, "LOCK", fmt.Sprint("k-many:", n), "t", "PX", "3600000")
 				}
@@ -192,7 +192,7 @@ func take(t *testing.T, proxy *harness.Proxy, locks int) {
 			}
 		})
 	}
-	all.Wait()
+	workers.Wait()
 	if n := int(granted.Load()); n != locks {
 		t.Fatalf("%d of %d locks are granted", n, locks)
 	}

@@ -23,26 +23,26 @@ func TestChangeLeavesNoLockBehind(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
-	var over atomic.Bool
+	var stopping atomic.Bool
 	var clients sync.WaitGroup
 	var mu sync.Mutex
-	var unknown []string
+	var unknownKeys []string
 	for i := range 16 {
 		client := kit.Connect(t, r.proxies[i%2])
 		clients.Go(func() {
-			for key, n := "", 0; !over.Load(); {
+			for key, n := "", 0; !stopping.Load(); {
 				if key == "" {
 					key, n = fmt.Sprintf("k-%d-%d", i, n), n+1
 				}
 				reply, err := client.Do("LOCK", key, "t", "PX", "600000")
-				failure, failed := reply.(redistest.RespError)
+				failure, isError := reply.(redistest.RespError)
 				switch {
-				case err != nil, failed && !strings.HasPrefix(string(failure), "NOQUORUM "):
+				case err != nil, isError && !strings.HasPrefix(string(failure), "NOQUORUM "):
 					t.Errorf("LOCK: %v, %v", reply, err)
 					return
-				case failed:
+				case isError:
 					mu.Lock()
-					unknown = append(unknown, key)
+					unknownKeys = append(unknownKeys, key)
 					mu.Unlock()
 					key = ""
 				case reply == nil:
@@ -50,7 +50,7 @@ func TestChangeLeavesNoLockBehind(t *testing.T) {
 					key = ""
 				default:
 					_, _ = client.Do("SET", key, "u", "XX", "PX", "600000")
-					if removed, _ := client.Do("DEL", key); removed != any(int64(1)) {
+					if deleteReply, _ := client.Do("DEL", key); deleteReply != any(int64(1)) {
 						key = "" // the state of the key is unknown
 					}
 				}
@@ -60,13 +60,13 @@ func TestChangeLeavesNoLockBehind(t *testing.T) {
 	for n := range 10 {
 		r.change(0, 1, 2+(n+1)%2)
 	}
-	over.Store(true)
+	stopping.Store(true)
 	clients.Wait()
-	t.Logf("%d LOCKs of which the outcome was not known", len(unknown))
-	asked := kit.Connect(t, r.proxies[1])
-	for _, key := range unknown {
+	t.Logf("%d LOCKs of which the outcome was not known", len(unknownKeys))
+	reader := kit.Connect(t, r.proxies[1])
+	for _, key := range unknownKeys {
 		kit.Settles(t, func() error {
-			if reply, err := asked.Do("GET", key); err != nil || reply != nil {
+			if reply, err := reader.Do("GET", key); err != nil || reply != nil {
 				return fmt.Errorf("%s is held: %v, %v", key, reply, err)
 			}
 			return nil
@@ -83,19 +83,19 @@ func TestLeftoversDoNotStopAChange(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second
 	r := startRig(t, 2, 5, 6)
-	began := time.Now()
-	r.leaveTwo(lease, "k-ends", "k-given")
+	startedAt := time.Now()
+	r.leaveAttempts(lease, "k-ends", "k-given")
 	kit.Must(t, r.links[4].Cut())
-	r.nameAll(0, 1, 2, 3, 5)
+	r.writeAllMasters(0, 1, 2, 3, 5)
 	kit.Soon(t, func() error {
-		if said := r.tryReload(0); strings.HasPrefix(said, "ERR") {
-			return errors.New(said)
+		if reply := r.tryReload(0); strings.HasPrefix(reply, "ERR") {
+			return errors.New(reply)
 		}
 		return nil
 	})
 	r.wantVoting(0, 1, 2, 3, 5)
-	if took := time.Since(began); took > lease {
-		t.Errorf("the new masters vote after %v", took)
+	if elapsed := time.Since(startedAt); elapsed > lease {
+		t.Errorf("the new masters vote after %v", elapsed)
 	}
 	client := kit.Connect(t, r.proxies[1])
 	if reply := kit.Do(t, client, "LOCK", "k-other", "t", "PX", "60000"); reply == nil {
@@ -104,7 +104,7 @@ func TestLeftoversDoNotStopAChange(t *testing.T) {
 	for _, key := range []string{"k-ends", "k-given"} {
 		for _, words := range [][]string{{"LOCK", key, "t", "PX", "60000"}, {"UNLOCK", key, "a"},
 			{"EXTEND", key, "b", "PX", "60000"}} {
-			if reply, failed := kit.Do(t, client, words...).(redistest.RespError); !failed ||
+			if reply, isError := kit.Do(t, client, words...).(redistest.RespError); !isError ||
 				!strings.HasPrefix(string(reply), "NOQUORUM ") {
 				t.Errorf("%v: %v", words, reply)
 			}
@@ -113,27 +113,27 @@ func TestLeftoversDoNotStopAChange(t *testing.T) {
 	kit.Do(t, client, "FORCEUNLOCK", "k-given")
 	for _, key := range []string{"k-given", "k-ends"} {
 		kit.Soon(t, func() error {
-			if reply, failed := kit.Do(t, client, "LOCK", key, "t", "PX", "60000").(redistest.RespError); failed {
+			if reply, isError := kit.Do(t, client, "LOCK", key, "t", "PX", "60000").(redistest.RespError); isError {
 				return fmt.Errorf("LOCK of %s: %v", key, reply)
 			}
 			return nil
 		})
-		if after := time.Since(began); key == "k-ends" && after < lease {
-			t.Errorf("granted %v before the lease of what may be a lock was over", lease-after)
+		if elapsed := time.Since(startedAt); key == "k-ends" && elapsed < lease {
+			t.Errorf("granted %v before the lease of what may be a lock was over", lease-elapsed)
 		}
 	}
 }
 
 // TestLeftoversDoNotStopACatchUp: TestLeftoversDoNotStopAChange for a fifth master that loses its
-// data. It votes again long before a lease expires, and FORCEUNLOCK frees the key.
+// data. The master votes again long before a lease expires, and FORCEUNLOCK frees the key.
 func TestLeftoversDoNotStopACatchUp(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second
 	r := startRig(t, 2, 5, 5)
 	// With this lock, no master gets its vote by waiting.
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-long", "t", "PX", "600000")
-	began := time.Now()
-	r.leaveTwo(lease, "k-given")
+	startedAt := time.Now()
+	r.leaveAttempts(lease, "k-given")
 	kit.Must(t, kit.Tell(r.servers[4], "FLUSHALL"))
 	for _, proxy := range r.proxies {
 		_, err := proxy.WaitLog(`msg="master in quarantine" master=`+r.links[4].Addr(), kit.Patience)
@@ -143,19 +143,20 @@ func TestLeftoversDoNotStopACatchUp(t *testing.T) {
 	client := kit.Connect(t, r.proxies[1])
 	kit.Do(t, client, "FORCEUNLOCK", "k-given")
 	kit.WantGrant(t, client, "LOCK", "k-given", "t", "PX", "60000")
-	if took := time.Since(began); took > lease {
-		t.Errorf("it took %v, until the leases were over", took)
+	if elapsed := time.Since(startedAt); elapsed > lease {
+		t.Errorf("it took %v, until the leases were over", elapsed)
 	}
 }
 
-// leaveTwo stores one attempt of each key on the first two masters, and another on the next two.
-func (r *rig) leaveTwo(lease time.Duration, keys ...string) {
+// leaveAttempts stores one attempt of each key on the first two masters, and another on the next
+// two.
+func (r *rig) leaveAttempts(lease time.Duration, keys ...string) {
 	r.t.Helper()
 	ids := cell.NewSource()
-	one, other := cell.Envelope(ids.Attempt(), "a"), cell.Envelope(ids.Attempt(), "b")
-	for i, held := range []string{one, one, other, other} {
+	firstCell, secondCell := cell.Envelope(ids.Attempt(), "a"), cell.Envelope(ids.Attempt(), "b")
+	for i, value := range []string{firstCell, firstCell, secondCell, secondCell} {
 		for _, key := range keys {
-			kit.Must(r.t, kit.Tell(r.servers[i], "SET", key, held, "PX", fmt.Sprint(lease.Milliseconds())))
+			kit.Must(r.t, kit.Tell(r.servers[i], "SET", key, value, "PX", fmt.Sprint(lease.Milliseconds())))
 		}
 	}
 }

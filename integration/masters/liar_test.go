@@ -17,10 +17,10 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// liars lists the false claims of one master about the masters.
-var liars = []struct {
-	name string
-	lie  func(r *rig, masters []string, m *marker.Marker)
+// falseClaims lists the false claims of one master about the masters.
+var falseClaims = []struct {
+	name    string
+	falsify func(r *rig, masters []string, m *marker.Marker)
 }{
 	{"a seal for others", func(_ *rig, masters []string, m *marker.Marker) {
 		m.Seal = reconfig.Seal{Ballot: strings.Repeat("9", 36), Change: reconfig.Change{Before: len(masters),
@@ -38,18 +38,18 @@ var liars = []struct {
 	}},
 }
 
-// lie stores a marker with a false claim on a master.
-func (r *rig) lie(master int, masters []string, change func(r *rig, masters []string, m *marker.Marker)) {
+// storeFalseMarker stores a marker with a false claim on a master.
+func (r *rig) storeFalseMarker(master int, masters []string, falsify func(r *rig, masters []string, m *marker.Marker)) {
 	r.t.Helper()
-	stands, err := kit.AskIn(r.servers[master], "0", "GET", "redlock-proxy:marker")
+	stored, err := kit.AskIn(r.servers[master], "0", "GET", "redlock-proxy:marker")
 	kit.Must(r.t, err)
-	found := marker.ReadMarker(fmt.Sprint(stands))
-	if !found.Valid {
-		r.t.Fatalf("no marker: %v", stands)
+	parsed := marker.ReadMarker(fmt.Sprint(stored))
+	if !parsed.Valid {
+		r.t.Fatalf("no marker: %v", stored)
 	}
-	m := found.Value
+	m := parsed.Value
 	m.Nonce += "x"
-	change(r, masters, &m)
+	falsify(r, masters, &m)
 	kit.Must(r.t, kit.Tell(r.servers[master], "SET", "redlock-proxy:marker", marker.InDatabase(m.String(), 0)))
 }
 
@@ -77,17 +77,17 @@ func (r *rig) wantServing(key string) {
 	}
 }
 
-// TestOneMasterSaysItIsOver: one master claims that the masters were changed. It gets no votes; the
+// TestOneMasterClaimsChange: one master claims that the masters were changed. It gets no votes; the
 // other masters vote, even for a proxy that starts then. After a flush, it votes again.
-func TestOneMasterSaysItIsOver(t *testing.T) {
+func TestOneMasterClaimsChange(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
-		for _, liar := range liars {
-			t.Run(fmt.Sprintf("%s, of %d", liar.name, masters), func(t *testing.T) {
+		for _, claim := range falseClaims {
+			t.Run(fmt.Sprintf("%s, of %d", claim.name, masters), func(t *testing.T) {
 				t.Parallel()
 				r := startRig(t, 2, masters, masters)
 				kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-held", "t", "PX", "600000")
-				r.lie(0, r.names(masters), liar.lie)
+				r.storeFalseMarker(0, r.names(masters), claim.falsify)
 				for _, proxy := range r.proxies {
 					_, err := proxy.WaitLog("a majority contradicts it", kit.Patience)
 					kit.Must(t, err)
@@ -98,42 +98,42 @@ func TestOneMasterSaysItIsOver(t *testing.T) {
 				time.Sleep(1500 * time.Millisecond) // the claim has no effect later, either
 				r.wantServing("k-then-")
 				for _, server := range r.servers[1:] {
-					stands, err := kit.AskIn(server, "0", "GET", "redlock-proxy:marker")
-					if m := marker.ReadMarker(fmt.Sprint(stands)); err != nil || !m.Valid || m.Value.Era.Number != 0 ||
+					stored, err := kit.AskIn(server, "0", "GET", "redlock-proxy:marker")
+					if m := marker.ReadMarker(fmt.Sprint(stored)); err != nil || !m.Valid || m.Value.Era.Number != 0 ||
 						!m.Value.Seal.IsNone() {
-						t.Errorf("%s: %v", server.Addr(), stands)
+						t.Errorf("%s: %v", server.Addr(), stored)
 					}
 				}
 				kit.Must(t, kit.Tell(r.servers[0], "FLUSHALL"))
-				r.wantVoting(first(masters)...)
+				r.wantVoting(firstN(masters)...)
 				r.wantServing("k-again-")
 			})
 		}
 	}
 }
 
-// TestDiskOfAnotherCluster: a master has the data of a master of another cluster, whose masters
+// TestDataOfAnotherCluster: a master has the data of a master of another cluster, whose masters
 // were changed once. It catches up, and meanwhile all clients are granted locks.
-func TestDiskOfAnotherCluster(t *testing.T) {
+func TestDataOfAnotherCluster(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
 		t.Run(fmt.Sprint(masters), func(t *testing.T) {
 			t.Parallel()
-			other := startRig(t, 1, 3, 4)
-			other.change(0, 1, 3)
-			r := start(t, &rig{t: t, servers: []*redistest.Server{kit.StartLike(t, other.servers[0])}}, 2, masters, masters)
+			otherRig := startRig(t, 1, 3, 4)
+			otherRig.change(0, 1, 3)
+			r := startServers(t, &rig{t: t, servers: []*redistest.Server{kit.StartLike(t, otherRig.servers[0])}}, 2, masters, masters)
 			kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-held", "t", "PX", "600000")
-			host, port, err := net.SplitHostPort(other.servers[0].Addr())
+			host, port, err := net.SplitHostPort(otherRig.servers[0].Addr())
 			kit.Must(t, err)
 			kit.Must(t, kit.Tell(r.servers[0], "REPLICAOF", host, port))
 			kit.Soon(t, func() error { return kit.InStep(r.servers[0]) })
 			kit.Must(t, kit.Tell(r.servers[0], "REPLICAOF", "NO", "ONE"))
 			r.wantServing("k-beside-")
-			r.wantVoting(first(masters)...)
+			r.wantVoting(firstN(masters)...)
 			kit.Settles(t, func() error { return kit.Stands(r.servers[0], "0", "k-held", "t") })
 			r.wantServing("k-again-")
-			if votes := other.votes(other.proxies[0], []int{0, 1, 3}); votes != nil {
-				t.Errorf("the other cluster: %v", votes)
+			if votingErr := otherRig.checkVoting(otherRig.proxies[0], []int{0, 1, 3}); votingErr != nil {
+				t.Errorf("the other cluster: %v", votingErr)
 			}
 		})
 	}
@@ -145,7 +145,7 @@ func TestLiarIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-held", "t", "PX", "600000")
-	r.lie(0, r.names(3), liars[0].lie)
+	r.storeFalseMarker(0, r.names(3), falseClaims[0].falsify)
 	_, err := r.proxies[0].WaitLog("a majority contradicts it", kit.Patience)
 	kit.Must(t, err)
 	r.change(3, 1, 2)
@@ -154,24 +154,24 @@ func TestLiarIsReplaced(t *testing.T) {
 		func(s *redistest.Server) error { return kit.Stands(s, "0", "k-held", "t") })
 }
 
-// TestFollowsOneWitness: a proxy that was stopped during a change reaches only one master that
+// TestFollowsOneMaster: a proxy that was stopped during a change reaches only one master that
 // knows of it. With a file that names the new masters, it follows.
-func TestFollowsOneWitness(t *testing.T) {
+func TestFollowsOneMaster(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-held", "t", "PX", "600000")
-	kit.Must(t, r.proxies[1].Signal(stop))
-	r.nameAll(0, 1, 3)
+	kit.Must(t, r.proxies[1].Signal(stopSignal))
+	r.writeAllMasters(0, 1, 3)
 	r.reload(0)
-	kit.Soon(t, func() error { return r.votes(r.proxies[0], []int{0, 1, 3}) })
+	kit.Soon(t, func() error { return r.checkVoting(r.proxies[0], []int{0, 1, 3}) })
 	for _, link := range r.links[1:] {
 		kit.Must(t, link.Refuse())
 	}
-	kit.Must(t, r.proxies[1].Signal(goOn))
+	kit.Must(t, r.proxies[1].Signal(continueSignal))
 	kit.Soon(t, func() error {
-		if said := r.tryReload(1); strings.HasPrefix(said, "ERR") {
-			return fmt.Errorf("PROXY RELOAD: %s", said)
+		if reply := r.tryReload(1); strings.HasPrefix(reply, "ERR") {
+			return fmt.Errorf("PROXY RELOAD: %s", reply)
 		}
 		return nil
 	})
@@ -190,25 +190,25 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	r := startRig(t, 2, 3, 4)
 	client := kit.Connect(t, r.proxies[1])
 	kit.WantGrant(t, client, "LOCK", "k-held", "t", "PX", "600000")
-	r.nameAll(0, 1, 2, 3)
-	stands, err := kit.AskIn(r.servers[2], "0", "GET", script.MarkerKey)
+	r.writeAllMasters(0, 1, 2, 3)
+	stored, err := kit.AskIn(r.servers[2], "0", "GET", script.MarkerKey)
 	kit.Must(t, err)
 	// Repeat until the change begins before a proxy has seen the seal, which takes the master's
 	// vote.
 	kit.Soon(t, func() error {
-		r.lie(2, r.names(3), func(_ *rig, masters []string, m *marker.Marker) {
+		r.storeFalseMarker(2, r.names(3), func(_ *rig, masters []string, m *marker.Marker) {
 			m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: len(masters),
 				Names: append(masters, "127.0.0.1:1")}}
 			kit.Must(t, kit.Tell(r.servers[2], "HSET", script.SequenceKey, marker.InDatabase(m.Nonce, 0),
 				fmt.Sprint(1<<40)))
 		})
-		said := r.tryReload(0)
-		if !strings.HasPrefix(said, "ERR") {
+		reply := r.tryReload(0)
+		if !strings.HasPrefix(reply, "ERR") {
 			return nil
 		}
-		kit.Must(t, kit.Tell(r.servers[2], "SET", script.MarkerKey, kit.Text(stands)))
-		kit.Soon(t, func() error { return r.votes(r.proxies[0], []int{0, 1, 2}) })
-		return errors.New(said)
+		kit.Must(t, kit.Tell(r.servers[2], "SET", script.MarkerKey, kit.Text(stored)))
+		kit.Soon(t, func() error { return r.checkVoting(r.proxies[0], []int{0, 1, 2}) })
+		return errors.New(reply)
 	})
 	r.wantVoting(0, 1, 2, 3)
 	kit.Want(t, client, nil, "LOCK", "k-held", "u", "PX", "1000")

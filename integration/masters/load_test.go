@@ -23,8 +23,8 @@ import (
 const (
 	// loadKeys is the number of locks that all clients share.
 	loadKeys = 48
-	// loaders is the number of clients.
-	loaders = 32
+	// loadClients is the number of clients.
+	loadClients = 32
 	// loadLease is longer than a change, so that a lost lock would be granted again.
 	loadLease = 1500 * time.Millisecond
 )
@@ -35,9 +35,9 @@ const (
 type load struct {
 	histories [loadKeys]*holdings.History
 	// key returns the key of a lock.
-	key     func(number int) string
-	stopped atomic.Bool
-	workers sync.WaitGroup
+	key      func(number int) string
+	stopping atomic.Bool
+	workers  sync.WaitGroup
 
 	mu      sync.Mutex
 	replies map[string]int
@@ -45,20 +45,20 @@ type load struct {
 
 // startLoad starts clients that use the proxies in turn.
 func startLoad(proxies []*harness.Proxy, seed uint64) *load {
-	return startLoadOf(proxies, seed, func(number int) string { return "lock:" + strconv.Itoa(number) })
+	return startLoadWithKeys(proxies, seed, func(number int) string { return "lock:" + strconv.Itoa(number) })
 }
 
-func startLoadOf(proxies []*harness.Proxy, seed uint64, key func(number int) string) *load {
+func startLoadWithKeys(proxies []*harness.Proxy, seed uint64, key func(number int) string) *load {
 	l := &load{key: key, replies: map[string]int{}}
-	began := time.Now()
+	startedAt := time.Now()
 	for i := range l.histories {
-		l.histories[i] = holdings.HistorySince(began)
+		l.histories[i] = holdings.HistorySince(startedAt)
 	}
-	for i := range loaders {
+	for i := range loadClients {
 		random := rand.New(rand.NewPCG(seed, uint64(i)+1))
 		l.workers.Go(func() {
 			clients := make([]*redistest.Client, len(proxies))
-			for turn := 0; !l.stopped.Load(); turn++ {
+			for turn := 0; !l.stopping.Load(); turn++ {
 				l.turn(clients, proxies, random, fmt.Sprint(i, "-", turn))
 				time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond)))) // the pace of a client
 			}
@@ -67,8 +67,8 @@ func startLoadOf(proxies []*harness.Proxy, seed uint64, key func(number int) str
 	return l
 }
 
-// ask sends a command to a proxy, over a new connection if the last one failed.
-func ask(clients []*redistest.Client, proxies []*harness.Proxy, p int, words ...string) (any, error) {
+// doAt sends a command to a proxy, over a new connection if the last one failed.
+func doAt(clients []*redistest.Client, proxies []*harness.Proxy, p int, words ...string) (any, error) {
 	if clients[p] == nil {
 		client, err := redistest.Dial(proxies[p].Addr(), 2*time.Second)
 		if err != nil {
@@ -91,35 +91,35 @@ func (l *load) turn(clients []*redistest.Client, proxies []*harness.Proxy, rando
 	if random.IntN(3) == 0 {
 		words = append(words, "BLOCK", "500")
 	}
-	asked := history.Now()
-	reply, err := ask(clients, proxies, p, words...)
+	sent := history.Now()
+	reply, err := doAt(clients, proxies, p, words...)
 	received := history.Now()
 	validity, granted := reply.(int64)
-	l.note("LOCK", reply, err)
+	l.countReply("LOCK", reply, err)
 	if !granted {
 		return
 	}
-	until := asked + time.Duration(validity)*time.Millisecond
-	keeps := time.Duration(random.Int64N(int64(20 * time.Millisecond)))
+	until := sent + time.Duration(validity)*time.Millisecond
+	holdTime := time.Duration(random.Int64N(int64(20 * time.Millisecond)))
 	if random.IntN(4) == 0 {
-		keeps = loadLease // no client releases the lock
+		holdTime = loadLease // no client releases the lock
 	}
-	time.Sleep(keeps) // the client holds the lock
-	if one := holdings.Relied(token, received, until, history.Now()); one.From < one.To {
-		history.Add(one)
+	time.Sleep(holdTime) // the client holds the lock
+	if holding := holdings.Relied(token, received, until, history.Now()); holding.From < holding.To {
+		history.Add(holding)
 	}
-	if keeps < loadLease {
-		reply, err := ask(clients, proxies, random.IntN(len(proxies)), "UNLOCK", key, token)
-		l.note("UNLOCK", reply, err)
+	if holdTime < loadLease {
+		reply, err := doAt(clients, proxies, random.IntN(len(proxies)), "UNLOCK", key, token)
+		l.countReply("UNLOCK", reply, err)
 	}
 }
 
-func (l *load) note(command string, reply any, err error) {
+func (l *load) countReply(command string, reply any, err error) {
 	kind := fmt.Sprintf("%s %v", command, reply)
 	if _, granted := reply.(int64); granted && command == "LOCK" {
 		kind = "LOCK granted"
 	}
-	if failure, bad := reply.(redistest.RespError); bad {
+	if failure, isError := reply.(redistest.RespError); isError {
 		kind = command + " " + kit.FirstWord(string(failure))
 	}
 	if err != nil {
@@ -131,40 +131,42 @@ func (l *load) note(command string, reply any, err error) {
 }
 
 // stop lets all clients finish their turns, and returns the number of held locks, and the overlaps.
-func (l *load) stop(t *testing.T) (grants int, found []holdings.Overlap) {
+func (l *load) stop(t *testing.T) (grants int, overlaps []holdings.Overlap) {
 	t.Helper()
-	l.stopped.Store(true)
+	l.stopping.Store(true)
 	l.workers.Wait()
 	for _, history := range l.histories {
 		grants += history.Count()
-		found = append(found, history.Overlaps()...)
+		overlaps = append(overlaps, history.Overlaps()...)
 	}
-	t.Logf("%d grants, %d of them double; replies: %v", grants, len(found), l.replies)
-	return grants, found
+	t.Logf("%d grants, %d of them double; replies: %v", grants, len(overlaps), l.replies)
+	return grants, overlaps
 }
 
-// want stops the load, and fails the test unless there are enough grants, and no double ones.
-func (l *load) want(t *testing.T) {
+// wantNoDoubleGrants stops the load, and fails the test unless there are enough grants, and no
+// double ones.
+func (l *load) wantNoDoubleGrants(t *testing.T) {
 	t.Helper()
-	grants, found := l.stop(t)
+	grants, overlaps := l.stop(t)
 	if grants < 100 {
 		t.Errorf("%d grants only", grants)
 	}
-	for i, overlap := range found {
+	for i, overlap := range overlaps {
 		if i < 10 {
 			t.Error("DOUBLE GRANT: ", overlap)
 		}
 	}
 }
 
-// rounds returns all for each round that REDLOCK_MASTERS_ROUNDS requests, but at least few.
-func rounds(few, all int) int {
+// rounds returns perRound times REDLOCK_MASTERS_ROUNDS, but at least minimum.
+func rounds(minimum, perRound int) int {
 	n, _ := strconv.Atoi(os.Getenv("REDLOCK_MASTERS_ROUNDS"))
-	return max(n*all, few)
+	return max(n*perRound, minimum)
 }
 
-// loadWays leads from three masters to five and back, one change at a time, with replacements.
-var loadWays = [][]int{
+// changeSequence leads from three masters to five and back, one change at a time, with
+// replacements.
+var changeSequence = [][]int{
 	{0, 1, 5}, {0, 1, 5, 3}, {0, 1, 5, 3, 4}, {0, 1, 3, 4}, {0, 3, 4}, {2, 3, 4}, {2, 1, 4}, {2, 1, 0},
 }
 
@@ -180,7 +182,7 @@ func TestChangesUnderLoad(t *testing.T) {
 // common tag; one of the four is the tag itself.
 func TestChangesUnderLoadOfTags(t *testing.T) {
 	redistest.SkipShort(t)
-	changeUnderLoad(t, start(t, &rig{t: t, tags: true}, 3, 3, 6), func(number int) string {
+	changeUnderLoad(t, startServers(t, &rig{t: t, tags: true}, 3, 3, 6), func(number int) string {
 		tag := fmt.Sprint("lock:", number/4)
 		if number%4 == 0 {
 			return tag
@@ -193,64 +195,64 @@ func changeUnderLoad(t *testing.T, r *rig, key func(number int) string) {
 	t.Helper()
 	seed := kit.NumberFrom(t, "REDLOCK_MASTERS_SEED", 1)
 	random := rand.New(rand.NewPCG(seed, 0))
-	l := startLoadOf(r.proxies, seed, key)
-	is := first(3)
-	for n := range rounds(5, len(loadWays)) {
-		masters := loadWays[n%len(loadWays)]
-		began := time.Now()
-		r.cutOff(random, is, masters)
-		r.disturbed(random, masters)
-		t.Logf("%v after %v", masters, time.Since(began).Round(time.Millisecond))
+	l := startLoadWithKeys(r.proxies, seed, key)
+	current := firstN(3)
+	for n := range rounds(5, len(changeSequence)) {
+		masters := changeSequence[n%len(changeSequence)]
+		startedAt := time.Now()
+		r.cutOffMaster(random, current, masters)
+		r.changeDuringFault(random, masters)
+		t.Logf("%v after %v", masters, time.Since(startedAt).Round(time.Millisecond))
 		time.Sleep(200 * time.Millisecond) // clients keep running
-		is = masters
+		current = masters
 	}
-	l.want(t)
+	l.wantNoDoubleGrants(t)
 	for line := range strings.SplitSeq(r.proxies[0].Log(), "\n") {
-		if _, told, found := strings.Cut(line, `msg="the masters were changed" `); found {
-			t.Log("the first proxy: a majority votes: ", told)
+		if _, attributes, found := strings.Cut(line, `msg="the masters were changed" `); found {
+			t.Log("the first proxy: a majority votes: ", attributes)
 		}
 	}
 }
 
-// cutOff makes a master that stays unreachable for all proxies for a short time, so that only the
-// other masters hold some locks.
-func (r *rig) cutOff(random *rand.Rand, is, next []int) {
+// cutOffMaster makes one of the masters that are not removed unreachable for a short time. Then
+// only the other masters hold some locks.
+func (r *rig) cutOffMaster(random *rand.Rand, current, next []int) {
 	r.t.Helper()
-	var stay []int
-	for _, i := range is {
+	var staying []int
+	for _, i := range current {
 		if slices.Contains(next, i) {
-			stay = append(stay, i)
+			staying = append(staying, i)
 		}
 	}
-	link := r.links[stay[random.IntN(len(stay))]]
+	link := r.links[staying[random.IntN(len(staying))]]
 	kit.Must(r.t, link.Refuse())
 	time.Sleep(300 * time.Millisecond) // the fault lasts
 	kit.Must(r.t, link.Heal())
-	kit.Soon(r.t, func() error { return r.votes(r.proxies[0], is) })
+	kit.Soon(r.t, func() error { return r.checkVoting(r.proxies[0], current) })
 }
 
-// disturbed changes the masters during a fault, which ends before all masters have to vote.
-func (r *rig) disturbed(random *rand.Rand, masters []int) {
+// changeDuringFault changes the masters during a fault, which ends before all masters have to vote.
+func (r *rig) changeDuringFault(random *rand.Rand, masters []int) {
 	r.t.Helper()
-	r.nameAll(masters...)
-	one := r.servers[masters[random.IntN(len(masters))]]
-	other := r.proxies[1+random.IntN(len(r.proxies)-1)]
-	after := time.Duration(random.Int64N(int64(30 * time.Millisecond)))
+	r.writeAllMasters(masters...)
+	faultyMaster := r.servers[masters[random.IntN(len(masters))]]
+	faultyProxy := r.proxies[1+random.IntN(len(r.proxies)-1)]
+	delay := time.Duration(random.Int64N(int64(30 * time.Millisecond)))
 	var heal func() error
 	fault := random.IntN(5)
 	begin := func() (err error) {
-		time.Sleep(after) // the next step may come after any delay
+		time.Sleep(delay) // the next step may come after any delay
 		switch fault {
 		case 0:
-			err, heal = one.Pause(), one.Continue
+			err, heal = faultyMaster.Pause(), faultyMaster.Continue
 		case 1:
-			err, heal = one.Kill(), one.Restart
+			err, heal = faultyMaster.Kill(), faultyMaster.Restart
 		case 2:
-			err, heal = other.Signal(stop), func() error { return other.Signal(goOn) }
+			err, heal = faultyProxy.Signal(stopSignal), func() error { return faultyProxy.Signal(continueSignal) }
 		case 3:
-			err, heal = other.Signal(stop), func() error {
+			err, heal = faultyProxy.Signal(stopSignal), func() error {
 				time.Sleep(2 * time.Second) // the fault lasts
-				return other.Signal(goOn)
+				return faultyProxy.Signal(continueSignal)
 			}
 		default:
 			heal = func() error { return nil }
@@ -264,11 +266,11 @@ func (r *rig) disturbed(random *rand.Rand, masters []int) {
 	time.Sleep(time.Duration(random.Int64N(int64(time.Second)))) // the fault lasts
 	kit.Must(r.t, heal())
 	r.t.Logf("fault %d: %.60v", fault, reply)
-	last := time.Now()
+	lastReload := time.Now()
 	kit.Soon(r.t, func() error {
-		err := r.votes(r.proxies[0], masters)
-		if err != nil && time.Since(last) > time.Second { // the fault caused a refusal
-			last = time.Now()
+		err := r.checkVoting(r.proxies[0], masters)
+		if err != nil && time.Since(lastReload) > time.Second { // the fault caused a refusal
+			lastReload = time.Now()
 			r.t.Log(r.tryReload(0))
 		}
 		return err

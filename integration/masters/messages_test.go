@@ -24,15 +24,15 @@ func TestSubscribersAndAChange(t *testing.T) {
 		publishers = append(publishers, kit.Connect(t, proxy))
 	}
 	for step, masters := range [][]int{{0, 1, 2, 3}, {0, 1, 4, 3}, {1, 4, 3}} {
-		var all []*redistest.Client
+		var subscribers []*redistest.Client
 		for _, proxy := range r.proxies {
 			client := kit.Connect(t, proxy)
 			kit.Does(t, client, "SUBSCRIBE c", "[subscribe c 1]")
-			all = append(all, client)
+			subscribers = append(subscribers, client)
 		}
 		for i, publisher := range publishers {
 			kit.Want(t, publisher, int64(2), "PUBLISH", "c", fmt.Sprint(step, i)) // the subscribers of both proxies
-			for _, client := range all {
+			for _, client := range subscribers {
 				got, err := client.Receive()
 				kit.Must(t, err)
 				if want := []any{"message", "c", fmt.Sprint(step, i)}; fmt.Sprint(got) != fmt.Sprint(want) {
@@ -41,7 +41,7 @@ func TestSubscribersAndAChange(t *testing.T) {
 			}
 		}
 		r.change(masters...)
-		for _, client := range all {
+		for _, client := range subscribers {
 			if got, err := client.Receive(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Fatalf("%v, %v", got, err)
 			}

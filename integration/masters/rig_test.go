@@ -29,10 +29,10 @@ type rig struct {
 // startRig starts servers, and proxies with the first servers as masters.
 func startRig(t *testing.T, proxies, masters, servers int) *rig {
 	t.Helper()
-	return start(t, &rig{t: t}, proxies, masters, servers)
+	return startServers(t, &rig{t: t}, proxies, masters, servers)
 }
 
-func start(t *testing.T, r *rig, proxies, masters, servers int) *rig {
+func startServers(t *testing.T, r *rig, proxies, masters, servers int) *rig {
 	t.Helper()
 	for len(r.servers) < servers {
 		r.servers = append(r.servers, kit.StartRedis(t))
@@ -40,27 +40,27 @@ func start(t *testing.T, r *rig, proxies, masters, servers int) *rig {
 	r.links = kit.StartLinks(t, r.servers)
 	for i := range proxies {
 		r.files = append(r.files, filepath.Join(t.TempDir(), fmt.Sprintf("%d.yaml", i)))
-		r.name(i, first(masters)...)
+		r.writeMasters(i, firstN(masters)...)
 		r.proxies = append(r.proxies, kit.StartConfigured(t, r.files[i]))
 	}
-	r.wantVoting(first(masters)...)
+	r.wantVoting(firstN(masters)...)
 	return r
 }
 
 // url returns the URL of a server for the proxies.
 func (r *rig) url(i int) string { return "redis://" + r.links[i].Addr() }
 
-// first returns the numbers from 0 to n-1.
-func first(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
+// firstN returns the numbers from 0 to n-1.
+func firstN(n int) []int {
+	numbers := make([]int, n)
+	for i := range numbers {
+		numbers[i] = i
 	}
-	return all
+	return numbers
 }
 
-// name writes the masters into the file of a proxy.
-func (r *rig) name(proxy int, masters ...int) {
+// writeMasters writes the masters into the file of a proxy.
+func (r *rig) writeMasters(proxy int, masters ...int) {
 	r.t.Helper()
 	var urls []string
 	for _, i := range masters {
@@ -74,11 +74,11 @@ func (r *rig) name(proxy int, masters ...int) {
 	kit.Must(r.t, kit.ReplaceFile(r.files[proxy], text))
 }
 
-// nameAll writes the masters into the files of all proxies.
-func (r *rig) nameAll(masters ...int) {
+// writeAllMasters writes the masters into the files of all proxies.
+func (r *rig) writeAllMasters(masters ...int) {
 	r.t.Helper()
 	for i := range r.files {
-		r.name(i, masters...)
+		r.writeMasters(i, masters...)
 	}
 }
 
@@ -93,7 +93,7 @@ func (r *rig) reload(proxy int) {
 // change lets the first proxy change the masters, and the other proxies follow.
 func (r *rig) change(masters ...int) {
 	r.t.Helper()
-	r.nameAll(masters...)
+	r.writeAllMasters(masters...)
 	r.reload(0)
 	r.wantVoting(masters...)
 }
@@ -102,12 +102,12 @@ func (r *rig) change(masters ...int) {
 func (r *rig) wantVoting(masters ...int) {
 	r.t.Helper()
 	for _, proxy := range r.proxies {
-		kit.Soon(r.t, func() error { return r.votes(proxy, masters) })
+		kit.Soon(r.t, func() error { return r.checkVoting(proxy, masters) })
 	}
 }
 
-// votes returns an error unless a proxy has the given masters and all of them vote.
-func (r *rig) votes(proxy *harness.Proxy, masters []int) error {
+// checkVoting returns an error unless a proxy has the given masters and all of them vote.
+func (r *rig) checkVoting(proxy *harness.Proxy, masters []int) error {
 	client, err := redistest.Dial(proxy.Addr(), 2*time.Second)
 	if err != nil {
 		return err
@@ -118,12 +118,12 @@ func (r *rig) votes(proxy *harness.Proxy, masters []int) error {
 		return err
 	}
 	info := kit.Text(reply)
-	wants := []string{fmt.Sprintf("redlock_masters:%d\r\n", len(masters)),
+	texts := []string{fmt.Sprintf("redlock_masters:%d\r\n", len(masters)),
 		fmt.Sprintf("redlock_masters_voting:%d\r\n", len(masters))}
 	for _, i := range masters {
-		wants = append(wants, "address="+r.links[i].Addr()+",")
+		texts = append(texts, "address="+r.links[i].Addr()+",")
 	}
-	for _, want := range wants {
+	for _, want := range texts {
 		if !strings.Contains(info, want) {
 			return fmt.Errorf("want %q in %s", want, info)
 		}
@@ -133,6 +133,6 @@ func (r *rig) votes(proxy *harness.Proxy, masters []int) error {
 
 // The signals that stop and continue a process.
 const (
-	stop = syscall.SIGSTOP
-	goOn = syscall.SIGCONT
+	stopSignal     = syscall.SIGSTOP
+	continueSignal = syscall.SIGCONT
 )

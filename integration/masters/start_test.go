@@ -18,11 +18,11 @@ func TestStartDuringAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 3, 3, 4)
-	began := time.Now()
+	startedAt := time.Now()
 	for round := range int(kit.NumberFrom(t, "REDLOCK_STARTS", 10)) {
 		masters := []int{round % 4, (round + 1) % 4, (round + 2) % 4}
 		kit.Must(t, r.proxies[2].Kill())
-		r.nameAll(masters...)
+		r.writeAllMasters(masters...)
 		changed := make(chan struct{})
 		go func() {
 			defer close(changed)
@@ -42,5 +42,5 @@ func TestStartDuringAChange(t *testing.T) {
 		}
 		r.wantVoting(masters...)
 	}
-	t.Logf("%v", time.Since(began).Round(time.Millisecond))
+	t.Logf("%v", time.Since(startedAt).Round(time.Millisecond))
 }

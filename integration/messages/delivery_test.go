@@ -15,9 +15,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestAtOnce: a message that is published at one proxy right after a subscription was confirmed at
-// another is delivered, a thousand times. Each subscriber is the first one of its proxy.
-func TestAtOnce(t *testing.T) {
+// TestPublishRightAfterSubscribe: a message that is published at one proxy right after a
+// subscription was confirmed at another is delivered, a thousand times. Each subscriber is the
+// first one of its proxy.
+func TestPublishRightAfterSubscribe(t *testing.T) {
 	f := start(t, 2)
 	publisher := kit.Connect(t, f.Proxies[0])
 	for i := range 1000 {
@@ -29,9 +30,9 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// publishers lets clients publish n numbered messages each, one after the other, through the
+// startPublishers lets clients publish n numbered messages each, one after the other, through the
 // proxies in turn. It calls after, if not nil, after each message.
-func publishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, after func(published int)) (wait func()) {
+func startPublishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, after func(published int)) (wait func()) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for p := range publishers {
@@ -39,7 +40,7 @@ func publishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, after
 		wg.Go(func() {
 			for i := range n {
 				reply, err := client.Do("PUBLISH", "numbers", fmt.Sprintf("%d %d", p, i))
-				if _, counts := reply.(int64); err != nil || !counts {
+				if _, isInt := reply.(int64); err != nil || !isInt {
 					t.Errorf("publisher %d, message %d: %v, %v", p, i, reply, err)
 					return
 				}
@@ -52,8 +53,8 @@ func publishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, after
 	return wg.Wait
 }
 
-// heard fails the test unless n numbers of each publisher arrive once and in order.
-func heard(t *testing.T, client *redistest.Client, publishers, n int) {
+// wantNumbers fails the test unless n numbers of each publisher arrive once and in order.
+func wantNumbers(t *testing.T, client *redistest.Client, publishers, n int) {
 	t.Helper()
 	next := make([]int, publishers)
 	for range publishers * n {
@@ -67,8 +68,8 @@ func heard(t *testing.T, client *redistest.Client, publishers, n int) {
 			t.Errorf("%v", got)
 			return
 		}
-		who, number, _ := strings.Cut(parts[2].(string), " ")
-		p, i := kit.Number(t, who), kit.Number(t, number)
+		publisher, number, _ := strings.Cut(parts[2].(string), " ")
+		p, i := kit.Number(t, publisher), kit.Number(t, number)
 		if i != next[p] {
 			t.Errorf("publisher %d: message %d, want %d", p, i, next[p])
 			return
@@ -78,52 +79,53 @@ func heard(t *testing.T, client *redistest.Client, publishers, n int) {
 }
 
 // TestMastersAreKilled: two of five masters are killed while several clients of two proxies publish
-// 10,000 messages. Subscribers of both proxies get each message once, and those of a publisher in
-// order.
+// 10,000 messages. Subscribers of both proxies get each message once, and the messages of one
+// publisher in order.
 func TestMastersAreKilled(t *testing.T) {
 	f := start(t, 2)
-	const clients, each = 8, 1250
-	var listening sync.WaitGroup
-	var all []*redistest.Client
+	const clients, messagesEach = 8, 1250
+	var subscribers sync.WaitGroup
+	var subscriberClients []*redistest.Client
 	for i := range 4 {
 		client := subscriber(t, f.Proxies[i%2], "numbers")
-		all = append(all, client)
-		listening.Go(func() { heard(t, client, clients, each) })
+		subscriberClients = append(subscriberClients, client)
+		subscribers.Go(func() { wantNumbers(t, client, clients, messagesEach) })
 	}
-	wait := publishers(t, f.Proxies, clients, each, func(published int) {
+	wait := startPublishers(t, f.Proxies, clients, messagesEach, func(published int) {
 		switch published {
 		case 300:
 			kit.NoError(t, f.Masters[0].Kill())
-		case each + 600:
+		case messagesEach + 600:
 			kit.NoError(t, f.Masters[3].Kill())
 		}
 	})
 	wait()
-	listening.Wait()
-	for _, client := range all {
+	subscribers.Wait()
+	for _, client := range subscriberClients {
 		wantSilent(t, client)
 	}
 }
 
-// TestPaused: a proxy with subscribers that is stopped for a while delivers all messages of that
-// time. If a master is stopped, no message is lost.
-func TestPaused(t *testing.T) {
+// TestStoppedProxyDelivers: a proxy with subscribers that is stopped for a while delivers all
+// messages of that time. If a master is stopped, no message is lost.
+func TestStoppedProxyDelivers(t *testing.T) {
 	f := start(t, 2)
 	client := subscriber(t, f.Proxies[1], "numbers")
 	kit.Must(t, f.Proxies[1].Pause())
-	publishers(t, f.Proxies[:1], 2, 200, nil)()
+	startPublishers(t, f.Proxies[:1], 2, 200, nil)()
 	kit.Must(t, f.Proxies[1].Continue())
-	heard(t, client, 2, 200)
+	wantNumbers(t, client, 2, 200)
 	kit.Must(t, f.Masters[2].Pause())
-	publishers(t, f.Proxies[:1], 2, 200, nil)()
-	heard(t, client, 2, 200)
+	startPublishers(t, f.Proxies[:1], 2, 200, nil)()
+	wantNumbers(t, client, 2, 200)
 	kit.Must(t, f.Masters[2].Continue())
 	wantSilent(t, client)
 }
 
-// TestTooFew: without a majority no message is published, and no subscription is confirmed.
-// Subscribers that may miss messages lose their connection instead of waiting forever.
-func TestTooFew(t *testing.T) {
+// TestMessagesWithoutMajority: without a majority no message is published, and no subscription is
+// confirmed. Subscribers that may miss messages are disconnected, so that they do not wait for
+// ever.
+func TestMessagesWithoutMajority(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, 2)
 	client, publisher := subscriber(t, f.Proxies[1], "channel"), kit.Connect(t, f.Proxies[0])
@@ -141,26 +143,26 @@ func TestTooFew(t *testing.T) {
 		"NOQUORUM 2 of 5 masters answered, 3 needed: ") {
 		t.Errorf("PUBLISH: %v", reply)
 	}
-	other := kit.Connect(t, f.Proxies[1])
-	if reply := kit.Do(t, other, "SUBSCRIBE", "channel"); !strings.HasPrefix(kit.Text(reply),
+	otherClient := kit.Connect(t, f.Proxies[1])
+	if reply := kit.Do(t, otherClient, "SUBSCRIBE", "channel"); !strings.HasPrefix(kit.Text(reply),
 		"NOQUORUM 2 of 5 masters answered, 3 needed: ") {
 		t.Errorf("SUBSCRIBE: %v", reply)
 	}
-	kit.Want(t, other, "PONG", "PING") // the client is not subscribed
+	kit.Want(t, otherClient, "PONG", "PING") // the client is not subscribed
 	kit.Must(t, f.Masters[2].Revive())
 	kit.Soon(t, func() error {
-		reply, err := other.Do("SUBSCRIBE", "channel")
-		if _, failed := reply.(redistest.RespError); failed {
+		reply, err := otherClient.Do("SUBSCRIBE", "channel")
+		if _, isError := reply.(redistest.RespError); isError {
 			return fmt.Errorf("%v", reply)
 		}
 		return err
 	})
 }
 
-// TestBrokenAgain: the connections to a subscriber's masters break and recover in turn. The
-// subscriber keeps its connection as long as three of five masters have been connected without a
-// break since its subscription. Then it loses its connection, even if all are connected again.
-func TestBrokenAgain(t *testing.T) {
+// TestConnectionsBreakInTurn: the connections to a subscriber's masters break and recover in turn.
+// The subscriber keeps its connection as long as three of five masters have been connected without
+// a break since its subscription. Then it loses its connection, even if all are connected again.
+func TestConnectionsBreakInTurn(t *testing.T) {
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
 	for i, master := range f.Masters[:3] {
@@ -183,8 +185,8 @@ func TestBrokenAgain(t *testing.T) {
 	wantNext(t, client, []any{"message", "channel", "anew"})
 }
 
-// TestOthersOnTheChannel: messages that other programs publish on the masters' channel are ignored.
-func TestOthersOnTheChannel(t *testing.T) {
+// TestForeignMessages: messages that other programs publish on the masters' channel are ignored.
+func TestForeignMessages(t *testing.T) {
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
 	for _, master := range f.Masters {
@@ -207,13 +209,13 @@ func TestOthersOnTheChannel(t *testing.T) {
 // TestSlowSubscriber: a subscriber that reads nothing is disconnected, and delays no other client.
 func TestSlowSubscriber(t *testing.T) {
 	f := start(t, 1)
-	slow, quick, publisher := subscriber(t, f.Proxies[0], "channel"), subscriber(t, f.Proxies[0], "channel"),
+	slowClient, fastClient, publisher := subscriber(t, f.Proxies[0], "channel"), subscriber(t, f.Proxies[0], "channel"),
 		kit.Connect(t, f.Proxies[0])
 	payload := strings.Repeat("p", 1<<20-1000)
 	receivers := []any{}
 	for range 80 {
 		receivers = append(receivers, kit.Do(t, publisher, "PUBLISH", "channel", payload))
-		wantNext(t, quick, []any{"message", "channel", payload})
+		wantNext(t, fastClient, []any{"message", "channel", payload})
 		if receivers[len(receivers)-1] == any(int64(1)) {
 			break
 		}
@@ -223,16 +225,16 @@ func TestSlowSubscriber(t *testing.T) {
 		t.Errorf("receivers: %v", receivers)
 	}
 	for {
-		if _, err := slow.Receive(); err != nil {
+		if _, err := slowClient.Receive(); err != nil {
 			kit.Must(t, isEnd(err))
 			break
 		}
 	}
-	wantSilent(t, quick)
+	wantSilent(t, fastClient)
 }
 
-// TestParked: parked subscribers still get messages, and are still disconnected.
-func TestParked(t *testing.T) {
+// TestParkedSubscriber: parked subscribers still get messages, and are still disconnected.
+func TestParkedSubscriber(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])

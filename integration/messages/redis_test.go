@@ -16,30 +16,31 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// party is a client of a conversation. It reads raw bytes.
-type party struct{ net.Conn }
+// rawClient is a client of a conversation. It reads raw bytes.
+type rawClient struct{ net.Conn }
 
-// received returns a client's replies until none arrives for a while, or until they are enough.
-func (p party) received(t *testing.T, quiet time.Duration, enough func(heard []byte) bool) []byte {
+// readReplies returns a client's replies until no reply arrives for quietTime, or isEnough returns
+// true.
+func (p rawClient) readReplies(t *testing.T, quietTime time.Duration, isEnough func(replies []byte) bool) []byte {
 	t.Helper()
-	var all []byte
+	var replies []byte
 	buf := make([]byte, 64<<10)
-	for !enough(all) {
-		_ = p.SetReadDeadline(time.Now().Add(quiet))
+	for !isEnough(replies) {
+		_ = p.SetReadDeadline(time.Now().Add(quietTime))
 		n, err := p.Read(buf)
-		all = append(all, buf[:n]...)
+		replies = append(replies, buf[:n]...)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return all
+			return replies
 		case err != nil:
-			return append(all, "<end>"...)
+			return append(replies, "<end>"...)
 		}
 	}
-	return all
+	return replies
 }
 
-// quiet is the time without a reply after which a reply is complete.
-const quiet = 100 * time.Millisecond
+// quietTime is the time without a reply after which a reply is complete.
+const quietTime = 100 * time.Millisecond
 
 // conversations has the commands of the clients a, b and c, in order; each client has its own
 // connection. They avoid differences between versions.
@@ -61,40 +62,40 @@ var conversations = map[string]string{
 		b EVAL "if redis.call('exists',KEYS[1]) == 1 then redis.call('publish','x','no') end return 0" 1 lock:s|b EVAL "redis.call('publish','x','1') redis.call('publish','x','2') return 2" 1 lock:s|b EVAL "return redis.call('subscribe','x')" 1 lock:s`,
 }
 
-// TestAsRedis: the replies in whole conversations are, byte for byte, those of a Redis 7.0.
-func TestAsRedis(t *testing.T) {
-	f, plain := start(t, 1), kit.StartRedis(t)
+// TestRepliesOfRedis: the replies in whole conversations are, byte for byte, those of a Redis 7.0.
+func TestRepliesOfRedis(t *testing.T) {
+	f, redisServer := start(t, 1), kit.StartRedis(t)
 	for name, text := range conversations {
 		t.Run(name, func(t *testing.T) {
-			ours, theirs := map[string]party{}, map[string]party{}
+			proxyClients, redisClients := map[string]rawClient{}, map[string]rawClient{}
 			for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '|' || r == '\n' }) {
-				who, said, _ := strings.Cut(strings.TrimSpace(line), " ")
-				for at, parties := range map[string]map[string]party{f.Proxies[0].Addr(): ours, plain.Addr(): theirs} {
-					if _, there := parties[who]; !there {
-						conn, err := net.DialTimeout("tcp", at, kit.Patience)
+				name, command, _ := strings.Cut(strings.TrimSpace(line), " ")
+				for addr, clients := range map[string]map[string]rawClient{f.Proxies[0].Addr(): proxyClients, redisServer.Addr(): redisClients} {
+					if _, ok := clients[name]; !ok {
+						conn, err := net.DialTimeout("tcp", addr, kit.Patience)
 						kit.Must(t, err)
 						t.Cleanup(func() { _ = conn.Close() })
-						parties[who] = party{conn}
+						clients[name] = rawClient{conn}
 					}
-					_, _ = parties[who].Write([]byte(said + "\r\n"))
+					_, _ = clients[name].Write([]byte(command + "\r\n"))
 				}
-				for one := range ours {
-					want := theirs[one].received(t, quiet, func([]byte) bool { return false })
-					same := func(got []byte) bool {
+				for name := range proxyClients {
+					want := redisClients[name].readReplies(t, quietTime, func([]byte) bool { return false })
+					isSame := func(got []byte) bool {
 						return bytes.Equal(versions.ReplaceAll(got, nil), versions.ReplaceAll(want, nil))
 					}
-					if got := ours[one].received(t, 10*time.Second, func(got []byte) bool {
+					if got := proxyClients[name].readReplies(t, 10*time.Second, func(got []byte) bool {
 						return len(want) == 0 ||
-							same(got)
-					}); !same(got) {
-						t.Fatalf("%s: %s gets\n%q, want\n%q", line, one, got, want)
+							isSame(got)
+					}); !isSame(got) {
+						t.Fatalf("%s: %s gets\n%q, want\n%q", line, name, got, want)
 					}
 				}
 			}
-			for one := range ours { // no further replies arrive
-				if got := ours[one].received(t, 2*quiet, func([]byte) bool { return false }); len(bytes.TrimSuffix(got,
+			for name := range proxyClients { // no further replies arrive
+				if got := proxyClients[name].readReplies(t, 2*quietTime, func([]byte) bool { return false }); len(bytes.TrimSuffix(got,
 					[]byte("<end>"))) > 0 {
-					t.Errorf("at the end %s gets %q", one, got)
+					t.Errorf("at the end %s gets %q", name, got)
 				}
 			}
 		})
@@ -115,36 +116,38 @@ func TestRedisson(t *testing.T) {
 	f := start(t, 2)
 	const lock, channel = "lock:mine", "redisson_lock__channel:{lock:mine}"
 	owner, waiter := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
-	taking := func(c *redistest.Client, who string) any { return kit.Do(t, c, "EVAL", take, "1", lock, "30000", who) }
-	releasing := func(c *redistest.Client, who string) any {
-		return kit.Do(t, c, "EVAL", release, "2", lock, channel, "0", "30000", who)
+	takeLock := func(c *redistest.Client, holder string) any {
+		return kit.Do(t, c, "EVAL", take, "1", lock, "30000", holder)
+	}
+	releaseLock := func(c *redistest.Client, holder string) any {
+		return kit.Do(t, c, "EVAL", release, "2", lock, channel, "0", "30000", holder)
 	}
 	for range 20 {
-		if got := taking(owner, "one:1"); got != nil {
+		if got := takeLock(owner, "one:1"); got != nil {
 			t.Fatalf("%v", got)
 		}
-		taking(owner, "one:1") // a second time
-		if left, held := taking(waiter, "two:1").(int64); !held || left <= 0 {
-			t.Fatalf("%v", left)
+		takeLock(owner, "one:1") // a second time
+		if ttl, isHeld := takeLock(waiter, "two:1").(int64); !isHeld || ttl <= 0 {
+			t.Fatalf("%v", ttl)
 		}
 		messages := subscriber(t, f.Proxies[1], channel)
-		if got := releasing(waiter, "two:1"); got != nil { // the waiter does not hold the lock
+		if got := releaseLock(waiter, "two:1"); got != nil { // the waiter does not hold the lock
 			t.Fatalf("%v", got)
 		}
-		if got := releasing(owner, "one:1"); got != int64(0) {
+		if got := releaseLock(owner, "one:1"); got != int64(0) {
 			t.Fatalf("%v", got)
 		}
 		wantSilent(t, messages)
-		if got := releasing(owner, "one:1"); got != int64(1) {
+		if got := releaseLock(owner, "one:1"); got != int64(1) {
 			t.Fatalf("%v", got)
 		}
 		wantNext(t, messages, []any{"message", channel, "0"})
-		if got := taking(waiter, "two:1"); got != nil {
+		if got := takeLock(waiter, "two:1"); got != nil {
 			t.Fatalf("%v", got)
 		}
 		wantNext(t, messages, []any{"unsubscribe", channel, int64(0)}, "UNSUBSCRIBE", channel)
 		kit.Want(t, messages, "PONG", "PING")
-		if got := releasing(waiter, "two:1"); got != int64(1) {
+		if got := releaseLock(waiter, "two:1"); got != int64(1) {
 			t.Fatalf("%v", got)
 		}
 	}

@@ -15,10 +15,10 @@ import (
 // and transactions. They lose their connection when a permission is withdrawn.
 func TestUsers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users.acl")
-	rules := func(text string) {
+	writeRules := func(text string) {
 		kit.Must(t, os.WriteFile(file, []byte("user default off\nuser op on >sesame ~* &* +@all\n"+text+"\n"), 0o600))
 	}
-	rules("user app on >wonder ~lock:* &app:* +@all")
+	writeRules("user app on >wonder ~lock:* &app:* +@all")
 	masters := redistest.URLs(kit.StartMasters(t))
 	proxy := kit.StartProxy(t, masters, "--lock-keys", "lock:*", "--guard=false", "--acl-file", file)
 	client, op := kit.Connect(t, proxy), kit.Connect(t, proxy)
@@ -42,7 +42,7 @@ func TestUsers(t *testing.T) {
 	kit.Want(t, op, int64(2), "PUBLISH", "app:x", "1")
 	wantNext(t, client, []any{"message", "app:x", "1"})
 	wantNext(t, client, []any{"pmessage", "app:*", "app:x", "1"})
-	rules("user app on >wonder ~lock:* &app:y +@all")
+	writeRules("user app on >wonder ~lock:* &app:y +@all")
 	kit.Want(t, op, "OK", "ACL", "LOAD")
 	wantEnd(t, client)
 	kit.Want(t, op, int64(0), "PUBLISH", "app:x", "2")

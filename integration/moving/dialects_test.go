@@ -29,21 +29,22 @@ type dialect struct {
 	holds func(c *client, key, token string) (bool, error)
 	// extend restarts the lease. It is nil if the dialect has no such command.
 	extend func(c *client, key, token string) (bool, error)
-	// give releases the lock, and reports whether it was held.
-	give func(c *client, key, token string) (bool, error)
-	// there returns the tokens that hold the key.
-	there func(c *client, key string) ([]string, error)
+	// release releases the lock, and reports whether it was held.
+	release func(c *client, key, token string) (bool, error)
+	// holders returns the tokens that hold the key.
+	holders func(c *client, key string) ([]string, error)
 }
 
 const (
 	lease = 1500 * time.Millisecond
-	// datedLease is the lease of locks whose value is their expiry: they must not be released late.
-	datedLease = 6 * time.Second
+	// timestampLease is the lease of locks whose value is their expiry: they must not be released
+	// late.
+	timestampLease = 6 * time.Second
 )
 
 // The scripts of libraries, reimplemented.
 const (
-	deleteOwn = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end`
+	deleteIfOwn = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end`
 	// pyExtend is redis-py's script. The time is added to the remaining time, or replaces it.
 	pyExtend = `local token = redis.call('get', KEYS[1])
 if not token or token ~= ARGV[1] then return 0 end
@@ -54,15 +55,15 @@ local new = ARGV[2]
 if ARGV[3] == '0' then new = ARGV[2] + left end
 redis.call('pexpire', KEYS[1], new)
 return 1`
-	pyGive = `local token = redis.call('get', KEYS[1])
+	pyRelease = `local token = redis.call('get', KEYS[1])
 if not token or token ~= ARGV[1] then return 0 end
 redis.call('del', KEYS[1])
 return 1`
 	hashTake = `if ((redis.call('exists', KEYS[1]) == 0) or (redis.call('hexists', KEYS[1], ARGV[2]) == 1)) then
 redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil end
 return redis.call('pttl', KEYS[1])`
-	hashKeep = `if (redis.call('hexists', KEYS[1], ARGV[2]) == 1) then redis.call('pexpire', KEYS[1], ARGV[1]) return 1 end return 0`
-	hashGive = `if (redis.call('hexists', KEYS[1], ARGV[3]) == 0) then return nil end
+	hashExtend  = `if (redis.call('hexists', KEYS[1], ARGV[2]) == 1) then redis.call('pexpire', KEYS[1], ARGV[1]) return 1 end return 0`
+	hashRelease = `if (redis.call('hexists', KEYS[1], ARGV[3]) == 0) then return nil end
 local counter = redis.call('hincrby', KEYS[1], ARGV[3], -1)
 if (counter > 0) then redis.call('pexpire', KEYS[1], ARGV[2]) return 0
 else redis.call('del', KEYS[1]) redis.call(ARGV[4], KEYS[2], ARGV[1]) return 1 end
@@ -78,14 +79,14 @@ redis.call('ZADD', key, now + ttl, '__write__')
 local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
 redis.call('PEXPIREAT', key, last)
 return true`
-	sortedKeep = `local key, now, token, ttl = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+	sortedExtend = `local key, now, token, ttl = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
 if not redis.call('ZSCORE', key, token) then return false end
 redis.call('ZADD', key, now + ttl, token)
 if redis.call('ZSCORE', key, '__write__') then redis.call('ZADD', key, now + ttl, '__write__') end
 redis.call('PEXPIREAT', key, redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2])
 return true`
-	sortedGive = `local key, token = KEYS[1], ARGV[1]
+	sortedRelease = `local key, token = KEYS[1], ARGV[1]
 if not redis.call('ZSCORE', key, token) then return false end
 redis.call('ZREM', key, token)
 redis.call('ZREM', key, '__write__')
@@ -94,32 +95,32 @@ if nil ~= last then redis.call('PEXPIREAT', key, last) end
 return true`
 )
 
-func clock() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) }
+func nowMillis() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) }
 
 func setNX(c *client, key, token string) (time.Duration, error) {
 	reply, err := c.do("SET", key, token, "NX", "PX", kit.Millis(lease))
-	return grantedIf(reply == "OK"), err
+	return leaseIf(reply == "OK"), err
 }
 
-func grantedIf(is bool) time.Duration {
-	if is {
+func leaseIf(granted bool) time.Duration {
+	if granted {
 		return lease
 	}
 	return 0
 }
 
-func textThere(c *client, key string) ([]string, error) {
+func textHolders(c *client, key string) ([]string, error) {
 	reply, err := c.do("GET", key)
-	if text, is := reply.(string); is {
+	if text, isText := reply.(string); isText {
 		return []string{text}, err
 	}
 	return nil, err
 }
 
-// one returns a function that sends a command, and reports whether its reply is 1.
-func one(words func(key, token string) []string) func(*client, string, string) (bool, error) {
+// repliesOne returns a function that sends a command, and reports whether its reply is 1.
+func repliesOne(command func(key, token string) []string) func(*client, string, string) (bool, error) {
 	return func(c *client, key, token string) (bool, error) {
-		reply, err := c.do(words(key, token)...)
+		reply, err := c.do(command(key, token)...)
 		return reply == int64(1), err
 	}
 }
@@ -132,24 +133,24 @@ func textHolds(c *client, key, token string) (bool, error) {
 // evalSHA runs a script as libraries do: by its hash, and with its source if it is unknown.
 func (c *client) evalSHA(script string, words ...string) (any, error) {
 	sum := sha1.Sum([]byte(script))
-	reply, err := c.doUnless("NOSCRIPT", append([]string{"EVALSHA", hex.EncodeToString(sum[:])}, words...)...)
-	if err == errUnless {
+	reply, err := c.doExpecting("NOSCRIPT", append([]string{"EVALSHA", hex.EncodeToString(sum[:])}, words...)...)
+	if err == errExpected {
 		return c.do(append([]string{"EVAL", script}, words...)...)
 	}
 	return reply, err
 }
 
-// watchedGive releases a lock like clients that do not use scripts.
-func watchedGive(c *client, key, token string) (bool, error) {
+// releaseWatched releases a lock like clients that do not use scripts.
+func releaseWatched(c *client, key, token string) (bool, error) {
 	for {
 		if _, err := c.do("WATCH", key); err != nil {
 			return false, err
 		}
 		reply, err := c.do("GET", key)
 		if err != nil || reply != token {
-			_, unwatched := c.do("UNWATCH")
+			_, unwatchErr := c.do("UNWATCH")
 			if err == nil {
-				err = unwatched
+				err = unwatchErr
 			}
 			return false, err
 		}
@@ -160,50 +161,51 @@ func watchedGive(c *client, key, token string) (bool, error) {
 			return false, err
 		}
 		reply, err = c.do("EXEC")
-		if replies, done := reply.([]any); err != nil || done {
-			return done && len(replies) == 1 && replies[0] == int64(1), err
+		if replies, isList := reply.([]any); err != nil || isList {
+			return isList && len(replies) == 1 && replies[0] == int64(1), err
 		}
-		c.note("EXEC nil")
+		c.countReply("EXEC nil")
 	}
 }
 
-func takeDated(c *client, key, token string) (time.Duration, error) {
-	value := strconv.FormatInt(time.Now().Add(datedLease).UnixMilli(), 10) + " " + token
+func takeTimestamped(c *client, key, token string) (time.Duration, error) {
+	value := strconv.FormatInt(time.Now().Add(timestampLease).UnixMilli(), 10) + " " + token
 	reply, err := c.do("SETNX", key, value)
 	if err != nil {
 		return 0, err
 	}
 	if reply == int64(1) {
-		return datedLease, nil
+		return timestampLease, nil
 	}
 	before, err := c.do("GET", key)
-	text, is := before.(string)
-	if err != nil || !is || !isOver(text) {
+	text, isText := before.(string)
+	if err != nil || !isText || !isExpired(text) {
 		return 0, err
 	}
-	value = strconv.FormatInt(time.Now().Add(datedLease).UnixMilli(), 10) + " " + token
+	value = strconv.FormatInt(time.Now().Add(timestampLease).UnixMilli(), 10) + " " + token
 	got, err := c.do("GETSET", key, value)
 	if err != nil || got != before {
 		return 0, err
 	}
-	return datedLease, nil
+	return timestampLease, nil
 }
 
-// isOver reports whether a lock with its expiry in the value has expired.
-func isOver(value string) bool {
-	end, _, _ := strings.Cut(value, " ")
-	at, err := strconv.ParseInt(end, 10, 64)
-	return err == nil && time.Now().UnixMilli() > at
+// isExpired reports whether a lock with its expiry in the value has expired.
+func isExpired(value string) bool {
+	millis, _, _ := strings.Cut(value, " ")
+	expiry, err := strconv.ParseInt(millis, 10, 64)
+	return err == nil && time.Now().UnixMilli() > expiry
 }
 
-// needsMastersError is part of the error of LOCK and similar commands while the locks are at the upstream.
+// needsMastersError is part of the error of LOCK and similar commands while the locks are at the
+// upstream.
 const needsMastersError = " needs the locks on the masters: they are at the upstream; run 'redlock-proxy move' first"
 
 // unlock sends UNLOCK, or the equivalent script while the locks are at the upstream.
 func unlock(c *client, key, token string) (bool, error) {
-	reply, err := c.doUnless("ERR UNLOCK"+needsMastersError, "UNLOCK", key, token)
-	if err == errUnless {
-		reply, err = c.do("EVAL", deleteOwn, "1", key, token)
+	reply, err := c.doExpecting("ERR UNLOCK"+needsMastersError, "UNLOCK", key, token)
+	if err == errExpected {
+		reply, err = c.do("EVAL", deleteIfOwn, "1", key, token)
 	}
 	return reply == int64(1), err
 }
@@ -211,56 +213,56 @@ func unlock(c *client, key, token string) (bool, error) {
 // dialects lists all dialects.
 var dialects = []*dialect{
 	{
-		name: "SET NX", kind: "text", direct: true, lease: lease, take: setNX, holds: textHolds, there: textThere,
-		give: one(func(key, token string) []string { return []string{"EVAL", deleteOwn, "1", key, token} }),
+		name: "SET NX", kind: "text", direct: true, lease: lease, take: setNX, holds: textHolds, holders: textHolders,
+		release: repliesOne(func(key, token string) []string { return []string{"EVAL", deleteIfOwn, "1", key, token} }),
 	},
 	{
-		name: "redis-py", kind: "text", direct: true, lease: lease, take: setNX, holds: textHolds, there: textThere,
+		name: "redis-py", kind: "text", direct: true, lease: lease, take: setNX, holds: textHolds, holders: textHolders,
 		extend: func(c *client, key, token string) (bool, error) {
 			reply, err := c.evalSHA(pyExtend, "1", key, token, kit.Millis(lease), "1")
 			return reply == int64(1), err
 		},
-		give: func(c *client, key, token string) (bool, error) {
-			reply, err := c.evalSHA(pyGive, "1", key, token)
+		release: func(c *client, key, token string) (bool, error) {
+			reply, err := c.evalSHA(pyRelease, "1", key, token)
 			return reply == int64(1), err
 		},
 	},
-	{name: "WATCH", kind: "text", direct: true, lease: lease, take: setNX, holds: textHolds, there: textThere,
-		give: watchedGive},
+	{name: "WATCH", kind: "text", direct: true, lease: lease, take: setNX, holds: textHolds, holders: textHolders,
+		release: releaseWatched},
 	{
-		name: "LOCK", kind: "text", lease: lease, holds: textHolds, there: textThere,
+		name: "LOCK", kind: "text", lease: lease, holds: textHolds, holders: textHolders,
 		take: func(c *client, key, token string) (time.Duration, error) {
-			reply, err := c.doUnless("ERR LOCK"+needsMastersError, "LOCK", key, token, "PX", kit.Millis(lease))
-			if err == errUnless {
+			reply, err := c.doExpecting("ERR LOCK"+needsMastersError, "LOCK", key, token, "PX", kit.Millis(lease))
+			if err == errExpected {
 				return setNX(c, key, token)
 			}
 			ms, _ := reply.(int64)
 			return time.Duration(ms) * time.Millisecond, err
 		},
 		extend: func(c *client, key, token string) (bool, error) {
-			reply, err := c.doUnless("ERR EXTEND"+needsMastersError, "EXTEND", key, token, "PX", kit.Millis(lease))
-			if err == errUnless {
+			reply, err := c.doExpecting("ERR EXTEND"+needsMastersError, "EXTEND", key, token, "PX", kit.Millis(lease))
+			if err == errExpected {
 				reply, err = c.do("EVAL", pyExtend, "1", key, token, kit.Millis(lease), "1")
 				return reply == int64(1), err
 			}
 			return reply != nil, err
 		},
-		give: unlock,
+		release: unlock,
 	},
 	{
-		name: "LOCK BLOCK", kind: "text", lease: lease, holds: textHolds, there: textThere,
+		name: "LOCK BLOCK", kind: "text", lease: lease, holds: textHolds, holders: textHolders,
 		take: func(c *client, key, token string) (time.Duration, error) {
-			reply, err := c.ask("ERR LOCK"+needsMastersError, false, "LOCK", key, token, "PX", kit.Millis(lease), "BLOCK", "300")
-			if err == errUnless {
+			reply, err := c.request("ERR LOCK"+needsMastersError, false, "LOCK", key, token, "PX", kit.Millis(lease), "BLOCK", "300")
+			if err == errExpected {
 				return setNX(c, key, token)
 			}
 			ms, _ := reply.(int64)
 			return time.Duration(ms) * time.Millisecond, err
 		},
-		give: unlock,
+		release: unlock,
 	},
 	{
-		name: "endless", kind: "endless", direct: true, fragile: true, holds: textHolds, there: textThere,
+		name: "endless", kind: "endless", direct: true, fragile: true, holds: textHolds, holders: textHolders,
 		take: func(c *client, key, token string) (time.Duration, error) {
 			reply, err := c.do("SET", key, token, "NX")
 			if reply == "OK" {
@@ -268,60 +270,60 @@ var dialects = []*dialect{
 			}
 			return 0, err
 		},
-		give: one(func(key, token string) []string { return []string{"EVAL", deleteOwn, "1", key, token} }),
+		release: repliesOne(func(key, token string) []string { return []string{"EVAL", deleteIfOwn, "1", key, token} }),
 	},
 	{
-		name: "SETNX", kind: "dated", direct: true, lease: datedLease, take: takeDated,
+		name: "SETNX", kind: "dated", direct: true, lease: timestampLease, take: takeTimestamped,
 		holds: func(c *client, key, _ string) (bool, error) { // refused clients may have overwritten the value
 			reply, err := c.do("GET", key)
-			text, is := reply.(string)
-			return is && !isOver(text), err
+			text, isText := reply.(string)
+			return isText && !isExpired(text), err
 		},
-		give: one(func(key, _ string) []string { return []string{"DEL", key} }),
+		release: repliesOne(func(key, _ string) []string { return []string{"DEL", key} }),
 	},
 	{
 		name: "Redisson", kind: "hash", direct: true, lease: lease,
 		take: func(c *client, key, token string) (time.Duration, error) {
 			reply, err := c.do("EVAL", hashTake, "1", key, kit.Millis(lease), token)
-			return grantedIf(err == nil && reply == nil), err
+			return leaseIf(err == nil && reply == nil), err
 		},
-		holds: one(func(key, token string) []string { return []string{"HEXISTS", key, token} }),
-		extend: one(func(key, token string) []string {
-			return []string{"EVAL", hashKeep, "1", key, kit.Millis(lease), token}
+		holds: repliesOne(func(key, token string) []string { return []string{"HEXISTS", key, token} }),
+		extend: repliesOne(func(key, token string) []string {
+			return []string{"EVAL", hashExtend, "1", key, kit.Millis(lease), token}
 		}),
-		give: one(func(key, token string) []string {
-			return []string{"EVAL", hashGive, "2", key, "redisson_lock__channel:{" + key + "}", "0", kit.Millis(lease),
+		release: repliesOne(func(key, token string) []string {
+			return []string{"EVAL", hashRelease, "2", key, "redisson_lock__channel:{" + key + "}", "0", kit.Millis(lease),
 				token, "publish"}
 		}),
-		there: func(c *client, key string) ([]string, error) {
+		holders: func(c *client, key string) ([]string, error) {
 			reply, err := c.do("HKEYS", key)
-			return texts(reply), err
+			return stringItems(reply), err
 		},
 	},
 	{
 		name: "Symfony", kind: "sorted", direct: true, lease: lease,
 		take: func(c *client, key, token string) (time.Duration, error) {
-			reply, err := c.do("EVAL", sortedTake, "1", key, clock(), token, kit.Millis(lease))
-			return grantedIf(reply == int64(1)), err
+			reply, err := c.do("EVAL", sortedTake, "1", key, nowMillis(), token, kit.Millis(lease))
+			return leaseIf(reply == int64(1)), err
 		},
 		holds: func(c *client, key, token string) (bool, error) {
 			reply, err := c.do("ZSCORE", key, token)
 			return reply != nil, err
 		},
-		extend: one(func(key, token string) []string {
-			return []string{"EVAL", sortedKeep, "1", key, clock(), token, kit.Millis(lease)}
+		extend: repliesOne(func(key, token string) []string {
+			return []string{"EVAL", sortedExtend, "1", key, nowMillis(), token, kit.Millis(lease)}
 		}),
-		give: one(func(key, token string) []string { return []string{"EVAL", sortedGive, "1", key, token} }),
-		there: func(c *client, key string) ([]string, error) {
+		release: repliesOne(func(key, token string) []string { return []string{"EVAL", sortedRelease, "1", key, token} }),
+		holders: func(c *client, key string) ([]string, error) {
 			reply, err := c.do("ZRANGE", key, "0", "-1")
-			return texts(reply), err
+			return stringItems(reply), err
 		},
 	},
 	{
 		name: "list", kind: "list", direct: true, fragile: true,
 		take: func(c *client, key, token string) (time.Duration, error) {
 			reply, err := c.doBlocking("BLPOP", key, "0.3")
-			if len(texts(reply)) == 2 {
+			if len(stringItems(reply)) == 2 {
 				return time.Hour, err
 			}
 			return 0, err
@@ -330,15 +332,15 @@ var dialects = []*dialect{
 			reply, err := c.do("LLEN", key)
 			return reply == int64(0), err
 		},
-		give: one(func(key, token string) []string { return []string{"RPUSH", key, token} }),
+		release: repliesOne(func(key, token string) []string { return []string{"RPUSH", key, token} }),
 	},
 }
 
-func texts(reply any) []string {
-	var all []string
+func stringItems(reply any) []string {
+	var items []string
 	elems, _ := reply.([]any)
 	for _, elem := range elems {
-		all = append(all, fmt.Sprint(elem))
+		items = append(items, fmt.Sprint(elem))
 	}
-	return all
+	return items
 }

@@ -10,16 +10,16 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestFencesOverTheMove: while clients wait for locks with FENCE, the locks are moved to the masters
+// TestFencesDuringMove: while clients wait for locks with FENCE, the locks are moved to the masters
 // and back, again and again. No lock is held twice, fences increase, and no lock stays.
-func TestFencesOverTheMove(t *testing.T) {
+func TestFencesDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	r.mustMove(0)
 	stop := kit.FencedWaiters(t, r.proxies)
 	for i := range int(kit.NumberFrom(t, "REDLOCK_FENCED_MOVES", 6)) {
-		r.mustMove(i%len(r.proxies), toUpstream)
+		r.mustMove(i%len(r.proxies), backFlag)
 		r.mustMove((i + 1) % len(r.proxies))
 		time.Sleep(100 * time.Millisecond) // locks are granted on the masters for a while
 	}

@@ -10,16 +10,16 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// kept is a lock that is held during all moves, with the commands that set and read it.
-type kept struct {
-	key        string
-	make, read []string
+// heldLock is a lock that is held during all moves, with the commands that set and read it.
+type heldLock struct {
+	key                     string
+	setCommand, readCommand []string
 	// want is the reply to read, as text.
-	want string
-	ends bool
+	want    string
+	expires bool
 }
 
-var keepers = []kept{
+var heldLocks = []heldLock{
 	{"lock:kept:text", []string{"SET", "lock:kept:text", "me"}, []string{"GET", "lock:kept:text"}, "me", true},
 	{"lock:kept:endless", []string{"SET", "lock:kept:endless", "me"}, []string{"GET", "lock:kept:endless"}, "me", false},
 	{"lock:kept:hash", []string{"HSET", "lock:kept:hash", "a:1", "2", "b", "x"}, []string{"HGETALL", "lock:kept:hash"},
@@ -31,30 +31,30 @@ var keepers = []kept{
 	{"lock:kept:set", []string{"SADD", "lock:kept:set", "one"}, []string{"SMEMBERS", "lock:kept:set"}, "[one]", true},
 }
 
-const keptFor = time.Hour
+const heldLockTTL = time.Hour
 
-// ends is the range in which a key expires, by the test's clock. endless: never.
-type ends struct {
+// expiryRange is the range in which a key expires, by the test's clock. endless: never.
+type expiryRange struct {
 	from, to time.Time
 	endless  bool
 }
 
-// look fails the test if a kept lock has changed, and returns when the kept locks expire.
-func look(t *testing.T, client *redistest.Client) map[string]ends {
+// checkHeldLocks fails the test if one of the held locks has changed, and returns when they expire.
+func checkHeldLocks(t *testing.T, client *redistest.Client) map[string]expiryRange {
 	t.Helper()
-	all := map[string]ends{}
-	for _, k := range keepers {
-		if got := kit.Text(kit.Do(t, client, k.read...)); got != k.want {
+	ranges := map[string]expiryRange{}
+	for _, k := range heldLocks {
+		if got := kit.Text(kit.Do(t, client, k.readCommand...)); got != k.want {
 			t.Errorf("%s: got %q, want %q", k.key, got, k.want)
 		}
 		sent := time.Now()
-		left, _ := kit.Do(t, client, "PTTL", k.key).(int64)
+		ttl, _ := kit.Do(t, client, "PTTL", k.key).(int64)
 		received := time.Now()
-		if left == -1 == k.ends {
-			t.Errorf("%s: PTTL is %d", k.key, left)
+		if ttl == -1 == k.expires {
+			t.Errorf("%s: PTTL is %d", k.key, ttl)
 		}
-		all[k.key] = ends{sent.Add(time.Duration(left) * time.Millisecond),
-			received.Add(time.Duration(left+1) * time.Millisecond), left == -1}
+		ranges[k.key] = expiryRange{sent.Add(time.Duration(ttl) * time.Millisecond),
+			received.Add(time.Duration(ttl+1) * time.Millisecond), ttl == -1}
 	}
-	return all
+	return ranges
 }

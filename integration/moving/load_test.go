@@ -19,86 +19,86 @@ import (
 )
 
 const (
-	// keysOfKind is the number of locks of each kind.
-	keysOfKind = 4
-	// clientsOf is the number of clients of each dialect; one uses the upstream until the first
-	// move.
-	clientsOf = 4
-	// patience is the time that a client waits for a reply: longer than a fault lasts.
-	patience = 20 * time.Second
-	// hasty is the time that a client of both proxies waits, because one may be stopped.
-	hasty = 3 * time.Second
+	// keysPerKind is the number of locks of each kind.
+	keysPerKind = 4
+	// clientsPerDialect is the number of clients of each dialect; one uses the upstream until the
+	// first move.
+	clientsPerDialect = 4
+	// replyTimeout is the time that a client waits for a reply: longer than a fault lasts.
+	replyTimeout = 20 * time.Second
+	// shortTimeout is the time that a client of both proxies waits, because one may be stopped.
+	shortTimeout = 3 * time.Second
 )
 
 // load is a group of clients that lock in all dialects, and their records.
 type load struct {
-	t        *testing.T
-	addrs    []string
-	upstream string
-	began    time.Time
-	// atUpstream is set while clients with a direct connection to the upstream may continue.
-	atUpstream, over atomic.Bool
-	direct, workers  sync.WaitGroup
+	t         *testing.T
+	addrs     []string
+	upstream  string
+	startedAt time.Time
+	// keysAtUpstream is set while clients with a direct connection to the upstream may continue.
+	directAllowed, stopping atomic.Bool
+	directClients, workers  sync.WaitGroup
 
 	mu        sync.Mutex
 	histories map[string]*holdings.History
 	// versions has a version for each key: if the state of a key without an expiry is unknown, all
 	// clients use the next version.
 	versions map[string]int
-	// gone has the time from which a token must not hold a key.
-	gone map[string]ending
+	// endedTokens has the time from which a token must not hold a key.
+	endedTokens map[string]lockEnd
 	// moveBegan is when the present move began, or zero; longestMove is the duration of the longest
 	// one so far. A lease that is copied may expire later by that time.
-	moveBegan   time.Time
-	longestMove time.Duration
-	wrong       []string
-	replies     map[string]int
-	dialect     map[string]int
+	moveBegan     time.Time
+	longestMove   time.Duration
+	violations    []string
+	replies       map[string]int
+	dialectGrants map[string]int
 	// The following fields are those of the current round.
-	errors    map[string]int
-	slowest   time.Duration
-	slowestOf string
-	grants    int
+	errors         map[string]int
+	slowest        time.Duration
+	slowestCommand string
+	grants         int
 }
 
 func startLoad(t *testing.T, r *rig, seed uint64) *load {
 	t.Helper()
 	l := &load{
-		t: t, addrs: r.addrs, upstream: r.upstream.Addr(), began: time.Now(), histories: map[string]*holdings.History{},
-		versions: map[string]int{},
-		gone:     map[string]ending{}, replies: map[string]int{}, dialect: map[string]int{},
+		t: t, addrs: r.addrs, upstream: r.upstream.Addr(), startedAt: time.Now(), histories: map[string]*holdings.History{},
+		versions:    map[string]int{},
+		endedTokens: map[string]lockEnd{}, replies: map[string]int{}, dialectGrants: map[string]int{},
 		errors: map[string]int{},
 	}
-	l.atUpstream.Store(true)
-	seeds := kit.Connect(t, r.proxies[0])
-	for n := range keysOfKind {
-		kit.Do(t, seeds, "RPUSH", l.key("list", n), "first")
+	l.directAllowed.Store(true)
+	seedClient := kit.Connect(t, r.proxies[0])
+	for n := range keysPerKind {
+		kit.Do(t, seedClient, "RPUSH", l.key("list", n), "first")
 	}
 	for d, dialect := range dialects {
-		for i := range clientsOf {
+		for i := range clientsPerDialect {
 			c := &client{load: l, dialect: dialect, name: fmt.Sprintf("%s/%d",
 				strings.ReplaceAll(dialect.name, " ", ""), i),
-				random: rand.New(rand.NewPCG(seed, uint64(d*clientsOf+i))), patience: patience}
+				random: rand.New(rand.NewPCG(seed, uint64(d*clientsPerDialect+i))), timeout: replyTimeout}
 			switch {
 			case i == 0 && dialect.direct:
-				l.direct.Go(func() { c.run(func() bool { return l.atUpstream.Load() && !l.over.Load() }, l.upstream) })
-			case i == clientsOf-1:
-				c.patience = hasty
-				l.workers.Go(func() { c.run(func() bool { return !l.over.Load() }, l.addrs...) })
+				l.directClients.Go(func() { c.run(func() bool { return l.directAllowed.Load() && !l.stopping.Load() }, l.upstream) })
+			case i == clientsPerDialect-1:
+				c.timeout = shortTimeout
+				l.workers.Go(func() { c.run(func() bool { return !l.stopping.Load() }, l.addrs...) })
 			default:
-				l.workers.Go(func() { c.run(func() bool { return !l.over.Load() }, l.addrs[i%len(l.addrs)]) })
+				l.workers.Go(func() { c.run(func() bool { return !l.stopping.Load() }, l.addrs[i%len(l.addrs)]) })
 			}
 		}
 	}
 	return l
 }
 
-func (l *load) now() time.Duration { return time.Since(l.began) }
+func (l *load) now() time.Duration { return time.Since(l.startedAt) }
 
 // leaveUpstream stops the clients with direct connections to the upstream.
 func (l *load) leaveUpstream() {
-	l.atUpstream.Store(false)
-	l.direct.Wait()
+	l.directAllowed.Store(false)
+	l.directClients.Wait()
 }
 
 // key returns the key of a lock, with its current version.
@@ -124,18 +124,18 @@ func (l *load) history(key string) *holdings.History {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.histories[key] == nil {
-		l.histories[key] = holdings.HistorySince(l.began)
+		l.histories[key] = holdings.HistorySince(l.startedAt)
 	}
 	return l.histories[key]
 }
 
-func (l *load) addWrong(format string, args ...any) {
+func (l *load) addViolation(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.wrong = append(l.wrong, fmt.Sprintf("%v: ", l.now().Round(time.Millisecond))+fmt.Sprintf(format, args...))
+	l.violations = append(l.violations, fmt.Sprintf("%v: ", l.now().Round(time.Millisecond))+fmt.Sprintf(format, args...))
 }
 
-func (l *load) note(kind string) {
+func (l *load) countReply(kind string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.replies[kind]++
@@ -143,117 +143,117 @@ func (l *load) note(kind string) {
 
 // round holds the records of one round.
 type round struct {
-	errors    map[string]int
-	slowest   time.Duration
-	slowestOf string
-	grants    int
-	wrong     []string
+	errors         map[string]int
+	slowest        time.Duration
+	slowestCommand string
+	grants         int
+	violations     []string
 }
 
-// take returns the records since its last call.
-func (l *load) take() round {
+// takeRound returns the records since its last call.
+func (l *load) takeRound() round {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	seen := round{l.errors, l.slowest, l.slowestOf, l.grants, l.wrong}
-	l.errors, l.slowest, l.slowestOf, l.grants, l.wrong = map[string]int{}, 0, "", 0, nil
-	return seen
+	records := round{l.errors, l.slowest, l.slowestCommand, l.grants, l.violations}
+	l.errors, l.slowest, l.slowestCommand, l.grants, l.violations = map[string]int{}, 0, "", 0, nil
+	return records
 }
 
 // stop lets all clients finish their turns, and returns all overlaps.
-func (l *load) stop() (grants int, found []string) {
-	l.over.Store(true)
-	l.direct.Wait()
+func (l *load) stop() (grants int, overlaps []string) {
+	l.stopping.Store(true)
+	l.directClients.Wait()
 	l.workers.Wait()
 	for key, history := range l.histories {
 		grants += history.Count()
-		for _, one := range history.Overlaps() {
-			found = append(found, key+": "+one.String())
+		for _, overlap := range history.Overlaps() {
+			overlaps = append(overlaps, key+": "+overlap.String())
 		}
 	}
-	return grants, found
+	return grants, overlaps
 }
 
 // client is a client that locks in one dialect.
 type client struct {
 	*load
-	dialect  *dialect
-	name     string
-	random   *rand.Rand
-	patience time.Duration
-	conns    map[string]*redistest.Client
-	// at is the address to which the client currently sends its commands.
-	at string
+	dialect *dialect
+	name    string
+	random  *rand.Rand
+	timeout time.Duration
+	conns   map[string]*redistest.Client
+	// addr is the address to which the client currently sends its commands.
+	addr string
 }
 
 var (
-	errUnless  = errors.New("it was answered with an error that was foreseen")
-	errRefused = errors.New("it was answered with an error")
+	errExpected = errors.New("the reply is the expected error")
+	errRefused  = errors.New("the reply is an error")
 )
 
-func (c *client) do(words ...string) (any, error) { return c.ask("", true, words...) }
+func (c *client) do(words ...string) (any, error) { return c.request("", true, words...) }
 
-// doUnless is do with an exception: for one kind of error it returns errUnless.
-func (c *client) doUnless(kind string, words ...string) (any, error) {
-	return c.ask(kind, true, words...)
+// doExpecting is do with an exception: for one kind of error it returns errExpected.
+func (c *client) doExpecting(expected string, words ...string) (any, error) {
+	return c.request(expected, true, words...)
 }
 
 // doBlocking is do for a command that may block.
-func (c *client) doBlocking(words ...string) (any, error) { return c.ask("", false, words...) }
+func (c *client) doBlocking(words ...string) (any, error) { return c.request("", false, words...) }
 
-func (c *client) ask(unless string, timed bool, words ...string) (any, error) {
-	conn := c.conns[c.at]
-	asked := time.Now()
+func (c *client) request(expected string, isTimed bool, words ...string) (any, error) {
+	conn := c.conns[c.addr]
+	sent := time.Now()
 	var reply any
 	var err error
 	if conn == nil {
-		if conn, err = redistest.Dial(c.at, c.patience); err == nil {
-			c.conns[c.at] = conn
+		if conn, err = redistest.Dial(c.addr, c.timeout); err == nil {
+			c.conns[c.addr] = conn
 		}
 	}
 	if err == nil {
 		reply, err = conn.Do(words...)
 	}
-	took := time.Since(asked)
-	refusal, refused := reply.(redistest.RespError)
+	elapsed := time.Since(sent)
+	refusal, isError := reply.(redistest.RespError)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if timed && took > c.slowest && c.at != c.upstream {
-		c.slowest, c.slowestOf = took, fmt.Sprintf("%s of %s", words[0], c.name)
+	if isTimed && elapsed > c.slowest && c.addr != c.upstream {
+		c.slowest, c.slowestCommand = elapsed, fmt.Sprintf("%s of %s", words[0], c.name)
 	}
 	switch {
 	case err != nil:
 		if conn != nil {
 			_ = conn.Close()
 		}
-		delete(c.conns, c.at)
+		delete(c.conns, c.addr)
 		kind := "connection failed"
 		var timeout net.Error
 		if errors.As(err, &timeout) && timeout.Timeout() {
-			kind = "no answer in " + c.patience.String()
+			kind = "no answer in " + c.timeout.String()
 		}
 		c.errors[fmt.Sprintf("%s: %s", words[0], kind)]++
 		return nil, err
-	case refused && unless != "" && strings.HasPrefix(string(refusal), unless):
-		c.replies[words[0]+" "+unless]++
-		return nil, errUnless
-	case refused:
+	case isError && expected != "" && strings.HasPrefix(string(refusal), expected):
+		c.replies[words[0]+" "+expected]++
+		return nil, errExpected
+	case isError:
 		c.errors[fmt.Sprintf("%s: %s", words[0], refusal)]++
 		_ = conn.Close() // the connection may be within a transaction
-		delete(c.conns, c.at)
+		delete(c.conns, c.addr)
 		return nil, errRefused
 	}
 	return reply, nil
 }
 
-func (c *client) run(goesOn func() bool, addrs ...string) {
+func (c *client) run(running func() bool, addrs ...string) {
 	c.conns = map[string]*redistest.Client{}
 	defer func() {
 		for _, conn := range c.conns {
 			_ = conn.Close()
 		}
 	}()
-	for turn := 0; goesOn(); turn++ {
-		c.at = addrs[c.random.IntN(len(addrs))]
+	for turn := 0; running(); turn++ {
+		c.addr = addrs[c.random.IntN(len(addrs))]
 		c.turn(addrs, fmt.Sprint(c.name, "-", turn))
 		time.Sleep(time.Duration(c.random.Int64N(int64(30 * time.Millisecond)))) // the pace of a client
 	}
@@ -261,49 +261,49 @@ func (c *client) run(goesOn func() bool, addrs ...string) {
 
 // turn requests a lock once, holds it for a while if it is granted, and usually releases it.
 func (c *client) turn(addrs []string, token string) {
-	n := c.random.IntN(keysOfKind)
+	n := c.random.IntN(keysPerKind)
 	d, key := c.dialect, c.key(c.dialect.kind, n)
-	unsure := func() {
+	abandonKey := func() {
 		if d.fragile && c.retire(d.kind, n, key) && d.kind == "list" {
 			next := c.key(d.kind, n)
 			if _, err := c.do("RPUSH", next, token+"-first"); err != nil {
-				c.note("a list without its element")
+				c.countReply("a list without its element")
 			}
 		}
 	}
-	if d.there != nil && c.random.IntN(3) == 0 {
-		c.look(key)
+	if d.holders != nil && c.random.IntN(3) == 0 {
+		c.checkReleased(key)
 	}
-	asked := c.now()
-	granted, err := d.take(c, key, token)
+	sentAt := c.now()
+	validity, err := d.take(c, key, token)
 	received := c.now()
 	switch {
 	case err != nil:
-		unsure()
+		abandonKey()
 		time.Sleep(50 * time.Millisecond) // the pace of a client
 		return
-	case granted == 0:
+	case validity == 0:
 		return
 	}
 	c.mu.Lock()
 	c.grants++
-	c.dialect_(d)
+	c.countGrant(d)
 	c.mu.Unlock()
 	reliedFrom := received
-	until, latest := asked+granted-slack, received+max(granted, d.lease)+slack
-	leaves := d.lease != 0 && d.lease != datedLease && c.random.IntN(8) == 0
-	keeps := time.Duration(c.random.Int64N(int64(30 * time.Millisecond)))
+	until, latest := sentAt+validity-slack, received+max(validity, d.lease)+slack
+	abandons := d.lease != 0 && d.lease != timestampLease && c.random.IntN(8) == 0
+	holdTime := time.Duration(c.random.Int64N(int64(30 * time.Millisecond)))
 	if c.random.IntN(6) == 0 {
-		keeps = time.Duration(c.random.Int64N(int64(2 * time.Second)))
+		holdTime = time.Duration(c.random.Int64N(int64(2 * time.Second)))
 	}
-	for end := received + keeps; ; {
-		c.at = addrs[c.random.IntN(len(addrs))]
+	for end := received + holdTime; ; {
+		c.addr = addrs[c.random.IntN(len(addrs))]
 		if d.extend != nil && c.random.IntN(3) == 0 {
 			sent := c.now()
 			extended, err := d.extend(c, key, token)
 			after := c.now()
 			if after < until && err == nil && !extended {
-				c.addWrong("LOST: %s: %s of %s is not extended, %v after it was granted and %v before its end", d.name,
+				c.addViolation("LOST: %s: %s of %s is not extended, %v after it was granted and %v before its end", d.name,
 					key, token, after-received, until-after)
 			}
 			latest = max(latest, after+d.lease+slack)
@@ -313,7 +313,7 @@ func (c *client) turn(addrs []string, token string) {
 		} else {
 			held, err := d.holds(c, key, token)
 			if after := c.now(); after < until && err == nil && !held {
-				c.addWrong("LOST: %s: %s of %s is not held, %v after it was granted and %v before its end", d.name, key,
+				c.addViolation("LOST: %s: %s of %s is not held, %v after it was granted and %v before its end", d.name, key,
 					token, after-received, until-after)
 			}
 		}
@@ -322,48 +322,48 @@ func (c *client) turn(addrs []string, token string) {
 		}
 		time.Sleep(min(max(end-c.now(), time.Millisecond), 200*time.Millisecond)) // the pace of a client
 	}
-	if leaves {
-		c.add(key, holdings.Holding{Token: token, From: reliedFrom, To: until})
-		c.forget(token, ending{latest, true})
+	if abandons {
+		c.addHolding(key, holdings.Holding{Token: token, From: reliedFrom, To: until})
+		c.recordEnd(token, lockEnd{latest, true})
 		return
 	}
 	// When a later release arrives, the lock may belong to another client.
-	if d.lease == datedLease && until-c.now() < datedLease/2 {
-		c.add(key, holdings.Holding{Token: token, From: reliedFrom, To: until})
+	if d.lease == timestampLease && until-c.now() < timestampLease/2 {
+		c.addHolding(key, holdings.Holding{Token: token, From: reliedFrom, To: until})
 		return
 	}
 	sent := c.now()
-	c.add(key, holdings.Relied(token, reliedFrom, until, sent))
-	given, err := d.give(c, key, token)
+	c.addHolding(key, holdings.Relied(token, reliedFrom, until, sent))
+	released, err := d.release(c, key, token)
 	after := c.now()
 	switch {
 	case err != nil:
-		c.forget(token, ending{latest, true})
-		unsure()
-	case !given && after < until:
-		c.addWrong("LOST: %s: %s of %s was not there to be given back, %v after it was granted and %v before its end",
+		c.recordEnd(token, lockEnd{latest, true})
+		abandonKey()
+	case !released && after < until:
+		c.addViolation("LOST: %s: %s of %s was not there to be given back, %v after it was granted and %v before its end",
 			d.name, key, token, after-received, until-after)
 	default:
-		c.forget(token, ending{after, false})
+		c.recordEnd(token, lockEnd{after, false})
 	}
 }
 
-func (c *client) dialect_(d *dialect) { c.load.dialect[d.name]++ }
+func (c *client) countGrant(d *dialect) { c.load.dialectGrants[d.name]++ }
 
-func (c *client) add(key string, one holdings.Holding) {
-	if one.From < one.To {
-		c.history(key).Add(one)
+func (c *client) addHolding(key string, holding holdings.Holding) {
+	if holding.From < holding.To {
+		c.history(key).Add(holding)
 	}
 }
 
-// ending is when a lock ended: it expired, or was released.
-type ending struct {
+// lockEnd is the time at which a lock ended, and whether it expired or was released.
+type lockEnd struct {
 	at      time.Duration
 	expired bool
 }
 
-// moves notes the beginning of a move. The returned function notes its end.
-func (l *load) moves() (ended func()) {
+// beginMove records the beginning of a move. The returned function records its end.
+func (l *load) beginMove() (end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.moveBegan = time.Now()
@@ -374,40 +374,40 @@ func (l *load) moves() (ended func()) {
 	}
 }
 
-// mayLast returns how much later than its TTL says a lease may expire, because it was moved.
-func (l *load) mayLast() time.Duration {
+// maxDelay returns by how much moves may have delayed the expiry of a lease.
+func (l *load) maxDelay() time.Duration {
 	if l.moveBegan.IsZero() {
 		return l.longestMove
 	}
 	return max(l.longestMove, time.Since(l.moveBegan))
 }
 
-// forget records when a lock of a token ended.
-func (c *client) forget(token string, since ending) {
+// recordEnd records when a lock of a token ended.
+func (c *client) recordEnd(token string, end lockEnd) {
 	if c.dialect.kind == "list" || c.dialect.kind == "dated" {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gone[token] = since
+	c.endedTokens[token] = end
 }
 
-// look records an error if a client holds a key that it has released.
-func (c *client) look(key string) {
+// checkReleased records an error if a client holds a key that it has released.
+func (c *client) checkReleased(key string) {
 	sent := c.now()
-	tokens, err := c.dialect.there(c, key)
+	tokens, err := c.dialect.holders(c, key)
 	if err != nil {
 		return
 	}
 	for _, token := range tokens {
 		c.mu.Lock()
-		end, is := c.gone[token]
+		end, ended := c.endedTokens[token]
 		if end.expired {
-			end.at += c.mayLast()
+			end.at += c.maxDelay()
 		}
 		c.mu.Unlock()
-		if is && end.at < sent {
-			c.addWrong("REVIVED: %s: %s of %s is there %v after its end", c.dialect.name, key, token, sent-end.at)
+		if ended && end.at < sent {
+			c.addViolation("REVIVED: %s: %s of %s is there %v after its end", c.dialect.name, key, token, sent-end.at)
 		}
 	}
 }

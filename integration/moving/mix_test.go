@@ -21,16 +21,16 @@ import (
 const (
 	// mixEnv sets the number of rounds of random operations and faults.
 	mixEnv = "REDLOCK_MIX"
-	// mostTimeBack limits the time from when all servers work until locks are available again.
-	mostTimeBack = 10 * time.Second
-	// longestFault is the maximum duration of a fault.
-	longestFault = 3 * time.Second
+	// maxRecovery limits the time from when all servers work until locks are available again.
+	maxRecovery = 10 * time.Second
+	// maxFault is the maximum duration of a fault.
+	maxFault = 3 * time.Second
 )
 
 // TestRandomMix: operators move the locks, abort moves and change masters. At the same time, and at
 // random, proxies are killed and stopped, masters are stopped and lose their data, and the upstream
 // restarts. No lock is granted twice or lost, and each key is in one location. When all servers
-// work again, each proxy grants locks within mostTimeBack, without an operator.
+// work again, each proxy grants locks within maxRecovery, without an operator.
 func TestRandomMix(t *testing.T) {
 	redistest.SkipShort(t)
 	rounds := int(kit.NumberFrom(t, mixEnv, 3))
@@ -38,50 +38,50 @@ func TestRandomMix(t *testing.T) {
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
 	m := startMix(t, rand.New(rand.NewPCG(seed, 2)))
 	client := kit.Connect(t, m.proxies[0])
-	for _, k := range keepers {
-		kit.Do(t, client, k.make...)
-		if k.ends {
-			kit.Want(t, client, int64(1), "PEXPIRE", k.key, kit.Millis(mixKeptFor))
+	for _, k := range heldLocks {
+		kit.Do(t, client, k.setCommand...)
+		if k.expires {
+			kit.Want(t, client, int64(1), "PEXPIRE", k.key, kit.Millis(mixLockTTL))
 		}
 	}
 	l := startLoad(t, m.rig, seed)
 	l.leaveUpstream()
-	var back []time.Duration
+	var recoveries []time.Duration
 	grants := 0
 	for i := range rounds {
-		ended := l.moves()
-		said := m.disturb()
+		endMove := l.beginMove()
+		events := m.disturb()
 		m.settle()
-		took := m.wantAvailable()
-		ended()
-		back = append(back, took)
-		if err := m.wantOnePlace(); err != nil {
+		recovery := m.wantAvailable()
+		endMove()
+		recoveries = append(recoveries, recovery)
+		if err := m.wantOneLocation(); err != nil {
 			t.Errorf("round %d: %v", i, err)
 		}
 		for _, proxy := range m.proxies {
-			look(t, kit.Connect(t, proxy))
+			checkHeldLocks(t, kit.Connect(t, proxy))
 		}
 		m.wantVoting()
-		seen := l.take()
-		grants += seen.grants
-		t.Logf("round %d: back after %v, %d grants; %s", i, took.Round(time.Millisecond), seen.grants, said)
-		for _, what := range seen.wrong {
-			t.Errorf("round %d: %s", i, what)
+		records := l.takeRound()
+		grants += records.grants
+		t.Logf("round %d: back after %v, %d grants; %s", i, recovery.Round(time.Millisecond), records.grants, events)
+		for _, violation := range records.violations {
+			t.Errorf("round %d: %s", i, violation)
 		}
 		if t.Failed() {
 			break // after a wrong reply, further results mean little
 		}
 	}
-	_, double := l.stop()
-	for _, what := range append(l.take().wrong, double...) {
-		t.Error(what)
+	_, overlaps := l.stop()
+	for _, violation := range append(l.takeRound().violations, overlaps...) {
+		t.Error(violation)
 	}
-	t.Logf("%d rounds, %d grants, %d of them double; locks were available again: %s", len(back), grants, len(double),
-		figures(back))
+	t.Logf("%d rounds, %d grants, %d of them double; locks were available again: %s", len(recoveries), grants, len(overlaps),
+		summary(recoveries))
 }
 
-// mixKeptFor is longer than a thousand rounds.
-const mixKeptFor = 12 * time.Hour
+// mixLockTTL is longer than a thousand rounds.
+const mixLockTTL = 12 * time.Hour
 
 // mix is a rig of three proxies whose masters change: five of seven servers are masters.
 type mix struct {
@@ -89,10 +89,10 @@ type mix struct {
 	random  *rand.Rand
 	servers []*redistest.Server
 	files   []string
-	// killed is the proxy that was killed in the current round, or -1.
-	killed int
-	// probes counts the locks that were requested to check whether locks are available.
-	probes int
+	// killedProxy is the proxy that was killed in the current round, or -1.
+	killedProxy int
+	// probeCount counts the locks that were requested to check whether locks are available.
+	probeCount int
 }
 
 func startMix(t *testing.T, random *rand.Rand) *mix {
@@ -132,24 +132,24 @@ type event struct {
 func (m *mix) disturb() string {
 	m.t.Helper()
 	events := m.events()
-	var said []string
-	var failed []error
+	var descriptions []string
+	var errs []error
 	var mu sync.Mutex
-	var running sync.WaitGroup
+	var workers sync.WaitGroup
 	for _, e := range events {
-		after := time.Duration(m.random.Int64N(int64(1500 * time.Millisecond)))
-		said = append(said, fmt.Sprintf("%s after %v", e.name, after.Round(time.Millisecond)))
-		running.Go(func() {
-			time.Sleep(after) // so that events begin at random times
+		delay := time.Duration(m.random.Int64N(int64(1500 * time.Millisecond)))
+		descriptions = append(descriptions, fmt.Sprintf("%s after %v", e.name, delay.Round(time.Millisecond)))
+		workers.Go(func() {
+			time.Sleep(delay) // so that events begin at random times
 			err := e.do()
 			mu.Lock()
 			defer mu.Unlock()
-			failed = append(failed, err)
+			errs = append(errs, err)
 		})
 	}
-	running.Wait()
-	kit.Must(m.t, errors.Join(failed...))
-	return strings.Join(said, ", ")
+	workers.Wait()
+	kit.Must(m.t, errors.Join(errs...))
+	return strings.Join(descriptions, ", ")
 }
 
 // events draws one to four events. At most two masters lose their data, including a replaced one;
@@ -158,14 +158,14 @@ func (m *mix) events() []event {
 	masters, proxies := slices.Clone(m.masters), []int{0, 1, 2}
 	m.random.Shuffle(len(masters), func(i, j int) { masters[i], masters[j] = masters[j], masters[i] })
 	m.random.Shuffle(len(proxies), func(i, j int) { proxies[i], proxies[j] = proxies[j], proxies[i] })
-	m.killed = -1
+	m.killedProxy = -1
 	stalled := masters[2 : 2+1+m.random.IntN(3)]
-	all := []event{
-		m.operator("move", "--even-if-others"), m.operator("move --back", "--even-if-others", toUpstream),
-		m.operator("a second move", "--even-if-others"),
-		m.operator("move --abort", "--abort"),
+	events := []event{
+		m.moveEvent("move", "--even-if-others"), m.moveEvent("move --back", "--even-if-others", backFlag),
+		m.moveEvent("a second move", "--even-if-others"),
+		m.moveEvent("move --abort", "--abort"),
 		{fmt.Sprintf("proxy %d is killed", proxies[0]),
-			func() error { m.killed = proxies[0]; return m.proxies[proxies[0]].Kill() }},
+			func() error { m.killedProxy = proxies[0]; return m.proxies[proxies[0]].Kill() }},
 		{fmt.Sprintf("proxy %d stands still", proxies[1]), m.forRandomTime(m.proxies[proxies[1]].Pause,
 			m.proxies[proxies[1]].Continue)},
 		{fmt.Sprintf("%d masters stand still", len(stalled)), m.forRandomTime(forEach(stalled,
@@ -173,35 +173,35 @@ func (m *mix) events() []event {
 		{"a master loses its data", m.forRandomTime(masters[0].Kill, masters[0].Restart)},
 	}
 	if m.random.IntN(2) == 0 {
-		all = append(all, m.replacement(masters[1], proxies[m.random.IntN(2)]))
+		events = append(events, m.replaceEvent(masters[1], proxies[m.random.IntN(2)]))
 	} else {
-		all = append(all, event{"another master loses its data", m.forRandomTime(masters[1].Kill, masters[1].Restart)})
+		events = append(events, event{"another master loses its data", m.forRandomTime(masters[1].Kill, masters[1].Restart)})
 	}
 	if m.random.IntN(2) == 0 {
-		all = append(all, event{"the upstream restarts", m.upstream.Revive})
+		events = append(events, event{"the upstream restarts", m.upstream.Revive})
 	} else {
-		all = append(all, event{"the upstream stands still", m.forRandomTime(m.upstream.Pause, m.upstream.Continue)})
+		events = append(events, event{"the upstream stands still", m.forRandomTime(m.upstream.Pause, m.upstream.Continue)})
 	}
-	m.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all[:1+m.random.IntN(4)]
+	m.random.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	return events[:1+m.random.IntN(4)]
 }
 
-// operator returns an event that starts a move at a random proxy. Any result is allowed.
-func (m *mix) operator(name string, flags ...string) event {
+// moveEvent returns an event that starts a move at a random proxy. Any result is allowed.
+func (m *mix) moveEvent(name string, flags ...string) event {
 	proxy := m.random.IntN(len(m.proxies))
 	return event{fmt.Sprintf("%s at proxy %d", name, proxy), func() error {
 		_, err := m.move(proxy, flags...)
-		var failed errNotMoved
-		if errors.As(err, &failed) {
+		var notMoved errNotMoved
+		if errors.As(err, &notMoved) {
 			return nil
 		}
 		return err
 	}}
 }
 
-// replacement returns an event in which an operator replaces a master by another server,
+// replaceEvent returns an event in which an operator replaces a master by another server,
 // at the given proxy. Any result is allowed.
-func (m *mix) replacement(master *redistest.Server, proxy int) event {
+func (m *mix) replaceEvent(master *redistest.Server, proxy int) event {
 	spare := slices.IndexFunc(m.servers, func(s *redistest.Server) bool { return !slices.Contains(m.masters, s) })
 	next := slices.Clone(m.masters)
 	next[slices.Index(next, master)] = m.servers[spare]
@@ -221,10 +221,10 @@ func (m *mix) replacement(master *redistest.Server, proxy int) event {
 
 // forRandomTime returns a function that begins a fault, and ends it after a random time.
 func (m *mix) forRandomTime(begin, end func() error) func() error {
-	long := time.Duration(m.random.Int64N(int64(longestFault)))
+	duration := time.Duration(m.random.Int64N(int64(maxFault)))
 	return func() error {
 		err := begin()
-		time.Sleep(long) // the fault lasts
+		time.Sleep(duration) // the fault lasts
 		return errors.Join(err, end())
 	}
 }
@@ -232,11 +232,11 @@ func (m *mix) forRandomTime(begin, end func() error) func() error {
 // forEach returns a function that calls do for all servers.
 func forEach(servers []*redistest.Server, do func(*redistest.Server) error) func() error {
 	return func() error {
-		var failed []error
+		var errs []error
 		for _, server := range servers {
-			failed = append(failed, do(server))
+			errs = append(errs, do(server))
 		}
-		return errors.Join(failed...)
+		return errors.Join(errs...)
 	}
 }
 
@@ -246,11 +246,11 @@ var mastersInInfo = regexp.MustCompile(`address=([^,]+),state=`)
 // and starts the killed proxy.
 func (m *mix) settle() {
 	m.t.Helper()
-	var agreed []string
+	var masters []string
 	kit.Soon(m.t, func() error {
-		agreed = nil
+		masters = nil
 		for i := range m.proxies {
-			if i == m.killed {
+			if i == m.killedProxy {
 				continue
 			}
 			client, err := redistest.Dial(m.addrs[i], kit.Patience)
@@ -262,40 +262,40 @@ func (m *mix) settle() {
 			if err != nil {
 				return err
 			}
-			var has []string
-			for _, found := range mastersInInfo.FindAllStringSubmatch(kit.Text(info), -1) {
-				has = append(has, found[1])
+			var current []string
+			for _, match := range mastersInInfo.FindAllStringSubmatch(kit.Text(info), -1) {
+				current = append(current, match[1])
 			}
-			slices.Sort(has)
-			if agreed != nil && !slices.Equal(has, agreed) {
-				return fmt.Errorf("proxies have the masters %v and %v", agreed, has)
+			slices.Sort(current)
+			if masters != nil && !slices.Equal(current, masters) {
+				return fmt.Errorf("proxies have the masters %v and %v", masters, current)
 			}
-			agreed = has
+			masters = current
 		}
 		return nil
 	})
 	m.masters = slices.DeleteFunc(slices.Clone(m.servers),
-		func(s *redistest.Server) bool { return !slices.Contains(agreed, s.Addr()) })
+		func(s *redistest.Server) bool { return !slices.Contains(masters, s.Addr()) })
 	if len(m.masters) != 5 {
-		m.t.Fatalf("the masters are %v", agreed)
+		m.t.Fatalf("the masters are %v", masters)
 	}
 	for i := range m.proxies {
 		m.configure(i, m.masters)
 	}
-	if m.killed >= 0 {
-		m.proxies[m.killed] = kit.StartConfigured(m.t, m.files[m.killed])
+	if m.killedProxy >= 0 {
+		m.proxies[m.killedProxy] = kit.StartConfigured(m.t, m.files[m.killedProxy])
 	}
 }
 
 // wantAvailable waits until each proxy grants a lock, and returns how long that took.
 func (m *mix) wantAvailable() time.Duration {
 	m.t.Helper()
-	began := time.Now()
+	startedAt := time.Now()
 	for i, proxy := range m.proxies {
 		client := kit.Connect(m.t, proxy)
-		m.probes++
-		key := fmt.Sprint("lock:probe:", m.probes) // a new key each time, because the DEL of the last one may have failed
-		kit.Within(m.t, mostTimeBack-time.Since(began), func() error {
+		m.probeCount++
+		key := fmt.Sprint("lock:probe:", m.probeCount) // a new key each time, because the DEL of the last one may have failed
+		kit.Within(m.t, maxRecovery-time.Since(startedAt), func() error {
 			if reply := kit.Do(m.t, client, "SET", key, "me", "NX", "PX", "60000"); reply != "OK" {
 				return fmt.Errorf("proxy %d grants no lock: %v", i, reply)
 			}
@@ -303,24 +303,24 @@ func (m *mix) wantAvailable() time.Duration {
 			return nil
 		})
 	}
-	return time.Since(began)
+	return time.Since(startedAt)
 }
 
-var placeInInfo = regexp.MustCompile(`redlock_lock_storage:(\S+)`)
+var storageInInfo = regexp.MustCompile(`redlock_lock_storage:(\S+)`)
 
-// wantOnePlace returns an error unless the proxies agree where the locks are stored, and no locks
-// are left at the other location.
-func (m *mix) wantOnePlace() error {
-	at := ""
+// wantOneLocation returns an error unless the proxies agree where the locks are stored, and no
+// locks are left at the other location.
+func (m *mix) wantOneLocation() error {
+	location := ""
 	for _, proxy := range m.proxies {
-		found := placeInInfo.FindStringSubmatch(kit.Text(kit.Do(m.t, kit.Connect(m.t, proxy), "PROXY", "INFO")))
+		match := storageInInfo.FindStringSubmatch(kit.Text(kit.Do(m.t, kit.Connect(m.t, proxy), "PROXY", "INFO")))
 		switch {
-		case found == nil, found[1] != "upstream" && found[1] != "masters":
-			return fmt.Errorf("a proxy says that the locks are at %q", found)
-		case at != "" && at != found[1]:
-			return fmt.Errorf("proxies say that the locks are at the %s and at the %s", at, found[1])
+		case match == nil, match[1] != "upstream" && match[1] != "masters":
+			return fmt.Errorf("a proxy says that the locks are at %q", match)
+		case location != "" && location != match[1]:
+			return fmt.Errorf("proxies say that the locks are at the %s and at the %s", location, match[1])
 		}
-		at = found[1]
+		location = match[1]
 	}
-	return m.wantOnlyAt(at == "upstream")
+	return m.wantNoKeysLeft(location == "upstream")
 }

@@ -37,217 +37,217 @@ func TestMovesUnderLoad(t *testing.T) {
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
 	random := rand.New(rand.NewPCG(seed, 1))
 	r := startRig(t)
-	asking := kit.Connect(t, r.proxies[0])
-	for _, k := range keepers {
-		kit.Do(t, asking, k.make...)
-		if k.ends {
-			kit.Want(t, asking, int64(1), "PEXPIRE", k.key, kit.Millis(keptFor))
+	client := kit.Connect(t, r.proxies[0])
+	for _, k := range heldLocks {
+		kit.Do(t, client, k.setCommand...)
+		if k.expires {
+			kit.Want(t, client, int64(1), "PEXPIRE", k.key, kit.Millis(heldLockTTL))
 		}
 	}
 	for i := range int(kit.NumberFrom(t, locksEnv, 200)) {
-		kit.Do(t, asking, "SET", "lock:more:"+strconv.Itoa(i), "x", "PX", kit.Millis(keptFor))
+		kit.Do(t, client, "SET", "lock:more:"+strconv.Itoa(i), "x", "PX", kit.Millis(heldLockTTL))
 	}
 	l := startLoad(t, r, seed)
 	time.Sleep(time.Second) // clients keep running
 	l.leaveUpstream()
-	var pauses, faulty []time.Duration
+	var pauses, faultyPauses []time.Duration
 	for i := range 2 * moves {
 		back := i%2 == 1
-		fault := none
+		fault := noFault
 		if i%10 == 2 || i%10 == 5 || i%10 == 8 {
-			fault = mishap(1 + (i/10*3+i%10/3+int(seed%uint64(faults-1)))%int(faults-1))
+			fault = moveFault(1 + (i/10*3+i%10/3+int(seed%uint64(faultCount-1)))%int(faultCount-1))
 		}
-		before := look(t, kit.Connect(t, r.proxies[random.IntN(2)]))
-		l.take()
-		began := time.Now()
-		ended := l.moves()
-		said := r.moveWith(random, l, fault, back)
-		ended()
-		took := time.Since(began)
+		rangesBefore := checkHeldLocks(t, kit.Connect(t, r.proxies[random.IntN(2)]))
+		l.takeRound()
+		startedAt := time.Now()
+		endMove := l.beginMove()
+		output := r.moveWith(random, l, fault, back)
+		endMove()
+		elapsed := time.Since(startedAt)
 		time.Sleep(time.Duration(200+random.IntN(300)) * time.Millisecond) // clients keep running
-		after := look(t, kit.Connect(t, r.proxies[random.IntN(2)]))
-		seen := l.take()
-		for key, was := range before { // a key may expire later by the duration of a command, but never earlier
-			if is := after[key]; is.endless != was.endless || !is.endless &&
-				(is.from.Sub(was.to) > slack+took || was.from.Sub(is.to) > slack) {
-				t.Errorf("round %d: %s was over at %v to %v before it was moved, and is at %v to %v", i, key, was.from,
-					was.to, is.from, is.to)
+		rangesAfter := checkHeldLocks(t, kit.Connect(t, r.proxies[random.IntN(2)]))
+		records := l.takeRound()
+		for key, before := range rangesBefore { // a key may expire later by the duration of a command, but never earlier
+			if after := rangesAfter[key]; after.endless != before.endless || !after.endless &&
+				(after.from.Sub(before.to) > slack+elapsed || before.from.Sub(after.to) > slack) {
+				t.Errorf("round %d: %s was over at %v to %v before it was moved, and is at %v to %v", i, key, before.from,
+					before.to, after.from, after.to)
 			}
 		}
-		if err := r.wantOnlyAt(back); err != nil {
+		if err := r.wantNoKeysLeft(back); err != nil {
 			t.Errorf("round %d: %v", i, err)
 		}
-		if fault == none {
-			pauses = append(pauses, seen.slowest)
+		if fault == noFault {
+			pauses = append(pauses, records.slowest)
 		} else {
-			faulty = append(faulty, seen.slowest)
+			faultyPauses = append(faultyPauses, records.slowest)
 		}
 		t.Logf("round %d: back=%v, %v: %v; %d grants, slowest %v (%s); errors: %s; %s", i, back, fault,
-			took.Round(time.Millisecond), seen.grants, seen.slowest.Round(time.Millisecond),
-			seen.slowestOf, counts(seen.errors), strings.ReplaceAll(strings.TrimSpace(said), "\n", " | "))
-		for what := range seen.errors {
-			if fault == none && !isSlow(what) && !strings.Contains(what, hasty.String()) || !explained(what) {
-				t.Errorf("round %d (%v): %d × %s", i, fault, seen.errors[what], what)
+			elapsed.Round(time.Millisecond), records.grants, records.slowest.Round(time.Millisecond),
+			records.slowestCommand, formatCounts(records.errors), strings.ReplaceAll(strings.TrimSpace(output), "\n", " | "))
+		for failure := range records.errors {
+			if fault == noFault && !isSlowMachine(failure) && !strings.Contains(failure, shortTimeout.String()) || !isExplained(failure) {
+				t.Errorf("round %d (%v): %d × %s", i, fault, records.errors[failure], failure)
 			}
 		}
-		for _, what := range seen.wrong {
-			t.Errorf("round %d (%v): %s", i, fault, what)
+		for _, violation := range records.violations {
+			t.Errorf("round %d (%v): %s", i, fault, violation)
 		}
 	}
-	grants, double := l.stop()
-	last := l.take()
-	for _, what := range last.wrong {
-		t.Error(what)
+	grants, overlaps := l.stop()
+	last := l.takeRound()
+	for _, violation := range last.violations {
+		t.Error(violation)
 	}
-	for i, one := range double {
+	for i, overlap := range overlaps {
 		if i < 20 {
-			t.Error("DOUBLE GRANT: ", one)
+			t.Error("DOUBLE GRANT: ", overlap)
 		}
 	}
-	t.Logf("%d grants: %s", grants, counts(l.dialect))
-	t.Logf("replies: %s", counts(l.replies))
+	t.Logf("%d grants: %s", grants, formatCounts(l.dialectGrants))
+	t.Logf("replies: %s", formatCounts(l.replies))
 	t.Logf("%d moves, %d of them with faults, %d double grants; the longest that a command took: %s; with faults: %s",
-		2*moves, len(faulty), len(double), figures(pauses), figures(faulty))
+		2*moves, len(faultyPauses), len(overlaps), summary(pauses), summary(faultyPauses))
 	if grants < 100*moves {
 		t.Errorf("%d grants only", grants)
 	}
 }
 
-// figures returns the median and the maximum.
-func figures(all []time.Duration) string {
-	if len(all) == 0 {
+// summary returns the median and the maximum.
+func summary(durations []time.Duration) string {
+	if len(durations) == 0 {
 		return "none"
 	}
-	slices.Sort(all)
-	return fmt.Sprintf("median %v, max %v", all[len(all)/2].Round(time.Millisecond),
-		all[len(all)-1].Round(time.Millisecond))
+	slices.Sort(durations)
+	return fmt.Sprintf("median %v, max %v", durations[len(durations)/2].Round(time.Millisecond),
+		durations[len(durations)-1].Round(time.Millisecond))
 }
 
-// isSlow reports whether a command failed only because the machine was stopped for longer than the
-// limit of the masters' replies, or of a ballot. A move does not cause this.
-func isSlow(what string) bool {
-	_, cause, unknown := strings.Cut(what, ": NOQUORUM ")
-	return unknown && (strings.Contains(cause, "agreed only after") || strings.Contains(cause, "no answer in time") ||
+// isSlowMachine reports whether a command failed only because the machine was stopped for longer
+// than the limit of the masters' replies, or of a ballot. A move does not cause this.
+func isSlowMachine(failure string) bool {
+	_, cause, isNoQuorum := strings.Cut(failure, ": NOQUORUM ")
+	return isNoQuorum && (strings.Contains(cause, "agreed only after") || strings.Contains(cause, "no answer in time") ||
 		strings.HasPrefix(cause, "other clients have changed the key since"))
 }
 
-// explained reports whether a fault may have caused a wrong reply.
-func explained(what string) bool {
+// isExplained reports whether a fault may have caused a wrong reply.
+func isExplained(failure string) bool {
 	for _, kind := range []string{"connection failed", "no answer in", "NOQUORUM", "UPSTREAM", "upstream", "LOADING"} {
-		if strings.Contains(what, kind) {
+		if strings.Contains(failure, kind) {
 			return true
 		}
 	}
 	return false
 }
 
-// mishap is a fault during a move.
-type mishap int
+// moveFault is a fault during a move.
+type moveFault int
 
 const (
-	none mishap = iota
+	noFault moveFault = iota
 	otherStopped
 	moverKilled
 	masterKilled
 	upstreamRestarted
 	moverStopped
 	interrupted
-	faults
+	faultCount
 )
 
-func (f mishap) String() string {
+func (f moveFault) String() string {
 	return [...]string{"no fault", "the other proxy is stopped", "the proxy that moves is killed", "a master is killed",
 		"the upstream is restarted",
 		"the proxy that moves is stopped", "the program is interrupted"}[f]
 }
 
-// moveWith repeats a move during a fault until the locks have moved, and returns the output.
-func (r *rig) moveWith(random *rand.Rand, l *load, fault mishap, back bool) (said string) {
+// moveWith repeats a move during a fault until the locks have moved. It returns the output.
+func (r *rig) moveWith(random *rand.Rand, l *load, fault moveFault, back bool) (output string) {
 	r.t.Helper()
 	var flags []string
 	if back {
 		flags = []string{"--back"}
 	}
 	mover := random.IntN(2)
-	if fault == none {
+	if fault == noFault {
 		return r.mustMove(mover, flags...)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 	defer cancel()
 	done := make(chan struct{})
-	var first string
+	var firstOutput string
 	begin := func() {
 		go func() {
 			defer close(done)
-			out, err := r.moveUntil(ctx, mover, append([]string{"--even-if-others"}, flags...)...)
-			first = fmt.Sprint(out, err)
+			text, err := r.moveContext(ctx, mover, append([]string{"--even-if-others"}, flags...)...)
+			firstOutput = fmt.Sprint(text, err)
 		}()
 	}
-	after := time.Duration(random.Int64N(int64(1500 * time.Millisecond)))
+	delay := time.Duration(random.Int64N(int64(1500 * time.Millisecond)))
 	if random.IntN(2) == 0 {
-		after /= 5
+		delay /= 5
 	}
-	again := func(proxy int) {
+	retryMove := func(proxy int) {
 		if random.IntN(3) == 0 {
 			_, err := r.move(proxy, "--abort")
-			said += fmt.Sprintf("abort: %v | ", err)
+			output += fmt.Sprintf("abort: %v | ", err)
 		}
 		kit.Soon(r.t, func() error {
-			out, err := r.move(proxy, append([]string{"--even-if-others"}, flags...)...)
-			said += fmt.Sprintf("again: %s %v | ", strings.ReplaceAll(out, "\n", "; "), err)
+			text, err := r.move(proxy, append([]string{"--even-if-others"}, flags...)...)
+			output += fmt.Sprintf("again: %s %v | ", strings.ReplaceAll(text, "\n", "; "), err)
 			return err
 		})
 	}
 	switch fault {
 	case otherStopped, moverStopped:
-		stopped := r.proxies[1-mover]
+		stoppedProxy := r.proxies[1-mover]
 		if fault == moverStopped {
-			stopped = r.proxies[mover]
+			stoppedProxy = r.proxies[mover]
 		}
 		begin()
-		time.Sleep(after) // the next step may come after any delay
-		kit.Must(r.t, stopped.Signal(syscall.SIGSTOP))
+		time.Sleep(delay) // the next step may come after any delay
+		kit.Must(r.t, stoppedProxy.Signal(syscall.SIGSTOP))
 		if fault == moverStopped {
 			time.Sleep(500 * time.Millisecond) // the next step may come after any delay
-			again(1 - mover)
+			retryMove(1 - mover)
 		} else {
 			<-done
 		}
 		time.Sleep(time.Duration(random.Int64N(int64(time.Second)))) // the fault lasts
-		kit.Must(r.t, stopped.Signal(syscall.SIGCONT))
+		kit.Must(r.t, stoppedProxy.Signal(syscall.SIGCONT))
 		<-done
 		time.Sleep(200 * time.Millisecond) // the next step may come after any delay
-		again(mover)
+		retryMove(mover)
 	case moverKilled:
 		begin()
-		time.Sleep(after) // the next step may come after any delay
+		time.Sleep(delay) // the next step may come after any delay
 		kit.Must(r.t, r.proxies[mover].Kill())
 		<-done
-		again(1 - mover)
+		retryMove(1 - mover)
 		r.restart(mover)
 	case masterKilled:
 		begin()
-		time.Sleep(after) // the next step may come after any delay
+		time.Sleep(delay) // the next step may come after any delay
 		master := r.masters[random.IntN(len(r.masters))]
 		kit.Must(r.t, master.Kill())
 		time.Sleep(time.Duration(random.Int64N(int64(time.Second)))) // the fault lasts
 		kit.Must(r.t, master.Restart())
 		<-done
-		again(mover)
+		retryMove(mover)
 	case upstreamRestarted:
 		begin()
-		time.Sleep(after) // the next step may come after any delay
+		time.Sleep(delay) // the next step may come after any delay
 		kit.Must(r.t, r.upstream.Revive())
 		<-done
-		again(mover)
+		retryMove(mover)
 	case interrupted:
 		begin()
-		time.Sleep(after) // the next step may come after any delay
+		time.Sleep(delay) // the next step may come after any delay
 		cancel()
 		<-done
 		time.Sleep(200 * time.Millisecond) // the next step may come after any delay
-		again(random.IntN(2))
+		retryMove(random.IntN(2))
 	}
 	r.wantVoting()
-	return fmt.Sprintf("%v after %v: %s | %s", fault, after, first, said)
+	return fmt.Sprintf("%v after %v: %s | %s", fault, delay, firstOutput, output)
 }

@@ -42,21 +42,21 @@ func startLinked(t *testing.T) (r *rig, links []*faultlink.CommandLink) {
 	return r, links
 }
 
-// lose sends a command that reaches all masters and gets NOQUORUM, because the replies and later
-// commands about the key are lost. well ends the fault.
-func (r *rig) lose(links []*faultlink.CommandLink, command ...string) (well func()) {
+// loseReplies sends a command that reaches all masters and gets NOQUORUM, because the replies and
+// later commands about the key are lost. heal ends the fault.
+func (r *rig) loseReplies(links []*faultlink.CommandLink, command ...string) (heal func()) {
 	r.t.Helper()
-	var holds []*faultlink.Hold
-	named := faultlink.Naming(command[1])
+	var heldBack []*faultlink.Hold
+	namesKey := faultlink.Naming(command[1])
 	for _, link := range links {
-		holds = append(holds, link.HoldAnswers(named), link.HoldCommands(faultlink.After(1, named)))
+		heldBack = append(heldBack, link.HoldAnswers(namesKey), link.HoldCommands(faultlink.After(1, namesKey)))
 	}
 	reply := kit.Text(kit.Do(r.t, kit.Connect(r.t, r.proxies[0]), command...))
 	if !strings.HasPrefix(reply, "NOQUORUM ") {
 		r.t.Fatalf("%v: %s, want NOQUORUM", command, reply)
 	}
 	return func() {
-		for _, hold := range holds {
+		for _, hold := range heldBack {
 			hold.Discard()
 		}
 	}
@@ -70,42 +70,42 @@ func TestRemovalBeforeAMove(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"LOCK", "lock:k", "lost", "PX", "600000"},
 		{"SET", "lock:k", "lost", "NX", "PX", "600000"}} {
-		for _, by := range []int{0, 1} {
+		for _, mover := range []int{0, 1} {
 			for _, pause := range []time.Duration{-1, 0, 500 * time.Millisecond, 2500 * time.Millisecond} {
-				t.Run(fmt.Sprint(command[0], " moved by ", by, " well after ", pause), func(t *testing.T) {
+				t.Run(fmt.Sprint(command[0], " moved by ", mover, " well after ", pause), func(t *testing.T) {
 					t.Parallel()
 					r, links := startLinked(t)
-					one, other := r.pair()
-					kit.Want(t, other, "OK", "SET", "lock:held", "me", "NX", "PX", "600000")
-					well := r.lose(links, command...)
+					clientA, clientB := r.clients()
+					kit.Want(t, clientB, "OK", "SET", "lock:held", "me", "NX", "PX", "600000")
+					heal := r.loseReplies(links, command...)
 					if pause < 0 {
-						well()
+						heal()
 					}
-					began := time.Now()
-					moved := make(chan error, 1)
+					startedAt := time.Now()
+					moveErr := make(chan error, 1)
 					go func() {
-						_, err := r.move(by, toUpstream)
-						moved <- err
+						_, err := r.move(mover, backFlag)
+						moveErr <- err
 					}()
 					if pause >= 0 {
 						time.Sleep(pause)
-						well()
+						heal()
 					}
-					if err := <-moved; err != nil {
+					if err := <-moveErr; err != nil {
 						t.Logf("the move: %v", err)
-						kit.Soon(t, func() error { _, err := r.move(1, toUpstream); return err })
+						kit.Soon(t, func() error { _, err := r.move(1, backFlag); return err })
 					}
-					t.Logf("it took %v", time.Since(began).Round(time.Millisecond))
-					if left := r.atUpstream(); !slices.Equal(left, []string{"lock:held"}) {
-						t.Errorf("at the upstream are %q", left)
+					t.Logf("it took %v", time.Since(startedAt).Round(time.Millisecond))
+					if keys := r.keysAtUpstream(); !slices.Equal(keys, []string{"lock:held"}) {
+						t.Errorf("at the upstream are %q", keys)
 					}
-					kit.Want(t, one, nil, "GET", "lock:k")
-					kit.Want(t, one, "OK", "SET", "lock:k", "rival", "NX", "PX", "60000")
-					kit.Want(t, other, "me", "GET", "lock:held")
-					kit.Want(t, other, int64(1), "DEL", "lock:k")
+					kit.Want(t, clientA, nil, "GET", "lock:k")
+					kit.Want(t, clientA, "OK", "SET", "lock:k", "rival", "NX", "PX", "60000")
+					kit.Want(t, clientB, "me", "GET", "lock:held")
+					kit.Want(t, clientB, int64(1), "DEL", "lock:k")
 					r.mustMove(0)
-					kit.Want(t, other, nil, "GET", "lock:k")
-					kit.Want(t, other, "me", "GET", "lock:held")
+					kit.Want(t, clientB, nil, "GET", "lock:k")
+					kit.Want(t, clientB, "me", "GET", "lock:held")
 				})
 			}
 		}

@@ -21,8 +21,8 @@ func (r *rig) argsAfterMove() []string {
 	return slices.DeleteFunc(slices.Clone(r.args), func(arg string) bool { return arg == "--move-from-upstream" })
 }
 
-// restartAs kills all proxies, and starts them with new settings.
-func (r *rig) restartAs(args []string) {
+// restartWith kills all proxies, and starts them with new settings.
+func (r *rig) restartWith(args []string) {
 	r.t.Helper()
 	for _, proxy := range r.proxies {
 		kit.Must(r.t, proxy.Kill())
@@ -33,15 +33,15 @@ func (r *rig) restartAs(args []string) {
 	}
 }
 
-// run runs the program with the settings of the proxies, and returns its output.
-func (r *rig) run(command string, args ...string) string {
+// runCommand runs the program with the settings of the proxies, and returns its output.
+func (r *rig) runCommand(command string, args ...string) string {
 	r.t.Helper()
-	all := []string{command}
+	fullArgs := []string{command}
 	for _, master := range r.masters {
-		all = append(all, "--master", master.URL())
+		fullArgs = append(fullArgs, "--master", master.URL())
 	}
-	out, err := kit.Program(r.t, append(append(all, r.settings()...), args...)...).CombinedOutput()
-	return strings.TrimSpace(fmt.Sprintf("%s\n%v", out, err))
+	output, err := kit.Program(r.t, append(append(fullArgs, r.settings()...), args...)...).CombinedOutput()
+	return strings.TrimSpace(fmt.Sprintf("%s\n%v", output, err))
 }
 
 // settings returns the proxies' settings that other commands of the program accept, too.
@@ -55,15 +55,15 @@ func (r *rig) moveBack() {
 	r.t.Helper()
 	kit.Want(r.t, kit.Connect(r.t, r.proxies[0]), "OK", "SET", "lock:a", "me", "NX", "PX", "600000")
 	r.mustMove(0)
-	r.restartAs(r.argsAfterMove())
+	r.restartWith(r.argsAfterMove())
 	r.wantVoting()
-	r.mustMove(0, "--even-if-others", toUpstream)
+	r.mustMove(0, "--even-if-others", backFlag)
 	kit.Want(r.t, kit.Connect(r.t, r.proxies[1]), "OK", "SET", "lock:b", "me", "NX", "PX", "600000")
 	r.wantRecord("[upstream]") // the record follows a decision within seconds
 }
 
-// wantHeld checks that both locks at the upstream are held.
-func (r *rig) wantHeld() {
+// wantLocksHeld checks that both locks at the upstream are held.
+func (r *rig) wantLocksHeld() {
 	r.t.Helper()
 	for _, proxy := range r.proxies {
 		client := kit.Connect(r.t, proxy)
@@ -81,32 +81,32 @@ func (r *rig) flushMasters() {
 	}
 }
 
-// TestMastersForgetWhereTheLocksAre: after the locks were moved back to the upstream, all masters
+// TestMastersForgetLockStorage: after the locks were moved back to the upstream, all masters
 // lose their data. An operator confirms that no lock of the masters is held, or that the masters
 // are new. The locks at the upstream stay held, whatever the settings are.
-func TestMastersForgetWhereTheLocksAre(t *testing.T) {
-	for name, again := range map[string]func(r *rig){
+func TestMastersForgetLockStorage(t *testing.T) {
+	for name, restart := range map[string]func(r *rig){
 		"init": func(r *rig) {
 			r.flushMasters()
-			wantSaid(r.t, r.run("init", "--longest-ttl", "0s"), "5 of 5 masters vote")
-			r.restartAs(append(r.argsAfterMove(), "--fresh-start=false"))
+			wantOutput(r.t, r.runCommand("init", "--longest-ttl", "0s"), "5 of 5 masters vote")
+			r.restartWith(append(r.argsAfterMove(), "--fresh-start=false"))
 		},
 		"fresh start": func(r *rig) {
 			r.flushMasters()
-			r.restartAs(append(r.argsAfterMove(), "--fresh-start"))
+			r.restartWith(append(r.argsAfterMove(), "--fresh-start"))
 		},
 		"restarted without data": func(r *rig) {
 			for _, master := range r.masters {
 				kit.Must(r.t, master.Restart())
 			}
-			wantSaid(r.t, r.run("init", "--longest-ttl", "0s"), "5 of 5 masters vote")
-			r.restartAs(append(r.argsAfterMove(), "--fresh-start=false"))
+			wantOutput(r.t, r.runCommand("init", "--longest-ttl", "0s"), "5 of 5 masters vote")
+			r.restartWith(append(r.argsAfterMove(), "--fresh-start=false"))
 		},
 		"new masters": func(r *rig) {
 			r.flushMasters()
 			r.masters = kit.StartMasters(r.t)
-			wantSaid(r.t, r.run("init", "--longest-ttl", "0s"), "5 of 5 masters vote")
-			r.restartAs(append(r.argsAfterMove(), "--fresh-start=false"))
+			wantOutput(r.t, r.runCommand("init", "--longest-ttl", "0s"), "5 of 5 masters vote")
+			r.restartWith(append(r.argsAfterMove(), "--fresh-start=false"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,33 +119,33 @@ func TestMastersForgetWhereTheLocksAre(t *testing.T) {
 			for _, proxy := range r.proxies {
 				kit.Must(t, proxy.Kill())
 			}
-			again(r)
+			restart(r)
 			r.wantVoting()
-			r.wantHeld()
-			wantSaid(t, r.mustMove(0, "--even-if-others"), "the locks are at the masters now: 2 string")
-			r.wantHeld()
+			r.wantLocksHeld()
+			wantOutput(t, r.mustMove(0, "--even-if-others"), "the locks are at the masters now: 2 string")
+			r.wantLocksHeld()
 		})
 	}
 }
 
-// TestMastersForgetBesideAProxy: TestMastersForgetWhereTheLocksAre while the proxies run, which
-// know where the locks are stored.
-func TestMastersForgetBesideAProxy(t *testing.T) {
+// TestMastersForgetWhileProxiesRun: TestMastersForgetLockStorage while the proxies run. They know
+// where the locks are stored.
+func TestMastersForgetWhileProxiesRun(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	r.moveBack()
 	r.flushMasters()
-	wantSaid(t, r.run("init", "--longest-ttl", "0s", "--force"), "5 of 5 masters vote")
-	r.add(append(r.argsAfterMove(), "--fresh-start=false")...)
+	wantOutput(t, r.runCommand("init", "--longest-ttl", "0s", "--force"), "5 of 5 masters vote")
+	r.addProxy(append(r.argsAfterMove(), "--fresh-start=false")...)
 	r.wantVoting()
-	r.wantHeld()
+	r.wantLocksHeld()
 }
 
-// TestUpstreamIsAwayAtTheBeginning: if the masters have lost the location of the locks, and the
+// TestUpstreamDownAtStart: if the masters have lost the location of the locks, and the
 // upstream is unavailable, no location is decided. A proxy that starts while the masters know the
 // location does not need the upstream.
-func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
+func TestUpstreamDownAtStart(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.moveBack()
@@ -154,9 +154,9 @@ func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
 	}
 	kit.Must(t, r.upstream.Kill())
 	r.flushMasters()
-	wantSaid(t, r.run("init", "--longest-ttl", "0s"),
+	wantOutput(t, r.runCommand("init", "--longest-ttl", "0s"),
 		"refused: cannot tell where the locks are: the masters have no record of the location of the locks, and the upstream's record cannot be read", "connection refused")
-	r.restartAs(append(r.argsAfterMove(), "--fresh-start"))
+	r.restartWith(append(r.argsAfterMove(), "--fresh-start"))
 	for _, proxy := range r.proxies {
 		for _, master := range r.masters {
 			_, err := proxy.WaitLog(master.Addr()+` cause="waits until the location of the locks is known (the masters have no record of the location of the locks, and the upstream's record cannot be read`, kit.Patience)
@@ -165,11 +165,11 @@ func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
 	}
 	kit.Must(t, r.upstream.Revive())
 	r.wantVoting()
-	r.wantHeld()
+	r.wantLocksHeld()
 	kit.Must(t, r.upstream.Kill())
-	late := r.add(append(r.argsAfterMove(), "--fresh-start=false")...)
+	lateProxy := r.addProxy(append(r.argsAfterMove(), "--fresh-start=false")...)
 	for _, master := range r.masters {
-		_, err := late.WaitLog(`msg="master votes" master=`+master.Addr(), kit.Patience)
+		_, err := lateProxy.WaitLog(`msg="master votes" master=`+master.Addr(), kit.Patience)
 		kit.Must(t, err)
 	}
 }
@@ -184,13 +184,13 @@ func TestMastersAndRecordContradict(t *testing.T) {
 		kit.Must(t, proxy.Kill())
 	}
 	r.flushMasters()
-	without, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters),
+	lockServer, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters),
 		Args: append(kit.PatientMasters(), "--lock-keys", "lock:*", "--fresh-start")})
 	kit.Must(t, err)
-	kit.WantGrant(t, kit.Dial(t, without.Addr()), "LOCK", "other", "me", "PX", "60000")
-	kit.Must(t, without.Close())
-	r.restartAs(append(r.argsAfterMove(), "--fresh-start=false"))
-	both := fmt.Sprintf("the record at the upstream %s says upstream (era 4), the masters %s", r.upstream.Addr(),
+	kit.WantGrant(t, kit.Dial(t, lockServer.Addr()), "LOCK", "other", "me", "PX", "60000")
+	kit.Must(t, lockServer.Close())
+	r.restartWith(append(r.argsAfterMove(), "--fresh-start=false"))
+	contradiction := fmt.Sprintf("the record at the upstream %s says upstream (era 4), the masters %s", r.upstream.Addr(),
 		r.masters[0].Addr())
 	for _, proxy := range r.proxies {
 		client := kit.Connect(t, proxy)
@@ -201,18 +201,18 @@ func TestMastersAndRecordContradict(t *testing.T) {
 		}
 		kit.Soon(t, func() error {
 			if reply := fmt.Sprint(kit.Do(t, client, "SET", "lock:b", "you", "NX", "PX",
-				"60000")); !strings.Contains(reply, both) {
+				"60000")); !strings.Contains(reply, contradiction) {
 				return fmt.Errorf("%v", reply)
 			}
 			return nil
 		})
 	}
-	wantSaid(t, r.run("check"), "it would not be safe to serve", both)
-	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: cannot tell where the locks are: "+both)
+	wantOutput(t, r.runCommand("check"), "it would not be safe to serve", contradiction)
+	wantOutput(t, r.runCommand("init", "--longest-ttl", "0s"), "refused: cannot tell where the locks are: "+contradiction)
 	r.flushMasters()
-	wantSaid(t, r.run("init", "--longest-ttl", "0s", "--force"), "5 of 5 masters vote")
+	wantOutput(t, r.runCommand("init", "--longest-ttl", "0s", "--force"), "5 of 5 masters vote")
 	r.wantVoting()
-	r.wantHeld()
+	r.wantLocksHeld()
 }
 
 // TestSettingContradictsRecord: the locks were at the masters, which have lost their data, and a
@@ -232,19 +232,19 @@ func TestSettingContradictsRecord(t *testing.T) {
 		kit.Must(t, proxy.Kill())
 	}
 	r.flushMasters()
-	both := fmt.Sprintf("the record at the upstream %s says masters (era 2), but move-from-upstream says upstream; remove that setting", r.upstream.Addr())
-	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: cannot tell where the locks are: "+both)
-	r.restartAs(append(r.args, "--fresh-start"))
-	_, err := r.proxies[0].WaitLog(both, kit.Patience)
+	contradiction := fmt.Sprintf("the record at the upstream %s says masters (era 2), but move-from-upstream says upstream; remove that setting", r.upstream.Addr())
+	wantOutput(t, r.runCommand("init", "--longest-ttl", "0s"), "refused: cannot tell where the locks are: "+contradiction)
+	r.restartWith(append(r.args, "--fresh-start"))
+	_, err := r.proxies[0].WaitLog(contradiction, kit.Patience)
 	kit.Must(t, err)
 	if reply := kit.Do(t, kit.Connect(t, r.proxies[1]), "SET", "lock:a", "me",
 		"NX"); !strings.Contains(fmt.Sprint(reply), "NOQUORUM") {
 		t.Errorf("it was answered %v", reply)
 	}
-	r.restartAs(r.argsAfterMove())
+	r.restartWith(r.argsAfterMove())
 	r.wantVoting()
 	kit.Want(t, kit.Connect(t, r.proxies[1]), "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
-	kit.Must(t, r.wantOnlyAt(false))
+	kit.Must(t, r.wantNoKeysLeft(false))
 }
 
 // wantRecord waits until the upstream has the record want of the location of the locks.
@@ -269,7 +269,7 @@ func TestRecordIsKept(t *testing.T) {
 	r.wantRecord("[masters]")
 	kit.Must(t, kit.Tell(r.upstream, "FLUSHALL"))
 	r.wantRecord("[masters]")
-	r.mustMove(1, toUpstream)
+	r.mustMove(1, backFlag)
 	r.wantRecord("[upstream]")
 	kit.Must(t, r.upstream.Restart())
 	r.wantRecord("[upstream]")
@@ -284,25 +284,25 @@ func TestMoveThatCannotSucceed(t *testing.T) {
 		r.masters = append(r.masters, kit.StartRedis(t, "--databases", "2"))
 	}
 	r.args = slices.Concat(kit.LockKeyArgs(r.upstream), kit.PatientMasters(), []string{"--move-from-upstream"})
-	r.add(r.args...)
+	r.addProxy(r.args...)
 	r.wantVoting()
 	kit.Must(t, kit.TellIn(r.upstream, "3", "SET", "lock:a", "me"))
 	r.wantRefused(0, "the locks stay at the upstream: lock key 'lock:a' (database 3) at the masters: ", "--even-if-others")
 	kit.Must(t, kit.TellIn(r.upstream, "3", "DEL", "lock:a"))
 	kit.Must(t, kit.Tell(r.upstream, "SET", "lock:a", strings.Repeat("x", 500_000)))
-	leave := func(server *redistest.Server) {
+	limitMemory := func(server *redistest.Server) {
 		info, err := kit.AskIn(server, "0", "INFO", "memory")
 		kit.Must(t, err)
 		used, err := strconv.Atoi(redisinfo.Parse(info.(string))["used_memory"])
 		kit.Must(t, err)
 		kit.Must(t, kit.Tell(server, "CONFIG", "SET", "maxmemory", strconv.Itoa(used+400_000)))
 	}
-	leave(r.masters[0])
+	limitMemory(r.masters[0])
 	r.wantRefused(0, "the locks stay at the upstream: no room for 1 lock key of about 500262 bytes: master "+r.masters[0].Addr()+" has room for only ", "--even-if-others")
 	kit.Must(t, kit.Tell(r.masters[0], "CONFIG", "SET", "maxmemory", "0"))
 	r.mustMove(0, "--even-if-others")
-	leave(r.upstream)
-	r.wantRefused(0, "the locks stay at the masters: no room for 1 lock key of about 500262 bytes: the upstream has room for ", "--even-if-others", toUpstream)
+	limitMemory(r.upstream)
+	r.wantRefused(0, "the locks stay at the masters: no room for 1 lock key of about 500262 bytes: the upstream has room for ", "--even-if-others", backFlag)
 	if log := r.proxies[0].Log(); strings.Count(log, `msg="the locks are being moved"`) != 1 {
 		t.Errorf("it was begun:\n%s", log)
 	}
@@ -316,17 +316,17 @@ func TestTwoMoversAtOnce(t *testing.T) {
 	r := startRig(t)
 	kit.Want(t, kit.Connect(t, r.proxies[0]), "OK", "SET", "lock:a", "me", "NX", "PX", "600000")
 	for i := range 2 * int(kit.NumberFrom(t, movesEnv, 3)) {
-		flags := [][]string{{}, {toUpstream}}[i%2]
-		said := make(chan string, 2)
+		flags := [][]string{{}, {backFlag}}[i%2]
+		outputs := make(chan string, 2)
 		for proxy := range r.proxies {
 			go func() {
-				out, err := r.move(proxy, flags...)
-				said <- fmt.Sprint(out, err)
+				output, err := r.move(proxy, flags...)
+				outputs <- fmt.Sprint(output, err)
 			}()
 		}
-		both := <-said + <-said
-		if !strings.Contains(both, "now: 1 string") || !strings.Contains(both, "nothing to move") {
-			t.Errorf("round %d: %s", i, both)
+		combined := <-outputs + <-outputs
+		if !strings.Contains(combined, "now: 1 string") || !strings.Contains(combined, "nothing to move") {
+			t.Errorf("round %d: %s", i, combined)
 		}
 		kit.Want(t, kit.Connect(t, r.proxies[i/2%2]), "me", "GET", "lock:a")
 	}

@@ -26,127 +26,127 @@ const (
 	// redsyncExpiry is so short that 5 % of it, the time that redsync waits, is less than the time
 	// for which a move pauses commands.
 	redsyncExpiry = 8 * time.Second
-	// redsyncClients is the number of concurrent clients, each with its own key.
-	redsyncClients = 16
+	// redsyncClientCount is the number of concurrent clients, each with its own key.
+	redsyncClientCount = 16
 	// redsyncMoves is the number of moves, and of moves back.
 	redsyncMoves = 2
 )
 
-// TestRedsyncOverTheMove: the effect of a move on clients of redsync with locks of 8 s. By default,
+// TestRedsyncDuringMove: the effect of a move on clients of redsync with locks of 8 s. By default,
 // go-redis ignores the time limit that redsync sets for a command, so no client gets an error. With
 // ContextTimeoutEnabled, a command fails after 0.4 s: Lock tries again, and TryLock reports it. The
 // failed command leaves nothing behind: the next lock is free, and stays held.
-func TestRedsyncOverTheMove(t *testing.T) {
+func TestRedsyncDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	const inTime = "TryLock: no answer in time"
+	const timeoutError = "TryLock: no answer in time"
 	for name, test := range map[string]struct {
-		enabled bool
-		factor  float64 // part of the expiry that redsync waits
-		want    []string
+		contextTimeout bool
+		factor         float64 // part of the expiry that redsync waits
+		want           []string
 	}{
 		"default":               {false, 0.05, nil},
-		"ContextTimeoutEnabled": {true, 0.05, []string{inTime}},
+		"ContextTimeoutEnabled": {true, 0.05, []string{timeoutError}},
 		"ContextTimeoutEnabled and WithTimeoutFactor": {true, 0.5, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &rig{t: t, upstream: kit.StartRedis(t, redistest.Durable()...), masters: kit.StartMasters(t)[:3]}
 			r.args = slices.Concat(kit.LockKeyArgs(r.upstream), kit.PatientMasters(), []string{"--move-from-upstream"})
-			r.add(r.args...)
-			r.add(r.args...)
+			r.addProxy(r.args...)
+			r.addProxy(r.args...)
 			r.wantVoting()
-			l := startRedsyncs(t, r, test.enabled, test.factor)
+			l := startRedsyncGroup(t, r, test.contextTimeout, test.factor)
 			for range redsyncMoves {
-				l.whileWorking(t, r)
-				l.whileWorking(t, r, toUpstream)
+				l.moveUnderLoad(t, r)
+				l.moveUnderLoad(t, r, backFlag)
 			}
 			l.stop()
-			t.Logf("%s; slowest lock %v; errors of %d moves: %s", counts(l.done), l.slowest.Round(time.Millisecond),
-				2*redsyncMoves, counts(l.errors))
-			for what := range l.errors {
-				if !slices.Contains(test.want, what) {
-					t.Errorf("%d × %s", l.errors[what], what)
+			t.Logf("%s; slowest lock %v; errors of %d moves: %s", formatCounts(l.calls), l.slowest.Round(time.Millisecond),
+				2*redsyncMoves, formatCounts(l.errors))
+			for failure := range l.errors {
+				if !slices.Contains(test.want, failure) {
+					t.Errorf("%d × %s", l.errors[failure], failure)
 				}
 			}
 		})
 	}
 }
 
-// whileWorking moves the locks while the clients are running.
-func (l *redsyncs) whileWorking(t *testing.T, r *rig, flags ...string) {
+// moveUnderLoad moves the locks while the clients are running.
+func (l *redsyncGroup) moveUnderLoad(t *testing.T, r *rig, flags ...string) {
 	t.Helper()
 	time.Sleep(time.Second) // clients keep running
 	t.Log(strings.ReplaceAll(strings.TrimSpace(r.mustMove(0, flags...)), "\n", " | "))
 	time.Sleep(time.Second) // clients keep running
 }
 
-// redsyncs is a group of clients of redsync, and their records.
-type redsyncs struct {
-	over    atomic.Bool
-	workers sync.WaitGroup
+// redsyncGroup is a group of clients of redsync, and their records.
+type redsyncGroup struct {
+	stopping atomic.Bool
+	workers  sync.WaitGroup
 
-	mu           sync.Mutex
-	done, errors map[string]int
-	slowest      time.Duration
+	mu            sync.Mutex
+	calls, errors map[string]int
+	slowest       time.Duration
 }
 
-func startRedsyncs(t *testing.T, r *rig, enabled bool, factor float64) *redsyncs {
+func startRedsyncGroup(t *testing.T, r *rig, contextTimeout bool, factor float64) *redsyncGroup {
 	t.Helper()
-	l := &redsyncs{done: map[string]int{}, errors: map[string]int{}}
+	l := &redsyncGroup{calls: map[string]int{}, errors: map[string]int{}}
 	var proxies []*redsync.Redsync
 	for _, proxy := range r.proxies {
-		client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), ContextTimeoutEnabled: enabled})
+		client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), ContextTimeoutEnabled: contextTimeout})
 		t.Cleanup(func() { kit.NoError(t, client.Close()) })
 		proxies = append(proxies, redsync.New(goredis.NewPool(client)))
 	}
-	for i := range redsyncClients {
+	for i := range redsyncClientCount {
 		mutex := proxies[i%2].NewMutex(fmt.Sprint("lock:redsync:", i), redsync.WithExpiry(redsyncExpiry),
 			redsync.WithTimeoutFactor(factor))
 		if i/2%2 == 0 {
-			l.workers.Go(func() { l.lock(mutex, "Lock", mutex.Lock) })
+			l.workers.Go(func() { l.lockRepeatedly(mutex, "Lock", mutex.Lock) })
 		} else {
-			l.workers.Go(func() { l.lock(mutex, "TryLock", mutex.TryLock) })
+			l.workers.Go(func() { l.lockRepeatedly(mutex, "TryLock", mutex.TryLock) })
 		}
 	}
 	return l
 }
 
-// lock takes a mutex, extends it and releases it, repeatedly, until the test ends.
-func (l *redsyncs) lock(mutex *redsync.Mutex, call string, take func() error) {
-	for !l.over.Load() {
-		began := time.Now()
+// lockRepeatedly takes a mutex, extends it and releases it, repeatedly, until the test ends.
+func (l *redsyncGroup) lockRepeatedly(mutex *redsync.Mutex, call string, take func() error) {
+	for !l.stopping.Load() {
+		startedAt := time.Now()
 		err := take()
-		l.note(call, err, time.Since(began))
+		l.countCall(call, err, time.Since(startedAt))
 		if err == nil {
 			_, err = mutex.Extend()
-			l.note("Extend", err, 0)
+			l.countCall("Extend", err, 0)
 			_, err = mutex.Unlock()
-			l.note("Unlock", err, 0)
+			l.countCall("Unlock", err, 0)
 		}
 		time.Sleep(5 * time.Millisecond) // the pace of a client
 	}
 }
 
 // stop stops the clients.
-func (l *redsyncs) stop() {
-	l.over.Store(true)
+func (l *redsyncGroup) stop() {
+	l.stopping.Store(true)
 	l.workers.Wait()
 }
 
-// note counts the result of a call, and its maximum duration.
-func (l *redsyncs) note(call string, err error, took time.Duration) {
+// countCall counts the result of a call, and its maximum duration.
+func (l *redsyncGroup) countCall(call string, err error, elapsed time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
-		l.done[call]++
+		l.calls[call]++
 	} else {
-		l.errors[call+": "+kindOf(err)]++
+		l.errors[call+": "+errorKind(err)]++
 	}
-	l.slowest = max(l.slowest, took)
+	l.slowest = max(l.slowest, elapsed)
 }
 
-// kindOf returns an error of redsync without its variable parts.
-func kindOf(err error) string {
+// errorKind returns an error of redsync without its variable parts.
+func errorKind(err error) string {
 	var taken *redsync.ErrTaken
 	var node *redsync.ErrNodeTaken
 	switch {

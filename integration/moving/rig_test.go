@@ -33,23 +33,23 @@ type rig struct {
 // startRig starts proxies that start with the locks at the upstream.
 func startRig(t *testing.T, args ...string) *rig {
 	t.Helper()
-	return startRigAt(t, kit.StartRedis(t, redistest.Durable()...), args...)
+	return startRigWithUpstream(t, kit.StartRedis(t, redistest.Durable()...), args...)
 }
 
-func startRigAt(t *testing.T, upstream *redistest.Server, args ...string) *rig {
+func startRigWithUpstream(t *testing.T, upstream *redistest.Server, args ...string) *rig {
 	t.Helper()
 	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
 	r.args = slices.Concat(kit.LockKeyArgs(upstream), kit.PatientMasters(),
 		[]string{"--move-from-upstream", "--log-level", "debug"}, args)
 	for range 2 {
-		r.add(r.args...)
+		r.addProxy(r.args...)
 	}
 	r.wantVoting()
 	return r
 }
 
-// add starts one more proxy.
-func (r *rig) add(args ...string) *harness.Proxy {
+// addProxy starts one more proxy.
+func (r *rig) addProxy(args ...string) *harness.Proxy {
 	r.t.Helper()
 	proxy := kit.StartProxy(r.t, redistest.URLs(r.masters), args...)
 	r.proxies, r.addrs = append(r.proxies, proxy), append(r.addrs, proxy.Addr())
@@ -68,8 +68,8 @@ func (r *rig) wantVoting() {
 	(&kit.Fleet{Masters: r.masters, Proxies: r.proxies}).WantVoting(r.t, len(r.masters))
 }
 
-// wantAllHold waits until each proxy has reported to each master that it has paused commands.
-func (r *rig) wantAllHold() {
+// wantAllPaused waits until each proxy has reported to each master that it has paused commands.
+func (r *rig) wantAllPaused() {
 	r.t.Helper()
 	for _, master := range r.masters {
 		kit.Soon(r.t, func() error {
@@ -83,68 +83,68 @@ func (r *rig) wantAllHold() {
 }
 
 // errNotMoved is the error of a failed move, with the program's output.
-type errNotMoved struct{ said string }
+type errNotMoved struct{ output string }
 
-func (e errNotMoved) Error() string { return e.said }
+func (e errNotMoved) Error() string { return e.output }
 
 // move runs the program's command move for one proxy, and returns its output.
 func (r *rig) move(proxy int, flags ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 	defer cancel()
-	return r.moveUntil(ctx, proxy, flags...)
+	return r.moveContext(ctx, proxy, flags...)
 }
 
-func (r *rig) moveUntil(ctx context.Context, proxy int, flags ...string) (string, error) {
+func (r *rig) moveContext(ctx context.Context, proxy int, flags ...string) (string, error) {
 	program, err := harness.BuildProxy(ctx)
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, program, append([]string{"move", "--addr", r.addrs[proxy]},
+	output, err := exec.CommandContext(ctx, program, append([]string{"move", "--addr", r.addrs[proxy]},
 		flags...)...).CombinedOutput()
-	var code *exec.ExitError
-	if errors.As(err, &code) {
-		err = errNotMoved{strings.TrimSpace(string(out))}
+	var exitErr *exec.ExitError
+	if errors.As(err, &exitErr) {
+		err = errNotMoved{strings.TrimSpace(string(output))}
 	}
-	return string(out), err
+	return string(output), err
 }
 
 // mustMove moves the locks, and returns the output. A failure ends the test.
 func (r *rig) mustMove(proxy int, flags ...string) string {
 	r.t.Helper()
-	out, err := r.move(proxy, flags...)
+	output, err := r.move(proxy, flags...)
 	if err != nil {
 		r.t.Fatalf("move %v: %v", flags, err)
 	}
-	return out
+	return output
 }
 
 // wantRefused fails the test unless a move is refused for the given reason.
-func (r *rig) wantRefused(proxy int, why string, flags ...string) {
+func (r *rig) wantRefused(proxy int, reason string, flags ...string) {
 	r.t.Helper()
-	out, err := r.move(proxy, flags...)
-	if err == nil || !strings.Contains(err.Error(), why) {
-		r.t.Fatalf("move %v: got %q, %v; want %q", flags, out, err, why)
+	output, err := r.move(proxy, flags...)
+	if err == nil || !strings.Contains(err.Error(), reason) {
+		r.t.Fatalf("move %v: got %q, %v; want %q", flags, output, err, reason)
 	}
 }
 
-// atUpstream returns the lock keys at the upstream, of all databases.
-func (r *rig) atUpstream() []string {
+// keysAtUpstream returns the lock keys at the upstream, of all databases.
+func (r *rig) keysAtUpstream() []string {
 	r.t.Helper()
-	var all []string
+	var keys []string
 	for _, db := range []string{"0", "3"} {
 		reply, err := kit.AskIn(r.upstream, db, "KEYS", "lock:*")
 		kit.Must(r.t, err)
 		for _, key := range reply.([]any) {
-			all = append(all, key.(string))
+			keys = append(keys, key.(string))
 		}
 	}
-	return all
+	return keys
 }
 
-// atMasters returns the lock keys that a majority of the masters hold.
-func (r *rig) atMasters(pattern string) []string {
+// keysAtMasters returns the lock keys that a majority of the masters hold.
+func (r *rig) keysAtMasters(pattern string) []string {
 	r.t.Helper()
-	held := map[string]int{}
+	holders := map[string]int{}
 	for _, master := range r.masters {
 		for _, db := range []string{"0", "3"} {
 			reply, err := kit.AskIn(master, db, "KEYS", pattern)
@@ -153,42 +153,42 @@ func (r *rig) atMasters(pattern string) []string {
 				value, err := kit.AskIn(master, db, "GET", key.(string))
 				kit.Must(r.t, err)
 				if harness.Held(value) != nil {
-					held[key.(string)]++
+					holders[key.(string)]++
 				}
 			}
 		}
 	}
-	var all []string
-	for key, n := range held {
+	var keys []string
+	for key, n := range holders {
 		if n > len(r.masters)/2 {
-			all = append(all, key)
+			keys = append(keys, key)
 		}
 	}
-	return all
+	return keys
 }
 
-// wantOnlyAt returns an error if locks are left where they moved from: at the masters, if back is
-// set, otherwise at the upstream.
-func (r *rig) wantOnlyAt(back bool) error {
+// wantNoKeysLeft returns an error if locks are left where they moved from: at the masters, if back
+// is set, otherwise at the upstream.
+func (r *rig) wantNoKeysLeft(back bool) error {
 	for end := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		left := r.atUpstream()
+		keys := r.keysAtUpstream()
 		if back {
-			left = r.atMasters("lock:*")
+			keys = r.keysAtMasters("lock:*")
 		}
-		if len(left) == 0 {
+		if len(keys) == 0 {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("%d lock keys are left where the locks are not any more: %.300q", len(left), left)
+			return fmt.Errorf("%d lock keys are left where the locks are not any more: %.300q", len(keys), keys)
 		}
 	}
 }
 
-// counts returns a map as text, sorted.
-func counts(of map[string]int) string {
-	var all []string
-	for _, key := range slices.Sorted(maps.Keys(of)) {
-		all = append(all, strconv.Itoa(of[key])+" × "+key)
+// formatCounts returns a map as text, sorted.
+func formatCounts(counts map[string]int) string {
+	var items []string
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		items = append(items, strconv.Itoa(counts[key])+" × "+key)
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(items, ", ")
 }

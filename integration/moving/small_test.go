@@ -16,20 +16,20 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-const toUpstream = "--back"
+const backFlag = "--back"
 
-// pair returns a client of each proxy.
-func (r *rig) pair() (one, other *redistest.Client) {
+// clients returns a client of each proxy.
+func (r *rig) clients() (clientA, clientB *redistest.Client) {
 	r.t.Helper()
 	return kit.Connect(r.t, r.proxies[0]), kit.Connect(r.t, r.proxies[1])
 }
 
-// wantSaid fails the test unless the program's output contains the texts.
-func wantSaid(t *testing.T, said string, words ...string) {
+// wantOutput fails the test unless the program's output contains the texts.
+func wantOutput(t *testing.T, output string, words ...string) {
 	t.Helper()
 	for _, word := range words {
-		if !strings.Contains(said, word) {
-			t.Errorf("said: %q, want %q in it", said, word)
+		if !strings.Contains(output, word) {
+			t.Errorf("said: %q, want %q in it", output, word)
 		}
 	}
 }
@@ -39,23 +39,23 @@ func wantSaid(t *testing.T, said string, words ...string) {
 func TestMoveTwice(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	one, other := r.pair()
-	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
-	wantSaid(t, r.mustMove(0, toUpstream), "nothing to move: the locks are at the upstream")
-	wantSaid(t, r.mustMove(0, "--abort"), "the locks are at the upstream")
-	wantSaid(t, r.mustMove(0), "the locks are at the masters now: 1 string", "removed 1 lock key from the upstream")
-	wantSaid(t, r.mustMove(1), "nothing to move: the locks are at the masters")
-	wantSaid(t, r.mustMove(1, "--abort"), "the locks are at the masters")
-	kit.Want(t, other, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
-	kit.Want(t, other, nil, "LOCK", "lock:a", "you", "PX", "60000")
-	kit.WantGrant(t, one, "EXTEND", "lock:a", "me", "PX", "60000")
-	kit.Must(t, r.wantOnlyAt(false))
-	wantSaid(t, r.mustMove(1, toUpstream), "the locks are at the upstream now: 1 string")
-	wantSaid(t, r.mustMove(0, toUpstream), "nothing to move")
-	kit.Want(t, other, "me", "GET", "lock:a")
-	kit.Does(t, one, "UNLOCK lock:a me", "ERR UNLOCK"+needsMastersError)
-	kit.Want(t, one, int64(1), "EVAL", deleteOwn, "1", "lock:a", "me")
-	kit.Must(t, r.wantOnlyAt(true))
+	clientA, clientB := r.clients()
+	kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	wantOutput(t, r.mustMove(0, backFlag), "nothing to move: the locks are at the upstream")
+	wantOutput(t, r.mustMove(0, "--abort"), "the locks are at the upstream")
+	wantOutput(t, r.mustMove(0), "the locks are at the masters now: 1 string", "removed 1 lock key from the upstream")
+	wantOutput(t, r.mustMove(1), "nothing to move: the locks are at the masters")
+	wantOutput(t, r.mustMove(1, "--abort"), "the locks are at the masters")
+	kit.Want(t, clientB, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
+	kit.Want(t, clientB, nil, "LOCK", "lock:a", "you", "PX", "60000")
+	kit.WantGrant(t, clientA, "EXTEND", "lock:a", "me", "PX", "60000")
+	kit.Must(t, r.wantNoKeysLeft(false))
+	wantOutput(t, r.mustMove(1, backFlag), "the locks are at the upstream now: 1 string")
+	wantOutput(t, r.mustMove(0, backFlag), "nothing to move")
+	kit.Want(t, clientB, "me", "GET", "lock:a")
+	kit.Does(t, clientA, "UNLOCK lock:a me", "ERR UNLOCK"+needsMastersError)
+	kit.Want(t, clientA, int64(1), "EVAL", deleteIfOwn, "1", "lock:a", "me")
+	kit.Must(t, r.wantNoKeysLeft(true))
 }
 
 // TestMoveIsAborted: a move that waits for a stopped proxy is aborted. The locks and commands stay
@@ -65,39 +65,39 @@ func TestMoveIsAborted(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
-	one, other := r.pair()
+	clientA, clientB := r.clients()
 	operator := kit.Connect(t, r.proxies[0])
-	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
-	kit.Want(t, other, "OK", "MULTI")
-	kit.Want(t, other, "QUEUED", "GET", "lock:a")
-	moved := make(chan error, 1)
+	kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	kit.Want(t, clientB, "OK", "MULTI")
+	kit.Want(t, clientB, "QUEUED", "GET", "lock:a")
+	moveErr := make(chan error, 1)
 	go func() {
 		_, err := r.move(0)
-		moved <- err
+		moveErr <- err
 	}()
 	_, err := r.proxies[0].WaitLog("decided: to-masters", kit.Patience)
 	kit.Must(t, err)
 	kit.Must(t, r.proxies[1].Pause())
-	asked := make(chan any, 1)
+	lockReply := make(chan any, 1)
 	go func() {
-		reply, _ := one.Do("SET", "lock:a", "you", "NX", "PX", "60000")
-		asked <- reply
+		reply, _ := clientA.Do("SET", "lock:a", "you", "NX", "PX", "60000")
+		lockReply <- reply
 	}()
-	wantSaid(t, kit.Text(kit.Do(t, operator, "PROXY", "MOVE", "ABORT")), "aborted: the locks stay at the upstream")
-	if err := <-moved; err == nil || !strings.Contains(err.Error(), "upstream") {
+	wantOutput(t, kit.Text(kit.Do(t, operator, "PROXY", "MOVE", "ABORT")), "aborted: the locks stay at the upstream")
+	if err := <-moveErr; err == nil || !strings.Contains(err.Error(), "upstream") {
 		t.Errorf("the move that was given up said: %v", err)
 	}
-	if reply := <-asked; reply != nil {
+	if reply := <-lockReply; reply != nil {
 		t.Errorf("it was granted twice: %v", reply)
 	}
 	kit.Must(t, r.proxies[1].Continue())
-	if replies := kit.Text(kit.Do(t, other, "EXEC")); replies != "[me]" {
+	if replies := kit.Text(kit.Do(t, clientB, "EXEC")); replies != "[me]" {
 		t.Errorf("EXEC of the transaction that had begun: %v", replies)
 	}
 	kit.Want(t, kit.Connect(t, r.proxies[1]), "me", "GET", "lock:a")
-	kit.Must(t, r.wantOnlyAt(true))
+	kit.Must(t, r.wantNoKeysLeft(true))
 	r.mustMove(1)
-	kit.Must(t, r.wantOnlyAt(false))
+	kit.Must(t, r.wantNoKeysLeft(false))
 }
 
 // TestOldSettingsAfterTheMove: a proxy that starts after the move gets the location of the locks
@@ -106,22 +106,22 @@ func TestOldSettingsAfterTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
-	one, _ := r.pair()
-	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	clientA, _ := r.clients()
+	kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
 	r.mustMove(0)
 	for _, args := range [][]string{r.args, slices.DeleteFunc(slices.Clone(r.args),
 		func(arg string) bool { return arg == "--move-from-upstream" })} {
-		late := kit.Connect(t, r.add(args...))
-		kit.Want(t, late, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
-		kit.Want(t, late, "me", "GET", "lock:a")
+		lateClient := kit.Connect(t, r.addProxy(args...))
+		kit.Want(t, lateClient, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
+		kit.Want(t, lateClient, "me", "GET", "lock:a")
 	}
 	kit.Must(t, r.proxies[0].Kill())
 	r.restart(0)
 	kit.Want(t, kit.Connect(t, r.proxies[0]), "me", "GET", "lock:a")
-	r.mustMove(2, "--even-if-others", toUpstream) // the move may wait for a killed proxy
+	r.mustMove(2, "--even-if-others", backFlag) // the move may wait for a killed proxy
 	kit.Want(t, kit.Connect(t, r.proxies[3]), "me", "GET", "lock:a")
 	kit.Want(t, kit.Connect(t, r.proxies[3]), nil, "SET", "lock:a", "you", "NX", "PX", "60000")
-	kit.Must(t, r.wantOnlyAt(true))
+	kit.Must(t, r.wantNoKeysLeft(true))
 }
 
 // TestSettingsDiffer: a proxy without the setting move-from-upstream, together with one that has
@@ -130,8 +130,8 @@ func TestSettingsDiffer(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
-	one, _ := r.pair()
-	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	clientA, _ := r.clients()
+	kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
 	without := slices.DeleteFunc(slices.Clone(r.args), func(arg string) bool { return arg == "--move-from-upstream" })
 	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters), Args: without})
 	if err != nil {
@@ -154,21 +154,21 @@ func TestSettingsDiffer(t *testing.T) {
 			t.Log(line)
 		}
 	}
-	said, err := r.move(0)
-	t.Logf("move: %q, %v", said, err)
+	output, err := r.move(0)
+	t.Logf("move: %q, %v", output, err)
 }
 
-// TestOtherLockKeys: no locks are moved while a proxy with different lock keys runs, because it
-// would not pause its commands. When it has ended, they are.
+// TestOtherLockKeys: no locks are moved while a proxy with different lock keys runs, because that
+// proxy would not pause its commands. When it has ended, the locks are moved.
 func TestOtherLockKeys(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	args := slices.Concat(kit.PatientMasters(), []string{"--upstream", "redis://" + r.upstream.Addr(), "--lock-keys",
 		"job:*", "--move-from-upstream"})
-	other, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters), Args: args})
+	otherProxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters), Args: args})
 	kit.Must(t, err)
-	defer other.Close()
-	client := kit.Dial(t, other.Addr())
+	defer otherProxy.Close()
+	client := kit.Dial(t, otherProxy.Addr())
 	defer client.Close()
 	kit.Want(t, client, "OK", "SET", "lock:a", "other", "NX", "PX", "60000") // not a lock key of this proxy
 	kit.Soon(t, func() error {
@@ -178,14 +178,14 @@ func TestOtherLockKeys(t *testing.T) {
 		}
 		return nil
 	})
-	one, _ := r.pair()
-	kit.Want(t, one, nil, "SET", "lock:a", "me", "NX", "PX", "60000")
-	kit.Must(t, other.Close())
+	clientA, _ := r.clients()
+	kit.Want(t, clientA, nil, "SET", "lock:a", "me", "NX", "PX", "60000")
+	kit.Must(t, otherProxy.Close())
 	kit.Soon(t, func() error {
 		_, err := r.move(0, "--even-if-others")
 		return err
 	})
-	kit.Want(t, one, nil, "SET", "lock:a", "me", "NX", "PX", "60000")
+	kit.Want(t, clientA, nil, "SET", "lock:a", "me", "NX", "PX", "60000")
 }
 
 // TestDirectClients: a client that is connected to the upstream directly is named before anything
@@ -194,19 +194,19 @@ func TestDirectClients(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
-	one, _ := r.pair()
-	direct := kit.Dial(t, r.upstream.Addr())
-	kit.Want(t, direct, "OK", "CLIENT", "SETNAME", "billing")
-	kit.Want(t, direct, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
-	r.wantRefused(0, direct.LocalAddr()+" name=billing")
-	kit.Want(t, one, "me", "GET", "lock:a")
-	kit.Want(t, direct, "me", "GET", "lock:a")
-	kit.Must(t, r.wantOnlyAt(true))
-	wantSaid(t, r.mustMove(0, "--even-if-others"), "name=billing", "closed 1 connection at the upstream")
-	if reply, err := direct.Do("PING"); err == nil {
+	clientA, _ := r.clients()
+	directClient := kit.Dial(t, r.upstream.Addr())
+	kit.Want(t, directClient, "OK", "CLIENT", "SETNAME", "billing")
+	kit.Want(t, directClient, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	r.wantRefused(0, directClient.LocalAddr()+" name=billing")
+	kit.Want(t, clientA, "me", "GET", "lock:a")
+	kit.Want(t, directClient, "me", "GET", "lock:a")
+	kit.Must(t, r.wantNoKeysLeft(true))
+	wantOutput(t, r.mustMove(0, "--even-if-others"), "name=billing", "closed 1 connection at the upstream")
+	if reply, err := directClient.Do("PING"); err == nil {
 		t.Errorf("the client at the upstream is not disconnected: %v", reply)
 	}
-	kit.Want(t, one, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
+	kit.Want(t, clientA, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 }
 
 // TestClientsComeAndGo: clients that connect and disconnect during a move are not confused with
@@ -215,12 +215,12 @@ func TestClientsComeAndGo(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
-	var over atomic.Bool
+	var stopping atomic.Bool
 	var clients sync.WaitGroup
-	came := atomic.Int64{}
+	connects := atomic.Int64{}
 	for i := range 8 {
 		clients.Go(func() {
-			for !over.Load() {
+			for !stopping.Load() {
 				client, err := redistest.Dial(r.addrs[i%2], kit.Patience)
 				if err != nil {
 					t.Error(err)
@@ -232,19 +232,19 @@ func TestClientsComeAndGo(t *testing.T) {
 					}
 				}
 				_ = client.Close()
-				came.Add(1)
+				connects.Add(1)
 				time.Sleep(5 * time.Millisecond) // the pace of a client
 			}
 		})
 	}
 	defer clients.Wait()
-	defer over.Store(true)
-	for i, flags := range [][]string{nil, {toUpstream}, nil, {toUpstream}} {
-		if said := r.mustMove(i%2, flags...); strings.Contains(said, "ended") {
-			t.Error(said)
+	defer stopping.Store(true)
+	for i, flags := range [][]string{nil, {backFlag}, nil, {backFlag}} {
+		if output := r.mustMove(i%2, flags...); strings.Contains(output, "ended") {
+			t.Error(output)
 		}
 	}
-	t.Logf("%d clients", came.Load())
+	t.Logf("%d clients", connects.Load())
 }
 
 // TestUnfitKeys: keys that the masters cannot store are named before the move is decided.
@@ -252,123 +252,123 @@ func TestUnfitKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
-	one, _ := r.pair()
-	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
-	kit.Do(t, one, "XADD", "lock:stream", "*", "a", "b")
+	clientA, _ := r.clients()
+	kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	kit.Do(t, clientA, "XADD", "lock:stream", "*", "a", "b")
 	r.wantRefused(0, "lock:stream")
 	if log := r.proxies[0].Log(); strings.Contains(log, "decided: to-masters") {
 		t.Error("something was decided")
 	}
-	kit.Do(t, one, "DEL", "lock:stream")
+	kit.Do(t, clientA, "DEL", "lock:stream")
 	r.mustMove(0)
 }
 
-// TestWatchOverTheMove: a client watches a lock key when the move begins. Its EXEC returns nil, as
-// if the key had changed. If the client has queued a command on the key before, the transaction may
+// TestWatchDuringMove: a client watches a lock key when the move begins. EXEC returns nil, as if
+// the key had changed. If the client has queued a command on the key before, the transaction may
 // also succeed; then its effect is kept.
-func TestWatchOverTheMove(t *testing.T) {
+func TestWatchDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, back := range []bool{false, true} {
-		for _, when := range []string{"before MULTI", "after MULTI", "after a command"} {
-			t.Run(fmt.Sprintf("back=%v, %s", back, when), func(t *testing.T) {
+		for _, position := range []string{"before MULTI", "after MULTI", "after a command"} {
+			t.Run(fmt.Sprintf("back=%v, %s", back, position), func(t *testing.T) {
 				t.Parallel()
 				r := startRig(t)
-				one, other := r.pair()
+				clientA, clientB := r.clients()
 				var flags []string
 				if back {
 					r.mustMove(0)
-					flags = []string{toUpstream}
+					flags = []string{backFlag}
 				}
-				kit.Want(t, one, "OK", "SET", "lock:a", "me", "PX", "60000")
-				kit.Want(t, one, "OK", "WATCH", "lock:a")
-				kit.Want(t, one, "me", "GET", "lock:a")
+				kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "PX", "60000")
+				kit.Want(t, clientA, "OK", "WATCH", "lock:a")
+				kit.Want(t, clientA, "me", "GET", "lock:a")
 				steps := []func(){
-					func() { kit.Want(t, one, "OK", "MULTI") },
-					func() { kit.Want(t, one, "QUEUED", "DEL", "lock:a") },
+					func() { kit.Want(t, clientA, "OK", "MULTI") },
+					func() { kit.Want(t, clientA, "QUEUED", "DEL", "lock:a") },
 				}
-				at := map[string]int{"before MULTI": 0, "after MULTI": 1, "after a command": 2}[when]
-				for _, step := range steps[:at] {
+				stepsBefore := map[string]int{"before MULTI": 0, "after MULTI": 1, "after a command": 2}[position]
+				for _, step := range steps[:stepsBefore] {
 					step()
 				}
-				done := make(chan error, 1)
+				moveErr := make(chan error, 1)
 				go func() {
 					_, err := r.move(1, flags...)
-					done <- err
+					moveErr <- err
 				}()
-				if at == 2 { // the move waits for the transaction
+				if stepsBefore == 2 { // the move waits for the transaction
 					time.Sleep(1500 * time.Millisecond) // the fault lasts
 				} else {
-					kit.Must(t, <-done)
-					kit.Want(t, other, int64(1), "DEL", "lock:a")
-					kit.Want(t, other, "OK", "SET", "lock:a", "me", "PX", "60000")
+					kit.Must(t, <-moveErr)
+					kit.Want(t, clientB, int64(1), "DEL", "lock:a")
+					kit.Want(t, clientB, "OK", "SET", "lock:a", "me", "PX", "60000")
 				}
-				for _, step := range steps[at:] {
+				for _, step := range steps[stepsBefore:] {
 					step()
 				}
-				reply := kit.Do(t, one, "EXEC")
-				if at == 2 {
-					if replies, is := reply.([]any); reply != nil && (!is || len(replies) != 1 || replies[0] != int64(1)) {
+				reply := kit.Do(t, clientA, "EXEC")
+				if stepsBefore == 2 {
+					if replies, isList := reply.([]any); reply != nil && (!isList || len(replies) != 1 || replies[0] != int64(1)) {
 						t.Errorf("EXEC: %v", reply)
 					}
-					err := <-done
-					left := kit.Do(t, other, "EXISTS", "lock:a")
-					t.Logf("EXEC: %v; EXISTS: %v; the move: %v", reply, left, err)
-					if (reply == nil) != (left == int64(1)) {
-						t.Errorf("EXEC: %v, and then EXISTS: %v", reply, left)
+					err := <-moveErr
+					exists := kit.Do(t, clientB, "EXISTS", "lock:a")
+					t.Logf("EXEC: %v; EXISTS: %v; the move: %v", reply, exists, err)
+					if (reply == nil) != (exists == int64(1)) {
+						t.Errorf("EXEC: %v, and then EXISTS: %v", reply, exists)
 					}
 				} else if reply != nil {
 					t.Errorf("EXEC: %v", reply)
 				}
-				kit.Want(t, one, "OK", "SET", "lock:b", "me", "NX", "PX", "1000")
+				kit.Want(t, clientA, "OK", "SET", "lock:b", "me", "NX", "PX", "1000")
 			})
 		}
 	}
 }
 
-// TestLockInATransactionThatBeganBefore: a transaction without lock keys has begun before the move,
+// TestLockInEarlierTransaction: a transaction without lock keys has begun before the move,
 // and its proxy has already paused its commands. A command that then takes a lock in the
 // transaction does not take it at the upstream; the transaction fails.
-func TestLockInATransactionThatBeganBefore(t *testing.T) {
+func TestLockInEarlierTransaction(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
-	one, other := r.pair()
-	kit.Want(t, one, "OK", "SET", "lock:b", "me", "PX", "60000")
-	kit.Want(t, one, "OK", "MULTI")
-	done := r.during(1)
-	r.wantAllHold()
-	kit.Want(t, one, "QUEUED", "GET", "data")
-	taken := kit.Text(kit.Do(t, one, "SET", "lock:a", "me", "NX", "PX", "60000"))
-	executed := kit.Text(kit.Do(t, one, "EXEC"))
-	done()
-	if !strings.Contains(executed, "EXECABORT") {
-		t.Errorf("SET: %s, EXEC: %s", taken, executed)
+	clientA, clientB := r.clients()
+	kit.Want(t, clientA, "OK", "SET", "lock:b", "me", "PX", "60000")
+	kit.Want(t, clientA, "OK", "MULTI")
+	wait := r.startMove(1)
+	r.wantAllPaused()
+	kit.Want(t, clientA, "QUEUED", "GET", "data")
+	setReply := kit.Text(kit.Do(t, clientA, "SET", "lock:a", "me", "NX", "PX", "60000"))
+	execReply := kit.Text(kit.Do(t, clientA, "EXEC"))
+	wait()
+	if !strings.Contains(execReply, "EXECABORT") {
+		t.Errorf("SET: %s, EXEC: %s", setReply, execReply)
 	}
-	kit.Want(t, other, "OK", "SET", "lock:a", "other", "NX", "PX", "60000")
+	kit.Want(t, clientB, "OK", "SET", "lock:a", "other", "NX", "PX", "60000")
 }
 
-// TestTransactionsOverTheMove: a transaction that began without lock keys continues after the move.
-func TestTransactionsOverTheMove(t *testing.T) {
+// TestTransactionsDuringMove: a transaction that began without lock keys continues after the move.
+func TestTransactionsDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, back := range []bool{false, true} {
 		t.Run(fmt.Sprint("back=", back), func(t *testing.T) {
 			t.Parallel()
 			r := startRig(t)
-			one, other := r.pair()
+			clientA, clientB := r.clients()
 			var flags []string
 			if back {
 				r.mustMove(0)
-				flags = []string{toUpstream}
+				flags = []string{backFlag}
 			}
-			kit.Want(t, one, "OK", "MULTI")
+			kit.Want(t, clientA, "OK", "MULTI")
 			r.mustMove(1, flags...)
-			kit.Want(t, one, "QUEUED", "SET", "lock:a", "me", "NX", "PX", "60000")
-			if reply := kit.Text(kit.Do(t, one, "EXEC")); reply != "[OK]" {
+			kit.Want(t, clientA, "QUEUED", "SET", "lock:a", "me", "NX", "PX", "60000")
+			if reply := kit.Text(kit.Do(t, clientA, "EXEC")); reply != "[OK]" {
 				t.Errorf("EXEC: %v", reply)
 			}
-			kit.Want(t, other, "me", "GET", "lock:a")
+			kit.Want(t, clientB, "me", "GET", "lock:a")
 		})
 	}
 }
@@ -378,30 +378,30 @@ func TestSilentClients(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
-	one, other := r.pair()
-	kit.Must(t, one.Send(redistest.AppendCommand(redistest.AppendCommand(nil, "CLIENT", "REPLY", "OFF"), "SET",
+	clientA, clientB := r.clients()
+	kit.Must(t, clientA.Send(redistest.AppendCommand(redistest.AppendCommand(nil, "CLIENT", "REPLY", "OFF"), "SET",
 		"lock:a", "silent", "NX", "PX", "60000")))
 	kit.Soon(t, func() error {
-		if got := kit.Do(t, other, "GET", "lock:a"); got != "silent" {
+		if got := kit.Do(t, clientB, "GET", "lock:a"); got != "silent" {
 			return fmt.Errorf("GET: %v", got)
 		}
 		return nil
 	})
-	said := r.mustMove(1)
-	t.Log(said)
-	kit.Want(t, other, "silent", "GET", "lock:a")
-	if err := one.Send(redistest.AppendCommand(nil, "DEL", "lock:a")); err == nil {
-		if reply, err := one.Do("CLIENT", "REPLY", "ON"); err == nil && reply == "OK" {
-			kit.Want(t, other, nil, "GET", "lock:a")
+	output := r.mustMove(1)
+	t.Log(output)
+	kit.Want(t, clientB, "silent", "GET", "lock:a")
+	if err := clientA.Send(redistest.AppendCommand(nil, "DEL", "lock:a")); err == nil {
+		if reply, err := clientA.Do("CLIENT", "REPLY", "ON"); err == nil && reply == "OK" {
+			kit.Want(t, clientB, nil, "GET", "lock:a")
 			return
 		}
 	}
 	t.Log("its connection was ended")
-	kit.Want(t, other, "silent", "GET", "lock:a")
+	kit.Want(t, clientB, "silent", "GET", "lock:a")
 }
 
-// TestSettingsOfAllKinds: the locks move to the masters and back with key prefixes and tags.
-func TestSettingsOfAllKinds(t *testing.T) {
+// TestMoveWithPrefixAndTags: the locks move to the masters and back with key prefixes and tags.
+func TestMoveWithPrefixAndTags(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -411,55 +411,56 @@ func TestSettingsOfAllKinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			startRig(t, args...).wantThereAndBack()
+			startRig(t, args...).wantRoundTrip()
 		})
 	}
 }
 
-// wantThereAndBack moves locks of all kinds to the masters and back.
-func (r *rig) wantThereAndBack() {
+// wantRoundTrip moves locks of all kinds to the masters and back.
+func (r *rig) wantRoundTrip() {
 	t := r.t
 	t.Helper()
-	one, other := r.pair()
+	clientA, clientB := r.clients()
 	for _, db := range []string{"0", "3"} {
-		kit.Want(t, one, "OK", "SELECT", db)
-		for _, k := range keepers {
-			kit.Do(t, one, k.make...)
-			if k.ends {
-				kit.Want(t, one, int64(1), "PEXPIRE", k.key, kit.Millis(keptFor))
+		kit.Want(t, clientA, "OK", "SELECT", db)
+		for _, k := range heldLocks {
+			kit.Do(t, clientA, k.setCommand...)
+			if k.expires {
+				kit.Want(t, clientA, int64(1), "PEXPIRE", k.key, kit.Millis(heldLockTTL))
 			}
 		}
-		kit.Want(t, one, "OK", "SET", "data", "x"+db)
-		kit.Want(t, one, "OK", "SET", "lock:x:{tag}", "x"+db, "PX", "60000")
+		kit.Want(t, clientA, "OK", "SET", "data", "x"+db)
+		kit.Want(t, clientA, "OK", "SET", "lock:x:{tag}", "x"+db, "PX", "60000")
 	}
-	three, err := redistest.Dial(r.addrs[1], kit.Patience) // a client with RESP3
+	resp3Client, err := redistest.Dial(r.addrs[1], kit.Patience) // a client with RESP3
 	kit.Must(t, err)
-	defer three.Close()
-	kit.Do(t, three, "HELLO", "3")
-	for _, flags := range [][]string{nil, {toUpstream}, nil} {
+	defer resp3Client.Close()
+	kit.Do(t, resp3Client, "HELLO", "3")
+	for _, flags := range [][]string{nil, {backFlag}, nil} {
 		r.mustMove(1, flags...)
 		for _, db := range []string{"0", "3"} {
-			for _, client := range []*redistest.Client{one, other} {
+			for _, client := range []*redistest.Client{clientA, clientB} {
 				kit.Want(t, client, "OK", "SELECT", db)
-				look(t, client)
+				checkHeldLocks(t, client)
 				kit.Want(t, client, "x"+db, "GET", "data")
 				kit.Want(t, client, "x"+db, "GET", "lock:x:{tag}")
 				kit.Want(t, client, nil, "SET", "lock:x:{tag}", "you", "NX", "PX", "60000")
 			}
-			kit.Want(t, three, "OK", "SELECT", db)
-			if got := kit.Text(kit.Do(t, three, "HGETALL", "lock:kept:hash")); got != "map[a:1:2 b:x]" {
+			kit.Want(t, resp3Client, "OK", "SELECT", db)
+			if got := kit.Text(kit.Do(t, resp3Client, "HGETALL", "lock:kept:hash")); got != "map[a:1:2 b:x]" {
 				t.Errorf("over RESP3: %v", got)
 			}
-			if got := kit.Do(t, three, "SET", "lock:x:{tag}", "you", "NX", "PX", "60000"); got != nil {
+			if got := kit.Do(t, resp3Client, "SET", "lock:x:{tag}", "you", "NX", "PX", "60000"); got != nil {
 				t.Errorf("over RESP3: %v", got)
 			}
 		}
-		kit.Must(t, r.wantOnlyAt(len(flags) > 0))
+		kit.Must(t, r.wantNoKeysLeft(len(flags) > 0))
 	}
 }
 
-// TestFewRights: if the proxy's user lacks permissions at the upstream, the move changes nothing.
-func TestFewRights(t *testing.T) {
+// TestMissingPermissions: if the proxy's user lacks permissions at the upstream, the move changes
+// nothing.
+func TestMissingPermissions(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	upstream := kit.StartRedis(t, redistest.Durable()...)
@@ -467,16 +468,16 @@ func TestFewRights(t *testing.T) {
 	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
 	r.args = append([]string{"--lock-keys", "lock:*", "--move-from-upstream", "--upstream", "redis://few:secret@" +
 		upstream.Addr(), "--share-upstream-login"}, kit.PatientMasters()...)
-	r.add(r.args...)
-	r.add(r.args...)
+	r.addProxy(r.args...)
+	r.addProxy(r.args...)
 	r.wantVoting()
-	one, _ := r.pair()
-	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	clientA, _ := r.clients()
+	kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
 	r.wantRefused(0, "NOPERM")
-	kit.Want(t, one, "me", "GET", "lock:a")
+	kit.Want(t, clientA, "me", "GET", "lock:a")
 	kit.Must(t, kit.Tell(upstream, "ACL", "SETUSER", "few", "+client|kill"))
 	r.mustMove(0)
-	kit.Want(t, one, "me", "GET", "lock:a")
+	kit.Want(t, clientA, "me", "GET", "lock:a")
 }
 
 // TestMastersAreDown: while most masters are down, clients that had locked at the upstream
@@ -485,35 +486,35 @@ func TestMastersAreDown(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
-	one, other := r.pair()
-	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	clientA, clientB := r.clients()
+	kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
 	for _, master := range r.masters[:3] {
 		kit.Must(t, master.Kill())
 	}
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		kit.Want(t, one, "me", "GET", "lock:a")
-		kit.Want(t, one, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
+		kit.Want(t, clientA, "me", "GET", "lock:a")
+		kit.Want(t, clientA, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 	}
-	kit.Does(t, other, "SET lock:a you NX PX 60000", "NOQUORUM")
-	kit.Does(t, other, "SET data 1", "OK")
+	kit.Does(t, clientB, "SET lock:a you NX PX 60000", "NOQUORUM")
+	kit.Does(t, clientB, "SET data 1", "OK")
 	if _, err := r.move(0); err == nil {
 		t.Error("the locks were moved")
 	} else {
 		t.Log(err)
 	}
-	kit.Want(t, one, int64(1), "DEL", "lock:a")
+	kit.Want(t, clientA, int64(1), "DEL", "lock:a")
 }
 
-// TestLockServerBesideAMove: a proxy without an upstream, but with the same lock keys, grants no
+// TestLockServerDuringMove: a proxy without an upstream, but with the same lock keys, grants no
 // lock on lock keys while the locks are at the upstream.
-func TestLockServerBesideAMove(t *testing.T) {
+func TestLockServerDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
 	r.mustMove(0)
 	server := kit.StartProxy(t, redistest.URLs(r.masters), append(kit.PatientMasters(), "--lock-keys", "lock:*")...)
-	client, beside := kit.Dial(t, r.addrs[1]), kit.Connect(t, server)
+	client, serverClient := kit.Dial(t, r.addrs[1]), kit.Connect(t, server)
 	kit.Soon(t, func() error {
-		if reply := kit.Do(t, beside, "LOCK", "lock:a", "me", "PX", "60000"); reply == nil ||
+		if reply := kit.Do(t, serverClient, "LOCK", "lock:a", "me", "PX", "60000"); reply == nil ||
 			strings.HasPrefix(kit.Text(reply), "NOQUORUM") {
 			return fmt.Errorf("while the locks are at the masters: %v", reply)
 		}
@@ -523,10 +524,10 @@ func TestLockServerBesideAMove(t *testing.T) {
 	kit.Soon(t, func() error { _, err := r.move(0, "--back"); return err })
 	kit.Want(t, client, "me", "GET", "lock:a")
 	kit.Want(t, client, "OK", "SET", "lock:b", "me", "NX", "PX", "60000")
-	started := kit.Connect(t, kit.StartProxy(t, redistest.URLs(r.masters),
+	newClient := kit.Connect(t, kit.StartProxy(t, redistest.URLs(r.masters),
 		append(kit.PatientMasters(), "--lock-keys", "lock:*")...))
-	const elsewhere = "ERR the locks on lock keys are at the upstream, which this proxy does not have; use a proxy that has it"
-	for _, of := range []*redistest.Client{beside, started} {
+	const refusal = "ERR the locks on lock keys are at the upstream, which this proxy does not have; use a proxy that has it"
+	for _, session := range []*redistest.Client{serverClient, newClient} {
 		for _, command := range [][]string{
 			{"LOCK", "lock:b", "other", "PX", "1000"}, {"SET", "lock:b", "other", "NX", "PX", "1000"},
 			{"LOCK", "lock:b", "other", "PX", "1000", "BLOCK", "100"},
@@ -534,24 +535,24 @@ func TestLockServerBesideAMove(t *testing.T) {
 			{"INCR", "lock:c"},
 			{"EVAL", "return redis.call('get', KEYS[1])", "1", "lock:a"},
 		} {
-			if reply := kit.Text(kit.Do(t, of, command...)); reply != elsewhere {
+			if reply := kit.Text(kit.Do(t, session, command...)); reply != refusal {
 				t.Errorf("%v: %s", command, reply)
 			}
 		}
-		kit.WantGrant(t, of, "LOCK", "other", "me", "PX", "100") // a move does not affect keys that are no lock keys
-		time.Sleep(150 * time.Millisecond)                       // until the lease has expired
+		kit.WantGrant(t, session, "LOCK", "other", "me", "PX", "100") // a move does not affect keys that are no lock keys
+		time.Sleep(150 * time.Millisecond)                            // until the lease has expired
 	}
 	r.mustMove(0)
-	kit.Want(t, beside, "me", "GET", "lock:a")
-	kit.Want(t, started, "me", "GET", "lock:b")
+	kit.Want(t, serverClient, "me", "GET", "lock:a")
+	kit.Want(t, newClient, "me", "GET", "lock:b")
 }
 
 // TestProxiesOfTwoUpstreams: if proxies have different upstreams, no locks are moved.
 func TestProxiesOfTwoUpstreams(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
-	other := kit.StartRedis(t)
-	r.add(slices.Concat(kit.LockKeyArgs(other), kit.PatientMasters(), []string{"--move-from-upstream"})...)
+	otherUpstream := kit.StartRedis(t)
+	r.addProxy(slices.Concat(kit.LockKeyArgs(otherUpstream), kit.PatientMasters(), []string{"--move-from-upstream"})...)
 	r.wantVoting()
 	kit.Want(t, kit.Dial(t, r.addrs[2]), "OK", "SET", "lock:there", "me", "NX", "PX", "60000")
 	r.wantRefused(0, "has a different upstream", "--even-if-others")

@@ -18,11 +18,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// adminPort is the list of arguments that open an admin port.
-var adminPort = []string{"--admin", "127.0.0.1:0"}
+// adminArgs lists the arguments that open an admin port.
+var adminArgs = []string{"--admin", "127.0.0.1:0"}
 
-// adminOf returns the address of the admin port from the log.
-func adminOf(t *testing.T, proxy *harness.Proxy) string {
+// adminAddr returns the address of the admin port from the log.
+func adminAddr(t *testing.T, proxy *harness.Proxy) string {
 	t.Helper()
 	line, err := proxy.WaitLog(`msg="serving health and metrics"`, kit.Patience)
 	kit.Must(t, err)
@@ -58,34 +58,34 @@ func awaitPage(t *testing.T, addr, path string, code int, lines ...string) {
 func TestReadyz(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
-	proxy := kit.StartProxy(t, redistest.URLs(masters), append(adminPort, "--upstream", upstream.URL())...)
-	addr := adminOf(t, proxy)
-	const served, up, live = "[+]clients: served", "[+]upstream: up", "ok"
-	awaitPage(t, addr, "/readyz", 200, served, "[+]locks: available, 5 of 5 masters vote", up, "ready")
+	proxy := kit.StartProxy(t, redistest.URLs(masters), append(adminArgs, "--upstream", upstream.URL())...)
+	addr := adminAddr(t, proxy)
+	const servedLine, upLine, liveLine = "[+]clients: served", "[+]upstream: up", "ok"
+	awaitPage(t, addr, "/readyz", 200, servedLine, "[+]locks: available, 5 of 5 masters vote", upLine, "ready")
 	kit.Must(t, masters[0].Kill())
 	kit.Must(t, masters[1].Kill())
-	awaitPage(t, addr, "/readyz", 200, served, "[!]locks: available, 3 of 5 masters vote", up, "ready, but degraded")
+	awaitPage(t, addr, "/readyz", 200, servedLine, "[!]locks: available, 3 of 5 masters vote", upLine, "ready, but degraded")
 	kit.Must(t, upstream.Kill())
-	down := "[!]upstream: " + upstream.Addr() + ": connection refused"
-	awaitPage(t, addr, "/readyz", 200, served, "[!]locks: available, 3 of 5 masters vote", down, "ready, but degraded")
+	downLine := "[!]upstream: " + upstream.Addr() + ": connection refused"
+	awaitPage(t, addr, "/readyz", 200, servedLine, "[!]locks: available, 3 of 5 masters vote", downLine, "ready, but degraded")
 	kit.Must(t, masters[2].Kill())
-	awaitPage(t, addr, "/readyz", 503, served, "[-]locks: 2 of 5 masters vote, 3 needed", down, "not ready")
-	awaitPage(t, addr, "/readyz?exclude=masters", 200, served, down, "ready, but degraded")
-	awaitPage(t, addr, "/livez", 200, live)
+	awaitPage(t, addr, "/readyz", 503, servedLine, "[-]locks: 2 of 5 masters vote, 3 needed", downLine, "not ready")
+	awaitPage(t, addr, "/readyz?exclude=masters", 200, servedLine, downLine, "ready, but degraded")
+	awaitPage(t, addr, "/livez", 200, liveLine)
 	for _, master := range masters[:3] {
 		kit.Must(t, master.Restart())
 	}
 	kit.Must(t, upstream.Restart())
-	awaitPage(t, addr, "/readyz", 200, served, "[+]locks: available, 5 of 5 masters vote", up, "ready")
+	awaitPage(t, addr, "/readyz", 200, servedLine, "[+]locks: available, 5 of 5 masters vote", upLine, "ready")
 }
 
 // TestReadyzWhileStopping: when the proxy no longer accepts clients, it is not ready; the admin
 // port is available until the process ends.
 func TestReadyzWhileStopping(t *testing.T) {
 	t.Parallel()
-	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminPort, "--drain-timeout", "1m")...)
-	addr := adminOf(t, proxy)
-	busy := kit.Busy(t, proxy)
+	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminArgs, "--drain-timeout", "1m")...)
+	addr := adminAddr(t, proxy)
+	busyClient := kit.Busy(t, proxy)
 	stop(t, proxy, syscall.SIGTERM)
 	code, body, err := askAdmin(addr, "/readyz")
 	kit.Must(t, err)
@@ -95,7 +95,7 @@ func TestReadyzWhileStopping(t *testing.T) {
 	if got := metricsOf(t, addr)["redlock_client_unread_bytes"]; got == 0 {
 		t.Error("nothing is unread")
 	}
-	kit.Must(t, busy.Close())
+	kit.Must(t, busyClient.Close())
 	wantExit(t, proxy, 0, kit.Patience)
 	if _, _, err := askAdmin(addr, "/livez"); err == nil {
 		t.Error("the port is still served")
@@ -107,7 +107,7 @@ func TestAdminPortTaken(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	masters := kit.StartMasters(t)
-	addr := adminOf(t, kit.StartProxy(t, redistest.URLs(masters), adminPort...))
+	addr := adminAddr(t, kit.StartProxy(t, redistest.URLs(masters), adminArgs...))
 	got := runProxyWith(t, []string{"REDLOCK_ADMIN=" + addr}, "serve", "--master", masters[0].URL(), "--listen",
 		"127.0.0.1:0")
 	if want := fmt.Sprintf("redlock-proxy: --admin: %q: address already in use\n", addr); got.code != 1 ||
@@ -124,7 +124,7 @@ func metricsOf(t *testing.T, addr string) map[string]float64 {
 	if code != 200 {
 		t.Fatalf("/metrics: got %d, %s", code, body)
 	}
-	all := map[string]float64{}
+	metrics := map[string]float64{}
 	for line := range strings.Lines(body) {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -132,30 +132,30 @@ func metricsOf(t *testing.T, addr string) map[string]float64 {
 		end := strings.LastIndexByte(line, ' ')
 		value, err := strconv.ParseFloat(strings.TrimSpace(line[end:]), 64)
 		kit.Must(t, err)
-		all[line[:end]] = value
+		metrics[line[:end]] = value
 	}
-	return all
+	return metrics
 }
 
-// wantMoved fails the test unless metrics have grown by the values of want, and no other metrics of
-// locks, scripts and keys have grown.
-func wantMoved(t *testing.T, before, after, want map[string]float64) {
+// wantGrowth fails the test unless metrics have grown by the values of want, and no other metrics
+// of locks, scripts and keys have grown.
+func wantGrowth(t *testing.T, before, after, want map[string]float64) {
 	t.Helper()
 	watched := regexp.MustCompile(`^redlock_(lock_(requests|no_quorum|withdrawals)_total|lock_(duration|wait|lease)_seconds_count|locks_|script_|uncovered_)`)
 	for name := range after {
-		if moved := after[name] - before[name]; watched.MatchString(name) && moved != want[name] {
-			t.Errorf("%s has grown by %v, want %v", name, moved, want[name])
+		if growth := after[name] - before[name]; watched.MatchString(name) && growth != want[name] {
+			t.Errorf("%s has grown by %v, want %v", name, growth, want[name])
 		}
 	}
 	for name := range want {
-		if _, there := after[name]; !there {
+		if _, ok := after[name]; !ok {
 			t.Errorf("there is no %s", name)
 		}
 	}
 }
 
-// requests returns the names of the metrics for the number of operations and for their time.
-func requests(operation, result string) (count, took string) {
+// requestMetrics returns the names of the metrics for the number of operations and for their time.
+func requestMetrics(operation, result string) (countMetric, timeMetric string) {
 	return fmt.Sprintf("redlock_lock_requests_total{operation=%q,result=%q}", operation, result),
 		fmt.Sprintf("redlock_lock_duration_seconds_count{operation=%q}", operation)
 }
@@ -164,35 +164,35 @@ func requests(operation, result string) (count, took string) {
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
-	proxy := kit.StartProxy(t, redistest.URLs(masters), append(adminPort, "--upstream", upstream.URL(), "--lock-keys",
+	proxy := kit.StartProxy(t, redistest.URLs(masters), append(adminArgs, "--upstream", upstream.URL(), "--lock-keys",
 		"lock:*")...)
-	addr, client := adminOf(t, proxy), kit.Connect(t, proxy)
+	addr, client := adminAddr(t, proxy), kit.Connect(t, proxy)
 	const release = `if redis.call("get",KEYS[1])==ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
-	granted, acquired := requests("acquire", "ok")
-	held, _ := requests("acquire", "held")
-	released, freed := requests("release", "ok")
-	notHeld, _ := requests("release", "not_held")
-	extended, extending := requests("extend", "ok")
-	read, reading := requests("read", "ok")
-	updated, updating := requests("update", "ok")
-	const lease, waited, runs = "redlock_lock_lease_seconds_count", "redlock_lock_wait_seconds_count",
+	grantCount, acquireTime := requestMetrics("acquire", "ok")
+	heldCount, _ := requestMetrics("acquire", "held")
+	releaseCount, releaseTime := requestMetrics("release", "ok")
+	notHeldCount, _ := requestMetrics("release", "not_held")
+	extendCount, extendTime := requestMetrics("extend", "ok")
+	readCount, readTime := requestMetrics("read", "ok")
+	updateCount, updateTime := requestMetrics("update", "ok")
+	const leaseCount, waitCount, runCount = "redlock_lock_lease_seconds_count", "redlock_lock_wait_seconds_count",
 		"redlock_script_runs_total"
 	for _, c := range []struct {
 		command string
-		moved   map[string]float64
+		growth  map[string]float64
 	}{
-		{"LOCK a t PX 60000", map[string]float64{granted: 1, acquired: 1, lease: 1}},
-		{"LOCK a u PX 60000", map[string]float64{held: 1, acquired: 1}},
-		{"LOCK a u PX 60000 BLOCK 20", map[string]float64{held: 1, waited: 1}},
-		{"EXTEND a t PX 60000", map[string]float64{extended: 1, extending: 1}},
-		{"UNLOCK a u", map[string]float64{notHeld: 1, freed: 1}},
-		{"UNLOCK a t", map[string]float64{released: 1, freed: 1}},
-		{"LOCK a t PX 60000 BLOCK 1000", map[string]float64{granted: 1, waited: 1, lease: 1}},
+		{"LOCK a t PX 60000", map[string]float64{grantCount: 1, acquireTime: 1, leaseCount: 1}},
+		{"LOCK a u PX 60000", map[string]float64{heldCount: 1, acquireTime: 1}},
+		{"LOCK a u PX 60000 BLOCK 20", map[string]float64{heldCount: 1, waitCount: 1}},
+		{"EXTEND a t PX 60000", map[string]float64{extendCount: 1, extendTime: 1}},
+		{"UNLOCK a u", map[string]float64{notHeldCount: 1, releaseTime: 1}},
+		{"UNLOCK a t", map[string]float64{releaseCount: 1, releaseTime: 1}},
+		{"LOCK a t PX 60000 BLOCK 1000", map[string]float64{grantCount: 1, waitCount: 1, leaseCount: 1}},
 		{"LOCK a t", nil},
-		{"SET lock:a t NX PX 60000", map[string]float64{granted: 1, acquired: 1, lease: 1}},
-		{"GET lock:a", map[string]float64{read: 1, reading: 1}},
-		{"EVAL|" + release + "|1|lock:a|t", map[string]float64{released: 1, freed: 1, runs: 1}},
-		{"SET lock:a t", map[string]float64{updated: 1, updating: 1, "redlock_locks_without_ttl_total": 1}},
+		{"SET lock:a t NX PX 60000", map[string]float64{grantCount: 1, acquireTime: 1, leaseCount: 1}},
+		{"GET lock:a", map[string]float64{readCount: 1, readTime: 1}},
+		{"EVAL|" + release + "|1|lock:a|t", map[string]float64{releaseCount: 1, releaseTime: 1, runCount: 1}},
+		{"SET lock:a t", map[string]float64{updateCount: 1, updateTime: 1, "redlock_locks_without_ttl_total": 1}},
 		{"SET other t NX PX 60000", map[string]float64{"redlock_uncovered_locks_total": 1}},
 		{"GET other", nil},
 	} {
@@ -202,7 +202,7 @@ func TestMetrics(t *testing.T) {
 			words = strings.Split(c.command, "|")
 		}
 		kit.Do(t, client, words...)
-		wantMoved(t, before, metricsOf(t, addr), c.moved)
+		wantGrowth(t, before, metricsOf(t, addr), c.growth)
 	}
 }
 
@@ -210,21 +210,21 @@ func TestMetrics(t *testing.T) {
 func TestMetricsOfTheRelay(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
-	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminPort, "--upstream", upstream.URL(),
+	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminArgs, "--upstream", upstream.URL(),
 		"--max-clients", "2")...)
-	addr, client := adminOf(t, proxy), kit.Connect(t, proxy)
+	addr, client := adminAddr(t, proxy), kit.Connect(t, proxy)
 	kit.Want(t, client, "PONG", "PING")
 	before := metricsOf(t, addr)
 	value := strings.Repeat("x", 1<<20)
 	kit.Want(t, client, "OK", "SET", "k", value)
 	kit.Want(t, client, any(value), "GET", "k")
-	const there, back = `redlock_relay_bytes_total{direction="to_upstream"}`,
+	const toUpstream, toClients = `redlock_relay_bytes_total{direction="to_upstream"}`,
 		`redlock_relay_bytes_total{direction="to_clients"}`
-	sent := len("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048576\r\n") + len(value) + 2 + len("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
-	got := len("+OK\r\n$1048576\r\n") + len(value) + 2
+	sentBytes := len("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048576\r\n") + len(value) + 2 + len("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
+	receivedBytes := len("+OK\r\n$1048576\r\n") + len(value) + 2
 	kit.Soon(t, func() error { // clients are counted when they have disconnected
-		return differ(metricsOf(t, addr), map[string]float64{there: before[there] + float64(sent),
-			back: before[back] + float64(got)})
+		return checkMetrics(metricsOf(t, addr), map[string]float64{toUpstream: before[toUpstream] + float64(sentBytes),
+			toClients: before[toClients] + float64(receivedBytes)})
 	})
 	second := kit.Connect(t, proxy)
 	kit.Want(t, second, "PONG", "PING")
@@ -234,7 +234,7 @@ func TestMetricsOfTheRelay(t *testing.T) {
 	}
 	kit.Soon(t, func() error {
 		got := metricsOf(t, addr)
-		return differ(got, map[string]float64{
+		return checkMetrics(got, map[string]float64{
 			"redlock_client_connections": 2, "redlock_client_connections_parked": 2, "redlock_client_connections_limit": 2,
 			"redlock_client_connections_accepted_total": 2, "redlock_client_connections_refused_total": 1,
 			"redlock_upstream_up": 1,
@@ -243,13 +243,13 @@ func TestMetricsOfTheRelay(t *testing.T) {
 	kit.Want(t, second, "PONG", "PING") // this wakes the connection
 	kit.Must(t, second.Close())
 	kit.Soon(t, func() error {
-		return differ(metricsOf(t, addr), map[string]float64{"redlock_client_connections": 1,
+		return checkMetrics(metricsOf(t, addr), map[string]float64{"redlock_client_connections": 1,
 			"redlock_client_connections_parked": 1})
 	})
 }
 
-// differ returns the metrics that have wrong values.
-func differ(got, want map[string]float64) error {
+// checkMetrics returns an error for a metric with a wrong value, if there is one.
+func checkMetrics(got, want map[string]float64) error {
 	for name, value := range want {
 		if got[name] != value {
 			return fmt.Errorf("%s is %v, want %v", name, got[name], value)
@@ -263,17 +263,17 @@ func differ(got, want map[string]float64) error {
 func TestMetricsOfMasters(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
-	proxy := kit.StartProxy(t, redistest.URLs(masters), adminPort...)
-	addr, client := adminOf(t, proxy), kit.Connect(t, proxy)
+	proxy := kit.StartProxy(t, redistest.URLs(masters), adminArgs...)
+	addr, client := adminAddr(t, proxy), kit.Connect(t, proxy)
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "1000")
-	of := func(metric string, i int) string {
+	metricName := func(metric string, i int) string {
 		return fmt.Sprintf("redlock_master_%s{master=%q}", metric, masters[i].Addr())
 	}
 	kit.Soon(t, func() error { // a majority granted the LOCK, possibly without this master
-		if got := metricsOf(t, addr); got[of("round_trip_seconds_count", 0)] < 1 ||
-			got[of("clock_offset_seconds", 0)] > 1 || got[of("clock_offset_seconds", 0)] < -1 {
-			return fmt.Errorf("%s is %v, the clock is off by %v", of("round_trip_seconds_count", 0),
-				got[of("round_trip_seconds_count", 0)], got[of("clock_offset_seconds", 0)])
+		if got := metricsOf(t, addr); got[metricName("round_trip_seconds_count", 0)] < 1 ||
+			got[metricName("clock_offset_seconds", 0)] > 1 || got[metricName("clock_offset_seconds", 0)] < -1 {
+			return fmt.Errorf("%s is %v, the clock is off by %v", metricName("round_trip_seconds_count", 0),
+				got[metricName("round_trip_seconds_count", 0)], got[metricName("clock_offset_seconds", 0)])
 		}
 		return nil
 	})
@@ -281,9 +281,9 @@ func TestMetricsOfMasters(t *testing.T) {
 		kit.Must(t, master.Kill())
 	}
 	kit.Soon(t, func() error {
-		return differ(metricsOf(t, addr), map[string]float64{
+		return checkMetrics(metricsOf(t, addr), map[string]float64{
 			"redlock_masters": 5, "redlock_majority": 3, "redlock_masters_voting": 2, "redlock_quorum": 0,
-			of("up", 0): 0, of("votes", 0): 0, of("up", 3): 1, of("votes", 3): 1,
+			metricName("up", 0): 0, metricName("votes", 0): 0, metricName("up", 3): 1, metricName("votes", 3): 1,
 		})
 	})
 	if got := kit.FirstWord(kit.Text(kit.Do(t, client, "LOCK", "j", "t", "PX", "60000"))); got != "NOQUORUM" {
@@ -291,28 +291,28 @@ func TestMetricsOfMasters(t *testing.T) {
 	}
 	want := map[string]float64{`redlock_lock_requests_total{operation="acquire",result="no_quorum"}`: 1,
 		`redlock_lock_no_quorum_total{cause="down"}`: 1}
-	kit.Must(t, differ(metricsOf(t, addr), want))
+	kit.Must(t, checkMetrics(metricsOf(t, addr), want))
 	kit.Must(t, masters[0].Restart())
 	kit.Must(t, masters[1].Restart())
 	kit.Must(t, masters[2].Restart())
 	kit.Soon(t, func() error {
-		return differ(metricsOf(t, addr), map[string]float64{"redlock_masters_voting": 5, "redlock_quorum": 1})
+		return checkMetrics(metricsOf(t, addr), map[string]float64{"redlock_masters_voting": 5, "redlock_quorum": 1})
 	})
 	kit.Must(t, masters[4].Kill())
 	kit.Must(t, masters[4].Restart())
-	kit.Await(t, "a catch-up", func() bool { return metricsOf(t, addr)[of("catch_ups_total", 4)] > 0 })
+	kit.Await(t, "a catch-up", func() bool { return metricsOf(t, addr)[metricName("catch_ups_total", 4)] > 0 })
 }
 
-// TestAdminTellsNoSecrets: no page contains a key, a token, a client or a password.
-func TestAdminTellsNoSecrets(t *testing.T) {
+// TestAdminShowsNoSecrets: no page contains a key, a token, a client or a password.
+func TestAdminShowsNoSecrets(t *testing.T) {
 	t.Parallel()
 	const key, token, password = "lock:kEy4Q", "tOkEn7Z", "pAsSwOrD9"
 	url := func() string {
 		return "redis://:" + password + "@" + kit.StartRedis(t, "--requirepass", password).Addr()
 	}
-	proxy := kit.StartProxy(t, []string{url(), url(), url()}, append(adminPort, "--admin-pprof", "--upstream", url(),
+	proxy := kit.StartProxy(t, []string{url(), url(), url()}, append(adminArgs, "--admin-pprof", "--upstream", url(),
 		"--share-upstream-login", "--lock-keys", "lock:*")...)
-	addr, client := adminOf(t, proxy), kit.Connect(t, proxy)
+	addr, client := adminAddr(t, proxy), kit.Connect(t, proxy)
 	for _, command := range []string{
 		"CLIENT SETNAME " + token, "LOCK " + key + " " + token + " PX 60000", "LOCK " + key + " u PX 60000", "UNLOCK " +
 			key + " " + token,
@@ -321,12 +321,12 @@ func TestAdminTellsNoSecrets(t *testing.T) {
 	} {
 		kit.Do(t, client, strings.Fields(command)...)
 	}
-	local := client.LocalAddr()
+	localAddr := client.LocalAddr()
 	for _, path := range []string{"/livez", "/readyz", "/", "/status/v1", "/status/v1/locks", "/metrics", "/metrics?" +
 		key, "/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/" + key} {
 		_, body, err := askAdmin(addr, path)
 		kit.Must(t, err)
-		for _, secret := range []string{"kEy4Q", token, password, local} {
+		for _, secret := range []string{"kEy4Q", token, password, localAddr} {
 			if strings.Contains(body, secret) {
 				t.Errorf("%s tells %q:\n%s", path, secret, body)
 			}
@@ -345,8 +345,8 @@ func TestPromtool(t *testing.T) {
 	}
 	upstream := kit.StartRedis(t)
 	masters := kit.StartMasters(t)
-	proxy := kit.StartProxy(t, redistest.URLs(masters), append(adminPort, "--upstream", upstream.URL())...)
-	addr := adminOf(t, proxy)
+	proxy := kit.StartProxy(t, redistest.URLs(masters), append(adminArgs, "--upstream", upstream.URL())...)
+	addr := adminAddr(t, proxy)
 	kit.Must(t, masters[0].Restart())
 	body, err := "", error(nil)
 	kit.Await(t, "a master to be in quarantine", func() (seen bool) { // so that all existing metrics are checked

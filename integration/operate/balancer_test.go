@@ -29,14 +29,14 @@ listen relay
     server proxy %s %s
 `
 
-func startBalancer(t *testing.T, proxy, how string) string {
+func startBalancer(t *testing.T, proxy, headerOption string) string {
 	t.Helper()
 	server, err := harness.StartServer(harness.ServerOptions{Program: "haproxy",
 		Arguments: func(addr, dir string) ([]string, error) {
 			_, port, err := net.SplitHostPort(addr)
 			path := filepath.Join(dir, "haproxy.cfg")
 			return []string{"-db", "-f", path}, errors.Join(err, os.WriteFile(path,
-				fmt.Appendf(nil, balancerConfig, port, proxy, how), 0o600))
+				fmt.Appendf(nil, balancerConfig, port, proxy, headerOption), 0o600))
 		}})
 	if errors.Is(err, harness.ErrNoProgram) {
 		redistest.SkipMissing(t, "haproxy")
@@ -50,26 +50,26 @@ func startBalancer(t *testing.T, proxy, how string) string {
 // the HAProxy between them.
 func TestBehindHAProxy(t *testing.T) {
 	t.Parallel()
-	elsewhere := kit.OtherAddress(t)
-	for _, how := range []string{"send-proxy", "send-proxy-v2"} {
-		t.Run(how, func(t *testing.T) {
+	otherAddr := kit.OtherAddress(t)
+	for _, headerOption := range []string{"send-proxy", "send-proxy-v2"} {
+		t.Run(headerOption, func(t *testing.T) {
 			proxy := kit.StartProxy(t, []string{kit.StartRedis(t).URL()}, "--proxy-protocol", "127.0.0.0/8", "--audit-log")
-			balancer := startBalancer(t, proxy.Addr(), how)
+			balancer := startBalancer(t, proxy.Addr(), headerOption)
 			client := kit.Dial(t, balancer)
 			kit.Does(t, client, "LOCK k here PX 60000", "5")
 			for _, command := range [][]string{{"CLIENT", "INFO"}, {"CLIENT", "LIST"}, {"LOCKINFO", "k"}} {
-				told, err := client.Do(command...)
-				if err != nil || !strings.Contains(fmt.Sprint(told), client.LocalAddr()) {
-					t.Errorf("%v: %v, %v; want %s in it", command, told, err, client.LocalAddr())
+				reply, err := client.Do(command...)
+				if err != nil || !strings.Contains(fmt.Sprint(reply), client.LocalAddr()) {
+					t.Errorf("%v: %v, %v; want %s in it", command, reply, err, client.LocalAddr())
 				}
 			}
 			_, err := proxy.WaitLog(client.LocalAddr(), kit.Patience)
 			kit.Must(t, err)
 			_, port, err := net.SplitHostPort(balancer)
 			kit.Must(t, err)
-			kit.Does(t, kit.Dial(t, net.JoinHostPort(elsewhere, port)), "LOCK l there PX 60000",
+			kit.Does(t, kit.Dial(t, net.JoinHostPort(otherAddr, port)), "LOCK l there PX 60000",
 				"DENIED Redis is running in protected mode")
-			_, err = proxy.WaitLog("client="+elsewhere+":", kit.Patience)
+			_, err = proxy.WaitLog("client="+otherAddr+":", kit.Patience)
 			kit.Must(t, err)
 			if got := runProxy(t, "healthcheck", "--ready", "--listen", proxy.Addr(), "--proxy-protocol",
 				"127.0.0.1"); got != (outcome{}) {
@@ -84,41 +84,41 @@ func TestHostileHeaders(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	master := kit.StartRedis(t).URL()
-	listed := kit.StartProxy(t, []string{master}, "--proxy-protocol", "127.0.0.1")
-	other := kit.StartProxy(t, []string{master}, "--proxy-protocol", "10.255.255.1")
+	listedProxy := kit.StartProxy(t, []string{master}, "--proxy-protocol", "127.0.0.1")
+	otherProxy := kit.StartProxy(t, []string{master}, "--proxy-protocol", "10.255.255.1")
 	const signature, line = "\r\n\r\n\x00\r\nQUIT\n", "PROXY TCP4 10.9.8.7 10.0.0.1 "
-	const ping, refused = "*1\r\n$4\r\nPING\r\n", "-ERR no PROXY protocol header"
+	const ping, refusal = "*1\r\n$4\r\nPING\r\n", "-ERR no PROXY protocol header"
 
 	// The proxy closes a silent connection.
-	began := time.Now()
-	half := kit.Dial(t, listed.Addr())
-	kit.Must(t, half.Send([]byte(signature+"\x21\x11\x00")))
+	startedAt := time.Now()
+	stalled := kit.Dial(t, listedProxy.Addr())
+	kit.Must(t, stalled.Send([]byte(signature+"\x21\x11\x00")))
 	for _, c := range []struct {
-		proxy        *harness.Proxy
-		begin, reply string
+		proxy         *harness.Proxy
+		header, reply string
 	}{
-		{listed, "PROXY UNKNOWN\r\n" + ping, "+PONG"},
-		{listed, signature + "\x20\x00\x00\x00" + ping, "+PONG"},
-		{listed, line + "0 6379\r\n" + ping, "-DENIED"},
-		{listed, line + "1234 6379\r\n" + ping, "-DENIED"},
+		{listedProxy, "PROXY UNKNOWN\r\n" + ping, "+PONG"},
+		{listedProxy, signature + "\x20\x00\x00\x00" + ping, "+PONG"},
+		{listedProxy, line + "0 6379\r\n" + ping, "-DENIED"},
+		{listedProxy, line + "1234 6379\r\n" + ping, "-DENIED"},
 		// The second header is a command.
-		{listed, "PROXY TCP4 127.0.0.1 127.0.0.1 1 1\r\n" + line + "1 1\r\n" + ping, "-ERR"},
-		{listed, ping, refused},
-		{listed, "PROXY INFO\r\n", refused},
-		{listed, "PROXY " + strings.Repeat("x", 4096), refused},
-		{listed, signature + "\x21\x11\xff\xff" + strings.Repeat("x", 70000), refused},
-		{other, line + "1234 6379\r\n", "-ERR"},
-		{other, signature + "\x21\x11\x00\x0c", ""}, // a line with a zero byte: Redis also waits for its end
-		{other, ping, "+PONG"},
+		{listedProxy, "PROXY TCP4 127.0.0.1 127.0.0.1 1 1\r\n" + line + "1 1\r\n" + ping, "-ERR"},
+		{listedProxy, ping, refusal},
+		{listedProxy, "PROXY INFO\r\n", refusal},
+		{listedProxy, "PROXY " + strings.Repeat("x", 4096), refusal},
+		{listedProxy, signature + "\x21\x11\xff\xff" + strings.Repeat("x", 70000), refusal},
+		{otherProxy, line + "1234 6379\r\n", "-ERR"},
+		{otherProxy, signature + "\x21\x11\x00\x0c", ""}, // a line with a zero byte: Redis also waits for its end
+		{otherProxy, ping, "+PONG"},
 	} {
 		client := kit.Dial(t, c.proxy.Addr())
-		_ = client.Send([]byte(c.begin)) // the proxy may close the connection before it has read everything
+		_ = client.Send([]byte(c.header)) // the proxy may close the connection before it has read everything
 		if got, err := client.ReceiveRaw(len(c.reply)); string(got) != c.reply {
-			t.Errorf("%.60q: %q, %v; want %s", c.begin, got, err, c.reply)
+			t.Errorf("%.60q: %q, %v; want %s", c.header, got, err, c.reply)
 		}
 	}
-	if left, err := half.ReceiveAll(); len(left) > 0 || time.Since(began) > kit.Patience {
-		t.Errorf("half a header and silence: %q, %v, after %v", left, err, time.Since(began))
+	if rest, err := stalled.ReceiveAll(); len(rest) > 0 || time.Since(startedAt) > kit.Patience {
+		t.Errorf("half a header and silence: %q, %v, after %v", rest, err, time.Since(startedAt))
 	}
-	kit.WantLogged(t, listed, "no PROXY protocol header from an address in proxy-protocol")
+	kit.WantLogged(t, listedProxy, "no PROXY protocol header from an address in proxy-protocol")
 }

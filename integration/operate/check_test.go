@@ -20,11 +20,11 @@ import (
 // checkMasters runs check with the given masters.
 func checkMasters(t *testing.T, urls []string, args ...string) outcome {
 	t.Helper()
-	all := []string{"check"}
+	command := []string{"check"}
 	for _, url := range urls {
-		all = append(all, "--master", url)
+		command = append(command, "--master", url)
 	}
-	return runProxy(t, append(all, args...)...)
+	return runProxy(t, append(command, args...)...)
 }
 
 // row returns the row of the table that begins with a master's name.
@@ -139,19 +139,19 @@ func TestCheckReplica(t *testing.T) {
 	host, port, err := net.SplitHostPort(master.Addr())
 	kit.Must(t, err)
 	replica := kit.StartLike(t, master, "--replicaof", host, port)
-	const why = "it is a replica: locks written there are lost at its next sync"
+	const cause = "it is a replica: locks written there are lost at its next sync"
 	got := checkMasters(t, []string{master.URL(), replica.URL()})
-	got.wantRow(t, replica.Addr(), why)
-	got.wantVerdict(t, 2, "unsafe: it would not be safe to serve; "+replica.Addr()+": "+why)
+	got.wantRow(t, replica.Addr(), cause)
+	got.wantVerdict(t, 2, "unsafe: it would not be safe to serve; "+replica.Addr()+": "+cause)
 }
 
 func TestCheckEviction(t *testing.T) {
 	t.Parallel()
 	master := kit.StartRedis(t, "--maxmemory-policy", "allkeys-lru")
-	const why = "maxmemory-policy allkeys-lru may evict a lock: set noeviction"
+	const cause = "maxmemory-policy allkeys-lru may evict a lock: set noeviction"
 	got := checkMasters(t, []string{master.URL()})
-	got.wantRow(t, master.Addr(), "allkeys-lru", why)
-	got.wantVerdict(t, 2, "unsafe: it would not be safe to serve; "+master.Addr()+": "+why)
+	got.wantRow(t, master.Addr(), "allkeys-lru", cause)
+	got.wantVerdict(t, 2, "unsafe: it would not be safe to serve; "+master.Addr()+": "+cause)
 }
 
 // TestCheckSameServer checks that check rejects two masters that are one server under two
@@ -182,22 +182,22 @@ func TestCheckDead(t *testing.T) {
 	got.wantVerdict(t, 3, "no locks: 2 of 5 masters vote, 3 needed; ")
 }
 
-// TestCheckNotToBeAsked: each cause for which check cannot query a master gets its own text.
-func TestCheckNotToBeAsked(t *testing.T) {
+// TestCheckUnqueryable: each cause for which check cannot query a master gets its own text.
+func TestCheckUnqueryable(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
-	locked := kit.StartRedis(t, "--requirepass", "secret")
-	_, port, err := net.SplitHostPort(locked.Addr())
+	withPassword := kit.StartRedis(t, "--requirepass", "secret")
+	_, port, err := net.SplitHostPort(withPassword.Addr())
 	kit.Must(t, err)
-	_, secured := startSecured(t, certtest.NewAuthority(t))
+	_, tlsURL := startTLSMaster(t, certtest.NewAuthority(t))
 	for _, c := range []struct{ name, url, want string }{
-		{"a wrong password", "redis://:wrong@" + locked.Addr(), "wrong password: WRONGPASS "},
-		{"no password", locked.URL(), "requires a password, and none is given: NOAUTH "},
+		{"a wrong password", "redis://:wrong@" + withPassword.Addr(), "wrong password: WRONGPASS "},
+		{"no password", withPassword.URL(), "requires a password, and none is given: NOAUTH "},
 		{"a name that is none", "redis://no-such-host.invalid:" + port, "no such host"},
 		{"a web server", "redis://" + web.Listener.Addr().String(), "it is not a Redis: "},
-		{"TLS to a Redis without", "rediss://" + locked.Addr(), "it does not use TLS: use redis:// instead of rediss://"},
-		{"no TLS to a Redis with it", strings.Replace(secured, "rediss://", "redis://", 1),
+		{"TLS to a Redis without", "rediss://" + withPassword.Addr(), "it does not use TLS: use redis:// instead of rediss://"},
+		{"no TLS to a Redis with it", strings.Replace(tlsURL, "rediss://", "redis://", 1),
 			"it requires TLS: use rediss:// instead of redis://"},
 		{"TLS to a web server without", "rediss://" + web.Listener.Addr().String(),
 			"it does not use TLS: use redis:// instead of rediss://"},

@@ -97,9 +97,9 @@ func TestBadConfigFile(t *testing.T) {
 	}
 }
 
-// TestSettingsBeatEachOther: a flag overrides the environment, which overrides the file, which
+// TestSettingPrecedence: a flag overrides the environment, which overrides the file, which
 // overrides the default, in the running proxy.
-func TestSettingsBeatEachOther(t *testing.T) {
+func TestSettingPrecedence(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	file := filepath.Join(t.TempDir(), "conf.yaml")

@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// startDemo runs demo on a free port. It returns its output up to the last line, and the process.
+// startDemo runs demo on a free port. It returns the output up to the last line, and the process.
 func startDemo(t *testing.T) (text string, demo *exec.Cmd) {
 	t.Helper()
 	demo = exec.Command(binary(t), "demo", "--listen", "127.0.0.1:0")
@@ -52,21 +52,21 @@ func TestDemo(t *testing.T) {
 	if !strings.Contains(text, "Its upstream is not a real Redis, but miniredis (127.0.0.1:") {
 		t.Errorf("got\n%s\nwant it to say what the upstream is", text)
 	}
-	typed := 0
+	commands := 0
 	for _, command := range regexp.MustCompile(`redis-cli -p \d+ (.*?)(  .*)?\n`).FindAllStringSubmatch(text, -1) {
 		words := strings.Fields(strings.ReplaceAll(command[1], "'", ""))
 		if words[len(words)-2] == "BLOCK" {
 			words[len(words)-1] = "10" // milliseconds: no client releases the lock
 		}
 		reply := kit.Do(t, client, words...)
-		if failure, bad := reply.(redistest.RespError); bad {
+		if failure, isError := reply.(redistest.RespError); isError {
 			t.Errorf("%v: %v", words, failure)
 		}
 		t.Logf("%v → %v", words, reply)
-		typed++
+		commands++
 	}
-	if typed < 7 {
-		t.Errorf("only %d commands in\n%s", typed, text)
+	if commands < 7 {
+		t.Errorf("only %d commands in\n%s", commands, text)
 	}
 	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted)
 	kit.Must(t, client.Close())
@@ -83,10 +83,10 @@ func TestDemoExpiry(t *testing.T) {
 	client, err := redistest.Dial("127.0.0.1:"+port[1], kit.Patience)
 	kit.Must(t, err)
 	defer client.Close()
-	began := time.Now()
+	startedAt := time.Now()
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "200")
 	kit.WantGrant(t, client, "LOCK", "k", "u", "PX", "10000", "BLOCK", "5000")
-	if waited := time.Since(began); waited < 190*time.Millisecond {
+	if waited := time.Since(startedAt); waited < 190*time.Millisecond {
 		t.Errorf("the lock of 200 ms was free after %v", waited)
 	}
 	kit.Must(t, demo.Process.Signal(syscall.SIGTERM))

@@ -13,19 +13,19 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWhereTheLocksAre: proxies and check report where the locks are stored before a move, after
+// TestReportedLockStorage: proxies and check report where the locks are stored before a move, after
 // it, and after the move back. After the move, they detect clients that lock at the upstream
 // directly.
-func TestWhereTheLocksAre(t *testing.T) {
+func TestReportedLockStorage(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
-	args := append(kit.LockKeyArgs(upstream), append(adminPort, "--move-from-upstream")...)
+	args := append(kit.LockKeyArgs(upstream), append(adminArgs, "--move-from-upstream")...)
 	var proxies []*harness.Proxy
 	for range 2 {
 		proxies = append(proxies, kit.StartProxy(t, redistest.URLs(masters), append(args, "--fresh-start")...))
 	}
-	check := func(more ...string) outcome {
-		return checkMasters(t, redistest.URLs(masters), append(kit.LockKeyArgs(upstream), more...)...)
+	check := func(extra ...string) outcome {
+		return checkMasters(t, redistest.URLs(masters), append(kit.LockKeyArgs(upstream), extra...)...)
 	}
 	wantLine := func(got outcome, line string) {
 		t.Helper()
@@ -33,7 +33,7 @@ func TestWhereTheLocksAre(t *testing.T) {
 			t.Errorf("check prints\n%swant %s", got.stdout, line)
 		}
 	}
-	wantEach(t, proxies, "upstream", 0, "off")
+	wantLockStorage(t, proxies, "upstream", 0, "off")
 	got := check("--move-from-upstream")
 	got.wantVerdict(t, 0, "ok: 5 of 5 masters vote")
 	wantLine(got, "locks: at the upstream (move-from-upstream) until redlock-proxy move moves them to the masters")
@@ -44,20 +44,20 @@ func TestWhereTheLocksAre(t *testing.T) {
 	client := kit.Connect(t, proxies[0])
 	kit.Want(t, client, "OK", "SET", "lock:a", "token", "NX", "PX", "600000")
 	kit.Do(t, client, "PROXY", "MOVE")
-	wantEach(t, proxies, "masters", 0, "tracking")
+	wantLockStorage(t, proxies, "masters", 0, "tracking")
 	got = check("--move-from-upstream")
 	got.wantVerdict(t, 0, "ok: 5 of 5 masters vote")
 	wantLine(got, "locks: at the masters, where they were moved (era 2); move-from-upstream has no effect any more")
 	wantLine(check(), "locks: at the masters, where they were moved (era 2)")
 
-	direct := kit.Dial(t, upstream.Addr())
-	kit.Do(t, direct, "CLIENT", "SETNAME", "culprit")
-	kit.Want(t, direct, "OK", "SET", "lock:b", "token", "NX", "PX", "600000")
-	wantEach(t, proxies, "masters", 1, "tracking")
+	directClient := kit.Dial(t, upstream.Addr())
+	kit.Do(t, directClient, "CLIENT", "SETNAME", "culprit")
+	kit.Want(t, directClient, "OK", "SET", "lock:b", "token", "NX", "PX", "600000")
+	wantLockStorage(t, proxies, "masters", 1, "tracking")
 	for _, proxy := range proxies {
 		line, err := proxy.WaitLog("lock keys are used at the upstream directly", kit.Patience)
 		kit.Must(t, err)
-		for _, word := range []string{"lock_keys=lock:*", "key=lock:b", "seen=1", direct.LocalAddr(), "name=culprit"} {
+		for _, word := range []string{"lock_keys=lock:*", "key=lock:b", "seen=1", directClient.LocalAddr(), "name=culprit"} {
 			if !strings.Contains(line, word) {
 				t.Errorf("the log says %s without %s", line, word)
 			}
@@ -65,29 +65,29 @@ func TestWhereTheLocksAre(t *testing.T) {
 	}
 	got = check()
 	got.wantVerdict(t, 4, "degraded: 5 of 5 masters vote; upstream "+upstream.Addr()+`: 1 lock key is at the upstream while the locks are at the masters, such as "lock:b"`)
-	kit.Do(t, direct, "DEL", "lock:b")
-	kit.Must(t, direct.Close())
+	kit.Do(t, directClient, "DEL", "lock:b")
+	kit.Must(t, directClient.Close())
 
 	kit.Do(t, client, "PROXY", "MOVE", "BACK")
-	wantEach(t, proxies, "upstream", 1, "off")
+	wantLockStorage(t, proxies, "upstream", 1, "off")
 	kit.Want(t, client, "token", "GET", "lock:a")
 	kit.Must(t, kit.Tell(upstream, "SET", "lock:c", "token"))
-	wantEach(t, proxies, "upstream", 1, "off")
+	wantLockStorage(t, proxies, "upstream", 1, "off")
 	wantLine(check("--move-from-upstream"),
 		"locks: at the upstream, where they were moved (era 4); move-from-upstream has no effect any more")
 }
 
-// wantEach waits until all proxies report where the locks are stored, how many direct locks they
-// detected, and how they watch for direct locks: in INFO, as a metric, and on the page.
-func wantEach(t *testing.T, proxies []*harness.Proxy, at string, direct int, watch string) {
+// wantLockStorage waits until all proxies report where the locks are stored, how many direct locks
+// they detected, and how they watch for direct locks: in INFO, as a metric, and on the page.
+func wantLockStorage(t *testing.T, proxies []*harness.Proxy, storage string, directLocks int, watchMode string) {
 	t.Helper()
 	for _, proxy := range proxies {
 		client := kit.Connect(t, proxy)
 		kit.Soon(t, func() error {
 			for _, command := range [][]string{{"PROXY", "INFO"}, {"INFO", "redlock"}} {
 				info := fmt.Sprint(kit.Do(t, client, command...))
-				for _, line := range []string{"redlock_lock_storage:" + at,
-					fmt.Sprintf("redlock_direct_locks_total:%d", direct), "redlock_direct_lock_watch:" + watch} {
+				for _, line := range []string{"redlock_lock_storage:" + storage,
+					fmt.Sprintf("redlock_direct_locks_total:%d", directLocks), "redlock_direct_lock_watch:" + watchMode} {
 					if !strings.Contains(info, "\n"+line+"\r\n") {
 						return fmt.Errorf("%v: no %s in\n%s", command, line, info)
 					}
@@ -95,22 +95,22 @@ func wantEach(t *testing.T, proxies []*harness.Proxy, at string, direct int, wat
 			}
 			return nil
 		})
-		addr := adminOf(t, proxy)
-		found := metricsOf(t, addr)
-		if found[fmt.Sprintf("redlock_lock_storage{place=%q}", at)] != 1 ||
-			found["redlock_direct_locks_total"] != float64(direct) {
-			t.Errorf("the metrics are %v", found)
+		addr := adminAddr(t, proxy)
+		metrics := metricsOf(t, addr)
+		if metrics[fmt.Sprintf("redlock_lock_storage{place=%q}", storage)] != 1 ||
+			metrics["redlock_direct_locks_total"] != float64(directLocks) {
+			t.Errorf("the metrics are %v", metrics)
 		}
 		_, body, err := askAdmin(addr, "/status/v1")
 		kit.Must(t, err)
 		var page struct {
 			Proxy struct {
-				At          string `json:"locks_at"`
+				Storage     string `json:"locks_at"`
 				DirectLocks int    `json:"stray_locks"`
 			} `json:"proxy"`
 		}
 		kit.Must(t, json.Unmarshal([]byte(body), &page))
-		if page.Proxy.At != at || page.Proxy.DirectLocks != direct {
+		if page.Proxy.Storage != storage || page.Proxy.DirectLocks != directLocks {
 			t.Errorf("the page has %+v", page.Proxy)
 		}
 	}

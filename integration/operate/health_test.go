@@ -120,7 +120,7 @@ func TestHealthOfAFullProxy(t *testing.T) {
 	wantHealth(t, proxy, "ERR max number of clients reached")
 }
 
-// TestHealthcheckLogin: clients that have not logged in learn only whether it is ready.
+// TestHealthcheckLogin: clients that have not logged in learn only whether the proxy is ready.
 func TestHealthcheckLogin(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t, "--requirepass", "secret")
@@ -135,12 +135,12 @@ func TestHealthcheckLogin(t *testing.T) {
 // TestHealthcheckSilence: a server that accepts connections and sends nothing is not healthy.
 func TestHealthcheckSilence(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	kit.Must(t, err)
-	t.Cleanup(func() { kit.NoError(t, silent.Close()) })
-	began := time.Now()
-	got := runProxy(t, "healthcheck", "--listen", silent.Addr().String())
-	if took := time.Since(began); got.code != 1 || !strings.Contains(got.stderr, "i/o timeout") || took > 2*kit.Patience/3 {
-		t.Errorf("got %+v after %v, want 1 and a timeout", got, took)
+	t.Cleanup(func() { kit.NoError(t, listener.Close()) })
+	startedAt := time.Now()
+	got := runProxy(t, "healthcheck", "--listen", listener.Addr().String())
+	if elapsed := time.Since(startedAt); got.code != 1 || !strings.Contains(got.stderr, "i/o timeout") || elapsed > 2*kit.Patience/3 {
+		t.Errorf("got %+v after %v, want 1 and a timeout", got, elapsed)
 	}
 }

@@ -20,11 +20,11 @@ import (
 // initMasters runs init with the given masters.
 func initMasters(t *testing.T, masters []*redistest.Server, args ...string) outcome {
 	t.Helper()
-	all := []string{"init"}
+	command := []string{"init"}
 	for _, master := range masters {
-		all = append(all, "--master", master.URL())
+		command = append(command, "--master", master.URL())
 	}
-	return runProxy(t, append(all, args...)...)
+	return runProxy(t, append(command, args...)...)
 }
 
 // wantInit fails the test unless init has the given exit code and its output contains a text.
@@ -35,8 +35,8 @@ func wantInit(t *testing.T, got outcome, code int, text string) {
 	}
 }
 
-// wantAdvice fails the test unless LOCK is refused with an error that contains the remedy.
-func wantAdvice(t *testing.T, proxy *harness.Proxy, texts ...string) {
+// wantRemedy fails the test unless LOCK is refused with an error that contains the remedy.
+func wantRemedy(t *testing.T, proxy *harness.Proxy, texts ...string) {
 	t.Helper()
 	text := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "1000"))
 	for _, part := range append(texts, "NOQUORUM ", "ready in 24h1",
@@ -47,14 +47,14 @@ func wantAdvice(t *testing.T, proxy *harness.Proxy, texts ...string) {
 	}
 }
 
-// TestNewMastersAreNamed: if the masters are new and a proxy does not know that, the error and the
+// TestRemedyForNewMasters: if the masters are new and a proxy does not know that, the error and the
 // log name the remedy. --fresh-start still works, although a proxy has left its record.
-func TestNewMastersAreNamed(t *testing.T) {
+func TestRemedyForNewMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := &kit.Fleet{Masters: kit.StartMasters(t)}
 	first := kit.StartProxy(t, redistest.URLs(f.Masters), "--fresh-start=false")
-	wantAdvice(t, first, "5 were empty when first seen: they are new, or have lost their data",
+	wantRemedy(t, first, "5 were empty when first seen: they are new, or have lost their data",
 		"the longest TTL in use is unknown, so")
 	kit.WantLogged(t, first, "run redlock-proxy init")
 	f.Proxies = append(f.Proxies, first, kit.StartProxy(t, redistest.URLs(f.Masters), "--fresh-start"))
@@ -69,13 +69,13 @@ func TestInitTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t, "--fresh-start=false")
 	var got [2]outcome
-	var both sync.WaitGroup
+	var inits sync.WaitGroup
 	for i := range got {
-		both.Go(func() { got[i] = initMasters(t, f.Masters, "--longest-ttl", "0s") })
+		inits.Go(func() { got[i] = initMasters(t, f.Masters, "--longest-ttl", "0s") })
 	}
-	both.Wait()
-	for _, one := range got {
-		wantInit(t, one, 0, "5 of 5 masters vote\n")
+	inits.Wait()
+	for _, result := range got {
+		wantInit(t, result, 0, "5 of 5 masters vote\n")
 	}
 	f.WantVoting(t, 5)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")
@@ -109,11 +109,11 @@ func TestInitWaitsForMasters(t *testing.T) {
 	masters := kit.StartMasters(t)
 	kit.Must(t, masters[0].Kill())
 	var got outcome
-	var running sync.WaitGroup
-	running.Go(func() { got = initMasters(t, masters, "--longest-ttl", "0s") })
+	var init sync.WaitGroup
+	init.Go(func() { got = initMasters(t, masters, "--longest-ttl", "0s") })
 	time.Sleep(time.Second / 2) // init finds a master down, and waits
 	kit.Must(t, masters[0].Restart())
-	running.Wait()
+	init.Wait()
 	wantInit(t, got, 0, "5 of 5 masters vote\n")
 }
 
@@ -194,16 +194,16 @@ func TestInitOnce(t *testing.T) {
 	}
 }
 
-// TestRestartOfAProxyKeepsTheWait: a majority loses its data, and the proxy that knows the longest
+// TestProxyRestartKeepsWait: a majority loses its data, and the proxy that knows the longest
 // TTL in use restarts. It waits for that TTL again, and not for max-ttl, because it had recorded
 // the TTL on these masters.
-func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
+func TestProxyRestartKeepsWait(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	const ttl = 6 * time.Second
 	f := kit.StartLinkedFleet(t, 1, "--key-prefix", "")
 	client := kit.Connect(t, f.Proxies[0])
-	asked := time.Now()
+	requested := time.Now()
 	f.Without(t, []int{3, 4}, func() { kit.WantGrant(t, client, "LOCK", "k", "t", "PX", fmt.Sprint(ttl.Milliseconds())) })
 	for _, master := range f.Masters[:3] {
 		kit.Must(t, master.Kill())
@@ -219,13 +219,13 @@ func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
 		return nil
 	})
 	kit.Must(t, f.Proxies[0].Kill())
-	after := kit.StartProxy(t, kit.LinkURLs(f.Links[0]), "--fresh-start=false")
-	rival := kit.Connect(t, after)
-	first := kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000")
+	restarted := kit.StartProxy(t, kit.LinkURLs(f.Links[0]), "--fresh-start=false")
+	rival := kit.Connect(t, restarted)
+	reply := kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000")
 	// On a slow machine the wait may be over. Below, the test checks that it was long enough.
-	_, isOver := first.(int64)
-	text := fmt.Sprint(first)
-	if !isOver && !strings.Contains(text, "2 of 5 masters vote: 3 restarted without proof of their data, ready in ") ||
+	_, waitIsOver := reply.(int64)
+	text := fmt.Sprint(reply)
+	if !waitIsOver && !strings.Contains(text, "2 of 5 masters vote: 3 restarted without proof of their data, ready in ") ||
 		strings.Contains(text, "max-ttl") {
 		t.Errorf("got %s", text)
 	}
@@ -235,14 +235,14 @@ func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
 		}
 		return nil
 	})
-	if took := time.Since(asked); took < ttl {
-		t.Errorf("DOUBLE GRANT: %v after the first", took)
+	if elapsed := time.Since(requested); elapsed < ttl {
+		t.Errorf("DOUBLE GRANT: %v after the first", elapsed)
 	}
 }
 
-// TestInitTellsWhatItCouldNot: of one known master and two new ones too few vote, because the known
+// TestInitReportsMissingVotes: of one known master and two new ones too few vote, because the known
 // master has longer locks than the operator claims. init reports that, and exits with an error.
-func TestInitTellsWhatItCouldNot(t *testing.T) {
+func TestInitReportsMissingVotes(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := kit.StartFleet(t)

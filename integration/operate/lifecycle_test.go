@@ -15,9 +15,9 @@ import (
 )
 
 // wantExit fails the test unless the proxy exits with the given code in time.
-func wantExit(t *testing.T, proxy *harness.Proxy, code int, within time.Duration) {
+func wantExit(t *testing.T, proxy *harness.Proxy, code int, timeout time.Duration) {
 	t.Helper()
-	if got, err := proxy.Wait(within); err != nil || got != code {
+	if got, err := proxy.Wait(timeout); err != nil || got != code {
 		t.Fatalf("got exit code %d, %v, want %d", got, err, code)
 	}
 }
@@ -26,21 +26,21 @@ func wantExit(t *testing.T, proxy *harness.Proxy, code int, within time.Duration
 func stop(t *testing.T, proxy *harness.Proxy, signal os.Signal) {
 	t.Helper()
 	kit.Must(t, proxy.Signal(signal))
-	for deadline := time.Now().Add(kit.Patience); !refused(proxy); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(kit.Patience); !refusesClients(proxy); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("new clients are still taken %v after the signal", kit.Patience)
 		}
 	}
 }
 
-// TestStopRefusesWhoWaits: at the first signal, idle clients are disconnected and new ones are
+// TestStopRefusesWaiters: at the first signal, idle clients are disconnected and new ones are
 // refused. Clients that wait for a lock, an element or masters get an error immediately. Locks stay
 // held.
-func TestStopRefusesWhoWaits(t *testing.T) {
+func TestStopRefusesWaiters(t *testing.T) {
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "10m", "--lock-keys", "lock:*")
-	idle := kit.Connect(t, proxy)
-	kit.WantGrant(t, idle, "LOCK", "k", "holder", "PX", "60000")
+	idleClient := kit.Connect(t, proxy)
+	kit.WantGrant(t, idleClient, "LOCK", "k", "holder", "PX", "60000")
 	waiters := []*redistest.Client{kit.Waiter(t, proxy, "waiter"), kit.Connect(t, proxy), kit.Connect(t, proxy)}
 	kit.Must(t, waiters[1].Send(redistest.AppendCommand(nil, "BLPOP", "lock:list", "0")))
 	kit.WantBlocked(t, proxy, 2)
@@ -51,7 +51,7 @@ func TestStopRefusesWhoWaits(t *testing.T) {
 		t.Errorf("PING: got %#v, %v", pong, err)
 	}
 	stop(t, proxy, syscall.SIGTERM)
-	if rest, err := idle.ReceiveAll(); err != nil || len(rest) > 0 {
+	if rest, err := idleClient.ReceiveAll(); err != nil || len(rest) > 0 {
 		t.Errorf("an idle client: got %q, %v, want the end of the connection", rest, err)
 	}
 	for i, waiter := range waiters {
@@ -70,11 +70,11 @@ func TestStopCutsOff(t *testing.T) {
 	redistest.SkipShort(t)
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--drain-timeout", "300ms")
 	kit.Busy(t, proxy)
-	began := time.Now()
+	startedAt := time.Now()
 	kit.Must(t, proxy.Signal(syscall.SIGINT))
 	wantExit(t, proxy, 0, kit.Patience)
-	if took := time.Since(began); took < 300*time.Millisecond {
-		t.Errorf("it was cut off after %v already", took)
+	if elapsed := time.Since(startedAt); elapsed < 300*time.Millisecond {
+		t.Errorf("it was cut off after %v already", elapsed)
 	}
 	kit.WantLogged(t, proxy, `msg="drain-timeout exceeded: cutting off running commands" clients=1`)
 }
@@ -96,18 +96,18 @@ func TestStopUnderLoad(t *testing.T) {
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters))
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"}
-	told := make([]bool, len(names))
+	endedAfterGrant := make([]bool, len(names))
 	var workers sync.WaitGroup
 	for i, name := range names {
 		client := kit.Connect(t, proxy)
-		workers.Go(func() { told[i] = lockUntilCut(client, name) })
+		workers.Go(func() { endedAfterGrant[i] = lockUntilCut(client, name) })
 	}
 	time.Sleep(300 * time.Millisecond) // under load; the exact time does not matter
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	workers.Wait()
 	wantExit(t, proxy, 0, kit.Patience)
 	for i, name := range names {
-		if !told[i] {
+		if !endedAfterGrant[i] {
 			kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Lacks(master, name) })
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// holds runs `lock KEY FLAGS -- sh -c SCRIPT` with a proxy until it ends.
-func holds(t *testing.T, addr, flags, script string) outcome {
+// runLock runs `lock KEY FLAGS -- sh -c SCRIPT` with a proxy until it ends.
+func runLock(t *testing.T, addr, flags, script string) outcome {
 	t.Helper()
 	args := append([]string{"lock", "k", "--addr", addr}, strings.Fields(flags)...)
 	return runProxy(t, append(args, "--", "sh", "-c", script)...)
@@ -40,43 +40,43 @@ func TestLockCommand(t *testing.T) {
 	addr := f.Proxies[0].Addr()
 	client := kit.Connect(t, f.Proxies[0])
 	host, port, _ := strings.Cut(addr, ":")
-	ask := fmt.Sprintf("redis-cli -h %s -p %s ", host, port)
-	free := func() {
+	redisCLI := fmt.Sprintf("redis-cli -h %s -p %s ", host, port)
+	wantFree := func() {
 		t.Helper()
 		if info := kit.Text(kit.Do(t, client, "LOCKINFO", "k")); !strings.HasPrefix(info, "[state free ") {
 			t.Errorf("after the command: %s", info)
 		}
 	}
-	holds(t, addr, "", ask+"LOCK k other PX 1000; exit 7").wantEnd(t, 7, "\n", "")
-	free()
-	holds(t, addr, "--ttl 500ms", "sleep 1.5; "+ask+"LOCK k other PX 1000").wantEnd(t, 0, "\n", "") // the lock was extended
-	free()
-	holds(t, "redis://"+addr, "--wait 0s", "kill -9 $$").wantEnd(t, 128+9, "", "")
-	free()
+	runLock(t, addr, "", redisCLI+"LOCK k other PX 1000; exit 7").wantEnd(t, 7, "\n", "")
+	wantFree()
+	runLock(t, addr, "--ttl 500ms", "sleep 1.5; "+redisCLI+"LOCK k other PX 1000").wantEnd(t, 0, "\n", "") // the lock was extended
+	wantFree()
+	runLock(t, "redis://"+addr, "--wait 0s", "kill -9 $$").wantEnd(t, 128+9, "", "")
+	wantFree()
 	runProxy(t, "lock", "--addr", addr, "k", "--", "/no/such/program").wantEnd(t, 127, "",
 		`redlock-proxy: the command "/no/such/program" was not found`)
 	folder := t.TempDir()
 	runProxy(t, "lock", "--addr", addr, "k", "--", folder).wantEnd(t, 126, "",
 		fmt.Sprintf("redlock-proxy: the command %q cannot be run: permission denied", folder))
-	free()
+	wantFree()
 
 	kit.WantGrant(t, client, "LOCK", "k", "other", "PX", "60000")
-	holds(t, addr, "--wait 0s", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock \"k\" is held by another client\n")
-	holds(t, addr, "--wait 50ms", "echo ran").wantEnd(t, 120, "",
+	runLock(t, addr, "--wait 0s", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock \"k\" is held by another client\n")
+	runLock(t, addr, "--wait 50ms", "echo ran").wantEnd(t, 120, "",
 		"redlock-proxy: the lock \"k\" is held by another client\n")
-	waiting := start(t, nil, "lock", "k", "--addr", addr, "--wait", "1m", "--", "echo", "ran")
+	waiting := startCommand(t, nil, "lock", "k", "--addr", addr, "--wait", "1m", "--", "echo", "ran")
 	kit.WantBlocked(t, f.Proxies[0], 1)
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "other")
-	waiting.end(t).wantEnd(t, 0, "ran\n", "")
-	free()
+	waiting.wait(t).wantEnd(t, 0, "ran\n", "")
+	wantFree()
 
-	holds(t, "127.0.0.1:1", "", "echo ran").wantEnd(t, 122, "",
+	runLock(t, "127.0.0.1:1", "", "echo ran").wantEnd(t, 122, "",
 		`redlock-proxy: the lock "k" was not granted by 127.0.0.1:1: connection refused`)
-	holds(t, "rediss://"+addr, "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: it does not use TLS: use redis:// instead of rediss://`)
-	holds(t, f.Masters[0].Addr(), "", "echo ran").wantEnd(t, 122, "",
+	runLock(t, "rediss://"+addr, "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: it does not use TLS: use redis:// instead of rediss://`)
+	runLock(t, f.Masters[0].Addr(), "", "echo ran").wantEnd(t, 122, "",
 		`redlock-proxy: the lock "k" was not granted by `+f.Masters[0].Addr()+`: ERR unknown command`)
-	holds(t, addr, "--ttl 25h", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time in 'lock' command: over max-ttl`)
-	holds(t, addr, "--ttl 1ms", "echo ran").wantEnd(t, 122, "",
+	runLock(t, addr, "--ttl 25h", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time in 'lock' command: over max-ttl`)
+	runLock(t, addr, "--ttl 1ms", "echo ran").wantEnd(t, 122, "",
 		`redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time`)
 }
 
@@ -101,15 +101,15 @@ func TestLockCommandLine(t *testing.T) {
 	}
 }
 
-// running is a started command of the proxy.
-type running struct {
+// startedCommand is a running command of the proxy, and its output so far.
+type startedCommand struct {
 	cmd            *exec.Cmd
 	stdout, stderr bytes.Buffer
 }
 
-func start(t *testing.T, env []string, args ...string) *running {
+func startCommand(t *testing.T, env []string, args ...string) *startedCommand {
 	t.Helper()
-	r := &running{cmd: exec.Command(binary(t), args...)}
+	r := &startedCommand{cmd: exec.Command(binary(t), args...)}
 	r.cmd.Env = append(kit.Environ(), env...)
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
 	r.cmd.WaitDelay = kit.Patience
@@ -118,7 +118,7 @@ func start(t *testing.T, env []string, args ...string) *running {
 	return r
 }
 
-func (r *running) end(t *testing.T) outcome {
+func (r *startedCommand) wait(t *testing.T) outcome {
 	t.Helper()
 	limit := time.AfterFunc(kit.Patience, func() { _ = r.cmd.Process.Kill() })
 	defer limit.Stop()
@@ -128,9 +128,9 @@ func (r *running) end(t *testing.T) outcome {
 	return outcome{r.cmd.ProcessState.ExitCode(), r.stdout.String(), r.stderr.String()}
 }
 
-// stubborn returns a command that creates the file, reports signals, and continues unless end
+// trapSignals returns a command that creates the file, reports signals, and continues unless end
 // exits.
-func stubborn(file, end string) []string {
+func trapSignals(file, end string) []string {
 	return []string{"sh", "-c", `trap "echo told;` + end + `" TERM INT; touch ` + file + `; while :; do sleep 0.05; done`}
 }
 
@@ -139,25 +139,25 @@ func awaitFile(t *testing.T, file string) {
 	kit.Await(t, "the command runs", func() bool { _, err := os.Stat(file); return err == nil })
 }
 
-// TestLockCommandLoses: if the lock is lost, or cannot be extended, the command is terminated.
-func TestLockCommandLoses(t *testing.T) {
+// TestLockCommandLosesLock: if the lock is lost, or cannot be extended, the command is terminated.
+func TestLockCommandLosesLock(t *testing.T) {
 	t.Parallel()
-	const told = "redlock-proxy: the lock was lost: sending SIGTERM to the command\n"
+	const lossMessage = "redlock-proxy: the lock was lost: sending SIGTERM to the command\n"
 	for _, test := range []struct {
 		name, end, stderr string
-		lose              func(t *testing.T, f *kit.Fleet)
+		loseLock          func(t *testing.T, f *kit.Fleet)
 	}{
 		{"taken from it", "",
-			told + "redlock-proxy: the command is still running 200ms after SIGTERM: killing it\nredlock-proxy: the lock was lost: it expired or was released\n", func(t *testing.T, f *kit.Fleet) {
+			lossMessage + "redlock-proxy: the command is still running 200ms after SIGTERM: killing it\nredlock-proxy: the lock was lost: it expired or was released\n", func(t *testing.T, f *kit.Fleet) {
 				kit.Want(t, kit.Connect(t, f.Proxies[0]), int64(1), "FORCEUNLOCK", "k")
 			}},
-		{"no masters", "exit 3", told + "redlock-proxy: the lock was lost: it could not be extended in time: NOQUORUM ",
+		{"no masters", "exit 3", lossMessage + "redlock-proxy: the lock was lost: it could not be extended in time: NOQUORUM ",
 			func(t *testing.T, f *kit.Fleet) {
 				for _, master := range f.Masters[:3] {
 					kit.Must(t, master.Kill())
 				}
 			}},
-		{"no proxy", "exit 0", told + "redlock-proxy: the lock was lost: it could not be extended in time: ",
+		{"no proxy", "exit 0", lossMessage + "redlock-proxy: the lock was lost: it could not be extended in time: ",
 			func(t *testing.T, f *kit.Fleet) {
 				kit.Must(t, f.Proxies[0].Kill())
 			}},
@@ -166,25 +166,25 @@ func TestLockCommandLoses(t *testing.T) {
 			t.Parallel()
 			f := kit.StartFleet(t)
 			file := filepath.Join(t.TempDir(), "runs")
-			r := start(t, nil, append([]string{"lock", "k", "--ttl", "2s", "--grace", "200ms", "--addr",
-				f.Proxies[0].Addr(), "--"}, stubborn(file, test.end)...)...)
+			r := startCommand(t, nil, append([]string{"lock", "k", "--ttl", "2s", "--grace", "200ms", "--addr",
+				f.Proxies[0].Addr(), "--"}, trapSignals(file, test.end)...)...)
 			awaitFile(t, file)
-			test.lose(t, f)
-			r.end(t).wantEnd(t, 121, "told\n", test.stderr)
+			test.loseLock(t, f)
+			r.wait(t).wantEnd(t, 121, "told\n", test.stderr)
 		})
 	}
 	f := kit.StartFleet(t)
 	_, port, _ := strings.Cut(f.Proxies[0].Addr(), ":")
-	holds(t, f.Proxies[0].Addr(), "", "redis-cli -p "+port+" FORCEUNLOCK k").wantEnd(t, 121, "1\n",
+	runLock(t, f.Proxies[0].Addr(), "", "redis-cli -p "+port+" FORCEUNLOCK k").wantEnd(t, 121, "1\n",
 		"redlock-proxy: the lock was lost: it expired or was released\n")
 }
 
-// TestLockCommandGoesOn: a proxy is killed or stopped while a command holds a lock through it. The
-// lock is extended, and finally released, through the next proxy.
-func TestLockCommandGoesOn(t *testing.T) {
+// TestLockCommandContinues: a proxy is killed or stopped while a command holds a lock through it.
+// The lock is extended, and finally released, through the next proxy.
+func TestLockCommandContinues(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	for name, lose := range map[string]func(*harness.Proxy) error{"killed": (*harness.Proxy).Kill,
+	for name, stopProxy := range map[string]func(*harness.Proxy) error{"killed": (*harness.Proxy).Kill,
 		"stopped": (*harness.Proxy).Pause} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -192,16 +192,16 @@ func TestLockCommandGoesOn(t *testing.T) {
 			f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters)))
 			other := kit.Connect(t, f.Proxies[1])
 			file := filepath.Join(t.TempDir(), "runs")
-			r := start(t, nil, "lock", "k", "--ttl", "6s", "--addr", f.Proxies[0].Addr(), "--addr", f.Proxies[1].Addr(),
+			r := startCommand(t, nil, "lock", "k", "--ttl", "6s", "--addr", f.Proxies[0].Addr(), "--addr", f.Proxies[1].Addr(),
 				"--", "sh", "-c", "touch "+file+"; sleep 12; exit 5")
 			awaitFile(t, file)
-			kit.Must(t, lose(f.Proxies[0]))
+			kit.Must(t, stopProxy(f.Proxies[0]))
 			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 				if reply := kit.Do(t, other, "LOCK", "k", "other", "PX", "1000"); reply != nil {
 					t.Fatalf("another client's LOCK: %v", reply)
 				}
 			}
-			r.end(t).wantEnd(t, 5, "", "")
+			r.wait(t).wantEnd(t, 5, "", "")
 			kit.WantGrant(t, other, "LOCK", "k", "other", "PX", "1000")
 		})
 	}
@@ -215,24 +215,24 @@ func TestLockCommandSignals(t *testing.T) {
 	addr := f.Proxies[0].Addr()
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		file := filepath.Join(t.TempDir(), "runs")
-		r := start(t, nil, append([]string{"lock", "k", "--addr", addr, "--"}, stubborn(file, "exit 5")...)...)
+		r := startCommand(t, nil, append([]string{"lock", "k", "--addr", addr, "--"}, trapSignals(file, "exit 5")...)...)
 		awaitFile(t, file)
 		kit.Must(t, r.cmd.Process.Signal(signal))
-		r.end(t).wantEnd(t, 5, "told\n", "")
+		r.wait(t).wantEnd(t, 5, "told\n", "")
 	}
 	client := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, client, "LOCK", "k", "other", "PX", "60000")
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		r := start(t, nil, "lock", "k", "--addr", addr, "--wait", "1m", "--", "echo", "ran")
+		r := startCommand(t, nil, "lock", "k", "--addr", addr, "--wait", "1m", "--", "echo", "ran")
 		kit.WantBlocked(t, f.Proxies[0], 1)
 		kit.Must(t, r.cmd.Process.Signal(signal))
-		r.end(t).wantEnd(t, 128+int(signal), "", "redlock-proxy: "+signal.String()+" while waiting for the lock\n")
+		r.wait(t).wantEnd(t, 128+int(signal), "", "redlock-proxy: "+signal.String()+" while waiting for the lock\n")
 		kit.WantBlocked(t, f.Proxies[0], 0)
 	}
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "other")
 
 	file := filepath.Join(t.TempDir(), "runs")
-	r := start(t, nil, append([]string{"lock", "k", "--addr", addr, "--"}, stubborn(file, "exit 5")...)...)
+	r := startCommand(t, nil, append([]string{"lock", "k", "--addr", addr, "--"}, trapSignals(file, "exit 5")...)...)
 	awaitFile(t, file)
 	kit.Must(t, r.cmd.Process.Kill()) // then no process extends the lock, so the command is terminated
 	_ = r.cmd.Wait()
@@ -269,15 +269,15 @@ func TestLockCommandTLS(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
 	r.proxy = kit.StartProxy(t, r.masters, append(r.args, "--tls-client-ca", r.clientCA.File)...)
-	known, addr := r.clientCA.Issue(t), "rediss://"+r.proxy.Addr()
-	holds(t, addr, "--ca "+r.ca.File+" --client-cert "+known.Cert+" --client-key "+known.Key, "exit 7").wantEnd(t, 7, "", "")
-	refused := `redlock-proxy: the lock "k" was not granted by ` + r.proxy.Addr() + ": "
-	holds(t, addr, "--client-cert "+known.Cert+" --client-key "+known.Key, "echo ran").wantEnd(t, 122, "",
-		refused+"tls: failed to verify certificate")
-	holds(t, addr, "--ca "+r.ca.File, "echo ran").wantEnd(t, 122, "", refused)
-	holds(t, r.proxy.Addr(), "--ca "+r.ca.File, "echo ran").wantEnd(t, 1, "",
+	clientPair, addr := r.clientCA.Issue(t), "rediss://"+r.proxy.Addr()
+	runLock(t, addr, "--ca "+r.ca.File+" --client-cert "+clientPair.Cert+" --client-key "+clientPair.Key, "exit 7").wantEnd(t, 7, "", "")
+	refusal := `redlock-proxy: the lock "k" was not granted by ` + r.proxy.Addr() + ": "
+	runLock(t, addr, "--client-cert "+clientPair.Cert+" --client-key "+clientPair.Key, "echo ran").wantEnd(t, 122, "",
+		refusal+"tls: failed to verify certificate")
+	runLock(t, addr, "--ca "+r.ca.File, "echo ran").wantEnd(t, 122, "", refusal)
+	runLock(t, r.proxy.Addr(), "--ca "+r.ca.File, "echo ran").wantEnd(t, 1, "",
 		"redlock-proxy: --ca, --client-cert and --client-key need TLS")
-	holds(t, addr, "--client-cert "+known.Cert, "echo ran").wantEnd(t, 1, "",
+	runLock(t, addr, "--client-cert "+clientPair.Cert, "echo ran").wantEnd(t, 1, "",
 		"redlock-proxy: --client-cert and --client-key: give both or neither")
-	holds(t, addr, "--ca "+known.Key, "echo ran").wantEnd(t, 1, "", "redlock-proxy: ca: ")
+	runLock(t, addr, "--ca "+clientPair.Key, "echo ran").wantEnd(t, 1, "", "redlock-proxy: ca: ")
 }

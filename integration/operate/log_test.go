@@ -18,12 +18,13 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// readerOfLog starts a proxy with audit-log whose log goes to a pipe, and waits until it is ready.
-func readerOfLog(t *testing.T) (proxy *exec.Cmd, addr string, pipe *os.File) {
+// startPipedProxy starts a proxy with audit-log whose log goes to a pipe, and waits until it is
+// ready.
+func startPipedProxy(t *testing.T) (proxy *exec.Cmd, addr string, pipe *os.File) {
 	t.Helper()
 	binary, err := harness.BuildProxy(context.Background())
 	kit.Must(t, err)
-	pipe, in, err := os.Pipe()
+	pipe, writeEnd, err := os.Pipe()
 	kit.Must(t, err)
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--fresh-start", "--audit-log", "--drain-timeout", "1s"}
 	for _, master := range kit.StartMasters(t) {
@@ -31,13 +32,13 @@ func readerOfLog(t *testing.T) (proxy *exec.Cmd, addr string, pipe *os.File) {
 	}
 	proxy = exec.Command(binary, args...)
 	proxy.Env = kit.Environ()
-	proxy.Stderr = in
+	proxy.Stderr = writeEnd
 	kit.Must(t, proxy.Start())
 	t.Cleanup(func() {
 		_ = proxy.Process.Kill()
 		_ = pipe.Close()
 	})
-	_ = in.Close()
+	_ = writeEnd.Close()
 	lines := bufio.NewReaderSize(pipe, 16)
 	for {
 		line, err := lines.ReadString('\n')
@@ -48,8 +49,8 @@ func readerOfLog(t *testing.T) (proxy *exec.Cmd, addr string, pipe *os.File) {
 	}
 }
 
-// locks takes and releases the given number of locks.
-func locks(t *testing.T, addr string, n int) {
+// lockAndUnlock takes and releases the given number of locks.
+func lockAndUnlock(t *testing.T, addr string, n int) {
 	t.Helper()
 	client, err := redistest.Dial(addr, kit.Patience)
 	kit.Must(t, err)
@@ -66,8 +67,8 @@ func locks(t *testing.T, addr string, n int) {
 	}
 }
 
-// wantEnd fails the test unless the proxy exits normally after SIGTERM.
-func wantEnd(t *testing.T, proxy *exec.Cmd) {
+// wantCleanExit fails the test unless the proxy exits normally after SIGTERM.
+func wantCleanExit(t *testing.T, proxy *exec.Cmd) {
 	t.Helper()
 	ended := make(chan error, 1)
 	go func() { ended <- proxy.Wait() }()
@@ -80,20 +81,20 @@ func wantEnd(t *testing.T, proxy *exec.Cmd) {
 	}
 }
 
-// TestLogThatNobodyReads: if the log's pipe is full because its reader has stopped, locks are still
+// TestLogPipeFull: if the log's pipe is full because its reader has stopped, locks are still
 // granted, and the proxy stops on request.
-func TestLogThatNobodyReads(t *testing.T) {
+func TestLogPipeFull(t *testing.T) {
 	redistest.SkipShort(t)
-	proxy, addr, _ := readerOfLog(t)
-	locks(t, addr, 1500) // enough to fill three pipes
-	wantEnd(t, proxy)
+	proxy, addr, _ := startPipedProxy(t)
+	lockAndUnlock(t, addr, 1500) // enough to fill three pipes
+	wantCleanExit(t, proxy)
 }
 
-// TestLogWhoseReaderEnds: if the reader of the log ends, the proxy continues without its log.
-func TestLogWhoseReaderEnds(t *testing.T) {
+// TestLogReaderEnds: if the reader of the log ends, the proxy continues without its log.
+func TestLogReaderEnds(t *testing.T) {
 	redistest.SkipShort(t)
-	proxy, addr, pipe := readerOfLog(t)
+	proxy, addr, pipe := startPipedProxy(t)
 	kit.Must(t, pipe.Close())
-	locks(t, addr, 20)
-	wantEnd(t, proxy)
+	lockAndUnlock(t, addr, 20)
+	wantCleanExit(t, proxy)
 }

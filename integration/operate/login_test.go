@@ -28,14 +28,14 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 		wantFailure(t, runProxy(t, append([]string{command, "--upstream", url}, flags...)...),
 			`redlock-proxy: --upstream: "redis://:xxxxx@`+upstream.Addr()+`"`+refusal)
 	}
-	const told = "share-upstream-login: every client that reaches "
+	const warning = "share-upstream-login: every client that reaches "
 	if got := runProxy(t, append([]string{"check", "--upstream", url, "--share-upstream-login", "--lock-keys",
-		"lock:*"}, flags...)...); !strings.Contains(got.stdout, "warning: "+told) {
+		"lock:*"}, flags...)...); !strings.Contains(got.stdout, "warning: "+warning) {
 		t.Errorf("check says %+v", got)
 	}
-	shared := kit.StartProxy(t, masters, "--upstream", url, "--share-upstream-login", "--lock-keys", "lock:*")
-	kit.WantLogged(t, shared, told)
-	kit.Does(t, kit.Dial(t, shared.Addr()), "CONFIG GET requirepass", "[requirepass secret]")
+	sharedProxy := kit.StartProxy(t, masters, "--upstream", url, "--share-upstream-login", "--lock-keys", "lock:*")
+	kit.WantLogged(t, sharedProxy, warning)
+	kit.Does(t, kit.Dial(t, sharedProxy.Addr()), "CONFIG GET requirepass", "[requirepass secret]")
 
 	file := filepath.Join(t.TempDir(), "password")
 	wantFailure(t, runProxy(t, append([]string{"serve", "--upstream", url, "--client-password-file", file}, flags...)...),
@@ -43,10 +43,10 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 	kit.Must(t, os.WriteFile(file, []byte("sesame\n"), 0o600))
 	proxy := kit.StartProxy(t, masters, "--upstream", url, "--client-password-file", file, "--lock-keys", "lock:*")
 	client := kit.Dial(t, proxy.Addr())
-	const demanded = "NOAUTH Authentication required."
+	const noAuth = "NOAUTH Authentication required."
 	for _, step := range [][2]string{
-		{"CONFIG GET requirepass", demanded}, {"LOCK k t PX 60000", demanded}, {"DEL lock:a", demanded},
-		{"AUTH secret", "WRONGPASS"}, {"CONFIG GET requirepass", demanded},
+		{"CONFIG GET requirepass", noAuth}, {"LOCK k t PX 60000", noAuth}, {"DEL lock:a", noAuth},
+		{"AUTH secret", "WRONGPASS"}, {"CONFIG GET requirepass", noAuth},
 		{"AUTH sesame", "OK"}, {"CONFIG GET maxclients", "[maxclients"}, {"LOCK k t PX 60000", "5"},
 		{"SET lock:a v PX 60000", "OK"},
 	} {
@@ -55,7 +55,7 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 	if got := runProxy(t, "healthcheck", "--listen", proxy.Addr()); got != (outcome{}) {
 		t.Errorf("healthcheck: %+v", got)
 	}
-	if strings.Contains(proxy.Log()+shared.Log(), "secret") || strings.Contains(proxy.Log(), "sesame") {
+	if strings.Contains(proxy.Log()+sharedProxy.Log(), "secret") || strings.Contains(proxy.Log(), "sesame") {
 		t.Error("the log has a password")
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestItsOwnUpstream: a proxy whose upstream or master is its own address, under any name, does not
-// start: it would open connections to itself until it has no descriptors left, and check rejects
-// it.
-func TestItsOwnUpstream(t *testing.T) {
+// TestUpstreamIsProxyItself: a proxy whose upstream or master is its own address, under any name,
+// does not start: it would open connections to itself until it has no descriptors left, and check
+// rejects it.
+func TestUpstreamIsProxyItself(t *testing.T) {
 	t.Parallel()
 	hostname, err := os.Hostname()
 	kit.Must(t, err)
@@ -40,8 +40,8 @@ func TestItsOwnUpstream(t *testing.T) {
 		for command, code := range map[string]int{"serve": 1, "check": 2} {
 			got := runProxy(t, append([]string{command}, args...)...)
 			want := test.setting + ": " + test.host + ":" + port + " is this proxy itself, which listens on "
-			if said := got.stdout + got.stderr; got.code != code || !strings.Contains(said, want) {
-				t.Errorf("%s of %+v: exit code %d and\n%swant %d and %q", command, test, got.code, said, code, want)
+			if output := got.stdout + got.stderr; got.code != code || !strings.Contains(output, want) {
+				t.Errorf("%s of %+v: exit code %d and\n%swant %d and %q", command, test, got.code, output, code, want)
 			}
 		}
 	}
@@ -60,7 +60,7 @@ func TestUpstreamLeadsBack(t *testing.T) {
 		}
 		return runProxy(t, args...)
 	}
-	leadsBack := func(t *testing.T, got outcome, upstream string) {
+	wantLoop := func(t *testing.T, got outcome, upstream string) {
 		t.Helper()
 		if want := "upstream: " + upstream + " leads back to this proxy; name another Redis\n"; got.code != 1 ||
 			!strings.HasSuffix(got.stderr, want) {
@@ -68,28 +68,28 @@ func TestUpstreamLeadsBack(t *testing.T) {
 		}
 	}
 	t.Run("over another address", func(t *testing.T) {
-		own, err := redistest.FreeAddr()
+		ownAddr, err := redistest.FreeAddr()
 		kit.Must(t, err)
-		link, err := faultlink.New(own)
+		link, err := faultlink.New(ownAddr)
 		kit.Must(t, err)
 		t.Cleanup(func() { kit.NoError(t, link.Close()) })
-		leadsBack(t, serve(t, own, link.Addr()), link.Addr())
+		wantLoop(t, serve(t, ownAddr, link.Addr()), link.Addr())
 	})
 	t.Run("over another proxy", func(t *testing.T) {
-		own, err := redistest.FreeAddr()
+		ownAddr, err := redistest.FreeAddr()
 		kit.Must(t, err)
-		first := kit.StartProxy(t, masters, "--upstream", "redis://"+own)
-		leadsBack(t, serve(t, own, first.Addr()), first.Addr())
-		if open, err := first.Descriptors(); err != nil || open > 300 {
-			t.Errorf("the other proxy has %d open descriptors, %v", open, err)
+		first := kit.StartProxy(t, masters, "--upstream", "redis://"+ownAddr)
+		wantLoop(t, serve(t, ownAddr, first.Addr()), first.Addr())
+		if descriptors, err := first.Descriptors(); err != nil || descriptors > 300 {
+			t.Errorf("the other proxy has %d open descriptors, %v", descriptors, err)
 		}
 	})
 	t.Run("over two", func(t *testing.T) {
-		own, err := redistest.FreeAddr()
+		ownAddr, err := redistest.FreeAddr()
 		kit.Must(t, err)
-		first := kit.StartProxy(t, masters, "--upstream", "redis://"+own)
+		first := kit.StartProxy(t, masters, "--upstream", "redis://"+ownAddr)
 		second := kit.StartProxy(t, masters, "--upstream", "redis://"+first.Addr())
-		leadsBack(t, serve(t, own, second.Addr()), second.Addr())
+		wantLoop(t, serve(t, ownAddr, second.Addr()), second.Addr())
 	})
 }
 
@@ -99,8 +99,8 @@ func TestUpstreamBecomesLoop(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	masters := redistest.URLs(kit.StartMasters(t))
-	real := kit.StartRedis(t)
-	link, err := faultlink.New(real.Addr())
+	redisServer := kit.StartRedis(t)
+	link, err := faultlink.New(redisServer.Addr())
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, link.Close()) })
 	first := kit.StartProxy(t, masters, "--upstream", "redis://"+link.Addr())
@@ -124,15 +124,15 @@ func TestUpstreamBecomesLoop(t *testing.T) {
 		_, _ = client.Do("GET", "a")
 	}
 	for _, proxy := range []*harness.Proxy{first, second} {
-		if open, err := proxy.Descriptors(); err != nil || open > 300 {
-			t.Errorf("%d open descriptors, %v", open, err)
+		if descriptors, err := proxy.Descriptors(); err != nil || descriptors > 300 {
+			t.Errorf("%d open descriptors, %v", descriptors, err)
 		}
 	}
 	// An upstream that leads back cannot report a client's permissions, so a LOCK may get this
 	// error.
 	reply, err := kit.Connect(t, second).Do("LOCK", "k", "t", "PX", "10000")
 	kit.Must(t, err)
-	if refusal, refused := reply.(redistest.RespError); refused && !strings.Contains(string(refusal),
+	if refusal, isError := reply.(redistest.RespError); isError && !strings.Contains(string(refusal),
 		"cannot check this client's permissions") {
 		t.Errorf("LOCK: %q", refusal)
 	}
@@ -159,22 +159,22 @@ func TestFewDescriptors(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
-	limited := func(n string) string {
+	limitedBinary := func(n string) string {
 		script := t.TempDir() + "/proxy"
 		kit.Must(t, os.WriteFile(script, []byte("#!/bin/sh\nulimit -n "+n+"\nexec "+binary(t)+" \"$@\"\n"), 0o700))
 		return script
 	}
-	proxy, err := harness.StartProxy(harness.ProxyOptions{Binary: limited("200"), Masters: redistest.URLs(masters),
+	proxy, err := harness.StartProxy(harness.ProxyOptions{Binary: limitedBinary("200"), Masters: redistest.URLs(masters),
 		Args: []string{"--upstream", upstream.URL()}})
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
-	const room = 51 // (200 - 32 - 5*10 - 16) / 2
+	const clientLimit = 51 // (200 - 32 - 5*10 - 16) / 2
 	line, err := proxy.WaitLog("max-clients is reduced: the limit on open files is too low; raise ulimit -n", time.Minute)
 	if err != nil || !strings.Contains(line, " max_clients=10000 reduced_to=51 needed=20098 limit=200") {
 		t.Fatal(line, err)
 	}
 	var clients []*redistest.Client
-	for range room {
+	for range clientLimit {
 		clients = append(clients, kit.Connect(t, proxy))
 	}
 	for _, client := range clients {
@@ -182,23 +182,23 @@ func TestFewDescriptors(t *testing.T) {
 		_, err := client.Do("LOCK", "k", "t", "PX", "10000")
 		kit.Must(t, err)
 	}
-	one := kit.Connect(t, proxy)
-	if reply, err := one.Receive(); reply != any(redistest.RespError("ERR max number of clients reached")) {
+	extra := kit.Connect(t, proxy)
+	if reply, err := extra.Receive(); reply != any(redistest.RespError("ERR max number of clients reached")) {
 		t.Errorf("one more: %v, %v", reply, err)
 	}
 	if strings.Contains(proxy.Log(), "too many open files") {
 		t.Errorf("descriptors ran out:\n%s", proxy.Log())
 	}
-	_, err = harness.StartProxy(harness.ProxyOptions{Binary: limited("60"), Masters: redistest.URLs(masters),
+	_, err = harness.StartProxy(harness.ProxyOptions{Binary: limitedBinary("60"), Masters: redistest.URLs(masters),
 		Args: []string{"--upstream", upstream.URL()}})
 	if err == nil || !strings.Contains(err.Error(), "your current 'ulimit -n' of 60 is not enough for the proxy to start; please increase your open file limit to at least 100") {
 		t.Errorf("with 60: %v", err)
 	}
 }
 
-// TestUpstreamIsAMaster: an upstream that is a master is refused: by its address; by its INFO when
+// TestUpstreamIsMaster: an upstream that is a master is refused: by its address; by its INFO when
 // the proxy starts, at any address; and, if it replies only later, from then on.
-func TestUpstreamIsAMaster(t *testing.T) {
+func TestUpstreamIsMaster(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	link := kit.StartLink(t, masters[1])
@@ -211,13 +211,13 @@ func TestUpstreamIsAMaster(t *testing.T) {
 	}
 	const want = "clients would change locks there"
 	got := runProxy(t, append([]string{"serve", "--check-config"}, args(masters[1].Addr())...)...)
-	if said := got.stdout + got.stderr; got.code == 0 || !strings.Contains(said, want) {
-		t.Errorf("--check-config: exit code %d and\n%s", got.code, said)
+	if output := got.stdout + got.stderr; got.code == 0 || !strings.Contains(output, want) {
+		t.Errorf("--check-config: exit code %d and\n%s", got.code, output)
 	}
 	got = runProxy(t, append([]string{"serve"}, args(link.Addr())...)...)
-	if said := got.stdout + got.stderr; got.code == 0 || !strings.Contains(said,
+	if output := got.stdout + got.stderr; got.code == 0 || !strings.Contains(output,
 		"it is the lock master "+masters[1].Addr()+": "+want) {
-		t.Errorf("serve: exit code %d and\n%s", got.code, said)
+		t.Errorf("serve: exit code %d and\n%s", got.code, output)
 	}
 	link.Cut()
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters), "--upstream", "redis://"+link.Addr(),
@@ -229,8 +229,8 @@ func TestUpstreamIsAMaster(t *testing.T) {
 		}
 		return nil
 	})
-	if uptime, err := kit.AskIn(masters[1], "0", "INFO", "commandstats"); err != nil ||
-		strings.Contains(fmt.Sprint(uptime), "cmdstat_flushall") {
+	if stats, err := kit.AskIn(masters[1], "0", "INFO", "commandstats"); err != nil ||
+		strings.Contains(fmt.Sprint(stats), "cmdstat_flushall") {
 		t.Errorf("the master was flushed: %v", err)
 	}
 }

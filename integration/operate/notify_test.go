@@ -24,8 +24,8 @@ type manager struct{ conn *net.UnixConn }
 
 func startManager(t *testing.T) manager {
 	t.Helper()
-	at := &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"}
-	conn, err := net.ListenUnixgram("unixgram", at)
+	addr := &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"}
+	conn, err := net.ListenUnixgram("unixgram", addr)
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() }) // a test may have closed it
 	return manager{conn}
@@ -41,25 +41,25 @@ func (m manager) env(watchdog string) []string {
 	return env
 }
 
-// next returns the first line of the next notification, or the error why there was none.
-func (m manager) next(within time.Duration) (string, error) {
+// next returns the first line of the next notification, or an error if there is none in time.
+func (m manager) next(timeout time.Duration) (string, error) {
 	buffer := make([]byte, 4096)
-	_ = m.conn.SetReadDeadline(time.Now().Add(within))
+	_ = m.conn.SetReadDeadline(time.Now().Add(timeout))
 	n, err := m.conn.Read(buffer)
 	line, _, _ := strings.Cut(string(buffer[:n]), "\n")
 	return line, err
 }
 
-// want fails the test unless state is the next notification.
-func (m manager) want(t *testing.T, state string) {
+// wantNext fails the test unless state is the next notification.
+func (m manager) wantNext(t *testing.T, state string) {
 	t.Helper()
 	if got, err := m.next(kit.Patience); got != state {
 		t.Fatalf("the manager is told %q, %v, want %q", got, err, state)
 	}
 }
 
-// rest returns all unread notifications.
-func (m manager) rest() (states []string) {
+// unread returns all unread notifications.
+func (m manager) unread() (states []string) {
 	for {
 		state, err := m.next(time.Millisecond)
 		if err != nil {
@@ -84,19 +84,20 @@ func TestNotify(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
 	proxy := startManaged(t, m, "", "--drain-timeout", "1m")
-	m.want(t, "READY=1")
-	busy := kit.Busy(t, proxy)
+	m.wantNext(t, "READY=1")
+	busyClient := kit.Busy(t, proxy)
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
-	m.want(t, "STOPPING=1")
-	kit.Must(t, busy.Close()) // this ends the drain
+	m.wantNext(t, "STOPPING=1")
+	kit.Must(t, busyClient.Close()) // this ends the drain
 	wantExit(t, proxy, 0, kit.Patience)
-	if rest := m.rest(); rest != nil {
-		t.Errorf("the manager is also told %q, and asked for no watchdog", rest)
+	if unread := m.unread(); unread != nil {
+		t.Errorf("the manager is also told %q, and asked for no watchdog", unread)
 	}
 }
 
-// TestNotifyNobody: the proxy serves even if the manager is missing, or a variable is invalid.
-func TestNotifyNobody(t *testing.T) {
+// TestNotifyWithoutManager: the proxy serves even if the manager is missing, or a variable is
+// invalid.
+func TestNotifyWithoutManager(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
 	env := m.env("many")
@@ -119,8 +120,8 @@ func TestNotifyFailedStart(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
 	got := runProxyWith(t, m.env("1000000"), "serve", "--listen", "192.0.2.1:1", "--master", "redis://127.0.0.1:1")
-	if rest := m.rest(); got.code != 1 || rest != nil {
-		t.Errorf("got %+v, and the manager is told %q, want 1 and nothing", got, rest)
+	if unread := m.unread(); got.code != 1 || unread != nil {
+		t.Errorf("got %+v, and the manager is told %q, want 1 and nothing", got, unread)
 	}
 }
 
@@ -131,21 +132,21 @@ func TestWatchdog(t *testing.T) {
 	m := startManager(t)
 	proxy := startManaged(t, m, "400000", "--drain-timeout", "1m", "--max-clients", "1")
 	for _, state := range []string{"READY=1", "WATCHDOG=1", "WATCHDOG=1"} {
-		m.want(t, state)
+		m.wantNext(t, state)
 	}
 	holder := onlyClient(t, proxy) // from now on the proxy is full
-	m.rest()
-	m.want(t, "WATCHDOG=1")
+	m.unread()
+	m.wantNext(t, "WATCHDOG=1")
 
-	open := limitDescriptors(t, proxy, 3)
+	before := limitDescriptors(t, proxy, 3)
 	_, err := proxy.WaitLog("the proxy does not answer its own health check", kit.Patience)
 	kit.Must(t, err)
-	m.rest()
+	m.unread()
 	if state, err := m.next(time.Second); err == nil {
 		t.Errorf("the manager is told %q of a proxy that can take no clients", state)
 	}
-	limitDescriptors(t, proxy, open)
-	m.want(t, "WATCHDOG=1")
+	limitDescriptors(t, proxy, before)
+	m.wantNext(t, "WATCHDOG=1")
 	_, err = proxy.WaitLog("the proxy answers its own health check again", kit.Patience)
 	kit.Must(t, err)
 
@@ -155,8 +156,8 @@ func TestWatchdog(t *testing.T) {
 		state, err = m.next(kit.Patience)
 		kit.Must(t, err)
 	}
-	m.want(t, "WATCHDOG=1")
-	m.want(t, "WATCHDOG=1")
+	m.wantNext(t, "WATCHDOG=1")
+	m.wantNext(t, "WATCHDOG=1")
 	kit.Must(t, holder.Close())
 	wantExit(t, proxy, 0, kit.Patience)
 	if strings.Count(proxy.Log(), "the proxy does not answer its own health check") != 1 {
@@ -164,8 +165,8 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// TestWatchdogOfAnother: the proxy sends no pings if the watchdog is for another process.
-func TestWatchdogOfAnother(t *testing.T) {
+// TestWatchdogOfOtherProcess: the proxy sends no pings if the watchdog is for another process.
+func TestWatchdogOfOtherProcess(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	m := startManager(t)
@@ -173,9 +174,9 @@ func TestWatchdogOfAnother(t *testing.T) {
 		Env: append(m.env("20000"), "WATCHDOG_PID=1")})
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
-	m.want(t, "READY=1")
+	m.wantNext(t, "READY=1")
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
-	m.want(t, "STOPPING=1")
+	m.wantNext(t, "STOPPING=1")
 }
 
 // onlyClient connects to a proxy with room for one client, and takes the lock k. It tries
@@ -197,14 +198,14 @@ func onlyClient(t *testing.T, proxy *harness.Proxy) (holder *redistest.Client) {
 }
 
 // limitDescriptors limits the open descriptors of a running proxy, and returns the earlier limit.
-func limitDescriptors(t *testing.T, proxy *harness.Proxy, limit uint64) (before uint64) {
+func limitDescriptors(t *testing.T, proxy *harness.Proxy, limit uint64) (former uint64) {
 	t.Helper()
-	var now unix.Rlimit
-	kit.Must(t, unix.Prlimit(proxy.PID(), unix.RLIMIT_NOFILE, nil, &now))
-	before = now.Cur
-	now.Cur = limit
-	kit.Must(t, unix.Prlimit(proxy.PID(), unix.RLIMIT_NOFILE, &now, nil))
-	return before
+	var rlimit unix.Rlimit
+	kit.Must(t, unix.Prlimit(proxy.PID(), unix.RLIMIT_NOFILE, nil, &rlimit))
+	former = rlimit.Cur
+	rlimit.Cur = limit
+	kit.Must(t, unix.Prlimit(proxy.PID(), unix.RLIMIT_NOFILE, &rlimit, nil))
+	return former
 }
 
 // TestNotifyReload: systemd is notified when a reload of the configuration begins and when it ends.
@@ -212,10 +213,10 @@ func TestNotifyReload(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
 	proxy := startManaged(t, m, "")
-	m.want(t, "READY=1")
+	m.wantNext(t, "READY=1")
 	for range 2 {
 		kit.Must(t, proxy.Signal(syscall.SIGHUP))
-		m.want(t, "RELOADING=1")
-		m.want(t, "READY=1")
+		m.wantNext(t, "RELOADING=1")
+		m.wantNext(t, "READY=1")
 	}
 }

@@ -94,16 +94,16 @@ func checkAllVote(proxy *harness.Proxy, n int) error {
 	return err
 }
 
-// TestDownFromTheStart: at its start, each of two proxies logs a master that refuses the password,
+// TestDownAtStart: at its start, each of two proxies logs a master that refuses the password,
 // and one that does not listen, although neither has ever been reachable.
-func TestDownFromTheStart(t *testing.T) {
+func TestDownAtStart(t *testing.T) {
 	t.Parallel()
 	masters := redistest.URLs(kit.StartMasters(t))
-	closed := kit.StartRedis(t, "--requirepass", "right")
-	masters[0], masters[1] = "redis://:wrong@"+closed.Addr(), "redis://127.0.0.1:"+kit.FreePort(t)
+	passwordMaster := kit.StartRedis(t, "--requirepass", "right")
+	masters[0], masters[1] = "redis://:wrong@"+passwordMaster.Addr(), "redis://127.0.0.1:"+kit.FreePort(t)
 	for range 2 {
 		proxy := kit.StartProxy(t, masters, "--fresh-start=false")
-		for _, cause := range []string{`master=` + closed.Addr() + ` cause="WRONGPASS `, `cause="connection refused"`} {
+		for _, cause := range []string{`master=` + passwordMaster.Addr() + ` cause="WRONGPASS `, `cause="connection refused"`} {
 			line, err := proxy.WaitLog(cause, kit.Patience)
 			kit.Must(t, err)
 			if !strings.Contains(line, "master down") {
@@ -136,9 +136,9 @@ func TestLogUnits(t *testing.T) {
 	}
 }
 
-// TestInfoOfTheDown: INFO has the causes why a master and an upstream are down in plain words, and
-// the time since when the master has been down.
-func TestInfoOfTheDown(t *testing.T) {
+// TestInfoOfDownServers: INFO shows in plain words why a master and an upstream are down, and for
+// how long the master has been down.
+func TestInfoOfDownServers(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	upstream := kit.StartRedis(t)

@@ -35,7 +35,8 @@ func runProxy(t *testing.T, args ...string) outcome {
 	return runProxyWith(t, nil, args...)
 }
 
-// runProxyWith runs a command of the proxy with the variables env, and no other ones of the proxy.
+// runProxyWith runs a command of the proxy with the variables env, and no other variables of the
+// proxy.
 func runProxyWith(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
 	program := binary(t) // the first call builds it, which may take longer
@@ -63,8 +64,8 @@ func wantFailure(t *testing.T, got outcome, lines ...string) {
 	}
 }
 
-// refused reports whether the proxy refuses new clients.
-func refused(proxy *harness.Proxy) bool {
+// refusesClients reports whether the proxy refuses new clients.
+func refusesClients(proxy *harness.Proxy) bool {
 	client, err := redistest.Dial(proxy.Addr(), time.Second)
 	if err == nil {
 		_ = client.Close()

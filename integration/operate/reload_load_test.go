@@ -21,70 +21,71 @@ import (
 )
 
 // workCounts counts the operations that clients completed.
-type workCounts struct{ commands, grants, waited, connects atomic.Int64 }
+type workCounts struct{ commands, grants, waits, connects atomic.Int64 }
 
 // loadClient is a client with one connection, which must not break, and its own key.
 type loadClient struct {
-	conn *redistest.Client
-	key  string
-	did  *workCounts
+	conn   *redistest.Client
+	key    string
+	counts *workCounts
 }
 
-// want sends a command, and returns an error unless it gets the reply want.
-func (c *loadClient) want(want any, command ...string) error {
+// wantReply sends a command, and returns an error unless it gets the reply want.
+func (c *loadClient) wantReply(want any, command ...string) error {
 	got, err := c.conn.Do(command...)
-	if c.did.commands.Add(1); err == nil && kit.Text(got) != kit.Text(want) {
+	if c.counts.commands.Add(1); err == nil && kit.Text(got) != kit.Text(want) {
 		err = fmt.Errorf("%v: got %s, want %s", command, kit.Text(got), kit.Text(want))
 	}
 	return err
 }
 
-// grant sends a command, and returns an error unless the reply is a validity.
-func (c *loadClient) grant(command ...string) error {
+// wantGrant sends a command, and returns an error unless the reply is a validity.
+func (c *loadClient) wantGrant(command ...string) error {
 	got, err := c.conn.Do(command...)
-	c.did.commands.Add(1)
+	c.counts.commands.Add(1)
 	if ms, ok := got.(int64); err == nil && (!ok || ms <= 0) {
 		err = fmt.Errorf("%v: got %s, want a validity", command, kit.Text(got))
 	}
-	c.did.grants.Add(1)
+	c.counts.grants.Add(1)
 	return err
 }
 
-// locks takes and releases a lock that no other client uses, with every command that can do so.
-func (c *loadClient) locks(int) error {
+// lockStep takes and releases a lock that no other client uses, with every command that can do so.
+func (c *loadClient) lockStep(int) error {
 	lock := "lock:" + c.key
 	return errors.Join(
-		c.grant("LOCK", c.key, "t", "PX", "60000"), c.want(nil, "LOCK", c.key, "u", "PX", "60000"),
-		c.grant("EXTEND", c.key, "t", "PX", "60000"), c.want(int64(1), "UNLOCK", c.key, "t"),
-		c.want("OK", "SET", lock, "t", "NX", "PX", "60000"), c.want(int64(1), "EVAL",
+		c.wantGrant("LOCK", c.key, "t", "PX", "60000"), c.wantReply(nil, "LOCK", c.key, "u", "PX", "60000"),
+		c.wantGrant("EXTEND", c.key, "t", "PX", "60000"), c.wantReply(int64(1), "UNLOCK", c.key, "t"),
+		c.wantReply("OK", "SET", lock, "t", "NX", "PX", "60000"), c.wantReply(int64(1), "EVAL",
 			`return redis.call("del", KEYS[1])`, "1", lock))
 }
 
-// relays increments a counter at the upstream, which reveals lost and repeated commands.
-func (c *loadClient) relays(n int) error { return c.want(int64(n), "INCR", "count:"+c.key) }
+// relayStep increments a counter at the upstream, which reveals lost and repeated commands.
+func (c *loadClient) relayStep(n int) error { return c.wantReply(int64(n), "INCR", "count:"+c.key) }
 
-// transacts executes a transaction at the upstream, and one on lock keys.
-func (c *loadClient) transacts(n int) error {
+// transactionStep executes a transaction at the upstream, and one on lock keys.
+func (c *loadClient) transactionStep(n int) error {
 	count, lock := "multi:"+c.key, "lock:multi:"+c.key
 	return errors.Join(
-		c.want("OK", "MULTI"), c.want("QUEUED", "INCR", count), c.want("QUEUED", "INCR", count),
-		c.want([]any{int64(2*n - 1), int64(2 * n)}, "EXEC"),
-		c.want("OK", "WATCH", lock), c.want("OK", "MULTI"), c.want("QUEUED", "SET", lock, strconv.Itoa(n), "PX", "60000"),
-		c.want("QUEUED", "GET", lock), c.want([]any{"OK", strconv.Itoa(n)}, "EXEC"))
+		c.wantReply("OK", "MULTI"), c.wantReply("QUEUED", "INCR", count), c.wantReply("QUEUED", "INCR", count),
+		c.wantReply([]any{int64(2*n - 1), int64(2 * n)}, "EXEC"),
+		c.wantReply("OK", "WATCH", lock), c.wantReply("OK", "MULTI"), c.wantReply("QUEUED", "SET", lock, strconv.Itoa(n), "PX", "60000"),
+		c.wantReply("QUEUED", "GET", lock), c.wantReply([]any{"OK", strconv.Itoa(n)}, "EXEC"))
 }
 
-// waits waits for the common lock of all these clients, and checks that no other client holds it.
-func (c *loadClient) waits(holder *atomic.Int64) error {
-	if err := c.grant("LOCK", "common", c.key, "PX", "60000", "BLOCK", "0"); err != nil {
+// waitStep waits for the common lock of all these clients, and checks that no other client holds
+// it.
+func (c *loadClient) waitStep(holder *atomic.Int64) error {
+	if err := c.wantGrant("LOCK", "common", c.key, "PX", "60000", "BLOCK", "0"); err != nil {
 		return err
 	}
 	if holder.Add(1) != 1 {
 		return errors.New("two have the common lock")
 	}
-	c.did.waited.Add(1)
+	c.counts.waits.Add(1)
 	time.Sleep(2 * time.Millisecond) // it holds the lock
 	holder.Add(-1)
-	return c.want(int64(1), "UNLOCK", "common", c.key)
+	return c.wantReply(int64(1), "UNLOCK", "common", c.key)
 }
 
 // connectOnce connects for one PING without TLS. It may get the error that the port requires TLS.
@@ -94,7 +95,7 @@ func (c *loadClient) connectOnce(addr string) error {
 		return err
 	}
 	defer conn.Close()
-	c.did.connects.Add(1)
+	c.counts.connects.Add(1)
 	got, err := conn.Do("PING")
 	if text := kit.Text(got); err == nil && text != "PONG" && !strings.HasPrefix(text, "ERR this port requires TLS") {
 		err = fmt.Errorf("a new client: %s", text)
@@ -112,13 +113,13 @@ func TestReloadsUnderLoad(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var workers sync.WaitGroup
-	var did workCounts
+	var counts workCounts
 	var holder atomic.Int64
 	failures := make(chan error, 24)
 	for i := range cap(failures) {
-		c := &loadClient{conn: kit.Connect(t, r.proxy), key: fmt.Sprint("k", i), did: &did}
+		c := &loadClient{conn: kit.Connect(t, r.proxy), key: fmt.Sprint("k", i), counts: &counts}
 		step := map[int]func(int) error{
-			0: c.locks, 1: c.relays, 2: c.transacts, 3: func(int) error { return c.waits(&holder) },
+			0: c.lockStep, 1: c.relayStep, 2: c.transactionStep, 3: func(int) error { return c.waitStep(&holder) },
 			4: func(int) error { return c.connectOnce(r.proxy.Addr()) },
 		}[i%5]
 		workers.Go(func() {
@@ -131,37 +132,37 @@ func TestReloadsUnderLoad(t *testing.T) {
 			failures <- nil
 		})
 	}
-	held := kit.Connect(t, r.proxy)
-	kit.WantGrant(t, held, "LOCK", "held", "t", "EX", "3600") // held during all reloads
+	holderClient := kit.Connect(t, r.proxy)
+	kit.WantGrant(t, holderClient, "LOCK", "held", "t", "EX", "3600") // held during all reloads
 	ca := certtest.NewAuthority(t)
 	pair := ca.Issue(t)
-	began, done, refused := time.Now(), 0, 0
+	startedAt, reloaded, refused := time.Now(), 0, 0
 	for n := range reloads {
 		if r.reloadOnce(n, ca, pair) {
 			refused++
 		}
-		done++
-		at := did.commands.Load() // the following commands run with the new settings
+		reloaded++
+		completed := counts.commands.Load() // the following commands run with the new settings
 		kit.Await(t, "more commands, with "+strconv.Itoa(n)+" reloads",
-			func() bool { return did.commands.Load() > at+50 || len(failures) > 0 })
+			func() bool { return counts.commands.Load() > completed+50 || len(failures) > 0 })
 		if len(failures) > 0 {
 			break
 		}
 	}
-	took := time.Since(began)
-	kit.Want(t, held, nil, "LOCK", "held", "u", "PX", "1000")
-	kit.Want(t, held, int64(1), "UNLOCK", "held", "t")
+	elapsed := time.Since(startedAt)
+	kit.Want(t, holderClient, nil, "LOCK", "held", "u", "PX", "1000")
+	kit.Want(t, holderClient, int64(1), "UNLOCK", "held", "t")
 	stop()
 	workers.Wait()
 	for range cap(failures) {
 		kit.NoError(t, <-failures)
 	}
-	if did.waited.Load() == 0 || did.connects.Load() == 0 {
+	if counts.waits.Load() == 0 || counts.connects.Load() == 0 {
 		t.Error("the clients did nothing")
 	}
 	t.Logf("%d reloads, of which %d were refused, in %v: %d commands, %d grants, %d of them waited for, %d new connections",
-		done, refused, took.Round(time.Millisecond), did.commands.Load(), did.grants.Load(), did.waited.Load(),
-		did.connects.Load())
+		reloaded, refused, elapsed.Round(time.Millisecond), counts.commands.Load(), counts.grants.Load(), counts.waits.Load(),
+		counts.connects.Load())
 }
 
 // reloadOnce changes a setting and reloads the configuration by SIGHUP or by PROXY RELOAD. It waits
@@ -199,7 +200,7 @@ func (r *reloadRig) reloadOnce(n int, ca *certtest.Authority, pair certtest.Pair
 		_ = kit.Do(r.t, r.operator, "PING")
 	}
 	reply := kit.Do(r.t, r.operator, "PROXY", "RELOAD")
-	if _, bad := reply.(redistest.RespError); bad != refused {
+	if _, isError := reply.(redistest.RespError); isError != refused {
 		r.t.Errorf("reload %d: %s", n, kit.Text(reply))
 	}
 	if n%20 == 9 {

@@ -38,13 +38,13 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 			"ERR lock key 'lock:endless' would have no TTL: the setting locks-without-ttl refuses this; set a TTL")
 	},
 	"max-clients": func(t *testing.T, r *reloadRig) {
-		here := kit.Connect(t, r.proxy)
-		kit.Does(t, here, "LOCK here t PX 60000", "5")
+		client := kit.Connect(t, r.proxy)
+		kit.Does(t, client, "LOCK here t PX 60000", "5")
 		r.set("max-clients", "1")
 		kit.Does(t, kit.Connect(t, r.proxy), "PING", "ERR max number of clients reached")
-		kit.Does(t, here, "UNLOCK here t", "1")
-		kit.Does(t, here, "GET none", "nil")
-		if info := kit.Text(kit.Do(t, here, "PROXY", "INFO")); !strings.Contains(info, "proxy_maxclients:1\r\n") {
+		kit.Does(t, client, "UNLOCK here t", "1")
+		kit.Does(t, client, "GET none", "nil")
+		if info := kit.Text(kit.Do(t, client, "PROXY", "INFO")); !strings.Contains(info, "proxy_maxclients:1\r\n") {
 			t.Error(info)
 		}
 		r.set("max-clients", "77")
@@ -52,29 +52,29 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		kit.Does(t, kit.Connect(t, r.proxy), "GET none", "nil")
 	},
 	"max-input-memory": func(t *testing.T, r *reloadRig) {
-		const begin = "*4\r\n$4\r\nLOCK\r\n$950000\r\n"
-		half := func(bytes int) *redistest.Client {
+		const prefix = "*4\r\n$4\r\nLOCK\r\n$950000\r\n"
+		sendPartial := func(bytes int) *redistest.Client {
 			client := kit.Connect(t, r.proxy)
-			kit.Must(t, client.Send([]byte((begin + strings.Repeat("x", 900_000))[:bytes])))
+			kit.Must(t, client.Send([]byte((prefix + strings.Repeat("x", 900_000))[:bytes])))
 			return client
 		}
 		r.set("max-input-memory", "4mb")
 		for range 3 {
-			half(len(begin) + 900_000)
+			sendPartial(len(prefix) + 900_000)
 		}
-		half(64 << 10)
+		sendPartial(64 << 10)
 		kit.Soon(t, func() error {
-			if held := metricsOf(t, adminOf(t, r.proxy))["redlock_client_held_input_bytes"]; held < 3<<20+128<<10 {
-				return fmt.Errorf("%v bytes are held", held)
+			if inputBytes := metricsOf(t, adminAddr(t, r.proxy))["redlock_client_held_input_bytes"]; inputBytes < 3<<20+128<<10 {
+				return fmt.Errorf("%v bytes are held", inputBytes)
 			}
 			return nil
 		})
-		if reply, err := half(512 << 10).Receive(); err != nil || !strings.Contains(kit.Text(reply),
+		if reply, err := sendPartial(512 << 10).Receive(); err != nil || !strings.Contains(kit.Text(reply),
 			"limited to 4194304 bytes for all clients; raise max-input-memory") {
 			t.Errorf("too much: %v, %v", reply, err)
 		}
 		r.set("max-input-memory", "256mb")
-		client := half(len(begin) + 900_000)
+		client := sendPartial(len(prefix) + 900_000)
 		kit.Must(t, client.Send([]byte(strings.Repeat("x", 50_000)+"\r\n$1\r\nt\r\n$1\r\nt\r\n")))
 		if reply, err := client.Receive(); err != nil || !strings.HasPrefix(kit.Text(reply), "ERR wrong number") {
 			t.Errorf("not too much: %v, %v", reply, err)
@@ -83,24 +83,24 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 	"max-unread-memory": func(t *testing.T, r *reloadRig) {
 		kit.Does(t, r.operator, "SET lock:unread "+strings.Repeat("x", 900_000)+" PX 60000", "OK")
 		r.set("max-unread-memory", "4mb")
-		var slow []*redistest.Client
-		cut := func() float64 { return metricsOf(t, adminOf(t, r.proxy))["redlock_client_unread_cut_total"] }
+		var slowClients []*redistest.Client
+		cutCount := func() float64 { return metricsOf(t, adminAddr(t, r.proxy))["redlock_client_unread_cut_total"] }
 		for range 20 { // each leaves the part of a reply that does not fit into its socket buffer
-			slow = append(slow, kit.Connect(t, r.proxy))
-			kit.Must(t, slow[len(slow)-1].Narrow())
-			kit.Must(t, slow[len(slow)-1].Send([]byte(strings.Repeat("GET lock:unread\r\n", 24))))
+			slowClients = append(slowClients, kit.Connect(t, r.proxy))
+			kit.Must(t, slowClients[len(slowClients)-1].Narrow())
+			kit.Must(t, slowClients[len(slowClients)-1].Send([]byte(strings.Repeat("GET lock:unread\r\n", 24))))
 		}
-		kit.Await(t, "a client to be cut off", func() bool { return cut() > 0 })
+		kit.Await(t, "a client to be cut off", func() bool { return cutCount() > 0 })
 		r.awaitLog("client disconnected: it does not read its replies (max-unread-memory)")
 		kit.Does(t, r.operator, "GET lock:unread", "x")
 		r.set("max-unread-memory", "256mb")
-		before := cut()
-		kit.Must(t, slow[19].Send([]byte(strings.Repeat("GET lock:unread\r\n", 2))))
+		before := cutCount()
+		kit.Must(t, slowClients[19].Send([]byte(strings.Repeat("GET lock:unread\r\n", 2))))
 		kit.Does(t, r.operator, "GET lock:unread", "x")
-		if after := cut(); after != before {
+		if after := cutCount(); after != before {
 			t.Errorf("%v clients were cut off", after-before)
 		}
-		for _, client := range slow {
+		for _, client := range slowClients {
 			_ = client.Close()
 		}
 		kit.Do(t, r.operator, "DEL", "lock:unread")
@@ -137,7 +137,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		r.set("log-format", "text")
 	},
 	"admin-pprof": func(t *testing.T, r *reloadRig) {
-		addr := adminOf(t, r.proxy)
+		addr := adminAddr(t, r.proxy)
 		for _, want := range []struct {
 			value string
 			code  int
@@ -151,69 +151,69 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 	"upstream-timeout": func(t *testing.T, r *reloadRig) {
 		r.set("upstream-timeout", "200ms")
 		link := kit.StartLink(t, r.upstream) // a second proxy, so that the upstream of the first keeps working
-		slow := startReloadable(t, map[string]string{"upstream-timeout": "30m", "upstream": "redis://:" +
+		slowRig := startReloadable(t, map[string]string{"upstream-timeout": "30m", "upstream": "redis://:" +
 			upstreamPassword(r.settings["upstream"]) + "@" + link.Addr()})
-		slow.set("upstream-timeout", "200ms")
+		slowRig.set("upstream-timeout", "200ms")
 		kit.Must(t, link.Cut())
-		kit.Does(t, kit.Connect(t, slow.proxy), "GET a", "ERR upstream "+link.Addr()+": no answer in time")
+		kit.Does(t, kit.Connect(t, slowRig.proxy), "GET a", "ERR upstream "+link.Addr()+": no answer in time")
 		kit.Must(t, link.Heal())
 	},
 	"client-password-file": func(t *testing.T, r *reloadRig) {
 		file := filepath.Join(t.TempDir(), "password")
 		kit.Must(t, os.WriteFile(file, []byte("sesame\n"), 0o600))
-		before := kit.Connect(t, r.proxy)
-		kit.Does(t, before, "SET a 1", "OK")
+		oldClient := kit.Connect(t, r.proxy)
+		kit.Does(t, oldClient, "SET a 1", "OK")
 		r.set("client-password-file", file, "share-upstream-login", "false")
-		kit.Does(t, before, "GET a", "1") // logged-in clients stay logged in
-		after, late := kit.Connect(t, r.proxy), kit.Connect(t, r.proxy)
-		kit.Does(t, after, "GET a", "NOAUTH")
-		kit.Does(t, late, "LOCK k t PX 60000", "NOAUTH")
-		kit.Does(t, late, "PROXY RELOAD", "NOAUTH")
-		kit.Does(t, after, "AUTH sesame", "OK")
-		kit.Does(t, after, "GET a", "1")
+		kit.Does(t, oldClient, "GET a", "1") // logged-in clients stay logged in
+		newClient, lateClient := kit.Connect(t, r.proxy), kit.Connect(t, r.proxy)
+		kit.Does(t, newClient, "GET a", "NOAUTH")
+		kit.Does(t, lateClient, "LOCK k t PX 60000", "NOAUTH")
+		kit.Does(t, lateClient, "PROXY RELOAD", "NOAUTH")
+		kit.Does(t, newClient, "AUTH sesame", "OK")
+		kit.Does(t, newClient, "GET a", "1")
 		kit.Must(t, os.WriteFile(file, []byte("open\n"), 0o600)) // the same file, with another password
 		if changed, _ := r.reload(r.operator); fmt.Sprint(changed) != "[client-password-file: content changed]" {
 			t.Errorf("changed %q", changed)
 		}
-		kit.Does(t, late, "AUTH sesame", "WRONGPASS")
-		kit.Does(t, late, "AUTH open", "OK")
-		kit.Does(t, late, "GET a", "1")
+		kit.Does(t, lateClient, "AUTH sesame", "WRONGPASS")
+		kit.Does(t, lateClient, "AUTH open", "OK")
+		kit.Does(t, lateClient, "GET a", "1")
 		t.Run("RESET", func(t *testing.T) {
 			redistest.Needs(t, "RESET", "6.2")
-			kit.Does(t, after, "RESET", "RESET")
-			kit.Does(t, after, "AUTH sesame", "WRONGPASS")
+			kit.Does(t, newClient, "RESET", "RESET")
+			kit.Does(t, newClient, "AUTH sesame", "WRONGPASS")
 		})
 	},
 	"share-upstream-login": func(t *testing.T, r *reloadRig) { // continues after the test of client-password-file
-		shut := kit.Connect(t, r.proxy)
-		kit.Does(t, shut, "GET a", "NOAUTH")
+		oldClient := kit.Connect(t, r.proxy)
+		kit.Does(t, oldClient, "GET a", "NOAUTH")
 		r.set("client-password-file", `""`, "share-upstream-login", "true")
 		kit.Does(t, kit.Connect(t, r.proxy), "GET a", "1")
 		// A client that had to log in stays unauthenticated when no password is required any more.
-		kit.Does(t, shut, "GET a", "NOAUTH")
-		kit.Does(t, shut, "AUTH open", "OK")
+		kit.Does(t, oldClient, "GET a", "NOAUTH")
+		kit.Does(t, oldClient, "AUTH open", "OK")
 	},
 	"upstream": func(t *testing.T, r *reloadRig) {
-		old := kit.Connect(t, r.proxy)
-		kit.Does(t, old, "SET a 1", "OK")
-		kit.Must(t, r.tellUpstream("CONFIG", "SET", "requirepass", "two"))
+		oldClient := kit.Connect(t, r.proxy)
+		kit.Does(t, oldClient, "SET a 1", "OK")
+		kit.Must(t, r.doAtUpstream("CONFIG", "SET", "requirepass", "two"))
 		kit.Does(t, kit.Connect(t, r.proxy), "GET a", "ERR upstream "+r.upstream.Addr()+": AUTH: WRONGPASS")
 		r.set("upstream", "redis://:two@"+r.upstream.Addr())
-		kit.Soon(t, func() error { return checkAnswer(r.proxy.Addr(), "1", "GET", "a") })
-		kit.Does(t, old, "GET a", "1")
+		kit.Soon(t, func() error { return checkReply(r.proxy.Addr(), "1", "GET", "a") })
+		kit.Does(t, oldClient, "GET a", "1")
 		// The proxy's own commands work, too.
-		kit.Soon(t, func() error { return checkAnswer(r.proxy.Addr(), "e0e1f9", "SCRIPT", "LOAD", "return 1") })
+		kit.Soon(t, func() error { return checkReply(r.proxy.Addr(), "e0e1f9", "SCRIPT", "LOAD", "return 1") })
 	},
-	"master": func(t *testing.T, r *reloadRig) { r.newPasswords(t) },
+	"master": func(t *testing.T, r *reloadRig) { r.changePasswords(t) },
 	"tls-cert": func(t *testing.T, r *reloadRig) {
 		ca := certtest.NewAuthority(t)
-		pair, strangers := ca.Issue(t), certtest.NewAuthority(t)
-		plain := kit.Connect(t, r.proxy)
-		kit.Does(t, plain, "LOCK tls t PX 60000", "5")
+		pair, otherCA := ca.Issue(t), certtest.NewAuthority(t)
+		plainClient := kit.Connect(t, r.proxy)
+		kit.Does(t, plainClient, "LOCK tls t PX 60000", "5")
 		r.set("tls-cert", pair.Cert, "tls-key", pair.Key)
-		shake := func(shown ...tls.Certificate) error {
+		handshake := func(certificates ...tls.Certificate) error {
 			conn, err := tls.Dial("tcp", r.proxy.Addr(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost",
-				Certificates: shown})
+				Certificates: certificates})
 			if err != nil {
 				return err
 			}
@@ -223,16 +223,16 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 			}
 			return err
 		}
-		kit.Must(t, shake())
+		kit.Must(t, handshake())
 		if got := kit.Text(kit.Do(t, kit.Connect(t, r.proxy), "PING")); got != "ERR this port requires TLS" {
 			t.Errorf("a new client without TLS: %s", got)
 		}
 		r.set("tls-client-ca", ca.File)
-		if shake() == nil || shake(strangers.Issue(t).TLS) == nil {
+		if handshake() == nil || handshake(otherCA.Issue(t).TLS) == nil {
 			t.Error("a client without a certificate, or with a stranger's, is let in")
 		}
-		kit.Must(t, shake(ca.Issue(t).TLS))
-		kit.Does(t, plain, "UNLOCK tls t", "1")
+		kit.Must(t, handshake(ca.Issue(t).TLS))
+		kit.Does(t, plainClient, "UNLOCK tls t", "1")
 		r.set("tls-cert", `""`, "tls-key", `""`, "tls-client-ca", `""`)
 		kit.Does(t, kit.Connect(t, r.proxy), "LOCK tls t PX 60000", "5")
 	},
@@ -249,12 +249,12 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 // testedWith names, for each setting, the setting or the test function that also tests it.
 var testedWith = map[string]string{
 	"tls-key": "tls-cert", "tls-client-ca": "tls-cert", "drain-delay": "drain-timeout",
-	"ca": "TestReloadToServers", "client-cert": "TestReloadToServers", "client-key": "TestReloadToServers",
+	"ca": "TestReloadServerCertificates", "client-cert": "TestReloadServerCertificates", "client-key": "TestReloadServerCertificates",
 	"protected-mode": "TestReloadProtectedMode", "max-message-memory": "TestReloadMessageMemory",
 }
 
-// checkAnswer returns an error unless a new client gets a reply that begins with want.
-func checkAnswer(addr, want string, command ...string) error {
+// checkReply returns an error unless a new client gets a reply that begins with want.
+func checkReply(addr, want string, command ...string) error {
 	client, err := redistest.Dial(addr, kit.Patience)
 	if err != nil {
 		return err
@@ -267,33 +267,33 @@ func checkAnswer(addr, want string, command ...string) error {
 	return err
 }
 
-// newPasswords sets a password at every master, then another one, and then removes one master.
-func (r *reloadRig) newPasswords(t *testing.T) {
+// changePasswords sets a password at every master, then another one, and then removes one master.
+func (r *reloadRig) changePasswords(t *testing.T) {
 	masters := kit.StartMasters(t)
-	urls := func(password string) (all []string) {
+	urls := func(password string) (list []string) {
 		for _, m := range masters {
-			all = append(all, "redis://:"+password+"@"+m.Addr())
+			list = append(list, "redis://:"+password+"@"+m.Addr())
 		}
-		return all
+		return list
 	}
 	for _, m := range masters {
 		kit.Must(t, kit.Tell(m, "CONFIG", "SET", "requirepass", "one"))
 	}
-	own := startReloadable(t, map[string]string{"master": list(urls("one"))})
-	kit.Does(t, own.operator, "LOCK before t PX 60000", "5")
+	rig := startReloadable(t, map[string]string{"master": yamlList(urls("one"))})
+	kit.Does(t, rig.operator, "LOCK before t PX 60000", "5")
 	for _, m := range masters {
 		conn := kit.Dial(t, m.Addr())
 		kit.Does(t, conn, "AUTH one", "OK")
 		kit.Does(t, conn, "CONFIG SET requirepass two", "OK")
 		kit.Do(t, conn, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") // so that connected clients must reconnect
 	}
-	own.set("master", list(urls("two")))
-	kit.Soon(t, func() error { return checkAllVote(own.proxy, len(masters)) })
-	kit.Does(t, own.operator, "LOCK before u PX 60000", "nil")
-	own.set("master", list(urls("two")[1:]))
-	kit.Soon(t, func() error { return checkAllVote(own.proxy, len(masters)-1) })
-	kit.Does(t, own.operator, "LOCK before u PX 60000", "nil")
-	kit.Does(t, own.operator, "UNLOCK before t", "1")
+	rig.set("master", yamlList(urls("two")))
+	kit.Soon(t, func() error { return checkAllVote(rig.proxy, len(masters)) })
+	kit.Does(t, rig.operator, "LOCK before u PX 60000", "nil")
+	rig.set("master", yamlList(urls("two")[1:]))
+	kit.Soon(t, func() error { return checkAllVote(rig.proxy, len(masters)-1) })
+	kit.Does(t, rig.operator, "LOCK before u PX 60000", "nil")
+	kit.Does(t, rig.operator, "UNLOCK before t", "1")
 }
 
 // TestReloadOfEachSetting: after a reload, each setting takes effect or, if it needs a restart, is
@@ -302,30 +302,30 @@ func TestReloadOfEachSetting(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startReloadable(t, map[string]string{"admin": "127.0.0.1:0", "max-ttl": "1h", "audit-log": "false"})
-	other := map[string]string{
+	otherValues := map[string]string{
 		"listen": "127.0.0.1:1", "admin": "127.0.0.1:2", "master-timeout": "1s", "guard": "false", "fresh-start": "false",
 		"key-prefix": `"p:"`, "lock-keys": `["lock:*", "more:*"]`, "lock-tags": `["lock:*"]`, "admin-locks": "true",
 		"move-from-upstream": "true",
 		"proxy-protocol":     `["10.0.0.1"]`, "admin-hosts": `["proxies.example"]`,
 	}
-	run := func(name string, act func(*testing.T, *reloadRig)) {
+	run := func(name string, effectTest func(*testing.T, *reloadRig)) {
 		t.Run(name, func(t *testing.T) {
-			defer func(of *testing.T) { r.t = of }(r.t)
+			defer func(outer *testing.T) { r.t = outer }(r.t)
 			r.t = t
-			act(t, r)
+			effectTest(t, r)
 		})
 	}
 	const last = "drain-timeout"
 	for _, s := range conf.Settings() {
-		switch act := effectTests[s.Name]; {
+		switch effectTest := effectTests[s.Name]; {
 		case s.Name == "acl-file": // see TestReloadOfUsers
 		case s.Name == "cluster-mode": // only for a proxy without an upstream
 		case s.Reload == conf.AtRestart:
-			run(s.Name, func(t *testing.T, r *reloadRig) { r.onlyReported(t, s.Name, other[s.Name]) })
-		case act == nil && testedWith[s.Name] == "":
+			run(s.Name, func(t *testing.T, r *reloadRig) { r.wantOnlyReported(t, s.Name, otherValues[s.Name]) })
+		case effectTest == nil && testedWith[s.Name] == "":
 			t.Errorf("%s is not shown to act after a reload", s.Name)
-		case act != nil && s.Name != last:
-			run(s.Name, act)
+		case effectTest != nil && s.Name != last:
+			run(s.Name, effectTest)
 		}
 	}
 	run(last, effectTests[last])
@@ -336,8 +336,8 @@ func TestReloadOfEachSetting(t *testing.T) {
 func TestReloadOfUsers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "users.acl")
-	write := func(more string) {
-		kit.Must(t, os.WriteFile(file, []byte("user default on nopass ~* &* +@all\n"+more), 0o600))
+	write := func(users string) {
+		kit.Must(t, os.WriteFile(file, []byte("user default on nopass ~* &* +@all\n"+users), 0o600))
 	}
 	write("")
 	r := startReloadable(t, map[string]string{"acl-file": file, "share-upstream-login": "false"})
@@ -359,13 +359,13 @@ func TestReloadOfUsers(t *testing.T) {
 	write("user app on >secret ~lock:* +@all -@dangerous\n")
 	delete(r.settings, "drain-timeout")
 	r.set()
-	r.onlyReported(t, "acl-file", file+".other")
+	r.wantOnlyReported(t, "acl-file", file+".other")
 }
 
-// onlyReported fails the test unless a changed setting is reported as one that needs a restart,
-// until it has its former value again.
-func (r *reloadRig) onlyReported(t *testing.T, name, value string) {
-	before, given := r.settings[name]
+// wantOnlyReported fails the test unless a reload reports that a changed setting needs a restart,
+// until the setting has its former value again.
+func (r *reloadRig) wantOnlyReported(t *testing.T, name, value string) {
+	before, wasSet := r.settings[name]
 	r.settings[name] = value
 	r.write()
 	if changed, pending := r.reload(r.operator); len(changed) > 0 || !slices.Equal(settingsIn(pending), []string{name}) {
@@ -378,7 +378,7 @@ func (r *reloadRig) onlyReported(t *testing.T, name, value string) {
 	for _, m := range r.masters { // more:a is not a lock key
 		kit.Must(t, kit.Lacks(m, "more:a"))
 	}
-	if r.settings[name] = before; !given {
+	if r.settings[name] = before; !wasSet {
 		delete(r.settings, name)
 	}
 	r.write()
@@ -387,22 +387,23 @@ func (r *reloadRig) onlyReported(t *testing.T, name, value string) {
 	}
 }
 
-// TestReloadToServers: a reload can change the authority and the certificate for the masters.
-func TestReloadToServers(t *testing.T) {
+// TestReloadServerCertificates: a reload can change the certificate authority and the certificate
+// for the masters.
+func TestReloadServerCertificates(t *testing.T) {
 	t.Parallel()
 	ca, wrong := certtest.NewAuthority(t), certtest.NewAuthority(t)
-	shown := ca.Issue(t)
+	clientPair := ca.Issue(t)
 	var urls []string
 	for range 3 {
-		_, url := startSecured(t, ca)
+		_, url := startTLSMaster(t, ca)
 		urls = append(urls, url)
 	}
-	r := startReloadable(t, map[string]string{"master": list(urls), "ca": wrong.File})
-	votes := func(n int) error {
-		return checkAnswer(r.proxy.Addr(), fmt.Sprintf("[ready:%s\r\n", map[bool]string{true: "yes",
+	r := startReloadable(t, map[string]string{"master": yamlList(urls), "ca": wrong.File})
+	checkVotes := func(n int) error {
+		return checkReply(r.proxy.Addr(), fmt.Sprintf("[ready:%s\r\n", map[bool]string{true: "yes",
 			false: "no"}[n == 3]), "PROXY", "HEALTH")
 	}
-	kit.Must(t, votes(0))
+	kit.Must(t, checkVotes(0))
 	r.set("ca", ca.File)
 	kit.Soon(t, func() error { // now the proxy trusts them, and they require a certificate
 		info := kit.Text(kit.Do(t, r.operator, "PROXY", "INFO"))
@@ -411,27 +412,27 @@ func TestReloadToServers(t *testing.T) {
 		}
 		return nil
 	})
-	r.set("client-cert", shown.Cert, "client-key", shown.Key)
-	kit.Soon(t, func() error { return votes(3) })
-	kit.Soon(t, func() error { return checkAnswer(r.proxy.Addr(), "5", "LOCK", "k", "t", "PX", "60000") })
+	r.set("client-cert", clientPair.Cert, "client-key", clientPair.Key)
+	kit.Soon(t, func() error { return checkVotes(3) })
+	kit.Soon(t, func() error { return checkReply(r.proxy.Addr(), "5", "LOCK", "k", "t", "PX", "60000") })
 }
 
 // TestReloadProtectedMode: after a reload, protected-mode applies to new connections.
 func TestReloadProtectedMode(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	elsewhere := kit.OtherAddress(t)
+	otherAddr := kit.OtherAddress(t)
 	r := startReloadable(t, map[string]string{"listen": "0.0.0.0:0"})
 	_, port, err := net.SplitHostPort(r.proxy.Addr())
 	kit.Must(t, err)
-	addr := net.JoinHostPort(elsewhere, port)
-	kit.Must(t, checkAnswer(addr, "DENIED", "LOCK", "k", "t", "PX", "60000"))
+	addr := net.JoinHostPort(otherAddr, port)
+	kit.Must(t, checkReply(addr, "DENIED", "LOCK", "k", "t", "PX", "60000"))
 	r.set("protected-mode", "false")
-	in := kit.Dial(t, addr)
-	kit.Does(t, in, "LOCK k t PX 60000", "5")
+	remote := kit.Dial(t, addr)
+	kit.Does(t, remote, "LOCK k t PX 60000", "5")
 	r.set("protected-mode", "true")
-	kit.Must(t, checkAnswer(addr, "DENIED", "LOCK", "l", "t", "PX", "60000"))
-	kit.Does(t, in, "UNLOCK k t", "1") // logged-in clients stay logged in
+	kit.Must(t, checkReply(addr, "DENIED", "LOCK", "l", "t", "PX", "60000"))
+	kit.Does(t, remote, "UNLOCK k t", "1") // logged-in clients stay logged in
 }
 
 // TestReloadMessageMemory: a reload changes the memory for messages that wait for subscribers. If
@@ -448,21 +449,21 @@ func TestReloadMessageMemory(t *testing.T) {
 		}
 		return client
 	}
-	slow, quick, payload := subscribe("news"), subscribe("news"), strings.Repeat("p", 200_000)
-	metric := func(name string) float64 { return metricsOf(t, adminOf(t, r.proxy))[name] }
+	slowClient, fastClient, payload := subscribe("news"), subscribe("news"), strings.Repeat("p", 200_000)
+	metric := func(name string) float64 { return metricsOf(t, adminAddr(t, r.proxy))[name] }
 	for n := 0; metric("redlock_message_backlog_cut_total") == 0; n++ {
 		if n == 500 {
 			t.Fatal("no client is disconnected")
 		}
 		kit.Do(t, r.operator, "PUBLISH", "news", payload)
-		if _, err := quick.Receive(); err != nil {
+		if _, err := fastClient.Receive(); err != nil {
 			t.Fatalf("a client that reads: %v", err)
 		}
 	}
-	for err := error(nil); err == nil; _, err = slow.Receive() {
+	for err := error(nil); err == nil; _, err = slowClient.Receive() {
 	}
 	kit.Soon(t, func() error {
-		return differ(metricsOf(t, adminOf(t, r.proxy)), map[string]float64{"redlock_message_backlog_bytes": 0,
+		return checkMetrics(metricsOf(t, adminAddr(t, r.proxy)), map[string]float64{"redlock_message_backlog_bytes": 0,
 			"redlock_message_backlog_cut_total": 1})
 	})
 	kit.Want(t, r.operator, int64(1), "PUBLISH", "news", "x")

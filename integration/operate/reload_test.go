@@ -35,7 +35,7 @@ func startReloadable(t *testing.T, settings map[string]string) *reloadRig {
 	r := &reloadRig{t: t, file: filepath.Join(t.TempDir(), "conf.yaml"), masters: kit.StartMasters(t),
 		upstream: kit.StartRedis(t, "--requirepass", "one")}
 	r.settings = map[string]string{
-		"listen": "127.0.0.1:0", "fresh-start": "true", "master-timeout": "5s", "master": list(redistest.URLs(r.masters)),
+		"listen": "127.0.0.1:0", "fresh-start": "true", "master-timeout": "5s", "master": yamlList(redistest.URLs(r.masters)),
 		"upstream": "redis://:one@" + r.upstream.Addr(), "share-upstream-login": "true", "lock-keys": `["lock:*"]`,
 	}
 	maps.Copy(r.settings, settings)
@@ -45,7 +45,7 @@ func startReloadable(t *testing.T, settings map[string]string) *reloadRig {
 	return r
 }
 
-func list(values []string) string { return `["` + strings.Join(values, `", "`) + `"]` }
+func yamlList(values []string) string { return `["` + strings.Join(values, `", "`) + `"]` }
 
 // write writes the settings into the file, in one step.
 func (r *reloadRig) write() {
@@ -87,7 +87,7 @@ func (r *reloadRig) reload(client *redistest.Client) (changed, pending []string)
 	if len(reply) != 4 || reply[0] != "changed" || reply[2] != "needs_restart" {
 		r.t.Fatalf("PROXY RELOAD: %v", got)
 	}
-	return texts(reply[1]), texts(reply[3])
+	return stringItems(reply[1]), stringItems(reply[3])
 }
 
 // awaitLog waits until the log contains each of the parts.
@@ -100,11 +100,11 @@ func (r *reloadRig) awaitLog(parts ...string) {
 	}
 }
 
-func texts(array any) (all []string) {
+func stringItems(array any) (items []string) {
 	for _, item := range array.([]any) {
-		all = append(all, item.(string))
+		items = append(items, item.(string))
 	}
-	return all
+	return items
 }
 
 // settingsIn returns the names of the settings in the lines of a reply.
@@ -126,8 +126,8 @@ func sameWords(a, b []string) bool {
 func TestReload(t *testing.T) {
 	t.Parallel()
 	r := startReloadable(t, map[string]string{"max-ttl": "1h"})
-	const over = "LOCK k t PX 7200000"
-	kit.Does(t, r.operator, over, "ERR")
+	const longLock = "LOCK k t PX 7200000"
+	kit.Does(t, r.operator, longLock, "ERR")
 	changed, pending := r.reload(r.operator)
 	if len(changed)+len(pending) > 0 {
 		t.Errorf("without a change: %q, %q", changed, pending)
@@ -139,13 +139,13 @@ func TestReload(t *testing.T) {
 		fmt.Sprint(pending) != `[listen: "127.0.0.1:0" -> "127.0.0.1:1"]` {
 		t.Errorf("changed %q, pending %q", changed, pending)
 	}
-	kit.Does(t, r.operator, over, "7")
+	kit.Does(t, r.operator, longLock, "7")
 	r.awaitLog(`level=INFO msg="configuration reloaded" by="PROXY RELOAD from 127.0.0.1:`,
 		`changed="max-ttl: \"1h\" -> \"3h\""`,
 		`level=WARN msg="changed settings need a restart" by="PROXY RELOAD from 127.0.0.1:`,
 		`settings="listen: \"127.0.0.1:0\" -> \"127.0.0.1:1\""`)
 
-	for _, bad := range []struct{ text, want string }{
+	for _, invalid := range []struct{ text, want string }{
 		{"max-ttl: 12x\n", r.file + `:1: max-ttl: "12x" is not a duration`},
 		{"max-tll: 1h\n", r.file + ":1: max-tll: unknown setting (did you mean max-ttl?)"},
 		{"max-ttl: [\n", r.file + ":"},
@@ -153,16 +153,16 @@ func TestReload(t *testing.T) {
 		{"master: redis://:hunter2@a\n", r.file + `:1: master: "redis://:xxxxx@a" is one value`},
 		{"", "master: no master is given"},
 	} {
-		r.replace(bad.text)
-		kit.Does(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: "+bad.want)
-		kit.Does(t, r.operator, over, "nil")
+		r.replace(invalid.text)
+		kit.Does(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: "+invalid.want)
+		kit.Does(t, r.operator, longLock, "nil")
 	}
 	r.settings["tls-cert"], r.settings["tls-key"], r.settings["max-ttl"] = "/none", "/none", "1m"
 	r.write()
 	kit.Does(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: tls-cert: open /none: no such file or directory")
 	kit.Must(t, os.Remove(r.file))
 	kit.Does(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: --config: open "+r.file+": no such file or directory")
-	kit.Does(t, r.operator, over, "nil")
+	kit.Does(t, r.operator, longLock, "nil")
 	r.awaitLog(`level=ERROR msg="the configuration was not reloaded: nothing was changed" by="PROXY RELOAD from 127.0.0.1:`)
 
 	delete(r.settings, "tls-cert")
@@ -172,7 +172,7 @@ func TestReload(t *testing.T) {
 	_, err := r.proxy.WaitLog(`msg="configuration reloaded" by=SIGHUP changed="max-ttl: \"3h\" -> \"1m\""`,
 		kit.Patience)
 	kit.Must(t, err)
-	kit.Does(t, r.operator, over, "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
+	kit.Does(t, r.operator, longLock, "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
 	if log := r.proxy.Log(); strings.Contains(log, "hunter2") || strings.Contains(log, ":one@") {
 		t.Error("the log has a password")
 	}
@@ -184,8 +184,8 @@ func TestReloadRights(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startReloadable(t, nil)
-	kit.Must(t, r.tellUpstream("ACL", "SETUSER", "app", "on", ">app", "~*", "+@all", "-@admin"))
-	kit.Must(t, r.tellUpstream("ACL", "SETUSER", "ops", "on", ">ops", "+@connection", "+acl|whoami", "+multi",
+	kit.Must(t, r.doAtUpstream("ACL", "SETUSER", "app", "on", ">app", "~*", "+@all", "-@admin"))
+	kit.Must(t, r.doAtUpstream("ACL", "SETUSER", "ops", "on", ">ops", "+@connection", "+acl|whoami", "+multi",
 		"+discard", "+config|set"))
 	before := kit.Do(t, r.operator, "CONFIG", "GET", "*")
 	app, ops := kit.Connect(t, r.proxy), kit.Connect(t, r.proxy)
@@ -202,8 +202,9 @@ func TestReloadRights(t *testing.T) {
 	r.awaitLog(`by user \"ops\"`)
 }
 
-// TestReloadHangs: files that cannot be read block a reload only briefly, and no other command.
-func TestReloadHangs(t *testing.T) {
+// TestReloadOfBlockingFile: files that cannot be read block a reload only briefly, and no other
+// command.
+func TestReloadOfBlockingFile(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startReloadable(t, nil)
@@ -222,12 +223,12 @@ func TestReloadHangs(t *testing.T) {
 	wantExit(t, r.proxy, 0, kit.Patience)
 }
 
-// tellUpstream sends a command to the upstream.
-func (r *reloadRig) tellUpstream(command ...string) error {
+// doAtUpstream sends a command to the upstream.
+func (r *reloadRig) doAtUpstream(command ...string) error {
 	r.t.Helper()
 	client := kit.Dial(r.t, r.upstream.Addr())
 	kit.Does(r.t, client, "AUTH "+upstreamPassword(r.settings["upstream"]), "OK")
-	if refusal, bad := kit.Do(r.t, client, command...).(redistest.RespError); bad {
+	if refusal, isError := kit.Do(r.t, client, command...).(redistest.RespError); isError {
 		return refusal
 	}
 	return nil
@@ -242,24 +243,24 @@ func upstreamPassword(url string) string {
 // TestMetricsOfReloads: the metrics show the result of the last reload, and the last success.
 func TestMetricsOfReloads(t *testing.T) {
 	t.Parallel()
-	const well, at = "redlock_config_last_reload_successful", "redlock_config_last_reload_success_timestamp_seconds"
+	const successMetric, timeMetric = "redlock_config_last_reload_successful", "redlock_config_last_reload_success_timestamp_seconds"
 	r := startReloadable(t, map[string]string{"admin": "127.0.0.1:0"})
-	addr := adminOf(t, r.proxy)
-	start := metricsOf(t, addr)
-	if now := float64(time.Now().Unix()); start[well] != 1 || start[at] < now-600 || start[at] > now+1 {
-		t.Errorf("after the start: %v, at %v", start[well], start[at])
+	addr := adminAddr(t, r.proxy)
+	before := metricsOf(t, addr)
+	if now := float64(time.Now().Unix()); before[successMetric] != 1 || before[timeMetric] < now-600 || before[timeMetric] > now+1 {
+		t.Errorf("after the start: %v, at %v", before[successMetric], before[timeMetric])
 	}
 	r.settings["max-ttl"] = "no time"
 	r.write()
-	if _, refused := kit.Do(t, r.operator, "PROXY", "RELOAD").(redistest.RespError); !refused {
+	if _, isError := kit.Do(t, r.operator, "PROXY", "RELOAD").(redistest.RespError); !isError {
 		t.Error("a broken configuration was taken")
 	}
-	if got := metricsOf(t, addr); got[well] != 0 || got[at] != start[at] {
-		t.Errorf("after one that was refused: %v, at %v", got[well], got[at])
+	if got := metricsOf(t, addr); got[successMetric] != 0 || got[timeMetric] != before[timeMetric] {
+		t.Errorf("after one that was refused: %v, at %v", got[successMetric], got[timeMetric])
 	}
 	time.Sleep(1100 * time.Millisecond) // the metric is in whole seconds
 	r.set("max-ttl", "1h")
-	if got := metricsOf(t, addr); got[well] != 1 || got[at] <= start[at] {
-		t.Errorf("after a good one: %v, at %v; before %v", got[well], got[at], start[at])
+	if got := metricsOf(t, addr); got[successMetric] != 1 || got[timeMetric] <= before[timeMetric] {
+		t.Errorf("after a good one: %v, at %v; before %v", got[successMetric], got[timeMetric], before[timeMetric])
 	}
 }

@@ -24,14 +24,14 @@ import (
 // drain-delay; then it drains. A waiting LOCK is served meanwhile.
 func TestDrainDelay(t *testing.T) {
 	t.Parallel()
-	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminPort, "--drain-delay", "3s",
+	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminArgs, "--drain-delay", "3s",
 		"--drain-timeout", "20s")...)
-	addr := adminOf(t, proxy)
+	addr := adminAddr(t, proxy)
 	holder := kit.Connect(t, proxy)
 	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", "60000")
 	waiter := kit.Waiter(t, proxy, "waiter")
 	kit.WantBlocked(t, proxy, 1)
-	began := time.Now()
+	startedAt := time.Now()
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	_, err := proxy.WaitLog("drain-delay=3s", kit.Patience)
 	kit.Must(t, err)
@@ -39,8 +39,8 @@ func TestDrainDelay(t *testing.T) {
 	if err != nil || code != 503 || !strings.HasPrefix(body, "[-]clients: shutting down; send no new clients\n") {
 		t.Errorf("/readyz: %d, %v, %s", code, err, body)
 	}
-	late := kit.Connect(t, proxy)
-	kit.Does(t, late, "PROXY HEALTH", "ready:no\r\ncause:the proxy is shutting down\r\n")
+	lateClient := kit.Connect(t, proxy)
+	kit.Does(t, lateClient, "PROXY HEALTH", "ready:no\r\ncause:the proxy is shutting down\r\n")
 	if got := runProxy(t, "healthcheck", "--ready", "--listen", proxy.Addr()); got.code != 3 ||
 		!strings.Contains(got.stderr, "the proxy is shutting down") {
 		t.Errorf("healthcheck --ready: %+v", got)
@@ -48,20 +48,20 @@ func TestDrainDelay(t *testing.T) {
 	if got := runProxy(t, "healthcheck", "--listen", proxy.Addr()); got != (outcome{}) {
 		t.Errorf("healthcheck: %+v", got)
 	}
-	kit.WantGrant(t, late, "LOCK", "late", "t", "PX", "60000")
+	kit.WantGrant(t, lateClient, "LOCK", "late", "t", "PX", "60000")
 	kit.Does(t, holder, "UNLOCK k holder", "1")
 	if ms, _ := waiter.Receive(); ms == nil {
 		t.Error("a client that waited is not served")
 	}
 	wantExit(t, proxy, 0, kit.Patience)
-	if took := time.Since(began); took < 3*time.Second {
-		t.Errorf("it drained after %v already", took)
+	if elapsed := time.Since(startedAt); elapsed < 3*time.Second {
+		t.Errorf("it drained after %v already", elapsed)
 	}
 	kit.WantLogged(t, proxy, "drained: all commands finished")
 }
 
-// TestDrainDelayEnds: a second signal during the delay ends the process, as in the drain.
-func TestDrainDelayEnds(t *testing.T) {
+// TestSignalEndsDrainDelay: a second signal during the delay ends the process, as in the drain.
+func TestSignalEndsDrainDelay(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--drain-delay", "1h")
@@ -72,27 +72,27 @@ func TestDrainDelayEnds(t *testing.T) {
 	wantExit(t, proxy, 1, kit.Patience)
 }
 
-// roller is a client that sends one command at a time to one of two proxies, and changes to the
-// other proxy when its connection ends.
-type roller struct {
+// failoverClient is a client that sends one command at a time to one of two proxies, and changes to
+// the other proxy when its connection ends.
+type failoverClient struct {
 	addrs    [2]string
 	key      string
 	conn     *redistest.Client
-	at       int
+	current  int
 	commands int64
-	moves    int64
-	unclear  int64 // commands whose connection ended before a reply
+	connects int64
+	repeated int64 // commands whose connection ended before a reply
 }
 
 // do sends a command until it gets a reply. If the connection ends, it repeats the command at the
 // other proxy: a proxy must not close a connection after it has executed a command without sending
-// the reply. It counts these commands as unclear.
-func (r *roller) do(command ...string) (any, error) {
-	for tries := 0; ; tries++ {
+// the reply. It counts these commands as repeated.
+func (r *failoverClient) do(command ...string) (any, error) {
+	for attempt := 0; ; attempt++ {
 		if r.conn == nil {
-			conn, err := redistest.Dial(r.addrs[r.at], kit.Patience)
-			if err != nil && tries < 10_000 {
-				r.at = 1 - r.at
+			conn, err := redistest.Dial(r.addrs[r.current], kit.Patience)
+			if err != nil && attempt < 10_000 {
+				r.current = 1 - r.current
 				time.Sleep(time.Millisecond) // a pause before the next attempt
 				continue
 			}
@@ -100,7 +100,7 @@ func (r *roller) do(command ...string) (any, error) {
 				return nil, err
 			}
 			r.conn = conn
-			r.moves++
+			r.connects++
 		}
 		reply, err := r.conn.Do(command...)
 		if reply == any(redistest.RespError("ERR the proxy is shutting down; try again")) {
@@ -114,9 +114,9 @@ func (r *roller) do(command ...string) (any, error) {
 			!errors.Is(err, net.ErrClosed) {
 			return nil, err
 		}
-		r.unclear++
+		r.repeated++
 		_ = r.conn.Close()
-		r.conn, r.at = nil, 1-r.at
+		r.conn, r.current = nil, 1-r.current
 	}
 }
 
@@ -138,74 +138,74 @@ func TestRollingRestart(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var workers sync.WaitGroup
-	var holder, grants, waits atomic.Int64
-	rollers := make([]*roller, 12)
-	failures := make(chan error, len(rollers))
-	for i := range rollers {
-		r := &roller{addrs: addrs, at: i % 2, key: fmt.Sprint("k", i)}
-		rollers[i] = r
-		work := r.lockOnce
+	var holder, completed, waits atomic.Int64
+	clients := make([]*failoverClient, 12)
+	failures := make(chan error, len(clients))
+	for i := range clients {
+		r := &failoverClient{addrs: addrs, current: i % 2, key: fmt.Sprint("k", i)}
+		clients[i] = r
+		step := r.lockOnce
 		switch i % 3 {
 		case 1:
-			work = func(int) error { return r.waitOnce(&holder, &waits) }
+			step = func(int) error { return r.waitOnce(&holder, &waits) }
 		case 2:
-			work = r.countOnce
+			step = r.countOnce
 		}
 		workers.Go(func() {
 			var err error
 			for n := 1; ctx.Err() == nil && err == nil; n++ {
-				if err = work(n); err == nil {
-					grants.Add(1)
+				if err = step(n); err == nil {
+					completed.Add(1)
 				}
 			}
 			failures <- err
 		})
 	}
-	standing := kit.Dial(t, addrs[0])
-	kit.WantGrant(t, standing, "LOCK", "standing", "t", "EX", "3600")
+	standingHolder := kit.Dial(t, addrs[0])
+	kit.WantGrant(t, standingHolder, "LOCK", "standing", "t", "EX", "3600")
 	for round := range 4 {
 		i := round % 2
-		at := grants.Load()
-		kit.Await(t, "work", func() bool { return grants.Load() > at+100 || len(failures) > 0 })
+		done := completed.Load()
+		kit.Await(t, "work", func() bool { return completed.Load() > done+100 || len(failures) > 0 })
 		kit.Must(t, proxies[i].Signal(syscall.SIGTERM))
 		wantExit(t, proxies[i], 0, kit.Patience)
 		kit.WantLogged(t, proxies[i], "drained: all commands finished")
-		at = grants.Load()
-		kit.Await(t, "work at one proxy", func() bool { return grants.Load() > at+100 || len(failures) > 0 })
+		done = completed.Load()
+		kit.Await(t, "work at one proxy", func() bool { return completed.Load() > done+100 || len(failures) > 0 })
 		proxies[i] = kit.StartProxy(t, redistest.URLs(masters), append(args, "--listen", addrs[i])...)
 		kit.Does(t, kit.Connect(t, proxies[i]), "LOCK standing u PX 1000", "nil")
 	}
 	stop()
 	workers.Wait()
-	var commands, moves, unclear int64
-	for _, r := range rollers {
+	var commands, connects, repeated int64
+	for _, r := range clients {
 		kit.NoError(t, <-failures)
-		commands, moves, unclear = commands+r.commands, moves+r.moves, unclear+r.unclear
+		commands, connects, repeated = commands+r.commands, connects+r.connects, repeated+r.repeated
 	}
 	kit.Does(t, kit.Connect(t, proxies[0]), "UNLOCK standing t", "1")
-	t.Logf("4 restarts: %d commands, %d of them sent again, since their connection was closed; %d connections, %d turns with the common lock", commands, unclear, moves, waits.Load())
+	t.Logf("4 restarts: %d commands, %d of them sent again, since their connection was closed; %d connections, %d turns with the common lock", commands, repeated, connects, waits.Load())
 }
 
 // lockOnce takes and releases its own lock. It fails if a repeated command was executed twice.
-func (r *roller) lockOnce(n int) error {
+func (r *failoverClient) lockOnce(n int) error {
 	token := fmt.Sprint(r.key, "-", n)
-	granted, err := r.do("LOCK", r.key, token, "PX", "60000")
-	if ms, ok := granted.(int64); err == nil && (!ok || ms <= 0) {
-		return fmt.Errorf("LOCK %s %s: %s", r.key, token, kit.Text(granted))
+	lockReply, err := r.do("LOCK", r.key, token, "PX", "60000")
+	if ms, ok := lockReply.(int64); err == nil && (!ok || ms <= 0) {
+		return fmt.Errorf("LOCK %s %s: %s", r.key, token, kit.Text(lockReply))
 	}
 	if err != nil {
 		return err
 	}
-	released, err := r.do("UNLOCK", r.key, token)
-	if err == nil && released != any(int64(1)) {
-		err = fmt.Errorf("UNLOCK %s %s: %s", r.key, token, kit.Text(released))
+	unlockReply, err := r.do("UNLOCK", r.key, token)
+	if err == nil && unlockReply != any(int64(1)) {
+		err = fmt.Errorf("UNLOCK %s %s: %s", r.key, token, kit.Text(unlockReply))
 	}
 	return err
 }
 
 // countOnce increments a counter at the upstream, and one on a lock key by a script. It fails
 // unless each command was executed exactly once.
-func (r *roller) countOnce(n int) error {
+func (r *failoverClient) countOnce(n int) error {
 	got, err := r.do("INCR", "count:"+r.key)
 	if err == nil && got != any(int64(n)) {
 		err = fmt.Errorf("INCR %s: %s, want %d", r.key, kit.Text(got), n)
@@ -222,10 +222,10 @@ func (r *roller) countOnce(n int) error {
 }
 
 // waitOnce waits for the common lock, checks that no other client holds it, and releases it.
-func (r *roller) waitOnce(holder, waits *atomic.Int64) error {
-	granted, err := r.do("LOCK", "common", r.key, "PX", "60000", "BLOCK", "60000")
-	if ms, ok := granted.(int64); err == nil && (!ok || ms <= 0) {
-		err = fmt.Errorf("LOCK common %s: %s", r.key, kit.Text(granted))
+func (r *failoverClient) waitOnce(holder, waits *atomic.Int64) error {
+	lockReply, err := r.do("LOCK", "common", r.key, "PX", "60000", "BLOCK", "60000")
+	if ms, ok := lockReply.(int64); err == nil && (!ok || ms <= 0) {
+		err = fmt.Errorf("LOCK common %s: %s", r.key, kit.Text(lockReply))
 	}
 	if err != nil {
 		return err
@@ -236,9 +236,9 @@ func (r *roller) waitOnce(holder, waits *atomic.Int64) error {
 	waits.Add(1)
 	time.Sleep(time.Millisecond) // it holds the lock
 	holder.Add(-1)
-	released, err := r.do("UNLOCK", "common", r.key)
-	if err == nil && released != any(int64(1)) {
-		err = fmt.Errorf("UNLOCK common %s: %s", r.key, kit.Text(released))
+	unlockReply, err := r.do("UNLOCK", "common", r.key)
+	if err == nil && unlockReply != any(int64(1)) {
+		err = fmt.Errorf("UNLOCK common %s: %s", r.key, kit.Text(unlockReply))
 	}
 	return err
 }

@@ -85,7 +85,7 @@ func TestBashCompletion(t *testing.T) {
 			got := shell(t, folder, "bash",
 				`. "$1"; shift; COMP_WORDS=(redlock-proxy "$@"); COMP_CWORD=$#; _redlock_proxy; echo "${COMPREPLY[*]}"`,
 				append([]string{script}, strings.Split(c.words, "|")...)...)
-			if got = strings.TrimSpace(got); sorted(got) != sorted(c.want) {
+			if got = strings.TrimSpace(got); sortWords(got) != sortWords(c.want) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 			if _, err := os.Stat(filepath.Join(folder, "run")); err == nil {
@@ -99,10 +99,10 @@ func TestBashCompletion(t *testing.T) {
 	}
 }
 
-func sorted(words string) string {
-	all := strings.Fields(words)
-	slices.Sort(all)
-	return strings.Join(all, " ")
+func sortWords(words string) string {
+	list := strings.Fields(words)
+	slices.Sort(list)
+	return strings.Join(list, " ")
 }
 
 // TestZshCompletion checks how an interactive zsh completes a line with the tab key.
@@ -112,7 +112,7 @@ func TestZshCompletion(t *testing.T) {
 	skipWithout(t, "zsh")
 	script, folder := outputFile(t, "completion", "zsh"), t.TempDir()
 	kit.Must(t, os.WriteFile(filepath.Join(folder, "settings.yaml"), nil, 0o600))
-	cases := []struct{ typed, want string }{
+	cases := []struct{ input, want string }{
 		{"heal\t", "healthcheck"},
 		{"serve --check\t", "serve --check-config"},
 		{"serve --lock-keys a --lock-k\tb", "serve --lock-keys a --lock-keys=b"},
@@ -122,9 +122,9 @@ func TestZshCompletion(t *testing.T) {
 	}
 	args := []string{script}
 	for _, c := range cases {
-		args = append(args, c.typed)
+		args = append(args, c.input)
 	}
-	heard := strings.Split(shell(t, folder, "zsh", `
+	outputs := strings.Split(shell(t, folder, "zsh", `
 		zmodload zsh/zpty
 		zpty z "zsh -f -i"
 		zpty -w z "PS1= PS2=; autoload -Uz compinit; compinit -u -D; source $1; redlock-proxy() { print -r -- \"GOT:\$*:\" }; print READ''Y"
@@ -136,18 +136,18 @@ func TestZshCompletion(t *testing.T) {
 			print -r -- $seen
 		done
 		zpty -d z`, args...), "GOT:")
-	if len(heard) != 1+len(cases) {
-		t.Fatalf("zsh said\n%q", heard)
+	if len(outputs) != 1+len(cases) {
+		t.Fatalf("zsh said\n%q", outputs)
 	}
 	for i, c := range cases {
-		if got, _, _ := strings.Cut(heard[i+1], ":"); strings.TrimSpace(got) != c.want {
-			t.Errorf("%q: got %q, want %q", c.typed, got, c.want)
+		if got, _, _ := strings.Cut(outputs[i+1], ":"); strings.TrimSpace(got) != c.want {
+			t.Errorf("%q: got %q, want %q", c.input, got, c.want)
 		}
 	}
 }
 
-// TestCompletionOfWhat: completion without a shell, or with an unknown one, returns an error.
-func TestCompletionOfWhat(t *testing.T) {
+// TestCompletionErrors: completion without a shell, or with an unknown one, returns an error.
+func TestCompletionErrors(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, runProxy(t, "completion"), `redlock-proxy: unknown shell ""; use bash or zsh`)
 	wantFailure(t, runProxy(t, "completion", "fish"), `redlock-proxy: unknown shell "fish"; use bash or zsh`)
@@ -162,15 +162,15 @@ func TestManual(t *testing.T) {
 	skipWithout(t, "man")
 	cmd := exec.Command("man", "--warnings=w", "-l", page)
 	cmd.Env = append(harness.Environ(), "MANWIDTH=80", "LC_ALL=C.UTF-8", "MANPAGER=cat", "MANOPT=")
-	var complaints strings.Builder
-	cmd.Stderr = &complaints
-	shown, err := cmd.Output()
-	if err != nil || complaints.Len() > 0 {
-		t.Errorf("man: %v\n%s", err, &complaints)
+	var warnings strings.Builder
+	cmd.Stderr = &warnings
+	renderedPage, err := cmd.Output()
+	if err != nil || warnings.Len() > 0 {
+		t.Errorf("man: %v\n%s", err, &warnings)
 	}
 	for _, want := range []string{"redlock-proxy - distributed locks", "--max-ttl DURATION", "REDLOCK_MAX_TTL",
 		"(default: 24h)", "healthcheck", "--longest-ttl", "EXIT STATUS"} {
-		if !strings.Contains(string(shown), want) {
+		if !strings.Contains(string(renderedPage), want) {
 			t.Errorf("the page has no %q", want)
 		}
 	}

@@ -29,35 +29,35 @@ import (
 // tlsRig holds a proxy that uses TLS for its clients, three masters and the upstream. Both sides of
 // each connection have a certificate.
 type tlsRig struct {
-	ca, clientCA *certtest.Authority
-	shown, own   certtest.Pair // the proxy's certificates for clients and for servers
-	upstream     *redistest.Server
-	proxy        *harness.Proxy
-	args         []string // the flags for its certificates and its upstream
-	masters      []string
+	ca, clientCA           *certtest.Authority
+	serverPair, clientPair certtest.Pair // the proxy's certificates for clients and for servers
+	upstream               *redistest.Server
+	proxy                  *harness.Proxy
+	args                   []string // the flags for its certificates and its upstream
+	masters                []string
 }
 
 // startTLS starts the masters, the upstream and a proxy with TLS. One certificate authority signs
 // the certificates of the servers and of the proxy, a second one those of the clients.
-func startTLS(t *testing.T, more ...string) *tlsRig {
+func startTLS(t *testing.T, flags ...string) *tlsRig {
 	t.Helper()
 	r := &tlsRig{ca: certtest.NewAuthority(t), clientCA: certtest.NewAuthority(t)}
-	r.shown, r.own = r.ca.Issue(t), r.ca.Issue(t)
+	r.serverPair, r.clientPair = r.ca.Issue(t), r.ca.Issue(t)
 	for range 3 {
-		_, url := startSecured(t, r.ca)
+		_, url := startTLSMaster(t, r.ca)
 		r.masters = append(r.masters, url)
 	}
 	var url string
-	r.upstream, url = startSecured(t, r.ca)
-	r.args = append([]string{"--upstream", url, "--ca", r.ca.File, "--client-cert", r.own.Cert, "--client-key", r.own.Key,
-		"--tls-cert", r.shown.Cert, "--tls-key", r.shown.Key}, more...)
+	r.upstream, url = startTLSMaster(t, r.ca)
+	r.args = append([]string{"--upstream", url, "--ca", r.ca.File, "--client-cert", r.clientPair.Cert, "--client-key", r.clientPair.Key,
+		"--tls-cert", r.serverPair.Cert, "--tls-key", r.serverPair.Key}, flags...)
 	r.proxy = kit.StartProxy(t, r.masters, r.args...)
 	return r
 }
 
-// startSecured starts a redis-server with a TLS port that requires certificates of the authority
-// ca.
-func startSecured(t *testing.T, ca *certtest.Authority) (*redistest.Server, string) {
+// startTLSMaster starts a redis-server with a TLS port that requires certificates of the
+// certificate authority ca.
+func startTLSMaster(t *testing.T, ca *certtest.Authority) (*redistest.Server, string) {
 	t.Helper()
 	pair, port := ca.Issue(t), kit.FreePort(t)
 	server := kit.StartRedis(t, "--tls-port", port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key,
@@ -65,11 +65,11 @@ func startSecured(t *testing.T, ca *certtest.Authority) (*redistest.Server, stri
 	return server, "rediss://127.0.0.1:" + port
 }
 
-// trust returns the TLS configuration of a client: it trusts the rig's certificate authority, and
-// shows the given certificate, if any.
-func (r *tlsRig) trust(shown ...certtest.Pair) *tls.Config {
+// clientConfig returns the TLS configuration of a client: it trusts the rig's certificate
+// authority, and shows the given certificate, if any.
+func (r *tlsRig) clientConfig(pairs ...certtest.Pair) *tls.Config {
 	config := &tls.Config{RootCAs: r.ca.Pool(), ServerName: "localhost", MinVersion: tls.VersionTLS12}
-	for _, pair := range shown {
+	for _, pair := range pairs {
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair.TLS, nil }
 	}
 	return config
@@ -84,8 +84,8 @@ func (r *tlsRig) client(t *testing.T, config *tls.Config) *redis.Client {
 	return client
 }
 
-// cli runs redis-cli, and returns its output.
-func cli(t *testing.T, addr string, args ...string) string {
+// redisCLI runs redis-cli, and returns its output.
+func redisCLI(t *testing.T, addr string, args ...string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
 	kit.Must(t, err)
@@ -98,16 +98,16 @@ func TestTLSClients(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
 	r.proxy = kit.StartProxy(t, r.masters, append(r.args, "--tls-client-ca", r.clientCA.File)...)
-	known := r.clientCA.Issue(t)
-	shown := []string{"--tls", "--cacert", r.ca.File, "--cert", known.Cert, "--key", known.Key}
+	clientPair := r.clientCA.Issue(t)
+	flags := []string{"--tls", "--cacert", r.ca.File, "--cert", clientPair.Cert, "--key", clientPair.Key}
 	for command, want := range map[string]string{"SET a 1": "OK", "GET a": "", "LOCK k t PX 60000": "5", "UNLOCK k t": ""} {
-		if got := cli(t, r.proxy.Addr(), append(shown, strings.Fields(command)...)...); !strings.HasPrefix(got, want) ||
+		if got := redisCLI(t, r.proxy.Addr(), append(flags, strings.Fields(command)...)...); !strings.HasPrefix(got, want) ||
 			strings.Contains(got, "rror") {
 			t.Errorf("redis-cli %s: %q", command, got)
 		}
 	}
 	ctx := t.Context()
-	client := r.client(t, r.trust(known))
+	client := r.client(t, r.clientConfig(clientPair))
 	kit.Must(t, client.Set(ctx, "b", strings.Repeat("x", 1<<20), 0).Err())
 	if got, err := client.Get(ctx, "b").Result(); len(got) != 1<<20 || err != nil {
 		t.Errorf("%d bytes, %v", len(got), err)
@@ -120,11 +120,11 @@ func TestTLSClients(t *testing.T) {
 	if message, err := sub.ReceiveMessage(ctx); err != nil || message.Payload != "hello" {
 		t.Errorf("got %v, %v", message, err)
 	}
-	pythonOverTLS(t, r, known)
+	checkPythonClient(t, r, clientPair)
 }
 
-// pythonOverTLS locks and pipelines with redis-py.
-func pythonOverTLS(t *testing.T, r *tlsRig, shown certtest.Pair) {
+// checkPythonClient locks and pipelines with redis-py.
+func checkPythonClient(t *testing.T, r *tlsRig, pair certtest.Pair) {
 	t.Helper()
 	const python = "/usr/bin/python3"
 	if exec.Command(python, "-c", "import redis").Run() != nil {
@@ -138,7 +138,7 @@ r = redis.Redis(host="localhost", port=int(sys.argv[1]), ssl=True, ssl_ca_certs=
 with r.pipeline(transaction=True) as p:
     print(p.set("p", "v").get("p").execute())
 print(r.execute_command("LOCK", "py", "t", "PX", 60000) > 50000, r.execute_command("UNLOCK", "py", "t"))`
-	output, err := exec.Command(python, "-c", program, port, r.ca.File, shown.Cert, shown.Key).CombinedOutput()
+	output, err := exec.Command(python, "-c", program, port, r.ca.File, pair.Cert, pair.Key).CombinedOutput()
 	if want := "[True, b'v']\nTrue 1\n"; err != nil || string(output) != want {
 		t.Errorf("redis-py: %v, got %s, want %s", err, output, want)
 	}
@@ -150,42 +150,42 @@ func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
 	r.proxy = kit.StartProxy(t, r.masters, append(r.args, "--tls-client-ca", r.clientCA.File)...)
-	known := r.clientCA.Issue(t)
-	good := r.client(t, r.trust(known))
-	kit.Must(t, good.Set(t.Context(), "kept", "1", 0).Err())
+	clientPair := r.clientCA.Issue(t)
+	goodClient := r.client(t, r.clientConfig(clientPair))
+	kit.Must(t, goodClient.Set(t.Context(), "kept", "1", 0).Err())
 
-	stranger, expired := certtest.NewAuthority(t), r.clientCA.IssueUntil(t, time.Now().Add(-time.Minute))
+	otherCA, expired := certtest.NewAuthority(t), r.clientCA.IssueUntil(t, time.Now().Add(-time.Minute))
 	for name, test := range map[string]struct {
-		args   []string
-		logged string
+		args    []string
+		logText string
 	}{
-		"a wrong authority": {[]string{"--tls", "--cacert", stranger.File, "--cert", known.Cert, "--key",
-			known.Key}, "it may not trust tls-cert"},
+		"a wrong authority": {[]string{"--tls", "--cacert", otherCA.File, "--cert", clientPair.Cert, "--key",
+			clientPair.Key}, "it may not trust tls-cert"},
 		"no certificate": {[]string{"--tls", "--cacert", r.ca.File}, "client didn't provide a certificate"},
-		"a stranger": {[]string{"--tls", "--cacert", r.ca.File, "--cert", r.shown.Cert, "--key",
-			r.shown.Key}, "certificate signed by unknown authority"},
+		"a stranger": {[]string{"--tls", "--cacert", r.ca.File, "--cert", r.serverPair.Cert, "--key",
+			r.serverPair.Key}, "certificate signed by unknown authority"},
 		"an expired certificate": {[]string{"--tls", "--cacert", r.ca.File, "--cert", expired.Cert, "--key",
 			expired.Key}, "certificate has expired"},
 		"plain text": {nil, "the client does not speak TLS"},
 	} {
-		if got := cli(t, r.proxy.Addr(), append(test.args, "FLUSHALL")...); got == "OK" || got == "" {
+		if got := redisCLI(t, r.proxy.Addr(), append(test.args, "FLUSHALL")...); got == "OK" || got == "" {
 			t.Errorf("%s: redis-cli says %q", name, got)
 		}
-		if _, err := r.proxy.WaitLog(test.logged, kit.Patience); err != nil {
-			t.Errorf("%s: the log has no %q", name, test.logged)
+		if _, err := r.proxy.WaitLog(test.logText, kit.Patience); err != nil {
+			t.Errorf("%s: the log has no %q", name, test.logText)
 		}
 	}
-	plain := kit.StartProxy(t, r.masters, append([]string{"--upstream", r.upstream.URL()}, r.args[2:8]...)...)
-	if got := cli(t, plain.Addr(), "--tls", "--cacert", r.ca.File, "FLUSHALL"); !strings.Contains(got,
+	plainProxy := kit.StartProxy(t, r.masters, append([]string{"--upstream", r.upstream.URL()}, r.args[2:8]...)...)
+	if got := redisCLI(t, plainProxy.Addr(), "--tls", "--cacert", r.ca.File, "FLUSHALL"); !strings.Contains(got,
 		"SSL_connect failed") {
 		t.Errorf("TLS to a plain port: redis-cli says %q", got)
 	}
-	if _, err := plain.WaitLog("client turned away: it speaks TLS, but this port does not (tls-cert)",
+	if _, err := plainProxy.WaitLog("client turned away: it speaks TLS, but this port does not (tls-cert)",
 		kit.Patience); err != nil {
 		t.Error("TLS to a plain port is not logged")
 	}
-	kit.Does(t, kit.Connect(t, plain), "GET kept", "1")
-	kit.Must(t, good.Get(t.Context(), "kept").Err())
+	kit.Does(t, kit.Connect(t, plainProxy), "GET kept", "1")
+	kit.Must(t, goodClient.Get(t.Context(), "kept").Err())
 }
 
 // TestTLSFiles: every command fails at start if a TLS file is missing, malformed or inconsistent
@@ -193,14 +193,14 @@ func TestTLSRefused(t *testing.T) {
 func TestTLSFiles(t *testing.T) {
 	t.Parallel()
 	ca := certtest.NewAuthority(t)
-	one, two := ca.Issue(t), ca.Issue(t)
+	firstPair, secondPair := ca.Issue(t), ca.Issue(t)
 	for _, command := range [][]string{{"serve"}, {"serve", "--check-config"}, {"check"}, {"init", "--longest-ttl", "0s"}} {
 		for want, args := range map[string][]string{
-			"tls-cert: open /none: no such file or directory": {"--tls-cert", "/none", "--tls-key", one.Key},
-			"tls-key: " + two.Key + ": it does not match tls-cert " +
-				one.Cert + ": tls: private key does not match public key": {"--tls-cert", one.Cert, "--tls-key", two.Key},
-			"ca: " + one.Key + ": it contains no PEM certificate": {"--ca", one.Key},
-			`--tls-cert: "x" is given without tls-key`:            {"--tls-cert", "x"},
+			"tls-cert: open /none: no such file or directory": {"--tls-cert", "/none", "--tls-key", firstPair.Key},
+			"tls-key: " + secondPair.Key + ": it does not match tls-cert " +
+				firstPair.Cert + ": tls: private key does not match public key": {"--tls-cert", firstPair.Cert, "--tls-key", secondPair.Key},
+			"ca: " + firstPair.Key + ": it contains no PEM certificate": {"--ca", firstPair.Key},
+			`--tls-cert: "x" is given without tls-key`:                  {"--tls-cert", "x"},
 		} {
 			masters := []string{"--master", "rediss://127.0.0.1:1", "--master", "rediss://127.0.0.1:2", "--master",
 				"rediss://127.0.0.1:3"}
@@ -220,9 +220,9 @@ func TestTLSFiles(t *testing.T) {
 func TestTLSHealth(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
-	listens := []string{"--listen", r.proxy.Addr(), "--tls-cert", r.shown.Cert, "--tls-key", r.shown.Key}
+	flags := []string{"--listen", r.proxy.Addr(), "--tls-cert", r.serverPair.Cert, "--tls-key", r.serverPair.Key}
 	for _, args := range [][]string{{"healthcheck"}, {"healthcheck", "--ready"}} {
-		if got := runProxy(t, append(args, listens...)...); got != (outcome{}) {
+		if got := runProxy(t, append(args, flags...)...); got != (outcome{}) {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
@@ -231,48 +231,48 @@ func TestTLSHealth(t *testing.T) {
 		t.Errorf("check: %+v", got)
 	}
 	r.proxy = kit.StartProxy(t, r.masters, append(r.args, "--tls-client-ca", r.clientCA.File, "--max-clients", "1")...)
-	listens[1] = r.proxy.Addr()
-	if got := runProxy(t, append([]string{"healthcheck"}, listens...)...); got != (outcome{}) {
+	flags[1] = r.proxy.Addr()
+	if got := runProxy(t, append([]string{"healthcheck"}, flags...)...); got != (outcome{}) {
 		t.Errorf("without a certificate for it: %+v", got)
 	}
-	if got := runProxy(t, append([]string{"healthcheck", "--ready"}, listens...)...); got.code != 3 ||
+	if got := runProxy(t, append([]string{"healthcheck", "--ready"}, flags...)...); got.code != 3 ||
 		!strings.Contains(got.stderr, "certificate") {
 		t.Errorf("without a certificate for it: %+v", got)
 	}
-	known := r.clientCA.Issue(t)
+	clientPair := r.clientCA.Issue(t)
 	kit.Soon(t, func() error {
-		if got := runProxy(t, append([]string{"healthcheck", "--ready", "--client-cert", known.Cert, "--client-key",
-			known.Key}, listens...)...); got != (outcome{}) {
+		if got := runProxy(t, append([]string{"healthcheck", "--ready", "--client-cert", clientPair.Cert, "--client-key",
+			clientPair.Key}, flags...)...); got != (outcome{}) {
 			return fmt.Errorf("with a certificate: %+v", got)
 		}
 		return nil
 	})
-	full := r.client(t, r.trust(known))
-	kit.Soon(t, func() error { return full.Ping(context.Background()).Err() })
-	if got := runProxy(t, append([]string{"healthcheck"}, listens...)...); got != (outcome{}) {
+	singleClient := r.client(t, r.clientConfig(clientPair))
+	kit.Soon(t, func() error { return singleClient.Ping(context.Background()).Err() })
+	if got := runProxy(t, append([]string{"healthcheck"}, flags...)...); got != (outcome{}) {
 		t.Errorf("with as many clients as there may be: %+v", got)
 	}
 }
 
-// hangUp sends SIGHUP and waits until the log has contained words n times.
-func (r *tlsRig) hangUp(t *testing.T, words string, n int) {
+// reload sends SIGHUP and waits until the log has contained words n times.
+func (r *tlsRig) reload(t *testing.T, text string, n int) {
 	t.Helper()
 	kit.Must(t, r.proxy.Signal(syscall.SIGHUP))
-	kit.Await(t, words, func() bool { return strings.Count(r.proxy.Log(), words) >= n })
+	kit.Await(t, text, func() bool { return strings.Count(r.proxy.Log(), text) >= n })
 }
 
 // serial returns the serial number of the certificate that a new client receives.
 func (r *tlsRig) serial(t *testing.T) string {
 	t.Helper()
-	conn, err := tls.Dial("tcp", r.proxy.Addr(), r.trust())
+	conn, err := tls.Dial("tcp", r.proxy.Addr(), r.clientConfig())
 	kit.Must(t, err)
 	defer conn.Close()
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
 const (
-	renewed = `msg="configuration reloaded" by=SIGHUP changed="`
-	stays   = `msg="the configuration was not reloaded: nothing was changed" by=SIGHUP`
+	reloadedMessage = `msg="configuration reloaded" by=SIGHUP changed="`
+	refusedMessage  = `msg="the configuration was not reloaded: nothing was changed" by=SIGHUP`
 )
 
 // TestRenewalUnderLoad: certificates are renewed while clients work and sometimes reconnect; some
@@ -284,27 +284,27 @@ func TestRenewalUnderLoad(t *testing.T) {
 	r := startTLS(t)
 	ctx, stop := context.WithCancel(context.Background())
 	var workers sync.WaitGroup
-	var done, connected atomic.Int64
+	var commands, connects atomic.Int64
 	failures := make(chan error, 8)
 	for i := range cap(failures) {
-		workers.Go(func() { failures <- r.count(ctx, fmt.Sprint("n", i), i%2 == 0, &done, &connected) })
+		workers.Go(func() { failures <- r.count(ctx, fmt.Sprint("n", i), i%2 == 0, &commands, &connects) })
 	}
-	before := r.serial(t)
+	serial := r.serial(t)
 	for n := 1; n <= 6; n++ {
-		r.shown.Become(t, r.ca.Issue(t))
-		r.own.Become(t, r.ca.Issue(t))
-		r.hangUp(t, renewed, n)
-		shown := r.serial(t)
-		if shown == before {
+		r.serverPair.Become(t, r.ca.Issue(t))
+		r.clientPair.Become(t, r.ca.Issue(t))
+		r.reload(t, reloadedMessage, n)
+		newSerial := r.serial(t)
+		if newSerial == serial {
 			t.Errorf("renewal %d: new clients are shown the old certificate", n)
 		}
-		kit.Must(t, os.WriteFile(r.shown.Cert, []byte("broken"), 0o600))
-		r.hangUp(t, stays, n)
-		if before = r.serial(t); before != shown {
+		kit.Must(t, os.WriteFile(r.serverPair.Cert, []byte("broken"), 0o600))
+		r.reload(t, refusedMessage, n)
+		if serial = r.serial(t); serial != newSerial {
 			t.Errorf("renewal %d: a broken file changed what is shown", n)
 		}
-		at := done.Load()
-		kit.Await(t, "more commands", func() bool { return done.Load() > at+1000 })
+		completed := commands.Load()
+		kit.Await(t, "more commands", func() bool { return commands.Load() > completed+1000 })
 	}
 	stop()
 	workers.Wait()
@@ -314,37 +314,37 @@ func TestRenewalUnderLoad(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	t.Logf("%d commands and %d connections during 6 renewals", done.Load(), connected.Load())
+	t.Logf("%d commands and %d connections during 6 renewals", commands.Load(), connects.Load())
 }
 
 // count increments a counter at the upstream and locks until ctx ends. It fails unless each reply
 // is the next number. The client reconnects after every 5 replies, unless stays is true.
-func (r *tlsRig) count(ctx context.Context, key string, stays bool, done, connected *atomic.Int64) error {
-	always := context.Background()
-	for n, mine := int64(0), 0; ctx.Err() == nil; {
-		client := redis.NewClient(&redis.Options{Addr: r.proxy.Addr(), TLSConfig: r.trust(), MaxRetries: -1, PoolSize: 1,
+func (r *tlsRig) count(ctx context.Context, key string, staysConnected bool, commands, connects *atomic.Int64) error {
+	background := context.Background()
+	for n, connections := int64(0), 0; ctx.Err() == nil; {
+		client := redis.NewClient(&redis.Options{Addr: r.proxy.Addr(), TLSConfig: r.clientConfig(), MaxRetries: -1, PoolSize: 1,
 			DialTimeout: kit.Patience, ReadTimeout: kit.Patience, ContextTimeoutEnabled: true,
 			OnConnect: func(context.Context, *redis.Conn) error {
-				connected.Add(1)
-				if mine++; stays && mine > 1 {
+				connects.Add(1)
+				if connections++; staysConnected && connections > 1 {
 					return fmt.Errorf("%s: its connection is lost", key)
 				}
 				return nil
 			}})
-		for i := 0; ctx.Err() == nil && (stays || i < 5); i++ {
+		for i := 0; ctx.Err() == nil && (staysConnected || i < 5); i++ {
 			n++
-			got, err := client.Incr(always, key).Result()
+			got, err := client.Incr(background, key).Result()
 			if err != nil || got != n {
 				return errors.Join(fmt.Errorf("%s: got %d, %w, want %d", key, got, err, n), client.Close())
 			}
-			validity, err := client.Do(always, "LOCK", key, "t", "PX", "60000").Int64()
+			validity, err := client.Do(background, "LOCK", key, "t", "PX", "60000").Int64()
 			if err == nil && validity > 0 {
-				err = client.Do(always, "UNLOCK", key, "t").Err()
+				err = client.Do(background, "UNLOCK", key, "t").Err()
 			}
 			if err != nil || validity <= 0 {
 				return errors.Join(fmt.Errorf("%s: LOCK: got %d, %w", key, validity, err), client.Close())
 			}
-			done.Add(3)
+			commands.Add(3)
 		}
 		_ = client.Close()
 	}
@@ -358,11 +358,11 @@ func TestRenewalOfAuthorities(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
 	wrong, path := certtest.NewAuthority(t), t.TempDir()+"/ca.crt"
-	kit.Must(t, os.WriteFile(path, read(t, wrong.File), 0o600))
+	kit.Must(t, os.WriteFile(path, readFile(t, wrong.File), 0o600))
 	args := append([]string{}, r.args...)
 	args[3] = path
 	r.proxy = kit.StartProxy(t, r.masters, args...)
-	client := r.client(t, r.trust())
+	client := r.client(t, r.clientConfig())
 	if health, err := client.Do(t.Context(), "PROXY", "HEALTH").Text(); err != nil ||
 		!strings.Contains(health, "cause:0 of 3 masters vote") {
 		t.Errorf("masters that it does not believe: %s, %v", health, err)
@@ -371,13 +371,13 @@ func TestRenewalOfAuthorities(t *testing.T) {
 		"certificate signed by unknown authority") {
 		t.Errorf("an upstream that it does not believe: %v", err)
 	}
-	kit.Must(t, os.WriteFile(path, read(t, r.ca.File), 0o600))
-	r.hangUp(t, renewed, 1)
+	kit.Must(t, os.WriteFile(path, readFile(t, r.ca.File), 0o600))
+	r.reload(t, reloadedMessage, 1)
 	kit.Soon(t, func() error { return client.Do(context.Background(), "LOCK", "k", "t", "PX", "60000").Err() })
 	kit.Soon(t, func() error { return client.Set(context.Background(), "a", "1", 0).Err() })
 }
 
-func read(t *testing.T, path string) []byte {
+func readFile(t *testing.T, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	kit.Must(t, err)

@@ -22,10 +22,10 @@ import (
 
 // cliUse is one use of redis-cli.
 type cliUse struct {
-	name  string
-	args  string
-	stdin string
-	part  string // of the output that it must print
+	name     string
+	args     string
+	stdin    string
+	wantPart string // of the output that it must print
 }
 
 // TestRelayRedisCLI runs redis-cli with the same arguments and input, with the server and with the
@@ -34,17 +34,17 @@ func TestRelayRedisCLI(t *testing.T) {
 	r := startRelay(t)
 	r.fill(t)
 	for _, use := range []cliUse{
-		{name: "bigkeys", args: "--bigkeys", part: `Biggest   list found '"list"' has 200 items`},
-		{name: "memkeys", args: "--memkeys", part: "Sampled 204 keys in the keyspace!"},
-		{name: "scan", args: "--scan", part: "user:7\n"},
-		{name: "scan with a pattern", args: "--scan --pattern user:1*", part: "user:19\n"},
+		{name: "bigkeys", args: "--bigkeys", wantPart: `Biggest   list found '"list"' has 200 items`},
+		{name: "memkeys", args: "--memkeys", wantPart: "Sampled 204 keys in the keyspace!"},
+		{name: "scan", args: "--scan", wantPart: "user:7\n"},
+		{name: "scan with a pattern", args: "--scan --pattern user:1*", wantPart: "user:19\n"},
 		{name: "RESP3 types", args: "-3 --no-raw",
-			stdin: "HGETALL user:7\nSMEMBERS set\nZRANGE sorted 0 -1 WITHSCORES\nZSCORE sorted member:7\n",
-			part:  `2# "age" => "7"`},
-		{name: "CSV", args: "--csv LRANGE list 0 2", part: `"0","1","2"`},
-		{name: "JSON", args: "--json HGETALL user:7", part: `"age":"7"`},
-		{name: "scripts", args: `EVAL return{ARGV[1],redis.call('GET',KEYS[1])} 1 user x`, part: "x\n1\n"},
-		{name: "errors", stdin: "NOSUCH a\nINCR set\nGET\n", part: "WRONGTYPE"},
+			stdin:    "HGETALL user:7\nSMEMBERS set\nZRANGE sorted 0 -1 WITHSCORES\nZSCORE sorted member:7\n",
+			wantPart: `2# "age" => "7"`},
+		{name: "CSV", args: "--csv LRANGE list 0 2", wantPart: `"0","1","2"`},
+		{name: "JSON", args: "--json HGETALL user:7", wantPart: `"age":"7"`},
+		{name: "scripts", args: `EVAL return{ARGV[1],redis.call('GET',KEYS[1])} 1 user x`, wantPart: "x\n1\n"},
+		{name: "errors", stdin: "NOSUCH a\nINCR set\nGET\n", wantPart: "WRONGTYPE"},
 	} {
 		t.Run(use.name, func(t *testing.T) { r.wantSame(t, func(addr string) string { return use.run(t, addr) }) })
 	}
@@ -55,15 +55,15 @@ func TestRelayRedisCLIWrites(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRelay(t)
 	for _, use := range []cliUse{
-		{name: "transaction", stdin: "MULTI\nINCR n\nEXEC\nGET n\n", part: "OK\nQUEUED\n1\n1\n"},
-		{name: "aborted transaction", stdin: "MULTI\nNOSUCH\nEXEC\nGET n\n", part: "EXECABORT"},
-		{name: "another database", args: "-n 3", stdin: "SET n 3\nSELECT 0\nEXISTS n\n", part: "OK\nOK\n0\n"},
+		{name: "transaction", stdin: "MULTI\nINCR n\nEXEC\nGET n\n", wantPart: "OK\nQUEUED\n1\n1\n"},
+		{name: "aborted transaction", stdin: "MULTI\nNOSUCH\nEXEC\nGET n\n", wantPart: "EXECABORT"},
+		{name: "another database", args: "-n 3", stdin: "SET n 3\nSELECT 0\nEXISTS n\n", wantPart: "OK\nOK\n0\n"},
 		{name: "invalidations of a cache", args: "-3 --show-pushes yes",
-			stdin: "CLIENT TRACKING ON\nGET user\nSET user 2\nPING\n", part: "invalidate"},
+			stdin: "CLIENT TRACKING ON\nGET user\nSET user 2\nPING\n", wantPart: "invalidate"},
 		{name: "blocking pops", stdin: "RPUSH queue a b\nBLPOP queue 1\nBRPOPLPUSH queue done 1\nBLPOP queue 0.1\n",
-			part: "queue\na\nb\n"},
-		{name: "a file as the last argument", args: "-x SET file", stdin: "line\x00\r\nline", part: "OK\n"},
-		{name: "repeated", args: "-r 3 INCR n", part: "1\n2\n3\n"},
+			wantPart: "queue\na\nb\n"},
+		{name: "a file as the last argument", args: "-x SET file", stdin: "line\x00\r\nline", wantPart: "OK\n"},
+		{name: "repeated", args: "-r 3 INCR n", wantPart: "1\n2\n3\n"},
 	} {
 		t.Run(use.name, func(t *testing.T) {
 			r.wantSame(t, func(addr string) string {
@@ -76,11 +76,11 @@ func TestRelayRedisCLIWrites(t *testing.T) {
 
 func (use cliUse) run(t *testing.T, addr string) string {
 	t.Helper()
-	printed := output(t, "redis-cli", addr, strings.NewReader(use.stdin), strings.Fields(use.args)...)
-	if !strings.Contains(printed, use.part) {
-		t.Errorf("%s: expected %q in:\n%s", addr, use.part, printed)
+	stdout := output(t, "redis-cli", addr, strings.NewReader(use.stdin), strings.Fields(use.args)...)
+	if !strings.Contains(stdout, use.wantPart) {
+		t.Errorf("%s: expected %q in:\n%s", addr, use.wantPart, stdout)
 	}
-	return printed
+	return stdout
 }
 
 // fill replaces the data of the server with the same few keys each time. With few keys, Redis does
@@ -109,8 +109,8 @@ func TestRelayRDB(t *testing.T) {
 		file := filepath.Join(folder, "dump.rdb")
 		ctx, cancel := context.WithTimeout(t.Context(), clients.Timeout)
 		defer cancel()
-		if printed, err := program(t, ctx, "redis-cli", addr, "--rdb", file).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, printed)
+		if stdout, err := program(t, ctx, "redis-cli", addr, "--rdb", file).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, stdout)
 		}
 		reader := kit.StartLike(t, r.upstream)
 		kit.Must(t, reader.SetBack(folder))
@@ -150,24 +150,24 @@ func TestRelaySubscribe(t *testing.T) {
 
 // wantSameStream runs redis-cli with an endless command with the server and with the proxy, at the
 // same time. When both have printed begun, it calls act; then both must print the same, up to end.
-func (r *relay) wantSameStream(t *testing.T, command []string, begun string, act func(control *redistest.Client), end string) {
+func (r *relay) wantSameStream(t *testing.T, command []string, beginning string, change func(control *redistest.Client), end string) {
 	t.Helper()
-	direct, through := startStream(t, r.upstream.Addr(), command...), startStream(t, r.proxy.Addr(), command...)
-	head := [2]string{direct.until(t, begun), through.until(t, begun)}
-	if head[0] != head[1] {
-		t.Errorf("through the proxy it begins\n%s\ndirect\n%s", head[1], head[0])
+	directStream, proxyStream := startStream(t, r.upstream.Addr(), command...), startStream(t, r.proxy.Addr(), command...)
+	heads := [2]string{directStream.until(t, beginning), proxyStream.until(t, beginning)}
+	if heads[0] != heads[1] {
+		t.Errorf("through the proxy it begins\n%s\ndirect\n%s", heads[1], heads[0])
 	}
-	act(r.control(t))
-	wanted, got := direct.until(t, end), through.until(t, end)
+	change(r.control(t))
+	want, got := directStream.until(t, end), proxyStream.until(t, end)
 	// One of them may have received the proxy's probes of the server before the other began.
-	if wanted, got = withoutProbes(wanted), withoutProbes(got); got != wanted {
-		t.Errorf("through the proxy:\n%s\ndirect:\n%s", got, wanted)
+	if want, got = withoutProbes(want), withoutProbes(got); got != want {
+		t.Errorf("through the proxy:\n%s\ndirect:\n%s", got, want)
 	}
 }
 
 var probeLine = regexp.MustCompile(`(?m)^.*"PING"$\n`)
 
-func withoutProbes(printed string) string { return probeLine.ReplaceAllString(printed, "") }
+func withoutProbes(text string) string { return probeLine.ReplaceAllString(text, "") }
 
 // stream is a program that runs until the test ends, and its output.
 type stream struct {
@@ -199,8 +199,8 @@ func startCommand(t *testing.T, cmd *exec.Cmd, stop context.CancelFunc) *stream 
 // until reads up to the first occurrence of end, and returns all text read.
 func (s *stream) until(t *testing.T, end string) string {
 	t.Helper()
-	late := time.AfterFunc(kit.Patience, s.stop)
-	defer late.Stop()
+	timeout := time.AfterFunc(kit.Patience, s.stop)
+	defer timeout.Stop()
 	var text strings.Builder
 	for !strings.HasSuffix(text.String(), end) {
 		b, err := s.stdout.ReadByte()
@@ -223,7 +223,7 @@ func TestRelayStat(t *testing.T) {
 	r.wantSame(t, func(addr string) string {
 		ctx, stop := context.WithTimeout(t.Context(), clients.Timeout)
 		cmd := program(t, ctx, "redis-cli", addr, "--stat", "-i", "0.05")
-		cmd.Path, cmd.Args = unbuffered(t, cmd)
+		cmd.Path, cmd.Args = withLineBuffering(t, cmd)
 		s := startCommand(t, cmd, stop)
 		head := s.until(t, "connections          \n")
 		var rows []string
@@ -234,8 +234,9 @@ func TestRelayStat(t *testing.T) {
 	})
 }
 
-// unbuffered returns a program that prints each line of cmd immediately, even without a terminal.
-func unbuffered(t *testing.T, cmd *exec.Cmd) (string, []string) {
+// withLineBuffering returns a program that prints each line of cmd immediately, even without a
+// terminal.
+func withLineBuffering(t *testing.T, cmd *exec.Cmd) (string, []string) {
 	t.Helper()
 	path, err := exec.LookPath("stdbuf")
 	kit.Must(t, err)
@@ -287,9 +288,9 @@ func TestRelayDocs(t *testing.T) {
 			return output(t, "redis-cli", addr, nil, append([]string{"--json"}, strings.Fields(command)...)...)
 		})
 	}
-	ours := len(strings.Fields(output(t, "redis-cli", r.proxy.Addr(), nil, "COMMAND",
+	added := len(strings.Fields(output(t, "redis-cli", r.proxy.Addr(), nil, "COMMAND",
 		"LIST"))) - len(strings.Fields(output(t, "redis-cli", r.upstream.Addr(), nil, "COMMAND", "LIST")))
-	if ours < 3 {
-		t.Errorf("COMMAND LIST has %d commands more than the server's, want LOCK, UNLOCK, EXTEND and PROXY", ours)
+	if added < 3 {
+		t.Errorf("COMMAND LIST has %d commands more than the server's, want LOCK, UNLOCK, EXTEND and PROXY", added)
 	}
 }

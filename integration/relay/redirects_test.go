@@ -25,86 +25,86 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// startMaintained starts a server that announces planned maintenance, like Redis Cloud. The Redis
-// behind executes all commands except CLIENT MAINT_NOTIFICATIONS, which the server grants. After
-// the reply to GET maintenance, the server sends the client its own address as the new one.
-func startMaintained(t *testing.T, behind *redistest.Server) (addr string) {
+// startMaintenanceServer starts a server that announces planned maintenance, like Redis Cloud. The
+// given Redis executes all commands except CLIENT MAINT_NOTIFICATIONS, which the server grants.
+// After the reply to GET maintenance, the server sends the client its own address as the new one.
+func startMaintenanceServer(t *testing.T, redis *redistest.Server) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	kit.Must(t, err)
-	var running sync.WaitGroup
-	t.Cleanup(func() { _ = ln.Close(); running.Wait() })
-	running.Go(func() {
+	var connections sync.WaitGroup
+	t.Cleanup(func() { _ = ln.Close(); connections.Wait() })
+	connections.Go(func() {
 		for {
 			conn, err := ln.Accept()
 			if err != nil {
 				return
 			}
-			server, err := net.Dial("tcp", behind.Addr())
+			server, err := net.Dial("tcp", redis.Addr())
 			if err != nil {
 				_ = conn.Close()
 				continue
 			}
-			running.Go(func() { maintain(conn, server, ln.Addr().String()) })
+			connections.Go(func() { serveMaintenance(conn, server, ln.Addr().String()) })
 		}
 	})
 	return ln.Addr().String()
 }
 
-func maintain(client, server net.Conn, addr string) {
+func serveMaintenance(client, server net.Conn, addr string) {
 	defer client.Close()
 	defer server.Close()
 	_ = client.SetDeadline(time.Now().Add(kit.Patience))
-	in := bufio.NewReader(client)
-	var answer []byte
+	reader := bufio.NewReader(client)
+	var reply []byte
 	for {
-		command, err := redistest.ReadReply(in)
+		command, err := redistest.ReadReply(reader)
 		words, ok := command.([]any)
 		if err != nil || !ok {
 			return
 		}
-		var texts []string
+		var args []string
 		for _, word := range words {
-			texts = append(texts, fmt.Sprint(word))
+			args = append(args, fmt.Sprint(word))
 		}
-		text := strings.ToUpper(strings.Join(texts, " "))
-		if answer = []byte("+OK\r\n"); !strings.HasPrefix(text, "CLIENT MAINT_NOTIFICATIONS ON") {
-			if answer, err = passOn(server, texts); err != nil {
+		text := strings.ToUpper(strings.Join(args, " "))
+		if reply = []byte("+OK\r\n"); !strings.HasPrefix(text, "CLIENT MAINT_NOTIFICATIONS ON") {
+			if reply, err = forward(server, args); err != nil {
 				return
 			}
 		}
 		if text == "GET MAINTENANCE" {
-			answer = fmt.Appendf(answer, ">4\r\n$6\r\nMOVING\r\n:1\r\n:10\r\n$%d\r\n%s\r\n", len(addr), addr)
+			reply = fmt.Appendf(reply, ">4\r\n$6\r\nMOVING\r\n:1\r\n:10\r\n$%d\r\n%s\r\n", len(addr), addr)
 		}
-		for i := range answer { // byte by byte, so that the proxy reads it in pieces
-			if _, err := client.Write(answer[i : i+1]); err != nil {
+		for i := range reply { // byte by byte, so that the proxy reads it in pieces
+			if _, err := client.Write(reply[i : i+1]); err != nil {
 				return
 			}
 		}
 	}
 }
 
-// passOn sends a command and returns the bytes of its reply.
-func passOn(server net.Conn, words []string) (answer []byte, err error) {
+// forward sends a command and returns the bytes of its reply.
+func forward(server net.Conn, words []string) (reply []byte, err error) {
 	if _, err := server.Write(redistest.AppendCommand(nil, words...)); err != nil {
 		return nil, err
 	}
-	for scanner, ended := (resp.ReplyScanner{}), false; !ended; {
+	for scanner, isComplete := (resp.ReplyScanner{}), false; !isComplete; {
 		var buf [4096]byte
 		n, err := server.Read(buf[:])
 		if err != nil {
 			return nil, err
 		}
-		if _, ended, err = scanner.Scan(buf[:n]); err != nil {
+		if _, isComplete, err = scanner.Scan(buf[:n]); err != nil {
 			return nil, err
 		}
-		answer = append(answer, buf[:n]...)
+		reply = append(reply, buf[:n]...)
 	}
-	return answer, nil
+	return reply, nil
 }
 
-// startDetoured starts a proxy with lock keys and an upstream at an address.
-func startDetoured(t *testing.T, upstream string, args ...string) *harness.Proxy {
+// startProxyOf starts a proxy with lock keys and an upstream at an address.
+func startProxyOf(t *testing.T, upstream string, args ...string) *harness.Proxy {
 	t.Helper()
 	return kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}),
 		append(args, "--lock-keys", "lock:*", "--upstream", "redis://"+upstream)...)
@@ -122,12 +122,12 @@ func wantNoLocks(t *testing.T, server *redistest.Server, login ...string) {
 	}
 }
 
-// TestMaintenanceLeadsNobodyAway: a client requests notifications of maintenance, as go-redis does
+// TestMaintenanceDoesNotRedirect: a client requests notifications of maintenance, as go-redis does
 // by default, and receives the upstream's own address as the new one. The client stays connected to
 // the proxy, and locks through it.
-func TestMaintenanceLeadsNobodyAway(t *testing.T) {
+func TestMaintenanceDoesNotRedirect(t *testing.T) {
 	server := kit.StartRedis(t)
-	proxy := startDetoured(t, startMaintained(t, server))
+	proxy := startProxyOf(t, startMaintenanceServer(t, server))
 	client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), PoolSize: 1})
 	defer client.Close()
 	kit.Must(t, client.Set(t.Context(), "data", "v", 0).Err())
@@ -143,15 +143,15 @@ func TestMaintenanceLeadsNobodyAway(t *testing.T) {
 	kit.WantLogged(t, proxy, "what=MOVING")
 
 	// The server does not know this subcommand, under either name.
-	raw, direct := dial(t, proxy.Addr()), dial(t, server.Addr())
+	proxyClient, serverClient := dial(t, proxy.Addr()), dial(t, server.Addr())
 	for _, words := range []string{"CLIENT MAINT_NOTIFICATIONS ON", "MULTI", "CLIENT MAINT_NOTIFICATIONS ON", "EXEC"} {
-		want := kit.Text(kit.Do(t, direct, strings.Fields(words)...))
-		kit.Does(t, raw, words, strings.ReplaceAll(want, "MAINT_NOTIFICATIONS", "MAINT_NOTIFICATIONS-IS-NOT-FOR-LOCK-KEYS"))
+		want := kit.Text(kit.Do(t, serverClient, strings.Fields(words)...))
+		kit.Does(t, proxyClient, words, strings.ReplaceAll(want, "MAINT_NOTIFICATIONS", "MAINT_NOTIFICATIONS-IS-NOT-FOR-LOCK-KEYS"))
 	}
-	kit.Does(t, direct, "CLIENT MAINT_NOTIFICATIONS ON", "ERR ")
-	kit.Do(t, raw, "HELLO", "3")
-	kit.Want(t, raw, nil, "GET", "maintenance")
-	kit.Want(t, raw, "PONG", "PING")
+	kit.Does(t, serverClient, "CLIENT MAINT_NOTIFICATIONS ON", "ERR ")
+	kit.Do(t, proxyClient, "HELLO", "3")
+	kit.Want(t, proxyClient, nil, "GET", "maintenance")
+	kit.Want(t, proxyClient, "PONG", "PING")
 }
 
 func ignoreNil(err error) error {
@@ -161,15 +161,15 @@ func ignoreNil(err error) error {
 	return err
 }
 
-// TestRedirectLeadsNobodyAway: a client requests redirects to the master of a Valkey, and receives
+// TestValkeyRedirect: a client requests redirects to the master of a Valkey, and receives
 // one after a failover of the upstream. The client stays at the proxy, and locks through it.
-func TestRedirectLeadsNobodyAway(t *testing.T) {
+func TestValkeyRedirect(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	valkey := redistest.NewestOf(t, "valkey")
 	master := redistest.New(t, redistest.Options{Version: valkey})
 	replica := kit.StartReplica(t, master)
-	proxy := startDetoured(t, master.Addr())
+	proxy := startProxyOf(t, master.Addr())
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{proxy.Addr()}, DisableCache: true, Standalone: rueidis.StandaloneOption{EnableRedirect: true},
 	})
@@ -192,9 +192,9 @@ func TestRedirectLeadsNobodyAway(t *testing.T) {
 		kit.Must(t, err)
 	}
 	wantNoLocks(t, replica)
-	raw := dial(t, proxy.Addr()) // the former master would redirect this client
-	kit.Does(t, raw, "CLIENT CAPA redirect", "OK")
-	kit.Does(t, raw, "SET data v", "READONLY")
+	proxyClient := dial(t, proxy.Addr()) // the former master would redirect this client
+	kit.Does(t, proxyClient, "CLIENT CAPA redirect", "OK")
+	kit.Does(t, proxyClient, "SET data v", "READONLY")
 }
 
 func portOf(server *redistest.Server) string {
@@ -249,56 +249,56 @@ func TestClusterIsRefused(t *testing.T) {
 	kit.StartProxy(t, []string{master.URL()}, "--upstream", nodes[0].URL())
 }
 
-// TestClusterLeadsNobodyAway: without a login, the proxy cannot find out that its upstream is a
+// TestClusterDoesNotRedirect: without a login, the proxy cannot find out that its upstream is a
 // cluster. Even then, cluster clients are not redirected to its nodes, and other clients get an
 // error instead of MOVED, so that they retry. When a client logs in, the proxy checks again with
 // that login, and refuses the cluster.
-func TestClusterLeadsNobodyAway(t *testing.T) {
+func TestClusterDoesNotRedirect(t *testing.T) {
 	t.Parallel()
 	login := []string{"--requirepass", "secret"}
 	nodes := startCluster(t, append(login, "--masterauth", "secret")...)
-	proxy := startDetoured(t, nodes[0].Addr())
-	raw := dial(t, proxy.Addr())
-	kit.Does(t, raw, "AUTH secret", "OK")
+	proxy := startProxyOf(t, nodes[0].Addr())
+	proxyClient := dial(t, proxy.Addr())
+	kit.Does(t, proxyClient, "AUTH secret", "OK")
 	for _, words := range []string{"CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES"} {
-		kit.Does(t, raw, words, "ERR This instance has cluster support disabled")
+		kit.Does(t, proxyClient, words, "ERR This instance has cluster support disabled")
 	}
 
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{proxy.Addr()}, Password: "secret"})
 	defer cluster.Close()
-	moving, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proxy.Addr()}, Password: "secret",
+	movingClient, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proxy.Addr()}, Password: "secret",
 		DisableRetry: true})
 	if err == nil {
-		defer moving.Close()
+		defer movingClient.Close()
 	}
 	for i := range 20 {
 		key := fmt.Sprint("lock:", i)
 		_ = cluster.SetNX(t.Context(), key, "a", time.Minute).Err()
 		if err == nil {
-			_ = moving.Do(t.Context(), moving.B().Set().Key(key).Value("b").Nx().Px(time.Minute).Build()).Error()
-			_ = moving.Do(t.Context(), moving.B().Set().Key(fmt.Sprint("data:", i)).Value("v").Build()).Error()
+			_ = movingClient.Do(t.Context(), movingClient.B().Set().Key(key).Value("b").Nx().Px(time.Minute).Build()).Error()
+			_ = movingClient.Do(t.Context(), movingClient.B().Set().Key(fmt.Sprint("data:", i)).Value("v").Build()).Error()
 		}
 	}
 	for _, node := range nodes {
 		wantNoLocks(t, node, "secret")
 	}
 	const refusal = "it is a node of a Redis Cluster"
-	var ended error
+	var connErr error
 	// A client that had connected before is disconnected.
-	for until := time.Now().Add(kit.Patience); ended == nil && time.Now().Before(until); {
-		_, ended = raw.Do("SET", fmt.Sprint("data:", rand.Int()), "v")
+	for until := time.Now().Add(kit.Patience); connErr == nil && time.Now().Before(until); {
+		_, connErr = proxyClient.Do("SET", fmt.Sprint("data:", rand.Int()), "v")
 	}
-	if ended == nil {
+	if connErr == nil {
 		t.Error("a client stays connected to the cluster")
 	}
 	if reply := kit.Text(kit.Do(t, dial(t, proxy.Addr()), "AUTH", "secret")); !strings.Contains(reply, refusal) {
 		t.Errorf("AUTH: %s", reply)
 	}
 	kit.WantLogged(t, proxy, "what=MOVED")
-	down, err := proxy.WaitLog(`msg="upstream down"`, kit.Patience) // clients may get the error before it is logged
+	line, err := proxy.WaitLog(`msg="upstream down"`, kit.Patience) // clients may get the error before it is logged
 	kit.Must(t, err)
-	if !strings.Contains(down, refusal) {
-		t.Errorf("logged %s", down)
+	if !strings.Contains(line, refusal) {
+		t.Errorf("logged %s", line)
 	}
 	if got := check(t, nodes[0]); !strings.Contains(got, "cannot tell whether it is a node of a Redis Cluster") {
 		t.Errorf("check: %s", got)
@@ -315,17 +315,17 @@ func check(t *testing.T, upstream *redistest.Server) string {
 
 // TestClaimedCluster: a script can return MOVED. The proxy still uses a server without a cluster.
 func TestClaimedCluster(t *testing.T) {
-	proxy := startDetoured(t, kit.StartRedis(t, "--requirepass", "secret").Addr())
-	one, other := dial(t, proxy.Addr()), dial(t, proxy.Addr())
-	for _, client := range []*redistest.Client{other, one} {
+	proxy := startProxyOf(t, kit.StartRedis(t, "--requirepass", "secret").Addr())
+	clientA, clientB := dial(t, proxy.Addr()), dial(t, proxy.Addr())
+	for _, client := range []*redistest.Client{clientB, clientA} {
 		kit.Does(t, client, "AUTH secret", "OK")
 	}
 	for range 3 {
-		if reply := kit.Text(kit.Do(t, one, "EVAL", "return redis.error_reply('MOVED 1 other:6379')",
+		if reply := kit.Text(kit.Do(t, clientA, "EVAL", "return redis.error_reply('MOVED 1 other:6379')",
 			"0")); !strings.HasPrefix(reply, "TRYAGAIN ") {
 			t.Fatalf("EVAL: %s", reply)
 		}
-		for _, client := range []*redistest.Client{one, other, dial(t, proxy.Addr())} {
+		for _, client := range []*redistest.Client{clientA, clientB, dial(t, proxy.Addr())} {
 			kit.Does(t, client, "AUTH secret", "OK")
 			kit.Does(t, client, "SET data:1 v", "OK")
 			kit.Does(t, client, "MULTI", "OK")
@@ -334,21 +334,21 @@ func TestClaimedCluster(t *testing.T) {
 	}
 }
 
-// TestReplicationIsNotTold: INFO and ROLE name no other server, wherever the locks are stored.
-func TestReplicationIsNotTold(t *testing.T) {
+// TestReplicationIsHidden: INFO and ROLE name no other server, wherever the locks are stored.
+func TestReplicationIsHidden(t *testing.T) {
 	redistest.SkipShort(t)
 	master := kit.StartRedis(t)
 	replica := kit.StartReplica(t, master)
 	for _, c := range []struct {
-		upstream, other *redistest.Server
-		args            []string
+		upstream, otherServer *redistest.Server
+		args                  []string
 	}{
 		{master, replica, nil}, {replica, master, nil},
 		{master, replica, []string{"--move-from-upstream"}},
 	} {
-		client := dial(t, startDetoured(t, c.upstream.Addr(), c.args...).Addr())
+		client := dial(t, startProxyOf(t, c.upstream.Addr(), c.args...).Addr())
 		for _, words := range [][]string{{"INFO"}, {"INFO", "replication"}, {"ROLE"}} {
-			if reply := fmt.Sprint(kit.Do(t, client, words...)); reply == "" || strings.Contains(reply, portOf(c.other)) {
+			if reply := fmt.Sprint(kit.Do(t, client, words...)); reply == "" || strings.Contains(reply, portOf(c.otherServer)) {
 				t.Errorf("%v: %v names another server:\n%s", c.args, words, reply)
 			}
 			kit.Does(t, client, "MULTI", "OK")

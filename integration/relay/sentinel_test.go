@@ -25,7 +25,7 @@ import (
 // transactions on the replica.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
-	for name, strike := range map[string]func(*redistest.Server) error{"killed": (*redistest.Server).Kill,
+	for name, disable := range map[string]func(*redistest.Server) error{"killed": (*redistest.Server).Kill,
 		"frozen": (*redistest.Server).Pause} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,19 +46,19 @@ func TestSentinelFailover(t *testing.T) {
 				return err == nil && value == "1"
 			})
 			time.Sleep(3 * time.Second) // idle clients are parked in this time
-			kit.Must(t, strike(master))
+			kit.Must(t, disable(master))
 
 			_, err := proxy.WaitLog("from="+master.Addr()+" to="+replica.Addr(), kit.Patience)
 			kit.Must(t, err)
 			for _, client := range []*redistest.Client{transaction, idle} {
-				if left, err := client.ReceiveAll(); err != nil || len(left) > 0 {
-					t.Errorf("a connection to the old master: %q, %v; want its end", left, err)
+				if rest, err := client.ReceiveAll(); err != nil || len(rest) > 0 {
+					t.Errorf("a connection to the old master: %q, %v; want its end", rest, err)
 				}
 			}
 			kit.Soon(t, func() error { return pool.Set(t.Context(), "after", "2", 0).Err() })
-			direct := dial(t, replica.Addr())
-			kit.Want(t, direct, "2", "GET", "after")
-			kit.Want(t, direct, int64(0), "EXISTS", "half")
+			replicaClient := dial(t, replica.Addr())
+			kit.Want(t, replicaClient, "2", "GET", "after")
+			kit.Want(t, replicaClient, int64(0), "EXISTS", "half")
 			kit.Soon(t, func() error {
 				info, err := dial(t, proxy.Addr()).Do("PROXY", "INFO")
 				if text := fmt.Sprint(info); err != nil || !strings.Contains(text,
@@ -80,24 +80,24 @@ func TestSentinelOverTLS(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	ca := certtest.NewAuthority(t)
-	secured := func(port string) []string {
+	tlsArgs := func(port string) []string {
 		pair := ca.Issue(t)
 		return []string{"--tls-port", port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key,
 			"--tls-ca-cert-file", ca.File,
 			"--tls-auth-clients", "no", "--tls-replication", "yes"}
 	}
-	first, second, asked := kit.FreePort(t), kit.FreePort(t), kit.FreePort(t)
-	master := kit.StartRedis(t, secured(first)...)
-	replica := kit.StartLike(t, master, append(secured(second), "--replicaof", "127.0.0.1", first,
+	masterPort, replicaPort, sentinelPort := kit.FreePort(t), kit.FreePort(t), kit.FreePort(t)
+	master := kit.StartRedis(t, tlsArgs(masterPort)...)
+	replica := kit.StartLike(t, master, append(tlsArgs(replicaPort), "--replicaof", "127.0.0.1", masterPort,
 		"--repl-diskless-sync-delay", "0")...)
 	kit.Soon(t, func() error { return kit.InStep(replica) })
-	sentinel := startSentinel(t, "127.0.0.1", first, 1, secured(asked)...)
+	sentinel := startSentinel(t, "127.0.0.1", masterPort, 1, tlsArgs(sentinelPort)...)
 	proxy := kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), "--ca", ca.File,
-		"--upstream", "rediss+sentinel://127.0.0.1:"+asked+"/mymaster")
+		"--upstream", "rediss+sentinel://127.0.0.1:"+sentinelPort+"/mymaster")
 	kit.Soon(t, func() error { _, err := dial(t, proxy.Addr()).Do("SET", "before", "1"); return err })
 	kit.Await(t, "the Sentinel knows the replica", func() bool {
-		known, err := dial(t, sentinel).Do("SENTINEL", "REPLICAS", "mymaster")
-		return err == nil && strings.Contains(fmt.Sprint(known), second)
+		reply, err := dial(t, sentinel).Do("SENTINEL", "REPLICAS", "mymaster")
+		return err == nil && strings.Contains(fmt.Sprint(reply), replicaPort)
 	})
 	kit.Soon(t, func() error {
 		reply, err := dial(t, sentinel).Do("SENTINEL", "FAILOVER", "mymaster")
@@ -106,7 +106,7 @@ func TestSentinelOverTLS(t *testing.T) {
 		}
 		return err
 	})
-	_, err := proxy.WaitLog("from=127.0.0.1:"+first+" to=127.0.0.1:"+second, kit.Patience)
+	_, err := proxy.WaitLog("from=127.0.0.1:"+masterPort+" to=127.0.0.1:"+replicaPort, kit.Patience)
 	kit.Must(t, err)
 	kit.Soon(t, func() error {
 		if reply, err := dial(t, proxy.Addr()).Do("SET", "after", "2"); err != nil || reply != "OK" {
@@ -154,8 +154,8 @@ func startSentinels(t *testing.T, master *redistest.Server) []string {
 	}
 	for _, addr := range addrs {
 		kit.Await(t, "the Sentinels know each other", func() bool {
-			told, err := dial(t, addr).Do("SENTINEL", "MASTER", "mymaster")
-			text := fmt.Sprint(told)
+			reply, err := dial(t, addr).Do("SENTINEL", "MASTER", "mymaster")
+			text := fmt.Sprint(reply)
 			return err == nil && strings.Contains(text, "num-slaves 1 ") && strings.Contains(text, "num-other-sentinels 2 ")
 		})
 	}
@@ -167,10 +167,10 @@ func startSentinel(t *testing.T, host, port string, quorum int, settings ...stri
 	t.Helper()
 	server, err := harness.StartServer(harness.ServerOptions{Program: "redis-server",
 		Arguments: func(addr, dir string) ([]string, error) {
-			own, ownPort, err := net.SplitHostPort(addr)
+			ownHost, ownPort, err := net.SplitHostPort(addr)
 			path := filepath.Join(dir, "sentinel.conf")
 			text := fmt.Sprintf("bind %s\nport %s\ndir %s\nsentinel monitor mymaster %s %s %d\nsentinel down-after-milliseconds mymaster 1500\n"+
-				"sentinel failover-timeout mymaster 10000\n", own, ownPort, dir, host, port, quorum)
+				"sentinel failover-timeout mymaster 10000\n", ownHost, ownPort, dir, host, port, quorum)
 			return append([]string{path, "--sentinel"}, settings...), errors.Join(err,
 				os.WriteFile(path, []byte(text), 0o600))
 		}})

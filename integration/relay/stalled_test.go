@@ -20,8 +20,9 @@ import (
 // stalledKey is a lock key with a large value: a few replies with it exceed every socket buffer.
 const stalledKey = "lock:big"
 
-// stall sends commands until the replies of the proxy exceed the socket buffer. It reads no reply.
-func stall(t *testing.T, client *redistest.Client) {
+// sendUnread sends commands until the replies of the proxy exceed the socket buffer. It reads no
+// reply.
+func sendUnread(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	kit.Must(t, client.Send([]byte(strings.Repeat(string(redistest.AppendCommand(nil, "GET", stalledKey)), 24))))
 	time.Sleep(300 * time.Millisecond) // so that the proxy is writing in most runs
@@ -35,71 +36,71 @@ func startStalled(t *testing.T, args ...string) (r *relay, users string, op *red
 	writeUsers(t, users, "user app on >app ~* &* +@all\nuser slow on >slow ~* &* +@all")
 	args = append(kit.LockKeyArgs(upstream), append([]string{"--guard=false", "--acl-file", users}, args...)...)
 	r = &relay{upstream, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), args...)}
-	op = as(t, r.proxy, "op")
+	op = login(t, r.proxy, "op")
 	kit.Want(t, op, "OK", "SET", stalledKey, strings.Repeat("x", 900<<10))
 	return r, users, op
 }
 
-func writeUsers(t *testing.T, file, more string) {
+func writeUsers(t *testing.T, file, rules string) {
 	t.Helper()
-	kit.Must(t, os.WriteFile(file, []byte("user default off\nuser op on >op ~* &* +@all\n"+more+"\n"), 0o600))
+	kit.Must(t, os.WriteFile(file, []byte("user default off\nuser op on >op ~* &* +@all\n"+rules+"\n"), 0o600))
 }
 
-// as connects a client, and logs in as a user whose password is its name.
-func as(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
+// login connects a client, and logs in as a user whose password is its name.
+func login(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
 	t.Helper()
 	client := kit.Connect(t, proxy)
 	kit.Want(t, client, "OK", "AUTH", user, user)
 	return client
 }
 
-// listening returns a RESP3 client that is subscribed to the channel news.
-func listening(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
+// subscribedClient returns a RESP3 client that is subscribed to the channel news.
+func subscribedClient(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
 	t.Helper()
-	client := as(t, proxy, user)
+	client := login(t, proxy, user)
 	kit.Do(t, client, "HELLO", "3")
 	kit.Do(t, client, "SUBSCRIBE", "news")
 	return client
 }
 
-// TestStalledClientIsKilledAtTheUpstream: clients leave replies of the proxy unread while their
+// TestStalledClientKilledAtUpstream: clients leave replies of the proxy unread while their
 // upstream connections are killed, and some of them get a message. They delay no other client:
-// neither idle clients nor the one that kills the connections.
-func TestStalledClientIsKilledAtTheUpstream(t *testing.T) {
+// neither idle clients nor the client that kills the connections.
+func TestStalledClientKilledAtUpstream(t *testing.T) {
 	r, _, op := startStalled(t)
-	idle := make([]*redistest.Client, 10)
-	for i := range idle {
-		idle[i] = as(t, r.proxy, "op")
-		kit.Want(t, idle[i], nil, "GET", "none")
+	idleClients := make([]*redistest.Client, 10)
+	for i := range idleClients {
+		idleClients[i] = login(t, r.proxy, "op")
+		kit.Want(t, idleClients[i], nil, "GET", "none")
 		// A stalled client without its upstream connection is disconnected after a minute: too
 		// late.
-		idle[i].SetTimeout(kit.Patience / 2)
+		idleClients[i].SetTimeout(kit.Patience / 2)
 	}
 	time.Sleep(3 * time.Second) // longer than a client is quiet before it is parked
-	for _, stalled := range []*redistest.Client{listening(t, r.proxy, "app"), as(t, r.proxy, "app"),
-		as(t, r.proxy, "app")} {
-		id := kit.Do(t, stalled, "CLIENT", "ID")
-		stall(t, stalled)
+	for _, stalledClient := range []*redistest.Client{subscribedClient(t, r.proxy, "app"), login(t, r.proxy, "app"),
+		login(t, r.proxy, "app")} {
+		id := kit.Do(t, stalledClient, "CLIENT", "ID")
+		sendUnread(t, stalledClient)
 		kit.Do(t, op, "PUBLISH", "news", "x")
 		kit.Want(t, op, int64(1), "CLIENT", "KILL", "ID", fmt.Sprint(id))
 	}
-	for _, client := range idle {
+	for _, client := range idleClients {
 		kit.Want(t, client, "PONG", "PING", "PONG")
 		kit.Want(t, client, nil, "GET", "none")
 	}
 }
 
-// TestUsersAreReadAgainBesideStalledClients: the users are reloaded, in every way, while clients of
+// TestUsersReloadedWithStalledClients: the users are reloaded, in every way, while clients of
 // a changed or removed user leave replies unread. Clients of removed users get no further messages.
-func TestUsersAreReadAgainBesideStalledClients(t *testing.T) {
+func TestUsersReloadedWithStalledClients(t *testing.T) {
 	redistest.SkipShort(t)
 	r, file, op := startStalled(t)
 	var subscribers []*redistest.Client
 	for range 20 {
-		subscribers = append(subscribers, listening(t, r.proxy, "app"))
+		subscribers = append(subscribers, subscribedClient(t, r.proxy, "app"))
 	}
 	for _, user := range []string{"app", "op", "slow", "slow"} {
-		stall(t, as(t, r.proxy, user))
+		sendUnread(t, login(t, r.proxy, user))
 	}
 	writeUsers(t, file, "user slow on >slow ~lock:* &* +@all")
 	kit.Want(t, op, "OK", "ACL", "LOAD")
@@ -120,35 +121,35 @@ func TestUsersAreReadAgainBesideStalledClients(t *testing.T) {
 	kit.Want(t, op, "OK", "ACL", "LOAD")
 }
 
-// TestInvalidationsBesideAStalledClient: a client that does not read its invalidations delays no
+// TestInvalidationsWithStalledClient: a client that does not read its invalidations delays no
 // other client that tracks the same keys.
-func TestInvalidationsBesideAStalledClient(t *testing.T) {
+func TestInvalidationsWithStalledClient(t *testing.T) {
 	redistest.SkipShort(t)
 	r, _, op := startStalled(t)
-	tracks := func() *redistest.Client {
-		client := listening(t, r.proxy, "app")
+	connectTracking := func() *redistest.Client {
+		client := subscribedClient(t, r.proxy, "app")
 		kit.Want(t, client, "OK", "CLIENT", "TRACKING", "ON")
 		kit.Want(t, client, nil, "GET", "lock:small")
 		return client
 	}
-	stalled, honest := tracks(), tracks()
-	stall(t, stalled)
+	stalledClient, readingClient := connectTracking(), connectTracking()
+	sendUnread(t, stalledClient)
 	kit.Want(t, op, "OK", "SET", "lock:small", "1")
-	got, err := honest.Receive()
+	got, err := readingClient.Receive()
 	kit.Must(t, err)
 	if fmt.Sprint(got) != "[invalidate [lock:small]]" {
 		t.Errorf("got %v", got)
 	}
-	kit.Want(t, honest, "PONG", "PING", "PONG")
+	kit.Want(t, readingClient, "PONG", "PING", "PONG")
 }
 
-// TestDrainBesideStalledClients: after SIGTERM, a proxy ends after its drain-timeout, even if
+// TestDrainWithStalledClients: after SIGTERM, a proxy ends after its drain-timeout, even if
 // clients leave replies unread.
-func TestDrainBesideStalledClients(t *testing.T) {
+func TestDrainWithStalledClients(t *testing.T) {
 	redistest.SkipShort(t)
 	r, _, _ := startStalled(t, "--drain-timeout", "1s")
 	for range 3 {
-		stall(t, listening(t, r.proxy, "app"))
+		sendUnread(t, subscribedClient(t, r.proxy, "app"))
 	}
 	kit.Must(t, r.proxy.Signal(syscall.SIGTERM))
 	if code, err := r.proxy.Wait(kit.Patience); err != nil || code != 0 {

@@ -11,19 +11,19 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// talk is a conversation of clients with the server, one step a line:
+// conversation is a conversation of clients with the server, one step per line:
 //
 //	A GET k      client A sends the command and reads its reply
 //	A> GET k     client A sends the command
 //	A <          client A reads one more reply or push
-type talk struct {
-	name  string
-	lines string
-	part  string // of the replies that the clients must get
+type conversation struct {
+	name     string
+	lines    string
+	wantPart string // of the replies that the clients must get
 }
 
-func talks() []talk {
-	return []talk{
+func conversations() []conversation {
+	return []conversation{
 		{"WATCH and no change", "A WATCH k\nA MULTI\nA SET k 1\nA GET k\nA EXEC", `A: []interface {}{"OK", "1"}`},
 		{"WATCH and a change", "A WATCH k\nB SET k 2\nA MULTI\nA SET k 1\nA EXEC\nA GET k", `A: <nil>` + "\n" + `A: "2"`},
 		{"UNWATCH", "A WATCH k\nB SET k 2\nA UNWATCH\nA MULTI\nA GET k\nA EXEC", `A: []interface {}{"2"}`},
@@ -56,52 +56,52 @@ func talks() []talk {
 	}
 }
 
-// TestRelayTalks compares the replies of the server and of the proxy in each conversation.
-func TestRelayTalks(t *testing.T) {
+// TestRelayConversations compares the replies of the server and of the proxy in each conversation.
+func TestRelayConversations(t *testing.T) {
 	r := startRelay(t)
-	for _, talk := range talks() {
-		t.Run(talk.name, func(t *testing.T) {
-			if strings.Contains(talk.lines, "SSUBSCRIBE") {
+	for _, c := range conversations() {
+		t.Run(c.name, func(t *testing.T) {
+			if strings.Contains(c.lines, "SSUBSCRIBE") {
 				redistest.Needs(t, "SSUBSCRIBE", "7.0")
 			}
 			r.wantSame(t, func(addr string) string {
 				kit.Want(t, r.control(t), "OK", "FLUSHALL")
-				heard := hold(t, talk, addr)
-				if !strings.Contains(heard, talk.part) {
-					t.Errorf("%s: expected %s in:\n%s", addr, talk.part, heard)
+				transcript := runConversation(t, c, addr)
+				if !strings.Contains(transcript, c.wantPart) {
+					t.Errorf("%s: expected %s in:\n%s", addr, c.wantPart, transcript)
 				}
-				return heard
+				return transcript
 			})
 		})
 	}
 }
 
-// hold runs a conversation and returns the replies, one a line.
-func hold(t *testing.T, talk talk, addr string) string {
+// runConversation runs a conversation and returns the replies, one a line.
+func runConversation(t *testing.T, c conversation, addr string) string {
 	t.Helper()
 	clients := map[string]*redistest.Client{}
-	var heard strings.Builder
-	for line := range strings.SplitSeq(talk.lines, "\n") {
+	var transcript strings.Builder
+	for line := range strings.SplitSeq(c.lines, "\n") {
 		words := strings.Fields(line)
-		who, silent := strings.CutSuffix(words[0], ">")
-		if clients[who] == nil {
+		name, sendOnly := strings.CutSuffix(words[0], ">")
+		if clients[name] == nil {
 			client, err := redistest.Dial(addr, kit.Patience)
 			kit.Must(t, err)
 			defer client.Close()
-			clients[who] = client
+			clients[name] = client
 		}
 		if words[1] != "<" {
-			kit.Must(t, clients[who].Send(redistest.AppendCommand(nil, words[1:]...)))
+			kit.Must(t, clients[name].Send(redistest.AppendCommand(nil, words[1:]...)))
 		}
-		if !silent {
-			reply, err := clients[who].Receive()
+		if !sendOnly {
+			reply, err := clients[name].Receive()
 			if err != nil {
-				t.Fatalf("%s: %s: %v, after\n%s", addr, line, err, &heard)
+				t.Fatalf("%s: %s: %v, after\n%s", addr, line, err, &transcript)
 			}
-			fmt.Fprintf(&heard, "%s: %#v\n", who, withoutID(reply))
+			fmt.Fprintf(&transcript, "%s: %#v\n", name, withoutID(reply))
 		}
 	}
-	return heard.String()
+	return transcript.String()
 }
 
 // withoutID removes the connection ID, which varies, from a reply to HELLO.

@@ -38,9 +38,9 @@ func startRelay(t *testing.T) *relay {
 // wantSame fails the test unless run returns the same text with the server, first, and the proxy.
 func (r *relay) wantSame(t *testing.T, run func(addr string) string) {
 	t.Helper()
-	direct := run(r.upstream.Addr())
-	if through := run(r.proxy.Addr()); through != direct {
-		t.Errorf("through the proxy:\n%s\ndirect:\n%s", through, direct)
+	want := run(r.upstream.Addr())
+	if got := run(r.proxy.Addr()); got != want {
+		t.Errorf("through the proxy:\n%s\ndirect:\n%s", got, want)
 	}
 }
 
@@ -86,9 +86,9 @@ func output(t *testing.T, name, addr string, stdin io.Reader, args ...string) st
 func TestRelayRedisBenchmark(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRelay(t)
-	tests := benchmarked(t, r.upstream.Addr(), "-n", "100")
+	tests := benchmarkNames(t, r.upstream.Addr(), "-n", "100")
 	for _, depth := range [][]string{{"-P", "1", "-n", "2000"}, {"-P", "100", "-n", "10000"}} {
-		if got := benchmarked(t, r.proxy.Addr(), depth...); !slices.Equal(got, tests) {
+		if got := benchmarkNames(t, r.proxy.Addr(), depth...); !slices.Equal(got, tests) {
 			t.Errorf("%v: got figures of %q, want %q", depth, got, tests)
 		}
 	}
@@ -111,8 +111,8 @@ func counter(t *testing.T, info, name string) int {
 	return n
 }
 
-// benchmarked returns the names of the tests for which redis-benchmark printed figures.
-func benchmarked(t *testing.T, addr string, args ...string) []string {
+// benchmarkNames returns the names of the tests for which redis-benchmark printed figures.
+func benchmarkNames(t *testing.T, addr string, args ...string) []string {
 	t.Helper()
 	lines, err := csv.NewReader(strings.NewReader(output(t, "redis-benchmark", addr, nil,
 		append(args, "--csv")...))).ReadAll()
@@ -132,23 +132,23 @@ func TestRelayPipe(t *testing.T) {
 	redistest.SkipShort(t)
 	const commands = 1_000_000
 	r := startRelay(t)
-	printed := output(t, "redis-cli", r.proxy.Addr(), newCommands(commands), "--pipe")
-	if !strings.HasSuffix(printed, fmt.Sprintf("\nerrors: 0, replies: %d\n", commands)) {
-		t.Errorf("redis-cli --pipe: %s", printed)
+	stdout := output(t, "redis-cli", r.proxy.Addr(), newSetCommands(commands), "--pipe")
+	if !strings.HasSuffix(stdout, fmt.Sprintf("\nerrors: 0, replies: %d\n", commands)) {
+		t.Errorf("redis-cli --pipe: %s", stdout)
 	}
 	kit.Want(t, r.control(t), int64(commands), "DBSIZE")
 }
 
-// commands is a stream of SET commands with different keys, generated while it is read.
-type commands struct {
+// setCommands is a stream of SET commands with different keys, generated while it is read.
+type setCommands struct {
 	number, end int
 	rest        []byte
 }
 
-func newCommands(n int) *commands { return &commands{end: n} }
+func newSetCommands(n int) *setCommands { return &setCommands{end: n} }
 
 // Read returns the next bytes of the stream.
-func (c *commands) Read(p []byte) (int, error) {
+func (c *setCommands) Read(p []byte) (int, error) {
 	if len(c.rest) == 0 {
 		if c.number == c.end {
 			return 0, io.EOF
@@ -175,20 +175,20 @@ func TestRelayClients(t *testing.T) {
 	clients.RunAll(t, startRelay(t).proxy)
 }
 
-// TestRelayClientLeaves: no element is popped for a client that disconnected while it waited.
-func TestRelayClientLeaves(t *testing.T) {
+// TestRelayClientDisconnects: no element is popped for a client that disconnected while it waited.
+func TestRelayClientDisconnects(t *testing.T) {
 	r := startRelay(t)
 	control, client := r.control(t), kit.Connect(t, r.proxy)
 	kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", "queue", "0")))
-	kit.Settles(t, func() error { return blocked(control, 1) })
+	kit.Settles(t, func() error { return checkBlocked(control, 1) })
 	kit.Must(t, client.Close())
-	kit.Settles(t, func() error { return blocked(control, 0) })
+	kit.Settles(t, func() error { return checkBlocked(control, 0) })
 	kit.Want(t, control, int64(1), "RPUSH", "queue", "job")
 	kit.Want(t, control, int64(1), "LLEN", "queue")
 }
 
-// blocked returns an error unless the given number of clients are blocked at the server.
-func blocked(control *redistest.Client, clients int) error {
+// checkBlocked returns an error unless the given number of clients are blocked at the server.
+func checkBlocked(control *redistest.Client, clients int) error {
 	reply, err := control.Do("INFO", "clients")
 	if err != nil {
 		return err

@@ -15,13 +15,13 @@ import (
 func TestMain(m *testing.M) { kit.Main(m) }
 
 // start starts masters and two proxies with lock keys, with an upstream or as lock servers.
-func start(t *testing.T, relays bool, more ...string) *kit.Fleet {
+func start(t *testing.T, withUpstream bool, extraArgs ...string) *kit.Fleet {
 	t.Helper()
 	args := []string{"--lock-keys", "lock:*", "--guard=false"}
-	if relays {
+	if withUpstream {
 		args = append(kit.LockKeyArgs(kit.StartRedis(t)), args[2:]...)
 	}
-	args = append(args, more...)
+	args = append(args, extraArgs...)
 	f := &kit.Fleet{Masters: kit.StartMasters(t)}
 	for range 2 {
 		f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters), args...))
@@ -29,14 +29,14 @@ func start(t *testing.T, relays bool, more ...string) *kit.Fleet {
 	return f
 }
 
-// each runs a test with proxies with an upstream, and with lock servers.
-func each(t *testing.T, run func(t *testing.T, f *kit.Fleet)) {
+// inBothModes runs a test with proxies with an upstream, and with lock servers.
+func inBothModes(t *testing.T, run func(t *testing.T, f *kit.Fleet)) {
 	t.Run("relay", func(t *testing.T) { run(t, start(t, true)) })
 	t.Run("lock server", func(t *testing.T) { run(t, start(t, false)) })
 }
 
-// tracks connects a RESP3 client that tracks keys with the given options.
-func tracks(t *testing.T, proxy *harness.Proxy, options ...string) *redistest.Client {
+// connectTracking connects a RESP3 client that tracks keys with the given options.
+func connectTracking(t *testing.T, proxy *harness.Proxy, options ...string) *redistest.Client {
 	t.Helper()
 	client := kit.Connect(t, proxy)
 	kit.Do(t, client, "HELLO", "3")

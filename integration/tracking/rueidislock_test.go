@@ -15,9 +15,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// locker returns a rueidislock client of a proxy. It waits for invalidations, and has no other way
-// to find out that a lock is free.
-func locker(t *testing.T, proxy *harness.Proxy, noLoop bool) rueidislock.Locker {
+// newLocker returns a rueidislock client of a proxy. It waits for invalidations, and has no other
+// way to find out that a lock is free.
+func newLocker(t *testing.T, proxy *harness.Proxy, noLoop bool) rueidislock.Locker {
 	t.Helper()
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		KeyPrefix: "lock", KeyValidity: 4 * time.Second, TryNextAfter: time.Second, NoLoopTracking: noLoop,
@@ -32,29 +32,29 @@ func locker(t *testing.T, proxy *harness.Proxy, noLoop bool) rueidislock.Locker 
 // repeatedly. A holder is notified if its lock is force-unlocked.
 func TestRueidislock(t *testing.T) {
 	redistest.SkipShort(t)
-	each(t, func(t *testing.T, f *kit.Fleet) {
+	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
 		for name, noLoop := range map[string]bool{"default": false, "noloop": true} {
 			t.Run(name, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 				defer cancel()
-				lockers := []rueidislock.Locker{locker(t, f.Proxies[0], noLoop), locker(t, f.Proxies[1], noLoop)}
-				type taken struct {
+				lockers := []rueidislock.Locker{newLocker(t, f.Proxies[0], noLoop), newLocker(t, f.Proxies[1], noLoop)}
+				type grant struct {
 					by      int
 					ctx     context.Context
 					release context.CancelFunc
 				}
-				takes := make(chan taken)
-				take := func(by int) {
-					held, release, err := lockers[by].WithContext(ctx, "job")
+				grants := make(chan grant)
+				takeLock := func(index int) {
+					lockCtx, release, err := lockers[index].WithContext(ctx, "job")
 					if err != nil {
 						t.Error(err)
-						close(takes)
+						close(grants)
 						return
 					}
-					takes <- taken{by, held, release}
+					grants <- grant{index, lockCtx, release}
 				}
-				go take(0)
-				holder, ok := <-takes
+				go takeLock(0)
+				holder, ok := <-grants
 				for round := range 6 {
 					if !ok {
 						t.FailNow()
@@ -63,9 +63,9 @@ func TestRueidislock(t *testing.T) {
 					if round == 0 {
 						wait = 5 * time.Second // the lock is extended
 					}
-					go take(1 - holder.by)
+					go takeLock(1 - holder.by)
 					select {
-					case <-takes:
+					case <-grants:
 						t.Fatal("two have the lock")
 					case <-time.After(wait):
 					}
@@ -73,7 +73,7 @@ func TestRueidislock(t *testing.T) {
 						t.Fatalf("the lock was lost: %v", err)
 					}
 					holder.release()
-					holder, ok = <-takes
+					holder, ok = <-grants
 				}
 				_, release, err := lockers[1-holder.by].ForceWithContext(ctx, "job")
 				kit.Must(t, err)

@@ -13,15 +13,15 @@ import (
 
 // TestChanges: a client that has read a lock key gets one invalidation for a change by any client.
 func TestChanges(t *testing.T) {
-	each(t, func(t *testing.T, f *kit.Fleet) {
-		other, plain := kit.Connect(t, f.Proxies[1]), kit.Connect(t, f.Proxies[0])
-		kit.Do(t, plain, "HELLO", "3")
-		client := tracks(t, f.Proxies[0])
+	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
+		otherClient, untracking := kit.Connect(t, f.Proxies[1]), kit.Connect(t, f.Proxies[0])
+		kit.Do(t, untracking, "HELLO", "3")
+		client := connectTracking(t, f.Proxies[0])
 		for name, change := range map[string]func(){
-			"a DEL by the other proxy": func() { kit.Want(t, other, int64(1), "DEL", "lock:k") },
-			"a SET by the other proxy": func() { kit.Want(t, other, "OK", "SET", "lock:k", "of another", "PX", "100000") },
-			"a shorter end":            func() { kit.Want(t, other, int64(1), "PEXPIRE", "lock:k", "50000") },
-			"an end":                   func() { kit.Want(t, other, int64(1), "PEXPIRE", "lock:k", "300") },
+			"a DEL by the other proxy": func() { kit.Want(t, otherClient, int64(1), "DEL", "lock:k") },
+			"a SET by the other proxy": func() { kit.Want(t, otherClient, "OK", "SET", "lock:k", "of another", "PX", "100000") },
+			"a shorter end":            func() { kit.Want(t, otherClient, int64(1), "PEXPIRE", "lock:k", "50000") },
+			"an end":                   func() { kit.Want(t, otherClient, int64(1), "PEXPIRE", "lock:k", "300") },
 			"a DEL on the masters": func() {
 				for _, master := range f.Masters {
 					kit.Must(t, kit.Tell(master, "DEL", "lock:k"))
@@ -32,7 +32,7 @@ func TestChanges(t *testing.T) {
 					kit.Must(t, kit.Tell(master, "FLUSHALL"))
 				}
 			},
-			"a DEL by another client of the same proxy": func() { kit.Want(t, plain, int64(1), "DEL", "lock:k") },
+			"a DEL by another client of the same proxy": func() { kit.Want(t, untracking, int64(1), "DEL", "lock:k") },
 			"a DEL of its own": func() {
 				kit.Must(t, client.Send(redistest.AppendCommand(nil, "DEL", "lock:k")))
 				got, err := client.Receive()
@@ -43,73 +43,73 @@ func TestChanges(t *testing.T) {
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
-				kit.Want(t, other, "OK", "SET", "lock:k", "token", "PX", "100000")
+				kit.Want(t, otherClient, "OK", "SET", "lock:k", "token", "PX", "100000")
 				kit.Want(t, client, "token", "GET", "lock:k")
-				kit.Want(t, plain, "token", "GET", "lock:k")
+				kit.Want(t, untracking, "token", "GET", "lock:k")
 				wantSilence(t, client)
 				change()
 				wantInvalidation(t, client, "lock:k")
-				kit.Want(t, other, "OK", "SET", "lock:k", "again", "PX", "100000")
-				wantSilence(t, client) // there is only one invalidation
-				wantSilence(t, plain)  // this client does not track
+				kit.Want(t, otherClient, "OK", "SET", "lock:k", "again", "PX", "100000")
+				wantSilence(t, client)     // there is only one invalidation
+				wantSilence(t, untracking) // this client does not track
 			})
 		}
 	})
 }
 
-// TestAbsent: a read of an absent key is tracked, too.
-func TestAbsent(t *testing.T) {
-	each(t, func(t *testing.T, f *kit.Fleet) {
-		client, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+// TestAbsentKey: a read of an absent key is tracked, too.
+func TestAbsentKey(t *testing.T) {
+	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
+		client, otherClient := connectTracking(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 		kit.Want(t, client, nil, "GET", "lock:absent")
 		wantSilence(t, client)
-		kit.WantGrant(t, other, "LOCK", "lock:absent", "token", "PX", "100000")
+		kit.WantGrant(t, otherClient, "LOCK", "lock:absent", "token", "PX", "100000")
 		wantInvalidation(t, client, "lock:absent")
 	})
 }
 
 // TestModes: OPTIN, OPTOUT and OFF select the tracked reads as in Redis.
 func TestModes(t *testing.T) {
-	each(t, func(t *testing.T, f *kit.Fleet) {
-		other := kit.Connect(t, f.Proxies[1])
-		set := func(value string) { kit.Want(t, other, "OK", "MSET", "lock:a", value, "lock:b", value) }
-		del := func() { kit.Want(t, other, int64(2), "DEL", "lock:a", "lock:b") }
-		client := tracks(t, f.Proxies[0], "OPTIN")
-		set("1")
+	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
+		otherClient := kit.Connect(t, f.Proxies[1])
+		setBoth := func(value string) { kit.Want(t, otherClient, "OK", "MSET", "lock:a", value, "lock:b", value) }
+		deleteBoth := func() { kit.Want(t, otherClient, int64(2), "DEL", "lock:a", "lock:b") }
+		client := connectTracking(t, f.Proxies[0], "OPTIN")
+		setBoth("1")
 		kit.Want(t, client, "OK", "CLIENT", "CACHING", "YES")
 		kit.Want(t, client, "1", "GET", "lock:a")
 		kit.Want(t, client, "1", "GET", "lock:b")
 		wantSilence(t, client)
-		del()
+		deleteBoth()
 		wantInvalidation(t, client, "lock:a")
 		wantSilence(t, client)
 
-		set("2")
+		setBoth("2")
 		kit.Want(t, client, "OK", "CLIENT", "CACHING", "YES") // the way in which rueidis reads
 		kit.Want(t, client, "OK", "MULTI")
 		kit.Want(t, client, "QUEUED", "PTTL", "lock:a")
 		kit.Want(t, client, "QUEUED", "GET", "lock:a")
 		kit.Do(t, client, "EXEC")
 		wantSilence(t, client)
-		del()
+		deleteBoth()
 		wantInvalidation(t, client, "lock:a")
 
-		set("3")
+		setBoth("3")
 		kit.Want(t, client, "OK", "CLIENT", "TRACKING", "OFF")
 		kit.Want(t, client, "3", "GET", "lock:a")
-		del()
+		deleteBoth()
 		wantSilence(t, client)
 
-		set("4")
+		setBoth("4")
 		kit.Want(t, client, "OK", "CLIENT", "TRACKING", "ON", "OPTOUT", "NOLOOP")
 		kit.Want(t, client, "OK", "CLIENT", "CACHING", "NO")
 		kit.Want(t, client, "4", "GET", "lock:a")
 		kit.Want(t, client, "4", "GET", "lock:b")
-		del()
+		deleteBoth()
 		wantInvalidation(t, client, "lock:b")
 		wantSilence(t, client)
 
-		set("5")
+		setBoth("5")
 		kit.Want(t, client, "5", "GET", "lock:a")
 		wantSilence(t, client)
 		kit.Want(t, client, int64(1), "DEL", "lock:a") // NOLOOP
@@ -117,16 +117,16 @@ func TestModes(t *testing.T) {
 	})
 }
 
-// TestMastersGo checks that no client gets a needless invalidation as long as a majority of the
-// masters can be watched, and that all clients get invalidations after that. The test stops masters
-// only when all of them are watched: before that, the remaining masters may be unwatched.
-func TestMastersGo(t *testing.T) {
+// TestUnwatchedMasters checks that no client gets a needless invalidation as long as a majority of
+// the masters can be watched, and that all clients get invalidations after that. The test stops
+// masters only when all of them are watched: before that, the remaining masters may be unwatched.
+func TestUnwatchedMasters(t *testing.T) {
 	f := start(t, true)
-	client, looks, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
-	kit.Want(t, other, "OK", "SET", "lock:k", "token", "PX", "100000")
+	client, observer, otherClient := connectTracking(t, f.Proxies[0]), kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+	kit.Want(t, otherClient, "OK", "SET", "lock:k", "token", "PX", "100000")
 	kit.Want(t, client, "token", "GET", "lock:k")
 	kit.Soon(t, func() error {
-		info := kit.Text(kit.Do(t, looks, "PROXY", "INFO"))
+		info := kit.Text(kit.Do(t, observer, "PROXY", "INFO"))
 		if n := strings.Count(info, ",watched_keys=1"); n != len(f.Masters) {
 			return fmt.Errorf("the key is watched on %d masters:\n%s", n, info)
 		}
@@ -145,12 +145,12 @@ func TestMastersGo(t *testing.T) {
 // next read, of a key of the upstream.
 func TestOptOutAtTheUpstream(t *testing.T) {
 	f := start(t, true)
-	client, other := tracks(t, f.Proxies[0], "OPTOUT"), kit.Connect(t, f.Proxies[1])
+	client, otherClient := connectTracking(t, f.Proxies[0], "OPTOUT"), kit.Connect(t, f.Proxies[1])
 	kit.Want(t, client, "OK", "CLIENT", "CACHING", "NO")
 	kit.Want(t, client, nil, "GET", "lock:k")
 	kit.Want(t, client, nil, "GET", "key")
-	kit.Want(t, other, "OK", "SET", "lock:k", "token", "PX", "100000")
-	kit.Want(t, other, "OK", "SET", "key", "value")
+	kit.Want(t, otherClient, "OK", "SET", "lock:k", "token", "PX", "100000")
+	kit.Want(t, otherClient, "OK", "SET", "key", "value")
 	wantInvalidation(t, client, "key")
 	wantSilence(t, client)
 }

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// later has conversations with commands that Redis 7.0 lacks, by kind of server.
-var later = map[string]string{
+// laterCommands has conversations with commands that Redis 7.0 lacks, by kind of server.
+var laterCommands = map[string]string{
 	"redis": `
 		HSET lock:h a 1 b 2; HGETDEL lock:h FIELDS 1 a; HGETDEL lock:h FIELDS 2 a b; HGETDEL lock:h FIELDS 1 a; EXISTS lock:h
 		HSET lock:h a 1 b 2; HGETDEL lock:h FIELDS 2 a a; HGETDEL lock:none FIELDS 1 a; HGETDEL lock:h FIELDS 0 a; HGETDEL lock:h FIELDS x a
@@ -37,29 +37,29 @@ var later = map[string]string{
 // TestLaterCommands: these commands get the newest server's replies, with any version of masters.
 func TestLaterCommands(t *testing.T) {
 	redistest.SkipShort(t)
-	for kind, conversation := range later {
+	for kind, conversation := range laterCommands {
 		t.Run(kind, func(t *testing.T) {
-			direct := kit.Dial(t, servers(t, redistest.NewestOf(t, kind))[0].Addr())
+			redisClient := kit.Dial(t, servers(t, redistest.NewestOf(t, kind))[0].Addr())
 			masters := servers(t, redistest.Extremes()[0], redistest.Installed, redistest.Installed)
 			proxy := kit.StartProxy(t, redistest.URLs(masters), append(kit.LockKeyArgs(servers(t,
 				redistest.Extremes()[0])[0]), "--lock-tags", "*")...)
 			for _, proto := range []string{"2", "3"} {
 				client := kit.Connect(t, proxy)
-				for _, one := range []*redistest.Client{direct, client} {
-					kit.Do(t, one, "HELLO", proto)
+				for _, c := range []*redistest.Client{redisClient, client} {
+					kit.Do(t, c, "HELLO", proto)
 				}
 				for line := range strings.FieldsFuncSeq(conversation, func(r rune) bool { return r == ';' || r == '\n' }) {
 					words := strings.Fields(line)
 					if len(words) == 0 {
 						continue
 					}
-					if got, want := kit.Do(t, client, words...), kit.Do(t, direct, words...); !reflect.DeepEqual(got, want) {
+					if got, want := kit.Do(t, client, words...), kit.Do(t, redisClient, words...); !reflect.DeepEqual(got, want) {
 						t.Errorf("RESP%s, %v: %#v, want %#v", proto, words, got, want)
 					}
 				}
 				for _, key := range []string{"lock:h", "lock:e", "lock:new", "lock:z", "lock:s", "lock:k", "lock:{t}:k",
 					"lock:{t}:k2", "lock:{t}:a", "lock:{t}:b"} {
-					kit.Do(t, direct, "DEL", key)
+					kit.Do(t, redisClient, "DEL", key)
 					kit.Do(t, client, "DEL", key)
 				}
 			}

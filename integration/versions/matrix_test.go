@@ -17,8 +17,8 @@ import (
 // at any time.
 func TestMatrix(t *testing.T) {
 	redistest.SkipShort(t)
-	all := redistest.Versions()
-	if len(all) == 0 {
+	installed := redistest.Versions()
+	if len(installed) == 0 {
 		redistest.SkipMissing(t, "servers of other releases (scripts/versions fetches them)")
 	}
 	page, err := os.ReadFile("../../docs/compatibility.md")
@@ -27,19 +27,19 @@ func TestMatrix(t *testing.T) {
 	for _, row := range regexp.MustCompile(`(?m)^\| ((?:redis|valkey)-[0-9.]+) \| yes \| yes \| yes \|$`).FindAllSubmatch(page, -1) {
 		listed = append(listed, string(row[1]))
 	}
-	switch same := slices.Equal(listed, all); {
+	switch same := slices.Equal(listed, installed); {
 	case !same && os.Getenv("REDLOCK_TEST_PAGE") != "":
-		t.Errorf("docs/compatibility.md lists %v, and there are %v", listed, all)
+		t.Errorf("docs/compatibility.md lists %v, and there are %v", listed, installed)
 	case !same:
-		t.Logf("docs/compatibility.md lists %v, and there are %v", listed, all)
+		t.Logf("docs/compatibility.md lists %v, and there are %v", listed, installed)
 	}
-	for i, version := range all {
+	for i, version := range installed {
 		t.Run(version, func(t *testing.T) {
 			if slices.Contains(redistest.Extremes(), version) {
 				return // TestRoles tests it
 			}
-			exercise(t, servers(t, version, version, version), servers(t, all[(i+1)%len(all)])[0])
-			exercise(t, servers(t, redistest.Installed, version, redistest.Installed), servers(t, version)[0])
+			testRoles(t, servers(t, version, version, version), servers(t, installed[(i+1)%len(installed)])[0])
+			testRoles(t, servers(t, redistest.Installed, version, redistest.Installed), servers(t, version)[0])
 		})
 	}
 }

@@ -17,31 +17,31 @@ func TestHandovers(t *testing.T) {
 	const clients, times = 20, 50
 	f := start(t, 2)
 	f.WantVoting(t, 5)
-	var held sync.Mutex
-	var waiting sync.WaitGroup
-	failed := make(chan error, clients)
+	var holder sync.Mutex
+	var clientsDone sync.WaitGroup
+	errs := make(chan error, clients)
 	for i := range clients {
 		client := kit.Connect(t, f.Proxies[i%2])
-		waiting.Go(func() { failed <- contend(client, fmt.Sprint("client ", i), times, &held) })
+		clientsDone.Go(func() { errs <- contend(client, fmt.Sprint("client ", i), times, &holder) })
 	}
-	waiting.Wait()
+	clientsDone.Wait()
 	for range clients {
-		kit.Must(t, <-failed)
+		kit.Must(t, <-errs)
 	}
 }
 
 // contend takes and releases the lock the given number of times. While it has the lock, it tries to
-// lock held, which fails if another client has the lock, too.
-func contend(client *redistest.Client, token string, times int, held *sync.Mutex) error {
+// lock the mutex holder, which fails if another client has the lock, too.
+func contend(client *redistest.Client, token string, times int, holder *sync.Mutex) error {
 	for n := range times {
 		reply, err := client.Do("LOCK", "k", token, "PX", longLease, "BLOCK", "600000")
 		if validity, ok := reply.(int64); err != nil || !ok || validity <= 0 {
 			return fmt.Errorf("%s, lock %d of %d: %v, %w", token, n+1, times, reply, err)
 		}
-		if !held.TryLock() {
+		if !holder.TryLock() {
 			return fmt.Errorf("%s: two hold the lock", token)
 		}
-		held.Unlock()
+		holder.Unlock()
 		if reply, err := client.Do("UNLOCK", "k", token); err != nil || reply != any(int64(1)) {
 			return fmt.Errorf("%s, unlock %d of %d: %v, %w", token, n+1, times, reply, err)
 		}

@@ -17,7 +17,7 @@ func TestIdle(t *testing.T) {
 	t.Parallel()
 	f := start(t, 2)
 	f.WantVoting(t, 5)
-	usual := idleCommands(t, f)
+	usualCommands := idleCommands(t, f)
 	holder := kit.Connect(t, f.Proxies[0])
 	for key := range 4 {
 		kit.WantGrant(t, holder, "LOCK", "k"+strconv.Itoa(key), "holder", "PX", longLease)
@@ -30,7 +30,7 @@ func TestIdle(t *testing.T) {
 	for _, proxy := range f.Proxies {
 		kit.WantBlocked(t, proxy, 100)
 	}
-	wantIdle(t, f, usual)
+	wantIdle(t, f, usualCommands)
 }
 
 // TestIdleWithTags repeats TestIdle with keys that share their cells with other keys, temporarily
@@ -40,7 +40,7 @@ func TestIdleWithTags(t *testing.T) {
 	t.Parallel()
 	f := start(t, 2, "--lock-keys", "k*", "--lock-keys", "*{k*", "--lock-tags", "*")
 	f.WantVoting(t, 5)
-	usual := idleCommands(t, f)
+	usualCommands := idleCommands(t, f)
 	holder := kit.Connect(t, f.Proxies[0])
 	kit.Want(t, holder, "OK", "SET", "a:{k0}", "neighbour")
 	kit.Want(t, holder, "OK", "SET", "a:{k1}", "neighbour", "PX", longLease)
@@ -56,7 +56,7 @@ func TestIdleWithTags(t *testing.T) {
 	for _, proxy := range f.Proxies {
 		kit.WantBlocked(t, proxy, 20)
 	}
-	wantIdle(t, f, usual)
+	wantIdle(t, f, usualCommands)
 }
 
 // TestWakingWithTags: a client waits at one proxy for a key in a shared cell. It gets the lock when
@@ -90,31 +90,31 @@ func TestWakingWithTags(t *testing.T) {
 	}
 }
 
-// idle is the time for which the masters are observed.
-const idle = 4 * time.Second
+// observationTime is the time for which the masters are observed.
+const observationTime = 4 * time.Second
 
 // idleCommands returns the commands that masters run while no client waits, including the
 // keep-alives of the watches.
 func idleCommands(t *testing.T, f *kit.Fleet) map[string]bool {
 	t.Helper()
-	usual := map[string]bool{"ping": true}
-	for name := range commandsDuring(t, f, idle) {
-		usual[name] = true
+	usualCommands := map[string]bool{"ping": true}
+	for name := range commandsDuring(t, f, observationTime) {
+		usualCommands[name] = true
 	}
-	return usual
+	return usualCommands
 }
 
 // wantIdle fails the test if masters run other commands, or commands on the keys of the waiters.
-func wantIdle(t *testing.T, f *kit.Fleet, usual map[string]bool) {
+func wantIdle(t *testing.T, f *kit.Fleet, usualCommands map[string]bool) {
 	t.Helper()
 	awaitNoCommands(t, f.Masters...)
-	for name, times := range commandsDuring(t, f, idle) {
-		if !usual[name] {
+	for name, times := range commandsDuring(t, f, observationTime) {
+		if !usualCommands[name] {
 			t.Errorf("%s, %d times", name, times)
 		}
 	}
-	if asked := commandsOnKeys(t, f.Masters, idle); len(asked) > 0 {
-		t.Errorf("%d commands, such as %s", len(asked), asked[0])
+	if keyCommands := commandsOnKeys(t, f.Masters, observationTime); len(keyCommands) > 0 {
+		t.Errorf("%d commands, such as %s", len(keyCommands), keyCommands[0])
 	}
 }
 
@@ -125,11 +125,11 @@ func commandsDuring(t *testing.T, f *kit.Fleet, window time.Duration) map[string
 		kit.Must(t, kit.Tell(master, "CONFIG", "RESETSTAT"))
 	}
 	time.Sleep(window) // idle servers run no commands for some time
-	all := map[string]int{}
+	counts := map[string]int{}
 	for _, master := range f.Masters {
-		for name, n := range commands(t, master) {
-			all[name] += n
+		for name, n := range commandCounts(t, master) {
+			counts[name] += n
 		}
 	}
-	return all
+	return counts
 }

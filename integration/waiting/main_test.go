@@ -28,8 +28,8 @@ func start(t *testing.T, proxies int, args ...string) *kit.Fleet {
 	return f
 }
 
-// waits lets a client of a proxy wait for the key k.
-func waits(t *testing.T, proxy *harness.Proxy, token string) *redistest.Client {
+// startWait lets a client of a proxy wait for the lock k.
+func startWait(t *testing.T, proxy *harness.Proxy, token string) *redistest.Client {
 	t.Helper()
 	client := kit.Connect(t, proxy)
 	kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", "k", token, "PX", longLease, "BLOCK", "600000")))
@@ -52,24 +52,24 @@ func awaitNoCommands(t *testing.T, masters ...*redistest.Server) {
 	t.Helper()
 	kit.Soon(t, func() error {
 		// A client that polls would send ten commands in this time.
-		if asked := commandsOnKeys(t, masters, 300*time.Millisecond); len(asked) > 0 {
-			return fmt.Errorf("the masters are asked: %s", asked[0])
+		if keyCommands := commandsOnKeys(t, masters, 300*time.Millisecond); len(keyCommands) > 0 {
+			return fmt.Errorf("the masters are asked: %s", keyCommands[0])
 		}
 		return nil
 	})
 }
 
 // commandsOnKeys returns the masters' commands on keys that begin with k, within a time window.
-func commandsOnKeys(t *testing.T, masters []*redistest.Server, window time.Duration) (asked []string) {
+func commandsOnKeys(t *testing.T, masters []*redistest.Server, window time.Duration) (lines []string) {
 	t.Helper()
-	var looking []*redistest.Client
+	var monitors []*redistest.Client
 	for _, master := range masters {
 		client := kit.Dial(t, master.Addr())
 		kit.Want(t, client, "OK", "MONITOR")
-		looking = append(looking, client)
+		monitors = append(monitors, client)
 	}
 	time.Sleep(window) // idle servers run no commands for some time
-	for i, client := range looking {
+	for i, client := range monitors {
 		end := fmt.Sprint("the end of window ", i)
 		kit.Must(t, kit.Tell(masters[i], "ECHO", end))
 		for {
@@ -78,30 +78,31 @@ func commandsOnKeys(t *testing.T, masters []*redistest.Server, window time.Durat
 			if text := fmt.Sprint(line); strings.Contains(text, end) {
 				break
 			} else if strings.Contains(text, ` "k`) {
-				asked = append(asked, text)
+				lines = append(lines, text)
 			}
 		}
 		kit.Must(t, client.Close())
 	}
-	return asked
+	return lines
 }
 
-// commands counts, by name, the commands that a master has run since its statistics were reset.
-func commands(t *testing.T, master *redistest.Server) map[string]int {
+// commandCounts counts, by name, the commands that a master has run since its statistics were
+// reset.
+func commandCounts(t *testing.T, master *redistest.Server) map[string]int {
 	t.Helper()
 	reply, err := kit.AskIn(master, "0", "INFO", "commandstats")
 	kit.Must(t, err)
-	done := map[string]int{}
+	counts := map[string]int{}
 	for line := range strings.SplitSeq(fmt.Sprint(reply), "\r\n") {
 		name, figures, found := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
 		calls, _, _ := strings.Cut(figures, ",")
 		if n := 0; found {
 			_, err := fmt.Sscan(calls, &n)
 			kit.Must(t, err)
-			done[name] = n
+			counts[name] = n
 		}
 	}
-	return done
+	return counts
 }
 
 // wantWatched waits until the proxy watches a key on the given number of masters.

@@ -38,15 +38,15 @@ var outages = map[string]struct {
 	},
 }
 
-// three holds two proxies and three masters that lose no data, with links between them.
-type three struct {
+// threeMasters holds two proxies and three masters that lose no data, with links between them.
+type threeMasters struct {
 	*kit.Fleet
 	links []*faultlink.Link
 }
 
-func startThree(t *testing.T, args ...string) three {
+func startThreeMasters(t *testing.T, args ...string) threeMasters {
 	t.Helper()
-	f := three{Fleet: &kit.Fleet{}}
+	f := threeMasters{Fleet: &kit.Fleet{}}
 	for range 3 {
 		f.Masters = append(f.Masters, kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always"))
 	}
@@ -59,34 +59,34 @@ func startThree(t *testing.T, args ...string) three {
 	return f
 }
 
-// without calls act while two of the masters are down.
-func (f three) without(t *testing.T, outage string, act func()) {
+// duringOutage calls action while two of the masters are down.
+func (f threeMasters) duringOutage(t *testing.T, outage string, action func()) {
 	t.Helper()
 	for i := range 2 {
 		kit.Must(t, outages[outage].begin(f.Masters[i], f.links[i]))
 	}
-	act()
+	action()
 	for i := range 2 {
 		kit.Must(t, outages[outage].end(f.Masters[i], f.links[i]))
 	}
 }
 
-// crowd is a group of clients that wait for a lock, hold it in turn, and release it.
-type crowd struct {
-	done   sync.WaitGroup
-	failed chan error
+// waiterGroup is a group of clients that wait for a lock, hold it in turn, and release it.
+type waiterGroup struct {
+	waiters sync.WaitGroup
+	errs    chan error
 }
 
-func (c *crowd) waits(t *testing.T, proxy *harness.Proxy, key, token string) {
+func (c *waiterGroup) startWaiter(t *testing.T, proxy *harness.Proxy, key, token string) {
 	client := kit.Connect(t, proxy)
-	c.done.Go(func() {
+	c.waiters.Go(func() {
 		reply, err := client.Do("LOCK", key, token, "PX", longLease, "BLOCK", "0")
 		if validity, granted := reply.(int64); err != nil || !granted || validity <= 0 {
-			c.failed <- fmt.Errorf("LOCK %s %s: %v, %w", key, token, reply, err)
+			c.errs <- fmt.Errorf("LOCK %s %s: %v, %w", key, token, reply, err)
 			return
 		}
 		if err := release(client, key, token); err != nil {
-			c.failed <- err
+			c.errs <- err
 		}
 	})
 }
@@ -94,87 +94,87 @@ func (c *crowd) waits(t *testing.T, proxy *harness.Proxy, key, token string) {
 // release repeats an UNLOCK until the lock is known to be released. After NOQUORUM an earlier
 // UNLOCK may have released it: then 0 is a correct reply.
 func release(client *redistest.Client, key, token string) error {
-	unknown := false
+	mayBeReleased := false
 	for end := time.Now().Add(kit.Patience); ; time.Sleep(time.Millisecond) {
 		reply, err := client.Do("UNLOCK", key, token)
 		switch text := kit.Text(reply); {
-		case err == nil && (reply == any(int64(1)) || unknown && reply == any(int64(0))):
+		case err == nil && (reply == any(int64(1)) || mayBeReleased && reply == any(int64(0))):
 			return nil
 		case err == nil && strings.HasPrefix(text, "NOQUORUM ") && time.Now().Before(end):
-			unknown = true
+			mayBeReleased = true
 		default:
 			return fmt.Errorf("UNLOCK %s %s: %s, %w", key, token, text, err)
 		}
 	}
 }
 
-func (c *crowd) wantServed(t *testing.T) {
+func (c *waiterGroup) wantAllServed(t *testing.T) {
 	t.Helper()
-	c.done.Wait()
-	close(c.failed)
-	for err := range c.failed {
+	c.waiters.Wait()
+	close(c.errs)
+	for err := range c.errs {
 		t.Error(err)
 	}
 }
 
-// TestWaitersOutliveAnOutage: clients that wait for a lock, for a lock with a tag, or for an
+// TestWaitersOutliveOutage: clients that wait for a lock, for a lock with a tag, or for an
 // element are served when two of three masters are up again. So are new waiters.
-func TestWaitersOutliveAnOutage(t *testing.T) {
+func TestWaitersOutliveOutage(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	const each = 10
-	f := startThree(t, "--lock-tags", "*")
+	const waitersPerKey = 10
+	f := startThreeMasters(t, "--lock-tags", "*")
 	holder := kit.Connect(t, f.Proxies[0])
 	for outage := range outages {
-		for _, lasts := range []time.Duration{200 * time.Millisecond, 3700 * time.Millisecond} {
-			t.Run(fmt.Sprint(outage, ", ", lasts), func(t *testing.T) {
+		for _, duration := range []time.Duration{200 * time.Millisecond, 3700 * time.Millisecond} {
+			t.Run(fmt.Sprint(outage, ", ", duration), func(t *testing.T) {
 				keys := []string{"k", "x:{u}"}
-				c := crowd{failed: make(chan error, 100)}
+				c := waiterGroup{errs: make(chan error, 100)}
 				for _, key := range keys {
 					kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", longLease)
-					for i := range each {
-						c.waits(t, f.Proxies[i%2], key, fmt.Sprint("waiter ", i))
+					for i := range waitersPerKey {
+						c.startWaiter(t, f.Proxies[i%2], key, fmt.Sprint("waiter ", i))
 					}
 				}
-				var popping []*redistest.Client
+				var poppers []*redistest.Client
 				for i, key := range []string{"list", "list:{u}"} {
 					client := kit.Connect(t, f.Proxies[i])
 					kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", key, "0")))
-					popping = append(popping, client)
+					poppers = append(poppers, client)
 				}
 				for _, proxy := range f.Proxies {
-					kit.WantBlocked(t, proxy, len(keys)*each/2+1)
+					kit.WantBlocked(t, proxy, len(keys)*waitersPerKey/2+1)
 				}
-				f.without(t, outage, func() {
+				f.duringOutage(t, outage, func() {
 					for i, key := range keys {
-						c.waits(t, f.Proxies[i], key, "late")
+						c.startWaiter(t, f.Proxies[i], key, "late")
 					}
-					time.Sleep(lasts) // the test varies the length of the outage
+					time.Sleep(duration) // the test varies the length of the outage
 					for _, proxy := range f.Proxies {
-						kit.WantBlocked(t, proxy, len(keys)*each/2+2)
+						kit.WantBlocked(t, proxy, len(keys)*waitersPerKey/2+2)
 					}
 				})
 				f.WantVoting(t, 3)
 				for _, key := range keys {
 					kit.Want(t, holder, int64(1), "UNLOCK", key, "holder")
 				}
-				c.wantServed(t)
+				c.wantAllServed(t)
 				for i, key := range []string{"list", "list:{u}"} {
 					kit.Want(t, holder, int64(1), "RPUSH", key, "e")
-					wantPopped(t, popping[i], key, "e")
+					wantPopped(t, poppers[i], key, "e")
 				}
 			})
 		}
 	}
 }
 
-// TestWaitsEndInAnOutage: if a client's waiting time ends during an outage, the reply is not that
+// TestWaitsEndInOutage: if a client's waiting time ends during an outage, the reply is not that
 // another client holds the lock, or that there is no element, because the proxy cannot know that.
 // Without an outage, these are the replies.
-func TestWaitsEndInAnOutage(t *testing.T) {
+func TestWaitsEndInOutage(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	f := startThree(t, "--lock-tags", "*")
+	f := startThreeMasters(t, "--lock-tags", "*")
 	holder := kit.Connect(t, f.Proxies[0])
 	for _, key := range []string{"k", "x:{u}"} {
 		kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", longLease)
@@ -185,44 +185,44 @@ func TestWaitsEndInAnOutage(t *testing.T) {
 		{"LOCK", "x:{u}", "t", "PX", longLease, "BLOCK", "3000"}, {"LOCK", "free", "t", "PX", longLease, "BLOCK", "3000"},
 		{"BLPOP", "list", "3"}, {"BLPOP", "list", "list2", "3"}, {"BLPOP", "list:{u}", "3"},
 	}
-	wantEnd := func(isRight func(string) bool, commands ...[]string) {
+	wantEnd := func(isExpected func(string) bool, commands ...[]string) {
 		t.Helper()
-		var all []*redistest.Client
+		var clients []*redistest.Client
 		for _, command := range commands {
 			client := kit.Connect(t, f.Proxies[1])
 			kit.Must(t, client.Send(redistest.AppendCommand(nil, command...)))
-			all = append(all, client)
+			clients = append(clients, client)
 		}
-		for i, client := range all {
+		for i, client := range clients {
 			reply, err := client.Receive()
 			kit.Must(t, err)
-			if text := kit.Text(reply); !isRight(text) {
+			if text := kit.Text(reply); !isExpected(text) {
 				t.Errorf("%v: %v", commands[i], text)
 			}
 		}
 	}
 	isNil := func(text string) bool { return text == "nil" }
 	wantEnd(isNil, append(commands[:3:3], commands[4:]...)...)
-	f.without(t, "refused", func() {
+	f.duringOutage(t, "refused", func() {
 		wantEnd(func(text string) bool { return strings.HasPrefix(text, "NOQUORUM 1 of 3 masters ") }, commands...)
 	})
 	f.WantVoting(t, 3)
 	wantEnd(isNil, append(commands[:3:3], commands[4:]...)...)
 }
 
-// TestWaitersLeaveInAnOutage: a client that disconnects while two of three masters are down leaves
-// its queue immediately, and is granted nothing later.
-func TestWaitersLeaveInAnOutage(t *testing.T) {
-	f := startThree(t)
-	var leaving []*redistest.Client
-	f.without(t, "refused", func() {
+// TestWaitersDisconnectInOutage: a client that disconnects while two of three masters are down
+// leaves its queue immediately, and is granted nothing later.
+func TestWaitersDisconnectInOutage(t *testing.T) {
+	f := startThreeMasters(t)
+	var waiters []*redistest.Client
+	f.duringOutage(t, "refused", func() {
 		for range 2 {
 			client := kit.Connect(t, f.Proxies[1])
 			kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", "k", "t", "PX", longLease, "BLOCK", "0")))
-			leaving = append(leaving, client)
+			waiters = append(waiters, client)
 		}
 		kit.WantBlocked(t, f.Proxies[1], 2)
-		for _, client := range leaving {
+		for _, client := range waiters {
 			kit.Must(t, client.Close())
 		}
 		kit.WantBlocked(t, f.Proxies[1], 0)
@@ -231,11 +231,11 @@ func TestWaitersLeaveInAnOutage(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "u", "PX", longLease)
 }
 
-// TestOutagesAreNotPolled: while two of three masters are down, the third master gets no commands
+// TestNoPollingInOutage: while two of three masters are down, the third master gets no commands
 // for waiters.
-func TestOutagesAreNotPolled(t *testing.T) {
-	f := startThree(t)
-	f.without(t, "refused", func() {
+func TestNoPollingInOutage(t *testing.T) {
+	f := startThreeMasters(t)
+	f.duringOutage(t, "refused", func() {
 		for i := range 20 {
 			client := kit.Connect(t, f.Proxies[i%2])
 			kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", fmt.Sprint("k", i), "t", "PX", longLease,

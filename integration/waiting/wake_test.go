@@ -12,18 +12,18 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWoken: all events that free a lock of one proxy's client wake another proxy's waiter.
-func TestWoken(t *testing.T) {
+// TestWaiterIsWoken: all events that free a lock of one proxy's client wake another proxy's waiter.
+func TestWaiterIsWoken(t *testing.T) {
 	const endOfLease = "the end of the lease"
 	f := start(t, 2, "--guard=false") // with the guard, FLUSHALL would take the masters' votes
-	onAll := func(command ...string) func(*testing.T, *redistest.Client) {
+	onAllMasters := func(command ...string) func(*testing.T, *redistest.Client) {
 		return func(t *testing.T, _ *redistest.Client) {
 			for _, master := range f.Masters {
 				kit.Must(t, kit.Tell(master, command...))
 			}
 		}
 	}
-	for name, free := range map[string]func(t *testing.T, holder *redistest.Client){
+	for name, releaseLock := range map[string]func(t *testing.T, holder *redistest.Client){
 		"UNLOCK": func(t *testing.T, holder *redistest.Client) {
 			kit.Want(t, holder,
 				int64(1), "UNLOCK", "k", "holder")
@@ -32,9 +32,9 @@ func TestWoken(t *testing.T) {
 			kit.Want(t, holder,
 				int64(1), "FORCEUNLOCK", "k")
 		},
-		"DEL on masters":                       onAll("DEL", "k"),
-		"a lease that is cut short on masters": onAll("PEXPIRE", "k", "50"),
-		"FLUSHALL":                             onAll("FLUSHALL"),
+		"DEL on masters":                       onAllMasters("DEL", "k"),
+		"a lease that is cut short on masters": onAllMasters("PEXPIRE", "k", "50"),
+		"FLUSHALL":                             onAllMasters("FLUSHALL"),
 		endOfLease:                             func(*testing.T, *redistest.Client) {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,10 +44,10 @@ func TestWoken(t *testing.T) {
 				ttl = "4000"
 			}
 			kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", ttl)
-			waiter := waits(t, f.Proxies[1], "waiter")
+			waiter := startWait(t, f.Proxies[1], "waiter")
 			wantWatched(t, f.Proxies[1], 5)
 			awaitNoCommands(t, f.Masters...)
-			free(t, holder)
+			releaseLock(t, holder)
 			wantGranted(t, waiter)
 			kit.Want(t, waiter, int64(1), "UNLOCK", "k", "waiter")
 		})
@@ -60,7 +60,7 @@ func TestForeignHolder(t *testing.T) {
 	for _, master := range f.Masters {
 		kit.Must(t, kit.Tell(master, "SET", "k", "of another", "NX", "PX", longLease))
 	}
-	waiter := waits(t, f.Proxies[0], "waiter")
+	waiter := startWait(t, f.Proxies[0], "waiter")
 	wantWatched(t, f.Proxies[0], 5)
 	awaitNoCommands(t, f.Masters...)
 	for _, master := range f.Masters[:3] {
@@ -69,13 +69,14 @@ func TestForeignHolder(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestWokenByAMajority: a waiter is woken even if two of five masters are down, and report nothing.
-func TestWokenByAMajority(t *testing.T) {
+// TestWaiterIsWokenByMajority: a waiter is woken even if two of five masters are down, and report
+// nothing.
+func TestWaiterIsWokenByMajority(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
 	holder := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", longLease)
-	waiter := waits(t, f.Proxies[1], "waiter")
+	waiter := startWait(t, f.Proxies[1], "waiter")
 	wantWatched(t, f.Proxies[1], 5)
 	for _, master := range f.Masters[:2] {
 		kit.Must(t, master.Kill())
@@ -86,13 +87,13 @@ func TestWokenByAMajority(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestMasterStops: a proxy notices that a watched master hangs, and that it continues.
-func TestMasterStops(t *testing.T) {
+// TestWatchedMasterStops: a proxy notices that a watched master hangs, and that it continues.
+func TestWatchedMasterStops(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
 	holder := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", longLease)
-	waiter := waits(t, f.Proxies[1], "waiter")
+	waiter := startWait(t, f.Proxies[1], "waiter")
 	wantWatched(t, f.Proxies[1], 5)
 	kit.Must(t, f.Masters[0].Pause())
 	wantWatched(t, f.Proxies[1], 4)
@@ -110,7 +111,7 @@ func TestWatchIsKilled(t *testing.T) {
 	f.WantVoting(t, 5)
 	holder := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", longLease)
-	waiter := waits(t, f.Proxies[1], "waiter")
+	waiter := startWait(t, f.Proxies[1], "waiter")
 	wantWatched(t, f.Proxies[1], 5)
 	awaitNoCommands(t, f.Masters...)
 	for _, master := range f.Masters {
@@ -129,14 +130,14 @@ func TestWatchIsKilled(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestProxyStops: a waiter's proxy is stopped while the lock is released, and the waiter gets the
-// lock when the proxy continues.
-func TestProxyStops(t *testing.T) {
+// TestWaitersProxyStops: a waiter's proxy is stopped while the lock is released, and the waiter
+// gets the lock when the proxy continues.
+func TestWaitersProxyStops(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
 	holder := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", longLease)
-	waiter := waits(t, f.Proxies[1], "waiter")
+	waiter := startWait(t, f.Proxies[1], "waiter")
 	wantWatched(t, f.Proxies[1], 5)
 	awaitNoCommands(t, f.Masters...) // commands already sent would be executed while the proxy is stopped
 	kit.Must(t, f.Proxies[1].Pause())
@@ -147,8 +148,8 @@ func TestProxyStops(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestMayNotWatch: a proxy whose user may not watch keys polls, and logs that.
-func TestMayNotWatch(t *testing.T) {
+// TestWatchNotPermitted: a proxy whose user may not watch keys polls, and logs that.
+func TestWatchNotPermitted(t *testing.T) {
 	masters := kit.StartMasters(t)
 	var urls []string
 	for _, master := range masters {
@@ -161,7 +162,7 @@ func TestMayNotWatch(t *testing.T) {
 	for _, master := range masters {
 		kit.Must(t, kit.Tell(master, "SET", "k", "of another", "NX", "PX", longLease))
 	}
-	waiter := waits(t, proxy, "waiter")
+	waiter := startWait(t, proxy, "waiter")
 	kit.Soon(t, func() error {
 		if info := fmt.Sprint(kit.Do(t, holder, "PROXY", "INFO")); strings.Count(info, ",unwatched=NOPERM") != 5 {
 			return fmt.Errorf("not all say that they cannot be watched:\n%s", info)

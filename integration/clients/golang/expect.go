@@ -9,33 +9,33 @@ import (
 )
 
 // unexpected returns an error with the wanted and the actual reply of a command.
-func unexpected(cmd *redis.Cmd, wanted string) error {
-	return fmt.Errorf("%v: expected %s, got %#v, error %v", cmd.Args(), wanted, cmd.Val(), cmd.Err())
+func unexpected(cmd *redis.Cmd, want string) error {
+	return fmt.Errorf("%v: expected %s, got %#v, error %v", cmd.Args(), want, cmd.Val(), cmd.Err())
 }
 
-func equal(wanted any, cmd *redis.Cmd) error {
-	if cmd.Err() != nil || cmd.Val() != wanted {
-		return unexpected(cmd, fmt.Sprintf("%#v", wanted))
+func wantEqual(want any, cmd *redis.Cmd) error {
+	if cmd.Err() != nil || cmd.Val() != want {
+		return unexpected(cmd, fmt.Sprintf("%#v", want))
 	}
 	return nil
 }
 
-func between(low, high int64, cmd *redis.Cmd) error {
+func wantBetween(low, high int64, cmd *redis.Cmd) error {
 	if got, ok := cmd.Val().(int64); !ok || got <= low || got > high {
 		return unexpected(cmd, fmt.Sprintf("an integer in (%d..%d]", low, high))
 	}
 	return nil
 }
 
-func isNil(cmd *redis.Cmd) error {
+func wantNil(cmd *redis.Cmd) error {
 	if !errors.Is(cmd.Err(), redis.Nil) {
 		return unexpected(cmd, "nil")
 	}
 	return nil
 }
 
-// isError returns an error unless the reply is an error with the given text.
-func isError(text string, cmd *redis.Cmd) error {
+// wantError returns an error unless the reply is an error with the given text.
+func wantError(text string, cmd *redis.Cmd) error {
 	var reply redis.Error
 	if !errors.As(cmd.Err(), &reply) || reply.Error() != text {
 		return unexpected(cmd, "error "+text)
@@ -43,7 +43,7 @@ func isError(text string, cmd *redis.Cmd) error {
 	return nil
 }
 
-func waited(start time.Time, low, high time.Duration) error {
+func wantWaited(start time.Time, low, high time.Duration) error {
 	if d := time.Since(start); d < low || d > high {
 		return fmt.Errorf("expected to wait between %v and %v, waited %v", low, high, d)
 	}

@@ -30,11 +30,11 @@ type check struct {
 
 func checks() []check {
 	return []check{
-		{"ping", ping}, {"lock", lock}, {"held", held}, {"unlock-wrong-token", unlockWrongToken},
+		{"ping", ping}, {"lock", lock}, {"held", lockHeld}, {"unlock-wrong-token", unlockWrongToken},
 		{"extend", extend}, {"unlock", unlock}, {"extend-after-unlock", extendAfterUnlock},
 		{"made-token", madeToken}, {"resp3", resp3}, {"block-runs-out", blockRunsOut}, {"block-served", blockServed},
 		{"error-expire", errorExpire}, {"error-arity", errorArity}, {"error-unknown", errorUnknown},
-		{"select", selectDatabase}, {"pipeline", pipeline}, {"name", name},
+		{"select", selectDatabase}, {"pipeline", pipeline}, {"name", clientName},
 	}
 }
 
@@ -63,31 +63,31 @@ func run(ctx context.Context, addr string) error {
 }
 
 func ping(ctx context.Context, s session) error {
-	return equal("PONG", s.rdb.Do(ctx, "PING"))
+	return wantEqual("PONG", s.rdb.Do(ctx, "PING"))
 }
 
 func lock(ctx context.Context, s session) error {
-	return between(9000, 10000, s.rdb.Do(ctx, "LOCK", s.prefix+"life", "t", "PX", 10000))
+	return wantBetween(9000, 10000, s.rdb.Do(ctx, "LOCK", s.prefix+"life", "t", "PX", 10000))
 }
 
-func held(ctx context.Context, s session) error {
-	return isNil(s.rdb.Do(ctx, "LOCK", s.prefix+"life", "t2", "PX", 10000))
+func lockHeld(ctx context.Context, s session) error {
+	return wantNil(s.rdb.Do(ctx, "LOCK", s.prefix+"life", "t2", "PX", 10000))
 }
 
 func unlockWrongToken(ctx context.Context, s session) error {
-	return equal(int64(0), s.rdb.Do(ctx, "UNLOCK", s.prefix+"life", "t2"))
+	return wantEqual(int64(0), s.rdb.Do(ctx, "UNLOCK", s.prefix+"life", "t2"))
 }
 
 func extend(ctx context.Context, s session) error {
-	return between(9000, 10000, s.rdb.Do(ctx, "EXTEND", s.prefix+"life", "t", "PX", 10000))
+	return wantBetween(9000, 10000, s.rdb.Do(ctx, "EXTEND", s.prefix+"life", "t", "PX", 10000))
 }
 
 func unlock(ctx context.Context, s session) error {
-	return equal(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"life", "t"))
+	return wantEqual(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"life", "t"))
 }
 
 func extendAfterUnlock(ctx context.Context, s session) error {
-	return isNil(s.rdb.Do(ctx, "EXTEND", s.prefix+"life", "t", "PX", 10000))
+	return wantNil(s.rdb.Do(ctx, "EXTEND", s.prefix+"life", "t", "PX", 10000))
 }
 
 // madeToken reads the reply with go-redis' reader of maps, which accepts RESP2 and RESP3.
@@ -102,7 +102,7 @@ func madeToken(ctx context.Context, s session) error {
 		return fmt.Errorf("%v: expected a validity in (4000..5000] and a token of 32 hexadecimal digits, got %v",
 			cmd.Args(), cmd.Val())
 	}
-	return equal(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"made", token))
+	return wantEqual(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"made", token))
 }
 
 var hexToken = regexp.MustCompile(`^[0-9a-f]{32}$`)
@@ -114,7 +114,7 @@ func resp3(ctx context.Context, s session) error {
 	if !ok || len(reply) != 2 {
 		return unexpected(cmd, "a map of two")
 	}
-	return equal(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"resp3", reply["token"]))
+	return wantEqual(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"resp3", reply["token"]))
 }
 
 func blockRunsOut(ctx context.Context, s session) error {
@@ -123,13 +123,13 @@ func blockRunsOut(ctx context.Context, s session) error {
 		return err
 	}
 	start := time.Now()
-	if err := isNil(s.rdb.Do(ctx, "LOCK", key, "t2", "PX", 1000, "BLOCK", 200)); err != nil {
+	if err := wantNil(s.rdb.Do(ctx, "LOCK", key, "t2", "PX", 1000, "BLOCK", 200)); err != nil {
 		return err
 	}
-	if err := waited(start, 190*time.Millisecond, 2*time.Second); err != nil {
+	if err := wantWaited(start, 190*time.Millisecond, 2*time.Second); err != nil {
 		return err
 	}
-	return equal(int64(1), s.rdb.Do(ctx, "UNLOCK", key, "t"))
+	return wantEqual(int64(1), s.rdb.Do(ctx, "UNLOCK", key, "t"))
 }
 
 func blockServed(ctx context.Context, s session) error {
@@ -140,54 +140,54 @@ func blockServed(ctx context.Context, s session) error {
 	release := time.AfterFunc(300*time.Millisecond, func() { s.rdb.Do(ctx, "UNLOCK", key, "t") })
 	defer release.Stop()
 	start := time.Now()
-	if err := between(9000, 10000, s.rdb.Do(ctx, "LOCK", key, "t2", "PX", 10000, "BLOCK", 3000)); err != nil {
+	if err := wantBetween(9000, 10000, s.rdb.Do(ctx, "LOCK", key, "t2", "PX", 10000, "BLOCK", 3000)); err != nil {
 		return err
 	}
-	if err := waited(start, 250*time.Millisecond, 2500*time.Millisecond); err != nil {
+	if err := wantWaited(start, 250*time.Millisecond, 2500*time.Millisecond); err != nil {
 		return err
 	}
-	return equal(int64(1), s.rdb.Do(ctx, "UNLOCK", key, "t2"))
+	return wantEqual(int64(1), s.rdb.Do(ctx, "UNLOCK", key, "t2"))
 }
 
 func errorExpire(ctx context.Context, s session) error {
-	return isError("ERR invalid expire time in 'lock' command", s.rdb.Do(ctx, "LOCK", "k", "t", "PX", 0))
+	return wantError("ERR invalid expire time in 'lock' command", s.rdb.Do(ctx, "LOCK", "k", "t", "PX", 0))
 }
 
 func errorArity(ctx context.Context, s session) error {
-	return isError("ERR wrong number of arguments for 'lock' command: "+
+	return wantError("ERR wrong number of arguments for 'lock' command: "+
 		"LOCK key token PX milliseconds|EX seconds [BLOCK milliseconds] [FENCE] [AT]",
 		s.rdb.Do(ctx, "LOCK", "k", "t"))
 }
 
 func errorUnknown(ctx context.Context, s session) error {
-	return isError("ERR unknown command 'FOO', with args beginning with: 'a' 'b' ", s.rdb.Do(ctx, "FOO", "a", "b"))
+	return wantError("ERR unknown command 'FOO', with args beginning with: 'a' 'b' ", s.rdb.Do(ctx, "FOO", "a", "b"))
 }
 
 // selectDatabase takes the same key in two databases, as two locks.
 func selectDatabase(ctx context.Context, s session) error {
-	other := redis.NewClient(&redis.Options{Addr: s.addr, DB: 1})
-	defer other.Close()
+	secondDB := redis.NewClient(&redis.Options{Addr: s.addr, DB: 1})
+	defer secondDB.Close()
 	return errors.Join(
-		between(9000, 10000, s.rdb.Do(ctx, "LOCK", s.prefix+"db", "t0", "PX", 10000)),
-		between(9000, 10000, other.Do(ctx, "LOCK", s.prefix+"db", "t1", "PX", 10000)),
-		equal(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"db", "t0")),
-		equal(int64(1), other.Do(ctx, "UNLOCK", s.prefix+"db", "t1")),
+		wantBetween(9000, 10000, s.rdb.Do(ctx, "LOCK", s.prefix+"db", "t0", "PX", 10000)),
+		wantBetween(9000, 10000, secondDB.Do(ctx, "LOCK", s.prefix+"db", "t1", "PX", 10000)),
+		wantEqual(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"db", "t0")),
+		wantEqual(int64(1), secondDB.Do(ctx, "UNLOCK", s.prefix+"db", "t1")),
 	)
 }
 
 func pipeline(ctx context.Context, s session) error {
 	pipe := s.rdb.Pipeline()
-	locked := pipe.Do(ctx, "LOCK", s.prefix+"pipe", "t", "PX", 10000)
-	unlocked := pipe.Do(ctx, "UNLOCK", s.prefix+"pipe", "t")
+	lockCmd := pipe.Do(ctx, "LOCK", s.prefix+"pipe", "t", "PX", 10000)
+	unlockCmd := pipe.Do(ctx, "UNLOCK", s.prefix+"pipe", "t")
 	pong := pipe.Do(ctx, "PING")
 	if _, err := pipe.Exec(ctx); err != nil {
 		return err
 	}
-	return errors.Join(between(9000, 10000, locked), equal(int64(1), unlocked), equal("PONG", pong))
+	return errors.Join(wantBetween(9000, 10000, lockCmd), wantEqual(int64(1), unlockCmd), wantEqual("PONG", pong))
 }
 
-// name uses a single connection: a name belongs to a connection, not to the pool.
-func name(ctx context.Context, s session) error {
+// clientName uses a single connection: a name belongs to a connection, not to the pool.
+func clientName(ctx context.Context, s session) error {
 	conn := s.rdb.Conn()
 	defer conn.Close()
 	if err := conn.ClientSetName(ctx, "worker-7").Err(); err != nil {

@@ -12,18 +12,18 @@ type goRedis struct{ *redis.Client }
 
 // Do implements client.
 func (g goRedis) Do(ctx context.Context, words ...string) (any, error) {
-	return orNil(g.Client.Do(ctx, anys(words)...).Result())
+	return nullAsNil(g.Client.Do(ctx, toArgs(words)...).Result())
 }
 
 // Pipeline implements client.
 func (g goRedis) Pipeline(ctx context.Context, commands ...[]string) (replies []any, err error) {
 	pipe := g.Client.Pipeline()
 	for _, words := range commands {
-		pipe.Do(ctx, anys(words)...)
+		pipe.Do(ctx, toArgs(words)...)
 	}
-	all, _ := pipe.Exec(ctx) // each command has its own error
-	for _, cmd := range all {
-		reply, err := orNil(cmd.(*redis.Cmd).Result())
+	results, _ := pipe.Exec(ctx) // each command has its own error
+	for _, cmd := range results {
+		reply, err := nullAsNil(cmd.(*redis.Cmd).Result())
 		if err != nil {
 			return nil, err
 		}
@@ -33,14 +33,14 @@ func (g goRedis) Pipeline(ctx context.Context, commands ...[]string) (replies []
 }
 
 // Listen implements client. A goroutine requests the first message from the library.
-func (g goRedis) Listen(ctx context.Context, channel string, heard chan<- any) error {
-	subscribed := g.Subscribe(ctx, channel)
-	if _, err := subscribed.Receive(ctx); err != nil {
+func (g goRedis) Listen(ctx context.Context, channel string, messages chan<- any) error {
+	subscription := g.Subscribe(ctx, channel)
+	if _, err := subscription.Receive(ctx); err != nil {
 		return err
 	}
 	go func() {
-		if message, err := subscribed.ReceiveMessage(ctx); err == nil {
-			heard <- message.Payload
+		if message, err := subscription.ReceiveMessage(ctx); err == nil {
+			messages <- message.Payload
 		}
 	}()
 	return nil
@@ -49,16 +49,16 @@ func (g goRedis) Listen(ctx context.Context, channel string, heard chan<- any) e
 // Cached implements client. The library has no cache.
 func (goRedis) Cached(context.Context, string) (any, bool, error) { return nil, false, nil }
 
-// orNil returns a null reply as nil, not as an error.
-func orNil(reply any, err error) (any, error) {
+// nullAsNil returns a null reply as nil, not as an error.
+func nullAsNil(reply any, err error) (any, error) {
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
 	return reply, err
 }
 
-// anys converts words to the library's type of arguments.
-func anys(words []string) (args []any) {
+// toArgs converts words to the library's type of arguments.
+func toArgs(words []string) (args []any) {
 	for _, word := range words {
 		args = append(args, word)
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-const release = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
+const releaseScript = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 
 // client is a client of one library.
 type client interface {
@@ -25,7 +25,7 @@ type client interface {
 	// Pipeline executes several commands at once.
 	Pipeline(ctx context.Context, commands ...[]string) ([]any, error)
 	// Listen subscribes to a channel before it returns, and sends the first message to heard.
-	Listen(ctx context.Context, channel string, heard chan<- any) error
+	Listen(ctx context.Context, channel string, messages chan<- any) error
 	// Cached reads a key through the client-side cache. ok is false if the library has no cache.
 	Cached(ctx context.Context, key string) (value any, ok bool, err error)
 }
@@ -43,15 +43,15 @@ func main() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	one, ok := libraries()[os.Args[1]]
+	selected, ok := libraries()[os.Args[1]]
 	if !ok {
 		fmt.Fprintln(os.Stderr, "no such library")
 		os.Exit(2)
 	}
-	fmt.Println("version", version(one.module))
-	s := steps{ctx: ctx, open: func() (client, error) { return one.connect(net.JoinHostPort(os.Args[2], os.Args[3])) }}
-	s.step("lock", func() (any, any, error) { return s.life("lock:first") })
-	s.step("other", func() (any, any, error) { return s.life("data:first") })
+	fmt.Println("version", version(selected.module))
+	s := stepRunner{ctx: ctx, open: func() (client, error) { return selected.connect(net.JoinHostPort(os.Args[2], os.Args[3])) }}
+	s.step("lock", func() (any, any, error) { return s.lifecycle("lock:first") })
+	s.step("other", func() (any, any, error) { return s.lifecycle("data:first") })
 	s.step("pipeline", s.pipeline)
 	s.step("messages", s.messages)
 	s.step("tracking", s.tracking)
@@ -69,32 +69,32 @@ func version(module string) string {
 	return "unknown"
 }
 
-// steps runs the steps of a client.
-type steps struct {
+// stepRunner runs the steps of a client.
+type stepRunner struct {
 	ctx  context.Context
 	open func() (client, error)
 }
 
 // step runs a step, and prints its result. It prints nothing if wanted is nil.
-func (s steps) step(name string, run func() (said, wanted any, err error)) {
-	switch said, wanted, err := run(); {
+func (s stepRunner) step(name string, run func() (got, want any, err error)) {
+	switch got, want, err := run(); {
 	case err != nil:
 		fmt.Println(name, "refused:", err)
-	case wanted == nil:
-	case reflect.DeepEqual(said, wanted):
+	case want == nil:
+	case reflect.DeepEqual(got, want):
 		fmt.Println(name, "yes")
 	default:
-		fmt.Println(name, said)
+		fmt.Println(name, got)
 	}
 }
 
-// life takes and releases a lock, while a second client tries to take it, too.
-func (s steps) life(key string) (said, wanted any, err error) {
-	one, err := s.open()
+// lifecycle takes and releases a lock, while a second client tries to take it, too.
+func (s stepRunner) lifecycle(key string) (got, want any, err error) {
+	first, err := s.open()
 	if err != nil {
 		return nil, nil, err
 	}
-	other, err := s.open()
+	second, err := s.open()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -104,8 +104,8 @@ func (s steps) life(key string) (said, wanted any, err error) {
 		client client
 		words  []string
 	}{
-		{one, take("t")}, {other, take("u")}, {other, []string{"GET", key}},
-		{other, []string{"EVAL", release, "1", key, "u"}}, {one, []string{"EVAL", release, "1", key, "t"}},
+		{first, take("t")}, {second, take("u")}, {second, []string{"GET", key}},
+		{second, []string{"EVAL", releaseScript, "1", key, "u"}}, {first, []string{"EVAL", releaseScript, "1", key, "t"}},
 	} {
 		reply, err := c.client.Do(s.ctx, c.words...)
 		if err != nil {
@@ -117,45 +117,45 @@ func (s steps) life(key string) (said, wanted any, err error) {
 }
 
 // pipeline sends several commands, some on a lock key, at once.
-func (s steps) pipeline() (said, wanted any, err error) {
-	one, err := s.open()
+func (s stepRunner) pipeline() (got, want any, err error) {
+	client, err := s.open()
 	if err != nil {
 		return nil, nil, err
 	}
 	const key = "lock:pipeline"
-	said, err = one.Pipeline(s.ctx, []string{"SET", key, "t", "NX", "PX", "20000"},
+	got, err = client.Pipeline(s.ctx, []string{"SET", key, "t", "NX", "PX", "20000"},
 		[]string{"GET", key}, []string{"PING"}, []string{"DEL", key})
-	return said, []any{"OK", "t", "PONG", int64(1)}, err
+	return got, []any{"OK", "t", "PONG", int64(1)}, err
 }
 
 // messages lets one client receive a message that another client publishes.
-func (s steps) messages() (said, wanted any, err error) {
+func (s stepRunner) messages() (got, want any, err error) {
 	listener, err := s.open()
 	if err != nil {
 		return nil, nil, err
 	}
-	speaker, err := s.open()
+	publisher, err := s.open()
 	if err != nil {
 		return nil, nil, err
 	}
-	heard := make(chan any, 1)
-	if err := listener.Listen(s.ctx, "channel", heard); err != nil {
+	messages := make(chan any, 1)
+	if err := listener.Listen(s.ctx, "channel", messages); err != nil {
 		return nil, nil, err
 	}
-	reached, err := speaker.Do(s.ctx, "PUBLISH", "channel", "hello")
+	receivers, err := publisher.Do(s.ctx, "PUBLISH", "channel", "hello")
 	if err != nil {
 		return nil, nil, err
 	}
 	select {
-	case message := <-heard:
-		return []any{reached, message}, []any{int64(1), "hello"}, nil
+	case message := <-messages:
+		return []any{receivers, message}, []any{int64(1), "hello"}, nil
 	case <-s.ctx.Done():
 		return nil, nil, s.ctx.Err()
 	}
 }
 
 // tracking reads a key through the cache, which another client's change must invalidate.
-func (s steps) tracking() (said, wanted any, err error) {
+func (s stepRunner) tracking() (got, want any, err error) {
 	reader, err := s.open()
 	if err != nil {
 		return nil, nil, err
@@ -169,13 +169,13 @@ func (s steps) tracking() (said, wanted any, err error) {
 		if _, err := writer.Do(s.ctx, "SET", key, token, "PX", "20000"); err != nil {
 			return nil, nil, err
 		}
-		for said = nil; said != token; { // the invalidation arrives soon
+		for got = nil; got != token; { // the invalidation arrives soon
 			value, ok, err := reader.Cached(s.ctx, key)
 			if err != nil || !ok {
 				return nil, nil, err
 			}
-			said = value
+			got = value
 		}
 	}
-	return said, "u", nil
+	return got, "u", nil
 }

@@ -17,11 +17,11 @@ func (r rueidisClient) Do(ctx context.Context, words ...string) (any, error) {
 
 // Pipeline implements client.
 func (r rueidisClient) Pipeline(ctx context.Context, commands ...[]string) (replies []any, err error) {
-	var built []rueidis.Completed
+	var completed []rueidis.Completed
 	for _, words := range commands {
-		built = append(built, r.B().Arbitrary(words...).Build())
+		completed = append(completed, r.B().Arbitrary(words...).Build())
 	}
-	for _, result := range r.DoMulti(ctx, built...) {
+	for _, result := range r.DoMulti(ctx, completed...) {
 		reply, err := rueidisClientValue(result)
 		if err != nil {
 			return nil, err
@@ -32,10 +32,10 @@ func (r rueidisClient) Pipeline(ctx context.Context, commands ...[]string) (repl
 }
 
 // Listen implements client, with a dedicated connection.
-func (r rueidisClient) Listen(ctx context.Context, channel string, heard chan<- any) error {
+func (r rueidisClient) Listen(ctx context.Context, channel string, messages chan<- any) error {
 	conn, _ := r.Dedicate() // open until the program ends
 	conn.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage: func(message rueidis.PubSubMessage) { heard <- message.Message },
+		OnMessage: func(message rueidis.PubSubMessage) { messages <- message.Message },
 	})
 	return conn.Do(ctx, conn.B().Subscribe().Channel(channel).Build()).Error()
 }

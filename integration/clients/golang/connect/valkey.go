@@ -17,11 +17,11 @@ func (r valkeyClient) Do(ctx context.Context, words ...string) (any, error) {
 
 // Pipeline implements client.
 func (r valkeyClient) Pipeline(ctx context.Context, commands ...[]string) (replies []any, err error) {
-	var built []valkey.Completed
+	var completed []valkey.Completed
 	for _, words := range commands {
-		built = append(built, r.B().Arbitrary(words...).Build())
+		completed = append(completed, r.B().Arbitrary(words...).Build())
 	}
-	for _, result := range r.DoMulti(ctx, built...) {
+	for _, result := range r.DoMulti(ctx, completed...) {
 		reply, err := valkeyClientValue(result)
 		if err != nil {
 			return nil, err
@@ -32,9 +32,9 @@ func (r valkeyClient) Pipeline(ctx context.Context, commands ...[]string) (repli
 }
 
 // Listen implements client, with a dedicated connection.
-func (r valkeyClient) Listen(ctx context.Context, channel string, heard chan<- any) error {
+func (r valkeyClient) Listen(ctx context.Context, channel string, messages chan<- any) error {
 	conn, _ := r.Dedicate() // open until the program ends
-	conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(message valkey.PubSubMessage) { heard <- message.Message }})
+	conn.SetPubSubHooks(valkey.PubSubHooks{OnMessage: func(message valkey.PubSubMessage) { messages <- message.Message }})
 	return conn.Do(ctx, conn.B().Subscribe().Channel(channel).Build()).Error()
 }
 

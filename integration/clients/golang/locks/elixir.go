@@ -37,11 +37,11 @@ func (l *elixir) do(_ context.Context, r request) (any, error) {
 	}
 	switch r.operation {
 	case "take":
-		return shown(l.socket.call("SET", r.key, l.token, "NX", "PX", r.arguments[0])), nil
+		return printable(l.socket.call("SET", r.key, l.token, "NX", "PX", r.arguments[0])), nil
 	case "release":
-		return verdict(l.socket.call("EVALSHA", sha(elixirRelease), "1", r.key, l.token)), nil
+		return formatElixir(l.socket.call("EVALSHA", scriptSHA(elixirRelease), "1", r.key, l.token)), nil
 	case "extend":
-		return verdict(l.socket.call("EVALSHA", sha(elixirExtend), "1", r.key, l.token, r.arguments[0])), nil
+		return formatElixir(l.socket.call("EVALSHA", scriptSHA(elixirExtend), "1", r.key, l.token, r.arguments[0])), nil
 	}
 	return nil, errOperation
 }
@@ -55,16 +55,16 @@ func (l *elixir) connect() (err error) {
 	}
 	l.socket.call("SELECT", "0")
 	for _, script := range []string{elixirRelease, elixirExtend} {
-		if loaded := l.socket.call("SCRIPT", "LOAD", script); loaded != sha(script) {
-			return fmt.Errorf("loaded as %v, want %s", loaded, sha(script))
+		if hash := l.socket.call("SCRIPT", "LOAD", script); hash != scriptSHA(script) {
+			return fmt.Errorf("loaded as %v, want %s", hash, scriptSHA(script))
 		}
 	}
 	return nil
 }
 
-func verdict(reply any) string {
+func formatElixir(reply any) string {
 	if failure, ok := reply.(redistest.RespError); ok {
 		return "failed: " + string(failure)
 	}
-	return fmt.Sprint("done: ", shown(reply))
+	return fmt.Sprint("done: ", printable(reply))
 }

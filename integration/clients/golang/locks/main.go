@@ -43,7 +43,7 @@ func main() {
 
 // serve executes the requests of the input until it ends.
 func serve(ctx context.Context, addr, name string) error {
-	known, err := dialects(addr, name)
+	byName, err := dialects(addr, name)
 	if err != nil {
 		return err
 	}
@@ -51,8 +51,8 @@ func serve(ctx context.Context, addr, name string) error {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
-		given, err := known[words[0]](ctx, request{words[1], words[2], words[3:]})
-		fmt.Println(show(given, err))
+		result, err := byName[words[0]](ctx, request{words[1], words[2], words[3:]})
+		fmt.Println(format(result, err))
 	}
 	return lines.Err()
 }
@@ -77,8 +77,8 @@ func dialects(addr, name string) (map[string]dialect, error) {
 	}, nil
 }
 
-func show(given any, err error) string {
-	text := fmt.Sprintf("%v", given)
+func format(result any, err error) string {
+	text := fmt.Sprintf("%v", result)
 	if err != nil {
 		text = fmt.Sprintf("%T: %v", err, err)
 	}

@@ -29,8 +29,8 @@ func (l *redislockLocks) do(ctx context.Context, r request) (any, error) {
 	case "extend":
 		return "extended", lock.Refresh(ctx, r.duration(0), nil)
 	case "left": // whether the remaining time is longer
-		left, err := lock.TTL(ctx)
-		return left > r.duration(0), err
+		remaining, err := lock.TTL(ctx)
+		return remaining > r.duration(0), err
 	case "metadata":
 		return lock.Metadata(), nil
 	}

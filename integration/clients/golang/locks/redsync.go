@@ -45,7 +45,7 @@ func (l *redsyncLocks) do(ctx context.Context, r request) (any, error) {
 	return nil, errOperation
 }
 
-func (l *redsyncLocks) mutex(r request, more ...redsync.Option) *redsync.Mutex {
-	options := slices.Concat(l.options, more, []redsync.Option{redsync.WithExpiry(r.duration(0))})
+func (l *redsyncLocks) mutex(r request, extra ...redsync.Option) *redsync.Mutex {
+	options := slices.Concat(l.options, extra, []redsync.Option{redsync.WithExpiry(r.duration(0))})
 	return l.redsync.NewMutex(r.key, options...)
 }

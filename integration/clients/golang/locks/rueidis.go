@@ -24,17 +24,17 @@ func (l rueidisLock) do(_ context.Context, r request) (any, error) {
 	switch r.operation {
 	case "take":
 		l.socket.mutex.Lock()
-		replies := l.socket.send([]string{"SET", r.key, l.token, "NX", "PXAT", until(r)}, []string{"GET", r.key})
+		replies := l.socket.send([]string{"SET", r.key, l.token, "NX", "PXAT", expiryMillis(r)}, []string{"GET", r.key})
 		l.socket.mutex.Unlock()
-		return []any{shown(<-replies[0]), shown(<-replies[1]) == l.token}, nil
+		return []any{printable(<-replies[0]), printable(<-replies[1]) == l.token}, nil
 	case "release":
-		return shown(evaluate(l.socket.call, redlockRSRelease, r.key, l.token)), nil
+		return printable(evaluate(l.socket.call, redlockRSRelease, r.key, l.token)), nil
 	case "extend":
-		return shown(evaluate(l.socket.call, rueidisExtend, r.key, l.token, until(r))), nil
+		return printable(evaluate(l.socket.call, rueidisExtend, r.key, l.token, expiryMillis(r))), nil
 	}
 	return nil, errOperation
 }
 
-func until(r request) string {
+func expiryMillis(r request) string {
 	return strconv.FormatInt(time.Now().Add(r.duration(0)).UnixMilli(), 10)
 }

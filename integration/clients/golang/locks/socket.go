@@ -19,7 +19,7 @@ var errClosed = errors.New("the connection was closed")
 type socket struct {
 	conn    net.Conn
 	mutex   sync.Mutex // held while writing
-	waiting chan chan any
+	pending chan chan any
 }
 
 func dialSocket(addr string) (*socket, error) {
@@ -27,7 +27,7 @@ func dialSocket(addr string) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &socket{conn: conn, waiting: make(chan chan any, 1000)}
+	s := &socket{conn: conn, pending: make(chan chan any, 1000)}
 	go s.read()
 	return s, nil
 }
@@ -39,8 +39,8 @@ func (s *socket) read() {
 		if err != nil {
 			reply = errClosed
 		}
-		for wanted := range s.waiting {
-			wanted <- reply
+		for waiter := range s.pending {
+			waiter <- reply
 			if err == nil {
 				break
 			}
@@ -65,7 +65,7 @@ func (s *socket) send(commands ...[]string) []chan any {
 		replies = append(replies, make(chan any, 1))
 	}
 	for _, reply := range replies {
-		s.waiting <- reply
+		s.pending <- reply
 	}
 	_, _ = s.conn.Write(raw) // the reader notices errors
 	return replies
@@ -73,8 +73,8 @@ func (s *socket) send(commands ...[]string) []chan any {
 
 func (s *socket) close() error { return s.conn.Close() }
 
-// shown converts a reply to a printable value.
-func shown(reply any) any {
+// printable converts a reply to a printable value.
+func printable(reply any) any {
 	switch value := reply.(type) {
 	case nil:
 		return "nil"
@@ -88,7 +88,7 @@ func shown(reply any) any {
 
 // evaluate runs a script by its SHA, and loads it if the server does not know it.
 func evaluate(call func(...string) any, script, key string, arguments ...string) any {
-	words := append([]string{"EVALSHA", sha(script), "1", key}, arguments...)
+	words := append([]string{"EVALSHA", scriptSHA(script), "1", key}, arguments...)
 	reply := call(words...)
 	if failure, ok := reply.(redistest.RespError); ok && strings.HasPrefix(string(failure), "NOSCRIPT ") {
 		call("SCRIPT", "LOAD", script)
@@ -97,7 +97,7 @@ func evaluate(call func(...string) any, script, key string, arguments ...string)
 	return reply
 }
 
-func sha(script string) string {
+func scriptSHA(script string) string {
 	sum := sha1.Sum([]byte(script))
 	return hex.EncodeToString(sum[:])
 }

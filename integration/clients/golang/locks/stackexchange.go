@@ -25,7 +25,7 @@ func (l stackExchange) do(_ context.Context, r request) (any, error) {
 	case "extend":
 		return l.extend(r.key, l.name, r.duration(0)), nil
 	case "query":
-		return shown(l.socket.call("GET", r.key)), nil
+		return printable(l.socket.call("GET", r.key)), nil
 	case "threads":
 		threads, _ := strconv.Atoi(r.arguments[0])
 		return l.threads(r.key, threads), nil
@@ -45,36 +45,36 @@ func (l stackExchange) take(key, value string, ttl time.Duration) any {
 }
 
 func (l stackExchange) release(key, value string) any {
-	return l.guarded(key, value, "DEL", key)
+	return l.ifEqual(key, value, "DEL", key)
 }
 
 func (l stackExchange) extend(key, value string, ttl time.Duration) any {
 	if ttl%time.Second == 0 {
-		return l.guarded(key, value, "EXPIRE", key, strconv.Itoa(int(ttl/time.Second)))
+		return l.ifEqual(key, value, "EXPIRE", key, strconv.Itoa(int(ttl/time.Second)))
 	}
-	return l.guarded(key, value, "PEXPIRE", key, strconv.FormatInt(ttl.Milliseconds(), 10))
+	return l.ifEqual(key, value, "PEXPIRE", key, strconv.FormatInt(ttl.Milliseconds(), 10))
 }
 
-// guarded executes a command if the key has the value. No other thread can write before that.
-func (l stackExchange) guarded(key, value string, command ...string) any {
+// ifEqual executes a command if the key has the value. No other thread can write before that.
+func (l stackExchange) ifEqual(key, value string, command ...string) any {
 	l.socket.mutex.Lock()
-	watched := l.socket.send([]string{"WATCH", key}, []string{"GET", key})
-	<-watched[0]
-	if <-watched[1] != value {
-		unwatched := l.socket.send([]string{"UNWATCH"})
+	watchReplies := l.socket.send([]string{"WATCH", key}, []string{"GET", key})
+	<-watchReplies[0]
+	if <-watchReplies[1] != value {
+		unwatchReplies := l.socket.send([]string{"UNWATCH"})
 		l.socket.mutex.Unlock()
-		<-unwatched[0]
+		<-unwatchReplies[0]
 		return false
 	}
 	replies := l.socket.send([]string{"MULTI"}, command, []string{"EXEC"})
 	l.socket.mutex.Unlock()
-	executed := <-replies[2]
-	results, ok := executed.([]any)
-	if executed == nil {
+	execReply := <-replies[2]
+	results, ok := execReply.([]any)
+	if execReply == nil {
 		return false
 	}
 	if !ok || len(results) != 1 {
-		return fmt.Sprint(shown(<-replies[0]), shown(<-replies[1]), shown(executed))
+		return fmt.Sprint(printable(<-replies[0]), printable(<-replies[1]), printable(execReply))
 	}
 	return results[0] == int64(1)
 }
@@ -83,35 +83,35 @@ func (l stackExchange) guarded(key, value string, command ...string) any {
 // commands, on the shared connection.
 func (l stackExchange) threads(key string, threads int) any {
 	const turns = 5
-	var inside, granted, overlaps, odd atomic.Int32
-	var wait sync.WaitGroup
+	var holders, grants, overlaps, unexpected atomic.Int32
+	var workers sync.WaitGroup
 	for n := range threads {
-		wait.Go(func() {
-			value, own, data := fmt.Sprint(l.name, n), fmt.Sprint(key, ":", n), fmt.Sprint("data:", key, ":", n)
-			for taken := 0; taken < turns; {
-				if l.take(own, value, time.Minute) != true || l.socket.call("SET", data, value) != "OK" {
-					odd.Add(1)
+		workers.Go(func() {
+			value, ownKey, data := fmt.Sprint(l.name, n), fmt.Sprint(key, ":", n), fmt.Sprint("data:", key, ":", n)
+			for turn := 0; turn < turns; {
+				if l.take(ownKey, value, time.Minute) != true || l.socket.call("SET", data, value) != "OK" {
+					unexpected.Add(1)
 				}
 				if l.take(key, value, time.Minute) == true {
-					taken++
-					granted.Add(1)
-					if inside.Add(1) > 1 {
+					turn++
+					grants.Add(1)
+					if holders.Add(1) > 1 {
 						overlaps.Add(1)
 					}
 					if l.socket.call("GET", data) != value || l.extend(key, value, 2*time.Minute) != true {
-						odd.Add(1)
+						unexpected.Add(1)
 					}
-					inside.Add(-1)
+					holders.Add(-1)
 					if l.release(key, value) != true {
-						odd.Add(1)
+						unexpected.Add(1)
 					}
 				}
-				if l.release(own, value) != true || l.release(own, value) != false {
-					odd.Add(1)
+				if l.release(ownKey, value) != true || l.release(ownKey, value) != false {
+					unexpected.Add(1)
 				}
 			}
 		})
 	}
-	wait.Wait()
-	return fmt.Sprintf("%d grants, %d overlaps, %d odd replies", granted.Load(), overlaps.Load(), odd.Load())
+	workers.Wait()
+	return fmt.Sprintf("%d grants, %d overlaps, %d odd replies", grants.Load(), overlaps.Load(), unexpected.Load())
 }
