@@ -30,31 +30,31 @@ func (s State) summary() string { return [...]string{"ready", "ready, but degrad
 // Check is one line of /readyz.
 type Check struct {
 	// Name is the word for ?exclude=. Formerly is a former name, which ?exclude= also accepts.
-	Name, Formerly string
-	State          State
+	Name, FormerName string
+	State            State
 	// Text describes the result.
 	Text string
 }
 
 // hasName reports whether name is the present or the former name of the check.
 func (c Check) hasName(name string) bool {
-	return name == c.Name || name != "" && name == c.Formerly
+	return name == c.Name || name != "" && name == c.FormerName
 }
 
 // String returns the line of the check in /readyz.
 func (c Check) String() string { return c.State.prefix() + c.Name + ": " + oneLine(c.Text) }
 
-// live responds to every request with ok, which shows that the process is alive.
-func live(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok\n") }
+// serveLive responds to every request with ok, which shows that the process is alive.
+func serveLive(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, "ok\n") }
 
-// ready responds with the checks that ?exclude= does not name; with status 503 if one of them
-// failed.
-func ready(checks func() []Check) http.HandlerFunc {
+// readyHandler responds with the checks that ?exclude= does not name; with status 503 if one of
+// them failed.
+func readyHandler(checks func() []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		all, excluded := checks(), r.URL.Query()["exclude"]
 		for _, name := range excluded {
 			if !slices.ContainsFunc(all, func(c Check) bool { return c.hasName(name) }) {
-				answer(w, http.StatusBadRequest, "exclude: unknown check; /readyz lists the checks\n")
+				respond(w, http.StatusBadRequest, "exclude: unknown check; /readyz lists the checks\n")
 				return
 			}
 		}
@@ -70,11 +70,11 @@ func ready(checks func() []Check) http.HandlerFunc {
 		if worst == Failed {
 			code = http.StatusServiceUnavailable
 		}
-		answer(w, code, text.String())
+		respond(w, code, text.String())
 	}
 }
 
-func answer(w http.ResponseWriter, code int, text string) {
+func respond(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")

@@ -29,8 +29,8 @@ func isOwnName(host string, known []string) bool {
 	})
 }
 
-// wrongHost is the response to a request with the name of another site.
-const wrongHost = "the admin port does not answer to this host name: another web site could read it through its " +
+// wrongHostMessage is the response to a request with the name of another site.
+const wrongHostMessage = "the admin port does not answer to this host name: another web site could read it through its " +
 	"visitors; use the machine's address, localhost, or a name in the setting admin-hosts"
 
 // requireOwnName refuses requests whose Host header is the name of another site. /livez is exempt:
@@ -38,7 +38,7 @@ const wrongHost = "the admin port does not answer to this host name: another web
 func requireOwnName(names []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/livez" && !isOwnName(r.Host, names) {
-			http.Error(w, wrongHost, http.StatusMisdirectedRequest)
+			http.Error(w, wrongHostMessage, http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)

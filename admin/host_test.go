@@ -22,7 +22,7 @@ func TestIsOwnName(t *testing.T) {
 
 // TestOtherSitesReadNothing checks that only /livez responds to the host name of another site.
 func TestOtherSitesReadNothing(t *testing.T) {
-	addr := start(t, true, Check{Name: "masters", State: OK})
+	addr := startServer(t, true, Check{Name: "masters", State: OK})
 	for path, want := range map[string]int{
 		"/": 421, "/status/v1": 421, "/metrics": 421, "/readyz": 421, "/debug/pprof/": 421, "/debug/pprof/heap": 421,
 		"/x": 421, "/livez": 200,

@@ -48,8 +48,8 @@ type Options struct {
 
 // Server is the admin port of a proxy.
 type Server struct {
-	http     http.Server
-	profiles atomic.Bool
+	httpServer http.Server
+	profiles   atomic.Bool
 
 	mu sync.Mutex
 	// conns holds the open connections, oldest first.
@@ -67,7 +67,7 @@ func New(opts Options) *Server {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{}
 	s.profiles.Store(opts.Profiles)
-	s.http = http.Server{
+	s.httpServer = http.Server{
 		Handler: s.trackRequests(requireOwnName(opts.Hosts, s.handler(opts))), MaxHeaderBytes: maxHeader,
 		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		ConnState: s.trackConn, ConnContext: withConn,
@@ -82,16 +82,16 @@ func (s *Server) ServeProfiles(on bool) { s.profiles.Store(on) }
 // Run serves ln until ctx ends, then closes it and returns nil. It returns an error if ln fails.
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	failed := make(chan error, 1)
-	go func() { failed <- s.http.Serve(ln) }()
+	go func() { failed <- s.httpServer.Serve(ln) }()
 	select {
 	case err := <-failed:
-		return errors.Join(err, s.http.Close())
+		return errors.Join(err, s.httpServer.Close())
 	case <-ctx.Done():
 	}
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	if s.http.Shutdown(shutdown) != nil {
-		_ = s.http.Close() // cuts the requests that are still running
+	if s.httpServer.Shutdown(shutdown) != nil {
+		_ = s.httpServer.Close() // cuts the requests that are still running
 	}
 	<-failed
 	return nil
@@ -103,7 +103,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 func (s *Server) trackConn(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		if surplus := s.add(conn); surplus != nil {
+		if surplus := s.addConn(conn); surplus != nil {
 			_ = surplus.Close()
 		}
 	case http.StateClosed, http.StateHijacked:
@@ -113,8 +113,8 @@ func (s *Server) trackConn(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// add adds a connection, and returns the one to close for it, if any.
-func (s *Server) add(conn net.Conn) (surplus net.Conn) {
+// addConn adds a connection, and returns the one to close for it, if any.
+func (s *Server) addConn(conn net.Conn) (surplus net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns = append(s.conns, &connection{Conn: conn})
@@ -155,8 +155,8 @@ func (s *Server) trackRequests(next http.Handler) http.Handler {
 // handler returns the routes of the admin port. They accept only GET and HEAD.
 func (s *Server) handler(opts Options) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", live)
-	mux.HandleFunc("GET /readyz", ready(opts.Ready))
+	mux.HandleFunc("GET /livez", serveLive)
+	mux.HandleFunc("GET /readyz", readyHandler(opts.Ready))
 	mux.Handle("GET /metrics", opts.Metrics)
 	mux.Handle("GET /{$}", opts.Page)
 	mux.Handle("GET /status/", opts.Page)
@@ -165,13 +165,13 @@ func (s *Server) handler(opts Options) http.Handler {
 		"/debug/pprof/": pprof.Index, "/debug/pprof/profile": pprof.Profile,
 		"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
 	} {
-		mux.HandleFunc("GET "+path, s.ifProfiles(profile))
+		mux.HandleFunc("GET "+path, s.ifProfilesEnabled(profile))
 	}
 	return mux
 }
 
-// ifProfiles returns a handler that responds with 404 while profiles are disabled.
-func (s *Server) ifProfiles(profile http.HandlerFunc) http.HandlerFunc {
+// ifProfilesEnabled returns a handler that responds with 404 while profiles are disabled.
+func (s *Server) ifProfilesEnabled(profile http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !s.profiles.Load() {
 			http.NotFound(w, r)

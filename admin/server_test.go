@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // replyTimeout is how long a test waits for a response.
 const replyTimeout = 30 * time.Second
 
-// start runs a server with these checks until the test ends.
-func start(t *testing.T, profiles bool, checks ...Check) (addr string) {
+// startServer runs a server with these checks until the test ends.
+func startServer(t *testing.T, profiles bool, checks ...Check) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,8 +49,8 @@ func start(t *testing.T, profiles bool, checks ...Check) (addr string) {
 	return ln.Addr().String()
 }
 
-// ask sends one request.
-func ask(t *testing.T, method, url string) (code int, body string) {
+// sendRequest sends one request.
+func sendRequest(t *testing.T, method, url string) (code int, body string) {
 	t.Helper()
 	request, err := http.NewRequest(method, url, strings.NewReader(""))
 	if err != nil {
@@ -69,14 +69,14 @@ func ask(t *testing.T, method, url string) (code int, body string) {
 }
 
 func TestPages(t *testing.T) {
-	healthy := start(t, false, Check{Name: "clients", Text: "served"}, Check{Name: "locks", Formerly: "masters",
+	healthy := startServer(t, false, Check{Name: "clients", Text: "served"}, Check{Name: "locks", FormerName: "masters",
 		Text: "3 of 3 vote"})
-	degraded := start(t, true,
+	degraded := startServer(t, true,
 		Check{Name: "clients", Text: "served"},
 		Check{Name: "upstream", State: Degraded, Text: "down\r\n[+]upstream: up\x1b[2J"},
 	)
-	failed := start(t, false,
-		Check{Name: "locks", Formerly: "masters", State: Failed, Text: "1 of 3 vote"},
+	failed := startServer(t, false,
+		Check{Name: "locks", FormerName: "masters", State: Failed, Text: "1 of 3 vote"},
 		Check{Name: "upstream", State: Degraded, Text: "down"},
 	)
 	for _, c := range []struct {
@@ -114,16 +114,16 @@ func TestPages(t *testing.T) {
 		{degraded, "GET", "/debug/pprof/cmdline", 404, "Unknown profile\n"}, // passwords may be among the arguments
 		{degraded, "POST", "/debug/pprof/symbol", 405, "Method Not Allowed\n"},
 	} {
-		if code, body := ask(t, c.method, "http://"+c.addr+c.path); code != c.code || body != c.body {
+		if code, body := sendRequest(t, c.method, "http://"+c.addr+c.path); code != c.code || body != c.body {
 			t.Errorf("%s %s: got %d, %q, want %d, %q", c.method, c.path, code, body, c.code, c.body)
 		}
 	}
 }
 
-// TestSlowSendersKeepOutNone checks that a new request gets its response however many connections
-// send nothing or send slowly: the server closes the oldest of them.
-func TestSlowSendersKeepOutNone(t *testing.T) {
-	addr := start(t, false)
+// TestSlowSendersDoNotBlockRequests checks that a new request gets its response however many
+// connections send nothing or send slowly: the server closes the oldest of them.
+func TestSlowSendersDoNotBlockRequests(t *testing.T) {
+	addr := startServer(t, false)
 	var slow []net.Conn
 	for range 3 * MaxConns {
 		conn := dial(t, addr)
@@ -131,7 +131,7 @@ func TestSlowSendersKeepOutNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		slow = append(slow, conn)
-		if err := askLive(dial(t, addr)); err != nil {
+		if err := requestLive(dial(t, addr)); err != nil {
 			t.Fatalf("next to %d slow connections: %v", len(slow), err)
 		}
 	}
@@ -158,8 +158,8 @@ func dial(t *testing.T, addr string) net.Conn {
 	return conn
 }
 
-// askLive requests /livez on a connection and keeps it open.
-func askLive(conn net.Conn) error {
+// requestLive requests /livez on a connection and keeps it open.
+func requestLive(conn net.Conn) error {
 	if _, err := io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: proxy\r\n\r\n"); err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func askLive(conn net.Conn) error {
 // TestMalformedRequest checks that a malformed request, or a request with a header that is too
 // long, closes only its own connection.
 func TestMalformedRequest(t *testing.T) {
-	addr := start(t, false)
+	addr := startServer(t, false)
 	healthy := dial(t, addr)
 	for text, want := range map[string]string{
 		"*1\r\n$4\r\nPING\r\n": "HTTP/1.1 400 Bad Request\r\n",
@@ -189,7 +189,7 @@ func TestMalformedRequest(t *testing.T) {
 			t.Errorf("got %q, want %q", answer[:n], want)
 		}
 	}
-	if err := askLive(healthy); err != nil {
+	if err := requestLive(healthy); err != nil {
 		t.Error(err)
 	}
 }

@@ -31,7 +31,7 @@ func checkFlags() []cli.Flag {
 
 // checkAction connects to every server of the configuration and prints what it found.
 func checkAction(c *cli.Context) error {
-	cfg, err := load(c)
+	cfg, err := loadConfig(c)
 	if err != nil {
 		return err
 	}
@@ -45,13 +45,13 @@ func checkAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	seen := inspectAll(c.Context, cfg, certificates)
-	v := judge(cfg, seen)
+	result := inspectAll(c.Context, cfg, certificates)
+	v := judge(cfg, result)
 	show := printTable
 	if c.Bool(jsonFlag) {
 		show = printJSON
 	}
-	if err := show(c.App.Writer, cfg, seen, v); err != nil || v.code == 0 {
+	if err := show(c.App.Writer, cfg, result, v); err != nil || v.code == 0 {
 		return err
 	}
 	return withCode(v.code, errReported)
@@ -59,24 +59,24 @@ func checkAction(c *cli.Context) error {
 
 // inspectAll inspects the masters and the upstream.
 func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) inspection {
-	loops, unverified := daemon.Loops(ctx, cfg, certificates)
-	seen := inspection{loops: loops, warnings: cfg.Warnings()}
+	loops, unverified := daemon.FindLoops(ctx, cfg, certificates)
+	result := inspection{loops: loops, warnings: cfg.Warnings()}
 	if unverified != "" {
-		seen.warnings = append(seen.warnings, unverified)
+		result.warnings = append(result.warnings, unverified)
 	}
 	var all sync.WaitGroup
 	if cfg.Upstream != "" {
-		all.Go(func() { f := inspectUpstream(ctx, cfg, certificates); seen.upstream = &f })
+		all.Go(func() { f := inspectUpstream(ctx, cfg, certificates); result.upstream = &f })
 	}
-	seen.masters = inspect.Masters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, pushConnectionsOf(cfg))
-	inspect.Quarantines(seen.masters, cfg.MaxTTL)
-	inspect.CompareSettings(seen.masters, daemon.SharedSettings(cfg))
-	seen.proxies, seen.proxiesThatDiffer = inspect.CountProxies(seen.masters, daemon.SharedSettings(cfg))
+	result.masters = inspect.Masters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, pushConnectionsOf(cfg))
+	inspect.Quarantines(result.masters, cfg.MaxTTL)
+	inspect.CompareSettings(result.masters, daemon.SharedSettings(cfg))
+	result.proxies, result.proxiesThatDiffer = inspect.CountProxies(result.masters, daemon.SharedSettings(cfg))
 	all.Wait()
-	seen.location, seen.contradiction = locationOf(ctx, cfg, certificates, seen.masters)
-	seen.findDirectLocks(ctx, cfg, certificates)
-	seen.compareDatabases(cfg)
-	return seen
+	result.location, result.contradiction = lockLocation(ctx, cfg, certificates, result.masters)
+	result.findDirectLocks(ctx, cfg, certificates)
+	result.compareDatabases(cfg)
+	return result
 }
 
 // pushConnectionsOf returns the push connections that a proxy opens at its masters.
@@ -89,7 +89,7 @@ func inspectUpstream(ctx context.Context, cfg conf.Config, certificates *certs.C
 	url := cfg.Upstream
 	if conf.HasSentinels(url) {
 		var err error
-		if url, err = daemon.Locate(ctx, cfg, certificates); err != nil {
+		if url, err = daemon.LocateUpstream(ctx, cfg, certificates); err != nil {
 			s, _, _ := conf.ReadSentinel(cfg.Upstream) // valid, as load has checked
 			return inspect.Finding{Name: s.Master, Err: err}
 		}
@@ -97,15 +97,15 @@ func inspectUpstream(ctx context.Context, cfg conf.Config, certificates *certs.C
 	return inspect.Server(ctx, url, daemon.TrialKey(cfg.LockKeys), cfg.UpstreamTimeout, certificates.Dialing)
 }
 
-func printTable(out io.Writer, cfg conf.Config, seen inspection, v verdict) error {
+func printTable(out io.Writer, cfg conf.Config, result inspection, v verdict) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "MASTER\tVERSION\tROLE\tUPTIME\tROUND TRIP\tPOLICY\tAPPEND-ONLY\tMARKER\tNOTES")
-	for _, f := range seen.masters {
+	for _, f := range result.masters {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			f.Name, orDash(f.Version), orDash(f.Role), durationText(f.Uptime),
 			durationText(f.RoundTrip), orDash(f.Policy), orDash(f.Appendfsync), markerText(f), notesText(f))
 	}
-	if f := seen.upstream; f != nil {
+	if f := result.upstream; f != nil {
 		fmt.Fprintf(table, "%s (upstream)\t%s\t%s\t%s\t%s\t%s\t-\t-\t%s\n",
 			f.Name, orDash(f.Version), orDash(f.Role), durationText(f.Uptime),
 			durationText(f.RoundTrip), orDash(f.Policy), notesText(*f))
@@ -114,36 +114,36 @@ func printTable(out io.Writer, cfg conf.Config, seen inspection, v verdict) erro
 		return err
 	}
 	if daemon.CanMove(cfg) {
-		fmt.Fprintln(out, "locks:", seen.locationText(cfg))
+		fmt.Fprintln(out, "locks:", result.locationText(cfg))
 	}
-	for _, warning := range seen.warnings {
+	for _, warning := range result.warnings {
 		fmt.Fprintln(out, "warning:", warning)
 	}
-	_, err := fmt.Fprintf(out, "%v\nnext: %s\n", v, v.next())
+	_, err := fmt.Fprintf(out, "%v\nnext: %s\n", v, v.nextStep())
 	return err
 }
 
 // server describes one server in the JSON that check prints.
 type server struct {
-	Name         string   `json:"name"`
-	Error        string   `json:"error,omitempty"`
-	Version      string   `json:"version,omitempty"`
-	Role         string   `json:"role,omitempty"`
-	Policy       string   `json:"maxmemory_policy,omitempty"`
-	Appendfsync  string   `json:"appendfsync,omitempty"`
-	Uptime       float64  `json:"uptime_seconds,omitempty"`
-	RoundTrip    float64  `json:"round_trip_seconds,omitempty"`
-	Votes        *bool    `json:"votes,omitempty"`
-	Marker       string   `json:"marker,omitempty"`
-	MarkerFor    float64  `json:"marker_seconds,omitempty"`
-	ReadyIn      float64  `json:"ready_in_seconds,omitempty"`
-	LongestTTL   float64  `json:"longest_ttl_seconds,omitempty"`
-	Unsafe       []string `json:"unsafe,omitempty"`
-	Disagreement []string `json:"disagreements,omitempty"`
-	Weak         []string `json:"weak,omitempty"`
+	Name          string   `json:"name"`
+	Error         string   `json:"error,omitempty"`
+	Version       string   `json:"version,omitempty"`
+	Role          string   `json:"role,omitempty"`
+	Policy        string   `json:"maxmemory_policy,omitempty"`
+	Appendfsync   string   `json:"appendfsync,omitempty"`
+	Uptime        float64  `json:"uptime_seconds,omitempty"`
+	RoundTrip     float64  `json:"round_trip_seconds,omitempty"`
+	Votes         *bool    `json:"votes,omitempty"`
+	Marker        string   `json:"marker,omitempty"`
+	MarkerSeconds float64  `json:"marker_seconds,omitempty"`
+	ReadyIn       float64  `json:"ready_in_seconds,omitempty"`
+	LongestTTL    float64  `json:"longest_ttl_seconds,omitempty"`
+	Unsafe        []string `json:"unsafe,omitempty"`
+	Disagreements []string `json:"disagreements,omitempty"`
+	Weaknesses    []string `json:"weak,omitempty"`
 }
 
-func printJSON(out io.Writer, cfg conf.Config, seen inspection, v verdict) error {
+func printJSON(out io.Writer, cfg conf.Config, result inspection, v verdict) error {
 	document := struct {
 		Verdict   string   `json:"verdict"`
 		Code      int      `json:"exit_code"`
@@ -156,19 +156,19 @@ func printJSON(out io.Writer, cfg conf.Config, seen inspection, v verdict) error
 		Warnings  []string `json:"warnings,omitempty"`
 	}{
 		Verdict: verdictNames[v.code], Code: v.code, Reasons: slices.Concat(v.reasons, v.advice),
-		Available: v.look.Decide().State == availability.Available, Cause: v.look.Decide().Cause,
-		LocksAt: v.look.LockStorage(), Warnings: seen.warnings,
+		Available: v.inputs.Decide().State == availability.Available, Cause: v.inputs.Decide().Cause,
+		LocksAt: v.inputs.LockStorage(), Warnings: result.warnings,
 	}
-	for _, f := range seen.masters {
+	for _, f := range result.masters {
 		s := serverOf(f)
-		s.Votes, s.Marker, s.MarkerFor = &f.Votes, f.Marker, f.Since.Seconds()
+		s.Votes, s.Marker, s.MarkerSeconds = &f.Votes, f.Marker, f.Since.Seconds()
 		if f.Quarantine != nil {
 			s.ReadyIn = f.Quarantine.Left().Seconds()
 		}
 		document.Masters = append(document.Masters, s)
 	}
-	if seen.upstream != nil {
-		s := serverOf(*seen.upstream)
+	if result.upstream != nil {
+		s := serverOf(*result.upstream)
 		document.Upstream = &s
 	}
 	encoder := json.NewEncoder(out)
@@ -180,7 +180,7 @@ func serverOf(f inspect.Finding) server {
 	s := server{
 		Name: f.Name, Version: f.Version, Role: f.Role, Policy: f.Policy, Appendfsync: f.Appendfsync,
 		Uptime: f.Uptime.Seconds(), RoundTrip: f.RoundTrip.Seconds(), LongestTTL: f.LongestTTL.Seconds(),
-		Unsafe: f.Unsafe, Disagreement: f.Differing, Weak: f.Weak,
+		Unsafe: f.Unsafe, Disagreements: f.Differing, Weaknesses: f.Weak,
 	}
 	if f.Err != nil {
 		s.Error = f.Err.Error()

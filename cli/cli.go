@@ -17,14 +17,14 @@ import (
 	"redlock-proxy/conf"
 )
 
-// program is the name of the program.
-const program = "redlock-proxy"
+// programName is the name of the program.
+const programName = "redlock-proxy"
 
 // Main runs a command line, which begins with the name of the program, and returns its exit code.
 func Main(b Build, args []string) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if !isLock(args) {
+	if !isLockCommand(args) {
 		handleSignals(cancel)
 	}
 	redis.SetLogger(discardLogger{}) // the cluster logs each change of a master's state itself
@@ -55,7 +55,7 @@ func (discardLogger) Printf(context.Context, string, ...any) {}
 
 func newApp(b Build, stdout, stderr io.Writer) *cli.App {
 	return &cli.App{
-		Name:  program,
+		Name:  programName,
 		Usage: "distributed locks over N Redis masters, for every Redis client",
 		Description: describe.Wrap("It speaks the Redis protocol: it keeps locks on independent Redis servers, "+
 			"the masters, by majority, and sends every other command to the upstream, an ordinary Redis. "+
@@ -75,20 +75,20 @@ func newApp(b Build, stdout, stderr io.Writer) *cli.App {
 			DisableDefaultText: true,
 		}},
 		Commands: withHelp(append([]*cli.Command{
-			command("serve", "serve clients", serveFlags(), serveAction),
-			command("demo", "run a demo: the proxy, its masters and an upstream in one process",
+			newCommand("serve", "serve clients", serveFlags(), serveAction),
+			newCommand("demo", "run a demo: the proxy, its masters and an upstream in one process",
 				demoFlags(), demoAction),
-			command("check", "inspect every master and the upstream, report problems, and say what to do next",
+			newCommand("check", "inspect every master and the upstream, report problems, and say what to do next",
 				checkFlags(), checkAction),
-			command("init", "initialize new masters, or set the wait after a majority lost its data",
+			newCommand("init", "initialize new masters, or set the wait after a majority lost its data",
 				initFlags(), initAction),
-			command("healthcheck",
+			newCommand("healthcheck",
 				"ask a running proxy whether it is alive or, with --ready, whether locks are available",
 				healthFlags(), healthcheckAction),
 			lockCommand(),
-			command("move", "move the locks from the upstream to the masters, or back, for all proxies",
+			newCommand("move", "move the locks from the upstream to the masters, or back, for all proxies",
 				moveFlags(), moveAction),
-			command("version", "print version, commit and Go version", nil, versionAction),
+			newCommand("version", "print version, commit and Go version", nil, versionAction),
 		}, documentationCommands()...)),
 	}
 }
@@ -101,13 +101,13 @@ func withHelp(commands []*cli.Command) []*cli.Command {
 		if c.Name == settingsIn {
 			settingsIn = ""
 		}
-		c.CustomHelpTemplate = describe.Help(program, c, settingFlags(), settingsIn)
+		c.CustomHelpTemplate = describe.Help(programName, c, settingFlags(), settingsIn)
 	}
 	return commands
 }
 
-// command returns a command that takes flags and no arguments.
-func command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.Command {
+// newCommand returns a command that takes flags and no arguments.
+func newCommand(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, Flags: flags, HideHelpCommand: true, OnUsageError: usageError,
 		Action: func(c *cli.Context) error {
@@ -115,7 +115,7 @@ func command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.C
 			case c.Bool("version"): // the flag of the program, given before the command
 				return versionAction(c)
 			case c.Args().Present():
-				return fmt.Errorf("unexpected argument %q%s", c.Args().First(), switchHint(c))
+				return fmt.Errorf("unexpected argument %q%s", c.Args().First(), boolFlagHint(c))
 			}
 			return action(c)
 		},
@@ -149,25 +149,25 @@ func settingFlags() []cli.Flag {
 func settingFlag(s conf.Setting, name, usage string) cli.Flag {
 	hidden := name != s.Name
 	switch {
-	case s.Repeated:
+	case s.IsList:
 		return &cli.StringSliceFlag{Name: name, Usage: usage, Hidden: hidden}
-	case s.Toggle:
+	case s.IsBool:
 		return &cli.BoolFlag{Name: name, Usage: usage, DefaultText: s.Default, Hidden: hidden}
 	default:
 		return &cli.StringFlag{Name: name, Usage: usage, DefaultText: s.Default, Hidden: hidden}
 	}
 }
 
-// source returns the settings that the user gave: flags, environment and file.
-func source(c *cli.Context) conf.Source {
+// settingsSource returns the settings that the user gave: flags, environment and file.
+func settingsSource(c *cli.Context) conf.Source {
 	given := map[string][]string{}
 	for _, s := range conf.Settings() {
 		for _, name := range s.Names() {
 			switch {
 			case !c.IsSet(name):
-			case s.Repeated:
+			case s.IsList:
 				given[name] = c.StringSlice(name)
-			case s.Toggle:
+			case s.IsBool:
 				given[name] = []string{strconv.FormatBool(c.Bool(name))}
 			default:
 				given[name] = []string{c.String(name)}
@@ -177,5 +177,5 @@ func source(c *cli.Context) conf.Source {
 	return conf.Source{Flags: given, Environ: os.Environ(), File: c.String(conf.FileFlag)}
 }
 
-// load reads and checks the configuration.
-func load(c *cli.Context) (conf.Config, error) { return conf.Load(source(c)) }
+// loadConfig reads and checks the configuration.
+func loadConfig(c *cli.Context) (conf.Config, error) { return conf.Load(settingsSource(c)) }

@@ -13,10 +13,10 @@ const manSection = 8
 
 // documentationCommands returns the commands that print documentation of the command line.
 func documentationCommands() []*cli.Command {
-	completion := command("completion",
+	completion := newCommand("completion",
 		"print the completion script of a shell: source <(redlock-proxy completion bash)", nil, completionAction)
 	completion.ArgsUsage, completion.Action = "bash|zsh", completionAction
-	man := command("man", "print the manual page: redlock-proxy man | man -l -", nil, manAction)
+	man := newCommand("man", "print the manual page: redlock-proxy man | man -l -", nil, manAction)
 	return []*cli.Command{completion, man}
 }
 
@@ -37,7 +37,7 @@ func completionAction(c *cli.Context) error {
 
 func manAction(c *cli.Context) error {
 	return describe.Man(c.App.Writer, c.App, describe.Page{
-		Section: manSection, Settings: settingFlags(), Exits: exitMeanings(),
-		See: []string{"redis-server(1)", "redis-cli(1)", "systemd.service(5)"},
+		Section: manSection, Settings: settingFlags(), ExitMeanings: exitMeanings(),
+		SeeAlso: []string{"redis-server(1)", "redis-cli(1)", "systemd.service(5)"},
 	})
 }

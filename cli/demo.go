@@ -33,12 +33,12 @@ func demoAction(c *cli.Context) error {
 	if n := c.Int("masters"); n < 1 {
 		return fmt.Errorf("--masters: %d is less than 1", n)
 	}
-	servers, stop, err := embedded(c.Int("masters") + 1)
+	servers, stop, err := startEmbedded(c.Int("masters") + 1)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	if err := addACL(servers[0]); err != nil {
+	if err := addACLCommand(servers[0]); err != nil {
 		return err
 	}
 	cfg := conf.Default()
@@ -55,12 +55,12 @@ func demoAction(c *cli.Context) error {
 	}
 	return daemon.Serve(c.Context, daemon.Options{
 		Config: cfg, Version: c.App.Version, Log: slog.New(slog.DiscardHandler),
-		Ready: func(addr net.Addr) { introduce(c.App.Writer, c.App.Version, cfg, addr) },
+		Ready: func(addr net.Addr) { printIntroduction(c.App.Writer, c.App.Version, cfg, addr) },
 	})
 }
 
-// embedded starts n in-memory Redis servers whose TTLs run by the clock.
-func embedded(n int) (servers []*miniredis.Miniredis, stop func(), err error) {
+// startEmbedded starts n in-memory Redis servers whose TTLs run by the clock.
+func startEmbedded(n int) (servers []*miniredis.Miniredis, stop func(), err error) {
 	stop = func() {
 		for _, m := range servers {
 			m.Close()
@@ -78,9 +78,9 @@ func embedded(n int) (servers []*miniredis.Miniredis, stop func(), err error) {
 	return servers, stop, nil
 }
 
-// addACL adds the ACL command to an embedded Redis, which lacks it. Its replies give every client
-// all permissions. Without them the proxy would ask for permission before each command.
-func addACL(m *miniredis.Miniredis) error {
+// addACLCommand adds the ACL command to an embedded Redis, which lacks it. Its replies give every
+// client all permissions. Without them the proxy would ask for permission before each command.
+func addACLCommand(m *miniredis.Miniredis) error {
 	return m.Server().Register("ACL", func(c *embeddedserver.Peer, _ string, args []string) {
 		switch {
 		case len(args) == 1 && strings.EqualFold(args[0], "WHOAMI"):
@@ -98,12 +98,12 @@ func addACL(m *miniredis.Miniredis) error {
 	})
 }
 
-// introduce prints commands to try.
-func introduce(out io.Writer, version string, cfg conf.Config, addr net.Addr) {
+// printIntroduction prints commands to try.
+func printIntroduction(out io.Writer, version string, cfg conf.Config, addr net.Addr) {
 	host, port, _ := net.SplitHostPort(addr.String())
-	cli := "redis-cli -p " + port
+	redisCLI := "redis-cli -p " + port
 	if host != "127.0.0.1" && host != "::" {
-		cli = "redis-cli -h " + host + " -p " + port
+		redisCLI = "redis-cli -h " + host + " -p " + port
 	}
 	fmt.Fprintf(out, `redlock-proxy %s: a demo with %s masters in this process. All data is lost when it ends.
 Its upstream is not a real Redis, but miniredis (%[4]s), an imitation in memory that lacks some commands.
@@ -123,5 +123,5 @@ Type in another terminal:
   %[3]s GET greeting
 
 Ctrl-C ends the demo.
-`, version, strconv.Itoa(len(cfg.Masters)), cli, strings.TrimPrefix(cfg.Upstream, "redis://"))
+`, version, strconv.Itoa(len(cfg.Masters)), redisCLI, strings.TrimPrefix(cfg.Upstream, "redis://"))
 }

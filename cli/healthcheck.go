@@ -22,11 +22,11 @@ func healthFlags() []cli.Flag {
 // healthcheckAction asks the proxy at the listen address of this configuration whether it is alive
 // or, with --ready, whether locks are available.
 func healthcheckAction(c *cli.Context) error {
-	cfg, err := conf.Read(source(c))
+	cfg, err := conf.Read(settingsSource(c))
 	if err != nil {
 		return err
 	}
-	answer, err := daemon.AskHealth(daemon.Reachable(cfg.Listen), cfg.Balancers(),
+	answer, err := daemon.AskHealth(daemon.ConnectAddress(cfg.Listen), cfg.Balancers(),
 		certs.Probing(cfg.CertificateFiles()))
 	switch {
 	case err != nil:

@@ -53,7 +53,7 @@ func initFlags() []cli.Flag {
 // initAction sets for how long masters must wait before they vote. The operator gives the time,
 // because masters that lost their data do not know it.
 func initAction(c *cli.Context) error {
-	cfg, err := load(c)
+	cfg, err := loadConfig(c)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func initAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	record, end, err := daemon.Record(cfg, certificates)
+	record, end, err := daemon.LocationRecord(cfg, certificates)
 	if err != nil {
 		return err
 	}
@@ -155,13 +155,13 @@ func (i *initRun) run(ctx context.Context) error {
 		return withCode(exitUnsafe, fmt.Errorf("refused: %w", err))
 	}
 	if err := inspect.CheckOverride(findings, i.cfg.MaxTTL, i.force); err != nil { // refused whatever the operator answers
-		return i.refuse(err)
+		return i.refusalError(err)
 	}
 	if err := i.askTTL(findings); err != nil {
 		return err
 	}
 	if err := inspect.CheckOverride(findings, i.ttl, i.force); err != nil {
-		return i.refuse(err)
+		return i.refusalError(err)
 	}
 	if err := i.writeOnceFile(); err != nil { // first, so that masters are never initialized twice
 		return err
@@ -174,9 +174,9 @@ func (i *initRun) run(ctx context.Context) error {
 		return withCode(exitUnavailable, err)
 	}
 	err = i.report(masters)
-	if known := inspect.ProxiesWithLongerTTL(i.survey(ctx, timeout), i.ttl); err != nil && len(known) > 0 {
+	if proxies := inspect.ProxiesWithLongerTTL(i.survey(ctx, timeout), i.ttl); err != nil && len(proxies) > 0 {
 		fmt.Fprintf(i.out, "%s\nnext: if none of these locks is held any more: redlock-proxy init --%s %v --%s\n",
-			strings.Join(known, "\n"), longestTTLFlag, i.ttl, forceFlag)
+			strings.Join(proxies, "\n"), longestTTLFlag, i.ttl, forceFlag)
 	}
 	return err
 }
@@ -200,13 +200,13 @@ func (i *initRun) checkLocation(ctx context.Context, findings []inspect.Finding)
 	if i.record == nil {
 		return nil
 	}
-	said := inspect.LocationOn(findings)
-	has, err := i.record.Read(ctx)
+	reported := inspect.LocationOn(findings)
+	recorded, err := i.record.Read(ctx)
 	until := time.Now().Add(startTimeout)
-	for err != nil && !said.Known && time.Now().Before(until) && pacing.Sleep(ctx, startPause) == nil {
-		has, err = i.record.Read(ctx)
+	for err != nil && !reported.Known && time.Now().Before(until) && pacing.Sleep(ctx, startPause) == nil {
+		recorded, err = i.record.Read(ctx)
 	}
-	if _, err = said.Resolve(i.record, has, err, i.cfg.MoveFromUpstream); err != nil {
+	if _, err = reported.Resolve(i.record, recorded, err, i.cfg.MoveFromUpstream); err != nil {
 		return fmt.Errorf("cannot tell where the locks are: %w", err)
 	}
 	return nil
@@ -247,8 +247,8 @@ func (i *initRun) writeOnceFile() error {
 	return nil
 }
 
-// refuse reports why the operator's answer is refused or not needed.
-func (i *initRun) refuse(err error) error {
+// refusalError reports why the operator's answer is refused or not needed.
+func (i *initRun) refusalError(err error) error {
 	if errors.Is(err, inspect.ErrNotNeeded) {
 		if err := i.writeOnceFile(); err != nil {
 			return err
@@ -269,7 +269,7 @@ func (i *initRun) askTTL(findings []inspect.Finding) error {
 	}
 	fmt.Fprintf(i.out, "%s\nFor how long may an earlier lock still be held? "+
 		"(0s: no lock is held, or the masters are new) ",
-		longestKnown(findings))
+		longestTTLSentence(findings))
 	line, err := bufio.NewReader(i.in).ReadString('\n')
 	if err != nil && line == "" {
 		return fmt.Errorf("no answer on standard input; use --%s", longestTTLFlag)
@@ -278,8 +278,8 @@ func (i *initRun) askTTL(findings []inspect.Finding) error {
 	return err
 }
 
-// longestKnown returns a sentence about the longest TTL in use that the masters know of.
-func longestKnown(findings []inspect.Finding) string {
+// longestTTLSentence returns a sentence about the longest TTL in use that the masters know of.
+func longestTTLSentence(findings []inspect.Finding) string {
 	longest := time.Duration(0)
 	for _, f := range findings {
 		longest = max(longest, f.LongestTTL)

@@ -11,33 +11,33 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// locationOf returns where the locks are, by the masters' markers, as proxies with this
+// lockLocation returns where the locks are, by the masters' markers, as proxies with this
 // configuration see it. contradiction describes how the upstream's record contradicts the masters.
-func locationOf(
+func lockLocation(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates, masters []inspect.Finding,
 ) (at location.Report, contradiction string) {
 	if !daemon.RecordsLocation(cfg) {
 		return location.Report{At: location.At{Place: location.Masters}, Known: true}, ""
 	}
 	if at = inspect.LocationOn(masters); at.Known {
-		contradiction = contradictionOf(ctx, cfg, certificates, at)
+		contradiction = locationContradiction(ctx, cfg, certificates, at)
 	}
 	at.Place = at.OrBySetting(cfg.MoveFromUpstream)
 	return at, contradiction
 }
 
-// contradictionOf describes how the upstream's record contradicts the masters' markers. It is empty
-// if they agree, or if the record cannot be read.
-func contradictionOf(ctx context.Context, cfg conf.Config, certificates *certs.Certificates, said location.Report) string {
-	record, end, err := daemon.Record(cfg, certificates)
+// locationContradiction describes how the upstream's record contradicts the masters' markers. It is
+// empty if they agree, or if the record cannot be read.
+func locationContradiction(ctx context.Context, cfg conf.Config, certificates *certs.Certificates, report location.Report) string {
+	record, end, err := daemon.LocationRecord(cfg, certificates)
 	if err != nil || record == nil {
 		return ""
 	}
 	defer end()
 	ctx, cancel := context.WithTimeout(ctx, cfg.UpstreamTimeout)
 	defer cancel()
-	has, unread := record.Read(ctx)
-	if _, err := said.Resolve(record, has, unread, cfg.MoveFromUpstream); err != nil {
+	recorded, readErr := record.Read(ctx)
+	if _, err := report.Resolve(record, recorded, readErr, cfg.MoveFromUpstream); err != nil {
 		return err.Error()
 	}
 	return ""

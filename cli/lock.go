@@ -25,15 +25,15 @@ import (
 	"redlock-proxy/quorum/master"
 )
 
-// lockName is the name of the command that holds a lock.
-const lockName = "lock"
+// lockCommandName is the name of the command that holds a lock.
+const lockCommandName = "lock"
 
 // passwordEnv names the environment variable from which redis-cli, too, reads the password.
 const passwordEnv = "REDISCLI_AUTH"
 
 func lockCommand() *cli.Command {
 	return &cli.Command{
-		Name: lockName, Usage: "hold a lock at a running proxy while a command runs",
+		Name: lockCommandName, Usage: "hold a lock at a running proxy while a command runs",
 		ArgsUsage:       "KEY -- COMMAND [ARGUMENT …]",
 		HideHelpCommand: true, OnUsageError: usageError, Action: lockAction,
 		Flags: append([]cli.Flag{
@@ -70,7 +70,7 @@ func loginFlags() []cli.Flag {
 // lockArguments moves the flags of the lock command before its key, where the flag parser expects
 // them. Users write KEY --ttl 30s -- COMMAND.
 func lockArguments(args []string) []string {
-	if !isLock(args) {
+	if !isLockCommand(args) {
 		return args
 	}
 	var flags, rest []string
@@ -96,8 +96,9 @@ func takesValue(flag string) bool {
 	return slices.Contains(flagNames(lockCommand().Flags), name)
 }
 
-// isLock reports whether a command line runs the lock command, which passes signals to its command.
-func isLock(args []string) bool { return len(args) > 1 && args[1] == lockName }
+// isLockCommand reports whether a command line runs the lock command, which passes signals to its
+// command.
+func isLockCommand(args []string) bool { return len(args) > 1 && args[1] == lockCommandName }
 
 func lockAction(c *cli.Context) error {
 	args := c.Args().Slice() // KEY -- COMMAND …
@@ -119,11 +120,11 @@ func lockAction(c *cli.Context) error {
 	var opts []*redis.Options
 	var clients []*redis.Client
 	for _, addr := range c.StringSlice(addrFlag) {
-		one, err := proxyOptions(c, addr)
+		options, err := proxyOptions(c, addr)
 		if err != nil {
 			return err
 		}
-		opts, clients = append(opts, one), append(clients, redis.NewClient(one))
+		opts, clients = append(opts, options), append(clients, redis.NewClient(options))
 	}
 	proxies := lease.NewProxies(clients...)
 	defer proxies.Close()
@@ -138,12 +139,12 @@ func lockAction(c *cli.Context) error {
 		Tell: func(err error) { fmt.Fprintln(c.App.ErrWriter, "redlock-proxy:", err) },
 	}
 	state, err := job.Run(c.Context)
-	return lockExit(args[0], state, err, func() string { return refusal(c.Context, opts[proxies.Last()], err) })
+	return lockError(args[0], state, err, func() string { return refusal(c.Context, opts[proxies.Last()], err) })
 }
 
 // proxyOptions returns the options for a connection to the proxy at addr.
 func proxyOptions(c *cli.Context, addr string) (*redis.Options, error) {
-	opts := &redis.Options{Addr: daemon.Reachable(addr)}
+	opts := &redis.Options{Addr: daemon.ConnectAddress(addr)}
 	if strings.Contains(addr, "://") {
 		var err error
 		if opts, err = redis.ParseURL(addr); err != nil {
@@ -188,15 +189,15 @@ func addCertificates(c *cli.Context, opts *redis.Options) error {
 	return nil
 }
 
-// lockExit returns the error, with its exit code, for the outcome of a job. why returns the cause
-// if the lock was not granted.
-func lockExit(key string, state *os.ProcessState, err error, why func() string) error {
+// lockError returns the error, with its exit code, for the outcome of a job. cause returns the
+// reason if the lock was not granted.
+func lockError(key string, state *os.ProcessState, err error, cause func() string) error {
 	var lost *lease.LostError
 	var interrupted *lease.InterruptedError
 	var start *lease.StartError
 	switch {
 	case err == nil:
-		return commandExit(state)
+		return commandError(state)
 	case errors.Is(err, lease.ErrHeld):
 		return withCode(exitHeld, fmt.Errorf("the lock %q is held by another client", key))
 	case errors.As(err, &lost):
@@ -211,7 +212,7 @@ func lockExit(key string, state *os.ProcessState, err error, why func() string) 
 	case errors.As(err, &start):
 		return withCode(exitCannotRun, err)
 	default:
-		return withCode(exitNotGranted, fmt.Errorf("the lock %q was not granted by %s", key, why()))
+		return withCode(exitNotGranted, fmt.Errorf("the lock %q was not granted by %s", key, cause()))
 	}
 }
 
@@ -224,12 +225,12 @@ func refusal(ctx context.Context, opts *redis.Options, err error) string {
 	if strings.HasPrefix(text, "ERR unknown command") {
 		text += " (--addr must be the address of a redlock-proxy)"
 	}
-	asked := scheme.Server{Network: cmp.Or(opts.Network, "tcp"), Addr: opts.Addr, TLS: opts.TLSConfig != nil}
-	return opts.Addr + ": " + cmp.Or(scheme.Advice(ctx, asked, schemeTimeout, err), text)
+	server := scheme.Server{Network: cmp.Or(opts.Network, "tcp"), Addr: opts.Addr, TLS: opts.TLSConfig != nil}
+	return opts.Addr + ": " + cmp.Or(scheme.Advice(ctx, server, schemeTimeout, err), text)
 }
 
-// commandExit returns the exit code of a command that has ended, as a shell reports it.
-func commandExit(state *os.ProcessState) error {
+// commandError returns the exit code of a command that has ended, as a shell reports it.
+func commandError(state *os.ProcessState) error {
 	code := state.ExitCode()
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		code = exitSignalled + int(status.Signal())

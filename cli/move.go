@@ -14,16 +14,16 @@ import (
 
 // The flags of move.
 const (
-	backFlag   = "back"
-	abortFlag  = "abort"
-	othersFlag = "even-if-others"
+	backFlag         = "back"
+	abortFlag        = "abort"
+	evenIfOthersFlag = "even-if-others"
 )
 
 func moveFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.BoolFlag{Name: backFlag, Usage: "move the locks from the masters to the upstream"},
 		&cli.BoolFlag{Name: abortFlag, Usage: "abort a move that is under way: the locks stay where they were"},
-		&cli.BoolFlag{Name: othersFlag, Usage: "move even if clients other than proxies are connected to the " +
+		&cli.BoolFlag{Name: evenIfOthersFlag, Usage: "move even if clients other than proxies are connected to the " +
 			"upstream, and end their connections; none of these clients may take locks there"},
 		&cli.StringFlag{Name: addrFlag, Value: conf.Default().Listen,
 			Usage: "`ADDR`: the proxy, as host:port or URL (redis://, rediss:// or unix://)"},
@@ -34,14 +34,14 @@ func moveFlags() []cli.Flag {
 func moveAction(c *cli.Context) error {
 	words := []any{"PROXY", "MOVE"}
 	for _, flag := range []struct{ name, word string }{
-		{backFlag, "BACK"}, {abortFlag, "ABORT"}, {othersFlag, "EVENIFOTHERS"},
+		{backFlag, "BACK"}, {abortFlag, "ABORT"}, {evenIfOthersFlag, "EVENIFOTHERS"},
 	} {
 		if c.Bool(flag.name) {
 			words = append(words, flag.word)
 		}
 	}
 	if c.Bool(abortFlag) && len(words) > 3 {
-		return fmt.Errorf("--%s cannot be combined with --%s or --%s", abortFlag, backFlag, othersFlag)
+		return fmt.Errorf("--%s cannot be combined with --%s or --%s", abortFlag, backFlag, evenIfOthersFlag)
 	}
 	opts, err := proxyOptions(c, c.String(addrFlag))
 	if err != nil {
@@ -61,7 +61,7 @@ func moveAction(c *cli.Context) error {
 	case err != nil:
 		return errors.New(refusal(c.Context, opts, err))
 	}
-	for _, line := range append(lines, "next: "+afterMove(c)) {
+	for _, line := range append(lines, "next: "+nextStepAfterMove(c)) {
 		if _, err := fmt.Fprintln(c.App.Writer, line); err != nil {
 			return err
 		}
@@ -69,8 +69,8 @@ func moveAction(c *cli.Context) error {
 	return nil
 }
 
-// afterMove returns what an operator should do after a move that succeeded.
-func afterMove(c *cli.Context) string {
+// nextStepAfterMove returns what an operator should do after a move that succeeded.
+func nextStepAfterMove(c *cli.Context) string {
 	const check = "redlock-proxy check shows where the locks are; "
 	switch {
 	case c.Bool(abortFlag):

@@ -29,7 +29,7 @@ func serveFlags() []cli.Flag {
 func serveAction(c *cli.Context) error {
 	hangups := make(chan os.Signal, 1) // from now on SIGHUP does not end the process
 	signal.Notify(hangups, syscall.SIGHUP)
-	cfg, err := load(c)
+	cfg, err := loadConfig(c)
 	if err != nil {
 		return err
 	}
@@ -43,10 +43,10 @@ func serveAction(c *cli.Context) error {
 	}
 	defer logs.Close()
 	log := logs.Logger()
-	daemon.WarnOf(log, cfg.Warnings())
+	daemon.LogWarnings(log, cfg.Warnings())
 	return daemon.Serve(c.Context, daemon.Options{
 		Config: cfg, Version: c.App.Version, Log: log, Logs: logs,
-		Read: func() (conf.Config, error) { return load(c) }, Hangups: hangups,
+		Read: func() (conf.Config, error) { return loadConfig(c) }, Hangups: hangups,
 	})
 }
 

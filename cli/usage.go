@@ -17,8 +17,8 @@ var durationError = regexp.MustCompile(`^invalid value "(.*)" for flag -(.+): pa
 
 // usageError returns an error of one line about a flag. Printing the whole help would hide it.
 func usageError(c *cli.Context, err error, _ bool) error {
-	if of := durationError.FindStringSubmatch(err.Error()); of != nil {
-		return fmt.Errorf(`--%s: "%s" is not a duration (a number and a unit, such as "100ms" or "24h")`, of[2], of[1])
+	if match := durationError.FindStringSubmatch(err.Error()); match != nil {
+		return fmt.Errorf(`--%s: "%s" is not a duration (a number and a unit, such as "100ms" or "24h")`, match[2], match[1])
 	}
 	hint := ""
 	if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
@@ -45,8 +45,9 @@ func flagHint(c *cli.Context, name string) string {
 	return ""
 }
 
-// switchHint returns how to give a value to a boolean flag, if the first argument is such a value.
-func switchHint(c *cli.Context) string {
+// boolFlagHint returns how to give a value to a boolean flag, if the first argument is such a
+// value.
+func boolFlagHint(c *cli.Context) string {
 	value := c.Args().First()
 	if _, err := strconv.ParseBool(value); err != nil {
 		return ""

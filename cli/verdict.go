@@ -39,8 +39,8 @@ type verdict struct {
 	// advice lists what the operator can do, if the findings show it. It ends the reasons in JSON,
 	// and is the last line of the table.
 	advice []string
-	// look holds the facts that decide whether locks are available, independently of the code.
-	look availability.Inputs
+	// inputs holds the facts that decide whether locks are available, independently of the code.
+	inputs availability.Inputs
 	// proxies is the number of running proxies.
 	proxies int
 }
@@ -56,8 +56,8 @@ func (v verdict) String() string {
 	return "verdict: " + verdictNames[v.code] + ": " + strings.Join(v.reasons, "; ")
 }
 
-// next returns what the operator should do after this verdict.
-func (v verdict) next() string {
+// nextStep returns what the operator should do after this verdict.
+func (v verdict) nextStep() string {
 	switch {
 	case len(v.advice) > 0:
 		return strings.Join(v.advice, "; ")
@@ -69,11 +69,11 @@ func (v verdict) next() string {
 		return "correct what the verdict names before you start a proxy, and run redlock-proxy check again"
 	case v.code == exitDiffering:
 		return "use the settings of the running proxies, and run redlock-proxy check again"
-	case v.code == exitUnavailable && v.look.Decide().State == availability.Paused:
+	case v.code == exitUnavailable && v.inputs.Decide().State == availability.Paused:
 		return "wait a few seconds, and run redlock-proxy check again"
 	case v.code == exitUnavailable:
 		return "repair the servers that the verdict names, and run redlock-proxy check again"
-	case v.look.Upstream != nil:
+	case v.inputs.Upstream != nil:
 		return "repair the upstream, and run redlock-proxy check again; a proxy that has not reached it serves no clients"
 	default:
 		return "repair what the verdict names, and run redlock-proxy check again; locks are granted in the meantime"
@@ -82,66 +82,67 @@ func (v verdict) next() string {
 
 // judge returns the verdict on an inspection. Unsafe findings come first, since no proxy must serve
 // then. Next comes whether locks are available, and last whether anything else is wrong.
-func judge(cfg conf.Config, seen inspection) verdict {
-	seen.compareServers()
-	look, absent := seen.look(cfg)
-	locks := look.Decide()
+func judge(cfg conf.Config, result inspection) verdict {
+	result.checkUpstreamIsNoMaster()
+	inputs, missing := result.availabilityInputs(cfg)
+	locks := inputs.Decide()
 	var problems []string
-	if seen.upstream != nil && seen.upstream.Err != nil {
-		problems = append(problems, fmt.Sprintf("upstream %s: %v", seen.upstream.Name, seen.upstream.Err))
+	if result.upstream != nil && result.upstream.Err != nil {
+		problems = append(problems, fmt.Sprintf("upstream %s: %v", result.upstream.Name, result.upstream.Err))
 	}
-	if seen.upstream != nil {
-		problems = append(problems, prefixed("upstream "+seen.upstream.Name, seen.upstream.Differing)...)
+	if result.upstream != nil {
+		problems = append(problems, prefixed("upstream "+result.upstream.Name, result.upstream.Differing)...)
 	}
-	for _, f := range seen.masters {
+	for _, f := range result.masters {
 		if f.Differs == "" { // different settings are reported once, for all masters
 			problems = append(problems, prefixed(f.Name, f.Differing)...)
 		}
 	}
-	difference := settingsDifference(seen.masters)
-	switch unsafe := seen.unsafe(); {
+	difference := settingsDifference(result.masters)
+	switch unsafe := result.unsafeReasons(); {
 	case len(unsafe) > 0:
 		return verdict{
-			code: exitUnsafe, look: look,
+			code: exitUnsafe, inputs: inputs,
 			reasons: append([]string{"it would not be safe to serve"}, unsafe...),
 		}
-	case seen.proxiesThatDiffer > 0 && difference != "":
+	case result.proxiesThatDiffer > 0 && difference != "":
 		return verdict{
-			code: exitDiffering, look: look,
+			code: exitDiffering, inputs: inputs,
 			reasons: []string{"your settings differ from those of the running proxies: " + difference},
 		}
 	case locks.State != availability.Available:
-		v := verdict{code: exitUnavailable, look: look, reasons: slices.Concat([]string{locks.Cause}, absent, problems)}
-		if look.Voting < quorum.Majority(look.Masters) {
-			v.advice = votingAdvice(seen.masters)
+		v := verdict{code: exitUnavailable, inputs: inputs, reasons: slices.Concat([]string{locks.Cause}, missing, problems)}
+		if inputs.Voting < quorum.Majority(inputs.Masters) {
+			v.advice = votingAdvice(result.masters)
 		}
 		return v
-	case len(absent)+len(problems) > 0:
+	case len(missing)+len(problems) > 0:
 		return verdict{
-			code: exitDegraded, look: look,
-			reasons: slices.Concat([]string{look.Votes()}, absent, problems), advice: settingsAdvice(seen.masters),
+			code: exitDegraded, inputs: inputs,
+			reasons: slices.Concat([]string{inputs.Votes()}, missing, problems), advice: settingsAdvice(result.masters),
 		}
 	default:
-		return verdict{look: look, proxies: seen.proxies, reasons: []string{look.Votes()}}
+		return verdict{inputs: inputs, proxies: result.proxies, reasons: []string{inputs.Votes()}}
 	}
 }
 
-// look returns the facts that decide whether locks are available. absent holds the reason for each
-// master whose vote a proxy that starts now with this configuration would not count.
-func (s *inspection) look(cfg conf.Config) (look availability.Inputs, absent []string) {
-	votes, absent := votesOf(cfg, s.masters)
-	look = availability.Inputs{
+// availabilityInputs returns the facts that decide whether locks are available. missing holds the
+// reason for each master whose vote a proxy that starts now with this configuration would not
+// count.
+func (s *inspection) availabilityInputs(cfg conf.Config) (inputs availability.Inputs, missing []string) {
+	votes, missing := countVotes(cfg, s.masters)
+	inputs = availability.Inputs{
 		Movable: daemon.CanMove(cfg), Masters: len(s.masters), Voting: votes,
 		Place: s.location.Place, Known: s.location.Known || votes < quorum.Majority(len(s.masters)),
 	}
 	if f := s.upstream; f != nil {
-		look.Upstream = cmp.Or(f.Err, f.Refusal)
+		inputs.Upstream = cmp.Or(f.Err, f.Refusal)
 	}
-	return look, absent
+	return inputs, missing
 }
 
-// compareServers marks the upstream as unsafe if it is one of the masters, too.
-func (s *inspection) compareServers() {
+// checkUpstreamIsNoMaster marks the upstream as unsafe if it is one of the masters, too.
+func (s *inspection) checkUpstreamIsNoMaster() {
 	for _, m := range s.masters {
 		if s.upstream != nil && m.IsSameServer(*s.upstream) {
 			s.upstream.Unsafe = append(s.upstream.Unsafe, "upstream is the same server as master "+m.Name)
@@ -149,8 +150,8 @@ func (s *inspection) compareServers() {
 	}
 }
 
-// unsafe returns the reasons why locks would not be safe.
-func (s *inspection) unsafe() []string {
+// unsafeReasons returns the reasons why locks would not be safe.
+func (s *inspection) unsafeReasons() []string {
 	all := slices.Clone(s.loops)
 	if s.contradiction != "" {
 		all = append(all, s.contradiction)
@@ -172,23 +173,23 @@ func prefixed(name string, texts []string) []string {
 	return all
 }
 
-// votesOf counts the masters whose votes a proxy that starts now with this configuration would
-// count. absent holds the reason for each other master.
-func votesOf(cfg conf.Config, masters []inspect.Finding) (votes int, absent []string) {
+// countVotes counts the masters whose votes a proxy that starts now with this configuration would
+// count. missing holds the reason for each other master.
+func countVotes(cfg conf.Config, masters []inspect.Finding) (votes int, missing []string) {
 	fresh := cfg.FreshStart && allNew(masters)
 	for _, f := range masters {
 		switch {
 		case f.Err != nil:
-			absent = append(absent, fmt.Sprintf("%s: %v", f.Name, f.Err))
+			missing = append(missing, fmt.Sprintf("%s: %v", f.Name, f.Err))
 		case cfg.Guard && len(f.Unsafe) > 0:
-			absent = append(absent, prefixed(f.Name, f.Unsafe)...)
+			missing = append(missing, prefixed(f.Name, f.Unsafe)...)
 		case f.Votes || f.Differs == "" && (fresh || !cfg.Guard):
 			votes++
 		default:
-			absent = append(absent, f.Name+": "+markerText(f))
+			missing = append(missing, f.Name+": "+markerText(f))
 		}
 	}
-	return votes, absent
+	return votes, missing
 }
 
 func allNew(masters []inspect.Finding) bool {

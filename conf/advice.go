@@ -2,19 +2,19 @@ package conf
 
 import "strings"
 
-// advice returns a hint for an unknown name: the known name that the user probably meant, or else
-// all known names.
-func advice(name string, known []string) string {
-	if best := Nearest(name, known); best != "" {
+// advice returns a hint for an unknown name: the valid name that the user probably meant, or else
+// all valid names.
+func advice(name string, validNames []string) string {
+	if best := Nearest(name, validNames); best != "" {
 		return "did you mean " + best + "?"
 	}
-	return "known settings: " + strings.Join(known, ", ")
+	return "known settings: " + strings.Join(validNames, ", ")
 }
 
-// Nearest returns the known name that the user probably meant, ignoring case, or an empty text.
-func Nearest(name string, known []string) string {
+// Nearest returns the valid name that the user probably meant, ignoring case, or an empty text.
+func Nearest(name string, validNames []string) string {
 	best, least := "", 3 // a name with more than two wrong letters is a different word
-	for _, k := range known {
+	for _, k := range validNames {
 		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least && d < len(k) {
 			best, least = k, d
 		}
@@ -33,12 +33,12 @@ func distance(a, b string) int {
 		diagonal := row[0]
 		row[0] = i + 1
 		for j := range len(b) {
-			replaced := diagonal
+			replaceCost := diagonal
 			if a[i] != b[j] {
-				replaced++
+				replaceCost++
 			}
 			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+			row[j+1] = min(replaceCost, row[j]+1, row[j+1]+1)
 		}
 	}
 	return row[len(b)]

@@ -18,22 +18,22 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// slowDistance computes the distance by its definition.
-func slowDistance(a, b string) int {
+// referenceDistance computes the distance by its definition.
+func referenceDistance(a, b string) int {
 	switch {
 	case a == "" || b == "":
 		return len(a) + len(b)
 	case a[0] == b[0]:
-		return slowDistance(a[1:], b[1:])
+		return referenceDistance(a[1:], b[1:])
 	}
-	return 1 + min(slowDistance(a[1:], b[1:]), slowDistance(a[1:], b), slowDistance(a, b[1:]))
+	return 1 + min(referenceDistance(a[1:], b[1:]), referenceDistance(a[1:], b), referenceDistance(a, b[1:]))
 }
 
 func TestDistance(t *testing.T) {
 	word := rapid.StringOfN(rapid.RuneFrom([]rune("abc")), 0, 6, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := word.Draw(t, "a"), word.Draw(t, "b")
-		if got, want := distance(a, b), slowDistance(a, b); got != want {
+		if got, want := distance(a, b), referenceDistance(a, b); got != want {
 			t.Fatalf("distance(%q, %q) = %d, want %d", a, b, got, want)
 		}
 	})

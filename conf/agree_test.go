@@ -24,7 +24,7 @@ func wantedDefaults() map[string]string {
 	want := map[string]string{}
 	for _, s := range Settings() {
 		switch {
-		case s.Repeated:
+		case s.IsList:
 			want[s.Name] = "none"
 		case s.Default == "":
 			want[s.Name] = `""`
@@ -35,8 +35,9 @@ func wantedDefaults() map[string]string {
 	return want
 }
 
-// agree fails for each setting whose default in the document differs, or that is missing in one.
-func agree(t *testing.T, document string, got map[string]string) {
+// wantDefaults fails for each setting whose default in the document differs, or that is missing in
+// one.
+func wantDefaults(t *testing.T, document string, got map[string]string) {
 	t.Helper()
 	want := wantedDefaults()
 	names := slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
@@ -58,7 +59,7 @@ func TestSettingsTable(t *testing.T) {
 		got[row[1]] = row[2]
 		order = append(order, row[1])
 	}
-	agree(t, "docs/settings.md", got)
+	wantDefaults(t, "docs/settings.md", got)
 	if want := settingNames(); !slices.Equal(order, want) {
 		t.Errorf("docs/settings.md has the settings in the order %v, the program in %v", order, want)
 	}
@@ -75,7 +76,7 @@ func TestExampleDefaults(t *testing.T) {
 		}
 		got[line[1]] = value
 	}
-	agree(t, "conf.example.yaml", got)
+	wantDefaults(t, "conf.example.yaml", got)
 }
 
 // TestNamedSettings checks that every flag and variable in the documents exists in the program.
@@ -84,7 +85,7 @@ func TestNamedSettings(t *testing.T) {
 	for _, s := range Settings() {
 		known["--"+s.Name], known[s.Env()] = true, true
 	}
-	elsewhere := map[string]bool{"--key": true} // a flag of redis-cli
+	foreignFlags := map[string]bool{"--key": true} // a flag of redis-cli
 	named := regexp.MustCompile(`REDLOCK_[A-Z_]+[A-Z]|--(?:master|upstream|listen|max|guard|fresh|key|lock|drain|log|config)[a-z-]*`)
 	paths := []string{"../README.md", "../conf.example.yaml", "../docker-compose.yml", "../deploy/compose/conf.yaml",
 		"../deploy/compose/tls.yml"}
@@ -94,7 +95,7 @@ func TestNamedSettings(t *testing.T) {
 	}
 	for _, path := range append(paths, pages...) {
 		for _, name := range named.FindAllString(fileText(t, path), -1) {
-			if !known[name] && !elsewhere[name] {
+			if !known[name] && !foreignFlags[name] {
 				t.Errorf("%s names %s, which is no setting", path, name)
 			}
 		}

@@ -19,9 +19,9 @@ func (c Config) CertificateFiles() certs.Files {
 // certificateProblems returns the files that need another, missing file. It reads no file.
 func (c Config) certificateProblems() []problem {
 	var found []problem
-	needs := func(setting, value, other, otherValue string) {
-		if value != "" && otherValue == "" {
-			found = append(found, problem{setting: setting, text: fmt.Sprintf("%q is given without %s", value, other)})
+	needs := func(setting, value, required, requiredValue string) {
+		if value != "" && requiredValue == "" {
+			found = append(found, problem{setting: setting, text: fmt.Sprintf("%q is given without %s", value, required)})
 		}
 	}
 	needs("tls-cert", c.TLSCert, "tls-key", c.TLSKey)
@@ -41,10 +41,10 @@ func (c Config) certificateWarnings() []string {
 		return nil
 	}
 	var found []string
-	for _, given := range [][2]string{{"ca", c.CA}, {"client-cert", c.ClientCert}} {
-		if given[1] != "" {
+	for _, setting := range [][2]string{{"ca", c.CA}, {"client-cert", c.ClientCert}} {
+		if setting[1] != "" {
 			found = append(found,
-				fmt.Sprintf("%s: %q has no effect: no server has a rediss:// URL", given[0], given[1]))
+				fmt.Sprintf("%s: %q has no effect: no server has a rediss:// URL", setting[0], setting[1]))
 		}
 	}
 	return found

@@ -108,8 +108,8 @@ type Config struct {
 	// LogFormat is the format of log lines: text or json.
 	LogFormat string
 
-	// renamed has a warning for each setting that was given by its former name.
-	renamed []string
+	// formerNameWarnings has a warning for each setting that was given by its former name.
+	formerNameWarnings []string
 }
 
 // Default returns the configuration of a proxy without any settings. It lacks the masters, so it is
@@ -135,9 +135,9 @@ func Default() Config {
 // String returns every setting as name="value", with passwords hidden.
 func (c Config) String() string {
 	var parts []string
-	for _, s := range table {
+	for _, s := range settingsTable {
 		for _, text := range s.get(c) {
-			parts = append(parts, fmt.Sprintf("%s=%q", s.Name, s.shown(text)))
+			parts = append(parts, fmt.Sprintf("%s=%q", s.Name, s.redacted(text)))
 		}
 	}
 	return strings.Join(parts, " ")

@@ -32,7 +32,7 @@
 //
 // A new setting needs a documented field of [Config], its default in [Default], one row of the
 // table in settings.go, and a commented entry in conf.example.yaml. The row sets whether it can
-// change while the proxy runs ([Reload]); if so, the package that uses it applies it in its method
-// Apply, and a test in integration/operate shows that. Flags, variables, keys, help, errors and
-// most tests follow from the row.
+// change while the proxy runs ([ReloadMode]); if so, the package that uses it applies it in its
+// method Apply, and a test in integration/operate shows that. Flags, variables, keys, help, errors
+// and most tests follow from the row.
 package conf

@@ -10,7 +10,8 @@ import (
 // environment is a process environment in the form of os.Environ.
 type environment []string
 
-// lookup returns the value of a variable: the first one of a name, as in a process.
+// lookup returns the value of a variable. If the name occurs twice, the first one counts, as in a
+// process.
 func (env environment) lookup(name string) (string, bool) {
 	for _, pair := range env {
 		if key, value, ok := strings.Cut(pair, "="); ok && key == name {
@@ -25,30 +26,30 @@ func (env environment) lookup(name string) (string, bool) {
 func (env environment) layer() (layer, []error) {
 	found := layer{}
 	var errs []error
-	for _, s := range table {
+	for _, s := range settingsTable {
 		for _, name := range s.Names() {
-			value, ok := env.lookup(envOf(name))
+			value, ok := env.lookup(variableName(name))
 			if !ok {
 				continue
 			}
-			if err := found.add(s, s.fromEnv(envOf(name), value), name); err != nil {
+			if err := found.add(s, s.fromEnv(variableName(name), value), name); err != nil {
 				errs = append(errs, err)
 			}
 		}
 	}
-	return found, append(errs, env.unknown()...)
+	return found, append(errs, env.unknownVariableErrors()...)
 }
 
 func (s Setting) fromEnv(variable, value string) entry {
-	if !s.Repeated {
-		return asWritten(variable, []string{value})
+	if !s.IsList {
+		return newEntry(variable, []string{value})
 	}
-	return asWritten(variable, strings.Fields(value))
+	return newEntry(variable, strings.Fields(value))
 }
 
-// unknown returns an error for every variable with EnvPrefix that belongs to no setting. The error
-// does not show its value, which may be a secret.
-func (env environment) unknown() []error {
+// unknownVariableErrors returns an error for every variable with EnvPrefix that belongs to no
+// setting. The error does not show its value, which may be a secret.
+func (env environment) unknownVariableErrors() []error {
 	unknownNames := map[string]bool{}
 	for _, pair := range env {
 		name, value, _ := strings.Cut(pair, "=")
@@ -58,11 +59,11 @@ func (env environment) unknown() []error {
 	}
 	var errs []error
 	names := []string{FileEnv}
-	for _, s := range table {
+	for _, s := range settingsTable {
 		names = append(names, s.Env())
 	}
 	for _, name := range slices.Sorted(maps.Keys(unknownNames)) {
-		errs = append(errs, unknown(redactIfURL(name), name, names))
+		errs = append(errs, unknownSettingError(redactIfURL(name), name, names))
 	}
 	return errs
 }
@@ -70,12 +71,12 @@ func (env environment) unknown() []error {
 // isSettingVariable reports whether the variable belongs to a setting, also by its former name, or
 // names the configuration file.
 func isSettingVariable(variable string) bool {
-	name := nameOf(variable)
-	_, known := byName(name)
-	return variable == FileEnv || known && envOf(name) == variable
+	name := settingNameOf(variable)
+	_, known := findSetting(name)
+	return variable == FileEnv || known && variableName(name) == variable
 }
 
-var serviceLink = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
+var serviceLinkPattern = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
 
 // isServiceLink reports whether the variable is one that Kubernetes adds to every container for
 // each service, such as REDLOCK_PROXY_PORT=tcp://10.0.0.1:6380. A service whose name begins with
@@ -84,5 +85,5 @@ func isServiceLink(name, value string) bool {
 	if strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://") {
 		return true
 	}
-	return serviceLink.MatchString(name)
+	return serviceLinkPattern.MatchString(name)
 }

@@ -9,15 +9,16 @@ import (
 
 var (
 	errDollar = errors.New("has a $ that begins neither ${NAME} nor $$ (a dollar sign is written $$)")
-	// dollar matches each dollar sign, with the braces and the name, or the dollar sign, after it.
-	dollar = regexp.MustCompile(`\$(\$|\{[A-Za-z_][A-Za-z0-9_]*\})?`)
+	// dollarPattern matches each dollar sign, with the braces and the name, or the dollar sign,
+	// after it.
+	dollarPattern = regexp.MustCompile(`\$(\$|\{[A-Za-z_][A-Za-z0-9_]*\})?`)
 )
 
 // expand replaces ${NAME} by the variable NAME and $$ by a dollar sign. It does not expand the
 // values of variables again.
 func expand(text string, lookup func(string) (string, bool)) (string, error) {
 	var first error
-	expanded := dollar.ReplaceAllStringFunc(text, func(found string) string {
+	expanded := dollarPattern.ReplaceAllStringFunc(text, func(found string) string {
 		if found == "$$" {
 			return "$"
 		}

@@ -13,14 +13,15 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// maxFile limits the size of a configuration file in bytes. The time that the parser takes grows
-// with the square of the size.
-const maxFile = 64 << 10
+// maxFileSize limits the size of a configuration file in bytes. The time that the parser takes
+// grows with the square of the size.
+const maxFileSize = 64 << 10
 
 var errTooLarge = errors.New("is larger than 64 KiB, the limit of a configuration file")
 
-// fileLayer returns the settings in the file at the path, or else in the environment's file.
-func (r *reading) fileLayer(path string, env environment) (layer, []error) {
+// fileLayer returns the settings in the file at path, or, if path is empty, in the file that
+// REDLOCK_CONFIG names.
+func (r *loader) fileLayer(path string, env environment) (layer, []error) {
 	where := "--" + FileFlag
 	if path == "" {
 		where = FileEnv
@@ -38,17 +39,17 @@ func (r *reading) fileLayer(path string, env environment) (layer, []error) {
 }
 
 // parse returns the settings in the content of a file. It needs the path for errors only.
-func (r *reading) parse(path string, content []byte, env environment) (layer, []error) {
+func (r *loader) parse(path string, content []byte, env environment) (layer, []error) {
 	found, err := parseYAML(path, content)
 	if err != nil {
 		r.fileBroken = true
 		return nil, []error{err}
 	}
-	f := &yamlFile{path: path, lookup: env.lookup, found: layer{}, failed: r.failed}
+	f := &yamlFile{path: path, lookup: env.lookup, settings: layer{}, failedSettings: r.failedSettings}
 	for _, pair := range found {
-		f.pair(pair)
+		f.addPair(pair)
 	}
-	return f.found, f.errs
+	return f.settings, f.errs
 }
 
 func readLimited(path string) ([]byte, error) {
@@ -57,8 +58,8 @@ func readLimited(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(content) > maxFile {
+	content, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	if err == nil && len(content) > maxFileSize {
 		err = fmt.Errorf("%q %w", path, errTooLarge)
 	}
 	return content, err
@@ -92,8 +93,8 @@ func syntaxError(path string, err error) error {
 	return fmt.Errorf("%s: not YAML", path)
 }
 
-// normalized removes what Windows editors add. The parser would take a byte order mark as a part of
-// the first key, and count an empty line that ends with CR LF twice.
+// normalized removes a byte order mark, and the CR of each CR LF. The parser would take a byte
+// order mark as a part of the first key, and count an empty line that ends with CR LF twice.
 func normalized(content []byte) []byte {
 	content = bytes.TrimPrefix(content, []byte("\ufeff"))
 	return bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))

@@ -9,8 +9,8 @@ import (
 )
 
 // readFile reads the text as a file with some variables set, over the defaults.
-func readFile(text string) *reading {
-	r := &reading{config: Default(), origin: layer{}, failed: map[string]bool{}}
+func readFile(text string) *loader {
+	r := &loader{config: Default(), entries: layer{}, failedSettings: map[string]bool{}}
 	r.apply(r.parse("conf.yaml", []byte(text), environment{"HOST=redis-1", "PASSWORD=hunter2", "EMPTY=", "DOLLAR=$HOST"}))
 	return r
 }
@@ -40,23 +40,23 @@ func TestFileForms(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			r := readFile(test.file)
-			if got := outcome(r); got != test.want {
+			if got := resultText(r); got != test.want {
 				t.Fatalf("got  %s\nwant %s", got, test.want)
 			}
 		})
 	}
 }
 
-// outcome returns the error of a reading, or else the settings that differ from their defaults.
-func outcome(r *reading) string {
+// resultText returns the error of a loader, or else the settings that differ from their defaults.
+func resultText(r *loader) string {
 	if _, err := r.result(); err != nil {
 		return err.Error()
 	}
 	var changed []string
-	for _, s := range table {
+	for _, s := range settingsTable {
 		for _, value := range s.get(r.config) {
 			if value != s.Default {
-				changed = append(changed, fmt.Sprintf("%s=%q", s.Name, s.shown(value)))
+				changed = append(changed, fmt.Sprintf("%s=%q", s.Name, s.redacted(value)))
 			}
 		}
 	}
@@ -101,7 +101,7 @@ func FuzzFile(f *testing.F) {
 			return
 		}
 		var out strings.Builder
-		for _, s := range table {
+		for _, s := range settingsTable {
 			if values := s.get(config); len(values) > 0 {
 				out.WriteString(yamlQuoted(s, values))
 			}
@@ -119,7 +119,7 @@ func yamlQuoted(s Setting, values []string) string {
 	for _, v := range values {
 		quoted = append(quoted, fmt.Sprintf("%q", strings.ReplaceAll(v, "$", "$$")))
 	}
-	if s.Repeated {
+	if s.IsList {
 		return s.Name + ": [" + strings.Join(quoted, ", ") + "]\n"
 	}
 	return s.Name + ": " + quoted[0] + "\n"

@@ -10,21 +10,21 @@ func flagLayer(flags map[string][]string) (layer, []error) {
 	found := layer{}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
-		s, known := byName(name)
+		s, known := findSetting(name)
 		if !known {
-			errs = append(errs, unknown("--"+name, name, settingNames()))
+			errs = append(errs, unknownSettingError("--"+name, name, settingNames()))
 			continue
 		}
-		if err := found.add(s, asWritten("--"+name, flags[name]), name); err != nil {
+		if err := found.add(s, newEntry("--"+name, flags[name]), name); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return found, errs
 }
 
-// asWritten returns the entry of values that all come from one source.
-func asWritten(where string, values []string) entry {
-	e := entry{where: where}
+// newEntry returns the entry of values that all come from one source.
+func newEntry(where string, values []string) entry {
+	e := entry{origin: where}
 	for _, value := range values {
 		e.values = append(e.values, sourcedValue{where, value})
 	}

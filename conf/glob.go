@@ -18,15 +18,15 @@ var (
 		`one character, [a-z] one of a set ("lock:*", not "lock:.*"; write \ before a character to match it as it is)`)
 )
 
-// isRegexp matches texts that are frequent in regular expressions and rare in keys. The caller has
-// replaced literal characters by a letter. A dot after a letter may separate names, as in lock.*;
-// after a colon it does not.
-var isRegexp = regexp.MustCompile(`^\^|\$$|(^|[^A-Za-z0-9*?])\.[*+]|[\])][+{]|\([^)]*\|[^(]*\)|\([?]|\\[dDwWsSbB]`)
+// regexpPattern matches texts that are frequent in regular expressions and rare in keys. The caller
+// has replaced literal characters by a letter. A dot after a letter may separate names, as in
+// lock.*; after a colon it does not.
+var regexpPattern = regexp.MustCompile(`^\^|\$$|(^|[^A-Za-z0-9*?])\.[*+]|[\])][+{]|\([^)]*\|[^(]*\)|\([?]|\\[dDwWsSbB]`)
 
-// lockGlob returns an error for a glob of lock keys that is accepted by Redis, but would match none
-// of the intended keys, and so protect nothing.
-func lockGlob(glob string) error {
-	if err := notEmpty(glob); err != nil {
+// checkLockGlob returns an error for a glob of lock keys that is accepted by Redis, but would match
+// none of the intended keys, and so protect nothing.
+func checkLockGlob(glob string) error {
+	if err := checkNotEmpty(glob); err != nil {
 		return err
 	}
 	if n := len(glob); n > 1 && (glob[0] == '\'' || glob[0] == '"') && glob[n-1] == glob[0] {
@@ -36,7 +36,7 @@ func lockGlob(glob string) error {
 	if err != nil {
 		return err
 	}
-	if isRegexp.MatchString(plain) {
+	if regexpPattern.MatchString(plain) {
 		return errRegexp
 	}
 	if i := strings.IndexAny(plain, ",; \t\r\n"); i >= 0 {
@@ -63,7 +63,7 @@ func withoutLiterals(glob string) (string, error) {
 			size = 2
 			plain.WriteByte('x')
 		case glob[0] == '[':
-			inside, err := setSize(glob)
+			inside, err := charSetLength(glob)
 			if err != nil {
 				return "", err
 			}
@@ -77,8 +77,8 @@ func withoutLiterals(glob string) (string, error) {
 	return plain.String(), nil
 }
 
-// setSize returns the size of the set at the beginning of the glob, including its brackets.
-func setSize(glob string) (int, error) {
+// charSetLength returns the size of the set at the beginning of the glob, including its brackets.
+func charSetLength(glob string) (int, error) {
 	at := 1
 	if strings.HasPrefix(glob[at:], "!") {
 		return 0, errBang

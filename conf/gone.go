@@ -10,16 +10,17 @@ var removedSettings = map[string]string{
 // RemovedSetting returns, for a setting of an earlier version, that it no longer exists and what to
 // do. It is empty for any other name.
 func RemovedSetting(name string) string {
-	if why := removedSettings[name]; why != "" {
-		return "no longer a setting: " + why
+	if text := removedSettings[name]; text != "" {
+		return "no longer a setting: " + text
 	}
 	return ""
 }
 
-// unknown returns the error for an unknown setting or variable. known are the valid names.
-func unknown(where, name string, known []string) error {
-	if text := RemovedSetting(nameOf(name)); text != "" {
+// unknownSettingError returns the error for an unknown setting or variable. validNames are the
+// suggestions.
+func unknownSettingError(where, name string, validNames []string) error {
+	if text := RemovedSetting(settingNameOf(name)); text != "" {
 		return fmt.Errorf("%s: %s", where, text)
 	}
-	return fmt.Errorf("%s: unknown setting (%s)", where, advice(name, known))
+	return fmt.Errorf("%s: unknown setting (%s)", where, advice(name, validNames))
 }

@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// kind parses and formats the values of a type. Its errors, and those of the rules below, continue
+// codec parses and formats the values of a type. Its errors, and those of the rules below, continue
 // the quoted value: `"12x" is not a duration`.
-type kind[T any] struct {
-	parse  func(string) (T, error)
-	format func(T) string
-	text   bool // in YAML the value must be a string
+type codec[T any] struct {
+	parse        func(string) (T, error)
+	format       func(T) string
+	isYAMLString bool // in YAML the value must be a string
 }
 
 var (
-	text = kind[string]{
-		parse:  func(s string) (string, error) { return s, nil },
-		format: func(s string) string { return s },
-		text:   true,
+	textCodec = codec[string]{
+		parse:        func(s string) (string, error) { return s, nil },
+		format:       func(s string) string { return s },
+		isYAMLString: true,
 	}
-	number   = kind[int]{parse: parseNumber, format: strconv.Itoa}
-	duration = kind[time.Duration]{parse: parseDuration, format: formatDuration}
-	size     = kind[int64]{parse: parseSize, format: formatSize}
-	toggle   = kind[bool]{parse: parseToggle, format: strconv.FormatBool}
+	numberCodec   = codec[int]{parse: parseNumber, format: strconv.Itoa}
+	durationCodec = codec[time.Duration]{parse: parseDuration, format: formatDuration}
+	sizeCodec     = codec[int64]{parse: parseSize, format: formatSize}
+	boolCodec     = codec[bool]{parse: parseBool, format: strconv.FormatBool}
 )
 
 func parseNumber(s string) (int, error) {
@@ -51,15 +51,15 @@ func parseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// units lists the units of sizes, as in Redis.
-var units = []struct {
+// sizeUnits lists the units of sizes, as in Redis.
+var sizeUnits = []struct {
 	name  string
 	bytes int64
 }{{"gb", 1 << 30}, {"mb", 1 << 20}, {"kb", 1 << 10}}
 
 func parseSize(s string) (int64, error) {
 	digits, unit := strings.ToLower(s), int64(1)
-	for _, u := range units {
+	for _, u := range sizeUnits {
 		if number, ok := strings.CutSuffix(digits, u.name); ok {
 			digits, unit = number, u.bytes
 			break
@@ -76,7 +76,7 @@ func parseSize(s string) (int64, error) {
 }
 
 func formatSize(n int64) string {
-	for _, u := range units {
+	for _, u := range sizeUnits {
 		if n > 0 && n%u.bytes == 0 {
 			return strconv.FormatInt(n/u.bytes, 10) + u.name
 		}
@@ -84,7 +84,7 @@ func formatSize(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-func parseToggle(s string) (bool, error) {
+func parseBool(s string) (bool, error) {
 	switch s {
 	case "true":
 		return true, nil
@@ -106,8 +106,8 @@ func formatDuration(d time.Duration) string {
 	return s
 }
 
-// minSize refuses a size that is too small for a few of the longest commands or messages.
-func minSize(n int64) error {
+// checkMemorySize refuses a size that is too small for a few of the longest commands or messages.
+func checkMemorySize(n int64) error {
 	if n < 4<<20 {
 		return errors.New("is less than 4mb")
 	}
@@ -141,7 +141,7 @@ func oneOf(allowed ...string) func(string) error {
 	}
 }
 
-func notEmpty(v string) error {
+func checkNotEmpty(v string) error {
 	if v == "" {
 		return errors.New("is empty")
 	}
@@ -158,7 +158,7 @@ func orEmpty(rule func(string) error) func(string) error {
 	}
 }
 
-func hostPort(address string) error {
+func checkHostPort(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return errors.New(`is not host:port (such as "127.0.0.1:6380"; an IPv6 host is written in brackets)`)

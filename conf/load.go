@@ -26,22 +26,22 @@ func Load(src Source) (Config, error) {
 	return r.result()
 }
 
-// Read is like [Load], for commands that need only a few settings. Given values must be valid, but
-// no setting is required, and settings need not be consistent with each other.
+// Read reads the configuration for commands that need only a few settings. Unlike [Load], it
+// requires no setting, and does not check whether settings are consistent with each other.
 func Read(src Source) (Config, error) { return read(src).result() }
 
 // sourcedValue is one value with its source, such as "conf.yaml:7: max-ttl" or "--max-ttl".
 type sourcedValue struct {
-	where string
-	value string
+	origin string
+	value  string
 }
 
 // entry holds all values that one source gives for one setting: none, one, or several.
 type entry struct {
-	where      string
-	values     []sourcedValue
-	incomplete bool // some values are missing because of errors that are already reported
-	renamed    bool // the source uses the former name of the setting
+	origin         string
+	values         []sourcedValue
+	incomplete     bool // some values are missing because of errors that are already reported
+	usesFormerName bool // the source uses the former name of the setting
 }
 
 // layer holds all values of one source, by the name of the setting.
@@ -51,27 +51,27 @@ type layer map[string]entry
 // error if the source also gave it under the other name.
 func (l layer) add(s Setting, e entry, name string) error {
 	if first, twice := l[s.Name]; twice {
-		return fmt.Errorf("%s: given twice, first at %s", e.where, first.where)
+		return fmt.Errorf("%s: given twice, first at %s", e.origin, first.origin)
 	}
-	e.renamed = name != s.Name
+	e.usesFormerName = name != s.Name
 	l[s.Name] = e
 	return nil
 }
 
-// reading is the state of one load.
-type reading struct {
-	config     Config
-	origin     layer           // sources of the values in config, without the defaults
-	failed     map[string]bool // settings with an error already reported
-	fileBroken bool            // the file could not be parsed, so it may contain settings that seem to be missing
-	errs       []error
+// loader reads and checks one configuration.
+type loader struct {
+	config         Config
+	entries        layer           // sources of the values in config, without the defaults
+	failedSettings map[string]bool // settings with an error already reported
+	fileBroken     bool            // the file could not be parsed, so it may contain settings that seem to be missing
+	errs           []error
 }
 
 // lastWithFormerNames is the last minor version that accepts the former names of settings.
 const lastWithFormerNames = "0.5"
 
-func read(src Source) *reading {
-	r := &reading{config: Default(), origin: layer{}, failed: map[string]bool{}}
+func read(src Source) *loader {
+	r := &loader{config: Default(), entries: layer{}, failedSettings: map[string]bool{}}
 	env := environment(src.Environ)
 	r.apply(r.fileLayer(src.File, env))
 	fromEnv, errs := env.layer()
@@ -81,36 +81,36 @@ func read(src Source) *reading {
 }
 
 // apply overrides the values read so far with those of a layer.
-func (r *reading) apply(l layer, errs []error) {
+func (r *loader) apply(l layer, errs []error) {
 	r.errs = append(r.errs, errs...)
-	for _, s := range table {
+	for _, s := range settingsTable {
 		e, ok := l[s.Name]
 		if !ok {
 			continue
 		}
-		if e.renamed {
-			r.config.renamed = append(r.config.renamed, fmt.Sprintf("%s: former name of %s; it works until %s",
-				e.where, s.Name, lastWithFormerNames))
+		if e.usesFormerName {
+			r.config.formerNameWarnings = append(r.config.formerNameWarnings, fmt.Sprintf("%s: former name of %s; it works until %s",
+				e.origin, s.Name, lastWithFormerNames))
 		}
 		r.applyEntry(s, e)
 	}
 }
 
-func (r *reading) applyEntry(s Setting, e entry) {
+func (r *loader) applyEntry(s Setting, e entry) {
 	errs := e.check(s)
 	if len(errs) > 0 || e.incomplete {
 		r.fail(s, errs...)
 		return
 	}
 	if err := s.set(&r.config, e.texts()); err != nil {
-		r.fail(s, fmt.Errorf("%s: %w", e.where, err))
+		r.fail(s, fmt.Errorf("%s: %w", e.origin, err))
 		return
 	}
-	r.origin[s.Name] = e
+	r.entries[s.Name] = e
 }
 
-func (r *reading) fail(s Setting, errs ...error) {
-	r.failed[s.Name] = true
+func (r *loader) fail(s Setting, errs ...error) {
+	r.failedSettings[s.Name] = true
 	r.errs = append(r.errs, errs...)
 }
 
@@ -126,7 +126,7 @@ func (e entry) check(s Setting) []error {
 	var errs []error
 	for _, v := range e.values {
 		if err := s.check(v.value); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %s", v.where, valueProblem(s, v.value, err)))
+			errs = append(errs, fmt.Errorf("%s: %s", v.origin, valueProblem(s, v.value, err)))
 		}
 	}
 	return errs
@@ -134,30 +134,30 @@ func (e entry) check(s Setting) []error {
 
 // validate adds the problems between settings. It omits problems that merely follow from an error
 // that is already reported.
-func (r *reading) validate() {
-	for _, p := range r.config.crossProblems() {
-		if r.fileBroken || r.failed[p.setting] || p.counterpart != nil && r.failed[p.counterpart.setting] {
+func (r *loader) validate() {
+	for _, p := range r.config.conflicts() {
+		if r.fileBroken || r.failedSettings[p.setting] || p.counterpart != nil && r.failedSettings[p.counterpart.setting] {
 			continue
 		}
-		r.errs = append(r.errs, r.locate(p))
+		r.errs = append(r.errs, r.withOrigin(p))
 	}
 }
 
-// locate returns p as an error with the source of the value at fault or, if that value is a
+// withOrigin returns p as an error with the source of the value at fault or, if that value is a
 // default, the source of its counterpart.
-func (r *reading) locate(p problem) error {
-	e, given := r.origin[p.setting]
+func (r *loader) withOrigin(p problem) error {
+	e, given := r.entries[p.setting]
 	if !given && p.counterpart != nil {
-		return r.locate(*p.counterpart)
+		return r.withOrigin(*p.counterpart)
 	}
 	where := p.setting
 	if p.index < len(e.values) {
-		where = e.values[p.index].where
+		where = e.values[p.index].origin
 	}
 	return fmt.Errorf("%s: %s", where, p.text)
 }
 
-func (r *reading) result() (Config, error) {
+func (r *loader) result() (Config, error) {
 	if len(r.errs) > 0 {
 		return Config{}, errors.Join(r.errs...)
 	}

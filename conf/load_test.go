@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// samples has three valid values for each setting. All differ from each other and the default.
-var samples = map[string][3][]string{
+// sampleValues has three valid values for each setting. All differ from each other and the default.
+var sampleValues = map[string][3][]string{
 	"master":               {{"redis://file:1"}, {"redis://env:1", "redis://env:2"}, {"redis://flag:1", "redis://flag:2"}},
 	"listen":               {{"127.0.0.1:1"}, {"127.0.0.1:2"}, {"[::1]:0"}},
 	"max-ttl":              {{"1h"}, {"2h"}, {"3h"}},
@@ -64,9 +64,9 @@ func writeFile(t *testing.T, content string) string {
 // yamlLine returns the setting as a line of a file.
 func yamlLine(s Setting, values []string) string {
 	switch {
-	case s.Repeated:
+	case s.IsList:
 		return fmt.Sprintf("%s: [%s]\n", s.Name, strings.Join(values, ", "))
-	case s.text:
+	case s.isYAMLString:
 		return fmt.Sprintf("%s: %q\n", s.Name, values[0])
 	}
 	return fmt.Sprintf("%s: %s\n", s.Name, values[0])
@@ -75,7 +75,7 @@ func yamlLine(s Setting, values []string) string {
 // TestPrecedence sets every setting in every combination of the three sources.
 func TestPrecedence(t *testing.T) {
 	for _, s := range Settings() {
-		values, ok := samples[s.Name]
+		values, ok := sampleValues[s.Name]
 		if !ok {
 			t.Errorf("%s has no samples: add them", s.Name)
 			continue
@@ -144,7 +144,7 @@ func TestLoadErrors(t *testing.T) {
 			"REDLOCK_SERVICE_PORT_REDIS=6380",
 			"REDLOCK_PROXY_PORT_6380_TCP=tcp://10.0.0.1:6380", "REDLOCK_PROXY_PORT_6380_TCP_ADDR=10.0.0.1",
 			"REDLOCK_PROXY_PORT_6380_TCP_PORT=6380"}},
-		{name: "what only looks like such a variable", flags: masters, environ: []string{"REDLOCK_PORT=6380",
+		{name: "variables that only look like those of a service", flags: masters, environ: []string{"REDLOCK_PORT=6380",
 			"REDLOCK_UPSTREEM=redis://a"},
 			want: []string{`REDLOCK_PORT: unknown setting (known settings:`,
 				`REDLOCK_UPSTREEM: unknown setting (did you mean REDLOCK_UPSTREAM?)`}},
@@ -153,7 +153,7 @@ func TestLoadErrors(t *testing.T) {
 			want: []string{
 				`--master-timeot: unknown setting (did you mean master-timeout?)`,
 				`--max-clients: "many" is not a whole number`}},
-		{name: "a setting that is none any more", flags: map[string][]string{"master": {"redis://a:1"},
+		{name: "a setting that was removed", flags: map[string][]string{"master": {"redis://a:1"},
 			"upstream-connections": {"8"}}, environ: []string{"REDLOCK_UPSTREAM_CONNECTIONS=0"},
 			want: []string{
 				`REDLOCK_UPSTREAM_CONNECTIONS: no longer a setting: each client has a connection of its own to the upstream; remove it`,
@@ -171,7 +171,7 @@ func TestLoadErrors(t *testing.T) {
 		{name: "a flag against a variable", flags: map[string][]string{"master": {"redis://a"}, "max-ttl": {"10ms"}},
 			environ: []string{"REDLOCK_MASTER_TIMEOUT=1s"},
 			want:    []string{`REDLOCK_MASTER_TIMEOUT: "1s" is not shorter than max-ttl "10ms"`}},
-		{name: "no error that only follows from another", flags: map[string][]string{"master": {"redis://a"},
+		{name: "no error that only follows from another error", flags: map[string][]string{"master": {"redis://a"},
 			"max-ttl": {"long"}, "master-timeout": {"48h"}},
 			want: []string{`--max-ttl: "long" is not a duration`}},
 		{name: "an overridden variable must be right, too",

@@ -8,11 +8,12 @@ import (
 	"os"
 )
 
-// LogsIn reports whether the proxy logs in to the upstream: the URL has a user or a password.
-func (c Config) LogsIn() bool {
+// LogsInToUpstream reports whether the proxy logs in to the upstream: the URL has a user or a
+// password.
+func (c Config) LogsInToUpstream() bool {
 	text := c.Upstream
 	if s, named, _ := ReadSentinel(text); named {
-		text = s.At("sentinel")
+		text = s.URLAt("sentinel")
 	}
 	u, err := url.Parse(text)
 	return err == nil && c.Upstream != "" && u.User != nil
@@ -34,10 +35,10 @@ func (c Config) loginProblems() []problem {
 	case given && c.ShareUpstreamLogin:
 		return []problem{{setting: "share-upstream-login", text: "cannot be combined with client-password-file: " +
 			"either clients log in to the proxy, or they do not"}}
-	case given && !c.LogsIn():
+	case given && !c.LogsInToUpstream():
 		return []problem{{setting: "client-password-file", text: "has no effect: the URL of the upstream has no " +
 			"login, so clients log in to the upstream with their own"}}
-	case c.LogsIn() && !given && !c.ShareUpstreamLogin:
+	case c.LogsInToUpstream() && !given && !c.ShareUpstreamLogin:
 		return []problem{{setting: "upstream", text: fmt.Sprintf(
 			"%q has a login, which every client of the proxy would use; "+
 				"require a login with acl-file or client-password-file, or set share-upstream-login: true, "+
@@ -60,8 +61,8 @@ func (c Config) ClientPassword() (string, error) {
 	switch {
 	case len(password) == 0:
 		err = errors.New("is empty")
-	case len(password) > maxPassword:
-		err = fmt.Errorf("holds more than %d bytes", maxPassword)
+	case len(password) > maxPasswordSize:
+		err = fmt.Errorf("holds more than %d bytes", maxPasswordSize)
 	case bytes.ContainsAny(password, "\r\n"):
 		err = errors.New("holds more than one line")
 	}
@@ -71,5 +72,5 @@ func (c Config) ClientPassword() (string, error) {
 	return string(password), nil
 }
 
-// maxPassword limits the length of a password, in bytes.
-const maxPassword = 512
+// maxPasswordSize limits the length of a password, in bytes.
+const maxPasswordSize = 512

@@ -52,9 +52,9 @@ func TestUpstreamLogin(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), secret) {
 			t.Errorf("the password is shown: %v", err)
 		}
-		told := strings.Contains(strings.Join(cfg.Warnings(), "\n"), "share-upstream-login")
-		if told != (c.share && cfg.LogsIn()) {
-			t.Errorf("%+v: warned: %v", c, told)
+		warned := strings.Contains(strings.Join(cfg.Warnings(), "\n"), "share-upstream-login")
+		if warned != (c.share && cfg.LogsInToUpstream()) {
+			t.Errorf("%+v: warned: %v", c, warned)
 		}
 	}
 }

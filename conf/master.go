@@ -16,13 +16,13 @@ const defaultPort = "6379"
 var (
 	errNotURL = errors.New(`is not a URL such as "redis://host:6379" (in a password, special characters are ` +
 		`written as %XX)`)
-	errScheme   = errors.New("does not begin with redis://, rediss:// or unix://")
-	errUpstream = errors.New("does not begin with redis://, rediss://, unix://, redis+sentinel:// or " +
+	errScheme         = errors.New("does not begin with redis://, rediss:// or unix://")
+	errUpstreamScheme = errors.New("does not begin with redis://, rediss://, unix://, redis+sentinel:// or " +
 		"rediss+sentinel://")
-	errNoHost = errors.New("names no host")
-	errHosts  = errors.New("names more than one host, but each master has a URL of its own (in " +
+	errNoHost       = errors.New("names no host")
+	errSeveralHosts = errors.New("names more than one host, but each master has a URL of its own (in " +
 		"REDLOCK_MASTER separate them by spaces)")
-	errServers = errors.New("names more than one host, but there is only one upstream (to name its " +
+	errSeveralUpstreams = errors.New("names more than one host, but there is only one upstream (to name its " +
 		"Sentinels: redis+sentinel://host,host/name)")
 	errBadPort       = errors.New("has no port between 1 and 65535")
 	errPortNotNumber = errors.New("has a port that is not a number (a password comes before an @, the host " +
@@ -35,21 +35,22 @@ var (
 	errFragment = errors.New("has a # (in a password it is written as %23)")
 )
 
-// urlWithBadPort matches a URL of a plain host with a port that is not a number.
-var urlWithBadPort = regexp.MustCompile(`^rediss?://([\pL\pM\pN._-]+|\[[0-9A-Fa-f:.]+\]):[^@/?#]*[^@/?#0-9][^@/?#]*(/[0-9]*)?$`)
+// badPortPattern matches a URL of a plain host with a port that is not a number.
+var badPortPattern = regexp.MustCompile(`^rediss?://([\pL\pM\pN._-]+|\[[0-9A-Fa-f:.]+\]):[^@/?#]*[^@/?#0-9][^@/?#]*(/[0-9]*)?$`)
 
-// hostName matches any text that a resolver might know, without the characters that have a meaning
-// in addresses.
-var hostName = regexp.MustCompile(`^[\pL\pM\pN._-]+$`)
+// hostNamePattern matches any text that a resolver might know, without the characters that have a
+// meaning in addresses.
+var hostNamePattern = regexp.MustCompile(`^[\pL\pM\pN._-]+$`)
 
-// masterURL returns an error if the URL of a master is invalid. It does not pass on the error of
-// url.Parse, which quotes parts of the URL: a password with a special character can be such a part.
-func masterURL(text string) error {
+// checkMasterURL returns an error if the URL of a master is invalid. It does not pass on the error
+// of url.Parse, which quotes parts of the URL: a password with a special character can be such a
+// part.
+func checkMasterURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
-	case namesSeveral(text):
-		return errHosts
-	case err != nil && urlWithBadPort.MatchString(text):
+	case namesSeveralHosts(text):
+		return errSeveralHosts
+	case err != nil && badPortPattern.MatchString(text):
 		return errPortNotNumber
 	case err != nil:
 		return errNotURL
@@ -64,28 +65,28 @@ func masterURL(text string) error {
 	return checkQuery(u)
 }
 
-// namesSeveral reports whether a text is several hosts or URLs, separated by commas. In a text with
-// a login the comma may belong to the password.
-func namesSeveral(text string) bool {
+// namesSeveralHosts reports whether a text is several hosts or URLs, separated by commas. In a text
+// with a login the comma may belong to the password.
+func namesSeveralHosts(text string) bool {
 	return strings.Contains(text, ",") && !strings.Contains(text, "@") && !strings.HasPrefix(text, "unix:")
 }
 
-// upstreamURL returns an error if the URL of the upstream is invalid. It is like the URL of a
+// checkUpstreamURL returns an error if the URL of the upstream is invalid. It is like the URL of a
 // master, but may name a database, or Sentinels.
-func upstreamURL(text string) error {
+func checkUpstreamURL(text string) error {
 	if text == "" {
 		return nil
 	}
 	if _, named, err := ReadSentinel(text); named {
 		return err
 	}
-	switch err := masterURL(text); {
+	switch err := checkMasterURL(text); {
 	case errors.Is(err, errDatabase):
 		return nil
 	case errors.Is(err, errScheme):
-		return errUpstream
-	case errors.Is(err, errHosts):
-		return errServers
+		return errUpstreamScheme
+	case errors.Is(err, errSeveralHosts):
+		return errSeveralUpstreams
 	default:
 		return err
 	}
@@ -101,7 +102,7 @@ func checkAddress(u *url.URL) error {
 	if err := checkHost(u.Hostname()); err != nil {
 		return err
 	}
-	if port, err := strconv.ParseUint(portOf(u), 10, 16); err != nil || port == 0 {
+	if port, err := strconv.ParseUint(portOrDefault(u), 10, 16); err != nil || port == 0 {
 		return errBadPort
 	}
 	return checkPath(strings.Trim(u.Path, "/"))
@@ -113,8 +114,8 @@ func checkHost(host string) error {
 	case host == "":
 		return errNoHost
 	case strings.ContainsAny(host, ",; "):
-		return errHosts
-	case noIP != nil && !hostName.MatchString(host):
+		return errSeveralHosts
+	case noIP != nil && !hostNamePattern.MatchString(host):
 		return errNotURL
 	}
 	return nil
@@ -146,16 +147,16 @@ func checkQuery(u *url.URL) error {
 	return nil
 }
 
-func portOf(u *url.URL) string {
+func portOrDefault(u *url.URL) string {
 	if port := u.Port(); port != "" {
 		return port
 	}
 	return defaultPort
 }
 
-// address returns the address in a valid master URL in a canonical form: two masters with the same
-// address are one master. It does not resolve names, so localhost and 127.0.0.1 differ.
-func address(master string) string {
+// canonicalAddress returns the address in a valid master URL in a canonical form: two masters with
+// the same address are one master. It does not resolve names, so localhost and 127.0.0.1 differ.
+func canonicalAddress(master string) string {
 	u, err := url.Parse(master)
 	if err != nil {
 		return master
@@ -163,7 +164,7 @@ func address(master string) string {
 	if u.Scheme == "unix" {
 		return path.Clean(u.Path)
 	}
-	return net.JoinHostPort(canonicalHost(u.Hostname()), portOf(u))
+	return net.JoinHostPort(canonicalHost(u.Hostname()), portOrDefault(u))
 }
 
 func canonicalHost(host string) string {

@@ -27,9 +27,9 @@ func TestMasterURL(t *testing.T) {
 		{"unix://user:pass@/run/redis.sock", nil},
 		{"", errScheme},
 		{"host:6379", errScheme},
-		{"a,b", errHosts},
-		{"10.0.0.1:6379,10.0.0.2:6379", errHosts},
-		{"redis://a:1,redis://b:1", errHosts},
+		{"a,b", errSeveralHosts},
+		{"10.0.0.1:6379,10.0.0.2:6379", errSeveralHosts},
+		{"redis://a:1,redis://b:1", errSeveralHosts},
 		{"10.0.0.1:6379", errNotURL},
 		{"http://host", errScheme},
 		{"redis", errScheme},
@@ -37,7 +37,7 @@ func TestMasterURL(t *testing.T) {
 		{"redis://:6379", errNoHost},
 		{"redis:host:6379", errNoHost},
 		{"redis://:pass@", errNoHost},
-		{"redis://a,b:6379", errHosts},
+		{"redis://a,b:6379", errSeveralHosts},
 		{"redis://]0", errNotURL},
 		{"redis://a:b:1", errNotURL},
 		{"redis://[a]:1", errNotURL},
@@ -70,7 +70,7 @@ func TestMasterURL(t *testing.T) {
 		{"unix:///", errNoPath},
 	}
 	for _, test := range tests {
-		if got := masterURL(test.url); got != test.want {
+		if got := checkMasterURL(test.url); got != test.want {
 			t.Errorf("masterURL(%q) = %v, want %v", test.url, got, test.want)
 		}
 	}
@@ -91,12 +91,12 @@ func TestAddress(t *testing.T) {
 	class := map[string]int{}
 	for i, urls := range same {
 		for _, url := range urls {
-			where := address(url)
+			where := canonicalAddress(url)
 			if j, seen := class[where]; seen && i != j {
 				t.Errorf("%s has the address of %s", url, same[j][0])
 			}
 			class[where] = i
-			if where != address(urls[0]) {
+			if where != canonicalAddress(urls[0]) {
 				t.Errorf("%s has not the address of %s", url, urls[0])
 			}
 		}
@@ -111,7 +111,7 @@ func FuzzMasterURL(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, url string) {
-		if masterURL(url) != nil {
+		if checkMasterURL(url) != nil {
 			return
 		}
 		options, err := redis.ParseURL(url)

@@ -7,8 +7,8 @@ import (
 
 var errNetwork = errors.New(`is neither an IP address nor a network such as "10.0.0.0/8"`)
 
-// network returns an error if the text is neither an IP address nor a network.
-func network(text string) error {
+// checkNetwork returns an error if the text is neither an IP address nor a network.
+func checkNetwork(text string) error {
 	_, err := parseNetwork(text)
 	return err
 }

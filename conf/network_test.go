@@ -12,7 +12,7 @@ func TestNetworks(t *testing.T) {
 		"0.0.0.0/0":       "0.0.0.0/0", "": "", "host": "", "10.0.0.0/33": "", "10.0.0.1:6379": "", "fe80::1%eth0": "",
 		"::ffff:10.0.0.0/104": "", "off": "",
 	} {
-		err := network(text)
+		err := checkNetwork(text)
 		got := Config{ProxyProtocol: []string{text}}.Balancers()
 		if (err == nil) != (want != "") || want != "" && fmt.Sprint(got) != "["+want+"]" {
 			t.Errorf("%q: %v, %v; want %s", text, got, err, want)

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-const hidden = "xxxxx"
+const redactedPassword = "xxxxx"
 
 var (
 	schemePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
-	// safeQuery matches a query that cannot contain a secret.
-	safeQuery = regexp.MustCompile(`^(skip_verify|db|database)=[a-z0-9]*$`)
-	// safePort matches a port after the colon of an address, if it cannot be a password.
-	safePort = regexp.MustCompile(`^[0-9]{0,5}(/[0-9]*)?$`)
-	// safeSentinels matches two Sentinels or more, and the name of a master.
-	safeSentinels = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})+/[A-Za-z0-9._-]+(/[0-9]*)?$`)
+	// safeQueryPattern matches a query that cannot contain a secret.
+	safeQueryPattern = regexp.MustCompile(`^(skip_verify|db|database)=[a-z0-9]*$`)
+	// safePortPattern matches a port after the colon of an address, if it cannot be a password.
+	safePortPattern = regexp.MustCompile(`^[0-9]{0,5}(/[0-9]*)?$`)
+	// safeSentinelsPattern matches two Sentinels or more, and the name of a master.
+	safeSentinelsPattern = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})+/[A-Za-z0-9._-]+(/[0-9]*)?$`)
 )
 
 // Redact returns the URL with xxxxx in place of its password, for errors and logs. It works on the
@@ -28,10 +28,10 @@ func Redact(url string) string {
 	question := strings.IndexByte(rest, '?')
 	switch {
 	case question >= 0 && question < at: // a password with a ? in it, or a parameter with an @ in it
-		return scheme + hidden
+		return scheme + redactedPassword
 	case question >= 0:
 		return scheme + redactUser(rest[:question], at) + redactQuery(rest[question+1:])
-	case strings.HasSuffix(scheme, sentinelScheme+"://") && safeSentinels.MatchString(rest):
+	case strings.HasSuffix(scheme, sentinelScheme+"://") && safeSentinelsPattern.MatchString(rest):
 		return url
 	}
 	return scheme + redactUser(rest, at)
@@ -44,9 +44,9 @@ func redactUser(text string, at int) string {
 		return redactPort(text)
 	}
 	if colon := strings.IndexByte(text[:at], ':'); colon >= 0 {
-		return text[:colon+1] + hidden + text[at:]
+		return text[:colon+1] + redactedPassword + text[at:]
 	}
-	return hidden + text[at:]
+	return redactedPassword + text[at:]
 }
 
 // redactPort hides a port that is not a number: it may be a password whose @host is missing. After
@@ -57,10 +57,10 @@ func redactPort(text string) string {
 		host = strings.IndexByte(text, ']') + 1
 	}
 	colon := strings.IndexByte(text[host:], ':')
-	if colon < 0 || safePort.MatchString(text[host+colon+1:]) || isHost(text[:host+colon]) {
+	if colon < 0 || safePortPattern.MatchString(text[host+colon+1:]) || isHost(text[:host+colon]) {
 		return text
 	}
-	return text[:host+colon+1] + hidden
+	return text[:host+colon+1] + redactedPassword
 }
 
 // isHost reports whether a text can only be a host: an IP address, or localhost.
@@ -70,10 +70,10 @@ func isHost(text string) bool {
 }
 
 func redactQuery(query string) string {
-	if query == "" || safeQuery.MatchString(query) {
+	if query == "" || safeQueryPattern.MatchString(query) {
 		return "?" + query
 	}
-	return "?" + hidden
+	return "?" + redactedPassword
 }
 
 // redactIfURL returns a text that should not contain a URL, with the password hidden if it does.

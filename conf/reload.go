@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Reload is when a changed setting takes effect, after the configuration has been read again.
-type Reload int
+// ReloadMode says when a changed setting takes effect, after the configuration has been read again.
+type ReloadMode int
 
 const (
 	// AtRestart is for settings that take effect at the next start.
-	AtRestart Reload = iota
+	AtRestart ReloadMode = iota
 	// AtOnce is for settings that take effect as soon as the configuration is read again.
 	AtOnce
 	// PasswordAtOnce is for URLs. A replaced password in the URL takes effect at once, for new
@@ -41,13 +41,13 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s -> %s", c.Setting, c.From, c.To)
 }
 
-// Reloaded returns the configuration of a proxy that runs with c after it has read next: c with the
-// settings of next that can change at once. changed lists these settings, and pending lists the
+// AfterReload returns the configuration of a proxy that runs with c after it has read next: c with
+// the settings of next that can change at once. changed lists these settings, and pending lists the
 // settings that differ but need a restart. If the combination is invalid, Reloaded returns an
 // error, and nothing changes.
-func (c Config) Reloaded(next Config) (now Config, changed, pending []Change, err error) {
+func (c Config) AfterReload(next Config) (now Config, changed, pending []Change, err error) {
 	now = c
-	for _, s := range table {
+	for _, s := range settingsTable {
 		from, to := s.get(c), s.get(next)
 		switch {
 		case slices.Equal(from, to):
@@ -62,12 +62,12 @@ func (c Config) Reloaded(next Config) (now Config, changed, pending []Change, er
 	}
 	if err := now.Validate(); err != nil {
 		return c, nil, nil, fmt.Errorf("settings that change at once conflict with settings "+
-			"that change only at a restart (%s): %w", namesOf(pending), err)
+			"that change only at a restart (%s): %w", changedSettings(pending), err)
 	}
 	return now, changed, pending, nil
 }
 
-func namesOf(all []Change) string {
+func changedSettings(all []Change) string {
 	var names []string
 	for _, c := range all {
 		names = append(names, c.Setting)
@@ -76,16 +76,16 @@ func namesOf(all []Change) string {
 }
 
 func (s Setting) change(from, to []string) Change {
-	return Change{Setting: s.Name, From: s.shownList(from), To: s.shownList(to)}
+	return Change{Setting: s.Name, From: s.redactedList(from), To: s.redactedList(to)}
 }
 
-// shownList returns values as a change shows them.
-func (s Setting) shownList(values []string) string {
+// redactedList returns the values for a [Change], with passwords hidden.
+func (s Setting) redactedList(values []string) string {
 	shown := make([]string, len(values))
 	for i, v := range values {
-		shown[i] = fmt.Sprintf("%q", s.shown(v))
+		shown[i] = fmt.Sprintf("%q", s.redacted(v))
 	}
-	if s.Repeated {
+	if s.IsList {
 		return "[" + strings.Join(shown, " ") + "]"
 	}
 	return strings.Join(shown, " ")
@@ -140,6 +140,6 @@ func maskPassword(text string) (same string, ok bool) {
 	if password, given := u.User.Password(); !given || password == "" {
 		return "", false
 	}
-	u.User = url.UserPassword(u.User.Username(), hidden)
+	u.User = url.UserPassword(u.User.Username(), redactedPassword)
 	return u.String(), true
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// running returns a configuration with a login in each URL.
-func running() Config {
+// runningConfig returns a configuration with a login in each URL.
+func runningConfig() Config {
 	c := Default()
 	c.Masters = []string{"redis://:old@a", "redis://:old@b", "redis://:old@c"}
 	c.Upstream, c.ShareUpstreamLogin = "redis://app:old@up/3", true
@@ -52,29 +52,29 @@ func TestReloaded(t *testing.T) {
 		{"a user without a password", func(c *Config) { c.Upstream = "redis://app:@up/3" }, "", `upstream: changed`, ""},
 		{"TLS to the upstream", func(c *Config) { c.Upstream = "rediss://app:new@up/3" }, "",
 			`upstream: "redis://app:xxxxx@up/3" -> "rediss://app:xxxxx@up/3"`, ""},
-		{"what does not go together", func(c *Config) {
+		{"settings that conflict", func(c *Config) {
 			c.MasterTimeout, c.MaxTTL = 10*time.Millisecond,
 				100*time.Millisecond
 		}, "", "",
 			`settings that change at once conflict with settings that change only at a restart (master-timeout): ` +
 				`master-timeout: "250ms" is not shorter than max-ttl "100ms"`},
-		{"a login that would be everybody's", func(c *Config) {
+		{"a login that every client would use", func(c *Config) {
 			c.Upstream, c.ShareUpstreamLogin = "redis://up",
 				false
 		}, "", "",
 			`settings that change at once conflict with settings that change only at a restart (upstream): upstream: "redis://app:xxxxx@up/3" has a login`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			next := running()
+			next := runningConfig()
 			test.change(&next)
-			now, changed, pending, err := running().Reloaded(next)
+			now, changed, pending, err := runningConfig().AfterReload(next)
 			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.HasPrefix(err.Error(), test.err)) {
 				t.Fatalf("got the error %v, want %q", err, test.err)
 			}
-			if got := listed(changed); got != test.changed {
+			if got := changeList(changed); got != test.changed {
 				t.Errorf("changed: got %s, want %s", got, test.changed)
 			}
-			if got := listed(pending); got != test.pending {
+			if got := changeList(pending); got != test.pending {
 				t.Errorf("pending: got %s, want %s", got, test.pending)
 			}
 			if wrong := notApplied(now, next, len(changed) > 0 && len(pending) == 0); wrong != "" {
@@ -84,7 +84,7 @@ func TestReloaded(t *testing.T) {
 	}
 }
 
-func listed(all []Change) string {
+func changeList(all []Change) string {
 	var texts []string
 	for _, c := range all {
 		texts = append(texts, c.String())
@@ -93,10 +93,11 @@ func listed(all []Change) string {
 }
 
 // notApplied describes a setting with the wrong value after a reload; empty if there is none. If
-// all is set, every setting should be new; otherwise those that need a restart should be old.
+// all is set, every setting should be new; otherwise the settings that need a restart should be
+// old.
 func notApplied(now, next Config, all bool) string {
-	for _, s := range table {
-		want := s.get(running())
+	for _, s := range settingsTable {
+		want := s.get(runningConfig())
 		if all {
 			want = s.get(next)
 		}
@@ -118,7 +119,7 @@ func TestMarkedRestarts(t *testing.T) {
 			"docs/settings.md":  strings.ReplaceAll(regexp.MustCompile(`\(\*restart\*[^)]*\) \|$`).FindString(row), "*", ""),
 		} {
 			text = strings.Trim(text, "[]() |.")
-			if want := map[Reload]string{AtOnce: "", AtRestart: "restart",
+			if want := map[ReloadMode]string{AtOnce: "", AtRestart: "restart",
 				PasswordAtOnce: "restart, but for a new password",
 				MastersAtOnce:  "restart, but for a new password and other servers"}[s.Reload]; text != want {
 				t.Errorf("%s marks %s %q, want %q", document, s.Name, text, want)

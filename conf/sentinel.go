@@ -25,14 +25,14 @@ var (
 		`(in a password, special characters are written as %XX)`)
 	errSentinelNoName = errors.New(`names no master; append the name by which the Sentinels know it, ` +
 		`such as "/mymaster"`)
-	errSentinelName = errors.New("names the master with characters that Sentinels do not allow; use letters, " +
+	errSentinelBadName = errors.New("names the master with characters that Sentinels do not allow; use letters, " +
 		"digits, and .-_")
 	errSentinelTwice     = errors.New("names a Sentinel twice")
 	errSentinelCount     = errors.New("names more than " + strconv.Itoa(maxSentinels) + " Sentinels")
 	errSentinelPath      = errors.New("has more than a database number after the name of the master")
 	errSentinelParameter = errors.New("has a parameter other than sentinel_username, sentinel_password and, of " +
 		"rediss+sentinel://, skip_verify=true or false")
-	errSentinelUser = errors.New("has a sentinel_username without a sentinel_password")
+	errSentinelNoPassword = errors.New("has a sentinel_username without a sentinel_password")
 )
 
 // Sentinel describes a Redis whose address Sentinels know.
@@ -47,9 +47,9 @@ type Sentinel struct {
 	server url.URL // the URL of the Redis, without its address
 }
 
-// At returns the URL of the Redis, redis:// or rediss://, if it is at this address. It contains the
-// password, if there is one.
-func (s Sentinel) At(addr string) string {
+// URLAt returns the URL of the Redis, redis:// or rediss://, if it is at this address. It contains
+// the password, if there is one.
+func (s Sentinel) URLAt(addr string) string {
 	at := s.server
 	at.Host = addr
 	return at.String()
@@ -72,10 +72,10 @@ func ReadSentinel(text string) (s Sentinel, named bool, err error) {
 		return Sentinel{}, true, errSentinelURL
 	}
 	if s.Addrs, err = sentinelAddrs(hosts); err == nil {
-		err = s.takePath(u)
+		err = s.parsePath(u)
 	}
 	if err == nil {
-		err = s.takeQuery(u)
+		err = s.parseQuery(u)
 	}
 	if err != nil {
 		return Sentinel{}, true, err
@@ -116,26 +116,26 @@ func sentinelAddrs(hosts string) ([]string, error) {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 			return nil, errBadPort
 		}
-		same := net.JoinHostPort(canonicalHost(u.Hostname()), port)
-		if seen[same] {
+		canonical := net.JoinHostPort(canonicalHost(u.Hostname()), port)
+		if seen[canonical] {
 			return nil, errSentinelTwice
 		}
-		seen[same], all[i] = true, net.JoinHostPort(u.Hostname(), port)
+		seen[canonical], all[i] = true, net.JoinHostPort(u.Hostname(), port)
 	}
 	return all, nil
 }
 
-// masterName matches a name of a master that sentinel.conf allows.
-var masterName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+// masterNamePattern matches a name of a master that sentinel.conf allows.
+var masterNamePattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
-// takePath stores the name of the master, and the database, if there is one.
-func (s *Sentinel) takePath(u *url.URL) error {
+// parsePath stores the name of the master, and the database, if there is one.
+func (s *Sentinel) parsePath(u *url.URL) error {
 	name, db, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 	switch {
 	case name == "":
 		return errSentinelNoName
-	case !masterName.MatchString(name):
-		return errSentinelName
+	case !masterNamePattern.MatchString(name):
+		return errSentinelBadName
 	}
 	if db = strings.TrimSuffix(db, "/"); db != "" {
 		if n, err := strconv.ParseUint(db, 10, 31); err != nil || strconv.FormatUint(n, 10) != db {
@@ -148,8 +148,8 @@ func (s *Sentinel) takePath(u *url.URL) error {
 	return nil
 }
 
-// takeQuery stores the login at the Sentinels. Other parameters stay in the URL of the Redis.
-func (s *Sentinel) takeQuery(u *url.URL) error {
+// parseQuery stores the login at the Sentinels. Other parameters stay in the URL of the Redis.
+func (s *Sentinel) parseQuery(u *url.URL) error {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
 		return errSentinelParameter
@@ -169,7 +169,7 @@ func (s *Sentinel) takeQuery(u *url.URL) error {
 		}
 	}
 	if s.Username != "" && s.Password == "" {
-		return errSentinelUser
+		return errSentinelNoPassword
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ func TestReadSentinel(t *testing.T) {
 			continue
 		}
 		if s.Master != test.master || strings.Join(s.Addrs, " ") != test.addrs ||
-			s.Username+":"+s.Password != test.login || s.At("h:1") != test.at {
-			t.Errorf("%s: %s, %v, %s:%s, %s", test.url, s.Master, s.Addrs, s.Username, s.Password, s.At("h:1"))
+			s.Username+":"+s.Password != test.login || s.URLAt("h:1") != test.at {
+			t.Errorf("%s: %s, %v, %s:%s, %s", test.url, s.Master, s.Addrs, s.Username, s.Password, s.URLAt("h:1"))
 		}
 	}
 	for _, other := range []string{"", "redis://s1/m", "sentinel://s1/m", "unix+sentinel://s1/m", "redis+sentinel:s1/m"} {
@@ -49,7 +49,7 @@ func TestSentinelURLErrors(t *testing.T) {
 		{"redis+sentinel://s1", errSentinelNoName},
 		{"redis+sentinel://s1/", errSentinelNoName},
 		{"redis+sentinel://s1//2", errSentinelNoName},
-		{"redis+sentinel://s1/my%20master", errSentinelName},
+		{"redis+sentinel://s1/my%20master", errSentinelBadName},
 		{"redis+sentinel://s1/m/two", errSentinelPath},
 		{"redis+sentinel://s1/m/-1", errSentinelPath},
 		{"redis+sentinel://s1/m/1/2", errSentinelPath},
@@ -58,7 +58,7 @@ func TestSentinelURLErrors(t *testing.T) {
 		{"redis+sentinel://s1:65536/m", errBadPort},
 		{"redis+sentinel://s1:port/m", errSentinelURL},
 		{"redis+sentinel://::1/m", errSentinelURL},
-		{"redis+sentinel://s1;s2/m", errHosts},
+		{"redis+sentinel://s1;s2/m", errSeveralHosts},
 		{"redis+sentinel://s 1/m", errSentinelURL},
 		{"redis+sentinel://s1,S1.:26379/m", errSentinelTwice},
 		{"redis+sentinel://" + strings.Repeat("s1,", maxSentinels) + "s1/m", errSentinelCount},
@@ -69,14 +69,14 @@ func TestSentinelURLErrors(t *testing.T) {
 		{"redis+sentinel://s1/m?skip_verify=true", errSentinelParameter},
 		{"rediss+sentinel://s1/m?skip_verify=maybe", errSentinelParameter},
 		{"redis+sentinel://s1/m?sentinel_password=a&sentinel_password=b", errSentinelParameter},
-		{"redis+sentinel://s1/m?sentinel_username=a", errSentinelUser},
+		{"redis+sentinel://s1/m?sentinel_username=a", errSentinelNoPassword},
 	}
 	for _, test := range tests {
-		if err := upstreamURL(test.url); err != test.want {
+		if err := checkUpstreamURL(test.url); err != test.want {
 			t.Errorf("upstreamURL(%q) = %v, want %v", test.url, err, test.want)
 		}
 	}
-	if err := masterURL("redis+sentinel://s1/m"); err != errScheme {
+	if err := checkMasterURL("redis+sentinel://s1/m"); err != errScheme {
 		t.Errorf("a master by Sentinels: %v", err)
 	}
 }
@@ -104,9 +104,9 @@ func FuzzSentinelURL(f *testing.F) {
 		}) {
 			t.Fatalf("%q leads to %q", url, s.Addrs)
 		}
-		options, err := redis.ParseURL(s.At("h:1"))
+		options, err := redis.ParseURL(s.URLAt("h:1"))
 		if err != nil || options.Addr != "h:1" || (options.TLSConfig != nil) != strings.HasPrefix(url, "rediss") {
-			t.Fatalf("go-redis refuses %q of %q: %v", s.At("h:1"), url, err)
+			t.Fatalf("go-redis refuses %q of %q: %v", s.URLAt("h:1"), url, err)
 		}
 		for _, secret := range []string{options.Password, s.Password} {
 			if len(secret) > 8 && !strings.Contains("mxxxxx"+s.Master+strings.Join(s.Addrs, ","), secret) &&

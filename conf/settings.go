@@ -21,155 +21,155 @@ const (
 type Setting struct {
 	// Name is the name in kebab case: the flag without its dashes, and the YAML key.
 	Name string
-	// Former is the name of the setting in an earlier version, which still works, or empty.
-	Former string
+	// FormerName is the name of the setting in an earlier version, which still works, or empty.
+	FormerName string
 	// Usage is the help text, with units, after the placeholder of the value: "`DURATION`: …".
 	Usage string
 	// Default is the default value, as a user would write it. It is empty for a repeated setting.
 	Default string
-	// Repeated is set if the setting takes several values: a repeated flag, a YAML list, or a
+	// IsList is set if the setting takes several values: a repeated flag, a YAML list, or a
 	// variable with values separated by white space.
-	Repeated bool
-	// Toggle is set if the value is true or false. The flag without a value means true.
-	Toggle bool
+	IsList bool
+	// IsBool is set if the value is true or false. The flag without a value means true.
+	IsBool bool
 	// Reload is the time when a change takes effect after the configuration has been read again.
-	Reload Reload
+	Reload ReloadMode
 
-	secret bool                           // values may contain a password
-	text   bool                           // in YAML the value is a string, not a number or a boolean
-	set    func(*Config, []string) error  // parses, checks and stores values; errors do not quote the values
-	get    func(Config) (values []string) // the inverse of set
-	copy   func(to *Config, from Config)  // copies the value
+	mayHavePassword bool                           // values may contain a password
+	isYAMLString    bool                           // in YAML the value is a string, not a number or a boolean
+	set             func(*Config, []string) error  // parses, checks and stores values; errors do not quote the values
+	get             func(Config) (values []string) // the inverse of set
+	copy            func(to *Config, from Config)  // copies the value
 }
 
 // Env returns the name of the setting's environment variable, such as REDLOCK_MAX_TTL.
-func (s Setting) Env() string { return envOf(s.Name) }
+func (s Setting) Env() string { return variableName(s.Name) }
 
-// envOf returns the environment variable of a name.
-func envOf(name string) string {
+// variableName returns the environment variable of a name.
+func variableName(name string) string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// nameOf returns the name of the setting to which an environment variable would belong.
-func nameOf(variable string) string {
+// settingNameOf returns the name of the setting to which an environment variable would belong.
+func settingNameOf(variable string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(variable, EnvPrefix), "_", "-"))
 }
 
 // Names returns the name, and the former name if there is one.
 func (s Setting) Names() []string {
-	return slices.DeleteFunc([]string{s.Name, s.Former}, func(name string) bool { return name == "" })
+	return slices.DeleteFunc([]string{s.Name, s.FormerName}, func(name string) bool { return name == "" })
 }
 
 // Settings returns all settings, in the order of help. The caller owns the slice.
-func Settings() []Setting { return slices.Clone(table) }
+func Settings() []Setting { return slices.Clone(settingsTable) }
 
-// table holds all settings. It never changes.
-var table = []Setting{
+// settingsTable holds all settings. It never changes.
+var settingsTable = []Setting{
 	withReload(MastersAtOnce, withPasswords(requiredList("master", "`URL`: one independent Redis master (redis://, "+
 		"rediss:// or unix://); once per master",
-		func(c *Config) *[]string { return &c.Masters }, masterURL))),
-	withReload(PasswordAtOnce, withPasswords(single("upstream", "`URL`: your Redis, which gets every command that "+
+		func(c *Config) *[]string { return &c.Masters }, checkMasterURL))),
+	withReload(PasswordAtOnce, withPasswords(oneValue("upstream", "`URL`: your Redis, which gets every command that "+
 		"is not the proxy's own (redis://, rediss://, unix://, or redis+sentinel:// with the Sentinels that know "+
 		"it); without it the proxy is a lock server",
-		text, func(c *Config) *string { return &c.Upstream }, upstreamURL))),
-	changesAtOnce(single("upstream-timeout", "`DURATION`: time limit for connecting to the upstream, and for its "+
+		textCodec, func(c *Config) *string { return &c.Upstream }, checkUpstreamURL))),
+	changesAtOnce(oneValue("upstream-timeout", "`DURATION`: time limit for connecting to the upstream, and for its "+
 		"answers to the proxy's own questions",
-		duration, func(c *Config) *time.Duration { return &c.UpstreamTimeout }, moreThan(time.Duration(0)))),
-	changesAtOnce(single("ca", "`FILE`: PEM file with the certificate authorities of rediss:// servers, in addition "+
+		durationCodec, func(c *Config) *time.Duration { return &c.UpstreamTimeout }, moreThan(time.Duration(0)))),
+	changesAtOnce(oneValue("ca", "`FILE`: PEM file with the certificate authorities of rediss:// servers, in addition "+
 		"to the system's",
-		text, func(c *Config) *string { return &c.CA })),
-	changesAtOnce(single("client-cert", "`FILE`: PEM file with the certificate that the proxy presents to rediss:// "+
+		textCodec, func(c *Config) *string { return &c.CA })),
+	changesAtOnce(oneValue("client-cert", "`FILE`: PEM file with the certificate that the proxy presents to rediss:// "+
 		"servers",
-		text, func(c *Config) *string { return &c.ClientCert })),
-	changesAtOnce(single("client-key", "`FILE`: PEM file with the key of client-cert",
-		text, func(c *Config) *string { return &c.ClientKey })),
-	changesAtOnce(single("client-password-file", "`FILE`: file with the password that clients must log in with if "+
+		textCodec, func(c *Config) *string { return &c.ClientCert })),
+	changesAtOnce(oneValue("client-key", "`FILE`: PEM file with the key of client-cert",
+		textCodec, func(c *Config) *string { return &c.ClientKey })),
+	changesAtOnce(oneValue("client-password-file", "`FILE`: file with the password that clients must log in with if "+
 		"the upstream's URL contains a login",
-		text, func(c *Config) *string { return &c.ClientPasswordFile })),
-	changesAtOnce(boolean(single("share-upstream-login", "let every client use the login in the upstream's URL "+
+		textCodec, func(c *Config) *string { return &c.ClientPasswordFile })),
+	changesAtOnce(asBool(oneValue("share-upstream-login", "let every client use the login in the upstream's URL "+
 		"without a login of its own",
-		toggle, func(c *Config) *bool { return &c.ShareUpstreamLogin }))),
-	single("acl-file", "`FILE`: file with the proxy's own users, in the format of Redis' ACL file: clients log in "+
+		boolCodec, func(c *Config) *bool { return &c.ShareUpstreamLogin }))),
+	oneValue("acl-file", "`FILE`: file with the proxy's own users, in the format of Redis' ACL file: clients log in "+
 		"at the proxy, not at the upstream",
-		text, func(c *Config) *string { return &c.ACLFile }),
-	single("listen", "`ADDR`: address (host:port) for clients; port 0 lets the system choose",
-		text, func(c *Config) *string { return &c.Listen }, hostPort),
-	changesAtOnce(single("tls-cert", "`FILE`: PEM file with the certificate chain that the proxy presents to "+
+		textCodec, func(c *Config) *string { return &c.ACLFile }),
+	oneValue("listen", "`ADDR`: address (host:port) for clients; port 0 lets the system choose",
+		textCodec, func(c *Config) *string { return &c.Listen }, checkHostPort),
+	changesAtOnce(oneValue("tls-cert", "`FILE`: PEM file with the certificate chain that the proxy presents to "+
 		"clients, which must then speak TLS",
-		text, func(c *Config) *string { return &c.TLSCert })),
-	changesAtOnce(single("tls-key", "`FILE`: PEM file with the key of tls-cert",
-		text, func(c *Config) *string { return &c.TLSKey })),
-	changesAtOnce(single("tls-client-ca", "`FILE`: PEM file with the certificate authorities of clients: a client "+
+		textCodec, func(c *Config) *string { return &c.TLSCert })),
+	changesAtOnce(oneValue("tls-key", "`FILE`: PEM file with the key of tls-cert",
+		textCodec, func(c *Config) *string { return &c.TLSKey })),
+	changesAtOnce(oneValue("tls-client-ca", "`FILE`: PEM file with the certificate authorities of clients: a client "+
 		"without such a certificate is refused",
-		text, func(c *Config) *string { return &c.TLSClientCA })),
-	changesAtOnce(boolean(single("protected-mode", "refuse clients from other machines if no login is required",
-		toggle, func(c *Config) *bool { return &c.ProtectedMode }))),
+		textCodec, func(c *Config) *string { return &c.TLSClientCA })),
+	changesAtOnce(asBool(oneValue("protected-mode", "refuse clients from other machines if no login is required",
+		boolCodec, func(c *Config) *bool { return &c.ProtectedMode }))),
 	optionalList("proxy-protocol", "`ADDR`: address or network (10.0.0.0/8) of load balancers, which must name "+
 		"their client by the PROXY protocol, version 1 or 2; once per network",
-		func(c *Config) *[]string { return &c.ProxyProtocol }, network),
-	single("admin", "`ADDR`: address (host:port) of the admin port, which serves a status page, health and metrics "+
+		func(c *Config) *[]string { return &c.ProxyProtocol }, checkNetwork),
+	oneValue("admin", "`ADDR`: address (host:port) of the admin port, which serves a status page, health and metrics "+
 		"by HTTP to every client; empty: none",
-		text, func(c *Config) *string { return &c.Admin }, orEmpty(hostPort)),
-	formerly("admin-names", optionalList("admin-hosts", "`NAME`: host name with a dot at which the admin port "+
+		textCodec, func(c *Config) *string { return &c.Admin }, orEmpty(checkHostPort)),
+	withFormerName("admin-names", optionalList("admin-hosts", "`NAME`: host name with a dot at which the admin port "+
 		"answers, in addition to the name of the machine; once per name",
 		func(c *Config) *[]string { return &c.AdminHosts })),
-	changesAtOnce(boolean(single("admin-pprof", "serve profiles of the process at the admin port (/debug/pprof/)",
-		toggle, func(c *Config) *bool { return &c.AdminPprof }))),
-	boolean(single("admin-locks", "show the held locks on the status page, with their keys and clients",
-		toggle, func(c *Config) *bool { return &c.AdminLocks })),
-	changesAtOnce(single("max-ttl", "`DURATION`: longest TTL that a client may ask for; also the wait after all "+
+	changesAtOnce(asBool(oneValue("admin-pprof", "serve profiles of the process at the admin port (/debug/pprof/)",
+		boolCodec, func(c *Config) *bool { return &c.AdminPprof }))),
+	asBool(oneValue("admin-locks", "show the held locks on the status page, with their keys and clients",
+		boolCodec, func(c *Config) *bool { return &c.AdminLocks })),
+	changesAtOnce(oneValue("max-ttl", "`DURATION`: longest TTL that a client may ask for; also the wait after all "+
 		"masters lost their data, if no proxy knows the TTLs in use",
-		duration, func(c *Config) *time.Duration { return &c.MaxTTL }, atLeast(time.Millisecond))),
-	single("master-timeout", "`DURATION`: time limit for a master's answer; a master that does not answer in time "+
+		durationCodec, func(c *Config) *time.Duration { return &c.MaxTTL }, atLeast(time.Millisecond))),
+	oneValue("master-timeout", "`DURATION`: time limit for a master's answer; a master that does not answer in time "+
 		"has no vote",
-		duration, func(c *Config) *time.Duration { return &c.MasterTimeout }, moreThan(time.Duration(0))),
-	boolean(single("guard", "withhold the vote of a master that may have lost locks until it has caught up; false "+
+		durationCodec, func(c *Config) *time.Duration { return &c.MasterTimeout }, moreThan(time.Duration(0))),
+	asBool(oneValue("guard", "withhold the vote of a master that may have lost locks until it has caught up; false "+
 		"is for comparisons only",
-		toggle, func(c *Config) *bool { return &c.Guard })),
-	boolean(single("fresh-start", "let masters that are all empty when the proxy starts vote after 3 s",
-		toggle, func(c *Config) *bool { return &c.FreshStart })),
-	single("key-prefix", "`TEXT`: text before each lock's name in its key on the masters",
-		text, func(c *Config) *string { return &c.KeyPrefix }),
+		boolCodec, func(c *Config) *bool { return &c.Guard })),
+	asBool(oneValue("fresh-start", "let masters that are all empty when the proxy starts vote after 3 s",
+		boolCodec, func(c *Config) *bool { return &c.FreshStart })),
+	oneValue("key-prefix", "`TEXT`: text before each lock's name in its key on the masters",
+		textCodec, func(c *Config) *string { return &c.KeyPrefix }),
 	optionalList("lock-keys", "`GLOB`: pattern of keys, as in KEYS, on which ordinary commands and scripts run on "+
 		"the masters; once per pattern",
-		func(c *Config) *[]string { return &c.LockKeys }, lockGlob),
+		func(c *Config) *[]string { return &c.LockKeys }, checkLockGlob),
 	optionalList("lock-tags", "`GLOB`: pattern of lock keys with a hash tag ({…}) that are kept together by tag, so "+
 		"that one command or script can change several; once per pattern",
-		func(c *Config) *[]string { return &c.LockTags }, lockGlob),
-	boolean(single("move-from-upstream", "keep the locks at the upstream until 'redlock-proxy move' moves them to "+
+		func(c *Config) *[]string { return &c.LockTags }, checkLockGlob),
+	asBool(oneValue("move-from-upstream", "keep the locks at the upstream until 'redlock-proxy move' moves them to "+
 		"the masters; no effect after that",
-		toggle, func(c *Config) *bool { return &c.MoveFromUpstream })),
-	formerly("no-ttl", changesAtOnce(single("locks-without-ttl", "`POLICY`: lock keys without a TTL: allow or refuse",
-		text, func(c *Config) *string { return &c.LocksWithoutTTL }, oneOf("allow", "refuse")))),
-	single("cluster-mode", "`MODE`: off, or emulated: a proxy without an upstream tells cluster clients that it is "+
+		boolCodec, func(c *Config) *bool { return &c.MoveFromUpstream })),
+	withFormerName("no-ttl", changesAtOnce(oneValue("locks-without-ttl", "`POLICY`: lock keys without a TTL: allow or refuse",
+		textCodec, func(c *Config) *string { return &c.LocksWithoutTTL }, oneOf("allow", "refuse")))),
+	oneValue("cluster-mode", "`MODE`: off, or emulated: a proxy without an upstream tells cluster clients that it is "+
 		"a cluster of one node",
-		text, func(c *Config) *string { return &c.ClusterMode }, oneOf("off", "emulated")),
-	changesAtOnce(single("max-clients", "`NUMBER`: limit of connected clients",
-		number, func(c *Config) *int { return &c.MaxClients }, atLeast(1))),
-	changesAtOnce(single("max-input-memory", "`SIZE`: memory limit for incomplete commands of all clients and what "+
+		textCodec, func(c *Config) *string { return &c.ClusterMode }, oneOf("off", "emulated")),
+	changesAtOnce(oneValue("max-clients", "`NUMBER`: limit of connected clients",
+		numberCodec, func(c *Config) *int { return &c.MaxClients }, atLeast(1))),
+	changesAtOnce(oneValue("max-input-memory", "`SIZE`: memory limit for incomplete commands of all clients and what "+
 		"is kept for them between commands; a client that would exceed it is disconnected",
-		size, func(c *Config) *int64 { return &c.MaxInputMemory }, minSize)),
-	changesAtOnce(single("max-unread-memory", "`SIZE`: memory limit for unread replies of all clients; the client "+
+		sizeCodec, func(c *Config) *int64 { return &c.MaxInputMemory }, checkMemorySize)),
+	changesAtOnce(oneValue("max-unread-memory", "`SIZE`: memory limit for unread replies of all clients; the client "+
 		"that has left some unread for longest is disconnected",
-		size, func(c *Config) *int64 { return &c.MaxUnreadMemory }, minSize)),
-	changesAtOnce(single("max-message-memory", "`SIZE`: memory limit for messages to subscribers of a proxy without "+
+		sizeCodec, func(c *Config) *int64 { return &c.MaxUnreadMemory }, checkMemorySize)),
+	changesAtOnce(oneValue("max-message-memory", "`SIZE`: memory limit for messages to subscribers of a proxy without "+
 		"an upstream; the subscriber for which most wait is disconnected",
-		size, func(c *Config) *int64 { return &c.MaxMessageMemory }, minSize)),
-	changesAtOnce(single("drain-timeout", "`DURATION`: time limit for commands that still run when the proxy stops",
-		duration, func(c *Config) *time.Duration { return &c.DrainTimeout }, atLeast(time.Duration(0)))),
-	changesAtOnce(single("drain-delay", "`DURATION`: time for which a stopping proxy still accepts clients, but is "+
+		sizeCodec, func(c *Config) *int64 { return &c.MaxMessageMemory }, checkMemorySize)),
+	changesAtOnce(oneValue("drain-timeout", "`DURATION`: time limit for commands that still run when the proxy stops",
+		durationCodec, func(c *Config) *time.Duration { return &c.DrainTimeout }, atLeast(time.Duration(0)))),
+	changesAtOnce(oneValue("drain-delay", "`DURATION`: time for which a stopping proxy still accepts clients, but is "+
 		"not ready, before it drains",
-		duration, func(c *Config) *time.Duration { return &c.DrainDelay }, atLeast(time.Duration(0)))),
-	changesAtOnce(boolean(single("audit-log", "log each grant and release of a lock, with key and client",
-		toggle, func(c *Config) *bool { return &c.AuditLog }))),
-	changesAtOnce(single("log-level", "`LEVEL`: least severe level that is logged: debug, info, warn or error",
-		text, func(c *Config) *string { return &c.LogLevel }, oneOf("debug", "info", "warn", "error"))),
-	changesAtOnce(single("log-format", "`FORMAT`: format of log lines: text or json",
-		text, func(c *Config) *string { return &c.LogFormat }, oneOf("text", "json"))),
+		durationCodec, func(c *Config) *time.Duration { return &c.DrainDelay }, atLeast(time.Duration(0)))),
+	changesAtOnce(asBool(oneValue("audit-log", "log each grant and release of a lock, with key and client",
+		boolCodec, func(c *Config) *bool { return &c.AuditLog }))),
+	changesAtOnce(oneValue("log-level", "`LEVEL`: least severe level that is logged: debug, info, warn or error",
+		textCodec, func(c *Config) *string { return &c.LogLevel }, oneOf("debug", "info", "warn", "error"))),
+	changesAtOnce(oneValue("log-format", "`FORMAT`: format of log lines: text or json",
+		textCodec, func(c *Config) *string { return &c.LogFormat }, oneOf("text", "json"))),
 }
 
-// single returns the row of a setting with one value.
-func single[T any](name, usage string, k kind[T], field func(*Config) *T, rules ...func(T) error) Setting {
+// oneValue returns the row of a setting with one value.
+func oneValue[T any](name, usage string, k codec[T], field func(*Config) *T, rules ...func(T) error) Setting {
 	set := func(c *Config, values []string) error {
 		if len(values) != 1 {
 			return fmt.Errorf("takes one value, not %d", len(values))
@@ -184,8 +184,8 @@ func single[T any](name, usage string, k kind[T], field func(*Config) *T, rules 
 		return err
 	}
 	get := func(c Config) []string { return []string{k.format(*field(&c))} }
-	take := func(to *Config, from Config) { *field(to) = *field(&from) }
-	return Setting{Name: name, Usage: usage, Default: get(Default())[0], text: k.text, set: set, get: get, copy: take}
+	copyValue := func(to *Config, from Config) { *field(to) = *field(&from) }
+	return Setting{Name: name, Usage: usage, Default: get(Default())[0], isYAMLString: k.isYAMLString, set: set, get: get, copy: copyValue}
 }
 
 // requiredList returns the row of a repeated setting that, if it is given, needs a value.
@@ -213,59 +213,59 @@ func optionalList(name, usage string, field func(*Config) *[]string, rules ...fu
 		return nil
 	}
 	get := func(c Config) []string { return *field(&c) }
-	take := func(to *Config, from Config) { *field(to) = *field(&from) }
-	return Setting{Name: name, Usage: usage, Repeated: true, text: true, set: set, get: get, copy: take}
+	copyValue := func(to *Config, from Config) { *field(to) = *field(&from) }
+	return Setting{Name: name, Usage: usage, IsList: true, isYAMLString: true, set: set, get: get, copy: copyValue}
 }
 
-// boolean marks a row as true or false.
-func boolean(s Setting) Setting {
-	s.Toggle = true
+// asBool marks a row as true or false.
+func asBool(s Setting) Setting {
+	s.IsBool = true
 	return s
 }
 
 // withReload sets when a change of the setting takes effect.
-func withReload(how Reload, s Setting) Setting {
-	s.Reload = how
+func withReload(mode ReloadMode, s Setting) Setting {
+	s.Reload = mode
 	return s
 }
 
 func changesAtOnce(s Setting) Setting { return withReload(AtOnce, s) }
 
-// formerly sets the former name of a setting.
-func formerly(name string, s Setting) Setting {
-	s.Former = name
+// withFormerName sets the former name of a setting.
+func withFormerName(name string, s Setting) Setting {
+	s.FormerName = name
 	return s
 }
 
 // withPasswords marks a row whose values are URLs that may contain passwords.
 func withPasswords(s Setting) Setting {
-	s.secret = true
+	s.mayHavePassword = true
 	return s
 }
 
 // check returns an error if the value is invalid for s.
 func (s Setting) check(value string) error { return s.set(new(Config), []string{value}) }
 
-// shown returns the value for errors and logs, with passwords hidden.
-func (s Setting) shown(value string) string {
-	if s.secret {
+// redacted returns the value for errors and logs, with passwords hidden.
+func (s Setting) redacted(value string) string {
+	if s.mayHavePassword {
 		return Redact(value)
 	}
 	return redactIfURL(value)
 }
 
-// byName returns the setting with that name or former name.
-func byName(name string) (Setting, bool) {
-	i := slices.IndexFunc(table, func(s Setting) bool { return slices.Contains(s.Names(), name) })
+// findSetting returns the setting with that name or former name.
+func findSetting(name string) (Setting, bool) {
+	i := slices.IndexFunc(settingsTable, func(s Setting) bool { return slices.Contains(s.Names(), name) })
 	if i < 0 {
 		return Setting{}, false
 	}
-	return table[i], true
+	return settingsTable[i], true
 }
 
 func settingNames() []string {
-	names := make([]string, len(table))
-	for i, s := range table {
+	names := make([]string, len(settingsTable))
+	for i, s := range settingsTable {
 		names[i] = s.Name
 	}
 	return names

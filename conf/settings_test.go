@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTable checks every row against the documentation of Setting.
-func TestTable(t *testing.T) {
+// TestSettingRows checks every row against the documentation of Setting.
+func TestSettingRows(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range Settings() {
 		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`).MatchString(s.Name) || s.Name == FileFlag || seen[s.Name] {
@@ -25,7 +25,7 @@ func TestTable(t *testing.T) {
 		if isServiceLink(s.Env(), "") {
 			t.Errorf("%s would hide a misspelt variable as one of Kubernetes", s.Env())
 		}
-		if s.Repeated {
+		if s.IsList {
 			continue
 		}
 		c := Default()
@@ -42,10 +42,10 @@ func TestOneRowPerField(t *testing.T) {
 	if rows := len(Settings()); rows != fields {
 		t.Fatalf("%d rows for %d fields", rows, fields)
 	}
-	hit := map[string]string{}
+	setBy := map[string]string{}
 	for _, s := range Settings() {
 		c := Default()
-		if err := s.set(&c, samples[s.Name][0]); err != nil {
+		if err := s.set(&c, sampleValues[s.Name][0]); err != nil {
 			t.Fatalf("%s: %v", s.Name, err)
 		}
 		for i := range fields {
@@ -53,14 +53,14 @@ func TestOneRowPerField(t *testing.T) {
 			if reflect.DeepEqual(reflect.ValueOf(c).Field(i).Interface(), reflect.ValueOf(Default()).Field(i).Interface()) {
 				continue
 			}
-			if other, twice := hit[field]; twice {
+			if other, twice := setBy[field]; twice {
 				t.Errorf("%s and %s both set %s", s.Name, other, field)
 			}
-			hit[field] = s.Name
+			setBy[field] = s.Name
 		}
 	}
-	if len(hit) != fields {
-		t.Errorf("set are only %v", hit)
+	if len(setBy) != fields {
+		t.Errorf("set are only %v", setBy)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestSettingsIsACopy(t *testing.T) {
 }
 
 func TestEnv(t *testing.T) {
-	s, _ := byName("max-ttl")
+	s, _ := findSetting("max-ttl")
 	if got := s.Env(); got != "REDLOCK_MAX_TTL" {
 		t.Fatal(got)
 	}
@@ -103,7 +103,7 @@ func TestDurationForms(t *testing.T) {
 
 // TestShownConfig prints a configuration in every way that a program might use.
 func TestShownConfig(t *testing.T) {
-	c := valid()
+	c := validConfig()
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("started", "conf", c)
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("started", "conf", &c)

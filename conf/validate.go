@@ -18,7 +18,7 @@ type problem struct {
 // Validate returns every reason why the proxy could not run with c, joined, or nil. Each reason
 // names the setting and the value, with passwords hidden. A configuration from [Load] is valid.
 func (c Config) Validate() error {
-	problems := append(c.singleProblems(), c.crossProblems()...)
+	problems := append(c.invalidValues(), c.conflicts()...)
 	errs := make([]error, len(problems))
 	for i, p := range problems {
 		errs[i] = fmt.Errorf("%s: %s", p.setting, p.text)
@@ -26,10 +26,10 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// singleProblems returns the invalid values.
-func (c Config) singleProblems() []problem {
+// invalidValues returns the invalid values.
+func (c Config) invalidValues() []problem {
 	var found []problem
-	for _, s := range table {
+	for _, s := range settingsTable {
 		for i, value := range s.get(c) {
 			if err := s.check(value); err != nil {
 				found = append(found, problem{setting: s.Name, index: i, text: valueProblem(s, value, err)})
@@ -39,8 +39,8 @@ func (c Config) singleProblems() []problem {
 	return found
 }
 
-// crossProblems returns the conflicts between values.
-func (c Config) crossProblems() []problem {
+// conflicts returns the conflicts between values.
+func (c Config) conflicts() []problem {
 	var found []problem
 	if len(c.Masters) == 0 {
 		found = append(found, problem{setting: "master", text: "no master is given: at least one is needed " +
@@ -54,9 +54,9 @@ func (c Config) crossProblems() []problem {
 				text: fmt.Sprintf("%q is not longer than master-timeout %q", ttl, timeout)},
 		})
 	}
-	if strings.HasPrefix(c.KeyPrefix, ownKeys) {
+	if strings.HasPrefix(c.KeyPrefix, proxyKeyPrefix) {
 		found = append(found, problem{setting: "key-prefix",
-			text: fmt.Sprintf("%q: keys that begin with %q are the proxies' own", c.KeyPrefix, ownKeys)})
+			text: fmt.Sprintf("%q: keys that begin with %q are the proxies' own", c.KeyPrefix, proxyKeyPrefix)})
 	}
 	if c.ClusterMode == "emulated" && c.Upstream != "" {
 		found = append(found, problem{
@@ -68,7 +68,7 @@ func (c Config) crossProblems() []problem {
 	found = append(found, c.movingProblems()...)
 	found = append(found, c.loginProblems()...)
 	found = append(found, c.certificateProblems()...)
-	return append(found, c.sameMasters()...)
+	return append(found, c.duplicateMasters()...)
 }
 
 // movingProblems returns missing settings that move-from-upstream needs.
@@ -87,17 +87,18 @@ func (c Config) movingProblems() []problem {
 	return nil
 }
 
-// ownKeys is the prefix of the proxies' own keys on the masters. No lock may have such a name.
-const ownKeys = "redlock-proxy:"
+// proxyKeyPrefix is the prefix of the proxies' own keys on the masters. No lock may have such a
+// name.
+const proxyKeyPrefix = "redlock-proxy:"
 
-// sameMasters returns masters that are given twice, and would have two votes.
-func (c Config) sameMasters() []problem {
+// duplicateMasters returns masters that are given twice, and would have two votes.
+func (c Config) duplicateMasters() []problem {
 	var found []problem
 	first := map[string]int{}
 	_, sentinels, _ := ReadSentinel(c.Upstream)
 	for i, master := range c.Masters {
-		where := address(master)
-		if c.Upstream != "" && !sentinels && where == address(c.Upstream) {
+		where := canonicalAddress(master)
+		if c.Upstream != "" && !sentinels && where == canonicalAddress(c.Upstream) {
 			found = append(found, problem{setting: "upstream",
 				text: fmt.Sprintf("%q is a master, too: clients would change locks there", Redact(c.Upstream)),
 				counterpart: &problem{setting: "master", index: i,
@@ -116,7 +117,7 @@ func (c Config) sameMasters() []problem {
 
 // Warnings returns a sentence for each setting of a valid c that works but is probably a mistake.
 func (c Config) Warnings() []string {
-	found := slices.Clone(c.renamed)
+	found := slices.Clone(c.formerNameWarnings)
 	n := len(c.Masters)
 	switch {
 	case n == 1:
@@ -125,7 +126,7 @@ func (c Config) Warnings() []string {
 		found = append(found, fmt.Sprintf("masters: %d masters tolerate no more failures than %d; use %d or %d", n, n-1,
 			max(3, n-1), max(5, n+1)))
 	}
-	if c.ShareUpstreamLogin && c.LogsIn() {
+	if c.ShareUpstreamLogin && c.LogsInToUpstream() {
 		found = append(found, fmt.Sprintf("share-upstream-login: every client that reaches %s uses the upstream "+
 			"with the login of its URL, without a login of its own", c.Listen))
 	}
@@ -154,5 +155,5 @@ func (c Config) Warnings() []string {
 
 // valueProblem returns the text of an error about one value.
 func valueProblem(s Setting, value string, err error) string {
-	return fmt.Sprintf("%q %v", s.shown(value), err)
+	return fmt.Sprintf("%q %v", s.redacted(value), err)
 }

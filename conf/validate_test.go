@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// valid returns a configuration without faults or warnings.
-func valid() Config {
+// validConfig returns a configuration without faults or warnings.
+func validConfig() Config {
 	c := Default()
 	c.Masters = []string{"redis://:hunter2@a", "redis://b", "redis://c"}
 	return c
@@ -74,7 +74,7 @@ func TestValidate(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			c := valid()
+			c := validConfig()
 			test.change(&c)
 			if err := c.Validate(); !matches(err, test.want) {
 				t.Fatalf("got\n%v\nwant\n%s", err, strings.Join(test.want, "\n"))
@@ -105,7 +105,7 @@ func TestWarnings(t *testing.T) {
 
 func TestWarningOfTooManyLockKeys(t *testing.T) {
 	for glob, want := range map[string]int{"*": 1, "**": 1, "lock:*": 0, "?*": 0} {
-		c := valid()
+		c := validConfig()
 		c.LockKeys = []string{glob}
 		if got := c.Warnings(); len(got) != want {
 			t.Errorf("%s: %q", glob, got)
@@ -114,7 +114,7 @@ func TestWarningOfTooManyLockKeys(t *testing.T) {
 }
 
 func TestWarnsOfAdminSettingsWithoutAdmin(t *testing.T) {
-	c := valid()
+	c := validConfig()
 	c.AdminPprof, c.AdminLocks = true, true
 	want := []string{"admin-pprof: has no effect without admin, the address of the port that serves profiles",
 		"admin-locks: has no effect without admin, the address of the port that shows locks"}

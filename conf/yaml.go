@@ -8,17 +8,17 @@ import (
 )
 
 var (
-	errNothing = errors.New(`no value (an empty text is written "")`)
+	errNoValue = errors.New(`no value (an empty text is written "")`)
 	errNotText = errors.New("is not text; put it in quotes")
 )
 
 // yamlFile builds a layer from the nodes of one file.
 type yamlFile struct {
-	path   string
-	lookup func(string) (string, bool) // returns the variable for ${NAME}
-	found  layer
-	failed map[string]bool // settings with an error in errs
-	errs   []error
+	path           string
+	lookup         func(string) (string, bool) // returns the variable for ${NAME}
+	settings       layer
+	failedSettings map[string]bool // settings with an error in errs
+	errs           []error
 }
 
 // pairs returns the names and values of a document, which is empty or a mapping.
@@ -29,53 +29,53 @@ func pairs(path string, body ast.Node) ([]*ast.MappingValueNode, error) {
 	case *ast.MappingNode:
 		return n.Values, nil
 	}
-	return nil, fmt.Errorf("%s:%d: expected lines of the form \"name: value\", found %s", path, line(body),
+	return nil, fmt.Errorf("%s:%d: expected lines of the form \"name: value\", found %s", path, lineOf(body),
 		nodeKind(body))
 }
 
-func (f *yamlFile) pair(pair *ast.MappingValueNode) {
+func (f *yamlFile) addPair(pair *ast.MappingValueNode) {
 	if _, plain := pair.Key.(*ast.StringNode); !plain {
-		f.errs = append(f.errs, fmt.Errorf("%s:%d: expected the name of a setting, found %s", f.path, line(pair.Key),
+		f.errs = append(f.errs, fmt.Errorf("%s:%d: expected the name of a setting, found %s", f.path, lineOf(pair.Key),
 			nodeKind(pair.Key)))
 		return
 	}
 	name := pair.Key.GetToken().Value
-	where := f.where(pair.Key, name)
-	s, known := byName(name)
+	where := f.originOf(pair.Key, name)
+	s, known := findSetting(name)
 	if !known {
-		f.errs = append(f.errs, unknown(where, name, settingNames()))
+		f.errs = append(f.errs, unknownSettingError(where, name, settingNames()))
 		return
 	}
 	before := len(f.errs)
-	e := f.entry(s, where, pair.Value)
+	e := f.readEntry(s, where, pair.Value)
 	e.incomplete = len(f.errs) > before
-	if err := f.found.add(s, e, name); err != nil {
+	if err := f.settings.add(s, e, name); err != nil {
 		f.fail(s, err)
 	}
 }
 
-// entry reads the value of one setting. It appends problems to errs.
-func (f *yamlFile) entry(s Setting, where string, value ast.Node) entry {
-	if !s.Repeated {
-		return entry{where: where, values: f.scalar(s, where, value)}
+// readEntry reads the value of one setting. It appends problems to errs.
+func (f *yamlFile) readEntry(s Setting, where string, value ast.Node) entry {
+	if !s.IsList {
+		return entry{origin: where, values: f.readScalar(s, where, value)}
 	}
-	e := entry{where: where}
+	e := entry{origin: where}
 	list, ok := value.(*ast.SequenceNode)
 	if !ok {
-		f.fail(s, notList(s, where, value))
+		f.fail(s, notListError(s, where, value))
 		return e
 	}
 	for _, item := range list.Values {
-		e.values = append(e.values, f.scalar(s, f.where(item, s.Name), item)...)
+		e.values = append(e.values, f.readScalar(s, f.originOf(item, s.Name), item)...)
 	}
 	return e
 }
 
-// scalar returns the one value of the node, or none if the value is invalid.
-func (f *yamlFile) scalar(s Setting, where string, node ast.Node) []sourcedValue {
+// readScalar returns the one value of the node, or none if the value is invalid.
+func (f *yamlFile) readScalar(s Setting, where string, node ast.Node) []sourcedValue {
 	written, ok := scalarText(node)
 	if !ok {
-		f.fail(s, fmt.Errorf("%s: %w", where, notScalar(node)))
+		f.fail(s, fmt.Errorf("%s: %w", where, notScalarError(node)))
 		return nil
 	}
 	value, err := f.resolve(s, node, written)
@@ -91,7 +91,7 @@ func (f *yamlFile) resolve(s Setting, node ast.Node, written string) (value stri
 	value = written
 	if _, isText := node.(*ast.StringNode); isText {
 		value, err = expand(written, f.lookup)
-	} else if s.text {
+	} else if s.isYAMLString {
 		err = errNotText
 	}
 	if err != nil {
@@ -101,12 +101,12 @@ func (f *yamlFile) resolve(s Setting, node ast.Node, written string) (value stri
 }
 
 func (f *yamlFile) fail(s Setting, err error) {
-	f.failed[s.Name] = true
+	f.failedSettings[s.Name] = true
 	f.errs = append(f.errs, err)
 }
 
-func (f *yamlFile) where(n ast.Node, name string) string {
-	return fmt.Sprintf("%s:%d: %s", f.path, line(n), redactIfURL(name))
+func (f *yamlFile) originOf(n ast.Node, name string) string {
+	return fmt.Sprintf("%s:%d: %s", f.path, lineOf(n), redactIfURL(name))
 }
 
 // scalarText returns a scalar as written, without its quotes.
@@ -120,14 +120,14 @@ func scalarText(n ast.Node) (text string, ok bool) {
 	return "", false
 }
 
-func notScalar(n ast.Node) error {
+func notScalarError(n ast.Node) error {
 	if _, null := n.(*ast.NullNode); null {
-		return errNothing
+		return errNoValue
 	}
 	return fmt.Errorf("expected one value on one line, found %s", nodeKind(n))
 }
 
-func notList(s Setting, where string, n ast.Node) error {
+func notListError(s Setting, where string, n ast.Node) error {
 	written, ok := scalarText(n)
 	if !ok {
 		return fmt.Errorf("%s: expected a list (a line \"- value\" for each), found %s", where, nodeKind(n))
@@ -156,4 +156,4 @@ func nodeKind(n ast.Node) string {
 	return "an anchor, an alias or a tag" // or another part of YAML that the configuration does not use
 }
 
-func line(n ast.Node) int { return n.GetToken().Position.Line }
+func lineOf(n ast.Node) int { return n.GetToken().Position.Line }

@@ -39,10 +39,10 @@ func openAdmin(
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Admin)
 	if err != nil {
-		return nil, cannotListen("admin", cfg.Admin, err)
+		return nil, listenError("admin", cfg.Admin, err)
 	}
 	a := &adminPort{listener: listener, metrics: metrics.New(version), events: events}
-	cluster.Observe(a.metrics.RoundTrips)
+	cluster.Observe(a.metrics.RoundTripRecorder)
 	return a, nil
 }
 
@@ -66,7 +66,7 @@ func (a *adminPort) withMetrics(locker *quorum.Locker, cluster *quorum.Cluster) 
 	if a == nil {
 		return locker, cluster
 	}
-	return a.metrics.Locks(locker), a.metrics.Register(cluster)
+	return a.metrics.CountLocks(locker), a.metrics.CountRegister(cluster)
 }
 
 // serve serves requests until stop is called. When draining ends, the proxy is no longer ready.
@@ -74,10 +74,10 @@ func (a *adminPort) serve(draining context.Context, d *daemon) (stop func()) {
 	if a == nil {
 		return func() {}
 	}
-	page := status.New(d.page(draining))
+	page := status.New(d.statusPageOptions(draining))
 	machine, _ := os.Hostname() // without a name, the port serves addresses only
 	port := admin.New(admin.Options{
-		Ready: func() []admin.Check { return d.checks(draining) }, Metrics: a.metrics.Handler(d.sources()), Page: page,
+		Ready: func() []admin.Check { return d.readinessChecks(draining) }, Metrics: a.metrics.Handler(d.metricSources()), Page: page,
 		Hosts: append([]string{machine}, d.cfg.AdminHosts...), Profiles: d.cfg.AdminPprof, Logger: d.log,
 	})
 	a.server.Store(port)
@@ -103,8 +103,8 @@ func (a *adminPort) serveProfiles(on bool) {
 	}
 }
 
-// checks returns the checks of /readyz.
-func (d *daemon) checks(draining context.Context) []admin.Check {
+// readinessChecks returns the checks of /readyz.
+func (d *daemon) readinessChecks(draining context.Context) []admin.Check {
 	all := []admin.Check{d.checkServing(draining), d.checkLocks()}
 	if d.upstream != nil {
 		all = append(all, d.checkUpstream())
@@ -115,7 +115,7 @@ func (d *daemon) checks(draining context.Context) []admin.Check {
 func (d *daemon) checkServing(draining context.Context) admin.Check {
 	c := admin.Check{Name: "clients", State: admin.Failed}
 	switch {
-	case d.delaying.Load():
+	case d.inDrainDelay.Load():
 		c.Text = "shutting down; send no new clients"
 	case draining.Err() != nil:
 		c.Text = "draining, no new clients are served"
@@ -128,12 +128,12 @@ func (d *daemon) checkServing(draining context.Context) admin.Check {
 }
 
 func (d *daemon) checkLocks() admin.Check {
-	look := d.look()
-	c := admin.Check{Name: "locks", Formerly: "masters", Text: "available, " + look.Votes()}
-	switch verdict := look.Decide(); {
+	inputs := d.availabilityInputs()
+	c := admin.Check{Name: "locks", FormerName: "masters", Text: "available, " + inputs.Votes()}
+	switch verdict := inputs.Decide(); {
 	case verdict.State != availability.Available:
 		c.State, c.Text = admin.Failed, verdict.Cause
-	case look.Voting < look.Masters:
+	case inputs.Voting < inputs.Masters:
 		c.State = admin.Degraded
 	}
 	return c
@@ -147,13 +147,13 @@ func (d *daemon) checkUpstream() admin.Check {
 	return c
 }
 
-// page returns the sources of the status page.
-func (d *daemon) page(draining context.Context) status.Options {
+// statusPageOptions returns the sources of the status page.
+func (d *daemon) statusPageOptions(draining context.Context) status.Options {
 	opts := status.Options{
-		Proxy:   func() status.Proxy { return d.describe(draining) },
+		Proxy:   func() status.Proxy { return d.proxyStatus(draining) },
 		Clients: d.countClients, Totals: d.admin.metrics.Totals, Masters: d.cluster.Status,
-		Look:   d.look,
-		Events: d.admin.events,
+		Availability: d.availabilityInputs,
+		Events:       d.admin.events,
 	}
 	if d.upstream != nil {
 		opts.Upstream = d.upstream.Status
@@ -164,7 +164,7 @@ func (d *daemon) page(draining context.Context) status.Options {
 	return opts
 }
 
-func (d *daemon) describe(draining context.Context) status.Proxy {
+func (d *daemon) proxyStatus(draining context.Context) status.Proxy {
 	p := status.Proxy{Version: d.opts.Version, Listen: d.listener.Addr().String(), State: "serving"}
 	switch {
 	case draining.Err() != nil:
@@ -173,8 +173,8 @@ func (d *daemon) describe(draining context.Context) status.Proxy {
 		p.State = "starting"
 	}
 	clients, counts := d.countClients(), d.countCommands()
-	p.Clients, p.ClientsLimit, p.Waiters = clients.Connected, clients.Max, int64(counts.Waiting)
-	p.Uncovered, p.DirectLocks = counts.DetectedLocks, counts.DirectLocks
+	p.Clients, p.ClientsLimit, p.Waiters = clients.Connected, clients.MaxClients, int64(counts.Waiting)
+	p.UncoveredLocks, p.DirectLocks = counts.DetectedLocks, counts.DirectLocks
 	return p
 }
 
@@ -183,19 +183,19 @@ func (d *daemon) listLocks(ctx context.Context, db int, match string, count int)
 	all := make([]status.Lock, len(found))
 	for i, l := range found {
 		all[i] = status.Lock{
-			Key: l.Key, State: l.State, Left: l.Left, Votes: l.Votes, Waiters: l.Waiters, Since: l.Since, Addr: l.Addr,
+			Key: l.Key, State: l.State, TimeLeft: l.Left, Votes: l.Votes, Waiters: l.Waiters, Since: l.Since, Addr: l.Addr,
 			Name: l.Name,
 		}
 	}
 	return all, err
 }
 
-// sources returns the sources of the metrics.
-func (d *daemon) sources() metrics.Sources {
+// metricSources returns the sources of the metrics.
+func (d *daemon) metricSources() metrics.Sources {
 	from := metrics.Sources{
-		Clients: d.countClients, Commands: d.countCommands, Masters: d.cluster.Status, Look: d.look,
+		Clients: d.countClients, Commands: d.countCommands, Masters: d.cluster.Status, Availability: d.availabilityInputs,
 		Certificate: d.certs.Until,
-		LogDropped:  d.opts.Logs.dropped,
+		LogDropped:  d.opts.Logs.droppedLines,
 		Reload:      func() (time.Time, bool) { last := d.lastReload(); return last.at, last.ok },
 	}
 	if d.upstream != nil {
@@ -207,11 +207,11 @@ func (d *daemon) sources() metrics.Sources {
 func (d *daemon) countClients() metrics.Clients {
 	c := d.server.Counts()
 	return metrics.Clients{
-		Connected: c.Connected, Parked: c.Parked, Max: int64(d.server.MaxClients()),
-		HeldInput: c.HeldInput, RefusedInput: c.RefusedInput, Unread: c.Unread, CutUnread: c.CutUnread,
-		Messages: c.Messages, CutMessages: c.CutMessages,
+		Connected: c.Connected, Parked: c.Parked, MaxClients: int64(d.server.MaxClients()),
+		InputBytes: c.HeldInput, DisconnectedForInput: c.RefusedInput, UnreadBytes: c.Unread, DisconnectedForUnread: c.CutUnread,
+		MessageBytes: c.Messages, DisconnectedForMessages: c.CutMessages,
 		Accepted: c.Accepted, Refused: c.Refused, AcceptErrors: c.AcceptErrors,
-		ToUpstream: c.ToUpstream, ToClients: c.ToClients, Relayed: c.Relayed, Redirects: c.Redirects,
+		BytesToUpstream: c.ToUpstream, BytesToClients: c.ToClients, RelayedCommands: c.Relayed, Redirects: c.Redirects,
 	}
 }
 

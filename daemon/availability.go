@@ -28,8 +28,8 @@ func TrialKey(lockKeys []string) string {
 	return name
 }
 
-// look returns the facts that decide whether locks are available.
-func (d *daemon) look() availability.Inputs {
+// availabilityInputs returns the facts that decide whether locks are available.
+func (d *daemon) availabilityInputs() availability.Inputs {
 	l := d.cluster.Availability()
 	if !RecordsLocation(d.cfg) {
 		l.Place, l.Known = location.Masters, true
@@ -50,15 +50,15 @@ const watchInterval = 100 * time.Millisecond
 // watchAvailability logs when locks are available for the first time, when and why they become
 // unavailable, and when they are available again, until ctx ends.
 func (d *daemon) watchAvailability(ctx context.Context) {
-	seen, ready := watch{}, false
+	watch, ready := availabilityWatch{}, false
 	for ; ctx.Err() == nil; _ = pacing.Sleep(ctx, watchInterval) {
-		look := d.look()
-		verdict := look.Decide()
-		change, without := seen.update(verdict.State, time.Now())
+		inputs := d.availabilityInputs()
+		verdict := inputs.Decide()
+		change, downtime := watch.update(verdict.State, time.Now())
 		switch {
 		case verdict.State == availability.Available && !ready:
 			ready = true
-			d.log.Info("ready", "listen", d.listener.Addr().String(), "masters", look.Masters, "voting", look.Voting,
+			d.log.Info("ready", "listen", d.listener.Addr().String(), "masters", inputs.Masters, "voting", inputs.Voting,
 				"version", d.opts.Version)
 		case change == becameUnavailable:
 			cause := verdict.Cause
@@ -67,15 +67,15 @@ func (d *daemon) watchAvailability(ctx context.Context) {
 			}
 			d.log.Warn("locks are not available", "cause", cause)
 		case change == becameAvailable:
-			d.log.Info("locks are available again", "without", without.Round(time.Millisecond), "voting", look.Voting,
-				"masters", look.Masters)
+			d.log.Info("locks are available again", "without", downtime.Round(time.Millisecond), "voting", inputs.Voting,
+				"masters", inputs.Masters)
 		}
 	}
 }
 
-// watch detects when locks become unavailable and when they are available again, once each. It
-// ignores planned steps.
-type watch struct {
+// availabilityWatch detects when locks become unavailable and when they are available again, once
+// each. It ignores planned steps.
+type availabilityWatch struct {
 	// since is when locks became unavailable, or zero. reported is set once that was reported.
 	since    time.Time
 	reported bool
@@ -90,12 +90,12 @@ const (
 	becameAvailable
 )
 
-// update returns the change, if any. without is how long locks were unavailable.
-func (w *watch) update(state availability.State, now time.Time) (what transition, without time.Duration) {
+// update returns the change, if any. downtime is how long locks were unavailable.
+func (w *availabilityWatch) update(state availability.State, now time.Time) (change transition, downtime time.Duration) {
 	switch {
 	case state == availability.Available && w.reported:
-		what, without = becameAvailable, now.Sub(w.since)
-		*w = watch{}
+		change, downtime = becameAvailable, now.Sub(w.since)
+		*w = availabilityWatch{}
 	case state != availability.Unavailable:
 		if !w.reported {
 			w.since = time.Time{}
@@ -103,7 +103,7 @@ func (w *watch) update(state availability.State, now time.Time) (what transition
 	case w.since.IsZero():
 		w.since = now
 	case !w.reported:
-		w.reported, what = true, becameUnavailable
+		w.reported, change = true, becameUnavailable
 	}
-	return what, without
+	return change, downtime
 }

@@ -12,11 +12,11 @@ import (
 // moment, or a planned step, is not reported.
 func TestWatch(t *testing.T) {
 	const yes, paused, no = availability.Available, availability.Paused, availability.Unavailable
-	now, seen := time.Now(), watch{}
+	now, watch := time.Now(), availabilityWatch{}
 	for i, c := range []struct {
-		state   availability.State
-		want    transition
-		without time.Duration
+		state    availability.State
+		want     transition
+		downtime time.Duration
 	}{
 		{yes, noChange, 0}, {no, noChange, 0}, {yes, noChange, 0},
 		{no, noChange, 0}, {no, becameUnavailable, 0}, {no, noChange, 0}, {no, noChange, 0},
@@ -26,9 +26,9 @@ func TestWatch(t *testing.T) {
 		{no, noChange, 0}, {paused, noChange, 0}, {no, noChange, 0}, {no, becameUnavailable, 0}, {paused, noChange, 0},
 		{yes, becameAvailable, 3 * time.Second},
 	} {
-		what, without := seen.update(c.state, now.Add(time.Duration(i)*time.Second))
-		if what != c.want || without != c.without {
-			t.Errorf("look %d: got %v after %v, want %v after %v", i, what, without, c.want, c.without)
+		change, downtime := watch.update(c.state, now.Add(time.Duration(i)*time.Second))
+		if change != c.want || downtime != c.downtime {
+			t.Errorf("check %d: got %v after %v, want %v after %v", i, change, downtime, c.want, c.downtime)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func Serve(ctx context.Context, o Options) error {
 		defer d.listener.Close()
 		return d.runUntilStopped(ctx, func() error {
 			return d.run(ctx, func(addr net.Addr) {
-				ready(func() error { return d.askItself(addr.String()) })
+				ready(func() error { return d.checkOwnHealth(addr.String()) })
 				if o.Ready != nil {
 					o.Ready(addr)
 				}
@@ -95,11 +95,11 @@ func (d *daemon) runUntilStopped(ctx context.Context, run func() error) error {
 
 // daemon is a proxy. upstream is nil for a lock server, admin without an admin port.
 type daemon struct {
-	cfg       conf.Config // as of the start
-	opts      Options
-	applied   atomic.Pointer[applied]
-	reloading reloading
-	reloads   atomic.Pointer[reloadResult]
+	cfg              conf.Config // as of the start
+	opts             Options
+	applied          atomic.Pointer[appliedConfig]
+	reloading        reloadLocks
+	lastReloadResult atomic.Pointer[reloadResult]
 	// lastMastersError is the last logged reason why the configuration names other masters.
 	lastMastersError string
 	log              *slog.Logger
@@ -109,15 +109,15 @@ type daemon struct {
 	cluster          *quorum.Cluster
 	upstream         *upstream.Upstream
 	table            *commands.Table
-	unmoved          *commands.Table       // used while the locks are at the upstream; nil: they never are
+	tableAtUpstream  *commands.Table       // used while the locks are at the upstream; nil: they never are
 	directWrites     *directwrites.Watcher // nil: not watched
 	server           *proxy.Server
 	listener         net.Listener
 	admin            *adminPort
 	// stopping is set once the proxy has been asked to stop.
 	stopping atomic.Bool
-	// delaying is set while drain-delay runs.
-	delaying atomic.Bool
+	// inDrainDelay is set while drain-delay runs.
+	inDrainDelay atomic.Bool
 }
 
 // newDaemon creates the parts, and listens. It serves no clients yet.
@@ -131,7 +131,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 	var events *status.Events
 	if cfg.Admin != "" {
 		events = status.NewEvents()
-		log = events.Watching(log)
+		log = events.WrapLogger(log)
 	}
 	d.log = log
 	if d.users, err = LoadUsers(cfg, log); err != nil {
@@ -148,7 +148,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 		Masters: cfg.Masters, TLS: d.certs.Dialing, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
 		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, OnMastersChanged: d.followMasters,
 		Tagged: len(cfg.LockTags) > 0, Settings: SharedSettings(cfg), FromUpstream: cfg.MoveFromUpstream,
-		Record: recordAt(d.upstream, cfg), Name: d.name,
+		Record: locationRecord(d.upstream, cfg), Name: d.displayName,
 	})
 	if err != nil {
 		return nil, err
@@ -157,8 +157,8 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 		return nil, err
 	}
 	d.cfg = cfg
-	d.applied.Store(&applied{cfg: configured, password: password, clients: cfg.MaxClients})
-	d.reloads.Store(&reloadResult{at: time.Now(), ok: true})
+	d.applied.Store(&appliedConfig{cfg: configured, password: password, maxClients: cfg.MaxClients})
+	d.lastReloadResult.Store(&reloadResult{at: time.Now(), ok: true})
 	if err := d.listen(ctx); err != nil {
 		return nil, err
 	}
@@ -169,9 +169,9 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 	return d, nil
 }
 
-// name returns the name of the proxy for operators: its listen address. If it listens on all or on
-// loopback addresses, the machine's name replaces the host.
-func (d *daemon) name() string {
+// displayName returns the name of the proxy for operators: its listen address. If it listens on all
+// or on loopback addresses, the machine's name replaces the host.
+func (d *daemon) displayName() string {
 	host, port, _ := net.SplitHostPort(d.listener.Addr().String())
 	if ip := net.ParseIP(host); ip.IsUnspecified() || ip.IsLoopback() {
 		host, _ = os.Hostname()
@@ -189,9 +189,9 @@ func (d *daemon) listen(ctx context.Context) error {
 	config := net.ListenConfig{KeepAlive: keepAlive}
 	listener, err := config.Listen(ctx, "tcp", d.cfg.Listen)
 	if err != nil {
-		return cannotListen("listen", d.cfg.Listen, err)
+		return listenError("listen", d.cfg.Listen, err)
 	}
-	if err := refuseSelf(ctx, d.cfg, listener.Addr().String()); err != nil {
+	if err := checkNotSelf(ctx, d.cfg, listener.Addr().String()); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	d.listener = listener
@@ -230,9 +230,9 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 		running.Go(func() { d.directWrites.Run(servers) })
 	}
 	d.admin.setServing()
-	d.warnUntimely()
-	d.warnOpen()
-	d.warnProtected()
+	d.warnCertificateValidity()
+	d.warnOpenUsers()
+	d.warnProtectedMode()
 	d.log.Info("serving clients", "listen", d.listener.Addr().String(), "version", d.opts.Version)
 	running.Go(func() { d.watchAvailability(clients) })
 	ready(d.listener.Addr())
@@ -244,13 +244,13 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	return err
 }
 
-// delayDrain waits until asked ends, and calls stop after drain-delay has passed. Until then the
-// proxy serves clients, but reports that it is not ready.
-func (d *daemon) delayDrain(asked, clients context.Context, stop func()) {
+// delayDrain waits until stopRequested ends, and calls stop after drain-delay has passed. Until
+// then the proxy serves clients, but reports that it is not ready.
+func (d *daemon) delayDrain(stopRequested, clients context.Context, stop func()) {
 	select {
 	case <-clients.Done():
 		return
-	case <-asked.Done():
+	case <-stopRequested.Done():
 	}
 	defer stop()
 	d.stopping.Store(true)
@@ -259,8 +259,8 @@ func (d *daemon) delayDrain(asked, clients context.Context, stop func()) {
 		return
 	}
 	d.log.Info("shutting down: not ready, but accepting clients until drain-delay has passed", "drain-delay", delay)
-	d.delaying.Store(true)
-	defer d.delaying.Store(false)
+	d.inDrainDelay.Store(true)
+	defer d.inDrainDelay.Store(false)
 	_ = pacing.Sleep(clients, delay)
 }
 
@@ -271,8 +271,8 @@ func newID() string {
 	return hex.EncodeToString(bits[:])
 }
 
-// cannotListen returns an error with the setting and the innermost cause.
-func cannotListen(setting, address string, err error) error {
+// listenError returns an error with the setting and the innermost cause.
+func listenError(setting, address string, err error) error {
 	if call, ok := errors.AsType[*os.SyscallError](err); ok {
 		err = call.Err
 	}
@@ -302,7 +302,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 			Cluster:         cfg.ClusterMode == "emulated",
 			Version:         d.opts.Version,
 			Masters:         d.cluster.Status,
-			Look:            d.look,
+			Look:            d.availabilityInputs,
 			RemovalsPending: d.cluster.RemovalsPending,
 			Clients:         func() int { return d.server.Clients() },
 			AcceptErrors:    func() int64 { return d.server.AcceptErrors() },
@@ -343,8 +343,8 @@ func (d *daemon) newServer(id, clientPassword string) {
 		served.LockLocation = d.cluster
 	}
 	if opts.MoveOptions != nil {
-		d.unmoved = commands.NewTableAtUpstream(d.table, opts)
-		served.Unmoved = d.unmoved
+		d.tableAtUpstream = commands.NewTableAtUpstream(d.table, opts)
+		served.Unmoved = d.tableAtUpstream
 	}
 	d.applyToTables(cfg)
 	served.Table = d.table
@@ -384,7 +384,7 @@ func awaitReady(ctx context.Context, cluster *quorum.Cluster, timeout time.Durat
 // applyToTables applies settings to all commands.
 func (d *daemon) applyToTables(cfg conf.Config) {
 	d.table.Apply(tableSettings(cfg))
-	if d.unmoved != nil {
-		d.unmoved.Apply(tableSettings(cfg))
+	if d.tableAtUpstream != nil {
+		d.tableAtUpstream.Apply(tableSettings(cfg))
 	}
 }

@@ -19,8 +19,8 @@ import (
 // healthcheckTimeout limits the time that a healthy proxy may take to answer.
 const healthcheckTimeout = 2 * time.Second
 
-// Reachable returns an address to connect to for an address to listen on.
-func Reachable(listen string) string {
+// ConnectAddress returns an address to connect to for an address to listen on.
+func ConnectAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return listen
@@ -57,13 +57,13 @@ func AskHealth(addr string, balancers []netip.Prefix, secure *tls.Config) (Healt
 	}
 	_, writeErr := conn.Write([]byte("PROXY HEALTH\r\n"))
 	answer, err := readHealth(bufio.NewReader(conn))
-	var said *net.OpError
+	var opErr *net.OpError
 	var plain tls.RecordHeaderError
 	switch {
 	case errors.As(err, &plain) && string(plain.RecordHeader[:]) == "-ERR ": // refused before the handshake
 		return Health{refusal: "max-clients is reached"}, nil
-	case errors.As(err, &said) && said.Op == "remote error":
-		return Health{refusal: said.Err.Error()}, nil
+	case errors.As(err, &opErr) && opErr.Op == "remote error":
+		return Health{refusal: opErr.Err.Error()}, nil
 	case err != nil:
 		return Health{}, errors.Join(writeErr, err)
 	}
@@ -81,7 +81,7 @@ func readHealth(in *bufio.Reader) (Health, error) {
 		return Health{refusal: refusal}, nil
 	}
 	size, err := strconv.Atoi(strings.TrimPrefix(head, "$"))
-	if err != nil || size < 0 || size > maxHealth || head[0] != '$' {
+	if err != nil || size < 0 || size > maxHealthReply || head[0] != '$' {
 		return Health{}, fmt.Errorf("the server is not a redlock-proxy: it answered %q", head)
 	}
 	text := make([]byte, size)
@@ -91,8 +91,8 @@ func readHealth(in *bufio.Reader) (Health, error) {
 	return Health{fields: redisinfo.Parse(string(text))}, nil // the format is that of INFO
 }
 
-// maxHealth limits the reply to PROXY HEALTH, in bytes. Real replies are shorter.
-const maxHealth = 4096
+// maxHealthReply limits the reply to PROXY HEALTH, in bytes. Real replies are shorter.
+const maxHealthReply = 4096
 
 // Ready returns why no new client gets a lock at the proxy, or nil.
 func (h Health) Ready() error {

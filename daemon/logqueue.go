@@ -20,13 +20,13 @@ type logQueue struct {
 	dropNotice func(lines int64) []byte
 	done       chan struct{} // closed when the goroutine has ended
 
-	mu         sync.Mutex
-	nonEmpty   *sync.Cond
-	lines      [][]byte
-	bytes      int
-	unreported int64 // dropped since the last notice
-	dropped    int64
-	closed     bool
+	mu              sync.Mutex
+	nonEmpty        *sync.Cond
+	lines           [][]byte
+	bytes           int
+	unreportedDrops int64 // dropped since the last notice
+	droppedLines    int64
+	closed          bool
 }
 
 // newLogQueue returns a queue that writes to out. The caller must close it.
@@ -42,8 +42,8 @@ func (q *logQueue) Write(line []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed || q.bytes+len(line) > maxLogQueue {
-		q.unreported++
-		q.dropped++
+		q.unreportedDrops++
+		q.droppedLines++
 		return len(line), nil
 	}
 	q.lines, q.bytes = append(q.lines, append([]byte(nil), line...)), q.bytes+len(line)
@@ -51,11 +51,11 @@ func (q *logQueue) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Dropped returns how many lines were dropped.
-func (q *logQueue) Dropped() int64 {
+// DroppedLines returns how many lines were dropped.
+func (q *logQueue) DroppedLines() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.dropped
+	return q.droppedLines
 }
 
 // run writes until the queue is closed and empty.
@@ -85,8 +85,8 @@ func (q *logQueue) next() (lines [][]byte, unreported int64, more bool) {
 	for len(q.lines) == 0 && !q.closed {
 		q.nonEmpty.Wait()
 	}
-	lines, unreported = q.lines, q.unreported
-	q.lines, q.unreported = nil, 0
+	lines, unreported = q.lines, q.unreportedDrops
+	q.lines, q.unreportedDrops = nil, 0
 	return lines, unreported, !q.closed
 }
 
@@ -101,7 +101,7 @@ func (q *logQueue) release(size int) {
 func (q *logQueue) countDropped() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.dropped++
+	q.droppedLines++
 }
 
 // Close accepts no more lines, and waits a while until all lines are written.

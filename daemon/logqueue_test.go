@@ -17,7 +17,7 @@ type blockedWriter struct {
 	writeStarted chan struct{} // receives a value as soon as a line is written; nil: not used
 	mu           sync.Mutex
 	out          bytes.Buffer
-	fails        error
+	err          error
 }
 
 func (s *blockedWriter) Write(line []byte) (int, error) {
@@ -29,7 +29,7 @@ func (s *blockedWriter) Write(line []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.out.Write(line)
-	return len(line), s.fails
+	return len(line), s.err
 }
 
 // TestLogDoesNotBlock checks that logging never waits, and that a line reports dropped lines.
@@ -49,7 +49,7 @@ func TestLogDoesNotBlock(t *testing.T) {
 		for i := range lines {
 			log.Info("long", "i", i, "x", strings.Repeat("x", maxLogQueue/20))
 		}
-		dropped := logs.dropped()
+		dropped := logs.droppedLines()
 		if dropped < lines/2 || dropped >= lines {
 			t.Errorf("%d lines were dropped", dropped)
 		}
@@ -71,7 +71,7 @@ func TestLogDoesNotBlock(t *testing.T) {
 // TestLogWithoutReader checks that lines that cannot be written count as dropped, and that Close
 // does not wait forever for a reader that is stuck.
 func TestLogWithoutReader(t *testing.T) {
-	reader := &blockedWriter{unblock: make(chan struct{}), fails: errors.New("broken pipe")}
+	reader := &blockedWriter{unblock: make(chan struct{}), err: errors.New("broken pipe")}
 	logs, err := NewLogs(reader, conf.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -80,11 +80,11 @@ func TestLogWithoutReader(t *testing.T) {
 	logs.queue.Close()
 	close(reader.unblock)
 	<-logs.queue.done
-	if logs.dropped() != 1 {
-		t.Errorf("%d lines were dropped", logs.dropped())
+	if logs.droppedLines() != 1 {
+		t.Errorf("%d lines were dropped", logs.droppedLines())
 	}
 	logs.Logger().Info("after the end")
-	if logs.dropped() != 2 {
-		t.Errorf("%d lines were dropped", logs.dropped())
+	if logs.droppedLines() != 2 {
+		t.Errorf("%d lines were dropped", logs.droppedLines())
 	}
 }

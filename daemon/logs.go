@@ -44,12 +44,12 @@ func (l *Logs) dropNotice(lines int64) []byte {
 // Close writes the remaining lines, unless the reader takes too long.
 func (l *Logs) Close() { l.queue.Close() }
 
-// dropped returns how many lines could not be written.
-func (l *Logs) dropped() int64 {
+// droppedLines returns how many lines could not be written.
+func (l *Logs) droppedLines() int64 {
 	if l == nil || l.queue == nil {
 		return 0
 	}
-	return l.queue.Dropped()
+	return l.queue.DroppedLines()
 }
 
 // apply sets the level and the format for all further lines of all loggers.
@@ -69,13 +69,13 @@ func (l *Logs) apply(cfg conf.Config) error {
 
 // Logger returns a logger that follows changes of the level and the format.
 func (l *Logs) Logger() *slog.Logger {
-	return slog.New(currentHandler{logs: l, with: func(h slog.Handler) slog.Handler { return h }})
+	return slog.New(currentHandler{logs: l, addContext: func(h slog.Handler) slog.Handler { return h }})
 }
 
 // currentHandler delegates to the current handler of the log, with its attributes and groups.
 type currentHandler struct {
-	logs *Logs
-	with func(slog.Handler) slog.Handler
+	logs       *Logs
+	addContext func(slog.Handler) slog.Handler
 }
 
 // Enabled implements slog.Handler.
@@ -85,21 +85,22 @@ func (f currentHandler) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle implements slog.Handler.
 func (f currentHandler) Handle(ctx context.Context, r slog.Record) error {
-	return f.with(*f.logs.current.Load()).Handle(ctx, r)
+	return f.addContext(*f.logs.current.Load()).Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
 func (f currentHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return currentHandler{f.logs, func(h slog.Handler) slog.Handler { return f.with(h).WithAttrs(attrs) }}
+	return currentHandler{f.logs, func(h slog.Handler) slog.Handler { return f.addContext(h).WithAttrs(attrs) }}
 }
 
 // WithGroup implements slog.Handler.
 func (f currentHandler) WithGroup(name string) slog.Handler {
-	return currentHandler{f.logs, func(h slog.Handler) slog.Handler { return f.with(h).WithGroup(name) }}
+	return currentHandler{f.logs, func(h slog.Handler) slog.Handler { return f.addContext(h).WithGroup(name) }}
 }
 
-// withUnit formats durations with their unit. JSON would otherwise contain plain nanoseconds.
-func withUnit(_ []string, a slog.Attr) slog.Attr {
+// durationsWithUnit formats durations with their unit. JSON would otherwise contain plain
+// nanoseconds.
+func durationsWithUnit(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
 	}
@@ -114,7 +115,7 @@ func newHandler(w io.Writer, cfg conf.Config) (slog.Handler, error) {
 	opts := &slog.HandlerOptions{Level: level}
 	switch cfg.LogFormat {
 	case "json":
-		opts.ReplaceAttr = withUnit
+		opts.ReplaceAttr = durationsWithUnit
 		return slog.NewJSONHandler(w, opts), nil
 	case "text":
 		return slog.NewTextHandler(w, opts), nil

@@ -18,18 +18,19 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// applied is the current configuration of a proxy. It is immutable.
-type applied struct {
-	cfg      conf.Config
-	password string // that clients log in with
-	clients  int    // max-clients, or fewer if the limit on open files is too low
+// appliedConfig is the current configuration of a proxy. It is immutable.
+type appliedConfig struct {
+	cfg        conf.Config
+	password   string // that clients log in with
+	maxClients int    // max-clients, or fewer if the limit on open files is too low
 }
 
-// reloading allows one reload at a time.
-type reloading struct {
-	mu sync.Mutex
-	// reading is held while files are read, which may hang for longer than a reload waits.
-	reading sync.Mutex
+// reloadLocks holds the locks of reloads.
+type reloadLocks struct {
+	// oneReload is held during a reload, so that only one runs at a time.
+	oneReload sync.Mutex
+	// readingFiles is held while files are read, which may hang for longer than a reload waits.
+	readingFiles sync.Mutex
 }
 
 // readTimeout limits the time to read all files. A reload that waits for a file system must not
@@ -37,9 +38,9 @@ type reloading struct {
 const readTimeout = 5 * time.Second
 
 var (
-	errNoSource     = errors.New("this proxy has no configuration to reload")
-	errReadTimeout  = errors.New("the configuration files could not be read within 5 s")
-	errStillReading = errors.New("an earlier reload is still reading the configuration files")
+	errNoConfiguration = errors.New("this proxy has no configuration to reload")
+	errReadTimeout     = errors.New("the configuration files could not be read within 5 s")
+	errStillReading    = errors.New("an earlier reload is still reading the configuration files")
 )
 
 // handleHangups reloads the configuration at each hangup until ctx ends.
@@ -63,20 +64,20 @@ type reloadResult struct {
 
 // reload calls reloadNow, and stores the result for the metrics.
 func (d *daemon) reload(by string) (changed, pending []string, err error) {
-	d.reloading.mu.Lock()
-	defer d.reloading.mu.Unlock()
+	d.reloading.oneReload.Lock()
+	defer d.reloading.oneReload.Unlock()
 	defer notifyReload(d.log)()
 	changed, pending, err = d.reloadNow(by)
 	last := reloadResult{at: time.Now(), ok: true}
 	if err != nil {
 		last = reloadResult{at: d.lastReload().at}
 	}
-	d.reloads.Store(&last)
+	d.lastReloadResult.Store(&last)
 	return changed, pending, err
 }
 
 // lastReload returns the result of the last reload. The start of the proxy counts as a reload.
-func (d *daemon) lastReload() reloadResult { return *d.reloads.Load() }
+func (d *daemon) lastReload() reloadResult { return *d.lastReloadResult.Load() }
 
 // reloadNow reads the configuration again, and applies the settings that can change while the proxy
 // runs. If anything is wrong it changes nothing, and returns the error. changed lists the settings
@@ -84,7 +85,7 @@ func (d *daemon) lastReload() reloadResult { return *d.reloads.Load() }
 // reload for the log.
 func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 	current := d.applied.Load()
-	next, err := d.prepareInTime(current)
+	next, err := d.prepareWithTimeout(current)
 	if err != nil {
 		d.log.Error("the configuration was not reloaded: nothing was changed", "by", by, "cause", err)
 		return nil, nil, err
@@ -99,12 +100,12 @@ func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 		return nil, nil, err
 	}
 	d.logReload(by, next)
-	WarnOf(d.log, newWarnings(current.cfg, next.cfg))
+	LogWarnings(d.log, newWarnings(current.cfg, next.cfg))
 	if !protected {
-		d.warnProtected()
+		d.warnProtectedMode()
 	}
-	d.warnOpen()
-	d.warnUntimely()
+	d.warnOpenUsers()
+	d.warnCertificateValidity()
 	return next.changed, next.pending, nil
 }
 
@@ -113,7 +114,7 @@ const changeTimeout = 10 * time.Second
 
 // changeMasters changes the masters, if the configuration names different masters. Changed
 // passwords and parameters of masters that stay are applied with it.
-func (d *daemon) changeMasters(current *applied, next prepared) error {
+func (d *daemon) changeMasters(current *appliedConfig, next preparedConfig) error {
 	if next.cfg.SameMasters(current.cfg) {
 		return nil
 	}
@@ -150,17 +151,17 @@ func (d *daemon) followMasters(masters []string) {
 // readMasters reads the configuration in order to compare its masters.
 func (d *daemon) readMasters() (conf.Config, error) {
 	if d.opts.Read == nil {
-		return conf.Config{}, errNoSource
+		return conf.Config{}, errNoConfiguration
 	}
-	if !d.reloading.reading.TryLock() {
+	if !d.reloading.readingFiles.TryLock() {
 		return conf.Config{}, errStillReading
 	}
-	defer d.reloading.reading.Unlock()
+	defer d.reloading.readingFiles.Unlock()
 	return d.opts.Read()
 }
 
-// prepared is a configuration that has been checked completely, and can be applied.
-type prepared struct {
+// preparedConfig is a configuration that has been checked completely, and can be applied.
+type preparedConfig struct {
 	cfg              conf.Config
 	password         string
 	useCertificates  func()
@@ -168,54 +169,54 @@ type prepared struct {
 	changed, pending []string
 }
 
-// prepareInTime calls prepare, and returns an error if that takes too long.
-func (d *daemon) prepareInTime(current *applied) (prepared, error) {
+// prepareWithTimeout calls prepare, and returns an error if that takes too long.
+func (d *daemon) prepareWithTimeout(current *appliedConfig) (preparedConfig, error) {
 	type result struct {
-		next prepared
+		next preparedConfig
 		err  error
 	}
 	switch {
 	case d.opts.Read == nil:
-		return prepared{}, errNoSource
-	case !d.reloading.reading.TryLock():
-		return prepared{}, errStillReading
+		return preparedConfig{}, errNoConfiguration
+	case !d.reloading.readingFiles.TryLock():
+		return preparedConfig{}, errStillReading
 	}
 	done := make(chan result, 1)
 	go func() { // ends when the files have been read
 		next, err := d.prepare(current)
-		d.reloading.reading.Unlock() // before the result is sent, or the next reload may find it locked
+		d.reloading.readingFiles.Unlock() // before the result is sent, or the next reload may find it locked
 		done <- result{next, err}
 	}()
 	select {
 	case r := <-done:
 		return r.next, r.err
 	case <-time.After(readTimeout):
-		return prepared{}, errReadTimeout
+		return preparedConfig{}, errReadTimeout
 	}
 }
 
 // prepare reads and checks everything. It changes nothing.
-func (d *daemon) prepare(current *applied) (prepared, error) {
+func (d *daemon) prepare(current *appliedConfig) (preparedConfig, error) {
 	read, err := d.opts.Read()
 	if err != nil {
-		return prepared{}, err
+		return preparedConfig{}, err
 	}
-	cfg, changed, pending, err := current.cfg.Reloaded(read)
+	cfg, changed, pending, err := current.cfg.AfterReload(read)
 	if err != nil {
-		return prepared{}, err
+		return preparedConfig{}, err
 	}
-	next := prepared{cfg: cfg, changed: changeTexts(changed), pending: changeTexts(pending)}
+	next := preparedConfig{cfg: cfg, changed: changeTexts(changed), pending: changeTexts(pending)}
 	if next.password, err = cfg.ClientPassword(); err != nil {
-		return prepared{}, err
+		return preparedConfig{}, err
 	}
 	var renewed []string
 	if next.useCertificates, renewed, err = d.certs.Prepare(cfg.CertificateFiles(), time.Now()); err != nil {
-		return prepared{}, err
+		return preparedConfig{}, err
 	}
 	if d.users != nil {
 		usersChanged := false
 		if next.useUsers, usersChanged, err = d.users.Prepare(); err != nil {
-			return prepared{}, fmt.Errorf("acl-file: %w", err)
+			return preparedConfig{}, fmt.Errorf("acl-file: %w", err)
 		}
 		if usersChanged {
 			renewed = append(renewed, "acl-file")
@@ -242,10 +243,10 @@ func changeTexts(changes []conf.Change) []string {
 
 // apply applies a prepared configuration, the masters first: they must know of a longer max-ttl
 // before clients may ask for it.
-func (d *daemon) apply(current *applied, next prepared) error {
+func (d *daemon) apply(current *appliedConfig, next preparedConfig) error {
 	running := next.cfg
 	if running.MaxClients == current.cfg.MaxClients {
-		running.MaxClients = current.clients
+		running.MaxClients = current.maxClients
 	} else if err := limitClients(&running, d.log); err != nil { // the limit on open files may be too low
 		return err
 	}
@@ -263,7 +264,7 @@ func (d *daemon) apply(current *applied, next prepared) error {
 	d.applyToTables(running)
 	d.server.Apply(serverSettings(running, next.password, d.certs))
 	d.admin.serveProfiles(running.AdminPprof)
-	d.applied.Store(&applied{cfg: next.cfg, password: next.password, clients: running.MaxClients})
+	d.applied.Store(&appliedConfig{cfg: next.cfg, password: next.password, maxClients: running.MaxClients})
 	return err
 }
 
@@ -287,7 +288,7 @@ func serverSettings(cfg conf.Config, password string, certificates *certs.Certif
 }
 
 // logReload logs the result of a successful reload.
-func (d *daemon) logReload(by string, next prepared) {
+func (d *daemon) logReload(by string, next preparedConfig) {
 	about := []any{"by", by}
 	if len(next.changed) > 0 {
 		about = append(about, "changed", strings.Join(next.changed, "; "))
@@ -312,15 +313,15 @@ func newWarnings(before, now conf.Config) []string {
 	return slices.DeleteFunc(now.Warnings(), func(w string) bool { return slices.Contains(old, w) })
 }
 
-// WarnOf logs warnings of the configuration.
-func WarnOf(log *slog.Logger, warnings []string) {
+// LogWarnings logs warnings of the configuration.
+func LogWarnings(log *slog.Logger, warnings []string) {
 	for _, warning := range warnings {
 		log.Warn("configuration warning", "warning", warning)
 	}
 }
 
-// askItself connects to the proxy as a client, and returns an error if it does not reply.
-func (d *daemon) askItself(addr string) error {
-	_, err := AskHealth(Reachable(addr), d.cfg.Balancers(), certs.Probing(d.applied.Load().cfg.CertificateFiles()))
+// checkOwnHealth connects to the proxy as a client, and returns an error if it does not reply.
+func (d *daemon) checkOwnHealth(addr string) error {
+	_, err := AskHealth(ConnectAddress(addr), d.cfg.Balancers(), certs.Probing(d.applied.Load().cfg.CertificateFiles()))
 	return err
 }

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/certs"
 )
 
-// refuseSelf returns an error if the proxy would be its own upstream or master.
-func refuseSelf(ctx context.Context, cfg conf.Config, listen string) error {
+// checkNotSelf returns an error if the proxy would be its own upstream or master.
+func checkNotSelf(ctx context.Context, cfg conf.Config, listen string) error {
 	machine := loop.ThisMachine()
 	var all []error
 	check := func(setting, target string) {
@@ -35,10 +35,11 @@ func refuseSelf(ctx context.Context, cfg conf.Config, listen string) error {
 	return errors.Join(all...)
 }
 
-// Loops returns descriptions of servers of a configuration that are the proxy itself, or lead back
-// to it, or redirect clients past it. unverified is what could not be determined, or empty.
-func Loops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (found []string, unverified string) {
-	if err := refuseSelf(ctx, cfg, cfg.Listen); err != nil {
+// FindLoops returns descriptions of servers of a configuration that are the proxy itself, or lead
+// back to it, or redirect clients past it. unverified describes a fact
+// that could not be determined, or is empty.
+func FindLoops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (found []string, unverified string) {
+	if err := checkNotSelf(ctx, cfg, cfg.Listen); err != nil {
 		found = strings.Split(err.Error(), "\n")
 	}
 	problem, unverified := upstreamProblem(ctx, cfg, certificates)

@@ -21,7 +21,7 @@ func serveSupervised(ctx context.Context, log *slog.Logger, serve func(ready fun
 	close(stopped) // a proxy that never served sends no notification
 	err := serve(func(alive func() error) {
 		stopped = make(chan struct{})
-		s := supervision{log: log, alive: alive}
+		s := notifier{log: log, checkAlive: alive}
 		go func() {
 			defer close(stopped)
 			s.run(ctx, ended)
@@ -32,16 +32,16 @@ func serveSupervised(ctx context.Context, log *slog.Logger, serve func(ready fun
 	return err
 }
 
-// supervision notifies systemd of the state of a serving proxy.
-type supervision struct {
+// notifier notifies systemd of the state of a serving proxy.
+type notifier struct {
 	log          *slog.Logger
-	alive        func() error // returns an error if the proxy does not answer
+	checkAlive   func() error // returns an error if the proxy does not answer
 	unresponsive bool         // alive returned an error the last time
 }
 
 // run notifies systemd that clients are served, until drain ends, and then that the proxy drains,
 // until ended ends.
-func (s *supervision) run(drain, ended context.Context) {
+func (s *notifier) run(drain, ended context.Context) {
 	s.notify(systemd.SdNotifyReady + "\nSTATUS=serving clients")
 	ticks := s.watchdogTicks()
 	s.onEachTick(drain, ticks, func() { s.pingIfAlive(drain) })
@@ -52,7 +52,7 @@ func (s *supervision) run(drain, ended context.Context) {
 }
 
 // watchdogTicks returns a channel that ticks for the watchdog, or never without a watchdog.
-func (s *supervision) watchdogTicks() <-chan time.Time {
+func (s *notifier) watchdogTicks() <-chan time.Time {
 	interval, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
 		s.log.Warn("systemd's watchdog is not notified", "cause", err)
@@ -61,7 +61,7 @@ func (s *supervision) watchdogTicks() <-chan time.Time {
 }
 
 // onEachTick calls do at each tick until a context ends.
-func (s *supervision) onEachTick(until context.Context, ticks <-chan time.Time, do func()) {
+func (s *notifier) onEachTick(until context.Context, ticks <-chan time.Time, do func()) {
 	for {
 		select {
 		case <-until.Done():
@@ -73,8 +73,8 @@ func (s *supervision) onEachTick(until context.Context, ticks <-chan time.Time, 
 }
 
 // pingIfAlive notifies the watchdog if the proxy answers a health check on its own port.
-func (s *supervision) pingIfAlive(drain context.Context) {
-	err := s.alive()
+func (s *notifier) pingIfAlive(drain context.Context) {
+	err := s.checkAlive()
 	switch {
 	case err == nil && s.unresponsive:
 		s.log.Info("the proxy answers its own health check again: systemd's watchdog is notified")
@@ -91,7 +91,7 @@ func (s *supervision) pingIfAlive(drain context.Context) {
 }
 
 // notify sends systemd a state.
-func (s *supervision) notify(state string) { notify(s.log, state) }
+func (s *notifier) notify(state string) { notify(s.log, state) }
 
 // notifyReload notifies systemd that a reload starts; done notifies it of the end.
 func notifyReload(log *slog.Logger) (done func()) {

@@ -53,17 +53,17 @@ func LockKeysAtUpstream(
 	return move.CountAt(ctx, conn, cfg.LockKeys)
 }
 
-// Record returns the upstream's record of where the locks are, or nil if they cannot be moved. end
-// closes the connections to the upstream.
-func Record(cfg conf.Config, certificates *certs.Certificates) (record location.Record, end func(), err error) {
+// LocationRecord returns the upstream's record of where the locks are, or nil if they cannot be
+// moved. end closes the connections to the upstream.
+func LocationRecord(cfg conf.Config, certificates *certs.Certificates) (record location.Record, end func(), err error) {
 	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
 	if err != nil || up == nil {
 		return nil, func() {}, err
 	}
-	return recordAt(up, cfg), up.Close, nil
+	return locationRecord(up, cfg), up.Close, nil
 }
 
-func recordAt(up *upstream.Upstream, cfg conf.Config) location.Record {
+func locationRecord(up *upstream.Upstream, cfg conf.Config) location.Record {
 	if !CanMove(cfg) {
 		return nil
 	}
@@ -80,11 +80,12 @@ func openUpstream(cfg conf.Config, log *slog.Logger) (*upstream.Upstream, error)
 		return upstream.New(cfg.Upstream, cfg.UpstreamTimeout, log)
 	}
 	sentinels := upstream.Sentinels{Master: s.Master, Addrs: s.Addrs, Username: s.Username, Password: s.Password}
-	return upstream.NewFollowing(s.At(s.Addrs[0]), sentinels, cfg.UpstreamTimeout, log)
+	return upstream.NewFollowing(s.URLAt(s.Addrs[0]), sentinels, cfg.UpstreamTimeout, log)
 }
 
-// Locate returns the current URL of the upstream. If Sentinels know its address, it asks them.
-func Locate(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (url string, err error) {
+// LocateUpstream returns the current URL of the upstream. If Sentinels know its address, it asks
+// them.
+func LocateUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (url string, err error) {
 	s, named, err := conf.ReadSentinel(cfg.Upstream)
 	if !named || err != nil {
 		return cfg.Upstream, err
@@ -95,13 +96,13 @@ func Locate(ctx context.Context, cfg conf.Config, certificates *certs.Certificat
 	}
 	defer up.Close()
 	addr, err := up.Locate(ctx)
-	return s.At(addr), err
+	return s.URLAt(addr), err
 }
 
 // serverURL returns the URL of the upstream; with Sentinels, the host is the first Sentinel.
 func serverURL(text string) string {
 	if s, named, err := conf.ReadSentinel(text); named && err == nil {
-		return s.At(s.Addrs[0])
+		return s.URLAt(s.Addrs[0])
 	}
 	return text
 }

@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// warnUntimely logs certificates that have expired, or are not valid yet.
-func (d *daemon) warnUntimely() {
+// warnCertificateValidity logs certificates that have expired, or are not valid yet.
+func (d *daemon) warnCertificateValidity() {
 	if err := d.certs.ValidityError(time.Now()); err != nil {
 		d.log.Warn("clients or servers may refuse a certificate", "cause", err)
 	}
@@ -17,15 +17,15 @@ func (d *daemon) warnUntimely() {
 const OpenUsersWarning = "acl-file: clients that do not log in are the user default, with its rights, " +
 	"which are all rights unless the file restricts them; to require a login, add the line: user default off"
 
-// warnOpen logs the warning OpenUsersWarning.
-func (d *daemon) warnOpen() {
+// warnOpenUsers logs the warning OpenUsersWarning.
+func (d *daemon) warnOpenUsers() {
 	if d.users != nil && d.users.IsOpen() {
 		d.log.Warn(OpenUsersWarning)
 	}
 }
 
-// warnProtected logs that clients from other machines will be refused.
-func (d *daemon) warnProtected() {
+// warnProtectedMode logs that clients from other machines will be refused.
+func (d *daemon) warnProtectedMode() {
 	if d.server.IsProtected() && !proxy.IsLoopback(d.listener.Addr()) {
 		d.log.Warn("protected-mode: no login is required, so clients from other machines are refused",
 			"listen", d.listener.Addr().String())

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// text returns the content of a file.
-func text(t *testing.T, path string) string {
+// readFile returns the content of a file.
+func readFile(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -24,7 +24,7 @@ func text(t *testing.T, path string) string {
 // TestArchitecture checks that each function that architecture.md names as `file:function` is in
 // that file.
 func TestArchitecture(t *testing.T) {
-	named := regexp.MustCompile("`([a-z_/]+\\.go):([A-Za-z]+)`").FindAllStringSubmatch(text(t, "architecture.md"), -1)
+	named := regexp.MustCompile("`([a-z_/]+\\.go):([A-Za-z]+)`").FindAllStringSubmatch(readFile(t, "architecture.md"), -1)
 	if len(named) == 0 {
 		t.Fatal("architecture.md names no function")
 	}
@@ -46,7 +46,7 @@ func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	for _, page := range append(pages, "../README.md", "../SECURITY.md", "../CONTRIBUTING.md", "../CHANGELOG.md",
 		"../proxy/RELAY.md", "../quorum/REGISTER.md", "../quorum/guard/GUARD.md") {
-		for _, found := range link.FindAllStringSubmatch(text(t, page), -1) {
+		for _, found := range link.FindAllStringSubmatch(readFile(t, page), -1) {
 			target, anchor, _ := strings.Cut(found[1], "#")
 			if strings.Contains(target, "://") {
 				continue
@@ -57,7 +57,7 @@ func TestLinks(t *testing.T) {
 			}
 			if _, err := os.Stat(path); err != nil {
 				t.Errorf("%s: %v", page, err)
-			} else if anchor != "" && !hasHeading(text(t, path), anchor) {
+			} else if anchor != "" && !hasHeading(readFile(t, path), anchor) {
 				t.Errorf("%s: %s has no heading %q", page, path, anchor)
 			}
 		}
@@ -67,7 +67,7 @@ func TestLinks(t *testing.T) {
 // TestFigures checks that each figure in README is also under Results in benchmarks.md.
 func TestFigures(t *testing.T) {
 	section := func(path, heading string) string {
-		_, body, found := strings.Cut(text(t, path), "\n"+heading+"\n")
+		_, body, found := strings.Cut(readFile(t, path), "\n"+heading+"\n")
 		if !found {
 			t.Fatalf("%s has no section %q", path, heading)
 		}
@@ -90,7 +90,7 @@ func TestFigures(t *testing.T) {
 // TestAlerts checks that the runbook has exactly one row for each alert, in the same order.
 func TestAlerts(t *testing.T) {
 	names := func(pattern, path string) (all []string) {
-		for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(text(t, path), -1) {
+		for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(readFile(t, path), -1) {
 			all = append(all, found[1])
 		}
 		return all

@@ -19,7 +19,7 @@ var acyclicFolders = []string{"../proxy"}
 // names, directly or indirectly.
 func TestFilesHaveNoCycle(t *testing.T) {
 	for _, folder := range acyclicFolders {
-		uses := usesOf(t, folder)
+		uses := fileUses(t, folder)
 		if len(uses) < 20 {
 			t.Errorf("%s: only %d files use names of another file", folder, len(uses))
 		}
@@ -51,9 +51,9 @@ func cycleFrom(uses map[string]map[string]bool, done map[string]bool, path []str
 	return nil
 }
 
-// usesOf returns for each file of a package the files whose names it uses: functions, types,
+// fileUses returns for each file of a package the files whose names it uses: functions, types,
 // methods, fields, constants and variables.
-func usesOf(t *testing.T, folder string) map[string]map[string]bool {
+func fileUses(t *testing.T, folder string) map[string]map[string]bool {
 	t.Helper()
 	paths, err := filepath.Glob(folder + "/*.go")
 	if err != nil {

@@ -43,7 +43,7 @@ func TestImports(t *testing.T) {
 			case !strings.HasPrefix(path, "redlock-proxy"):
 			case isTestKit(other):
 				t.Errorf("%s imports %s, which is for tests", pkg, other)
-			case isIn(libraries, pkg) && !isIn(libraries, other):
+			case isInFolders(libraries, pkg) && !isInFolders(libraries, other):
 				t.Errorf("%s imports %s: a library must not depend on the rest of the module", pkg, other)
 			case topFolder(other) != topFolder(pkg) && !slices.Contains(allowed, topFolder(other)):
 				t.Errorf("%s imports %s, which allowedImports does not have", pkg, other)
@@ -85,7 +85,7 @@ func commandFolder(folder string) string {
 func importsOf(t *testing.T, pattern string) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	for _, line := range lines(t, "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, pattern) {
+	for _, line := range outputLines(t, "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, pattern) {
 		words := strings.Fields(line)
 		all[folderOf(words[0])] = words[1:]
 	}
@@ -103,10 +103,10 @@ func topFolder(folder string) string {
 	return first
 }
 
-func isTestKit(pkg string) bool { return isIn(testKits, pkg) }
+func isTestKit(pkg string) bool { return isInFolders(testKits, pkg) }
 
-// isIn reports whether a package is in one of the folders, or below one.
-func isIn(folders []string, pkg string) bool {
+// isInFolders reports whether a package is in one of the folders, or below one.
+func isInFolders(folders []string, pkg string) bool {
 	return slices.ContainsFunc(folders, func(folder string) bool {
 		return pkg == folder || strings.HasPrefix(pkg, folder+"/")
 	})

@@ -12,14 +12,14 @@ import (
 // TestRequirements checks that go.mod lists the modules of the program before the modules for tests
 // only.
 func TestRequirements(t *testing.T) {
-	linked := lines(t, "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
+	linked := outputLines(t, "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
 	var mod struct {
 		Require []struct {
 			Path     string
 			Indirect bool
 		}
 	}
-	if err := json.Unmarshal([]byte(strings.Join(lines(t, "go", "mod", "edit", "-json"), "\n")), &mod); err != nil {
+	if err := json.Unmarshal([]byte(strings.Join(outputLines(t, "go", "mod", "edit", "-json"), "\n")), &mod); err != nil {
 		t.Fatal(err)
 	}
 	inTests := ""
@@ -37,8 +37,8 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
-// lines returns the output of a command in the top folder of the repository.
-func lines(t *testing.T, command ...string) []string {
+// outputLines returns the output of a command in the top folder of the repository.
+func outputLines(t *testing.T, command ...string) []string {
 	t.Helper()
 	run := exec.Command(command[0], command[1:]...)
 	run.Dir, run.Env = "..", append(os.Environ(), "GOOS=linux") // Linux links the most modules

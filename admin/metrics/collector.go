@@ -9,18 +9,18 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// Clients holds counts of the clients and their traffic. Connected, Parked, Max, HeldInput, Unread
+// Clients holds counts of the clients and their traffic. Connected, Parked, Max, InputBytes, Unread
 // and Messages are present values; the rest is counted since the start.
 type Clients struct {
-	Connected, Parked, Max          int64
-	Accepted, Refused, AcceptErrors int64
-	ToUpstream, ToClients           int64 // bytes
-	Relayed                         int64 // commands
-	HeldInput                       int64 // bytes
-	RefusedInput                    int64
-	Unread, CutUnread               int64 // bytes, clients
-	Messages, CutMessages           int64 // bytes, clients
-	Redirects                       int64 // redirects to another server
+	Connected, Parked, MaxClients         int64
+	Accepted, Refused, AcceptErrors       int64
+	BytesToUpstream, BytesToClients       int64 // bytes
+	RelayedCommands                       int64 // commands
+	InputBytes                            int64 // bytes
+	DisconnectedForInput                  int64
+	UnreadBytes, DisconnectedForUnread    int64 // bytes, clients
+	MessageBytes, DisconnectedForMessages int64 // bytes, clients
+	Redirects                             int64 // redirects to another server
 }
 
 // Commands holds counts of commands. Waiting and RemovalsPending are present values; the rest is
@@ -40,8 +40,8 @@ type Sources struct {
 	Clients  func() Clients
 	Commands func() Commands
 	Masters  func() []quorum.MasterStatus
-	// Look returns whether locks are available, and where they are.
-	Look func() availability.Inputs
+	// Availability returns whether locks are available, and where they are.
+	Availability func() availability.Inputs
 	// Upstream returns why the upstream is down, or nil if it is up. A proxy without an upstream
 	// leaves it nil.
 	Upstream func() error
@@ -65,50 +65,50 @@ type scalar struct {
 // collector is a prometheus.Collector that reads the sources.
 type collector struct {
 	Sources
-	scalars  []scalar
-	relayed  *prometheus.Desc
-	commands *prometheus.Desc
-	upstream *prometheus.Desc
-	storage  *prometheus.Desc
-	locksAt  *prometheus.Desc // former name
-	expiry   *prometheus.Desc
-	dropped  *prometheus.Desc
-	reload   *prometheus.Desc
-	reloaded *prometheus.Desc
-	masters  masterDescs
+	scalars           []scalar
+	relayedBytes      *prometheus.Desc
+	relayedCommands   *prometheus.Desc
+	upstreamUp        *prometheus.Desc
+	lockStorage       *prometheus.Desc
+	formerLockStorage *prometheus.Desc // former name
+	certificateExpiry *prometheus.Desc
+	droppedLogLines   *prometheus.Desc
+	reloadSuccess     *prometheus.Desc
+	reloadTime        *prometheus.Desc
+	masters           masterDescs
 }
 
 func newCollector(from Sources) *collector {
 	return &collector{
-		Sources: from, scalars: withFormer(scalars()), masters: newMasterDescs(),
-		relayed: describe("redlock_relay_bytes_total", "Bytes relayed between clients and the upstream.", "direction"),
-		commands: describe("redlock_relay_commands_total",
+		Sources: from, scalars: withFormerNames(scalars()), masters: newMasterDescs(),
+		relayedBytes: newDesc("redlock_relay_bytes_total", "Bytes relayed between clients and the upstream.", "direction"),
+		relayedCommands: newDesc("redlock_relay_commands_total",
 			"Commands relayed to the upstream whose replies go to clients."),
-		expiry: describe("redlock_tls_certificate_expiry_timestamp_seconds",
+		certificateExpiry: newDesc("redlock_tls_certificate_expiry_timestamp_seconds",
 			"When the certificate for clients expires, if clients use TLS."),
-		dropped: describe("redlock_log_lines_dropped_total",
+		droppedLogLines: newDesc("redlock_log_lines_dropped_total",
 			"Log lines that could not be written because the reader of the log was too slow or has gone."),
-		reload: describe("redlock_config_last_reload_successful",
+		reloadSuccess: newDesc("redlock_config_last_reload_successful",
 			"1 if the configuration was last read without an error, at the start or at a reload, else 0."),
-		reloaded: describe("redlock_config_last_reload_success_timestamp_seconds",
+		reloadTime: newDesc("redlock_config_last_reload_success_timestamp_seconds",
 			"When the present configuration was read."),
-		storage: describe("redlock_lock_storage",
+		lockStorage: newDesc("redlock_lock_storage",
 			"Always 1. The label says where the locks on lock keys are, if they can be moved.", "place"),
-		locksAt:  describeFormer("redlock_lock_storage", "place"),
-		upstream: describe("redlock_upstream_up", "1 while the upstream answers, else 0."),
+		formerLockStorage: newFormerDesc("redlock_lock_storage", "place"),
+		upstreamUp:        newDesc("redlock_upstream_up", "1 while the upstream answers, else 0."),
 	}
 }
 
-func describe(name, help string, labels ...string) *prometheus.Desc {
+func newDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
 func counter(name, help string, value func(Clients, Commands) float64) scalar {
-	return scalar{name, describe(name, help), prometheus.CounterValue, value}
+	return scalar{name, newDesc(name, help), prometheus.CounterValue, value}
 }
 
 func gauge(name, help string, value func(Clients, Commands) float64) scalar {
-	return scalar{name, describe(name, help), prometheus.GaugeValue, value}
+	return scalar{name, newDesc(name, help), prometheus.GaugeValue, value}
 }
 
 // formerNames maps metrics to their names before 0.4, which will be removed in 0.6.
@@ -122,19 +122,19 @@ func formerNames() map[string]string {
 	}
 }
 
-// withFormer repeats each metric that has a former name under that name.
-func withFormer(all []scalar) []scalar {
+// withFormerNames repeats each metric that has a former name under that name.
+func withFormerNames(all []scalar) []scalar {
 	names := formerNames()
 	for _, s := range all {
 		if former := names[s.name]; former != "" {
-			all = append(all, scalar{former, describeFormer(s.name), s.kind, s.value})
+			all = append(all, scalar{former, newFormerDesc(s.name), s.kind, s.value})
 		}
 	}
 	return all
 }
 
-func describeFormer(name string, labels ...string) *prometheus.Desc {
-	return describe(formerNames()[name], "Former name of "+name+".", labels...)
+func newFormerDesc(name string, labels ...string) *prometheus.Desc {
+	return newDesc(formerNames()[name], "Former name of "+name+".", labels...)
 }
 
 // scalars returns all metrics without labels that come from Clients and Commands.
@@ -145,7 +145,7 @@ func scalars() []scalar {
 		gauge("redlock_client_connections_parked", "Connected clients that are idle and use no goroutine.",
 			func(c Clients, _ Commands) float64 { return float64(c.Parked) }),
 		gauge("redlock_client_connections_limit", "Maximum number of connected clients (max-clients).",
-			func(c Clients, _ Commands) float64 { return float64(c.Max) }),
+			func(c Clients, _ Commands) float64 { return float64(c.MaxClients) }),
 		counter("redlock_client_connections_accepted_total", "Accepted clients.",
 			func(c Clients, _ Commands) float64 { return float64(c.Accepted) }),
 		counter("redlock_client_connections_refused_total", "Clients refused because of max-clients.",
@@ -156,22 +156,22 @@ func scalars() []scalar {
 		gauge("redlock_client_held_input_bytes",
 			"Bytes of incomplete commands, beyond the first 16 KB of each client, and of the state "+
 				"that the proxy keeps for clients between commands, such as compiled scripts.",
-			func(c Clients, _ Commands) float64 { return float64(c.HeldInput) }),
+			func(c Clients, _ Commands) float64 { return float64(c.InputBytes) }),
 		counter("redlock_client_held_input_refused_total",
 			"Clients disconnected because of too many bytes of incomplete commands (max-input-memory).",
-			func(c Clients, _ Commands) float64 { return float64(c.RefusedInput) }),
+			func(c Clients, _ Commands) float64 { return float64(c.DisconnectedForInput) }),
 		gauge("redlock_client_unread_bytes", "Bytes of replies that the proxy holds because clients do not read them.",
-			func(c Clients, _ Commands) float64 { return float64(c.Unread) }),
+			func(c Clients, _ Commands) float64 { return float64(c.UnreadBytes) }),
 		counter("redlock_client_unread_cut_total",
 			"Clients disconnected because of too many bytes of unread replies (max-unread-memory).",
-			func(c Clients, _ Commands) float64 { return float64(c.CutUnread) }),
+			func(c Clients, _ Commands) float64 { return float64(c.DisconnectedForUnread) }),
 		gauge("redlock_message_backlog_bytes",
 			"Bytes of messages that wait for subscribers of a proxy without an upstream. "+
 				"A message for several subscribers counts once.",
-			func(c Clients, _ Commands) float64 { return float64(c.Messages) }),
+			func(c Clients, _ Commands) float64 { return float64(c.MessageBytes) }),
 		counter("redlock_message_backlog_cut_total",
 			"Subscribers disconnected because of too many bytes of waiting messages (max-message-memory).",
-			func(c Clients, _ Commands) float64 { return float64(c.CutMessages) }),
+			func(c Clients, _ Commands) float64 { return float64(c.DisconnectedForMessages) }),
 		gauge("redlock_lock_waiters",
 			"Clients that wait for a lock (BLOCK), or for an element of a lock key (BLPOP and similar commands).",
 			func(_ Clients, d Commands) float64 { return float64(d.Waiting) }),
@@ -208,15 +208,15 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, s := range c.scalars {
 		out <- s.desc
 	}
-	out <- c.relayed
-	out <- c.commands
-	out <- c.upstream
-	out <- c.storage
-	out <- c.locksAt
-	out <- c.expiry
-	out <- c.dropped
-	out <- c.reload
-	out <- c.reloaded
+	out <- c.relayedBytes
+	out <- c.relayedCommands
+	out <- c.upstreamUp
+	out <- c.lockStorage
+	out <- c.formerLockStorage
+	out <- c.certificateExpiry
+	out <- c.droppedLogLines
+	out <- c.reloadSuccess
+	out <- c.reloadTime
 	c.masters.describe(out)
 }
 
@@ -227,25 +227,25 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		out <- metric(s.desc, s.kind, s.value(clients, commands))
 	}
 	if c.Upstream != nil {
-		out <- metric(c.relayed, prometheus.CounterValue, float64(clients.ToUpstream), "to_upstream")
-		out <- metric(c.relayed, prometheus.CounterValue, float64(clients.ToClients), "to_clients")
-		out <- metric(c.commands, prometheus.CounterValue, float64(clients.Relayed))
-		out <- metric(c.upstream, prometheus.GaugeValue, boolValue(c.Upstream() == nil))
+		out <- metric(c.relayedBytes, prometheus.CounterValue, float64(clients.BytesToUpstream), "to_upstream")
+		out <- metric(c.relayedBytes, prometheus.CounterValue, float64(clients.BytesToClients), "to_clients")
+		out <- metric(c.relayedCommands, prometheus.CounterValue, float64(clients.RelayedCommands))
+		out <- metric(c.upstreamUp, prometheus.GaugeValue, boolValue(c.Upstream() == nil))
 	}
-	look := c.Look()
+	look := c.Availability()
 	if at := look.LockStorage(); at != "" {
-		out <- metric(c.storage, prometheus.GaugeValue, 1, at)
-		out <- metric(c.locksAt, prometheus.GaugeValue, 1, at)
+		out <- metric(c.lockStorage, prometheus.GaugeValue, 1, at)
+		out <- metric(c.formerLockStorage, prometheus.GaugeValue, 1, at)
 	}
 	if c.Certificate != nil {
 		if until := c.Certificate(); !until.IsZero() {
-			out <- metric(c.expiry, prometheus.GaugeValue, float64(until.Unix()))
+			out <- metric(c.certificateExpiry, prometheus.GaugeValue, float64(until.Unix()))
 		}
 	}
-	out <- metric(c.dropped, prometheus.CounterValue, float64(c.LogDropped()))
+	out <- metric(c.droppedLogLines, prometheus.CounterValue, float64(c.LogDropped()))
 	at, succeeded := c.Reload()
-	out <- metric(c.reload, prometheus.GaugeValue, boolValue(succeeded))
-	out <- metric(c.reloaded, prometheus.GaugeValue, float64(at.Unix()))
+	out <- metric(c.reloadSuccess, prometheus.GaugeValue, boolValue(succeeded))
+	out <- metric(c.reloadTime, prometheus.GaugeValue, float64(at.Unix()))
 	c.masters.collect(out, c.Masters(), look, time.Now())
 }
 
@@ -260,8 +260,8 @@ func metric(desc *prometheus.Desc, kind prometheus.ValueType, value float64, lab
 }
 
 // boolValue returns 1 for true, else 0.
-func boolValue(is bool) float64 {
-	if is {
+func boolValue(b bool) float64 {
+	if b {
 		return 1
 	}
 	return 0

@@ -18,45 +18,45 @@ type Locker interface {
 	Waiting() int
 }
 
-// Locks is a Locker that counts its operations.
-type Locks struct {
+// CountingLocker implements Locker, and counts the operations.
+type CountingLocker struct {
 	Locker
 	meters *meters
 }
 
-// Locks returns a Locker that counts the operations on l.
-func (m *Metrics) Locks(l Locker) Locks { return Locks{l, &m.meters} }
+// CountLocks returns a Locker that counts the operations on l.
+func (m *Metrics) CountLocks(l Locker) CountingLocker { return CountingLocker{l, &m.meters} }
 
-// Lock calls and counts the Locker's Lock.
-func (l Locks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
+// Lock implements Locker.
+func (l CountingLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
 	began := time.Now()
 	got, err := l.Locker.Lock(ctx, req)
 	if req.Wait == 0 {
-		l.meters.acquire.end(ctx, began, &err)
+		l.meters.acquire.record(ctx, began, &err)
 	} else {
-		l.meters.waited.Observe(time.Since(began).Seconds())
-		l.meters.acquire.count(ctx, err)
+		l.meters.waits.Observe(time.Since(began).Seconds())
+		l.meters.acquire.countResult(ctx, err)
 	}
-	l.meters.granted(req.TTL, err)
+	l.meters.recordGrant(req.TTL, err)
 	return got, err
 }
 
-// Unlock calls and counts the Locker's Unlock.
-func (l Locks) Unlock(ctx context.Context, key quorum.Key, token string) (err error) {
-	defer l.meters.release.end(ctx, time.Now(), &err)
+// Unlock implements Locker.
+func (l CountingLocker) Unlock(ctx context.Context, key quorum.Key, token string) (err error) {
+	defer l.meters.release.record(ctx, time.Now(), &err)
 	return l.Locker.Unlock(ctx, key, token)
 }
 
-// Withdraw calls and counts the Locker's Withdraw.
-func (l Locks) Withdraw(keys []quorum.Key, got quorum.Granted) {
-	l.meters.withdrawn.Inc()
+// Withdraw implements Locker.
+func (l CountingLocker) Withdraw(keys []quorum.Key, got quorum.Granted) {
+	l.meters.withdrawals.Inc()
 	l.Locker.Withdraw(keys, got)
 }
 
-// Extend calls and counts the Locker's Extend.
-func (l Locks) Extend(
+// Extend implements Locker.
+func (l CountingLocker) Extend(
 	ctx context.Context, key quorum.Key, token string, ttl time.Duration,
 ) (_ quorum.Granted, err error) {
-	defer l.meters.extend.end(ctx, time.Now(), &err)
+	defer l.meters.extend.record(ctx, time.Now(), &err)
 	return l.Locker.Extend(ctx, key, token, ttl)
 }

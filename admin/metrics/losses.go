@@ -15,13 +15,13 @@ import (
 type noQuorumCause int
 
 const (
-	late noQuorumCause = iota
-	unclear
-	open
-	quarantine
-	unfit
-	timeout
-	down
+	causeLate noQuorumCause = iota
+	causeUnclear
+	causeOpen
+	causeQuarantine
+	causeUnfit
+	causeTimeout
+	causeDown
 	causeCount // the number of causes
 )
 
@@ -33,23 +33,23 @@ func (c noQuorumCause) String() string {
 // causeOf returns the cause of an error. If the errors of the masters differ, it returns the first
 // cause that any master has, in this order: quarantine, unfit, timeout, down.
 func causeOf(err *quorum.NoQuorumError) noQuorumCause {
-	var waits *quorum.QuarantineError
-	var bad *quorum.UnfitError
+	var quarantined *quorum.QuarantineError
+	var unfit *quorum.UnfitError
 	switch {
 	case err.Late > 0:
-		return late
+		return causeLate
 	case err.Unclear:
-		return unclear
+		return causeUnclear
 	case err.HasMajority():
-		return open
-	case errors.As(err, &waits):
-		return quarantine
-	case errors.As(err, &bad):
-		return unfit
+		return causeOpen
+	case errors.As(err, &quarantined):
+		return causeQuarantine
+	case errors.As(err, &unfit):
+		return causeUnfit
 	case isTimeout(err):
-		return timeout
+		return causeTimeout
 	default:
-		return down
+		return causeDown
 	}
 }
 

@@ -11,48 +11,48 @@ import (
 
 // masterDescs describes the metrics of the masters.
 type masterDescs struct {
-	masters, majority, quorum                     *prometheus.Desc
-	up, votes, quarantine, left, since            *prometheus.Desc
-	pending, catchUps, probe, clockOffset, voting *prometheus.Desc
-	watched, unwatched                            *prometheus.Desc
-	owed                                          *prometheus.Desc // former name of pending
+	masters, majority, locksAvailable                              *prometheus.Desc
+	up, votes, quarantine, quarantineLeft, stateChange             *prometheus.Desc
+	removalsPending, catchUps, probeRoundTrip, clockOffset, voting *prometheus.Desc
+	watchedKeys, unwatched                                         *prometheus.Desc
+	formerRemovalsPending                                          *prometheus.Desc // former name of pending
 }
 
 func newMasterDescs() masterDescs {
 	return masterDescs{
-		masters:  describe("redlock_masters", "Configured masters."),
-		voting:   describe("redlock_masters_voting", "Masters that vote."),
-		majority: describe("redlock_majority", "Masters whose votes a lock needs."),
-		quorum:   describe("redlock_quorum", "1 while locks are available, else 0."),
-		up:       describe("redlock_master_up", "1 while the master answers, else 0.", "master"),
-		votes:    describe("redlock_master_votes", "1 while the master's votes count, else 0.", "master"),
-		quarantine: describe("redlock_master_quarantined",
+		masters:        newDesc("redlock_masters", "Configured masters."),
+		voting:         newDesc("redlock_masters_voting", "Masters that vote."),
+		majority:       newDesc("redlock_majority", "Masters whose votes a lock needs."),
+		locksAvailable: newDesc("redlock_quorum", "1 while locks are available, else 0."),
+		up:             newDesc("redlock_master_up", "1 while the master answers, else 0.", "master"),
+		votes:          newDesc("redlock_master_votes", "1 while the master's votes count, else 0.", "master"),
+		quarantine: newDesc("redlock_master_quarantined",
 			"1 while the master is in quarantine. The label reason says why.", "master", "reason"),
-		left: describe("redlock_master_quarantine_left_seconds",
+		quarantineLeft: newDesc("redlock_master_quarantine_left_seconds",
 			"Time until the master's quarantine ends at the latest, if known.", "master"),
-		since: describe("redlock_master_changed_timestamp_seconds",
+		stateChange: newDesc("redlock_master_changed_timestamp_seconds",
 			"When the master last went up or down, or got or lost its vote.", "master"),
-		pending: describe("redlock_master_removals_pending",
+		removalsPending: newDesc("redlock_master_removals_pending",
 			"Removals that wait until the master is reachable.", "master"),
-		owed: describeFormer("redlock_master_removals_pending", "master"),
-		catchUps: describe("redlock_master_catch_ups_total",
+		formerRemovalsPending: newFormerDesc("redlock_master_removals_pending", "master"),
+		catchUps: newDesc("redlock_master_catch_ups_total",
 			"Catch-ups of the master that this proxy made.", "master"),
-		probe: describe("redlock_master_probe_seconds",
+		probeRoundTrip: newDesc("redlock_master_probe_seconds",
 			"Shortest round trip of the probe that brought the master up.", "master"),
-		watched: describe("redlock_master_watched_keys",
+		watchedKeys: newDesc("redlock_master_watched_keys",
 			"Keys that the proxy watches on the master for clients that wait for a lock.", "master"),
-		unwatched: describe("redlock_master_unwatched",
+		unwatched: newDesc("redlock_master_unwatched",
 			"1 while the proxy polls the master for clients that wait for a lock, because it cannot watch it, "+
 				"else 0.", "master"),
-		clockOffset: describe("redlock_master_clock_offset_seconds",
+		clockOffset: newDesc("redlock_master_clock_offset_seconds",
 			"By how much the master's clock is ahead of this machine's, if known.", "master"),
 	}
 }
 
 func (d *masterDescs) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		d.masters, d.voting, d.majority, d.quorum, d.up, d.votes, d.quarantine, d.left, d.since, d.pending, d.owed,
-		d.catchUps, d.probe, d.clockOffset, d.watched, d.unwatched,
+		d.masters, d.voting, d.majority, d.locksAvailable, d.up, d.votes, d.quarantine, d.quarantineLeft, d.stateChange, d.removalsPending, d.formerRemovalsPending,
+		d.catchUps, d.probeRoundTrip, d.clockOffset, d.watchedKeys, d.unwatched,
 	}
 }
 
@@ -73,14 +73,14 @@ func (d *masterDescs) collect(
 	for _, m := range all {
 		names = append(names, m.Name)
 	}
-	for i, name := range labels(names) {
+	for i, name := range masterLabels(names) {
 		m := &all[i]
 		put(d.up, boolValue(m.Err == nil), name)
 		put(d.votes, boolValue(m.State == quorum.Voting), name)
-		put(d.since, float64(m.Since.UnixMilli())/1000, name)
-		put(d.pending, float64(m.RemovalsPending), name)
-		put(d.owed, float64(m.RemovalsPending), name)
-		put(d.watched, float64(m.Watched), name)
+		put(d.stateChange, float64(m.Since.UnixMilli())/1000, name)
+		put(d.removalsPending, float64(m.RemovalsPending), name)
+		put(d.formerRemovalsPending, float64(m.RemovalsPending), name)
+		put(d.watchedKeys, float64(m.Watched), name)
 		put(d.unwatched, boolValue(m.Unwatched != nil), name)
 		d.collectOptional(put, m, name, now)
 		out <- metric(d.catchUps, prometheus.CounterValue, float64(m.CatchUps), name)
@@ -88,7 +88,7 @@ func (d *masterDescs) collect(
 	put(d.masters, float64(len(all)))
 	put(d.voting, float64(look.Voting))
 	put(d.majority, float64(quorum.Majority(len(all))))
-	put(d.quorum, boolValue(look.Decide().State == availability.Available))
+	put(d.locksAvailable, boolValue(look.Decide().State == availability.Available))
 }
 
 // collectOptional sends the metrics of a master that are not always present.
@@ -98,11 +98,11 @@ func (d *masterDescs) collectOptional(
 	if q := m.Quarantine; q != nil {
 		put(d.quarantine, 1, name, reason(q))
 		if !q.Ready.IsZero() {
-			put(d.left, max(0, q.Ready.Sub(now)).Seconds(), name)
+			put(d.quarantineLeft, max(0, q.Ready.Sub(now)).Seconds(), name)
 		}
 	}
 	if m.RoundTrip > 0 {
-		put(d.probe, m.RoundTrip.Seconds(), name)
+		put(d.probeRoundTrip, m.RoundTrip.Seconds(), name)
 	}
 	if m.ClockKnown && m.Err == nil {
 		put(d.clockOffset, m.ClockOffset.Seconds(), name)

@@ -14,15 +14,15 @@ import (
 type result int
 
 const (
-	ok result = iota
-	held
-	notHeld
-	noQuorum
-	contended
-	tooShort
-	foreign
-	aborted
-	failed
+	resultOK result = iota
+	resultHeld
+	resultNotHeld
+	resultNoQuorum
+	resultContended
+	resultTooShort
+	resultForeign
+	resultAborted
+	resultFailed
 	resultCount // the number of results
 )
 
@@ -37,23 +37,23 @@ func (r result) String() string {
 func resultOf(ctx context.Context, err error) result {
 	switch {
 	case err == nil:
-		return ok
+		return resultOK
 	case errors.Is(err, quorum.ErrHeld):
-		return held
+		return resultHeld
 	case errors.Is(err, quorum.ErrNotHeld):
-		return notHeld
+		return resultNotHeld
 	case isNoQuorum(err):
-		return noQuorum
+		return resultNoQuorum
 	case errors.Is(err, quorum.ErrContended):
-		return contended
+		return resultContended
 	case errors.Is(err, quorum.ErrTooShort):
-		return tooShort
+		return resultTooShort
 	case errors.Is(err, quorum.ErrForeign):
-		return foreign
+		return resultForeign
 	case ctx.Err() != nil:
-		return aborted
+		return resultAborted
 	default:
-		return failed
+		return resultFailed
 	}
 }
 
@@ -66,30 +66,30 @@ func isNoQuorum(err error) bool {
 
 // meter counts the calls of one operation. Its metrics are looked up once, when it is made.
 type meter struct {
-	ended    [resultCount]prometheus.Counter
-	took     prometheus.Observer
-	noQuorum *causeCounters
+	results        [resultCount]prometheus.Counter
+	durations      prometheus.Observer
+	noQuorumCauses *causeCounters
 }
 
-// end records the duration and the result of an operation that did not wait for a holder.
-func (m *meter) end(ctx context.Context, began time.Time, err *error) {
-	m.took.Observe(time.Since(began).Seconds())
-	m.count(ctx, *err)
+// record records the duration and the result of an operation that did not wait for a holder.
+func (m *meter) record(ctx context.Context, began time.Time, err *error) {
+	m.durations.Observe(time.Since(began).Seconds())
+	m.countResult(ctx, *err)
 }
 
-func (m *meter) count(ctx context.Context, err error) {
+func (m *meter) countResult(ctx context.Context, err error) {
 	r := resultOf(ctx, err)
-	m.ended[r].Inc()
-	if r == noQuorum {
-		m.noQuorum.count(err)
+	m.results[r].Inc()
+	if r == resultNoQuorum {
+		m.noQuorumCauses.count(err)
 	}
 }
 
 // meters holds the meters of all operations.
 type meters struct {
 	acquire, release, extend, read, update meter
-	waited, lease                          prometheus.Histogram
-	withdrawn                              prometheus.Counter
+	waits, leases                          prometheus.Histogram
+	withdrawals                            prometheus.Counter
 }
 
 func newMeters(registry prometheus.Registerer) meters {
@@ -102,36 +102,36 @@ func newMeters(registry prometheus.Registerer) meters {
 	}, []string{"operation"})
 	noQuorum := newCauseCounters(registry)
 	meterOf := func(operation string) meter {
-		m := meter{took: took.WithLabelValues(operation), noQuorum: noQuorum}
+		m := meter{durations: took.WithLabelValues(operation), noQuorumCauses: noQuorum}
 		for r := range resultCount {
-			m.ended[r] = ended.WithLabelValues(operation, r.String())
+			m.results[r] = ended.WithLabelValues(operation, r.String())
 		}
 		return m
 	}
 	all := meters{
 		acquire: meterOf("acquire"), release: meterOf("release"), extend: meterOf("extend"),
 		read: meterOf("read"), update: meterOf("update"),
-		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
+		waits: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "redlock_lock_wait_seconds", Buckets: []float64{.001, .005, .025, .1, .5, 1, 2.5, 5, 10, 30, 60, 300},
 			Help: "Time until a LOCK that may wait (BLOCK) was answered, whatever its result.",
 		}),
-		lease: prometheus.NewHistogram(prometheus.HistogramOpts{
+		leases: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "redlock_lock_lease_seconds",
 			Buckets: []float64{.1, .5, 1, 5, 10, 30, 60, 300, 900, 3600, 4 * 3600, 24 * 3600},
 			Help:    "TTLs of granted locks. Locks without a TTL are not included.",
 		}),
-		withdrawn: prometheus.NewCounter(prometheus.CounterOpts{
+		withdrawals: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "redlock_lock_withdrawals_total",
 			Help: "Locks released because their client disconnected before it received the reply.",
 		}),
 	}
-	registry.MustRegister(ended, took, all.waited, all.lease, all.withdrawn)
+	registry.MustRegister(ended, took, all.waits, all.leases, all.withdrawals)
 	return all
 }
 
-// granted records the TTL of a lock if it was granted.
-func (m *meters) granted(ttl time.Duration, err error) {
+// recordGrant records the TTL of a lock if it was granted.
+func (m *meters) recordGrant(ttl time.Duration, err error) {
 	if err == nil && ttl >= 0 { // quorum.Endless is negative
-		m.lease.Observe(ttl.Seconds())
+		m.leases.Observe(ttl.Seconds())
 	}
 }

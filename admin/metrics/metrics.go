@@ -18,18 +18,18 @@ const maxRequests = 4
 
 // Metrics holds the metrics of one proxy. It is safe for concurrent use.
 type Metrics struct {
-	registry *prometheus.Registry
-	meters   meters
-	trips    *prometheus.HistogramVec
-	// perMaster holds the observers of trips, by the index of the current masters.
-	perMaster atomic.Pointer[[]prometheus.Observer]
+	registry   *prometheus.Registry
+	meters     meters
+	roundTrips *prometheus.HistogramVec
+	// byMaster holds the observers of roundTrips, by the index of the current masters.
+	byMaster atomic.Pointer[[]prometheus.Observer]
 }
 
 // New returns the metrics of a proxy with that version.
 func New(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.meters = newMeters(m.registry)
-	m.trips = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	m.roundTrips = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "redlock_master_round_trip_seconds", Buckets: shortBuckets(),
 		Help: "Time from sending a batch of lock operations to a master until the last answer to it.",
 	}, []string{"master"})
@@ -38,19 +38,20 @@ func New(version string) *Metrics {
 		ConstLabels: prometheus.Labels{"version": strings.ToValidUTF8(version, "?"), "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.trips, build, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.roundTrips, build, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// RoundTrips returns a function that records how long a batch to a master took. It takes the index
-// of the master in names. When the list of masters changes, the caller calls RoundTrips again.
-func (m *Metrics) RoundTrips(names []string) func(master int, took time.Duration) {
+// RoundTripRecorder returns a function that records how long a batch to a master took. It takes the
+// index of the master in names. When the list of masters changes, the caller calls
+// RoundTripRecorder again.
+func (m *Metrics) RoundTripRecorder(names []string) func(master int, took time.Duration) {
 	var all []prometheus.Observer
-	for _, name := range labels(names) {
-		all = append(all, m.trips.WithLabelValues(name))
+	for _, name := range masterLabels(names) {
+		all = append(all, m.roundTrips.WithLabelValues(name))
 	}
-	m.perMaster.Store(&all)
+	m.byMaster.Store(&all)
 	return func(master int, took time.Duration) { all[master].Observe(took.Seconds()) }
 }
 
@@ -63,8 +64,8 @@ func (m *Metrics) Handler(from Sources) http.Handler {
 	})
 }
 
-// labels turns the names of masters into distinct, valid values for a label.
-func labels(names []string) []string {
+// masterLabels turns the names of masters into distinct, valid values for a label.
+func masterLabels(names []string) []string {
 	seen, all := map[string]bool{}, make([]string, len(names))
 	for i, name := range names {
 		name = strings.ToValidUTF8(name, "?")

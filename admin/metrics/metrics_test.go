@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// page returns the response to a scrape.
-func page(t *testing.T, m *Metrics, from Sources) string {
+// scrape returns the response to a scrape.
+func scrape(t *testing.T, m *Metrics, from Sources) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
 	m.Handler(from).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
@@ -33,14 +33,14 @@ func page(t *testing.T, m *Metrics, from Sources) string {
 	return answer.Body.String()
 }
 
-// sources returns the sources of a proxy with these masters and without clients.
-func sources(masters ...quorum.MasterStatus) Sources {
+// testSources returns the sources of a proxy with these masters and without clients.
+func testSources(masters ...quorum.MasterStatus) Sources {
 	return Sources{
 		Clients: func() Clients { return Clients{} }, Commands: func() Commands { return Commands{} },
-		Masters:    func() []quorum.MasterStatus { return masters },
-		Look:       func() availability.Inputs { return availability.Inputs{Masters: len(masters), Voting: 1} },
-		LogDropped: func() int64 { return 3 },
-		Reload:     func() (time.Time, bool) { return time.Unix(1700000000, 0), true },
+		Masters:      func() []quorum.MasterStatus { return masters },
+		Availability: func() availability.Inputs { return availability.Inputs{Masters: len(masters), Voting: 1} },
+		LogDropped:   func() int64 { return 3 },
+		Reload:       func() (time.Time, bool) { return time.Unix(1700000000, 0), true },
 	}
 }
 
@@ -57,7 +57,7 @@ func wantLines(t *testing.T, page string, lines ...string) {
 func TestMasters(t *testing.T) {
 	now := time.Now()
 	refused := errors.New("connection refused")
-	got := page(t, New("1.2.3"), sources(
+	got := scrape(t, New("1.2.3"), testSources(
 		quorum.MasterStatus{Name: "m0", Since: time.Unix(1700000000, 500e6), RoundTrip: 40 * time.Microsecond,
 			ClockKnown: true, ClockOffset: -1500 * time.Millisecond, CatchUps: 2},
 		quorum.MasterStatus{Name: "m1", State: quorum.Quarantined,
@@ -81,7 +81,7 @@ func TestMasters(t *testing.T) {
 
 // TestHostileNames checks that the metrics are served whatever the masters' names and markers.
 func TestHostileNames(t *testing.T) {
-	got := page(t, New("v\xff"), sources(
+	got := scrape(t, New("v\xff"), testSources(
 		quorum.MasterStatus{Name: "/run/\xff.sock"}, quorum.MasterStatus{Name: "/run/\xfe.sock"},
 		quorum.MasterStatus{Name: "m", State: quorum.Quarantined,
 			Quarantine: &quorum.QuarantineError{Why: "\xffx\"} 1\nredlock_quorum 1"}},
@@ -91,7 +91,7 @@ func TestHostileNames(t *testing.T) {
 }
 
 func TestLabels(t *testing.T) {
-	if got, want := labels([]string{"a", "b", "a", "\xff"}), []string{"a", "b", "a#2", "?"}; !slices.Equal(got, want) {
+	if got, want := masterLabels([]string{"a", "b", "a", "\xff"}), []string{"a", "b", "a#2", "?"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -105,11 +105,11 @@ func TestResults(t *testing.T) {
 		err  error
 		want result
 	}{
-		{cancelled, nil, ok}, {t.Context(), quorum.ErrHeld, held}, {cancelled, quorum.ErrNotHeld, notHeld},
-		{t.Context(), &quorum.NoQuorumError{}, noQuorum}, {t.Context(), fmt.Errorf("k: %w", quorum.ErrContended),
-			contended},
-		{t.Context(), quorum.ErrTooShort, tooShort}, {t.Context(), quorum.ErrForeign, foreign},
-		{cancelled, other, aborted}, {t.Context(), other, failed},
+		{cancelled, nil, resultOK}, {t.Context(), quorum.ErrHeld, resultHeld}, {cancelled, quorum.ErrNotHeld, resultNotHeld},
+		{t.Context(), &quorum.NoQuorumError{}, resultNoQuorum}, {t.Context(), fmt.Errorf("k: %w", quorum.ErrContended),
+			resultContended},
+		{t.Context(), quorum.ErrTooShort, resultTooShort}, {t.Context(), quorum.ErrForeign, resultForeign},
+		{cancelled, other, resultAborted}, {t.Context(), other, resultFailed},
 	} {
 		if got := resultOf(c.ctx, c.err); got != c.want {
 			t.Errorf("%v: got %v, want %v", c.err, got, c.want)
@@ -132,7 +132,7 @@ func (f fakeLocker) Unlock(context.Context, quorum.Key, string) error { return f
 func TestCounting(t *testing.T) {
 	m := New("")
 	lock := func(err error, ttl, wait time.Duration) {
-		_, _ = m.Locks(fakeLocker{err: err}).Lock(t.Context(), quorum.LockRequest{TTL: ttl, Wait: wait})
+		_, _ = m.CountLocks(fakeLocker{err: err}).Lock(t.Context(), quorum.LockRequest{TTL: ttl, Wait: wait})
 	}
 	lock(nil, 10*time.Second, 0)
 	lock(nil, quorum.Endless, 0)
@@ -144,8 +144,8 @@ func TestCounting(t *testing.T) {
 	} {
 		lock(err, time.Second, 0)
 	}
-	m.RoundTrips([]string{"a", "b"})(1, 3*time.Millisecond)
-	wantLines(t, page(t, m, sources()),
+	m.RoundTripRecorder([]string{"a", "b"})(1, 3*time.Millisecond)
+	wantLines(t, scrape(t, m, testSources()),
 		`redlock_lock_requests_total{operation="acquire",result="ok"} 3`,
 		`redlock_lock_requests_total{operation="acquire",result="held"} 1`,
 		`redlock_lock_requests_total{operation="acquire",result="no_quorum"} 4`,
@@ -169,17 +169,17 @@ func TestDocumented(t *testing.T) {
 			documented[name[1]] = row[2]
 		}
 	}
-	from := sources(quorum.MasterStatus{Name: "m", RoundTrip: 1, ClockKnown: true,
+	from := testSources(quorum.MasterStatus{Name: "m", RoundTrip: 1, ClockKnown: true,
 		Quarantine: &quorum.QuarantineError{Ready: time.Now()}})
 	from.Upstream = func() error { return nil }
 	from.Certificate = time.Now
-	from.Look = func() availability.Inputs {
+	from.Availability = func() availability.Inputs {
 		return availability.Inputs{Masters: 1, Place: location.Masters, Known: true, Movable: true}
 	}
 	m := New("")
-	m.RoundTrips([]string{"m"})
+	m.RoundTripRecorder([]string{"m"})
 	exported := map[string]string{}
-	for _, line := range regexp.MustCompile(`(?m)^# TYPE (redlock_\w+) (\w+)$`).FindAllStringSubmatch(page(t, m, from), -1) {
+	for _, line := range regexp.MustCompile(`(?m)^# TYPE (redlock_\w+) (\w+)$`).FindAllStringSubmatch(scrape(t, m, from), -1) {
 		exported[line[1]] = line[2]
 	}
 	if !maps.Equal(documented, exported) {
@@ -190,7 +190,7 @@ func TestDocumented(t *testing.T) {
 // TestNoAllocation checks that counting allocates no memory.
 func TestNoAllocation(t *testing.T) {
 	m := New("")
-	locks, trip, ctx := m.Locks(fakeLocker{}), m.RoundTrips([]string{"a"}), t.Context()
+	locks, trip, ctx := m.CountLocks(fakeLocker{}), m.RoundTripRecorder([]string{"a"}), t.Context()
 	if n := testing.AllocsPerRun(100, func() {
 		_, _ = locks.Lock(ctx, quorum.LockRequest{TTL: time.Second})
 		_ = locks.Unlock(ctx, quorum.Key{}, "")
@@ -201,7 +201,7 @@ func TestNoAllocation(t *testing.T) {
 }
 
 func BenchmarkLock(b *testing.B) {
-	locks, ctx := New("").Locks(fakeLocker{}), b.Context()
+	locks, ctx := New("").CountLocks(fakeLocker{}), b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
 		_, _ = locks.Lock(ctx, quorum.LockRequest{TTL: time.Second})

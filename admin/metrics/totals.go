@@ -12,8 +12,9 @@ type Totals struct {
 	// Granted counts the locks granted, Refused the locks that another client held. NoQuorum counts
 	// the operations of all kinds that ended with NOQUORUM.
 	Granted, Refused, NoQuorum float64
-	// Lock is the duration of attempts to take a lock, without attempts that may wait (BLOCK).
-	Lock Histogram
+	// LockDuration is the duration of attempts to take a lock, without attempts that may wait
+	// (BLOCK).
+	LockDuration Histogram
 	// RoundTrips counts the batches of each master, by its index.
 	RoundTrips []Sum
 }
@@ -24,28 +25,28 @@ type Sum struct{ Count, Seconds float64 }
 // Histogram is a histogram: Within[i] of Count events took at most Limits[i] seconds.
 type Histogram struct {
 	Sum
-	Limits, Within []float64
+	Limits, Cumulative []float64
 }
 
 // Totals returns the current counts.
 func (m *Metrics) Totals() Totals {
 	acquire := &m.meters.acquire
 	t := Totals{
-		Granted: valueOf(acquire.ended[ok]), Refused: valueOf(acquire.ended[held]), Lock: spreadOf(acquire.took),
+		Granted: counterValue(acquire.results[resultOK]), Refused: counterValue(acquire.results[resultHeld]), LockDuration: histogramOf(acquire.durations),
 	}
 	for _, each := range []*meter{acquire, &m.meters.release, &m.meters.extend, &m.meters.read, &m.meters.update} {
-		t.NoQuorum += valueOf(each.ended[noQuorum])
+		t.NoQuorum += counterValue(each.results[resultNoQuorum])
 	}
-	if now := m.perMaster.Load(); now != nil {
+	if now := m.byMaster.Load(); now != nil {
 		for _, trips := range *now {
-			t.RoundTrips = append(t.RoundTrips, spreadOf(trips).Sum)
+			t.RoundTrips = append(t.RoundTrips, histogramOf(trips).Sum)
 		}
 	}
 	return t
 }
 
-// valueOf returns the value of a counter.
-func valueOf(c prometheus.Counter) float64 {
+// counterValue returns the value of a counter.
+func counterValue(c prometheus.Counter) float64 {
 	var now dto.Metric
 	if c.Write(&now) != nil {
 		return 0
@@ -53,8 +54,8 @@ func valueOf(c prometheus.Counter) float64 {
 	return now.GetCounter().GetValue()
 }
 
-// spreadOf returns the values of a histogram.
-func spreadOf(o prometheus.Observer) (s Histogram) {
+// histogramOf returns the values of a histogram.
+func histogramOf(o prometheus.Observer) (s Histogram) {
 	var now dto.Metric
 	if metric, is := o.(prometheus.Metric); !is || metric.Write(&now) != nil {
 		return s
@@ -62,18 +63,18 @@ func spreadOf(o prometheus.Observer) (s Histogram) {
 	h := now.GetHistogram()
 	s.Sum = Sum{Count: float64(h.GetSampleCount()), Seconds: h.GetSampleSum()}
 	for _, b := range h.GetBucket() {
-		s.Limits, s.Within = append(s.Limits, b.GetUpperBound()), append(s.Within, float64(b.GetCumulativeCount()))
+		s.Limits, s.Cumulative = append(s.Limits, b.GetUpperBound()), append(s.Cumulative, float64(b.GetCumulativeCount()))
 	}
 	return s
 }
 
 // Since returns the events since before, an earlier state of the same histogram.
 func (s Histogram) Since(before Histogram) Histogram {
-	d := Histogram{Sum: s.Sum.Since(before.Sum), Limits: s.Limits, Within: make([]float64, len(s.Within))}
-	for i := range s.Within {
-		d.Within[i] = s.Within[i]
-		if i < len(before.Within) {
-			d.Within[i] -= before.Within[i]
+	d := Histogram{Sum: s.Sum.Since(before.Sum), Limits: s.Limits, Cumulative: make([]float64, len(s.Cumulative))}
+	for i := range s.Cumulative {
+		d.Cumulative[i] = s.Cumulative[i]
+		if i < len(before.Cumulative) {
+			d.Cumulative[i] -= before.Cumulative[i]
 		}
 	}
 	return d
@@ -99,10 +100,10 @@ func (s Histogram) Quantile(q float64) float64 {
 	}
 	rank, below, from := q*s.Count, 0.0, 0.0
 	for i, limit := range s.Limits {
-		if s.Within[i] >= rank && s.Within[i] > below {
-			return from + (limit-from)*(rank-below)/(s.Within[i]-below)
+		if s.Cumulative[i] >= rank && s.Cumulative[i] > below {
+			return from + (limit-from)*(rank-below)/(s.Cumulative[i]-below)
 		}
-		below, from = s.Within[i], limit
+		below, from = s.Cumulative[i], limit
 	}
 	return s.Limits[len(s.Limits)-1]
 }

@@ -8,18 +8,18 @@ import (
 
 func TestTotals(t *testing.T) {
 	m := New("1")
-	trip := m.RoundTrips([]string{"a", "b"})
+	trip := m.RoundTripRecorder([]string{"a", "b"})
 	before := m.Totals()
-	m.meters.acquire.end(t.Context(), time.Now(), new(error))
-	m.meters.update.ended[noQuorum].Inc()
-	m.meters.acquire.ended[held].Inc()
+	m.meters.acquire.record(t.Context(), time.Now(), new(error))
+	m.meters.update.results[resultNoQuorum].Inc()
+	m.meters.acquire.results[resultHeld].Inc()
 	trip(1, 2*time.Second)
 	trip(1, 4*time.Second)
 	now := m.Totals()
 	if now.Granted-before.Granted != 1 || now.Refused-before.Refused != 1 || now.NoQuorum-before.NoQuorum != 1 {
 		t.Errorf("from %+v to %+v", before, now)
 	}
-	if got := now.Lock.Since(before.Lock); got.Count != 1 || got.Quantile(.5) <= 0 {
+	if got := now.LockDuration.Since(before.LockDuration); got.Count != 1 || got.Quantile(.5) <= 0 {
 		t.Errorf("one LOCK: %+v", got)
 	}
 	if got := now.RoundTrips[1].Since(before.RoundTrips[1]).Mean(); got != 3 {

@@ -18,47 +18,48 @@ const (
 
 // eventKind is how the page shows a log message, and which attributes it shows.
 type eventKind struct {
-	// what is the text of the badge, and mood its colour.
-	what, mood string
-	// about is the attribute with the subject of the event, details are the attributes after it.
-	about   string
-	details []string
+	// badge is the text of the badge, and tone its colour.
+	badge, tone string
+	// subjectAttr is the attribute with the subject of the event, detailAttrs are the attributes
+	// after it.
+	subjectAttr string
+	detailAttrs []string
 }
 
-// The moods of an event.
+// The tones of an event.
 const (
-	good = "good"
-	bad  = "bad"
-	note = "note"
+	toneGood = "good"
+	toneBad  = "bad"
+	toneNote = "note"
 )
 
-// kinds returns the kinds of events, by log message. Attributes of an event that concerns a key or
-// a client are shown only if the page may show keys (event.private).
-func kinds() map[string]eventKind {
+// eventKinds returns the kinds of events, by log message. Attributes of an event that concerns a
+// key or a client are shown only if the page may show keys (event.namesKeys).
+func eventKinds() map[string]eventKind {
 	return map[string]eventKind{
-		"serving clients":           {what: "serving clients", mood: good},
-		"ready":                     {what: "locks are available", mood: good},
-		"master down":               {"master down", bad, "master", []string{"cause"}},
-		"master up":                 {"master up", good, "master", []string{"was_down"}},
-		"master in quarantine":      {"quarantine", bad, "master", []string{"cause"}},
-		"master caught up":          {"catch-up", good, "master", []string{"keys", "took"}},
-		"master votes":              {"master votes", good, "master", []string{"because"}},
-		"locks are not available":   {"no locks", bad, "", []string{"cause"}},
-		"locks are available again": {"locks are back", good, "", []string{"without"}},
-		"upstream down":             {"upstream down", bad, "upstream", []string{"cause"}},
-		"upstream up":               {"upstream up", good, "upstream", nil},
-		"draining: closing idle clients, waiting for running commands": {"draining", note, "", []string{"clients", "drain-timeout"}},
-		"configuration reloaded":                                         {"reload", good, "", []string{"by", "tls_cert_until"}},
-		"configuration reloaded: no setting changed":                     {"reload", good, "", []string{"by", "tls_cert_until"}},
-		"the configuration was not reloaded: nothing was changed":        {"reload failed", bad, "", []string{"by", "cause"}},
-		"the configuration was reloaded only in part; restart the proxy": {"reload failed", bad, "", []string{"by", "cause"}},
-		"this proxy and another proxy do not match":                      {"proxies do not match", bad, "", []string{"cause"}},
-		"users reloaded":             {"reload", good, "", []string{"users", "changed", "gone"}},
-		"this machine was suspended": {"suspended", bad, "", []string{"by"}},
+		"serving clients":           {badge: "serving clients", tone: toneGood},
+		"ready":                     {badge: "locks are available", tone: toneGood},
+		"master down":               {"master down", toneBad, "master", []string{"cause"}},
+		"master up":                 {"master up", toneGood, "master", []string{"was_down"}},
+		"master in quarantine":      {"quarantine", toneBad, "master", []string{"cause"}},
+		"master caught up":          {"catch-up", toneGood, "master", []string{"keys", "took"}},
+		"master votes":              {"master votes", toneGood, "master", []string{"because"}},
+		"locks are not available":   {"no locks", toneBad, "", []string{"cause"}},
+		"locks are available again": {"locks are back", toneGood, "", []string{"without"}},
+		"upstream down":             {"upstream down", toneBad, "upstream", []string{"cause"}},
+		"upstream up":               {"upstream up", toneGood, "upstream", nil},
+		"draining: closing idle clients, waiting for running commands": {"draining", toneNote, "", []string{"clients", "drain-timeout"}},
+		"configuration reloaded":                                         {"reload", toneGood, "", []string{"by", "tls_cert_until"}},
+		"configuration reloaded: no setting changed":                     {"reload", toneGood, "", []string{"by", "tls_cert_until"}},
+		"the configuration was not reloaded: nothing was changed":        {"reload failed", toneBad, "", []string{"by", "cause"}},
+		"the configuration was reloaded only in part; restart the proxy": {"reload failed", toneBad, "", []string{"by", "cause"}},
+		"this proxy and another proxy do not match":                      {"proxies do not match", toneBad, "", []string{"cause"}},
+		"users reloaded":             {"reload", toneGood, "", []string{"users", "changed", "gone"}},
+		"this machine was suspended": {"suspended", toneBad, "", []string{"by"}},
 		"lock keys are used at the upstream directly: clients of proxies do not see these locks; repoint the clients": {
-			"locks at the upstream", bad, "lock_keys", []string{"seen"},
+			"locks at the upstream", toneBad, "lock_keys", []string{"seen"},
 		},
-		forceUnlock: {"FORCEUNLOCK", note, "key", []string{"removed", "client.addr", "client.name", "client.user"}},
+		forceUnlock: {"FORCEUNLOCK", toneNote, "key", []string{"removed", "client.addr", "client.name", "client.user"}},
 	}
 }
 
@@ -69,10 +70,10 @@ const forceUnlock = "FORCEUNLOCK"
 type event struct {
 	at   time.Time
 	kind eventKind
-	// about and detail are texts that may come from clients and servers. The page shows the texts
-	// of a private event only if it may show keys.
-	about, detail string
-	private       bool
+	// subject and detail are texts that may come from clients and servers. The page shows the texts
+	// of an event that names keys only if it may show keys.
+	subject, detail string
+	namesKeys       bool
 }
 
 // Events holds the recent events. It is safe for concurrent use.
@@ -85,38 +86,38 @@ type Events struct {
 }
 
 // NewEvents returns an empty list of events.
-func NewEvents() *Events { return &Events{kinds: kinds()} }
+func NewEvents() *Events { return &Events{kinds: eventKinds()} }
 
-// Watching returns a logger that writes to log, and that adds an event for each message of a known
-// kind. It adds events also for messages that log omits because of its level.
-func (e *Events) Watching(log *slog.Logger) *slog.Logger {
-	return slog.New(watcher{Handler: log.Handler(), events: e})
+// WrapLogger returns a logger that writes to log, and that adds an event for each message of a
+// known kind. It adds events also for messages that log omits because of its level.
+func (e *Events) WrapLogger(log *slog.Logger) *slog.Logger {
+	return slog.New(eventHandler{Handler: log.Handler(), events: e})
 }
 
-// watcher is the slog.Handler of Events.Watching.
-type watcher struct {
+// eventHandler is the slog.Handler of Events.WrapLogger.
+type eventHandler struct {
 	slog.Handler
 	events *Events
 	attrs  []slog.Attr
 }
 
 // Enabled implements slog.Handler.
-func (w watcher) Enabled(ctx context.Context, level slog.Level) bool {
+func (w eventHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelInfo || w.Handler.Enabled(ctx, level)
 }
 
 // WithAttrs implements slog.Handler.
-func (w watcher) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return watcher{w.Handler.WithAttrs(attrs), w.events, append(slices.Clip(w.attrs), attrs...)}
+func (w eventHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return eventHandler{w.Handler.WithAttrs(attrs), w.events, append(slices.Clip(w.attrs), attrs...)}
 }
 
 // WithGroup implements slog.Handler. It ignores the group for events: no kind uses one.
-func (w watcher) WithGroup(name string) slog.Handler {
-	return watcher{w.Handler.WithGroup(name), w.events, w.attrs}
+func (w eventHandler) WithGroup(name string) slog.Handler {
+	return eventHandler{w.Handler.WithGroup(name), w.events, w.attrs}
 }
 
 // Handle implements slog.Handler.
-func (w watcher) Handle(ctx context.Context, r slog.Record) error {
+func (w eventHandler) Handle(ctx context.Context, r slog.Record) error {
 	if k, is := w.events.kinds[r.Message]; is {
 		w.events.add(newEvent(k, r, w.attrs))
 	}
@@ -126,16 +127,16 @@ func (w watcher) Handle(ctx context.Context, r slog.Record) error {
 	return w.Handler.Handle(ctx, r)
 }
 
-// newEvent returns the event of a log record. before are the attributes of the logger.
-func newEvent(k eventKind, r slog.Record, before []slog.Attr) event {
+// newEvent returns the event of a log record. loggerAttrs are the attributes of the logger.
+func newEvent(k eventKind, r slog.Record, loggerAttrs []slog.Attr) event {
 	texts := map[string]string{}
-	for _, a := range before {
+	for _, a := range loggerAttrs {
 		flatten(texts, "", a)
 	}
 	r.Attrs(func(a slog.Attr) bool { flatten(texts, "", a); return true })
-	e := event{at: r.Time, kind: k, about: printable(texts[k.about]), private: r.Message == forceUnlock}
+	e := event{at: r.Time, kind: k, subject: printable(texts[k.subjectAttr]), namesKeys: r.Message == forceUnlock}
 	var details []string
-	for _, name := range k.details {
+	for _, name := range k.detailAttrs {
 		switch text := texts[name]; {
 		case text == "":
 		case name == "cause", name == "because":

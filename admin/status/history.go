@@ -17,43 +17,43 @@ const (
 	roundTripSamples = 10
 )
 
-// reading holds counts since the start. The difference of two readings is a sample.
-type reading struct {
-	at      time.Time
-	relayed int64
+// snapshot holds counts since the start. The difference of two snapshots is a sample.
+type snapshot struct {
+	at              time.Time
+	relayedCommands int64
 	metrics.Totals
 }
 
-// sample describes the time between two readings. A value without data is NaN.
+// sample describes the time between two snapshots. A value without data is NaN.
 type sample struct {
 	// granted, refused, noQuorum and relayed are per second.
-	granted, refused, noQuorum, relayed float64
+	granted, refused, noQuorum, relayedCommands float64
 	// p50 and p99 are quantiles of the duration of LOCK in seconds.
 	p50, p99 float64
-	// trips holds the batches of each master.
-	trips []metrics.Sum
+	// roundTrips holds the batches of each master.
+	roundTrips []metrics.Sum
 }
 
-// newSample returns the sample between two readings.
-func newSample(before, now reading) sample {
+// newSample returns the sample between two snapshots.
+func newSample(before, now snapshot) sample {
 	seconds := now.at.Sub(before.at).Seconds()
 	if seconds <= 0 {
 		seconds = sampleInterval.Seconds()
 	}
-	took := now.Lock.Since(before.Lock)
+	took := now.LockDuration.Since(before.LockDuration)
 	s := sample{
-		granted:  (now.Granted - before.Granted) / seconds,
-		refused:  (now.Refused - before.Refused) / seconds,
-		noQuorum: (now.NoQuorum - before.NoQuorum) / seconds,
-		relayed:  float64(now.relayed-before.relayed) / seconds,
-		p50:      took.Quantile(.5),
-		p99:      took.Quantile(.99),
+		granted:         (now.Granted - before.Granted) / seconds,
+		refused:         (now.Refused - before.Refused) / seconds,
+		noQuorum:        (now.NoQuorum - before.NoQuorum) / seconds,
+		relayedCommands: float64(now.relayedCommands-before.relayedCommands) / seconds,
+		p50:             took.Quantile(.5),
+		p99:             took.Quantile(.99),
 	}
 	for i, sum := range now.RoundTrips {
 		if i < len(before.RoundTrips) {
 			sum = sum.Since(before.RoundTrips[i])
 		}
-		s.trips = append(s.trips, sum)
+		s.roundTrips = append(s.roundTrips, sum)
 	}
 	return s
 }
@@ -61,14 +61,14 @@ func newSample(before, now reading) sample {
 // history holds the recent samples. It is safe for concurrent use.
 type history struct {
 	mu   sync.Mutex
-	last reading
+	last snapshot
 	ring []sample // once full, the oldest is at count % maxSamples
 	// count is the number of samples since the start.
 	count int
 }
 
-// add adds the sample between the last reading and now. The first reading only begins a sample.
-func (h *history) add(now reading) {
+// add adds the sample between the last snapshot and now. The first snapshot only begins a sample.
+func (h *history) add(now snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	before := h.last
@@ -103,25 +103,25 @@ func (h *history) after(count int) ([]sample, int) {
 
 // roundTrip returns the mean round trip of a master's recent batches in seconds, or NaN.
 func (h *history) roundTrip(master int) float64 {
-	last, _ := h.after(max(0, h.total()-roundTripSamples))
+	last, _ := h.after(max(0, h.sampleCount()-roundTripSamples))
 	var all metrics.Sum
 	for _, s := range last {
-		if master < len(s.trips) {
-			all.Count += s.trips[master].Count
-			all.Seconds += s.trips[master].Seconds
+		if master < len(s.roundTrips) {
+			all.Count += s.roundTrips[master].Count
+			all.Seconds += s.roundTrips[master].Seconds
 		}
 	}
 	return all.Mean()
 }
 
-func (h *history) total() int {
+func (h *history) sampleCount() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.count
 }
 
-// number returns a value for JSON, rounded to digits after the point; nil for NaN and infinity.
-func number(f float64, digits int) *float64 {
+// jsonNumber returns a value for JSON, rounded to digits after the point; nil for NaN and infinity.
+func jsonNumber(f float64, digits int) *float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil
 	}

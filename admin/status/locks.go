@@ -19,10 +19,10 @@ const (
 	pauseFactor = 4
 	// listTimeout limits the duration of a listing.
 	listTimeout = 3 * time.Second
-	// turnTimeout limits how long a request waits until it may list locks, and turnPoll is the time
-	// between two tries.
-	turnTimeout = 5 * time.Second
-	turnPoll    = 100 * time.Millisecond
+	// turnTimeout limits how long a request waits until it may list locks, and turnPollInterval is
+	// the time between two tries.
+	turnTimeout      = 5 * time.Second
+	turnPollInterval = 100 * time.Millisecond
 	// maxGlob is the maximum length of a glob, in bytes.
 	maxGlob = 512
 )
@@ -31,7 +31,7 @@ const (
 type Lock struct {
 	Key        string
 	State      string
-	Left       time.Duration
+	TimeLeft   time.Duration
 	Votes      []quorum.MasterAnswer
 	Waiters    int
 	Since      time.Time
@@ -47,10 +47,10 @@ type query struct {
 // listing is the result of a query.
 type listing struct {
 	query
-	at    time.Time // zero: the masters were not asked
-	locks []Lock
-	more  bool // there are more locks than in locks
-	err   error
+	at      time.Time // zero: the masters were not asked
+	locks   []Lock
+	hasMore bool // there are more locks than in locks
+	err     error
 }
 
 // errTooSoon is returned for a query while the pause after a different query lasts.
@@ -62,17 +62,17 @@ var errTooSoon = errors.New("cannot list these locks now: another request has ju
 type lister struct {
 	list func(ctx context.Context, db int, match string, count int) ([]Lock, error)
 
-	mu      sync.Mutex
-	last    listing
-	running bool
-	next    time.Time
+	mu          sync.Mutex
+	last        listing
+	running     bool
+	nextAllowed time.Time
 }
 
 // get returns the last listing if it is for the same query and the pause has not passed. Otherwise
 // it waits for its turn, and lists the locks.
 func (l *lister) get(ctx context.Context, q query) listing {
 	for end := time.Now().Add(turnTimeout); ; {
-		last, started := l.start()
+		last, started := l.tryStart()
 		switch {
 		case started:
 			return l.run(ctx, q)
@@ -84,16 +84,16 @@ func (l *lister) get(ctx context.Context, q query) listing {
 		select {
 		case <-ctx.Done():
 			return listing{query: q, err: context.Cause(ctx)}
-		case <-time.After(turnPoll):
+		case <-time.After(turnPollInterval):
 		}
 	}
 }
 
-// start returns the last listing, and whether the caller may run a new one now.
-func (l *lister) start() (last listing, started bool) {
+// tryStart returns the last listing, and whether the caller may run a new one now.
+func (l *lister) tryStart() (last listing, started bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.running || time.Now().Before(l.next) {
+	if l.running || time.Now().Before(l.nextAllowed) {
 		return l.last, false
 	}
 	l.running = true
@@ -101,20 +101,20 @@ func (l *lister) start() (last listing, started bool) {
 }
 
 func (l *lister) run(ctx context.Context, q query) listing {
-	found := listing{query: q, err: errFailed}
+	found := listing{query: q, err: errListingPanicked}
 	defer l.finish(&found, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	found.locks, found.err = l.list(ctx, q.db, q.match, maxLocks+1)
 	if len(found.locks) > maxLocks {
-		found.locks, found.more = found.locks[:maxLocks], true
+		found.locks, found.hasMore = found.locks[:maxLocks], true
 	}
 	found.at = time.Now()
 	return found
 }
 
-// errFailed is the error of a listing that panicked.
-var errFailed = errors.New("cannot list the locks: internal error; see the proxy's log")
+// errListingPanicked is the error of a listing that panicked.
+var errListingPanicked = errors.New("cannot list the locks: internal error; see the proxy's log")
 
 // finish stores a listing, and schedules the next one. began is when the listing started.
 func (l *lister) finish(found *listing, began time.Time) {
@@ -122,5 +122,5 @@ func (l *lister) finish(found *listing, began time.Time) {
 	defer l.mu.Unlock()
 	now := time.Now()
 	l.last, l.running = *found, false
-	l.next = now.Add(max(listPause, pauseFactor*now.Sub(began)))
+	l.nextAllowed = now.Add(max(listPause, pauseFactor*now.Sub(began)))
 }

@@ -18,14 +18,14 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// policy is the Content-Security-Policy: the page may load only its own files and data, and its
-// script cannot turn text into markup.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+// contentSecurityPolicy is the Content-Security-Policy: the page may load only its own files and
+// data, and its script cannot turn text into markup.
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// databases is the number of databases that have locks.
-const databases = 16
+// databaseCount is the number of databases that have locks.
+const databaseCount = 16
 
 // Options holds the sources of a page. All but Upstream, Locks and Now are required. The page calls
 // the functions for each response, and also Totals and Clients each second.
@@ -34,8 +34,8 @@ type Options struct {
 	Clients func() metrics.Clients
 	Totals  func() metrics.Totals
 	Masters func() []quorum.MasterStatus
-	// Look returns whether locks are available, and where they are.
-	Look func() availability.Inputs
+	// Availability returns whether locks are available, and where they are.
+	Availability func() availability.Inputs
 	// Upstream returns the address of the upstream, and why it is down or nil. A proxy without an
 	// upstream leaves it nil.
 	Upstream func() (name string, err error)
@@ -84,7 +84,7 @@ func New(opts Options) *Page {
 func (p *Page) Run(ctx context.Context) {
 	tick := time.Tick(sampleInterval)
 	for {
-		p.history.add(reading{p.opts.Now(), p.opts.Clients().Relayed, p.opts.Totals()})
+		p.history.add(snapshot{p.opts.Now(), p.opts.Clients().RelayedCommands, p.opts.Totals()})
 		select {
 		case <-ctx.Done():
 			return
@@ -96,7 +96,7 @@ func (p *Page) Run(ctx context.Context) {
 // ServeHTTP implements http.Handler.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", contentSecurityPolicy)
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -108,17 +108,17 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveStatus serves /status/v1: the current state, and the browser's missing samples and events.
 func (p *Page) serveStatus(w http.ResponseWriter, r *http.Request) {
-	samples, err := count(r, "samples")
-	events, err2 := count(r, "events")
+	samples, err := queryNumber(r, "samples")
+	events, err2 := queryNumber(r, "events")
 	if err != nil || err2 != nil {
 		http.Error(w, "samples and events must be numbers from 0 to 2147483647", http.StatusBadRequest)
 		return
 	}
-	answer(w, p.view(samples, events))
+	respondJSON(w, p.view(samples, events))
 }
 
-// count returns a number in the query of a request, or 0 if the query lacks it.
-func count(r *http.Request, name string) (int, error) {
+// queryNumber returns a number in the query of a request, or 0 if the query lacks it.
+func queryNumber(r *http.Request, name string) (int, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
 		return 0, nil
@@ -136,33 +136,33 @@ func (p *Page) serveLocks(w http.ResponseWriter, r *http.Request) {
 	}
 	q := query{match: cmp.Or(r.URL.Query().Get("match"), "*")}
 	var err error
-	if q.db, err = count(r, "db"); err != nil || q.db >= databases {
-		http.Error(w, "db must be a number from 0 to "+strconv.Itoa(databases-1), http.StatusBadRequest)
+	if q.db, err = queryNumber(r, "db"); err != nil || q.db >= databaseCount {
+		http.Error(w, "db must be a number from 0 to "+strconv.Itoa(databaseCount-1), http.StatusBadRequest)
 		return
 	}
 	if len(q.match) > maxGlob {
 		http.Error(w, "match must have at most "+strconv.Itoa(maxGlob)+" bytes", http.StatusBadRequest)
 		return
 	}
-	answer(w, viewLocks(p.locks.get(r.Context(), q)))
+	respondJSON(w, viewLocks(p.locks.get(r.Context(), q)))
 }
 
-func answer(w http.ResponseWriter, v any) {
+func respondJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v) // the browser may have disconnected
 }
 
 // view returns the response to /status/v1, with the samples and events after those numbers.
-func (p *Page) view(samples, events int) view {
+func (p *Page) view(samples, events int) statusView {
 	now := p.opts.Now()
-	proxy, look := p.opts.Proxy(), p.opts.Look()
+	proxy, look := p.opts.Proxy(), p.opts.Availability()
 	locks := look.Decide()
-	v := view{
+	v := statusView{
 		Version: version, Now: now.UnixMilli(), Locks: p.locks != nil,
 		Proxy: proxyView{
 			Version: proxy.Version, Started: p.started.UnixMilli(), Listen: proxy.Listen, State: proxy.State,
 			Clients: proxy.Clients, ClientsLimit: proxy.ClientsLimit, Waiters: proxy.Waiters,
-			Uncovered: proxy.Uncovered, LocksAt: look.LockStorage(), DirectLocks: proxy.DirectLocks,
+			UncoveredLocks: proxy.UncoveredLocks, LockStorage: look.LockStorage(), DirectLocks: proxy.DirectLocks,
 		},
 	}
 	if p.opts.Upstream != nil {

@@ -7,18 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// maxShown limits a text on the page, in bytes: clients choose the length of keys and names.
-const maxShown = 256
+// maxTextSize limits a text on the page, in bytes: clients choose the length of keys and names.
+const maxTextSize = 256
 
 // printable returns a text from clients or servers for the page. It shortens long texts. It escapes
 // bytes and characters that are invisible or that change the direction of text, as \xNN or \uNNNN.
 func printable(text string) string {
 	var b strings.Builder
-	rest := text[:min(maxShown, len(text))]
+	rest := text[:min(maxTextSize, len(text))]
 	for len(rest) > 0 {
 		r, size := utf8.DecodeRuneInString(rest)
 		switch {
-		case r == utf8.RuneError && size == 1 && len(rest) < utf8.UTFMax && len(text) > maxShown:
+		case r == utf8.RuneError && size == 1 && len(rest) < utf8.UTFMax && len(text) > maxTextSize:
 			rest = rest[:size] // the cut split a character
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, rest[0])
@@ -35,7 +35,7 @@ func printable(text string) string {
 		}
 		rest = rest[size:]
 	}
-	if len(text) > maxShown {
+	if len(text) > maxTextSize {
 		fmt.Fprintf(&b, "… (%d bytes)", len(text))
 	}
 	return b.String()

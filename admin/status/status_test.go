@@ -46,13 +46,13 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// readingAt returns the reading of second n if each second one lock is granted, in about 3 ms.
-func readingAt(n int) reading {
+// snapshotAt returns the snapshot of second n if each second one lock is granted, in about 3 ms.
+func snapshotAt(n int) snapshot {
 	f := float64(n)
-	return reading{at: time.Unix(int64(n), 0), relayed: int64(10 * n), Totals: metrics.Totals{
+	return snapshot{at: time.Unix(int64(n), 0), relayedCommands: int64(10 * n), Totals: metrics.Totals{
 		Granted: f, Refused: 2 * f, NoQuorum: 0,
-		Lock: metrics.Histogram{Sum: metrics.Sum{Count: f, Seconds: f * .003}, Limits: []float64{.002, .004},
-			Within: []float64{0, f}},
+		LockDuration: metrics.Histogram{Sum: metrics.Sum{Count: f, Seconds: f * .003}, Limits: []float64{.002, .004},
+			Cumulative: []float64{0, f}},
 		RoundTrips: []metrics.Sum{{Count: f, Seconds: f * .5}, {}},
 	}}
 }
@@ -63,7 +63,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("of nothing: %v, %d", got, count)
 	}
 	for n := range maxSamples + 11 {
-		h.add(readingAt(n))
+		h.add(snapshotAt(n))
 	}
 	for _, c := range []struct{ after, want int }{{0, maxSamples}, {maxSamples + 7, 3}, {maxSamples + 10, 0},
 		{maxSamples + 11, maxSamples}, {1 << 30, maxSamples}} {
@@ -72,7 +72,7 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	last, _ := h.after(maxSamples + 9)
-	if s := last[0]; s.granted != 1 || s.refused != 2 || s.noQuorum != 0 || s.relayed != 10 || math.Abs(s.p50-.003) > 1e-9 {
+	if s := last[0]; s.granted != 1 || s.refused != 2 || s.noQuorum != 0 || s.relayedCommands != 10 || math.Abs(s.p50-.003) > 1e-9 {
 		t.Errorf("got %+v", s)
 	}
 	if got := h.roundTrip(0); got != .5 {
@@ -81,13 +81,14 @@ func TestHistory(t *testing.T) {
 	if got := h.roundTrip(1); !math.IsNaN(got) {
 		t.Errorf("of a master that was not asked: %v", got)
 	}
-	if !math.IsNaN(newSample(readingAt(1), readingAt(1)).p99) {
+	if !math.IsNaN(newSample(snapshotAt(1), snapshotAt(1)).p99) {
 		t.Error("there is a p99 of nothing")
 	}
 }
 
-// TestEventsAreOfTheLog checks that the source of the proxy has each message that makes an event.
-func TestEventsAreOfTheLog(t *testing.T) {
+// TestEventMessagesAreLogged checks that the source of the proxy has each message that makes an
+// event.
+func TestEventMessagesAreLogged(t *testing.T) {
 	var source bytes.Buffer
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -106,7 +107,7 @@ func TestEventsAreOfTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for message := range kinds() {
+	for message := range eventKinds() {
 		if !strings.Contains(source.String(), `"`+message+`"`) {
 			t.Errorf("no code logs %q: if the message was reworded, change admin/status/events.go, too", message)
 		}
@@ -116,7 +117,7 @@ func TestEventsAreOfTheLog(t *testing.T) {
 func TestEvents(t *testing.T) {
 	var written bytes.Buffer
 	e := NewEvents()
-	log := e.Watching(slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	log := e.WrapLogger(slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	log.Info("master up", "master", "m:1", "was_down", 3*time.Second, "password", "hunter2")
 	log.Warn("master down", "master", "m:1", "cause", "refused\n\x1b")
 	log.With("key", "k", "db", 3, slog.Group("client", "addr", "10.0.0.1:7", "name", "<b>")).Info("FORCEUNLOCK",
@@ -132,7 +133,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	hidden := viewEvents(all, count, false).List[2]
-	if hidden.About != "" || hidden.Detail != "" || hidden.What != "FORCEUNLOCK" {
+	if hidden.Subject != "" || hidden.Detail != "" || hidden.Badge != "FORCEUNLOCK" {
 		t.Errorf("without keys it is %+v", hidden)
 	}
 	if lines := strings.Count(written.String(), "\n"); lines != 1 || strings.Contains(written.String(), "something") {
@@ -169,8 +170,8 @@ func TestLister(t *testing.T) {
 		}}
 		all := query{match: "*"}
 		for range 10 { // in the same three seconds
-			if found := l.get(t.Context(), all); found.err != nil || len(found.locks) != maxLocks || !found.more {
-				t.Errorf("got %d, more: %v, %v", len(found.locks), found.more, found.err)
+			if found := l.get(t.Context(), all); found.err != nil || len(found.locks) != maxLocks || !found.hasMore {
+				t.Errorf("got %d, more: %v, %v", len(found.locks), found.hasMore, found.err)
 			}
 			time.Sleep(listPause / 11)
 		}
@@ -227,12 +228,12 @@ func newPage(locks bool) *Page {
 	opts := Options{
 		Proxy: func() Proxy {
 			return Proxy{Version: "1.2.3", Listen: "127.0.0.1:6380", State: "serving", Clients: 7, ClientsLimit: 10,
-				Waiters: 1, Uncovered: 2, DirectLocks: 3}
+				Waiters: 1, UncoveredLocks: 2, DirectLocks: 3}
 		},
 		Clients: func() metrics.Clients { return metrics.Clients{} },
 		Totals:  func() metrics.Totals { return metrics.Totals{} },
 		Masters: func() []quorum.MasterStatus { return masters(now) },
-		Look: func() availability.Inputs {
+		Availability: func() availability.Inputs {
 			return availability.Inputs{Masters: 4, Voting: 1, Place: location.Masters, Known: true, Movable: true}
 		},
 		Upstream: func() (string, error) {
@@ -243,20 +244,20 @@ func newPage(locks bool) *Page {
 	if locks {
 		opts.Locks = func(_ context.Context, db int, match string, _ int) ([]Lock, error) {
 			return []Lock{
-				{Key: "<script>", State: "held", Left: 1500 * time.Millisecond,
+				{Key: "<script>", State: "held", TimeLeft: 1500 * time.Millisecond,
 					Votes: []quorum.MasterAnswer{{Server: "m:1", State: "held"}}, Waiters: 1, Since: now,
 					Addr: "10.0.0.1:5",
 					Name: "ann"},
-				{Key: fmt.Sprintf("%d %s", db, match), State: "held", Left: quorum.Endless},
+				{Key: fmt.Sprintf("%d %s", db, match), State: "held", TimeLeft: quorum.Endless},
 				{Key: "\xff", State: "unclear"},
 			}, nil
 		}
 	}
 	p := New(opts)
 	for n := range 3 {
-		p.history.add(readingAt(n))
+		p.history.add(snapshotAt(n))
 	}
-	events.add(event{at: now.Add(-time.Minute), kind: eventKind{what: "master down", mood: bad}, about: "m:3",
+	events.add(event{at: now.Add(-time.Minute), kind: eventKind{badge: "master down", tone: toneBad}, subject: "m:3",
 		detail: "refused"})
 	return p
 }
@@ -317,7 +318,7 @@ func TestDocumented(t *testing.T) {
 			walk(field.Type)
 		}
 	}
-	walk(reflect.TypeFor[view]())
+	walk(reflect.TypeFor[statusView]())
 	walk(reflect.TypeFor[locksView]())
 }
 
@@ -364,7 +365,7 @@ func TestPages(t *testing.T) {
 		}
 		h := answer.Result().Header
 		for name, want := range map[string]string{
-			"Content-Security-Policy": policy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",
+			"Content-Security-Policy": contentSecurityPolicy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",
 			"Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store", "Access-Control-Allow-Origin": "",
 		} {
 			if got := h.Get(name); got != want {
@@ -372,7 +373,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
-	if strings.Contains(policy, "unsafe") {
+	if strings.Contains(contentSecurityPolicy, "unsafe") {
 		t.Error("the policy lets inline scripts run")
 	}
 }
@@ -401,14 +402,14 @@ func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage(false)
 		p.opts.Now = time.Now
-		before := p.history.total()
+		before := p.history.sampleCount()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); p.Run(ctx) }()
 		time.Sleep(10*sampleInterval + sampleInterval/2)
 		cancel()
 		<-ended
-		if got := p.history.total() - before; got != 11 {
+		if got := p.history.sampleCount() - before; got != 11 {
 			t.Errorf("%d samples", got)
 		}
 	})

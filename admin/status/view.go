@@ -11,8 +11,8 @@ import (
 // version is the version of the JSON format, which docs/status.md describes.
 const version = 1
 
-// view is the response to /status/v1.
-type view struct {
+// statusView is the response to /status/v1.
+type statusView struct {
 	Version  int          `json:"version"`
 	Now      int64        `json:"now"` // like all times, ms since 1970
 	Proxy    proxyView    `json:"proxy"`
@@ -27,24 +27,24 @@ type view struct {
 
 // Proxy holds the values of the proxy itself that the page shows.
 type Proxy struct {
-	Version, Listen, State                    string
-	Clients, ClientsLimit, Waiters, Uncovered int64
+	Version, Listen, State                         string
+	Clients, ClientsLimit, Waiters, UncoveredLocks int64
 	// DirectLocks counts lock keys at the upstream while the locks were at the masters.
 	DirectLocks int64
 }
 
 type proxyView struct {
-	Version      string `json:"version"`
-	Started      int64  `json:"started"`
-	Listen       string `json:"listen"`
-	State        string `json:"state"` // starting, serving or draining
-	Clients      int64  `json:"clients"`
-	ClientsLimit int64  `json:"clients_limit"`
-	Waiters      int64  `json:"waiters"`
-	Uncovered    int64  `json:"uncovered_locks"`
-	// LocksAt is upstream, masters, moving-to-masters, moving-to-upstream or unknown. It is empty
-	// if the locks cannot be moved.
-	LocksAt     string `json:"locks_at"`
+	Version        string `json:"version"`
+	Started        int64  `json:"started"`
+	Listen         string `json:"listen"`
+	State          string `json:"state"` // starting, serving or draining
+	Clients        int64  `json:"clients"`
+	ClientsLimit   int64  `json:"clients_limit"`
+	Waiters        int64  `json:"waiters"`
+	UncoveredLocks int64  `json:"uncovered_locks"`
+	// LockStorage is upstream, masters, moving-to-masters, moving-to-upstream or unknown. It is
+	// empty if the locks cannot be moved.
+	LockStorage string `json:"locks_at"`
 	DirectLocks int64  `json:"stray_locks"`
 }
 
@@ -72,14 +72,14 @@ type masterView struct {
 	Votes bool   `json:"votes"`
 	Since int64  `json:"since"`
 	Cause string `json:"cause"`
-	// LatencyUS is the mean round trip of the last seconds. If Probed is set, it is the round trip
-	// of the probe that brought the master up.
-	LatencyUS       *float64        `json:"latency_us"`
-	Probed          bool            `json:"latency_of_probe"`
-	ClockMS         *float64        `json:"clock_offset_ms"`
-	Quarantine      *quarantineView `json:"quarantine"`
-	RemovalsPending int             `json:"removals_owed"`
-	CatchUps        int64           `json:"catch_ups"`
+	// LatencyUS is the mean round trip of the last seconds. If LatencyIsOfProbe is set, it is the
+	// round trip of the probe that brought the master up.
+	LatencyUS        *float64        `json:"latency_us"`
+	LatencyIsOfProbe bool            `json:"latency_of_probe"`
+	ClockOffsetMS    *float64        `json:"clock_offset_ms"`
+	Quarantine       *quarantineView `json:"quarantine"`
+	RemovalsPending  int             `json:"removals_owed"`
+	CatchUps         int64           `json:"catch_ups"`
 }
 
 type quarantineView struct {
@@ -91,17 +91,17 @@ type quarantineView struct {
 
 // samplesView holds the recent samples as columns. A value without data is null.
 type samplesView struct {
-	EveryMS  int64      `json:"every_ms"`
-	Keep     int        `json:"keep"`
-	Count    int        `json:"count"` // since the start, up to the last sample
-	Granted  []*float64 `json:"granted"`
-	Refused  []*float64 `json:"refused"`
-	NoQuorum []*float64 `json:"no_quorum"`
-	Relayed  []*float64 `json:"relayed"`
-	P50      []*float64 `json:"lock_p50_ms"`
-	P99      []*float64 `json:"lock_p99_ms"`
-	// Trips has a column for each master: mean round trips in ms.
-	Trips [][]*float64 `json:"master_ms"`
+	IntervalMS int64      `json:"every_ms"`
+	MaxCount   int        `json:"keep"`
+	Count      int        `json:"count"` // since the start, up to the last sample
+	Granted    []*float64 `json:"granted"`
+	Refused    []*float64 `json:"refused"`
+	NoQuorum   []*float64 `json:"no_quorum"`
+	Relayed    []*float64 `json:"relayed"`
+	P50        []*float64 `json:"lock_p50_ms"`
+	P99        []*float64 `json:"lock_p99_ms"`
+	// RoundTrips has a column for each master: mean round trips in ms.
+	RoundTrips [][]*float64 `json:"master_ms"`
 }
 
 type eventsView struct {
@@ -110,11 +110,11 @@ type eventsView struct {
 }
 
 type eventView struct {
-	At     int64  `json:"at"`
-	What   string `json:"what"`
-	Mood   string `json:"mood"` // good, bad or note
-	About  string `json:"about"`
-	Detail string `json:"detail"`
+	At      int64  `json:"at"`
+	Badge   string `json:"what"`
+	Tone    string `json:"mood"` // good, bad or note
+	Subject string `json:"about"`
+	Detail  string `json:"detail"`
 }
 
 // locksView is the response to /status/v1/locks.
@@ -123,7 +123,7 @@ type locksView struct {
 	At      int64      `json:"at"` // when the masters were asked; 0: they were not
 	DB      int        `json:"db"`
 	Match   string     `json:"match"`
-	More    bool       `json:"more"`
+	HasMore bool       `json:"more"`
 	Error   string     `json:"error"`
 	Locks   []lockView `json:"locks"`
 }
@@ -142,7 +142,7 @@ type lockView struct {
 
 type voteView struct {
 	Server string `json:"server"`
-	Says   string `json:"says"`
+	State  string `json:"says"`
 }
 
 // viewMaster returns the view of a master. roundTrip is its recent mean in seconds, or NaN.
@@ -152,13 +152,13 @@ func viewMaster(m quorum.MasterStatus, roundTrip float64, now time.Time) masterV
 		Since: m.Since.UnixMilli(), Cause: printable(m.Cause()), RemovalsPending: m.RemovalsPending, CatchUps: m.CatchUps,
 	}
 	if m.Err == nil {
-		v.LatencyUS = number(roundTrip*1e6, 0)
+		v.LatencyUS = jsonNumber(roundTrip*1e6, 0)
 		if v.LatencyUS == nil && m.RoundTrip > 0 {
-			v.LatencyUS, v.Probed = number(float64(m.RoundTrip.Microseconds()), 0), true
+			v.LatencyUS, v.LatencyIsOfProbe = jsonNumber(float64(m.RoundTrip.Microseconds()), 0), true
 		}
 	}
 	if m.ClockKnown && m.Err == nil {
-		v.ClockMS = number(m.ClockOffset.Seconds()*1e3, 1)
+		v.ClockOffsetMS = jsonNumber(m.ClockOffset.Seconds()*1e3, 1)
 	}
 	if q := m.Quarantine; q != nil {
 		v.Quarantine = &quarantineView{Reason: printable(q.Reason()), Text: printable(q.Error())}
@@ -182,41 +182,42 @@ func roleOf(m quorum.MasterStatus) string {
 // viewSamples turns samples into columns.
 func viewSamples(all []sample, count, masters int) samplesView {
 	v := samplesView{
-		EveryMS: sampleInterval.Milliseconds(), Keep: maxSamples, Count: count, Trips: make([][]*float64, masters),
+		IntervalMS: sampleInterval.Milliseconds(), MaxCount: maxSamples, Count: count, RoundTrips: make([][]*float64, masters),
 	}
 	for _, column := range []*[]*float64{&v.Granted, &v.Refused, &v.NoQuorum, &v.Relayed, &v.P50, &v.P99} {
 		*column = make([]*float64, 0, len(all))
 	}
-	for i := range v.Trips {
-		v.Trips[i] = make([]*float64, 0, len(all))
+	for i := range v.RoundTrips {
+		v.RoundTrips[i] = make([]*float64, 0, len(all))
 	}
 	for _, s := range all {
-		v.Granted = append(v.Granted, number(s.granted, 1))
-		v.Refused = append(v.Refused, number(s.refused, 1))
-		v.NoQuorum = append(v.NoQuorum, number(s.noQuorum, 1))
-		v.Relayed = append(v.Relayed, number(s.relayed, 1))
-		v.P50 = append(v.P50, number(s.p50*1e3, 3))
-		v.P99 = append(v.P99, number(s.p99*1e3, 3))
-		for i := range v.Trips {
+		v.Granted = append(v.Granted, jsonNumber(s.granted, 1))
+		v.Refused = append(v.Refused, jsonNumber(s.refused, 1))
+		v.NoQuorum = append(v.NoQuorum, jsonNumber(s.noQuorum, 1))
+		v.Relayed = append(v.Relayed, jsonNumber(s.relayedCommands, 1))
+		v.P50 = append(v.P50, jsonNumber(s.p50*1e3, 3))
+		v.P99 = append(v.P99, jsonNumber(s.p99*1e3, 3))
+		for i := range v.RoundTrips {
 			mean := math.NaN()
-			if i < len(s.trips) {
-				mean = s.trips[i].Mean()
+			if i < len(s.roundTrips) {
+				mean = s.roundTrips[i].Mean()
 			}
-			v.Trips[i] = append(v.Trips[i], number(mean*1e3, 3))
+			v.RoundTrips[i] = append(v.RoundTrips[i], jsonNumber(mean*1e3, 3))
 		}
 	}
 	return v
 }
 
-// viewEvents returns the view of events. Private details are omitted unless keys may be shown.
+// viewEvents returns the view of events. Details that name keys are omitted unless keys may be
+// shown.
 func viewEvents(all []event, count int, showKeys bool) eventsView {
 	v := eventsView{Count: count, List: make([]eventView, 0, len(all))}
 	for _, e := range all {
 		event := eventView{
-			At: e.at.UnixMilli(), What: e.kind.what, Mood: e.kind.mood, About: e.about, Detail: e.detail,
+			At: e.at.UnixMilli(), Badge: e.kind.badge, Tone: e.kind.tone, Subject: e.subject, Detail: e.detail,
 		}
-		if e.private && !showKeys {
-			event.About, event.Detail = "", ""
+		if e.namesKeys && !showKeys {
+			event.Subject, event.Detail = "", ""
 		}
 		v.List = append(v.List, event)
 	}
@@ -225,7 +226,7 @@ func viewEvents(all []event, count int, showKeys bool) eventsView {
 
 func viewLocks(f listing) locksView {
 	v := locksView{
-		Version: version, DB: f.db, Match: printable(f.match), More: f.more,
+		Version: version, DB: f.db, Match: printable(f.match), HasMore: f.hasMore,
 		Locks: make([]lockView, 0, len(f.locks)),
 	}
 	if !f.at.IsZero() {
@@ -245,12 +246,12 @@ func viewLock(l Lock) lockView {
 		Key: printable(l.Key), State: l.State, Waiters: l.Waiters, Addr: printable(l.Addr), Name: printable(l.Name),
 		Votes: make([]voteView, 0, len(l.Votes)),
 	}
-	left := l.Left.Milliseconds()
+	left := l.TimeLeft.Milliseconds()
 	switch {
-	case l.Left == quorum.Endless:
+	case l.TimeLeft == quorum.Endless:
 		left = -1
 		v.LeftMS = &left
-	case l.Left > 0:
+	case l.TimeLeft > 0:
 		v.LeftMS = &left
 	}
 	if !l.Since.IsZero() {
@@ -258,7 +259,7 @@ func viewLock(l Lock) lockView {
 		v.Since = &since
 	}
 	for _, s := range l.Votes {
-		v.Votes = append(v.Votes, voteView{Server: printable(s.Server), Says: printable(s.State)})
+		v.Votes = append(v.Votes, voteView{Server: printable(s.Server), State: printable(s.State)})
 	}
 	return v
 }

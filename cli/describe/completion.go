@@ -13,61 +13,61 @@ import (
 
 var (
 	//go:embed completion.bash
-	bashText string
+	bashTemplate string
 	//go:embed completion.zsh
-	zshText string
+	zshTemplate string
 )
 
 // Bash writes a completion script for bash. The script needs only bash, and never executes a word
 // of the command line that it completes.
-func Bash(w io.Writer, app *cli.App) error { return complete(w, app, bashText) }
+func Bash(w io.Writer, app *cli.App) error { return writeScript(w, app, bashTemplate) }
 
 // Zsh writes a completion script for zsh, to be sourced or put into a folder of fpath as
 // _redlock-proxy.
-func Zsh(w io.Writer, app *cli.App) error { return complete(w, app, zshText) }
+func Zsh(w io.Writer, app *cli.App) error { return writeScript(w, app, zshTemplate) }
 
-// program holds the values for the templates of completion scripts.
-type program struct {
+// scriptData holds the values for the templates of completion scripts.
+type scriptData struct {
 	Name     string
 	Flags    []flag
 	Commands []command
 }
 
 // Function returns the name of the shell function.
-func (p program) Function() string {
+func (p scriptData) Function() string {
 	return "_" + regexp.MustCompile(`\W`).ReplaceAllString(p.Name, "_")
 }
 
-func complete(w io.Writer, app *cli.App, text string) error {
-	functions := template.FuncMap{"names": names, "values": values, "files": files, "zsh": zshFlags,
+func writeScript(w io.Writer, app *cli.App, text string) error {
+	functions := template.FuncMap{"names": allFlagNames, "values": valueFlagNames, "files": fileFlagNames, "zsh": zshFlags,
 		"described": zshDescribed}
 	parsed, err := template.New("").Funcs(functions).Parse(text)
 	if err != nil {
 		return err
 	}
-	return parsed.Execute(w, program{Name: app.Name, Flags: flags(withoutLibraryHelp(app.Flags)),
+	return parsed.Execute(w, scriptData{Name: app.Name, Flags: flags(withoutLibraryHelp(app.Flags)),
 		Commands: commands(app)})
 }
 
-// names returns the names of flags, separated by blanks.
-func names(all []flag) string { return join(all, func(flag) bool { return true }) }
+// allFlagNames returns the names of flags, separated by blanks.
+func allFlagNames(all []flag) string { return joinFlagNames(all, func(flag) bool { return true }) }
 
-// values returns the names of the flags that take a value other than a file.
-func values(all []flag) string {
-	return join(all, func(f flag) bool { return f.Value != "" && !f.IsFile() })
+// valueFlagNames returns the names of the flags that take a value other than a file.
+func valueFlagNames(all []flag) string {
+	return joinFlagNames(all, func(f flag) bool { return f.Value != "" && !f.IsFile() })
 }
 
-// files returns the names of the flags that take a file.
-func files(all []flag) string { return join(all, flag.IsFile) }
+// fileFlagNames returns the names of the flags that take a file.
+func fileFlagNames(all []flag) string { return joinFlagNames(all, flag.IsFile) }
 
-func join(all []flag, which func(flag) bool) string {
-	var some []string
+func joinFlagNames(all []flag, include func(flag) bool) string {
+	var names []string
 	for _, f := range all {
-		if which(f) {
-			some = append(some, f.Names...)
+		if include(f) {
+			names = append(names, f.Names...)
 		}
 	}
-	return strings.Join(some, " ")
+	return strings.Join(names, " ")
 }
 
 // zshFlags returns flags in the syntax of zsh's _arguments, each in quotes.
@@ -85,7 +85,7 @@ func zshFlags(all []flag) string {
 // other names.
 func zshFlag(f flag, name string) string {
 	spec := fmt.Sprintf("(%s)", strings.Join(f.Names, " "))
-	if f.Repeated {
+	if f.IsList {
 		spec = "*"
 	}
 	spec += name

@@ -8,8 +8,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// specialApp returns a command line with texts that are special in shells and in roff.
-func specialApp() *cli.App {
+// appWithSpecialCharacters returns a command line with texts that are special in shells and in
+// roff.
+func appWithSpecialCharacters() *cli.App {
 	return &cli.App{
 		Name: "a-b", Usage: `it's "one"`, Version: "v-1", Description: ".TH at the beginning",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "quick", Aliases: []string{"q"}, Usage: "[a]: b\\c"}},
@@ -26,9 +27,9 @@ func specialApp() *cli.App {
 }
 
 func TestFlags(t *testing.T) {
-	got := commands(specialApp())
+	got := commands(appWithSpecialCharacters())
 	want := []flag{
-		{Names: []string{"--at"}, Value: "PLACE", Usage: "where to go", Repeated: true},
+		{Names: []string{"--at"}, Value: "PLACE", Usage: "where to go", IsList: true},
 		{Names: []string{"--map"}, Value: "FILE", Usage: "a map", Default: "m.txt"},
 		{Names: []string{"--fast"}, Usage: "without `end", Default: "true"},
 		{Names: []string{"--slow"}, Usage: "'tis so"},
@@ -39,7 +40,7 @@ func TestFlags(t *testing.T) {
 	}
 	for i, w := range want {
 		if g := got[0].Flags[i]; !slices.Equal(g.Names, w.Names) || g.Value != w.Value || g.Usage != w.Usage ||
-			g.Default != w.Default || g.Repeated != w.Repeated {
+			g.Default != w.Default || g.IsList != w.IsList {
 			t.Errorf("got %+v, want %+v", g, w)
 		}
 	}
@@ -61,7 +62,7 @@ func wantLines(t *testing.T, text string, lines ...string) {
 
 func TestZsh(t *testing.T) {
 	var out strings.Builder
-	if err := Zsh(&out, specialApp()); err != nil {
+	if err := Zsh(&out, appWithSpecialCharacters()); err != nil {
 		t.Fatal(err)
 	}
 	wantLines(t, out.String(), "#compdef a-b", "_a_b() {", `'go:it'\''s\: so'`, `'(--quick -q)-q[\[a\]\: b\\c]' \`,
@@ -70,7 +71,7 @@ func TestZsh(t *testing.T) {
 
 func TestBash(t *testing.T) {
 	var out strings.Builder
-	if err := Bash(&out, specialApp()); err != nil {
+	if err := Bash(&out, appWithSpecialCharacters()); err != nil {
 		t.Fatal(err)
 	}
 	wantLines(t, out.String(), "_a_b() {", "words='left right'", "values='--at' files='--map'", "complete -F _a_b a-b")
@@ -78,16 +79,16 @@ func TestBash(t *testing.T) {
 
 func TestMan(t *testing.T) {
 	var out strings.Builder
-	page := Page{Section: 8, Settings: specialApp().Commands[0].Flags[:1], Exits: []string{"well"},
-		See: []string{"x(1)", "y-z(5)"}}
-	if err := Man(&out, specialApp(), page); err != nil {
+	page := Page{Section: 8, Settings: appWithSpecialCharacters().Commands[0].Flags[:1], ExitMeanings: []string{"well"},
+		SeeAlso: []string{"x(1)", "y-z(5)"}}
+	if err := Man(&out, appWithSpecialCharacters(), page); err != nil {
 		t.Fatal(err)
 	}
 	wantLines(t, out.String(), `.TH A\-B 8 "" "a\-b v\-1" ""`, `a\-b \- it\(aqs \(dqone\(dq`, `\&.TH at the beginning`,
 		`.SS "go left|right"`,
 		`\fB\-\-map\fR \fIFILE\fR`, `a map (default: m.txt)`, `\(aqtis so`, `.BR x (1),`, `.BR y\-z (5)`)
 	if strings.Count(out.String(), `\-\-at`) != 1 {
-		t.Errorf("a shared setting is not told once:\n%s", &out)
+		t.Errorf("a shared setting is not described once:\n%s", &out)
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 
 // flag describes a flag for help texts.
 type flag struct {
-	Names    []string // with their dashes
-	Value    string   // placeholder of the value, such as URL; empty if the flag takes no value
-	Usage    string   // without the placeholder
-	Default  string
-	Repeated bool
+	Names   []string // with their dashes
+	Value   string   // placeholder of the value, such as URL; empty if the flag takes no value
+	Usage   string   // without the placeholder
+	Default string
+	IsList  bool
 }
 
 // helpFlag is the flag that the library adds to each command.
@@ -33,9 +33,9 @@ func flags(all []cli.Flag) []flag {
 	return append(described, helpFlag)
 }
 
-// split returns the flags of a command without the flag for help and, if the command takes all
+// splitFlags returns the flags of a command without the flag for help and, if the command takes all
 // settings, without the settings.
-func split(all, settings []flag) (own []flag, takesSettings bool) {
+func splitFlags(all, settings []flag) (own []flag, takesSettings bool) {
 	all = withoutHelp(all)
 	own = slices.DeleteFunc(slices.Clone(all), func(f flag) bool {
 		return slices.ContainsFunc(settings, func(s flag) bool { return s.Names[0] == f.Names[0] })
@@ -53,12 +53,12 @@ func withoutHelp(all []flag) []flag {
 func describeFlag(d cli.DocGenerationFlag) flag {
 	var f flag
 	for _, name := range d.Names() {
-		f.Names = append(f.Names, dashed(name))
+		f.Names = append(f.Names, withDashes(name))
 	}
-	value, usage := unquote(d.GetUsage())
+	value, usage := splitUsage(d.GetUsage())
 	f.Usage = usage
 	if slice, is := d.(cli.DocGenerationSliceFlag); is {
-		f.Repeated = slice.IsSliceFlag()
+		f.IsList = slice.IsSliceFlag()
 	}
 	if d.TakesValue() {
 		f.Value = value
@@ -69,15 +69,15 @@ func describeFlag(d cli.DocGenerationFlag) flag {
 	return f
 }
 
-func dashed(name string) string {
+func withDashes(name string) string {
 	if len(name) == 1 {
 		return "-" + name
 	}
 	return "--" + name
 }
 
-// unquote splits a usage such as "`FILE`: where it is" into the placeholder and the text.
-func unquote(usage string) (value, text string) {
+// splitUsage splits a usage such as "`FILE`: where it is" into the placeholder and the text.
+func splitUsage(usage string) (value, text string) {
 	rest, quoted := strings.CutPrefix(usage, "`")
 	if value, text, ends := strings.Cut(rest, "`: "); quoted && ends {
 		return value, text

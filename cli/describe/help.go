@@ -14,11 +14,11 @@ const Width = 97
 // Help returns the help of a command: first its own flags, then the settings, if it takes them. If
 // settingsIn is not empty, it names the command whose help lists the settings instead.
 func Help(program string, c *cli.Command, settings []cli.Flag, settingsIn string) string {
-	own, takesSettings := split(flags(withoutLibraryHelp(c.Flags)), flags(settings))
+	own, takesSettings := splitFlags(flags(withoutLibraryHelp(c.Flags)), flags(settings))
 	var out strings.Builder
 	usage := strings.TrimRight(fmt.Sprintf("%s %s [flags] %s", program, c.Name, c.ArgsUsage), " ")
 	fmt.Fprintf(&out, "%s\n\nUsage: %s\n\nFlags:\n", Wrap(c.Usage, ""), usage)
-	helpFlags(&out, append(own, helpFlag))
+	writeHelpFlags(&out, append(own, helpFlag))
 	switch {
 	case !takesSettings:
 	case settingsIn != "":
@@ -27,13 +27,13 @@ func Help(program string, c *cli.Command, settings []cli.Flag, settingsIn string
 		fmt.Fprintf(&out, "\n%s\n", Wrap(text, ""))
 	default:
 		out.WriteString("\nSettings, each of which is also an environment variable and a key of the YAML file:\n")
-		helpFlags(&out, withoutHelp(flags(settings)))
+		writeHelpFlags(&out, withoutHelp(flags(settings)))
 	}
 	return out.String()
 }
 
-// helpFlags lists flags, each with its usage below it.
-func helpFlags(out *strings.Builder, all []flag) {
+// writeHelpFlags lists flags, each with its usage below it.
+func writeHelpFlags(out *strings.Builder, all []flag) {
 	for _, f := range all {
 		usage := f.Usage
 		if f.Default != "" {

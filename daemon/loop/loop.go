@@ -18,8 +18,8 @@ import (
 type Machine struct {
 	// Resolve returns the addresses of a host.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Own returns the addresses of this machine's interfaces.
-	Own func() ([]netip.Addr, error)
+	// InterfaceAddrs returns the addresses of this machine's interfaces.
+	InterfaceAddrs func() ([]netip.Addr, error)
 }
 
 // ThisMachine returns this machine.
@@ -28,7 +28,7 @@ func ThisMachine() Machine {
 		Resolve: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		},
-		Own: interfaceAddresses,
+		InterfaceAddrs: interfaceAddresses,
 	}
 }
 
@@ -52,7 +52,7 @@ func (m Machine) Check(ctx context.Context, setting, target, listen string) erro
 	if err != nil || listenErr != nil || !samePort(port, listenPort) {
 		return nil
 	}
-	own, err := m.Own()
+	own, err := m.InterfaceAddrs()
 	if err != nil {
 		return nil
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// machine returns a machine with two addresses, and a resolver that knows four names.
-func machine() Machine {
+// fakeMachine returns a machine with two addresses, and a resolver that knows four names.
+func fakeMachine() Machine {
 	names := map[string][]string{
 		"localhost": {"127.0.0.1", "::1"}, "me": {"10.0.0.7"}, "other": {"10.0.0.8"}, "both": {"10.0.0.8", "10.0.0.7"},
 	}
@@ -25,7 +25,7 @@ func machine() Machine {
 			}
 			return parse(names[host]), nil
 		},
-		Own: func() ([]netip.Addr, error) { return parse([]string{"127.0.0.1", "::1", "10.0.0.7", "fe80::7"}), nil },
+		InterfaceAddrs: func() ([]netip.Addr, error) { return parse([]string{"127.0.0.1", "::1", "10.0.0.7", "fe80::7"}), nil },
 	}
 }
 
@@ -57,15 +57,15 @@ func TestCheck(t *testing.T) {
 		{"localhost:0", "127.0.0.1:0", false},
 		{"/run/redis.sock", "127.0.0.1:6380", false},
 	} {
-		err := machine().Check(t.Context(), "upstream", test.target, test.listen)
+		err := fakeMachine().Check(t.Context(), "upstream", test.target, test.listen)
 		if _, ok := errors.AsType[*Error](err); ok != test.loop {
-			t.Errorf("%s of what listens on %s: %v", test.target, test.listen, err)
+			t.Errorf("target %s, listening on %s: %v", test.target, test.listen, err)
 		}
 	}
 }
 
-func TestErrorNamesSettingAndBoth(t *testing.T) {
-	err := machine().Check(t.Context(), "upstream", "localhost:6380", "0.0.0.0:6380")
+func TestErrorNamesSettingAndAddresses(t *testing.T) {
+	err := fakeMachine().Check(t.Context(), "upstream", "localhost:6380", "0.0.0.0:6380")
 	if err == nil || err.Error() != "upstream: localhost:6380 is this proxy itself, which listens on 0.0.0.0:6380" {
 		t.Error(err)
 	}
@@ -73,14 +73,14 @@ func TestErrorNamesSettingAndBoth(t *testing.T) {
 
 // TestUnknownMachine checks that Check returns no error without the machine's addresses.
 func TestUnknownMachine(t *testing.T) {
-	m := machine()
-	m.Own = func() ([]netip.Addr, error) { return nil, errors.New("not told") }
+	m := fakeMachine()
+	m.InterfaceAddrs = func() ([]netip.Addr, error) { return nil, errors.New("not available") }
 	if err := m.Check(t.Context(), "upstream", "localhost:6380", ":6380"); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestHere(t *testing.T) {
+func TestThisMachine(t *testing.T) {
 	if err := ThisMachine().Check(t.Context(), "master", "localhost:6380", "127.0.0.1:6380"); err == nil {
 		t.Error("localhost is not this machine")
 	}

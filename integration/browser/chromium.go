@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// patience limits the wait for each reply of Chromium.
-const patience = time.Minute
+// replyTimeout limits the wait for each reply of Chromium.
+const replyTimeout = time.Minute
 
 // errEnded is the error of requests that have no reply when Chromium ends.
 var errEnded = errors.New("chromium has ended")
@@ -26,8 +26,8 @@ type Browser struct {
 
 	mu       sync.Mutex
 	ended    bool
-	last     int
-	answers  map[int]chan message
+	lastID   int
+	replies  map[int]chan message
 	handlers map[string]func(method string, params json.RawMessage) // by session
 }
 
@@ -38,15 +38,16 @@ type message struct {
 	Method  string          `json:"method,omitempty"`
 	Params  any             `json:"params,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
-	Error   *failure        `json:"error,omitempty"`
+	Error   *messageError   `json:"error,omitempty"`
 }
 
-type failure struct {
+type messageError struct {
 	Message string `json:"message"`
 }
 
-// program returns the path of Chromium, which has several names. Without one it skips the test.
-func program(t testing.TB) string {
+// chromiumPath returns the path of Chromium, which has several names. Without one it skips the
+// test.
+func chromiumPath(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -64,7 +65,7 @@ func Start(t testing.TB) *Browser {
 	must(t, err)
 	fromChromium, toUs, err := os.Pipe()
 	must(t, err)
-	cmd := exec.Command(program(t),
+	cmd := exec.Command(chromiumPath(t),
 		"--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 		"--user-data-dir="+t.TempDir(), "--remote-debugging-pipe", "about:blank")
@@ -72,14 +73,14 @@ func Start(t testing.TB) *Browser {
 	must(t, cmd.Start())
 	must(t, errors.Join(fromUs.Close(), toUs.Close()))
 	b := &Browser{
-		toChromium: toChromium, answers: map[int]chan message{},
+		toChromium: toChromium, replies: map[int]chan message{},
 		handlers: map[string]func(string, json.RawMessage){},
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); b.readMessages(fromChromium) }()
 	t.Cleanup(func() {
 		_, _ = b.send("", "Browser.close", nil) // also ends its child processes
-		timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		timer := time.AfterFunc(replyTimeout, func() { _ = cmd.Process.Kill() })
 		defer timer.Stop()
 		_ = cmd.Wait()
 		_, _ = toChromium.Close(), fromChromium.Close()
@@ -104,8 +105,8 @@ func (b *Browser) readMessages(from *os.File) {
 			continue
 		}
 		b.mu.Lock()
-		answer, handle := b.answers[m.ID], b.handlers[m.Session]
-		delete(b.answers, m.ID)
+		answer, handle := b.replies[m.ID], b.handlers[m.Session]
+		delete(b.replies, m.ID)
 		b.mu.Unlock()
 		switch {
 		case answer != nil:
@@ -120,10 +121,10 @@ func (b *Browser) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended = true
-	for _, answer := range b.answers {
-		answer <- message{Error: &failure{errEnded.Error()}}
+	for _, answer := range b.replies {
+		answer <- message{Error: &messageError{errEnded.Error()}}
 	}
-	clear(b.answers)
+	clear(b.replies)
 }
 
 // send sends a request to Chromium, or to a page if session is not empty, and waits for the reply.
@@ -134,9 +135,9 @@ func (b *Browser) send(session, method string, params any) (json.RawMessage, err
 		b.mu.Unlock()
 		return nil, errEnded
 	}
-	b.last++
-	m := message{ID: b.last, Session: session, Method: method, Params: params}
-	b.answers[m.ID] = answer
+	b.lastID++
+	m := message{ID: b.lastID, Session: session, Method: method, Params: params}
+	b.replies[m.ID] = answer
 	text, err := json.Marshal(m)
 	if err == nil {
 		_, err = b.toChromium.Write(append(text, 0))
@@ -151,8 +152,8 @@ func (b *Browser) send(session, method string, params any) (json.RawMessage, err
 			return nil, fmt.Errorf("%s: %s", method, got.Error.Message)
 		}
 		return got.Result, nil
-	case <-time.After(patience):
-		return nil, fmt.Errorf("%s: no answer within %v", method, patience)
+	case <-time.After(replyTimeout):
+		return nil, fmt.Errorf("%s: no answer within %v", method, replyTimeout)
 	}
 }
 

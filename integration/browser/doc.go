@@ -2,7 +2,7 @@
 // It opens pages, evaluates JavaScript in them, takes screenshots, and records their requests.
 //
 //	b := browser.Start(t)
-//	page := b.Open(t, "http://127.0.0.1:9380/", browser.Look{Width: 360, Dark: true})
+//	page := b.Open(t, "http://127.0.0.1:9380/", browser.Display{Width: 360, Dark: true})
 //	page.Soon(t, `document.querySelectorAll("#masters tr").length === 5`)
 //
 // If Chromium is missing, the test is skipped, or fails if all tests are required.

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Look configures the display of a page.
-type Look struct {
+// Display configures the display of a page.
+type Display struct {
 	Width, Height int // in CSS pixels; default 1280 × 900
 	// Scale is the number of pixels in a picture for each CSS pixel; default 1.
 	Scale float64
@@ -31,7 +31,7 @@ type Page struct {
 }
 
 // Open opens a page.
-func (b *Browser) Open(t testing.TB, url string, look Look) *Page {
+func (b *Browser) Open(t testing.TB, url string, look Display) *Page {
 	t.Helper()
 	if look.Width == 0 {
 		look.Width = 1280
@@ -45,27 +45,27 @@ func (b *Browser) Open(t testing.TB, url string, look Look) *Page {
 	var target struct {
 		ID string `json:"targetId"`
 	}
-	b.ask(t, "", "Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	b.call(t, "", "Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	var attached struct {
 		Session string `json:"sessionId"`
 	}
-	b.ask(t, "", "Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &attached)
+	b.call(t, "", "Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &attached)
 	p := &Page{browser: b, session: attached.Session}
 	b.mu.Lock()
 	b.handlers[p.session] = p.handle
 	b.mu.Unlock()
 	for _, domain := range []string{"Network", "Runtime", "Log", "Page"} {
-		p.ask(t, domain+".enable", nil, nil)
+		p.call(t, domain+".enable", nil, nil)
 	}
-	p.ask(t, "Emulation.setDeviceMetricsOverride", map[string]any{
+	p.call(t, "Emulation.setDeviceMetricsOverride", map[string]any{
 		"width": look.Width, "height": look.Height, "deviceScaleFactor": look.Scale, "mobile": look.Width < 600}, nil)
 	scheme := "light"
 	if look.Dark {
 		scheme = "dark"
 	}
-	p.ask(t, "Emulation.setEmulatedMedia", map[string]any{
+	p.call(t, "Emulation.setEmulatedMedia", map[string]any{
 		"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}}, nil)
-	p.ask(t, "Page.navigate", map[string]any{"url": url}, nil)
+	p.call(t, "Page.navigate", map[string]any{"url": url}, nil)
 	return p
 }
 
@@ -94,21 +94,21 @@ func (p *Page) handle(method string, params json.RawMessage) {
 	}
 }
 
-// Asked returns the URLs that the page has requested so far.
-func (p *Page) Asked() []string {
+// RequestedURLs returns the URLs that the page has requested so far.
+func (p *Page) RequestedURLs() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.requests...)
 }
 
-// Complaints returns the messages of the page's console, and the exceptions of its scripts.
-func (p *Page) Complaints() []string {
+// ConsoleMessages returns the messages of the page's console, and the exceptions of its scripts.
+func (p *Page) ConsoleMessages() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.messages...)
 }
 
-func (b *Browser) ask(t testing.TB, session, method string, params, into any) {
+func (b *Browser) call(t testing.TB, session, method string, params, into any) {
 	t.Helper()
 	result, err := b.send(session, method, params)
 	must(t, err)
@@ -117,9 +117,9 @@ func (b *Browser) ask(t testing.TB, session, method string, params, into any) {
 	}
 }
 
-func (p *Page) ask(t testing.TB, method string, params, into any) {
+func (p *Page) call(t testing.TB, method string, params, into any) {
 	t.Helper()
-	p.browser.ask(t, p.session, method, params, into)
+	p.browser.call(t, p.session, method, params, into)
 }
 
 // Eval returns the value of a JavaScript expression in the page. It awaits a promise, and returns
@@ -155,9 +155,9 @@ func (p *Page) Text(t testing.TB, selector string) string {
 	return text
 }
 
-// Soon waits until an expression is true, and returns how long that took. If it is not true within
-// the limit, Soon ends the test with the text of the page.
-func (p *Page) Soon(t testing.TB, within time.Duration, expression string) time.Duration {
+// WaitTrue waits until an expression is true, and returns how long that took. If it is not true
+// within the limit, WaitTrue ends the test with the text of the page.
+func (p *Page) WaitTrue(t testing.TB, within time.Duration, expression string) time.Duration {
 	t.Helper()
 	began := time.Now()
 	for {
@@ -168,14 +168,15 @@ func (p *Page) Soon(t testing.TB, within time.Duration, expression string) time.
 			return took
 		case took > within:
 			t.Fatalf("not within %v: %s (%v, %v); the page shows\n%s\nand complains: %s", within, expression, got, err,
-				p.Text(t, "body"), strings.Join(p.Complaints(), "\n"))
+				p.Text(t, "body"), strings.Join(p.ConsoleMessages(), "\n"))
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// Picture writes a PNG of the page from its top. height is in CSS pixels; 0 means the whole page.
-func (p *Page) Picture(t testing.TB, path string, height int) {
+// Screenshot writes a PNG of the page from its top. height is in CSS pixels; 0 means the whole
+// page.
+func (p *Page) Screenshot(t testing.TB, path string, height int) {
 	t.Helper()
 	params := map[string]any{"format": "png", "captureBeyondViewport": true}
 	if height > 0 {
@@ -184,7 +185,7 @@ func (p *Page) Picture(t testing.TB, path string, height int) {
 		params["clip"] = map[string]any{"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
 	}
 	var shot struct{ Data []byte }
-	p.ask(t, "Page.captureScreenshot", params, &shot)
+	p.call(t, "Page.captureScreenshot", params, &shot)
 	picture, err := png.Decode(bytes.NewReader(shot.Data))
 	must(t, err)
 	var small bytes.Buffer

@@ -20,13 +20,13 @@ import (
 // testCommit is the commit for the build of the image.
 const testCommit = "0123456789ab-test"
 
-// deployments is the number of parallel tests. They mostly wait for starts and stops, but each runs
-// about three health checks per second, and each check is a process.
-const deployments = "2"
+// parallelTests is the number of parallel tests. They mostly wait for starts and stops, but each
+// runs about three health checks per second, and each check is a process.
+const parallelTests = "2"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", deployments); err != nil {
+	if err := flag.Set("test.parallel", parallelTests); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -45,11 +45,11 @@ func TestCompose(t *testing.T) {
 // running during the other tests.
 func testDeployments(t *testing.T, e engine, image string) {
 	redistest.SkipShort(t)
-	p := e.newProject(t, image, "life").onFreePorts(t)
+	p := e.newProject(t, image, "life").useFreePorts(t)
 	started := t.Run("start", func(t *testing.T) { testStart(t, p) })
 	t.Run("beside", func(t *testing.T) {
 		if started {
-			t.Run("life", func(t *testing.T) { testLife(t, p) })
+			t.Run("life", func(t *testing.T) { testLifecycle(t, p) })
 		}
 		t.Run("TLS", func(t *testing.T) { testTLS(t, e, image) })
 		t.Run("metrics", func(t *testing.T) { testMetrics(t, e, image) })
@@ -61,7 +61,7 @@ func (e engine) build(t *testing.T) string {
 	t.Helper()
 	began, without := time.Now(), ""
 	if testing.Short() {
-		without = "golang:|prom/|grafana/" // buildHere compiles the program on this machine, and no metrics are tested
+		without = "golang:|prom/|grafana/" // buildOnHost compiles the program on this machine, and no metrics are tested
 	}
 	t.Log(e.run(t, nil, "integration/compose/stand-ins", without))
 	provided := time.Now()
@@ -72,25 +72,25 @@ func (e engine) build(t *testing.T) string {
 		}
 	})
 	if t.Run("compiled in a container", func(t *testing.T) { redistest.SkipShort(t) }); testing.Short() {
-		e.buildHere(t, image)
+		e.buildOnHost(t, image)
 	} else {
 		p := e.newProject(t, image, "build")
 		p.env = append(p.env, "COMMIT="+testCommit)
-		p.do(t, "build")
+		p.runCompose(t, "build")
 	}
 	t.Logf("base images after %s, the proxy's image built in %s", seconds(provided.Sub(began)),
 		seconds(time.Since(provided)))
 	return image
 }
 
-// buildHere builds the image from the last stage of the Dockerfile and a program that is compiled
+// buildOnHost builds the image from the last stage of the Dockerfile and a program that is compiled
 // on this machine, because the machine's compiler cache has most of it.
-func (e engine) buildHere(t *testing.T, image string) {
+func (e engine) buildOnHost(t *testing.T, image string) {
 	t.Helper()
 	dir := t.TempDir()
 	e.run(t, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w -X main.commit="+testCommit, "-o",
 		filepath.Join(dir, "redlock-proxy"), ".")
-	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
+	text, err := os.ReadFile(filepath.Join(repositoryRoot, "Dockerfile"))
 	kit.Must(t, err)
 	_, last, found := strings.Cut(string(text), "\nFROM ")
 	if !found || strings.Contains(last, "\nFROM ") {
@@ -100,7 +100,7 @@ func (e engine) buildHere(t *testing.T, image string) {
 	kit.Must(t, os.WriteFile(filepath.Join(dir, "Dockerfile"),
 		[]byte("FROM scratch AS build\nCOPY redlock-proxy /redlock-proxy\nCOPY state /state\nFROM "+last), 0o600))
 	for _, name := range []string{"LICENSE", "NOTICE"} {
-		text, err := os.ReadFile(filepath.Join(root, name))
+		text, err := os.ReadFile(filepath.Join(repositoryRoot, name))
 		kit.Must(t, err)
 		kit.Must(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
 	}

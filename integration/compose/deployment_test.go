@@ -15,71 +15,71 @@ import (
 // testStart starts docker-compose.yml on empty volumes.
 func testStart(t *testing.T, p *project) {
 	began := time.Now()
-	p.do(t, "up", "--detach")
-	p.locks(t, 1, "first") // right after up, without waiting
+	p.runCompose(t, "up", "--detach")
+	p.wantLock(t, 1, "first") // right after up, without waiting
 	returned := time.Since(began)
 	p.awaitHealthy(t)
 	t.Logf("up returned, and a lock was granted, after %s; all %d services were healthy after %s",
 		seconds(returned), len(services()), seconds(time.Since(began)))
-	p.logsAreCalm(t)
-	p.onlyProxiesAreReached(t)
-	p.mastersAreSafe(t)
+	p.wantNoWarnings(t)
+	p.wantOnlyProxiesReachable(t)
+	p.wantSafeMasters(t)
 }
 
-// testLife tests a running deployment from its start to its end.
-func testLife(t *testing.T, p *project) {
+// testLifecycle tests a running deployment from its start to its end.
+func testLifecycle(t *testing.T, p *project) {
 	t.Parallel()
-	p.clientsLock(t)
-	p.cli(t, 1, "SET", "greeting", "hello")
-	p.mastersFail(t)
-	p.upstreamFails(t)
-	p.locks(t, 1, "kept")
-	p.do(t, "restart")
-	p.wantKept(t, "restart")
-	p.do(t, "down")
-	p.do(t, "up", "--detach")
-	p.wantKept(t, "down and up")
-	if got := p.cli(t, 2, "UNLOCK", "kept", "me"); got != "1" {
+	p.testClients(t)
+	p.mustAsk(t, 1, "SET", "greeting", "hello")
+	p.testMasterFailures(t)
+	p.testUpstreamFailure(t)
+	p.wantLock(t, 1, "kept")
+	p.runCompose(t, "restart")
+	p.wantLockKept(t, "restart")
+	p.runCompose(t, "down")
+	p.runCompose(t, "up", "--detach")
+	p.wantLockKept(t, "down and up")
+	if got := p.mustAsk(t, 2, "UNLOCK", "kept", "me"); got != "1" {
 		t.Errorf("UNLOCK of the lock that was kept: got %q, want 1", got)
 	}
-	p.mastersLoseAll(t)
+	p.testMastersLoseData(t)
 }
 
-// mastersLoseAll lets all masters lose their data while no proxy that knows of locks runs. The
+// testMastersLoseData lets all masters lose their data while no proxy that knows of locks runs. The
 // masters must not count as new again.
-func (p *project) mastersLoseAll(t *testing.T) {
+func (p *project) testMastersLoseData(t *testing.T) {
 	t.Helper()
-	p.do(t, "kill", "proxy-1", "proxy-2")
+	p.runCompose(t, "kill", "proxy-1", "proxy-2")
 	for i := 1; i <= 5; i++ {
-		if output, err := p.inside(fmt.Sprintf("lock-%d", i), "redis-cli", "-e", "FLUSHALL"); err != nil {
+		if output, err := p.execIn(fmt.Sprintf("lock-%d", i), "redis-cli", "-e", "FLUSHALL"); err != nil {
 			t.Errorf("FLUSHALL: %v: %s", err, output)
 		}
 	}
-	p.do(t, "up", "--detach")
+	p.runCompose(t, "up", "--detach")
 	p.awaitHealthy(t)
-	wantParts(t, "init", p.do(t, "logs", "--no-color", "init"),
+	wantParts(t, "init", p.runCompose(t, "logs", "--no-color", "init"),
 		"nothing to do: init has run before (/var/lib/redlock-proxy/initialised exists)")
-	wantParts(t, "LOCK on masters that lost their data", p.cli(t, 1, "LOCK", "kept", "you", "EX", "600"),
+	wantParts(t, "LOCK on masters that lost their data", p.mustAsk(t, 1, "LOCK", "kept", "you", "EX", "600"),
 		"NOQUORUM 0 of 5 masters vote", "redlock-proxy init")
-	if output, err := p.inside("proxy-1", "/redlock-proxy", "healthcheck", "--ready"); err == nil {
+	if output, err := p.execIn("proxy-1", "/redlock-proxy", "healthcheck", "--ready"); err == nil {
 		t.Errorf("healthcheck --ready: got success and %s", output)
 	}
 }
 
-// worrying matches words that a new user should not see in the logs.
-var worrying = regexp.MustCompile(`(?i)warn|error|fail|fatal|panic|denied|refused|not found|no such|cannot|can't|timeout`)
+// warningPattern matches words that a new user should not see in the logs.
+var warningPattern = regexp.MustCompile(`(?i)warn|error|fail|fatal|panic|denied|refused|not found|no such|cannot|can't|timeout`)
 
-// aboutHost matches warnings about the host, which a container cannot solve: about Redis' memory,
-// for which docs/deploy.md has the solution, and about the proxy's limit of open files.
-var aboutHost = regexp.MustCompile(`WARNING Memory overcommit must be enabled!|max-clients has been reduced to`)
+// hostWarningPattern matches warnings about the host, which a container cannot solve: about Redis'
+// memory, for which docs/deploy.md has the solution, and about the proxy's limit of open files.
+var hostWarningPattern = regexp.MustCompile(`WARNING Memory overcommit must be enabled!|max-clients has been reduced to`)
 
-// logsAreCalm fails the test if the logs of a first start contain warnings or errors.
-func (p *project) logsAreCalm(t *testing.T) {
+// wantNoWarnings fails the test if the logs of a first start contain warnings or errors.
+func (p *project) wantNoWarnings(t *testing.T) {
 	t.Helper()
 	lines := 0
-	for line := range strings.Lines(p.do(t, "logs", "--no-color")) {
+	for line := range strings.Lines(p.runCompose(t, "logs", "--no-color")) {
 		lines++
-		if worrying.MatchString(line) && !aboutHost.MatchString(line) {
+		if warningPattern.MatchString(line) && !hostWarningPattern.MatchString(line) {
 			t.Errorf("a healthy start has logged: %s", line)
 		}
 	}
@@ -88,9 +88,9 @@ func (p *project) logsAreCalm(t *testing.T) {
 	}
 }
 
-// onlyProxiesAreReached checks all networks and ports: only the proxies have ports, on loopback,
+// wantOnlyProxiesReachable checks all networks and ports: only the proxies have ports, on loopback,
 // and only the proxies' network leads out.
-func (p *project) onlyProxiesAreReached(t *testing.T) {
+func (p *project) wantOnlyProxiesReachable(t *testing.T) {
 	t.Helper()
 	want := map[string]string{"redis": "data:", "init": "data masters:", "proxy-1": "data front masters: " + p.addrs[0],
 		"proxy-2": "data front masters: " + p.addrs[1]}
@@ -112,11 +112,11 @@ func (p *project) onlyProxiesAreReached(t *testing.T) {
 	}
 }
 
-// mastersAreSafe runs check in a proxy, repeatedly if a busy machine makes masters reply too late.
-func (p *project) mastersAreSafe(t *testing.T) {
+// wantSafeMasters runs check in a proxy, repeatedly if a busy machine makes masters reply too late.
+func (p *project) wantSafeMasters(t *testing.T) {
 	t.Helper()
 	for until := time.Now().Add(time.Minute); ; {
-		output, err := p.inside("proxy-1", "/redlock-proxy", "check")
+		output, err := p.execIn("proxy-1", "/redlock-proxy", "check")
 		switch {
 		case err == nil && strings.Count(output, " always ") == 5 && strings.Count(output, " ok\n") == 6 &&
 			strings.Contains(output, "\nverdict: ok: 5 of 5 masters vote\nnext: "):
@@ -128,34 +128,34 @@ func (p *project) mastersAreSafe(t *testing.T) {
 	}
 }
 
-// clientsLock lets redis-cli and a client library take one lock in turn, through either proxy.
-func (p *project) clientsLock(t *testing.T) {
+// testClients lets redis-cli and a client library take one lock in turn, through either proxy.
+func (p *project) testClients(t *testing.T) {
 	t.Helper()
 	for i, addr := range p.addrs {
 		library := redis.NewClient(&redis.Options{Addr: addr})
 		t.Cleanup(func() { _ = library.Close() })
-		p.locks(t, 2-i, "turn")
+		p.wantLock(t, 2-i, "turn")
 		if got, err := library.Do(t.Context(), "LOCK", "turn", "you", "EX", 600).Result(); err != redis.Nil {
 			t.Errorf("LOCK of what another holds, at %s: got %v, %v, want nil", addr, got, err)
 		}
-		if got := p.cli(t, 2-i, "UNLOCK", "turn", "me"); got != "1" {
+		if got := p.mustAsk(t, 2-i, "UNLOCK", "turn", "me"); got != "1" {
 			t.Errorf("UNLOCK: got %q, want 1", got)
 		}
 		if validity, err := library.Do(t.Context(), "LOCK", "turn", "you", "EX", 600).Int(); err != nil || validity <= 0 {
 			t.Errorf("LOCK of what is free, at %s: got %d, %v, want a validity", addr, validity, err)
 		}
-		if got := p.cli(t, 2-i, "LOCK", "turn", "me", "EX", "600"); got != "" {
+		if got := p.mustAsk(t, 2-i, "LOCK", "turn", "me", "EX", "600"); got != "" {
 			t.Errorf("LOCK of what the library holds: got %q, want nil", got)
 		}
-		p.libraryData(t, library)
+		p.testLibraryData(t, library)
 		if n, err := library.Do(t.Context(), "UNLOCK", "turn", "you").Int(); err != nil || n != 1 {
 			t.Errorf("UNLOCK at %s: got %d, %v, want 1", addr, n, err)
 		}
 	}
 }
 
-// libraryData lets the library use the Redis behind the proxy.
-func (p *project) libraryData(t *testing.T, library *redis.Client) {
+// testLibraryData lets the library use the Redis behind the proxy.
+func (p *project) testLibraryData(t *testing.T, library *redis.Client) {
 	t.Helper()
 	var visits *redis.IntCmd
 	_, err := library.TxPipelined(t.Context(), func(pipe redis.Pipeliner) error {
@@ -168,14 +168,14 @@ func (p *project) libraryData(t *testing.T, library *redis.Client) {
 	}
 }
 
-// mastersFail kills two masters and a proxy, then a third master, and restarts them.
-func (p *project) mastersFail(t *testing.T) {
+// testMasterFailures kills two masters and a proxy, then a third master, and restarts them.
+func (p *project) testMasterFailures(t *testing.T) {
 	t.Helper()
-	p.do(t, "kill", "proxy-2", "lock-1", "lock-2")
-	p.locks(t, 1, "with three masters")
-	p.do(t, "kill", "lock-3")
-	settles(t, func() error {
-		reply := p.cli(t, 1, "LOCK", "with two masters", "me", "EX", "600")
+	p.runCompose(t, "kill", "proxy-2", "lock-1", "lock-2")
+	p.wantLock(t, 1, "with three masters")
+	p.runCompose(t, "kill", "lock-3")
+	waitFor(t, func() error {
+		reply := p.mustAsk(t, 1, "LOCK", "with two masters", "me", "EX", "600")
 		for _, part := range []string{"NOQUORUM 2 of 5 masters answered, 3 needed", "lock-1:6379: ", "lock-2:6379: ",
 			"lock-3:6379: "} {
 			if !strings.Contains(reply, part) {
@@ -184,36 +184,36 @@ func (p *project) mastersFail(t *testing.T) {
 		}
 		return nil
 	})
-	if got := p.cli(t, 1, "GET", "greeting"); got != "hello" {
+	if got := p.mustAsk(t, 1, "GET", "greeting"); got != "hello" {
 		t.Errorf("GET while there is no quorum: got %q, want hello", got)
 	}
-	p.do(t, "start", "lock-1", "lock-2", "lock-3", "proxy-2")
+	p.runCompose(t, "start", "lock-1", "lock-2", "lock-3", "proxy-2")
 	for proxy := range p.addrs {
-		settles(t, func() error { return p.lock(proxy+1, fmt.Sprintf("again at proxy-%d", proxy+1)) })
+		waitFor(t, func() error { return p.lock(proxy+1, fmt.Sprintf("again at proxy-%d", proxy+1)) })
 	}
 }
 
-// upstreamFails kills the Redis behind the proxies, and restarts it.
-func (p *project) upstreamFails(t *testing.T) {
+// testUpstreamFailure kills the Redis behind the proxies, and restarts it.
+func (p *project) testUpstreamFailure(t *testing.T) {
 	t.Helper()
-	p.do(t, "kill", "redis")
-	p.locks(t, 1, "without an upstream")
-	wantParts(t, "GET without an upstream", p.cli(t, 1, "GET", "greeting"), "ERR upstream redis:6379: ")
-	p.do(t, "start", "redis")
-	settles(t, func() error { return p.wantValue("greeting", "hello") })
+	p.runCompose(t, "kill", "redis")
+	p.wantLock(t, 1, "without an upstream")
+	wantParts(t, "GET without an upstream", p.mustAsk(t, 1, "GET", "greeting"), "ERR upstream redis:6379: ")
+	p.runCompose(t, "start", "redis")
+	waitFor(t, func() error { return p.wantValue("greeting", "hello") })
 }
 
-// wantKept fails the test if the lock or the data were lost.
-func (p *project) wantKept(t *testing.T, over string) {
+// wantLockKept fails the test if the lock or the data were lost.
+func (p *project) wantLockKept(t *testing.T, over string) {
 	t.Helper()
 	p.awaitHealthy(t)
 	for proxy := range p.addrs {
-		settles(t, func() error { return p.lock(proxy+1, fmt.Sprintf("new at proxy-%d after %s", proxy+1, over)) })
-		if got := p.cli(t, proxy+1, "LOCK", "kept", "you", "EX", "600"); got != "" {
+		waitFor(t, func() error { return p.lock(proxy+1, fmt.Sprintf("new at proxy-%d after %s", proxy+1, over)) })
+		if got := p.mustAsk(t, proxy+1, "LOCK", "kept", "you", "EX", "600"); got != "" {
 			t.Errorf("LOCK of what was locked before %s, at proxy-%d: got %q, want nil", over, proxy+1, got)
 		}
 	}
-	if err := wantGranted(p.cli(t, 1, "EXTEND", "kept", "me", "EX", "600")); err != nil {
+	if err := wantGranted(p.mustAsk(t, 1, "EXTEND", "kept", "me", "EX", "600")); err != nil {
 		t.Errorf("EXTEND of what was locked before %s: %v", over, err)
 	}
 	if err := p.wantValue("greeting", "hello"); err != nil {

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// root is the folder of docker-compose.yml.
-	root = "../.."
-	// commandTime limits one command. The longest builds everything on a busy machine.
-	commandTime = 20 * time.Minute
+	// repositoryRoot is the folder of docker-compose.yml.
+	repositoryRoot = "../.."
+	// commandTimeout limits one command. The longest builds everything on a busy machine.
+	commandTimeout = 20 * time.Minute
 )
 
 // engine is a running Docker engine.
 type engine struct {
-	ctx     context.Context // ends with the test, or when the test is interrupted
-	compose []string        // docker compose or docker-compose
+	ctx            context.Context // ends with the test, or when the test is interrupted
+	composeCommand []string        // docker compose or docker-compose
 }
 
 // findEngine returns a Docker engine. It skips the test if no engine replies.
@@ -71,11 +71,11 @@ func (e engine) docker(t *testing.T, args ...string) string {
 	return e.run(t, nil, append([]string{"docker"}, args...)...)
 }
 
-// overLimit returns the limit that ended a command, if there is one.
-func overLimit(ctx context.Context) error {
+// limitError returns the limit that ended a command, if there is one.
+func limitError(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("ended because it took longer than %v (commandTime in integration/compose/engine_test.go)",
-			commandTime)
+		return fmt.Errorf("ended because it took longer than %v (commandTimeout in integration/compose/engine_test.go)",
+			commandTimeout)
 	}
 	return ctx.Err()
 }
@@ -83,15 +83,15 @@ func overLimit(ctx context.Context) error {
 // command runs a program in the folder of docker-compose.yml, with additional environment
 // variables, and returns its output to stdout and stderr.
 func command(ctx context.Context, env []string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Dir = root
+	cmd.Dir = repositoryRoot
 	cmd.Env = append(os.Environ(), env...)
 	cmd.WaitDelay = time.Second // a child of the program may still hold the pipe
 	output, err := cmd.CombinedOutput()
 	if err != nil {
-		err = fmt.Errorf("%s: %w", strings.Join(args, " "), errors.Join(err, overLimit(ctx)))
+		err = fmt.Errorf("%s: %w", strings.Join(args, " "), errors.Join(err, limitError(ctx)))
 	}
 	return string(output), err
 }

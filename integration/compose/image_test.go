@@ -17,9 +17,9 @@ import (
 	"testing"
 )
 
-// maxImage is the maximum size of the unpacked image in bytes: 26 MB of program, 4 of them for
+// maxImageSize is the maximum size of the unpacked image in bytes: 26 MB of program, 4 of them for
 // metrics.
-const maxImage = 30_000_000
+const maxImageSize = 30_000_000
 
 // testImage checks the result of docker build.
 func testImage(t *testing.T, e engine, image string) {
@@ -35,8 +35,8 @@ func testImage(t *testing.T, e engine, image string) {
 	}
 	got := about[0]
 	t.Logf("the image has %.1f MB", float64(got.Size)/1e6)
-	if got.Size > maxImage {
-		t.Errorf("the image has %d bytes, want at most %d", got.Size, maxImage)
+	if got.Size > maxImageSize {
+		t.Errorf("the image has %d bytes, want at most %d", got.Size, maxImageSize)
 	}
 	if got.Config.User != "65532:65532" {
 		t.Errorf("it runs as %q, want a number that is not root's", got.Config.User)

@@ -21,22 +21,22 @@ func testMetrics(t *testing.T, e engine, image string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := e.newProject(t, image, "metrics").onFreePorts(t)
+	p := e.newProject(t, image, "metrics").useFreePorts(t)
 	p.env = append(p.env, "COMPOSE_PROFILES=metrics", "PROMETHEUS_PORT="+portOf(addr))
-	p.do(t, "up", "--detach", "proxy-1", "proxy-2", "prometheus")
-	p.locks(t, 1, "key")
+	p.runCompose(t, "up", "--detach", "proxy-1", "proxy-2", "prometheus")
+	p.wantLock(t, 1, "key")
 	for query, want := range map[string]string{
 		`sum(up{job="redlock-proxy"})`:                    `"2"]`,
 		`min(redlock_quorum)`:                             `"1"]`,
 		`count(ALERTS{alertstate="firing"}) or vector(0)`: `"0"]`,
 	} {
-		settles(t, func() error { return answers(addr, "/api/v1/query?query="+url.QueryEscape(query), want) })
+		waitFor(t, func() error { return prometheusReplies(addr, "/api/v1/query?query="+url.QueryEscape(query), want) })
 	}
-	settles(t, func() error { return answers(addr, "/api/v1/rules", "RedlockQuorumLost") })
+	waitFor(t, func() error { return prometheusReplies(addr, "/api/v1/rules", "RedlockQuorumLost") })
 }
 
-// answers returns an error unless Prometheus' reply contains a part.
-func answers(addr, path, part string) error {
+// prometheusReplies returns an error unless Prometheus' reply contains a part.
+func prometheusReplies(addr, path, part string) error {
 	answer, err := http.Get("http://" + addr + path)
 	if err != nil {
 		return err

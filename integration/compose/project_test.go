@@ -17,8 +17,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// patience limits the wait for slow changes, mainly for health checks.
-const patience = 3 * time.Minute
+// waitLimit limits the wait for slow changes, mainly for health checks.
+const waitLimit = 3 * time.Minute
 
 // services returns the services of docker-compose.yml.
 func services() []string {
@@ -41,7 +41,7 @@ func (e engine) newProject(t *testing.T, image, name string, files ...string) *p
 	p.env = []string{"COMPOSE_PROJECT_NAME=" + p.name, "PROXY_IMAGE=" + image,
 		"COMPOSE_FILE=" + strings.Join(append([]string{"docker-compose.yml"}, files...), string(os.PathListSeparator))}
 	t.Cleanup(func() {
-		down := append(slices.Clone(p.compose), "down", "--volumes", "--remove-orphans")
+		down := append(slices.Clone(p.composeCommand), "down", "--volumes", "--remove-orphans")
 		if output, err := command(context.WithoutCancel(p.ctx), p.env, down...); err != nil {
 			t.Errorf("%v\n%s", err, output)
 		}
@@ -49,8 +49,8 @@ func (e engine) newProject(t *testing.T, image, name string, files ...string) *p
 	return p
 }
 
-// onFreePorts gives the project free ports, so that it can run next to other projects.
-func (p *project) onFreePorts(t *testing.T) *project {
+// useFreePorts gives the project free ports, so that it can run next to other projects.
+func (p *project) useFreePorts(t *testing.T) *project {
 	t.Helper()
 	for i := range p.addrs {
 		addr, err := redistest.FreeAddr()
@@ -71,15 +71,15 @@ func portOf(addr string) string {
 	return port
 }
 
-// do runs a command of Compose that must succeed.
-func (p *project) do(t *testing.T, args ...string) string {
+// runCompose runs a command of Compose that must succeed.
+func (p *project) runCompose(t *testing.T, args ...string) string {
 	t.Helper()
-	return p.run(t, p.env, append(slices.Clone(p.compose), args...)...)
+	return p.run(t, p.env, append(slices.Clone(p.composeCommand), args...)...)
 }
 
-// inside runs a program in the container of a service.
-func (p *project) inside(service string, args ...string) (string, error) {
-	return command(p.ctx, p.env, append(append(slices.Clone(p.compose), "exec", "-T", service), args...)...)
+// execIn runs a program in the container of a service.
+func (p *project) execIn(service string, args ...string) (string, error) {
+	return command(p.ctx, p.env, append(append(slices.Clone(p.composeCommand), "exec", "-T", service), args...)...)
 }
 
 // containers maps each service to the ID of its container, even if the container has exited.
@@ -103,7 +103,7 @@ func (p *project) list(t *testing.T, format string) string {
 // awaitHealthy waits until every service is healthy.
 func (p *project) awaitHealthy(t *testing.T) {
 	t.Helper()
-	settles(t, func() error {
+	waitFor(t, func() error {
 		status := p.list(t, "{{.Status}}")
 		if healthy := strings.Count(status, "(healthy)"); healthy != len(services()) {
 			return fmt.Errorf("%d of %d services are healthy:\n%s", healthy, len(services()), status)
@@ -118,8 +118,8 @@ func (p *project) ask(proxy int, args ...string) (string, error) {
 	return strings.TrimSpace(reply), err
 }
 
-// cli is ask for a proxy that must be available.
-func (p *project) cli(t *testing.T, proxy int, args ...string) string {
+// mustAsk calls ask, and fails the test if the proxy is not available.
+func (p *project) mustAsk(t *testing.T, proxy int, args ...string) string {
 	t.Helper()
 	reply, err := p.ask(proxy, args...)
 	if err != nil {
@@ -148,22 +148,23 @@ func wantGranted(reply string) error {
 	return nil
 }
 
-// locks is lock for a proxy that must grant immediately, unless the machine is too busy.
-func (p *project) locks(t *testing.T, proxy int, key string) {
+// wantLock calls lock, and fails the test unless the lock is granted. It repeats the command if the
+// machine is too busy.
+func (p *project) wantLock(t *testing.T, proxy int, key string) {
 	t.Helper()
 	var err error
-	settles(t, func() error {
+	waitFor(t, func() error {
 		err = p.lock(proxy, key)
-		return late(fmt.Sprint(err))
+		return lateReplyError(fmt.Sprint(err))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// late returns an error if the masters replied too late, on a busy machine; then the command is
-// repeated.
-func late(reply string) error {
+// lateReplyError returns an error if the masters replied too late, on a busy machine; then the
+// command is repeated.
+func lateReplyError(reply string) error {
 	if strings.Contains(reply, "NOQUORUM") && (strings.Contains(reply, "no answer in time") ||
 		strings.Contains(reply, "agreed only after")) {
 		return errors.New(reply)
@@ -179,14 +180,14 @@ func (p *project) wantValue(key, value string) error {
 	return nil
 }
 
-// settles repeats a condition until it returns no error.
-func settles(t *testing.T, condition func() error) {
+// waitFor repeats a condition until it returns no error.
+func waitFor(t *testing.T, condition func() error) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if err = condition(); err == nil {
 			return
 		}
 	}
-	t.Fatalf("not within %v (patience in integration/compose/project_test.go): %v", patience, err)
+	t.Fatalf("not within %v (waitLimit in integration/compose/project_test.go): %v", waitLimit, err)
 }

@@ -18,9 +18,9 @@ const readmeSection = "## Deploy"
 func testReadme(t *testing.T, e engine, image string) {
 	needTerminal(t, e)
 	ports := []string{"6380", "6381"}
-	config := e.newProject(t, image, "ports").do(t, "config")
-	p := e.newProject(t, image, "readme").onFreePorts(t)
-	words := []string{"docker compose", strings.Join(p.compose, " ")}
+	config := e.newProject(t, image, "ports").runCompose(t, "config")
+	p := e.newProject(t, image, "readme").useFreePorts(t)
+	words := []string{"docker compose", strings.Join(p.composeCommand, " ")}
 	for i, port := range ports {
 		if !regexp.MustCompile(`127\.0\.0\.1:` + port + `:|published: "?` + port + `"?\n`).MatchString(config) {
 			t.Errorf("docker-compose.yml does not publish README's port %s:\n%s", port, config)
@@ -28,8 +28,8 @@ func testReadme(t *testing.T, e engine, image string) {
 		words = append(words, "-p "+port, "-p "+portOf(p.addrs[i]))
 	}
 	typed := strings.NewReplacer(words...)
-	for _, line := range shownLines(t, "README.md", readmeSection) {
-		p.typeText(t, typed.Replace(line.command), line)
+	for _, line := range pageCommands(t, "README.md", readmeSection) {
+		p.runInTerminal(t, typed.Replace(line.command), line)
 		if strings.HasPrefix(line.command, "docker compose up") || strings.HasPrefix(line.command, "docker compose start") {
 			p.awaitHealthy(t)
 		}
@@ -44,38 +44,39 @@ func needTerminal(t *testing.T, e engine) {
 	}
 }
 
-// typeText runs a command in a terminal, and fails the test unless the output is that of the page.
-func (p *project) typeText(t *testing.T, typed string, line typedLine) {
+// runInTerminal runs a command in a terminal, and fails the test unless the output is that of the
+// page.
+func (p *project) runInTerminal(t *testing.T, typed string, line pageCommand) {
 	t.Helper()
 	got := ""
-	settles(t, func() error {
+	waitFor(t, func() error {
 		got = strings.ReplaceAll(p.run(t, p.env, "script", "-qec", typed, "/dev/null"), "\r\n", "\n")
-		return late(got)
+		return lateReplyError(got)
 	})
-	if want := strings.TrimSpace(line.output); want != "" && !matches(want, got) {
+	if want := strings.TrimSpace(line.output); want != "" && !equalExceptNumbers(want, got) {
 		t.Errorf("$ %s\ngot\n%s\nwant\n%s", line.command, got, want)
 	}
 }
 
-// typedLine is a command on a page with its output.
-type typedLine struct{ command, output string }
+// pageCommand is a command on a page with its output.
+type pageCommand struct{ command, output string }
 
-// shownLines returns the commands of a section of a page; each begins with a dollar sign.
-func shownLines(t *testing.T, page, section string) []typedLine {
+// pageCommands returns the commands of a section of a page; each begins with a dollar sign.
+func pageCommands(t *testing.T, page, section string) []pageCommand {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, page))
+	text, err := os.ReadFile(filepath.Join(repositoryRoot, page))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, shownText, _ := strings.Cut(string(text), "\n"+section+"\n")
 	shownText, _, _ = strings.Cut(shownText, "\n##")
-	var lines []typedLine
+	var lines []pageCommand
 	for line := range strings.Lines(shownText) {
 		shown, isShown := strings.CutPrefix(line, "    ")
 		command, isCommand := strings.CutPrefix(shown, "$ ")
 		switch {
 		case isShown && isCommand:
-			lines = append(lines, typedLine{command: strings.TrimSpace(command)})
+			lines = append(lines, pageCommand{command: strings.TrimSpace(command)})
 		case isShown && len(lines) > 0:
 			lines[len(lines)-1].output += shown
 		}
@@ -86,9 +87,9 @@ func shownLines(t *testing.T, page, section string) []typedLine {
 	return lines
 }
 
-var digits = regexp.MustCompile(`[0-9]+`)
+var numberPattern = regexp.MustCompile(`[0-9]+`)
 
-// matches compares two texts, and treats all numbers as equal.
-func matches(want, got string) bool {
-	return digits.ReplaceAllString(strings.TrimSpace(want), "0") == digits.ReplaceAllString(strings.TrimSpace(got), "0")
+// equalExceptNumbers compares two texts, and treats all numbers as equal.
+func equalExceptNumbers(want, got string) bool {
+	return numberPattern.ReplaceAllString(strings.TrimSpace(want), "0") == numberPattern.ReplaceAllString(strings.TrimSpace(got), "0")
 }

@@ -14,30 +14,30 @@ func testTLS(t *testing.T, e engine, image string) {
 	t.Parallel()
 	secrets := t.TempDir()
 	t.Log(e.run(t, nil, "deploy/compose/make-secrets", secrets))
-	p := e.newProject(t, image, "tls", "deploy/compose/tls.yml").onFreePorts(t)
+	p := e.newProject(t, image, "tls", "deploy/compose/tls.yml").useFreePorts(t)
 	p.env = append(p.env, "SECRETS="+secrets)
-	p.do(t, "up", "--detach")
+	p.runCompose(t, "up", "--detach")
 	p.awaitHealthy(t)
-	p.mastersAreSafe(t)
+	p.wantSafeMasters(t)
 
 	needTerminal(t, e)
 	typed := strings.NewReplacer("deploy/compose/secrets", secrets, "-p 6380", "-p "+portOf(p.addrs[0]))
-	for _, line := range shownLines(t, "docs/deploy.md", "## With Docker Compose") {
-		p.typeText(t, typed.Replace(line.command), line)
+	for _, line := range pageCommands(t, "docs/deploy.md", "## With Docker Compose") {
+		p.runInTerminal(t, typed.Replace(line.command), line)
 	}
-	wantParts(t, "LOCK without a login", p.cli(t, 1, "LOCK", "key", "me", "EX", "600"), "NOAUTH")
-	wantParts(t, "GET without a login", p.cli(t, 1, "GET", "key"), "NOAUTH")
-	p.env = append(p.env, "REDISCLI_AUTH="+secret(t, secrets, "redis_password"))
-	p.locks(t, 1, "key")
-	p.cli(t, 2, "SET", "greeting", "hello")
+	wantParts(t, "LOCK without a login", p.mustAsk(t, 1, "LOCK", "key", "me", "EX", "600"), "NOAUTH")
+	wantParts(t, "GET without a login", p.mustAsk(t, 1, "GET", "key"), "NOAUTH")
+	p.env = append(p.env, "REDISCLI_AUTH="+readSecret(t, secrets, "redis_password"))
+	p.wantLock(t, 1, "key")
+	p.mustAsk(t, 2, "SET", "greeting", "hello")
 	if err := p.wantValue("greeting", "hello"); err != nil {
 		t.Error(err)
 	}
-	p.serversAreGuarded(t)
-	p.passwordsAreHidden(t, secret(t, secrets, "redis_password"), secret(t, secrets, "masters_password"))
+	p.wantServersGuarded(t)
+	p.wantPasswordsHidden(t, readSecret(t, secrets, "redis_password"), readSecret(t, secrets, "masters_password"))
 }
 
-func secret(t *testing.T, folder, name string) string {
+func readSecret(t *testing.T, folder, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, name))
 	if err != nil {
@@ -46,25 +46,25 @@ func secret(t *testing.T, folder, name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// serversAreGuarded fails the test unless every Redis refuses clients without TLS or password.
-func (p *project) serversAreGuarded(t *testing.T) {
+// wantServersGuarded fails the test unless every Redis refuses clients without TLS or password.
+func (p *project) wantServersGuarded(t *testing.T) {
 	t.Helper()
 	for _, service := range services() {
 		if strings.HasPrefix(service, "proxy-") {
 			continue
 		}
-		if output, err := p.inside(service, "redis-cli", "-e", "ping"); err == nil {
+		if output, err := p.execIn(service, "redis-cli", "-e", "ping"); err == nil {
 			t.Errorf("%s without TLS: got success and %q", service, output)
 		}
-		output, _ := p.inside(service, "redis-cli", "--tls", "--cacert", "/run/secrets/ca.crt", "ping")
+		output, _ := p.execIn(service, "redis-cli", "--tls", "--cacert", "/run/secrets/ca.crt", "ping")
 		wantParts(t, service+" without a password", output, "NOAUTH")
 	}
 }
 
-// passwordsAreHidden checks that other users of the machine cannot see the passwords.
-func (p *project) passwordsAreHidden(t *testing.T, passwords ...string) {
+// wantPasswordsHidden checks that other users of the machine cannot see the passwords.
+func (p *project) wantPasswordsHidden(t *testing.T, passwords ...string) {
 	t.Helper()
-	seen := p.do(t, "logs", "--no-color") + p.do(t, "top")
+	seen := p.runCompose(t, "logs", "--no-color") + p.runCompose(t, "top")
 	for _, id := range p.containers(t) {
 		seen += p.docker(t, "inspect", id)
 	}

@@ -24,11 +24,11 @@ import (
 
 // manifest holds the tested fields of a Kubernetes object.
 type manifest struct {
-	Kind     string
-	Metadata struct{ Name string }
-	Data     map[string]string
-	Secret   map[string]string `yaml:"stringData"`
-	Spec     struct {
+	Kind       string
+	Metadata   struct{ Name string }
+	Data       map[string]string
+	StringData map[string]string `yaml:"stringData"`
+	Spec       struct {
 		Template struct {
 			Spec struct{ Containers []container }
 		}
@@ -68,12 +68,12 @@ func manifests(t *testing.T, text []byte) map[string]manifest {
 	}
 }
 
-// rendered returns the chart's objects for the given values, with the helm version that
+// renderChart returns the chart's objects for the given values, with the helm version that
 // deploy/helm/verify pins.
-func rendered(t *testing.T, values string) map[string]manifest {
+func renderChart(t *testing.T, values string) map[string]manifest {
 	t.Helper()
 	helm := exec.Command("go", "tool", "helm", "template", "redlock-proxy", "../redlock-proxy", "--set", values)
-	helm.Dir = root + "deploy/helm/verify"
+	helm.Dir = repositoryRoot + "deploy/helm/verify"
 	output, err := helm.Output()
 	kit.Must(t, err)
 	return manifests(t, output)
@@ -83,13 +83,13 @@ func rendered(t *testing.T, values string) map[string]manifest {
 func startMaster(t *testing.T, settings, auth string) *redistest.Server {
 	t.Helper()
 	for old, own := range map[string]string{"dir /data\n": "", "include /etc/redis-secret/auth.conf": "include " +
-		write(t, "auth.conf", auth)} {
+		writeFile(t, "auth.conf", auth)} {
 		if !strings.Contains(settings, old) {
 			t.Fatalf("there is no %q in\n%s", old, settings)
 		}
 		settings = strings.Replace(settings, old, own, 1)
 	}
-	return kit.StartRedis(t, "--include", write(t, "redis.conf", settings))
+	return kit.StartRedis(t, "--include", writeFile(t, "redis.conf", settings))
 }
 
 // wantMaster fails the test unless a server is a valid master that requires a password.
@@ -111,8 +111,8 @@ func wantMaster(t *testing.T, master *redistest.Server, password string) {
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
-	made := rendered(t, "protectedMode=false,settings.upstream="+upstream.URL())
-	settings := made["Secret/redlock-proxy"].Secret["redlock-proxy.yaml"]
+	made := renderChart(t, "protectedMode=false,settings.upstream="+upstream.URL())
+	settings := made["Secret/redlock-proxy"].StringData["redlock-proxy.yaml"]
 	password := regexp.MustCompile(`redis://:(\w+)@`).FindStringSubmatch(settings)
 	if password == nil {
 		t.Fatal("the settings have no password of the masters")
@@ -124,11 +124,11 @@ func TestKubernetes(t *testing.T) {
 			t.Errorf("%s starts %q", name, args)
 		}
 		master := startMaster(t, made["ConfigMap/redlock-proxy-masters"].Data["redis.conf"],
-			made["Secret/redlock-proxy-masters"].Secret["auth.conf"])
+			made["Secret/redlock-proxy-masters"].StringData["auth.conf"])
 		wantMaster(t, master, password[1])
 		settings = strings.Replace(settings, name+"-0.redlock-proxy-masters:6379", master.Addr(), 1)
 	}
-	path := write(t, "redlock-proxy.yaml", settings)
+	path := writeFile(t, "redlock-proxy.yaml", settings)
 	tryInit(t, made["Job/redlock-proxy-init"].Spec.Template.Spec.Containers[0], path)
 	p := startContainer(t, made["Deployment/redlock-proxy"].Spec.Template.Spec.Containers[0], path)
 	p.tryClient(t, "127.0.0.1", "here")
@@ -137,11 +137,12 @@ func TestKubernetes(t *testing.T) {
 	p.tryStop(t)
 }
 
-// TestKubernetesProtectedMode: the chart's values decide about clients from other machines.
+// TestKubernetesProtectedMode checks that the chart's values decide about clients from other
+// machines.
 func TestKubernetesProtectedMode(t *testing.T) {
 	t.Parallel()
 	open, closed := kit.StartRedis(t), kit.StartRedis(t, "--requirepass", "secret")
-	users := write(t, "users.acl", "user default off\nuser app on >wonder ~* &* +@all\n")
+	users := writeFile(t, "users.acl", "user default off\nuser app on >wonder ~* &* +@all\n")
 	masters := redistest.URLs(kit.StartMasters(t))
 	elsewhere := kit.OtherAddress(t)
 	for values, test := range map[string]struct {
@@ -153,14 +154,14 @@ func TestKubernetesProtectedMode(t *testing.T) {
 		"protectedMode=true,settings.upstream=" + closed.URL(): {"NOAUTH", []string{"AUTH", "secret"}},
 		"protectedMode=true,settings.upstream=" + open.URL():   {"DENIED Redis is running in protected mode", nil},
 	} {
-		made := rendered(t, values)
-		_, rest, _ := strings.Cut(made["Secret/redlock-proxy"].Secret["redlock-proxy.yaml"], "\nupstream:")
+		made := renderChart(t, values)
+		_, rest, _ := strings.Cut(made["Secret/redlock-proxy"].StringData["redlock-proxy.yaml"], "\nupstream:")
 		settings := "fresh-start: true\nmaster: [" + strings.Join(masters, ", ") + "]\nupstream:" + rest
 		c := made["Deployment/redlock-proxy"].Spec.Template.Spec.Containers[0]
 		for i, v := range c.Env {
 			c.Env[i].Value = strings.Replace(v.Value, "/etc/redlock-proxy-users/users.acl", users, 1)
 		}
-		p := startContainer(t, c, write(t, "redlock-proxy.yaml", settings))
+		p := startContainer(t, c, writeFile(t, "redlock-proxy.yaml", settings))
 		client := kit.Dial(t, elsewhere+":"+p.ports["redis"])
 		if test.refused != "" {
 			kit.Does(t, client, "LOCK refused there PX 60000", test.refused)
@@ -198,15 +199,15 @@ func tryInit(t *testing.T, c container, settings string) {
 	}
 }
 
-// running is a container that runs as a process.
-type running struct {
+// runningContainer is a container that runs as a process.
+type runningContainer struct {
 	container
 	*process.Process
 	ports map[string]string
 }
 
 // startContainer starts a proxy that listens on every address of this machine.
-func startContainer(t *testing.T, c container, settings string) running {
+func startContainer(t *testing.T, c container, settings string) runningContainer {
 	t.Helper()
 	ports := map[string]string{"redis": kit.FreePort(t), "admin": kit.FreePort(t)}
 	proxy, err := process.Start(buildProxy(t), c.Args, c.environ(settings, ports))
@@ -214,11 +215,11 @@ func startContainer(t *testing.T, c container, settings string) running {
 	t.Cleanup(func() { kit.NoError(t, proxy.Kill()) })
 	_, err = proxy.WaitLine(func(line string) bool { return strings.Contains(line, `"msg":"ready"`) }, kit.Patience)
 	kit.Must(t, err)
-	return running{c, proxy, ports}
+	return runningContainer{c, proxy, ports}
 }
 
 // tryClient connects a client to an address of the proxy, and uses locks and the upstream.
-func (r running) tryClient(t *testing.T, host, name string) {
+func (r runningContainer) tryClient(t *testing.T, host, name string) {
 	t.Helper()
 	client := kit.Dial(t, host+":"+r.ports["redis"])
 	kit.WantGrant(t, client, "LOCK", name, "t", "PX", "30000")
@@ -227,7 +228,7 @@ func (r running) tryClient(t *testing.T, host, name string) {
 }
 
 // tryProbes sends the probes of Kubernetes.
-func (r running) tryProbes(t *testing.T) {
+func (r runningContainer) tryProbes(t *testing.T) {
 	t.Helper()
 	for _, p := range []probe{r.StartupProbe, r.LivenessProbe, r.ReadinessProbe} {
 		wantProbe(t, "http://127.0.0.1:"+r.ports[p.HTTPGet.Port]+p.HTTPGet.Path)
@@ -235,7 +236,7 @@ func (r running) tryProbes(t *testing.T) {
 }
 
 // tryStop stops the proxy in the same way as Kubernetes.
-func (r running) tryStop(t *testing.T) {
+func (r runningContainer) tryStop(t *testing.T) {
 	t.Helper()
 	kit.Must(t, r.Signal(syscall.SIGTERM))
 	if code, err := r.Wait(kit.Patience); code != 0 || err != nil {

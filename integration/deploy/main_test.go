@@ -15,26 +15,26 @@ import (
 
 func TestMain(m *testing.M) { kit.Main(m) }
 
-// root is the folder of the repository.
-const root = "../../"
+// repositoryRoot is the folder of the repository.
+const repositoryRoot = "../../"
 
-func read(t *testing.T, path string) string {
+func readFile(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(root + path)
+	text, err := os.ReadFile(repositoryRoot + path)
 	kit.Must(t, err)
 	return string(text)
 }
 
-// write creates a file for a test.
-func write(t *testing.T, name, text string) (path string) {
+// writeFile creates a file for a test.
+func writeFile(t *testing.T, name, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
 	kit.Must(t, os.WriteFile(path, []byte(text), 0o400))
 	return path
 }
 
-// need skips a test if a program is missing.
-func need(t *testing.T, program string) {
+// requireProgram skips a test if a program is missing.
+func requireProgram(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
 		redistest.SkipMissing(t, program)

@@ -14,7 +14,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestPackage: the packages have the files and the user of the unit, and all their files exist.
+// TestPackage checks that the packages have the files and the user of the unit, and all their files
+// exist.
 func TestPackage(t *testing.T) {
 	t.Parallel()
 	var about struct {
@@ -24,42 +25,42 @@ func TestPackage(t *testing.T) {
 		}
 		Scripts map[string]string
 	}
-	kit.Must(t, yaml.Unmarshal([]byte(read(t, "deploy/packages/nfpm.yaml")), &about))
+	kit.Must(t, yaml.Unmarshal([]byte(readFile(t, "deploy/packages/nfpm.yaml")), &about))
 	u := readUnit(t)
-	user := u.one(t, "User")
+	user := u.value(t, "User")
 	groups := map[string]string{}
 	for _, c := range about.Contents {
 		groups[c.Dst] = c.Info.Group
 	}
-	for path, group := range map[string]string{installed: "", settingsFile: user,
+	for path, group := range map[string]string{installedProgram: "", settingsFile: user,
 		"/usr/lib/systemd/system/redlock-proxy.service": "", "/usr/share/man/man8/redlock-proxy.8.gz": ""} {
 		if got, known := groups[path]; !known || got != group {
 			t.Errorf("%s: there is %v, of the group %q, want %q", path, known, got, group)
 		}
 	}
-	if !slices.Equal(u["Documentation"], []string{"man:redlock-proxy(8)"}) || u.one(t, "Group") != user {
+	if !slices.Equal(u["Documentation"], []string{"man:redlock-proxy(8)"}) || u.value(t, "Group") != user {
 		t.Errorf("the unit has the page %q and the group %q", u["Documentation"], u["Group"])
 	}
 	for _, script := range about.Scripts {
-		kit.Must(t, exec.Command("sh", "-n", root+script).Run())
+		kit.Must(t, exec.Command("sh", "-n", repositoryRoot+script).Run())
 	}
-	if !strings.Contains(read(t, about.Scripts["preinstall"]), "useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "+user+"\n") {
+	if !strings.Contains(readFile(t, about.Scripts["preinstall"]), "useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "+user+"\n") {
 		t.Errorf("preinstall does not make the user %s", user)
 	}
 }
 
-// TestPackagedSettings: the settings file has no active setting, and is valid with all settings
-// enabled.
+// TestPackagedSettings checks that the settings file has no active setting, and is valid with all
+// settings enabled.
 func TestPackagedSettings(t *testing.T) {
 	t.Parallel()
-	text := read(t, "deploy/packages/config.yaml")
+	text := readFile(t, "deploy/packages/config.yaml")
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "#") && line != "\n" {
 			t.Errorf("%q is set from the beginning", line)
 		}
 	}
 	used := regexp.MustCompile(`(?m)^#(  - |[a-z])`).ReplaceAllString(text, "$1")
-	file := write(t, "config.yaml", used)
+	file := writeFile(t, "config.yaml", used)
 	cmd := exec.Command(buildProxy(t), "serve", "--check-config", "--config", file)
 	cmd.Env = environ()
 	if out, err := cmd.CombinedOutput(); err != nil {

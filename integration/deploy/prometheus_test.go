@@ -26,15 +26,15 @@ import (
 )
 
 const (
-	prometheusFolder = root + "deploy/prometheus/"
+	prometheusFolder = repositoryRoot + "deploy/prometheus/"
 	dashboardFile    = "deploy/grafana/dashboards/redlock-proxy.json"
-	job              = "redlock-proxy"
+	jobName          = "redlock-proxy"
 )
 
 // promtool runs promtool on the project's files.
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
-	need(t, "promtool")
+	requireProgram(t, "promtool")
 	if output, err := exec.Command("promtool", args...).CombinedOutput(); err != nil {
 		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, output)
 	}
@@ -46,7 +46,7 @@ func TestPrometheusFiles(t *testing.T) {
 	promtool(t, "check", "config", prometheusFolder+"prometheus.yml")
 	promtool(t, "check", "rules", prometheusFolder+"alerts.yml")
 	promtool(t, "test", "rules", prometheusFolder+"alerts_test.yml")
-	tests := read(t, "deploy/prometheus/alerts_test.yml")
+	tests := readFile(t, "deploy/prometheus/alerts_test.yml")
 	for _, r := range rules(t) {
 		if r.Alert != "" && !strings.Contains(tests,
 			`ALERTS{alertname="`+r.Alert+`", alertstate="firing", severity="`+r.Labels["severity"]+`"`) {
@@ -64,7 +64,7 @@ type rule struct {
 func rules(t *testing.T) []rule {
 	t.Helper()
 	var file struct{ Groups []struct{ Rules []rule } }
-	kit.Must(t, yaml.Unmarshal([]byte(read(t, "deploy/prometheus/alerts.yml")), &file))
+	kit.Must(t, yaml.Unmarshal([]byte(readFile(t, "deploy/prometheus/alerts.yml")), &file))
 	var all []rule
 	for _, g := range file.Groups {
 		all = append(all, g.Rules...)
@@ -95,7 +95,7 @@ func queries(t *testing.T) []string {
 	var board struct {
 		Panels []struct{ Targets []struct{ Expr string } }
 	}
-	kit.Must(t, json.Unmarshal([]byte(read(t, dashboardFile)), &board))
+	kit.Must(t, json.Unmarshal([]byte(readFile(t, dashboardFile)), &board))
 	for _, p := range board.Panels {
 		for _, target := range p.Targets {
 			all = append(all, strings.NewReplacer("$__rate_interval", "1m", "$instance", ".*").Replace(target.Expr))
@@ -115,9 +115,9 @@ type prometheus struct{ url string }
 // short interval.
 func startPrometheus(t *testing.T, proxies ...string) prometheus {
 	t.Helper()
-	need(t, "prometheus")
+	requireProgram(t, "prometheus")
 	folder := t.TempDir()
-	settings := read(t, "deploy/prometheus/prometheus.yml")
+	settings := readFile(t, "deploy/prometheus/prometheus.yml")
 	for old, own := range map[string]string{"proxy-1:9380, proxy-2:9380": strings.Join(proxies, ", "), "15s": "1s"} {
 		if !strings.Contains(settings, old) {
 			t.Fatalf("there is no %q in\n%s", old, settings)
@@ -125,7 +125,7 @@ func startPrometheus(t *testing.T, proxies ...string) prometheus {
 		settings = strings.ReplaceAll(settings, old, own)
 	}
 	kit.Must(t, os.WriteFile(filepath.Join(folder, "prometheus.yml"), []byte(settings), 0o644))
-	kit.Must(t, os.WriteFile(filepath.Join(folder, "alerts.yml"), []byte(read(t, "deploy/prometheus/alerts.yml")), 0o644))
+	kit.Must(t, os.WriteFile(filepath.Join(folder, "alerts.yml"), []byte(readFile(t, "deploy/prometheus/alerts.yml")), 0o644))
 	addr := "127.0.0.1:" + kit.FreePort(t)
 	server, err := process.Start("prometheus", []string{"--config.file=" + filepath.Join(folder, "prometheus.yml"),
 		"--storage.tsdb.path=" + filepath.Join(folder, "data"), "--web.listen-address=" + addr}, environ())
@@ -137,12 +137,12 @@ func startPrometheus(t *testing.T, proxies ...string) prometheus {
 		}
 	})
 	p := prometheus{"http://" + addr}
-	kit.Soon(t, p.ready)
+	kit.Soon(t, p.checkReady)
 	return p
 }
 
-// ready returns an error while Prometheus does not answer queries yet.
-func (p prometheus) ready() error {
+// checkReady returns an error while Prometheus does not answer queries yet.
+func (p prometheus) checkReady() error {
 	answer, err := http.Get(p.url + "/-/ready")
 	if err != nil {
 		return err
@@ -154,8 +154,8 @@ func (p prometheus) ready() error {
 	return nil
 }
 
-// ask returns the number of series in the result of a query.
-func (p prometheus) ask(query string) (int, error) {
+// countSeries returns the number of series in the result of a query.
+func (p prometheus) countSeries(query string) (int, error) {
 	answer, err := http.Get(p.url + "/api/v1/query?query=" + url.QueryEscape(query))
 	if err != nil {
 		return 0, err
@@ -175,23 +175,23 @@ func (p prometheus) ask(query string) (int, error) {
 	return len(got.Data.Result), nil
 }
 
-// startWatched starts a proxy with an admin port.
-func startWatched(t *testing.T, masters []*redistest.Server, args ...string) (proxy *harness.Proxy, admin string) {
+// startProxyWithAdmin starts a proxy with an admin port.
+func startProxyWithAdmin(t *testing.T, masters []*redistest.Server, args ...string) (proxy *harness.Proxy, admin string) {
 	t.Helper()
 	admin = "127.0.0.1:" + kit.FreePort(t)
 	args = append(append(kit.LockKeyArgs(kit.StartRedis(t)), "--admin", admin), args...)
 	return kit.StartProxy(t, redistest.URLs(masters), args...), admin
 }
 
-// TestQueries: each query of the dashboard and of the alerts returns data at a real Prometheus that
-// scrapes a busy proxy with one master in quarantine.
+// TestQueries checks that each query of the dashboard and of the alerts returns data at a real
+// Prometheus that scrapes a busy proxy with one master in quarantine.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	pair := certtest.NewAuthority(t).Issue(t)
 	// This proxy has a certificate, whose expiry is a metric.
-	_, encrypted := startWatched(t, masters, "--tls-cert", pair.Cert, "--tls-key", pair.Key)
-	proxy, plain := startWatched(t, masters)
+	_, encrypted := startProxyWithAdmin(t, masters, "--tls-cert", pair.Cert, "--tls-key", pair.Key)
+	proxy, plain := startProxyWithAdmin(t, masters)
 	server := startPrometheus(t, plain, encrypted)
 	client := kit.Connect(t, proxy)
 	// Masters that lose their data must wait until this lock expires.
@@ -218,7 +218,7 @@ func TestQueries(t *testing.T) {
 		work()
 		var empty []string
 		for _, query := range missing {
-			n, err := server.ask(query)
+			n, err := server.countSeries(query)
 			kit.Must(t, err)
 			if n == 0 {
 				empty = append(empty, query)
@@ -232,21 +232,21 @@ func TestQueries(t *testing.T) {
 	})
 }
 
-// TestAlertsAreSilent: a proxy without a problem raises no alert, even if idle. The deployment's
-// second proxy does not exist; its alert shows that alerts work.
+// TestAlertsAreSilent checks that a proxy without a problem raises no alert, even if idle. The
+// deployment's second proxy does not exist; its alert shows that alerts work.
 func TestAlertsAreSilent(t *testing.T) {
 	t.Parallel()
-	_, admin := startWatched(t, kit.StartMasters(t))
+	_, admin := startProxyWithAdmin(t, kit.StartMasters(t))
 	gone := "127.0.0.1:" + kit.FreePort(t)
 	server := startPrometheus(t, admin, gone)
 	kit.Soon(t, func() error {
-		if n, err := server.ask(fmt.Sprintf("ALERTS{alertname=\"RedlockProxyDown\", instance=%q, job=%q}", gone,
-			job)); err != nil || n != 1 {
+		if n, err := server.countSeries(fmt.Sprintf("ALERTS{alertname=\"RedlockProxyDown\", instance=%q, job=%q}", gone,
+			jobName)); err != nil || n != 1 {
 			return fmt.Errorf("%d alerts of the proxy that is not there, %v", n, err)
 		}
 		return nil
 	})
-	if n, err := server.ask(fmt.Sprintf("ALERTS{instance!=%q}", gone)); err != nil || n > 0 {
+	if n, err := server.countSeries(fmt.Sprintf("ALERTS{instance!=%q}", gone)); err != nil || n > 0 {
 		t.Errorf("%d alerts of a proxy that is well, %v", n, err)
 	}
 }

@@ -24,12 +24,13 @@ import (
 
 const (
 	unitFile = "deploy/systemd/redlock-proxy.service"
-	// installed is the path of the program in the unit.
-	installed = "/usr/bin/redlock-proxy"
+	// installedProgram is the path of the program in the unit.
+	installedProgram = "/usr/bin/redlock-proxy"
 	// settingsFile is the path of the settings in the unit.
 	settingsFile = "/etc/redlock-proxy/config.yaml"
-	// exposure is the unit's exposure level according to systemd-analyze security of systemd 252.
-	exposure = 1.1
+	// maxExposure is the unit's exposure level according to systemd-analyze security of systemd
+	// 252.
+	maxExposure = 1.1
 )
 
 // unit is the systemd unit: each setting with its values.
@@ -38,7 +39,7 @@ type unit map[string][]string
 func readUnit(t *testing.T) unit {
 	t.Helper()
 	u := unit{}
-	for line := range strings.Lines(read(t, unitFile)) {
+	for line := range strings.Lines(readFile(t, unitFile)) {
 		if name, value, is := strings.Cut(strings.TrimSpace(line), "="); is && !strings.HasPrefix(name, "#") {
 			u[name] = append(u[name], value)
 		}
@@ -46,8 +47,8 @@ func readUnit(t *testing.T) unit {
 	return u
 }
 
-// one returns the value of a setting that the unit has exactly once.
-func (u unit) one(t *testing.T, name string) string {
+// value returns the value of a setting that the unit has exactly once.
+func (u unit) value(t *testing.T, name string) string {
 	t.Helper()
 	if len(u[name]) != 1 {
 		t.Fatalf("the unit has %s %q, want one", name, u[name])
@@ -57,17 +58,17 @@ func (u unit) one(t *testing.T, name string) string {
 
 func (u unit) duration(t *testing.T, name string) time.Duration {
 	t.Helper()
-	d, err := time.ParseDuration(u.one(t, name))
+	d, err := time.ParseDuration(u.value(t, name))
 	kit.Must(t, err)
 	return d
 }
 
-// installedUnit writes the unit with an existing program, as systemd requires, and returns its
+// unitWithProgram writes the unit with an existing program, as systemd requires, and returns its
 // path.
-func installedUnit(t *testing.T) string {
+func unitWithProgram(t *testing.T) string {
 	t.Helper()
-	need(t, "systemd-analyze")
-	text := strings.ReplaceAll(read(t, unitFile), installed, buildProxy(t))
+	requireProgram(t, "systemd-analyze")
+	text := strings.ReplaceAll(readFile(t, unitFile), installedProgram, buildProxy(t))
 	path := filepath.Join(t.TempDir(), filepath.Base(unitFile))
 	kit.Must(t, os.WriteFile(path, []byte(text), 0o644))
 	return path
@@ -80,32 +81,33 @@ func buildProxy(t *testing.T) string {
 	return program
 }
 
-// TestUnitVerify: systemd reports no problem in the unit.
+// TestUnitVerify checks that systemd reports no problem in the unit.
 func TestUnitVerify(t *testing.T) {
 	t.Parallel()
-	output, err := exec.Command("systemd-analyze", "verify", "--man=no", installedUnit(t)).CombinedOutput()
+	output, err := exec.Command("systemd-analyze", "verify", "--man=no", unitWithProgram(t)).CombinedOutput()
 	if err != nil || len(output) > 0 {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, output)
 	}
 }
 
-// TestUnitExposure: the unit's exposure level is not higher than when it was last measured.
+// TestUnitExposure checks that the unit's exposure level is not higher than when it was last
+// measured.
 func TestUnitExposure(t *testing.T) {
 	t.Parallel()
 	output, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager",
-		installedUnit(t)).CombinedOutput()
+		unitWithProgram(t)).CombinedOutput()
 	kit.Must(t, err)
 	level := regexp.MustCompile(`Overall exposure level for \S+: ([0-9.]+)`).FindSubmatch(output)
 	if level == nil {
 		t.Fatalf("systemd-analyze security tells no level:\n%s", output)
 	}
 	got, err := strconv.ParseFloat(string(level[1]), 64)
-	if err != nil || got > exposure {
-		t.Errorf("exposure %v, %v, want %v at most:\n%s", got, err, exposure, output)
+	if err != nil || got > maxExposure {
+		t.Errorf("exposure %v, %v, want %v at most:\n%s", got, err, maxExposure, output)
 	}
 }
 
-// TestUnitTimes: systemd's time limits are longer than the times that the proxy needs.
+// TestUnitTimes checks that systemd's time limits are longer than the times that the proxy needs.
 func TestUnitTimes(t *testing.T) {
 	t.Parallel()
 	u, preset := readUnit(t), conf.Default()
@@ -122,33 +124,33 @@ func TestUnitTimes(t *testing.T) {
 func TestUnitStarts(t *testing.T) {
 	t.Parallel()
 	u := readUnit(t)
-	told := listen(t)
+	notifications := listenForNotifications(t)
 	settings := "listen: 127.0.0.1:0\nfresh-start: true\nupstream: " + kit.StartRedis(t).URL() + "\nmaster: [" +
 		strings.Join(redistest.URLs(kit.StartMasters(t)), ", ") + "]\n"
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	kit.Must(t, os.WriteFile(file, []byte(settings), 0o600))
 
-	words := strings.Fields(u.one(t, "ExecStart"))
-	if want := []string{installed, "serve", "--config", settingsFile}; !slices.Equal(words, want) {
+	words := strings.Fields(u.value(t, "ExecStart"))
+	if want := []string{installedProgram, "serve", "--config", settingsFile}; !slices.Equal(words, want) {
 		t.Fatalf("ExecStart is %q, want %q", words, want)
 	}
 	words[3] = file
 	proxy, err := process.Start(buildProxy(t), words[1:], environ(
-		"NOTIFY_SOCKET="+told.LocalAddr().String(),
+		"NOTIFY_SOCKET="+notifications.LocalAddr().String(),
 		"WATCHDOG_USEC="+strconv.FormatInt(u.duration(t, "WatchdogSec").Microseconds()/100, 10)))
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, proxy.Kill()) })
-	wantTold(t, told, "READY=1")
-	wantTold(t, told, "WATCHDOG=1")
+	wantNotification(t, notifications, "READY=1")
+	wantNotification(t, notifications, "WATCHDOG=1")
 
-	if reload := u.one(t, "ExecReload"); reload != "/bin/kill -HUP $MAINPID" {
+	if reload := u.value(t, "ExecReload"); reload != "/bin/kill -HUP $MAINPID" {
 		t.Errorf("ExecReload is %s, which is not tested", reload)
 	}
 	kit.Must(t, os.WriteFile(file, []byte(settings+"max-ttl: 1h\n"), 0o600))
 	kit.Must(t, proxy.Signal(syscall.SIGHUP))
-	wantTold(t, told, "RELOADING=1")
-	wantTold(t, told, "READY=1")
-	wantTold(t, told, "WATCHDOG=1")
+	wantNotification(t, notifications, "RELOADING=1")
+	wantNotification(t, notifications, "READY=1")
+	wantNotification(t, notifications, "WATCHDOG=1")
 	_, err = proxy.WaitLine(func(line string) bool { return strings.Contains(line, "max-ttl") }, kit.Patience)
 	kit.Must(t, err)
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
@@ -157,8 +159,8 @@ func TestUnitStarts(t *testing.T) {
 	}
 }
 
-// listen returns a socket that receives a process' notifications to systemd.
-func listen(t *testing.T) *net.UnixConn {
+// listenForNotifications returns a socket that receives a process' notifications to systemd.
+func listenForNotifications(t *testing.T) *net.UnixConn {
 	t.Helper()
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
 	kit.Must(t, err)
@@ -166,8 +168,8 @@ func listen(t *testing.T) *net.UnixConn {
 	return conn
 }
 
-// wantTold fails the test unless the next notification, except watchdog pings, is state.
-func wantTold(t *testing.T, conn *net.UnixConn, state string) {
+// wantNotification fails the test unless the next notification, except watchdog pings, is state.
+func wantNotification(t *testing.T, conn *net.UnixConn, state string) {
 	t.Helper()
 	buffer := make([]byte, 4096)
 	kit.Must(t, conn.SetReadDeadline(time.Now().Add(kit.Patience)))

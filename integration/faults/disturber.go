@@ -19,11 +19,11 @@ type Disturber struct {
 	stopped chan struct{}
 	tasks   sync.WaitGroup
 
-	mu     sync.Mutex
-	random *rand.Rand
-	busy   map[int]bool // masters that are being disturbed
-	counts map[string]int
-	err    error
+	mu        sync.Mutex
+	random    *rand.Rand
+	disturbed map[int]bool // masters that are being disturbed
+	counts    map[string]int
+	err       error
 }
 
 // minority is the number of masters, of five, that may fail at the same time.
@@ -34,10 +34,10 @@ const minority = 2
 func StartDisturber(f *kit.Fleet, seed uint64, kinds ...Fault) *Disturber {
 	d := &Disturber{
 		fleet: f, kinds: kinds, stopped: make(chan struct{}), random: rand.New(rand.NewPCG(seed, 1)),
-		busy: map[int]bool{}, counts: map[string]int{},
+		disturbed: map[int]bool{}, counts: map[string]int{},
 	}
 	for range minority {
-		d.tasks.Go(d.disturb)
+		d.tasks.Go(d.disturbRepeatedly)
 	}
 	return d
 }
@@ -49,13 +49,13 @@ func (d *Disturber) Stop() (map[string]int, error) {
 	return d.counts, d.err
 }
 
-// disturb makes one master after the other fail for a while.
-func (d *Disturber) disturb() {
+// disturbRepeatedly makes one master after the other fail for a while.
+func (d *Disturber) disturbRepeatedly() {
 	for d.pause(time.Second) {
-		master, fault := d.begin()
+		master, fault := d.chooseFault()
 		err := fault.Inflict(d.fleet, master)
 		d.pause(time.Second)
-		d.end(master, errors.Join(err, fault.Mend(d.fleet, master)))
+		d.endFault(master, errors.Join(err, fault.Mend(d.fleet, master)))
 	}
 }
 
@@ -72,23 +72,23 @@ func (d *Disturber) pause(limit time.Duration) bool {
 	}
 }
 
-// begin chooses a master without a fault, and a fault for it.
-func (d *Disturber) begin() (master int, f Fault) {
+// chooseFault chooses a master without a fault, and a fault for it.
+func (d *Disturber) chooseFault() (master int, f Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for master = d.random.IntN(len(d.fleet.Masters)); d.busy[master]; {
+	for master = d.random.IntN(len(d.fleet.Masters)); d.disturbed[master]; {
 		master = d.random.IntN(len(d.fleet.Masters))
 	}
-	d.busy[master] = true
+	d.disturbed[master] = true
 	f = d.kinds[d.random.IntN(len(d.kinds))]
 	d.counts[f.Name]++
 	return master, f
 }
 
-func (d *Disturber) end(master int, err error) {
+func (d *Disturber) endFault(master int, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.busy, master)
+	delete(d.disturbed, master)
 	if err != nil {
 		d.err = errors.Join(d.err, fmt.Errorf("master %d: %w", master, err))
 	}
@@ -97,18 +97,18 @@ func (d *Disturber) end(master int, err error) {
 // Disturbances returns the faults in which a master loses no data.
 func Disturbances() []Fault {
 	return []Fault{
-		Named("stopped"),
-		{"cut off", true, cutFrom(0, 1), healedFor(0, 1)},
-		{"cut off from the first proxy", true, cutFrom(0), healedFor(0)},
-		{"cut off from the second proxy", true, cutFrom(1), healedFor(1)},
+		faultNamed("stopped"),
+		{"cut off", true, cutFor(0, 1), healFor(0, 1)},
+		{"cut off from the first proxy", true, cutFor(0), healFor(0)},
+		{"cut off from the second proxy", true, cutFor(1), healFor(1)},
 	}
 }
 
-func cutFrom(proxies ...int) func(*kit.Fleet, int) error {
+func cutFor(proxies ...int) func(*kit.Fleet, int) error {
 	return func(f *kit.Fleet, master int) error { return eachLink(f, proxies, master, (*faultlink.Link).Cut) }
 }
 
-func healedFor(proxies ...int) func(*kit.Fleet, int) error {
+func healFor(proxies ...int) func(*kit.Fleet, int) error {
 	return func(f *kit.Fleet, master int) error { return eachLink(f, proxies, master, (*faultlink.Link).Heal) }
 }
 

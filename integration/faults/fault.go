@@ -10,10 +10,10 @@ import (
 // Fault is a fault of a fleet. Inflict makes master number i unavailable to the first proxy, and
 // Mend makes it available again.
 type Fault struct {
-	Name    string
-	linked  bool // the fault needs links
-	Inflict func(f *kit.Fleet, i int) error
-	Mend    func(f *kit.Fleet, i int) error
+	Name       string
+	needsLinks bool // the fault needs links
+	Inflict    func(f *kit.Fleet, i int) error
+	Mend       func(f *kit.Fleet, i int) error
 }
 
 // All returns the faults of a process and of the network.
@@ -31,8 +31,8 @@ func All() []Fault {
 	}
 }
 
-// Named returns the fault with this name in All.
-func Named(name string) Fault {
+// faultNamed returns the fault with this name in All.
+func faultNamed(name string) Fault {
 	all := All()
 	return all[slices.IndexFunc(all, func(f Fault) bool { return f.Name == name })]
 }
@@ -41,7 +41,7 @@ func Named(name string) Fault {
 // the proxy.
 func (f Fault) Start(t *testing.T, args ...string) *kit.Fleet {
 	t.Helper()
-	if f.linked {
+	if f.needsLinks {
 		return kit.StartLinkedFleet(t, 1, args...)
 	}
 	return kit.StartFleet(t, args...)

@@ -21,9 +21,9 @@ const modulePath = "redlock-proxy"
 // process ID.
 const buildDirPrefix = "redlock-proxy-build-"
 
-// builtVariable is the environment variable with the path of a proxy to use, so that the tests of
+// programEnv is the environment variable with the path of a proxy to use, so that the tests of
 // many packages do not each build it. It does not begin like the proxy's own settings.
-const builtVariable = "TEST_PROXY"
+const programEnv = "TEST_PROXY"
 
 // builder holds the result of the one successful build.
 type builder struct {
@@ -49,8 +49,8 @@ func (b *builder) build(ctx context.Context) (string, error) {
 	if b.path != "" {
 		return b.path, nil
 	}
-	if built := os.Getenv(builtVariable); built != "" {
-		return built, runs(built)
+	if built := os.Getenv(programEnv); built != "" {
+		return built, checkProgram(built)
 	}
 	removeOldBuilds(os.TempDir())
 	dir := filepath.Join(os.TempDir(), buildDirPrefix+strconv.Itoa(os.Getpid()))
@@ -66,14 +66,14 @@ func (b *builder) build(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// runs returns an error unless there is a program at a path.
-func runs(path string) error {
+// checkProgram returns an error unless there is a program at a path.
+func checkProgram(path string) error {
 	file, err := os.Stat(path)
 	if err == nil && (file.IsDir() || file.Mode()&0o111 == 0) {
 		err = errors.New("it is not a program")
 	}
 	if err != nil {
-		return fmt.Errorf("the proxy that %s=%s names: %w", builtVariable, path, err)
+		return fmt.Errorf("the proxy that %s=%s names: %w", programEnv, path, err)
 	}
 	return nil
 }

@@ -44,17 +44,17 @@ type ProxyOptions struct {
 type Proxy struct {
 	process *process.Process
 	addr    string
-	clock   *ownClock // after the first Suspend
+	clock   *processClock // after the first Suspend
 }
 
 // StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy is ready. If all
 // masters are empty, they vote at once. If the arguments contain --fresh-start, they vote after 3
 // s, unless it is switched off.
 func StartProxy(opts ProxyOptions) (*Proxy, error) {
-	if err := opts.fill(); err != nil {
+	if err := opts.setDefaults(); err != nil {
 		return nil, err
 	}
-	processMasters.markNew(opts.Masters, !opts.controlsVoting())
+	startedMasters.markNew(opts.Masters, !opts.controlsVoting())
 	process, err := process.Start(opts.Binary, opts.arguments(), opts.environment())
 	if err != nil {
 		return nil, err
@@ -129,8 +129,8 @@ func (o *ProxyOptions) controlsVoting() bool {
 	})
 }
 
-// fill sets the defaults.
-func (o *ProxyOptions) fill() (err error) {
+// setDefaults sets the defaults.
+func (o *ProxyOptions) setDefaults() (err error) {
 	if o.StartTimeout == 0 {
 		o.StartTimeout = proxyStartTimeout
 	}

@@ -15,56 +15,56 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// script returns the path of a shell script to run in place of the proxy, with its arguments.
-func script(t *testing.T, body string) string {
+// writeScript returns the path of a shell script to run in place of the proxy, with its arguments.
+func writeScript(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "proxy.sh")
-	check(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o700))
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o700))
 	return path
 }
 
-// TestTheRealProxy builds the program, starts it on real masters, takes a lock and stops it.
-func TestTheRealProxy(t *testing.T) {
+// TestRealProxy builds the program, starts it on real masters, takes a lock and stops it.
+func TestRealProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.New(t, redistest.Options{}) // skips without redis-server
-	t.Setenv(builtVariable, "")
+	t.Setenv(programEnv, "")
 	masters, err := redistest.StartMasters(3)
-	check(t, err)
-	defer func() { check(t, redistest.CloseAll(masters)) }()
-	defer func() { check(t, RemoveBuild()) }()
+	must(t, err)
+	defer func() { must(t, redistest.CloseAll(masters)) }()
+	defer func() { must(t, RemoveBuild()) }()
 	proxy, err := StartProxy(ProxyOptions{Masters: redistest.URLs(masters)})
-	check(t, err)
+	must(t, err)
 	defer proxy.Close()
 	client := dial(t, proxy.Addr())
-	if validity, ok := first(client.Do("LOCK", "k", "t", "PX", "10000")).(int64); !ok || validity < 9000 ||
+	if validity, ok := replyOf(client.Do("LOCK", "k", "t", "PX", "10000")).(int64); !ok || validity < 9000 ||
 		validity > 10000 {
 		t.Errorf("LOCK: %v; want almost 10000", validity)
 	}
 	for _, master := range masters { // the last one may take it after the reply
 		onMaster, held := dial(t, master.Addr()), any("")
 		for end := time.Now().Add(waitLimit); held != "t" && time.Now().Before(end); time.Sleep(time.Millisecond) {
-			held = Held(first(onMaster.Do("GET", "k")))
+			held = Held(replyOf(onMaster.Do("GET", "k")))
 		}
 		if held != "t" {
 			t.Errorf("a master holds k for %v; want t", held)
 		}
 	}
-	want(t, client, int64(1), "UNLOCK", "k", "t")
+	wantReply(t, client, int64(1), "UNLOCK", "k", "t")
 	if rss, err := proxy.RSS(); err != nil && runtime.GOOS == "linux" || rss > 1<<30 {
 		t.Errorf("the proxy takes %d bytes, %v", rss, err)
 	}
-	check(t, client.Close())
-	check(t, proxy.Signal(syscall.SIGTERM))
+	must(t, client.Close())
+	must(t, proxy.Signal(syscall.SIGTERM))
 	if code, err := proxy.Wait(waitLimit); code != 0 || err != nil {
 		t.Errorf("exit code %d, %v; want 0; log:\n%s", code, err, proxy.Log())
 	}
 }
 
-func first(reply any, _ error) any { return reply }
+func replyOf(reply any, _ error) any { return reply }
 
 func TestStartProxyReadsTheAddress(t *testing.T) {
 	t.Setenv("REDLOCK_MAX_TTL", "1s")
-	program := script(t, `
+	program := writeScript(t, `
 echo "args: $*, $REDLOCK_MAX_TTL, $REDLOCK_KEY_PREFIX" >&2
 echo 'time=2030-01-02T03:04:05Z level=INFO msg="ready" listen=127.0.0.1:4711 masters=2' >&2
 trap 'echo drained >&2; exit 7' TERM
@@ -73,7 +73,7 @@ while :; do sleep 0.01; done`)
 		Binary: program, Masters: []string{"redis://a:1", "redis://b:2"}, Args: []string{"--log-level", "debug"},
 		Env: []string{"REDLOCK_KEY_PREFIX=p:"},
 	})
-	check(t, err)
+	must(t, err)
 	defer proxy.Close()
 	const args = "args: serve --listen 127.0.0.1:0 --fresh-start --master redis://a:1 --master redis://b:2 --log-level debug, , p:\n"
 	if proxy.Addr() != "127.0.0.1:4711" || !strings.HasPrefix(proxy.Log(), args) {
@@ -82,7 +82,7 @@ while :; do sleep 0.01; done`)
 	if _, err := proxy.Wait(silence); !errors.Is(err, process.ErrStillRunning) {
 		t.Errorf("Wait: %v; want %v", err, process.ErrStillRunning)
 	}
-	check(t, proxy.Signal(syscall.SIGTERM))
+	must(t, proxy.Signal(syscall.SIGTERM))
 	if code, err := proxy.Wait(waitLimit); code != 7 || err != nil {
 		t.Errorf("exit code %d, %v; want 7", code, err)
 	}
@@ -91,7 +91,7 @@ while :; do sleep 0.01; done`)
 	}
 }
 
-func TestStartProxyTellsWhyNot(t *testing.T) {
+func TestStartProxyErrors(t *testing.T) {
 	for name, body := range map[string]string{
 		"no such master":            `echo "no such master" >&2; exit 1`,
 		"no such line within 1s":    `exec sleep 60`,
@@ -101,7 +101,7 @@ func TestStartProxyTellsWhyNot(t *testing.T) {
 	} {
 		program := "/no/such/program"
 		if body != "" {
-			program = script(t, body)
+			program = writeScript(t, body)
 		}
 		_, err := StartProxy(ProxyOptions{Binary: program, StartTimeout: time.Second})
 		if err == nil || !strings.Contains(err.Error(), name) {

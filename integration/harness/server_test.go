@@ -23,14 +23,14 @@ func TestServer(t *testing.T) {
 		path := filepath.Join(dir, "redis.conf")
 		return []string{path}, os.WriteFile(path, []byte("bind 127.0.0.1\nsave \"\"\nport "+port+"\n"), 0o600)
 	}})
-	check(t, err)
+	must(t, err)
 	client := dial(t, server.Addr())
-	want(t, client, "PONG", "PING")
+	wantReply(t, client, "PONG", "PING")
 	if runtime.GOOS == "linux" {
 		wantOneMoreDescriptor(t, server)
 	}
-	check(t, server.Close())
-	check(t, server.Close())
+	must(t, server.Close())
+	must(t, server.Close())
 	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its folder is still there: %v", err)
 	}
@@ -43,8 +43,8 @@ func TestServer(t *testing.T) {
 func wantOneMoreDescriptor(t *testing.T, server *Server) {
 	t.Helper()
 	before, err := server.Descriptors()
-	check(t, err)
-	want(t, dial(t, server.Addr()), "PONG", "PING")
+	must(t, err)
+	wantReply(t, dial(t, server.Addr()), "PONG", "PING")
 	if after, err := server.Descriptors(); after != before+1 || err != nil {
 		t.Errorf("%d descriptors, %v; want %d and one more", after, err, before)
 	}
@@ -56,9 +56,9 @@ func wantOneMoreDescriptor(t *testing.T, server *Server) {
 	}
 }
 
-func TestServerThatDoesNotServe(t *testing.T) {
+func TestStartServerErrors(t *testing.T) {
 	nothing := func(string, string) ([]string, error) { return nil, nil }
-	_, err := StartServer(ServerOptions{Program: script(t, "echo cannot bind; exit 1"), Arguments: nothing})
+	_, err := StartServer(ServerOptions{Program: writeScript(t, "echo cannot bind; exit 1"), Arguments: nothing})
 	if err == nil || !strings.Contains(err.Error(), "cannot bind") {
 		t.Errorf("%v; want an error with its output", err)
 	}
@@ -66,7 +66,7 @@ func TestServerThatDoesNotServe(t *testing.T) {
 	if !errors.Is(err, ErrNoProgram) {
 		t.Errorf("%v; want %v", err, ErrNoProgram)
 	}
-	_, err = StartServer(ServerOptions{Program: script(t, "sleep 60"), Arguments: func(string, string) ([]string,
+	_, err = StartServer(ServerOptions{Program: writeScript(t, "sleep 60"), Arguments: func(string, string) ([]string,
 		error) {
 		return nil, os.ErrInvalid
 	}})

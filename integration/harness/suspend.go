@@ -29,7 +29,7 @@ type Suspension struct {
 // a system call, and the time of day of time.Now continue. A proxy can be suspended repeatedly.
 func (p *Proxy) Suspend() (*Suspension, error) {
 	for range suspendTries {
-		err := p.stopOutsideClock()
+		err := p.stopOutsideClockCode()
 		if err == nil {
 			return &Suspension{proxy: p, stopped: time.Now()}, nil
 		}
@@ -41,9 +41,9 @@ func (p *Proxy) Suspend() (*Suspension, error) {
 	return nil, errClockBusy
 }
 
-// stopOutsideClock stops the proxy. It returns errClockBusy if a thread is reading the clock,
+// stopOutsideClockCode stops the proxy. It returns errClockBusy if a thread is reading the clock,
 // because that code cannot be changed then.
-func (p *Proxy) stopOutsideClock() error {
+func (p *Proxy) stopOutsideClockCode() error {
 	if err := p.Pause(); err != nil {
 		return err
 	}
@@ -54,12 +54,12 @@ func (p *Proxy) stopOutsideClock() error {
 		}
 		p.clock = clock
 	}
-	return p.clock.checkIdle()
+	return p.clock.checkUnused()
 }
 
 // Resume continues the proxy. Its monotonic clock does not count the whole seconds since Suspend.
 func (s *Suspension) Resume() error {
-	err := s.proxy.clock.fallBehind(time.Since(s.stopped).Truncate(time.Second))
+	err := s.proxy.clock.setBack(time.Since(s.stopped).Truncate(time.Second))
 	return errors.Join(err, s.proxy.Continue())
 }
 

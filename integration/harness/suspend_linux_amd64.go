@@ -30,20 +30,20 @@ var clockCode = []byte{
 	0xc3, // ret
 }
 
-// missedAt is the index of the seconds in clockCode.
-const missedAt = 15
+// secondsIndex is the index of the seconds in clockCode.
+const secondsIndex = 15
 
-// ownClock is the code with which a process reads the clock, after clockCode has replaced it. All
-// processes share the page. When it is written to in one process, the kernel copies it for that
+// processClock is the code with which a process reads the clock, after clockCode has replaced it.
+// All processes share the page. When it is written to in one process, the kernel copies it for that
 // process, as for a debugger's breakpoint.
-type ownClock struct {
-	pid    int
-	code   int64 // its address in the process
-	missed time.Duration
+type processClock struct {
+	pid         int
+	codeAddress int64 // its address in the process
+	setBackBy   time.Duration
 }
 
 // findClock finds the code in a stopped process.
-func findClock(pid int) (*ownClock, error) {
+func findClock(pid int) (*processClock, error) {
 	start, page, err := readClockPage(pid)
 	if err != nil {
 		return nil, err
@@ -55,28 +55,28 @@ func findClock(pid int) (*ownClock, error) {
 	symbols, err := file.DynamicSymbols()
 	for _, symbol := range symbols {
 		if symbol.Name == clockFunction && symbol.Value+uint64(len(clockCode)) < uint64(len(page)) {
-			return &ownClock{pid: pid, code: start + int64(symbol.Value)}, nil
+			return &processClock{pid: pid, codeAddress: start + int64(symbol.Value)}, nil
 		}
 	}
 	return nil, errors.Join(ErrNoSuspend, err)
 }
 
-// fallBehind sets the clock back by more, in whole seconds. The process must be stopped, and must
+// setBack sets the clock back by more, in whole seconds. The process must be stopped, and must
 // not be executing the code.
-func (c *ownClock) fallBehind(more time.Duration) error {
-	c.missed += more
+func (c *processClock) setBack(more time.Duration) error {
+	c.setBackBy += more
 	code := bytes.Clone(clockCode)
-	binary.LittleEndian.PutUint32(code[missedAt:], uint32(c.missed/time.Second))
+	binary.LittleEndian.PutUint32(code[secondsIndex:], uint32(c.setBackBy/time.Second))
 	memory, err := os.OpenFile(processFile(c.pid, "mem"), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	_, err = memory.WriteAt(code, c.code)
+	_, err = memory.WriteAt(code, c.codeAddress)
 	return errors.Join(err, memory.Close())
 }
 
-// checkIdle returns errClockBusy if a thread of the process is within the page.
-func (c *ownClock) checkIdle() error {
+// checkUnused returns errClockBusy if a thread of the process is within the page.
+func (c *processClock) checkUnused() error {
 	start, page, err := readClockPage(c.pid)
 	if err != nil {
 		return err

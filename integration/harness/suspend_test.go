@@ -11,12 +11,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestSuspendedProxyMissesTheTime: the uptime of a suspended proxy, by its own clock, counts only
-// the time in which it ran. The uptime of a paused proxy counts all time.
-func TestSuspendedProxyMissesTheTime(t *testing.T) {
+// TestSuspendedProxyClockStops checks that the uptime of a suspended proxy, by its own clock,
+// counts only the time in which it ran. The uptime of a paused proxy counts all time.
+func TestSuspendedProxyClockStops(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	proxy, err := StartProxy(ProxyOptions{Masters: []string{master.URL()}})
-	check(t, err)
+	must(t, err)
 	defer proxy.Close()
 	client := dial(t, proxy.Addr())
 	const pause = 2 * time.Second
@@ -26,17 +26,17 @@ func TestSuspendedProxyMissesTheTime(t *testing.T) {
 		if errors.Is(err, ErrNoSuspend) {
 			t.Skipf("SKIPPED, NOT TESTED: %v", err)
 		}
-		check(t, err)
+		must(t, err)
 		time.Sleep(pause + silence) // the fault lasts
-		check(t, suspension.Resume())
+		must(t, suspension.Resume())
 		if missed := uptime(t, client) - before; missed > 1 {
 			t.Errorf("suspended for %v, and up for %d s meanwhile", pause, missed)
 		}
 	}
 	before := uptime(t, client)
-	check(t, proxy.Pause())
+	must(t, proxy.Pause())
 	time.Sleep(pause) // the fault lasts
-	check(t, proxy.Continue())
+	must(t, proxy.Continue())
 	if up := uptime(t, client) - before; up < 2 {
 		t.Errorf("paused for %v, and up for %d s meanwhile", pause, up)
 	}
@@ -46,12 +46,12 @@ func TestSuspendedProxyMissesTheTime(t *testing.T) {
 func uptime(t *testing.T, client *redistest.Client) int {
 	t.Helper()
 	info, err := client.Do("PROXY", "INFO")
-	check(t, err)
+	must(t, err)
 	match := regexp.MustCompile(`proxy_uptime_in_seconds:(\d+)`).FindStringSubmatch(fmt.Sprint(info))
 	if match == nil {
 		t.Fatalf("no uptime in %v", info)
 	}
 	seconds, err := strconv.Atoi(match[1])
-	check(t, err)
+	must(t, err)
 	return seconds
 }

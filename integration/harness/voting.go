@@ -21,17 +21,17 @@ const markTimeout = 5 * time.Second
 // errNotNew means that a master has data, or cannot get a marker without a proxy.
 var errNotNew = errors.New("the master is not new")
 
-// masters records the masters of started proxies, by ports, which stay the same over restarts.
-type masters struct {
+// masterRecord records the masters of started proxies, by ports, which stay the same over restarts.
+type masterRecord struct {
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
-// processMasters holds the masters of this process. A master that has lost its data is not new.
-var processMasters masters
+// startedMasters holds the masters of this process. A master that has lost its data is not new.
+var startedMasters masterRecord
 
-// isFirst reports whether no proxy was started for the master before, and records the master.
-func (m *masters) isFirst(port string) bool {
+// recordPort reports whether no proxy was started for the master before, and records the master.
+func (m *masterRecord) recordPort(port string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.seen == nil {
@@ -45,7 +45,7 @@ func (m *masters) isFirst(port string) bool {
 // markNew lets masters vote if all of them are new, as a proxy's fresh start does. It uses the same
 // script, but skips the 3 s in which a fresh start checks whether other proxies use the masters. If
 // one of them is not new, or mark is false, markNew only records them.
-func (m *masters) markNew(urls []string, mark bool) {
+func (m *masterRecord) markNew(urls []string, mark bool) {
 	var all []newMaster
 	defer func() {
 		for _, one := range all {
@@ -53,7 +53,7 @@ func (m *masters) markNew(urls []string, mark bool) {
 		}
 	}()
 	for _, u := range urls {
-		one, err := m.reachNew(u)
+		one, err := m.connectNew(u)
 		mark = mark && err == nil
 		if err == nil {
 			all = append(all, one)
@@ -74,9 +74,9 @@ type newMaster struct {
 	marker marker.Marker
 }
 
-// reachNew connects to a master. It returns errNotNew unless the master is new and without
+// connectNew connects to a master. It returns errNotNew unless the master is new and without
 // persistence, which only a proxy knows how to treat.
-func (m *masters) reachNew(address string) (one newMaster, err error) {
+func (m *masterRecord) connectNew(address string) (one newMaster, err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "redis" || u.User != nil || u.Path != "" || u.RawQuery != "" {
 		return one, errNotNew
@@ -86,7 +86,7 @@ func (m *masters) reachNew(address string) (one newMaster, err error) {
 	}
 	info, err := one.client.Do("INFO")
 	if err == nil {
-		one.marker, err = m.markerOf(fmt.Sprint(info), u.Host)
+		one.marker, err = m.newMarker(fmt.Sprint(info), u.Host)
 	}
 	if err != nil {
 		return one, errors.Join(err, one.client.Close())
@@ -96,10 +96,10 @@ func (m *masters) reachNew(address string) (one newMaster, err error) {
 
 var portPattern = regexp.MustCompile(`\btcp_port:(\d+)`)
 
-// markerOf returns the marker for a new master that sent this reply to INFO.
-func (m *masters) markerOf(info, name string) (marker.Marker, error) {
+// newMarker returns the marker for a new master that sent this reply to INFO.
+func (m *masterRecord) newMarker(info, name string) (marker.Marker, error) {
 	has, port := guard.ReadInfo(info), portPattern.FindStringSubmatch(info)
-	if port == nil || !m.isFirst(port[1]) ||
+	if port == nil || !m.recordPort(port[1]) ||
 		has.Unfit() != "" || has.Appendfsync != "off" || strings.Contains(info, "\ndb") {
 		return marker.Marker{}, errNotNew
 	}

@@ -10,42 +10,42 @@ import (
 	guardscript "redlock-proxy/quorum/guard/script"
 )
 
-// TestMarkNew: if all masters are new, each gets a marker of its own. If one of them is not new,
-// none gets a marker. A master that lost its data is not new.
+// TestMarkNew checks that if all masters are new, each gets a marker of its own. If one of them is
+// not new, none gets a marker. A master that lost its data is not new.
 func TestMarkNew(t *testing.T) {
 	redistest.New(t, redistest.Options{}) // skips without redis-server
 	servers, err := redistest.StartMasters(3)
-	check(t, err)
-	defer func() { check(t, redistest.CloseAll(servers)) }()
+	must(t, err)
+	defer func() { must(t, redistest.CloseAll(servers)) }()
 	urls := redistest.URLs(servers)
 	marked := func() (all []string) {
 		for _, m := range servers {
-			text, _ := first(dial(t, m.Addr()).Do("GET", guardscript.MarkerKey)).(string)
+			text, _ := replyOf(dial(t, m.Addr()).Do("GET", guardscript.MarkerKey)).(string)
 			all = append(all, text)
 		}
 		return all
 	}
-	want(t, dial(t, servers[2].Addr()), "OK", "SET", "k", "v")
+	wantReply(t, dial(t, servers[2].Addr()), "OK", "SET", "k", "v")
 	for _, others := range [][]string{urls, {urls[0], "redis://127.0.0.1:1"}, {urls[0], "rediss://" + servers[1].Addr()}} {
-		if new(masters).markNew(others, true); strings.Join(marked(), "") != "" {
+		if new(masterRecord).markNew(others, true); strings.Join(marked(), "") != "" {
 			t.Errorf("%q: got %q, want none", others, marked())
 		}
 	}
-	want(t, dial(t, servers[2].Addr()), int64(1), "DEL", "k")
-	if new(masters).markNew(urls, false); strings.Join(marked(), "") != "" {
+	wantReply(t, dial(t, servers[2].Addr()), int64(1), "DEL", "k")
+	if new(masterRecord).markNew(urls, false); strings.Join(marked(), "") != "" {
 		t.Errorf("got %q, want none", marked())
 	}
-	var met masters
+	var met masterRecord
 	met.markNew(urls, true)
 	for i, text := range marked() {
 		m := marker.ReadMarker(text)
-		if info := fmt.Sprint(first(dial(t, servers[i].Addr()).Do("INFO", "server"))); !m.Valid ||
+		if info := fmt.Sprint(replyOf(dial(t, servers[i].Addr()).Do("INFO", "server"))); !m.Valid ||
 			!strings.Contains(info, "run_id:"+m.Value.RunID) {
 			t.Errorf("got %q, want a marker of the server's present life", text)
 		}
 	}
 	for _, server := range servers {
-		want(t, dial(t, server.Addr()), "OK", "FLUSHALL")
+		wantReply(t, dial(t, server.Addr()), "OK", "FLUSHALL")
 	}
 	if met.markNew(urls, true); strings.Join(marked(), "") != "" {
 		t.Errorf("after FLUSHALL: got %q, want none", marked())

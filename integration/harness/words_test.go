@@ -24,7 +24,7 @@ func dial(t *testing.T, addr string) *redistest.Client {
 	return client
 }
 
-func want(t *testing.T, client *redistest.Client, reply any, command ...string) {
+func wantReply(t *testing.T, client *redistest.Client, reply any, command ...string) {
 	t.Helper()
 	got, err := client.Do(command...)
 	if err != nil || got != reply {
@@ -32,7 +32,7 @@ func want(t *testing.T, client *redistest.Client, reply any, command ...string) 
 	}
 }
 
-func check(t *testing.T, err error) {
+func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -92,7 +92,7 @@ func Text(reply any) string {
 	case nil:
 		return "nil"
 	case redistest.RespError:
-		return inWordsOf70(string(reply))
+		return normalizeRefusal(string(reply))
 	}
 	return fmt.Sprint(reply)
 }
@@ -103,15 +103,15 @@ func FirstWord(text string) string {
 	return word
 }
 
-// inWordsOf70 returns an error of any Redis version with Redis 7.0's text.
-func inWordsOf70(text string) string {
+// normalizeRefusal returns an error of any Redis version with Redis 7.0's text.
+func normalizeRefusal(text string) string {
 	const refused = "NOPERM this user has no permissions"
 	text = strings.Replace(text, " command or its subcommand", " command", 1) // Redis 6.0
-	text = laterRefusal.ReplaceAllString(text, refused)
+	text = refusalPattern.ReplaceAllString(text, refused)
 	text = strings.Replace(text, "NOPERM No permissions to access a key",
 		refused+" to access one of the keys used as arguments", 1)
 	return strings.Replace(text, "NOPERM No permissions to access a channel",
 		refused+" to access one of the channels used as arguments", 1)
 }
 
-var laterRefusal = regexp.MustCompile(`NOPERM User \S+ has no permissions`)
+var refusalPattern = regexp.MustCompile(`NOPERM User \S+ has no permissions`)

@@ -15,8 +15,9 @@ import (
 )
 
 // FencedWaiters starts six clients at each proxy, which wait for two locks with FENCE again and
-// again. It fails the test if two have a lock at the same time, or if a fence is not above that of
-// the lock before. stop ends the clients, and requires that both locks are free within 3 s.
+// again. It fails the test if two clients hold a lock at the same time, or if a fence is not above
+// the fence of the previous grant. stop ends the clients, and requires that both locks are free
+// within 3 s.
 func FencedWaiters(t *testing.T, proxies []*harness.Proxy) (stop func()) {
 	t.Helper()
 	keys := []string{"lock:fenced:a", "lock:fenced:b"}
@@ -35,16 +36,16 @@ func FencedWaiters(t *testing.T, proxies []*harness.Proxy) (stop func()) {
 					}
 					granted, is := reply.([]any) // validity, token and fence, each with its name
 					if !is {
-						locks[n].refused.Add(1)
+						locks[n].refusals.Add(1)
 						time.Sleep(10 * time.Millisecond) // the pace of a client
 						continue
 					}
 					fence, _ := strconv.ParseInt(fmt.Sprint(granted[5]), 10, 64)
-					if err := locks[n].take(fence); err != nil {
+					if err := locks[n].recordGrant(fence); err != nil {
 						t.Errorf("%s is granted to %s: %v", keys[n], token, err)
 					}
 					time.Sleep(time.Millisecond) // the client works
-					locks[n].held.Store(false)
+					locks[n].isHeld.Store(false)
 					reply, err = client.Do("UNLOCK", keys[n], token)
 					if err == nil && strings.HasPrefix(fmt.Sprint(reply), "ERR UNLOCK") { // the lock is at the upstream
 						_, err = client.Do("EVAL", compareAndDelete, "1", keys[n], token)
@@ -70,7 +71,7 @@ func FencedWaiters(t *testing.T, proxies []*harness.Proxy) (stop func()) {
 				}
 				return nil
 			})
-			t.Logf("%s: granted %d times, refused %d times", key, locks[n].granted, locks[n].refused.Load())
+			t.Logf("%s: granted %d times, refused %d times", key, locks[n].grants, locks[n].refusals.Load())
 		}
 	}
 }
@@ -80,25 +81,25 @@ const compareAndDelete = `if redis.call("get",KEYS[1]) == ARGV[1] then return re
 // IsGranted reports whether a reply to LOCK grants the lock.
 func IsGranted(reply any) bool { _, is := reply.(int64); return is }
 
-// fencedLock is what the clients know of one lock.
+// fencedLock records the grants of one lock.
 type fencedLock struct {
-	mu      sync.Mutex
-	last    int64
-	granted int
-	held    atomic.Bool
-	refused atomic.Int64
+	mu        sync.Mutex
+	lastFence int64
+	grants    int
+	isHeld    atomic.Bool
+	refusals  atomic.Int64
 }
 
-// take notes a grant.
-func (l *fencedLock) take(fence int64) error {
-	if l.held.Swap(true) {
+// recordGrant records a grant, and returns an error if it is wrong.
+func (l *fencedLock) recordGrant(fence int64) error {
+	if l.isHeld.Swap(true) {
 		return fmt.Errorf("another client has it")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last := l.last
-	l.last = fence
-	if l.granted++; fence <= last {
+	last := l.lastFence
+	l.lastFence = fence
+	if l.grants++; fence <= last {
 		return fmt.Errorf("its fence %d is not above %d", fence, last)
 	}
 	return nil

@@ -61,13 +61,13 @@ func (j *Junction) accept() {
 		if err != nil {
 			return
 		}
-		j.closeLater(conn)
+		j.closeAtEnd(conn)
 		j.tasks.Go(func() { j.forward(conn) })
 	}
 }
 
-// closeLater closes a connection when the junction is closed.
-func (j *Junction) closeLater(conn net.Conn) {
+// closeAtEnd closes a connection when the junction is closed.
+func (j *Junction) closeAtEnd(conn net.Conn) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.conns = append(j.conns, conn)
@@ -99,7 +99,7 @@ func (j *Junction) forward(client net.Conn) {
 		return
 	}
 	defer link.Close()
-	j.closeLater(link)
+	j.closeAtEnd(link)
 	if _, err := link.Write(began); err != nil {
 		return
 	}

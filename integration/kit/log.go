@@ -12,13 +12,13 @@ import (
 // level, INFO or higher.
 func Logged(proxy *harness.Proxy, behind string) (messages []string) {
 	log := proxy.Log()
-	for _, found := range loggedLine.FindAllStringSubmatch(log[strings.LastIndex(log, behind)+1:], -1) {
+	for _, found := range logLinePattern.FindAllStringSubmatch(log[strings.LastIndex(log, behind)+1:], -1) {
 		messages = append(messages, found[1]+" "+strings.Trim(found[2], `"`))
 	}
 	return messages
 }
 
-var loggedLine = regexp.MustCompile(`level=(INFO|WARN|ERROR) msg=("[^"]*"|\S+)`)
+var logLinePattern = regexp.MustCompile(`level=(INFO|WARN|ERROR) msg=("[^"]*"|\S+)`)
 
 // WantLogged waits until a proxy's log contains each of these texts, because a reply may come
 // before the log message.

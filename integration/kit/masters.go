@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// lookTimeout limits a command on a master that is up.
-const lookTimeout = time.Second
+// masterReplyTimeout limits a command on a master that is up.
+const masterReplyTimeout = time.Second
 
 // Everywhere waits until each of these masters meets a condition, at most two seconds each.
 func Everywhere(t *testing.T, masters []*redistest.Server, condition func(*redistest.Server) error) {
@@ -45,7 +45,7 @@ func Lacks(master *redistest.Server, key string) error {
 
 // Peek returns the token of a key on a master (nil if it is not held), and its PTTL in ms.
 func Peek(master *redistest.Server, key string) (value, ttl any, err error) {
-	conn, err := redistest.Dial(master.Addr(), lookTimeout)
+	conn, err := redistest.Dial(master.Addr(), masterReplyTimeout)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -58,7 +58,7 @@ func Peek(master *redistest.Server, key string) (value, ttl any, err error) {
 // Stands returns an error unless a key in one database of a master is held with a token. If token
 // is nil, the key must not be held.
 func Stands(master *redistest.Server, db, key string, token any) error {
-	reply, err := ask(lookTimeout, master, db, "GET", key)
+	reply, err := doIn(masterReplyTimeout, master, db, "GET", key)
 	if got := harness.Held(reply); err == nil && got != token {
 		err = fmt.Errorf("master %s, database %s: %s is %v, want %v", master.Addr(), db, key, got, token)
 	}
@@ -115,10 +115,10 @@ func TellIn(master *redistest.Server, db string, command ...string) error {
 // AskIn sends one command to a database of a master and returns its reply. It returns an error
 // reply as an error.
 func AskIn(master *redistest.Server, db string, command ...string) (any, error) {
-	return ask(Patience, master, db, command...)
+	return doIn(Patience, master, db, command...)
 }
 
-func ask(timeout time.Duration, master *redistest.Server, db string, command ...string) (any, error) {
+func doIn(timeout time.Duration, master *redistest.Server, db string, command ...string) (any, error) {
 	client, err := redistest.Dial(master.Addr(), timeout)
 	if err != nil {
 		return nil, err

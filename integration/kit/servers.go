@@ -106,16 +106,16 @@ func LinkURLs(links []*faultlink.Link) []string {
 // test fails if the log has a panic, a failed session or a data race.
 func StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	t.Helper()
-	return start(t, harness.ProxyOptions{Masters: masters, Args: append(PatientMasters(), args...)})
+	return startProxy(t, harness.ProxyOptions{Masters: masters, Args: append(PatientMasters(), args...)})
 }
 
 // StartConfigured starts a proxy like StartProxy, with a complete configuration file.
 func StartConfigured(t *testing.T, file string) *harness.Proxy {
 	t.Helper()
-	return start(t, harness.ProxyOptions{Config: file})
+	return startProxy(t, harness.ProxyOptions{Config: file})
 }
 
-func start(t *testing.T, opts harness.ProxyOptions) *harness.Proxy {
+func startProxy(t *testing.T, opts harness.ProxyOptions) *harness.Proxy {
 	t.Helper()
 	proxy, err := harness.StartProxy(opts)
 	Must(t, err)
@@ -156,16 +156,18 @@ func LockKeyArgs(upstream *redistest.Server) []string {
 	return []string{"--lock-keys", "lock:*", "--upstream", upstream.URL()}
 }
 
-// patience is a master-timeout that a master meets even on a busy machine.
-const patience = "5s"
+// longMasterTimeout is a master-timeout that a master meets even on a busy machine.
+const longMasterTimeout = "5s"
 
 // Environ returns the environment of the proxy's commands. It has no settings from the environment
 // of the tests, and a long master-timeout.
-func Environ() []string { return append(harness.Environ(), "REDLOCK_MASTER_TIMEOUT="+patience) }
+func Environ() []string {
+	return append(harness.Environ(), "REDLOCK_MASTER_TIMEOUT="+longMasterTimeout)
+}
 
 // PatientMasters returns the arguments for a long master-timeout, for proxies that StartProxy does
 // not start.
-func PatientMasters() []string { return []string{"--master-timeout", patience} }
+func PatientMasters() []string { return []string{"--master-timeout", longMasterTimeout} }
 
 // HungMasters returns the arguments for the default master-timeout, for tests with masters that do
 // not answer.

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// firstPause is Within's first pause between two checks. Each further pause is twice as long, up to
-// longestPause. So Within returns early for quick changes and does not slow down long ones.
-const firstPause, longestPause = time.Millisecond, 32 * time.Millisecond
+// firstPollInterval is Within's first pause between two checks. Each further pause is twice as
+// long, up to maxPollInterval. So Within returns early for quick changes and does not slow down
+// long ones.
+const firstPollInterval, maxPollInterval = time.Millisecond, 32 * time.Millisecond
 
 // Settles waits until a condition is met, at most two seconds. The proxy replies after a majority
 // has answered; the other masters may be later.
@@ -39,11 +40,11 @@ func Await(t *testing.T, what string, met func() bool) {
 // Within waits until a condition returns nil. After limit, it ends the test with the last error.
 func Within(t *testing.T, limit time.Duration, condition func() error) {
 	t.Helper()
-	end, pause := time.Now().Add(limit), firstPause
+	end, pause := time.Now().Add(limit), firstPollInterval
 	err := condition()
 	for ; err != nil && time.Now().Before(end); err = condition() {
 		time.Sleep(pause) // polls
-		pause = min(2*pause, longestPause)
+		pause = min(2*pause, maxPollInterval)
 	}
 	Must(t, err)
 }

@@ -17,18 +17,18 @@ import (
 
 func TestMain(m *testing.M) { kit.Main(m) }
 
-// site is a proxy with its admin port.
-type site struct {
+// proxySite is a proxy with its admin port.
+type proxySite struct {
 	masters  []*redistest.Server
 	upstream *redistest.Server
 	proxy    *harness.Proxy
 	url      string // of the page
 }
 
-// open starts five masters, an upstream and a proxy. Its page shows locks if locks is true.
-func open(t *testing.T, locks bool) site {
+// startSite starts five masters, an upstream and a proxy. Its page shows locks if locks is true.
+func startSite(t *testing.T, locks bool) proxySite {
 	t.Helper()
-	s := site{masters: kit.StartMasters(t), upstream: kit.StartRedis(t)}
+	s := proxySite{masters: kit.StartMasters(t), upstream: kit.StartRedis(t)}
 	args := append(kit.LockKeyArgs(s.upstream), "--admin", "127.0.0.1:0", fmt.Sprintf("--admin-locks=%v", locks))
 	s.proxy = kit.StartProxy(t, redistest.URLs(s.masters), args...)
 	line, err := s.proxy.WaitLog(`msg="serving health and metrics"`, kit.Patience)
@@ -38,7 +38,7 @@ func open(t *testing.T, locks bool) site {
 }
 
 // get requests a path of the admin port, under the given host name.
-func (s site) get(t *testing.T, method, path, host string) (*http.Response, string) {
+func (s proxySite) get(t *testing.T, method, path, host string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
 	kit.Must(t, err)
@@ -54,7 +54,7 @@ func (s site) get(t *testing.T, method, path, host string) (*http.Response, stri
 }
 
 // view returns a JSON reply of the admin port.
-func (s site) view(t *testing.T, path string) (view map[string]any) {
+func (s proxySite) view(t *testing.T, path string) (view map[string]any) {
 	t.Helper()
 	answer, body := s.get(t, http.MethodGet, path, "")
 	if answer.StatusCode != http.StatusOK {

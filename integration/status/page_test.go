@@ -14,52 +14,52 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// seen is the time within which the page must show an event. The page requests the state each
-// second, and the test logs how long that took: on an idle machine less than two seconds.
-const seen = 15 * time.Second
+// showTimeout is the time within which the page must show an event. The page requests the state
+// each second, and the test logs how long that took: on an idle machine less than two seconds.
+const showTimeout = 15 * time.Second
 
-// hostile is a key that contains markup.
-const hostile = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
+// hostileKey is a key that contains markup.
+const hostileKey = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
 
-// rowOf returns a JavaScript expression for the text of the table row of a server or a key.
-func rowOf(name string) string {
+// rowExpression returns a JavaScript expression for the text of the table row of a server or a key.
+func rowExpression(name string) string {
 	return fmt.Sprintf("([...document.querySelectorAll('tbody tr')].map((tr) => tr.innerText).find((text) => text.includes(%q)) || '')", name)
 }
 
-// TestPage: the page shows the current masters, locks and events, shows names from clients as text,
-// and requests nothing from other sites.
+// TestPage checks that the page shows the current masters, locks and events, shows names from
+// clients as text, and requests nothing from other sites.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	chromium, s := browser.Start(t), open(t, true)
+	chromium, s := browser.Start(t), startSite(t, true)
 	client := kit.Connect(t, s.proxy)
 	kit.Want(t, client, "OK", "CLIENT", "SETNAME", "</td><script>document.title='owned'</script>")
-	kit.WantGrant(t, client, "LOCK", hostile, "t0kEn", "PX", "600000")
+	kit.WantGrant(t, client, "LOCK", hostileKey, "t0kEn", "PX", "600000")
 	kit.WantGrant(t, client, "LOCK", "other", "t0kEn", "PX", "600000")
-	page := chromium.Open(t, s.url, browser.Look{})
-	page.Soon(t, kit.Patience, "document.querySelectorAll('#masters tr').length === 5 && document.querySelector('#banner').innerText.includes('5 of 5 masters vote')")
-	page.Soon(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 2")
-	page.Soon(t, kit.Patience, rowOf(hostile)+".includes('script>document.title')") // as text, with the client's name
-	page.Soon(t, kit.Patience, "document.querySelectorAll('.plot path').length >= 8")
+	page := chromium.Open(t, s.url, browser.Display{})
+	page.WaitTrue(t, kit.Patience, "document.querySelectorAll('#masters tr').length === 5 && document.querySelector('#banner').innerText.includes('5 of 5 masters vote')")
+	page.WaitTrue(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 2")
+	page.WaitTrue(t, kit.Patience, rowExpression(hostileKey)+".includes('script>document.title')") // as text, with the client's name
+	page.WaitTrue(t, kit.Patience, "document.querySelectorAll('.plot path').length >= 8")
 
-	kit.Want(t, client, int64(1), "FORCEUNLOCK", hostile)
-	page.Soon(t, seen, "document.querySelector('#events').innerText.includes('FORCEUNLOCK') && document.querySelector('#events').innerText.includes('<img src=x')")
-	page.Soon(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 1")
+	kit.Want(t, client, int64(1), "FORCEUNLOCK", hostileKey)
+	page.WaitTrue(t, showTimeout, "document.querySelector('#events').innerText.includes('FORCEUNLOCK') && document.querySelector('#events').innerText.includes('<img src=x')")
+	page.WaitTrue(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 1")
 	kit.WantGrant(t, client, "LOCK", "third", "t0kEn", "PX", "600000")
-	page.Soon(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 2")
+	page.WaitTrue(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 2")
 	_, err := page.Eval("{const m = document.querySelector('#match'); m.value = 'o?h*'; m.dispatchEvent(new Event('input', {bubbles: true}))}")
 	kit.Must(t, err)
-	page.Soon(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 1 && "+rowOf("other")+" !== ''")
+	page.WaitTrue(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 1 && "+rowExpression("other")+" !== ''")
 
 	for i, master := range s.masters[:3] {
 		kit.Must(t, master.Kill())
-		took := page.Soon(t, seen, rowOf(master.Addr())+".includes('down')")
-		page.Soon(t, seen, fmt.Sprintf("document.querySelector('#banner').innerText.includes('%d of 5 masters vote')", 4-i))
+		took := page.WaitTrue(t, showTimeout, rowExpression(master.Addr())+".includes('down')")
+		page.WaitTrue(t, showTimeout, fmt.Sprintf("document.querySelector('#banner').innerText.includes('%d of 5 masters vote')", 4-i))
 		t.Logf("a master's death was seen after %v", took.Round(time.Millisecond))
 	}
-	page.Soon(t, seen, "document.querySelector('#banner').classList.contains('bad') && document.title.startsWith('⚠')")
-	page.Soon(t, seen, "document.querySelector('#events').innerText.includes('no locks')")
+	page.WaitTrue(t, showTimeout, "document.querySelector('#banner').classList.contains('bad') && document.title.startsWith('⚠')")
+	page.WaitTrue(t, showTimeout, "document.querySelector('#events').innerText.includes('no locks')")
 	kit.Must(t, s.masters[0].Restart()) // three masters without data do not vote until the longest lease has expired
-	page.Soon(t, kit.Patience, rowOf(s.masters[0].Addr())+".includes('quarantine') && "+rowOf(s.masters[0].Addr())+".match(/1[01] min/) !== null")
+	page.WaitTrue(t, kit.Patience, rowExpression(s.masters[0].Addr())+".includes('quarantine') && "+rowExpression(s.masters[0].Addr())+".match(/1[01] min/) !== null")
 
 	if title, err := page.Eval("document.title"); err != nil || !strings.Contains(fmt.Sprint(title), "redlock-proxy 2/5") {
 		t.Errorf("the title is %v, %v", title, err)
@@ -67,40 +67,40 @@ func TestPage(t *testing.T) {
 	if made, err := page.Eval("document.querySelectorAll('main img, main script, body script, iframe').length"); err != nil || made != 0.0 {
 		t.Errorf("%v elements were made of text, %v", made, err)
 	}
-	for _, url := range page.Asked() {
+	for _, url := range page.RequestedURLs() {
 		if !strings.HasPrefix(url, s.url) {
 			t.Errorf("the page asks for %s", url)
 		}
 	}
-	if complaints := page.Complaints(); len(complaints) > 0 {
+	if complaints := page.ConsoleMessages(); len(complaints) > 0 {
 		t.Errorf("the browser complains: %q", complaints)
 	}
 	if text := page.Text(t, "html"); strings.Contains(text, "t0kEn") {
-		t.Error("the page tells a token")
+		t.Error("the page shows a token")
 	}
 	kit.Must(t, s.proxy.Kill())
-	page.Soon(t, 10*time.Second, "document.querySelector('#banner').innerText.includes('does not answer')")
+	page.WaitTrue(t, 10*time.Second, "document.querySelector('#banner').innerText.includes('does not answer')")
 }
 
-// TestNoLocks: without the setting admin-locks, no path shows a key or a client.
+// TestNoLocks checks that without the setting admin-locks, no path shows a key or a client.
 func TestNoLocks(t *testing.T) {
 	t.Parallel()
-	chromium, s := browser.Start(t), open(t, false)
+	chromium, s := browser.Start(t), startSite(t, false)
 	client := kit.Connect(t, s.proxy)
 	kit.Want(t, client, "OK", "CLIENT", "SETNAME", "cLiEnT")
 	kit.WantGrant(t, client, "LOCK", "kEy4Q", "t0kEn", "PX", "600000")
 	kit.Want(t, client, int64(1), "FORCEUNLOCK", "kEy4Q")
-	page := chromium.Open(t, s.url, browser.Look{})
-	page.Soon(t, kit.Patience, "document.querySelector('#events').innerText.includes('FORCEUNLOCK')")
-	page.Soon(t, kit.Patience, "document.querySelector('#locks-note').innerText.includes('admin-locks') && getComputedStyle(document.querySelector('#locks-table')).display === 'none'")
-	told := page.Text(t, "html")
+	page := chromium.Open(t, s.url, browser.Display{})
+	page.WaitTrue(t, kit.Patience, "document.querySelector('#events').innerText.includes('FORCEUNLOCK')")
+	page.WaitTrue(t, kit.Patience, "document.querySelector('#locks-note').innerText.includes('admin-locks') && getComputedStyle(document.querySelector('#locks-table')).display === 'none'")
+	shown := page.Text(t, "html")
 	for _, path := range []string{"status/v1", "status/v1/locks", "status/v1/locks?match=*"} {
 		_, body := s.get(t, http.MethodGet, path, "")
-		told += body
+		shown += body
 	}
 	for _, secret := range []string{"kEy4Q", "t0kEn", "cLiEnT", client.LocalAddr()} {
-		if strings.Contains(told, secret) {
-			t.Errorf("it tells %q:\n%s", secret, told)
+		if strings.Contains(shown, secret) {
+			t.Errorf("it shows %q:\n%s", secret, shown)
 		}
 	}
 	if answer, _ := s.get(t, http.MethodGet, "status/v1/locks", ""); answer.StatusCode != http.StatusForbidden {
@@ -108,18 +108,19 @@ func TestNoLocks(t *testing.T) {
 	}
 }
 
-// TestLooks: the page fits a phone of 360 pixels and follows the browser's colour scheme.
+// TestLooks checks that the page fits a phone of 360 pixels and follows the browser's colour
+// scheme.
 func TestLooks(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	chromium, s := browser.Start(t), open(t, true)
+	chromium, s := browser.Start(t), startSite(t, true)
 	client := kit.Connect(t, s.proxy)
 	kit.WantGrant(t, client, "LOCK", strings.Repeat("very-long-key:", 15), "t", "PX", "600000")
 	kit.Must(t, s.masters[4].Kill())
 	colours := map[bool]any{}
-	for _, look := range []browser.Look{{Width: 360, Height: 740}, {Width: 360, Height: 740, Dark: true}, {Width: 768}, {}} {
+	for _, look := range []browser.Display{{Width: 360, Height: 740}, {Width: 360, Height: 740, Dark: true}, {Width: 768}, {}} {
 		page := chromium.Open(t, s.url, look)
-		page.Soon(t, kit.Patience,
+		page.WaitTrue(t, kit.Patience,
 			"document.querySelectorAll('#locks tr').length === 1 && document.querySelectorAll('#masters tr').length === 5")
 		wide, err := page.Eval("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 		if err != nil || wide != 0.0 {
@@ -137,10 +138,10 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestStrangers: requests that other sites can make a browser send are refused.
-func TestStrangers(t *testing.T) {
+// TestOtherSites checks that requests that other sites can make a browser send are refused.
+func TestOtherSites(t *testing.T) {
 	t.Parallel()
-	chromium, s := browser.Start(t), open(t, true)
+	chromium, s := browser.Start(t), startSite(t, true)
 	for _, host := range []string{"evil.example", "evil.example:9380", "127.0.0.1.evil.example"} {
 		for _, path := range []string{"", "status/v1", "status/v1/locks", "status/page.js", "metrics", "readyz"} {
 			if answer, body := s.get(t, http.MethodGet, path,
@@ -156,20 +157,20 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 	// The same page from another origin.
-	other := chromium.Open(t, strings.Replace(open(t, false).url, "127.0.0.1", "localhost", 1), browser.Look{})
-	other.Soon(t, kit.Patience, "document.querySelectorAll('#masters tr').length === 5")
+	other := chromium.Open(t, strings.Replace(startSite(t, false).url, "127.0.0.1", "localhost", 1), browser.Display{})
+	other.WaitTrue(t, kit.Patience, "document.querySelectorAll('#masters tr').length === 5")
 	got, err := other.Eval(fmt.Sprintf("fetch(%q).then(() => 'read', () => 'refused')", s.url+"status/v1"))
 	if err != nil || got != "refused" {
 		t.Errorf("another origin gets %v, %v", got, err)
 	}
 }
 
-// TestCost: however many browsers show the page, the proxy polls the masters at most every few
-// seconds, and replies in time.
+// TestCost checks that however many browsers show the page, the proxy polls the masters at most
+// every few seconds, and replies in time.
 func TestCost(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	s := open(t, true)
+	s := startSite(t, true)
 	client := kit.Connect(t, s.proxy)
 	for i := range 250 {
 		kit.WantGrant(t, client, "LOCK", fmt.Sprintf("k%03d", i), "t", "PX", "600000")
@@ -178,7 +179,7 @@ func TestCost(t *testing.T) {
 	for began := time.Now(); time.Since(began) < 7*time.Second; {
 		view := s.view(t, "status/v1/locks")
 		if locks := view["locks"].([]any); len(locks) != 200 || view["more"] != true {
-			t.Fatalf("%d locks are told, more: %v", len(locks), view["more"])
+			t.Fatalf("%d locks are shown, more: %v", len(locks), view["more"])
 		}
 		times[view["at"].(float64)] = true
 	}

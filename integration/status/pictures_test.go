@@ -22,8 +22,8 @@ func TestPictures(t *testing.T) {
 	if folder == "" {
 		t.Skip("REDLOCK_PICTURES names no folder for pictures")
 	}
-	chromium, s := browser.Start(t), open(t, true)
-	stop := work(t, s)
+	chromium, s := browser.Start(t), startSite(t, true)
+	stop := startClients(t, s)
 	defer stop()
 	time.Sleep(25 * time.Second) // the curves need points
 	kit.Must(t, s.masters[1].Kill())
@@ -34,23 +34,24 @@ func TestPictures(t *testing.T) {
 	time.Sleep(5 * time.Second) // the curves need points
 	for _, look := range []struct {
 		name   string
-		look   browser.Look
+		look   browser.Display
 		height int
 	}{
-		{"status-light", browser.Look{Width: 1120}, 940},
-		{"status-dark", browser.Look{Width: 1120, Dark: true}, 1000},
-		{"status-phone", browser.Look{Width: 360, Height: 740}, 1500},
-		{"status-phone-dark", browser.Look{Width: 360, Height: 740, Dark: true}, 1500},
+		{"status-light", browser.Display{Width: 1120}, 940},
+		{"status-dark", browser.Display{Width: 1120, Dark: true}, 1000},
+		{"status-phone", browser.Display{Width: 360, Height: 740}, 1500},
+		{"status-phone-dark", browser.Display{Width: 360, Height: 740, Dark: true}, 1500},
 	} {
 		page := chromium.Open(t, s.url, look.look)
-		page.Soon(t, kit.Patience, `document.querySelectorAll("#locks tr").length > 5`)
+		page.WaitTrue(t, kit.Patience, `document.querySelectorAll("#locks tr").length > 5`)
 		time.Sleep(1500 * time.Millisecond) // so that the page has a new state
-		page.Picture(t, filepath.Join(folder, look.name+".png"), look.height)
+		page.Screenshot(t, filepath.Join(folder, look.name+".png"), look.height)
 	}
 }
 
-// work starts clients that lock, wait, are refused and use the upstream, until stop is called.
-func work(t *testing.T, s site) (stop func()) {
+// startClients starts clients that lock, wait, are refused and use the upstream, until stop is
+// called.
+func startClients(t *testing.T, s proxySite) (stop func()) {
 	t.Helper()
 	holder := kit.Connect(t, s.proxy)
 	kit.Want(t, holder, "OK", "CLIENT", "SETNAME", "billing-worker-3")

@@ -15,13 +15,13 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestMastersUpgradedInPlace: the masters are restarted one after the other as another release,
-// with their data, while clients lock.
+// TestMastersUpgradedInPlace restarts the masters one after the other as another release, with
+// their data, while clients lock.
 func TestMastersUpgradedInPlace(t *testing.T) {
 	for _, path := range [][]string{{"redis-6.0.16", redistest.Installed, "redis-8.0.6"},
 		{redistest.Installed, "valkey-9.1.2"}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
-			r := startNow(t, path[0])
+			r := startCurrent(t, path[0])
 			for _, version := range path[1:] {
 				for _, master := range r.masters {
 					kit.Must(t, master.Kill())
@@ -29,25 +29,25 @@ func TestMastersUpgradedInPlace(t *testing.T) {
 					kit.Must(t, master.ReviveAs(version))
 					r.wantVoting()
 				}
-				r.wantSound(version, true)
+				r.wantNoLoss(version, true)
 			}
 			r.stop()
 		})
 	}
 }
 
-// TestMastersReplacedByAnotherRelease: empty servers of another release replace the masters, one
+// TestMastersReplacedByAnotherRelease replaces the masters by empty servers of another release, one
 // after the other, by PROXY RELOAD.
 func TestMastersReplacedByAnotherRelease(t *testing.T) {
 	for _, path := range [][]string{{"redis-6.0.16", "redis-8.0.6"}, {"redis-8.0.6", "valkey-9.1.2"},
 		{"valkey-9.1.2", redistest.Installed}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
-			r := startNow(t, path[0])
+			r := startCurrent(t, path[0])
 			for i, old := range r.masters {
 				r.masters[i] = redistest.New(t, redistest.Options{Version: path[1], InMemory: true,
 					ExtraArgs: redistest.Durable()})
 				for proxy := range r.proxies {
-					r.name(proxy, r.masters)
+					r.writeConfig(proxy, r.masters)
 				}
 				if reply, failed := kit.Do(t, kit.Dial(t, r.addrs[i%2]), "PROXY", "RELOAD").(redistest.RespError); failed {
 					t.Fatalf("PROXY RELOAD: %s", reply)
@@ -56,14 +56,14 @@ func TestMastersReplacedByAnotherRelease(t *testing.T) {
 				r.wantVoting()
 				kit.Must(t, old.Kill())
 			}
-			r.wantSound(path[1], false) // commands in flight while the masters change may get NOQUORUM
+			r.wantNoLoss(path[1], false) // commands in flight while the masters change may get NOQUORUM
 			r.stop()
 		})
 	}
 }
 
-// startNow starts masters of a version, and current proxies.
-func startNow(t *testing.T, version string) *rig {
+// startCurrent starts masters of a version, and current proxies.
+func startCurrent(t *testing.T, version string) *rig {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
 	kit.Must(t, err)

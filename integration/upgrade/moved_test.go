@@ -15,11 +15,11 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// TestEarlierProxyAfterAMove: the locks are not moved as long as the masters know of a proxy with
-// protocol 1. If such a proxy is started after the move, it gets no votes, and disturbs no other
-// proxy.
+// TestEarlierProxyAfterAMove checks that the locks are not moved as long as the masters know of a
+// proxy with protocol 1. If such a proxy is started after the move, it gets no votes, and disturbs
+// no other proxy.
 func TestEarlierProxyAfterAMove(t *testing.T) {
-	old := build(t, earlier[1].commit)
+	old := buildCommit(t, earlierProtocols[1].commit)
 	upstream, masters := kit.StartRedis(t, redistest.Durable()...), kit.StartMasters(t)
 	early := func() *harness.Proxy {
 		t.Helper()
@@ -34,19 +34,19 @@ func TestEarlierProxyAfterAMove(t *testing.T) {
 	kit.Want(t, client, "OK", "SET", "lock:held", "me", "NX", "PX", "600000")
 	beside := early()
 	kit.Soon(t, func() error {
-		if said := move(t, proxy); !strings.Contains(said, "earlier version") {
+		if said := runMove(t, proxy); !strings.Contains(said, "earlier version") {
 			return fmt.Errorf("move says: %s", said)
 		}
 		return nil
 	})
 	kit.Must(t, beside.Close())
 	kit.Soon(t, func() error {
-		if said := move(t, proxy); !strings.Contains(said, "the locks are at the masters") {
+		if said := runMove(t, proxy); !strings.Contains(said, "the locks are at the masters") {
 			return fmt.Errorf("move says: %s", said)
 		}
 		return nil
 	})
-	before := markers(t, masters)
+	before := readMarkers(t, masters)
 	late := kit.Connect(t, early())
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if reply := kit.Text(kit.Do(t, late, "SET", "lock:free", "other", "NX", "PX",
@@ -56,13 +56,13 @@ func TestEarlierProxyAfterAMove(t *testing.T) {
 		kit.Want(t, client, "me", "GET", "lock:held")
 		kit.Want(t, client, nil, "SET", "lock:held", "me", "NX", "PX", "600000")
 	}
-	if after := markers(t, masters); after != before {
+	if after := readMarkers(t, masters); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
 }
 
-// move runs the command move, and returns its output.
-func move(t *testing.T, proxy *harness.Proxy) string {
+// runMove runs the command move, and returns its output.
+func runMove(t *testing.T, proxy *harness.Proxy) string {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
 	kit.Must(t, err)
@@ -70,8 +70,8 @@ func move(t *testing.T, proxy *harness.Proxy) string {
 	return string(out)
 }
 
-// markers returns the markers and records on masters.
-func markers(t *testing.T, masters []*redistest.Server) string {
+// readMarkers returns the markers and records on masters.
+func readMarkers(t *testing.T, masters []*redistest.Server) string {
 	t.Helper()
 	var all strings.Builder
 	for _, master := range masters {

@@ -20,40 +20,40 @@ import (
 
 // rig holds five masters that lose no data, two proxies, and the clients of both.
 type rig struct {
-	t       *testing.T
-	old     string
-	masters []*redistest.Server
-	proxies [2]*harness.Proxy
-	addrs   [2]string
-	// files has the paths of the proxies' configurations.
-	files    [2]string
-	upstream string
-	random   *rand.Rand
+	t          *testing.T
+	oldProgram string
+	masters    []*redistest.Server
+	proxies    [2]*harness.Proxy
+	addrs      [2]string
+	// configFiles has the paths of the proxies' configurations.
+	configFiles [2]string
+	upstream    string
+	random      *rand.Rand
 
-	contests []*holdings.Contest
-	mu       sync.Mutex
-	unknown  map[string]int // NOQUORUM since the round began
-	lost     []string
+	contests        []*holdings.Contest
+	mu              sync.Mutex
+	noQuorumReplies map[string]int // NOQUORUM since the round began
+	lostLocks       []string
 }
 
-const clientsOfKey = 4
+const clientsPerKey = 4
 
 var keys = []string{"lock:a", "lock:b", "lock:c", "other"}
 
 // startRig starts the masters of a version, and proxies of a program.
 func startRig(t *testing.T, old string, seed uint64, version string) *rig {
 	t.Helper()
-	r := &rig{t: t, old: old, random: rand.New(rand.NewPCG(seed, 0)), unknown: map[string]int{}}
+	r := &rig{t: t, oldProgram: old, random: rand.New(rand.NewPCG(seed, 0)), noQuorumReplies: map[string]int{}}
 	for range 5 {
 		r.masters = append(r.masters, redistest.New(t, redistest.Options{Version: version, InMemory: true,
 			ExtraArgs: redistest.Durable()}))
 	}
 	upstream := kit.StartRedis(t)
 	for i := range r.proxies {
-		r.files[i] = filepath.Join(t.TempDir(), "config.yaml")
+		r.configFiles[i] = filepath.Join(t.TempDir(), "config.yaml")
 		r.upstream = upstream.URL()
-		r.name(i, r.masters)
-		r.start(i, old)
+		r.writeConfig(i, r.masters)
+		r.startProxy(i, old)
 		r.addrs[i] = r.proxies[i].Addr()
 	}
 	t.Cleanup(func() {
@@ -64,56 +64,56 @@ func startRig(t *testing.T, old string, seed uint64, version string) *rig {
 	for k, key := range keys {
 		c := holdings.NewContest()
 		r.contests = append(r.contests, c)
-		for i := range clientsOfKey {
-			who := &client{rig: r, contest: c, key: key, at: i % 2, random: rand.New(rand.NewPCG(seed,
-				uint64(k*clientsOfKey+i+1)))}
-			c.Enter(fmt.Sprintf("%s-%d", key, i), who.turn)
+		for i := range clientsPerKey {
+			member := &client{rig: r, contest: c, key: key, proxyIndex: i % 2, random: rand.New(rand.NewPCG(seed,
+				uint64(k*clientsPerKey+i+1)))}
+			c.Enter(fmt.Sprintf("%s-%d", key, i), member.lockOnce)
 		}
 	}
 	return r
 }
 
-// name writes masters into the file of a proxy.
-func (r *rig) name(proxy int, masters []*redistest.Server) {
+// writeConfig writes masters into the file of a proxy.
+func (r *rig) writeConfig(proxy int, masters []*redistest.Server) {
 	r.t.Helper()
 	text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nlock-keys: [\"lock:*\"]\nupstream: %s\nmax-ttl: 1m\nmaster: [%s]\n", r.upstream, strings.Join(redistest.URLs(masters), ", "))
-	kit.Must(r.t, kit.ReplaceFile(r.files[proxy], text))
+	kit.Must(r.t, kit.ReplaceFile(r.configFiles[proxy], text))
 }
 
-func (r *rig) start(i int, program string) {
+func (r *rig) startProxy(i int, program string) {
 	r.t.Helper()
 	var args []string
 	if r.addrs[i] != "" {
 		args = []string{"--listen", r.addrs[i]}
 	}
-	proxy, err := harness.StartProxy(harness.ProxyOptions{Binary: program, Config: r.files[i], Args: args})
+	proxy, err := harness.StartProxy(harness.ProxyOptions{Binary: program, Config: r.configFiles[i], Args: args})
 	kit.Must(r.t, err)
 	r.proxies[i] = proxy
 }
 
-// forget discards the recorded NOQUORUM replies.
-func (r *rig) forget() {
+// clearNoQuorum discards the recorded NOQUORUM replies.
+func (r *rig) clearNoQuorum() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	clear(r.unknown)
+	clear(r.noQuorumReplies)
 }
 
-// wantSound fails the test if a lock was lost. If healthy is true, because no master was disturbed,
-// it also fails the test if a client got NOQUORUM.
-func (r *rig) wantSound(when string, healthy bool) {
+// wantNoLoss fails the test if a lock was lost. If healthy is true, because no master was
+// disturbed, it also fails the test if a client got NOQUORUM.
+func (r *rig) wantNoLoss(when string, healthy bool) {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for what, times := range r.unknown {
+	for reply, times := range r.noQuorumReplies {
 		// A machine that stops for longer than the masters' time limit is no fault of the version.
-		if healthy && !strings.Contains(what, "agreed only after") && !strings.Contains(what, "no answer in time") {
-			r.t.Errorf("%s: %d × %s", when, times, what)
+		if healthy && !strings.Contains(reply, "agreed only after") && !strings.Contains(reply, "no answer in time") {
+			r.t.Errorf("%s: %d × %s", when, times, reply)
 		}
 	}
-	for _, what := range r.lost {
-		r.t.Errorf("%s: LOST: %s", when, what)
+	for _, text := range r.lostLocks {
+		r.t.Errorf("%s: LOST: %s", when, text)
 	}
-	r.lost = nil
+	r.lostLocks = nil
 }
 
 func (r *rig) stop() {
@@ -136,73 +136,73 @@ func (r *rig) stop() {
 // client takes one lock repeatedly, through one proxy, or, while that is down, through the other.
 type client struct {
 	*rig
-	contest *holdings.Contest
-	key     string
-	at      int
-	conn    *redistest.Client
-	random  *rand.Rand
+	contest    *holdings.Contest
+	key        string
+	proxyIndex int
+	conn       *redistest.Client
+	random     *rand.Rand
 }
 
 const (
-	lease = time.Second
-	// slack is the tolerance for differences between clocks.
-	slack = 50 * time.Millisecond
+	lockTTL = time.Second
+	// clockTolerance is the tolerance for differences between clocks.
+	clockTolerance = 50 * time.Millisecond
 )
 
-func (c *client) turn(token string) {
+func (c *client) lockOnce(token string) {
 	sent := c.contest.History.Now()
-	take := []string{"SET", c.key, token, "NX", "PX", kit.Millis(lease)}
+	lock := []string{"SET", c.key, token, "NX", "PX", kit.Millis(lockTTL)}
 	if c.key == "other" {
-		take = []string{"LOCK", c.key, token, "PX", kit.Millis(lease)}
+		lock = []string{"LOCK", c.key, token, "PX", kit.Millis(lockTTL)}
 	}
-	reply, err := c.do(take...)
+	reply, err := c.do(lock...)
 	if err != nil || reply == nil {
 		c.sleep(20 * time.Millisecond)
 		return
 	}
-	received, until := c.contest.History.Now(), sent+lease-slack
+	received, until := c.contest.History.Now(), sent+lockTTL-clockTolerance
 	c.sleep(100 * time.Millisecond)
-	give := []string{"EVAL",
+	unlock := []string{"EVAL",
 		`if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`, "1", c.key, token}
 	if c.key == "other" {
-		give = []string{"UNLOCK", c.key, token}
+		unlock = []string{"UNLOCK", c.key, token}
 	}
 	released := c.contest.History.Now()
 	c.contest.Granted(holdings.Relied(token, received, until, released))
-	given, err := c.do(give...)
-	if after := c.contest.History.Now(); err == nil && given == int64(0) && after < until {
+	reply, err = c.do(unlock...)
+	if after := c.contest.History.Now(); err == nil && reply == int64(0) && after < until {
 		c.mu.Lock()
-		c.lost = append(c.lost, fmt.Sprintf("%s of %s was not there %v after it was granted", c.key, token, after-received))
+		c.lostLocks = append(c.lostLocks, fmt.Sprintf("%s of %s was not there %v after it was granted", c.key, token, after-received))
 		c.mu.Unlock()
 	}
 }
 
 var (
-	errNotAnswered = errors.New("it was not answered as it should be")
-	errEnded       = errors.New("the connection ended")
+	errErrorReply     = errors.New("it was not answered as it should be")
+	errConnectionLost = errors.New("the connection ended")
 )
 
 func (c *client) do(words ...string) (reply any, err error) {
 	if c.conn == nil {
-		if c.conn, err = redistest.Dial(c.addrs[c.at], 10*time.Second); err != nil {
-			c.conn, c.at = nil, 1-c.at
+		if c.conn, err = redistest.Dial(c.addrs[c.proxyIndex], 10*time.Second); err != nil {
+			c.conn, c.proxyIndex = nil, 1-c.proxyIndex
 			return nil, err
 		}
 	}
 	if reply, err = c.conn.Do(words...); err != nil {
-		err = errEnded
+		err = errConnectionLost
 	}
 	c.contest.Count(words[0], reply, err)
 	failure, failed := reply.(redistest.RespError)
 	if err != nil || failed {
 		_ = c.conn.Close()
-		c.conn, c.at = nil, 1-c.at
+		c.conn, c.proxyIndex = nil, 1-c.proxyIndex
 	}
 	if failed {
 		c.mu.Lock()
-		c.unknown[words[0]+": "+string(failure)]++
+		c.noQuorumReplies[words[0]+": "+string(failure)]++
 		c.mu.Unlock()
-		return nil, errNotAnswered
+		return nil, errErrorReply
 	}
 	return reply, err
 }

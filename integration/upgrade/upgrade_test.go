@@ -22,14 +22,14 @@ func TestMain(m *testing.M) { kit.Main(m) }
 // roundsEnv sets the number of rounds with each version.
 const roundsEnv = "REDLOCK_UPGRADES"
 
-// earlier has the last commit of each earlier protocol (marker.Protocol).
-var earlier = []struct{ name, commit string }{
+// earlierProtocols has the last commit of each earlier protocol (marker.Protocol).
+var earlierProtocols = []struct{ name, commit string }{
 	{"protocol 0", "afe1ec79"},
 	{"protocol 1", "9e3fb4f0"},
 }
 
-// build builds the program of a commit.
-func build(t *testing.T, commit string) string {
+// buildCommit builds the program of a commit.
+func buildCommit(t *testing.T, commit string) string {
 	t.Helper()
 	dir := t.TempDir()
 	archive := exec.Command("sh", "-c", `git archive "$1" | tar -x -C "$2"`, "sh", commit, dir)
@@ -47,25 +47,25 @@ func build(t *testing.T, commit string) string {
 	return program
 }
 
-// TestRollingUpgrades: two proxies of an earlier version are replaced by current proxies in turn,
-// and back, while clients lock through both. No lock is lost or held twice. If no master is
-// disturbed, no client gets NOQUORUM.
+// TestRollingUpgrades replaces two proxies of an earlier version by current proxies in turn, and
+// back, while clients lock through both. It checks that no lock is lost or held twice. If no master
+// is disturbed, no client gets NOQUORUM.
 func TestRollingUpgrades(t *testing.T) {
 	rounds, seed := int(kit.NumberFrom(t, roundsEnv, 3)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d rounds (%s); seed %d (%s)", rounds, roundsEnv, seed, kit.SeedEnv)
-	for _, version := range earlier {
+	for _, version := range earlierProtocols {
 		t.Run(version.name, func(t *testing.T) {
-			r := startRig(t, build(t, version.commit), seed, "")
+			r := startRig(t, buildCommit(t, version.commit), seed, "")
 			for n := range rounds {
-				r.round(n)
+				r.runRound(n)
 			}
 			r.stop()
 		})
 	}
 }
 
-// replace replaces a proxy by another version: the old proxy drains, or is killed.
-func (r *rig) replace(i int, program string, kill bool) {
+// replaceProxy replaces a proxy by another version: the old proxy drains, or is killed.
+func (r *rig) replaceProxy(i int, program string, kill bool) {
 	r.t.Helper()
 	if kill {
 		kit.Must(r.t, r.proxies[i].Close())
@@ -77,15 +77,15 @@ func (r *rig) replace(i int, program string, kill bool) {
 	if log := r.proxies[i].Log(); strings.Contains(log, "panic: ") {
 		r.t.Errorf("an accident:\n%s", log)
 	}
-	r.start(i, program)
+	r.startProxy(i, program)
 }
 
-// round upgrades and downgrades both proxies. In every second round, a master is down meanwhile.
-func (r *rig) round(n int) {
+// runRound upgrades and downgrades both proxies. In every second round, a master is down meanwhile.
+func (r *rig) runRound(n int) {
 	r.t.Helper()
 	fault := []string{"", "a master is stopped", "", "a master is killed"}[n%4]
 	master := r.masters[r.random.IntN(len(r.masters))]
-	r.forget()
+	r.clearNoQuorum()
 	end := func() error { return nil }
 	switch n % 4 {
 	case 1:
@@ -98,13 +98,13 @@ func (r *rig) round(n int) {
 	first, last := r.random.IntN(2), 0
 	now, err := harness.BuildProxy(r.t.Context())
 	kit.Must(r.t, err)
-	for step, program := range []string{now, now, r.old, r.old} {
+	for step, program := range []string{now, now, r.oldProgram, r.oldProgram} {
 		last = (first + step) % 2
-		r.replace(last, program, fault != "" && r.random.IntN(2) == 0)
-		time.Sleep(time.Duration(r.random.Int64N(int64(lease)))) // clients keep running
+		r.replaceProxy(last, program, fault != "" && r.random.IntN(2) == 0)
+		time.Sleep(time.Duration(r.random.Int64N(int64(lockTTL)))) // clients keep running
 		if step == 1 {
 			kit.Must(r.t, end())
 		}
 	}
-	r.wantSound(fmt.Sprint("round ", n), fault == "")
+	r.wantNoLoss(fmt.Sprint("round ", n), fault == "")
 }

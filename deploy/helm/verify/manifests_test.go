@@ -35,21 +35,21 @@ type pod struct {
 
 // cluster holds the objects of the rendered manifests, by kind.
 type cluster struct {
-	pods     []pod
-	policies map[string]networking.NetworkPolicySpec
-	budgets  map[string]policy.PodDisruptionBudgetSpec
-	services map[string]core.ServiceSpec
-	files    map[string][]string // keys by "Secret/name" or "ConfigMap/name"
-	stateful []apps.StatefulSet
-	others   []string // kinds that are only checked for their types
+	pods         []pod
+	policies     map[string]networking.NetworkPolicySpec
+	budgets      map[string]policy.PodDisruptionBudgetSpec
+	services     map[string]core.ServiceSpec
+	files        map[string][]string // keys by "Secret/name" or "ConfigMap/name"
+	statefulSets []apps.StatefulSet
+	otherKinds   []string // kinds that are only checked for their types
 }
 
-// preset holds the values without which the chart refuses to render.
-var preset = []string{"--set", "protectedMode=false"}
+// requiredValues holds the values without which the chart refuses to render.
+var requiredValues = []string{"--set", "protectedMode=false"}
 
-// choices holds named sets of arguments for helm template; the tests render the chart with each.
-var choices = map[string][]string{
-	"preset": preset,
+// valueSets holds named sets of arguments for helm template; the tests render the chart with each.
+var valueSets = map[string][]string{
+	"preset": requiredValues,
 	"everything": {"--set", "settings.upstream=redis://redis:6379", "--set", "monitoring.serviceMonitor.enabled=true",
 		"--set", "monitoring.serviceMonitor.labels.a=b",
 		"--set", "monitoring.prometheusRule.enabled=true", "--set", "masters.storage.class=fast", "--set",
@@ -135,7 +135,7 @@ func decode(d runtime.Decoder, source []byte) (objects []runtime.Object, err err
 		if err != nil {
 			return nil, err
 		}
-		if onlyComments.Match(document) {
+		if onlyCommentsPattern.Match(document) {
 			continue
 		}
 		object, _, err := d.Decode(document, nil, nil)
@@ -146,7 +146,7 @@ func decode(d runtime.Decoder, source []byte) (objects []runtime.Object, err err
 	}
 }
 
-var onlyComments = regexp.MustCompile(`\A(\s*(#.*)?\n)*\z`)
+var onlyCommentsPattern = regexp.MustCompile(`\A(\s*(#.*)?\n)*\z`)
 
 func load(t *testing.T, values ...string) *cluster {
 	t.Helper()
@@ -166,10 +166,10 @@ func load(t *testing.T, values ...string) *cluster {
 	return c
 }
 
-// eachChoice runs a test with each element of choices.
-func eachChoice(t *testing.T, test func(t *testing.T, c *cluster)) {
+// eachValueSet runs a test with each element of valueSets.
+func eachValueSet(t *testing.T, test func(t *testing.T, c *cluster)) {
 	t.Helper()
-	for name, values := range choices {
+	for name, values := range valueSets {
 		t.Run(name, func(t *testing.T) { test(t, load(t, values...)) })
 	}
 }
@@ -178,7 +178,7 @@ func eachChoice(t *testing.T, test func(t *testing.T, c *cluster)) {
 func (c *cluster) add(object runtime.Object) error {
 	switch o := object.(type) {
 	case *apps.StatefulSet:
-		c.stateful = append(c.stateful, *o)
+		c.statefulSets = append(c.statefulSets, *o)
 		return c.addPod(o.ObjectMeta, o.Spec.Template, o.Spec.Selector, o.Spec.VolumeClaimTemplates)
 	case *apps.Deployment:
 		return c.addPod(o.ObjectMeta, o.Spec.Template, o.Spec.Selector, nil)
@@ -195,7 +195,7 @@ func (c *cluster) add(object runtime.Object) error {
 	case *networking.NetworkPolicy:
 		c.policies[o.Name] = o.Spec
 	case *monitoring.ServiceMonitor, *monitoring.PrometheusRule, *core.ServiceAccount:
-		c.others = append(c.others, object.GetObjectKind().GroupVersionKind().Kind)
+		c.otherKinds = append(c.otherKinds, object.GetObjectKind().GroupVersionKind().Kind)
 	default:
 		return fmt.Errorf("a %T is not expected", object)
 	}
@@ -227,8 +227,8 @@ func selects(selector *meta.LabelSelector, p pod) bool {
 	return err == nil && s.Matches(p.labels)
 }
 
-// selected returns the names of the pods that a selector matches.
-func (c *cluster) selected(selector *meta.LabelSelector) (names []string) {
+// selectedPods returns the names of the pods that a selector matches.
+func (c *cluster) selectedPods(selector *meta.LabelSelector) (names []string) {
 	for _, p := range c.pods {
 		if selects(selector, p) {
 			names = append(names, p.name)

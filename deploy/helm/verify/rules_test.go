@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestStrict: a field that Kubernetes does not know, or a repeated field, is an error. Otherwise
-// the other tests could not fail.
+// TestStrict checks that a field that Kubernetes does not know, or a repeated field, is an error.
+// Otherwise the other tests could not fail.
 func TestStrict(t *testing.T) {
 	const good = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {clusterIP: None}\n"
 	d := decoder(t)
@@ -34,14 +34,14 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestSecured: no pod runs as root, can gain privileges, can write to its image, or gets a token or
-// variables that it does not need.
-func TestSecured(t *testing.T) { eachChoice(t, secured) }
+// TestSecured checks that no pod runs as root, can gain privileges, can write to its image, or gets
+// a token or variables that it does not need.
+func TestSecured(t *testing.T) { eachValueSet(t, checkSecurity) }
 
-func secured(t *testing.T, cluster *cluster) {
+func checkSecurity(t *testing.T, cluster *cluster) {
 	for _, p := range cluster.pods {
 		s := p.spec.SecurityContext
-		if s == nil || !is(s.RunAsNonRoot) || s.RunAsUser == nil || *s.RunAsUser == 0 || s.FSGroup == nil ||
+		if s == nil || !isTrue(s.RunAsNonRoot) || s.RunAsUser == nil || *s.RunAsUser == 0 || s.FSGroup == nil ||
 			s.SeccompProfile == nil || s.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault {
 			t.Errorf("%s: its security context is %+v", p.name, s)
 		}
@@ -52,7 +52,7 @@ func secured(t *testing.T, cluster *cluster) {
 		for _, c := range p.spec.Containers {
 			s := c.SecurityContext
 			if s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
-				!is(s.ReadOnlyRootFilesystem) ||
+				!isTrue(s.ReadOnlyRootFilesystem) ||
 				s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) {
 				t.Errorf("%s: the security context of %s is %+v", p.name, c.Name, s)
 			}
@@ -68,12 +68,13 @@ func secured(t *testing.T, cluster *cluster) {
 	}
 }
 
-func is(flag *bool) bool { return flag != nil && *flag }
+func isTrue(flag *bool) bool { return flag != nil && *flag }
 
-// TestReferences: the volumes, secrets and config maps of a pod exist, and so do ports in use.
-func TestReferences(t *testing.T) { eachChoice(t, referred) }
+// TestReferences checks that the volumes, secrets and config maps of a pod exist, and so do ports
+// in use.
+func TestReferences(t *testing.T) { eachValueSet(t, checkReferences) }
 
-func referred(t *testing.T, c *cluster) {
+func checkReferences(t *testing.T, c *cluster) {
 	for _, p := range c.pods {
 		volumes := map[string]bool{}
 		for _, v := range p.spec.Volumes {
@@ -100,7 +101,7 @@ func referred(t *testing.T, c *cluster) {
 		}
 	}
 	for name, s := range c.services {
-		pods := c.selected(&meta.LabelSelector{MatchLabels: s.Selector})
+		pods := c.selectedPods(&meta.LabelSelector{MatchLabels: s.Selector})
 		if len(pods) == 0 {
 			t.Errorf("service %s selects no pods", name)
 		}
@@ -119,16 +120,16 @@ func hasPort(c core.Container, port intstr.IntOrString) bool {
 	})
 }
 
-// TestMasters: the five masters differ only in their number. Each has a volume and a node of its
-// own, and an upgrade restarts none by itself.
+// TestMasters checks that the five masters differ only in their number. Each has a volume and a
+// node of its own, and an upgrade restarts none by itself.
 func TestMasters(t *testing.T) {
-	c := load(t, preset...)
-	if len(c.stateful) != 5 {
-		t.Fatalf("%d masters, want 5", len(c.stateful))
+	c := load(t, requiredValues...)
+	if len(c.statefulSets) != 5 {
+		t.Fatalf("%d masters, want 5", len(c.statefulSets))
 	}
-	first := *c.stateful[0].DeepCopy()
-	strip(&first)
-	for _, s := range c.stateful {
+	first := *c.statefulSets[0].DeepCopy()
+	removeDifferences(&first)
+	for _, s := range c.statefulSets {
 		if *s.Spec.Replicas != 1 || s.Spec.UpdateStrategy.Type != apps.OnDeleteStatefulSetStrategyType ||
 			len(s.Spec.VolumeClaimTemplates) != 1 {
 			t.Errorf("%s: %+v", s.Name, s.Spec)
@@ -137,54 +138,56 @@ func TestMasters(t *testing.T) {
 			t.Errorf("%s: %s is no headless service", s.Name, s.Spec.ServiceName)
 		}
 		apart := s.Spec.Template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-		if len(apart) != 1 || apart[0].TopologyKey != core.LabelHostname || len(c.selected(apart[0].LabelSelector)) != 5 {
+		if len(apart) != 1 || apart[0].TopologyKey != core.LabelHostname || len(c.selectedPods(apart[0].LabelSelector)) != 5 {
 			t.Errorf("%s is not kept apart from the others: %+v", s.Name, apart)
 		}
 		other := *s.DeepCopy()
-		strip(&other)
+		removeDifferences(&other)
 		if !reflect.DeepEqual(other, first) {
 			t.Errorf("%s is not as the first but for its number", s.Name)
 		}
 		if s.Spec.Template.Labels["redlock-master"] != strings.TrimPrefix(s.Name, "redlock-proxy-master-") ||
-			len(c.selected(s.Spec.Selector)) != 1 {
-			t.Errorf("%s selects %v", s.Name, c.selected(s.Spec.Selector))
+			len(c.selectedPods(s.Spec.Selector)) != 1 {
+			t.Errorf("%s selects %v", s.Name, c.selectedPods(s.Spec.Selector))
 		}
 	}
 }
 
-// strip removes the name and the labels in which masters differ.
-func strip(s *apps.StatefulSet) {
+// removeDifferences removes the name and the labels in which masters differ.
+func removeDifferences(s *apps.StatefulSet) {
 	s.Name = ""
 	delete(s.Spec.Selector.MatchLabels, "redlock-master")
 	delete(s.Spec.Template.Labels, "redlock-master")
 }
 
-// TestBudgets: one master may be missing, and one proxy, and the budgets select no other pods.
+// TestBudgets checks that one master may be missing, and one proxy, and the budgets select no other
+// pods.
 func TestBudgets(t *testing.T) {
-	c := load(t, preset...)
+	c := load(t, requiredValues...)
 	masters, proxies := c.budgets["redlock-proxy-masters"], c.budgets["redlock-proxy"]
-	if got := c.selected(masters.Selector); len(got) != 5 || masters.MinAvailable == nil ||
+	if got := c.selectedPods(masters.Selector); len(got) != 5 || masters.MinAvailable == nil ||
 		masters.MinAvailable.IntValue() != 4 {
 		t.Errorf("the budget of the masters: %v of %v", masters.MinAvailable, got)
 	}
-	if got := c.selected(proxies.Selector); !slices.Equal(got, []string{"redlock-proxy"}) ||
+	if got := c.selectedPods(proxies.Selector); !slices.Equal(got, []string{"redlock-proxy"}) ||
 		proxies.MaxUnavailable == nil || proxies.MaxUnavailable.IntValue() != 1 {
 		t.Errorf("the budget of the proxies: %v of %v", proxies.MaxUnavailable, got)
 	}
 }
 
-// TestNetwork: only proxies and the init job reach the masters, and the masters reach nothing.
+// TestNetwork checks that only proxies and the init job reach the masters, and the masters reach
+// nothing.
 func TestNetwork(t *testing.T) {
-	c := load(t, preset...)
+	c := load(t, requiredValues...)
 	p := c.policies["redlock-proxy-masters"]
-	if got := c.selected(&p.PodSelector); len(got) != 5 || len(p.PolicyTypes) != 2 || len(p.Egress) != 0 ||
+	if got := c.selectedPods(&p.PodSelector); len(got) != 5 || len(p.PolicyTypes) != 2 || len(p.Egress) != 0 ||
 		len(p.Ingress) != 1 || len(p.Ingress[0].From) != 1 {
 		t.Fatalf("the policy of the masters, of %v: %+v", got, p)
 	}
 	want := []string{"redlock-proxy", "redlock-proxy-init"}
 	for _, selector := range []*meta.LabelSelector{p.Ingress[0].From[0].PodSelector,
 		ptr(c.policies["redlock-proxy"].PodSelector)} {
-		if got := c.selected(selector); !slices.Equal(got, want) {
+		if got := c.selectedPods(selector); !slices.Equal(got, want) {
 			t.Errorf("a policy is for %v, want %v", got, want)
 		}
 	}
@@ -192,9 +195,10 @@ func TestNetwork(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestDrainFits: Kubernetes waits for longer than drain-delay and the 10 s in which a proxy drains.
+// TestDrainFits checks that Kubernetes waits for longer than drain-delay and the 10 s in which a
+// proxy drains.
 func TestDrainFits(t *testing.T) {
-	for _, p := range load(t, preset...).pods {
+	for _, p := range load(t, requiredValues...).pods {
 		if p.name != "redlock-proxy" {
 			continue
 		}
@@ -211,22 +215,22 @@ func TestDrainFits(t *testing.T) {
 	}
 }
 
-// TestSwitches: the chart renders the objects that are switched on, and no others.
+// TestSwitches checks that the chart renders the objects that are switched on, and no others.
 func TestSwitches(t *testing.T) {
-	for name, want := range map[string]struct{ masters, policies, budgets, others int }{
+	for name, want := range map[string]struct{ masters, policies, budgets, otherKinds int }{
 		"preset": {5, 2, 2, 0}, "everything": {5, 2, 2, 3}, "little": {3, 0, 0, 0}, "own masters": {0, 1, 1, 0},
 		"own secrets": {5, 2, 2, 0},
 	} {
-		c := load(t, choices[name]...)
-		if len(c.stateful) != want.masters || len(c.policies) != want.policies || len(c.budgets) != want.budgets ||
-			len(c.others) != want.others {
-			t.Errorf("%s: %d masters, %d policies, %d budgets and %v, want %+v", name, len(c.stateful), len(c.policies),
-				len(c.budgets), c.others, want)
+		c := load(t, valueSets[name]...)
+		if len(c.statefulSets) != want.masters || len(c.policies) != want.policies || len(c.budgets) != want.budgets ||
+			len(c.otherKinds) != want.otherKinds {
+			t.Errorf("%s: %d masters, %d policies, %d budgets and %v, want %+v", name, len(c.statefulSets), len(c.policies),
+				len(c.budgets), c.otherKinds, want)
 		}
 	}
 }
 
-// TestRefused: invalid values are refused with an error that names them.
+// TestRefused checks that invalid values are refused with an error that names them.
 func TestRefused(t *testing.T) {
 	for values, want := range map[string]string{
 		"masters.count=2":                          "masters.count: 3 or 5",
@@ -242,7 +246,7 @@ func TestRefused(t *testing.T) {
 		"monitoring.enabled=true":                  "'enabled' not allowed",
 		"settings=none":                            "/settings",
 	} {
-		wantRefused(t, want, append(preset, "--set", values)...)
+		wantRefused(t, want, append(requiredValues, "--set", values)...)
 	}
 }
 
@@ -254,7 +258,7 @@ func wantRefused(t *testing.T, want string, values ...string) {
 	}
 }
 
-// TestLint: helm lint reports only that the chart has no icon.
+// TestLint checks that helm lint reports only that the chart has no icon.
 func TestLint(t *testing.T) {
 	out, err := helm("lint", "--strict", chart)
 	if err != nil || strings.Contains(string(out), "WARNING") || strings.Contains(string(out), "ERROR") {
@@ -262,7 +266,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestAlerts: the chart's rules are the rules in deploy/prometheus.
+// TestAlerts checks that the chart's rules are the rules in deploy/prometheus.
 func TestAlerts(t *testing.T) {
 	alerts, err := os.ReadFile("../../prometheus/alerts.yml")
 	if err != nil {

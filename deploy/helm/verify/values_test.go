@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// TestProtectedMode: the chart sets protected mode, and does not render if the values do not decide
-// it.
+// TestProtectedMode checks that the chart sets protected mode, and does not render if the values do
+// not decide it.
 func TestProtectedMode(t *testing.T) {
 	const upstream = "settings.upstream=redis://redis"
 	for values, want := range map[string]string{
@@ -27,7 +27,7 @@ func TestProtectedMode(t *testing.T) {
 		"users.existingSecret=own,protectedMode=false":            "false",
 		"protectedMode=true,existingSettings=own,masters.count=0": "true",
 	} {
-		if got := variables(load(t, "--set", values))["REDLOCK_PROTECTED_MODE"]; got != want {
+		if got := proxyVariables(load(t, "--set", values))["REDLOCK_PROTECTED_MODE"]; got != want {
 			t.Errorf("%s: got %q, want %s", values, got, want)
 		}
 	}
@@ -44,17 +44,17 @@ func TestProtectedMode(t *testing.T) {
 	}
 }
 
-// variables returns the environment variables of the proxies' container.
-func variables(c *cluster) map[string]string {
+// proxyVariables returns the environment variables of the proxies' container.
+func proxyVariables(c *cluster) map[string]string {
 	all := map[string]string{}
-	for _, v := range c.named("redlock-proxy").spec.Containers[0].Env {
+	for _, v := range c.podNamed("redlock-proxy").spec.Containers[0].Env {
 		all[v.Name] = v.Value
 	}
 	return all
 }
 
-// named returns the pod with this name, or a pod with an empty container if there is none.
-func (c *cluster) named(name string) pod {
+// podNamed returns the pod with this name, or a pod with an empty container if there is none.
+func (c *cluster) podNamed(name string) pod {
 	for _, p := range c.pods {
 		if p.name == name {
 			return p
@@ -63,18 +63,19 @@ func (c *cluster) named(name string) pod {
 	return pod{spec: core.PodSpec{Containers: []core.Container{{}}}}
 }
 
-// TestUsers: REDLOCK_ACL_FILE is in the folder where the secret with the users is mounted.
+// TestUsers checks that REDLOCK_ACL_FILE is in the folder where the secret with the users is
+// mounted.
 func TestUsers(t *testing.T) {
 	c := load(t, "--set", "users.existingSecret=own-users")
-	folder, found := strings.CutSuffix(variables(c)["REDLOCK_ACL_FILE"], "/users.acl")
-	at := mounted(c.named("redlock-proxy"), folder)
+	folder, found := strings.CutSuffix(proxyVariables(c)["REDLOCK_ACL_FILE"], "/users.acl")
+	at := mountedVolume(c.podNamed("redlock-proxy"), folder)
 	if !found || at.Secret == nil || at.Secret.SecretName != "own-users" {
-		t.Errorf("REDLOCK_ACL_FILE is %q, and there is %+v", variables(c)["REDLOCK_ACL_FILE"], at)
+		t.Errorf("REDLOCK_ACL_FILE is %q, and there is %+v", proxyVariables(c)["REDLOCK_ACL_FILE"], at)
 	}
 }
 
-// mounted returns the volume that a pod mounts at a path.
-func mounted(p pod, path string) core.VolumeSource {
+// mountedVolume returns the volume that a pod mounts at a path.
+func mountedVolume(p pod, path string) core.VolumeSource {
 	for _, m := range p.spec.Containers[0].VolumeMounts {
 		if m.MountPath != path {
 			continue
@@ -88,17 +89,17 @@ func mounted(p pod, path string) core.VolumeSource {
 	return core.VolumeSource{}
 }
 
-// TestExtras: the volumes and annotations of the proxies also apply to the init job; masters have
-// annotations of their own. All pods use the same service account.
+// TestExtras checks that the volumes and annotations of the proxies also apply to the init job;
+// masters have annotations of their own. All pods use the same service account.
 func TestExtras(t *testing.T) {
-	c := load(t, choices["everything"]...)
+	c := load(t, valueSets["everything"]...)
 	for _, p := range c.pods {
 		isMaster := strings.Contains(p.name, "-master-")
 		want := map[bool]string{true: "c", false: "b"}[isMaster]
 		if p.annotations["a"] != want {
 			t.Errorf("%s has the annotations %v", p.name, p.annotations)
 		}
-		if v := mounted(p, "/etc/tls"); (v.Secret == nil) != isMaster {
+		if v := mountedVolume(p, "/etc/tls"); (v.Secret == nil) != isMaster {
 			t.Errorf("%s has at /etc/tls %+v", p.name, v)
 		}
 		if p.spec.ServiceAccountName != "redlock-proxy" {
@@ -107,14 +108,14 @@ func TestExtras(t *testing.T) {
 	}
 	for values, want := range map[string]string{"init=true": "default", "serviceAccount.name=given": "given",
 		"serviceAccount.create=true,serviceAccount.name=made": "made"} {
-		c := load(t, append(preset, "--set", values)...)
-		if got := c.named("redlock-proxy").spec.ServiceAccountName; got != want {
+		c := load(t, append(requiredValues, "--set", values)...)
+		if got := c.podNamed("redlock-proxy").spec.ServiceAccountName; got != want {
 			t.Errorf("%s: it runs as %q, want %q", values, got, want)
 		}
 	}
 }
 
-// TestImage: the default tag of the image is the version of the program.
+// TestImage checks that the default tag of the image is the version of the program.
 func TestImage(t *testing.T) {
 	program, err := os.ReadFile("../../../main.go")
 	if err != nil {
@@ -127,9 +128,9 @@ func TestImage(t *testing.T) {
 		"proxies.image.repository=a.b/c": "a.b/c:" + version,
 		"proxies.image.tag=1.2.3":        "redlock-proxy:1.2.3",
 	} {
-		c := load(t, append(preset, "--set", values)...)
+		c := load(t, append(requiredValues, "--set", values)...)
 		for _, name := range []string{"redlock-proxy", "redlock-proxy-init"} {
-			if got := c.named(name).spec.Containers[0].Image; got != want {
+			if got := c.podNamed(name).spec.Containers[0].Image; got != want {
 				t.Errorf("%s: %s has the image %q, want %s", values, name, got, want)
 			}
 		}
@@ -143,7 +144,7 @@ type schema struct {
 	AdditionalProperties any
 }
 
-// TestSchema: the schema has exactly the values of values.yaml, and allows no others.
+// TestSchema checks that the schema has exactly the values of values.yaml, and allows no others.
 func TestSchema(t *testing.T) {
 	text, err := os.ReadFile(chart + "/values.schema.json")
 	if err != nil {
@@ -162,10 +163,10 @@ func TestSchema(t *testing.T) {
 	if err := yaml.Unmarshal(text, &values); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "", known, values)
+	compareWithSchema(t, "", known, values)
 }
 
-func same(t *testing.T, path string, known schema, values map[string]any) {
+func compareWithSchema(t *testing.T, path string, known schema, values map[string]any) {
 	t.Helper()
 	if known.AdditionalProperties != false {
 		t.Errorf("the schema allows anything in %s/", path)
@@ -175,7 +176,7 @@ func same(t *testing.T, path string, known schema, values map[string]any) {
 	}
 	for name, part := range known.Properties {
 		if inner, isMap := values[name].(map[string]any); isMap && part.Properties != nil {
-			same(t, path+"/"+name, part, inner)
+			compareWithSchema(t, path+"/"+name, part, inner)
 		}
 	}
 }

@@ -34,8 +34,8 @@ func Command() *cli.Command {
 		&cli.StringFlag{Name: "plot", Usage: "file for a plot of locks, as SVG"},
 	}, func(c *cli.Context) error {
 		set := settings{
-			madeBy: suite.MadeBy(c), rounds: suite.Rounds(c), window: suite.Window(c), binary: suite.Binary(c),
-			requests: c.Int("requests"), plot: c.String("plot"),
+			commandLine: suite.CommandLine(c), rounds: suite.Rounds(c), window: suite.Window(c), binary: suite.Binary(c),
+			requests: c.Int("requests"), plotFile: c.String("plot"),
 		}
 		if min(set.rounds, set.requests) < 1 || set.window <= 0 {
 			return errors.New("rounds, seconds and requests must be positive")
@@ -45,23 +45,23 @@ func Command() *cli.Command {
 }
 
 type settings struct {
-	madeBy   string // the command line itself
-	rounds   int
-	window   time.Duration
-	binary   string // path of the proxy; empty: build it
-	requests int    // requests of a run of the relay at -P 1
-	plot     string // empty: none
+	commandLine string // the command line itself
+	rounds      int
+	window      time.Duration
+	binary      string // path of the proxy; empty: build it
+	requests    int    // requests of a run of the relay at -P 1
+	plotFile    string // empty: none
 }
 
 // run measures everything. It prints the table to out and progress to log.
 func run(ctx context.Context, set settings, out, log io.Writer) error {
 	fmt.Fprintf(out, "## Benchmark: all goals\n\n%s.\nMedians of %d rounds. Made by `%s`.\n",
-		figures.ReadMachine().Header("load generators, proxies and all Redis servers"), set.rounds, set.madeBy)
+		figures.ReadMachine().Header("load generators, proxies and all Redis servers"), set.rounds, set.commandLine)
 	ofLocks, curves, err := locks.Summary(ctx, set.binary, set.rounds, set.window, log)
 	if err != nil {
 		return err
 	}
-	if err := drawTo(set.plot, curves); err != nil {
+	if err := writePlot(set.plotFile, curves); err != nil {
 		return err
 	}
 	ofHandovers, err := handover.Summary(ctx, set.binary, set.rounds, set.window, log)
@@ -78,8 +78,8 @@ func run(ctx context.Context, set settings, out, log io.Writer) error {
 	return nil
 }
 
-// drawTo writes the plot to path, unless path is empty.
-func drawTo(path string, curves []figures.Curves) error {
+// writePlot writes the plot to path, unless path is empty.
+func writePlot(path string, curves []figures.Curves) error {
 	if path == "" {
 		return nil
 	}

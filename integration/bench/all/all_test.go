@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/integration/bench/suite"
 )
 
-// TestWrongNumbers: wrong arguments are refused before anything is measured.
+// TestWrongNumbers checks that wrong arguments are refused before anything is measured.
 func TestWrongNumbers(t *testing.T) {
 	for _, args := range [][]string{{"-rounds", "0"}, {"-seconds", "0"}, {"extra"}} {
 		var out bytes.Buffer
@@ -20,18 +20,18 @@ func TestWrongNumbers(t *testing.T) {
 	}
 }
 
-func TestDrawTo(t *testing.T) {
-	if err := drawTo("", nil); err != nil {
+func TestWritePlot(t *testing.T) {
+	if err := writePlot("", nil); err != nil {
 		t.Error(err)
 	}
 	path := filepath.Join(t.TempDir(), "plot.svg")
-	if err := drawTo(path, []figures.Curves{{Title: "nothing"}}); err != nil {
+	if err := writePlot(path, []figures.Curves{{Title: "nothing"}}); err != nil {
 		t.Error(err)
 	}
 	if drawn, err := os.ReadFile(path); err != nil || !bytes.HasPrefix(drawn, []byte("<svg")) {
 		t.Errorf("the plot: %v, %.100s", err, drawn)
 	}
-	if err := drawTo(filepath.Join(path, "none"), nil); err == nil {
+	if err := writePlot(filepath.Join(path, "none"), nil); err == nil {
 		t.Error("a plot was drawn nowhere")
 	}
 }

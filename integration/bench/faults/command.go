@@ -59,7 +59,7 @@ func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	writeHead(out, figures.ReadMachine(), set)
+	writeHeader(out, figures.ReadMachine(), set)
 	for _, clients := range set.clients {
 		results := map[string][]outcome{}
 		for round := range set.rounds {

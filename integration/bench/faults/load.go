@@ -17,27 +17,27 @@ import (
 const (
 	warmUp       = 500 * time.Millisecond
 	replyTimeout = 5 * time.Second
-	// recovery limits the time until the proxies use the masters again.
-	recovery = 10 * time.Second
+	// recoveryTimeout limits the time until the proxies use the masters again.
+	recoveryTimeout = 10 * time.Second
 )
 
 // outcome holds the figures of one measurement.
 type outcome struct {
-	p50, p99 time.Duration
-	rate     float64 // locks per second
-	errors   int
+	p50, p99   time.Duration
+	rate       float64 // locks per second
+	errorCount int
 }
 
 // load is the work of a number of clients that lock and unlock.
 type load struct {
-	workers sync.WaitGroup
-	timed   atomic.Bool
-	ended   atomic.Bool
-	began   time.Time
+	workers      sync.WaitGroup
+	measuring    atomic.Bool
+	ended        atomic.Bool
+	measureStart time.Time
 
-	mu    sync.Mutex
-	times []time.Duration
-	fails int
+	mu         sync.Mutex
+	times      []time.Duration
+	errorCount int
 }
 
 func startLoad(proxy *harness.Proxy, clients int) (*load, error) {
@@ -45,40 +45,40 @@ func startLoad(proxy *harness.Proxy, clients int) (*load, error) {
 	for i := range clients {
 		client, err := redistest.Dial(proxy.Addr(), replyTimeout)
 		if err != nil {
-			l.end()
+			l.stop()
 			return nil, err
 		}
 		l.workers.Go(func() {
 			defer client.Close()
-			l.work(client, "key:"+strconv.Itoa(i))
+			l.lockRepeatedly(client, "key:"+strconv.Itoa(i))
 		})
 	}
 	return l, nil
 }
 
-func (l *load) begin() {
-	l.began = time.Now()
-	l.timed.Store(true)
+func (l *load) startMeasuring() {
+	l.measureStart = time.Now()
+	l.measuring.Store(true)
 }
 
-// end stops the clients and returns the outcome.
-func (l *load) end() outcome {
-	took := time.Since(l.began)
+// stop stops the clients and returns the outcome.
+func (l *load) stop() outcome {
+	took := time.Since(l.measureStart)
 	l.ended.Store(true)
 	l.workers.Wait()
 	return outcome{
 		p50: figures.Percentile(l.times, 50), p99: figures.Percentile(l.times, 99),
-		rate: float64(len(l.times)) / took.Seconds(), errors: l.fails,
+		rate: float64(len(l.times)) / took.Seconds(), errorCount: l.errorCount,
 	}
 }
 
-// work locks and unlocks until end.
-func (l *load) work(client *redistest.Client, key string) {
+// lockRepeatedly locks and unlocks until stop.
+func (l *load) lockRepeatedly(client *redistest.Client, key string) {
 	var times []time.Duration
 	fails := 0
 	for turn := 0; !l.ended.Load(); turn++ {
-		counts := l.timed.Load()
-		took, err := once(client, key, strconv.Itoa(turn))
+		counts := l.measuring.Load()
+		took, err := lockAndUnlock(client, key, strconv.Itoa(turn))
 		switch {
 		case err != nil:
 			fails++
@@ -90,11 +90,11 @@ func (l *load) work(client *redistest.Client, key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.times = append(l.times, times...)
-	l.fails += fails
+	l.errorCount += fails
 }
 
-// once locks and unlocks once. It returns the duration of LOCK.
-func once(client *redistest.Client, key, token string) (time.Duration, error) {
+// lockAndUnlock locks and unlocks once. It returns the duration of LOCK.
+func lockAndUnlock(client *redistest.Client, key, token string) (time.Duration, error) {
 	sent := time.Now()
 	reply, err := client.Do("LOCK", key, token, "PX", "10000")
 	took := time.Since(sent)
@@ -111,28 +111,28 @@ func once(client *redistest.Client, key, token string) (time.Duration, error) {
 	return took, err
 }
 
-// errNotWell means that a proxy does not use the restored masters yet.
-var errNotWell = errors.New("not all masters are used again")
+// errNotRecovered means that a proxy does not use the restored masters yet.
+var errNotRecovered = errors.New("not all masters are used again")
 
 // waitHealthy waits until both proxies use all masters.
 func (f *fleet) waitHealthy() error {
-	for _, proxy := range []*harness.Proxy{f.direct, f.relayed} {
+	for _, proxy := range []*harness.Proxy{f.directProxy, f.linkedProxy} {
 		client, err := redistest.Dial(proxy.Addr(), replyTimeout)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
-		if err := allUp(client, len(f.Masters)); err != nil {
+		if err := waitMastersUp(client, len(f.Masters)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// allUp waits until a proxy reports the given number of masters as up.
-func allUp(client *redistest.Client, masters int) error {
+// waitMastersUp waits until a proxy reports the given number of masters as up.
+func waitMastersUp(client *redistest.Client, masters int) error {
 	line := fmt.Sprintf("redlock_masters_up:%d\r\n", masters)
-	for deadline := time.Now().Add(recovery); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(recoveryTimeout); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		reply, err := client.Do("INFO", "redlock")
 		if err != nil {
 			return err
@@ -141,5 +141,5 @@ func allUp(client *redistest.Client, masters int) error {
 			return nil
 		}
 	}
-	return errNotWell
+	return errNotRecovered
 }

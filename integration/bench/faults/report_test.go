@@ -8,7 +8,7 @@ import (
 
 func TestWriteTable(t *testing.T) {
 	round := func(p99 time.Duration, errors int) outcome {
-		return outcome{p50: time.Millisecond, p99: p99 * time.Millisecond, rate: 100, errors: errors}
+		return outcome{p50: time.Millisecond, p99: p99 * time.Millisecond, rate: 100, errorCount: errors}
 	}
 	results := map[string][]outcome{}
 	for _, s := range states() {

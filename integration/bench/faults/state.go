@@ -11,16 +11,16 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// failing is the number of masters that fail.
-const failing = 2
+// failingMasters is the number of masters that fail.
+const failingMasters = 2
 
 // state is a condition of the masters in which LOCK is timed.
 type state struct {
-	name     string
-	baseline string // the state to compare with; empty: none
-	relayed  bool   // uses the proxy with a relay to two masters
-	inflict  func(f *fleet, i int) error
-	repair   func(f *fleet, i int) error
+	name       string
+	baseline   string // the state to compare with; empty: none
+	viaLinks   bool   // uses the proxy with a relay to two masters
+	causeFault func(f *fleet, i int) error
+	endFault   func(f *fleet, i int) error
 }
 
 // states returns the states in the order in which they are measured.
@@ -34,7 +34,7 @@ func states() []state {
 		{"2 of 5 stopped", direct, false,
 			func(f *fleet, i int) error { return f.Masters[i].Pause() },
 			func(f *fleet, i int) error { return f.Masters[i].Continue() }},
-		{name: relayed, relayed: true},
+		{name: relayed, viaLinks: true},
 		{"2 of 5 unreachable", relayed, true,
 			func(f *fleet, i int) error { return f.links[i].Cut() },
 			func(f *fleet, i int) error { return f.links[i].Heal() }},
@@ -43,33 +43,33 @@ func states() []state {
 
 // measure causes the state, times LOCK, and waits until the proxies use all masters again.
 func (f *fleet) measure(ctx context.Context, s state, clients int, window time.Duration) (outcome, error) {
-	proxy := f.direct
-	if s.relayed {
-		proxy = f.relayed
+	proxy := f.directProxy
+	if s.viaLinks {
+		proxy = f.linkedProxy
 	}
 	l, err := startLoad(proxy, clients)
 	if err != nil {
 		return outcome{}, err
 	}
 	err = suite.Pause(ctx, warmUp)
-	l.begin()
+	l.startMeasuring()
 	if err == nil {
-		err = f.each(s.inflict)
+		err = f.eachFailingMaster(s.causeFault)
 	}
 	if err == nil {
 		err = suite.Pause(ctx, window)
 	}
-	got := l.end()
-	return got, errors.Join(err, f.each(s.repair), f.waitHealthy())
+	got := l.stop()
+	return got, errors.Join(err, f.eachFailingMaster(s.endFault), f.waitHealthy())
 }
 
-// each calls do with the index of every failing master.
-func (f *fleet) each(do func(*fleet, int) error) error {
+// eachFailingMaster calls do with the index of every failing master.
+func (f *fleet) eachFailingMaster(do func(*fleet, int) error) error {
 	if do == nil {
 		return nil
 	}
 	var errs []error
-	for i := range failing {
+	for i := range failingMasters {
 		errs = append(errs, do(f, i))
 	}
 	return errors.Join(errs...)
@@ -78,8 +78,8 @@ func (f *fleet) each(do func(*fleet, int) error) error {
 // fleet is a set of five masters and two proxies.
 type fleet struct {
 	*suite.Fleet
-	links           [failing]*faultlink.Link // links to the failing masters
-	direct, relayed *harness.Proxy
+	links                    [failingMasters]*faultlink.Link // links to the failing masters
+	directProxy, linkedProxy *harness.Proxy
 }
 
 func startFleet(set settings) (*fleet, error) {
@@ -95,7 +95,7 @@ func startFleet(set settings) (*fleet, error) {
 }
 
 func (f *fleet) start(set settings) (err error) {
-	if f.direct, err = f.StartProxy(harness.ProxyOptions{Binary: set.binary}); err != nil {
+	if f.directProxy, err = f.StartProxy(harness.ProxyOptions{Binary: set.binary}); err != nil {
 		return err
 	}
 	urls := redistest.URLs(f.Masters)
@@ -105,6 +105,6 @@ func (f *fleet) start(set settings) (err error) {
 		}
 		urls[i] = "redis://" + f.links[i].Addr()
 	}
-	f.relayed, err = f.StartProxy(harness.ProxyOptions{Binary: set.binary, Masters: urls})
+	f.linkedProxy, err = f.StartProxy(harness.ProxyOptions{Binary: set.binary, Masters: urls})
 	return err
 }

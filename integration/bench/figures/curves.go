@@ -9,13 +9,13 @@ import (
 
 // Curves holds one curve for each of several contenders.
 type Curves struct {
-	Title  string
-	Across string    // the name of the x axis
-	At     []float64 // the x values, all positive
-	Names  []string  // names of the contenders
-	// Values holds, for each element of At, the y values of the contenders in the order of Names.
+	Title   string
+	XLabel  string    // the name of the x axis
+	XValues []float64 // the x values, all positive
+	Names   []string  // names of the contenders
+	// YValues holds, for each element of At, the y values of the contenders in the order of Names.
 	// Zero means not measured.
-	Values [][]float64
+	YValues [][]float64
 }
 
 // The sizes of the picture, in its own units.
@@ -68,28 +68,28 @@ func axisOf(base float64, values []float64) axis {
 	return a
 }
 
-// place returns the position of a value on the axis, from 0 to 1.
-func (a axis) place(v float64) float64 { return math.Log(v/a.low) / math.Log(a.high/a.low) }
+// position returns the position of a value on the axis, from 0 to 1.
+func (a axis) position(v float64) float64 { return math.Log(v/a.low) / math.Log(a.high/a.low) }
 
 func (c Curves) draw(b *strings.Builder) {
 	var all []float64
-	for _, values := range c.Values {
+	for _, values := range c.YValues {
 		all = append(all, values...)
 	}
-	across, up := axisOf(2, c.At), axisOf(10, all)
-	x := func(v float64) float64 { return marginLeft + plotWidth*across.place(v) }
-	y := func(v float64) float64 { return marginTop + plotHeight*(1-up.place(v)) }
+	across, up := axisOf(2, c.XValues), axisOf(10, all)
+	x := func(v float64) float64 { return marginLeft + plotWidth*across.position(v) }
+	y := func(v float64) float64 { return marginTop + plotHeight*(1-up.position(v)) }
 	fmt.Fprintf(b, `<text x="%d" y="20" font-size="13">%s</text>`+"\n", marginLeft, c.Title)
 	for v := up.low; v <= up.high*1.01; v *= 10 {
 		fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/>`+"\n",
 			marginLeft, marginLeft+plotWidth, y(v), y(v))
 		fmt.Fprintf(b, `<text x="%d" y="%.1f" text-anchor="end">%g</text>`+"\n", marginLeft-6, y(v)+4, v)
 	}
-	for _, v := range c.At {
+	for _, v := range c.XValues {
 		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%g</text>`+"\n", x(v), marginTop+plotHeight+16, v)
 	}
 	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n",
-		marginLeft+plotWidth/2, marginTop+plotHeight+32, c.Across)
+		marginLeft+plotWidth/2, marginTop+plotHeight+32, c.XLabel)
 	for i, name := range c.Names {
 		c.curve(b, i, x, y)
 		left := marginLeft + i*plotWidth/len(c.Names)
@@ -102,13 +102,13 @@ func (c Curves) draw(b *strings.Builder) {
 func (c Curves) curve(b *strings.Builder, i int, x, y func(float64) float64) {
 	colour := palette()[i%len(palette())]
 	var points []string
-	for n, at := range c.At {
-		if c.Values[n][i] <= 0 {
+	for n, at := range c.XValues {
+		if c.YValues[n][i] <= 0 {
 			continue
 		}
-		points = append(points, fmt.Sprintf("%.1f,%.1f", x(at), y(c.Values[n][i])))
+		points = append(points, fmt.Sprintf("%.1f,%.1f", x(at), y(c.YValues[n][i])))
 		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"><title>%s, %g %s: %.4g</title></circle>`+"\n",
-			x(at), y(c.Values[n][i]), colour, c.Names[i], at, c.Across, c.Values[n][i])
+			x(at), y(c.YValues[n][i]), colour, c.Names[i], at, c.XLabel, c.YValues[n][i])
 	}
 	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n",
 		strings.Join(points, " "), colour)

@@ -14,11 +14,11 @@ import (
 // TestWriteSVG draws invented figures and compares the picture with the golden file.
 func TestWriteSVG(t *testing.T) {
 	rates := Curves{
-		Title: "pairs per second", Across: "clients", At: []float64{1, 16, 64}, Names: []string{"proxy", "direct"},
-		Values: [][]float64{{3000, 9000}, {12000, 40000}, {20000, 41000}},
+		Title: "pairs per second", XLabel: "clients", XValues: []float64{1, 16, 64}, Names: []string{"proxy", "direct"},
+		YValues: [][]float64{{3000, 9000}, {12000, 40000}, {20000, 41000}},
 	}
-	waits := Curves{Title: "p50, ms", Across: "clients", At: []float64{1, 2}, Names: []string{"proxy"},
-		Values: [][]float64{{0.1}, {0}}}
+	waits := Curves{Title: "p50, ms", XLabel: "clients", XValues: []float64{1, 2}, Names: []string{"proxy"},
+		YValues: [][]float64{{0.1}, {0}}}
 	var out bytes.Buffer
 	if err := WriteSVG(&out, rates, waits); err != nil {
 		t.Fatal(err)
@@ -51,8 +51,8 @@ func TestAxis(t *testing.T) {
 		if math.Abs(a.low/c.low-1) > 1e-9 || math.Abs(a.high/c.high-1) > 1e-9 {
 			t.Errorf("%v of %v: from %v to %v; want %v to %v", c.base, c.values, a.low, a.high, c.low, c.high)
 		}
-		if a.place(a.low) != 0 || a.place(a.high) != 1 {
-			t.Errorf("%v: its ends are at %v and %v", c.values, a.place(a.low), a.place(a.high))
+		if a.position(a.low) != 0 || a.position(a.high) != 1 {
+			t.Errorf("%v: its ends are at %v and %v", c.values, a.position(a.low), a.position(a.high))
 		}
 	}
 }
@@ -62,8 +62,8 @@ func TestWriteLines(t *testing.T) {
 	tally := &Tally{}
 	WriteLines(&out, []Line{
 		{"rate", RatioOf([]float64{10, 30, 20}, []float64{10, 10, 10}), Goal{AtLeast, 2}},
-		{"CPU", Alone([]float64{27, 25, 29}), Goal{AtMost, 26}},
-		{"none", Alone(nil), Goal{AtMost, 26}},
+		{"CPU", SingleFigure([]float64{27, 25, 29}), Goal{AtMost, 26}},
+		{"none", SingleFigure(nil), Goal{AtMost, 26}},
 	}, tally)
 	want := `
 | ratio | measured | single rounds | goal | |

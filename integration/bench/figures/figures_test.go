@@ -24,9 +24,9 @@ func TestRatioOf(t *testing.T) {
 		ours, theirs []float64
 		want         Ratio
 	}{
-		"side by side": {[]float64{10, 20, 60}, []float64{10, 10, 10}, Ratio{Middle: 2, Low: 1, High: 6, Known: true}},
+		"side by side": {[]float64{10, 20, 60}, []float64{10, 10, 10}, Ratio{Median: 2, Low: 1, High: 6, Known: true}},
 		"medians of each": {[]float64{10, 30, 20}, []float64{40, 10, 20},
-			Ratio{Middle: 1, Low: 0.25, High: 3, Known: true}},
+			Ratio{Median: 1, Low: 0.25, High: 3, Known: true}},
 		"the other not run": {[]float64{1}, nil, Ratio{}},
 		"ours not run":      {nil, []float64{1}, Ratio{}},
 		"a round less":      {[]float64{1, 2}, []float64{1}, Ratio{}},
@@ -44,12 +44,12 @@ func TestJudge(t *testing.T) {
 		is   Ratio
 		want string
 	}{
-		{Goal{AtLeast, 10}, Ratio{Middle: 10, Known: true}, Met},
-		{Goal{AtLeast, 10}, Ratio{Middle: 9.999, Known: true}, Missed},
-		{Goal{AtMost, 1}, Ratio{Middle: 1, Known: true}, Met},
-		{Goal{AtMost, 1}, Ratio{Middle: 1.001, Known: true}, Missed},
-		{Goal{AtLeast, 10}, Ratio{Middle: 20, Known: true, Faulty: true}, Broken},
-		{Goal{AtMost, 1}, Ratio{}, Unmeasured},
+		{Goal{AtLeast, 10}, Ratio{Median: 10, Known: true}, VerdictMet},
+		{Goal{AtLeast, 10}, Ratio{Median: 9.999, Known: true}, VerdictMissed},
+		{Goal{AtMost, 1}, Ratio{Median: 1, Known: true}, VerdictMet},
+		{Goal{AtMost, 1}, Ratio{Median: 1.001, Known: true}, VerdictMissed},
+		{Goal{AtLeast, 10}, Ratio{Median: 20, Known: true, HasErrors: true}, VerdictErrors},
+		{Goal{AtMost, 1}, Ratio{}, VerdictUnmeasured},
 	} {
 		if got := c.goal.Judge(c.is); got != c.want {
 			t.Errorf("%+v against %v: %s; want %s", c.is, c.goal, got, c.want)
@@ -59,7 +59,7 @@ func TestJudge(t *testing.T) {
 
 func TestTally(t *testing.T) {
 	var tally Tally
-	for _, verdict := range []string{Met, Missed, Broken, Unmeasured, Met} {
+	for _, verdict := range []string{VerdictMet, VerdictMissed, VerdictErrors, VerdictUnmeasured, VerdictMet} {
 		if got := tally.Add(verdict); got != verdict {
 			t.Errorf("%s was counted as %s", verdict, got)
 		}
@@ -73,8 +73,8 @@ func TestTally(t *testing.T) {
 
 func TestNoise(t *testing.T) {
 	var out bytes.Buffer
-	WriteNoise(&out, "quiet", 0.1)
-	WriteNoise(&out, "loud", 0.26)
+	WriteNoiseWarning(&out, "quiet", 0.1)
+	WriteNoiseWarning(&out, "loud", 0.26)
 	if got, want := strings.TrimSpace(out.String()),
 		"NOISE: other processes took up to 0.3 cores away from loud in a round."; got != want {
 		t.Errorf("%q; want %q", got, want)

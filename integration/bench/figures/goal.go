@@ -16,32 +16,32 @@ const (
 
 // Goal is a bound for a ratio.
 type Goal struct {
-	Side  Direction
-	Bound float64
+	Direction Direction
+	Bound     float64
 }
 
 // String returns the goal as text, such as "≥ 10".
-func (g Goal) String() string { return fmt.Sprintf("%s %g", g.Side, g.Bound) }
+func (g Goal) String() string { return fmt.Sprintf("%s %g", g.Direction, g.Bound) }
 
 // The verdicts.
 const (
-	Met        = "met"
-	Missed     = "MISSED"
-	Broken     = "MISSED (errors)"
-	Unmeasured = "not measured"
+	VerdictMet        = "met"
+	VerdictMissed     = "MISSED"
+	VerdictErrors     = "MISSED (errors)"
+	VerdictUnmeasured = "not measured"
 )
 
 // Judge compares a ratio with the goal and returns the verdict. A run with errors meets no goal.
 func (g Goal) Judge(r Ratio) string {
 	switch {
-	case r.Faulty:
-		return Broken
+	case r.HasErrors:
+		return VerdictErrors
 	case !r.Known:
-		return Unmeasured
-	case g.Side == AtLeast && r.Middle >= g.Bound, g.Side == AtMost && r.Middle <= g.Bound:
-		return Met
+		return VerdictUnmeasured
+	case g.Direction == AtLeast && r.Median >= g.Bound, g.Direction == AtMost && r.Median <= g.Bound:
+		return VerdictMet
 	}
-	return Missed
+	return VerdictMissed
 }
 
 // Tally counts verdicts.
@@ -50,9 +50,9 @@ type Tally struct{ met, missed, unmeasured int }
 // Add counts one verdict and returns it.
 func (t *Tally) Add(verdict string) string {
 	switch verdict {
-	case Met:
+	case VerdictMet:
 		t.met++
-	case Unmeasured:
+	case VerdictUnmeasured:
 		t.unmeasured++
 	default:
 		t.missed++
@@ -68,9 +68,9 @@ func (t *Tally) Write(w io.Writer) {
 // noiseLimit is the number of cores that other processes may use without a warning.
 const noiseLimit = 0.1
 
-// WriteNoise warns if other processes used CPU time while a contender ran. cores is the largest
-// number of cores in a round.
-func WriteNoise(w io.Writer, contender string, cores float64) {
+// WriteNoiseWarning warns if other processes used CPU time while a contender ran. cores is the
+// largest number of cores in a round.
+func WriteNoiseWarning(w io.Writer, contender string, cores float64) {
 	if cores > noiseLimit {
 		fmt.Fprintf(w, "\nNOISE: other processes took up to %.1f cores away from %s in a round.\n", cores, contender)
 	}

@@ -13,12 +13,13 @@ type Line struct {
 	Goal  Goal
 }
 
-// Alone returns a single figure as a Ratio: the median of its rounds, the lowest and the highest.
-func Alone(rounds []float64) Ratio {
+// SingleFigure returns a single figure as a Ratio: the median of its rounds, the lowest and the
+// highest.
+func SingleFigure(rounds []float64) Ratio {
 	if len(rounds) == 0 {
 		return Ratio{}
 	}
-	return Ratio{Middle: Median(rounds), Low: slices.Min(rounds), High: slices.Max(rounds), Known: true}
+	return Ratio{Median: Median(rounds), Low: slices.Min(rounds), High: slices.Max(rounds), Known: true}
 }
 
 // WriteLines prints a table of lines, and counts their verdicts.

@@ -21,28 +21,28 @@ func Median(values []float64) float64 {
 
 // Ratio is one contender's figure divided by that of another contender.
 type Ratio struct {
-	Middle, Low, High float64 // of the medians; the lowest and highest ratio of a single round
+	Median, Low, High float64 // the ratio of the medians; the lowest and the highest ratio of a single round
 	Known             bool    // both contenders ran, and the divisor is not zero
-	Faulty            bool    // one of them had errors
+	HasErrors         bool    // one of them had errors
 }
 
 // RatioOf returns the ratio of the medians, and the range of the ratios of the single rounds. It is
 // not Known if the numbers of rounds differ.
-func RatioOf(ours, theirs []float64) Ratio {
-	if len(ours) == 0 || len(ours) != len(theirs) || slices.Contains(theirs, 0) {
+func RatioOf(values, reference []float64) Ratio {
+	if len(values) == 0 || len(values) != len(reference) || slices.Contains(reference, 0) {
 		return Ratio{}
 	}
-	each := make([]float64, len(ours))
-	for i := range ours {
-		each[i] = ours[i] / theirs[i]
+	each := make([]float64, len(values))
+	for i := range values {
+		each[i] = values[i] / reference[i]
 	}
-	return Ratio{Middle: Median(ours) / Median(theirs), Low: slices.Min(each), High: slices.Max(each), Known: true}
+	return Ratio{Median: Median(values) / Median(reference), Low: slices.Min(each), High: slices.Max(each), Known: true}
 }
 
 // String returns two cells of a Markdown table: the ratio, and its range.
 func (r Ratio) String() string {
 	if !r.Known {
-		return Unmeasured + " | "
+		return VerdictUnmeasured + " | "
 	}
-	return fmt.Sprintf("%.2f | %.2f–%.2f", r.Middle, r.Low, r.High)
+	return fmt.Sprintf("%.2f | %.2f–%.2f", r.Median, r.Low, r.High)
 }

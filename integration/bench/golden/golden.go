@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
+var rewriteFiles = flag.Bool("rewrite", false, "rewrite the golden files")
 
 // Want fails the test unless got equals the text of a file. With the flag -rewrite, it first writes
 // got to the file.
 func Want(t *testing.T, path string, got []byte) {
 	t.Helper()
-	if *rewrite {
+	if *rewriteFiles {
 		if err := os.WriteFile(path, got, 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func Command() *cli.Command {
 			lines, err := Summary(c.Context, set.binary, set.rounds, set.window, c.App.ErrWriter)
 			if err == nil {
 				fmt.Fprintf(c.App.Writer, "%s.\nMedians of %d rounds. Made by `%s`.\n",
-					figures.ReadMachine().Header("load generators, proxies and all Redis servers"), set.rounds, set.madeBy)
+					figures.ReadMachine().Header("load generators, proxies and all Redis servers"), set.rounds, set.commandLine)
 				figures.WriteLines(c.App.Writer, lines, &figures.Tally{})
 			}
 			return err
@@ -46,7 +46,7 @@ func Command() *cli.Command {
 }
 
 type settings struct {
-	madeBy                            string
+	commandLine                       string
 	clients, proxies, masters, rounds int
 	hold, pause, window               time.Duration
 	uneven                            bool
@@ -55,8 +55,8 @@ type settings struct {
 
 func settingsOf(c *cli.Context) (settings, error) {
 	set := settings{
-		madeBy:  suite.MadeBy(c),
-		clients: c.Int("clients"), proxies: c.Int("proxies"), masters: c.Int("masters"),
+		commandLine: suite.CommandLine(c),
+		clients:     c.Int("clients"), proxies: c.Int("proxies"), masters: c.Int("masters"),
 		hold: c.Duration("hold"), pause: c.Duration("pause"), uneven: c.Bool("uneven"),
 		rounds: suite.Rounds(c), window: suite.Window(c), binary: suite.Binary(c),
 	}
@@ -67,8 +67,8 @@ func settingsOf(c *cli.Context) (settings, error) {
 	return set, nil
 }
 
-// side returns the index of the proxy of client number i.
-func (set settings) side(i int) int {
+// proxyIndex returns the index of the proxy of client number i.
+func (set settings) proxyIndex(i int) int {
 	switch {
 	case !set.uneven || set.proxies == 1:
 		return i % set.proxies
@@ -108,8 +108,8 @@ func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	writeHead(out, figures.ReadMachine(), set)
-	unused, err := commands(ctx, f, set.window)
+	writeHeader(out, figures.ReadMachine(), set)
+	unused, err := commandRate(ctx, f, set.window)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 			if err != nil {
 				return fmt.Errorf("%s: %w", one.name, err)
 			}
-			got.idle -= unused
+			got.idleCommands -= unused
 			fmt.Fprintf(log, "round %d, %s: %s\n", round+1, one.name, got)
 			results[one.name] = append(results[one.name], got)
 		}
@@ -134,23 +134,23 @@ func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 func runOnce(ctx context.Context, f *fleet, set settings, one contender, round int) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*set.window+drainLimit)
 	defer cancel()
-	got, c, err := busy(ctx, f, set, one, round)
+	got, c, err := runWindow(ctx, f, set, one, round)
 	if err != nil {
 		return outcome{}, err
 	}
 	defer c.close()
-	got.idle, err = idle(ctx, f, set, c.sessions)
+	got.idleCommands, err = idleCommandRate(ctx, f, set, c.sessions)
 	return got, err
 }
 
-// busy runs one contender's contest in one round. The caller closes the returned crew.
-func busy(ctx context.Context, f *fleet, set settings, one contender, round int) (outcome, *crew, error) {
-	c := &crew{}
+// runWindow runs one contender's contest in one round. The caller closes the returned group.
+func runWindow(ctx context.Context, f *fleet, set settings, one contender, round int) (outcome, *sessionGroup, error) {
+	c := &sessionGroup{}
 	grants, err := func() ([]grant, error) {
-		if err := one.join(c, ctx, f, set, fmt.Sprintf("handover:%s:%d", one.name, round)); err != nil {
+		if err := one.openSessions(c, ctx, f, set, fmt.Sprintf("handover:%s:%d", one.name, round)); err != nil {
 			return nil, err
 		}
-		return contest(ctx, set, c.sessions)
+		return runContest(ctx, set, c.sessions)
 	}()
 	if err != nil {
 		c.close()

@@ -20,8 +20,8 @@ import (
 // contender is a way to wait for a lock.
 type contender struct {
 	name string
-	// join opens a session for each client.
-	join func(c *crew, ctx context.Context, f *fleet, set settings, key string) error
+	// openSessions opens a session for each client.
+	openSessions func(c *sessionGroup, ctx context.Context, f *fleet, set settings, key string) error
 }
 
 const (
@@ -30,11 +30,11 @@ const (
 )
 
 func contenders() []contender {
-	return []contender{{nameProxies, (*crew).joinProxies}, {nameRedsync, (*crew).joinRedsync}}
+	return []contender{{nameProxies, (*sessionGroup).openProxySessions}, {nameRedsync, (*sessionGroup).openRedsyncSessions}}
 }
 
-// expiry is the lease of all locks. It is longer than a window.
-const expiry = time.Minute
+// leaseTime is the lease of all locks. It is longer than a window.
+const leaseTime = time.Minute
 
 // session is one client. It holds the lock from a successful lock until unlock.
 type session interface {
@@ -42,21 +42,21 @@ type session interface {
 	unlock(ctx context.Context) error
 }
 
-// crew holds the sessions of a run and their shared connections.
-type crew struct {
+// sessionGroup holds the sessions of a run and their shared connections.
+type sessionGroup struct {
 	sessions []session
 	closers  []func() error
 }
 
-func (c *crew) close() {
+func (c *sessionGroup) close() {
 	for _, closer := range c.closers {
 		_ = closer()
 	}
 }
 
-func (c *crew) joinProxies(ctx context.Context, f *fleet, set settings, key string) error {
+func (c *sessionGroup) openProxySessions(ctx context.Context, f *fleet, set settings, key string) error {
 	for i := range set.clients {
-		client, err := redistest.Dial(f.proxies[set.side(i)].Addr(), time.Second)
+		client, err := redistest.Dial(f.proxies[set.proxyIndex(i)].Addr(), time.Second)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ type proxySession struct {
 }
 
 func (s *proxySession) lock(context.Context) error {
-	ttl := strconv.FormatInt(expiry.Milliseconds(), 10)
+	ttl := strconv.FormatInt(leaseTime.Milliseconds(), 10)
 	reply, err := s.client.Do("LOCK", s.key, s.token, "PX", ttl, "BLOCK", "600000")
 	if validity, ok := reply.(int64); err == nil && (!ok || validity <= 0) {
 		err = fmt.Errorf("LOCK answered %v", reply)
@@ -91,8 +91,8 @@ func (s *proxySession) unlock(context.Context) error {
 	return err
 }
 
-// joinRedsync opens as many sets of connections to the masters as there are proxies.
-func (c *crew) joinRedsync(_ context.Context, f *fleet, set settings, key string) error {
+// openRedsyncSessions opens as many sets of connections to the masters as there are proxies.
+func (c *sessionGroup) openRedsyncSessions(_ context.Context, f *fleet, set settings, key string) error {
 	processes := make([]*redsync.Redsync, set.proxies)
 	for p := range processes {
 		var pools []redsyncredis.Pool
@@ -107,7 +107,7 @@ func (c *crew) joinRedsync(_ context.Context, f *fleet, set settings, key string
 		processes[p] = redsync.New(pools...)
 	}
 	for i := range set.clients {
-		mutex := processes[set.side(i)].NewMutex(key, redsync.WithExpiry(expiry), redsync.WithTries(math.MaxInt32))
+		mutex := processes[set.proxyIndex(i)].NewMutex(key, redsync.WithExpiry(leaseTime), redsync.WithTries(math.MaxInt32))
 		c.sessions = append(c.sessions, redsyncSession{mutex})
 	}
 	return nil

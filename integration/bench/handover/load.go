@@ -22,12 +22,12 @@ const warmUp = time.Second
 type grant struct {
 	client int
 	// released is the time just before the lock was released.
-	asked, gotten, released time.Duration
+	requested, granted, released time.Duration
 }
 
-// contest lets all clients lock and unlock for a window. It returns all grants in order, including
-// those of the warm-up.
-func contest(ctx context.Context, set settings, sessions []session) ([]grant, error) {
+// runContest lets all clients lock and unlock for a window. It returns all grants in order,
+// including those of the warm-up.
+func runContest(ctx context.Context, set settings, sessions []session) ([]grant, error) {
 	begin := time.Now().Add(warmUp)
 	var over atomic.Bool
 	parts, failed := make([][]grant, len(sessions)), make([]error, len(sessions))
@@ -35,16 +35,16 @@ func contest(ctx context.Context, set settings, sessions []session) ([]grant, er
 	for i, s := range sessions {
 		clients.Go(func() {
 			for !over.Load() && ctx.Err() == nil && failed[i] == nil {
-				g := grant{client: i, asked: time.Since(begin)}
+				g := grant{client: i, requested: time.Since(begin)}
 				if failed[i] = s.lock(ctx); failed[i] != nil {
 					return
 				}
-				g.gotten = time.Since(begin)
-				pause(ctx, set.hold)
+				g.granted = time.Since(begin)
+				pauseFor(ctx, set.hold)
 				g.released = time.Since(begin)
 				parts[i] = append(parts[i], g)
 				failed[i] = s.unlock(ctx)
-				pause(ctx, set.pause)
+				pauseFor(ctx, set.pause)
 			}
 		})
 	}
@@ -52,22 +52,22 @@ func contest(ctx context.Context, set settings, sessions []session) ([]grant, er
 	over.Store(true)
 	clients.Wait()
 	all := slices.Concat(parts...)
-	slices.SortFunc(all, func(a, b grant) int { return int(a.gotten - b.gotten) })
+	slices.SortFunc(all, func(a, b grant) int { return int(a.granted - b.granted) })
 	return all, errors.Join(append(failed, err)...)
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func pauseFor(ctx context.Context, d time.Duration) {
 	if d > 0 {
 		_ = suite.Pause(ctx, d)
 	}
 }
 
-// settle is the pause before commands are counted, in which earlier work ends.
-const settle = 2 * time.Second
+// settlePause is the pause before commands are counted, in which earlier work ends.
+const settlePause = 2 * time.Second
 
-// idle returns the number of commands per second at the masters while one client holds the lock and
-// the other clients wait.
-func idle(ctx context.Context, f *fleet, set settings, sessions []session) (float64, error) {
+// idleCommandRate returns the number of commands per second at the masters while one client holds
+// the lock and the other clients wait.
+func idleCommandRate(ctx context.Context, f *fleet, set settings, sessions []session) (float64, error) {
 	if err := sessions[0].lock(ctx); err != nil {
 		return 0, err
 	}
@@ -80,18 +80,18 @@ func idle(ctx context.Context, f *fleet, set settings, sessions []session) (floa
 			}
 		})
 	}
-	busy, err := commands(ctx, f, set.window)
+	busy, err := commandRate(ctx, f, set.window)
 	err = errors.Join(err, sessions[0].unlock(ctx))
 	waiters.Wait()
 	return busy, errors.Join(append(failed, err)...)
 }
 
-// commands returns the number of commands per second at all masters within a window.
-func commands(ctx context.Context, f *fleet, window time.Duration) (float64, error) {
-	if err := suite.Pause(ctx, settle); err != nil {
+// commandRate returns the number of commands per second at all masters within a window.
+func commandRate(ctx context.Context, f *fleet, window time.Duration) (float64, error) {
+	if err := suite.Pause(ctx, settlePause); err != nil {
 		return 0, err
 	}
-	before, err := f.processed()
+	before, err := f.processedCommands()
 	if err != nil {
 		return 0, err
 	}
@@ -99,12 +99,12 @@ func commands(ctx context.Context, f *fleet, window time.Duration) (float64, err
 	if err := suite.Pause(ctx, window); err != nil {
 		return 0, err
 	}
-	after, err := f.processed()
+	after, err := f.processedCommands()
 	return float64(after-before) / time.Since(begin).Seconds(), err
 }
 
-// processed returns the number of commands that the masters have executed.
-func (f *fleet) processed() (sum int64, err error) {
+// processedCommands returns the number of commands that the masters have executed.
+func (f *fleet) processedCommands() (sum int64, err error) {
 	for _, master := range f.Masters {
 		client, err := redistest.Dial(master.Addr(), 5*time.Second)
 		if err != nil {

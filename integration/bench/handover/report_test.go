@@ -13,50 +13,51 @@ import (
 )
 
 func TestSettingsOfHandover(t *testing.T) {
-	set, err := suite.Settings(Command(), settingsOf, "-clients", "8", "-proxies", "3")
+	set, err := suite.ParseSettings(Command(), settingsOf, "-clients", "8", "-proxies", "3")
 	if err != nil || set.clients != 8 || set.proxies != 3 {
 		t.Errorf("%+v, %v", set, err)
 	}
 	for _, args := range [][]string{{"-clients", "1"}, {"-proxies", "0"}, {"-hold", "-1s"}, {"-seconds", "0"}, {"-x"}} {
-		if set, err := suite.Settings(Command(), settingsOf, args...); err == nil {
+		if set, err := suite.ParseSettings(Command(), settingsOf, args...); err == nil {
 			t.Errorf("%v: %+v; want an error", args, set)
 		}
 	}
 }
 
-// TestOutcome: a hand-over is a grant to a different client than before. A client without a grant
-// has waited for the whole window.
+// TestOutcome checks that a hand-over is a grant to a different client than before. A client
+// without a grant has waited for the whole window.
 func TestOutcome(t *testing.T) {
 	const ms = time.Millisecond
 	set := settings{clients: 3, window: time.Second}
 	o := outcomeOf([]grant{
-		{client: 0, asked: -20 * ms, gotten: -10 * ms, released: -5 * ms}, // before the window
-		{client: 0, asked: 0, gotten: 10 * ms, released: 15 * ms},
-		{client: 1, asked: 0, gotten: 30 * ms, released: 30 * ms},
-		{client: 1, asked: 35 * ms, gotten: 40 * ms, released: 45 * ms},
-		{client: 0, asked: 20 * ms, gotten: 50 * ms, released: 60 * ms},
-		{client: 2, asked: 0, gotten: 2 * time.Second}, // after the window
+		{client: 0, requested: -20 * ms, granted: -10 * ms, released: -5 * ms}, // before the window
+		{client: 0, requested: 0, granted: 10 * ms, released: 15 * ms},
+		{client: 1, requested: 0, granted: 30 * ms, released: 30 * ms},
+		{client: 1, requested: 35 * ms, granted: 40 * ms, released: 45 * ms},
+		{client: 0, requested: 20 * ms, granted: 50 * ms, released: 60 * ms},
+		{client: 2, requested: 0, granted: 2 * time.Second}, // after the window
 	}, set)
-	if o.handovers != 2 || o.grants != 4 {
-		t.Errorf("%v hand-overs, %v grants; want 2 and 4", o.handovers, o.grants)
+	if o.handoverRate != 2 || o.grantRate != 4 {
+		t.Errorf("%v hand-overs, %v grants; want 2 and 4", o.handoverRate, o.grantRate)
 	}
-	if o.pass50 != 5*ms || o.pass99 != 15*ms || math.Round(1000*o.free) != 35 {
-		t.Errorf("hand-overs %v and %v, free %v", o.pass50, o.pass99, o.free)
+	if o.handoverP50 != 5*ms || o.handoverP99 != 15*ms || math.Round(1000*o.freeShare) != 35 {
+		t.Errorf("hand-overs %v and %v, free %v", o.handoverP50, o.handoverP99, o.freeShare)
 	}
-	if o.luckiest != 17500*time.Microsecond || o.unluckiest != time.Second || math.Round(o.apart()) != 57 {
-		t.Errorf("mean waits %v to %v, %v apart", o.luckiest, o.unluckiest, o.apart())
+	if o.shortestMeanWait != 17500*time.Microsecond || o.longestMeanWait != time.Second || math.Round(o.meanWaitRatio()) != 57 {
+		t.Errorf("mean waits %v to %v, %v apart", o.shortestMeanWait, o.longestMeanWait, o.meanWaitRatio())
 	}
-	if o.fewest != 0 || o.most != 2 {
-		t.Errorf("%d to %d grants", o.fewest, o.most)
+	if o.fewestGrants != 0 || o.mostGrants != 2 {
+		t.Errorf("%d to %d grants", o.fewestGrants, o.mostGrants)
 	}
 }
 
-// TestSides: each client has a proxy; with uneven, the first one gets an eighth of the clients.
-func TestSides(t *testing.T) {
+// TestProxyIndex checks that each client has a proxy; with uneven, the first one gets an eighth of
+// the clients.
+func TestProxyIndex(t *testing.T) {
 	count := func(set settings) [2]int {
 		var n [2]int
 		for i := range 64 {
-			n[set.side(i)]++
+			n[set.proxyIndex(i)]++
 		}
 		return n
 	}

@@ -12,8 +12,8 @@ import (
 
 const summaryMasters = 5
 
-// scene is a contest with goals.
-type scene struct {
+// scenario is a contest with goals.
+type scenario struct {
 	clients, proxies int
 	hold, pause      time.Duration
 	goals            []goal
@@ -24,32 +24,33 @@ type goal struct {
 	bound float64
 }
 
-// figure is a figure of a scene. alone is the outcome of one client of one proxy in the same round.
+// figure is a figure of a scenario. alone is the outcome of one client of one proxy in the same
+// round.
 type figure struct {
-	title   string
-	side    figures.Direction
-	of      func(o, redsync, alone outcome) float64
-	redsync bool // of needs redsync's outcome
+	title        string
+	direction    figures.Direction
+	value        func(o, redsync, alone outcome) float64
+	needsRedsync bool // of needs redsync's outcome
 }
 
-// scenes returns all scenes. The first has one client.
-func scenes() []scene {
+// scenarios returns all scenarios. The first has one client.
+func scenarios() []scenario {
 	const ms = time.Millisecond
 	var (
 		ofAlone = figure{"grants/s beside those of one client", figures.AtLeast,
-			func(o, _, alone outcome) float64 { return o.grants / alone.grants }, false}
+			func(o, _, alone outcome) float64 { return o.grantRate / alone.grantRate }, false}
 		rate = figure{"hand-overs/s", figures.AtLeast,
-			func(o, _, _ outcome) float64 { return o.handovers }, false}
+			func(o, _, _ outcome) float64 { return o.handoverRate }, false}
 		beside = figure{"hand-overs/s beside redsync's", figures.AtLeast,
-			func(o, redsync, _ outcome) float64 { return o.handovers / redsync.handovers }, true}
+			func(o, redsync, _ outcome) float64 { return o.handoverRate / redsync.handoverRate }, true}
 		p99 = figure{"p99 of a hand-over, ms", figures.AtMost,
-			func(o, _, _ outcome) float64 { return figures.Millis(o.pass99) }, false}
+			func(o, _, _ outcome) float64 { return figures.Millis(o.handoverP99) }, false}
 		free = figure{"free although it is waited for, %", figures.AtMost,
-			func(o, _, _ outcome) float64 { return 100 * o.free }, false}
+			func(o, _, _ outcome) float64 { return 100 * o.freeShare }, false}
 		apart = figure{"mean waits of the unluckiest and the luckiest client", figures.AtMost,
-			func(o, _, _ outcome) float64 { return o.apart() }, false}
+			func(o, _, _ outcome) float64 { return o.meanWaitRatio() }, false}
 	)
-	return []scene{
+	return []scenario{
 		{clients: 1, proxies: 1},
 		{clients: 2, proxies: 1, goals: []goal{{ofAlone, 0.6}, {p99, 3}}},
 		{clients: 8, proxies: 1, goals: []goal{{rate, 3500}}},
@@ -63,8 +64,8 @@ func scenes() []scene {
 	}
 }
 
-// String describes the scene.
-func (s scene) String() string {
+// String describes the scenario.
+func (s scenario) String() string {
 	text := fmt.Sprintf("%d clients of %d proxies, hold %v", s.clients, s.proxies, s.hold)
 	if s.pause > 0 {
 		text += fmt.Sprintf(", pause %v", s.pause)
@@ -90,8 +91,8 @@ func Summary(
 			return nil, err
 		}
 	}
-	all := scenes()
-	figuresOf := make([][][]float64, len(all)) // for each scene, its goals' figures by round
+	all := scenarios()
+	figuresOf := make([][][]float64, len(all)) // for each scenario, its goals' figures by round
 	for round := range rounds {
 		var alone outcome
 		for i, s := range all {
@@ -106,7 +107,7 @@ func Summary(
 				if round == 0 {
 					figuresOf[i] = append(figuresOf[i], nil)
 				}
-				figuresOf[i][j] = append(figuresOf[i][j], g.of(ours, redsync, alone))
+				figuresOf[i][j] = append(figuresOf[i][j], g.value(ours, redsync, alone))
 			}
 		}
 	}
@@ -114,27 +115,27 @@ func Summary(
 		for j, g := range s.goals {
 			lines = append(lines, figures.Line{
 				Title: fmt.Sprintf("%v: %s", s, g.title),
-				Ratio: figures.Alone(figuresOf[i][j]),
-				Goal:  figures.Goal{Side: g.side, Bound: g.bound},
+				Ratio: figures.SingleFigure(figuresOf[i][j]),
+				Goal:  figures.Goal{Direction: g.direction, Bound: g.bound},
 			})
 		}
 	}
 	return lines, nil
 }
 
-// run runs one round of the scene, and a round of redsync if a goal needs it.
-func (s scene) run(
+// run runs one round of the scenario, and a round of redsync if a goal needs it.
+func (s scenario) run(
 	ctx context.Context, f *fleet, window time.Duration, round int, log io.Writer,
 ) (ours, redsync outcome, err error) {
 	set := settings{clients: s.clients, proxies: s.proxies, hold: s.hold, pause: s.pause, window: window}
 	for _, one := range contenders() {
 		into := &ours
 		if one.name == nameRedsync {
-			if into = &redsync; !s.isBesideRedsync() {
+			if into = &redsync; !s.needsRedsync() {
 				continue
 			}
 		}
-		got, c, err := busy(ctx, f, set, one, round)
+		got, c, err := runWindow(ctx, f, set, one, round)
 		if err != nil {
 			return ours, redsync, fmt.Errorf("%s: %w", one.name, err)
 		}
@@ -145,9 +146,9 @@ func (s scene) run(
 	return ours, redsync, nil
 }
 
-func (s scene) isBesideRedsync() bool {
+func (s scenario) needsRedsync() bool {
 	for _, g := range s.goals {
-		if g.redsync {
+		if g.needsRedsync {
 			return true
 		}
 	}

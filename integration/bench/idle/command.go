@@ -28,15 +28,16 @@ type settings struct {
 	binary  string // path of the proxy; empty: build it
 }
 
-// spareFiles is the number of file descriptors that a process needs besides those of the clients.
-const spareFiles = 200
+// spareDescriptors is the number of file descriptors that a process needs besides those of the
+// clients.
+const spareDescriptors = 200
 
 func run(c *cli.Context) (err error) {
 	set := settings{clients: c.Int("clients"), settle: c.Duration("settle"), binary: suite.Binary(c)}
 	if set.clients < 1 || set.settle < 0 {
 		return errors.New("clients must be positive, settle not negative")
 	}
-	if err := allowFiles(uint64(set.clients + spareFiles)); err != nil {
+	if err := raiseFileLimit(uint64(set.clients + spareDescriptors)); err != nil {
 		return err
 	}
 	f, err := suite.StartFleet(5)
@@ -53,8 +54,8 @@ func run(c *cli.Context) (err error) {
 	return measure(c.Context, set, proxy, c.App.Writer)
 }
 
-// allowFiles raises the limit of open files, which children inherit.
-func allowFiles(n uint64) error {
+// raiseFileLimit raises the limit of open files, which children inherit.
+func raiseFileLimit(n uint64) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return err

@@ -31,7 +31,7 @@ func measure(ctx context.Context, set settings, proxy *harness.Proxy, out io.Wri
 		return err
 	}
 	for _, s := range stages() {
-		if err := everyone(ctx, clients, s.do); err != nil {
+		if err := eachClient(ctx, clients, s.run); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		rss, err := settledRSS(ctx, set, proxy)
@@ -55,13 +55,13 @@ func settledRSS(ctx context.Context, set settings, proxy *harness.Proxy) (int64,
 // stage is a step that each client does once, before it is idle again.
 type stage struct {
 	name string
-	do   func(client *redistest.Client, key string) error
+	run  func(client *redistest.Client, key string) error
 }
 
 func stages() []stage {
 	return []stage{
 		{"connected and sent one PING", func(client *redistest.Client, _ string) error {
-			return expect(client, "PONG", "PING")
+			return wantReply(client, "PONG", "PING")
 		}},
 		{"then locked and unlocked", func(client *redistest.Client, key string) error {
 			reply, err := client.Do("LOCK", key, "t", "PX", "10000")
@@ -71,13 +71,13 @@ func stages() []stage {
 			if validity, ok := reply.(int64); !ok || validity <= 0 {
 				return fmt.Errorf("LOCK: got %v, want a validity", reply)
 			}
-			return expect(client, int64(1), "UNLOCK", key, "t")
+			return wantReply(client, int64(1), "UNLOCK", key, "t")
 		}},
 	}
 }
 
-// expect sends a command and compares its reply.
-func expect(client *redistest.Client, want any, command ...string) error {
+// wantReply sends a command and compares its reply.
+func wantReply(client *redistest.Client, want any, command ...string) error {
 	reply, err := client.Do(command...)
 	if err == nil && reply != want {
 		err = fmt.Errorf("%v: got %v, want %v", command, reply, want)
@@ -85,7 +85,7 @@ func expect(client *redistest.Client, want any, command ...string) error {
 	return err
 }
 
-func everyone(ctx context.Context, clients []*redistest.Client, do func(*redistest.Client, string) error) error {
+func eachClient(ctx context.Context, clients []*redistest.Client, do func(*redistest.Client, string) error) error {
 	for i, client := range clients {
 		if err := do(client, "key:"+strconv.Itoa(i)); err != nil {
 			return fmt.Errorf("client %d: %w", i, err)

@@ -34,10 +34,10 @@ type caller interface {
 	call(ctx context.Context, args ...string) (any, error)
 }
 
-// callers opens n clients of a kind to addr.
-func (c *crew) callers(ctx context.Context, addr string, kind clientKind, n int) ([]caller, error) {
+// newCallers opens n clients of a kind to addr.
+func (c *sessionGroup) newCallers(ctx context.Context, addr string, kind clientKind, n int) ([]caller, error) {
 	if kind == clientRaw {
-		return c.rawCallers(ctx, addr, n)
+		return c.newRawCallers(ctx, addr, n)
 	}
 	client := newGoRedis(addr, n)
 	c.closers = append(c.closers, client.Close)
@@ -75,8 +75,8 @@ func (c goRedisCaller) call(ctx context.Context, args ...string) (any, error) {
 	return reply, err
 }
 
-// rawCallers opens n connections without deadlines, which are closed when ctx ends.
-func (c *crew) rawCallers(ctx context.Context, addr string, n int) ([]caller, error) {
+// newRawCallers opens n connections without deadlines, which are closed when ctx ends.
+func (c *sessionGroup) newRawCallers(ctx context.Context, addr string, n int) ([]caller, error) {
 	all := make([]caller, n)
 	for i := range all {
 		client, err := redistest.Dial(addr, dialTimeout)

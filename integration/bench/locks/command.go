@@ -24,7 +24,7 @@ func Command() *cli.Command {
 		&cli.DurationFlag{Name: "distance", Usage: "round trip to the masters that is added to their answers"},
 		&cli.StringFlag{Name: "client", Value: string(clientGoRedis),
 			Usage: "client of proxy and direct: goredis, raw or both"},
-		&cli.StringFlag{Name: "contenders", Value: strings.Join(usualContenders(), ","),
+		&cli.StringFlag{Name: "contenders", Value: strings.Join(defaultContenders(), ","),
 			Usage: "which contenders to run, of " + strings.Join(contenderNames(), ",")},
 		&cli.StringFlag{Name: "scenarios", Value: "all", Usage: "which scenarios to run, by name"},
 	}, func(c *cli.Context) error {
@@ -37,16 +37,16 @@ func Command() *cli.Command {
 }
 
 type settings struct {
-	madeBy     string // the command line itself
-	rounds     int
-	window     time.Duration
-	think      time.Duration
-	masters    int
-	distance   time.Duration // of the masters from all contenders
-	binary     string        // path of the proxy; empty: build it
-	clients    []clientKind
-	contenders []string
-	scenarios  []scenario
+	commandLine string // the command line itself
+	rounds      int
+	window      time.Duration
+	think       time.Duration
+	masters     int
+	distance    time.Duration // of the masters from all contenders
+	binary      string        // path of the proxy; empty: build it
+	clients     []clientKind
+	contenders  []string
+	scenarios   []scenario
 }
 
 // run measures everything. It prints tables to out and progress to log.
@@ -73,36 +73,36 @@ func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 
 func settingsOf(c *cli.Context) (settings, error) {
 	set := settings{
-		madeBy: suite.MadeBy(c), rounds: suite.Rounds(c), window: suite.Window(c), binary: suite.Binary(c),
+		commandLine: suite.CommandLine(c), rounds: suite.Rounds(c), window: suite.Window(c), binary: suite.Binary(c),
 		masters: c.Int("masters"), distance: c.Duration("distance"), think: c.Duration("think"),
 	}
 	if set.rounds < 1 || set.window <= 0 || set.masters < 1 || set.think < 0 || set.distance < 0 {
 		return settings{}, errors.New("rounds, seconds and masters must be positive, think and distance not negative")
 	}
-	return set, set.choose(c.String("client"), c.String("contenders"), c.String("scenarios"))
+	return set, set.selectByName(c.String("client"), c.String("contenders"), c.String("scenarios"))
 }
 
-// choose sets the clients, the contenders and the scenarios that the comma-separated lists name.
-// "both" means both clients, "all" means all scenarios.
-func (set *settings) choose(client, contenders, scenarios string) (err error) {
+// selectByName sets the clients, the contenders and the scenarios that the comma-separated lists
+// name. "both" means both clients, "all" means all scenarios.
+func (set *settings) selectByName(client, contenders, scenarios string) (err error) {
 	if client == "both" {
 		client = "goredis,raw"
 	}
 	if scenarios == "all" {
 		scenarios = strings.Join(scenarioNames(), ",")
 	}
-	if set.clients, err = pick(client, clientKinds(), func(k clientKind) string { return string(k) }); err != nil {
+	if set.clients, err = selectNamed(client, clientKinds(), func(k clientKind) string { return string(k) }); err != nil {
 		return err
 	}
-	if set.contenders, err = pick(contenders, contenderNames(), func(name string) string { return name }); err != nil {
+	if set.contenders, err = selectNamed(contenders, contenderNames(), func(name string) string { return name }); err != nil {
 		return err
 	}
-	set.scenarios, err = pick(scenarios, allScenarios(), func(s scenario) string { return s.name })
+	set.scenarios, err = selectNamed(scenarios, allScenarios(), func(s scenario) string { return s.name })
 	return err
 }
 
-// pick returns the items that a comma-separated list names, in the order of the items.
-func pick[T any](list string, items []T, name func(T) string) ([]T, error) {
+// selectNamed returns the items that a comma-separated list names, in the order of the items.
+func selectNamed[T any](list string, items []T, name func(T) string) ([]T, error) {
 	wanted := strings.Split(list, ",")
 	var known []string
 	var picked []T

@@ -10,10 +10,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-func parse(args ...string) (settings, error) { return suite.Settings(Command(), settingsOf, args...) }
+func parseSettings(args ...string) (settings, error) {
+	return suite.ParseSettings(Command(), settingsOf, args...)
+}
 
 func TestParseSettings(t *testing.T) {
-	set, err := parse("-client", "both", "-seconds", "0.5", "-scenarios", "one-key,c1", "-contenders", "direct")
+	set, err := parseSettings("-client", "both", "-seconds", "0.5", "-scenarios", "one-key,c1", "-contenders", "direct")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +29,7 @@ func TestParseSettings(t *testing.T) {
 		{"-client", "x"}, {"-contenders", ""}, {"-scenarios", "c1,c2"}, {"-rounds", "0"}, {"-seconds", "-1"},
 		{"-think", "-1s"}, {"extra"}, {"-x"},
 	} {
-		if set, err := parse(args...); err == nil {
+		if set, err := parseSettings(args...); err == nil {
 			t.Errorf("%v: %+v; want an error", args, set)
 		}
 	}

@@ -20,14 +20,14 @@ func contenderNames() []string {
 	return []string{nameProxy, nameExtending, nameLockKeys, nameReentrant, nameTelling, nameRedsync, nameDirect}
 }
 
-// usualContenders returns the contenders that run by default.
-func usualContenders() []string { return []string{nameProxy, nameRedsync, nameDirect} }
+// defaultContenders returns the contenders that run by default.
+func defaultContenders() []string { return []string{nameProxy, nameRedsync, nameDirect} }
 
 const ttlMillis = "10000"
 
-// isOnLockKeys reports whether a contender uses ordinary commands or scripts on the proxy's lock
+// usesLockKeys reports whether a contender uses ordinary commands or scripts on the proxy's lock
 // keys.
-func isOnLockKeys(name string) bool {
+func usesLockKeys(name string) bool {
 	return name == nameLockKeys || name == nameReentrant || name == nameTelling
 }
 
@@ -37,40 +37,40 @@ type session interface {
 	unlock(ctx context.Context) error
 }
 
-// crew holds the sessions of a run and their shared connections.
-type crew struct {
+// sessionGroup holds the sessions of a run and their shared connections.
+type sessionGroup struct {
 	sessions []session
 	closers  []func() error
 }
 
-func (c *crew) close() {
+func (c *sessionGroup) close() {
 	for _, closer := range c.closers {
 		_ = closer()
 	}
 }
 
-// newCrew opens the sessions of a contender, one for each client of the scenario.
-func newCrew(
+// openSessions opens the sessions of a contender, one for each client of the scenario.
+func openSessions(
 	ctx context.Context, f *fleet, client clientKind, name string, s scenario, prefix string,
-) (*crew, error) {
-	c := &crew{}
+) (*sessionGroup, error) {
+	c := &sessionGroup{}
 	keys := lockKeys(s, prefix)
 	var err error
 	switch name {
 	case nameProxy:
-		err = c.addProxy(ctx, f.proxy.Addr(), client, keys, s.shared)
+		err = c.addProxySessions(ctx, f.proxy.Addr(), client, keys, s.shared)
 	case nameExtending:
-		err = c.addExtending(ctx, f.proxy.Addr(), client, keys)
+		err = c.addExtendSessions(ctx, f.proxy.Addr(), client, keys)
 	case nameLockKeys:
-		err = c.addDirect(ctx, f.proxy.Addr(), client, keys)
+		err = c.addDirectSessions(ctx, f.proxy.Addr(), client, keys)
 	case nameReentrant:
-		err = c.addReentrant(ctx, f.proxy.Addr(), client, keys, reentrantGive)
+		err = c.addReentrantSessions(ctx, f.proxy.Addr(), client, keys, reentrantUnlockScript)
 	case nameTelling:
-		err = c.addReentrant(ctx, f.proxy.Addr(), client, keys, reentrantTell)
+		err = c.addReentrantSessions(ctx, f.proxy.Addr(), client, keys, reentrantUnlockAndPublishScript)
 	case nameRedsync:
-		c.addRedsync(f.addrs, keys, s.shared)
+		c.addRedsyncSessions(f.addrs, keys, s.shared)
 	case nameDirect:
-		err = c.addDirect(ctx, f.addrs[0], client, keys)
+		err = c.addDirectSessions(ctx, f.addrs[0], client, keys)
 	}
 	if err != nil {
 		c.close()

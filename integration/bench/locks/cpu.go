@@ -25,11 +25,11 @@ func (c cpuTimes) sub(earlier cpuTimes) cpuTimes {
 // total returns the CPU time of all parts of the benchmark.
 func (c cpuTimes) total() time.Duration { return c.load + c.proxy + c.masters }
 
-// others returns the CPU time of processes that do not belong to the benchmark.
-func (c cpuTimes) others() time.Duration { return max(0, c.machine-c.total()) }
+// otherProcesses returns the CPU time of processes that do not belong to the benchmark.
+func (c cpuTimes) otherProcesses() time.Duration { return max(0, c.machine-c.total()) }
 
-func (f *fleet) cpu() (c cpuTimes, err error) {
-	if c.masters, err = suite.CPU(f.Masters); err != nil {
+func (f *fleet) readCPU() (c cpuTimes, err error) {
+	if c.masters, err = suite.TotalCPU(f.Masters); err != nil {
 		return c, err
 	}
 	if f.proxy != nil {

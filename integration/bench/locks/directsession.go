@@ -20,8 +20,8 @@ type directSession struct {
 	scriptHash string
 }
 
-func (c *crew) addDirect(ctx context.Context, addr string, kind clientKind, keys []string) error {
-	callers, err := c.callers(ctx, addr, kind, len(keys))
+func (c *sessionGroup) addDirectSessions(ctx context.Context, addr string, kind clientKind, keys []string) error {
+	callers, err := c.newCallers(ctx, addr, kind, len(keys))
 	if err != nil {
 		return err
 	}

@@ -8,11 +8,11 @@ import (
 // extendSession locks once, and then only extends. Each EXTEND counts as a pair.
 type extendSession struct {
 	*proxySession
-	held bool
+	isLocked bool
 }
 
-func (c *crew) addExtending(ctx context.Context, addr string, kind clientKind, keys []string) error {
-	if err := c.addProxy(ctx, addr, kind, keys, false); err != nil {
+func (c *sessionGroup) addExtendSessions(ctx context.Context, addr string, kind clientKind, keys []string) error {
+	if err := c.addProxySessions(ctx, addr, kind, keys, false); err != nil {
 		return err
 	}
 	for i, s := range c.sessions {
@@ -22,12 +22,12 @@ func (c *crew) addExtending(ctx context.Context, addr string, kind clientKind, k
 }
 
 func (s *extendSession) lock(ctx context.Context) error {
-	if !s.held {
+	if !s.isLocked {
 		err := s.proxySession.lock(ctx)
-		s.held = err == nil
+		s.isLocked = err == nil
 		return err
 	}
-	reply, err := s.caller.call(ctx, "EXTEND", s.request[1], s.request[tokenAt], "PX", ttlMillis)
+	reply, err := s.caller.call(ctx, "EXTEND", s.request[1], s.request[tokenIndex], "PX", ttlMillis)
 	if err != nil {
 		return err
 	}

@@ -23,14 +23,14 @@ func startFleet(set settings) (*fleet, error) {
 		return nil, err
 	}
 	f := &fleet{Fleet: servers}
-	if err := errors.Join(f.moveAway(set.distance), f.startProxy(set)); err != nil {
+	if err := errors.Join(f.addDistance(set.distance), f.startProxy(set)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-// moveAway adds links that delay the masters' replies, unless distance is 0.
-func (f *fleet) moveAway(distance time.Duration) error {
+// addDistance adds links that delay the masters' replies, unless distance is 0.
+func (f *fleet) addDistance(distance time.Duration) error {
 	for i, master := range f.Masters {
 		f.addrs = append(f.addrs, master.Addr())
 		if distance == 0 {
@@ -48,7 +48,7 @@ func (f *fleet) moveAway(distance time.Duration) error {
 
 // startProxy starts the proxy if a contender uses it.
 func (f *fleet) startProxy(set settings) (err error) {
-	lockKeys := slices.ContainsFunc(set.contenders, isOnLockKeys)
+	lockKeys := slices.ContainsFunc(set.contenders, usesLockKeys)
 	if !lockKeys && !slices.Contains(set.contenders, nameProxy) {
 		return nil
 	}

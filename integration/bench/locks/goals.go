@@ -4,16 +4,16 @@ import "redlock-proxy/integration/bench/figures"
 
 // ratioKind is a comparison of two contenders, mostly of the proxy with another contender.
 type ratioKind struct {
-	title string
-	ours  string
-	other string
-	value func(outcome) float64
+	title       string
+	numerator   string
+	denominator string
+	value       func(outcome) float64
 }
 
-func rate(o outcome) float64   { return o.rate }
-func lock50(o outcome) float64 { return float64(o.lock50) }
-func pair50(o outcome) float64 { return float64(o.pair50) }
-func cpu(o outcome) float64    { return o.cpu.total }
+func rateOf(o outcome) float64    { return o.rate }
+func lockP50Of(o outcome) float64 { return float64(o.lockP50) }
+func pairP50Of(o outcome) float64 { return float64(o.pairP50) }
+func cpuOf(o outcome) float64     { return o.cpu.total }
 
 // The names of ratios, to which goals refer.
 const (
@@ -34,31 +34,33 @@ const (
 // ratioKinds returns all ratios in the order of the tables.
 func ratioKinds() []ratioKind {
 	return []ratioKind{
-		{ratioRateRedsync, nameProxy, nameRedsync, rate},
-		{ratioRateDirect, nameProxy, nameDirect, rate},
-		{ratioLock50Redsync, nameProxy, nameRedsync, lock50},
-		{ratioPair50Redsync, nameProxy, nameRedsync, pair50},
-		{ratioCPURedsync, nameProxy, nameRedsync, cpu},
-		{ratioCPUDirect, nameProxy, nameDirect, cpu},
-		{ratioRateLockKeys, nameLockKeys, nameProxy, rate},
-		{ratioCPULockKeys, nameLockKeys, nameProxy, cpu},
-		{ratioRateReentrant, nameReentrant, nameProxy, rate},
-		{ratioRateTelling, nameTelling, nameProxy, rate},
+		{ratioRateRedsync, nameProxy, nameRedsync, rateOf},
+		{ratioRateDirect, nameProxy, nameDirect, rateOf},
+		{ratioLock50Redsync, nameProxy, nameRedsync, lockP50Of},
+		{ratioPair50Redsync, nameProxy, nameRedsync, pairP50Of},
+		{ratioCPURedsync, nameProxy, nameRedsync, cpuOf},
+		{ratioCPUDirect, nameProxy, nameDirect, cpuOf},
+		{ratioRateLockKeys, nameLockKeys, nameProxy, rateOf},
+		{ratioCPULockKeys, nameLockKeys, nameProxy, cpuOf},
+		{ratioRateReentrant, nameReentrant, nameProxy, rateOf},
+		{ratioRateTelling, nameTelling, nameProxy, rateOf},
 	}
 }
 
-// hasRun reports whether both contenders were run.
-func (k ratioKind) hasRun(r results) bool { return len(r[k.ours]) > 0 && len(r[k.other]) > 0 }
+// isMeasured reports whether both contenders were run.
+func (k ratioKind) isMeasured(r results) bool {
+	return len(r[k.numerator]) > 0 && len(r[k.denominator]) > 0
+}
 
 // ratioOf returns the ratio of the figures of the two contenders.
 func ratioOf(r results, kind ratioKind) figures.Ratio {
-	ours, theirs := r[kind.ours], r[kind.other]
-	ratio := figures.RatioOf(values(ours, kind.value), values(theirs, kind.value))
-	ratio.Faulty = len(ours) == len(theirs) && errorCount(ours)+errorCount(theirs) > 0
+	ours, theirs := r[kind.numerator], r[kind.denominator]
+	ratio := figures.RatioOf(valuesOf(ours, kind.value), valuesOf(theirs, kind.value))
+	ratio.HasErrors = len(ours) == len(theirs) && errorCount(ours)+errorCount(theirs) > 0
 	return ratio
 }
 
-func values(rounds []outcome, value func(outcome) float64) []float64 {
+func valuesOf(rounds []outcome, value func(outcome) float64) []float64 {
 	all := make([]float64, len(rounds))
 	for i, o := range rounds {
 		all[i] = value(o)
@@ -80,20 +82,20 @@ type goal struct {
 }
 
 func atLeast(ratio string, bound float64) goal {
-	return goal{ratio, figures.Goal{Side: figures.AtLeast, Bound: bound}}
+	return goal{ratio, figures.Goal{Direction: figures.AtLeast, Bound: bound}}
 }
 
 func atMost(ratio string, bound float64) goal {
-	return goal{ratio, figures.Goal{Side: figures.AtMost, Bound: bound}}
+	return goal{ratio, figures.Goal{Direction: figures.AtMost, Bound: bound}}
 }
 
-// judgeTurns returns the verdict on the goal that every waiter is served in turn.
-func judgeTurns(o outcome) string {
+// judgeOrder returns the verdict on the goal that every waiter is served in turn.
+func judgeOrder(o outcome) string {
 	switch {
 	case o.errorCount() > 0:
-		return figures.Broken
-	case o.turns.inTurn():
-		return figures.Met
+		return figures.VerdictErrors
+	case o.order.isInTurn():
+		return figures.VerdictMet
 	}
-	return figures.Missed
+	return figures.VerdictMissed
 }

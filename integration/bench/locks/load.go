@@ -37,10 +37,10 @@ type window struct{ from, to time.Duration }
 
 func (w window) length() time.Duration { return w.to - w.from }
 
-func (w window) holds(at time.Duration) bool { return at >= w.from && at < w.to }
+func (w window) contains(at time.Duration) bool { return at >= w.from && at < w.to }
 
-// warmedUp reports whether a lock was requested after the warm-up.
-func (w window) warmedUp(p pair) bool { return p.sent >= w.from }
+// isAfterWarmUp reports whether a lock was requested after the warm-up.
+func (w window) isAfterWarmUp(p pair) bool { return p.sent >= w.from }
 
 // load is the work of one run.
 type load struct {
@@ -59,9 +59,9 @@ func (l *load) run(ctx context.Context, f *fleet, sessions []session) (record, e
 	parts := make([]record, len(sessions))
 	var workers sync.WaitGroup
 	for i, s := range sessions {
-		workers.Go(func() { l.work(ctx, i, s, &parts[i]) })
+		workers.Go(func() { l.lockRepeatedly(ctx, i, s, &parts[i]) })
 	}
-	spent, seen, err := l.watch(ctx, f)
+	spent, seen, err := l.measureCPU(ctx, f)
 	l.ended.Store(true)
 	workers.Wait()
 	whole := merge(parts)
@@ -69,51 +69,51 @@ func (l *load) run(ctx context.Context, f *fleet, sessions []session) (record, e
 	return whole, err
 }
 
-// watch returns the CPU time that was spent within the window.
-func (l *load) watch(ctx context.Context, f *fleet) (spent cpuTimes, seen window, err error) {
-	before, from, err := l.look(ctx, f, 0)
+// measureCPU returns the CPU time that was spent within the window.
+func (l *load) measureCPU(ctx context.Context, f *fleet) (spent cpuTimes, seen window, err error) {
+	before, from, err := l.readCPUAt(ctx, f, 0)
 	if err != nil {
 		return spent, seen, err
 	}
-	after, to, err := l.look(ctx, f, from+l.length)
+	after, to, err := l.readCPUAt(ctx, f, from+l.length)
 	return after.sub(before), window{from: from, to: to}, err
 }
 
-// look reads the CPU times at a time of the run, or as soon as possible after that time. It returns
-// the actual time.
-func (l *load) look(ctx context.Context, f *fleet, at time.Duration) (cpuTimes, time.Duration, error) {
+// readCPUAt reads the CPU times at a time of the run, or as soon as possible after that time. It
+// returns the actual time.
+func (l *load) readCPUAt(ctx context.Context, f *fleet, at time.Duration) (cpuTimes, time.Duration, error) {
 	if err := suite.Pause(ctx, at-l.now()); err != nil {
 		return cpuTimes{}, 0, err
 	}
-	times, err := f.cpu()
+	times, err := f.readCPU()
 	return times, l.now(), err
 }
 
 // now returns the time since the planned beginning of the window.
 func (l *load) now() time.Duration { return time.Since(l.begin) }
 
-func (l *load) work(ctx context.Context, client int, s session, r *record) {
+func (l *load) lockRepeatedly(ctx context.Context, client int, s session, r *record) {
 	r.errors = map[string]int{}
 	for !l.ended.Load() && ctx.Err() == nil {
 		p := pair{client: client, sent: l.now()}
-		if err := l.once(ctx, s, &p); err != nil {
+		if err := l.lockAndUnlock(ctx, s, &p); err != nil {
 			r.errors[err.Error()]++
 			_ = suite.Pause(ctx, errorPause)
 			continue
 		}
 		r.pairs = append(r.pairs, p)
-		l.rest(ctx)
+		l.pauseToThink(ctx)
 	}
 }
 
-// rest pauses between pairs, for a random time between 0 and twice the mean.
-func (l *load) rest(ctx context.Context) {
+// pauseToThink pauses between pairs, for a random time between 0 and twice the mean.
+func (l *load) pauseToThink(ctx context.Context) {
 	if l.think > 0 {
 		_ = suite.Pause(ctx, rand.N(2*l.think))
 	}
 }
 
-func (l *load) once(ctx context.Context, s session, p *pair) error {
+func (l *load) lockAndUnlock(ctx context.Context, s session, p *pair) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}

@@ -19,5 +19,5 @@ func writeMachine(w io.Writer, m figures.Machine, set settings) {
 		fmt.Fprintf(w, ", %s %s", path, m.Version(path))
 	}
 	fmt.Fprintf(w, ".\nMedians of %d rounds, %v per contender and round. Made by `%s`.\n",
-		set.rounds, set.window, set.madeBy)
+		set.rounds, set.window, set.commandLine)
 }

@@ -8,13 +8,13 @@ import (
 
 // outcome holds the figures of one run, or the medians of several runs.
 type outcome struct {
-	rate           float64 // pairs per second
-	lock50, lock99 time.Duration
-	pair50, pair99 time.Duration
-	cpu            cpuPerPair
-	others         float64 // cores that other processes used within the window
-	turns          turns   // only for runs on one key
-	errors         map[string]int
+	rate             float64 // pairs per second
+	lockP50, lockP99 time.Duration
+	pairP50, pairP99 time.Duration
+	cpu              cpuPerPair
+	otherCores       float64      // cores that other processes used within the window
+	order            serviceOrder // only for runs on one key
+	errors           map[string]int
 }
 
 // cpuPerPair is the CPU time per pair in microseconds.
@@ -34,26 +34,26 @@ func (r record) outcome() outcome {
 	var locks, pairs []time.Duration
 	done := 0
 	for _, p := range r.pairs {
-		if r.window.holds(p.released) {
+		if r.window.contains(p.released) {
 			done++
 		}
-		if r.window.warmedUp(p) {
+		if r.window.isAfterWarmUp(p) {
 			locks = append(locks, p.granted-p.sent)
 			pairs = append(pairs, p.released-p.sent)
 		}
 	}
-	o := outcome{rate: float64(done) / r.window.length().Seconds(), cpu: r.cpu.per(done), errors: r.errors}
-	o.others = r.cpu.others().Seconds() / r.window.length().Seconds()
-	o.lock50, o.lock99 = figures.Percentile(locks, 50), figures.Percentile(locks, 99)
-	o.pair50, o.pair99 = figures.Percentile(pairs, 50), figures.Percentile(pairs, 99)
+	o := outcome{rate: float64(done) / r.window.length().Seconds(), cpu: r.cpu.perPair(done), errors: r.errors}
+	o.otherCores = r.cpu.otherProcesses().Seconds() / r.window.length().Seconds()
+	o.lockP50, o.lockP99 = figures.Percentile(locks, 50), figures.Percentile(locks, 99)
+	o.pairP50, o.pairP99 = figures.Percentile(pairs, 50), figures.Percentile(pairs, 99)
 	if r.shared {
-		o.turns = countTurns(r.pairs, r.window, r.clients)
+		o.order = serviceOrderOf(r.pairs, r.window, r.clients)
 	}
 	return o
 }
 
-// per returns the CPU time per pair, or zero without pairs.
-func (c cpuTimes) per(pairs int) cpuPerPair {
+// perPair returns the CPU time per pair, or zero without pairs.
+func (c cpuTimes) perPair(pairs int) cpuPerPair {
 	if pairs == 0 {
 		return cpuPerPair{}
 	}
@@ -62,18 +62,18 @@ func (c cpuTimes) per(pairs int) cpuPerPair {
 }
 
 // medians returns the medians of all figures. The errors and the order of service are sums; the
-// field others is the maximum.
+// field otherCores is the maximum.
 func medians(rounds []outcome) outcome {
-	number := func(get func(outcome) float64) float64 { return figures.Median(values(rounds, get)) }
+	number := func(get func(outcome) float64) float64 { return figures.Median(valuesOf(rounds, get)) }
 	duration := func(get func(outcome) time.Duration) time.Duration {
 		return time.Duration(number(func(o outcome) float64 { return float64(get(o)) }))
 	}
 	all := outcome{
-		rate:   number(func(o outcome) float64 { return o.rate }),
-		lock50: duration(func(o outcome) time.Duration { return o.lock50 }),
-		lock99: duration(func(o outcome) time.Duration { return o.lock99 }),
-		pair50: duration(func(o outcome) time.Duration { return o.pair50 }),
-		pair99: duration(func(o outcome) time.Duration { return o.pair99 }),
+		rate:    number(func(o outcome) float64 { return o.rate }),
+		lockP50: duration(func(o outcome) time.Duration { return o.lockP50 }),
+		lockP99: duration(func(o outcome) time.Duration { return o.lockP99 }),
+		pairP50: duration(func(o outcome) time.Duration { return o.pairP50 }),
+		pairP99: duration(func(o outcome) time.Duration { return o.pairP99 }),
 		cpu: cpuPerPair{
 			load:    number(func(o outcome) float64 { return o.cpu.load }),
 			proxy:   number(func(o outcome) float64 { return o.cpu.proxy }),
@@ -90,13 +90,13 @@ func medians(rounds []outcome) outcome {
 
 // add adds the figures that are not medians.
 func (o *outcome) add(round outcome, first bool) {
-	o.others = max(o.others, round.others)
+	o.otherCores = max(o.otherCores, round.otherCores)
 	for text, n := range round.errors {
 		o.errors[text] += n
 	}
 	if first {
-		o.turns = round.turns
+		o.order = round.order
 		return
 	}
-	o.turns = o.turns.plus(round.turns)
+	o.order = o.order.add(round.order)
 }

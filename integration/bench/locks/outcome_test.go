@@ -7,7 +7,7 @@ import (
 
 const ms = time.Millisecond
 
-func TestOutcomeOfARun(t *testing.T) {
+func TestOutcome(t *testing.T) {
 	run := record{
 		clients: 2,
 		window:  window{from: 1 * ms, to: 101 * ms},
@@ -26,32 +26,32 @@ func TestOutcomeOfARun(t *testing.T) {
 	if got.rate != 20 || got.errorCount() != 3 {
 		t.Errorf("%v pairs/s, %d errors; want 20, 3", got.rate, got.errorCount())
 	}
-	if got.lock50 != 1*ms || got.lock99 != 40*ms || got.pair50 != 4*ms || got.pair99 != 41*ms {
-		t.Errorf("LOCK %v %v, pair %v %v; want 1ms 40ms, 4ms 41ms", got.lock50, got.lock99, got.pair50, got.pair99)
+	if got.lockP50 != 1*ms || got.lockP99 != 40*ms || got.pairP50 != 4*ms || got.pairP99 != 41*ms {
+		t.Errorf("LOCK %v %v, pair %v %v; want 1ms 40ms, 4ms 41ms", got.lockP50, got.lockP99, got.pairP50, got.pairP99)
 	}
 	if want := (cpuPerPair{load: 5000, proxy: 10000, masters: 15000, total: 30000}); got.cpu != want {
 		t.Errorf("CPU %+v; want %+v", got.cpu, want)
 	}
-	if got.others < 0.299 || got.others > 0.301 {
-		t.Errorf("others took %v cores; want 0.3", got.others)
+	if got.otherCores < 0.299 || got.otherCores > 0.301 {
+		t.Errorf("others took %v cores; want 0.3", got.otherCores)
 	}
 }
 
 func TestMediansOfRounds(t *testing.T) {
 	got := medians([]outcome{
-		{rate: 10, lock50: 3 * ms, cpu: cpuPerPair{total: 1}, errors: map[string]int{"x": 1}, others: 0.1,
-			turns: turns{grants: 5, overtaken: 1, most: 9, least: 2, greatest: 3}},
-		{rate: 30, lock50: 1 * ms, cpu: cpuPerPair{total: 3}, errors: map[string]int{"x": 1, "y": 1}, others: 0.5,
-			turns: turns{grants: 5, most: 4, least: 1, greatest: 4}},
-		{rate: 20, lock50: 2 * ms, cpu: cpuPerPair{total: 2}, turns: turns{grants: 5, most: 4, least: 2, greatest: 3}},
+		{rate: 10, lockP50: 3 * ms, cpu: cpuPerPair{total: 1}, errors: map[string]int{"x": 1}, otherCores: 0.1,
+			order: serviceOrder{grants: 5, overtaken: 1, mostWaited: 9, fewestGrants: 2, mostGrants: 3}},
+		{rate: 30, lockP50: 1 * ms, cpu: cpuPerPair{total: 3}, errors: map[string]int{"x": 1, "y": 1}, otherCores: 0.5,
+			order: serviceOrder{grants: 5, mostWaited: 4, fewestGrants: 1, mostGrants: 4}},
+		{rate: 20, lockP50: 2 * ms, cpu: cpuPerPair{total: 2}, order: serviceOrder{grants: 5, mostWaited: 4, fewestGrants: 2, mostGrants: 3}},
 	})
-	if got.rate != 20 || got.lock50 != 2*ms || got.cpu.total != 2 || got.others != 0.5 {
+	if got.rate != 20 || got.lockP50 != 2*ms || got.cpu.total != 2 || got.otherCores != 0.5 {
 		t.Errorf("%+v; want the medians and the worst of others", got)
 	}
 	if got.errors["x"] != 2 || got.errors["y"] != 1 || got.errorCount() != 3 {
 		t.Errorf("errors %v; want x twice and y once", got.errors)
 	}
-	if want := (turns{grants: 15, overtaken: 1, most: 9, least: 1, greatest: 4}); got.turns != want {
-		t.Errorf("turns %+v; want %+v", got.turns, want)
+	if want := (serviceOrder{grants: 15, overtaken: 1, mostWaited: 9, fewestGrants: 1, mostGrants: 4}); got.order != want {
+		t.Errorf("turns %+v; want %+v", got.order, want)
 	}
 }

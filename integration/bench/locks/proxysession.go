@@ -11,10 +11,10 @@ type proxySession struct {
 	request []string // LOCK key token PX ms [BLOCK ms]
 }
 
-const tokenAt = 2 // index in request
+const tokenIndex = 2 // index in request
 
-func (c *crew) addProxy(ctx context.Context, addr string, kind clientKind, keys []string, wait bool) error {
-	callers, err := c.callers(ctx, addr, kind, len(keys))
+func (c *sessionGroup) addProxySessions(ctx context.Context, addr string, kind clientKind, keys []string, wait bool) error {
+	callers, err := c.newCallers(ctx, addr, kind, len(keys))
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (c *crew) addProxy(ctx context.Context, addr string, kind clientKind, keys 
 }
 
 func (s *proxySession) lock(ctx context.Context) error {
-	s.request[tokenAt] = newToken()
+	s.request[tokenIndex] = newToken()
 	reply, err := s.caller.call(ctx, s.request...)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (s *proxySession) lock(ctx context.Context) error {
 }
 
 func (s *proxySession) unlock(ctx context.Context) error {
-	reply, err := s.caller.call(ctx, "UNLOCK", s.request[1], s.request[tokenAt])
+	reply, err := s.caller.call(ctx, "UNLOCK", s.request[1], s.request[tokenIndex])
 	if err == nil && reply != int64(1) {
 		err = fmt.Errorf("UNLOCK answered %v", reply)
 	}

@@ -18,7 +18,7 @@ var errNotHeld = errors.New("redsync: Unlock answered false")
 // all contenders.
 type redsyncSession struct{ mutex *redsync.Mutex }
 
-func (c *crew) addRedsync(masters []string, keys []string, wait bool) {
+func (c *sessionGroup) addRedsyncSessions(masters []string, keys []string, wait bool) {
 	pools := make([]redsyncredis.Pool, len(masters))
 	for i, addr := range masters {
 		client := newGoRedis(addr, len(keys))

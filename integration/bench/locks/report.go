@@ -18,7 +18,7 @@ func writeScenario(w io.Writer, client clientKind, s scenario, r results, t *fig
 	writeErrors(w, r)
 	writeNoise(w, r)
 	if s.shared {
-		writeTurns(w, s, r, t)
+		writeOrder(w, s, r, t)
 	}
 	writeRatios(w, s, r, t)
 }
@@ -32,8 +32,8 @@ func eachContender(r results, do func(name string, o outcome)) {
 	}
 }
 
-// label returns a contender's name, with the number of its errors if it has any.
-func label(name string, o outcome) string {
+// contenderLabel returns a contender's name, with the number of its errors if it has any.
+func contenderLabel(name string, o outcome) string {
 	if n := o.errorCount(); n > 0 {
 		return fmt.Sprintf("%s (%d ERRORS)", name, n)
 	}
@@ -46,8 +46,8 @@ func writeFigures(w io.Writer, r results) {
 	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	eachContender(r, func(name string, o outcome) {
 		fmt.Fprintf(w, "| %s | %.0f | %.3f | %.3f | %.3f | %.3f | %.1f | %.1f | %.1f | %.1f |\n",
-			label(name, o), o.rate,
-			figures.Millis(o.lock50), figures.Millis(o.lock99), figures.Millis(o.pair50), figures.Millis(o.pair99),
+			contenderLabel(name, o), o.rate,
+			figures.Millis(o.lockP50), figures.Millis(o.lockP99), figures.Millis(o.pairP50), figures.Millis(o.pairP99),
 			o.cpu.total, o.cpu.load, o.cpu.proxy, o.cpu.masters)
 	})
 }
@@ -59,7 +59,7 @@ func writeErrors(w io.Writer, r results) {
 			return cmp.Or(o.errors[b]-o.errors[a], strings.Compare(a, b))
 		})
 		for i, text := range texts {
-			if i == mostErrors {
+			if i == maxErrorTexts {
 				fmt.Fprintf(w, "\nERRORS of %s: and %d further texts\n", name, len(texts)-i)
 				break
 			}
@@ -71,14 +71,14 @@ func writeErrors(w io.Writer, r results) {
 // writeNoise warns if other processes used CPU time.
 func writeNoise(w io.Writer, r results) {
 	eachContender(r, func(name string, o outcome) {
-		figures.WriteNoise(w, name, o.others)
+		figures.WriteNoiseWarning(w, name, o.otherCores)
 	})
 }
 
-// mostErrors is the maximum number of error texts that are printed for a contender.
-const mostErrors = 5
+// maxErrorTexts is the maximum number of error texts that are printed for a contender.
+const maxErrorTexts = 5
 
-func writeTurns(w io.Writer, s scenario, r results, t *figures.Tally) {
+func writeOrder(w io.Writer, s scenario, r results, t *figures.Tally) {
 	fmt.Fprintf(w, "\nOrder of service, all rounds, %d clients:\n\n", s.clients)
 	fmt.Fprintln(w, "| contender | grants | overtaken | most turns waited "+
 		"| fewest grants to a client | most | every waiter in turn |")
@@ -86,10 +86,10 @@ func writeTurns(w io.Writer, s scenario, r results, t *figures.Tally) {
 	eachContender(r, func(name string, o outcome) {
 		verdict := "no goal"
 		if name == nameProxy {
-			verdict = t.Add(judgeTurns(o))
+			verdict = t.Add(judgeOrder(o))
 		}
-		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d | %s |\n", label(name, o),
-			o.turns.grants, o.turns.overtaken, o.turns.most, o.turns.least, o.turns.greatest, verdict)
+		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d | %s |\n", contenderLabel(name, o),
+			o.order.grants, o.order.overtaken, o.order.mostWaited, o.order.fewestGrants, o.order.mostGrants, verdict)
 	})
 }
 
@@ -97,7 +97,7 @@ func writeRatios(w io.Writer, s scenario, r results, t *figures.Tally) {
 	fmt.Fprintln(w, "\n| ratio | measured | single rounds | goal | |")
 	fmt.Fprintln(w, "|---|--:|--:|--:|---|")
 	for _, kind := range ratioKinds() {
-		if !kind.hasRun(r) {
+		if !kind.isMeasured(r) {
 			continue
 		}
 		value := ratioOf(r, kind)

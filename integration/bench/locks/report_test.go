@@ -8,23 +8,23 @@ import (
 	"redlock-proxy/integration/bench/golden"
 )
 
-func TestJudgeTurns(t *testing.T) {
+func TestJudgeOrder(t *testing.T) {
 	for want, o := range map[string]outcome{
-		figures.Met:    {turns: turns{grants: 9}},
-		figures.Missed: {turns: turns{grants: 9, overtaken: 1}},
-		figures.Broken: {turns: turns{grants: 9}, errors: map[string]int{"x": 1}},
+		figures.VerdictMet:    {order: serviceOrder{grants: 9}},
+		figures.VerdictMissed: {order: serviceOrder{grants: 9, overtaken: 1}},
+		figures.VerdictErrors: {order: serviceOrder{grants: 9}, errors: map[string]int{"x": 1}},
 	} {
-		if got := judgeTurns(o); got != want {
+		if got := judgeOrder(o); got != want {
 			t.Errorf("%+v: %s; want %s", o, got, want)
 		}
 	}
-	if got := judgeTurns(outcome{}); got != figures.Missed {
-		t.Errorf("no grants at all: %s; want %s", got, figures.Missed)
+	if got := judgeOrder(outcome{}); got != figures.VerdictMissed {
+		t.Errorf("no grants at all: %s; want %s", got, figures.VerdictMissed)
 	}
 }
 
 func TestRatioOf(t *testing.T) {
-	kind := ratioKind{"r", nameProxy, nameRedsync, rate}
+	kind := ratioKind{"r", nameProxy, nameRedsync, rateOf}
 	rounds := func(rates ...float64) []outcome {
 		var all []outcome
 		for _, r := range rates {
@@ -38,10 +38,10 @@ func TestRatioOf(t *testing.T) {
 		ours, theirs []outcome
 		want         figures.Ratio
 	}{
-		"side by side": {rounds(10, 20, 60), rounds(10, 10, 10), figures.Ratio{Middle: 2, Low: 1, High: 6,
+		"side by side": {rounds(10, 20, 60), rounds(10, 10, 10), figures.Ratio{Median: 2, Low: 1, High: 6,
 			Known: true}},
-		"with errors": {failed, rounds(2), figures.Ratio{Middle: 0.5, Low: 0.5, High: 0.5, Known: true,
-			Faulty: true}},
+		"with errors": {failed, rounds(2), figures.Ratio{Median: 0.5, Low: 0.5, High: 0.5, Known: true,
+			HasErrors: true}},
 		"the other not run": {rounds(1), nil, figures.Ratio{}},
 		"ours not run":      {nil, rounds(1), figures.Ratio{}},
 		"nothing got done":  {rounds(1), rounds(0), figures.Ratio{}},
@@ -55,13 +55,13 @@ func TestRatioOf(t *testing.T) {
 // TestReportLayout prints invented figures; the golden file shows the layout and the verdicts.
 func TestReportLayout(t *testing.T) {
 	one := func(rate float64, o outcome) []outcome {
-		o.rate, o.lock50, o.lock99, o.pair50, o.pair99 = rate, 1*ms, 2*ms, 3*ms, 4*ms
+		o.rate, o.lockP50, o.lockP99, o.pairP50, o.pairP99 = rate, 1*ms, 2*ms, 3*ms, 4*ms
 		o.cpu = cpuPerPair{load: 1, proxy: 2, masters: 3, total: 6}
 		return []outcome{o}
 	}
 	r := results{
-		nameProxy:   one(500, outcome{turns: turns{grants: 8, most: 1, least: 4, greatest: 4}}),
-		nameRedsync: one(100, outcome{others: 0.5}),
+		nameProxy:   one(500, outcome{order: serviceOrder{grants: 8, mostWaited: 1, fewestGrants: 4, mostGrants: 4}}),
+		nameRedsync: one(100, outcome{otherCores: 0.5}),
 		nameDirect:  one(900, outcome{errors: map[string]int{"often": 2, "rarely": 1}}),
 	}
 	ofLockKeys := results{nameProxy: r[nameProxy], nameLockKeys: one(400, outcome{})}
@@ -73,6 +73,6 @@ func TestReportLayout(t *testing.T) {
 	writeRatios(&out, allScenarios()[2], ofLockKeys, sum)
 	sum.Write(&out)
 	writeMachine(&out, figures.Machine{CPU: "A CPU", System: "linux 1.2", Load: "0.5", Go: "go1", Redis: "7", Cores: 2},
-		settings{masters: 5, rounds: 1, window: ms, madeBy: "go run ./integration/bench locks -rounds 1"})
+		settings{masters: 5, rounds: 1, window: ms, commandLine: "go run ./integration/bench locks -rounds 1"})
 	golden.Want(t, "testdata/report.md", out.Bytes())
 }

@@ -68,7 +68,7 @@ func runScenario(
 			all[name] = append(all[name], got)
 			fmt.Fprintf(log, "%s client, %s, round %d, %s: %.0f pairs/s, LOCK p50 %v p99 %v, errors %d, "+
 				"others took %.2f cores\n",
-				client, s.name, round+1, name, got.rate, got.lock50, got.lock99, got.errorCount(), got.others)
+				client, s.name, round+1, name, got.rate, got.lockP50, got.lockP99, got.errorCount(), got.otherCores)
 		}
 	}
 	return all, nil
@@ -81,13 +81,13 @@ func runOnce(
 	ctx, cancel := context.WithTimeout(ctx, warmUp+set.window+drainLimit)
 	defer cancel()
 	prefix := fmt.Sprintf("%s%s:%s:%s:%d:", keyPrefix, client, s.name, name, round) // keys that no earlier run used
-	crew, err := newCrew(ctx, f, client, name, s, prefix)
+	group, err := openSessions(ctx, f, client, name, s, prefix)
 	if err != nil {
 		return outcome{}, err
 	}
-	defer crew.close()
+	defer group.close()
 	work := load{length: set.window, think: max(set.think, s.think), shared: s.shared}
-	record, err := work.run(ctx, f, crew.sessions)
+	record, err := work.run(ctx, f, group.sessions)
 	if err != nil {
 		return outcome{}, err
 	}

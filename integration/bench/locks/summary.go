@@ -10,10 +10,10 @@ import (
 	"redlock-proxy/integration/bench/figures"
 )
 
-// summaryMasters is the number of masters, and farAway is their distance in the second part.
+// summaryMasters is the number of masters, and farDistance is their distance in the second part.
 const (
 	summaryMasters = 5
-	farAway        = time.Millisecond
+	farDistance    = time.Millisecond
 )
 
 // Summary measures all ratios and figures with goals, with the raw client, and the curves of
@@ -23,10 +23,10 @@ func Summary(
 	ctx context.Context, binary string, rounds int, window time.Duration, log io.Writer,
 ) (lines []figures.Line, curves []figures.Curves, err error) {
 	near := settings{
-		rounds: rounds, window: window, masters: summaryMasters, binary: binary, contenders: usualContenders(),
+		rounds: rounds, window: window, masters: summaryMasters, binary: binary, contenders: defaultContenders(),
 	}
 	far := near
-	far.distance, far.contenders = farAway, []string{nameProxy, nameRedsync}
+	far.distance, far.contenders = farDistance, []string{nameProxy, nameRedsync}
 	nearby, err := measure(ctx, near, log, "c1", "c16", "c64", "c256", "c1024")
 	if err != nil {
 		return nil, nil, err
@@ -38,17 +38,17 @@ func Summary(
 	return append(nearLines(nearby), farLines(distant)...), curvesOf(nearby), nil
 }
 
-// measured holds the results of scenarios, by their names.
-type measured map[string]results
+// scenarioResults holds the results of scenarios, by their names.
+type scenarioResults map[string]results
 
 // measure runs scenarios with the raw client.
-func measure(ctx context.Context, set settings, log io.Writer, names ...string) (all measured, err error) {
+func measure(ctx context.Context, set settings, log io.Writer, names ...string) (all scenarioResults, err error) {
 	f, err := startFleet(set)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	all = measured{}
+	all = scenarioResults{}
 	for _, s := range allScenarios() {
 		for _, name := range names {
 			if s.name != name {
@@ -63,7 +63,7 @@ func measure(ctx context.Context, set settings, log io.Writer, names ...string) 
 }
 
 // nearLines returns the figures and goals for masters on the same machine.
-func nearLines(all measured) []figures.Line {
+func nearLines(all scenarioResults) []figures.Line {
 	busy, single := all["c64"], all["c1"]
 	ratio := func(r results, title string) figures.Ratio {
 		for _, kind := range ratioKinds() {
@@ -74,46 +74,46 @@ func nearLines(all measured) []figures.Line {
 		return figures.Ratio{}
 	}
 	spent := func(part func(outcome) float64) figures.Ratio {
-		alone := figures.Alone(values(busy[nameProxy], part))
-		alone.Faulty = errorCount(busy[nameProxy]) > 0
+		alone := figures.SingleFigure(valuesOf(busy[nameProxy], part))
+		alone.HasErrors = errorCount(busy[nameProxy]) > 0
 		return alone
 	}
 	lines := []figures.Line{
 		{Title: "64 clients: " + ratioRateRedsync, Ratio: ratio(busy, ratioRateRedsync),
-			Goal: figures.Goal{Side: figures.AtLeast, Bound: 5}},
+			Goal: figures.Goal{Direction: figures.AtLeast, Bound: 5}},
 		{Title: "64 clients: " + ratioRateDirect, Ratio: ratio(busy, ratioRateDirect),
-			Goal: figures.Goal{Side: figures.AtLeast, Bound: 0.6}},
+			Goal: figures.Goal{Direction: figures.AtLeast, Bound: 0.6}},
 		{Title: "64 clients: CPU µs of the proxy per pair",
 			Ratio: spent(func(o outcome) float64 { return o.cpu.proxy }),
-			Goal:  figures.Goal{Side: figures.AtMost, Bound: 26}},
+			Goal:  figures.Goal{Direction: figures.AtMost, Bound: 26}},
 		{Title: "64 clients: CPU µs of the masters per pair",
 			Ratio: spent(func(o outcome) float64 { return o.cpu.masters }),
-			Goal:  figures.Goal{Side: figures.AtMost, Bound: 28}},
+			Goal:  figures.Goal{Direction: figures.AtMost, Bound: 28}},
 		{Title: "1 client: " + ratioLock50Redsync, Ratio: ratio(single, ratioLock50Redsync),
-			Goal: figures.Goal{Side: figures.AtMost, Bound: 1}},
+			Goal: figures.Goal{Direction: figures.AtMost, Bound: 1}},
 	}
 	for _, many := range []string{"c256", "c1024"} {
 		ours, less := all[many][nameProxy], busy[nameProxy]
-		growth := figures.RatioOf(values(ours, rate), values(less, rate))
-		growth.Faulty = errorCount(ours)+errorCount(less) > 0
+		growth := figures.RatioOf(valuesOf(ours, rateOf), valuesOf(less, rateOf))
+		growth.HasErrors = errorCount(ours)+errorCount(less) > 0
 		lines = append(lines, figures.Line{
 			Title: fmt.Sprintf("pairs/s, %s clients / 64", many[1:]), Ratio: growth,
-			Goal: figures.Goal{Side: figures.AtLeast, Bound: 0.9},
+			Goal: figures.Goal{Direction: figures.AtLeast, Bound: 0.9},
 		})
 	}
 	return lines
 }
 
 // farLines returns the figures and goals for distant masters.
-func farLines(all measured) (lines []figures.Line) {
+func farLines(all scenarioResults) (lines []figures.Line) {
 	for _, kind := range ratioKinds() {
 		if kind.title != ratioLock50Redsync {
 			continue
 		}
 		for _, name := range []string{"c1", "c16", "c64"} {
 			lines = append(lines, figures.Line{
-				Title: fmt.Sprintf("%v away, %s clients: %s", farAway, name[1:], kind.title),
-				Ratio: ratioOf(all[name], kind), Goal: figures.Goal{Side: figures.AtMost, Bound: 1.1},
+				Title: fmt.Sprintf("%v away, %s clients: %s", farDistance, name[1:], kind.title),
+				Ratio: ratioOf(all[name], kind), Goal: figures.Goal{Direction: figures.AtMost, Bound: 1.1},
 			})
 		}
 	}
@@ -121,21 +121,21 @@ func farLines(all measured) (lines []figures.Line) {
 }
 
 // curvesOf returns throughput and latency over the number of clients.
-func curvesOf(all measured) []figures.Curves {
-	rates := figures.Curves{Title: "LOCK + UNLOCK pairs per second", Across: "clients", Names: usualContenders()}
-	waits := figures.Curves{Title: "LOCK p50, ms", Across: "clients", Names: usualContenders()}
+func curvesOf(all scenarioResults) []figures.Curves {
+	rates := figures.Curves{Title: "LOCK + UNLOCK pairs per second", XLabel: "clients", Names: defaultContenders()}
+	waits := figures.Curves{Title: "LOCK p50, ms", XLabel: "clients", Names: defaultContenders()}
 	for _, s := range allScenarios() {
 		r, ok := all[s.name]
 		if !ok {
 			continue
 		}
-		rates.At, waits.At = append(rates.At, float64(s.clients)), append(waits.At, float64(s.clients))
+		rates.XValues, waits.XValues = append(rates.XValues, float64(s.clients)), append(waits.XValues, float64(s.clients))
 		var rateAt, waitAt []float64
-		for _, name := range usualContenders() {
+		for _, name := range defaultContenders() {
 			o := medians(r[name])
-			rateAt, waitAt = append(rateAt, o.rate), append(waitAt, figures.Millis(o.lock50))
+			rateAt, waitAt = append(rateAt, o.rate), append(waitAt, figures.Millis(o.lockP50))
 		}
-		rates.Values, waits.Values = append(rates.Values, rateAt), append(waits.Values, waitAt)
+		rates.YValues, waits.YValues = append(rates.YValues, rateAt), append(waits.YValues, waitAt)
 	}
 	return []figures.Curves{rates, waits}
 }

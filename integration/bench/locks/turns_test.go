@@ -6,37 +6,38 @@ import (
 	"time"
 )
 
-func TestTurns(t *testing.T) {
+func TestServiceOrder(t *testing.T) {
 	at := func(client, sent, granted int) pair {
 		return pair{client: client, sent: time.Duration(sent) * ms, granted: time.Duration(granted) * ms}
 	}
 	for name, c := range map[string]struct {
 		pairs []pair
-		want  turns
+		want  serviceOrder
 	}{
-		"nothing": {nil, turns{}},
-		"in turn": {[]pair{at(0, 0, 1), at(1, 10, 21), at(2, 20, 31)}, turns{grants: 3, most: 1, least: 1, greatest: 1}},
+		"nothing": {nil, serviceOrder{}},
+		"in turn": {[]pair{at(0, 0, 1), at(1, 10, 21), at(2, 20, 31)}, serviceOrder{grants: 3, mostWaited: 1, fewestGrants: 1, mostGrants: 1}},
 		"a later one first": {
 			[]pair{at(0, 0, 30), at(1, 11, 20), at(2, 20, 40)},
-			turns{grants: 3, overtaken: 1, most: 1, least: 1, greatest: 1},
+			serviceOrder{grants: 3, overtaken: 1, mostWaited: 1, fewestGrants: 1, mostGrants: 1},
 		},
 		"later by less than the slack": {[]pair{at(0, 0, 30), at(1, 10, 20), at(2, 40, 41)},
-			turns{grants: 3, most: 1, least: 1, greatest: 1}},
+			serviceOrder{grants: 3, mostWaited: 1, fewestGrants: 1, mostGrants: 1}},
 		"one client again and again": {
 			[]pair{at(0, 0, 1), at(1, 0, 70), at(0, 10, 11), at(0, 20, 21), at(0, 30, 31)},
-			turns{grants: 5, overtaken: 1, most: 4, least: 0, greatest: 4},
+			serviceOrder{grants: 5, overtaken: 1, mostWaited: 4, fewestGrants: 0, mostGrants: 4},
 		},
 		"the warm-up counts for others only": {[]pair{at(0, -9, -8), at(1, -7, 2), at(2, 1, 3)},
-			turns{grants: 1, most: 1, least: 0, greatest: 1}},
+			serviceOrder{grants: 1, mostWaited: 1, fewestGrants: 0, mostGrants: 1}},
 	} {
-		if got := countTurns(c.pairs, window{}, 3); got != c.want {
+		if got := serviceOrderOf(c.pairs, window{}, 3); got != c.want {
 			t.Errorf("%s: %+v; want %+v", name, got, c.want)
 		}
 	}
 }
 
-// TestTurnsAgainstCounting compares countTurns with the definitions, counted pair by pair.
-func TestTurnsAgainstCounting(t *testing.T) {
+// TestServiceOrderAgainstReference compares serviceOrderOf with the definitions, counted pair by
+// pair.
+func TestServiceOrderAgainstReference(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	const clients = 4
 	for range 300 {
@@ -46,14 +47,14 @@ func TestTurnsAgainstCounting(t *testing.T) {
 			pairs[i] = pair{client: random.IntN(clients), sent: sent,
 				granted: sent + time.Duration(random.IntN(40))*ms + time.Duration(i)}
 		}
-		if got, want := countTurns(pairs, window{}, clients), countSlowly(pairs, clients); got != want {
+		if got, want := serviceOrderOf(pairs, window{}, clients), referenceOrder(pairs, clients); got != want {
 			t.Fatalf("%+v: %+v; want %+v", pairs, got, want)
 		}
 	}
 }
 
-func countSlowly(pairs []pair, clients int) turns {
-	var t turns
+func referenceOrder(pairs []pair, clients int) serviceOrder {
+	var t serviceOrder
 	for _, p := range pairs {
 		if p.sent < 0 {
 			continue
@@ -64,16 +65,16 @@ func countSlowly(pairs []pair, clients int) turns {
 			if other.granted > p.sent && other.granted < p.granted {
 				waited++
 			}
-			if other.granted < p.granted && other.sent > p.sent+flightSlack {
+			if other.granted < p.granted && other.sent > p.sent+sendTolerance {
 				overtaken = true
 			}
 		}
-		t.most = max(t.most, waited)
+		t.mostWaited = max(t.mostWaited, waited)
 		if overtaken {
 			t.overtaken++
 		}
 	}
-	t.least = len(pairs)
+	t.fewestGrants = len(pairs)
 	for client := range clients {
 		n := 0
 		for _, p := range pairs {
@@ -81,7 +82,7 @@ func countSlowly(pairs []pair, clients int) turns {
 				n++
 			}
 		}
-		t.least, t.greatest = min(t.least, n), max(t.greatest, n)
+		t.fewestGrants, t.mostGrants = min(t.fewestGrants, n), max(t.mostGrants, n)
 	}
 	return t
 }

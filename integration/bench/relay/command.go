@@ -21,8 +21,8 @@ func Command() *cli.Command {
 		suite.RoundsFlag(5), suite.ProxyFlag(),
 		&cli.IntFlag{Name: "requests", Value: 200_000,
 			Usage: fmt.Sprintf("requests of a run at -P 1; %d times as many at -P 16", pipelinedFactor)},
-		&cli.IntFlag{Name: "clients", Value: usualClients, Usage: "clients of redis-benchmark"},
-		&cli.IntFlag{Name: "threads", Value: usualThreads, Usage: "threads of HAProxy, and GOMAXPROCS of this proxy"},
+		&cli.IntFlag{Name: "clients", Value: defaultClients, Usage: "clients of redis-benchmark"},
+		&cli.IntFlag{Name: "threads", Value: defaultThreads, Usage: "threads of HAProxy, and GOMAXPROCS of this proxy"},
 		&cli.StringFlag{Name: "contenders", Value: strings.Join(contenderNames(), ","),
 			Usage: "which contenders to run, by name"},
 		&cli.BoolFlag{Name: "reconnect", Usage: "use a new connection for each request"},
@@ -43,35 +43,35 @@ func Command() *cli.Command {
 
 // The defaults of flags.
 const (
-	usualClients = 50
-	usualThreads = 2
+	defaultClients = 50
+	defaultThreads = 2
 )
 
 type settings struct {
-	madeBy     string // the command line itself
-	rounds     int
-	requests   int // per run at -P 1
-	clients    int // clients of redis-benchmark
-	threads    int // threads of HAProxy and of the proxy
-	binary     string
-	contenders []string
-	reconnect  bool
-	idle       bool
-	idlers     int
-	settle     time.Duration // pause after the idle clients have connected
-	connects   int
-	atOnce     int
+	commandLine        string // the command line itself
+	rounds             int
+	requests           int // per run at -P 1
+	clients            int // clients of redis-benchmark
+	threads            int // threads of HAProxy and of the proxy
+	binary             string
+	contenders         []string
+	reconnects         bool
+	idle               bool
+	idleClients        int
+	settle             time.Duration // pause after the idle clients have connected
+	connects           int
+	concurrentConnects int
 }
 
 func settingsOf(c *cli.Context) (settings, error) {
 	set := settings{
-		madeBy: suite.MadeBy(c), rounds: suite.Rounds(c), binary: suite.Binary(c),
+		commandLine: suite.CommandLine(c), rounds: suite.Rounds(c), binary: suite.Binary(c),
 		contenders: strings.Split(c.String("contenders"), ","),
 		requests:   c.Int("requests"), clients: c.Int("clients"), threads: c.Int("threads"),
-		idle: c.Bool("idle"), idlers: c.Int("idlers"), settle: c.Duration("settle"),
-		connects: c.Int("connects"), atOnce: c.Int("at-once"), reconnect: c.Bool("reconnect"),
+		idle: c.Bool("idle"), idleClients: c.Int("idlers"), settle: c.Duration("settle"),
+		connects: c.Int("connects"), concurrentConnects: c.Int("at-once"), reconnects: c.Bool("reconnect"),
 	}
-	if min(set.rounds, set.requests, set.clients, set.threads, set.idlers, set.atOnce) < 1 ||
+	if min(set.rounds, set.requests, set.clients, set.threads, set.idleClients, set.concurrentConnects) < 1 ||
 		set.connects < 0 || set.settle < 0 {
 		return settings{}, errors.New("all numbers must be positive")
 	}
@@ -87,7 +87,7 @@ func settingsOf(c *cli.Context) (settings, error) {
 func run(ctx context.Context, set settings, out, log io.Writer) error {
 	writeHeader(out, figures.ReadMachine(), set)
 	tally := &figures.Tally{}
-	for _, part := range set.parts() {
+	for _, part := range set.measurements() {
 		if err := withFleet(ctx, set, func(f *fleet) error { return part(ctx, f, set, out, log, tally) }); err != nil {
 			return err
 		}
@@ -96,12 +96,13 @@ func run(ctx context.Context, set settings, out, log io.Writer) error {
 	return nil
 }
 
-// part is one kind of measurement. It prints tables to out and progress to log.
-type part func(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error
+// measurement runs one kind of measurement. It prints tables to out and progress to log.
+type measurement func(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error
 
-// parts returns the requested parts. If none is requested, it returns the speed.
-func (set settings) parts() []part {
-	var parts []part
+// measurements returns the requested measurements. If none is requested, it returns that of the
+// speed.
+func (set settings) measurements() []measurement {
+	var parts []measurement
 	if set.idle {
 		parts = append(parts, measureIdle)
 	}

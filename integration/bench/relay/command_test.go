@@ -16,17 +16,19 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-func parse(args ...string) (settings, error) { return suite.Settings(Command(), settingsOf, args...) }
+func parseSettings(args ...string) (settings, error) {
+	return suite.ParseSettings(Command(), settingsOf, args...)
+}
 
 func TestParseSettings(t *testing.T) {
-	set, err := parse("-contenders", "haproxy,direct", "-requests", "7", "-connects", "3", "-settle", "1s")
+	set, err := parseSettings("-contenders", "haproxy,direct", "-requests", "7", "-connects", "3", "-settle", "1s")
 	if err != nil || len(set.contenders) != 2 || set.requests != 7 || set.connects != 3 || set.settle != time.Second ||
-		len(set.parts()) != 1 {
+		len(set.measurements()) != 1 {
 		t.Errorf("%+v, %v", set, err)
 	}
 	for _, args := range [][]string{{"-contenders", "x"}, {"-rounds", "0"}, {"-connects", "-1"}, {"-threads", "0"},
 		{"-settle", "-1s"}, {"extra"}, {"-x"}} {
-		if set, err := parse(args...); err == nil {
+		if set, err := parseSettings(args...); err == nil {
 			t.Errorf("%v: %+v; want an error", args, set)
 		}
 	}
@@ -50,21 +52,21 @@ func TestParseFigure(t *testing.T) {
 	}
 }
 
-func TestCores(t *testing.T) {
+func TestOtherCores(t *testing.T) {
 	begin := time.Now()
 	before := cpuReading{at: begin, fleet: 1 * time.Second, machine: 10 * time.Second}
 	after := cpuReading{at: begin.Add(2 * time.Second), fleet: 2 * time.Second, machine: 13 * time.Second}
-	if got := cores(before, after, 500*time.Millisecond); got != 0.75 {
+	if got := otherCores(before, after, 500*time.Millisecond); got != 0.75 {
 		t.Errorf("others took %v cores; want 0.75: 3 s, 1 s and 0.5 s of which were ours, in 2 s", got)
 	}
-	if got := cores(before, after, time.Minute); got != 0 {
+	if got := otherCores(before, after, time.Minute); got != 0 {
 		t.Errorf("others took %v cores; want none: the clocks differ by a tick at most", got)
 	}
 }
 
-func TestEachAtOnce(t *testing.T) {
+func TestRunConcurrently(t *testing.T) {
 	var running, most, done atomic.Int32
-	eachAtOnce(t.Context(), 100, 3, func(int) {
+	runConcurrently(t.Context(), 100, 3, func(int) {
 		if n := running.Add(1); n > most.Load() {
 			most.Store(n)
 		}
@@ -77,22 +79,22 @@ func TestEachAtOnce(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	eachAtOnce(ctx, 100, 3, func(int) { t.Error("was done although the context had ended") })
+	runConcurrently(ctx, 100, 3, func(int) { t.Error("was done although the context had ended") })
 }
 
-// TestRunWithoutRivals runs every part for a moment, with this proxy, but without the proxies that
-// only benchmarks need.
-func TestRunWithoutRivals(t *testing.T) {
+// TestRunWithoutOtherProxies runs every part for a moment, with this proxy, but without the proxies
+// that only benchmarks need.
+func TestRunWithoutOtherProxies(t *testing.T) {
 	redistest.SkipShort(t)
 	if _, err := exec.LookPath("redis-benchmark"); err != nil {
 		redistest.SkipMissing(t, errNoBenchmark.Error())
 	}
-	speed := runs(t, "-rounds", "2", "-requests", "1000", "-contenders", "direct,proxy")
+	speed := runCommand(t, "-rounds", "2", "-requests", "1000", "-contenders", "direct,proxy")
 	wantTimes(t, speed, map[string]int{"### GET, -P 16": 1, "| direct |": 4, "| proxy |": 4, "| haproxy |": 0,
 		"not measured": 17})
-	anew := runs(t, "-rounds", "1", "-requests", "200", "-reconnect", "-contenders", "direct,proxy")
+	anew := runCommand(t, "-rounds", "1", "-requests", "200", "-reconnect", "-contenders", "direct,proxy")
 	wantTimes(t, anew, map[string]int{"### GET, -k 0": 1, "| direct |": 1, "| proxy |": 1, "### Goals": 0})
-	rest := runs(t, "-idle", "-idlers", "20", "-settle", "10ms", "-connects", "200", "-contenders", "proxy")
+	rest := runCommand(t, "-idle", "-idlers", "20", "-settle", "10ms", "-connects", "200", "-contenders", "proxy")
 	wantTimes(t, rest, map[string]int{"### 20 idle clients": 1, "ERRORS": 0, "| 200 |": 1, "| ≤ 2 | met |": 1})
 	// Each client has two descriptors. The total may differ by one, because of parked connections
 	// or a probe that has ended.
@@ -101,7 +103,7 @@ func TestRunWithoutRivals(t *testing.T) {
 	}
 }
 
-func runs(t *testing.T, args ...string) string {
+func runCommand(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, log bytes.Buffer
 	err := suite.Run(t.Context(), Command(), &out, &log, args...)
@@ -123,9 +125,9 @@ func wantTimes(t *testing.T, text string, parts map[string]int) {
 	}
 }
 
-func TestMissingRival(t *testing.T) {
+func TestMissingProxy(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	_, err := startRival("no-such-proxy", nil)
+	_, err := startOtherProxy("no-such-proxy", nil)
 	if !errors.Is(err, harness.ErrNoProgram) || !strings.Contains(err.Error(), "apt-get install no-such-proxy") {
 		t.Errorf("%v; want to be told how to install it", err)
 	}

@@ -16,32 +16,32 @@ import (
 const (
 	// connectSteps is the number of steps. The process is checked after each step.
 	connectSteps = 10
-	// flatGrowth limits the growth of resident memory from the first step to the last, in bytes.
+	// maxGrowth limits the growth of resident memory from the first step to the last, in bytes.
 	// The heap of a garbage-collected program varies by some megabytes.
-	flatGrowth = 8 << 20
-	// flatDescriptors limits the number of additional open descriptors at the end. A probe of the
-	// upstream may be running.
-	flatDescriptors = 2
-	// closeLimit limits the time in which a process must close the connections of its clients.
-	closeLimit = 5 * time.Second
+	maxGrowth = 8 << 20
+	// maxMoreDescriptors limits the number of additional open descriptors at the end. A probe of
+	// the upstream may be running.
+	maxMoreDescriptors = 2
+	// closeTimeout limits the time in which a process must close the connections of its clients.
+	closeTimeout = 5 * time.Second
 )
 
 // errNoProxy means that the proxy is not among the contenders.
 var errNoProxy = errors.New("-connects measures the proxy, which is not among the contenders")
 
-// look holds the figures of the proxy between two steps, while no client is connected.
-type look struct {
-	done        int // connects so far
-	rss         int64
-	descriptors int
-	upstream    int           // descriptors of the redis-server
-	took        time.Duration // duration of the step
+// snapshot holds the figures of the proxy between two steps, while no client is connected.
+type snapshot struct {
+	connects            int // connects so far
+	rss                 int64
+	descriptors         int
+	upstreamDescriptors int           // descriptors of the redis-server
+	duration            time.Duration // duration of the step
 }
 
-// soak holds all looks, of which the first is before the first connect, and the errors.
-type soak struct {
-	looks  []look
-	others float64
+// connectTest holds all snapshots, of which the first is before the first connect, and the errors.
+type connectTest struct {
+	snapshots  []snapshot
+	otherCores float64
 
 	mu     sync.Mutex
 	errors map[string]int
@@ -57,7 +57,7 @@ func measureConnects(ctx context.Context, f *fleet, set settings, out, log io.Wr
 	if err != nil {
 		return err
 	}
-	s := &soak{errors: map[string]int{}}
+	s := &connectTest{errors: map[string]int{}}
 	if err := s.run(ctx, f, proxy, set, log); err != nil {
 		return err
 	}
@@ -65,32 +65,32 @@ func measureConnects(ctx context.Context, f *fleet, set settings, out, log io.Wr
 	if err != nil {
 		return err
 	}
-	s.others = cores(before, after, 0)
+	s.otherCores = otherCores(before, after, 0)
 	s.write(out, set, tally)
 	return nil
 }
 
-func (s *soak) run(ctx context.Context, f *fleet, proxy server, set settings, log io.Writer) error {
-	if err := s.look(ctx, f, proxy, 0, 0); err != nil {
+func (s *connectTest) run(ctx context.Context, f *fleet, proxy server, set settings, log io.Writer) error {
+	if err := s.addSnapshot(ctx, f, proxy, 0, 0); err != nil {
 		return err
 	}
 	for step := range connectSteps {
 		from, to := set.connects*step/connectSteps, set.connects*(step+1)/connectSteps
 		begin := time.Now()
-		eachAtOnce(ctx, to-from, set.atOnce, func(int) { s.count(connectOnce(proxy.Addr())) })
-		if err := s.look(ctx, f, proxy, to, time.Since(begin)); err != nil {
+		runConcurrently(ctx, to-from, set.concurrentConnects, func(int) { s.countError(connectOnce(proxy.Addr())) })
+		if err := s.addSnapshot(ctx, f, proxy, to, time.Since(begin)); err != nil {
 			return err
 		}
-		last := s.looks[len(s.looks)-1]
+		last := s.snapshots[len(s.snapshots)-1]
 		fmt.Fprintf(log, "%d connects, RSS %s, %d descriptors, %v\n",
-			last.done, megabytes(last.rss), last.descriptors, last.took)
+			last.connects, megabytes(last.rss), last.descriptors, last.duration)
 	}
 	return nil
 }
 
 // connectOnce connects one client, sends PING, and disconnects.
 func connectOnce(addr string) error {
-	client, err := redistest.Dial(addr, answerLimit)
+	client, err := redistest.Dial(addr, replyTimeout)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func connectOnce(addr string) error {
 	return err
 }
 
-func (s *soak) count(err error) {
+func (s *connectTest) countError(err error) {
 	if err == nil {
 		return
 	}
@@ -111,76 +111,76 @@ func (s *soak) count(err error) {
 	s.errors[err.Error()]++
 }
 
-// look waits until the proxy has closed the connections of its clients, at most for closeLimit, and
-// adds its figures.
-func (s *soak) look(ctx context.Context, f *fleet, proxy server, done int, took time.Duration) (err error) {
-	l := look{done: done, took: took}
-	for deadline := time.Now().Add(closeLimit); ; {
+// addSnapshot waits until the proxy has closed the connections of its clients, at most for
+// closeTimeout, and adds its figures.
+func (s *connectTest) addSnapshot(ctx context.Context, f *fleet, proxy server, done int, took time.Duration) (err error) {
+	l := snapshot{connects: done, duration: took}
+	for deadline := time.Now().Add(closeTimeout); ; {
 		if l.descriptors, err = proxy.Descriptors(); err != nil {
 			return err
 		}
-		if done == 0 || l.descriptors <= s.looks[0].descriptors || time.Now().After(deadline) {
+		if done == 0 || l.descriptors <= s.snapshots[0].descriptors || time.Now().After(deadline) {
 			break
 		}
 		if err := suite.Pause(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
-	if l.upstream, err = f.upstream.Descriptors(); err != nil {
+	if l.upstreamDescriptors, err = f.upstream.Descriptors(); err != nil {
 		return err
 	}
 	l.rss, err = proxy.RSS()
-	s.looks = append(s.looks, l)
+	s.snapshots = append(s.snapshots, l)
 	return errors.Join(err, context.Cause(ctx))
 }
 
-func (s *soak) first() look { return s.looks[0] }
-func (s *soak) warm() look  { return s.looks[1] }
-func (s *soak) last() look  { return s.looks[len(s.looks)-1] }
+func (s *connectTest) beforeFirstStep() snapshot { return s.snapshots[0] }
+func (s *connectTest) afterFirstStep() snapshot  { return s.snapshots[1] }
+func (s *connectTest) last() snapshot            { return s.snapshots[len(s.snapshots)-1] }
 
 // growth returns the growth of the resident memory after the first step, in total and per connect.
-func (s *soak) growth() (bytes int64, perConnect float64) {
-	bytes = s.last().rss - s.warm().rss
-	return bytes, float64(bytes) / float64(s.last().done-s.warm().done)
+func (s *connectTest) growth() (bytes int64, perConnect float64) {
+	bytes = s.last().rss - s.afterFirstStep().rss
+	return bytes, float64(bytes) / float64(s.last().connects-s.afterFirstStep().connects)
 }
 
 // verdict returns the verdict on a goal that is met if flat is set.
-func (s *soak) verdict(flat bool) string {
+func (s *connectTest) verdict(flat bool) string {
 	switch {
 	case len(s.errors) > 0:
-		return figures.Broken
+		return figures.VerdictErrors
 	case flat:
-		return figures.Met
+		return figures.VerdictMet
 	}
-	return figures.Missed
+	return figures.VerdictMissed
 }
 
-func (s *soak) write(w io.Writer, set settings, tally *figures.Tally) {
-	fmt.Fprintf(w, "\n### %d clients that connect, PING and leave, %d at a time\n\n", set.connects, set.atOnce)
+func (s *connectTest) write(w io.Writer, set settings, tally *figures.Tally) {
+	fmt.Fprintf(w, "\n### %d clients that connect, PING and leave, %d at a time\n\n", set.connects, set.concurrentConnects)
 	fmt.Fprintln(w, "| connects | per second | RSS of the proxy | its descriptors | redis-server's descriptors |")
 	fmt.Fprintln(w, "|--:|--:|--:|--:|--:|")
-	for i, l := range s.looks {
+	for i, l := range s.snapshots {
 		rate := "–"
 		if i > 0 {
-			rate = fmt.Sprintf("%.0f", float64(l.done-s.looks[i-1].done)/l.took.Seconds())
+			rate = fmt.Sprintf("%.0f", float64(l.connects-s.snapshots[i-1].connects)/l.duration.Seconds())
 		}
-		fmt.Fprintf(w, "| %d | %s | %s | %d | %d |\n", l.done, rate, megabytes(l.rss), l.descriptors, l.upstream)
+		fmt.Fprintf(w, "| %d | %s | %s | %d | %d |\n", l.connects, rate, megabytes(l.rss), l.descriptors, l.upstreamDescriptors)
 	}
 	if len(s.errors) > 0 {
 		fmt.Fprintf(w, "\nERRORS: %s\n", errorTexts(s.errors))
 	}
-	figures.WriteNoise(w, nameProxy, s.others)
+	figures.WriteNoiseWarning(w, nameProxy, s.otherCores)
 	s.writeGoals(w, tally)
 }
 
-func (s *soak) writeGoals(w io.Writer, tally *figures.Tally) {
+func (s *connectTest) writeGoals(w io.Writer, tally *figures.Tally) {
 	bytes, each := s.growth()
-	more := s.last().descriptors - s.first().descriptors
-	memory := tally.Add(s.verdict(bytes <= flatGrowth))
-	files := tally.Add(s.verdict(more <= flatDescriptors))
+	more := s.last().descriptors - s.beforeFirstStep().descriptors
+	memory := tally.Add(s.verdict(bytes <= maxGrowth))
+	files := tally.Add(s.verdict(more <= maxMoreDescriptors))
 	fmt.Fprintln(w, "\n| flat? | measured | goal | |")
 	fmt.Fprintln(w, "|---|--:|--:|---|")
 	fmt.Fprintf(w, "| RSS after the first tenth | %+.1f MB, %+.1f bytes per connect | ≤ %s | %s |\n",
-		float64(bytes)/(1<<20), each, megabytes(flatGrowth), memory)
-	fmt.Fprintf(w, "| descriptors | %+d | ≤ %d | %s |\n", more, flatDescriptors, files)
+		float64(bytes)/(1<<20), each, megabytes(maxGrowth), memory)
+	fmt.Fprintf(w, "| descriptors | %+d | ≤ %d | %s |\n", more, maxMoreDescriptors, files)
 }

@@ -46,7 +46,7 @@ type fleet struct {
 
 // startFleet starts the upstream and the contenders.
 func startFleet(ctx context.Context, set settings) (*fleet, error) {
-	limit, err := clientLimit()
+	limit, err := maxClientsByDescriptors()
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +107,9 @@ func (f *fleet) startProxy(ctx context.Context, set settings) (_ server, err err
 // those of its clients.
 const descriptorReserve = 200
 
-// clientLimit returns the maximum number of clients of a process that needs two descriptors for
-// each client.
-func clientLimit() (int, error) {
+// maxClientsByDescriptors returns the maximum number of clients of a process that needs two
+// descriptors for each client.
+func maxClientsByDescriptors() (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, fmt.Errorf("limit of open files: %w", err)
@@ -121,13 +121,14 @@ func clientLimit() (int, error) {
 	return (int(limit.Max) - descriptorReserve) / 2, nil
 }
 
-// cpu returns the CPU time of all processes of the benchmark, without finished redis-benchmarks.
-func (f *fleet) cpu() (time.Duration, error) {
+// totalCPU returns the CPU time of all processes of the benchmark, without finished
+// redis-benchmarks.
+func (f *fleet) totalCPU() (time.Duration, error) {
 	sum, err := process.OwnCPU()
 	if err != nil {
 		return 0, err
 	}
-	servers, err := suite.CPU(f.servers())
+	servers, err := suite.TotalCPU(f.servers())
 	return sum + servers, err
 }
 

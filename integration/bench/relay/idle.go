@@ -14,32 +14,32 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// answerLimit limits the wait for one reply.
-const answerLimit = 10 * time.Second
+// replyTimeout limits the wait for one reply.
+const replyTimeout = 10 * time.Second
 
 // idleContenders returns the contenders that have an upstream connection for each client.
 func idleContenders() []string { return []string{nameProxy, nameHAProxy} }
 
-// weight is the cost of idle clients for a process.
-type weight struct {
+// idleCost is the cost of idle clients for a process.
+type idleCost struct {
 	clients       int
 	before, after int64 // resident bytes
 	descriptors   int   // descriptors for the clients
-	others        float64
+	otherCores    float64
 }
 
-func (w weight) perClient() float64 { return float64(w.after-w.before) / float64(w.clients) }
+func (w idleCost) perClient() float64 { return float64(w.after-w.before) / float64(w.clients) }
 
 // measureIdle connects idle clients to one contender after the other, and prints the table.
 func measureIdle(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error {
-	clients := min(set.idlers, f.maxClients)
-	weights := map[string]weight{}
+	clients := min(set.idleClients, f.maxClients)
+	weights := map[string]idleCost{}
 	for _, name := range idleContenders() {
 		if !slices.Contains(set.contenders, name) {
 			continue
 		}
 		fmt.Fprintf(log, "%d idle clients at %s\n", clients, name)
-		got, err := weigh(ctx, f, f.contenders[name], clients, set)
+		got, err := measureIdleCost(ctx, f, f.contenders[name], clients, set)
 		if err != nil {
 			return fmt.Errorf("idle clients at %s: %w", name, err)
 		}
@@ -49,8 +49,8 @@ func measureIdle(ctx context.Context, f *fleet, set settings, out, log io.Writer
 	return nil
 }
 
-// weigh connects the clients, waits, and returns their cost.
-func weigh(ctx context.Context, f *fleet, s server, clients int, set settings) (w weight, err error) {
+// measureIdleCost connects the clients, waits, and returns their cost.
+func measureIdleCost(ctx context.Context, f *fleet, s server, clients int, set settings) (w idleCost, err error) {
 	w.clients = clients
 	before, err := s.Descriptors()
 	if err != nil {
@@ -63,7 +63,7 @@ func weigh(ctx context.Context, f *fleet, s server, clients int, set settings) (
 	if err != nil {
 		return w, err
 	}
-	idle, err := connectIdle(ctx, s.Addr(), clients, set.atOnce)
+	idle, err := connectIdle(ctx, s.Addr(), clients, set.concurrentConnects)
 	defer closeClients(idle)
 	if err != nil {
 		return w, err
@@ -80,16 +80,16 @@ func weigh(ctx context.Context, f *fleet, s server, clients int, set settings) (
 	}
 	w.descriptors = after - before
 	end, err := f.readCPU(s)
-	w.others = cores(start, end, 0)
+	w.otherCores = otherCores(start, end, 0)
 	return w, err
 }
 
-// connectIdle connects the clients, at most atOnce at a time. Each sends a GET and reads its reply.
-// It returns the clients even after an error.
+// connectIdle connects the clients, at most atOnce at a time. Each sends a GET and
+// reads its reply. It returns the clients even after an error.
 func connectIdle(ctx context.Context, addr string, clients, atOnce int) ([]*redistest.Client, error) {
 	all := make([]*redistest.Client, clients)
 	errs := make([]error, clients)
-	eachAtOnce(ctx, clients, atOnce, func(i int) { all[i], errs[i] = idleClient(addr) })
+	runConcurrently(ctx, clients, atOnce, func(i int) { all[i], errs[i] = idleClient(addr) })
 	if ctx.Err() != nil {
 		return all, context.Cause(ctx)
 	}
@@ -102,7 +102,7 @@ func connectIdle(ctx context.Context, addr string, clients, atOnce int) ([]*redi
 }
 
 func idleClient(addr string) (*redistest.Client, error) {
-	client, err := redistest.Dial(addr, answerLimit)
+	client, err := redistest.Dial(addr, replyTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +121,9 @@ func closeClients(clients []*redistest.Client) {
 	}
 }
 
-// eachAtOnce calls do for 0 … n-1, at most atOnce at a time. It begins no more calls after ctx
-// ends.
-func eachAtOnce(ctx context.Context, n, atOnce int, do func(i int)) {
+// runConcurrently calls do for 0 … n-1, at most atOnce at a time. It begins no more
+// calls after ctx ends.
+func runConcurrently(ctx context.Context, n, atOnce int, do func(i int)) {
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range min(atOnce, n) {
@@ -141,13 +141,13 @@ func eachAtOnce(ctx context.Context, n, atOnce int, do func(i int)) {
 }
 
 // idleGoal returns the goal for the memory of this proxy per client, relative to HAProxy's.
-func idleGoal() figures.Goal { return figures.Goal{Side: figures.AtMost, Bound: 2} }
+func idleGoal() figures.Goal { return figures.Goal{Direction: figures.AtMost, Bound: 2} }
 
-func writeIdle(w io.Writer, set settings, clients int, weights map[string]weight, tally *figures.Tally) {
+func writeIdle(w io.Writer, set settings, clients int, weights map[string]idleCost, tally *figures.Tally) {
 	fmt.Fprintf(w, "\n### %d idle clients, one GET each, %v later\n\n", clients, set.settle)
-	if clients < set.idlers {
+	if clients < set.idleClients {
 		fmt.Fprintf(w, "Fewer than the %d asked for: a process may open too few descriptors here (ulimit -Hn).\n\n",
-			set.idlers)
+			set.idleClients)
 	}
 	fmt.Fprintln(w, "| | RSS before | RSS with them | per client | descriptors per client |")
 	fmt.Fprintln(w, "|---|--:|--:|--:|--:|")
@@ -160,7 +160,7 @@ func writeIdle(w io.Writer, set settings, clients int, weights map[string]weight
 		}
 	}
 	for name, got := range weights {
-		figures.WriteNoise(w, name, got.others)
+		figures.WriteNoiseWarning(w, name, got.otherCores)
 	}
 	figures.WriteLines(w, []figures.Line{
 		{Title: "RSS per client, proxy / haproxy", Ratio: figures.RatioOf(each[0], each[1]), Goal: idleGoal()},

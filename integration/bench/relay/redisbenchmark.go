@@ -16,8 +16,9 @@ import (
 // errNoBenchmark means that redis-benchmark is not installed.
 var errNoBenchmark = errors.New("redis-benchmark is not installed: apt-get install redis-tools")
 
-// runLimit limits one redis-benchmark, which does not end by itself if its server has ended.
-const runLimit = 5 * time.Minute
+// benchmarkTimeout limits one redis-benchmark, which does not end by itself if its server has
+// ended.
+const benchmarkTimeout = 5 * time.Minute
 
 // figure holds the figures that redis-benchmark prints for one test.
 type figure struct {
@@ -38,7 +39,7 @@ func redisBenchmark(
 	if err != nil {
 		return figure{}, 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, runLimit)
+	ctx, cancel := context.WithTimeout(ctx, benchmarkTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "-h", host, "-p", port, "-t", strings.ToLower(c.test), "--csv",
 		"-c", strconv.Itoa(clients), "-n", strconv.Itoa(requests))

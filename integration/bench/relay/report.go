@@ -15,10 +15,10 @@ func writeHeader(w io.Writer, m figures.Machine, set settings) {
 	fmt.Fprint(w, m.Header("load generator, redis-server and the proxies"))
 	for _, name := range []string{nameHAProxy, nameNutcracker} {
 		if slices.Contains(set.contenders, name) {
-			fmt.Fprintf(w, ", %s %s", name, rivalVersion(name))
+			fmt.Fprintf(w, ", %s %s", name, otherProxyVersion(name))
 		}
 	}
-	fmt.Fprintf(w, ".\nMade by `%s`.\n", set.madeBy)
+	fmt.Fprintf(w, ".\nMade by `%s`.\n", set.commandLine)
 }
 
 // writeSpeed prints a table for each scenario, and then the goals.
@@ -28,9 +28,9 @@ func writeSpeed(w io.Writer, set settings, all results, tally *figures.Tally) {
 	for _, c := range set.scenarios() {
 		fmt.Fprintf(w, "\n### %s, %s\n\n", c.test, c.options())
 		writeFigures(w, all[c])
-		eachContender(all[c], func(name string, o outcome) { figures.WriteNoise(w, name, o.others) })
+		eachContender(all[c], func(name string, o outcome) { figures.WriteNoiseWarning(w, name, o.otherCores) })
 	}
-	if !set.reconnect { // reconnecting has no goal
+	if !set.reconnects { // reconnecting has no goal
 		writeGoals(w, set, all, tally)
 	}
 }
@@ -50,9 +50,9 @@ func writeFigures(w io.Writer, rounds map[string][]outcome) {
 	eachContender(rounds, func(name string, o outcome) {
 		own := "–"
 		if name != nameDirect {
-			own = fmt.Sprintf("%.2f", o.cpu)
+			own = fmt.Sprintf("%.2f", o.contenderCPU)
 		}
-		toDirect := figures.RatioOf(values(rounds[name], rate), values(rounds[nameDirect], rate))
+		toDirect := figures.RatioOf(valuesOf(rounds[name], rateOf), valuesOf(rounds[nameDirect], rateOf))
 		fmt.Fprintf(w, "| %s | %.0f | %s | %s | %.2f | %.3f | %.3f |\n",
 			name, o.rate, toDirect, own, o.serverCPU, o.p50, o.p99)
 	})
@@ -67,8 +67,8 @@ type speedGoal struct {
 
 func speedGoals() []speedGoal {
 	return []speedGoal{
-		{"req/s, proxy / haproxy", rate, figures.Goal{Side: figures.AtLeast, Bound: 1}},
-		{"CPU per request, proxy / haproxy", cpu, figures.Goal{Side: figures.AtMost, Bound: 1.1}},
+		{"req/s, proxy / haproxy", rateOf, figures.Goal{Direction: figures.AtLeast, Bound: 1}},
+		{"CPU per request, proxy / haproxy", cpuOf, figures.Goal{Direction: figures.AtMost, Bound: 1.1}},
 	}
 }
 
@@ -80,7 +80,7 @@ func writeGoals(w io.Writer, set settings, all results, tally *figures.Tally) {
 func speedLines(set settings, all results) (lines []figures.Line) {
 	for _, g := range speedGoals() {
 		for _, c := range set.scenarios() {
-			ratio := figures.RatioOf(values(all[c][nameProxy], g.value), values(all[c][nameHAProxy], g.value))
+			ratio := figures.RatioOf(valuesOf(all[c][nameProxy], g.value), valuesOf(all[c][nameHAProxy], g.value))
 			lines = append(lines, figures.Line{Title: g.title + ": " + c.title(), Ratio: ratio, Goal: g.Goal})
 		}
 	}

@@ -13,8 +13,8 @@ import (
 func TestReportLayout(t *testing.T) {
 	rounds := func(rates ...float64) (all []outcome) {
 		for i, r := range rates {
-			all = append(all, outcome{figure: figure{rate: r, p50: 0.5, p99: 1.5}, cpu: 1000 / r, serverCPU: 2,
-				others: float64(i) / 4})
+			all = append(all, outcome{figure: figure{rate: r, p50: 0.5, p99: 1.5}, contenderCPU: 1000 / r, serverCPU: 2,
+				otherCores: float64(i) / 4})
 		}
 		return all
 	}
@@ -27,38 +27,38 @@ func TestReportLayout(t *testing.T) {
 	}
 	var out bytes.Buffer
 	tally := &figures.Tally{}
-	set := settings{rounds: 3, clients: 50, requests: 100, idlers: 10, atOnce: 64, settle: time.Second, connects: 1000}
+	set := settings{rounds: 3, clients: 50, requests: 100, idleClients: 10, concurrentConnects: 64, settle: time.Second, connects: 1000}
 	writeSpeed(&out, set, r, tally)
-	writeIdle(&out, set, 8, map[string]weight{
+	writeIdle(&out, set, 8, map[string]idleCost{
 		nameProxy:   {clients: 8, before: 1 << 20, after: 2 << 20, descriptors: 16},
-		nameHAProxy: {clients: 8, before: 1 << 20, after: 3 << 19, descriptors: 16, others: 0.2},
+		nameHAProxy: {clients: 8, before: 1 << 20, after: 3 << 19, descriptors: 16, otherCores: 0.2},
 	}, tally)
-	flat := soak{looks: []look{{descriptors: 7, rss: 1 << 20}, {done: 100, descriptors: 9, rss: 5 << 20,
-		took: time.Second}, {done: 1000, descriptors: 9, rss: 13 << 20, took: 2 * time.Second}}}
+	flat := connectTest{snapshots: []snapshot{{descriptors: 7, rss: 1 << 20}, {connects: 100, descriptors: 9, rss: 5 << 20,
+		duration: time.Second}, {connects: 1000, descriptors: 9, rss: 13 << 20, duration: 2 * time.Second}}}
 	flat.write(&out, set, tally)
-	leaky := soak{looks: flat.looks, errors: map[string]int{"refused": 2}}
+	leaky := connectTest{snapshots: flat.snapshots, errors: map[string]int{"refused": 2}}
 	leaky.write(&out, set, tally)
 	tally.Write(&out)
 	golden.Want(t, "testdata/report.md", out.Bytes())
 }
 
-func TestSoakVerdicts(t *testing.T) {
+func TestConnectVerdicts(t *testing.T) {
 	var out bytes.Buffer
 	for name, c := range map[string]struct {
-		last   look
+		last   snapshot
 		errors map[string]int
 		want   figures.Tally
 	}{
-		"flat": {look{done: 1000, rss: 20<<20 + flatGrowth, descriptors: 5 + flatDescriptors}, nil,
-			tallyOf(figures.Met, figures.Met)},
-		"memory grows": {look{done: 1000, rss: 20<<20 + flatGrowth + 1, descriptors: 5}, nil,
-			tallyOf(figures.Met, figures.Missed)},
-		"files stay": {look{done: 1000, rss: 20 << 20, descriptors: 6 + flatDescriptors}, nil,
-			tallyOf(figures.Met, figures.Missed)},
-		"clients failed": {look{done: 1000, rss: 20 << 20, descriptors: 5}, map[string]int{"x": 1},
-			tallyOf(figures.Broken, figures.Broken)},
+		"flat": {snapshot{connects: 1000, rss: 20<<20 + maxGrowth, descriptors: 5 + maxMoreDescriptors}, nil,
+			tallyOf(figures.VerdictMet, figures.VerdictMet)},
+		"memory grows": {snapshot{connects: 1000, rss: 20<<20 + maxGrowth + 1, descriptors: 5}, nil,
+			tallyOf(figures.VerdictMet, figures.VerdictMissed)},
+		"files stay": {snapshot{connects: 1000, rss: 20 << 20, descriptors: 6 + maxMoreDescriptors}, nil,
+			tallyOf(figures.VerdictMet, figures.VerdictMissed)},
+		"clients failed": {snapshot{connects: 1000, rss: 20 << 20, descriptors: 5}, map[string]int{"x": 1},
+			tallyOf(figures.VerdictErrors, figures.VerdictErrors)},
 	} {
-		s := soak{looks: []look{{rss: 1 << 20, descriptors: 5}, {done: 100, rss: 20 << 20, descriptors: 6}, c.last},
+		s := connectTest{snapshots: []snapshot{{rss: 1 << 20, descriptors: 5}, {connects: 100, rss: 20 << 20, descriptors: 6}, c.last},
 			errors: c.errors}
 		var got figures.Tally
 		if s.writeGoals(&out, &got); got != c.want {

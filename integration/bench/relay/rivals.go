@@ -30,7 +30,7 @@ listen relay
 
 // startHAProxy starts HAProxy as one process in the foreground.
 func startHAProxy(upstream string, threads, maxClients int) (server, error) {
-	return startRival("haproxy", func(addr, dir string) ([]string, error) {
+	return startOtherProxy("haproxy", func(addr, dir string) ([]string, error) {
 		path := filepath.Join(dir, "haproxy.cfg")
 		return []string{"-db", "-f", path}, writeConfig(path, haproxyConfig, threads, maxClients, addr, upstream)
 	})
@@ -48,7 +48,7 @@ const nutcrackerConfig = `relay:
 
 // startNutcracker starts nutcracker. Its statistics cannot be switched off, and need a port.
 func startNutcracker(upstream string) (server, error) {
-	return startRival("nutcracker", func(addr, dir string) ([]string, error) {
+	return startOtherProxy("nutcracker", func(addr, dir string) ([]string, error) {
 		stats, err := redistest.FreeAddr()
 		if err != nil {
 			return nil, err
@@ -64,8 +64,8 @@ func startNutcracker(upstream string) (server, error) {
 	})
 }
 
-// startRival starts another proxy. If the program is missing, the error names its package.
-func startRival(program string, arguments func(addr, dir string) ([]string, error)) (server, error) {
+// startOtherProxy starts another proxy. If the program is missing, the error names its package.
+func startOtherProxy(program string, arguments func(addr, dir string) ([]string, error)) (server, error) {
 	s, err := harness.StartServer(harness.ServerOptions{Program: program, Arguments: arguments})
 	if errors.Is(err, harness.ErrNoProgram) {
 		return nil, fmt.Errorf("%w: apt-get install %s, or leave it out with -contenders", err, program)
@@ -80,17 +80,17 @@ func writeConfig(path, format string, values ...any) error {
 	return os.WriteFile(path, fmt.Appendf(nil, format, values...), 0o600)
 }
 
-var versionNumber = regexp.MustCompile(`\d+\.\d+(\.\d+)?[-+.~\w]*`)
+var versionPattern = regexp.MustCompile(`\d+\.\d+(\.\d+)?[-+.~\w]*`)
 
-// rivalVersion returns the version that the program prints to stdout or stderr, or "unknown".
-func rivalVersion(program string) string {
+// otherProxyVersion returns the version that the program prints to stdout or stderr, or "unknown".
+func otherProxyVersion(program string) string {
 	flag := map[string]string{nameHAProxy: "-v", nameNutcracker: "-V"}[program]
 	path, err := harness.LookProgram(program)
 	if err != nil {
 		return "unknown"
 	}
 	output, _ := exec.Command(path, flag).CombinedOutput() // prints no version after an error
-	if version := versionNumber.Find(output); version != nil {
+	if version := versionPattern.Find(output); version != nil {
 		return string(version)
 	}
 	return "unknown"

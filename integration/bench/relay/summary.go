@@ -14,11 +14,11 @@ func Summary(
 	ctx context.Context, binary string, rounds, requests int, log io.Writer,
 ) (lines []figures.Line, err error) {
 	set := settings{
-		rounds: rounds, requests: requests, clients: usualClients, threads: usualThreads,
+		rounds: rounds, requests: requests, clients: defaultClients, threads: defaultThreads,
 		binary: binary, contenders: contenderNames(),
 	}
 	err = withFleet(ctx, set, func(f *fleet) error {
-		all, err := speedRounds(ctx, f, set, log)
+		all, err := runSpeedRounds(ctx, f, set, log)
 		lines = speedLines(set, all)
 		return err
 	})

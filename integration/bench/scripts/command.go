@@ -50,11 +50,11 @@ func run(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return compare(c.Context, set, proxy, c.App.Writer, c.App.ErrWriter)
+	return compareCases(c.Context, set, proxy, c.App.Writer, c.App.ErrWriter)
 }
 
-// compare measures both cases alternately: with and without endless scripts.
-func compare(ctx context.Context, set settings, proxy *harness.Proxy, out, log io.Writer) error {
+// compareCases measures both cases alternately: with and without endless scripts.
+func compareCases(ctx context.Context, set settings, proxy *harness.Proxy, out, log io.Writer) error {
 	fmt.Fprintf(out, "LOCK of %d clients, alone and beside %d that run `%s` on lock keys, %v each\n\n",
 		set.lockers, set.scripts, set.body, set.window)
 	fmt.Fprintln(out, "round  alone p50/p99 ms  locks   beside p50/p99 ms  locks   p99 ratio  script replies")
@@ -73,8 +73,8 @@ func compare(ctx context.Context, set settings, proxy *harness.Proxy, out, log i
 		ratios = append(ratios, ratio)
 		rss, _ := proxy.RSS()
 		fmt.Fprintf(out, "%5d  %7.2f %7.2f  %6d   %8.2f %8.2f  %6d   %9.2f  %v; RSS %d MB\n", round+1,
-			alone.percentile(50), alone.percentile(99), len(alone.took),
-			beside.percentile(50), beside.percentile(99), len(beside.took), ratio, beside.scripts, rss>>20)
+			alone.percentile(50), alone.percentile(99), len(alone.lockTimes),
+			beside.percentile(50), beside.percentile(99), len(beside.lockTimes), ratio, beside.scriptReplies, rss>>20)
 	}
 	fmt.Fprintf(out, "\np99 beside the scripts: %.2f times that alone (median of %d rounds)\n",
 		figures.Median(ratios), len(ratios))

@@ -22,12 +22,12 @@ const replyTimeout = 30 * time.Second
 
 // outcome holds the figures of one measurement.
 type outcome struct {
-	took    []time.Duration // duration of each LOCK
-	scripts map[string]int  // replies to the scripts, by their first words
+	lockTimes     []time.Duration // duration of each LOCK
+	scriptReplies map[string]int  // replies to the scripts, by their first words
 }
 
 // percentile returns a percentile of the LOCKs in ms.
-func (o outcome) percentile(p int) float64 { return figures.Millis(figures.Percentile(o.took, p)) }
+func (o outcome) percentile(p int) float64 { return figures.Millis(figures.Percentile(o.lockTimes, p)) }
 
 // measure lets the lockers work for the window, while the given number of clients run scripts. The
 // scripts begin a second earlier.
@@ -41,7 +41,7 @@ func measure(ctx context.Context, set settings, proxy *harness.Proxy, scripts in
 	took, failed := make([][]time.Duration, set.lockers), make([]error, set.lockers)
 	until := time.Now().Add(set.window)
 	for i := range set.lockers {
-		lockers.Go(func() { took[i], failed[i] = lock(ctx, proxy, strconv.Itoa(i), until) })
+		lockers.Go(func() { took[i], failed[i] = lockRepeatedly(ctx, proxy, strconv.Itoa(i), until) })
 	}
 	lockers.Wait()
 	over.Store(true)
@@ -49,8 +49,9 @@ func measure(ctx context.Context, set settings, proxy *harness.Proxy, scripts in
 	return outcome{slices.Concat(took...), replies}, errors.Join(append(failed, err, context.Cause(ctx))...)
 }
 
-// lock locks and unlocks a key of its own until a time. It returns the duration of each LOCK.
-func lock(ctx context.Context, proxy *harness.Proxy, name string, until time.Time) (took []time.Duration, err error) {
+// lockRepeatedly locks and unlocks a key of its own until a time. It returns the duration of each
+// LOCK.
+func lockRepeatedly(ctx context.Context, proxy *harness.Proxy, name string, until time.Time) (took []time.Duration, err error) {
 	client, err := redistest.Dial(proxy.Addr(), replyTimeout)
 	if err != nil {
 		return nil, err
@@ -70,29 +71,29 @@ func lock(ctx context.Context, proxy *harness.Proxy, name string, until time.Tim
 	return took, nil
 }
 
-// attack holds the clients that run scripts.
-type attack struct {
-	running sync.WaitGroup
+// scriptClients holds the clients that run scripts.
+type scriptClients struct {
+	workers sync.WaitGroup
 	mu      sync.Mutex
 	replies map[string]int
-	failed  error
+	err     error
 }
 
-func startScripts(set settings, proxy *harness.Proxy, n int, over *atomic.Bool) *attack {
-	a := &attack{replies: map[string]int{}}
+func startScripts(set settings, proxy *harness.Proxy, n int, over *atomic.Bool) *scriptClients {
+	a := &scriptClients{replies: map[string]int{}}
 	for i := range n {
-		a.running.Go(func() {
-			if err := a.scripts(set, proxy, i, over); err != nil {
+		a.workers.Go(func() {
+			if err := a.runScripts(set, proxy, i, over); err != nil {
 				a.mu.Lock()
 				defer a.mu.Unlock()
-				a.failed = errors.Join(a.failed, err)
+				a.err = errors.Join(a.err, err)
 			}
 		})
 	}
 	return a
 }
 
-func (a *attack) scripts(set settings, proxy *harness.Proxy, i int, over *atomic.Bool) error {
+func (a *scriptClients) runScripts(set settings, proxy *harness.Proxy, i int, over *atomic.Bool) error {
 	client, err := redistest.Dial(proxy.Addr(), replyTimeout)
 	if err != nil {
 		return err
@@ -110,9 +111,9 @@ func (a *attack) scripts(set settings, proxy *harness.Proxy, i int, over *atomic
 	return nil
 }
 
-func (a *attack) wait() (map[string]int, error) {
-	a.running.Wait()
-	return a.replies, a.failed
+func (a *scriptClients) wait() (map[string]int, error) {
+	a.workers.Wait()
+	return a.replies, a.err
 }
 
 // firstWords returns the first three words of a reply, which identify its kind.

@@ -35,15 +35,15 @@ func App(commands ...*cli.Command) *cli.App {
 		Commands:        commands,
 		OnUsageError:    usageError,
 		ExitErrHandler:  func(*cli.Context, error) {},
-		Action:          commandMissing,
+		Action:          noBenchmarkError,
 	}
 }
 
 // usageError returns only the error of a flag, without the help.
 func usageError(_ *cli.Context, err error, _ bool) error { return err }
 
-// commandMissing returns the error for a command line without a benchmark.
-func commandMissing(c *cli.Context) error {
+// noBenchmarkError returns the error for a command line without a benchmark.
+func noBenchmarkError(c *cli.Context) error {
 	var names []string
 	for _, command := range c.App.VisibleCommands() {
 		names = append(names, command.Name)
@@ -86,8 +86,8 @@ func Window(c *cli.Context) time.Duration {
 // Binary returns the value of ProxyFlag; empty means to build the proxy.
 func Binary(c *cli.Context) string { return c.String(flagProxy) }
 
-// MadeBy returns the command line that repeats a run.
-func MadeBy(c *cli.Context) string {
+// CommandLine returns the command line that repeats a run.
+func CommandLine(c *cli.Context) string {
 	line := "go run ./integration/bench " + c.Command.Name
 	for _, name := range c.LocalFlagNames() {
 		if set, isSwitch := c.Value(name).(bool); isSwitch && set {

@@ -56,11 +56,11 @@ func (f *Fleet) Close() error {
 	return errors.Join(append(errs, redistest.CloseAll(f.Masters))...)
 }
 
-// Spender is a process whose CPU time can be read.
-type Spender interface{ CPU() (time.Duration, error) }
+// CPUReader is a process whose TotalCPU time can be read.
+type CPUReader interface{ CPU() (time.Duration, error) }
 
-// CPU adds up the user and system time of processes since their start.
-func CPU[S Spender](processes []S) (sum time.Duration, err error) {
+// TotalCPU adds up the user and system time of processes since their start.
+func TotalCPU[S CPUReader](processes []S) (sum time.Duration, err error) {
 	for _, one := range processes {
 		spent, err := one.CPU()
 		if err != nil {

@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 )
 
-// root is the folder of the repository, and file the output.
+// repositoryRoot is the folder of the repository, and noticeFile the output.
 const (
-	root = "../.."
-	file = root + "/NOTICE"
+	repositoryRoot = "../.."
+	noticeFile     = repositoryRoot + "/NOTICE"
 )
 
 func main() {
@@ -27,25 +27,25 @@ func main() {
 }
 
 func run(check bool) error {
-	modules, err := linkedModules(root)
+	modules, err := linkedModules(repositoryRoot)
 	if err != nil {
 		return err
 	}
-	var parts []part
+	var sections []section
 	for _, m := range modules {
-		part, err := partOf(m)
+		s, err := sectionOf(m)
 		if err != nil {
 			return err
 		}
-		parts = append(parts, part)
+		sections = append(sections, s)
 	}
-	text := render(parts)
+	text := render(sections)
 	if !check {
-		return os.WriteFile(file, text, 0o644)
+		return os.WriteFile(noticeFile, text, 0o644)
 	}
-	current, err := os.ReadFile(file)
+	current, err := os.ReadFile(noticeFile)
 	if err == nil && !bytes.Equal(current, text) {
-		err = fmt.Errorf("%s is stale; run make notice", filepath.Base(file))
+		err = fmt.Errorf("%s is stale; run make notice", filepath.Base(noticeFile))
 	}
 	return err
 }

@@ -13,34 +13,34 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// part is the part of NOTICE about one module.
-type part struct {
+// section is the section of NOTICE about one module.
+type section struct {
 	module
 	licences []string // SPDX identifiers
 	texts    []string
 }
 
-// licenceFile matches the names of files with licences and notices.
-var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright)([.-].*)?$`)
+// licenceFilePattern matches the names of files with licences and notices.
+var licenceFilePattern = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright)([.-].*)?$`)
 
 // minCoverage is the minimum share of a licence file, in percent, that must be text of known
 // licences. The rest is names and years.
 const minCoverage = 75
 
-// allowed lists the licences of modules that the program may link. A maintainer must read any
-// further licence before adding it. MPL-2.0 requires a statement of where the source is; the
+// allowedLicences lists the licences of modules that the program may link. A maintainer must read
+// any further licence before adding it. MPL-2.0 requires a statement of where the source is; the
 // heading of NOTICE contains it.
-var allowed = []string{"Apache-2.0", "BSL-1.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "MPL-2.0", "Unlicense"}
+var allowedLicences = []string{"Apache-2.0", "BSL-1.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "MPL-2.0", "Unlicense"}
 
-func partOf(m linkedModule) (part, error) {
-	p := part{module: m.module}
+func sectionOf(m linkedModule) (section, error) {
+	p := section{module: m.module}
 	for _, folder := range slices.Sorted(maps.Keys(m.folders)) {
 		if err := p.read(folder); err != nil {
-			return part{}, fmt.Errorf("%s: %w", m.Path, err)
+			return section{}, fmt.Errorf("%s: %w", m.Path, err)
 		}
 	}
 	if len(p.licences) == 0 {
-		return part{}, fmt.Errorf("%s %s has no licence file", m.Path, m.Version)
+		return section{}, fmt.Errorf("%s %s has no licence file", m.Path, m.Version)
 	}
 	slices.Sort(p.licences)
 	p.licences = slices.Compact(p.licences)
@@ -48,13 +48,13 @@ func partOf(m linkedModule) (part, error) {
 }
 
 // read adds the licences and notices in a folder.
-func (p *part) read(folder string) error {
+func (p *section) read(folder string) error {
 	files, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		if f.IsDir() || !licenceFile.MatchString(f.Name()) {
+		if f.IsDir() || !licenceFilePattern.MatchString(f.Name()) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(folder, f.Name()))
@@ -83,8 +83,8 @@ func licences(text []byte) (names []string, err error) {
 			cover.Percent, minCoverage)
 	}
 	for _, m := range cover.Match {
-		if !slices.Contains(allowed, m.ID) {
-			return nil, fmt.Errorf("the licence %s is not among %v", m.ID, allowed)
+		if !slices.Contains(allowedLicences, m.ID) {
+			return nil, fmt.Errorf("the licence %s is not among %v", m.ID, allowedLicences)
 		}
 		names = append(names, m.ID)
 	}

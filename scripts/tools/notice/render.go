@@ -17,12 +17,12 @@ in Go module proxies. "make notice" writes this file.
 
 // render returns NOTICE: a list of the modules, then each text once, below the modules that have
 // it.
-func render(parts []part) []byte {
+func render(sections []section) []byte {
 	var out bytes.Buffer
 	out.WriteString(heading)
 	var order []string
 	modulesOf := map[string][]string{}
-	for _, p := range parts {
+	for _, p := range sections {
 		name := strings.TrimSpace(p.Path + " " + p.Version)
 		fmt.Fprintf(&out, "- %s: %s\n", name, strings.Join(p.licences, " AND "))
 		for _, text := range p.texts {
