@@ -18,8 +18,8 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// atUpstream is the store of the locks at the upstream. It uses one connection.
-type atUpstream struct {
+// upstreamStore is the store of the locks at the upstream. It uses one connection.
+type upstreamStore struct {
 	*Mover
 	conn Connection
 	// fieldsExpire holds the databases with hashes whose fields expire individually.
@@ -31,12 +31,12 @@ type atUpstream struct {
 const (
 	// scanCount is the COUNT of SCAN.
 	scanCount = 1000
-	// readBytes limits how many bytes of values one request reads, by the sizes known before.
+	// readBytes limits how many bytes of values one request reads, by the sizes measured before.
 	readBytes = 8 << 20
 	// trialSize limits how many locks one trial transaction writes.
 	trialSize = 100
-	// noClient is an ID that no connection has.
-	noClient = "4611686018427387904"
+	// absentClientID is an ID that no connection has.
+	absentClientID = "4611686018427387904"
 	// elementBytes is the assumed size of an element of a collection, in bytes.
 	elementBytes = 64
 )
@@ -60,29 +60,30 @@ func ask(ctx context.Context, conn Connection, commands ...[]string) ([]any, err
 
 // refusal returns the error in a reply, or in an element of an EXEC's reply; nil if there is none.
 func refusal(reply any) error {
-	if refused, is := reply.(error); is {
+	if refused, ok := reply.(error); ok {
 		return refused
 	}
 	elems, _ := reply.([]any)
 	for _, elem := range elems {
-		if refused, is := elem.(error); is {
+		if refused, ok := elem.(error); ok {
 			return refused
 		}
 	}
 	return nil
 }
 
-// checkUpstream checks whether locks can be moved, and records the IDs of connection and server.
+// checkUpstream checks whether locks can be moved, and records the ID of the connection and the
+// run_id of the server.
 func (r *run) checkUpstream(ctx context.Context) error {
 	replies, err := ask(ctx, r.conn, []string{"INFO"}, []string{"CLIENT", "ID"}, []string{"CLIENT", "LIST"},
-		[]string{"CLIENT", "KILL", "ID", noClient}) // checks the permission for CLIENT KILL
+		[]string{"CLIENT", "KILL", "ID", absentClientID}) // checks the permission for CLIENT KILL
 	if err != nil {
 		return err
 	}
 	text, _ := replies[0].(string)
 	info := redisinfo.Parse(text)
 	id, _ := replies[1].(int64)
-	r.connID, r.server, r.room = strconv.FormatInt(id, 10), info["run_id"], info.Room()
+	r.connID, r.upstreamRunID, r.room = strconv.FormatInt(id, 10), info["run_id"], info.Room()
 	switch mode := cmp.Or(info["redis_mode"], info["server_mode"]); {
 	case info["role"] != "master":
 		return fmt.Errorf("the upstream is not a master but a %q", info["role"])
@@ -100,7 +101,7 @@ func (r *run) checkUpstream(ctx context.Context) error {
 }
 
 // databases returns the numbers of the databases that are not empty, ascending.
-func (s *atUpstream) databases(ctx context.Context) ([]int, error) {
+func (s *upstreamStore) databases(ctx context.Context) ([]int, error) {
 	replies, err := ask(ctx, s.conn, []string{"INFO", "keyspace"})
 	if err != nil {
 		return nil, err
@@ -108,41 +109,41 @@ func (s *atUpstream) databases(ctx context.Context) ([]int, error) {
 	text, _ := replies[0].(string)
 	info := redisinfo.Parse(text)
 	s.fieldsExpire = map[int]bool{}
-	all := info.Databases()
-	for _, db := range all {
+	databases := info.Databases()
+	for _, db := range databases {
 		for count := range strings.SplitSeq(info["db"+strconv.Itoa(db)], ",") {
-			what, n, _ := strings.Cut(count, "=")
+			property, n, _ := strings.Cut(count, "=")
 			// The number of keys with fields that expire has different names in Redis and Valkey.
-			if (what == "subexpiry" || what == "keys_with_volatile_items") && n != "0" {
+			if (property == "subexpiry" || property == "keys_with_volatile_items") && n != "0" {
 				s.fieldsExpire[db] = true
 			}
 		}
 	}
-	return all, nil
+	return databases, nil
 }
 
-func (s *atUpstream) list(ctx context.Context) (all []name, err error) {
+func (s *upstreamStore) list(ctx context.Context) (names []lockName, err error) {
 	if s.clock, err = readClock(ctx, s.conn); err != nil {
 		return nil, err
 	}
-	all, _, err = s.scan(ctx, math.MaxInt)
-	return all, err
+	names, _, err = s.scan(ctx, math.MaxInt)
+	return names, err
 }
 
-// scan finds the lock keys among at most the given number of keys at the upstream. more is set if
-// there are more keys.
-func (s *atUpstream) scan(ctx context.Context, most int) (all []name, more bool, err error) {
+// scan finds the lock keys among about limit keys at the upstream. more is set if there are more
+// keys.
+func (s *upstreamStore) scan(ctx context.Context, limit int) (found []lockName, more bool, err error) {
 	databases, err := s.databases(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	for _, db := range databases {
-		found := map[string]bool{}
+		seen := map[string]bool{}
 		for cursor, first := "0", true; first || cursor != "0"; first = false {
-			if most <= 0 {
-				return all, true, nil
+			if limit <= 0 {
+				return found, true, nil
 			}
-			most -= scanCount
+			limit -= scanCount
 			scan := append([]string{"SCAN", cursor, "COUNT", strconv.Itoa(scanCount)}, s.match()...)
 			replies, err := s.inDatabase(ctx, db, scan)
 			if err != nil {
@@ -154,19 +155,19 @@ func (s *atUpstream) scan(ctx context.Context, most int) (all []name, more bool,
 			}
 			cursor, _ = page[0].(string)
 			for _, key := range stringsOf(page[1]) {
-				if !found[key] && key != location.RecordKey && s.lockKeys.Match([]byte(key)) {
-					found[key] = true
-					all = append(all, name{db, key})
+				if !seen[key] && key != location.RecordKey && s.lockKeys.Match([]byte(key)) {
+					seen[key] = true
+					found = append(found, lockName{db, key})
 				}
 			}
 		}
 	}
-	return all, false, nil
+	return found, false, nil
 }
 
 // match returns the MATCH option of SCAN that skips keys without the common prefix of all lock
 // keys. The globs themselves are not sent, because servers may match differently.
-func (s *atUpstream) match() []string {
+func (s *upstreamStore) match() []string {
 	if common := commonPrefix(s.opts.LockKeys); common != "" {
 		return []string{"MATCH", common + "*"}
 	}
@@ -177,8 +178,8 @@ func (s *atUpstream) match() []string {
 func commonPrefix(globs []string) string {
 	common := ""
 	for i, glob := range globs {
-		if special := strings.IndexAny(glob, `*?[\`); special >= 0 {
-			glob = glob[:special]
+		if wildcard := strings.IndexAny(glob, `*?[\`); wildcard >= 0 {
+			glob = glob[:wildcard]
 		}
 		if i == 0 {
 			common = glob
@@ -191,7 +192,7 @@ func commonPrefix(globs []string) string {
 }
 
 // inDatabase sends commands in a database, and returns their replies.
-func (s *atUpstream) inDatabase(ctx context.Context, db int, commands ...[]string) ([]any, error) {
+func (s *upstreamStore) inDatabase(ctx context.Context, db int, commands ...[]string) ([]any, error) {
 	replies, err := ask(ctx, s.conn, append([][]string{{"SELECT", strconv.Itoa(db)}}, commands...)...)
 	if err != nil {
 		return nil, err
@@ -202,13 +203,13 @@ func (s *atUpstream) inDatabase(ctx context.Context, db int, commands ...[]strin
 // UnfitError reports lock keys whose values the masters cannot store.
 type UnfitError struct{ Keys []string }
 
-// Error names the keys, and the reasons.
+// Error returns the keys and the reasons.
 func (e *UnfitError) Error() string {
 	return "lock keys at the upstream have values that the masters cannot store: " + summarize(e.Keys)
 }
 
-func (e *UnfitError) add(n name, what string) {
-	e.Keys = append(e.Keys, fmt.Sprintf("'%s' (database %d): %s", syntax.Shown(n.key), n.db, what))
+func (e *UnfitError) add(n lockName, reason string) {
+	e.Keys = append(e.Keys, fmt.Sprintf("'%s' (database %d): %s", syntax.Shown(n.key), n.db, reason))
 }
 
 func (e *UnfitError) orNil() error {
@@ -220,37 +221,37 @@ func (e *UnfitError) orNil() error {
 
 // sizedKey is a key with its type and its approximate size in bytes.
 type sizedKey struct {
-	name
-	kind  string
-	bytes int
+	lockName
+	valueType string
+	bytes     int
 }
 
-func (s *atUpstream) read(ctx context.Context, names []name) ([]lock, error) {
-	known, err := s.measure(ctx, names)
+func (s *upstreamStore) read(ctx context.Context, names []lockName) ([]lock, error) {
+	keys, err := s.measure(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	var all []lock
-	for len(known) > 0 {
+	var locks []lock
+	for len(keys) > 0 {
 		n, size := 0, 0
-		for n < len(known) && (n == 0 || size+known[n].bytes <= readBytes) {
-			size += known[n].bytes
+		for n < len(keys) && (n == 0 || size+keys[n].bytes <= readBytes) {
+			size += keys[n].bytes
 			n++
 		}
-		locks, err := s.values(ctx, known[:n])
+		part, err := s.values(ctx, keys[:n])
 		if err != nil {
 			return nil, err
 		}
-		all, known = append(all, locks...), known[n:]
+		locks, keys = append(locks, part...), keys[n:]
 	}
-	return all, nil
+	return locks, nil
 }
 
 // measure returns the types and sizes of keys without reading their values.
-func (s *atUpstream) measure(ctx context.Context, names []name) ([]sizedKey, error) {
-	var all []sizedKey
+func (s *upstreamStore) measure(ctx context.Context, names []lockName) ([]sizedKey, error) {
+	var keys []sizedKey
 	unfit := &UnfitError{}
-	askType := commandOf(names, func(n name) []string { return []string{"TYPE", n.key} })
+	askType := commandsFor(names, func(n lockName) []string { return []string{"TYPE", n.key} })
 	types, err := s.inDatabase(ctx, names[0].db, askType...)
 	if err != nil {
 		return nil, err
@@ -258,42 +259,42 @@ func (s *atUpstream) measure(ctx context.Context, names []name) ([]sizedKey, err
 	for i, n := range names {
 		switch kind, _ := types[i].(string); {
 		case kind == "none": // it has expired
-		case sizeOf(kind, n.key) == nil:
+		case sizeCommand(kind, n.key) == nil:
 			unfit.add(n, "a "+kind)
 		default:
-			all = append(all, sizedKey{n, kind, 0})
+			keys = append(keys, sizedKey{n, kind, 0})
 		}
 	}
-	if len(all) == 0 {
+	if len(keys) == 0 {
 		return nil, unfit.orNil()
 	}
-	askSize := commandOf(all, func(n sizedKey) []string { return sizeOf(n.kind, n.key) })
+	askSize := commandsFor(keys, func(n sizedKey) []string { return sizeCommand(n.valueType, n.key) })
 	sizes, err := s.inDatabase(ctx, names[0].db, askSize...)
 	if err != nil {
 		return nil, err
 	}
-	for i := range all {
-		n := &all[i]
+	for i := range keys {
+		n := &keys[i]
 		size, _ := sizes[i].(int64)
-		switch text := n.kind == contents.TextKind.String(); {
-		case text && size > keyspace.MaxValue:
-			unfit.add(n.name, fmt.Sprintf("more than %d bytes", keyspace.MaxValue))
-		case text:
+		switch isText := n.valueType == contents.TextKind.String(); {
+		case isText && size > keyspace.MaxValue:
+			unfit.add(n.lockName, fmt.Sprintf("more than %d bytes", keyspace.MaxValue))
+		case isText:
 			n.bytes = int(size)
 		case size > keyspace.MaxElements:
-			unfit.add(n.name, fmt.Sprintf("more than %d elements", keyspace.MaxElements))
+			unfit.add(n.lockName, fmt.Sprintf("more than %d elements", keyspace.MaxElements))
 		default:
 			n.bytes = int(size) * elementBytes
 		}
 	}
-	return all, unfit.orNil()
+	return keys, unfit.orNil()
 }
 
 // values reads keys. It reads their remaining times last, together with the time of the upstream.
-func (s *atUpstream) values(ctx context.Context, keys []sizedKey) ([]lock, error) {
+func (s *upstreamStore) values(ctx context.Context, keys []sizedKey) ([]lock, error) {
 	db := keys[0].db
-	commands := commandOf(keys, func(n sizedKey) []string { return valueOf(n.kind, n.key) })
-	commands = append(commands, commandOf(keys, func(n sizedKey) []string { return []string{"PTTL", n.key} })...)
+	commands := commandsFor(keys, func(n sizedKey) []string { return valueCommand(n.valueType, n.key) })
+	commands = append(commands, commandsFor(keys, func(n sizedKey) []string { return []string{"PTTL", n.key} })...)
 	commands = append(commands, []string{"TIME"})
 	sent := time.Now()
 	replies, err := s.inDatabase(ctx, db, commands...)
@@ -301,52 +302,52 @@ func (s *atUpstream) values(ctx context.Context, keys []sizedKey) ([]lock, error
 		return nil, err
 	}
 	received := time.Now()
-	then, _ := timeOf(replies[len(replies)-1])
-	at := s.clock.toLocal(then, sent, received)
+	upstreamTime, _ := timeOf(replies[len(replies)-1])
+	readAt := s.clock.toLocal(upstreamTime, sent, received)
 	unfit := &UnfitError{}
-	var all []lock
+	var locks []lock
 	for i, n := range keys {
 		left, _ := replies[len(keys)+i].(int64)
-		content, err := decode(n.kind, replies[i])
+		content, err := decode(n.valueType, replies[i])
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("lock key '%s' (database %d): %w", syntax.Shown(n.key), db, err)
 		case content == nil || left == -2: // it has expired
 			continue
 		case content.Size() > keyspace.MaxValue:
-			unfit.add(n.name, fmt.Sprintf("more than %d bytes", keyspace.MaxValue))
+			unfit.add(n.lockName, fmt.Sprintf("more than %d bytes", keyspace.MaxValue))
 			continue
 		}
-		if hash, is := content.(*contents.Hash); is && s.fieldsExpire[db] {
-			if ends, err := s.hasExpiringField(ctx, n.name, hash); err != nil {
+		if hash, ok := content.(*contents.Hash); ok && s.fieldsExpire[db] {
+			if expires, err := s.hasExpiringField(ctx, n.lockName, hash); err != nil {
 				return nil, err
-			} else if ends {
-				unfit.add(n.name, "a hash with a field that expires by itself")
+			} else if expires {
+				unfit.add(n.lockName, "a hash with a field that expires by itself")
 			}
 		}
-		found := lock{name: n.name, value: contents.Encode(content)}
+		found := lock{lockName: n.lockName, value: contents.Encode(content)}
 		if left >= 0 {
-			found.end = at.Add(time.Duration(left) * time.Millisecond)
+			found.expiry = readAt.Add(time.Duration(left) * time.Millisecond)
 		}
-		all = append(all, found)
+		locks = append(locks, found)
 	}
-	return all, unfit.orNil()
+	return locks, unfit.orNil()
 }
 
 // hasExpiringField reports whether a field of a hash expires by itself.
-func (s *atUpstream) hasExpiringField(ctx context.Context, n name, hash *contents.Hash) (bool, error) {
+func (s *upstreamStore) hasExpiringField(ctx context.Context, n lockName, hash *contents.Hash) (bool, error) {
 	fields := hash.Fields()
 	command := append([]string{"HPEXPIRETIME", n.key, "FIELDS", strconv.Itoa(len(fields))}, fields...)
 	replies, err := s.inDatabase(ctx, n.db, command)
 	if err != nil {
 		return false, err
 	}
-	ends, _ := replies[0].([]any)
-	return slices.ContainsFunc(ends, func(end any) bool { at, _ := end.(int64); return at > 0 }), nil
+	expiries, _ := replies[0].([]any)
+	return slices.ContainsFunc(expiries, func(expiry any) bool { at, _ := expiry.(int64); return at > 0 }), nil
 }
 
-func (s *atUpstream) put(ctx context.Context, locks []lock) (err error) {
-	if s.clock.at.IsZero() && len(locks) > 0 {
+func (s *upstreamStore) put(ctx context.Context, locks []lock) (err error) {
+	if s.clock.received.IsZero() && len(locks) > 0 {
 		if s.clock, err = readClock(ctx, s.conn); err != nil {
 			return err
 		}
@@ -365,9 +366,9 @@ func (s *atUpstream) put(ctx context.Context, locks []lock) (err error) {
 	return nil
 }
 
-// try makes the upstream queue the commands of put and remove, and discards them. The upstream
-// refuses to queue a command that it would refuse to run.
-func (s *atUpstream) try(ctx context.Context, locks []lock) error {
+// checkWrites makes the upstream queue the commands of put and remove, and discards them. The
+// upstream refuses to queue a command that it would refuse to run.
+func (s *upstreamStore) checkWrites(ctx context.Context, locks []lock) error {
 	for part := range slices.Chunk(locks, trialSize) {
 		commands := [][]string{{"MULTI"}}
 		for _, l := range part {
@@ -386,7 +387,7 @@ func (s *atUpstream) try(ctx context.Context, locks []lock) error {
 	return nil
 }
 
-func (s *atUpstream) mayHold(_ context.Context, bytes int64) error {
+func (s *upstreamStore) checkRoom(_ context.Context, bytes int64) error {
 	if s.room >= 0 && s.room < bytes {
 		return fmt.Errorf("the upstream has room for %d bytes (maxmemory)", s.room)
 	}
@@ -394,7 +395,7 @@ func (s *atUpstream) mayHold(_ context.Context, bytes int64) error {
 }
 
 // write stores locks at the upstream, again if the upstream's clock was changed meanwhile.
-func (s *atUpstream) write(ctx context.Context, locks []lock) error {
+func (s *upstreamStore) write(ctx context.Context, locks []lock) error {
 	for range maxTries {
 		var commands [][]string
 		for _, l := range locks {
@@ -402,18 +403,18 @@ func (s *atUpstream) write(ctx context.Context, locks []lock) error {
 			if err != nil {
 				return err
 			}
-			end := time.Time{}
-			if !l.end.IsZero() {
-				end = s.clock.toUpstream(l.end)
+			expiry := time.Time{}
+			if !l.expiry.IsZero() {
+				expiry = s.clock.toUpstream(l.expiry)
 			}
-			commands = append(commands, writeCommands(l.key, content, end)...)
+			commands = append(commands, writeCommands(l.key, content, expiry)...)
 		}
 		sent := time.Now()
 		replies, err := s.inDatabase(ctx, locks[0].db, append(commands, []string{"TIME"})...)
 		if err != nil {
 			return err
 		}
-		if then, ok := timeOf(replies[len(replies)-1]); ok && s.clock.isSteady(then, sent, time.Now()) {
+		if upstreamTime, ok := timeOf(replies[len(replies)-1]); ok && s.clock.isSteady(upstreamTime, sent, time.Now()) {
 			return nil
 		}
 		if s.clock, err = readClock(ctx, s.conn); err != nil {
@@ -423,8 +424,8 @@ func (s *atUpstream) write(ctx context.Context, locks []lock) error {
 	return errors.New("the clock of the upstream keeps changing")
 }
 
-func (s *atUpstream) remove(ctx context.Context, names []name) (removed int, err error) {
-	for part := range parts(names) {
+func (s *upstreamStore) remove(ctx context.Context, names []lockName) (removed int, err error) {
+	for part := range partsByDatabase(names) {
 		words := []string{"DEL"}
 		for _, n := range part {
 			words = append(words, n.key)
@@ -439,11 +440,11 @@ func (s *atUpstream) remove(ctx context.Context, names []name) (removed int, err
 	return removed, nil
 }
 
-// commandOf returns the command for each element.
-func commandOf[T any](all []T, command func(T) []string) [][]string {
-	commands := make([][]string, len(all))
-	for i, one := range all {
-		commands[i] = command(one)
+// commandsFor returns the command for each element.
+func commandsFor[T any](elems []T, command func(T) []string) [][]string {
+	commands := make([][]string, len(elems))
+	for i, elem := range elems {
+		commands[i] = command(elem)
 	}
 	return commands
 }

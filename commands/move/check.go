@@ -12,8 +12,8 @@ import (
 // lockBytes is the approximate size of a lock without its name and value, in bytes.
 const lockBytes = 256
 
-// check examines both stores for obstacles to a move. It changes nothing.
-func (r *run) check(ctx context.Context) error {
+// checkStores examines both stores for obstacles to a move. It changes nothing.
+func (r *run) checkStores(ctx context.Context) error {
 	if err := r.opts.Masters.MayMove(); err != nil {
 		return err
 	}
@@ -25,13 +25,13 @@ func (r *run) check(ctx context.Context) error {
 	if r.at.Source() == location.Upstream { // the move removes the locks from the upstream
 		checked = append(checked, source)
 	}
-	began := time.Now()
+	start := time.Now()
 	names, err := source.list(ctx)
 	if err != nil {
 		return err
 	}
 	size := int64(0)
-	for part := range parts(names) {
+	for part := range partsByDatabase(names) {
 		locks, err := source.read(ctx, part)
 		if err != nil && !isTemporary(err) { // clients still run commands, so a key may be undecided
 			return err
@@ -40,20 +40,20 @@ func (r *run) check(ctx context.Context) error {
 			size += int64(len(l.key)+len(l.value)) + lockBytes
 		}
 		for _, s := range checked {
-			if err := s.try(ctx, locks); err != nil {
+			if err := s.checkWrites(ctx, locks); err != nil {
 				return err
 			}
 		}
 	}
-	if err := target.mayHold(ctx, size); err != nil {
+	if err := target.checkRoom(ctx, size); err != nil {
 		return fmt.Errorf("no room for %s of about %d bytes: %w", syntax.Count(len(names), "lock key"), size, err)
 	}
-	takes := r.settle + time.Since(began)
-	if takes > r.copyTime {
+	duration := r.eraDelay + time.Since(start)
+	if duration > r.copyTime {
 		return fmt.Errorf("moving %s would take too long: about %v, the limit is %v",
-			syntax.Count(len(names), "lock key"), takes.Round(time.Millisecond), r.copyTime)
+			syntax.Count(len(names), "lock key"), duration.Round(time.Millisecond), r.copyTime)
 	}
-	takes = takes.Round(10 * time.Millisecond)
-	r.report(fmt.Sprintf("checked %s: moving them takes about %v", syntax.Count(len(names), "lock key"), takes))
+	duration = duration.Round(10 * time.Millisecond)
+	r.report(fmt.Sprintf("checked %s: moving them takes about %v", syntax.Count(len(names), "lock key"), duration))
 	return nil
 }

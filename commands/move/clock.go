@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// clock relates the upstream's clock to the proxy's: when the upstream's clock showed time, the
-// proxy's clock showed at least sent, and at most at. Remaining times are converted with it, so that
-// the time that commands and replies take on a busy machine does not count. What is unknown makes a
-// lease longer, never shorter.
-type clock struct{ time, sent, at time.Time }
+// clock relates the upstream's clock to the proxy's: when the upstream's clock showed serverTime,
+// the proxy's clock showed at least sent, and at most received. Remaining times are converted with
+// it, so that the time that commands and replies take on a busy machine does not count. If the
+// relation is uncertain, a lease gets longer, never shorter.
+type clock struct{ serverTime, sent, received time.Time }
 
 const (
 	// clockReadings is how often the clock is read. The reading with the fastest reply is used.
@@ -29,20 +29,20 @@ func readClock(ctx context.Context, conn Connection) (best clock, err error) {
 		if err != nil {
 			return clock{}, err
 		}
-		at := time.Now()
-		then, ok := timeOf(replies[0])
+		received := time.Now()
+		upstreamTime, ok := timeOf(replies[0])
 		if !ok {
 			return clock{}, errors.New("unexpected reply from the upstream to TIME")
 		}
-		if took := at.Sub(sent); shortest < 0 || took < shortest {
-			best, shortest = clock{then, sent, at}, took
+		if elapsed := received.Sub(sent); shortest < 0 || elapsed < shortest {
+			best, shortest = clock{upstreamTime, sent, received}, elapsed
 		}
 	}
 	return best, nil
 }
 
 // timeOf parses a reply to TIME.
-func timeOf(reply any) (now time.Time, ok bool) {
+func timeOf(reply any) (serverTime time.Time, ok bool) {
 	words := stringsOf(reply)
 	if len(words) != 2 {
 		return time.Time{}, false
@@ -54,22 +54,24 @@ func timeOf(reply any) (now time.Time, ok bool) {
 
 // toLocal converts a time of the upstream's clock to the proxy's. The result is between sent and
 // received, even if the upstream's clock was changed.
-func (c clock) toLocal(then, sent, received time.Time) time.Time {
-	switch at := c.at.Add(then.Sub(c.time)); {
-	case at.Before(sent):
+func (c clock) toLocal(upstreamTime, sent, received time.Time) time.Time {
+	switch local := c.received.Add(upstreamTime.Sub(c.serverTime)); {
+	case local.Before(sent):
 		return sent
-	case at.After(received):
+	case local.After(received):
 		return received
 	default:
-		return at
+		return local
 	}
 }
 
-// toUpstream converts a time of the proxy's clock to the upstream's: to the latest that it may be.
-func (c clock) toUpstream(at time.Time) time.Time { return c.time.Add(at.Sub(c.sent)) }
+// toUpstream converts a time of the proxy's clock to the latest corresponding time of the
+// upstream's clock.
+func (c clock) toUpstream(local time.Time) time.Time { return c.serverTime.Add(local.Sub(c.sent)) }
 
-// isSteady reports whether the clock was not changed: then may lie between sent and received.
-func (c clock) isSteady(then, sent, received time.Time) bool {
-	since := then.Sub(c.time)
-	return !c.at.Add(since).Before(sent.Add(-maxClockDrift)) && !c.sent.Add(since).After(received.Add(maxClockDrift))
+// isSteady reports whether the clock was not changed: upstreamTime may lie between sent and
+// received.
+func (c clock) isSteady(upstreamTime, sent, received time.Time) bool {
+	elapsed := upstreamTime.Sub(c.serverTime)
+	return !c.received.Add(elapsed).Before(sent.Add(-maxClockDrift)) && !c.sent.Add(elapsed).After(received.Add(maxClockDrift))
 }

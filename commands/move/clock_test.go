@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// TestClockErrsTowardsLonger checks that a lease is never shorter at the upstream, or at the
-// masters, than where it was, however long the reply to TIME took.
-func TestClockErrsTowardsLonger(t *testing.T) {
+// TestClockNeverShortensLeases checks that a move to the upstream or to the masters never shortens
+// a lease, however long the reply to TIME took.
+func TestClockNeverShortensLeases(t *testing.T) {
 	const ahead = time.Hour // of the upstream's clock
 	sent := time.Unix(1000, 0)
-	for _, took := range []struct{ there, back time.Duration }{
+	for _, latency := range []struct{ outbound, inbound time.Duration }{
 		{0, 0}, {time.Millisecond, 200 * time.Millisecond}, {200 * time.Millisecond, time.Millisecond},
 	} {
-		read := sent.Add(took.there)
-		c := clock{time: read.Add(ahead), sent: sent, at: read.Add(took.back)}
-		limit := took.there + took.back
+		readAt := sent.Add(latency.outbound)
+		c := clock{serverTime: readAt.Add(ahead), sent: sent, received: readAt.Add(latency.inbound)}
+		limit := latency.outbound + latency.inbound
 		end := sent.Add(time.Minute)
-		if longer := c.toUpstream(end).Sub(end.Add(ahead)); longer < 0 || longer > limit {
-			t.Errorf("%v: to the upstream by %v, want 0 to %v", took, longer, limit)
+		if excess := c.toUpstream(end).Sub(end.Add(ahead)); excess < 0 || excess > limit {
+			t.Errorf("%v: to the upstream by %v, want 0 to %v", latency, excess, limit)
 		}
-		then := sent.Add(time.Second)
-		if longer := c.toLocal(then.Add(ahead), sent, then.Add(time.Second)).Sub(then); longer < 0 || longer > limit {
-			t.Errorf("%v: from the upstream by %v, want 0 to %v", took, longer, limit)
+		moment := sent.Add(time.Second)
+		if excess := c.toLocal(moment.Add(ahead), sent, moment.Add(time.Second)).Sub(moment); excess < 0 || excess > limit {
+			t.Errorf("%v: from the upstream by %v, want 0 to %v", latency, excess, limit)
 		}
-		if !c.isSteady(then.Add(ahead), then, then) {
-			t.Errorf("%v: the clock seems to have changed", took)
+		if !c.isSteady(moment.Add(ahead), moment, moment) {
+			t.Errorf("%v: the clock seems to have changed", latency)
 		}
-		if step := limit + 2*maxClockDrift; c.isSteady(then.Add(ahead+step), then, then) ||
-			c.isSteady(then.Add(ahead-step), then, then) {
-			t.Errorf("%v: a step by %v is not noticed", took, step)
+		if step := limit + 2*maxClockDrift; c.isSteady(moment.Add(ahead+step), moment, moment) ||
+			c.isSteady(moment.Add(ahead-step), moment, moment) {
+			t.Errorf("%v: a step by %v is not noticed", latency, step)
 		}
 	}
 }

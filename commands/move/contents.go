@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// sizeOf returns the command that asks for the size of a key of a type; nil if lock keys on the
+// sizeCommand returns the command that reads the size of a key of a type; nil if lock keys on the
 // masters cannot have that type.
-func sizeOf(kind, key string) []string {
+func sizeCommand(kind, key string) []string {
 	switch kind {
 	case contents.TextKind.String():
 		return []string{"STRLEN", key}
@@ -27,8 +27,8 @@ func sizeOf(kind, key string) []string {
 	return nil
 }
 
-// valueOf returns the command that reads the whole value of a key of a type.
-func valueOf(kind, key string) []string {
+// valueCommand returns the command that reads the whole value of a key of a type.
+func valueCommand(kind, key string) []string {
 	switch kind {
 	case contents.ListKind.String():
 		return []string{"LRANGE", key, "0", "-1"}
@@ -43,14 +43,14 @@ func valueOf(kind, key string) []string {
 	}
 }
 
-// errReply is the error for a reply that no Redis sends.
-var errReply = errors.New("unexpected reply from the upstream")
+// errUnexpectedReply is the error for a reply that no Redis sends.
+var errUnexpectedReply = errors.New("unexpected reply from the upstream")
 
-// decode returns the content in a reply to the command of valueOf; nil if the key is absent.
+// decode returns the content in a reply to valueCommand; nil if the key is absent.
 func decode(kind string, reply any) (contents.Content, error) {
 	if kind == contents.TextKind.String() {
-		text, is := reply.(string)
-		if !is {
+		text, ok := reply.(string)
+		if !ok {
 			return nil, nil
 		}
 		return contents.Text(text), nil
@@ -66,7 +66,7 @@ func decode(kind string, reply any) (contents.Content, error) {
 	case kind == contents.SetKind.String():
 		return contents.NewSet(elems...), nil
 	case len(elems)%2 != 0:
-		return nil, errReply
+		return nil, errUnexpectedReply
 	case kind == contents.HashKind.String():
 		h := contents.NewHash()
 		for pair := range slices.Chunk(elems, 2) {
@@ -78,7 +78,7 @@ func decode(kind string, reply any) (contents.Content, error) {
 	for pair := range slices.Chunk(elems, 2) {
 		score, ok := contents.ParseDouble(pair[1])
 		if !ok {
-			return nil, errReply
+			return nil, errUnexpectedReply
 		}
 		z.Set(pair[0], score)
 	}
@@ -88,27 +88,28 @@ func decode(kind string, reply any) (contents.Content, error) {
 // stringsOf returns the strings of an array reply.
 func stringsOf(reply any) []string {
 	elems, _ := reply.([]any)
-	all := make([]string, 0, len(elems))
+	texts := make([]string, 0, len(elems))
 	for _, elem := range elems {
 		text, _ := elem.(string)
-		all = append(all, text)
+		texts = append(texts, text)
 	}
-	return all
+	return texts
 }
 
-// wordsAtOnce limits the words of a command after its name and key. It is even because of pairs.
-const wordsAtOnce = 1000
+// maxWordsPerCommand limits the words of a command after its name and key. It is even because of
+// pairs.
+const maxWordsPerCommand = 1000
 
 // writeCommands returns the commands that replace a key at the upstream by this content, until end
 // on the upstream's clock. A zero end means no expiry.
-func writeCommands(key string, content contents.Content, end time.Time) [][]string {
+func writeCommands(key string, content contents.Content, expiry time.Time) [][]string {
 	name, words := createCommand(content)
 	commands := [][]string{{"MULTI"}, {"DEL", key}}
-	for some := range slices.Chunk(words, wordsAtOnce) {
-		commands = append(commands, append([]string{name, key}, some...))
+	for chunk := range slices.Chunk(words, maxWordsPerCommand) {
+		commands = append(commands, append([]string{name, key}, chunk...))
 	}
-	if !end.IsZero() {
-		commands = append(commands, []string{"PEXPIREAT", key, strconv.FormatInt(end.UnixMilli(), 10)})
+	if !expiry.IsZero() {
+		commands = append(commands, []string{"PEXPIREAT", key, strconv.FormatInt(expiry.UnixMilli(), 10)})
 	}
 	return append(commands, []string{"EXEC"})
 }

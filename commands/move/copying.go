@@ -10,77 +10,77 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// name is a lock key as clients name it.
-type name struct {
+// lockName is the database and the name of a lock key, as clients use it.
+type lockName struct {
 	db  int
 	key string
 }
 
 // lock is a lock key with its value.
 type lock struct {
-	name
+	lockName
 	// value is the content as package contents encodes it for the masters.
 	value string
-	// end is the time at which the key expires; zero if it does not.
-	end time.Time
+	// expiry is the time at which the key expires; zero if it does not.
+	expiry time.Time
 }
 
 // left returns the remaining time until the key expires.
-func (l lock) left() time.Duration { return time.Until(l.end) }
+func (l lock) left() time.Duration { return time.Until(l.expiry) }
 
-// isBrief reports whether the key expires so soon that the move waits instead of copying it.
-func (l lock) isBrief() bool { return !l.end.IsZero() && l.left() < briefTime }
+// expiresSoon reports whether the key expires so soon that the move waits instead of copying it.
+func (l lock) expiresSoon() bool { return !l.expiry.IsZero() && l.left() < minCopyTTL }
 
 const (
-	// briefTime is the remaining time below which a key is not copied.
-	briefTime = 100 * time.Millisecond
-	// atOnce limits how many keys are read, or written, at once.
-	atOnce = 500
+	// minCopyTTL is the remaining time below which a key is not copied.
+	minCopyTTL = 100 * time.Millisecond
+	// maxKeysAtOnce limits how many keys are read, or written, at once.
+	maxKeysAtOnce = 500
 )
 
 // store holds locks: the upstream or the masters.
 type store interface {
 	// list returns the names of all lock keys, each once. Some may be absent.
-	list(ctx context.Context) ([]name, error)
+	list(ctx context.Context) ([]lockName, error)
 	// read returns the keys that are present among names of one database.
-	read(ctx context.Context, names []name) ([]lock, error)
-	// try checks whether the locks could be written and removed. It changes nothing.
-	try(ctx context.Context, locks []lock) error
-	// mayHold returns an error if there is no room for this many more bytes.
-	mayHold(ctx context.Context, bytes int64) error
+	read(ctx context.Context, names []lockName) ([]lock, error)
+	// checkWrites checks whether the locks could be written and removed. It changes nothing.
+	checkWrites(ctx context.Context, locks []lock) error
+	// checkRoom returns an error if there is no room for this many more bytes.
+	checkRoom(ctx context.Context, bytes int64) error
 	// put stores locks, all in one database, and overwrites keys that exist.
 	put(ctx context.Context, locks []lock) error
 	// remove removes keys, and returns how many were present.
-	remove(ctx context.Context, names []name) (int, error)
+	remove(ctx context.Context, names []lockName) (int, error)
 }
 
-// stores returns the store that has the locks, and the other one.
-func (r *run) stores() (here, elsewhere store) {
-	upstream := &atUpstream{Mover: r.Mover, conn: r.conn, room: r.room}
-	masters := &atMasters{Mover: r.Mover, era: r.at.Era}
+// stores returns the store that has the locks, and the other store.
+func (r *run) stores() (source, target store) {
+	upstream := &upstreamStore{Mover: r.Mover, conn: r.conn, room: r.room}
+	masters := &mastersStore{Mover: r.Mover, era: r.at.Era}
 	if r.at.Source() == location.Masters {
 		return masters, upstream
 	}
 	return upstream, masters
 }
 
-// copy makes the lock keys at the target exactly those at the source (rule 4).
-func (r *run) copy(ctx context.Context, source, target store, names []name) error {
-	copied, kinds, over := map[name]bool{}, map[string]int{}, time.Now()
-	for part := range parts(names) {
+// copy makes the lock keys at the target equal to the lock keys at the source (rule 4).
+func (r *run) copy(ctx context.Context, source, target store, names []lockName) error {
+	copied, countByType, lastExpiry := map[lockName]bool{}, map[string]int{}, time.Now()
+	for part := range partsByDatabase(names) {
 		locks, err := source.read(ctx, part)
 		if err != nil {
 			return err
 		}
 		var lasting []lock
 		for _, l := range locks {
-			if l.isBrief() {
-				over = latest(over, l.end)
+			if l.expiresSoon() {
+				lastExpiry = later(lastExpiry, l.expiry)
 				continue
 			}
 			lasting = append(lasting, l)
-			copied[l.name] = true
-			kinds[contents.KindName(l.value)]++
+			copied[l.lockName] = true
+			countByType[contents.KindName(l.value)]++
 		}
 		if err := target.put(ctx, lasting); err != nil {
 			return err
@@ -89,32 +89,32 @@ func (r *run) copy(ctx context.Context, source, target store, names []name) erro
 	if err := r.removeOthers(ctx, target, copied); err != nil {
 		return err
 	}
-	r.result.Copied = kinds
-	return pacing.Sleep(ctx, time.Until(over))
+	r.result.Copied = countByType
+	return pacing.Sleep(ctx, time.Until(lastExpiry))
 }
 
 // removeOthers removes the lock keys at the target that were not copied.
-func (r *run) removeOthers(ctx context.Context, target store, copied map[name]bool) error {
+func (r *run) removeOthers(ctx context.Context, target store, copied map[lockName]bool) error {
 	names, err := target.list(ctx)
 	if err != nil {
 		return err
 	}
-	var others []name
+	var surplus []lockName
 	for _, n := range names {
 		if !copied[n] {
-			others = append(others, n)
+			surplus = append(surplus, n)
 		}
 	}
-	r.result.RemovedAtTarget, err = target.remove(ctx, others)
+	r.result.RemovedAtTarget, err = target.remove(ctx, surplus)
 	return err
 }
 
-// parts splits names into parts, each of one database.
-func parts(names []name) iter.Seq[[]name] {
-	return func(yield func([]name) bool) {
+// partsByDatabase splits names into parts, each of one database.
+func partsByDatabase(names []lockName) iter.Seq[[]lockName] {
+	return func(yield func([]lockName) bool) {
 		for len(names) > 0 {
 			n := 1
-			for n < min(len(names), atOnce) && names[n].db == names[0].db {
+			for n < min(len(names), maxKeysAtOnce) && names[n].db == names[0].db {
 				n++
 			}
 			if !yield(names[:n]) {
@@ -125,7 +125,7 @@ func parts(names []name) iter.Seq[[]name] {
 	}
 }
 
-func latest(a, b time.Time) time.Time {
+func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

@@ -7,9 +7,9 @@ import (
 
 // TestCountAt checks that lock keys are found in all databases, among the first 100,000 keys.
 func TestCountAt(t *testing.T) {
-	r := newRig(t)
+	r := newTestBench(t)
 	conn, err := r.connect(t.Context())
-	must(t, err)
+	mustSucceed(t, err)
 	defer conn.Close()
 	for _, c := range []struct {
 		do   []string
@@ -23,8 +23,8 @@ func TestCountAt(t *testing.T) {
 				maxCounted+10*scanCount), "0"}, `0 "" true <nil>`},
 	} {
 		r.do(c.do...)
-		n, one, more, err := CountAt(t.Context(), conn, []string{"lock:*"})
-		if got := fmt.Sprintf("%d %q %v %v", n, one, more, err); got != c.want {
+		n, example, more, err := CountAt(t.Context(), conn, []string{"lock:*"})
+		if got := fmt.Sprintf("%d %q %v %v", n, example, more, err); got != c.want {
 			t.Errorf("after %.3q: got %s, want %s", c.do, got, c.want)
 		}
 	}

@@ -19,11 +19,11 @@ type connection struct{ id, addr, name, library, flags string }
 
 // readConnections parses a reply to CLIENT LIST.
 func readConnections(list string) []connection {
-	var all []connection
+	var conns []connection
 	for _, c := range clientlist.Parse(list) {
-		all = append(all, connection{c["id"], c.Addr(), c["name"], c["lib-name"], c["flags"]})
+		conns = append(conns, connection{c["id"], c.Addr(), c["name"], c["lib-name"], c["flags"]})
 	}
-	return all
+	return conns
 }
 
 // String describes the connection for an operator.
@@ -48,34 +48,34 @@ const connectionName = "redlock-proxy-move"
 // it, but no client that locks uses it.
 const WatchName = "redlock-proxy-watch"
 
-// mayClose reports whether the connection only watches the upstream, like the connections of
+// isHarmless reports whether the connection only watches the upstream, like the connections of
 // Sentinels and proxies, or belongs to another run. A move closes it without asking the operator.
-func (c connection) mayClose() bool {
+func (c connection) isHarmless() bool {
 	return strings.HasPrefix(c.name, "sentinel-") || c.name == connectionName || c.name == WatchName
 }
 
-// quiesce returns when no command sent before can still change the locks at the upstream (rule 2).
+// quiesce waits until no command sent before can still change the locks at the upstream (rule 2).
 func (r *run) quiesce(ctx context.Context) error {
 	before, err := r.connections(ctx)
 	if err != nil {
 		return err
 	}
-	held, err := r.awaitHolding(ctx)
+	reports, err := r.awaitPauses(ctx)
 	if err != nil {
 		return err
 	}
-	for _, h := range held {
-		if h.Server != "" && h.Server != r.server {
+	for _, h := range reports {
+		if h.Server != "" && h.Server != r.upstreamRunID {
 			return fmt.Errorf("proxy %s has a different upstream (run_id %s) than this proxy (run_id %s): "+
-				"locks would be in two places; give all proxies the same upstream", h.Proxy, h.Server, r.server)
+				"locks would be in two places; give all proxies the same upstream", h.Proxy, h.Server, r.upstreamRunID)
 		}
 	}
-	foreign, held, err := r.awaitForeign(ctx, before, held)
+	foreign, reports, err := r.awaitForeign(ctx, before, reports)
 	if err != nil {
 		return err
 	}
 	for _, c := range foreign {
-		if c.mayLockDirectly(held) {
+		if c.mayLockDirectly(reports) {
 			r.result.ForeignConns = append(r.result.ForeignConns, c.String())
 		}
 	}
@@ -85,62 +85,62 @@ func (r *run) quiesce(ctx context.Context) error {
 	return r.closeConnections(ctx, foreign)
 }
 
-// reportTimeout is how long a proxy has to report connections that it has just made.
+// reportTimeout is the time limit for proxies to report connections that they have just made.
 const reportTimeout = time.Second
 
 // awaitForeign returns foreign connections. It first gives proxies time to report the connections
 // that they made for new clients just before they paused.
 func (r *run) awaitForeign(
-	ctx context.Context, before []connection, held []quorum.PauseReport,
+	ctx context.Context, before []connection, latest []quorum.PauseReport,
 ) (foreign []connection, reports []quorum.PauseReport, err error) {
-	for until := time.Now().Add(reportTimeout); ; {
-		now, err := r.connections(ctx)
+	for deadline := time.Now().Add(reportTimeout); ; {
+		current, err := r.connections(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		foreign := r.foreign(before, now, held)
-		others := slices.ContainsFunc(foreign, func(c connection) bool { return c.mayLockDirectly(held) })
-		if !others || !time.Now().Before(until) {
-			return foreign, held, nil
+		foreign := r.foreign(before, current, latest)
+		hasDirectClient := slices.ContainsFunc(foreign, func(c connection) bool { return c.mayLockDirectly(latest) })
+		if !hasDirectClient || !time.Now().Before(deadline) {
+			return foreign, latest, nil
 		}
-		if err := pacing.Sleep(ctx, holdPause); err != nil {
+		if err := pacing.Sleep(ctx, pauseCheckInterval); err != nil {
 			return nil, nil, err
 		}
-		held = r.opts.Masters.PauseReports(ctx, r.at.Era)
+		latest = r.opts.Masters.PauseReports(ctx, r.at.Era)
 	}
 }
 
 // mayLockDirectly reports whether the connection may belong to a client that locks without a proxy.
-func (c connection) mayLockDirectly(held []quorum.PauseReport) bool {
-	return !c.mayClose() && !isRestless(held, c)
+func (c connection) mayLockDirectly(reports []quorum.PauseReport) bool {
+	return !c.isHarmless() && !isBusy(reports, c)
 }
 
 // foreign returns the connections of before that are still open, and belong neither to this run nor
 // to a proxy that has paused its commands.
-func (r *run) foreign(before, now []connection, held []quorum.PauseReport) []connection {
-	known, ours := map[string]bool{}, map[string]bool{}
+func (r *run) foreign(before, current []connection, reports []quorum.PauseReport) []connection {
+	earlierIDs, proxyAddrs := map[string]bool{}, map[string]bool{}
 	for _, c := range before {
-		known[c.id] = true
+		earlierIDs[c.id] = true
 	}
-	for _, h := range held {
+	for _, h := range reports {
 		for _, addr := range h.IdleConns {
-			ours[clientlist.Address(addr)] = true
+			proxyAddrs[clientlist.Address(addr)] = true
 		}
 	}
-	var all []connection
-	for _, c := range now {
-		if known[c.id] && c.id != r.connID && !ours[c.addr] && !c.isReplica() {
-			all = append(all, c)
+	var foreign []connection
+	for _, c := range current {
+		if earlierIDs[c.id] && c.id != r.connID && !proxyAddrs[c.addr] && !c.isReplica() {
+			foreign = append(foreign, c)
 		}
 	}
-	return all
+	return foreign
 }
 
-// isRestless reports whether a proxy reported that commands on lock keys may still be running on
-// the connection. A move closes it without asking the operator.
-func isRestless(held []quorum.PauseReport, c connection) bool {
-	return slices.ContainsFunc(held, func(h quorum.PauseReport) bool {
-		return slices.ContainsFunc(h.BusyConns, func(one string) bool { return clientlist.Address(one) == c.addr })
+// isBusy reports whether a proxy reported that commands on lock keys may still be running on the
+// connection. A move closes it without asking the operator.
+func isBusy(reports []quorum.PauseReport, c connection) bool {
+	return slices.ContainsFunc(reports, func(h quorum.PauseReport) bool {
+		return slices.ContainsFunc(h.BusyConns, func(addr string) bool { return clientlist.Address(addr) == c.addr })
 	})
 }
 
@@ -148,38 +148,38 @@ func isRestless(held []quorum.PauseReport, c connection) bool {
 const closeTimeout = 2 * time.Second
 
 // closeConnections closes connections, and waits until they are gone.
-func (r *run) closeConnections(ctx context.Context, ending []connection) error {
-	if len(ending) == 0 {
+func (r *run) closeConnections(ctx context.Context, conns []connection) error {
+	if len(conns) == 0 {
 		return nil
 	}
-	commands, ended := make([][]string, len(ending)), map[string]bool{}
-	for i, c := range ending {
-		commands[i], ended[c.id] = []string{"CLIENT", "KILL", "ID", c.id}, true
+	commands, closedIDs := make([][]string, len(conns)), map[string]bool{}
+	for i, c := range conns {
+		commands[i], closedIDs[c.id] = []string{"CLIENT", "KILL", "ID", c.id}, true
 	}
 	if _, err := ask(ctx, r.conn, commands...); err != nil {
 		return fmt.Errorf("cannot close connections at the upstream: %w", err)
 	}
-	for until := time.Now().Add(closeTimeout); ; {
-		now, err := r.connections(ctx)
+	for deadline := time.Now().Add(closeTimeout); ; {
+		current, err := r.connections(ctx)
 		if err != nil {
 			return err
 		}
-		left := 0
-		for _, c := range now {
-			if ended[c.id] {
-				left++
+		open := 0
+		for _, c := range current {
+			if closedIDs[c.id] {
+				open++
 			}
 		}
 		switch {
-		case left == 0:
-			r.result.Ended = len(ending)
-			r.report("closed " + syntax.Count(len(ending), "connection") + " at the upstream")
+		case open == 0:
+			r.result.ClosedConns = len(conns)
+			r.report("closed " + syntax.Count(len(conns), "connection") + " at the upstream")
 			return nil
-		case !time.Now().Before(until):
+		case !time.Now().Before(deadline):
 			return fmt.Errorf("cannot close %s at the upstream: still open %v after CLIENT KILL",
-				syntax.Count(left, "connection"), closeTimeout)
+				syntax.Count(open, "connection"), closeTimeout)
 		}
-		if err := pacing.Sleep(ctx, holdPause); err != nil {
+		if err := pacing.Sleep(ctx, pauseCheckInterval); err != nil {
 			return err
 		}
 	}
@@ -192,33 +192,33 @@ func (r *run) connections(ctx context.Context) ([]connection, error) {
 		return nil, err
 	}
 	list, _ := replies[0].(string)
-	if all := readConnections(list); len(all) > 0 {
-		return all, nil
+	if conns := readConnections(list); len(conns) > 0 {
+		return conns, nil
 	}
 	return nil, errors.New("CLIENT LIST at the upstream lists no connection, not even the proxy's own")
 }
 
-// ForeignConnsError reports connections at the upstream that do not belong to proxies, whose
+// ForeignConnsError reports connections at the upstream that do not belong to proxies. Their
 // clients may lock without a proxy.
 type ForeignConnsError struct {
 	// Conns describes the connections.
 	Conns []string
 }
 
-// Error names some of the connections.
+// Error returns some of the connections, and a remedy.
 func (e *ForeignConnsError) Error() string {
 	return fmt.Sprintf("connections at the upstream may belong to clients that lock there: %s; "+
 		"if none of these clients takes locks, --even-if-others (EVENIFOTHERS) closes the connections and continues",
 		summarize(e.Conns))
 }
 
-// maxNamed limits how many elements an error names.
-const maxNamed = 10
+// maxListed limits how many elements an error names.
+const maxListed = 10
 
 // summarize returns the first elements of a list, and the number of further elements.
-func summarize(all []string) string {
-	if len(all) <= maxNamed {
-		return strings.Join(all, ", ")
+func summarize(texts []string) string {
+	if len(texts) <= maxListed {
+		return strings.Join(texts, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:maxNamed], ", "), len(all)-maxNamed)
+	return fmt.Sprintf("%s and %d more", strings.Join(texts[:maxListed], ", "), len(texts)-maxListed)
 }

@@ -24,103 +24,104 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func must(t testing.TB, err error) {
+func mustSucceed(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// held is the value of a key on the masters of a test.
-type held struct {
+// storedValue is the value of a key on the masters of a test.
+type storedValue struct {
 	value   string
 	end     time.Time // zero: never
 	foreign bool
 }
 
-// masters implements Masters for tests, with a map of keys, and eras that any mover may advance.
-type masters struct {
+// fakeMasters implements Masters for tests, with a map of keys, and eras that any mover may
+// advance.
+type fakeMasters struct {
 	mu      sync.Mutex
 	at      quorum.Location
 	eras    []location.Place
-	keys    map[quorum.Key]held
+	keys    map[quorum.Key]storedValue
 	proxies []string
 	// room is the free memory in bytes; zero means unlimited.
-	room    int64
-	holding []quorum.PauseReport
-	// fails is called before each step with its name, and returns the step's error.
-	fails func(step string) error
-	// lost makes the next decision succeed although the caller gets an error.
-	lost bool
+	room         int64
+	pauseReports []quorum.PauseReport
+	// failStep is called before each step with its name, and returns the step's error.
+	failStep func(step string) error
+	// acceptDespiteError makes the next decision succeed although the caller gets an error.
+	acceptDespiteError bool
 	// writes counts the changes.
 	writes int
 }
 
-func (m *masters) step(name string) error {
+func (m *fakeMasters) step(name string) error {
 	m.mu.Lock()
-	fails := m.fails
+	fail := m.failStep
 	m.mu.Unlock()
-	if fails == nil {
+	if fail == nil {
 		return nil
 	}
-	return fails(name)
+	return fail(name)
 }
 
-func (m *masters) CurrentLocation() (quorum.Location, bool) {
+func (m *fakeMasters) CurrentLocation() (quorum.Location, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.at, true
 }
 
-func (m *masters) Confirm(context.Context) (quorum.Location, error) {
+func (m *fakeMasters) Confirm(context.Context) (quorum.Location, error) {
 	at, _ := m.CurrentLocation()
 	return at, m.step("confirm")
 }
 
-func (m *masters) MayMove() error { return m.step("may move") }
+func (m *fakeMasters) MayMove() error { return m.step("may move") }
 
-var errNotThere = errors.New("decided anew meanwhile")
+var errWrongLocation = errors.New("decided anew meanwhile")
 
-func (m *masters) DecideLocation(_ context.Context, from quorum.Location, to location.Place) (quorum.Location, error) {
+func (m *fakeMasters) DecideLocation(_ context.Context, from quorum.Location, to location.Place) (quorum.Location, error) {
 	failed := m.step("to " + to.String())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case failed != nil && !m.lost:
+	case failed != nil && !m.acceptDespiteError:
 		return quorum.Location{}, failed
 	case m.at == quorum.Location{Place: to, Era: from.Era + 1}: // another mover made the same proposal
 		return m.at, nil
 	case from != m.at:
-		return quorum.Location{}, errNotThere
+		return quorum.Location{}, errWrongLocation
 	}
 	m.decide(to)
-	m.lost = false
+	m.acceptDespiteError = false
 	return m.at, failed
 }
 
 // decide requires mu.
-func (m *masters) decide(to location.Place) {
+func (m *fakeMasters) decide(to location.Place) {
 	m.at = quorum.Location{Place: to, Era: m.at.Era + 1}
 	m.eras = append(m.eras, to)
 }
 
-func (m *masters) CheckRoom(_ context.Context, bytes int64) error {
+func (m *fakeMasters) CheckRoom(_ context.Context, bytes int64) error {
 	if m.room > 0 && m.room < bytes {
 		return errors.New("master m has room for less (maxmemory)")
 	}
 	return nil
 }
 
-func (m *masters) Proxies() []string { return m.proxies }
+func (m *fakeMasters) Proxies() []string { return m.proxies }
 
-func (m *masters) PauseReports(_ context.Context, era int) []quorum.PauseReport {
+func (m *fakeMasters) PauseReports(_ context.Context, era int) []quorum.PauseReport {
 	if at, _ := m.CurrentLocation(); at.Era != era {
 		return nil
 	}
-	return m.holding
+	return m.pauseReports
 }
 
-func (m *masters) Databases(context.Context) ([]int, error) {
+func (m *fakeMasters) Databases(context.Context) ([]int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := map[int]bool{0: true}
@@ -130,7 +131,7 @@ func (m *masters) Databases(context.Context) ([]int, error) {
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
-func (m *masters) Names(_ context.Context, db int, page func([]string) (bool, error)) error {
+func (m *fakeMasters) Names(_ context.Context, db int, page func([]string) (bool, error)) error {
 	if err := m.step("names"); err != nil {
 		return err
 	}
@@ -151,14 +152,14 @@ func (m *masters) Names(_ context.Context, db int, page func([]string) (bool, er
 }
 
 // look requires mu.
-func (m *masters) look(key quorum.Key) (quorum.Look, error) {
+func (m *fakeMasters) look(key quorum.Key) (quorum.Look, error) {
 	if key.Movable || key.Era != m.at.Era {
 		return quorum.Look{}, &quorum.WrongLocationError{Now: m.at}
 	}
 	key.Era = 0
-	h, there := m.keys[key]
+	h, exists := m.keys[key]
 	switch left := time.Until(h.end); {
-	case !there || !h.end.IsZero() && left <= 0:
+	case !exists || !h.end.IsZero() && left <= 0:
 		return quorum.Look{}, nil
 	case h.end.IsZero():
 		return quorum.Look{Present: true, Value: h.value, Left: quorum.Endless, Foreign: h.foreign}, nil
@@ -167,7 +168,7 @@ func (m *masters) look(key quorum.Key) (quorum.Look, error) {
 	}
 }
 
-func (m *masters) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, error) {
+func (m *fakeMasters) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, error) {
 	if err := m.step("read"); err != nil {
 		return nil, err
 	}
@@ -183,7 +184,7 @@ func (m *masters) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, err
 	return looks, nil
 }
 
-func (m *masters) Update(_ context.Context, key quorum.Key, _ *string,
+func (m *fakeMasters) Update(_ context.Context, key quorum.Key, _ *string,
 	run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error) {
 	if err := m.step("update"); err != nil {
 		return quorum.Outcome{}, err
@@ -202,7 +203,7 @@ func (m *masters) Update(_ context.Context, key quorum.Key, _ *string,
 	case l.Foreign && d.Do != quorum.Leave:
 		return quorum.Outcome{}, quorum.ErrForeign
 	case d.Do == quorum.Put:
-		h := held{value: d.Value}
+		h := storedValue{value: d.Value}
 		if d.TTL >= 0 {
 			h.end = time.Now().Add(d.TTL)
 		}
@@ -215,76 +216,76 @@ func (m *masters) Update(_ context.Context, key quorum.Key, _ *string,
 	return quorum.Outcome{Decision: d}, nil
 }
 
-// rig is a real upstream, masters, and a mover of the locks between them.
-type rig struct {
+// testBench is a real upstream, masters, and a mover of the locks between them.
+type testBench struct {
 	*testing.T
-	server  *redistest.Server
-	client  *redistest.Client
-	masters *masters
-	mover   *Mover
-	steps   []string
-	took    time.Duration // all moves
+	server   *redistest.Server
+	client   *redistest.Client
+	masters  *fakeMasters
+	mover    *Mover
+	steps    []string
+	moveTime time.Duration // all moves
 }
 
-func placeOf(db int, key string) quorum.Key {
-	at := quorum.Key{DB: db, Name: "p:" + key, Movable: true} // like a proxy whose locks can move
-	if tag, has := keys.Tag(key); has {
-		at.Tag = "p:" + tag
+func movableKey(db int, key string) quorum.Key {
+	k := quorum.Key{DB: db, Name: "p:" + key, Movable: true} // like a proxy whose locks can move
+	if tag, found := keys.Tag(key); found {
+		k.Tag = "p:" + tag
 	}
-	return at
+	return k
 }
 
-// on returns a key as the masters of a test name it.
-func on(db int, key string) quorum.Key {
-	at := placeOf(db, key)
-	at.Movable = false
-	return at
+// mastersTestKey returns a key as the masters of a test name it.
+func mastersTestKey(db int, key string) quorum.Key {
+	k := movableKey(db, key)
+	k.Movable = false
+	return k
 }
 
-func newRig(t *testing.T) *rig {
+func newTestBench(t *testing.T) *testBench {
 	t.Helper()
-	r := &rig{T: t, server: redistest.New(t, redistest.Options{InMemory: true})}
+	r := &testBench{T: t, server: redistest.New(t, redistest.Options{InMemory: true})}
 	r.client = r.dial()
-	r.masters = &masters{at: quorum.Location{Place: location.Upstream, Era: 7}, keys: map[quorum.Key]held{},
+	r.masters = &fakeMasters{at: quorum.Location{Place: location.Upstream, Era: 7}, keys: map[quorum.Key]storedValue{},
 		proxies: []string{"me"}}
-	r.masters.holding = []quorum.PauseReport{{Proxy: "me", IdleConns: []string{r.client.LocalAddr()}}}
-	r.mover = r.another()
+	r.masters.pauseReports = []quorum.PauseReport{{Proxy: "me", IdleConns: []string{r.client.LocalAddr()}}}
+	r.mover = r.newMover()
 	return r
 }
 
-// another returns the mover of another proxy.
-func (r *rig) another() *Mover {
-	m := New(Options{Masters: r.masters, Connect: r.connect, LockKeys: []string{"lock:*", "lo?k-*"}, Place: placeOf,
+// newMover returns the mover of another proxy.
+func (r *testBench) newMover() *Mover {
+	m := New(Options{Masters: r.masters, Connect: r.connect, LockKeys: []string{"lock:*", "lo?k-*"}, Place: movableKey,
 		Prefix: "p:"})
-	m.settle, m.patience, m.lease = 20*time.Millisecond, 500*time.Millisecond, 2*time.Second
+	m.eraDelay, m.patience, m.lease = 20*time.Millisecond, 500*time.Millisecond, 2*time.Second
 	return m
 }
 
-func (r *rig) dial() *redistest.Client {
+func (r *testBench) dial() *redistest.Client {
 	r.Helper()
 	client, err := redistest.Dial(r.server.Addr(), time.Minute)
-	must(r, err)
+	mustSucceed(r, err)
 	r.Cleanup(func() { _ = client.Close() })
 	return client
 }
 
 // do makes the upstream run a command, and fails on an error.
-func (r *rig) do(words ...string) any {
+func (r *testBench) do(words ...string) any {
 	r.Helper()
 	reply, err := r.client.Do(words...)
-	if failed, is := reply.(redistest.RespError); err != nil || is {
+	if failed, ok := reply.(redistest.RespError); err != nil || ok {
 		r.Fatalf("%q: %v %v", words, failed, err)
 	}
 	return reply
 }
 
-// line is like do, for words separated by blanks.
-func (r *rig) line(text string) any { r.Helper(); return r.do(strings.Fields(text)...) }
+// doLine is like do, for words separated by blanks.
+func (r *testBench) doLine(text string) any { r.Helper(); return r.do(strings.Fields(text)...) }
 
-func (r *rig) move(order Order) (Result, error) {
+func (r *testBench) move(order Order) (Result, error) {
 	r.Helper()
 	r.steps = nil
-	defer func(began time.Time) { r.took += time.Since(began) }(time.Now())
+	defer func(began time.Time) { r.moveTime += time.Since(began) }(time.Now())
 	return r.mover.Move(r.Context(), order, func(step string) {
 		r.steps = append(r.steps, step)
 		if strings.HasPrefix(step, "another proxy is moving the locks") { // until its lease ends
@@ -295,7 +296,7 @@ func (r *rig) move(order Order) (Result, error) {
 	})
 }
 
-func (r *rig) mustMove(order Order) Result {
+func (r *testBench) mustMove(order Order) Result {
 	r.Helper()
 	result, err := r.move(order)
 	if err != nil {
@@ -304,13 +305,13 @@ func (r *rig) mustMove(order Order) Result {
 	return result
 }
 
-// altered is a Connection that replaces some replies.
-type altered struct {
+// alteredConnection is a Connection that replaces some replies.
+type alteredConnection struct {
 	Connection
 	reply func(words []string) any // nil leaves the reply unchanged
 }
 
-func (a *altered) Ask(ctx context.Context, commands ...[]string) ([]any, error) {
+func (a *alteredConnection) Ask(ctx context.Context, commands ...[]string) ([]any, error) {
 	replies, err := a.Connection.Ask(ctx, commands...)
 	for i := range replies {
 		if other := a.reply(commands[i]); other != nil {
@@ -320,29 +321,29 @@ func (a *altered) Ask(ctx context.Context, commands ...[]string) ([]any, error) 
 	return replies, err
 }
 
-// alter replaces replies of the upstream from now on.
-func (r *rig) alter(reply func(words []string) any) {
+// alterReplies replaces replies of the upstream from now on.
+func (r *testBench) alterReplies(reply func(words []string) any) {
 	r.mover.opts.Connect = func(ctx context.Context) (Connection, error) {
 		conn, err := r.connect(ctx)
-		return &altered{conn, reply}, err
+		return &alteredConnection{conn, reply}, err
 	}
 }
 
-// wire is a Connection for tests.
-type wire struct {
+// testConnection is a Connection for tests.
+type testConnection struct {
 	net.Conn
 	in *resp.Reader
 }
 
-func (r *rig) connect(ctx context.Context) (Connection, error) {
+func (r *testBench) connect(ctx context.Context) (Connection, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", r.server.Addr())
 	if err != nil {
 		return nil, err
 	}
-	return &wire{conn, resp.NewReader(conn, resp.Client())}, nil
+	return &testConnection{conn, resp.NewReader(conn, resp.Client())}, nil
 }
 
-func (w *wire) Ask(ctx context.Context, commands ...[]string) (replies []any, err error) {
+func (w *testConnection) Ask(ctx context.Context, commands ...[]string) (replies []any, err error) {
 	for _, words := range commands {
 		if _, err := w.Write(resp.AppendWords(nil, words...)); err != nil {
 			return nil, err
@@ -359,23 +360,23 @@ func (w *wire) Ask(ctx context.Context, commands ...[]string) (replies []any, er
 	return replies, nil
 }
 
-// seen is a key at the upstream: its type, its contents, and when it expires.
-type seen struct {
-	what string
-	end  time.Time
+// upstreamKey is a key at the upstream: its type, its contents, and when it expires.
+type upstreamKey struct {
+	content string
+	end     time.Time
 }
 
 // upstream returns all keys at the upstream.
-func (r *rig) upstream() map[string]seen {
+func (r *testBench) upstream() map[string]upstreamKey {
 	r.Helper()
-	all := map[string]seen{}
+	all := map[string]upstreamKey{}
 	for db := range 16 {
 		r.do("SELECT", strconv.Itoa(db))
 		for _, key := range r.do("KEYS", "*").([]any) {
 			if key == location.RecordKey {
 				continue
 			}
-			s := seen{what: r.contents(key.(string))}
+			s := upstreamKey{content: r.contents(key.(string))}
 			if end := r.do("PEXPIRETIME", key.(string)).(int64); end >= 0 {
 				s.end = time.UnixMilli(end)
 			}
@@ -386,15 +387,15 @@ func (r *rig) upstream() map[string]seen {
 	return all
 }
 
-func (r *rig) contents(key string) string {
+func (r *testBench) contents(key string) string {
 	kind := r.do("TYPE", key).(string)
 	if kind == "stream" {
 		return kind
 	}
-	value := r.do(valueOf(kind, key)...)
-	elems, is := value.([]any)
+	value := r.do(valueCommand(kind, key)...)
+	elems, ok := value.([]any)
 	switch {
-	case !is:
+	case !ok:
 	case kind == "set":
 		slices.SortFunc(elems, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
 	case kind == "hash":
@@ -408,47 +409,49 @@ func (r *rig) contents(key string) string {
 	return fmt.Sprintf("%s %q", kind, value)
 }
 
-// keeps reports whether an expiry is unchanged: not earlier, except for rounding, and not later by
-// more than the duration of the moves, because a remaining time is written later than it was read.
-func (r *rig) keeps(end, was time.Time) bool {
-	late := end.Sub(was)
-	return end.IsZero() == was.IsZero() && late > -5*time.Millisecond && late < r.took
+// isExpiryKept reports whether an expiry is unchanged: not earlier, except for rounding, and not
+// later by more than the duration of the moves, because a remaining time is written later than it
+// was read.
+func (r *testBench) isExpiryKept(end, before time.Time) bool {
+	late := end.Sub(before)
+	return end.IsZero() == before.IsZero() && late > -5*time.Millisecond && late < r.moveTime
 }
 
-func (r *rig) same(got, want map[string]seen) {
+// wantKeys compares the keys at the upstream.
+func (r *testBench) wantKeys(got, want map[string]upstreamKey) {
 	r.Helper()
-	wrong := 0
+	errorCount := 0
 	for key, w := range want {
-		g, there := got[key]
-		if wrong++; wrong > 5 {
+		g, exists := got[key]
+		if errorCount++; errorCount > 5 {
 			return
 		}
 		switch {
-		case !there:
+		case !exists:
 			r.Errorf("%s is lost", key)
-		case g.what != w.what:
-			r.Errorf("%s: %.200s, want %.200s", key, g.what, w.what)
-		case !r.keeps(g.end, w.end):
+		case g.content != w.content:
+			r.Errorf("%s: %.200s, want %.200s", key, g.content, w.content)
+		case !r.isExpiryKept(g.end, w.end):
 			r.Errorf("%s ends %v late", key, g.end.Sub(w.end))
 		default:
-			wrong--
+			errorCount--
 		}
 	}
 	for key := range got {
-		if _, there := want[key]; !there {
-			r.Errorf("%s came from nowhere", key)
+		if _, exists := want[key]; !exists {
+			r.Errorf("%s is unexpected", key)
 		}
 	}
 }
 
-func only(all map[string]seen, keep func(key string) bool) map[string]seen {
-	some := map[string]seen{}
+func filterKeys(all map[string]upstreamKey, keep func(key string) bool) map[string]upstreamKey {
+	kept := map[string]upstreamKey{}
 	for key, s := range all {
 		if keep(key) {
-			some[key] = s
+			kept[key] = s
 		}
 	}
-	return some
+	return kept
 }
 
 func isLock(key string) bool {

@@ -15,18 +15,19 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Masters decide where the locks are, and hold them: a *quorum.Cluster, which documents the errors.
+// Masters decide the location of the locks, and hold them: a *quorum.Cluster, which documents the
+// errors.
 type Masters interface {
-	// CurrentLocation returns where the locks are; known is false if too few masters have answered.
+	// CurrentLocation returns the location of the locks; known is false if too few masters have
+	// answered.
 	CurrentLocation() (at quorum.Location, known bool)
-	// Confirm returns where the locks are, by the answers of a majority after the call.
+	// Confirm returns the location of the locks, by the answers of a majority after the call.
 	Confirm(ctx context.Context) (quorum.Location, error)
 	// MayMove returns an error if the locks cannot be moved now.
 	MayMove() error
-	// DecideLocation proposes that the locks are at a location in the era after from. It returns
-	// that era when a majority votes in it, whichever proxy proposed it. If the location is a move,
-	// it lasts until ctx ends. The proposal may be accepted even if DecideLocation returns an
-	// error.
+	// DecideLocation proposes a location of the locks in the era after from. It returns that era
+	// when a majority votes in it, whichever proxy proposed it. If the location is a move, the move
+	// lasts until ctx ends. The proposal may be accepted even if DecideLocation returns an error.
 	DecideLocation(ctx context.Context, from quorum.Location, to location.Place) (quorum.Location, error)
 	// CheckRoom returns an error if the masters cannot store this many more bytes.
 	CheckRoom(ctx context.Context, bytes int64) error
@@ -69,7 +70,7 @@ type Options struct {
 type Order struct {
 	// Back moves the locks to the upstream instead of the masters.
 	Back bool
-	// Abort ends a move that is running, or was left unfinished: the locks stay at the source.
+	// Abort ends a move that is running, or is unfinished: the locks stay at the source.
 	Abort bool
 	// CloseOthers closes the connections at the upstream that do not belong to proxies. Without
 	// it, such connections prevent the move.
@@ -90,9 +91,9 @@ var ErrRunning = errors.New("this proxy is already running a move")
 type Mover struct {
 	opts     Options
 	lockKeys keys.Patterns
-	turn     chan struct{}
-	// settle is the time that an era must have lasted before anything is written in it.
-	settle time.Duration
+	running  chan struct{}
+	// eraDelay is the time that an era must have lasted before anything is written in it.
+	eraDelay time.Duration
 	// patience limits the wait for proxies to pause, copyTime the time until the locks have
 	// arrived, and lease the time to abort.
 	patience, copyTime, lease time.Duration
@@ -102,21 +103,21 @@ type Mover struct {
 func New(opts Options) *Mover {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return &Mover{
-		opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...), turn: make(chan struct{}, 1),
-		settle: vote.RoundLimit + vote.RoundLimit/10, patience: 10 * time.Second, copyTime: 2 * time.Minute,
+		opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...), running: make(chan struct{}, 1),
+		eraDelay: vote.RoundLimit + vote.RoundLimit/10, patience: 10 * time.Second, copyTime: 2 * time.Minute,
 		lease: location.Lease,
 	}
 }
 
-// clientKey returns the client's key for a name on the masters, and whether it is a lock key.
-func (m *Mover) clientKey(name string) (key string, ours bool) {
-	key, ours = strings.CutPrefix(name, m.opts.Prefix)
-	return key, ours && m.lockKeys.Match([]byte(key))
+// clientKey returns the client's key for a name on the masters, and whether the key is a lock key.
+func (m *Mover) clientKey(name string) (key string, isLockKey bool) {
+	key, isLockKey = strings.CutPrefix(name, m.opts.Prefix)
+	return key, isLockKey && m.lockKeys.Match([]byte(key))
 }
 
 // Move carries out the order, and reports each step. It aborts when ctx ends.
 //
-// Its errors, such as ErrRunning, contain where the locks are.
+// Its errors, such as ErrRunning, contain the location of the locks.
 func (m *Mover) Move(ctx context.Context, order Order, report func(step string)) (Result, error) {
 	reportStep := func(step string) {
 		m.opts.Logger.Debug("moving the locks", "step", step) // each proxy logs the era of the masters
@@ -141,8 +142,8 @@ func (m *Mover) run(ctx context.Context, r *run) (err error) {
 		return r.abortAny(ctx)
 	}
 	select {
-	case m.turn <- struct{}{}:
-		defer func() { <-m.turn }()
+	case m.running <- struct{}{}:
+		defer func() { <-m.running }()
 	default:
 		return ErrRunning
 	}

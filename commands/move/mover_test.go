@@ -20,8 +20,8 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// fill writes lock keys of all types, and other keys.
-func (r *rig) fill() {
+// writeKeys writes lock keys of all types, and other keys.
+func (r *testBench) writeKeys() {
 	r.Helper()
 	for _, line := range []string{
 		"SET lock:text token PX 60000", "SET lock:endless token", "SET lock-1 other PX 3600000",
@@ -32,36 +32,36 @@ func (r *rig) fill() {
 		"SET lock:{t}:1 one PX 50000", "SET lock:{t}:2 two", "HSET lock:{t}:3 f v",
 		"SET data 1", "SET unlock:x 1 PX 70000", "XADD stream * f v",
 	} {
-		r.line(line)
+		r.doLine(line)
 	}
 	r.do("SET", "lock:marked", "\x00redlock:hvalue\r\n")
 	r.do("SET", "lock:empty", "")
 	r.do("SET", "lock: with \x00 \xff", "\x00\xff")
-	long := []string{"RPUSH", "lock:long"}
+	longList := []string{"RPUSH", "lock:long"}
 	for i := range 2500 {
-		long = append(long, strconv.Itoa(i%7))
+		longList = append(longList, strconv.Itoa(i%7))
 	}
-	r.do(long...)
+	r.do(longList...)
 	r.do("SELECT", "3")
-	r.line("SET lock:text in-3 PX 80000")
+	r.doLine("SET lock:text in-3 PX 80000")
 	for i := range 1200 {
 		r.do("SET", fmt.Sprint("lock:many:", i), strconv.Itoa(i), "PX", strconv.Itoa(20_000+i))
 	}
 	r.do("SELECT", "0")
 }
 
-// TestThereAndBack moves lock keys of all types in several databases to the masters and back.
+// TestMoveAndMoveBack moves lock keys of all types in several databases to the masters and back.
 // Afterwards they are only at the target, with their expiry. Other lock keys at the target are
 // removed, and no other key is touched.
-func TestThereAndBack(t *testing.T) {
+func TestMoveAndMoveBack(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.fill()
-	r.masters.keys[on(0, "lock:text")] = held{value: "of before"}
-	r.masters.keys[on(5, "lock:besides")] = held{value: "of before"}
-	r.masters.keys[quorum.Key{Name: "p:other"}] = held{value: "a LOCK of another key"}
-	r.masters.keys[quorum.Key{Name: "lock:unprefixed"}] = held{value: "of another program"}
-	r.masters.keys[on(0, "lock:foreign")] = held{value: "x", foreign: true}
+	r := newTestBench(t)
+	r.writeKeys()
+	r.masters.keys[mastersTestKey(0, "lock:text")] = storedValue{value: "of before"}
+	r.masters.keys[mastersTestKey(5, "lock:besides")] = storedValue{value: "of before"}
+	r.masters.keys[quorum.Key{Name: "p:other"}] = storedValue{value: "a LOCK of another key"}
+	r.masters.keys[quorum.Key{Name: "lock:unprefixed"}] = storedValue{value: "of another program"}
+	r.masters.keys[mastersTestKey(0, "lock:foreign")] = storedValue{value: "x", foreign: true}
 	before := r.upstream()
 	delete(before, "0 lock:brief")
 	result := r.mustMove(Order{})
@@ -69,25 +69,25 @@ func TestThereAndBack(t *testing.T) {
 		!strings.Contains(got, "zset") || strings.HasPrefix(got, want+",") {
 		t.Errorf("%+v", result)
 	}
-	r.same(r.upstream(), only(before, isOther))
-	r.atMasters(only(before, isLock))
-	for key, gone := range map[quorum.Key]bool{on(5, "lock:besides"): true, {Name: "p:other"}: false,
-		{Name: "lock:unprefixed"}: false, on(0, "lock:foreign"): false} {
-		if _, there := r.masters.keys[key]; there == gone {
-			t.Errorf("%v: there %v", key, there)
+	r.wantKeys(r.upstream(), filterKeys(before, isOther))
+	r.wantAtMasters(filterKeys(before, isLock))
+	for key, wantRemoved := range map[quorum.Key]bool{mastersTestKey(5, "lock:besides"): true, {Name: "p:other"}: false,
+		{Name: "lock:unprefixed"}: false, mastersTestKey(0, "lock:foreign"): false} {
+		if _, exists := r.masters.keys[key]; exists == wantRemoved {
+			t.Errorf("%v: there %v", key, exists)
 		}
 	}
 	if _, err := r.move(Order{Back: true}); !errors.Is(err, quorum.ErrForeign) ||
 		!strings.HasPrefix(err.Error(), "the locks stay at the masters: lock key 'lock:foreign'") {
 		t.Errorf("a foreign lock: %v", err)
 	}
-	delete(r.masters.keys, on(0, "lock:foreign"))
-	r.line("SET lock:besides of-before")
-	r.line("SET lock:set a-text")
+	delete(r.masters.keys, mastersTestKey(0, "lock:foreign"))
+	r.doLine("SET lock:besides of-before")
+	r.doLine("SET lock:set a-text")
 	if result := r.mustMove(Order{Back: true}); result.At != location.Upstream || result.RemovedAtTarget != 1 {
 		t.Errorf("%+v", result)
 	}
-	r.same(r.upstream(), before)
+	r.wantKeys(r.upstream(), before)
 	if len(r.masters.keys) != 2 {
 		t.Errorf("left at the masters: %v", r.masters.keys)
 	}
@@ -97,35 +97,35 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// atMasters compares the keys at the masters.
-func (r *rig) atMasters(want map[string]seen) {
+// wantAtMasters compares the keys at the masters.
+func (r *testBench) wantAtMasters(want map[string]upstreamKey) {
 	r.Helper()
 	r.masters.mu.Lock()
 	defer r.masters.mu.Unlock()
-	for at, w := range want {
-		number, key, _ := strings.Cut(at, " ")
+	for dbAndKey, w := range want {
+		number, key, _ := strings.Cut(dbAndKey, " ")
 		db, _ := strconv.Atoi(number)
-		h, there := r.masters.keys[on(db, key)]
+		h, exists := r.masters.keys[mastersTestKey(db, key)]
 		content, err := contents.Decode(h.value)
 		switch {
-		case !there || err != nil:
-			r.Errorf("%s is lost: %v", at, err)
-		case content.Kind().String() != strings.Fields(w.what)[0]:
-			r.Errorf("%s is a %v, want %.200s", at, content.Kind(), w.what)
-		case !r.keeps(h.end, w.end):
-			r.Errorf("%s ends %v, want %v", at, h.end, w.end)
+		case !exists || err != nil:
+			r.Errorf("%s is lost: %v", dbAndKey, err)
+		case content.Kind().String() != strings.Fields(w.content)[0]:
+			r.Errorf("%s is a %v, want %.200s", dbAndKey, content.Kind(), w.content)
+		case !r.isExpiryKept(h.end, w.end):
+			r.Errorf("%s ends %v, want %v", dbAndKey, h.end, w.end)
 		}
 	}
 }
 
-// TestFailureAborts checks for each step that its failure leaves the locks as they were, that the
-// era shows this, and that the next run moves them.
+// TestFailureAborts checks for each step that its failure leaves the locks unchanged, that the era
+// shows this, and that the next run moves them.
 func TestFailureAborts(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{false, true} {
 		for _, c := range []struct {
-			step string
-			lost bool // the proposal is accepted nevertheless
+			step     string
+			accepted bool // the proposal is accepted nevertheless
 		}{
 			{"may move", false}, {"names", false}, {"read", false}, {"update", false},
 			{"to to-masters", false}, {"to to-masters", true}, {"to to-upstream", false}, {"to to-upstream", true},
@@ -137,19 +137,19 @@ func TestFailureAborts(t *testing.T) {
 			if strings.HasPrefix(c.step, "to ") && strings.HasSuffix(c.step, "upstream") != back {
 				continue
 			}
-			t.Run(fmt.Sprint(c.step, " back=", back, " lost=", c.lost), func(t *testing.T) {
+			t.Run(fmt.Sprint(c.step, " back=", back, " lost=", c.accepted), func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t)
-				r.line("SET lock:a token PX 60000")
-				r.line("HSET lock:b f v")
+				r := newTestBench(t)
+				r.doLine("SET lock:a token PX 60000")
+				r.doLine("HSET lock:b f v")
 				order := Order{Back: back}
 				if back {
 					r.mustMove(Order{})
 				}
 				before, source := r.upstream(), r.masters.at.Place
 				var failed atomic.Int64
-				r.masters.lost = c.lost
-				r.masters.fails = func(step string) error {
+				r.masters.acceptDespiteError = c.accepted
+				r.masters.failStep = func(step string) error {
 					if step == c.step && failed.Add(1) == 1 {
 						return errors.New("it failed")
 					}
@@ -163,7 +163,7 @@ func TestFailureAborts(t *testing.T) {
 					t.Fatalf("the locks are at %v: %v", at, err)
 				}
 				if !back {
-					r.same(r.upstream(), before)
+					r.wantKeys(r.upstream(), before)
 				} else if len(r.masters.keys) != 2 {
 					t.Errorf("left at the masters: %v", r.masters.keys)
 				}
@@ -177,15 +177,15 @@ func TestFailureAborts(t *testing.T) {
 // TestProposalAcceptedDespiteError checks that the move succeeds if the proposal was accepted.
 func TestProposalAcceptedDespiteError(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.line("SET lock:a token")
-	r.masters.fails = func(step string) error {
+	r := newTestBench(t)
+	r.doLine("SET lock:a token")
+	r.masters.failStep = func(step string) error {
 		if step != "to masters" {
 			return nil
 		}
 		r.masters.mu.Lock()
 		defer r.masters.mu.Unlock()
-		r.masters.lost = true
+		r.masters.acceptDespiteError = true
 		return errors.New("not heard")
 	}
 	if result := r.mustMove(Order{}); result.At != location.Masters || result.Removed != 1 || len(r.masters.keys) != 1 {
@@ -193,21 +193,21 @@ func TestProposalAcceptedDespiteError(t *testing.T) {
 	}
 }
 
-// TestFailureTellsWhereTheLocksAre checks the errors, also if the masters stop replying, so that
-// nothing can be decided.
-func TestFailureTellsWhereTheLocksAre(t *testing.T) {
+// TestErrorNamesLocation checks the errors, also if the masters stop replying, so that nothing can
+// be decided.
+func TestErrorNamesLocation(t *testing.T) {
 	t.Parallel()
 	for step, want := range map[string]string{
 		"confirm":    "the locks stay at the upstream: a majority of 3 masters agreed only",
 		"update":     "the locks are at the upstream, and stay there: commands on lock keys continue once a majority of the masters votes: ",
 		"to masters": "the locks are at the upstream or already at the masters: a majority of the masters decides that once it votes, and commands on lock keys wait until then: ",
 	} {
-		r := newRig(t)
+		r := newTestBench(t)
 		r.mover.lease = 200 * time.Millisecond
-		r.line("SET lock:a token PX 60000")
-		var gone atomic.Bool
-		r.masters.fails = func(at string) error {
-			if gone.Store(gone.Load() || at == step); gone.Load() {
+		r.doLine("SET lock:a token PX 60000")
+		var unreachable atomic.Bool
+		r.masters.failStep = func(current string) error {
+			if unreachable.Store(unreachable.Load() || current == step); unreachable.Load() {
 				return &quorum.NoQuorumError{Masters: 3, Late: time.Second}
 			}
 			return nil
@@ -220,25 +220,25 @@ func TestFailureTellsWhereTheLocksAre(t *testing.T) {
 	}
 }
 
-// TestTwoAtOnce checks that, of two simultaneous runs at two proxies, one moves the locks, and the
-// other waits for it and finds them moved.
-func TestTwoAtOnce(t *testing.T) {
+// TestSimultaneousMoves checks that, of two simultaneous runs at two proxies, one moves the locks,
+// and the other waits for its end and then finds the locks at the target.
+func TestSimultaneousMoves(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{{}, {Back: true}} {
-		r := newRig(t)
-		r.fill()
+		r := newTestBench(t)
+		r.writeKeys()
 		if order.Back {
 			r.mustMove(Order{})
 		}
 		r.masters.eras = nil
 		var results [2]Result
 		var errs [2]error
-		var both sync.WaitGroup
-		for i, m := range []*Mover{r.mover, r.another()} {
-			both.Go(func() { results[i], errs[i] = m.Move(t.Context(), order, nil) })
+		var wg sync.WaitGroup
+		for i, m := range []*Mover{r.mover, r.newMover()} {
+			wg.Go(func() { results[i], errs[i] = m.Move(t.Context(), order, nil) })
 		}
-		both.Wait()
-		if errs[0] != nil || errs[1] != nil || results[0].Already == results[1].Already || len(r.masters.eras) != 2 ||
+		wg.Wait()
+		if errs[0] != nil || errs[1] != nil || results[0].AlreadyAtTarget == results[1].AlreadyAtTarget || len(r.masters.eras) != 2 ||
 			r.masters.at.Place != order.target() {
 			t.Errorf("%+v: %v, %v; eras %v", order, errs[0], errs[1], r.masters.eras)
 		}
@@ -246,27 +246,27 @@ func TestTwoAtOnce(t *testing.T) {
 }
 
 // TestConnectionLost checks that a run whose connection is closed fails at any step, and does not
-// continue on another connection. Before it has claimed its era it starts again.
+// continue on another connection. Before the run has claimed its era it starts again.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"may move", "to to-masters", "update", "names"} {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			r.line("SET lock:a token PX 60000")
+			r := newTestBench(t)
+			r.doLine("SET lock:a token PX 60000")
 			r.do("SELECT", "1")
-			r.line("SET lock:b token")
+			r.doLine("SET lock:b token")
 			r.do("SELECT", "0")
 			before := r.upstream()
 			var lost atomic.Bool
-			r.masters.fails = func(at string) error {
+			r.masters.failStep = func(at string) error {
 				if at == step && !lost.Swap(true) {
 					r.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 				}
 				return nil
 			}
 			_, err := r.move(Order{})
-			r.masters.fails = nil
+			r.masters.failStep = nil
 			if at, _ := r.masters.CurrentLocation(); step == "to to-masters" {
 				if err != nil || at.Place != location.Masters || len(r.masters.eras) != 4 {
 					t.Fatalf("%v: %v, eras %v", at, err, r.masters.eras)
@@ -276,14 +276,14 @@ func TestConnectionLost(t *testing.T) {
 				if err != nil || at.Place != location.Masters {
 					t.Fatalf("%v %v", at, err)
 				}
-				if result := r.mustMove(Order{CloseOthers: true}); !result.Already || result.Removed != 2 {
-					t.Errorf("what was left: %+v", result)
+				if result := r.mustMove(Order{CloseOthers: true}); !result.AlreadyAtTarget || result.Removed != 2 {
+					t.Errorf("leftovers: %+v", result)
 				}
 				return
 			} else if err == nil || at.Place != location.Upstream {
 				t.Fatalf("%v: %v", at, err)
 			}
-			r.same(r.upstream(), before)
+			r.wantKeys(r.upstream(), before)
 			if result := r.mustMove(Order{}); result.Copied["string"] != 2 {
 				t.Errorf("%+v", result)
 			}
@@ -291,29 +291,29 @@ func TestConnectionLost(t *testing.T) {
 	}
 }
 
-// TestStalled checks that a run that stalled until another run ended the move writes nothing in the
-// next era, and does not change the decision.
-func TestStalled(t *testing.T) {
+// TestStalledMove checks that a run that stalled until another run ended the move writes nothing in
+// the next era, and does not change the decision.
+func TestStalledMove(t *testing.T) {
 	t.Parallel()
-	for name, then := range map[string][]location.Place{
+	for name, decisions := range map[string][]location.Place{
 		"given up": {location.Upstream}, "taken over": {location.ToMasters},
 		"begun anew":       {location.Upstream, location.ToMasters},
 		"moved by another": {location.ToMasters, location.Masters},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
+			r := newTestBench(t)
 			for i := range 50 {
 				r.do("SET", fmt.Sprint("lock:", i), "token")
 			}
 			before := r.upstream()
 			var updates atomic.Int64
 			writes := 0
-			r.masters.fails = func(step string) error {
+			r.masters.failStep = func(step string) error {
 				if step == "update" && updates.Add(1) == 20 {
 					r.masters.mu.Lock()
 					defer r.masters.mu.Unlock()
-					for _, to := range then {
+					for _, to := range decisions {
 						r.masters.decide(to)
 					}
 					writes = r.masters.writes
@@ -321,14 +321,14 @@ func TestStalled(t *testing.T) {
 				return nil
 			}
 			_, err := r.move(Order{})
-			var elsewhere *quorum.WrongLocationError
-			if !errors.As(err, &elsewhere) {
+			var wrongLocation *quorum.WrongLocationError
+			if !errors.As(err, &wrongLocation) {
 				t.Fatalf("%v", err)
 			}
-			if at, _ := r.masters.CurrentLocation(); at.Place != then[len(then)-1] || r.masters.writes != writes {
+			if at, _ := r.masters.CurrentLocation(); at.Place != decisions[len(decisions)-1] || r.masters.writes != writes {
 				t.Errorf("%v after %d writes, of which %d were late", at, r.masters.writes, r.masters.writes-writes)
 			}
-			r.same(r.upstream(), before)
+			r.wantKeys(r.upstream(), before)
 		})
 	}
 }
@@ -340,17 +340,17 @@ func TestUnfinishedMove(t *testing.T) {
 		for _, at := range []location.Place{location.ToMasters, location.ToUpstream} {
 			t.Run(fmt.Sprintf("%+v %v", order, at), func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t)
-				r.line("SET lock:a token")
-				r.masters.keys[on(0, "lock:b")] = held{value: "token"}
+				r := newTestBench(t)
+				r.doLine("SET lock:a token")
+				r.masters.keys[mastersTestKey(0, "lock:b")] = storedValue{value: "token"}
 				r.masters.at.Place = at
 				want := order.target()
 				if order.Abort {
 					want = at.Source()
 				}
 				result, err := r.move(order)
-				if rests, _ := r.masters.CurrentLocation(); err != nil || rests.Place != want || result.At != want {
-					t.Fatalf("%v, %+v, %v", rests, result, err)
+				if current, _ := r.masters.CurrentLocation(); err != nil || current.Place != want || result.At != want {
+					t.Fatalf("%v, %+v, %v", current, result, err)
 				}
 			})
 		}
@@ -360,47 +360,48 @@ func TestUnfinishedMove(t *testing.T) {
 // TestLocksAlreadyAtTarget checks that leftovers are removed if the locks are at the target.
 func TestLocksAlreadyAtTarget(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.masters.keys[on(0, "lock:left")] = held{value: "x"}
-	if result := r.mustMove(Order{Back: true}); !result.Already || result.Removed != 1 || len(r.masters.keys) != 0 ||
+	r := newTestBench(t)
+	r.masters.keys[mastersTestKey(0, "lock:left")] = storedValue{value: "x"}
+	if result := r.mustMove(Order{Back: true}); !result.AlreadyAtTarget || result.Removed != 1 || len(r.masters.keys) != 0 ||
 		len(r.masters.eras) != 0 {
 		t.Errorf("%+v", result)
 	}
 	r.masters.at.Place = location.Masters
-	r.line("SET lock:left x")
+	r.doLine("SET lock:left x")
 	// The lock key may belong to a client that locks at the upstream.
-	if result := r.mustMove(Order{}); !result.Already || result.Leftover != 1 || len(r.upstream()) != 1 {
+	if result := r.mustMove(Order{}); !result.AlreadyAtTarget || result.Leftover != 1 || len(r.upstream()) != 1 {
 		t.Errorf("%+v", result)
 	}
-	if result := r.mustMove(Order{CloseOthers: true}); !result.Already || result.Removed != 1 ||
+	if result := r.mustMove(Order{CloseOthers: true}); !result.AlreadyAtTarget || result.Removed != 1 ||
 		len(r.upstream()) != 0 || len(r.masters.eras) != 0 {
 		t.Errorf("%+v", result)
 	}
-	if result := r.mustMove(Order{Abort: true}); !result.Already || result.At != location.Masters {
+	if result := r.mustMove(Order{Abort: true}); !result.AlreadyAtTarget || result.At != location.Masters {
 		t.Errorf("%+v", result)
 	}
 }
 
-// TestOthers checks that a connection that no proxy made prevents the move, unless the operator
-// lets the move close it. Connections of proxies that have paused their commands stay open.
-func TestOthers(t *testing.T) {
+// TestForeignConnections checks that a connection that no proxy made prevents the move, unless the
+// operator lets the move close it. Connections of proxies that have paused their commands stay
+// open.
+func TestForeignConnections(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.line("SET lock:a token")
-	other := r.dial()
-	_, err := other.Do("CLIENT", "SETNAME", "billing")
-	must(t, err)
+	r := newTestBench(t)
+	r.doLine("SET lock:a token")
+	direct := r.dial()
+	_, err := direct.Do("CLIENT", "SETNAME", "billing")
+	mustSucceed(t, err)
 	_, err = r.move(Order{})
-	var others *ForeignConnsError
-	if !errors.As(err, &others) || len(others.Conns) != 1 ||
-		!strings.Contains(err.Error(), other.LocalAddr()+" name=billing") {
+	var foreign *ForeignConnsError
+	if !errors.As(err, &foreign) || len(foreign.Conns) != 1 ||
+		!strings.Contains(err.Error(), direct.LocalAddr()+" name=billing") {
 		t.Fatalf("%v", err)
 	}
 	if at, _ := r.masters.CurrentLocation(); at.Place != location.Upstream {
 		t.Fatalf("%v", at)
 	}
-	if _, err := other.Do("PING"); err != nil {
-		t.Fatal("it was ended: ", err)
+	if _, err := direct.Do("PING"); err != nil {
+		t.Fatal("the connection was closed: ", err)
 	}
 	r.masters.proxies = append(r.masters.proxies, "other")
 	if _, err := r.move(Order{CloseOthers: true}); err == nil ||
@@ -410,20 +411,21 @@ func TestOthers(t *testing.T) {
 	}
 	r.masters.proxies = r.masters.proxies[:1] // the second proxy no longer announces itself
 	result := r.mustMove(Order{CloseOthers: true})
-	if len(result.ForeignConns) != 1 || result.Ended != 1 {
+	if len(result.ForeignConns) != 1 || result.ClosedConns != 1 {
 		t.Errorf("%+v", result)
 	}
-	if _, err := other.Do("PING"); err == nil {
-		t.Error("the other one goes on")
+	if _, err := direct.Do("PING"); err == nil {
+		t.Error("the foreign connection is still open")
 	}
 	r.do("PING")
 }
 
-// TestUnfit checks that keys that the masters cannot store are named, and nothing is decided.
-func TestUnfit(t *testing.T) {
+// TestUnfitKeys checks that the error names keys that the masters cannot store, and nothing is
+// decided.
+func TestUnfitKeys(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.line("XADD lock:stream * f v")
+	r := newTestBench(t)
+	r.doLine("XADD lock:stream * f v")
 	r.do("SET", "lock:text", strings.Repeat("x", keyspace.MaxValue+1))
 	_, err := r.move(Order{})
 	var unfit *UnfitError
@@ -431,7 +433,7 @@ func TestUnfit(t *testing.T) {
 		len(r.masters.eras) > 0 {
 		t.Errorf("%v", err)
 	}
-	r.line("DEL lock:text lock:stream")
+	r.doLine("DEL lock:text lock:stream")
 	r.do("HSET", "lock:hash", "f", strings.Repeat("x", keyspace.MaxValue))
 	if _, err := r.move(Order{}); !errors.As(err, &unfit) ||
 		!strings.Contains(err.Error(), "'lock:hash' (database 0): more than 1048576 bytes") {
@@ -442,11 +444,11 @@ func TestUnfit(t *testing.T) {
 // TestExpiringFields checks that a hash with an expiring field, of later servers, is refused.
 func TestExpiringFields(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.line("HSET lock:hash f v g w")
-	r.line("HSET lock:plain f v g w")
+	r := newTestBench(t)
+	r.doLine("HSET lock:hash f v g w")
+	r.doLine("HSET lock:plain f v g w")
 	for _, count := range []string{"subexpiry", "keys_with_volatile_items"} {
-		r.alter(func(words []string) any {
+		r.alterReplies(func(words []string) any {
 			switch {
 			case words[0] == "INFO" && len(words) == 2:
 				return "# Keyspace\r\ndb0:keys=2,expires=0,avg_ttl=0," + count + "=1\r\n"
@@ -466,15 +468,15 @@ func TestExpiringFields(t *testing.T) {
 	}
 }
 
-// TestRefused checks that a missing permission at the upstream is found before the first decision,
-// and a failing CLIENT KILL before anything is copied.
-func TestRefused(t *testing.T) {
+// TestMissingPermissions checks that a missing permission at the upstream is found before the first
+// decision, and a failing CLIENT KILL before anything is copied.
+func TestMissingPermissions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.line("SET lock:a token")
-	other := r.dial()
-	_, err := other.Do("PING")
-	must(t, err)
+	r := newTestBench(t)
+	r.doLine("SET lock:a token")
+	direct := r.dial()
+	_, err := direct.Do("PING")
+	mustSucceed(t, err)
 	for _, c := range []struct {
 		command string
 		eras    int
@@ -482,17 +484,17 @@ func TestRefused(t *testing.T) {
 	}{
 		{"CLIENT LIST", 0, "the locks stay at the upstream: the upstream refused CLIENT: NOPERM"},
 		{"INFO", 0, "the locks stay at the upstream: the upstream refused INFO: NOPERM"},
-		{"CLIENT KILL ID " + noClient, 0, "the locks stay at the upstream: the upstream refused CLIENT: NOPERM"},
+		{"CLIENT KILL ID " + absentClientID, 0, "the locks stay at the upstream: the upstream refused CLIENT: NOPERM"},
 		{"SCAN", 0, "the locks stay at the upstream: the upstream refused SCAN: NOPERM"},
 		{"TIME", 0, "the locks stay at the upstream: the upstream refused TIME: NOPERM"},
 		{"PTTL", 0, "the locks stay at the upstream: the upstream refused PTTL: NOPERM"},
-		{"CLIENT KILL ID " + noClient[:1], 2,
+		{"CLIENT KILL ID " + absentClientID[:1], 2,
 			"the locks stay at the upstream: cannot close connections at the upstream: the upstream refused CLIENT: NOPERM"},
 	} {
 		r.masters.eras = nil
-		r.alter(func(words []string) any {
+		r.alterReplies(func(words []string) any {
 			line := strings.Join(words, " ")
-			if c.eras > 0 && strings.HasPrefix(line, "CLIENT KILL ID ") && words[3] != noClient ||
+			if c.eras > 0 && strings.HasPrefix(line, "CLIENT KILL ID ") && words[3] != absentClientID ||
 				c.eras == 0 && strings.HasPrefix(line, c.command) {
 				return resp.Error("NOPERM no")
 			}
@@ -508,21 +510,21 @@ func TestRefused(t *testing.T) {
 // TestReplicaIsRefused checks that a replica is refused.
 func TestReplicaIsRefused(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.line("REPLICAOF 127.0.0.1 1")
+	r := newTestBench(t)
+	r.doLine("REPLICAOF 127.0.0.1 1")
 	if _, err := r.move(Order{}); err == nil ||
 		!strings.Contains(err.Error(), `the locks stay at the upstream: the upstream is not a master but a "slave"`) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestOneAtATime checks that a second run at the same proxy is refused, that the first run can be
-// aborted, and that it aborts if its caller leaves.
-func TestOneAtATime(t *testing.T) {
+// TestSecondMoveIsRefused checks that a second run at the same proxy is refused, that the first run
+// can be aborted, and that it aborts if its context ends.
+func TestSecondMoveIsRefused(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestBench(t)
 	r.masters.proxies = append(r.masters.proxies, "stopped")
-	for _, end := range []func(cancel func()){
+	for _, endMove := range []func(cancel func()){
 		func(func()) {
 			if _, err := r.mover.Move(r.Context(), Order{Abort: true}, nil); err != nil {
 				t.Error(err)
@@ -532,21 +534,21 @@ func TestOneAtATime(t *testing.T) {
 	} {
 		r.mover.patience = time.Minute
 		ctx, cancel := context.WithCancel(r.Context())
-		holds, done := make(chan bool), make(chan error)
+		paused, result := make(chan bool), make(chan error)
 		go func() {
 			_, err := r.mover.Move(ctx, Order{}, func(step string) {
 				if strings.HasPrefix(step, "decided: to-masters") {
-					close(holds)
+					close(paused)
 				}
 			})
-			done <- err
+			result <- err
 		}()
-		<-holds
+		<-paused
 		if _, err := r.mover.Move(r.Context(), Order{}, nil); !errors.Is(err, ErrRunning) {
 			t.Errorf("%v", err)
 		}
-		end(cancel)
-		if err := <-done; err == nil {
+		endMove(cancel)
+		if err := <-result; err == nil {
 			t.Error("it was not ended")
 		}
 		cancel()
@@ -572,8 +574,8 @@ func TestCommonPrefix(t *testing.T) {
 	}
 }
 
-// TestAddresses checks that different spellings of an address are equal.
-func TestAddresses(t *testing.T) {
+// TestReadConnections checks that different spellings of an address are equal.
+func TestReadConnections(t *testing.T) {
 	list := readConnections("id=3 addr=[::ffff:127.0.0.1]:5 laddr=127.0.0.1:1 fd=8 name= flags=N lib-name=go\nid=4 addr=/tmp/s:0 name=x flags=S\n")
 	if len(list) != 2 || list[0].addr != "127.0.0.1:5" || list[0].String() != "127.0.0.1:5 lib-name=go" ||
 		!list[1].isReplica() || list[1].addr != "/tmp/s:0" {
@@ -581,16 +583,16 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestClockIsSet checks that locks expire on time even if the upstream's clock is changed while
-// they are moved to it.
-func TestClockIsSet(t *testing.T) {
+// TestUpstreamClockChanges checks that locks expire on time even if the upstream's clock is changed
+// while they are moved to it.
+func TestUpstreamClockChanges(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.line("SET lock:a token PX 60000")
+	r := newTestBench(t)
+	r.doLine("SET lock:a token PX 60000")
 	before := r.upstream()
 	r.mustMove(Order{})
 	ahead := time.Duration(0)
-	r.alter(func(words []string) any {
+	r.alterReplies(func(words []string) any {
 		switch words[0] {
 		case "TIME": // the clock is wrong until the first write
 			now := time.Now().Add(ahead)
@@ -602,7 +604,7 @@ func TestClockIsSet(t *testing.T) {
 	})
 	ahead = time.Hour
 	r.mustMove(Order{Back: true})
-	r.same(r.upstream(), before)
+	r.wantKeys(r.upstream(), before)
 }
 
 // TestTargetWithoutRoom checks that nothing is decided if the target cannot store the locks.
@@ -610,38 +612,38 @@ func TestTargetWithoutRoom(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		back    bool
-		prepare func(r *rig)
+		prepare func(r *testBench)
 		want    string
 	}{
-		{false, func(r *rig) { r.masters.room = 500 },
+		{false, func(r *testBench) { r.masters.room = 500 },
 			"no room for 2 lock keys of about 534 bytes: master m has room for less (maxmemory)"},
-		{true, func(r *rig) { r.line("CONFIG SET maxmemory 1") }, "OOM "},
-		{true, func(r *rig) {
+		{true, func(r *testBench) { r.doLine("CONFIG SET maxmemory 1") }, "OOM "},
+		{true, func(r *testBench) {
 			r.do("CONFIG", "SET", "maxmemory", strconv.Itoa(1<<23))
-			r.masters.keys[on(0, "lock:large")] = held{value: strings.Repeat("x", keyspace.MaxValue)}
+			r.masters.keys[mastersTestKey(0, "lock:large")] = storedValue{value: strings.Repeat("x", keyspace.MaxValue)}
 			for i := range 8 {
-				r.masters.keys[on(0, fmt.Sprint("lock:large:", i))] = r.masters.keys[on(0, "lock:large")]
+				r.masters.keys[mastersTestKey(0, fmt.Sprint("lock:large:", i))] = r.masters.keys[mastersTestKey(0, "lock:large")]
 			}
 		}, "the upstream has room for "},
-		{true, func(r *rig) { r.masters.keys[on(16, "lock:c")] = held{value: "token"} },
+		{true, func(r *testBench) { r.masters.keys[mastersTestKey(16, "lock:c")] = storedValue{value: "token"} },
 			"the upstream refused SELECT: ERR DB index is out of range"},
-		{true, func(r *rig) { r.line("CONFIG SET min-replicas-to-write 1") }, "NOREPLICAS"},
-		{false, func(r *rig) { r.line("ACL SETUSER default -del") }, "the upstream refused DEL: NOPERM"},
-		{false, func(r *rig) { r.line("ACL SETUSER default resetkeys ~lock:*") }, "the upstream refused HSETNX: NOPERM"},
-		{false, func(r *rig) {
-			r.masters.fails = func(step string) error {
+		{true, func(r *testBench) { r.doLine("CONFIG SET min-replicas-to-write 1") }, "NOREPLICAS"},
+		{false, func(r *testBench) { r.doLine("ACL SETUSER default -del") }, "the upstream refused DEL: NOPERM"},
+		{false, func(r *testBench) { r.doLine("ACL SETUSER default resetkeys ~lock:*") }, "the upstream refused HSETNX: NOPERM"},
+		{false, func(r *testBench) {
+			r.masters.failStep = func(step string) error {
 				if step == "read" {
 					return errors.New("ERR DB index is out of range")
 				}
 				return nil
 			}
 		}, "(database 0) at the masters: ERR DB index is out of range"},
-		{false, func(r *rig) { r.mover.copyTime = time.Millisecond }, "moving 2 lock keys would take too long: about "},
+		{false, func(r *testBench) { r.mover.copyTime = time.Millisecond }, "moving 2 lock keys would take too long: about "},
 	} {
 		t.Run(c.want, func(t *testing.T) {
-			r := newRig(t)
-			r.line("SET lock:a token PX 60000")
-			r.line("SET lock:b token")
+			r := newTestBench(t)
+			r.doLine("SET lock:a token PX 60000")
+			r.doLine("SET lock:b token")
 			if c.back {
 				r.mustMove(Order{})
 			}
@@ -660,13 +662,13 @@ func TestTargetWithoutRoom(t *testing.T) {
 func TestOtherUpstream(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{{}, {CloseOthers: true}, {Back: true}} {
-		r := newRig(t)
-		r.line("SET lock:a token PX 60000")
+		r := newTestBench(t)
+		r.doLine("SET lock:a token PX 60000")
 		if order.Back {
 			r.mustMove(Order{})
 		}
 		at := r.masters.at.Place
-		r.masters.holding = append(r.masters.holding, quorum.PauseReport{Proxy: "other", Server: "another"})
+		r.masters.pauseReports = append(r.masters.pauseReports, quorum.PauseReport{Proxy: "other", Server: "another"})
 		r.masters.proxies = append(r.masters.proxies, "other")
 		if _, err := r.move(order); err == nil ||
 			!strings.Contains(err.Error(), "proxy other has a different upstream (run_id another) than this proxy (run_id ") ||

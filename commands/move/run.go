@@ -17,50 +17,50 @@ type run struct {
 	order  Order
 	report func(string)
 	conn   Connection
-	// connID is the ID of the connection at the upstream, server the run_id of the upstream.
-	connID, server string
+	// connID is the ID of the connection at the upstream, upstreamRunID the run_id of the upstream.
+	connID, upstreamRunID string
 	// room is the upstream's free memory in bytes; negative if it has no limit.
 	room int64
-	// at is where the locks are, as far as this run knows. Its zero value means unknown.
+	// at is the location of the locks, as far as this run knows. Its zero value means unknown.
 	at quorum.Location
-	// claimed is the era in which this run moves the locks.
-	claimed int
-	// arriving is set after the run has proposed that the locks have moved. undecided is set if the
-	// outcome of a proposal is not known.
-	arriving, undecided bool
-	result              Result
+	// claimedEra is the era in which this run moves the locks.
+	claimedEra int
+	// proposedArrival is set after the run has proposed that the locks have moved. undecided is set
+	// if the outcome of a proposal is not known.
+	proposedArrival, undecided bool
+	result                     Result
 }
 
-// describeLocation returns, in words, where the locks are after a failure.
+// describeLocation returns a text about the location of the locks after a failure.
 func (r *run) describeLocation() string {
-	from := r.at.Source()
+	source := r.at.Source()
 	switch {
 	case r.at == quorum.Location{}:
 		return "nothing was changed, and the location of the locks is unknown"
-	case r.undecided && r.arriving:
+	case r.undecided && r.proposedArrival:
 		return fmt.Sprintf("the locks are at the %v or already at the %v: a majority of the masters decides that "+
-			"once it votes, and commands on lock keys wait until then", from, r.at.Target())
+			"once it votes, and commands on lock keys wait until then", source, r.at.Target())
 	case r.undecided:
 		return fmt.Sprintf("the locks are at the %v, and stay there: "+
-			"commands on lock keys continue once a majority of the masters votes", from)
+			"commands on lock keys continue once a majority of the masters votes", source)
 	case r.at.Moves():
-		return fmt.Sprintf("the locks are at the %v, and another proxy is moving them", from)
+		return fmt.Sprintf("the locks are at the %v, and another proxy is moving them", source)
 	default:
-		return fmt.Sprintf("the locks stay at the %v", from)
+		return fmt.Sprintf("the locks stay at the %v", source)
 	}
 }
 
 // awaitOtherMove waits while another proxy moves the locks. The wait ends even if that proxy
 // crashes, by the lease of the move.
 func (r *run) awaitOtherMove(ctx context.Context) (err error) {
-	for said := false; ; said = true {
+	for reported := false; ; reported = true {
 		if r.at, err = r.opts.Masters.Confirm(ctx); err != nil || !r.at.Moves() {
 			return err
 		}
-		if !said {
+		if !reported {
 			r.report("another proxy is moving the locks, or has crashed while it did: waiting until that move ends")
 		}
-		if err := pacing.Sleep(ctx, retryPause); err != nil {
+		if err := pacing.Sleep(ctx, retryInterval); err != nil {
 			return err
 		}
 	}
@@ -76,7 +76,7 @@ func (r *run) move(ctx context.Context) (err error) {
 	case r.at.Moves():
 		return errClaimed
 	case r.at.Place == r.order.target():
-		r.result.Already = true
+		r.result.AlreadyAtTarget = true
 		return r.removeLeftovers(ctx)
 	default:
 		return r.moveLocks(ctx)
@@ -87,28 +87,28 @@ func (r *run) move(ctx context.Context) (err error) {
 func (r *run) moveLocks(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx) // the lease is renewed until cancel
 	defer cancel()
-	if err := r.check(ctx); err != nil {
-		now, unknown := r.opts.Masters.Confirm(ctx)
-		if unknown == nil && now.Era != r.at.Era { // a faster run has closed this connection
+	if err := r.checkStores(ctx); err != nil {
+		current, confirmErr := r.opts.Masters.Confirm(ctx)
+		if confirmErr == nil && current.Era != r.at.Era { // a faster run has closed this connection
 			return errClaimed
 		}
 		return err
 	}
-	if err := r.begin(ctx); errors.Is(err, errClaimed) {
+	if err := r.beginMove(ctx); errors.Is(err, errClaimed) {
 		return err
 	} else if err != nil { // the proposal may be accepted nevertheless
 		cancel()
 		return r.abort(ctx, r.at.Era+1, err)
 	}
-	since := time.Now()
+	pausedSince := time.Now()
 	r.report(fmt.Sprintf("decided: %v, in era %d; all proxies hold back commands on lock keys", r.at.Place, r.at.Era))
-	limited, end := context.WithTimeoutCause(ctx, r.copyTime, fmt.Errorf("the move took longer than %v", r.copyTime))
+	limitedCtx, end := context.WithTimeoutCause(ctx, r.copyTime, fmt.Errorf("the move took longer than %v", r.copyTime))
 	defer end()
-	copied, err := r.quiesceAndCopy(limited, since)
+	copied, err := r.quiesceAndCopy(limitedCtx, pausedSince)
 	if err == nil {
-		err = r.arrive(limited)
+		err = r.proposeArrival(limitedCtx)
 	}
-	r.result.PausedFor = time.Since(since)
+	r.result.PausedFor = time.Since(pausedSince)
 	if err != nil {
 		cancel()
 		if err = r.abort(ctx, r.at.Era, err); err != nil {
@@ -123,26 +123,26 @@ func (r *run) moveLocks(ctx context.Context) error {
 // errClaimed is returned if another proxy moves the locks.
 var errClaimed = errors.New("another proxy is moving the locks")
 
-// begin proposes that the locks are being moved, and claims the new era.
-func (r *run) begin(ctx context.Context) error {
-	began, err := r.opts.Masters.DecideLocation(ctx, r.at, r.at.Departure())
+// beginMove proposes that the locks are being moved, and claims the new era.
+func (r *run) beginMove(ctx context.Context) error {
+	moving, err := r.opts.Masters.DecideLocation(ctx, r.at, r.at.MovingPlace())
 	switch {
 	case errors.Is(err, quorum.ErrLocationChanged): // another proxy already changed the location
 		return errClaimed
 	case err != nil:
 		return err
 	}
-	if err := r.claim(ctx, began); err != nil { // it is unknown whether another run aborts it
+	if err := r.claim(ctx, moving); err != nil { // it is unknown whether another run aborts it
 		return errors.Join(errClaimed, err)
 	}
-	r.at = began
+	r.at = moving
 	return nil
 }
 
-// claim makes this run the one that moves the locks in an era (rule 6). It succeeds if the record
-// at the upstream has no claim for that era yet.
+// claim makes this run the only mover of an era (rule 6). It succeeds if the record at the upstream
+// has no claim for that era yet.
 func (r *run) claim(ctx context.Context, at quorum.Location) error {
-	if r.claimed == at.Era {
+	if r.claimedEra == at.Era {
 		return nil
 	}
 	field := location.RecordField(at.Era, r.opts.LockKeys)
@@ -154,13 +154,13 @@ func (r *run) claim(ctx context.Context, at quorum.Location) error {
 	if replies[1] != any(int64(1)) {
 		return errClaimed
 	}
-	r.claimed = at.Era
+	r.claimedEra = at.Era
 	return nil
 }
 
 // quiesceAndCopy ends all other writes and copies the locks from the source to the target, and
 // returns their names at the source.
-func (r *run) quiesceAndCopy(ctx context.Context, since time.Time) ([]name, error) {
+func (r *run) quiesceAndCopy(ctx context.Context, pausedSince time.Time) ([]lockName, error) {
 	if err := r.quiesce(ctx); err != nil {
 		return nil, err
 	}
@@ -169,18 +169,18 @@ func (r *run) quiesceAndCopy(ctx context.Context, since time.Time) ([]name, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := pacing.Sleep(ctx, time.Until(since.Add(r.settle))); err != nil { // rule 3
+	if err := pacing.Sleep(ctx, time.Until(pausedSince.Add(r.eraDelay))); err != nil { // rule 3
 		return nil, err
 	}
 	return names, r.copy(ctx, source, target, names)
 }
 
-// arrive proposes that the locks have moved.
-func (r *run) arrive(ctx context.Context) error {
-	r.arriving = true
-	there, err := r.opts.Masters.DecideLocation(ctx, r.at, r.at.Target())
+// proposeArrival proposes that the locks have moved.
+func (r *run) proposeArrival(ctx context.Context) error {
+	r.proposedArrival = true
+	arrived, err := r.opts.Masters.DecideLocation(ctx, r.at, r.at.Target())
 	if err == nil {
-		r.at = there
+		r.at = arrived
 	}
 	return err
 }
@@ -190,28 +190,28 @@ func (r *run) arrive(ctx context.Context) error {
 func (r *run) abort(ctx context.Context, era int, cause error) error {
 	r.report(fmt.Sprintf("aborting: %v", cause))
 	moved := quorum.Location{Place: r.at.Target(), Era: r.at.Era + 1}
-	if r.stay(ctx, era) == nil && r.at == moved && r.arriving {
+	if r.proposeStay(ctx, era) == nil && r.at == moved && r.proposedArrival {
 		return nil
 	}
 	return cause
 }
 
-// stay proposes that the locks stay at the source after an era in which they are moved, unless
-// another decision was made, or another run moves them. If too few masters answer, the lease of the
-// move expires, and any proxy makes this proposal.
-func (r *run) stay(ctx context.Context, era int) error {
+// proposeStay proposes that the locks stay at the source after an era in which they are moved,
+// unless another decision was made, or another run moves them. If too few masters answer, the lease
+// of the move expires, and any proxy makes this proposal.
+func (r *run) proposeStay(ctx context.Context, era int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.lease)
 	defer cancel()
 	for {
-		now, err := r.opts.Masters.Confirm(ctx)
-		if err == nil && now.Era == era && now.Moves() && (r.order.Abort || r.claim(ctx, now) == nil) {
-			now, err = r.opts.Masters.DecideLocation(ctx, now, now.Source())
+		current, err := r.opts.Masters.Confirm(ctx)
+		if err == nil && current.Era == era && current.Moves() && (r.order.Abort || r.claim(ctx, current) == nil) {
+			current, err = r.opts.Masters.DecideLocation(ctx, current, current.Source())
 		}
 		if r.undecided = err != nil; !r.undecided {
-			r.at = now
+			r.at = current
 			return nil
 		}
-		if pacing.Sleep(ctx, retryPause) != nil {
+		if pacing.Sleep(ctx, retryInterval) != nil {
 			return err
 		}
 	}
@@ -223,11 +223,11 @@ func (r *run) abortAny(ctx context.Context) (err error) {
 		return err
 	}
 	if !r.at.Moves() {
-		r.result.Already = true
+		r.result.AlreadyAtTarget = true
 		return nil
 	}
 	source := r.at.Source()
-	if err := r.stay(ctx, r.at.Era); err != nil {
+	if err := r.proposeStay(ctx, r.at.Era); err != nil {
 		return err
 	}
 	if r.at.Place != source {
@@ -243,7 +243,7 @@ var errTooLate = errors.New("it was too late to abort the move")
 
 // clearSource removes the locks from the source (rule 5). They no longer have an effect at the
 // source, so the move has succeeded even if clearSource fails.
-func (r *run) clearSource(ctx context.Context, names []name) {
+func (r *run) clearSource(ctx context.Context, names []lockName) {
 	_, source := r.stores()
 	n, err := source.remove(ctx, names)
 	if r.result.Removed = n; err != nil {
@@ -252,7 +252,8 @@ func (r *run) clearSource(ctx context.Context, names []name) {
 }
 
 // removeLeftovers removes the lock keys that an earlier run left in the store without the locks. At
-// the upstream it requires the operator's order: they may belong to clients without a proxy.
+// the upstream this requires the operator's order, because the lock keys may belong to clients
+// without a proxy.
 func (r *run) removeLeftovers(ctx context.Context) error {
 	if r.at.Era == 0 { // the locks have never been moved
 		return nil
@@ -267,7 +268,7 @@ func (r *run) removeLeftovers(ctx context.Context) error {
 		r.result.Removed, err = other.remove(ctx, names)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot remove the lock keys left at the %v: %w", r.at.Departure().Target(), err)
+		return fmt.Errorf("cannot remove the lock keys left at the %v: %w", r.at.MovingPlace().Target(), err)
 	}
 	return nil
 }

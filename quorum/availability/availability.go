@@ -12,12 +12,12 @@ type Inputs struct {
 	// Masters is the number of masters, and Voting the number of masters that accept writes and
 	// vote.
 	Masters, Voting int
-	// Place is where the locks are. Known is false if too few masters reported it. Movable is set
-	// if the locks can be moved at all.
+	// Place is the location of the locks. Known is false if too few masters reported it. Movable is
+	// set if the locks can be moved at all.
 	Place          location.Place
 	Known, Movable bool
-	// Changing is set while the masters decide on a change of the masters or on the next place of
-	// the locks.
+	// Changing is set while the masters decide on a change of the masters or on the next location
+	// of the locks.
 	Changing bool
 	// Upstream is the reason why the upstream refuses writes, or nil. It counts while the locks are
 	// at the upstream.
@@ -46,8 +46,8 @@ type Verdict struct {
 // Votes returns the number of masters that vote, as a clause.
 func (l Inputs) Votes() string { return fmt.Sprintf("%d of %d masters vote", l.Voting, l.Masters) }
 
-// LockStorage returns the place of the locks in one word: upstream, masters, moving-to-masters,
-// moving-to-upstream, or unknown, or nothing if the locks cannot be moved.
+// LockStorage returns the location of the locks in one word: upstream, masters, moving-to-masters,
+// moving-to-upstream, or unknown; empty if the locks cannot be moved.
 func (l Inputs) LockStorage() string {
 	switch {
 	case !l.Movable:

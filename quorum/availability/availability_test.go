@@ -8,24 +8,24 @@ import (
 )
 
 func TestDecide(t *testing.T) {
-	full := errors.New("OOM command not allowed")
+	oomErr := errors.New("OOM command not allowed")
 	const (
 		paused   = "the locks are being moved to the masters: commands on lock keys wait"
 		changing = "the masters are being changed, or the locks moved: commands on locks wait"
 	)
 	for _, c := range []struct {
-		name  string
-		look  Inputs
-		state State
-		cause string
+		name   string
+		inputs Inputs
+		state  State
+		cause  string
 	}{
 		{"all is well", Inputs{Masters: 3, Voting: 3, Place: location.Masters, Known: true}, Available, ""},
 		{"a majority votes", Inputs{Masters: 3, Voting: 2, Place: location.Masters, Known: true}, Available, ""},
 		{"the upstream is of no account", Inputs{Masters: 3, Voting: 3, Place: location.Masters, Known: true,
-			Upstream: full}, Available, ""},
+			Upstream: oomErr}, Available, ""},
 		{"the locks are at the upstream", Inputs{Masters: 3, Voting: 3, Place: location.Upstream, Known: true},
 			Available, ""},
-		{"which is full", Inputs{Masters: 3, Voting: 3, Place: location.Upstream, Known: true, Upstream: full}, Unavailable,
+		{"which is full", Inputs{Masters: 3, Voting: 3, Place: location.Upstream, Known: true, Upstream: oomErr}, Unavailable,
 			"the upstream, which holds the locks, refuses writes: OOM command not allowed"},
 		{"too few vote", Inputs{Masters: 4, Voting: 2, Place: location.Masters, Known: true}, Unavailable,
 			"2 of 4 masters vote, 3 needed"},
@@ -39,7 +39,7 @@ func TestDecide(t *testing.T) {
 		{"the place is not known", Inputs{Masters: 3, Voting: 3, Place: location.Masters}, Unavailable,
 			"the location of the locks is unknown"},
 	} {
-		if got := c.look.Decide(); got != (Verdict{c.state, c.cause}) {
+		if got := c.inputs.Decide(); got != (Verdict{c.state, c.cause}) {
 			t.Errorf("%s: got %+v", c.name, got)
 		}
 	}
@@ -48,7 +48,7 @@ func TestDecide(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	for _, c := range []struct {
 		err             error
-		shared, against bool
+		shared, refuses bool
 	}{
 		{nil, true, false}, {nil, false, false},
 		{errors.New("OOM command not allowed"), false, true},
@@ -57,7 +57,7 @@ func TestRefusal(t *testing.T) {
 		{errors.New("NOAUTH Authentication required."), true, true},
 		{errors.New("NOPERM this user"), false, false}, {errors.New("NOPERM this user"), true, true},
 	} {
-		if got := Refusal(c.err, c.shared); (got != nil) != c.against {
+		if got := Refusal(c.err, c.shared); (got != nil) != c.refuses {
 			t.Errorf("%v, shared %v: %v", c.err, c.shared, got)
 		}
 	}

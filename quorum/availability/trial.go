@@ -14,8 +14,9 @@ const TrialTime = time.Second
 func Trial(key string) []any { return []any{"SET", key, "", "XX", "PX", "1"} }
 
 // Refusal returns the error of a trial write if the server refuses writes, or nil. A nil reply is
-// no error. An error about the login or the rights of this user counts only if shared reports that
-// clients use the same login: clients with logins of their own may have more rights.
+// no error. An error about the login or the rights of the proxy's user counts only if shared is
+// set, that is, if clients use the same login: clients with logins of their own may have more
+// rights.
 func Refusal(err error, shared bool) error {
 	if err == nil ||
 		!shared && (strings.HasPrefix(err.Error(), "NOAUTH ") || strings.HasPrefix(err.Error(), "NOPERM ")) {

@@ -10,19 +10,20 @@ import (
 )
 
 // quarantine puts the master into quarantine, for all proxies.
-func (g *Guard) quarantine(ctx context.Context, v Report, why Reason, claim string) error {
-	did, err := runInt(ctx, g.Conn, script.Quarantine,
-		v.Marker.Text, v.Record.Text, g.newRecord(v, why, claim).String())
-	if did == 1 {
-		g.publishRetired(ctx, v, claim)
+func (g *Guard) quarantine(ctx context.Context, v Report, reason Reason, claim string) error {
+	result, err := runInt(ctx, g.Conn, script.Quarantine,
+		v.Marker.Text, v.Record.Text, g.newRecord(v, reason, claim).String())
+	if result == 1 {
+		g.publishRetiredSeqs(ctx, v, claim)
 	}
 	return err
 }
 
-func (g *Guard) newRecord(v Report, why Reason, claim string) marker.Record {
+// newRecord returns a quarantine record for a master with this report.
+func (g *Guard) newRecord(v Report, reason Reason, claim string) marker.Record {
 	r := marker.Record{
-		RunID: v.RunID, Nonce: g.set.nonce() + g.set.eras.recordSuffix(),
-		Since: v.Sighting.ServerTime.Milliseconds(), Claim: claim, Reason: string(why),
+		RunID: v.RunID, Nonce: g.set.newNonce() + g.set.eras.recordSuffix(),
+		Since: v.ClockReading.ServerTime.Milliseconds(), Claim: claim, Reason: string(reason),
 	}
 	if claim != marker.NoClaim {
 		r.ClaimOf = g.Name
@@ -30,8 +31,8 @@ func (g *Guard) newRecord(v Report, why Reason, claim string) marker.Record {
 	return r
 }
 
-// updateMarker writes the master's present master_replid to its marker, and that it is not durable
-// any more, if so.
+// updateMarker writes the master's present master_replid to its marker, and clears Durable if the
+// master is no longer durable.
 func (g *Guard) updateMarker(ctx context.Context, v Report) error {
 	m := v.Marker.Value
 	m.Durable, m.ReplID = m.Durable && v.Durable(), v.ReplID
@@ -39,30 +40,30 @@ func (g *Guard) updateMarker(ctx context.Context, v Report) error {
 	return err
 }
 
-// admit lets the master vote, for all proxies. more holds the further arguments of a proof.
-func (g *Guard) admit(ctx context.Context, v Report, proof string, more ...any) (int64, error) {
+// admit lets the master vote, for all proxies. proofArgs holds the additional arguments of a proof.
+func (g *Guard) admit(ctx context.Context, v Report, proof string, proofArgs ...any) (int64, error) {
 	era, err := g.set.startingEra(ctx, proof)
 	if err != nil {
 		return 0, err
 	}
 	m := marker.Marker{
-		RunID: v.RunID, ReplID: v.ReplID, Nonce: g.set.nonce(),
+		RunID: v.RunID, ReplID: v.ReplID, Nonce: g.set.newNonce(),
 		Durable: v.Durable(), Evicted: v.Evicted, Proof: proof, Address: g.Name, Era: era,
 	}
 	if proof == marker.ProofJoined {
 		proof = marker.ProofCaughtUp // the proof that the script checks
 	}
 	if proof != marker.ProofFresh { // fresh masters must stay empty
-		g.publishFirst(ctx, m.Nonce)
+		g.publishFirstSeq(ctx, m.Nonce)
 	}
-	longest := marker.Millis(g.set.maxTTLInUse.Seen())
-	args := append([]any{v.Marker.Text, v.Record.Text, m.String(), longest, proof}, more...)
-	did, err := runInt(ctx, g.Conn, script.Admit, args...)
-	if err == nil && did == 1 {
-		g.publishRetired(ctx, v, m.Nonce)
+	longestTTL := marker.FormatMillis(g.set.maxTTLInUse.LargestRecord())
+	args := append([]any{v.Marker.Text, v.Record.Text, m.String(), longestTTL, proof}, proofArgs...)
+	result, err := runInt(ctx, g.Conn, script.Admit, args...)
+	if err == nil && result == 1 {
+		g.publishRetiredSeqs(ctx, v, m.Nonce)
 		g.log.Debug("master admitted", "master", g.Name, "because", marker.ProofText(proof))
 	}
-	return did, err
+	return result, err
 }
 
 // denyVote records that the master has no vote, and why. It logs the reason once, and again if the
@@ -70,9 +71,9 @@ func (g *Guard) admit(ctx context.Context, v Report, proof string, more ...any) 
 func (g *Guard) denyVote(cause *QuarantineError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	had := g.withdraw(cause.Why)
-	if had || g.cause.Why != cause.Why || cause.isMuchLater(g.announced) {
-		g.announced = cause.Ready
+	hadVote := g.withdraw(cause.Why)
+	if hadVote || g.cause.Why != cause.Why || cause.isMuchLater(g.announcedReady) {
+		g.announcedReady = cause.Ready
 		level := slog.LevelWarn
 		if cause.Why == AwaitsFreshStart || cause.Why == Replaced {
 			level = slog.LevelDebug
@@ -89,7 +90,7 @@ func (g *Guard) Changed() time.Time {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.changed
+	return g.voteChanged
 }
 
 // Figures holds the counts and measurements of a master that has a guard.

@@ -8,26 +8,27 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// rulesRefusal returns the error for this proxy if a majority has different rules; otherwise nil.
-func (g *Guard) rulesRefusal() *QuarantineError {
-	if c := g.set.rules.consentFor(g.index); c.majorityDiffers {
-		return &QuarantineError{Why: OtherRules, Differs: c.differs}
+// rulesConflictError returns the error for this proxy if a majority has different rules; otherwise
+// nil.
+func (g *Guard) rulesConflictError() *QuarantineError {
+	if c := g.set.rules.check(g.index); c.majorityDiffers {
+		return &QuarantineError{Why: OtherRules, Differs: c.differences}
 	}
 	return nil
 }
 
 // adoptRules writes this proxy's rules to the master if the master has no rules and no majority can
-// have different ones. It returns the reason why the master has no vote: its rules differ, or it
-// must not get any yet.
+// have different ones. It returns the reason why the master has no vote: its rules differ, or no
+// rules may be written yet.
 func (g *Guard) adoptRules(ctx context.Context, v Report) (*QuarantineError, error) {
-	c := g.set.rules.consentFor(g.index)
+	c := g.set.rules.check(g.index)
 	switch {
-	case c.differs != "":
-		return &QuarantineError{Why: OtherRules, Differs: c.differs}, nil
+	case c.differences != "":
+		return &QuarantineError{Why: OtherRules, Differs: c.differences}, nil
 	case v.Rules != "" || g.set.rules.settings == "":
 		return nil, nil
-	case c.claims:
-		if did, err := g.writeRules(ctx, v); did || err != nil {
+	case c.mayWrite:
+		if written, err := g.writeRules(ctx, v); written || err != nil {
 			return nil, err
 		}
 	}
@@ -37,9 +38,9 @@ func (g *Guard) adoptRules(ctx context.Context, v Report) (*QuarantineError, err
 // rulesPause is the wait until other masters have reported their rules.
 const rulesPause = 20 * time.Millisecond
 
-// nextLook returns the time until the next check of a master that adoptRules refused for a cause,
-// or nil.
-func nextLook(cause *QuarantineError) time.Duration {
+// pauseAfterRules returns the time until the next check of a master. cause is the result of
+// adoptRules.
+func pauseAfterRules(cause *QuarantineError) time.Duration {
 	if cause != nil && cause.Why == Unverified {
 		return rulesPause
 	}
@@ -49,13 +50,13 @@ func nextLook(cause *QuarantineError) time.Duration {
 // writeRules replaces the rules that the master reported with this proxy's rules.
 func (g *Guard) writeRules(ctx context.Context, v Report) (bool, error) {
 	text := g.set.rules.rulesToWrite()
-	did, err := runInt(ctx, g.Conn, script.WriteRules, v.Rules, text)
-	if did == 1 {
+	result, err := runInt(ctx, g.Conn, script.WriteRules, v.Rules, text)
+	if result == 1 {
 		v.Rules = text
 		g.set.rules.observe(g.index, v)
 	}
-	return did == 1, err
+	return result == 1, err
 }
 
-// errUndecided is the cause for a master whose state changes with every check.
-var errUndecided = errors.New("its marker keeps changing")
+// errUnstableMarker is the cause for a master whose state changes with every check.
+var errUnstableMarker = errors.New("its marker keeps changing")

@@ -26,7 +26,7 @@ func (s *Set) serversHash() string {
 		id := g.runID
 		g.mu.Unlock()
 		if id == "" || id == NotReported {
-			return noServers
+			return serversUnknown
 		}
 		ids = append(ids, id)
 	}
@@ -40,35 +40,35 @@ func (g *Guard) announce(ctx context.Context) error {
 	if g.set.eras.isOver() {
 		return nil // the votes of this set do not count any more
 	}
-	own := g.set.ownEntry()
+	self := g.set.ownProxy()
 	g.mu.Lock()
-	if !g.fitted.IsZero() && (g.step.At.IsZero() || g.step.Judged) && g.suspicion.nonce == "" {
-		own.ClockSince, own.At = g.clock.Since(), g.fitted.ServerTime
+	if !g.lastFit.IsZero() && (g.lastStep.At.IsZero() || g.lastStep.Judged) && g.suspicion.nonce == "" {
+		self.ClockFitsFrom, self.ClockFitsUntil = g.clock.FirstServerTime(), g.lastFit.ServerTime
 	}
 	g.mu.Unlock()
-	parts, err := runTexts(ctx, g.Conn, 2, 2, script.Announce, own.ID, own.Announcement(), marker.Millis(ProxyTimeout))
+	parts, err := runTexts(ctx, g.Conn, 2, 2, script.Announce, self.ID, self.Announcement(), marker.FormatMillis(ProxyTimeout))
 	if err != nil {
 		return err
 	}
-	g.noteProxies(own, parts[2:])
+	g.noteProxies(self, parts[2:])
 	return nil
 }
 
 // noteProxies reads the entries of all proxies. An unreadable entry is from an earlier version.
-func (g *Guard) noteProxies(own Proxy, entries []string) {
-	var all, others []Proxy
+func (g *Guard) noteProxies(self Proxy, entries []string) {
+	var proxies, otherProxies []Proxy
 	for ; len(entries) > 0; entries = entries[2:] {
 		p, _ := parseProxy(entries[0], entries[1])
-		if all = append(all, p); p.ID == own.ID {
-			own.First = p.First
+		if proxies = append(proxies, p); p.ID == self.ID {
+			self.FirstAnnounced = p.FirstAnnounced
 		} else {
-			others = append(others, p)
+			otherProxies = append(otherProxies, p)
 		}
 	}
-	g.set.eras.noteMovers(g.index, all, time.Now())
+	g.set.eras.noteMovers(g.index, proxies, time.Now())
 	g.mu.Lock()
-	g.proxies = others
-	for _, text := range g.lastingDifferences(own, time.Now()) {
+	g.otherProxies = otherProxies
+	for _, text := range g.lastingDifferences(self, time.Now()) {
 		g.set.warnDifference(text)
 	}
 	g.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *Set) otherProxies() []Proxy {
 	for _, g := range s.guards {
 		if !g.IsDown() {
 			g.mu.Lock()
-			lists = append(lists, g.proxies)
+			lists = append(lists, g.otherProxies)
 			g.mu.Unlock()
 		}
 	}
@@ -98,46 +98,47 @@ func (s *Set) Peers() (ids []string) {
 // changeObstacle returns the reason why another proxy prevents a change of the masters or a move of
 // the locks, or nil.
 func (s *Set) changeObstacle() error {
-	own := s.ownEntry()
+	self := s.ownProxy()
 	for _, p := range s.otherProxies() {
-		if why := own.Prevents(p); why != "" {
-			return errors.New(why)
+		if reason := self.ObstacleBy(p); reason != "" {
+			return errors.New(reason)
 		}
 	}
 	return nil
 }
 
-func (s *Set) hasEarlierPeer() bool {
+// hasEarlierProxy reports whether a proxy of an earlier protocol is running.
+func (s *Set) hasEarlierProxy() bool {
 	return slices.ContainsFunc(s.otherProxies(), func(p Proxy) bool { return p.Protocol() < proxyProtocol })
 }
 
-// ownEntry returns this proxy's announcement, the same on all masters.
-func (s *Set) ownEntry() Proxy {
+// ownProxy returns this proxy's announcement, the same on all masters.
+func (s *Set) ownProxy() Proxy {
 	return Proxy{
-		ID: s.id, Masters: len(s.guards), Guards: !s.off, Servers: s.serversHash(), Settings: s.rules.digest(),
-		Moves: s.moves(), Longest: s.maxTTLInUse.Seen(), Name: s.name(),
+		ID: s.id, Masters: len(s.guards), GuardOn: !s.off, Servers: s.serversHash(), Settings: s.rules.settingsHash(),
+		MoveEra: s.moveEra(), LongestTTL: s.maxTTLInUse.LargestRecord(), Name: s.name(),
 	}
 }
 
-// disagreeFor is how long a difference must last before it is logged. While a master restarts, the
-// masters' lists differ.
-const disagreeFor = 4 * Heartbeat
+// differenceDelay is how long a difference must last before it is logged, because the masters'
+// lists differ while a master restarts.
+const differenceDelay = 4 * Heartbeat
 
-// lastingDifferences records since when other proxies differ, and returns the differences that have
-// lasted long enough.
-func (g *Guard) lastingDifferences(own Proxy, now time.Time) (lasts []string) {
-	found := map[string]time.Time{}
-	for _, p := range g.proxies {
-		text := own.Disagreement(p)
+// lastingDifferences updates the differences to other proxies, and returns the differences that
+// have lasted long enough to be logged.
+func (g *Guard) lastingDifferences(self Proxy, now time.Time) (differences []string) {
+	since := map[string]time.Time{}
+	for _, p := range g.otherProxies {
+		text := self.DifferenceTo(p)
 		if text == "" {
 			continue
 		}
-		if found[text] = cmp.Or(g.differs[text], now); now.Sub(found[text]) >= disagreeFor {
-			lasts = append(lasts, text)
+		if since[text] = cmp.Or(g.differencesSince[text], now); now.Sub(since[text]) >= differenceDelay {
+			differences = append(differences, text)
 		}
 	}
-	g.differs = found
-	return lasts
+	g.differencesSince = since
+	return differences
 }
 
 func (s *Set) warnDifference(text string) {

@@ -8,27 +8,27 @@ import (
 
 // A clock that jumps forward and back between two checks looks unchanged at the second one, but
 // keys have expired meanwhile. So there is a canary next to each marker: a key that lives for
-// canaryLife and is renewed with every heartbeat. Suppose that the canary is gone, or has another
+// canaryTTL and is renewed with every heartbeat. Suppose that the canary is gone, or has another
 // value, although it should still live by our clock, and the master's clock fits. Then time jumped
 // and came back.
 
-// canaryLife is longer than a heartbeat and a checkup take together. A jump shorter than half of it
+// canaryTTL is longer than a heartbeat and a checkup take together. A jump shorter than half of it
 // is not noticed. Such a jump can only expire leases that were about to expire.
-const canaryLife = 2 * Heartbeat
+const canaryTTL = 2 * Heartbeat
 
-// canary is a canary that was seen alive, and the time until which it must live by our clock.
+// canary is a canary, and the time until which it must live by our clock.
 type canary struct {
-	value string
-	until time.Time
+	value      string
+	aliveUntil time.Time
 }
 
-// renewedAt returns a canary that was renewed after sent.
-func renewedAt(value string, sent time.Time) canary {
-	return canary{value: value, until: sent.Add(canaryLife - vote.DriftMargin(canaryLife) - clockNoise)}
+// newCanary returns a canary that was renewed after the time sent.
+func newCanary(value string, sent time.Time) canary {
+	return canary{value: value, aliveUntil: sent.Add(canaryTTL - vote.DriftMargin(canaryTTL) - clockNoise)}
 }
 
-// isMissed reports whether a different value, or none, at a moment before now shows that time
-// jumped.
+// isMissed reports whether a different value, or none, shows that time jumped. The value was read
+// before now.
 func (c canary) isMissed(value string, now time.Time) bool {
-	return c.value != "" && c.value != value && now.Before(c.until)
+	return c.value != "" && c.value != value && now.Before(c.aliveUntil)
 }

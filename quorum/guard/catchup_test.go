@@ -17,11 +17,11 @@ func (brokenConn) Run(context.Context, luascript.Script, ...any) (any, error) {
 	panic("no answer is like this")
 }
 
-// TestPanicEndsACatchUp checks that a panic at a source's reply ends the catch-up, but not the
+// TestPanicEndsCatchUp checks that a panic at a source's reply ends the catch-up, but not the
 // process.
-func TestPanicEndsACatchUp(t *testing.T) {
+func TestPanicEndsCatchUp(t *testing.T) {
 	g := newGuard(NewSet(Options{}, nil), 0, Master{Conn: brokenConn{}})
-	c := &copier{Guard: g, from: sourceSet{sources: []source{{guard: g}}}}
+	c := &copier{Guard: g, sources: sourceSet{sources: []source{{guard: g}}}}
 	err := contained.Run(func() error { _, _, err := c.readViews(t.Context(), 0, nil); return err })
 	if panicked := new(contained.PanicError); !errors.As(err, &panicked) {
 		t.Errorf("got %v, want the panic as an error", err)
@@ -31,18 +31,18 @@ func TestPanicEndsACatchUp(t *testing.T) {
 // slowConn lists its keys only after the catch-up has been reserved a second time.
 type slowConn struct {
 	Conn
-	claims chan struct{}
+	reservations chan struct{}
 }
 
 func (c slowConn) Run(ctx context.Context, s luascript.Script, _ ...any) (any, error) {
 	switch s {
-	case script.Claim:
-		c.claims <- struct{}{}
+	case script.ReserveCatchUp:
+		c.reservations <- struct{}{}
 		return int64(1), nil
 	case script.Names:
 		for range 2 {
 			select {
-			case <-c.claims:
+			case <-c.reservations:
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
@@ -55,9 +55,9 @@ func (c slowConn) Run(ctx context.Context, s luascript.Script, _ ...any) (any, e
 // TestReservationIsKeptDuringListing checks that a catch-up stays reserved for the proxy that began
 // it, however long a part of it takes.
 func TestReservationIsKeptDuringListing(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*reserveTime)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*reservationTime)
 	defer cancel()
-	g := newGuard(NewSet(Options{}, nil), 0, Master{Conn: slowConn{claims: make(chan struct{})}})
+	g := newGuard(NewSet(Options{}, nil), 0, Master{Conn: slowConn{reservations: make(chan struct{})}})
 	if keys, err := g.copyFrom(ctx, Report{}, sourceSet{}, []int{0}); keys != 0 || err != nil {
 		t.Errorf("%d keys, %v", keys, err)
 	}

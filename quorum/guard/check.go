@@ -11,13 +11,13 @@ import (
 )
 
 // Check checks at the end of a batch whether the master is still the server that votes. It is
-// reused for one batch after the other of the same database. The zero value checks nothing.
+// reused for consecutive batches in the same database. The zero value checks nothing.
 type Check struct {
 	guard *Guard
 	// trust is the marker under which the votes of the batch count.
 	trust trust
-	look
-	// encoded holds the encoded commands of the check, as long as they stay the same.
+	probe
+	// encoded holds the commands of the check in RESP, as long as they stay the same.
 	encoded       []byte
 	encodedWrites bool
 }
@@ -29,29 +29,29 @@ func (g *Guard) NeedsEnrolment(db int) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.trust.Nonce != "" && !g.enrolled[db]
+	return g.trust.Nonce != "" && !g.enrolledDBs[db]
 }
 
-// Begin prepares the check of a batch in a database. writes is set if the batch writes.
+// Begin prepares the check w of a batch in a database. writes is set if the batch writes.
 func (g *Guard) Begin(ctx context.Context, w *Check, db int, writes bool) {
 	if g == nil || g.set.off {
 		w.guard = nil
 		return
 	}
-	under := g.trusted()
+	t := g.currentTrust()
 	if g.NeedsEnrolment(db) {
-		g.enrol(ctx, db, under)
+		g.enrol(ctx, db, t)
 	}
-	if w.trust.Nonce != under.Nonce || w.db != db {
+	if w.trust.Nonce != t.Nonce || w.db != db {
 		w.encoded, w.field = w.encoded[:0], ""
 	}
-	if w.field == "" && under.Nonce != "" {
-		w.encoded, w.field = w.encoded[:0], marker.InDatabase(under.Nonce, db)
+	if w.field == "" && t.Nonce != "" {
+		w.encoded, w.field = w.encoded[:0], marker.InDatabase(t.Nonce, db)
 	}
-	w.guard, w.trust, w.db, w.writes = g, under, db, writes
-	w.number, w.sighting, w.known = false, Sighting{}, canary{}
+	w.guard, w.trust, w.db, w.writes = g, t, db, writes
+	w.hasSequence, w.clockReading, w.knownCanary = false, ClockReading{}, canary{}
 	if w.field != "" {
-		w.floor, w.known = g.knownState(w.field, db)
+		w.floor, w.knownCanary = g.knownState(w.field, db)
 	}
 }
 
@@ -92,9 +92,9 @@ func (w *Check) Read(r *resp.Reader, sent time.Time) error {
 			return err
 		}
 	}
-	now, err := readTime(r)
-	if err == nil && now != 0 {
-		w.sighting = Sighting{Sent: sent, Got: time.Now(), ServerTime: now}
+	serverTime, err := readTime(r)
+	if err == nil && serverTime != 0 {
+		w.clockReading = ClockReading{Sent: sent, Got: time.Now(), ServerTime: serverTime}
 	}
 	return err
 }
@@ -106,10 +106,10 @@ func (w *Check) readSequence(r *resp.Reader) error {
 	case err != nil:
 		return err
 	case t.Kind == resp.Int:
-		w.sequence, w.number = t.N, true
+		w.sequence, w.hasSequence = t.N, true
 	case t.Kind == resp.Bulk:
 		n, err := strconv.ParseInt(string(t.Text), 10, 64)
-		w.sequence, w.number = n, err == nil
+		w.sequence, w.hasSequence = n, err == nil
 	case t.Kind == resp.Array:
 		return r.Skip(t.N)
 	}

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// maxLooks limits the checks within one checkup: after a change, the master is checked again.
-const maxLooks = 4
+// maxChecks limits the checks within one checkup: after a change, the master is checked again.
+const maxChecks = 4
 
 // Checkup checks a master that answers, and takes the next step: it lets the master vote, puts it
 // into quarantine, or ends its quarantine. It returns the time until the next checkup. After an
@@ -29,25 +29,26 @@ func (g *Guard) Checkup(ctx context.Context) (time.Duration, error) {
 	return pause, err
 }
 
+// checkGuarded examines the master until no further step is possible.
 func (g *Guard) checkGuarded(ctx context.Context) (time.Duration, error) {
-	for n := range maxLooks {
+	for n := range maxChecks {
 		v, err := g.Conn.Examine(ctx)
 		if err == nil {
-			err = g.set.fitness(g.index, v)
+			err = g.set.checkFitness(g.index, v)
 		}
 		if err != nil {
 			return 0, err
 		}
 		g.mu.Lock()
-		g.observeClock(v.Sighting)
+		g.observeClock(v.ClockReading)
 		g.mu.Unlock()
 		if n == 0 {
 			if err := g.announce(ctx); err != nil {
 				return 0, err
 			}
 		}
-		pause, err := g.proceed(ctx, v)
-		if cause, is := errors.AsType[*QuarantineError](err); is {
+		pause, err := g.takeNextStep(ctx, v)
+		if cause, ok := errors.AsType[*QuarantineError](err); ok {
 			g.denyVote(cause)
 			return reservedPause, nil
 		}
@@ -55,7 +56,7 @@ func (g *Guard) checkGuarded(ctx context.Context) (time.Duration, error) {
 			return pause, err
 		}
 	}
-	return 0, errUndecided
+	return 0, errUnstableMarker
 }
 
 // checkUnguarded announces this proxy if there is no guard, and checks that no other proxies have
@@ -67,41 +68,41 @@ func (g *Guard) checkUnguarded(ctx context.Context) (time.Duration, error) {
 	v, err := g.Conn.Examine(ctx)
 	switch {
 	case err == nil && v.isNewer():
-		return 0, &UnfitError{Why: whyNewer}
+		return 0, &UnfitError{Why: unfitNewer}
 	case err == nil && v.Refusal != nil:
 		return 0, v.Refusal
 	case err != nil || g.set.rules.settings == "":
 		return Heartbeat, nil
 	}
-	g.isTwin(v.RunID, true)
+	g.hasRunID(v.RunID, true)
 	g.set.rules.observe(g.index, v)
-	refused, err := g.adoptRules(ctx, v)
+	conflict, err := g.adoptRules(ctx, v)
 	if err != nil {
 		return Heartbeat, nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if refused != nil && refused.Why != Unverified && (g.refused == nil || g.refused.Why != refused.Why) {
-		g.log.Warn("master has no vote", "master", g.Name, "cause", refused.Error())
+	if conflict != nil && conflict.Why != Unverified && (g.rulesConflict == nil || g.rulesConflict.Why != conflict.Why) {
+		g.log.Warn("master has no vote", "master", g.Name, "cause", conflict.Error())
 	}
-	g.refused = refused
-	return nextLook(refused), nil
+	g.rulesConflict = conflict
+	return pauseAfterRules(conflict), nil
 }
 
-// fitness returns an error, usually an *UnfitError, if the master may not vote, whatever data it
-// has.
-func (s *Set) fitness(i int, v Report) error {
-	switch why := v.Unfit(); {
-	case why != "":
-		return &UnfitError{Why: why}
+// checkFitness returns an error, usually an *UnfitError, if the master may not vote, whatever data
+// it has.
+func (s *Set) checkFitness(i int, v Report) error {
+	switch reason := v.Unfit(); {
+	case reason != "":
+		return &UnfitError{Why: reason}
 	case v.Refusal != nil:
 		return v.Refusal
 	}
 	for j, g := range s.guards {
-		switch twin := g.isTwin(v.RunID, i == j); {
-		case twin && j < i:
+		switch isSame := g.hasRunID(v.RunID, i == j); {
+		case isSame && j < i:
 			return &UnfitError{Why: DuplicateServer + g.Name}
-		case twin && j > i:
+		case isSame && j > i:
 			g.Wake() // let that guard find the duplicate itself
 		}
 	}
@@ -109,14 +110,14 @@ func (s *Set) fitness(i int, v Report) error {
 }
 
 // Is reports whether the master is the server with this run_id.
-func (g *Guard) Is(runID string) bool { return runID != "" && g.isTwin(runID, false) }
+func (g *Guard) Is(runID string) bool { return runID != "" && g.hasRunID(runID, false) }
 
-// isTwin reports whether the master has the run_id of another master. If own is set, isTwin stores
-// the run_id as the master's own.
-func (g *Guard) isTwin(runID string, own bool) bool {
+// hasRunID reports whether the master's server has the run_id. If store is set, it stores the
+// run_id instead.
+func (g *Guard) hasRunID(runID string, store bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if own {
+	if store {
 		g.runID = runID
 		return false
 	}
@@ -137,57 +138,57 @@ func (g *Guard) observe(v Report) eraPosition {
 	return g.set.eras.position(g.index)
 }
 
-// proceed takes the next step for a master with this report. A pause of zero requests another check
-// at once.
-func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err error) {
-	at := g.observe(v)
-	if at == positionUnknown {
+// takeNextStep takes the next step for a master with this report. A pause of zero requests another
+// check at once.
+func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration, err error) {
+	position := g.observe(v)
+	if position == positionUnknown {
 		g.denyVote(&QuarantineError{Why: Unverified})
 		return Heartbeat, nil
 	}
-	if cause := g.rulesRefusal(); cause != nil && at != positionEnded {
+	if cause := g.rulesConflictError(); cause != nil && position != positionEnded {
 		g.denyVote(cause) // change nothing: this proxy's majority may not be a majority of their masters
 		return Heartbeat, nil
 	}
-	g.set.override.reached(g.index, v.RunID, time.Now())
+	g.set.override.noteReached(g.index, v.RunID, time.Now())
 	past := g.gatherHistory(ctx, v)
 	if v.Marker.Valid {
-		past.position = at
+		past.position = position
 	}
-	verdict, why := judge(v, past)
+	action, reason := judge(v, past)
 	if g.set.eras.isRefuted(g.index) {
-		why = Replicated
+		reason = Replicated
 		g.set.warnOnce(g.Name, "ignored a master's claim that the masters were changed: a majority contradicts it")
 	}
-	if verdict == actionEnded || verdict != actionTrust && verdict != actionUpdateMarker && g.set.eras.isOver() {
-		return g.leaveEnded(ctx, v, past)
+	if action == actionEnded || action != actionTrust && action != actionUpdateMarker && g.set.eras.isOver() {
+		return g.handleEndedEra(ctx, v, past)
 	}
-	if verdict == actionEmpty && g.set.fresh.isOver() {
-		verdict = actionWait
+	if action == actionEmpty && g.set.freshStart.isOver() {
+		action = actionWait
 	}
-	if g.set.maxTTLInUse.Saw(g.index, v.Longest, verdict == actionTrust) {
+	if g.set.maxTTLInUse.Observe(g.index, v.LongestTTL, action == actionTrust) {
 		g.set.warnOnce(g.Name,
 			"ignored a record of the longest TTL: it is longer than max-ttl and than every other master's",
-			"record", v.Longest)
+			"record", v.LongestTTL)
 	}
-	if longest := g.set.maxTTLInUse.Seen(); v.Longest < longest && !verdict.isNew() {
-		if _, err := runInt(ctx, g.Conn, script.RaiseLongest, marker.Millis(longest)); err != nil {
+	if longestTTL := g.set.maxTTLInUse.LargestRecord(); v.LongestTTL < longestTTL && !action.isNew() {
+		if _, err := runInt(ctx, g.Conn, script.RaiseLongest, marker.FormatMillis(longestTTL)); err != nil {
 			return 0, err
 		}
 	}
-	if !verdict.isNew() && verdict != actionTrust {
-		g.set.fresh.end()
+	if !action.isNew() && action != actionTrust {
+		g.set.freshStart.end()
 	}
 	if identity := v.RunID + v.Marker.Text + v.Record.Text; g.identity != identity {
 		g.identity = identity
 		clear(g.published) // the master may have lost the published numbers, too
 	}
-	if !verdict.isNew() { // a new master must stay empty
+	if !action.isNew() { // a new master must stay empty
 		if err := g.publishSeqs(ctx); err != nil {
 			return 0, err
 		}
 	}
-	switch verdict {
+	switch action {
 	case actionTrust:
 		return g.vote(ctx, v)
 	case actionUpdateMarker:
@@ -196,8 +197,8 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 		return g.handleUnmarked(ctx, v)
 	case actionWait:
 		// The master has the disk of another cluster: it votes for no proxy.
-		if c := g.set.rules.consentFor(g.index); c.differs != "" && c.settled {
-			if did, err := g.writeRules(ctx, v); did || err != nil {
+		if c := g.set.rules.check(g.index); c.differences != "" && c.majorityAgrees {
+			if written, err := g.writeRules(ctx, v); written || err != nil {
 				return 0, err
 			}
 		}
@@ -205,7 +206,7 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 	case actionJoin:
 		return g.join(ctx, v)
 	default:
-		return 0, g.quarantine(ctx, v, why, claimOf(v, past))
+		return 0, g.quarantine(ctx, v, reason, claimOf(v, past))
 	}
 }
 
@@ -213,46 +214,46 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 // master's clock or ours stepped. If it cannot tell, it records a suspicion.
 func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 	g.mu.Lock()
-	past := history{name: g.Name, suffix: g.set.eras.recordSuffix(), nonce: g.last.Nonce, runID: g.last.RunID}
-	past.lives = !g.voted.IsZero() && time.Since(g.voted) < leaseWait(g.set.maxTTLInUse.InUse())
-	moved, missed, standing := g.step, g.canaryMissed, g.suspicion
-	past.older = g.older
-	g.canaryMissed, g.older = false, false
+	past := history{name: g.Name, suffix: g.set.eras.recordSuffix(), nonce: g.lastTrust.Nonce, runID: g.lastTrust.RunID}
+	past.mayHoldLock = !g.lastVote.IsZero() && time.Since(g.lastVote) < leaseWait(g.set.maxTTLInUse.InUse())
+	step, canaryMissed, suspicion := g.lastStep, g.canaryMissed, g.suspicion
+	past.seqWentBack = g.seqWentBack
+	g.canaryMissed, g.seqWentBack = false, false
 	g.mu.Unlock()
-	unjudged := !moved.At.IsZero() && !moved.Judged
+	unjudged := !step.At.IsZero() && !step.Judged
 	// Another proxy has had the master in quarantine meanwhile.
 	if nonce := v.Marker.Value.Nonce; nonce == "" || nonce != past.nonce {
-		missed = false
+		canaryMissed = false
 		if unjudged && g.isStepJudged(v) {
 			unjudged = false
-			g.resetClock(v.Sighting)
+			g.resetClock(v.ClockReading)
 		}
 	}
-	if !unjudged && !missed {
-		past.stepped = standing.nonce != "" && standing.nonce == v.Marker.Value.Nonce &&
-			g.set.mayQuarantineForClock(g, standing.step)
+	if !unjudged && !canaryMissed {
+		past.clockStepped = suspicion.nonce != "" && suspicion.nonce == v.Marker.Value.Nonce &&
+			g.set.mayQuarantineForClock(g, suspicion.step)
 		return past
 	}
 	owner := ownerMaster
 	if unjudged {
-		owner = g.set.clockOwner(ctx, g.index, moved)
+		owner = g.set.clockOwner(ctx, g.index, step)
 	}
 	if owner == ownerMaster && !g.set.mayQuarantine(g) {
-		owner = ownerUnclear
+		owner = ownerUnknown
 	}
-	past.stepped = owner == ownerMaster
+	past.clockStepped = owner == ownerMaster
 	if unjudged {
-		g.resetClock(v.Sighting)
+		g.resetClock(v.ClockReading)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch owner {
-	case ownerOurs:
-		g.log.Warn("this machine was suspended", "by", moved.Moved)
-	case ownerUnclear:
-		g.suspicion = clockSuspicion{nonce: v.Marker.Value.Nonce, serverTime: v.Sighting.ServerTime, since: time.Now()}
+	case ownerThisMachine:
+		g.log.Warn("this machine was suspended", "by", step.Size)
+	case ownerUnknown:
+		g.suspicion = clockSuspicion{nonce: v.Marker.Value.Nonce, serverTime: v.ClockReading.ServerTime, since: time.Now()}
 		if unjudged {
-			g.suspicion.step = moved
+			g.suspicion.step = step
 		}
 	}
 	return past
@@ -263,15 +264,15 @@ func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 func (g *Guard) isStepJudged(v Report) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	moved, fits := g.clock.See(v.Sighting)
-	return !fits && v.Sighting.SteppedBefore(v.markedSince(), moved, g.fitted)
+	stepSize, fits := g.clock.Observe(v.ClockReading)
+	return !fits && v.ClockReading.SteppedBefore(v.markedSince(), stepSize, g.lastFit)
 }
 
-// resetClock forgets the known range of the master's clock, because the step has been judged.
-func (g *Guard) resetClock(s Sighting) {
+// resetClock discards the known range of the master's clock, because the step has been judged.
+func (g *Guard) resetClock(s ClockReading) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.step.Judged = true
-	g.clock.Anchor(s)
+	g.lastStep.Judged = true
+	g.clock.Restart(s)
 	g.canaries = map[int]canary{}
 }

@@ -19,21 +19,23 @@ type clockTrial struct {
 
 func newClockTrial() *clockTrial { return &clockTrial{start: time.Now(), skew: 1e18} }
 
-func (t *clockTrial) look(pause, there, back, step time.Duration) (moved time.Duration, fits bool) {
+// readClock reads the clock after a pause. The request takes the time outbound, and the reply the
+// time inbound. The clock steps by step before.
+func (t *clockTrial) readClock(pause, outbound, inbound, step time.Duration) (stepSize time.Duration, fits bool) {
 	t.skew += step
 	sent := t.now + pause
-	t.now = sent + there + back
-	s := Sighting{Sent: t.start.Add(sent), Got: t.start.Add(t.now), ServerTime: sent + there + t.skew}
-	return t.clock.See(s)
+	t.now = sent + outbound + inbound
+	s := ClockReading{Sent: t.start.Add(sent), Got: t.start.Add(t.now), ServerTime: sent + outbound + t.skew}
+	return t.clock.Observe(s)
 }
 
 func TestClock(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
-		name              string
-		there, back, step time.Duration
-		fits              bool
-		moved             time.Duration
+		name                    string
+		outbound, inbound, step time.Duration
+		fits                    bool
+		stepSize                time.Duration
 	}{
 		{"stands", ms, ms, 0, true, 0},
 		{"noise", ms, ms, 3 * ms, true, 0},
@@ -47,10 +49,10 @@ func TestClock(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			trial := newClockTrial()
-			trial.look(0, ms, ms, 0)
-			moved, fits := trial.look(time.Second, c.there, c.back, c.step)
-			if fits != c.fits || (moved-c.moved).Abs() > 2*ms {
-				t.Errorf("got %v, %v, want %v, %v", moved, fits, c.moved, c.fits)
+			trial.readClock(0, ms, ms, 0)
+			stepSize, fits := trial.readClock(time.Second, c.outbound, c.inbound, c.step)
+			if fits != c.fits || (stepSize-c.stepSize).Abs() > 2*ms {
+				t.Errorf("got %v, %v, want %v, %v", stepSize, fits, c.stepSize, c.fits)
 			}
 		})
 	}
@@ -59,11 +61,11 @@ func TestClock(t *testing.T) {
 // TestHiddenStepShowsLater checks that a step that a slow batch hides shows in the next quick one.
 func TestHiddenStepShowsLater(t *testing.T) {
 	trial := newClockTrial()
-	trial.look(0, 0, time.Millisecond, 0)
-	if _, fits := trial.look(time.Millisecond, 45*time.Millisecond, 45*time.Millisecond, 30*time.Millisecond); !fits {
+	trial.readClock(0, 0, time.Millisecond, 0)
+	if _, fits := trial.readClock(time.Millisecond, 45*time.Millisecond, 45*time.Millisecond, 30*time.Millisecond); !fits {
 		t.Error("a step within the way there and back was seen")
 	}
-	if _, fits := trial.look(time.Millisecond, 0, time.Millisecond, 0); fits {
+	if _, fits := trial.readClock(time.Millisecond, 0, time.Millisecond, 0); fits {
 		t.Error("the step was never seen")
 	}
 }
@@ -72,7 +74,7 @@ func TestHiddenStepShowsLater(t *testing.T) {
 func TestManySmallStepsAddUp(t *testing.T) {
 	trial := newClockTrial()
 	for n := range 100 {
-		if _, fits := trial.look(10*time.Millisecond, 0, time.Millisecond, time.Millisecond); !fits {
+		if _, fits := trial.readClock(10*time.Millisecond, 0, time.Millisecond, time.Millisecond); !fits {
 			if n < 2 {
 				t.Errorf("the noise of %d ms was taken for a step", n)
 			}
@@ -82,29 +84,30 @@ func TestManySmallStepsAddUp(t *testing.T) {
 	t.Error("100 ms in a second were not seen")
 }
 
-// TestHonestClock checks that a clock within the allowed rate fits, regardless of network delays.
-func TestHonestClock(t *testing.T) {
+// TestClockWithinTolerancesFits checks that a clock within the allowed rate fits, regardless of
+// network delays.
+func TestClockWithinTolerancesFits(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		trial, rate := newClockTrial(), (rnd.Float64()*2-1)*clockRate*0.99
 		for range 500 {
 			pause := time.Duration(rnd.Int64N(int64(time.Second)))
-			there, back := time.Duration(rnd.Int64N(int64(20*time.Millisecond))),
+			outbound, inbound := time.Duration(rnd.Int64N(int64(20*time.Millisecond))),
 				time.Duration(rnd.Int64N(int64(20*time.Millisecond)))
-			drift := time.Duration(rate * float64(pause+there+back))
-			if moved, fits := trial.look(pause, there, back, drift); !fits {
-				t.Fatalf("seed %d: moved by %v", seed, moved)
+			drift := time.Duration(rate * float64(pause+outbound+inbound))
+			if stepSize, fits := trial.readClock(pause, outbound, inbound, drift); !fits {
+				t.Fatalf("seed %d: moved by %v", seed, stepSize)
 			}
 		}
 	}
 }
 
 // TestDriftMarginCoversUnseenDrift checks for leases of all lengths that drift, the noise of a
-// sighting, and Redis's precision of a millisecond stay within vote.DriftMargin.
+// reading, and Redis's precision of a millisecond stay within vote.DriftMargin.
 func TestDriftMarginCoversUnseenDrift(t *testing.T) {
 	for lease := time.Millisecond; lease < 1000*time.Hour; lease += lease/7 + 1 {
-		if unseen := drifted(lease) + clockNoise + time.Millisecond; unseen > vote.DriftMargin(lease) {
-			t.Fatalf("%v: %v is not seen, %v is allowed", lease, unseen, vote.DriftMargin(lease))
+		if unnoticed := maxDrift(lease) + clockNoise + time.Millisecond; unnoticed > vote.DriftMargin(lease) {
+			t.Fatalf("%v: %v is not seen, %v is allowed", lease, unnoticed, vote.DriftMargin(lease))
 		}
 	}
 }
@@ -115,23 +118,23 @@ func TestUnseenStepsNeverExceedTheAllowance(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		trial := newClockTrial()
-		type moment struct{ at, skew time.Duration }
-		var history []moment
-		const way = 200 * time.Microsecond
+		type reading struct{ at, skew time.Duration }
+		var history []reading
+		const latency = 200 * time.Microsecond
 		for range 300 {
 			pause, step := time.Duration(rnd.Int64N(int64(300*time.Millisecond))),
 				time.Duration(rnd.Int64N(int64(4*time.Millisecond)))
 			if rnd.IntN(3) > 0 {
-				step = drifted(pause)
+				step = maxDrift(pause)
 			}
-			if _, fits := trial.look(pause, way, way, step); !fits {
+			if _, fits := trial.readClock(pause, latency, latency, step); !fits {
 				break
 			}
-			history = append(history, moment{trial.now, trial.skew})
+			history = append(history, reading{trial.now, trial.skew})
 		}
 		for i, from := range history {
 			for _, to := range history[i:] {
-				if gained := to.skew - from.skew; gained > drifted(to.at-from.at)+2*clockNoise+2*way {
+				if gained := to.skew - from.skew; gained > maxDrift(to.at-from.at)+2*clockNoise+2*latency {
 					t.Fatalf("seed %d: gained %v in %v", seed, gained, to.at-from.at)
 				}
 			}

@@ -9,7 +9,7 @@ import (
 // clock or its own stepped.
 type clockSuspicion struct {
 	// nonce is the nonce of the master's marker at that time. A new marker means that another proxy
-	// knew better.
+	// has judged the master since.
 	nonce string
 	// step is the suspicious step; zero if a canary was missed.
 	step clockStep
@@ -19,16 +19,16 @@ type clockSuspicion struct {
 }
 
 // until returns when every lease that existed when the suspicion began has expired.
-func (d clockSuspicion) until(longest time.Duration) time.Time {
-	return d.since.Add(max(leaseWait(longest), allChecked))
+func (d clockSuspicion) until(longestTTL time.Duration) time.Time {
+	return d.since.Add(max(leaseWait(longestTTL), allCheckedTime))
 }
 
 // isOver reports whether the votes of a master with this nonce count again.
-func (d clockSuspicion) isOver(nonce string, proxies []Proxy, longest time.Duration, now time.Time) bool {
-	if d.nonce == "" || d.nonce != nonce || !now.Before(d.until(longest)) {
+func (d clockSuspicion) isOver(nonce string, proxies []Proxy, longestTTL time.Duration, now time.Time) bool {
+	if d.nonce == "" || d.nonce != nonce || !now.Before(d.until(longestTTL)) {
 		return true
 	}
 	return slices.ContainsFunc(proxies, func(p Proxy) bool {
-		return p.Guards && p.At > d.serverTime && p.ClockSince > 0 && p.ClockSince < d.serverTime-alikeTime
+		return p.GuardOn && p.ClockFitsUntil > d.serverTime && p.ClockFitsFrom > 0 && p.ClockFitsFrom < d.serverTime-sameCauseTime
 	})
 }

@@ -10,10 +10,10 @@ import (
 
 func isFence(key string) bool { return strings.HasPrefix(key, cell.FencePrefix) }
 
-// copiedFences returns the steps for the fence counters, and by source the counters that are not
+// fenceSteps returns the steps for the fence counters, and by source the counters that are not
 // credible. A step raises a counter to the highest credible value of a source, unless the counter
 // is higher already. A value that is not a counter is ignored. now is the masters' median time.
-func copiedFences(sources []view, now time.Duration) (steps []copyStep, ahead map[int]string) {
+func fenceSteps(sources []view, now time.Duration) (steps []copyStep, ahead map[int]string) {
 	ahead = map[int]string{}
 	counters := map[string][]int64{}
 	for _, v := range sources {
@@ -23,22 +23,22 @@ func copiedFences(sources []view, now time.Duration) (steps []copyStep, ahead ma
 			}
 		}
 	}
-	for key, all := range counters {
+	for key, values := range counters {
 		highest := int64(0)
-		if credible := cell.CredibleFences(all, now); len(credible) > 0 {
+		if credible := cell.CredibleFences(values, now); len(credible) > 0 {
 			highest = credible[len(credible)-1]
 		}
-		to := heldCell{}
+		highestCell := storedCell{}
 		for i, v := range sources {
 			switch fence := cell.ParseFence(v[key].Value.Text); {
 			case fence > highest:
 				ahead[i] = key
 			case fence == highest && fence > 0:
-				to = heldCell{cell.Parse(strconv.FormatInt(fence, 10)), v[key].Ends}
+				highestCell = storedCell{cell.Parse(strconv.FormatInt(fence, 10)), v[key].Expiry}
 			}
 		}
 		if highest > 0 {
-			steps = append(steps, copyStep{actRaise, key, to})
+			steps = append(steps, copyStep{actRaise, key, highestCell})
 		}
 	}
 	return steps, ahead

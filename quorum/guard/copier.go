@@ -26,38 +26,38 @@ const (
 	maxPasses, blockAfter = 20, 5
 	// maxNamedKeys limits the number of keys that are logged.
 	maxNamedKeys = 5
-	// maxPages limits the pages between their first and their last pass. maxAskingPages limits the
-	// pages that send requests to masters.
-	maxPages, maxAskingPages = 32, 3
+	// maxPages limits the pages between their first and their last pass. maxRequestingPages limits
+	// the pages that send requests to masters.
+	maxPages, maxRequestingPages = 32, 3
 	// fillSize is the number of keys that are written at once.
 	fillSize = 250
 )
 
-// copier copies the sources' keys to a master that has lost data. It learns the names of the keys
-// from all sources and from the master itself, and copies one page of them at a time. So its memory
-// does not grow with the number of keys, except for a fingerprint of each name.
+// copier copies the sources' keys to a master that has lost data. It lists the names of the keys on
+// all sources and on the master itself, and copies one page of them at a time. So its memory does
+// not grow with the number of keys, except for a fingerprint of each name.
 type copier struct {
 	*Guard
-	record  string
-	stepped bool
-	from    sourceSet
+	record       string
+	clockStepped bool
+	sources      sourceSet
 	// fail stops all pages.
-	fail                context.CancelCauseFunc
-	pages               sync.WaitGroup
-	pageSlots, askSlots chan struct{}
-	keys                atomic.Int64
+	fail                    context.CancelCauseFunc
+	pages                   sync.WaitGroup
+	pageSlots, requestSlots chan struct{}
+	keys                    atomic.Int64
 }
 
 // copyFrom copies these databases, and returns the number of keys.
-func (g *Guard) copyFrom(ctx context.Context, v Report, from sourceSet, dbs []int) (int64, error) {
+func (g *Guard) copyFrom(ctx context.Context, v Report, sources sourceSet, dbs []int) (int64, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	c := &copier{
-		Guard: g, record: v.Record.Text, stepped: v.Record.Value.Reason == string(ClockStepped), from: from, fail: fail,
-		pageSlots: make(chan struct{}, maxPages), askSlots: make(chan struct{}, maxAskingPages),
+		Guard: g, record: v.Record.Text, clockStepped: v.Record.Value.Reason == string(ClockStepped), sources: sources, fail: fail,
+		pageSlots: make(chan struct{}, maxPages), requestSlots: make(chan struct{}, maxRequestingPages),
 	}
-	var keeper sync.WaitGroup
-	keeper.Go(func() { c.keepReservation(ctx) })
+	var renewal sync.WaitGroup
+	renewal.Go(func() { c.renewReservation(ctx) })
 	for _, db := range dbs {
 		if err := c.copyDatabase(ctx, db); err != nil {
 			fail(err)
@@ -67,7 +67,7 @@ func (g *Guard) copyFrom(ctx context.Context, v Report, from sourceSet, dbs []in
 	c.pages.Wait()
 	err := context.Cause(ctx)
 	fail(nil)
-	keeper.Wait()
+	renewal.Wait()
 	return c.keys.Load(), err
 }
 
@@ -75,7 +75,7 @@ func (g *Guard) copyFrom(ctx context.Context, v Report, from sourceSet, dbs []in
 // names at the same time. A source lists every key that it holds throughout the listing. The proxy
 // checks afterwards that the source has lost no data meanwhile.
 func (c *copier) copyDatabase(ctx context.Context, db int) error {
-	names, errs := newNameQueue(), make([]error, len(c.from.sources)+1)
+	names, errs := newNameQueue(), make([]error, len(c.sources.sources)+1)
 	var wg sync.WaitGroup
 	read := func(i int, read func() error) {
 		wg.Go(func() {
@@ -84,7 +84,7 @@ func (c *copier) copyDatabase(ctx context.Context, db int) error {
 			}
 		})
 	}
-	for i, s := range c.from.sources {
+	for i, s := range c.sources.sources {
 		read(i, func() error {
 			if err := c.scan(ctx, s.guard.Conn, db, names, cell.FencePrefix); err != nil {
 				return err
@@ -92,20 +92,20 @@ func (c *copier) copyDatabase(ctx context.Context, db int) error {
 			return retry(ctx, func() error { _, err := s.read(ctx, db, nil); return err })
 		})
 	}
-	read(len(c.from.sources), func() error { return c.scan(ctx, c.Conn, db, names) })
+	read(len(c.sources.sources), func() error { return c.scan(ctx, c.Conn, db, names) })
 	wg.Wait()
 	c.startPages(ctx, db, names, 1)
 	return errors.Join(errs...)
 }
 
-// scan lists a master's names, and starts a page whenever it has enough new names.
-func (c *copier) scan(ctx context.Context, w Conn, db int, names *nameQueue, own ...any) error {
+// scan lists a master's names, and starts a page whenever there are enough new names.
+func (c *copier) scan(ctx context.Context, w Conn, db int, names *nameQueue, ownPrefixes ...any) error {
 	for cursor, first := "0", true; (first || cursor != "0") && ctx.Err() == nil; first = false {
 		err := retry(ctx, func() error {
-			some, at, err := readNames(ctx, w, db, cursor, own...)
+			found, next, err := readNames(ctx, w, db, cursor, ownPrefixes...)
 			if err == nil {
-				cursor = at
-				names.add(some)
+				cursor = next
+				names.add(found)
 			}
 			return err
 		})
@@ -138,10 +138,10 @@ func isFinal(err error) bool {
 // nameQueue holds the names that are still to be copied, each once. It recognizes earlier names by
 // a fingerprint of 128 bits.
 type nameQueue struct {
-	seeds [2]maphash.Seed
-	mu    sync.Mutex
-	seen  map[[2]uint64]struct{}
-	next  []string
+	seeds   [2]maphash.Seed
+	mu      sync.Mutex
+	seen    map[[2]uint64]struct{}
+	pending []string
 }
 
 func newNameQueue() *nameQueue {
@@ -155,26 +155,26 @@ func (n *nameQueue) add(listed []string) {
 		fingerprint := [2]uint64{maphash.String(n.seeds[0], name), maphash.String(n.seeds[1], name)}
 		if _, known := n.seen[fingerprint]; !known {
 			n.seen[fingerprint] = struct{}{}
-			n.next = append(n.next, name)
+			n.pending = append(n.pending, name)
 		}
 	}
 }
 
-// page takes up to pageSize names, or none if there are fewer than least.
-func (n *nameQueue) page(least int) (page []string) {
+// page takes up to pageSize names, or none if there are fewer than minNames.
+func (n *nameQueue) page(minNames int) (page []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.next) < least {
+	if len(n.pending) < minNames {
 		return nil
 	}
-	most := min(pageSize, len(n.next))
-	page, n.next = n.next[:most:most], n.next[most:]
+	size := min(pageSize, len(n.pending))
+	page, n.pending = n.pending[:size:size], n.pending[size:]
 	return page
 }
 
 // startPages starts pages while there are enough names, each as soon as there is a free slot.
-func (c *copier) startPages(ctx context.Context, db int, names *nameQueue, least int) {
-	for page := names.page(least); page != nil; page = names.page(least) {
+func (c *copier) startPages(ctx context.Context, db int, names *nameQueue, minNames int) {
+	for page := names.page(minNames); page != nil; page = names.page(minNames) {
 		select {
 		case c.pageSlots <- struct{}{}:
 		case <-ctx.Done():
@@ -189,11 +189,11 @@ func (c *copier) startPages(ctx context.Context, db int, names *nameQueue, least
 	}
 }
 
-// copyPage makes passes over some keys until none is open. The first pass only reads, the second
-// one writes, and the third one checks the result.
+// copyPage makes passes over some keys until none is undecided. The first pass only reads, the
+// second one writes, and the third one checks the result.
 func (c *copier) copyPage(ctx context.Context, db int, names []string) error {
 	var k *keysCopy
-	var failed error
+	var lastErr error
 	for n := range maxPasses {
 		if n > 1 && pacing.Sleep(ctx, passPause) != nil {
 			break
@@ -206,13 +206,13 @@ func (c *copier) copyPage(ctx context.Context, db int, names []string) error {
 		case isFinal(err), ctx.Err() != nil:
 			return err
 		case settled:
-			c.keys.Add(int64(k.Keys()))
+			c.keys.Add(int64(k.KeyCount()))
 			return nil
 		}
-		failed = err
+		lastErr = err
 	}
-	if failed != nil || ctx.Err() != nil {
-		return failed
+	if lastErr != nil || ctx.Err() != nil {
+		return lastErr
 	}
 	return errUnsettledKeys
 }
@@ -221,13 +221,13 @@ func (c *copier) copyPage(ctx context.Context, db int, names []string) error {
 // an earlier version runs, the keys stay open: that version treats an undecided copy as a copy of a
 // single incarnation.
 func (c *copier) blockOpen(k *keysCopy) {
-	if k == nil || c.set.hasEarlierPeer() {
+	if k == nil || c.set.hasEarlierProxy() {
 		return
 	}
-	if open := k.Block(); len(open) > 0 {
+	if keys := k.BlockOpen(); len(keys) > 0 {
 		c.log.Warn(
 			"the holders of some keys are undetermined: the keys are refused until their leases expire, or FORCEUNLOCK",
-			"master", c.Name, "keys", len(open), "some", open[:min(maxNamedKeys, len(open))])
+			"master", c.Name, "keys", len(keys), "some", keys[:min(maxNamedKeys, len(keys))])
 	}
 }
 
@@ -237,48 +237,48 @@ func (c *copier) pass(
 	ctx context.Context, db int, names []string, k *keysCopy,
 ) (next *keysCopy, settled bool, err error) {
 	select {
-	case c.askSlots <- struct{}{}:
-		defer func() { <-c.askSlots }()
+	case c.requestSlots <- struct{}{}:
+		defer func() { <-c.requestSlots }()
 	case <-ctx.Done():
 		return k, false, ctx.Err()
 	}
-	own, views, err := c.readViews(ctx, db, names)
+	ownCells, views, err := c.readViews(ctx, db, names)
 	switch {
 	case err != nil:
 		return k, false, err
 	case k == nil:
-		fences, ahead := copiedFences(views, c.set.Clock(time.Now()))
+		steps, ahead := fenceSteps(views, c.set.Clock(time.Now()))
 		for i, key := range ahead {
-			c.set.FenceAhead(c.from.sources[i].guard.Name, strings.TrimPrefix(key, cell.FencePrefix))
+			c.set.FenceAhead(c.sources.sources[i].guard.Name, strings.TrimPrefix(key, cell.FencePrefix))
 		}
-		if err := c.fill(ctx, db, fences); err != nil {
+		if err := c.fill(ctx, db, steps); err != nil {
 			return nil, false, err
 		}
-		policy := copyPolicy{Masters: c.from.masters, Sources: len(views)}
-		return newCopy(policy, c.stepped, c.from.member(c.Guard), own, views), false, nil
+		policy := copyPolicy{Masters: c.sources.masters, Sources: len(views)}
+		return newKeysCopy(policy, c.clockStepped, c.sources.indexOf(c.Guard), ownCells, views), false, nil
 	}
-	steps, settled := k.Pass(own, views)
+	steps, settled := k.Pass(ownCells, views)
 	if err = c.fill(ctx, db, steps); err != nil {
 		k.Failed(steps)
 	}
 	return k, settled && err == nil, err
 }
 
-// keepReservation renews the reservation of the catch-up, and stops the copier once another proxy
+// renewReservation renews the reservation of the catch-up, and stops the copier once another proxy
 // has reserved it.
-func (c *copier) keepReservation(ctx context.Context) {
-	for pacing.Sleep(ctx, reserveTime/3) == nil {
-		if err := contained.Run(func() error { return c.reserve(ctx, c.record, reserveTime) }); isFinal(err) {
+func (c *copier) renewReservation(ctx context.Context) {
+	for pacing.Sleep(ctx, reservationTime/3) == nil {
+		if err := contained.Run(func() error { return c.reserveCatchUp(ctx, c.record, reservationTime) }); isFinal(err) {
 			c.fail(errInterrupted)
 		}
 	}
 }
 
 // readViews reads some keys of the master itself, and of all sources, at the same time.
-func (c *copier) readViews(ctx context.Context, db int, names []string) (own view, views []view, err error) {
-	views, errs := make([]view, len(c.from.sources)), make([]error, len(c.from.sources)+1)
+func (c *copier) readViews(ctx context.Context, db int, names []string) (ownCells view, views []view, err error) {
+	views, errs := make([]view, len(c.sources.sources)), make([]error, len(c.sources.sources)+1)
 	var wg sync.WaitGroup
-	for i, s := range c.from.sources {
+	for i, s := range c.sources.sources {
 		wg.Go(func() {
 			errs[i] = contained.Run(func() (err error) {
 				views[i], err = s.read(ctx, db, names)
@@ -288,11 +288,11 @@ func (c *copier) readViews(ctx context.Context, db int, names []string) (own vie
 	}
 	p, err := readValues(ctx, c.Conn, db, marker.NoClaim, names)
 	if err == nil {
-		own, err = c.viewOf(p), c.checkClock(p)
+		ownCells, err = c.viewOf(p), c.checkClock(p)
 	}
 	errs[len(views)] = err
 	wg.Wait()
-	return own, views, errors.Join(errs...)
+	return ownCells, views, errors.Join(errs...)
 }
 
 // checkClock returns an error if the master's clock does not fit, because the expiry of the copies
@@ -300,7 +300,7 @@ func (c *copier) readViews(ctx context.Context, db int, names []string) (own vie
 func (c *copier) checkClock(p page) error {
 	c.Guard.mu.Lock()
 	defer c.Guard.mu.Unlock()
-	if p.sighting.IsZero() || !c.observeClock(p.sighting) {
+	if p.clockReading.IsZero() || !c.observeClock(p.clockReading) {
 		return errOvertaken
 	}
 	return nil
@@ -312,7 +312,7 @@ func (s source) read(ctx context.Context, db int, names []string) (view, error) 
 	floor := s.guard.knownSeq(marker.InDatabase(s.trust.Nonce, db))
 	p, err := readValues(ctx, s.guard.Conn, db, marker.InDatabase(s.trust.Nonce, db), names)
 	switch {
-	case err != nil && !s.guard.IsDown() && s.guard.trusted().term == s.trust.term:
+	case err != nil && !s.guard.IsDown() && s.guard.currentTrust().term == s.trust.term:
 		return nil, err
 	case err != nil, !s.stillVoted(p, db, floor):
 		return nil, errors.Join(errSourceLost, err)
@@ -324,55 +324,55 @@ func (s source) read(ctx context.Context, db int, names []string) (view, error) 
 func (g *Guard) viewOf(p page) view {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := make(view, len(p.values))
+	cells := make(view, len(p.values))
 	for name, e := range p.values {
-		h := heldCell{Cell: cell.Parse(e.value)}
+		h := storedCell{Cell: cell.Parse(e.value)}
 		if h.Form == cell.Mark {
 			continue // marks of waiters are not copied
 		}
 		if e.left >= 0 {
-			h.Ends = g.clock.Latest(p.sighting.ServerTime + e.left)
+			h.Expiry = g.clock.LatestLocalTime(p.clockReading.ServerTime + e.left)
 		}
-		all[name] = h
+		cells[name] = h
 	}
-	return all
+	return cells
 }
 
 // stillVoted reports whether the source still voted when it returned the page.
 func (s source) stillVoted(p page, db int, floor int64) bool {
 	s.guard.mu.Lock()
 	defer s.guard.mu.Unlock()
-	seen := &look{
-		db: db, field: marker.InDatabase(s.trust.Nonce, db), floor: floor, sequence: p.sequence, number: true,
-		sighting: p.sighting,
+	reply := &probe{
+		db: db, field: marker.InDatabase(s.trust.Nonce, db), floor: floor, sequence: p.sequence, hasSequence: true,
+		clockReading: p.clockReading,
 	}
-	return s.guard.voteCounts(s.trust, seen) && p.marker == marker.InDatabase(s.trust.String(), db)
+	return s.guard.voteCounts(s.trust, reply) && p.marker == marker.InDatabase(s.trust.String(), db)
 }
 
 // fill runs the steps, with the expiry by the master's clock.
 func (c *copier) fill(ctx context.Context, db int, steps []copyStep) error {
 	for len(steps) > 0 {
-		args, now := []any{c.record, db}, steps[:min(fillSize, len(steps))]
-		for _, s := range now {
-			args = append(args, s.Key, string(s.Act), s.Held.String(), c.endOf(s.Held))
+		args, chunk := []any{c.record, db}, steps[:min(fillSize, len(steps))]
+		for _, s := range chunk {
+			args = append(args, s.Key, string(s.Act), s.Cell.String(), c.formatExpiry(s.Cell))
 		}
 		if err := c.runReserved(ctx, script.Fill, args...); err != nil {
 			return err
 		}
-		steps = steps[len(now):]
+		steps = steps[len(chunk):]
 	}
 	return nil
 }
 
-// endOf returns when the cell expires by the master's clock, in whole milliseconds, rounded up; -1
-// for never.
-func (g *Guard) endOf(h heldCell) string {
-	if h.Ends.IsZero() {
+// formatExpiry returns when the cell expires by the master's clock, in whole milliseconds, rounded
+// up; -1 for never.
+func (g *Guard) formatExpiry(h storedCell) string {
+	if h.Expiry.IsZero() {
 		return "-1"
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return strconv.FormatInt((g.clock.ServerTime(h.Ends) + time.Millisecond - 1).Milliseconds(), 10)
+	return strconv.FormatInt((g.clock.LatestServerTime(h.Expiry) + time.Millisecond - 1).Milliseconds(), 10)
 }
 
 var (

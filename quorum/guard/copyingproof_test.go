@@ -20,9 +20,9 @@ func TestSourcesMeetEveryMajority(t *testing.T) {
 				if bits.OnesCount(granted) < vote.Majority(n) {
 					continue
 				}
-				for forgot := range n {
-					if granted&(1<<forgot) != 0 {
-						missed = allSources(t, n, granted, forgot) || missed
+				for lostMaster := range n {
+					if granted&(1<<lostMaster) != 0 {
+						missed = tryAllSources(t, n, granted, lostMaster) || missed
 					}
 				}
 			}
@@ -33,19 +33,19 @@ func TestSourcesMeetEveryMajority(t *testing.T) {
 	}
 }
 
-// allSources tries all sets of sources, and so all sets of masters in quarantine. It reports
+// tryAllSources tries all sets of sources, and so all sets of masters in quarantine. It reports
 // whether one source fewer than needed can miss the granting majority.
-func allSources(t *testing.T, n int, granted uint, forgot int) (missed bool) {
+func tryAllSources(t *testing.T, n int, granted uint, lostMaster int) (missed bool) {
 	for quarantined := range uint(1) << n {
-		if quarantined&(1<<forgot) == 0 {
+		if quarantined&(1<<lostMaster) == 0 {
 			continue
 		}
 		voting := (uint(1)<<n - 1) &^ quarantined
 		for sources := voting; sources != 0; sources = (sources - 1) & voting {
-			switch meets := sources&granted != 0; {
-			case bits.OnesCount(sources) >= vote.ReadQuorum(n) && !meets:
-				t.Fatalf("granted %b, forgot %d: the sources %b miss it", granted, forgot, sources)
-			case bits.OnesCount(sources) == vote.ReadQuorum(n)-1 && !meets:
+			switch intersects := sources&granted != 0; {
+			case bits.OnesCount(sources) >= vote.ReadQuorum(n) && !intersects:
+				t.Fatalf("granted %b, forgot %d: the sources %b miss it", granted, lostMaster, sources)
+			case bits.OnesCount(sources) == vote.ReadQuorum(n)-1 && !intersects:
 				missed = true
 			}
 		}
@@ -53,10 +53,10 @@ func allSources(t *testing.T, n int, granted uint, forgot int) (missed bool) {
 	return missed
 }
 
-// TestMajorityAmongSourcesIsNoLoser checks that, if a majority of all masters, among the sources,
-// holds one value, no lock with a different value that the master agreed to is still held. The two
-// majorities share a master, which would hold that lock.
-func TestMajorityAmongSourcesIsNoLoser(t *testing.T) {
+// TestMajorityAmongSourcesMeetsEveryMajority checks that, if a majority of all masters, among the
+// sources, holds one value, no lock with a different value that the master agreed to is still held.
+// The two majorities share a master, which would hold that lock.
+func TestMajorityAmongSourcesMeetsEveryMajority(t *testing.T) {
 	for _, n := range []int{3, 5, 7} {
 		for granted := range uint(1) << n {
 			for holders := range uint(1) << n {

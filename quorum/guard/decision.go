@@ -16,61 +16,63 @@ import (
 )
 
 var (
-	errBegun     = errors.New("a change has been decided already")
-	errUnsettled = errors.New("no majority of the masters agreed on the change")
+	errChangeBegun = errors.New("a change has been decided already")
+	errNoAgreement = errors.New("no majority of the masters agreed on the change")
 )
 
 // promise is a master's reply to a ballot.
 type promise struct {
 	guard *Guard
 	// trust is the trust in the master. It must not change until the master accepts.
-	trust    trust
-	granted  bool
-	promised string // the ballot that the master promised before
+	trust   trust
+	granted bool
+	// ballot is the highest ballot that the master has promised.
+	ballot string
 }
 
 // Decide gets a decision of a majority of an era's masters on the next era, and seals the masters
-// that it reaches. From then on their votes do not count in the old era. The result is wanted,
-// unless another change was begun before. ballot returns an unused ballot above a round.
+// that it reaches. From then on their votes do not count in the old era. The result is the
+// proposal, unless another change was begun before. ballot returns an unused ballot above a round.
 //
 // A ballot counts only if it took less time than the limit of a round. A master that lost its
 // acceptance copies data from other masters only later. They are sealed by then, so the master does
 // not vote in the old era again.
 func (s *Set) Decide(
-	ctx context.Context, era reconfig.Era, wanted reconfig.Change, ballot func(above uint64) string,
+	ctx context.Context, era reconfig.Era, proposal reconfig.Change, ballot func(round uint64) string,
 ) (reconfig.Change, error) {
-	above := uint64(0)
-	for try := 0; ctx.Err() == nil; try++ {
-		if try > 0 && pacing.Sleep(ctx, time.Duration(20+rand.IntN(50*min(try, 6)))*time.Millisecond) != nil {
+	maxRound := uint64(0)
+	for n := 0; ctx.Err() == nil; n++ {
+		if n > 0 && pacing.Sleep(ctx, time.Duration(20+rand.IntN(50*min(n, 6)))*time.Millisecond) != nil {
 			break
 		}
 		if s.eras.hasBegun(era.Number + 1) {
-			return reconfig.Change{}, errBegun
+			return reconfig.Change{}, errChangeBegun
 		}
-		began := time.Now()
-		promises := s.prepare(ctx, era, ballot(above))
+		start := time.Now()
+		promises := s.prepare(ctx, era, ballot(maxRound))
 		var seals []reconfig.Seal
 		for _, p := range promises {
-			above = max(above, roundOf(p.promised))
+			maxRound = max(maxRound, roundOf(p.ballot))
 			if p.granted {
 				seals = append(seals, p.trust.Seal)
 			}
 		}
-		change := reconfig.Choose(seals, wanted)
+		change := reconfig.Choose(seals, proposal)
 		if change.IsNone() || len(seals) < vote.Majority(change.Before) {
 			continue
 		}
 		accepted := s.accept(ctx, era, promises, change)
-		if accepted >= vote.Majority(change.Before) && time.Since(began) < vote.RoundLimit {
+		if accepted >= vote.Majority(change.Before) && time.Since(start) < vote.RoundLimit {
 			return change, nil
 		}
 	}
-	return reconfig.Change{}, errors.Join(errUnsettled, ctx.Err())
+	return reconfig.Change{}, errors.Join(errNoAgreement, ctx.Err())
 }
 
 // ballotDigits is the number of digits of a ballot's round.
 const ballotDigits = 12
 
+// roundOf returns the round of a ballot.
 func roundOf(ballot string) uint64 {
 	if len(ballot) < ballotDigits {
 		return 0
@@ -85,7 +87,7 @@ func roundOf(ballot string) uint64 {
 func (s *Set) prepare(ctx context.Context, era reconfig.Era, ballot string) []promise {
 	promises := make([]promise, len(s.guards))
 	countParallel(s.guards, func(g *Guard) bool {
-		t := g.trusted()
+		t := g.currentTrust()
 		p := promise{guard: g, trust: t}
 		mayPromise := !g.IsDown() && t.Nonce != "" && t.Era == era && (t.Seal.IsNone() || s.eras.isCredible(t.Nonce))
 		if !mayPromise || p.request(ctx, era, ballot) != nil {
@@ -102,8 +104,8 @@ func (s *Set) prepare(ctx context.Context, era reconfig.Era, ballot string) []pr
 func (p *promise) request(ctx context.Context, era reconfig.Era, ballot string) error {
 	g := p.guard
 	field := marker.InDatabase(p.trust.Nonce, 0)
-	seen := &look{writes: true, field: field, number: true}
-	seen.floor, seen.known = g.knownState(field, 0)
+	reply := &probe{writes: true, field: field, hasSequence: true}
+	reply.floor, reply.knownCanary = g.knownState(field, 0)
 	sent := time.Now()
 	parts, err := runTexts(ctx, g.Conn, 0, 1, script.Promise,
 		marker.InDatabase(p.trust.String(), 0), ballot, field, era.String())
@@ -111,18 +113,18 @@ func (p *promise) request(ctx context.Context, era reconfig.Era, ballot string) 
 	case err != nil:
 		return err
 	case len(parts) == 2:
-		p.promised = parts[1]
+		p.ballot = parts[1]
 		return nil
 	case len(parts) != 5:
 		return fmt.Errorf("unexpected answer %v", parts)
 	}
-	seen.sequence, _ = strconv.ParseInt(parts[1], 10, 64)
-	seen.sighting = Sighting{Sent: sent, Got: time.Now(), ServerTime: parseTime(parts[2:4])}
-	seen.canary = parts[4]
+	reply.sequence, _ = strconv.ParseInt(parts[1], 10, 64)
+	reply.clockReading = ClockReading{Sent: sent, Got: time.Now(), ServerTime: parseTime(parts[2:4])}
+	reply.canary = parts[4]
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p.granted = g.voteCounts(p.trust, seen); p.granted {
-		p.promised = ballot
+	if p.granted = g.voteCounts(p.trust, reply); p.granted {
+		p.ballot = ballot
 	}
 	return nil
 }
@@ -135,16 +137,16 @@ func (s *Set) accept(ctx context.Context, era reconfig.Era, promises []promise, 
 		}
 		defer p.guard.Wake()
 		m := p.trust.Marker
-		m.Nonce, m.Proof, m.Seal = s.nonce(), marker.ProofIntact, reconfig.Seal{Ballot: p.promised, Change: change}
-		n, err := runInt(ctx, p.guard.Conn, script.Seal,
-			marker.InDatabase(p.trust.String(), 0), p.promised, m.String(), era.String())
-		return err == nil && n == 1
+		m.Nonce, m.Proof, m.Seal = s.newNonce(), marker.ProofIntact, reconfig.Seal{Ballot: p.ballot, Change: change}
+		result, err := runInt(ctx, p.guard.Conn, script.Seal,
+			marker.InDatabase(p.trust.String(), 0), p.ballot, m.String(), era.String())
+		return err == nil && result == 1
 	})
 }
 
-// MayChange returns the present era, or why the masters cannot be changed now. stays reports
+// MayChange returns the present era, or why the masters cannot be changed now. isKept reports
 // whether the change keeps a master.
-func (s *Set) MayChange(stays func(name string) bool) (reconfig.Era, error) {
+func (s *Set) MayChange(isKept func(name string) bool) (reconfig.Era, error) {
 	if s.off {
 		return reconfig.Era{}, errors.New("the guard is off")
 	}
@@ -152,14 +154,14 @@ func (s *Set) MayChange(stays func(name string) bool) (reconfig.Era, error) {
 		return reconfig.Era{}, errors.New("the masters are being changed, or another proxy has changed them")
 	}
 	for _, g := range s.guards {
-		if t := g.trusted(); stays(g.Name) && (t.Nonce == "" || t.eraEnded || g.IsDown()) {
+		if t := g.currentTrust(); isKept(g.Name) && (t.Nonce == "" || t.eraEnded || g.IsDown()) {
 			return reconfig.Era{}, fmt.Errorf("master %s does not vote", g.Name)
 		}
 	}
 	if err := s.changeObstacle(); err != nil {
 		return reconfig.Era{}, err
 	}
-	own, _ := s.eras.stated()
+	own, _ := s.eras.statedEra()
 	return own, nil
 }
 
@@ -167,13 +169,13 @@ func (s *Set) MayChange(stays func(name string) bool) (reconfig.Era, error) {
 // the named masters, the report of one master suffices, because the operator has named them, too.
 func (s *Set) SuccessionTo(names []string) *Succession {
 	s.eras.mu.Lock()
-	for _, one := range s.eras.claims {
-		next := one.successor()
-		if s.eras.positionOf(one) == positionEnded && !s.eras.refuted[one.Nonce] &&
-			next.Begun && one.Era.Number > 0 && one.Era.Is(names) {
+	for _, claim := range s.eras.claims {
+		succession := claim.successor()
+		if s.eras.positionOf(claim) == positionEnded && !s.eras.refutedNonces[claim.Nonce] &&
+			succession.Begun && claim.Era.Number > 0 && claim.Era.Is(names) {
 			s.eras.mu.Unlock()
-			next.Change.Names = names
-			return &next
+			succession.Change.Names = names
+			return &succession
 		}
 	}
 	s.eras.mu.Unlock()
@@ -184,9 +186,9 @@ func (s *Set) SuccessionTo(names []string) *Succession {
 func (s *Set) Succession() *Succession {
 	s.eras.mu.Lock()
 	defer s.eras.mu.Unlock()
-	if s.eras.ended == nil {
+	if s.eras.succession == nil {
 		return nil
 	}
-	ended := *s.eras.ended
-	return &ended
+	succession := *s.eras.succession
+	return &succession
 }

@@ -21,15 +21,16 @@ const (
 // eraClaim is a master's marker and its promise of a ballot.
 type eraClaim struct {
 	marker.Marker
-	// era and ballot belong to the promise.
-	era, ballot string
-	// first is when this marker was first seen, last when the master was last asked for its marker.
-	first, last time.Time
-	// alive is set if the marker is of the master's present life, so that the master has lost
+	// promiseEra and promiseBallot belong to the promise.
+	promiseEra, promiseBallot string
+	// firstSeen is when this marker was first seen, lastAsked when the master was last asked for
+	// its marker.
+	firstSeen, lastAsked time.Time
+	// sameRun is set if the master has not restarted since it got the marker, so that it has lost
 	// nothing since.
-	alive bool
-	// former is set if the master was in the set of the previous era.
-	former bool
+	sameRun bool
+	// wasMember is set if the master was in the set of the previous era.
+	wasMember bool
 }
 
 // successor returns the succession that the marker claims.
@@ -40,8 +41,8 @@ func (s eraClaim) successor() Succession {
 	return Succession{Era: s.Era, Change: s.Seal.Change}
 }
 
-// next returns the number of the first era that the claim does not contradict.
-func (s eraClaim) next() int {
+// minEraNumber returns the number of the first era that the claim does not contradict.
+func (s eraClaim) minEraNumber() int {
 	if s.Seal.IsNone() {
 		return s.Era.Number
 	}
@@ -53,11 +54,11 @@ func (s eraClaim) next() int {
 // ballot, a majority has promised it.
 func (s eraClaim) supports(claim eraClaim) bool {
 	if claim.Seal.IsNone() {
-		return s.Era == claim.Era || s.next() > claim.Era.Number || !s.Seal.IsNone() && s.Seal.After(s.Era) == claim.Era
+		return s.Era == claim.Era || s.minEraNumber() > claim.Era.Number || !s.Seal.IsNone() && s.Seal.After(s.Era) == claim.Era
 	}
 	return s.Nonce == claim.Nonce || s.Era.Number > claim.Era.Number ||
 		!s.Seal.IsNone() && s.Era == claim.Era && s.Seal.Ballot >= claim.Seal.Ballot ||
-		s.era == claim.Era.String() && s.ballot >= claim.Seal.Ballot
+		s.promiseEra == claim.Era.String() && s.promiseBallot >= claim.Seal.Ballot
 }
 
 // evaluate decides whether a claim is credible: another master must support it, and no majority may
@@ -67,31 +68,31 @@ func (e *eraTracker) evaluate(claim eraClaim) {
 	if !claim.Seal.IsNone() {
 		masters = max(claim.Seal.Before, masters-1) // this set has ended, or it is the successor
 	}
-	most := vote.Majority(masters)
-	supporters, contradicting, since := 0, 0, 0
+	majority := vote.Majority(masters)
+	supporters, opponents, recentOpponents := 0, 0, 0
 	for _, s := range e.claims {
 		switch {
 		case s.supports(claim):
 			supporters++
-		case s.alive && e.positionOf(s) == positionOwn:
-			contradicting++
-			if s.last.After(claim.first) {
-				since++
+		case s.sameRun && e.positionOf(s) == positionOwn:
+			opponents++
+			if s.lastAsked.After(claim.firstSeen) {
+				recentOpponents++
 			}
 		}
 	}
 	switch {
-	case e.refuted[claim.Nonce]:
-	case since >= most || !e.isPlausible(claim):
-		e.refuted[claim.Nonce] = true
-	case supporters >= min(2, most) && contradicting < most:
-		e.credible[claim.Nonce] = true
-		next := claim.successor()
-		if next.Begun && claim.Era.Is(e.names) {
-			next.Change.Names = e.names
+	case e.refutedNonces[claim.Nonce]:
+	case recentOpponents >= majority || !e.isPlausible(claim):
+		e.refutedNonces[claim.Nonce] = true
+	case supporters >= min(2, majority) && opponents < majority:
+		e.credibleNonces[claim.Nonce] = true
+		succession := claim.successor()
+		if succession.Begun && claim.Era.Is(e.names) {
+			succession.Change.Names = e.names
 		}
-		if e.ended == nil || rank(next) >= rank(*e.ended) {
-			e.ended = &next
+		if e.succession == nil || successionRank(succession) >= successionRank(*e.succession) {
+			e.succession = &succession
 		}
 	}
 }
@@ -105,14 +106,15 @@ func (e *eraTracker) isPlausible(claim eraClaim) bool {
 		return true
 	case claim.Era.Number > 0 && before != claim.Era.Masters:
 		return false
-	case e.known && claim.Era == e.own && (before < len(e.names)-1 || before > len(e.names)+1):
+	case e.ownEraKnown && claim.Era == e.ownEra && (before < len(e.names)-1 || before > len(e.names)+1):
 		return false
 	}
 	return before >= len(names)-1 && before <= len(names)+1
 }
 
+// positionOf returns the position of a master's claim.
 func (e *eraTracker) positionOf(s eraClaim) eraPosition {
-	if !e.known {
+	if !e.ownEraKnown {
 		switch {
 		case !s.Seal.IsNone() || !s.Era.Is(e.names):
 			return positionEnded
@@ -121,20 +123,21 @@ func (e *eraTracker) positionOf(s eraClaim) eraPosition {
 		}
 	}
 	switch {
-	case s.Seal.IsNone() && s.Era == e.own:
+	case s.Seal.IsNone() && s.Era == e.ownEra:
 		return positionOwn
-	case !s.Seal.IsNone() && (s.Seal.After(s.Era) == e.own || s.alive && s.former && s.Era == e.former):
+	case !s.Seal.IsNone() && (s.Seal.After(s.Era) == e.ownEra || s.sameRun && s.wasMember && s.Era == e.formerEra):
 		return positionFormer // by any ballot: the master has not voted in that era since it was sealed
-	case s.Era.Number < e.own.Number:
+	case s.Era.Number < e.ownEra.Number:
 		return positionStale
-	case e.refuted[s.Nonce] && !s.alive:
+	case e.refutedNonces[s.Nonce] && !s.sameRun:
 		return positionStale
 	default:
 		return positionEnded
 	}
 }
 
-func rank(s Succession) int {
+// successionRank orders successions by their progress.
+func successionRank(s Succession) int {
 	if s.Begun {
 		return 2 * s.Era.Number
 	}

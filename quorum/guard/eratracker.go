@@ -28,51 +28,52 @@ type eraTracker struct {
 	names []string
 
 	mu sync.Mutex
-	// known is set if own is the present era; since is when this proxy learned it.
-	known bool
-	own   reconfig.Era
-	since time.Time
+	// ownEraKnown is set if ownEra is the present era; ownEraSince is when this proxy learned it.
+	ownEraKnown bool
+	ownEra      reconfig.Era
+	ownEraSince time.Time
 	// claims holds the last claim of each master, by index.
 	claims map[int]eraClaim
 	// checked holds the masters that have been checked, with or without a marker.
 	checked map[int]bool
-	// credible holds the nonces of the markers with credible claims, refuted the nonces that a
-	// majority contradicted.
-	credible, refuted map[string]bool
-	// sizes holds the masters' reports of the size of the previous set. If this proxy was in that
-	// era itself, former is the era, and wasMember holds the indexes of its masters.
-	sizes     map[sizeReport]bool
-	former    reconfig.Era
-	wasMember map[int]bool
-	// ended is the succession, once it is credible that this era has ended or that the masters are
-	// in a different era.
-	ended *Succession
-	// ballotSeen is when a new ballot was last seen: a change may follow. placesSeen holds the
-	// locations that were announced with ballots, by index of the master.
-	ballotSeen time.Time
-	placesSeen map[int]announcedPlace
+	// credibleNonces holds the nonces of the markers with credible claims, refutedNonces the nonces
+	// that a majority contradicted.
+	credibleNonces, refutedNonces map[string]bool
+	// sizeReports holds the masters' reports of the size of the previous set. If this proxy was in
+	// that era itself, formerEra is the era, and formerMembers holds the indexes of its masters.
+	sizeReports   map[sizeReport]bool
+	formerEra     reconfig.Era
+	formerMembers map[int]bool
+	// succession is set once it is credible that this era has ended or that the masters are in a
+	// different era.
+	succession *Succession
+	// lastNewBallot is when a new ballot was last seen: a change may follow. announcedLocations
+	// holds the locations that were announced with ballots, by index of the master.
+	lastNewBallot      time.Time
+	announcedLocations map[int]announcedLocation
 	// moveLeases holds each master's last report about the proxy that moves the locks, by index.
 	moveLeases map[int]moveLease
 }
 
-// announcedPlace is a future location of the locks, and when it was announced.
-type announcedPlace struct {
-	to location.Place
-	at time.Time
+// announcedLocation is a future location of the locks, and when it was announced.
+type announcedLocation struct {
+	target location.Place
+	seen   time.Time
 }
 
-type sizeReport struct{ masters, master int }
+// sizeReport is a master's report of the size of the previous set.
+type sizeReport struct{ size, master int }
 
-func newEraTracker(masters []Master, joins *reconfig.Era, now time.Time) *eraTracker {
+func newEraTracker(masters []Master, joined *reconfig.Era, now time.Time) *eraTracker {
 	e := &eraTracker{
-		claims: map[int]eraClaim{}, checked: map[int]bool{}, credible: map[string]bool{}, refuted: map[string]bool{},
-		sizes: map[sizeReport]bool{}, placesSeen: map[int]announcedPlace{}, moveLeases: map[int]moveLease{},
+		claims: map[int]eraClaim{}, checked: map[int]bool{}, credibleNonces: map[string]bool{}, refutedNonces: map[string]bool{},
+		sizeReports: map[sizeReport]bool{}, announcedLocations: map[int]announcedLocation{}, moveLeases: map[int]moveLease{},
 	}
 	for _, m := range masters {
 		e.names = append(e.names, m.Name)
 	}
-	if joins != nil {
-		e.known, e.own, e.since = true, *joins, now
+	if joined != nil {
+		e.ownEraKnown, e.ownEra, e.ownEraSince = true, *joined, now
 	}
 	return e
 }
@@ -81,12 +82,12 @@ func newEraTracker(masters []Master, joins *reconfig.Era, now time.Time) *eraTra
 func (e *eraTracker) setFormer(former *eraTracker) {
 	former.mu.Lock()
 	defer former.mu.Unlock()
-	if !e.known || !former.known || former.own.Number+1 != e.own.Number {
+	if !e.ownEraKnown || !former.ownEraKnown || former.ownEra.Number+1 != e.ownEra.Number {
 		return
 	}
-	e.former, e.wasMember = former.own, map[int]bool{}
+	e.formerEra, e.formerMembers = former.ownEra, map[int]bool{}
 	for i, name := range e.names {
-		e.wasMember[i] = slices.Contains(former.names, name)
+		e.formerMembers[i] = slices.Contains(former.names, name)
 	}
 }
 
@@ -99,69 +100,69 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	e.checked[i] = true
 	if !v.Marker.Valid {
 		delete(e.claims, i)
-		return e.settle(now)
+		return e.determineEra(now)
 	}
 	era, ballot, _ := strings.Cut(v.Promise, " ")
-	had := e.claims[i]
-	s := eraClaim{
-		Marker: m, era: era, ballot: ballot, first: had.first, last: v.Sighting.Sent,
-		alive: m.RunID == v.RunID, former: e.wasMember[i],
+	previous := e.claims[i]
+	claim := eraClaim{
+		Marker: m, promiseEra: era, promiseBallot: ballot, firstSeen: previous.firstSeen, lastAsked: v.ClockReading.Sent,
+		sameRun: m.RunID == v.RunID, wasMember: e.formerMembers[i],
 	}
-	if had.Nonce != m.Nonce || had.Era != m.Era || !had.Seal.Is(m.Seal.Change) {
-		s.first = now
+	if previous.Nonce != m.Nonce || previous.Era != m.Era || !previous.Seal.Is(m.Seal.Change) {
+		claim.firstSeen = now
 	}
-	if s.ballot != had.ballot && had.Nonce != "" {
-		e.ballotSeen = now
-		if _, text, found := strings.Cut(s.ballot, placeSeparator); found && s.era == m.Era.String() {
-			e.placesSeen[i] = announcedPlace{location.Parse(text), now}
+	if claim.promiseBallot != previous.promiseBallot && previous.Nonce != "" {
+		e.lastNewBallot = now
+		if _, text, found := strings.Cut(claim.promiseBallot, locationSeparator); found && claim.promiseEra == m.Era.String() {
+			e.announcedLocations[i] = announcedLocation{location.Parse(text), now}
 		}
 	}
-	e.claims[i] = s
-	settled := e.settle(now)
-	if e.positionOf(s) == positionFormer {
-		e.sizes[sizeReport{s.Seal.Before, i}] = true
+	e.claims[i] = claim
+	settled := e.determineEra(now)
+	if e.positionOf(claim) == positionFormer {
+		e.sizeReports[sizeReport{claim.Seal.Before, i}] = true
 	}
-	for _, claim := range e.claims {
-		if e.positionOf(claim) == positionEnded {
-			e.evaluate(claim)
+	for _, other := range e.claims {
+		if e.positionOf(other) == positionEnded {
+			e.evaluate(other)
 		}
 	}
-	return settled || s.first == now && e.positionOf(s) == positionEnded
+	return settled || claim.firstSeen == now && e.positionOf(claim) == positionEnded
 }
 
-// settle determines the present era: the era that a majority states. If no master states a
+// determineEra sets the present era to the era that a majority states. If no master states a
 // different era, fewer masters suffice: enough to share a master with every majority or, once all
 // masters have been checked, all with a marker.
-func (e *eraTracker) settle(now time.Time) (settled bool) {
-	if e.known {
+func (e *eraTracker) determineEra(now time.Time) (settled bool) {
+	if e.ownEraKnown {
 		return false
 	}
-	era, n := e.mostStated()
+	era, n := e.mostStatedEra()
 	enough := n >= vote.ReadQuorum(len(e.names)) || n > 0 && len(e.checked) == len(e.names)
 	if n < vote.Majority(len(e.names)) && (n < len(e.claims) || !enough) {
 		return false
 	}
-	e.known, e.own = true, era
+	e.ownEraKnown, e.ownEra = true, era
 	if era.Number > 0 {
-		e.since = now
+		e.ownEraSince = now
 	}
-	if e.ended != nil && e.ended.Era.Number < era.Number {
-		e.ended = nil // ended is the predecessor of the present era
+	if e.succession != nil && e.succession.Era.Number < era.Number {
+		e.succession = nil // ended is the predecessor of the present era
 	}
 	return true
 }
 
-// mostStated returns the era that most masters state, the latest one if several tie.
-func (e *eraTracker) mostStated() (era reconfig.Era, masters int) {
-	says := map[reconfig.Era]int{}
+// mostStatedEra returns the era that most masters state, the latest one if several tie.
+func (e *eraTracker) mostStatedEra() (era reconfig.Era, masters int) {
+	counts := map[reconfig.Era]int{}
 	for _, s := range e.claims {
 		if s.Seal.IsNone() && s.Era.Is(e.names) {
-			says[s.Era]++
+			counts[s.Era]++
 		}
 	}
-	for one, n := range says {
-		if n > masters || n == masters && one.Number > era.Number {
-			era, masters = one, n
+	for candidate, n := range counts {
+		if n > masters || n == masters && candidate.Number > era.Number {
+			era, masters = candidate, n
 		}
 	}
 	return era, masters
@@ -184,7 +185,7 @@ func (e *eraTracker) hasOpenClaim() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, s := range e.claims {
-		if e.positionOf(s) == positionEnded && !e.refuted[s.Nonce] {
+		if e.positionOf(s) == positionEnded && !e.refutedNonces[s.Nonce] {
 			return true
 		}
 	}
@@ -196,20 +197,20 @@ func (e *eraTracker) isRefuted(i int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s, marked := e.claims[i]
-	return marked && e.refuted[s.Nonce]
+	return marked && e.refutedNonces[s.Nonce]
 }
 
 func (e *eraTracker) isOver() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.ended != nil
+	return e.succession != nil
 }
 
 // hasBegun reports whether masters vote in an era with this number, or a later one.
 func (e *eraTracker) hasBegun(number int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.ended != nil && e.ended.Begun && e.ended.Era.Number >= number
+	return e.succession != nil && e.succession.Begun && e.succession.Era.Number >= number
 }
 
 // checkPause returns the time until the next check of a master that votes. It is short if a
@@ -217,60 +218,61 @@ func (e *eraTracker) hasBegun(number int) bool {
 func (e *eraTracker) checkPause(now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.known && e.own.Place.Moves() || now.Sub(e.ballotSeen) < changeTime {
+	if e.ownEraKnown && e.ownEra.Place.Moves() || now.Sub(e.lastNewBallot) < changeWindow {
 		return changePause
 	}
 	return Heartbeat
 }
 
 const (
-	// changePause is the wait between two checks during changeTime after a ballot: a decision may
+	// changePause is the wait between two checks during changeWindow after a ballot: a decision may
 	// follow.
-	changePause = 20 * time.Millisecond
-	changeTime  = 3 * Heartbeat
+	changePause  = 20 * time.Millisecond
+	changeWindow = 3 * Heartbeat
 )
 
-// placeSeparator precedes, in a ballot, the location of the locks that its proposer will want.
-const placeSeparator = "~"
+// locationSeparator precedes, in a ballot, the location of the locks that its proposer will
+// propose.
+const locationSeparator = "~"
 
 // isMoveAnnounced reports whether a move of the locks to a location was announced to enough masters
-// less than changeTime ago.
-func (e *eraTracker) isMoveAnnounced(to location.Place) bool {
+// less than changeWindow ago.
+func (e *eraTracker) isMoveAnnounced(target location.Place) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.placesSeen) == 0 { // the usual case
+	if len(e.announcedLocations) == 0 { // the usual case
 		return false
 	}
 	n, now := 0, time.Now()
-	for _, b := range e.placesSeen {
-		if b.to == to && now.Sub(b.at) < changeTime {
+	for _, b := range e.announcedLocations {
+		if b.target == target && now.Sub(b.seen) < changeWindow {
 			n++
 		}
 	}
 	return n > 0 && n >= witnessQuorum(len(e.names))
 }
 
-// stated returns the present era if it is known, else the era that most masters state. stated is
+// statedEra returns the present era if it is known, else the era that most masters state. stated is
 // false if there is none.
-func (e *eraTracker) stated() (own reconfig.Era, stated bool) {
+func (e *eraTracker) statedEra() (era reconfig.Era, stated bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.known {
-		return e.own, true
+	if e.ownEraKnown {
+		return e.ownEra, true
 	}
-	own, masters := e.mostStated()
-	return own, masters > 0
+	era, masters := e.mostStatedEra()
+	return era, masters > 0
 }
 
-// adopt makes an era the present one, unless another era is already known, and returns the present
-// era.
-func (e *eraTracker) adopt(own reconfig.Era) reconfig.Era {
+// adoptEra makes an era the present one, unless another era is already known, and returns the
+// present era.
+func (e *eraTracker) adoptEra(era reconfig.Era) reconfig.Era {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.known {
-		e.known, e.own = true, own
+	if !e.ownEraKnown {
+		e.ownEraKnown, e.ownEra = true, era
 	}
-	return e.own
+	return e.ownEra
 }
 
 // recordSuffix returns the end of the nonces of this era's quarantine records. It ties a claim to
@@ -278,24 +280,24 @@ func (e *eraTracker) adopt(own reconfig.Era) reconfig.Era {
 func (e *eraTracker) recordSuffix() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.own.Number == 0 {
+	if e.ownEra.Number == 0 {
 		return ""
 	}
-	return "." + strconv.Itoa(e.own.Number)
+	return "." + strconv.Itoa(e.ownEra.Number)
 }
 
-// isNumbered reports whether markers show which masters belong to the era.
-func (e *eraTracker) isNumbered() bool {
+// markersShowMasters reports whether markers show which masters belong to the era.
+func (e *eraTracker) markersShowMasters() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.known && e.own.Number > 0
+	return e.ownEraKnown && e.ownEra.Number > 0
 }
 
-// isPlaced reports whether markers show the location of the locks.
-func (e *eraTracker) isPlaced() bool {
+// markersShowLocation reports whether markers show the location of the locks.
+func (e *eraTracker) markersShowLocation() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.known && e.own.Place != location.Undecided
+	return e.ownEraKnown && e.ownEra.Place != location.Undecided
 }
 
 // age returns how long this proxy has known that the era follows an earlier one. During that time
@@ -303,10 +305,10 @@ func (e *eraTracker) isPlaced() bool {
 func (e *eraTracker) age(now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.since.IsZero() {
+	if e.ownEraSince.IsZero() {
 		return 1<<63 - 1
 	}
-	return now.Sub(e.since)
+	return now.Sub(e.ownEraSince)
 }
 
 // formerSize returns the size of the previous set, as most of its masters state it, or zero if
@@ -314,36 +316,36 @@ func (e *eraTracker) age(now time.Time) time.Duration {
 func (e *eraTracker) formerSize() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	says, before := map[int]int{}, 0
-	for t := range e.sizes {
-		if says[t.masters]++; says[t.masters] > says[before] || says[t.masters] == says[before] && t.masters > before {
-			before = t.masters
+	counts, size := map[int]int{}, 0
+	for report := range e.sizeReports {
+		if counts[report.size]++; counts[report.size] > counts[size] || counts[report.size] == counts[size] && report.size > size {
+			size = report.size
 		}
 	}
-	return before
+	return size
 }
 
 // isCredible reports whether the seal of the marker with this nonce counts.
 func (e *eraTracker) isCredible(nonce string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.credible[nonce]
+	return e.credibleNonces[nonce]
 }
 
-// Except returns the guards of all masters except the named ones.
-func (s *Set) Except(names []string) []*Guard {
-	var others []*Guard
+// GuardsExcept returns the guards of all masters except the named ones.
+func (s *Set) GuardsExcept(names []string) []*Guard {
+	var guards []*Guard
 	for _, g := range s.guards {
 		if !slices.Contains(names, g.Name) {
-			others = append(others, g)
+			guards = append(guards, g)
 		}
 	}
-	return others
+	return guards
 }
 
 // moveLease is a master's report about the proxy that moves the locks.
 type moveLease struct {
-	// asked is when the master was last asked, renewed when it last named a proxy that moves the
-	// locks.
-	asked, renewed time.Time
+	// lastAsked is when the master was last asked, lastRenewed when it last named a proxy that
+	// moves the locks.
+	lastAsked, lastRenewed time.Time
 }

@@ -15,61 +15,61 @@ import (
 // TestMarkerPositions checks the meaning of a marker to proxies with these masters that know a
 // former era.
 func TestMarkerPositions(t *testing.T) {
-	own, other := []string{"a", "b", "c"}, []string{"a", "b", "d"}
-	to := func(names []string) reconfig.Change { return reconfig.Change{Before: 3, Names: names} }
-	first, none := reconfig.Era{}, marker.Marker{Proof: "none"}
-	otherSecond, ownSecond := to(other).After(first), to(own).After(first)
-	ownThird := to(own).After(otherSecond)
-	votes := func(e reconfig.Era) marker.Marker { return marker.Marker{Era: e} }
-	sealed := func(e reconfig.Era, names []string) marker.Marker {
-		return marker.Marker{Era: e, Seal: reconfig.Seal{Ballot: "1", Change: to(names)}}
+	ownNames, otherNames := []string{"a", "b", "c"}, []string{"a", "b", "d"}
+	changeTo := func(names []string) reconfig.Change { return reconfig.Change{Before: 3, Names: names} }
+	firstEra, noMarker := reconfig.Era{}, marker.Marker{Proof: "none"}
+	otherSecond, ownSecond := changeTo(otherNames).After(firstEra), changeTo(ownNames).After(firstEra)
+	ownThird := changeTo(ownNames).After(otherSecond)
+	votingIn := func(e reconfig.Era) marker.Marker { return marker.Marker{Era: e} }
+	sealedFor := func(e reconfig.Era, names []string) marker.Marker {
+		return marker.Marker{Era: e, Seal: reconfig.Seal{Ballot: "1", Change: changeTo(names)}}
 	}
 	for _, test := range []struct {
-		name       string
-		statements []marker.Marker // of the masters in turn
-		want       eraPosition     // of the last master
-		over       bool
+		name    string
+		markers []marker.Marker // of the masters in turn
+		want    eraPosition     // of the last master
+		isOver  bool
 	}{
-		{"too few told", []marker.Marker{votes(first)}, positionUnknown, false},
-		{"the others have no markers", []marker.Marker{none, none, votes(first)}, positionOwn, false},
-		{"one has no marker", []marker.Marker{none, votes(first)}, positionUnknown, false},
-		{"the first set", []marker.Marker{votes(first), votes(first)}, positionOwn, false},
-		{"ours, numbered", []marker.Marker{votes(ownSecond), votes(ownSecond)}, positionOwn, false},
-		{"another set", []marker.Marker{votes(otherSecond), votes(otherSecond)}, positionEnded, true},
-		{"one of another set", []marker.Marker{votes(otherSecond)}, positionEnded, false},
-		{"one of another set, and a majority of ours", []marker.Marker{votes(first), votes(first), votes(otherSecond)},
+		{"too few told", []marker.Marker{votingIn(firstEra)}, positionUnknown, false},
+		{"the others have no markers", []marker.Marker{noMarker, noMarker, votingIn(firstEra)}, positionOwn, false},
+		{"one has no marker", []marker.Marker{noMarker, votingIn(firstEra)}, positionUnknown, false},
+		{"the first set", []marker.Marker{votingIn(firstEra), votingIn(firstEra)}, positionOwn, false},
+		{"ours, numbered", []marker.Marker{votingIn(ownSecond), votingIn(ownSecond)}, positionOwn, false},
+		{"another set", []marker.Marker{votingIn(otherSecond), votingIn(otherSecond)}, positionEnded, true},
+		{"one of another set", []marker.Marker{votingIn(otherSecond)}, positionEnded, false},
+		{"one of another set, and a majority of ours", []marker.Marker{votingIn(firstEra), votingIn(firstEra), votingIn(otherSecond)},
 			positionEnded, false},
-		{"one of a later set of ours, and a majority of ours", []marker.Marker{votes(first), votes(first),
-			votes(ownThird)}, positionEnded, false},
-		{"one of an earlier set", []marker.Marker{votes(ownSecond), votes(ownSecond), votes(first)}, positionStale, false},
-		{"one sealed for others", []marker.Marker{votes(first), votes(first), sealed(first, other)}, positionEnded, false},
-		{"two sealed for others", []marker.Marker{votes(first), sealed(first, other), sealed(first, other)},
+		{"one of a later set of ours, and a majority of ours", []marker.Marker{votingIn(firstEra), votingIn(firstEra),
+			votingIn(ownThird)}, positionEnded, false},
+		{"one of an earlier set", []marker.Marker{votingIn(ownSecond), votingIn(ownSecond), votingIn(firstEra)}, positionStale, false},
+		{"one sealed for others", []marker.Marker{votingIn(firstEra), votingIn(firstEra), sealedFor(firstEra, otherNames)}, positionEnded, false},
+		{"two sealed for others", []marker.Marker{votingIn(firstEra), sealedFor(firstEra, otherNames), sealedFor(firstEra, otherNames)},
 			positionEnded, true},
-		{"sealed for us, and nobody has joined", []marker.Marker{sealed(first, own), sealed(first, own)}, positionEnded, true},
-		{"sealed for us, and some have joined", []marker.Marker{votes(ownSecond), votes(ownSecond), sealed(first, own)},
+		{"sealed for us, and nobody has joined", []marker.Marker{sealedFor(firstEra, ownNames), sealedFor(firstEra, ownNames)}, positionEnded, true},
+		{"sealed for us, and some have joined", []marker.Marker{votingIn(ownSecond), votingIn(ownSecond), sealedFor(firstEra, ownNames)},
 			positionFormer, false},
-		{"some have joined, and others are sealed for us", []marker.Marker{sealed(first, own), votes(ownSecond),
-			votes(ownSecond)}, positionOwn, false},
-		{"sealed for others long ago", []marker.Marker{votes(ownThird), votes(ownThird), sealed(first, other)},
+		{"some have joined, and others are sealed for us", []marker.Marker{sealedFor(firstEra, ownNames), votingIn(ownSecond),
+			votingIn(ownSecond)}, positionOwn, false},
+		{"sealed for others long ago", []marker.Marker{votingIn(ownThird), votingIn(ownThird), sealedFor(firstEra, otherNames)},
 			positionStale, false},
-		{"sealed for us later", []marker.Marker{votes(ownThird), votes(ownThird), sealed(otherSecond, own)},
+		{"sealed for us later", []marker.Marker{votingIn(ownThird), votingIn(ownThird), sealedFor(otherSecond, ownNames)},
 			positionFormer, false},
-		{"others follow us", []marker.Marker{votes(ownSecond), sealed(ownSecond, other),
-			votes(to(other).After(ownSecond))}, positionEnded, true},
-		{"we follow others who followed us", []marker.Marker{sealed(otherSecond, own), votes(ownThird),
-			votes(ownThird)}, positionOwn, false},
+		{"others follow us", []marker.Marker{votingIn(ownSecond), sealedFor(ownSecond, otherNames),
+			votingIn(changeTo(otherNames).After(ownSecond))}, positionEnded, true},
+		{"we follow others who followed us", []marker.Marker{sealedFor(otherSecond, ownNames), votingIn(ownThird),
+			votingIn(ownThird)}, positionOwn, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, nil, time.Now())
-			for i, m := range test.statements {
+			for i, m := range test.markers {
 				v := reportOf(m, i)
-				if m.Proof == none.Proof {
+				if m.Proof == noMarker.Proof {
 					v.Marker = marker.ReadMarker("")
 				}
 				e.observe(i, v, time.Now())
 			}
-			if got := e.position(len(test.statements) - 1); got != test.want || e.isOver() != test.over {
-				t.Errorf("got %v, over %v; want %v, %v", got, e.isOver(), test.want, test.over)
+			if got := e.position(len(test.markers) - 1); got != test.want || e.isOver() != test.isOver {
+				t.Errorf("got %v, over %v; want %v, %v", got, e.isOver(), test.want, test.isOver)
 			}
 		})
 	}
@@ -80,48 +80,48 @@ func reportOf(m marker.Marker, i int) Report {
 	m.RunID, m.ReplID, m.Nonce, m.Proof, m.Address = "r", "p", fmt.Sprintf("n%d:%s:%s", i, m.Era, m.Seal),
 		marker.ProofLease, "a"
 	v := Report{RunID: "r", Marker: marker.ReadMarker(m.String() + "@0")}
-	v.Sighting.Sent = time.Now()
+	v.ClockReading.Sent = time.Now()
 	return v
 }
 
 // TestClaims checks that one master's claim is credible if another master supports it, and refuted
-// once a majority was asked since and does not support it.
+// once a majority was asked after it and does not support it.
 func TestClaims(t *testing.T) {
-	others := reconfig.Change{Before: 3, Names: []string{"a", "b", "d"}}
-	seal := marker.Marker{Seal: reconfig.Seal{Ballot: "05", Change: others}}
-	later := marker.Marker{Era: others.After(reconfig.Era{})}
+	change := reconfig.Change{Before: 3, Names: []string{"a", "b", "d"}}
+	seal := marker.Marker{Seal: reconfig.Seal{Ballot: "05", Change: change}}
+	laterEra := marker.Marker{Era: change.After(reconfig.Era{})}
 	for _, test := range []struct {
-		name          string
-		claim         marker.Marker
-		promise       string // of another master
-		over, refuted bool
+		name            string
+		claim           marker.Marker
+		promise         string // of another master
+		isOver, refuted bool
 	}{
 		{"a seal", seal, "", false, true},
 		{"a seal of a ballot that another master promised", seal, "0 05", true, false},
 		{"a seal, and a promise below it", seal, "0 04", false, true},
 		{"a seal, and a promise of another set", seal, "1.3.x 06", false, true},
-		{"a later set", later, "0 05", false, true},
+		{"a later set", laterEra, "0 05", false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, nil, time.Now())
-			take := func(i int, m marker.Marker, promise string) {
+			observe := func(i int, m marker.Marker, promise string) {
 				v := reportOf(m, i)
 				v.Promise = promise
 				e.observe(i, v, time.Now())
 			}
-			take(1, marker.Marker{}, "")
-			take(2, marker.Marker{}, "")
-			take(0, test.claim, "")
+			observe(1, marker.Marker{}, "")
+			observe(2, marker.Marker{}, "")
+			observe(0, test.claim, "")
 			if e.isOver() || !e.hasOpenClaim() {
 				t.Fatalf("over %v, open %v", e.isOver(), e.hasOpenClaim())
 			}
-			take(1, marker.Marker{}, test.promise)
-			take(2, marker.Marker{}, "")
-			if e.isOver() != test.over || e.isRefuted(0) != test.refuted {
+			observe(1, marker.Marker{}, test.promise)
+			observe(2, marker.Marker{}, "")
+			if e.isOver() != test.isOver || e.isRefuted(0) != test.refuted {
 				t.Errorf("over %v, refuted %v", e.isOver(), e.isRefuted(0))
 			}
 			if e.observe(0, Report{}, time.Now()); e.hasOpenClaim() {
-				t.Error("what was flushed is still open")
+				t.Error("the claim of a flushed master is still open")
 			}
 		})
 	}
@@ -131,10 +131,10 @@ func TestClaims(t *testing.T) {
 // rejected, even if two masters have it before the others report.
 func TestSealOfAnotherSize(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
-	own := reconfig.Change{Before: 5, Names: names}.After(reconfig.Era{})
+	ownEra := reconfig.Change{Before: 5, Names: names}.After(reconfig.Era{})
 	for before, want := range map[int]bool{1: false, 5: true} {
 		e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}}, nil, time.Now())
-		seal := marker.Marker{Era: own, Seal: reconfig.Seal{Ballot: "05",
+		seal := marker.Marker{Era: ownEra, Seal: reconfig.Seal{Ballot: "05",
 			Change: reconfig.Change{Before: before, Names: append([]string{"f"}, names[1:before]...)}}}
 		for i := range 2 {
 			e.observe(i, reportOf(seal, i), time.Now())
@@ -149,13 +149,13 @@ func TestSealOfAnotherSize(t *testing.T) {
 // different set. The master has not voted in that era since, so its data count like the data of
 // masters sealed for this set. They do not count if the master restarted, or was not in that era.
 func TestSealedByAnotherBallot(t *testing.T) {
-	third := reconfig.Change{Before: 3, Names: []string{"a", "b", "c"}}.After(reconfig.Era{Number: 2})
-	former := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, &third, time.Now())
-	own := reconfig.Change{Before: 3, Names: []string{"a", "b", "c", "d"}}.After(former.own)
-	sealed := marker.Marker{Era: former.own,
+	thirdEra := reconfig.Change{Before: 3, Names: []string{"a", "b", "c"}}.After(reconfig.Era{Number: 2})
+	former := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, &thirdEra, time.Now())
+	ownEra := reconfig.Change{Before: 3, Names: []string{"a", "b", "c", "d"}}.After(former.ownEra)
+	sealed := marker.Marker{Era: former.ownEra,
 		Seal: reconfig.Seal{Ballot: "1", Change: reconfig.Change{Before: 3, Names: []string{"a", "b", "c", "x"}}}}
-	long := sealed
-	long.Era.Number--
+	sealedEarlier := sealed
+	sealedEarlier.Era.Number--
 	for _, test := range []struct {
 		name   string
 		master int
@@ -166,9 +166,9 @@ func TestSealedByAnotherBallot(t *testing.T) {
 		{"of the set before", 2, sealed, "r", positionFormer},
 		{"restarted since", 2, sealed, "2", positionStale},
 		{"new", 3, sealed, "r", positionStale},
-		{"sealed long ago", 2, long, "r", positionStale},
+		{"sealed long ago", 2, sealedEarlier, "r", positionStale},
 	} {
-		e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}, &own, time.Now())
+		e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}, &ownEra, time.Now())
 		e.setFormer(former)
 		v := reportOf(test.marker, test.master)
 		v.RunID = test.runID
@@ -179,15 +179,16 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	}
 }
 
-// TestLatestSuccessionStands checks that the tracker adopts the change of masters that began last.
-func TestLatestSuccessionStands(t *testing.T) {
+// TestTrackerAdoptsLatestSuccession checks that the tracker adopts the change of masters that began
+// last.
+func TestTrackerAdoptsLatestSuccession(t *testing.T) {
 	e := newEraTracker([]Master{{Name: "a"}, {Name: "c"}}, &reconfig.Era{}, time.Now())
 	change := reconfig.Change{Before: 2, Names: []string{"b", "c"}}
 	next := change.After(reconfig.Era{})
 	e.observe(0, reportOf(marker.Marker{Era: next}, 0), time.Now())
 	e.observe(1, reportOf(marker.Marker{Seal: reconfig.Seal{Ballot: "1", Change: change}}, 1), time.Now())
-	if e.ended == nil || !e.ended.Begun || e.ended.Era != next {
-		t.Errorf("%+v", e.ended)
+	if e.succession == nil || !e.succession.Begun || e.succession.Era != next {
+		t.Errorf("%+v", e.succession)
 	}
 }
 
@@ -228,40 +229,40 @@ func TestPromiseAndSeal(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	want(answered(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh), "1")
-	stands, field := m.String()+"@0", "n1@0"
-	want(answered(t, w, script.Promise, "other@0", "05", field, "0"), "[-1]")
-	want(answered(t, w, script.Promise, stands, "05", field, "0"), "[1 1099511627777 …")
-	want(answered(t, w, script.Promise, stands, "05", field, "0"), "[0 05]")
-	want(answered(t, w, script.Promise, stands, "04", field, "0"), "[0 05]")
-	want(answered(t, w, script.Promise, stands, "06", field, "0"), "[1 1099511627778 …")
+	want(runScript(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh), "1")
+	value, field := m.String()+"@0", "n1@0"
+	want(runScript(t, w, script.Promise, "other@0", "05", field, "0"), "[-1]")
+	want(runScript(t, w, script.Promise, value, "05", field, "0"), "[1 1099511627777 …")
+	want(runScript(t, w, script.Promise, value, "05", field, "0"), "[0 05]")
+	want(runScript(t, w, script.Promise, value, "04", field, "0"), "[0 05]")
+	want(runScript(t, w, script.Promise, value, "06", field, "0"), "[1 1099511627778 …")
 	next := m
 	next.Nonce, next.Seal = "n2", reconfig.Seal{Ballot: "05",
 		Change: reconfig.Change{Before: 1, Names: []string{"b:1"}}}
-	want(answered(t, w, script.Seal, stands, "05", next.String(), "0"), "0")
-	want(answered(t, w, script.Seal, "other@0", "06", next.String(), "0"), "-1")
+	want(runScript(t, w, script.Seal, value, "05", next.String(), "0"), "0")
+	want(runScript(t, w, script.Seal, "other@0", "06", next.String(), "0"), "-1")
 	next.Seal.Ballot = "06"
-	want(answered(t, w, script.Seal, stands, "06", next.String(), "0"), "1")
-	want(answered(t, w, script.Seal, stands, "06", next.String(), "0"), "-1")
+	want(runScript(t, w, script.Seal, value, "06", next.String(), "0"), "1")
+	want(runScript(t, w, script.Seal, value, "06", next.String(), "0"), "-1")
 	if n, err := w.Client(0).HIncrBy(t.Context(), script.SequenceKey, field, 1).Result(); err != nil || n != 1 {
-		t.Errorf("the sequence of before goes on: %d, %v", n, err)
+		t.Errorf("the sequence of the former marker continues: %d, %v", n, err)
 	}
-	want(answered(t, w, script.Promise, next.String()+"@0", "01", "n2@0", "1.1.x"), "[1 …") // another era
-	want(answered(t, w, script.Await, next.String()+"@0", "record"), "1")
-	want(answered(t, w, script.Await, next.String()+"@0", "another"), "0")
+	want(runScript(t, w, script.Promise, next.String()+"@0", "01", "n2@0", "1.1.x"), "[1 …") // another era
+	want(runScript(t, w, script.AddRecord, next.String()+"@0", "record"), "1")
+	want(runScript(t, w, script.AddRecord, next.String()+"@0", "another"), "0")
 }
 
-// TestSealIsNoFreshStart checks a master that was admitted by a fresh start, and sealed by two
+// TestSealedMasterCanJoin checks a master that was admitted by a fresh start, and sealed by two
 // ballots. It has lost nothing, neither for a proxy that counted its votes before, nor for a proxy
 // that found it sealed.
-func TestSealIsNoFreshStart(t *testing.T) {
+func TestSealedMasterCanJoin(t *testing.T) {
 	w := startRedis(t)
 	s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }},
 		[]Master{{Name: "a:1", Conn: w, IsDown: func() bool { return false }, Wake: func() {}}})
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
-	answered(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh)
+	runScript(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh)
 	s.guards[0].grantVote(m, false)
-	past := history{name: "a:1", nonce: m.Nonce, runID: "1", lives: true, position: positionFormer}
+	past := history{name: "a:1", nonce: m.Nonce, runID: "1", mayHoldLock: true, position: positionFormer}
 	for _, ballot := range []string{"000000000001", "000000000002"} {
 		if _, err := s.Decide(t.Context(), reconfig.Era{}, reconfig.Change{Before: 1, Names: []string{"a:1", "b:1"}},
 			func(uint64) string { return ballot }); err != nil {
@@ -272,10 +273,10 @@ func TestSealIsNoFreshStart(t *testing.T) {
 		if sealed := v.Marker.Value; err != nil || sealed.Nonce == past.nonce || sealed.Seal.Ballot != ballot {
 			t.Fatalf("it has the marker %q, %v", text, err)
 		}
-		if verdict, why := judge(v, past); verdict != actionJoin {
-			t.Errorf("sealed by ballot %s: %v, %s", ballot, verdict, why)
+		if action, reason := judge(v, past); action != actionJoin {
+			t.Errorf("sealed by ballot %s: %v, %s", ballot, action, reason)
 		}
-		s.eras.credible[v.Marker.Value.Nonce] = true
+		s.eras.credibleNonces[v.Marker.Value.Nonce] = true
 		s.guards[0].grantVote(v.Marker.Value, true)
 		past.nonce = v.Marker.Value.Nonce
 	}
@@ -300,15 +301,15 @@ func TestRejoin(t *testing.T) {
 		{"it was sealed long ago", func(realRedis) { time.Sleep(60 * time.Millisecond) }, "-1"},
 		{"when is not known", func(w realRedis) { w.Client(0).HDel(t.Context(), script.SequenceKey, "sealed") }, "-1"},
 		{"it did already", func(w realRedis) {
-			answered(t, w, script.Rejoin, sealed.String()+"@0", next.String(), "60000")
+			runScript(t, w, script.Rejoin, sealed.String()+"@0", next.String(), "60000")
 		}, "0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := startRedis(t)
-			answered(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh)
-			answered(t, w, script.Enrol, m.String(), "3", "lost")
-			answered(t, w, script.Promise, m.String()+"@0", "06", "n1@0", "0")
-			if got := answered(t, w, script.Seal, m.String()+"@0", "06", sealed.String(), "0"); got != "1" {
+			runScript(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh)
+			runScript(t, w, script.Enrol, m.String(), "3", "lost")
+			runScript(t, w, script.Promise, m.String()+"@0", "06", "n1@0", "0")
+			if got := runScript(t, w, script.Seal, m.String()+"@0", "06", sealed.String(), "0"); got != "1" {
 				t.Fatalf("it is not sealed: %s", got)
 			}
 			test.before(w)
@@ -316,7 +317,7 @@ func TestRejoin(t *testing.T) {
 			if test.want == "-1" {
 				within = "50"
 			}
-			got := answered(t, w, script.Rejoin, sealed.String()+"@0", next.String(), within)
+			got := runScript(t, w, script.Rejoin, sealed.String()+"@0", next.String(), within)
 			in0, in3 := w.Client(0).Get(t.Context(), script.MarkerKey).Val(),
 				w.Client(3).Get(t.Context(), script.MarkerKey).Val()
 			if got != test.want || got == "1" && (in0 != next.String()+"@0" || in3 != next.String()+"@3") {

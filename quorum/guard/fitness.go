@@ -10,17 +10,17 @@ type UnfitError struct {
 func (e *UnfitError) Error() string { return e.Why }
 
 // IsReplica reports whether the master is unfit because it is a replica.
-func (e *UnfitError) IsReplica() bool { return e.Why == whyReplica }
+func (e *UnfitError) IsReplica() bool { return e.Why == unfitReplica }
 
 // The reasons why a master is unfit. After DuplicateServer comes the name of another master.
 const (
-	whyReplica      = "it is a replica: locks written there are lost at its next sync"
+	unfitReplica    = "it is a replica: locks written there are lost at its next sync"
 	DuplicateServer = "it is the same server as "
-	whyProxy        = "it is a redlock-proxy: masters must be Redis servers"
-	whyNewer        = "proxies of a later version use it: upgrade this proxy"
+	unfitProxy      = "it is a redlock-proxy: masters must be Redis servers"
+	unfitNewer      = "proxies of a later version use it: upgrade this proxy"
 )
 
-func whyPolicy(policy string) string {
+func unfitPolicy(policy string) string {
 	return "maxmemory-policy " + policy + " may evict a lock: set noeviction"
 }
 
@@ -29,13 +29,13 @@ func whyPolicy(policy string) string {
 func (v Report) Unfit() string {
 	switch {
 	case v.Proxy:
-		return whyProxy
+		return unfitProxy
 	case v.isNewer():
-		return whyNewer
+		return unfitNewer
 	case v.Role != "" && v.Role != "master":
-		return whyReplica
+		return unfitReplica
 	case v.Policy != "" && v.Policy != "noeviction":
-		return whyPolicy(v.Policy)
+		return unfitPolicy(v.Policy)
 	default:
 		return ""
 	}

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// freshAnswer is the treatment of a master without marker and record.
-type freshAnswer int
+// freshDecision is the decision about a master without marker and record.
+type freshDecision int
 
 const (
-	freshRefuse freshAnswer = iota // quarantine
-	freshWait                      // wait: some masters have not been reached, or not for long enough
-	freshAdmit                     // all are fresh: let the master vote at once
+	freshRefuse freshDecision = iota // quarantine
+	freshWait                        // wait: some masters have not been reached, or not for long enough
+	freshAdmit                       // all are fresh: let the master vote at once
 )
 
 // FreshStartTime is how long all masters must be seen empty for a fresh start.
-const FreshStartTime = allChecked
+const FreshStartTime = allCheckedTime
 
 const (
 	// freshPatience is the time limit for reaching all masters.
 	freshPatience = 30 * time.Second
-	// mixedPatience is how long some masters may have a marker while others have none: another
-	// proxy may be doing its fresh start.
+	// mixedPatience is how long some masters may have a marker while the remaining masters have
+	// none: another proxy may be doing its fresh start.
 	mixedPatience = time.Second
 	// freshPause is the wait between two checks during a fresh start.
 	freshPause = 50 * time.Millisecond
@@ -35,27 +35,28 @@ type freshStart struct {
 	mu         sync.Mutex
 	masters    int
 	ended      bool
-	began      time.Time
+	start      time.Time
 	mixedSince time.Time
 	// allEmptySince is the time since which all masters have been seen empty.
 	allEmptySince time.Time
-	// empty holds the run_ids of the masters seen empty, by index. done holds the masters that were
-	// admitted or have a marker.
-	empty map[int]string
-	done  map[int]bool
+	// emptyRunIDs holds the run_ids of the masters seen empty, by index. markedMasters holds the
+	// masters that were admitted or have a marker.
+	emptyRunIDs   map[int]string
+	markedMasters map[int]bool
 }
 
 func newFreshStart(masters int, wanted bool) *freshStart {
-	return &freshStart{masters: masters, ended: !wanted, empty: map[int]string{}, done: map[int]bool{}}
+	return &freshStart{masters: masters, ended: !wanted, emptyRunIDs: map[int]string{}, markedMasters: map[int]bool{}}
 }
 
+// noteMarked records that a master was admitted or has a marker.
 func (f *freshStart) noteMarked(i int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.done[i] = true
+	f.markedMasters[i] = true
 }
 
-// end ends the fresh start, because a master is neither empty nor votes.
+// end ends the fresh start, because a master is neither empty nor has a vote.
 func (f *freshStart) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,33 +70,33 @@ func (f *freshStart) isOver() bool {
 	return f.ended
 }
 
-// decide returns the treatment of a master without a marker. If the master has a record, the record
-// shows that it had no marker before.
-func (f *freshStart) decide(i int, runID string, empty bool, now time.Time) freshAnswer {
+// decide returns the decision about a master without a marker. If the master has a record, the
+// record shows that it had no marker before.
+func (f *freshStart) decide(i int, runID string, isEmpty bool, now time.Time) freshDecision {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.began.IsZero() {
-		f.began = now
+	if f.start.IsZero() {
+		f.start = now
 	}
-	known, seen := f.empty[i]
+	emptyRunID, seenEmpty := f.emptyRunIDs[i]
 	switch {
-	case f.ended || f.done[i]:
+	case f.ended || f.markedMasters[i]:
 		return freshRefuse
-	case !empty || seen && known != runID:
+	case !isEmpty || seenEmpty && emptyRunID != runID:
 		f.ended = true
 		return freshRefuse
 	}
-	f.empty[i] = runID
-	if f.allEmptySince.IsZero() && len(f.empty) == f.masters {
+	f.emptyRunIDs[i] = runID
+	if f.allEmptySince.IsZero() && len(f.emptyRunIDs) == f.masters {
 		f.allEmptySince = now
 	}
 	if !f.allEmptySince.IsZero() && now.Sub(f.allEmptySince) >= FreshStartTime {
 		return freshAdmit
 	}
-	if len(f.done) == 0 {
+	if len(f.markedMasters) == 0 {
 		f.mixedSince = now
 	}
-	if now.Sub(f.began) > freshPatience || now.Sub(f.mixedSince) > mixedPatience {
+	if now.Sub(f.start) > freshPatience || now.Sub(f.mixedSince) > mixedPatience {
 		f.ended = true
 		return freshRefuse
 	}

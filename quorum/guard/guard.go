@@ -30,51 +30,53 @@ type Guard struct {
 
 	mu    sync.Mutex
 	clock masterClock
-	// trust is the trust under which the master's votes count. last is the latest trust, present or
-	// former. term counts how often the trust was given or taken.
-	trust, last trust
-	term        uint64
-	// changed is when the trust was last given or taken.
-	changed time.Time
+	// trust is the trust under which the master's votes count. lastTrust is the latest trust,
+	// present or former. term counts how often the trust was given or withdrawn.
+	trust, lastTrust trust
+	term             uint64
+	// voteChanged is when the trust was last given or withdrawn.
+	voteChanged time.Time
 	// catchUps is the number of catch-ups that this proxy did for the master.
 	catchUps int64
-	// voted is when a vote last counted. proved is when the master last showed that it is the
+	// lastVote is when a vote last counted. lastProof is when the master last proved that it is the
 	// server that votes.
-	voted, proved time.Time
-	// announced is when the master will vote again, according to the last log message.
-	announced time.Time
+	lastVote, lastProof time.Time
+	// announcedReady is when the master votes again, according to the last log message.
+	announcedReady time.Time
 	// cause is the reason why the master does not vote. It is meaningless while the master votes.
 	cause *QuarantineError
-	// enrolled holds the databases with the marker, suspectDBs the databases that seem to have lost
-	// it.
-	enrolled, suspectDBs map[int]bool
+	// enrolledDBs holds the databases with the marker, suspectDBs the databases that seem to have
+	// lost it.
+	enrolledDBs, suspectDBs map[int]bool
 	// seqs holds the highest numbers seen of the master's sequences, canaries the canaries by
 	// database.
 	seqs     writeSeqs
 	canaries map[int]canary
-	// canaryMissed is set if a canary was missed, older if a sequence went back.
-	canaryMissed, older bool
+	// canaryMissed is set if a canary was missed, seqWentBack if a sequence went back.
+	canaryMissed, seqWentBack bool
 	// runID is the server's run_id at the last checkup.
 	runID string
-	// fitted is the last sighting of the master's clock that fitted, fittedNo its number, and
-	// fittedBoot its time by the machine's clock. step is the last step that did not fit.
-	fitted     Sighting
-	fittedNo   uint64
-	fittedBoot time.Duration
-	step       clockStep
-	// suspicion is why this proxy alone does not count the master's votes. blamed is set from when
-	// this proxy puts the master into quarantine for its clock until it votes again.
-	suspicion clockSuspicion
-	blamed    bool
-	// proxies holds the other proxies that announced themselves on the master.
-	proxies []Proxy
-	// differs holds the differences to other proxies, and since when each exists.
-	differs map[string]time.Time
-	// refused is why a master has no vote although its guard is off, or nil.
-	refused *QuarantineError
-	// watched is the nonce of the last quarantine record. watchedSince is when the record was first
-	// seen, by our clock.
-	watched      string
+	// lastFit is the last reading of the master's clock that fitted, lastFitNumber its number, and
+	// lastFitUptime the machine's uptime at that reading. lastStep is the last step that did not
+	// fit.
+	lastFit       ClockReading
+	lastFitNumber uint64
+	lastFitUptime time.Duration
+	lastStep      clockStep
+	// suspicion is the reason why this proxy alone does not count the master's votes. clockBlamed
+	// is set from the moment when this proxy puts the master into quarantine for its clock until
+	// the master votes again.
+	suspicion   clockSuspicion
+	clockBlamed bool
+	// otherProxies holds the other proxies that announced themselves on the master.
+	otherProxies []Proxy
+	// differencesSince holds, for each difference to other proxies, since when it exists.
+	differencesSince map[string]time.Time
+	// rulesConflict is the reason why a master has no vote although its guard is off, or nil.
+	rulesConflict *QuarantineError
+	// watchedNonce is the nonce of the last quarantine record. watchedSince is when this proxy
+	// first saw the record.
+	watchedNonce string
 	watchedSince time.Time
 }
 
@@ -82,13 +84,13 @@ type Guard struct {
 type trust struct {
 	marker.Marker
 	term uint64
-	// eraEnded is set if the master does not vote because its era has ended. It is known to have
-	// kept its data of that era.
+	// eraEnded is set if the master does not vote because its era has ended. Such a master has kept
+	// its data of that era.
 	eraEnded bool
 }
 
-// trusted returns the trust under which the master's votes count; empty if they do not count.
-func (g *Guard) trusted() trust {
+// currentTrust returns the trust under which the master's votes count; empty if they do not count.
+func (g *Guard) currentTrust() trust {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.trust
@@ -97,22 +99,22 @@ func (g *Guard) trusted() trust {
 func (g *Guard) isEnrolled(db int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.enrolled[db]
+	return g.enrolledDBs[db]
 }
 
 // enrol ensures that a database has the marker before a vote in it counts. If the database had a
 // marker and lost it, the master goes into quarantine.
-func (g *Guard) enrol(ctx context.Context, db int, under trust) {
-	lost := marker.Record{
-		RunID: under.RunID, Nonce: g.set.nonce(), Since: g.serverTime().Milliseconds(),
+func (g *Guard) enrol(ctx context.Context, db int, t trust) {
+	record := marker.Record{
+		RunID: t.RunID, Nonce: g.set.newNonce(), Since: g.serverTime().Milliseconds(),
 		Claim: marker.NoClaim, Reason: string(Flushed),
 	}
-	did, err := runInt(ctx, g.Conn, script.Enrol, under.String(), db, lost.String())
+	result, err := runInt(ctx, g.Conn, script.Enrol, t.String(), db, record.String())
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err == nil && did == 1 && g.trust.term == under.term {
-		g.enrolled[db] = true
-		g.seqs.raise(marker.InDatabase(under.Nonce, db), script.FirstSeq)
+	if err == nil && result == 1 && g.trust.term == t.term {
+		g.enrolledDBs[db] = true
+		g.seqs.raise(marker.InDatabase(t.Nonce, db), script.FirstSeq)
 		return
 	}
 	g.suspend()
@@ -122,7 +124,7 @@ func (g *Guard) enrol(ctx context.Context, db int, under trust) {
 func (g *Guard) serverTime() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.clock.ServerTime(time.Now())
+	return g.clock.LatestServerTime(time.Now())
 }
 
 // Evaluate returns the reason why the votes of a batch do not count, or nil. The master may have
@@ -134,62 +136,62 @@ func (g *Guard) Evaluate(w *Check) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.refused != nil:
-		return g.refused
+	case g.rulesConflict != nil:
+		return g.rulesConflict
 	case w.guard == nil:
 		return nil
 	}
-	if !g.voteCounts(w.trust, &w.look) || w.trust.eraEnded {
+	if !g.voteCounts(w.trust, &w.probe) || w.trust.eraEnded {
 		return g.cause
 	}
-	g.voted = w.sighting.Got
+	g.lastVote = w.clockReading.Got
 	return nil
 }
 
 // voteCounts reports whether votes count, according to the check after them. If it notices an
 // irregularity, it suspends the master until the next checkup.
-func (g *Guard) voteCounts(under trust, p *look) bool {
+func (g *Guard) voteCounts(t trust, p *probe) bool {
 	fits := true
-	if !p.sighting.IsZero() {
-		fits = g.observeClock(p.sighting)
+	if !p.clockReading.IsZero() {
+		fits = g.observeClock(p.clockReading)
 	}
 	switch {
-	case under.Nonce == "" || g.trust.term != under.term:
+	case t.Nonce == "" || g.trust.term != t.term:
 		return false
-	case p.sighting.IsZero() || !fits || !p.number:
+	case p.clockReading.IsZero() || !fits || !p.hasSequence:
 		g.suspend()
 		return false
 	case p.sequence < p.floor || p.writes && p.sequence == p.floor:
 		g.suspectDBs[p.db] = true
-		g.older = g.older || p.sequence >= script.FirstSeq
+		g.seqWentBack = g.seqWentBack || p.sequence >= script.FirstSeq
 		g.suspend()
 		return false
-	case g.expectedCanary(p).isMissed(p.canary, p.sighting.Got):
+	case g.expectedCanary(p).isMissed(p.canary, p.clockReading.Got):
 		g.canaryMissed = true
 		g.suspend()
 		return false
 	}
 	g.seqs.raise(p.field, p.sequence)
-	g.proved = p.sighting.Sent
+	g.lastProof = p.clockReading.Sent
 	return true
 }
 
-// observeClock takes a sighting of the master's clock, and reports whether it fits.
-func (g *Guard) observeClock(s Sighting) bool {
-	moved, fits := g.clock.See(s)
-	boot, no := g.set.boot(), g.set.sightings.Add(1)
+// observeClock takes a reading of the master's clock, and reports whether it fits.
+func (g *Guard) observeClock(s ClockReading) bool {
+	stepSize, fits := g.clock.Observe(s)
+	uptime, number := g.set.uptime(), g.set.clockReadings.Add(1)
 	switch {
 	case fits:
-		g.fitted, g.fittedNo, g.fittedBoot = s, no, boot
+		g.lastFit, g.lastFitNumber, g.lastFitUptime = s, number, uptime
 		return true
 	case g.clock.MayPrecede(s):
 		return false
 	}
-	missed := time.Duration(0)
-	if boot > 0 && g.fittedBoot > 0 {
-		missed = boot - g.fittedBoot - s.Got.Sub(g.fitted.Got)
+	suspended := time.Duration(0)
+	if uptime > 0 && g.lastFitUptime > 0 {
+		suspended = uptime - g.lastFitUptime - s.Got.Sub(g.lastFit.Got)
 	}
-	g.step = clockStep{At: s.Got, Moved: moved, Number: no, Missed: missed}
+	g.lastStep = clockStep{At: s.Got, Size: stepSize, Number: number, SuspendedFor: suspended}
 	return false
 }
 
@@ -200,20 +202,20 @@ func (g *Guard) suspend() {
 	}
 }
 
-// withdraw takes the vote away, also from batches in progress. It reports whether the master had
-// one.
-func (g *Guard) withdraw(why Reason) bool {
+// withdraw takes the vote away, also from batches in progress. It reports whether the master had a
+// vote.
+func (g *Guard) withdraw(reason Reason) bool {
 	if g.trust.Nonce == "" {
 		return false
 	}
 	g.term++
-	g.changed = time.Now()
-	g.trust, g.cause = trust{}, &QuarantineError{Why: why}
+	g.voteChanged = time.Now()
+	g.trust, g.cause = trust{}, &QuarantineError{Why: reason}
 	return true
 }
 
-// Withdraw takes the vote away until the next Checkup: a connection that is about to be used, or
-// the next one, reaches a different server. Outstanding replies do not count.
+// Withdraw takes the vote away until the next Checkup, because a present or new connection may
+// reach a different server. Outstanding replies do not count.
 func (g *Guard) Withdraw() {
 	if g == nil {
 		return
@@ -225,24 +227,24 @@ func (g *Guard) Withdraw() {
 
 // grantVote makes the master's votes count from now on, under a marker. If the master's era has
 // ended, it only records the marker.
-func (g *Guard) grantVote(under marker.Marker, eraEnded bool) {
-	if g.trust.Nonce == under.Nonce {
-		g.trust.Marker, g.last.Marker = under, under
+func (g *Guard) grantVote(m marker.Marker, eraEnded bool) {
+	if g.trust.Nonce == m.Nonce {
+		g.trust.Marker, g.lastTrust.Marker = m, m
 		return
 	}
-	if g.last.Nonce != under.Nonce {
-		g.enrolled, g.canaries = map[int]bool{}, map[int]canary{}
+	if g.lastTrust.Nonce != m.Nonce {
+		g.enrolledDBs, g.canaries = map[int]bool{}, map[int]canary{}
 		for field := range g.seqs {
-			if strings.HasPrefix(field, g.last.Nonce+"@") {
+			if strings.HasPrefix(field, g.lastTrust.Nonce+"@") {
 				delete(g.seqs, field)
 			}
 		}
 	}
 	g.term++
-	g.changed = time.Now()
-	g.trust = trust{Marker: under, term: g.term, eraEnded: eraEnded}
-	g.last = g.trust
-	g.seqs.raise(marker.InDatabase(under.Nonce, 0), script.FirstSeq)
+	g.voteChanged = time.Now()
+	g.trust = trust{Marker: m, term: g.term, eraEnded: eraEnded}
+	g.lastTrust = g.trust
+	g.seqs.raise(marker.InDatabase(m.Nonce, 0), script.FirstSeq)
 }
 
 // Conn is the guard's access to a master, outside of batches.
@@ -268,50 +270,50 @@ type Master struct {
 // Set guards the masters of a cluster. It holds the parts that concern several masters: the fresh
 // start, the longest TTL, and the decision whose clock stepped.
 type Set struct {
-	guards      []*Guard
-	maxTTLInUse *maxTTLTracker
-	fresh       *freshStart
-	override    *override
-	eras        *eraTracker
-	rules       *rulesTracker
-	record      location.Record
-	// placeConflict is the reason why the upstream's record lets no master vote, or nil.
-	placeConflict atomic.Pointer[QuarantineError]
-	formerGuards  []*Guard
-	log           *slog.Logger
-	off           bool
-	boot          func() time.Duration
-	moves         func() int
-	// id and name identify this proxy. nonce returns a unique nonce.
-	id          string
-	name, nonce func() string
+	guards         []*Guard
+	maxTTLInUse    *maxTTLTracker
+	freshStart     *freshStart
+	override       *override
+	eras           *eraTracker
+	rules          *rulesTracker
+	locationRecord location.Record
+	// locationConflict is the reason why the upstream's record lets no master vote, or nil.
+	locationConflict atomic.Pointer[QuarantineError]
+	formerGuards     []*Guard
+	log              *slog.Logger
+	off              bool
+	uptime           func() time.Duration
+	moveEra          func() int
+	// id and name identify this proxy. newNonce returns a unique nonce.
+	id             string
+	name, newNonce func() string
 
-	sightings atomic.Uint64
-	// blame is held while one master's clock is being blamed.
-	blame sync.Mutex
+	clockReadings atomic.Uint64
+	// blameMu protects the decision which masters' clocks are blamed.
+	blameMu sync.Mutex
 
 	mu sync.Mutex
 	// warned holds the warnings that were logged.
 	warned map[string]bool
 }
 
-// look is the check of a master after a batch, or after another request.
-type look struct {
+// probe holds the proxy's knowledge before a check of a master, and the master's replies.
+type probe struct {
 	db     int
 	writes bool
 	// field is the field of the sequence. If it is empty, no vote counts, and only the clock is
 	// read.
 	field string
-	// floor is the highest number of the sequence that the proxy had seen before this look.
+	// floor is the highest number of the sequence that the proxy had seen before the check.
 	floor int64
-	// known is the canary that the proxy had seen before this look.
-	known canary
-	// sequence, canary and sighting are from the master's replies. number is set if it returned a
-	// number.
-	sequence int64
-	number   bool
-	canary   string
-	sighting Sighting
+	// knownCanary is the canary that the proxy had seen before the check.
+	knownCanary canary
+	// sequence, canary and clockReading are from the master's replies. hasSequence is set if the
+	// master returned a number.
+	sequence     int64
+	hasSequence  bool
+	canary       string
+	clockReading ClockReading
 }
 
 // Quarantine returns the reason why the master does not vote, or nil.
@@ -323,7 +325,7 @@ func (g *Guard) Quarantine() *QuarantineError {
 	defer g.mu.Unlock()
 	switch {
 	case g.set.off:
-		return g.refused
+		return g.rulesConflict
 	case g.trust.Nonce != "" && !g.trust.eraEnded:
 		return nil
 	}

@@ -8,81 +8,81 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// TestVotesThatCount checks that a vote counts if its sequence continued, its canary lives, its
+// TestVoteCounts checks that a vote counts if its sequence continued, its canary lives, its
 // clock fits, and the vote was not withdrawn meanwhile. A reply from before the master lost data
 // and was admitted again is too late.
-func TestVotesThatCount(t *testing.T) {
+func TestVoteCounts(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	sighting := Sighting{Sent: now, Got: now.Add(time.Millisecond), ServerTime: time.Hour}
-	on := trust{Marker: marker.Marker{Nonce: "n"}, term: 3}
-	again := trust{Marker: marker.Marker{Nonce: "n"}, term: 4}
-	alive := canary{value: "c", until: now.Add(time.Second)}
-	well := look{
-		writes: true, field: "n@0", floor: script.FirstSeq + 7, known: alive,
-		sequence: script.FirstSeq + 8, number: true, canary: "c", sighting: sighting,
+	clockReading := ClockReading{Sent: now, Got: now.Add(time.Millisecond), ServerTime: time.Hour}
+	term3 := trust{Marker: marker.Marker{Nonce: "n"}, term: 3}
+	term4 := trust{Marker: marker.Marker{Nonce: "n"}, term: 4}
+	liveCanary := canary{value: "c", aliveUntil: now.Add(time.Second)}
+	good := probe{
+		writes: true, field: "n@0", floor: script.FirstSeq + 7, knownCanary: liveCanary,
+		sequence: script.FirstSeq + 8, hasSequence: true, canary: "c", clockReading: clockReading,
 	}
-	with := func(change func(p *look)) look {
-		p := well
+	changed := func(change func(p *probe)) probe {
+		p := good
 		change(&p)
 		return p
 	}
 	for _, c := range []struct {
-		name          string
-		known, expect trust
-		part          look
-		want, stays   bool
+		name               string
+		current, atSending trust
+		probe              probe
+		want, keepsVote    bool
 	}{
-		{"all is well", on, on, well, true, true},
-		{"another proxy's batch was in between", on, on, with(func(p *look) { p.sequence += 5 }), true, true},
-		{"the sequence stands", on, on, with(func(p *look) { p.sequence-- }), false, false},
-		{"the sequence stands, and it only reads", on, on, with(func(p *look) { p.sequence--; p.writes = false }), true, true},
-		{"the sequence went back", on, on, with(func(p *look) { p.sequence -= 2; p.writes = false }), false, false},
-		{"the sequence begins anew", on, on, with(func(p *look) { p.sequence = 1 }), false, false},
-		{"no number", on, on, with(func(p *look) { p.number = false }), false, false},
-		{"no answer", on, on, with(func(p *look) { p.number, p.sighting = false, Sighting{} }), false, false},
-		{"the canary is gone", on, on, with(func(p *look) { p.canary = "" }), false, false},
-		{"another canary", on, on, with(func(p *look) { p.canary = "d" }), false, false},
-		{"the canary is gone, which ended before it was renewed", on, on,
-			with(func(p *look) { p.canary, p.known.until = "", now }), false, false},
-		{"the canary was made after the batch left", on, on, with(func(p *look) { p.canary, p.known = "", canary{} }),
+		{"all is well", term3, term3, good, true, true},
+		{"another proxy's batch was in between", term3, term3, changed(func(p *probe) { p.sequence += 5 }), true, true},
+		{"the sequence stands", term3, term3, changed(func(p *probe) { p.sequence-- }), false, false},
+		{"the sequence stands, and it only reads", term3, term3, changed(func(p *probe) { p.sequence--; p.writes = false }), true, true},
+		{"the sequence went back", term3, term3, changed(func(p *probe) { p.sequence -= 2; p.writes = false }), false, false},
+		{"the sequence begins anew", term3, term3, changed(func(p *probe) { p.sequence = 1 }), false, false},
+		{"no number", term3, term3, changed(func(p *probe) { p.hasSequence = false }), false, false},
+		{"no answer", term3, term3, changed(func(p *probe) { p.hasSequence, p.clockReading = false, ClockReading{} }), false, false},
+		{"the canary is gone", term3, term3, changed(func(p *probe) { p.canary = "" }), false, false},
+		{"another canary", term3, term3, changed(func(p *probe) { p.canary = "d" }), false, false},
+		{"the canary is gone, which ended before it was renewed", term3, term3,
+			changed(func(p *probe) { p.canary, p.knownCanary.aliveUntil = "", now }), false, false},
+		{"the canary was made after the batch left", term3, term3, changed(func(p *probe) { p.canary, p.knownCanary = "", canary{} }),
 			true, true},
-		{"a canary that had ended, and another since", on, on, with(func(p *look) {
-			p.canary, p.known = "",
-				canary{value: "b", until: now}
+		{"a canary that had ended, and another since", term3, term3, changed(func(p *probe) {
+			p.canary, p.knownCanary = "",
+				canary{value: "b", aliveUntil: now}
 		}), true, true},
-		{"a database without a canary as yet", on, on, with(func(p *look) {
-			p.db, p.canary, p.known = 3, "",
+		{"a database without a canary as yet", term3, term3, changed(func(p *probe) {
+			p.db, p.canary, p.knownCanary = 3, "",
 				canary{}
 		}), true, true},
-		{"in quarantine when it was sent", on, trust{}, well, false, true},
-		{"in quarantine since", trust{}, on, well, false, false},
-		{"suspended meanwhile", again, on, well, false, true},
+		{"in quarantine when it was sent", term3, trust{}, good, false, true},
+		{"in quarantine since", trust{}, term3, good, false, false},
+		{"suspended meanwhile", term4, term3, good, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := newGuard(NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, nil), 0,
 				Master{Wake: func() {}})
-			g.trust = c.known
-			g.canaries[0] = alive
-			if got := g.voteCounts(c.expect, &c.part); got != c.want || (g.trust.Nonce != "") != c.stays {
-				t.Errorf("counts: %v, still votes: %v, want %v, %v", got, g.trust.Nonce != "", c.want, c.stays)
+			g.trust = c.current
+			g.canaries[0] = liveCanary
+			if got := g.voteCounts(c.atSending, &c.probe); got != c.want || (g.trust.Nonce != "") != c.keepsVote {
+				t.Errorf("counts: %v, still votes: %v, want %v, %v", got, g.trust.Nonce != "", c.want, c.keepsVote)
 			}
 		})
 	}
 }
 
-// TestOnlyWhatCountsIsAVote checks that replies of a master whose era has ended prove its data, but
-// are not votes. Otherwise they would contradict a marker of the next era on that master.
-func TestOnlyWhatCountsIsAVote(t *testing.T) {
+// TestVoteOfEndedEraDoesNotCount checks that replies of a master whose era has ended prove its
+// data, but are not votes. Otherwise they would contradict a marker of the next era on that master.
+func TestVoteOfEndedEraDoesNotCount(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	for _, over := range []bool{false, true} {
+	for _, eraEnded := range []bool{false, true} {
 		g := newGuard(NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, nil), 0, Master{Wake: func() {}})
-		g.grantVote(marker.Marker{Nonce: "n"}, over)
-		w := &Check{guard: g, trust: g.trusted(), look: look{
-			field: "n@0", floor: script.FirstSeq, sequence: script.FirstSeq + 1, number: true,
-			sighting: Sighting{Sent: now, Got: now, ServerTime: time.Hour},
+		g.grantVote(marker.Marker{Nonce: "n"}, eraEnded)
+		w := &Check{guard: g, trust: g.currentTrust(), probe: probe{
+			field: "n@0", floor: script.FirstSeq, sequence: script.FirstSeq + 1, hasSequence: true,
+			clockReading: ClockReading{Sent: now, Got: now, ServerTime: time.Hour},
 		}}
-		if cause := g.Evaluate(w); (cause != nil) != over || g.voted.IsZero() != over || g.trusted().Nonce != "n" {
-			t.Errorf("over %v: cause %v, voted %v", over, cause, g.voted)
+		if cause := g.Evaluate(w); (cause != nil) != eraEnded || g.lastVote.IsZero() != eraEnded || g.currentTrust().Nonce != "n" {
+			t.Errorf("over %v: cause %v, voted %v", eraEnded, cause, g.lastVote)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestMedianClock(t *testing.T) {
 	} {
 		s := NewSet(Options{}, make([]Master, 5))
 		for i, ahead := range c.ahead {
-			s.guards[i].clock.Anchor(Sighting{Sent: now, Got: now, ServerTime: wall + ahead})
+			s.guards[i].clock.Restart(ClockReading{Sent: now, Got: now, ServerTime: wall + ahead})
 		}
 		if got := s.Clock(now) - wall; got != c.want {
 			t.Errorf("%s: %v ahead, want %v", c.name, got, c.want)
@@ -114,22 +114,22 @@ func TestMedianClock(t *testing.T) {
 	}
 }
 
-func TestWithdrawnVoteDoesNotComeBackForWhatIsUnderWay(t *testing.T) {
+func TestRunningBatchLosesWithdrawnVote(t *testing.T) {
 	g := newGuard(NewSet(Options{}, nil), 0, Master{Wake: func() {}})
 	g.grantVote(marker.Marker{Nonce: "n"}, false)
-	before := g.trusted()
+	before := g.currentTrust()
 	g.Withdraw()
 	g.grantVote(marker.Marker{Nonce: "n"}, false)
-	if after := g.trusted(); after.Nonce != "n" || after.term == before.term {
+	if after := g.currentTrust(); after.Nonce != "n" || after.term == before.term {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 }
 
 func TestWriteSeqs(t *testing.T) {
-	seen := writeSeqs{"n@0": 10, "n@3": 5, "other@0": 99}
+	knownSeqs := writeSeqs{"n@0": 10, "n@3": 5, "other@0": 99}
 	for _, c := range []struct {
-		has   writeSeqs
-		older bool
+		ownSeqs writeSeqs
+		behind  bool
 	}{
 		{writeSeqs{"n@0": 10, "n@3": 5}, false},
 		{writeSeqs{"n@0": 11, "n@3": 9, "n@4": 1}, false},
@@ -137,51 +137,51 @@ func TestWriteSeqs(t *testing.T) {
 		{writeSeqs{"n@0": 10, "n@3": 4}, true},
 		{writeSeqs{"n@0": 10}, true},
 	} {
-		if got := c.has.isBehind(seen, "n"); got != c.older {
-			t.Errorf("%v: older %v", c.has, got)
+		if got := c.ownSeqs.isBehind(knownSeqs, "n"); got != c.behind {
+			t.Errorf("%v: older %v", c.ownSeqs, got)
 		}
 	}
 	for _, c := range []struct {
-		masters int
-		seen    writeSeqs
-		want    bool
+		masters   int
+		knownSeqs writeSeqs
+		want      bool
 	}{{2, writeSeqs{"n@0": 10}, true}, {1, writeSeqs{"n@0": 10}, false}, {4, writeSeqs{"n@0": 11}, false},
 		{2, writeSeqs{}, true}} {
-		if got := (peerSeqs{c.masters, c.seen}).supports(writeSeqs{"n@0": 10}, "n", 5); got != c.want {
+		if got := (peerSeqs{c.masters, c.knownSeqs}).supports(writeSeqs{"n@0": 10}, "n", 5); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
-	left, now := publishedSeqs{}, time.Now()
-	if words := left.due(writeSeqs{"n@0": 10}, now); len(words) != 2 {
-		t.Errorf("first: %v", words)
+	published, now := publishedSeqs{}, time.Now()
+	if pairs := published.due(writeSeqs{"n@0": 10}, now); len(pairs) != 2 {
+		t.Errorf("first: %v", pairs)
 	}
-	if words := left.due(writeSeqs{"n@0": 10}, now); words != nil {
-		t.Errorf("again: %v", words)
+	if pairs := published.due(writeSeqs{"n@0": 10}, now); pairs != nil {
+		t.Errorf("again: %v", pairs)
 	}
-	if words := left.due(writeSeqs{"n@0": 11}, now); len(words) != 2 {
-		t.Errorf("grown: %v", words)
+	if pairs := published.due(writeSeqs{"n@0": 11}, now); len(pairs) != 2 {
+		t.Errorf("grown: %v", pairs)
 	}
-	if words := left.due(writeSeqs{"n@0": 11}, now.Add(2*seqRenewal)); len(words) != 2 {
-		t.Errorf("old: %v", words)
+	if pairs := published.due(writeSeqs{"n@0": 11}, now.Add(2*seqRenewal)); len(pairs) != 2 {
+		t.Errorf("old: %v", pairs)
 	}
 }
 
 func TestCanaryIsMissed(t *testing.T) {
 	sent := time.Now()
-	c := renewedAt("c", sent)
+	c := newCanary("c", sent)
 	for _, x := range []struct {
 		value string
 		after time.Duration
 		want  bool
 	}{
 		{"c", time.Second, false}, {"", time.Second, true}, {"d", time.Second, true},
-		{"", canaryLife, false}, {"", canaryLife - canaryLife/100 - 4*time.Millisecond, true},
+		{"", canaryTTL, false}, {"", canaryTTL - canaryTTL/100 - 4*time.Millisecond, true},
 	} {
 		if got := c.isMissed(x.value, sent.Add(x.after)); got != x.want {
 			t.Errorf("%q after %v: %v", x.value, x.after, got)
 		}
 	}
 	if (canary{}).isMissed("", sent) {
-		t.Error("what was never seen is missed")
+		t.Error("an unknown canary is missed")
 	}
 }

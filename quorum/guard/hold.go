@@ -13,7 +13,7 @@ import (
 
 const (
 	// fewSourcesDelay is the additional wait of a proxy that does not reach all other masters. A
-	// proxy that reaches all can distinguish more leftovers from locks.
+	// proxy that reaches all masters can distinguish more leftovers from locks.
 	fewSourcesDelay = Heartbeat
 	// catchUpTime is the assumed time of a catch-up in announced waiting times.
 	catchUpTime = time.Second
@@ -21,9 +21,9 @@ const (
 	// does the catch-up.
 	catchUpPause, reservedPause = 50 * time.Millisecond, Heartbeat / 4
 	// proofPatience is how long the sources have to prove that they still vote, after a master was
-	// seen in quarantine: several may have lost data at once. provedPause is the wait between two
+	// seen in quarantine: several may have lost data at once. proofPause is the wait between two
 	// checks of these proofs.
-	proofPatience, provedPause = Heartbeat / 2, 10 * time.Millisecond
+	proofPatience, proofPause = Heartbeat / 2, 10 * time.Millisecond
 )
 
 // quarantineStep keeps the master in quarantine until it has caught up, has proved that it lost
@@ -31,30 +31,30 @@ const (
 // proxy first saw the record: the master's clock does not matter.
 func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, error) {
 	r := v.Record.Value
-	watched, begins := g.watch(r, v.Sighting.Got)
-	if begins { // otherwise the first known TTL may be far too short
-		_ = g.set.askLongest(ctx, g.set.voters(g.index))
+	watchedFor, isNew := g.watchRecord(r, v.ClockReading.Got)
+	if isNew { // otherwise the first known TTL may be far too short
+		_ = g.set.askLongestTTL(ctx, g.set.voters(g.index))
 	}
 	if !strings.HasSuffix(r.Nonce, g.set.eras.recordSuffix()) {
 		r.Claim = marker.NoClaim // data of another era prove nothing
 	}
-	if did, err := g.recordBound(ctx, r); did || err != nil {
+	if changed, err := g.recordBound(ctx, r); changed || err != nil {
 		return 0, err
 	}
-	open := g.set.eras.hasOpenClaim()
-	if r.Claim != marker.NoClaim && !open {
-		if did, err := g.evaluateClaim(ctx, v, r, watched); did || err != nil {
+	hasOpenClaim := g.set.eras.hasOpenClaim()
+	if r.Claim != marker.NoClaim && !hasOpenClaim {
+		if changed, err := g.evaluateClaim(ctx, v, r, watchedFor); changed || err != nil {
 			return 0, err
 		}
 	}
-	claims := r.Claim != marker.NoClaim && watched < allChecked // later: no other master supports the claim at present
+	claimPending := r.Claim != marker.NoClaim && watchedFor < allCheckedTime // later: no other master supports the claim at present
 	from := g.set.sourcesFor(g)
-	early := roundGrace - watched
+	untilCatchUp := roundGrace - watchedFor
 	if len(from.sources) < from.masters-1 {
-		early += fewSourcesDelay
+		untilCatchUp += fewSourcesDelay
 	}
-	lease, err := g.leaseLeft(ctx, r, min(watched, g.set.eras.age(time.Now())), g.set.voters(g.index))
-	if open { // this era may have ended, but leases of another era may last
+	lease, err := g.checkedLeaseLeft(ctx, r, min(watchedFor, g.set.eras.age(time.Now())), g.set.voters(g.index))
+	if hasOpenClaim { // this era may have ended, but leases of another era may last
 		lease = max(lease, Heartbeat/4)
 	}
 	switch {
@@ -64,17 +64,17 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 		_, err := g.admit(ctx, v, marker.ProofLease)
 		return 0, err
 	}
-	enough := from.hasReadQuorum()
-	proved := enough && from.provedSince(g.since())
-	if enough && !proved && watched < proofPatience {
+	hasQuorum := from.hasReadQuorum()
+	proved := hasQuorum && from.provedSince(g.recordSeenSince())
+	if hasQuorum && !proved && watchedFor < proofPatience {
 		from.wake() // before a remaining time is reported
-		return provedPause, nil
+		return proofPause, nil
 	}
-	g.denyVote(quarantineOf(r, g.set.maxTTLInUse, watched, lease, early, proved, claims))
+	g.denyVote(newQuarantineError(r, g.set.maxTTLInUse, watchedFor, lease, untilCatchUp, proved, claimPending))
 	switch {
-	case early > 0:
-		return min(early, lease), nil
-	case !enough:
+	case untilCatchUp > 0:
+		return min(untilCatchUp, lease), nil
+	case !hasQuorum:
 		return min(Heartbeat/4, lease), nil
 	}
 	return min(g.pauseAfter(g.catchUp(ctx, v, from)), lease), nil
@@ -93,99 +93,99 @@ func (g *Guard) pauseAfter(err error) time.Duration {
 	return catchUpPause
 }
 
-// leaseLeft returns how long a lock that the master may have lost can still be held. Before it
-// returns that this time has passed, it asks the sources for the present longest TTL.
-func (g *Guard) leaseLeft(
-	ctx context.Context, r marker.Record, watched time.Duration, sources []source,
+// checkedLeaseLeft returns leaseLeft. Before it returns that the time has passed, it asks the
+// sources for the present longest TTL.
+func (g *Guard) checkedLeaseLeft(
+	ctx context.Context, r marker.Record, watchedFor time.Duration, sources []source,
 ) (time.Duration, error) {
-	left := leaseLeft(watched, g.set.maxTTLInUse.Forgotten(r))
+	left := leaseLeft(watchedFor, g.set.maxTTLInUse.LongestLostTTL(r))
 	if left > 0 {
 		return left, nil
 	}
-	err := g.set.askLongest(ctx, sources)
-	return leaseLeft(watched, g.set.maxTTLInUse.Forgotten(r)), err
+	err := g.set.askLongestTTL(ctx, sources)
+	return leaseLeft(watchedFor, g.set.maxTTLInUse.LongestLostTTL(r)), err
 }
 
-// leaseLeft returns how long a lock that the master may have lost can still be held. watched is the
-// time since the master's record was first seen.
-func leaseLeft(watched, longest time.Duration) time.Duration {
-	return max(leaseWait(longest), allChecked) - watched
+// leaseLeft returns how long a lock that the master may have lost can still be held. watchedFor is
+// the time since the master's record was first seen.
+func leaseLeft(watchedFor, longestTTL time.Duration) time.Duration {
+	return max(leaseWait(longestTTL), allCheckedTime) - watchedFor
 }
 
-// quarantineOf returns why a master with this record is in quarantine, and the maximum remaining
-// time, as far as known. watched is the time since the record was first seen.
-func quarantineOf(
-	r marker.Record, ttl *maxTTLTracker, watched, lease, early time.Duration, catchesUp, claims bool,
+// newQuarantineError returns why a master with this record is in quarantine, and the maximum
+// remaining time, as far as known. watchedFor is the time since the record was first seen.
+func newQuarantineError(
+	r marker.Record, ttl *maxTTLTracker, watchedFor, lease, untilCatchUp time.Duration, catchesUp, claimPending bool,
 ) *QuarantineError {
 	ready := lease
 	if catchesUp {
-		ready = min(ready, max(0, early)+catchUpTime)
+		ready = min(ready, max(0, untilCatchUp)+catchUpTime)
 	}
-	if claims {
-		ready = min(ready, max(0, allChecked-watched)+catchUpTime)
+	if claimPending {
+		ready = min(ready, max(0, allCheckedTime-watchedFor)+catchUpTime)
 	}
 	_, known := ttl.Bound()
 	return &QuarantineError{
-		Why: Reason(r.Reason), Ready: time.Now().Add(ready), AtLeast: ttl.Seen(),
-		Assumed: !r.Bounded && !known && !catchesUp && !claims, // otherwise the master waits for MaxTTL
+		Why: Reason(r.Reason), Ready: time.Now().Add(ready), AtLeast: ttl.LargestRecord(),
+		Assumed: !r.Bounded && !known && !catchesUp && !claimPending, // otherwise the master waits for MaxTTL
 	}
 }
 
-// Quarantines returns for each master why it is in quarantine, and for how long, or nil. It assumes
-// that it has watched each master for as long as the running proxies have.
-func Quarantines(visits []Inspection, maxTTL time.Duration) []*QuarantineError {
-	ttl, voters, all := newMaxTTLTracker(len(visits), maxTTL), 0, make([]*QuarantineError, len(visits))
-	for i, v := range visits {
+// Quarantines returns for each master the reason and the duration of its quarantine, or nil. It
+// assumes that it has watched each master for as long as the running proxies have.
+func Quarantines(inspections []Inspection, maxTTL time.Duration) []*QuarantineError {
+	ttl, voters, causes := newMaxTTLTracker(len(inspections), maxTTL), 0, make([]*QuarantineError, len(inspections))
+	for i, v := range inspections {
 		if v.Report != nil {
-			ttl.Saw(i, v.Report.Longest, v.Report.Votes())
+			ttl.Observe(i, v.Report.LongestTTL, v.Report.Votes())
 			if v.Report.Votes() {
 				voters++
 			}
 		}
 	}
-	for i, v := range visits {
+	for i, v := range inspections {
 		if v.Report == nil {
 			continue
 		}
-		if verdict, _ := judge(*v.Report, history{}); verdict == actionWait || verdict == actionEmpty {
-			r, watched := v.Report.Record.Value, v.Report.watched()
-			lease, claims := leaseLeft(watched, ttl.Forgotten(r)), r.Claim != marker.NoClaim && watched < allChecked
-			catchesUp := voters >= vote.ReadQuorum(len(visits))
-			all[i] = quarantineOf(r, ttl, watched, lease, roundGrace+fewSourcesDelay-watched, catchesUp, claims)
+		if action, _ := judge(*v.Report, history{}); action == actionWait || action == actionEmpty {
+			r, watchedFor := v.Report.Record.Value, v.Report.watchedFor()
+			lease, claimPending := leaseLeft(watchedFor, ttl.LongestLostTTL(r)), r.Claim != marker.NoClaim && watchedFor < allCheckedTime
+			catchesUp := voters >= vote.ReadQuorum(len(inspections))
+			causes[i] = newQuarantineError(r, ttl, watchedFor, lease, roundGrace+fewSourcesDelay-watchedFor, catchesUp, claimPending)
 		}
 	}
-	return all
+	return causes
 }
 
-// askLongest asks the sources for the present longest TTL in use. It returns an error if a source
-// does not reply, or has another marker.
-func (s *Set) askLongest(ctx context.Context, sources []source) error {
-	var lost []error
-	for _, from := range sources {
-		r, err := databasesOf(ctx, from.guard.Conn)
-		if err != nil || r.marker != marker.InDatabase(from.trust.String(), 0) {
-			lost = append(lost, errSourceLost, err)
+// askLongestTTL asks the sources for the present longest TTL in use. It returns an error if a
+// source does not reply, or has another marker.
+func (s *Set) askLongestTTL(ctx context.Context, sources []source) error {
+	var errs []error
+	for _, src := range sources {
+		list, err := databasesOf(ctx, src.guard.Conn)
+		if err != nil || list.marker != marker.InDatabase(src.trust.String(), 0) {
+			errs = append(errs, errSourceLost, err)
 			continue
 		}
-		s.maxTTLInUse.Saw(from.guard.index, r.longest, true)
+		s.maxTTLInUse.Observe(src.guard.index, list.longestTTL, true)
 	}
-	return errors.Join(lost...)
+	return errors.Join(errs...)
 }
 
-// watch returns how long this proxy has seen the record. begins is set if this proxy has not seen
-// it before.
-func (g *Guard) watch(r marker.Record, seen time.Time) (watched time.Duration, begins bool) {
+// watchRecord returns how long this proxy has seen the record. isNew is set if this proxy has not
+// seen it before.
+func (g *Guard) watchRecord(r marker.Record, seen time.Time) (watchedFor time.Duration, isNew bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	begins = g.watched != r.Nonce // the rest of the record may change
-	if begins {
-		g.watched, g.watchedSince = r.Nonce, seen
+	isNew = g.watchedNonce != r.Nonce // the rest of the record may change
+	if isNew {
+		g.watchedNonce, g.watchedSince = r.Nonce, seen
 	}
-	return time.Since(g.watchedSince), begins
+	return time.Since(g.watchedSince), isNew
 }
 
-// since returns when this proxy first saw the record.
-func (g *Guard) since() time.Time {
+// recordSeenSince returns when this proxy first saw the record.
+func (g *Guard) recordSeenSince() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.watchedSince
@@ -193,16 +193,16 @@ func (g *Guard) since() time.Time {
 
 // recordBound writes to the record the longest TTL of the locks that the master may have lost, as
 // soon as this proxy knows it or has the operator's override. So a proxy that starts later, when
-// too few masters know the TTL, waits no longer than this proxy would. did is set if the record was
-// changed.
-func (g *Guard) recordBound(ctx context.Context, r marker.Record) (did bool, err error) {
+// too few masters know the TTL, waits no longer than this proxy would. changed is set if the record
+// was changed.
+func (g *Guard) recordBound(ctx context.Context, r marker.Record) (changed bool, err error) {
 	bound, known := g.set.maxTTLInUse.Bound()
 	if !known {
 		bound, known = g.set.override.bound(bound, time.Now())
 	}
-	next := r.Within(bound)
-	if word := g.set.override; word.forced {
-		if next = r.WithOverride(word.ttl); next == r {
+	next := r.WithBound(bound)
+	if o := g.set.override; o.forced {
+		if next = r.WithOverride(o.ttl); next == r {
 			return false, nil
 		}
 	} else if !known || r.IsFinal() || r.Bounded && r.Bound >= next.Bound {
@@ -214,46 +214,47 @@ func (g *Guard) recordBound(ctx context.Context, r marker.Record) (did bool, err
 
 // evaluateClaim evaluates the claim of a master to have all its data. It removes the claim if this
 // proxy, or another master, knows of newer data. It trusts the claim once every proxy had time to
-// object. did is set if the master's state was changed.
+// object. changed is set if the master's state was changed.
 func (g *Guard) evaluateClaim(
-	ctx context.Context, v Report, r marker.Record, watched time.Duration,
-) (did bool, err error) {
-	has, err := g.ownSeqs(ctx, r.Claim)
+	ctx context.Context, v Report, r marker.Record, watchedFor time.Duration,
+) (changed bool, err error) {
+	ownSeqs, err := g.ownSeqs(ctx, r.Claim)
 	if err != nil {
 		return false, err
 	}
 	g.mu.Lock()
-	younger := has.isBehind(g.seqs, r.Claim)
+	isBehind := ownSeqs.isBehind(g.seqs, r.Claim)
 	g.mu.Unlock()
-	if younger {
+	if isBehind {
 		return true, g.dropClaim(ctx, v, r)
 	}
-	if watched < allChecked {
+	if watchedFor < allCheckedTime {
 		return false, nil
 	}
-	peers := g.peerSeqsOf(ctx, r.Claim, has)
-	if !peers.supports(has, r.Claim, len(g.set.guards)) {
-		if has.isBehind(peers.seqs, r.Claim) {
+	peers := g.peerSeqsOf(ctx, r.Claim, ownSeqs)
+	if !peers.supports(ownSeqs, r.Claim, len(g.set.guards)) {
+		if ownSeqs.isBehind(peers.highestSeqs, r.Claim) {
 			return true, g.dropClaim(ctx, v, r)
 		}
 		return false, nil
 	}
-	more := []any{r.Claim}
-	for field, n := range has {
-		more = append(more, field, n)
+	proofArgs := []any{r.Claim}
+	for field, n := range ownSeqs {
+		proofArgs = append(proofArgs, field, n)
 	}
-	n, err := g.admit(ctx, v, marker.ProofIntact, more...)
+	n, err := g.admit(ctx, v, marker.ProofIntact, proofArgs...)
 	if err == nil && n < 0 {
 		return true, g.dropClaim(ctx, v, r)
 	}
 	return true, err
 }
 
+// dropClaim removes the claim from the master's record.
 func (g *Guard) dropClaim(ctx context.Context, v Report, r marker.Record) error {
 	g.log.Info("master restarted with older data", "master", g.Name)
-	did, err := runInt(ctx, g.Conn, script.DropClaim, v.Record.Text, r.WithoutClaim().String())
-	if did == 1 {
-		g.publishRetired(ctx, v, marker.NoClaim)
+	result, err := runInt(ctx, g.Conn, script.DropClaim, v.Record.Text, r.WithoutClaim().String())
+	if result == 1 {
+		g.publishRetiredSeqs(ctx, v, marker.NoClaim)
 	}
 	return err
 }

@@ -18,18 +18,18 @@ type Inspection struct {
 	Conn   Conn
 }
 
-// rulesSeen returns the rules that these inspections show.
-func rulesSeen(settings string, visits []Inspection) *rulesTracker {
-	names, numbered, placed := make([]string, len(visits)), false, false
-	for i, v := range visits {
+// newRulesTrackerOf returns a tracker of the rules that these inspections show.
+func newRulesTrackerOf(settings string, inspections []Inspection) *rulesTracker {
+	names, markersShowMasters, markersShowLocation := make([]string, len(inspections)), false, false
+	for i, v := range inspections {
 		names[i] = v.Name
 		if v.Report != nil {
-			numbered = numbered || v.Report.Marker.Value.Era.Number > 0
-			placed = placed || v.Report.Marker.Value.Era.Place != location.Undecided
+			markersShowMasters = markersShowMasters || v.Report.Marker.Value.Era.Number > 0
+			markersShowLocation = markersShowLocation || v.Report.Marker.Value.Era.Place != location.Undecided
 		}
 	}
-	a := newRulesTracker(settings, names, func() bool { return numbered }, func() bool { return placed })
-	for i, v := range visits {
+	a := newRulesTracker(settings, names, func() bool { return markersShowMasters }, func() bool { return markersShowLocation })
+	for i, v := range inspections {
 		if v.Report != nil {
 			a.observe(i, *v.Report)
 		}
@@ -39,11 +39,11 @@ func rulesSeen(settings string, visits []Inspection) *rulesTracker {
 
 // Differences returns for each master why it would not vote for a proxy with these settings: the
 // differences between its rules and the settings. A text is empty if there are none.
-func Differences(settings string, visits []Inspection) []string {
-	a, texts := rulesSeen(settings, visits), make([]string, len(visits))
-	for i, v := range visits {
+func Differences(settings string, inspections []Inspection) []string {
+	a, texts := newRulesTrackerOf(settings, inspections), make([]string, len(inspections))
+	for i, v := range inspections {
 		if v.Report != nil {
-			texts[i] = a.consentFor(i).differs
+			texts[i] = a.check(i).differences
 		}
 	}
 	return texts
@@ -51,40 +51,41 @@ func Differences(settings string, visits []Inspection) []string {
 
 // CountProxies returns the number of running proxies, and how many of them have different settings
 // or a different number of masters.
-func CountProxies(settings string, visits []Inspection) (running, differing int) {
+func CountProxies(settings string, inspections []Inspection) (running, differing int) {
 	var lists [][]Proxy
-	for _, v := range visits {
+	for _, v := range inspections {
 		if v.Report != nil {
 			lists = append(lists, v.Report.Proxies)
 		}
 	}
-	own, all := (&rulesTracker{settings: settings}).digest(), confirmedProxies(lists)
-	for _, p := range all {
-		if p.Settings != "" && p.Settings != own || p.Masters != len(visits) {
+	ownHash, proxies := (&rulesTracker{settings: settings}).settingsHash(), confirmedProxies(lists)
+	for _, p := range proxies {
+		if p.Settings != "" && p.Settings != ownHash || p.Masters != len(inspections) {
 			differing++
 		}
 	}
-	return len(all), differing
+	return len(proxies), differing
 }
 
 // ReplaceSettings writes the rules of a proxy with these settings to all masters that reported,
-// whatever rules they have. Votes in other proxies' running batches do not count any more. It
+// whatever rules they have. Votes in running batches of other proxies do not count any more. It
 // returns an error for each master on which it failed. A master that has no rules and votes for no
 // proxy needs none.
-func ReplaceSettings(ctx context.Context, settings string, visits []Inspection) []error {
-	own, errs := rulesSeen(settings, visits).own().String(), make([]error, len(visits))
-	for i, v := range visits {
+func ReplaceSettings(ctx context.Context, settings string, inspections []Inspection) []error {
+	ownRules, errs := newRulesTrackerOf(settings, inspections).own().String(), make([]error, len(inspections))
+	for i, v := range inspections {
 		if v.Report != nil {
-			errs[i] = v.impose(ctx, own, slices.Concat(visits[:i], visits[i+1:]))
+			errs[i] = v.replaceRules(ctx, ownRules, slices.Concat(inspections[:i], inspections[i+1:]))
 		}
 	}
 	return errs
 }
 
-func (v Inspection) impose(ctx context.Context, own string, others []Inspection) error {
+// replaceRules replaces the master's rules with ownRules, and its marker with a new one.
+func (v Inspection) replaceRules(ctx context.Context, ownRules string, others []Inspection) error {
 	old, marked := v.Report.Marker.Value, v.Report.Marker.Valid
 	if v.Report.isNewer() {
-		return &UnfitError{Why: whyNewer}
+		return &UnfitError{Why: unfitNewer}
 	}
 	if !marked && v.Report.Rules == "" {
 		return nil
@@ -94,12 +95,12 @@ func (v Inspection) impose(ctx context.Context, own string, others []Inspection)
 		text = next.String()
 		publishSeq(ctx, others, next.Nonce, script.FirstSeq) // so that the master can prove to have all its data
 	}
-	did, err := runInt(ctx, v.Conn, script.Impose, v.Report.Marker.Text, own, text)
+	result, err := runInt(ctx, v.Conn, script.ReplaceRules, v.Report.Marker.Text, ownRules, text)
 	switch {
 	case err != nil:
 		return err
-	case did != 1:
-		return errUndecided
+	case result != 1:
+		return errUnstableMarker
 	case text != "":
 		publishSeq(ctx, others, old.Nonce, retiredSeq) // a disk that is set back to the old marker lacks data
 	}
@@ -108,10 +109,10 @@ func (v Inspection) impose(ctx context.Context, own string, others []Inspection)
 
 // publishSeq stores a number of another master's sequence on masters, except on masters that do not
 // reply or must stay empty.
-func publishSeq(ctx context.Context, on []Inspection, nonce string, n int64) {
-	for _, v := range on {
+func publishSeq(ctx context.Context, masters []Inspection, nonce string, n int64) {
+	for _, v := range masters {
 		if v.Report != nil && v.Report.Marker.Text != "" {
-			_, _ = runInt(ctx, v.Conn, script.PublishSeqs, marker.Millis(seqTTL), marker.InDatabase(nonce, 0), n)
+			_, _ = runInt(ctx, v.Conn, script.PublishSeqs, marker.FormatMillis(seqTTL), marker.InDatabase(nonce, 0), n)
 		}
 	}
 }

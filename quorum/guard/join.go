@@ -10,28 +10,28 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// leaveEnded handles a master whose era has ended. If this proxy saw the sealing of the master, it
-// knows that the master has kept its data: other masters may copy from it, and it takes part in
+// handleEndedEra handles a master whose era has ended. If this proxy saw the sealing of the master,
+// it knows that the master has kept its data: other masters may copy from it, and it takes part in
 // deciding the successor.
-func (g *Guard) leaveEnded(ctx context.Context, v Report, past history) (time.Duration, error) {
+func (g *Guard) handleEndedEra(ctx context.Context, v Report, past history) (time.Duration, error) {
 	m := v.Marker.Value
 	intact := v.Marker.Valid && !m.Seal.IsNone() && m.RunID == v.RunID
 	if intact {
 		past.position = positionFormer
-		verdict, _ := judgeMarked(v, past)
-		intact = verdict == actionJoin
+		action, _ := judgeMarked(v, past)
+		intact = action == actionJoin
 	}
 	if !intact {
 		g.denyVote(&QuarantineError{Why: Replaced})
 		return changePause, nil
 	}
 	pause, err := g.vote(ctx, v)
-	g.noteCause(&QuarantineError{Why: Replaced})
+	g.noteEndedCause(&QuarantineError{Why: Replaced})
 	return min(pause, changePause), err
 }
 
-// noteCause records why a master whose era has ended has no vote.
-func (g *Guard) noteCause(cause *QuarantineError) {
+// noteEndedCause records why a master whose era has ended has no vote.
+func (g *Guard) noteEndedCause(cause *QuarantineError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.trust.eraEnded || g.trust.Nonce == "" {
@@ -45,36 +45,36 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	if pause, err := g.vote(ctx, v); pause == 0 || err != nil {
 		return pause, err
 	}
-	own, _ := g.set.eras.stated()
+	own, _ := g.set.eras.statedEra()
 	// The master has kept its data, and the same majorities ask it.
-	if m := v.Marker.Value; m.Seal.Keeps(m.Era) && m.Seal.After(m.Era) == own {
+	if m := v.Marker.Value; m.Seal.KeepsMasters(m.Era) && m.Seal.After(m.Era) == own {
 		next := m
-		next.Nonce, next.Proof = g.set.nonce(), marker.ProofJoined
+		next.Nonce, next.Proof = g.set.newNonce(), marker.ProofJoined
 		next.Era, next.Seal = m.Seal.After(m.Era), reconfig.Seal{}
-		g.publishFirst(ctx, next.Nonce)
+		g.publishFirstSeq(ctx, next.Nonce)
 		if g.suspicionOf(m) != nil {
 			return changePause, nil
 		}
-		did, err := runInt(ctx, g.Conn, script.Rejoin, v.Marker.Text, next.String(), marker.Millis(rejoinTime))
+		result, err := runInt(ctx, g.Conn, script.Rejoin, v.Marker.Text, next.String(), marker.FormatMillis(rejoinTime))
 		switch {
-		case err != nil || did == 0:
+		case err != nil || result == 0:
 			return 0, err
-		case did == 1:
-			g.publishRetired(ctx, v, next.Nonce)
+		case result == 1:
+			g.publishRetiredSeqs(ctx, v, next.Nonce)
 			return 0, nil
 		} // the master was sealed long ago: copy the data that it may have lost since
 	}
-	g.noteCause(&QuarantineError{Why: Joining})
+	g.noteEndedCause(&QuarantineError{Why: Joining})
 	from := g.set.sourcesFor(g)
 	switch {
-	case !from.before && len(from.sources) >= vote.Majority(len(g.set.guards)):
+	case !from.isFormer && len(from.sources) >= vote.Majority(len(g.set.guards)):
 		// The master catches up from these sources like any other.
 		return 0, g.quarantine(ctx, v, Joining, marker.NoClaim)
-	case !from.before || !from.hasReadQuorum() || from.member(g) < 0,
+	case !from.isFormer || !from.hasReadQuorum() || from.indexOf(g) < 0,
 		len(from.sources) < from.masters && g.set.eras.age(time.Now()) < formerSourcesTime:
 		return joinPause, nil
 	case v.Record.Text == "":
-		_, err := runInt(ctx, g.Conn, script.Await, v.Marker.Text, g.newRecord(v, Joining, marker.NoClaim).String())
+		_, err := runInt(ctx, g.Conn, script.AddRecord, v.Marker.Text, g.newRecord(v, Joining, marker.NoClaim).String())
 		return 0, err
 	}
 	return g.pauseAfter(g.catchUp(ctx, v, from)), nil

@@ -21,24 +21,24 @@ const (
 	actionJoin                           // the master voted in the former era
 )
 
-// isNew reports whether the master must be left unchanged because no proxy is known to have used it
+// isNew reports whether the master must stay unchanged because no proxy is known to have used it
 // yet.
 func (v nextAction) isNew() bool { return v == actionUnmarked || v == actionEmpty }
 
 // history is a proxy's knowledge of a master's past.
 type history struct {
-	// name is the master's address in the configuration. suffix ends the nonces of records of its
-	// era.
+	// name is the master's address in the configuration. suffix ends the nonces of the records of
+	// the proxy's era.
 	name, suffix string
 	// nonce is the nonce of the last marker under which the master voted, or empty. runID is the
 	// run_id of that marker.
 	nonce, runID string
-	// lives is set while a lock that was granted under that marker may be held.
-	lives bool
-	// older is set if the sequence of that marker went back.
-	older bool
-	// stepped is set if the master's clock does not fit the last sightings.
-	stepped bool
+	// mayHoldLock is set while a lock that was granted under that marker may be held.
+	mayHoldLock bool
+	// seqWentBack is set if the sequence of that marker went back.
+	seqWentBack bool
+	// clockStepped is set if the master's clock does not fit the last readings.
+	clockStepped bool
 	// position is the position of the master's marker.
 	position eraPosition
 }
@@ -58,13 +58,13 @@ func judge(v Report, past history) (nextAction, Reason) {
 		return actionQuarantine, Joining
 	case marked && m.RunID == v.RunID:
 		return judgeMarked(v, past)
-	case marked && past.stepped:
+	case marked && past.clockStepped:
 		return actionQuarantine, ClockStepped
 	case marked && m.Address != past.name && m.Nonce != past.nonce:
 		return actionQuarantine, Replicated
 	case marked:
 		return actionQuarantine, Restarted
-	case recorded && r.RunID == v.RunID && past.stepped:
+	case recorded && r.RunID == v.RunID && past.clockStepped:
 		return actionQuarantine, ClockStepped
 	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Empty) && past.nonce != "":
 		return actionQuarantine, Restarted // the master was not as new as a proxy assumed
@@ -85,13 +85,13 @@ func judge(v Report, past history) (nextAction, Reason) {
 func judgeMarked(v Report, past history) (nextAction, Reason) {
 	m := v.Marker.Value
 	switch {
-	case past.stepped:
+	case past.clockStepped:
 		return actionQuarantine, ClockStepped
-	case m.ReplID != v.ReplID && (v.WasReplica || m.Nonce != past.nonce), past.older && m.Nonce == past.nonce:
+	case m.ReplID != v.ReplID && (v.WasReplica || m.Nonce != past.nonce), past.seqWentBack && m.Nonce == past.nonce:
 		return actionQuarantine, Replicated
 	case v.Evicted > m.Evicted:
 		return actionQuarantine, Evicted
-	case m.Proof == marker.ProofFresh && m.Nonce != past.nonce && past.lives:
+	case m.Proof == marker.ProofFresh && m.Nonce != past.nonce && past.mayHoldLock:
 		return actionQuarantine, Restarted // the master was not as fresh as a proxy assumed
 	case past.position == positionFormer:
 		return actionJoin, Joining
@@ -105,24 +105,24 @@ func judgeMarked(v Report, past history) (nextAction, Reason) {
 // claimOf returns the nonce of the marker whose data the master claims to have kept, or
 // marker.NoClaim. A master claims that if it has always written everything to disk before it
 // replies, and the marker is its own. The sequences show whether the claim is true. A master that
-// restarts before that is known repeats its claim: its votes have not counted since, so it had no
-// new data to keep.
+// restarts before its claim is evaluated repeats the claim: its votes have not counted since, so it
+// had no new data to keep.
 func claimOf(v Report, past history) string {
 	m, marked := v.Marker.Value, v.Marker.Valid
 	r, recorded := v.Record.Value, v.Record.Valid
-	nonce, of := m.Nonce, m.Address
+	nonce, address := m.Nonce, m.Address
 	switch {
-	case v.RunID == NotReported, past.stepped, !v.Durable():
+	case v.RunID == NotReported, past.clockStepped, !v.Durable():
 		return marker.NoClaim
 	case marked && (m.RunID == v.RunID || !m.Durable || past.position != positionOwn):
 		return marker.NoClaim
 	case marked:
 	case v.Marker.Text == "" && recorded && r.RunID != v.RunID && strings.HasSuffix(r.Nonce, past.suffix):
-		nonce, of = r.Claim, r.ClaimOf
+		nonce, address = r.Claim, r.ClaimOf
 	default:
 		return marker.NoClaim
 	}
-	if past.nonce == nonce || past.nonce == "" && of == past.name {
+	if past.nonce == nonce || past.nonce == "" && address == past.name {
 		return nonce
 	}
 	return marker.NoClaim
@@ -132,30 +132,30 @@ func claimOf(v Report, past history) string {
 // "votes", "unmarked", or why the master does not vote. For a quarantine it returns the duration,
 // by the master's clock.
 func (v Report) State() (state string, since time.Duration) {
-	verdict, why := judge(v, history{})
+	action, reason := judge(v, history{})
 	switch {
-	case verdict == actionTrust:
+	case action == actionTrust:
 		return "votes", 0
-	case verdict == actionUnmarked:
+	case action == actionUnmarked:
 		return "unmarked", 0
-	case verdict == actionWait, verdict == actionEmpty:
-		began := time.Duration(v.Record.Value.Since) * time.Millisecond
-		return "quarantine: " + why.Sentence(1), v.Sighting.ServerTime - began
+	case action == actionWait, action == actionEmpty:
+		start := time.Duration(v.Record.Value.Since) * time.Millisecond
+		return "quarantine: " + reason.Sentence(1), v.ClockReading.ServerTime - start
 	default:
-		return "not proved: " + why.Sentence(1), 0
+		return "not proved: " + reason.Sentence(1), 0
 	}
 }
 
 // Votes reports whether the master's marker is of its present life, so that a proxy that starts now
 // would count its votes.
 func (v Report) Votes() bool {
-	verdict, _ := judge(v, history{})
-	return verdict == actionTrust || verdict == actionUpdateMarker
+	action, _ := judge(v, history{})
+	return action == actionTrust || action == actionUpdateMarker
 }
 
 // IsNew reports whether no proxy has used the master since it was empty, as far as it reports. Then
 // the master is new, or has lost its data.
 func (v Report) IsNew() bool {
-	verdict, _ := judge(v, history{})
-	return verdict.isNew() && v.Empty && v.Longest == 0
+	action, _ := judge(v, history{})
+	return action.isNew() && v.Empty && v.LongestTTL == 0
 }

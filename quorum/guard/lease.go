@@ -13,10 +13,10 @@ import (
 func (e *eraTracker) noteMovers(i int, proxies []Proxy, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := moveLease{asked: now, renewed: e.moveLeases[i].renewed}
+	l := moveLease{lastAsked: now, lastRenewed: e.moveLeases[i].lastRenewed}
 	for _, p := range proxies {
-		if p.Moves > 0 && p.Moves == e.own.Number {
-			l.renewed = now
+		if p.MoveEra > 0 && p.MoveEra == e.ownEra.Number {
+			l.lastRenewed = now
 		}
 	}
 	e.moveLeases[i] = l
@@ -28,22 +28,22 @@ func (s *Set) Lapsed() bool {
 	e := s.eras
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.known || e.ended != nil || !e.own.Place.Moves() {
+	if !e.ownEraKnown || e.succession != nil || !e.ownEra.Place.Moves() {
 		return false
 	}
-	asked := e.nthLatest(vote.Majority(len(e.names)), func(l moveLease) time.Time { return l.asked })
-	renewed := e.nthLatest(witnessQuorum(len(e.names)), func(l moveLease) time.Time { return l.renewed })
-	if renewed.Before(e.since) {
-		renewed = e.since
+	asked := e.nthLatest(vote.Majority(len(e.names)), func(l moveLease) time.Time { return l.lastAsked })
+	renewed := e.nthLatest(witnessQuorum(len(e.names)), func(l moveLease) time.Time { return l.lastRenewed })
+	if renewed.Before(e.ownEraSince) {
+		renewed = e.ownEraSince
 	}
 	return asked.Sub(renewed) > location.Lease
 }
 
 // nthLatest returns the n-th latest of the masters' times.
-func (e *eraTracker) nthLatest(n int, of func(moveLease) time.Time) time.Time {
+func (e *eraTracker) nthLatest(n int, timeOf func(moveLease) time.Time) time.Time {
 	times := make([]time.Time, len(e.names))
 	for i, l := range e.moveLeases {
-		times[i] = of(l)
+		times[i] = timeOf(l)
 	}
 	slices.SortFunc(times, func(a, b time.Time) int { return b.Compare(a) })
 	return times[n-1]

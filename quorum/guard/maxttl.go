@@ -26,14 +26,15 @@ type maxTTLTracker struct {
 	mu sync.Mutex
 	// largest is the largest credible record that was seen or written.
 	largest time.Duration
-	// records holds the records of all masters by index, votes the records of the masters that
-	// vote.
-	records, votes map[int]time.Duration
-	known          bool
+	// records holds the records of all masters by index, votingRecords the records of the masters
+	// that vote.
+	records, votingRecords map[int]time.Duration
+	// known is set once largest is known to be the largest record that exists.
+	known bool
 }
 
 func newMaxTTLTracker(masters int, limit time.Duration) *maxTTLTracker {
-	l := &maxTTLTracker{masters: masters, records: map[int]time.Duration{}, votes: map[int]time.Duration{}}
+	l := &maxTTLTracker{masters: masters, records: map[int]time.Duration{}, votingRecords: map[int]time.Duration{}}
 	l.limit.Store(int64(limit))
 	return l
 }
@@ -69,11 +70,11 @@ func (l *maxTTLTracker) RoundedUp(ttl time.Duration) time.Duration {
 	return max(ttl, min(roundUpTTL(ttl), l.Limit()))
 }
 
-// Saw takes the record of a master. A master without a vote may have lost later records, but its
-// present record was written, so it counts. A record above the limit and above every other master's
-// is not credible: it counts as no record. refuted is set once enough credible records contradict
-// it.
-func (l *maxTTLTracker) Saw(i int, record time.Duration, votes bool) (refuted bool) {
+// Observe takes the record of a master. A master without a vote may have lost later records, but
+// its present record was written, so it counts. A record above the limit and above every other
+// master's is not credible: it counts as no record. refuted is set once enough credible records
+// contradict it.
+func (l *maxTTLTracker) Observe(i int, record time.Duration, votes bool) (refuted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.records[i] = record
@@ -84,21 +85,21 @@ func (l *maxTTLTracker) Saw(i int, record time.Duration, votes bool) (refuted bo
 		}
 	}
 	if !votes {
-		delete(l.votes, i)
+		delete(l.votingRecords, i)
 		return false
 	}
-	l.votes[i] = record
-	believed := 0
-	for _, r := range l.votes {
+	l.votingRecords[i] = record
+	credibleCount := 0
+	for _, r := range l.votingRecords {
 		if r <= credible {
-			believed++
+			credibleCount++
 		}
 	}
-	enough := believed >= vote.ReadQuorum(l.masters)
+	enough := credibleCount >= vote.ReadQuorum(l.masters)
 	l.known = l.known || enough
-	if len(l.votes) >= vote.Majority(l.masters) {
-		all := slices.Sorted(maps.Values(l.votes))
-		l.raiseRecorded(all[len(all)-vote.Majority(l.masters)])
+	if len(l.votingRecords) >= vote.Majority(l.masters) {
+		ttls := slices.Sorted(maps.Values(l.votingRecords))
+		l.raiseRecorded(ttls[len(ttls)-vote.Majority(l.masters)])
 	}
 	return enough && record > credible
 }
@@ -113,7 +114,7 @@ func (l *maxTTLTracker) credible() time.Duration {
 	return max(l.Limit(), l.largest, second)
 }
 
-// NoteRecorded takes a record that a majority has now.
+// NoteRecorded takes a record that a majority now has.
 func (l *maxTTLTracker) NoteRecorded(record time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,8 +128,8 @@ func (l *maxTTLTracker) raiseRecorded(record time.Duration) {
 	}
 }
 
-// None records that no TTL was ever recorded: all masters are fresh.
-func (l *maxTTLTracker) None() {
+// NoteNoRecords notes that no TTL was ever recorded: all masters are fresh.
+func (l *maxTTLTracker) NoteNoRecords() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.known = true
@@ -152,20 +153,20 @@ func (l *maxTTLTracker) Bound() (largest time.Duration, known bool) {
 	return l.largest, l.known
 }
 
-// Forgotten returns the longest TTL of the locks that a master in quarantine may have lost. TTLs
-// seen since count, too: they may have been in use before.
-func (l *maxTTLTracker) Forgotten(r marker.Record) time.Duration {
+// LongestLostTTL returns the longest TTL of the locks that a master in quarantine may have lost.
+// TTLs seen since count, too: they may have been in use before.
+func (l *maxTTLTracker) LongestLostTTL(r marker.Record) time.Duration {
 	if r.IsFinal() {
 		return r.Bound
 	}
 	if r.Bounded {
-		return max(r.Bound, l.Seen())
+		return max(r.Bound, l.LargestRecord())
 	}
 	return l.InUse()
 }
 
-// Seen returns the largest record seen, even if a larger one may exist.
-func (l *maxTTLTracker) Seen() time.Duration {
+// LargestRecord returns the largest record seen, even if a larger one may exist.
+func (l *maxTTLTracker) LargestRecord() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.largest

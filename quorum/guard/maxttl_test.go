@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestCoarse(t *testing.T) {
+func TestRoundUpTTL(t *testing.T) {
 	records := map[time.Duration]bool{}
 	for ms := time.Duration(1); ms < 100_000; ms++ {
 		ttl := ms * time.Millisecond
@@ -25,47 +25,47 @@ func TestCoarse(t *testing.T) {
 
 func TestLongestTTL(t *testing.T) {
 	l := newMaxTTLTracker(5, time.Hour)
-	want := func(what string, inUse, recorded time.Duration) {
+	check := func(label string, inUse, recorded time.Duration) {
 		t.Helper()
 		if got := time.Duration(l.recorded.Load()); l.InUse() != inUse || got != recorded {
-			t.Errorf("%s: in use %v, recorded %v, want %v, %v", what, l.InUse(), got, inUse, recorded)
+			t.Errorf("%s: in use %v, recorded %v, want %v, %v", label, l.InUse(), got, inUse, recorded)
 		}
 	}
-	want("nothing is known", time.Hour, 0)
+	check("nothing is known", time.Hour, 0)
 	l.RaiseLimit(time.Minute)
-	want("it is not lowered", time.Hour, 0)
+	check("it is not lowered", time.Hour, 0)
 	l.RaiseLimit(2 * time.Hour)
-	want("it is raised", 2*time.Hour, 0)
-	l.Saw(0, time.Minute, true)
-	l.Saw(1, time.Second, true)
-	want("two of five are known", 2*time.Hour, 0)
-	l.Saw(2, 2*time.Minute, false)
-	want("one in quarantine does not count", 2*time.Hour, 0)
-	l.Saw(3, 0, true)
-	want("three meet every majority", 2*time.Minute, 0)
-	l.Saw(3, time.Minute, true)
-	want("three have a second", 2*time.Minute, time.Second)
+	check("it is raised", 2*time.Hour, 0)
+	l.Observe(0, time.Minute, true)
+	l.Observe(1, time.Second, true)
+	check("two of five are known", 2*time.Hour, 0)
+	l.Observe(2, 2*time.Minute, false)
+	check("one in quarantine does not count", 2*time.Hour, 0)
+	l.Observe(3, 0, true)
+	check("three meet every majority", 2*time.Minute, 0)
+	l.Observe(3, time.Minute, true)
+	check("three have a second", 2*time.Minute, time.Second)
 	l.NoteRecorded(3 * time.Minute)
-	want("recorded", 3*time.Minute, 3*time.Minute)
-	l.Saw(4, time.Second, true)
-	if !l.Saw(0, 80*time.Hour, true) {
-		t.Error("what one alone says is not refuted")
+	check("recorded", 3*time.Minute, 3*time.Minute)
+	l.Observe(4, time.Second, true)
+	if !l.Observe(0, 80*time.Hour, true) {
+		t.Error("the record of a single master is not refuted")
 	}
-	want("one alone is longer than the limit", 3*time.Minute, 3*time.Minute)
-	l.Saw(4, 70*time.Hour, true)
-	want("two are", 70*time.Hour, 3*time.Minute)
+	check("one alone is longer than the limit", 3*time.Minute, 3*time.Minute)
+	l.Observe(4, 70*time.Hour, true)
+	check("two are", 70*time.Hour, 3*time.Minute)
 	l = newMaxTTLTracker(5, time.Hour)
 	for i, ttl := range []time.Duration{40 * time.Hour, time.Second, time.Second} {
-		l.Saw(i, ttl, true)
+		l.Observe(i, ttl, true)
 	}
-	want("it may stand on two others", time.Hour, time.Second)
-	l.Saw(3, time.Second, true)
-	want("three others meet every majority", time.Second, time.Second)
+	check("it may stand on two others", time.Hour, time.Second)
+	l.Observe(3, time.Second, true)
+	check("three others meet every majority", time.Second, time.Second)
 	l = newMaxTTLTracker(5, time.Hour)
 	l.RaiseLimit(2 * time.Hour)
 	for i, ttl := range []time.Duration{time.Minute, time.Second, 2 * time.Minute, time.Minute, time.Second} {
-		l.Saw(i, ttl, i != 2)
+		l.Observe(i, ttl, i != 2)
 	}
 	l.NoteRecorded(3 * time.Minute)
-	want("what stood on a majority is made to stand again", 3*time.Minute, 3*time.Minute)
+	check("a majority has it recorded again", 3*time.Minute, 3*time.Minute)
 }

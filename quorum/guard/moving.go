@@ -21,30 +21,30 @@ import (
 func (s *Set) Era() (era reconfig.Era, known bool) {
 	s.eras.mu.Lock()
 	defer s.eras.mu.Unlock()
-	return s.eras.own, s.eras.known && s.eras.ended == nil
+	return s.eras.ownEra, s.eras.ownEraKnown && s.eras.succession == nil
 }
 
 // OwnEra is like Era, but keeps returning the era after its end.
 func (s *Set) OwnEra() (era reconfig.Era, known bool) {
 	s.eras.mu.Lock()
 	defer s.eras.mu.Unlock()
-	return s.eras.own, s.eras.known
+	return s.eras.ownEra, s.eras.ownEraKnown
 }
 
 // Confirm returns nil if a majority of the masters still votes in the era, by replies to requests
 // sent after the call.
 func (s *Set) Confirm(ctx context.Context) error {
 	confirmed := countParallel(s.guards, func(g *Guard) bool {
-		t := g.trusted()
+		t := g.currentTrust()
 		if t.Nonce == "" || t.eraEnded {
 			return false
 		}
-		text, err := g.Conn.Run(ctx, script.Marked)
+		text, err := g.Conn.Run(ctx, script.GetMarker)
 		if err != nil || text != marker.InDatabase(t.String(), 0) {
 			g.Wake()
 			return false
 		}
-		return g.trusted().term == t.term // otherwise the connection may reach another server
+		return g.currentTrust().term == t.term // otherwise the connection may reach another server
 	})
 	if confirmed < vote.Majority(len(s.guards)) {
 		return errUnconfirmed
@@ -62,11 +62,10 @@ func (s *Set) AnnounceChange(ctx context.Context, era reconfig.Era, ballot strin
 
 // AnnounceMove is AnnounceChange with the future location of the locks.
 func (s *Set) AnnounceMove(ctx context.Context, era reconfig.Era, ballot string, to location.Place) {
-	s.prepare(ctx, era, ballot+placeSeparator+to.String())
+	s.prepare(ctx, era, ballot+locationSeparator+to.String())
 }
 
-// IsMoveAnnounced reports whether AnnounceMove announced a move of the locks to a location a moment
-// ago.
+// IsMoveAnnounced reports whether a proxy has just announced a move of the locks to a location.
 func (s *Set) IsMoveAnnounced(to location.Place) bool { return s.eras.isMoveAnnounced(to) }
 
 // MayMove returns the reason why the locks cannot be moved now, or nil.
@@ -78,31 +77,31 @@ func (s *Set) MayMove() error {
 // CheckRoom returns the reason why the masters have no room for this number of bytes, or nil. It
 // ignores masters that do not reply.
 func (s *Set) CheckRoom(ctx context.Context, bytes int64) error {
-	full := make([]error, len(s.guards))
+	errs := make([]error, len(s.guards))
 	countParallel(s.guards, func(g *Guard) bool {
 		v, err := g.Conn.Examine(ctx)
 		if err == nil && v.Room >= 0 && v.Room < bytes {
-			full[g.index] = fmt.Errorf("master %s has room for only %d bytes (maxmemory)", g.Name, v.Room)
+			errs[g.index] = fmt.Errorf("master %s has room for only %d bytes (maxmemory)", g.Name, v.Room)
 		}
 		return err == nil
 	})
-	return errors.Join(full...)
+	return errors.Join(errs...)
 }
 
 // ID returns the ID of the proxy.
 func (s *Set) ID() string { return s.id }
 
-// heldTTL is the TTL of a proxy's report of paused commands, in ms.
-const heldTTL = "600000"
+// pauseReportTTL is the TTL of a proxy's report of paused commands, in ms.
+const pauseReportTTL = "600000"
 
 // ReportPaused stores a report of this proxy's paused commands on the masters. It fails if no
 // majority stored it.
 func (s *Set) ReportPaused(ctx context.Context, text string) error {
-	took := countParallel(s.guards, func(g *Guard) bool {
-		_, err := g.Conn.Run(ctx, script.StorePauseReport, s.id, text, heldTTL)
+	stored := countParallel(s.guards, func(g *Guard) bool {
+		_, err := g.Conn.Run(ctx, script.StorePauseReport, s.id, text, pauseReportTTL)
 		return err == nil
 	})
-	if took < vote.Majority(len(s.guards)) {
+	if stored < vote.Majority(len(s.guards)) {
 		return errors.Join(errNotStored, ctx.Err())
 	}
 	return nil
@@ -110,22 +109,22 @@ func (s *Set) ReportPaused(ctx context.Context, text string) error {
 
 var errNotStored = errors.New("no majority of the masters stored the report")
 
-// PauseReports returns the proxies' last reports of paused commands, by ID, that witnessQuorum
-// masters have.
+// PauseReports returns, by proxy ID, the last reports of paused commands that witnessQuorum masters
+// have.
 func (s *Set) PauseReports(ctx context.Context) map[string]string {
 	var mu sync.Mutex
-	says, held := map[[2]string]int{}, map[string]string{}
+	counts, reports := map[[2]string]int{}, map[string]string{}
 	countParallel(s.guards, func(g *Guard) bool {
-		parts, err := runTexts(ctx, g.Conn, 0, 2, script.Held)
+		parts, err := runTexts(ctx, g.Conn, 0, 2, script.PauseReports)
 		mu.Lock()
 		defer mu.Unlock()
 		for ; err == nil && len(parts) > 0; parts = parts[2:] {
-			one := [2]string{parts[0], strings.Clone(parts[1])}
-			if says[one]++; says[one] >= witnessQuorum(len(s.guards)) {
-				held[one[0]] = one[1]
+			report := [2]string{parts[0], strings.Clone(parts[1])}
+			if counts[report]++; counts[report] >= witnessQuorum(len(s.guards)) {
+				reports[report[0]] = report[1]
 			}
 		}
 		return true
 	})
-	return held
+	return reports
 }

@@ -22,22 +22,22 @@ type override struct {
 	allReachedSince time.Time
 }
 
-func newOverride(masters int, vouched *time.Duration, forced bool) *override {
-	if vouched == nil {
+func newOverride(masters int, ttl *time.Duration, forced bool) *override {
+	if ttl == nil {
 		return &override{}
 	}
-	return &override{ttl: *vouched, forced: forced, masters: masters, runIDs: map[int]string{}}
+	return &override{ttl: *ttl, forced: forced, masters: masters, runIDs: map[int]string{}}
 }
 
-// reached records that a master was reached, in any state. A master that restarted has lost all
+// noteReached records that a master was reached, in any state. A master that restarted has lost all
 // published numbers.
-func (w *override) reached(i int, runID string, now time.Time) {
+func (w *override) noteReached(i int, runID string, now time.Time) {
 	if w.masters == 0 {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if known, reached := w.runIDs[i]; reached && known == runID {
+	if lastRunID, reached := w.runIDs[i]; reached && lastRunID == runID {
 		return
 	}
 	w.runIDs[i], w.allReachedSince = runID, time.Time{}
@@ -51,7 +51,7 @@ func (w *override) reached(i int, runID string, now time.Time) {
 func (w *override) bound(largest time.Duration, now time.Time) (bound time.Duration, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.allReachedSince.IsZero() || now.Sub(w.allReachedSince) < allChecked {
+	if w.allReachedSince.IsZero() || now.Sub(w.allReachedSince) < allCheckedTime {
 		return 0, false
 	}
 	return max(w.ttl, largest), true

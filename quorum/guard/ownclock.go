@@ -14,12 +14,12 @@ import (
 // counting the master's votes, until the cause is known, every lease of that time has expired, or
 // another proxy reports that the master's clock fitted all the time.
 
-// othersPatience limits the wait for the other masters' clocks.
-const othersPatience = 250 * time.Millisecond
+// otherClocksPatience limits the wait for the other masters' clocks.
+const otherClocksPatience = 250 * time.Millisecond
 
-// isMinority reports whether one more of n masters is still a minority, in addition to the masters
-// that this proxy has put into quarantine for their clocks.
-func isMinority(n, already int) bool { return already+1 <= n-vote.Majority(n) }
+// staysMinority reports whether one more of n masters is still a minority, in addition to the
+// masters that this proxy has put into quarantine for their clocks.
+func staysMinority(n, blamed int) bool { return blamed+1 <= n-vote.Majority(n) }
 
 // clockOwner wakes the other guards, and decides whose clock stepped.
 func (s *Set) clockOwner(ctx context.Context, i int, m clockStep) clockOwner {
@@ -28,11 +28,11 @@ func (s *Set) clockOwner(ctx context.Context, i int, m clockStep) clockOwner {
 			g.Wake()
 		}
 	}
-	end := time.After(othersPatience)
+	end := time.After(otherClocksPatience)
 	tick := time.Tick(time.Millisecond)
 	for {
-		owner, asked := ownerOf(m, s.othersDuring(i, m))
-		if !asked {
+		owner, incomplete := findClockOwner(m, s.otherClocksDuring(i, m))
+		if !incomplete {
 			return owner
 		}
 		select {
@@ -40,28 +40,29 @@ func (s *Set) clockOwner(ctx context.Context, i int, m clockStep) clockOwner {
 		case <-end:
 			return owner
 		case <-ctx.Done():
-			return ownerUnclear
+			return ownerUnknown
 		}
 	}
 }
 
-// othersDuring returns the behaviour of the other connected masters' clocks during a step.
-func (s *Set) othersDuring(i int, m clockStep) (seen []otherClock) {
+// otherClocksDuring returns the behaviour of the other connected masters' clocks during a step.
+func (s *Set) otherClocksDuring(i int, m clockStep) (clocks []otherClock) {
 	for j, g := range s.guards {
 		if j != i && !g.IsDown() {
-			seen = append(seen, g.clockDuring(m))
+			clocks = append(clocks, g.clockDuring(m))
 		}
 	}
-	return seen
+	return clocks
 }
 
+// clockDuring returns the behaviour of the master's clock during another master's step.
 func (g *Guard) clockDuring(m clockStep) otherClock {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.step.IsLike(m):
-		return otherAlike
-	case g.fittedNo > m.Number && !g.fitted.Sent.Before(m.At) && g.clock.WouldShow(m):
+	case g.lastStep.MayShareCause(m):
+		return otherSteppedToo
+	case g.lastFitNumber > m.Number && !g.lastFit.Sent.Before(m.At) && g.clock.WouldReveal(m):
 		return otherFits
 	default:
 		return otherUnknown
@@ -69,28 +70,28 @@ func (g *Guard) clockDuring(m clockStep) otherClock {
 }
 
 // mayQuarantine reports whether this proxy may put one more master into quarantine for its clock,
-// and stores the result in blamed.
-func (s *Set) mayQuarantine(one *Guard) bool {
-	s.blame.Lock()
-	defer s.blame.Unlock()
-	already := 0
+// and stores the result in clockBlamed.
+func (s *Set) mayQuarantine(suspect *Guard) bool {
+	s.blameMu.Lock()
+	defer s.blameMu.Unlock()
+	blamed := 0
 	for _, g := range s.guards {
 		g.mu.Lock()
-		if g != one && g.blamed {
-			already++
+		if g != suspect && g.clockBlamed {
+			blamed++
 		}
 		g.mu.Unlock()
 	}
-	may := isMinority(len(s.guards), already)
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	one.blamed = may
+	may := staysMinority(len(s.guards), blamed)
+	suspect.mu.Lock()
+	defer suspect.mu.Unlock()
+	suspect.clockBlamed = may
 	return may
 }
 
 // mayQuarantineForClock reports whether it has become certain that the suspected clock was the
 // master's, and few enough other masters are blamed.
 func (s *Set) mayQuarantineForClock(g *Guard, m clockStep) bool {
-	owner, _ := ownerOf(m, s.othersDuring(g.index, m))
+	owner, _ := findClockOwner(m, s.otherClocksDuring(g.index, m))
 	return (owner == ownerMaster || m.At.IsZero()) && s.mayQuarantine(g)
 }

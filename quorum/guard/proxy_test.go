@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// TestProxies checks that announcements are parsed, and that their differences are found.
-func TestProxies(t *testing.T) {
-	p := Proxy{ID: "x", Announced: time.Second, First: time.Millisecond, Masters: 5, Guards: true, Servers: "abc",
-		ClockSince: time.Microsecond, At: time.Hour, Settings: "s", Longest: time.Minute, Name: "h:1"}
-	for _, p.Moves = range []int{7, 0} {
+// TestProxyAnnouncements checks that announcements are parsed, and that their differences are
+// found.
+func TestProxyAnnouncements(t *testing.T) {
+	p := Proxy{ID: "x", LastAnnounced: time.Second, FirstAnnounced: time.Millisecond, Masters: 5, GuardOn: true, Servers: "abc",
+		ClockFitsFrom: time.Microsecond, ClockFitsUntil: time.Hour, Settings: "s", LongestTTL: time.Minute, Name: "h:1"}
+	for _, p.MoveEra = range []int{7, 0} {
 		if got, ok := parseProxy("x", "1000 1 "+p.Announcement()); !ok || got != p {
 			t.Errorf("got %+v, %v", got, ok)
 		}
@@ -21,21 +22,21 @@ func TestProxies(t *testing.T) {
 	}
 	other := p
 	other.ID = "y"
-	if found := disagreements([]Proxy{p, other}); len(found) != 0 {
+	if found := proxyDifferences([]Proxy{p, other}); len(found) != 0 {
 		t.Errorf("alike: %q", found)
 	}
-	for _, change := range []func(){func() { other.Masters = 3 }, func() { other.Guards = false },
+	for _, change := range []func(){func() { other.Masters = 3 }, func() { other.GuardOn = false },
 		func() { other.Servers = "def" }, func() { other.Settings = "t" }} {
 		other = p
 		change()
-		for _, both := range [][]Proxy{{p, other}, {other, p}} {
-			if found := disagreements(both); len(found) != 1 {
-				t.Errorf("%+v differ by one thing, got %q", both, found)
+		for _, pair := range [][]Proxy{{p, other}, {other, p}} {
+			if found := proxyDifferences(pair); len(found) != 1 {
+				t.Errorf("%+v differ by one thing, got %q", pair, found)
 			}
 		}
 	}
-	other.Servers, other.Guards, other.Masters, other.Settings = noServers, true, 5, "s"
-	if found := disagreements([]Proxy{p, other}); len(found) != 0 {
+	other.Servers, other.GuardOn, other.Masters, other.Settings = serversUnknown, true, 5, "s"
+	if found := proxyDifferences([]Proxy{p, other}); len(found) != 0 {
 		t.Errorf("not all are met: %q", found)
 	}
 }
@@ -48,10 +49,10 @@ func TestProtocols(t *testing.T) {
 			t.Errorf("%q: %d, want %d", id, got, want)
 		}
 	}
-	both := []Proxy{{ID: "A-1"}, {ID: newID(2)}, {ID: "B-1"}}
+	proxies := []Proxy{{ID: "A-1"}, {ID: newID(2)}, {ID: "B-1"}}
 	want := "proxies of two versions are running (protocols 1 and 2 on the masters): " +
 		"upgrade the older ones; until then the locks cannot be moved, nor the masters changed"
-	if found := disagreements(both); len(found) != 1 || found[0] != want {
+	if found := proxyDifferences(proxies); len(found) != 1 || found[0] != want {
 		t.Errorf("%q", found)
 	}
 }

@@ -37,53 +37,53 @@ func (g *Guard) knownState(field string, db int) (seq int64, c canary) {
 func (g *Guard) currentSeqs() writeSeqs {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	living := writeSeqs{}
+	seqs := writeSeqs{}
 	for field, n := range g.seqs {
-		if g.last.Nonce != "" && strings.HasPrefix(field, g.last.Nonce+"@") {
-			living[field] = n
+		if g.lastTrust.Nonce != "" && strings.HasPrefix(field, g.lastTrust.Nonce+"@") {
+			seqs[field] = n
 		}
 	}
-	return living
+	return seqs
 }
 
 // publishSeqs stores the known numbers of the other masters on this master.
 func (g *Guard) publishSeqs(ctx context.Context) error {
-	known := writeSeqs{}
+	otherSeqs := writeSeqs{}
 	for _, other := range g.set.guards {
 		if other != g {
-			maps.Copy(known, other.currentSeqs())
+			maps.Copy(otherSeqs, other.currentSeqs())
 		}
 	}
-	words := g.published.due(known, time.Now())
-	if len(words) == 0 {
+	pairs := g.published.due(otherSeqs, time.Now())
+	if len(pairs) == 0 {
 		return nil
 	}
-	if _, err := runInt(ctx, g.Conn, script.PublishSeqs, append([]any{marker.Millis(seqTTL)}, words...)...); err != nil {
+	if _, err := runInt(ctx, g.Conn, script.PublishSeqs, append([]any{marker.FormatMillis(seqTTL)}, pairs...)...); err != nil {
 		clear(g.published) // the numbers may not have arrived
 		return err
 	}
 	return nil
 }
 
-// publishFirst stores on the other masters that the sequence of a nonce begins, before this master
-// is admitted under that nonce. So they can confirm from its first vote on that it has all its
-// data, even if every proxy stops before the next checkup. A failure is harmless: the other masters
-// get the number within a second.
-func (g *Guard) publishFirst(ctx context.Context, nonce string) {
-	g.publishOnOthers(ctx, nonce, script.FirstSeq)
+// publishFirstSeq stores on the other masters that the sequence of a nonce begins, before this
+// master is admitted under that nonce. So they can confirm from its first vote on that it has all
+// its data, even if every proxy stops before the next checkup. A failure is harmless: the other
+// masters get the number within a second.
+func (g *Guard) publishFirstSeq(ctx context.Context, nonce string) {
+	g.publishOnOtherMasters(ctx, nonce, script.FirstSeq)
 }
 
-// publishRetired stores on the other masters a number that no data with this nonce reach, when
+// publishRetiredSeqs stores on the other masters a number that no data with this nonce reach, when
 // another marker replaces the nonce's marker, or when the claim of a record ends. So no proxy
-// trusts a disk that is set back to that marker, whatever its number.
-func (g *Guard) publishRetired(ctx context.Context, v Report, stays string) {
+// trusts a disk that is set back to that marker, whatever its number. keptNonce stays valid.
+func (g *Guard) publishRetiredSeqs(ctx context.Context, v Report, keptNonce string) {
 	m, r := v.Marker.Value, v.Record.Value
 	// With a different address in the marker, another master may vote with the same nonce.
-	if v.Marker.Valid && m.Nonce != stays && (m.Address == g.Name || m.Nonce == g.lastNonce()) {
-		g.publishOnOthers(ctx, m.Nonce, retiredSeq)
+	if v.Marker.Valid && m.Nonce != keptNonce && (m.Address == g.Name || m.Nonce == g.lastNonce()) {
+		g.publishOnOtherMasters(ctx, m.Nonce, retiredSeq)
 	}
-	if r.Claim != "" && r.Claim != marker.NoClaim && r.Claim != stays {
-		g.publishOnOthers(ctx, r.Claim, retiredSeq)
+	if r.Claim != "" && r.Claim != marker.NoClaim && r.Claim != keptNonce {
+		g.publishOnOtherMasters(ctx, r.Claim, retiredSeq)
 	}
 }
 
@@ -91,15 +91,16 @@ func (g *Guard) publishRetired(ctx context.Context, v Report, stays string) {
 func (g *Guard) lastNonce() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.last.Nonce
+	return g.lastTrust.Nonce
 }
 
-func (g *Guard) publishOnOthers(ctx context.Context, nonce string, n int64) {
+// publishOnOtherMasters stores a number of this master's sequence on the other masters.
+func (g *Guard) publishOnOtherMasters(ctx context.Context, nonce string, n int64) {
 	countParallel(g.set.guards, func(other *Guard) bool {
 		if other == g || !other.acceptsSeqs() {
 			return false
 		}
-		_, err := runInt(ctx, other.Conn, script.PublishSeqs, marker.Millis(seqTTL), marker.InDatabase(nonce, 0), n)
+		_, err := runInt(ctx, other.Conn, script.PublishSeqs, marker.FormatMillis(seqTTL), marker.InDatabase(nonce, 0), n)
 		return err == nil
 	})
 }
@@ -115,10 +116,10 @@ func (g *Guard) acceptsSeqs() bool {
 }
 
 // peerSeqsOf returns the numbers on all other masters that reply, whether they vote or not.
-func (g *Guard) peerSeqsOf(ctx context.Context, nonce string, has writeSeqs) peerSeqs {
-	w := peerSeqs{seqs: writeSeqs{}}
+func (g *Guard) peerSeqsOf(ctx context.Context, nonce string, ownSeqs writeSeqs) peerSeqs {
+	w := peerSeqs{highestSeqs: writeSeqs{}}
 	var fields []any
-	for field := range has {
+	for field := range ownSeqs {
 		fields = append(fields, field)
 	}
 	for _, other := range g.set.guards {
@@ -131,7 +132,7 @@ func (g *Guard) peerSeqsOf(ctx context.Context, nonce string, has writeSeqs) pee
 		}
 		for i, text := range parts {
 			n, _ := strconv.ParseInt(text, 10, 64)
-			w.seqs.raise(fmt.Sprint(fields[i]), n)
+			w.highestSeqs.raise(fmt.Sprint(fields[i]), n)
 			if n > 0 && fields[i] == marker.InDatabase(nonce, 0) {
 				w.masters++
 			}
@@ -147,10 +148,10 @@ func (g *Guard) ownSeqs(ctx context.Context, nonce string) (writeSeqs, error) {
 	if err != nil {
 		return nil, err
 	}
-	has := writeSeqs{}
+	seqs := writeSeqs{}
 	for ; len(parts) > 0; parts = parts[2:] {
 		n, _ := strconv.ParseInt(parts[1], 10, 64)
-		has[parts[0]] = n
+		seqs[parts[0]] = n
 	}
-	return has, nil
+	return seqs, nil
 }

@@ -26,43 +26,43 @@ const (
 	Replaced         Reason = "succeeded"
 )
 
-// Sentence describes what happened to n masters.
+// Sentence returns the reason as the rest of a sentence about n masters.
 func (r Reason) Sentence(n int) string {
-	one := n == 1
+	singular := n == 1
 	switch r {
 	case Flushed:
-		return singularOrPlural(one, "was flushed", "were flushed")
+		return singularOrPlural(singular, "was flushed", "were flushed")
 	case Replicated:
 		return "took over the data of another server"
 	case ClockStepped:
-		return singularOrPlural(one, "has a clock that stepped", "have clocks that stepped")
+		return singularOrPlural(singular, "has a clock that stepped", "have clocks that stepped")
 	case Evicted:
 		return "evicted keys"
 	case Empty:
-		return singularOrPlural(one, "was empty when first seen: it is new, or has lost its data",
+		return singularOrPlural(singular, "was empty when first seen: it is new, or has lost its data",
 			"were empty when first seen: they are new, or have lost their data")
 	case AwaitsFreshStart:
-		return singularOrPlural(one, "waits",
+		return singularOrPlural(singular, "waits",
 			"wait") + " for a fresh start: not all masters have been connected long enough"
 	case Joining:
-		return singularOrPlural(one, "joins", "join") + " the changed set of masters"
+		return singularOrPlural(singular, "joins", "join") + " the changed set of masters"
 	case Replaced:
-		return singularOrPlural(one, "belongs", "belong") + " to another set of masters now: the masters were changed"
+		return singularOrPlural(singular, "belongs", "belong") + " to another set of masters now: the masters were changed"
 	case LocationUnknown:
-		return singularOrPlural(one, "waits", "wait") + " until the location of the locks is known"
+		return singularOrPlural(singular, "waits", "wait") + " until the location of the locks is known"
 	case OtherRules:
-		return singularOrPlural(one, "is", "are") + " in use by proxies with different settings"
+		return singularOrPlural(singular, "is", "are") + " in use by proxies with different settings"
 	case Overridden:
-		return singularOrPlural(one, "waits", "wait") + " for the TTL that init --force set"
+		return singularOrPlural(singular, "waits", "wait") + " for the TTL that init --force set"
 	case Unverified:
-		return singularOrPlural(one, "is", "are") + " being checked for lost data"
+		return singularOrPlural(singular, "is", "are") + " being checked for lost data"
 	default:
-		return "restarted without proof of " + singularOrPlural(one, "its", "their") + " data"
+		return "restarted without proof of " + singularOrPlural(singular, "its", "their") + " data"
 	}
 }
 
-func singularOrPlural(one bool, singular, plural string) string {
-	if one {
+func singularOrPlural(isOne bool, singular, plural string) string {
+	if isOne {
 		return singular
 	}
 	return plural
@@ -85,20 +85,20 @@ type QuarantineError struct {
 	Places string
 }
 
-// RulesAdvice returns the different settings, and what an operator can do about them.
+// RulesAdvice returns the different settings, and a remedy for the operator.
 func RulesAdvice(differs string) string {
 	return differs +
 		"; use the same on all proxies, or make this proxy's settings valid: redlock-proxy init --new-settings"
 }
 
-// Advice explains why masters wait for MaxTTL, and what an operator can do. atLeast is the longest
-// TTL that is known to have been in use; zero if none is known.
+// Advice explains why masters wait for MaxTTL, and suggests a remedy. atLeast is the longest TTL
+// that is known to have been in use; zero if none is known.
 func Advice(atLeast time.Duration) string {
-	known := ""
+	knownTTL := ""
 	if atLeast > 0 {
-		known = fmt.Sprintf(" (at least %v)", atLeast)
+		knownTTL = fmt.Sprintf(" (at least %v)", atLeast)
 	}
-	return "the longest TTL in use is unknown" + known +
+	return "the longest TTL in use is unknown" + knownTTL +
 		", so they wait for max-ttl; if you know it, or the masters are new, run redlock-proxy init"
 }
 
@@ -129,15 +129,16 @@ func (e *QuarantineError) Left() time.Duration {
 // last logged one by more than muchLater.
 const muchLater = 10 * time.Second
 
-// isMuchLater reports whether the master votes again much later than logged.
+// isMuchLater reports whether the master votes again much later than logged. readyAt is the logged
+// time.
 func (e *QuarantineError) isMuchLater(readyAt time.Time) bool {
 	return !readyAt.IsZero() && e.Left() > 2*max(0, time.Until(readyAt))+muchLater
 }
 
 // Reason returns one word: restarted, flushed, replicated, clock, evicted or empty; vouched after a
-// forced override; joining after a change of the masters; fresh or unverified while that is being
-// checked; settings if other proxies have different ones; place if the location of the locks is
-// unknown; replaced if the masters were changed.
+// forced override; joining after a change of the masters; fresh or unverified while the master is
+// being checked; settings if other proxies have different settings; place if the location of the
+// locks is unknown; replaced if the masters were changed.
 func (e *QuarantineError) Reason() string {
 	switch e.Why {
 	case Empty:
@@ -152,7 +153,7 @@ func (e *QuarantineError) Reason() string {
 	return string(e.Why)
 }
 
-// Text describes what happened to n masters and, if known, when they vote again.
+// Text returns the reason for n masters and, if known, the time until they vote again.
 func (r Reason) Text(n int, left time.Duration) string {
 	return r.Sentence(n) + readyIn(left)
 }

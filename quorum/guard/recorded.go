@@ -15,44 +15,44 @@ import (
 // if the masters have lost the location. If the masters report a state from before the record,
 // nothing can decide.
 
-// Compare takes the record, as read since a moment, or the read error. If a majority of the masters
-// has contradicted the record since that moment, no master votes.
-func (s *Set) Compare(has location.At, since time.Time, err error) {
-	was := s.placeConflict.Load()
-	now := s.compare(was, has, since, err)
-	if now == was {
+// Compare takes the record, as read after the time since, or the read error. If a majority of the
+// masters has contradicted the record after that time, no master votes.
+func (s *Set) Compare(recorded location.At, since time.Time, err error) {
+	previous := s.locationConflict.Load()
+	conflict := s.recordConflict(previous, recorded, since, err)
+	if conflict == previous {
 		return
 	}
-	s.placeConflict.Store(now)
+	s.locationConflict.Store(conflict)
 	for _, g := range s.guards {
 		g.Wake()
 	}
 }
 
-// compare returns why no master votes, or nil. It keeps the present reason until it has evidence to
-// the contrary.
-func (s *Set) compare(was *QuarantineError, has location.At, since time.Time, err error) *QuarantineError {
+// recordConflict returns why no master votes, or nil. It keeps the previous reason until there is
+// evidence to the contrary.
+func (s *Set) recordConflict(previous *QuarantineError, recorded location.At, since time.Time, err error) *QuarantineError {
 	e := s.eras
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	statements := 0
-	for _, one := range e.claims {
-		if one.last.After(since) && e.positionOf(one) == positionOwn {
+	for _, claim := range e.claims {
+		if claim.lastAsked.After(since) && e.positionOf(claim) == positionOwn {
 			statements++
 		}
 	}
 	switch {
-	case err != nil && was != nil && was.Why == Unverified: // without an upstream the masters decide
+	case err != nil && previous != nil && previous.Why == Unverified: // without an upstream the masters decide
 		return nil
-	case err != nil || !e.known || e.ended != nil:
-		return was
+	case err != nil || !e.ownEraKnown || e.succession != nil:
+		return previous
 	}
-	said := location.Report{At: e.own.At(), Known: true, By: e.names}
-	switch _, err := said.Resolve(s.record, has, nil, false); {
+	report := location.Report{At: e.ownEra.At(), Known: true, By: e.names}
+	switch _, err := report.Resolve(s.locationRecord, recorded, nil, false); {
 	case err == nil:
 		return nil
-	case statements < vote.Majority(len(s.guards)) || was != nil && was.Why == LocationUnknown:
-		return was
+	case statements < vote.Majority(len(s.guards)) || previous != nil && previous.Why == LocationUnknown:
+		return previous
 	default:
 		return &QuarantineError{Why: LocationUnknown, Places: err.Error()}
 	}
@@ -64,19 +64,19 @@ func (s *Set) compare(was *QuarantineError, has location.At, since time.Time, er
 //
 // The error is a *QuarantineError.
 func (s *Set) startingEra(ctx context.Context, proof string) (reconfig.Era, error) {
-	own, stated := s.eras.stated()
-	if s.record == nil || stated && proof != marker.ProofLease && proof != marker.ProofFresh {
-		return s.eras.adopt(own), nil
+	era, stated := s.eras.statedEra()
+	if s.locationRecord == nil || stated && proof != marker.ProofLease && proof != marker.ProofFresh {
+		return s.eras.adoptEra(era), nil
 	}
-	has, unread := s.record.Read(ctx)
-	said := location.Report{At: own.At(), Known: stated, By: s.eras.names}
-	at, err := said.Resolve(s.record, has, unread, strings.Contains(s.rules.settings, LocksUpstream))
+	recorded, readErr := s.locationRecord.Read(ctx)
+	report := location.Report{At: era.At(), Known: stated, By: s.eras.names}
+	at, err := report.Resolve(s.locationRecord, recorded, readErr, strings.Contains(s.rules.settings, LocksUpstream))
 	if err != nil {
-		return own, &QuarantineError{Why: LocationUnknown, Places: err.Error()}
+		return era, &QuarantineError{Why: LocationUnknown, Places: err.Error()}
 	}
-	if at != said.At {
+	if at != report.At {
 		s.log.Info("location of the locks restored from the record at the upstream", "place", at.Place, "era", at.Era)
-		own = reconfig.Change{Names: s.eras.names, Place: at.Place}.After(reconfig.Era{Number: at.Era - 1})
+		era = reconfig.Change{Names: s.eras.names, Place: at.Place}.After(reconfig.Era{Number: at.Era - 1})
 	}
-	return s.eras.adopt(own), nil
+	return s.eras.adoptEra(era), nil
 }

@@ -25,25 +25,25 @@ type Redis struct {
 
 // The replies of which a report consists, in this order.
 const (
-	askedInfo = iota
-	askedProxies
-	askedFsync
-	askedRewrite
-	askedPromise
-	askedRules
-	askedLongest
-	askedRecord
-	askedSize
-	askedAdmitted
-	askedMarker
-	askedTime
-	askedTrial
+	infoReply = iota
+	proxiesReply
+	fsyncReply
+	rewriteReply
+	promiseReply
+	rulesReply
+	longestTTLReply
+	recordReply
+	sizeReply
+	admittedReply
+	markerReply
+	timeReply
+	trialReply
 )
 
 // Examine implements Conn.
 func (r Redis) Examine(ctx context.Context) (Report, error) {
 	sent := time.Now()
-	said := answers(r.Do(ctx,
+	all := replies(r.Do(ctx,
 		[]any{"INFO"}, []any{"HGETALL", script.ProxiesKey},
 		[]any{"CONFIG", "GET", "appendfsync"}, []any{"CONFIG", "GET", "no-appendfsync-on-rewrite"},
 		[]any{"GET", script.PromiseKey}, []any{"GET", script.RulesKey},
@@ -53,90 +53,92 @@ func (r Redis) Examine(ctx context.Context) (Report, error) {
 		availability.Trial(script.OwnPrefix+"trial"), // last, because it may be delayed
 	))
 	got := time.Now()
-	for _, get := range []int{askedMarker, askedRecord, askedLongest, askedPromise, askedRules} {
-		if err := said.err(get); err != nil {
+	for _, i := range []int{markerReply, recordReply, longestTTLReply, promiseReply, rulesReply} {
+		if err := all.err(i); err != nil {
 			return Report{}, err
 		}
 	}
 	v := Report{
-		Marker: marker.ReadMarker(said.text(askedMarker)), Record: marker.ReadRecord(said.text(askedRecord)),
-		Rules: said.text(askedRules), Promise: said.text(askedPromise),
-		Longest: marker.Milliseconds(said.text(askedLongest)), Admitted: marker.Milliseconds(said.text(askedAdmitted)),
+		Marker: marker.ReadMarker(all.text(markerReply)), Record: marker.ReadRecord(all.text(recordReply)),
+		Rules: all.text(rulesReply), Promise: all.text(promiseReply),
+		LongestTTL: marker.ParseMillis(all.text(longestTTLReply)), Admitted: marker.ParseMillis(all.text(admittedReply)),
 	}
-	v.Refusal = availability.Refusal(said.err(askedTrial), true)
-	if clocks, err := texts(said[askedTime]); err == nil && len(clocks) == 2 {
-		v.Sighting = Sighting{Sent: sent, Got: got, ServerTime: parseTime(clocks)}
+	v.Refusal = availability.Refusal(all.err(trialReply), true)
+	if parts, err := texts(all[timeReply]); err == nil && len(parts) == 2 {
+		v.ClockReading = ClockReading{Sent: sent, Got: got, ServerTime: parseTime(parts)}
 	}
-	v.readInfo(said.text(askedInfo))
-	known := said.pairs(askedProxies)
-	v.readProxies(known)
-	own := int64(min(1, len(known)) + min(1, len(said.text(askedRecord))))
-	v.Empty = said[askedSize] == any(own) && !v.hasDatabases(own > 0)
+	v.readInfo(all.text(infoReply))
+	proxies := all.pairs(proxiesReply)
+	v.readProxies(proxies)
+	ownKeys := int64(min(1, len(proxies)) + min(1, len(all.text(recordReply))))
+	v.Empty = all[sizeReply] == any(ownKeys) && !v.hasDatabases(ownKeys > 0)
 	if v.Appendfsync == "" {
-		v.Appendfsync = said.pairs(askedFsync)["appendfsync"]
+		v.Appendfsync = all.pairs(fsyncReply)["appendfsync"]
 	}
-	v.RewriteUnsynced = said.pairs(askedRewrite)["no-appendfsync-on-rewrite"] != "no"
-	return v, said.err(askedTime)
+	v.RewriteUnsynced = all.pairs(rewriteReply)["no-appendfsync-on-rewrite"] != "no"
+	return v, all.err(timeReply)
 }
 
-// answers holds the replies to some commands.
-type answers []any
+// replies holds the replies to some commands.
+type replies []any
 
-func (a answers) err(i int) error {
+// err returns the error of a reply, or nil.
+func (a replies) err(i int) error {
 	err, _ := a[i].(error)
 	return err
 }
 
 // text returns a reply as text; empty if it is no text.
-func (a answers) text(i int) string {
+func (a replies) text(i int) string {
 	text, _ := a[i].(string)
 	return text
 }
 
 // pairs returns a reply that consists of fields and values.
-func (a answers) pairs(i int) map[string]string {
-	all, _ := texts(a[i])
-	found := make(map[string]string, len(all)/2)
-	for ; len(all) > 1; all = all[2:] {
-		found[all[0]] = all[1]
+func (a replies) pairs(i int) map[string]string {
+	parts, _ := texts(a[i])
+	values := make(map[string]string, len(parts)/2)
+	for ; len(parts) > 1; parts = parts[2:] {
+		values[parts[0]] = parts[1]
 	}
-	return found
+	return values
 }
 
 // Run implements Conn. It sends the script's SHA, and the whole script if the master does not know
 // the SHA.
 func (r Redis) Run(ctx context.Context, s luascript.Script, args ...any) (any, error) {
-	said := r.Do(ctx, s.Call(false, nil, args...))[0]
-	if err, failed := said.(error); failed && strings.HasPrefix(err.Error(), "NOSCRIPT ") {
-		said = r.Do(ctx, s.Call(true, nil, args...))[0]
+	reply := r.Do(ctx, s.Call(false, nil, args...))[0]
+	if err, failed := reply.(error); failed && strings.HasPrefix(err.Error(), "NOSCRIPT ") {
+		reply = r.Do(ctx, s.Call(true, nil, args...))[0]
 	}
-	if err, failed := said.(error); failed {
+	if err, failed := reply.(error); failed {
 		return nil, err
 	}
-	return said, nil
+	return reply, nil
 }
 
+// runInt runs a script that returns an integer.
 func runInt(ctx context.Context, w Conn, s luascript.Script, args ...any) (int64, error) {
-	answer, err := w.Run(ctx, s, args...)
+	reply, err := w.Run(ctx, s, args...)
 	if err != nil {
 		return 0, err
 	}
-	n, ok := answer.(int64)
+	n, ok := reply.(int64)
 	if !ok {
-		return 0, fmt.Errorf("unexpected answer %v", answer)
+		return 0, fmt.Errorf("unexpected answer %v", reply)
 	}
 	return n, nil
 }
 
-// runTexts runs a script that returns texts: at least least, and beyond that a multiple of each
-// (zero: none).
-func runTexts(ctx context.Context, w Conn, least, each int, s luascript.Script, args ...any) ([]string, error) {
-	answer, err := w.Run(ctx, s, args...)
+// runTexts runs a script that returns texts: at least minCount, and beyond that a multiple of
+// multiple (zero: none).
+func runTexts(ctx context.Context, w Conn, minCount, multiple int, s luascript.Script, args ...any) ([]string, error) {
+	reply, err := w.Run(ctx, s, args...)
 	if err != nil {
 		return nil, err
 	}
-	parts, err := texts(answer)
-	if more := len(parts) - least; err == nil && (more < 0 || more > 0 && (each == 0 || more%each != 0)) {
+	parts, err := texts(reply)
+	if more := len(parts) - minCount; err == nil && (more < 0 || more > 0 && (multiple == 0 || more%multiple != 0)) {
 		err = fmt.Errorf("unexpected answer of %d parts", len(parts))
 	}
 	return parts, err
@@ -145,51 +147,53 @@ func runTexts(ctx context.Context, w Conn, least, each int, s luascript.Script, 
 // databaseList holds a master's marker, its record of the longest TTL, and the databases with
 // markers of their own, except database 0.
 type databaseList struct {
-	marker    string
-	longest   time.Duration
-	databases []int
+	marker     string
+	longestTTL time.Duration
+	databases  []int
 }
 
+// databasesOf returns a master's marker, longest TTL and databases.
 func databasesOf(ctx context.Context, w Conn) (databaseList, error) {
 	parts, err := runTexts(ctx, w, 2, 1, script.Databases)
 	if err != nil {
 		return databaseList{}, err
 	}
-	r := databaseList{marker: parts[0], longest: marker.Milliseconds(parts[1])}
+	list := databaseList{marker: parts[0], longestTTL: marker.ParseMillis(parts[1])}
 	for _, text := range parts[2:] {
 		db, err := strconv.Atoi(text)
 		if err != nil {
 			return databaseList{}, fmt.Errorf("%s: %w", script.DatabasesKey, err)
 		}
-		r.databases = append(r.databases, db)
+		list.databases = append(list.databases, db)
 	}
-	return r, nil
+	return list, nil
 }
 
-func texts(answer any) ([]string, error) {
-	parts, ok := answer.([]any)
+// texts returns the elements of an array reply as texts.
+func texts(reply any) ([]string, error) {
+	parts, ok := reply.([]any)
 	if !ok {
-		return nil, fmt.Errorf("unexpected answer %v", answer)
+		return nil, fmt.Errorf("unexpected answer %v", reply)
 	}
-	all := make([]string, len(parts))
+	parsed := make([]string, len(parts))
 	for i, part := range parts {
 		if text, ok := part.(string); ok {
-			all[i] = text
+			parsed[i] = text
 		} else {
-			all[i] = fmt.Sprint(part)
+			parsed[i] = fmt.Sprint(part)
 		}
 	}
-	return all, nil
+	return parsed, nil
 }
 
 // values holds a master's values by key. page is one read of some values.
 type values map[string]entry
 
 type page struct {
-	marker   string
-	sequence int64
-	sighting Sighting
-	values   values
+	marker       string
+	sequence     int64
+	clockReading ClockReading
+	values       values
 }
 
 // entry is a value and its remaining time (negative: no expiry).
@@ -202,11 +206,12 @@ type entry struct {
 const pageSize = 500
 
 // readNames reads names of keys of a database, starting at a cursor, and returns the next cursor
-// ("0": the end). Of the proxies' own keys it includes only those that begin with one of own.
+// ("0": the end). Of the proxies' own keys it includes only those that begin with one of
+// ownPrefixes.
 func readNames(
-	ctx context.Context, w Conn, db int, cursor string, own ...any,
+	ctx context.Context, w Conn, db int, cursor string, ownPrefixes ...any,
 ) (names []string, next string, err error) {
-	parts, err := runTexts(ctx, w, 1, 1, script.Names, append([]any{db, cursor, pageSize}, own...)...)
+	parts, err := runTexts(ctx, w, 1, 1, script.Names, append([]any{db, cursor, pageSize}, ownPrefixes...)...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -226,13 +231,13 @@ func readValues(ctx context.Context, w Conn, db int, field string, names []strin
 		return page{}, err
 	}
 	p := page{
-		marker: parts[0], sighting: Sighting{Sent: sent, Got: time.Now(), ServerTime: parseTime(parts[2:4])},
+		marker: parts[0], clockReading: ClockReading{Sent: sent, Got: time.Now(), ServerTime: parseTime(parts[2:4])},
 		values: make(values, len(names)),
 	}
 	p.sequence, _ = strconv.ParseInt(parts[1], 10, 64)
 	for i, name := range names {
 		if value, left := parts[4+2*i], parts[5+2*i]; left != "-2" {
-			p.values[name] = entry{value, marker.Milliseconds(left)}
+			p.values[name] = entry{value, marker.ParseMillis(left)}
 		}
 	}
 	return p, nil
@@ -245,11 +250,11 @@ type Locks struct {
 	// Left is the longest remaining time of a lock; cell.Endless if a lock has no expiry.
 	Left time.Duration
 	// Keys holds some of the keys that last longest, the longest first.
-	Keys []HeldKey
+	Keys []LockedKey
 }
 
-// HeldKey is a held key, and its remaining time; negative if the key does not expire.
-type HeldKey struct {
+// LockedKey is a key with a lock, and its remaining time; negative if the key does not expire.
+type LockedKey struct {
 	Name string
 	Left time.Duration
 }
@@ -285,8 +290,8 @@ func (l *Locks) add(name string, e entry) {
 		return
 	}
 	l.Count++
-	l.Keys = append(l.Keys, HeldKey{name, e.left})
-	slices.SortFunc(l.Keys, func(a, b HeldKey) int { // as unsigned, a negative time (no expiry) is the largest
+	l.Keys = append(l.Keys, LockedKey{name, e.left})
+	slices.SortFunc(l.Keys, func(a, b LockedKey) int { // as unsigned, a negative time (no expiry) is the largest
 		return cmp.Or(-cmp.Compare(uint64(a.Left), uint64(b.Left)), cmp.Compare(a.Name, b.Name))
 	})
 	l.Keys = l.Keys[:min(len(l.Keys), maxListedKeys)]

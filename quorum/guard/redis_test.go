@@ -29,24 +29,24 @@ type realRedis struct {
 }
 
 // exchange sends commands all at once, and returns the replies.
-func exchange(ctx context.Context, client *redis.Client, commands [][]any) (answers []any) {
-	asked, _ := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+func exchange(ctx context.Context, client *redis.Client, commands [][]any) (replies []any) {
+	sent, _ := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, words := range commands {
 			pipe.Do(ctx, words...)
 		}
 		return nil
 	})
-	for _, one := range asked {
-		said, err := one.(*redis.Cmd).Result()
+	for _, cmd := range sent {
+		reply, err := cmd.(*redis.Cmd).Result()
 		switch {
 		case errors.Is(err, redis.Nil):
-			said = nil
+			reply = nil
 		case err != nil:
-			said = err
+			reply = err
 		}
-		answers = append(answers, said)
+		replies = append(replies, reply)
 	}
-	return answers
+	return replies
 }
 
 // startRedis starts a redis-server for the test, and returns a connection to it.
@@ -62,8 +62,8 @@ func startRedis(t *testing.T, args ...string) realRedis {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "socket")
-	all := []string{"--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--appendonly", "no"}
-	cmd := exec.Command(path, append(all, args...)...)
+	options := []string{"--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--appendonly", "no"}
+	cmd := exec.Command(path, append(options, args...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -102,15 +102,15 @@ func TestExamine(t *testing.T) {
 	if len(v.RunID) != 40 || len(v.ReplID) != 40 || v.Role != "master" || v.Policy != "volatile-ttl" ||
 		v.Appendfsync != "off" || v.RewriteUnsynced || v.Empty || v.Marker.Text != "m" || v.Marker.Valid ||
 		v.Record.Text != "" ||
-		v.Longest != 1500*time.Millisecond {
+		v.LongestTTL != 1500*time.Millisecond {
 		t.Errorf("got %+v", v)
 	}
-	apart := v.Sighting.ServerTime - time.Duration(time.Now().UnixNano())
-	if apart.Abs() > time.Minute || v.Sighting.Got.Before(v.Sighting.Sent) {
-		t.Errorf("sighting %+v", v.Sighting)
+	offset := v.ClockReading.ServerTime - time.Duration(time.Now().UnixNano())
+	if offset.Abs() > time.Minute || v.ClockReading.Got.Before(v.ClockReading.Sent) {
+		t.Errorf("sighting %+v", v.ClockReading)
 	}
-	for id, p := range map[string]Proxy{"x": {Masters: 5, Guards: true, Servers: noServers},
-		"y": {Masters: 3, Guards: true, Servers: noServers}} {
+	for id, p := range map[string]Proxy{"x": {Masters: 5, GuardOn: true, Servers: serversUnknown},
+		"y": {Masters: 3, GuardOn: true, Servers: serversUnknown}} {
 		if _, err := tr.Run(t.Context(), script.Announce, id, p.Announcement(), 3000); err != nil {
 			t.Fatal(err)
 		}
@@ -133,8 +133,8 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// TestPages reads a database with many keys, some of which are not locks.
-func TestPages(t *testing.T) {
+// TestReadPages reads a database with many keys, some of which are not locks.
+func TestReadPages(t *testing.T) {
 	tr := startRedis(t)
 	c := tr.Client(2)
 	_, err := c.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
@@ -158,7 +158,7 @@ func TestPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, err := readValues(t.Context(), tr, 2, "n@2", append(names, "none"))
-		if err != nil || p.marker != "m@2" || p.sequence != 7 || p.sighting.IsZero() {
+		if err != nil || p.marker != "m@2" || p.sequence != 7 || p.clockReading.IsZero() {
 			t.Fatalf("%+v, %v", p, err)
 		}
 		maps.Copy(got, p.values)
@@ -172,32 +172,32 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestFencesOnAMaster checks that fence counters are listed on request, and that script.Fill
+// TestFillRaisesFences checks that fence counters are listed on request, and that script.Fill
 // raises, but never lowers, a counter.
-func TestFencesOnAMaster(t *testing.T) {
+func TestFillRaisesFences(t *testing.T) {
 	tr := startRedis(t)
 	c, k := tr.Client(2), cell.FenceKey("k")
 	for _, db := range []int{0, 2} {
 		tr.Client(db).Set(t.Context(), script.RecordKey, "r", 0)
 	}
-	soon := strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)
-	for _, step := range []struct{ has, filled, want string }{
+	expiry := strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)
+	for _, step := range []struct{ before, raiseTo, want string }{
 		{"", "9", "9"}, {"9", "10", "10"}, {"10", "9", "10"}, {"1700000000000001", "1700000000000002", "1700000000000002"},
 		{"9007199254740990", "9007199254740991", "9007199254740991"}, {"9007199254740992", "3", "3"},
 		{"none", "5", "5"}, {"00000000000000000099", "5", "5"},
 	} {
-		c.Set(t.Context(), k, step.has, 0)
-		if got := answered(t, tr, script.Fill, "r", 2, k, "raise", step.filled, soon); got != "1" {
+		c.Set(t.Context(), k, step.before, 0)
+		if got := runScript(t, tr, script.Fill, "r", 2, k, "raise", step.raiseTo, expiry); got != "1" {
 			t.Fatalf("Fill: %s", got)
 		}
 		if got := c.Get(t.Context(), k).Val(); got != step.want {
-			t.Errorf("%q raised to %s is %s", step.has, step.filled, got)
+			t.Errorf("%q raised to %s is %s", step.before, step.raiseTo, got)
 		}
 	}
 	if left := c.PTTL(t.Context(), k).Val(); left <= 0 || left > time.Minute {
 		t.Errorf("it stays for %v", left)
 	}
-	if got := answered(t, tr, script.Fill, "r", 2, k, "raise", "6", "-1"); got != "1" ||
+	if got := runScript(t, tr, script.Fill, "r", 2, k, "raise", "6", "-1"); got != "1" ||
 		c.PTTL(t.Context(), k).Val() != -1 {
 		t.Errorf("one without an end: %s, %v", got, c.PTTL(t.Context(), k).Val())
 	}
@@ -207,49 +207,49 @@ func TestFencesOnAMaster(t *testing.T) {
 	}
 }
 
-// answered runs a script and returns its reply as text.
-func answered(t *testing.T, w Conn, s luascript.Script, args ...any) string {
+// runScript runs a script and returns its reply as text.
+func runScript(t *testing.T, w Conn, s luascript.Script, args ...any) string {
 	t.Helper()
-	answer, err := w.Run(t.Context(), s, args...)
+	reply, err := w.Run(t.Context(), s, args...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s.Source)
 	}
-	return fmt.Sprint(answer)
+	return fmt.Sprint(reply)
 }
 
-// TestLifeOfAMarker runs the scripts on a real Redis, from a fresh start to a proof of complete
+// TestMarkerScripts runs the scripts on a real Redis, from a fresh start to a proof of complete
 // data.
-func TestLifeOfAMarker(t *testing.T) {
+func TestMarkerScripts(t *testing.T) {
 	w := startRedis(t)
-	want := func(what, got, want string) {
+	want := func(label, got, want string) {
 		t.Helper()
 		if got != want {
-			t.Errorf("%s: got %s, want %s", what, got, want)
+			t.Errorf("%s: got %s, want %s", label, got, want)
 		}
 	}
 	first := marker.Marker{RunID: "1", ReplID: "r", Nonce: "a", Proof: marker.ProofFresh, Address: "m"}
 	quarantined := marker.Record{RunID: "1", Nonce: "x", Since: 1, Claim: "a", Reason: string(Restarted)}
-	in := func(db int, key string) string { return w.Client(db).Get(t.Context(), key).Val() }
-	raise := func(db int, nonce string) string {
+	valueIn := func(db int, key string) string { return w.Client(db).Get(t.Context(), key).Val() }
+	nextSeq := func(db int, nonce string) string {
 		field := marker.InDatabase(nonce, db)
 		return fmt.Sprint(w.Client(db).HIncrBy(t.Context(), script.SequenceKey, field, 1).Val() - script.FirstSeq)
 	}
 
-	want("admit", answered(t, w, script.Admit, "", "", first.String(), 5, marker.ProofFresh), "1")
-	want("marker", in(0, script.MarkerKey), first.String()+"@0")
-	parts, _ := w.Examine(t.Context())
-	if since := parts.Sighting.ServerTime - parts.Admitted; since < 0 || since > time.Minute {
+	want("admit", runScript(t, w, script.Admit, "", "", first.String(), 5, marker.ProofFresh), "1")
+	want("marker", valueIn(0, script.MarkerKey), first.String()+"@0")
+	report, _ := w.Examine(t.Context())
+	if since := report.ClockReading.ServerTime - report.Admitted; since < 0 || since > time.Minute {
 		t.Errorf("admitted %v ago", since)
 	}
-	want("enrol", answered(t, w, script.Enrol, first.String(), 3, "lost"), "1")
-	want("again", answered(t, w, script.Enrol, first.String(), 3, "lost"), "1")
-	want("marker of 3", in(3, script.MarkerKey), first.String()+"@3")
-	want("sequence", raise(0, "a")+raise(0, "a")+raise(3, "a"), "121")
-	want("canaries", answered(t, w, script.RenewCanaries, first.String()+"@0", "c", 9000, "a"),
+	want("enrol", runScript(t, w, script.Enrol, first.String(), 3, "lost"), "1")
+	want("again", runScript(t, w, script.Enrol, first.String(), 3, "lost"), "1")
+	want("marker of 3", valueIn(3, script.MarkerKey), first.String()+"@3")
+	want("sequence", nextSeq(0, "a")+nextSeq(0, "a")+nextSeq(3, "a"), "121")
+	want("canaries", runScript(t, w, script.RenewCanaries, first.String()+"@0", "c", 9000, "a"),
 		fmt.Sprintf("[3  c %d 0  c %d]", script.FirstSeq+1, script.FirstSeq+2))
-	want("canaries later", answered(t, w, script.RenewCanaries, first.String()+"@0", "d", 9000, "a"),
+	want("canaries later", runScript(t, w, script.RenewCanaries, first.String()+"@0", "d", 9000, "a"),
 		fmt.Sprintf("[3 c c %d 0 c c %d]", script.FirstSeq+1, script.FirstSeq+2))
-	want("no canaries without the marker", answered(t, w, script.RenewCanaries, "other", "d", 9000, "a"), "[]")
+	want("no canaries without the marker", runScript(t, w, script.RenewCanaries, "other", "d", 9000, "a"), "[]")
 
 	w.Client(0).Do(t.Context(), "SWAPDB", 0, 3)
 	want("sequence of swapped databases",
@@ -257,32 +257,32 @@ func TestLifeOfAMarker(t *testing.T) {
 	w.Client(0).HDel(t.Context(), script.SequenceKey, "a@0")
 	w.Client(0).Do(t.Context(), "SWAPDB", 0, 3)
 
-	want("quarantine of another", answered(t, w, script.Quarantine, "other", "", quarantined.String()), "0")
-	want("quarantine", answered(t, w, script.Quarantine, first.String()+"@0", "", quarantined.String()), "1")
-	want("markers", in(0, script.MarkerKey)+in(3, script.MarkerKey), "")
-	want("what is claimed", answered(t, w, script.Sequences, "a"),
+	want("quarantine of another", runScript(t, w, script.Quarantine, "other", "", quarantined.String()), "0")
+	want("quarantine", runScript(t, w, script.Quarantine, first.String()+"@0", "", quarantined.String()), "1")
+	want("markers", valueIn(0, script.MarkerKey)+valueIn(3, script.MarkerKey), "")
+	want("what is claimed", runScript(t, w, script.Sequences, "a"),
 		fmt.Sprintf("[a@3 %d a@0 %d]", script.FirstSeq+1, script.FirstSeq+2))
 	second := first
 	second.Nonce, second.Proof = "b", marker.ProofIntact
-	want("younger data are known", answered(t, w, script.Admit, "", quarantined.String(), second.String(), 5,
+	want("younger data are known", runScript(t, w, script.Admit, "", quarantined.String(), second.String(), 5,
 		marker.ProofIntact, "a", "a@3", int64(script.FirstSeq+2)), "-1")
-	want("remark", answered(t, w, script.Admit, "", quarantined.String(), second.String(), 5, marker.ProofIntact, "a",
+	want("remark", runScript(t, w, script.Admit, "", quarantined.String(), second.String(), 5, marker.ProofIntact, "a",
 		"a@3", int64(script.FirstSeq+1)), "1")
-	want("sequence begins anew", raise(0, "b")+raise(3, "b"), "11")
+	want("sequence begins anew", nextSeq(0, "b")+nextSeq(3, "b"), "11")
 
-	want("reword", answered(t, w, script.UpdateMarker, second.String()+"@0", first.String()), "1")
-	want("reworded", in(0, script.MarkerKey)+in(3, script.MarkerKey), first.String()+"@0"+first.String()+"@3")
-	answered(t, w, script.UpdateMarker, first.String()+"@0", second.String())
-	want("quarantine with a claim", answered(t, w, script.Quarantine, second.String()+"@0", "", quarantined.String()),
+	want("reword", runScript(t, w, script.UpdateMarker, second.String()+"@0", first.String()), "1")
+	want("reworded", valueIn(0, script.MarkerKey)+valueIn(3, script.MarkerKey), first.String()+"@0"+first.String()+"@3")
+	runScript(t, w, script.UpdateMarker, first.String()+"@0", second.String())
+	want("quarantine with a claim", runScript(t, w, script.Quarantine, second.String()+"@0", "", quarantined.String()),
 		"1")
-	want("disclaim", answered(t, w, script.DropClaim, quarantined.String(), quarantined.WithoutClaim().String()), "1")
-	want("nothing is claimed", answered(t, w, script.Sequences, "b"), "[b@3 0 b@0 0]")
-	want("remark without a claim", answered(t, w, script.Admit, "", quarantined.WithoutClaim().String(),
+	want("disclaim", runScript(t, w, script.DropClaim, quarantined.String(), quarantined.WithoutClaim().String()), "1")
+	want("nothing is claimed", runScript(t, w, script.Sequences, "b"), "[b@3 0 b@0 0]")
+	want("remark without a claim", runScript(t, w, script.Admit, "", quarantined.WithoutClaim().String(),
 		first.String(), 5, marker.ProofIntact, "b"), "-1")
 
-	want("ages", answered(t, w, script.PublishSeqs, 60000, "z@0", 5, "z@1", 7), "1")
-	want("older ones", answered(t, w, script.PublishSeqs, 60000, "z@0", 4), "1")
-	want("are kept", answered(t, w, script.PublishedSeqs, "z@0", "z@1", "z@2"), "[5 7 0]")
+	want("ages", runScript(t, w, script.PublishSeqs, 60000, "z@0", 5, "z@1", 7), "1")
+	want("older ones", runScript(t, w, script.PublishSeqs, 60000, "z@0", 4), "1")
+	want("are kept", runScript(t, w, script.PublishedSeqs, "z@0", "z@1", "z@2"), "[5 7 0]")
 }
 
 // TestFill checks, on a real Redis, that values are put, copied and dropped, and when they expire.
@@ -290,20 +290,22 @@ func TestFill(t *testing.T) {
 	w := startRedis(t)
 	c := w.Client(0)
 	c.Set(t.Context(), script.RecordKey, "r", 0)
-	now, err := c.Time(t.Context()).Result()
+	serverTime, err := c.Time(t.Context()).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ends := func(left time.Duration) string { return marker.Millis(time.Duration(now.Add(left).UnixNano())) }
+	expiry := func(left time.Duration) string {
+		return marker.FormatMillis(time.Duration(serverTime.Add(left).UnixNano()))
+	}
 	for key, left := range map[string]time.Duration{"longer": time.Hour, "shorter": time.Minute, "other": time.Hour,
 		"gone": time.Hour, "changed": time.Hour} {
 		c.Set(t.Context(), key, "v", left)
 	}
-	if got := answered(t, w, script.Fill, "r", 0,
-		"longer", "copy", "v", ends(30*time.Minute), "shorter", "copy", "v", ends(30*time.Minute), "other", "put", "w",
-		ends(30*time.Minute),
+	if got := runScript(t, w, script.Fill, "r", 0,
+		"longer", "copy", "v", expiry(30*time.Minute), "shorter", "copy", "v", expiry(30*time.Minute), "other", "put", "w",
+		expiry(30*time.Minute),
 		"gone", "drop", "v", "-1", "changed", "drop", "w", "-1", "new", "put", "n", "-1", "over", "put", "n",
-		ends(-time.Second)); got != "1" {
+		expiry(-time.Second)); got != "1" {
 		t.Fatalf("got %s", got)
 	}
 	for key, want := range map[string]string{"longer": "v 1h0m0s", "shorter": "v 30m0s", "other": "w 30m0s",
@@ -316,7 +318,7 @@ func TestFill(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", key, got, want)
 		}
 	}
-	if got := answered(t, w, script.Fill, "another", 0, "k", "put", "v", "-1"); got != "-1" {
+	if got := runScript(t, w, script.Fill, "another", 0, "k", "put", "v", "-1"); got != "-1" {
 		t.Errorf("in another quarantine: got %s", got)
 	}
 }

@@ -33,10 +33,10 @@ type Report struct {
 	Empty bool
 	// Databases holds the numbers of the databases with keys.
 	Databases []int
-	// Marker and Record are the values of their keys. Longest is the recorded longest TTL.
-	Marker  marker.Stored[marker.Marker]
-	Record  marker.Stored[marker.Record]
-	Longest time.Duration
+	// Marker and Record are the values of their keys. LongestTTL is the recorded longest TTL.
+	Marker     marker.Stored[marker.Marker]
+	Record     marker.Stored[marker.Record]
+	LongestTTL time.Duration
 	// Admitted is when the master was admitted, by its clock; zero if unknown.
 	Admitted time.Duration
 	// Promise holds the era and the ballot of the master's last promise for a change of the
@@ -44,8 +44,8 @@ type Report struct {
 	Promise string
 	// Rules holds the rules that all proxies on the master must share; empty if none were written
 	// yet.
-	Rules    string
-	Sighting Sighting
+	Rules        string
+	ClockReading ClockReading
 	// Refusal is the master's error for a trial write, or nil.
 	Refusal error
 	// Proxies holds the running proxies that announced themselves on the master, Differences the
@@ -84,20 +84,20 @@ func ReadInfo(text string) Report {
 	return v
 }
 
-// hasDatabases reports whether a database has keys; but0 ignores database 0.
-func (v *Report) hasDatabases(but0 bool) bool {
-	return slices.ContainsFunc(v.Databases, func(db int) bool { return db != 0 || !but0 })
+// hasDatabases reports whether a database has keys; except0 ignores database 0.
+func (v *Report) hasDatabases(except0 bool) bool {
+	return slices.ContainsFunc(v.Databases, func(db int) bool { return db != 0 || !except0 })
 }
 
 // readProxies parses the entries, and keeps the entries of running proxies.
 func (v *Report) readProxies(entries map[string]string) {
-	var living []Proxy
+	var running []Proxy
 	for id, entry := range entries {
-		if p, _ := parseProxy(id, entry); (v.Sighting.ServerTime - p.Announced).Abs() < ProxyTimeout {
-			living = append(living, p)
+		if p, _ := parseProxy(id, entry); (v.ClockReading.ServerTime - p.LastAnnounced).Abs() < ProxyTimeout {
+			running = append(running, p)
 		}
 	}
-	v.Proxies, v.Differences = living, disagreements(living)
+	v.Proxies, v.Differences = running, proxyDifferences(running)
 }
 
 // markedSince returns since when, by its own clock, the master has had its marker or its record;
@@ -109,8 +109,8 @@ func (v Report) markedSince() time.Duration {
 	return time.Duration(v.Record.Value.Since) * time.Millisecond
 }
 
-// isNewer reports whether proxies of a later version left data on the master that this proxy may
-// misunderstand.
+// isNewer reports whether proxies of a later version have stored data on the master that this proxy
+// may misunderstand.
 func (v Report) isNewer() bool {
 	return marker.ProtocolOf(v.Marker.Text, v.Record.Text) > marker.Protocol
 }
@@ -118,11 +118,11 @@ func (v Report) isNewer() bool {
 // Durable reports whether every write is on disk before its reply.
 func (v Report) Durable() bool { return v.Appendfsync == "always" && !v.RewriteUnsynced }
 
-// watched returns how long the running proxies have watched the master in quarantine.
-func (v Report) watched() (longest time.Duration) {
+// watchedFor returns how long the running proxies have watched the master in quarantine.
+func (v Report) watchedFor() (watchedFor time.Duration) {
 	for _, p := range v.Proxies {
-		since := max(p.First, time.Duration(v.Record.Value.Since)*time.Millisecond)
-		longest = max(longest, v.Sighting.ServerTime-since)
+		since := max(p.FirstAnnounced, time.Duration(v.Record.Value.Since)*time.Millisecond)
+		watchedFor = max(watchedFor, v.ClockReading.ServerTime-since)
 	}
-	return longest
+	return watchedFor
 }

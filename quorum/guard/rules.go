@@ -24,17 +24,17 @@ type rules struct {
 	masters  []member
 }
 
-// member is one of the masters: its address as known to the proxy that wrote the rules, and its
-// run_id at that time.
+// member is one of the masters: its address in the configuration of the proxy that wrote the rules,
+// and its run_id at that time.
 type member struct{ name, runID string }
 
-const memberLine = "master "
+const memberPrefix = "master "
 
 // String returns the text on the master.
 func (r rules) String() string {
 	text := r.settings
 	for _, m := range r.masters {
-		text += "\n" + memberLine + m.runID + " " + m.name
+		text += "\n" + memberPrefix + m.runID + " " + m.name
 	}
 	return text
 }
@@ -43,8 +43,8 @@ func (r rules) String() string {
 func parseRules(text string) (r rules) {
 	var settings []string
 	for line := range strings.SplitSeq(text, "\n") {
-		runID, name, found := strings.Cut(strings.TrimPrefix(line, memberLine), " ")
-		if found && strings.HasPrefix(line, memberLine) {
+		runID, name, found := strings.Cut(strings.TrimPrefix(line, memberPrefix), " ")
+		if found && strings.HasPrefix(line, memberPrefix) {
 			r.masters = append(r.masters, member{name, runID})
 		} else {
 			settings = append(settings, line)
@@ -72,39 +72,38 @@ func (r rules) names() string {
 // maxValueShown limits the part of a value that is shown.
 const maxValueShown = 200
 
-// differences describes the differences between the rules on a master and this proxy's rules
-// (here).
-func (r rules) differences(here rules) string {
+// differences describes the differences between the rules r on a master and this proxy's own rules.
+func (r rules) differences(own rules) string {
 	var texts []string
-	add := func(name, there, here string) {
+	add := func(name, masterValue, own string) {
 		texts = append(texts, fmt.Sprintf("%s: the masters have %.*s, this proxy has %.*s",
-			name, maxValueShown, there, maxValueShown, here))
+			name, maxValueShown, masterValue, maxValueShown, own))
 	}
-	theirs, ours := r.values(), here.values()
-	for line := range strings.SplitSeq(here.settings+"\n"+r.settings, "\n") {
-		if name, _, _ := strings.Cut(line, " "); here.settings != "" && theirs[name] != ours[name] {
-			add(name, theirs[name], ours[name])
-			ours[name] = theirs[name] // once
+	masterValues, ownValues := r.values(), own.values()
+	for line := range strings.SplitSeq(own.settings+"\n"+r.settings, "\n") {
+		if name, _, _ := strings.Cut(line, " "); own.settings != "" && masterValues[name] != ownValues[name] {
+			add(name, masterValues[name], ownValues[name])
+			ownValues[name] = masterValues[name] // once
 		}
 	}
 	switch {
 	case len(texts) > 0:
 		return strings.Join(texts, "; ")
-	case r.settings != here.settings && here.settings != "":
+	case r.settings != own.settings && own.settings != "":
 		return fmt.Sprintf("the masters have %.*q, this proxy has %.*q",
-			maxValueShown, r.settings, maxValueShown, here.settings)
+			maxValueShown, r.settings, maxValueShown, own.settings)
 	}
-	add("masters", r.names(), here.names())
+	add("masters", r.names(), own.names())
 	return texts[0]
 }
 
 func (r rules) values() map[string]string {
-	all := map[string]string{}
+	byName := map[string]string{}
 	for line := range strings.SplitSeq(r.settings, "\n") {
 		name, value, _ := strings.Cut(line, " ")
-		all[name] = value
+		byName[name] = value
 	}
-	return all
+	return byName
 }
 
 // LocksUpstream is the line of the settings by which the locks are at the upstream. It counts only
@@ -116,18 +115,18 @@ type rulesTracker struct {
 	// settings holds the proxy's settings; empty if it grants no locks: then all settings fit.
 	settings string
 	names    []string
-	// numbered reports whether the markers show which masters there are. Then the rules need not
-	// show that.
-	numbered func() bool
-	// placed reports whether the markers show the location of the locks.
-	placed func() bool
+	// markersShowMasters reports whether the markers show which masters there are. Then the rules
+	// need not show that.
+	markersShowMasters func() bool
+	// markersShowLocation reports whether the markers show the location of the locks.
+	markersShowLocation func() bool
 
 	mu      sync.Mutex
-	masters []observed
+	masters []masterRules
 }
 
-// observed is the last report of a master.
-type observed struct {
+// masterRules is the last report of a master about its rules.
+type masterRules struct {
 	seen  bool
 	runID string
 	text  string // of the rules; empty if there are none
@@ -137,9 +136,9 @@ type observed struct {
 	memberOf map[string]bool
 }
 
-func newRulesTracker(settings string, names []string, numbered, placed func() bool) *rulesTracker {
+func newRulesTracker(settings string, names []string, markersShowMasters, markersShowLocation func() bool) *rulesTracker {
 	a := &rulesTracker{
-		settings: settings, names: names, numbered: numbered, placed: placed, masters: make([]observed, len(names)),
+		settings: settings, names: names, markersShowMasters: markersShowMasters, markersShowLocation: markersShowLocation, masters: make([]masterRules, len(names)),
 	}
 	for i := range a.masters {
 		a.masters[i].memberOf = map[string]bool{}
@@ -157,22 +156,24 @@ func (a *rulesTracker) observe(i int, v Report) {
 	}
 }
 
-// digest returns a hash of the settings, for other proxies; empty if there are none.
-func (a *rulesTracker) digest() string {
+// settingsHash returns a hash of the settings, for other proxies; empty if there are none.
+func (a *rulesTracker) settingsHash() string {
 	if a.settings == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(withoutPlace(a.settings))) // a different location shows in the rules
+	sum := sha256.Sum256([]byte(withoutLocation(a.settings))) // a different location shows in the rules
 	return hex.EncodeToString(sum[:8])
 }
 
+// own returns this proxy's rules.
 func (a *rulesTracker) own() rules {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.ownNow()
+	return a.ownLocked()
 }
 
-func (a *rulesTracker) ownNow() rules {
+// ownLocked is own for callers that hold mu.
+func (a *rulesTracker) ownLocked() rules {
 	r := rules{settings: a.settings}
 	for i, name := range a.names {
 		r.masters = append(r.masters, member{name, cmp.Or(a.masters[i].runID, NotReported)})
@@ -186,20 +187,20 @@ func (a *rulesTracker) rulesToWrite() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, m := range a.masters {
-		if m.text != "" && !a.numbered() && !a.differs(m.rules) {
+		if m.text != "" && !a.markersShowMasters() && !a.differs(m.rules) {
 			return m.text
 		}
 	}
-	return a.ownNow().String()
+	return a.ownLocked().String()
 }
 
 // differs reports whether rules are different from this proxy's. A master that has not been reached
 // yet may or may not be among their members. While no proxy reaches it, no majority needs it.
 func (a *rulesTracker) differs(r rules) bool {
 	switch {
-	case a.settings != "" && !a.agrees(r.settings):
+	case a.settings != "" && !a.settingsMatch(r.settings):
 		return true
-	case a.numbered():
+	case a.markersShowMasters():
 		return false
 	case len(r.masters) != len(a.names):
 		return true
@@ -212,21 +213,21 @@ func (a *rulesTracker) differs(r rules) bool {
 	return false
 }
 
-// agrees reports whether settings match this proxy's.
-func (a *rulesTracker) agrees(settings string) bool {
-	if a.placed() {
-		return withoutPlace(settings) == withoutPlace(a.settings)
+// settingsMatch reports whether settings match this proxy's.
+func (a *rulesTracker) settingsMatch(settings string) bool {
+	if a.markersShowLocation() {
+		return withoutLocation(settings) == withoutLocation(a.settings)
 	}
 	return settings == a.settings
 }
 
-func withoutPlace(settings string) string {
+func withoutLocation(settings string) string {
 	lines := slices.DeleteFunc(strings.Split(settings, "\n"), func(line string) bool { return line == LocksUpstream })
 	return strings.Join(lines, "\n")
 }
 
-// isMember reports whether a master is a member in the rules, perhaps by another address, because
-// proxies may know it by several.
+// isMember reports whether a master is a member in the rules, perhaps by another address: proxies
+// may use different addresses for one master.
 func (a *rulesTracker) isMember(i int, r rules) bool {
 	m, set := &a.masters[i], r.names()
 	if !m.memberOf[set] && (r.has(a.names[i], m.runID) || m.text != "" && m.rules.names() == set) {
@@ -235,41 +236,41 @@ func (a *rulesTracker) isMember(i int, r rules) bool {
 	return m.memberOf[set]
 }
 
-// consent is the consequence of the rules on the masters for one master.
-type consent struct {
-	// differs describes the differences to this proxy's rules; empty if there are none.
-	differs string
-	// majorityDiffers is set if a majority has different rules, settled if a majority has this
-	// proxy's rules.
-	majorityDiffers, settled bool
-	// claims is set if the master has no rules, and no majority can have different rules.
-	claims bool
+// rulesCheck is the comparison of the rules on the masters with this proxy's, for one master.
+type rulesCheck struct {
+	// differences describes the differences to this proxy's rules; empty if there are none.
+	differences string
+	// majorityDiffers is set if a majority has different rules, majorityAgrees if a majority has
+	// this proxy's rules.
+	majorityDiffers, majorityAgrees bool
+	// mayWrite is set if the master has no rules, and no majority can have different rules.
+	mayWrite bool
 }
 
-func (a *rulesTracker) consentFor(i int) (c consent) {
+func (a *rulesTracker) check(i int) (c rulesCheck) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	others, own, unseen, other := 0, 0, 0, -1
+	different, same, unseen, differentIndex := 0, 0, 0, -1
 	for j := range a.masters {
 		switch m := &a.masters[j]; {
 		case !m.seen:
 			unseen++
 		case m.text == "":
 		case a.differs(m.rules):
-			others, other = others+1, j
+			different, differentIndex = different+1, j
 		default:
-			own++
+			same++
 		}
 	}
-	result := vote.Count(len(a.masters), others, unseen)
-	c.majorityDiffers, c.settled = result == vote.Won, own >= vote.Majority(len(a.masters))
+	result := vote.Count(len(a.masters), different, unseen)
+	c.majorityDiffers, c.majorityAgrees = result == vote.Won, same >= vote.Majority(len(a.masters))
 	switch text := a.masters[i].text; {
 	case text != "" && a.differs(a.masters[i].rules):
-		c.differs = a.masters[i].rules.differences(a.ownNow())
+		c.differences = a.masters[i].rules.differences(a.ownLocked())
 	case c.majorityDiffers:
-		c.differs = a.masters[other].rules.differences(a.ownNow())
+		c.differences = a.masters[differentIndex].rules.differences(a.ownLocked())
 	case text == "":
-		c.claims = result == vote.Lost
+		c.mayWrite = result == vote.Lost
 	}
 	return c
 }

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// TestRulesAreRead checks that a proxy's rules are parsed, and that any other text differs from
+// TestParseRules checks that a proxy's rules are parsed, and that any other text differs from
 // them.
-func TestRulesAreRead(t *testing.T) {
+func TestParseRules(t *testing.T) {
 	r := rules{settings: "guard true\nlock-keys [\"a b\"]", masters: []member{{"/a socket", "1"}, {"b:1", NotReported}}}
 	if got := parseRules(r.String()); got.String() != r.String() || got.settings != r.settings ||
 		len(got.masters) != 2 {
@@ -25,10 +25,10 @@ func TestRulesAreRead(t *testing.T) {
 	}
 }
 
-// TestConsent describes each master of a proxy with settings s and the masters a, b, c, … by a
+// TestRulesCheck describes each master of a proxy with settings s and the masters a, b, c, … by a
 // word: its rules, "-" (none), or "?" (not reached). "s:abd" means settings s and masters a, b and
 // d. A run_id is the master's name in capitals.
-func TestConsent(t *testing.T) {
+func TestRulesCheck(t *testing.T) {
 	for _, test := range []struct {
 		masters string
 		want    string // v votes, c claims, w waits, x has different rules, R: a majority has different rules
@@ -60,22 +60,22 @@ func TestConsent(t *testing.T) {
 		words := strings.Fields(test.masters)
 		a := newRulesTracker("s", strings.Split("abcde", "")[:len(words)], func() bool { return false },
 			func() bool { return false })
-		for i, word := range words {
-			if word != "?" {
-				a.observe(i, Report{RunID: strings.ToUpper(a.names[i]), Rules: rulesIn(word)})
+		for i, wordOf := range words {
+			if wordOf != "?" {
+				a.observe(i, Report{RunID: strings.ToUpper(a.names[i]), Rules: rulesIn(wordOf)})
 			}
 		}
 		got := ""
 		for i := range words {
-			c := a.consentFor(i)
+			c := a.check(i)
 			switch {
 			case c.majorityDiffers:
 				got += "R"
-			case c.differs != "":
+			case c.differences != "":
 				got += "x"
 			case words[i] != "-":
 				got += "v"
-			case c.claims:
+			case c.mayWrite:
 				got += "c"
 			default:
 				got += "w"
@@ -87,7 +87,7 @@ func TestConsent(t *testing.T) {
 	}
 }
 
-// rulesIn returns the rules for a word of TestConsent.
+// rulesIn returns the rules for a word of TestRulesCheck.
 func rulesIn(word string) string {
 	settings, names, found := strings.Cut(word, ":")
 	if word == "-" || !found {
@@ -104,18 +104,18 @@ func rulesIn(word string) string {
 	return r.String()
 }
 
-// TestMemberForgets checks that a master that a proxy knows by a name of its own stays a member
+// TestMemberWithoutData checks that a master that a proxy knows by a name of its own stays a member
 // when it returns without data.
-func TestMemberForgets(t *testing.T) {
+func TestMemberWithoutData(t *testing.T) {
 	a := newRulesTracker("s", []string{"a", "b", "c"}, func() bool { return false }, func() bool { return false })
 	for i := range a.names {
 		a.observe(i, Report{RunID: fmt.Sprint(i), Rules: rulesIn("s:xyz")})
 	}
-	if c := a.consentFor(2); c.differs != "" {
+	if c := a.check(2); c.differences != "" {
 		t.Errorf("as before: %+v", c)
 	}
 	a.observe(2, Report{RunID: "new"})
-	if c := a.consentFor(2); c.differs != "" || !c.claims {
+	if c := a.check(2); c.differences != "" || !c.mayWrite {
 		t.Errorf("without anything: %+v", c)
 	}
 	if got := a.rulesToWrite(); got != rulesIn("s:xyz") {
@@ -123,8 +123,8 @@ func TestMemberForgets(t *testing.T) {
 	}
 }
 
-// TestNoSettings checks that a proxy without locks compares the masters only.
-func TestNoSettings(t *testing.T) {
+// TestProxyWithoutLocks checks that a proxy without locks compares the masters only.
+func TestProxyWithoutLocks(t *testing.T) {
 	for rules, want := range map[string]string{"t:ab": "",
 		"t:abc": "masters: the masters have a, b, c, this proxy has a, b"} {
 		report := Report{RunID: NotReported, Rules: rulesIn(rules)}
@@ -136,21 +136,21 @@ func TestNoSettings(t *testing.T) {
 	}
 }
 
-// TestNumberedSets checks that rules need not list the masters if the markers show them.
-func TestNumberedSets(t *testing.T) {
+// TestMarkersShowMasters checks that rules need not list the masters if the markers show them.
+func TestMarkersShowMasters(t *testing.T) {
 	m := marker.Marker{RunID: "1", ReplID: "1", Nonce: "n", Proof: marker.ProofJoined, Address: "a",
 		Era: reconfig.Era{Number: 1, Masters: 2, Hash: "h"}}
 	report := Report{RunID: "1", Marker: marker.ReadMarker(marker.InDatabase(m.String(), 0)), Rules: rulesIn("s:xyz")}
 	for settings, want := range map[string]int{"s": 0, "t": 2} {
-		differ := 0
+		differing := 0
 		for _, text := range Differences(settings,
 			[]Inspection{{Name: "a", Report: &report}, {Name: "b", Report: &report}}) {
 			if text != "" {
-				differ++
+				differing++
 			}
 		}
-		if differ != want {
-			t.Errorf("settings %s: %d differ, want %d", settings, differ, want)
+		if differing != want {
+			t.Errorf("settings %s: %d differ, want %d", settings, differing, want)
 		}
 	}
 }
@@ -161,20 +161,20 @@ func TestNumberedSets(t *testing.T) {
 func TestWriteAndReplaceRules(t *testing.T) {
 	tr := startRedis(t)
 	c, ctx := tr.Client(0), t.Context()
-	settles := func(from, to string, want int64) {
+	writeRules := func(from, to string, want int64) {
 		t.Helper()
-		if did, err := runInt(ctx, tr, script.WriteRules, from, to); err != nil || did != want {
-			t.Errorf("%q to %q: got %d, %v, want %d", from, to, did, err, want)
+		if result, err := runInt(ctx, tr, script.WriteRules, from, to); err != nil || result != want {
+			t.Errorf("%q to %q: got %d, %v, want %d", from, to, result, err, want)
 		}
 	}
-	settles("", "a", 1)
-	settles("", "b", 0)
-	settles("a", "b", 1)
+	writeRules("", "a", 1)
+	writeRules("", "b", 0)
+	writeRules("a", "b", 1)
 	m := marker.Marker{RunID: "1", ReplID: "1", Nonce: "n", Proof: marker.ProofFresh, Address: "x"}
 	c.Set(ctx, script.MarkerKey, marker.InDatabase(m.String(), 0), 0)
 	c.SAdd(ctx, script.DatabasesKey, 2)
 	tr.Client(2).Set(ctx, script.MarkerKey, marker.InDatabase(m.String(), 2), 0)
-	settles("b", "c", 0)
+	writeRules("b", "c", 0)
 
 	v, err := tr.Examine(ctx)
 	if err != nil || v.Rules != "b" {
@@ -183,20 +183,20 @@ func TestWriteAndReplaceRules(t *testing.T) {
 	if errs := ReplaceSettings(ctx, "s", []Inspection{{Name: "x", Report: &v, Conn: tr}}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	now, err := tr.Examine(ctx)
-	next, marked := now.Marker.Value, now.Marker.Valid
+	after, err := tr.Examine(ctx)
+	next, marked := after.Marker.Value, after.Marker.Valid
 	if err != nil || !marked || next.Nonce == m.Nonce || next.Address != m.Address ||
-		parseRules(now.Rules).settings != "s" {
-		t.Errorf("got %+v, %v", now, err)
+		parseRules(after.Rules).settings != "s" {
+		t.Errorf("got %+v, %v", after, err)
 	}
 	for db := range 3 {
-		text, wants := tr.Client(db).Get(ctx, script.MarkerKey).Val(), marker.InDatabase(next.String(), db)
+		text, wantText := tr.Client(db).Get(ctx, script.MarkerKey).Val(), marker.InDatabase(next.String(), db)
 		if db == 1 {
-			wants = ""
+			wantText = ""
 		}
 		n, _ := tr.Client(db).HGet(ctx, script.SequenceKey, marker.InDatabase(next.Nonce, db)).Int64()
-		if text != wants || (n == script.FirstSeq) != (db != 1) {
-			t.Errorf("database %d: marker %q, sequence %d, want %q", db, text, n, wants)
+		if text != wantText || (n == script.FirstSeq) != (db != 1) {
+			t.Errorf("database %d: marker %q, sequence %d, want %q", db, text, n, wantText)
 		}
 	}
 	if errs := ReplaceSettings(ctx, "t", []Inspection{{Name: "x", Report: &v, Conn: tr}}); errs[0] == nil {

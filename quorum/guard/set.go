@@ -21,8 +21,8 @@ type Options struct {
 	// FreshStart lets masters vote if all of them are connected, empty, and unmarked at the start.
 	FreshStart bool
 	// Override is an operator's override of the longest TTL of any lock that these masters may have
-	// lost, or nil. Once all masters have been connected for FreshStartTime, it is stored on the
-	// masters in quarantine, or the longest TTL that the masters know if that is longer.
+	// lost, or nil. Once all masters have been connected for FreshStartTime, the override is stored
+	// on the masters in quarantine, or the longest TTL that the masters know if that is longer.
 	Override *time.Duration
 	// Forced gives the override precedence over the knowledge of masters and proxies, at once.
 	Forced bool
@@ -56,30 +56,30 @@ func NewID() string { return newID(proxyProtocol) }
 // NewSet returns a set that guards these masters.
 func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
-		maxTTLInUse: newMaxTTLTracker(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
+		maxTTLInUse: newMaxTTLTracker(len(masters), opts.MaxTTL), freshStart: newFreshStart(len(masters), opts.FreshStart),
 		override: newOverride(len(masters), opts.Override, opts.Forced),
-		log:      opts.Logger, off: opts.Off, boot: opts.SinceBoot, moves: opts.Moves,
-		id: cmp.Or(opts.ID, NewID()), name: opts.Name, nonce: marker.NewNonce,
+		log:      opts.Logger, off: opts.Off, uptime: opts.SinceBoot, moveEra: opts.Moves,
+		id: cmp.Or(opts.ID, NewID()), name: opts.Name, newNonce: marker.NewNonce,
 		eras:   newEraTracker(masters, opts.Joins, time.Now()),
 		warned: map[string]bool{},
 	}
-	if s.record = opts.Record; s.record != nil && opts.Joins == nil {
-		s.placeConflict.Store(&QuarantineError{Why: Unverified}) // until the record was compared
+	if s.locationRecord = opts.Record; s.locationRecord != nil && opts.Joins == nil {
+		s.locationConflict.Store(&QuarantineError{Why: Unverified}) // until the record was compared
 	}
-	if s.boot == nil {
-		s.boot = sinceBoot
+	if s.uptime == nil {
+		s.uptime = sinceBoot
 	}
 	if s.name == nil {
 		s.name = func() string { return "" }
 	}
-	if s.moves == nil {
-		s.moves = func() int { return 0 }
+	if s.moveEra == nil {
+		s.moveEra = func() int { return 0 }
 	}
 	if opts.Follows != nil {
-		s.formerGuards = opts.Follows.Except(s.eras.names)
+		s.formerGuards = opts.Follows.GuardsExcept(s.eras.names)
 		s.eras.setFormer(opts.Follows.eras)
 	}
-	s.rules = newRulesTracker(opts.Settings, s.eras.names, s.eras.isNumbered, s.eras.isPlaced)
+	s.rules = newRulesTracker(opts.Settings, s.eras.names, s.eras.markersShowMasters, s.eras.markersShowLocation)
 	for i, m := range masters {
 		s.guards = append(s.guards, newGuard(s, i, m))
 	}
@@ -120,12 +120,12 @@ func (s *Set) FenceAhead(master, key string) {
 }
 
 // warnOnce logs a warning about a master, once.
-func (s *Set) warnOnce(master, text string, more ...any) {
+func (s *Set) warnOnce(master, text string, attrs ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if what := text + master; !s.warned[what] {
-		s.warned[what] = true
-		s.log.Warn(text, append([]any{"master", master}, more...)...)
+	if warning := text + master; !s.warned[warning] {
+		s.warned[warning] = true
+		s.log.Warn(text, append([]any{"master", master}, attrs...)...)
 	}
 }
 
@@ -139,7 +139,7 @@ func (s *Set) IsRecorded(ttl time.Duration) bool {
 // rounded up so that records are rare.
 func (s *Set) Recording(ttl time.Duration) (command []any, recorded time.Duration) {
 	recorded = s.maxTTLInUse.RoundedUp(ttl)
-	return []any{"EVAL", script.RaiseLongest.Source, 0, marker.Millis(recorded)}, recorded
+	return []any{"EVAL", script.RaiseLongest.Source, 0, marker.FormatMillis(recorded)}, recorded
 }
 
 // Recorded notes that a majority has recorded a TTL.
@@ -148,7 +148,7 @@ func (s *Set) Recorded(ttl time.Duration) { s.maxTTLInUse.NoteRecorded(ttl) }
 func newGuard(s *Set, index int, m Master) *Guard {
 	return &Guard{
 		set: s, index: index, Master: m, log: s.log, published: publishedSeqs{},
-		cause:    &QuarantineError{Why: Unverified},
-		enrolled: map[int]bool{}, suspectDBs: map[int]bool{}, seqs: writeSeqs{}, canaries: map[int]canary{},
+		cause:       &QuarantineError{Why: Unverified},
+		enrolledDBs: map[int]bool{}, suspectDBs: map[int]bool{}, seqs: writeSeqs{}, canaries: map[int]canary{},
 	}
 }

@@ -16,21 +16,21 @@ type source struct {
 
 // voters returns the masters that vote, except master i.
 func (s *Set) voters(i int) []source {
-	var all []source
+	var voters []source
 	for j, g := range s.guards {
-		if t := g.trusted(); j != i && t.Nonce != "" && !t.eraEnded && !g.IsDown() {
-			all = append(all, source{g, t})
+		if t := g.currentTrust(); j != i && t.Nonce != "" && !t.eraEnded && !g.IsDown() {
+			voters = append(voters, source{g, t})
 		}
 	}
-	return all
+	return voters
 }
 
 // sourceSet holds the sources of a copy, and the size of the set to which they belong.
 type sourceSet struct {
 	sources []source
 	masters int
-	// before is set if the sources belong to the former set.
-	before bool
+	// isFormer is set if the sources belong to the former set.
+	isFormer bool
 }
 
 // hasReadQuorum reports whether every majority includes one of the sources.
@@ -43,7 +43,7 @@ func (o sourceSet) provedSince(t time.Time) bool {
 	return !slices.ContainsFunc(o.sources, func(s source) bool {
 		s.guard.mu.Lock()
 		defer s.guard.mu.Unlock()
-		return !s.guard.proved.After(t)
+		return !s.guard.lastProof.After(t)
 	})
 }
 
@@ -53,34 +53,34 @@ func (o sourceSet) wake() {
 	}
 }
 
-// member returns the index of a guard's master among the sources, or -1.
-func (o sourceSet) member(g *Guard) int {
+// indexOf returns the index of a guard's master among the sources, or -1.
+func (o sourceSet) indexOf(g *Guard) int {
 	return slices.IndexFunc(o.sources, func(s source) bool { return s.guard == g })
 }
 
-// sourcesFor returns the masters to copy from: other masters that vote or, while no majority of
-// them does, masters that voted in the former era. These masters hold every lock of that era, by
-// its rules; there are no locks of this era yet.
+// sourcesFor returns the masters to copy from: other masters that vote or, if these are no
+// majority, masters that voted in the former era. The latter hold every lock of that era, by its
+// rules; this era has no locks yet.
 func (s *Set) sourcesFor(g *Guard) sourceSet {
 	voters := s.voters(g.index)
 	ordinary := sourceSet{sources: voters, masters: len(s.guards)}
 	if len(voters) >= vote.Majority(len(s.guards)) {
 		return ordinary
 	}
-	from, waits := sourceSet{masters: s.eras.formerSize(), before: true}, false
-	for _, one := range append(s.guards[:len(s.guards):len(s.guards)], s.formerGuards...) {
-		t := one.trusted()
-		joined := !t.eraEnded && one.set == s && t.Proof == marker.ProofJoined
-		if t.Nonce == "" || one.IsDown() || !joined && !(t.eraEnded && s.eras.isFormer(t.Marker)) {
+	former, hasFormer := sourceSet{masters: s.eras.formerSize(), isFormer: true}, false
+	for _, candidate := range append(s.guards[:len(s.guards):len(s.guards)], s.formerGuards...) {
+		t := candidate.currentTrust()
+		joined := !t.eraEnded && candidate.set == s && t.Proof == marker.ProofJoined
+		if t.Nonce == "" || candidate.IsDown() || !joined && !(t.eraEnded && s.eras.isFormer(t.Marker)) {
 			continue
 		}
-		waits = waits || t.eraEnded
-		from.sources = append(from.sources, source{one, t})
+		hasFormer = hasFormer || t.eraEnded
+		former.sources = append(former.sources, source{candidate, t})
 	}
-	if !waits {
+	if !hasFormer {
 		return ordinary
 	}
-	return from
+	return former
 }
 
 // isFormer reports whether this era follows the era in which a master was sealed with this marker,
@@ -88,5 +88,5 @@ func (s *Set) sourcesFor(g *Guard) sourceSet {
 func (e *eraTracker) isFormer(m marker.Marker) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.known && !m.Seal.IsNone() && (m.Seal.After(m.Era) == e.own || e.wasMember != nil && m.Era == e.former)
+	return e.ownEraKnown && !m.Seal.IsNone() && (m.Seal.After(m.Era) == e.ownEra || e.formerMembers != nil && m.Era == e.formerEra)
 }

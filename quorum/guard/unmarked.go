@@ -7,34 +7,34 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 )
 
-// handleUnmarked handles a master of which nothing is known: it has no marker, and no record or one
+// handleUnmarked handles a master without known history: it has no marker, and no record or one
 // with the reason Empty.
 func (g *Guard) handleUnmarked(ctx context.Context, v Report) (time.Duration, error) {
-	empty := v.Empty && v.Longest == 0
-	switch g.set.fresh.decide(g.index, v.RunID, empty, time.Now()) {
+	isEmpty := v.Empty && v.LongestTTL == 0
+	switch g.set.freshStart.decide(g.index, v.RunID, isEmpty, time.Now()) {
 	case freshWait:
 		g.denyVote(&QuarantineError{Why: AwaitsFreshStart})
 		return freshPause, nil
 	case freshAdmit:
-		g.set.maxTTLInUse.None()
-		did, err := g.admit(ctx, v, marker.ProofFresh)
-		if err == nil && did >= 0 {
-			g.set.fresh.noteMarked(g.index)
+		g.set.maxTTLInUse.NoteNoRecords()
+		result, err := g.admit(ctx, v, marker.ProofFresh)
+		if err == nil && result >= 0 {
+			g.set.freshStart.noteMarked(g.index)
 		}
-		if err != nil || did >= 0 {
+		if err != nil || result >= 0 {
 			return 0, err
 		}
 	}
-	return 0, g.refuseFresh(ctx, v, empty)
+	return 0, g.refuseFresh(ctx, v, isEmpty)
 }
 
-// refuseFresh makes a master wait that the fresh start does not admit.
-func (g *Guard) refuseFresh(ctx context.Context, v Report, empty bool) error {
+// refuseFresh puts a master into quarantine that the fresh start does not admit.
+func (g *Guard) refuseFresh(ctx context.Context, v Report, isEmpty bool) error {
 	switch {
 	case v.Record.Text != "": // the record states that already
-		g.set.fresh.end()
+		g.set.freshStart.end()
 		return nil
-	case empty:
+	case isEmpty:
 		return g.quarantine(ctx, v, Empty, marker.NoClaim)
 	default:
 		return g.quarantine(ctx, v, Restarted, marker.NoClaim)

@@ -14,21 +14,21 @@ import (
 func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 	m := v.Marker.Value
 	for _, db := range g.takeSuspectDBs() {
-		lost := g.newRecord(v, Flushed, marker.NoClaim)
-		if did, err := runInt(ctx, g.Conn, script.Enrol, m.String(), db, lost.String()); err != nil || did != 1 {
+		record := g.newRecord(v, Flushed, marker.NoClaim)
+		if result, err := runInt(ctx, g.Conn, script.Enrol, m.String(), db, record.String()); err != nil || result != 1 {
 			return 0, err
 		}
 	}
-	g.set.fresh.noteMarked(g.index)
+	g.set.freshStart.noteMarked(g.index)
 	if g.set.eras.position(g.index) == positionOwn {
 		switch cause, err := g.adoptRules(ctx, v); {
 		case err != nil:
 			return 0, err
 		case cause != nil:
 			g.denyVote(cause)
-			return nextLook(cause), nil
+			return pauseAfterRules(cause), nil
 		}
-		if cause := g.set.placeConflict.Load(); cause != nil {
+		if cause := g.set.locationConflict.Load(); cause != nil {
 			g.denyVote(cause)
 			return Heartbeat, nil
 		}
@@ -38,12 +38,12 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 		return Heartbeat, nil
 	}
 	g.mu.Lock()
-	over := g.set.eras.position(g.index) != positionOwn
-	if !over && g.trust.Nonce == "" && (g.cause.Why != Unverified || g.last.Nonce != m.Nonce) {
+	eraEnded := g.set.eras.position(g.index) != positionOwn
+	if !eraEnded && g.trust.Nonce == "" && (g.cause.Why != Unverified || g.lastTrust.Nonce != m.Nonce) {
 		g.log.Info("master votes", "master", g.Name, "because", marker.ProofText(m.Proof))
 	}
-	g.grantVote(m, over)
-	g.blamed = false
+	g.grantVote(m, eraEnded)
+	g.clockBlamed = false
 	g.mu.Unlock()
 	if err := g.renewCanaries(ctx, v.Marker.Text, m.Nonce); err != nil {
 		return 0, err
@@ -56,7 +56,7 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 func (g *Guard) afterRenewal() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.canaryMissed || g.older {
+	if g.canaryMissed || g.seqWentBack {
 		g.withdraw(Unverified)
 		return 0
 	}
@@ -67,12 +67,12 @@ func (g *Guard) afterRenewal() time.Duration {
 func (g *Guard) suspicionOf(m marker.Marker) *QuarantineError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	longest := g.set.maxTTLInUse.InUse()
-	if g.suspicion.isOver(m.Nonce, g.proxies, longest, time.Now()) {
+	longestTTL := g.set.maxTTLInUse.InUse()
+	if g.suspicion.isOver(m.Nonce, g.otherProxies, longestTTL, time.Now()) {
 		g.suspicion = clockSuspicion{}
 		return nil
 	}
-	return &QuarantineError{Why: ClockStepped, Ready: g.suspicion.until(longest)}
+	return &QuarantineError{Why: ClockStepped, Ready: g.suspicion.until(longestTTL)}
 }
 
 // takeSuspectDBs returns the databases that seem to have lost their marker, and clears the list.

@@ -12,14 +12,16 @@ const (
 	// roundGrace is the time in quarantine before a master can catch up. It is longer than a round
 	// in which the master's vote counted can take; the rest is for differences between clocks.
 	roundGrace = vote.RoundLimit + vote.RoundLimit/10
-	// allChecked is the time in which every running proxy that reaches the master has checked it
-	// again, and has published its knowledge, or objected.
-	allChecked = 2*Heartbeat + roundGrace
+	// allCheckedTime is the time in which every running proxy that reaches the master has checked
+	// it again, and has published its knowledge, or objected.
+	allCheckedTime = 2*Heartbeat + roundGrace
 )
 
 // Heartbeat is the longest time without a check of an idle master.
 const Heartbeat = time.Second
 
-// leaseWait returns the time after which every lease of at most longest has expired. Clocks may run
-// a hundredth faster or slower.
-func leaseWait(longest time.Duration) time.Duration { return longest + vote.DriftMargin(longest) }
+// leaseWait returns the time after which every lease of at most longestTTL has expired. Clocks may
+// run a hundredth faster or slower.
+func leaseWait(longestTTL time.Duration) time.Duration {
+	return longestTTL + vote.DriftMargin(longestTTL)
+}

@@ -8,8 +8,8 @@ type otherClock int
 const (
 	// otherUnknown means that the clock has not been read since, or not precisely enough.
 	otherUnknown otherClock = iota
-	// otherAlike means that the clock moved by the same amount.
-	otherAlike
+	// otherSteppedToo means that the clock moved by the same amount.
+	otherSteppedToo
 	// otherFits means that the clock fits, and would not fit if our clock had stepped.
 	otherFits
 )
@@ -18,28 +18,29 @@ const (
 type clockOwner int
 
 const (
-	// ownerUnclear means that the owner is unknown.
-	ownerUnclear clockOwner = iota
+	// ownerUnknown means that the owner is unknown.
+	ownerUnknown clockOwner = iota
 	// ownerMaster means that the master's clock stepped.
 	ownerMaster
-	// ownerOurs means that this machine's clock stepped.
-	ownerOurs
+	// ownerThisMachine means that this machine's clock stepped.
+	ownerThisMachine
 )
 
 const (
-	// alikeTime and alikeMoved are the largest differences, in time and in size, between two steps
-	// with one cause.
-	alikeTime  = 2 * time.Second
-	alikeMoved = 100 * time.Millisecond
+	// sameCauseTime and sameCauseSize are the largest differences, in time and in size, between two
+	// steps with one cause.
+	sameCauseTime = 2 * time.Second
+	sameCauseSize = 100 * time.Millisecond
 )
 
-// IsLike reports whether both steps may have one cause.
-func (s clockStep) IsLike(other clockStep) bool {
-	return !s.At.IsZero() && s.At.Sub(other.At).Abs() < alikeTime && (s.Moved-other.Moved).Abs() < alikeMoved
+// MayShareCause reports whether both steps may have one cause.
+func (s clockStep) MayShareCause(other clockStep) bool {
+	return !s.At.IsZero() && s.At.Sub(other.At).Abs() < sameCauseTime && (s.Size-other.Size).Abs() < sameCauseSize
 }
 
-// ownerOf returns whose clock stepped. asked is set while other masters have not replied yet.
-func ownerOf(s clockStep, others []otherClock) (owner clockOwner, asked bool) {
+// findClockOwner returns whose clock stepped. incomplete is set while other masters have not
+// replied yet.
+func findClockOwner(s clockStep, others []otherClock) (owner clockOwner, incomplete bool) {
 	unknown := false
 	for _, o := range others {
 		switch o {
@@ -49,8 +50,8 @@ func ownerOf(s clockStep, others []otherClock) (owner clockOwner, asked bool) {
 			unknown = true
 		}
 	}
-	if s.Moved > 0 && (s.Missed-s.Moved).Abs() < alikeMoved {
-		return ownerOurs, unknown
+	if s.Size > 0 && (s.SuspendedFor-s.Size).Abs() < sameCauseSize {
+		return ownerThisMachine, unknown
 	}
-	return ownerUnclear, unknown
+	return ownerUnknown, unknown
 }

@@ -6,39 +6,39 @@ import (
 )
 
 func TestWhoseClock(t *testing.T) {
-	forward := clockStep{Moved: 90 * time.Second}
-	slept := clockStep{Moved: 90 * time.Second, Missed: 90*time.Second - 3*time.Millisecond}
-	back := clockStep{Moved: -90 * time.Second, Missed: -90 * time.Second}
+	forwardStep := clockStep{Size: 90 * time.Second}
+	suspendedStep := clockStep{Size: 90 * time.Second, SuspendedFor: 90*time.Second - 3*time.Millisecond}
+	backwardStep := clockStep{Size: -90 * time.Second, SuspendedFor: -90 * time.Second}
 	for _, c := range []struct {
-		name   string
-		m      clockStep
-		others []otherClock
-		want   clockOwner
-		asked  bool
+		name       string
+		m          clockStep
+		others     []otherClock
+		want       clockOwner
+		incomplete bool
 	}{
-		{"another one fits", forward, []otherClock{otherUnknown, otherFits, otherAlike}, ownerMaster, false},
-		{"all moved alike", forward, []otherClock{otherAlike, otherAlike}, ownerUnclear, false},
-		{"all moved alike, and the machine was suspended", slept, []otherClock{otherAlike, otherAlike}, ownerOurs, false},
-		{"suspended, but another one fits", slept, []otherClock{otherAlike, otherFits}, ownerMaster, false},
-		{"one is hung", forward, []otherClock{otherAlike, otherUnknown}, ownerUnclear, true},
-		{"there is no other", forward, nil, ownerUnclear, false},
-		{"back", back, []otherClock{otherAlike}, ownerUnclear, false},
+		{"another one fits", forwardStep, []otherClock{otherUnknown, otherFits, otherSteppedToo}, ownerMaster, false},
+		{"all moved alike", forwardStep, []otherClock{otherSteppedToo, otherSteppedToo}, ownerUnknown, false},
+		{"all moved alike, and the machine was suspended", suspendedStep, []otherClock{otherSteppedToo, otherSteppedToo}, ownerThisMachine, false},
+		{"suspended, but another one fits", suspendedStep, []otherClock{otherSteppedToo, otherFits}, ownerMaster, false},
+		{"one is hung", forwardStep, []otherClock{otherSteppedToo, otherUnknown}, ownerUnknown, true},
+		{"there is no other", forwardStep, nil, ownerUnknown, false},
+		{"back", backwardStep, []otherClock{otherSteppedToo}, ownerUnknown, false},
 	} {
-		if got, asked := ownerOf(c.m, c.others); got != c.want || asked != c.asked {
-			t.Errorf("%s: got %d, %v, want %d, %v", c.name, got, asked, c.want, c.asked)
+		if got, incomplete := findClockOwner(c.m, c.others); got != c.want || incomplete != c.incomplete {
+			t.Errorf("%s: got %d, %v, want %d, %v", c.name, got, incomplete, c.want, c.incomplete)
 		}
 	}
 }
 
 // TestSteppedBefore reads a clock that showed 100 s when it last fitted, 2 s later.
 func TestSteppedBefore(t *testing.T) {
-	fitted := time.Unix(1_700_000_000, 0)
-	now := fitted.Add(2 * time.Second)
+	fittedAt := time.Unix(1_700_000_000, 0)
+	now := fittedAt.Add(2 * time.Second)
 	for _, c := range []struct {
-		name       string
-		moved      time.Duration
-		then, seen time.Duration // by the master's clock
-		want       bool
+		name                     string
+		stepSize                 time.Duration
+		markedSince, readingTime time.Duration // by the master's clock
+		want                     bool
 	}{
 		{"forward before", time.Minute, 161 * time.Second, 162 * time.Second, true},
 		{"back before", -time.Minute, 41 * time.Second, 42 * time.Second, true},
@@ -49,9 +49,9 @@ func TestSteppedBefore(t *testing.T) {
 		{"the time is not known", time.Minute, 0, 162 * time.Second, false},
 	} {
 		// The reply that fitted came when the step was seen, long after its request.
-		last := Sighting{Sent: fitted, Got: now, ServerTime: 100 * time.Second}
-		seen := Sighting{Sent: now.Add(-time.Millisecond), Got: now, ServerTime: c.seen}
-		if got := seen.SteppedBefore(c.then, c.moved, last); got != c.want {
+		lastFit := ClockReading{Sent: fittedAt, Got: now, ServerTime: 100 * time.Second}
+		readingTime := ClockReading{Sent: now.Add(-time.Millisecond), Got: now, ServerTime: c.readingTime}
+		if got := readingTime.SteppedBefore(c.markedSince, c.stepSize, lastFit); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

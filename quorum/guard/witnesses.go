@@ -25,15 +25,15 @@ func confirmedProxies(lists [][]Proxy) (proxies []Proxy) {
 	return proxies
 }
 
-// countParallel calls is with all elements at the same time, and returns how often it returned
-// true. A call that panics counts as false.
-func countParallel[T any](all []T, is func(T) bool) int {
+// countParallel calls do for all elements at the same time, and returns how often it returned true.
+// A call that panics counts as false.
+func countParallel[T any](elems []T, do func(T) bool) int {
 	var n atomic.Int64
 	var wg sync.WaitGroup
-	for _, one := range all {
+	for _, elem := range elems {
 		wg.Go(func() {
 			_ = contained.Run(func() error {
-				if is(one) {
+				if do(elem) {
 					n.Add(1)
 				}
 				return nil

@@ -20,11 +20,12 @@ const (
 // writeSeqs holds the highest known number of each sequence, by field.
 type writeSeqs map[string]int64
 
+// raise stores a number unless a higher one is known.
 func (a writeSeqs) raise(field string, n int64) { a[field] = max(a[field], n) }
 
-// isBehind reports whether data with these numbers are older than data with the known ones.
-func (a writeSeqs) isBehind(than writeSeqs, nonce string) bool {
-	for field, n := range than {
+// isBehind reports whether data with these numbers are older than data with the known numbers.
+func (a writeSeqs) isBehind(known writeSeqs, nonce string) bool {
+	for field, n := range known {
 		if strings.HasPrefix(field, nonce+"@") && a[field] < n {
 			return true
 		}
@@ -40,27 +41,27 @@ type publishedSeqs map[string]struct {
 
 // due returns the fields and numbers to publish now, and records them as published.
 func (l publishedSeqs) due(known writeSeqs, now time.Time) []any {
-	var words []any
+	var pairs []any
 	for field, n := range known {
-		if last, there := l[field]; !there || last.n < n || now.Sub(last.at) > seqRenewal {
-			words = append(words, field, n)
+		if last, exists := l[field]; !exists || last.n < n || now.Sub(last.at) > seqRenewal {
+			pairs = append(pairs, field, n)
 			last.n, last.at = n, now
 			l[field] = last
 		}
 	}
-	return words
+	return pairs
 }
 
-// peerSeqs holds the numbers of a sequence that the other masters keep: the highest ones, and how
-// many masters keep one for database 0.
+// peerSeqs holds the numbers of a sequence on the other masters.
 type peerSeqs struct {
-	masters int
-	seqs    writeSeqs
+	// masters is how many masters keep a number for database 0.
+	masters     int
+	highestSeqs writeSeqs
 }
 
 // supports reports whether a master with these numbers under a nonce has all its data, as far as
 // known: of n masters, at least q−1 other masters keep a number, and none a higher one.
-func (w peerSeqs) supports(has writeSeqs, nonce string, n int) bool {
-	_, begun := has[marker.InDatabase(nonce, 0)]
-	return begun && w.masters >= vote.Majority(n)-1 && !has.isBehind(w.seqs, nonce)
+func (w peerSeqs) supports(ownSeqs writeSeqs, nonce string, n int) bool {
+	_, begun := ownSeqs[marker.InDatabase(nonce, 0)]
+	return begun && w.masters >= vote.Majority(n)-1 && !ownSeqs.isBehind(w.highestSeqs, nonce)
 }

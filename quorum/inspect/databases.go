@@ -7,8 +7,8 @@ import (
 
 // parseDatabases returns the number of databases from the reply to CONFIG GET databases, or 0 if
 // the reply does not contain it.
-func parseDatabases(answer any) int {
-	words, _ := answer.([]any)
+func parseDatabases(reply any) int {
+	words, _ := reply.([]any)
 	if len(words) != 2 {
 		return 0
 	}

@@ -31,74 +31,74 @@ type Imposed struct {
 }
 
 // Impose is an operator's override. It replaces the settings (Options.Settings) and the list of
-// masters of all proxies, without which masters do not vote for a proxy. Each master may take up to
-// timeout for each reply. secure is Options.TLS.
+// masters of all proxies; without these, masters do not vote for a proxy. Each master may take up
+// to timeout for each reply. secure is Options.TLS.
 //
-// Impose returns an *UnlikeError if proxies with different settings are running, which would lose
-// their votes, unless forced is set.
+// Impose returns a *DifferentSettingsError if proxies with different settings are running, which
+// would lose their votes, unless forced is set.
 func Impose(
 	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), settings string, forced bool,
 ) ([]Imposed, error) {
-	visits, done := make([]guard.Inspection, len(urls)), make([]Imposed, len(urls))
+	inspections, results := make([]guard.Inspection, len(urls)), make([]Imposed, len(urls))
 	for i, url := range urls {
-		visits[i].Name, done[i].Name = master.NameIn(url), master.NameIn(url)
+		inspections[i].Name, results[i].Name = master.NameIn(url), master.NameIn(url)
 		t, err := master.NewTransport(url, timeout, secure)
 		if err != nil {
-			done[i].Err = err
+			results[i].Err = err
 			continue
 		}
 		defer t.Close()
-		visits[i].Conn = t
+		inspections[i].Conn = t
 	}
 	for until := time.Now().Add(guard.ProxyTimeout + recheckPause); ; {
-		examineAll(ctx, visits, done)
-		_, n := guard.CountProxies(settings, visits)
+		examineAll(ctx, inspections, results)
+		_, n := guard.CountProxies(settings, inspections)
 		if n == 0 || forced {
 			break
 		}
 		if time.Now().After(until) || pacing.Sleep(ctx, recheckPause) != nil { // else a proxy may have ended just now
-			return nil, &UnlikeError{n}
+			return nil, &DifferentSettingsError{n}
 		}
 	}
-	for i, differs := range guard.Differences(settings, visits) {
-		done[i].Differed = differs
+	for i, differs := range guard.Differences(settings, inspections) {
+		results[i].Differed = differs
 	}
-	for i, err := range guard.ReplaceSettings(ctx, settings, visits) {
+	for i, err := range guard.ReplaceSettings(ctx, settings, inspections) {
 		if err != nil {
-			done[i].Err = errors.New(errorText(err))
+			results[i].Err = errors.New(errorText(err))
 		}
 	}
-	return done, nil
+	return results, nil
 }
 
-// recheckPause is the pause between two checks whether proxies have ended.
+// recheckPause is the pause between two checks whether proxies have stopped.
 const recheckPause = 250 * time.Millisecond
 
 // examineAll examines the masters that have a connection.
-func examineAll(ctx context.Context, visits []guard.Inspection, done []Imposed) {
-	var all sync.WaitGroup
-	for i := range visits {
-		if visits[i].Conn == nil {
+func examineAll(ctx context.Context, inspections []guard.Inspection, results []Imposed) {
+	var wg sync.WaitGroup
+	for i := range inspections {
+		if inspections[i].Conn == nil {
 			continue
 		}
-		all.Go(func() {
-			visits[i].Report, done[i].Err = nil, nil
-			v, err := visits[i].Conn.Examine(ctx)
+		wg.Go(func() {
+			inspections[i].Report, results[i].Err = nil, nil
+			v, err := inspections[i].Conn.Examine(ctx)
 			if err != nil {
-				done[i].Err = errors.New(errorText(err))
+				results[i].Err = errors.New(errorText(err))
 				return
 			}
-			visits[i].Report = &v
+			inspections[i].Report = &v
 		})
 	}
-	all.Wait()
+	wg.Wait()
 }
 
-// UnlikeError means that a number of proxies with different settings are running.
-type UnlikeError struct{ Proxies int }
+// DifferentSettingsError means that a number of proxies with different settings are running.
+type DifferentSettingsError struct{ Proxies int }
 
 // Error returns a sentence with a remedy.
-func (e *UnlikeError) Error() string {
+func (e *DifferentSettingsError) Error() string {
 	if e.Proxies == 1 {
 		return "1 proxy with different settings is running and would lose its votes; stop it first"
 	}

@@ -23,23 +23,23 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Finding describes one master, as Masters found it.
+// Finding describes one master, as Masters or Server found it.
 type Finding struct {
-	// Name is its address, without credentials.
+	// Name is the master's address, without credentials.
 	Name string
 	// Err is the reason why the master cannot be used: it did not answer, and the other fields are
 	// empty, or it refuses writes.
 	Err error
-	// Version, Role and Policy are its redis_version, role and maxmemory_policy.
+	// Version, Role and Policy are the server's redis_version, role and maxmemory_policy.
 	Version, Role, Policy string
-	// Appendfsync is its appendfsync setting, "off" if it writes no append-only file, or empty if
-	// it does not report the setting.
+	// Appendfsync is the setting appendfsync, "off" if the server writes no append-only file, or
+	// empty if the server does not report the setting.
 	Appendfsync string
 	// Uptime is how long the server has been running, in whole seconds.
 	Uptime time.Duration
 	// Marker describes the marker that proxies left on the master: "votes", "unmarked" (no proxy so
-	// far), or the reason why its votes would not count. Since is the duration of a quarantine so
-	// far.
+	// far), or the reason why the master's votes would not count. Since is the duration of a
+	// quarantine so far.
 	Marker string
 	Since  time.Duration
 	// Quarantine is the reason and duration of a quarantine, or nil. See Quarantines.
@@ -61,8 +61,8 @@ type Finding struct {
 	// that differ among proxies but must be equal. Weak holds reasons why the master is less
 	// reliable or capable than possible.
 	Unsafe, Differing, Weak []string
-	// Differs describes the settings in which the proxies that the master votes for differ. See
-	// CompareSettings.
+	// Differs describes how the settings of the master's proxies differ from the given settings.
+	// See CompareSettings.
 	Differs string
 
 	runID string
@@ -84,15 +84,15 @@ type PushConnections struct {
 }
 
 // Masters connects to each master by its URL. It returns reasons not to rely on the master, and the
-// rights that it lacks for push connections. Each master may take up to timeout for each reply.
-// secure is Options.TLS.
+// rights that the proxy's user lacks for the selected push connections. Each master may take up to
+// timeout for each reply. secure is Options.TLS.
 func Masters(
-	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), feeds PushConnections,
+	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), selected PushConnections,
 ) []Finding {
 	findings := make([]Finding, len(urls))
 	var wg sync.WaitGroup
 	for i, u := range urls {
-		wg.Go(func() { findings[i] = inspectMaster(ctx, u, timeout, secure, feeds) })
+		wg.Go(func() { findings[i] = inspectMaster(ctx, u, timeout, secure, selected) })
 	}
 	wg.Wait()
 	markSameServer(findings)
@@ -124,7 +124,7 @@ func (f *Finding) countLocks(ctx context.Context, url string, timeout time.Durat
 }
 
 func inspectMaster(
-	ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config), feeds PushConnections,
+	ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config), selected PushConnections,
 ) Finding {
 	f := Finding{Name: master.NameIn(url)}
 	t, err := master.NewTransport(url, timeout, secure)
@@ -145,23 +145,23 @@ func inspectMaster(
 	}
 	f.evaluate(v)
 	if v.Refusal == nil { // else scripts also fail
-		_, v.Refusal = t.Run(ctx, script.Marked)
+		_, v.Refusal = t.Run(ctx, script.GetMarker)
 	}
 	if v.Refusal != nil {
 		f.Err = errors.New(errorText(v.Refusal))
 	}
 	f.report = &v
-	if answer, err := t.Do(ctx, "CONFIG", "GET", "databases"); err == nil {
-		f.databaseCount = parseDatabases(answer)
+	if reply, err := t.Do(ctx, "CONFIG", "GET", "databases"); err == nil {
+		f.databaseCount = parseDatabases(reply)
 	}
-	f.tryPushConnections(ctx, t, timeout, feeds)
+	f.tryPushConnections(ctx, t, timeout, selected)
 	return f
 }
 
 // Quarantines sets the maximum remaining quarantine of each master. maxTTL is the setting of the
 // proxies.
 func Quarantines(findings []Finding, maxTTL time.Duration) {
-	for i, q := range guard.Quarantines(visitsOf(findings), maxTTL) {
+	for i, q := range guard.Quarantines(inspectionsOf(findings), maxTTL) {
 		findings[i].Quarantine = q
 	}
 }
@@ -172,7 +172,7 @@ func (f Finding) IsWatched() bool { return f.report != nil && len(f.report.Proxi
 // CompareSettings marks the masters that would not vote for a proxy with these settings
 // (Options.Settings), or with these masters.
 func CompareSettings(findings []Finding, settings string) {
-	for i, differs := range guard.Differences(settings, visitsOf(findings)) {
+	for i, differs := range guard.Differences(settings, inspectionsOf(findings)) {
 		if f := &findings[i]; differs != "" {
 			f.Differs, f.Votes = differs, false
 			f.Marker, f.Since, f.Quarantine = guard.OtherRules.Sentence(1), 0, nil
@@ -181,16 +181,16 @@ func CompareSettings(findings []Finding, settings string) {
 	}
 }
 
-// LocationOn returns where the locks are, according to the markers of a majority of these masters.
-// The place is undecided if the locks were never moved.
+// LocationOn returns the location of the locks, according to the markers of a majority of these
+// masters. The place is undecided if the locks were never moved.
 func LocationOn(findings []Finding) location.Report {
-	says := map[location.At]int{}
+	counts := map[location.At]int{}
 	for _, f := range findings {
 		if f.report == nil || !f.report.Marker.Valid || !f.report.Marker.Value.Seal.IsNone() {
 			continue
 		}
 		at := f.report.Marker.Value.Era.At()
-		if says[at]++; says[at] >= vote.Majority(len(findings)) {
+		if counts[at]++; counts[at] >= vote.Majority(len(findings)) {
 			return location.Report{At: at, Known: true, By: Names(findings)}
 		}
 	}
@@ -205,22 +205,22 @@ func Names(findings []Finding) (names []string) {
 	return names
 }
 
-func visitsOf(findings []Finding) []guard.Inspection {
-	visits := make([]guard.Inspection, len(findings))
+func inspectionsOf(findings []Finding) []guard.Inspection {
+	inspections := make([]guard.Inspection, len(findings))
 	for i, f := range findings {
-		visits[i] = guard.Inspection{Name: f.Name, Report: f.report}
+		inspections[i] = guard.Inspection{Name: f.Name, Report: f.report}
 	}
-	return visits
+	return inspections
 }
 
 // CountProxies returns how many proxies are running, and how many of them have different settings.
 func CountProxies(findings []Finding, settings string) (running, differing int) {
-	return guard.CountProxies(settings, visitsOf(findings))
+	return guard.CountProxies(settings, inspectionsOf(findings))
 }
 
 // tryPushConnections tries the commands that push connections need. It reports nothing for a master
 // that does not answer.
-func (f *Finding) tryPushConnections(ctx context.Context, t master.Transport, timeout time.Duration, feeds PushConnections) {
+func (f *Finding) tryPushConnections(ctx context.Context, t master.Transport, timeout time.Duration, selected PushConnections) {
 	try := func(needs []pushconn.Need, effect string) {
 		conn, err := t.Watch(ctx, 0)
 		if err != nil {
@@ -228,21 +228,21 @@ func (f *Finding) tryPushConnections(ctx context.Context, t master.Transport, ti
 		}
 		defer conn.Close()
 		limits := resp.Limits{Line: 16 << 10, Bulk: 16 << 10, Elements: 64, Depth: 4, Total: 64 << 10}
-		lacking, err := pushconn.MissingRights(conn, resp.NewReader3(conn, limits), timeout, needs)
-		if err == nil && len(lacking) > 0 {
-			f.Weak = append(f.Weak, "its user lacks "+strings.Join(lacking, " ")+": "+effect)
+		missing, err := pushconn.MissingRights(conn, resp.NewReader3(conn, limits), timeout, needs)
+		if err == nil && len(missing) > 0 {
+			f.Weak = append(f.Weak, "its user lacks "+strings.Join(missing, " ")+": "+effect)
 		}
 	}
-	if feeds.Waiting {
-		try(waitingNeeds, "waiting clients poll")
+	if selected.Waiting {
+		try(watchNeeds, "waiting clients poll")
 	}
-	if feeds.Messages {
-		try(messagesNeeds(messages.Channel+feeds.Prefix), "SUBSCRIBE and PUBLISH may fail")
+	if selected.Messages {
+		try(messagesNeeds(messages.Channel+selected.Prefix), "SUBSCRIBE and PUBLISH may fail")
 	}
 }
 
-// waitingNeeds holds the commands of a watch (package watch), on a key that may or may not exist.
-var waitingNeeds = []pushconn.Need{
+// watchNeeds holds the commands of a watch (package watch), on a key that may or may not exist.
+var watchNeeds = []pushconn.Need{
 	{Words: []string{"PING"}, Right: "+ping"},
 	{Words: []string{"PTTL", script.OwnPrefix + "marker"}, Right: "+pttl"},
 	{Words: []string{"GETRANGE", script.OwnPrefix + "marker", "0", "0"}, Right: "+getrange"},
@@ -264,10 +264,10 @@ func messagesNeeds(channel string) []pushconn.Need {
 func (f *Finding) evaluate(v guard.Report) {
 	f.Version, f.Role, f.Policy, f.Appendfsync, f.Uptime = v.Version, v.Role, v.Policy, v.Appendfsync, v.Uptime
 	f.runID, f.databases = v.RunID, v.Databases
-	f.Votes, f.New, f.LongestTTL = v.Votes(), v.IsNew(), v.Longest
+	f.Votes, f.New, f.LongestTTL = v.Votes(), v.IsNew(), v.LongestTTL
 	f.Marker, f.Since = v.State()
-	if why := v.Unfit(); why != "" {
-		f.Unsafe = append(f.Unsafe, why)
+	if reason := v.Unfit(); reason != "" {
+		f.Unsafe = append(f.Unsafe, reason)
 	}
 	if !v.Durable() {
 		f.Weak = append(f.Weak, "forgets locks when it restarts: set appendonly yes and appendfsync always")
@@ -280,16 +280,16 @@ func (f *Finding) evaluate(v guard.Report) {
 
 // markSameServer marks masters that are one server under two addresses.
 func markSameServer(findings []Finding) {
-	seen := map[string]string{}
+	nameByRunID := map[string]string{}
 	for i := range findings {
 		f := &findings[i]
 		if f.runID == "" || f.runID == guard.NotReported {
 			continue
 		}
-		if other, known := seen[f.runID]; known {
+		if other, known := nameByRunID[f.runID]; known {
 			f.Unsafe = append(f.Unsafe, guard.DuplicateServer+other)
 		}
-		seen[f.runID] = f.Name
+		nameByRunID[f.runID] = f.Name
 	}
 }
 
@@ -316,8 +316,8 @@ func Server(ctx context.Context, url, key string, timeout time.Duration, secure 
 		v := guard.ReadInfo(text)
 		f.Version, f.Role, f.Policy, f.Uptime, f.runID = v.Version, v.Role, v.Policy, v.Uptime, v.RunID
 	}
-	if answer, err := server.Do(ctx, "CONFIG", "GET", "databases"); err == nil {
-		f.databaseCount = parseDatabases(answer)
+	if reply, err := server.Do(ctx, "CONFIG", "GET", "databases"); err == nil {
+		f.databaseCount = parseDatabases(reply)
 	}
 	ctx, cancel := context.WithTimeout(ctx, availability.TrialTime)
 	defer cancel()
@@ -339,7 +339,7 @@ func isDenied(err error) bool {
 	return strings.HasPrefix(err.Error(), "NOAUTH ") || strings.HasPrefix(err.Error(), "NOPERM ")
 }
 
-// errorText returns the reason of a server's error for an operator.
+// errorText returns the cause of a server's error for an operator.
 func errorText(err error) string {
 	var lookup *net.DNSError
 	var malformed *resp.ProtocolError

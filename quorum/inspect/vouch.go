@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// ErrNotNeeded is returned by CheckOverride if a majority votes: the other masters then catch up
-// without an override.
+// ErrNotNeeded is returned by CheckOverride if a majority votes: the remaining masters then catch
+// up without an override.
 var ErrNotNeeded = errors.New("a majority of the masters votes")
 
 // RefusedError holds the reasons why an operator's override is refused.
@@ -26,12 +26,12 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return strings.Join(e.Reasons, "; ") }
 
 // CheckOverride decides whether to accept an operator's override: the declaration that no lock that
-// these masters may have forgotten was granted for longer than ttl. All masters must be reachable
-// and fit. Unless forced is set, none may hold a lock that contradicts the declaration. The
-// findings must come from Survey. CheckOverride returns nil, ErrNotNeeded, or a *RefusedError.
+// these masters may have lost was granted for longer than ttl. All masters must be reachable and
+// fit. Unless forced is set, none may hold a lock that contradicts the declaration. The findings
+// must come from Survey. CheckOverride returns nil, ErrNotNeeded, or a *RefusedError.
 func CheckOverride(findings []Finding, ttl time.Duration, forced bool) error {
 	var reasons []string
-	outlasts := false
+	hasLongerLock := false
 	votes := 0
 	for _, f := range findings {
 		switch {
@@ -40,7 +40,7 @@ func CheckOverride(findings []Finding, ttl time.Duration, forced bool) error {
 		case len(f.Unsafe) > 0:
 			reasons = append(reasons, f.Name+": "+strings.Join(f.Unsafe, ", "))
 		case f.Locks.Outlasts(ttl) && !forced:
-			outlasts = true
+			hasLongerLock = true
 			reasons = append(reasons, fmt.Sprintf("%s: %s", f.Name, f.describeLocks(ttl)))
 		}
 		if f.Votes && f.Err == nil && len(f.Unsafe) == 0 {
@@ -51,7 +51,7 @@ func CheckOverride(findings []Finding, ttl time.Duration, forced bool) error {
 	case votes >= vote.Majority(len(findings)):
 		return ErrNotNeeded
 	case len(reasons) > 0:
-		if outlasts {
+		if hasLongerLock {
 			reasons = append(reasons, "if no client holds these locks any more, use --force")
 		}
 		return &RefusedError{reasons}
@@ -62,13 +62,13 @@ func CheckOverride(findings []Finding, ttl time.Duration, forced bool) error {
 
 // describeLocks describes the locks on a master, and names the locks that last longer than ttl.
 func (f Finding) describeLocks(ttl time.Duration) string {
-	locks, each := fmt.Sprintf("it holds %d locks", f.Locks.Count), "one of them "
+	locks, prefix := fmt.Sprintf("it holds %d locks", f.Locks.Count), "one of them "
 	if f.Locks.Count == 1 {
-		locks, each = "it holds 1 lock", ""
+		locks, prefix = "it holds 1 lock", ""
 	}
-	ends := each + "without a TTL"
+	duration := prefix + "without a TTL"
 	if f.Locks.Left >= 0 {
-		ends = fmt.Sprintf("for up to %v", f.Locks.Left.Round(time.Millisecond))
+		duration = fmt.Sprintf("for up to %v", f.Locks.Left.Round(time.Millisecond))
 	}
 	var names []string
 	for _, key := range f.Locks.Keys {
@@ -76,7 +76,7 @@ func (f Finding) describeLocks(ttl time.Duration) string {
 			names = append(names, fmt.Sprintf("%.100q", key.Name))
 		}
 	}
-	return fmt.Sprintf("%s, %s, such as %s", locks, ends, strings.Join(names, " "))
+	return fmt.Sprintf("%s, %s, such as %s", locks, duration, strings.Join(names, " "))
 }
 
 // ProxiesWithLongerTTL describes the proxies on these masters that know of a TTL in use above ttl.
@@ -87,9 +87,9 @@ func ProxiesWithLongerTTL(findings []Finding, ttl time.Duration) []string {
 			continue
 		}
 		for _, p := range f.report.Proxies {
-			if p.Longest > ttl {
+			if p.LongestTTL > ttl {
 				name := cmp.Or(p.Name, p.ID)
-				found[fmt.Sprintf("proxy %s knows of locks with a TTL of up to %v", name, p.Longest)] = true
+				found[fmt.Sprintf("proxy %s knows of locks with a TTL of up to %v", name, p.LongestTTL)] = true
 			}
 		}
 	}

@@ -15,24 +15,24 @@ import (
 // votes.
 func TestCheckOverride(t *testing.T) {
 	empty := Finding{Name: "m", New: true}
-	held := Finding{Name: "h", Locks: guard.Locks{
+	twoLocks := Finding{Name: "h", Locks: guard.Locks{
 		Count: 2, Left: 30 * time.Second,
-		Keys: []guard.HeldKey{{Name: "a", Left: 30 * time.Second}, {Name: "b", Left: time.Second}},
+		Keys: []guard.LockedKey{{Name: "a", Left: 30 * time.Second}, {Name: "b", Left: time.Second}},
 	}}
-	one := Finding{Name: "o", Locks: guard.Locks{
-		Count: 1, Left: 30 * time.Second, Keys: []guard.HeldKey{{Name: "a", Left: 30 * time.Second}},
+	oneLock := Finding{Name: "o", Locks: guard.Locks{
+		Count: 1, Left: 30 * time.Second, Keys: []guard.LockedKey{{Name: "a", Left: 30 * time.Second}},
 	}}
-	two := Finding{Name: "t", Locks: guard.Locks{
+	twoLocksOneEndless := Finding{Name: "t", Locks: guard.Locks{
 		Count: 2, Left: cell.Endless,
-		Keys: []guard.HeldKey{{Name: "a", Left: cell.Endless}, {Name: "b", Left: time.Second}},
+		Keys: []guard.LockedKey{{Name: "a", Left: cell.Endless}, {Name: "b", Left: time.Second}},
 	}}
-	endless := Finding{Name: "e", Locks: guard.Locks{
-		Count: 1, Left: cell.Endless, Keys: []guard.HeldKey{{Name: "a", Left: cell.Endless}},
+	endlessLock := Finding{Name: "e", Locks: guard.Locks{
+		Count: 1, Left: cell.Endless, Keys: []guard.LockedKey{{Name: "a", Left: cell.Endless}},
 	}}
-	votes := Finding{Name: "v", Votes: true}
+	voting := Finding{Name: "v", Votes: true}
 	dead := Finding{Name: "d", Err: errors.New("connection refused")}
 	unfit := Finding{Name: "u", Votes: true, Unsafe: []string{"it is a replica"}}
-	const forcible = "; if no client holds these locks any more, use --force"
+	const forceAdvice = "; if no client holds these locks any more, use --force"
 	for _, c := range []struct {
 		name     string
 		findings []Finding
@@ -40,27 +40,27 @@ func TestCheckOverride(t *testing.T) {
 		want     string
 	}{
 		{"new masters", []Finding{empty, empty, empty}, 0, ""},
-		{"one votes", []Finding{empty, votes, empty}, 0, ""},
-		{"a majority votes", []Finding{empty, votes, votes}, 0, ErrNotNeeded.Error()},
-		{"a majority votes, and one is dead", []Finding{dead, votes, votes}, 0, ErrNotNeeded.Error()},
+		{"one votes", []Finding{empty, voting, empty}, 0, ""},
+		{"a majority votes", []Finding{empty, voting, voting}, 0, ErrNotNeeded.Error()},
+		{"a majority votes, and one is dead", []Finding{dead, voting, voting}, 0, ErrNotNeeded.Error()},
 		{"one is dead", []Finding{dead, empty, empty}, 0, "d: connection refused"},
-		{"one is unfit, and so is its vote", []Finding{unfit, empty, votes}, 0, "u: it is a replica"},
-		{"locks stand", []Finding{held, empty, empty}, 0, `h: it holds 2 locks, for up to 30s, such as "a" "b"` + forcible},
-		{"locks stand that last longer", []Finding{held, empty, empty}, 29 * time.Second,
-			`h: it holds 2 locks, for up to 30s, such as "a"` + forcible},
-		{"locks stand that are over by then", []Finding{held, empty, empty}, 30 * time.Second, ""},
-		{"one lock stands", []Finding{one, empty, empty}, 0, `o: it holds 1 lock, for up to 30s, such as "a"` + forcible},
-		{"one without an end", []Finding{endless, empty, empty}, time.Hour,
-			`e: it holds 1 lock, without a TTL, such as "a"` + forcible},
-		{"two, one without an end", []Finding{two, empty, empty}, time.Hour,
-			`t: it holds 2 locks, one of them without a TTL, such as "a"` + forcible},
+		{"one is unfit, and so is its vote", []Finding{unfit, empty, voting}, 0, "u: it is a replica"},
+		{"locks stand", []Finding{twoLocks, empty, empty}, 0, `h: it holds 2 locks, for up to 30s, such as "a" "b"` + forceAdvice},
+		{"locks stand that last longer", []Finding{twoLocks, empty, empty}, 29 * time.Second,
+			`h: it holds 2 locks, for up to 30s, such as "a"` + forceAdvice},
+		{"locks stand that are over by then", []Finding{twoLocks, empty, empty}, 30 * time.Second, ""},
+		{"one lock stands", []Finding{oneLock, empty, empty}, 0, `o: it holds 1 lock, for up to 30s, such as "a"` + forceAdvice},
+		{"one without an end", []Finding{endlessLock, empty, empty}, time.Hour,
+			`e: it holds 1 lock, without a TTL, such as "a"` + forceAdvice},
+		{"two, one without an end", []Finding{twoLocksOneEndless, empty, empty}, time.Hour,
+			`t: it holds 2 locks, one of them without a TTL, such as "a"` + forceAdvice},
 	} {
 		got := ""
 		if err := CheckOverride(c.findings, c.ttl, false); err != nil {
 			got = err.Error()
 		}
-		if forced := CheckOverride(c.findings, c.ttl, true); strings.HasSuffix(c.want, forcible) && forced != nil {
-			t.Errorf("%s, forced: %v", c.name, forced)
+		if forcedErr := CheckOverride(c.findings, c.ttl, true); strings.HasSuffix(c.want, forceAdvice) && forcedErr != nil {
+			t.Errorf("%s, forced: %v", c.name, forcedErr)
 		}
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)

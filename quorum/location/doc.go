@@ -39,13 +39,13 @@
 //  7. A moving place is a lease, which the mover renews in its announcements to the proxies. A
 //     proxy that has seen no renewal for [Lease] proposes that the locks stay. Any proxy may do so
 //     at any time, so no clock has to be right.
-//  8. If all masters have forgotten where the locks are, the record decides ([Report.Resolve]). It
+//  8. If all masters have lost the location of the locks, the record decides ([Report.Resolve]). It
 //     is written once its era is decided: by rule 6 before anything is copied if the locks move, or
 //     by any proxy if they are at rest.
 //
 // explore_test.go tries all orders of messages for two proxies and two movers, each of which may
 // stop at any point and continue later. The upstream restarts with its data, with older data, or
-// with none, and the masters forget everything. The test shows that each rule is needed. Its first
+// with none, and the masters lose their data. The test shows that each rule is needed. Its first
 // version refuted two more rules. One was that a proxy asks the masters again in each era: rule 2
 // makes that unnecessary. The other was to remove before deciding, which is wrong: a move that is
 // then aborted has lost the removed locks.

@@ -11,7 +11,7 @@ import (
 
 // This test explores the move. Two clients, each with a proxy of its own, take and release one
 // lock, always with the same token. Two movers may stop at any point and continue much later. The
-// upstream restarts with its data, with older data, or with none. The masters forget everything
+// upstream restarts with its data, with older data, or with none. The masters lose their data
 // once their locks have expired. Messages arrive in any order, late, or never. The masters are one
 // register in this test, whose eras are decided at once. Other tests explore these decisions
 // (internal/model, quorum/guard/reconfig).
@@ -26,25 +26,25 @@ const (
 	releasing
 )
 
-// request is a request of a client, which takes or releases the lock. done and refused are the
+// request is a request of a client, which takes or releases the lock. succeeded and refused are the
 // replies.
 type request uint8
 
 const (
-	nothing request = iota
+	noRequest request = iota
 	take
 	release
-	done
+	succeeded
 	refused
 )
 
 // connection leads from a proxy to the upstream.
 type connection struct {
-	// dialed is set by the proxy. open is set by the upstream, which then answers.
+	// dialed is set by the proxy. open is set by the upstream when it answers.
 	dialed, open bool
-	// read is set if the masters were read after that, and reported that the locks are at the
+	// confirmed is set if the masters reported, after the answer, that the locks are at the
 	// upstream.
-	read bool
+	confirmed bool
 	// sent is on its way to the upstream, and answer on its way back.
 	sent, answer request
 }
@@ -54,12 +54,12 @@ type proxy struct {
 	client state
 	// unsure is set if the client received an error: it may have the lock, but does not rely on it.
 	unsure bool
-	// era is the latest era that the proxy knows of, and place where the locks are in it.
-	// heldBackIn is the era in which the proxy announced its pause, plus one.
-	era        uint8
-	place      Place
-	heldBackIn uint8
-	conn       connection
+	// era is the latest era that the proxy knows of, and place the place of the locks in that era.
+	// pausedIn is the era in which the proxy announced its pause, plus one.
+	era      uint8
+	place    Place
+	pausedIn uint8
+	conn     connection
 	// sent is on its way to the masters, with the era sentIn.
 	sent   request
 	sentIn uint8
@@ -69,13 +69,13 @@ type proxy struct {
 type step uint8
 
 const (
-	rests     step = iota
-	began          // its era is decided
-	claimed        // the record names the mover
-	exclusive      // no other process can change anything at the upstream
-	reads          // it has read the locks to copy
-	copied         // it has written them
-	ended          // the masters decided that the locks have moved
+	atRest       step = iota
+	eraDecided        // its era is decided
+	claimed           // the record names the mover
+	othersClosed      // no other process can change anything at the upstream
+	sourceRead        // it has read the locks to copy
+	copied            // it has written them
+	moveDecided       // the masters decided that the locks have moved
 )
 
 // write is a write of a mover under way.
@@ -99,10 +99,10 @@ type mover struct {
 type world struct {
 	era   uint8
 	place Place
-	// firstHeededEra is the first era whose promises the masters may still heed.
-	firstHeededEra           uint8
+	// minPromiseEra is the first era whose promises the masters may still accept.
+	minPromiseEra            uint8
 	upstream, masters, saved uint8
-	faults, forgetCount      uint8
+	faults, dataLossCount    uint8
 	// recorded is the place in the upstream's record, and recordedIn its era.
 	recorded   Place
 	recordedIn uint8
@@ -110,14 +110,14 @@ type world struct {
 	movers     [2]mover
 }
 
-// explorer has the limits of the exploration, and the rules that it leaves out.
+// explorer has the limits of the exploration, and the rules that it omits.
 type explorer struct {
 	proxies, movers int
 	lastEra, faults uint8
-	// maxForgets limits how often all masters forget everything.
-	maxForgets uint8
-	// placeFromSettings then takes the place of the locks from the settings. recordOnlyAtRest
-	// records a place only when the locks are at rest.
+	// maxDataLosses limits how often all masters lose their data.
+	maxDataLosses uint8
+	// placeFromSettings takes the place of the locks from the settings after a data loss.
+	// recordOnlyAtRest records a place only when the locks are at rest.
 	placeFromSettings, recordOnlyAtRest bool
 	// readBeforeAnswer lets a proxy read the masters before the upstream has answered on the
 	// connection.
@@ -126,8 +126,8 @@ type explorer struct {
 	keepConnections bool
 	// keepMoverConnections ends no connection of a mover.
 	keepMoverConnections bool
-	// trustOldHoldback assumes that a proxy that paused once does so for good.
-	trustOldHoldback bool
+	// trustOldPause assumes that a proxy that paused once stays paused.
+	trustOldPause bool
 	// twoMovers lets two movers with the same era both move the locks.
 	twoMovers bool
 	// skipPromiseWait does not wait until promises of the previous era have expired.
@@ -149,105 +149,106 @@ func (w *world) currentLock() uint8 {
 	return w.masters
 }
 
-func (x explorer) next(w world, f func(string, world)) {
+// next visits all worlds that follow w, each with the event that leads to it.
+func (x explorer) next(w world, visit func(string, world)) {
 	for i := range x.proxies {
-		say := func(what string, t world) { f(fmt.Sprintf("proxy %d: %s", i, what), t) }
-		x.hear(w, i, say)
-		x.connect(w, i, say)
-		x.ask(w, i, say)
-		x.serve(w, i, say)
-		x.vote(w, i, say)
+		visitEvent := func(event string, t world) { visit(fmt.Sprintf("proxy %d: %s", i, event), t) }
+		x.learnEra(w, i, visitEvent)
+		x.connect(w, i, visitEvent)
+		x.sendRequest(w, i, visitEvent)
+		x.runAtUpstream(w, i, visitEvent)
+		x.runAtMasters(w, i, visitEvent)
 	}
 	for i := range x.movers {
-		say := func(what string, t world) { f(fmt.Sprintf("mover %d: %s", i, what), t) }
-		x.move(w, i, say)
-		x.deliverWrites(w, i, say)
+		visitEvent := func(event string, t world) { visit(fmt.Sprintf("mover %d: %s", i, event), t) }
+		x.move(w, i, visitEvent)
+		x.deliverWrites(w, i, visitEvent)
 	}
-	if w.firstHeededEra < w.era {
+	if w.minPromiseEra < w.era {
 		t := w
-		t.firstHeededEra = w.era
-		f("promises are too old", t)
+		t.minPromiseEra = w.era
+		visit("promises are too old", t)
 	}
-	x.restart(w, f)
-	x.forgetMasters(w, f)
+	x.restart(w, visit)
+	x.loseMastersData(w, visit)
 }
 
-// hear lets a proxy learn of the era, and announce its pause.
-func (x explorer) hear(w world, i int, f func(string, world)) {
+// learnEra lets a proxy learn of the era, and announce its pause.
+func (x explorer) learnEra(w world, i int, visit func(string, world)) {
 	p := &w.proxies[i]
 	if p.era != w.era {
 		t := w
 		t.proxies[i].era, t.proxies[i].place = w.era, w.place
-		f("hears of the era", t)
+		visit("hears of the era", t)
 	}
-	if p.place.Moves() && p.heldBackIn != p.era+1 && p.conn.sent == nothing && p.conn.answer == nothing {
+	if p.place.Moves() && p.pausedIn != p.era+1 && p.conn.sent == noRequest && p.conn.answer == noRequest {
 		t := w
-		t.proxies[i].heldBackIn = p.era + 1
-		f("holds back", t)
+		t.proxies[i].pausedIn = p.era + 1
+		visit("holds back", t)
 	}
 	if !p.place.Moves() && p.era > w.recordedIn {
 		t := w
 		t.recorded, t.recordedIn = p.place, p.era
-		f("records where they are", t)
+		visit("records where they are", t)
 	}
 }
 
 // connect lets a proxy connect, receive its first answer, and read the masters.
-func (x explorer) connect(w world, i int, f func(string, world)) {
+func (x explorer) connect(w world, i int, visit func(string, world)) {
 	c := &w.proxies[i].conn
 	switch {
 	case !c.dialed:
 		t := w
 		t.proxies[i].conn = connection{dialed: true, answer: c.answer}
-		f("connects", t)
+		visit("connects", t)
 	case !c.open:
 		t := w
 		t.proxies[i].conn.open = true
-		f("is answered", t)
+		visit("is answered", t)
 	}
-	if c.dialed && (c.open || x.readBeforeAnswer) && !c.read && w.place == Upstream {
+	if c.dialed && (c.open || x.readBeforeAnswer) && !c.confirmed && w.place == Upstream {
 		t := w
 		p := &t.proxies[i]
-		p.conn.read = true
+		p.conn.confirmed = true
 		p.era, p.place = w.era, w.place
-		f("reads the masters", t)
+		visit("reads the masters", t)
 	}
 }
 
-// ask lets the proxy's client send a request to the place that the proxy knows.
-func (x explorer) ask(w world, i int, f func(string, world)) {
+// sendRequest lets the proxy's client send a request to the place that the proxy knows.
+func (x explorer) sendRequest(w world, i int, visit func(string, world)) {
 	p := &w.proxies[i]
-	if p.conn.answer != nothing { // the proxy reads the answer
+	if p.conn.answer != noRequest { // the proxy reads the answer
 		p.receive(p.conn.answer)
-		p.conn.answer = nothing
-		f("reads the answer", w)
+		p.conn.answer = noRequest
+		visit("reads the answer", w)
 		return
 	}
-	if p.conn.sent != nothing || p.sent != nothing {
+	if p.conn.sent != noRequest || p.sent != noRequest {
 		return
 	}
-	wants := take
+	wanted := take
 	if p.client == holding || p.client == releasing {
-		wants = release
+		wanted = release
 	}
 	switch {
-	case p.place == Upstream && p.conn.dialed && p.conn.read:
-		p.conn.sent = wants
+	case p.place == Upstream && p.conn.dialed && p.conn.confirmed:
+		p.conn.sent = wanted
 	case p.place == Masters:
-		p.sent, p.sentIn = wants, p.era
+		p.sent, p.sentIn = wanted, p.era
 	default:
 		return // the client waits
 	}
 	p.client = asking
-	if wants == release {
+	if wanted == release {
 		p.client = releasing
 	}
-	f("sends", w)
+	visit("sends", w)
 }
 
 // receive passes an answer to the client.
 func (p *proxy) receive(answer request) {
-	if p.client == asking && answer == done {
+	if p.client == asking && answer == succeeded {
 		p.client, p.unsure = holding, false
 		return
 	}
@@ -266,47 +267,47 @@ func (p *proxy) receiveError() {
 
 // applyRequest returns the lock after a request of client i, and the answer.
 func applyRequest(lock uint8, i int, r request) (uint8, request) {
-	own := uint8(i + 1)
+	ownLock := uint8(i + 1)
 	switch {
 	case r == take && lock == 0:
-		return own, done
-	case r == release && lock == own:
-		return 0, done
+		return ownLock, succeeded
+	case r == release && lock == ownLock:
+		return 0, succeeded
 	}
 	return lock, refused
 }
 
-// serve lets the upstream carry out a proxy's request.
-func (x explorer) serve(w world, i int, f func(string, world)) {
+// runAtUpstream lets the upstream run a proxy's request.
+func (x explorer) runAtUpstream(w world, i int, visit func(string, world)) {
 	c := &w.proxies[i].conn
-	if c.sent == nothing || !c.open {
+	if c.sent == noRequest || !c.open {
 		return
 	}
 	w.upstream, c.answer = applyRequest(w.upstream, i, c.sent)
-	c.sent = nothing
-	f("the upstream carries it out", w)
+	c.sent = noRequest
+	visit("the upstream carries it out", w)
 }
 
-// vote lets the masters carry out a proxy's request. A request of another era does not count: at
+// runAtMasters lets the masters run a proxy's request. A request of another era does not count: at
 // most it has the effect of an attempt that is never granted.
-func (x explorer) vote(w world, i int, f func(string, world)) {
+func (x explorer) runAtMasters(w world, i int, visit func(string, world)) {
 	p := &w.proxies[i]
 	switch {
-	case p.sent == nothing:
+	case p.sent == noRequest:
 	case p.sentIn == w.era || x.countOtherEras:
 		var answer request
 		w.masters, answer = applyRequest(w.masters, i, p.sent)
 		p.receive(answer)
-		p.sent = nothing
-		f("the masters vote", w)
+		p.sent = noRequest
+		visit("the masters vote", w)
 	default:
 		sent := p.sent
 		p.receiveError()
-		p.sent = nothing
-		f("the masters do not vote", w)
+		p.sent = noRequest
+		visit("the masters do not vote", w)
 		if sent == take {
 			w.masters, _ = applyRequest(w.masters, i, take)
-			f("the masters do what does not count", w)
+			visit("the masters do what does not count", w)
 		}
 	}
 }
@@ -317,17 +318,17 @@ func (w *world) decide(p Place) {
 }
 
 // move lets a mover continue.
-func (x explorer) move(w world, i int, f func(string, world)) {
-	x.begin(w, i, f)
+func (x explorer) move(w world, i int, visit func(string, world)) {
+	x.begin(w, i, visit)
 	m := &w.movers[i]
-	current := m.era == w.era
+	isCurrent := m.era == w.era
 	switch m.step {
-	case began:
-		x.claim(w, i, f)
+	case eraDecided:
+		x.claim(w, i, visit)
 	case claimed:
-		x.endConnections(w, i, f)
-	case exclusive:
-		if !current || w.firstHeededEra < w.era && !x.skipPromiseWait {
+		x.endConnections(w, i, visit)
+	case othersClosed:
+		if !isCurrent || w.minPromiseEra < w.era && !x.skipPromiseWait {
 			return
 		}
 		m.value = w.upstream
@@ -337,12 +338,12 @@ func (x explorer) move(w world, i int, f func(string, world)) {
 		if m.place == ToMasters && !m.connected {
 			return // the mover cannot read
 		}
-		m.step = reads
-		f("reads", w)
-	case reads:
+		m.step = sourceRead
+		visit("reads", w)
+	case sourceRead:
 		if x.keepExtraLocks && m.value == 0 {
 			m.step = copied
-			f("has nothing to write", w)
+			visit("has nothing to write", w)
 			return
 		}
 		pending := write{sent: true, era: m.era, value: m.value}
@@ -357,65 +358,65 @@ func (x explorer) move(w world, i int, f func(string, world)) {
 			m.toUpstream = write{sent: true, remove: true}
 		}
 		m.step = copied // when the write arrives
-		f("writes", w)
+		visit("writes", w)
 	case copied:
-		if current && !m.toMasters.sent && !m.toUpstream.sent && w.era < x.lastEra {
+		if isCurrent && !m.toMasters.sent && !m.toUpstream.sent && w.era < x.lastEra {
 			w.decide(m.place.Target())
-			m.step = ended
-			f("has it decided that they have moved", w)
+			m.step = moveDecided
+			visit("has it decided that they have moved", w)
 		}
-	case ended:
+	case moveDecided:
 		if m.place == ToMasters && m.connected && !m.toUpstream.sent {
 			m.toUpstream = write{sent: true, remove: true}
-			m.step = rests
-			f("removes what was moved", w)
+			m.step = atRest
+			visit("removes what was moved", w)
 		}
 	}
 }
 
 // begin lets a mover begin a move, abort one, or propose the same as another mover.
-func (x explorer) begin(w world, i int, f func(string, world)) {
+func (x explorer) begin(w world, i int, visit func(string, world)) {
 	m := &w.movers[i]
 	if w.era < x.lastEra {
 		t := w
-		t.movers[i].step = rests
+		t.movers[i].step = atRest
 		if w.place.Moves() {
 			t.decide(w.place.Source())
 		} else {
-			t.decide(w.place.Departure())
-			t.movers[i].step, t.movers[i].era, t.movers[i].place = began, t.era, t.place
+			t.decide(w.place.MovingPlace())
+			t.movers[i].step, t.movers[i].era, t.movers[i].place = eraDecided, t.era, t.place
 		}
-		f(fmt.Sprintf("decides on place %d", t.place), t)
+		visit(fmt.Sprintf("decides on place %d", t.place), t)
 	}
-	if w.place.Moves() && (m.step == rests || m.era != w.era) {
+	if w.place.Moves() && (m.step == atRest || m.era != w.era) {
 		t := w
-		t.movers[i].step, t.movers[i].era, t.movers[i].place = began, w.era, w.place
-		f("had the same decided", t)
+		t.movers[i].step, t.movers[i].era, t.movers[i].place = eraDecided, w.era, w.place
+		visit("had the same decided", t)
 	}
 }
 
 // claim makes a mover the only one of its era, unless the record names another one.
-func (x explorer) claim(w world, i int, f func(string, world)) {
+func (x explorer) claim(w world, i int, visit func(string, world)) {
 	m := &w.movers[i]
 	switch {
 	case x.recordOnlyAtRest || x.twoMovers && m.era == w.recordedIn:
 		m.step = claimed
 	case m.era <= w.recordedIn:
-		m.step = rests
+		m.step = atRest
 	default:
 		w.recorded, w.recordedIn, m.step = m.place, m.era, claimed
 	}
-	f("claims its era", w)
+	visit("claims its era", w)
 }
 
 // endConnections ends the connections of all proxies that did not announce their pause, and
 // connects the mover.
-func (x explorer) endConnections(w world, i int, f func(string, world)) {
+func (x explorer) endConnections(w world, i int, visit func(string, world)) {
 	m := &w.movers[i]
 	for k := range w.proxies {
 		p := &w.proxies[k]
-		holds := p.heldBackIn == m.era+1 || x.trustOldHoldback && p.heldBackIn > 0
-		if !holds && p.conn.open && !x.keepConnections {
+		hasPaused := p.pausedIn == m.era+1 || x.trustOldPause && p.pausedIn > 0
+		if !hasPaused && p.conn.open && !x.keepConnections {
 			w.closeConnection(k)
 		}
 	}
@@ -423,49 +424,49 @@ func (x explorer) endConnections(w world, i int, f func(string, world)) {
 		other.connected, other.toUpstream = false, write{}
 	}
 	m.connected, m.toUpstream = true, write{}
-	m.step = exclusive
-	f("is alone at the upstream", w)
+	m.step = othersClosed
+	visit("is alone at the upstream", w)
 }
 
 // closeConnection ends a proxy's connection. Requests on it are not carried out. A reply may still
 // be on its way.
 func (w *world) closeConnection(i int) {
 	p := &w.proxies[i]
-	if p.conn.sent != nothing {
+	if p.conn.sent != noRequest {
 		p.receiveError()
 	}
 	p.conn = connection{answer: p.conn.answer}
 }
 
 // deliverWrites lets the writes of a mover arrive.
-func (x explorer) deliverWrites(w world, i int, f func(string, world)) {
+func (x explorer) deliverWrites(w world, i int, visit func(string, world)) {
 	if pending := w.movers[i].toUpstream; pending.sent {
 		t := w
 		t.movers[i].toUpstream = write{}
 		t.upstream = pending.value
-		f("the upstream has it written", t)
+		visit("the upstream has it written", t)
 	}
 	if pending := w.movers[i].toMasters; pending.sent {
 		t := w
 		t.movers[i].toMasters = write{}
-		if pending.era >= w.firstHeededEra {
+		if pending.era >= w.minPromiseEra {
 			t.masters = pending.value
 		}
-		f("the masters have it written", t)
+		visit("the masters have it written", t)
 	}
 }
 
 // restart lets the upstream save its data, and restart with or without them.
-func (x explorer) restart(w world, f func(string, world)) {
+func (x explorer) restart(w world, visit func(string, world)) {
 	if w.faults >= x.faults {
 		return
 	}
 	if w.saved != w.upstream {
 		t := w
 		t.saved = w.upstream
-		f("the upstream saves", t)
+		visit("the upstream saves", t)
 	}
-	for _, has := range []uint8{w.upstream, w.saved, 0} {
+	for _, data := range []uint8{w.upstream, w.saved, 0} {
 		t := w
 		t.faults++
 		for i := range t.proxies {
@@ -476,18 +477,18 @@ func (x explorer) restart(w world, f func(string, world)) {
 		for i := range t.movers {
 			t.movers[i].connected, t.movers[i].toUpstream = false, write{}
 		}
-		t.upstream = has
-		if w.place.Source() == Upstream && has != w.upstream {
+		t.upstream = data
+		if w.place.Source() == Upstream && data != w.upstream {
 			t.loseUpstreamLocks()
 		}
-		f(fmt.Sprintf("the upstream restarts with %d", has), t)
+		visit(fmt.Sprintf("the upstream restarts with %d", data), t)
 	}
 }
 
-// forgetMasters lets all masters forget everything, and all proxies restart, once no lock of the
+// loseMastersData lets all masters lose their data, and all proxies restart, once no lock of the
 // masters is still held.
-func (x explorer) forgetMasters(w world, f func(string, world)) {
-	if w.forgetCount >= x.maxForgets {
+func (x explorer) loseMastersData(w world, visit func(string, world)) {
+	if w.dataLossCount >= x.maxDataLosses {
 		return
 	}
 	at, _ := restored(nil, At{w.recorded, int(w.recordedIn)}, false)
@@ -501,17 +502,17 @@ func (x explorer) forgetMasters(w world, f func(string, world)) {
 	for i := range w.proxies {
 		w.closeConnection(i)
 		p := &w.proxies[i]
-		if p.sent != nothing {
+		if p.sent != noRequest {
 			p.receiveError()
 		}
-		if p.conn, p.sent = (connection{}), nothing; atMasters || p.client != holding {
+		if p.conn, p.sent = (connection{}), noRequest; atMasters || p.client != holding {
 			p.client, p.unsure = idle, true
 		}
-		p.era, p.place, p.heldBackIn = uint8(at.Era), at.Place, 0
+		p.era, p.place, p.pausedIn = uint8(at.Era), at.Place, 0
 	}
-	w.forgetCount, w.masters, w.movers = w.forgetCount+1, 0, [2]mover{}
-	w.era, w.place, w.firstHeededEra = uint8(at.Era), at.Place, uint8(at.Era)
-	f(fmt.Sprintf("the masters forget all, and are at place %d", at.Place), w)
+	w.dataLossCount, w.masters, w.movers = w.dataLossCount+1, 0, [2]mover{}
+	w.era, w.place, w.minPromiseEra = uint8(at.Era), at.Place, uint8(at.Era)
+	visit(fmt.Sprintf("the masters forget all, and are at place %d", at.Place), w)
 }
 
 // loseUpstreamLocks handles locks that only the upstream had, and lost. The same happens without a
@@ -519,8 +520,8 @@ func (x explorer) forgetMasters(w world, f func(string, world)) {
 func (w *world) loseUpstreamLocks() {
 	for i := range w.proxies {
 		p := &w.proxies[i]
-		p.conn.answer, p.unsure = nothing, true
-		if p.sent == nothing {
+		p.conn.answer, p.unsure = noRequest, true
+		if p.sent == noRequest {
 			p.client = idle
 		}
 	}
@@ -528,13 +529,13 @@ func (w *world) loseUpstreamLocks() {
 
 // violation describes a violated invariant, or returns "".
 func (w *world) violation() string {
-	truth := w.currentLock()
+	lock := w.currentLock()
 	for i, p := range w.proxies {
-		own := uint8(i + 1)
+		ownLock := uint8(i + 1)
 		switch {
-		case p.client == holding && truth != own:
+		case p.client == holding && lock != ownLock:
 			return fmt.Sprintf("client %d holds a lock that is not there", i)
-		case p.client == idle && !p.unsure && p.conn.answer == nothing && truth == own:
+		case p.client == idle && !p.unsure && p.conn.answer == noRequest && lock == ownLock:
 			return fmt.Sprintf("the lock of client %d is back", i)
 		}
 	}
@@ -544,13 +545,13 @@ func (w *world) violation() string {
 	return ""
 }
 
-// origin is how a world was first reached.
-type origin struct {
-	from world
-	by   string
+// predecessor is the world from which a world was first reached, and the event that led to it.
+type predecessor struct {
+	world world
+	event string
 }
 
-func (x explorer) explore(limit int) (states int, found []string) {
+func (x explorer) explore(limit int) (states int, trace []string) {
 	root := world{place: Upstream}
 	for i := range root.proxies {
 		root.proxies[i].place = Upstream
@@ -558,29 +559,29 @@ func (x explorer) explore(limit int) (states int, found []string) {
 	for i := range root.movers {
 		root.movers[i].place = Upstream
 	}
-	seen, queue := map[world]origin{root: {}}, []world{root}
-	for len(queue) > 0 && len(seen) < limit {
+	visited, queue := map[world]predecessor{root: {}}, []world{root}
+	for len(queue) > 0 && len(visited) < limit {
 		w := queue[0]
 		queue = queue[1:]
-		x.next(w, func(by string, t world) {
-			if _, known := seen[t]; known || found != nil {
+		x.next(w, func(event string, t world) {
+			if _, known := visited[t]; known || trace != nil {
 				return
 			}
-			seen[t] = origin{w, by}
+			visited[t] = predecessor{w, event}
 			queue = append(queue, t)
-			if what := t.violation(); what != "" {
-				found = append(found, what)
-				for at := t; at != root; at = seen[at].from {
-					found = append(found, seen[at].by)
+			if violation := t.violation(); violation != "" {
+				trace = append(trace, violation)
+				for at := t; at != root; at = visited[at].world {
+					trace = append(trace, visited[at].event)
 				}
-				slices.Reverse(found)
+				slices.Reverse(trace)
 			}
 		})
-		if found != nil {
+		if trace != nil {
 			break
 		}
 	}
-	return len(seen), found
+	return len(visited), trace
 }
 
 func TestMoveExplored(t *testing.T) {
@@ -589,15 +590,15 @@ func TestMoveExplored(t *testing.T) {
 		{proxies: 2, movers: 1, lastEra: 4},
 		{proxies: 2, movers: 1, lastEra: 2, faults: 1},
 		{proxies: 2, movers: 2, lastEra: 3, faults: 1},
-		{proxies: 2, movers: 1, lastEra: 5, maxForgets: 1},
+		{proxies: 2, movers: 1, lastEra: 5, maxDataLosses: 1},
 	} {
 		limit := redistest.Sampled(200_000)
 		if os.Getenv("REDLOCK_MODEL") != "" {
 			limit = 12_000_000
 		}
-		states, found := x.explore(limit)
+		states, trace := x.explore(limit)
 		t.Logf("%+v: %d states, complete: %v", x, states, states < limit)
-		for _, step := range found {
+		for _, step := range trace {
 			t.Error(step)
 		}
 	}
@@ -610,11 +611,11 @@ func TestEachRuleOfTheMoveIsNeeded(t *testing.T) {
 		"no connection is ended":                            {proxies: 1, movers: 1, lastEra: 2, keepConnections: true},
 		"no mover's connection is ended": {proxies: 1, movers: 2, lastEra: 4,
 			keepMoverConnections: true},
-		"a proxy that held back once does so for good": {proxies: 1, movers: 1, lastEra: 4, trustOldHoldback: true},
+		"a proxy that held back once does so for good": {proxies: 1, movers: 1, lastEra: 4, trustOldPause: true},
 		"an era has two movers":                        {proxies: 1, movers: 2, lastEra: 2, twoMovers: true},
-		"the settings say where what was forgotten is": {proxies: 1, movers: 1, lastEra: 4, maxForgets: 1,
+		"the settings say where what was forgotten is": {proxies: 1, movers: 1, lastEra: 4, maxDataLosses: 1,
 			placeFromSettings: true},
-		"no moving place is recorded": {proxies: 1, movers: 1, lastEra: 4, maxForgets: 1,
+		"no moving place is recorded": {proxies: 1, movers: 1, lastEra: 4, maxDataLosses: 1,
 			recordOnlyAtRest: true},
 		"old promises are not waited for": {proxies: 1, movers: 2, lastEra: 4, skipPromiseWait: true},
 		"what is where they go stays":     {proxies: 1, movers: 1, lastEra: 4, keepExtraLocks: true},
@@ -623,9 +624,9 @@ func TestEachRuleOfTheMoveIsNeeded(t *testing.T) {
 		"the masters count what is of another era": {proxies: 1, movers: 1, lastEra: 4, countOtherEras: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			states, found := x.explore(5e6)
-			t.Logf("%d states: %v", states, found)
-			if found == nil {
+			states, trace := x.explore(5e6)
+			t.Logf("%d states: %v", states, trace)
+			if trace == nil {
 				t.Error("nothing wrong")
 			}
 		})

@@ -8,7 +8,7 @@ import (
 // Lease is how long a moving place lasts without a renewal.
 const Lease = 5 * time.Second
 
-// Place is where the locks are, which decides which client holds a lock.
+// Place is a location of the locks. It decides which client holds a lock.
 type Place uint8
 
 const (
@@ -36,7 +36,7 @@ func (p Place) Source() Place {
 	}
 }
 
-// Target returns the place where the locks will be after a move, or are at rest.
+// Target returns the place where the locks are after a move, or are at rest.
 func (p Place) Target() Place {
 	switch p {
 	case ToMasters, Masters:
@@ -62,21 +62,21 @@ func (p Place) OrBySetting(fromUpstream bool) Place {
 // Moves reports whether the locks are being moved, so that no client changes them.
 func (p Place) Moves() bool { return p == ToMasters || p == ToUpstream }
 
-// Departure returns the moving place by which the locks leave p.
-func (p Place) Departure() Place {
+// MovingPlace returns the place of locks that are being moved away from p.
+func (p Place) MovingPlace() Place {
 	if p == Upstream {
 		return ToMasters
 	}
 	return ToUpstream
 }
 
-var names = [...]string{
+var placeNames = [...]string{
 	Undecided: "undecided", Upstream: "upstream", ToMasters: "to-masters", Masters: "masters",
 	ToUpstream: "to-upstream",
 }
 
 // String returns the name of the place.
-func (p Place) String() string { return names[p] }
+func (p Place) String() string { return placeNames[p] }
 
 // Describe returns the name for an operator.
 func (p Place) Describe() string {
@@ -87,4 +87,4 @@ func (p Place) Describe() string {
 }
 
 // Parse returns the place with the name that String returns, or Undecided.
-func Parse(word string) Place { return Place(max(0, slices.Index(names[:], word))) }
+func Parse(word string) Place { return Place(max(0, slices.Index(placeNames[:], word))) }

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// RecordKey is the key of the upstream's record of where the locks are: a hash in database 0. A
-// field is the number of an era and the globs of the lock keys; its value is the place in that era.
-// A proxy sets a field only if it is absent, so a late write changes nothing. The highest era
+// RecordKey is the key of the upstream's record of the location of the locks: a hash in database 0.
+// A field is the number of an era and the globs of the lock keys; its value is the place in that
+// era. A proxy sets a field only if it is absent, so a late write changes nothing. The highest era
 // counts.
 const RecordKey = "redlock-proxy:locks-at"
 
-// At is a place and the number of the era that decided on it. The zero value means that the masters
+// At is a place and the number of the era that decided on it. Its zero value means that the masters
 // have never decided.
 type At struct {
 	Place
@@ -30,32 +30,32 @@ func RecordField(era int, lockKeys []string) string {
 }
 
 // Recorded decodes a record. It considers only fields whose lock keys overlap with the proxy's own,
-// and returns the place of the highest era. before has the names of all other such fields.
-func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (at At, before []string) {
-	latest := ""
-	for field, word := range fields {
+// and returns the place of the highest era. older has the names of all other such fields.
+func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (highest At, older []string) {
+	latestField := ""
+	for field, place := range fields {
 		number, globs, _ := strings.Cut(field, " ")
 		era, err := strconv.Atoi(number)
 		var lockKeys []string
-		if err != nil || Parse(word) == Undecided ||
+		if err != nil || Parse(place) == Undecided ||
 			json.Unmarshal([]byte(globs), &lockKeys) != nil || !overlap(lockKeys) {
 			continue
 		}
 		switch {
-		case era > at.Era:
-			if latest != "" {
-				before = append(before, latest)
+		case era > highest.Era:
+			if latestField != "" {
+				older = append(older, latestField)
 			}
-			at, latest = At{Parse(word), era}, field
+			highest, latestField = At{Parse(place), era}, field
 		default:
-			before = append(before, field)
+			older = append(older, field)
 		}
 	}
-	return at, before
+	return highest, older
 }
 
 // Report is the place of the locks according to a majority of the masters. Known is false if the
-// masters have forgotten it.
+// masters have lost it.
 type Report struct {
 	At
 	Known bool
@@ -63,13 +63,13 @@ type Report struct {
 	By []string
 }
 
-// Resolve determines where the locks are, from the report of the masters and the record. readErr is
-// the error of reading the record. The returned error explains why the place is unknown.
+// Resolve determines the place of the locks, from the report of the masters and the record. readErr
+// is the error of reading the record. The returned error explains why the place is unknown.
 // fromUpstream is the setting move-from-upstream.
 func (s Report) Resolve(record Record, recorded At, readErr error, fromUpstream bool) (At, error) {
 	switch {
 	case s.Known && readErr == nil && recorded.contradicts(s.At):
-		return s.At, errors.New(contradiction(record.Name(), recorded, s.By, s.At))
+		return s.At, errors.New(contradictionText(record.Name(), recorded, s.By, s.At))
 	case s.Known || readErr == nil && recorded.Era == 0:
 		return s.At, nil
 	case readErr != nil:
@@ -79,14 +79,14 @@ func (s Report) Resolve(record Record, recorded At, readErr error, fromUpstream 
 	return restored(record, recorded, fromUpstream)
 }
 
-// contradicts reports whether a record shows that the masters have forgotten later decisions.
+// contradicts reports whether a record shows that the masters have lost later decisions.
 func (a At) contradicts(masters At) bool {
 	return a.Era > 0 &&
 		(masters.Place == Undecided || a.Era > masters.Era || a.Era == masters.Era && a.Place != masters.Place)
 }
 
-// restored returns the place of the locks after the masters have forgotten it, and all their cells.
-// If the locks were being moved, all locks that count may be at the upstream. fromUpstream is the
+// restored returns the place of the locks after the masters have lost it, and all their cells. If
+// the locks were being moved, all locks that count may be at the upstream. fromUpstream is the
 // setting move-from-upstream.
 func restored(record Record, recorded At, fromUpstream bool) (At, error) {
 	switch {
@@ -100,8 +100,9 @@ func restored(record Record, recorded At, fromUpstream bool) (At, error) {
 	return recorded, nil
 }
 
-// contradiction returns the text of the error if the record contradicts the report of the masters.
-func contradiction(upstream string, recorded At, names []string, masters At) string {
+// contradictionText returns the text of the error if the record contradicts the report of the
+// masters.
+func contradictionText(upstream string, recorded At, names []string, masters At) string {
 	return fmt.Sprintf("the record at the upstream %s says %s, the masters %s say %s; "+
 		"if the masters are right, DEL %s at the upstream; "+
 		"if the record is right, empty the masters and run redlock-proxy init",
@@ -116,6 +117,7 @@ func (a At) Describe() string { return fmt.Sprintf("%s (era %d)", a.Place.Descri
 type Record interface {
 	// Name returns the name of the upstream.
 	Name() string
+	// Read returns the place of the highest era in the record.
 	Read(ctx context.Context) (At, error)
 	// Write adds a field for at.
 	Write(ctx context.Context, at At) error

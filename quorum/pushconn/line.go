@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// These errors end a Connection whose master violates the protocol.
+// ErrAnswer and ErrUnsolicited end a Connection whose master violates the protocol.
 var (
 	// ErrAnswer means that a master sent an unexpected answer.
 	ErrAnswer = errors.New("it sent an unexpected answer")
@@ -60,14 +60,14 @@ func Greet(conn net.Conn, in *resp.Reader, within time.Duration, kind resp.Kind,
 		return err
 	}
 	for _, want := range []resp.Kind{resp.Map, kind} {
-		reply, is, err := Next(in)
+		reply, got, err := Next(in)
 		refusal, refused := reply.(resp.Error)
 		switch {
 		case err != nil:
 			return err
 		case refused:
 			return refusal
-		case is != want:
+		case got != want:
 			return ErrAnswer
 		}
 	}
@@ -76,7 +76,7 @@ func Greet(conn net.Conn, in *resp.Reader, within time.Duration, kind resp.Kind,
 }
 
 // Next reads one reply or push message, and returns its kind.
-func Next(in *resp.Reader) (reply any, is resp.Kind, err error) {
+func Next(in *resp.Reader) (reply any, kind resp.Kind, err error) {
 	in.Begin()
 	first, err := in.Next()
 	if err != nil {

@@ -59,10 +59,10 @@ func (k Keeper) Keep(ctx context.Context) {
 			_ = pacing.Sleep(ctx, downPause)
 			continue
 		}
-		begun := time.Now()
+		start := time.Now()
 		err := contained.Run(k.Once)
 		k.Ended(err)
-		if time.Since(begun) >= longestPause {
+		if time.Since(start) >= longestPause {
 			pause.Reset() // the connection lasted for a while
 		}
 		if IsRefusal(err) {
@@ -73,8 +73,8 @@ func (k Keeper) Keep(ctx context.Context) {
 	}
 }
 
-// IsRefusal reports whether a master refuses the requests of a push connection for lack of a right
-// or a command, not only temporarily.
+// IsRefusal reports whether a master refuses the requests of a push connection permanently, because
+// a right or a command is missing.
 func IsRefusal(err error) bool {
 	reply := resp.Error("")
 	if !errors.As(err, &reply) {

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Need is a command that a push connection or its user sends to a master.
+// Need is a command that a push connection or the owner of the connection sends to a master.
 type Need struct {
 	// Words is a harmless command. Right is the ACL rule that permits it.
 	Words []string

@@ -31,9 +31,9 @@ type Options[K comparable] struct {
 type Removals[K comparable] struct {
 	opts Options[K]
 
-	mu  sync.Mutex
-	all map[keyVersion[K]]*removal[K]
-	// due holds the removals that are not running. unpaid counts the removals that have not
+	mu      sync.Mutex
+	pending map[keyVersion[K]]*removal[K]
+	// due holds the removals that are not running. remaining counts the removals that have not
 	// succeeded since Settle was called.
 	due              dueQueue[K]
 	bytes, remaining int
@@ -52,13 +52,14 @@ type keyVersion[K comparable] struct {
 // removal is a pending removal.
 type removal[K comparable] struct {
 	keyVersion[K]
-	// until is when the lease expires.
-	until time.Time
-	// next is when Remove is due next. pause is the time between its last call and next.
-	next  time.Time
-	pause time.Duration
-	// mayArrive reports whether the version may still arrive at a majority of the masters; nil: it
-	// may not.
+	// leaseEnd is when the lease expires.
+	leaseEnd time.Time
+	// nextAttempt is when Remove is due next. pause is the time between its last call and
+	// nextAttempt.
+	nextAttempt time.Time
+	pause       time.Duration
+	// mayArrive reports whether the version may still arrive at a majority of the masters; nil
+	// means that it may not.
 	mayArrive func() bool
 	removed   bool
 }
@@ -76,29 +77,29 @@ const (
 
 // New returns an empty set.
 func New[K comparable](opts Options[K]) *Removals[K] {
-	return &Removals[K]{opts: opts, all: map[keyVersion[K]]*removal[K]{}, wakeup: make(chan struct{}, 1)}
+	return &Removals[K]{opts: opts, pending: map[keyVersion[K]]*removal[K]{}, wakeup: make(chan struct{}, 1)}
 }
 
 // Add records a version that is owed its removal until its lease expires, and reports whether there
 // was room. mayArrive, unless it is nil, reports whether the version may still arrive at a majority
-// of the masters. As long as it may, the removal is repeated even after it succeeded.
-func (r *Removals[K]) Add(key K, version string, until time.Time, mayArrive func() bool) bool {
+// of the masters. While it may, the removal is repeated even after it succeeded.
+func (r *Removals[K]) Add(key K, version string, leaseEnd time.Time, mayArrive func() bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	entry := &removal[K]{keyVersion: keyVersion[K]{key, version}, until: until, next: time.Now(), mayArrive: mayArrive}
-	if known := r.all[entry.keyVersion]; known != nil {
-		if until.After(known.until) {
-			known.until = until
+	entry := &removal[K]{keyVersion: keyVersion[K]{key, version}, leaseEnd: leaseEnd, nextAttempt: time.Now(), mayArrive: mayArrive}
+	if existing := r.pending[entry.keyVersion]; existing != nil {
+		if leaseEnd.After(existing.leaseEnd) {
+			existing.leaseEnd = leaseEnd
 		}
 		if mayArrive != nil {
-			known.mayArrive = mayArrive
+			existing.mayArrive = mayArrive
 		}
 		return true
 	}
-	if len(r.all) >= maxPending || r.bytes+r.sizeOf(entry) > maxBytes {
+	if len(r.pending) >= maxPending || r.bytes+r.sizeOf(entry) > maxBytes {
 		return false
 	}
-	r.all[entry.keyVersion] = entry
+	r.pending[entry.keyVersion] = entry
 	r.bytes += r.sizeOf(entry)
 	r.remaining++
 	r.push(entry)
@@ -109,17 +110,17 @@ func (r *Removals[K]) Add(key K, version string, until time.Time, mayArrive func
 func (r *Removals[K]) IsPending(key K, version string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.all[keyVersion[K]{key, version}] != nil
+	return r.pending[keyVersion[K]{key, version}] != nil
 }
 
 // Len returns the number of pending removals.
 func (r *Removals[K]) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.all)
+	return len(r.pending)
 }
 
-// Run carries out pending removals until ctx ends. Each call of Remove is a task of tasks.
+// Run carries out pending removals until ctx ends. Each call of Remove runs in tasks.
 func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 	slots := make(chan struct{}, removalsAtOnce)
 	timer := time.NewTimer(0)
@@ -142,9 +143,9 @@ func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 		slots <- struct{}{}
 		tasks.Go(func() {
 			defer func() { <-slots }()
-			paying, cancel := context.WithTimeout(ctx, AttemptTime)
+			attempt, cancel := context.WithTimeout(ctx, AttemptTime)
 			defer cancel()
-			r.noteAttempt(entry, r.opts.Remove(paying, entry.key, entry.version))
+			r.noteAttempt(entry, r.opts.Remove(attempt, entry.key, entry.version))
 		})
 	}
 }
@@ -153,35 +154,35 @@ func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 //
 // The error is the cause of ctx.
 func (r *Removals[K]) Settle(ctx context.Context) error {
-	allPaid := r.makeAllDue()
+	allRemoved := r.makeAllDue()
 	select {
-	case <-allPaid:
+	case <-allRemoved:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// makeAllDue makes all removals due at once. It returns a channel that is closed when all have
-// succeeded.
+// makeAllDue makes all removals due at once. It returns a channel that is closed when all removals
+// have succeeded.
 func (r *Removals[K]) makeAllDue() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, entry := range r.all {
+	for _, entry := range r.pending {
 		entry.removed = false
 	}
-	r.remaining = len(r.all)
+	r.remaining = len(r.pending)
 	for _, entry := range r.due {
-		entry.next, entry.pause = time.Now(), 0
+		entry.nextAttempt, entry.pause = time.Now(), 0
 	}
 	heap.Init(&r.due)
 	r.wake()
 	if r.allRemoved == nil {
 		r.allRemoved = make(chan struct{})
 	}
-	allPaid := r.allRemoved
+	allRemoved := r.allRemoved
 	r.checkSettled()
-	return allPaid
+	return allRemoved
 }
 
 // nextDue returns a removal that is due, or the time until one is.
@@ -189,11 +190,11 @@ func (r *Removals[K]) nextDue() (entry *removal[K], wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for now := time.Now(); len(r.due) > 0; {
-		if entry = r.due[0]; entry.next.After(now) {
-			return nil, entry.next.Sub(now)
+		if entry = r.due[0]; entry.nextAttempt.After(now) {
+			return nil, entry.nextAttempt.Sub(now)
 		}
 		heap.Pop(&r.due)
-		if now.Before(entry.until) {
+		if now.Before(entry.leaseEnd) {
 			return entry, 0
 		}
 		r.forget(entry)
@@ -215,13 +216,13 @@ func (r *Removals[K]) noteAttempt(entry *removal[K], removed bool) {
 	default:
 		entry.pause = min(max(2*entry.pause, firstPause), longestPause)
 	}
-	entry.next = time.Now().Add(entry.pause)
+	entry.nextAttempt = time.Now().Add(entry.pause)
 	r.push(entry)
 }
 
 func (r *Removals[K]) forget(entry *removal[K]) {
 	r.markRemoved(entry)
-	delete(r.all, entry.keyVersion)
+	delete(r.pending, entry.keyVersion)
 	r.bytes -= r.sizeOf(entry)
 }
 
@@ -262,7 +263,7 @@ func (r *Removals[K]) sizeOf(entry *removal[K]) int {
 type dueQueue[K comparable] []*removal[K]
 
 func (d dueQueue[K]) Len() int           { return len(d) }
-func (d dueQueue[K]) Less(i, j int) bool { return d[i].next.Before(d[j].next) }
+func (d dueQueue[K]) Less(i, j int) bool { return d[i].nextAttempt.Before(d[j].nextAttempt) }
 func (d dueQueue[K]) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
 func (d *dueQueue[K]) Push(entry any)    { *d = append(*d, entry.(*removal[K])) }
 func (d *dueQueue[K]) Pop() any {

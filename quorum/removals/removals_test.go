@@ -9,100 +9,101 @@ import (
 	"time"
 )
 
-// fakePayments runs removals and records the calls of Remove, which succeed while paid is set.
-type fakePayments struct {
+// removalRecorder runs removals and records the calls of Remove, which succeed while succeeds is
+// set.
+type removalRecorder struct {
 	*Removals[string]
-	began time.Time
+	start time.Time
 
 	mu       sync.Mutex
-	paid     bool
-	payments []time.Duration
+	succeeds bool
+	calls    []time.Duration
 }
 
 // inBubble runs a test with removals that are carried out, in a synctest bubble.
-func inBubble(t *testing.T, test func(t *testing.T, b *fakePayments)) {
+func inBubble(t *testing.T, test func(t *testing.T, r *removalRecorder)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &fakePayments{began: time.Now()}
-		b.Removals = New(Options[string]{
+		r := &removalRecorder{start: time.Now()}
+		r.Removals = New(Options[string]{
 			Remove: func(context.Context, string, string) bool {
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				b.payments = append(b.payments, time.Since(b.began))
-				return b.paid
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.calls = append(r.calls, time.Since(r.start))
+				return r.succeeds
 			},
 			Ready: func() bool { return true },
 			Size:  func(key string) int { return len(key) },
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		var tasks sync.WaitGroup
-		tasks.Go(func() { b.Run(ctx, &tasks) })
+		tasks.Go(func() { r.Run(ctx, &tasks) })
 		defer tasks.Wait()
 		defer stop()
-		test(t, b)
+		test(t, r)
 	})
 }
 
-// setPaid makes later calls of Remove succeed or fail.
-func (b *fakePayments) setPaid(paid bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.paid = paid
+// setSucceeds makes later calls of Remove succeed or fail.
+func (r *removalRecorder) setSucceeds(succeeds bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.succeeds = succeeds
 }
 
-// wantPayments compares the times of the calls of Remove, in milliseconds, and forgets them.
-func (b *fakePayments) wantPayments(t *testing.T, want ...int) {
+// wantCalls compares the times of the calls of Remove, in milliseconds, and discards them.
+func (r *removalRecorder) wantCalls(t *testing.T, want ...int) {
 	t.Helper()
 	synctest.Wait()
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var got []int
-	for _, at := range b.payments {
+	for _, at := range r.calls {
 		got = append(got, int(at.Milliseconds()))
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("payments at %v ms, want %v", got, want)
+		t.Errorf("Remove was called at %v ms, want %v", got, want)
 	}
-	b.payments = nil
+	r.calls = nil
 }
 
 // TestRemovals checks that a removal is due at once, and then after pauses that grow to a second.
-// Once a majority has replied, it is repeated each second while the version may still arrive, and
-// then forgotten.
+// After a majority has replied, it is repeated each second while the version may still arrive, and
+// then dropped.
 func TestRemovals(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *fakePayments) {
+	inBubble(t, func(t *testing.T, r *removalRecorder) {
 		var mu sync.Mutex
 		arriving := true
 		mayArrive := func() bool { mu.Lock(); defer mu.Unlock(); return arriving }
 		for range 2 { // the second Add finds the version
-			added := b.Add("k", "v", time.Now().Add(time.Minute), mayArrive)
-			if !added || b.Len() != 1 || !b.IsPending("k", "v") || b.IsPending("k", "w") {
-				t.Fatalf("%d are owed, want 1", b.Len())
+			added := r.Add("k", "v", time.Now().Add(time.Minute), mayArrive)
+			if !added || r.Len() != 1 || !r.IsPending("k", "v") || r.IsPending("k", "w") {
+				t.Fatalf("%d pending, want 1", r.Len())
 			}
 		}
 		time.Sleep(2 * time.Second)
-		b.wantPayments(t, 0, 50, 150, 350, 750, 1550)
-		b.setPaid(true)
+		r.wantCalls(t, 0, 50, 150, 350, 750, 1550)
+		r.setSucceeds(true)
 		time.Sleep(2 * time.Second)
-		b.wantPayments(t, 2550, 3550)
+		r.wantCalls(t, 2550, 3550)
 		mu.Lock()
 		arriving = false
 		mu.Unlock()
 		time.Sleep(2 * time.Second)
-		b.wantPayments(t, 4550)
-		if b.IsPending("k", "v") || b.Len() != 0 || b.bytes != 0 || b.remaining != 0 {
-			t.Errorf("paid, %d are owed, %d bytes, %d unpaid", b.Len(), b.bytes, b.remaining)
+		r.wantCalls(t, 4550)
+		if r.IsPending("k", "v") || r.Len() != 0 || r.bytes != 0 || r.remaining != 0 {
+			t.Errorf("all removed: %d pending, %d bytes, %d remaining", r.Len(), r.bytes, r.remaining)
 		}
 	})
 }
 
-// TestRemovalsEndWithTheLease checks that a removal is forgotten when the lease expires.
+// TestRemovalsEndWithTheLease checks that a removal is dropped when the lease expires.
 func TestRemovalsEndWithTheLease(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *fakePayments) {
-		b.Add("k", "v", time.Now().Add(100*time.Millisecond), nil)
+	inBubble(t, func(t *testing.T, r *removalRecorder) {
+		r.Add("k", "v", time.Now().Add(100*time.Millisecond), nil)
 		time.Sleep(time.Second)
-		b.wantPayments(t, 0, 50)
-		if b.Len() != 0 || b.remaining != 0 {
-			t.Errorf("%d are owed", b.Len())
+		r.wantCalls(t, 0, 50)
+		if r.Len() != 0 || r.remaining != 0 {
+			t.Errorf("%d pending", r.Len())
 		}
 	})
 }
@@ -121,27 +122,27 @@ func TestRemovalsAreBounded(t *testing.T) {
 // TestSettle checks that Settle makes all removals due at once, and waits until each has succeeded
 // after the call, or its context ends.
 func TestSettle(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *fakePayments) {
-		if err := b.Settle(t.Context()); err != nil {
-			t.Errorf("nothing is owed: %v", err)
+	inBubble(t, func(t *testing.T, r *removalRecorder) {
+		if err := r.Settle(t.Context()); err != nil {
+			t.Errorf("nothing pending: %v", err)
 		}
-		b.setPaid(true)
-		b.Add("k", "v", time.Now().Add(time.Hour), func() bool { return true })
+		r.setSucceeds(true)
+		r.Add("k", "v", time.Now().Add(time.Hour), func() bool { return true })
 		time.Sleep(10 * time.Millisecond)
-		b.wantPayments(t, 0)
-		if err := b.Settle(t.Context()); err != nil {
+		r.wantCalls(t, 0)
+		if err := r.Settle(t.Context()); err != nil {
 			t.Error(err)
 		}
-		b.wantPayments(t, 10)
-		b.setPaid(false)
+		r.wantCalls(t, 10)
+		r.setSucceeds(false)
 		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
 		defer cancel()
-		if b.Settle(ctx) == nil {
-			t.Error("allPaid, but not paid")
+		if r.Settle(ctx) == nil {
+			t.Error("Settle returned before the removal succeeded")
 		}
-		b.wantPayments(t, 10, 60)
-		b.setPaid(true)
-		if err := b.Settle(t.Context()); err != nil {
+		r.wantCalls(t, 10, 60)
+		r.setSucceeds(true)
+		if err := r.Settle(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -7,13 +7,14 @@ import "time"
 // master: ⌊n/2⌋+1.
 func Majority(n int) int { return n/2 + 1 }
 
-// ReadQuorum returns the least number of n masters that shares a master with every majority: a
-// proxy that reads this number of masters sees every value that a majority wrote.
+// ReadQuorum returns the least number of masters such that any set of this size shares a master
+// with every majority of n: a proxy that reads this number of masters sees every value that a
+// majority wrote.
 func ReadQuorum(n int) int { return n - Majority(n) + 1 }
 
 // RoundLimit limits the duration of a round that grants something to a client. Later replies do not
-// count. A master that forgot its replies waits longer than this before it copies the cells of
-// other masters. So all proxies must use the same limit, and no setting changes it.
+// count. A master that lost its data waits longer than this before it copies the cells of other
+// masters. So all proxies must use the same limit, and no setting changes it.
 const RoundLimit = 600 * time.Millisecond
 
 // driftFixed is the constant part of the clock drift allowance: Redis expires keys with a precision

@@ -20,20 +20,21 @@ import (
 )
 
 const (
-	// patience limits how long the upstream may take for a reply, and how long it may be silent
+	// replyTimeout limits how long the upstream may take for a reply, and how long it may be silent
 	// before the proxy sends a PING.
-	patience = 2 * time.Second
+	replyTimeout = 2 * time.Second
 	// warningPause is the minimum time between two warnings.
 	warningPause = 10 * time.Second
-	// roundPause is the time between two checks of reported keys. Each check covers at most
-	// maxRound keys, in databases 0 to databases-1, and skips further keys and databases.
-	roundPause = 100 * time.Millisecond
-	maxRound   = 100
-	databases  = 16
+	// checkInterval is the time between two checks of reported keys. Each check covers at most
+	// maxKeysPerCheck keys, in databases 0 to checkedDatabases-1, and skips further keys and
+	// databases.
+	checkInterval    = 100 * time.Millisecond
+	maxKeysPerCheck  = 100
+	checkedDatabases = 16
 )
 
-// link is a connection on which the upstream reports changes. It belongs to one goroutine.
-type link struct {
+// upstreamLink is a connection on which the upstream reports changes. It belongs to one goroutine.
+type upstreamLink struct {
 	watcher *Watcher
 	conn    net.Conn
 	in      *resp.Reader
@@ -41,7 +42,8 @@ type link struct {
 	changed map[string]bool
 }
 
-// watchOnce watches the upstream on one connection, until it ends or the locks leave the masters.
+// watchOnce watches the upstream on one connection, until the connection ends or the locks are no
+// longer at the masters.
 func (s *Watcher) watchOnce(ctx context.Context) error {
 	conn, err := s.opts.Upstream.Watch(ctx, 0)
 	if err != nil {
@@ -51,12 +53,12 @@ func (s *Watcher) watchOnce(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	// The limits are for CLIENT LIST, and for keys that change together.
 	limits := resp.Limits{Line: 16 << 10, Bulk: 16 << 20, Elements: 1 << 18, Depth: 4, Total: 64 << 20}
-	l := &link{watcher: s, conn: conn, in: resp.NewReader3(conn, limits), changed: map[string]bool{}}
+	l := &upstreamLink{watcher: s, conn: conn, in: resp.NewReader3(conn, limits), changed: map[string]bool{}}
 	words := []string{"CLIENT", "TRACKING", "ON", "BCAST"}
 	for _, prefix := range s.prefixes {
 		words = append(words, "PREFIX", prefix)
 	}
-	if err := pushconn.Greet(conn, l.in, patience, resp.Status, words...); err != nil {
+	if err := pushconn.Greet(conn, l.in, replyTimeout, resp.Status, words...); err != nil {
 		return err
 	}
 	// SETNAME may fail.
@@ -64,30 +66,30 @@ func (s *Watcher) watchOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if refused, is := replies[1].(resp.Error); is {
+	if refused, ok := replies[1].(resp.Error); ok {
 		return refused
 	}
-	s.watch.Store(Tracking)
+	s.state.Store(Tracking)
 	for err == nil && s.opts.AtMasters() {
 		if len(l.changed) == 0 {
-			_ = conn.SetDeadline(time.Now().Add(patience))
+			_ = conn.SetDeadline(time.Now().Add(replyTimeout))
 			err = l.in.Wait() // after a timeout, check sends a PING
 		}
 		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			err = l.check()
 		}
-		_ = pacing.Sleep(ctx, roundPause)
+		_ = pacing.Sleep(ctx, checkInterval)
 	}
 	return err
 }
 
 // ask sends commands, and returns their replies. It records changes reported meanwhile.
-func (l *link) ask(commands ...[]string) (replies []any, err error) {
+func (l *upstreamLink) ask(commands ...[]string) (replies []any, err error) {
 	var out []byte
 	for _, words := range commands {
 		out = resp.AppendWords(out, words...)
 	}
-	_ = l.conn.SetDeadline(time.Now().Add(patience))
+	_ = l.conn.SetDeadline(time.Now().Add(replyTimeout))
 	if _, err := l.conn.Write(out); err != nil {
 		return nil, err
 	}
@@ -105,27 +107,27 @@ func (l *link) ask(commands ...[]string) (replies []any, err error) {
 }
 
 // record records the names of changed keys. A report that all keys were removed has no names.
-func (l *link) record(push any) {
+func (l *upstreamLink) record(push any) {
 	parts, _ := push.([]any)
 	if len(parts) != 2 || parts[0] != any("invalidate") {
 		return
 	}
 	names, _ := parts[1].([]any)
-	for _, one := range names {
-		name, is := one.(string)
-		if is && len(l.changed) < maxRound && name != location.RecordKey && l.watcher.lockKeys.Match([]byte(name)) {
+	for _, elem := range names {
+		name, ok := elem.(string)
+		if ok && len(l.changed) < maxKeysPerCheck && name != location.RecordKey && l.watcher.lockKeys.Match([]byte(name)) {
 			l.changed[name] = true
 		}
 	}
 }
 
 // check reads the pending reports. Keys that exist in a database count as set by a client.
-func (l *link) check() error {
+func (l *upstreamLink) check() error {
 	if _, err := l.ask([]string{"PING"}); err != nil || len(l.changed) == 0 {
 		return err
 	}
 	var commands [][]string
-	for db := range databases { // if a SELECT is refused, the previous database is checked again
+	for db := range checkedDatabases { // if a SELECT is refused, the previous database is checked again
 		commands = append(commands, []string{"SELECT", strconv.Itoa(db)})
 		for name := range l.changed {
 			commands = append(commands, []string{"EXISTS", name})
@@ -146,12 +148,12 @@ func (l *link) check() error {
 }
 
 // report counts lock keys set at the upstream, and warns at most once per warningPause.
-func (l *link) report(names []string) error {
+func (l *upstreamLink) report(names []string) error {
 	if len(names) == 0 || !l.watcher.opts.AtMasters() {
 		return nil
 	}
 	total := l.watcher.count.Add(int64(len(names)))
-	if last := l.watcher.last.Load(); last != nil && time.Since(last.At) < warningPause {
+	if last := l.watcher.lastWarning.Load(); last != nil && time.Since(last.At) < warningPause {
 		return nil
 	}
 	replies, err := l.ask([]string{"CLIENT", "LIST"})
@@ -159,13 +161,13 @@ func (l *link) report(names []string) error {
 		return err
 	}
 	list, _ := replies[0].(string)
-	one := &Sighting{At: time.Now(), Clients: suspects(list, l.watcher.opts.Own())}
+	sighting := &Sighting{At: time.Now(), Clients: suspects(list, l.watcher.opts.Own())}
 	globs := l.watcher.opts.LockKeys
 	matches := func(glob string) bool { return keys.NewPatterns(glob).Match([]byte(names[0])) }
-	one.Glob = globs[slices.IndexFunc(globs, matches)]
-	l.watcher.last.Store(one)
+	sighting.Glob = globs[slices.IndexFunc(globs, matches)]
+	l.watcher.lastWarning.Store(sighting)
 	l.watcher.opts.Logger.Warn(
 		"lock keys are used at the upstream directly: clients of proxies do not see these locks; repoint the clients",
-		"lock_keys", one.Glob, "key", names[0], "seen", total, "clients", strings.Join(one.Clients, ", "))
+		"lock_keys", sighting.Glob, "key", names[0], "seen", total, "clients", strings.Join(sighting.Clients, ", "))
 	return nil
 }

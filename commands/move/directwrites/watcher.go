@@ -26,8 +26,8 @@ import (
 	"redlock-proxy/quorum/pushconn"
 )
 
-// placePause is the time between two checks whether the locks are at the masters.
-const placePause = time.Second
+// locationCheckInterval is the time between two checks whether the locks are at the masters.
+const locationCheckInterval = time.Second
 
 // Options configures a Watcher. All fields are required.
 type Options struct {
@@ -46,11 +46,11 @@ type Options struct {
 type Watcher struct {
 	opts     Options
 	lockKeys keys.Patterns
-	// prefixes holds the prefixes of lock keys. None is a prefix of another.
-	prefixes []string
-	count    atomic.Int64
-	watch    atomic.Value // a Watch
-	last     atomic.Pointer[Sighting]
+	// prefixes holds the prefixes of lock keys. No prefix is a prefix of another one.
+	prefixes    []string
+	count       atomic.Int64
+	state       atomic.Value // a Watch
+	lastWarning atomic.Pointer[Sighting]
 }
 
 // Watch is the state of the watch on the upstream.
@@ -67,7 +67,7 @@ const (
 	Impossible Watch = "impossible"
 )
 
-// Sighting describes the last warning.
+// Sighting describes a warning.
 type Sighting struct {
 	At time.Time
 	// Glob is the glob of lock-keys that matches the key.
@@ -79,7 +79,7 @@ type Sighting struct {
 // New returns a Watcher. It detects nothing before Run.
 func New(opts Options) *Watcher {
 	s := &Watcher{opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...)}
-	s.watch.Store(Off)
+	s.state.Store(Off)
 	for _, glob := range opts.LockKeys {
 		if prefix := keys.Prefix(glob); prefix != "" {
 			s.prefixes = append(s.prefixes, prefix)
@@ -102,17 +102,17 @@ func (s *Watcher) Count() int64 {
 }
 
 // State returns the state of the watch, and the last warning, or nil.
-func (s *Watcher) State() (Watch, *Sighting) { return s.watch.Load().(Watch), s.last.Load() }
+func (s *Watcher) State() (Watch, *Sighting) { return s.state.Load().(Watch), s.lastWarning.Load() }
 
 // Run watches the upstream whenever the locks are at the masters, until ctx ends.
 func (s *Watcher) Run(ctx context.Context) {
 	wanted := func() bool { return ctx.Err() == nil && s.opts.AtMasters() }
-	for ; ctx.Err() == nil; _ = pacing.Sleep(ctx, placePause) {
+	for ; ctx.Err() == nil; _ = pacing.Sleep(ctx, locationCheckInterval) {
 		switch {
 		case !wanted():
-			s.watch.Store(Off)
+			s.state.Store(Off)
 		case len(s.prefixes) == 0:
-			s.watch.Store(Impossible)
+			s.state.Store(Impossible)
 		default:
 			pushconn.Keeper{
 				Server: s.opts.Upstream, Rand: rand.Float64, Wanted: wanted,
@@ -125,8 +125,8 @@ func (s *Watcher) Run(ctx context.Context) {
 // connectionEnded updates the state after a connection. It logs once if watching is refused.
 func (s *Watcher) connectionEnded(cause error) {
 	if !pushconn.IsRefusal(cause) {
-		s.watch.Store(Off)
-	} else if s.watch.Swap(Impossible) != Impossible {
+		s.state.Store(Off)
+	} else if s.state.Swap(Impossible) != Impossible {
 		s.opts.Logger.Warn("lock keys at the upstream are not watched: the upstream refuses a required command",
 			"cause", cause)
 	}

@@ -42,39 +42,39 @@ func (s server) Watch(ctx context.Context, _ int) (net.Conn, error) {
 	return conn, err
 }
 
-// logged is a log that other goroutines write.
-type logged struct {
+// logBuffer is a log that other goroutines write.
+type logBuffer struct {
 	mu  sync.Mutex
-	has bytes.Buffer
+	buf bytes.Buffer
 }
 
-func (l *logged) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.has.Write(p)
+	return l.buf.Write(p)
 }
 
-func (l *logged) count(text string) int {
+func (l *logBuffer) count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Count(l.has.String(), text)
+	return strings.Count(l.buf.String(), text)
 }
 
-// bench is an upstream that is watched.
-type bench struct {
+// testBench is an upstream that is watched.
+type testBench struct {
 	*testing.T
 	*Watcher
 	server    server
 	atMasters atomic.Bool
 	direct    *redistest.Client
-	log       *logged
+	log       *logBuffer
 }
 
-func newBench(t *testing.T, lockKeys []string, prepare func(*bench)) *bench {
+func newTestBench(t *testing.T, lockKeys []string, prepare func(*testBench)) *testBench {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
-	b := &bench{T: t, server: server{Server: redistest.New(t, redistest.Options{})}, log: &logged{}}
+	b := &testBench{T: t, server: server{Server: redistest.New(t, redistest.Options{})}, log: &logBuffer{}}
 	b.atMasters.Store(true)
 	direct, err := redistest.Dial(b.server.Addr(), 10*time.Second)
 	if err != nil {
@@ -97,7 +97,7 @@ func newBench(t *testing.T, lockKeys []string, prepare func(*bench)) *bench {
 	return b
 }
 
-func (b *bench) do(words ...string) any {
+func (b *testBench) do(words ...string) any {
 	b.Helper()
 	reply, err := b.direct.Do(words...)
 	if err != nil {
@@ -106,19 +106,19 @@ func (b *bench) do(words ...string) any {
 	return reply
 }
 
-func (b *bench) soon(what string, met func() bool) {
+func (b *testBench) await(event string, isMet func() bool) {
 	b.Helper()
-	redistest.Await(b, what, met)
+	redistest.Await(b, event, isMet)
 }
 
-func (b *bench) isWatched(how Watch) func() bool {
-	return func() bool { is, _ := b.State(); return is == how }
+func (b *testBench) hasState(want Watch) func() bool {
+	return func() bool { state, _ := b.State(); return state == want }
 }
 
-func (b *bench) wantCount(n int64) {
+func (b *testBench) wantCount(n int64) {
 	b.Helper()
-	b.soon(fmt.Sprintf("%d direct writes", n), func() bool { return b.Count() >= n })
-	time.Sleep(3 * roundPause) // time in which a wrong count would show
+	b.await(fmt.Sprintf("%d direct writes", n), func() bool { return b.Count() >= n })
+	time.Sleep(3 * checkInterval) // time in which a wrong count would show
 	if got := b.Count(); got != n {
 		b.Errorf("%d direct writes are counted, want %d", got, n)
 	}
@@ -127,18 +127,18 @@ func (b *bench) wantCount(n int64) {
 // TestTracking checks that a lock that a client takes at the upstream is detected, with the client,
 // in any database. A lock that a move removes is not counted.
 func TestTracking(t *testing.T) {
-	b := newBench(t, []string{"lock:*", "lock:a*", "job:*:lock"}, func(b *bench) { b.atMasters.Store(false) })
+	b := newTestBench(t, []string{"lock:*", "lock:a*", "job:*:lock"}, func(b *testBench) { b.atMasters.Store(false) })
 	b.do("CLIENT", "SETNAME", "culprit")
 	b.do("SET", "lock:left", "v")
 	if watch, _ := b.State(); watch != Off {
 		t.Errorf("it is watched: %v", watch)
 	}
 	b.atMasters.Store(true)
-	b.soon("it is watched", b.isWatched(Tracking))
+	b.await("it is watched", b.hasState(Tracking))
 	b.do("DEL", "lock:left")
 	b.do("SET", "job:1", "no lock")
 	b.do("SET", "other", "v")
-	time.Sleep(3 * roundPause) // time in which a wrong count would show
+	time.Sleep(3 * checkInterval) // time in which a wrong count would show
 	b.wantCount(0)
 	b.do("SELECT", "3")
 	b.do("SET", "lock:a", "v", "NX", "PX", "60000")
@@ -151,24 +151,24 @@ func TestTracking(t *testing.T) {
 	b.do("HSET", "job:1:lock", "f", "v")
 	b.wantCount(2)
 	if n := b.log.count("lock keys are used at the upstream directly"); n != 1 {
-		t.Errorf("%d complaints", n)
+		t.Errorf("%d warnings", n)
 	}
 	b.atMasters.Store(false)
-	b.soon("it is watched no more", b.isWatched(Off))
+	b.await("it is watched no more", b.hasState(Off))
 	b.do("SET", "lock:b", "v")
-	b.soon("the connection is gone",
+	b.await("the connection is gone",
 		func() bool { return !strings.Contains(fmt.Sprint(b.do("CLIENT", "LIST")), move.WatchName) })
 	b.wantCount(2)
 }
 
-// TestMany checks that some of many keys are checked, and the connection stays open.
-func TestMany(t *testing.T) {
-	b := newBench(t, []string{"lock:*"}, nil)
-	b.soon("it is watched", b.isWatched(Tracking))
+// TestManyChangedKeys checks that some of many keys are checked, and the connection stays open.
+func TestManyChangedKeys(t *testing.T) {
+	b := newTestBench(t, []string{"lock:*"}, nil)
+	b.await("it is watched", b.hasState(Tracking))
 	b.do("EVAL", "for i = 1, 20000 do redis.call('SET', 'lock:' .. i, 'v') end", "0")
-	b.soon("they are noticed", func() bool { return b.Count() >= maxRound })
+	b.await("they are noticed", func() bool { return b.Count() >= maxKeysPerCheck })
 	b.do("EVAL", "for i = 1, 20000 do redis.call('DEL', 'lock:' .. i) end", "0")
-	time.Sleep(3 * roundPause) // time in which a wrong count would show
+	time.Sleep(3 * checkInterval) // time in which a wrong count would show
 	b.do("FLUSHALL")
 	counted := b.Count()
 	b.do("SET", "lock:more", "v")
@@ -177,8 +177,8 @@ func TestMany(t *testing.T) {
 
 // TestReconnects checks that an upstream that restarts is watched again.
 func TestReconnects(t *testing.T) {
-	b := newBench(t, []string{"lock:*"}, nil)
-	b.soon("it is watched", b.isWatched(Tracking))
+	b := newTestBench(t, []string{"lock:*"}, nil)
+	b.await("it is watched", b.hasState(Tracking))
 	if err := b.server.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -187,15 +187,15 @@ func TestReconnects(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer direct.Close()
-	b.soon("a lock is noticed", func() bool {
+	b.await("a lock is noticed", func() bool {
 		_, err := direct.Do("SET", "lock:"+strconv.Itoa(int(time.Now().UnixNano())), "v")
 		return err == nil && b.Count() > 0
 	})
 }
 
-// restricted returns a newBench option: the watcher is a user with only these permissions.
-func restricted(rights ...string) func(*bench) {
-	return func(b *bench) {
+// restricted returns a newTestBench option: the watcher is a user with only these permissions.
+func restricted(rights ...string) func(*testBench) {
+	return func(b *testBench) {
 		b.do(append([]string{"ACL", "SETUSER", "u", "on", ">p", "~*"}, rights...)...)
 		b.server.login = []string{"AUTH", "u", "p"}
 	}
@@ -204,24 +204,24 @@ func restricted(rights ...string) func(*bench) {
 // TestImpossible checks that the log has the reason if the upstream cannot be watched.
 func TestImpossible(t *testing.T) {
 	for _, right := range []string{"-client", "-exists"} {
-		b := newBench(t, []string{"lock:*"}, restricted("+@all", right))
-		b.soon("the state says so", b.isWatched(Impossible))
-		b.soon("the log says so", func() bool { return b.log.count("refuses a required command") == 1 })
+		b := newTestBench(t, []string{"lock:*"}, restricted("+@all", right))
+		b.await("the state says so", b.hasState(Impossible))
+		b.await("the log says so", func() bool { return b.log.count("refuses a required command") == 1 })
 	}
-	wild := newBench(t, []string{"*:lock"}, nil)
-	wild.soon("the state says so", wild.isWatched(Impossible))
-	wild.soon("the log says so", func() bool { return wild.log.count("begins with a wildcard") == 1 })
-	wild.do("SET", "a:lock", "v")
-	wild.wantCount(0)
+	wildcard := newTestBench(t, []string{"*:lock"}, nil)
+	wildcard.await("the state says so", wildcard.hasState(Impossible))
+	wildcard.await("the log says so", func() bool { return wildcard.log.count("begins with a wildcard") == 1 })
+	wildcard.do("SET", "a:lock", "v")
+	wildcard.wantCount(0)
 }
 
 func TestPrefixes(t *testing.T) {
-	var log logged
+	var log logBuffer
 	s := New(Options{LockKeys: []string{"b:*", "a", "ab?", "*x", "b:c*", "[q]"},
 		Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if !slices.Equal(s.prefixes, []string{"a", "b:"}) || log.count("glob=*x\n") != 1 ||
 		log.count("glob=[q]\n") != 1 || log.count("glob=") != 2 {
-		t.Errorf("got %q, and told %s", s.prefixes, log.has.String())
+		t.Errorf("got %q, and logged %s", s.prefixes, log.buf.String())
 	}
 }
 

@@ -8,11 +8,11 @@ import (
 	"redlock-proxy/internal/clientlist"
 )
 
-// maxClients limits how many clients are named.
+// maxClients limits how many clients a warning names.
 const maxClients = 3
 
-// locking lists the commands that take, hold or release locks, as CLIENT LIST shows them.
-var locking = []string{
+// lockingCommands lists the commands that take, hold or release locks, as CLIENT LIST shows them.
+var lockingCommands = []string{
 	"set", "setnx", "setex", "psetex", "getset", "getdel", "incr", "del", "unlink", "expire", "pexpire", "persist",
 	"eval", "evalsha", "fcall", "exec", "delex", "delifeq", "msetex", "hset", "hsetnx", "hincrby", "hdel",
 	"zadd", "zrem", "sadd", "srem", "lpush", "rpush", "lpop", "rpop", "blpop", "brpop", "lmove", "blmove",
@@ -20,40 +20,40 @@ var locking = []string{
 
 // suspects returns the clients in a reply to CLIENT LIST that may have just changed a key, by the
 // name and time of the last command of each. It excludes clients with own addresses. Clients of
-// another proxy look like other clients on the machine of that proxy, so suspects returns them only
-// if there are no other suspects.
+// another proxy look like other clients on that proxy's machine, so suspects returns them only if
+// there are no other suspects.
 func suspects(list string, own []string) []string {
-	all := clientlist.Parse(list)
-	ours, proxies := map[string]bool{}, map[string]bool{}
+	clients := clientlist.Parse(list)
+	ownAddrs, proxyHosts := map[string]bool{}, map[string]bool{}
 	for _, addr := range own {
-		ours[clientlist.Address(addr)] = true
+		ownAddrs[clientlist.Address(addr)] = true
 	}
 	host := func(c clientlist.Client) string { return c.Addr()[:max(0, strings.LastIndexByte(c.Addr(), ':'))] }
-	for _, c := range all {
+	for _, c := range clients {
 		if c["name"] == move.WatchName {
-			proxies[host(c)] = true
+			proxyHosts[host(c)] = true
 		}
 	}
-	var others, atProxies []string
+	var direct, atProxies []string
 	for _, idle := range []string{"0", "1"} { // seconds
-		for _, c := range all {
+		for _, c := range clients {
 			command, _, _ := strings.Cut(c["cmd"], "|")
-			if c["idle"] != idle || ours[c.Addr()] || !slices.Contains(locking, command) {
+			if c["idle"] != idle || ownAddrs[c.Addr()] || !slices.Contains(lockingCommands, command) {
 				continue
 			}
 			text := c.Addr()
 			if name := c["name"]; name != "" {
 				text += " name=" + name
 			}
-			if proxies[host(c)] {
+			if proxyHosts[host(c)] {
 				atProxies = append(atProxies, text+" (or a client of a proxy there)")
 			} else {
-				others = append(others, text)
+				direct = append(direct, text)
 			}
 		}
 	}
-	if len(others) == 0 {
-		others = atProxies
+	if len(direct) == 0 {
+		direct = atProxies
 	}
-	return others[:min(maxClients, len(others))]
+	return direct[:min(maxClients, len(direct))]
 }

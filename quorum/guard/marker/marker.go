@@ -45,16 +45,16 @@ type Stored[T any] struct {
 // ReadMarker parses the value of a marker's key.
 func ReadMarker(text string) (s Stored[Marker]) {
 	s.Text = text
-	if text, own := strings.CutSuffix(text, "@0"); own {
-		s.Value, s.Valid = Parse(text)
+	if text, ok := strings.CutSuffix(text, "@0"); ok {
+		s.Value, s.Valid = ParseMarker(text)
 	}
 	return s
 }
 
 // ReadRecord parses the value of the key of a quarantine record.
 func ReadRecord(text string) Stored[Record] {
-	r, is := ParseRecord(text)
-	return Stored[Record]{text, r, is}
+	r, ok := ParseRecord(text)
+	return Stored[Record]{text, r, ok}
 }
 
 // Marker proves that a master still has the data that it had when its votes began to count. A proxy
@@ -100,8 +100,8 @@ func (m Marker) String() string {
 	return fmt.Sprintf("%s %s %s %d %d %s %s", m.RunID, m.ReplID, m.Nonce, durable, m.Evicted, m.Proof, m.Address)
 }
 
-// Parse parses the result of String. ok is false for any other text.
-func Parse(text string) (m Marker, ok bool) {
+// ParseMarker parses the result of Marker.String. ok is false for any other text.
+func ParseMarker(text string) (m Marker, ok bool) {
 	parts := strings.SplitN(text, " ", 7)
 	if len(parts) != 7 {
 		return Marker{}, false
@@ -112,14 +112,14 @@ func Parse(text string) (m Marker, ok bool) {
 		Evicted: evicted, Proof: parts[5], Address: parts[6],
 	}
 	if parts[3] >= "2" {
-		more := strings.SplitN(parts[6], " ", 3)
-		if len(more) != 3 {
+		fields := strings.SplitN(parts[6], " ", 3)
+		if len(fields) != 3 {
 			return Marker{}, false
 		}
-		var known, right bool
-		m.Era, known = reconfig.ParseEra(more[0])
-		m.Seal, right = reconfig.ParseSeal(more[1])
-		if m.Address = more[2]; !known || !right {
+		var eraOK, sealOK bool
+		m.Era, eraOK = reconfig.ParseEra(fields[0])
+		m.Seal, sealOK = reconfig.ParseSeal(fields[1])
+		if m.Address = fields[2]; !eraOK || !sealOK {
 			return Marker{}, false
 		}
 	}
@@ -145,8 +145,8 @@ type Record struct {
 	// "-" if it makes no claim. ClaimOf is the address in that marker.
 	Claim, ClaimOf string
 	Reason         string // a guard.Reason
-	// Bound is the longest TTL of the locks that the master may have lost, as a proxy knew it or an
-	// operator stated it. It is "-" in the text if Bounded is false, because no proxy knew it.
+	// Bound is the longest TTL of the locks that the master may have lost, according to a proxy or
+	// an operator. It is "-" in the text if Bounded is false, because no proxy knew it.
 	Bound   time.Duration
 	Bounded bool
 }
@@ -154,13 +154,14 @@ type Record struct {
 // NoClaim is the Claim of a record without a claim.
 const NoClaim = "-"
 
-const unbounded = "-"
+// noBound is the text of a record without a bound.
+const noBound = "-"
 
 // String returns the record as it is stored on the master.
 func (r Record) String() string {
-	bound := unbounded
+	bound := noBound
 	if r.Bounded {
-		bound = Millis(r.Bound)
+		bound = FormatMillis(r.Bound)
 	}
 	text := fmt.Sprintf("%s %s %d %s %s %s", r.RunID, r.Nonce, r.Since, r.Claim, r.Reason, bound)
 	if r.ClaimOf != "" {
@@ -169,7 +170,7 @@ func (r Record) String() string {
 	return text
 }
 
-// ParseRecord parses the result of String. ok is false for any other text.
+// ParseRecord parses the result of Record.String. ok is false for any other text.
 func ParseRecord(text string) (r Record, ok bool) {
 	parts := strings.SplitN(text, " ", 7)
 	if len(parts) < 6 {
@@ -180,8 +181,8 @@ func ParseRecord(text string) (r Record, ok bool) {
 	if len(parts) == 7 {
 		r.ClaimOf = parts[6]
 	}
-	if parts[5] != unbounded {
-		r.Bound, r.Bounded = Milliseconds(parts[5]), true
+	if parts[5] != noBound {
+		r.Bound, r.Bounded = ParseMillis(parts[5]), true
 	}
 	if err != nil || r.String() != text {
 		return Record{}, false
@@ -189,37 +190,37 @@ func ParseRecord(text string) (r Record, ok bool) {
 	return r, true
 }
 
-// Within returns the record with a bound, in whole milliseconds.
-func (r Record) Within(bound time.Duration) Record {
+// WithBound returns the record with a bound, in whole milliseconds.
+func (r Record) WithBound(bound time.Duration) Record {
 	r.Bound, r.Bounded = (bound + time.Millisecond - 1).Truncate(time.Millisecond), true
 	return r
 }
 
-// vouched is the reason of a record whose bound an operator stated, with precedence over the
+// overridden is the reason of a record whose bound an operator stated, with precedence over the
 // proxies' knowledge.
-const vouched = "vouched"
+const overridden = "vouched"
 
 // WithOverride returns the record with an operator's bound, which is final.
 func (r Record) WithOverride(bound time.Duration) Record {
-	r = r.Within(bound)
-	r.Reason = vouched
+	r = r.WithBound(bound)
+	r.Reason = overridden
 	return r
 }
 
 // IsFinal reports whether the bound is final.
-func (r Record) IsFinal() bool { return r.Bounded && r.Reason == vouched }
+func (r Record) IsFinal() bool { return r.Bounded && r.Reason == overridden }
 
-// WithoutClaim returns the record without its claim, after a proxy knew better.
+// WithoutClaim returns the record without its claim.
 func (r Record) WithoutClaim() Record {
 	r.Claim, r.ClaimOf = NoClaim, ""
 	return r
 }
 
-// Milliseconds parses the result of Millis. It returns zero if the text is not a number.
-func Milliseconds(text string) time.Duration {
+// ParseMillis parses the result of FormatMillis. It returns zero if the text is not a number.
+func ParseMillis(text string) time.Duration {
 	ms, _ := strconv.ParseInt(text, 10, 64)
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Millis formats a duration in whole milliseconds, as it is stored on a master.
-func Millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+// FormatMillis formats a duration in whole milliseconds, as it is stored on a master.
+func FormatMillis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

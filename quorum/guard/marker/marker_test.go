@@ -13,9 +13,9 @@ func FuzzMarker(f *testing.F) {
 	f.Add(Record{RunID: "1", Nonce: "2", Since: 3, Claim: NoClaim, Reason: "clock"}.String())
 	f.Add(Record{RunID: "1", Nonce: "2", Since: 3, Claim: "4", ClaimOf: "/a b", Reason: "restarted"}.String())
 	f.Add("1 2 3 1 04 x")
-	f.Add(sealed().String())
+	f.Add(sealedMarker().String())
 	f.Fuzz(func(t *testing.T, text string) {
-		if m, ok := Parse(text); ok && m.String() != text {
+		if m, ok := ParseMarker(text); ok && m.String() != text {
 			t.Errorf("marker %q was read as %q", text, m)
 		}
 		if r, ok := ParseRecord(text); ok && r.String() != text {
@@ -24,7 +24,8 @@ func FuzzMarker(f *testing.F) {
 	})
 }
 
-func sealed() Marker {
+// sealedMarker returns a marker with an era and a seal.
+func sealedMarker() Marker {
 	change := reconfig.Change{Before: 3, Names: []string{"a:1", "b:2"}}
 	return Marker{
 		RunID: "1", ReplID: "2", Nonce: "3", Durable: true, Evicted: 4, Proof: ProofJoined, Address: "/a b",
@@ -32,16 +33,16 @@ func sealed() Marker {
 	}
 }
 
-// TestLaterMarkers checks that an era and a seal are parsed. A proxy that does not know eras
+// TestMarkersWithEras checks that an era and a seal are parsed. A proxy that does not know eras
 // rejects such a marker, because its fourth word is neither 0 nor 1.
-func TestLaterMarkers(t *testing.T) {
-	m := sealed()
-	got, ok := Parse(m.String())
+func TestMarkersWithEras(t *testing.T) {
+	m := sealedMarker()
+	got, ok := ParseMarker(m.String())
 	if !ok || got.Era != m.Era || !got.Seal.Is(m.Seal.Change) || got.Address != m.Address || !got.Durable {
 		t.Errorf("%q is read as %v, %v", m, got, ok)
 	}
-	plain := Marker{RunID: "1", ReplID: "2", Nonce: "3", Evicted: 4, Proof: ProofLease, Address: "a:1"}
-	if want := "1 2 3 0 4 lease a:1"; plain.String() != want {
-		t.Errorf("%q, want %q as ever", plain, want)
+	unsealed := Marker{RunID: "1", ReplID: "2", Nonce: "3", Evicted: 4, Proof: ProofLease, Address: "a:1"}
+	if want := "1 2 3 0 4 lease a:1"; unsealed.String() != want {
+		t.Errorf("%q, want %q as ever", unsealed, want)
 	}
 }

@@ -8,16 +8,16 @@ import (
 
 // Protocol is the number of the format and the meaning of the data that proxies of this version
 // store on masters. It is part of the nonce of each marker and record; the nonce has the same
-// position in all versions. A proxy leaves masters with a higher number alone.
+// position in all versions. A proxy does not change masters with a higher number.
 //
 // Protocol 1 has no number. Protocol 2 supports moves of the locks.
 const Protocol = 2
 
-// separator precedes the number of the protocol in a nonce.
-const separator = "-"
+// protocolSeparator precedes the number of the protocol in a nonce.
+const protocolSeparator = "-"
 
 // NewNonce returns a unique nonce.
-func NewNonce() string { return rand.Text() + separator + strconv.Itoa(Protocol) }
+func NewNonce() string { return rand.Text() + protocolSeparator + strconv.Itoa(Protocol) }
 
 // ProtocolOf returns the highest protocol in a master's marker and record, whatever else they
 // contain, or 1 if they contain none.
@@ -32,7 +32,7 @@ func protocolIn(text string, fields int) int {
 		return 1
 	}
 	nonce, _, _ := strings.Cut(words[fields], ".") // without the number of the era of a record
-	_, number, _ := strings.Cut(nonce, separator)
+	_, number, _ := strings.Cut(nonce, protocolSeparator)
 	n, _ := strconv.Atoi(number)
 	return max(1, n)
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // Choose returns the change that a ballot must propose after a majority promised it: the change
-// accepted in the highest earlier ballot, or the wanted change if none was accepted.
-func Choose(promised []Seal, wanted Change) Change {
+// accepted in the highest earlier ballot, or the proposal if none was accepted.
+func Choose(promised []Seal, proposal Change) Change {
 	var highest Seal
 	for _, s := range promised {
 		if !s.IsNone() && s.Ballot > highest.Ballot {
@@ -17,7 +17,7 @@ func Choose(promised []Seal, wanted Change) Change {
 		}
 	}
 	if highest.IsNone() {
-		return wanted
+		return proposal
 	}
 	return highest.Change
 }
@@ -26,22 +26,22 @@ func Choose(promised []Seal, wanted Change) Change {
 // may be added, removed or replaced at a time. So every majority of the new set has more masters
 // than late requests of a refused attempt, or of a released lock, can still reach.
 func Step(from, to []string) error {
-	var gone, come []string
+	var removed, added []string
 	for _, name := range from {
 		if !slices.Contains(to, name) {
-			gone = append(gone, name)
+			removed = append(removed, name)
 		}
 	}
 	for _, name := range to {
 		if !slices.Contains(from, name) {
-			come = append(come, name)
+			added = append(added, name)
 		}
 	}
 	switch {
-	case len(gone) > 1 || len(come) > 1 || len(to) == 0:
+	case len(removed) > 1 || len(added) > 1 || len(to) == 0:
 		return fmt.Errorf("only one master can be added, removed or replaced at a time; "+
-			"this change removes %s and adds %s", joinNames(gone), joinNames(come))
-	case len(gone) == len(from):
+			"this change removes %s and adds %s", joinNames(removed), joinNames(added))
+	case len(removed) == len(from):
 		return errors.New("at least one of the masters must stay")
 	}
 	return nil

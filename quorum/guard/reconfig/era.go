@@ -13,7 +13,7 @@ import (
 )
 
 // Era is a set of masters and the location of the locks, with its position in the sequence. The
-// zero Era is the first one. Nothing else is known about it.
+// zero Era is the first one, whose masters are unknown.
 type Era struct {
 	// Number counts the eras.
 	Number int
@@ -27,31 +27,31 @@ type Era struct {
 // At returns the location of the locks in the era.
 func (e Era) At() location.At { return location.At{Place: e.Place, Era: e.Number} }
 
-const noEra = "0"
+const firstEraText = "0"
 
 // String returns the era as it is stored in a marker.
 func (e Era) String() string {
 	if e.Number == 0 {
-		return noEra
+		return firstEraText
 	}
-	return fmt.Sprintf("%d.%d.%s", e.Number, e.Masters, e.Hash+placeSuffix(e.Place))
+	return fmt.Sprintf("%d.%d.%s", e.Number, e.Masters, e.Hash+locationSuffix(e.Place))
 }
 
-// atPlace precedes the location at the end of an era's hash, and of the names in a seal. A proxy of
-// protocol 1 takes such an era for masters that it does not have, and leaves them alone.
-const atPlace = "@"
+// locationPrefix precedes the location at the end of an era's hash, and of the names in a seal. A
+// proxy of protocol 1 takes such an era for an era of unknown masters, and does not change them.
+const locationPrefix = "@"
 
-// placeSuffix returns a location as it is appended to an era or a seal; empty if undecided.
-func placeSuffix(p location.Place) string {
+// locationSuffix returns a location as it is appended to an era or a seal; empty if undecided.
+func locationSuffix(p location.Place) string {
 	if p == location.Undecided {
 		return ""
 	}
-	return atPlace + p.String()
+	return locationPrefix + p.String()
 }
 
-// ParseEra parses the result of String.
+// ParseEra parses the result of Era.String.
 func ParseEra(text string) (e Era, ok bool) {
-	if text == noEra {
+	if text == firstEraText {
 		return Era{}, true
 	}
 	parts := strings.Split(text, ".")
@@ -60,9 +60,9 @@ func ParseEra(text string) (e Era, ok bool) {
 	}
 	e.Number, _ = strconv.Atoi(parts[0])
 	e.Masters, _ = strconv.Atoi(parts[1])
-	hash, word, _ := strings.Cut(parts[2], atPlace)
+	hash, place, _ := strings.Cut(parts[2], locationPrefix)
 	e.Hash = hash
-	e.Place = location.Parse(word)
+	e.Place = location.Parse(place)
 	return e, e.Number > 0 && e.Masters > 0 && e.Hash != "" && e.String() == text
 }
 
@@ -107,9 +107,9 @@ func (c Change) After(e Era) Era {
 	return Era{Number: e.Number + 1, Masters: len(c.Names), Hash: Hash(c.Names), Place: c.Place}
 }
 
-// Keeps reports whether the masters of an era stay the same: only the location of the locks is
-// changed, or is decided once more.
-func (c Change) Keeps(e Era) bool { return c.Place != e.Place || c.Place.Moves() }
+// KeepsMasters reports whether the masters of an era stay the same: only the location of the locks
+// is changed, or is decided once more.
+func (c Change) KeepsMasters(e Era) bool { return c.Place != e.Place || c.Place.Moves() }
 
 // Is reports whether both changes lead to the same masters and the same location.
 func (c Change) Is(other Change) bool {
@@ -117,26 +117,26 @@ func (c Change) Is(other Change) bool {
 		len(c.Names) == len(other.Names) && Hash(c.Names) == Hash(other.Names)
 }
 
-const noSeal = "-"
+const noSealText = "-"
 
 // String returns the seal as it is stored in a marker, without spaces.
 func (s Seal) String() string {
 	if s.IsNone() {
-		return noSeal
+		return noSealText
 	}
 	names := make([]string, len(s.Names), len(s.Names)+1)
 	for i, name := range s.Names {
 		names[i] = url.QueryEscape(name)
 	}
 	if s.Place != location.Undecided {
-		names = append(names, url.QueryEscape(placeSuffix(s.Place)))
+		names = append(names, url.QueryEscape(locationSuffix(s.Place)))
 	}
 	return fmt.Sprintf("%s;%d;%s", s.Ballot, s.Before, strings.Join(names, ","))
 }
 
-// ParseSeal parses the result of String.
+// ParseSeal parses the result of Seal.String.
 func ParseSeal(text string) (s Seal, ok bool) {
-	if text == noSeal {
+	if text == noSealText {
 		return Seal{}, true
 	}
 	parts := strings.Split(text, ";")
@@ -150,8 +150,8 @@ func ParseSeal(text string) (s Seal, ok bool) {
 		if err != nil {
 			return Seal{}, false
 		}
-		if word, is := strings.CutPrefix(name, atPlace); is {
-			s.Place = location.Parse(word)
+		if place, found := strings.CutPrefix(name, locationPrefix); found {
+			s.Place = location.Parse(place)
 		} else {
 			s.Names = append(s.Names, name)
 		}

@@ -7,16 +7,16 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-func TestErasAndSealsAreReadAsWritten(t *testing.T) {
+func TestErasAndSealsRoundTrip(t *testing.T) {
 	names := []string{"10.0.0.1:6379", "/run/a b,c;d.sock", "c%"}
 	change := Change{Before: 5, Names: names}
-	moved := Change{Before: 5, Names: names, Place: location.ToUpstream}
-	for _, e := range []Era{{}, change.After(Era{}), change.After(Era{Number: 7}), moved.After(Era{})} {
+	move := Change{Before: 5, Names: names, Place: location.ToUpstream}
+	for _, e := range []Era{{}, change.After(Era{}), change.After(Era{Number: 7}), move.After(Era{})} {
 		if got, ok := ParseEra(e.String()); !ok || got != e || strings.Contains(e.String(), " ") {
 			t.Errorf("%q is read as %v, %v", e, got, ok)
 		}
 	}
-	for _, change := range []Change{change, moved} {
+	for _, change := range []Change{change, move} {
 		s := Seal{Ballot: "12", Change: change}
 		got, ok := ParseSeal(s.String())
 		if !ok || got.Ballot != "12" || !got.Is(change) || strings.Join(got.Names, "|") != strings.Join(names, "|") ||
@@ -38,39 +38,39 @@ func TestErasAndSealsAreReadAsWritten(t *testing.T) {
 	}
 }
 
-func TestEraIsOfItsNamesInAnyOrder(t *testing.T) {
+func TestEraIsIndependentOfNameOrder(t *testing.T) {
 	e := Change{Before: 3, Names: []string{"a", "b", "c"}}.After(Era{})
 	if !e.Is([]string{"c", "a", "b"}) || e.Is([]string{"a", "b", "d"}) || e.Is([]string{"a", "b"}) {
 		t.Error("an era is taken for another")
 	}
 	if !(Era{}).Is([]string{"x"}) {
-		t.Error("of the first era nobody knows the masters")
+		t.Error("the masters of the first era are not unknown")
 	}
 }
 
 func TestStep(t *testing.T) {
 	for _, test := range []struct {
 		from, to string
-		may      bool
+		allowed  bool
 	}{
 		{"a b c", "a b c d", true}, {"a b c", "a b", true}, {"a b c", "a d c", true}, {"a b", "a", true},
 		{"a", "a b", true},
 		{"a b c", "a b c d e", false}, {"a b c d e", "a b c", false}, {"a b c", "a d e", false}, {"a", "b", false},
 		{"a b c", "a d", false},
 	} {
-		if err := Step(strings.Fields(test.from), strings.Fields(test.to)); (err == nil) != test.may {
+		if err := Step(strings.Fields(test.from), strings.Fields(test.to)); (err == nil) != test.allowed {
 			t.Errorf("from %s to %s: %v", test.from, test.to, err)
 		}
 	}
 }
 
 func TestChoose(t *testing.T) {
-	own, low, high := Change{3, []string{"own"}, location.Undecided}, Change{3, []string{"low"}, location.Undecided},
+	ownChange, lowChange, highChange := Change{3, []string{"own"}, location.Undecided}, Change{3, []string{"low"}, location.Undecided},
 		Change{3, []string{"high"}, location.Masters}
-	if got := Choose([]Seal{{}, {}}, own); !got.Is(own) {
+	if got := Choose([]Seal{{}, {}}, ownChange); !got.Is(ownChange) {
 		t.Errorf("nothing was accepted: %v", got)
 	}
-	if got := Choose([]Seal{{"2", low}, {}, {"3", high}}, own); !got.Is(high) {
+	if got := Choose([]Seal{{"2", lowChange}, {}, {"3", highChange}}, ownChange); !got.Is(highChange) {
 		t.Errorf("the highest is not chosen: %v", got)
 	}
 }

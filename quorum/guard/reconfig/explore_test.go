@@ -20,7 +20,7 @@ const (
 // acceptor is a master. Its marker is unique.
 type acceptor struct {
 	promised, accepted, value, marker int
-	out                               bool // the master lost its data, and is in quarantine
+	quarantined                       bool // the master lost its data, and is in quarantine
 }
 
 // proposer is a proxy with a ballot. Its next ballot is higher by two.
@@ -32,158 +32,159 @@ type proposer struct {
 	// accepted.
 	promised     [masterCount]bool
 	marker, seal [masterCount]int
-	yes          [masterCount]bool
+	hasAccepted  [masterCount]bool
 }
 
 // request is an accept that has been sent.
 type request struct{ proposer, master, ballot, value, marker int }
 
 type world struct {
-	masters   [masterCount]acceptor
-	proposers [2]proposer
-	flight    [6]request
-	flying    int
-	markers   int
-	forgot    bool
-	chosen    [2]int // by value
+	masters       [masterCount]acceptor
+	proposers     [2]proposer
+	inFlight      [6]request
+	inFlightCount int
+	lastMarker    int
+	dataLost      bool
+	chosen        [2]int // by value
 }
 
-// leftOut states which mechanisms an exploration leaves out.
-type leftOut struct{ noTime, noMarker, noChoice, noSources, noPromise bool }
+// omissions selects the mechanisms that an exploration omits.
+type omissions struct{ noTimeLimit, noMarkerCheck, noChoice, anySources, noPromiseCheck bool }
 
-func (o leftOut) next(w world, f func(world)) {
+// next visits all worlds that follow w.
+func (o omissions) next(w world, visit func(world)) {
 	for p := range w.proposers {
-		o.propose(w, p, f)
+		o.propose(w, p, visit)
 	}
-	for i := range w.flying {
-		o.deliver(w, i, f)
+	for i := range w.inFlightCount {
+		o.deliver(w, i, visit)
 	}
 	for m := range w.masters {
-		o.forget(w, m, f)
+		o.loseData(w, m, visit)
 	}
 }
 
 // propose requests a promise, or continues once there are enough, or starts over.
-func (o leftOut) propose(w world, p int, f func(world)) {
-	one := &w.proposers[p]
+func (o omissions) propose(w world, p int, visit func(world)) {
+	pr := &w.proposers[p]
 	count := 0
 	for m := range w.masters {
-		if one.promised[m] {
+		if pr.promised[m] {
 			count++
 		}
 	}
-	if !one.accepting {
+	if !pr.accepting {
 		for m, a := range w.masters {
-			if a.out || one.promised[m] || a.promised >= one.ballot {
+			if a.quarantined || pr.promised[m] || a.promised >= pr.ballot {
 				continue
 			}
 			t := w
-			t.masters[m].promised = one.ballot
-			f(t) // the reply is lost
+			t.masters[m].promised = pr.ballot
+			visit(t) // the reply is lost
 			t.proposers[p].promised[m], t.proposers[p].marker[m], t.proposers[p].seal[m] = true, a.marker,
 				a.accepted*10+a.value
-			f(t)
+			visit(t)
 		}
-		if count >= majority && w.flying+count <= len(w.flight) {
-			f(o.send(w, p))
+		if count >= majority && w.inFlightCount+count <= len(w.inFlight) {
+			visit(o.send(w, p))
 		}
 	}
-	if one.ballot < 3 {
+	if pr.ballot < 3 {
 		t := w
-		t.proposers[p] = proposer{ballot: one.ballot + 2, value: p + 1}
-		f(t)
+		t.proposers[p] = proposer{ballot: pr.ballot + 2, value: p + 1}
+		visit(t)
 	}
 }
 
-func (o leftOut) send(w world, p int) world {
-	one := &w.proposers[p]
+func (o omissions) send(w world, p int) world {
+	pr := &w.proposers[p]
 	var seals []Seal
 	for m := range w.masters {
-		if one.promised[m] && one.seal[m] > 0 {
-			seals = append(seals, Seal{Ballot: fmt.Sprint(one.seal[m] / 10),
-				Change: Change{Before: 3, Names: []string{fmt.Sprint(one.seal[m] % 10)}}})
+		if pr.promised[m] && pr.seal[m] > 0 {
+			seals = append(seals, Seal{Ballot: fmt.Sprint(pr.seal[m] / 10),
+				Change: Change{Before: 3, Names: []string{fmt.Sprint(pr.seal[m] % 10)}}})
 		}
 	}
 	if !o.noChoice {
 		change := Choose(seals, Change{Before: 3, Names: []string{fmt.Sprint(p + 1)}})
-		one.value = int(change.Names[0][0] - '0')
+		pr.value = int(change.Names[0][0] - '0')
 	}
-	one.accepting = true
+	pr.accepting = true
 	for m := range w.masters {
-		if one.promised[m] {
-			w.flight[w.flying] = request{p, m, one.ballot, one.value, one.marker[m]}
-			w.flying++
+		if pr.promised[m] {
+			w.inFlight[w.inFlightCount] = request{p, m, pr.ballot, pr.value, pr.marker[m]}
+			w.inFlightCount++
 		}
 	}
 	return w
 }
 
 // deliver applies an accept to its master.
-func (o leftOut) deliver(w world, i int, f func(world)) {
-	r := w.flight[i]
-	w.flying--
-	copy(w.flight[i:], w.flight[i+1:])
-	w.flight[len(w.flight)-1] = request{}
+func (o omissions) deliver(w world, i int, visit func(world)) {
+	r := w.inFlight[i]
+	w.inFlightCount--
+	copy(w.inFlight[i:], w.inFlight[i+1:])
+	w.inFlight[len(w.inFlight)-1] = request{}
 	a := &w.masters[r.master]
-	right := !a.out && (o.noMarker || a.marker == r.marker) && (o.noPromise || a.promised == r.ballot)
-	if !right {
-		f(w)
+	valid := !a.quarantined && (o.noMarkerCheck || a.marker == r.marker) && (o.noPromiseCheck || a.promised == r.ballot)
+	if !valid {
+		visit(w)
 		return
 	}
-	w.markers++
-	a.accepted, a.value, a.marker = r.ballot, r.value, w.markers
-	f(w) // the reply is lost
-	one := &w.proposers[r.proposer]
-	if one.ballot != r.ballot || one.expired && !o.noTime {
+	w.lastMarker++
+	a.accepted, a.value, a.marker = r.ballot, r.value, w.lastMarker
+	visit(w) // the reply is lost
+	pr := &w.proposers[r.proposer]
+	if pr.ballot != r.ballot || pr.expired && !o.noTimeLimit {
 		return
 	}
-	one.yes[r.master] = true
+	pr.hasAccepted[r.master] = true
 	count := 0
-	for _, yes := range one.yes {
-		if yes {
+	for _, accepted := range pr.hasAccepted {
+		if accepted {
 			count++
 		}
 	}
 	if count >= majority {
 		w.chosen[r.value-1] = 1
 	}
-	f(w)
+	visit(w)
 }
 
-// forget lets a master lose its data, once; or lets it vote again, after which earlier ballots have
+// loseData lets a master lose its data, once, or ends its quarantine. Then earlier ballots have
 // expired.
-func (o leftOut) forget(w world, m int, f func(world)) {
+func (o omissions) loseData(w world, m int, visit func(world)) {
 	a := &w.masters[m]
 	switch {
-	case !w.forgot:
-		w.forgot = true
-		*a = acceptor{out: true}
-		f(w)
-	case a.out:
+	case !w.dataLost:
+		w.dataLost = true
+		*a = acceptor{quarantined: true}
+		visit(w)
+	case a.quarantined:
 		sources := 0
 		for i, other := range w.masters {
-			if i != m && (other.accepted == 0 || o.noSources) {
+			if i != m && (other.accepted == 0 || o.anySources) {
 				sources++
 			}
 		}
 		if sources < majority {
 			return
 		}
-		w.markers++
-		*a = acceptor{marker: w.markers}
+		w.lastMarker++
+		*a = acceptor{marker: w.lastMarker}
 		for p := range w.proposers {
 			w.proposers[p].expired = true
 		}
-		f(w)
+		visit(w)
 	}
 }
 
-// violation returns a violation: two changes were decided, or one was and the former masters still
-// have a majority.
+// violation returns a text if two changes were decided, or one was decided and the former masters
+// still have a majority.
 func (w world) violation() string {
 	votes := 0
 	for _, a := range w.masters {
-		if !a.out && a.accepted == 0 {
+		if !a.quarantined && a.accepted == 0 {
 			votes++
 		}
 	}
@@ -196,26 +197,26 @@ func (w world) violation() string {
 	return ""
 }
 
-func (o leftOut) explore(limit int) (states int, found string) {
+func (o omissions) explore(limit int) (states int, violation string) {
 	root := world{proposers: [2]proposer{{ballot: 1, value: 1}, {ballot: 2, value: 2}}}
-	seen, queue := map[world]bool{root: true}, []world{root}
-	for len(queue) > 0 && len(seen) < limit {
+	visited, queue := map[world]bool{root: true}, []world{root}
+	for len(queue) > 0 && len(visited) < limit {
 		w := queue[0]
 		queue = queue[1:]
 		o.next(w, func(t world) {
-			if found == "" {
-				found = t.violation()
+			if violation == "" {
+				violation = t.violation()
 			}
-			if !seen[t] {
-				seen[t] = true
+			if !visited[t] {
+				visited[t] = true
 				queue = append(queue, t)
 			}
 		})
-		if found != "" {
+		if violation != "" {
 			break
 		}
 	}
-	return len(seen), found
+	return len(visited), violation
 }
 
 func TestDecisionExplored(t *testing.T) {
@@ -223,7 +224,7 @@ func TestDecisionExplored(t *testing.T) {
 	if os.Getenv("REDLOCK_MODEL") != "" {
 		limit = 4_000_000
 	}
-	states, found := leftOut{}.explore(limit)
+	states, found := omissions{}.explore(limit)
 	t.Logf("%d states, complete: %v", states, states < limit)
 	if found != "" {
 		t.Error(found)
@@ -232,11 +233,11 @@ func TestDecisionExplored(t *testing.T) {
 
 func TestEachMechanismOfTheDecisionIsNeeded(t *testing.T) {
 	redistest.SkipShort(t)
-	for name, o := range map[string]leftOut{
-		"ballots count for any time":                          {noTime: true},
+	for name, o := range map[string]omissions{
+		"ballots count for any time":                          {noTimeLimit: true},
 		"what was accepted before is not asked":               {noChoice: true},
-		"sealed masters let others vote again":                {noSources: true},
-		"accepted whatever was promised and under any marker": {noMarker: true, noPromise: true}, // either one suffices
+		"sealed masters let others vote again":                {anySources: true},
+		"accepted whatever was promised and under any marker": {noMarkerCheck: true, noPromiseCheck: true}, // either one suffices
 	} {
 		t.Run(name, func(t *testing.T) {
 			states, found := o.explore(3e6)

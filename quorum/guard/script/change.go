@@ -13,7 +13,7 @@ import "redlock-proxy/internal/luascript"
 // and in database 0.
 const (
 	guardLua = `local marker, record, claim, longest = '` + MarkerKey + `', '` + RecordKey + `', '` +
-		claimKey + `', '` + MaxTTLKey + `'
+		reservationKey + `', '` + MaxTTLKey + `'
 local sequence, canary = '` + SequenceKey + `', '` + CanaryKey + `'
 local function stands(key, want)
   return (redis.call('get', key) or '') == want
@@ -145,10 +145,10 @@ if not stands('` + RulesKey + `', ARGV[1]) or ARGV[1] ~= '' and not stands(marke
 redis.call('set', '` + RulesKey + `', ARGV[2])
 return 1`)
 
-	// Impose replaces the rules of a master with the marker ARGV[1], whatever they are, with
+	// ReplaceRules replaces the rules of a master with the marker ARGV[1], whatever they are, with
 	// ARGV[2]. It replaces the marker with ARGV[3], unless that is empty: then votes in running
 	// batches do not count any more.
-	Impose = luascript.New(guardLua + `
+	ReplaceRules = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) then return 0 end
 redis.call('set', '` + RulesKey + `', ARGV[2])
 if ARGV[3] ~= '' then
@@ -159,17 +159,17 @@ if ARGV[3] ~= '' then
 end
 return 1`)
 
-	// Claim reserves the catch-up of a master with the record ARGV[1] for the proxy ARGV[2], for
-	// ARGV[3] ms.
-	Claim = luascript.New(guardLua + `
+	// ReserveCatchUp reserves the catch-up of a master with the record ARGV[1] for the proxy
+	// ARGV[2], for ARGV[3] ms.
+	ReserveCatchUp = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 if not stands(claim, '') and not stands(claim, ARGV[2]) then return 0 end
 redis.call('set', claim, ARGV[2], 'px', ARGV[3])
 return 1`)
 
-	// Open writes the record ARGV[1] to database ARGV[2], too, so that proxies notice a flush of
-	// that database during the catch-up.
-	Open = luascript.New(guardLua + `
+	// OpenDatabase writes the record ARGV[1] to database ARGV[2], too, so that proxies notice a
+	// flush of that database during the catch-up.
+	OpenDatabase = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 redis.call('sadd', '` + DatabasesKey + `', ARGV[2])
 redis.call('select', ARGV[2])
@@ -195,7 +195,7 @@ for i = 3, #ARGV, 4 do
     if there == value then redis.call('del', key) end
   elseif act == 'raise' then
     local has = type(there) == 'string' and #there <= 16 and string.match(there, '^%d+$') and tonumber(there) or 0
-    if has > ` + maxFenceText + ` then has = 0 end
+    if has > ` + maxFence + ` then has = 0 end
     if tonumber(value) <= has then -- stays
     elseif ends == -1 then redis.call('set', key, value)
     elseif left > 0 then redis.call('set', key, value, 'px', string.format('%d', left)) end

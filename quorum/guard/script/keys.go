@@ -7,14 +7,14 @@ const OwnPrefix = "redlock-proxy:"
 // and in every other database in which a lock was ever requested. The other keys are in database 0.
 // During a catch-up the quarantine record is in the other databases, too.
 const (
-	MarkerKey    = OwnPrefix + "marker"
-	SequenceKey  = OwnPrefix + "sequence"
-	CanaryKey    = OwnPrefix + "canary"
-	RecordKey    = OwnPrefix + "quarantine"
-	DatabasesKey = OwnPrefix + "databases"
-	MaxTTLKey    = OwnPrefix + "longest"
-	claimKey     = OwnPrefix + "catch-up"
-	ProxiesKey   = OwnPrefix + "proxies"
+	MarkerKey      = OwnPrefix + "marker"
+	SequenceKey    = OwnPrefix + "sequence"
+	CanaryKey      = OwnPrefix + "canary"
+	RecordKey      = OwnPrefix + "quarantine"
+	DatabasesKey   = OwnPrefix + "databases"
+	MaxTTLKey      = OwnPrefix + "longest"
+	reservationKey = OwnPrefix + "catch-up"
+	ProxiesKey     = OwnPrefix + "proxies"
 	// RulesKey holds the rules that all proxies on the master must share.
 	RulesKey = OwnPrefix + "rules"
 	// PromiseKey holds the highest ballot that the master promised for a change of the masters.
@@ -30,11 +30,11 @@ const (
 // the master's clock.
 const AdmittedField = "admitted"
 
-// lenOwnPrefix is the length of OwnPrefix, for Lua.
-const lenOwnPrefix = "14"
+// ownPrefixLength is the length of OwnPrefix, for Lua.
+const ownPrefixLength = "14"
 
-// maxFenceText is the highest value of a fence counter. A higher number is not a counter.
-const maxFenceText = "9007199254740991"
+// maxFence is the highest value of a fence counter. A higher number is not a counter.
+const maxFence = "9007199254740991"
 
 // FirstSeq is the first number of a sequence.
 const FirstSeq = 1 << 40

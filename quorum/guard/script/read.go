@@ -11,7 +11,7 @@ var (
 local scan = redis.call('scan', ARGV[2], 'count', ARGV[3])
 local page, asked = {scan[1]}, ARGV[4]
 for _, key in ipairs(scan[2]) do
-  if string.sub(key, 1, ` + lenOwnPrefix + `) ~= '` +
+  if string.sub(key, 1, ` + ownPrefixLength + `) ~= '` +
 		OwnPrefix + `' or asked and string.sub(key, 1, #asked) == asked then page[#page + 1] = key end
 end
 redis.call('select', '0')

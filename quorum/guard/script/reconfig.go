@@ -6,9 +6,9 @@ import "redlock-proxy/internal/luascript"
 // master's clock.
 const sealedField = "sealed"
 
-// wholeLua checks whether all databases with a marker have the same marker as database 0, so that
-// none was flushed.
-const wholeLua = `local function whole(text)
+// sameMarkersLua checks whether all databases with a marker have the same marker as database 0, so
+// that none was flushed.
+const sameMarkersLua = `local function whole(text)
   local bare = string.sub(text, 1, -3)
   local failed = everywhere(function(db) return not stands(marker, bare .. '@' .. db) end)
   return not failed
@@ -34,7 +34,7 @@ return {1, n, now[1], now[2], redis.call('get', canary) or ''}`)
 	// is the ballot ARGV[2] of the era ARGV[4]. Then votes in running batches do not count any
 	// more. It returns 1 if done, 0 if the master has promised another ballot, -1 if the master has
 	// a different marker.
-	Seal = luascript.New(timedLua + guardLua + wholeLua + `
+	Seal = luascript.New(timedLua + guardLua + sameMarkersLua + `
 if not whole(ARGV[1]) then return -1 end
 if redis.call('get', '` + PromiseKey + `') ~= ARGV[4] .. ' ' .. ARGV[2] then return 0 end
 local time = redis.call('time')
@@ -48,7 +48,7 @@ return 1`)
 	// Rejoin replaces the marker ARGV[1] of a sealed master with ARGV[2], the marker of the next
 	// era with the same masters. It requires that the master was sealed at most ARGV[3] ms ago by
 	// its own clock.
-	Rejoin = luascript.New(timedLua + guardLua + wholeLua + `
+	Rejoin = luascript.New(timedLua + guardLua + sameMarkersLua + `
 if not whole(ARGV[1]) then return 0 end
 local time = redis.call('time')
 local age = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(redis.call('hget', sequence, '` +
@@ -65,14 +65,14 @@ return 1`)
 redis.call('pexpire', '` + PauseReportsKey + `', ARGV[3])
 return 1`)
 
-	// Held returns {id, report, …}.
-	Held = luascript.New(`return redis.call('hgetall', '` + PauseReportsKey + `')`)
+	// PauseReports returns {id, report, …}.
+	PauseReports = luascript.New(`return redis.call('hgetall', '` + PauseReportsKey + `')`)
 
-	// Marked returns the value of the marker's key.
-	Marked = luascript.New(`return redis.call('get', '` + MarkerKey + `') or ''`)
+	// GetMarker returns the value of the marker's key.
+	GetMarker = luascript.New(`return redis.call('get', '` + MarkerKey + `') or ''`)
 
-	// Await writes the record ARGV[2] next to the marker ARGV[1], if there is no record.
-	Await = luascript.New(guardLua + `
+	// AddRecord writes the record ARGV[2] next to the marker ARGV[1], if there is no record.
+	AddRecord = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) or not stands(record, '') then return 0 end
 redis.call('set', record, ARGV[2])
 return 1`)

@@ -5,8 +5,8 @@ import "redlock-proxy/internal/luascript"
 // All returns the guard's scripts, to be loaded on a master.
 func All() []luascript.Script {
 	return []luascript.Script{
-		Quarantine, Admit, Enrol, UpdateMarker, DropClaim, UpdateRecord, WriteRules, Impose, Claim, Open, Fill,
+		Quarantine, Admit, Enrol, UpdateMarker, DropClaim, UpdateRecord, WriteRules, ReplaceRules, ReserveCatchUp, OpenDatabase, Fill,
 		Names, Values, Databases, RaiseLongest, Sequences, PublishSeqs, PublishedSeqs, RenewCanaries, Announce,
-		Promise, Seal, Await, Rejoin, StorePauseReport, Held, Marked,
+		Promise, Seal, AddRecord, Rejoin, StorePauseReport, PauseReports, GetMarker,
 	}
 }
