@@ -19,8 +19,8 @@ func (set *masterSet) waiterAlarm(key Key) queue.Alarm {
 }
 
 // alarmForChange returns an alarm that signals every change of a key on a channel.
-func (set *masterSet) alarmForChange(key Key, bell chan struct{}) *watch.Alarm {
-	return set.watcher.ForChange(key.DB, key.cellName(), bell)
+func (set *masterSet) alarmForChange(key Key, changed chan struct{}) *watch.Alarm {
+	return set.watcher.ForChange(key.DB, key.cellName(), changed)
 }
 
 // keyState returns the state of a key in its cell, for a waiter.
@@ -39,5 +39,5 @@ func (set *masterSet) keyState(ctx context.Context, key Key) watch.Content {
 	return watch.Content{End: time.Now().Add(looks[0].Left + time.Millisecond)}
 }
 
-// rereadPause is the pause before a waiter reads a key again that could not be read.
+// rereadPause is the pause after a failed read of a key, before a waiter reads the key again.
 const rereadPause = time.Second

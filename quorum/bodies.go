@@ -26,9 +26,9 @@ const (
 // or looked up any of them. A client whose script was dropped gets NOSCRIPT, and sends the script
 // again.
 const (
-	maxBodies     = 1000
-	maxBodyBytes  = 16 << 20
-	bodiesStayFor = 30 * 24 * time.Hour
+	maxBodies    = 1000
+	maxBodyBytes = 16 << 20
+	bodiesTTL    = 30 * 24 * time.Hour
 )
 
 // saveBodyScript saves a body. While the limits are exceeded it drops the least recently used
@@ -77,30 +77,30 @@ end
 return body`
 
 // ScriptBodies keeps the bodies of scripts on the masters, each under its SHA-1, so that every
-// proxy knows a script that was loaded through one of them. The hash proves a body, so one master's
-// answer is enough. Each master keeps the 1,000 most recently used bodies, of at most 16 MB
+// proxy knows a script that was loaded through one of them. The hash verifies a body, so the answer
+// of one master is enough. Each master keeps the 1,000 most recently used bodies, of at most 16 MB
 // together. It keeps them for 30 days after a proxy last asked for any of them.
 type ScriptBodies struct {
 	cluster *Cluster
 	limits  bodyLimits
 }
 
-// bodyLimits holds maxBodies, maxBodyBytes and bodiesStayFor, except in tests.
+// bodyLimits holds maxBodies, maxBodyBytes and bodiesTTL, except in tests.
 type bodyLimits struct {
 	count, bytes int
-	stay         time.Duration
+	ttl          time.Duration
 }
 
 // NewBodies returns the store of script bodies on the masters of a cluster.
 func NewBodies(c *Cluster) *ScriptBodies {
-	return &ScriptBodies{c, bodyLimits{maxBodies, maxBodyBytes, bodiesStayFor}}
+	return &ScriptBodies{c, bodyLimits{maxBodies, maxBodyBytes, bodiesTTL}}
 }
 
 // Save stores a body under its SHA-1, in lower-case hexadecimal, on a majority of the masters. It
 // may drop the least recently used bodies.
 func (b *ScriptBodies) Save(ctx context.Context, sha, body string) error {
 	_, err := b.doAll(ctx, "EVAL", saveBodyScript, "3", bodiesKey, bodiesUseKey, bodiesSizeKey,
-		sha, body, strconv.Itoa(b.limits.count), strconv.Itoa(b.limits.bytes), millis(b.limits.stay))
+		sha, body, strconv.Itoa(b.limits.count), strconv.Itoa(b.limits.bytes), formatMillis(b.limits.ttl))
 	return err
 }
 
@@ -111,12 +111,12 @@ func (b *ScriptBodies) Flush(ctx context.Context) error {
 }
 
 // Find returns the body with this SHA-1. ok is false if no master that answered has it. The error
-// is a *NoQuorumError if too few masters answered to know.
+// is a *NoQuorumError if too few masters answered to be sure.
 func (b *ScriptBodies) Find(ctx context.Context, sha string) (body string, ok bool, err error) {
-	said, err := b.doAll(ctx, "EVAL", findBodyScript, "3", bodiesKey, bodiesUseKey, bodiesSizeKey,
-		sha, millis(b.limits.stay))
-	for _, one := range said {
-		if body, ok := one.(string); ok && hasSHA(body, sha) {
+	replies, err := b.doAll(ctx, "EVAL", findBodyScript, "3", bodiesKey, bodiesUseKey, bodiesSizeKey,
+		sha, formatMillis(b.limits.ttl))
+	for _, reply := range replies {
+		if body, ok := reply.(string); ok && hasSHA(body, sha) {
 			return body, true, nil
 		}
 	}
@@ -128,27 +128,27 @@ func (b *ScriptBodies) Find(ctx context.Context, sha string) (body string, ok bo
 func (b *ScriptBodies) doAll(ctx context.Context, words ...any) ([]any, error) {
 	set := b.cluster.masterSet()
 	masters := set.masters
-	said, errs := make([]any, len(masters)), make([]error, len(masters))
+	replies, errs := make([]any, len(masters)), make([]error, len(masters))
 	var wg sync.WaitGroup
 	for i, m := range masters {
 		wg.Go(func() {
 			errs[i] = contained.Run(func() (err error) {
-				said[i], err = m.Do(ctx, words...)
+				replies[i], err = m.Do(ctx, words...)
 				return err
 			})
 		})
 	}
 	wg.Wait()
-	replies := make([]register.Reply, len(masters))
+	votes := make([]register.Reply, len(masters))
 	for i, err := range errs {
-		if replies[i] = (register.Reply{State: register.Failed, Err: err}); err == nil {
-			replies[i].State = register.Counted
+		if votes[i] = (register.Reply{State: register.Failed, Err: err}); err == nil {
+			votes[i].State = register.Counted
 		}
 	}
-	if !register.Answered(replies) {
-		return said, set.translate(&register.NoQuorum{Replies: replies})
+	if !register.Answered(votes) {
+		return replies, set.translate(&register.NoQuorum{Replies: votes})
 	}
-	return said, nil
+	return replies, nil
 }
 
 func hasSHA(body, sha string) bool {
@@ -156,4 +156,4 @@ func hasSHA(body, sha string) bool {
 	return hex.EncodeToString(sum[:]) == sha
 }
 
-func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+func formatMillis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// decisionTime limits one try to get a decision of the masters.
-	decisionTime = 5 * time.Second
+	// decisionTimeout limits one try to get a decision of the masters.
+	decisionTimeout = 5 * time.Second
 	// followPause is the wait between two checks whether another proxy changed the masters,
 	// askPause between two requests for a new configuration.
 	followPause = 20 * time.Millisecond
 	askPause    = time.Second
-	// keepOldSet is how long the former masters stay connected, so that undos reach them, and
+	// oldSetTime is how long the former masters stay connected, so that undos reach them, and
 	// copies can be read from them.
-	keepOldSet = 10 * time.Second
+	oldSetTime = 10 * time.Second
 )
 
 // ChangeMasters replaces the current masters with a set in which one master is added, removed, or
@@ -33,12 +33,12 @@ const (
 //
 // After an error the masters are unchanged, unless the error says that this is unknown.
 func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
-	c.changing.Lock()
-	defer c.changing.Unlock()
+	c.changeMu.Lock()
+	defer c.changeMu.Unlock()
 	set := c.masterSet()
 	names := masterNames(urls)
 	if s := set.guards.SuccessionTo(names); s != nil {
-		return c.followTo(ctx, set, *s, urls)
+		return c.adoptMasters(ctx, set, *s, urls)
 	}
 	if err := reconfig.Step(set.names(), names); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.checkNew(ctx, set, urls); err != nil {
+	if err := c.checkNewMasters(ctx, set, urls); err != nil {
 		return err
 	}
 	if era.Place.Moves() {
@@ -81,7 +81,7 @@ func (c *Cluster) decide(
 		return reconfig.Change{}, err
 	}
 	u := c.beginChange(wanted.Names)
-	ctx, cancel := context.WithTimeout(ctx, decisionTime)
+	ctx, cancel := context.WithTimeout(ctx, decisionTimeout)
 	defer cancel()
 	decided, err := set.guards.Decide(ctx, era, wanted, c.ballot)
 	s := set.guards.Succession()
@@ -90,7 +90,7 @@ func (c *Cluster) decide(
 		c.endChange(u)
 		return decided, fmt.Errorf("cannot tell yet whether the masters will be changed: %w", err)
 	case err != nil && s.Begun:
-		return decided, cmp.Or(c.followTo(ctx, set, *s, urls), errFollowed)
+		return decided, cmp.Or(c.adoptMasters(ctx, set, *s, urls), errFollowed)
 	case err != nil:
 		return decided, fmt.Errorf(
 			"the change of the masters has begun and continues by itself, but is not decided yet: %w", err)
@@ -98,36 +98,36 @@ func (c *Cluster) decide(
 		return decided, errOvertaken
 	}
 	next := decided.After(era)
-	c.swap(set, newMasterSet(c, c.optionsOf(urls), transports, &next, set.guards), u)
+	c.switchTo(set, newMasterSet(c, c.optionsOf(urls), transports, &next, set.guards), u)
 	return decided, nil
 }
 
-// checkNew returns the reason why one of the masters cannot be used, or nil.
-func (c *Cluster) checkNew(ctx context.Context, set *masterSet, urls []string) error {
-	known := set.names()
+// checkNewMasters returns the reason why one of the masters cannot be used, or nil.
+func (c *Cluster) checkNewMasters(ctx context.Context, set *masterSet, urls []string) error {
+	current := set.names()
 	for _, f := range inspect.Masters(ctx, urls, c.opts.MasterTimeout, c.opts.TLS, inspect.PushConnections{}) {
 		switch {
 		case f.Err != nil:
 			return fmt.Errorf("master %s cannot be used: %w", f.Name, f.Err)
 		case len(f.Unsafe) > 0:
 			return fmt.Errorf("master %s: %s", f.Name, strings.Join(f.Unsafe, ", "))
-		case f.Votes && !slices.Contains(known, f.Name):
+		case f.Votes && !slices.Contains(current, f.Name):
 			return fmt.Errorf("master %s already votes in another set of masters; empty it first (FLUSHALL)", f.Name)
 		}
 	}
 	return nil
 }
 
-// followTo switches this proxy to the masters that another proxy chose, if the URLs name the same
-// masters.
-func (c *Cluster) followTo(ctx context.Context, set *masterSet, s guard.Succession, urls []string) error {
+// adoptMasters switches this proxy to the masters that another proxy chose, if the URLs name the
+// same masters.
+func (c *Cluster) adoptMasters(ctx context.Context, set *masterSet, s guard.Succession, urls []string) error {
 	names, next := masterNames(urls), s.Change.After(s.Era)
 	if !s.Begun {
 		// Perhaps only this proxy knows of the change.
 		decided, err := set.guards.Decide(ctx, s.Era, s.Change, c.ballot)
 		succession := set.guards.Succession()
 		if err != nil && succession != nil && succession.Begun { // another proxy was first
-			return c.followTo(ctx, set, *succession, urls)
+			return c.adoptMasters(ctx, set, *succession, urls)
 		}
 		if err != nil {
 			return fmt.Errorf("the change of the masters is not decided yet: %w", err)
@@ -146,11 +146,11 @@ func (c *Cluster) followTo(ctx context.Context, set *masterSet, s guard.Successi
 	if err != nil {
 		return err
 	}
-	joins := &next
+	era := &next
 	if s.Begun {
-		joins = &s.Era
+		era = &s.Era
 	}
-	c.swap(set, newMasterSet(c, c.optionsOf(urls), transports, joins, set.guards), c.beginChange(names))
+	c.switchTo(set, newMasterSet(c, c.optionsOf(urls), transports, era, set.guards), c.beginChange(names))
 	return nil
 }
 
@@ -180,81 +180,81 @@ func (c *Cluster) ballot(above uint64) string {
 }
 
 // beginChange makes commands wait from now on.
-func (c *Cluster) beginChange(to []string) *change {
-	u := &change{to: to, began: time.Now(), done: make(chan struct{})}
-	if before := c.underway.Load(); before != nil {
-		u.began, u.done = before.began, before.done
+func (c *Cluster) beginChange(newMasters []string) *change {
+	u := &change{newMasters: newMasters, start: time.Now(), done: make(chan struct{})}
+	if previous := c.currentChange.Load(); previous != nil {
+		u.start, u.done = previous.start, previous.done
 	}
-	c.underway.Store(u)
+	c.currentChange.Store(u)
 	c.notifyLocation()
 	return u
 }
 
 // endChange lets commands continue.
 func (c *Cluster) endChange(u *change) {
-	c.underway.Store(nil)
+	c.currentChange.Store(nil)
 	close(u.done)
 	c.notifyLocation()
 }
 
-// swap switches to new masters, and lets commands continue once a majority of them votes.
-func (c *Cluster) swap(old, next *masterSet, u *change) {
-	next.observe(c.roundTrips)
-	old.databases.Range(func(db, known any) bool {
-		next.database(db.(int)).Inherit(known.(*database).Register)
+// switchTo switches to new masters, and lets commands continue once a majority of them votes.
+func (c *Cluster) switchTo(old, next *masterSet, u *change) {
+	next.observe(c.observeRoundTrips)
+	old.databases.Range(func(db, oldDatabase any) bool {
+		next.database(db.(int)).CopyGrants(oldDatabase.(*database).Register)
 		return true
 	})
-	c.active.Store(next)
+	c.activeSet.Store(next)
 	c.start(next)
 	c.tasks.Go(func() { old.listener().Close() }) // old masters get no messages that are published on the new ones
 	old.quiet.Store(true)
-	s := stepOf(old, next)
+	s := newStep(old, next)
 	if s.begin != "" {
-		c.log.Info(s.begin, s.about...)
+		c.log.Info(s.begin, s.attrs...)
 	}
-	c.tasks.Go(func() { c.untilQuorum(old, next, u, s) })
+	c.tasks.Go(func() { c.awaitQuorum(old, next, u, s) })
 }
 
 // step describes a planned step for the log: the messages at its beginning and end (empty: none),
 // and their attributes.
 type step struct {
 	begin, end string
-	about      []any
+	attrs      []any
 }
 
-// stepOf returns the step from one set to the next. A move of the locks consists of two steps.
-func stepOf(old, next *masterSet) step {
-	was, _ := old.guards.OwnEra()
-	switch era, _ := next.guards.OwnEra(); {
+// newStep returns the step from one set to the next. A move of the locks consists of two steps.
+func newStep(old, next *masterSet) step {
+	oldEra, _ := old.guards.OwnEra()
+	switch newEra, _ := next.guards.OwnEra(); {
 	case !slices.Equal(old.names(), next.names()):
 		return step{
 			"the masters are being changed", "the masters were changed",
 			[]any{"from", strings.Join(old.names(), " "), "to", strings.Join(next.names(), " ")},
 		}
-	case era.Place == was.Place: // the same location was decided once more
+	case newEra.Place == oldEra.Place: // the same location was decided once more
 		return step{}
-	case era.Place.Moves():
-		return step{begin: "the locks are being moved", about: []any{"to", era.Place.Target(), "era", era.Number}}
+	case newEra.Place.Moves():
+		return step{begin: "the locks are being moved", attrs: []any{"to", newEra.Place.Target(), "era", newEra.Number}}
 	default:
-		return step{end: "the move of the locks has ended", about: []any{"place", era.Place, "era", era.Number}}
+		return step{end: "the move of the locks has ended", attrs: []any{"place", newEra.Place, "era", newEra.Number}}
 	}
 }
 
-// untilQuorum waits until a majority of the new masters votes and, for at most a heartbeat, until
-// each master that was up before has answered. After keepOldSet it disconnects the old masters.
-func (c *Cluster) untilQuorum(old, next *masterSet, u *change, s step) {
+// awaitQuorum waits until a majority of the new masters votes and, for at most a heartbeat, until
+// each master that was up before has answered. After oldSetTime it disconnects the old masters.
+func (c *Cluster) awaitQuorum(old, next *masterSet, u *change, s step) {
 	defer c.halt(old)
-	began := time.Now()
-	for !next.HasQuorum() || next.awaitsAnswer(old) && time.Since(began) < guard.Heartbeat {
+	start := time.Now()
+	for !next.HasQuorum() || next.awaitsAnswer(old) && time.Since(start) < guard.Heartbeat {
 		if c.stoppedDuring(followPause/2) || c.masterSet() != next {
 			return
 		}
 	}
-	if c.underway.Load() == u {
+	if c.currentChange.Load() == u {
 		c.endChange(u)
 	}
-	took := time.Since(began).Round(time.Millisecond)
-	for countVoting(next.masters) < len(next.masters) && time.Since(began) < changePatience &&
+	elapsed := time.Since(start).Round(time.Millisecond)
+	for countVoting(next.masters) < len(next.masters) && time.Since(start) < changePatience &&
 		!c.stoppedDuring(followPause) {
 		if c.masterSet() != next {
 			return
@@ -262,18 +262,18 @@ func (c *Cluster) untilQuorum(old, next *masterSet, u *change, s step) {
 	}
 	next.endQuiet(old)
 	if s.end != "" {
-		c.log.Info(s.end, append(s.about,
-			"voting", countVoting(next.masters), "masters", len(next.masters), "took", took)...)
+		c.log.Info(s.end, append(s.attrs,
+			"voting", countVoting(next.masters), "masters", len(next.masters), "took", elapsed)...)
 	}
-	c.stoppedDuring(keepOldSet)
+	c.stoppedDuring(oldSetTime)
 }
 
 // endQuiet ends the quiet logging. It logs the masters that went down during the step.
-func (set *masterSet) endQuiet(before *masterSet) {
+func (set *masterSet) endQuiet(previous *masterSet) {
 	set.quiet.Store(false)
-	names := before.names()
+	names := previous.names()
 	for _, m := range set.Status() {
-		if was := slices.Index(names, m.Name); m.Err != nil && (was < 0 || !before.masters[was].IsDown()) {
+		if index := slices.Index(names, m.Name); m.Err != nil && (index < 0 || !previous.masters[index].IsDown()) {
 			set.log.Warn("master down", "master", m.Name, "cause", m.Cause())
 		}
 	}
@@ -281,10 +281,10 @@ func (set *masterSet) endQuiet(before *masterSet) {
 
 // awaitsAnswer reports whether a master that was up in the former set has not answered yet. A value
 // that a bare majority stored may look undetermined to a majority without that master.
-func (set *masterSet) awaitsAnswer(before *masterSet) bool {
-	names := before.names()
+func (set *masterSet) awaitsAnswer(previous *masterSet) bool {
+	names := previous.names()
 	for i, name := range set.names() {
-		if was := slices.Index(names, name); was >= 0 && !before.masters[was].IsDown() && set.masters[i].IsUnheard() {
+		if index := slices.Index(names, name); index >= 0 && !previous.masters[index].IsDown() && set.masters[i].IsUnheard() {
 			return true
 		}
 	}

@@ -26,41 +26,43 @@ type Cluster struct {
 	// onFreed is called with each key that a command may have freed.
 	onFreed func(Key) (tries bool)
 	// onTaking is called with each key that a command is about to take. It calls send once. The
-	// argument of send, if it is not nil, queues a message to leave together with the command.
+	// argument of send, if it is not nil, queues a message that is sent together with the command.
 	onTaking func(key Key, send func(and func()))
 	// messages carries messages between proxies; nil if no client can publish.
 	messages *Messages
-	// roundTrips is called with the duration of each batch; see Observe.
-	roundTrips func(masters []string) func(master int, took time.Duration)
+	// observeRoundTrips is called with the duration of each batch; see Observe.
+	observeRoundTrips func(masters []string) func(master int, took time.Duration)
 
-	active atomic.Pointer[masterSet]
-	// underway is the change of the masters that is in progress, or nil.
-	underway      atomic.Pointer[change]
+	activeSet atomic.Pointer[masterSet]
+	// currentChange is the change of the masters that is in progress, or nil.
+	currentChange atomic.Pointer[change]
 	confirmations confirmations
 	removals      *removals.Removals[Key]
 	// pausedEra is 1 plus the era in which this proxy pauses commands for a move. It runs no
 	// pending removal in that era while the locks are moved.
 	pausedEra atomic.Int64
-	// changing is held while this proxy changes the masters.
-	changing sync.Mutex
+	// changeMu is held while this proxy changes the masters.
+	changeMu sync.Mutex
 	// movingEra is the era in which this proxy moves the locks; zero if it moves none.
 	movingEra atomic.Int64
 
 	mu          sync.Mutex
-	running     context.Context // the context of Run
+	runContext  context.Context // the context of Run
 	ballotRound uint64          // the highest round of a ballot so far
 	latestURLs  []string        // the URLs of the last LiveSettings
-	// locationChanged is closed when the result of Placed may change; nil if no goroutine waits.
+	// locationChanged is closed when the result of CurrentLocation may change; nil if no goroutine
+	// waits.
 	locationChanged chan struct{}
 	// proxyID is the ID that this proxy uses on the masters.
 	proxyID string
-	// regained is closed when a majority of the masters votes again; nil if no goroutine waits.
-	regained chan struct{}
-	tasks    sync.WaitGroup
+	// regainedSignal is closed when a majority of the masters votes again; nil if no goroutine
+	// waits.
+	regainedSignal chan struct{}
+	tasks          sync.WaitGroup
 }
 
 // masterSet returns the set of masters that the cluster uses now.
-func (c *Cluster) masterSet() *masterSet { return c.active.Load() }
+func (c *Cluster) masterSet() *masterSet { return c.activeSet.Load() }
 
 // MasterName returns the name of the master with this run_id or address; empty if there is none.
 func (c *Cluster) MasterName(runID, addr string) string {
@@ -97,8 +99,8 @@ type masterSet struct {
 	source     *cell.Source
 	databases  sync.Map // *database by number
 	background background
-	// missed holds the databases in which a master may lack changes.
-	missed missedDatabases
+	// toCompare holds the databases in which a master may lack changes.
+	toCompare databaseNumbers
 	// watcher notifies waiters when a key may be free.
 	watcher *watch.Watcher
 	// listener returns the receiver of other proxies' messages. The first call creates it.
@@ -142,75 +144,75 @@ func (set *masterSet) after(d time.Duration, f func()) {
 
 // change is a change of the masters that is in progress.
 type change struct {
-	// to holds the names of the new masters; empty if unknown.
-	to    []string
-	began time.Time
-	done  chan struct{}
+	// newMasters holds the names of the new masters; empty if unknown.
+	newMasters []string
+	start      time.Time
+	done       chan struct{}
 }
 
-// missedDatabases collects the numbers of databases in which a master may lack changes.
-type missedDatabases struct {
-	mu        sync.Mutex
-	databases map[int]bool
+// databaseNumbers collects the numbers of databases in which a master may lack changes.
+type databaseNumbers struct {
+	mu      sync.Mutex
+	numbers map[int]bool
 }
 
-func (m *missedDatabases) add(db int) {
+func (m *databaseNumbers) add(db int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.databases == nil {
-		m.databases = map[int]bool{}
+	if m.numbers == nil {
+		m.numbers = map[int]bool{}
 	}
-	m.databases[db] = true
+	m.numbers[db] = true
 }
 
-// take returns the collected numbers and clears them.
-func (m *missedDatabases) take() map[int]bool {
+// takeAll returns the collected numbers and clears them.
+func (m *databaseNumbers) takeAll() map[int]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	taken := m.databases
-	m.databases = nil
-	return taken
+	numbers := m.numbers
+	m.numbers = nil
+	return numbers
 }
 
 // confirmation is one check of the masters, shared by all callers that wait for it.
 type confirmation struct {
-	done chan struct{}
-	at   Location
-	err  error
+	done     chan struct{}
+	location Location
+	err      error
 }
 
-// confirmations runs the checks of a cluster one at a time. A caller that comes during a check
-// waits for the next one.
+// confirmations runs the checks of a cluster one at a time. A caller that arrives during a check
+// waits for the next check.
 type confirmations struct {
 	mu      sync.Mutex
 	next    *confirmation // nil if no caller waits for it
-	working bool
+	running bool
 }
 
-func (s *confirmations) join(tasks *sync.WaitGroup, look func() (Location, error)) *confirmation {
+func (s *confirmations) join(tasks *sync.WaitGroup, check func() (Location, error)) *confirmation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.next == nil {
 		s.next = &confirmation{done: make(chan struct{})}
 	}
-	if !s.working {
-		s.working = true
-		tasks.Go(func() { s.work(look) })
+	if !s.running {
+		s.running = true
+		tasks.Go(func() { s.runChecks(check) })
 	}
 	return s.next
 }
 
-func (s *confirmations) work(look func() (Location, error)) {
+func (s *confirmations) runChecks(check func() (Location, error)) {
 	for {
 		s.mu.Lock()
-		one := s.next
-		s.next, s.working = nil, one != nil
+		current := s.next
+		s.next, s.running = nil, current != nil
 		s.mu.Unlock()
-		if one == nil {
+		if current == nil {
 			return
 		}
-		one.at, one.err = look()
-		close(one.done)
+		current.location, current.err = check()
+		close(current.done)
 	}
 }
 
@@ -248,7 +250,7 @@ func (set *masterSet) allVote() bool {
 // stoppedDuring waits for a pause, and reports whether the cluster stopped meanwhile.
 func (c *Cluster) stoppedDuring(pause time.Duration) bool {
 	c.mu.Lock()
-	running := c.running
+	running := c.runContext
 	c.mu.Unlock()
 	if running == nil {
 		running = context.Background()
@@ -264,19 +266,19 @@ func (c *Cluster) quorumRegained() <-chan struct{} {
 	switch {
 	case c.HasQuorum():
 		return nil
-	case c.regained == nil:
-		c.regained = make(chan struct{})
+	case c.regainedSignal == nil:
+		c.regainedSignal = make(chan struct{})
 	}
-	return c.regained
+	return c.regainedSignal
 }
 
 // onVote is called after each check of a master that votes.
 func (c *Cluster) onVote() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.regained != nil && c.HasQuorum() {
-		close(c.regained)
-		c.regained = nil
+	if c.regainedSignal != nil && c.HasQuorum() {
+		close(c.regainedSignal)
+		c.regainedSignal = nil
 	}
 }
 

@@ -17,10 +17,10 @@ import (
 const (
 	// comparePause is the wait between two checks whether a comparison is needed.
 	comparePause = 250 * time.Millisecond
-	// comparedAtOnce is the number of keys that are read at a time. Their values may be large.
-	comparedAtOnce = 50
-	// maxRepairing limits the number of keys under repair while further keys are compared.
-	maxRepairing = 4096
+	// compareBatch is the number of keys that are read at a time. Their values may be large.
+	compareBatch = 50
+	// maxPendingRepairs limits the number of keys under repair while further keys are compared.
+	maxPendingRepairs = 4096
 )
 
 // anyDatabase stands for all databases.
@@ -29,14 +29,14 @@ const anyDatabase = -1
 // compareMissed compares the databases in which masters may have missed changes, whenever all
 // masters vote, until ctx ends.
 func (set *masterSet) compareMissed(ctx context.Context) {
-	set.missed.add(anyDatabase)
+	set.toCompare.add(anyDatabase)
 	var peers []string
 	for pacing.Sleep(ctx, comparePause) == nil {
-		peersNow := set.guards.Peers()
-		if slices.ContainsFunc(peers, func(id string) bool { return !slices.Contains(peersNow, id) }) {
-			set.missed.add(anyDatabase) // no other proxy finishes the changes that this peer began
+		currentPeers := set.guards.Peers()
+		if slices.ContainsFunc(peers, func(id string) bool { return !slices.Contains(currentPeers, id) }) {
+			set.toCompare.add(anyDatabase) // no other proxy finishes the changes that this peer began
 		}
-		peers = peersNow
+		peers = currentPeers
 		if set.allVote() {
 			set.compareAll(ctx)
 		}
@@ -45,17 +45,17 @@ func (set *masterSet) compareMissed(ctx context.Context) {
 
 // compareAll compares the databases in which a master may lack changes.
 func (set *masterSet) compareAll(ctx context.Context) {
-	databases := slices.Collect(maps.Keys(set.missed.take()))
+	databases := slices.Collect(maps.Keys(set.toCompare.takeAll()))
 	if slices.Contains(databases, anyDatabase) {
 		var err error
 		if databases, err = set.Databases(ctx); err != nil {
-			set.missed.add(anyDatabase)
+			set.toCompare.add(anyDatabase)
 			return
 		}
 	}
 	for _, db := range databases {
 		if err := set.compare(ctx, db); err != nil {
-			set.missed.add(db)
+			set.toCompare.add(db)
 		}
 	}
 }
@@ -65,13 +65,13 @@ func (set *masterSet) compareAll(ctx context.Context) {
 func (set *masterSet) compare(ctx context.Context, db int) error {
 	d := set.database(db)
 	for i, m := range set.masters {
-		_, failed, err := namesOn(ctx, m, db, func(names []string) (more bool, err error) {
-			for part := range slices.Chunk(names, comparedAtOnce) {
-				began := time.Now()
-				if err := d.Compare(ctx, part, i > 0); err != nil {
+		_, scanErr, err := namesOn(ctx, m, db, func(names []string) (more bool, err error) {
+			for batch := range slices.Chunk(names, compareBatch) {
+				start := time.Now()
+				if err := d.Compare(ctx, batch, i > 0); err != nil {
 					return false, err
 				}
-				for pause := time.Since(began); pause > 0; pause = set.compareDelay(d) {
+				for pause := time.Since(start); pause > 0; pause = set.compareDelay(d) {
 					if err := pacing.Sleep(ctx, pause); err != nil {
 						return false, err
 					}
@@ -79,7 +79,7 @@ func (set *masterSet) compare(ctx context.Context, db int) error {
 			}
 			return true, nil
 		})
-		if err = cmp.Or(err, failed); err != nil {
+		if err = cmp.Or(err, scanErr); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func (set *masterSet) compareDelay(d *database) time.Duration {
 	switch {
 	case !set.allVote():
 		return comparePause
-	case d.RepairsPending() > maxRepairing:
+	case d.RepairsPending() > maxPendingRepairs:
 		return time.Millisecond
 	}
 	return 0

@@ -27,12 +27,12 @@ func (set *masterSet) database(db int) *database {
 	d := &database{set: set, db: db}
 	d.Register = register.New(register.Options{
 		N: len(set.masters), Masters: d, Source: set.source,
-		Patience: patience, Tries: MinTries, Keep: true, ContentionPause: yieldTime,
-		Unlimited: set.unguarded, HoldsSeveralKeys: keygroup.IsGroup,
+		Patience: patience, MinTries: MinTries, Keep: true, ContentionPause: contentionPause,
+		Unlimited: set.unguarded, IsKeygroup: keygroup.IsGroup,
 		FenceAhead: func(m int, key string) { set.guards.FenceAhead(set.masters[m].Name(), key) },
 	})
-	known, _ := set.databases.LoadOrStore(db, d)
-	return known.(*database)
+	actual, _ := set.databases.LoadOrStore(db, d)
+	return actual.(*database)
 }
 
 // patience limits the retries of a command while other clients change the same key.
@@ -42,13 +42,13 @@ const patience = 5 * time.Second
 // patience.
 const MinTries = 25
 
-// yieldTime is the pause under contention: a few round trips.
-const yieldTime = 3 * time.Millisecond
+// contentionPause is the pause under contention: a few round trips.
+const contentionPause = 3 * time.Millisecond
 
 // Ask implements register.Masters. If the operations free a key, Ask notifies waiters in this
-// process before it sends the operations. Then the next waiter's take leaves with them, or the
-// message that leaves the lock to another proxy. With a take, Ask checks whether other proxies have
-// waiters.
+// process before it sends the operations. Then the same batch carries the next waiter's take, or
+// the message that leaves the lock to another proxy. With a take, Ask checks whether other proxies
+// have waiters.
 func (d *database) Ask(
 	ctx context.Context, ops []cell.Op, decided func([]register.Reply) bool,
 ) (register.Round, error) {
@@ -59,8 +59,8 @@ func (d *database) Ask(
 			return set.cluster.onFreed(Key{DB: d.db, Name: name})
 		})
 	} else if name, takes := takenKey(ops); takes {
-		set.cluster.onTaking(Key{DB: d.db, Name: name}, func(and func()) {
-			r = set.rounds.Send(set.masters, d.db, ops, decided, afterQueued(and))
+		set.cluster.onTaking(Key{DB: d.db, Name: name}, func(afterQueueing func()) {
+			r = set.rounds.Send(set.masters, d.db, ops, decided, afterQueued(afterQueueing))
 		})
 	} else {
 		r = set.rounds.Send(set.masters, d.db, ops, decided, nil)
@@ -69,8 +69,8 @@ func (d *database) Ask(
 }
 
 // freedKey returns the key whose lock the operations release, or remove by ballot. Its waiters can
-// be notified as soon as the operations are queued, because later operations on the key stay behind
-// them.
+// be notified as soon as the operations are queued, because later operations on the key are sent
+// after them.
 func freedKey(ops []cell.Op) (name string, frees bool) {
 	for _, o := range ops {
 		switch o := o.(type) {
@@ -86,13 +86,13 @@ func freedKey(ops []cell.Op) (name string, frees bool) {
 	return "", false
 }
 
-// afterQueued returns a callback for a round that calls and, if it is not nil, and queues no
-// further take.
-func afterQueued(and func()) (queued func() bool) {
-	if and == nil {
+// afterQueued returns a callback for a round that calls queueMore, and queues no take. It returns
+// nil if queueMore is nil.
+func afterQueued(queueMore func()) (queued func() bool) {
+	if queueMore == nil {
 		return nil
 	}
-	return func() bool { and(); return false }
+	return func() bool { queueMore(); return false }
 }
 
 // takenKey returns the key that the operations take, if it is only one.
@@ -109,8 +109,8 @@ func takenKey(ops []cell.Op) (name string, takes bool) {
 }
 
 // Tell implements register.Masters.
-func (d *database) Tell(i int, do cell.Op, owed bool) {
-	d.set.masters[i].Tell(d.db, do, owed)
+func (d *database) Tell(i int, op cell.Op, untilReplied bool) {
+	d.set.masters[i].Tell(d.db, op, untilReplied)
 }
 
 // After implements register.Masters.
@@ -120,7 +120,7 @@ func (d *database) After(delay time.Duration, f func()) { d.set.after(delay, f) 
 func (d *database) AllVote() bool { return d.set.allVote() }
 
 // ScheduleCompare implements register.Masters.
-func (d *database) ScheduleCompare() { d.set.missed.add(d.db) }
+func (d *database) ScheduleCompare() { d.set.toCompare.add(d.db) }
 
 // Voters implements register.Masters.
 func (d *database) Voters() int { return countVoting(d.set.masters) }
@@ -131,15 +131,15 @@ func (d *database) Clock() time.Duration { return d.set.guards.Clock(time.Now())
 // Pause implements register.Masters. It waits at most 2 ms after the first failure, and at most 16
 // ms after many.
 func (d *database) Pause(ctx context.Context, failures int) error {
-	longest := time.Millisecond << min(failures, 4)
-	return pacing.Sleep(ctx, time.Duration(d.set.rand()*float64(longest)))
+	maxPause := time.Millisecond << min(failures, 4)
+	return pacing.Sleep(ctx, time.Duration(d.set.rand()*float64(maxPause)))
 }
 
 // Now implements register.Masters.
 func (d *database) Now() time.Time { return time.Now() }
 
-// maxTTLKey is the key that holds the record of the longest TTL. Raising the record waits in the
-// order of that key.
+// maxTTLKey is the key that holds the record of the longest TTL. Operations that raise the record
+// are ordered by that key.
 var maxTTLKey = Key{Name: script.MaxTTLKey}
 
 // recordMaxTTL ensures that a majority of the masters has recorded at least ttl as the longest TTL
@@ -157,7 +157,7 @@ func (set *masterSet) recordMaxTTL(ctx context.Context, ttl time.Duration) error
 			return set.translate(err)
 		}
 	}
-	words, recorded := set.guards.Recording(ttl)
+	words, recordedTTL := set.guards.Recording(ttl)
 	ops := make([]cell.Op, len(set.masters))
 	for i := range ops {
 		ops[i] = raiseMaxTTL{words}
@@ -169,7 +169,7 @@ func (set *masterSet) recordMaxTTL(ctx context.Context, ttl time.Duration) error
 	case !register.Answered(r.Replies()):
 		return set.translate(&register.NoQuorum{Replies: r.Replies()})
 	}
-	set.guards.Recorded(recorded)
+	set.guards.Recorded(recordedTTL)
 	return nil
 }
 

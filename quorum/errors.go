@@ -20,7 +20,7 @@ var (
 	// key timed out.
 	ErrHeld = register.ErrHeld
 
-	// ErrNotHeld is returned if no majority holds the key with the token (any more).
+	// ErrNotHeld is returned if no majority holds the key with the token.
 	ErrNotHeld = register.ErrNotHeld
 
 	// ErrForeign is returned for a change of a key that a client without a proxy has locked on the
@@ -85,7 +85,7 @@ func newNoQuorum(masters int) *NoQuorumError {
 
 func (e *NoQuorumError) add(cause *MasterError) { e.Causes = multierror.Append(e.Causes, cause) }
 
-// Error counts the masters that voted, and names each other master with its cause. Masters in
+// Error returns the number of masters that voted, and each other master with its cause. Masters in
 // quarantine for the same reason are counted together. If a majority voted, the remaining masters,
 // or blocking copies, leave the state of the key undetermined.
 func (e *NoQuorumError) Error() string {
@@ -102,15 +102,15 @@ func (e *NoQuorumError) Error() string {
 		return fmt.Sprintf("%d of %d masters answered, but no majority confirmed the location of the locks",
 			e.Answered, e.Masters)
 	}
-	text := e.quarantines()
-	switch open := e.HasMajority(); {
-	case open && len(e.Causes.Errors) == 0:
+	text := e.quarantineText()
+	switch hasMajority := e.HasMajority(); {
+	case hasMajority && len(e.Causes.Errors) == 0:
 		return fmt.Sprintf("%d of %d masters answered, and the state of the key is undetermined; "+
 			"if it does not clear up, FORCEUNLOCK it", e.Answered, e.Masters)
-	case open && text != "":
+	case hasMajority && text != "":
 		return fmt.Sprintf("%d of %d masters vote, and the state of the key is undetermined: %s",
 			e.Answered, e.Masters, text)
-	case open:
+	case hasMajority:
 		return fmt.Sprintf("%d of %d masters answered, and the state of the key is undetermined: %v",
 			e.Answered, e.Masters, e.Causes)
 	case text != "":
@@ -135,9 +135,9 @@ func (e *NoQuorumError) changeText() string {
 		"if this lasts, set masters in this proxy's configuration to them", strings.Join(e.ChangedTo, ", "))
 }
 
-// isUnproven reports whether a master's vote did not count for a reason that its guard has not
-// found yet.
-func (e *NoQuorumError) isUnproven() bool {
+// hasUnexplainedQuarantine reports whether a master's vote did not count for a reason that its
+// guard has not found yet.
+func (e *NoQuorumError) hasUnexplainedQuarantine() bool {
 	for _, cause := range e.Causes.WrappedErrors() {
 		var q *QuarantineError
 		if errors.As(cause, &q) && (q.Why == guard.Unverified || q.Why == guard.Replaced) {
@@ -147,56 +147,56 @@ func (e *NoQuorumError) isUnproven() bool {
 	return false
 }
 
-// quarantines describes the masters in quarantine, then the other masters without a vote. It
+// quarantineText describes the masters in quarantine, then the other masters without a vote. It
 // returns an empty text if no master is in quarantine.
-func (e *NoQuorumError) quarantines() string {
+func (e *NoQuorumError) quarantineText() string {
 	var reasons []guard.Reason
-	var others []error
-	left := map[guard.Reason][]time.Duration{}
-	assumed, atLeast, differs, places := false, time.Duration(0), "", ""
+	var otherCauses []error
+	waits := map[guard.Reason][]time.Duration{}
+	isAssumed, atLeast, ruleDifference, locations := false, time.Duration(0), "", ""
 	for _, cause := range e.Causes.WrappedErrors() {
 		var q *QuarantineError
 		if !errors.As(cause, &q) {
-			others = append(others, cause)
+			otherCauses = append(otherCauses, cause)
 			continue
 		}
-		if len(left[q.Why]) == 0 {
+		if len(waits[q.Why]) == 0 {
 			reasons = append(reasons, q.Why)
 		}
-		left[q.Why] = append(left[q.Why], q.Left())
-		assumed, atLeast = assumed || q.Assumed, max(atLeast, q.AtLeast)
-		differs, places = cmp.Or(differs, q.Differs), cmp.Or(places, q.Places)
+		waits[q.Why] = append(waits[q.Why], q.Left())
+		isAssumed, atLeast = isAssumed || q.Assumed, max(atLeast, q.AtLeast)
+		ruleDifference, locations = cmp.Or(ruleDifference, q.Differs), cmp.Or(locations, q.Places)
 	}
 	if len(reasons) == 0 {
 		return ""
 	}
 	var texts []string
 	for _, r := range reasons {
-		n := len(left[r])
-		texts = append(texts, fmt.Sprintf("%d %s", n, r.Text(n, untilEnough(left[r], Majority(e.Masters)-e.Answered))))
+		n := len(waits[r])
+		texts = append(texts, fmt.Sprintf("%d %s", n, r.Text(n, timeUntilVotes(waits[r], Majority(e.Masters)-e.Answered))))
 	}
-	if len(others) > 0 {
-		texts = append(texts, joinCauses(others))
+	if len(otherCauses) > 0 {
+		texts = append(texts, joinCauses(otherCauses))
 	}
-	if differs != "" {
-		texts = append(texts, guard.RulesAdvice(differs))
+	if ruleDifference != "" {
+		texts = append(texts, guard.RulesAdvice(ruleDifference))
 	}
-	if places != "" {
-		texts = append(texts, places)
+	if locations != "" {
+		texts = append(texts, locations)
 	}
-	if assumed {
+	if isAssumed {
 		texts = append(texts, guard.Advice(atLeast))
 	}
 	return strings.Join(texts, "; ")
 }
 
-// untilEnough returns the time until needed of the masters in quarantine vote again, or until all
-// of them do if there are fewer. Zero means unknown. It sorts left.
-func untilEnough(left []time.Duration, needed int) time.Duration {
-	slices.SortFunc(left, func(a, b time.Duration) int {
+// timeUntilVotes returns the time until the needed number of masters in quarantine vote again, or
+// until all of them do if there are fewer. Zero means unknown. It sorts waits.
+func timeUntilVotes(waits []time.Duration, needed int) time.Duration {
+	slices.SortFunc(waits, func(a, b time.Duration) int {
 		return cmp.Or(cmp.Compare(min(b, 1), min(a, 1)), cmp.Compare(a, b)) // unknown ones last
 	})
-	return left[min(max(needed, 1), len(left))-1]
+	return waits[min(max(needed, 1), len(waits))-1]
 }
 
 // Unwrap returns the causes.

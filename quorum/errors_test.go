@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// TestUntilEnough checks that the time in a NOQUORUM error is the time until a majority votes, not
-// until the last master does.
-func TestUntilEnough(t *testing.T) {
+// TestTimeUntilVotes checks that the time in a NOQUORUM error is the time until a majority votes,
+// not until the last master does.
+func TestTimeUntilVotes(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
 		left   []time.Duration
@@ -26,15 +26,15 @@ func TestUntilEnough(t *testing.T) {
 		{[]time.Duration{0, 5 * s, 0}, 2, 0}, // the time of the second one is unknown
 		{[]time.Duration{9 * s, 5 * s}, 0, 5 * s},
 	} {
-		if got := untilEnough(slices.Clone(c.left), c.needed); got != c.want {
+		if got := timeUntilVotes(slices.Clone(c.left), c.needed); got != c.want {
 			t.Errorf("%v, %d needed: %v, want %v", c.left, c.needed, got, c.want)
 		}
 	}
 }
 
-// TestNoQuorumSays checks that a NOQUORUM error names what was missing: replies, or certainty about
+// TestNoQuorumText checks that a NOQUORUM error names what was missing: replies, or certainty about
 // the key.
-func TestNoQuorumSays(t *testing.T) {
+func TestNoQuorumText(t *testing.T) {
 	for _, c := range []struct {
 		answered int
 		causes   []error

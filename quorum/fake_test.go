@@ -34,23 +34,23 @@ type fakeMaster struct {
 
 	mu      sync.Mutex
 	latency time.Duration
-	// unsteady is the largest random addition to each latency.
-	unsteady time.Duration
-	stores   map[int]*cell.Store
-	// hung delays all requests until the master is woken. Then it executes its socket buffers,
-	// before later requests.
-	hung     bool
-	buffered []func()
-	refuses  bool // connections
-	lost     bool // the reply to the current batch
+	// jitter is the largest random addition to each latency.
+	jitter time.Duration
+	stores map[int]*cell.Store
+	// hung delays all requests until resume. Then the master executes its socket buffers, before
+	// later requests.
+	hung       bool
+	buffered   []func()
+	refuses    bool // connections
+	losesReply bool // the reply to the current batch
 	// loseReplies is the number of following batches that are executed without a reply.
 	loseReplies int
-	// fails returns the error reply to an operation, or nil.
-	fails func(do cell.Op) error
-	// forgetful is the number of following operations whose script the master does not know.
-	forgetful int
-	contacts  int
-	log       []string // the executed operations, in order
+	// errorFor returns the error reply to an operation, or nil.
+	errorFor func(do cell.Op) error
+	// unknownScripts is the number of following operations whose script the master does not know.
+	unknownScripts int
+	contacts       int
+	log            []string // the executed operations, in order
 }
 
 func newFakeMaster() *fakeMaster {
@@ -69,7 +69,7 @@ func (f *fakeMaster) Dial(context.Context, int) (master.Link, error) {
 	return &fakeLink{master: f, sent: make(chan *master.Batch, 1), closed: make(chan struct{})}, nil
 }
 
-// Examine fails, so that nothing keeps the master from voting.
+// Examine fails, as without a guard, so that the master votes.
 func (f *fakeMaster) Examine(context.Context) (guard.Report, error) {
 	return guard.Report{}, resp.Error("ERR unknown command 'INFO'")
 }
@@ -101,22 +101,22 @@ func (k *fakeLink) Receive() (*master.Batch, error) {
 func (k *fakeLink) Close() { k.once.Do(func() { close(k.closed) }) }
 
 func (f *fakeMaster) exec(batch *master.Batch) error {
-	type work struct {
+	type queuedOp struct {
 		db    int
 		do    cell.Op
 		whole bool
 	}
-	todo := make([]work, batch.Len())
-	for i := range todo {
-		todo[i].db, todo[i].do, todo[i].whole = batch.Op(i)
+	queued := make([]queuedOp, batch.Len())
+	for i := range queued {
+		queued[i].db, queued[i].do, queued[i].whole = batch.Op(i)
 	}
-	got := make([]register.Reply, len(todo))
+	got := make([]register.Reply, len(queued))
 	err := f.deliver(func() {
-		for i, w := range todo {
+		for i, w := range queued {
 			got[i] = f.carryOut(w.db, w.do, w.whole)
 		}
 	})
-	for i := range todo {
+	for i := range queued {
 		if err != nil { // the batch may still be executed
 			batch.Answer(i, register.Reply{State: register.Unknown, Err: err})
 		} else {
@@ -126,8 +126,8 @@ func (f *fakeMaster) exec(batch *master.Batch) error {
 	return err
 }
 
-// deliver lets the master execute do, now or (if hung) when it wakes, and waits for that for at
-// most the timeout.
+// deliver lets the master execute do now or, if it hangs, when it resumes. It waits at most the
+// timeout.
 func (f *fakeMaster) deliver(do func()) error {
 	time.Sleep(f.pause()) // in a bubble: the bubble's clock
 	f.mu.Lock()
@@ -148,8 +148,8 @@ func (f *fakeMaster) deliver(do func()) error {
 		return errLostReply
 	}
 	do()
-	if f.lost {
-		f.lost = false
+	if f.losesReply {
+		f.losesReply = false
 		return errLostReply
 	}
 	return nil
@@ -158,24 +158,24 @@ func (f *fakeMaster) deliver(do func()) error {
 func (f *fakeMaster) pause() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.unsteady > 0 {
-		return f.latency + rand.N(f.unsteady)
+	if f.jitter > 0 {
+		return f.latency + rand.N(f.jitter)
 	}
 	return f.latency
 }
 
-func (f *fakeMaster) slow(latency time.Duration) {
-	f.set(func(f *fakeMaster) { f.latency = latency })
+func (f *fakeMaster) setLatency(latency time.Duration) {
+	f.change(func(f *fakeMaster) { f.latency = latency })
 }
 
 func (f *fakeMaster) carryOut(db int, do cell.Op, whole bool) register.Reply {
 	take, isTake := do.(cell.Take)
-	if native := isTake && len(take.Names) == 1; f.forgetful > 0 && !native && !whole {
-		f.forgetful--
+	if native := isTake && len(take.Names) == 1; f.unknownScripts > 0 && !native && !whole {
+		f.unknownScripts--
 		return register.Reply{State: register.Failed, Err: errNoScript}
 	}
-	if f.fails != nil {
-		if err := f.fails(do); err != nil {
+	if f.errorFor != nil {
+		if err := f.errorFor(do); err != nil {
 			return register.Reply{State: register.Failed, Err: err}
 		}
 	}
@@ -218,16 +218,16 @@ func (f *fakeMaster) Run(context.Context, luascript.Script, ...any) (any, error)
 	return []any{"", ""}, nil
 }
 
-func (f *fakeMaster) set(change func(*fakeMaster)) {
+func (f *fakeMaster) change(change func(*fakeMaster)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(f)
 }
 
-func (f *fakeMaster) hang() { f.set(func(f *fakeMaster) { f.hung = true }) }
+func (f *fakeMaster) hang() { f.change(func(f *fakeMaster) { f.hung = true }) }
 
-func (f *fakeMaster) wake() {
-	f.set(func(f *fakeMaster) {
+func (f *fakeMaster) resume() {
+	f.change(func(f *fakeMaster) {
 		f.hung = false
 		for _, do := range f.buffered {
 			do()
@@ -236,20 +236,20 @@ func (f *fakeMaster) wake() {
 	})
 }
 
-func (f *fakeMaster) away()  { f.set(func(f *fakeMaster) { f.refuses = true }) }
-func (f *fakeMaster) back()  { f.set(func(f *fakeMaster) { f.refuses = false }) }
-func (f *fakeMaster) loses() { f.set(func(f *fakeMaster) { f.loseReplies = 1 }) }
+func (f *fakeMaster) refuseConnections() { f.change(func(f *fakeMaster) { f.refuses = true }) }
+func (f *fakeMaster) acceptConnections() { f.change(func(f *fakeMaster) { f.refuses = false }) }
+func (f *fakeMaster) loseReply()         { f.change(func(f *fakeMaster) { f.loseReplies = 1 }) }
 
 func (f *fakeMaster) Do(_ context.Context, words ...any) (any, error) {
-	var said any
-	if err := f.deliver(func() { said = f.doWords(words) }); err != nil {
+	var reply any
+	if err := f.deliver(func() { reply = f.doWords(words) }); err != nil {
 		return nil, err // the commands may still be executed
 	}
-	return said, nil
+	return reply, nil
 }
 
 // doWords executes the commands of ScriptBodies, without their limits.
-func (f *fakeMaster) doWords(words []any) (said any) {
+func (f *fakeMaster) doWords(words []any) (reply any) {
 	key := func() string { return fmt.Sprint(words[3], " ", words[6]) }
 	s := f.store(0)
 	switch {
@@ -265,9 +265,9 @@ func (f *fakeMaster) doWords(words []any) (said any) {
 	return nil
 }
 
-// holds returns the value of a key in database 0: the token, followed by * in register form ("-*"
+// value returns the value of a key in database 0: the token, followed by * in register form ("-*"
 // if the register is empty), or "".
-func (f *fakeMaster) holds(name string) string {
+func (f *fakeMaster) value(name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch found := f.store(0).Look(name); {

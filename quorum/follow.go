@@ -10,71 +10,72 @@ import (
 // followChanges notices changes of the masters by other proxies, completes them if necessary, and
 // requests a new configuration.
 func (c *Cluster) followChanges(ctx context.Context) {
-	asked, lastSet, departs, noticed := time.Time{}, (*masterSet)(nil), false, (*change)(nil)
+	lastTry, lastSet, isLeaving, noticedChange := time.Time{}, (*masterSet)(nil), false, (*change)(nil)
 	for !c.stoppedDuring(followPause) {
 		set := c.masterSet()
-		if departing := c.IsLeavingMasters(); departing != departs {
-			departs = departing
+		if leaving := c.IsLeavingMasters(); leaving != isLeaving {
+			isLeaving = leaving
 			c.notifyLocation()
 		}
 		if set != lastSet {
-			asked, lastSet = time.Time{}, set
+			lastTry, lastSet = time.Time{}, set
 		}
 		s := set.guards.Succession()
 		if s == nil {
-			c.forgetChange(noticed)
+			c.forgetChange(noticedChange)
 			if set.guards.Lapsed() {
 				c.abortLapsedMove(ctx, set)
 			}
 			continue
 		}
-		if c.underway.Load() == nil {
-			noticed = c.beginChange(s.Change.Names)
+		if c.currentChange.Load() == nil {
+			noticedChange = c.beginChange(s.Change.Names)
 		}
-		if time.Since(asked) < askPause {
+		if time.Since(lastTry) < askPause {
 			continue
 		}
-		asked = time.Now()
+		lastTry = time.Now()
 		if c.follow(ctx, set, *s) {
-			asked = time.Time{}
+			lastTry = time.Time{}
 		}
 	}
 }
 
-// forgetChange lets commands continue if a change that followChanges noticed is no longer known, and
-// no other function continues it: a proxy that starts during a change may first meet masters of the
-// era before its own.
+// forgetChange lets commands continue if a change that followChanges noticed is no longer known,
+// and no other function continues it: a proxy that starts during a change may first meet masters of
+// the era before its own.
 func (c *Cluster) forgetChange(noticed *change) {
-	if noticed == nil || c.underway.Load() != noticed || !c.changing.TryLock() {
+	if noticed == nil || c.currentChange.Load() != noticed || !c.changeMu.TryLock() {
 		return
 	}
-	defer c.changing.Unlock()
-	if c.underway.Load() == noticed {
+	defer c.changeMu.Unlock()
+	if c.currentChange.Load() == noticed {
 		c.endChange(noticed)
 	}
 }
 
 // follow takes the next step after another proxy's change. It reports whether to try again at once:
-// if the masters stay the same, no configuration is needed, and this proxy may know more by now.
-func (c *Cluster) follow(ctx context.Context, set *masterSet, s guard.Succession) (again bool) {
+// if the masters stay the same, no configuration is needed, and this proxy may have learned more in
+// the meantime.
+func (c *Cluster) follow(ctx context.Context, set *masterSet, s guard.Succession) (retry bool) {
 	ctx, cancel := context.WithTimeout(ctx, askPause)
 	defer cancel()
-	if !c.changing.TryLock() {
+	if !c.changeMu.TryLock() {
 		return false
 	}
-	mine := s.Begun && s.Era.Is(set.names()) || !s.Begun && s.Change.After(s.Era).Is(set.names())
+	sameMasters := s.Begun && s.Era.Is(set.names()) || !s.Begun && s.Change.After(s.Era).Is(set.names())
 	var err error
-	if mine {
-		err = c.followTo(ctx, set, s, c.urlsOf(set))
+	if sameMasters {
+		err = c.adoptMasters(ctx, set, s, c.urlsOf(set))
 	} else if !s.Begun {
 		s.Change, err = set.guards.Decide(ctx, s.Era, s.Change, c.ballot)
 	}
-	c.changing.Unlock()
+	c.changeMu.Unlock()
 	switch {
 	case err != nil:
 		c.log.Debug("the masters are being changed by another proxy", "cause", err)
-	case !mine && c.opts.OnMastersChanged != nil:
+	case !sameMasters && c.opts.OnMastersChanged != nil:
 		c.opts.OnMastersChanged(s.Change.Names)
 	}
-	return mine && err != nil
+	return sameMasters && err != nil
 }

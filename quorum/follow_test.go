@@ -16,19 +16,19 @@ func TestForgetChange(t *testing.T) {
 	default:
 		t.Error("commands still wait")
 	}
-	if c.underway.Load() != nil {
+	if c.currentChange.Load() != nil {
 		t.Error("the change is still in progress")
 	}
 	noticed = c.beginChange([]string{"a"})
 	taken := c.beginChange([]string{"a", "b"})
 	c.forgetChange(noticed)
-	if c.underway.Load() != taken {
+	if c.currentChange.Load() != taken {
 		t.Error("a change that another function continues was forgotten")
 	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
+	c.changeMu.Lock()
+	defer c.changeMu.Unlock()
 	c.forgetChange(taken)
-	if c.underway.Load() != taken {
+	if c.currentChange.Load() != taken {
 		t.Error("a change was forgotten while this proxy changes the masters")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// This file has the operators' view of locks: which client holds a key, and its forced release.
+// This file implements the operators' view of locks: the holder of a key, and its forced release.
 
 // Status is the state of a key for operators; see package register.
 type Status = register.Status
@@ -45,8 +45,8 @@ type Holding struct {
 type MasterAnswer struct {
 	// Server is the address of the master, without credentials.
 	Server string
-	// State is "held", "free", "other" (the value differs from the majority's) or, in plain words,
-	// why the master did not answer or has no vote.
+	// State is "held", "free", "other" (the value differs from the majority's), or the reason why
+	// the master did not answer or has no vote.
 	State string
 }
 
@@ -59,17 +59,17 @@ func (c *Cluster) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
 
 // Holdings implements Cluster.Holdings.
 func (set *masterSet) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
-	if err := set.mayTouch(keys...); err != nil {
+	if err := set.checkAccess(keys...); err != nil {
 		return nil, err
 	}
-	cells, of := cellsOf(keys)
-	found, err := set.database(keys[0].DB).Holdings(ctx, cells)
+	cells, cellIndex := cellsOf(keys)
+	holdings, err := set.database(keys[0].DB).Holdings(ctx, cells)
 	if err != nil {
 		return nil, set.translate(err)
 	}
 	all := make([]Holding, len(keys))
 	for i, key := range keys {
-		f := found[of[i]]
+		f := holdings[cellIndex[i]]
 		all[i] = set.holding(f)
 		if err := all[i].narrowTo(f, key); err != nil {
 			return nil, err
@@ -85,18 +85,18 @@ func (set *masterSet) holding(f register.Holding) Holding {
 		Shares: make([]MasterAnswer, len(set.masters)),
 	}
 	for i, m := range set.masters {
-		h.Shares[i] = MasterAnswer{m.Name(), shareText(f.Shares[i], f.Errs[i])}
+		h.Shares[i] = MasterAnswer{m.Name(), copyText(f.Copies[i], f.Errs[i])}
 	}
 	return h
 }
 
-func shareText(s register.Share, err error) string {
+func copyText(s register.CopyState, err error) string {
 	switch {
-	case s == register.ShareNone:
+	case s == register.CopyAbsent:
 		return "free"
-	case s == register.ShareSame:
+	case s == register.CopySame:
 		return "held"
-	case s == register.ShareOther:
+	case s == register.CopyDifferent:
 		return "other"
 	case err != nil:
 		return master.CauseText(err)
@@ -136,7 +136,7 @@ func (c *Cluster) Names(ctx context.Context, db int, page func(names []string) (
 
 // Names implements Cluster.Names.
 func (set *masterSet) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
-	asked := newNoQuorum(len(set.masters))
+	votes := newNoQuorum(len(set.masters))
 	if cells := page; set.cluster.opts.Tagged {
 		page = func(names []string) (bool, error) {
 			all, err := set.keyNames(ctx, db, names)
@@ -147,33 +147,33 @@ func (set *masterSet) Names(ctx context.Context, db int, page func(names []strin
 		}
 	}
 	for _, m := range set.masters { // two majorities share a master
-		more, failed, err := namesOn(ctx, m, db, page)
+		more, scanErr, err := namesOn(ctx, m, db, page)
 		switch {
-		case err != nil || failed == nil && !more:
+		case err != nil || scanErr == nil && !more:
 			return err
-		case failed != nil:
-			asked.add(&MasterError{Master: m.Name(), Err: failed})
+		case scanErr != nil:
+			votes.add(&MasterError{Master: m.Name(), Err: scanErr})
 			continue
 		}
-		if asked.Answered++; asked.Answered == Majority(len(set.masters)) {
+		if votes.Answered++; votes.Answered == Majority(len(set.masters)) {
 			return nil
 		}
 	}
-	return asked
+	return votes
 }
 
-// namesOn passes the names on one master to page. failed is the reason why some are missing.
+// namesOn passes the names on one master to page. scanErr is the reason why some are missing.
 func namesOn(
 	ctx context.Context, m *master.Master, db int, page func([]string) (bool, error),
-) (more bool, failed, err error) {
+) (more bool, scanErr, err error) {
 	for cursor, first := "0", true; first || cursor != "0"; first = false {
 		var names []string
-		names, cursor, failed = m.ScanKeys(ctx, db, cursor)
+		names, cursor, scanErr = m.ScanKeys(ctx, db, cursor)
 		switch {
 		case ctx.Err() != nil:
 			return false, nil, context.Cause(ctx)
-		case failed != nil:
-			return false, failed, nil
+		case scanErr != nil:
+			return false, scanErr, nil
 		}
 		if names = slices.DeleteFunc(names, isOwnName); len(names) == 0 { // a master may send anything
 			continue
@@ -209,10 +209,10 @@ func (set *masterSet) Remove(ctx context.Context, key Key) (bool, error) {
 		present = true
 		return Decision{Do: Remove}, nil
 	})
-	var none *NoQuorumError
+	var noQuorum *NoQuorumError
 	switch {
-	case errors.As(err, &none) && none.HasMajority():
-		removed, err := set.database(key.DB).Force(ctx, key.cellName())
+	case errors.As(err, &noQuorum) && noQuorum.HasMajority():
+		removed, err := set.database(key.DB).ForceRemove(ctx, key.cellName())
 		set.cluster.onFreed(key)
 		return removed || present, set.translate(err) // the value seen before the removal is gone
 	}
@@ -229,21 +229,21 @@ func (c *Cluster) Databases(ctx context.Context) ([]int, error) {
 
 // Databases implements Cluster.Databases.
 func (set *masterSet) Databases(ctx context.Context) ([]int, error) {
-	asked, all := newNoQuorum(len(set.masters)), []int{0}
+	votes, all := newNoQuorum(len(set.masters)), []int{0}
 	for _, m := range set.masters {
-		some, err := m.Databases(ctx)
+		found, err := m.Databases(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case err != nil:
-			asked.add(&MasterError{Master: m.Name(), Err: err})
+			votes.add(&MasterError{Master: m.Name(), Err: err})
 			continue
 		}
-		all = append(all, some...)
-		if asked.Answered++; asked.Answered == Majority(len(set.masters)) {
+		all = append(all, found...)
+		if votes.Answered++; votes.Answered == Majority(len(set.masters)) {
 			slices.Sort(all)
 			return slices.Compact(all), nil
 		}
 	}
-	return nil, asked
+	return nil, votes
 }

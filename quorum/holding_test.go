@@ -24,8 +24,8 @@ func names(t *testing.T, c *Cluster, db int) []string {
 	return slices.Compact(all)
 }
 
-// TestNames checks that every lock of the database is listed, whichever majority holds it, and none
-// of the proxies' own keys.
+// TestNames checks that every lock of the database is listed, whichever majority holds it, and that
+// the proxies' own keys are not.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	masters, c := startMasters(t, 3)
@@ -54,12 +54,12 @@ func TestNames(t *testing.T) {
 		pages != 1 {
 		t.Errorf("%d pages, %v", pages, err)
 	}
-	mine := errors.New("mine")
-	if err := c.Names(t.Context(), 0, func([]string) (bool, error) { return true, mine }); err != mine {
+	cause := errors.New("mine")
+	if err := c.Names(t.Context(), 0, func([]string) (bool, error) { return true, cause }); err != cause {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	if err := c.Names(ctx, 0, func([]string) (bool, error) { cancel(mine); return true, nil }); err != mine {
+	if err := c.Names(ctx, 0, func([]string) (bool, error) { cancel(cause); return true, nil }); err != cause {
 		t.Errorf("the caller left: %v", err)
 	}
 }
@@ -74,15 +74,15 @@ func TestNamesWithoutAQuorum(t *testing.T) {
 		t.Errorf("one is down: %q", got)
 	}
 	masters[1].Close()
-	var none *NoQuorumError
+	var noQuorum *NoQuorumError
 	err := c.Names(t.Context(), 0, func([]string) (bool, error) { return true, nil })
-	if !errors.As(err, &none) || none.Answered != 1 || len(none.Causes.Errors) != 2 {
+	if !errors.As(err, &noQuorum) || noQuorum.Answered != 1 || len(noQuorum.Causes.Errors) != 2 {
 		t.Errorf("two are down: %v", err)
 	}
-	found, err := c.Holdings(t.Context(), []Key{job})
-	if err != nil || found[0].Status != StatusUnclear || found[0].Shares[2].State != "held" ||
-		found[0].Shares[0].State == "held" {
-		t.Errorf("two are down: %+v, %v", found, err)
+	holdings, err := c.Holdings(t.Context(), []Key{job})
+	if err != nil || holdings[0].Status != StatusUnclear || holdings[0].Shares[2].State != "held" ||
+		holdings[0].Shares[0].State == "held" {
+		t.Errorf("two are down: %+v, %v", holdings, err)
 	}
 }
 

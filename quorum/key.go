@@ -30,29 +30,29 @@ type Key struct {
 // cellName returns the name of the cell that holds the key.
 func (k Key) cellName() string { return cmp.Or(k.Tag, k.Name) }
 
-// atAnyPlace returns the key without its conditions on the location and the era.
-func (k Key) atAnyPlace() Key {
+// withoutLocation returns the key without its conditions on the location and the era.
+func (k Key) withoutLocation() Key {
 	k.Movable, k.Era = false, 0
 	return k
 }
 
 // cellsOf returns the names of the keys' cells, each once, and for each key the index of its cell.
-func cellsOf(keys []Key) (cells []string, of []int) {
+func cellsOf(keys []Key) (cells []string, cellIndex []int) {
 	if len(keys) == 1 {
 		return []string{keys[0].cellName()}, []int{0}
 	}
-	known := make(map[string]int, len(keys))
-	of = make([]int, len(keys))
+	indexes := make(map[string]int, len(keys))
+	cellIndex = make([]int, len(keys))
 	for i, k := range keys {
-		at, seen := known[k.cellName()]
-		if !seen {
-			at = len(cells)
-			known[k.cellName()] = at
+		index, exists := indexes[k.cellName()]
+		if !exists {
+			index = len(cells)
+			indexes[k.cellName()] = index
 			cells = append(cells, k.cellName())
 		}
-		of[i] = at
+		cellIndex[i] = index
 	}
-	return cells, of
+	return cells, cellIndex
 }
 
 func anyTagged(keys []Key) bool {
@@ -79,7 +79,7 @@ func (e *OwnKeyError) Error() string {
 		e.Key, script.OwnPrefix)
 }
 
-// checkOwnKeys returns an *OwnKeyError for the first key that no lock may have.
+// checkOwnKeys returns an *OwnKeyError for the first key whose name is reserved for proxies.
 func checkOwnKeys(keys ...Key) error {
 	for _, key := range keys {
 		if isOwnName(key.Name) || isOwnName(key.Tag) {

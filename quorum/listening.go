@@ -17,30 +17,30 @@ func (set *masterSet) listenerOptions() messages.Options {
 	for _, m := range set.masters {
 		opts.Servers = append(opts.Servers, m)
 	}
-	if all := set.cluster.messages; all != nil {
-		opts.Own, opts.Channel, opts.Deliver = all.source, all.channel, all.deliver
+	if shared := set.cluster.messages; shared != nil {
+		opts.Own, opts.Channel, opts.Deliver = shared.source, shared.channel, shared.deliver
 	}
 	return opts
 }
 
-// unsubscribed reports which masters cannot be subscribed to, and why.
-func (set *masterSet) unsubscribed() *NoQuorumError {
-	none := newNoQuorum(len(set.masters))
+// missingSubscriptions reports which masters cannot be subscribed to, and why.
+func (set *masterSet) missingSubscriptions() *NoQuorumError {
+	missing := newNoQuorum(len(set.masters))
 	for i, err := range set.listener().Causes() {
 		switch {
 		case set.listener().Hears(i):
-			none.Answered++
+			missing.Answered++
 		case err == nil:
-			none.add(&MasterError{Master: set.masters[i].Name(), Err: errNotYet})
+			missing.add(&MasterError{Master: set.masters[i].Name(), Err: errNotSubscribed})
 		default:
-			none.add(&MasterError{Master: set.masters[i].Name(), Err: err})
+			missing.add(&MasterError{Master: set.masters[i].Name(), Err: err})
 		}
 	}
-	return none
+	return missing
 }
 
-// errNotYet is the cause for a master that has not confirmed the subscription yet.
-var errNotYet = errors.New("not subscribed to messages yet")
+// errNotSubscribed is the cause for a master that has not confirmed the subscription yet.
+var errNotSubscribed = errors.New("not subscribed to messages yet")
 
 // minListenWait is the minimum time that a new subscriber waits for the masters.
 const minListenWait = time.Second

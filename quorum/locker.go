@@ -28,7 +28,8 @@ func NewLocker(c *Cluster) *Locker {
 	return l
 }
 
-// maxParkedKey limits the bytes of a key whose empty queue is kept: thousands of queues are kept.
+// maxParkedKey limits the bytes of a key whose empty queue is kept, because thousands of queues are
+// kept.
 const maxParkedKey = 1 << 10
 
 // Forever is a LockRequest.Wait without a limit.
@@ -66,12 +67,12 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Granted, error) {
 		if err != nil {
 			return Granted{}, err
 		}
-		switch waits, open := l.queues.Waits(req.Key); {
-		case open || waits && !l.HasQuorum():
-			if none := l.absence(); !l.wasChanged(ctx, set, none) || time.Now().After(until) {
-				return Granted{}, none
+		switch hasWaiters, isUndetermined := l.queues.Waits(req.Key); {
+		case isUndetermined || hasWaiters && !l.HasQuorum():
+			if noQuorum := l.noQuorum(); !l.wasChanged(ctx, set, noQuorum) || time.Now().After(until) {
+				return Granted{}, noQuorum
 			}
-		case waits:
+		case hasWaiters:
 			return Granted{}, ErrHeld
 		default:
 			return l.Take(ctx, t)
@@ -82,11 +83,11 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Granted, error) {
 // waitAndLock waits in the queue of the key until it is first, then tries to take the lock until it
 // is granted or the time has passed.
 func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Duration) (got Granted, err error) {
-	until, over := deadline(wait)
+	until, timeout := deadline(wait)
 	key := t.Keys[0]
 	t.Until = until
 	switch l.queues.Await(ctx, queue.Waiting[Key]{
-		Key: key, Over: over, Rand: l.opts.Rand, Quorum: l.quorumRegained,
+		Key: key, Over: timeout, Rand: l.opts.Rand, Quorum: l.quorumRegained,
 		Try: func() queue.TryResult {
 			got, err = l.Take(ctx, t)
 			return tryResult(err)
@@ -96,8 +97,8 @@ func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Durat
 	case queue.Over:
 		return Granted{}, ErrHeld
 	case queue.Open:
-		if none := l.absence(); !l.wasChanged(ctx, l.masterSet(), none) {
-			return Granted{}, none
+		if noQuorum := l.noQuorum(); !l.wasChanged(ctx, l.masterSet(), noQuorum) {
+			return Granted{}, noQuorum
 		}
 		t.Until = time.Time{} // the masters are being changed: Take waits for the change, then tries once
 		return l.Take(ctx, t)
@@ -122,7 +123,7 @@ func tryResult(err error) queue.TryResult {
 // deadline returns the time limit of a wait, and a channel that reports it. A negative wait has no
 // limit. A try that is running at that moment continues: only its result shows whether it was
 // granted.
-func deadline(wait time.Duration) (until time.Time, over <-chan time.Time) {
+func deadline(wait time.Duration) (until time.Time, timeout <-chan time.Time) {
 	if wait < 0 {
 		return time.Time{}, nil
 	}
@@ -142,11 +143,11 @@ func (l *Locker) Waiting() int { return l.queues.Len() + l.blockedPops.Len() }
 
 // Holdings is Cluster.Holdings with the number of requests that wait in this process for each key.
 func (l *Locker) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
-	found, err := l.Cluster.Holdings(ctx, keys)
-	for i := range found {
-		found[i].Waiters = l.queues.LenOf(keys[i])
+	holdings, err := l.Cluster.Holdings(ctx, keys)
+	for i := range holdings {
+		holdings[i].Waiters = l.queues.LenOf(keys[i])
 	}
-	return found, err
+	return holdings, err
 }
 
 // popKey is a key, and the kind of value for which clients wait.

@@ -11,7 +11,7 @@ import (
 )
 
 // waiter requests the job with its own token, and appends the token when it is served.
-func (b *bench) waiter(ctx context.Context, l *Locker, token string, wait time.Duration, served *[]string) {
+func (b *fixture) waiter(ctx context.Context, l *Locker, token string, wait time.Duration, served *[]string) {
 	go func() {
 		_, err := l.Lock(ctx, LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: wait})
 		switch {
@@ -26,7 +26,7 @@ func (b *bench) waiter(ctx context.Context, l *Locker, token string, wait time.D
 }
 
 func TestWaitersAreServedInTurn(t *testing.T) {
-	inBubble(t, 5, func(b *bench) {
+	inBubble(t, 5, func(b *fixture) {
 		b.mustLock("holder", time.Hour)
 		var served, want []string
 		for i := range 10 {
@@ -52,40 +52,40 @@ func TestWaitersAreServedInTurn(t *testing.T) {
 }
 
 func TestWaiterGivesUpWhenItsTimeIsOver(t *testing.T) {
-	inBubble(t, 3, func(b *bench) {
+	inBubble(t, 3, func(b *fixture) {
 		b.mustLock("holder", time.Hour)
 		start := time.Now()
 		_, err := b.locker.Lock(b.Context(),
 			LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: 300 * time.Millisecond})
 		b.wantErr(err, ErrHeld)
-		if took := time.Since(start); took != 300*time.Millisecond {
-			b.Errorf("waited %v, want 300ms", took)
+		if elapsed := time.Since(start); elapsed != 300*time.Millisecond {
+			b.Errorf("waited %v, want 300ms", elapsed)
 		}
-		b.expect("holder", "holder", "holder")
+		b.wantValues("holder", "holder", "holder")
 	})
 }
 
 func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
-	inBubble(t, 3, func(b *bench) {
+	inBubble(t, 3, func(b *fixture) {
 		b.mustLock("holder", time.Hour)
 		var served []string
-		ctx, leave := context.WithCancel(b.Context())
+		ctx, cancel := context.WithCancel(b.Context())
 		b.waiter(ctx, b.locker, "head", Forever, &served)
 		b.waiter(b.Context(), b.locker, "second", Forever, &served)
-		leave()
+		cancel()
 		synctest.Wait()
 		b.wantErr(b.locker.Unlock(b.Context(), job, "holder"), nil)
 		synctest.Wait()
 		if want := []string{"head left", "second"}; !slices.Equal(served, want) {
 			b.Errorf("served %q, want %q", served, want)
 		}
-		b.expect("second", "second", "second")
+		b.wantValues("second", "second", "second")
 	})
 }
 
 func TestWaiterNoticesExpiry(t *testing.T) {
-	inBubble(t, 3, func(b *bench) {
-		b.plant("dead client", time.Second, 0, 1, 2)
+	inBubble(t, 3, func(b *fixture) {
+		b.putPlain("dead client", time.Second, 0, 1, 2)
 		var served []string
 		start := time.Now()
 		b.waiter(b.Context(), b.locker, token, Forever, &served)
@@ -97,14 +97,14 @@ func TestWaiterNoticesExpiry(t *testing.T) {
 	})
 }
 
-// TestTryingDoesNotOvertakeWaiters checks that a request without a wait does not overtake waiters,
-// even if the lock is free for a moment.
-func TestTryingDoesNotOvertakeWaiters(t *testing.T) {
-	inBubble(t, 3, func(b *bench) {
-		b.plant("dead client", time.Second, 0, 1, 2)
+// TestLockWithoutWaitDoesNotOvertakeWaiters checks that a request without a wait does not overtake
+// waiters, even if the lock is free for a moment.
+func TestLockWithoutWaitDoesNotOvertakeWaiters(t *testing.T) {
+	inBubble(t, 3, func(b *fixture) {
+		b.putPlain("dead client", time.Second, 0, 1, 2)
 		var served []string
 		b.waiter(b.Context(), b.locker, "waiter", Forever, &served)
-		b.plant("", -time.Second, 0, 1, 2)
+		b.putPlain("", -time.Second, 0, 1, 2)
 		_, err := b.lock("hasty", time.Second)
 		b.wantErr(err, ErrHeld)
 		time.Sleep(time.Second)
@@ -115,13 +115,13 @@ func TestTryingDoesNotOvertakeWaiters(t *testing.T) {
 	})
 }
 
-// TestWaitersOutliveALossOfQuorum checks that waiters stay in the queue while there is no quorum,
+// TestWaitersStayWithoutQuorum checks that waiters stay in the queue while there is no quorum,
 // and get the lock when there is one. A waiter whose time passes meanwhile, and a request without a
 // wait, get NOQUORUM, not the reply that another client holds the lock.
-func TestWaitersOutliveALossOfQuorum(t *testing.T) {
-	inBubble(t, 3, func(b *bench) {
+func TestWaitersStayWithoutQuorum(t *testing.T) {
+	inBubble(t, 3, func(b *fixture) {
 		for _, m := range b.masters {
-			m.away()
+			m.refuseConnections()
 		}
 		var served []string
 		b.waiter(b.Context(), b.locker, "0", Forever, &served)
@@ -130,7 +130,7 @@ func TestWaitersOutliveALossOfQuorum(t *testing.T) {
 		_, err = b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Hour})
 		b.wantNoQuorum(err)
 		for _, m := range b.masters {
-			m.back()
+			m.acceptConnections()
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -140,18 +140,18 @@ func TestWaitersOutliveALossOfQuorum(t *testing.T) {
 	})
 }
 
-// knows informs a locker of another proxy, as its guards would.
-func knows(l, other *Locker) {
+// setPeer informs a locker of another proxy, as its guards would.
+func setPeer(l, other *Locker) {
 	l.queues.Peers = peerWaiters{l.Cluster, l.source.Attempt(), func() []string { return []string{other.proxyID} }}
 }
 
 // TestTwoProxiesShareABusyLock checks that the waiters of a busy process leave the lock to the
 // waiters of another process.
 func TestTwoProxiesShareABusyLock(t *testing.T) {
-	inBubble(t, 3, func(b *bench) {
+	inBubble(t, 3, func(b *fixture) {
 		other := NewLocker(b.newCluster())
-		knows(b.locker, other)
-		knows(other, b.locker)
+		setPeer(b.locker, other)
+		setPeer(other, b.locker)
 		served := map[string]int{}
 		ctx, stop := context.WithTimeout(b.Context(), 10*time.Second)
 		defer stop()

@@ -54,7 +54,7 @@ func (c *Cluster) Take(ctx context.Context, t TakeRequest) (Granted, error) {
 
 // Take implements Cluster.Take.
 func (set *masterSet) Take(ctx context.Context, t TakeRequest) (Granted, error) {
-	if err := set.mayTouch(t.Keys...); err != nil {
+	if err := set.checkAccess(t.Keys...); err != nil {
 		return Granted{}, err
 	}
 	if err := set.recordMaxTTL(ctx, t.TTL); err != nil {
@@ -79,13 +79,13 @@ func (set *masterSet) Take(ctx context.Context, t TakeRequest) (Granted, error) 
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), ErrContended, *NoQuorumError
 // if the result is unknown, or the cause of ctx. A release that has begun still continues.
 func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
-	asked := false
+	attempted := false
 	_, err := withSet(ctx, c, func(set *masterSet) (struct{}, error) {
-		asked = true
+		attempted = true
 		return struct{}{}, set.Release(ctx, key, token)
 	})
-	if !asked { // the masters are being changed
-		if version, left := c.masterSet().database(key.DB).Forget(key.Name, token); version != "" {
+	if !attempted { // the masters are being changed
+		if version, left := c.masterSet().database(key.DB).TakeGrant(key.Name, token); version != "" {
 			c.scheduleRemoval(key, version, left, nil)
 		}
 	}
@@ -94,7 +94,7 @@ func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
 
 // Release implements Cluster.Release.
 func (set *masterSet) Release(ctx context.Context, key Key, token string) error {
-	if err := set.mayTouch(key); err != nil {
+	if err := set.checkAccess(key); err != nil {
 		return err
 	}
 	if key.Tag != "" {
@@ -120,7 +120,7 @@ func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Du
 
 // Extend implements Cluster.Extend.
 func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Granted, error) {
-	if err := set.mayTouch(key); err != nil {
+	if err := set.checkAccess(key); err != nil {
 		return Granted{}, err
 	}
 	if err := set.recordMaxTTL(ctx, ttl); err != nil {
@@ -145,7 +145,7 @@ func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl tim
 // Errors: *OwnKeyError, *NoQuorumError, or the cause of ctx.
 func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
 	return withSet(ctx, c, func(set *masterSet) (int64, error) {
-		if err := set.mayTouch(key); err != nil || key.Tag != "" {
+		if err := set.checkAccess(key); err != nil || key.Tag != "" {
 			return 0, err
 		}
 		fence, err := set.database(key.DB).Fence(ctx, key.Name)

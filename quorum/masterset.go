@@ -17,36 +17,36 @@ import (
 
 // newMasterSet creates a set with one transport for each of the masters.
 func newMasterSet(
-	c *Cluster, opts Options, transports []master.Transport, joins *reconfig.Era, follows *guard.Set,
+	c *Cluster, opts Options, transports []master.Transport, joinedEra *reconfig.Era, previousGuards *guard.Set,
 ) *masterSet {
 	set := &masterSet{
 		cluster: c, urls: opts.Masters, quiet: new(atomic.Bool), rand: opts.Rand, unguarded: opts.Unguarded,
 		source: c.source, stop: func() {},
 	}
-	set.quiet.Store(joins != nil)
+	set.quiet.Store(joinedEra != nil)
 	set.log = slog.New(quietHandler{opts.Logger.Handler(), set.quiet})
-	var guarded []guard.Master
+	var guardedMasters []guard.Master
 	turns := master.NewTurns(len(opts.Masters))
 	for i, u := range opts.Masters {
 		m := master.New(master.NameIn(u), transports[i], turns, set.log, opts.Rand)
-		set.masters, guarded = append(set.masters, m), append(guarded, m.Guarded())
+		set.masters, guardedMasters = append(set.masters, m), append(guardedMasters, m.Guarded())
 	}
 	set.guards = guard.NewSet(guard.Options{
 		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Override: opts.Override, Forced: opts.Forced,
 		Off: opts.Unguarded, SinceBoot: opts.sinceBoot, Settings: opts.Settings,
-		Record: opts.Record, Joins: joins, Follows: follows, ID: c.proxyID, Name: opts.Name,
+		Record: opts.Record, Joins: joinedEra, Follows: previousGuards, ID: c.proxyID, Name: opts.Name,
 		Moves: func() int { return int(c.movingEra.Load()) }, Logger: set.log,
-	}, guarded)
-	watched := watch.Options{
+	}, guardedMasters)
+	watchOptions := watch.Options{
 		Quorum: Majority(len(set.masters)), Patience: max(opts.MasterTimeout, watchPatience),
 		Logger: set.log, Rand: opts.Rand,
 	}
 	for i, m := range set.masters {
 		m.GuardWith(set.guards.Guard(i))
 		m.Voted = c.onVote
-		watched.Servers = append(watched.Servers, m)
+		watchOptions.Servers = append(watchOptions.Servers, m)
 	}
-	set.watcher = watch.New(watched)
+	set.watcher = watch.New(watchOptions)
 	set.listener = sync.OnceValue(func() *messages.Listener { return messages.New(set.listenerOptions()) })
 	return set
 }
@@ -54,7 +54,7 @@ func newMasterSet(
 // watchPatience is the minimum time that the watch of a master may take to reply.
 const watchPatience = 500 * time.Millisecond
 
-// run works until ctx ends, and then sends the queued operations, undos included.
+// run runs the set until ctx ends, and then sends the queued operations, undos included.
 func (set *masterSet) run(ctx context.Context) {
 	defer context.AfterFunc(ctx, set.watcher.Close)()
 	defer context.AfterFunc(ctx, func() { set.listener().Close() })()
@@ -85,10 +85,10 @@ func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
 func (c *Cluster) start(set *masterSet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.running == nil {
+	if c.runContext == nil {
 		return // Run starts it
 	}
-	ctx, stop := context.WithCancel(c.running)
+	ctx, stop := context.WithCancel(c.runContext)
 	set.stop = stop
 	c.tasks.Go(func() { defer stop(); set.run(ctx) })
 }

@@ -31,22 +31,22 @@ func NewMessages(c *Cluster, prefix string, deliver func(Message)) *Messages {
 
 // Publish publishes a message on the masters, and returns when a majority has taken it. By then,
 // deliver of this process has been called. last is the number of the previous message of the same
-// client; Publish updates it. others is the number of other proxies that listen, as far as the
-// masters report.
+// client; Publish updates it. otherListeners is the number of other proxies that listen, as far as
+// the masters report.
 //
 // Errors: *NoQuorumError, or the cause of ctx: then the message may or may not be delivered.
-func (m *Messages) Publish(ctx context.Context, message Message, last *uint64) (others int, err error) {
+func (m *Messages) Publish(ctx context.Context, message Message, last *uint64) (otherListeners int, err error) {
 	message = m.source.Begin(message, last)
 	defer m.source.End(message)
 	return withSet(ctx, m.cluster, func(set *masterSet) (int, error) { return set.publish(ctx, m.channel, message) })
 }
 
-func (set *masterSet) publish(ctx context.Context, channel string, message Message) (others int, err error) {
+func (set *masterSet) publish(ctx context.Context, channel string, message Message) (otherListeners int, err error) {
 	text := message.Encode()
-	ops, all := make([]cell.Op, len(set.masters)), make([]publishing, len(set.masters))
+	ops, publishOps := make([]cell.Op, len(set.masters)), make([]publishOp, len(set.masters))
 	for i := range ops {
-		all[i].channel, all[i].text = channel, text
-		ops[i] = &all[i]
+		publishOps[i].channel, publishOps[i].text = channel, text
+		ops[i] = &publishOps[i]
 	}
 	r := set.rounds.Send(set.masters, 0, ops, register.Answered, nil)
 	if err := r.Wait(ctx); err != nil {
@@ -61,60 +61,60 @@ func (set *masterSet) publish(ctx context.Context, channel string, message Messa
 		if replies[i].State != register.Counted {
 			continue
 		}
-		heard := int(all[i].listeners)
+		listeners := int(publishOps[i].listeners)
 		if listener.Hears(i) {
-			heard--
+			listeners--
 		}
-		others = max(others, heard)
+		otherListeners = max(otherListeners, listeners)
 	}
 	listener.Deliver(message)
-	return others, nil
+	return otherListeners, nil
 }
 
-// Listen subscribes to all messages that are published after it returns. lost is called once if the
-// subscriber may miss a message; it must not wait, nor call the Membership. The subscriber must
+// Listen subscribes to all messages that are published after it returns. onLoss is called once if
+// the subscriber may miss a message. It must not wait, nor call the Membership. The subscriber must
 // leave in any case.
 //
 // Errors: *NoQuorumError if too few masters can be subscribed to, or the cause of ctx.
-func (m *Messages) Listen(ctx context.Context, lost func()) (*Membership, error) {
+func (m *Messages) Listen(ctx context.Context, onLoss func()) (*Membership, error) {
 	until := time.Now().Add(changePatience)
 	for {
 		set, err := m.cluster.stableSet(ctx, until)
 		if err != nil {
 			return nil, m.cluster.withChange(err)
 		}
-		member, err := set.listener().Join(ctx, lost)
+		subscription, err := set.listener().Join(ctx, onLoss)
 		switch {
 		case err == nil:
-			return member, nil
+			return subscription, nil
 		case errors.Is(err, messages.ErrClosed) && m.cluster.masterSet() != set && time.Now().Before(until):
 			continue
 		case errors.Is(err, messages.ErrTooFewMasters), errors.Is(err, messages.ErrClosed):
-			return nil, m.cluster.withChange(set.unsubscribed())
+			return nil, m.cluster.withChange(set.missingSubscriptions())
 		}
 		return nil, err
 	}
 }
 
-// publishing is a PUBLISH at one master. It never runs on a cell.Store.
-type publishing struct {
+// publishOp is a PUBLISH at one master. It never runs on a cell.Store.
+type publishOp struct {
 	channel, text string
 	// listeners is the master's reply: the number of connections that receive the message.
 	listeners int64
 }
 
-func (p *publishing) Keys() []string                { return []string{p.channel} }
-func (p *publishing) Writes() bool                  { return false }
-func (p *publishing) Words(bool) []any              { return []any{"PUBLISH", p.channel, p.text} }
-func (p *publishing) Apply(*cell.Store) cell.Answer { return cell.Answer{} }
+func (p *publishOp) Keys() []string                { return []string{p.channel} }
+func (p *publishOp) Writes() bool                  { return false }
+func (p *publishOp) Words(bool) []any              { return []any{"PUBLISH", p.channel, p.text} }
+func (p *publishOp) Apply(*cell.Store) cell.Answer { return cell.Answer{} }
 
 // AppendTo implements cell.Appender.
-func (p *publishing) AppendTo(b []byte, _ bool) []byte {
+func (p *publishOp) AppendTo(b []byte, _ bool) []byte {
 	return resp.AppendWords(b, "PUBLISH", p.channel, p.text)
 }
 
 // Decode implements cell.Op.
-func (p *publishing) Decode(answer any) (cell.Answer, error) {
+func (p *publishOp) Decode(answer any) (cell.Answer, error) {
 	n, ok := answer.(int64)
 	if !ok || n < 0 {
 		return cell.Answer{}, fmt.Errorf("unexpected answer %.80v", answer)

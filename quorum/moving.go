@@ -26,10 +26,10 @@ var ErrMoving = errors.New("the locks are still being moved; try again")
 //
 // Errors: ErrMoving, *NoQuorumError if the location is not known in time, or the cause of ctx.
 func (c *Cluster) AwaitLocation(ctx context.Context) (Location, error) {
-	began := time.Now()
+	start := time.Now()
 	limit := time.NewTimer(changePatience)
 	defer limit.Stop()
-	look := time.Tick(followPause) // the masters' first replies come without a signal
+	recheck := time.Tick(followPause) // the masters' first replies come without a signal
 	for {
 		changed := c.Changed()
 		if at, known := c.CurrentLocation(); known && !at.Moves() && !c.IsLeavingMasters() {
@@ -37,14 +37,14 @@ func (c *Cluster) AwaitLocation(ctx context.Context) (Location, error) {
 		}
 		select {
 		case <-changed:
-		case <-look:
+		case <-recheck:
 		case <-ctx.Done():
 			return Location{}, context.Cause(ctx)
 		case <-limit.C:
 			switch at, _ := c.CurrentLocation(); {
 			case !at.Moves() && !c.IsLeavingMasters():
-				return Location{}, c.absence()
-			case time.Since(began) >= movePatience:
+				return Location{}, c.noQuorum()
+			case time.Since(start) >= movePatience:
 				return Location{}, ErrMoving
 			}
 			limit.Reset(changePatience)
@@ -57,10 +57,10 @@ func (c *Cluster) AwaitLocation(ctx context.Context) (Location, error) {
 //
 // Errors: *NoQuorumError, or the cause of ctx.
 func (c *Cluster) Confirm(ctx context.Context) (Location, error) {
-	one := c.confirmations.join(&c.tasks, c.confirm)
+	check := c.confirmations.join(&c.tasks, c.confirm)
 	select {
-	case <-one.done:
-		return one.at, one.err
+	case <-check.done:
+		return check.location, check.err
 	case <-ctx.Done():
 		return Location{}, context.Cause(ctx)
 	}
@@ -71,19 +71,19 @@ func (c *Cluster) Confirm(ctx context.Context) (Location, error) {
 // This proxy learns of it soon, because each master that does not confirm is checked.
 func (c *Cluster) confirm() (Location, error) {
 	until := time.Now().Add(changePatience)
-	return confirmed(
+	return repeatUnconfirmed(
 		func() (Location, error) { return withSetRepeated(context.Background(), c, c.confirmOnce) },
 		func() bool { return time.Now().After(until) || c.stoppedDuring(followPause) },
 	)
 }
 
-// confirmed calls try until the result is not just unconfirmed, or giveUp returns true. giveUp
-// pauses before it returns.
-func confirmed(try func() (Location, error), giveUp func() bool) (Location, error) {
+// repeatUnconfirmed calls try again while the location is unconfirmed and giveUp returns false.
+// giveUp pauses before it returns.
+func repeatUnconfirmed(try func() (Location, error), giveUp func() bool) (Location, error) {
 	for {
 		at, err := try()
-		var none *NoQuorumError
-		if !errors.As(err, &none) || !none.Unconfirmed || giveUp() {
+		var noQuorum *NoQuorumError
+		if !errors.As(err, &noQuorum) || !noQuorum.Unconfirmed || giveUp() {
 			return at, err
 		}
 	}
@@ -94,9 +94,9 @@ func (c *Cluster) confirmOnce(set *masterSet) (Location, error) {
 	defer cancel()
 	at, known := c.CurrentLocation()
 	if !known || set.guards.Confirm(ctx) != nil || c.masterSet() != set {
-		none := set.absence()
-		none.Unconfirmed = none.HasMajority()
-		return Location{}, none
+		noQuorum := set.missingVotes()
+		noQuorum.Unconfirmed = noQuorum.HasMajority()
+		return Location{}, noQuorum
 	}
 	return at, nil
 }
@@ -104,7 +104,7 @@ func (c *Cluster) confirmOnce(set *masterSet) (Location, error) {
 // MayMove returns the reason why the locks cannot be moved now, or nil.
 func (c *Cluster) MayMove() error {
 	if !c.HasQuorum() {
-		return c.absence()
+		return c.noQuorum()
 	}
 	return c.masterSet().guards.MayMove()
 }
@@ -129,7 +129,7 @@ var ErrLocationChanged = errors.New("another proxy has changed the location of t
 // another proxy caused the same decision. If the locks are being moved in that era, this proxy
 // renews the lease of the move until ctx ends. After an error the location may still be decided.
 func (c *Cluster) DecideLocation(ctx context.Context, from Location, to location.Place) (Location, error) {
-	set, err := c.mayMoveOn(from, to)
+	set, err := c.checkMove(from, to)
 	if err != nil {
 		return Location{}, err
 	}
@@ -148,7 +148,7 @@ func (c *Cluster) DecideLocation(ctx context.Context, from Location, to location
 	}
 	if err != nil {
 		var cancel func()
-		ctx, cancel = context.WithTimeoutCause(ctx, decisionTime, err)
+		ctx, cancel = context.WithTimeoutCause(ctx, decisionTimeout, err)
 		defer cancel()
 	}
 	return c.awaitEra(ctx, Location{Place: to, Era: from.Era + 1})
@@ -169,9 +169,9 @@ func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
 	}
 }
 
-// mayMoveOn returns the current masters. It fails if another era is the current one, or if the
+// checkMove returns the current masters. It fails if another era is the current one, or if the
 // locks cannot be moved to the given place. The locks can always stay at their source.
-func (c *Cluster) mayMoveOn(from Location, to location.Place) (*masterSet, error) {
+func (c *Cluster) checkMove(from Location, to location.Place) (*masterSet, error) {
 	set := c.masterSet()
 	if era, known := set.guards.Era(); !known || c.locationIn(era) != from {
 		return nil, ErrLocationChanged
@@ -185,9 +185,9 @@ func (c *Cluster) mayMoveOn(from Location, to location.Place) (*masterSet, error
 // decidePlace gets a decision of the masters on the location of the locks in the next era. It lets
 // no other decision of this process interfere.
 func (c *Cluster) decidePlace(ctx context.Context, from Location, to location.Place) error {
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	set, err := c.mayMoveOn(from, to) // again: by now this proxy knows of decisions that other proxies began a moment ago
+	c.changeMu.Lock()
+	defer c.changeMu.Unlock()
+	set, err := c.checkMove(from, to) // again: by now this proxy knows of decisions that other proxies began a moment ago
 	if err != nil {
 		return err
 	}
@@ -211,9 +211,9 @@ func (c *Cluster) announce(ctx context.Context, set *masterSet, from Location, t
 	}
 	set.guards.AnnounceMove(ctx, era, c.ballot(0), to)
 	for until := time.Now().Add(2 * guard.Heartbeat); time.Now().Before(until); {
-		held := c.PauseReports(ctx, from.Era)
+		reports := c.PauseReports(ctx, from.Era)
 		if !slices.ContainsFunc(c.Proxies(), func(id string) bool {
-			return !slices.ContainsFunc(held, func(h PauseReport) bool { return h.Proxy == id })
+			return !slices.ContainsFunc(reports, func(h PauseReport) bool { return h.Proxy == id })
 		}) {
 			break
 		}
@@ -245,44 +245,44 @@ func (c *Cluster) awaitEra(ctx context.Context, wanted Location) (Location, erro
 }
 
 // PauseReport is a proxy's report that it has paused commands on lock keys: the upstream has
-// answered all that the proxy had sent.
+// answered all commands that the proxy had sent.
 type PauseReport struct {
 	// Proxy is the ID of the proxy. Server is the run_id of its upstream; empty if unknown.
 	Proxy, Server string
 	// IdleConns and BusyConns are the local addresses, as host:port, of the proxy's upstream
-	// connections: IdleConns without a running command on lock keys, BusyConns those that may still
-	// run one.
+	// connections: IdleConns without a running command on lock keys, BusyConns with a command that
+	// may still run.
 	IdleConns, BusyConns []string
 }
 
 // ReportPaused reports to all proxies that this proxy has paused commands on lock keys in an era.
-// It ignores held.Proxy and uses this proxy's own ID.
-func (c *Cluster) ReportPaused(ctx context.Context, era int, held PauseReport) error {
+// It ignores report.Proxy and uses this proxy's own ID.
+func (c *Cluster) ReportPaused(ctx context.Context, era int, report PauseReport) error {
 	if c.pausedEra.Load() != int64(era)+1 { // a lock whose removal is pending must not be copied
-		paying, cancel := context.WithTimeout(ctx, removals.AttemptTime)
+		removalCtx, cancel := context.WithTimeout(ctx, removals.AttemptTime)
 		defer cancel()
-		if err := c.removals.Settle(paying); err != nil {
+		if err := c.removals.Settle(removalCtx); err != nil {
 			return fmt.Errorf("the move waits for pending removals (%d): %w", c.RemovalsPending(), err)
 		}
 		c.pausedEra.Store(int64(era) + 1)
 	}
-	parts := []string{
-		strconv.Itoa(era), strings.Join(held.IdleConns, ","), strings.Join(held.BusyConns, ","), held.Server,
+	fields := []string{
+		strconv.Itoa(era), strings.Join(report.IdleConns, ","), strings.Join(report.BusyConns, ","), report.Server,
 	}
-	return c.masterSet().guards.ReportPaused(ctx, strings.Join(parts, " "))
+	return c.masterSet().guards.ReportPaused(ctx, strings.Join(fields, " "))
 }
 
 // PauseReports returns the reports of the proxies that paused commands in an era.
 func (c *Cluster) PauseReports(ctx context.Context, era int) (all []PauseReport) {
 	for id, text := range c.masterSet().guards.PauseReports(ctx) {
-		parts := strings.Split(text, " ")
-		if n, err := strconv.Atoi(parts[0]); err == nil && n == era && len(parts) == 4 {
-			all = append(all, PauseReport{id, parts[3], addresses(parts[1]), addresses(parts[2])})
+		fields := strings.Split(text, " ")
+		if n, err := strconv.Atoi(fields[0]); err == nil && n == era && len(fields) == 4 {
+			all = append(all, PauseReport{id, fields[3], addresses(fields[1]), addresses(fields[2])})
 		}
 	}
 	return all
 }
 
 func addresses(text string) []string {
-	return slices.DeleteFunc(strings.Split(text, ","), func(one string) bool { return one == "" })
+	return slices.DeleteFunc(strings.Split(text, ","), func(address string) bool { return address == "" })
 }

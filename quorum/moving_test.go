@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// movable runs two proxies on the same masters, with the locks at the upstream.
-func movable(t *testing.T, logs ...*slog.Logger) [2]*Cluster {
+// newMovable runs two proxies on the same masters, with the locks at the upstream.
+func newMovable(t *testing.T, logs ...*slog.Logger) [2]*Cluster {
 	_, both := newMovableClusters(t, logs...)
 	return both
 }
@@ -30,7 +30,7 @@ func newMovableClusters(t *testing.T, logs ...*slog.Logger) (servers []*redistes
 		if i < len(logs) {
 			opts.Logger = logs[i]
 		}
-		both[i] = begunCluster(t, opts)
+		both[i] = startCluster(t, opts)
 	}
 	for _, c := range both {
 		ready, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -45,9 +45,9 @@ func newMovableClusters(t *testing.T, logs ...*slog.Logger) (servers []*redistes
 // stallingLog is a log handler that stops its proxy at a message, until it is released.
 type stallingLog struct {
 	slog.Handler
-	at      string
+	message string
 	reached chan struct{}
-	letGo   chan struct{}
+	resume  chan struct{}
 }
 
 func newStallingLog(at string) *stallingLog {
@@ -57,9 +57,9 @@ func newStallingLog(at string) *stallingLog {
 func (s *stallingLog) Enabled(context.Context, slog.Level) bool { return true }
 
 func (s *stallingLog) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == s.at {
+	if r.Message == s.message {
 		s.reached <- struct{}{}
-		<-s.letGo
+		<-s.resume
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (s *stallingLog) Handle(_ context.Context, r slog.Record) error {
 func TestMoveEndsWithItsEra(t *testing.T) {
 	t.Parallel()
 	log := newStallingLog("the locks are being moved")
-	both := movable(t, slog.New(log))
+	both := newMovable(t, slog.New(log))
 	stalled, other := both[0], both[1]
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -85,7 +85,7 @@ func TestMoveEndsWithItsEra(t *testing.T) {
 	for stalled.masterSet().guards.Succession() == nil { // until then, its own era looks current
 		time.Sleep(time.Millisecond) // polls
 	}
-	close(log.letGo)
+	close(log.resume)
 	if err := <-done; !errors.Is(err, ErrLocationChanged) {
 		t.Errorf("the move that another proxy ended: %v", err)
 	}
@@ -124,15 +124,15 @@ func (c *Cluster) mustMove(t *testing.T, to location.Place) Location {
 // serves, and both proxies know it.
 func TestMoveToMastersAndBack(t *testing.T) {
 	t.Parallel()
-	both := movable(t)
+	both := newMovable(t)
 	key := Key{Name: "lock:a", Movable: true}
 	take := func(c *Cluster) error {
 		_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{key},
 			Terms: Terms{Tokens: []string{"me"}, TTL: 10 * time.Second}})
 		return err
 	}
-	var elsewhere *WrongLocationError
-	if err := take(both[0]); !errors.As(err, &elsewhere) || elsewhere.Now.Place != location.Upstream {
+	var wrongLocation *WrongLocationError
+	if err := take(both[0]); !errors.As(err, &wrongLocation) || wrongLocation.Now.Place != location.Upstream {
 		t.Fatalf("taken on the masters while the locks are at the upstream: %v", err)
 	}
 	for _, to := range []location.Place{location.ToMasters, location.ToMasters, location.Masters, location.ToUpstream,
@@ -148,16 +148,16 @@ func TestMoveToMastersAndBack(t *testing.T) {
 			BusyConns: []string{"[::1]:2", "[::1]:3"}}); err != nil {
 			t.Error(err)
 		}
-		held := both[0].PauseReports(t.Context(), at.Era)
-		if len(held) != 1 || held[0].Proxy != both[1].proxyID ||
-			!slices.Equal(held[0].IdleConns, []string{"10.0.0.1:1"}) ||
-			!slices.Equal(held[0].BusyConns, []string{"[::1]:2", "[::1]:3"}) {
-			t.Errorf("in era %d %v hold back", at.Era, held)
+		reports := both[0].PauseReports(t.Context(), at.Era)
+		if len(reports) != 1 || reports[0].Proxy != both[1].proxyID ||
+			!slices.Equal(reports[0].IdleConns, []string{"10.0.0.1:1"}) ||
+			!slices.Equal(reports[0].BusyConns, []string{"[::1]:2", "[::1]:3"}) {
+			t.Errorf("in era %d %v hold back", at.Era, reports)
 		}
 		switch err := take(both[1]); {
 		case to == location.Masters && err != nil:
 			t.Errorf("not taken on the masters: %v", err)
-		case to != location.Masters && !errors.As(err, &elsewhere):
+		case to != location.Masters && !errors.As(err, &wrongLocation):
 			t.Errorf("taken at %v: %v", to, err)
 		}
 		mover := key
@@ -168,7 +168,7 @@ func TestMoveToMastersAndBack(t *testing.T) {
 			}
 		}
 		mover.Era += 5
-		if _, err := both[0].Read(t.Context(), []Key{mover}); !errors.As(err, &elsewhere) {
+		if _, err := both[0].Read(t.Context(), []Key{mover}); !errors.As(err, &wrongLocation) {
 			t.Errorf("read in another era: %v", err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestMoveToMastersAndBack(t *testing.T) {
 // locks stay.
 func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 	t.Parallel()
-	both := movable(t)
+	both := newMovable(t)
 	ctx, stop := context.WithCancel(t.Context())
 	from, _ := both[0].CurrentLocation()
 	moving, err := both[0].DecideLocation(ctx, from, location.ToMasters)
@@ -234,11 +234,11 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 	}
 }
 
-// TestConfirmed checks that confirmed tries again while the masters vote but do not confirm, until
-// giveUp returns true. It returns any other result at once.
-func TestConfirmed(t *testing.T) {
-	here, other := Location{Place: location.Masters, Era: 2}, errors.New("another")
-	unconfirmed, none := &NoQuorumError{Unconfirmed: true}, &NoQuorumError{}
+// TestRepeatUnconfirmed checks that repeatUnconfirmed tries again while the masters vote but do not
+// confirm, until giveUp returns true. It returns any other result at once.
+func TestRepeatUnconfirmed(t *testing.T) {
+	expected, other := Location{Place: location.Masters, Era: 2}, errors.New("another")
+	unconfirmed, noQuorum := &NoQuorumError{Unconfirmed: true}, &NoQuorumError{}
 	for _, c := range []struct {
 		name  string
 		comes []error // of each try
@@ -248,19 +248,19 @@ func TestConfirmed(t *testing.T) {
 		{"at once", []error{nil}, 5, nil},
 		{"after it was heard of", []error{unconfirmed, unconfirmed, nil}, 5, nil},
 		{"too late", []error{unconfirmed, unconfirmed, unconfirmed}, 3, unconfirmed},
-		{"without masters", []error{none}, 5, none},
-		{"without masters in the end", []error{unconfirmed, none}, 5, none},
+		{"without masters", []error{noQuorum}, 5, noQuorum},
+		{"without masters in the end", []error{unconfirmed, noQuorum}, 5, noQuorum},
 		{"another error", []error{other}, 5, other},
 	} {
 		tries := 0
-		at, err := confirmed(func() (Location, error) {
+		at, err := repeatUnconfirmed(func() (Location, error) {
 			tries++
 			if err := c.comes[tries-1]; err != nil {
 				return Location{}, err
 			}
-			return here, nil
+			return expected, nil
 		}, func() bool { return tries == c.most })
-		if !errors.Is(err, c.want) || tries != len(c.comes) || err == nil && at != here {
+		if !errors.Is(err, c.want) || tries != len(c.comes) || err == nil && at != expected {
 			t.Errorf("%s: %v, %v after %d tries", c.name, at, err, tries)
 		}
 	}

@@ -16,14 +16,14 @@ func (c *Cluster) scheduleRemoval(key Key, version string, ttl time.Duration, ma
 	if key.Tag == "" && version != "" && !c.masterSet().database(key.DB).ForgetVersion(key.Name, version) {
 		return
 	}
-	if !c.removals.Add(key.atAnyPlace(), version, time.Now().Add(ttl+register.Limit), mayArrive) {
+	if !c.removals.Add(key.withoutLocation(), version, time.Now().Add(ttl+register.Limit), mayArrive) {
 		c.log.Warn("too many removals are pending: a lock that may have no holder stays until its TTL expires",
 			"key", key.Name)
 	}
 }
 
 func (c *Cluster) isRemovalPending(key Key, version string) bool {
-	return c.removals.IsPending(key.atAnyPlace(), version)
+	return c.removals.IsPending(key.withoutLocation(), version)
 }
 
 // RemovalsPending returns the number of versions of keys that are to be removed, after an error or

@@ -28,16 +28,16 @@ const (
 	// markPrefix begins the name of a mark; the ID of the proxy and the name of the lock key
 	// follow.
 	markPrefix = script.OwnPrefix + "waits:"
-	// markTime is the TTL of a mark, passedTime the TTL of an overwritten mark.
-	markTime   = time.Minute
-	passedTime = time.Second
+	// markTTL is the TTL of a mark, passedMarkTTL the TTL of an overwritten mark.
+	markTTL       = time.Minute
+	passedMarkTTL = time.Second
 )
 
-// markOf returns the name of the mark of a proxy that waits for a key.
-func markOf(id string, key Key) string { return markPrefix + id + ":" + key.Name }
+// markName returns the name of the mark of a proxy that waits for a key.
+func markName(id string, key Key) string { return markPrefix + id + ":" + key.Name }
 
-// Alone implements queue.Peers. It is also true if no majority votes: then no proxy can hold a
-// lock, because masters must be empty for a fresh start.
+// Alone implements queue.Peers. It also returns true if no majority votes: before a fresh start, no
+// mark may be stored on the masters, which must be empty.
 func (o peerWaiters) Alone() bool { return len(o.peers()) == 0 || !o.HasQuorum() }
 
 // ownMark implements queue.Mark.
@@ -51,21 +51,21 @@ type ownMark struct {
 
 // Mark implements queue.Peers.
 func (o peerWaiters) Mark(key Key) queue.Mark {
-	name, set := markOf(o.proxyID, key), o.masterSet()
+	name, set := markName(o.proxyID, key), o.masterSet()
 	return ownMark{set.watcher.Alarm(key.DB, name), o, set, key, name}
 }
 
 // Put implements queue.Mark. A master without a watch gets the mark as an ordinary operation.
 func (m ownMark) Put() {
-	waits := cell.Cell{Form: cell.Plain, Attempt: m.waiters.attempt, Value: cell.Value{Present: true}}
-	for _, i := range m.Alarm.Put(waits.String(), markTime) {
-		m.set.masters[i].Tell(m.key.DB, cell.PutWaiter{Mark: m.name, Cell: waits, TTL: markTime}, false)
+	mark := cell.Cell{Form: cell.Plain, Attempt: m.waiters.attempt, Value: cell.Value{Present: true}}
+	for _, i := range m.Alarm.Put(mark.String(), markTTL) {
+		m.set.masters[i].Tell(m.key.DB, cell.PutWaiter{Mark: m.name, Cell: mark, TTL: markTTL}, false)
 	}
 }
 
 // Unmark implements queue.Peers.
-func (o peerWaiters) Unmark(key Key, and func()) {
-	o.ask(key, cell.DeleteWaiter{Mark: markOf(o.proxyID, key)}, and, nil)
+func (o peerWaiters) Unmark(key Key, sendNext func()) {
+	o.sendToAll(key, cell.DeleteWaiter{Mark: markName(o.proxyID, key)}, sendNext, nil)
 }
 
 // Ask implements queue.Peers.
@@ -76,43 +76,43 @@ func (o peerWaiters) Ask(key Key, answered func(wanted bool)) {
 		return
 	}
 	found := false
-	o.ask(key, cell.ReadWaiters(marks), nil, &replyCount{
+	o.sendToAll(key, cell.ReadWaiters(marks), nil, &replyCount{
 		decides: func(got register.Reply) bool { found = markIn(got) >= 0; return found },
-		ended:   func() { answered(found) },
+		onEnd:   func() { answered(found) },
 	})
 }
 
 // Pass implements queue.Peers. Each master names the next proxy by itself. If they differ, the
 // first reply is as good as any.
 func (o peerWaiters) Pass(key Key, answered func(to string)) {
-	passed := cell.Cell{Form: cell.Register, Attempt: o.attempt} // an empty cell
+	emptyCell := cell.Cell{Form: cell.Register, Attempt: o.attempt} // an empty cell
 	peers, marks := o.marks(key)
 	if len(marks) == 0 {
 		answered("")
 		return
 	}
 	to := ""
-	o.ask(key, cell.PassWaiter{Marks: marks, To: passed, TTL: passedTime}, nil, &replyCount{
+	o.sendToAll(key, cell.SignalWaiter{Marks: marks, To: emptyCell, TTL: passedMarkTTL}, nil, &replyCount{
 		decides: func(got register.Reply) bool {
 			if i := markIn(got); i >= 0 && to == "" {
 				to = peers[i]
 			}
 			return false
 		},
-		ended: func() { answered(to) },
+		onEnd: func() { answered(to) },
 	})
 }
 
 // WatchPeer implements queue.Peers.
 func (o peerWaiters) WatchPeer(key Key, to string) queue.Alarm {
-	return o.masterSet().watcher.Alarm(key.DB, markOf(to, key))
+	return o.masterSet().watcher.Alarm(key.DB, markName(to, key))
 }
 
 // marks returns the other proxies in the order of their turns, and the names of their marks.
 func (o peerWaiters) marks(key Key) (peers, marks []string) {
 	peers = inTurn(o.peers(), o.proxyID)
 	for _, id := range peers {
-		marks = append(marks, markOf(id, key))
+		marks = append(marks, markName(id, key))
 	}
 	return peers, marks
 }
@@ -129,16 +129,17 @@ func inTurn(peers []string, own string) []string {
 	return slices.Concat(peers[at:], peers[:at])
 }
 
-// ask sends an operation on marks to all masters, together with what and sends, if and is not nil.
-func (o peerWaiters) ask(key Key, do cell.Op, and func(), n *replyCount) {
+// sendToAll sends an operation on marks to all masters, together with the operations that sendNext
+// queues, if it is not nil.
+func (o peerWaiters) sendToAll(key Key, op cell.Op, sendNext func(), n *replyCount) {
 	set := o.masterSet()
 	ops := make([]cell.Op, len(set.masters))
 	for i := range ops {
-		ops[i] = do
+		ops[i] = op
 	}
-	r := set.rounds.Send(set.masters, key.DB, ops, func([]register.Reply) bool { return true }, afterQueued(and))
+	r := set.rounds.Send(set.masters, key.DB, ops, func([]register.Reply) bool { return true }, afterQueued(sendNext))
 	if n != nil {
-		n.missing, n.enough = len(set.masters), Majority(len(set.masters))
+		n.missing, n.needed = len(set.masters), Majority(len(set.masters))
 		r.Later(n.take)
 	}
 	r.Forget()
@@ -148,19 +149,19 @@ func (o peerWaiters) ask(key Key, do cell.Op, and func(), n *replyCount) {
 type replyCount struct {
 	// decides reports whether a reply decides the result alone.
 	decides func(register.Reply) bool
-	// ended is called once: when a reply has decided the result, when a majority has replied, or
+	// onEnd is called once: when a reply has decided the result, when a majority has replied, or
 	// when no reply is missing.
-	ended func()
+	onEnd func()
 
 	mu sync.Mutex
-	// missing is the number of missing replies, enough the number that is still needed.
-	missing, enough int
-	over            bool
+	// missing is the number of missing replies, needed the number that is needed for a majority.
+	missing, needed int
+	ended           bool
 }
 
 func (n *replyCount) take(_ int, got register.Reply) {
 	if n.count(got) {
-		n.ended()
+		n.onEnd()
 	}
 }
 
@@ -168,14 +169,14 @@ func (n *replyCount) take(_ int, got register.Reply) {
 func (n *replyCount) count(got register.Reply) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.over {
+	if n.ended {
 		return false
 	}
 	n.missing--
 	if got.State == register.Counted {
-		n.enough--
-		n.over = n.decides(got)
+		n.needed--
+		n.ended = n.decides(got)
 	}
-	n.over = n.over || n.enough == 0 || n.missing == 0
-	return n.over
+	n.ended = n.ended || n.needed == 0 || n.missing == 0
+	return n.ended
 }

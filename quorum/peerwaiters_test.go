@@ -6,20 +6,20 @@ import (
 	"testing/synctest"
 )
 
-// TestPeerWaiters checks that the other proxies know of a waiter until it removes its mark, that
-// the lock is left to this waiter alone, and that they know when none waits.
+// TestPeerWaiters checks that other proxies find a waiter until it removes its mark, and that the
+// lock is left to this waiter alone.
 func TestPeerWaiters(t *testing.T) {
-	inBubble(t, 3, func(b *bench) {
-		far := b.newCluster()
-		here := peerWaiters{b.locker.Cluster, b.locker.source.Attempt(),
-			func() []string { return []string{far.proxyID, "z", "-"} }}
-		there := peerWaiters{far, far.source.Attempt(), func() []string { return []string{here.proxyID} }}
+	inBubble(t, 3, func(b *fixture) {
+		peerCluster := b.newCluster()
+		own := peerWaiters{b.locker.Cluster, b.locker.source.Attempt(),
+			func() []string { return []string{peerCluster.proxyID, "z", "-"} }}
+		peer := peerWaiters{peerCluster, peerCluster.source.Attempt(), func() []string { return []string{own.proxyID} }}
 		synctest.Wait()
-		want := func(who peerWaiters, want bool) {
+		want := func(from peerWaiters, want bool) {
 			b.Helper()
 			synctest.Wait()
 			var got []bool
-			who.Ask(job, func(wanted bool) { got = append(got, wanted) })
+			from.Ask(job, func(wanted bool) { got = append(got, wanted) })
 			synctest.Wait()
 			if !slices.Equal(got, []bool{want}) {
 				b.Errorf("answers %v, want %v", got, want)
@@ -28,35 +28,35 @@ func TestPeerWaiters(t *testing.T) {
 		passes := func(want string) {
 			b.Helper()
 			var got []string
-			here.Pass(job, func(to string) { got = append(got, to) })
+			own.Pass(job, func(to string) { got = append(got, to) })
 			synctest.Wait()
 			if !slices.Equal(got, []string{want}) {
 				b.Errorf("left to %q, want %q", got, want)
 			}
 		}
-		want(here, false)
-		mark := there.Mark(job)
+		want(own, false)
+		mark := peer.Mark(job)
 		defer mark.Stop()
 		mark.Put() // on masters without a watch
-		want(here, true)
-		want(there, false)
-		passes(far.proxyID)
-		want(here, true) // the waiter has not come yet
+		want(own, true)
+		want(peer, false)
+		passes(peerCluster.proxyID)
+		want(own, true) // the waiter has not come yet
 		asked := false
-		there.Unmark(job, func() { asked = true })
+		peer.Unmark(job, func() { asked = true })
 		if !asked {
 			b.Error("what is to be sent with it is not asked for")
 		}
-		want(here, false)
+		want(own, false)
 		passes("")
-		if here.Alone() || there.Alone() {
+		if own.Alone() || peer.Alone() {
 			b.Error("others are not known")
 		}
-		b.masters[0].away()
-		b.masters[1].away()
-		want(here, false) // unknown
-		alone := peerWaiters{here.Cluster, here.attempt, func() []string { return nil }}
-		if !here.Alone() || !alone.Alone() {
+		b.masters[0].refuseConnections()
+		b.masters[1].refuseConnections()
+		want(own, false) // unknown
+		alone := peerWaiters{own.Cluster, own.attempt, func() []string { return nil }}
+		if !own.Alone() || !alone.Alone() {
 			b.Error("too few masters would have a mark, or nobody is there to see it")
 		}
 		alone.Ask(job, func(wanted bool) { asked = wanted })

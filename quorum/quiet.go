@@ -10,7 +10,7 @@ import (
 // step, and after another set has replaced this one: then the messages are not news.
 type quietHandler struct {
 	slog.Handler
-	on *atomic.Bool
+	quiet *atomic.Bool
 }
 
 // Enabled implements slog.Handler.
@@ -26,18 +26,18 @@ func (h quietHandler) Handle(ctx context.Context, r slog.Record) error {
 
 // WithAttrs implements slog.Handler.
 func (h quietHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return quietHandler{h.Handler.WithAttrs(attrs), h.on}
+	return quietHandler{h.Handler.WithAttrs(attrs), h.quiet}
 }
 
 // WithGroup implements slog.Handler.
 func (h quietHandler) WithGroup(name string) slog.Handler {
-	return quietHandler{h.Handler.WithGroup(name), h.on}
+	return quietHandler{h.Handler.WithGroup(name), h.quiet}
 }
 
 // level returns the level at which a record is logged. Errors keep their level.
-func (h quietHandler) level(of slog.Level) slog.Level {
-	if h.on.Load() && of < slog.LevelError {
+func (h quietHandler) level(original slog.Level) slog.Level {
+	if h.quiet.Load() && original < slog.LevelError {
 		return slog.LevelDebug
 	}
-	return of
+	return original
 }

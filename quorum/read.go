@@ -15,37 +15,37 @@ func (c *Cluster) Read(ctx context.Context, keys []Key) ([]Look, error) {
 
 // Read implements Cluster.Read.
 func (set *masterSet) Read(ctx context.Context, keys []Key) ([]Look, error) {
-	if err := set.mayTouch(keys...); err != nil {
+	if err := set.checkAccess(keys...); err != nil {
 		return nil, err
 	}
-	cells, of := cellsOf(keys)
-	found, err := set.database(keys[0].DB).Read(ctx, cells)
+	cells, cellIndex := cellsOf(keys)
+	cellValues, err := set.database(keys[0].DB).Read(ctx, cells)
 	if err != nil {
 		return nil, set.translate(err)
 	}
-	return looksIn(keys, cells, of, found)
+	return keyValues(keys, cells, cellIndex, cellValues)
 }
 
 // lookAt returns a key's value in its cell.
 func lookAt(b *keygroup.Group, cell Look, key Key) Look {
-	if key.Tag == "" && !b.Shared() {
+	if key.Tag == "" && !b.IsGroup() {
 		return cell
 	}
 	return b.Look(key.Name)
 }
 
-// looksIn returns the keys' values in their cells.
-func looksIn(keys []Key, cells []string, of []int, found []Look) ([]Look, error) {
-	looks, opened := make([]Look, len(keys)), make([]*keygroup.Group, len(cells))
+// keyValues returns the keys' values in their cells.
+func keyValues(keys []Key, cells []string, cellIndex []int, cellValues []Look) ([]Look, error) {
+	looks, groups := make([]Look, len(keys)), make([]*keygroup.Group, len(cells))
 	for i, key := range keys {
-		at := of[i]
-		if opened[at] == nil {
+		index := cellIndex[i]
+		if groups[index] == nil {
 			var err error
-			if opened[at], err = keygroup.Open(cells[at], found[at]); err != nil {
+			if groups[index], err = keygroup.Open(cells[index], cellValues[index]); err != nil {
 				return nil, err
 			}
 		}
-		looks[i] = lookAt(opened[at], found[at], key)
+		looks[i] = lookAt(groups[index], cellValues[index], key)
 	}
 	return looks, nil
 }

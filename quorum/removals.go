@@ -22,7 +22,7 @@ func (c *Cluster) removePending(ctx context.Context, key Key, version string) bo
 
 func (set *masterSet) removePending(ctx context.Context, key Key, version string) error {
 	if version == "" {
-		return set.translate(set.database(key.DB).Settle(ctx, key.cellName()))
+		return set.translate(set.database(key.DB).AcceptCurrent(ctx, key.cellName()))
 	}
 	looks, err := set.Read(ctx, []Key{key})
 	if err != nil || looks[0].Version != version { // a ballot would disturb a client that holds the key now

@@ -12,7 +12,7 @@ import (
 // TestKeygroupIsNotTakenOver loses the replies to a LOCK whose key shares its cell with another
 // client's key. The next try does not change that key.
 func TestKeygroupIsNotTakenOver(t *testing.T) {
-	inBubble(t, 3, func(b *bench) {
+	inBubble(t, 3, func(b *fixture) {
 		opts := Options{Tagged: true}
 		for i := range b.masters {
 			opts.Masters = append(opts.Masters, fmt.Sprintf("redis://m%d:6379", i))
@@ -23,10 +23,10 @@ func TestKeygroupIsNotTakenOver(t *testing.T) {
 			TakeRequest{Keys: []Key{held}, Terms: Terms{Tokens: []string{"B"}, TTL: time.Minute}})
 		b.wantErr(err, nil)
 		for _, m := range b.masters {
-			m.set(func(m *fakeMaster) {
-				m.fails = func(do cell.Op) error {
+			m.change(func(m *fakeMaster) {
+				m.errorFor = func(do cell.Op) error {
 					_, accepts := do.(cell.Accept)
-					m.lost, m.refuses = m.lost || accepts, m.refuses || accepts
+					m.losesReply, m.refuses = m.losesReply || accepts, m.refuses || accepts
 					return nil
 				}
 			})
@@ -36,7 +36,7 @@ func TestKeygroupIsNotTakenOver(t *testing.T) {
 			b.Fatalf("the first try: %v, %d removals pending", err, c.RemovalsPending())
 		}
 		for _, m := range b.masters {
-			m.set(func(m *fakeMaster) { m.fails, m.refuses = nil, false })
+			m.change(func(m *fakeMaster) { m.errorFor, m.refuses = nil, false })
 		}
 		for !c.HasQuorum() {
 			time.Sleep(time.Millisecond)
@@ -51,19 +51,19 @@ func TestKeygroupIsNotTakenOver(t *testing.T) {
 	})
 }
 
-// TestExtendOfWhatIsOwed loses the replies to a SET NX, so its removal is pending. Its client finds
-// its token, and the same or another proxy grants an EXTEND: the extended lock stays.
-func TestExtendOfWhatIsOwed(t *testing.T) {
+// TestExtendDuringPendingRemoval loses the replies to a SET NX, so its removal is pending. Its
+// client finds its token, and the same or another proxy grants an EXTEND: the extended lock stays.
+func TestExtendDuringPendingRemoval(t *testing.T) {
 	for _, same := range []bool{true, false} {
-		inBubble(t, 3, func(b *bench) {
+		inBubble(t, 3, func(b *fixture) {
 			other := b.newCluster()
-			through := map[bool]*Cluster{true: b.cluster, false: other}[same]
+			extender := map[bool]*Cluster{true: b.cluster, false: other}[same]
 			for i, m := range b.masters {
 				if i < 2 {
-					m.loses()
+					m.loseReply()
 				}
-				m.set(func(m *fakeMaster) {
-					m.fails = func(do cell.Op) error {
+				m.change(func(m *fakeMaster) {
+					m.errorFor = func(do cell.Op) error {
 						if _, removes := do.(cell.Remove); removes {
 							return errors.New("cut off")
 						}
@@ -78,14 +78,14 @@ func TestExtendOfWhatIsOwed(t *testing.T) {
 			}
 			granted := false
 			for range 100 {
-				if _, err := through.Extend(b.Context(), job, "A", time.Minute); err == nil {
+				if _, err := extender.Extend(b.Context(), job, "A", time.Minute); err == nil {
 					granted = true
 					break
 				}
 				time.Sleep(time.Millisecond)
 			}
 			for _, m := range b.masters {
-				m.set(func(m *fakeMaster) { m.fails = nil })
+				m.change(func(m *fakeMaster) { m.errorFor = nil })
 			}
 			time.Sleep(3 * time.Second)
 			_, err = other.Take(b.Context(),

@@ -35,33 +35,33 @@ func newCluster(opts Options, transports []master.Transport) *Cluster {
 	c.removals = removals.New(removals.Options[Key]{
 		Remove: c.removePending, Ready: c.HasQuorum, Size: func(k Key) int { return len(k.Name) + len(k.Tag) },
 	})
-	c.active.Store(newMasterSet(c, opts, transports, nil, nil))
+	c.activeSet.Store(newMasterSet(c, opts, transports, nil, nil))
 	return c
 }
 
 // Run connects to the masters and works until ctx ends. Then it does the pending removals, if that
 // is possible soon, sends the queued operations, undos included, and returns nil.
 func (c *Cluster) Run(ctx context.Context) error {
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	c.mu.Lock()
-	c.running = running
+	c.runContext = runCtx
 	c.mu.Unlock()
 	c.start(c.masterSet())
-	c.tasks.Go(func() { c.removals.Run(running, &c.tasks) })
+	c.tasks.Go(func() { c.removals.Run(runCtx, &c.tasks) })
 	c.tasks.Go(func() { c.followChanges(ctx) })
 	if c.opts.Record != nil {
 		c.tasks.Go(func() { c.keepRecord(ctx) })
 	}
 	<-ctx.Done()
 	if c.HasQuorum() {
-		last, cancel := context.WithTimeout(running, removals.AttemptTime)
-		_ = c.removals.Settle(last)
+		finalCtx, cancel := context.WithTimeout(runCtx, removals.AttemptTime)
+		_ = c.removals.Settle(finalCtx)
 		cancel()
 	}
 	stop()
-	c.changing.Lock() // no set of masters is started any more
-	defer c.changing.Unlock()
+	c.changeMu.Lock() // no set of masters is started any more
+	defer c.changeMu.Unlock()
 	c.tasks.Wait()
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 // or the key has a tag, a ballot decides.
 
 var (
-	// ErrFenceShared is returned if a client requests a fence with a key that shares its cell.
+	// ErrFenceShared is returned if a client requests a fence for a key that shares its cell.
 	ErrFenceShared = errors.New("a key that shares its hash tag with other existing keys cannot have a fence")
 
 	// errDifferentTags is returned if a client takes several keys at once with different tags, or
@@ -39,7 +39,7 @@ func (c *Cluster) UpdateAll(
 func (set *masterSet) UpdateAll(
 	ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error),
 ) (Outcome, error) {
-	if err := set.mayTouch(keys...); err != nil {
+	if err := set.checkAccess(keys...); err != nil {
 		return Outcome{}, err
 	}
 	if cells, _ := cellsOf(keys); len(cells) != 1 {
@@ -56,10 +56,10 @@ func (set *masterSet) UpdateAll(
 		}
 		return d, err
 	}, OnRemovalDue: func(cell string, mayArrive func() bool) {
-		for _, one := range runs {
-			for i, d := range one.decisions {
+		for _, decided := range runs {
+			for i, d := range decided.decisions {
 				if d.RemoveOnError { // in a keygroup the key has the version of the run
-					set.cluster.scheduleRemoval(keys[i], one.version, d.TTL, mayArrive)
+					set.cluster.scheduleRemoval(keys[i], decided.version, d.TTL, mayArrive)
 					set.cluster.scheduleRemoval(keys[i], cell, d.TTL, mayArrive)
 				}
 			}
@@ -69,16 +69,16 @@ func (set *masterSet) UpdateAll(
 	if err != nil {
 		return out, set.translate(err)
 	}
-	stands := out.Decision.Note.(*cellDecision)
-	for i, d := range stands.decisions {
+	made := out.Decision.Note.(*cellDecision)
+	for i, d := range made.decisions {
 		if d.Do == Remove {
 			set.cluster.onFreed(keys[i])
 		}
 	}
 	if keygroup.IsGroup(out.Decision.Value) {
-		out.Version = stands.version
+		out.Version = made.version
 	}
-	out.Decision = stands.decisions[0]
+	out.Decision = made.decisions[0]
 	return out, nil
 }
 
@@ -106,24 +106,24 @@ func (set *masterSet) decide(
 	if err != nil {
 		return Decision{}, err
 	}
-	for i, one := range all {
+	for i, decision := range all {
 		switch name := keys[i].Name; {
-		case one.Do == Remove:
+		case decision.Do == Remove:
 			b.Remove(name)
-		case one.Do == Put && one.KeepTTL:
-			b.Replace(name, one.Value)
-		case one.Do == Put:
-			b.Put(name, one.Value, one.TTL)
+		case decision.Do == Put && decision.KeepTTL:
+			b.Replace(name, decision.Value)
+		case decision.Do == Put:
+			b.Put(name, decision.Value, decision.TTL)
 		}
 	}
 	d, err := b.Encode(version)
 	if err != nil {
 		return Decision{}, err
 	}
-	if lease, any := b.Lease(); any {
+	if lease, exists := b.LongestNewTTL(); exists {
 		err = set.recordMaxTTL(ctx, lease)
 	}
-	d.RemoveOnError = !slices.ContainsFunc(all, func(one Decision) bool { return one.Do != Leave && !one.RemoveOnError })
+	d.RemoveOnError = !slices.ContainsFunc(all, func(decision Decision) bool { return decision.Do != Leave && !decision.RemoveOnError })
 	d.Note = &cellDecision{all, version}
 	return d, err
 }
@@ -136,14 +136,14 @@ func forOneKey(run func(Look) (Decision, error)) func([]Look) ([]Decision, error
 	}
 }
 
-// hasKeygroup reports whether a cell may hold further keys, after an operation on the key of the
-// cell's own name was refused. Then a ballot decides.
+// hasKeygroup reports whether a cell may hold further keys, after its own key refused an operation
+// with err. Then a ballot decides.
 func (set *masterSet) hasKeygroup(err error) bool {
 	if !set.cluster.opts.Tagged || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
 		return false
 	}
-	var told *RefusedError
-	return !errors.As(err, &told) || keygroup.IsGroup(told.Current.Value)
+	var refusal *RefusedError
+	return !errors.As(err, &refusal) || keygroup.IsGroup(refusal.Current.Value)
 }
 
 // takeShared takes keys of one cell by ballot, all or none. A key whose removal is pending counts
@@ -170,15 +170,15 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (Granted, e
 	case t.Fence:
 		return Granted{}, ErrFenceShared
 	}
-	since, owed := time.Now(), set.removalScheduler(t)
+	since, onRemovalDue := time.Now(), set.removalScheduler(t)
 	out, err := set.UpdateAll(ctx, t.Keys, nil, func(looks []Look) ([]Decision, error) {
-		ds := make([]Decision, len(looks))
-		for i := range ds {
+		decisions := make([]Decision, len(looks))
+		for i := range decisions {
 			if holder(looks) < 0 {
-				ds[i] = Decision{Do: Put, Value: t.Tokens[i], TTL: t.TTL, RemoveOnError: !t.KeepOnNoQuorum}
+				decisions[i] = Decision{Do: Put, Value: t.Tokens[i], TTL: t.TTL, RemoveOnError: !t.KeepOnNoQuorum}
 			}
 		}
-		return ds, nil
+		return decisions, nil
 	})
 	switch {
 	case err != nil:
@@ -187,12 +187,12 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (Granted, e
 		return Granted{}, ErrHeld
 	}
 	for i, key := range t.Keys {
-		set.rememberVersion(key, t.Tokens[i], out.Version, t.TTL)
+		set.recordVersion(key, t.Tokens[i], out.Version, t.TTL)
 	}
 	got, err := set.leaseSince(since, t.TTL, t.AllowShortTTL)
 	if got.Version = out.Version; err != nil {
-		if owed != nil {
-			owed(got.Version, nil)
+		if onRemovalDue != nil {
+			onRemovalDue(got.Version, nil)
 		}
 		return Granted{}, err
 	}
@@ -200,24 +200,24 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (Granted, e
 }
 
 // leaseSince returns the lease of a ballot that began at since.
-func (set *masterSet) leaseSince(since time.Time, ttl time.Duration, anyhow bool) (Granted, error) {
+func (set *masterSet) leaseSince(since time.Time, ttl time.Duration, allowShortTTL bool) (Granted, error) {
 	elapsed := time.Since(since)
 	got := Granted{Validity: vote.Validity(ttl, elapsed), Since: since}
-	if !anyhow && ttl >= 0 && got.Validity < time.Millisecond {
-		late := newNoQuorum(len(set.masters))
-		late.Late = elapsed
-		return Granted{}, late
+	if !allowShortTTL && ttl >= 0 && got.Validity < time.Millisecond {
+		noQuorum := newNoQuorum(len(set.masters))
+		noQuorum.Late = elapsed
+		return Granted{}, noQuorum
 	}
 	return got, nil
 }
 
 // releaseShared removes a key by ballot if it holds the token.
 func (set *masterSet) releaseShared(ctx context.Context, key Key, token string) error {
-	var seen Look
-	version, left := set.database(key.DB).Forget(key.Name, token)
-	_, _, err := set.ifHeld(ctx, key, token, func(l Look) Decision { seen = l; return Decision{Do: Remove} })
-	if seen.Present {
-		version, left = seen.Version, seen.Left
+	var removed Look
+	version, left := set.database(key.DB).TakeGrant(key.Name, token)
+	_, _, err := set.updateIfHeld(ctx, key, token, func(l Look) Decision { removed = l; return Decision{Do: Remove} })
+	if removed.Present {
+		version, left = removed.Version, removed.Left
 	}
 	if version != "" && errors.As(err, new(*NoQuorumError)) {
 		set.cluster.scheduleRemoval(key, version, left, nil)
@@ -225,11 +225,11 @@ func (set *masterSet) releaseShared(ctx context.Context, key Key, token string) 
 	return err
 }
 
-// rememberVersion stores the version of a tagged key that this proxy granted, so that its removal
-// can be scheduled whatever the masters reply to a release.
-func (set *masterSet) rememberVersion(key Key, token, version string, ttl time.Duration) {
+// recordVersion stores the version of a tagged key that this proxy granted, so that its removal can
+// be scheduled even if the masters do not reply to a release.
+func (set *masterSet) recordVersion(key Key, token, version string, ttl time.Duration) {
 	if key.Tag != "" {
-		set.database(key.DB).Remember(key.Name, token, version, ttl)
+		set.database(key.DB).RecordGrant(key.Name, token, version, ttl)
 	}
 }
 
@@ -238,10 +238,10 @@ func (set *masterSet) extendShared(ctx context.Context, key Key, token string, t
 	if ttl >= 0 && ttl < vote.MinTTL {
 		return Granted{}, ErrTooShort
 	}
-	longer := func(l Look) bool { return l.Left < 0 || ttl >= 0 && l.Left >= ttl }
+	isLonger := func(l Look) bool { return l.Left < 0 || ttl >= 0 && l.Left >= ttl }
 	since := time.Now()
-	seen, out, err := set.ifHeld(ctx, key, token, func(l Look) Decision {
-		if longer(l) { // a new version: the removal of the former one may be pending
+	previous, out, err := set.updateIfHeld(ctx, key, token, func(l Look) Decision {
+		if isLonger(l) { // a new version: the removal of the former one may be pending
 			return Decision{Do: Put, Value: token, KeepTTL: true}
 		}
 		return Decision{Do: Put, Value: token, TTL: ttl}
@@ -250,25 +250,26 @@ func (set *masterSet) extendShared(ctx context.Context, key Key, token string, t
 		return Granted{}, err
 	}
 	lease := ttl
-	if longer(seen) {
-		lease = seen.Left
+	if isLonger(previous) {
+		lease = previous.Left
 	}
-	set.rememberVersion(key, token, out.Version, lease)
+	set.recordVersion(key, token, out.Version, lease)
 	got, err := set.leaseSince(since, ttl, false)
-	got.Longer = longer(seen)
+	got.Longer = isLonger(previous)
 	return got, err
 }
 
-// ifHeld changes a key by ballot if it holds the token, and returns the value that it changed.
-func (set *masterSet) ifHeld(
-	ctx context.Context, key Key, token string, what func(Look) Decision,
-) (seen Look, out Outcome, err error) {
+// updateIfHeld changes a key by ballot if it holds the token, and returns the value that it
+// changed.
+func (set *masterSet) updateIfHeld(
+	ctx context.Context, key Key, token string, decide func(Look) Decision,
+) (previous Look, out Outcome, err error) {
 	out, err = set.UpdateAll(ctx, []Key{key}, nil, forOneKey(func(l Look) (d Decision, err error) {
 		switch {
 		case l.Unknown:
 			return Decision{}, ErrNeedsLeft
 		case l.Present && l.Value == token:
-			d = what(l)
+			d = decide(l)
 		}
 		d.Note = l
 		return d, nil
@@ -276,26 +277,26 @@ func (set *masterSet) ifHeld(
 	if err != nil {
 		return Look{}, out, err
 	}
-	if seen = out.Decision.Note.(Look); !seen.Present || seen.Value != token {
-		return Look{}, out, &RefusedError{Err: ErrNotHeld, Current: seen}
+	if previous = out.Decision.Note.(Look); !previous.Present || previous.Value != token {
+		return Look{}, out, &RefusedError{Err: ErrNotHeld, Current: previous}
 	}
-	return seen, out, nil
+	return previous, out, nil
 }
 
 // keyNames replaces names of cells by the names of the keys in them.
 func (set *masterSet) keyNames(ctx context.Context, db int, names []string) (all []string, err error) {
 	const atOnce = 50 // their values may be large
-	for part := range slices.Chunk(names, atOnce) {
-		found, err := set.database(db).Read(ctx, part)
+	for batch := range slices.Chunk(names, atOnce) {
+		cellValues, err := set.database(db).Read(ctx, batch)
 		if err != nil {
 			return nil, set.translate(err)
 		}
-		for i, name := range part {
-			if l := found[i]; l.Foreign || !keygroup.IsGroup(l.Value) {
+		for i, name := range batch {
+			if l := cellValues[i]; l.Foreign || !keygroup.IsGroup(l.Value) {
 				all = append(all, name)
 				continue
 			}
-			b, err := keygroup.Open(name, found[i])
+			b, err := keygroup.Open(name, cellValues[i])
 			if err != nil { // a later version wrote it
 				all = append(all, name)
 				continue

@@ -64,7 +64,7 @@ type MasterStatus struct {
 	// Quarantine is the reason why the master has no vote although it is up, with the remaining
 	// time; else nil.
 	Quarantine *QuarantineError
-	// Since is when the current Standing began.
+	// Since is when the current State began.
 	Since time.Time
 	// RoundTrip is the shortest round trip of the last probe.
 	RoundTrip time.Duration
@@ -107,13 +107,13 @@ func statusOf(m *master.Master) MasterStatus {
 }
 
 // observe implements Cluster.Observe.
-func (set *masterSet) observe(f func(masters []string) func(master int, took time.Duration)) {
+func (set *masterSet) observe(f func(masters []string) func(master int, roundTrip time.Duration)) {
 	if f == nil {
 		return
 	}
 	observe := f(set.names())
 	for i, m := range set.masters {
-		m.Observe(func(took time.Duration) { observe(i, took) })
+		m.Observe(func(roundTrip time.Duration) { observe(i, roundTrip) })
 	}
 }
 
@@ -138,15 +138,15 @@ func (s MasterStatus) WhyUnwatched() string {
 // new set. The function that f returns gets the time from the sending of a batch to its reply;
 // masters are numbered as in Status. It must not wait. Observe must be called before Run.
 func (c *Cluster) Observe(f func(masters []string) func(master int, took time.Duration)) {
-	c.roundTrips = f
+	c.observeRoundTrips = f
 	c.masterSet().observe(f)
 }
 
-// StartsFresh reports whether a fresh start is in progress: masters wait in case a proxy that knows
-// of locks objects.
+// StartsFresh reports whether a fresh start is in progress: the masters wait for an objection from
+// a proxy that knows of locks.
 func (c *Cluster) StartsFresh() bool {
 	return slices.ContainsFunc(c.masterSet().masters, func(m *master.Master) bool {
-		why := m.Health().Quarantine
-		return why != nil && why.Why == guard.AwaitsFreshStart
+		quarantine := m.Health().Quarantine
+		return quarantine != nil && quarantine.Why == guard.AwaitsFreshStart
 	})
 }

@@ -17,21 +17,21 @@ import (
 func TestStorm(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			inBubble(t, 5, func(b *bench) { storm(b, rand.New(rand.NewPCG(seed, 1))) })
+			inBubble(t, 5, func(b *fixture) { storm(b, rand.New(rand.NewPCG(seed, 1))) })
 		})
 	}
 }
 
-func storm(b *bench, rnd *rand.Rand) {
+func storm(b *fixture, rnd *rand.Rand) {
 	ctx, stop := context.WithTimeout(b.Context(), 20*time.Second)
 	defer stop()
 	for _, m := range b.masters {
-		m.slow(time.Duration(rnd.IntN(4)) * time.Millisecond)
+		m.setLatency(time.Duration(rnd.IntN(4)) * time.Millisecond)
 	}
-	g := &referee{bench: b}
+	g := &referee{fixture: b}
 	lockers := []*Locker{b.locker, NewLocker(b.newCluster())}
-	knows(lockers[0], lockers[1])
-	knows(lockers[1], lockers[0])
+	setPeer(lockers[0], lockers[1])
+	setPeer(lockers[1], lockers[0])
 	var clients sync.WaitGroup
 	for n := range 8 {
 		seed := rnd.Uint64()
@@ -42,25 +42,25 @@ func storm(b *bench, rnd *rand.Rand) {
 	}
 	clients.Wait()
 	time.Sleep(10 * time.Second)
-	b.expect("", "", "", "", "")
+	b.wantValues("", "", "", "", "")
 	if g.grants < 50 {
 		b.Errorf("only %d grants", g.grants)
 	}
 }
 
 // disturb makes up to two masters fail for a while.
-func disturb(b *bench, rnd *rand.Rand) {
+func disturb(b *fixture, rnd *rand.Rand) {
 	for _, i := range rnd.Perm(len(b.masters))[:rnd.IntN(3)] {
 		m := b.masters[i]
 		switch rnd.IntN(3) {
 		case 0:
 			m.hang()
-			defer m.wake()
+			defer m.resume()
 		case 1:
-			m.away()
-			defer m.back()
+			m.refuseConnections()
+			defer m.acceptConnections()
 		case 2:
-			m.set(func(f *fakeMaster) { f.loseReplies = 3 })
+			m.change(func(f *fakeMaster) { f.loseReplies = 3 })
 		}
 	}
 	time.Sleep(time.Duration(rnd.IntN(600)) * time.Millisecond)
@@ -68,7 +68,7 @@ func disturb(b *bench, rnd *rand.Rand) {
 
 // referee reports two holders at once.
 type referee struct {
-	*bench
+	*fixture
 	mu     sync.Mutex
 	holder string
 	until  time.Time
@@ -85,24 +85,24 @@ func (g *referee) client(ctx context.Context, l *Locker, name string, rnd *rand.
 			time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
 			continue
 		}
-		g.enter(token, got.Validity)
+		g.noteGrant(token, got.Validity)
 		time.Sleep(time.Duration(rnd.Int64N(int64(got.Validity))))
 		if rnd.IntN(2) == 0 {
 			if more, err := l.Extend(ctx, job, token, ttl); err == nil {
-				g.stay(token, more.Validity)
+				g.noteExtension(token, more.Validity)
 			}
 		}
-		g.leave(token)
+		g.noteRelease(token)
 		if err := l.Unlock(context.Background(), job, token); err != nil && !errors.Is(err, ErrNotHeld) {
-			var none *NoQuorumError
-			if !errors.As(err, &none) {
+			var noQuorum *NoQuorumError
+			if !errors.As(err, &noQuorum) {
 				g.Errorf("UNLOCK: %v", err)
 			}
 		}
 	}
 }
 
-func (g *referee) enter(token string, validity time.Duration) {
+func (g *referee) noteGrant(token string, validity time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.holder != "" && time.Now().Before(g.until) {
@@ -112,7 +112,7 @@ func (g *referee) enter(token string, validity time.Duration) {
 	g.grants++
 }
 
-func (g *referee) stay(token string, validity time.Duration) {
+func (g *referee) noteExtension(token string, validity time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.holder != token && g.holder != "" && time.Now().Before(g.until) {
@@ -121,7 +121,7 @@ func (g *referee) stay(token string, validity time.Duration) {
 	g.holder, g.until = token, time.Now().Add(validity)
 }
 
-func (g *referee) leave(token string) {
+func (g *referee) noteRelease(token string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.holder == token {
@@ -129,26 +129,26 @@ func (g *referee) leave(token string) {
 	}
 }
 
-// TestNothingIsReplacedTwice lets clients of two proxies add words to a value in such a storm. The
+// TestUpdatesAreMadeOnce lets clients of two proxies add words to a value in such a storm. The
 // value has each confirmed word once, and any other word at most once.
-func TestNothingIsReplacedTwice(t *testing.T) {
+func TestUpdatesAreMadeOnce(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			inBubble(t, 5, func(b *bench) { stormOfWords(b, rand.New(rand.NewPCG(seed, 3))) })
+			inBubble(t, 5, func(b *fixture) { appendWordsInStorm(b, rand.New(rand.NewPCG(seed, 3))) })
 		})
 	}
 }
 
-func stormOfWords(b *bench, rnd *rand.Rand) {
+func appendWordsInStorm(b *fixture, rnd *rand.Rand) {
 	ctx, stop := context.WithTimeout(b.Context(), 5*time.Second)
 	defer stop()
 	for _, m := range b.masters {
-		m.slow(time.Duration(rnd.IntN(4)) * time.Millisecond)
-		m.set(func(f *fakeMaster) { f.unsteady = 2 * time.Millisecond })
+		m.setLatency(time.Duration(rnd.IntN(4)) * time.Millisecond)
+		m.change(func(f *fakeMaster) { f.jitter = 2 * time.Millisecond })
 	}
 	proxies := []*Cluster{b.cluster, b.newCluster()}
 	var mu sync.Mutex
-	answered := map[string]bool{}
+	confirmed := map[string]bool{}
 	var clients sync.WaitGroup
 	for n := range 6 {
 		clients.Go(func() {
@@ -164,7 +164,7 @@ func stormOfWords(b *bench, rnd *rand.Rand) {
 					continue // the word was not added
 				}
 				mu.Lock()
-				answered[word] = err == nil
+				confirmed[word] = err == nil
 				mu.Unlock()
 				time.Sleep(10 * time.Millisecond)
 			}
@@ -177,20 +177,20 @@ func stormOfWords(b *bench, rnd *rand.Rand) {
 	time.Sleep(10 * time.Second)
 	looks, err := b.cluster.Read(b.Context(), []Key{job})
 	b.wantErr(err, nil)
-	times := map[string]int{}
+	occurrences := map[string]int{}
 	for word := range strings.SplitAfterSeq(looks[0].Value, " ") {
-		times[word]++
+		occurrences[word]++
 	}
-	delete(times, "")
+	delete(occurrences, "")
 	made := 0
-	for word, sure := range answered {
-		if n := times[word]; n > 1 || sure && n == 0 {
-			b.Errorf("%s: answered %v, and %d times there", word, sure, n)
+	for word, isConfirmed := range confirmed {
+		if n := occurrences[word]; n > 1 || isConfirmed && n == 0 {
+			b.Errorf("%s: answered %v, and %d times there", word, isConfirmed, n)
 		}
-		made += times[word]
-		delete(times, word)
+		made += occurrences[word]
+		delete(occurrences, word)
 	}
-	if len(times) > 0 || made < 50 {
-		b.Errorf("%d words; of some it was said that they are not there: %v", made, times)
+	if len(occurrences) > 0 || made < 50 {
+		b.Errorf("%d words; of some it was said that they are not there: %v", made, occurrences)
 	}
 }

@@ -37,8 +37,8 @@ func startMasters(t *testing.T, n int) ([]*miniredis.Miniredis, *Cluster) {
 	return masters, runCluster(t, Options{Masters: urls, FreshStart: true})
 }
 
-// begunCluster runs a cluster, on masters that may reply slowly, until the test ends.
-func begunCluster(t testing.TB, opts Options) *Cluster {
+// startCluster runs a cluster, on masters that may reply slowly, until the test ends.
+func startCluster(t testing.TB, opts Options) *Cluster {
 	t.Helper()
 	opts.MasterTimeout = 5 * time.Second
 	c, err := NewCluster(opts)
@@ -52,10 +52,10 @@ func begunCluster(t testing.TB, opts Options) *Cluster {
 	return c
 }
 
-// runCluster is begunCluster, and waits until the cluster is ready.
+// runCluster is startCluster, and waits until the cluster is ready.
 func runCluster(t testing.TB, opts Options) *Cluster {
 	t.Helper()
-	c := begunCluster(t, opts)
+	c := startCluster(t, opts)
 	ready, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	if !c.Ready(ready) {
@@ -72,7 +72,7 @@ func (c *Cluster) mustTake(t *testing.T, key Key) {
 }
 
 // takeFree takes a lock that no client holds. If a majority agrees too late because the machine is
-// busy, takeFree tries again until the rest of the last try is removed.
+// busy, takeFree tries again until the cells of the last try are removed.
 func (c *Cluster) takeFree(t *testing.T, key Key) error {
 	t.Helper()
 	for wasLate := false; ; wasLate = true {
@@ -85,8 +85,8 @@ func (c *Cluster) takeFree(t *testing.T, key Key) error {
 }
 
 func isLate(err error) bool {
-	none, is := errors.AsType[*NoQuorumError](err)
-	return is && none.Late > 0
+	noQuorum, ok := errors.AsType[*NoQuorumError](err)
+	return ok && noQuorum.Late > 0
 }
 
 // TestWrongType checks that a key that is not a string counts as held by another client, and is not
@@ -151,7 +151,7 @@ func TestServerBeforeRedis7(t *testing.T) {
 	}
 }
 
-func TestScriptFlushIsSurvived(t *testing.T) {
+func TestReleaseAfterScriptFlush(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	c.mustTake(t, job)
 	for _, m := range masters {
@@ -174,13 +174,13 @@ func TestDatabases(t *testing.T) {
 	}
 }
 
-func TestErrorReplyIsAVoteThatFailed(t *testing.T) {
+func TestErrorReplyIsNoVote(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	masters[0].SetError("OOM command not allowed when used memory > 'maxmemory'.")
 	masters[1].SetError("LOADING Redis is loading the dataset in memory")
 	_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}})
-	none, ok := err.(*NoQuorumError)
-	if !ok || none.Answered != 1 {
+	noQuorum, ok := err.(*NoQuorumError)
+	if !ok || noQuorum.Answered != 1 {
 		t.Fatalf("got %v, want no quorum with one answer", err)
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// Mark notifies a client that has read a key when the key may have changed; see package watch.
+// Mark watches a key that a client has read, and reports when the key may have changed; see package
+// watch.
 type (
 	Mark   = watch.ChangeWatch
 	Report = watch.Report
@@ -20,17 +21,17 @@ const (
 	Unwatched   = watch.Unwatched
 )
 
-// Mark creates a mark for a key.
-func (c *Cluster) Mark(key Key, tell func(Report)) *Mark {
-	return c.masterSet().watcher.Mark(key.DB, key.cellName(), tell)
+// Mark creates a Mark for a key, which calls notify with each report.
+func (c *Cluster) Mark(key Key, notify func(Report)) *Mark {
+	return c.masterSet().watcher.Mark(key.DB, key.cellName(), notify)
 }
 
 // Availability returns the masters' part of the availability of locks.
 func (c *Cluster) Availability() availability.Inputs {
-	set, u := c.masterSet(), c.underway.Load()
+	set, u := c.masterSet(), c.currentChange.Load()
 	at, known := c.CurrentLocation()
 	return availability.Inputs{
 		Masters: len(set.masters), Voting: countVoting(set.masters), Place: at.Place, Known: known,
-		Changing: u != nil && time.Since(u.began) < changePatience || c.IsLeavingMasters(),
+		Changing: u != nil && time.Since(u.start) < changePatience || c.IsLeavingMasters(),
 	}
 }

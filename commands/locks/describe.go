@@ -39,10 +39,10 @@ func describe(key string, h quorum.Holding) Lock {
 	if h.Status == quorum.StatusHeld {
 		l.Left = h.Left
 	}
-	if who, known := h.Holder.(*command.Identity); known {
-		l.Since, l.Name = h.Since, who.Name
-		if who.Addr != nil {
-			l.Addr = who.Addr.String()
+	if identity, isKnown := h.Holder.(*command.Identity); isKnown {
+		l.Since, l.Name = h.Since, identity.Name
+		if identity.Addr != nil {
+			l.Addr = identity.Addr.String()
 		}
 	}
 	return l

@@ -18,7 +18,7 @@ var (
 	errTimeout    = errors.New("ERR timeout is not an integer or out of range")
 )
 
-// generateToken is the token that makes the proxy generate one, as * does in XADD.
+// generateToken is the argument with which the proxy generates the token, like * in XADD.
 const generateToken = "*"
 
 // lockArgs holds the arguments of LOCK, UNLOCK or EXTEND.
@@ -32,15 +32,15 @@ type lockArgs struct {
 
 // grammar defines which options a command accepts, and the limit of its TTL.
 type grammar struct {
-	name   string // in lower case, for error texts
-	takes  bool   // it takes a lock, so it accepts BLOCK ms and FENCE
-	maxTTL time.Duration
+	name      string // in lower case, for error texts
+	takesLock bool   // it takes a lock, so it accepts BLOCK ms and FENCE
+	maxTTL    time.Duration
 }
 
 // parse reads the key, the token and the options, which come in any order and case, each at most
 // once. A TTL is required.
 func (g grammar) parse(args [][]byte) (lockArgs, error) {
-	if err := checkNames(g.name, args); err != nil {
+	if err := checkNotEmpty(g.name, args); err != nil {
 		return lockArgs{}, err
 	}
 	parsed := lockArgs{key: string(args[1]), token: string(args[2])}
@@ -54,7 +54,7 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 			continue
 		}
 		isTTL := (word == "px" || word == "ex") && parsed.ttl == 0
-		isWait := word == "block" && g.takes && !blocks
+		isWait := word == "block" && g.takesLock && !blocks
 		var err error
 		switch {
 		case !isTTL && !isWait:
@@ -79,20 +79,20 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 }
 
 // flag returns the field of an option without a value, or nil.
-func (g grammar) flag(of *lockArgs, word string) *bool {
+func (g grammar) flag(args *lockArgs, word string) *bool {
 	switch {
 	case word == "at":
-		return &of.at
-	case word == "fence" && g.takes:
-		return &of.fence
+		return &args.at
+	case word == "fence" && g.takesLock:
+		return &args.fence
 	default:
 		return nil
 	}
 }
 
-// checkNames rejects an empty key or token, which probably comes from a variable that was not set.
-// With it, all clients would share one lock, or one token.
-func checkNames(command string, args [][]byte) error {
+// checkNotEmpty rejects an empty key or token, which probably comes from a variable that was not
+// set. With it, all clients would share one lock, or one token.
+func checkNotEmpty(command string, args [][]byte) error {
 	switch {
 	case len(args[1]) == 0:
 		return fmt.Errorf("ERR empty key in '%s' command", command)

@@ -109,7 +109,7 @@ var lockOptions = []struct {
 }
 
 func TestLockOptions(t *testing.T) {
-	g := grammar{name: "lock", takes: true, maxTTL: day}
+	g := grammar{name: "lock", takesLock: true, maxTTL: day}
 	for _, test := range lockOptions {
 		var options []string
 		if test.options != "" {
@@ -159,7 +159,7 @@ func parseOptions(g grammar, options []string) string {
 
 // TestSyntaxErrorsNameTheWord checks that an error names the wrong word, as the client wrote it.
 func TestSyntaxErrorsNameTheWord(t *testing.T) {
-	g := grammar{name: "lock", takes: true, maxTTL: day}
+	g := grammar{name: "lock", takesLock: true, maxTTL: day}
 	for words, want := range map[string]string{
 		"LOCK k PX 1000 token":           "unexpected '1000'",
 		"LOCK PX 1000 k token":           "unexpected 'k'",
@@ -200,14 +200,14 @@ func FuzzLockGrammar(f *testing.F) {
 	for _, test := range lockOptions {
 		f.Add(strings.ReplaceAll(test.options, " ", "\n"), day.Milliseconds(), true)
 	}
-	f.Fuzz(func(t *testing.T, options string, maxMillis int64, takes bool) {
-		checkGrammar(t, strings.Split(options, "\n"), maxMillis, takes)
+	f.Fuzz(func(t *testing.T, options string, maxMillis int64, takesLock bool) {
+		checkGrammar(t, strings.Split(options, "\n"), maxMillis, takesLock)
 	})
 }
 
-// TestLockGrammarAgainstDumb repeats FuzzLockGrammar with random sequences of meaningful words,
+// TestLockGrammarAgainstSimple repeats FuzzLockGrammar with random sequences of meaningful words,
 // which find more than random bytes.
-func TestLockGrammarAgainstDumb(t *testing.T) {
+func TestLockGrammarAgainstSimple(t *testing.T) {
 	words := []string{"px", "PX", "ex", "Ex", "block", "BLOCK", "at", "AT", "fence", "Fence", "nx", "", "0", "1",
 		"-1", "01", "5000", "86400", "86401",
 		"86400000", "86400001", "9223372036854", "9223372036855", "9223372036854775807", "9223372036854775808", "x"}
@@ -221,17 +221,17 @@ func TestLockGrammarAgainstDumb(t *testing.T) {
 	}
 }
 
-func checkGrammar(t *testing.T, options []string, maxMillis int64, takes bool) {
+func checkGrammar(t *testing.T, options []string, maxMillis int64, takesLock bool) {
 	t.Helper()
 	maxMillis = min(max(maxMillis, 1), int64(1<<63-1)/int64(time.Millisecond)) // the range of a Duration
-	g := grammar{name: "lock", takes: takes, maxTTL: time.Duration(maxMillis) * time.Millisecond}
-	if got, want := parseOptions(g, options), dumbOptions(options, maxMillis, takes); got != want {
-		t.Errorf("%q, limit %d ms, takes %v: %q, want %q", options, maxMillis, takes, got, want)
+	g := grammar{name: "lock", takesLock: takesLock, maxTTL: time.Duration(maxMillis) * time.Millisecond}
+	if got, want := parseOptions(g, options), simpleOptions(options, maxMillis, takesLock); got != want {
+		t.Errorf("%q, limit %d ms, takes %v: %q, want %q", options, maxMillis, takesLock, got, want)
 	}
 }
 
-// dumbOptions implements the grammar with regular expressions and unlimited numbers.
-func dumbOptions(options []string, maxMillis int64, takes bool) string {
+// simpleOptions implements the grammar with regular expressions and unlimited numbers.
+func simpleOptions(options []string, maxMillis int64, takesLock bool) string {
 	ttl, wait, at, fence := "", "", "", ""
 	for len(options) > 0 {
 		pair := options[:min(2, len(options))]
@@ -240,17 +240,17 @@ func dumbOptions(options []string, maxMillis int64, takes bool) string {
 		case strings.EqualFold(pair[0], "at") && at == "":
 			at = ", and when"
 			continue
-		case strings.EqualFold(pair[0], "fence") && fence == "" && takes:
+		case strings.EqualFold(pair[0], "fence") && fence == "" && takesLock:
 			fence = ", with a fence"
 			continue
 		case len(pair) < 2:
 			return badSyntax
-		case dumbTTL.MatchString(pair[0]) && ttl == "":
-			if ttl = dumbTime(pair[0], pair[1], maxMillis); strings.HasPrefix(ttl, "ERR") {
+		case simpleTTL.MatchString(pair[0]) && ttl == "":
+			if ttl = simpleTime(pair[0], pair[1], maxMillis); strings.HasPrefix(ttl, "ERR") {
 				return ttl
 			}
-		case dumbBlock.MatchString(pair[0]) && wait == "" && takes:
-			if wait = dumbWait(pair[1]); strings.HasPrefix(wait, "ERR") {
+		case simpleBlock.MatchString(pair[0]) && wait == "" && takesLock:
+			if wait = simpleWait(pair[1]); strings.HasPrefix(wait, "ERR") {
 				return wait
 			}
 		default:
@@ -265,13 +265,13 @@ func dumbOptions(options []string, maxMillis int64, takes bool) string {
 }
 
 var (
-	dumbTTL    = regexp.MustCompile(`\A[pPeE][xX]\z`)
-	dumbBlock  = regexp.MustCompile(`\A[bB][lL][oO][cC][kK]\z`)
-	dumbDigits = regexp.MustCompile(`\A(0|-?[1-9][0-9]*)\z`)
+	simpleTTL    = regexp.MustCompile(`\A[pPeE][xX]\z`)
+	simpleBlock  = regexp.MustCompile(`\A[bB][lL][oO][cC][kK]\z`)
+	simpleDigits = regexp.MustCompile(`\A(0|-?[1-9][0-9]*)\z`)
 )
 
-func dumbTime(unit, value string, maxMillis int64) string {
-	millis, ok := dumbInt(value)
+func simpleTime(unit, value string, maxMillis int64) string {
+	millis, ok := simpleInt(value)
 	if !ok {
 		return notInteger
 	}
@@ -287,8 +287,8 @@ func dumbTime(unit, value string, maxMillis int64) string {
 	return fmt.Sprint(time.Duration(millis.Int64()) * time.Millisecond)
 }
 
-func dumbWait(text string) string {
-	millis, ok := dumbInt(text)
+func simpleWait(text string) string {
+	millis, ok := simpleInt(text)
 	nanos := new(big.Int).Mul(millis, big.NewInt(1e6))
 	switch {
 	case !ok, millis.Sign() > 0 && !nanos.IsInt64():
@@ -301,9 +301,9 @@ func dumbWait(text string) string {
 	return fmt.Sprintf(", waiting %v", time.Duration(nanos.Int64()))
 }
 
-// dumbInt reads a 64-bit number in the only form that Redis writes.
-func dumbInt(text string) (n *big.Int, ok bool) {
-	n, ok = new(big.Int), dumbDigits.MatchString(text)
+// simpleInt reads a 64-bit number in the form that Redis writes.
+func simpleInt(text string) (n *big.Int, ok bool) {
+	n, ok = new(big.Int), simpleDigits.MatchString(text)
 	if ok {
 		n.SetString(text, 10)
 	}

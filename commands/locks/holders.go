@@ -27,18 +27,18 @@ type HoldersOptions struct {
 	Audit  *command.Audit
 }
 
-// Holders implements the commands for operators, and WAIT. LOCKINFO and LOCKLIST return who holds
-// locks, FORCEUNLOCK releases a lock regardless of its holder, and WAIT waits for further masters.
-// No command returns a token. Holders is safe for concurrent use.
+// Holders implements the commands for operators, and WAIT. LOCKINFO and LOCKLIST return the holders
+// of locks, FORCEUNLOCK releases a lock regardless of its holder, and WAIT waits for further
+// masters. No command returns a token. Holders is safe for concurrent use.
 type Holders struct {
 	opts HoldersOptions
-	// turn holds one token while a LOCKLIST runs, because only one runs at a time.
-	turn chan struct{}
+	// listSlot holds one token while a LOCKLIST runs, because only one runs at a time.
+	listSlot chan struct{}
 }
 
 // NewHolders returns Holders with these options.
 func NewHolders(opts HoldersOptions) *Holders {
-	return &Holders{opts: opts, turn: make(chan struct{}, 1)}
+	return &Holders{opts: opts, listSlot: make(chan struct{}, 1)}
 }
 
 // Commands returns LOCKINFO, LOCKLIST and FORCEUNLOCK.
@@ -77,12 +77,12 @@ func (h *Holders) info(c command.Call) {
 		c.Out.Error("ERR empty key in 'lockinfo' command")
 		return
 	}
-	found, err := h.opts.Locks.Holdings(c.Ctx, []quorum.Key{h.opts.Place(c.Client.DB, key)})
+	holdings, err := h.opts.Locks.Holdings(c.Ctx, []quorum.Key{h.opts.Place(c.Client.DB, key)})
 	if err != nil {
 		c.Out.Fail(err)
 		return
 	}
-	writeLock(c.Out, describe("", found[0]))
+	writeLock(c.Out, describe("", holdings[0]))
 }
 
 // force implements FORCEUNLOCK key.

@@ -1,5 +1,5 @@
 // Package locks implements the proxy's own commands on locks. lock.go has LOCK, UNLOCK, EXTEND and
-// FENCE, grammar.go their grammar, and unmoved.go their replies while the locks are at the
+// FENCE, grammar.go their grammar, and atupstream.go their replies while the locks are at the
 // upstream. holders.go, locklist.go and wait.go have LOCKINFO, LOCKLIST, FORCEUNLOCK and WAIT.
 package locks
 
@@ -86,7 +86,7 @@ func (l *Locking) lock(c command.Call) {
 	if arrived.IsZero() {
 		arrived = time.Now()
 	}
-	g := grammar{name: "lock", takes: true, maxTTL: l.MaxTTL()}
+	g := grammar{name: "lock", takesLock: true, maxTTL: l.MaxTTL()}
 	parsed, err := g.parse(c.Args)
 	if err != nil {
 		c.SyntaxError(err.Error())
@@ -98,9 +98,9 @@ func (l *Locking) lock(c command.Call) {
 	}
 	value := contents.EncodeText(parsed.token)
 	if parsed.wait != 0 {
-		watched, stop := c.Client.WaitFor(c.Ctx)
+		waitCtx, stop := c.Client.WaitFor(c.Ctx)
 		defer stop()
-		c.Ctx = watched
+		c.Ctx = waitCtx
 	}
 	key := l.Place(c.Client.DB, parsed.key)
 	got, err := l.Locks.Lock(c.Ctx, quorum.LockRequest{
@@ -121,12 +121,12 @@ func (l *Locking) lock(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	shown := ""
+	shownToken := ""
 	if generated || parsed.fence {
-		shown = parsed.token
+		shownToken = parsed.token
 	}
-	parsed.answer(got, arrived, shown, c.Out) // first: the validity counts down until the reply is sent
-	client, name := c.Client, parsed.key      // copied so that the closure does not retain the call
+	parsed.answer(got, arrived, shownToken, c.Out) // first: the validity counts down until the reply is sent
+	client, name := c.Client, parsed.key           // copied so that the closure does not retain the call
 	l.Audit.Note(command.AuditGranted, client, key.DB, name)
 	c.Out.IfUndelivered(func() {
 		l.Locks.Withdraw([]quorum.Key{key}, got)
@@ -170,7 +170,7 @@ func (a lockArgs) answer(got quorum.Granted, arrived time.Time, token string, ou
 
 // unlock implements UNLOCK key token.
 func (l *Locking) unlock(c command.Call) {
-	if err := checkNames("unlock", c.Args); err != nil {
+	if err := checkNotEmpty("unlock", c.Args); err != nil {
 		c.Out.Error(err.Error())
 		return
 	}

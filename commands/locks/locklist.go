@@ -17,14 +17,14 @@ import (
 const (
 	// defaultCount and maxCount are the default and the highest COUNT of a LOCKLIST.
 	defaultCount, maxCount = 100, 1000
-	// atOnce limits how many keys one request reads from the masters: values may be large.
-	atOnce = 50
-	// listTime limits a LOCKLIST, including its wait for another one.
-	listTime = 10 * time.Second
+	// readBatch limits how many keys one request reads from the masters: values may be large.
+	readBatch = 50
+	// listTimeout limits a LOCKLIST, including its wait for another LOCKLIST.
+	listTimeout = 10 * time.Second
 )
 
-// errSlow is the cause of a context that ends because a LOCKLIST took too long.
-var errSlow = fmt.Errorf("cannot list the locks: it took longer than %v; use MATCH or a smaller COUNT", listTime)
+// errListTimeout is the cause of a LOCKLIST that took too long.
+var errListTimeout = fmt.Errorf("cannot list the locks: it took longer than %v; use MATCH or a smaller COUNT", listTimeout)
 
 // listOptions holds the options of a LOCKLIST.
 type listOptions struct {
@@ -32,16 +32,17 @@ type listOptions struct {
 	count int
 }
 
-// parseListing reads [MATCH glob] [COUNT n]. failed is an error reply in Redis' wording, or empty.
-func parseListing(options [][]byte) (w listOptions, failed string) {
+// parseListOptions reads [MATCH glob] [COUNT n]. errText is an error reply in Redis' wording, or
+// empty.
+func parseListOptions(options [][]byte) (w listOptions, errText string) {
 	w.count = defaultCount
-	seen := map[string]bool{}
+	given := map[string]bool{}
 	for ; len(options) > 0; options = options[2:] {
 		word := syntax.Lower(options[0])
-		if len(options) < 2 || seen[word] {
+		if len(options) < 2 || given[word] {
 			return w, syntax.ErrSyntax
 		}
-		seen[word] = true
+		given[word] = true
 		switch word {
 		case "match":
 			w.match = string(options[1])
@@ -58,7 +59,7 @@ func parseListing(options [][]byte) (w listOptions, failed string) {
 			return w, syntax.ErrSyntax
 		}
 	}
-	if !seen["match"] {
+	if !given["match"] {
 		w.match = "*"
 	}
 	return w, ""
@@ -66,12 +67,12 @@ func parseListing(options [][]byte) (w listOptions, failed string) {
 
 // list implements LOCKLIST [MATCH glob] [COUNT n].
 func (h *Holders) list(c command.Call) {
-	want, failed := parseListing(c.Args[1:])
-	if failed != "" {
-		c.SyntaxError(failed)
+	options, errText := parseListOptions(c.Args[1:])
+	if errText != "" {
+		c.SyntaxError(errText)
 		return
 	}
-	l := h.listing(c.Client.DB, want)
+	l := h.listing(c.Client.DB, options)
 	l.client = c.Client
 	err := l.collect(c.Ctx)
 	if err != nil {
@@ -81,23 +82,23 @@ func (h *Holders) list(c command.Call) {
 	}
 	h.opts.Logger.Info("LOCKLIST", "locks", len(l.found), c.Client.LogAttr())
 	c.Out.Array(len(l.found))
-	for _, one := range l.found {
-		writeLock(c.Out, one)
+	for _, lock := range l.found {
+		writeLock(c.Out, lock)
 	}
 }
 
 // Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a
 // client with all permissions. It takes at most ten seconds, or until ctx ends.
 //
-// Errors: those of quorum.Cluster.Names and Holdings, or a timeout.
+// Errors: the errors of quorum.Cluster.Names and Holdings, or a timeout.
 func (h *Holders) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
 	l := h.listing(db, listOptions{match, count})
 	err := l.collect(ctx)
 	return l.found, err
 }
 
-func (h *Holders) listing(db int, want listOptions) listing {
-	return listing{Holders: h, listOptions: want, db: db, listed: map[string]bool{}, pattern: keys.Compile(want.match)}
+func (h *Holders) listing(db int, options listOptions) listing {
+	return listing{Holders: h, listOptions: options, db: db, listed: map[string]bool{}, pattern: keys.Compile(options.match)}
 }
 
 // listing is a running LOCKLIST. It belongs to one goroutine.
@@ -114,50 +115,50 @@ type listing struct {
 
 // collect searches the masters until there are enough locks. Only one LOCKLIST runs at a time.
 func (l *listing) collect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, listTime, errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, listTimeout, errListTimeout)
 	defer cancel()
 	select {
-	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
+	case l.listSlot <- struct{}{}:
+		defer func() { <-l.listSlot }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	err := l.opts.Locks.Names(ctx, l.db, func(names []string) (bool, error) {
-		fitting, err := l.matching(ctx, names)
+		matches, err := l.matching(ctx, names)
 		if err != nil {
 			return false, err
 		}
-		for part := range slices.Chunk(fitting, atOnce) {
-			if err := l.add(ctx, part); err != nil || len(l.found) == l.count {
+		for batch := range slices.Chunk(matches, readBatch) {
+			if err := l.add(ctx, batch); err != nil || len(l.found) == l.count {
 				return false, err
 			}
 		}
 		return true, nil
 	})
-	if cause := context.Cause(ctx); cause != nil && errors.Is(cause, errSlow) {
-		return errSlow
+	if cause := context.Cause(ctx); cause != nil && errors.Is(cause, errListTimeout) {
+		return errListTimeout
 	}
 	return err
 }
 
 // matching returns the clients' keys that match the pattern and are not listed yet.
-func (l *listing) matching(ctx context.Context, names []string) (fitting []string, err error) {
+func (l *listing) matching(ctx context.Context, names []string) (matches []string, err error) {
 	for _, name := range names {
-		key, ours := strings.CutPrefix(name, l.opts.Prefix)
-		if !ours || key == "" || l.listed[key] {
+		key, hasPrefix := strings.CutPrefix(name, l.opts.Prefix)
+		if !hasPrefix || key == "" || l.listed[key] {
 			continue
 		}
-		if fits, err := l.pattern.Match(key); err != nil {
+		if isMatch, err := l.pattern.Match(key); err != nil {
 			return nil, err
-		} else if fits {
-			fitting = append(fitting, key)
+		} else if isMatch {
+			matches = append(matches, key)
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 	}
-	slices.Sort(fitting)
-	return slices.Compact(fitting), nil
+	slices.Sort(matches)
+	return slices.Compact(matches), nil
 }
 
 // add lists the keys that the client may read and that a majority holds, or may hold.
@@ -166,15 +167,15 @@ func (l *listing) add(ctx context.Context, candidates []string) error {
 	if err != nil || len(readable) == 0 {
 		return err
 	}
-	places := make([]quorum.Key, len(readable))
+	lockKeys := make([]quorum.Key, len(readable))
 	for i, key := range readable {
-		places[i] = l.opts.Place(l.db, key)
+		lockKeys[i] = l.opts.Place(l.db, key)
 	}
-	found, err := l.opts.Locks.Holdings(ctx, places)
+	holdings, err := l.opts.Locks.Holdings(ctx, lockKeys)
 	if err != nil {
 		return err
 	}
-	for i, h := range found {
+	for i, h := range holdings {
 		if (h.Status == quorum.StatusHeld || h.Status == quorum.StatusUnclear) && len(l.found) < l.count {
 			l.found = append(l.found, describe(readable[i], h))
 			l.listed[readable[i]] = true

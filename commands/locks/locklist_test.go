@@ -23,8 +23,8 @@ import (
 type fakeLocks struct {
 	pages [][]string
 	// hangs is set if the masters do not answer.
-	hangs bool
-	asked int // keys of Holdings
+	hangs    bool
+	keysRead int // keys of Holdings
 }
 
 func (f *fakeLocks) Names(ctx context.Context, _ int, page func([]string) (bool, error)) error {
@@ -41,21 +41,21 @@ func (f *fakeLocks) Names(ctx context.Context, _ int, page func([]string) (bool,
 }
 
 func (f *fakeLocks) Holdings(_ context.Context, keys []quorum.Key) ([]quorum.Holding, error) {
-	f.asked += len(keys)
-	if len(keys) > atOnce {
+	f.keysRead += len(keys)
+	if len(keys) > readBatch {
 		return nil, errors.New("too many at once")
 	}
-	found := make([]quorum.Holding, len(keys))
+	holdings := make([]quorum.Holding, len(keys))
 	for i, key := range keys {
-		found[i] = quorum.Holding{Status: quorum.StatusHeld, Left: time.Second}
+		holdings[i] = quorum.Holding{Status: quorum.StatusHeld, Left: time.Second}
 		for word, status := range map[string]quorum.Status{"free": quorum.StatusFree, "split": quorum.StatusSplit,
 			"open": quorum.StatusUnclear} {
 			if strings.Contains(key.Name, word) {
-				found[i].Status = status
+				holdings[i].Status = status
 			}
 		}
 	}
-	return found, nil
+	return holdings, nil
 }
 
 func (*fakeLocks) Remove(context.Context, quorum.Key) (bool, error) { return true, nil }
@@ -73,8 +73,8 @@ func (upstream) Refusals(_ context.Context, questions [][]string) ([]string, err
 	return texts, nil
 }
 
-// asks runs a command, and returns its reply and the log.
-func asks(t *testing.T, h *Holders, log *bytes.Buffer, client *command.Client, words ...string) (reply, logged string) {
+// runCommand runs a command, and returns its reply and the log.
+func runCommand(t *testing.T, h *Holders, log *bytes.Buffer, client *command.Client, words ...string) (reply, logged string) {
 	t.Helper()
 	var out command.Reply
 	for _, cmd := range h.Commands() {
@@ -117,28 +117,28 @@ func TestList(t *testing.T) {
 		{"p:b", "p:a", "p:a", "other", "p:", "p:free", "p:split", "p:open"}, {"p:a", "p:secret", "p:c"}, many,
 		{"p:never"},
 	}}
-	all := newClient()
-	some := newClient()
-	some.Upstream = upstream{}
+	unrestricted := newClient()
+	restricted := newClient()
+	restricted.Upstream = upstream{}
 	for _, test := range []struct {
 		client *command.Client
 		words  string
 		want   []string
 		asked  int
 	}{
-		{all, "locklist match ?", []string{"a", "b", "c"}, 3},
-		{all, "locklist match [a-ps]* count 5", []string{"a", "b", "open", "c", "secret"}, 7}, // the second page repeats a
-		{all, "locklist match [a-ps]* count 6", []string{"a", "b", "open", "c", "secret", "many:000"}, 7 + atOnce},
-		{some, "locklist match s*", nil, 1},
-		{all, "locklist match secret", []string{"secret"}, 1},
-		{all, "locklist match other", nil, 0},
-		{all, "locklist match p:*", nil, 0},
+		{unrestricted, "locklist match ?", []string{"a", "b", "c"}, 3},
+		{unrestricted, "locklist match [a-ps]* count 5", []string{"a", "b", "open", "c", "secret"}, 7}, // the second page repeats a
+		{unrestricted, "locklist match [a-ps]* count 6", []string{"a", "b", "open", "c", "secret", "many:000"}, 7 + readBatch},
+		{restricted, "locklist match s*", nil, 1},
+		{unrestricted, "locklist match secret", []string{"secret"}, 1},
+		{unrestricted, "locklist match other", nil, 0},
+		{unrestricted, "locklist match p:*", nil, 0},
 	} {
 		h, log := newHolders(locks, "p:")
-		locks.asked = 0
-		reply, logged := asks(t, h, log, test.client, strings.Fields(test.words)...)
-		if got := keysIn(reply); !slices.Equal(got, test.want) || locks.asked != test.asked {
-			t.Errorf("%s: %q by %d looks, want %q by %d", test.words, got, locks.asked, test.want, test.asked)
+		locks.keysRead = 0
+		reply, logged := runCommand(t, h, log, test.client, strings.Fields(test.words)...)
+		if got := keysIn(reply); !slices.Equal(got, test.want) || locks.keysRead != test.asked {
+			t.Errorf("%s: %q by %d looks, want %q by %d", test.words, got, locks.keysRead, test.want, test.asked)
 		}
 		want := fmt.Sprintf("level=INFO msg=LOCKLIST locks=%d client.addr=10.0.0.1:77 client.name=ann client.user=operator\n", len(test.want))
 		if !strings.HasSuffix(logged, want) {
@@ -152,7 +152,7 @@ func TestListTakesTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks := &fakeLocks{hangs: true}
 		h, _ := newHolders(locks, "")
-		began := time.Now()
+		start := time.Now()
 		replies := make(chan string)
 		for range 2 {
 			go func() {
@@ -167,8 +167,8 @@ func TestListTakesTooLong(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 		}
-		if took := time.Since(began); took != listTime {
-			t.Errorf("after %v", took)
+		if elapsed := time.Since(start); elapsed != listTimeout {
+			t.Errorf("after %v", elapsed)
 		}
 		locks.hangs = false // the turn was released
 		var out command.Reply

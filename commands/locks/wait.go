@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// lookPause is the time between two checks of a WAIT. A master that missed a change gets it within
+// checkPause is the time between two checks of a WAIT. A master that missed a change gets it within
 // some hundred milliseconds.
-const lookPause = 50 * time.Millisecond
+const checkPause = 50 * time.Millisecond
 
 // Wait returns the command WAIT of a proxy without an upstream.
 func (h *Holders) Wait() *command.Command {
@@ -23,36 +23,36 @@ func (h *Holders) Wait() *command.Command {
 // wait implements WAIT numreplicas timeout. A majority of the masters has every change that the
 // client got a reply to. WAIT counts the masters beyond that majority, as Redis counts replicas.
 func (h *Holders) wait(c command.Call) {
-	if refused := waitRefusal(c.Args[1:]); refused != "" {
-		c.Out.Error(refused)
+	if errText := waitRefusal(c.Args[1:]); errText != "" {
+		c.Out.Error(errText)
 		return
 	}
 	wanted, _ := syntax.Int(c.Args[1])
 	timeout, _ := syntax.Int(c.Args[2])
 	ctx, stop := c.Client.WaitFor(c.Ctx)
 	defer stop()
-	over := (<-chan time.Time)(nil) // 0 means no limit
+	timeoutC := (<-chan time.Time)(nil) // 0 means no limit
 	if timeout > 0 {
-		over = time.After(time.Duration(timeout) * time.Millisecond)
+		timeoutC = time.After(time.Duration(timeout) * time.Millisecond)
 	}
 	for {
-		have, err := h.extraMasters(ctx, c.Client)
+		extra, err := h.extraMasters(ctx, c.Client)
 		if err != nil {
 			c.Out.Fail(err)
 			return
 		}
-		if int64(have) >= wanted {
+		if int64(extra) >= wanted {
 			c.Client.Touched.Settle()
-			c.Out.Int(int64(have))
+			c.Out.Int(int64(extra))
 			return
 		}
 		select {
-		case <-time.After(lookPause):
-		case <-over:
+		case <-time.After(checkPause):
+		case <-timeoutC:
 			if _, known := c.Client.Touched.Keys(); !known {
 				c.Client.Touched.Settle()
 			}
-			c.Out.Int(int64(have))
+			c.Out.Int(int64(extra))
 			return
 		case <-ctx.Done():
 			c.Out.Fail(context.Cause(ctx))
@@ -64,36 +64,36 @@ func (h *Holders) wait(c command.Call) {
 // extraMasters counts the masters beyond a majority that agree with the majority on each key that
 // the client touched. It returns 0 if the keys are not known.
 func (h *Holders) extraMasters(ctx context.Context, client *command.Client) (int, error) {
-	touched, known := client.Touched.Keys()
-	if !known || len(touched) == 0 {
+	touchedKeys, known := client.Touched.Keys()
+	if !known || len(touchedKeys) == 0 {
 		return 0, nil
 	}
 	byDB := map[int][]quorum.Key{}
-	for _, key := range touched {
+	for _, key := range touchedKeys {
 		byDB[key.DB] = append(byDB[key.DB], h.opts.Place(key.DB, key.Name))
 	}
-	agree := map[string]int{} // on how many keys each master agrees with a majority
-	masters, have := 0, 0
+	agreements := map[string]int{} // on how many keys each master agrees with a majority
+	masters, extra := 0, 0
 	for _, keys := range byDB {
-		found, err := h.opts.Locks.Holdings(ctx, keys)
+		holdings, err := h.opts.Locks.Holdings(ctx, keys)
 		if err != nil {
 			return 0, err
 		}
-		for _, holding := range found {
+		for _, holding := range holdings {
 			masters = len(holding.Shares)
 			for _, share := range holding.Shares {
 				if share.State == statusNames[holding.Status] {
-					agree[share.Server]++
+					agreements[share.Server]++
 				}
 			}
 		}
 	}
-	for _, n := range agree {
-		if n == len(touched) {
-			have++
+	for _, n := range agreements {
+		if n == len(touchedKeys) {
+			extra++
 		}
 	}
-	return max(0, have-quorum.Majority(masters)), nil
+	return max(0, extra-quorum.Majority(masters)), nil
 }
 
 // waitRefusal returns the error for the numbers of a WAIT, of which the last is a time in

@@ -21,17 +21,17 @@ type Register struct {
 	Fails error
 	// Before is called before each round with its number, from 1.
 	Before func(round int)
-	// Meanwhile is called once, after the first run of a change that is made by ballot. It plays
+	// Meanwhile is called once, after the first run of a change that is made by ballot. It acts as
 	// another client that changes the key at the same time.
 	Meanwhile func()
 	// Later holds functions that are called one after the other while a client waits. If Behind is
-	// set, other clients are ahead of this client in the queues of all keys until the first call.
+	// set, other clients are before this client in the queues of all keys until the first call.
 	Later  []func()
 	Behind bool
-	// Promised reports whether the next ballot of each key has a promise, so that its first run
-	// does not know the remaining time.
+	// Promised is set if the next ballot of each key has a promise. Then its first run does not get
+	// the remaining time.
 	Promised bool
-	// guesses holds, by key, the token taken through this register, or the last value.
+	// guesses maps each key to the token taken through this register, or to the last value.
 	guesses map[quorum.Key]string
 	// Rounds lists the rounds so far.
 	Rounds []string
@@ -68,16 +68,16 @@ func (f *Register) round(format string, args ...any) error {
 	return f.Fails
 }
 
-func (f *Register) look(key quorum.Key) quorum.Look {
-	h, there := f.Held[key]
-	if !there {
+func (f *Register) read(key quorum.Key) quorum.Look {
+	h, exists := f.Held[key]
+	if !exists {
 		return quorum.Look{}
 	}
 	return quorum.Look{Present: true, Value: h.value, Left: h.left, Version: h.version}
 }
 
-// next begins a new change and returns the version of its values.
-func (f *Register) next() string {
+// nextVersion begins a new change and returns the version of its values.
+func (f *Register) nextVersion() string {
 	f.versions++
 	return f.version()
 }
@@ -90,14 +90,14 @@ func (f *Register) set(key quorum.Key, value string, left time.Duration) {
 
 // Read imitates the method of *quorum.Cluster.
 func (f *Register) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, error) {
-	if err := f.round("read %v", names(keys)); err != nil {
+	if err := f.round("read %v", keyNames(keys)); err != nil {
 		return nil, err
 	}
-	looks := make([]quorum.Look, len(keys))
+	values := make([]quorum.Look, len(keys))
 	for i, key := range keys {
-		looks[i] = f.look(key)
+		values[i] = f.read(key)
 	}
-	return looks, nil
+	return values, nil
 }
 
 // Watch imitates the method of *quorum.Cluster.
@@ -109,18 +109,18 @@ func (f *Register) Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Look,
 func (f *Register) Take(_ context.Context, t quorum.TakeRequest) (quorum.Granted, error) {
 	var all []string
 	for i := range t.Keys {
-		all = append(all, names(t.Keys[i:i+1])+" "+entryText(t.Tokens[i], t.TTL))
+		all = append(all, keyNames(t.Keys[i:i+1])+" "+entryText(t.Tokens[i], t.TTL))
 	}
 	if err := f.round("take %s", strings.Join(all, ", ")); err != nil {
 		return quorum.Granted{}, err
 	}
 	for _, key := range t.Keys {
-		if l := f.look(key); l.Present {
+		if l := f.read(key); l.Present {
 			l.Unknown, l.Left = true, 0
 			return quorum.Granted{}, &quorum.RefusedError{Err: quorum.ErrHeld, Current: l}
 		}
 	}
-	got := quorum.Granted{Validity: time.Second, Version: f.next()}
+	got := quorum.Granted{Validity: time.Second, Version: f.nextVersion()}
 	for i, key := range t.Keys {
 		f.set(key, t.Tokens[i], t.TTL)
 		f.guesses[key] = t.Tokens[i]
@@ -130,11 +130,11 @@ func (f *Register) Take(_ context.Context, t quorum.TakeRequest) (quorum.Granted
 
 // Release imitates the method of *quorum.Cluster.
 func (f *Register) Release(_ context.Context, key quorum.Key, token string) error {
-	if err := f.round("release %s %s", names([]quorum.Key{key}), token); err != nil {
+	if err := f.round("release %s %s", keyNames([]quorum.Key{key}), token); err != nil {
 		return err
 	}
 	delete(f.guesses, key)
-	if l := f.look(key); !l.Present || l.Value != token {
+	if l := f.read(key); !l.Present || l.Value != token {
 		return &quorum.RefusedError{Err: quorum.ErrNotHeld, Current: l}
 	}
 	delete(f.Held, key)
@@ -144,7 +144,7 @@ func (f *Register) Release(_ context.Context, key quorum.Key, token string) erro
 // Withdraw imitates the method of *quorum.Cluster.
 func (f *Register) Withdraw(keys []quorum.Key, got quorum.Granted) {
 	for _, key := range keys {
-		if h, there := f.Held[key]; there && h.version == got.Version {
+		if h, exists := f.Held[key]; exists && h.version == got.Version {
 			delete(f.Held, key)
 			delete(f.guesses, key)
 		}
@@ -155,16 +155,16 @@ func (f *Register) Withdraw(keys []quorum.Key, got quorum.Granted) {
 func (f *Register) Extend(
 	_ context.Context, key quorum.Key, token string, ttl time.Duration,
 ) (quorum.Granted, error) {
-	if err := f.round("extend %s %s", names([]quorum.Key{key}), entryText(token, ttl)); err != nil {
+	if err := f.round("extend %s %s", keyNames([]quorum.Key{key}), entryText(token, ttl)); err != nil {
 		return quorum.Granted{}, err
 	}
-	h, there := f.Held[key]
+	h, exists := f.Held[key]
 	switch {
 	case ttl >= 0 && ttl < 4*time.Millisecond:
 		return quorum.Granted{}, quorum.ErrTooShort
-	case !there || h.value != token:
-		return quorum.Granted{}, &quorum.RefusedError{Err: quorum.ErrNotHeld, Current: f.look(key)}
-	case longer(h.left, ttl):
+	case !exists || h.value != token:
+		return quorum.Granted{}, &quorum.RefusedError{Err: quorum.ErrNotHeld, Current: f.read(key)}
+	case isLonger(h.left, ttl):
 		return quorum.Granted{Validity: time.Second, Longer: true}, nil
 	}
 	h.left = ttl
@@ -172,7 +172,7 @@ func (f *Register) Extend(
 	return quorum.Granted{Validity: time.Second}, nil
 }
 
-func longer(left, ttl time.Duration) bool { return ttl >= 0 && (left < 0 || left > ttl) }
+func isLonger(left, ttl time.Duration) bool { return ttl >= 0 && (left < 0 || left > ttl) }
 
 // Update imitates the method of *quorum.Cluster.
 func (f *Register) Update(
@@ -182,13 +182,13 @@ func (f *Register) Update(
 	if expect != nil {
 		expected = " if " + *expect
 	}
-	if err := f.round("update %s%s", names([]quorum.Key{key}), expected); err != nil {
+	if err := f.round("update %s%s", keyNames([]quorum.Key{key}), expected); err != nil {
 		return quorum.Outcome{}, err
 	}
 	runs := 0
 	decide := func(l quorum.Look) (quorum.Decision, error) { runs++; return run(l) }
 	if f.Promised {
-		l := f.look(key)
+		l := f.read(key)
 		l.Unknown, l.Left = true, 0
 		if d, err := decide(l); err == nil && d.Do != quorum.Leave {
 			return f.changeOne(key, d), nil
@@ -197,7 +197,7 @@ func (f *Register) Update(
 		}
 	}
 	for {
-		d, err := decide(f.look(key))
+		d, err := decide(f.read(key))
 		switch {
 		case err != nil:
 			return quorum.Outcome{}, err
@@ -214,15 +214,15 @@ func (f *Register) Update(
 func (f *Register) UpdateAll(
 	_ context.Context, keys []quorum.Key, _ *string, run func([]quorum.Look) ([]quorum.Decision, error),
 ) (quorum.Outcome, error) {
-	if err := f.round("update %s", names(keys)); err != nil {
+	if err := f.round("update %s", keyNames(keys)); err != nil {
 		return quorum.Outcome{}, err
 	}
 	for {
-		looks := make([]quorum.Look, len(keys))
+		values := make([]quorum.Look, len(keys))
 		for i, key := range keys {
-			looks[i] = f.look(key)
+			values[i] = f.read(key)
 		}
-		decisions, err := run(looks)
+		decisions, err := run(values)
 		switch {
 		case err != nil:
 			return quorum.Outcome{}, err
@@ -231,7 +231,7 @@ func (f *Register) UpdateAll(
 			f.Meanwhile = nil
 			continue
 		}
-		out := quorum.Outcome{Decision: decisions[0], Granted: quorum.Granted{Version: f.next()}}
+		out := quorum.Outcome{Decision: decisions[0], Granted: quorum.Granted{Version: f.nextVersion()}}
 		for i, d := range decisions {
 			f.apply(keys[i], d)
 		}
@@ -241,7 +241,7 @@ func (f *Register) UpdateAll(
 
 // changeOne applies a decision for the only key of a change, and returns the outcome.
 func (f *Register) changeOne(key quorum.Key, d quorum.Decision) quorum.Outcome {
-	out := quorum.Outcome{Decision: d, Granted: quorum.Granted{Version: f.next()}}
+	out := quorum.Outcome{Decision: d, Granted: quorum.Granted{Version: f.nextVersion()}}
 	f.apply(key, d)
 	return out
 }
@@ -255,8 +255,8 @@ func (f *Register) apply(key quorum.Key, d quorum.Decision) {
 		delete(f.guesses, key)
 	default:
 		left := d.TTL
-		if h, there := f.Held[key]; d.KeepTTL {
-			if left = quorum.Endless; there {
+		if h, exists := f.Held[key]; d.KeepTTL {
+			if left = quorum.Endless; exists {
 				left = h.left
 			}
 		}
@@ -278,7 +278,7 @@ func (f *Register) Put(key, value string, ms int) {
 	if ms < 0 {
 		left = quorum.Endless
 	}
-	f.next()
+	f.nextVersion()
 	f.set(quorum.Key{Name: key}, value, left)
 }
 
@@ -287,8 +287,8 @@ func (f *Register) Remove(key string) { delete(f.Held, quorum.Key{Name: key}) }
 
 // Holds returns the value and the remaining milliseconds of a key as text, or "." if it is absent.
 func (f *Register) Holds(key string) string {
-	h, there := f.Held[quorum.Key{Name: key}]
-	if !there {
+	h, exists := f.Held[quorum.Key{Name: key}]
+	if !exists {
 		return "."
 	}
 	return entryText(h.value, h.left)
@@ -301,7 +301,7 @@ func entryText(value string, left time.Duration) string {
 	return fmt.Sprintf("%s:%d", value, left.Milliseconds())
 }
 
-func names(keys []quorum.Key) string {
+func keyNames(keys []quorum.Key) string {
 	all := make([]string, len(keys))
 	for i, k := range keys {
 		all[i] = fmt.Sprintf("%d/%s", k.DB, k.Name)

@@ -13,7 +13,7 @@ type Accept struct {
 	Name    string
 	Attempt Attempt
 	Ballot  Ballot
-	// Mark, unless it is empty, identifies the mark that the value replaces.
+	// Mark, unless it is empty, is the ballot of the mark that the value replaces.
 	Mark  Ballot
 	Value Value
 	// Next, unless it is empty, is a ballot that the cell promises at once.
@@ -22,14 +22,14 @@ type Accept struct {
 	//
 	// If Base is the last change of the previous value, the cell keeps its own expiry, or gets
 	// Until if that is later. In any other cell the expiry was measured: by the master's clock it
-	// is between Until and Until plus Near (Endless: never). The cell's own expiry is moved to the
-	// nearer limit.
-	Keep        bool
-	Base        Change
-	Until, Near time.Duration
+	// is between Until and Until plus Uncertainty (Endless: never). The cell's own expiry is moved
+	// to the nearer limit.
+	Keep               bool
+	Base               Change
+	Until, Uncertainty time.Duration
 	// Shared lets a cell of Base keep its remaining time plus Shift, in whole milliseconds. Until
-	// includes Shift. In any other cell the expiry was measured to be between Until minus Near and
-	// Until. It becomes Until unless the cell's own expiry is within these limits.
+	// includes Shift. In any other cell the expiry was measured to be between Until minus
+	// Uncertainty and Until. It becomes Until unless the cell's own expiry is within these limits.
 	Shared bool
 	Shift  time.Duration
 	// TTL is in whole milliseconds, or Endless.
@@ -41,15 +41,15 @@ type Accept struct {
 
 var acceptScript = luascript.New(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
 local now = redis.call('time')
-if not v or string.sub(v, 1, ` + luaInt(promiseHead) +
+if not v or string.sub(v, 1, ` + luaInt(promiseHeadSize) +
 	`) ~= ARGV[1] or now[1] * 1000 + math.floor(now[2] / 1000) > tonumber(ARGV[8]) then
   return {0, v, left, now[1], now[2]}
 end
 local base -- the last change of a cell whose value is kept
 if ARGV[5] == 'keep' and mark(v) == '` + registerTag + `' then
-  local ends = ` + luaInt(registerHead+3) + ` + ` + luaInt(changeSize) +
-	` * tonumber(string.sub(v, ` + luaInt(registerHead+2) + `, ` + luaInt(registerHead+3) + `))
-  base = string.sub(v, math.max(ends - ` + luaInt(changeSize-1) + `, ` + luaInt(registerHead+4) + `), ends)
+  local ends = ` + luaInt(registerHeadSize+3) + ` + ` + luaInt(changeSize) +
+	` * tonumber(string.sub(v, ` + luaInt(registerHeadSize+2) + `, ` + luaInt(registerHeadSize+3) + `))
+  base = string.sub(v, math.max(ends - ` + luaInt(changeSize-1) + `, ` + luaInt(registerHeadSize+4) + `), ends)
 end
 local new = '` + registerTag + `' .. attempt(v) .. ARGV[3] .. ARGV[2] .. ARGV[4]
 local own, ends = math.huge, math.huge
@@ -73,41 +73,41 @@ func (a Accept) Keys() []string { return []string{a.Name} }
 
 func (a Accept) Writes() bool { return true }
 
-func (a Accept) Words(whole bool) []any {
-	how, ends, shift := "px", pttl(a.TTL), ""
+func (a Accept) Words(withSource bool) []any {
+	how, ends, shift := "px", formatTTL(a.TTL), ""
 	if a.Keep {
-		how, ends = "keep", pttl(a.Until)
+		how, ends = "keep", formatTTL(a.Until)
 	}
 	if a.Shared {
-		shift = millis(a.Shift)
+		shift = formatMillis(a.Shift)
 	}
-	near := millis(a.Near + time.Millisecond - 1) // rounded up, because Until is rounded down
-	return acceptScript.Call(whole, a.Keys(),
+	near := formatMillis(a.Uncertainty + time.Millisecond - 1) // rounded up, because Until is rounded down
+	return acceptScript.Call(withSource, a.Keys(),
 		a.expectedPrefix(), string(a.Ballot), string(a.nextPromise()), a.Value.payload(),
-		how, ends, string(a.Base), millis(a.Deadline), shift, near)
+		how, ends, string(a.Base), formatMillis(a.Deadline), shift, near)
 }
 
 // keptTTL returns the remaining time of a value that keeps its expiry and replaces f.
 func (a Accept) keptTTL(now time.Duration, f Found) time.Duration {
 	const never = math.MaxInt64
-	least, own := a.Until, now+f.Left
-	if least == Endless {
-		least = never
+	earliest, current := a.Until, now+f.Left
+	if earliest == Endless {
+		earliest = never
 	}
 	if f.Left == Endless {
-		own = never
+		current = never
 	}
-	ends := least
+	ends := earliest
 	switch {
 	case f.Form != Register:
 	case a.Shared:
-		if own >= least-a.Near && own < least {
-			ends = own
+		if current >= earliest-a.Uncertainty && current < earliest {
+			ends = current
 		}
 	case f.Value.Last() == a.Base:
-		ends = max(least, own)
+		ends = max(earliest, current)
 	default:
-		ends = max(least, min(own, a.Until+a.Near))
+		ends = max(earliest, min(current, a.Until+a.Uncertainty))
 	}
 	if ends == never {
 		return Endless
@@ -118,9 +118,9 @@ func (a Accept) keptTTL(now time.Duration, f Found) time.Duration {
 // expectedPrefix returns the required beginning of the cell.
 func (a Accept) expectedPrefix() string {
 	if a.Mark != "" {
-		return markTag + string(a.Attempt) + a.Mark.wire()
+		return markTag + string(a.Attempt) + a.Mark.digits()
 	}
-	return registerTag + string(a.Attempt) + a.Ballot.wire()
+	return registerTag + string(a.Attempt) + a.Ballot.digits()
 }
 
 func (a Accept) nextPromise() Ballot {
@@ -150,7 +150,7 @@ func (a Accept) Apply(s *Store) Answer {
 	case shared && a.Shift != 0 && f.Left != Endless:
 		s.Put(a.Name, c, max(f.Left+a.Shift, time.Millisecond))
 	case shared, a.Keep && left == f.Left:
-		s.keep(a.Name, c)
+		s.replaceKeepingTTL(a.Name, c)
 	default:
 		s.Put(a.Name, c, left)
 	}

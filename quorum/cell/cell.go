@@ -32,8 +32,8 @@ type Cell struct {
 	Form Form
 	// Attempt is the incarnation, empty if the cell is absent or foreign.
 	Attempt Attempt
-	// Promised and Accepted belong to the register form. A mark holds its unique ballot in
-	// Promised.
+	// Promised and Accepted are the ballots of a cell in register form. The unique ballot of a mark
+	// is in Promised.
 	Promised, Accepted Ballot
 	// Value is the token of a plain cell, or the value in register form or of a foreign cell.
 	Value Value
@@ -81,10 +81,10 @@ type Value struct {
 // MaxChanges limits the changes that a value remembers.
 const MaxChanges = 32
 
-// Follow returns the value with the changes of the previous value and the change by.
-func (v Value) Follow(before Value, change Change) Value {
-	others := slices.DeleteFunc(slices.Clone(before.Changes), func(c Change) bool { return c.proxy() == change.proxy() })
-	v.Changes = append(others, change)
+// Follow returns v with the changes of the previous value, followed by change.
+func (v Value) Follow(previous Value, change Change) Value {
+	otherChanges := slices.DeleteFunc(slices.Clone(previous.Changes), func(c Change) bool { return c.proxy() == change.proxy() })
+	v.Changes = append(otherChanges, change)
 	if n := len(v.Changes); n > MaxChanges {
 		v.Changes = v.Changes[n-MaxChanges:]
 	}
@@ -99,11 +99,11 @@ func (v Value) Last() Change {
 	return v.Changes[len(v.Changes)-1]
 }
 
-// Knows reports whether the changes show if the last change that a proxy tried led to the value. It
-// is false if so many other proxies made changes since that this one may be forgotten.
-func (v Value) Knows(of Change) bool {
+// ShowsOutcomeOf reports whether Changes tells if this change, the last one that its proxy tried,
+// led to the value. It does not if MaxChanges other proxies may have changed the value since.
+func (v Value) ShowsOutcomeOf(change Change) bool {
 	return len(v.Changes) < MaxChanges ||
-		slices.ContainsFunc(v.Changes, func(c Change) bool { return c.proxy() == of.proxy() })
+		slices.ContainsFunc(v.Changes, func(c Change) bool { return c.proxy() == change.proxy() })
 }
 
 const (
@@ -113,9 +113,9 @@ const (
 	markTag     = "#m"
 	tagSize     = 2
 
-	plainHead    = tagSize + idDigits
-	promiseHead  = tagSize + 2*idDigits
-	registerHead = tagSize + 3*idDigits
+	plainHeadSize    = tagSize + idDigits
+	promiseHeadSize  = tagSize + 2*idDigits
+	registerHeadSize = tagSize + 3*idDigits
 )
 
 // Envelope returns a plain cell as a master stores it.
@@ -127,11 +127,11 @@ func (c Cell) String() string {
 	case Plain:
 		return Envelope(c.Attempt, c.Value.Text)
 	case Register:
-		return registerTag + string(c.Attempt) + c.Promised.wire() + c.Accepted.wire() + c.Value.payload()
+		return registerTag + string(c.Attempt) + c.Promised.digits() + c.Accepted.digits() + c.Value.payload()
 	case Blocking:
 		return blockingTag + string(c.Attempt)
 	case Mark:
-		return markTag + string(c.Attempt) + c.Promised.wire()
+		return markTag + string(c.Attempt) + c.Promised.digits()
 	case Foreign:
 		return c.Value.Text
 	default:
@@ -154,21 +154,21 @@ func (v Value) payload() string {
 
 // Parse decodes the value of a key. A value that no proxy wrote is foreign.
 func Parse(text string) Cell {
-	if len(text) >= plainHead && isID(text[tagSize:plainHead]) {
-		attempt := Attempt(text[tagSize:plainHead])
-		switch rest := text[plainHead:]; text[:tagSize] {
+	if len(text) >= plainHeadSize && isID(text[tagSize:plainHeadSize]) {
+		attempt := Attempt(text[tagSize:plainHeadSize])
+		switch body := text[plainHeadSize:]; text[:tagSize] {
 		case plainTag:
-			return Cell{Form: Plain, Attempt: attempt, Value: Value{Present: true, Text: rest}}
+			return Cell{Form: Plain, Attempt: attempt, Value: Value{Present: true, Text: body}}
 		case blockingTag:
-			if rest == "" {
+			if body == "" {
 				return Cell{Form: Blocking, Attempt: attempt}
 			}
 		case markTag:
-			if isID(rest) {
-				return Cell{Form: Mark, Attempt: attempt, Promised: ballotOf(rest)}
+			if isID(body) {
+				return Cell{Form: Mark, Attempt: attempt, Promised: parseBallot(body)}
 			}
 		case registerTag:
-			if c, ok := parseRegister(attempt, rest); ok {
+			if c, ok := parseRegister(attempt, body); ok {
 				return c
 			}
 		}
@@ -176,25 +176,25 @@ func Parse(text string) Cell {
 	return Cell{Form: Foreign, Value: Value{Present: true, Text: text}}
 }
 
-func parseRegister(a Attempt, rest string) (Cell, bool) {
-	if len(rest) < 2*idDigits+3 || !isID(rest[:idDigits]) || !isID(rest[idDigits:2*idDigits]) {
+func parseRegister(a Attempt, body string) (Cell, bool) {
+	if len(body) < 2*idDigits+3 || !isID(body[:idDigits]) || !isID(body[idDigits:2*idDigits]) {
 		return Cell{}, false
 	}
 	c := Cell{
 		Form: Register, Attempt: a,
-		Promised: ballotOf(rest[:idDigits]), Accepted: ballotOf(rest[idDigits : 2*idDigits]),
+		Promised: parseBallot(body[:idDigits]), Accepted: parseBallot(body[idDigits : 2*idDigits]),
 	}
-	rest = rest[2*idDigits:]
-	n, err := strconv.ParseUint(rest[1:3], 10, 8)
-	if err != nil || n > MaxChanges || len(rest) < 3+changeSize*int(n) || rest[0] != 'v' && rest[0] != '-' {
+	body = body[2*idDigits:]
+	n, err := strconv.ParseUint(body[1:3], 10, 8)
+	if err != nil || n > MaxChanges || len(body) < 3+changeSize*int(n) || body[0] != 'v' && body[0] != '-' {
 		return Cell{}, false
 	}
-	c.Value.Present = rest[0] == 'v'
-	rest = rest[3:]
+	c.Value.Present = body[0] == 'v'
+	body = body[3:]
 	for range n {
-		c.Value.Changes = append(c.Value.Changes, Change(rest[:changeSize]))
-		rest = rest[changeSize:]
+		c.Value.Changes = append(c.Value.Changes, Change(body[:changeSize]))
+		body = body[changeSize:]
 	}
-	c.Value.Text = rest
+	c.Value.Text = body
 	return c, true
 }

@@ -40,22 +40,22 @@ func TestAppendToEqualsWords(t *testing.T) {
 	a := NumberedSource(big.NewInt(7)).Attempt()
 	ballot := NumberedSource(big.NewInt(7)).Ballot(3)
 	take := Take{Names: []string{"job:1"}, Attempt: a, Tokens: []string{"me"}, TTL: 30 * time.Second}
-	endless, marking, fenced, old, none, two := take, take, take, take, take, take
-	endless.TTL, marking.Mark, fenced.Fence, old.BeforeRedis7 = Endless, ballot, 5, true
-	none.Names, none.Tokens, none.TTL = []string{"\r\n"}, []string{""}, 1500*time.Microsecond
-	two.Names, two.Tokens = []string{"a", "b"}, []string{"me", "you"}
-	ops := []Op{take, endless, marking, fenced, old, none, two}
-	for _, how := range []Removal{Release, Undo, Exact} {
+	withoutTTL, withMark, withFence, beforeRedis7, emptyName, twoKeys := take, take, take, take, take, take
+	withoutTTL.TTL, withMark.Mark, withFence.Fence, beforeRedis7.BeforeRedis7 = Endless, ballot, 5, true
+	emptyName.Names, emptyName.Tokens, emptyName.TTL = []string{"\r\n"}, []string{""}, 1500*time.Microsecond
+	twoKeys.Names, twoKeys.Tokens = []string{"a", "b"}, []string{"me", "you"}
+	ops := []Op{take, withoutTTL, withMark, withFence, beforeRedis7, emptyName, twoKeys}
+	for _, mode := range []Removal{Release, Undo, IfAccepted} {
 		ops = append(ops,
-			Remove{Name: "job:1", Attempt: a, How: how},
-			Remove{Name: "", Attempt: a, How: how, Seen: ballot})
+			Remove{Name: "job:1", Attempt: a, How: mode},
+			Remove{Name: "", Attempt: a, How: mode, AcceptedBallot: ballot})
 	}
 	for _, op := range ops {
-		for _, whole := range []bool{false, true} {
-			got := string(op.(Appender).AppendTo([]byte("x"), whole))
-			want := string(resp.AppendCommand([]byte("x"), op.Words(whole)...))
+		for _, withSource := range []bool{false, true} {
+			got := string(op.(Appender).AppendTo([]byte("x"), withSource))
+			want := string(resp.AppendCommand([]byte("x"), op.Words(withSource)...))
 			if got != want {
-				t.Errorf("%+v, %v: %q, want %q", op, whole, got, want)
+				t.Errorf("%+v, %v: %q, want %q", op, withSource, got, want)
 			}
 		}
 	}
@@ -85,28 +85,28 @@ func TestBallotsCompareByRoundFirst(t *testing.T) {
 	}
 }
 
-// TestValueKnows checks that a value knows a proxy's last change, however many changes a few other
-// proxies have made since.
+// TestValueKnows checks that a value shows the outcome of a proxy's last change, however many
+// changes a few other proxies have made since.
 func TestValueKnows(t *testing.T) {
 	proxies := make([]*Source, MaxChanges+2)
 	for i := range proxies {
 		proxies[i] = NumberedSource(big.NewInt(int64(i)))
 	}
-	first, mine := proxies[0].Change(), proxies[0].Change()
-	value := Value{Present: true}.Follow(Value{}, first)
+	older, newer := proxies[0].Change(), proxies[0].Change()
+	value := Value{Present: true}.Follow(Value{}, older)
 	for range 100 {
 		value = value.Follow(value, proxies[1].Change())
 	}
-	if len(value.Changes) != 2 || !value.Knows(mine) || value.Changes[0] != first {
+	if len(value.Changes) != 2 || !value.ShowsOutcomeOf(newer) || value.Changes[0] != older {
 		t.Errorf("after many changes of one other: %q", value.Changes)
 	}
 	for _, p := range proxies[2 : MaxChanges+1] {
 		value = value.Follow(value, p.Change())
 	}
-	if value.Knows(mine) || len(value.Changes) != MaxChanges {
+	if value.ShowsOutcomeOf(newer) || len(value.Changes) != MaxChanges {
 		t.Errorf("after changes of %d others: %q", MaxChanges, value.Changes)
 	}
-	if value = value.Follow(value, mine); !value.Knows(mine) || value.Last() != mine {
+	if value = value.Follow(value, newer); !value.ShowsOutcomeOf(newer) || value.Last() != newer {
 		t.Errorf("after its own: %q", value.Changes)
 	}
 }

@@ -32,8 +32,8 @@ func (e Extend) Keys() []string { return []string{e.Name} }
 
 func (e Extend) Writes() bool { return true }
 
-func (e Extend) Words(whole bool) []any {
-	return extendScript.Call(whole, e.Keys(), e.Token, string(e.Attempt), pttl(e.TTL))
+func (e Extend) Words(withSource bool) []any {
+	return extendScript.Call(withSource, e.Keys(), e.Token, string(e.Attempt), formatTTL(e.TTL))
 }
 
 func (e Extend) Decode(answer any) (Answer, error) { return decode(answer, 1, false) }

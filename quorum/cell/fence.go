@@ -34,11 +34,11 @@ func CredibleFences(counters []int64, now time.Duration) []int64 {
 	if n == 0 {
 		return counters
 	}
-	next := now.Microseconds()
+	reference := now.Microseconds()
 	if n > 1 {
-		next = max(next, counters[n-2])
+		reference = max(reference, counters[n-2])
 	}
-	if counters[n-1]-next > maxFenceLead.Microseconds() {
+	if counters[n-1]-reference > maxFenceLead.Microseconds() {
 		n--
 	}
 	return counters[:n]
@@ -64,11 +64,11 @@ end
 
 func (s *Store) fence(name string) int64 { return ParseFence(s.Look(FenceKey(name)).Value.Text) }
 
-func (s *Store) raise(name string, to int64) {
+func (s *Store) raiseFence(name string, to int64) {
 	s.Put(FenceKey(name), Parse(strconv.FormatInt(to, 10)), fenceTTL)
 }
 
-func fenceOf(part any) (int64, error) {
+func decodeFence(part any) (int64, error) {
 	text, ok := part.(string)
 	if n := ParseFence(text); ok && (n > 0 || text == "0") {
 		return n, nil
@@ -96,25 +96,25 @@ func (r Raise) Keys() []string { return []string{r.Name} }
 
 func (r Raise) Writes() bool { return true }
 
-func (r Raise) Words(whole bool) []any {
-	return raiseScript.Call(whole, []string{r.Name, FenceKey(r.Name)}, string(r.Attempt), r.Fence, millis(fenceTTL))
+func (r Raise) Words(withSource bool) []any {
+	return raiseScript.Call(withSource, []string{r.Name, FenceKey(r.Name)}, string(r.Attempt), r.Fence, formatMillis(fenceTTL))
 }
 
 func (r Raise) Decode(answer any) (Answer, error) { return decodeFenced(answer, 1) }
 
 func (r Raise) Apply(s *Store) Answer {
-	f, has := s.Look(r.Name), s.fence(r.Name)
-	if (f.Form == Plain || f.Form == Register) && f.Attempt == r.Attempt && r.Fence > has {
-		s.raise(r.Name, r.Fence)
+	f, current := s.Look(r.Name), s.fence(r.Name)
+	if (f.Form == Plain || f.Form == Register) && f.Attempt == r.Attempt && r.Fence > current {
+		s.raiseFence(r.Name, r.Fence)
 		return Answer{Did: true}
 	}
-	return Answer{Found: []Found{f}, Fences: []int64{has}}
+	return Answer{Found: []Found{f}, Fences: []int64{current}}
 }
 
 // decodeFenced decodes a reply that ends with the fences of its keys.
 func decodeFenced(answer any, keys int) (Answer, error) {
 	return decodeWithExtra(answer, keys, func(a *Answer, _ int, part any) error {
-		n, err := fenceOf(part)
+		n, err := decodeFence(part)
 		a.Fences = append(a.Fences, n)
 		return err
 	})

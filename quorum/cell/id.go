@@ -17,7 +17,7 @@ const (
 )
 
 // Attempt identifies one attempt to create a cell, and the incarnation of that cell. It has 36
-// digits, or is empty: none.
+// digits; empty means none.
 type Attempt string
 
 // Ballot orders the attempts to replace the value of a cell. It has 36 digits, or is empty: none,
@@ -26,14 +26,14 @@ type Ballot string
 
 var noBallot = strings.Repeat("0", idDigits)
 
-func (b Ballot) wire() string {
+func (b Ballot) digits() string {
 	if b == "" {
 		return noBallot
 	}
 	return string(b)
 }
 
-func ballotOf(text string) Ballot {
+func parseBallot(text string) Ballot {
 	if text == noBallot {
 		return ""
 	}

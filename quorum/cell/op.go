@@ -8,14 +8,14 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// Op is one operation on a master: Take, Remove, Extend, Prepare, Accept, Raise, Read, or one on
-// marks of waiters.
+// Op is one operation on a master: Take, Remove, Extend, Prepare, Accept, Raise, Read, or an
+// operation on marks of waiters.
 type Op interface {
 	// Keys returns the names of the keys, at least one.
 	Keys() []string
-	// Words returns the command. If whole is set, it contains the script instead of its SHA.
+	// Words returns the command. If withSource is set, it contains the script instead of its SHA.
 	Words(whole bool) []any
-	// Decode decodes the master's reply, which is no error.
+	// Decode decodes the master's reply, unless it is an error.
 	Decode(answer any) (Answer, error)
 	// Apply carries out the operation on a Store, like a master.
 	Apply(s *Store) Answer
@@ -73,15 +73,15 @@ local function get(key)
   if type(v) == 'table' then return '%s' end
   return v
 end
-`, tagSize, tagSize+1, plainHead, plainHead+1, plainHead+idDigits, plainHead+idDigits+1, registerHead, noBallot,
-	plainTag, plainHead+1,
-	registerTag, registerHead+1, registerHead+1,
-	registerHead+4, changeSize, registerHead+2, registerHead+3, wrongType)
+`, tagSize, tagSize+1, plainHeadSize, plainHeadSize+1, plainHeadSize+idDigits, plainHeadSize+idDigits+1, registerHeadSize, noBallot,
+	plainTag, plainHeadSize+1,
+	registerTag, registerHeadSize+1, registerHeadSize+1,
+	registerHeadSize+4, changeSize, registerHeadSize+2, registerHeadSize+3, wrongType)
 
 // wrongType replaces the value of a key that is no string.
 const wrongType = "#not a string"
 
-func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+func formatMillis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // decode decodes 1 (done), or {1 or 0, value or nil, PTTL, …} for the given number of keys. If
 // timed is set, seconds and microseconds follow.
@@ -95,7 +95,7 @@ func decode(answer any, keys int, timed bool) (Answer, error) {
 		want += 2
 	}
 	if len(parts) != want {
-		return Answer{}, unexpected(answer)
+		return Answer{}, unexpectedAnswer(answer)
 	}
 	a := Answer{Did: parts[0] == int64(1), Found: make([]Found, keys)}
 	for i := range a.Found {
@@ -107,10 +107,10 @@ func decode(answer any, keys int, timed bool) (Answer, error) {
 		if !ok {
 			return Answer{}, fmt.Errorf("unexpected remaining time %.80v", parts[2+2*i])
 		}
-		a.Found[i] = found(text, present, left)
+		a.Found[i] = decodeState(text, present, left)
 	}
 	if timed {
-		now, err := clockOf(parts[want-2], parts[want-1])
+		now, err := decodeTime(parts[want-2], parts[want-1])
 		if err != nil {
 			return Answer{}, err
 		}
@@ -119,7 +119,7 @@ func decode(answer any, keys int, timed bool) (Answer, error) {
 	return a, nil
 }
 
-func found(text string, present bool, left int64) Found {
+func decodeState(text string, present bool, left int64) Found {
 	if !present || left == -2 {
 		return Found{}
 	}
@@ -130,19 +130,19 @@ func found(text string, present bool, left int64) Found {
 	return f
 }
 
-// clockOf decodes the reply to TIME.
-func clockOf(seconds, micros any) (time.Duration, error) {
+// decodeTime decodes the reply to TIME.
+func decodeTime(seconds, micros any) (time.Duration, error) {
 	s, _ := seconds.(string)
 	us, _ := micros.(string)
-	whole, err := strconv.ParseInt(s, 10, 64)
+	wholeSeconds, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("unexpected time: %w", err)
 	}
-	part, err := strconv.ParseInt(us, 10, 64)
+	microseconds, err := strconv.ParseInt(us, 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("unexpected time: %w", err)
 	}
-	return time.Duration(whole)*time.Second + time.Duration(part)*time.Microsecond, nil
+	return time.Duration(wholeSeconds)*time.Second + time.Duration(microseconds)*time.Microsecond, nil
 }
 
-func unexpected(answer any) error { return fmt.Errorf("unexpected answer %.80v", answer) }
+func unexpectedAnswer(answer any) error { return fmt.Errorf("unexpected answer %.80v", answer) }

@@ -7,10 +7,10 @@ import "redlock-proxy/internal/luascript"
 type Prepare struct {
 	Name   string
 	Ballot Ballot
-	// Only restricts the promise to a cell that holds Expect, so that a command that changes only
-	// Expect leaves no trace on other values.
-	Only   bool
-	Expect string
+	// OnlyExpected restricts the promise to a cell that holds Expect, so that a command for this
+	// value leaves other values untouched.
+	OnlyExpected bool
+	Expect       string
 }
 
 var prepareScript = luascript.New(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
@@ -23,8 +23,8 @@ elseif v and mark(v) == '` + plainTag + `' then
   redis.call('set', KEYS[1], '` + registerTag + `' .. attempt(v) .. ARGV[1] .. none .. 'v00' .. token(v), 'keepttl')
 elseif v and mark(v) == '` + registerTag + `' and promised(v) < ARGV[1] then
   did = 1
-  redis.call('set', KEYS[1], string.sub(v, 1, ` + luaInt(plainHead) +
-	`) .. ARGV[1] .. string.sub(v, ` + luaInt(plainHead+idDigits+1) + `), 'keepttl')
+  redis.call('set', KEYS[1], string.sub(v, 1, ` + luaInt(plainHeadSize) +
+	`) .. ARGV[1] .. string.sub(v, ` + luaInt(plainHeadSize+idDigits+1) + `), 'keepttl')
 end
 return {did, v, left, now[1], now[2]}`)
 
@@ -32,12 +32,12 @@ func (p Prepare) Keys() []string { return []string{p.Name} }
 
 func (p Prepare) Writes() bool { return true }
 
-func (p Prepare) Words(whole bool) []any {
-	only := "any"
-	if p.Only {
-		only = "only"
+func (p Prepare) Words(withSource bool) []any {
+	condition := "any"
+	if p.OnlyExpected {
+		condition = "only"
 	}
-	return prepareScript.Call(whole, p.Keys(), string(p.Ballot), only, p.Expect)
+	return prepareScript.Call(withSource, p.Keys(), string(p.Ballot), condition, p.Expect)
 }
 
 func (p Prepare) Decode(answer any) (Answer, error) { return decode(answer, 1, true) }
@@ -46,14 +46,14 @@ func (p Prepare) Apply(s *Store) Answer {
 	f := s.Look(p.Name)
 	a := Answer{Found: []Found{f}, Now: s.Now}
 	c := f.Cell
-	if p.Only && (!c.Value.Present || c.Value.Text != p.Expect) {
+	if p.OnlyExpected && (!c.Value.Present || c.Value.Text != p.Expect) {
 		return a
 	}
 	if c.Form != Plain && (c.Form != Register || c.Promised >= p.Ballot) {
 		return a
 	}
 	c.Form, c.Promised = Register, p.Ballot
-	s.keep(p.Name, c)
+	s.replaceKeepingTTL(p.Name, c)
 	a.Did = true
 	return a
 }

@@ -49,18 +49,18 @@ func (r Read) Keys() []string { return r.Names }
 
 func (r Read) Writes() bool { return false }
 
-func (r Read) Words(whole bool) []any {
+func (r Read) Words(withSource bool) []any {
 	switch {
 	case r.Fences:
 		keys := append(make([]string, 0, 2*len(r.Names)), r.Names...)
 		for _, name := range r.Names {
 			keys = append(keys, FenceKey(name))
 		}
-		return readFencesScript.Call(whole, keys)
+		return readFencesScript.Call(withSource, keys)
 	case r.Heads > 0:
-		return headsScript.Call(whole, r.Names, r.Heads)
+		return headsScript.Call(withSource, r.Names, r.Heads)
 	default:
-		return readScript.Call(whole, r.Names)
+		return readScript.Call(withSource, r.Names)
 	}
 }
 
@@ -86,20 +86,20 @@ func decodeHeads(answer any, keys int) (Answer, error) {
 	})
 }
 
-// decodeWithExtra decodes a reply that ends with one more element for each key, and passes these to
-// take.
-func decodeWithExtra(answer any, keys int, take func(a *Answer, i int, part any) error) (Answer, error) {
+// decodeWithExtra decodes a reply that ends with one more element for each key, and passes these
+// elements to decodeExtra.
+func decodeWithExtra(answer any, keys int, decodeExtra func(a *Answer, i int, part any) error) (Answer, error) {
 	parts, _ := answer.([]any)
 	if len(parts) < keys {
 		return decode(answer, keys, false)
 	}
-	before := len(parts) - keys
-	a, err := decode(parts[:before], keys, false)
+	first := len(parts) - keys
+	a, err := decode(parts[:first], keys, false)
 	if err != nil {
 		return Answer{}, err
 	}
-	for i, part := range parts[before:] {
-		if err := take(&a, i, part); err != nil {
+	for i, part := range parts[first:] {
+		if err := decodeExtra(&a, i, part); err != nil {
 			return Answer{}, err
 		}
 	}
@@ -107,7 +107,7 @@ func decodeWithExtra(answer any, keys int, take func(a *Answer, i int, part any)
 }
 
 func (r Read) Apply(s *Store) Answer {
-	a := Answer{Did: true, Found: s.looks(r.Names)}
+	a := Answer{Did: true, Found: s.getAll(r.Names)}
 	if r.Fences {
 		for _, name := range r.Names {
 			a.Fences = append(a.Fences, s.fence(name))
@@ -116,15 +116,15 @@ func (r Read) Apply(s *Store) Answer {
 	}
 	if r.Heads > 0 {
 		for i := range a.Found {
-			a.Found[i].Value = a.Found[i].Value.head(len(a.Found[i].String()) - r.Heads)
+			a.Found[i].Value = a.Found[i].Value.withoutTail(len(a.Found[i].String()) - r.Heads)
 		}
 	}
 	return a
 }
 
-func (v Value) head(without int) Value {
-	if without > 0 {
-		v.Rest = min(without, len(v.Text))
+func (v Value) withoutTail(size int) Value {
+	if size > 0 {
+		v.Rest = min(size, len(v.Text))
 		v.Text = v.Text[:len(v.Text)-v.Rest]
 	}
 	return v

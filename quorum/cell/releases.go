@@ -17,7 +17,7 @@ type Releases []Remove
 var releasesScript = luascript.New(`local held, gone = redis.call('mget', unpack(KEYS)), {}
 for i, key in ipairs(KEYS) do
   local v = held[i]
-  if v and string.sub(v, 1, ` + luaInt(plainHead) + `) == '` + plainTag + `' .. ARGV[i] then gone[#gone + 1] = key end
+  if v and string.sub(v, 1, ` + luaInt(plainHeadSize) + `) == '` + plainTag + `' .. ARGV[i] then gone[#gone + 1] = key end
 end
 if #gone > 0 then redis.call('del', unpack(gone)) end
 if #gone == #KEYS then return 1 end
@@ -39,10 +39,10 @@ for i, key in ipairs(KEYS) do
 end
 return answer`)
 
-// AppendTo appends the command. If whole is set, it contains the script instead of its SHA.
-func (rs Releases) AppendTo(b []byte, whole bool) []byte {
+// AppendTo appends the command. If withSource is set, it contains the script instead of its SHA.
+func (rs Releases) AppendTo(b []byte, withSource bool) []byte {
 	b = redcon.AppendArray(b, 3+2*len(rs))
-	if whole {
+	if withSource {
 		b = redcon.AppendBulkString(redcon.AppendBulkString(b, "EVAL"), releasesScript.Source)
 	} else {
 		b = redcon.AppendBulkString(redcon.AppendBulkString(b, "EVALSHA"), releasesScript.SHA)
@@ -57,19 +57,19 @@ func (rs Releases) AppendTo(b []byte, whole bool) []byte {
 	return b
 }
 
-// Decode decodes the master's reply, which is no error, and reports the answer to each removal.
-// After an error, the caller must ignore what was reported.
+// Decode decodes the master's reply, unless it is an error, and reports the answer to each removal.
+// After an error, the caller must ignore the reported answers.
 func (rs Releases) Decode(answer any, report func(i int, a Answer)) error {
 	parts, _ := answer.([]any)
 	if answer != int64(1) && len(parts) != 3*len(rs) {
-		return unexpected(answer)
+		return unexpectedAnswer(answer)
 	}
 	for i, r := range rs {
-		one := answer
+		part := answer
 		if answer != int64(1) {
-			one = parts[3*i : 3*i+3]
+			part = parts[3*i : 3*i+3]
 		}
-		a, err := r.Decode(one)
+		a, err := r.Decode(part)
 		if err != nil {
 			return err
 		}

@@ -9,16 +9,16 @@ import (
 type Removal string
 
 const (
-	// Release deletes plain cells. It also deletes blocking cells and marks, which do not count as
-	// deleted. It leaves a cell that promised a ballot, which relies on the promise.
+	// Release deletes plain cells. It also deletes blocking cells and marks, but does not report
+	// them as deleted. It leaves cells that promised a ballot: the ballot relies on the promise.
 	Release Removal = "release"
 	// Undo also deletes cells that promised a ballot but accepted none. It is for attempts that
 	// were not granted.
 	Undo Removal = "undo"
-	// Exact deletes a cell only if it has accepted the ballot Seen: a leftover, or a cell that an
-	// operator wants to remove. A late take may have given the incarnation a majority since. If a
-	// ballot has then chosen a value, the cell stays.
-	Exact Removal = "dead"
+	// IfAccepted deletes a cell only if AcceptedBallot is still its accepted ballot. It is for
+	// leftovers, and for cells that an operator removes. If a late take gave the incarnation a
+	// majority, and a ballot then chose a value, the cell stays.
+	IfAccepted Removal = "dead"
 )
 
 // Remove deletes the cell that an attempt created.
@@ -26,13 +26,13 @@ type Remove struct {
 	Name    string
 	Attempt Attempt
 	How     Removal
-	// Seen is the ballot that the cell had accepted when it was read, for Exact.
-	Seen Ballot
+	// AcceptedBallot is the ballot that the cell had accepted when it was read; for IfAccepted.
+	AcceptedBallot Ballot
 }
 
 // removeScript handles plain cells, the ordinary case, first: that needs no helper of layoutLua.
 var removeScript = luascript.New(`local plain = redis.pcall('get', KEYS[1])
-if type(plain) == 'string' and string.sub(plain, 1, ` + luaInt(plainHead) + `) == '` + plainTag + `' .. ARGV[1] then
+if type(plain) == 'string' and string.sub(plain, 1, ` + luaInt(plainHeadSize) + `) == '` + plainTag + `' .. ARGV[1] then
   redis.call('del', KEYS[1])
   return 1
 end
@@ -53,16 +53,16 @@ func (r Remove) Keys() []string { return []string{r.Name} }
 
 func (r Remove) Writes() bool { return true }
 
-func (r Remove) Words(whole bool) []any {
-	if r.How == Exact {
-		return removeScript.Call(whole, r.Keys(), string(r.Attempt), string(r.How), r.Seen.wire())
+func (r Remove) Words(withSource bool) []any {
+	if r.How == IfAccepted {
+		return removeScript.Call(withSource, r.Keys(), string(r.Attempt), string(r.How), r.AcceptedBallot.digits())
 	}
-	return removeScript.Call(whole, r.Keys(), string(r.Attempt), string(r.How))
+	return removeScript.Call(withSource, r.Keys(), string(r.Attempt), string(r.How))
 }
 
-func (r Remove) AppendTo(b []byte, whole bool) []byte {
-	if whole || r.How == Exact {
-		return resp.AppendCommand(b, r.Words(whole)...)
+func (r Remove) AppendTo(b []byte, withSource bool) []byte {
+	if withSource || r.How == IfAccepted {
+		return resp.AppendCommand(b, r.Words(withSource)...)
 	}
 	return resp.AppendWords(b, "EVALSHA", removeScript.SHA, "1", r.Name, string(r.Attempt), string(r.How))
 }
@@ -71,10 +71,10 @@ func (r Remove) Decode(answer any) (Answer, error) { return decode(answer, 1, fa
 
 func (r Remove) Apply(s *Store) Answer {
 	f := s.Look(r.Name)
-	untouched := r.How == Undo && f.Accepted == "" || r.How == Exact && f.Accepted == r.Seen
+	deletable := r.How == Undo && f.Accepted == "" || r.How == IfAccepted && f.Accepted == r.AcceptedBallot
 	switch {
 	case f.Attempt != r.Attempt:
-	case f.Form == Plain, f.Form == Register && untouched:
+	case f.Form == Plain, f.Form == Register && deletable:
 		s.Delete(r.Name)
 		return Answer{Did: true}
 	case f.Form == Blocking, f.Form == Mark:

@@ -24,7 +24,7 @@ import (
 // The tests in this file run random operations on random cells of a redis-server and with Apply,
 // and compare the results. Attempts, ballots and tokens are few, so that they often coincide.
 
-// leases differ enough for a slow test to distinguish them.
+// leases holds remaining times that even a slow test can distinguish.
 var leases = []time.Duration{cell.Endless, 100 * time.Second, 300 * time.Second, 900 * time.Second}
 
 // fences holds adjacent numbers at both ends of the range. counters adds texts that are no fences.
@@ -138,13 +138,13 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 2:
 		return cell.Remove{
 			Name: key, Attempt: pick(p, p.attempts),
-			How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.Exact}), Seen: p.orNone(pick(p, p.ballots)),
+			How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.IfAccepted}), AcceptedBallot: p.orNone(pick(p, p.ballots)),
 		}
 	case 3:
 		return cell.Extend{Name: key, Token: pick(p, p.tokens), Attempt: pick(p, p.attempts), TTL: pick(p, leases)}
 	case 4:
-		op := cell.Prepare{Name: key, Ballot: pick(p, p.ballots), Only: p.IntN(2) == 0}
-		if op.Only {
+		op := cell.Prepare{Name: key, Ballot: pick(p, p.ballots), OnlyExpected: p.IntN(2) == 0}
+		if op.OnlyExpected {
 			op.Expect = pick(p, p.tokens)
 		}
 		return op
@@ -153,7 +153,7 @@ func (p pool) op(now time.Duration) cell.Op {
 			Name: key, Attempt: pick(p, p.attempts), Ballot: pick(p, p.ballots), Value: p.value(),
 			Next: p.orNone(pick(p, p.ballots)),
 			Keep: p.IntN(2) == 0, Base: p.value().Last(), Shared: p.IntN(2) == 0, TTL: pick(p, leases),
-			Until: pick(p, leases), Near: pick(p, []time.Duration{0, 250 * time.Second}),
+			Until: pick(p, leases), Uncertainty: pick(p, []time.Duration{0, 250 * time.Second}),
 			Shift:    pick(p, []time.Duration{0, time.Hour, -time.Second, -time.Hour}),
 			Deadline: now + pick(p, []time.Duration{-slack, slack}),
 		}
@@ -197,11 +197,11 @@ func (s *server) put(key string, c cell.Cell, left time.Duration) {
 }
 
 // putFence stores the same text in the fence counter of a key on both, or removes the counter.
-func (s *server) putFence(key, text string, there bool) {
+func (s *server) putFence(key, text string, exists bool) {
 	key = cell.FenceKey(key)
 	s.Del(s.t.Context(), key)
 	s.store.Delete(key)
-	if !there {
+	if !exists {
 		return
 	}
 	if err := s.Set(s.t.Context(), key, text, time.Hour).Err(); err != nil {
@@ -211,22 +211,22 @@ func (s *server) putFence(key, text string, there bool) {
 }
 
 func (s *server) now() {
-	at, err := s.Time(s.t.Context()).Result()
+	clock, err := s.Time(s.t.Context()).Result()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.store.Now = time.Duration(at.UnixNano())
+	s.store.Now = time.Duration(clock.UnixNano())
 }
 
-func (s *server) do(op cell.Op, whole bool) cell.Answer {
-	raw, err := s.Do(s.t.Context(), op.Words(whole)...).Result()
+func (s *server) do(op cell.Op, withSource bool) cell.Answer {
+	reply, err := s.Do(s.t.Context(), op.Words(withSource)...).Result()
 	if errors.Is(err, redis.Nil) {
-		raw, err = nil, nil
+		reply, err = nil, nil
 	}
 	if err != nil {
 		s.t.Fatalf("%#v: %v", op, err)
 	}
-	answer, err := op.Decode(raw)
+	answer, err := op.Decode(reply)
 	if err != nil {
 		s.t.Fatalf("%#v: %v", op, err)
 	}
@@ -237,19 +237,19 @@ func (s *server) look(key string) cell.Found {
 	return s.do(cell.Read{Names: []string{key}}, true).Found[0]
 }
 
-func near(a, b time.Duration) bool {
+func isNear(a, b time.Duration) bool {
 	if a == cell.Endless || b == cell.Endless {
 		return a == b
 	}
 	return (a - b).Abs() < slack
 }
 
-func alike(a, b []cell.Found, left bool) bool {
+func sameStates(a, b []cell.Found, left bool) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	for i := range a {
-		if !reflect.DeepEqual(normalize(a[i].Cell), normalize(b[i].Cell)) || left && !near(a[i].Left, b[i].Left) {
+		if !reflect.DeepEqual(normalize(a[i].Cell), normalize(b[i].Cell)) || left && !isNear(a[i].Left, b[i].Left) {
 			return false
 		}
 	}
@@ -287,9 +287,9 @@ func TestOperationsMatchApply(t *testing.T) {
 		}
 		op := p.op(s.store.Now)
 		got, want := s.do(op, n%2 == 0), op.Apply(&s.store)
-		_, take := op.(cell.Take)
-		if got.Did != want.Did || got.Found != nil && !alike(got.Found, want.Found, !take) ||
-			!near(got.Now, want.Now) || !slices.Equal(got.Fences, want.Fences) {
+		_, isTake := op.(cell.Take)
+		if got.Did != want.Did || got.Found != nil && !sameStates(got.Found, want.Found, !isTake) ||
+			!isNear(got.Now, want.Now) || !slices.Equal(got.Fences, want.Fences) {
 			t.Fatalf("%#v on %q\n server %+v\n  store %+v", op, cells, got, want)
 		}
 		if got.Found == nil && want.Found != nil && !want.Did {
@@ -297,11 +297,11 @@ func TestOperationsMatchApply(t *testing.T) {
 		}
 		for _, key := range []string{p.keys[0], p.keys[1], cell.FenceKey(p.keys[0]), cell.FenceKey(p.keys[1])} {
 			got, want := s.look(key), s.store.Look(key)
-			ends := want.Left > 0 && want.Left < slack // both may not expire at the same moment
-			if !alike([]cell.Found{got}, []cell.Found{want}, true) && !(ends && got.Form == cell.Absent) {
+			expiresSoon := want.Left > 0 && want.Left < slack // both may not expire at the same moment
+			if !sameStates([]cell.Found{got}, []cell.Found{want}, true) && !(expiresSoon && got.Form == cell.Absent) {
 				t.Fatalf("%#v on %q left under %s\n server %+v\n  store %+v", op, cells, key, got, want)
 			}
-			if ends {
+			if expiresSoon {
 				s.put(key, cell.Cell{}, 0)
 			}
 		}
@@ -312,20 +312,20 @@ func TestOperationsMatchApply(t *testing.T) {
 // whole cells.
 func TestHeadsWithoutTheRight(t *testing.T) {
 	s := startServer(t)
-	held := cell.Cell{
+	longCell := cell.Cell{
 		Form: cell.Plain, Attempt: cell.NumberedSource(big.NewInt(1)).Attempt(),
 		Value: cell.Value{Present: true, Text: strings.Repeat("long", 300)},
 	}
-	s.put("k", held, time.Hour)
-	for _, lacks := range []string{"", "-getrange", "-strlen"} {
-		if err := s.Do(t.Context(), "ACL", "SETUSER", "default", "+@all", cmp.Or(lacks, "+@all")).Err(); err != nil {
+	s.put("k", longCell, time.Hour)
+	for _, denied := range []string{"", "-getrange", "-strlen"} {
+		if err := s.Do(t.Context(), "ACL", "SETUSER", "default", "+@all", cmp.Or(denied, "+@all")).Err(); err != nil {
 			t.Fatal(err)
 		}
 		got := s.do(cell.Read{Names: []string{"k", "absent"}, Heads: 512}, true)
 		value := got.Found[0].Value
-		if isWhole := value.Rest == 0; isWhole != (lacks != "") || len(value.Text)+value.Rest != 1200 ||
-			!strings.HasPrefix(held.Value.Text, value.Text) || got.Found[1].Form != cell.Absent {
-			t.Errorf("with %q: %d bytes and a rest of %d", lacks, len(value.Text), value.Rest)
+		if isWhole := value.Rest == 0; isWhole != (denied != "") || len(value.Text)+value.Rest != 1200 ||
+			!strings.HasPrefix(longCell.Value.Text, value.Text) || got.Found[1].Form != cell.Absent {
+			t.Errorf("with %q: %d bytes and a rest of %d", denied, len(value.Text), value.Rest)
 		}
 	}
 }
@@ -357,10 +357,10 @@ func TestReleasesMatchApply(t *testing.T) {
 		}
 		for i, r := range releases {
 			want := r.Apply(&s.store)
-			if got[i].Did != want.Did || !want.Did && !alike(got[i].Found, want.Found, true) {
+			if got[i].Did != want.Did || !want.Did && !sameStates(got[i].Found, want.Found, true) {
 				t.Fatalf("%#v of %d\n server %+v\n  store %+v", r, len(releases), got[i], want)
 			}
-			if got, want := s.look(r.Name), s.store.Look(r.Name); !alike([]cell.Found{got}, []cell.Found{want}, true) {
+			if got, want := s.look(r.Name), s.store.Look(r.Name); !sameStates([]cell.Found{got}, []cell.Found{want}, true) {
 				t.Fatalf("%#v left\n server %+v\n  store %+v", r, got, want)
 			}
 		}
@@ -386,7 +386,7 @@ func TestNonStringIsForeign(t *testing.T) {
 	for range 300 {
 		s.now()
 		op := p.op(s.store.Now)
-		if _, native := op.(cell.Take); native && op.Words(true)[0] == "SET" {
+		if _, isTake := op.(cell.Take); isTake && op.Words(true)[0] == "SET" {
 			continue // SET NX GET returns WRONGTYPE
 		}
 		if answer := s.do(op, true); len(answer.Found) == 0 || answer.Found[0].Form != cell.Foreign {

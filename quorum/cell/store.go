@@ -5,56 +5,56 @@ import "time"
 // Store is a minimal master in memory. The zero value is empty.
 type Store struct {
 	// Now is the master's clock, since 1970.
-	Now   time.Duration
-	slots map[string]slot
+	Now     time.Duration
+	entries map[string]entry
 }
 
-// slot is a cell with its expiry; zero: never.
-type slot struct {
-	cell Cell
-	ends time.Duration
+// entry is a cell with its expiry; zero: never.
+type entry struct {
+	cell      Cell
+	expiresAt time.Duration
 }
 
 // Look returns the current state of a key.
 func (s *Store) Look(key string) Found {
-	at, there := s.slots[key]
+	found, exists := s.entries[key]
 	switch {
-	case !there, at.ends != 0 && at.ends <= s.Now:
-		delete(s.slots, key)
+	case !exists, found.expiresAt != 0 && found.expiresAt <= s.Now:
+		delete(s.entries, key)
 		return Found{}
-	case at.ends == 0:
-		return Found{Cell: at.cell, Left: Endless}
+	case found.expiresAt == 0:
+		return Found{Cell: found.cell, Left: Endless}
 	default:
-		return Found{Cell: at.cell, Left: (at.ends - s.Now).Truncate(time.Millisecond)}
+		return Found{Cell: found.cell, Left: (found.expiresAt - s.Now).Truncate(time.Millisecond)}
 	}
 }
 
-func (s *Store) looks(keys []string) []Found {
-	all := make([]Found, len(keys))
+func (s *Store) getAll(keys []string) []Found {
+	states := make([]Found, len(keys))
 	for i, key := range keys {
-		all[i] = s.Look(key)
+		states[i] = s.Look(key)
 	}
-	return all
+	return states
 }
 
 // Put stores a cell for a time, or Endless.
 func (s *Store) Put(key string, c Cell, left time.Duration) {
-	at := slot{cell: c}
+	stored := entry{cell: c}
 	if left != Endless {
-		at.ends = s.Now + left
+		stored.expiresAt = s.Now + left
 	}
-	s.set(key, at)
+	s.set(key, stored)
 }
 
-// keep replaces a cell, and keeps its remaining time.
-func (s *Store) keep(key string, c Cell) { s.set(key, slot{c, s.slots[key].ends}) }
+// replaceKeepingTTL replaces a cell, and keeps its remaining time.
+func (s *Store) replaceKeepingTTL(key string, c Cell) { s.set(key, entry{c, s.entries[key].expiresAt}) }
 
-func (s *Store) set(key string, at slot) {
-	if s.slots == nil {
-		s.slots = map[string]slot{}
+func (s *Store) set(key string, stored entry) {
+	if s.entries == nil {
+		s.entries = map[string]entry{}
 	}
-	s.slots[key] = at
+	s.entries[key] = stored
 }
 
 // Delete removes a key.
-func (s *Store) Delete(key string) { delete(s.slots, key) }
+func (s *Store) Delete(key string) { delete(s.entries, key) }

@@ -54,30 +54,30 @@ func (t Take) Keys() []string { return t.Names }
 
 func (t Take) Writes() bool { return true }
 
-func (t Take) isOneSET() bool { return len(t.Names) == 1 && !t.BeforeRedis7 && t.Fence == 0 }
+func (t Take) isSingleSET() bool { return len(t.Names) == 1 && !t.BeforeRedis7 && t.Fence == 0 }
 
-func (t Take) Words(whole bool) []any {
-	if t.isOneSET() {
+func (t Take) Words(withSource bool) []any {
+	if t.isSingleSET() {
 		words := []any{"SET", t.Names[0], t.cell(0).String(), "NX", "GET"}
 		if t.TTL >= 0 {
-			words = append(words, "PX", millis(t.TTL))
+			words = append(words, "PX", formatMillis(t.TTL))
 		}
 		return words
 	}
 	if t.Fence != 0 {
-		return takeFencedScript.Call(whole, []string{t.Names[0], FenceKey(t.Names[0])},
-			pttl(t.TTL), t.cell(0).String(), t.Fence, millis(fenceTTL))
+		return takeFencedScript.Call(withSource, []string{t.Names[0], FenceKey(t.Names[0])},
+			formatTTL(t.TTL), t.cell(0).String(), t.Fence, formatMillis(fenceTTL))
 	}
-	args := []any{pttl(t.TTL)}
+	args := []any{formatTTL(t.TTL)}
 	for i := range t.Names {
 		args = append(args, t.cell(i).String())
 	}
-	return takeScript.Call(whole, t.Names, args...)
+	return takeScript.Call(withSource, t.Names, args...)
 }
 
-func (t Take) AppendTo(b []byte, whole bool) []byte {
-	if !t.isOneSET() || t.Mark != "" {
-		return resp.AppendCommand(b, t.Words(whole)...)
+func (t Take) AppendTo(b []byte, withSource bool) []byte {
+	if !t.isSingleSET() || t.Mark != "" {
+		return resp.AppendCommand(b, t.Words(withSource)...)
 	}
 	words := 5
 	if t.TTL >= 0 {
@@ -100,18 +100,18 @@ func (t Take) cell(i int) Cell {
 	return Cell{Form: Plain, Attempt: t.Attempt, Value: Value{Present: true, Text: t.Tokens[i]}}
 }
 
-func pttl(d time.Duration) string {
+func formatTTL(d time.Duration) string {
 	if d < 0 {
 		return "-1"
 	}
-	return millis(d)
+	return formatMillis(d)
 }
 
 func (t Take) Decode(answer any) (Answer, error) {
 	switch {
 	case t.Fence != 0:
 		return decodeFenced(answer, 1)
-	case !t.isOneSET():
+	case !t.isSingleSET():
 		return decode(answer, len(t.Names), false)
 	}
 	switch text := answer.(type) {
@@ -120,12 +120,12 @@ func (t Take) Decode(answer any) (Answer, error) {
 	case string:
 		return Answer{Found: []Found{{Cell: Parse(text), Left: NotReported}}}, nil
 	default:
-		return Answer{}, unexpected(answer)
+		return Answer{}, unexpectedAnswer(answer)
 	}
 }
 
 func (t Take) Apply(s *Store) Answer {
-	found := s.looks(t.Names)
+	found := s.getAll(t.Names)
 	refused := Answer{Found: found}
 	if t.Fence != 0 {
 		refused.Fences = []int64{s.fence(t.Names[0])}
@@ -135,14 +135,14 @@ func (t Take) Apply(s *Store) Answer {
 	}
 	for _, f := range found {
 		if f.Form != Absent {
-			if t.isOneSET() {
+			if t.isSingleSET() {
 				refused.Found[0].Left = NotReported
 			}
 			return refused
 		}
 	}
 	if t.Fence != 0 {
-		s.raise(t.Names[0], t.Fence)
+		s.raiseFence(t.Names[0], t.Fence)
 	}
 	for i, key := range t.Names {
 		s.Put(key, t.cell(i), t.TTL)

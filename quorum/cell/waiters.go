@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// For each proxy that waits for a lock, masters store a mark in a key of its own. Marks decide
-// nothing.
+// A proxy that waits for a lock stores a mark on the masters, in a key of its own. No decision
+// depends on marks.
 
 // PutWaiter stores a mark for a time.
 type PutWaiter struct {
@@ -32,33 +32,33 @@ func (m PutWaiter) Apply(s *Store) Answer {
 
 func (m PutWaiter) Decode(answer any) (Answer, error) {
 	if answer != any("OK") {
-		return Answer{}, unexpected(answer)
+		return Answer{}, unexpectedAnswer(answer)
 	}
 	return Answer{Did: true}, nil
 }
 
-// PassWaiter overwrites, for a time, the first of Marks that exists.
-type PassWaiter struct {
+// SignalWaiter overwrites, for a time, the first of Marks that exists.
+type SignalWaiter struct {
 	Marks []string
 	To    Cell
 	TTL   time.Duration
 }
 
-var passWaiterScript = luascript.New(`for i, mark in ipairs(KEYS) do
+var signalWaiterScript = luascript.New(`for i, mark in ipairs(KEYS) do
   if redis.call('set', mark, ARGV[1], 'xx', 'px', ARGV[2]) then return i end
 end
 return 0`)
 
-func (p PassWaiter) Keys() []string { return p.Marks }
+func (p SignalWaiter) Keys() []string { return p.Marks }
 
-func (p PassWaiter) Writes() bool { return true }
+func (p SignalWaiter) Writes() bool { return true }
 
-func (p PassWaiter) Words(whole bool) []any {
-	return passWaiterScript.Call(whole, p.Marks, p.To.String(), p.TTL.Milliseconds())
+func (p SignalWaiter) Words(withSource bool) []any {
+	return signalWaiterScript.Call(withSource, p.Marks, p.To.String(), p.TTL.Milliseconds())
 }
 
 // found returns the answer for mark number i, counted from 1; 0: no mark exists.
-func (p PassWaiter) found(i int64) Answer {
+func (p SignalWaiter) found(i int64) Answer {
 	a := Answer{Did: true, Found: make([]Found, len(p.Marks))}
 	if i > 0 {
 		a.Found[i-1].Cell = p.To
@@ -66,7 +66,7 @@ func (p PassWaiter) found(i int64) Answer {
 	return a
 }
 
-func (p PassWaiter) Apply(s *Store) Answer {
+func (p SignalWaiter) Apply(s *Store) Answer {
 	i := slices.IndexFunc(p.Marks, func(mark string) bool { return s.Look(mark).Form != Absent })
 	if i >= 0 {
 		s.Put(p.Marks[i], p.To, p.TTL)
@@ -74,10 +74,10 @@ func (p PassWaiter) Apply(s *Store) Answer {
 	return p.found(int64(i + 1))
 }
 
-func (p PassWaiter) Decode(answer any) (Answer, error) {
+func (p SignalWaiter) Decode(answer any) (Answer, error) {
 	i, ok := answer.(int64)
 	if !ok || i < 0 || i > int64(len(p.Marks)) {
-		return Answer{}, unexpected(answer)
+		return Answer{}, unexpectedAnswer(answer)
 	}
 	return p.found(i), nil
 }
@@ -98,7 +98,7 @@ func (u DeleteWaiter) Apply(s *Store) Answer {
 
 func (u DeleteWaiter) Decode(answer any) (Answer, error) {
 	if _, ok := answer.(int64); !ok {
-		return Answer{}, unexpected(answer)
+		return Answer{}, unexpectedAnswer(answer)
 	}
 	return Answer{Did: true}, nil
 }
@@ -123,7 +123,7 @@ func (l ReadWaiters) Apply(s *Store) Answer { return Read{Names: l}.Apply(s) }
 func (l ReadWaiters) Decode(answer any) (Answer, error) {
 	texts, ok := answer.([]any)
 	if !ok || len(texts) != len(l) {
-		return Answer{}, unexpected(answer)
+		return Answer{}, unexpectedAnswer(answer)
 	}
 	a := Answer{Did: true, Found: make([]Found, len(l))}
 	for i, text := range texts {

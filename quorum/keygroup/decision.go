@@ -12,8 +12,9 @@ const (
 	// endlessTTL is the TTL of a cell that holds a key without expiry. The cell is renewed when
 	// less than renewBelow remains.
 	endlessTTL, renewBelow = 100 * year, 50 * year
-	// minMargin is the time by which a cell must outlast its last key: longer than a ballot. More
-	// only saves shifts, but a cell that too few masters hold blocks the key until its expiry.
+	// minMargin is the time by which a cell must outlast its last key: longer than a ballot. A
+	// longer margin saves shifts, but a cell that too few masters hold blocks the key until it
+	// expires.
 	minMargin = time.Second
 )
 
@@ -23,17 +24,18 @@ func cellTTL(longest time.Duration) time.Duration {
 	return (longest + longest/2 + 2*minMargin).Truncate(time.Millisecond)
 }
 
-// outlivesKeys reports whether a TTL is much longer than needed.
-func outlivesKeys(ttl, longest time.Duration) bool { return ttl > 2*longest+6*minMargin }
+// isMuchLongerThanNeeded reports whether a TTL is much longer than needed.
+func isMuchLongerThanNeeded(ttl, longest time.Duration) bool { return ttl > 2*longest+6*minMargin }
 
-// Lease returns the longest time, or Endless, that a key was given since Open, if any was.
-func (b *Group) Lease() (longest time.Duration, given bool) {
+// LongestNewTTL returns the longest TTL, or Endless, that a key got since Open. exists is false if
+// no key got a TTL.
+func (b *Group) LongestNewTTL() (longest time.Duration, exists bool) {
 	for _, k := range b.keys {
-		if k.new && (!given || k.left < 0 || longest >= 0 && k.left > longest) {
-			longest, given = k.left, true
+		if k.hasNewTTL && (!exists || k.newTTL < 0 || longest >= 0 && k.newTTL > longest) {
+			longest, exists = k.newTTL, true
 		}
 	}
-	return longest, given
+	return longest, exists
 }
 
 // Encode returns the decision that stores the present keys under a unique version. It omits expired
@@ -44,7 +46,7 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	switch {
 	case !b.changed:
 		return register.Decision{}, nil
-	case len(b.keys) == 0 && !b.found.Present:
+	case len(b.keys) == 0 && !b.snapshot.Present:
 		return register.Decision{}, nil
 	case len(b.keys) == 0:
 		return register.Decision{Do: register.Remove}, nil
@@ -52,11 +54,11 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	all := b.sorted()
 	d := register.Decision{Do: register.Put}
 	// An unchanged key of a keygroup must keep its version, so it stays in the keygroup.
-	if own := all[0]; len(all) == 1 && own.name == b.name && (own.new || own.version == "" || !b.isGroup) {
-		b.encodeAlone(&d, own)
+	if own := all[0]; len(all) == 1 && own.name == b.name && (own.hasNewTTL || own.version == "" || !b.isGroup) {
+		b.encodeWithoutGroup(&d, own)
 		return d, nil
 	}
-	if err := b.setEnds(&d, all); err != nil {
+	if err := b.setExpiry(&d, all); err != nil {
 		return register.Decision{}, err
 	}
 	members := make([]member, len(all))
@@ -72,12 +74,12 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	return d, nil
 }
 
-// encodeAlone stores the key of the cell's name without a keygroup.
-func (b *Group) encodeAlone(d *register.Decision, own key) {
+// encodeWithoutGroup stores the key of the cell's name without a keygroup.
+func (b *Group) encodeWithoutGroup(d *register.Decision, own key) {
 	d.Value = own.value
 	switch {
-	case own.new:
-		d.TTL = own.left
+	case own.hasNewTTL:
+		d.TTL = own.newTTL
 	case !b.isGroup:
 		d.KeepTTL = true
 	case own.distance == Endless:
@@ -87,58 +89,58 @@ func (b *Group) encodeAlone(d *register.Decision, own key) {
 	}
 }
 
-// measureOwn gives a new time to the key that was stored without a keygroup, when other keys join
-// it: the time on the master on which it expires last, because a recent extension may have reached
-// only one of the masters asked.
-func (b *Group) measureOwn(all []key) error {
+// setOwnTTL gives a new TTL to the key that was stored without a keygroup, when other keys join it.
+// It uses the longest remaining time that a master reported, because a recent extension may have
+// reached only one of these masters.
+func (b *Group) setOwnTTL(all []key) error {
 	for i, k := range all {
 		switch {
-		case b.isGroup || k.new:
-		case b.found.Unknown:
+		case b.isGroup || k.hasNewTTL:
+		case b.snapshot.Unknown:
 			return register.ErrNeedsLeft
 		default:
-			all[i].new, all[i].left = true, b.found.Longest
+			all[i].hasNewTTL, all[i].newTTL = true, b.snapshot.Longest
 		}
 	}
 	return nil
 }
 
-// setEnds sets the expiry of the cell and the distances of the keys.
-func (b *Group) setEnds(d *register.Decision, all []key) error {
+// setExpiry sets the expiry of the cell and the distances of the keys.
+func (b *Group) setExpiry(d *register.Decision, all []key) error {
 	d.Shared = true
-	if err := b.measureOwn(all); err != nil {
+	if err := b.setOwnTTL(all); err != nil {
 		return err
 	}
-	kept, endless, longest := false, false, time.Duration(0) // longest of the keys with an expiry
+	anyKept, anyEndless, longest := false, false, time.Duration(0) // longest of the keys with an expiry
 	for _, k := range all {
 		switch {
-		case k.new && k.left < 0, !k.new && k.distance == Endless:
-			endless = true
-		case k.new:
-			longest = max(longest, k.left)
+		case k.hasNewTTL && k.newTTL < 0, !k.hasNewTTL && k.distance == Endless:
+			anyEndless = true
+		case k.hasNewTTL:
+			longest = max(longest, k.newTTL)
 		default:
-			kept = true
-			longest = max(longest, b.found.Shortest-k.distance)
+			anyKept = true
+			longest = max(longest, b.snapshot.Shortest-k.distance)
 		}
 	}
 	ttl := cellTTL(longest)
-	if endless {
+	if anyEndless {
 		ttl = endlessTTL
 	}
-	switch now := b.found.Shortest; {
-	case !kept: // nothing depends on the previous expiry
+	switch now := b.snapshot.Shortest; {
+	case !anyKept: // nothing depends on the previous expiry
 		d.TTL = ttl
-	case endless && now >= renewBelow, !endless && now-longest >= minMargin && !outlivesKeys(now, longest):
+	case anyEndless && now >= renewBelow, !anyEndless && now-longest >= minMargin && !isMuchLongerThanNeeded(now, longest):
 		d.KeepTTL, ttl = true, now
 	default:
 		d.KeepTTL, d.Shift = true, ttl-now
 	}
 	for i, k := range all {
 		switch {
-		case k.new && k.left < 0, !k.new && k.distance == Endless:
+		case k.hasNewTTL && k.newTTL < 0, !k.hasNewTTL && k.distance == Endless:
 			all[i].distance = Endless
-		case k.new:
-			all[i].distance = ttl - k.left
+		case k.hasNewTTL:
+			all[i].distance = ttl - k.newTTL
 		default:
 			all[i].distance += d.Shift
 		}

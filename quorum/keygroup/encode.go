@@ -25,7 +25,8 @@ type member struct {
 	distance time.Duration
 }
 
-// encode encodes members, sorted by name, after an empty text, where earlier versions have one.
+// encode encodes members, sorted by name. It writes an empty text before them, because earlier
+// versions wrote a text there.
 func encode(members []member) string {
 	size := len(prefix) + 1
 	for _, m := range members {
@@ -57,11 +58,11 @@ func appendText(b []byte, text string) []byte {
 // maxDistance limits decoded distances to about the longest Duration.
 const maxDistance = 200 * year
 
-// decode decodes the result of encode, with or without a text in front, or returns ErrUnreadable.
+// decode decodes the result of encode, or of an earlier version, or returns ErrUnreadable.
 func decode(text string) (members []member, err error) {
 	r := reader{rest: text[len(prefix):]}
 	r.text()
-	written := r.rest
+	encoded := r.rest
 	for r.rest != "" && !r.failed {
 		m := member{name: r.text(), version: r.text()}
 		ms := r.number()
@@ -79,7 +80,7 @@ func decode(text string) (members []member, err error) {
 		}
 		members = append(members, m)
 	}
-	if r.failed || len(members) == 0 || encode(members)[len(prefix)+1:] != written {
+	if r.failed || len(members) == 0 || encode(members)[len(prefix)+1:] != encoded {
 		return nil, ErrUnreadable
 	}
 	return members, nil

@@ -16,9 +16,9 @@ const Endless = cell.Endless
 
 // Group holds the keys of a cell at one moment. It is not safe for concurrent use.
 type Group struct {
-	// name is the name of the cell and of its own key. found is the value of the cell.
-	name  string
-	found register.Look
+	// name is the name of the cell and of its own key. snapshot is the value of the cell.
+	name     string
+	snapshot register.Look
 	// isGroup is set if the cell holds a keygroup, not only its own key.
 	isGroup bool
 	keys    map[string]key
@@ -27,16 +27,17 @@ type Group struct {
 
 type key struct {
 	member
-	// new is set if the key gets a new time, left (or Endless); its distance is not yet known.
-	new  bool
-	left time.Duration
+	// hasNewTTL is set if the key gets a new TTL, newTTL (or Endless). Then distance is not set
+	// yet.
+	hasNewTTL bool
+	newTTL    time.Duration
 }
 
 // Open decodes a cell without its expired keys. A foreign value is never a keygroup.
 //
 // Errors: ErrUnreadable; register.ErrNeedsLeft if a keygroup's remaining time is unknown.
 func Open(name string, f register.Look) (*Group, error) {
-	b := &Group{name: name, found: f, keys: map[string]key{}}
+	b := &Group{name: name, snapshot: f, keys: map[string]key{}}
 	switch {
 	case !f.Present:
 		return b, nil
@@ -65,48 +66,48 @@ func Open(name string, f register.Look) (*Group, error) {
 
 // ownDistance returns the distance of a key stored without a keygroup: it expires with the cell.
 func (b *Group) ownDistance() time.Duration {
-	if !b.found.Unknown && b.found.Longest < 0 {
+	if !b.snapshot.Unknown && b.snapshot.Longest < 0 {
 		return Endless
 	}
 	return 0
 }
 
-// Shared reports whether the cell holds a keygroup.
-func (b *Group) Shared() bool { return b.isGroup }
+// IsGroup reports whether the cell holds a keygroup.
+func (b *Group) IsGroup() bool { return b.isGroup }
 
 // Names returns the names of the keys, sorted.
 func (b *Group) Names() []string { return slices.Sorted(maps.Keys(b.keys)) }
 
 // Look returns the current value of a key.
 func (b *Group) Look(name string) register.Look {
-	k, there := b.keys[name]
-	if !there {
+	k, exists := b.keys[name]
+	if !exists {
 		return register.Look{Shared: b.isGroup}
 	}
 	l := register.Look{Present: true, Value: k.value, Version: k.version, Shared: b.isGroup}
 	switch {
-	case b.found.Unknown:
+	case b.snapshot.Unknown:
 		l.Unknown = true
 	case k.distance == Endless:
 		l.Left = Endless
 	default:
 		// No master has a longer time. The key exists, so it has not expired.
-		l.Left = max(b.found.Shortest-k.distance, time.Millisecond)
+		l.Left = max(b.snapshot.Shortest-k.distance, time.Millisecond)
 	}
 	l.Longest, l.Shortest = l.Left, l.Left
 	return l
 }
 
-// Put sets a key to a value for a time, in whole milliseconds, or Endless.
+// Put sets a key to a value with a TTL in whole milliseconds, or Endless.
 func (b *Group) Put(name, value string, left time.Duration) {
 	b.changed = true
-	b.keys[name] = key{member: member{name: name, value: value}, new: true, left: left}
+	b.keys[name] = key{member: member{name: name, value: value}, hasNewTTL: true, newTTL: left}
 }
 
 // Replace gives a key another value for its remaining time, or puts an absent key without expiry.
 func (b *Group) Replace(name, value string) {
-	k, there := b.keys[name]
-	if !there {
+	k, exists := b.keys[name]
+	if !exists {
 		b.Put(name, value, Endless)
 		return
 	}
@@ -117,7 +118,7 @@ func (b *Group) Replace(name, value string) {
 
 // Remove removes a key.
 func (b *Group) Remove(name string) {
-	if _, there := b.keys[name]; there {
+	if _, exists := b.keys[name]; exists {
 		b.changed = true
 		delete(b.keys, name)
 	}

@@ -32,8 +32,8 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if again := encode(members); !strings.HasSuffix(text, again[len(prefix)+1:]) {
-			t.Errorf("%q is read as %+v, which is %q", text, members, again)
+		if reencoded := encode(members); !strings.HasSuffix(text, reencoded[len(prefix)+1:]) {
+			t.Errorf("%q is read as %+v, which is %q", text, members, reencoded)
 		}
 		for i, m := range members {
 			if i > 0 && members[i-1].name >= m.name || m.distance < Endless ||
@@ -56,7 +56,7 @@ func TestEncodedBytes(t *testing.T) {
 	}
 }
 
-func cellOf(t *testing.T, w register.Decision, left time.Duration) *Group {
+func mustOpen(t *testing.T, w register.Decision, left time.Duration) *Group {
 	t.Helper()
 	b, err := Open("T", register.Look{Present: true, Value: w.Value, Version: "cell", Longest: left, Shortest: left})
 	if err != nil {
@@ -65,7 +65,7 @@ func cellOf(t *testing.T, w register.Decision, left time.Duration) *Group {
 	return b
 }
 
-func show(b *Group) string {
+func describe(b *Group) string {
 	var all []string
 	for _, name := range b.Names() {
 		e := b.Look(name)
@@ -74,7 +74,7 @@ func show(b *Group) string {
 	return strings.Join(all, " ")
 }
 
-func sealed(t *testing.T, b *Group, version string) register.Decision {
+func mustEncode(t *testing.T, b *Group, version string) register.Decision {
 	t.Helper()
 	w, err := b.Encode(version)
 	if err != nil {
@@ -83,57 +83,57 @@ func sealed(t *testing.T, b *Group, version string) register.Decision {
 	return w
 }
 
-func leaseOf(b *Group) string { return strings.TrimSpace(fmt.Sprintln(b.Lease())) }
+func longestNewTTL(b *Group) string { return strings.TrimSpace(fmt.Sprintln(b.LongestNewTTL())) }
 
-// TestLife checks that the key of the cell's name is a plain value while it is alone, and that all
-// keys keep their expiry while other keys come and go.
-func TestLife(t *testing.T) {
-	own := cellOf(t, register.Decision{Value: "me"}, 30*time.Second)
-	if own.Shared() || show(own) != "T=me/30s@cell" {
-		t.Fatal(show(own))
+// TestExpiryWhileKeysComeAndGo checks that the key of the cell's name is a plain value while it is
+// alone, and that all keys keep their expiry while other keys come and go.
+func TestExpiryWhileKeysComeAndGo(t *testing.T) {
+	own := mustOpen(t, register.Decision{Value: "me"}, 30*time.Second)
+	if own.IsGroup() || describe(own) != "T=me/30s@cell" {
+		t.Fatal(describe(own))
 	}
 	own.Put("q:{T}", "queue", Endless)
-	w := sealed(t, own, "w1")
-	if w.Do != register.Put || w.KeepTTL || !w.Shared || w.TTL < 90*year || leaseOf(own) != "-1ns true" {
+	w := mustEncode(t, own, "w1")
+	if w.Do != register.Put || w.KeepTTL || !w.Shared || w.TTL < 90*year || longestNewTTL(own) != "-1ns true" {
 		t.Fatalf("%+v", w)
 	}
 	left := w.TTL - 10*time.Second // ten seconds later
-	both := cellOf(t, w, left)
-	if want := "T=me/20s@cell q:{T}=queue/-1ns@w1"; show(both) != want || !both.Shared() {
-		t.Fatalf("%s, want %s", show(both), want)
+	both := mustOpen(t, w, left)
+	if want := "T=me/20s@cell q:{T}=queue/-1ns@w1"; describe(both) != want || !both.IsGroup() {
+		t.Fatalf("%s, want %s", describe(both), want)
 	}
 	both.Put("x:{T}", "x", 5*time.Second)
-	w = sealed(t, both, "w2")
-	if w.Shift != 0 || !w.KeepTTL || leaseOf(both) != "5s true" {
+	w = mustEncode(t, both, "w2")
+	if w.Shift != 0 || !w.KeepTTL || longestNewTTL(both) != "5s true" {
 		t.Fatalf("%+v", w)
 	}
-	three := cellOf(t, w, left)
-	if want := "T=me/20s@cell q:{T}=queue/-1ns@w1 x:{T}=x/5s@w2"; show(three) != want {
-		t.Fatalf("%s, want %s", show(three), want)
+	three := mustOpen(t, w, left)
+	if want := "T=me/20s@cell q:{T}=queue/-1ns@w1 x:{T}=x/5s@w2"; describe(three) != want {
+		t.Fatalf("%s, want %s", describe(three), want)
 	}
 	three.Remove("q:{T}")
-	w = sealed(t, three, "w3")
-	if w.Shift > -90*year || !w.KeepTTL || leaseOf(three) != "0s false" {
+	w = mustEncode(t, three, "w3")
+	if w.Shift > -90*year || !w.KeepTTL || longestNewTTL(three) != "0s false" {
 		t.Fatalf("%+v", w)
 	}
 	left += w.Shift
-	later := cellOf(t, w, left-6*time.Second) // x:{T} has expired by then
-	if want := "T=me/14s@cell"; show(later) != want {
-		t.Fatalf("%s, want %s", show(later), want)
+	later := mustOpen(t, w, left-6*time.Second) // x:{T} has expired by then
+	if want := "T=me/14s@cell"; describe(later) != want {
+		t.Fatalf("%s, want %s", describe(later), want)
 	}
 	later.Replace("T", "mine")
-	w = sealed(t, later, "w4")
+	w = mustEncode(t, later, "w4")
 	if w.Value != "mine" || !w.KeepTTL || left-6*time.Second+w.Shift != 14*time.Second {
 		t.Fatalf("%+v", w)
 	}
-	alone := cellOf(t, w, left-6*time.Second+w.Shift)
-	if alone.Shared() || show(alone) != "T=mine/14s@cell" {
-		t.Error(show(alone))
+	alone := mustOpen(t, w, left-6*time.Second+w.Shift)
+	if alone.IsGroup() || describe(alone) != "T=mine/14s@cell" {
+		t.Error(describe(alone))
 	}
 }
 
-// TestWrites checks the effect of Encode on the cell.
-func TestWrites(t *testing.T) {
+// TestEncodeDecisions checks the effect of Encode on the cell.
+func TestEncodeDecisions(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		do   func(b *Group)
@@ -149,12 +149,12 @@ func TestWrites(t *testing.T) {
 		{"another comes and goes", func(b *Group) { b.Put("x:{T}", "x", ms); b.Remove("x:{T}") },
 			register.Decision{Do: register.Put, Value: "me", KeepTTL: true}},
 	} {
-		b := cellOf(t, register.Decision{Value: "me"}, time.Second)
+		b := mustOpen(t, register.Decision{Value: "me"}, time.Second)
 		test.do(b)
-		if got := sealed(t, b, "w"); got != test.want {
+		if got := mustEncode(t, b, "w"); got != test.want {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
 		}
-		if lease := leaseOf(b); (lease == "7s true") != (test.want.TTL > 0) {
+		if lease := longestNewTTL(b); (lease == "7s true") != (test.want.TTL > 0) {
 			t.Errorf("%s: a lease of %s", test.name, lease)
 		}
 	}
@@ -163,11 +163,11 @@ func TestWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	empty.Remove("T")
-	if w := sealed(t, empty, "w"); w.Do != register.Leave {
+	if w := mustEncode(t, empty, "w"); w.Do != register.Leave {
 		t.Errorf("%+v", w)
 	}
 	empty.Put("x:{T}", "x", time.Second)
-	if w := sealed(t, empty, "w"); w.Do != register.Put || w.KeepTTL || w.TTL < 2*time.Second || !IsGroup(w.Value) {
+	if w := mustEncode(t, empty, "w"); w.Do != register.Put || w.KeepTTL || w.TTL < 2*time.Second || !IsGroup(w.Value) {
 		t.Errorf("%+v", w)
 	}
 }
@@ -213,30 +213,30 @@ type master struct {
 	removed bool
 }
 
-// world holds the masters, and the times that the holders of keys rely on.
-type world struct {
+// simulation holds the masters, and the times that the holders of keys rely on.
+type simulation struct {
 	t       *testing.T
 	random  *rand.Rand
 	masters []master
 	now     int64
 	version int
-	// until is when a key's holder stops relying on it, or never. late is when it must have
-	// expired.
-	until, late map[string]int64
-	value       map[string]string
+	// reliedUntil is when a key's holder stops relying on the key, or never. expiresBy is when the
+	// key must have expired.
+	reliedUntil, expiresBy map[string]int64
+	values                 map[string]string
 }
 
 const never = int64(1) << 43
 
-// TestEnds makes random changes, with masters that answer late or miss a change, and cells that
-// expire at different times. No client finds a key expired before its holder's time, or present
-// long after it. The values are those of a map.
-func TestEnds(t *testing.T) {
+// TestExpiryAfterRandomChanges makes random changes, with masters that answer late or miss a
+// change, and cells that expire at different times. No client finds a key expired before its
+// holder's time, or present long after it. The values are those of a map.
+func TestExpiryAfterRandomChanges(t *testing.T) {
 	for seed := range uint64(150) {
 		random := rand.New(rand.NewPCG(7, seed))
-		w := &world{
+		w := &simulation{
 			t: t, random: random, masters: make([]master, 3), now: 1000,
-			until: map[string]int64{}, late: map[string]int64{}, value: map[string]string{},
+			reliedUntil: map[string]int64{}, expiresBy: map[string]int64{}, values: map[string]string{},
 		}
 		for range 120 {
 			w.change()
@@ -249,30 +249,30 @@ func TestEnds(t *testing.T) {
 }
 
 // change runs a ballot: two masters answer in time, and one late or never.
-func (w *world) change() {
+func (w *simulation) change() {
 	order := w.random.Perm(3)
-	start, passed := w.now, w.random.Int64N(40)
-	asked := map[int]int64{}
+	start, elapsed := w.now, w.random.Int64N(40)
+	answeredAt := map[int]int64{}
 	for _, m := range order[:2] {
-		asked[m] = start + w.random.Int64N(passed+1)
+		answeredAt[m] = start + w.random.Int64N(elapsed+1)
 	}
 	f := register.Look{Version: fmt.Sprint("cell", w.version)}
 	base := 0
-	for m, at := range asked {
-		if one := &w.masters[m]; one.end <= at {
-			*one = master{}
+	for m, at := range answeredAt {
+		if holder := &w.masters[m]; holder.end <= at {
+			*holder = master{}
 		} else {
-			base = max(base, one.version)
+			base = max(base, holder.version)
 		}
 	}
 	if a, b := w.masters[order[0]].version, w.masters[order[1]].version; base > 0 && min(a, b) == 0 {
 		return // the cell is about to expire, or on too few masters
 	}
 	var lefts []time.Duration
-	for m, at := range asked {
-		if one := w.masters[m]; base > 0 && one.version == base {
-			lefts = append(lefts, time.Duration(one.end-at)*ms)
-			f.Present, f.Value = !one.removed, one.text
+	for m, at := range answeredAt {
+		if holder := w.masters[m]; base > 0 && holder.version == base {
+			lefts = append(lefts, time.Duration(holder.end-at)*ms)
+			f.Present, f.Value = !holder.removed, holder.text
 		}
 	}
 	if f.Present {
@@ -285,26 +285,26 @@ func (w *world) change() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.compare(b, start, start+passed)
+	w.compare(b, start, start+elapsed)
 	isPresent := func(name string) bool { return b.Look(name).Present }
-	expired := slices.DeleteFunc(slices.Collect(maps.Keys(w.until)), isPresent)
-	w.edit(b, start, start+passed)
-	out := sealed(w.t, b, fmt.Sprint("v", w.version))
-	w.now += passed
-	if out.Do != register.Leave {
+	expired := slices.DeleteFunc(slices.Collect(maps.Keys(w.reliedUntil)), isPresent)
+	w.edit(b, start, start+elapsed)
+	decision := mustEncode(w.t, b, fmt.Sprint("v", w.version))
+	w.now += elapsed
+	if decision.Do != register.Leave {
 		for _, name := range expired { // until now a master that was not asked may have had the key
 			if !slices.Contains(b.Names(), name) {
-				delete(w.until, name)
+				delete(w.reliedUntil, name)
 			}
 		}
-		w.write(out, f, order, asked, base, passed)
+		w.write(decision, f, order, answeredAt, base, elapsed)
 	}
 }
 
-// write lets the masters accept. Masters of the base shift their own expiry. Any other master gets
-// an expiry that is not before the first of these.
-func (w *world) write(
-	out register.Decision, f register.Look, order []int, asked map[int]int64, base int, passed int64,
+// write lets the masters accept a decision. Masters that hold the base version shift their own
+// expiry. The expiry on any other master is not before the earliest of these.
+func (w *simulation) write(
+	decision register.Decision, f register.Look, order []int, answeredAt map[int]int64, base int, elapsed int64,
 ) {
 	w.version++
 	for i, m := range order {
@@ -313,42 +313,42 @@ func (w *world) write(
 			if w.random.IntN(2) == 0 {
 				continue // the master misses the change
 			}
-			asked[m] = at
+			answeredAt[m] = at
 		}
-		one := &w.masters[m]
+		holder := &w.masters[m]
 		switch {
-		case out.Do == register.Remove:
-			*one = master{version: w.version, end: at + 3000, removed: true}
+		case decision.Do == register.Remove:
+			*holder = master{version: w.version, end: at + 3000, removed: true}
 			continue
-		case !out.KeepTTL && out.TTL == Endless, out.KeepTTL && f.Longest == Endless:
-			one.end = never
-		case !out.KeepTTL:
-			one.end = at + out.TTL.Milliseconds()
-		case i < 2 && one.version == base:
-			one.end += out.Shift.Milliseconds()
+		case !decision.KeepTTL && decision.TTL == Endless, decision.KeepTTL && f.Longest == Endless:
+			holder.end = never
+		case !decision.KeepTTL:
+			holder.end = at + decision.TTL.Milliseconds()
+		case i < 2 && holder.version == base:
+			holder.end += decision.Shift.Milliseconds()
 		default:
-			one.end = asked[m] + f.Shortest.Milliseconds() + passed + out.Shift.Milliseconds()
+			holder.end = answeredAt[m] + f.Shortest.Milliseconds() + elapsed + decision.Shift.Milliseconds()
 		}
-		one.text, one.version, one.removed = out.Value, w.version, false
+		holder.text, holder.version, holder.removed = decision.Value, w.version, false
 	}
 	w.now += 20
 }
 
 // compare checks the keys of a keygroup that was opened between two moments.
-func (w *world) compare(b *Group, from, to int64) {
-	for name, until := range w.until {
+func (w *simulation) compare(b *Group, from, to int64) {
+	for name, until := range w.reliedUntil {
 		e := b.Look(name)
 		switch {
 		case !e.Present && to < until:
 			w.t.Errorf("%s is over %d ms distance its time", name, until-to)
-		case e.Present && to > w.late[name]:
+		case e.Present && to > w.expiresBy[name]:
 			w.t.Errorf("%s is there %d ms after its time", name, to-until)
-		case e.Present && e.Value != w.value[name]:
-			w.t.Errorf("%s holds %q, not %q", name, e.Value, w.value[name])
+		case e.Present && e.Value != w.values[name]:
+			w.t.Errorf("%s holds %q, not %q", name, e.Value, w.values[name])
 		}
 	}
 	for _, name := range b.Names() {
-		if _, there := w.until[name]; !there {
+		if _, exists := w.reliedUntil[name]; !exists {
 			w.t.Errorf("%s is there", name)
 		}
 	}
@@ -357,41 +357,41 @@ func (w *world) compare(b *Group, from, to int64) {
 // spread limits the difference of the expiry on the masters: the delays of new values plus a round.
 const spread = 200
 
-func (w *world) edit(b *Group, from, to int64) {
+func (w *simulation) edit(b *Group, from, to int64) {
 	for range 1 + w.random.IntN(2) {
 		name := []string{"T", "a:{T}", "b:{T}", "c:{T}"}[w.random.IntN(4)]
-		there := b.Look(name).Present
-		switch what := w.random.IntN(8); {
-		case what == 0 && there:
+		exists := b.Look(name).Present
+		switch choice := w.random.IntN(8); {
+		case choice == 0 && exists:
 			b.Remove(name)
-			delete(w.until, name)
-		case what == 1 && there:
-			w.value[name] = fmt.Sprint("r", w.version)
-			b.Replace(name, w.value[name])
-		case what == 2:
-			w.value[name], w.until[name], w.late[name] = fmt.Sprint("e", w.version), never, never
-			b.Put(name, w.value[name], Endless)
+			delete(w.reliedUntil, name)
+		case choice == 1 && exists:
+			w.values[name] = fmt.Sprint("r", w.version)
+			b.Replace(name, w.values[name])
+		case choice == 2:
+			w.values[name], w.reliedUntil[name], w.expiresBy[name] = fmt.Sprint("e", w.version), never, never
+			b.Put(name, w.values[name], Endless)
 		default:
 			ttl := 1 + w.random.Int64N(1<<(4+w.random.IntN(14)))
-			w.value[name], w.until[name], w.late[name] = fmt.Sprint("p", w.version), from+ttl, to+ttl+spread
-			b.Put(name, w.value[name], time.Duration(ttl)*ms)
+			w.values[name], w.reliedUntil[name], w.expiresBy[name] = fmt.Sprint("p", w.version), from+ttl, to+ttl+spread
+			b.Put(name, w.values[name], time.Duration(ttl)*ms)
 		}
 	}
 }
 
-// TestEndsAreExact checks that repeated extensions of one key, with shifts of the cell, move no
-// other.
-func TestEndsAreExact(t *testing.T) {
+// TestExtensionMovesNoOtherExpiry checks that repeated extensions of one key, with shifts of the
+// cell, move no other.
+func TestExtensionMovesNoOtherExpiry(t *testing.T) {
 	now, end := int64(0), int64(0)
 	b, _ := Open("T", register.Look{})
 	b.Put("T", "lock", time.Hour)
 	b.Put("a:{T}", "a", time.Second)
-	w := sealed(t, b, "0")
+	w := mustEncode(t, b, "0")
 	end = w.TTL.Milliseconds()
 	shifts := 0
 	for i := range 2000 {
 		now += 300
-		b = cellOf(t, w, time.Duration(end-now)*ms)
+		b = mustOpen(t, w, time.Duration(end-now)*ms)
 		if got, want := b.Look("T").Left, time.Hour-time.Duration(now)*ms; got != want {
 			t.Fatalf("after %d changes %v are left, not %v", i, got, want)
 		}
@@ -401,11 +401,11 @@ func TestEndsAreExact(t *testing.T) {
 		} else {
 			b.Remove("q:{T}")
 		}
-		w = sealed(t, b, fmt.Sprint(i))
+		w = mustEncode(t, b, fmt.Sprint(i))
 		if end += w.Shift.Milliseconds(); w.Shift != 0 {
 			shifts++
 		}
-		if !slices.Equal(cellOf(t, w, time.Duration(end-now)*ms).Names(), b.Names()) {
+		if !slices.Equal(mustOpen(t, w, time.Duration(end-now)*ms).Names(), b.Names()) {
 			t.Fatal(b.Names())
 		}
 	}
@@ -414,9 +414,9 @@ func TestEndsAreExact(t *testing.T) {
 	}
 }
 
-// TestExpiresLast checks that a key is present until it has expired on the master whose cell
-// expires last. The reported time is no longer than on any master.
-func TestExpiresLast(t *testing.T) {
+// TestKeyExpiresOnLastMaster checks that a key is present until it has expired on the master whose
+// cell expires last. The reported time is no longer than on any master.
+func TestKeyExpiresOnLastMaster(t *testing.T) {
 	members := []member{{"T", "me", "1", 9500 * ms}, {"a:{T}", "a", "1", 0}, {"b:{T}", "b", "1", 10 * time.Second}}
 	f := register.Look{Present: true, Value: encode(members)}
 	f.Longest, f.Shortest = 10*time.Second, 9*time.Second
@@ -424,7 +424,7 @@ func TestExpiresLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "T=me/1ms@1 a:{T}=a/9s@1"; show(b) != want {
-		t.Errorf("%s, want %s", show(b), want)
+	if want := "T=me/1ms@1 a:{T}=a/9s@1"; describe(b) != want {
+		t.Errorf("%s, want %s", describe(b), want)
 	}
 }

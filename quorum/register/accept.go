@@ -11,8 +11,8 @@ import (
 // accept proposes a value to the masters that promised.
 func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, error) {
 	start := u.masters.Now()
-	if u.timeLeft(b.passed) <= 0 {
-		u.late = b.passed
+	if u.timeLeft(b.elapsed) <= 0 {
+		u.lateAfter = b.elapsed
 		return Outcome{}, &splitError{}
 	}
 	if p.since.IsZero() {
@@ -22,53 +22,54 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 	opFor := func(now, passed time.Duration) cell.Accept {
 		op := cell.Accept{
 			Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value,
-			Keep: p.keep, Base: p.base.value.Last(), Shared: p.shared, Shift: p.shift, TTL: p.ttl,
+			Keep: p.keepTTL, Base: p.base.value.Last(), Shared: p.shared, Shift: p.shift, TTL: p.ttl,
 		}
-		if u.opts.Keep && !p.same && !u.noNextPromise {
+		if u.opts.Keep && !p.unchanged && !u.noNextPromise {
 			op.Next = next
 		}
-		if p.keep {
+		if p.keepTTL {
 			// Both promises were made after the ballot began.
-			op.Until, op.Near = p.until(now, passed), 2*passed
+			op.Until, op.Uncertainty = p.expiryAt(now, passed), 2*passed
 		}
 		op.Deadline = now + u.timeLeft(passed)
 		return op
 	}
 	ops := make([]cell.Op, u.n)
-	for i, reply := range b.asked.Replies() {
-		if reply.yes() && reply.Found[0].Attempt == p.base.attempt {
-			ops[i] = opFor(reply.Now, b.passed)
+	for i, reply := range b.prepareRound.Replies() {
+		if reply.isYes() && reply.Found[0].Attempt == p.base.attempt {
+			ops[i] = opFor(reply.Now, b.elapsed)
 		}
 	}
 	u.lastSent = u.masters.Now()
-	asked, err := u.masters.Ask(ctx, ops, acceptDecided)
-	u.completeLater(b, p, asked, opFor)
-	replies := asked.Replies()
-	landed := count(replies, func(r *Reply) bool { return r.State == Waiting || r.mayBeDone() }) > 0
+	round, err := u.masters.Ask(ctx, ops, acceptDecided)
+	u.completeLater(b, p, round, opFor)
+	replies := round.Replies()
+	mayBeAccepted := count(replies, func(r *Reply) bool { return r.State == Waiting || r.mayBeDone() }) > 0
 	switch {
 	case err != nil:
 		return Outcome{}, err
 	case majorityDid(replies):
-		return u.accepted(b, p, next, replies, start), nil
+		return u.completeAccepted(b, p, next, replies, start), nil
 	}
-	if landed && !p.same {
-		u.sent = append(u.sent, sentChange{p.decision, p.base.attempt, b.number, p.change, p.lease, p.since})
+	if mayBeAccepted && !p.unchanged {
+		u.sentChanges = append(u.sentChanges, sentChange{p.decision, p.base.attempt, b.number, p.change, p.lease, p.since})
 	}
 	u.noteRounds(replies)
-	if took := u.masters.Now().Sub(b.start); u.timeLeft(took) <= 0 {
-		u.late = took
+	if elapsed := u.masters.Now().Sub(b.start); u.timeLeft(elapsed) <= 0 {
+		u.lateAfter = elapsed
 	}
 	return Outcome{}, &splitError{}
 }
 
-// accepted returns the outcome of a chosen proposal, and stores the promises for the next ballot.
-func (u *update) accepted(b ballot, p proposal, next cell.Ballot, replies []Reply, start time.Time) Outcome {
-	if u.opts.Keep && !p.same && !u.noNextPromise {
-		kept := promiseOf(b, p, next, replies)
-		kept.start, kept.passed = start, u.masters.Now().Sub(start)
-		u.promises.put(u.Key, kept)
+// completeAccepted returns the outcome of a chosen proposal, and stores the promises for the next
+// ballot.
+func (u *update) completeAccepted(b ballot, p proposal, next cell.Ballot, replies []Reply, start time.Time) Outcome {
+	if u.opts.Keep && !p.unchanged && !u.noNextPromise {
+		stored := newPromise(b, p, next, replies)
+		stored.start, stored.passed = start, u.masters.Now().Sub(start)
+		u.promises.put(u.Key, stored)
 	}
-	if !p.same {
+	if !p.unchanged {
 		u.grants.markReplaced(u.Key, p.value.Present)
 	}
 	return Outcome{
@@ -80,26 +81,27 @@ func (u *update) accepted(b ballot, p proposal, next cell.Ballot, replies []Repl
 	}
 }
 
-// acceptDecided accepts replies once a majority accepted, or none can and at least one master
-// accepted. If no master has accepted so far, waiting avoids a ballot that finds out the effect.
+// acceptDecided ends the wait for replies once a majority accepted, or once no majority can and at
+// least one master accepted. While no master has accepted, it waits for more replies: if none
+// accepts, no ballot has to find out the effect.
 func acceptDecided(replies []Reply) bool {
-	result := countVotes(replies, (*Reply).yes)
-	return result == vote.Won || result == vote.Lost && count(replies, (*Reply).yes) > 0
+	result := countVotes(replies, (*Reply).isYes)
+	return result == vote.Won || result == vote.Lost && count(replies, (*Reply).isYes) > 0
 }
 
-// completeLater sends the accept to masters whose promise is late, and to marked masters, but only
-// if a majority accepted: else the proposal may have been abandoned. It also schedules a repair if
+// completeLater sends the accept to masters whose promise is late, and to marked masters, if a
+// majority accepted. Otherwise the proposal may have been abandoned. It also schedules a repair if
 // some masters did not accept, or lack the key.
-func (u *update) completeLater(b ballot, p proposal, asked Round, opFor func(now, passed time.Duration) cell.Accept) {
+func (u *update) completeLater(b ballot, p proposal, round Round, opFor func(now, passed time.Duration) cell.Accept) {
 	r, key := u.Register, u.Key
-	chosen := majorityDid(asked.Replies())
-	late := func(master int, reply Reply, promises bool) {
+	chosen := majorityDid(round.Replies())
+	completeOne := func(master int, reply Reply, isPromise bool) {
 		passed := r.masters.Now().Sub(b.start)
 		if !chosen || reply.State != Counted || reply.Found[0].Attempt != p.base.attempt || u.timeLeft(passed) <= 0 {
 			return
 		}
-		fills := u.fills(p, reply.Found[0])
-		if !fills && !(promises && reply.Did) {
+		fills := u.fillsMark(p, reply.Found[0])
+		if !fills && !(isPromise && reply.Did) {
 			return
 		}
 		op := opFor(reply.Now, passed)
@@ -111,31 +113,31 @@ func (u *update) completeLater(b ballot, p proposal, asked Round, opFor func(now
 		}
 		r.masters.Tell(master, op, false)
 	}
-	promised := b.asked.Replies()
+	promised := b.prepareRound.Replies()
 	for master, reply := range promised {
-		late(master, reply, false)
+		completeOne(master, reply, false)
 	}
-	b.asked.Later(func(master int, reply Reply) { late(master, reply, true) })
-	left := func(master int, reply Reply) {
-		switch before := promised[master]; {
-		case before.State != Counted || before.Found[0].Holds(p.base.attempt):
+	b.prepareRound.Later(func(master int, reply Reply) { completeOne(master, reply, true) })
+	repairIfMissing := func(master int, reply Reply) {
+		switch promise := promised[master]; {
+		case promise.State != Counted || promise.Found[0].Holds(p.base.attempt):
 			r.repairUnlessDone(reply, key)
-		case p.value.Present || before.Found[0].Form != cell.Absent:
+		case p.value.Present || promise.Found[0].Form != cell.Absent:
 			r.repairLater(key)
 		}
 	}
-	for i, reply := range asked.Replies() {
-		left(i, reply)
+	for i, reply := range round.Replies() {
+		repairIfMissing(i, reply)
 	}
-	asked.Later(left)
+	round.Later(repairIfMissing)
 }
 
-// timeLeft returns how long after its promise a master may accept, if it promised at most passed
+// timeLeft returns how long after its promise a master may accept, if it promised at most elapsed
 // after the ballot began. Without time left, no accept may be sent: the master may have forgotten
 // its promise, and another ballot may have chosen a value.
-func (u *update) timeLeft(passed time.Duration) time.Duration {
+func (u *update) timeLeft(elapsed time.Duration) time.Duration {
 	if u.opts.Unlimited {
 		return 24 * time.Hour
 	}
-	return Limit - passed
+	return Limit - elapsed
 }

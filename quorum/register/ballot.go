@@ -12,33 +12,33 @@ import (
 
 // runBallot runs one ballot. A *splitError requests another ballot.
 func (u *update) runBallot(ctx context.Context) (Outcome, error) {
-	b := ballot{number: u.nextBallot(u.highestRound + u.ahead), start: u.masters.Now()}
+	b := ballot{number: u.nextBallot(u.highestRound + u.roundMargin), start: u.masters.Now()}
 	op := cell.Prepare{Name: u.Key, Ballot: b.number}
-	if u.Expect != nil && len(u.sent) == 0 {
-		op.Only, op.Expect = true, *u.Expect
+	if u.Expect != nil && len(u.sentChanges) == 0 {
+		op.OnlyExpected, op.Expect = true, *u.Expect
 	}
-	asked, err := u.masters.Ask(ctx, u.toAll(op), u.prepareDecided)
+	round, err := u.masters.Ask(ctx, u.toAll(op), u.prepareDecided)
 	if err != nil {
 		return Outcome{}, err
 	}
-	b.asked, b.passed = asked, u.masters.Now().Sub(b.start)
-	replies := asked.Replies()
+	b.prepareRound, b.elapsed = round, u.masters.Now().Sub(b.start)
+	replies := round.Replies()
 	u.noteRounds(replies)
 	t, promised := resolve(replies, 0), resolve(promisesIn(replies), 0)
-	if differ(replies, 0, t) {
+	if cellsDiffer(replies, 0, t) {
 		u.repairLater(u.Key)
 	}
 	switch {
-	case t.standing == Undetermined && allExpireSoon(replies):
+	case t.status == Undetermined && allExpireSoon(replies):
 		return Outcome{}, &splitError{}
-	case t.standing == Undetermined:
+	case t.status == Undetermined:
 		return Outcome{}, &NoQuorum{Replies: replies}
-	case t.standing != Held:
-		return u.onUnheld(ctx, t, replies)
-	case promised.standing == Held && promised.attempt == t.attempt:
-		return u.onHeld(ctx, b, promised)
-	case op.Only && t.chosen && (!t.value.Present || t.value.Text != op.Expect):
-		return u.onUnexpected(t)
+	case t.status != Held:
+		return u.runOnUnheld(ctx, t, replies)
+	case promised.status == Held && promised.attempt == t.attempt:
+		return u.runOnHeld(ctx, b, promised)
+	case op.OnlyExpected && t.chosen && (!t.value.Present || t.value.Text != op.Expect):
+		return u.runOnUnexpected(t)
 	default:
 		u.Expect = nil
 		return Outcome{}, &splitError{}
@@ -48,36 +48,37 @@ func (u *update) runBallot(ctx context.Context) (Outcome, error) {
 type ballot struct {
 	number cell.Ballot
 	start  time.Time
-	// passed is the time from start to the last promise.
-	passed time.Duration
-	asked  Round
+	// elapsed is the time from start to the last promise.
+	elapsed      time.Duration
+	prepareRound Round
 }
 
-// prepareDecided accepts replies once a majority promised, no majority can hold the key, or no
-// majority can promise.
+// prepareDecided ends the wait for replies once a majority promised, no majority can hold the key,
+// or no majority can promise.
 func (u *update) prepareDecided(replies []Reply) bool {
 	t := resolve(replies, 0)
 	switch promised := resolve(promisesIn(replies), 0); {
-	case t.standing == Undetermined:
+	case t.status == Undetermined:
 		return false
-	case t.standing != Held, promised.standing == Held:
+	case t.status != Held, promised.status == Held:
 		return !promised.leasesDiffer()
 	case u.Expect != nil && t.leasesDiffer():
 		return false // perhaps the key is only read, so wait as Read does
 	default:
-		return countVotes(replies, (*Reply).yes) == vote.Lost
+		return countVotes(replies, (*Reply).isYes) == vote.Lost
 	}
 }
 
-// promisesIn returns the replies, blank for masters that did not promise.
+// promisesIn returns a copy of the replies in which the replies of masters without a promise are
+// empty.
 func promisesIn(replies []Reply) []Reply {
-	only := make([]Reply, len(replies))
+	promised := make([]Reply, len(replies))
 	for i, r := range replies {
-		if r.yes() {
-			only[i] = r
+		if r.isYes() {
+			promised[i] = r
 		}
 	}
-	return only
+	return promised
 }
 
 func (u *update) noteRounds(replies []Reply) {
@@ -88,22 +89,22 @@ func (u *update) noteRounds(replies []Reply) {
 	}
 }
 
-// onUnheld runs the change if no incarnation of the key has a majority.
-func (u *update) onUnheld(ctx context.Context, t tally, replies []Reply) (Outcome, error) {
-	if len(u.sent) > 0 {
+// runOnUnheld runs the change if no incarnation of the key has a majority.
+func (u *update) runOnUnheld(ctx context.Context, t tally, replies []Reply) (Outcome, error) {
+	if len(u.sentChanges) > 0 {
 		return Outcome{}, &NoQuorum{Replies: replies, Unclear: true}
 	}
-	d, err := u.Run(t.look())
+	d, err := u.Run(t.snapshot())
 	switch {
 	case err != nil:
 		return Outcome{}, err
-	case d.Do == Leave, d.Do == Remove && t.standing == Absent:
-		return Outcome{Decision: d, Granted: Granted{Version: t.look().Version}}, nil
-	case t.standing == Foreign:
+	case d.Do == Leave, d.Do == Remove && t.status == Absent:
+		return Outcome{Decision: d, Granted: Granted{Version: t.snapshot().Version}}, nil
+	case t.status == Foreign:
 		return Outcome{}, ErrForeign
 	}
 	got, err := u.take(ctx, []string{u.Key}, Terms{
-		Tokens: []string{d.Value}, TTL: d.TTL, AllowShortTTL: !u.strict, KeepOnNoQuorum: !d.RemoveOnError && !u.strict,
+		Tokens: []string{d.Value}, TTL: d.TTL, AllowShortTTL: !u.requireValidity, KeepOnNoQuorum: !d.RemoveOnError && !u.requireValidity,
 		OnRemovalDue: u.OnRemovalDue,
 	})
 	switch {
@@ -115,9 +116,9 @@ func (u *update) onUnheld(ctx context.Context, t tally, replies []Reply) (Outcom
 	return Outcome{Decision: d, Granted: got}, nil
 }
 
-// onUnexpected runs the change on a value that differs from the expected one.
-func (u *update) onUnexpected(t tally) (Outcome, error) {
-	d, err := u.Run(t.look())
+// runOnUnexpected runs the change on a value that differs from the expected one.
+func (u *update) runOnUnexpected(t tally) (Outcome, error) {
+	d, err := u.Run(t.snapshot())
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -125,79 +126,80 @@ func (u *update) onUnexpected(t tally) (Outcome, error) {
 		u.Expect = nil
 		return Outcome{}, &splitError{}
 	}
-	return Outcome{Decision: d, Granted: Granted{Version: t.look().Version}}, nil
+	return Outcome{Decision: d, Granted: Granted{Version: t.snapshot().Version}}, nil
 }
 
-// onHeld runs the change on a key for which a majority holds a value and promised.
-func (u *update) onHeld(ctx context.Context, b ballot, t tally) (Outcome, error) {
-	if s := u.changeMade(t); s != nil {
+// runOnHeld runs the change on a key for which a majority holds a value and promised.
+func (u *update) runOnHeld(ctx context.Context, b ballot, t tally) (Outcome, error) {
+	if s := u.findSentChange(t); s != nil {
 		return u.acceptUnchanged(ctx, b, t, *s)
 	}
-	if u.isUnclear(t) {
-		return Outcome{}, &NoQuorum{Replies: b.asked.Replies(), Unclear: true}
+	if u.isOutcomeUnclear(t) {
+		return Outcome{}, &NoQuorum{Replies: b.prepareRound.Replies(), Unclear: true}
 	}
-	l := t.look()
-	l.Unknown = t.isTTLUnclear(b.asked.Replies(), 0)
+	l := t.snapshot()
+	l.Unknown = t.isTTLUnclear(b.prepareRound.Replies(), 0)
 	d, err := u.Run(l)
 	if l.Unknown && errors.Is(err, ErrNeedsLeft) {
-		err = &NoQuorum{Replies: b.asked.Replies()}
+		err = &NoQuorum{Replies: b.prepareRound.Replies()}
 	}
 	switch {
 	case err != nil || d.Do == Leave || d.Do == Remove && !t.value.Present:
 		// Some masters may have accepted this change before. No later ballot may adopt it.
-		out, kept := u.acceptUnchanged(ctx, b, t, sentChange{decision: d, lease: cell.Endless, since: b.start})
-		if kept == nil && err != nil {
+		out, acceptErr := u.acceptUnchanged(ctx, b, t, sentChange{decision: d, lease: cell.Endless, since: b.start})
+		if acceptErr == nil && err != nil {
 			return Outcome{}, err
 		}
-		return out, kept
+		return out, acceptErr
 	case !t.value.Present && t.left < Limit:
 		return u.extendRemoval(ctx, b, t)
 	}
-	return u.accept(ctx, b, u.proposalFor(b, t, d))
+	return u.accept(ctx, b, u.newProposal(b, t, d))
 }
 
 // extendRemoval prolongs a removal before a value replaces it, because the effect would be
 // undetermined if the removal expired meanwhile.
 func (u *update) extendRemoval(ctx context.Context, b ballot, t tally) (Outcome, error) {
-	_, err := u.accept(ctx, b, u.sameRemoval(t))
+	_, err := u.accept(ctx, b, u.renewedRemoval(t))
 	if err == nil {
 		err = &splitError{}
 	}
 	return Outcome{}, err
 }
 
-// changeMade returns the sent change that led to the current value, or nil.
-func (u *update) changeMade(t tally) *sentChange {
-	for i, s := range u.sent {
+// findSentChange returns the sent change that led to the current value, or nil.
+func (u *update) findSentChange(t tally) *sentChange {
+	for i, s := range u.sentChanges {
 		if s.attempt == t.attempt && slices.Contains(t.value.Changes, s.change) {
-			return &u.sent[i]
+			return &u.sentChanges[i]
 		}
 	}
 	return nil
 }
 
-// isUnclear reports whether a sent change may have been made and overwritten without a trace. It
-// was not made if a majority that promised a higher ballot has accepted nothing since.
-func (u *update) isUnclear(t tally) bool {
-	return slices.ContainsFunc(u.sent, func(s sentChange) bool {
-		return s.attempt != t.attempt || t.accepted > s.ballot && !t.value.Knows(s.change)
+// isOutcomeUnclear reports whether a sent change may have been made and overwritten without a
+// trace. It was not made if a majority that promised a higher ballot has accepted nothing since.
+func (u *update) isOutcomeUnclear(t tally) bool {
+	return slices.ContainsFunc(u.sentChanges, func(s sentChange) bool {
+		return s.attempt != t.attempt || t.accepted > s.ballot && !t.value.ShowsOutcomeOf(s.change)
 	})
 }
 
-// acceptUnchanged lets a majority accept the current value unless it has. s takes effect with it.
+// acceptUnchanged lets a majority accept the current value, unless it has accepted it. Then s has
+// taken effect.
 func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentChange) (Outcome, error) {
-	if t.chosen && len(u.sent) == 0 && !u.settle {
-		return Outcome{Decision: s.decision, Granted: Granted{Version: t.look().Version}}, nil
+	if t.chosen && len(u.sentChanges) == 0 && !u.alwaysAccept {
+		return Outcome{Decision: s.decision, Granted: Granted{Version: t.snapshot().Version}}, nil
 	}
-	until, shared := notAfter(t.longest), t.value.Present && u.opts.HoldsSeveralKeys != nil &&
-		u.opts.HoldsSeveralKeys(t.value.Text)
+	until, shared := expiresNotAfter(t.longest), t.value.Present && u.opts.IsKeygroup != nil &&
+		u.opts.IsKeygroup(t.value.Text)
 	if shared {
-		until = notBefore(b, t, 0)
+		until = expiresNotBefore(b, t, 0)
 	}
 	// A master that adopts the value keeps it shorter, at most by the duration of this round.
 	return u.accept(ctx, b, proposal{
-		decision: s.decision, base: t, value: t.value, same: true, change: s.change,
-		keep: true, until: until, shared: shared,
+		decision: s.decision, base: t, value: t.value, unchanged: true, change: s.change,
+		keepTTL: true, expiryAt: until, shared: shared,
 		lease: s.lease, since: s.since.Add(-u.masters.Now().Sub(b.start)),
 	})
 }

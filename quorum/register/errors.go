@@ -38,10 +38,10 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 
 // refusal adds the current value to an error, if the value is decided.
 func (t tally) refusal(err error) error {
-	if t.standing == Undetermined || t.isUnchosen() {
+	if t.status == Undetermined || t.isUnchosen() {
 		return err
 	}
-	l := t.look()
+	l := t.snapshot()
 	l.Unknown = l.Unknown || t.leasesDiffer() || t.longest == cell.NotReported
 	return &RefusedError{Err: err, Current: l}
 }
@@ -50,7 +50,7 @@ func (t tally) refusal(err error) error {
 type NoQuorum struct {
 	// Replies has one entry for each master.
 	Replies []Reply
-	// Late is how long a majority took to agree, if too long.
+	// Late is how long a majority took to agree, if that was too long.
 	Late time.Duration
 	// Unclear is set if the masters replied, but other commands changed the key so often meanwhile
 	// that the effect of this command is unknown.

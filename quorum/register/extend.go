@@ -27,18 +27,18 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 		return r.extendByBallot(ctx, key, token, ttl, start, nil)
 	}
 	op := cell.Extend{Name: key, Token: token, Attempt: entry.attempt, TTL: ttl}
-	asked, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool {
+	round, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool {
 		return isExtended(replies, entry.currentVersion()) ||
-			Answered(replies) && countVotes(replies, (*Reply).yes) == vote.Lost
+			Answered(replies) && countVotes(replies, (*Reply).isYes) == vote.Lost
 	})
-	switch replies := asked.Replies(); {
+	switch replies := round.Replies(); {
 	case err != nil:
 		return Granted{}, err
 	case isExtended(replies, entry.currentVersion()):
 		r.noteLease(key, entry.attempt, start, ttl)
-		r.repairEachUnlessDone(asked, key)
-		if late := r.masters.Now().Sub(start); r.isLate(late) {
-			return Granted{}, &NoQuorum{Replies: replies, Late: late}
+		r.repairEachUnlessDone(round, key)
+		if elapsed := r.masters.Now().Sub(start); r.isLate(elapsed) {
+			return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
 		}
 		return r.leaseFrom(start, ttl, hasLongerLease(replies, ttl))
 	case !Answered(replies):
@@ -46,7 +46,7 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	}
 	got, err := r.extendByBallot(ctx, key, token, ttl, start, entry.holder)
 	if errors.Is(err, ErrNotHeld) {
-		r.grants.take(key, withVersion(entry.currentVersion()))
+		r.grants.take(key, hasVersion(entry.currentVersion()))
 	}
 	return got, err
 }
@@ -54,11 +54,11 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 // leaseFrom returns the result of an EXTEND that began at start.
 func (r *Register) leaseFrom(start time.Time, ttl time.Duration, longer bool) (Granted, error) {
 	elapsed := r.masters.Now().Sub(start)
-	given := Granted{Since: start, Longer: longer, Validity: vote.Validity(ttl, elapsed)}
-	if ttl >= 0 && given.Validity < time.Millisecond {
+	granted := Granted{Since: start, Longer: longer, Validity: vote.Validity(ttl, elapsed)}
+	if ttl >= 0 && granted.Validity < time.Millisecond {
 		return Granted{}, &NoQuorum{Late: elapsed}
 	}
-	return given, nil
+	return granted, nil
 }
 
 func (r *Register) noteLease(key string, a cell.Attempt, start time.Time, ttl time.Duration) {
@@ -71,14 +71,14 @@ func (r *Register) noteLease(key string, a cell.Attempt, start time.Time, ttl ti
 
 // hasLongerLease reports whether a master that extended had a lease longer than ttl before.
 func hasLongerLease(replies []Reply, ttl time.Duration) bool {
-	return count(replies, func(r *Reply) bool { return r.yes() && compareLeft(r.Found[0].Left, ttl) > 0 }) > 0
+	return count(replies, func(r *Reply) bool { return r.isYes() && compareLeft(r.Found[0].Left, ttl) > 0 }) > 0
 }
 
 // isExtended reports whether a majority extended a version of one ballot.
 func isExtended(replies []Reply, granted string) bool {
 	votes := map[cell.Ballot]int{}
 	for _, reply := range replies {
-		if !reply.yes() {
+		if !reply.isYes() {
 			continue
 		}
 		f := reply.Found[0]
@@ -102,8 +102,8 @@ func (r *Register) extendByBallot(
 		}
 		return Decision{Do: Put, Value: token, TTL: ttl, KeepTTL: isLonger(l)}, nil
 	}
-	holds := func(l Look) bool { return l.Present && l.Value == token }
-	seen, out, err := r.updateIf(ctx, Change{Key: key, Expect: &token, noNextPromise: true, Run: run}, holds)
+	hasThisToken := func(l Look) bool { return l.Present && l.Value == token }
+	previous, out, err := r.updateIf(ctx, Change{Key: key, Expect: &token, noNextPromise: true, Run: run}, hasThisToken)
 	switch {
 	case errors.Is(err, ErrForeign):
 		return Granted{}, ErrNotHeld
@@ -111,11 +111,11 @@ func (r *Register) extendByBallot(
 		return Granted{}, err
 	}
 	lease := ttl
-	if isLonger(seen) {
-		lease = seen.Longest
+	if isLonger(previous) {
+		lease = previous.Longest
 	}
 	entry := newGrant(Terms{Tokens: []string{token}, TTL: lease, Holder: holder}, 0, out.Attempt, out.Since, r.n)
 	entry.ballotVersion = out.Version
 	r.grants.put(key, entry, out.Since)
-	return r.leaseFrom(start, ttl, isLonger(seen))
+	return r.leaseFrom(start, ttl, isLonger(previous))
 }

@@ -11,19 +11,19 @@ func TestExtend(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		prepare func(*fakeMasters)
-		through string // the proxy: the owner's, or another
+		proxyOf string // the proxy: the owner's, or another
 		want    string
 		rounds  string
 	}{
 		{"all well", func(*fakeMasters) {}, "owner", "granted", "extend"},
 		{"through another proxy", func(*fakeMasters) {}, "another", "granted", "prepare accept"},
-		{"two are away", func(b *fakeMasters) { b.setFate(refused, 3, 4) }, "owner", "granted", "extend"},
-		{"two lose the answer", func(b *fakeMasters) { b.setFate(lost, 3, 4) }, "owner", "granted", "extend"},
-		{"three are away", func(b *fakeMasters) { b.setFate(refused, 2, 3, 4) }, "owner", "no quorum", "extend"},
+		{"two are away", func(b *fakeMasters) { b.setFault(requestFailed, 3, 4) }, "owner", "granted", "extend"},
+		{"two lose the answer", func(b *fakeMasters) { b.setFault(replyLost, 3, 4) }, "owner", "granted", "extend"},
+		{"three are away", func(b *fakeMasters) { b.setFault(requestFailed, 2, 3, 4) }, "owner", "no quorum", "extend"},
 		{"on three, one of which is away", func(b *fakeMasters) {
 			b.stores[3].Delete("k")
 			b.stores[4].Delete("k")
-			b.setFate(refused, 0)
+			b.setFault(requestFailed, 0)
 		}, "owner", "no quorum", "extend prepare"},
 		{"on two", func(b *fakeMasters) {
 			for _, s := range b.stores[2:] {
@@ -37,17 +37,17 @@ func TestExtend(t *testing.T) {
 		}, "owner", "not held", "extend prepare"},
 		{"expired, and taken by another", func(b *fakeMasters) {
 			b.advance(11 * time.Second)
-			b.lock(b.proxy(),
+			b.mustLock(b.proxy(),
 				"you")
 		}, "another", "not held", "prepare"},
 		{"expired, and taken by another with the same token", func(b *fakeMasters) {
 			b.advance(11 * time.Second)
-			b.lock(b.proxy(), "me")
+			b.mustLock(b.proxy(), "me")
 		}, "owner", "granted", "extend prepare accept"},
-		{"replaced", func(b *fakeMasters) { _, err := b.proxy().Update(b.Context(), put("you")); b.noError(err) },
+		{"replaced", func(b *fakeMasters) { _, err := b.proxy().Update(b.Context(), putChange("you")); b.noError(err) },
 			"another", "not held", "prepare"},
 		{"replaced by the same token", func(b *fakeMasters) {
-			_, err := b.proxy().Update(b.Context(), put("me"))
+			_, err := b.proxy().Update(b.Context(), putChange("me"))
 			b.noError(err)
 		}, "owner", "granted", "extend prepare prepare accept"},
 		{"removed", func(b *fakeMasters) { b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil)) }, "another",
@@ -60,28 +60,28 @@ func TestExtend(t *testing.T) {
 		}, "another", "no quorum", "prepare"},
 		// Masters 1 to 3 chose its token in round 1. The value of round 2 may never be chosen.
 		{"a newer value on two that had it", func(b *fakeMasters) {
-			b.accepted("me", 1, 2)
-			b.accepted("you", 2, 0, 1)
+			b.putAccepted("me", 1, 2)
+			b.putAccepted("you", 2, 0, 1)
 			b.stores[3].Delete("k")
 			b.stores[4].Delete("k")
 		},
 			"another", "not held", "prepare prepare accept"},
 		{"a newer value on two that had it, others away", func(b *fakeMasters) {
-			b.accepted("me", 1, 2)
-			b.accepted("you", 2, 0, 1)
+			b.putAccepted("me", 1, 2)
+			b.putAccepted("you", 2, 0, 1)
 			b.stores[3].Delete("k")
-			b.setFate(refused, 2, 4)
+			b.setFault(requestFailed, 2, 4)
 		}, "another", "no quorum", "prepare"},
 		{"an older value on one, all agree otherwise", func(b *fakeMasters) {
-			b.accepted("me", 1, 0)
-			b.accepted("you",
+			b.putAccepted("me", 1, 0)
+			b.putAccepted("you",
 				2, 1, 2, 3)
 			b.stores[4].Delete("k")
 		},
 			"another", "not held", "prepare"},
 		{"leftovers of two attempts, which ballots changed", func(b *fakeMasters) {
-			b.accepted("me", 1, 0)
-			b.accepted("you", 2, 1)
+			b.putAccepted("me", 1, 0)
+			b.putAccepted("you", 2, 1)
 			for _, s := range b.stores[2:4] {
 				c := b.stores[1].Look("k").Cell
 				c.Attempt = attemptOf("b")
@@ -89,13 +89,13 @@ func TestExtend(t *testing.T) {
 			}
 			b.stores[4].Delete("k")
 		}, "another", "not held", "prepare"},
-		{"too late", func(b *fakeMasters) { b.takes = Limit + 1 }, "owner", "late", "extend"},
+		{"too late", func(b *fakeMasters) { b.roundTime = Limit + 1 }, "owner", "late", "extend"},
 	} {
 		b := newFakeMasters(t, 5)
 		r := b.proxy()
-		b.lock(r, "me")
+		b.mustLock(r, "me")
 		test.prepare(b)
-		if test.through == "another" {
+		if test.proxyOf == "another" {
 			r = b.proxy()
 		}
 		b.rounds = nil
@@ -114,8 +114,9 @@ func TestExtend(t *testing.T) {
 	}
 }
 
-// TestExtendMixed checks that a ballot decides first if masters hold different values of one lock.
-func TestExtendMixed(t *testing.T) {
+// TestExtendWithDifferentValues checks that a ballot decides first if masters hold different values
+// of one lock.
+func TestExtendWithDifferentValues(t *testing.T) {
 	for _, test := range []struct {
 		token, want, holds string
 	}{
@@ -123,19 +124,19 @@ func TestExtendMixed(t *testing.T) {
 		{"you", "granted", "you* you* you* . ."},
 	} {
 		b := newFakeMasters(t, 5)
-		b.setFate(refused, 3, 4)
-		b.lock(b.proxy(), "me")
-		b.setFateOf("accept", unsent, 1, 2, 3, 4)
-		_, err := b.proxy().Update(t.Context(), put("you"))
+		b.setFault(requestFailed, 3, 4)
+		b.mustLock(b.proxy(), "me")
+		b.setFaultOn("accept", requestLost, 1, 2, 3, 4)
+		_, err := b.proxy().Update(t.Context(), putChange("you"))
 		if outcome(err) == "granted" {
 			t.Fatal("the change was made by one master of five")
 		}
-		b.setFate(refused, 3, 4)
-		b.wantHolds("you* me* me* . .")
+		b.setFault(requestFailed, 3, 4)
+		b.wantCells("you* me* me* . .")
 		if _, err := b.proxy().Extend(t.Context(), "k", test.token, time.Minute); outcome(err) != test.want {
 			t.Errorf("EXTEND %s: %v, want %s", test.token, err, test.want)
 		}
-		b.wantHolds(test.holds)
+		b.wantCells(test.holds)
 	}
 }
 
@@ -143,7 +144,7 @@ func TestExtendMixed(t *testing.T) {
 func TestExtendNeverShortens(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	b.lock(r, "me")
+	b.mustLock(r, "me")
 	got, err := r.Extend(t.Context(), "k", "me", time.Second)
 	b.noError(err)
 	if !got.Longer || b.stores[0].Look("k").Left != 10*time.Second {
@@ -170,7 +171,7 @@ func TestExtendNeverShortens(t *testing.T) {
 func TestExtendedGrant(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	b.lock(r, "me")
+	b.mustLock(r, "me")
 	_, err := r.Extend(t.Context(), "k", "me", time.Minute)
 	b.noError(err)
 	if ends := r.grants.byKey["k"].ends; !ends.Equal(b.now.Add(time.Minute)) {
@@ -183,33 +184,33 @@ func TestExtendedGrant(t *testing.T) {
 	}
 }
 
-// TestExtendBesideABallot checks that a granted extension is not lost if it comes between the
+// TestExtendDuringABallot checks that a granted extension is not lost if it comes between the
 // promises of a ballot and its accept, which uses the expiry that the promises reported. A master
 // that promised extends nothing, so the extending ballot comes before or after the other one.
-func TestExtendBesideABallot(t *testing.T) {
+func TestExtendDuringABallot(t *testing.T) {
 	for name, change := range map[string]func(Look) (Decision, error){
 		"others come into the cell": func(l Look) (Decision, error) {
 			return Decision{Do: Put, Value: "me and others", TTL: l.Longest, Shared: true}, nil
 		},
-		"the value is kept": leave,
+		"the value is kept": keepUnchanged,
 		"a shorter lease": func(l Look) (Decision, error) {
 			return Decision{Do: Put, Value: "me", TTL: time.Minute, KeepTTL: l.Longest > time.Minute}, nil
 		},
 	} {
 		b := newFakeMasters(t, 3)
 		owner, other := b.proxy(), b.proxy()
-		b.lock(owner, "me")
+		b.mustLock(owner, "me")
 		extended := false
-		b.fate = func(master int, op cell.Op) fate {
-			switch _, extends := op.(cell.Extend); {
-			case extends && master == 2:
-				return refused
-			case !extended && master == 0 && !extends:
-				return late
+		b.faultOf = func(master int, op cell.Op) fault {
+			switch _, isExtend := op.(cell.Extend); {
+			case isExtend && master == 2:
+				return requestFailed
+			case !extended && master == 0 && !isExtend:
+				return replyLate
 			}
-			return done
+			return noFault
 		}
-		_, err := other.Update(t.Context(), Change{Key: "k", settle: true, Run: func(l Look) (Decision, error) {
+		_, err := other.Update(t.Context(), Change{Key: "k", alwaysAccept: true, Run: func(l Look) (Decision, error) {
 			if !extended {
 				extended = true
 				_, err := owner.Extend(t.Context(), "k", "me", time.Hour)
@@ -218,7 +219,7 @@ func TestExtendBesideABallot(t *testing.T) {
 			return change(l)
 		}})
 		b.noError(err)
-		b.fate = nil
+		b.faultOf = nil
 		b.deliverPending()
 		for m, s := range b.stores {
 			if f := s.Look("k"); f.Left <= 59*time.Minute {
@@ -232,8 +233,8 @@ func TestExtendBesideABallot(t *testing.T) {
 // no ballot is promised, and this proxy knows the lock, so it extends it in one round trip.
 func TestExtendAfterABallot(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.lock(b.proxy(), "you")
-	_, err := b.proxy().Update(t.Context(), put("me"))
+	b.mustLock(b.proxy(), "you")
+	_, err := b.proxy().Update(t.Context(), putChange("me"))
 	b.noError(err)
 	r := b.proxy()
 	for _, rounds := range []string{"prepare prepare accept", "extend"} {
@@ -249,22 +250,26 @@ func TestExtendAfterABallot(t *testing.T) {
 // value.
 func TestKeptValueIsNotShortened(t *testing.T) {
 	b := newFakeMasters(t, 5)
-	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master == 4] }
+	b.faultOf = func(master int, _ cell.Op) fault {
+		return map[bool]fault{true: requestFailed, false: noFault}[master == 4]
+	}
 	owner := b.proxy()
-	b.lock(owner, "me")
-	b.fate = func(master int, op cell.Op) fate {
+	b.mustLock(owner, "me")
+	b.faultOf = func(master int, op cell.Op) fault {
 		_, accepts := op.(cell.Accept)
-		return map[bool]fate{true: refused, false: done}[master == 4 || accepts && master != 3]
+		return map[bool]fault{true: requestFailed, false: noFault}[master == 4 || accepts && master != 3]
 	}
 	b.now = b.now.Add(time.Second)
-	_, _ = b.proxy().Update(t.Context(), Change{Key: "k", settle: true, Run: leave})
-	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master > 2] }
+	_, _ = b.proxy().Update(t.Context(), Change{Key: "k", alwaysAccept: true, Run: keepUnchanged})
+	b.faultOf = func(master int, _ cell.Op) fault {
+		return map[bool]fault{true: requestFailed, false: noFault}[master > 2]
+	}
 	_, err := owner.Extend(t.Context(), "k", "me", time.Hour)
 	b.noError(err)
-	b.fate = func(master int, _ cell.Op) fate {
-		return map[bool]fate{true: refused, false: done}[master == 1 || master == 4]
+	b.faultOf = func(master int, _ cell.Op) fault {
+		return map[bool]fault{true: requestFailed, false: noFault}[master == 1 || master == 4]
 	}
-	_, err = b.proxy().Update(t.Context(), Change{Key: "k", settle: true, Run: leave})
+	_, err = b.proxy().Update(t.Context(), Change{Key: "k", alwaysAccept: true, Run: keepUnchanged})
 	b.noError(err)
 	for m, s := range b.stores[:4] {
 		if f := s.Look("k"); f.Left <= 59*time.Minute {
@@ -277,12 +282,16 @@ func TestKeptValueIsNotShortened(t *testing.T) {
 // ballot and extend nothing, and a third lacks it.
 func TestPromisedLockIsHeld(t *testing.T) {
 	b := newFakeMasters(t, 5)
-	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master == 2] }
+	b.faultOf = func(master int, _ cell.Op) fault {
+		return map[bool]fault{true: requestFailed, false: noFault}[master == 2]
+	}
 	owner := b.proxy()
-	b.lock(owner, "me")
-	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master > 1] }
-	_, _ = b.proxy().Update(t.Context(), put("you"))
-	b.fate = nil
+	b.mustLock(owner, "me")
+	b.faultOf = func(master int, _ cell.Op) fault {
+		return map[bool]fault{true: requestFailed, false: noFault}[master > 1]
+	}
+	_, _ = b.proxy().Update(t.Context(), putChange("you"))
+	b.faultOf = nil
 	if _, err := owner.Extend(t.Context(), "k", "me", time.Hour); err != nil {
 		t.Errorf("got %v", err)
 	}
@@ -291,30 +300,31 @@ func TestPromisedLockIsHeld(t *testing.T) {
 // TestExtendByBallotNeverShortens checks that an extension by ballot shortens nothing and reports
 // the longer lease, whichever proxy put the lock.
 func TestExtendByBallotNeverShortens(t *testing.T) {
-	for _, through := range []string{"the proxy that replaced it", "another"} {
+	for _, proxyOf := range []string{"the proxy that replaced it", "another"} {
 		b := newFakeMasters(t, 3)
-		b.lock(b.proxy(), "you")
+		b.mustLock(b.proxy(), "you")
 		r := b.proxy()
 		_, err := r.Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) {
 			return Decision{Do: Put, Value: "me", TTL: cell.Endless}, nil
 		}})
 		b.noError(err)
-		if through == "another" {
+		if proxyOf == "another" {
 			r = b.proxy()
 		}
 		got, err := r.Extend(t.Context(), "k", "me", time.Hour)
 		b.noError(err)
 		if left := b.stores[0].Look("k").Left; !got.Longer || left != cell.Endless {
-			t.Errorf("through %s: %+v, and %v left", through, got, left)
+			t.Errorf("through %s: %+v, and %v left", proxyOf, got, left)
 		}
 	}
 }
 
-// TestDisown checks that ForgetVersion keeps an extended version, and forgets a replaced one.
-func TestDisown(t *testing.T) {
+// TestForgetVersion checks that ForgetVersion keeps an extended version, and forgets a replaced
+// one.
+func TestForgetVersion(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	got := b.lock(r, "me")
+	got := b.mustLock(r, "me")
 	if !r.ForgetVersion("k", "another") || !r.ForgetVersion("k", got.Version) {
 		t.Error("it was not extended")
 	}
@@ -324,7 +334,7 @@ func TestDisown(t *testing.T) {
 	b.wantRounds("prepare accept") // the old version may be owed its removal, so this is a new one
 	_, err = r.Extend(t.Context(), "k", "me", time.Hour)
 	b.noError(err)
-	extended := r.grants.find("k", withToken("me")).currentVersion()
+	extended := r.grants.find("k", hasToken("me")).currentVersion()
 	if extended == got.Version || r.ForgetVersion("k", extended) || !r.ForgetVersion("k", got.Version) {
 		t.Error("it was extended, under a version of its own")
 	}

@@ -11,46 +11,47 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// fate is the outcome of an operation at a master.
-type fate int
+// fault is how an operation fails at a master.
+type fault int
 
 const (
-	done      fate = iota // done and answered at once
-	refused               // not done: not sent, or the reply is an error
-	unsent                // not done, but the proxy does not know that
-	lost                  // done, but the reply is lost
-	uncounted             // done, but the vote does not count
-	late                  // done at once; deliverPending delivers the reply
-	slow                  // deliverPending does it and delivers the reply
-	broken                // deliverPending does it, unknown to the proxy, because the connection broke
+	noFault          fault = iota // done and answered at once
+	requestFailed                 // not done: not sent, or the reply is an error
+	requestLost                   // not done, but the proxy does not know that
+	replyLost                     // done, but the reply is lost
+	voteUncounted                 // done, but the vote does not count
+	replyLate                     // done at once; deliverPending delivers the reply
+	requestLate                   // deliverPending does it and delivers the reply
+	connectionBroken              // deliverPending does it, unknown to the proxy, because the connection broke
 )
 
-// fakeMasters are masters in memory. The test moves their time, and sets the outcome of operations.
+// fakeMasters imitates masters in memory. The test sets their clocks, and the outcome of
+// operations.
 type fakeMasters struct {
 	*testing.T
 	stores []*cell.Store
 	now    time.Time
-	// fate returns the outcome of an operation; nil: done.
-	fate func(master int, op cell.Op) fate
-	// takes is the duration of a round.
-	takes time.Duration
+	// faultOf returns the fault of an operation; nil: none.
+	faultOf func(master int, op cell.Op) fault
+	// roundTime is the duration of a round.
+	roundTime time.Duration
 	// rounds holds the kinds of the rounds so far.
-	rounds []string
-	owed   []owedOp
-	timers []timer
+	rounds  []string
+	owedOps []owedOp
+	timers  []timer
 	// pending holds late operations and late replies.
-	pending []func()
-	proxies int
-	pauses  int
-	// voters is the number of masters that vote. floor is their median time.
+	pending    []func()
+	proxyCount int
+	pauses     int
+	// voters is the number of masters that vote. clock is their median time.
 	voters int
-	floor  time.Duration
-	// missed is set by ScheduleCompare.
-	missed bool
-	// last is the newest proxy, which compares the keys.
-	last *Register
-	// pausing is called at each pause.
-	pausing func()
+	clock  time.Duration
+	// compareScheduled is set by ScheduleCompare.
+	compareScheduled bool
+	// newestProxy is the newest proxy, which compares the keys.
+	newestProxy *Register
+	// onPause is called at each pause.
+	onPause func()
 }
 
 type owedOp struct {
@@ -73,12 +74,12 @@ func newFakeMasters(t *testing.T, masters int) *fakeMasters {
 
 // proxy returns the register of a new proxy.
 func (b *fakeMasters) proxy() *Register {
-	b.proxies++
-	b.last = New(Options{
-		N: len(b.stores), Masters: b, Source: cell.NumberedSource(big.NewInt(int64(b.proxies))),
+	b.proxyCount++
+	b.newestProxy = New(Options{
+		N: len(b.stores), Masters: b, Source: cell.NumberedSource(big.NewInt(int64(b.proxyCount))),
 		Patience: time.Second, Keep: true,
 	})
-	return b.last
+	return b.newestProxy
 }
 
 // removeVersion removes a version, like a proxy that owes its removal.
@@ -91,8 +92,8 @@ func (b *fakeMasters) removeVersion(r *Register, token, version string) {
 	}})
 }
 
-// withOwed returns the terms with an OnRemovalDue that removes the version.
-func (b *fakeMasters) withOwed(r *Register, t Terms) Terms {
+// withRemoval returns terms with an OnRemovalDue that removes the version.
+func (b *fakeMasters) withRemoval(r *Register, t Terms) Terms {
 	t.OnRemovalDue = func(version string, _ func() bool) { b.After(0, func() { b.removeVersion(r, t.Tokens[0], version) }) }
 	return t
 }
@@ -101,9 +102,9 @@ func (b *fakeMasters) withOwed(r *Register, t Terms) Terms {
 func (b *fakeMasters) advance(d time.Duration) {
 	until := b.now.Add(d)
 	for {
-		if b.missed && b.AllVote() {
-			b.missed = false
-			b.noError(b.last.Compare(b.Context(), []string{"k", "j"}, false))
+		if b.compareScheduled && b.AllVote() {
+			b.compareScheduled = false
+			b.noError(b.newestProxy.Compare(b.Context(), []string{"k", "j"}, false))
 		}
 		next := -1
 		for i, t := range b.timers {
@@ -142,37 +143,37 @@ func (b *fakeMasters) deliverPending() {
 
 // deliverOwed lets the masters do the operations that they are owed.
 func (b *fakeMasters) deliverOwed() {
-	owed := b.owed
-	b.owed = nil
-	for _, o := range owed {
+	owedOps := b.owedOps
+	b.owedOps = nil
+	for _, o := range owedOps {
 		b.Tell(o.master, o.op, true)
 	}
 }
 
-func (b *fakeMasters) fateOf(master int, op cell.Op) fate {
-	if b.fate == nil {
-		return done
+func (b *fakeMasters) faultAt(master int, op cell.Op) fault {
+	if b.faultOf == nil {
+		return noFault
 	}
-	return b.fate(master, op)
+	return b.faultOf(master, op)
 }
 
-// setFate sets the outcome of all operations at some masters.
-func (b *fakeMasters) setFate(what fate, masters ...int) {
-	b.fate = func(m int, _ cell.Op) fate {
+// setFault sets the outcome of all operations at some masters.
+func (b *fakeMasters) setFault(injected fault, masters ...int) {
+	b.faultOf = func(m int, _ cell.Op) fault {
 		if slices.Contains(masters, m) {
-			return what
+			return injected
 		}
-		return done
+		return noFault
 	}
 }
 
-// setFateOf sets the outcome of operations of one kind at some masters.
-func (b *fakeMasters) setFateOf(kind string, what fate, masters ...int) {
-	b.fate = func(m int, op cell.Op) fate {
+// setFaultOn sets the outcome of operations of one kind at some masters.
+func (b *fakeMasters) setFaultOn(kind string, injected fault, masters ...int) {
+	b.faultOf = func(m int, op cell.Op) fault {
 		if kindOf(op) == kind && slices.Contains(masters, m) {
-			return what
+			return injected
 		}
-		return done
+		return noFault
 	}
 }
 
@@ -195,42 +196,42 @@ func kindOf(op cell.Op) string {
 	}
 }
 
-type fakeAsked struct {
-	replies     []Reply
-	later       func(int, Reply)
-	lateReplies []int // masters whose replies came after Ask returned
-	all         []Reply
-	givenUp     bool
+type fakeRound struct {
+	replies      []Reply
+	onLaterReply func(int, Reply)
+	lateReplies  []int // masters whose replies came after Ask returned
+	allReplies   []Reply
+	closed       bool
 }
 
-func (a *fakeAsked) Replies() []Reply { return a.replies }
-func (a *fakeAsked) Drop()            {}
+func (a *fakeRound) Replies() []Reply { return a.replies }
+func (a *fakeRound) Drop()            {}
 
 // Forget clears the replies, to detect a later use.
-func (a *fakeAsked) Forget() { clear(a.replies) }
+func (a *fakeRound) Forget() { clear(a.replies) }
 
-func (a *fakeAsked) Later(f func(int, Reply)) {
-	a.later = f
+func (a *fakeRound) Later(f func(int, Reply)) {
+	a.onLaterReply = f
 	for _, i := range a.lateReplies {
-		f(i, a.all[i])
+		f(i, a.allReplies[i])
 	}
 	a.lateReplies = nil
 }
 
-func (a *fakeAsked) answer(i int, r Reply) {
-	if a.givenUp {
+func (a *fakeRound) answer(i int, r Reply) {
+	if a.closed {
 		return
 	}
-	a.all[i] = r
-	if a.later != nil {
-		a.later(i, r)
+	a.allReplies[i] = r
+	if a.onLaterReply != nil {
+		a.onLaterReply(i, r)
 	} else {
 		a.lateReplies = append(a.lateReplies, i)
 	}
 }
 
 func (b *fakeMasters) Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Round, error) {
-	a := &fakeAsked{replies: make([]Reply, len(ops)), all: make([]Reply, len(ops))}
+	a := &fakeRound{replies: make([]Reply, len(ops)), allReplies: make([]Reply, len(ops))}
 	kind := ""
 	for i, op := range ops {
 		if op == nil {
@@ -238,30 +239,30 @@ func (b *fakeMasters) Ask(ctx context.Context, ops []cell.Op, decided func([]Rep
 			continue
 		}
 		kind = kindOf(op)
-		switch what := b.fateOf(i, op); what {
-		case late, slow:
+		switch injected := b.faultAt(i, op); injected {
+		case replyLate, requestLate:
 			answer := Reply{State: Counted}
-			if what == late {
+			if injected == replyLate {
 				answer.Answer = op.Apply(b.stores[i])
 			}
 			b.pending = append(b.pending, func() {
-				if what == slow {
+				if injected == requestLate {
 					answer.Answer = op.Apply(b.stores[i])
 				}
 				a.answer(i, answer)
 			})
-		case broken:
+		case connectionBroken:
 			a.replies[i] = Reply{State: Unknown}
 			b.pending = append(b.pending, func() { op.Apply(b.stores[i]) })
 		default:
-			a.replies[i] = b.do(i, op, what)
+			a.replies[i] = b.do(i, op, injected)
 		}
 	}
 	b.rounds = append(b.rounds, kind)
-	b.setClock(b.now.Add(b.takes))
+	b.setClock(b.now.Add(b.roundTime))
 	if !decided(a.replies) && countWaiting(a.replies) > 0 { // wait until the proxy gives up on the other masters
 		b.setClock(b.now.Add(100 * time.Millisecond))
-		a.givenUp = true
+		a.closed = true
 		for i := range a.replies {
 			if a.replies[i].State == Waiting {
 				a.replies[i] = Reply{State: Unknown}
@@ -274,29 +275,29 @@ func (b *fakeMasters) Ask(ctx context.Context, ops []cell.Op, decided func([]Rep
 	return a, nil
 }
 
-func (b *fakeMasters) do(master int, op cell.Op, what fate) Reply {
-	switch what {
-	case refused:
+func (b *fakeMasters) do(master int, op cell.Op, injected fault) Reply {
+	switch injected {
+	case requestFailed:
 		return Reply{State: Failed}
-	case unsent:
+	case requestLost:
 		return Reply{State: Unknown}
-	case lost:
+	case replyLost:
 		op.Apply(b.stores[master])
 		return Reply{State: Unknown}
-	case uncounted:
+	case voteUncounted:
 		return Reply{State: Uncounted, Answer: op.Apply(b.stores[master])}
 	default:
 		return Reply{State: Counted, Answer: op.Apply(b.stores[master])}
 	}
 }
 
-func (b *fakeMasters) Tell(master int, op cell.Op, owed bool) {
-	switch what := b.fateOf(master, op); {
-	case what == late || what == slow || what == broken:
+func (b *fakeMasters) Tell(master int, op cell.Op, untilReplied bool) {
+	switch injected := b.faultAt(master, op); {
+	case injected == replyLate || injected == requestLate || injected == connectionBroken:
 		b.pending = append(b.pending, func() { op.Apply(b.stores[master]) })
 	default:
-		if r := b.do(master, op, what); owed && (r.State == Failed || r.State == Unknown) {
-			b.owed = append(b.owed, owedOp{master, op})
+		if r := b.do(master, op, injected); untilReplied && (r.State == Failed || r.State == Unknown) {
+			b.owedOps = append(b.owedOps, owedOp{master, op})
 		}
 	}
 }
@@ -307,29 +308,29 @@ func (b *fakeMasters) After(d time.Duration, f func()) {
 
 func (b *fakeMasters) Voters() int { return b.voters }
 
-func (b *fakeMasters) Clock() time.Duration { return b.floor }
+func (b *fakeMasters) Clock() time.Duration { return b.clock }
 
 // ScheduleCompare lets advance compare the keys once no operation fails.
-func (b *fakeMasters) ScheduleCompare() { b.missed = true }
+func (b *fakeMasters) ScheduleCompare() { b.compareScheduled = true }
 
 // AllVote reports whether no operation fails.
-func (b *fakeMasters) AllVote() bool { return b.fate == nil }
+func (b *fakeMasters) AllVote() bool { return b.faultOf == nil }
 
 func (b *fakeMasters) Pause(ctx context.Context, _ int) error {
 	b.pauses++
 	b.setClock(b.now.Add(10 * time.Millisecond))
-	if b.pausing != nil {
-		b.pausing()
+	if b.onPause != nil {
+		b.onPause()
 	}
 	return context.Cause(ctx)
 }
 
 func (b *fakeMasters) Now() time.Time { return b.now }
 
-// holds returns the cells of a key on all masters: a dot for an absent cell, the token of a plain
+// cells returns the cells of a key on all masters: a dot for an absent cell, the token of a plain
 // cell, the value with a * for a cell in register form ("-*" for a removal), b for a blocking cell,
 // m for a mark, and a foreign value in brackets.
-func (b *fakeMasters) holds(key string) string {
+func (b *fakeMasters) cells(key string) string {
 	all := make([]string, len(b.stores))
 	for i, s := range b.stores {
 		switch f := s.Look(key); {
@@ -352,9 +353,9 @@ func (b *fakeMasters) holds(key string) string {
 	return strings.Join(all, " ")
 }
 
-func (b *fakeMasters) wantHolds(want string) {
+func (b *fakeMasters) wantCells(want string) {
 	b.Helper()
-	if got := b.holds("k"); got != want {
+	if got := b.cells("k"); got != want {
 		b.Errorf("the masters hold %s, want %s", got, want)
 	}
 }
@@ -367,20 +368,20 @@ func (b *fakeMasters) wantRounds(want string) {
 	b.rounds = nil
 }
 
-// plain puts a plain cell on masters, like an attempt of a proxy that has ended.
-func (b *fakeMasters) plain(token, attempt string, ttl time.Duration, masters ...int) {
+// putPlain puts a plain cell on masters, like an attempt of a proxy that has ended.
+func (b *fakeMasters) putPlain(token, attempt string, ttl time.Duration, masters ...int) {
 	for _, m := range masters {
 		c := cell.Cell{Form: cell.Plain, Attempt: attemptOf(attempt), Value: cell.Value{Present: true, Text: token}}
 		b.stores[m].Put("k", c, ttl)
 	}
 }
 
-// accepted puts a value or a removal ("") of a round on masters, all of one incarnation.
-func (b *fakeMasters) accepted(value string, round uint64, masters ...int) {
-	b.acceptedFor(time.Minute, value, round, masters...)
+// putAccepted puts a value or a removal ("") of a round on masters, all of one incarnation.
+func (b *fakeMasters) putAccepted(value string, round uint64, masters ...int) {
+	b.putAcceptedFor(time.Minute, value, round, masters...)
 }
 
-func (b *fakeMasters) acceptedFor(ttl time.Duration, value string, round uint64, masters ...int) {
+func (b *fakeMasters) putAcceptedFor(ttl time.Duration, value string, round uint64, masters ...int) {
 	ballot := cell.NumberedSource(big.NewInt(2000)).Ballot(round)
 	for _, m := range masters {
 		b.stores[m].Put("k", cell.Cell{
@@ -390,13 +391,13 @@ func (b *fakeMasters) acceptedFor(ttl time.Duration, value string, round uint64,
 	}
 }
 
-func (b *fakeMasters) foreign(text string, masters ...int) {
+func (b *fakeMasters) putForeign(text string, masters ...int) {
 	for _, m := range masters {
 		b.stores[m].Put("k", cell.Parse(text), time.Minute)
 	}
 }
 
-func (b *fakeMasters) blocking(attempt string, masters ...int) {
+func (b *fakeMasters) putBlocking(attempt string, masters ...int) {
 	for _, m := range masters {
 		b.stores[m].Put("k", cell.Cell{Form: cell.Blocking, Attempt: attemptOf(attempt)}, time.Minute)
 	}
@@ -411,8 +412,8 @@ func terms(token string) Terms {
 	return Terms{Tokens: []string{token}, TTL: 10 * time.Second}
 }
 
-// lock takes k, or fails the test.
-func (b *fakeMasters) lock(r *Register, token string) Granted {
+// mustLock takes k, or fails the test.
+func (b *fakeMasters) mustLock(r *Register, token string) Granted {
 	b.Helper()
 	got, err := r.Lock(b.Context(), []string{"k"}, terms(token))
 	if err != nil {
@@ -422,13 +423,13 @@ func (b *fakeMasters) lock(r *Register, token string) Granted {
 	return got
 }
 
-func put(value string) Change {
+func putChange(value string) Change {
 	return Change{Key: "k", Run: func(Look) (Decision, error) {
 		return Decision{Do: Put, Value: value, TTL: 10 * time.Second}, nil
 	}}
 }
 
-func appending(text string) Change {
+func appendChange(text string) Change {
 	return Change{Key: "k", Run: func(l Look) (Decision, error) {
 		return Decision{Do: Put, Value: l.Value + text, TTL: 10 * time.Second}, nil
 	}}

@@ -21,27 +21,27 @@ type fences struct {
 }
 
 const (
-	// maxFences limits the number of keys, maxFencedName the bytes of each name.
-	maxFences     = 1 << 14
-	maxFencedName = 256
+	// maxFences limits the number of keys, maxFenceKeyBytes the bytes of each name.
+	maxFences        = 1 << 14
+	maxFenceKeyBytes = 256
 )
 
-func (f *fences) last(key string) int64 {
+func (f *fences) highest(key string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.byKey[key]
 }
 
-func (f *fences) observe(key string, fence int64) {
+func (f *fences) note(key string, fence int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last, known := f.byKey[key]
-	if fence <= last || len(key) > maxFencedName {
+	highest, exists := f.byKey[key]
+	if fence <= highest || len(key) > maxFenceKeyBytes {
 		return
 	}
-	if !known && len(f.byKey) >= maxFences {
-		for other := range f.byKey {
-			delete(f.byKey, other)
+	if !exists && len(f.byKey) >= maxFences {
+		for victim := range f.byKey {
+			delete(f.byKey, victim)
 			break
 		}
 	}
@@ -50,32 +50,32 @@ func (f *fences) observe(key string, fence int64) {
 
 // nextFence returns a fence above the known ones, and not below the masters' median time.
 func (r *Register) nextFence(key string) (int64, error) {
-	next := max(r.fences.last(key)+1, r.masters.Clock().Microseconds(), 1)
+	next := max(r.fences.highest(key)+1, r.masters.Clock().Microseconds(), 1)
 	if next > cell.MaxFence {
 		return 0, ErrFences
 	}
 	return next, nil
 }
 
-// learnFences notes the fence above which a majority of the masters will accept a fence, or the
+// noteFences records the fence above which a majority of the masters accepts a fence, or the
 // highest credible fence if fewer masters replied. Masters that did the operation accepted fence.
-func (r *Register) learnFences(key string, fence int64, replies []Reply) {
+func (r *Register) noteFences(key string, fence int64, replies []Reply) {
 	var fences []int64
 	for _, reply := range replies {
 		switch {
-		case reply.yes():
+		case reply.isYes():
 			fences = append(fences, fence)
 		case reply.State == Counted && len(reply.Fences) > 0:
 			fences = append(fences, reply.Fences[0])
 		}
 	}
 	if fences = r.credibleFences(fences, key, replies, 0); len(fences) > 0 {
-		r.fences.observe(key, fences[min(r.quorum, len(fences))-1])
+		r.fences.note(key, fences[min(r.quorum, len(fences))-1])
 	}
 }
 
-// credibleFences returns the fences that are not far ahead of the rest, and reports the master of
-// the first fence that is. i is the number of the key in the replies.
+// credibleFences returns the credible fences, and reports the master of the first fence that is too
+// far ahead. i is the number of the key in the replies.
 func (r *Register) credibleFences(fences []int64, key string, replies []Reply, i int) []int64 {
 	credible := cell.CredibleFences(fences, r.masters.Clock())
 	if len(credible) == len(fences) || r.opts.FenceAhead == nil {
@@ -89,20 +89,20 @@ func (r *Register) credibleFences(fences []int64, key string, replies []Reply, i
 	return credible
 }
 
-// isFenceLow reports whether the only reason of a refusal was a fence that was too low.
-func (r *Reply) isFenceLow() bool {
+// isFenceTooLow reports whether the only reason of a refusal was a fence that was too low.
+func (r *Reply) isFenceTooLow() bool {
 	return r.State == Counted && !r.Did && len(r.Fences) > 0 && len(r.Found) > 0 && r.Found[0].Form == cell.Absent
 }
 
-// withFence gives the requested fence to a lock that was granted without one. If a majority does
-// not accept the fence, while they hold the lock and it is valid, the lock is owed its removal.
-func (r *Register) withFence(ctx context.Context, key string, t Terms, got Granted) (Granted, error) {
+// addFence gives the requested fence to a lock that was granted without one. If no majority accepts
+// the fence while the lock is valid, the lock is owed its removal.
+func (r *Register) addFence(ctx context.Context, key string, t Terms, got Granted) (Granted, error) {
 	if !t.Fence || got.Fence != 0 {
 		return got, nil
 	}
 	raised, err := r.raiseFence(ctx, key, t.TTL, got)
 	if err != nil {
-		t.owed(got.Version, nil)
+		t.reportRemovalDue(got.Version, nil)
 		return Granted{}, err
 	}
 	return raised, nil
@@ -118,17 +118,17 @@ func (r *Register) raiseFence(ctx context.Context, key string, ttl time.Duration
 		}
 		start := r.masters.Now()
 		op := cell.Raise{Name: key, Attempt: got.Attempt, Fence: fence}
-		asked, err := r.masters.Ask(ctx, r.toAll(op), raiseDecided)
+		round, err := r.masters.Ask(ctx, r.toAll(op), raiseDecided)
 		if err != nil {
 			return Granted{}, err
 		}
-		replies := asked.Replies()
-		r.learnFences(key, fence, replies)
+		replies := round.Replies()
+		r.noteFences(key, fence, replies)
 		now := r.masters.Now()
 		got.Validity = vote.Validity(ttl, now.Sub(got.Since))
 		// holders counts the masters that accepted the fence, or may accept a higher one.
 		holders := count(replies, func(reply *Reply) bool {
-			return reply.State == Waiting || reply.yes() || reply.State == Counted && holdsAttempt(*reply, got.Attempt)
+			return reply.State == Waiting || reply.isYes() || reply.State == Counted && holdsAttempt(*reply, got.Attempt)
 		})
 		switch late := r.isLate(now.Sub(start)); {
 		case ttl >= 0 && got.Validity < time.Millisecond:
@@ -148,7 +148,7 @@ func holdsAttempt(r Reply, a cell.Attempt) bool {
 		(r.Found[0].Form == cell.Plain || r.Found[0].Form == cell.Register)
 }
 
-func raiseDecided(replies []Reply) bool { return countVotes(replies, (*Reply).yes) != vote.Pending }
+func raiseDecided(replies []Reply) bool { return countVotes(replies, (*Reply).isYes) != vote.Pending }
 
 // Fence returns a number not below the fence of any earlier lock of the key, as long as its counter
 // is stored; 0: no counter. A master whose counter is not credible counts as missing.
@@ -156,15 +156,15 @@ func raiseDecided(replies []Reply) bool { return countVotes(replies, (*Reply).ye
 // Errors: *NoQuorum, or the cause of ctx.
 func (r *Register) Fence(ctx context.Context, key string) (int64, error) {
 	op := cell.Read{Names: []string{key}, Fences: true}
-	asked, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool {
+	round, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool {
 		return len(r.fencesOf(key, replies, 0)) >= r.quorum
 	})
 	if err != nil {
 		return 0, err
 	}
-	fences := r.fencesOf(key, asked.Replies(), 0)
+	fences := r.fencesOf(key, round.Replies(), 0)
 	if len(fences) < r.quorum {
-		return 0, &NoQuorum{Replies: asked.Replies()}
+		return 0, &NoQuorum{Replies: round.Replies()}
 	}
 	return fences[len(fences)-1], nil
 }

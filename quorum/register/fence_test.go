@@ -10,16 +10,16 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-func fenced(token string) Terms {
+func fencedTerms(token string) Terms {
 	t := terms(token)
 	t.Fence = true
 	return t
 }
 
-// fence takes k with a fence, or fails the test.
-func (b *fakeMasters) fence(r *Register, token string) int64 {
+// mustLockFenced takes k with a fence, or fails the test.
+func (b *fakeMasters) mustLockFenced(r *Register, token string) int64 {
 	b.Helper()
-	got, err := r.Lock(b.Context(), []string{"k"}, fenced(token))
+	got, err := r.Lock(b.Context(), []string{"k"}, fencedTerms(token))
 	if err != nil {
 		b.Fatalf("LOCK %s FENCE: %v", token, err)
 	}
@@ -38,7 +38,7 @@ func (b *fakeMasters) wantCounters(want string) {
 	}
 }
 
-func (b *fakeMasters) counter(to int64, masters ...int) {
+func (b *fakeMasters) putCounter(to int64, masters ...int) {
 	for _, m := range masters {
 		b.stores[m].Put(cell.FenceKey("k"), cell.Parse(strconv.FormatInt(to, 10)), time.Hour)
 	}
@@ -47,16 +47,16 @@ func (b *fakeMasters) counter(to int64, masters ...int) {
 // TestFencesOfTwoProxies lets two proxies take turns, each in one round trip with a higher fence.
 func TestFencesOfTwoProxies(t *testing.T) {
 	b := newFakeMasters(t, 5)
-	b.floor = 1_700_000_000 * time.Second
+	b.clock = 1_700_000_000 * time.Second
 	one, two := b.proxy(), b.proxy()
 	last := int64(0)
 	for i := range 6 {
 		r := []*Register{one, two}[i%2]
-		b.floor += time.Microsecond
-		got := b.fence(r, "t")
+		b.clock += time.Microsecond
+		got := b.mustLockFenced(r, "t")
 		b.wantRounds("take")
-		if got <= last || got != b.floor.Microseconds() {
-			t.Errorf("fence %d after %d, at %d µs", got, last, b.floor.Microseconds())
+		if got <= last || got != b.clock.Microseconds() {
+			t.Errorf("fence %d after %d, at %d µs", got, last, b.clock.Microseconds())
 		}
 		last = got
 		b.noError(r.Unlock(t.Context(), "k", "t", nil))
@@ -68,14 +68,14 @@ func TestFencesOfTwoProxies(t *testing.T) {
 // the same number and return theirs, and the proxy retries without a pause.
 func TestFenceTooLow(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.floor = 70 * time.Microsecond
+	b.clock = 70 * time.Microsecond
 	one, two := b.proxy(), b.proxy()
-	if got := b.fence(one, "t"); got != 70 {
+	if got := b.mustLockFenced(one, "t"); got != 70 {
 		t.Fatalf("fence %d", got)
 	}
 	b.noError(one.Unlock(t.Context(), "k", "t", nil))
-	b.rounds, b.floor = nil, 50*time.Microsecond
-	if got := b.fence(two, "u"); got != 71 {
+	b.rounds, b.clock = nil, 50*time.Microsecond
+	if got := b.mustLockFenced(two, "u"); got != 71 {
 		t.Errorf("fence %d", got)
 	}
 	b.wantRounds("take take")
@@ -83,7 +83,7 @@ func TestFenceTooLow(t *testing.T) {
 		t.Error("it paused")
 	}
 	b.wantCounters("71 71 71")
-	b.wantHolds("u u u")
+	b.wantCells("u u u")
 }
 
 // TestRefusalReturnsFence checks that a refused LOCK learns the fence of the present lock.
@@ -91,16 +91,16 @@ func TestRefusalReturnsFence(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	one, two := b.proxy(), b.proxy()
 	for range 3 {
-		b.fence(one, "t")
+		b.mustLockFenced(one, "t")
 		b.noError(one.Unlock(t.Context(), "k", "t", nil))
 	}
-	b.fence(one, "t")
-	if _, err := two.Lock(t.Context(), []string{"k"}, fenced("u")); !errors.Is(err, ErrHeld) {
+	b.mustLockFenced(one, "t")
+	if _, err := two.Lock(t.Context(), []string{"k"}, fencedTerms("u")); !errors.Is(err, ErrHeld) {
 		t.Fatal(err)
 	}
 	b.noError(one.Unlock(t.Context(), "k", "t", nil))
 	b.rounds = nil
-	if got := b.fence(two, "u"); got != 5 {
+	if got := b.mustLockFenced(two, "u"); got != 5 {
 		t.Errorf("fence %d, want 5", got)
 	}
 	b.wantRounds("take")
@@ -110,39 +110,39 @@ func TestRefusalReturnsFence(t *testing.T) {
 // majority of the other masters, whose fences are not used up.
 func TestCounterFarAhead(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.counter(cell.MaxFence, 2)
-	b.counter(41, 0, 1)
-	if got := b.fence(b.proxy(), "t"); got != 42 {
+	b.putCounter(cell.MaxFence, 2)
+	b.putCounter(41, 0, 1)
+	if got := b.mustLockFenced(b.proxy(), "t"); got != 42 {
 		t.Errorf("fence %d", got)
 	}
 	b.wantCounters("42 42 " + strconv.Itoa(cell.MaxFence))
 	b.advance(time.Second)
-	b.wantHolds("t t t") // the third master also holds the lock, without a fence
+	b.wantCells("t t t") // the third master also holds the lock, without a fence
 }
 
 func TestFencesUsedUp(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.counter(cell.MaxFence, 0, 1)
-	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fenced("t")); !errors.Is(err, ErrFences) {
+	b.putCounter(cell.MaxFence, 0, 1)
+	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fencedTerms("t")); !errors.Is(err, ErrFences) {
 		t.Errorf("%v", err)
 	}
 	b.deliverOwed()
-	b.wantHolds(". . .")
+	b.wantCells(". . .")
 }
 
 // TestCountersExpire checks that the clocks keep fences rising after the counters have expired.
 func TestCountersExpire(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.floor = b.stores[0].Now
-	last := b.fence(b.proxy(), "t")
+	b.clock = b.stores[0].Now
+	last := b.mustLockFenced(b.proxy(), "t")
 	b.advance(8 * 24 * time.Hour)
 	b.wantCounters("0 0 0")
 	r := b.proxy()
 	if got, err := r.Fence(t.Context(), "k"); got != 0 || err != nil {
 		t.Errorf("FENCE: %d, %v", got, err)
 	}
-	b.floor = b.stores[0].Now
-	if got := b.fence(r, "u"); got <= last {
+	b.clock = b.stores[0].Now
+	if got := b.mustLockFenced(r, "u"); got <= last {
 		t.Errorf("fence %d after %d", got, last)
 	}
 }
@@ -150,10 +150,10 @@ func TestCountersExpire(t *testing.T) {
 // TestForgottenCounter checks that one master with a counter suffices to refuse a low fence.
 func TestForgottenCounter(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.counter(100, 0, 1)
-	b.setFate(unsent, 2)
+	b.putCounter(100, 0, 1)
+	b.setFault(requestLost, 2)
 	b.stores[0].Delete(cell.FenceKey("k"))
-	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fenced("t")); err == nil {
+	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fencedTerms("t")); err == nil {
 		t.Error("granted by one that forgot and one that refused")
 	}
 }
@@ -162,80 +162,80 @@ func TestForgottenCounter(t *testing.T) {
 // which only holders of the lock accept.
 func TestFenceByBallot(t *testing.T) {
 	b := newFakeMasters(t, 5)
-	b.accepted("", 3, 0, 1, 2, 3)
-	b.counter(9, 0, 1, 2, 3, 4)
-	if got := b.fence(b.proxy(), "t"); got != 10 {
+	b.putAccepted("", 3, 0, 1, 2, 3)
+	b.putCounter(9, 0, 1, 2, 3, 4)
+	if got := b.mustLockFenced(b.proxy(), "t"); got != 10 {
 		t.Errorf("fence %d", got)
 	}
-	b.wantHolds("t* t* t* t* .")
+	b.wantCells("t* t* t* t* .")
 	b.wantCounters("10 10 10 10 9")
 	b.wantRounds("take prepare prepare accept raise")
 }
 
-// TestRaiseAgain checks that the proxy raises a proposal that is below the counters.
-func TestRaiseAgain(t *testing.T) {
+// TestRaiseIsRepeated checks that the proxy raises a proposal that is below the counters.
+func TestRaiseIsRepeated(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.accepted("", 3, 0, 1, 2)
-	b.fate = func(_ int, op cell.Op) fate {
-		if r, is := op.(cell.Raise); is && r.Fence == 1 {
-			b.counter(30, 0)
-			b.counter(20, 1, 2)
+	b.putAccepted("", 3, 0, 1, 2)
+	b.faultOf = func(_ int, op cell.Op) fault {
+		if r, isRaise := op.(cell.Raise); isRaise && r.Fence == 1 {
+			b.putCounter(30, 0)
+			b.putCounter(20, 1, 2)
 		}
-		return done
+		return noFault
 	}
-	if got := b.fence(b.proxy(), "t"); got != 21 {
+	if got := b.mustLockFenced(b.proxy(), "t"); got != 21 {
 		t.Errorf("fence %d", got) // two of three masters accept it
 	}
 	b.wantCounters("30 21 21")
 }
 
-// TestNoFenceNoLock checks that a lock that gets no fence is withdrawn.
+// TestNoFenceNoLock checks that a lock without its requested fence is withdrawn.
 func TestNoFenceNoLock(t *testing.T) {
 	for name, disturb := range map[string]func(b *fakeMasters){
-		"no majority answers":     func(b *fakeMasters) { b.setFateOf("raise", unsent, 0, 1) },
-		"no majority has a vote":  func(b *fakeMasters) { b.setFateOf("raise", uncounted, 0, 1) },
-		"a majority has lost it":  func(b *fakeMasters) { b.fate = b.losingLock },
-		"it takes until the end":  func(b *fakeMasters) { b.fate = b.delaying("raise", 9950*time.Millisecond) },
-		"and the round too long":  func(b *fakeMasters) { b.fate = b.delaying("raise", 2*time.Second) },
-		"they are still underway": func(b *fakeMasters) { b.setFateOf("raise", slow, 0, 1, 2) },
+		"no majority answers":     func(b *fakeMasters) { b.setFaultOn("raise", requestLost, 0, 1) },
+		"no majority has a vote":  func(b *fakeMasters) { b.setFaultOn("raise", voteUncounted, 0, 1) },
+		"a majority has lost it":  func(b *fakeMasters) { b.faultOf = b.loseLock },
+		"it takes until the end":  func(b *fakeMasters) { b.faultOf = b.delay("raise", 9950*time.Millisecond) },
+		"and the round too long":  func(b *fakeMasters) { b.faultOf = b.delay("raise", 2*time.Second) },
+		"they are still underway": func(b *fakeMasters) { b.setFaultOn("raise", requestLate, 0, 1, 2) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFakeMasters(t, 3)
-			b.accepted("", 3, 0, 1, 2)
+			b.putAccepted("", 3, 0, 1, 2)
 			disturb(b)
 			r := b.proxy()
-			got, err := r.Lock(t.Context(), []string{"k"}, b.withOwed(r, fenced("t")))
-			var none *NoQuorum
-			if !errors.As(err, &none) {
+			got, err := r.Lock(t.Context(), []string{"k"}, b.withRemoval(r, fencedTerms("t")))
+			var noQuorum *NoQuorum
+			if !errors.As(err, &noQuorum) {
 				t.Errorf("%+v, %v", got, err)
 			}
-			b.fate = nil
+			b.faultOf = nil
 			b.advance(time.Second)
 			b.deliverPending()
 			b.deliverOwed()
-			if held := b.holds("k"); strings.Contains(held, "t") {
-				t.Errorf("the masters hold %s", held)
+			if cells := b.cells("k"); strings.Contains(cells, "t") {
+				t.Errorf("the masters hold %s", cells)
 			}
 		})
 	}
 }
 
-// losingLock deletes the lock on two masters before the raise.
-func (b *fakeMasters) losingLock(_ int, op cell.Op) fate {
+// loseLock deletes the lock on two masters before the raise.
+func (b *fakeMasters) loseLock(_ int, op cell.Op) fault {
 	if kindOf(op) == "raise" {
 		b.stores[0].Delete("k")
 		b.stores[1].Delete("k")
 	}
-	return done
+	return noFault
 }
 
-// delaying returns a fate that delays the operations of a kind.
-func (b *fakeMasters) delaying(kind string, d time.Duration) func(int, cell.Op) fate {
-	return func(m int, op cell.Op) fate {
+// delay returns a faultOf that delays the operations of a kind.
+func (b *fakeMasters) delay(kind string, d time.Duration) func(int, cell.Op) fault {
+	return func(m int, op cell.Op) fault {
 		if kindOf(op) == kind && m == 0 {
 			b.setClock(b.now.Add(d))
 		}
-		return done
+		return noFault
 	}
 }
 
@@ -244,34 +244,34 @@ func (b *fakeMasters) delaying(kind string, d time.Duration) func(int, cell.Op) 
 // and must not be granted with a lower fence. So only holders accept the fence of the lock. If they
 // are no majority, the lock is withdrawn.
 func TestRivalBeganBefore(t *testing.T) {
-	for _, silent := range [][]int{nil, {3, 4}} {
+	for _, unreachable := range [][]int{nil, {3, 4}} {
 		b := newFakeMasters(t, 5)
-		b.accepted("", 3, 2, 3, 4)
+		b.putAccepted("", 3, 2, 3, 4)
 		one, two := b.proxy(), b.proxy()
-		two.fences.observe("k", 49)
-		one.fences.observe("k", 50)
-		first, took := Granted{}, false
-		b.fate = func(m int, op cell.Op) fate {
-			if rival, is := op.(cell.Take); !is || rival.Fence != 50 || m != 2 || took {
-				return done
+		two.fences.note("k", 49)
+		one.fences.note("k", 50)
+		first, firstTook := Granted{}, false
+		b.faultOf = func(m int, op cell.Op) fault {
+			if rival, is := op.(cell.Take); !is || rival.Fence != 50 || m != 2 || firstTook {
+				return noFault
 			}
-			took = true
-			b.setFateOf("raise", unsent, silent...)
+			firstTook = true
+			b.setFaultOn("raise", requestLost, unreachable...)
 			var err error
-			brief := fenced("t")
-			brief.TTL = 100 * time.Millisecond
-			first, err = one.Lock(b.Context(), []string{"k"}, brief)
-			t.Logf("silent %v: %d, %v", silent, first.Fence, err)
-			if silent == nil {
+			shortTerms := fencedTerms("t")
+			shortTerms.TTL = 100 * time.Millisecond
+			first, err = one.Lock(b.Context(), []string{"k"}, shortTerms)
+			t.Logf("silent %v: %d, %v", unreachable, first.Fence, err)
+			if unreachable == nil {
 				b.noError(err)
 			}
-			b.fate = nil
-			b.setClock(b.now.Add(brief.TTL)) // the lease expires
-			return done
+			b.faultOf = nil
+			b.setClock(b.now.Add(shortTerms.TTL)) // the lease expires
+			return noFault
 		}
-		second := b.fence(two, "u")
-		if !took || second <= first.Fence {
-			t.Errorf("silent %v: fence %d after %d", silent, second, first.Fence)
+		second := b.mustLockFenced(two, "u")
+		if !firstTook || second <= first.Fence {
+			t.Errorf("silent %v: fence %d after %d", unreachable, second, first.Fence)
 		}
 	}
 }
@@ -280,13 +280,13 @@ func TestRivalBeganBefore(t *testing.T) {
 func TestNoFenceWithoutVotes(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.voters = 1
-	b.setFate(uncounted, 0, 1)
-	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fenced("t")); err == nil {
+	b.setFault(voteUncounted, 0, 1)
+	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fencedTerms("t")); err == nil {
 		t.Error("granted")
 	}
 	b.wantCounters("0 0 0")
-	b.fate = nil // the masters begin to vote during the attempt
-	got := b.fence(b.proxy(), "u")
+	b.faultOf = nil // the masters begin to vote during the attempt
+	got := b.mustLockFenced(b.proxy(), "u")
 	if got != 1 {
 		t.Errorf("fence %d", got)
 	}
@@ -296,14 +296,14 @@ func TestNoFenceWithoutVotes(t *testing.T) {
 func TestFence(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	want := b.fence(r, "t")
+	want := b.mustLockFenced(r, "t")
 	b.stores[0].Delete(cell.FenceKey("k"))
 	b.rounds = nil
 	if got, err := r.Fence(t.Context(), "k"); got != want || err != nil {
 		t.Errorf("%d, %v", got, err)
 	}
 	b.wantRounds("read")
-	b.setFate(unsent, 1, 2)
+	b.setFault(requestLost, 1, 2)
 	if _, err := r.Fence(t.Context(), "k"); !errors.As(err, new(*NoQuorum)) {
 		t.Errorf("%v", err)
 	}
@@ -313,15 +313,15 @@ func TestFence(t *testing.T) {
 func TestFencesAreForgotten(t *testing.T) {
 	f := fences{byKey: map[string]int64{}}
 	for i := range 2 * maxFences {
-		f.observe(strconv.Itoa(i), 1)
+		f.note(strconv.Itoa(i), 1)
 	}
-	f.observe(strings.Repeat("k", maxFencedName+1), 1)
-	if len(f.byKey) > maxFences || f.last(strings.Repeat("k", maxFencedName+1)) != 0 {
+	f.note(strings.Repeat("k", maxFenceKeyBytes+1), 1)
+	if len(f.byKey) > maxFences || f.highest(strings.Repeat("k", maxFenceKeyBytes+1)) != 0 {
 		t.Errorf("%d keys", len(f.byKey))
 	}
-	f.observe("k", 7)
-	f.observe("k", 5)
-	if f.last("k") != 7 {
-		t.Errorf("%d", f.last("k"))
+	f.note("k", 7)
+	f.note("k", 5)
+	if f.highest("k") != 7 {
+		t.Errorf("%d", f.highest("k"))
 	}
 }

@@ -6,24 +6,24 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Force removes the cells of a key on all masters that reply, even if its holder is undetermined,
-// but not a cell that another attempt or ballot puts meanwhile. It reports whether it removed a
-// cell.
+// ForceRemove removes the cells of a key on all masters that reply, even if its holder is
+// undetermined, but not a cell that another attempt or ballot puts meanwhile. It reports whether it
+// removed a cell.
 //
 // Errors: ErrForeign, *NoQuorum, or the cause of ctx.
-func (r *Register) Force(ctx context.Context, key string) (removed bool, err error) {
+func (r *Register) ForceRemove(ctx context.Context, key string) (removed bool, err error) {
 	replies, t, _, err := r.readAll(ctx, key)
 	switch {
 	case err != nil:
 		return false, err
-	case t.standing == Foreign:
+	case t.status == Foreign:
 		return false, ErrForeign
 	}
 	ops := make([]cell.Op, r.n)
 	for m, reply := range replies {
 		if reply.State == Counted && reply.Found[0].Attempt != "" {
-			there := reply.Found[0]
-			ops[m], removed = cell.Remove{Name: key, Attempt: there.Attempt, How: cell.Exact, Seen: there.Accepted}, true
+			found := reply.Found[0]
+			ops[m], removed = cell.Remove{Name: key, Attempt: found.Attempt, How: cell.IfAccepted, AcceptedBallot: found.Accepted}, true
 		}
 	}
 	if removed {
@@ -31,8 +31,8 @@ func (r *Register) Force(ctx context.Context, key string) (removed bool, err err
 			return false, err
 		}
 	}
-	replies, now, _, err := r.readAll(ctx, key)
-	if err == nil && now.standing == Undetermined {
+	replies, after, _, err := r.readAll(ctx, key)
+	if err == nil && after.status == Undetermined {
 		err = &NoQuorum{Replies: replies}
 	}
 	return removed, err

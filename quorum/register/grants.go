@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// grant records a granted lock. At most one release may name its attempt; it takes one round trip.
+// grant records a granted lock. At most one release deletes its attempt, in one round trip.
 type grant struct {
 	attempt cell.Attempt
 	// ballotVersion is set if a ballot granted the lock. Then a ballot has to release it.
@@ -20,7 +20,7 @@ type grant struct {
 	ttl    time.Duration
 	// ends is when the latest lease expires; zero: never.
 	ends time.Time
-	// holders and pending mark the masters that certainly took, or may still take, the lock.
+	// holders marks the masters that certainly took the lock, pending those that may still take it.
 	holders, pending []bool
 	// mayArriveLate is set if the lock may still arrive at a master at any time, because a
 	// connection broke. Then a ballot releases it: a removal by ballot can be seen for a while, but
@@ -62,23 +62,23 @@ func (g *grant) bytes() int { return len(g.token) }
 
 func (g *grant) currentVersion() string { return cmp.Or(g.ballotVersion, string(g.attempt)) }
 
-// find returns the grant of a key, or nil if it does not satisfy is, or its value was replaced. The
-// caller may read the fields that never change.
-func (g *grants) find(key string, is func(*grant) bool) *grant {
+// find returns the grant of a key, or nil if the grant does not match, or its value was replaced.
+// The caller may read the fields that never change.
+func (g *grants) find(key string, match func(*grant) bool) *grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if entry := g.byKey[key]; entry != nil && !entry.replaced && is(entry) {
+	if entry := g.byKey[key]; entry != nil && !entry.replaced && match(entry) {
 		return entry
 	}
 	return nil
 }
 
 // take removes the grant that find returns. It returns nil if a ballot has to release the lock.
-func (g *grants) take(key string, is func(*grant) bool) *grant {
+func (g *grants) take(key string, match func(*grant) bool) *grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	entry := g.byKey[key]
-	if entry == nil || entry.replaced || !is(entry) {
+	if entry == nil || entry.replaced || !match(entry) {
 		return nil
 	}
 	delete(g.byKey, key)
@@ -88,11 +88,11 @@ func (g *grants) take(key string, is func(*grant) bool) *grant {
 	return entry
 }
 
-func withToken(token string) func(*grant) bool {
+func hasToken(token string) func(*grant) bool {
 	return func(g *grant) bool { return g.token == token }
 }
 
-func withVersion(version string) func(*grant) bool {
+func hasVersion(version string) func(*grant) bool {
 	return func(g *grant) bool { return g.currentVersion() == version }
 }
 
@@ -121,37 +121,37 @@ func (g *grants) findToExtend(key, token string) *grant {
 	})
 }
 
-// Remember records a version of a key in a keygroup, for Forget.
-func (r *Register) Remember(key, token, version string, ttl time.Duration) {
+// RecordGrant records a version of a key in a keygroup, for TakeGrant.
+func (r *Register) RecordGrant(key, token, version string, ttl time.Duration) {
 	now := r.masters.Now()
 	entry := newGrant(Terms{Tokens: []string{token}, TTL: ttl}, 0, "", now, r.n)
 	entry.ballotVersion = version
 	r.grants.put(key, entry, now)
 }
 
-// Forget removes the grant of a key with a token, and returns its version and remaining lease, or
-// nothing if this proxy granted no such lock.
-func (r *Register) Forget(key, token string) (version string, left time.Duration) {
-	entry := r.grants.find(key, withToken(token))
+// TakeGrant removes the grant of a key with a token, and returns its version and remaining lease,
+// or nothing if this proxy granted no such lock.
+func (r *Register) TakeGrant(key, token string) (version string, left time.Duration) {
+	entry := r.grants.find(key, hasToken(token))
 	if entry == nil {
 		return "", 0
 	}
-	r.grants.take(key, withToken(token))
+	r.grants.take(key, hasToken(token))
 	return entry.currentVersion(), r.leaseLeft(entry)
 }
 
-// Inherit copies the grants of the register of the previous masters. Ballots release these locks,
-// because it is unknown which of the new masters hold them.
-func (r *Register) Inherit(before *Register) {
-	known, now := map[string]grant{}, r.masters.Now()
-	before.grants.mu.Lock()
-	for key, entry := range before.grants.byKey {
+// CopyGrants copies the grants of the register of the previous masters. Ballots release these
+// locks, because it is unknown which of the new masters hold them.
+func (r *Register) CopyGrants(previous *Register) {
+	current, now := map[string]grant{}, r.masters.Now()
+	previous.grants.mu.Lock()
+	for key, entry := range previous.grants.byKey {
 		if !entry.replaced && !entry.expired(now) {
-			known[key] = *entry
+			current[key] = *entry
 		}
 	}
-	before.grants.mu.Unlock()
-	for key, entry := range known {
+	previous.grants.mu.Unlock()
+	for key, entry := range current {
 		entry.ballotVersion, entry.holders, entry.pending = entry.currentVersion(), make([]bool, r.n), make([]bool, r.n)
 		r.grants.put(key, &entry, now)
 	}
@@ -208,14 +208,14 @@ func (g *grants) beginRetry(key string, entry *grant, master int, now time.Time)
 func (g *grants) snapshot(entry *grant) grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now, n := *entry, len(entry.holders)
+	copied, n := *entry, len(entry.holders)
 	marks := append(append(make([]bool, 0, 2*n), entry.holders...), entry.pending...)
-	now.holders, now.pending = marks[:n:n], marks[n:]
-	return now
+	copied.holders, copied.pending = marks[:n:n], marks[n:]
+	return copied
 }
 
 func (g *grant) noteReply(master int, reply Reply) {
-	g.holders[master] = g.holders[master] || reply.yes()
+	g.holders[master] = g.holders[master] || reply.isYes()
 	g.pending[master] = reply.State == Waiting || reply.State == Unknown
 	g.mayArriveLate = g.mayArriveLate || reply.State == Unknown
 }

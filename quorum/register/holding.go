@@ -23,26 +23,26 @@ const (
 	StatusSplit
 )
 
-// Share compares the cell of one master with the majority.
-type Share int
+// CopyState compares the cell of one master with the majority.
+type CopyState int
 
 const (
-	// ShareUnknown means that the master did not reply, or its vote does not count.
-	ShareUnknown Share = iota
-	// ShareNone means that the master holds nothing.
-	ShareNone
-	// ShareSame means that the master holds the majority's value, or any value without a majority.
-	ShareSame
-	// ShareOther means that the master holds a different value, or a blocking copy.
-	ShareOther
+	// CopyUnknown means that the master did not reply, or its vote does not count.
+	CopyUnknown CopyState = iota
+	// CopyAbsent means that the master holds nothing.
+	CopyAbsent
+	// CopySame means that the master holds the majority's value, or any value without a majority.
+	CopySame
+	// CopyDifferent means that the master holds a different value, or a blocking copy.
+	CopyDifferent
 )
 
 // Holding is the current value of a key, and its holder, as far as this proxy knows.
 type Holding struct {
 	Look
 	Status Status
-	// Shares and Errs have one entry for each master. Errs holds the reason why a share is unknown.
-	Shares []Share
+	// Copies and Errs have one entry for each master. Errs holds the reason why a share is unknown.
+	Copies []CopyState
 	Errs   []error
 	// Holder and Since are set if this proxy granted the current value.
 	Holder any
@@ -55,44 +55,44 @@ type Holding struct {
 //
 // Errors: *NoQuorum if no master answered, or the cause of ctx.
 func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, error) {
-	asked, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Fences: true}), waitForAll)
+	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Fences: true}), waitForAll)
 	if err != nil {
 		return nil, err
 	}
-	replies := asked.Replies()
+	replies := round.Replies()
 	if count(replies, (*Reply).answered) == 0 {
 		return nil, &NoQuorum{Replies: replies}
 	}
-	found := make([]Holding, len(keys))
+	holdings := make([]Holding, len(keys))
 	for i, key := range keys {
 		t := resolve(replies, i)
-		if differ(replies, i, t) {
+		if cellsDiffer(replies, i, t) {
 			r.repairLater(key)
 		}
-		found[i] = holdingOf(t, replies, i)
+		holdings[i] = newHolding(t, replies, i)
 		if fences := r.fencesOf(key, replies, i); len(fences) > 0 && Answered(replies) {
-			found[i].Fence = fences[len(fences)-1]
+			holdings[i].Fence = fences[len(fences)-1]
 		}
-		if found[i].Status == StatusHeld {
-			if entry := r.grants.find(key, withVersion(found[i].Version)); entry != nil {
-				found[i].Holder, found[i].Since = entry.holder, entry.since
+		if holdings[i].Status == StatusHeld {
+			if entry := r.grants.find(key, hasVersion(holdings[i].Version)); entry != nil {
+				holdings[i].Holder, holdings[i].Since = entry.holder, entry.since
 			}
 		}
 	}
-	return found, nil
+	return holdings, nil
 }
 
-func holdingOf(t tally, replies []Reply, i int) Holding {
+func newHolding(t tally, replies []Reply, i int) Holding {
 	h := Holding{
-		Status: statusOf(t, replies, i), Shares: make([]Share, len(replies)), Errs: make([]error, len(replies)),
+		Status: statusOf(t, replies, i), Copies: make([]CopyState, len(replies)), Errs: make([]error, len(replies)),
 	}
 	if h.Status == StatusHeld {
-		h.Look = t.look()
+		h.Look = t.snapshot()
 	}
 	for m, r := range replies {
 		h.Errs[m] = r.Err
 		if r.State == Counted && i < len(r.Found) {
-			h.Errs[m], h.Shares[m] = nil, shareOf(t, r.Found[i])
+			h.Errs[m], h.Copies[m] = nil, copyStateOf(t, r.Found[i])
 		}
 	}
 	return h
@@ -101,30 +101,30 @@ func holdingOf(t tally, replies []Reply, i int) Holding {
 func statusOf(t tally, replies []Reply, i int) Status {
 	holds := func(r Reply) bool { return r.State == Counted && i < len(r.Found) && r.Found[i].Value.Present }
 	switch {
-	case t.standing == Undetermined:
+	case t.status == Undetermined:
 		return StatusUnclear
-	case t.standing == Foreign, t.standing == Held && t.chosen && t.value.Present:
+	case t.status == Foreign, t.status == Held && t.chosen && t.value.Present:
 		return StatusHeld
-	case t.standing == Held && !t.chosen, t.standing == Absent && slices.ContainsFunc(replies, holds):
+	case t.status == Held && !t.chosen, t.status == Absent && slices.ContainsFunc(replies, holds):
 		return StatusSplit
 	default:
 		return StatusFree
 	}
 }
 
-func shareOf(t tally, c cell.Found) Share {
-	majority := t.standing == Held || t.standing == Foreign
+func copyStateOf(t tally, c cell.Found) CopyState {
+	majority := t.status == Held || t.status == Foreign
 	foreign := c.Form == cell.Foreign
 	switch {
 	case c.Form == cell.Blocking:
-		return ShareOther
+		return CopyDifferent
 	case !c.Value.Present:
-		return ShareNone
+		return CopyAbsent
 	case !majority,
-		t.standing == Foreign && foreign && c.Value.Text == t.value.Text,
-		t.standing == Held && !foreign && c.Attempt == t.attempt && c.Accepted == t.accepted:
-		return ShareSame
+		t.status == Foreign && foreign && c.Value.Text == t.value.Text,
+		t.status == Held && !foreign && c.Attempt == t.attempt && c.Accepted == t.accepted:
+		return CopySame
 	default:
-		return ShareOther
+		return CopyDifferent
 	}
 }

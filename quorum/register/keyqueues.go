@@ -5,40 +5,41 @@ import (
 	"sync"
 )
 
-// keyQueues serializes the updates of each key, which would only overtake each other's ballots.
+// keyQueues serializes the updates of each key: concurrent updates would overtake each other's
+// ballots.
 type keyQueues struct {
 	mu    sync.Mutex
 	byKey map[string]*keyQueue
 }
 
 type keyQueue struct {
-	turn chan struct{} // full while a command runs
-	size int
+	running chan struct{} // full while a command runs
+	users   int
 }
 
-// enter waits for the caller's turn. leave ends the turn.
-func (l *keyQueues) enter(ctx context.Context, key string) (leave func(), err error) {
+// acquire waits for the caller's turn. release ends the turn.
+func (l *keyQueues) acquire(ctx context.Context, key string) (release func(), err error) {
 	l.mu.Lock()
 	queue := l.byKey[key]
 	if queue == nil {
-		queue = &keyQueue{turn: make(chan struct{}, 1)}
+		queue = &keyQueue{running: make(chan struct{}, 1)}
 		l.byKey[key] = queue
 	}
-	queue.size++
+	queue.users++
 	l.mu.Unlock()
 	select {
-	case queue.turn <- struct{}{}:
-		return func() { <-queue.turn; l.quit(key, queue) }, nil
+	case queue.running <- struct{}{}:
+		return func() { <-queue.running; l.drop(key, queue) }, nil
 	case <-ctx.Done():
-		l.quit(key, queue)
+		l.drop(key, queue)
 		return nil, context.Cause(ctx)
 	}
 }
 
-func (l *keyQueues) quit(key string, queue *keyQueue) {
+func (l *keyQueues) drop(key string, queue *keyQueue) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if queue.size--; queue.size == 0 {
+	if queue.users--; queue.users == 0 {
 		delete(l.byKey, key)
 	}
 }

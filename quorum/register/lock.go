@@ -37,7 +37,7 @@ type Terms struct {
 	MayTakeOver func(Look) bool
 }
 
-func (t Terms) owed(version string, mayArrive func() bool) {
+func (t Terms) reportRemovalDue(version string, mayArrive func() bool) {
 	if t.OnRemovalDue != nil {
 		t.OnRemovalDue(version, mayArrive)
 	}
@@ -55,7 +55,8 @@ type Granted struct {
 	Since time.Time
 	// Attempt created the lock.
 	Attempt cell.Attempt
-	// Version is the version of each taken key. It is unique, so a lock is withdrawn by it.
+	// Version is the unique version of each taken key. Withdrawing a lock removes only this
+	// version.
 	Version string
 	// Longer is set by Extend if a master had a longer lease than requested.
 	Longer bool
@@ -71,13 +72,13 @@ func (r *Register) Lock(ctx context.Context, keys []string, t Terms) (Granted, e
 	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.MinTTL {
 		return Granted{}, ErrTooShort
 	}
-	until := r.masters.Now().Add(r.opts.Patience)
+	patienceEnds := r.masters.Now().Add(r.opts.Patience)
 	for failures := 1; ; failures++ {
 		got, err := r.take(ctx, keys, t)
 		if err == nil {
-			return r.withFence(ctx, keys[0], t, got)
+			return r.addFence(ctx, keys[0], t, got)
 		}
-		if told, held := errors.AsType[*RefusedError](err); held && t.mayTakeOver(told.Current) {
+		if refusal, isRefused := errors.AsType[*RefusedError](err); isRefused && t.mayTakeOver(refusal.Current) {
 			return r.lockByBallot(ctx, keys[0], t)
 		}
 		var split *splitError
@@ -90,9 +91,9 @@ func (r *Register) Lock(ctx context.Context, keys []string, t Terms) (Granted, e
 		case split.mayBeHeld && failures >= undecidedTries:
 			return Granted{}, &NoQuorum{Replies: split.replies}
 		case !t.Until.IsZero() && r.masters.Now().After(t.Until),
-			r.masters.Now().After(until) && failures >= r.opts.Tries:
+			r.masters.Now().After(patienceEnds) && failures >= r.opts.MinTries:
 			return Granted{}, ErrContended
-		case split.fenceLow:
+		case split.fenceTooLow:
 			continue
 		}
 		if err := r.masters.Pause(ctx, failures); err != nil {
@@ -106,11 +107,11 @@ func (r *Register) Lock(ctx context.Context, keys []string, t Terms) (Granted, e
 func (r *Register) lockByBallot(ctx context.Context, key string, t Terms) (Granted, error) {
 	run := func(l Look) (Decision, error) {
 		if l.Present && !t.mayTakeOver(l) {
-			return leave(l)
+			return keepUnchanged(l)
 		}
 		return Decision{Do: Put, Value: t.Tokens[0], TTL: t.TTL}, nil
 	}
-	out, err := r.Update(ctx, Change{Key: key, OnRemovalDue: t.OnRemovalDue, strict: !t.AllowShortTTL, uncancellable: true, Run: run})
+	out, err := r.Update(ctx, Change{Key: key, OnRemovalDue: t.OnRemovalDue, requireValidity: !t.AllowShortTTL, uncancellable: true, Run: run})
 	switch {
 	case err != nil:
 		return Granted{}, err
@@ -124,23 +125,23 @@ func (r *Register) lockByBallot(ctx context.Context, key string, t Terms) (Grant
 		r.grants.put(key, entry, out.Since)
 	}
 	if !t.AllowShortTTL && (t.TTL >= 0 && out.Validity < time.Millisecond || r.isLate(elapsed)) {
-		t.owed(out.Version, nil)
+		t.reportRemovalDue(out.Version, nil)
 		return Granted{}, &NoQuorum{Late: elapsed}
 	}
-	return r.withFence(ctx, key, t, out.Granted)
+	return r.addFence(ctx, key, t, out.Granted)
 }
 
-// splitError means that an attempt can have no majority, and kept no other attempt from one, so
-// that it can be repeated.
+// splitError means that an attempt can have no majority, and prevented no other attempt from
+// getting one. So it can be repeated.
 type splitError struct {
 	// needsBallot is set if a ballot removed the key a moment ago, or has to choose its value.
 	needsBallot bool
 	// mayBeHeld is set if masters without a vote may give another holder a majority for longer than
 	// removalTTL.
 	mayBeHeld bool
-	// fenceLow is set if masters refused only because the fence was too low.
-	fenceLow bool
-	replies  []Reply
+	// fenceTooLow is set if masters refused only because the fence was too low.
+	fenceTooLow bool
+	replies     []Reply
 }
 
 // undecidedTries limits the attempts on a key that may be held. A rival's attempt has ended by
@@ -161,56 +162,56 @@ func (r *Register) take(ctx context.Context, keys []string, t Terms) (Granted, e
 	}
 	op := cell.Take{Names: keys, Attempt: r.opts.Source.Attempt(), Tokens: t.Tokens, TTL: t.TTL, Fence: fence}
 	start := r.masters.Now()
-	asked, err := r.masters.Ask(ctx, r.toAll(op), takeDecided)
+	round, err := r.masters.Ask(ctx, r.toAll(op), takeDecided)
 	if err == nil {
-		asked, err = r.retryUndecided(ctx, op, asked)
+		round, err = r.retryUndecided(ctx, op, round)
 	}
 	if fence != 0 {
-		r.learnFences(keys[0], fence, asked.Replies())
+		r.noteFences(keys[0], fence, round.Replies())
 	}
 	if err == nil {
 		var got Granted
-		if got, err = r.evaluateTake(keys, t, asked.Replies(), start); err == nil {
+		if got, err = r.evaluateTake(keys, t, round.Replies(), start); err == nil {
 			got.Attempt, got.Version, got.Fence = op.Attempt, string(op.Attempt), fence
-			r.granted(t, op, asked, start)
-			asked.Forget()
+			r.recordGrant(t, op, round, start)
+			round.Forget()
 			return got, nil
 		}
 	}
-	asked.Drop()
-	known := errors.Is(err, ErrHeld) || errors.As(err, new(*splitError))
+	round.Drop()
+	isDecided := errors.Is(err, ErrHeld) || errors.As(err, new(*splitError))
 	if t.KeepOnNoQuorum && errors.As(err, new(*NoQuorum)) { // repairing removes it if it cannot stay
-		r.repairEachUnlessDone(asked, keys...)
+		r.repairEachUnlessDone(round, keys...)
 		return Granted{}, err
 	}
-	var open, may atomic.Int32 // masters where it may still arrive; masters that may hold it
-	undo := func(master int, reply Reply) {
+	var mayArrive, mayHold atomic.Int32 // masters where it may still arrive; masters that may hold it
+	undoOn := func(master int, reply Reply) {
 		if reply.mayBeDone() {
 			r.undo(keys, op.Attempt, master)
 		}
 	}
-	for i, reply := range asked.Replies() {
-		undo(i, reply)
+	for i, reply := range round.Replies() {
+		undoOn(i, reply)
 		if reply.State == Waiting || reply.State == Unknown {
-			open.Add(1)
+			mayArrive.Add(1)
 		}
 		if !reply.isNotDone() {
-			may.Add(1)
+			mayHold.Add(1)
 		}
 	}
-	if !known && int(may.Load()) >= r.quorum {
-		t.owed(string(op.Attempt), func() bool { return open.Load() > 0 && int(may.Load()) >= r.quorum })
+	if !isDecided && int(mayHold.Load()) >= r.quorum {
+		t.reportRemovalDue(string(op.Attempt), func() bool { return mayArrive.Load() > 0 && int(mayHold.Load()) >= r.quorum })
 	}
-	asked.Later(func(master int, reply Reply) {
-		if undo(master, reply); reply.State != Unknown {
-			open.Add(-1)
+	round.Later(func(master int, reply Reply) {
+		if undoOn(master, reply); reply.State != Unknown {
+			mayArrive.Add(-1)
 		}
 		if reply.isNotDone() {
-			may.Add(-1)
+			mayHold.Add(-1)
 		}
 	})
 	if errors.Is(err, ErrHeld) { // other errors hold the replies
-		asked.Forget()
+		round.Forget()
 	}
 	return Granted{}, err
 }
@@ -221,25 +222,27 @@ func (r *Register) undo(keys []string, a cell.Attempt, master int) {
 	}
 }
 
-// takeResult returns the vote on an attempt. Each master that may still take it counts as pending.
+// takeResult returns the vote on an attempt. Each master that may still do it counts as pending.
 func takeResult(replies []Reply) vote.Result {
-	yes, no := count(replies, (*Reply).yes), count(replies, (*Reply).isNotDone)
+	yes, no := count(replies, (*Reply).isYes), count(replies, (*Reply).isNotDone)
 	return vote.Count(len(replies), yes, len(replies)-yes-no)
 }
 
-// takeDecided accepts replies once the attempt is granted, certainly refused, or can be neither.
+// takeDecided ends the wait for replies once the attempt is granted or certainly refused, or can
+// become neither.
 func takeDecided(replies []Reply) bool {
 	result := takeResult(replies)
-	return result == vote.Won || refusedByOne(replies) || result == vote.Lost && !canBeRefusedByOne(replies)
+	return result == vote.Won || refusedBySameHolder(replies) || result == vote.Lost && !canBeRefusedBySameHolder(replies)
 }
 
-// canBeRefusedByOne reports whether missing replies may complete a majority that refuses.
-func canBeRefusedByOne(replies []Reply) bool {
+// canBeRefusedBySameHolder reports whether missing replies may complete a majority that refuses.
+func canBeRefusedBySameHolder(replies []Reply) bool {
 	return countWaiting(replies) > 0 && countVotes(replies, (*Reply).refused) != vote.Lost
 }
 
-// refusedByOne reports whether a majority refused because of the same holder of one of the keys.
-func refusedByOne(replies []Reply) bool {
+// refusedBySameHolder reports whether a majority refused because of the same holder of one of the
+// keys.
+func refusedBySameHolder(replies []Reply) bool {
 	keys := 0
 	for _, reply := range replies {
 		keys = max(keys, len(reply.Found))
@@ -260,13 +263,13 @@ func (r *Register) evaluateTake(keys []string, t Terms, replies []Reply, start t
 		return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
 	case result == vote.Won:
 		return Granted{Validity: validity, Since: start}, nil
-	case refusedByOne(replies) && len(keys) == 1:
+	case refusedBySameHolder(replies) && len(keys) == 1:
 		return Granted{}, resolve(replies, 0).refusal(ErrHeld)
-	case refusedByOne(replies):
+	case refusedBySameHolder(replies):
 		return Granted{}, ErrHeld
 	case result == vote.Lost && countVotes(replies, (*Reply).answered) != vote.Lost:
-		if count(replies, (*Reply).isFenceLow) > 0 && count(replies, (*Reply).refused) == 0 {
-			return Granted{}, &splitError{fenceLow: true, replies: replies}
+		if count(replies, (*Reply).isFenceTooLow) > 0 && count(replies, (*Reply).refused) == 0 {
+			return Granted{}, &splitError{fenceTooLow: true, replies: replies}
 		}
 		for _, key := range keys {
 			r.repairLater(key)
@@ -283,38 +286,39 @@ func (r *Register) evaluateTake(keys []string, t Terms, replies []Reply, start t
 // mayBeHeld reports whether masters that do not vote may complete a majority of another holder.
 // Masters that took the attempt hold nothing else.
 func mayBeHeld(replies []Reply) bool {
-	known := slices.Clone(replies)
-	for i, reply := range known {
-		if reply.yes() {
-			known[i].Found = make([]cell.Found, 1)
+	assumed := slices.Clone(replies)
+	for i, reply := range assumed {
+		if reply.isYes() {
+			assumed[i].Found = make([]cell.Found, 1)
 		}
 	}
-	return resolve(known, 0).standing == Undetermined
+	return resolve(assumed, 0).status == Undetermined
 }
 
-// needsBallot reports whether holders of the first key differ, or one holds a removal.
+// needsBallot reports whether holders of the first key have different values, or a master holds a
+// removal.
 func needsBallot(replies []Reply) bool {
 	return resolve(replies, 0).isUnchosen() || slices.ContainsFunc(replies, func(r Reply) bool {
 		return len(r.Found) > 0 && r.Found[0].Form == cell.Register && !r.Found[0].Value.Present
 	})
 }
 
-// granted records a lock, repeats the take on masters that refused it, and repairs masters that may
-// have missed it.
-func (r *Register) granted(t Terms, op cell.Take, asked Round, start time.Time) {
+// recordGrant records a lock, repeats the take on masters that refused it, and repairs masters that
+// may have missed it.
+func (r *Register) recordGrant(t Terms, op cell.Take, round Round, start time.Time) {
 	grants := make([]*grant, len(op.Names))
 	for i, key := range op.Names {
 		grants[i] = newGrant(t, i, op.Attempt, start, r.n)
-		for m, reply := range asked.Replies() {
+		for m, reply := range round.Replies() {
 			grants[i].noteReply(m, reply)
 		}
 		r.grants.put(key, grants[i], start)
 	}
 	op.Fence = 0 // a majority accepted it
-	for m, reply := range asked.Replies() {
+	for m, reply := range round.Replies() {
 		r.retryRefused(op, grants, m, 0, reply)
 	}
-	asked.Later(func(master int, reply Reply) {
+	round.Later(func(master int, reply Reply) {
 		for _, g := range grants {
 			r.grants.noteReply(g, master, reply)
 		}
@@ -330,9 +334,9 @@ const (
 )
 
 // retryRefused repeats a granted take on a master that refused it because of a rival's attempt that
-// is being undone, or a removal that has not expired. Either can outlast the grant, and a refill
-// takes a second. Because the master refused, the retry is like a slow first message. For other
-// differences, and several keys, ordinary repair suffices.
+// is being undone, or a removal that has not expired. Each of them can outlast the grant, and a
+// refill takes a second. Because the master refused, the retry has the same effect as a slow first
+// message. For other differences, and for several keys, the repair suffices.
 func (r *Register) retryRefused(op cell.Take, grants []*grant, master, tries int, reply Reply) {
 	if reply.State != Counted || reply.Did || tries == maxRetries || len(grants) > 1 {
 		r.repairUnlessDone(reply, op.Names...)
@@ -348,18 +352,18 @@ func (r *Register) scheduleRetry(op cell.Take, grants []*grant, master, tries in
 		}
 		ops := make([]cell.Op, r.n)
 		ops[master] = op
-		asked, err := r.masters.Ask(context.Background(), ops, func([]Reply) bool { return true })
+		round, err := r.masters.Ask(context.Background(), ops, func([]Reply) bool { return true })
 		if err != nil {
 			return
 		}
-		note := func(_ int, reply Reply) { // before the reply to a later release
+		noteReply := func(_ int, reply Reply) { // before the reply to a later release
 			r.grants.noteReply(grants[0], master, reply)
 			r.retryRefused(op, grants, master, tries+1, reply)
 		}
-		if reply := asked.Replies()[master]; reply.State != Waiting {
-			note(master, reply)
+		if reply := round.Replies()[master]; reply.State != Waiting {
+			noteReply(master, reply)
 		}
-		asked.Later(note)
-		asked.Forget()
+		round.Later(noteReply)
+		round.Forget()
 	})
 }

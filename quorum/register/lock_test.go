@@ -12,15 +12,15 @@ import (
 )
 
 func outcome(err error) string {
-	var none *NoQuorum
+	var noQuorum *NoQuorum
 	switch {
 	case err == nil:
 		return "granted"
-	case errors.As(err, &none) && none.Late > 0:
+	case errors.As(err, &noQuorum) && noQuorum.Late > 0:
 		return "late"
-	case errors.As(err, &none) && none.Unclear:
+	case errors.As(err, &noQuorum) && noQuorum.Unclear:
 		return "unclear"
-	case errors.As(err, &none):
+	case errors.As(err, &noQuorum):
 		return "no quorum"
 	case errors.Is(err, ErrHeld):
 		return "held"
@@ -46,48 +46,48 @@ func TestLock(t *testing.T) {
 		holds   string // afterwards
 	}{
 		{"free", func(*fakeMasters) {}, "granted", "me me me me me"},
-		{"held by one attempt", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1, 2) }, "held", "x x x . ."},
+		{"held by one attempt", func(b *fakeMasters) { b.putPlain("x", "a", time.Minute, 0, 1, 2) }, "held", "x x x . ."},
 		{"held by a value in register form", func(b *fakeMasters) {
-			b.lock(b.proxy(), "x")
-			_, err := b.proxy().Update(b.Context(), put("y"))
+			b.mustLock(b.proxy(), "x")
+			_, err := b.proxy().Update(b.Context(), putChange("y"))
 			b.noError(err)
 		}, "held", "y* y* y* y* y*"},
 		// Masters 1 to 4 chose the removal in round 2. z may never be chosen, so no client may see
 		// it.
 		{"newer and older values than the removal", func(b *fakeMasters) {
-			b.accepted("y", 1, 0)
-			b.accepted("z", 3, 1, 2)
-			b.accepted("", 2, 3, 4)
-			b.setFate(refused, 3, 4)
+			b.putAccepted("y", 1, 0)
+			b.putAccepted("z", 3, 1, 2)
+			b.putAccepted("", 2, 3, 4)
+			b.setFault(requestFailed, 3, 4)
 		},
 			"held", "z* z* z* -* -*"},
 		{"removed, and a newer value on one that is away", func(b *fakeMasters) {
-			b.accepted("", 2, 0, 1,
+			b.putAccepted("", 2, 0, 1,
 				2)
-			b.accepted("z", 3, 3)
-			b.setFate(refused, 3, 4)
+			b.putAccepted("z", 3, 3)
+			b.setFault(requestFailed, 3, 4)
 		},
 			"granted", "me* me* me* z* ."},
-		{"a leftover on two", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1) }, "granted", "x x me me me"},
+		{"a leftover on two", func(b *fakeMasters) { b.putPlain("x", "a", time.Minute, 0, 1) }, "granted", "x x me me me"},
 		{"equal values of two attempts are no majority", func(b *fakeMasters) {
-			b.plain("x", "a", time.Minute, 0, 1)
-			b.plain("x", "b", time.Minute, 2, 3)
+			b.putPlain("x", "a", time.Minute, 0, 1)
+			b.putPlain("x", "b", time.Minute, 2, 3)
 		}, "contended", "x x x x ."},
-		{"foreign on a majority", func(b *fakeMasters) { b.foreign("x", 0, 1, 2) }, "held", "[x] [x] [x] . ."},
-		{"foreign on two", func(b *fakeMasters) { b.foreign("x", 0, 1) }, "granted", "[x] [x] me me me"},
-		{"two foreign values", func(b *fakeMasters) { b.foreign("x", 0, 1); b.foreign("y", 2, 3) }, "contended",
+		{"foreign on a majority", func(b *fakeMasters) { b.putForeign("x", 0, 1, 2) }, "held", "[x] [x] [x] . ."},
+		{"foreign on two", func(b *fakeMasters) { b.putForeign("x", 0, 1) }, "granted", "[x] [x] me me me"},
+		{"two foreign values", func(b *fakeMasters) { b.putForeign("x", 0, 1); b.putForeign("y", 2, 3) }, "contended",
 			"[x] [x] [y] [y] ."},
-		{"blocking copies refuse, but are no majority", func(b *fakeMasters) { b.blocking("a", 0, 1, 2) }, "no quorum",
+		{"blocking copies refuse, but are no majority", func(b *fakeMasters) { b.putBlocking("a", 0, 1, 2) }, "no quorum",
 			"b b b . ."},
-		{"two are away", func(b *fakeMasters) { b.setFate(refused, 3, 4) }, "granted", "me me me . ."},
-		{"three are away", func(b *fakeMasters) { b.setFate(refused, 2, 3, 4) }, "no quorum", ". . . . ."},
+		{"two are away", func(b *fakeMasters) { b.setFault(requestFailed, 3, 4) }, "granted", "me me me . ."},
+		{"three are away", func(b *fakeMasters) { b.setFault(requestFailed, 2, 3, 4) }, "no quorum", ". . . . ."},
 		{"perhaps held by a master that is away", func(b *fakeMasters) {
-			b.plain("x", "a", time.Minute, 0, 1)
-			b.setFate(refused, 4)
+			b.putPlain("x", "a", time.Minute, 0, 1)
+			b.setFault(requestFailed, 4)
 		}, "no quorum", "x x . . ."},
-		{"two do not count", func(b *fakeMasters) { b.setFate(uncounted, 3, 4) }, "granted", "me me me me me"},
-		{"three do not count", func(b *fakeMasters) { b.setFate(uncounted, 2, 3, 4) }, "no quorum", ". . . . ."},
-		{"too late", func(b *fakeMasters) { b.takes = Limit + 1 }, "late", ". . . . ."},
+		{"two do not count", func(b *fakeMasters) { b.setFault(voteUncounted, 3, 4) }, "granted", "me me me me me"},
+		{"three do not count", func(b *fakeMasters) { b.setFault(voteUncounted, 2, 3, 4) }, "no quorum", ". . . . ."},
+		{"too late", func(b *fakeMasters) { b.roundTime = Limit + 1 }, "late", ". . . . ."},
 	} {
 		b := newFakeMasters(t, 5)
 		r := b.proxy()
@@ -99,7 +99,7 @@ func TestLock(t *testing.T) {
 		if err == nil && got.Validity != 10*time.Second-100*time.Millisecond-2*time.Millisecond {
 			t.Errorf("%s: granted for %v", test.name, got.Validity)
 		}
-		if got := b.holds("k"); got != test.holds {
+		if got := b.cells("k"); got != test.holds {
 			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
 		}
 	}
@@ -109,73 +109,73 @@ func TestLock(t *testing.T) {
 func TestLockUndone(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		fates [3]fate // for the last three of five masters
+		fates [3]fault // for the last three of five masters
 	}{
-		{"not sent", [3]fate{refused, refused, refused}},
-		{"answers lost", [3]fate{lost, lost, lost}},
-		{"answered late", [3]fate{late, late, refused}},
-		{"does not count", [3]fate{uncounted, uncounted, refused}},
+		{"not sent", [3]fault{requestFailed, requestFailed, requestFailed}},
+		{"answers lost", [3]fault{replyLost, replyLost, replyLost}},
+		{"answered late", [3]fault{replyLate, replyLate, requestFailed}},
+		{"does not count", [3]fault{voteUncounted, voteUncounted, requestFailed}},
 	} {
 		b := newFakeMasters(t, 5)
 		r := b.proxy()
-		b.fate = func(m int, op cell.Op) fate {
+		b.faultOf = func(m int, op cell.Op) fault {
 			if kindOf(op) == "take" && m >= 2 {
 				return test.fates[m-2]
 			}
-			return done
+			return noFault
 		}
 		_, err := r.Lock(t.Context(), []string{"k"}, terms("me"))
 		if outcome(err) != "no quorum" {
 			t.Errorf("%s: %v", test.name, err)
 		}
 		b.deliverPending()
-		if got := b.holds("k"); got != ". . . . ." {
+		if got := b.cells("k"); got != ". . . . ." {
 			t.Errorf("%s: in the end %s", test.name, got)
 		}
 	}
 }
 
-// TestLockUndoneWhenTheyAreBack checks that masters that are away receive the undo later.
-func TestLockUndoneWhenTheyAreBack(t *testing.T) {
+// TestUndoReachesMastersThatReturn checks that masters that are away receive the undo later.
+func TestUndoReachesMastersThatReturn(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	b.fate = func(m int, op cell.Op) fate {
+	b.faultOf = func(m int, op cell.Op) fault {
 		switch {
 		case m == 0:
-			return done
+			return noFault
 		case kindOf(op) == "take":
-			return lost
+			return replyLost
 		default:
-			return refused
+			return requestFailed
 		}
 	}
 	_, err := r.Lock(t.Context(), []string{"k"}, terms("me"))
-	if outcome(err) != "no quorum" || len(b.owed) != 2 {
-		t.Fatalf("%v, and %d are owed", err, len(b.owed))
+	if outcome(err) != "no quorum" || len(b.owedOps) != 2 {
+		t.Fatalf("%v, and %d are owed", err, len(b.owedOps))
 	}
-	b.wantHolds(". me me")
+	b.wantCells(". me me")
 	b.deliverOwed() // still away
-	b.fate = nil
+	b.faultOf = nil
 	b.deliverOwed()
-	b.wantHolds(". . .")
+	b.wantCells(". . .")
 }
 
 // TestUndoIsExact checks that an undo leaves another attempt with an equal value alone.
 func TestUndoIsExact(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	owner, rival := b.proxy(), b.proxy()
-	b.lock(owner, "1")
-	b.setFateOf("take", lost, 0, 1, 2)
+	b.mustLock(owner, "1")
+	b.setFaultOn("take", replyLost, 0, 1, 2)
 	_, err := rival.Lock(t.Context(), []string{"k"}, terms("1"))
 	if outcome(err) != "no quorum" {
 		t.Error(err)
 	}
-	b.wantHolds("1 1 1")
+	b.wantCells("1 1 1")
 }
 
-// TestLockWhereARemovalEnds starts with a removal that has expired on one master only, while two
+// TestLockWhileARemovalExpires starts with a removal that has expired on one master only, while two
 // masters do not vote. The attempt needs all other masters, and gets them a moment later.
-func TestLockWhereARemovalEnds(t *testing.T) {
+func TestLockWhileARemovalExpires(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		left  time.Duration
@@ -184,30 +184,30 @@ func TestLockWhereARemovalEnds(t *testing.T) {
 		holds string
 	}{
 		{"two have taken it without a vote", 25 * time.Millisecond, func(b *fakeMasters) {
-			b.setFateOf("take",
-				uncounted, 3, 4)
+			b.setFaultOn("take",
+				voteUncounted, 3, 4)
 		}, "granted", "me me me me me"},
 		{"one is away, one has lost the answer", 5 * time.Millisecond, func(b *fakeMasters) {
-			b.fate = func(m int, op cell.Op) fate { return map[int]fate{3: refused, 4: lost}[m] }
+			b.faultOf = func(m int, op cell.Op) fault { return map[int]fault{3: requestFailed, 4: replyLost}[m] }
 		}, "granted", "me me me . me"},
 		{"one has not answered when it can have no majority", 5 * time.Millisecond, func(b *fakeMasters) {
-			b.accepted("", 2, 4)
-			b.fate = func(m int, op cell.Op) fate {
+			b.putAccepted("", 2, 4)
+			b.faultOf = func(m int, op cell.Op) fault {
 				if m == 2 && len(b.rounds) == 0 {
-					return late
+					return replyLate
 				}
-				return map[int]fate{3: refused, 4: uncounted}[m]
+				return map[int]fault{3: requestFailed, 4: voteUncounted}[m]
 			}
 		}, "granted", "me me me . -*"},
-		{"it stays", 4 * time.Second, func(b *fakeMasters) { b.setFate(uncounted, 3, 4) }, "no quorum", ". -* -* . ."},
+		{"it stays", 4 * time.Second, func(b *fakeMasters) { b.setFault(voteUncounted, 3, 4) }, "no quorum", ". -* -* . ."},
 	} {
 		b := newFakeMasters(t, 5)
-		b.acceptedFor(test.left, "", 2, 1, 2)
+		b.putAcceptedFor(test.left, "", 2, 1, 2)
 		test.fate(b)
 		if _, err := b.proxy().Lock(t.Context(), []string{"k"}, terms("me")); outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
-		if got := b.holds("k"); got != test.holds {
+		if got := b.cells("k"); got != test.holds {
 			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
 		}
 	}
@@ -217,12 +217,12 @@ func TestLockWhereARemovalEnds(t *testing.T) {
 // attempts.
 func TestLockAgainAfterASplit(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.plain("x", "a", time.Minute, 0)
-	b.plain("y", "b", time.Minute, 1)
-	b.pausing = func() { b.stores[1].Delete("k") }
+	b.putPlain("x", "a", time.Minute, 0)
+	b.putPlain("y", "b", time.Minute, 1)
+	b.onPause = func() { b.stores[1].Delete("k") }
 	_, err := b.proxy().Lock(t.Context(), []string{"k"}, terms("me"))
 	b.noError(err)
-	b.wantHolds("x me me")
+	b.wantCells("x me me")
 	if b.pauses != 1 {
 		t.Errorf("%d pauses", b.pauses)
 	}
@@ -230,32 +230,32 @@ func TestLockAgainAfterASplit(t *testing.T) {
 
 func TestLockTooShort(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	short := terms("me")
-	short.TTL = 3 * time.Millisecond
-	_, err := b.proxy().Lock(t.Context(), []string{"k"}, short)
+	request := terms("me")
+	request.TTL = 3 * time.Millisecond
+	_, err := b.proxy().Lock(t.Context(), []string{"k"}, request)
 	if outcome(err) != "too short" {
 		t.Error(err)
 	}
-	short.AllowShortTTL = true
-	_, err = b.proxy().Lock(t.Context(), []string{"k"}, short)
+	request.AllowShortTTL = true
+	_, err = b.proxy().Lock(t.Context(), []string{"k"}, request)
 	b.noError(err)
-	b.wantHolds("me me me")
+	b.wantCells("me me me")
 	// A lease that has expired when the reply arrives is not granted.
 	b = newFakeMasters(t, 3)
-	b.takes = 20 * time.Millisecond
-	short.AllowShortTTL, short.TTL = false, 15*time.Millisecond
-	_, err = b.proxy().Lock(t.Context(), []string{"k"}, short)
+	b.roundTime = 20 * time.Millisecond
+	request.AllowShortTTL, request.TTL = false, 15*time.Millisecond
+	_, err = b.proxy().Lock(t.Context(), []string{"k"}, request)
 	if outcome(err) != "late" {
 		t.Error(err)
 	}
-	b.wantHolds(". . .")
+	b.wantCells(". . .")
 }
 
-func TestLockWithoutEnd(t *testing.T) {
+func TestLockWithoutExpiry(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	endless := terms("me")
-	endless.TTL = cell.Endless
-	got, err := b.proxy().Lock(t.Context(), []string{"k"}, endless)
+	request := terms("me")
+	request.TTL = cell.Endless
+	got, err := b.proxy().Lock(t.Context(), []string{"k"}, request)
 	b.noError(err)
 	if got.Validity != cell.Endless || b.stores[0].Look("k").Left != cell.Endless {
 		t.Errorf("granted for %v", got.Validity)
@@ -269,47 +269,47 @@ func TestLockSeveral(t *testing.T) {
 	keys, several := []string{"k", "k2"}, Terms{Tokens: []string{"a", "b"}, TTL: time.Minute}
 	_, err := r.Lock(t.Context(), keys, several)
 	b.noError(err)
-	if b.holds("k") != "a a a" || b.holds("k2") != "b b b" {
-		t.Errorf("%s, %s", b.holds("k"), b.holds("k2"))
+	if b.cells("k") != "a a a" || b.cells("k2") != "b b b" {
+		t.Errorf("%s, %s", b.cells("k"), b.cells("k2"))
 	}
 	b.noError(r.Unlock(t.Context(), "k", "a", nil))
 	_, err = r.Lock(t.Context(), keys, several)
-	if outcome(err) != "held" || b.holds("k") != ". . ." {
-		t.Errorf("%v, and they hold %s", err, b.holds("k"))
+	if outcome(err) != "held" || b.cells("k") != ". . ." {
+		t.Errorf("%v, and they hold %s", err, b.cells("k"))
 	}
 }
 
 func TestLockCanceled(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	ctx, leave := context.WithCancelCause(t.Context())
-	left := errors.New("left")
-	leave(left)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("left")
+	cancel(cause)
 	_, err := b.proxy().Lock(ctx, []string{"k"}, terms("me"))
-	if !errors.Is(err, left) {
+	if !errors.Is(err, cause) {
 		t.Error(err)
 	}
-	b.wantHolds(". . .")
+	b.wantCells(". . .")
 }
 
-// TestTakeBack checks that a proxy withdraws a lock whose client has gone, even if it did not grant
-// the lock or masters promised a rival's ballot. A later value of another client stays.
-func TestTakeBack(t *testing.T) {
+// TestRemoveVersion checks that a proxy withdraws a lock whose client has gone, even if it did not
+// grant the lock or masters promised a rival's ballot. A later value of another client stays.
+func TestRemoveVersion(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	got := b.lock(r, "1")
+	got := b.mustLock(r, "1")
 	b.removeVersion(r, "1", got.Version)
-	b.wantHolds("-* -* -*")
+	b.wantCells("-* -* -*")
 	b.advance(removalTTL)
 	for _, next := range []*Register{b.proxy(), r} {
-		again := b.lock(next, "1")
+		newer := b.mustLock(next, "1")
 		b.removeVersion(r, "1", got.Version)
-		if b.value() != "1" {
+		if b.readValue() != "1" {
 			t.Error("another's lock was taken back")
 		}
-		_, err := b.proxy().Update(t.Context(), Change{Key: "k", Run: leave})
+		_, err := b.proxy().Update(t.Context(), Change{Key: "k", Run: keepUnchanged})
 		b.noError(err)
-		b.removeVersion(b.proxy(), "1", again.Version)
-		b.wantHolds("-* -* -*")
+		b.removeVersion(b.proxy(), "1", newer.Version)
+		b.wantCells("-* -* -*")
 		b.advance(removalTTL)
 	}
 }
@@ -324,14 +324,14 @@ func TestGuess(t *testing.T) {
 		}
 	}
 	want("")
-	b.lock(r, "me")
+	b.mustLock(r, "me")
 	want("me")
-	_, err := r.Update(t.Context(), put("you"))
+	_, err := r.Update(t.Context(), putChange("you"))
 	b.noError(err)
 	want("you") // until the promise expires
 	b.advance(Limit + time.Millisecond)
 	want("")
-	_, err = r.Update(t.Context(), put("she"))
+	_, err = r.Update(t.Context(), putChange("she"))
 	b.noError(err)
 	want("she")
 	b.noError(r.Unlock(t.Context(), "k", "she", nil))
@@ -361,7 +361,7 @@ func TestExpiredGrantsOfLongKeysAreForgotten(t *testing.T) {
 		name := strings.Repeat("k", 100_000) + strconv.Itoa(i)
 		_, err := r.Lock(t.Context(), []string{name}, Terms{Tokens: []string{"me"}, TTL: time.Second})
 		b.noError(err)
-		change := put("v")
+		change := putChange("v")
 		change.Key = "u" + name
 		_, err = r.Update(t.Context(), change)
 		b.noError(err)

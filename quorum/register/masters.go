@@ -34,14 +34,14 @@ type Reply struct {
 	Err error
 }
 
-// yes reports whether the master did the operation, and its vote counts.
-func (r *Reply) yes() bool { return r.State == Counted && r.Did }
+// isYes reports whether the master did the operation, and its vote counts.
+func (r *Reply) isYes() bool { return r.State == Counted && r.Did }
 
 // answered reports whether the master replied with a vote that counts.
 func (r *Reply) answered() bool { return r.State == Counted }
 
 // refused reports whether the master did not do the operation because of the content of its cell.
-func (r *Reply) refused() bool { return r.State == Counted && !r.Did && !r.isFenceLow() }
+func (r *Reply) refused() bool { return r.State == Counted && !r.Did && !r.isFenceTooLow() }
 
 // isNotDone reports whether the master certainly never does the operation.
 func (r *Reply) isNotDone() bool {
@@ -67,8 +67,8 @@ type Round interface {
 // for each key, unless the master's connection broke.
 type Masters interface {
 	// Ask sends ops[i] to master number i, or nothing if ops[i] is nil. It returns as soon as
-	// decided accepts the replies so far, which may be none, or all masters replied. The error is
-	// the cause of ctx if ctx ended first; the round continues nevertheless.
+	// decided returns true for the replies so far, or all masters replied. The error is the cause
+	// of ctx if ctx ended first; the round continues nevertheless.
 	Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Round, error)
 	// Tell sends an operation without waiting for its reply. If owed is set, Tell repeats it until
 	// the master has replied, even if the master was away meanwhile.
@@ -94,10 +94,10 @@ func (r *Register) toAll(op cell.Op) []cell.Op { return slices.Repeat([]cell.Op{
 // waitForAll lets Ask wait for every master.
 func waitForAll([]Reply) bool { return false }
 
-func count(replies []Reply, is func(*Reply) bool) int {
+func count(replies []Reply, match func(*Reply) bool) int {
 	n := 0
 	for i := range replies {
-		if is(&replies[i]) {
+		if match(&replies[i]) {
 			n++
 		}
 	}
@@ -116,4 +116,4 @@ func countVotes(replies []Reply, yes func(*Reply) bool) vote.Result {
 // Answered reports whether a majority replied with votes that count.
 func Answered(replies []Reply) bool { return countVotes(replies, (*Reply).answered) == vote.Won }
 
-func majorityDid(replies []Reply) bool { return countVotes(replies, (*Reply).yes) == vote.Won }
+func majorityDid(replies []Reply) bool { return countVotes(replies, (*Reply).isYes) == vote.Won }

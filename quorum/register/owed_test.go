@@ -13,32 +13,32 @@ import (
 func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
-	b.lock(r, "first")
+	b.mustLock(r, "first")
 	b.noError(b.proxy().Unlock(t.Context(), "k", "first", nil)) // by ballot
 	sent := 0
-	b.fate = func(_ int, op cell.Op) fate {
+	b.faultOf = func(_ int, op cell.Op) fault {
 		switch {
 		case sent >= r.quorum:
-			return refused
+			return requestFailed
 		case kindOf(op) == "accept":
 			sent++
-			return broken
+			return connectionBroken
 		}
-		return done
+		return noFault
 	}
 	var mayArrive func() bool
-	lock := terms("second")
-	lock.OnRemovalDue = func(_ string, may func() bool) { mayArrive = may }
-	if _, err := r.Lock(t.Context(), []string{"k"}, lock); err == nil {
+	request := terms("second")
+	request.OnRemovalDue = func(_ string, arrives func() bool) { mayArrive = arrives }
+	if _, err := r.Lock(t.Context(), []string{"k"}, request); err == nil {
 		t.Fatal("granted by nobody")
 	}
 	if mayArrive == nil || !mayArrive() {
 		t.Fatal("no accept may arrive")
 	}
 	b.setClock(b.now.Add(2 * Limit))
-	b.fate = nil
-	if b.deliverPending(); mayArrive() || b.value() == "second" {
-		t.Errorf("accepts that come late are done: the masters hold %s", b.holds("k"))
+	b.faultOf = nil
+	if b.deliverPending(); mayArrive() || b.readValue() == "second" {
+		t.Errorf("accepts that come late are done: the masters hold %s", b.cells("k"))
 	}
 }
 
@@ -46,21 +46,21 @@ func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 // third may still take it.
 func TestOwedWhileATakeMayArrive(t *testing.T) {
 	b := newFakeMasters(t, 5)
-	b.fate = func(m int, op cell.Op) fate {
-		switch takes := kindOf(op) == "take"; {
-		case takes && m <= 1:
-			return done
-		case takes && m == 2:
-			return broken
-		case takes || m <= 1:
-			return refused
+	b.faultOf = func(m int, op cell.Op) fault {
+		switch isTake := kindOf(op) == "take"; {
+		case isTake && m <= 1:
+			return noFault
+		case isTake && m == 2:
+			return connectionBroken
+		case isTake || m <= 1:
+			return requestFailed
 		}
-		return done
+		return noFault
 	}
 	var mayArrive func() bool
-	lock := terms("A")
-	lock.OnRemovalDue = func(_ string, may func() bool) { mayArrive = may }
-	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, lock); err == nil || mayArrive == nil || !mayArrive() {
+	request := terms("A")
+	request.OnRemovalDue = func(_ string, arrives func() bool) { mayArrive = arrives }
+	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, request); err == nil || mayArrive == nil || !mayArrive() {
 		t.Errorf("%v, and nothing may arrive", err)
 	}
 }
@@ -70,23 +70,23 @@ func TestOwedWhileATakeMayArrive(t *testing.T) {
 func TestUnlockOwesItsOwnLockAlone(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r, other := b.proxy(), b.proxy()
-	b.setFateOf("take", refused, 3, 4)
-	b.lock(r, "1")
+	b.setFaultOn("take", requestFailed, 3, 4)
+	b.mustLock(r, "1")
 	var next Granted
-	b.fate = func(m int, op cell.Op) fate {
+	b.faultOf = func(m int, op cell.Op) fault {
 		if kindOf(op) == "remove" && m == 3 && next.Version == "" {
-			b.fate = nil
-			next = b.lock(other, "1")
+			b.faultOf = nil
+			next = b.mustLock(other, "1")
 			b.setClock(b.now.Add(Limit + time.Millisecond))
 		}
-		return done
+		return noFault
 	}
-	var owed []string
-	owe := func(v string, _ time.Duration) { owed = append(owed, v) }
-	if err := r.Unlock(t.Context(), "k", "1", owe); err == nil || next.Version == "" {
+	var dueVersions []string
+	onRemovalDue := func(v string, _ time.Duration) { dueVersions = append(dueVersions, v) }
+	if err := r.Unlock(t.Context(), "k", "1", onRemovalDue); err == nil || next.Version == "" {
 		t.Fatalf("released in time: %v", err)
 	}
-	if len(owed) == 0 || slices.Contains(owed, next.Version) {
-		t.Errorf("owed %q, and the next lock is %q", owed, next.Version)
+	if len(dueVersions) == 0 || slices.Contains(dueVersions, next.Version) {
+		t.Errorf("owed %q, and the next lock is %q", dueVersions, next.Version)
 	}
 }

@@ -29,21 +29,21 @@ type promises struct {
 	pruning pruning
 }
 
-func promiseOf(b ballot, p proposal, next cell.Ballot, replies []Reply) *promise {
-	kept := &promise{
+func newPromise(b ballot, p proposal, next cell.Ballot, replies []Reply) *promise {
+	stored := &promise{
 		attempt: p.base.attempt, ballot: next, accepted: b.number, value: p.value,
 		replies: make([]Reply, len(replies)),
 	}
 	for i, r := range replies {
-		if r.yes() {
+		if r.isYes() {
 			c := cell.Cell{
-				Form: cell.Register, Attempt: kept.attempt, Promised: next, Accepted: b.number, Value: p.value,
+				Form: cell.Register, Attempt: stored.attempt, Promised: next, Accepted: b.number, Value: p.value,
 			}
 			answer := cell.Answer{Did: true, Found: []cell.Found{{Cell: c}}, Now: r.Now}
-			kept.replies[i] = Reply{State: Counted, Answer: answer}
+			stored.replies[i] = Reply{State: Counted, Answer: answer}
 		}
 	}
-	return kept
+	return stored
 }
 
 func (p *promises) put(key string, entry *promise) {
@@ -90,10 +90,10 @@ func (k storedRound) Drop()                  {}
 func (k storedRound) Forget()                {}
 
 // usePromise makes the change without a prepare. A *splitError requests a new ballot.
-func (u *update) usePromise(ctx context.Context, kept *promise) (Outcome, error) {
+func (u *update) usePromise(ctx context.Context, stored *promise) (Outcome, error) {
 	l := Look{
-		Present: kept.value.Present, Value: kept.value.Text, Unknown: true, Longest: cell.NotReported,
-		Version: version(kept.attempt, kept.value), incarnation: kept.attempt,
+		Present: stored.value.Present, Value: stored.value.Text, Unknown: true, Longest: cell.NotReported,
+		Version: version(stored.attempt, stored.value), incarnation: stored.attempt,
 	}
 	d, err := u.Run(l)
 	switch {
@@ -101,7 +101,7 @@ func (u *update) usePromise(ctx context.Context, kept *promise) (Outcome, error)
 		return Outcome{}, &splitError{} // another proxy may have changed the key since
 	}
 	// The expiry is unknown. Each master that promised holds the value, and keeps its own expiry.
-	t := tally{standing: Held, attempt: kept.attempt, accepted: kept.accepted, value: kept.value, chosen: true}
-	b := ballot{number: kept.ballot, start: kept.start, passed: kept.passed, asked: storedRound(kept.replies)}
-	return u.accept(ctx, b, u.proposalFor(b, t, d))
+	t := tally{status: Held, attempt: stored.attempt, accepted: stored.accepted, value: stored.value, chosen: true}
+	b := ballot{number: stored.ballot, start: stored.start, elapsed: stored.passed, prepareRound: storedRound(stored.replies)}
+	return u.accept(ctx, b, u.newProposal(b, t, d))
 }

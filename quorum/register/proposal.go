@@ -11,15 +11,15 @@ type proposal struct {
 	decision Decision
 	base     tally
 	value    cell.Value
-	// same is set if the value stays unchanged.
-	same bool
-	// change identifies the change that led to the value. Later changes may have followed it.
+	// unchanged is set if the value stays unchanged.
+	unchanged bool
+	// change identifies the change to make. Later changes may have followed it.
 	change cell.Change
-	// keep lets a cell keep its expiry; until returns the expiry for masters that did not hold the
-	// value before. Without keep the value gets ttl.
-	keep  bool
-	until expiry
-	ttl   time.Duration
+	// keepTTL lets a cell keep its expiry; expiryAt returns the expiry for masters that did not
+	// hold the value before. Without keepTTL the value gets ttl.
+	keepTTL  bool
+	expiryAt expiryFunc
+	ttl      time.Duration
 	// shift and shared come from the Decision.
 	shift  time.Duration
 	shared bool
@@ -28,30 +28,30 @@ type proposal struct {
 	since time.Time
 }
 
-func (u *update) proposalFor(b ballot, t tally, d Decision) proposal {
+func (u *update) newProposal(b ballot, t tally, d Decision) proposal {
 	p := proposal{decision: d, base: t, change: u.opts.Source.Change(), ttl: d.TTL}
 	p.value = cell.Value{Present: true, Text: d.Value}
 	switch {
 	case d.Do == Remove:
 		p.value, p.ttl = cell.Value{}, removalTTL
 	case d.KeepTTL && t.value.Present && d.Shared:
-		p.keep, p.shared, p.shift, p.until = true, true, d.Shift, notBefore(b, t, d.Shift)
+		p.keepTTL, p.shared, p.shift, p.expiryAt = true, true, d.Shift, expiresNotBefore(b, t, d.Shift)
 	case d.KeepTTL && t.value.Present:
-		p.keep, p.until = true, notAfter(t.longest)
+		p.keepTTL, p.expiryAt = true, expiresNotAfter(t.longest)
 	case d.KeepTTL:
 		p.ttl = cell.Endless
 	}
 	p.lease = p.ttl
-	if p.keep || d.Do == Remove {
+	if p.keepTTL || d.Do == Remove {
 		p.lease = cell.Endless
 	}
 	p.value = p.value.Follow(t.value, p.change)
 	return p
 }
 
-// sameRemoval returns a proposal that gives a removal the TTL of a new one.
-func (u *update) sameRemoval(t tally) proposal {
-	return proposal{base: t, value: t.value, same: true, ttl: removalTTL, lease: cell.Endless}
+// renewedRemoval returns a proposal that gives a removal the TTL of a new one.
+func (u *update) renewedRemoval(t tally) proposal {
+	return proposal{base: t, value: t.value, unchanged: true, ttl: removalTTL, lease: cell.Endless}
 }
 
 // version returns the version that the Update put, even if another value has replaced it.
@@ -62,28 +62,29 @@ func (p proposal) version() string {
 	return string(p.base.attempt) + string(p.change)
 }
 
-// expiry returns the expiry of a value by the clock of a master. now is that clock at the promise,
-// which was made at most passed after the ballot began.
-type expiry func(now, passed time.Duration) time.Duration
+// expiryFunc returns the expiry of a value by the clock of a master. now is that clock at the
+// promise, which was made at most elapsed after the ballot began.
+type expiryFunc func(now, passed time.Duration) time.Duration
 
-// notAfter returns an expiry no later than on the holders, where the value has left remaining.
-func notAfter(left time.Duration) expiry {
-	return func(now, passed time.Duration) time.Duration {
+// expiresNotAfter returns an expiry no later than on the holders, where the value has left
+// remaining.
+func expiresNotAfter(left time.Duration) expiryFunc {
+	return func(now, elapsed time.Duration) time.Duration {
 		if left < 0 {
 			return cell.Endless
 		}
-		return max(now+left-passed, time.Millisecond)
+		return max(now+left-elapsed, time.Millisecond)
 	}
 }
 
-// notBefore returns the expiry of a cell with several keys, so that no key expires early on any
-// master: not before the first expiry on the masters that held the value when they promised,
+// expiresNotBefore returns the expiry of a cell with several keys, so that no key expires early on
+// any master: not before the first expiry on the masters that held the value when they promised,
 // shifted like theirs. See package keygroup.
-func notBefore(b ballot, t tally, shift time.Duration) expiry {
+func expiresNotBefore(b ballot, t tally, shift time.Duration) expiryFunc {
 	return func(now, _ time.Duration) time.Duration {
 		if t.shortest < 0 {
 			return cell.Endless
 		}
-		return max(now+t.shortest+b.passed+shift, time.Millisecond)
+		return max(now+t.shortest+b.elapsed+shift, time.Millisecond)
 	}
 }

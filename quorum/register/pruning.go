@@ -7,9 +7,9 @@ type expiring interface {
 	bytes() int
 }
 
-// pruning schedules the removal of expired entries from a map: once as many entries, or bytes, were
-// added as the last search left, plus a minimum. So the map takes at most about twice the memory in
-// use, and a search costs little for each entry.
+// pruning schedules the removal of expired entries from a map. The next search runs when the
+// entries, or bytes, have doubled since the last search, and grown by a minimum. So a map uses at
+// most about twice the memory that it needs.
 type pruning struct {
 	entries, bytes int // left after the last search
 	added          int // bytes added since
@@ -26,13 +26,13 @@ func putAndPrune[V expiring](s *pruning, all map[string]V, key string, entry V, 
 	if len(all) < 2*s.entries+pruneEntries && s.added < s.bytes+pruneBytes {
 		return
 	}
-	left := 0
+	remaining := 0
 	for key, entry := range all {
 		if entry.expired(now) {
 			delete(all, key)
 		} else {
-			left += len(key) + entry.bytes()
+			remaining += len(key) + entry.bytes()
 		}
 	}
-	*s = pruning{entries: len(all), bytes: left}
+	*s = pruning{entries: len(all), bytes: remaining}
 }

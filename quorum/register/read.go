@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// defaultHeads is the default of Options.HeadSize. The cell of a lock is far smaller.
-const defaultHeads = 8 << 10
+// defaultHeadSize is the default of Options.HeadSize. The cell of a lock is far smaller.
+const defaultHeadSize = 8 << 10
 
 // Read returns the current values of keys. Each master reads all of them at one moment. Read
 // settles a key that another command is replacing.
@@ -20,19 +20,19 @@ const defaultHeads = 8 << 10
 //
 // Errors: *NoQuorum, ErrContended, or the cause of ctx.
 func (r *Register) Read(ctx context.Context, keys []string) ([]Look, error) {
-	until := r.masters.Now().Add(removalTTL + Limit)
-	heads := r.opts.HeadSize
+	patienceEnds := r.masters.Now().Add(removalTTL + Limit)
+	headSize := r.opts.HeadSize
 	for failures := 1; ; failures++ {
-		looks, err := r.read(ctx, keys, heads)
+		looks, err := r.read(ctx, keys, headSize)
 		if errors.Is(err, errHeadOnly) {
-			heads = 0
-			looks, err = r.read(ctx, keys, heads)
+			headSize = 0
+			looks, err = r.read(ctx, keys, headSize)
 		}
 		var split *splitError
 		switch {
 		case !errors.As(err, &split):
 			return looks, err
-		case r.masters.Now().After(until):
+		case r.masters.Now().After(patienceEnds):
 			return nil, &NoQuorum{Replies: split.replies}
 		}
 		if err := r.masters.Pause(ctx, failures); err != nil {
@@ -45,8 +45,8 @@ var errHeadOnly = errors.New("no master returned the rest of a value")
 
 // read reads at most heads bytes of each cell, or all if heads is 0. A *splitError requests another
 // read, errHeadOnly a read of whole cells.
-func (r *Register) read(ctx context.Context, keys []string, heads int) ([]Look, error) {
-	asked, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Heads: heads}), func(replies []Reply) bool {
+func (r *Register) read(ctx context.Context, keys []string, headSize int) ([]Look, error) {
+	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Heads: headSize}), func(replies []Reply) bool {
 		return readDecided(replies, len(keys))
 	})
 	if err != nil {
@@ -54,36 +54,36 @@ func (r *Register) read(ctx context.Context, keys []string, heads int) ([]Look, 
 	}
 	looks, long := make([]Look, len(keys)), []int(nil)
 	for i, key := range keys {
-		t := resolve(asked.Replies(), i)
-		if differ(asked.Replies(), i, t) {
+		t := resolve(round.Replies(), i)
+		if cellsDiffer(round.Replies(), i, t) {
 			r.repairLater(key)
 		}
 		switch {
-		case t.standing == Undetermined && allExpireSoon(asked.Replies()):
-			return nil, &splitError{replies: asked.Replies()}
-		case t.standing == Undetermined, t.isTTLUnclear(asked.Replies(), i):
-			return nil, &NoQuorum{Replies: asked.Replies()}
-		case t.standing == Held && !t.chosen:
-			if looks[i], err = r.settleKey(ctx, key); err != nil {
+		case t.status == Undetermined && allExpireSoon(round.Replies()):
+			return nil, &splitError{replies: round.Replies()}
+		case t.status == Undetermined, t.isTTLUnclear(round.Replies(), i):
+			return nil, &NoQuorum{Replies: round.Replies()}
+		case t.status == Held && !t.chosen:
+			if looks[i], err = r.readByBallot(ctx, key); err != nil {
 				return nil, err
 			}
 		default:
-			looks[i] = t.look()
+			looks[i] = t.snapshot()
 			if t.value.Rest > 0 {
 				long = append(long, i)
 			}
 		}
 	}
 	if len(long) > 0 {
-		return looks, r.readRest(ctx, keys, looks, long, asked.Replies())
+		return looks, r.readWhole(ctx, keys, looks, long, round.Replies())
 	}
 	return looks, nil
 }
 
-// readRest completes the values of which only the heads were read, from the first master that holds
-// all of them. Every proxy uses the first such master: if it is busy with long values, a majority
-// of the other masters still replies at once.
-func (r *Register) readRest(ctx context.Context, keys []string, looks []Look, long []int, replies []Reply) error {
+// readWhole completes the values of which only the heads were read, from the first master that
+// holds all of them. Every proxy uses the first such master: if it is busy with long values, a
+// majority of the other masters still replies at once.
+func (r *Register) readWhole(ctx context.Context, keys []string, looks []Look, long []int, replies []Reply) error {
 	holder := slices.IndexFunc(replies, func(reply Reply) bool {
 		return !slices.ContainsFunc(long, func(i int) bool { return !looks[i].isHeldBy(reply, i) })
 	})
@@ -96,11 +96,11 @@ func (r *Register) readRest(ctx context.Context, keys []string, looks []Look, lo
 	}
 	ops := make([]cell.Op, r.n)
 	ops[holder] = cell.Read{Names: names}
-	asked, err := r.masters.Ask(ctx, ops, waitForAll)
+	round, err := r.masters.Ask(ctx, ops, waitForAll)
 	if err != nil {
 		return err
 	}
-	whole := asked.Replies()[holder]
+	whole := round.Replies()[holder]
 	for n, i := range long {
 		if !looks[i].isHeldBy(whole, n) {
 			return errHeadOnly
@@ -124,30 +124,30 @@ func (l Look) isHeldBy(reply Reply, i int) bool {
 // readDecided accepts replies that determine the value and remaining time of each key.
 func readDecided(replies []Reply, keys int) bool {
 	for i := range keys {
-		if t := resolve(replies, i); t.standing == Undetermined || t.standing == Held && !t.chosen || t.leasesDiffer() {
+		if t := resolve(replies, i); t.status == Undetermined || t.status == Held && !t.chosen || t.leasesDiffer() {
 			return false
 		}
 	}
 	return true
 }
 
-// settleKey lets a majority agree on a value, and returns it.
-func (r *Register) settleKey(ctx context.Context, key string) (Look, error) {
-	out, err := r.Update(ctx, Change{Key: key, Run: leave})
-	seen, _ := out.Decision.Note.(Look)
-	return seen, err
+// readByBallot lets a majority agree on a value, and returns it.
+func (r *Register) readByBallot(ctx context.Context, key string) (Look, error) {
+	out, err := r.Update(ctx, Change{Key: key, Run: keepUnchanged})
+	current, _ := out.Decision.Note.(Look)
+	return current, err
 }
 
-// Settle lets a majority accept the value of a key, with the longest lease that any of them
+// AcceptCurrent lets a majority accept the value of a key, with the longest lease that any of them
 // reports.
 //
 // Errors: as for Update.
-func (r *Register) Settle(ctx context.Context, key string) error {
-	_, err := r.Update(ctx, Change{Key: key, settle: true, Run: leave})
+func (r *Register) AcceptCurrent(ctx context.Context, key string) error {
+	_, err := r.Update(ctx, Change{Key: key, alwaysAccept: true, Run: keepUnchanged})
 	return err
 }
 
-// leave is a Change.Run that changes nothing, and notes the current value.
-func leave(l Look) (Decision, error) {
+// keepUnchanged is a Change.Run that changes nothing, and notes the current value.
+func keepUnchanged(l Look) (Decision, error) {
 	return Decision{Note: l}, nil
 }

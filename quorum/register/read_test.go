@@ -18,38 +18,38 @@ func TestRead(t *testing.T) {
 		rounds  string
 	}{
 		{"nothing", func(*fakeMasters) {}, "", "read"},
-		{"a lock", func(b *fakeMasters) { b.lock(b.proxy(), "me") }, "me", "read"},
-		{"a leftover", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1) }, "", "read"},
+		{"a lock", func(b *fakeMasters) { b.mustLock(b.proxy(), "me") }, "me", "read"},
+		{"a leftover", func(b *fakeMasters) { b.putPlain("x", "a", time.Minute, 0, 1) }, "", "read"},
 		{"equal values of two attempts", func(b *fakeMasters) {
-			b.plain("x", "a", time.Minute, 0, 1)
-			b.plain("x", "b", time.Minute, 2, 3)
+			b.putPlain("x", "a", time.Minute, 0, 1)
+			b.putPlain("x", "b", time.Minute, 2, 3)
 		}, "", "read"},
-		{"what may have a majority", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1); b.setFate(lost, 4) },
+		{"what may have a majority", func(b *fakeMasters) { b.putPlain("x", "a", time.Minute, 0, 1); b.setFault(replyLost, 4) },
 			"(no quorum)", "read"},
 		{"a removal that expires later on one master, and two are away", func(b *fakeMasters) {
-			b.acceptedFor(5*time.Millisecond, "", 2, 0)
-			b.setFate(lost, 3, 4)
+			b.putAcceptedFor(5*time.Millisecond, "", 2, 0)
+			b.setFault(replyLost, 3, 4)
 		}, "", "read read"},
-		{"foreign", func(b *fakeMasters) { b.foreign("x", 0, 1, 2) }, "x", "read"},
+		{"foreign", func(b *fakeMasters) { b.putForeign("x", 0, 1, 2) }, "x", "read"},
 		{"a blocking copy that may be a vote", func(b *fakeMasters) {
-			b.plain("x", "a", time.Minute, 0,
+			b.putPlain("x", "a", time.Minute, 0,
 				1)
-			b.blocking("a", 2)
+			b.putBlocking("a", 2)
 		}, "(no quorum)", "read"},
 		{"removed", func(b *fakeMasters) {
-			b.lock(b.proxy(), "me")
+			b.mustLock(b.proxy(), "me")
 			b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil))
 			b.rounds = nil
 		}, "", "read"},
 		{"in the midst of a replacing", func(b *fakeMasters) {
-			b.lock(b.proxy(), "me")
-			b.setFateOf("accept", unsent, 1, 2, 3, 4)
-			_, _ = b.proxy().Update(b.Context(), put("you"))
-			b.fate, b.rounds = nil, nil
+			b.mustLock(b.proxy(), "me")
+			b.setFaultOn("accept", requestLost, 1, 2, 3, 4)
+			_, _ = b.proxy().Update(b.Context(), putChange("you"))
+			b.faultOf, b.rounds = nil, nil
 		}, "you", "read prepare prepare accept"},
-		{"three are away", func(b *fakeMasters) { b.setFate(lost, 2, 3, 4) }, "(no quorum)", "read"},
-		{"two do not count", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(uncounted, 3, 4) }, "me", "read"},
-		{"three do not count", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(uncounted, 2, 3, 4) },
+		{"three are away", func(b *fakeMasters) { b.setFault(replyLost, 2, 3, 4) }, "(no quorum)", "read"},
+		{"two do not count", func(b *fakeMasters) { b.mustLock(b.proxy(), "me"); b.setFault(voteUncounted, 3, 4) }, "me", "read"},
+		{"three do not count", func(b *fakeMasters) { b.mustLock(b.proxy(), "me"); b.setFault(voteUncounted, 2, 3, 4) },
 			"(no quorum)", "read"},
 	} {
 		b := newFakeMasters(t, 5)
@@ -69,7 +69,7 @@ func TestRead(t *testing.T) {
 // TestReadLong checks that the rest of a long value comes from one holder, or from all masters if
 // that holder fails or no longer holds the value, or the head does not identify it.
 func TestReadLong(t *testing.T) {
-	long, other := strings.Repeat("long", defaultHeads), strings.Repeat("other", defaultHeads)
+	long, other := strings.Repeat("long", defaultHeadSize), strings.Repeat("other", defaultHeadSize)
 	isWhole := func(op cell.Op) bool { read, is := op.(cell.Read); return is && read.Heads == 0 }
 	for _, test := range []struct {
 		name    string
@@ -77,43 +77,43 @@ func TestReadLong(t *testing.T) {
 		want    string
 		rounds  string
 	}{
-		{"a lock", func(b *fakeMasters, r *Register) { b.lock(r, long) }, long, "read read"},
+		{"a lock", func(b *fakeMasters, r *Register) { b.mustLock(r, long) }, long, "read read"},
 		{"replaced", func(b *fakeMasters, r *Register) {
-			b.lock(r, "me")
-			_, err := r.Update(b.Context(), put(long))
+			b.mustLock(r, "me")
+			_, err := r.Update(b.Context(), putChange(long))
 			b.noError(err)
 		}, long, "read read"},
 		{"the first master is without it", func(b *fakeMasters, r *Register) {
-			b.lock(r,
+			b.mustLock(r,
 				long)
 			b.stores[0].Delete("k")
 		}, long, "read read"},
 		{"it is replaced between the two", func(b *fakeMasters, r *Register) {
-			b.lock(r, long)
-			b.fate = func(m int, op cell.Op) fate {
+			b.mustLock(r, long)
+			b.faultOf = func(m int, op cell.Op) fault {
 				if isWhole(op) {
-					b.fate = nil
-					_, err := b.proxy().Update(b.Context(), put(other))
+					b.faultOf = nil
+					_, err := b.proxy().Update(b.Context(), putChange(other))
 					b.noError(err)
 					b.rounds = b.rounds[:1]
 				}
-				return done
+				return noFault
 			}
 		}, other, "read read read"},
 		{"the one that holds it does not answer again", func(b *fakeMasters, r *Register) {
-			b.lock(r, long)
-			b.fate = func(m int, op cell.Op) fate {
+			b.mustLock(r, long)
+			b.faultOf = func(m int, op cell.Op) fault {
 				if m == 0 && isWhole(op) {
-					return lost
+					return replyLost
 				}
-				return done
+				return noFault
 			}
 		}, long, "read read read"},
-		{"foreign", func(b *fakeMasters, _ *Register) { b.foreign(long, 0, 1, 2) }, long, "read read"},
+		{"foreign", func(b *fakeMasters, _ *Register) { b.putForeign(long, 0, 1, 2) }, long, "read read"},
 		{"foreign, with one head and two ends", func(b *fakeMasters, _ *Register) {
-			b.foreign(long+"a", 0,
+			b.putForeign(long+"a", 0,
 				1)
-			b.foreign(long+"b", 2, 3)
+			b.putForeign(long+"b", 2, 3)
 		}, "", "read read"},
 	} {
 		b := newFakeMasters(t, 5)
@@ -129,13 +129,13 @@ func TestReadLong(t *testing.T) {
 	}
 }
 
-// TestRestOfNothing checks that a master that reports no cell is not asked for the rest.
-func TestRestOfNothing(t *testing.T) {
+// TestNoCellHasNoRest checks that a master that reports no cell is not asked for the rest.
+func TestNoCellHasNoRest(t *testing.T) {
 	l := Look{Present: true, Version: string(attemptOf("a"))}
-	silent := Reply{State: Counted, Answer: cell.Answer{Did: true}}
-	held := cell.Cell{Form: cell.Plain, Attempt: attemptOf("a"), Value: cell.Value{Present: true}}
-	holder := Reply{State: Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: held}}}}
-	if l.isHeldBy(silent, 0) || !l.isHeldBy(holder, 0) {
+	empty := Reply{State: Counted, Answer: cell.Answer{Did: true}}
+	lock := cell.Cell{Form: cell.Plain, Attempt: attemptOf("a"), Value: cell.Value{Present: true}}
+	holder := Reply{State: Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: lock}}}}
+	if l.isHeldBy(empty, 0) || !l.isHeldBy(holder, 0) {
 		t.Error("a reply without what is held, or with it, is taken for the other")
 	}
 }
@@ -148,7 +148,7 @@ func TestReadSeveralLong(t *testing.T) {
 		names := []string{"k", "l", "m"}
 		want := map[string]string{}
 		for i, name := range names {
-			want[name] = strings.Repeat(name, 2*defaultHeads)
+			want[name] = strings.Repeat(name, 2*defaultHeadSize)
 			_, err := r.Lock(b.Context(), []string{name}, Terms{Tokens: []string{want[name]}, TTL: time.Minute})
 			b.noError(err)
 			if away == name || away == "each another" {
@@ -173,7 +173,7 @@ func TestReadTime(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
 	for i, left := range []time.Duration{5, 1, 4, 2, 3} {
-		b.plain("x", "a", left*time.Second, i)
+		b.putPlain("x", "a", left*time.Second, i)
 	}
 	looks, err := r.Read(t.Context(), []string{"k"})
 	b.noError(err)
@@ -181,7 +181,7 @@ func TestReadTime(t *testing.T) {
 		t.Errorf("%v left, want 3s", looks[0].Left)
 	}
 	for i := range 3 {
-		b.plain("x", "a", cell.Endless, i)
+		b.putPlain("x", "a", cell.Endless, i)
 	}
 	looks, err = r.Read(t.Context(), []string{"k"})
 	b.noError(err)
@@ -190,9 +190,9 @@ func TestReadTime(t *testing.T) {
 	}
 }
 
-// TestTimeIsNotGuessed checks that the time is unknown if masters that do not reply may grant more
-// than a majority does. A ballot determines the value all the same.
-func TestTimeIsNotGuessed(t *testing.T) {
+// TestUnclearTTLIsUnknown checks that the time is unknown if masters that do not reply may grant
+// more than a majority does. A ballot determines the value all the same.
+func TestUnclearTTLIsUnknown(t *testing.T) {
 	const short, long = time.Minute, time.Hour
 	for _, test := range []struct {
 		name   string
@@ -213,9 +213,9 @@ func TestTimeIsNotGuessed(t *testing.T) {
 	} {
 		b := newFakeMasters(t, 5)
 		for i, left := range test.lefts {
-			b.plain("x", "a", left, i)
+			b.putPlain("x", "a", left, i)
 		}
-		b.setFate(lost, test.silent...)
+		b.setFault(replyLost, test.silent...)
 		looks, err := b.proxy().Read(t.Context(), []string{"k"})
 		got := "(" + outcome(err) + ")"
 		if err == nil {
@@ -225,7 +225,7 @@ func TestTimeIsNotGuessed(t *testing.T) {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
 		var seen Look
-		_, err = b.proxy().Update(t.Context(), look(&seen))
+		_, err = b.proxy().Update(t.Context(), readChange(&seen))
 		b.noError(err)
 		isKnown := test.want != "(no quorum)"
 		if seen.Unknown == isKnown || isKnown && seen.Left.String() != test.want || seen.Value != "x" {
@@ -252,34 +252,34 @@ func TestVersions(t *testing.T) {
 		t.Helper()
 		looks, err := r.Read(t.Context(), []string{"k"})
 		b.noError(err)
-		if before, twice := seen[looks[0].Version]; twice {
+		if before, repeated := seen[looks[0].Version]; repeated {
 			t.Errorf("%s is as %s", after, before)
 		}
 		seen[looks[0].Version] = after
 	}
 	version("nothing")
-	b.lock(r, "me")
+	b.mustLock(r, "me")
 	version("a lock")
-	same, err := r.Read(t.Context(), []string{"k"})
+	before, err := r.Read(t.Context(), []string{"k"})
 	b.noError(err)
 	_, err = r.Extend(t.Context(), "k", "me", time.Minute)
 	b.noError(err)
-	_, err = b.proxy().Update(t.Context(), look(nil))
+	_, err = b.proxy().Update(t.Context(), readChange(nil))
 	b.noError(err)
-	if now, _ := r.Read(t.Context(), []string{"k"}); now[0].Version != same[0].Version {
+	if now, _ := r.Read(t.Context(), []string{"k"}); now[0].Version != before[0].Version {
 		t.Error("extended and looked at, it has another version")
 	}
 	// A reader settles a key that is half replaced, under the same version.
-	b.setFateOf("accept", unsent, 1, 2)
-	b.pausing = func() { b.pausing, b.fate = nil, nil }
-	out, err := r.Update(t.Context(), put("half"))
+	b.setFaultOn("accept", requestLost, 1, 2)
+	b.onPause = func() { b.onPause, b.faultOf = nil, nil }
+	out, err := r.Update(t.Context(), putChange("half"))
 	b.noError(err)
 	if now, _ := r.Read(t.Context(), []string{"k"}); now[0].Version != out.Version {
 		t.Error("settled, it has another version")
 	}
 	version("half replaced")
 	for _, value := range []string{"you", "me", "me"} {
-		out, err := r.Update(t.Context(), put(value))
+		out, err := r.Update(t.Context(), putChange(value))
 		b.noError(err)
 		if now, _ := r.Read(t.Context(), []string{"k"}); now[0].Version != out.Version {
 			t.Errorf("%s has another version than was told", value)
@@ -291,21 +291,21 @@ func TestVersions(t *testing.T) {
 		t.Error("removed by ballot, it is not as nothing")
 	}
 	b.advance(removalTTL)
-	b.lock(r, "me")
+	b.mustLock(r, "me")
 	version("the same token again")
 	for _, s := range b.stores {
 		s.Delete("k")
 	}
-	b.foreign("me", 0, 1, 2)
+	b.putForeign("me", 0, 1, 2)
 	version("the same, foreign")
 }
 
 func TestReadCanceled(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	ctx, leave := context.WithCancelCause(t.Context())
-	left := errors.New("left")
-	leave(left)
-	if _, err := b.proxy().Read(ctx, []string{"k"}); !errors.Is(err, left) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("left")
+	cancel(cause)
+	if _, err := b.proxy().Read(ctx, []string{"k"}); !errors.Is(err, cause) {
 		t.Error(err)
 	}
 }

@@ -8,10 +8,11 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// lacking returns five masters, three with a key that a vanished proxy took for a minute.
-func lacking(t *testing.T) *fakeMasters {
+// newMastersLackingKey returns five masters, three with a key that a vanished proxy took for a
+// minute.
+func newMastersLackingKey(t *testing.T) *fakeMasters {
 	b := newFakeMasters(t, 5)
-	b.plain("me", "a", time.Minute, 0, 1, 2)
+	b.putPlain("me", "a", time.Minute, 0, 1, 2)
 	return b
 }
 
@@ -26,21 +27,21 @@ func TestRefill(t *testing.T) {
 		{"nothing happens", func(*fakeMasters) {}, "me* me* me* me* me*"},
 		{"released by another", func(b *fakeMasters) { b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil)) },
 			". . . . ."},
-		{"replaced", func(b *fakeMasters) { _, err := b.proxy().Update(b.Context(), put("you")); b.noError(err) },
+		{"replaced", func(b *fakeMasters) { _, err := b.proxy().Update(b.Context(), putChange("you")); b.noError(err) },
 			"you* you* you* you* you*"},
 		{"some cells are deleted", func(b *fakeMasters) { b.stores[0].Delete("k"); b.stores[1].Delete("k") }, ". . . . ."},
 		{"one has the mark no more", func(b *fakeMasters) { b.stores[3].Delete("k") }, "me* me* me* me* me*"},
-		{"another mark holds one place", func(b *fakeMasters) { mark(b, "z", 3) }, "me* me* me* me* me*"},
-		{"another holds one place", func(b *fakeMasters) { b.stores[3].Delete("k"); b.plain("x", "b", time.Minute, 3) },
+		{"another mark holds one place", func(b *fakeMasters) { putMark(b, "z", 3) }, "me* me* me* me* me*"},
+		{"another holds one place", func(b *fakeMasters) { b.stores[3].Delete("k"); b.putPlain("x", "b", time.Minute, 3) },
 			"me* me* me* me* me*"},
 	} {
-		b := lacking(t)
-		b.value()
+		b := newMastersLackingKey(t)
+		b.readValue()
 		b.advance(2 * RepairPause)
-		b.wantHolds("me me me m m")
+		b.wantCells("me me me m m")
 		test.then(b)
 		b.advance(8 * time.Second)
-		if got := b.holds("k"); got != test.holds {
+		if got := b.cells("k"); got != test.holds {
 			t.Errorf("%s: %s, want %s", test.name, got, test.holds)
 		}
 		if len(b.timers) > 0 {
@@ -52,37 +53,37 @@ func TestRefill(t *testing.T) {
 // TestNoRefillOfPassingLock checks that a lock that changes hands quickly marks no master, which
 // the next holders would then lack.
 func TestNoRefillOfPassingLock(t *testing.T) {
-	b := lacking(t)
-	b.value()
+	b := newMastersLackingKey(t)
+	b.readValue()
 	for i := range 100 {
 		attempt := string(rune('b' + i%20))
 		for m := range 3 {
 			b.stores[m].Delete("k")
 		}
-		b.plain("me", attempt, time.Minute, 0, 1, 2)
+		b.putPlain("me", attempt, time.Minute, 0, 1, 2)
 		b.advance(RepairPause / 2)
-		b.wantHolds("me me me . .")
+		b.wantCells("me me me . .")
 	}
 	b.advance(8 * time.Second)
-	b.wantHolds("me* me* me* me* me*")
+	b.wantCells("me* me* me* me* me*")
 }
 
-// mark puts a mark of another proxy.
-func mark(b *fakeMasters, attempt string, masters ...int) {
+// putMark puts a mark of another proxy.
+func putMark(b *fakeMasters, attempt string, masters ...int) {
 	for _, m := range masters {
 		c := cell.Cell{Form: cell.Mark, Attempt: attemptOf(attempt), Promised: cell.Ballot(attemptOf("y"))}
 		b.stores[m].Put("k", c, time.Second)
 	}
 }
 
-// TestRefillEnds checks that a restored key expires no later than on the first master, and that a
-// mark blocks no client once the lock has expired.
-func TestRefillEnds(t *testing.T) {
-	b := lacking(t)
-	b.plain("me", "a", 50*time.Second, 0)
-	b.value()
+// TestRefillKeepsExpiry checks that a restored key expires no later than on the first master, and
+// that a mark blocks no client once the lock has expired.
+func TestRefillKeepsExpiry(t *testing.T) {
+	b := newMastersLackingKey(t)
+	b.putPlain("me", "a", 50*time.Second, 0)
+	b.readValue()
 	b.advance(5 * time.Second)
-	b.wantHolds("me* me* me* me* me*")
+	b.wantCells("me* me* me* me* me*")
 	for _, m := range []int{3, 4} {
 		left, first := b.stores[m].Look("k").Left, b.stores[0].Look("k").Left
 		if left > first || left < first-time.Second {
@@ -90,10 +91,10 @@ func TestRefillEnds(t *testing.T) {
 		}
 	}
 	b = newFakeMasters(t, 5)
-	b.plain("me", "a", 800*time.Millisecond, 0, 1, 2)
-	b.value()
+	b.putPlain("me", "a", 800*time.Millisecond, 0, 1, 2)
+	b.readValue()
 	b.advance(900 * time.Millisecond)
-	b.wantHolds(". . . . .")
+	b.wantCells(". . . . .")
 }
 
 // TestLateFill checks that a fill has no effect if the key was removed, or its mark replaced.
@@ -106,38 +107,38 @@ func TestLateFill(t *testing.T) {
 		},
 		"taken by a rival": func(b *fakeMasters) {
 			b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil))
-			b.lock(b.proxy(), "rival")
+			b.mustLock(b.proxy(), "rival")
 		},
 		"the fill's is old": func(b *fakeMasters) { b.setClock(b.now.Add(removalTTL)) },
 	} {
-		b := lacking(t)
-		b.value()
+		b := newMastersLackingKey(t)
+		b.readValue()
 		b.advance(2 * RepairPause)
-		b.fate = func(m int, op cell.Op) fate {
+		b.faultOf = func(m int, op cell.Op) fault {
 			if a, is := op.(cell.Accept); is && a.Mark != "" {
-				return slow
+				return requestLate
 			}
-			return done
+			return noFault
 		}
 		b.advance(leftoverPause)
 		if len(b.pending) != 2 {
 			t.Fatalf("%s: %d fills are on their way", name, len(b.pending))
 		}
-		b.fate = nil
+		b.faultOf = nil
 		then(b)
-		want := b.value()
+		want := b.readValue()
 		b.deliverPending()
-		if got := b.value(); got != want {
-			t.Errorf("%s: %q is back, and %s", name, got, b.holds("k"))
+		if got := b.readValue(); got != want {
+			t.Errorf("%s: %q is back, and %s", name, got, b.cells("k"))
 		}
 		b.advance(time.Minute)
-		b.wantHolds(". . . . .")
+		b.wantCells(". . . . .")
 	}
 }
 
-// TestMissed checks that masters that were away receive a lock that is still held once all masters
-// are well, by any proxy that compares the keys.
-func TestMissed(t *testing.T) {
+// TestMissedLockIsRestored checks that masters that were away receive a lock that is still held
+// once all masters are well, by any proxy that compares the keys.
+func TestMissedLockIsRestored(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		then  func(*fakeMasters, *Register)
@@ -146,7 +147,7 @@ func TestMissed(t *testing.T) {
 		{"it holds", func(*fakeMasters, *Register) {}, "me* me* me* me* me*"},
 		{"another proxy compares", func(b *fakeMasters, _ *Register) { b.timers = nil; b.proxy() }, "me* me* me* me* me*"},
 		{"replaced meanwhile", func(b *fakeMasters, _ *Register) {
-			_, err := b.proxy().Update(b.Context(), put("you"))
+			_, err := b.proxy().Update(b.Context(), putChange("you"))
 			b.noError(err)
 		}, "you* you* you* you* you*"},
 		{"released meanwhile", func(b *fakeMasters, r *Register) { b.noError(r.Unlock(b.Context(), "k", "me", nil)) },
@@ -158,17 +159,17 @@ func TestMissed(t *testing.T) {
 	} {
 		b := newFakeMasters(t, 5)
 		r := b.proxy()
-		b.setFate(refused, 3, 4)
+		b.setFault(requestFailed, 3, 4)
 		_, err := r.Lock(t.Context(), []string{"k"}, Terms{Tokens: []string{"me"}, TTL: cell.Endless})
 		b.noError(err)
 		test.then(b, r)
 		b.rounds = nil
 		b.advance(2 * time.Second)
 		b.wantRounds("") // masters that are away are not asked repeatedly
-		b.fate = nil
+		b.faultOf = nil
 		b.deliverOwed()
 		b.advance(10 * time.Second)
-		if got := b.holds("k"); got != test.holds && !(test.holds == "you* you* you* you* you*" && got == ". . . . .") {
+		if got := b.cells("k"); got != test.holds && !(test.holds == "you* you* you* you* you*" && got == ". . . . .") {
 			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
 		}
 		if len(b.timers) > 0 {
@@ -180,23 +181,23 @@ func TestMissed(t *testing.T) {
 // TestRefillAfterALeftover checks that a master with a leftover gets the lock once that is removed.
 func TestRefillAfterALeftover(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.plain("x", "a", time.Minute, 0)
-	b.lock(b.proxy(), "me")
+	b.putPlain("x", "a", time.Minute, 0)
+	b.mustLock(b.proxy(), "me")
 	b.advance(3 * time.Second)
-	b.wantHolds("me* me* me*")
+	b.wantCells("me* me* me*")
 }
 
 // TestMissedExtension checks that a master that missed an extension gets the majority's time.
 func TestMissedExtension(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	b.lock(r, "me")
-	b.setFateOf("extend", unsent, 0)
+	b.mustLock(r, "me")
+	b.setFaultOn("extend", requestLost, 0)
 	_, err := r.Extend(t.Context(), "k", "me", time.Minute)
 	b.noError(err)
-	b.fate = nil
+	b.faultOf = nil
 	b.advance(30 * time.Second)
-	b.wantHolds("me me me")
+	b.wantCells("me me me")
 	first, other := b.stores[0].Look("k").Left, b.stores[1].Look("k").Left
 	if first < other-time.Second || first > other {
 		t.Errorf("it ends in %v there, and in %v elsewhere", first, other)
@@ -211,42 +212,42 @@ func TestForce(t *testing.T) {
 		removed bool
 	}{
 		{"nothing", func(*fakeMasters) {}, false},
-		{"held", func(b *fakeMasters) { b.plain("me", "a", time.Minute, 0, 1, 2) }, true},
-		{"open", func(b *fakeMasters) { b.plain("me", "a", time.Minute, 0, 1); b.blocking("a", 2) }, true},
-		{"promised, and removed", func(b *fakeMasters) { b.accepted("", 3, 0, 1, 2) }, true},
+		{"held", func(b *fakeMasters) { b.putPlain("me", "a", time.Minute, 0, 1, 2) }, true},
+		{"open", func(b *fakeMasters) { b.putPlain("me", "a", time.Minute, 0, 1); b.putBlocking("a", 2) }, true},
+		{"promised, and removed", func(b *fakeMasters) { b.putAccepted("", 3, 0, 1, 2) }, true},
 		{"open between two", func(b *fakeMasters) {
-			b.accepted("you", 3, 0, 1)
-			b.plain("me", "b", time.Minute, 3, 4)
-			b.blocking("b", 2)
+			b.putAccepted("you", 3, 0, 1)
+			b.putPlain("me", "b", time.Minute, 3, 4)
+			b.putBlocking("b", 2)
 		}, true},
 	} {
 		b := newFakeMasters(t, 5)
 		test.set(b)
-		removed, err := b.proxy().Force(t.Context(), "k")
+		removed, err := b.proxy().ForceRemove(t.Context(), "k")
 		if err != nil || removed != test.removed {
 			t.Errorf("%s: %v, %v", test.name, removed, err)
 		}
-		if got := b.holds("k"); got != ". . . . ." {
+		if got := b.cells("k"); got != ". . . . ." {
 			t.Errorf("%s: %s", test.name, got)
 		}
-		b.lock(b.proxy(), "next")
+		b.mustLock(b.proxy(), "next")
 	}
 	b := newFakeMasters(t, 3)
-	b.accepted("you", 3, 0, 1, 2)
-	b.fate = func(_ int, op cell.Op) fate {
-		if _, removes := op.(cell.Remove); removes {
-			return slow
+	b.putAccepted("you", 3, 0, 1, 2)
+	b.faultOf = func(_ int, op cell.Op) fault {
+		if _, isRemove := op.(cell.Remove); isRemove {
+			return requestLate
 		}
-		return done
+		return noFault
 	}
-	_, _ = b.proxy().Force(t.Context(), "k")
-	b.accepted("next", 4, 0, 1, 2)
+	_, _ = b.proxy().ForceRemove(t.Context(), "k")
+	b.putAccepted("next", 4, 0, 1, 2)
 	b.deliverPending()
-	b.wantHolds("next* next* next*") // the value that a ballot put before the late removal arrived
+	b.wantCells("next* next* next*") // the value that a ballot put before the late removal arrived
 
 	b = newFakeMasters(t, 3)
-	b.foreign("x", 0, 1)
-	if _, err := b.proxy().Force(t.Context(), "k"); !errors.Is(err, ErrForeign) {
+	b.putForeign("x", 0, 1)
+	if _, err := b.proxy().ForceRemove(t.Context(), "k"); !errors.Is(err, ErrForeign) {
 		t.Error(err)
 	}
 }

@@ -11,18 +11,18 @@ import (
 // TestRefusalReturnsCurrentValue checks that a refusal contains the value that a Read would return.
 // Only the remaining time may be missing.
 func TestRefusalReturnsCurrentValue(t *testing.T) {
-	const other, ours = "you", "me"
+	const other, own = "you", "me"
 	lock := func(b *fakeMasters, r *Register) error {
-		_, err := r.Lock(b.Context(), []string{"k"}, terms(ours))
+		_, err := r.Lock(b.Context(), []string{"k"}, terms(own))
 		return err
 	}
-	unlock := func(b *fakeMasters, r *Register) error { return r.Unlock(b.Context(), "k", ours, nil) }
+	unlock := func(b *fakeMasters, r *Register) error { return r.Unlock(b.Context(), "k", own, nil) }
 	extend := func(b *fakeMasters, r *Register) error {
-		_, err := r.Extend(b.Context(), "k", ours, time.Hour)
+		_, err := r.Extend(b.Context(), "k", own, time.Hour)
 		return err
 	}
-	held := func(b *fakeMasters, _ *Register) { b.lock(b.proxy(), other) }
-	replace := func(b *fakeMasters) { _, err := b.proxy().Update(b.Context(), put("x")); b.noError(err) }
+	held := func(b *fakeMasters, _ *Register) { b.mustLock(b.proxy(), other) }
+	replace := func(b *fakeMasters) { _, err := b.proxy().Update(b.Context(), putChange("x")); b.noError(err) }
 	replaced := func(b *fakeMasters, r *Register) { held(b, r); replace(b) }
 	for _, test := range []struct {
 		name    string
@@ -32,23 +32,23 @@ func TestRefusalReturnsCurrentValue(t *testing.T) {
 	}{
 		{"taking what is held", held, lock, false},
 		{"taking what was replaced", replaced, lock, false},
-		{"taking what a client of the masters holds", func(b *fakeMasters, _ *Register) { b.foreign(other, 0, 1, 2) },
+		{"taking what a client of the masters holds", func(b *fakeMasters, _ *Register) { b.putForeign(other, 0, 1, 2) },
 			lock, false},
 		{"releasing what is free", func(*fakeMasters, *Register) {}, unlock, true},
 		{"releasing what is held", held, unlock, true},
 		{"releasing what was replaced", replaced, unlock, true},
-		{"releasing what has expired", func(b *fakeMasters, r *Register) { b.lock(r, ours); b.advance(time.Hour) },
+		{"releasing what has expired", func(b *fakeMasters, r *Register) { b.mustLock(r, own); b.advance(time.Hour) },
 			unlock, true},
-		{"releasing what was replaced since", func(b *fakeMasters, r *Register) { b.lock(r, ours); replace(b) }, unlock, true},
+		{"releasing what was replaced since", func(b *fakeMasters, r *Register) { b.mustLock(r, own); replace(b) }, unlock, true},
 		{"extending what is free", func(*fakeMasters, *Register) {}, extend, true},
 		{"extending what is held", held, extend, true},
 		{"extending what was replaced", replaced, extend, true},
 		{"extending what a client of the masters holds", func(b *fakeMasters,
 			_ *Register) {
-			b.foreign(other, 0, 1, 2)
+			b.putForeign(other, 0, 1, 2)
 		}, extend, true},
 		{"extending what has expired, and is held by another", func(b *fakeMasters, r *Register) {
-			b.lock(r, ours)
+			b.mustLock(r, own)
 			b.advance(time.Hour)
 			held(b, r)
 		}, extend, true},
@@ -57,14 +57,14 @@ func TestRefusalReturnsCurrentValue(t *testing.T) {
 			b := newFakeMasters(t, 3)
 			r := b.proxy()
 			test.there(b, r)
-			var told *RefusedError
+			var refusal *RefusedError
 			err := test.refused(b, r)
-			if !errors.As(err, &told) || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
+			if !errors.As(err, &refusal) || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
 				t.Fatalf("got %v, which does not tell what is there", err)
 			}
 			looks, err := r.Read(t.Context(), []string{"k"})
 			b.noError(err)
-			got, want := told.Current, looks[0]
+			got, want := refusal.Current, looks[0]
 			if got.Unknown == test.left && got.Present {
 				t.Errorf("the time is unknown: %v", got.Unknown)
 			}
@@ -72,7 +72,7 @@ func TestRefusalReturnsCurrentValue(t *testing.T) {
 				got.Left, got.Longest, got.Shortest, got.Unknown = want.Left, want.Longest, want.Shortest, false
 			}
 			if got != want {
-				t.Errorf("it told %+v, and there is %+v", told.Current, want)
+				t.Errorf("it told %+v, and there is %+v", refusal.Current, want)
 			}
 		})
 	}
@@ -80,23 +80,23 @@ func TestRefusalReturnsCurrentValue(t *testing.T) {
 
 // TestRefusalOmitsUndecidedValue checks that a refusal contains no undecided value or time.
 func TestRefusalOmitsUndecidedValue(t *testing.T) {
-	even := tally{standing: Held, chosen: true, left: time.Minute, longest: time.Minute}
-	uneven := tally{standing: Held, chosen: true, left: time.Minute, longest: time.Hour}
+	sameLeases := tally{status: Held, chosen: true, left: time.Minute, longest: time.Minute}
+	differentLeases := tally{status: Held, chosen: true, left: time.Minute, longest: time.Hour}
 	for _, test := range []struct {
 		name          string
 		found         tally
 		tells, unsure bool
 	}{
-		{"nothing can be there", tally{standing: Absent}, true, false},
-		{"held", even, true, false},
-		{"held by some for longer", uneven, true, true},
-		{"not settled", tally{standing: Held}, false, false},
-		{"open", tally{standing: Undetermined}, false, false},
+		{"nothing can be there", tally{status: Absent}, true, false},
+		{"held", sameLeases, true, false},
+		{"held by some for longer", differentLeases, true, true},
+		{"not settled", tally{status: Held}, false, false},
+		{"open", tally{status: Undetermined}, false, false},
 	} {
-		var told *RefusedError
+		var refusal *RefusedError
 		err := test.found.refusal(ErrHeld)
-		if errors.As(err, &told) != test.tells || !errors.Is(err, ErrHeld) ||
-			test.tells && told.Current.Unknown != test.unsure {
+		if errors.As(err, &refusal) != test.tells || !errors.Is(err, ErrHeld) ||
+			test.tells && refusal.Current.Unknown != test.unsure {
 			t.Errorf("%s: %#v", test.name, err)
 		}
 	}
@@ -106,14 +106,14 @@ func TestRefusalOmitsUndecidedValue(t *testing.T) {
 // may report more time than the first majority.
 func TestRefusalWaitsForTheTime(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.plain("you", "a", time.Minute, 0)
-	b.plain("you", "a", time.Hour, 1, 2)
+	b.putPlain("you", "a", time.Minute, 0)
+	b.putPlain("you", "a", time.Hour, 1, 2)
 	r, token := b.proxy(), "me"
-	op := cell.Prepare{Name: "k", Ballot: r.nextBallot(0), Only: true, Expect: token}
+	op := cell.Prepare{Name: "k", Ballot: r.nextBallot(0), OnlyExpected: true, Expect: token}
 	replies := make([]Reply, 3)
 	u := &update{Register: r, Change: Change{Key: "k", Expect: &token}}
 	for master, want := range []bool{false, false, true} {
-		replies[master] = b.do(master, op, done)
+		replies[master] = b.do(master, op, noFault)
 		if got := u.prepareDecided(replies); got != want || readDecided(replies, 1) != want {
 			t.Errorf("decided by %d answers: %v, a Read: %v, want %v", master+1, got, readDecided(replies, 1), want)
 		}

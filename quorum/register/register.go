@@ -20,17 +20,17 @@ type Options struct {
 	Source  *cell.Source
 	// Patience limits how long a command is retried while other commands change the same key.
 	Patience time.Duration
-	// Tries is the minimum number of attempts, however long they take: a process that gets no
+	// MinTries is the minimum number of attempts, however long they take: a process that gets no
 	// processor for a while makes few attempts within Patience.
-	Tries int
+	MinTries int
 	// ContentionPause is the time for which this process pauses its next command on a key after a
 	// contended change. Without it other processes would rarely succeed.
 	ContentionPause time.Duration
 	// Keep lets a master that accepts a ballot promise this proxy's next ballot at once.
 	Keep bool
-	// HoldsSeveralKeys, unless it is nil, reports whether a cell with this value is a keygroup. The
+	// IsKeygroup, unless it is nil, reports whether a cell with this value is a keygroup. The
 	// expiry of its keys depends on the expiry of the cell.
-	HoldsSeveralKeys func(value string) bool
+	IsKeygroup func(value string) bool
 	// FenceAhead, unless it is nil, is called with a master whose fence counter is not credible.
 	FenceAhead func(master int, key string)
 	// HeadSize is how many bytes of a cell a Read requests from all masters, by default 8 KB.
@@ -56,7 +56,7 @@ type Register struct {
 
 // New returns a register.
 func New(opts Options) *Register {
-	opts.HeadSize = cmp.Or(opts.HeadSize, defaultHeads)
+	opts.HeadSize = cmp.Or(opts.HeadSize, defaultHeadSize)
 	r := &Register{
 		opts: opts, n: opts.N, quorum: vote.Majority(opts.N), masters: opts.Masters,
 		grants:   grants{byKey: map[string]*grant{}},
@@ -85,30 +85,30 @@ type Look struct {
 	Shared bool
 	// Version differs from the version of every other value of the key.
 	Version string
-	// incarnation is held by a majority. It is also set if its value is a removal.
+	// incarnation is the incarnation that a majority holds, even if its value is a removal.
 	incarnation cell.Attempt
 }
 
-func (t tally) look() Look {
+func (t tally) snapshot() Look {
 	switch {
-	case t.standing == Foreign:
+	case t.status == Foreign:
 		return Look{
 			Present: true, Value: t.value.Text, Left: t.left, Longest: t.longest, Shortest: t.shortest, Foreign: true,
 			Version: "foreign " + t.value.Text,
 		}
-	case t.standing == Held && t.value.Present:
+	case t.status == Held && t.value.Present:
 		return Look{
 			Present: true, Value: t.value.Text, Left: t.left, Longest: t.longest, Shortest: t.shortest,
 			Version: version(t.attempt, t.value), incarnation: t.attempt,
 		}
-	case t.standing == Held:
+	case t.status == Held:
 		return Look{incarnation: t.attempt}
 	default:
 		return Look{}
 	}
 }
 
-// version returns the version of a value, which another ballot for the same value does not change.
+// version returns the version of a value. Another ballot for the same value does not change it.
 func version(a cell.Attempt, v cell.Value) string { return string(a) + string(v.Last()) }
 
 func (r *Register) isLate(elapsed time.Duration) bool { return !r.opts.Unlimited && elapsed > Limit }

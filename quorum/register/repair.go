@@ -20,20 +20,20 @@ type repairs struct {
 const (
 	// RepairPause is the delay before a key is repaired.
 	RepairPause = 200 * time.Millisecond
-	// repairTime limits one repair.
-	repairTime = 2 * time.Second
+	// repairTimeout limits one repair.
+	repairTimeout = 2 * time.Second
 )
 
 // repairLater schedules the repair of a key, unless it is already scheduled.
 func (r *Register) repairLater(key string) { r.repairMissing(key, "") }
 
-// repairMissing is repairLater for a key that masters lack; held is its incarnation, if known.
-func (r *Register) repairMissing(key string, held cell.Attempt) {
+// repairMissing is repairLater for a key that masters lack. incarnation may be empty.
+func (r *Register) repairMissing(key string, incarnation cell.Attempt) {
 	r.repairs.mu.Lock()
-	before, known := r.repairs.keys[key]
-	r.repairs.keys[key] = cmp.Or(held, before)
+	before, scheduled := r.repairs.keys[key]
+	r.repairs.keys[key] = cmp.Or(incarnation, before)
 	r.repairs.mu.Unlock()
-	if !known {
+	if !scheduled {
 		r.masters.After(RepairPause, func() { r.repair(key) })
 	}
 }
@@ -42,7 +42,7 @@ func (r *Register) repairMissing(key string, held cell.Attempt) {
 // away, all keys are compared once all masters vote.
 func (r *Register) repairUnlessDone(reply Reply, keys ...string) {
 	switch {
-	case reply.State == Waiting, reply.yes():
+	case reply.State == Waiting, reply.isYes():
 	case !r.masters.AllVote():
 		r.masters.ScheduleCompare()
 	default:
@@ -53,11 +53,11 @@ func (r *Register) repairUnlessDone(reply Reply, keys ...string) {
 }
 
 // repairEachUnlessDone calls repairUnlessDone with each reply of a round, including later replies.
-func (r *Register) repairEachUnlessDone(asked Round, keys ...string) {
-	for _, reply := range asked.Replies() {
+func (r *Register) repairEachUnlessDone(round Round, keys ...string) {
+	for _, reply := range round.Replies() {
 		r.repairUnlessDone(reply, keys...)
 	}
-	asked.Later(func(_ int, reply Reply) { r.repairUnlessDone(reply, keys...) })
+	round.Later(func(_ int, reply Reply) { r.repairUnlessDone(reply, keys...) })
 }
 
 // RepairsPending returns the number of keys to repair.
@@ -67,33 +67,33 @@ func (r *Register) RepairsPending() int {
 	return len(r.repairs.keys)
 }
 
-// Compare schedules the repair of keys that differ; with beyond only of keys that the first master
-// lacks.
+// Compare schedules the repair of keys whose cells differ. With onlyMissingOnFirst it compares only
+// keys that the first master lacks.
 //
 // Errors: the cause of ctx.
-func (r *Register) Compare(ctx context.Context, keys []string, beyond bool) error {
-	if beyond {
+func (r *Register) Compare(ctx context.Context, keys []string, onlyMissingOnFirst bool) error {
+	if onlyMissingOnFirst {
 		ops := make([]cell.Op, r.n)
 		ops[0] = cell.Read{Names: keys, Heads: r.opts.HeadSize}
-		asked, err := r.masters.Ask(ctx, ops, waitForAll)
+		round, err := r.masters.Ask(ctx, ops, waitForAll)
 		if err != nil {
 			return err
 		}
-		keys = absentOn(asked.Replies()[0], keys)
+		keys = absentOn(round.Replies()[0], keys)
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	asked, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Heads: r.opts.HeadSize}), waitForAll)
+	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Heads: r.opts.HeadSize}), waitForAll)
 	if err != nil {
 		return err
 	}
 	for i, key := range keys {
-		if differ(asked.Replies(), i, resolve(asked.Replies(), i)) {
+		if cellsDiffer(round.Replies(), i, resolve(round.Replies(), i)) {
 			r.repairLater(key)
 		}
 	}
-	for _, reply := range asked.Replies() {
+	for _, reply := range round.Replies() {
 		r.repairUnlessDone(reply, keys...)
 	}
 	return nil
@@ -109,25 +109,25 @@ func absentOn(reply Reply, keys []string) (absent []string) {
 	return absent
 }
 
-// differ reports whether masters hold different cells under key number i with tally t.
-func differ(replies []Reply, i int, t tally) bool {
+// cellsDiffer reports whether masters hold different cells under key number i with tally t.
+func cellsDiffer(replies []Reply, i int, t tally) bool {
 	lacks := func(r Reply) bool {
 		return r.State == Counted && i < len(r.Found) &&
 			(r.Found[i].Form == cell.Absent || t.missedExtension(r.Found[i]))
 	}
-	return t.mixed || len(leftovers(replies, i, t)) > 0 || t.isConsistent() && slices.ContainsFunc(replies, lacks)
+	return t.ballotsDiffer || len(leftovers(replies, i, t)) > 0 || t.isConsistent() && slices.ContainsFunc(replies, lacks)
 }
 
 // repair makes all masters agree with the majority. Holders accept the value that the highest
 // ballot chose or may have chosen, leftovers are removed, and masters that lack the key receive it.
 func (r *Register) repair(key string) {
-	ctx, cancel := context.WithTimeout(context.Background(), repairTime)
+	ctx, cancel := context.WithTimeout(context.Background(), repairTimeout)
 	defer cancel()
 	r.repairs.mu.Lock()
-	held := r.repairs.keys[key]
+	incarnation := r.repairs.keys[key]
 	delete(r.repairs.keys, key)
 	r.repairs.mu.Unlock()
-	replies, t, left, err := r.readAll(ctx, key)
+	replies, t, stale, err := r.readAll(ctx, key)
 	if err != nil {
 		r.repairUnlessDone(Reply{State: Unknown}, key)
 		return
@@ -135,26 +135,26 @@ func (r *Register) repair(key string) {
 	for _, reply := range replies {
 		r.repairUnlessDone(reply, key)
 	}
-	if len(left) > 0 && !r.opts.Unlimited { // without a limit, an attempt may still be granted
-		r.masters.After(leftoverPause, func() { r.removeLeftovers(key, left) })
+	if len(stale) > 0 && !r.opts.Unlimited { // without a limit, an attempt may still be granted
+		r.masters.After(leftoverPause, func() { r.removeLeftovers(key, stale) })
 	}
 	switch {
-	case t.mixed, t.isConsistent() && !r.extendMissed(key, t, replies):
-		_, _ = r.Update(ctx, Change{Key: key, settle: true, Run: leave})
+	case t.ballotsDiffer, t.isConsistent() && !r.extendMissed(key, t, replies):
+		_, _ = r.Update(ctx, Change{Key: key, alwaysAccept: true, Run: keepUnchanged})
 		r.repairLater(key)
 	case t.isConsistent():
-		r.refill(ctx, key, t, replies, held)
+		r.refill(ctx, key, t, replies, incarnation)
 	}
 }
 
 // readAll reads a key and its leftovers on all masters.
-func (r *Register) readAll(ctx context.Context, key string) (replies []Reply, t tally, left []leftover, err error) {
-	asked, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: []string{key}}), waitForAll)
+func (r *Register) readAll(ctx context.Context, key string) (replies []Reply, t tally, stale []leftover, err error) {
+	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: []string{key}}), waitForAll)
 	if err != nil {
 		return nil, tally{}, nil, err
 	}
-	t = resolve(asked.Replies(), 0)
-	return asked.Replies(), t, leftovers(asked.Replies(), 0, t), nil
+	t = resolve(round.Replies(), 0)
+	return round.Replies(), t, leftovers(round.Replies(), 0, t), nil
 }
 
 // leftover is a cell whose incarnation can have no majority, a blocking copy, or a mark that does
@@ -165,10 +165,10 @@ type leftover struct {
 	accepted cell.Ballot
 }
 
-// leftovers returns the leftovers under key number i with tally t: all cells but cells of the held
-// incarnation, once no other incarnation can be held, and marks that do not expire in time.
+// leftovers returns the leftovers under key number i with tally t: marks that do not expire in time
+// and, once no other incarnation can have a majority, all cells of other incarnations.
 func leftovers(replies []Reply, i int, t tally) (all []leftover) {
-	if t.standing == Undetermined {
+	if t.status == Undetermined {
 		return nil
 	}
 	for m, r := range replies {
@@ -177,7 +177,7 @@ func leftovers(replies []Reply, i int, t tally) (all []leftover) {
 		}
 		switch c := r.Found[i]; c.Form {
 		case cell.Plain, cell.Register, cell.Blocking:
-			if t.standing != Held || !c.Holds(t.attempt) {
+			if t.status != Held || !c.Holds(t.attempt) {
 				all = append(all, leftover{m, c.Attempt, c.Accepted})
 			}
 		case cell.Mark:
@@ -194,17 +194,17 @@ func leftovers(replies []Reply, i int, t tally) (all []leftover) {
 const leftoverPause = Limit + Limit/10
 
 // removeLeftovers removes cells that still are leftovers: their attempts will never be granted.
-func (r *Register) removeLeftovers(key string, before []leftover) {
-	ctx, cancel := context.WithTimeout(context.Background(), repairTime)
+func (r *Register) removeLeftovers(key string, previous []leftover) {
+	ctx, cancel := context.WithTimeout(context.Background(), repairTimeout)
 	defer cancel()
-	_, _, now, err := r.readAll(ctx, key)
+	_, _, current, err := r.readAll(ctx, key)
 	if err != nil {
 		return
 	}
-	for _, left := range now {
-		if slices.Contains(before, left) {
-			op := cell.Remove{Name: key, Attempt: left.attempt, How: cell.Exact, Seen: left.accepted}
-			r.masters.Tell(left.master, op, false)
+	for _, stale := range current {
+		if slices.Contains(previous, stale) {
+			op := cell.Remove{Name: key, Attempt: stale.attempt, How: cell.IfAccepted, AcceptedBallot: stale.accepted}
+			r.masters.Tell(stale.master, op, false)
 			r.repairLater(key)
 		}
 	}

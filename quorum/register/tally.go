@@ -25,7 +25,7 @@ const (
 
 // tally evaluates the replies about one key.
 type tally struct {
-	standing TallyStatus
+	status TallyStatus
 	// attempt is the incarnation that is held. accepted is its highest ballot, which put value.
 	attempt  cell.Attempt
 	accepted cell.Ballot
@@ -35,8 +35,9 @@ type tally struct {
 	left time.Duration
 	// longest and shortest are the extremes of these times.
 	longest, shortest time.Duration
-	// chosen is set if a majority holds this very value, mixed if some holders have another ballot.
-	chosen, mixed bool
+	// chosen is set if a majority holds this very value, ballotsDiffer if some holders accepted a
+	// different ballot.
+	chosen, ballotsDiffer bool
 }
 
 // candidate is one incarnation, or one foreign value.
@@ -46,11 +47,11 @@ type candidate struct {
 	blocking int
 }
 
-// resolve determines the state of key number i (REGISTER.md, Reading). A master that did not reply
-// may hold any value, like one with an undecided copy.
+// resolve determines the state of key number i (REGISTER.md, Reading). A master without a reply, or
+// with an undecided copy, may hold any value.
 func resolve(replies []Reply, i int) tally {
 	var all []*candidate
-	n, silent := len(replies), len(replies)
+	n, unanswered := len(replies), len(replies)
 	for _, r := range replies {
 		if r.State != Counted || i >= len(r.Found) {
 			continue
@@ -59,7 +60,7 @@ func resolve(replies []Reply, i int) tally {
 		if f.IsUndecided() {
 			continue
 		}
-		silent--
+		unanswered--
 		switch c := candidateFor(&all, f); {
 		case c == nil:
 		case f.Form == cell.Blocking:
@@ -68,19 +69,19 @@ func resolve(replies []Reply, i int) tally {
 			c.holders = append(c.holders, f)
 		}
 	}
-	open := vote.Count(n, 0, silent) == vote.Pending
+	undetermined := vote.Count(n, 0, unanswered) == vote.Pending
 	for _, c := range all {
-		switch vote.Count(n, len(c.holders), c.blocking+silent) {
+		switch vote.Count(n, len(c.holders), c.blocking+unanswered) {
 		case vote.Won:
 			return c.tally(vote.Majority(n))
 		case vote.Pending:
-			open = true
+			undetermined = true
 		}
 	}
-	if open {
-		return tally{standing: Undetermined}
+	if undetermined {
+		return tally{status: Undetermined}
 	}
-	return tally{standing: Absent}
+	return tally{status: Absent}
 }
 
 // allExpireSoon reports whether a majority may reply, and no known cell outlasts a removal. Such
@@ -96,9 +97,9 @@ func allExpireSoon(replies []Reply) bool {
 }
 
 // expireWithin reports whether every cell expires within a time, which must be known.
-func expireWithin(found []cell.Found, after time.Duration) bool {
-	return !slices.ContainsFunc(found, func(f cell.Found) bool {
-		return f.Form != cell.Absent && (f.Left < 0 || f.Left > after)
+func expireWithin(states []cell.Found, limit time.Duration) bool {
+	return !slices.ContainsFunc(states, func(f cell.Found) bool {
+		return f.Form != cell.Absent && (f.Left < 0 || f.Left > limit)
 	})
 }
 
@@ -136,35 +137,36 @@ func (c *candidate) tally(quorum int) tally {
 	}
 	slices.SortFunc(lefts, func(a, b time.Duration) int { return compareLeft(b, a) })
 	t := tally{
-		standing: Held, attempt: c.attempt, accepted: highest.Accepted, value: highest.Value,
+		status: Held, attempt: c.attempt, accepted: highest.Accepted, value: highest.Value,
 		left: lefts[min(quorum, len(lefts))-1], longest: lefts[0], shortest: lefts[len(lefts)-1],
-		chosen: accepted >= quorum, mixed: accepted < len(c.holders),
+		chosen: accepted >= quorum, ballotsDiffer: accepted < len(c.holders),
 	}
 	if highest.Form == cell.Foreign {
-		t.standing, t.attempt = Foreign, ""
+		t.status, t.attempt = Foreign, ""
 	}
 	return t
 }
 
 // isTaken reports whether a majority holds this very value, and the key is not absent. If holders
-// differ, the newest value may never have been chosen, and an older one may have been replaced by a
-// value that no master that replied holds.
+// differ, the newest value may never have been chosen, and an older value may have been replaced by
+// a value on masters that have not replied.
 func (t tally) isTaken() bool {
-	return t.standing == Foreign || t.standing == Held && t.chosen && t.value.Present
+	return t.status == Foreign || t.status == Held && t.chosen && t.value.Present
 }
 
 // isUnchosen reports whether a ballot has to choose the value of the held incarnation.
-func (t tally) isUnchosen() bool { return t.standing == Held && !t.chosen }
+func (t tally) isUnchosen() bool { return t.status == Held && !t.chosen }
 
-// leasesDiffer reports whether some holder grants much more time than a majority of the masters
-// that replied. Then masters that have not replied may do so as well.
+// leasesDiffer reports whether a holder grants much more time than a majority of the masters that
+// replied. Then masters without a reply may also grant more.
 func (t tally) leasesDiffer() bool {
-	return t.standing == Held && isMuchLonger(t.longest, t.left)
+	return t.status == Held && isMuchLonger(t.longest, t.left)
 }
 
-// isMuchLonger reports whether left exceeds than by more than masters with the same TTL differ.
-func isMuchLonger(left, than time.Duration) bool {
-	return (left < 0) != (than < 0) || left-than > time.Second
+// isMuchLonger reports whether left exceeds other by more than the difference between masters with
+// the same TTL.
+func isMuchLonger(left, other time.Duration) bool {
+	return (left < 0) != (other < 0) || left-other > time.Second
 }
 
 // isTTLUnclear reports whether a majority, which may include masters whose cell is unknown, may

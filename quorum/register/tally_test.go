@@ -11,7 +11,7 @@ import (
 // TestUndecidedMayBeAnyAttempt checks that a master with an undecided copy may hold any attempt.
 func TestUndecidedMayBeAnyAttempt(t *testing.T) {
 	ids := cell.NumberedSource(big.NewInt(1))
-	none, undecided := cell.Cell{}, cell.Cell{Form: cell.Blocking, Attempt: cell.Undecided}
+	absent, undecided := cell.Cell{}, cell.Cell{Form: cell.Blocking, Attempt: cell.Undecided}
 	a := cell.Cell{Form: cell.Plain, Attempt: ids.Attempt(), Value: cell.Value{Present: true, Text: "a"}}
 	b := cell.Cell{Form: cell.Plain, Attempt: ids.Attempt(), Value: cell.Value{Present: true, Text: "b"}}
 	for _, test := range []struct {
@@ -20,10 +20,10 @@ func TestUndecidedMayBeAnyAttempt(t *testing.T) {
 		want  TallyStatus
 	}{
 		{"two against two", []cell.Cell{a, a, b, b, undecided}, Undetermined},
-		{"one, and two undecided", []cell.Cell{a, undecided, undecided, none, none}, Undetermined},
-		{"three are undecided", []cell.Cell{undecided, undecided, undecided, none, none}, Undetermined},
+		{"one, and two undecided", []cell.Cell{a, undecided, undecided, absent, absent}, Undetermined},
+		{"three are undecided", []cell.Cell{undecided, undecided, undecided, absent, absent}, Undetermined},
 		{"a majority holds one", []cell.Cell{a, a, a, b, undecided}, Held},
-		{"too few for any", []cell.Cell{a, b, undecided, none, none}, Absent},
+		{"too few for any", []cell.Cell{a, b, undecided, absent, absent}, Absent},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var replies []Reply
@@ -31,7 +31,7 @@ func TestUndecidedMayBeAnyAttempt(t *testing.T) {
 				answer := cell.Answer{Found: []cell.Found{{Cell: c, Left: time.Minute}}}
 				replies = append(replies, Reply{State: Counted, Answer: answer})
 			}
-			if got := resolve(replies, 0).standing; got != test.want {
+			if got := resolve(replies, 0).status; got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

@@ -11,45 +11,45 @@ import (
 // retryUndecided repeats an attempt on masters that refused it, if the attempt needs them because
 // some masters give no vote: cells that are about to expire do not expire everywhere at the same
 // moment. Each master is asked again only after it refused.
-func (r *Register) retryUndecided(ctx context.Context, op cell.Take, asked Round) (Round, error) {
-	for tries := 1; needsRetry(asked.Replies()) && tries <= undecidedTries; tries++ {
-		before := slices.Clone(asked.Replies())
+func (r *Register) retryUndecided(ctx context.Context, op cell.Take, round Round) (Round, error) {
+	for tries := 1; needsRetry(round.Replies()) && tries <= undecidedTries; tries++ {
+		replies := slices.Clone(round.Replies())
 		ops := make([]cell.Op, r.n)
-		for i, reply := range before {
+		for i, reply := range replies {
 			if reply.refused() {
 				ops[i] = op
 			}
 		}
 		if err := r.masters.Pause(ctx, tries); err != nil {
-			return asked, err
+			return round, err
 		}
-		more, err := r.masters.Ask(ctx, ops, func(replies []Reply) bool {
-			return takeDecided(mergeReplies(before, ops, replies))
+		retry, err := r.masters.Ask(ctx, ops, func(replies []Reply) bool {
+			return takeDecided(mergeReplies(replies, ops, replies))
 		})
-		asked = retriedRound{asked, more, mergeReplies(before, ops, more.Replies())}
+		round = retriedRound{round, retry, mergeReplies(replies, ops, retry.Replies())}
 		if err != nil {
-			return asked, err
+			return round, err
 		}
 	}
-	return asked, nil
+	return round, nil
 }
 
 // needsRetry reports whether a majority replied, some of these masters refused, and the masters
 // that did not reply decide whether the attempt has a majority.
 func needsRetry(replies []Reply) bool {
 	return takeResult(replies) == vote.Pending && Answered(replies) &&
-		count(replies, (*Reply).refused) > 0 && !refusedByOne(replies)
+		count(replies, (*Reply).refused) > 0 && !refusedBySameHolder(replies)
 }
 
 // mergeReplies replaces the replies of masters that were asked again.
-func mergeReplies(before []Reply, ops []cell.Op, retry []Reply) []Reply {
-	all := slices.Clone(before)
-	for i := range all {
+func mergeReplies(first []Reply, ops []cell.Op, retry []Reply) []Reply {
+	merged := slices.Clone(first)
+	for i := range merged {
 		if ops[i] != nil {
-			all[i] = retry[i]
+			merged[i] = retry[i]
 		}
 	}
-	return all
+	return merged
 }
 
 // retriedRound is a round that was repeated on masters that had refused.

@@ -14,24 +14,24 @@ import (
 //
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), *NoQuorum, ErrContended, or
 // the cause of ctx. The release continues even after ctx has ended. If it is unknown whether the
-// lock is released, Unlock calls owed, unless it is nil, with each known version that may remain,
-// and its remaining time. Such a version is owed its removal.
-func (r *Register) Unlock(ctx context.Context, key, token string, owed func(version string, left time.Duration)) error {
-	entry := r.grants.find(key, withToken(token))
-	seen, err := r.unlock(ctx, key, token)
-	if err == nil || errors.Is(err, ErrNotHeld) || errors.Is(err, ErrContended) || owed == nil {
+// lock is released, Unlock calls onRemovalDue, unless it is nil, with each known version that may
+// remain, and its remaining time. Such a version is owed its removal.
+func (r *Register) Unlock(ctx context.Context, key, token string, onRemovalDue func(version string, left time.Duration)) error {
+	entry := r.grants.find(key, hasToken(token))
+	removed, err := r.unlock(ctx, key, token)
+	if err == nil || errors.Is(err, ErrNotHeld) || errors.Is(err, ErrContended) || onRemovalDue == nil {
 		return err
 	}
 	if entry != nil {
-		owed(entry.currentVersion(), r.leaseLeft(entry))
+		onRemovalDue(entry.currentVersion(), r.leaseLeft(entry))
 	}
-	if seen.Present {
-		owed(seen.Version, seen.Longest)
+	if removed.Present {
+		onRemovalDue(removed.Version, removed.Longest)
 	}
-	if none, ok := errors.AsType[*NoQuorum](err); ok && !seen.Present {
-		for _, f := range cellsWithToken(none.Replies, token) {
+	if noQuorum, ok := errors.AsType[*NoQuorum](err); ok && !removed.Present {
+		for _, f := range cellsWithToken(noQuorum.Replies, token) {
 			if entry == nil || f.Attempt == entry.attempt { // else it is another lock with the same token
-				owed(version(f.Attempt, f.Value), f.Left)
+				onRemovalDue(version(f.Attempt, f.Value), f.Left)
 			}
 		}
 	}
@@ -58,30 +58,30 @@ func (r *Register) leaseLeft(entry *grant) time.Duration {
 
 // unlock returns the value that it tried to remove by ballot, if any.
 func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, err error) {
-	entry := r.grants.take(key, withToken(token))
+	entry := r.grants.take(key, hasToken(token))
 	if entry == nil {
 		return r.removeByBallot(ctx, key, token, "")
 	}
 	start := r.masters.Now()
-	asked, err := r.release(ctx, key, entry.attempt)
+	round, err := r.release(ctx, key, entry.attempt)
 	if err != nil {
 		return Look{}, err
 	}
-	replies := asked.Replies()
-	if late := r.masters.Now().Sub(start); r.isLate(late) {
+	replies := round.Replies()
+	if elapsed := r.masters.Now().Sub(start); r.isLate(elapsed) {
 		// A master may have forgotten its deletion, and copied the cell from another master.
-		return Look{}, &NoQuorum{Replies: replies, Late: late}
+		return Look{}, &NoQuorum{Replies: replies, Late: elapsed}
 	}
-	now := r.grants.snapshot(entry) // replies to earlier requests came earlier
-	switch r.evaluateRelease(&now, replies, start) {
+	current := r.grants.snapshot(entry) // replies to earlier requests came earlier
+	switch r.evaluateRelease(&current, replies, start) {
 	case releaseDone:
-		asked.Forget()
+		round.Forget()
 		return Look{}, nil
-	case releaseOther:
+	case releaseSuperseded:
 		return r.removeByBallot(ctx, key, token, "")
 	case releaseByBallot:
 		return r.finishRelease(ctx, key, entry, replies, start)
-	case releaseNone:
+	case releaseTooLate:
 		return Look{}, &RefusedError{Err: ErrNotHeld} // nothing can have a majority
 	default:
 		return Look{}, &NoQuorum{Replies: replies}
@@ -92,10 +92,10 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, er
 // cell that promised a ballot remains, and may be a leftover now.
 func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Round, error) {
 	op := cell.Op(cell.Remove{Name: key, Attempt: a, How: cell.Release})
-	asked, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool { // else wait for all masters
+	round, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool { // else wait for all masters
 		return majorityDid(replies) || Answered(replies) && hasRegister(replies, a)
 	})
-	owe := func(master int, reply Reply) {
+	repeatOrRepair := func(master int, reply Reply) {
 		switch {
 		case reply.State == Unknown, reply.State == Failed:
 			r.masters.Tell(master, op, true)
@@ -103,11 +103,11 @@ func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Rou
 			r.repairLater(key)
 		}
 	}
-	for i, reply := range asked.Replies() {
-		owe(i, reply)
+	for i, reply := range round.Replies() {
+		repeatOrRepair(i, reply)
 	}
-	asked.Later(owe)
-	return asked, err
+	round.Later(repeatOrRepair)
+	return round, err
 }
 
 func hasRegister(replies []Reply, a cell.Attempt) bool {
@@ -116,35 +116,35 @@ func hasRegister(replies []Reply, a cell.Attempt) bool {
 	}) > 0
 }
 
-type releaseVerdict int
+type releaseResult int
 
 const (
-	releaseUnknown  releaseVerdict = iota
-	releaseDone                    // this release ended the lock
-	releaseNone                    // the lock had ended before
-	releaseOther                   // the lock had ended before; another attempt may hold the same token
-	releaseByBallot                // some master promised a ballot: a ballot decides
+	releaseUnknown    releaseResult = iota
+	releaseDone                     // this release ended the lock
+	releaseTooLate                  // the lock had ended before
+	releaseSuperseded               // the lock had ended before; another attempt may hold the same token
+	releaseByBallot                 // some master promised a ballot: a ballot decides
 )
 
 // evaluateRelease determines the effect of deleting the plain cells of a granted attempt. Only this
-// release deletes them, so a lost cell expired, or a ballot replaced it. See REGISTER.md,
+// release deletes them, so a missing cell has expired, or a ballot replaced it. See REGISTER.md,
 // Releasing.
-func (r *Register) evaluateRelease(g *grant, replies []Reply, start time.Time) releaseVerdict {
-	if r.heldByAnother(g, replies) {
-		return releaseOther
+func (r *Register) evaluateRelease(g *grant, replies []Reply, start time.Time) releaseResult {
+	if r.isHeldByAnother(g, replies) {
+		return releaseSuperseded
 	}
 	replies = g.withoutPending(replies)
-	deleted := count(replies, (*Reply).yes)
+	deleted := count(replies, (*Reply).isYes)
 	counted := count(replies, (*Reply).answered)
 	switch {
 	case deleted >= r.quorum:
 		return releaseDone
 	case hasRegister(replies, g.attempt):
 		return releaseByBallot
-	case r.endedBefore(g, replies, start) && resolve(replies, 0).standing == Absent:
-		return releaseNone
-	case r.endedBefore(g, replies, start):
-		return releaseOther
+	case r.hadEnded(g, replies, start) && resolve(replies, 0).status == Absent:
+		return releaseTooLate
+	case r.hadEnded(g, replies, start):
+		return releaseSuperseded
 	case g.countLost(replies) > 0:
 		return releaseUnknown
 	case deleted > 0 && r.n-counted < r.quorum && !g.expired(r.masters.Now()):
@@ -154,36 +154,36 @@ func (r *Register) evaluateRelease(g *grant, replies []Reply, start time.Time) r
 	}
 }
 
-// heldByAnother reports whether a majority holds another attempt or a foreign value, and this
+// isHeldByAnother reports whether a majority holds another attempt or a foreign value, and this
 // release deleted nothing, so that the lock had lost its majority before.
-func (r *Register) heldByAnother(g *grant, replies []Reply) bool {
+func (r *Register) isHeldByAnother(g *grant, replies []Reply) bool {
 	t := resolve(replies, 0)
-	return (t.standing == Foreign || t.standing == Held && t.attempt != g.attempt) &&
+	return (t.status == Foreign || t.status == Held && t.attempt != g.attempt) &&
 		count(replies, (*Reply).mayBeDone)+countWaiting(replies) == 0
 }
 
-// withoutPending returns the replies, but treats a master as unknown if the lock may still reach
-// it. A request may be on its way for any time.
+// withoutPending returns the replies, with Unknown for each master that the lock may still reach. A
+// request may take any time to arrive.
 func (g *grant) withoutPending(replies []Reply) []Reply {
 	if !slices.Contains(g.pending, true) {
 		return replies
 	}
-	sure := slices.Clone(replies)
+	certain := slices.Clone(replies)
 	for i, reply := range replies {
 		if g.mayReach(i, reply) {
-			sure[i] = Reply{State: Unknown}
+			certain[i] = Reply{State: Unknown}
 		}
 	}
-	return sure
+	return certain
 }
 
-// mayReach reports whether the lock may still reach a master that does not hold it now. A cell that
-// it deleted may be a copy from a catch-up.
+// mayReach reports whether the lock may still reach a master that does not hold it now. A deleted
+// cell may have been a copy from a catch-up.
 func (g *grant) mayReach(master int, reply Reply) bool {
 	switch {
 	case !g.pending[master]:
 		return false
-	case reply.yes():
+	case reply.isYes():
 		return true
 	default:
 		return reply.isNotDone() && (len(reply.Found) == 0 || !reply.Found[0].Holds(g.attempt))
@@ -204,13 +204,13 @@ func (g *grant) countLost(replies []Reply) int {
 	return n
 }
 
-// endedBefore reports whether the lock had ended before the release that began at start. A lost
+// hadEnded reports whether the lock had ended before the release that began at start. A lost
 // cell alone proves nothing: its lease may have expired meanwhile. Or its master restarted, could
 // copy nothing because this release had deleted other cells, and granted the key to another client.
-func (r *Register) endedBefore(g *grant, replies []Reply, start time.Time) bool {
-	lost := g.countLost(replies)
-	kept := count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did })
-	return lost > 0 && kept == r.n || lost >= r.quorum && (g.ttl < 0 || g.expired(start))
+func (r *Register) hadEnded(g *grant, replies []Reply, start time.Time) bool {
+	lostCells := g.countLost(replies)
+	notDeleted := count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did })
+	return lostCells > 0 && notDeleted == r.n || lostCells >= r.quorum && (g.ttl < 0 || g.expired(start))
 }
 
 // finishRelease completes a release by ballot.
@@ -218,14 +218,14 @@ func (r *Register) finishRelease(
 	ctx context.Context, key string, entry *grant, replies []Reply, start time.Time,
 ) (Look, error) {
 	seen, err := r.removeByBallot(ctx, key, entry.token, entry.attempt)
-	now := r.grants.snapshot(entry)
-	g := &now
+	current := r.grants.snapshot(entry)
+	g := &current
 	switch {
 	case errors.Is(err, ErrContended):
 		return Look{}, &NoQuorum{Replies: replies, Unclear: true, Overtaken: true} // some cells may be deleted
 	case !errors.Is(err, ErrNotHeld), seen.incarnation == g.attempt:
 		return seen, err
-	case r.endedBefore(g, replies, start):
+	case r.hadEnded(g, replies, start):
 		return r.removeByBallot(ctx, key, g.token, "")
 	case r.wasIntact(g, replies) && !g.mayArriveLate && !r.isLate(r.masters.Now().Sub(start)):
 		// Only this release can have ended it in such a short time. The ballot saw the effect of
@@ -236,44 +236,46 @@ func (r *Register) finishRelease(
 	}
 }
 
-// wasIntact reports whether a majority held the attempt as granted until the release, so that
-// nothing had taken the lock away. A blocking copy counts if the master had taken the lock.
+// wasIntact reports whether a majority held the attempt as granted until the release. A blocking
+// copy counts if the master had taken the lock.
 func (r *Register) wasIntact(g *grant, replies []Reply) bool {
-	whole := 0
+	intact := 0
 	for i, reply := range replies {
 		switch {
-		case reply.yes():
-			whole++
+		case reply.isYes():
+			intact++
 		case reply.State != Counted || reply.Found[0].Attempt != g.attempt:
 		case reply.Found[0].Form == cell.Register && reply.Found[0].Accepted == "",
 			reply.Found[0].Form == cell.Blocking && g.holders[i]:
-			whole++
+			intact++
 		}
 	}
-	return whole >= r.quorum
+	return intact >= r.quorum
 }
 
 // removeByBallot removes the key if it holds the token. It returns the value that it saw or tried
-// to remove last. If only is set, it leaves a value of another attempt.
-func (r *Register) removeByBallot(ctx context.Context, key, token string, only cell.Attempt) (seen Look, err error) {
-	holds := func(l Look) bool { return l.Present && l.Value == token && (only == "" || l.incarnation == only) }
+// to remove last. If onlyAttempt is set, it leaves the value of any other attempt.
+func (r *Register) removeByBallot(ctx context.Context, key, token string, onlyAttempt cell.Attempt) (current Look, err error) {
+	matches := func(l Look) bool {
+		return l.Present && l.Value == token && (onlyAttempt == "" || l.incarnation == onlyAttempt)
+	}
 	var last Look
-	seen, _, err = r.updateIf(ctx, Change{Key: key, Expect: &token, Run: func(l Look) (Decision, error) {
+	current, _, err = r.updateIf(ctx, Change{Key: key, Expect: &token, Run: func(l Look) (Decision, error) {
 		last = l
 		return Decision{Do: Remove}, nil
-	}}, holds)
+	}}, matches)
 	if err != nil && !errors.Is(err, ErrNotHeld) {
 		return last, err
 	}
-	return seen, err
+	return current, err
 }
 
-// updateIf is an Update that runs only on values that satisfy holds. It returns the value on which
-// it decided, and ErrNotHeld if that value does not satisfy holds.
-func (r *Register) updateIf(ctx context.Context, c Change, holds func(Look) bool) (seen Look, out Outcome, err error) {
+// updateIf is an Update that changes only values that match. It returns the value on which it
+// decided, and ErrNotHeld if that value does not match.
+func (r *Register) updateIf(ctx context.Context, c Change, matches func(Look) bool) (current Look, out Outcome, err error) {
 	run := c.Run
 	c.Run = func(l Look) (d Decision, err error) {
-		if holds(l) {
+		if matches(l) {
 			d, err = run(l)
 		}
 		d.Note = l
@@ -283,8 +285,8 @@ func (r *Register) updateIf(ctx context.Context, c Change, holds func(Look) bool
 	if err != nil {
 		return Look{}, out, err
 	}
-	if seen = out.Decision.Note.(Look); !holds(seen) {
-		return seen, out, &RefusedError{Err: ErrNotHeld, Current: seen}
+	if current = out.Decision.Note.(Look); !matches(current) {
+		return current, out, &RefusedError{Err: ErrNotHeld, Current: current}
 	}
-	return seen, out, nil
+	return current, out, nil
 }

@@ -19,10 +19,10 @@ func TestUnlock(t *testing.T) {
 		rounds   string
 	}{
 		{"all well", func(*fakeMasters) {}, "granted", ". . . . .", "remove"},
-		{"two are away", func(b *fakeMasters) { b.setFate(refused, 3, 4) }, "granted", ". . . me me", "remove"},
-		{"two lose the answer", func(b *fakeMasters) { b.setFate(lost, 3, 4) }, "granted", ". . . . .", "remove"},
-		{"three are away", func(b *fakeMasters) { b.setFate(refused, 2, 3, 4) }, "no quorum", ". . me me me", "remove"},
-		{"three lose the answer", func(b *fakeMasters) { b.setFate(lost, 2, 3, 4) }, "no quorum", ". . . . .", "remove"},
+		{"two are away", func(b *fakeMasters) { b.setFault(requestFailed, 3, 4) }, "granted", ". . . me me", "remove"},
+		{"two lose the answer", func(b *fakeMasters) { b.setFault(replyLost, 3, 4) }, "granted", ". . . . .", "remove"},
+		{"three are away", func(b *fakeMasters) { b.setFault(requestFailed, 2, 3, 4) }, "no quorum", ". . me me me", "remove"},
+		{"three lose the answer", func(b *fakeMasters) { b.setFault(replyLost, 2, 3, 4) }, "no quorum", ". . . . .", "remove"},
 		{"its lease has expired", func(b *fakeMasters) { b.advance(11 * time.Second) }, "not held", ". . . . .", "remove"},
 		{"gone by an operator's hand from most", func(b *fakeMasters) {
 			for _, s := range b.stores[:3] {
@@ -31,43 +31,43 @@ func TestUnlock(t *testing.T) {
 		}, "no quorum", ". . . . .", "remove"},
 		{"expired, and another took it with the same token", func(b *fakeMasters) {
 			b.advance(11 * time.Second)
-			b.lock(b.proxy(), "me")
+			b.mustLock(b.proxy(), "me")
 		}, "granted", "-* -* -* -* -*", "remove prepare accept"},
 		{"expired, and another took it with another token", func(b *fakeMasters) {
 			b.advance(11 * time.Second)
-			b.lock(b.proxy(), "you")
+			b.mustLock(b.proxy(), "you")
 		}, "not held", "you you you you you", "remove prepare"},
 		{"another replaced it", func(b *fakeMasters) {
-			_, err := b.proxy().Update(b.Context(), put("you"))
+			_, err := b.proxy().Update(b.Context(), putChange("you"))
 			b.noError(err)
 			b.rounds = nil
 		}, "not held", "you* you* you* you* you*", "remove prepare"},
 		{"another looked into replacing it", func(b *fakeMasters) {
-			_, err := b.proxy().Update(b.Context(), look(nil))
+			_, err := b.proxy().Update(b.Context(), readChange(nil))
 			b.noError(err)
 			b.rounds = nil
 		}, "granted", "-* -* -* -* -*", "remove prepare prepare accept"},
 		{"a ballot was promised on two only", func(b *fakeMasters) {
-			b.setFateOf("prepare", unsent, 2, 3, 4)
-			_, _ = b.proxy().Update(b.Context(), look(nil))
-			b.rounds, b.fate = nil, nil
+			b.setFaultOn("prepare", requestLost, 2, 3, 4)
+			_, _ = b.proxy().Update(b.Context(), readChange(nil))
+			b.rounds, b.faultOf = nil, nil
 		}, "granted", "me* me* . . .", "remove"},
 	} {
 		b := newFakeMasters(t, 5)
 		r := b.proxy()
-		b.lock(r, "me")
+		b.mustLock(r, "me")
 		test.meantime(b)
 		if err := r.Unlock(t.Context(), "k", "me", nil); outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
-		if got := b.holds("k"); got != test.holds {
+		if got := b.cells("k"); got != test.holds {
 			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
 		}
 		b.wantRounds(test.rounds)
 	}
 }
 
-func look(at *Look) Change {
+func readChange(at *Look) Change {
 	return Change{Key: "k", Run: func(l Look) (Decision, error) {
 		if at != nil {
 			*at = l
@@ -80,15 +80,15 @@ func look(at *Look) Change {
 func TestReleaseIsOwed(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
-	b.lock(r, "me")
-	b.setFate(refused, 3, 4)
+	b.mustLock(r, "me")
+	b.setFault(requestFailed, 3, 4)
 	b.noError(r.Unlock(t.Context(), "k", "me", nil))
 	b.deliverOwed()
-	b.wantHolds(". . . me me")
-	b.lock(b.proxy(), "you") // on the three masters that are well
-	b.fate = nil
+	b.wantCells(". . . me me")
+	b.mustLock(b.proxy(), "you") // on the three masters that are well
+	b.faultOf = nil
 	b.deliverOwed()
-	b.wantHolds("you you you . .")
+	b.wantCells("you you you . .")
 }
 
 // TestUnlockThroughAnotherProxy checks that another proxy releases by ballot, and frees the key at
@@ -96,15 +96,15 @@ func TestReleaseIsOwed(t *testing.T) {
 func TestUnlockThroughAnotherProxy(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	owner, other := b.proxy(), b.proxy()
-	b.lock(owner, "me")
+	b.mustLock(owner, "me")
 	if err := other.Unlock(t.Context(), "k", "you", nil); outcome(err) != "not held" {
 		t.Error(err)
 	}
 	b.wantRounds("prepare")
-	b.wantHolds("me me me") // an UNLOCK with another token leaves no trace
+	b.wantCells("me me me") // an UNLOCK with another token leaves no trace
 	b.noError(other.Unlock(t.Context(), "k", "me", nil))
 	b.wantRounds("prepare accept")
-	b.wantHolds("-* -* -*")
+	b.wantCells("-* -* -*")
 	if err := other.Unlock(t.Context(), "k", "me", nil); outcome(err) != "not held" {
 		t.Error(err)
 	}
@@ -112,29 +112,29 @@ func TestUnlockThroughAnotherProxy(t *testing.T) {
 		t.Error(err)
 	}
 	b.advance(removalTTL)
-	b.wantHolds(". . .")
+	b.wantCells(". . .")
 }
 
 func TestUnlockForeign(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.foreign("me", 0, 1, 2)
+	b.putForeign("me", 0, 1, 2)
 	if err := b.proxy().Unlock(t.Context(), "k", "me", nil); outcome(err) != "foreign" {
 		t.Error(err)
 	}
-	b.wantHolds("[me] [me] [me]")
+	b.wantCells("[me] [me] [me]")
 }
 
 func TestUnlockCanceled(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	b.lock(r, "me")
-	ctx, leave := context.WithCancelCause(t.Context())
-	left := errors.New("left")
-	leave(left)
-	if err := r.Unlock(ctx, "k", "me", nil); !errors.Is(err, left) {
+	b.mustLock(r, "me")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("left")
+	cancel(cause)
+	if err := r.Unlock(ctx, "k", "me", nil); !errors.Is(err, cause) {
 		t.Error(err)
 	}
-	b.wantHolds(". . .")
+	b.wantCells(". . .")
 }
 
 // TestEvaluateRelease evaluates the replies of five masters. d: the master deleted its cell. A dot:
@@ -142,25 +142,25 @@ func TestUnlockCanceled(t *testing.T) {
 // sent. r: it holds ours in register form. b: it held a blocking copy of ours, which is gone now.
 // The proxy knows about the lock: + the master took it, - it did not, ~ it still may.
 func TestEvaluateRelease(t *testing.T) {
-	ours, others := attemptOf("a"), attemptOf("b")
+	own, other := attemptOf("a"), attemptOf("b")
 	found := func(form cell.Form, attempt cell.Attempt) cell.Answer {
 		return cell.Answer{Found: []cell.Found{{Cell: cell.Cell{Form: form, Attempt: attempt}}}}
 	}
-	said := map[rune]Reply{
+	replyOf := map[rune]Reply{
 		'd': {State: Counted, Answer: cell.Answer{Did: true}},
 		'.': {State: Counted, Answer: cell.Answer{Found: make([]cell.Found, 1)}},
 		'?': {State: Unknown},
-		'o': {State: Counted, Answer: found(cell.Plain, others)},
+		'o': {State: Counted, Answer: found(cell.Plain, other)},
 		'f': {State: Failed},
-		'u': {State: Uncounted, Answer: found(cell.Plain, others)},
-		'r': {State: Counted, Answer: found(cell.Register, ours)},
-		'b': {State: Counted, Answer: found(cell.Blocking, ours)},
+		'u': {State: Uncounted, Answer: found(cell.Plain, other)},
+		'r': {State: Counted, Answer: found(cell.Register, own)},
+		'b': {State: Counted, Answer: found(cell.Blocking, own)},
 	}
-	names := map[releaseVerdict]string{
-		releaseUnknown: "unknown", releaseDone: "done", releaseNone: "none", releaseOther: "other",
+	names := map[releaseResult]string{
+		releaseUnknown: "unknown", releaseDone: "done", releaseTooLate: "none", releaseSuperseded: "other",
 		releaseByBallot: "by ballot",
 	}
-	for _, test := range []struct{ knows, said, want string }{
+	for _, test := range []struct{ knows, replies, want string }{
 		{"+++++", "ddddd", "done"},
 		{"+++++", "ddd??", "done"},
 		{"+++++", "dd???", "unknown"},
@@ -190,14 +190,14 @@ func TestEvaluateRelease(t *testing.T) {
 		{"+++++", "bbddd", "done"},
 	} {
 		b := newFakeMasters(t, 5)
-		g := &grant{attempt: ours, holders: make([]bool, 5), pending: make([]bool, 5)}
+		g := &grant{attempt: own, holders: make([]bool, 5), pending: make([]bool, 5)}
 		var replies []Reply
-		for i := range test.said {
+		for i := range test.replies {
 			g.holders[i], g.pending[i] = test.knows[i] == '+', test.knows[i] == '~'
-			replies = append(replies, said[rune(test.said[i])])
+			replies = append(replies, replyOf[rune(test.replies[i])])
 		}
 		if got := names[b.proxy().evaluateRelease(g, replies, time.Now())]; got != test.want {
-			t.Errorf("%s: %s: %s, want %s", test.knows, test.said, got, test.want)
+			t.Errorf("%s: %s: %s, want %s", test.knows, test.replies, got, test.want)
 		}
 	}
 }
@@ -206,14 +206,14 @@ func TestEvaluateRelease(t *testing.T) {
 func TestReleaseBeforeTheLockArrives(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	b.setFateOf("take", slow, 2)
-	b.lock(r, "me")
-	b.fate = nil
-	b.setFateOf("remove", lost, 1)
+	b.setFaultOn("take", requestLate, 2)
+	b.mustLock(r, "me")
+	b.faultOf = nil
+	b.setFaultOn("remove", replyLost, 1)
 	if err := r.Unlock(t.Context(), "k", "me", nil); outcome(err) == "granted" {
 		t.Error("released, and it may stand again")
 	}
-	b.fate = nil
+	b.faultOf = nil
 	b.deliverPending()
 	b.deliverOwed()
 }
@@ -223,33 +223,33 @@ func TestReleaseBeforeTheLockArrives(t *testing.T) {
 func TestReleaseWhileATakeMayArrive(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r, other := b.proxy(), b.proxy()
-	b.setFateOf("take", broken, 2)
-	b.lock(r, "me")
-	b.fate = func(master int, op cell.Op) fate {
+	b.setFaultOn("take", connectionBroken, 2)
+	b.mustLock(r, "me")
+	b.faultOf = func(master int, op cell.Op) fault {
 		switch kind := kindOf(op); {
 		case master == 1 && (kind == "remove" || kind == "accept"):
-			return unsent
+			return requestLost
 		default:
-			return done
+			return noFault
 		}
 	}
 	if err := r.Unlock(t.Context(), "k", "me", nil); !errors.As(err, new(*NoQuorum)) {
 		t.Error(err)
 	}
-	b.setFate(unsent, 1)
-	arrives := func() {
-		b.fate = nil
+	b.setFault(requestLost, 1)
+	deliver := func() {
+		b.faultOf = nil
 		b.deliverPending()
 	}
-	b.pausing = arrives // while the read is retried, because the second master's cell is unknown
+	b.onPause = deliver // while the read is retried, because the second master's cell is unknown
 	for range 2 {
 		if looks, err := other.Read(t.Context(), []string{"k"}); err != nil || looks[0].Present {
 			t.Error(looks, err)
 		}
-		arrives()
+		deliver()
 	}
 	b.advance(removalTTL)
-	b.wantHolds(". . .")
+	b.wantCells(". . .")
 }
 
 // TestReleaseByBallotWhileATakeMayArrive checks that a release by ballot is not done if the
@@ -259,18 +259,18 @@ func TestReleaseByBallotWhileATakeMayArrive(t *testing.T) {
 	for _, breaks := range []bool{false, true} {
 		b := newFakeMasters(t, 3)
 		r := b.proxy()
-		b.setFateOf("take", slow, 2)
-		b.lock(r, "me")
-		entry := r.grants.find("k", withToken("me"))
+		b.setFaultOn("take", requestLate, 2)
+		b.mustLock(r, "me")
+		entry := r.grants.find("k", hasToken("me"))
 		cell.Prepare{Name: "k", Ballot: cell.NumberedSource(big.NewInt(9)).Ballot(1)}.Apply(b.stores[1])
-		b.fate = func(master int, op cell.Op) fate {
+		b.faultOf = func(master int, op cell.Op) fault {
 			if kindOf(op) != "remove" || master != 2 {
-				return done
+				return noFault
 			}
 			if breaks {
 				r.grants.noteReply(entry, 2, Reply{State: Unknown})
 			}
-			return late
+			return replyLate
 		}
 		err := r.Unlock(t.Context(), "k", "me", nil)
 		if errors.As(err, new(*NoQuorum)) != breaks || !breaks && err != nil {

@@ -44,12 +44,12 @@ type Change struct {
 	Run func(Look) (Decision, error)
 	// Expect, unless it is nil, is the only value that Run changes. Any other value is only read.
 	Expect *string
-	// OnRemovalDue is called like Terms.OnRemovalDue.
+	// OnRemovalDue has the meaning of Terms.OnRemovalDue.
 	OnRemovalDue func(version string, mayArrive func() bool)
-	// strict takes an absent key only if a validity remains, like Lock.
-	strict bool
-	// settle lets a majority accept the current value even if nothing changes.
-	settle bool
+	// requireValidity takes an absent key only if a validity remains, like Lock.
+	requireValidity bool
+	// alwaysAccept lets a majority accept the current value even if nothing changes.
+	alwaysAccept bool
 	// noNextPromise prevents promises for the next ballot, so one round can extend the lock later.
 	noNextPromise bool
 	// fill identifies marks to replace with the value once a majority of its holders accepted it.
@@ -81,7 +81,7 @@ const removalTTL = 3 * time.Second
 // ErrContended nothing changed. After the last two the change may or may not take effect, possibly
 // later, at most once.
 func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
-	leave, err := r.queues.enter(ctx, c.Key)
+	release, err := r.queues.acquire(ctx, c.Key)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -91,14 +91,14 @@ func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 	u := &update{Register: r, Change: c}
 	defer func() {
 		if u.contended && r.opts.ContentionPause > 0 {
-			r.masters.After(r.opts.ContentionPause, leave)
+			r.masters.After(r.opts.ContentionPause, release)
 		} else {
-			leave()
+			release()
 		}
 	}()
 	out, err := u.perform(ctx)
 	if err != nil && c.OnRemovalDue != nil {
-		for _, s := range u.sent {
+		for _, s := range u.sentChanges {
 			c.OnRemovalDue(string(s.attempt)+string(s.change), u.mayArrive)
 		}
 	}
@@ -108,17 +108,17 @@ func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 type update struct {
 	*Register
 	Change
-	// sent holds the ballots of this change that some master may have accepted.
-	sent []sentChange
+	// sentChanges holds the ballots of this change that some master may have accepted.
+	sentChanges []sentChange
 	// highestRound is the highest round seen. ahead grows with failures, because other proxies have
 	// started new rounds by the time that the next ballot arrives.
-	highestRound, ahead uint64
+	highestRound, roundMargin uint64
 	// contended is set once another ballot overtook this change.
 	contended bool
 	// lastSent is when the last accept was sent.
 	lastSent time.Time
-	// late is the duration of the last round if it was too long to continue, or zero.
-	late time.Duration
+	// lateAfter is the duration of the last round if it was too long to continue, or zero.
+	lateAfter time.Duration
 }
 
 // mayArrive reports whether a sent accept may still take effect, by the masters' clocks.
@@ -137,7 +137,7 @@ type sentChange struct {
 }
 
 func (u *update) perform(ctx context.Context) (Outcome, error) {
-	until := u.masters.Now().Add(u.opts.Patience)
+	patienceEnds := u.masters.Now().Add(u.opts.Patience)
 	if p := u.promises.take(u.Key, u.masters.Now()); p != nil {
 		out, err := u.usePromise(ctx, p)
 		if !errors.As(err, new(*splitError)) {
@@ -145,16 +145,16 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 		}
 	}
 	for failures, tries := 1, 1; ; failures, tries = failures+1, tries+1 {
-		u.late = 0
+		u.lateAfter = 0
 		out, err := u.runBallot(ctx)
 		if !errors.As(err, new(*splitError)) {
 			return out, err
 		}
-		u.contended, u.ahead = true, min(2*u.ahead+4, 128)
-		if u.masters.Now().After(until) && (u.late > 0 || tries >= u.opts.Tries) {
+		u.contended, u.roundMargin = true, min(2*u.roundMargin+4, 128)
+		if u.masters.Now().After(patienceEnds) && (u.lateAfter > 0 || tries >= u.opts.MinTries) {
 			return Outcome{}, u.giveUpError()
 		}
-		if len(u.sent) > 0 {
+		if len(u.sentChanges) > 0 {
 			failures = 0 // find out soon whether the sent change was made
 		}
 		if err := u.masters.Pause(ctx, failures); err != nil {
@@ -166,9 +166,9 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 // giveUpError returns the error of a change that was overtaken, or whose rounds took too long.
 func (u *update) giveUpError() error {
 	switch {
-	case u.late > 0:
-		return &NoQuorum{Late: u.late, Overtaken: len(u.sent) > 0}
-	case len(u.sent) > 0:
+	case u.lateAfter > 0:
+		return &NoQuorum{Late: u.lateAfter, Overtaken: len(u.sentChanges) > 0}
+	case len(u.sentChanges) > 0:
 		return &NoQuorum{Unclear: true, Overtaken: true}
 	}
 	return ErrContended

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-func (b *fakeMasters) value() string {
+func (b *fakeMasters) readValue() string {
 	b.Helper()
 	looks, err := b.proxy().Read(b.Context(), []string{"k"})
 	if err != nil {
@@ -29,58 +29,58 @@ func TestUpdate(t *testing.T) {
 		rounds  string
 	}{
 		{"of nothing", func(*fakeMasters) {}, "granted", "+ + + + +", "prepare take"},
-		{"of a lock", func(b *fakeMasters) { b.lock(b.proxy(), "me") }, "granted", "me+* me+* me+* me+* me+*",
+		{"of a lock", func(b *fakeMasters) { b.mustLock(b.proxy(), "me") }, "granted", "me+* me+* me+* me+* me+*",
 			"prepare accept"},
-		{"of a leftover", func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1) }, "granted", "x* x* + + +",
+		{"of a leftover", func(b *fakeMasters) { b.putPlain("x", "a", time.Minute, 0, 1) }, "granted", "x* x* + + +",
 			"prepare take"},
-		{"two are away", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(refused, 3, 4) }, "granted",
+		{"two are away", func(b *fakeMasters) { b.mustLock(b.proxy(), "me"); b.setFault(requestFailed, 3, 4) }, "granted",
 			"me+* me+* me+* me me", "prepare accept"},
-		{"three are away", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(refused, 2, 3, 4) }, "no quorum",
+		{"three are away", func(b *fakeMasters) { b.mustLock(b.proxy(), "me"); b.setFault(requestFailed, 2, 3, 4) }, "no quorum",
 			"me* me* me me me", "prepare"},
-		{"three do not count", func(b *fakeMasters) { b.lock(b.proxy(), "me"); b.setFate(uncounted, 2, 3, 4) },
+		{"three do not count", func(b *fakeMasters) { b.mustLock(b.proxy(), "me"); b.setFault(voteUncounted, 2, 3, 4) },
 			"no quorum", "me* me* me* me* me*", "prepare"},
-		{"of what is foreign", func(b *fakeMasters) { b.foreign("x", 0, 1, 2) }, "foreign", "[x] [x] [x] . .", "prepare"},
-		{"beside what is foreign", func(b *fakeMasters) { b.foreign("x", 0, 1) }, "granted", "[x] [x] + + +",
+		{"of what is foreign", func(b *fakeMasters) { b.putForeign("x", 0, 1, 2) }, "foreign", "[x] [x] [x] . .", "prepare"},
+		{"beside what is foreign", func(b *fakeMasters) { b.putForeign("x", 0, 1) }, "granted", "[x] [x] + + +",
 			"prepare take"},
 		{"of a lock that is foreign at two", func(b *fakeMasters) {
-			b.plain("me", "a", time.Minute, 0, 1, 2)
-			b.foreign("x", 3, 4)
+			b.putPlain("me", "a", time.Minute, 0, 1, 2)
+			b.putForeign("x", 3, 4)
 		}, "granted", "me+* me+* me+* [x] [x]", "prepare accept"},
-		{"of what blocks", func(b *fakeMasters) { b.blocking("a", 0, 1, 2) }, "no quorum", "b b b . .", "prepare"},
+		{"of what blocks", func(b *fakeMasters) { b.putBlocking("a", 0, 1, 2) }, "no quorum", "b b b . .", "prepare"},
 	} {
 		b := newFakeMasters(t, 5)
 		test.prepare(b)
-		_, err := b.proxy().Update(t.Context(), appending("+"))
+		_, err := b.proxy().Update(t.Context(), appendChange("+"))
 		if outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
-		if got := b.holds("k"); got != test.holds {
+		if got := b.cells("k"); got != test.holds {
 			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
 		}
 		b.wantRounds(test.rounds)
 	}
 }
 
-// TestUpdateIsMadeOnce checks that a change is made once, whatever the fate of its first accepts.
+// TestUpdateIsMadeOnce checks that a change is made once, however its first accepts fail.
 func TestUpdateIsMadeOnce(t *testing.T) {
-	names := map[fate]string{lost: "lost", unsent: "not sent", slow: "slow", late: "late", refused: "refused"}
-	for what, name := range names {
+	names := map[fault]string{replyLost: "lost", requestLost: "not sent", requestLate: "slow", replyLate: "late", requestFailed: "refused"}
+	for injected, name := range names {
 		for from := range 4 {
 			b := newFakeMasters(t, 3)
-			b.lock(b.proxy(), "me")
+			b.mustLock(b.proxy(), "me")
 			accepts := 0
-			b.fate = func(m int, op cell.Op) fate {
+			b.faultOf = func(m int, op cell.Op) fault {
 				if kindOf(op) == "accept" {
 					if accepts++; accepts <= 3 && m >= from {
-						return what
+						return injected
 					}
 				}
-				return done
+				return noFault
 			}
-			out, err := b.proxy().Update(t.Context(), appending("+"))
+			out, err := b.proxy().Update(t.Context(), appendChange("+"))
 			b.deliverPending()
-			b.fate = nil
-			if got := b.value(); err != nil || got != "me+" {
+			b.faultOf = nil
+			if got := b.readValue(); err != nil || got != "me+" {
 				t.Errorf("%s from master %d on: %q, %v", name, from, got, err)
 			}
 			if err == nil && out.Decision.Do != Put {
@@ -94,17 +94,17 @@ func TestUpdateIsMadeOnce(t *testing.T) {
 func TestUpdateGrants(t *testing.T) {
 	for _, lostFirst := range []bool{false, true} {
 		b := newFakeMasters(t, 3)
-		b.lock(b.proxy(), "me")
-		b.takes = 10 * time.Millisecond
+		b.mustLock(b.proxy(), "me")
+		b.roundTime = 10 * time.Millisecond
 		if lostFirst {
-			b.setFateOf("accept", unsent, 1, 2)
-			b.pausing = func() { b.fate = nil }
+			b.setFaultOn("accept", requestLost, 1, 2)
+			b.onPause = func() { b.faultOf = nil }
 		}
-		begun := b.now
-		out, err := b.proxy().Update(t.Context(), put("you"))
+		start := b.now
+		out, err := b.proxy().Update(t.Context(), putChange("you"))
 		b.noError(err)
-		if later := out.Since.Sub(begun); later < 0 || later > b.takes { // at most until the first accept
-			t.Errorf("it began %v later", later)
+		if delay := out.Since.Sub(start); delay < 0 || delay > b.roundTime { // at most until the first accept
+			t.Errorf("it began %v later", delay)
 		}
 		if want := 10*time.Second - b.now.Sub(out.Since) - 102*time.Millisecond; out.Validity != want {
 			t.Errorf("valid for %v, want %v", out.Validity, want)
@@ -112,9 +112,9 @@ func TestUpdateGrants(t *testing.T) {
 	}
 }
 
-// TestUpdateLineage checks whether a change on one master is among the changes of the current
-// value.
-func TestUpdateLineage(t *testing.T) {
+// TestUpdateFindsSentChange checks whether a change on one master is among the changes of the
+// current value.
+func TestUpdateFindsSentChange(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		unseen bool // other proxies do not reach the master that accepted
@@ -133,22 +133,22 @@ func TestUpdateLineage(t *testing.T) {
 			strings.Repeat("x", 2*cell.MaxChanges), 1},
 	} {
 		b := newFakeMasters(t, 3)
-		b.lock(b.proxy(), "me")
+		b.mustLock(b.proxy(), "me")
 		other := b.proxy()
-		b.setFateOf("accept", unsent, 1, 2)
-		b.pausing = func() { // one master has accepted the change
-			b.pausing, b.fate = nil, nil
+		b.setFaultOn("accept", requestLost, 1, 2)
+		b.onPause = func() { // one master has accepted the change
+			b.onPause, b.faultOf = nil, nil
 			if test.unseen {
-				b.setFate(refused, 0)
+				b.setFault(requestFailed, 0)
 			}
 			for range test.others {
-				_, err := other.Update(t.Context(), appending("x"))
+				_, err := other.Update(t.Context(), appendChange("x"))
 				b.noError(err)
 			}
-			b.fate = nil
+			b.faultOf = nil
 		}
 		runs := 0
-		change := appending("+")
+		change := appendChange("+")
 		run := change.Run
 		change.Run = func(l Look) (Decision, error) {
 			runs++
@@ -160,7 +160,7 @@ func TestUpdateLineage(t *testing.T) {
 		if outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
-		if got := b.value(); got != test.value {
+		if got := b.readValue(); got != test.value {
 			t.Errorf("%s: %s, want %s", test.name, got, test.value)
 		}
 		if err == nil && (out.Decision.Note != test.runs || runs != test.runs) {
@@ -171,21 +171,21 @@ func TestUpdateLineage(t *testing.T) {
 
 // TestUpdateOfExpiredKey checks that the effect of a change on one master is unknown after expiry.
 func TestUpdateOfExpiredKey(t *testing.T) {
-	for _, again := range []bool{false, true} {
+	for _, takenAgain := range []bool{false, true} {
 		b := newFakeMasters(t, 3)
-		b.lock(b.proxy(), "me")
-		b.setFateOf("accept", unsent, 1, 2)
-		b.pausing = func() {
-			b.pausing, b.fate = nil, nil
+		b.mustLock(b.proxy(), "me")
+		b.setFaultOn("accept", requestLost, 1, 2)
+		b.onPause = func() {
+			b.onPause, b.faultOf = nil, nil
 			for _, s := range b.stores {
 				s.Delete("k")
 			}
-			if again {
-				b.lock(b.proxy(), "me")
+			if takenAgain {
+				b.mustLock(b.proxy(), "me")
 			}
 		}
-		if _, err := b.proxy().Update(t.Context(), appending("+")); outcome(err) != "unclear" {
-			t.Errorf("taken again %v: %v", again, err)
+		if _, err := b.proxy().Update(t.Context(), appendChange("+")); outcome(err) != "unclear" {
+			t.Errorf("taken again %v: %v", takenAgain, err)
 		}
 	}
 }
@@ -193,22 +193,22 @@ func TestUpdateOfExpiredKey(t *testing.T) {
 // TestUpdateAfterAnotherIncarnation checks that a promise for an expired lock does not prevent
 // changes of the next lock, even if masters are away.
 func TestUpdateAfterAnotherIncarnation(t *testing.T) {
-	for _, away := range []fate{done, refused} {
+	for _, injected := range []fault{noFault, requestFailed} {
 		b := newFakeMasters(t, 5)
-		b.setFate(away, 3, 4)
+		b.setFault(injected, 3, 4)
 		r := b.proxy()
-		b.lock(r, "me")
-		if _, err := r.Update(t.Context(), put("you")); err != nil {
+		b.mustLock(r, "me")
+		if _, err := r.Update(t.Context(), putChange("you")); err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range b.stores {
 			s.Delete("k") // its lease expires
 		}
-		b.lock(b.proxy(), "they")
-		if _, err := r.Update(t.Context(), appending("+")); err != nil {
+		b.mustLock(b.proxy(), "they")
+		if _, err := r.Update(t.Context(), appendChange("+")); err != nil {
 			t.Error(err)
 		}
-		if got := b.value(); got != "they+" {
+		if got := b.readValue(); got != "they+" {
 			t.Errorf("%q, want they+", got)
 		}
 	}
@@ -218,23 +218,23 @@ func TestUpdateAfterAnotherIncarnation(t *testing.T) {
 // made.
 func TestUpdateContended(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.lock(b.proxy(), "me")
+	b.mustLock(b.proxy(), "me")
 	other := b.proxy()
-	b.fate = func(m int, op cell.Op) fate {
+	b.faultOf = func(m int, op cell.Op) fault {
 		if accept, ok := op.(cell.Accept); ok && accept.Value.Text != "you" {
-			b.fate = nil
-			_, err := other.Update(t.Context(), put("you"))
+			b.faultOf = nil
+			_, err := other.Update(t.Context(), putChange("you"))
 			b.noError(err)
-			b.fate = func(int, cell.Op) fate { return done }
+			b.faultOf = func(int, cell.Op) fault { return noFault }
 		}
-		return done
+		return noFault
 	}
-	rival := b.fate
-	b.pausing = func() { b.fate = rival }
-	if _, err := b.proxy().Update(t.Context(), appending("+")); outcome(err) != "contended" {
+	rival := b.faultOf
+	b.onPause = func() { b.faultOf = rival }
+	if _, err := b.proxy().Update(t.Context(), appendChange("+")); outcome(err) != "contended" {
 		t.Error(err)
 	}
-	if got := b.value(); got != "you" {
+	if got := b.readValue(); got != "you" {
 		t.Error(got)
 	}
 }
@@ -252,12 +252,12 @@ func TestKeptPromise(t *testing.T) {
 		{"within the limit", func(b *fakeMasters) { b.advance(Limit) }, "me++", "accept"},
 		{"after the limit", func(b *fakeMasters) { b.advance(Limit + 1) }, "me++", "prepare accept"},
 		{"another changed it", func(b *fakeMasters) {
-			_, err := b.proxy().Update(b.Context(), appending("x"))
+			_, err := b.proxy().Update(b.Context(), appendChange("x"))
 			b.noError(err)
 		}, "me+x+", "accept prepare accept"},
 		{"another looked at it", func(b *fakeMasters) {
 			_, err := b.proxy().Update(b.Context(),
-				look(nil))
+				readChange(nil))
 			b.noError(err)
 		}, "me++", "accept prepare accept"},
 		{"it ended", func(b *fakeMasters) {
@@ -265,19 +265,19 @@ func TestKeptPromise(t *testing.T) {
 				s.Delete("k")
 			}
 		}, "+", "accept prepare take"},
-		{"a master is away", func(b *fakeMasters) { b.setFate(refused, 0) }, "me++", "accept"},
+		{"a master is away", func(b *fakeMasters) { b.setFault(requestFailed, 0) }, "me++", "accept"},
 		{"two masters restarted empty", func(b *fakeMasters) { b.stores[0].Delete("k"); b.stores[1].Delete("k") }, "+",
 			"accept prepare take"},
 	} {
 		b := newFakeMasters(t, 3)
 		r := b.proxy()
-		b.lock(r, "me")
-		_, err := r.Update(t.Context(), appending("+"))
+		b.mustLock(r, "me")
+		_, err := r.Update(t.Context(), appendChange("+"))
 		b.noError(err)
 		test.meantime(b)
 		b.rounds = nil
-		_, err = r.Update(t.Context(), appending("+"))
-		b.fate = nil
+		_, err = r.Update(t.Context(), appendChange("+"))
+		b.faultOf = nil
 		if test.name == "two masters restarted empty" {
 			if outcome(err) != "granted" && outcome(err) != "unclear" {
 				t.Errorf("%s: %v", test.name, err)
@@ -288,7 +288,7 @@ func TestKeptPromise(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 		b.wantRounds(test.rounds)
-		if got := b.value(); got != test.value {
+		if got := b.readValue(); got != test.value {
 			t.Errorf("%s: %s, want %s", test.name, got, test.value)
 		}
 	}
@@ -298,10 +298,10 @@ func TestKeptPromise(t *testing.T) {
 func TestPromiseNotUsed(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	b.lock(r, "me")
+	b.mustLock(r, "me")
 	run := func(f func(Look) (Decision, error)) Outcome {
 		t.Helper()
-		_, err := r.Update(t.Context(), appending("+"))
+		_, err := r.Update(t.Context(), appendChange("+"))
 		b.noError(err)
 		b.rounds = nil
 		out, err := r.Update(t.Context(), Change{Key: "k", Run: f})
@@ -318,7 +318,7 @@ func TestPromiseNotUsed(t *testing.T) {
 	if out.Decision.Value != "10s" {
 		t.Errorf("%v stands", out.Decision)
 	}
-	if got := b.value(); got != "10s" {
+	if got := b.readValue(); got != "10s" {
 		t.Error(got)
 	}
 	run(func(Look) (Decision, error) { return Decision{}, nil })
@@ -335,9 +335,9 @@ func TestNoPromises(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	r.opts.Keep = false
-	b.lock(r, "me")
+	b.mustLock(r, "me")
 	for range 2 {
-		_, err := r.Update(t.Context(), appending("+"))
+		_, err := r.Update(t.Context(), appendChange("+"))
 		b.noError(err)
 		b.wantRounds("prepare accept")
 	}
@@ -348,7 +348,7 @@ func TestExpiredPromisesAreForgotten(t *testing.T) {
 	b := newFakeMasters(t, 1)
 	r := b.proxy()
 	for i := range 5000 {
-		change := put("x")
+		change := putChange("x")
 		change.Key = fmt.Sprint(i)
 		_, err := r.Lock(t.Context(), []string{change.Key}, Terms{Tokens: []string{"me"}, TTL: time.Second})
 		b.noError(err)
@@ -365,70 +365,70 @@ func TestExpiredPromisesAreForgotten(t *testing.T) {
 // master may have forgotten its promise.
 func TestAcceptHasADeadline(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.lock(b.proxy(), "me")
+	b.mustLock(b.proxy(), "me")
 	r := b.proxy()
-	b.setFateOf("accept", slow, 0)
-	_, err := r.Update(t.Context(), put("you"))
+	b.setFaultOn("accept", requestLate, 0)
+	_, err := r.Update(t.Context(), putChange("you"))
 	b.noError(err)
-	b.fate = nil
-	b.wantHolds("me* you* you*")
+	b.faultOf = nil
+	b.wantCells("me* you* you*")
 	b.setClock(b.now.Add(Limit + time.Millisecond))
 	b.deliverPending()
-	b.wantHolds("me* you* you*")
+	b.wantCells("me* you* you*")
 }
 
 // TestNoAcceptAfterTheLimit checks that a promise at the time limit gets no accept: a deadline in
 // the same millisecond would not have passed on the master.
 func TestNoAcceptAfterTheLimit(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.lock(b.proxy(), "me")
-	b.setFateOf("prepare", slow, 0)
-	_, err := b.proxy().Update(t.Context(), put("you"))
+	b.mustLock(b.proxy(), "me")
+	b.setFaultOn("prepare", requestLate, 0)
+	_, err := b.proxy().Update(t.Context(), putChange("you"))
 	b.noError(err)
-	b.fate = nil
+	b.faultOf = nil
 	b.setClock(b.now.Add(Limit))
 	b.deliverPending()
-	b.wantHolds("me* you* you*")
+	b.wantCells("me* you* you*")
 
-	b.rounds, b.takes = nil, Limit
-	var none *NoQuorum
-	_, err = b.proxy().Update(t.Context(), put("them"))
-	if !errors.As(err, &none) || none.Late < Limit || none.Overtaken {
+	b.rounds, b.roundTime = nil, Limit
+	var noQuorum *NoQuorum
+	_, err = b.proxy().Update(t.Context(), putChange("them"))
+	if !errors.As(err, &noQuorum) || noQuorum.Late < Limit || noQuorum.Overtaken {
 		t.Errorf("of which each round takes too long: %v", err)
 	}
-	b.wantHolds("me* you* you*")
+	b.wantCells("me* you* you*")
 	b.wantRounds("prepare prepare")
 }
 
 // TestLatePromise checks that a master that promises late also accepts.
 func TestLatePromise(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.lock(b.proxy(), "me")
-	b.setFateOf("prepare", late, 0)
-	_, err := b.proxy().Update(t.Context(), put("you"))
+	b.mustLock(b.proxy(), "me")
+	b.setFaultOn("prepare", replyLate, 0)
+	_, err := b.proxy().Update(t.Context(), putChange("you"))
 	b.noError(err)
-	b.wantHolds("me* you* you*")
-	b.fate = nil
+	b.wantCells("me* you* you*")
+	b.faultOf = nil
 	b.deliverPending()
-	b.wantHolds("you* you* you*")
+	b.wantCells("you* you* you*")
 }
 
 // TestRepair checks that holders that differ agree soon after the last command.
 func TestRepair(t *testing.T) {
 	for name, during := range map[string]func(*fakeMasters){
-		"an accept was lost":      func(b *fakeMasters) { b.setFateOf("accept", unsent, 0) },
-		"a promise was lost":      func(b *fakeMasters) { b.setFateOf("prepare", unsent, 0) },
-		"a master was away":       func(b *fakeMasters) { b.setFate(refused, 0) },
-		"an accept did not count": func(b *fakeMasters) { b.setFateOf("accept", uncounted, 0) },
+		"an accept was lost":      func(b *fakeMasters) { b.setFaultOn("accept", requestLost, 0) },
+		"a promise was lost":      func(b *fakeMasters) { b.setFaultOn("prepare", requestLost, 0) },
+		"a master was away":       func(b *fakeMasters) { b.setFault(requestFailed, 0) },
+		"an accept did not count": func(b *fakeMasters) { b.setFaultOn("accept", voteUncounted, 0) },
 	} {
 		b := newFakeMasters(t, 3)
-		b.lock(b.proxy(), "me")
+		b.mustLock(b.proxy(), "me")
 		during(b)
-		_, err := b.proxy().Update(t.Context(), put("you"))
+		_, err := b.proxy().Update(t.Context(), putChange("you"))
 		b.noError(err)
-		b.fate = nil
+		b.faultOf = nil
 		b.advance(2 * time.Second)
-		if got := b.holds("k"); got != "you* you* you*" {
+		if got := b.cells("k"); got != "you* you* you*" {
 			t.Errorf("%s: %s", name, got)
 		}
 		if len(b.timers) > 0 {
@@ -441,23 +441,23 @@ func TestRepair(t *testing.T) {
 // incarnation a majority and a ballot has chosen a value since.
 func TestChosenValueIsNoLeftover(t *testing.T) {
 	for name, before := range map[string]func(*fakeMasters){
-		"a plain leftover":         func(b *fakeMasters) { b.plain("x", "a", time.Minute, 0, 1) },
-		"one with an older ballot": func(b *fakeMasters) { b.accepted("x", 1, 0, 1) },
+		"a plain leftover":         func(b *fakeMasters) { b.putPlain("x", "a", time.Minute, 0, 1) },
+		"one with an older ballot": func(b *fakeMasters) { b.putAccepted("x", 1, 0, 1) },
 	} {
 		b, late := newFakeMasters(t, 5), []int{2}
 		before(b)
 		b.proxy().repairLater("k")
-		b.setFateOf("remove", slow, 0, 1)
+		b.setFaultOn("remove", requestLate, 0, 1)
 		b.advance(time.Second)
 		if len(b.pending) != 2 {
 			t.Fatalf("%s: %d removals, want 2", name, len(b.pending))
 		}
-		b.plain("x", "a", time.Minute, late...)
-		_, err := b.proxy().Update(t.Context(), put("you"))
+		b.putPlain("x", "a", time.Minute, late...)
+		_, err := b.proxy().Update(t.Context(), putChange("you"))
 		b.noError(err)
 		b.deliverPending()
-		if got := b.value(); got != "you" {
-			t.Errorf("%s: %q is there, and %s", name, got, b.holds("k"))
+		if got := b.readValue(); got != "you" {
+			t.Errorf("%s: %q is there, and %s", name, got, b.cells("k"))
 		}
 	}
 }
@@ -465,55 +465,55 @@ func TestChosenValueIsNoLeftover(t *testing.T) {
 // TestChangedLeftoverStays checks that a leftover that changed between two reads stays.
 func TestChangedLeftoverStays(t *testing.T) {
 	b := newFakeMasters(t, 5)
-	b.plain("x", "a", time.Minute, 0, 1)
+	b.putPlain("x", "a", time.Minute, 0, 1)
 	b.proxy().repairLater("k")
 	b.advance(500 * time.Millisecond)
-	b.accepted("y", 1, 0, 1)
+	b.putAccepted("y", 1, 0, 1)
 	b.advance(time.Second)
-	b.wantHolds("y* y* . . .")
+	b.wantCells("y* y* . . .")
 }
 
 // TestRepairAfterRead checks that a proxy repairs a key after it read cells that differ.
 func TestRepairAfterRead(t *testing.T) {
 	b := newFakeMasters(t, 5)
-	b.lock(b.proxy(), "me")
-	b.setFateOf("accept", unsent, 3, 4)
-	_, err := b.proxy().Update(t.Context(), put("you"))
+	b.mustLock(b.proxy(), "me")
+	b.setFaultOn("accept", requestLost, 3, 4)
+	_, err := b.proxy().Update(t.Context(), putChange("you"))
 	b.noError(err)
-	b.fate, b.timers = nil, nil // the first proxy is gone
-	if got := b.value(); got != "you" {
+	b.faultOf, b.timers = nil, nil // the first proxy is gone
+	if got := b.readValue(); got != "you" {
 		t.Error(got)
 	}
 	b.advance(2 * time.Second)
-	b.wantHolds("you* you* you* you* you*")
+	b.wantCells("you* you* you* you* you*")
 }
 
 // TestLockAfterARemoval checks that clients can take a key although its removal has not expired.
 func TestLockAfterARemoval(t *testing.T) {
-	for _, through := range []string{"the same", "another"} {
+	for _, proxyOf := range []string{"the same", "another"} {
 		b := newFakeMasters(t, 3)
-		b.lock(b.proxy(), "me")
+		b.mustLock(b.proxy(), "me")
 		r := b.proxy()
 		b.noError(r.Unlock(t.Context(), "k", "me", nil))
-		b.wantHolds("-* -* -*")
-		if through == "another" {
+		b.wantCells("-* -* -*")
+		if proxyOf == "another" {
 			r = b.proxy()
 		}
-		b.takes = time.Millisecond
-		begun := b.now
+		b.roundTime = time.Millisecond
+		start := b.now
 		got, err := r.Lock(t.Context(), []string{"k"}, terms("you"))
 		b.noError(err)
-		if waited := b.now.Sub(begun); waited > 100*time.Millisecond {
-			t.Errorf("through %s proxy: it took %v", through, waited)
+		if waited := b.now.Sub(start); waited > 100*time.Millisecond {
+			t.Errorf("through %s proxy: it took %v", proxyOf, waited)
 		}
-		if got.Validity < 9*time.Second || got.Since.Before(begun) {
-			t.Errorf("through %s proxy: %+v", through, got)
+		if got.Validity < 9*time.Second || got.Since.Before(start) {
+			t.Errorf("through %s proxy: %+v", proxyOf, got)
 		}
 		if _, err := b.proxy().Lock(t.Context(), []string{"k"}, terms("they")); outcome(err) != "held" {
 			t.Error(err)
 		}
 		b.noError(r.Unlock(t.Context(), "k", "you", nil))
-		if got := b.value(); got != "" {
+		if got := b.readValue(); got != "" {
 			t.Errorf("released, and it is %q", got)
 		}
 	}
@@ -523,19 +523,19 @@ func TestLockAfterARemoval(t *testing.T) {
 // unless it is to stay.
 func TestOwedVersions(t *testing.T) {
 	removed := func(b *fakeMasters) {
-		b.lock(b.proxy(), "me")
+		b.mustLock(b.proxy(), "me")
 		b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil))
 	}
-	answers := func(kind string) func(*fakeMasters) {
+	failOn := func(kind string) func(*fakeMasters) {
 		return func(b *fakeMasters) {
-			b.fate = func(m int, op cell.Op) fate {
+			b.faultOf = func(m int, op cell.Op) fault {
 				switch {
 				case kindOf(op) != kind:
-					return done
+					return noFault
 				case m == 0:
-					return lost
+					return replyLost
 				default:
-					return unsent
+					return requestLost
 				}
 			}
 		}
@@ -547,35 +547,35 @@ func TestOwedVersions(t *testing.T) {
 		then   func(*fakeMasters)
 		want   string
 	}{
-		{"a take", false, func(*fakeMasters) {}, answers("take"), ". . ."},
-		{"a take that stays", true, func(*fakeMasters) {}, answers("take"), "t . ."},
-		{"after a removal", false, removed, answers("accept"), "t* -* -*"},
+		{"a take", false, func(*fakeMasters) {}, failOn("take"), ". . ."},
+		{"a take that stays", true, func(*fakeMasters) {}, failOn("take"), "t . ."},
+		{"after a removal", false, removed, failOn("accept"), "t* -* -*"},
 		{"after a removal, one after another", false, removed, func(b *fakeMasters) {
 			ballots := map[cell.Ballot]int{}
-			b.fate = func(m int, op cell.Op) fate {
+			b.faultOf = func(m int, op cell.Op) fault {
 				switch op := op.(type) {
 				case cell.Accept:
 					if _, known := ballots[op.Ballot]; !known {
 						ballots[op.Ballot] = len(ballots)
 					}
 					if m != ballots[op.Ballot] {
-						return unsent
+						return requestLost
 					}
-					return lost
+					return replyLost
 				case cell.Prepare:
 					if m < len(ballots) || len(ballots) > 1 {
-						return unsent
+						return requestLost
 					}
 				}
-				return done
+				return noFault
 			}
 		}, "t* t* -*"},
 		{"after a removal, too late", false, removed, func(b *fakeMasters) {
-			b.fate = func(_ int, op cell.Op) fate {
+			b.faultOf = func(_ int, op cell.Op) fault {
 				if a, ok := op.(cell.Accept); ok && a.Value.Present {
 					b.setClock(b.now.Add(time.Second / 4))
 				}
-				return done
+				return noFault
 			}
 		}, "t* t* -*"},
 	} {
@@ -584,16 +584,16 @@ func TestOwedVersions(t *testing.T) {
 			c.before(b)
 			r := b.proxy()
 			c.then(b)
-			owed := map[string]bool{}
-			owe := func(v string, _ func() bool) { owed[v] = true }
-			wanted := Terms{Tokens: []string{"t"}, TTL: time.Minute, KeepOnNoQuorum: c.stays, OnRemovalDue: owe}
-			_, err := r.Lock(t.Context(), []string{"k"}, wanted)
+			dueVersions := map[string]bool{}
+			onRemovalDue := func(v string, _ func() bool) { dueVersions[v] = true }
+			request := Terms{Tokens: []string{"t"}, TTL: time.Minute, KeepOnNoQuorum: c.stays, OnRemovalDue: onRemovalDue}
+			_, err := r.Lock(t.Context(), []string{"k"}, request)
 			if !errors.As(err, new(*NoQuorum)) {
 				t.Fatal(err)
 			}
-			b.wantHolds(c.want)
+			b.wantCells(c.want)
 			for i, s := range b.stores {
-				if f := s.Look("k"); f.Value.Present && owed[version(f.Incarnation(), f.Value)] == c.stays {
+				if f := s.Look("k"); f.Value.Present && dueVersions[version(f.Incarnation(), f.Value)] == c.stays {
 					t.Errorf("master %d holds a version, owed its removal: %v", i, !c.stays)
 				}
 			}
@@ -606,25 +606,25 @@ func TestOwedVersions(t *testing.T) {
 // its proxy withdraws the lock. The rival's lock stays.
 func TestLateLockAfterARemoval(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.lock(b.proxy(), "me")
+	b.mustLock(b.proxy(), "me")
 	slow, other := b.proxy(), b.proxy()
 	b.noError(other.Unlock(t.Context(), "k", "me", nil))
-	b.setFateOf("accept", unsent, 1, 2)
-	b.pausing = func() {
-		if b.holds("k") != "late* -* -*" {
+	b.setFaultOn("accept", requestLost, 1, 2)
+	b.onPause = func() {
+		if b.cells("k") != "late* -* -*" {
 			return
 		}
-		b.fate, b.pausing = nil, nil
+		b.faultOf, b.onPause = nil, nil
 		b.noError(other.Unlock(t.Context(), "k", "late", nil))
-		b.lock(other, "rival")
+		b.mustLock(other, "rival")
 		b.setClock(b.now.Add(2 * Limit))
 	}
-	_, err := slow.Lock(t.Context(), []string{"k"}, b.withOwed(slow, terms("late")))
+	_, err := slow.Lock(t.Context(), []string{"k"}, b.withRemoval(slow, terms("late")))
 	if !errors.As(err, new(*NoQuorum)) {
 		t.Errorf("the late lock: %v", err)
 	}
 	b.advance(time.Second)
-	b.wantHolds("rival* rival* rival*")
+	b.wantCells("rival* rival* rival*")
 	b.noError(other.Unlock(t.Context(), "k", "rival", nil))
 }
 
@@ -633,36 +633,36 @@ func TestLockSeveralAfterARemoval(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	r.opts.Patience = 2 * removalTTL
-	b.lock(r, "me")
+	b.mustLock(r, "me")
 	b.noError(b.proxy().Unlock(t.Context(), "k", "me", nil))
-	begun := b.now
+	start := b.now
 	_, err := r.Lock(t.Context(), []string{"k2", "k"}, Terms{Tokens: []string{"a", "b"}, TTL: time.Minute})
 	b.noError(err)
-	if waited := b.now.Sub(begun); waited > removalTTL+100*time.Millisecond {
+	if waited := b.now.Sub(start); waited > removalTTL+100*time.Millisecond {
 		t.Errorf("it took %v", waited)
 	}
-	b.wantHolds("b b b")
+	b.wantCells("b b b")
 }
 
 // TestWithdrawAfterARemoval checks that only the version that a ballot granted is withdrawn.
 func TestWithdrawAfterARemoval(t *testing.T) {
-	for _, again := range []bool{false, true} {
+	for _, takenAgain := range []bool{false, true} {
 		b := newFakeMasters(t, 3)
-		b.lock(b.proxy(), "1")
+		b.mustLock(b.proxy(), "1")
 		r := b.proxy()
 		b.noError(r.Unlock(t.Context(), "k", "1", nil))
 		got, err := r.Lock(t.Context(), []string{"k"}, terms("1"))
 		b.noError(err)
 		want := ""
-		if again { // the lock was released, and another client has it now
+		if takenAgain { // the lock was released, and another client has it now
 			b.noError(b.proxy().Unlock(t.Context(), "k", "1", nil))
 			_, err := b.proxy().Lock(t.Context(), []string{"k"}, terms("1"))
 			b.noError(err)
 			want = "1"
 		}
 		b.removeVersion(r, "1", got.Version)
-		if got := b.value(); got != want {
-			t.Errorf("taken by another %v: %q, want %q", again, got, want)
+		if got := b.readValue(); got != want {
+			t.Errorf("taken by another %v: %q, want %q", takenAgain, got, want)
 		}
 	}
 }
@@ -671,9 +671,9 @@ func TestWithdrawAfterARemoval(t *testing.T) {
 // a value that it has just put, whose expiry it does not know.
 func TestUpdateOnAPromiseKeepsTheTime(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.lock(b.proxy(), "me")
+	b.mustLock(b.proxy(), "me")
 	r := b.proxy()
-	_, err := r.Update(t.Context(), put("you"))
+	_, err := r.Update(t.Context(), putChange("you"))
 	b.noError(err)
 	left := b.stores[0].Look("k").Left
 	b.rounds = nil
@@ -692,30 +692,30 @@ func TestUpdateOnAPromiseKeepsTheTime(t *testing.T) {
 // TestUpdateKeepsTheTime checks that the remaining time is kept, and grows on no master.
 func TestUpdateKeepsTheTime(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.lock(b.proxy(), "me")
-	b.takes = 5 * time.Millisecond
+	b.mustLock(b.proxy(), "me")
+	b.roundTime = 5 * time.Millisecond
 	keep := Change{Key: "k", Run: func(l Look) (Decision, error) {
 		return Decision{Do: Put, Value: l.Value + "+", KeepTTL: true}, nil
 	}}
 	ends := b.stores[0].Now + b.stores[0].Look("k").Left
 	for i := range 5 {
 		if i == 2 {
-			b.setFateOf("accept", unsent, 0) // the next change does not find this one there
+			b.setFaultOn("accept", requestLost, 0) // the next change does not find this one there
 		}
 		_, err := b.proxy().Update(t.Context(), keep)
 		b.noError(err)
-		b.fate = nil
+		b.faultOf = nil
 		for m, s := range b.stores {
 			if now := s.Now + s.Look("k").Left; now > ends {
 				t.Errorf("change %d: master %d keeps it for %v longer", i, m, now-ends)
 			}
 		}
 	}
-	if got := b.value(); got != "me+++++" {
+	if got := b.readValue(); got != "me+++++" {
 		t.Error(got)
 	}
 	b.advance(10 * time.Second)
-	b.wantHolds(". . .")
+	b.wantCells(". . .")
 }
 
 // TestUpdateShiftsTheTime checks that the expiry of a cell with several keys shifts equally on each
@@ -724,24 +724,24 @@ func TestUpdateKeepsTheTime(t *testing.T) {
 func TestUpdateShiftsTheTime(t *testing.T) {
 	for name, happens := range map[string]func(b *fakeMasters, i int){
 		"nothing":            func(*fakeMasters, int) {},
-		"misses the change":  func(b *fakeMasters, i int) { b.setFateOf("accept", unsent, i%3) },
-		"answers late":       func(b *fakeMasters, i int) { b.setFateOf("prepare", late, i%3) },
-		"answers late again": func(b *fakeMasters, _ int) { b.setFateOf("prepare", late, 1) },
+		"misses the change":  func(b *fakeMasters, i int) { b.setFaultOn("accept", requestLost, i%3) },
+		"answers late":       func(b *fakeMasters, i int) { b.setFaultOn("prepare", replyLate, i%3) },
+		"answers late again": func(b *fakeMasters, _ int) { b.setFaultOn("prepare", replyLate, 1) },
 	} {
 		b := newFakeMasters(t, 3)
-		b.lock(b.proxy(), "me")
-		b.takes = 5 * time.Millisecond
+		b.mustLock(b.proxy(), "me")
+		b.roundTime = 5 * time.Millisecond
 		first := b.stores[0].Now + b.stores[0].Look("k").Left
 		for i := range 12 {
 			r := b.proxy()
-			r.opts.HoldsSeveralKeys = func(string) bool { return true }
+			r.opts.IsKeygroup = func(string) bool { return true }
 			shift := []time.Duration{time.Hour, 0, -50 * time.Minute}[i%3]
 			happens(b, i)
 			_, err := r.Update(t.Context(), Change{Key: "k", Run: func(l Look) (Decision, error) {
 				return Decision{Do: Put, Value: l.Value + "+", KeepTTL: true, Shift: shift, Shared: true}, nil
 			}})
 			b.noError(err)
-			b.fate = nil
+			b.faultOf = nil
 			b.deliverPending()
 			first += shift
 			b.checkEnds(name, i, first)
@@ -758,26 +758,26 @@ func TestUpdateShiftsTheTime(t *testing.T) {
 func TestUpdateNotBeforeTheFirst(t *testing.T) {
 	for _, kind := range []string{"accept", "prepare"} {
 		b := newFakeMasters(t, 3)
-		b.lock(b.proxy(), "me")
-		b.takes = 5 * time.Millisecond
+		b.mustLock(b.proxy(), "me")
+		b.roundTime = 5 * time.Millisecond
 		left := b.stores[0].Look("k").Left
 		first := b.stores[0].Now + left + time.Hour
 		r := b.proxy()
-		r.opts.HoldsSeveralKeys = func(string) bool { return true }
+		r.opts.IsKeygroup = func(string) bool { return true }
 		if kind == "accept" {
-			b.setFateOf(kind, unsent, 0)
+			b.setFaultOn(kind, requestLost, 0)
 		} else {
-			b.setFateOf(kind, late, 0)
+			b.setFaultOn(kind, replyLate, 0)
 			b.stores[0].Put("k", b.stores[0].Look("k").Cell, left-500*time.Millisecond)
 		}
 		_, err := r.Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) {
 			return Decision{Do: Put, Value: "you", KeepTTL: true, Shift: time.Hour, Shared: true}, nil
 		}})
 		b.noError(err)
-		b.fate = nil
+		b.faultOf = nil
 		b.deliverPending()
 		b.advance(time.Second)
-		b.wantHolds("you* you* you*")
+		b.wantCells("you* you* you*")
 		b.checkEnds(kind, 0, first)
 	}
 }
@@ -785,7 +785,7 @@ func TestUpdateNotBeforeTheFirst(t *testing.T) {
 // checkEnds checks that the newest value expires on no master before a moment, nor long after it.
 func (b *fakeMasters) checkEnds(name string, change int, first time.Duration) {
 	b.Helper()
-	newest := b.value()
+	newest := b.readValue()
 	for m, s := range b.stores {
 		found := s.Look("k")
 		if found.Value.Text != newest {
@@ -797,8 +797,8 @@ func (b *fakeMasters) checkEnds(name string, change int, first time.Duration) {
 	}
 }
 
-// TestUpdateKeepsNoEnd checks that KeepTTL of an absent key, or one without expiry, gives none.
-func TestUpdateKeepsNoEnd(t *testing.T) {
+// TestUpdateKeepsNoExpiry checks that KeepTTL of an absent key, or one without expiry, gives none.
+func TestUpdateKeepsNoExpiry(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	keep := Change{Key: "k", Run: func(l Look) (Decision, error) {
 		return Decision{Do: Put, Value: "me", KeepTTL: true, TTL: cell.Endless}, nil
@@ -821,7 +821,7 @@ func TestUpdateExpects(t *testing.T) {
 		{"you", "granted", "me me me", "prepare"},
 	} {
 		b := newFakeMasters(t, 3)
-		b.lock(b.proxy(), "me")
+		b.mustLock(b.proxy(), "me")
 		run := func(l Look) (Decision, error) {
 			if l.Value != test.expect {
 				return Decision{}, nil
@@ -832,57 +832,57 @@ func TestUpdateExpects(t *testing.T) {
 		if outcome(err) != test.want {
 			t.Error(err)
 		}
-		b.wantHolds(test.holds)
+		b.wantCells(test.holds)
 		b.wantRounds(test.rounds)
 	}
 	// A change whose Run changes an unexpected value takes effect nevertheless.
 	b := newFakeMasters(t, 3)
-	b.lock(b.proxy(), "me")
-	you, change := "you", put("new")
+	b.mustLock(b.proxy(), "me")
+	you, change := "you", putChange("new")
 	change.Expect = &you
 	_, err := b.proxy().Update(t.Context(), change)
 	b.noError(err)
-	b.wantHolds("new* new* new*")
+	b.wantCells("new* new* new*")
 }
 
 func TestUpdateCanceled(t *testing.T) {
-	left := errors.New("left")
+	cause := errors.New("left")
 	b := newFakeMasters(t, 3)
-	b.lock(b.proxy(), "me")
-	ctx, leave := context.WithCancelCause(t.Context())
-	b.fate = func(_ int, op cell.Op) fate {
+	b.mustLock(b.proxy(), "me")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	b.faultOf = func(_ int, op cell.Op) fault {
 		if kindOf(op) == "accept" {
-			leave(left)
+			cancel(cause)
 		}
-		return done
+		return noFault
 	}
-	if _, err := b.proxy().Update(ctx, put("you")); !errors.Is(err, left) {
+	if _, err := b.proxy().Update(ctx, putChange("you")); !errors.Is(err, cause) {
 		t.Error(err)
 	}
-	b.wantHolds("you* you* you*") // the accept was on its way
+	b.wantCells("you* you* you*") // the accept was on its way
 }
 
 // TestKeyQueues checks that commands on one key run one after another.
 func TestKeyQueues(t *testing.T) {
 	l := keyQueues{byKey: map[string]*keyQueue{}}
-	leave, err := l.enter(t.Context(), "k")
+	release, err := l.acquire(t.Context(), "k")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	gone := errors.New("gone")
-	cancel(gone)
-	if _, err := l.enter(ctx, "k"); !errors.Is(err, gone) {
+	cause := errors.New("gone")
+	cancel(cause)
+	if _, err := l.acquire(ctx, "k"); !errors.Is(err, cause) {
 		t.Error(err)
 	}
-	next := make(chan struct{})
+	acquired := make(chan struct{})
 	go func() {
-		leave, _ := l.enter(t.Context(), "k")
-		leave()
-		close(next)
+		release, _ := l.acquire(t.Context(), "k")
+		release()
+		close(acquired)
 	}()
-	leave()
-	<-next
+	release()
+	<-acquired
 	if len(l.byKey) > 0 {
 		t.Error("the queue is still remembered")
 	}
@@ -900,40 +900,40 @@ func TestNoQuorumTexts(t *testing.T) {
 	}
 }
 
-// TestUpdateWhereARemovalEnds checks that a change waits for the last master with a removal, while
-// two masters are away.
-func TestUpdateWhereARemovalEnds(t *testing.T) {
+// TestUpdateWhileARemovalExpires checks that a change waits for the last master with a removal,
+// while two masters are away.
+func TestUpdateWhileARemovalExpires(t *testing.T) {
 	b := newFakeMasters(t, 5)
-	b.acceptedFor(5*time.Millisecond, "", 2, 0)
-	b.setFate(refused, 3, 4)
-	_, err := b.proxy().Update(t.Context(), put("me"))
+	b.putAcceptedFor(5*time.Millisecond, "", 2, 0)
+	b.setFault(requestFailed, 3, 4)
+	_, err := b.proxy().Update(t.Context(), putChange("me"))
 	b.noError(err)
-	b.wantHolds("me me me . .")
+	b.wantCells("me me me . .")
 }
 
-// TestUpdateAfterAStandstill checks that a process that gets no processor while other proxies
+// TestUpdateByStalledProcess checks that a process that gets no processor while other proxies
 // overtake it retries for a number of attempts, and then fails.
-func TestUpdateAfterAStandstill(t *testing.T) {
+func TestUpdateByStalledProcess(t *testing.T) {
 	outcomes := map[int]string{0: "granted", 1: "granted", 4: "granted", 5: "contended", 9: "contended"}
 	for standstills, want := range outcomes {
 		b := newFakeMasters(t, 3)
-		b.lock(b.proxy(), "me")
+		b.mustLock(b.proxy(), "me")
 		r, rival := b.proxy(), b.proxy()
-		r.opts.Tries = 5
+		r.opts.MinTries = 5
 		overtakes := standstills
-		b.fate = func(master int, op cell.Op) fate {
+		b.faultOf = func(master int, op cell.Op) fault {
 			if _, accepts := op.(cell.Accept); accepts && overtakes > 0 && master == 0 {
 				overtakes--
-				fate, pausing := b.fate, b.pausing
-				b.fate, b.pausing = nil, func() {}
-				_, err := rival.Update(t.Context(), put(fmt.Sprint(overtakes)))
+				fate, pausing := b.faultOf, b.onPause
+				b.faultOf, b.onPause = nil, func() {}
+				_, err := rival.Update(t.Context(), putChange(fmt.Sprint(overtakes)))
 				b.noError(err)
-				b.fate, b.pausing = fate, pausing
+				b.faultOf, b.onPause = fate, pausing
 			}
-			return done
+			return noFault
 		}
-		b.pausing = func() { b.setClock(b.now.Add(2 * r.opts.Patience)) }
-		_, err := r.Update(t.Context(), appending("+"))
+		b.onPause = func() { b.setClock(b.now.Add(2 * r.opts.Patience)) }
+		_, err := r.Update(t.Context(), appendChange("+"))
 		if outcome(err) != want {
 			t.Errorf("overtaken %d times: %v, want %s", standstills, err, want)
 		}

@@ -11,8 +11,8 @@ import (
 // PopResult is the result of one try to pop a value.
 type PopResult = queue.PopResult
 
-// The results of a try: no value was stored; other clients took the values first; too few masters
-// answered, and nothing was changed; a value was taken.
+// The results of a try: no value is stored, other clients took the values first, too few masters
+// answered and nothing was changed, or a value was taken.
 const (
 	NothingStored = queue.NothingStored
 	Overtaken     = queue.Overtaken
@@ -43,25 +43,25 @@ var ErrPopTimeout = errors.New("nothing was put there in time")
 // Errors: ErrPopTimeout when the time has passed, *NoQuorumError if too few masters voted at that
 // time, or the cause of ctx. After an error the last Try took nothing.
 func (l *Locker) AwaitPop(ctx context.Context, a BlockedPop) error {
-	_, over := deadline(a.Wait)
+	_, timeout := deadline(a.Wait)
 	keys := make([]popKey, len(a.Keys))
 	for i, key := range a.Keys {
 		keys[i] = popKey{key, a.Kind}
 	}
 	switch l.blockedPops.Await(ctx, queue.Arrival[popKey]{
-		Keys: keys, Over: over, Rand: l.opts.Rand, Try: a.Try, Quorum: l.quorumRegained,
-		Alarm: func(a popKey, bell chan struct{}) queue.ChangeAlarm {
-			return l.masterSet().alarmForChange(a.Key, bell)
+		Keys: keys, Over: timeout, Rand: l.opts.Rand, Try: a.Try, Quorum: l.quorumRegained,
+		Alarm: func(a popKey, changed chan struct{}) queue.ChangeAlarm {
+			return l.masterSet().alarmForChange(a.Key, changed)
 		},
 	}) {
 	case queue.Over:
 		return ErrPopTimeout
 	case queue.Open:
-		none := l.absence()
-		if l.wasChanged(ctx, l.masterSet(), none) { // while the masters are changed no client can store anything
+		noQuorum := l.noQuorum()
+		if l.wasChanged(ctx, l.masterSet(), noQuorum) { // while the masters are changed no client can store anything
 			return ErrPopTimeout
 		}
-		return none
+		return noQuorum
 	case queue.Left:
 		return context.Cause(ctx)
 	default:

@@ -10,20 +10,20 @@ import (
 
 // RefuseWhileAtUpstream returns the commands for the time while the locks are at the upstream. A
 // command fails if it names a lock key, or affects all locks.
-func RefuseWhileAtUpstream(all []*command.Command, lockKeys keys.Patterns) []*command.Command {
-	unmoved := make([]*command.Command, len(all))
-	for i, atMasters := range all {
-		one := *atMasters
-		one.Run = func(c command.Call) {
-			if one.AllLocks || one.Keyed() && lockKeys.Match(c.Args[1]) {
+func RefuseWhileAtUpstream(commands []*command.Command, lockKeys keys.Patterns) []*command.Command {
+	wrapped := make([]*command.Command, len(commands))
+	for i, original := range commands {
+		refusing := *original
+		refusing.Run = func(c command.Call) {
+			if refusing.AllLocks || refusing.Keyed() && lockKeys.Match(c.Args[1]) {
 				c.Out.Error(fmt.Sprintf("ERR %s needs the locks on the masters: they are at the upstream; "+
 					"run 'redlock-proxy move' first, or use Redis' own commands, such as SET NX PX",
-					strings.ToUpper(one.Name)))
+					strings.ToUpper(refusing.Name)))
 				return
 			}
-			atMasters.Run(c)
+			original.Run(c)
 		}
-		unmoved[i] = &one
+		wrapped[i] = &refusing
 	}
-	return unmoved
+	return wrapped
 }

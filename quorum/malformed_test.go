@@ -13,8 +13,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// interceptor is a proxy in front of a master. It forwards everything until say gives it a fixed
-// answer to every request.
+// interceptor is a proxy in front of a master. It forwards all data until setAnswer sets a fixed
+// reply to every request.
 type interceptor struct {
 	net.Listener
 	master string
@@ -31,13 +31,13 @@ func newInterceptor(t *testing.T, master string) *interceptor {
 		t.Fatal(err)
 	}
 	p := &interceptor{Listener: ln, master: master}
-	p.say("", false)
+	p.setAnswer("", false)
 	p.tasks.Go(p.accept)
 	t.Cleanup(func() { _ = ln.Close(); p.tasks.Wait() })
 	return p
 }
 
-func (p *interceptor) say(answer string, endless bool) {
+func (p *interceptor) setAnswer(answer string, endless bool) {
 	p.endless.Store(endless)
 	p.answer.Store(&answer)
 }
@@ -93,7 +93,7 @@ func pipe(to, from net.Conn, replace func([]byte) []byte) (n int64, err error) {
 	}
 }
 
-// malformedAnswers returns replies that make a trusting reader panic, or take all memory.
+// malformedAnswers returns replies that would make an unprotected reader panic, or use all memory.
 func malformedAnswers() map[string]string {
 	all := map[string]string{}
 	for _, header := range []string{
@@ -126,9 +126,9 @@ func TestMalformedAnswers(t *testing.T) {
 	texts := malformedAnswers()
 	texts["endless status"], texts["endless error"] = "+", "-"
 	for name, text := range texts {
-		before := allocated()
-		liar := impostors[len(name)%3]
-		liar.say(text, len(text) == 1)
+		start := allocatedBytes()
+		malformed := impostors[len(name)%3]
+		malformed.setAnswer(text, len(text) == 1)
 		key := Key{Name: name}
 		if err := c.takeFree(t, key); err != nil {
 			t.Errorf("%s: LOCK: %v", name, err)
@@ -137,17 +137,17 @@ func TestMalformedAnswers(t *testing.T) {
 		if err := c.Release(t.Context(), key, token); err != nil && !isLate(err) {
 			t.Errorf("%s: UNLOCK: %v", name, err)
 		}
-		liar.say("", false)
+		malformed.setAnswer("", false)
 		awaitStatus(t, c, name, func(s MasterStatus) bool { return s.State == Voting }, 3)
-		if took := allocated() - before; took > 512<<20 {
-			t.Errorf("%s: it took %d MB", name, took>>20)
+		if used := allocatedBytes() - start; used > 512<<20 {
+			t.Errorf("%s: it took %d MB", name, used>>20)
 		}
 	}
 	for _, p := range impostors {
-		p.say("$9223372036854775807\r\n", false)
+		p.setAnswer("$9223372036854775807\r\n", false)
 	}
 	_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}})
-	if none := new(NoQuorumError); !errors.As(err, &none) {
+	if noQuorum := new(NoQuorumError); !errors.As(err, &noQuorum) {
 		t.Errorf("all of them: %v", err)
 	}
 }
@@ -158,17 +158,17 @@ func TestStrangeAnswerEndsItsConnectionOnly(t *testing.T) {
 	p := newInterceptor(t, miniredis.RunT(t).Addr())
 	c := runCluster(t, Options{Masters: []string{"redis://" + p.Addr().String()}, Unguarded: true})
 	c.mustTake(t, Key{Name: "before"})
-	p.say(":7\r\n", false)
+	p.setAnswer(":7\r\n", false)
 	if _, err := c.Take(t.Context(),
 		TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}}); err == nil {
 		t.Error("it was granted")
 	}
-	p.say("", false)
+	p.setAnswer("", false)
 	awaitStatus(t, c, "after it", func(s MasterStatus) bool { return s.Err == nil }, 1)
 	c.mustTake(t, Key{Name: "after"})
 }
 
-func allocated() uint64 {
+func allocatedBytes() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc

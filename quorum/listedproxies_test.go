@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// announced announces a proxy on some masters, now.
-func announced(t *testing.T, on []*redistest.Server, id, entry string) {
+// announceProxy announces a proxy on some masters, now.
+func announceProxy(t *testing.T, on []*redistest.Server, id, entry string) {
 	t.Helper()
 	for _, server := range on {
 		client, err := redistest.Dial(server.Addr(), time.Minute)
@@ -27,9 +27,8 @@ func announced(t *testing.T, on []*redistest.Server, id, entry string) {
 	}
 }
 
-// TestListedProxiesPreventMoves checks that a proxy counts if enough masters list it. While a proxy
-// counts that has an earlier version, no guard, or different settings, neither the locks can be
-// moved nor the masters changed.
+// TestListedProxiesPreventMoves checks that a proxy that enough masters list prevents moves of the
+// locks and changes of the masters, if it has an earlier version, no guard, or different settings.
 func TestListedProxiesPreventMoves(t *testing.T) {
 	t.Parallel()
 	servers, both := newMovableClusters(t)
@@ -52,7 +51,7 @@ func TestListedProxiesPreventMoves(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var found error
 			for began := time.Now(); found == nil && time.Since(began) < guard.ProxyTimeout; {
-				announced(t, servers[:test.on], test.id, test.entry)
+				announceProxy(t, servers[:test.on], test.id, test.entry)
 				time.Sleep(50 * time.Millisecond) // the proxy reads the lists once in a while
 				found = c.MayMove()
 			}
@@ -75,7 +74,7 @@ func TestListOfADeadMasterDoesNotCount(t *testing.T) {
 	t.Parallel()
 	servers, both := newMovableClusters(t)
 	c := both[0]
-	announced(t, servers[1:], "OLD", "3 1 - 0 0")
+	announceProxy(t, servers[1:], "OLD", "3 1 - 0 0")
 	for began := time.Now(); c.MayMove() == nil; time.Sleep(10 * time.Millisecond) {
 		if time.Since(began) > guard.ProxyTimeout {
 			t.Fatal("two masters list a proxy of an earlier version, and it does not hinder")

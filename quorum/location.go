@@ -36,10 +36,10 @@ func (c *Cluster) locationIn(era reconfig.Era) Location {
 // too few masters reported it, and while a change is being decided. It does not wait.
 func (c *Cluster) CurrentLocation() (at Location, known bool) {
 	era, known := c.masterSet().guards.Era()
-	return c.locationIn(era), known && c.underway.Load() == nil
+	return c.locationIn(era), known && c.currentChange.Load() == nil
 }
 
-// Changed returns a channel that is closed when the result of Placed may change.
+// Changed returns a channel that is closed when the result of CurrentLocation may change.
 func (c *Cluster) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,9 +65,9 @@ func (c *Cluster) IsLeavingMasters() bool {
 	return c.masterSet().guards.IsMoveAnnounced(location.ToUpstream)
 }
 
-// mayTouch returns nil if commands may access the keys on these masters, or else an *OwnKeyError, a
-// *WrongLocationError, or a *NoQuorumError.
-func (set *masterSet) mayTouch(keys ...Key) error {
+// checkAccess returns nil if commands may access the keys on these masters, or else an
+// *OwnKeyError, a *WrongLocationError, or a *NoQuorumError.
+func (set *masterSet) checkAccess(keys ...Key) error {
 	if err := checkOwnKeys(keys...); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (set *masterSet) mayTouch(keys ...Key) error {
 		at := set.cluster.locationIn(era)
 		switch {
 		case !known:
-			return set.absence()
+			return set.missingVotes()
 		case key.Movable && at.Place != location.Masters, key.Era != 0 && key.Era != at.Era:
 			return &WrongLocationError{at}
 		}

@@ -18,11 +18,11 @@ const (
 // stableSet returns the current masters once no change is in progress. It waits until the given
 // time, but at most until changePatience after a change began.
 func (c *Cluster) stableSet(ctx context.Context, until time.Time) (*masterSet, error) {
-	u := c.underway.Load()
+	u := c.currentChange.Load()
 	if u == nil {
 		return c.masterSet(), nil
 	}
-	if limit := u.began.Add(changePatience); limit.Before(until) {
+	if limit := u.start.Add(changePatience); limit.Before(until) {
 		until = limit
 	}
 	select {
@@ -31,32 +31,32 @@ func (c *Cluster) stableSet(ctx context.Context, until time.Time) (*masterSet, e
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-time.After(time.Until(until)):
-		return nil, c.withChange(c.masterSet().absence())
+		return nil, c.withChange(c.masterSet().missingVotes())
 	}
 }
 
 // withSet calls do with the current masters, once no change is in progress.
-func withSet[T any](ctx context.Context, c *Cluster, do func(*masterSet) (T, error)) (T, error) {
+func withSet[T any](ctx context.Context, c *Cluster, f func(*masterSet) (T, error)) (T, error) {
 	set, err := c.stableSet(ctx, time.Now().Add(changePatience))
 	if err != nil {
-		var none T
-		return none, err
+		var zero T
+		return zero, err
 	}
-	got, err := do(set)
+	got, err := f(set)
 	return got, c.withChange(err)
 }
 
 // withSetRepeated is like withSet, for functions that can be repeated after an error. It repeats do
 // if the masters are changed meanwhile.
-func withSetRepeated[T any](ctx context.Context, c *Cluster, do func(*masterSet) (T, error)) (T, error) {
+func withSetRepeated[T any](ctx context.Context, c *Cluster, f func(*masterSet) (T, error)) (T, error) {
 	until := time.Now().Add(changePatience)
 	for {
 		set, err := c.stableSet(ctx, until)
 		if err != nil {
-			var none T
-			return none, err
+			var zero T
+			return zero, err
 		}
-		got, err := do(set)
+		got, err := f(set)
 		if err == nil || !c.wasChanged(ctx, set, err) || time.Now().After(until) {
 			return got, c.withChange(err)
 		}
@@ -65,16 +65,16 @@ func withSetRepeated[T any](ctx context.Context, c *Cluster, do func(*masterSet)
 
 // wasChanged reports whether a command had no quorum because the masters are being changed.
 func (c *Cluster) wasChanged(ctx context.Context, set *masterSet, err error) bool {
-	var none *NoQuorumError
-	if !errors.As(err, &none) {
+	var noQuorum *NoQuorumError
+	if !errors.As(err, &noQuorum) {
 		return false
 	}
 	for until := time.Now().Add(noticeTime); ; {
-		over := set.guards.Succession() != nil
+		isReplaced := set.guards.Succession() != nil
 		switch {
-		case c.underway.Load() != nil, c.masterSet() != set:
+		case c.currentChange.Load() != nil, c.masterSet() != set:
 			return true
-		case !over && !none.isUnproven() || time.Now().After(until) || pacing.Sleep(ctx, time.Millisecond) != nil:
+		case !isReplaced && !noQuorum.hasUnexplainedQuarantine() || time.Now().After(until) || pacing.Sleep(ctx, time.Millisecond) != nil:
 			return false
 		}
 	}
@@ -82,12 +82,12 @@ func (c *Cluster) wasChanged(ctx context.Context, set *masterSet, err error) boo
 
 // withChange notes in a *NoQuorumError that the masters are being changed, if they are.
 func (c *Cluster) withChange(err error) error {
-	u := c.underway.Load()
+	u := c.currentChange.Load()
 	if u == nil || err == nil {
 		return err
 	}
-	if none, ok := errors.AsType[*NoQuorumError](err); ok {
-		none.Changed, none.ChangedTo = true, u.to
+	if noQuorum, ok := errors.AsType[*NoQuorumError](err); ok {
+		noQuorum.Changed, noQuorum.ChangedTo = true, u.newMasters
 	}
 	return err
 }

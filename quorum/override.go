@@ -30,39 +30,39 @@ func StoreOverride(ctx context.Context, opts Options, ttl time.Duration, forced 
 	if err != nil {
 		return nil, err
 	}
-	running, stop := context.WithCancel(ctx)
-	var done sync.WaitGroup
-	done.Go(func() { _ = cluster.Run(running) })
-	defer done.Wait()
+	runCtx, stop := context.WithCancel(ctx)
+	var tasks sync.WaitGroup
+	tasks.Go(func() { _ = cluster.Run(runCtx) })
+	defer tasks.Wait()
 	defer stop()
-	if err := cluster.untilStored(ctx); err != nil {
+	if err := cluster.awaitOverride(ctx); err != nil {
 		return nil, err
 	}
 	if wait := longestWait(cluster.Status()); wait < OverrideVotesWithin {
-		soon, cancel := context.WithTimeout(ctx, 2*OverrideVotesWithin)
+		readyCtx, cancel := context.WithTimeout(ctx, 2*OverrideVotesWithin)
 		defer cancel()
-		cluster.Ready(soon)
+		cluster.Ready(readyCtx)
 	}
 	return cluster.Status(), nil
 }
 
-// untilStored waits until each master votes, or is in a quarantine that ends at a known time.
-func (c *Cluster) untilStored(ctx context.Context) error {
+// awaitOverride waits until each master votes, or is in a quarantine that ends at a known time.
+func (c *Cluster) awaitOverride(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, overrideTimeout)
 	defer cancel()
 	for {
-		switch unbound := notStored(c.Status()); {
-		case unbound == "":
+		switch missing := whyOverrideMissing(c.Status()); {
+		case missing == "":
 			return nil
 		case pacing.Sleep(ctx, 10*time.Millisecond) != nil:
-			return fmt.Errorf("the override could not be stored on all masters: %s", unbound)
+			return fmt.Errorf("the override could not be stored on all masters: %s", missing)
 		}
 	}
 }
 
-// notStored returns the cause for a master that neither votes (for any proxy) nor waits for a known
-// time.
-func notStored(masters []MasterStatus) string {
+// whyOverrideMissing names a master that neither votes (for any proxy) nor waits for a known time,
+// with the cause. It returns an empty text if there is none.
+func whyOverrideMissing(masters []MasterStatus) string {
 	for _, m := range masters {
 		switch q := m.Quarantine; {
 		case m.Err != nil:

@@ -1,0 +1,54 @@
+package quorum
+
+import (
+	"errors"
+
+	"redlock-proxy/quorum/register"
+)
+
+// MissingVotes reports which masters do not vote now, and why.
+func (c *Cluster) MissingVotes() *NoQuorumError { return c.masterSet().missingVotes() }
+
+// noQuorum is MissingVotes, and notes a change of the masters that is in progress.
+func (c *Cluster) noQuorum() error { return c.withChange(c.masterSet().missingVotes()) }
+
+// missingVotes reports which masters do not vote now, and why.
+func (set *masterSet) missingVotes() *NoQuorumError {
+	noQuorum := newNoQuorum(len(set.masters))
+	for _, m := range set.Status() {
+		switch {
+		case m.Err != nil:
+			noQuorum.add(&MasterError{Master: m.Name, Err: m.Err})
+		case m.Quarantine != nil:
+			noQuorum.add(&MasterError{Master: m.Name, Err: m.Quarantine})
+		default:
+			noQuorum.Answered++
+		}
+	}
+	return noQuorum
+}
+
+// translate translates errors of the register into errors of this package.
+func (set *masterSet) translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	var noQuorum *register.NoQuorum
+	if !errors.As(err, &noQuorum) {
+		return err
+	}
+	translated := newNoQuorum(len(set.masters))
+	translated.Late, translated.Unclear = noQuorum.Late, noQuorum.Unclear
+	for i, r := range noQuorum.Replies {
+		switch {
+		case r.State == register.Counted, r.State == register.Waiting: // a majority decided without it
+			translated.Answered++
+		case r.Err != nil:
+			translated.add(&MasterError{Master: set.masters[i].Name(), Err: r.Err})
+		}
+	}
+	if errors.Is(translated, ErrTooLong) && !translated.HasMajority() {
+		return ErrTooLong // the masters are healthy
+	}
+	return translated
+}
