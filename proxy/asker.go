@@ -13,51 +13,52 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// inquiryTimeout limits the wait for the replies to the proxy's own commands, while a client waits.
-const inquiryTimeout = 2 * time.Second
+// ownCommandTimeout limits the wait for the replies to the proxy's own commands, while a client
+// waits.
+const ownCommandTimeout = 2 * time.Second
 
-// asker sends the proxy's own commands to the upstream on a client's connection, and so as the
-// client. It belongs to the session's goroutine, and implements rights.Upstream.
+// asker sends the proxy's own commands to the upstream on a client's connection, with the client's
+// permissions. It belongs to the session's goroutine, and implements rights.Upstream.
 type asker struct {
 	session *session
 	relay   *relay
 }
 
-// inquire runs talk, which sends commands of the proxy on the client's connection. It works even if
-// the client has turned replies off.
-func (a *asker) inquire(ctx context.Context, state track.State, talk func(context.Context) error) error {
-	restore, err := a.beginAsking(ctx, state)
+// withReplies calls run, which sends the proxy's own commands on the client's connection. If the
+// client has turned replies off, it turns them on meanwhile.
+func (a *asker) withReplies(ctx context.Context, state track.State, run func(context.Context) error) error {
+	restore, err := a.openWithReplies(ctx, state)
 	if err != nil {
 		return err
 	}
 	defer restore()
-	return talk(ctx)
+	return run(ctx)
 }
 
-// beginAsking makes the upstream reply to the proxy's own commands until restore is called.
-func (a *asker) beginAsking(ctx context.Context, state track.State) (restore func(), err error) {
-	if err := state.CanAsk(); err != nil {
+// openWithReplies connects, and makes the upstream reply until restore is called.
+func (a *asker) openWithReplies(ctx context.Context, state track.State) (restore func(), err error) {
+	if err := state.AskObstacle(); err != nil {
 		return nil, err
 	}
 	if err := a.relay.open(ctx); err != nil {
 		return nil, err
 	}
-	return a.enableReplies(ctx, a.relay.up.Timeout())
+	return a.enableReplies(ctx, a.relay.upstream.Timeout())
 }
 
 // enableReplies turns replies on, if the client has turned them off. restore turns them off again.
 func (a *asker) enableReplies(ctx context.Context, limit time.Duration) (restore func(), err error) {
-	again := ""
+	restoreCmd := ""
 	switch a.relay.replyMode {
-	case track.Speaking:
+	case track.ReplyOn:
 		return func() {}, nil
-	case track.SilentOnce:
-		again = replySkip
-	case track.SilentFromNow:
-		again = replyOff
+	case track.ReplySkip:
+		restoreCmd = replySkip
+	case track.ReplyOff:
+		restoreCmd = replyOff
 	}
 	_, err = a.askWithin(ctx, limit, []byte(replyOn))
-	return func() { a.relay.send([]byte(again)) }, err
+	return func() { a.relay.send([]byte(restoreCmd)) }, err
 }
 
 // askOne sends a command of the proxy, and returns its reply, which is never empty.
@@ -71,7 +72,7 @@ func (a *asker) askOne(ctx context.Context, words ...string) ([]byte, error) {
 
 // SendAll is askOne for several commands that are sent together. It implements login.Upstream.
 func (a *asker) SendAll(ctx context.Context, commands [][]string) ([][]byte, error) {
-	return a.exchange(ctx, min(inquiryTimeout, a.relay.up.Timeout()), requestOf(commands), len(commands))
+	return a.exchange(ctx, min(ownCommandTimeout, a.relay.upstream.Timeout()), requestOf(commands), len(commands))
 }
 
 // exchange sends n commands of the proxy and returns their replies. A limit of 0 means no limit.
@@ -98,7 +99,7 @@ func requestOf(commands [][]string) []byte {
 
 // ask sends a command of the proxy, and returns its whole reply. No other reply may be outstanding.
 func (a *asker) ask(ctx context.Context, command []byte) (answer []byte, err error) {
-	return a.askWithin(ctx, a.relay.up.Timeout(), command)
+	return a.askWithin(ctx, a.relay.upstream.Timeout(), command)
 }
 
 // askWithin is ask with a time limit; 0 means no limit.
@@ -123,7 +124,7 @@ const (
 
 // askWithReplies is ask for a connection on which the client may have turned replies off.
 func (a *asker) askWithReplies(ctx context.Context, words ...string) (answer []byte, err error) {
-	err = a.inquire(ctx, a.relay.state(), func(ctx context.Context) error {
+	err = a.withReplies(ctx, a.relay.state(), func(ctx context.Context) error {
 		answer, err = a.askOne(ctx, words...)
 		return err
 	})
@@ -141,9 +142,8 @@ func (a *asker) askProto(ctx context.Context) int {
 	return proto
 }
 
-// askMode asks, as the client, whether the upstream is standalone, if it has sent a redirect. A
-// redirect alone proves nothing, because a script can return one. Before the login the upstream may
-// have refused to report its mode.
+// askMode asks on the client's connection whether the upstream is standalone, if the upstream has
+// sent a redirect. A redirect alone proves nothing, because a script can return one.
 func (a *asker) askMode(ctx context.Context) error {
 	if !a.relay.modeUnverified.Swap(false) {
 		return nil
@@ -151,8 +151,8 @@ func (a *asker) askMode(ctx context.Context) error {
 	if err := a.waitUpstream(ctx); err != nil {
 		return err
 	}
-	if answer, err := a.askWithReplies(ctx, "HELLO"); err == nil { // else the next redirect causes a new attempt
-		a.relay.up.RecordMode(answer)
+	if answer, err := a.askWithReplies(ctx, "HELLO"); err == nil { // else the next redirect makes it ask again
+		a.relay.upstream.RecordMode(answer)
 	}
 	return nil
 }
@@ -165,11 +165,11 @@ func (a *asker) askDB(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	found := dbField.FindSubmatch(info)
-	if found == nil {
+	match := dbField.FindSubmatch(info)
+	if match == nil {
 		return 0, errors.New("CLIENT INFO has no db field")
 	}
-	db, err := strconv.Atoi(string(found[1]))
+	db, err := strconv.Atoi(string(match[1]))
 	if err == nil {
 		a.relay.updateState(func(s *track.State) { s.DB, s.DBUnknown = db, false })
 	}
@@ -183,19 +183,19 @@ func (a *asker) waitUpstream(ctx context.Context) error {
 			return err
 		}
 	}
-	a.relay.blocking.Store(false)
+	a.relay.mayBlock.Store(false)
 	return a.relay.lostErr()
 }
 
-// awaitUnanswered waits, for a limited time, until the upstream has also run commands that get no
-// reply. It sends a command of the proxy's own and waits for its reply.
-func (a *asker) awaitUnanswered(ctx context.Context) error {
+// awaitReplyless waits, for a limited time, until the upstream has also run commands that get no
+// reply. It sends a PING, or a CLIENT REPLY ON, and waits for its reply.
+func (a *asker) awaitReplyless(ctx context.Context) error {
 	state := a.relay.state()
-	if !a.relay.lastUnanswered || a.relay.wire == nil || state.CanAsk() != nil {
+	if !a.relay.lastReplyless || a.relay.conn == nil || state.AskObstacle() != nil {
 		return nil
 	}
-	a.relay.lastUnanswered = false
-	if a.relay.replyMode == track.Speaking {
+	a.relay.lastReplyless = false
+	if a.relay.replyMode == track.ReplyOn {
 		_, err := a.askWithin(ctx, a.relay.shared.times.stall, []byte(ping))
 		return err
 	}
@@ -204,32 +204,32 @@ func (a *asker) awaitUnanswered(ctx context.Context) error {
 	return err
 }
 
-// waitFor runs wait, but not after the client has left. A client that only sends no more may still
-// read, so its command gets a little more time. It gets none if it is blocked, because Redis drops
-// a blocked client whose stream ends.
+// waitFor calls wait, and cancels it when the client leaves. A half-closed client may still read,
+// so its command gets lingerTime, unless the command is blocked: Redis also drops a blocked client
+// whose stream ends.
 func (a *asker) waitFor(ctx context.Context, wait func(context.Context) error) error {
-	watched, err := a.waitWatched(ctx, wait)
-	if !a.session.left || context.Cause(watched) != errClientLeft ||
-		err != nil && a.relay.blocking.Load() || !errors.Is(a.session.in.lookahead(), io.EOF) {
+	watchCtx, err := a.waitWatched(ctx, wait)
+	if !a.session.clientLeft || context.Cause(watchCtx) != errClientLeft ||
+		err != nil && a.relay.mayBlock.Load() || !errors.Is(a.session.in.lookahead(), io.EOF) {
 		return err
 	}
-	a.session.left = false
+	a.session.clientLeft = false
 	if err == nil {
 		return nil
 	}
-	soon, cancel := context.WithTimeout(ctx, a.relay.shared.times.linger)
+	timeoutCtx, cancel := context.WithTimeout(ctx, a.relay.shared.times.linger)
 	defer cancel()
-	if err := wait(soon); err != nil {
+	if err := wait(timeoutCtx); err != nil {
 		return errors.Join(errClientLeft, err)
 	}
 	return nil
 }
 
-// waitWatched runs wait, and cancels it if the client leaves or sends no more.
+// waitWatched calls wait, and cancels it if the client leaves or half-closes.
 func (a *asker) waitWatched(ctx context.Context, wait func(context.Context) error) (context.Context, error) {
-	watched, stop := a.session.watch(ctx)
+	watchCtx, stop := a.session.watch(ctx)
 	defer stop() // also on a panic: the session's memory is released then
-	return watched, wait(watched)
+	return watchCtx, wait(watchCtx)
 }
 
 // The proxy's own commands for transactions.
@@ -240,7 +240,7 @@ const (
 )
 
 // abortTx waits until the upstream has answered all commands. Then it makes the client's
-// transaction at the upstream fail, because one of its commands is not forwarded.
+// transaction at the upstream fail, because the proxy does not forward one of its commands.
 func (a *asker) abortTx(ctx context.Context) error {
 	if err := a.waitUpstream(ctx); err != nil {
 		return err
@@ -274,49 +274,49 @@ func (a *asker) askInMulti(ctx context.Context, command string) ([]byte, error) 
 // request sends n commands of the proxy. No other reply may be outstanding.
 func (r *relay) request(commands []byte, n int) error {
 	if !r.expect(0, &track.Expected{Kind: track.OwnCommand, N: n}) {
-		return r.up.Failure(upstream.ErrGone)
+		return r.upstream.Failure(upstream.ErrDisconnected)
 	}
 	r.send(commands)
 	return nil
 }
 
 // response waits at most limit for the n whole replies to a request; 0 means no limit. If the
-// upstream does not answer, or a reply is too long, it closes the connection: later replies could
-// not be told apart. The client may continue if the connection had no state.
+// upstream does not answer, or a reply is too long, it closes the connection, because later replies
+// could not be matched to commands. The client may continue if the connection had no state.
 func (r *relay) response(ctx context.Context, limit time.Duration, n int) ([][]byte, error) {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
-	soon := ctx
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	timeoutCtx := ctx
 	if limit > 0 {
 		var cancel context.CancelFunc
-		soon, cancel = context.WithTimeoutCause(ctx, limit, errNoAnswer)
+		timeoutCtx, cancel = context.WithTimeoutCause(ctx, limit, errNoAnswer)
 		defer cancel()
 	}
-	err := r.line.wait(soon, func() bool { return len(r.answers) >= n || r.gone || r.answerErr != nil })
+	err := r.writer.wait(timeoutCtx, func() bool { return len(r.answers) >= n || r.disconnected || r.answerErr != nil })
 	switch {
 	case r.answerErr != nil:
-		r.closeUnanswered(ctx)
-		return nil, r.up.Failure(r.answerErr)
+		r.closeOnNoAnswer(ctx)
+		return nil, r.upstream.Failure(r.answerErr)
 	case err == errNoAnswer:
-		r.closeUnanswered(ctx)
-		return nil, r.up.Failure(err)
+		r.closeOnNoAnswer(ctx)
+		return nil, r.upstream.Failure(err)
 	case err != nil:
 		return nil, err
 	}
 	answers := r.answers
 	r.answers = nil
 	if len(answers) < n {
-		return nil, r.up.Failure(upstream.ErrGone)
+		return nil, r.upstream.Failure(upstream.ErrDisconnected)
 	}
 	return answers, nil
 }
 
-// closeUnanswered closes the connection, and waits until end has run. It is called with mu held,
-// and unlocks it meanwhile: the reply copier may need it before the connection can close.
-func (r *relay) closeUnanswered(ctx context.Context) {
-	r.closedUnanswered = true
-	r.line.mu.Unlock()
-	_ = r.wire.Close()
-	r.line.mu.Lock()
-	_ = r.line.wait(ctx, func() bool { return r.gone })
+// closeOnNoAnswer closes the connection, and waits until end has run. It is called with mu held,
+// and unlocks it meanwhile, because the reply copier may need it.
+func (r *relay) closeOnNoAnswer(ctx context.Context) {
+	r.closedOnNoAnswer = true
+	r.writer.mu.Unlock()
+	_ = r.conn.Close()
+	r.writer.mu.Lock()
+	_ = r.writer.wait(ctx, func() bool { return r.disconnected })
 }

@@ -9,27 +9,27 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// TestQuestionsToAHungUpstream: the proxy does not wait without limit for the upstream's replies to
-// its own commands. The client gets an error, and continues when the upstream does.
-func TestQuestionsToAHungUpstream(t *testing.T) {
+// TestOwnCommandsToAHungUpstream: the proxy does not wait without limit for the upstream's replies
+// to its own commands. The client gets an error, and continues when the upstream does.
+func TestOwnCommandsToAHungUpstream(t *testing.T) {
 	server := startRedis(t)
 	r := startProxyWithin(t, 200*time.Millisecond, server.URL(), proxy.Options{}, nil)
-	late := "-ERR upstream " + server.Addr() + ": no answer in time to the proxy's own command\r\n"
-	fresh, used := r.connect(), r.connect()
+	noAnswer := "-ERR upstream " + server.Addr() + ": no answer in time to the proxy's own command\r\n"
+	unused, used := r.connect(), r.connect()
 	used.script([]exchange{{"PING", "+PONG\r\n"}, {"SELECT 1", ok}})
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"COMMAND", "INFO", "COMMAND DOCS", "COMMAND COUNT"} {
-		fresh.say(line, late)
+		unused.check(line, noAnswer)
 	}
 	used.send(cmd("INFO"))
-	used.expectAll(late) // its database is lost with the connection
+	used.expectAll(noAnswer) // its database is lost with the connection
 	if err := server.Continue(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "an answer", func() bool { return fresh.ask("PING") == "+PONG\r\n" })
-	if got := fresh.ask("INFO server"); !strings.Contains(got, "redis_version") {
+	eventually(t, "an answer", func() bool { return unused.ask("PING") == "+PONG\r\n" })
+	if got := unused.ask("INFO server"); !strings.Contains(got, "redis_version") {
 		t.Errorf("%.100q", got)
 	}
 }
@@ -37,27 +37,27 @@ func TestQuestionsToAHungUpstream(t *testing.T) {
 // TestEndlessAnswers: a reply to the proxy's own command is limited in size.
 func TestEndlessAnswers(t *testing.T) {
 	redistest.SkipShort(t)
-	const long = "its answer to the proxy's own command is longer than 16777216 bytes"
-	for begin, why := range map[string]string{"+": long, "$500000000\r\n": long, "*50000000\r\n": long,
-		"*999999999\r\n$9999999999\r\n": long, "?1\r\n": "the upstream's reply is not RESP"} {
+	const tooLong = "its answer to the proxy's own command is longer than 16777216 bytes"
+	for begin, cause := range map[string]string{"+": tooLong, "$500000000\r\n": tooLong, "*50000000\r\n": tooLong,
+		"*999999999\r\n$9999999999\r\n": tooLong, "?1\r\n": "the upstream's reply is not RESP"} {
 		stopped := make(chan struct{}, 8)
 		fake := startFake(t, func(c *fakeConn) {
 			if !c.read(1) {
 				return
 			}
-			if seen := c.fake.commands(); seen[len(seen)-1] != "INFO" {
+			if received := c.fake.commands(); received[len(received)-1] != "INFO" {
 				c.write("+PONG\r\n")
 				c.read(1)
 				return
 			}
 			c.write(begin)
 			_ = c.SetWriteDeadline(time.Now().Add(patience))
-			more := []byte(strings.Repeat("$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", 64))
+			chunk := []byte(strings.Repeat("$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", 64))
 			if begin != "*50000000\r\n" {
-				more = []byte(strings.Repeat("x", 64<<10))
+				chunk = []byte(strings.Repeat("x", 64<<10))
 			}
 			for {
-				if _, err := c.Conn.Write(more); err != nil {
+				if _, err := c.Conn.Write(chunk); err != nil {
 					break
 				}
 			}
@@ -65,20 +65,20 @@ func TestEndlessAnswers(t *testing.T) {
 		})
 		r := startProxy(t, fake.url())
 		p := r.connect()
-		p.say("INFO", "-ERR upstream "+fake.addr()+": "+why+"\r\n")
+		p.check("INFO", "-ERR upstream "+fake.addr()+": "+cause+"\r\n")
 		await(t, "the end of the answer", stopped)
-		p.say("PING", "+PONG\r\n")
+		p.check("PING", "+PONG\r\n")
 	}
 }
 
-// TestEndlessGreeting: a line without an end is limited in size during the greeting, too.
+// TestEndlessGreeting: the length of a line is limited during the greeting, too.
 func TestEndlessGreeting(t *testing.T) {
 	stopped := make(chan struct{}, 8)
 	fake := startFake(t, func(c *fakeConn) {
 		if c.read(1) {
-			more := []byte("+" + strings.Repeat("x", 64<<10))
+			chunk := []byte("+" + strings.Repeat("x", 64<<10))
 			for {
-				if _, err := c.Conn.Write(more); err != nil {
+				if _, err := c.Conn.Write(chunk); err != nil {
 					break
 				}
 			}
@@ -92,12 +92,12 @@ func TestEndlessGreeting(t *testing.T) {
 	await(t, "the end of the answer", stopped)
 }
 
-// TestZeroBytesInErrors: an option with a zero byte is shown up to that byte, as in C.
+// TestZeroBytesInErrors: errors show an option up to a zero byte, as in C.
 func TestZeroBytesInErrors(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p, direct := r.connect(), dial(t, server.Addr())
-	p.say("SET lock:a v", ok)
-	direct.say("SET a v", ok)
+	p.check("SET lock:a v", ok)
+	direct.check("SET a v", ok)
 	for _, words := range [][]string{
 		{"EXPIRE", "%", "100", "a\x00b"}, {"EXPIRE", "%", "100", "a\r\nb\x00\r\n+OK"},
 		{"PEXPIREAT", "%", "100", "\x00"}, {"SET", "%", "v", "\x00"},

@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// authChecker checks a client's login and permissions before a command runs. login.Gate or the
-// proxy's own users decide.
+// authChecker checks a client's login and permissions before a command runs. It uses login.Gate or
+// the proxy's own users.
 type authChecker struct {
 	session *session
 	relay   *relay
@@ -25,63 +25,63 @@ type authChecker struct {
 	in      *input
 	client  *command.Client
 
-	checked bool // the proxy has found out, for the current frame, whether the client has logged in
+	loginChecked bool // the client's login was checked for the current frame
 }
 
-// check handles commands that log in, and refuses commands that the client may not send. It returns
-// the words that are left to run; none if it has answered the command.
+// check handles commands that log in, and refuses commands that the client may not send. rest holds
+// the words that remain to be run; none if check has answered the command.
 func (c *authChecker) check(
-	ctx context.Context, own *command.Command, follow string, words [][]byte,
-) (left [][]byte, err error) {
+	ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte,
+) (rest [][]byte, err error) {
 	switch user := &c.session.login; {
-	case user.Own != nil:
-		return c.checkUser(ctx, follow, words)
-	case user.Gate.Guards(follow):
-		if done, err := c.checkGate(ctx, own, follow, words); done || err != nil {
+	case user.UserLogin != nil:
+		return c.checkUser(ctx, stateCmd, words)
+	case user.Gate.Handles(stateCmd):
+		if handled, err := c.checkGate(ctx, ownCmd, stateCmd, words); handled || err != nil {
 			return nil, err
 		}
 	}
 	return words, nil
 }
 
-// checkGate is check for the proxy's gate. It reports false for a command that the gate does not
+// checkGate is check for the proxy's gate. handled is false for a command that the gate does not
 // handle.
 func (c *authChecker) checkGate(
-	ctx context.Context, own *command.Command, follow string, words [][]byte,
-) (done bool, err error) {
+	ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte,
+) (handled bool, err error) {
 	if err := c.asker.waitUpstream(ctx); err != nil {
 		return true, err
 	}
 	gate := &c.session.login.Gate
-	l, logsIn := login.Find(follow, words)
-	ours := logsIn && gate.Asks(l)
+	l, logsIn := login.Find(stateCmd, words)
+	forGate := logsIn && gate.IsForGate(l)
 	switch {
-	case own != nil && server.IsOpen(words): // allowed without a login
+	case ownCmd != nil && server.IsOpen(words): // allowed without a login
 	case c.relay.state().Multi: // the upstream queues or refuses it
-	case follow == "quit":
+	case stateCmd == "quit":
 		c.client.Closing = true
 		return true, c.sender.replyStatus("OK")
-	case follow == "reset" && len(words) == 1 && gate.Passed:
-		gate.Passed = false
-	case ours && gate.Refuses(l):
+	case stateCmd == "reset" && len(words) == 1 && gate.LoggedIn:
+		gate.LoggedIn = false
+	case forGate && gate.Refuses(l):
 		return true, c.sender.replyError(login.WrongPass)
-	case ours:
-		return true, c.passGate(ctx, follow, l)
-	case gate.Closed() && follow == "hello":
+	case forGate:
+		return true, c.passGate(ctx, stateCmd, l)
+	case gate.MustLogIn() && stateCmd == "hello":
 		return true, c.sender.replyError(login.NoAuthHello)
-	case gate.Closed():
+	case gate.MustLogIn():
 		return true, c.sender.replyError(login.NoAuth)
 	}
 	return false, nil
 }
 
 // passGate logs the client in as the user of the upstream's URL, and opens the gate for it.
-func (c *authChecker) passGate(ctx context.Context, follow string, l login.Auth) error {
-	if refused := c.loginAsURLUser(ctx); refused != "" {
-		return c.sender.replyError(refused)
+func (c *authChecker) passGate(ctx context.Context, stateCmd string, l login.Auth) error {
+	if refusal := c.loginAsURLUser(ctx); refusal != "" {
+		return c.sender.replyError(refusal)
 	}
-	c.session.login.Gate.Passed = true
-	if follow == "hello" {
+	c.session.login.Gate.LoggedIn = true
+	if stateCmd == "hello" {
 		return c.sender.sendHello(l.Rest)
 	}
 	return c.sender.replyStatus("OK")
@@ -89,11 +89,11 @@ func (c *authChecker) passGate(ctx context.Context, follow string, l login.Auth)
 
 // loginAsURLUser logs the client's upstream connection in as the URL's user. A new connection
 // already begins with that login.
-func (c *authChecker) loginAsURLUser(ctx context.Context) (refused string) {
-	u := c.relay.up
-	fresh := c.relay.wire == nil || c.relay.isGone()
-	words := u.Logins()
-	if fresh && c.relay.open(ctx) == nil || len(words) == 0 {
+func (c *authChecker) loginAsURLUser(ctx context.Context) (refusal string) {
+	u := c.relay.upstream
+	disconnected := c.relay.conn == nil || c.relay.isDisconnected()
+	words := u.LoginCommand()
+	if disconnected && c.relay.open(ctx) == nil || len(words) == 0 {
 		return ""
 	}
 	answer, err := c.asker.askWithReplies(ctx, words...)
@@ -103,70 +103,71 @@ func (c *authChecker) loginAsURLUser(ctx context.Context) (refused string) {
 	case !resp.Begins(answer, "+OK"):
 		return resp.FirstLine(answer)
 	}
-	c.relay.updateState(func(s *track.State) { s.Login(true, false) })
+	c.relay.updateState(func(s *track.State) { s.RecordLogin(true, false) })
 	return ""
 }
 
-// subscribedOnly is Redis' refusal of a command on a RESP2 connection in subscribed mode.
+// subscribedOnly is the error by which Redis refuses a command on a RESP2 connection in subscribed
+// mode.
 const subscribedOnly = "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET " +
 	"are allowed in this context"
 
 // checkUser is check if the proxy has its own users.
-func (c *authChecker) checkUser(ctx context.Context, follow string, words [][]byte) (left [][]byte, err error) {
+func (c *authChecker) checkUser(ctx context.Context, stateCmd string, words [][]byte) (rest [][]byte, err error) {
 	name := syntax.Lower(words[0])
-	logsIn := follow == "auth" || follow == "hello"
-	if logsIn && c.client.Transaction.Open {
+	isLoginCommand := stateCmd == "auth" || stateCmd == "hello"
+	if isLoginCommand && c.client.Transaction.Open {
 		return words, nil // a transaction refuses it
 	}
-	if _, asked := login.Find(follow, words); asked || c.session.login.Closed() {
-		switch refused, err := c.cannotLogIn(ctx, name, asked); {
+	if _, logsIn := login.Find(stateCmd, words); logsIn || c.session.login.MustLogIn() {
+		switch refusal, err := c.loginObstacle(ctx, name, logsIn); {
 		case err != nil:
 			return nil, err
-		case refused != "":
-			return nil, c.sender.refuseHeld(ctx, refused)
+		case refusal != "":
+			return nil, c.sender.refuseUnsent(ctx, refusal)
 		}
 	}
-	left, refused, err := c.session.checkLogin(ctx, name, words)
+	rest, refusal, err := c.session.checkLogin(ctx, name, words)
 	switch {
 	case err != nil:
 		return nil, err
-	case refused != "":
-		return nil, c.sender.refuseHeld(ctx, refused)
-	case left == nil:
+	case refusal != "":
+		return nil, c.sender.refuseUnsent(ctx, refusal)
+	case rest == nil:
 		return nil, c.sender.replyStatus("OK")
-	case c.relay.up == nil:
+	case c.relay.upstream == nil:
 		if name == "reset" && len(words) == 1 {
 			c.session.logOut()
 		}
-		return left, nil
-	case len(left) < len(words):
-		return nil, c.helloWithoutLogin(ctx, left)
+		return rest, nil
+	case len(rest) < len(words):
+		return nil, c.helloWithoutLogin(ctx, rest)
 	case server.IsOpen(words):
 		return words, nil
-	case c.session.login.Closed() && follow == "quit":
+	case c.session.login.MustLogIn() && stateCmd == "quit":
 		c.client.Closing = true
 		return nil, c.sender.replyStatus("OK")
-	case c.session.login.Closed(): // RESET without a login changes nothing
+	case c.session.login.MustLogIn(): // RESET without a login changes nothing
 		return nil, c.sender.replyStatus("RESET")
 	}
-	if refused := c.client.Checker.Refusal(words); refused != "" {
-		return nil, c.sender.refuseHeld(ctx, refused)
+	if refusal := c.client.Checker.Refusal(words); refusal != "" {
+		return nil, c.sender.refuseUnsent(ctx, refusal)
 	}
-	return words, c.checkTxUser(ctx, follow)
+	return words, c.checkTxUser(ctx, stateCmd)
 }
 
-// cannotLogIn waits for the upstream's replies, and returns why no login is possible now, or "".
-func (c *authChecker) cannotLogIn(ctx context.Context, name string, asked bool) (refused string, err error) {
+// loginObstacle waits for the upstream's replies, and returns why no login is possible now, or "".
+func (c *authChecker) loginObstacle(ctx context.Context, name string, logsIn bool) (refusal string, err error) {
 	if err := c.asker.waitUpstream(ctx); err != nil {
 		return "", err
 	}
 	switch state := c.relay.state(); {
 	case state.Stream:
 		return "", errStateLost
-	case asked && state.Multi:
+	case logsIn && state.Multi:
 		return "ERR " + strings.ToUpper(name) + " inside MULTI is not allowed: the proxy runs it at once, " +
 			"so it cannot be part of a transaction; send it before MULTI or after EXEC", nil
-	case asked && state.Restricted():
+	case logsIn && state.Restricted():
 		return fmt.Sprintf(subscribedOnly, name), nil
 	}
 	return "", nil
@@ -181,14 +182,14 @@ func (c *authChecker) helloWithoutLogin(ctx context.Context, words [][]byte) err
 	return c.sender.sendHello(words)
 }
 
-// checkTxUser remembers the user that began a transaction at the upstream, and makes its EXEC fail
-// if the client's user has changed since.
-func (c *authChecker) checkTxUser(ctx context.Context, follow string) error {
-	user := c.session.login.Own.User()
+// checkTxUser records the user that began a transaction at the upstream, and makes EXEC fail if the
+// client has become another user since.
+func (c *authChecker) checkTxUser(ctx context.Context, stateCmd string) error {
+	user := c.session.login.UserLogin.User()
 	switch {
-	case follow == "multi":
+	case stateCmd == "multi":
 		c.session.txUser = user
-	case follow == "exec" && c.session.txUser != user && c.session.txUser != nil:
+	case stateCmd == "exec" && c.session.txUser != user && c.session.txUser != nil:
 		c.session.txUser = nil
 		if err := c.asker.waitUpstream(ctx); err != nil {
 			return err
@@ -200,13 +201,13 @@ func (c *authChecker) checkTxUser(ctx context.Context, follow string) error {
 	return nil
 }
 
-// tooLongRefusal returns why a command that is too long to be held must be refused; empty if it may
-// pass. The proxy must hold a command to check permissions for it.
-func (c *authChecker) tooLongRefusal(own *command.Command, follow string) string {
+// tooLongRefusal returns why a command that is too long to buffer must be refused; empty if it may
+// be forwarded. To check permissions, the proxy must buffer the command.
+func (c *authChecker) tooLongRefusal(ownCmd *command.Command, stateCmd string) string {
 	switch {
-	case c.session.login.Own == nil:
+	case c.session.login.UserLogin == nil:
 		return ""
-	case follow == "auth", follow == "hello", own != nil && own.Local:
+	case stateCmd == "auth", stateCmd == "hello", ownCmd != nil && ownCmd.Local:
 		return "ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes"
 	case !c.session.login.NeedsCheck():
 		return ""
@@ -217,59 +218,60 @@ func (c *authChecker) tooLongRefusal(own *command.Command, follow string) string
 
 // afterReset logs the client out, and logs its upstream connection in as the URL's user again.
 func (c *authChecker) afterReset(ctx context.Context) error {
-	if c.session.login.Own == nil {
+	if c.session.login.UserLogin == nil {
 		return nil
 	}
 	c.session.logOut()
 	if err := c.asker.waitUpstream(ctx); err != nil {
 		return err
 	}
-	if c.relay.wire == nil || c.relay.isGone() || len(c.relay.up.Logins()) == 0 {
+	if c.relay.conn == nil || c.relay.isDisconnected() || len(c.relay.upstream.LoginCommand()) == 0 {
 		return nil
 	}
-	if refused := c.loginAsURLUser(ctx); refused != "" {
+	if refusal := c.loginAsURLUser(ctx); refusal != "" {
 		c.relay.sever()
 		return errStateLost
 	}
 	return nil
 }
 
-// Forwarded commands stream past, and the upstream itself refuses long ones before the login. But
-// the proxy holds its own commands, and commands whose keys it checks, until they are whole. They
-// cost memory, so the proxy applies Redis' limits before the login to them. Only if a command has
-// not arrived whole, it finds out whether the client has logged in (loggedIn).
+// The proxy does not buffer most forwarded commands, and the upstream itself refuses long commands
+// before the login. But the proxy buffers its own commands, and commands whose keys it checks. To
+// limit that memory, it applies Redis' limits for clients without a login. It checks the login
+// (loggedIn) only if a command has not arrived whole.
 
-// mustCheckLogin reports whether the proxy must find out if the client has logged in before it
-// holds more of the current frame.
+// mustCheckLogin reports whether the client's login must be checked before more of the current
+// frame is buffered.
 func (c *authChecker) mustCheckLogin() bool {
-	return !c.checked && !c.asker.isLoginKnown(c.relay.state())
+	return !c.loginChecked && !c.asker.isLoginKnown(c.relay.state())
 }
 
-// limitHeld applies Redis' limits before the login to the current frame, if the client has not
-// logged in. Nothing of the frame was sent. limitHeld must not be called during a read.
-func (c *authChecker) limitHeld(ctx context.Context) error {
-	c.checked = true
-	if c.session.login.Closed() {
+// limitUnauthenticated applies Redis' limits for clients without a login to the current frame, if
+// the client has not logged in. It is called before any of the frame is sent. It must not be called
+// during a read.
+func (c *authChecker) limitUnauthenticated(ctx context.Context) error {
+	c.loginChecked = true
+	if c.session.login.MustLogIn() {
 		return c.in.scanner.Restrict(resp.UnauthenticatedLimits())
 	}
-	if err := c.sender.pass(ctx, c.in.frame); err != nil {
+	if err := c.sender.sendUpTo(ctx, c.in.frameStart); err != nil {
 		return err
 	}
 	if err := c.asker.waitUpstream(ctx); err != nil {
 		return err
 	}
 	state := c.relay.state()
-	inside := state.Multi || state.Stream || state.Listening() || state.Monitoring // states that need a login
-	if inside || c.asker.loggedIn(ctx, state) {
+	impliesLogin := state.Multi || state.Stream || state.HasSubscriptions() || state.Monitoring // these states need a login
+	if impliesLogin || c.asker.loggedIn(ctx, state) {
 		return nil
 	}
 	return c.in.scanner.Restrict(resp.UnauthenticatedLimits())
 }
 
-// collect reads the rest of the frame, unless it is too long to be held.
+// collect reads the rest of the frame, unless it is too long to buffer.
 func (c *authChecker) collect(ctx context.Context) (whole bool, err error) {
-	if c.relay.up == nil && c.session.login.Closed() { // Redis' limits also apply to frames that arrive at once
-		if err := c.limitHeld(ctx); err != nil {
+	if c.relay.upstream == nil && c.session.login.MustLogIn() { // Redis' limits also apply to frames that arrive at once
+		if err := c.limitUnauthenticated(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -278,7 +280,7 @@ func (c *authChecker) collect(ctx context.Context) (whole bool, err error) {
 		return err == nil, err
 	}
 	if c.mustCheckLogin() {
-		if err := c.limitHeld(ctx); err != nil {
+		if err := c.limitUnauthenticated(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -287,8 +289,8 @@ func (c *authChecker) collect(ctx context.Context) (whole bool, err error) {
 
 // resetFrame resets the state that belongs to the current frame.
 func (c *authChecker) resetFrame() {
-	if c.checked {
-		c.checked = false
+	if c.loginChecked {
+		c.loginChecked = false
 		c.in.scanner.SetLimits(resp.DefaultRequestLimits())
 	}
 }

@@ -8,49 +8,49 @@ import (
 	"redlock-proxy/proxy/netconn"
 )
 
-// halfCommand is most of a long command, which the proxy has to hold.
-var halfCommand = "*4\r\n$4\r\nLOCK\r\n$950000\r\n" + strings.Repeat("x", 900_000)
+// incompleteCommand is most of a long command, which the proxy has to buffer.
+var incompleteCommand = "*4\r\n$4\r\nLOCK\r\n$950000\r\n" + strings.Repeat("x", 900_000)
 
-// waitHeldBytes waits until the server holds between least and most bytes.
-func (b *testServer) waitHeldBytes(least, most int64) {
+// waitBufferedBytes waits until the server buffers between low and high bytes.
+func (b *testServer) waitBufferedBytes(low, high int64) {
 	b.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		held := b.server.Counts().HeldInput
-		if held >= least && held <= most {
+		buffered := b.server.Counts().HeldInput
+		if buffered >= low && buffered <= high {
 			return
 		}
 		if time.Now().After(deadline) {
-			b.Fatalf("%d bytes are held, want %d to %d", held, least, most)
+			b.Fatalf("%d bytes are held, want %d to %d", buffered, low, high)
 		}
 	}
 }
 
-// TestHeldInputIsBounded: the incomplete commands of all clients together are limited. A client
+// TestInputMemoryIsBounded: the incomplete commands of all clients together are limited. A client
 // that exceeds the limit gets an error, and other clients are served.
-func TestHeldInputIsBounded(t *testing.T) {
-	const each, some = 1 << 20, 4
+func TestInputMemoryIsBounded(t *testing.T) {
+	const perClient, clients = 1 << 20, 4
 	b := serveLocks(t, &scriptedLocks{})
-	b.server.Apply(Settings{HeldInput: some * each})
-	honest := b.connect()
-	honest.say("PING\r\n", pong)
+	b.server.Apply(Settings{HeldInput: clients * perClient})
+	other := b.connect()
+	other.check("PING\r\n", pong)
 	first := b.connect()
-	first.send(halfCommand)
-	b.waitHeldBytes(each, each)
-	for i := range some - 1 {
-		b.connect().send(halfCommand)
-		b.waitHeldBytes(int64(i+2)*each, int64(i+2)*each)
+	first.send(incompleteCommand)
+	b.waitBufferedBytes(perClient, perClient)
+	for i := range clients - 1 {
+		b.connect().send(incompleteCommand)
+		b.waitBufferedBytes(int64(i+2)*perClient, int64(i+2)*perClient)
 	}
-	over := b.connect()
-	over.send(halfCommand[:netconn.BufferSize])
-	over.expect("-ERR out of memory for input: incomplete commands and data kept between commands are limited to 4194304 bytes for all clients; raise max-input-memory\r\n")
-	honest.say("PING\r\n", pong)
+	excess := b.connect()
+	excess.send(incompleteCommand[:netconn.BufferSize])
+	excess.expect("-ERR out of memory for input: incomplete commands and data kept between commands are limited to 4194304 bytes for all clients; raise max-input-memory\r\n")
+	other.check("PING\r\n", pong)
 	if n := b.server.Counts().RefusedInput; n != 1 {
 		t.Errorf("%d clients were refused", n)
 	}
 	first.send(strings.Repeat("x", 50_000) + "\r\n$1\r\nt\r\n$1\r\nt\r\n") // the command is complete, and an error
 	first.line()
 	_ = first.conn.Close()
-	b.waitHeldBytes((some-1)*each, (some-1)*each)
-	b.connect().send(halfCommand)
-	b.waitHeldBytes(some*each, some*each)
+	b.waitBufferedBytes((clients-1)*perClient, (clients-1)*perClient)
+	b.connect().send(incompleteCommand)
+	b.waitBufferedBytes(clients*perClient, clients*perClient)
 }

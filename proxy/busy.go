@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// An upstream that is busy with a script still runs commands that end the script, but refuses
-// SELECT, which a new connection needs. If there is no connection yet, such a command goes over a
-// connection that begins only with the URL's login.
+// An upstream that is busy with a script runs commands that end the script, but refuses SELECT,
+// which a new client connection needs. If the client has no connection yet, the proxy sends such a
+// command over a connection that begins only with the URL's login.
 
 // endsBusyScript reports whether a command ends a script or function that keeps a server busy, or
 // reports on it, or stops the server.
@@ -33,13 +33,13 @@ func endsBusyScript(words [][]byte, count int) bool {
 	return name == "shutdown"
 }
 
-// runOnBusy runs a command that ends a busy script at the upstream. reason is the error with which
-// the client's own connection failed. It reports false for all other commands.
-func runOnBusy(
+// runOnBusyUpstream runs a command that ends a busy script at the upstream. reason is the error of
+// the client's own connection. handled is false for all other commands.
+func runOnBusyUpstream(
 	ctx context.Context, up *upstream.Upstream, user *login.Client, frame []byte, reason error,
-) (answer []byte, done bool) {
-	var down *upstream.Error
-	if !errors.As(reason, &down) || !down.IsBusy() {
+) (answer []byte, handled bool) {
+	var upErr *upstream.Error
+	if !errors.As(reason, &upErr) || !upErr.IsBusy() {
 		return nil, false
 	}
 	if len(frame) == 0 || frame[0] != '*' { // a user who types inline commands can repeat them

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// busyWith makes a server busy with a script or function that never ends.
-func busyWith(t *testing.T, server *redistest.Server, endless ...string) (direct *peer) {
+// makeBusy makes a server busy with a script or function that never ends.
+func makeBusy(t *testing.T, server *redistest.Server, endless ...string) (direct *peer) {
 	t.Helper()
 	direct = dial(t, server.Addr())
 	if endless[0] == "FCALL" {
@@ -41,12 +41,12 @@ func TestBusyUpstreamIsFreed(t *testing.T) {
 			t.Run(c.name+", "+endless.kill, func(t *testing.T) {
 				server := startRedis(t, "--lua-time-limit", "50")
 				r := startProxyWith(t, server.URL()+"/3", proxy.Options{}, c.lockKeys, parkNever)
-				direct := busyWith(t, server, strings.Split(endless.words, "|")...)
+				direct := makeBusy(t, server, strings.Split(endless.words, "|")...)
 				client := r.connect()
 				if got := client.ask("CLIENT GETNAME"); !strings.HasPrefix(got, "-BUSY ") {
 					t.Errorf("CLIENT GETNAME: %q", got)
 				}
-				client.say(endless.kill, "+OK\r\n")
+				client.check(endless.kill, "+OK\r\n")
 				eventually(t, "an upstream that is busy no more",
 					func() bool { return direct.ask("GET k") == "$-1\r\n" })
 				eventually(t, "an answer", func() bool { return client.ask("GET k") == "$-1\r\n" })
@@ -55,15 +55,15 @@ func TestBusyUpstreamIsFreed(t *testing.T) {
 	}
 }
 
-// TestBusyUpstreamIsNotFreedByAnybody: a client without the right is still refused, in the
-// upstream's words.
-func TestBusyUpstreamIsNotFreedByAnybody(t *testing.T) {
+// TestBusyUpstreamIsNotFreedWithoutPermission: a client without permission gets the upstream's
+// refusal.
+func TestBusyUpstreamIsNotFreedWithoutPermission(t *testing.T) {
 	server := startRedis(t, "--lua-time-limit", "50", "--requirepass", "secret")
 	r := startProxy(t, "redis://"+server.Addr()+"/3")
 	direct := dial(t, server.Addr())
-	direct.say("AUTH secret", "+OK\r\n")
+	direct.check("AUTH secret", "+OK\r\n")
 	script := dial(t, server.Addr())
-	script.say("AUTH secret", "+OK\r\n")
+	script.check("AUTH secret", "+OK\r\n")
 	script.send(array("EVAL", "while true do end", "0"))
 	eventually(t, "a script that runs too long", func() bool {
 		return strings.HasPrefix(direct.ask("GET k"), "-BUSY ")
@@ -71,7 +71,7 @@ func TestBusyUpstreamIsNotFreedByAnybody(t *testing.T) {
 	if got := r.connect().ask("SCRIPT KILL"); strings.HasPrefix(got, "+") {
 		t.Errorf("a client without a login: %q", got)
 	}
-	direct.say("SCRIPT KILL", "+OK\r\n")
+	direct.check("SCRIPT KILL", "+OK\r\n")
 }
 
 // TestLocksWhileTheUpstreamIsBusy: locks work while the upstream is busy with a script that never
@@ -80,16 +80,16 @@ func TestLocksWhileTheUpstreamIsBusy(t *testing.T) {
 	server := startRedis(t, "--lua-time-limit", "50")
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"}, parkNever)
 	before := r.connect()
-	before.say("LOCK k a PX 1000", ":1000\r\n")
-	direct := busyWith(t, server, "EVAL", "while true do end", "0")
+	before.check("LOCK k a PX 1000", ":1000\r\n")
+	direct := makeBusy(t, server, "EVAL", "while true do end", "0")
 	r.upstream.Probe(t.Context())
 	if _, err := r.upstream.Status(); err == nil || !strings.HasPrefix(err.Error(), "BUSY ") {
 		t.Errorf("the upstream's state: %v", err)
 	}
 	for _, client := range []*peer{before, r.connect()} {
-		client.say("UNLOCK k a", ":1\r\n")
-		client.say("LOCK k a PX 1000", ":1000\r\n")
-		client.say("SET lock:k a NX PX 1000", "+OK\r\n")
+		client.check("UNLOCK k a", ":1\r\n")
+		client.check("LOCK k a PX 1000", ":1000\r\n")
+		client.check("SET lock:k a NX PX 1000", "+OK\r\n")
 		client.send(array("EVAL",
 			"if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end", "1",
 			"lock:k", "a"))
@@ -97,7 +97,7 @@ func TestLocksWhileTheUpstreamIsBusy(t *testing.T) {
 			t.Errorf("a script on a lock key: %q", got)
 		}
 	}
-	direct.say("SCRIPT KILL", "+OK\r\n")
+	direct.check("SCRIPT KILL", "+OK\r\n")
 	eventually(t, "an upstream that is up", func() bool {
 		r.upstream.Probe(t.Context())
 		_, err := r.upstream.Status()

@@ -12,135 +12,138 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// placesAtUpstream is a LockLocation whose locks are and stay at the upstream.
-type placesAtUpstream struct{}
+// locksAtUpstream is a LockLocation whose locks are and stay at the upstream.
+type locksAtUpstream struct{}
 
-func (placesAtUpstream) CurrentLocation() (quorum.Location, bool) {
+func (locksAtUpstream) CurrentLocation() (quorum.Location, bool) {
 	return quorum.Location{Place: location.Upstream}, true
 }
-func (placesAtUpstream) IsLeavingMasters() bool   { return false }
-func (placesAtUpstream) Changed() <-chan struct{} { return nil }
-func (u placesAtUpstream) AwaitLocation(context.Context) (quorum.Location, error) {
+func (locksAtUpstream) IsLeavingMasters() bool   { return false }
+func (locksAtUpstream) Changed() <-chan struct{} { return nil }
+func (u locksAtUpstream) AwaitLocation(context.Context) (quorum.Location, error) {
 	at, _ := u.CurrentLocation()
 	return at, nil
 }
-func (u placesAtUpstream) Confirm(context.Context) (quorum.Location, error) {
+func (u locksAtUpstream) Confirm(context.Context) (quorum.Location, error) {
 	at, _ := u.CurrentLocation()
 	return at, nil
 }
-func (placesAtUpstream) ReportPaused(context.Context, int, quorum.PauseReport) error { return nil }
+func (locksAtUpstream) ReportPaused(context.Context, int, quorum.PauseReport) error { return nil }
 
-// placesMoving is a LockLocation whose locks are at the upstream, and move once began is closed. It
-// sends the reports of paused commands to held.
-type placesMoving struct {
-	placesAtUpstream
-	began chan struct{}
-	held  chan quorum.PauseReport
+// locksMoving is a LockLocation whose locks are at the upstream, and move once moveBegan is closed.
+// ReportPaused sends its reports to reports.
+type locksMoving struct {
+	locksAtUpstream
+	moveBegan chan struct{}
+	reports   chan quorum.PauseReport
 }
 
-func (m placesMoving) CurrentLocation() (quorum.Location, bool) {
+func (m locksMoving) CurrentLocation() (quorum.Location, bool) {
 	select {
-	case <-m.began:
+	case <-m.moveBegan:
 		return quorum.Location{Place: location.ToMasters, Era: 1}, true
 	default:
-		return m.placesAtUpstream.CurrentLocation()
+		return m.locksAtUpstream.CurrentLocation()
 	}
 }
-func (m placesMoving) Changed() <-chan struct{} {
+func (m locksMoving) Changed() <-chan struct{} {
 	if at, _ := m.CurrentLocation(); at.Moves() {
-		return nil // there is no further notification
+		return nil // no further notification
 	}
-	return m.began
+	return m.moveBegan
 }
-func (m placesMoving) ReportPaused(_ context.Context, _ int, held quorum.PauseReport) error {
-	m.held <- held
+func (m locksMoving) ReportPaused(_ context.Context, _ int, report quorum.PauseReport) error {
+	m.reports <- report
 	return nil
 }
 
-// placesPaused is a LockLocation whose locks move until over is closed, and remain at the upstream.
-type placesPaused struct {
-	placesAtUpstream
-	over chan struct{}
+// locksPaused is a LockLocation whose locks move until moveEnded is closed, and then are at the
+// upstream.
+type locksPaused struct {
+	locksAtUpstream
+	moveEnded chan struct{}
 }
 
-func (p placesPaused) CurrentLocation() (quorum.Location, bool) {
+func (p locksPaused) CurrentLocation() (quorum.Location, bool) {
 	select {
-	case <-p.over:
-		return p.placesAtUpstream.CurrentLocation()
+	case <-p.moveEnded:
+		return p.locksAtUpstream.CurrentLocation()
 	default:
 		return quorum.Location{Place: location.ToMasters, Era: 1}, true
 	}
 }
 
-func (p placesPaused) AwaitLocation(ctx context.Context) (quorum.Location, error) {
+func (p locksPaused) AwaitLocation(ctx context.Context) (quorum.Location, error) {
 	select {
-	case <-p.over:
-		return p.placesAtUpstream.AwaitLocation(ctx)
+	case <-p.moveEnded:
+		return p.locksAtUpstream.AwaitLocation(ctx)
 	case <-ctx.Done():
 		return quorum.Location{}, context.Cause(ctx)
 	}
 }
 
-// TestClientsThatGiveUpDuringTheMove: a paused command is dropped if its client sends no more, and
+// TestClientsThatGiveUpDuringTheMove: a paused command is dropped if its client half-closes, and
 // runs if its client waits.
 func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
 	server := startRedis(t)
-	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
+	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
 		Settings: commands.Settings{MaxTTL: time.Hour}})
-	places := placesPaused{over: make(chan struct{})}
-	proxied := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, LockLocation: places}, []string{"lock:*"})
-	leaves, stays := proxied.connect(), proxied.connect()
-	leaves.send(cmd("GET data") + cmd("SET lock:a left"))
-	stays.send(cmd("SET lock:b stayed"))
-	leaves.expect("$-1\r\n")
-	if err := leaves.conn.CloseWrite(); err != nil {
+	location := locksPaused{moveEnded: make(chan struct{})}
+	proxied := startProxyWith(t, server.URL(),
+		proxy.Options{Unmoved: upstreamTable, LockLocation: location}, []string{"lock:*"})
+	halfClosed, waiting := proxied.connect(), proxied.connect()
+	halfClosed.send(cmd("GET data") + cmd("SET lock:a left"))
+	waiting.send(cmd("SET lock:b stayed"))
+	halfClosed.expect("$-1\r\n")
+	if err := halfClosed.conn.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan string, 1)
-	go func() { ended <- leaves.all() }()
+	go func() { ended <- halfClosed.readAll() }()
 	select {
 	case rest := <-ended:
 		ended <- rest
-	case <-time.After(2 * time.Second): // the client is kept waiting
+	case <-time.After(2 * time.Second): // the client still waits
 	}
-	close(places.over)
+	close(location.moveEnded)
 	if rest := <-ended; rest != "" {
 		t.Errorf("a client that sends no more gets %q", rest)
 	}
-	stays.expect("+OK\r\n")
-	stays.say("GET lock:a", "$-1\r\n")
+	waiting.expect("+OK\r\n")
+	waiting.check("GET lock:a", "$-1\r\n")
 }
 
-// TestConnectionsStayAtRest: a connection that was reported to be at rest stays so, whatever its
-// client does on it. Otherwise the mover would end it.
+// TestConnectionsStayAtRest: a connection that was reported to be at rest is never reported as busy
+// later. Otherwise the mover would end it.
 func TestConnectionsStayAtRest(t *testing.T) {
 	server := startRedis(t)
-	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
+	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
 		Settings: commands.Settings{MaxTTL: time.Hour}})
-	places := placesMoving{began: make(chan struct{}), held: make(chan quorum.PauseReport, 1000)}
-	proxied := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, LockLocation: places}, []string{"lock:*"})
-	waits, queues, late := proxied.connect(), proxied.connect(), proxied.connect()
-	for _, p := range []*peer{waits, queues} {
-		p.say("SET lock:a 1", "+OK\r\n")
-		p.say("MULTI", "+OK\r\n")
+	location := locksMoving{moveBegan: make(chan struct{}), reports: make(chan quorum.PauseReport, 1000)}
+	proxied := startProxyWith(t, server.URL(),
+		proxy.Options{Unmoved: upstreamTable, LockLocation: location}, []string{"lock:*"})
+	blocks, queues, late := proxied.connect(), proxied.connect(), proxied.connect()
+	for _, p := range []*peer{blocks, queues} {
+		p.check("SET lock:a 1", "+OK\r\n")
+		p.check("MULTI", "+OK\r\n")
 	}
-	waits.say("DISCARD", "+OK\r\n")
-	close(places.began)
-	first := <-places.held
+	blocks.check("DISCARD", "+OK\r\n")
+	close(location.moveBegan)
+	first := <-location.reports
 	if len(first.BusyConns) > 0 || len(first.IdleConns) < 2 {
 		t.Fatalf("at first: %+v, want both connections at rest", first)
 	}
-	queues.say("GET data", "+QUEUED\r\n")
-	waits.send(cmd("BLPOP list 0"))
-	late.say("GET data", "$-1\r\n") // makes another connection, so that there is a new report
-	for said := first; len(said.IdleConns)+len(said.BusyConns) <= len(first.IdleConns); {
-		if said = <-places.held; len(said.BusyConns) > 0 {
-			t.Fatalf("then: %+v, and at first %+v", said, first)
+	queues.check("GET data", "+QUEUED\r\n")
+	blocks.send(cmd("BLPOP list 0"))
+	late.check("GET data", "$-1\r\n") // makes another connection, so that there is a new report
+	for report := first; len(report.IdleConns)+len(report.BusyConns) <= len(first.IdleConns); {
+		if report = <-location.reports; len(report.BusyConns) > 0 {
+			t.Fatalf("then: %+v, and at first %+v", report, first)
 		}
 	}
-	late.say("RPUSH list x", ":1\r\n")
-	waits.expect("*2\r\n$4\r\nlist\r\n$1\r\nx\r\n")
-	queues.say("EXEC", "*1\r\n$-1\r\n")
+	late.check("RPUSH list x", ":1\r\n")
+	blocks.expect("*2\r\n$4\r\nlist\r\n$1\r\nx\r\n")
+	queues.check("EXEC", "*1\r\n$-1\r\n")
 }
 
 // TestLongCommandsOnLockKeysBeforeTheMove: while the locks are at the upstream, commands on lock
@@ -148,11 +151,11 @@ func TestConnectionsStayAtRest(t *testing.T) {
 func TestLongCommandsOnLockKeysBeforeTheMove(t *testing.T) {
 	server := startRedis(t)
 	locks := newMemoryLocks()
-	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{locks},
+	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{locks},
 		Settings: commands.Settings{MaxTTL: time.Hour}})
-	p := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, LockLocation: placesAtUpstream{}},
+	p := startProxyWith(t, server.URL(), proxy.Options{Unmoved: upstreamTable, LockLocation: locksAtUpstream{}},
 		[]string{"lock:*"}).connect()
-	p.say("SET lock:a 1", "+OK\r\n")
+	p.check("SET lock:a 1", "+OK\r\n")
 	mega := strings.Repeat("v", 1<<20)
 	p.send(array("SET", "lock:a", mega) + cmd("STRLEN lock:a") + array("MSET", "lock:a", mega, "lock:b", mega) +
 		array("EVAL", "return #ARGV[1]", "1", "lock:a", mega) + cmd("PING"))

@@ -9,75 +9,75 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// open connects to the upstream, unless the relay is connected. The client gets the error, too. If
-// ctx ends, later writes to the upstream fail at once.
+// open connects to the upstream, unless the relay is connected. The error is for the client. If ctx
+// ends, later writes to the upstream fail at once.
 func (r *relay) open(ctx context.Context) error {
-	if err := r.lostErr(); err != nil || r.wire != nil && !r.isGone() {
+	if err := r.lostErr(); err != nil || r.conn != nil && !r.isDisconnected() {
 		return err
 	}
-	term := r.up.Term()
-	conn, err := r.up.Connect(ctx)
+	term := r.upstream.Term()
+	conn, err := r.upstream.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	if r.lockTraffic.sending { // set for a connection that is gone; the command may not go over another one
+	if r.lockTraffic.sending { // the connection that the command needs has ended
 		_ = conn.Close()
-		return r.up.Failure(upstream.ErrGone)
+		return r.upstream.Failure(upstream.ErrDisconnected)
 	}
 	r.adoptConn(conn, term)
-	if r.up.Term() != term {
+	if r.upstream.Term() != term {
 		r.dropOutdated()
 	}
 	r.startCopier(ctx)
 	return nil
 }
 
-// adoptConn makes conn, made in this term of the upstream or a later one, the relay's connection.
-func (r *relay) adoptConn(conn net.Conn, term uint64) {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
-	r.term, r.outdated = term, false
-	r.gone, r.partialAnswer, r.answers, r.answerErr = false, nil, nil, nil
+// adoptConn makes conn the relay's connection. It was made in upstreamTerm or later.
+func (r *relay) adoptConn(conn net.Conn, upstreamTerm uint64) {
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	r.term, r.outdated = upstreamTerm, false
+	r.disconnected, r.partialAnswer, r.answers, r.answerErr = false, nil, nil, nil
 	r.lockTraffic.answered, r.lockTraffic.mayBlock = false, false
-	r.lockTraffic.unanswered, r.lockTraffic.watching = false, false
-	r.tracker.Redirects.On = r.shared.opts.Table.LockKeys().Any()
+	r.lockTraffic.replyless, r.lockTraffic.watching = false, false
+	r.tracker.Redirects.Enabled = r.shared.opts.Table.LockKeys().Any()
 	r.tracker.Begin()
-	r.dial = max(1, r.dial+1)
-	r.wire = netconn.New(conn, &r.loan, r.activity)
-	r.wire.Join(r.poller, netconn.TagOf(r.client.number(), r.dial))
+	r.connID = max(1, r.connID+1)
+	r.conn = netconn.New(conn, &r.readBuf, r.activity)
+	r.conn.Join(r.poller, netconn.TagOf(r.client.clientID(), r.connID))
 }
 
-// dropOutdated ends a connection to a server that is no longer the upstream, as if the server had
-// closed it. The old server may be frozen or isolated, and would never close it. The client still
-// gets the replies that have arrived.
+// dropOutdated ends a connection to a server that is no longer the upstream, as if that server had
+// closed it. A frozen or isolated server would never close it. The client still gets the replies
+// that have arrived.
 func (r *relay) dropOutdated() {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
-	if r.wire != nil && !r.gone && r.term != r.up.Term() {
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	if r.conn != nil && !r.disconnected && r.term != r.upstream.Term() {
 		r.outdated = true
-		r.wire.Abandon()
+		r.conn.Abandon()
 	}
 }
 
-// forward connects if necessary, and sends frames, the last one possibly in part. It expects plain
-// replies that change no state and, if also is not nil, one that may. If continues is set, the
-// first bytes continue a frame whose beginning was sent; on a new connection they would be another
-// command. forward returns false if it sent nothing because the connection has ended.
+// forward connects if necessary, and sends frames, the last one possibly in part. It expects
+// plainCount replies that change no state and, if stateReply is not nil, a reply that may change
+// it. If continues is set, the first bytes continue a frame whose beginning was sent; on a new
+// connection they would be another command. sent is false if the connection has ended.
 func (r *relay) forward(
-	ctx context.Context, frames []byte, plain int, also *track.Expected, continues bool,
+	ctx context.Context, frames []byte, plainCount int, stateReply *track.Expected, continues bool,
 ) (sent bool, err error) {
-	if continues && r.isGone() {
+	if continues && r.isDisconnected() {
 		return false, nil
 	}
-	dial := r.dial
+	connID := r.connID
 	err = r.open(ctx)
-	if continues && (r.dial != dial || r.isGone()) { // the connection ended just now
+	if continues && (r.connID != connID || r.isDisconnected()) { // the connection ended just now
 		return false, nil
 	}
-	if err != nil || !r.expect(plain, also) {
+	if err != nil || !r.expect(plainCount, stateReply) {
 		return false, err
 	}
-	r.count(plain, also)
+	r.count(plainCount, stateReply)
 	r.send(frames)
 	return true, nil
 }

@@ -2,13 +2,13 @@ package proxy
 
 // Counts holds a server's counters since its start, and the number of its current clients.
 type Counts struct {
-	// Accepted counts the admitted clients, Refused those that were refused because MaxClients were
-	// connected. AcceptErrors counts the connections that the system could not accept.
+	// Accepted counts the admitted clients, Refused the clients refused because of MaxClients.
+	// AcceptErrors counts the connections that the system could not accept.
 	Accepted, Refused, AcceptErrors int64
 	// Connected is the number of current clients. Parked of them are idle and have no goroutine.
 	Connected, Parked int64
-	// ToUpstream and ToClients count the bytes relayed. The commands that the proxy itself sends on
-	// a client's connection are counted, the replies to them are not.
+	// ToUpstream and ToClients count the bytes relayed. They include the proxy's own commands on a
+	// client's connection, but not the replies to these.
 	ToUpstream, ToClients int64
 	// Relayed counts the commands of clients sent to the upstream, except commands that get no
 	// reply (CLIENT REPLY OFF).
@@ -30,17 +30,18 @@ type Counts struct {
 
 // Counts returns the current values.
 func (s *Server) Counts() Counts {
-	unread, cut := s.shared.unread.stats()
-	messages, cutMessages := s.shared.opts.Table.Messages().Backlog()
+	unread, unreadDisconnects := s.shared.unread.stats()
+	messages, messageDisconnects := s.shared.opts.Table.Messages().Backlog()
 	return Counts{
-		Accepted: s.shared.lastID.Load(), Refused: s.turnedAway.Load(), AcceptErrors: s.AcceptErrors(),
+		Accepted: s.shared.lastID.Load(), Refused: s.refusedClients.Load(), AcceptErrors: s.AcceptErrors(),
 		Connected: s.clients.Load(), Parked: s.shared.parked.Load(),
 		ToUpstream: s.shared.traffic.toUpstream.Load(), ToClients: s.shared.traffic.toClients.Load(),
 		Relayed: s.shared.traffic.commands.Load(), Redirects: s.shared.redirects.Load(),
-		HeldInput: s.shared.input.used(), RefusedInput: s.shared.input.refused.Load(), Unread: unread, CutUnread: cut,
-		Messages: messages, CutMessages: cutMessages,
+		HeldInput: s.shared.input.used(), RefusedInput: s.shared.input.refusals.Load(),
+		Unread: unread, CutUnread: unreadDisconnects,
+		Messages: messages, CutMessages: messageDisconnects,
 	}
 }
 
 // AcceptErrors returns how many connections could not be accepted.
-func (s *Server) AcceptErrors() int64 { return s.refused.count.Load() }
+func (s *Server) AcceptErrors() int64 { return s.acceptErrs.count.Load() }

@@ -42,12 +42,12 @@ func TestGrantThatCannotBeWrittenIsReleased(t *testing.T) {
 			return failingListener{inner, broken}
 		}})
 	p := b.connect()
-	p.say(array("LOCK", "delivered", "t", "PX", "5000"), ":5000\r\n")
+	p.check(array("LOCK", "delivered", "t", "PX", "5000"), ":5000\r\n")
 	close(broken)
 	p.send(array("LOCK", "a", "t", "PX", "5000") + array("LOCK", "b", "u", "PX", "5000", "BLOCK", "0"))
 	p.expectClosed()
 	b.waitClients(0)
-	if got := fmt.Sprint(locks.wasReleased()); got != "[a=t]" && got != "[a=t b=u]" {
+	if got := fmt.Sprint(locks.releasedLocks()); got != "[a=t]" && got != "[a=t b=u]" {
 		t.Errorf("released %v", got)
 	}
 }
@@ -81,7 +81,7 @@ func TestRepliesDoNotPileUp(t *testing.T) {
 			listen: func(inner net.Listener) net.Listener { return meteredListener{inner, &largest} }})
 		p := b.connect()
 		go func() { _, _ = io.WriteString(p.conn, strings.Repeat(request, 20_000/len(request))+"QUIT\n") }()
-		p.all()
+		p.readAll()
 		if n := largest.Load(); n > int64(maxPending+longest) {
 			t.Errorf("%q: %d bytes of replies were written at once", request, n)
 		}

@@ -7,9 +7,10 @@ import (
 	"redlock-proxy/proxy/redirect"
 )
 
-// TestAnswersForClientsAreTurned: replies that the proxy adds its own part to contain no redirects.
-func TestAnswersForClientsAreTurned(t *testing.T) {
-	elsewhere := startFake(t, func(c *fakeConn) {
+// TestOwnRepliesContainNoRedirects: replies to which the proxy adds its own entries contain no
+// redirects.
+func TestOwnRepliesContainNoRedirects(t *testing.T) {
+	redirecting := startFake(t, func(c *fakeConn) {
 		for {
 			if _, err := readReply(c.in); err != nil {
 				return
@@ -17,13 +18,13 @@ func TestAnswersForClientsAreTurned(t *testing.T) {
 			c.write("-MOVED 1 other:6379\r\n")
 		}
 	})
-	r := startProxyWith(t, elsewhere.url(), proxy.Options{}, []string{"lock:*"})
+	r := startProxyWith(t, redirecting.url(), proxy.Options{}, []string{"lock:*"})
 	for _, line := range []string{
 		"INFO", "ROLE", "COMMAND", "COMMAND COUNT", "KEYS *", "SCAN 0", "DBSIZE", "SCRIPT EXISTS x", "SCRIPT KILL",
 		"FLUSHALL",
 		"CLIENT TRACKING ON", "GET k",
 	} {
-		if got := r.connect().ask(line); got != redirect.Retry {
+		if got := r.connect().ask(line); got != redirect.RetryError {
 			t.Errorf("%s: %q", line, got)
 		}
 	}

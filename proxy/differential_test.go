@@ -34,7 +34,7 @@ func testDifferential(t *testing.T, lockKeys ...string) {
 // are parked in most of their pauses.
 func TestDifferentialWithPauses(t *testing.T) {
 	skipOverTLS(t)
-	d := newDifferential(t, nil, func(s *proxy.Server) { s.SetQuiet(100 * time.Microsecond) })
+	d := newDifferential(t, nil, func(s *proxy.Server) { s.SetIdleTime(100 * time.Microsecond) })
 	d.pauses = true
 	d.runAll()
 	if d.parked == 0 {
@@ -63,10 +63,10 @@ func (d *differential) runAll() {
 }
 
 // envNumber returns the number in an environment variable.
-func envNumber(t *testing.T, name string, otherwise int) int {
+func envNumber(t *testing.T, name string, defaultValue int) int {
 	env := os.Getenv(name)
 	if env == "" {
-		return otherwise
+		return defaultValue
 	}
 	n, err := strconv.Atoi(env)
 	if err != nil {
@@ -75,7 +75,7 @@ func envNumber(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// differential holds two fresh servers, one of them behind a proxy.
+// differential holds two new servers, one of them behind a proxy.
 type differential struct {
 	*testing.T
 	testProxy        *testProxy
@@ -116,7 +116,7 @@ type pair struct {
 func (d *differential) run(seed int) {
 	for _, admin := range d.admins {
 		_ = admin.conn.SetDeadline(time.Now().Add(patience))
-		admin.say("FLUSHALL", "+OK\r\n")
+		admin.check("FLUSHALL", "+OK\r\n")
 		// PUBLISH also counts clients whose connection has ended unnoticed.
 		eventually(d.T, "the end of the subscribers before", func() bool {
 			return strings.TrimSpace(strings.TrimPrefix(admin.ask("CLIENT LIST TYPE pubsub"), "$0")) == ""
@@ -154,7 +154,7 @@ func (d *differential) turn(p *pair, items []randomcommands.Item, mark string, r
 		}
 	}
 	go func() { _, _ = io.WriteString(p.direct.conn, plain.String()) }()
-	pieces := cut(mixed.String(), rng)
+	pieces := split(mixed.String(), rng)
 	pauses := make([]time.Duration, len(pieces))
 	for i := range pauses {
 		if d.pauses && rng.IntN(4) == 0 {
@@ -163,12 +163,12 @@ func (d *differential) turn(p *pair, items []randomcommands.Item, mark string, r
 	}
 	go func() {
 		for i, piece := range pieces {
-			time.Sleep(pauses[i]) // the pieces arrive at any moment
+			time.Sleep(pauses[i]) // so that the pieces arrive at random times
 			_, _ = io.WriteString(p.proxied.conn, piece)
 		}
 	}()
 	want := withoutID(readUpTo(p.direct, bulk(mark)))
-	got := withoutID(d.takeOut(items, readUpTo(p.proxied, bulk(mark))))
+	got := withoutID(d.removeOwnReplies(items, readUpTo(p.proxied, bulk(mark))))
 	d.bytes += len(want)
 	d.parked += d.testProxy.server.Parked()
 	if got != want {
@@ -179,9 +179,9 @@ func (d *differential) turn(p *pair, items []randomcommands.Item, mark string, r
 	}
 }
 
-// takeOut removes the replies to lock commands, in their order.
-func (d *differential) takeOut(items []randomcommands.Item, got string) string {
-	rest := ""
+// removeOwnReplies removes the replies to lock commands, in their order.
+func (d *differential) removeOwnReplies(items []randomcommands.Item, got string) string {
+	result := ""
 	for _, it := range items {
 		if it.OwnReply == "" {
 			continue
@@ -190,9 +190,9 @@ func (d *differential) takeOut(items []randomcommands.Item, got string) string {
 		if !found {
 			d.Errorf("%q was not answered with %q", it.Sent, it.OwnReply)
 		}
-		rest, got = rest+before, after
+		result, got = result+before, after
 	}
-	return rest + got
+	return result + got
 }
 
 // block makes a client block in the middle of its stream until another client unblocks it.
@@ -206,29 +206,29 @@ func (d *differential) block(pairs []*pair, rng *rand.Rand) {
 	}
 	before := []randomcommands.Item{{Sent: lines("SELECT 5", "DEL list")}, {Sent: cmd("PING <0>")}}
 	d.turn(waiter, before, "<0>", rng)
-	stream := lines("PING", "BLPOP list 0", "LLEN list", "PING <blocked>")
-	help := []randomcommands.Item{{Sent: lines("SELECT 5", "RPUSH list x y", "PING <help>")}}
+	pipeline := lines("PING", "BLPOP list 0", "LLEN list", "PING <blocked>")
+	unblocking := []randomcommands.Item{{Sent: lines("SELECT 5", "RPUSH list x y", "PING <help>")}}
 	for _, p := range []*peer{waiter.direct, waiter.proxied} {
-		p.send(stream)
+		p.send(pipeline)
 	}
-	time.Sleep(time.Millisecond) // the client waits, or not yet: the replies are the same
-	d.turn(helper, help, "<help>", rng)
+	time.Sleep(time.Millisecond) // whether the client waits yet or not, the replies are the same
+	d.turn(helper, unblocking, "<help>", rng)
 	d.turn(waiter, nil, "<blocked>", rng)
 }
 
-// TestAuthorsMakeUpEverything: the random streams contain every kind of command that they should.
-// Otherwise the differential tests would compare nothing.
-func TestAuthorsMakeUpEverything(t *testing.T) {
+// TestGeneratorCoversAllCommands: the random streams contain every kind of command. Otherwise the
+// differential tests would compare too little.
+func TestGeneratorCoversAllCommands(t *testing.T) {
 	redistest.SkipShort(t)
 	next := 0
-	a := randomcommands.NewStream(rand.New(rand.NewPCG(1, 2)), &next)
-	var all strings.Builder
+	stream := randomcommands.NewStream(rand.New(rand.NewPCG(1, 2)), &next)
+	var generated strings.Builder
 	for i := range 500 {
-		for _, it := range a.Write(50, fmt.Sprint(i)) {
-			all.WriteString(it.Sent)
+		for _, it := range stream.Write(50, fmt.Sprint(i)) {
+			generated.WriteString(it.Sent)
 		}
 	}
-	text := all.String()
+	text := generated.String()
 	upper := strings.ToUpper(text)
 	missing := slices.DeleteFunc(
 		[]string{"LOCK", "MULTI", "EXEC", "DISCARD", "HELLO", "RESET", "SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE",

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// dispatcher forwards what a session has scanned, and decides about commands that are not simply
-// forwarded. It belongs to the session's goroutine.
+// dispatcher forwards the bytes that a session has scanned, and decides about commands that are not
+// simply forwarded. It belongs to the session's goroutine.
 type dispatcher struct {
 	session *session
 	relay   *relay
@@ -21,10 +21,10 @@ type dispatcher struct {
 	sender sender
 	keys   keySearch
 	auth   authChecker
-	locks  locationRouter
+	router locationRouter
 
-	special            bool  // the name of a command that needs a decision was scanned, or invalid bytes
-	requestErr         error // why the bytes are no valid request, or must not be forwarded
+	needsDecision      bool  // the command just scanned is not simply forwarded, or its bytes are invalid
+	requestErr         error // the reason why the bytes are invalid or must not be forwarded
 	checkingLogin      bool  // the client's login must be checked before more of the frame is read
 	sendingLockCommand bool  // the current frame is a command on lock keys that is sent in parts
 }
@@ -38,15 +38,15 @@ func newDispatcher(s *session) *dispatcher {
 	d.sender = sender{session: s, relay: s.relay, asker: &d.asker, in: s.in, out: &s.out, client: &s.client}
 	d.keys = keySearch{in: s.in, table: table, user: &s.login, hasLockKeys: table.LockKeys().Any()}
 	d.auth = authChecker{session: s, relay: s.relay, asker: &d.asker, sender: &d.sender, in: s.in, client: &s.client}
-	d.locks = locationRouter{relay: s.relay, asker: &d.asker, client: &s.client, table: s.shared.opts.Table}
-	if !d.isLockServer() { // at a lock server only the masters report where the locks are
-		d.locks.places, d.locks.unmoved = s.shared.opts.LockLocation, s.shared.opts.Unmoved
+	d.router = locationRouter{relay: s.relay, asker: &d.asker, client: &s.client, table: s.shared.opts.Table}
+	if !d.isLockServer() { // a lock server needs no location: its locks are on the masters
+		d.router.lockLocation, d.router.upstreamTable = s.shared.opts.LockLocation, s.shared.opts.Unmoved
 	}
 	return d
 }
 
 // isLockServer reports whether there is no upstream.
-func (d *dispatcher) isLockServer() bool { return d.relay.up == nil }
+func (d *dispatcher) isLockServer() bool { return d.relay.upstream == nil }
 
 // situation returns the client's state, as far as it is known before the upstream has answered all
 // commands.
@@ -63,26 +63,26 @@ func (d *dispatcher) connection() commands.Connection {
 		Settled: true, Quitting: state.Quitting, Stream: state.Stream, Multi: state.Multi,
 		Queued: state.Queued, Watching: state.Watching,
 		Restricted: state.Restricted(), Unsure: state.ProtoUnknown,
-		Monitoring: state.Monitoring, RepliesOff: d.relay.replyMode != track.Speaking,
+		Monitoring: state.Monitoring, RepliesOff: d.relay.replyMode != track.ReplyOn,
 	}
 }
 
-// forgetFrame resets the state that belongs to the current frame.
-func (d *dispatcher) forgetFrame() {
-	d.in.frame = d.in.scanned
+// resetFrame resets the state that belongs to the current frame.
+func (d *dispatcher) resetFrame() {
+	d.in.frameStart = d.in.scanEnd
 	d.keys.search = search{}
 	d.auth.resetFrame()
 }
 
-// forClient returns the reply that the client gets in place of a whole reply of the upstream. If
-// lock keys are configured, that is never a redirect.
-func (d *dispatcher) forClient(answer []byte) []byte {
+// withoutRedirect returns a whole reply of the upstream for the client. If lock keys are
+// configured, it replaces a redirect.
+func (d *dispatcher) withoutRedirect(answer []byte) []byte {
 	if !d.keys.hasLockKeys {
 		return answer
 	}
-	instead, turned := redirect.Replace(answer)
-	if turned != "" {
-		d.relay.noteRedirect(turned)
+	replacement, kind := redirect.Replace(answer)
+	if kind != "" {
+		d.relay.noteRedirect(kind)
 	}
-	return instead
+	return replacement
 }

@@ -1,62 +1,61 @@
-// Package proxy serves Redis clients: bytes in, bytes out. RELAY.md describes what a client gets of
-// its upstream through the proxy, how, and why.
+// Package proxy serves Redis clients. RELAY.md describes how a client's commands reach its
+// upstream, and why so.
 //
 // # The path of a connection
 //
 // redcon listens and accepts. Its parser must never see a byte from the network: a few bytes sent
 // before any login can crash redcon 1.6.2, hang it, or make it use much memory. So the listener
-// given to it (listener.go) hands out connections whose first read is the proxy's own greeting, one
-// whole command that is always the same. The handler that redcon calls for it detaches the
-// connection and starts a session on the bare one. (Giving redcon the client's own first command,
-// once scanned, would also work. But that would hold a first command of 512 MB in memory, and 4 KB
-// of redcon's reader for every silent client.)
+// given to it (listener.go) returns connections whose first read yields a constant greeting from
+// the proxy: one whole command. The handler that redcon calls for it detaches the connection and
+// starts a session on it. (To give redcon the client's first command, once scanned, would cost 512
+// MB for a long first command, and 4 KB of redcon's reader for each silent client.)
 //
-// A session (session.go) reads through an input (input.go), which finds the frames with package
+// A session (session.go) reads through an input (input.go), which finds the frames by package
 // resp's scanner. The proxy looks a command up as soon as its name has arrived. It collects its own
 // commands whole, at most maxFrame bytes, and runs them. It forwards all other commands as they
-// stream past or, without an upstream, discards them and answers that they are unknown. One loop
-// (serve.go) serves clients with and without an upstream: to it a lock server is a relay that never
+// arrive or, without an upstream, discards them and replies that they are unknown. One loop
+// (serve.go) serves clients with and without an upstream: a lock server has a relay that never
 // connects.
 //
-// # What is forwarded
+// # Forwarding
 //
 // Each type has one role. relay is the connection to the upstream: connect.go connects it, and
 // replies.go brings its replies. asker asks the upstream as the client. sender forwards scanned
 // commands, or answers them. authChecker handles logins (authchecker.go, users.go). locationRouter
 // routes commands on lock keys (location.go, locktraffic.go). keySearch finds lock keys. dispatcher
 // scans (serve.go), decides (routing.go, toolong.go), and runs the proxy's own commands (own.go,
-// follow.go).
+// statecommand.go).
 //
 // # Files
 //
 // A file uses names only of files below it; docs/files_test.go enforces that. From the top:
-// listener; drain, polling, holdback; server; serve, the loop of one client; the files that serve
-// calls (routing, own, follow, toolong); dispatcher, which joins the parts; its parts (authchecker,
-// location, sender, asker); session, the client's own connection; connect, replies, relay; shared,
-// the state that all clients share; line and input.
+// listener; drain, polling, pausereports; server; serve, the loop of one client; the files that
+// serve calls (routing, own, statecommand, toolong); dispatcher, which joins the parts; its parts
+// (authchecker, location, sender, asker); session, the client's own connection; connect, replies,
+// relay; shared, the state that all clients share; clientwriter and input.
 //
 // # Packages
 //
-// resp knows the protocol. netconn reads and writes connections, and has the poller. track knows
-// the state of a connection to the upstream. upstream makes such connections. login knows the
+// resp parses the protocol. netconn reads and writes connections, and has the poller. track tracks
+// the state of a connection to the upstream. upstream makes such connections. login tracks the
 // client's user and permissions. None of them imports this package.
 //
 // # Goroutines
 //
-// A session has one goroutine. The reply copier of its relay is a second one, which brings the
-// replies of the upstream. While a command waits, a watch reads from the client (watch.go), to
-// notice at once that it leaves. A parked session has no goroutine: the server's one polling
-// goroutine waits in its place (polling.go). A client that tracks keys has a goroutine of its own
-// while there are invalidations to send (package tracking); it writes to parked clients, too. A
-// subscriber of a lock server has one while there are messages for it (package pubsub).
+// A session has one goroutine. Its relay has a second one, the reply copier, which writes the
+// upstream's replies to the client. While a command waits, a watch reads from the client
+// (watch.go), to notice at once that it leaves. A parked session has no goroutine: the server's one
+// polling goroutine waits in its place (polling.go). A client that tracks keys has a goroutine of
+// its own while there are invalidations to send (package tracking); it writes to parked clients,
+// too. A subscriber of a lock server has one while there are messages for it (package pubsub).
 //
 // # Locks
 //
 // In this order, the outermost first:
 //
 //   - Server.mu guards the list of sessions.
-//   - line.mu guards all that the session's goroutine and the reply copier share, and whose turn it
-//     is to write to the client. No goroutine holds it while it writes (line.go): the poller and
+//   - clientWriter.mu guards all that the session's goroutine and the reply copier share, and whose turn it
+//     is to write to the client. No goroutine holds it while it writes (clientwriter.go): the poller and
 //     the reload of users take it, too, and serve more than one client.
 //   - session.mu guards the read deadline of the client's connection, and whether the session is
 //     parked. No goroutine waits while it holds this lock.

@@ -12,7 +12,7 @@ import (
 
 // drain ends all sessions: when they are idle, or when DrainTimeout has passed. Commands that wait
 // for other clients are refused at once.
-func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
+func (s *Server) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	sessions, began, limit := s.beginDrain(), time.Now(), s.shared.settings().DrainTimeout
 	s.shared.opts.Logger.Info("draining: closing idle clients, waiting for running commands",
 		"clients", len(sessions), "drain-timeout", limit)
@@ -22,9 +22,9 @@ func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
 		s.wake(ctx, session)
 	}
 	if s.shared.opts.Upstream != nil {
-		refusing, stop := context.WithCancel(ctx)
+		refuseCtx, stop := context.WithCancel(ctx)
 		var refusals sync.WaitGroup
-		refusals.Go(func() { s.refuseUpstreamWaits(refusing, sessions) })
+		refusals.Go(func() { s.refuseUpstreamWaits(refuseCtx, sessions) })
 		defer refusals.Wait()
 		defer stop()
 	}
@@ -34,28 +34,28 @@ func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
 		s.shared.opts.Logger.Info("drained: all commands finished", "took", time.Since(began).Round(time.Millisecond))
 		return
 	}
-	s.logCut()
-	cut(commands.ErrShuttingDown)
-	if !waitDone(done, cutReplyTime) {
+	s.logDisconnected()
+	cancel(commands.ErrShuttingDown)
+	if !waitDone(done, cancelReplyTime) {
 		for _, session := range s.beginDrain() {
-			session.cut()
+			session.disconnect()
 		}
 		<-done
 	}
 }
 
-// shownClients limits how many of the clients that are cut off are named in the log.
-const shownClients = 10
+// maxLoggedClients limits how many of the disconnected clients the log names.
+const maxLoggedClients = 10
 
-// logCut logs which clients the end of the drain cuts off.
-func (s *Server) logCut() {
-	left := s.beginDrain()
+// logDisconnected logs the clients that the end of the drain disconnects.
+func (s *Server) logDisconnected() {
+	remaining := s.beginDrain()
 	var names []string
-	for _, session := range left[:min(shownClients, len(left))] {
-		names = append(names, session.origin().String())
+	for _, session := range remaining[:min(maxLoggedClients, len(remaining))] {
+		names = append(names, session.clientAddr().String())
 	}
 	s.shared.opts.Logger.Warn("drain-timeout exceeded: cutting off running commands",
-		"clients", len(left), "addresses", strings.Join(names, " "))
+		"clients", len(remaining), "addresses", strings.Join(names, " "))
 }
 
 // longestUnblockPause limits the pause between two requests to unblock clients at the upstream.
@@ -77,8 +77,8 @@ func (s *Server) refuseUpstreamWaits(ctx context.Context, sessions []*session) {
 	}
 }
 
-// cutReplyTime is how long commands that were cut off have to answer their clients.
-const cutReplyTime = 200 * time.Millisecond
+// cancelReplyTime is how long canceled commands have to answer their clients.
+const cancelReplyTime = 200 * time.Millisecond
 
 func waitDone(done <-chan struct{}, limit time.Duration) bool {
 	select {

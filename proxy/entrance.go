@@ -15,21 +15,22 @@ import (
 )
 
 const (
-	// entryTime limits the time for a load balancer's header, and the time for the TLS handshake.
-	entryTime = 10 * time.Second
-	// refusalReadTime limits the time that a refused client has to read the reason.
-	refusalReadTime = time.Second
+	// handshakeTimeout limits the time for a load balancer's header, and the time for the TLS
+	// handshake.
+	handshakeTimeout = 10 * time.Second
+	// refusalReadTimeout limits the time that a refused client has to read the reason.
+	refusalReadTimeout = time.Second
 )
 
-// plainOnTLS is the reply to a client that does not speak TLS on a port that requires it.
-const plainOnTLS = "-ERR this port requires TLS\r\n"
+// tlsRequiredReply is the reply to a client that does not speak TLS on a port that requires it.
+const tlsRequiredReply = "-ERR this port requires TLS\r\n"
 
-// errTurnedAway ends the session of a client that was not admitted.
-var errTurnedAway = errors.New("client turned away")
+// errRefused ends the session of a client that was not admitted.
+var errRefused = errors.New("client turned away")
 
 // enter admits a client: it reads the header of a load balancer, completes the TLS handshake, and
-// checks protected mode. It runs none of the client's commands before that. It logs clients that it
-// refuses, but not clients that disconnect.
+// checks protected mode. It runs none of the client's commands before that. It logs refused
+// clients, but not clients that disconnect.
 func (s *session) enter(ctx context.Context) error {
 	if err := s.readProxyHeader(ctx); err != nil {
 		return err
@@ -37,37 +38,37 @@ func (s *session) enter(ctx context.Context) error {
 	client := s.client.Addr
 	if conn, ok := s.conn.(*tls.Conn); ok {
 		if err := s.handshake(ctx, conn); err != nil {
-			if why := handshakeCause(err); why != "" && ctx.Err() == nil && !s.ending.Load() {
+			if cause := handshakeCause(err); cause != "" && ctx.Err() == nil && !s.ending.Load() {
 				s.shared.clientLog.warn(time.Now(), "client turned away: TLS handshake failed",
-					"client", client.String(), "cause", why)
+					"client", client.String(), "cause", cause)
 			}
 			return err
 		}
 	}
-	text := s.shared.denial(s.acceptedWith, client)
+	text := s.shared.protectedModeRefusal(s.acceptSettings, client)
 	if text == "" {
 		return nil
 	}
 	s.shared.clientLog.warn(time.Now(), "client turned away: protected mode", "client", client.String())
 	refuseConn(s.conn, text)
-	return errTurnedAway
+	return errRefused
 }
 
-// noProxyHeader is the reply to a load balancer that does not name its client.
-const noProxyHeader = "-ERR no PROXY protocol header: this port requires one from this address (proxy-protocol)\r\n"
+// noProxyHeaderReply is the reply to a load balancer that does not name its client.
+const noProxyHeaderReply = "-ERR no PROXY protocol header: this port requires one from this address (proxy-protocol)\r\n"
 
-// readProxyHeader reads the client's address from a load balancer's header. If the balancer
-// connects for itself, or does not know the client, the connection's own address remains. From
-// other addresses it reads nothing.
+// readProxyHeader reads the client's address from a load balancer's header. If the header names no
+// client, the connection's own address remains. It reads nothing if the connection is not from a
+// load balancer.
 func (s *session) readProxyHeader(ctx context.Context) error {
 	if !proxyproto.Among(s.shared.opts.Balancers, s.client.Addr) {
 		return nil
 	}
 	conn := s.conn
-	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn()
+	if tlsConn, ok := conn.(*tls.Conn); ok {
+		conn = tlsConn.NetConn()
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.shared.entry)
+	ctx, cancel := context.WithTimeout(ctx, s.shared.handshakeTimeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
@@ -78,21 +79,21 @@ func (s *session) readProxyHeader(ctx context.Context) error {
 		s.shared.clientLog.warn(time.Now(),
 			"connection turned away: no PROXY protocol header from an address in proxy-protocol",
 			"from", s.client.Addr.String())
-		refuseConn(conn, noProxyHeader)
+		refuseConn(conn, noProxyHeaderReply)
 	case err == nil && addr != nil:
 		s.setAddr(addr)
 	}
 	return err
 }
 
-// handshake does the TLS handshake in limited time. If a client does not speak TLS, it tries to
-// report that to the client in plain text.
+// handshake does the TLS handshake in limited time. It sends a client that does not speak TLS an
+// error in plain text.
 func (s *session) handshake(ctx context.Context, conn *tls.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, s.shared.entry)
+	ctx, cancel := context.WithTimeout(ctx, s.shared.handshakeTimeout)
 	defer cancel()
 	err := conn.HandshakeContext(ctx)
 	if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil {
-		refuseConn(plain.Conn, plainOnTLS)
+		refuseConn(plain.Conn, tlsRequiredReply)
 	}
 	return err
 }
@@ -106,7 +107,7 @@ func handshakeCause(err error) string {
 	switch {
 	case errors.As(err, &plain):
 		return "the client does not speak TLS"
-	case strings.Contains(text, "bad record MAC"): // the error that Go reports if OpenSSL aborts the handshake
+	case strings.Contains(text, "bad record MAC"): // Go reports it if OpenSSL aborts the handshake
 		return "the client aborted the handshake: it may not trust tls-cert"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
@@ -122,17 +123,17 @@ func handshakeCause(err error) string {
 // refuseConn sends a client the reason why it is refused, and waits briefly for the client to read
 // it. Closing a connection with unread input may discard the reason.
 func refuseConn(conn net.Conn, text string) {
-	_ = conn.SetDeadline(time.Now().Add(refusalReadTime))
+	_ = conn.SetDeadline(time.Now().Add(refusalReadTimeout))
 	_, err := io.WriteString(conn, text)
-	half, ok := conn.(interface{ CloseWrite() error })
-	if err != nil || !ok || half.CloseWrite() != nil {
+	closer, ok := conn.(interface{ CloseWrite() error })
+	if err != nil || !ok || closer.CloseWrite() != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, conn, maxAhead)
+	_, _ = io.CopyN(io.Discard, conn, maxLookahead)
 }
 
-// denied is Redis' refusal in protected mode, with the remedies that the proxy has.
-const denied = "-DENIED Redis is running in protected mode because protected mode is enabled and %s. " +
+// protectedModeText is the format of Redis' refusal in protected mode, with the proxy's remedies.
+const protectedModeText = "-DENIED Redis is running in protected mode because protected mode is enabled and %s. " +
 	"In this mode connections are only accepted from the loopback interface. " +
 	"If you want to connect from external computers you may adopt one of the following solutions: " +
 	"1) Have clients log in: by users of the proxy (acl-file) or of the upstream, or with client-password-file, " +
@@ -141,38 +142,39 @@ const denied = "-DENIED Redis is running in protected mode because protected mod
 	"3) Disable protected mode by protected-mode: false, and PROXY RELOAD. " +
 	"Make sure that only your clients can reach the port.\r\n"
 
-// denial returns the refusal for a client that protected mode refuses; empty for other clients.
-// Whether the upstream requires a login is unknown until it has been reached.
-func (s *shared) denial(given *Settings, addr net.Addr) string {
-	if !s.protects(given) || IsLoopback(addr) {
+// protectedModeRefusal returns the refusal for a client that protected mode refuses; empty for
+// other clients. Whether the upstream requires a login is unknown until the first probe has reached
+// it.
+func (s *shared) protectedModeRefusal(settings *Settings, addr net.Addr) string {
+	if !s.protects(settings) || IsLoopback(addr) {
 		return ""
 	}
-	if known, _ := s.mustLogIn(given); !known {
-		return fmt.Sprintf(denied, "whether the upstream requires a login is unknown until it is reached")
+	if known, _ := s.mustLogIn(settings); !known {
+		return fmt.Sprintf(protectedModeText, "whether the upstream requires a login is unknown until it is reached")
 	}
-	return fmt.Sprintf(denied, "no login is required")
+	return fmt.Sprintf(protectedModeText, "no login is required")
 }
 
 // mustLogIn reports whether a client must log in before it may do anything, at the proxy or the
 // upstream.
-func (s *shared) mustLogIn(given *Settings) (known, must bool) {
+func (s *shared) mustLogIn(settings *Settings) (known, required bool) {
 	switch up := s.opts.Upstream; {
 	case s.opts.Users != nil:
 		return true, !s.opts.Users.IsOpen()
 	case up == nil:
 		return true, false
-	case given.ClientPassword != "":
+	case settings.ClientPassword != "":
 		return true, true
 	default:
-		must, known = up.RequiresLogin()
-		return known, must
+		required, known = up.RequiresLogin()
+		return known, required
 	}
 }
 
 // protects reports whether protected mode refuses clients from other machines with these settings.
-func (s *shared) protects(given *Settings) bool {
-	_, must := s.mustLogIn(given)
-	return given.ProtectedMode && !must
+func (s *shared) protects(settings *Settings) bool {
+	_, required := s.mustLogIn(settings)
+	return settings.ProtectedMode && !required
 }
 
 // IsLoopback reports whether an address is reachable only from this machine. It returns true for

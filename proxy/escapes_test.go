@@ -22,9 +22,9 @@ func (r *testProxy) expectOnMasters(server *redistest.Server, key string) {
 	expectNoKeys(r.T, server, key)
 }
 
-// TestScriptsThatNameALockKeyBesideOthers: a script that gets other keys, and also names a lock
+// TestScriptsThatNameALockKeyAndOtherKeys: a script that gets other keys, and also names a lock
 // key, runs on the masters. The name may be in the script, in its arguments, or composed of both.
-func TestScriptsThatNameALockKeyBesideOthers(t *testing.T) {
+func TestScriptsThatNameALockKeyAndOtherKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
 	for i, body := range []string{
@@ -55,8 +55,9 @@ func TestScriptsThatNameALockKeyBesideOthers(t *testing.T) {
 	}
 }
 
-// TestScriptsWithLockKeysAsDataGoOn: scripts that use lock keys only as data run on the upstream.
-func TestScriptsWithLockKeysAsDataGoOn(t *testing.T) {
+// TestScriptsWithLockKeysAsDataRunOnTheUpstream: scripts that use lock keys only as data run on the
+// upstream.
+func TestScriptsWithLockKeysAsDataRunOnTheUpstream(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
 	for i, body := range []string{
@@ -77,20 +78,20 @@ func TestScriptsWithLockKeysAsDataGoOn(t *testing.T) {
 		if i == 2 {
 			list += ":y"
 		}
-		dial(t, server.Addr()).say("LINDEX "+list+" 0", bulk("lock:x"))
+		dial(t, server.Addr()).check("LINDEX "+list+" 0", bulk("lock:x"))
 	}
 }
 
-// TestScriptThatIsNotKnownIsNotSentOn: a script that was loaded only at the upstream may do
+// TestUnknownScriptIsNotForwarded: a script that was loaded only at the upstream may do
 // anything, so the proxy does not forward its hash.
-func TestScriptThatIsNotKnownIsNotSentOn(t *testing.T) {
+func TestUnknownScriptIsNotForwarded(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	const body = "return redis.call('set','lock:'..'sha','1','NX','PX',30000)"
 	sha := dial(t, server.Addr()).load(body)
 	p := r.connect()
 	for _, line := range []string{"EVALSHA " + sha + " 0", "EVALSHA " + sha + " 1 foo",
 		"evalsha_ro " + strings.ToUpper(sha) + " 1 foo"} {
-		p.say(line, noScript)
+		p.check(line, noScript)
 	}
 	p.send(array("EVALSHA", sha, "1", "foo", strings.Repeat("v", 2<<20)) + cmd("PING"))
 	p.expect(noScript + "+PONG\r\n")
@@ -103,7 +104,7 @@ func TestScriptThatIsNotKnownIsNotSentOn(t *testing.T) {
 	p.send(array("EVAL", body, "1", "foo"))
 	p.expect(ok)
 	r.expectOnMasters(server, "lock:sha")
-	p.say("EVALSHA "+sha+" 1 foo", "$-1\r\n")
+	p.check("EVALSHA "+sha+" 1 foo", "$-1\r\n")
 }
 
 // TestScriptThatIsLoadedInATransaction: the proxy knows a script after it was loaded within a
@@ -115,38 +116,38 @@ func TestScriptThatIsLoadedInATransaction(t *testing.T) {
 	sha := dial(t, startRedis(t).Addr()).load(body)
 	p.send(cmd("MULTI") + array("SCRIPT", "LOAD", body) + cmd("EVALSHA "+sha+" 1 a") + cmd("EXEC"))
 	p.expect(ok + queued + queued + "*2\r\n" + bulk(sha) + ok)
-	dial(t, server.Addr()).say("GET a", bulk("v"))
+	dial(t, server.Addr()).check("GET a", bulk("v"))
 	p.send(cmd("CLIENT REPLY OFF") + array("SCRIPT", "LOAD", body+" ") + cmd("CLIENT REPLY ON"))
 	p.expect(ok)
 	p.send(array("EVAL", "return 1", "0"))
 	p.expect(":1\r\n")
 }
 
-// TestScriptThatOthersPushedOut: other scripts evict a script from the proxy's cache. Clients that
-// send its hash are told to load it again.
-func TestScriptThatOthersPushedOut(t *testing.T) {
-	const others = 100
+// TestScriptThatWasEvicted: other scripts evict a script from the proxy's cache. Clients that send
+// its hash get NOSCRIPT.
+func TestScriptThatWasEvicted(t *testing.T) {
+	const otherScripts = 100
 	r, server := startWithLockKeys(t)
 	r.server.Table().Apply(commands.Settings{MaxTTL: time.Hour, ScriptMemory: 20_000})
 	p := r.connect()
 	const body = "return redis.call('set','lock:'..ARGV[1],'1','NX','PX',30000)"
 	sha := p.load(body)
-	for i := range others {
+	for i := range otherScripts {
 		p.send(array("EVAL", fmt.Sprintf("return %d", i), "1", "foo"))
 	}
-	for i := range others {
+	for i := range otherScripts {
 		p.expect(fmt.Sprintf(":%d\r\n", i))
 	}
-	p.say("EVALSHA "+sha+" 1 foo out", noScript)
+	p.check("EVALSHA "+sha+" 1 foo out", noScript)
 	expectNoKeys(t, server, "lock:out")
 }
 
-const library = `#!lua name=%s
+const takingLibrary = `#!lua name=%s
 local function take(keys, args) return redis.call('set', 'lock:'..args[1], 'me', 'NX', 'PX', 30000) end
 redis.register_function('%s', take)
 `
 
-const harmless = `#!lua name=%s
+const harmlessLibrary = `#!lua name=%s
 local function push(keys, args)
   local n = 0
   for _, v in ipairs(args) do n = redis.call('RPUSH', keys[1], v) end
@@ -155,17 +156,17 @@ end
 redis.register_function{function_name='%s', callback=push}
 `
 
-// TestFunctionsThatNameALockKey: a function is not called if its library names a lock key, wherever
-// the library was loaded. Other functions are called.
+// TestFunctionsThatNameALockKey: a function is not called if its library names a lock key, whether
+// the library was loaded through the proxy or not. Other functions are called.
 func TestFunctionsThatNameALockKey(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	direct, p := dial(t, server.Addr()), r.connect()
 	for _, loader := range []*peer{direct, p} {
 		name := map[bool]string{true: "direct", false: "relayed"}[loader == direct]
-		loader.send(array("FUNCTION", "LOAD", fmt.Sprintf(library, name, name)))
+		loader.send(array("FUNCTION", "LOAD", fmt.Sprintf(takingLibrary, name, name)))
 		loader.expect(bulk(name))
 	}
-	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(harmless, "good", "push")))
+	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(harmlessLibrary, "good", "push")))
 	direct.expect(bulk("good"))
 	for _, line := range []string{"FCALL direct 0 x", "fcall relayed 0 x", "FCALL DIRECT 1 foo x",
 		"FCALL_RO direct 0 x"} {
@@ -174,7 +175,7 @@ func TestFunctionsThatNameALockKey(t *testing.T) {
 		}
 	}
 	p.script([]exchange{
-		{"MULTI", ok}, {"SET a 1", queued}, {"FCALL direct 0 x", lateFcall}, {"EXEC", execAbort},
+		{"MULTI", ok}, {"SET a 1", queued}, {"FCALL direct 0 x", lateFcallError}, {"EXEC", execAbort},
 		{"FCALL push 1 list lock:x", ":1\r\n"}, {"FCALL push 1 list lock:x", ":2\r\n"},
 		{"MULTI", ok}, {"FCALL push 1 list v", queued}, {"EXEC", "*1\r\n:3\r\n"},
 		{"FCALL nosuch 0", "-ERR Function not found\r\n"},
@@ -190,7 +191,7 @@ func TestFunctionsThatNameALockKey(t *testing.T) {
 func TestUnknownCodeOfASilentClient(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	direct := dial(t, server.Addr())
-	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(library, "direct", "direct")))
+	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(takingLibrary, "direct", "direct")))
 	direct.expect(bulk("direct"))
 	const source = "return redis.call('set', 'lock:x', 'x')"
 	sha := fmt.Sprintf("%x", sha1.Sum([]byte(source)))
@@ -213,15 +214,15 @@ func TestUnknownCodeOfASilentClient(t *testing.T) {
 	expectNoKeys(t, server, "lock:x", "a")
 }
 
-const lateFcall = "-ERR 'fcall' on a lock key cannot be part of a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
+const lateFcallError = "-ERR 'fcall' on a lock key cannot be part of a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
 
 // TestFunctionsThatCannotBeRead: if the proxy cannot read the upstream's functions, it calls none.
 func TestFunctionsThatCannotBeRead(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	direct := dial(t, server.Addr())
-	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(library, "l", "take")))
+	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(takingLibrary, "l", "take")))
 	direct.expect(bulk("l"))
-	direct.say("ACL SETUSER default -function", ok)
+	direct.check("ACL SETUSER default -function", ok)
 	if got := r.connect().ask("FCALL take 0 x"); !strings.HasPrefix(got,
 		"-ERR cannot check whether 'fcall' of 'take' uses lock keys") || !strings.Contains(got, "NOPERM") {
 		t.Errorf("%q", got)
@@ -229,8 +230,7 @@ func TestFunctionsThatCannotBeRead(t *testing.T) {
 	expectNoKeys(t, server, "lock:x")
 }
 
-// TestZeroBytesHideNoLockKey: Redis compares names and options up to a zero byte, and so does the
-// proxy.
+// TestZeroBytesHideNoLockKey: like Redis, the proxy compares names and options up to a zero byte.
 func TestZeroBytesHideNoLockKey(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
@@ -261,13 +261,13 @@ func TestUnknownCommandsAndLockKeys(t *testing.T) {
 	p.script([]exchange{{"PUT a 1", ok}, {"put lock:a 1",
 		"-ERR 'put' cannot run on lock key 'lock:a': lock keys support only string, hash, list, set and sorted-set commands; use another key\r\n"}})
 	p.send(array("PUT", strings.Repeat("x", 2<<20), "lock:a"))
-	if got := p.all(); !strings.Contains(got, "it names lock key 'lock:a'") {
+	if got := p.readAll(); !strings.Contains(got, "it names lock key 'lock:a'") {
 		t.Errorf("%.100q", got)
 	}
 	expectNoKeys(t, server, "lock:a")
 }
 
-// TestLongKeys: a key that is too long to be held, and may match a glob, is refused.
+// TestLongKeys: a key that is too long to buffer, and may match a glob, is refused.
 func TestLongKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	long := strings.Repeat("x", 1<<20)
@@ -278,23 +278,23 @@ func TestLongKeys(t *testing.T) {
 		{"SETNX", "lock:" + long, "v"}} {
 		q := r.connect()
 		q.send(array(words...) + cmd("QUIT"))
-		if got := q.all(); !strings.HasPrefix(got, "-ERR") {
+		if got := q.readAll(); !strings.HasPrefix(got, "-ERR") {
 			t.Errorf("%s: %q", words[0], got)
 		}
 	}
-	dial(t, server.Addr()).say("DBSIZE", ":1\r\n")
-	hidden := "return redis.call('set', ARGV[1], 'v')"
-	p.send(array("EVAL", hidden, "1", "foo", "lock:"+long) + cmd("PING"))
-	if got := p.all(); !strings.HasPrefix(got, "-ERR") {
+	dial(t, server.Addr()).check("DBSIZE", ":1\r\n")
+	script := "return redis.call('set', ARGV[1], 'v')"
+	p.send(array("EVAL", script, "1", "foo", "lock:"+long) + cmd("PING"))
+	if got := p.readAll(); !strings.HasPrefix(got, "-ERR") {
 		t.Errorf("an argument: %q", got)
 	}
-	dial(t, server.Addr()).say("DBSIZE", ":1\r\n")
+	dial(t, server.Addr()).check("DBSIZE", ":1\r\n")
 }
 
 const tooLongRefusal = "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"
 
 // TestLongKeysThatEndAsLockKeys: if only the end of a key decides whether it matches, a key that is
-// too long to be held is refused.
+// too long to buffer is refused.
 func TestLongKeysThatEndAsLockKeys(t *testing.T) {
 	server := startRedis(t)
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"*:lock"})
@@ -303,10 +303,10 @@ func TestLongKeysThatEndAsLockKeys(t *testing.T) {
 	p.send(array("SET", long, "v") + cmd("PING"))
 	p.expect(tooLongRefusal + "+PONG\r\n")
 	p.send(array("MSET", "a", "1", long, "v"))
-	if got := p.all(); !strings.HasPrefix(got, "-ERR") {
+	if got := p.readAll(); !strings.HasPrefix(got, "-ERR") {
 		t.Errorf("%.100q", got)
 	}
-	dial(t, server.Addr()).say("DBSIZE", ":0\r\n")
+	dial(t, server.Addr()).check("DBSIZE", ":0\r\n")
 }
 
 // TestScriptThatCannotBeRead: a script that the proxy cannot parse runs nowhere.

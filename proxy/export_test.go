@@ -8,29 +8,29 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// SetPatience sets how long a subscriber may leave messages unread, and how long the proxy waits
-// for a client that sends no more.
-func (s *Server) SetPatience(stall, linger time.Duration) {
+// SetTimeouts sets how long a subscriber may leave messages unread, and how long the proxy keeps a
+// half-closed client.
+func (s *Server) SetTimeouts(stall, linger time.Duration) {
 	s.shared.times = relayTimes{stall, linger}
 }
 
-// SetEntry sets how long the TLS handshake may take. It is called before Serve.
-func (s *Server) SetEntry(d time.Duration) { s.shared.entry = d }
+// SetHandshakeTimeout sets how long the TLS handshake may take. It is called before Serve.
+func (s *Server) SetHandshakeTimeout(d time.Duration) { s.shared.handshakeTimeout = d }
 
 // SetNow sets the clock that measures a validity from its grant until its reply is sent. It is
 // called before Serve.
 func (s *Server) SetNow(now func() time.Time) { s.shared.now = now }
 
-// SetQuiet sets how long a client must be idle before it is parked. It is called before Serve.
-func (s *Server) SetQuiet(d time.Duration) { s.quiet = d }
+// SetIdleTime sets how long a client must be idle before it is parked. It is called before Serve.
+func (s *Server) SetIdleTime(d time.Duration) { s.idleTime = d }
 
-// Silence treats all clients as if they had sent CLIENT REPLY OFF. It is called while the proxy
-// waits for their next commands.
-func (s *Server) Silence() {
+// DisableReplies treats all clients as if they had sent CLIENT REPLY OFF. It is called while the
+// proxy waits for their next commands.
+func (s *Server) DisableReplies() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
-		session.relay.replyMode = track.SilentFromNow
+		session.relay.replyMode = track.ReplyOff
 	}
 }
 
@@ -48,13 +48,13 @@ func (s *Server) Parked() (n int) {
 	return n
 }
 
-// LeftAlone returns the number of clients that were asked to park and did not.
-func (s *Server) LeftAlone() (n int) {
+// NotParkable returns the number of clients that were asked to park and did not.
+func (s *Server) NotParkable() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
 		session.mu.Lock()
-		if !session.parked && !session.parkRequested && session.activity.StillQuiet() {
+		if !session.parked && !session.parkRequested && session.activity.IsStillIdle() {
 			n++
 		}
 		session.mu.Unlock()
@@ -65,13 +65,13 @@ func (s *Server) LeftAlone() (n int) {
 // Table returns the table of the options.
 func (s *Server) Table() *commands.Table { return s.shared.opts.Table }
 
-// Locks returns all locks that a goroutine could hold while it waits for a client's socket.
-func (s *Server) Locks() (all []sync.Locker) {
+// Locks returns all locks that a goroutine could hold while it writes to a client.
+func (s *Server) Locks() (locks []sync.Locker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all = append(all, &s.mu)
+	locks = append(locks, &s.mu)
 	for _, session := range s.sessions {
-		all = append(all, &session.mu, &session.line.mu)
+		locks = append(locks, &session.mu, &session.writer.mu)
 	}
-	return all
+	return locks
 }

@@ -17,10 +17,10 @@ type fakeUpstream struct {
 	ln     net.Listener
 	script func(c *fakeConn)
 
-	mu    sync.Mutex
-	seen  []string // the commands of all clients
-	conns []net.Conn
-	runs  sync.WaitGroup
+	mu       sync.Mutex
+	received []string // the commands of all clients
+	conns    []net.Conn
+	running  sync.WaitGroup
 }
 
 // fakeConn is a client's connection to a fakeUpstream.
@@ -39,7 +39,7 @@ func startFake(t *testing.T, script func(c *fakeConn)) *fakeUpstream {
 		t.Fatal(err)
 	}
 	f := &fakeUpstream{T: t, ln: ln, script: script}
-	f.runs.Go(f.accept)
+	f.running.Go(f.accept)
 	t.Cleanup(f.close)
 	return f
 }
@@ -56,7 +56,7 @@ func (f *fakeUpstream) accept() {
 		f.mu.Lock()
 		f.conns = append(f.conns, conn)
 		f.mu.Unlock()
-		f.runs.Go(func() { f.serve(conn) })
+		f.running.Go(func() { f.serve(conn) })
 	}
 }
 
@@ -90,26 +90,26 @@ func (f *fakeUpstream) close() {
 		_ = conn.Close()
 	}
 	f.mu.Unlock()
-	f.runs.Wait()
+	f.running.Wait()
 }
 
 // commands returns the commands that have arrived so far, on any connection.
 func (f *fakeUpstream) commands() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.seen)
+	return slices.Clone(f.received)
 }
 
-// read reads n commands.
+// read reads n commands, and reports whether they have arrived.
 func (c *fakeConn) read(n int) bool {
 	for range n {
-		raw, err := readReply(c.in) // an array of bulk strings is one, too
+		raw, err := readReply(c.in) // a command has the form of a reply
 		if err != nil {
 			return false
 		}
 		words := strings.Split(raw, "\r\n")
 		c.fake.mu.Lock()
-		c.fake.seen = append(c.fake.seen, words[2])
+		c.fake.received = append(c.fake.received, words[2])
 		c.fake.mu.Unlock()
 	}
 	return true

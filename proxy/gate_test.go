@@ -37,7 +37,7 @@ func TestNothingWithoutTheClientPassword(t *testing.T) {
 			p.send(cmd(line))
 		}
 		p.expect(noAuth)
-		p.say("LOCK k t PX 1000", noAuth)
+		p.check("LOCK k t PX 1000", noAuth)
 	}
 	for line, want := range map[string]string{
 		"AUTH wrong": wrong, "AUTH secret": wrong, "AUTH wonder": wrong, "AUTH alice wonder": wrong,

@@ -12,54 +12,57 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// countedLocks holds each LOCK until the gate is open, and counts how many run at once from then
-// on.
+// countedLocks delays the first LOCK of each client until the gate is open, and counts how many
+// later LOCKs run at once.
 type countedLocks struct {
 	scriptedLocks
-	gate            chan struct{}
-	begun, now, top atomic.Int64
+	gate                         chan struct{}
+	started, running, maxRunning atomic.Int64
 }
 
 func newCountedLocks() *countedLocks {
 	l := &countedLocks{gate: make(chan struct{})}
 	l.lock = func(_ context.Context, req quorum.LockRequest) (time.Duration, error) {
-		l.begun.Add(1)
+		l.started.Add(1)
 		if req.Token == "first" {
 			<-l.gate
 			return 0, quorum.ErrHeld
 		}
-		n := l.now.Add(1)
-		defer l.now.Add(-1)
-		for top := l.top.Load(); n > top && !l.top.CompareAndSwap(top, n); top = l.top.Load() {
+		n := l.running.Add(1)
+		defer l.running.Add(-1)
+		for most := l.maxRunning.Load(); n > most && !l.maxRunning.CompareAndSwap(most, n); most = l.maxRunning.Load() {
 		}
-		time.Sleep(time.Millisecond) // time in which other LOCKs begin, if they may
+		time.Sleep(time.Millisecond) // time for other LOCKs to begin
 		return 0, quorum.ErrHeld     // a reply that is not written at once
 	}
 	return l
 }
 
-// leave makes n clients send a pipeline of LOCKs, and leave while the first of them runs.
-func (l *countedLocks) leave(t *testing.T, b *testServer, n, commands int, leave func(*net.TCPConn) error) {
+// disconnectClients makes n clients send a pipeline of LOCKs, and disconnects them while their
+// first LOCK runs.
+func (l *countedLocks) disconnectClients(
+	t *testing.T, b *testServer, n, commands int, disconnect func(*net.TCPConn) error,
+) {
 	t.Helper()
 	pipeline := "PING\r\n" + array("LOCK", "k", "first", "PX", "100") +
 		strings.Repeat(array("LOCK", "k", "more", "PX", "100"), commands-1)
-	var all []*peer
+	var peers []*peer
 	for range n {
 		p := b.connect()
 		p.send(pipeline)
-		all = append(all, p)
+		peers = append(peers, p)
 	}
-	b.eventually("their first LOCKs", func() bool { return l.begun.Load() == int64(n) })
-	for _, p := range all {
-		if err := leave(p.conn.(*net.TCPConn)); err != nil {
+	b.eventually("their first LOCKs", func() bool { return l.started.Load() == int64(n) })
+	for _, p := range peers {
+		if err := disconnect(p.conn.(*net.TCPConn)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.eventually("their leaving", func() bool {
+	b.eventually("the end of their streams", func() bool {
 		b.server.mu.Lock()
 		defer b.server.mu.Unlock()
 		for _, s := range b.server.sessions {
-			if !s.in.wire.HasEnded() {
+			if !s.in.conn.HasEnded() {
 				return false
 			}
 		}
@@ -69,35 +72,35 @@ func (l *countedLocks) leave(t *testing.T, b *testServer, n, commands int, leave
 	b.waitClients(0)
 }
 
-// TestLeaversTakeTurns: commands that have arrived from clients that leave run one at a time.
-func TestLeaversTakeTurns(t *testing.T) {
+// TestHalfClosedClientsTakeTurns: the remaining commands of disconnected clients run one at a time.
+func TestHalfClosedClientsTakeTurns(t *testing.T) {
 	needPoller(t)
-	for name, leave := range waysToLeave {
+	for name, disconnect := range disconnects {
 		t.Run(name, func(t *testing.T) {
 			locks := newCountedLocks()
 			b := serveLocks(t, locks)
-			locks.leave(t, b, 8, 5, leave)
-			if got := locks.top.Load(); got != 1 {
+			locks.disconnectClients(t, b, 8, 5, disconnect)
+			if got := locks.maxRunning.Load(); got != 1 {
 				t.Errorf("%d LOCKs of clients that send no more were under way at once", got)
 			}
-			if got := locks.begun.Load(); got != 8*5 {
+			if got := locks.started.Load(); got != 8*5 {
 				t.Errorf("%d LOCKs were carried out", got)
 			}
 		})
 	}
 }
 
-// TestTooManyLeavers: if more clients than may wait have left, the commands of clients that are
-// gone are dropped, but not those of clients that still read.
-func TestTooManyLeavers(t *testing.T) {
+// TestTooManyHalfClosedClients: if too many disconnected clients wait, the commands of closed
+// clients are dropped, but not the commands of half-closed ones.
+func TestTooManyHalfClosedClients(t *testing.T) {
 	needPoller(t)
 	const n, commands = 3 * maxHalfClosed, 5
-	for name, leave := range waysToLeave {
+	for name, disconnect := range disconnects {
 		t.Run(name, func(t *testing.T) {
 			locks := newCountedLocks()
 			b := serveLocks(t, locks)
-			locks.leave(t, b, n, commands, leave)
-			if got := locks.begun.Load(); name == "halfclose" && got != n*commands ||
+			locks.disconnectClients(t, b, n, commands, disconnect)
+			if got := locks.started.Load(); name == "halfclose" && got != n*commands ||
 				name != "halfclose" && got >= n*commands {
 				t.Errorf("%d LOCKs of %d were carried out", got, n*commands)
 			}
@@ -105,7 +108,8 @@ func TestTooManyLeavers(t *testing.T) {
 	}
 }
 
-// needPoller skips the test on systems without a poller: nothing reports the end before it is read.
+// needPoller skips the test on systems without a poller, where the end of a stream is noticed only
+// by reading.
 func needPoller(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only on Linux there is a poller")

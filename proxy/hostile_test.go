@@ -13,24 +13,24 @@ import (
 
 // TestHostileBytes: a few invalid bytes close the connection, with Redis' error.
 func TestHostileBytes(t *testing.T) {
-	const args, bulk = "-ERR Protocol error: invalid multibulk length\r\n",
+	const badCount, badBulk = "-ERR Protocol error: invalid multibulk length\r\n",
 		"-ERR Protocol error: invalid bulk length\r\n"
-	const inline, quotes = "-ERR Protocol error: too big inline request\r\n",
+	const longLine, badQuotes = "-ERR Protocol error: too big inline request\r\n",
 		"-ERR Protocol error: unbalanced quotes in request\r\n"
 	const command = "LOCK k t PX 5000\r\n"
 	attacks := map[string][2]string{
-		"an index overflow in redcon":    {"*1\r\n$9223372036854775807\r\n", bulk},
-		"an endless loop in redcon":      {"*9223372036854775807\r\n", args},
-		"a loop of seconds in redcon":    {"*1000000000000\r\n", args},
-		"one argument more than allowed": {"*2147483648\r\n", args},
-		"a byte more than allowed":       {"*2\r\n$3\r\nfoo\r\n$536870913\r\n", bulk},
-		"a byte more for a command ours": {"*2\r\n$4\r\nLOCK\r\n$536870913\r\n", bulk},
-		"a negative length":              {"*2\r\n$3\r\nfoo\r\n$-1\r\n", bulk},
-		"a wrapped length":               {"*1\r\n$18446744073709551619\r\nfoo\r\n", bulk},
-		"a wrapped count":                {"*18446744073709551617\r\n$4\r\nPING\r\n", args},
-		"no length":                      {"*1\r\n$\r\n", bulk},
-		"a count that is none":           {"*x\r\n", args},
-		"a zero in front":                {"*1\r\n$04\r\nPING\r\n", bulk},
+		"an index overflow in redcon":    {"*1\r\n$9223372036854775807\r\n", badBulk},
+		"an endless loop in redcon":      {"*9223372036854775807\r\n", badCount},
+		"a loop of seconds in redcon":    {"*1000000000000\r\n", badCount},
+		"one argument more than allowed": {"*2147483648\r\n", badCount},
+		"a byte more than allowed":       {"*2\r\n$3\r\nfoo\r\n$536870913\r\n", badBulk},
+		"a byte more for a command ours": {"*2\r\n$4\r\nLOCK\r\n$536870913\r\n", badBulk},
+		"a negative length":              {"*2\r\n$3\r\nfoo\r\n$-1\r\n", badBulk},
+		"a wrapped length":               {"*1\r\n$18446744073709551619\r\nfoo\r\n", badBulk},
+		"a wrapped count":                {"*18446744073709551617\r\n$4\r\nPING\r\n", badCount},
+		"no length":                      {"*1\r\n$\r\n", badBulk},
+		"a count that is none":           {"*x\r\n", badCount},
+		"a zero in front":                {"*1\r\n$04\r\nPING\r\n", badBulk},
 		"no bulk":                        {"*1\r\nPING\r\n", "-ERR Protocol error: expected '$', got 'P'\r\n"},
 		"no bulk among arguments": {"*2\r\n$4\r\nLOCK\r\n:1\r\n",
 			"-ERR Protocol error: expected '$', got ':'\r\n"},
@@ -38,9 +38,9 @@ func TestHostileBytes(t *testing.T) {
 			"-ERR Protocol error: too big mbulk count string\r\n"},
 		"a bulk's header without an end": {"*1\r\n$" + strings.Repeat("1", 64<<10),
 			"-ERR Protocol error: too big bulk count string\r\n"},
-		"a line without an end":                  {strings.Repeat("x", 64<<10+1), inline},
-		"a line without an end behind a command": {command + strings.Repeat("x", 64<<10+1), ":5000\r\n" + inline},
-		"an open quote":                          {"PING \"x\r\n", quotes},
+		"a line without an end":                  {strings.Repeat("x", 64<<10+1), longLine},
+		"a line without an end behind a command": {command + strings.Repeat("x", 64<<10+1), ":5000\r\n" + longLine},
+		"an open quote":                          {"PING \"x\r\n", badQuotes},
 		"an attack by HTTP":                      {"POST / HTTP/1.1\r\n", ""},
 		"an attack by HTTP and a header":         {"GET / HTTP/1.1\r\nHost: localhost:6380\r\n", ""},
 		"an attack by HTTP in an array":          {array("post", "x"), ""},
@@ -51,8 +51,8 @@ func TestHostileBytes(t *testing.T) {
 			for range 3 {
 				p := b.connect()
 				p.send(attack[0])
-				got := p.all()
-				if attack[1] == "" { // Redis closes at once, with or without the replies that are due
+				got := p.readAll()
+				if attack[1] == "" { // Redis closes at once, with or without the earlier replies
 					got = strings.TrimPrefix(got,
 						"-ERR unknown command 'GET', with args beginning with: '/' 'HTTP/1.1' (no upstream; set --upstream)\r\n")
 				}
@@ -70,18 +70,18 @@ func TestNothingIsRunBehindAProtocolError(t *testing.T) {
 	b := serveLocks(t, newWaitingLocks())
 	p := b.connect()
 	p.send("*1\r\n$x\r\n" + blocked)
-	got := p.all() // the kernel may discard the reply, because not all input was read
+	got := p.readAll() // the kernel may discard the reply, because not all input was read
 	if want := "-ERR Protocol error: invalid bulk length\r\n"; got != want && got != "" {
 		t.Errorf("got %q", got)
 	}
 	b.waitClients(0)
 }
 
-// stream writes n bytes, one buffer at a time.
-func stream(conn io.Writer, n int) {
-	part := []byte(strings.Repeat("x", 64<<10))
+// writeBytes writes n bytes, one buffer at a time.
+func writeBytes(conn io.Writer, n int) {
+	chunk := []byte(strings.Repeat("x", 64<<10))
 	for n > 0 {
-		m, err := conn.Write(part[:min(n, len(part))])
+		m, err := conn.Write(chunk[:min(n, len(chunk))])
 		if err != nil {
 			return
 		}
@@ -89,21 +89,21 @@ func stream(conn io.Writer, n int) {
 	}
 }
 
-// TestHostileLargeValue: nothing is kept of a large value in a command that is not the proxy's own.
+// TestHostileLargeValue: a large value in a command that is not the proxy's own is not kept.
 func TestHostileLargeValue(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	p := b.connect()
 	b.withinMemory(16*mega, func() {
 		p.send("*2\r\n$3\r\nSET\r\n$536870912\r\n")
-		stream(p.conn, 100*mega)
+		writeBytes(p.conn, 100*mega)
 	})
 	p.conn.Close()
 	b.waitClients(1)
 	p = b.connect()
 	b.withinMemory(16*mega, func() {
 		p.send("*2\r\n$3\r\nSET\r\n$33554432\r\n")
-		stream(p.conn, 32*mega)
-		p.say("\r\n"+array("PING"), "-ERR unknown command 'SET', with args beginning with: '"+strings.Repeat("x",
+		writeBytes(p.conn, 32*mega)
+		p.check("\r\n"+array("PING"), "-ERR unknown command 'SET', with args beginning with: '"+strings.Repeat("x",
 			128)+"' (no upstream; set --upstream)\r\n"+pong)
 	})
 }
@@ -117,9 +117,9 @@ func TestHostileLockName(t *testing.T) {
 	b.withinMemory(24*mega, func() {
 		for range 3 {
 			p.send("*5\r\n$4\r\nLOCK\r\n$2097152\r\n")
-			stream(p.conn, 2*mega)
-			p.say("\r\n$1\r\nt\r\n$2\r\nPX\r\n$4\r\n5000\r\n", commandTooLong)
-			p.say(array("LOCK", "k", "t", "PX", "5000"), ":5000\r\n")
+			writeBytes(p.conn, 2*mega)
+			p.check("\r\n$1\r\nt\r\n$2\r\nPX\r\n$4\r\n5000\r\n", commandTooLong)
+			p.check(array("LOCK", "k", "t", "PX", "5000"), ":5000\r\n")
 		}
 	})
 }
@@ -141,7 +141,7 @@ func TestHostileNumberOfArguments(t *testing.T) {
 			argument = strings.TrimPrefix(argument, "*1\r\n")
 			p.flood(strings.Repeat(argument, 1000), million/1000-1)
 			p.flood(argument, 999)
-			p.say(array("PING"), test[2]+pong)
+			p.check(array("PING"), test[2]+pong)
 		})
 		b.stop()
 		b.waitStopped()
@@ -163,7 +163,7 @@ func TestHostileAnnouncement(t *testing.T) {
 	})
 }
 
-// fillUntilStuck sends flood until the server accepts no more, because its replies are not read.
+// fillUntilStuck sends flood until the server stops reading, because its replies are not read.
 func (p *peer) fillUntilStuck(flood string) {
 	for {
 		_ = p.conn.SetWriteDeadline(time.Now().Add(300 * time.Millisecond)) // if too short, the flood is just smaller
@@ -196,15 +196,15 @@ func TestHostileClientThatNeverReads(t *testing.T) {
 	}
 }
 
-// TestHostileStreamThatNeverEndsOnACommand: commands that always arrive cut must not pile up.
+// TestHostileStreamThatNeverEndsOnACommand: commands that always arrive in parts must not pile up.
 func TestHostileStreamThatNeverEndsOnACommand(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	p := b.connect()
 	go func() { _, _ = io.Copy(io.Discard, p.conn) }()
-	const cut = "*3\r\n$3\r\nSE"
-	flood := strings.TrimPrefix(strings.Repeat(array("SET", "k", "v"), 5000), cut) + cut
+	const beginning = "*3\r\n$3\r\nSE"
+	flood := strings.TrimPrefix(strings.Repeat(array("SET", "k", "v"), 5000), beginning) + beginning
 	b.withinMemory(16*mega, func() {
-		p.send(cut)
+		p.send(beginning)
 		p.flood(flood, 40)
 	})
 }
@@ -251,7 +251,7 @@ func TestHostileBulkByteByByte(t *testing.T) {
 		b.withinMemory(32*mega, func() {
 			go func() {
 				_, _ = io.WriteString(p.conn, command)
-				stream(p.conn, size)
+				writeBytes(p.conn, size)
 				_, _ = io.WriteString(p.conn, "\r\n"+array("PING"))
 			}()
 			p.expect(want + pong)

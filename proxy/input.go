@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxAhead limits the bytes that are read while a command waits.
-	maxAhead = 64 << 10
-	// maxFrame limits the bytes of a command that must be held whole.
+	// maxLookahead limits the bytes that are read while a command waits.
+	maxLookahead = 64 << 10
+	// maxFrame limits the size of a command that must be buffered whole.
 	maxFrame = 1 << 20
 	// maxExcerpt limits the bytes kept of a command that is discarded. No error shows more of a
 	// command.
@@ -23,59 +23,59 @@ const (
 var errNotCRLF = &resp.RequestError{Text: "Protocol error: expected CRLF"}
 
 // newInput returns an input that reads from conn.
-func newInput(conn net.Conn, activity *netconn.Activity, held *budget, keeps func() int) *input {
-	in := &input{budget: held, keeps: keeps, scanner: resp.NewFrameScanner(resp.DefaultRequestLimits())}
-	in.wire = netconn.New(conn, in, activity)
+func newInput(conn net.Conn, activity *netconn.Activity, inputBudget *budget, keptBytes func() int) *input {
+	in := &input{budget: inputBudget, keptBytes: keptBytes, scanner: resp.NewFrameScanner(resp.DefaultRequestLimits())}
+	in.conn = netconn.New(conn, in, activity)
 	return in
 }
 
-// input reads a client's bytes and finds the frames in them. Bytes from start on are not yet
-// processed, bytes before scanned have been scanned, and the bytes that were read end at end. The
-// current frame begins at frame, which is before start if part of it was processed.
+// input reads a client's bytes and finds the frames in them. The unprocessed bytes begin at start,
+// the scanned bytes end at scanEnd, and the bytes that were read end at readEnd. The current frame
+// begins at frameStart, which is before start if part of it was processed.
 type input struct {
-	wire     *netconn.Conn
-	scanner  resp.FrameScanner
-	buf      []byte
-	start    int
-	frame    int
-	scanned  int
-	end      int
-	args     [][]byte // reused for the words of a command
-	budget   *budget
-	budgeted int // bytes of buf taken from the budget
-	// keeps returns how many bytes are kept for the client between its commands. kept is how many
-	// of them were taken from the budget.
-	keeps func() int
-	kept  int
+	conn        *netconn.Conn
+	scanner     resp.FrameScanner
+	buf         []byte
+	start       int
+	frameStart  int
+	scanEnd     int
+	readEnd     int
+	args        [][]byte // reused for the words of a command
+	budget      *budget
+	bufReserved int // bytes of buf reserved in the budget
+	// keptBytes returns the memory kept for the client between its commands. keptReserved is the
+	// part of it that is reserved in the budget.
+	keptBytes    func() int
+	keptReserved int
 }
 
 // event scans the bytes read so far. It returns resp.FrameMore if more must be read.
 func (in *input) event() (resp.FrameEvent, error) {
-	return in.eventUpTo(in.end)
+	return in.eventUpTo(in.readEnd)
 }
 
 // eventWithin scans at most limit bytes of the current frame.
 func (in *input) eventWithin(limit int) (resp.FrameEvent, error) {
-	return in.eventUpTo(min(in.end, in.start+limit))
+	return in.eventUpTo(min(in.readEnd, in.start+limit))
 }
 
 func (in *input) eventUpTo(end int) (resp.FrameEvent, error) {
-	n, ev, err := in.scanner.Scan(in.buf[in.scanned:end])
-	in.scanned += n
+	n, ev, err := in.scanner.Scan(in.buf[in.scanEnd:end])
+	in.scanEnd += n
 	return ev, err
 }
 
-// size returns how many unprocessed bytes were scanned.
-func (in *input) size() int { return in.scanned - in.start }
+// size returns the number of bytes that were scanned and not yet processed.
+func (in *input) size() int { return in.scanEnd - in.start }
 
-// chunk returns the unprocessed bytes that were scanned.
-func (in *input) chunk() []byte { return in.buf[in.start:in.scanned] }
+// chunk returns the bytes that were scanned and not yet processed.
+func (in *input) chunk() []byte { return in.buf[in.start:in.scanEnd] }
 
-// held is chunk for the current frame only.
-func (in *input) held() []byte { return in.buf[max(in.frame, in.start):in.scanned] }
+// frameBytes is chunk for the current frame only.
+func (in *input) frameBytes() []byte { return in.buf[max(in.frameStart, in.start):in.scanEnd] }
 
 // skip drops the scanned bytes.
-func (in *input) skip() { in.start, in.frame = in.scanned, in.scanned }
+func (in *input) skip() { in.start, in.frameStart = in.scanEnd, in.scanEnd }
 
 // words returns the words of the frame that has just ended. They are valid until the next read.
 func (in *input) words() ([][]byte, error) {
@@ -89,12 +89,12 @@ func (in *input) words() ([][]byte, error) {
 	return in.args, nil
 }
 
-// manyWords limits the capacity of args between frames.
-const manyWords = 64
+// maxKeptWords limits the capacity of args between frames.
+const maxKeptWords = 64
 
-// forgetWords drops the words, which refer to the buffer.
-func (in *input) forgetWords() {
-	if cap(in.args) > manyWords {
+// dropWords drops the words, which refer to the buffer.
+func (in *input) dropWords() {
+	if cap(in.args) > maxKeptWords {
 		in.args = nil
 		return
 	}
@@ -110,8 +110,8 @@ func (in *input) fill() error {
 }
 
 func (in *input) read() error {
-	n, err := in.wire.Read()
-	in.end += n
+	n, err := in.conn.Read()
+	in.readEnd += n
 	if n > 0 {
 		return nil // the next read returns the error again
 	}
@@ -123,12 +123,12 @@ func (in *input) Room() []byte {
 	if in.buf == nil {
 		in.buf = netconn.Borrow()
 	}
-	return in.buf[in.end:]
+	return in.buf[in.readEnd:]
 }
 
-// Release implements netconn.Memory. It gives the buffer back if it holds no bytes.
+// Release implements netconn.Memory. It returns the buffer to the pool if the buffer is empty.
 func (in *input) Release() {
-	if in.end == 0 {
+	if in.readEnd == 0 {
 		in.release()
 	}
 }
@@ -138,49 +138,49 @@ func (in *input) release() {
 	in.dropBuffer()
 }
 
-// isIdle reports whether no bytes are held, and the next byte begins a frame.
+// isIdle reports whether the buffer is empty, and the next byte begins a frame.
 func (in *input) isIdle() bool {
-	return in.end == 0 && in.scanner.AtGap()
+	return in.readEnd == 0 && in.scanner.AtGap()
 }
 
 // shrink frees memory that can be allocated again.
 func (in *input) shrink() {
 	in.release()
 	in.args = nil
-	_ = in.account() // it only gives back to the budget
+	_ = in.updateBudget() // it only releases
 }
 
-// makeRoom moves the held bytes to the front of the buffer. If they fill the buffer, it doubles the
-// buffer, if the budget permits.
+// makeRoom moves the unprocessed bytes to the front of the buffer. If they fill the buffer, it
+// doubles the buffer, if the budget permits.
 func (in *input) makeRoom() error {
-	in.forgetWords()
-	if err := in.account(); err != nil {
+	in.dropWords()
+	if err := in.updateBudget(); err != nil {
 		return err
 	}
-	held := in.buf[in.start:in.end]
+	unprocessed := in.buf[in.start:in.readEnd]
 	switch {
-	case len(held) == len(in.buf) && len(held) > 0:
-		if err := in.enlarge(held); err != nil {
+	case len(unprocessed) == len(in.buf) && len(unprocessed) > 0:
+		if err := in.enlarge(unprocessed); err != nil {
 			return err
 		}
-	case len(held) == 0 && len(in.buf) > netconn.BufferSize:
+	case len(unprocessed) == 0 && len(in.buf) > netconn.BufferSize:
 		in.dropBuffer()
 	case in.start > 0:
-		copy(in.buf, held)
+		copy(in.buf, unprocessed)
 	}
-	in.scanned -= in.start
-	in.frame -= in.start
-	in.end -= in.start
+	in.scanEnd -= in.start
+	in.frameStart -= in.start
+	in.readEnd -= in.start
 	in.start = 0
 	return nil
 }
 
-// lookahead reads once behind the held bytes, without moving them: the running command's words
-// refer to them. It returns errFull if there is no room.
+// lookahead reads more bytes into the buffer without moving the existing ones, to which the running
+// command's words refer. It returns errBufferFull if there is no room.
 func (in *input) lookahead() error {
-	if in.end == len(in.buf) && in.end > 0 {
-		if in.end >= maxAhead {
-			return errFull
+	if in.readEnd == len(in.buf) && in.readEnd > 0 {
+		if in.readEnd >= maxLookahead {
+			return errBufferFull
 		}
 		bigger := make([]byte, 2*len(in.buf))
 		copy(bigger, in.buf)
@@ -189,43 +189,44 @@ func (in *input) lookahead() error {
 	return in.read()
 }
 
-// errFull ends a lookahead if the buffer is full: the client has sent much ahead of its replies.
-var errFull = errors.New("the read buffer is full")
+// errBufferFull ends a lookahead if the buffer is full: the client has sent much ahead of its
+// replies.
+var errBufferFull = errors.New("the read buffer is full")
 
 // enlarge doubles a full buffer, if the budget permits. A client's first buffer is not budgeted.
-func (in *input) enlarge(held []byte) error {
-	size := 2 * len(held)
-	if err := in.budget.take(size - in.budgeted); err != nil {
+func (in *input) enlarge(unprocessed []byte) error {
+	size := 2 * len(unprocessed)
+	if err := in.budget.reserve(size - in.bufReserved); err != nil {
 		return err
 	}
-	in.budgeted = size
+	in.bufReserved = size
 	old := in.buf
-	in.buf = append(make([]byte, 0, size), held...)[:size]
+	in.buf = append(make([]byte, 0, size), unprocessed...)[:size]
 	netconn.GiveBack(old)
 	return nil
 }
 
-// account updates the budget by the bytes that are kept for the client between its commands.
-func (in *input) account() error {
-	kept := in.keeps()
-	if kept <= in.kept {
-		in.budget.give(in.kept - kept)
-	} else if err := in.budget.take(kept - in.kept); err != nil {
+// updateBudget reserves or releases memory as keptBytes has changed.
+func (in *input) updateBudget() error {
+	kept := in.keptBytes()
+	if kept <= in.keptReserved {
+		in.budget.release(in.keptReserved - kept)
+	} else if err := in.budget.reserve(kept - in.keptReserved); err != nil {
 		return err
 	}
-	in.kept = kept
+	in.keptReserved = kept
 	return nil
 }
 
 // dropBuffer drops the buffer, and returns its bytes to the budget.
 func (in *input) dropBuffer() {
-	in.budget.give(in.budgeted)
-	in.buf, in.budgeted = nil, 0
+	in.budget.release(in.bufReserved)
+	in.buf, in.bufReserved = nil, 0
 }
 
 // close returns all bytes to the budget.
 func (in *input) close() {
 	in.release()
-	in.budget.give(in.kept)
-	in.kept = 0
+	in.budget.release(in.keptReserved)
+	in.keptReserved = 0
 }

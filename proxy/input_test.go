@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/proxy/netconn"
 )
 
-// inputOf returns an input that reads what is written to client.
+// inputOf returns an input that reads the bytes written to client.
 func inputOf(t *testing.T) (in *input, client net.Conn) {
 	client, server := net.Pipe()
 	t.Cleanup(func() { client.Close(); server.Close() })
@@ -48,8 +48,8 @@ func nextWords(t *testing.T, in *input) (words []string) {
 	}
 }
 
-// TestInputReadsFrames: frames are returned unchanged, whatever their size and wherever the end of
-// the buffer cuts them.
+// TestInputReadsFrames: frames of all sizes are returned unchanged, wherever the end of the buffer
+// splits them.
 func TestInputReadsFrames(t *testing.T) {
 	in, client := inputOf(t)
 	sizes := []int{0, 1, 100, netconn.BufferSize - 40, netconn.BufferSize, 3 * netconn.BufferSize, 10, 100_000, 7, 7, 7,
@@ -71,14 +71,13 @@ func TestInputReadsFrames(t *testing.T) {
 	}
 }
 
-// TestLookaheadLeavesTheWordsAlone: bytes that are read ahead leave a waiting command's words
-// unchanged.
-func TestLookaheadLeavesTheWordsAlone(t *testing.T) {
+// TestLookaheadKeepsTheWords: reading ahead does not change a waiting command's words.
+func TestLookaheadKeepsTheWords(t *testing.T) {
 	in, client := inputOf(t)
-	behind := strings.Repeat(array("PING"), 3000)
+	pipeline := strings.Repeat(array("PING"), 3000)
 	go func() {
 		_, _ = io.WriteString(client, array("LOCK", "key", "token")+array("PING")[:5])
-		_, _ = io.WriteString(client, array("PING")[5:]+behind)
+		_, _ = io.WriteString(client, array("PING")[5:]+pipeline)
 	}()
 	for {
 		ev, err := in.event()
@@ -96,12 +95,12 @@ func TestLookaheadLeavesTheWordsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for in.end-in.scanned < len(behind)+len(array("PING")) {
+	for in.readEnd-in.scanEnd < len(pipeline)+len(array("PING")) {
 		if err := in.lookahead(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for range 100 { // buffers that were given back are overwritten by their next user
+	for range 100 { // the next users of returned buffers overwrite them
 		clear(netconn.Borrow())
 	}
 	if got := string(bytes.Join(words, []byte(" "))); got != "LOCK key token" {
@@ -117,16 +116,16 @@ func TestLookaheadLeavesTheWordsAlone(t *testing.T) {
 
 func TestLookaheadIsBounded(t *testing.T) {
 	in, client := inputOf(t)
-	go stream(client, mega)
+	go writeBytes(client, mega)
 	for range 1000 {
-		if err := in.lookahead(); errors.Is(err, errFull) {
-			if in.end > 2*maxAhead {
-				t.Errorf("%d bytes ahead", in.end)
+		if err := in.lookahead(); errors.Is(err, errBufferFull) {
+			if in.readEnd > 2*maxLookahead {
+				t.Errorf("%d bytes ahead", in.readEnd)
 			}
 			return
 		} else if err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Fatalf("no end at %d bytes", in.end)
+	t.Fatalf("no end at %d bytes", in.readEnd)
 }

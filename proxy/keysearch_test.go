@@ -11,10 +11,10 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// frameOf returns a command in RESP. Its line ends may be any two bytes where Redis does not check
+// frameOf returns a command in RESP. Some of its line ends are random, if Redis does not check
 // them.
 func frameOf(random *rand.Rand, words []string) string {
-	end := func() string {
+	lineEnd := func() string {
 		if random.IntN(4) == 0 {
 			return string([]byte{byte(random.IntN(256)), '\r'})
 		}
@@ -22,7 +22,7 @@ func frameOf(random *rand.Rand, words []string) string {
 	}
 	frame := fmt.Sprintf("*%d\r\n", len(words))
 	for _, w := range words {
-		frame += fmt.Sprintf("$%d\r\n%s%s", len(w), w, end())
+		frame += fmt.Sprintf("$%d\r\n%s%s", len(w), w, lineEnd())
 	}
 	return frame
 }
@@ -44,7 +44,7 @@ func TestFirstArg(t *testing.T) {
 		words := randomWords(random)
 		frame := frameOf(random, words)
 		for cut := range len(frame) + 1 {
-			in := &input{scanner: resp.NewFrameScanner(resp.DefaultRequestLimits()), buf: []byte(frame), end: cut}
+			in := &input{scanner: resp.NewFrameScanner(resp.DefaultRequestLimits()), buf: []byte(frame), readEnd: cut}
 			ev, err := in.event()
 			if err != nil {
 				t.Fatal(err)
@@ -52,15 +52,15 @@ func TestFirstArg(t *testing.T) {
 			if ev != resp.FrameName {
 				continue
 			}
-			want, begun := "", true
-			needed := in.scanned
+			want, wantWhole := "", true
+			needed := in.scanEnd
 			if len(words) > 1 {
 				want = words[1]
 				needed += len(fmt.Sprintf("\r\n$%d\r\n", len(want))) + len(want)
-				begun = cut >= needed
+				wantWhole = cut >= needed
 			}
-			if got, _, whole := in.firstArg(); whole != begun || whole && string(got) != want {
-				t.Fatalf("%q, %d bytes: %q, %v, want %q, %v", frame, cut, got, whole, want, begun)
+			if got, _, whole := in.firstArg(); whole != wantWhole || whole && string(got) != want {
+				t.Fatalf("%q, %d bytes: %q, %v, want %q, %v", frame, cut, got, whole, want, wantWhole)
 			}
 		}
 	}
@@ -70,7 +70,7 @@ func TestFirstArg(t *testing.T) {
 func TestFirstArgThatIsNone(t *testing.T) {
 	for _, frame := range []string{"*1\r\n$3\r\nGET", "*2\r\n$3\r\nGET\r\n$x\r\n", "*2\r\n$3\r\nGET\r\n$-1\r\n",
 		"*2\r\n$3\r\nGET\r\n:3\r\nabc"} {
-		in := &input{scanner: resp.NewFrameScanner(resp.DefaultRequestLimits()), buf: []byte(frame), end: len(frame)}
+		in := &input{scanner: resp.NewFrameScanner(resp.DefaultRequestLimits()), buf: []byte(frame), readEnd: len(frame)}
 		if ev, err := in.event(); ev != resp.FrameName || err != nil {
 			t.Fatalf("%q: %v, %v", frame, ev, err)
 		}
@@ -97,8 +97,8 @@ func TestKeyWalk(t *testing.T) {
 		if len(first) == 0 {
 			continue
 		}
-		places, locked, known := table.Preview(t.Context(), first, total)
-		w := &keyWalk{index: len(first), places: places, isLock: isLock}
+		positions, locked, known := table.Preview(t.Context(), first, total)
+		w := &keyWalk{index: len(first), positions: positions, isLock: isLock}
 		var err error
 		for rest := frame[size:]; len(rest) > 0 && err == nil && !locked; {
 			n := 1 + random.IntN(len(rest))
@@ -106,7 +106,7 @@ func TestKeyWalk(t *testing.T) {
 		}
 		want := false
 		for i, word := range words {
-			want = want || places.Has(i) && isLock([]byte(word))
+			want = want || positions.Has(i) && isLock([]byte(word))
 		}
 		if got := locked || err != nil; got != want || !known {
 			t.Fatalf("%q cut at %d: %v (%v), want %v", words, cut, got, err, want)

@@ -23,61 +23,61 @@ func withAndWithoutUpstream(t *testing.T, test func(t *testing.T, newTestProxy f
 	})
 }
 
-// shortListener accepts connections whose next writes take a limited number of bytes together, and
+// limitedListener accepts connections whose writes together accept a limited number of bytes, and
 // then fail.
-type shortListener struct {
+type limitedListener struct {
 	net.Listener
-	left *atomic.Int64
+	remaining *atomic.Int64
 }
 
-func (l shortListener) Accept() (net.Conn, error) {
+func (l limitedListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	return shortConn{conn, l.left}, err
+	return limitedConn{conn, l.remaining}, err
 }
 
-type shortConn struct {
+type limitedConn struct {
 	net.Conn
-	left *atomic.Int64
+	remaining *atomic.Int64
 }
 
-func (c shortConn) Write(p []byte) (int, error) {
-	n := min(len(p), int(c.left.Load()))
-	c.left.Add(-int64(n))
+func (c limitedConn) Write(p []byte) (int, error) {
+	n := min(len(p), int(c.remaining.Load()))
+	c.remaining.Add(-int64(n))
 	if _, err := c.Conn.Write(p[:n]); err != nil || n == len(p) {
 		return n, err
 	}
 	return n, errors.New("no more is taken")
 }
 
-// TestRepliesThatLeaveInPart: if several replies are written together, a reply counts as delivered
+// TestPartiallyWrittenReplies: if several replies are written together, a reply counts as delivered
 // if the socket accepted all of it. The locks that the other replies grant are released.
-func TestRepliesThatLeaveInPart(t *testing.T) {
-	skipOverTLS(t) // over TLS more than the replies is written
+func TestPartiallyWrittenReplies(t *testing.T) {
+	skipOverTLS(t) // TLS writes more bytes than the replies
 	grants := []struct{ line, reply, key string }{
 		{"SET lock:a t NX PX 60000", "+OK\r\n", "lock:a"}, {"SETNX lock:b t", ":1\r\n", "lock:b"},
 		{"MSETNX lock:c t lock:d t", ":1\r\n", "lock:d"}, {"LOCK lock:e t PX 60000", ":60000\r\n", "lock:e"},
 	}
 	withAndWithoutUpstream(t, func(t *testing.T, newTestProxy func() *testProxy) {
-		r, left := newTestProxy(), &atomic.Int64{}
-		r.serve(shortListener{listen(t), left})
+		r, remaining := newTestProxy(), &atomic.Int64{}
+		r.serve(limitedListener{listen(t), remaining})
 		sent, whole := "", ""
 		for _, g := range grants {
 			sent, whole = sent+cmd(g.line), whole+g.reply
 		}
-		for taken := range len(whole) {
-			left.Store(1 << 20)
+		for written := range len(whole) {
+			remaining.Store(1 << 20)
 			p := r.connect()
-			p.say("LOCK known t PX 1000", ":1000\r\n") // the proxy now knows the client's user and rights
-			p.say("UNLOCK known t", ":1\r\n")
-			left.Store(int64(taken))
+			p.check("LOCK known t PX 1000", ":1000\r\n") // the proxy now knows the client's user and rights
+			p.check("UNLOCK known t", ":1\r\n")
+			remaining.Store(int64(written))
 			p.send(sent)
-			p.expectAll(whole[:taken])
+			p.expectAll(whole[:written])
 			eventually(t, "the end of its session", func() bool { return r.server.Clients() == 0 })
 			end := 0
 			for _, g := range grants {
 				end += len(g.reply)
-				if got, want := r.locks.holder(0, g.key) == "t", end <= taken; got != want {
-					t.Errorf("%q left: %s is held: %v, want %v", whole[:taken], g.key, got, want)
+				if got, want := r.locks.holder(0, g.key) == "t", end <= written; got != want {
+					t.Errorf("%q left: %s is held: %v, want %v", whole[:written], g.key, got, want)
 				}
 				_ = r.locks.Release(t.Context(), quorum.Key{Name: g.key}, "t")
 			}
@@ -86,11 +86,11 @@ func TestRepliesThatLeaveInPart(t *testing.T) {
 	})
 }
 
-// TestPanicReleasesWhatWasNotDelivered: locks whose grants were not sent before a panic are
-// released, because the client will never know of them.
-func TestPanicReleasesWhatWasNotDelivered(t *testing.T) {
+// TestPanicReleasesUndeliveredLocks: locks whose grants were not sent before a panic are released,
+// because the client did not get them.
+func TestPanicReleasesUndeliveredLocks(t *testing.T) {
 	r := newLockServer(t)
-	r.locks.began = func(name string) {
+	r.locks.beforeLock = func(name string) {
 		if name == "bad" {
 			panic("on purpose")
 		}
@@ -105,20 +105,20 @@ func TestPanicReleasesWhatWasNotDelivered(t *testing.T) {
 	}
 }
 
-// TestValidityLeavesFirst: a reply with a validity is sent before another command begins, which may
-// take long.
-func TestValidityLeavesFirst(t *testing.T) {
+// TestValidityIsSentAtOnce: a reply with a validity is sent before the next command begins, which
+// may take long.
+func TestValidityIsSentAtOnce(t *testing.T) {
 	for _, line := range []string{"LOCK lock:a t PX 60000", "LOCK lock:a t PX 60000 AT", "EXTEND lock:a t PX 60000"} {
 		withAndWithoutUpstream(t, func(t *testing.T, newTestProxy func() *testProxy) {
-			r, begin := newTestProxy(), make(chan struct{})
-			r.locks.began = func(name string) {
+			r, proceed := newTestProxy(), make(chan struct{})
+			r.locks.beforeLock = func(name string) {
 				if name == "lock:slow" {
-					await(t, "the reply before it", begin)
+					await(t, "the reply before it", proceed)
 				}
 			}
 			r.serve(listen(t))
 			if strings.HasPrefix(line, "EXTEND") {
-				r.connect().say("LOCK lock:a t PX 1000", ":1000\r\n")
+				r.connect().check("LOCK lock:a t PX 1000", ":1000\r\n")
 			}
 			p := r.connect()
 			p.send(lines("PING", line, "LOCK lock:slow t PX 5000"))
@@ -126,25 +126,25 @@ func TestValidityLeavesFirst(t *testing.T) {
 			if got := p.reply(); !strings.Contains(got, ":60000\r\n") {
 				t.Errorf("%s: %q", line, got)
 			}
-			close(begin)
+			close(proceed)
 			p.expect(":5000\r\n")
 		})
 	}
 }
 
-// TestValidityThatWaits: a validity is the time that is left when its reply is sent, even if the
+// TestValidityOfADelayedReply: a reply contains the validity at the time of sending, even if the
 // reply has to wait until the client reads.
-func TestValidityThatWaits(t *testing.T) {
+func TestValidityOfADelayedReply(t *testing.T) {
 	r := newTestProxy(t, patience, startRedis(t).URL(), proxy.Options{}, nil)
 	granted := time.Now()
-	var looks atomic.Int32
-	later := make(chan struct{})
+	var clockReads atomic.Int32
+	advance := make(chan struct{})
 	r.server.SetNow(func() time.Time {
-		if looks.Add(1) == 1 {
+		if clockReads.Add(1) == 1 {
 			return granted
 		}
 		select {
-		case <-later:
+		case <-advance:
 			return granted.Add(3 * time.Second)
 		default:
 			return granted
@@ -163,10 +163,10 @@ func TestValidityThatWaits(t *testing.T) {
 	p.send(cmd("LOCK k t PX 5000 BLOCK 60000"))
 	eventually(t, "the client to wait", func() bool { return r.locks.waiters() == 1 })
 	big := strings.Repeat("x", 16<<20) // more than fits into buffers, and less than Redis' limit for a subscriber
-	other.say("PUBLISH c "+big, ":1\r\n")
+	other.check("PUBLISH c "+big, ":1\r\n")
 	p.expect(">3\r\n$7\r\nmessage\r\n")
 	_ = r.locks.Release(t.Context(), quorum.Key{Name: "k"}, "other")
-	eventually(t, "the grant", func() bool { return looks.Load() > 0 })
-	close(later)
+	eventually(t, "the grant", func() bool { return clockReads.Load() > 0 })
+	close(advance)
 	p.expect("$1\r\nc\r\n" + bulk(big) + ":2000\r\n")
 }

@@ -7,36 +7,35 @@ import (
 )
 
 const (
-	// warningsShown limits the warnings that are logged in each warningTime.
-	warningsShown = 10
-	warningTime   = time.Minute
+	// maxWarnings limits the warnings that are logged in each warningPeriod.
+	maxWarnings   = 10
+	warningPeriod = time.Minute
 )
 
-// limitedLog logs warnings that any client can cause, and limits how many. Any goroutine may use
-// it.
+// limitedLog limits the number of warnings that clients can cause. It is safe for concurrent use.
 type limitedLog struct {
 	log *slog.Logger
 
-	mu            sync.Mutex
-	since         time.Time
-	shown, hidden int
+	mu                 sync.Mutex
+	periodStart        time.Time
+	logged, suppressed int
 }
 
 // warn logs a warning or, above the limit, counts it for the next log entry.
-func (c *limitedLog) warn(now time.Time, text string, about ...any) {
+func (c *limitedLog) warn(now time.Time, text string, attrs ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now.Sub(c.since) >= warningTime {
-		c.since, c.shown = now, 0
+	if now.Sub(c.periodStart) >= warningPeriod {
+		c.periodStart, c.logged = now, 0
 	}
-	if c.shown == warningsShown {
-		c.hidden++
+	if c.logged == maxWarnings {
+		c.suppressed++
 		return
 	}
-	c.shown++
-	if c.hidden > 0 {
-		about = append(about, "like_it_before_and_not_shown", c.hidden)
-		c.hidden = 0
+	c.logged++
+	if c.suppressed > 0 {
+		attrs = append(attrs, "like_it_before_and_not_shown", c.suppressed)
+		c.suppressed = 0
 	}
-	c.log.Warn(text, about...)
+	c.log.Warn(text, attrs...)
 }

@@ -13,15 +13,15 @@ import (
 // greeting is all that redcon's parser ever reads.
 const greeting = ping
 
-// refusal is Redis' reply to a client that it refuses, byte for byte: client libraries know it.
+// refusal is Redis' reply to a refused client, byte for byte, because client libraries know it.
 const refusal = "-ERR max number of clients reached\r\n"
 
-// refusalTimeout limits the time to write the refusal. The socket of a new connection has room for
-// it.
+// refusalTimeout limits the time to write the refusal. The socket buffer of a new connection has
+// room for it.
 const refusalTimeout = 10 * time.Millisecond
 
 // admissionListener gives redcon connections that send the greeting. It refuses clients while admit
-// returns false. A TLS client takes the plain refusal for broken TLS.
+// returns false. To a TLS client the plain refusal is invalid TLS.
 type admissionListener struct {
 	net.Listener
 	admit func() bool
@@ -46,16 +46,16 @@ func (l *admissionListener) Accept() (net.Conn, error) {
 // guardedConn lets redcon read the greeting and nothing else.
 type guardedConn struct {
 	net.Conn
-	greeted int
+	greetingRead int
 }
 
 // Read returns the greeting, then net.ErrClosed.
 func (c *guardedConn) Read(p []byte) (int, error) {
-	if c.greeted == len(greeting) {
+	if c.greetingRead == len(greeting) {
 		return 0, net.ErrClosed // redcon never reads again: its handler has detached the connection
 	}
-	n := copy(p, greeting[c.greeted:])
-	c.greeted += n
+	n := copy(p, greeting[c.greetingRead:])
+	c.greetingRead += n
 	return n, nil
 }
 
@@ -64,27 +64,27 @@ func (c *guardedConn) Read(p []byte) (int, error) {
 // remaining clients when their commands are done or DrainTimeout has passed. It returns nil, or the
 // error of ln.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	base, cut := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cut(nil)
-	poller, stopPolling := s.startPolling(base)
+	serveCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	poller, stopPolling := s.startPolling(serveCtx)
 	defer stopPolling()
-	defer s.followUsers(base)()
+	defer s.watchUsers(serveCtx)()
 	if s.shared.opts.LockLocation != nil {
-		defer s.startPausing(base, s.shared.opts.LockLocation)() // also while it drains
+		defer s.startPauseReports(serveCtx, s.shared.opts.LockLocation)() // also while it drains
 	}
-	listener := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(base, poller), nil, nil)
-	listener.AcceptError = s.refused.record
+	listener := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(serveCtx, poller), nil, nil)
+	listener.AcceptError = s.acceptErrs.record
 
-	failed := make(chan error, 1)
-	go func() { failed <- listener.Serve(&admissionListener{Listener: ln, admit: s.admit}) }()
+	serveErr := make(chan error, 1)
+	go func() { serveErr <- listener.Serve(&admissionListener{Listener: ln, admit: s.admit}) }()
 	var err error
 	select {
 	case <-ctx.Done():
 		_ = ln.Close()
-		err = <-failed
-	case err = <-failed:
+		err = <-serveErr
+	case err = <-serveErr:
 	}
-	s.drain(base, cut)
+	s.drain(serveCtx, cancel)
 	return err
 }
 
@@ -92,7 +92,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 func (s *Server) admit() bool {
 	if s.clients.Add(1) > int64(s.MaxClients()) {
 		s.clients.Add(-1)
-		s.turnedAway.Add(1)
+		s.refusedClients.Add(1)
 		return false
 	}
 	return true

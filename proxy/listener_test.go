@@ -16,13 +16,13 @@ import (
 	"redlock-proxy/internal/logtest"
 )
 
-// TestGreetingIsAllThatRedconReads: redcon's parser sees only one PING, which no client sent.
+// TestGreetingIsAllThatRedconReads: redcon's parser reads only a PING from the proxy.
 func TestGreetingIsAllThatRedconReads(t *testing.T) {
-	here, there := net.Pipe()
-	defer here.Close()
-	defer there.Close()
-	go func() { _, _ = here.Write([]byte("*1\r\n$9223372036854775807\r\n")) }()
-	guarded := &guardedConn{Conn: there}
+	clientEnd, serverEnd := net.Pipe()
+	defer clientEnd.Close()
+	defer serverEnd.Close()
+	go func() { _, _ = clientEnd.Write([]byte("*1\r\n$9223372036854775807\r\n")) }()
+	guarded := &guardedConn{Conn: serverEnd}
 	cmd, err := redcon.NewReader(guarded).ReadCommand()
 	if err != nil || len(cmd.Args) != 1 || string(cmd.Args[0]) != "PING" {
 		t.Errorf("redcon reads %q, %v", cmd.Raw, err)
@@ -65,14 +65,15 @@ func (l *refusingListener) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// TestAcceptErrorsPass: a server without free file descriptors logs that, and continues later.
-func TestAcceptErrorsPass(t *testing.T) {
+// TestServerSurvivesAcceptErrors: a server without free file descriptors logs that, and accepts
+// clients later.
+func TestServerSurvivesAcceptErrors(t *testing.T) {
 	b := startTestServer(t, serverOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
 		l := &refusingListener{Listener: inner}
 		l.refusals.Store(3)
 		return l
 	}})
-	b.connect().say("PING\r\n", pong)
+	b.connect().check("PING\r\n", pong)
 	if n := strings.Count(b.log.String(), "cannot accept a client"); n != 1 {
 		t.Errorf("%d times in the log: %s", n, b.log)
 	}

@@ -13,38 +13,38 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// Commands on lock keys go to where the locks are, and wait while the locks move. Package location
-// has the rules of a move; this package keeps the first one.
+// Commands on lock keys are routed to the upstream or the masters, and wait while the locks move.
+// Package location has the rules of a move; this package implements the first of them.
 
-// errLocksMoved reports that a command was not carried out, because the locks have moved meanwhile.
+// errLocksMoved reports that a command did not run, because the locks have moved meanwhile.
 var errLocksMoved = errors.New("the locks have moved")
 
-// locationRouter finds out where commands on lock keys must go, and prepares the upstream to carry
-// one out.
+// locationRouter decides whether commands on lock keys go to the upstream or the masters, and
+// prepares the connection to the upstream for them.
 type locationRouter struct {
 	relay  *relay
 	asker  *asker
 	client *command.Client
 	table  *commands.Table
-	// places reports where the locks are; nil if they are always on the masters. unmoved is the
-	// table to use while the locks are at the upstream.
-	places  LockLocation
-	unmoved *commands.Table
-	arrived time.Time // when a command that is run again first arrived; zero in its first run
+	// lockLocation reports where the locks are; nil if they are always on the masters.
+	// upstreamTable is the table to use while the locks are at the upstream.
+	lockLocation  LockLocation
+	upstreamTable *commands.Table
+	arrivedAt     time.Time // when a command that is retried first arrived; zero in its first run
 }
 
-// placeFor returns where a command belongs: to the upstream or the masters. A command that touches
-// lock keys waits until that is known. It is dropped if its client sends no more meanwhile, as
-// Redis drops a blocked client that leaves. A client that has given up may try again over another
-// connection; the old command would then take its lock, or release it.
-func (c *locationRouter) placeFor(ctx context.Context, own *command.Command, words [][]byte) (location.Place, error) {
-	at, known := c.places.CurrentLocation()
+// locationFor returns where a command belongs: to the upstream or the masters. A command that
+// touches lock keys waits until that is known. It is dropped if its client half-closes meanwhile,
+// as Redis drops a blocked client that leaves. The client may retry over another connection; the
+// old command could then take its lock, or release it.
+func (c *locationRouter) locationFor(ctx context.Context, ownCmd *command.Command, words [][]byte) (location.Place, error) {
+	at, known := c.lockLocation.CurrentLocation()
 	switch {
-	case at.Place == location.Masters && !c.places.IsLeavingMasters(): // as far as this proxy knows; the masters check it
+	case at.Place == location.Masters && !c.lockLocation.IsLeavingMasters(): // the masters check it
 		return at.Place, nil
 	case at.Place == location.Upstream && known:
 		return at.Place, nil
-	case c.arrived.IsZero() && !c.touchesLockKeys(own, words) && !c.relay.isWatchMoved():
+	case c.arrivedAt.IsZero() && !c.touchesLockKeys(ownCmd, words) && !c.relay.isWatchMoved():
 		return at.Source(), nil
 	}
 	if at.Source() == location.Upstream {
@@ -56,42 +56,42 @@ func (c *locationRouter) placeFor(ctx context.Context, own *command.Command, wor
 		}
 	}
 	_, err := c.asker.waitWatched(ctx, func(ctx context.Context) (err error) {
-		at, err = c.places.AwaitLocation(ctx)
+		at, err = c.lockLocation.AwaitLocation(ctx)
 		return err
 	})
-	if err == nil && c.asker.session.left {
+	if err == nil && c.asker.session.clientLeft {
 		err = errClientLeft
 	}
 	return at.Place, err
 }
 
 // touchesLockKeys reports whether a command is on lock keys: it must not run while the locks move.
-func (c *locationRouter) touchesLockKeys(own *command.Command, words [][]byte) bool {
+func (c *locationRouter) touchesLockKeys(ownCmd *command.Command, words [][]byte) bool {
 	switch {
 	case c.client.Transaction.Open:
 		return true
-	case own == nil && track.FollowedName(words[0]) == "exec" && c.relay.watchesLockKeys():
+	case ownCmd == nil && track.StateCommandName(words[0]) == "exec" && c.relay.watchesLockKeys():
 		return true
-	case own == nil:
+	case ownCmd == nil:
 		verb := c.table.Route(commands.Situation{}, words).Verb
 		return verb != commands.Forward && verb != commands.Connect
-	case own.IsOurs():
-		lock, _ := c.table.LockKeys().Split(words, own.Places(words))
-		return lock >= 0 || own.AllLocks
+	case ownCmd.IsOurs():
+		lock, _ := c.table.LockKeys().Split(words, ownCmd.Places(words))
+		return lock >= 0 || ownCmd.AllLocks
 	}
-	return c.unmoved.Lookup(words[0]) == nil // it concerns all keys
+	return c.upstreamTable.Lookup(words[0]) == nil // a command on all keys
 }
 
 func errorReply(err error) string {
-	if down, ok := errors.AsType[*upstream.Error](err); ok {
-		return down.Reply()
+	if upErr, ok := errors.AsType[*upstream.Error](err); ok {
+		return upErr.Reply()
 	}
 	return command.Failure(err)
 }
 
 // prepareUpstream confirms that the connection may carry commands on lock keys. It marks the next
 // bytes sent as part of such a command, until lockCommandSent is called. The error is errLocksMoved
-// if no connection may carry such a command any more.
+// if no connection may carry such a command now.
 func (c *locationRouter) prepareUpstream(ctx context.Context, words [][]byte) error {
 	if err := c.relay.open(ctx); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (c *locationRouter) prepareUpstream(ctx context.Context, words [][]byte) er
 			return err
 		}
 	}
-	if c.relay.beginLockCommand(c.places, words) {
+	if c.relay.beginLockCommand(c.lockLocation, words) {
 		return nil
 	}
 	if err := c.asker.waitUpstream(ctx); err != nil { // to know whether the client is in a transaction
@@ -123,10 +123,10 @@ func (c *locationRouter) confirm(ctx context.Context) error {
 			return err
 		}
 	}
-	dial := c.relay.dial
+	connID := c.relay.connID
 	var at quorum.Location
 	err := c.asker.waitFor(ctx, func(ctx context.Context) (err error) {
-		at, err = c.places.Confirm(ctx)
+		at, err = c.lockLocation.Confirm(ctx)
 		return err
 	})
 	switch {
@@ -135,15 +135,15 @@ func (c *locationRouter) confirm(ctx context.Context) error {
 	case at.Place != location.Upstream:
 		return errLocksMoved
 	}
-	c.relay.setConfirmed(dial)
+	c.relay.setConfirmed(connID)
 	return nil
 }
 
-// execUpstream runs a transaction at the upstream that began while the locks were on the masters.
-// It returns the reply to EXEC. After an error, sent reports whether any of its commands was sent.
-func (c *locationRouter) execUpstream(ctx context.Context, queued [][]string) (answer []byte, sent bool, err error) {
+// execAtUpstream runs a transaction at the upstream that began while the locks were on the masters.
+// It returns the reply to EXEC. After an error, sent reports whether it was sent.
+func (c *locationRouter) execAtUpstream(ctx context.Context, queued [][]string) (answer []byte, sent bool, err error) {
 	err = c.asker.waitFor(ctx, func(ctx context.Context) error {
-		_, err := c.places.AwaitLocation(ctx)
+		_, err := c.lockLocation.AwaitLocation(ctx)
 		return err
 	})
 	if err != nil {
@@ -153,10 +153,10 @@ func (c *locationRouter) execUpstream(ctx context.Context, queued [][]string) (a
 		return nil, false, err
 	}
 	defer c.relay.lockCommandSent()
-	all := append(append([][]string{{"MULTI"}}, queued...), []string{"EXEC"})
-	err = c.asker.inquire(ctx, c.relay.state(), func(ctx context.Context) error {
+	batch := append(append([][]string{{"MULTI"}}, queued...), []string{"EXEC"})
+	err = c.asker.withReplies(ctx, c.relay.state(), func(ctx context.Context) error {
 		sent = true
-		answers, err := c.asker.SendAll(ctx, all)
+		answers, err := c.asker.SendAll(ctx, batch)
 		if err == nil {
 			answer = answers[len(answers)-1]
 		}
@@ -166,10 +166,10 @@ func (c *locationRouter) execUpstream(ctx context.Context, queued [][]string) (a
 }
 
 // dropMovedWatch handles a client whose watched lock keys have moved from the upstream to the
-// masters: for the client, they have changed. queueOnly reports that the command belongs to an
-// upstream transaction that can no longer succeed, so that the upstream should just queue it.
+// masters: the watch counts as broken. queueOnly is set if the command belongs to an upstream
+// transaction that can no longer succeed, so that the upstream should just queue it.
 func (c *locationRouter) dropMovedWatch(
-	ctx context.Context, own *command.Command, follow string,
+	ctx context.Context, ownCmd *command.Command, stateCmd string,
 ) (queueOnly bool, err error) {
 	if !c.relay.isWatchMoved() {
 		return false, nil
@@ -178,10 +178,10 @@ func (c *locationRouter) dropMovedWatch(
 		return false, err
 	}
 	switch state := c.relay.state(); {
-	case state.Multi && state.Watching && follow == "exec":
+	case state.Multi && state.Watching && stateCmd == "exec":
 		return false, c.failExec(ctx)
 	case state.Multi && state.Watching:
-		return own == nil && follow != "discard" && follow != "reset" && follow != "quit", nil
+		return ownCmd == nil && stateCmd != "discard" && stateCmd != "reset" && stateCmd != "quit", nil
 	case state.Watching:
 		if _, err := c.asker.askWithReplies(ctx, "UNWATCH"); err != nil {
 			return false, err
@@ -193,7 +193,7 @@ func (c *locationRouter) dropMovedWatch(
 	return false, nil
 }
 
-// changedWatch returns the state of a watch after a watched key has changed.
+// changedWatch returns a watch of which a key has changed.
 func changedWatch() command.Watched {
 	return command.Watched{Keys: map[string]string{"": ""}, Changed: true}
 }

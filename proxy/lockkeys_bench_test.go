@@ -42,9 +42,9 @@ func benchmarkOtherKeys(b *testing.B, url string, lockKeys []string) {
 		b.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(b.Context())
-	served := make(chan error)
-	go func() { served <- proxy.NewServer(proxy.Options{Table: table, Upstream: up}).Serve(ctx, ln) }()
-	defer func() { stop(); <-served }()
+	done := make(chan error)
+	go func() { done <- proxy.NewServer(proxy.Options{Table: table, Upstream: up}).Serve(ctx, ln) }()
+	defer func() { stop(); <-done }()
 	conn, err := net.Dial("tcp", ln.Addr().String())
 	if err != nil {
 		b.Fatal(err)

@@ -23,18 +23,18 @@ func startWithLockKeys(t *testing.T, args ...string) (*testProxy, *redistest.Ser
 func expectNoKeys(t *testing.T, server *redistest.Server, keys ...string) {
 	t.Helper()
 	for _, key := range keys {
-		dial(t, server.Addr()).say("EXISTS "+key, ":0\r\n")
+		dial(t, server.Addr()).check("EXISTS "+key, ":0\r\n")
 	}
 }
 
-// exchange holds what a client sends, and the reply that it must get.
+// exchange holds a command and the expected reply.
 type exchange struct{ sent, want string }
 
 // script sends all exchanges at once, and expects the replies.
-func (p *peer) script(all []exchange) {
+func (p *peer) script(exchanges []exchange) {
 	p.Helper()
 	sent, want := "", ""
-	for _, e := range all {
+	for _, e := range exchanges {
 		sent, want = sent+cmd(e.sent), want+e.want
 	}
 	p.send(sent)
@@ -88,23 +88,23 @@ var mixedPipeline = []exchange{
 	{"PING", "+PONG\r\n"},
 }
 
-// TestLockKeysStandOnTheMasters: a lock key is on the masters and never on the upstream, any other
+// TestLockKeysAreOnTheMasters: a lock key is on the masters and never on the upstream, any other
 // key is on the upstream, and a pipeline of both is answered in order.
-func TestLockKeysStandOnTheMasters(t *testing.T) {
+func TestLockKeysAreOnTheMasters(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
-	p.say("SET lock:k me NX PX 30000", "+OK\r\n")
-	p.say("SET other me NX PX 30000", "+OK\r\n")
+	p.check("SET lock:k me NX PX 30000", "+OK\r\n")
+	p.check("SET other me NX PX 30000", "+OK\r\n")
 	if got := r.locks.holder(0, "lock:k"); got != "me" {
 		t.Errorf("the masters have %q", got)
 	}
 	expectNoKeys(t, server, "lock:k")
-	dial(t, server.Addr()).say("GET other", bulk("me"))
+	dial(t, server.Addr()).check("GET other", bulk("me"))
 	p.script(mixedPipeline)
-	dial(t, server.Addr()).say("KEYS lock:*", "*0\r\n")
+	dial(t, server.Addr()).check("KEYS lock:*", "*0\r\n")
 }
 
-// TestLockKeysCutAnywhere: a lock key is found however the bytes are cut.
+// TestLockKeysCutAnywhere: a lock key is found however the bytes are split.
 func TestLockKeysCutAnywhere(t *testing.T) {
 	redistest.SkipShort(t)
 	r, server := startWithLockKeys(t)
@@ -126,7 +126,7 @@ func TestLockKeysCutAnywhere(t *testing.T) {
 		p.send(sent[i : i+1])
 	}
 	p.expect(want)
-	dial(t, server.Addr()).say("KEYS lock:*", "*0\r\n")
+	dial(t, server.Addr()).check("KEYS lock:*", "*0\r\n")
 }
 
 // TestLockKeysAreOfTheSelectedDatabase: lock keys of different databases are different, and the
@@ -175,8 +175,8 @@ func TestCommandsOnAllKeys(t *testing.T) {
 		{"DBSIZE x", "-ERR wrong number of arguments for 'dbsize' command\r\n"},
 		{"FLUSHALL", "-ERR Can't execute 'flushall': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"},
 	})
-	r.connect().say("GET lock:a", bulk("me"))
-	dial(t, server.Addr()).say("PUBLISH lock:a m", ":1\r\n")
+	r.connect().check("GET lock:a", bulk("me"))
+	dial(t, server.Addr()).check("PUBLISH lock:a m", ":1\r\n")
 	p.expect("*3\r\n" + bulk("message") + bulk("lock:a") + bulk("m"))
 }
 
@@ -186,15 +186,15 @@ func TestLockKeysNeedTheUpstreamsLogin(t *testing.T) {
 	p := r.connect()
 	for _, line := range []string{"SET lock:a x", "GET lock:a", "DEL lock:a a", "LPUSH lock:a x", "EVAL s 1 lock:a",
 		"WATCH lock:a", "SCRIPT LOAD x"} {
-		p.say(line, noAuth)
+		p.check(line, noAuth)
 	}
 	p.script([]exchange{{"AUTH secret", "+OK\r\n"}, {"SET lock:a x", "+OK\r\n"}, {"WATCH lock:a", "+OK\r\n"},
 		{"RESET", "+RESET\r\n"}, {"GET lock:a", noAuth}})
 }
 
-// TestLockKeysInSilence: CLIENT REPLY turns off the replies to commands on lock keys, but the
+// TestLockKeysWithoutReplies: CLIENT REPLY turns off the replies to commands on lock keys, but the
 // commands run.
-func TestLockKeysInSilence(t *testing.T) {
+func TestLockKeysWithoutReplies(t *testing.T) {
 	r, _ := startWithLockKeys(t)
 	p := r.connect()
 	p.script([]exchange{
@@ -205,9 +205,9 @@ func TestLockKeysInSilence(t *testing.T) {
 	})
 }
 
-// TestLockKeyInAnUnheardTransactionEndsTheConnection: after a MULTI without a reply the effect of a
-// command is unknown. So the connection ends, and nothing is done.
-func TestLockKeyInAnUnheardTransactionEndsTheConnection(t *testing.T) {
+// TestLockKeyInATransactionWithoutRepliesEndsTheConnection: after a MULTI without a reply the
+// effect of a command is unknown. So the connection ends, and the commands have no effect.
+func TestLockKeyInATransactionWithoutRepliesEndsTheConnection(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
 	p.send(lines("CLIENT REPLY OFF", "MULTI", "SET a 1", "SET lock:a x", "EXEC", "CLIENT REPLY ON"))
@@ -237,9 +237,9 @@ func TestLongCommandsBesideLockKeys(t *testing.T) {
 	expectNoKeys(t, server, "lock:a", "lock:b", "a")
 }
 
-// TestLockKeyFarBehindOthersIsNeverWritten: a lock key far behind other keys, found when the
-// beginning of the command is already forwarded, ends the connection. The upstream does nothing.
-func TestLockKeyFarBehindOthersIsNeverWritten(t *testing.T) {
+// TestLockKeyAfterManyOthersIsNeverWritten: a lock key after so many other keys that the beginning
+// of the command was already forwarded ends the connection. The upstream does not run the command.
+func TestLockKeyAfterManyOthersIsNeverWritten(t *testing.T) {
 	mega := strings.Repeat("v", 1<<20)
 	refused := func(key string) string {
 		return "-ERR command too long: it names lock key '" + key + "' beyond its first 1048576 bytes\r\n"
@@ -320,7 +320,7 @@ func TestManyThreadsOnOneConnection(t *testing.T) {
 	threads.Wait()
 	close(answers)
 	for i := range 8 {
-		r.connect().say(fmt.Sprintf("GET other:%d", i), bulk("50"))
+		r.connect().check(fmt.Sprintf("GET other:%d", i), bulk("50"))
 	}
 }
 
@@ -331,29 +331,29 @@ func TestCommandsOnAllKeysByTheUpstreamsRights(t *testing.T) {
 		"-@dangerous", "-scan")
 	for _, login := range []string{"AUTH app x"} {
 		p := r.connect()
-		p.say("SET lock:a me", ok)
-		p.say(login, ok)
+		p.check("SET lock:a me", ok)
+		p.check(login, ok)
 		for _, command := range []string{"FLUSHALL", "FLUSHDB", "KEYS *", "SCAN 0", "SCAN 4503599627370496"} {
 			name := strings.ToLower(strings.Fields(command)[0])
-			p.say(command, "-NOPERM this user has no permissions to run the '"+name+"' command\r\n")
+			p.check(command, "-NOPERM this user has no permissions to run the '"+name+"' command\r\n")
 		}
-		p.say("GET lock:a", bulk("me"))
+		p.check("GET lock:a", bulk("me"))
 	}
 	p := r.connect()
-	dial(t, server.Addr()).say("REPLICAOF 127.0.0.1 1", ok)
-	p.say("FLUSHDB", "-READONLY You can't write against a read only replica.\r\n")
-	p.say("GET lock:a", bulk("me"))
+	dial(t, server.Addr()).check("REPLICAOF 127.0.0.1 1", ok)
+	p.check("FLUSHDB", "-READONLY You can't write against a read only replica.\r\n")
+	p.check("GET lock:a", bulk("me"))
 }
 
-// TestScanTellsAllKeys: with many keys of both kinds that come and go, a SCAN returns all keys that
-// exist throughout, as one Redis does. It returns lock keys once.
-func TestScanTellsAllKeys(t *testing.T) {
+// TestScanReturnsAllKeys: while keys of both kinds are added and removed, a SCAN returns all keys
+// that exist throughout, as one Redis does. It returns each lock key once.
+func TestScanReturnsAllKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p, admin := r.connect(), dial(t, server.Addr())
 	want := map[string]bool{}
 	for i := range 700 {
 		for _, key := range []string{fmt.Sprint("lock:", i), fmt.Sprint("k", i)} {
-			p.say("SET "+key+" x", ok)
+			p.check("SET "+key+" x", ok)
 			want[key] = true
 		}
 	}
@@ -364,9 +364,9 @@ func TestScanTellsAllKeys(t *testing.T) {
 		for _, key := range reply[1:] {
 			times[key]++
 		}
-		p.say(fmt.Sprint("SET lock:new", calls, " x"), ok)
+		p.check(fmt.Sprint("SET lock:new", calls, " x"), ok)
 		p.ask(fmt.Sprint("DEL lock:new", calls-3))
-		admin.say(fmt.Sprint("SET knew", calls, " x"), ok)
+		admin.check(fmt.Sprint("SET knew", calls, " x"), ok)
 	}
 	for key := range want {
 		if n := times[key]; n == 0 || n > 1 && strings.HasPrefix(key, "lock:") {

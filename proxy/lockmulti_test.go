@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	queued     = "+QUEUED\r\n"
-	ok         = "+OK\r\n"
-	execAbort  = "-EXECABORT Transaction discarded because of previous errors.\r\n"
-	nestedIn   = "-ERR MULTI calls can not be nested\r\n"
-	watchIn    = "-ERR WATCH inside MULTI is not allowed\r\n"
-	lateSet    = "-ERR 'set' on a lock key cannot be part of a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
-	lateDel    = "-ERR 'del' on a lock key cannot be part of a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
-	otherSet   = "-ERR 'SET' cannot be part of a transaction on lock keys: key 'a' is on the upstream; send two transactions\r\n"
-	mixedWatch = "-ERR 'watch' cannot watch both lock keys and other keys: lock keys are on the lock masters, other keys on the upstream; watch one kind at a time\r\n"
+	queued       = "+QUEUED\r\n"
+	ok           = "+OK\r\n"
+	execAbort    = "-EXECABORT Transaction discarded because of previous errors.\r\n"
+	nestedMulti  = "-ERR MULTI calls can not be nested\r\n"
+	watchInMulti = "-ERR WATCH inside MULTI is not allowed\r\n"
+	lateSet      = "-ERR 'set' on a lock key cannot be part of a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
+	lateDel      = "-ERR 'del' on a lock key cannot be part of a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
+	otherSet     = "-ERR 'SET' cannot be part of a transaction on lock keys: key 'a' is on the upstream; send two transactions\r\n"
+	mixedWatch   = "-ERR 'watch' cannot watch both lock keys and other keys: lock keys are on the lock masters, other keys on the upstream; watch one kind at a time\r\n"
 )
 
-// notInMulti returns the reply to one of the proxy's own commands in a transaction.
+// notInMulti returns the error for one of the proxy's own commands in a transaction.
 func notInMulti(name string) string {
 	return "-ERR " + name +
 		" inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before MULTI or after EXEC\r\n"
@@ -67,11 +67,11 @@ var lockTransactions = []struct {
 		{"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
 	{"another, then a lock key watched", []exchange{{"WATCH a", ok}, {"WATCH lock:a", mixedWatch}, {"MULTI", ok},
 		{"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"WATCH lock:a", ok}, {"UNWATCH", ok}}, "1", "me"},
-	{"nested", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"MULTI", nestedIn}, {"WATCH lock:a", watchIn},
-		{"WATCH a", watchIn}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
-	{"nested in the upstream's", []exchange{{"MULTI", ok}, {"MULTI", nestedIn}, {"WATCH a", watchIn},
+	{"nested", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"MULTI", nestedMulti}, {"WATCH lock:a", watchInMulti},
+		{"WATCH a", watchInMulti}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"nested in the upstream's", []exchange{{"MULTI", ok}, {"MULTI", nestedMulti}, {"WATCH a", watchInMulti},
 		{"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
-	{"a lock key watched in the upstream's", []exchange{{"MULTI", ok}, {"WATCH lock:a", watchIn}, {"SET a 1", queued},
+	{"a lock key watched in the upstream's", []exchange{{"MULTI", ok}, {"WATCH lock:a", watchInMulti}, {"SET a 1", queued},
 		{"EXEC", "*1\r\n+OK\r\n"}}, "1", "me"},
 	{"without MULTI", []exchange{{"WATCH lock:a", ok}, {"EXEC", "-ERR EXEC without MULTI\r\n"},
 		{"DISCARD", "-ERR DISCARD without MULTI\r\n"}, {"SET lock:a you", ok}, {"MULTI", ok}, {"DEL lock:a", queued},
@@ -143,7 +143,7 @@ func TestTransactionsOnLockKeys(t *testing.T) {
 					p.script(c.script)
 				} else {
 					for _, e := range c.script {
-						p.say(e.sent, e.want)
+						p.check(e.sent, e.want)
 					}
 				}
 				if got := r.locks.holder(0, "lock:a"); got != c.lock {
@@ -153,22 +153,22 @@ func TestTransactionsOnLockKeys(t *testing.T) {
 				if c.upstream == "" {
 					want = "$-1\r\n"
 				}
-				direct.say("GET a", want)
-				direct.say("KEYS lock:*", "*0\r\n")
+				direct.check("GET a", want)
+				direct.check("KEYS lock:*", "*0\r\n")
 			})
 		}
 	}
 }
 
-// TestLateLockCommandInSilence: a client without replies does not get the error for a lock command
-// after other commands in a transaction. Redis queues a CLIENT REPLY in a transaction, so the test
-// has to turn the replies off.
-func TestLateLockCommandInSilence(t *testing.T) {
+// TestLateLockCommandWithoutReplies: a client without replies does not get the error for a lock
+// command after other commands in a transaction. Redis queues a CLIENT REPLY in a transaction, so
+// the test has to turn the replies off.
+func TestLateLockCommandWithoutReplies(t *testing.T) {
 	for _, late := range []string{"DEL lock:a", "LOCK lock:a x PX 1000"} {
 		r, server := startWithLockKeys(t)
 		p := r.connect()
 		p.script([]exchange{{"MULTI", ok}, {"SET a 1", queued}})
-		r.server.Silence()
+		r.server.DisableReplies()
 		p.script([]exchange{{late, ""}, {"CLIENT REPLY ON", queued}, {"EXEC", execAbort}, {"PING", "+PONG\r\n"}})
 		expectNoKeys(t, server, "a", "lock:a")
 	}
@@ -184,15 +184,15 @@ func TestTransactionOnLockKeysInRESP3(t *testing.T) {
 		{"MULTI", ok}, {"GET lock:b", queued}, {"EXEC", "*1\r\n_\r\n"}})
 }
 
-// TestClientLeavesWithinATransactionOnLockKeys: a client that leaves within a transaction has done
-// nothing, and is forgotten.
+// TestClientLeavesWithinATransactionOnLockKeys: the transaction of a client that leaves within it
+// has no effect, and the session ends.
 func TestClientLeavesWithinATransactionOnLockKeys(t *testing.T) {
 	r, _ := startWithLockKeys(t)
 	p := r.connect()
 	p.script([]exchange{{"SET lock:a me", ok}, {"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}})
 	p.conn.Close()
 	eventually(t, "the end of the client", func() bool { return r.server.Clients() == 0 })
-	r.connect().say("GET lock:a", bulk("me"))
+	r.connect().check("GET lock:a", bulk("me"))
 }
 
 // TestLongCommandInATransactionOnLockKeys: a long command on a lock key makes a transaction fail,
@@ -210,7 +210,7 @@ func TestLongCommandInATransactionOnLockKeys(t *testing.T) {
 	p.send(lines("MULTI", "SET lock:a x") + "*2\r\n$x\r\n")
 	p.expectAll(ok + queued + "-ERR Protocol error: invalid bulk length\r\n")
 	expectNoKeys(t, server, "lock:a", "a")
-	r.connect().say("GET lock:a", "$-1\r\n")
+	r.connect().check("GET lock:a", "$-1\r\n")
 }
 
 // TestLockKeysWithoutTheUpstream: if the upstream was open to all and is down, locks can be taken
@@ -237,15 +237,15 @@ func TestLockKeysWithoutTheUpstream(t *testing.T) {
 // lost with the connection, and nothing of it reaches the masters.
 func TestUpstreamDiesWithinATransaction(t *testing.T) {
 	r, server := startWithLockKeys(t)
-	own, theirs := r.connect(), r.connect()
-	own.script([]exchange{{"SET lock:a me", ok}, {"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}})
-	theirs.script([]exchange{{"MULTI", ok}})
+	proxyTx, upstreamTx := r.connect(), r.connect()
+	proxyTx.script([]exchange{{"SET lock:a me", ok}, {"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}})
+	upstreamTx.script([]exchange{{"MULTI", ok}})
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	theirs.send(cmd("DEL lock:a"))
-	theirs.expectAll("")
-	own.say("EXEC", "*1\r\n:1\r\n") // it never needed the upstream
+	upstreamTx.send(cmd("DEL lock:a"))
+	upstreamTx.expectAll("")
+	proxyTx.check("EXEC", "*1\r\n:1\r\n") // it never needed the upstream
 }
 
 // TestTransactionsAsOnOneRedis: transactions on lock keys alone are answered as by one Redis, in
@@ -260,7 +260,7 @@ func TestTransactionsAsOnOneRedis(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		direct, proxied := dial(t, server.Addr()), r.connect()
-		direct.say("FLUSHALL", ok)
+		direct.check("FLUSHALL", ok)
 		r.connect().ask("DEL lock:a lock:b")
 		inMulti, watching := false, false
 		for i := range 40 {
@@ -281,7 +281,7 @@ func TestTransactionsAsOnOneRedis(t *testing.T) {
 			inMulti = line == "MULTI" || inMulti && !ends
 			got := proxied.ask(line)
 			if line == "EXEC" && strings.Contains(got, "cannot be changed together") {
-				direct.say("DISCARD", ok)
+				direct.check("DISCARD", ok)
 				continue
 			}
 			if want := direct.ask(line); got != want {
@@ -291,5 +291,5 @@ func TestTransactionsAsOnOneRedis(t *testing.T) {
 		direct.conn.Close()
 		proxied.conn.Close()
 	}
-	dial(t, server.Addr()).say("KEYS other", "*0\r\n")
+	dial(t, server.Addr()).check("KEYS other", "*0\r\n")
 }

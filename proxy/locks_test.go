@@ -56,60 +56,59 @@ func (l *scriptedLocks) Extend(_ context.Context, _ quorum.Key, _ string, ttl ti
 	return quorum.Granted{Validity: ttl}, nil
 }
 
-// wasReleased returns the locks released so far, as key=token.
-func (l *scriptedLocks) wasReleased() []string {
+// releasedLocks returns the locks released so far, as key=token.
+func (l *scriptedLocks) releasedLocks() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string(nil), l.released...)
 }
 
-// waitingLocks keeps every LOCK that may wait waiting, until the test grants it or its context
-// ends.
+// waitingLocks makes every LOCK that may wait wait until the test grants it or its context ends.
 type waitingLocks struct {
 	scriptedLocks
-	waiting chan string   // the token of each LOCK that begins to wait
-	grants  chan struct{} // one value for each LOCK to grant
-	left    chan error    // why each of the other LOCKs ended
+	waitingTokens chan string   // the token of each LOCK that begins to wait
+	grants        chan struct{} // one value for each LOCK to grant
+	endCauses     chan error    // why each of the other LOCKs ended
 }
 
 func newWaitingLocks() *waitingLocks {
-	l := &waitingLocks{waiting: make(chan string, 100), grants: make(chan struct{}), left: make(chan error, 100)}
+	l := &waitingLocks{waitingTokens: make(chan string, 100), grants: make(chan struct{}), endCauses: make(chan error, 100)}
 	l.lock = func(ctx context.Context, req quorum.LockRequest) (time.Duration, error) {
 		if req.Wait == 0 {
 			return req.TTL, nil
 		}
-		l.waiting <- req.Token
+		l.waitingTokens <- req.Token
 		select {
 		case <-l.grants:
 			return req.TTL, nil
 		case <-ctx.Done():
-			l.left <- context.Cause(ctx)
+			l.endCauses <- context.Cause(ctx)
 			return 0, context.Cause(ctx)
 		}
 	}
 	return l
 }
 
-// watchedLocks reports when a LOCK has ended.
-type watchedLocks struct {
+// reportingLocks reports when a LOCK has ended.
+type reportingLocks struct {
 	*quorum.Locker
-	ended chan string
+	results chan string
 }
 
-func (l watchedLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
+func (l reportingLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
 	got, err := l.Locker.Lock(ctx, req)
-	l.ended <- fmt.Sprintf("%s: %v", req.Token, err)
+	l.results <- fmt.Sprintf("%s: %v", req.Token, err)
 	return got, err
 }
 
-// masters starts n embedded masters, and a locker over them.
-func masters(t *testing.T, n int) (locker *quorum.Locker, all []*miniredis.Miniredis) {
+// startMasters starts n embedded masters, and a locker over them.
+func startMasters(t *testing.T, n int) (locker *quorum.Locker, servers []*miniredis.Miniredis) {
 	t.Helper()
 	var urls []string
 	for range n {
 		m := miniredis.RunT(t)
 		m.ClockTTL(true)
-		all = append(all, m)
+		servers = append(servers, m)
 		urls = append(urls, "redis://"+m.Addr())
 	}
 	// The timeout is long enough for a busy machine.
@@ -126,5 +125,5 @@ func masters(t *testing.T, n int) (locker *quorum.Locker, all []*miniredis.Minir
 	if !cluster.Ready(ready) {
 		t.Fatal("the masters do not answer")
 	}
-	return quorum.NewLocker(cluster), all
+	return quorum.NewLocker(cluster), servers
 }

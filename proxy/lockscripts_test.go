@@ -7,9 +7,9 @@ import (
 
 // The release script of many libraries, its SHA-1, and another script.
 const (
-	release  = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
-	hidden   = "return redis.call('get', 'lock:hidden')"
-	noScript = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+	releaseByToken  = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
+	hiddenKeyScript = "return redis.call('get', 'lock:hidden')"
+	noScript        = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
 )
 
 // load sends SCRIPT LOAD and returns the SHA-1.
@@ -29,25 +29,25 @@ func TestScriptsOnLockKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
 	p.script([]exchange{{"SET lock:a me", ok}, {"SET a me", ok}})
-	p.send(array("EVAL", release, "1", "lock:a", "you") + array("EVAL", release, "1", "lock:a", "me") +
-		array("EVAL", release, "1", "a", "me") + array("EVAL", release, "1", "a", "me"))
+	p.send(array("EVAL", releaseByToken, "1", "lock:a", "you") + array("EVAL", releaseByToken, "1", "lock:a", "me") +
+		array("EVAL", releaseByToken, "1", "a", "me") + array("EVAL", releaseByToken, "1", "a", "me"))
 	p.expect(":0\r\n:1\r\n:1\r\n:0\r\n")
 
-	other := "return redis.call('set', KEYS[1], ARGV[1])"
-	sha := p.load(other)
+	setScript := "return redis.call('set', KEYS[1], ARGV[1])"
+	sha := p.load(setScript)
 	for _, key := range []string{"lock:a", "a"} {
 		p.send(array("EVALSHA", sha, "1", key, "v") + cmd("GET "+key))
 		p.expect(ok + bulk("v"))
 	}
-	dial(t, server.Addr()).say("GET a", bulk("v"))
+	dial(t, server.Addr()).check("GET a", bulk("v"))
 	expectNoKeys(t, server, "lock:a")
-	p.say("SCRIPT EXISTS "+sha+" "+strings.Repeat("0", 40), "*2\r\n:1\r\n:0\r\n")
-	p.say("EVALSHA "+strings.Repeat("0", 40)+" 1 lock:a", noScript)
-	p.say("SCRIPT FLUSH", ok)
-	p.say("EVALSHA "+sha+" 1 lock:a v", noScript)
-	p.say("EVALSHA "+sha+" 1 a v", noScript)
-	p.say("SCRIPT KILL", "-NOTBUSY No scripts in execution right now.\r\n")
-	p.say("SCRIPT LOAD", "-ERR wrong number of arguments for 'script|load' command\r\n")
+	p.check("SCRIPT EXISTS "+sha+" "+strings.Repeat("0", 40), "*2\r\n:1\r\n:0\r\n")
+	p.check("EVALSHA "+strings.Repeat("0", 40)+" 1 lock:a", noScript)
+	p.check("SCRIPT FLUSH", ok)
+	p.check("EVALSHA "+sha+" 1 lock:a v", noScript)
+	p.check("EVALSHA "+sha+" 1 a v", noScript)
+	p.check("SCRIPT KILL", "-NOTBUSY No scripts in execution right now.\r\n")
+	p.check("SCRIPT LOAD", "-ERR wrong number of arguments for 'script|load' command\r\n")
 	p.send(array("SCRIPT", "LOAD", "not lua"))
 	if got := p.reply(); !strings.HasPrefix(got, "-ERR Error compiling script") {
 		t.Errorf("a wrong script: %q", got)
@@ -72,7 +72,7 @@ func TestScriptKill(t *testing.T) {
 		if got := p.reply(); !strings.HasPrefix(got, "-ERR Script killed by user with SCRIPT KILL... script: ") {
 			t.Error(got)
 		}
-		p.say("PING", "+PONG\r\n")
+		p.check("PING", "+PONG\r\n")
 	}
 }
 
@@ -81,10 +81,10 @@ func TestScriptKill(t *testing.T) {
 func TestScriptThatOnlyTheUpstreamKnows(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	direct, p := dial(t, server.Addr()), r.connect()
-	sha := direct.load(release)
-	p.say("SCRIPT EXISTS "+sha, "*1\r\n:0\r\n")
-	p.load(release)
-	p.say("SCRIPT EXISTS "+sha, "*1\r\n:1\r\n")
+	sha := direct.load(releaseByToken)
+	p.check("SCRIPT EXISTS "+sha, "*1\r\n:0\r\n")
+	p.load(releaseByToken)
+	p.check("SCRIPT EXISTS "+sha, "*1\r\n:1\r\n")
 }
 
 // TestScriptsThatHideALockKey: a script without keys that names a lock key runs on the masters,
@@ -92,11 +92,11 @@ func TestScriptThatOnlyTheUpstreamKnows(t *testing.T) {
 func TestScriptsThatHideALockKey(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
-	p.say("SET lock:hidden me", ok)
-	dial(t, server.Addr()).say("SET lock:hidden wrong", ok)
-	sha := p.load(hidden)
+	p.check("SET lock:hidden me", ok)
+	dial(t, server.Addr()).check("SET lock:hidden wrong", ok)
+	sha := p.load(hiddenKeyScript)
 	byArgument := "return redis.call('get', ARGV[1])"
-	p.send(array("EVAL", hidden, "0") + array("EVALSHA", sha, "0") + array("EVALSHA", strings.ToUpper(sha), "0") +
+	p.send(array("EVAL", hiddenKeyScript, "0") + array("EVALSHA", sha, "0") + array("EVALSHA", strings.ToUpper(sha), "0") +
 		array("EVAL", byArgument, "0", "lock:hidden") + array("EVAL", "return 7", "0"))
 	p.expect(strings.Repeat(bulk("me"), 4) + ":7\r\n")
 }
@@ -105,8 +105,8 @@ func TestScriptsThatHideALockKey(t *testing.T) {
 func TestScriptThatPublishes(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	subscriber, p := dial(t, server.Addr()), r.connect()
-	subscriber.say("SUBSCRIBE c", "*3\r\n"+bulk("subscribe")+bulk("c")+":1\r\n")
-	p.say("SET lock:a me", ok)
+	subscriber.check("SUBSCRIBE c", "*3\r\n"+bulk("subscribe")+bulk("c")+":1\r\n")
+	p.check("SET lock:a me", ok)
 	p.send(array("EVAL", "if redis.call('del', KEYS[1]) == 1 then redis.call('publish', ARGV[1], 'free') end return 1",
 		"1", "lock:a", "c"))
 	p.expect(":1\r\n")
@@ -122,7 +122,7 @@ func TestScriptsWithoutTheUpstream(t *testing.T) {
 	lockOnly := lockServer(t)
 	for _, r := range []*testProxy{relaying, lockOnly} {
 		p := r.connect()
-		sha := p.load(release)
+		sha := p.load(releaseByToken)
 		p.script([]exchange{
 			{"SCRIPT EXISTS " + sha, "*1\r\n:1\r\n"}, {"SET lock:a me", ok},
 			{"EVALSHA " + sha + " 1 lock:a you", ":0\r\n"}, {"EVALSHA " + sha + " 1 lock:a me", ":1\r\n"},

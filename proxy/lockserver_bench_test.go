@@ -32,9 +32,9 @@ func benchmarkLockServer(b *testing.B, clients int) {
 		b.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(b.Context())
-	served := make(chan error)
-	go func() { served <- proxy.NewServer(proxy.Options{Table: table}).Serve(ctx, ln) }()
-	defer func() { stop(); <-served }()
+	done := make(chan error)
+	go func() { done <- proxy.NewServer(proxy.Options{Table: table}).Serve(ctx, ln) }()
+	defer func() { stop(); <-done }()
 	var running sync.WaitGroup
 	defer running.Wait()
 	before := usedCPU()

@@ -53,7 +53,7 @@ func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 			"-ERR 'watch' mixes lock keys and other keys: 'lock:a' is on the lock masters, 'a' on the upstream; send two commands\r\n"},
 		{"WATCH", "-ERR wrong number of arguments for 'watch' command\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"},
 		{"DISCARD", "-ERR DISCARD without MULTI\r\n"},
-		{"WATCH lock:a", ok}, {"MULTI", ok}, {"MULTI", nestedIn}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"},
+		{"WATCH lock:a", ok}, {"MULTI", ok}, {"MULTI", nestedMulti}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"},
 		{"UNWATCH", ok},
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"FOO lock:a", unknown}, {"EXEC", execAbort},
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"SET a 1", otherSet}, {"EXEC", execAbort},

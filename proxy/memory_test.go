@@ -15,30 +15,30 @@ const mega = 1 << 20
 // memory grows by more than limit bytes meanwhile.
 func (b *testServer) withinMemory(limit uint64, attack func()) {
 	b.Helper()
-	witness := b.connect()
-	witness.say("PING\r\n", pong)
+	other := b.connect()
+	other.check("PING\r\n", pong)
 	before := heapInUse()
-	over, peaks := make(chan struct{}), make(chan uint64)
+	stop, peaks := make(chan struct{}), make(chan uint64)
 	go func() {
 		peak := uint64(0)
 		for {
 			select {
-			case <-over:
+			case <-stop:
 				peaks <- peak
 				return
 			case <-time.After(time.Millisecond):
 			}
-			if _, err := witness.conn.Write([]byte(array("LOCK", "k", "t", "PX", "5000"))); err != nil {
+			if _, err := other.conn.Write([]byte(array("LOCK", "k", "t", "PX", "5000"))); err != nil {
 				b.Errorf("the other client: %v", err)
 			}
-			if reply, err := witness.in.ReadString('\n'); reply != ":5000\r\n" {
+			if reply, err := other.in.ReadString('\n'); reply != ":5000\r\n" {
 				b.Errorf("the other client: %q, %v", reply, err)
 			}
-			peak = max(peak, heapAgainst(before+limit))
+			peak = max(peak, heapUpTo(before+limit))
 		}
 	}()
 	defer func() {
-		close(over)
+		close(stop)
 		if peak := <-peaks; peak > before+limit {
 			b.Errorf("%d KB more reachable than before, limit %d KB", (peak-before)>>10, limit>>10)
 		}
@@ -49,14 +49,14 @@ func (b *testServer) withinMemory(limit uint64, attack func()) {
 // heapInUse returns the bytes of reachable memory.
 func heapInUse() uint64 {
 	runtime.GC()
-	runtime.GC() // the first collection leaves what pools hold
+	runtime.GC() // the first collection does not free the buffers in pools
 	return heapNow()
 }
 
-// heapAgainst returns heapNow or, if that exceeds the limit, heapInUse. Under the race detector
+// heapUpTo returns heapNow or, if that exceeds the limit, heapInUse. Under the race detector
 // pools drop one buffer of four, which is gigabytes for a client that sends byte by byte. On busy
 // processors a collection may end late.
-func heapAgainst(limit uint64) uint64 {
+func heapUpTo(limit uint64) uint64 {
 	if now := heapNow(); now <= limit {
 		return now
 	}
@@ -80,34 +80,34 @@ func TestLargeCommandsLeaveNothingBehind(t *testing.T) {
 	var peers []*peer
 	for range 20 {
 		p := b.connect()
-		p.say("PING\r\n", pong)
+		p.check("PING\r\n", pong)
 		peers = append(peers, p)
 	}
 	before := heapInUse()
 	for _, p := range peers {
-		p.say(large, "$900000\r\n"+strings.Repeat("x", 900_000)+"\r\n")
-		p.say(many, "-ERR wrong number of arguments for 'ping' command\r\n")
-		p.say(array("LOCK", "k", "t", "PX", "5000"), ":5000\r\n")
+		p.check(large, "$900000\r\n"+strings.Repeat("x", 900_000)+"\r\n")
+		p.check(many, "-ERR wrong number of arguments for 'ping' command\r\n")
+		p.check(array("LOCK", "k", "t", "PX", "5000"), ":5000\r\n")
 	}
 	limit := uint64(len(peers)*20<<10 + mega)
 	b.eventually("free memory", func() bool { return heapInUse() < before+limit })
 	runtime.KeepAlive(peers)
 }
 
-// TestIdleClientsHoldLittle: idle clients hold no buffers, whatever they did before. The test's
-// clients are in this process, too.
+// TestIdleClientsHoldLittle: idle clients hold no buffers, even after commands. The test's clients
+// are in this process, too.
 func TestIdleClientsHoldLittle(t *testing.T) {
-	const clients, each = 100, 16 << 10
+	const clients, perClient = 100, 16 << 10
 	b := serveLocks(t, &scriptedLocks{})
 	var peers []*peer
 	before := heapInUse()
 	for range clients {
 		p := b.connect()
-		p.say(array("LOCK", "k", "t", "PX", "5000")+array("foo"), ":5000\r\n"+unknown)
-		p.say(array("LOCK", "k", "t", "PX", "5000", "BLOCK", "0")+"PING\r\n", ":5000\r\n"+pong)
+		p.check(array("LOCK", "k", "t", "PX", "5000")+array("foo"), ":5000\r\n"+unknownReply)
+		p.check(array("LOCK", "k", "t", "PX", "5000", "BLOCK", "0")+"PING\r\n", ":5000\r\n"+pong)
 		peers = append(peers, p)
 		runtime.GC() // so that buffers are not reused
 	}
-	b.eventually("free memory", func() bool { return heapInUse() < before+clients*each })
+	b.eventually("free memory", func() bool { return heapInUse() < before+clients*perClient })
 	runtime.KeepAlive(peers)
 }

@@ -13,20 +13,20 @@ import (
 type memoryLocks struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next change
-	held    map[quorum.Key]held
+	values  map[quorum.Key]lockValue
 	waiting int
-	// began, if it is set, is called with a lock that is about to be taken.
-	began func(name string)
+	// beforeLock, if it is set, is called before a lock is taken.
+	beforeLock func(name string)
 }
 
-// held is the value of a key.
-type held struct {
+// lockValue is the value of a key.
+type lockValue struct {
 	value string
-	left  time.Duration
+	ttl   time.Duration
 }
 
 func newMemoryLocks() *memoryLocks {
-	return &memoryLocks{changed: make(chan struct{}), held: map[quorum.Key]held{}}
+	return &memoryLocks{changed: make(chan struct{}), values: map[quorum.Key]lockValue{}}
 }
 
 // memoryLocker is a locker over memoryLocks.
@@ -38,20 +38,20 @@ func (l memoryLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.
 		ctx, cancel = context.WithTimeoutCause(ctx, req.Wait, quorum.ErrHeld)
 		defer cancel()
 	}
-	if l.began != nil {
-		l.began(req.Key.Name)
+	if l.beforeLock != nil {
+		l.beforeLock(req.Key.Name)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
-		if _, there := l.held[req.Key]; !there {
-			l.held[req.Key] = held{req.Token, req.TTL}
+		if _, exists := l.values[req.Key]; !exists {
+			l.values[req.Key] = lockValue{req.Token, req.TTL}
 			return quorum.Granted{Validity: req.TTL}, nil
 		}
 		if req.Wait == 0 {
 			return quorum.Granted{}, quorum.ErrHeld
 		}
-		if err := l.await(ctx); err != nil {
+		if err := l.awaitChange(ctx); err != nil {
 			return quorum.Granted{}, err
 		}
 	}
@@ -86,8 +86,8 @@ func (l memoryLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 
 func (memoryLocker) Waiting() int { return 0 }
 
-// await waits for a change. It is called with mu held.
-func (l *memoryLocks) await(ctx context.Context) error {
+// awaitChange waits for a change. It is called with mu held.
+func (l *memoryLocks) awaitChange(ctx context.Context) error {
 	l.waiting++
 	defer func() { l.waiting-- }()
 	changed := l.changed
@@ -105,7 +105,7 @@ func (l *memoryLocks) await(ctx context.Context) error {
 func (l *memoryLocks) holder(db int, name string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.held[quorum.Key{DB: db, Name: name}].value
+	return l.values[quorum.Key{DB: db, Name: name}].value
 }
 
 // waiters returns how many clients wait for a lock.
@@ -120,7 +120,7 @@ func (l *memoryLocks) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look,
 	defer l.mu.Unlock()
 	looks := make([]quorum.Look, len(keys))
 	for i, key := range keys {
-		looks[i] = l.look(key)
+		looks[i] = l.read(key)
 	}
 	return looks, nil
 }
@@ -129,24 +129,24 @@ func (l *memoryLocks) Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Lo
 	return l.Read(ctx, keys)
 }
 
-func (l *memoryLocks) look(key quorum.Key) quorum.Look {
-	h, there := l.held[key]
-	if !there {
+func (l *memoryLocks) read(key quorum.Key) quorum.Look {
+	h, exists := l.values[key]
+	if !exists {
 		return quorum.Look{}
 	}
-	return quorum.Look{Present: true, Value: h.value, Left: h.left, Version: h.value}
+	return quorum.Look{Present: true, Value: h.value, Left: h.ttl, Version: h.value}
 }
 
 func (l *memoryLocks) Take(_ context.Context, t quorum.TakeRequest) (quorum.Granted, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range t.Keys {
-		if _, there := l.held[key]; there {
+		if _, exists := l.values[key]; exists {
 			return quorum.Granted{}, quorum.ErrHeld
 		}
 	}
 	for i, key := range t.Keys {
-		l.held[key] = held{t.Tokens[i], t.TTL}
+		l.values[key] = lockValue{t.Tokens[i], t.TTL}
 	}
 	return quorum.Granted{Validity: t.TTL}, nil
 }
@@ -154,7 +154,7 @@ func (l *memoryLocks) Take(_ context.Context, t quorum.TakeRequest) (quorum.Gran
 func (l *memoryLocks) Release(_ context.Context, key quorum.Key, token string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if h, there := l.held[key]; !there || h.value != token {
+	if h, exists := l.values[key]; !exists || h.value != token {
 		return quorum.ErrNotHeld
 	}
 	l.remove(key)
@@ -163,12 +163,12 @@ func (l *memoryLocks) Release(_ context.Context, key quorum.Key, token string) e
 
 // remove removes a key, and notifies waiters. It is called with mu held.
 func (l *memoryLocks) remove(key quorum.Key) {
-	delete(l.held, key)
-	l.tell()
+	delete(l.values, key)
+	l.notifyWaiters()
 }
 
-// tell notifies waiters of a change. It is called with mu held.
-func (l *memoryLocks) tell() {
+// notifyWaiters notifies waiters of a change. It is called with mu held.
+func (l *memoryLocks) notifyWaiters() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
@@ -184,10 +184,10 @@ func (l *memoryLocks) Withdraw(keys []quorum.Key, _ quorum.Granted) {
 func (l *memoryLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Granted, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if h, there := l.held[key]; !there || h.value != token {
+	if h, exists := l.values[key]; !exists || h.value != token {
 		return quorum.Granted{}, quorum.ErrNotHeld
 	}
-	l.held[key] = held{token, ttl}
+	l.values[key] = lockValue{token, ttl}
 	return quorum.Granted{Validity: ttl}, nil
 }
 
@@ -196,11 +196,11 @@ func (l *memoryLocks) Update(
 ) (quorum.Outcome, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d, err := run(l.look(key))
+	d, err := run(l.read(key))
 	if err != nil {
 		return quorum.Outcome{}, err
 	}
-	l.make(key, d)
+	l.apply(key, d)
 	return quorum.Outcome{Decision: d}, nil
 }
 
@@ -211,29 +211,29 @@ func (l *memoryLocks) UpdateAll(
 	defer l.mu.Unlock()
 	looks := make([]quorum.Look, len(keys))
 	for i, key := range keys {
-		looks[i] = l.look(key)
+		looks[i] = l.read(key)
 	}
-	made, err := run(looks)
+	decisions, err := run(looks)
 	if err != nil {
 		return quorum.Outcome{}, err
 	}
-	for i, d := range made {
-		l.make(keys[i], d)
+	for i, d := range decisions {
+		l.apply(keys[i], d)
 	}
-	return quorum.Outcome{Decision: made[0]}, nil
+	return quorum.Outcome{Decision: decisions[0]}, nil
 }
 
-// make carries out a decision.
-func (l *memoryLocks) make(key quorum.Key, d quorum.Decision) {
+// apply carries out a decision.
+func (l *memoryLocks) apply(key quorum.Key, d quorum.Decision) {
 	switch {
 	case d.Do == quorum.Remove:
 		l.remove(key)
 	case d.Do == quorum.Put && d.KeepTTL:
-		l.held[key] = held{d.Value, l.held[key].left}
-		l.tell()
+		l.values[key] = lockValue{d.Value, l.values[key].ttl}
+		l.notifyWaiters()
 	case d.Do == quorum.Put:
-		l.held[key] = held{d.Value, d.TTL}
-		l.tell()
+		l.values[key] = lockValue{d.Value, d.TTL}
+		l.notifyWaiters()
 	}
 }
 
@@ -243,7 +243,7 @@ func (l *memoryLocks) Guess(quorum.Key) (token string, ok bool) { return "", fal
 func (l *memoryLocks) Names(_ context.Context, db int, page func(names []string) (bool, error)) error {
 	l.mu.Lock()
 	var names []string
-	for key := range l.held {
+	for key := range l.values {
 		if key.DB == db {
 			names = append(names, key.Name)
 		}
@@ -256,23 +256,23 @@ func (l *memoryLocks) Names(_ context.Context, db int, page func(names []string)
 	return err
 }
 
-func (l *memoryLocks) Databases(context.Context) (all []int, _ error) {
+func (l *memoryLocks) Databases(context.Context) (databases []int, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for key := range l.held {
-		if !slices.Contains(all, key.DB) {
-			all = append(all, key.DB)
+	for key := range l.values {
+		if !slices.Contains(databases, key.DB) {
+			databases = append(databases, key.DB)
 		}
 	}
-	return all, nil
+	return databases, nil
 }
 
 func (l *memoryLocks) Remove(_ context.Context, key quorum.Key) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, there := l.held[key]
-	if there {
+	_, exists := l.values[key]
+	if exists {
 		l.remove(key)
 	}
-	return there, nil
+	return exists, nil
 }

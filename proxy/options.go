@@ -19,10 +19,11 @@ type Options struct {
 	Table *commands.Table
 	// Unmoved is the table to use while the locks are at the Upstream. LockLocation reports where
 	// the locks are. Both are nil if the locks never move. Without an Upstream only LockLocation is
-	// set: other proxies move the locks, and this proxy sends them empty reports.
+	// set, and this proxy reports no connections.
 	Unmoved      *commands.Table
 	LockLocation LockLocation
-	// Upstream gets the commands that are not in the table. Without one the proxy is a lock server.
+	// Upstream gets the commands that are not in the table. If it is nil, the proxy is a lock
+	// server.
 	Upstream *upstream.Upstream
 	// ClientPassword, if set, is the password that clients must log in with before they reach the
 	// upstream, where the proxy then logs in for them. It is ignored without an Upstream.
@@ -50,20 +51,20 @@ const defaultMaxClients = 10000
 // Settings holds the part of [Options] that may change while a server runs.
 type Settings struct {
 	// ClientPassword is as in Options. A client that has logged in stays logged in, as at a Redis
-	// whose password is changed. Other clients log in with the new password or, if there is none
-	// any more, with the old one.
+	// whose password is changed. Other clients log in with the new password or, if it is empty,
+	// with the old one.
 	ClientPassword string
 	// TLS and ProtectedMode are as in Options. They apply to clients that connect from now on.
 	TLS           *tls.Config
 	ProtectedMode bool
-	// MaxClients is as in Options. If more clients are connected, they stay, and none is added.
+	// MaxClients is as in Options. If more clients are connected, they stay connected.
 	MaxClients int
 	// DrainTimeout is as in Options.
 	DrainTimeout time.Duration
-	// HeldInput limits the bytes that the proxy holds for all clients together: of incomplete
-	// commands, and kept between commands. It disconnects a client that would take more. Unread
-	// limits the bytes of replies that all clients together leave unread. If they exceed it, the
-	// proxy disconnects the client that has not read for longest. The defaults are 256 MB each.
+	// HeldInput limits the memory for all clients together: for incomplete commands, and for data
+	// kept between commands. The proxy disconnects a client that would exceed it. Unread limits the
+	// bytes of replies that all clients together leave unread. If they exceed it, the proxy
+	// disconnects the client that has not read for longest. The defaults are 256 MB each.
 	HeldInput, Unread int64
 }
 
@@ -75,5 +76,5 @@ type LockLocation interface {
 	Changed() <-chan struct{}
 	AwaitLocation(ctx context.Context) (quorum.Location, error)
 	Confirm(ctx context.Context) (quorum.Location, error)
-	ReportPaused(ctx context.Context, era int, held quorum.PauseReport) error
+	ReportPaused(ctx context.Context, era int, report quorum.PauseReport) error
 }

@@ -13,28 +13,28 @@ import (
 
 // respond answers one of the proxy's own commands.
 func (d *dispatcher) respond(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
-	before, tx := len(d.out.Bytes), d.client.Transaction
+	replyStart, tx := len(d.out.Bytes), d.client.Transaction
 	if err := d.answer(ctx, cmd, words, state); err != nil {
 		return err
 	}
 	if d.out.LocksMoved {
 		d.out.LocksMoved = false
-		d.out.TakeBack(before)
+		d.out.TakeBack(replyStart)
 		if cmd.Name != "exec" {
 			return errLocksMoved
 		}
-		d.execElsewhere(ctx, tx)
+		d.execMovedTx(ctx, tx)
 	}
-	d.sender.applyReplyMode(before)
+	d.sender.applyReplyMode(replyStart)
 	if err := d.flushUrgent(); err != nil {
 		return err
 	}
-	d.useCaching(ctx)
+	d.endCaching(ctx)
 	return nil
 }
 
-// runAlone is respond at a lock server, where a command depends only on the client.
-func (d *dispatcher) runAlone(ctx context.Context, cmd *command.Command, words [][]byte) error {
+// runAtLockServer is respond at a lock server, where a command depends only on the client.
+func (d *dispatcher) runAtLockServer(ctx context.Context, cmd *command.Command, words [][]byte) error {
 	if err := d.runCommand(cmd, command.Call{Ctx: ctx, Client: d.client, Args: words, Out: d.out}); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (d *dispatcher) runAlone(ctx context.Context, cmd *command.Command, words [
 // validity counts from the moment of sending.
 func (d *dispatcher) flushUrgent() error {
 	switch {
-	case d.session.left:
+	case d.session.clientLeft:
 		return errClientLeft
 	case d.out.IsUrgent():
 		return d.session.flush()
@@ -56,15 +56,15 @@ func (d *dispatcher) flushUrgent() error {
 	return nil
 }
 
-// execElsewhere answers the EXEC of a transaction whose lock keys have moved to the upstream: with
+// execMovedTx answers the EXEC of a transaction whose lock keys have moved to the upstream: with
 // nil if the client watches keys, else with the upstream's reply.
-func (d *dispatcher) execElsewhere(ctx context.Context, tx command.Transaction) {
+func (d *dispatcher) execMovedTx(ctx context.Context, tx command.Transaction) {
 	d.client.Transaction.End()
 	if tx.Watching() {
 		d.out.NullArray()
 		return
 	}
-	switch answer, sent, err := d.locks.execUpstream(ctx, tx.Queued); {
+	switch answer, sent, err := d.router.execAtUpstream(ctx, tx.Queued); {
 	case err == nil:
 		d.out.Raw(answer)
 	case sent:
@@ -80,15 +80,15 @@ func (d *dispatcher) answer(ctx context.Context, cmd *command.Command, words [][
 		state.Proto = d.asker.askProto(ctx)
 	}
 	d.client.Proto, d.out.Proto = state.Proto, state.Proto
-	refused := ""
+	refusal := ""
 	switch {
-	case state.Restricted() && syntax.Fits(cmd.Arity, len(words)): // as in Redis, the number of words is checked first
-		refused = fmt.Sprintf(subscribedOnly, cmd.Name)
+	case state.Restricted() && syntax.Fits(cmd.Arity, len(words)): // Redis also checks the number of words first
+		refusal = fmt.Sprintf(subscribedOnly, cmd.Name)
 	case cmd.Guarded && !server.IsOpen(words):
-		refused = d.asker.mayUse(ctx, state)
+		refusal = d.asker.useRefusal(ctx, state)
 	}
-	if refused != "" {
-		d.out.Error(refused)
+	if refusal != "" {
+		d.out.Error(refusal)
 		return nil
 	}
 	return d.run(ctx, cmd, words, state)
@@ -105,46 +105,46 @@ func (d *dispatcher) run(ctx context.Context, cmd *command.Command, words [][]by
 		state.DB = db
 	}
 	d.client.DB = state.DB
-	d.client.Ask = func(ctx context.Context) ([]byte, error) { return d.askFor(ctx, cmd, frame) }
-	return d.runCommand(cmd, command.Call{Ctx: ctx, Client: d.client, Args: words, Out: d.out, Came: d.locks.arrived})
+	d.client.Ask = func(ctx context.Context) ([]byte, error) { return d.askUpstream(ctx, cmd, frame) }
+	return d.runCommand(cmd, command.Call{Ctx: ctx, Client: d.client, Args: words, Out: d.out, Came: d.router.arrivedAt})
 }
 
-// askFor makes the upstream run a command that the proxy also runs, and returns its reply for the
-// client, even if the client has turned replies off.
-func (d *dispatcher) askFor(ctx context.Context, cmd *command.Command, frame []byte) (answer []byte, err error) {
-	limit := d.relay.up.Timeout()
+// askUpstream makes the upstream run a command that the proxy also runs, and returns its reply for
+// the client, even if the client has turned replies off.
+func (d *dispatcher) askUpstream(ctx context.Context, cmd *command.Command, frame []byte) (answer []byte, err error) {
+	limit := d.relay.upstream.Timeout()
 	if cmd.Unlimited {
 		limit = 0
 	}
-	err = d.asker.inquire(ctx, d.relay.state(), func(ctx context.Context) error {
+	err = d.asker.withReplies(ctx, d.relay.state(), func(ctx context.Context) error {
 		answer, err = d.asker.askWithin(ctx, limit, frame)
 		return err
 	})
 	if err == nil {
-		return d.forClient(answer), nil
+		return d.withoutRedirect(answer), nil
 	}
-	if freed, done := runOnBusy(ctx, d.relay.up, &d.session.login, frame, err); done {
-		return freed, nil
+	if busyAnswer, handled := runOnBusyUpstream(ctx, d.relay.upstream, &d.session.login, frame, err); handled {
+		return busyAnswer, nil
 	}
 	return nil, err
 }
 
-// runCommand runs one of the proxy's own commands. A client that sends no more waits for its turn.
+// runCommand runs one of the proxy's own commands. A half-closed client first waits for its turn.
 func (d *dispatcher) runCommand(cmd *command.Command, call command.Call) error {
-	if d.in.wire.HasEnded() {
-		all := &d.session.shared.halfClosed
-		if err := all.queue(call.Ctx, d.session.flush, d.in.wire.IsReset); err != nil {
+	if d.in.conn.HasEnded() {
+		queue := &d.session.shared.halfClosed
+		if err := queue.beginTurn(call.Ctx, d.session.flush, d.in.conn.IsReset); err != nil {
 			return err
 		}
-		defer all.done()
+		defer queue.endTurn()
 	}
 	d.table.Run(cmd, call)
 	return nil
 }
 
-// useCaching is called after the proxy has answered a command. A CLIENT CACHING before it applied
-// to that command, so the upstream must learn that it is used up.
-func (d *dispatcher) useCaching(ctx context.Context) {
+// endCaching ends a CLIENT CACHING, also at the upstream, after the proxy itself has answered the
+// command that it applied to.
+func (d *dispatcher) endCaching(ctx context.Context) {
 	if !tracking.Of(d.client).CachingRequested() || d.client.Transaction.Open {
 		return
 	}

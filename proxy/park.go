@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// An idle client is parked: its goroutines end, and the poller waits in their place for bytes from
-// the client or its upstream, or for the end of either stream. Then the goroutines start again. A
-// session can be parked between two frames. Its relay still knows which replies are pending, and
-// keeps the part of a reply that has arrived.
+// An idle client is parked: its goroutines end, and the poller waits for bytes from the client or
+// its upstream, or for the end of either stream. Then the goroutines start again. A session can be
+// parked between two frames. Its relay keeps the list of pending replies, and the part of a reply
+// that has arrived.
 
-// quietTime is how long a client's connections must be idle before the client is parked. Parking
+// idleTime is how long a client's connections must be idle before the client is parked. Parking
 // may take up to twice as long.
-const quietTime = time.Second
+const idleTime = time.Second
 
 // requestPark asks the session's goroutine to park the session, unless there was activity since the
 // session was found to be idle.
 func (s *session) requestPark() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.parked && s.activity.StillQuiet() {
+	if !s.parked && s.activity.IsStillIdle() {
 		s.parkRequested = true
 		s.setReadDeadline()
 	}
@@ -30,7 +30,7 @@ func (s *session) requestPark() {
 // park hands the session to the poller, and reports whether that succeeded. From then on the
 // session belongs to the goroutine that wakes it.
 func (s *session) park(ctx context.Context) bool {
-	if !s.in.wire.CanPark() || !s.relay.pause() {
+	if !s.in.conn.CanPark() || !s.relay.pause() {
 		return false
 	}
 	s.shrink()
@@ -56,35 +56,35 @@ func (s *session) handToPoller() bool {
 
 // shrink frees memory that can be allocated again.
 func (s *session) shrink() {
-	s.line.releaseMemory()
+	s.writer.releaseMemory()
 	s.out.Bytes, s.excerpt = nil, nil
 	s.client.Watch, s.client.Wait, s.client.Track, s.client.Ask, s.client.Upstream = nil, nil, nil, nil, nil
 	s.client.Publisher, s.client.Subscribe = nil, nil
-	s.login.Rights.Forget()
+	s.login.Rights.DropRefusals()
 	s.in.shrink()
 }
 
 // parkConns makes the poller wait for the session's connections. It is called with mu held.
 func (s *session) parkConns() error {
-	return errors.Join(s.in.wire.Park(), s.relay.parkConn())
+	return errors.Join(s.in.conn.Park(), s.relay.parkConn())
 }
 
-// unpark marks the session as not parked, and reports whether it was. If so, the caller must start
-// its goroutine.
+// unpark marks the session as not parked, and reports whether it was parked. If so, the caller must
+// start its goroutine.
 func (s *session) unpark() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := s.parked
-	if s.parked = false; was {
+	wasParked := s.parked
+	if s.parked = false; wasParked {
 		s.shared.parked.Add(-1)
 	}
-	return was
+	return wasParked
 }
 
 // resume restores the state that park has dropped.
 func (s *session) resume(ctx context.Context) {
-	s.activity.Happened()
-	s.client.Watch, s.client.Wait = s.watch, s.awaitOthers
+	s.activity.Record()
+	s.client.Watch, s.client.Wait = s.watch, s.watchWait
 	if s.shared.opts.Table.Tracking() != nil {
 		s.client.Track = s.track
 	}
@@ -92,16 +92,16 @@ func (s *session) resume(ctx context.Context) {
 		s.client.Publisher = hub.Outlet(&s.client.Published)
 		s.client.Subscribe = func() command.Subscriptions { return s.subscribe(ctx) }
 	}
-	s.in.wire.Wake()
+	s.in.conn.Wake()
 	s.relay.resume(ctx)
 }
 
-// streamEnded is called by the poller when a peer has ended its stream: the client if dial is 0,
-// else the upstream on the connection with that number.
-func (s *session) streamEnded(dial uint16) {
-	if dial == 0 {
-		s.in.wire.End()
+// streamEnded handles the end of a stream that the poller reports: the client's if connID is 0,
+// else that of the upstream's connection with this number.
+func (s *session) streamEnded(connID uint16) {
+	if connID == 0 {
+		s.in.conn.End()
 	} else {
-		s.relay.streamEnded(dial)
+		s.relay.streamEnded(connID)
 	}
 }

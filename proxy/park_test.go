@@ -16,10 +16,10 @@ import (
 )
 
 // parkSoon parks clients as soon as they pause.
-func parkSoon(s *proxy.Server) { s.SetQuiet(time.Millisecond) }
+func parkSoon(s *proxy.Server) { s.SetIdleTime(time.Millisecond) }
 
 // parkNever never parks clients.
-func parkNever(s *proxy.Server) { s.SetQuiet(time.Hour) }
+func parkNever(s *proxy.Server) { s.SetIdleTime(time.Hour) }
 
 // startParking starts a proxy that parks its clients soon.
 func startParking(t *testing.T, url string, opts proxy.Options) *testProxy {
@@ -48,9 +48,9 @@ func TestThousandsAreParkedAndWoken(t *testing.T) {
 	peers := make([]*peer, clients)
 	for i := range peers {
 		peers[i] = r.connect()
-		peers[i].say(fmt.Sprintf("SET k%d 0", i), "+OK\r\n")
+		peers[i].check(fmt.Sprintf("SET k%d 0", i), "+OK\r\n")
 		if i%2 == 1 {
-			peers[i].say(fmt.Sprintf("SUBSCRIBE c%d", i), ack("*", "subscribe", fmt.Sprintf("c%d", i), 1))
+			peers[i].check(fmt.Sprintf("SUBSCRIBE c%d", i), ack("*", "subscribe", fmt.Sprintf("c%d", i), 1))
 		}
 	}
 	publisher := dial(t, server.Addr())
@@ -90,24 +90,24 @@ func TestThousandsAreParkedAndWoken(t *testing.T) {
 // are.
 func TestWaitersForLocksAreNotParked(t *testing.T) {
 	r := startParking(t, startRedis(t).URL(), proxy.Options{})
-	holder, waiter, untouched := r.connect(), r.connect(), r.connect()
-	holder.say("LOCK k t PX 60000", ":60000\r\n")
+	holder, waiter, idle := r.connect(), r.connect(), r.connect()
+	holder.check("LOCK k t PX 60000", ":60000\r\n")
 	waiter.send(cmd("LOCK k u PX 60000 BLOCK 0"))
 	eventually(t, "the waiter", func() bool { return r.locks.waiters() == 1 })
 	r.waitParked(2)
-	holder.say("UNLOCK k t", ":1\r\n")
+	holder.check("UNLOCK k t", ":1\r\n")
 	waiter.expect(":60000\r\n")
 	r.waitParked(3)
-	untouched.say("LOCK k v PX 60000", "$-1\r\n")
-	waiter.say("UNLOCK k u", ":1\r\n")
+	idle.check("LOCK k v PX 60000", "$-1\r\n")
+	waiter.check("UNLOCK k u", ":1\r\n")
 }
 
-// TestStateOutlivesParking: a connection has the same state after its client is woken.
-func TestStateOutlivesParking(t *testing.T) {
+// TestStateSurvivesParking: a connection has the same state after its client is woken.
+func TestStateSurvivesParking(t *testing.T) {
 	server := startRedis(t, "--requirepass", "secret")
 	r := startParking(t, server.URL(), proxy.Options{})
 	p := r.connect()
-	for _, step := range []struct{ say, want string }{
+	for _, step := range []struct{ sent, want string }{
 		{"LOCK k t PX 60000", "-NOAUTH Authentication required.\r\n"},
 		{"AUTH secret", "+OK\r\n"},
 		{"SELECT 3", "+OK\r\n"},
@@ -124,7 +124,7 @@ func TestStateOutlivesParking(t *testing.T) {
 		{"GET a", bulk("1")},
 	} {
 		r.waitParked(1)
-		p.say(step.say, step.want)
+		p.check(step.sent, step.want)
 	}
 }
 
@@ -133,8 +133,8 @@ func TestStateOutlivesParking(t *testing.T) {
 func TestBlockedClientsAreParked(t *testing.T) {
 	server := startRedis(t)
 	r := startParking(t, server.URL(), proxy.Options{})
-	worker, leaver, direct := r.connect(), r.connect(), dial(t, server.Addr())
-	leaver.send(cmd("BLPOP list 0"))
+	worker, leaving, direct := r.connect(), r.connect(), dial(t, server.Addr())
+	leaving.send(cmd("BLPOP list 0"))
 	blocked := func(n string) func() bool {
 		return func() bool { return strings.Contains(direct.ask("INFO clients"), "blocked_clients:"+n+"\r\n") }
 	}
@@ -142,33 +142,34 @@ func TestBlockedClientsAreParked(t *testing.T) {
 	worker.send(cmd("BLPOP list 0"))
 	eventually(t, "two blocked clients", blocked("2"))
 	r.waitParked(2)
-	leaver.conn.Close()
+	leaving.conn.Close()
 	eventually(t, "its end", blocked("1"))
-	direct.say("RPUSH list x", ":1\r\n")
+	direct.check("RPUSH list x", ":1\r\n")
 	worker.expect("*2\r\n" + bulk("list") + bulk("x"))
 	worker.send(lines("BLPOP list 0", "LOCK k t PX 1000"))
 	eventually(t, "a blocked client", blocked("1"))
-	direct.say("RPUSH list y", ":1\r\n")
+	direct.check("RPUSH list y", ":1\r\n")
 	worker.expect("*2\r\n" + bulk("list") + bulk("y") + ":1000\r\n")
 }
 
-// TestNobodyIsParkedInACommand: a client that has sent half a command is served as usual.
-func TestNobodyIsParkedInACommand(t *testing.T) {
+// TestIncompleteCommandPreventsParking: a client that has sent a part of a command is not parked,
+// and is served as usual.
+func TestIncompleteCommandPreventsParking(t *testing.T) {
 	r := startParking(t, startRedis(t).URL(), proxy.Options{})
-	whole := r.connect()
+	other := r.connect()
 	for _, command := range []string{cmd("SET key value"), cmd("LOCK k t PX 1000"), "PING hello\r\n", cmd("SELECT 1")} {
 		for at := 1; at < len(command); at++ {
 			p := r.connect()
 			p.send(cmd("PING") + command[:at])
 			p.expect("+PONG\r\n")
-			eventually(t, "its being left alone", func() bool { return r.server.LeftAlone() == 1 })
+			eventually(t, "its being left alone", func() bool { return r.server.NotParkable() == 1 })
 			p.send(command[at:])
 			p.reply()
 			p.conn.Close()
 			eventually(t, "its end", func() bool { return r.server.Clients() == 1 })
 		}
 	}
-	whole.say("PING", "+PONG\r\n")
+	other.check("PING", "+PONG\r\n")
 }
 
 // TestParkedClientsEnd: the end of either stream wakes a parked client and ends it.
@@ -188,18 +189,18 @@ func TestParkedClientsEnd(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ups := make(chan net.Conn, 1)
+			upstreamConns := make(chan net.Conn, 1)
 			fake := startFake(t, func(c *fakeConn) {
 				c.read(1)
 				c.write("+OK\r\n")
-				ups <- c.Conn
+				upstreamConns <- c.Conn
 				c.read(1)
 			})
 			r := startParking(t, fake.url(), proxy.Options{})
 			p := r.connect()
-			p.say("GET a", "+OK\r\n")
+			p.check("GET a", "+OK\r\n")
 			r.waitParked(1)
-			if err := end(p, <-ups); err != nil {
+			if err := end(p, <-upstreamConns); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "the session's end", func() bool { return r.server.Clients() == 0 })
@@ -208,14 +209,14 @@ func TestParkedClientsEnd(t *testing.T) {
 }
 
 // TestEndTogetherWithTheLastCommand: a client that sends its last command together with the end of
-// its stream gets the reply and the end; a client that resets is gone. The test does not park
-// clients, because parking would reveal the end, too.
+// its stream gets the reply and the end; the session of a client that resets ends. The test does
+// not park clients, because parking would also detect the end.
 func TestEndTogetherWithTheLastCommand(t *testing.T) {
 	r := startProxyWith(t, startRedis(t).URL(), proxy.Options{}, nil, parkNever)
 	for i := range 300 {
 		p := r.connect()
 		if i%2 == 0 {
-			p.say("PING", "+PONG\r\n") // it has an upstream connection now
+			p.check("PING", "+PONG\r\n") // it has an upstream connection now
 		}
 		p.send(cmd("ECHO last"))
 		if i%5 == 0 {
@@ -234,7 +235,7 @@ func TestEndTogetherWithTheLastCommand(t *testing.T) {
 // TestUpstreamThatEndsTogetherWithItsAnswer: the proxy does not wait for an upstream that replies
 // and closes at once.
 func TestUpstreamThatEndsTogetherWithItsAnswer(t *testing.T) {
-	for name, leave := range map[string]func(c *net.TCPConn){
+	for name, closing := range map[string]func(c *net.TCPConn){
 		"close": func(c *net.TCPConn) {},
 		"reset": func(c *net.TCPConn) { _ = c.SetLinger(0) },
 	} {
@@ -242,13 +243,13 @@ func TestUpstreamThatEndsTogetherWithItsAnswer(t *testing.T) {
 			fake := startFake(t, func(c *fakeConn) {
 				c.read(1)
 				c.write("+OK\r\n")
-				leave(c.Conn.(*net.TCPConn))
+				closing(c.Conn.(*net.TCPConn))
 			})
 			r := startProxyWith(t, fake.url(), proxy.Options{}, nil, parkNever)
 			for range 300 {
 				p := r.connect()
 				p.send(cmd("GET a"))
-				got := p.all() // a reset may overtake the reply
+				got := p.readAll() // a reset may overtake the reply
 				if got != "+OK\r\n" && (name != "reset" || !strings.HasPrefix(got, "-ERR upstream")) {
 					t.Fatalf("got %q", got)
 				}
@@ -266,7 +267,7 @@ func TestDrainWhileParked(t *testing.T) {
 		peers := make([]*peer, 500)
 		for i := range peers {
 			peers[i] = r.connect()
-			peers[i].say("GET a", "$-1\r\n")
+			peers[i].check("GET a", "$-1\r\n")
 		}
 		if wait {
 			r.waitParked(len(peers))
@@ -279,14 +280,13 @@ func TestDrainWhileParked(t *testing.T) {
 	}
 }
 
-// TestParkingAtRandom: clients work, pause and leave at random. Each finds its own numbers in
-// order, and its messages.
+// TestParkingAtRandom: clients work, pause and leave at random. Each gets correct replies.
 func TestParkingAtRandom(t *testing.T) {
 	redistest.SkipShort(t)
 	skipOverTLS(t)
 	server := startRedis(t)
 	r := startProxyWith(t, server.URL(), proxy.Options{}, nil,
-		func(s *proxy.Server) { s.SetQuiet(200 * time.Microsecond) })
+		func(s *proxy.Server) { s.SetIdleTime(200 * time.Microsecond) })
 	var clients sync.WaitGroup
 	for id := range 20 {
 		clients.Go(func() {

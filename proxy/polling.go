@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// parkedAtOnce is how many idle sessions are asked to park together, and parkPause the time
-	// between two such groups. They prevent a burst of work if many clients become idle together.
-	parkedAtOnce = 100
-	parkPause    = 10 * time.Millisecond
-	// manyParked is the number of parked sessions after which their memory, some ten megabytes, is
-	// returned to the system.
-	manyParked = 1000
+	// parkBatch is how many idle sessions are asked to park together, and parkPause the time
+	// between two batches. They prevent a burst of work if many clients become idle together.
+	parkBatch = 100
+	parkPause = 10 * time.Millisecond
+	// returnMemoryAfter is the number of parked sessions after which their memory, some ten
+	// megabytes, is returned to the system.
+	returnMemoryAfter = 1000
 )
 
 // startPolling starts the goroutine that wakes parked sessions, reports ends of streams, and looks
@@ -44,7 +44,7 @@ func (s *Server) startPolling(ctx context.Context) (p *netconn.Poller, stop func
 type polling struct {
 	server  *Server
 	poller  *netconn.Poller
-	quiet   []*session // to be asked to park
+	idle    []*session // to be asked to park
 	parked  int        // sessions since memory was returned
 	running sync.WaitGroup
 }
@@ -52,12 +52,12 @@ type polling struct {
 // run runs until the poller is closed.
 func (p *polling) run(ctx context.Context) {
 	notify := func(t netconn.Tag, ended bool) { p.server.notify(ctx, t, ended) }
-	next := time.Now().Add(p.server.quiet)
+	next := time.Now().Add(p.server.idleTime)
 	for {
 		err := p.poller.Wait(next, notify)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			pause := p.look()
+			pause := p.requestParks()
 			next = time.Now().Add(pause) // from its end: it may take long
 		case errors.Is(err, os.ErrClosed):
 			return
@@ -68,44 +68,43 @@ func (p *polling) run(ctx context.Context) {
 	}
 }
 
-// look asks the next group of idle sessions to park. If none is left, it finds idle sessions first.
-// It returns the time until its next call.
-func (p *polling) look() time.Duration {
-	if len(p.quiet) == 0 {
-		p.quiet = p.server.quietSessions(p.quiet)
-		p.returnMemory(len(p.quiet))
+// requestParks asks the next group of idle sessions to park. If the list is empty, it finds idle
+// sessions first. It returns the time until its next call.
+func (p *polling) requestParks() time.Duration {
+	if len(p.idle) == 0 {
+		p.idle = p.server.idleSessions(p.idle)
+		p.returnMemory(len(p.idle))
 	}
-	n := min(parkedAtOnce, len(p.quiet))
-	for _, session := range p.quiet[:n] {
+	n := min(parkBatch, len(p.idle))
+	for _, session := range p.idle[:n] {
 		session.requestPark()
 	}
-	if p.quiet = p.quiet[n:]; len(p.quiet) > 0 {
+	if p.idle = p.idle[n:]; len(p.idle) > 0 {
 		return parkPause
 	}
-	p.quiet = nil
-	return p.server.quiet
+	p.idle = nil
+	return p.server.idleTime
 }
 
-// returnMemory is called with the number of sessions that are about to be parked. After many, when
-// none follow, it returns the stacks of their goroutines to the system. Go alone would do so
-// minutes later.
-func (p *polling) returnMemory(more int) {
-	if p.parked += more; more == 0 && p.parked >= manyParked {
+// returnMemory counts sessions that are about to be parked. After many, when no more follow, it
+// returns the stacks of their goroutines to the system, which Go would do only minutes later.
+func (p *polling) returnMemory(count int) {
+	if p.parked += count; count == 0 && p.parked >= returnMemoryAfter {
 		p.parked = 0
 		p.running.Go(debug.FreeOSMemory) // it takes long
 	}
 }
 
-// quietSessions appends the sessions that have had no activity for a while.
-func (s *Server) quietSessions(found []*session) []*session {
+// idleSessions appends the sessions that have had no activity for a while.
+func (s *Server) idleSessions(sessions []*session) []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
-		if session.in.wire.CanPark() && session.activity.WentQuiet() {
-			found = append(found, session)
+		if session.in.conn.CanPark() && session.activity.BecameIdle() {
+			sessions = append(sessions, session)
 		}
 	}
-	return found
+	return sessions
 }
 
 // notify handles an event on a connection.
@@ -114,6 +113,6 @@ func (s *Server) notify(ctx context.Context, t netconn.Tag, ended bool) {
 	session := s.sessions[t.Client()]
 	s.mu.Unlock()
 	if session != nil && !s.wake(ctx, session) && ended {
-		session.streamEnded(t.Dial())
+		session.streamEnded(t.ConnID())
 	}
 }

@@ -41,11 +41,11 @@ func startFrom(t *testing.T, ip, url string, opts proxy.Options) *testProxy {
 // TestProtectedMode: clients from other machines are refused while no login is required, at the
 // upstream or the proxy.
 func TestProtectedMode(t *testing.T) {
-	open, closed, guarded := startRedis(t), startRedis(t, "--requirepass", "secret"),
+	open, closed, loggedIn := startRedis(t), startRedis(t, "--requirepass", "secret"),
 		startRedis(t, "--requirepass", "secret")
 	fewRights := startRedis(t)
-	dial(t, fewRights.Addr()).say("ACL SETUSER default nopass +@all -@all +ping", "+OK\r\n")
-	const denied = "-DENIED Redis is running in protected mode because protected mode is enabled and no login is required. " +
+	dial(t, fewRights.Addr()).check("ACL SETUSER default nopass +@all -@all +ping", "+OK\r\n")
+	const deniedReply = "-DENIED Redis is running in protected mode because protected mode is enabled and no login is required. " +
 		"In this mode connections are only accepted from the loopback interface. "
 	nowhere := "redis://127.0.0.1:1"
 	for name, test := range map[string]struct {
@@ -53,19 +53,19 @@ func TestProtectedMode(t *testing.T) {
 		opts      proxy.Options
 		want      string // the reply to PING
 	}{
-		"nobody logs in":            {open.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, denied},
-		"over IPv6":                 {open.URL(), "2001:db8::7", proxy.Options{ProtectedMode: true}, denied},
+		"nobody logs in":            {open.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, deniedReply},
+		"over IPv6":                 {open.URL(), "2001:db8::7", proxy.Options{ProtectedMode: true}, deniedReply},
 		"from this machine":         {open.URL(), "127.0.0.2", proxy.Options{ProtectedMode: true}, "+PONG\r\n"},
 		"from this machine, IPv6":   {open.URL(), "::1", proxy.Options{ProtectedMode: true}, "+PONG\r\n"},
 		"from this machine, mapped": {open.URL(), "::ffff:127.0.0.1", proxy.Options{ProtectedMode: true}, "+PONG\r\n"},
 		"off":                       {open.URL(), "192.0.2.7", proxy.Options{}, "+PONG\r\n"},
 		"the upstream decides": {closed.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true},
 			"-NOAUTH Authentication required.\r\n"},
-		"the proxy logs in": {"redis://:secret@" + guarded.Addr(), "192.0.2.7",
-			proxy.Options{ProtectedMode: true}, denied},
-		"a password at the proxy": {"redis://:secret@" + guarded.Addr(), "192.0.2.7",
+		"the proxy logs in": {"redis://:secret@" + loggedIn.Addr(), "192.0.2.7",
+			proxy.Options{ProtectedMode: true}, deniedReply},
+		"a password at the proxy": {"redis://:secret@" + loggedIn.Addr(), "192.0.2.7",
 			proxy.Options{ProtectedMode: true, ClientPassword: "p"}, "-NOAUTH Authentication required.\r\n"},
-		"few rights without a login": {fewRights.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, denied},
+		"few rights without a login": {fewRights.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, deniedReply},
 		"an upstream never heard of": {nowhere, "192.0.2.7", proxy.Options{ProtectedMode: true},
 			"-DENIED Redis is running in protected mode because protected mode is enabled and whether the upstream requires a login is unknown until"},
 		"that, from this machine": {nowhere, "127.0.0.1", proxy.Options{ProtectedMode: true},

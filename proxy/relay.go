@@ -14,50 +14,50 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// relayClient is the part of a client's session that a relay needs in addition to the line.
+// relayClient is the part of a client's session that a relay needs in addition to the clientWriter.
 type relayClient interface {
-	number() int64
-	origin() net.Addr
+	clientID() int64
+	clientAddr() net.Addr
 	// end makes the session end.
 	end()
 }
 
-// relay is a session's connection to the upstream. The session's goroutine forwards commands. Its
-// own goroutine, the reply copier, brings the replies to the client.
+// relay is a session's connection to the upstream. The session's goroutine forwards commands. The
+// relay's goroutine, the reply copier, writes the replies to the client.
 type relay struct {
 	// Set once.
-	up       *upstream.Upstream // nil: there is none, and nothing is ever forwarded
+	upstream *upstream.Upstream // nil at a lock server
 	shared   *shared
 	client   relayClient
 	activity *netconn.Activity // of the client's session
 	poller   *netconn.Poller   // nil: nothing is parked
-	// patience is how long a client may leave the proxy's own replies unread; 0: no limit.
-	patience time.Duration
-	// proto is the protocol that the client speaks, without an upstream. line.mu guards it.
+	// writeLimit is how long a client may leave the proxy's own replies unread; 0: no limit.
+	writeLimit time.Duration
+	// proto is the protocol that the client speaks, without an upstream. writer.mu guards it.
 	proto int
 
 	// These fields belong to the session's goroutine. CLIENT REPLY sets replyMode.
 	replyMode track.ReplyMode
-	// lastUnanswered is set if the last command that was forwarded gets no reply.
-	lastUnanswered bool
+	// lastReplyless is set if the last command that was forwarded gets no reply.
+	lastReplyless bool
 
-	// blocking is set if a command that may block was forwarded since the upstream last had no
+	// mayBlock is set if a command that may block was forwarded since the upstream last had no
 	// reply pending. The session's goroutine sets it.
-	blocking atomic.Bool
+	mayBlock atomic.Bool
 
 	// modeUnverified is set if the upstream sent a redirect while its mode was unknown.
 	modeUnverified atomic.Bool
 
-	// loan belongs to the reply copier, from startCopier until the copier ends.
-	loan netconn.PooledBuffer // wire reads into it
+	// readBuf belongs to the reply copier, from startCopier until the copier ends.
+	readBuf netconn.PooledBuffer // conn reads into it
 
-	line *line // to the client; its mu guards the following fields, too
+	writer *clientWriter // to the client; its mu guards the following fields, too
 
-	// wire is the connection to the upstream; nil: not connected. dial is its number. The session's
-	// goroutine writes both with mu held, so that it may read them without.
-	wire *netconn.Conn
-	dial uint16
-	term uint64 // of the upstream, when the connection was made
+	// conn is the connection to the upstream; nil: not connected. connID is its number. The
+	// session's goroutine writes both with mu held, so that it may read them without.
+	conn   *netconn.Conn
+	connID uint16
+	term   uint64 // of the upstream, when the connection was made
 	// outdated is set if the connection was ended because the upstream is another server now.
 	outdated bool
 	// tracker knows the connection's state, and the replies that are expected.
@@ -66,198 +66,199 @@ type relay struct {
 	deliveries    uint64   // counts writes of replies to the client
 	partialAnswer []byte   // the part that has arrived of a reply to the proxy's own command
 	answers       [][]byte // whole replies to the proxy's own commands
-	// answerErr is the reason why these replies cannot be used. closedUnanswered is set if the
+	// answerErr is the reason why these replies cannot be used. closedOnNoAnswer is set if the
 	// proxy closed the connection because a reply did not come.
 	answerErr        error
-	closedUnanswered bool
+	closedOnNoAnswer bool
 	// lockTraffic tracks commands on lock keys, while the locks are at the upstream.
 	lockTraffic lockTraffic
-	// halfClosed is set if the client sends no more, and the upstream was notified.
+	// halfClosed is set if the client has half-closed, and the proxy has half-closed the connection
+	// to the upstream.
 	halfClosed bool
-	// gone is set if the upstream's connection has ended, and end has run.
-	gone bool
+	// disconnected is set if the upstream's connection has ended, and end has run.
+	disconnected bool
 	// mustEnd is set if the client's connection must end, too.
 	mustEnd bool
 	// pausing is set if the reply copier is asked to end, paused if it has, to be restarted.
 	pausing, paused bool
 
-	copying sync.WaitGroup // the reply copier; the session's goroutine starts it and waits for it
+	copier sync.WaitGroup // the reply copier; the session's goroutine starts it and waits for it
 }
 
 // errStateLost ends a session whose client has lost state with the upstream's connection.
 var errStateLost = errors.New("the client's connection to the upstream is lost")
 
-func newRelay(sh *shared, client relayClient, l *line, activity *netconn.Activity, poller *netconn.Poller) *relay {
-	r := &relay{up: sh.opts.Upstream, shared: sh, client: client, line: l, activity: activity, poller: poller}
-	if r.up == nil {
-		r.patience, r.tracker = writeTimeout, &sh.untracked
+func newRelay(shared *shared, client relayClient, writer *clientWriter, activity *netconn.Activity, poller *netconn.Poller) *relay {
+	r := &relay{upstream: shared.opts.Upstream, shared: shared, client: client, writer: writer, activity: activity, poller: poller}
+	if r.upstream == nil {
+		r.writeLimit, r.tracker = writeTimeout, &shared.untracked
 		return r
 	}
-	tracker := track.NewTracker(r.up.DB(), r.up.Logins() != nil)
+	tracker := track.NewTracker(r.upstream.DB(), r.upstream.LoginCommand() != nil)
 	r.tracker = &tracker
 	return r
 }
 
 // noteRedirect records that the upstream has sent a redirect.
-func (r *relay) noteRedirect(what string) {
-	r.shared.countRedirect(what)
-	r.modeUnverified.Store(r.up.ModeUnknown())
+func (r *relay) noteRedirect(kind string) {
+	r.shared.countRedirect(kind)
+	r.modeUnverified.Store(r.upstream.ModeUnknown())
 }
 
-func (r *relay) isGone() bool {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
-	return r.gone
+func (r *relay) isDisconnected() bool {
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	return r.disconnected
 }
 
 // lostErr returns errStateLost if the client's connection must end.
 func (r *relay) lostErr() error {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
 	if r.mustEnd {
 		return errStateLost
 	}
 	return nil
 }
 
-// expect records the replies that commands about to be sent will get: plain replies that change no
-// state and, if also is not nil, one that may. It reports false if the connection has ended.
-func (r *relay) expect(plain int, also *track.Expected) bool {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
-	if r.gone {
+// expect records the expected replies to commands about to be sent: plainCount replies that change
+// no state and, if stateReply is not nil, a reply that may change it. It returns false if the
+// connection has ended.
+func (r *relay) expect(plainCount int, stateReply *track.Expected) bool {
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	if r.disconnected {
 		return false
 	}
-	if plain > 0 {
-		r.tracker.Awaited.Plain(plain)
+	if plainCount > 0 {
+		r.tracker.Awaited.AddPlain(plainCount)
 	}
-	if also != nil {
-		r.tracker.Awaited.Add(*also)
-		r.stateful = r.stateful || also.Kind != track.OwnCommand
+	if stateReply != nil {
+		r.tracker.Awaited.Add(*stateReply)
+		r.stateful = r.stateful || stateReply.Kind != track.OwnCommand
 	}
 	return true
 }
 
 // count adds the commands that were passed to expect to the metrics.
-func (r *relay) count(plain int, also *track.Expected) {
-	if also != nil {
-		plain++
+func (r *relay) count(plainCount int, stateReply *track.Expected) {
+	if stateReply != nil {
+		plainCount++
 	}
-	if plain > 0 { // else the bytes continue a frame
-		r.shared.traffic.commands.Add(int64(plain))
+	if plainCount > 0 { // else the bytes continue a frame
+		r.shared.traffic.commands.Add(int64(plainCount))
 	}
 }
 
-// follow is expect for a command that may change state of the connection.
-func (r *relay) follow(s track.Expected) bool {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
+// expectStateChange is expect for a command that may change the connection's state.
+func (r *relay) expectStateChange(s track.Expected) bool {
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
 	r.stateful = true
 	if s.N != 0 || s.Kind == track.Subscribe {
 		r.tracker.Awaited.Add(s)
 	}
-	return !r.gone
+	return !r.disconnected
 }
 
 // cancelLast expects one reply fewer: the last command will not be sent to its end.
 func (r *relay) cancelLast() {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
 	r.tracker.Awaited.CancelLast()
-	r.line.signal()
+	r.writer.signal()
 }
 
-// followUnanswered is follow for a command that gets no reply.
-func (r *relay) followUnanswered(s track.Expected) {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
+// recordReplyless is expectStateChange for a command that gets no reply.
+func (r *relay) recordReplyless(s track.Expected) {
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
 	r.stateful = true
-	r.tracker.State.Unanswered(s)
+	r.tracker.State.RecordReplyless(s)
 }
 
-// updateState changes the connection's state by what the proxy's own command has found out.
+// updateState updates the connection's state after one of the proxy's own commands.
 func (r *relay) updateState(update func(*track.State)) {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
 	update(&r.tracker.State)
 }
 
 // state returns a copy of the connection's state.
 func (r *relay) state() track.State {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
 	return r.tracker.State
 }
 
-// send forwards bytes. If the upstream no longer takes them, the reply copier notices and handles
-// that.
+// send forwards bytes. If that fails, the reply copier handles the end of the connection.
 func (r *relay) send(p []byte) {
 	if len(p) > 0 {
-		n, _ := r.wire.Write(p)
+		n, _ := r.conn.Write(p)
 		r.shared.traffic.toUpstream.Add(int64(n))
 	}
 }
 
 // settled reports whether no reply is pending or being written. It is called with mu held.
 func (r *relay) settled() bool {
-	return !r.line.writing && (r.gone || r.tracker.Settled() || r.tracker.State.Stream)
+	return !r.writer.writing && (r.disconnected || r.tracker.Settled() || r.tracker.State.Stream)
 }
 
 func (r *relay) isSettled() bool {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
 	return r.settled()
 }
 
 // waitSettled waits until the upstream has answered everything, or ctx ends.
 func (r *relay) waitSettled(ctx context.Context) error {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
-	return r.line.wait(ctx, r.settled)
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	return r.writer.wait(ctx, r.settled)
 }
 
 // reply writes the proxy's own replies to the client, between two replies of the upstream, and
-// returns how many bytes the client's socket took. It returns errStateLost if the upstream's stream
-// ended within a reply, or carries no replies. Without an upstream, the client speaks protocol
-// proto from now on.
+// returns how many bytes the client's socket accepted. It returns errStateLost if the upstream's
+// stream ended within a reply, or carries no replies. Without an upstream, the client speaks
+// protocol proto from now on.
 func (r *relay) reply(out *command.Reply, proto int) (n int, err error) {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
 	if err := r.waitWhileDelivering(context.Background(), r.isBetweenReplies); err != nil {
 		return 0, err
 	}
-	if r.tracker.Inside() || r.tracker.State.Stream {
+	if r.tracker.InsideReply() || r.tracker.State.Stream {
 		return 0, errStateLost
 	}
 	r.proto = proto
 	r.limitWriteIf(r.tracker.State.GetsUnsolicited())
 	out.UpdateValidity()
-	return r.line.writeReplies(r.patience, out.Bytes)
+	return r.writer.writeReplies(r.writeLimit, out.Bytes)
 }
 
-// isBetweenReplies reports whether the client is between two replies, or will get no more. It is
-// called with mu held.
+// isBetweenReplies reports whether the client is between two replies, or will get no further reply.
+// It is called with mu held.
 func (r *relay) isBetweenReplies() bool {
-	return !r.line.writing && (!r.tracker.Inside() || r.gone || r.tracker.State.Stream)
+	return !r.writer.writing && (!r.tracker.InsideReply() || r.disconnected || r.tracker.State.Stream)
 }
 
 // push writes an out-of-band message to the client, between two replies. It does nothing if the
 // client speaks RESP2.
 func (r *relay) push(ctx context.Context, p []byte) error {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
-	if err := r.line.wait(ctx, r.isBetweenReplies); err != nil {
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	if err := r.writer.wait(ctx, r.isBetweenReplies); err != nil {
 		return err
 	}
 	proto := r.tracker.State.Proto
-	if r.up == nil {
+	if r.upstream == nil {
 		proto = r.proto
 	}
-	if r.tracker.Inside() || r.tracker.State.Stream || proto != 3 {
+	if r.tracker.InsideReply() || r.tracker.State.Stream || proto != 3 {
 		return nil
 	}
 	r.limitWriteIf(true)
-	_, err := r.line.write(p)
+	_, err := r.writer.write(p)
 	return err
 }
 
@@ -266,56 +267,56 @@ func (r *relay) push(ctx context.Context, p []byte) error {
 // mu held.
 func (r *relay) limitWriteIf(limited bool) {
 	if limited {
-		r.line.limitWrite(r.shared.times.stall)
+		r.writer.limitWrite(r.shared.times.stall)
 		return
 	}
-	r.line.limitWrite(0)
+	r.writer.limitWrite(0)
 }
 
-// halfClose notifies the upstream that the client sends no more. It waits until the upstream has
-// sent its last reply and closed, as long as the upstream sends or the client reads.
+// halfClose half-closes the connection to the upstream, as the client has done. It waits until the
+// upstream has sent its last reply and closed, as long as the upstream sends or the client reads.
 func (r *relay) halfClose(ctx context.Context) {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
-	if r.wire == nil || !r.gone && !r.wire.CloseWrite() {
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	if r.conn == nil || !r.disconnected && !r.conn.CloseWrite() {
 		return
 	}
 	r.halfClosed = true
-	_ = r.waitWhileDelivering(ctx, func() bool { return r.gone && !r.line.writing })
+	_ = r.waitWhileDelivering(ctx, func() bool { return r.disconnected && !r.writer.writing })
 }
 
-// waitWhileDelivering is line.wait that continues as long as replies are written to the client at
-// least every stall time. It is called with mu held.
-func (r *relay) waitWhileDelivering(ctx context.Context, until func() bool) error {
-	if until() {
+// waitWhileDelivering is clientWriter.wait that continues as long as replies are written to the
+// client at least every stall time. It is called with mu held.
+func (r *relay) waitWhileDelivering(ctx context.Context, condition func() bool) error {
+	if condition() {
 		return nil
 	}
 	for {
-		before := r.deliveries
-		soon, cancel := context.WithTimeout(ctx, r.shared.times.stall)
-		err := r.line.wait(soon, until)
+		delivered := r.deliveries
+		timeoutCtx, cancel := context.WithTimeout(ctx, r.shared.times.stall)
+		err := r.writer.wait(timeoutCtx, condition)
 		cancel()
-		if err == nil || r.deliveries == before || ctx.Err() != nil {
+		if err == nil || r.deliveries == delivered || ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
 // sever ends the connection to the upstream, and with it the client's connection. It is called if
-// the proxy no longer knows the connection's state, or which command the next reply answers.
+// the proxy no longer knows the connection's state, or to which command the next reply belongs.
 func (r *relay) sever() {
-	if r.wire != nil {
-		_ = r.wire.Close()
+	if r.conn != nil {
+		_ = r.conn.Close()
 	}
 }
 
 // close ends the connection, and waits for the reply copier, which may be writing to the client.
 func (r *relay) close() {
-	_ = r.line.conn.Close()
-	if r.wire != nil {
-		_ = r.wire.Close()
+	_ = r.writer.rawConn.Close()
+	if r.conn != nil {
+		_ = r.conn.Close()
 	}
-	r.copying.Wait()
+	r.copier.Wait()
 }
 
 // lockTraffic tracks the commands on lock keys that a relay sends to the upstream. The relay's mu
@@ -323,18 +324,18 @@ func (r *relay) close() {
 type lockTraffic struct {
 	// answered is set if the upstream has answered a command on the connection.
 	answered bool
-	// confirmedDial is the number of the connection over which such commands may go. After the
+	// confirmedConn is the number of the connection over which such commands may go. After the
 	// upstream had answered on it, a majority of the masters reported the locks at the upstream.
-	confirmedDial uint16
-	// restedDial is the number of the connection that was reported to be at rest in a move. After
-	// that, nothing is known of a transaction that continues on it.
-	restedDial uint16
+	confirmedConn uint16
+	// restedConn is the number of the connection that was reported to be at rest in a move. A
+	// transaction may continue on it.
+	restedConn uint16
 	// sending is set if a command is about to be sent, or was sent in part. onMasters is set while
 	// a command runs on the masters.
 	sending, onMasters bool
-	// mayBlock is set if a command that may block was sent, unanswered if a command that gets no
+	// mayBlock is set if a command that may block was sent, replyless if a command that gets no
 	// reply was sent.
-	mayBlock, unanswered bool
+	mayBlock, replyless bool
 	// watching is set if a WATCH was sent.
 	watching bool
 	// watchMoved is set if the watched keys have moved since. It is written with mu held, and read
@@ -344,23 +345,23 @@ type lockTraffic struct {
 
 // address returns the local address of the connection to the upstream, if there is one.
 func (r *relay) address() string {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
-	if r.wire == nil {
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	if r.conn == nil {
 		return ""
 	}
-	return r.wire.LocalAddr()
+	return r.conn.LocalAddr()
 }
 
 // waitingAddr returns the local address of the connection to the upstream, if a command on it may
 // wait for other clients.
 func (r *relay) waitingAddr() string {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
-	if r.wire == nil || r.gone || !r.blocking.Load() || r.tracker.Settled() {
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	if r.conn == nil || r.disconnected || !r.mayBlock.Load() || r.tracker.Settled() {
 		return ""
 	}
-	return r.wire.LocalAddr()
+	return r.conn.LocalAddr()
 }
 
 // parkConn makes the poller wait for the connection, if the reply copier has paused.
@@ -368,14 +369,15 @@ func (r *relay) parkConn() error {
 	if !r.paused {
 		return nil
 	}
-	return r.wire.Park()
+	return r.conn.Park()
 }
 
-// streamEnded is called by the poller when the upstream has ended its stream on connection dial.
-func (r *relay) streamEnded(dial uint16) {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
-	if r.dial == dial && r.wire != nil {
-		r.wire.End()
+// streamEnded handles the end of the upstream's stream on connection connID, which the poller
+// reports.
+func (r *relay) streamEnded(connID uint16) {
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	if r.connID == connID && r.conn != nil {
+		r.conn.End()
 	}
 }

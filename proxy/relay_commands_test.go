@@ -13,11 +13,11 @@ func TestOperatorsCommandsAreForwarded(t *testing.T) {
 	p.send(lines("SET a 1", "DEBUG SET-ACTIVE-EXPIRE 1", "CONFIG SET maxmemory-policy allkeys-lru", "DBSIZE",
 		"FLUSHALL", "DBSIZE"))
 	p.expect("+OK\r\n+OK\r\n+OK\r\n:1\r\n+OK\r\n:0\r\n")
-	direct.say("CONFIG GET maxmemory-policy", "*2\r\n"+bulk("maxmemory-policy")+bulk("allkeys-lru"))
-	p.say("REPLICAOF NO ONE", direct.ask("REPLICAOF NO ONE"))
-	p.say("FAILOVER", direct.ask("FAILOVER"))
-	p.say("SHUTDOWN ABORT", "-ERR No shutdown in progress.\r\n")
-	p.say("LOCK k t PX 1000", ":1000\r\n")
+	direct.check("CONFIG GET maxmemory-policy", "*2\r\n"+bulk("maxmemory-policy")+bulk("allkeys-lru"))
+	p.check("REPLICAOF NO ONE", direct.ask("REPLICAOF NO ONE"))
+	p.check("FAILOVER", direct.ask("FAILOVER"))
+	p.check("SHUTDOWN ABORT", "-ERR No shutdown in progress.\r\n")
+	p.check("LOCK k t PX 1000", ":1000\r\n")
 	p.send(cmd("SHUTDOWN NOSAVE"))
 	p.expectAll("")
 }
@@ -29,12 +29,12 @@ func TestScripts(t *testing.T) {
 	p, direct := r.connect(), dial(t, server.Addr())
 	const sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" // of "return 1"
 	noScript := "-NOSCRIPT No matching script. Please use EVAL.\r\n"
-	p.say("EVALSHA "+sha+" 0", noScript)
+	p.check("EVALSHA "+sha+" 0", noScript)
 	p.send(array("SCRIPT", "LOAD", "return 1"))
 	p.expect(bulk(sha))
-	p.say("EVALSHA "+sha+" 0", ":1\r\n")
-	direct.say("SCRIPT FLUSH", "+OK\r\n")
-	p.say("EVALSHA "+sha+" 0", noScript)
+	p.check("EVALSHA "+sha+" 0", ":1\r\n")
+	direct.check("SCRIPT FLUSH", "+OK\r\n")
+	p.check("EVALSHA "+sha+" 0", noScript)
 	p.send(array("EVAL", "return redis.call('GET', KEYS[1])..ARGV[1]", "1", "none", "x"))
 	p.expect(direct.askRaw(array("EVAL", "return redis.call('GET', KEYS[1])..ARGV[1]", "1", "none", "x")))
 	p.send(array("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 'hi' end)") +
@@ -53,7 +53,7 @@ func (p *peer) askRaw(sent string) string {
 func TestProbeSendsPingOnly(t *testing.T) {
 	r, server := startRelay(t)
 	p := dial(t, server.Addr())
-	p.say("MONITOR", "+OK\r\n")
+	p.check("MONITOR", "+OK\r\n")
 	r.upstream.Probe(t.Context())
 	if got := p.reply(); !regexp.MustCompile(`^\+[0-9.]+ \[0 [0-9.:]+\] "PING"\r\n$`).MatchString(got) {
 		t.Errorf("the probe sent %q", got)
@@ -82,11 +82,11 @@ func TestCommandAndInfoAreSpliced(t *testing.T) {
 			"COMMAND GETKEYS MSET a 1 b 2", "COMMAND HELP", "COMMAND NOSUCH",
 			"COMMAND LIST FILTERBY MODULE x", "COMMAND LIST FILTERBY PATTERN xre*", "COMMAND COUNT x",
 			"COMMAND GETKEYSANDFLAGS GET a", "INFO nosuch"} {
-			p.say(line, direct.ask(line))
+			p.check(line, direct.ask(line))
 		}
 		for _, c := range []struct {
-			line string
-			more int
+			line  string
+			added int
 		}{{"COMMAND", 4}, {"COMMAND LIST", 4}, {"COMMAND INFO", 4}} {
 			got, want := p.ask(c.line), direct.ask(c.line)
 			_, got, _ = strings.Cut(got, "\r\n")
@@ -96,15 +96,15 @@ func TestCommandAndInfoAreSpliced(t *testing.T) {
 				t.Errorf("%s, %s: %d bytes, %d of the upstream", hello, c.line, len(got), len(want))
 			}
 		}
-		p.say("COMMAND GETKEYS LOCK k t PX 1", "*1\r\n"+bulk("k"))
-		own, all := p.ask("INFO redlock"), p.ask("INFO")
-		if !strings.Contains(own, "\r\n# Redlock\r\nredlock_available:no\r\n") &&
-			!strings.Contains(own, "txt:# Redlock\r\nredlock_available:no\r\n") {
-			t.Errorf("%s: INFO redlock: %q", hello, own)
+		p.check("COMMAND GETKEYS LOCK k t PX 1", "*1\r\n"+bulk("k"))
+		redlockInfo, wholeInfo := p.ask("INFO redlock"), p.ask("INFO")
+		if !strings.Contains(redlockInfo, "\r\n# Redlock\r\nredlock_available:no\r\n") &&
+			!strings.Contains(redlockInfo, "txt:# Redlock\r\nredlock_available:no\r\n") {
+			t.Errorf("%s: INFO redlock: %q", hello, redlockInfo)
 		}
-		if !strings.Contains(all, "# Keyspace\r\n\r\n# Redlock\r\nredlock_available:no\r\n") ||
-			!strings.Contains(all, "redis_version:") {
-			t.Errorf("%s: INFO: %q", hello, all)
+		if !strings.Contains(wholeInfo, "# Keyspace\r\n\r\n# Redlock\r\nredlock_available:no\r\n") ||
+			!strings.Contains(wholeInfo, "redis_version:") {
+			t.Errorf("%s: INFO: %q", hello, wholeInfo)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// freePort returns a free port, for a server that would otherwise choose one that may be in use.
+// freePort returns a free port for a server whose default port may be in use.
 func freePort(t *testing.T) string {
 	t.Helper()
 	addr, err := redistest.FreeAddr()
@@ -23,7 +23,7 @@ func freePort(t *testing.T) string {
 // TestErrorsArePassedOn (RELAY.md, points 25 and 26): the upstream's errors are passed on word for
 // word, and the following replies unchanged.
 func TestErrorsArePassedOn(t *testing.T) {
-	errors := []string{
+	texts := []string{
 		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
 		"MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381",
 		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
@@ -33,16 +33,16 @@ func TestErrorsArePassedOn(t *testing.T) {
 		"NOREPLICAS Not enough good replicas to write.", "max number of clients reached", "lower case and no code", "",
 	}
 	fake := startFake(t, func(c *fakeConn) {
-		for _, text := range errors {
+		for _, text := range texts {
 			c.read(1)
 			c.write("-" + text + "\r\n")
 		}
 		c.read(1)
 	})
 	p := startProxy(t, fake.url()).connect()
-	for _, text := range errors {
-		p.say("GET a", "-"+text+"\r\n")
-		p.say("LOCK k"+fmt.Sprint(len(text))+text[:min(1, len(text))]+" t PX 1000", ":1000\r\n")
+	for _, text := range texts {
+		p.check("GET a", "-"+text+"\r\n")
+		p.check("LOCK k"+fmt.Sprint(len(text))+text[:min(1, len(text))]+" t PX 1000", ":1000\r\n")
 	}
 }
 
@@ -69,10 +69,10 @@ func TestRealServersErrors(t *testing.T) {
 		if got := p.ask(c.sent); !strings.HasPrefix(got, c.prefix) || got != want {
 			t.Errorf("%s: %s: got %q, want %q", c.setup, c.sent, got, want)
 		}
-		p.say("LOCK k t PX 1000", ":1000\r\n")
+		p.check("LOCK k t PX 1000", ":1000\r\n")
 	}
 	cluster, _ := startRelay(t, "--cluster-enabled", "yes", "--cluster-port", freePort(t))
-	cluster.connect().say("SET a 1", "-CLUSTERDOWN Hash slot not served\r\n")
+	cluster.connect().check("SET a 1", "-CLUSTERDOWN Hash slot not served\r\n")
 }
 
 // TestUpstreamIsFull (RELAY.md, point 24): a client that exceeds the upstream's limit of clients
@@ -82,9 +82,9 @@ func TestUpstreamIsFull(t *testing.T) {
 	r := startProxy(t, server.URL())
 	a, b, c := r.connect(), r.connect(), r.connect()
 	eventually(t, "a place", func() bool { return a.ask("PING") == "+PONG\r\n" })
-	b.say("PING", "+PONG\r\n")
+	b.check("PING", "+PONG\r\n")
 	c.send(cmd("GET a"))
 	c.expectAll("-ERR max number of clients reached\r\n")
 	d := r.connect()
-	d.say("LOCK k t PX 1000", ":1000\r\n")
+	d.check("LOCK k t PX 1000", ":1000\r\n")
 }

@@ -10,13 +10,14 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// lostReply returns the reply to a command that the upstream took and did not answer.
-func lostReply(addr string) string {
+// disconnectReply returns the reply to a command that the upstream received and did not answer.
+func disconnectReply(addr string) string {
 	return "-ERR upstream " + addr +
 		": the upstream closed the connection before it answered: the command may or may not have taken effect\r\n"
 }
 
-// normalizeLoss treats the two ways in which a dying server's connections end as equal.
+// normalizeLoss replaces the error of a reset connection by that of a closed one, because a dying
+// server causes either.
 func normalizeLoss(reply string) string {
 	return strings.ReplaceAll(reply, ": connection reset by peer before", ": the upstream closed the connection before")
 }
@@ -47,8 +48,8 @@ func TestNoUpstreamAtConnect(t *testing.T) {
 	p.expect(":0\r\n+OK\r\n:1000\r\n" + bulk("1"))
 }
 
-// TestUpstreamDiesDuringCommands (RELAY.md, point 23): each command that the upstream took and did
-// not answer gets one error that says so. The next command reconnects.
+// TestUpstreamDiesDuringCommands (RELAY.md, point 23): each command that the upstream received and
+// did not answer gets one error that says so. The next command reconnects.
 func TestUpstreamDiesDuringCommands(t *testing.T) {
 	fake := startFake(t, func(c *fakeConn) {
 		if c.read(3) {
@@ -58,9 +59,9 @@ func TestUpstreamDiesDuringCommands(t *testing.T) {
 	r := startProxy(t, fake.url())
 	p := r.connect()
 	p.send(lines("A", "B", "C", "LOCK k t PX 1000"))
-	p.expect("+one\r\n" + lostReply(fake.addr()) + lostReply(fake.addr()) + ":1000\r\n")
+	p.expect("+one\r\n" + disconnectReply(fake.addr()) + disconnectReply(fake.addr()) + ":1000\r\n")
 	p.send(lines("D", "E", "F", "UNLOCK k t"))
-	p.expect("+one\r\n" + lostReply(fake.addr()) + lostReply(fake.addr()) + ":1\r\n")
+	p.expect("+one\r\n" + disconnectReply(fake.addr()) + disconnectReply(fake.addr()) + ":1\r\n")
 	if got := fake.commands(); !slices.Equal(got, []string{"A", "B", "C", "D", "E", "F"}) {
 		t.Errorf("the upstream got %q", got) // each once
 	}
@@ -70,21 +71,21 @@ func TestUpstreamDiesDuringCommands(t *testing.T) {
 // errors for lost commands delays only itself. When it reads, it gets all errors. Then the commands
 // that it has sent meanwhile are answered, over a new connection.
 func TestUpstreamDiesWhileTheClientDoesNotRead(t *testing.T) {
-	const owed = 100_000 // their errors are more than sockets hold
-	fake := startFake(t, func(c *fakeConn) { c.read(owed + 1) })
+	const pending = 100_000 // their errors are more than sockets hold
+	fake := startFake(t, func(c *fakeConn) { c.read(pending + 1) })
 	r := startProxy(t, fake.url())
 	p := r.connect()
-	p.send(strings.Repeat(cmd("A"), owed+1))
+	p.send(strings.Repeat(cmd("A"), pending+1))
 	eventually(t, "errors that wait to be read", func() bool { return r.server.Counts().Unread > 0 })
 	p.send(lines("LOCK k t PX 1000", "B"))
-	r.connect().say("LOCK l t PX 1000", ":1000\r\n")
+	r.connect().check("LOCK l t PX 1000", ":1000\r\n")
 	if r.locks.holder(0, "k") != "" {
 		t.Error("a command ran before the errors of those before it were read")
 	}
-	p.expect(strings.Repeat(lostReply(fake.addr()), owed+1) + ":1000\r\n")
+	p.expect(strings.Repeat(disconnectReply(fake.addr()), pending+1) + ":1000\r\n")
 	eventually(t, "nothing that waits to be read", func() bool { return r.server.Counts().Unread == 0 })
-	p.send(strings.Repeat(cmd("B"), owed))
-	p.expect(strings.Repeat(lostReply(fake.addr()), owed+1))
+	p.send(strings.Repeat(cmd("B"), pending))
+	p.expect(strings.Repeat(disconnectReply(fake.addr()), pending+1))
 }
 
 // TestUpstreamDiesWithinACommandBeforeOthers (RELAY.md, point 23): if the upstream dies within a
@@ -102,7 +103,7 @@ func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
 	p := startProxy(t, fake.url()).connect()
 	whole := array("SET", strings.Repeat("v", 50_000))
 	p.send(whole[:len(whole)-10])
-	if got := p.reply(); normalizeLoss(got) != lostReply(fake.addr()) {
+	if got := p.reply(); normalizeLoss(got) != disconnectReply(fake.addr()) {
 		t.Fatalf("a command that was sent in part: %q", got)
 	}
 	p.send(whole[len(whole)-10:] + lines("A", "B", "LOCK k t PX 1000"))
@@ -110,31 +111,31 @@ func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
 }
 
 // TestUpstreamDiesAndTheClientReadsSlowly (RELAY.md, point 23): a client that reads the errors for
-// lost commands slowly gets all of them, also if it sends no more. The proxy holds a few at a time.
+// lost commands slowly gets all of them, even after a half-close. The proxy holds a few at a time.
 func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
-	const owed = 100_000
-	fake := startFake(t, func(c *fakeConn) { c.read(owed + 1) })
+	const pending = 100_000
+	fake := startFake(t, func(c *fakeConn) { c.read(pending + 1) })
 	r := startProxy(t, fake.url())
-	r.server.SetPatience(500*time.Millisecond, time.Second)
+	r.server.SetTimeouts(500*time.Millisecond, time.Second)
 	p := r.connect()
-	p.send(strings.Repeat(cmd("A"), owed+1))
+	p.send(strings.Repeat(cmd("A"), pending+1))
 	eventually(t, "errors that wait to be read", func() bool { return r.server.Counts().Unread > 0 })
-	if held := r.server.Counts().Unread; held > 100<<10 {
-		t.Errorf("%d bytes are held", held)
+	if unread := r.server.Counts().Unread; unread > 100<<10 {
+		t.Errorf("%d bytes are unread", unread)
 	}
 	if err := p.conn.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	some := strings.Repeat(lostReply(fake.addr()), owed/20)
+	part := strings.Repeat(disconnectReply(fake.addr()), pending/20)
 	for range 20 {
 		time.Sleep(100 * time.Millisecond) // in total longer than the limit for a client that reads nothing
-		p.expect(some)
+		p.expect(part)
 	}
-	p.expectAll(lostReply(fake.addr()))
+	p.expectAll(disconnectReply(fake.addr()))
 }
 
-// TestUpstreamDiesWithTheClientsState (RELAY.md, point 23): if more than replies is lost, the
-// client's connection ends.
+// TestUpstreamDiesWithTheClientsState (RELAY.md, point 23): if the upstream's connection had state,
+// the client's connection ends.
 func TestUpstreamDiesWithTheClientsState(t *testing.T) {
 	for _, c := range []struct{ name, setup, replies, last, want string }{
 		{"in a transaction", lines("MULTI", "SET a 1"), "+OK\r\n+QUEUED\r\n", "EXEC", ""},
@@ -158,16 +159,16 @@ func TestUpstreamDiesWithTheClientsState(t *testing.T) {
 			}
 			if c.last != "" {
 				p.send(lines(c.last, "LOCK k t PX 1000"))
-				time.Sleep(20 * time.Millisecond) // it is under way, or not yet: the reply is the same
+				time.Sleep(20 * time.Millisecond) // whether the commands have arrived or not, the reply is the same
 			}
 			if err := server.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			want := c.want
 			if want == "lost" {
-				want = lostReply(server.Addr())
+				want = disconnectReply(server.Addr())
 			}
-			if got := normalizeLoss(p.all()); got != want {
+			if got := normalizeLoss(p.readAll()); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 			if r.locks.holder(0, "k") != "" {
@@ -195,7 +196,7 @@ func TestUpstreamDiesAfterHalfAReply(t *testing.T) {
 // TestUpstreamDiesWithinACommand (RELAY.md, point 23): a command that was sent in part when the
 // upstream died is answered. Its rest, which may look like commands, is discarded.
 func TestUpstreamDiesWithinACommand(t *testing.T) {
-	evil := strings.Repeat(cmd("FLUSHALL"), 2000)
+	commandsInValue := strings.Repeat(cmd("FLUSHALL"), 2000)
 	fake := startFake(t, func(c *fakeConn) {
 		if begin, err := c.in.Peek(11); err != nil || string(begin) != "*2\r\n$3\r\nSET" {
 			c.read(1 << 20) // a second connection
@@ -205,9 +206,9 @@ func TestUpstreamDiesWithinACommand(t *testing.T) {
 	})
 	r := startProxy(t, fake.url())
 	p := r.connect()
-	whole := array("SET", evil)
+	whole := array("SET", commandsInValue)
 	p.send(whole[:len(whole)/2])
-	if got := p.reply(); normalizeLoss(got) != lostReply(fake.addr()) {
+	if got := p.reply(); normalizeLoss(got) != disconnectReply(fake.addr()) {
 		t.Fatalf("a command that was sent in part: %q", got)
 	}
 	p.send(whole[len(whole)/2:] + lines("LOCK k t PX 1000"))
@@ -219,8 +220,8 @@ func TestUpstreamDiesWithinACommand(t *testing.T) {
 	}
 }
 
-// TestUpstreamThatComesAndGoes (RELAY.md, point 23): upstreams come and go under load. Each command
-// gets one reply or the end of the connection, and none is run twice.
+// TestUpstreamThatComesAndGoes (RELAY.md, point 23): an upstream disconnects its clients under
+// load. Each command gets one reply or the end of the connection, and none is run twice.
 func TestUpstreamThatComesAndGoes(t *testing.T) {
 	server := startRedis(t)
 	link, err := faultlink.New(server.Addr())
@@ -237,14 +238,14 @@ func TestUpstreamThatComesAndGoes(t *testing.T) {
 			link.Reset()
 		}
 	}()
-	var all tally
-	for over := false; !over; {
+	var counts incrCounts
+	for stopped := false; !stopped; {
 		p := r.connect()
-		for alive := true; alive && !over; {
-			alive = all.round(p, link.Addr())
+		for alive := true; alive && !stopped; {
+			alive = counts.sendRound(p, link.Addr())
 			select {
 			case <-stop:
-				over = true
+				stopped = true
 			default:
 			}
 		}
@@ -252,18 +253,18 @@ func TestUpstreamThatComesAndGoes(t *testing.T) {
 	}
 	var n int
 	_, _ = fmt.Sscanf(strings.Split(dial(t, server.Addr()).ask("GET n"), "\r\n")[1], "%d", &n)
-	if n < all.answered || n > all.sent {
-		t.Errorf("%+v, %d done", all, n)
+	if n < counts.answered || n > counts.sent {
+		t.Errorf("%+v, %d done", counts, n)
 	}
-	t.Logf("%+v, %d done", all, n)
+	t.Logf("%+v, %d done", counts, n)
 }
 
-// tally counts the INCRs that were sent, answered, and lost.
-type tally struct{ sent, answered, lost int }
+// incrCounts counts the INCRs that were sent, answered, and lost.
+type incrCounts struct{ sent, answered, lost int }
 
-// round sends some INCRs and a lock, and reports whether the client is still connected after their
-// replies.
-func (c *tally) round(p *peer, upstream string) bool {
+// sendRound sends some INCRs and a lock, and reports whether the client is still connected after
+// their replies.
+func (c *incrCounts) sendRound(p *peer, upstream string) bool {
 	const n = 20
 	key := fmt.Sprintf("k%d", c.sent) // a lock of a connection that ended may still be held
 	p.send(strings.Repeat(cmd("INCR n"), n) + lines("LOCK "+key+" t PX 1000", "UNLOCK "+key+" t"))
@@ -286,30 +287,30 @@ func (c *tally) round(p *peer, upstream string) bool {
 }
 
 // TestLocksAndDataShareNothing (RELAY.md, point 28): locks work as usual while the upstream hangs
-// or is gone, and data commands while locks hang.
+// or is down, and data commands while a lock waits.
 func TestLocksAndDataShareNothing(t *testing.T) {
 	r, server := startRelay(t)
 	data, locks := r.connect(), r.connect()
-	data.say("SET a 1", "+OK\r\n")
-	locks.say("PING", "+PONG\r\n")
+	data.check("SET a 1", "+OK\r\n")
+	locks.check("PING", "+PONG\r\n")
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	data.send(cmd("GET a"))
 	for range 100 {
-		locks.say("LOCK k t PX 1000", ":1000\r\n")
-		locks.say("UNLOCK k t", ":1\r\n")
+		locks.check("LOCK k t PX 1000", ":1000\r\n")
+		locks.check("UNLOCK k t", ":1\r\n")
 	}
 	if err := server.Continue(); err != nil {
 		t.Fatal(err)
 	}
 	data.expect(bulk("1"))
 
-	locks.say("LOCK k t PX 1000", ":1000\r\n")
+	locks.check("LOCK k t PX 1000", ":1000\r\n")
 	r.connect().send(cmd("LOCK k u PX 1000 BLOCK 0"))
 	eventually(t, "the waiter", func() bool { return r.locks.waiters() == 1 })
 	for range 100 {
-		data.say("GET a", bulk("1"))
+		data.check("GET a", bulk("1"))
 	}
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
@@ -317,7 +318,7 @@ func TestLocksAndDataShareNothing(t *testing.T) {
 	data.expectAll("")
 	p := r.connect()
 	for range 100 {
-		p.say("LOCK l t PX 1000", ":1000\r\n")
-		p.say("UNLOCK l t", ":1\r\n")
+		p.check("LOCK l t PX 1000", ":1000\r\n")
+		p.check("UNLOCK l t", ":1\r\n")
 	}
 }

@@ -27,7 +27,7 @@ func TestLockNeedsTheUpstreamsLogin(t *testing.T) {
 	}
 	for _, line := range []string{"LOCK k t PX 1000", "UNLOCK k t", "EXTEND k t PX 1000", "PROXY INFO", "PING", "GET a",
 		"COMMAND COUNT"} {
-		r.connect().say(line, noAuth)
+		r.connect().check(line, noAuth)
 	}
 	for _, c := range []struct{ login, replies string }{
 		{cmd("AUTH secret"), "+OK\r\n"},
@@ -66,13 +66,13 @@ func TestLoginByHelloAndLogoutByReset(t *testing.T) {
 func TestLoginByTheUpstreamsOwnRules(t *testing.T) {
 	r, server := startRelay(t)
 	early, silent := r.connect(), r.connect()
-	early.say("PING", "+PONG\r\n")
+	early.check("PING", "+PONG\r\n")
 	silent.send(lines("PING", "CLIENT REPLY OFF"))
 	silent.expect("+PONG\r\n")
-	dial(t, server.Addr()).say("CONFIG SET requirepass secret", "+OK\r\n")
+	dial(t, server.Addr()).check("CONFIG SET requirepass secret", "+OK\r\n")
 	r.upstream.Probe(t.Context())
-	r.connect().say("LOCK k t PX 1000", noAuth)
-	early.say("LOCK k t PX 1000", ":1000\r\n")
+	r.connect().check("LOCK k t PX 1000", noAuth)
+	early.check("LOCK k t PX 1000", ":1000\r\n")
 	silent.send(lines("LOCK s t PX 1000", "CLIENT REPLY ON"))
 	silent.expect("+OK\r\n")
 	if r.locks.holder(0, "s") != "t" {
@@ -91,7 +91,7 @@ func TestLimitsBeforeLogin(t *testing.T) {
 		p, direct := r.connect(), dial(t, server.Addr())
 		p.send(sent)
 		direct.send(sent)
-		if got, want := p.all(), direct.all(); got != want || !strings.Contains(want, "unauthenticated") {
+		if got, want := p.readAll(), direct.readAll(); got != want || !strings.Contains(want, "unauthenticated") {
 			t.Errorf("%.60q: got %q, want %q", sent, got, want)
 		}
 	}
@@ -104,8 +104,8 @@ func TestUpstreamURLWithLogin(t *testing.T) {
 	for _, user := range []string{":secret", "alice:wonder"} {
 		r := startProxy(t, "redis://"+user+"@"+server.Addr()+"/5")
 		p := r.connect()
-		p.say("LOCK k t PX 1000", ":1000\r\n")
-		p.say("SET a "+user, "+OK\r\n")
+		p.check("LOCK k t PX 1000", ":1000\r\n")
+		p.check("SET a "+user, "+OK\r\n")
 		if got := p.ask("CLIENT INFO"); !strings.Contains(got, " db=5 ") {
 			t.Errorf("as %s: %q", user, got)
 		}
@@ -132,8 +132,8 @@ func TestUpstreamURLRefused(t *testing.T) {
 	} {
 		r := startProxy(t, path)
 		p := r.connect()
-		p.say("GET a", "-ERR upstream "+server.Addr()+": "+want+"\r\n")
-		p.say("LOCK k t PX 1000",
+		p.check("GET a", "-ERR upstream "+server.Addr()+": "+want+"\r\n")
+		p.check("LOCK k t PX 1000",
 			"-ERR cannot check this client's permissions: upstream "+server.Addr()+": "+want+"\r\n")
 	}
 	if _, err := upstream.New("http://x", 0, nil); err == nil || !strings.HasPrefix(err.Error(), "upstream: ") {
@@ -147,9 +147,9 @@ func TestUpstreamBehindUnixSocket(t *testing.T) {
 	server := startRedis(t, "--unixsocket", socket)
 	r := startProxy(t, "unix://"+socket)
 	p := r.connect()
-	p.say("SET a 1", "+OK\r\n")
-	p.say("LOCK k t PX 1000", ":1000\r\n")
-	dial(t, server.Addr()).say("GET a", bulk("1"))
+	p.check("SET a 1", "+OK\r\n")
+	p.check("LOCK k t PX 1000", ":1000\r\n")
+	dial(t, server.Addr()).check("GET a", bulk("1"))
 	p.send(cmd("BLPOP none 0"))
 	if err := p.conn.CloseWrite(); err != nil {
 		t.Fatal(err)
@@ -163,9 +163,9 @@ func TestUpstreamBehindUnixSocket(t *testing.T) {
 	}
 }
 
-// TestHeldLittleBeforeLogin: before the login, the bytes that the proxy holds of an incomplete
-// command are limited as in Redis. Otherwise each client that never logs in could hold a megabyte.
-func TestHeldLittleBeforeLogin(t *testing.T) {
+// TestInputLimitBeforeLogin: before the login, the size of an incomplete command is limited as in
+// Redis. Otherwise each client that never logs in could use a megabyte.
+func TestInputLimitBeforeLogin(t *testing.T) {
 	server := startRedis(t, "--requirepass", "secret")
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"})
 	large := strings.Repeat("x", 900_000)
@@ -182,7 +182,7 @@ func TestHeldLittleBeforeLogin(t *testing.T) {
 	} {
 		direct := dial(t, server.Addr())
 		direct.send(sent)
-		want, conns := direct.all(), make([]*peer, 20)
+		want, conns := direct.readAll(), make([]*peer, 20)
 		if !strings.Contains(want, "unauthenticated") {
 			t.Fatalf("%.60q: Redis says %q", sent, want)
 		}
@@ -191,16 +191,16 @@ func TestHeldLittleBeforeLogin(t *testing.T) {
 			conns[i].send(sent)
 		}
 		for _, p := range conns {
-			if got := p.all(); got != want {
+			if got := p.readAll(); got != want {
 				t.Errorf("%.60q: got %q, want %q", sent, got, want)
 			}
 		}
 	}
 }
 
-// TestHeldMuchAfterLogin: a client that has logged in, by any method, may send what Redis accepts,
-// also in one piece with the login.
-func TestHeldMuchAfterLogin(t *testing.T) {
+// TestInputLimitAfterLogin: a client that has logged in, by any method, may send commands of all
+// sizes that Redis accepts, also in one piece with the login.
+func TestInputLimitAfterLogin(t *testing.T) {
 	server := startRedis(t, "--requirepass", "secret")
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"})
 	long := "*5\r\n$4\r\nLOCK\r\n$100000\r\n" + strings.Repeat("x", 100_000) +
@@ -221,13 +221,13 @@ func TestHeldMuchAfterLogin(t *testing.T) {
 	p.expect("_\r\n")
 }
 
-// TestHeldMuchWhereNoLoginIsNeeded: a client that connected before a login was required counts as
+// TestInputLimitWithoutRequiredLogin: a client that connected before a login was required counts as
 // logged in, for Redis and the proxy.
-func TestHeldMuchWhereNoLoginIsNeeded(t *testing.T) {
+func TestInputLimitWithoutRequiredLogin(t *testing.T) {
 	r, server := startRelay(t)
 	early := r.connect()
-	early.say("PING", "+PONG\r\n")
-	dial(t, server.Addr()).say("CONFIG SET requirepass secret", "+OK\r\n")
+	early.check("PING", "+PONG\r\n")
+	dial(t, server.Addr()).check("CONFIG SET requirepass secret", "+OK\r\n")
 	r.upstream.Probe(t.Context())
 	early.send("*5\r\n$4\r\nLOCK\r\n$100000\r\n" + strings.Repeat("x", 100_000))
 	early.send("\r\n$1\r\nt\r\n$2\r\nPX\r\n$4\r\n1000\r\n")

@@ -27,21 +27,21 @@ const (
 func TestPushWhileLockWaits(t *testing.T) {
 	r, server := startRelay(t)
 	holder, p, other := r.connect(), r.connect(), dial(t, server.Addr())
-	holder.say("LOCK k t PX 1000", ":1000\r\n")
+	holder.check("LOCK k t PX 1000", ":1000\r\n")
 	p.send(cmd("HELLO 3"))
 	p.reply()
 	p.send(lines("CLIENT TRACKING on", "GET a", "LOCK k u PX 1000 BLOCK 0", "GET a"))
 	p.expect("+OK\r\n_\r\n")
 	eventually(t, "the waiter", func() bool { return r.locks.waiters() == 1 })
-	other.say("SET a 1", "+OK\r\n")
+	other.check("SET a 1", "+OK\r\n")
 	p.expect(">2\r\n" + bulk("invalidate") + "*1\r\n" + bulk("a"))
-	holder.say("UNLOCK k t", ":1\r\n")
+	holder.check("UNLOCK k t", ":1\r\n")
 	p.expect(":1000\r\n" + bulk("1"))
 }
 
-// TestLockAfterASilentCommand (RELAY.md, point 7): a command without a reply runs before a later
-// lock command, as its invalidation shows.
-func TestLockAfterASilentCommand(t *testing.T) {
+// TestLockAfterACommandWithoutReply (RELAY.md, point 7): a command without a reply runs before a
+// later lock command, as its invalidation shows.
+func TestLockAfterACommandWithoutReply(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
 	p.send(cmd("HELLO 3"))
@@ -64,12 +64,12 @@ func TestTrackingRedirect(t *testing.T) {
 	r, server := startRelay(t)
 	p, listener := r.connect(), r.connect()
 	id := strings.TrimSpace(listener.ask("CLIENT ID")[1:])
-	listener.say("SUBSCRIBE __redis__:invalidate", ack("*", "subscribe", "__redis__:invalidate", 1))
-	p.say("CLIENT TRACKING on REDIRECT "+id, "+OK\r\n")
-	p.say("GET a", "$-1\r\n")
-	dial(t, server.Addr()).say("SET a 1", "+OK\r\n")
+	listener.check("SUBSCRIBE __redis__:invalidate", ack("*", "subscribe", "__redis__:invalidate", 1))
+	p.check("CLIENT TRACKING on REDIRECT "+id, "+OK\r\n")
+	p.check("GET a", "$-1\r\n")
+	dial(t, server.Addr()).check("SET a 1", "+OK\r\n")
 	listener.expect("*3\r\n" + bulk("message") + bulk("__redis__:invalidate") + "*1\r\n" + bulk("a"))
-	p.say("LOCK k t PX 1000", ":1000\r\n")
+	p.check("LOCK k t PX 1000", ":1000\r\n")
 }
 
 // TestLockInTransactionAbortsIt (RELAY.md, point 9): the transaction fails, and no lock is taken.
@@ -100,11 +100,11 @@ func TestLockInTransactionAbortsIt(t *testing.T) {
 	}
 }
 
-// TestTransactionIsLeftWhereTheUpstreamLeavesIt (RELAY.md, point 9): a transaction begins and ends
-// for the proxy when it does at the upstream.
-func TestTransactionIsLeftWhereTheUpstreamLeavesIt(t *testing.T) {
+// TestTransactionEndsAsAtTheUpstream (RELAY.md, point 9): for the proxy, a transaction begins and
+// ends as at the upstream.
+func TestTransactionEndsAsAtTheUpstream(t *testing.T) {
 	r, server := startRelay(t)
-	dirty := dial(t, server.Addr())
+	other := dial(t, server.Addr())
 	for _, c := range []struct{ name, sent, want string }{
 		{"exec", lines("MULTI", "PING", "EXEC"), "+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n"},
 		{"empty", lines("MULTI", "EXEC"), "+OK\r\n*0\r\n"},
@@ -124,8 +124,8 @@ func TestTransactionIsLeftWhereTheUpstreamLeavesIt(t *testing.T) {
 		p.conn.Close()
 	}
 	p := r.connect()
-	p.say("WATCH w", "+OK\r\n")
-	dirty.say("SET w 1", "+OK\r\n")
+	p.check("WATCH w", "+OK\r\n")
+	other.check("SET w 1", "+OK\r\n")
 	p.send(lines("MULTI", "PING", "EXEC", "LOCK k t PX 1000"))
 	p.expect("+OK\r\n+QUEUED\r\n*-1\r\n:1000\r\n")
 }
@@ -139,8 +139,8 @@ func TestSubscriberInRESP2(t *testing.T) {
 	p.expect(ack("*", "subscribe", "a", 1) + ack("*", "subscribe", "b", 2) + ack("*", "psubscribe", "p*", 3) +
 		ack("*", "ssubscribe", "s", 1) +
 		cannotLock + "*2\r\n" + bulk("pong") + bulk("") + "*2\r\n" + bulk("pong") + bulk("x"))
-	p.say("INFO", strings.Replace(cannotLock, "lock", "info", 1))
-	p.say("COMMAND COUNT", strings.Replace(cannotLock, "lock", "command|count", 1))
+	p.check("INFO", strings.Replace(cannotLock, "lock", "info", 1))
+	p.check("COMMAND COUNT", strings.Replace(cannotLock, "lock", "command|count", 1))
 	publisher.send(lines("PUBLISH a m", "PUBLISH px m", "SPUBLISH s m"))
 	publisher.expect(":1\r\n:1\r\n:1\r\n")
 	p.expect(message("*", "a", "m") + "*4\r\n" + bulk("pmessage") + bulk("p*") + bulk("px") + bulk("m") +
@@ -162,21 +162,21 @@ func TestUnsubscribeFromAll(t *testing.T) {
 	p.expect(ack("*", "subscribe", "a", 1) + ack("*", "subscribe", "b", 2) + ack("*", "subscribe", "c", 3) +
 		ack("*", "subscribe", "a", 3) +
 		ack("*", "psubscribe", "p", 4))
-	gone := map[string]bool{}
+	unsubscribed := map[string]bool{}
 	for n := 3; n > 0; n-- { // in no particular order
 		got := p.reply()
-		gone[got] = true
+		unsubscribed[got] = true
 		if !strings.HasSuffix(got, fmt.Sprintf(":%d\r\n", n)) {
 			t.Errorf("%d left: %q", n, got)
 		}
 	}
-	if len(gone) != 3 {
-		t.Errorf("unsubscribed from %v", gone)
+	if len(unsubscribed) != 3 {
+		t.Errorf("unsubscribed from %v", unsubscribed)
 	}
 	p.expect(ack("*", "punsubscribe", "p", 0) + ":1000\r\n")
 }
 
-// TestSubscribeToMany (RELAY.md, point 10): a SUBSCRIBE may be too long for the proxy to hold.
+// TestSubscribeToMany (RELAY.md, point 10): a SUBSCRIBE may be too long for the proxy to buffer.
 func TestSubscribeToMany(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -258,7 +258,7 @@ func TestSubscribeInTransaction(t *testing.T) {
 	want := readUpTo(direct, bulk("pong")+bulk(""))
 	p.expect(want)
 	direct2 := dial(t, server.Addr())
-	direct2.say("PUBLISH a m", ":2\r\n")
+	direct2.check("PUBLISH a m", ":2\r\n")
 	p.expect(message("*", "a", "m"))
 }
 
@@ -276,13 +276,14 @@ func TestBlockingCommand(t *testing.T) {
 	if r.locks.holder(0, "k") != "t" {
 		t.Error("UNLOCK ran while BLPOP waited")
 	}
-	other.say("RPUSH q x", ":1\r\n")
+	other.check("RPUSH q x", ":1\r\n")
 	p.expect("*2\r\n" + bulk("q") + bulk("x") + ":1\r\n:0\r\n")
 }
 
-// TestClientLeavesWhileBlocked (RELAY.md, point 11): nothing is popped for a client that has left.
+// TestClientLeavesWhileBlocked (RELAY.md, point 11): no element is popped for a client that has
+// left.
 func TestClientLeavesWhileBlocked(t *testing.T) {
-	for name, leave := range map[string]func(peerConn) error{
+	for name, disconnect := range map[string]func(peerConn) error{
 		"closes":      peerConn.Close,
 		"is reset":    func(c peerConn) error { _ = c.SetLinger(0); return c.Close() },
 		"half-closes": peerConn.CloseWrite,
@@ -296,14 +297,14 @@ func TestClientLeavesWhileBlocked(t *testing.T) {
 				eventually(t, "the blocked client", func() bool {
 					return strings.Contains(other.ask("INFO clients"), "blocked_clients:1")
 				})
-				if err := leave(p.conn); err != nil {
+				if err := disconnect(p.conn); err != nil {
 					t.Fatal(err)
 				}
 				eventually(t, "the client's end", func() bool {
 					return strings.Contains(other.ask("INFO clients"), "blocked_clients:0")
 				})
-				other.say("RPUSH q x", ":1\r\n")
-				other.say("LLEN q", ":1\r\n")
+				other.check("RPUSH q x", ":1\r\n")
+				other.check("LLEN q", ":1\r\n")
 				eventually(t, "the session's end", func() bool { return r.server.Clients() == 0 })
 				if r.locks.holder(0, "k") != "" {
 					t.Error("a client that left got a lock")

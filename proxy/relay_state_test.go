@@ -15,21 +15,21 @@ import (
 func TestStateIsTheClientsOwn(t *testing.T) {
 	r, _ := startRelay(t)
 	a, b := r.connect(), r.connect()
-	a.say("CLIENT SETNAME alice", "+OK\r\n")
-	a.say("SELECT 3", "+OK\r\n")
-	a.say("CLIENT NO-EVICT on", "+OK\r\n")
-	a.say("SET k a", "+OK\r\n")
-	b.say("GET k", "$-1\r\n")
-	b.say("CLIENT GETNAME", "$-1\r\n")
-	a.say("CLIENT GETNAME", bulk("alice"))
+	a.check("CLIENT SETNAME alice", "+OK\r\n")
+	a.check("SELECT 3", "+OK\r\n")
+	a.check("CLIENT NO-EVICT on", "+OK\r\n")
+	a.check("SET k a", "+OK\r\n")
+	b.check("GET k", "$-1\r\n")
+	b.check("CLIENT GETNAME", "$-1\r\n")
+	a.check("CLIENT GETNAME", bulk("alice"))
 	for _, want := range []string{"name=alice ", " db=3 ", " flags=e "} {
 		if got := a.ask("CLIENT INFO"); !strings.Contains(got, want) {
 			t.Errorf("%q is not in %q", want, got)
 		}
 	}
-	a.say("WATCH k", "+OK\r\n")
-	b.say("SELECT 3", "+OK\r\n")
-	b.say("SET k b", "+OK\r\n")
+	a.check("WATCH k", "+OK\r\n")
+	b.check("SELECT 3", "+OK\r\n")
+	b.check("SET k b", "+OK\r\n")
 	a.send(lines("MULTI", "SET k c", "EXEC", "GET k"))
 	a.expect("+OK\r\n+QUEUED\r\n*-1\r\n" + bulk("b"))
 }
@@ -64,7 +64,7 @@ func TestLockIsInTheSelectedDatabase(t *testing.T) {
 		if got := r.locks.holder(c.db, "k"); got != "t" {
 			t.Errorf("after %q the lock is not in database %d", c.before, c.db)
 		}
-		p.say("UNLOCK k t", ":1\r\n")
+		p.check("UNLOCK k t", ":1\r\n")
 	}
 }
 
@@ -72,7 +72,7 @@ func TestLockIsInTheSelectedDatabase(t *testing.T) {
 // replies are in the protocol that it grants.
 func TestHelloDecidesTheProtocol(t *testing.T) {
 	r, server := startRelay(t)
-	r.connect().say("LOCK held t PX 1000", ":1000\r\n")
+	r.connect().check("LOCK held t PX 1000", ":1000\r\n")
 	for _, c := range []struct{ pipeline, null string }{
 		{"", "$-1\r\n"},
 		{lines("HELLO"), "$-1\r\n"},
@@ -122,10 +122,11 @@ var idField = regexp.MustCompile(`(\$2\r\nid\r\n:)\d+`)
 
 func withoutID(reply string) string { return idField.ReplaceAllString(reply, "$1") }
 
-// TestReset (RELAY.md, point 5): RESET resets everything, including what the proxy knows.
+// TestReset (RELAY.md, point 5): RESET resets everything, including the proxy's state of the
+// connection.
 func TestReset(t *testing.T) {
 	r, _ := startRelay(t)
-	r.connect().say("LOCK held t PX 1000", ":1000\r\n")
+	r.connect().check("LOCK held t PX 1000", ":1000\r\n")
 	for _, c := range []struct{ before, replies string }{
 		{lines("SELECT 3"), "+OK\r\n"},
 		{lines("MULTI", "SET a 1"), "+OK\r\n+QUEUED\r\n"},
@@ -145,31 +146,31 @@ func TestReset(t *testing.T) {
 
 // TestQuit (RELAY.md, point 5): QUIT is answered and closes the connection; nothing after it runs.
 func TestQuit(t *testing.T) {
-	for _, behind := range []string{"", lines("LOCK k t PX 1000"), lines("SET a 1", "LOCK k t PX 1000", "GET a"),
+	for _, rest := range []string{"", lines("LOCK k t PX 1000"), lines("SET a 1", "LOCK k t PX 1000", "GET a"),
 		lines("INFO")} {
 		r, server := startRelay(t)
 		p := r.connect()
-		p.send(lines("PING", "QUIT") + behind)
+		p.send(lines("PING", "QUIT") + rest)
 		p.expectAll("+PONG\r\n+OK\r\n")
 		if got := r.locks.holder(0, "k"); got != "" {
-			t.Errorf("%q: the lock was taken", behind)
+			t.Errorf("%q: the lock was taken", rest)
 		}
-		dial(t, server.Addr()).say("EXISTS a", ":0\r\n")
+		dial(t, server.Addr()).check("EXISTS a", ":0\r\n")
 	}
 }
 
-// TestClientIDs (RELAY.md, point 6): the ID that a client gets is the one by which it can be found.
+// TestClientIDs (RELAY.md, point 6): CLIENT LIST finds a client by the ID that CLIENT ID returned.
 func TestClientIDs(t *testing.T) {
 	r, server := startRelay(t)
 	p, direct := r.connect(), dial(t, server.Addr())
-	p.say("CLIENT SETNAME me", "+OK\r\n")
+	p.check("CLIENT SETNAME me", "+OK\r\n")
 	id := strings.TrimSpace(p.ask("CLIENT ID")[1:])
 	for _, list := range []string{p.ask("CLIENT LIST ID " + id), direct.ask("CLIENT LIST ID " + id)} {
 		if !strings.Contains(list, "id="+id+" ") || !strings.Contains(list, " name=me ") {
 			t.Errorf("client %s in the list: %q", id, list)
 		}
 	}
-	direct.say("CLIENT KILL ID "+id, ":1\r\n")
+	direct.check("CLIENT KILL ID "+id, ":1\r\n")
 	p.expectAll("")
 
 	p = r.connect()
@@ -215,10 +216,10 @@ func TestReplyModes(t *testing.T) {
 	}
 }
 
-// TestSubscribingInSilence (RELAY.md, points 7 and 10): a client that subscribes with replies off
-// gets what a server sends. In RESP2 replies look like messages, so a lock command ends the
-// connection. The proxy sends no command of its own, and takes nothing for a reply.
-func TestSubscribingInSilence(t *testing.T) {
+// TestSubscribingWithoutReplies (RELAY.md, points 7 and 10): a client that subscribes with replies
+// off gets the same bytes as from a server. In RESP2 replies look like messages, so a lock command
+// ends the connection. The proxy sends no command of its own, and treats no message as a reply.
+func TestSubscribingWithoutReplies(t *testing.T) {
 	const list = "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n"
 	for _, c := range []struct{ name, sent, end string }{
 		{"a pattern", lines("CLIENT REPLY OFF", "PSUBSCRIBE a*"), "psubscribe\r\n"},
@@ -231,17 +232,17 @@ func TestSubscribingInSilence(t *testing.T) {
 			t.Run(c.name+", then "+lock, func(t *testing.T) {
 				r, server := startWithLockKeys(t)
 				direct := dial(t, server.Addr())
-				direct.say("RPUSH l message a b", ":3\r\n")
+				direct.check("RPUSH l message a b", ":3\r\n")
 				p := r.connect()
 				p.send(c.sent)
 				if c.end != "" {
 					readUpTo(p, c.end)
 				}
 				p.send(cmd(lock))
-				if got := p.all(); strings.Contains(got, "OK") || strings.Contains(got, "1000") {
+				if got := p.readAll(); strings.Contains(got, "OK") || strings.Contains(got, "1000") {
 					t.Errorf("it is answered: %q", got)
 				}
-				direct.say("EXISTS x lock:k", ":0\r\n")
+				direct.check("EXISTS x lock:k", ":0\r\n")
 				if holder := r.locks.holder(0, "k") + r.locks.holder(0, "lock:k"); holder != "" {
 					t.Errorf("the lock was taken by %q", holder)
 				}
@@ -254,7 +255,7 @@ func TestSubscribingInSilence(t *testing.T) {
 	p.reply()
 	p.send(lines("CLIENT REPLY SKIP", "SUBSCRIBE a", "LOCK k t PX 1000"))
 	p.expect(ack(">", "subscribe", "a", 1) + ":1000\r\n")
-	dial(t, server.Addr()).say("PUBLISH a m", ":1\r\n")
+	dial(t, server.Addr()).check("PUBLISH a m", ":1\r\n")
 	p.expect(message(">", "a", "m"))
 	p.send(lines("CLIENT REPLY OFF", "UNSUBSCRIBE a", "UNLOCK k t", "CLIENT REPLY ON"))
 	p.expect(ack(">", "unsubscribe", "a", 0) + "+OK\r\n")
@@ -263,13 +264,13 @@ func TestSubscribingInSilence(t *testing.T) {
 	}
 }
 
-// TestSilentCommandThatDoesNotEnd (RELAY.md, point 7): the proxy waits for a command without a
-// reply before a lock command, but not forever.
-func TestSilentCommandThatDoesNotEnd(t *testing.T) {
+// TestCommandWithoutReplyThatDoesNotEnd (RELAY.md, point 7): the proxy waits for a command without
+// a reply before a lock command, but not forever.
+func TestCommandWithoutReplyThatDoesNotEnd(t *testing.T) {
 	for _, replyMode := range []string{"OFF", "SKIP"} {
 		server := startRedis(t)
 		r := startProxyWith(t, server.URL(), proxy.Options{}, nil,
-			func(s *proxy.Server) { s.SetPatience(50*time.Millisecond, patience) })
+			func(s *proxy.Server) { s.SetTimeouts(50*time.Millisecond, patience) })
 		p := r.connect()
 		p.send(lines("CLIENT REPLY "+replyMode, "BLPOP q 0", "LOCK k t PX 1000"))
 		p.expectAll("")

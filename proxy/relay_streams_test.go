@@ -17,36 +17,36 @@ import (
 func TestMonitor(t *testing.T) {
 	r, server := startRelay(t)
 	p, other := r.connect(), dial(t, server.Addr())
-	p.say("MONITOR", "+OK\r\n")
+	p.check("MONITOR", "+OK\r\n")
 	const n = 1000
 	other.send(strings.Repeat(cmd("SET a 1"), n))
 	p.send(strings.Repeat(lines("LOCK k t PX 1000", "PING", "UNLOCK k t", "COMMAND COUNT"), n/10))
-	watched := regexp.MustCompile(`^\+\d+\.\d+ \[0 127.0.0.1:\d+\] "`)
-	seen, own := 0, map[string]int{}
-	for seen < n || own["+PONG\r\n"] < n/10 || own[":1\r\n"] < n/10 {
+	monitorLine := regexp.MustCompile(`^\+\d+\.\d+ \[0 127.0.0.1:\d+\] "`)
+	monitored, replies := 0, map[string]int{}
+	for monitored < n || replies["+PONG\r\n"] < n/10 || replies[":1\r\n"] < n/10 {
 		got := p.reply()
 		switch {
 		case strings.Contains(got, `"SET" "a" "1"`):
-			seen++
-		case !watched.MatchString(got):
-			own[got]++
+			monitored++
+		case !monitorLine.MatchString(got):
+			replies[got]++
 		}
 	}
-	if own[":1000\r\n"] != n/10 {
-		t.Errorf("beside %d lines: %v", seen, own)
+	if replies[":1000\r\n"] != n/10 {
+		t.Errorf("beside %d lines: %v", monitored, replies)
 	}
 	p.send(cmd("RESET"))
 	for p.reply() != "+RESET\r\n" {
 	}
-	other.say("SET a 2", "+OK\r\n")
-	p.say("LOCK k t PX 1000", ":1000\r\n")
+	other.check("SET a 2", "+OK\r\n")
+	p.check("LOCK k t PX 1000", ":1000\r\n")
 }
 
 // TestSync (RELAY.md, point 12): SYNC streams the data set in its own format.
 func TestSync(t *testing.T) {
 	r, server := startRelay(t, "--repl-diskless-sync", "no")
 	p, other := r.connect(), dial(t, server.Addr())
-	other.say("SET a "+strings.Repeat("x", 100<<10), "+OK\r\n")
+	other.check("SET a "+strings.Repeat("x", 100<<10), "+OK\r\n")
 	p.send(lines("PSYNC", "LOCK k t PX 1000", "UNLOCK k t"))
 	p.expect("-ERR wrong number of arguments for 'psync' command\r\n:1000\r\n:1\r\n")
 	p.send(cmd("SYNC"))
@@ -54,8 +54,8 @@ func TestSync(t *testing.T) {
 	for header == "\n" { // a sign of life while it is prepared
 		header, err = p.in.ReadString('\n')
 	}
-	size, notNumber := strconv.Atoi(strings.TrimSpace(header[1:]))
-	if err != nil || notNumber != nil || header[0] != '$' {
+	size, numberErr := strconv.Atoi(strings.TrimSpace(header[1:]))
+	if err != nil || numberErr != nil || header[0] != '$' {
 		t.Fatalf("SYNC: %q, %v", header, err)
 	}
 	p.expect("REDIS")
@@ -66,7 +66,7 @@ func TestSync(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	other.say("SET b 1", "+OK\r\n")
+	other.check("SET b 1", "+OK\r\n")
 	for {
 		if got := p.reply(); strings.Contains(got, "\r\nb\r\n") {
 			break // PINGs and SELECT come before it
@@ -81,16 +81,16 @@ func TestReplicaBehindTheProxy(t *testing.T) {
 	for _, diskless := range []string{"yes", "no"} {
 		r, master := startRelay(t, "--repl-diskless-sync", diskless, "--repl-diskless-sync-delay", "0")
 		source := dial(t, master.Addr())
-		source.say("SET before "+strings.Repeat("x", 1<<20), "+OK\r\n")
+		source.check("SET before "+strings.Repeat("x", 1<<20), "+OK\r\n")
 		host, port, _ := net.SplitHostPort(r.addr)
 		replica := dial(t, startRedis(t, "--replicaof", host+" "+port, "--repl-ping-replica-period", "1").Addr())
 		eventually(t, "the replica", func() bool {
 			return strings.Contains(replica.ask("INFO replication"), "master_link_status:up")
 		})
-		source.say("SET after 1", "+OK\r\n")
-		source.say("WAIT 1 10000", ":1\r\n") // acknowledged through the proxy
-		replica.say("GET after", bulk("1"))
-		replica.say("STRLEN before", ":1048576\r\n")
+		source.check("SET after 1", "+OK\r\n")
+		source.check("WAIT 1 10000", ":1\r\n") // acknowledged through the proxy
+		replica.check("GET after", bulk("1"))
+		replica.check("STRLEN before", ":1048576\r\n")
 	}
 }
 
@@ -111,17 +111,17 @@ func TestReplconf(t *testing.T) {
 	}
 }
 
-// TestSubscriberThatNeverReadsIsCut (RELAY.md, point 19): a subscriber that never reads is cut off,
-// and the other subscribers get every message.
-func TestSubscriberThatNeverReadsIsCut(t *testing.T) {
+// TestSubscriberThatNeverReadsIsDisconnected (RELAY.md, point 19): a subscriber that never reads is
+// disconnected, and the other subscribers get every message.
+func TestSubscriberThatNeverReadsIsDisconnected(t *testing.T) {
 	server := startRedis(t, "--client-output-buffer-limit", "pubsub 1mb 1mb 1")
 	r := startProxy(t, server.URL())
-	r.server.SetPatience(300*time.Millisecond, time.Second)
+	r.server.SetTimeouts(300*time.Millisecond, time.Second)
 	for _, mode := range []string{"SUBSCRIBE a", "MONITOR"} {
-		deaf, other, publisher := r.connect(), r.connect(), dial(t, server.Addr())
-		_ = deaf.conn.SetReadBuffer(4 << 10)
-		deaf.ask(mode)
-		other.say("SUBSCRIBE a", ack("*", "subscribe", "a", 1))
+		nonReader, other, publisher := r.connect(), r.connect(), dial(t, server.Addr())
+		_ = nonReader.conn.SetReadBuffer(4 << 10)
+		nonReader.ask(mode)
+		other.check("SUBSCRIBE a", ack("*", "subscribe", "a", 1))
 		text := strings.Repeat("m", 50<<10)
 		for range 600 {
 			publisher.send(cmd("PUBLISH a " + text))
@@ -135,17 +135,17 @@ func TestSubscriberThatNeverReadsIsCut(t *testing.T) {
 }
 
 // TestSlowReaderOfItsOwnReplies (RELAY.md, point 19): a client that reads its own replies slowly is
-// not cut off, as in Redis, and delays no other client.
+// not disconnected, as in Redis, and delays no other client.
 func TestSlowReaderOfItsOwnReplies(t *testing.T) {
 	r, _ := startRelay(t)
-	r.server.SetPatience(100*time.Millisecond, time.Second)
+	r.server.SetTimeouts(100*time.Millisecond, time.Second)
 	slow, other := r.connect(), r.connect()
 	value := strings.Repeat("v", 1<<20)
-	other.say("SET k "+value, "+OK\r\n")
+	other.check("SET k "+value, "+OK\r\n")
 	slow.send(strings.Repeat(cmd("GET k"), 30))
 	for range 40 {
-		other.say("LOCK k t PX 1000", ":1000\r\n")
-		other.say("UNLOCK k t", ":1\r\n")
+		other.check("LOCK k t PX 1000", ":1000\r\n")
+		other.check("UNLOCK k t", ":1\r\n")
 		time.Sleep(10 * time.Millisecond) // the slow client reads meanwhile
 	}
 	for range 30 {
@@ -157,7 +157,7 @@ func TestSlowReaderOfItsOwnReplies(t *testing.T) {
 // replies, and then the end.
 func TestHalfClose(t *testing.T) {
 	r, server := startRelay(t, "--enable-debug-command", "yes")
-	dial(t, server.Addr()).say("SET big "+strings.Repeat("b", 1<<20), "+OK\r\n")
+	dial(t, server.Addr()).check("SET big "+strings.Repeat("b", 1<<20), "+OK\r\n")
 	big := bulk(strings.Repeat("b", 1<<20))
 	for _, c := range []struct{ sent, want string }{
 		{"", ""},
@@ -177,7 +177,7 @@ func TestHalfClose(t *testing.T) {
 		if err := p.conn.CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
-		if got := p.all(); got != c.want {
+		if got := p.readAll(); got != c.want {
 			t.Errorf("%.80q: got %.200q\nwant %.200q", c.sent, got, c.want)
 		}
 	}
@@ -185,7 +185,7 @@ func TestHalfClose(t *testing.T) {
 }
 
 // TestCloseBehindTheLastByte (RELAY.md, point 20): a client gets its last reply even if its last
-// bytes and the end of its stream arrive together.
+// command and the end of its stream arrive together.
 func TestCloseBehindTheLastByte(t *testing.T) {
 	r, _ := startRelay(t)
 	for range 500 {
@@ -202,26 +202,26 @@ func TestCloseBehindTheLastByte(t *testing.T) {
 // hangs are not kept for long.
 func TestClientsLeaveAnUpstreamThatHangs(t *testing.T) {
 	r, server := startRelay(t)
-	r.server.SetPatience(200*time.Millisecond, 200*time.Millisecond)
-	var all []*peer
+	r.server.SetTimeouts(200*time.Millisecond, 200*time.Millisecond)
+	var peers []*peer
 	for i := range 20 {
 		p := r.connect()
-		p.say("PING", "+PONG\r\n")
+		p.check("PING", "+PONG\r\n")
 		if i%2 == 0 {
 			p.send(cmd("GET a"))
 		} else {
 			p.send(lines("GET a", fmt.Sprintf("LOCK k%d t PX 1000", i)))
 		}
-		all = append(all, p)
+		peers = append(peers, p)
 	}
-	for _, p := range all {
+	for _, p := range peers {
 		p.reply()
 	}
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = server.Continue() }()
-	for i, p := range all {
+	for i, p := range peers {
 		p.send(lines("GET a", "LOCK late t PX 1000"))
 		if i%3 == 0 {
 			_ = p.conn.CloseWrite()
@@ -240,24 +240,24 @@ func TestClientsLeaveAnUpstreamThatHangs(t *testing.T) {
 func TestDrain(t *testing.T) {
 	server := startRedis(t, "--enable-debug-command", "yes")
 	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: 3 * time.Second}, nil)
-	idle, busy, blocked, subscriber, half := r.connect(), r.connect(), r.connect(), r.connect(), r.connect()
-	idle.say("PING", "+PONG\r\n")
-	subscriber.say("SUBSCRIBE a", ack("*", "subscribe", "a", 1))
-	blocked.say("BLPOP none 0.01", "*-1\r\n")
-	half.say("PING", "+PONG\r\n")
+	idle, busy, blocked, subscriber, incomplete := r.connect(), r.connect(), r.connect(), r.connect(), r.connect()
+	idle.check("PING", "+PONG\r\n")
+	subscriber.check("SUBSCRIBE a", ack("*", "subscribe", "a", 1))
+	blocked.check("BLPOP none 0.01", "*-1\r\n")
+	incomplete.check("PING", "+PONG\r\n")
 	blocked.send(cmd("BLPOP none 0"))
-	half.send("*2\r\n$4\r\nECHO\r\n$5\r\nhel")
+	incomplete.send("*2\r\n$4\r\nECHO\r\n$5\r\nhel")
 	busy.send(lines("DEBUG SLEEP 0.3", "LOCK k t PX 1000", "GET a", "BRPOP none 0"))
-	time.Sleep(50 * time.Millisecond) // they are under way, or not yet: the replies are the same
+	time.Sleep(50 * time.Millisecond) // whether the commands have arrived or not, the replies are the same
 	r.stop()
 	idle.expectAll("")
 	subscriber.expectAll("")
-	half.expectAll("")
+	incomplete.expectAll("")
 	const unblocked = "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"
-	if got := busy.all(); got != "+OK\r\n:1000\r\n$-1\r\n"+unblocked {
+	if got := busy.readAll(); got != "+OK\r\n:1000\r\n$-1\r\n"+unblocked {
 		t.Errorf("the busy one got %q", got)
 	}
-	if got := blocked.all(); got != unblocked {
+	if got := blocked.readAll(); got != unblocked {
 		t.Errorf("the blocked one got %q", got)
 	}
 	await(t, "the server's end", r.served)
@@ -269,7 +269,7 @@ func TestDrainWithAnUpstreamThatHangs(t *testing.T) {
 	server := startRedis(t)
 	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: 100 * time.Millisecond}, nil)
 	p := r.connect()
-	p.say("PING", "+PONG\r\n")
+	p.check("PING", "+PONG\r\n")
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // TestOrderOfOwnAndForwardedReplies (RELAY.md, point 1): every request has one reply, in the order
-// of the requests, from the proxy or the upstream. The proxy's own commands take effect at their
-// place in the pipeline.
+// of the requests, from the proxy or the upstream. The proxy's own commands take effect in the
+// order of the pipeline.
 func TestOrderOfOwnAndForwardedReplies(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -21,8 +21,8 @@ func TestOrderOfOwnAndForwardedReplies(t *testing.T) {
 		sent.WriteString(cmd(line))
 		want.WriteString(reply)
 	}
-	const all = 10_000
-	for i := 0; i < all; {
+	const count = 10_000
+	for i := 0; i < count; {
 		for range 1 + i%17 {
 			expect(fmt.Sprintf("ECHO %d", i), bulk(fmt.Sprint(i)))
 			i++
@@ -37,7 +37,7 @@ func TestOrderOfOwnAndForwardedReplies(t *testing.T) {
 	}
 	p.send(sent.String()) // all of it before the first read
 	p.expect(want.String())
-	p.say("PING", "+PONG\r\n")
+	p.check("PING", "+PONG\r\n")
 }
 
 // TestWaitingLockStopsItsOwnClientOnly (RELAY.md, point 1): a waiting LOCK delays the replies of
@@ -45,17 +45,17 @@ func TestOrderOfOwnAndForwardedReplies(t *testing.T) {
 func TestWaitingLockStopsItsOwnClientOnly(t *testing.T) {
 	r, _ := startRelay(t)
 	holder, waiter := r.connect(), r.connect()
-	holder.say("LOCK k t PX 1000", ":1000\r\n")
+	holder.check("LOCK k t PX 1000", ":1000\r\n")
 	waiter.send(lines("SET a 1", "LOCK k u PX 1000 BLOCK 0", "SET a 2"))
 	waiter.expect("+OK\r\n")
 	eventually(t, "the waiter", func() bool { return r.locks.waiters() == 1 })
 	for range 100 {
-		holder.say("GET a", bulk("1"))
+		holder.check("GET a", bulk("1"))
 	}
 	holder.send(lines("SET a 3", "UNLOCK k t"))
 	holder.expect("+OK\r\n:1\r\n")
 	waiter.expect(":1000\r\n+OK\r\n")
-	holder.say("GET a", bulk("2"))
+	holder.check("GET a", bulk("2"))
 }
 
 // TestPipelineIsReadWhileRepliesWait (RELAY.md, point 18): ten thousand commands are sent before
@@ -64,13 +64,13 @@ func TestPipelineIsReadWhileRepliesWait(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
 	value := strings.Repeat("v", 2<<10)
-	p.say("SET k "+value, "+OK\r\n")
+	p.check("SET k "+value, "+OK\r\n")
 	const n = 10_000
 	p.send(strings.Repeat(cmd("GET k"), n))
 	for range n {
 		p.expect(bulk(value))
 	}
-	p.say("PING", "+PONG\r\n")
+	p.check("PING", "+PONG\r\n")
 }
 
 // TestPipelineOfLargeCommands (RELAY.md, point 18): a pipeline may contain many megabytes of
@@ -84,7 +84,7 @@ func TestPipelineOfLargeCommands(t *testing.T) {
 	p.expect(strings.Repeat("+OK\r\n:1000\r\n:1\r\n", n))
 }
 
-// TestCommandsCutAnywhere (RELAY.md, point 21): a stream of commands may be cut anywhere.
+// TestCommandsCutAnywhere (RELAY.md, point 21): a stream of commands may be split anywhere.
 func TestCommandsCutAnywhere(t *testing.T) {
 	r, _ := startRelay(t)
 	stream := lines("SET k "+strings.Repeat("v", 40), "LOCK l t PX 1000") + "GET k\r\n" +
@@ -101,7 +101,7 @@ func TestCommandsCutAnywhere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 21))
 	for range 5 {
 		p := r.connect()
-		for _, b := range cut(stream, rng) {
+		for _, b := range split(stream, rng) {
 			p.send(b)
 		}
 		p.expect(want)
@@ -114,11 +114,11 @@ func TestCommandsCutAnywhere(t *testing.T) {
 	p.expect(want)
 }
 
-// cut cuts s into pieces of random sizes, mostly small, but not very many.
-func cut(s string, rng *rand.Rand) (pieces []string) {
-	most := max(1<<rng.IntN(12), len(s)/500)
+// split splits s into pieces of random sizes, mostly small, but not very many.
+func split(s string, rng *rand.Rand) (pieces []string) {
+	maxSize := max(1<<rng.IntN(12), len(s)/500)
 	for len(s) > 0 {
-		n := min(1+rng.IntN(most), len(s))
+		n := min(1+rng.IntN(maxSize), len(s))
 		pieces, s = append(pieces, s[:n]), s[n:]
 	}
 	return pieces
@@ -190,5 +190,5 @@ func TestOwnRepliesInOnePipeline(t *testing.T) {
 	for range 20 {
 		p.reply()
 	}
-	p.say("PING", "+PONG\r\n")
+	p.check("PING", "+PONG\r\n")
 }

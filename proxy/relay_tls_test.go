@@ -41,16 +41,16 @@ func splice(client *tls.Conn, server string) {
 		return
 	}
 	defer conn.Close()
-	var both sync.WaitGroup
-	both.Go(func() {
+	var copiers sync.WaitGroup
+	copiers.Go(func() {
 		_, _ = io.Copy(conn, client)
 		_ = conn.(*net.TCPConn).CloseWrite()
 	})
-	both.Go(func() {
+	copiers.Go(func() {
 		_, _ = io.Copy(client, conn)
 		_ = client.CloseWrite()
 	})
-	both.Wait()
+	copiers.Wait()
 }
 
 // TestUpstreamBehindTLS: large values, half-closed clients, and blocked clients that leave are

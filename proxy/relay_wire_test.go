@@ -35,16 +35,16 @@ func TestAllTypesOfReplies(t *testing.T) {
 	types := []string{"string", "integer", "double", "null", "array", "set", "map", "attrib", "push", "verbatim",
 		"true", "false", "bignum", "nosuch"}
 	for _, hello := range []string{"", lines("HELLO 3")} {
-		all := ""
+		commands := ""
 		for _, kind := range types {
 			expectSame(t, r, server, hello+cmd("DEBUG PROTOCOL "+kind))
-			all += cmd("DEBUG PROTOCOL " + kind)
+			commands += cmd("DEBUG PROTOCOL " + kind)
 		}
-		expectSame(t, r, server, hello+all)
+		expectSame(t, r, server, hello+commands)
 		p, direct := r.connect(), dial(t, server.Addr())
-		direct.send(hello + all + cmd("ECHO end"))
+		direct.send(hello + commands + cmd("ECHO end"))
 		want := withoutID(readUpTo(direct, bulk("end")))
-		mixed := strings.ReplaceAll(all, cmd("DEBUG PROTOCOL map"),
+		mixed := strings.ReplaceAll(commands, cmd("DEBUG PROTOCOL map"),
 			lines("LOCK k t PX 1000", "DEBUG PROTOCOL map", "UNLOCK k t"))
 		p.send(hello + mixed + cmd("ECHO end"))
 		got := withoutID(readUpTo(p, bulk("end")))
@@ -121,7 +121,7 @@ func TestProtocolErrors(t *testing.T) {
 			p, direct := r.connect(), dial(t, server.Addr())
 			direct.send(before + broken)
 			p.send(before + broken)
-			if got, want := p.all(), direct.all(); got != want {
+			if got, want := p.readAll(), direct.readAll(); got != want {
 				t.Errorf("%.80q behind %.40q: got %q\nwant %q", broken, before, got, want)
 			}
 		}
@@ -129,18 +129,18 @@ func TestProtocolErrors(t *testing.T) {
 }
 
 // TestHTTPIsClosed (RELAY.md, point 17): a browser's request closes the connection without a reply,
-// and its body is not taken for commands.
+// and its body is not run as commands.
 func TestHTTPIsClosed(t *testing.T) {
 	r, server := startRelay(t)
 	for _, sent := range []string{"POST / HTTP/1.1\r\nHost: x\r\n\r\nSET a 1\r\n", "*1\r\n$5\r\nHost:\r\nSET a 1\r\n",
 		"GET /\r\nHost: x\r\nSET a 1\r\n"} {
 		p := r.connect()
 		p.send(sent)
-		if got := p.all(); got != "" && got != "$-1\r\n" {
+		if got := p.readAll(); got != "" && got != "$-1\r\n" {
 			t.Errorf("%q: got %q", sent, got)
 		}
 	}
-	dial(t, server.Addr()).say("EXISTS a", ":0\r\n")
+	dial(t, server.Addr()).check("EXISTS a", ":0\r\n")
 }
 
 // TestProtocolErrorInTheMiddle (RELAY.md, points 17 and 21): an invalid frame that was already sent
@@ -166,21 +166,21 @@ func TestProtocolErrorInTheMiddle(t *testing.T) {
 		p.send(c.first)
 		time.Sleep(20 * time.Millisecond) // in two pieces
 		p.send(c.second)
-		if got := p.all(); !strings.HasPrefix(got, c.want) || c.want != "*3\r\n" && got != c.want {
+		if got := p.readAll(); !strings.HasPrefix(got, c.want) || c.want != "*3\r\n" && got != c.want {
 			t.Errorf("%.80q, then %.80q: got %.200q\nwant %q", c.first, c.second, got, c.want)
 		}
 	}
-	dial(t, server.Addr()).say("EXISTS k", ":0\r\n")
+	dial(t, server.Addr()).check("EXISTS k", ":0\r\n")
 }
 
-// TestHugeValuesStream (RELAY.md, point 15): values of many megabytes stream through both ways, and
-// none of it is kept. REDLOCK_TEST_VALUE_MB sets the size; Redis accepts at most 512.
+// TestHugeValuesStream (RELAY.md, point 15): values of many megabytes are relayed in both
+// directions, and not kept. REDLOCK_TEST_VALUE_MB sets the size; Redis accepts at most 512.
 func TestHugeValuesStream(t *testing.T) {
 	megabytes := envNumber(t, "REDLOCK_TEST_VALUE_MB", 64)
 	r, _ := startRelay(t)
 	p := r.connect()
 	_ = p.conn.SetDeadline(time.Now().Add(10 * patience))
-	p.say("LOCK k t PX 1000", ":1000\r\n")
+	p.check("LOCK k t PX 1000", ":1000\r\n")
 	size := megabytes << 20
 	chunk := bytes.Repeat([]byte("0123456789abcdef"), 64<<10/16)
 

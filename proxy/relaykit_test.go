@@ -29,13 +29,13 @@ const patience = time.Minute
 // testProxy is a proxy in this process, in front of an upstream.
 type testProxy struct {
 	*testing.T
-	addr     string
-	upstream *upstream.Upstream
-	locks    *memoryLocks
-	server   *proxy.Server
-	stop     context.CancelFunc // begins the drain
-	served   chan struct{}      // closed when Serve has returned
-	trust    *tls.Config        // the clients' TLS settings; nil: no TLS
+	addr      string
+	upstream  *upstream.Upstream
+	locks     *memoryLocks
+	server    *proxy.Server
+	stop      context.CancelFunc // begins the drain
+	served    chan struct{}      // closed when Serve has returned
+	clientTLS *tls.Config        // the clients' TLS settings; nil: no TLS
 }
 
 // startRedis starts a redis-server for the test.
@@ -107,7 +107,7 @@ func newTestProxy(
 	up.Probe(t.Context())
 	r := &testProxy{T: t, upstream: up, locks: newMemoryLocks(), served: make(chan struct{})}
 	if os.Getenv("REDLOCK_TEST_TLS") != "" && opts.TLS == nil {
-		opts.TLS, r.trust = tlsSettings(t)
+		opts.TLS, r.clientTLS = tlsSettings(t)
 	}
 	opts.Upstream = up
 	if opts.Logger == nil {
@@ -120,11 +120,11 @@ func newTestProxy(
 	})
 	r.server = proxy.NewServer(opts)
 	r.server.SetNow(frozenClock())
-	if quiet, err := time.ParseDuration(os.Getenv("REDLOCK_TEST_QUIET")); err == nil {
-		r.server.SetQuiet(quiet)
+	if idleTime, err := time.ParseDuration(os.Getenv("REDLOCK_TEST_QUIET")); err == nil {
+		r.server.SetIdleTime(idleTime)
 	}
-	for _, do := range prepare {
-		do(r.server)
+	for _, prepareServer := range prepare {
+		prepareServer(r.server)
 	}
 	return r
 }
@@ -155,26 +155,26 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func await(t *testing.T, what string, done <-chan struct{}) {
+func await(t *testing.T, event string, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
 	case <-time.After(patience):
-		t.Fatalf("timeout: %s", what)
+		t.Fatalf("timeout: %s", event)
 	}
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t *testing.T, event string, condition func() bool) {
 	t.Helper()
-	redistest.Await(t, what, is)
+	redistest.Await(t, event, condition)
 }
 
 // connect returns a new client of the proxy.
 func (r *testProxy) connect() *peer {
 	r.Helper()
 	p := dial(r.T, r.addr)
-	if r.trust != nil {
-		p.speakTLS(r.trust)
+	if r.clientTLS != nil {
+		p.speakTLS(r.clientTLS)
 	}
 	return p
 }
@@ -204,8 +204,8 @@ func (c tlsConn) SetLinger(seconds int) error   { return c.socket.SetLinger(seco
 func (c tlsConn) SetReadBuffer(bytes int) error { return c.socket.SetReadBuffer(bytes) }
 
 // speakTLS switches the connection to TLS.
-func (p *peer) speakTLS(trust *tls.Config) {
-	p.conn = tlsConn{tls.Client(p.conn, trust), p.conn}
+func (p *peer) speakTLS(settings *tls.Config) {
+	p.conn = tlsConn{tls.Client(p.conn, settings), p.conn}
 	p.in = bufio.NewReader(p.conn)
 }
 
@@ -236,7 +236,7 @@ func startTLS(
 		opts.TLS = server
 	}
 	r := startProxyWith(t, url, opts, lockKeys, prepare...)
-	r.trust = client
+	r.clientTLS = client
 	return r
 }
 
@@ -251,7 +251,7 @@ func dial(t *testing.T, addr string) *peer {
 	return &peer{t, conn.(*net.TCPConn), bufio.NewReader(conn)}
 }
 
-// send writes bytes. It ignores that the server has already closed.
+// send writes bytes. It ignores errors of a closed connection.
 func (p *peer) send(s string) {
 	p.Helper()
 	if _, err := io.WriteString(p.conn, s); isTimeout(err) {
@@ -274,8 +274,8 @@ func (p *peer) expect(want string) {
 	}
 }
 
-// say sends a command of words separated by blanks, and expects these bytes.
-func (p *peer) say(line, want string) {
+// check sends a command of words separated by blanks, and fails unless the reply is want.
+func (p *peer) check(line, want string) {
 	p.Helper()
 	p.send(cmd(line))
 	got, err := readReply(p.in)
@@ -301,8 +301,8 @@ func (p *peer) reply() string {
 	return got
 }
 
-// all reads until the server closes.
-func (p *peer) all() string {
+// readAll reads until the server closes.
+func (p *peer) readAll() string {
 	p.Helper()
 	got, err := io.ReadAll(p.in)
 	if isTimeout(err) {
@@ -314,7 +314,7 @@ func (p *peer) all() string {
 // expectAll fails unless the server sends exactly these bytes and closes.
 func (p *peer) expectAll(want string) {
 	p.Helper()
-	if got := p.all(); got != want {
+	if got := p.readAll(); got != want {
 		p.Fatalf("up to the end: got %q\nwant %q", got, want)
 	}
 }
@@ -325,12 +325,12 @@ func array(words ...string) string { return string(redistest.AppendCommand(nil, 
 // cmd returns a command of words separated by blanks, lines a pipeline of such commands.
 func cmd(line string) string { return array(strings.Split(line, " ")...) }
 
-func lines(all ...string) string {
-	out := ""
-	for _, line := range all {
-		out += cmd(line)
+func lines(commands ...string) string {
+	pipeline := ""
+	for _, line := range commands {
+		pipeline += cmd(line)
 	}
-	return out
+	return pipeline
 }
 
 func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
@@ -341,7 +341,7 @@ func readReply(in *bufio.Reader) (string, error) {
 	if err != nil {
 		return line, err
 	}
-	n, notNumber := strconv.Atoi(strings.TrimSuffix(line[1:], "\r\n"))
+	n, numberErr := strconv.Atoi(strings.TrimSuffix(line[1:], "\r\n"))
 	switch line[0] {
 	case '$', '=', '!':
 		if n < 0 {
@@ -356,20 +356,20 @@ func readReply(in *bufio.Reader) (string, error) {
 	default:
 		return line, nil
 	}
-	if notNumber != nil {
-		return line, notNumber
+	if numberErr != nil {
+		return line, numberErr
 	}
 	if line[0] == '|' { // and the reply that follows it
 		n++
 	}
-	var all strings.Builder
-	all.WriteString(line)
+	var reply strings.Builder
+	reply.WriteString(line)
 	for range n {
 		element, err := readReply(in)
-		all.WriteString(element)
+		reply.WriteString(element)
 		if err != nil {
-			return all.String(), err
+			return reply.String(), err
 		}
 	}
-	return all.String(), nil
+	return reply.String(), nil
 }

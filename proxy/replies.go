@@ -12,13 +12,13 @@ import (
 	"redlock-proxy/proxy/netconn"
 )
 
-// copyReplies brings replies to the client until either connection ends or the reply copier is
+// copyReplies writes replies to the client until either connection ends or the reply copier is
 // paused.
 func (r *relay) copyReplies(w *netconn.Conn) {
-	var undelivered error
+	var deliverErr error
 	deliver := func(n int) bool {
-		undelivered = r.deliver(r.loan.Room()[:n])
-		return undelivered == nil
+		deliverErr = r.deliver(r.readBuf.Room()[:n])
+		return deliverErr == nil
 	}
 	err := w.Pump(deliver)
 	for errors.Is(err, os.ErrDeadlineExceeded) {
@@ -27,24 +27,24 @@ func (r *relay) copyReplies(w *netconn.Conn) {
 		}
 		err = w.Pump(deliver)
 	}
-	if undelivered != nil {
+	if deliverErr != nil {
 		err = errClientLeft
 	}
-	r.loan.Release()
+	r.readBuf.Release()
 	_ = w.Close()
 	r.end(err)
 }
 
-// deliver updates the state by what the upstream sent, and writes the client's part to the client.
+// deliver updates the state by the upstream's bytes, and writes the client's part of them.
 func (r *relay) deliver(p []byte) error {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
 	p, err := r.prepare(p)
 	if len(p) == 0 || err != nil {
 		return err
 	}
 	r.deliveries++
-	n, err := r.line.write(p)
+	n, err := r.writer.write(p)
 	r.shared.traffic.toClients.Add(int64(n))
 	return err
 }
@@ -52,75 +52,75 @@ func (r *relay) deliver(p []byte) error {
 // errBroken ends a connection because of a bug in the program.
 var errBroken = errors.New("internal error")
 
-// prepare updates the state by what the upstream sent, and returns the bytes to write to the
-// client. It waits for the turn to write. A panic costs this client its connection, and no other
-// client. It is called with mu held.
-func (r *relay) prepare(p []byte) (kept []byte, err error) {
+// prepare updates the state by the upstream's bytes, and returns the bytes to write to the client.
+// It waits for the turn to write. A panic costs this client its connection, and no other client. It
+// is called with mu held.
+func (r *relay) prepare(p []byte) (output []byte, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			r.shared.opts.Logger.Error("relay failed", "client", r.client.origin(),
+			r.shared.opts.Logger.Error("relay failed", "client", r.client.clientAddr(),
 				"panic", problem, "stack", string(debug.Stack()))
-			kept, err = nil, errBroken
+			output, err = nil, errBroken
 		}
 	}()
-	r.line.waitTurn()
+	r.writer.waitTurn()
 	r.cancelPause()
 	r.lockTraffic.answered = true
 	p = r.filter(p)
-	if r.lockTraffic.confirmedDial != 0 {
-		r.line.signal()
+	if r.lockTraffic.confirmedConn != 0 {
+		r.writer.signal()
 	}
 	if len(p) > 0 {
 		r.limitWriteIf(r.tracker.State.GetsUnsolicited())
 	} else {
-		r.line.signal()
+		r.writer.signal()
 	}
 	return p, nil
 }
 
-// filter tracks replies, removes those to the proxy's own commands, and replaces redirects. It is
-// called with mu held.
+// filter tracks replies, removes the replies to the proxy's own commands, and replaces redirects.
+// It is called with mu held.
 func (r *relay) filter(p []byte) []byte {
-	var kept []byte // of p[:at], once a part was removed
-	taken := false
+	var output []byte // of p[:at], once a part was removed
+	changed := false
 	at := 0
 	for at < len(p) && !r.tracker.Streaming(p[at]) {
 		part, err := r.tracker.Next(p[at:])
 		piece := p[at : at+part.Size]
 		switch {
-		case part.Own:
-			if !taken {
-				kept, taken = append(kept, p[:at]...), true
+		case part.OwnReply:
+			if !changed {
+				output, changed = append(output, p[:at]...), true
 			}
 			r.keepAnswer(piece)
 		case part.Filtered:
-			if !taken {
-				kept, taken = append(kept, p[:at]...), true
+			if !changed {
+				output, changed = append(output, p[:at]...), true
 			}
-			kept = append(kept, part.Instead...)
+			output = append(output, part.Replacement...)
 			if part.Redirect != "" {
 				r.noteRedirect(part.Redirect)
 			}
-		case taken:
-			kept = append(kept, piece...)
+		case changed:
+			output = append(output, piece...)
 		}
 		at += part.Size
 		if err != nil {
 			r.answerErr = err
-			r.line.signal()
-			return kept
+			r.writer.signal()
+			return output
 		}
-		if part.Whole {
+		if part.EndsReply {
 			r.answers, r.partialAnswer = append(r.answers, r.partialAnswer), nil
 		}
 	}
-	if !taken {
+	if !changed {
 		return p
 	}
-	return append(kept, p[at:]...)
+	return append(output, p[at:]...)
 }
 
-// maxAnswer limits the reply to a command of the proxy's own, in bytes. COMMAND DOCS of a Redis
+// maxAnswer limits the reply to one of the proxy's own commands, in bytes. COMMAND DOCS of a Redis
 // with all its modules is about 1 MB.
 const maxAnswer = 16 << 20
 
@@ -134,114 +134,115 @@ func (r *relay) keepAnswer(part []byte) {
 		r.partialAnswer = append(r.partialAnswer, part...)
 		return
 	}
-	r.answerErr = errTooMuch
+	r.answerErr = errAnswerTooLong
 	r.partialAnswer = nil
-	r.line.signal()
+	r.writer.signal()
 }
 
 // end handles the end of the upstream's connection. It answers pending commands with an error that
 // names the upstream. The client may continue, unless its connection had state that is lost, or the
 // state of its own stream is unknown.
 func (r *relay) end(cause error) {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
-	r.line.waitTurn()
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	r.writer.waitTurn()
 	if r.outdated && cause != errClientLeft {
-		cause = r.up.DisconnectCause()
+		cause = r.upstream.DisconnectCause()
 	}
 	state, awaited := &r.tracker.State, &r.tracker.Awaited
-	owed := awaited.Pending()
-	if r.closedUnanswered && r.tracker.InsideOwn() {
+	pending := awaited.Pending()
+	if r.closedOnNoAnswer && r.tracker.InsideOwnReply() {
 		r.tracker.Begin() // the partial reply was not for the client
 	}
-	resumable := !r.tracker.Inside() && !state.Multi && !state.GetsUnsolicited() &&
-		!state.Stream && !state.Quitting && !awaited.Closes()
-	failsPending := resumable && owed > 0 && !r.halfClosed && cause != errClientLeft
-	r.mustEnd = r.mustEnd || !resumable || owed == 0 && !r.closedUnanswered ||
+	resumable := !r.tracker.InsideReply() && !state.Multi && !state.GetsUnsolicited() &&
+		!state.Stream && !state.Quitting && !awaited.HasIrreplaceable()
+	failsPending := resumable && pending > 0 && !r.halfClosed && cause != errClientLeft
+	r.mustEnd = r.mustEnd || !resumable || pending == 0 && !r.closedOnNoAnswer ||
 		r.stateful || r.halfClosed || cause == errClientLeft
-	r.tracker.Lost(r.up.DB())
-	r.gone, r.closedUnanswered = true, false
-	r.line.changed.Broadcast()
+	r.tracker.Disconnected(r.upstream.DB())
+	r.disconnected, r.closedOnNoAnswer = true, false
+	r.writer.changed.Broadcast()
 	if r.mustEnd {
 		r.client.end()
 	}
 	if failsPending {
-		r.failPending(owed, cause)
+		r.failPending(pending, cause)
 	}
 }
 
 // failPending answers n commands that the upstream will never answer. It writes in pieces, because
-// n has no bound. mu is unlocked while the client does not take a piece, and after each piece: the
-// relay's fields already describe the lost connection. It is called with mu held.
+// n has no bound, and unlocks mu after each piece and while it waits for the client. The relay's
+// fields already describe the lost connection. It is called with mu held.
 func (r *relay) failPending(n int, cause error) {
-	text := r.lostReply(cause)
-	some := max(1, maxPending/len(text))
-	piece := []byte(strings.Repeat(text, min(n, some)))
-	for err := error(nil); n > 0 && err == nil; n -= some {
+	text := r.disconnectReply(cause)
+	batch := max(1, maxPending/len(text))
+	piece := []byte(strings.Repeat(text, min(n, batch)))
+	for err := error(nil); n > 0 && err == nil; n -= batch {
 		r.limitWriteIf(r.mustEnd) // else the client asked for these replies
-		var taken int
-		taken, err = r.line.writeReplies(0, piece[:min(n, some)*len(text)])
-		r.shared.traffic.toClients.Add(int64(taken))
+		var written int
+		written, err = r.writer.writeReplies(0, piece[:min(n, batch)*len(text)])
+		r.shared.traffic.toClients.Add(int64(written))
 		r.deliveries++
-		r.line.yield()
+		r.writer.yield()
 	}
-	r.line.signal()
+	r.writer.signal()
 }
 
-// lostReply returns the reply to a command that the upstream has not answered.
-func (r *relay) lostReply(cause error) string {
-	return "-" + r.up.Failure(cause).Reply() + " before it answered: the command may or may not have taken effect\r\n"
+// disconnectReply returns the reply to a command that the upstream has not answered.
+func (r *relay) disconnectReply(cause error) string {
+	return "-" + r.upstream.Failure(cause).Reply() + " before it answered: the command may or may not have taken effect\r\n"
 }
 
 var (
-	errNoAnswer = errors.New("no answer in time to the proxy's own command")
-	errTooMuch  = fmt.Errorf("its answer to the proxy's own command is longer than %d bytes", maxAnswer)
+	errNoAnswer      = errors.New("no answer in time to the proxy's own command")
+	errAnswerTooLong = fmt.Errorf("its answer to the proxy's own command is longer than %d bytes", maxAnswer)
 )
 
-// startCopier starts the goroutine that brings the replies.
+// startCopier starts the reply copier.
 func (r *relay) startCopier(ctx context.Context) {
-	w := r.wire
-	stop := context.AfterFunc(ctx, func() { _ = w.SetWriteDeadline(longAgo) })
-	r.copying.Go(func() {
+	w := r.conn
+	stop := context.AfterFunc(ctx, func() { _ = w.SetWriteDeadline(pastDeadline) })
+	r.copier.Go(func() {
 		defer stop()
 		r.copyReplies(w)
 	})
 }
 
-// pause ends the reply copier while the client is parked, and reports whether that succeeded. It
-// does not wait for the client to read a reply: the session must continue to read from it.
+// pause ends the reply copier so that the client can be parked, and reports whether that succeeded.
+// It does not wait for the client to read a reply, because the session must continue to read from
+// the client.
 //
-// After it the copier has returned. Otherwise the end of the session's present context, when the
-// client is parked, could still set the write deadline that the copier is about to withdraw, and
-// nothing would be sent to the upstream any more.
+// It waits until the copier has returned. Otherwise the end of the session's context could set a
+// write deadline after the client is parked, and later writes to the upstream would fail.
 func (r *relay) pause() bool {
-	done, paused := r.pauseCopier()
+	ok, paused := r.pauseCopier()
 	if paused {
-		r.copying.Wait()
+		r.copier.Wait()
 	}
-	return done
+	return ok
 }
 
-// pauseCopier implements pause. paused is set if there is a copier, which returns now.
-func (r *relay) pauseCopier() (done, paused bool) {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
+// pauseCopier asks the reply copier to end, and waits until it ends or delivers a reply. paused is
+// set if it ends.
+func (r *relay) pauseCopier() (ok, paused bool) {
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
 	switch {
-	case r.line.writing:
-		r.activity.Happened() // so that parking is tried again
+	case r.writer.writing:
+		r.activity.Record() // so that parking is tried again
 		return false, false
-	case r.wire == nil || r.gone:
+	case r.conn == nil || r.disconnected:
 		return true, false
-	case !r.wire.CanPark():
+	case !r.conn.CanPark():
 		return false, false
 	}
 	r.pausing = true
-	_ = r.wire.SetReadDeadline(longAgo)
-	r.line.waiting++
-	for r.pausing && !r.gone {
-		r.line.changed.Wait()
+	_ = r.conn.SetReadDeadline(pastDeadline)
+	r.writer.waiters++
+	for r.pausing && !r.disconnected {
+		r.writer.changed.Wait()
 	}
-	r.line.waiting--
+	r.writer.waiters--
 	r.pausing = false
 	return r.paused, r.paused
 }
@@ -250,33 +251,34 @@ func (r *relay) pauseCopier() (done, paused bool) {
 func (r *relay) cancelPause() {
 	if r.pausing {
 		r.pausing = false
-		r.activity.Happened() // so that parking is tried again
-		r.line.signal()
+		r.activity.Record() // so that parking is tried again
+		r.writer.signal()
 	}
 }
 
-// pauseNow pauses the reply copier, which no longer reads; false: the pause was canceled.
+// pauseNow pauses the reply copier, which no longer reads. It returns false if the pause was
+// canceled.
 func (r *relay) pauseNow() bool {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
-	_ = r.wire.SetReadDeadline(time.Time{})
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	_ = r.conn.SetReadDeadline(time.Time{})
 	if !r.pausing {
 		return false
 	}
-	r.loan.Release()
-	r.wire.Forget()
+	r.readBuf.Release()
+	r.conn.FreeMemory()
 	r.pausing, r.paused = false, true
-	r.line.signal()
+	r.writer.signal()
 	return true
 }
 
 // resume restarts a paused reply copier.
 func (r *relay) resume(ctx context.Context) {
-	r.line.mu.Lock()
-	defer r.line.mu.Unlock()
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
 	if r.paused {
 		r.paused = false
-		r.wire.Wake()
+		r.conn.Wake()
 		r.startCopier(ctx)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// TestFilterTakesOutWhatTheProxyAsked: only the replies to the proxy's own commands are removed
-// from the stream, however it is cut.
-func TestFilterTakesOutWhatTheProxyAsked(t *testing.T) {
+// TestFilterRemovesOwnReplies: only the replies to the proxy's own commands are removed from the
+// stream, however it is split.
+func TestFilterRemovesOwnReplies(t *testing.T) {
 	const before, ownReply, after = "$5\r\n+OK\r\n\r\n", "*2\r\n$1\r\nx\r\n|1\r\n+a\r\n+b\r\n:1\r\n", ":7\r\n"
 	const push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
 	const stream = before + push + ownReply + push + after
@@ -18,7 +18,7 @@ func TestFilterTakesOutWhatTheProxyAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at := range len(stream) + 1 {
-		r := newRelay(&shared{opts: Options{Upstream: up}}, &session{}, &line{}, nil, nil)
+		r := newRelay(&shared{opts: Options{Upstream: up}}, &session{}, &clientWriter{}, nil, nil)
 		r.updateState(func(s *track.State) { s.Proto = 3 })
 		r.expect(1, &track.Expected{Kind: track.OwnCommand, N: 1})
 		r.expect(1, nil)

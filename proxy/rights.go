@@ -9,49 +9,50 @@ import (
 )
 
 // loadRights returns the client's rights as far as they are known and still valid. If the client's
-// user is unknown, it asks the upstream. The error is the reason why the rights cannot be known.
+// user is unknown, it asks the upstream. It returns an error if that fails.
 func (a *asker) loadRights(ctx context.Context, state track.State) (*login.Rights, error) {
 	r := &a.session.login.Rights
-	if r.Renew(state.Identity, a.relay.up.Probes()) {
+	if r.Refresh(state.UserChanges, a.relay.upstream.ProbeCount()) {
 		return r, nil
 	}
-	if !state.Renamed && a.relay.up.GrantsAll() {
+	if !state.UserChanged && a.relay.upstream.GrantsAll() {
 		r.GrantAll()
 		return r, nil
 	}
-	err := a.inquire(ctx, state, func(ctx context.Context) error { return r.LoadUser(ctx, a) })
+	err := a.withReplies(ctx, state, func(ctx context.Context) error { return r.LoadUser(ctx, a) })
 	return r, err
 }
 
 // Sever implements login.Upstream.
 func (a *asker) Sever() { a.relay.sever() }
 
-// isLoginKnown reports whether it is known, without asking, that the client has logged in.
+// isLoginKnown reports whether the proxy knows, without asking the upstream, that the client has
+// logged in.
 func (a *asker) isLoginKnown(state track.State) bool {
 	user := &a.session.login
-	if user.Closed() || user.Own != nil || a.relay.up == nil {
-		return !user.Closed()
+	if user.MustLogIn() || user.UserLogin != nil || a.relay.upstream == nil {
+		return !user.MustLogIn()
 	}
-	return user.Rights.Refused == "" && user.Rights.Known(state.Identity, a.relay.up.Probes()) ||
-		!state.Renamed && a.relay.up.GrantsAll()
+	return user.Rights.LoginError == "" && user.Rights.IsKnown(state.UserChanges, a.relay.upstream.ProbeCount()) ||
+		!state.UserChanged && a.relay.upstream.GrantsAll()
 }
 
 // loggedIn reports whether the client has logged in at the upstream, if the upstream requires that.
 // It returns false if that is unknown.
 func (a *asker) loggedIn(ctx context.Context, state track.State) bool {
-	if user := &a.session.login; user.Own != nil {
-		return !user.Closed()
+	if user := &a.session.login; user.UserLogin != nil {
+		return !user.MustLogIn()
 	}
 	r, err := a.loadRights(ctx, state)
-	return err == nil && r.Refused == ""
+	return err == nil && r.LoginError == ""
 }
 
-// mayUse returns why a client may not use a command that needs a login; empty if it may. It sets
-// client.Unrestricted if the client may do everything.
-func (a *asker) mayUse(ctx context.Context, state track.State) string {
+// useRefusal returns why a client may not use a command that needs a login; empty if it may. It
+// sets client.Unrestricted if the client may do everything.
+func (a *asker) useRefusal(ctx context.Context, state track.State) string {
 	client := &a.session.client
 	client.Upstream, client.Unrestricted = a, false
-	if user := &a.session.login; user.Own != nil { // authChecker has checked its rights
+	if user := &a.session.login; user.UserLogin != nil { // authChecker has checked its rights
 		client.Unrestricted = user.MayAll()
 		return ""
 	}
@@ -59,10 +60,10 @@ func (a *asker) mayUse(ctx context.Context, state track.State) string {
 	switch {
 	case err != nil:
 		return "ERR " + (&rights.UnknownError{Cause: err}).Error()
-	case r.Refused != "":
-		return r.Refused
+	case r.LoginError != "":
+		return r.LoginError
 	}
-	client.Unrestricted, client.User = r.All, r.User
+	client.Unrestricted, client.User = r.MayDoAll, r.User
 	return ""
 }
 
@@ -73,12 +74,12 @@ func (a *asker) Refusals(ctx context.Context, questions [][]string) ([]string, e
 	if err != nil {
 		return nil, &rights.UnknownError{Cause: err}
 	}
-	texts, open := r.Recall(questions)
-	if len(open) == 0 {
+	texts, unknown := r.Recall(questions)
+	if len(unknown) == 0 {
 		return texts, nil
 	}
-	err = a.inquire(ctx, state, func(ctx context.Context) error {
-		return r.Ask(ctx, a, state.Watching, questions, open, texts)
+	err = a.withReplies(ctx, state, func(ctx context.Context) error {
+		return r.Ask(ctx, a, state.Watching, questions, unknown, texts)
 	})
 	if err != nil {
 		return nil, &rights.UnknownError{Cause: err}

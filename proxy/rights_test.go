@@ -9,14 +9,14 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// countQuestions counts the proxy's own commands on clients' connections at the upstream.
-func countQuestions(t *testing.T, server *redistest.Server) (n int) {
+// countOwnCommands counts the proxy's own commands on clients' connections at the upstream.
+func countOwnCommands(t *testing.T, server *redistest.Server) (n int) {
 	t.Helper()
 	p := dial(t, server.Addr())
 	p.send(lines("INFO commandstats"))
-	for _, found := range regexp.MustCompile(`cmdstat_(?:multi|discard|acl\|[a-z]+):calls=(\d+)`).FindAllStringSubmatch(p.reply(), -1) {
+	for _, match := range regexp.MustCompile(`cmdstat_(?:multi|discard|acl\|[a-z]+):calls=(\d+)`).FindAllStringSubmatch(p.reply(), -1) {
 		var calls int
-		_, _ = fmt.Sscan(found[1], &calls)
+		_, _ = fmt.Sscan(match[1], &calls)
 		n += calls
 	}
 	return n
@@ -25,7 +25,7 @@ func countQuestions(t *testing.T, server *redistest.Server) (n int) {
 // TestOpenUpstreamIsNotAsked: only the probe asks an upstream that is open to all.
 func TestOpenUpstreamIsNotAsked(t *testing.T) {
 	r, server := startWithLockKeys(t)
-	before := countQuestions(t, server)
+	before := countOwnCommands(t, server)
 	for range 5 {
 		r.connect().script([]exchange{
 			{"SET lock:a v NX PX 60000", ok}, {"GET lock:a", bulk("v")}, {"LOCK k t PX 1000", ":1000\r\n"},
@@ -33,50 +33,50 @@ func TestOpenUpstreamIsNotAsked(t *testing.T) {
 			{"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("v")}, {"DEL lock:a", ":1\r\n"},
 		})
 	}
-	asked := countQuestions(t, server) - before
-	if asked != 10 { // MULTI and DISCARD, by the client's own transactions
-		t.Errorf("%d questions", asked)
+	count := countOwnCommands(t, server) - before
+	if count != 10 { // MULTI and DISCARD, by the client's own transactions
+		t.Errorf("%d questions", count)
 	}
 }
 
-// TestVerdictsAreRemembered: the rights of a client are asked once for each probe, user and key.
-// While the upstream does not answer, they remain valid, and a client whose rights are unknown
-// waits.
-func TestVerdictsAreRemembered(t *testing.T) {
+// TestPermissionsAreRemembered: the proxy asks for a client's permissions once for each probe, user
+// and key. While the upstream does not answer, they remain valid, and clients with unknown
+// permissions get an error.
+func TestPermissionsAreRemembered(t *testing.T) {
 	const noRight = "-NOPERM this user has no permissions to run the 'set' command\r\n"
 	r, server := startWithLockKeys(t, "--user", "app", "on", ">x", "~lock:*", "+@all", "-@admin", "-@dangerous")
 	p, direct := r.connect(), dial(t, server.Addr())
-	set := func(want string) { t.Helper(); p.say("SET lock:a v PX 60000", want) }
-	asks := func(want int, what func()) {
+	checkSet := func(want string) { t.Helper(); p.check("SET lock:a v PX 60000", want) }
+	checkOwnCommands := func(want int, run func()) {
 		t.Helper()
-		before := countQuestions(t, server)
-		what()
-		if got := countQuestions(t, server) - before; got != want {
+		before := countOwnCommands(t, server)
+		run()
+		if got := countOwnCommands(t, server) - before; got != want {
 			t.Errorf("%d questions, want %d", got, want)
 		}
 	}
-	p.say("AUTH app x", ok)
-	asks(3, func() { set(ok) }) // the user, MULTI, DISCARD
-	asks(0, func() { set(ok) })
-	asks(2, func() { p.say("DEL lock:a", ":1\r\n") })
-	direct.say("ACL SETUSER app -set", ok)
-	set(ok)
+	p.check("AUTH app x", ok)
+	checkOwnCommands(3, func() { checkSet(ok) }) // the user, MULTI, DISCARD
+	checkOwnCommands(0, func() { checkSet(ok) })
+	checkOwnCommands(2, func() { p.check("DEL lock:a", ":1\r\n") })
+	direct.check("ACL SETUSER app -set", ok)
+	checkSet(ok)
 	r.upstream.Probe(t.Context())
-	set(noRight)
-	asks(0, func() { set(noRight) })
-	direct.say("ACL SETUSER app +set", ok)
+	checkSet(noRight)
+	checkOwnCommands(0, func() { checkSet(noRight) })
+	direct.check("ACL SETUSER app +set", ok)
 	r.upstream.Probe(t.Context())
-	set(ok)
+	checkSet(ok)
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	set(ok)
-	stranger := r.connect() // according to the last probe, every client may do everything
-	stranger.say("GET lock:a", bulk("v"))
+	checkSet(ok)
+	unknown := r.connect() // according to the last probe, every client may do everything
+	unknown.check("GET lock:a", bulk("v"))
 	if err := server.Continue(); err != nil {
 		t.Fatal(err)
 	}
-	direct.say("ACL SETUSER default -@dangerous", ok)
+	direct.check("ACL SETUSER default -@dangerous", ok)
 	r.upstream.Probe(t.Context())
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
@@ -89,14 +89,15 @@ func TestVerdictsAreRemembered(t *testing.T) {
 	}
 }
 
-// TestRightsOfAnUpstreamInTrouble: a state in which Redis refuses to write is not a lack of rights.
+// TestRightsOfAnUpstreamInTrouble: errors of a Redis that refuses writes are not a lack of
+// permission.
 func TestRightsOfAnUpstreamInTrouble(t *testing.T) {
-	for name, abortTx := range map[string]string{
+	for name, setup := range map[string]string{
 		"out of memory": "CONFIG SET maxmemory 1",
 		"a replica":     "REPLICAOF 127.0.0.1 1",
 	} {
 		r, server := startWithLockKeys(t, "--user", "app", "on", ">x", "~lock:*", "&*", "+@all", "-flushall")
-		dial(t, server.Addr()).say(abortTx, ok)
+		dial(t, server.Addr()).check(setup, ok)
 		r.connect().script([]exchange{{"AUTH app x", ok}, {"SET lock:a v NX PX 60000", ok},
 			{"SET b v", "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"},
 			{"DEL lock:a", ":1\r\n"}})
@@ -110,24 +111,24 @@ func TestRightsOfAnUpstreamInTrouble(t *testing.T) {
 func TestRightsWithoutTheACLCommand(t *testing.T) {
 	r, server := startWithLockKeys(t, "--rename-command", "ACL", "", "--user", "app", "on", ">x", "~lock:*", "+@all",
 		"-set")
-	asked := countQuestions(t, server)
+	before := countOwnCommands(t, server)
 	r.connect().script([]exchange{
 		{"SET lock:a v PX 60000", ok}, {"AUTH app x", ok}, {"SET lock:a v",
 			"-NOPERM this user has no permissions to run the 'set' command\r\n"},
 		{"LOCK k t PX 1000", "-NOPERM this user has no permissions to run the 'set' command\r\n"}, {"DEL lock:a", ":1\r\n"},
 	})
-	if countQuestions(t, server) == asked {
+	if countOwnCommands(t, server) == before {
 		t.Error("nothing was asked")
 	}
 }
 
-// TestTransactionThatCannotBeLeft: a client that may not end a transaction loses its connection, so
-// that no transaction stays open.
-func TestTransactionThatCannotBeLeft(t *testing.T) {
+// TestTransactionThatCannotBeDiscarded: the connection of a client that may not use DISCARD ends,
+// so that no transaction stays open.
+func TestTransactionThatCannotBeDiscarded(t *testing.T) {
 	r, server := startWithLockKeys(t, "--user", "app", "on", ">x", "~*", "+@all", "-discard", "-acl")
 	p := r.connect()
 	p.send(lines("AUTH app x", "SET lock:a v", "SET a v"))
-	if got := p.all(); !strings.HasPrefix(got, ok+"-ERR cannot check this client's permissions: DISCARD: NOPERM") {
+	if got := p.readAll(); !strings.HasPrefix(got, ok+"-ERR cannot check this client's permissions: DISCARD: NOPERM") {
 		t.Errorf("%q", got)
 	}
 	dial(t, server.Addr()).script([]exchange{{"EXISTS lock:a a", ":0\r\n"}})
@@ -140,12 +141,12 @@ func TestLoginsBeyondAZeroByte(t *testing.T) {
 	for _, login := range []string{"HELLO 3 AUTH lim x", "HELLO 3 AUTH\x00 lim x", "HELLO 3 auth\x00more lim x",
 		"HELLO 3 SETNAME\x00 auth AUTH\x00 lim x"} {
 		p := r.connect()
-		p.say("SET lock:a v", ok) // as the default user
+		p.check("SET lock:a v", ok) // as the default user
 		p.send(lines(login))
 		if hello := p.reply(); !strings.HasPrefix(hello, "%7\r\n") {
 			t.Fatalf("%q: %q", login, hello)
 		}
-		p.say("SET lock:a v", noKey)
-		p.say("ACL WHOAMI", bulk("lim"))
+		p.check("SET lock:a v", noKey)
+		p.check("ACL WHOAMI", bulk("lim"))
 	}
 }

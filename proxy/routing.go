@@ -14,97 +14,98 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// route runs or forwards a special command. own is its table entry, if it is one of the proxy's own
-// commands. follow is its name, if its reply may change the connection's state.
-func (d *dispatcher) route(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
+// route runs or forwards a command that requires a decision. ownCmd is its table entry, if it is
+// one of the proxy's own commands. stateCmd is its name, if its reply may change the connection's
+// state.
+func (d *dispatcher) route(ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte) error {
 	if d.isLockServer() {
-		return d.runAlone(ctx, d.table.Route(d.situation(), words).Command, words)
+		return d.runAtLockServer(ctx, d.table.Route(d.situation(), words).Command, words)
 	}
-	d.locks.arrived = time.Time{}
-	for d.locks.places != nil {
+	d.router.arrivedAt = time.Time{}
+	for d.router.lockLocation != nil {
 		began := time.Now()
-		at, err := d.locks.placeFor(ctx, own, words)
+		at, err := d.router.locationFor(ctx, ownCmd, words)
 		switch {
 		case err != nil:
 			return d.refuseOrReturn(ctx, err)
 		case at == location.Masters:
 			var queueOnly bool
-			switch queueOnly, err = d.locks.dropMovedWatch(ctx, own, follow); {
+			switch queueOnly, err = d.router.dropMovedWatch(ctx, ownCmd, stateCmd); {
 			case err != nil:
 			case queueOnly:
-				err = d.forward(ctx, commands.Situation{Upstream: d.connection()}, nil, follow, words)
+				err = d.forward(ctx, commands.Situation{Upstream: d.connection()}, nil, stateCmd, words)
 			default:
-				err = d.routeMasters(ctx, own, follow, words)
+				err = d.routeMasters(ctx, ownCmd, stateCmd, words)
 			}
 		default:
-			d.relay.revalidateWatch(d.locks.places)
-			err = d.routeUpstream(ctx, own, follow, words)
+			d.relay.revalidateWatch(d.router.lockLocation)
+			err = d.routeUpstream(ctx, ownCmd, stateCmd, words)
 		}
 		if !errors.Is(err, errLocksMoved) {
 			return err
 		}
-		if d.locks.arrived.IsZero() {
-			d.locks.arrived = began
+		if d.router.arrivedAt.IsZero() {
+			d.router.arrivedAt = began
 		}
 	}
-	return d.routeBy(ctx, d.table, own, follow, words)
+	return d.routeByTable(ctx, d.table, ownCmd, stateCmd, words)
 }
 
-// routeUpstream is routeBy while the locks are at the upstream.
-func (d *dispatcher) routeUpstream(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
+// routeUpstream is routeByTable while the locks are at the upstream.
+func (d *dispatcher) routeUpstream(ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte) error {
 	tx := &d.client.Transaction
-	if tx.Watching() { // keys that were on the masters
+	if tx.Watching() { // these keys were on the masters
 		tx.Watched.Changed = true
 	}
-	if tx.Open || tx.Watching() && (follow == "multi" || syntax.Lower(words[0]) == "unwatch") {
-		return d.routeBy(ctx, d.table, own, follow, words)
+	if tx.Open || tx.Watching() && (stateCmd == "multi" || syntax.Lower(words[0]) == "unwatch") {
+		return d.routeByTable(ctx, d.table, ownCmd, stateCmd, words)
 	}
-	before := d.locks.unmoved.Lookup(words[0])
-	if before != nil || !d.locks.touchesLockKeys(own, words) {
-		return d.routeBy(ctx, d.locks.unmoved, before, follow, words)
+	upstreamCmd := d.router.upstreamTable.Lookup(words[0])
+	if upstreamCmd != nil || !d.router.touchesLockKeys(ownCmd, words) {
+		return d.routeByTable(ctx, d.router.upstreamTable, upstreamCmd, stateCmd, words)
 	}
-	if err := d.locks.prepareUpstream(ctx, words); err != nil {
+	if err := d.router.prepareUpstream(ctx, words); err != nil {
 		return d.refuseOrReturn(ctx, err)
 	}
 	defer d.relay.lockCommandSent()
 	at := d.situation()
-	at.Upstream.Settled = follow == ""
-	return d.forward(ctx, at, nil, follow, words)
+	at.Upstream.Settled = stateCmd == ""
+	return d.forward(ctx, at, nil, stateCmd, words)
 }
 
-// routeMasters is routeBy while the locks are on the masters. A move does not wait for commands
-// that may wait for other clients.
-func (d *dispatcher) routeMasters(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
-	waits := track.MayBlock(words[0]) || own != nil && own.MayWait(words)
-	if waits || own != nil && !own.Keyed() { // such as PROXY MOVE
-		return d.routeBy(ctx, d.table, own, follow, words)
+// routeMasters is routeByTable while the locks are on the masters. A move does not wait for
+// commands that may wait for other clients.
+func (d *dispatcher) routeMasters(ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte) error {
+	mayWait := track.MayBlock(words[0]) || ownCmd != nil && ownCmd.MayWait(words)
+	if mayWait || ownCmd != nil && !ownCmd.Keyed() { // such as PROXY MOVE
+		return d.routeByTable(ctx, d.table, ownCmd, stateCmd, words)
 	}
-	if !d.relay.beginOnMasters(d.locks.places) && d.locks.touchesLockKeys(own, words) {
+	if !d.relay.beginOnMasters(d.router.lockLocation) && d.router.touchesLockKeys(ownCmd, words) {
 		return errLocksMoved
 	}
 	defer d.relay.endOnMasters()
-	return d.routeBy(ctx, d.table, own, follow, words)
+	return d.routeByTable(ctx, d.table, ownCmd, stateCmd, words)
 }
 
-// refuseOrReturn answers the command with an error. It returns the error instead if the error ends
-// the session or makes the command run again.
+// refuseOrReturn answers the command with an error. But it returns an error that ends the session
+// or makes the command run again.
 func (d *dispatcher) refuseOrReturn(ctx context.Context, err error) error {
 	if errors.Is(err, errLocksMoved) || errors.Is(err, errStateLost) ||
-		errors.Is(err, errClientLeft) || d.session.left || ctx.Err() != nil {
+		errors.Is(err, errClientLeft) || d.session.clientLeft || ctx.Err() != nil {
 		return err
 	}
-	return d.sender.refuseHeld(ctx, errorReply(err))
+	return d.sender.refuseUnsent(ctx, errorReply(err))
 }
 
-// routeBy carries out a table's decisions about a command.
-func (d *dispatcher) routeBy(
-	ctx context.Context, table *commands.Table, own *command.Command, follow string, words [][]byte,
+// routeByTable carries out a table's decisions about a command.
+func (d *dispatcher) routeByTable(
+	ctx context.Context, table *commands.Table, ownCmd *command.Command, stateCmd string, words [][]byte,
 ) error {
 	at := d.situation()
-	for to := table.Route(at, words); ; {
-		switch to.Verb {
+	for decision := table.Route(at, words); ; {
+		switch decision.Verb {
 		case commands.WaitUpstream:
-			if err := errors.Join(d.asker.waitUpstream(ctx), d.asker.awaitUnanswered(ctx)); err != nil {
+			if err := errors.Join(d.asker.waitUpstream(ctx), d.asker.awaitReplyless(ctx)); err != nil {
 				return err
 			}
 			at.Upstream = d.connection()
@@ -116,33 +117,33 @@ func (d *dispatcher) routeBy(
 			}
 		case commands.Learn:
 			if !at.Upstream.Multi && !d.asker.loggedIn(ctx, d.relay.state()) {
-				return d.respond(ctx, to.Command, words, d.relay.state()) // with NOAUTH
+				return d.respond(ctx, decision.Command, words, d.relay.state()) // with NOAUTH
 			}
-			to = table.ResolveScript(ctx, at, words)
+			decision = table.ResolveScript(ctx, at, words)
 			continue
 		case commands.Forward:
-			return d.forward(ctx, at, own, follow, words)
+			return d.forward(ctx, at, ownCmd, stateCmd, words)
 		default:
-			return d.finish(ctx, at, to, words)
+			return d.finish(ctx, at, decision, words)
 		}
-		to = table.Route(at, words)
+		decision = table.Route(at, words)
 	}
 }
 
 // downReason returns why the upstream cannot be reached; empty if it can.
 func (d *dispatcher) downReason(ctx context.Context) string {
-	var down *upstream.Error
-	if errors.As(d.relay.open(ctx), &down) {
-		return down.Reply()
+	var upErr *upstream.Error
+	if errors.As(d.relay.open(ctx), &upErr) {
+		return upErr.Reply()
 	}
 	return ""
 }
 
 // finish carries out a decision that ends the command.
-func (d *dispatcher) finish(ctx context.Context, at commands.Situation, to commands.Decision, words [][]byte) error {
-	switch to.Verb {
+func (d *dispatcher) finish(ctx context.Context, at commands.Situation, decision commands.Decision, words [][]byte) error {
+	switch decision.Verb {
 	case commands.Run, commands.Refuse, commands.Abort:
-		err := d.respond(ctx, to.Command, words, d.relay.state())
+		err := d.respond(ctx, decision.Command, words, d.relay.state())
 		if at.Connected { // connecting failed, so the transaction is the proxy's own
 			d.client.Transaction.Down = at.Down
 		}
@@ -151,9 +152,9 @@ func (d *dispatcher) finish(ctx context.Context, at commands.Situation, to comma
 		if err := d.asker.abortUpstreamTx(ctx); err != nil {
 			return err
 		}
-		before := len(d.out.Bytes)
-		d.client.Refuse(to.Text, d.out)
-		d.sender.applyReplyMode(before)
+		replyStart := len(d.out.Bytes)
+		d.client.Refuse(decision.Text, d.out)
+		d.sender.applyReplyMode(replyStart)
 		return nil
 	case commands.NoScript:
 		return d.sender.sendFrame(track.Expected{N: d.sender.countReply()}, []byte(unknownScript))
@@ -168,26 +169,26 @@ func (d *dispatcher) finish(ctx context.Context, at commands.Situation, to comma
 
 // forward sends a command to the upstream.
 func (d *dispatcher) forward(
-	ctx context.Context, at commands.Situation, own *command.Command, follow string, words [][]byte,
+	ctx context.Context, at commands.Situation, ownCmd *command.Command, stateCmd string, words [][]byte,
 ) error {
 	if text := d.session.login.DeniedReason(words); text != "" {
-		return d.sender.refuseHeld(ctx, text)
+		return d.sender.refuseUnsent(ctx, text)
 	}
 	switch {
-	case own != nil:
+	case ownCmd != nil:
 		d.table.Observe(words)
 		return d.sender.sendWhole(track.Expected{N: d.sender.countReply()})
-	case at.Upstream.Settled && follow == "watch": // within a transaction, which refuses it
+	case at.Upstream.Settled && stateCmd == "watch": // within a transaction, which refuses it
 		return d.sender.sendWhole(track.Expected{Kind: track.Watch, N: d.sender.countReply()})
 	case at.Upstream.Settled:
 		d.sender.plainCount += d.sender.countReply()
-		return d.sender.pass(ctx, d.in.scanned)
-	case follow == "reset" && len(words) == 1 && d.relay.open(ctx) == nil:
+		return d.sender.sendUpTo(ctx, d.in.scanEnd)
+	case stateCmd == "reset" && len(words) == 1 && d.relay.open(ctx) == nil:
 		d.client.Transaction.End()
-	case follow == "exec" && len(words) > 1: // which ends a watch, too
+	case stateCmd == "exec" && len(words) > 1: // it ends a watch, too
 		d.client.Transaction.Unwatch()
 	}
-	if err := d.follow(ctx, follow, words); err != nil || follow != "reset" || len(words) > 1 {
+	if err := d.forwardStateCommand(ctx, stateCmd, words); err != nil || stateCmd != "reset" || len(words) > 1 {
 		return err
 	}
 	return d.auth.afterReset(ctx)
@@ -196,8 +197,8 @@ func (d *dispatcher) forward(
 // unknownScript makes the upstream reply NOSCRIPT, in a transaction as part of EXEC's reply.
 const unknownScript = "*3\r\n$7\r\nEVALSHA\r\n$40\r\nffffffffffffffffffffffffffffffffffffffff\r\n$1\r\n0\r\n"
 
-// adoptTx turns the upstream's transaction into one of the proxy's own. If the upstream refuses to
-// discard it, it counts as one that contains other commands.
+// adoptTx makes the upstream discard its empty transaction, and begins one at the proxy. If the
+// upstream refuses to discard it, the transaction counts as one that contains other commands.
 func (d *dispatcher) adoptTx(ctx context.Context, at *commands.Situation) error {
 	answer, err := d.asker.askInMulti(ctx, discard)
 	switch {

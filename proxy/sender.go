@@ -22,51 +22,51 @@ type sender struct {
 	out    *command.Reply
 	client *command.Client
 
-	plainCount     int             // number of commands scanned and not yet sent whose replies change nothing
-	unsentExpected *track.Expected // a command not yet sent whose reply changes state
-	forwarding     bool            // the current frame is forwarded
-	expected       int             // number of replies expected for the current frame
-	partSent       bool            // a frame was sent in part
-	partEnd        int             // where that frame ends in the buffer, if its end was scanned; else 0
-	dropping       bool            // the current frame's beginning could not be sent; the rest is discarded
+	plainCount      int             // number of commands scanned and not yet sent whose replies change nothing
+	unsentExpected  *track.Expected // a command not yet sent whose reply changes state
+	forwarding      bool            // the current frame is forwarded
+	expectedReplies int             // number of replies expected for the current frame
+	partSent        bool            // a frame was sent in part
+	partEnd         int             // where that frame ends in the buffer, if its end was scanned; else 0
+	dropping        bool            // the current frame's beginning could not be sent; the rest is discarded
 }
 
 // countReply returns how many replies to expect for one more command: 0 if the client has turned
 // replies off.
 func (s *sender) countReply() int {
 	tracking.Of(s.client).ClearCaching()
-	s.relay.lastUnanswered = s.relay.replyMode != track.Speaking
+	s.relay.lastReplyless = s.relay.replyMode != track.ReplyOn
 	switch s.relay.replyMode {
-	case track.Speaking:
+	case track.ReplyOn:
 		return 1
-	case track.SilentOnce:
-		s.relay.replyMode = track.Speaking
+	case track.ReplySkip:
+		s.relay.replyMode = track.ReplyOn
 	}
 	return 0
 }
 
-// forwardFrame marks the current frame as forwarded, with this number of replies.
-func (s *sender) forwardFrame(answers int) {
-	s.forwarding, s.expected = true, answers
-	s.plainCount += answers
+// markForwarded marks the current frame as forwarded, with this number of replies.
+func (s *sender) markForwarded(replies int) {
+	s.forwarding, s.expectedReplies = true, replies
+	s.plainCount += replies
 }
 
-// pass sends the bytes up to index upTo of the buffer, unless they are already sent. Without a
-// connection to the upstream, it answers their commands with the reason.
-func (s *sender) pass(ctx context.Context, upTo int) error {
-	from, plain, slot := s.in.start, s.plainCount, s.unsentExpected
+// sendUpTo sends the bytes up to index upTo of the buffer, unless they are already sent. If the
+// upstream cannot be reached, it answers their commands with the reason.
+func (s *sender) sendUpTo(ctx context.Context, upTo int) error {
+	from, plainCount, stateReply := s.in.start, s.plainCount, s.unsentExpected
 	upTo = max(from, upTo)
 	s.in.start, s.plainCount, s.unsentExpected = upTo, 0, nil
 	for from < upTo && !s.dropping {
 		if err := s.session.flush(); err != nil {
 			return err
 		}
-		switch sent, err := s.relay.forward(ctx, s.in.buf[from:upTo], plain, slot, s.partSent); {
+		switch sent, err := s.relay.forward(ctx, s.in.buf[from:upTo], plainCount, stateReply, s.partSent); {
 		case err != nil:
-			if slot != nil {
-				plain++
+			if stateReply != nil {
+				plainCount++
 			}
-			return s.refuse(ctx, s.in.buf[from:upTo], plain, err)
+			return s.refuse(ctx, s.in.buf[from:upTo], plainCount, err)
 		case sent:
 			s.partSent, s.partEnd = s.forwarding, 0
 			return nil
@@ -77,8 +77,8 @@ func (s *sender) pass(ctx context.Context, upTo int) error {
 	return nil
 }
 
-// skipBroken skips the rest of a frame that was sent in part over a connection that has ended. The
-// frame is already answered.
+// skipBroken skips the rest of a frame that was sent in part over a connection that has ended. Its
+// error reply was already sent.
 func (s *sender) skipBroken(upTo int) (from int) {
 	s.partSent = false
 	if s.partEnd == 0 {
@@ -94,15 +94,15 @@ func (s *sender) endFrame() {
 	case s.dropping:
 		s.in.skip()
 	case s.partSent && s.partEnd == 0: // else the scanned end belongs to a later frame
-		s.partEnd = s.in.scanned
+		s.partEnd = s.in.scanEnd
 	}
-	s.forwarding, s.dropping, s.expected = false, false, 0
+	s.forwarding, s.dropping, s.expectedReplies = false, false, 0
 }
 
-// cancelLast expects no reply to the current frame, because no more of it is sent.
+// cancelLast expects no reply to the current frame, because the rest of it is not sent.
 func (s *sender) cancelLast() {
 	switch {
-	case s.expected == 0:
+	case s.expectedReplies == 0:
 	case s.partSent && s.partEnd == 0:
 		s.relay.cancelLast()
 	case s.unsentExpected != nil:
@@ -113,47 +113,48 @@ func (s *sender) cancelLast() {
 }
 
 // refuse answers n commands with the reason why they cannot be forwarded. But a single command may
-// be one that runs at a busy upstream (runOnBusy); then the upstream's reply is passed on.
+// end a busy script (runOnBusyUpstream); then the client gets the upstream's reply.
 func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason error) error {
 	if n == 1 {
-		if answer, done := runOnBusy(ctx, s.relay.up, &s.session.login, commands, reason); done {
+		if answer, handled := runOnBusyUpstream(ctx, s.relay.upstream, &s.session.login, commands, reason); handled {
 			s.out.Raw(answer)
 			return nil
 		}
 	}
-	var failed *upstream.Error
-	if !errors.As(reason, &failed) {
+	var upErr *upstream.Error
+	if !errors.As(reason, &upErr) {
 		return reason
 	}
 	for range n {
-		s.out.Error(failed.Reply())
+		s.out.Error(upErr.Reply())
 	}
 	s.dropping = s.forwarding
 	return nil
 }
 
 // sendWhole forwards the current command, which may change the connection's state.
-func (s *sender) sendWhole(slot track.Expected) error { return s.sendFrame(slot, s.in.chunk()) }
+func (s *sender) sendWhole(expected track.Expected) error { return s.sendFrame(expected, s.in.chunk()) }
 
 // sendFrame is sendWhole with frame in place of the current one.
-func (s *sender) sendFrame(slot track.Expected, frame []byte) error {
+func (s *sender) sendFrame(expected track.Expected, frame []byte) error {
 	if err := s.session.flush(); err != nil {
 		return err
 	}
 	s.relay.count(1, nil)
-	if !s.relay.follow(slot) {
+	if !s.relay.expectStateChange(expected) {
 		return errStateLost
 	}
 	s.relay.send(frame)
 	return nil
 }
 
-// sendFollowed is sendFrame for a command that gets no reply if the client has turned replies off.
-func (s *sender) sendFollowed(slot track.Expected, frame []byte) error {
+// sendStateCommand is sendFrame for a command that gets no reply if the client has turned replies
+// off.
+func (s *sender) sendStateCommand(expected track.Expected, frame []byte) error {
 	if s.countReply() > 0 {
-		return s.sendFrame(slot, frame)
+		return s.sendFrame(expected, frame)
 	}
-	s.relay.followUnanswered(slot)
+	s.relay.recordReplyless(expected)
 	s.relay.send(frame)
 	return nil
 }
@@ -163,53 +164,54 @@ func (s *sender) sendHello(words [][]byte) error {
 	if err := s.session.flush(); err != nil {
 		return err
 	}
-	return s.sendFollowed(track.SlotFor("hello", words, len(words)), requestOf([][]string{syntax.Strings(words)}))
+	return s.sendStateCommand(track.ExpectedFor("hello", words, len(words)), requestOf([][]string{syntax.Strings(words)}))
 }
 
-// applyReplyMode removes the replies after before, if the client has turned replies off.
-func (s *sender) applyReplyMode(before int) {
-	if s.relay.replyMode == track.Speaking {
+// applyReplyMode removes the replies from index replyStart on, if the client has turned replies
+// off.
+func (s *sender) applyReplyMode(replyStart int) {
+	if s.relay.replyMode == track.ReplyOn {
 		return
 	}
-	s.out.TakeBack(before)
-	if s.relay.replyMode == track.SilentOnce {
-		s.relay.replyMode = track.Speaking
+	s.out.TakeBack(replyStart)
+	if s.relay.replyMode == track.ReplySkip {
+		s.relay.replyMode = track.ReplyOn
 		s.relay.send([]byte(ping)) // makes the upstream skip one reply, too
 	}
 }
 
 // replyStatus answers a command with a status.
 func (s *sender) replyStatus(status string) error {
-	before := len(s.out.Bytes)
+	replyStart := len(s.out.Bytes)
 	s.client.Answer(s.out, func() { s.out.Status(status) })
-	s.applyReplyMode(before)
+	s.applyReplyMode(replyStart)
 	return nil
 }
 
 func (s *sender) replyError(text string) error {
-	before := len(s.out.Bytes)
+	replyStart := len(s.out.Bytes)
 	s.out.Error(text)
-	s.applyReplyMode(before)
+	s.applyReplyMode(replyStart)
 	return nil
 }
 
-// refuseHeld answers a command, of which nothing was sent, with an error. It also makes the
-// client's transaction fail.
-func (s *sender) refuseHeld(ctx context.Context, text string) error {
+// refuseUnsent answers a command of which no byte was sent with an error, and makes the client's
+// transaction fail.
+func (s *sender) refuseUnsent(ctx context.Context, text string) error {
 	if err := s.asker.abortTx(ctx); err != nil {
 		return err
 	}
-	before := len(s.out.Bytes)
+	replyStart := len(s.out.Bytes)
 	s.client.Refuse(text, s.out)
 	s.client.Transaction.Abort()
-	s.applyReplyMode(before)
+	s.applyReplyMode(replyStart)
 	return nil
 }
 
-// discard discards the current frame and answers it, as the reply mode says.
+// discard discards the current frame and answers it, unless the client has turned replies off.
 func (s *sender) discard(answer func(words [][]byte)) error {
-	before := len(s.out.Bytes)
+	replyStart := len(s.out.Bytes)
 	err := s.session.discard(answer)
-	s.applyReplyMode(before)
+	s.applyReplyMode(replyStart)
 	return err
 }

@@ -33,20 +33,20 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		if s.enter(ctx) != nil {
 			return false
 		}
-		s.entered, s.acceptedWith = true, nil
+		s.entered, s.acceptSettings = true, nil
 	}
 	s.resume(ctx)
-	own, end := context.WithCancelCause(ctx) // a context that no other session waits on: each wait locks its channel
-	defer end(nil)
-	err := s.serve(own)
+	sessionCtx, cancel := context.WithCancelCause(ctx) // not shared with other sessions: each wait locks its channel
+	defer cancel(nil)
+	err := s.serve(sessionCtx)
 	for errors.Is(err, errIdle) {
 		if s.park(ctx) {
 			return true
 		}
-		err = s.serve(own)
+		err = s.serve(sessionCtx)
 	}
-	if protocol, ok := errors.AsType[*resp.RequestError](err); ok {
-		s.client.Refuse("ERR "+protocol.Error(), &s.out)
+	if requestErr, ok := errors.AsType[*resp.RequestError](err); ok {
+		s.client.Refuse("ERR "+requestErr.Error(), &s.out)
 	}
 	if errors.Is(err, resp.ErrTLS) {
 		s.shared.clientLog.warn(time.Now(), "client turned away: it speaks TLS, but this port does not (tls-cert)",
@@ -60,17 +60,17 @@ func (s *session) run(ctx context.Context) (parked bool) {
 	return false
 }
 
-// serve serves a client until it disconnects, and then returns io.EOF. It forwards commands that
-// are not the proxy's own as the bytes arrive; without an upstream it refuses them. A command of
-// the proxy's own is a barrier, so that a pipeline means the same as on one server. It runs when
-// the upstream has answered all earlier commands, and later commands are sent when it is done.
+// serve serves a client until it disconnects, and then returns io.EOF. It forwards commands as the
+// bytes arrive, except the proxy's own commands; without an upstream it refuses them. Each of the
+// proxy's own commands is a barrier, so that a pipeline means the same as on one server. It runs
+// when the upstream has answered all earlier commands, and later commands are sent when it is done.
 func (s *session) serve(ctx context.Context) error {
 	d := newDispatcher(s)
 	for !s.client.Closing {
 		err := d.scan(ctx)
 		switch {
 		case err != nil:
-		case d.special:
+		case d.needsDecision:
 			err = d.command(ctx)
 		default:
 			err = d.read(ctx)
@@ -88,10 +88,10 @@ func (s *session) serve(ctx context.Context) error {
 	return nil
 }
 
-// finishUpstream waits for the replies that the client, which sends no more, is still to get.
+// finishUpstream waits for the pending replies to a half-closed client.
 func (s *session) finishUpstream(ctx context.Context, err error) {
 	switch {
-	case s.relay.up == nil:
+	case s.relay.upstream == nil:
 	case s.ending.Load():
 		_ = s.relay.waitSettled(ctx)
 	case errors.Is(err, io.EOF):
@@ -109,23 +109,23 @@ func (s *session) close() {
 // scan forwards the bytes that were read, up to the next command that needs a decision. It never
 // reads.
 func (d *dispatcher) scan(ctx context.Context) error {
-	for !d.special {
+	for !d.needsDecision {
 		ev := resp.FrameMore
-		found, err := d.keys.seek(ctx)
-		if found == noDecision && err == nil {
+		result, err := d.keys.seek(ctx)
+		if result == noDecision && err == nil {
 			ev, err = d.keys.event()
 		}
 		switch {
 		case err != nil:
-			d.requestErr, d.special = err, true
-		case found == needsMore && d.auth.mustCheckLogin():
-			d.checkingLogin, d.special = true, true
-		case found == needsMore:
-			return d.sender.pass(ctx, d.in.frame)
-		case found == notForwardable, ev == resp.FrameName && d.isSpecial():
-			d.special = true
-		case found == forwardable:
-			if d.sender.forwardFrame(d.sender.countReply()); d.keys.search.whole {
+			d.requestErr, d.needsDecision = err, true
+		case result == needsMore && d.auth.mustCheckLogin():
+			d.checkingLogin, d.needsDecision = true, true
+		case result == needsMore:
+			return d.sender.sendUpTo(ctx, d.in.frameStart)
+		case result == notForwardable, ev == resp.FrameName && d.requiresDecision():
+			d.needsDecision = true
+		case result == forwardable:
+			if d.sender.markForwarded(d.sender.countReply()); d.keys.search.whole {
 				d.endFrame()
 			}
 		case ev == resp.FrameName:
@@ -136,9 +136,9 @@ func (d *dispatcher) scan(ctx context.Context) error {
 			d.endFrame()
 		case d.sender.forwarding:
 			d.keys.keepSent()
-			return d.sender.pass(ctx, d.in.scanned)
+			return d.sender.sendUpTo(ctx, d.in.scanEnd)
 		default:
-			return d.sender.pass(ctx, d.in.frame)
+			return d.sender.sendUpTo(ctx, d.in.frameStart)
 		}
 	}
 	return nil
@@ -148,24 +148,24 @@ func (d *dispatcher) scan(ctx context.Context) error {
 func (d *dispatcher) startForward() {
 	d.keys.markSuspect()
 	if !d.keys.start() { // else seek decides by its keys
-		d.sender.forwardFrame(d.sender.countReply())
+		d.sender.markForwarded(d.sender.countReply())
 	}
 }
 
-// isSpecial reports whether the command whose name was just scanned is one of the proxy's own, or
-// one whose reply may change the connection's state.
-func (d *dispatcher) isSpecial() bool {
+// requiresDecision reports whether the command whose name was just scanned is one of the proxy's
+// own, or a command whose reply may change the connection's state.
+func (d *dispatcher) requiresDecision() bool {
 	if d.isLockServer() {
 		return true
 	}
-	name, long := d.in.scanner.Name()
-	d.session.login.Gate.Renew(d.session.shared.settings().ClientPassword)
-	if d.client.Transaction.Open || d.session.login.Closed() || d.relay.modeUnverified.Load() {
+	name, nameTooLong := d.in.scanner.Name()
+	d.session.login.Gate.SetPassword(d.session.shared.settings().ClientPassword)
+	if d.client.Transaction.Open || d.session.login.MustLogIn() || d.relay.modeUnverified.Load() {
 		return true
 	}
-	if long || d.table.Lookup(name) == nil && track.FollowedName(name) == "" {
+	if nameTooLong || d.table.Lookup(name) == nil && track.StateCommandName(name) == "" {
 		if track.MayBlock(name) {
-			d.relay.blocking.Store(true)
+			d.relay.mayBlock.Store(true)
 		}
 		return false
 	}
@@ -179,12 +179,12 @@ func (d *dispatcher) endFrame() {
 		d.relay.lockCommandSent()
 	}
 	d.sender.endFrame()
-	d.forgetFrame()
+	d.resetFrame()
 }
 
-// read flushes the proxy's own replies, and forwards what arrives until a special command does. At
-// a lock server it runs brief commands as they arrive. That saves asking the system each time
-// whether more bytes have arrived: see netconn.Conn.Pump.
+// read flushes the proxy's own replies, and forwards bytes until a command that requires a decision
+// arrives. At a lock server it runs brief commands as they arrive, which saves system calls: see
+// netconn.Conn.Pump.
 func (d *dispatcher) read(ctx context.Context) error {
 	if err := d.session.flush(); err != nil {
 		return err
@@ -192,33 +192,33 @@ func (d *dispatcher) read(ctx context.Context) error {
 	if err := d.in.makeRoom(); err != nil {
 		return err
 	}
-	var failed error
-	err := d.in.wire.Pump(func(n int) bool {
-		d.in.end += n
-		for done := true; done && failed == nil; {
-			if failed = d.scan(ctx); failed == nil {
-				done, failed = d.runBrief(ctx)
+	var runErr error
+	err := d.in.conn.Pump(func(n int) bool {
+		d.in.readEnd += n
+		for handled := true; handled && runErr == nil; {
+			if runErr = d.scan(ctx); runErr == nil {
+				handled, runErr = d.runBrief(ctx)
 			}
 		}
-		if failed == nil {
-			failed = d.session.flush()
+		if runErr == nil {
+			runErr = d.session.flush()
 		}
-		if failed != nil || d.special {
+		if runErr != nil || d.needsDecision {
 			return false
 		}
-		failed = d.in.makeRoom()
-		return failed == nil
+		runErr = d.in.makeRoom()
+		return runErr == nil
 	})
-	if failed != nil {
-		return failed
+	if runErr != nil {
+		return runErr
 	}
 	return d.session.endOfInput(err)
 }
 
 // runBrief runs the command whose name was scanned, at a lock server, if it is brief and was read
 // whole.
-func (d *dispatcher) runBrief(ctx context.Context) (done bool, err error) {
-	if !d.special || d.requestErr != nil || !d.canRunBrief() || ctx.Err() != nil {
+func (d *dispatcher) runBrief(ctx context.Context) (handled bool, err error) {
+	if !d.needsDecision || d.requestErr != nil || !d.canRunBrief() || ctx.Err() != nil {
 		return false, nil
 	}
 	name, _ := d.in.scanner.Name()
@@ -234,40 +234,40 @@ func (d *dispatcher) runBrief(ctx context.Context) (done bool, err error) {
 	if err != nil || !cmd.RunsWithoutClient(words) {
 		return false, err
 	}
-	d.special = false
-	err = d.runAlone(ctx, cmd, words)
+	d.needsDecision = false
+	err = d.runAtLockServer(ctx, cmd, words)
 	d.in.skip()
-	d.forgetFrame()
+	d.resetFrame()
 	return true, err
 }
 
 // canRunBrief reports whether a command can run without further checks.
 func (d *dispatcher) canRunBrief() bool {
-	return d.isLockServer() && d.session.login.Own == nil &&
+	return d.isLockServer() && d.session.login.UserLogin == nil &&
 		!d.client.Transaction.Open && len(d.out.Bytes) <= maxPending
 }
 
-// command handles a special command.
+// command handles a command that requires a decision.
 func (d *dispatcher) command(ctx context.Context) error {
-	d.special = false
+	d.needsDecision = false
 	switch {
 	case d.requestErr != nil:
 		return d.endBadRequest(ctx, d.requestErr)
 	case d.checkingLogin:
 		d.checkingLogin = false
-		return d.auth.limitHeld(ctx)
-	case d.session.login.Own != nil && d.session.login.Own.Ended():
+		return d.auth.limitUnauthenticated(ctx)
+	case d.session.login.UserLogin != nil && d.session.login.UserLogin.Ended():
 		return errStateLost
 	}
-	name, long := d.in.scanner.Name()
-	cmd, follow := d.table.Lookup(name), track.FollowedName(name)
-	if err := d.sender.pass(ctx, d.in.frame); err != nil {
+	name, nameTooLong := d.in.scanner.Name()
+	cmd, stateCmd := d.table.Lookup(name), track.StateCommandName(name)
+	if err := d.sender.sendUpTo(ctx, d.in.frameStart); err != nil {
 		return err
 	}
-	if d.session.login.Closed() && !login.IsAllowedBeforeLogin(cmd, follow) {
-		return d.turnAway(ctx)
+	if d.session.login.MustLogIn() && !login.IsAllowedBeforeLogin(cmd, stateCmd) {
+		return d.refuseNoAuth(ctx)
 	}
-	if d.isLockServer() && cmd == nil && (long || d.table.Keyed(name) == nil) {
+	if d.isLockServer() && cmd == nil && (nameTooLong || d.table.Keyed(name) == nil) {
 		d.client.Transaction.Abort()
 		return d.sender.discard(func(words [][]byte) { d.client.Refuse(commands.UnknownCommand(words), d.out) })
 	}
@@ -278,10 +278,10 @@ func (d *dispatcher) command(ctx context.Context) error {
 	var words [][]byte
 	switch {
 	case err != nil:
-	case !whole && d.session.login.Closed():
-		return d.turnAway(ctx)
+	case !whole && d.session.login.MustLogIn():
+		return d.refuseNoAuth(ctx)
 	case !whole:
-		return d.tooLong(ctx, cmd, follow)
+		return d.tooLong(ctx, cmd, stateCmd)
 	default:
 		words, err = d.in.words()
 	}
@@ -291,20 +291,20 @@ func (d *dispatcher) command(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	left, err := d.auth.check(ctx, cmd, follow, words)
-	if left != nil && err == nil {
+	rest, err := d.auth.check(ctx, cmd, stateCmd, words)
+	if rest != nil && err == nil {
 		err = d.asker.askMode(ctx)
 	}
-	if left != nil && err == nil {
-		err = d.route(ctx, cmd, follow, left)
+	if rest != nil && err == nil {
+		err = d.route(ctx, cmd, stateCmd, rest)
 	}
 	d.in.skip()
-	d.forgetFrame()
+	d.resetFrame()
 	return err
 }
 
-// turnAway discards a frame of a client that has not logged in.
-func (d *dispatcher) turnAway(ctx context.Context) error {
+// refuseNoAuth discards a frame of a client that has not logged in.
+func (d *dispatcher) refuseNoAuth(ctx context.Context) error {
 	if err := d.asker.waitUpstream(ctx); err != nil {
 		return err
 	}
@@ -312,9 +312,9 @@ func (d *dispatcher) turnAway(ctx context.Context) error {
 	return d.sender.discard(func([][]byte) { d.client.Refuse(login.NoAuth, d.out) })
 }
 
-// endBadRequest ends the session of a client whose bytes are no valid request, after the replies to
-// earlier commands. It sends no more of the broken frame.
+// endBadRequest ends the session of a client that sent invalid bytes, after the replies to earlier
+// commands. It does not send the rest of the invalid frame.
 func (d *dispatcher) endBadRequest(ctx context.Context, cause error) error {
 	d.sender.cancelLast()
-	return errors.Join(d.sender.pass(ctx, d.in.frame), d.asker.waitUpstream(ctx), cause)
+	return errors.Join(d.sender.sendUpTo(ctx, d.in.frameStart), d.asker.waitUpstream(ctx), cause)
 }

@@ -20,8 +20,8 @@ import (
 // old settings or the new ones, never a mixture. Any goroutine may call it at any time.
 func (s *Server) Apply(settings Settings) {
 	settings.MaxClients = cmp.Or(settings.MaxClients, defaultMaxClients)
-	s.shared.input.limit.Store(cmp.Or(settings.HeldInput, defaultHeldInput))
-	s.shared.unread.setLimit(cmp.Or(settings.Unread, defaultUnread))
+	s.shared.input.limit.Store(cmp.Or(settings.HeldInput, defaultMaxInput))
+	s.shared.unread.setLimit(cmp.Or(settings.Unread, defaultMaxUnread))
 	s.shared.current.Store(&settings)
 }
 
@@ -30,14 +30,14 @@ func (s *Server) MaxClients() int { return s.shared.settings().MaxClients }
 
 // Server serves the clients of one or more listeners.
 type Server struct {
-	shared shared
-	quiet  time.Duration                        // quietTime, except in tests; set once
-	waker  func(context.Context, *session) bool // the method wake, for all sessions
+	shared   shared
+	idleTime time.Duration                        // idleTime, except in tests; set once
+	waker    func(context.Context, *session) bool // the method wake, for all sessions
 
-	clients atomic.Int64
-	refused acceptErrors
-	// turnedAway counts the clients that were refused because MaxClients were connected.
-	turnedAway atomic.Int64
+	clients    atomic.Int64
+	acceptErrs acceptErrors
+	// refusedClients counts the clients refused because of MaxClients.
+	refusedClients atomic.Int64
 
 	mu       sync.Mutex
 	sessions map[int64]*session // by the client's ID
@@ -49,18 +49,18 @@ type Server struct {
 // NewServer returns a server.
 func NewServer(opts Options) *Server {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
-	s := &Server{sessions: map[int64]*session{}, quiet: quietTime}
+	s := &Server{sessions: map[int64]*session{}, idleTime: idleTime}
 	s.shared.opts, s.shared.now = opts, time.Now
-	s.shared.times, s.shared.entry = relayTimes{stallTime, lingerTime}, entryTime
+	s.shared.times, s.shared.handshakeTimeout = relayTimes{stallTime, lingerTime}, handshakeTimeout
 	s.shared.untracked = track.NewTracker(0, false)
 	s.waker = s.wake
 	s.shared.halfClosed.turn = make(chan struct{}, 1)
-	s.shared.input.shared = opts.Table.ScriptMemory
+	s.shared.input.sharedBytes = opts.Table.ScriptMemory
 	s.Apply(Settings{
 		ClientPassword: opts.ClientPassword, TLS: opts.TLS, ProtectedMode: opts.ProtectedMode,
 		MaxClients: opts.MaxClients, DrainTimeout: opts.DrainTimeout,
 	})
-	s.refused.log, s.shared.clientLog.log, s.shared.redirectLog.log = opts.Logger, opts.Logger, opts.Logger
+	s.acceptErrs.log, s.shared.clientLog.log, s.shared.redirectLog.log = opts.Logger, opts.Logger, opts.Logger
 	if opts.Upstream != nil {
 		opts.Upstream.OnFailover(s.dropOutdatedConns)
 	}
@@ -85,7 +85,7 @@ func (s *Server) start(ctx context.Context, conn net.Conn, p *netconn.Poller) {
 		return
 	}
 	s.sessions[session.client.ID] = session
-	session.in.wire.Join(p, netconn.TagOf(session.client.ID, 0)) // from now on the poller looks up this session
+	session.in.conn.Join(p, netconn.TagOf(session.client.ID, 0)) // from now on the poller looks up this session
 	s.running.Add(1)
 	go s.run(ctx, session)
 }
@@ -106,8 +106,9 @@ func (s *Server) remove(session *session) {
 	s.clients.Add(-1)
 }
 
-// dropOutdatedConns ends all relays' connections to an upstream that has failed over, or must not
-// be used. A relay that is busy with a client that does not read delays no other relay.
+// dropOutdatedConns ends all relays' connections to a server that is no longer the upstream, or
+// must not be used. It uses a goroutine for each relay, because a client that does not read may
+// delay it.
 func (s *Server) dropOutdatedConns() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,18 +156,18 @@ func connAddrs(sessions []*session, addrOf func(*relay) string) (addresses []str
 	return addresses
 }
 
-// followUsers disconnects clients whose user is gone, or whose user lost the right to the messages
-// that they get, until stop is called.
-func (s *Server) followUsers(ctx context.Context) (stop func()) {
-	own := s.shared.opts.Users
-	if own == nil {
+// watchUsers disconnects clients whose login is no longer valid, or whose user may have lost the
+// right to the messages that they get, until stop is called.
+func (s *Server) watchUsers(ctx context.Context) (stop func()) {
+	ownUsers := s.shared.opts.Users
+	if ownUsers == nil {
 		return func() {}
 	}
-	return own.Watch(func(changed func(string) bool) {
+	return ownUsers.Watch(func(changed func(string) bool) {
 		for _, session := range s.allSessions() {
-			name := session.login.Own.Name()
-			if session.login.Own.Ended() || changed(name) && session.getsMessages() && !own.Now().Find(name).MayAll() {
-				session.cut()
+			name := session.login.UserLogin.Name()
+			if session.login.UserLogin.Ended() || changed(name) && session.getsMessages() && !ownUsers.Now().Find(name).MayAll() {
+				session.disconnect()
 				s.wake(ctx, session)
 			}
 		}

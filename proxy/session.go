@@ -21,8 +21,8 @@ import (
 	"redlock-proxy/proxy/netconn"
 )
 
-// session serves one client. It has the goroutine of run and, while a command waits, that of a
-// watch. A parked session has no goroutine.
+// session serves one client. It has the goroutine of run and, while a command waits, the goroutine
+// of a watch. A parked session has no goroutine.
 type session struct {
 	// Set once.
 	conn   net.Conn
@@ -31,25 +31,26 @@ type session struct {
 	// wake starts the goroutine of a parked session.
 	wake func(ctx context.Context, s *session) bool
 
-	// acceptedWith holds the settings with which the client was accepted; nil once it has entered.
-	acceptedWith *Settings
-	entered      bool // TLS and protected mode have admitted the client; of the session's goroutine
+	// acceptSettings holds the settings with which the client was accepted; nil once it has
+	// entered.
+	acceptSettings *Settings
+	entered        bool // TLS and protected mode have admitted the client; of the session's goroutine
 
-	// These fields belong to the session's goroutine. While a watch reads, in's buffer and left
-	// belong to the watch.
-	in      *input
-	out     command.Reply
-	client  command.Client // ID and LocalAddr are set once, for any goroutine; Addr: see origin
-	excerpt []byte         // of a command that is being discarded
-	left    bool           // the client left while a command waited
-	login   login.Client
-	txUser  *acl.User // the user that began a transaction at the upstream
+	// These fields belong to the session's goroutine. While a watch reads, in's buffer and
+	// clientLeft belong to the watch.
+	in         *input
+	out        command.Reply
+	client     command.Client // ID and LocalAddr are set once, for any goroutine; Addr: see clientAddr
+	excerpt    []byte         // of a command that is being discarded
+	clientLeft bool           // the client disconnected while a command waited
+	login      login.Client
+	txUser     *acl.User // the user that began a transaction at the upstream
 
 	// activity is used by any goroutine.
 	activity netconn.Activity
 
-	// line writes to the client.
-	line line
+	// writer writes to the client.
+	writer clientWriter
 
 	// subscriber is the client's Subscriptions, for any goroutine.
 	subscriber atomic.Pointer[pubsub.Subscriber]
@@ -60,7 +61,7 @@ type session struct {
 	parkRequested bool // the session is asked to park
 	parked        bool // the session has no goroutine
 	// cancelWait ends the wait of a command for other clients; nil before the first wait.
-	// noMoreWaits is set if commands may not wait any more.
+	// noMoreWaits is set if commands may no longer wait.
 	cancelWait  context.CancelCauseFunc
 	noMoreWaits bool
 	// ending is set if the session must end at the next frame that has not begun to arrive. It is
@@ -69,10 +70,10 @@ type session struct {
 }
 
 func newSession(
-	s *shared, conn net.Conn, p *netconn.Poller, acceptedWith *Settings, wake func(context.Context, *session) bool,
+	s *shared, conn net.Conn, p *netconn.Poller, acceptSettings *Settings, wake func(context.Context, *session) bool,
 ) *session {
 	session := &session{
-		conn: conn, shared: s, wake: wake, acceptedWith: acceptedWith,
+		conn: conn, shared: s, wake: wake, acceptSettings: acceptSettings,
 		client: command.Client{
 			ID: s.lastID.Add(1), Proto: 2, Since: time.Now(),
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
@@ -80,18 +81,18 @@ func newSession(
 	}
 	session.out.Now = s.now
 	session.beginLogin()
-	session.activity.Happened()
+	session.activity.Record()
 	session.in = newInput(conn, &session.activity, &s.input, session.keptBytes)
-	session.line.init(conn, session.in.wire, &s.unread, session.cutUnread)
-	session.relay = newRelay(s, session, &session.line, &session.activity, p)
+	session.writer.init(conn, session.in.conn, &s.unread, session.disconnectUnread)
+	session.relay = newRelay(s, session, &session.writer, &session.activity, p)
 	if s.opts.Upstream != nil {
-		session.login.Gate = login.NewGate(acceptedWith.ClientPassword)
+		session.login.Gate = login.NewGate(acceptSettings.ClientPassword)
 	}
 	return session
 }
 
-// number, origin and end implement relayClient.
-func (s *session) number() int64 { return s.client.ID }
+// clientID, clientAddr and end implement relayClient.
+func (s *session) clientID() int64 { return s.client.ID }
 
 // keptBytes returns how many bytes are kept for the client between its commands.
 func (s *session) keptBytes() int { return s.client.Size() + s.login.Rights.Size() }
@@ -103,8 +104,8 @@ func (s *session) setAddr(addr net.Addr) {
 	s.client.Addr = addr
 }
 
-// origin returns the client's address; any goroutine may call it.
-func (s *session) origin() net.Addr {
+// clientAddr returns the client's address; any goroutine may call it.
+func (s *session) clientAddr() net.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.client.Addr
@@ -118,12 +119,12 @@ func (s *session) end() {
 	s.setReadDeadline()
 }
 
-// setReadDeadline makes reads fail if the session must end or park. A watch continues even then, to
+// setReadDeadline makes reads fail if the session must end or park. A watch continues to read, to
 // notice if its client leaves. It is called with mu held.
 func (s *session) setReadDeadline() {
 	var deadline time.Time
 	if (s.ending.Load() || s.parkRequested) && !s.watching {
-		deadline = longAgo
+		deadline = pastDeadline
 	}
 	_ = s.conn.SetReadDeadline(deadline)
 }
@@ -136,7 +137,7 @@ func (s *session) readMore() error {
 	return s.endOfInput(s.in.fill())
 }
 
-// collect reads the rest of the frame, unless it is too long to be held.
+// collect reads the rest of the frame, unless it is too long to buffer.
 func (s *session) collect() (whole bool, err error) {
 	for {
 		ev, err := s.in.eventWithin(maxFrame)
@@ -152,7 +153,7 @@ func (s *session) collect() (whole bool, err error) {
 	}
 }
 
-// refuseTooLong answers a command that is too long to be held; words are its first words.
+// refuseTooLong answers a command that is too long to buffer; words are its first words.
 func (s *session) refuseTooLong(words [][]byte) {
 	s.client.Refuse(s.shared.opts.Table.Route(commands.Situation{TooLong: true}, words).Text, &s.out)
 }
@@ -160,7 +161,7 @@ func (s *session) refuseTooLong(words [][]byte) {
 // discard discards the rest of the frame as it arrives, and answers it from an excerpt of its
 // beginning.
 func (s *session) discard(answer func(words [][]byte)) error {
-	inline := s.in.scanner.InlineArgs() // no longer available at the end of the frame
+	inlineWords := s.in.scanner.InlineArgs() // no longer available at the end of the frame
 	s.excerpt = s.excerpt[:0]
 	for {
 		ev, err := s.in.event()
@@ -176,7 +177,7 @@ func (s *session) discard(answer func(words [][]byte)) error {
 			return err
 		}
 	}
-	words := inline
+	words := inlineWords
 	if words == nil {
 		words, _ = resp.Excerpt(s.excerpt)
 	}
@@ -222,54 +223,55 @@ func (s *session) push(ctx context.Context, keys []string) {
 // closed.
 func (s *session) subscribe(ctx context.Context) command.Subscriptions {
 	if s.client.Subscriptions == nil {
-		subscriber := s.shared.opts.Table.Messages().Subscriber(messageLine{s, ctx}, s.client.Proto)
+		subscriber := s.shared.opts.Table.Messages().Subscriber(messageWriter{s, ctx}, s.client.Proto)
 		s.client.Subscriptions = subscriber
 		s.subscriber.Store(subscriber)
 	}
 	return s.client.Subscriptions
 }
 
-// messageLine writes messages to the client of a lock server.
-type messageLine struct {
-	session *session
-	serving context.Context // the server's context
+// messageWriter writes messages to the client of a lock server.
+type messageWriter struct {
+	session   *session
+	serverCtx context.Context // the server's context
 }
 
 // WriteMessages implements pubsub.Line.
-func (l messageLine) WriteMessages(take func() []byte) error {
-	line := &l.session.line
-	line.mu.Lock()
-	defer line.mu.Unlock()
-	line.waitTurn()
+func (l messageWriter) WriteMessages(take func() []byte) error {
+	writer := &l.session.writer
+	writer.mu.Lock()
+	defer writer.mu.Unlock()
+	writer.waitTurn()
 	messages := take()
 	if len(messages) == 0 {
 		return nil
 	}
 	l.session.relay.deliveries++
-	_, err := line.writeWithin(writeTimeout, messages)
+	_, err := writer.writeWithin(writeTimeout, messages)
 	return err
 }
 
 // Disconnect implements pubsub.Line. It wakes the session, because a parked session would not
 // notice.
-func (l messageLine) Disconnect() {
-	l.session.cut()
-	l.session.wake(l.serving, l.session)
+func (l messageWriter) Disconnect() {
+	l.session.disconnect()
+	l.session.wake(l.serverCtx, l.session)
 }
 
 // beginLogin sets the user that the client has before it logs in.
 func (s *session) beginLogin() {
 	if u := s.shared.opts.Users; u != nil {
-		s.login.Own = u.NewLogin()
-		s.client.Checker = s.login.Own
-		s.client.User = s.login.Own.Name()
+		s.login.UserLogin = u.NewLogin()
+		s.client.Checker = s.login.UserLogin
+		s.client.User = s.login.UserLogin.Name()
 	}
 }
 
-// getsMessages reports whether the client gets messages that it does not request one by one.
+// getsMessages reports whether the client gets messages of subscriptions, of MONITOR or of a
+// stream.
 func (s *session) getsMessages() bool {
 	state := s.relay.state()
-	return state.Listening() || state.Monitoring || state.Stream || s.subscriber.Load().Any()
+	return state.HasSubscriptions() || state.Monitoring || state.Stream || s.subscriber.Load().Any()
 }
 
 // errIdle asks a session's goroutine to park the session.
@@ -300,17 +302,18 @@ func (s *session) clearParkRequest() {
 	s.setReadDeadline()
 }
 
-// cut ends the connection at once. Closing TLS would wait until the client takes a notification.
-func (s *session) cut() {
+// disconnect ends the connection at once. Closing TLS would wait until the client reads a
+// notification.
+func (s *session) disconnect() {
 	if conn, ok := s.conn.(*tls.Conn); ok {
 		_ = conn.NetConn().Close()
 	}
 	_ = s.conn.Close()
 }
 
-// cutUnread is cut for a client that does not read its replies.
-func (s *session) cutUnread() {
+// disconnectUnread disconnects a client that does not read its replies.
+func (s *session) disconnectUnread() {
 	s.shared.clientLog.warn(time.Now(), "client disconnected: it does not read its replies (max-unread-memory)",
 		"client", s.conn.RemoteAddr().String())
-	s.cut()
+	s.disconnect()
 }

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	pong    = "+PONG\r\n"
-	fine    = "+OK\r\n"
-	null    = "$-1\r\n"
-	unknown = "-ERR unknown command 'foo', with args beginning with: \r\n"
+	pong         = "+PONG\r\n"
+	okReply      = "+OK\r\n"
+	nullReply    = "$-1\r\n"
+	unknownReply = "-ERR unknown command 'foo', with args beginning with: \r\n"
 )
 
 // TestLockOnMasters: a LOCK goes the whole way with real bytes, from a client to masters.
 func TestLockOnMasters(t *testing.T) {
-	locker, masters := masters(t, 3)
+	locker, masters := startMasters(t, 3)
 	b := serveLocks(t, locker)
 	alice, bob := b.connect(), b.connect()
 	alice.send(array("LOCK", "k", "alice", "PX", "60000"))
@@ -35,19 +35,19 @@ func TestLockOnMasters(t *testing.T) {
 			t.Errorf("a master holds %q for %v, %v", v, m.TTL("k"), err)
 		}
 	}
-	bob.say(array("LOCK", "k", "bob", "PX", "60000"), null)
-	bob.say(array("UNLOCK", "k", "bob"), ":0\r\n")
-	bob.say(array("EXTEND", "k", "bob", "PX", "60000"), null)
-	bob.say("SELECT 3\r\n", fine)
-	bob.say(array("UNLOCK", "k", "alice"), ":0\r\n")
-	alice.say(array("UNLOCK", "k", "alice"), ":1\r\n")
-	for _, m := range masters { // the last master may hear of it later
+	bob.check(array("LOCK", "k", "bob", "PX", "60000"), nullReply)
+	bob.check(array("UNLOCK", "k", "bob"), ":0\r\n")
+	bob.check(array("EXTEND", "k", "bob", "PX", "60000"), nullReply)
+	bob.check("SELECT 3\r\n", okReply)
+	bob.check(array("UNLOCK", "k", "alice"), ":0\r\n")
+	alice.check(array("UNLOCK", "k", "alice"), ":1\r\n")
+	for _, m := range masters { // the last master may get the command later
 		b.eventually("a master without the key", func() bool { return !m.Exists("k") })
 	}
 }
 
-// conversation lists pieces that a client may send, with their replies.
-var conversation = []struct{ say, hear string }{
+// conversation lists requests with their replies.
+var conversation = []struct{ sent, want string }{
 	{array("PING"), pong},
 	{"PING\r\n", pong},
 	{"PING\n", pong},
@@ -59,7 +59,7 @@ var conversation = []struct{ say, hear string }{
 	{`PING "\x41\r\n\"\t"` + "\r\n", "$5\r\nA\r\n\"\t\r\n"},
 	{`PING 'it\'s'` + "\n", "$4\r\nit's\r\n"},
 	{"PING ''\r\n", "$0\r\n\r\n"},
-	{"foo\r\n", unknown},
+	{"foo\r\n", unknownReply},
 	{"'' bar\r\n", "-ERR unknown command '', with args beginning with: 'bar' \r\n"},
 	{array("foo", "a b", "\r\n"), "-ERR unknown command 'foo', with args beginning with: 'a b' '  ' \r\n"},
 	{array("ECHO", "\r\n*1\r\n$4\r\nPING\r\n"), "$16\r\n\r\n*1\r\n$4\r\nPING\r\n\r\n"},
@@ -81,28 +81,28 @@ var conversation = []struct{ say, hear string }{
 	{array("CLIENT", "REPLY", "SKIP"), ""},
 	{array("UNLOCK", "k", "t"), ""},
 	{array("UNLOCK", "k", "t"), ":1\r\n"},
-	{array("QUIT"), fine},
-	{array("PING"), ""}, // there is no reply
+	{array("QUIT"), okReply},
+	{array("PING"), ""}, // after QUIT there is no reply
 }
 
 const helloReply = "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.2.4\r\n$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:ID\r\n$4\r\nmode\r\n" +
 	"$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"
 
 // wholeConversation returns the conversation in one piece, for the client with this number.
-func wholeConversation(id int) (said, heard string) {
+func wholeConversation(id int) (sent, want string) {
 	for _, c := range conversation {
-		said += c.say
-		heard += c.hear
+		sent += c.sent
+		want += c.want
 	}
-	return said, strings.ReplaceAll(heard, ":ID", fmt.Sprint(":", id))
+	return sent, strings.ReplaceAll(want, ":ID", fmt.Sprint(":", id))
 }
 
 func TestPipelineIsAnsweredInOrder(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
-	said, heard := wholeConversation(1)
+	sent, want := wholeConversation(1)
 	p := b.connect()
-	p.send(said)
-	p.expect(heard)
+	p.send(sent)
+	p.expect(want)
 	p.expectClosed()
 }
 
@@ -110,40 +110,40 @@ func TestOneByOneIsAnsweredInOrder(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	p := b.connect()
 	for _, c := range conversation {
-		p.say(c.say, strings.ReplaceAll(c.hear, ":ID", ":1"))
+		p.check(c.sent, strings.ReplaceAll(c.want, ":ID", ":1"))
 	}
 	p.expectClosed()
 }
 
-// TestSplitRequestsAreAnsweredTheSame: the replies are the same however the bytes are cut.
+// TestSplitRequestsAreAnsweredTheSame: the replies are the same however the bytes are split.
 func TestSplitRequestsAreAnsweredTheSame(t *testing.T) {
 	var ln *pipes
 	startTestServer(t, serverOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
 		ln = newPipes(inner)
 		return ln
 	}})
-	said, _ := wholeConversation(0)
-	for at := range len(said) {
-		_, heard := wholeConversation(at + 1)
-		converse(t, ln.dial(), heard, said[:at], said[at:])
+	sent, _ := wholeConversation(0)
+	for at := range len(sent) {
+		_, want := wholeConversation(at + 1)
+		checkReplies(t, ln.dial(), want, sent[:at], sent[at:])
 	}
-	_, heard := wholeConversation(len(said) + 1)
-	converse(t, ln.dial(), heard, strings.Split(said, "")...)
+	_, want := wholeConversation(len(sent) + 1)
+	checkReplies(t, ln.dial(), want, strings.Split(sent, "")...)
 }
 
 // TestSplitRequestsAreAnsweredTheSameOverTCP repeats TestSplitRequestsAreAnsweredTheSame over a TCP
 // connection, where the kernel may join pieces.
 func TestSplitRequestsAreAnsweredTheSameOverTCP(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
-	said, _ := wholeConversation(0)
-	for i, at := 0, 0; at < len(said); i, at = i+1, at+7 {
-		_, heard := wholeConversation(i + 1)
-		converse(t, b.connect().conn, heard, said[:at], said[at:])
+	sent, _ := wholeConversation(0)
+	for i, at := 0, 0; at < len(sent); i, at = i+1, at+7 {
+		_, want := wholeConversation(i + 1)
+		checkReplies(t, b.connect().conn, want, sent[:at], sent[at:])
 	}
 }
 
-// converse writes the chunks one by one, and expects these replies and then the end.
-func converse(t *testing.T, conn net.Conn, want string, chunks ...string) {
+// checkReplies writes the chunks one by one, and expects these replies and then the end.
+func checkReplies(t *testing.T, conn net.Conn, want string, chunks ...string) {
 	t.Helper()
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
@@ -157,9 +157,9 @@ func converse(t *testing.T, conn net.Conn, want string, chunks ...string) {
 	}
 }
 
-// TestLimitOfHeldCommands: the limit for the proxy's own commands does not depend on how they
+// TestLimitOfOwnCommands: the limit for the proxy's own commands does not depend on how they
 // arrive.
-func TestLimitOfHeldCommands(t *testing.T) {
+func TestLimitOfOwnCommands(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	const refused = "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"
 	overhead := len(array("ECHO", strings.Repeat("x", 1<<20))) - 1<<20
@@ -183,8 +183,8 @@ func TestLimitOfHeldCommands(t *testing.T) {
 	}
 }
 
-// TestSilentRefusal: a client with replies off gets no refusal either, because it would take that
-// for the reply to another command.
+// TestSilentRefusal: a client with replies off gets no refusal either, because it would look like
+// the reply to another command.
 func TestSilentRefusal(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	long := strings.Repeat("x", 2<<20)
@@ -193,12 +193,12 @@ func TestSilentRefusal(t *testing.T) {
 	p.expect(pong)
 	p.send(array("CLIENT", "REPLY", "OFF") + array("LOCK", long, "t", "PX", "1000") + array("GET", long) +
 		array("CLIENT", "REPLY", "ON"))
-	p.expect(fine)
+	p.expect(okReply)
 	p.send(array("CLIENT", "REPLY", "OFF") + "*x\r\n")
 	p.expectClosed()
 }
 
-func TestProtocolErrorComesBehindTheReplies(t *testing.T) {
+func TestProtocolErrorFollowsTheReplies(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	p := b.connect()
 	p.send("PING\r\n" + array("LOCK", "k", "t", "PX", "5000") + "*1\r\n$x\r\nPING\r\n")
@@ -213,7 +213,7 @@ func TestOtherLineEnds(t *testing.T) {
 	b := serveLocks(t, locks)
 	p := b.connect()
 	p.send("*1\r\n$3\r\nfooXY" + "*5\r\n$4\r\nLOCKXY$1\r\nkXY$1\r\ntXY$2\r\nPXXY$1\r\n1XY")
-	p.expect(unknown + "-ERR Protocol error: expected CRLF\r\n")
+	p.expect(unknownReply + "-ERR Protocol error: expected CRLF\r\n")
 	p.expectClosed()
 }
 
@@ -227,14 +227,14 @@ func TestPanicCostsOneConnection(t *testing.T) {
 	}
 	b := serveLocks(t, locks)
 	other := b.connect()
-	other.say("PING\r\n", pong)
+	other.check("PING\r\n", pong)
 	for _, command := range []string{array("LOCK", "bad", "t", "PX", "1"), "LOCK bad t PX 1 BLOCK 0\r\n"} {
 		p := b.connect()
 		p.send(command)
 		p.expectClosed()
 	}
 	b.waitClients(1)
-	other.say("PING\r\n", pong)
+	other.check("PING\r\n", pong)
 	if log := b.log.String(); strings.Count(log, "on purpose") != 2 || !strings.Contains(log, "session_test.go") {
 		t.Errorf("the log does not say where: %s", log)
 	}

@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// stallTime limits how long a subscriber may leave messages unread. It also limits how long the
-	// last replies for a client that sends no more may make no progress.
+	// stallTime limits how long a subscriber may leave messages unread. It also limits how long a
+	// half-closed client may read none of its last replies.
 	stallTime = time.Minute
-	// lingerTime is how long the proxy keeps a client that sends no more while the upstream does
-	// not answer.
+	// lingerTime is how long the proxy keeps a half-closed client while the upstream does not
+	// answer.
 	lingerTime = 5 * time.Second
 )
 
 // relayTimes holds stallTime and lingerTime, except in tests.
 type relayTimes struct{ stall, linger time.Duration }
 
-// traffic counts the bytes and commands relayed. Each counter has a processor cache line to itself.
+// traffic counts the bytes and commands relayed. Each counter has its own processor cache line.
 type traffic struct {
 	toUpstream atomic.Int64
 	_          [56]byte
@@ -33,12 +33,12 @@ type shared struct {
 	opts  Options
 	times relayTimes
 	now   func() time.Time // time.Now, except in tests
-	// entry is entryTime, except in tests.
-	entry time.Duration
+	// handshakeTimeout is the constant of this name, except in tests.
+	handshakeTimeout time.Duration
 
 	current    atomic.Pointer[Settings]
 	input      budget
-	unread     unread
+	unread     unreadReplies
 	halfClosed halfClosedQueue
 
 	// untracked is the tracker of all clients without an upstream. It is set once.
@@ -55,11 +55,10 @@ type shared struct {
 // settings returns the current settings, which are immutable.
 func (s *shared) settings() *Settings { return s.current.Load() }
 
-// countRedirect records that the upstream has sent a redirect to another server, which the client
-// does not get.
-func (s *shared) countRedirect(what string) {
+// countRedirect counts and logs a redirect to another server that was withheld from the client.
+func (s *shared) countRedirect(kind string) {
 	s.redirects.Add(1)
 	s.redirectLog.warn(time.Now(),
 		"upstream redirect withheld: lock keys are not kept on the other server; the client got TRYAGAIN, or no message",
-		"upstream", s.opts.Upstream.Name(), "what", what)
+		"upstream", s.opts.Upstream.Name(), "what", kind)
 }

@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// errWatches prevents the side effects of a script from depending on keys that the client watches
-// for another purpose.
-var errWatches = errors.New(
+// errKeysWatched refuses a script with side effects while the client watches keys: the transaction
+// would depend on them.
+var errKeysWatched = errors.New(
 	"keys are watched at the upstream: a script on lock keys cannot have side effects there; UNWATCH first")
 
 // sideEffects is a transaction on the client's connection that the proxy has begun for a script on
@@ -23,25 +23,25 @@ type sideEffects struct {
 
 // Prepare implements rights.Upstream. It begins the transaction, in which the upstream queues each
 // of the commands.
-func (a *asker) Prepare(ctx context.Context, all [][]string) (rights.Prepared, error) {
+func (a *asker) Prepare(ctx context.Context, batch [][]string) (rights.Prepared, error) {
 	state := a.relay.state()
 	if state.Watching {
-		return nil, errWatches
+		return nil, errKeysWatched
 	}
-	restore, err := a.beginAsking(ctx, state)
+	restore, err := a.openWithReplies(ctx, state)
 	if err != nil {
 		return nil, err
 	}
 	e := sideEffects{a.relay, restore}
-	begun, err := a.askOne(ctx, "MULTI")
+	multiReply, err := a.askOne(ctx, "MULTI")
 	switch {
 	case err != nil:
 		return nil, err
-	case !resp.Begins(begun, "+OK"):
+	case !resp.Begins(multiReply, "+OK"):
 		restore()
-		return nil, &rights.RefusedError{Text: resp.FirstLine(begun)}
+		return nil, &rights.RefusedError{Text: resp.FirstLine(multiReply)}
 	}
-	answers, err := a.SendAll(ctx, all)
+	answers, err := a.SendAll(ctx, batch)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +54,8 @@ func (a *asker) Prepare(ctx context.Context, all [][]string) (rights.Prepared, e
 	return e, nil
 }
 
-// Do implements rights.Prepared. It runs the transaction even if the client has left: the changes
-// on the masters are committed, and other clients must hear of them.
+// Do implements rights.Prepared. It runs the transaction even if the client has left, because the
+// changes on the masters are committed.
 func (e sideEffects) Do() error {
 	answer, err := e.end("EXEC")
 	if err != nil {
@@ -63,7 +63,7 @@ func (e sideEffects) Do() error {
 	}
 	e.restore()
 	if failed := resp.FirstError(answer); failed != "" {
-		return fmt.Errorf("upstream %s: %s", e.relay.up.Name(), failed)
+		return fmt.Errorf("upstream %s: %s", e.relay.upstream.Name(), failed)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (e sideEffects) end(word string) (answer []byte, err error) {
 	if err := e.relay.request(requestOf([][]string{{word}}), 1); err != nil {
 		return nil, err
 	}
-	answers, err := e.relay.response(context.Background(), min(inquiryTimeout, e.relay.up.Timeout()), 1)
+	answers, err := e.relay.response(context.Background(), min(ownCommandTimeout, e.relay.upstream.Timeout()), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (e sideEffects) end(word string) (answer []byte, err error) {
 // ends the connection.
 func (e sideEffects) Drop() {
 	switch answer, err := e.end("DISCARD"); {
-	case err != nil: // the connection is gone
+	case err != nil: // the connection has ended
 	case resp.Begins(answer, "+OK"):
 		e.restore()
 	default:

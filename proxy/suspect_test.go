@@ -95,7 +95,7 @@ func TestUncoveredReleaseBySHAInATransaction(t *testing.T) {
 }
 
 // TestUncoveredLocksInPieces: a command that arrives in pieces is forwarded as it arrives, and
-// still counted, wherever it is cut.
+// still counted, wherever it is split.
 func TestUncoveredLocksInPieces(t *testing.T) {
 	for _, lockKeys := range [][]string{nil, {"lock:*"}} {
 		server := startRedis(t)
@@ -120,12 +120,12 @@ func TestUncoveredLocksInPieces(t *testing.T) {
 	}
 }
 
-// TestLargeValuesAreNoTokens: a large value is no token, and nothing of it is kept.
+// TestLargeValuesAreNoTokens: a large value is not a token, and is not kept.
 func TestLargeValuesAreNoTokens(t *testing.T) {
 	server := startRedis(t)
 	p := startProxyWith(t, server.URL(), proxy.Options{}, nil).connect()
-	p.say("SET big "+strings.Repeat("x", 3<<20)+" PX 30000 NX", "+OK\r\n")
-	p.say("SET job:1 me PX 30000 NX", "+OK\r\n")
+	p.check("SET big "+strings.Repeat("x", 3<<20)+" PX 30000 NX", "+OK\r\n")
+	p.check("SET job:1 me PX 30000 NX", "+OK\r\n")
 	if locks, _ := directLockCounts(p); locks != 1 {
 		t.Errorf("counted %d locks, want 1", locks)
 	}

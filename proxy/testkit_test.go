@@ -50,15 +50,15 @@ func serveLocks(t *testing.T, locks commands.Locks) *testServer {
 
 func startTestServer(t *testing.T, opts serverOptions) *testServer {
 	t.Helper()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln := inner
+	ln := tcp
 	if opts.listen != nil {
-		ln = opts.listen(inner)
+		ln = opts.listen(tcp)
 	}
-	b := &testServer{T: t, addr: inner.Addr().String(), log: &logtest.Buffer{}, served: make(chan error, 1)}
+	b := &testServer{T: t, addr: tcp.Addr().String(), log: &logtest.Buffer{}, served: make(chan error, 1)}
 	opts.Table = commands.NewTable(commands.Options{Locks: opts.locks,
 		Settings: commands.Settings{MaxTTL: 24 * time.Hour}})
 	opts.Logger = slog.New(slog.NewTextHandler(b.log, nil))
@@ -100,18 +100,18 @@ func (b *testServer) waitClients(n int) {
 	b.eventually("the number of clients", func() bool { return b.server.Clients() == n })
 }
 
-func (b *testServer) eventually(what string, is func() bool) {
+func (b *testServer) eventually(event string, condition func() bool) {
 	b.Helper()
-	redistest.Await(b, what, is)
+	redistest.Await(b, event, condition)
 }
 
-// await receives one value that must come.
-func await[T any](t *testing.T, what string, from <-chan T) (v T) {
+// await receives one value, and fails after a timeout.
+func await[T any](t *testing.T, event string, from <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-from:
 	case <-time.After(patience):
-		t.Fatalf("timeout: %s", what)
+		t.Fatalf("timeout: %s", event)
 	}
 	return v
 }
@@ -138,7 +138,7 @@ func newPeer(t *testing.T, conn net.Conn) *peer {
 	return &peer{t, conn, bufio.NewReader(conn)}
 }
 
-// send writes bytes. It ignores that the server has already closed.
+// send writes bytes. It ignores errors of a closed connection.
 func (p *peer) send(s string) {
 	p.t.Helper()
 	if _, err := io.WriteString(p.conn, s); isTimeout(err) {
@@ -162,7 +162,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// expect reads these bytes, and no more.
+// expect reads exactly these bytes.
 func (p *peer) expect(want string) {
 	p.t.Helper()
 	got := make([]byte, len(want))
@@ -172,8 +172,8 @@ func (p *peer) expect(want string) {
 	}
 }
 
-// say sends bytes and expects the reply.
-func (p *peer) say(s, want string) {
+// check sends bytes and expects the reply.
+func (p *peer) check(s, want string) {
 	p.t.Helper()
 	p.send(s)
 	p.expect(want)
@@ -189,8 +189,8 @@ func (p *peer) line() string {
 	return strings.TrimSuffix(line, "\r\n")
 }
 
-// all reads until the server closes.
-func (p *peer) all() string {
+// readAll reads until the server closes.
+func (p *peer) readAll() string {
 	p.t.Helper()
 	got, err := io.ReadAll(p.in)
 	if isTimeout(err) {
@@ -202,7 +202,7 @@ func (p *peer) all() string {
 // expectClosed fails unless the server closes without another byte.
 func (p *peer) expectClosed() {
 	p.t.Helper()
-	if got := p.all(); got != "" {
+	if got := p.readAll(); got != "" {
 		p.t.Fatalf("got %q", got)
 	}
 }
@@ -238,7 +238,7 @@ func (l *pipes) Close() error {
 
 // dial returns the client's end.
 func (l *pipes) dial() net.Conn {
-	here, there := net.Pipe()
-	l.conns <- there
-	return here
+	clientEnd, serverEnd := net.Pipe()
+	l.conns <- serverEnd
+	return clientEnd
 }

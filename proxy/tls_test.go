@@ -15,12 +15,12 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// TestDifferentialOverTLS: the same bytes come back over TLS as from a server, however they are
-// cut. REDLOCK_TEST_TLS=1 makes all relay tests use TLS.
+// TestDifferentialOverTLS: the replies over TLS are the same as those of a server, however the
+// bytes are split. REDLOCK_TEST_TLS=1 makes all relay tests use TLS.
 func TestDifferentialOverTLS(t *testing.T) {
 	server, client := tlsSettings(t)
 	d := newDifferentialWith(t, proxy.Options{TLS: server}, nil)
-	d.testProxy.trust = client
+	d.testProxy.clientTLS = client
 	d.runAll()
 }
 
@@ -34,18 +34,18 @@ func startLogged(
 	return startTLS(t, url, opts, nil, prepare...), log
 }
 
-// TestClientsOverTLS: pushes come at any time, a client that sends no more gets all its replies,
-// and a client that leaves is noticed.
+// TestClientsOverTLS: pushes come at any time, a half-closed client gets all its replies, and the
+// proxy notices a client that leaves.
 func TestClientsOverTLS(t *testing.T) {
 	server := startRedis(t)
 	r := startTLS(t, server.URL(), proxy.Options{}, nil)
 	direct := dial(t, server.Addr())
 
 	subscriber, monitor := r.connect(), r.connect()
-	subscriber.say("SUBSCRIBE c", ack("*", "subscribe", "c", 1))
-	monitor.say("MONITOR", "+OK\r\n")
+	subscriber.check("SUBSCRIBE c", ack("*", "subscribe", "c", 1))
+	monitor.check("MONITOR", "+OK\r\n")
 	for i := range 3 {
-		direct.say(fmt.Sprintf("PUBLISH c m%d", i), ":1\r\n")
+		direct.check(fmt.Sprintf("PUBLISH c m%d", i), ":1\r\n")
 		subscriber.expect(fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nm%d\r\n", i))
 		if line := monitor.reply(); !strings.Contains(line, `"PUBLISH" "c"`) {
 			t.Errorf("MONITOR says %q", line)
@@ -53,14 +53,14 @@ func TestClientsOverTLS(t *testing.T) {
 	}
 
 	big := strings.Repeat("x", 1<<20)
-	half := r.connect()
-	half.send(array("SET", "k", big) + lines("LOCK k t PX 1000", "GET k", "UNLOCK k t", "ECHO end"))
-	if err := half.conn.CloseWrite(); err != nil {
+	halfClosed := r.connect()
+	halfClosed.send(array("SET", "k", big) + lines("LOCK k t PX 1000", "GET k", "UNLOCK k t", "ECHO end"))
+	if err := halfClosed.conn.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	half.expectAll("+OK\r\n:1000\r\n" + bulk(big) + ":1\r\n" + bulk("end"))
+	halfClosed.expectAll("+OK\r\n:1000\r\n" + bulk(big) + ":1\r\n" + bulk("end"))
 
-	for name, leave := range map[string]func(c peerConn) error{
+	for name, disconnect := range map[string]func(c peerConn) error{
 		"says farewell": peerConn.Close,
 		"is cut off":    func(c peerConn) error { return c.(tlsConn).socket.Close() },
 		"is reset":      func(c peerConn) error { _ = c.SetLinger(0); return c.(tlsConn).socket.Close() },
@@ -72,7 +72,7 @@ func TestClientsOverTLS(t *testing.T) {
 			eventually(t, "the blocked client", func() bool {
 				return strings.Contains(direct.ask("INFO clients"), "blocked_clients:1")
 			})
-			if err := leave(p.conn); err != nil {
+			if err := disconnect(p.conn); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "its end", func() bool {
@@ -82,14 +82,14 @@ func TestClientsOverTLS(t *testing.T) {
 	}
 }
 
-// TestQuietOverTLS: an idle TLS client is not parked, and served as before.
-func TestQuietOverTLS(t *testing.T) {
+// TestIdleClientOverTLS: an idle TLS client is not parked, and served as before.
+func TestIdleClientOverTLS(t *testing.T) {
 	r := startTLS(t, startRedis(t).URL(), proxy.Options{}, nil, parkSoon)
 	p := r.connect()
-	p.say("SET a 1", "+OK\r\n")
+	p.check("SET a 1", "+OK\r\n")
 	for range 20 {
 		time.Sleep(5 * time.Millisecond) // the server looks for idle clients every millisecond
-		p.say("GET a", bulk("1"))
+		p.check("GET a", bulk("1"))
 	}
 	if n := r.server.Parked(); n != 0 {
 		t.Errorf("%d clients are parked", n)
@@ -101,9 +101,9 @@ func TestQuietOverTLS(t *testing.T) {
 func TestNoHandshake(t *testing.T) {
 	server := startRedis(t)
 	r, log := startLogged(t, server.URL(), proxy.Options{MaxClients: 3},
-		func(s *proxy.Server) { s.SetEntry(2 * time.Second) })
+		func(s *proxy.Server) { s.SetHandshakeTimeout(2 * time.Second) })
 	good := r.connect()
-	good.say("SET a 1", "+OK\r\n")
+	good.check("SET a 1", "+OK\r\n")
 
 	plain := dial(t, r.addr)
 	plain.send(lines("FLUSHALL"))
@@ -113,19 +113,19 @@ func TestNoHandshake(t *testing.T) {
 	})
 	eventually(t, "its end", func() bool { return r.server.Clients() == 1 })
 
-	mute, halted := dial(t, r.addr), dial(t, r.addr)
-	halted.send("\x16\x03\x01\x02\x00\x01") // the beginning of a handshake
+	silent, incomplete := dial(t, r.addr), dial(t, r.addr)
+	incomplete.send("\x16\x03\x01\x02\x00\x01") // the beginning of a handshake
 	eventually(t, "both", func() bool { return r.server.Clients() == 3 })
 	dial(t, r.addr).expectAll("-ERR max number of clients reached\r\n")
-	good.say("GET a", bulk("1"))
-	mute.expectAll("")
-	halted.expectAll("")
+	good.check("GET a", bulk("1"))
+	silent.expectAll("")
+	incomplete.expectAll("")
 	eventually(t, "their end", func() bool { return r.server.Clients() == 1 })
 	if !strings.Contains(log.String(), `cause=timeout`) {
 		t.Errorf("it is not logged: %s", log)
 	}
-	good.say("GET a", bulk("1"))
-	r.connect().say("GET a", bulk("1"))
+	good.check("GET a", bulk("1"))
+	r.connect().check("GET a", bulk("1"))
 }
 
 // TestClientCertificates: a client without the required certificate can run nothing.
@@ -134,24 +134,24 @@ func TestClientCertificates(t *testing.T) {
 	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(t).TLS}, ClientCAs: ca.Pool(),
 		ClientAuth: tls.RequireAndVerifyClientCert}
 	r, log := startLogged(t, server.URL(), proxy.Options{TLS: config})
-	r.trust = &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
-	show := func(pair certtest.Pair) *peer {
+	r.clientTLS = &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
+	connectWith := func(pair certtest.Pair) *peer {
 		p := dial(t, r.addr)
-		trust := r.trust.Clone()
-		trust.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		settings := r.clientTLS.Clone()
+		settings.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return &pair.TLS, nil
 		}
-		p.speakTLS(trust)
+		p.speakTLS(settings)
 		return p
 	}
-	show(ca.Issue(t)).say("SET a 1", "+OK\r\n")
+	connectWith(ca.Issue(t)).check("SET a 1", "+OK\r\n")
 	for name, test := range map[string]struct {
 		p     *peer
 		cause string
 	}{
 		"none":       {r.connect(), `cause="client didn't provide a certificate"`},
-		"a stranger": {show(certtest.NewAuthority(t).Issue(t)), "signed by unknown authority"},
-		"expired":    {show(ca.IssueUntil(t, time.Now().Add(-time.Minute))), "certificate has expired"},
+		"a stranger": {connectWith(certtest.NewAuthority(t).Issue(t)), "signed by unknown authority"},
+		"expired":    {connectWith(ca.IssueUntil(t, time.Now().Add(-time.Minute))), "certificate has expired"},
 	} {
 		test.p.send(lines("FLUSHALL", "LOCK k t PX 60000"))
 		if got, err := io.ReadAll(test.p.in); len(got) > 0 || err == nil {
@@ -159,7 +159,7 @@ func TestClientCertificates(t *testing.T) {
 		}
 		eventually(t, "a line about "+name, func() bool { return strings.Contains(log.String(), test.cause) })
 	}
-	dial(t, server.Addr()).say("GET a", bulk("1"))
+	dial(t, server.Addr()).check("GET a", bulk("1"))
 	eventually(t, "their end", func() bool { return r.server.Clients() == 1 })
 }
 
@@ -182,8 +182,8 @@ func TestTLSOnAPlainPort(t *testing.T) {
 	eventually(t, "their end", func() bool { return r.server.Clients() == 0 })
 }
 
-// TestLogOfManyTurnedAway: clients cannot fill the log.
-func TestLogOfManyTurnedAway(t *testing.T) {
+// TestLogOfManyRefusedClients: refused clients cannot fill the log.
+func TestLogOfManyRefusedClients(t *testing.T) {
 	r, log := startLogged(t, startRedis(t).URL(), proxy.Options{})
 	const clients = 50
 	for range clients {
@@ -202,15 +202,15 @@ func TestLogOfManyTurnedAway(t *testing.T) {
 func TestDrainOverTLS(t *testing.T) {
 	server := startRedis(t)
 	r := startTLS(t, server.URL(), proxy.Options{DrainTimeout: 300 * time.Millisecond}, nil)
-	dial(t, server.Addr()).say("SET big "+strings.Repeat("b", 1<<20), "+OK\r\n")
-	idle, mute, deaf := r.connect(), dial(t, r.addr), r.connect()
-	idle.say("PING", "+PONG\r\n")
-	_ = deaf.conn.SetReadBuffer(4 << 10)
-	deaf.send(strings.Repeat(cmd("GET big"), 30))
+	dial(t, server.Addr()).check("SET big "+strings.Repeat("b", 1<<20), "+OK\r\n")
+	idle, silent, nonReader := r.connect(), dial(t, r.addr), r.connect()
+	idle.check("PING", "+PONG\r\n")
+	_ = nonReader.conn.SetReadBuffer(4 << 10)
+	nonReader.send(strings.Repeat(cmd("GET big"), 30))
 	eventually(t, "three clients", func() bool { return r.server.Clients() == 3 })
 	r.stop()
 	idle.expectAll("")
-	mute.expectAll("")
+	silent.expectAll("")
 	await(t, "the server's end", r.served)
 }
 
@@ -218,7 +218,7 @@ func TestDrainOverTLS(t *testing.T) {
 func TestRandomBytesForTLS(t *testing.T) {
 	r := startTLS(t, startRedis(t).URL(), proxy.Options{}, nil)
 	good := r.connect()
-	good.say("PING", "+PONG\r\n")
+	good.check("PING", "+PONG\r\n")
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
 		junk := make([]byte, 1+rng.IntN(2000))
@@ -232,6 +232,6 @@ func TestRandomBytesForTLS(t *testing.T) {
 		_, _ = io.ReadAll(p.in)
 		_ = p.conn.Close()
 	}
-	good.say("PING", "+PONG\r\n")
+	good.check("PING", "+PONG\r\n")
 	eventually(t, "their end", func() bool { return r.server.Clients() == 1 })
 }

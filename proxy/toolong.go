@@ -11,25 +11,25 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// tooLong handles a command that is too long to be held. It refuses one of the proxy's own, unless
-// it must go to the upstream, and forwards all other commands.
-func (d *dispatcher) tooLong(ctx context.Context, cmd *command.Command, follow string) error {
+// tooLong handles a command that is too long to buffer. It refuses the proxy's own commands, unless
+// the upstream must answer them, and forwards all other commands.
+func (d *dispatcher) tooLong(ctx context.Context, cmd *command.Command, stateCmd string) error {
 	if d.isLockServer() {
 		return d.refuseLong(ctx, d.session.refuseTooLong)
 	}
-	if text := d.auth.tooLongRefusal(cmd, follow); text != "" {
+	if text := d.auth.tooLongRefusal(cmd, stateCmd); text != "" {
 		return d.refuseLong(ctx, func([][]byte) { d.client.Refuse(text, d.out) })
 	}
-	if d.keys.search.held {
-		if done, err := d.passLongLock(ctx, follow); done || err != nil {
+	if d.keys.search.blocked {
+		if handled, err := d.forwardLongLock(ctx, stateCmd); handled || err != nil {
 			return err
 		}
 	}
-	if d.mustHold(cmd, follow) {
+	if d.mustBuffer(cmd, stateCmd) {
 		return d.refuseLong(ctx, d.session.refuseTooLong)
 	}
 	if cmd == nil {
-		d.passLong(follow)
+		d.forwardLong(stateCmd)
 		return nil
 	}
 	if err := d.asker.waitUpstream(ctx); err != nil {
@@ -38,61 +38,61 @@ func (d *dispatcher) tooLong(ctx context.Context, cmd *command.Command, follow s
 	at := d.situation()
 	at.Upstream = d.connection()
 	switch d.table.Route(at, [][]byte{[]byte(cmd.Name)}).Verb {
-	case commands.Forward, commands.AbortUpstreamTx: // the upstream refuses it, if need be
-		d.sender.forwardFrame(d.sender.countReply())
+	case commands.Forward, commands.AbortUpstreamTx: // the upstream refuses an invalid command
+		d.sender.markForwarded(d.sender.countReply())
 		return nil
 	}
 	err := d.sender.discard(d.session.refuseTooLong)
-	d.forgetFrame()
+	d.resetFrame()
 	return err
 }
 
-// passLong forwards a long command whose reply may change the connection's state. Its first words
-// are enough to know how.
-func (d *dispatcher) passLong(follow string) {
+// forwardLong forwards a long command whose reply may change the connection's state. The first
+// words of the command tell how.
+func (d *dispatcher) forwardLong(stateCmd string) {
 	chunk := d.in.chunk()
 	words, count := resp.Excerpt(chunk[:min(maxExcerpt, len(chunk))])
-	s := track.SlotFor(follow, words, count)
-	if d.sender.forwardFrame(0); d.sender.countReply() > 0 {
-		d.sender.unsentExpected, d.sender.expected = &s, 1
+	s := track.ExpectedFor(stateCmd, words, count)
+	if d.sender.markForwarded(0); d.sender.countReply() > 0 {
+		d.sender.unsentExpected, d.sender.expectedReplies = &s, 1
 	}
 }
 
-// mustHold reports whether a command must be refused if it is too long to be held.
-func (d *dispatcher) mustHold(own *command.Command, follow string) bool {
-	return d.keys.search.held || d.client.Transaction.Open ||
-		d.keys.hasLockKeys && own == nil && (follow == "watch" || follow == "client")
+// mustBuffer reports whether a command must be refused if it is too long to buffer.
+func (d *dispatcher) mustBuffer(ownCmd *command.Command, stateCmd string) bool {
+	return d.keys.search.blocked || d.client.Transaction.Open ||
+		d.keys.hasLockKeys && ownCmd == nil && (stateCmd == "watch" || stateCmd == "client")
 }
 
-// refuseLong discards a command that is too long to be held, and answers it by its first words.
+// refuseLong discards a command that is too long to buffer, and answers it by its first words.
 func (d *dispatcher) refuseLong(ctx context.Context, answer func(words [][]byte)) error {
 	if err := d.asker.abortTx(ctx); err != nil {
 		return err
 	}
 	err := d.sender.discard(answer)
 	d.client.Transaction.Abort()
-	d.forgetFrame()
+	d.resetFrame()
 	return err
 }
 
-// passLongLock is routeUpstream for a command that is too long to be held. It reports false if the
-// locks are not at the upstream.
-func (d *dispatcher) passLongLock(ctx context.Context, follow string) (bool, error) {
-	if d.locks.places == nil || d.client.Transaction.Open {
+// forwardLongLock is routeUpstream for a command that is too long to buffer. It returns false if
+// the locks are not at the upstream.
+func (d *dispatcher) forwardLongLock(ctx context.Context, stateCmd string) (bool, error) {
+	if d.router.lockLocation == nil || d.client.Transaction.Open {
 		return false, nil
 	}
 	words, _ := resp.Excerpt(d.in.chunk()[:min(maxExcerpt, d.in.size())])
-	at, known := d.locks.places.CurrentLocation()
+	at, known := d.router.lockLocation.CurrentLocation()
 	if !known || at.Place != location.Upstream || len(words) == 0 {
 		return false, nil
 	}
-	if err := d.locks.prepareUpstream(ctx, words); err != nil {
+	if err := d.router.prepareUpstream(ctx, words); err != nil {
 		if errors.Is(err, errLocksMoved) {
 			return false, nil
 		}
 		return true, d.refuseLong(ctx, func([][]byte) { d.client.Refuse(errorReply(err), d.out) })
 	}
 	d.sendingLockCommand = true
-	d.passLong(follow)
+	d.forwardLong(stateCmd)
 	return true, nil
 }

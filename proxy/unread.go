@@ -5,74 +5,74 @@ import (
 	"sync"
 )
 
-// defaultUnread limits the bytes that all clients together may leave unread.
-const defaultUnread = 256 << 20
+// defaultMaxUnread limits the bytes that all clients together may leave unread.
+const defaultMaxUnread = 256 << 20
 
-// unread accounts for the replies that all clients together have not read. If they exceed the
-// limit, it cuts off the client that has waited longest. It is safe for concurrent use, and takes
+// unreadReplies counts the bytes of replies that clients have not read. If they exceed the limit,
+// it disconnects the client that has not read for longest. It is safe for concurrent use, and takes
 // no other lock.
-type unread struct {
-	mu         sync.Mutex
-	limit      int64
-	held, cuts int64
-	oldest     list.List // of *unreadClient
+type unreadReplies struct {
+	mu                 sync.Mutex
+	limit              int64
+	total, disconnects int64
+	clients            list.List // of *unreadClient, the client that has not read for longest first
 }
 
-// unreadClient accounts for the unread replies of one client. The mu of unread guards it.
+// unreadClient counts the unread bytes of one client. The mu of unreadReplies guards it.
 type unreadClient struct {
-	bytes int64
-	entry *list.Element // nil: nothing is unread, or the client was cut off
-	cut   func()        // ends the connection, and must not wait
+	bytes      int64
+	entry      *list.Element // nil: nothing is unread, or the client was disconnected
+	disconnect func()        // ends the connection, and must not wait
 }
 
 // add records that a client leaves n more bytes unread.
-func (u *unread) add(w *unreadClient, n int) {
+func (u *unreadReplies) add(w *unreadClient, n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if w.entry == nil {
-		w.entry, w.bytes = u.oldest.PushBack(w), 0
+		w.entry, w.bytes = u.clients.PushBack(w), 0
 	}
 	w.bytes += int64(n)
-	u.held += int64(n)
+	u.total += int64(n)
 	u.enforce()
 }
 
-// done records that a client has read n bytes, or that they are discarded.
-func (u *unread) done(w *unreadClient, n int) {
+// remove records that a client has read n bytes, or that they are discarded.
+func (u *unreadReplies) remove(w *unreadClient, n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if w.entry == nil {
 		return
 	}
 	w.bytes -= int64(n)
-	if u.held -= int64(n); w.bytes == 0 {
-		u.oldest.Remove(w.entry)
+	if u.total -= int64(n); w.bytes == 0 {
+		u.clients.Remove(w.entry)
 		w.entry = nil
 	}
 }
 
-// enforce cuts clients off until the total is within the limit. It is called with mu held.
-func (u *unread) enforce() {
-	for u.held > u.limit && u.oldest.Len() > 0 {
-		w := u.oldest.Remove(u.oldest.Front()).(*unreadClient)
-		u.held -= w.bytes
+// enforce disconnects clients until the total is within the limit. It is called with mu held.
+func (u *unreadReplies) enforce() {
+	for u.total > u.limit && u.clients.Len() > 0 {
+		w := u.clients.Remove(u.clients.Front()).(*unreadClient)
+		u.total -= w.bytes
 		w.entry = nil
-		u.cuts++
-		w.cut()
+		u.disconnects++
+		w.disconnect()
 	}
 }
 
 // setLimit changes the limit.
-func (u *unread) setLimit(n int64) {
+func (u *unreadReplies) setLimit(n int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.limit = n
 	u.enforce()
 }
 
-// stats returns how many bytes are unread, and how many clients were cut off for that.
-func (u *unread) stats() (held, cuts int64) {
+// stats returns how many bytes are unread, and how many clients were disconnected for that.
+func (u *unreadReplies) stats() (total, disconnects int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.held, u.cuts
+	return u.total, u.disconnects
 }

@@ -14,25 +14,25 @@ import (
 
 // If the proxy has its own users, it checks each command first: whether the client has logged in at
 // the proxy, and whether its user may send the command. At the upstream the client is the user of
-// the URL, so AUTH is never forwarded.
+// the URL, so AUTH is not forwarded.
 
-// checkLogin runs the login in a command, and returns the words that are left: none of an AUTH. If
-// the client is refused, it returns why: the login failed, or the client has not logged in. The
-// error ends the session.
+// checkLogin runs the login in a command. rest holds the other words of the command, none of an
+// AUTH. refusal is set if the login failed, or the client has not logged in. The error ends the
+// session.
 func (s *session) checkLogin(
 	ctx context.Context, name string, words [][]byte,
-) (left [][]byte, refused string, err error) {
-	if s.login.Own.Ended() {
+) (rest [][]byte, refusal string, err error) {
+	if s.login.UserLogin.Ended() {
 		return nil, "", errStateLost
 	}
-	auth, asks, wrong := login.Read(name, words)
+	auth, logsIn, syntaxErr := login.Parse(name, words)
 	switch {
-	case wrong != "":
-		return nil, wrong, nil
-	case asks:
-		refused, err = s.logIn(ctx, name, words, auth)
-		return auth.Rest, refused, err
-	case s.login.Own.User() != nil, name == "quit", name == "reset", server.IsOpen(words):
+	case syntaxErr != "":
+		return nil, syntaxErr, nil
+	case logsIn:
+		refusal, err = s.logIn(ctx, name, words, auth)
+		return auth.Rest, refusal, err
+	case s.login.UserLogin.User() != nil, name == "quit", name == "reset", server.IsOpen(words):
 		return words, "", nil
 	case name == "hello":
 		return nil, login.NoAuthHello, nil
@@ -41,54 +41,54 @@ func (s *session) checkLogin(
 }
 
 // logIn logs the client in. It waits for its turn, which limits the rate of attempts.
-func (s *session) logIn(ctx context.Context, name string, words [][]byte, l login.Auth) (refused string, err error) {
-	own, user := s.shared.opts.Users, string(l.User)
-	if name == "auth" && len(words) == 2 && own.Now().Find(acl.DefaultUser).NoPass {
+func (s *session) logIn(ctx context.Context, name string, words [][]byte, l login.Auth) (refusal string, err error) {
+	ownUsers, user := s.shared.opts.Users, string(l.User)
+	if name == "auth" && len(words) == 2 && ownUsers.Now().Find(acl.DefaultUser).NoPass {
 		return users.NoPassword, nil
 	}
-	wait, ok := own.LoginDelay(s.client.Addr, user)
+	wait, ok := ownUsers.LoginDelay(s.client.Addr, user)
 	if !ok {
-		refused = users.TooMany
+		refusal = users.TooMany
 	} else if err := s.sleep(ctx, wait); err != nil {
 		return "", err
 	}
-	if refused == "" {
-		refused = s.login.Own.Try(s.client.Addr, user, l.Password)
+	if refusal == "" {
+		refusal = s.login.UserLogin.Try(s.client.Addr, user, l.Password)
 	}
-	if refused != "" {
+	if refusal != "" {
 		s.shared.clientLog.warn(time.Now(), "client login failed",
-			"client", s.client.Addr.String(), "user", own.LogName(user))
-		return refused, nil
+			"client", s.client.Addr.String(), "user", ownUsers.LogName(user))
+		return refusal, nil
 	}
-	s.client.User = s.login.Own.Name()
+	s.client.User = s.login.UserLogin.Name()
 	return "", nil
 }
 
-// sleep waits, but stops if the client leaves.
+// sleep waits, but returns early if the client leaves.
 func (s *session) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	watched, stop := s.watch(ctx)
+	watchCtx, stop := s.watch(ctx)
 	defer stop()
-	return pacing.Sleep(watched, d)
+	return pacing.Sleep(watchCtx, d)
 }
 
 // logOut logs the client out, as RESET does.
 func (s *session) logOut() {
-	s.login.Own.Reset()
-	s.client.User = s.login.Own.Name()
+	s.login.UserLogin.Reset()
+	s.client.User = s.login.UserLogin.Name()
 }
 
-// noteName records the name that the client gives itself, for LOCKINFO. It does not wait for the
-// upstream's reply.
+// noteName records the client's name from CLIENT SETNAME or HELLO, for LOCKINFO. It does not wait
+// for the upstream's reply.
 func (s *session) noteName(name string, words [][]byte) {
-	called := s.client.Name
+	clientName := s.client.Name
 	switch {
 	case name == "reset" && len(words) == 1:
-		called = ""
+		clientName = ""
 	case name == "client" && len(words) == 3 && syntax.Lower(words[1]) == "setname":
-		called = string(words[2])
+		clientName = string(words[2])
 	case name == "hello":
 		for i := 2; i+1 < len(words); i++ {
 			switch syntax.Folded(words[i]) {
@@ -96,11 +96,11 @@ func (s *session) noteName(name string, words [][]byte) {
 				i += 2
 			case "setname":
 				i++
-				called = string(words[i])
+				clientName = string(words[i])
 			}
 		}
 	}
-	if server.IsClientName(called) {
-		s.client.Name = called
+	if server.IsClientName(clientName) {
+		s.client.Name = clientName
 	}
 }

@@ -14,20 +14,20 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// Refusals in Redis' words.
+// Errors of Redis.
 const (
-	wrongPass  = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
-	noKey      = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
-	noChannel  = "-NOPERM this user has no permissions to access one of the channels used as arguments\r\n"
-	noScriptAt = "-NOPERM this user has no permissions to run the 'eval' command at the upstream: the proxy cannot check what a script does there; the user needs ~* &* +@all\r\n"
+	wrongPass = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+	noKey     = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
+	noChannel = "-NOPERM this user has no permissions to access one of the channels used as arguments\r\n"
+	noEval    = "-NOPERM this user has no permissions to run the 'eval' command at the upstream: the proxy cannot check what a script does there; the user needs ~* &* +@all\r\n"
 )
 
-func mayNot(command string) string {
+func noPermission(command string) string {
 	return "-NOPERM this user has no permissions to run the '" + command + "' command\r\n"
 }
 
-// someUsers is a file of users in which default has to log in.
-const someUsers = `user default on >sesame ~* &* +@all
+// testUsers is a file of users in which default has to log in.
+const testUsers = `user default on >sesame ~* &* +@all
 user app on >wonder ~app:* ~lock:* &app.* +@all -@dangerous -@admin +sort
 user ro on >read %R~app:* +@read +@connection +select -set +multi +exec
 user root on >root ~* &* +@all
@@ -35,8 +35,8 @@ user ann off >ann +@all
 user wo on >write %W~lock:* +@all
 `
 
-// usersFile returns the users of a file, which write replaces.
-func usersFile(t *testing.T, text string) (own *users.Users, write func(text string)) {
+// usersFile returns the users of a file, and a function that replaces the file's text.
+func usersFile(t *testing.T, text string) (fileUsers *users.Users, write func(text string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "users.acl")
 	write = func(text string) {
@@ -46,30 +46,30 @@ func usersFile(t *testing.T, text string) (own *users.Users, write func(text str
 		}
 	}
 	write(text)
-	own, err := users.Load(path, commands.Catalog(), slog.New(slog.NewTextHandler(testLog{t}, nil)))
+	fileUsers, err := users.Load(path, commands.Catalog(), slog.New(slog.NewTextHandler(testLog{t}, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return own, write
+	return fileUsers, write
 }
 
-// withUsers starts a proxy with its own users, in front of a redis-server that knows only the
+// startWithUsers starts a proxy with its own users, in front of a redis-server that knows only the
 // proxy.
-func withUsers(
+func startWithUsers(
 	t *testing.T, text string,
-) (r *testProxy, server *redistest.Server, own *users.Users, write func(string)) {
+) (r *testProxy, server *redistest.Server, fileUsers *users.Users, write func(string)) {
 	t.Helper()
 	server = startRedis(t, "--requirepass", "secret", "--user", "gate", "on", ">hidden", "~*", "&*", "+@all", "--user",
 		"bob", "on", ">b", "~*", "+@all")
-	own, write = usersFile(t, text)
-	return startProxyWith(t, "redis://gate:hidden@"+server.Addr()+"/5", proxy.Options{Users: own}, []string{"lock:*"}),
-		server, own, write
+	fileUsers, write = usersFile(t, text)
+	return startProxyWith(t, "redis://gate:hidden@"+server.Addr()+"/5", proxy.Options{Users: fileUsers}, []string{"lock:*"}),
+		server, fileUsers, write
 }
 
-// TestNothingWithoutAUser: clients get nothing before the login. Logins are those of the file,
-// never of the upstream.
+// TestNothingWithoutAUser: clients get nothing before the login. Only logins in the file are valid,
+// not logins at the upstream.
 func TestNothingWithoutAUser(t *testing.T) {
-	r, server, _, _ := withUsers(t, someUsers)
+	r, server, _, _ := startWithUsers(t, testUsers)
 	for _, line := range []string{
 		"GET a", "get a\r\n", "CONFIG GET requirepass", "LOCK k t PX 1000", "SET lock:a v", "EVAL x 0", "MULTI", "EXEC",
 		"WATCH a", "SUBSCRIBE c", "MONITOR", "PING",
@@ -83,7 +83,7 @@ func TestNothingWithoutAUser(t *testing.T) {
 			p.send(cmd(line))
 		}
 		p.expect(noAuth)
-		p.say("LOCK k t PX 1000", noAuth)
+		p.check("LOCK k t PX 1000", noAuth)
 	}
 	for _, c := range []exchange{
 		{"AUTH", "-ERR wrong number of arguments for 'auth' command\r\n"}, {"AUTH a b c", "-ERR syntax error\r\n"},
@@ -110,55 +110,55 @@ func TestNothingWithoutAUser(t *testing.T) {
 }
 
 // TestRightsOfUsers: a client has the rights of the user that it logged in as, for every kind of
-// command. Commands without a right are not run.
+// command. Commands without permission are not run.
 func TestRightsOfUsers(t *testing.T) {
-	r, server, _, _ := withUsers(t, someUsers)
+	r, server, _, _ := startWithUsers(t, testUsers)
 	app := []exchange{{"AUTH app wonder", ok}, {"ACL WHOAMI", bulk("app")}}
-	with := func(more ...exchange) []exchange { return append(append([]exchange{}, app...), more...) }
+	asApp := func(exchanges ...exchange) []exchange { return append(append([]exchange{}, app...), exchanges...) }
 	for name, script := range map[string][]exchange{
-		"commands": with(exchange{"SET app:a 1", ok}, exchange{"GET app:a", bulk("1")}, exchange{"GET b", noKey},
+		"commands": asApp(exchange{"SET app:a 1", ok}, exchange{"GET app:a", bulk("1")}, exchange{"GET b", noKey},
 			exchange{"MGET app:a b", noKey}, exchange{"DEL app:a", ":1\r\n"},
-			exchange{"FLUSHALL", mayNot("flushall")}, exchange{"KEYS *", mayNot("keys")},
-			exchange{"CONFIG GET requirepass", mayNot("config|get")}, exchange{"NOSUCH a", mayNot("nosuch")},
-			exchange{"FLUSHALL\x00x", mayNot("flushall")}, exchange{"CLIENT LIST", mayNot("client|list")},
+			exchange{"FLUSHALL", noPermission("flushall")}, exchange{"KEYS *", noPermission("keys")},
+			exchange{"CONFIG GET requirepass", noPermission("config|get")}, exchange{"NOSUCH a", noPermission("nosuch")},
+			exchange{"FLUSHALL\x00x", noPermission("flushall")}, exchange{"CLIENT LIST", noPermission("client|list")},
 			exchange{"PING", "+PONG\r\n"}),
-		"locks": with(exchange{"LOCK lock:k t PX 1000", ":1000\r\n"}, exchange{"LOCK other t PX 1000", noKey},
-			exchange{"LOCKINFO other", noKey}, exchange{"FORCEUNLOCK lock:k", mayNot("forceunlock")},
-			exchange{"LOCKLIST", mayNot("locklist")}, exchange{"PROXY INFO", mayNot("proxy")},
+		"locks": asApp(exchange{"LOCK lock:k t PX 1000", ":1000\r\n"}, exchange{"LOCK other t PX 1000", noKey},
+			exchange{"LOCKINFO other", noKey}, exchange{"FORCEUNLOCK lock:k", noPermission("forceunlock")},
+			exchange{"LOCKLIST", noPermission("locklist")}, exchange{"PROXY INFO", noPermission("proxy")},
 			exchange{"UNLOCK lock:k t", ":1\r\n"}),
-		"lock keys": with(exchange{"SET lock:a v NX PX 1000", ok}, exchange{"GET lock:a", bulk("v")},
+		"lock keys": asApp(exchange{"SET lock:a v NX PX 1000", ok}, exchange{"GET lock:a", bulk("v")},
 			exchange{"EVAL return(redis.call('get',KEYS[1])) 1 lock:a", bulk("v")},
 			exchange{"EVAL return(1) 1 lockx", noKey}, exchange{"DEL lock:a", ":1\r\n"}, exchange{"MULTI", ok},
 			exchange{"SET lock:a v", queued}, exchange{"GET b", noKey}, exchange{"EXEC", execAbort}),
-		"scripts at the upstream": with(exchange{"EVAL return(1) 1 app:a", noScriptAt},
-			exchange{"EVAL return(1) 0", noScriptAt}, exchange{"MULTI", ok}, exchange{"SET app:q 1", queued},
-			exchange{"EVAL return(1) 1 app:a", noScriptAt}, exchange{"EXEC", execAbort},
+		"scripts at the upstream": asApp(exchange{"EVAL return(1) 1 app:a", noEval},
+			exchange{"EVAL return(1) 0", noEval}, exchange{"MULTI", ok}, exchange{"SET app:q 1", queued},
+			exchange{"EVAL return(1) 1 app:a", noEval}, exchange{"EXEC", execAbort},
 			exchange{"GET app:q", "$-1\r\n"}),
-		"transactions": with(exchange{"MULTI", ok}, exchange{"SET app:q 1", queued}, exchange{"SET b 1", noKey},
+		"transactions": asApp(exchange{"MULTI", ok}, exchange{"SET app:q 1", queued}, exchange{"SET b 1", noKey},
 			exchange{"EXEC", execAbort}, exchange{"MULTI", ok},
 			exchange{"ACL WHOAMI",
 				"-ERR ACL inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before MULTI or after EXEC\r\n"}, exchange{"EXEC", execAbort},
 			exchange{"MULTI", ok}, exchange{"AUTH root root",
 				"-ERR AUTH inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before MULTI or after EXEC\r\n"}, exchange{"EXEC", execAbort}, exchange{"ACL WHOAMI", bulk("app")}, exchange{"GET app:q", "$-1\r\n"}, exchange{"WATCH b", noKey}),
-		"channels": with(exchange{"PUBLISH app.y m", ":0\r\n"}, exchange{"PUBLISH x m", noChannel},
+		"channels": asApp(exchange{"PUBLISH app.y m", ":0\r\n"}, exchange{"PUBLISH x m", noChannel},
 			exchange{"SUBSCRIBE x", noChannel}, exchange{"PSUBSCRIBE app.x*", noChannel},
 			exchange{"SUBSCRIBE app.x", "*3\r\n$9\r\nsubscribe\r\n$5\r\napp.x\r\n:1\r\n"}),
-		"sort": with(exchange{"SORT app:a BY w_*",
+		"sort": asApp(exchange{"SORT app:a BY w_*",
 			"-ERR BY option of SORT denied due to insufficient ACL permissions.\r\n"}, exchange{"SORT app:a", "*0\r\n"},
 			exchange{"SORT app:a STORE b", noKey}),
-		"long": with(exchange{"SET b " + strings.Repeat("x", 3<<20), noKey},
+		"long": asApp(exchange{"SET b " + strings.Repeat("x", 3<<20), noKey},
 			exchange{"SET app:long " + strings.Repeat("x", 3<<20), ok}, exchange{"STRLEN app:long", ":3145728\r\n"},
-			exchange{"FLUSHALL " + strings.Repeat("x", 3<<20), mayNot("flushall")},
+			exchange{"FLUSHALL " + strings.Repeat("x", 3<<20), noPermission("flushall")},
 			exchange{"AUTH root " + strings.Repeat("x", 3<<20), "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"},
 			exchange{"HELLO 2 SETNAME " + strings.Repeat("x", 3<<20) + " AUTH bob b", "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"},
 			exchange{"DEL app:long", ":1\r\n"}),
-		"read only": {{"AUTH ro read", ok}, {"GET app:a", "$-1\r\n"}, {"SET app:a 1", mayNot("set")},
-			{"LOCK app:a t PX 1000", mayNot("lock")}, {"LOCKINFO lock:a", noKey}, {"ACL WHOAMI", mayNot("acl|whoami")},
-			{"ACL LIST", mayNot("acl|list")}},
+		"read only": {{"AUTH ro read", ok}, {"GET app:a", "$-1\r\n"}, {"SET app:a 1", noPermission("set")},
+			{"LOCK app:a t PX 1000", noPermission("lock")}, {"LOCKINFO lock:a", noKey}, {"ACL WHOAMI", noPermission("acl|whoami")},
+			{"ACL LIST", noPermission("acl|list")}},
 		"write only": {{"AUTH wo write", ok}, {"SET lock:wo v PX 1000", ok}, {"GET lock:wo", noKey},
 			{"SET lock:wo v GET", noKey}, {"SET lock:wo v IFEQ v", noKey}, {"SET lock:wo v IFNE x PX 1000", noKey},
 			{"DEL lock:wo", ":1\r\n"}},
-		"changing who one is": with(exchange{"AUTH bob b", wrongPass}, exchange{"ACL WHOAMI", bulk("app")},
+		"changing who one is": asApp(exchange{"AUTH bob b", wrongPass}, exchange{"ACL WHOAMI", bulk("app")},
 			exchange{"AUTH root root", ok}, exchange{"SET b 1", ok}, exchange{"GET b", bulk("1")},
 			exchange{"DEL b", ":1\r\n"}, exchange{"RESET", "+RESET\r\n"}, exchange{"GET b", noAuth},
 			exchange{"AUTH sesame", ok}, exchange{"ACL WHOAMI", bulk("default")}, exchange{"GET b", "$-1\r\n"},
@@ -171,7 +171,7 @@ func TestRightsOfUsers(t *testing.T) {
 			oneByOne := r.connect()
 			oneByOne.T = t
 			for _, e := range script {
-				oneByOne.say(e.sent, e.want)
+				oneByOne.check(e.sent, e.want)
 			}
 		})
 	}
@@ -189,7 +189,7 @@ func TestRightsOfUsers(t *testing.T) {
 // TestOpenDefaultUser: an open default user needs no login, and RESET returns to it. The connection
 // to the upstream then belongs to its URL's user again.
 func TestOpenDefaultUser(t *testing.T) {
-	r, _, _, _ := withUsers(t, "user default on nopass ~pub:* +get +@connection\nuser root on >root ~* &* +@all\n")
+	r, _, _, _ := startWithUsers(t, "user default on nopass ~pub:* +get +@connection\nuser root on >root ~* &* +@all\n")
 	r.connect().script([]exchange{
 		{"GET pub:a", "$-1\r\n"}, {"GET a", noKey}, {"AUTH x",
 			"-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\r\n"},
@@ -201,52 +201,52 @@ func TestOpenDefaultUser(t *testing.T) {
 	})
 }
 
-// TestUsersAreReadAgain: a reloaded file applies at once, also to connected clients. Rights change,
+// TestUsersAreReloaded: a reloaded file applies at once, also to connected clients. Rights change,
 // and a client whose login is no longer valid is disconnected, even if it is idle. A file with a
 // mistake changes nothing.
-func TestUsersAreReadAgain(t *testing.T) {
-	r, _, own, write := withUsers(t, someUsers)
-	root, app, gone, kept, ears := r.connect(), r.connect(), r.connect(), r.connect(), r.connect()
-	root.say("AUTH root root", ok)
+func TestUsersAreReloaded(t *testing.T) {
+	r, _, fileUsers, write := startWithUsers(t, testUsers)
+	root, app, removed, idle, subscriber := r.connect(), r.connect(), r.connect(), r.connect(), r.connect()
+	root.check("AUTH root root", ok)
 	app.script([]exchange{{"AUTH app wonder", ok}, {"SET app:a 1", ok}, {"MULTI", ok}, {"SET app:b 1", queued}})
-	gone.script([]exchange{{"AUTH ro read", ok}, {"GET app:a", bulk("1")}})
-	kept.say("AUTH app wonder", ok)
-	ears.script([]exchange{{"AUTH app wonder", ok}, {"SUBSCRIBE app.x",
+	removed.script([]exchange{{"AUTH ro read", ok}, {"GET app:a", bulk("1")}})
+	idle.check("AUTH app wonder", ok)
+	subscriber.script([]exchange{{"AUTH app wonder", ok}, {"SUBSCRIBE app.x",
 		"*3\r\n$9\r\nsubscribe\r\n$5\r\napp.x\r\n:1\r\n"}})
 
-	write(strings.Replace(someUsers, "~app:*", "~app:* +nosuch", 1))
+	write(strings.Replace(testUsers, "~app:*", "~app:* +nosuch", 1))
 	if got := root.ask("ACL LOAD"); !strings.Contains(got,
 		"users.acl:2: Error in applying operation '+nosuch': Unknown command or category name in ACL. WARNING: ACL errors detected, no change to the previously active ACL rules was performed") {
 		t.Errorf("ACL LOAD: %q", got)
 	}
-	kept.say("GET app:a", bulk("1"))
+	idle.check("GET app:a", bulk("1"))
 
 	write("user default off\nuser root on >root ~* &* +@all\nuser app on >new >wonder ~other:* +@all -@dangerous\n")
-	root.say("ACL LOAD", ok)
-	gone.expectAll("") // its user is gone
-	ears.expectAll("") // it may no longer hear that channel
-	kept.script([]exchange{{"GET app:a", noKey}, {"GET other:a", "$-1\r\n"}})
+	root.check("ACL LOAD", ok)
+	removed.expectAll("")    // its user was removed
+	subscriber.expectAll("") // its user may no longer subscribe to the channel
+	idle.script([]exchange{{"GET app:a", noKey}, {"GET other:a", "$-1\r\n"}})
 	app.script([]exchange{{"EXEC", execAbort}, {"GET other:b", "$-1\r\n"}})
 	r.connect().script([]exchange{{"AUTH ro read", wrongPass}, {"AUTH app new", ok}, {"AUTH app wonder", ok}})
 
 	write("user default off\nuser root on >root ~* &* +@all\nuser app on >new ~other:* +@all -@dangerous\n")
-	if err := own.Reload(); err != nil {
+	if err := fileUsers.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	kept.expectAll("") // its password is gone
-	root.say("GET app:a", bulk("1"))
-	root.say("DEL app:a", ":1\r\n")
+	idle.expectAll("") // its password was removed
+	root.check("GET app:a", bulk("1"))
+	root.check("DEL app:a", ":1\r\n")
 }
 
 // TestUsersOfALockServer: a lock server has users, too.
 func TestUsersOfALockServer(t *testing.T) {
-	own,
+	fileUsers,
 		write := usersFile(t,
 		"user default off\nuser app on >wonder ~lock:* +@all -@dangerous\nuser root on >root ~* &* +@all\nuser scripts on >s ~lock:* +eval +get +multi +exec +set\n")
 	r := &testProxy{T: t, locks: newMemoryLocks(), served: make(chan struct{})}
-	r.server = proxy.NewServer(proxy.Options{Users: own, Table: commands.NewTable(commands.Options{
+	r.server = proxy.NewServer(proxy.Options{Users: fileUsers, Table: commands.NewTable(commands.Options{
 		Locks: memoryLocker{r.locks}, Register: r.locks, LockKeys: []string{"lock:*", "more:*"},
-		Settings: commands.Settings{MaxTTL: time.Hour}, Users: own,
+		Settings: commands.Settings{MaxTTL: time.Hour}, Users: fileUsers,
 	})})
 	r.server.SetNow(frozenClock())
 	r.serve(listen(t))
@@ -255,12 +255,12 @@ func TestUsersOfALockServer(t *testing.T) {
 		r.connect().script([]exchange{{line, noAuth}, {"AUTH app wrong", wrongPass}})
 	}
 	r.connect().script([]exchange{{"HELLO 3", helloFirst}, {"RESET", "+RESET\r\n"}, {"QUIT", ok}})
-	early := r.connect() // also for bytes that arrive at once
+	early := r.connect() // the limit also applies to bytes that arrive together
 	early.send(cmd("AUTH a b c d e f g h i j"))
 	early.expectAll("-ERR Protocol error: unauthenticated multibulk length\r\n")
 	r.connect().script([]exchange{
 		{"AUTH app wonder", ok}, {"ACL WHOAMI", bulk("app")}, {"LOCK lock:a t PX 1000", ":1000\r\n"},
-		{"LOCK b t PX 1000", noKey}, {"FORCEUNLOCK lock:a", mayNot("forceunlock")}, {"UNLOCK lock:a t", ":1\r\n"},
+		{"LOCK b t PX 1000", noKey}, {"FORCEUNLOCK lock:a", noPermission("forceunlock")}, {"UNLOCK lock:a t", ":1\r\n"},
 		{"MULTI", ok}, {"SET more:a v", noKey}, {"EXEC", execAbort}, {"MULTI", ok},
 		{"AUTH root root",
 			"-ERR 'AUTH' cannot be part of a transaction on lock keys: it is not a command on lock keys; send it before MULTI or after EXEC\r\n"},
@@ -279,9 +279,9 @@ func TestUsersOfALockServer(t *testing.T) {
 			t.Errorf("%s: %q", script, got)
 		}
 	}
-	p.say("GET lock:a", bulk("v"))
+	p.check("GET lock:a", bulk("v"))
 	write("user default off\n")
-	if err := own.Reload(); err != nil {
+	if err := fileUsers.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	p.expectAll("")
@@ -290,16 +290,16 @@ func TestUsersOfALockServer(t *testing.T) {
 // TestGuessingIsSlow: a client that guesses passwords is slowed down, and other clients are not.
 // The log shows it, and never a password.
 func TestGuessingIsSlow(t *testing.T) {
-	r, _, _, _ := withUsers(t, someUsers)
+	r, _, _, _ := startWithUsers(t, testUsers)
 	p := r.connect()
 	began := time.Now()
 	for range 6 {
-		p.say("AUTH app guess", wrongPass)
+		p.check("AUTH app guess", wrongPass)
 	}
 	if took := time.Since(began); took < 500*time.Millisecond {
 		t.Errorf("6 guesses took %v", took)
 	}
 	other := r.connect()
-	other.say("AUTH root root", ok)
-	p.say("AUTH app wonder", ok)
+	other.check("AUTH root root", ok)
+	p.check("AUTH app wonder", ok)
 }

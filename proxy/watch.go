@@ -11,57 +11,57 @@ import (
 
 // watch flushes the replies so far, then reads ahead while a command waits. It keeps the bytes that
 // the client sends for later, and ends the context at once if the client leaves. stop ends the
-// watch. If the client sends no more, watch does not flush: other clients may wait for its turn
-// (halfClosedQueue), and the wait of its command ends at once.
+// watch. For a half-closed client watch does not flush: other clients may wait for its turn
+// (halfClosedQueue), and its wait ends at once.
 func (s *session) watch(ctx context.Context) (context.Context, func()) {
-	watched, leave := context.WithCancelCause(ctx)
-	if !s.in.wire.HasEnded() {
+	watchCtx, cancel := context.WithCancelCause(ctx)
+	if !s.in.conn.HasEnded() {
 		if err := s.flush(); err != nil {
-			s.left = true
-			leave(err)
-			return watched, func() {}
+			s.clientLeft = true
+			cancel(err)
+			return watchCtx, func() {}
 		}
 	}
-	s.watchReads(true)
-	ended := make(chan struct{})
+	s.setWatching(true)
+	done := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(done)
 		defer func() {
 			if problem := recover(); problem != nil {
 				s.shared.opts.Logger.Error("session failed", "client", s.client.Addr,
 					"panic", problem, "stack", string(debug.Stack()))
-				s.left = true
-				leave(errBroken)
+				s.clientLeft = true
+				cancel(errBroken)
 			}
 		}()
-		s.readAhead(leave)
+		s.readAhead(cancel)
 	}()
 	stop := func() {
 		s.interrupt()
-		<-ended
-		s.watchReads(false)
-		leave(nil)
+		<-done
+		s.setWatching(false)
+		cancel(nil)
 	}
-	return watched, stop
+	return watchCtx, stop
 }
 
-// awaitOthers is watch for a command that waits for other clients. Its wait also ends when the
-// proxy stops.
-func (s *session) awaitOthers(ctx context.Context) (context.Context, func()) {
-	watched, stop := s.watch(ctx)
-	waits, refuse := context.WithCancelCause(watched)
+// watchWait is watch for a command that waits for other clients. Its wait also ends when the proxy
+// shuts down.
+func (s *session) watchWait(ctx context.Context) (context.Context, func()) {
+	watchCtx, stop := s.watch(ctx)
+	waitCtx, cancelWait := context.WithCancelCause(watchCtx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cancelWait = refuse; s.noMoreWaits {
-		refuse(commands.ErrShuttingDown)
+	if s.cancelWait = cancelWait; s.noMoreWaits {
+		cancelWait(commands.ErrShuttingDown)
 	}
-	return waits, func() {
-		refuse(nil)
+	return waitCtx, func() {
+		cancelWait(nil)
 		stop()
 	}
 }
 
-// refuseWaits makes all waits for other clients fail from now on, because the proxy stops.
+// refuseWaits makes all waits for other clients fail from now on, because the proxy shuts down.
 func (s *session) refuseWaits() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,11 +70,11 @@ func (s *session) refuseWaits() {
 	}
 }
 
-func (s *session) watchReads(on bool) {
+func (s *session) setWatching(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watching, s.parkRequested = on, false
-	s.activity.Happened()
+	s.activity.Record()
 	s.setReadDeadline()
 }
 
@@ -83,20 +83,20 @@ func (s *session) interrupt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watching = false
-	_ = s.conn.SetReadDeadline(longAgo)
+	_ = s.conn.SetReadDeadline(pastDeadline)
 }
 
 // readAhead reads until the client leaves, the buffer is full, or the read deadline passes.
-func (s *session) readAhead(leave context.CancelCauseFunc) {
+func (s *session) readAhead(cancel context.CancelCauseFunc) {
 	for {
 		err := s.in.lookahead()
 		switch {
 		case err == nil:
-		case errors.Is(err, errFull), errors.Is(err, os.ErrDeadlineExceeded):
+		case errors.Is(err, errBufferFull), errors.Is(err, os.ErrDeadlineExceeded):
 			return
 		default:
-			s.left = true // read by the session's goroutine once the watch has ended
-			leave(errClientLeft)
+			s.clientLeft = true // read by the session's goroutine once the watch has ended
+			cancel(errClientLeft)
 			return
 		}
 	}

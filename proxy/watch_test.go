@@ -13,8 +13,8 @@ import (
 
 const blocked = "LOCK k t PX 5000 BLOCK 0\r\n"
 
-// waysToLeave lists the ways in which a client can leave.
-var waysToLeave = map[string]func(c *net.TCPConn) error{
+// disconnects lists the ways in which a client can disconnect.
+var disconnects = map[string]func(c *net.TCPConn) error{
 	"close":     func(c *net.TCPConn) error { return c.Close() },
 	"halfclose": func(c *net.TCPConn) error { return c.CloseWrite() },
 	"reset": func(c *net.TCPConn) error {
@@ -24,25 +24,25 @@ var waysToLeave = map[string]func(c *net.TCPConn) error{
 }
 
 func TestClientThatLeavesIsNoticedAtOnce(t *testing.T) {
-	for name, leave := range waysToLeave {
-		for behind, more := range map[string]string{"": "", "with commands behind": strings.Repeat(array("PING"), 100),
+	for name, disconnect := range disconnects {
+		for behind, rest := range map[string]string{"": "", "with commands behind": strings.Repeat(array("PING"), 100),
 			"with half a command behind": "*2\r\n$4\r\nPI",
 			"with much behind":           strings.Repeat(array("PING"), 50_000/len(array("PING")))} {
 			t.Run(name+behind, func(t *testing.T) {
 				locks := newWaitingLocks()
 				b := serveLocks(t, locks)
 				p := b.connect()
-				p.send("PING\r\n" + blocked + more)
-				await(t, "the LOCK", locks.waiting)
+				p.send("PING\r\n" + blocked + rest)
+				await(t, "the LOCK", locks.waitingTokens)
 				p.expect(pong)
-				if err := leave(p.conn.(*net.TCPConn)); err != nil {
+				if err := disconnect(p.conn.(*net.TCPConn)); err != nil {
 					t.Fatal(err)
 				}
-				if err := await(t, "its end", locks.left); err != errClientLeft {
+				if err := await(t, "its end", locks.endCauses); err != errClientLeft {
 					t.Errorf("ended by %v", err)
 				}
 				b.waitClients(0)
-				if got := locks.wasReleased(); len(got) != 0 {
+				if got := locks.releasedLocks(); len(got) != 0 {
 					t.Errorf("nothing was granted, but released: %q", got)
 				}
 			})
@@ -65,11 +65,11 @@ func TestGrantToClientThatJustLeft(t *testing.T) {
 	b := serveLocks(t, locks)
 	p := b.connect()
 	p.send(blocked)
-	await(t, "the LOCK", locks.waiting)
+	await(t, "the LOCK", locks.waitingTokens)
 	p.conn.Close()
-	await(t, "its end", locks.left)
+	await(t, "its end", locks.endCauses)
 	b.waitClients(0)
-	if got := locks.wasReleased(); !slices.Equal(got, []string{"k=t"}) {
+	if got := locks.releasedLocks(); !slices.Equal(got, []string{"k=t"}) {
 		t.Errorf("released %q", got)
 	}
 }
@@ -80,10 +80,10 @@ func TestCommandsBehindABlock(t *testing.T) {
 	p := b.connect()
 	p.send("PING\r\n" + blocked + "ECHO a\r\n" + array("foo") + blocked + "UNLOCK k t\r\nPI")
 	p.expect(pong) // it is not delayed
-	await(t, "the first LOCK", locks.waiting)
+	await(t, "the first LOCK", locks.waitingTokens)
 	locks.grants <- struct{}{}
-	p.expect(":5000\r\n$1\r\na\r\n" + unknown)
-	await(t, "the second LOCK", locks.waiting)
+	p.expect(":5000\r\n$1\r\na\r\n" + unknownReply)
+	await(t, "the second LOCK", locks.waitingTokens)
 	p.send("NG\r\n")
 	locks.grants <- struct{}{}
 	p.expect(":5000\r\n:1\r\n" + pong)
@@ -97,10 +97,10 @@ func TestManyCommandsBehindABlock(t *testing.T) {
 	b := serveLocks(t, locks)
 	p, other := b.connect(), b.connect()
 	p.send(blocked)
-	await(t, "the LOCK", locks.waiting)
+	await(t, "the LOCK", locks.waitingTokens)
 	go func() { _, _ = p.conn.Write([]byte(strings.Repeat("PING\r\n", many))) }()
 	for range 100 {
-		other.say("PING\r\n", pong)
+		other.check("PING\r\n", pong)
 	}
 	locks.grants <- struct{}{}
 	p.expect(":5000\r\n")
@@ -116,13 +116,13 @@ func TestSilentWait(t *testing.T) {
 	b := serveLocks(t, locks)
 	p := b.connect()
 	p.send("ECHO before\r\nCLIENT REPLY SKIP\r\n" + blocked + "ECHO behind\r\n")
-	await(t, "the LOCK", locks.waiting)
+	await(t, "the LOCK", locks.waitingTokens)
 	p.expect("$6\r\nbefore\r\n")
 	locks.grants <- struct{}{}
 	p.expect("$6\r\nbehind\r\n")
 	p.conn.Close()
 	b.waitClients(0)
-	if got := locks.wasReleased(); len(got) != 0 {
+	if got := locks.releasedLocks(); len(got) != 0 {
 		t.Errorf("released %q", got)
 	}
 }
@@ -130,15 +130,15 @@ func TestSilentWait(t *testing.T) {
 // TestWaiterThatLeavesIsGrantedNothing: on real masters, the second of three waiting clients
 // leaves. The other clients are served in order, and the masters never hold its token.
 func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
-	locker, masters := masters(t, 3)
-	locks := watchedLocks{locker, make(chan string, 10)}
+	locker, masters := startMasters(t, 3)
+	locks := reportingLocks{locker, make(chan string, 10)}
 	b := serveLocks(t, locks)
 	holder := b.connect()
 	holder.send("LOCK k holder PX 60000\r\n")
 	if got := holder.line(); !strings.HasPrefix(got, ":") {
 		t.Fatal(got)
 	}
-	await(t, "the holder", locks.ended)
+	await(t, "the holder", locks.results)
 	waiters := map[string]*peer{}
 	for _, name := range []string{"first", "leaver", "last"} {
 		waiters[name] = b.connect()
@@ -146,12 +146,12 @@ func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
 		waiters[name].expect(pong) // so it waits, or is about to
 	}
 	waiters["leaver"].conn.Close()
-	if got := await(t, "the leaver's end", locks.ended); got != "leaver: "+errClientLeft.Error() {
+	if got := await(t, "the leaver's end", locks.results); got != "leaver: "+errClientLeft.Error() {
 		t.Fatal(got)
 	}
-	holder.say("UNLOCK k holder\r\n", ":1\r\n")
+	holder.check("UNLOCK k holder\r\n", ":1\r\n")
 	for range 2 {
-		name, _, _ := strings.Cut(await(t, "a grant", locks.ended), ":")
+		name, _, _ := strings.Cut(await(t, "a grant", locks.results), ":")
 		p := waiters[name]
 		if got := p.line(); !strings.HasPrefix(got, ":") {
 			t.Fatalf("%s: %q", name, got)
@@ -161,7 +161,7 @@ func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
 				t.Errorf("master %d holds %q", i, v)
 			}
 		}
-		p.say("UNLOCK k "+name+"\r\n", ":1\r\n")
+		p.check("UNLOCK k "+name+"\r\n", ":1\r\n")
 	}
 	for _, m := range masters {
 		b.eventually("a master without the key", func() bool { return !m.Exists("k") })

@@ -9,7 +9,7 @@ import (
 // DefaultUser is the user of a login with a password only.
 const DefaultUser = "default"
 
-// Errors in Redis' own words.
+// The texts of Redis' errors.
 const (
 	NoAuth = "NOAUTH Authentication required."
 	// NoAuthHello is Redis' refusal of a HELLO without AUTH.
@@ -25,14 +25,15 @@ type Auth struct {
 	Rest           [][]byte // the HELLO without the option
 }
 
-// Find finds the login in a followed command. It ignores words that Redis would refuse.
-func Find(follow string, words [][]byte) (a Auth, found bool) {
+// Find returns the login in an AUTH or HELLO; stateCmd is the command's name in lower case. It
+// ignores words that Redis would refuse.
+func Find(stateCmd string, words [][]byte) (a Auth, found bool) {
 	switch {
-	case follow == "auth" && len(words) == 2:
+	case stateCmd == "auth" && len(words) == 2:
 		return Auth{User: []byte(DefaultUser), Password: words[1]}, true
-	case follow == "auth" && len(words) == 3:
+	case stateCmd == "auth" && len(words) == 3:
 		return Auth{User: words[1], Password: words[2]}, true
-	case follow != "hello":
+	case stateCmd != "hello":
 		return a, false
 	}
 	for i := 2; i < len(words); i++ {
@@ -47,27 +48,27 @@ func Find(follow string, words [][]byte) (a Auth, found bool) {
 	return a, false
 }
 
-// Read is Find for the proxy's own users. refused is Redis' error for wrong words.
-func Read(name string, words [][]byte) (a Auth, found bool, refused string) {
+// Parse is Find for the proxy's own users. refusal is Redis' error for invalid words.
+func Parse(name string, words [][]byte) (a Auth, found bool, refusal string) {
 	switch {
 	case name == "auth" && len(words) < 2:
-		refused = syntax.WrongArity("auth")
+		refusal = syntax.WrongArity("auth")
 	case name == "auth" && len(words) > 3:
-		refused = syntax.ErrSyntax
+		refusal = syntax.ErrSyntax
 	case name == "hello" && len(words) > 1:
-		refused = server.HelloRefusal(words)
+		refusal = server.HelloRefusal(words)
 	}
-	if refused == "" {
+	if refusal == "" {
 		a, found = Find(name, words)
 	}
-	return a, found, refused
+	return a, found, refusal
 }
 
-// IsAllowedBeforeLogin reports whether a command is allowed before the login, or is the login.
-func IsAllowedBeforeLogin(own *command.Command, follow string) bool {
-	switch follow {
+// IsAllowedBeforeLogin reports whether a client may send a command before the login.
+func IsAllowedBeforeLogin(ownCmd *command.Command, stateCmd string) bool {
+	switch stateCmd {
 	case "auth", "hello", "quit", "reset":
 		return true
 	}
-	return own != nil && own.Name == "proxy"
+	return ownCmd != nil && ownCmd.Name == "proxy"
 }

@@ -33,7 +33,7 @@ func TestFind(t *testing.T) {
 
 func TestGate(t *testing.T) {
 	g := login.NewGate("p")
-	if !g.Closed() || g.Refuses(login.Auth{User: []byte("default"), Password: []byte("p")}) {
+	if !g.MustLogIn() || g.Refuses(login.Auth{User: []byte("default"), Password: []byte("p")}) {
 		t.Error("the password is refused, or there is no gate")
 	}
 	for user, password := range map[string]string{"default": "q", "u": "p"} {
@@ -41,24 +41,24 @@ func TestGate(t *testing.T) {
 			t.Errorf("%s may pass with %s", user, password)
 		}
 	}
-	if g.Renew(""); !g.Closed() {
+	if g.SetPassword(""); !g.MustLogIn() {
 		t.Error("it opened for want of a password")
 	}
-	if open := login.NewGate(""); open.Closed() || open.Guards("auth") {
+	if open := login.NewGate(""); open.MustLogIn() || open.Handles("auth") {
 		t.Error("there is a gate without a password")
 	}
 }
 
-// scripted answers each group of commands with the next replies, and records the commands.
-type scripted struct {
-	replies [][]string
-	asked   []string
-	severed bool
+// scriptedUpstream answers each group of commands with the next replies, and records the commands.
+type scriptedUpstream struct {
+	replies  [][]string
+	received []string
+	severed  bool
 }
 
-func (s *scripted) SendAll(_ context.Context, commands [][]string) (answers [][]byte, err error) {
+func (s *scriptedUpstream) SendAll(_ context.Context, commands [][]string) (answers [][]byte, err error) {
 	for _, words := range commands {
-		s.asked = append(s.asked, strings.Join(words, " "))
+		s.received = append(s.received, strings.Join(words, " "))
 	}
 	if len(s.replies) == 0 {
 		return nil, errors.New("gone")
@@ -68,26 +68,26 @@ func (s *scripted) SendAll(_ context.Context, commands [][]string) (answers [][]
 	return answers, nil
 }
 
-func (s *scripted) Sever() { s.severed = true }
+func (s *scriptedUpstream) Sever() { s.severed = true }
 
-// TestRights: answers are remembered for an identity and a probe. A transaction that cannot be left
-// ends the connection.
+// TestRights: replies are remembered for an identity and a probe. A transaction that cannot be
+// discarded ends the connection.
 func TestRights(t *testing.T) {
 	var r login.Rights
 	questions := [][]string{{"get", "a"}, {"set", "b", "0"}}
-	up := &scripted{replies: [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "-NOPERM no\r\n", "+OK\r\n"}}}
-	r.Renew(1, 1)
-	texts, open := r.Recall(questions)
-	if err := r.Ask(t.Context(), up, false, questions, open, texts); err != nil || texts[0] != "" ||
+	up := &scriptedUpstream{replies: [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "-NOPERM no\r\n", "+OK\r\n"}}}
+	r.Refresh(1, 1)
+	texts, unknown := r.Recall(questions)
+	if err := r.Ask(t.Context(), up, false, questions, unknown, texts); err != nil || texts[0] != "" ||
 		texts[1] != "NOPERM no" {
 		t.Fatal(err, texts)
 	}
-	if again, open := r.Recall(questions); len(open) > 0 || again[1] != "NOPERM no" {
-		t.Errorf("not remembered: %q, open %v", again, open)
+	if remembered, unknown := r.Recall(questions); len(unknown) > 0 || remembered[1] != "NOPERM no" {
+		t.Errorf("not remembered: %q, open %v", remembered, unknown)
 	}
-	r.Renew(1, 2)
-	if _, open := r.Recall(questions); len(open) != 2 {
-		t.Errorf("remembered beyond a probe; open: %v", open)
+	r.Refresh(1, 2)
+	if _, unknown := r.Recall(questions); len(unknown) != 2 {
+		t.Errorf("remembered beyond a probe; open: %v", unknown)
 	}
 	for i := range 10_000 { // many and long answers
 		questions := [][]string{{"get", strings.Repeat("k", i)}}
@@ -96,14 +96,14 @@ func TestRights(t *testing.T) {
 			r.Size() > 16<<10 {
 			t.Fatal(r.Size(), err)
 		}
-		if _, open := r.Recall(questions); len(open) != 0 {
+		if _, unknown := r.Recall(questions); len(unknown) != 0 {
 			t.Fatalf("the last one is not remembered, of %d bytes", i)
 		}
 	}
 	if r.Size() == 0 {
 		t.Error("nothing is counted")
 	}
-	if r.Forget(); r.Size() != 0 {
+	if r.DropRefusals(); r.Size() != 0 {
 		t.Errorf("%d bytes are kept of nothing", r.Size())
 	}
 	up.replies = [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "+QUEUED\r\n", "-ERR no\r\n"}}

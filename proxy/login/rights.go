@@ -15,9 +15,9 @@ import (
 const (
 	// maxQuestionBatch limits how many questions are sent together.
 	maxQuestionBatch = 256
-	// maxKept limits the bytes of the replies that are remembered for a client. Each reply counts
-	// as its own size, that of its question, and answerSize.
-	maxKept, answerSize = 16 << 10, 64
+	// maxRemembered limits the bytes of the replies that are remembered for a client. Each reply
+	// counts as its own size, that of its question, and answerOverhead.
+	maxRemembered, answerOverhead = 16 << 10, 64
 )
 
 // Upstream is a client's own connection to the upstream, on which the proxy asks as the client.
@@ -33,42 +33,42 @@ type Upstream interface {
 // answer, its rights cannot change either.
 type Rights struct {
 	identity, probes uint64
-	asked            bool // whether the three following fields are known
-	// Refused is the upstream's error for a client that has not logged in.
-	Refused string
-	// All reports whether the client may do everything.
-	All bool
+	userKnown        bool // whether the three following fields are known
+	// LoginError is the upstream's error for a client that has not logged in.
+	LoginError string
+	// MayDoAll reports whether the client may do everything.
+	MayDoAll bool
 	// User is empty if it is unknown.
 	User     string
 	refusals map[string]string
 	size     int // in bytes, of refusals
 }
 
-// Known reports whether the client's user is still known, for this identity and probe.
-func (r *Rights) Known(identity, probes uint64) bool {
-	return r.asked && r.identity == identity && r.probes == probes
+// IsKnown reports whether the client's user is still known, for this identity and probe.
+func (r *Rights) IsKnown(identity, probes uint64) bool {
+	return r.userKnown && r.identity == identity && r.probes == probes
 }
 
-// Renew forgets everything unless it is of this identity and probe, and reports whether the
+// Refresh drops the rights unless they are of this identity and probe, and reports whether the
 // client's user is known.
-func (r *Rights) Renew(identity, probes uint64) (known bool) {
+func (r *Rights) Refresh(identity, probes uint64) (known bool) {
 	if r.identity != identity || r.probes != probes {
 		*r = Rights{identity: identity, probes: probes}
 	}
-	return r.asked
+	return r.userKnown
 }
 
 // GrantAll records that the client is the user of every new connection, and may do everything.
-func (r *Rights) GrantAll() { r.asked, r.All, r.User = true, true, DefaultUser }
+func (r *Rights) GrantAll() { r.userKnown, r.MayDoAll, r.User = true, true, DefaultUser }
 
-// Forget drops the refusals of single commands, which can be asked for again.
-func (r *Rights) Forget() { r.refusals, r.size = nil, 0 }
+// DropRefusals drops the refusals of single commands, which can be asked for again.
+func (r *Rights) DropRefusals() { r.refusals, r.size = nil, 0 }
 
-// Size returns how many bytes these refusals take.
+// Size returns the size of the remembered refusals in bytes.
 func (r *Rights) Size() int { return r.size }
 
-// LoadUser asks for the client's user, and whether it may do everything. It asks as the client, on
-// its own connection, so that the proxy needs no rights for it.
+// LoadUser asks for the client's user, and whether it may do everything. It asks on the client's
+// own connection, so that the proxy needs no rights for it.
 func (r *Rights) LoadUser(ctx context.Context, up Upstream) error {
 	name, err := askOne(ctx, up, "ACL", "WHOAMI")
 	switch {
@@ -76,13 +76,13 @@ func (r *Rights) LoadUser(ctx context.Context, up Upstream) error {
 		return err
 	case name[0] == '$': // the user's name
 	case resp.Begins(name, "-NOAUTH"):
-		r.asked, r.Refused = true, resp.FirstLine(name)
+		r.userKnown, r.LoginError = true, resp.FirstLine(name)
 		return nil
 	case resp.Begins(name, "-NOPERM"): // the client has logged in
-		r.asked = true
+		r.userKnown = true
 		return nil
 	case resp.Begins(name, "-ERR unknown command"):
-		return r.askWhoWithoutACL(ctx, up)
+		return r.loadUserWithoutACL(ctx, up)
 	default:
 		return errors.New(resp.FirstLine(name))
 	}
@@ -91,7 +91,7 @@ func (r *Rights) LoadUser(ctx context.Context, up Upstream) error {
 	if err != nil {
 		return err
 	}
-	r.asked, r.All = true, upstream.MayAll(user)
+	r.userKnown, r.MayDoAll = true, upstream.MayAll(user)
 	return nil
 }
 
@@ -103,50 +103,51 @@ func askOne(ctx context.Context, up Upstream, words ...string) ([]byte, error) {
 	return answers[0], nil
 }
 
-// askWhoWithoutACL is LoadUser for an upstream that has no ACL, or hides it.
-func (r *Rights) askWhoWithoutACL(ctx context.Context, up Upstream) error {
+// loadUserWithoutACL is LoadUser for an upstream that has no ACL, or hides it.
+func (r *Rights) loadUserWithoutACL(ctx context.Context, up Upstream) error {
 	answers, err := up.SendAll(ctx, [][]string{{"PING"}, {"INFO", "server"}})
 	if err != nil {
 		return err
 	}
 	switch pong := answers[0]; {
 	case resp.Begins(pong, "-NOAUTH"):
-		r.Refused = resp.FirstLine(pong)
+		r.LoginError = resp.FirstLine(pong)
 	case pong[0] == '-' && !resp.Begins(pong, "-NOPERM"):
 		return errors.New(resp.FirstLine(pong))
 	}
-	r.asked, r.All = true, r.Refused == "" && upstream.PredatesACL(answers[1])
+	r.userKnown, r.MayDoAll = true, r.LoginError == "" && upstream.PredatesACL(answers[1])
 	return nil
 }
 
-// Recall returns the known refusals for some questions, and the indexes of the questions that must
-// be asked.
-func (r *Rights) Recall(questions [][]string) (texts []string, open []int) {
+// Recall returns the remembered refusals for some questions, and the indexes of the questions whose
+// reply is unknown. A question is a command whose permission is checked.
+func (r *Rights) Recall(questions [][]string) (texts []string, unknown []int) {
 	texts = make([]string, len(questions))
 	for i, q := range questions {
 		text, known := r.refusals[rights.QuestionKey(q)]
 		switch {
-		case r.All, r.Refused != "":
-			texts[i] = r.Refused
+		case r.MayDoAll, r.LoginError != "":
+			texts[i] = r.LoginError
 		case known:
 			texts[i] = text
 		default:
-			open = append(open, i)
+			unknown = append(unknown, i)
 		}
 	}
-	return texts, open
+	return texts, unknown
 }
 
-// Ask asks the open questions, and remembers the replies. watches: the client watches keys.
+// Ask asks the questions with the indexes unknown, and remembers the replies. watching is set if
+// the client watches keys.
 func (r *Rights) Ask(
-	ctx context.Context, up Upstream, watches bool, questions [][]string, open []int, texts []string,
+	ctx context.Context, up Upstream, watching bool, questions [][]string, unknown []int, texts []string,
 ) error {
-	for part := range slices.Chunk(open, maxQuestionBatch) {
-		if err := askRights(ctx, up, watches, questions, part, texts); err != nil {
+	for part := range slices.Chunk(unknown, maxQuestionBatch) {
+		if err := askRights(ctx, up, watching, questions, part, texts); err != nil {
 			return err
 		}
 	}
-	for _, i := range open {
+	for _, i := range unknown {
 		r.remember(questions[i], texts[i])
 	}
 	return nil
@@ -154,65 +155,65 @@ func (r *Rights) Ask(
 
 func (r *Rights) remember(question []string, text string) {
 	key := rights.QuestionKey(question)
-	size := len(key) + len(text) + answerSize
-	if size > maxKept {
+	size := len(key) + len(text) + answerOverhead
+	if size > maxRemembered {
 		return
 	}
-	if r.refusals == nil || r.size+size > maxKept {
+	if r.refusals == nil || r.size+size > maxRemembered {
 		r.refusals, r.size = map[string]string{}, 0
 	}
 	r.refusals[key] = text
 	r.size += size
 }
 
-// askRights asks some of the questions within a transaction, which it discards: Redis checks the
-// rights to a command before it queues it.
+// askRights asks the questions with these indexes within a transaction, which it discards: Redis
+// checks the permission of a command before it queues the command.
 func askRights(
-	ctx context.Context, up Upstream, watches bool, questions [][]string, which []int, texts []string,
+	ctx context.Context, up Upstream, watching bool, questions [][]string, indexes []int, texts []string,
 ) error {
-	if watches { // a transaction would end the watch
-		return askByScript(ctx, up, questions, which, texts)
+	if watching { // a transaction would end the watch
+		return askByScript(ctx, up, questions, indexes, texts)
 	}
-	begun, err := askOne(ctx, up, "MULTI")
+	multiReply, err := askOne(ctx, up, "MULTI")
 	switch {
 	case err != nil:
 		return err
-	case resp.Begins(begun, "-NOPERM"):
-		return askByScript(ctx, up, questions, which, texts)
-	case !resp.Begins(begun, "+OK"):
-		return errors.New(resp.FirstLine(begun))
+	case resp.Begins(multiReply, "-NOPERM"):
+		return askByScript(ctx, up, questions, indexes, texts)
+	case !resp.Begins(multiReply, "+OK"):
+		return errors.New(resp.FirstLine(multiReply))
 	}
-	// A WATCH is not allowed in a transaction, and servers differ in whether they refuse it before
-	// they check the rights. So it is sent after the transaction, and undone by another one.
-	var queued, watched []int
-	var before, behind [][]string
-	for _, q := range which {
+	// A WATCH is not allowed in a transaction, and some servers refuse it before they check the
+	// permission. So it is sent after the transaction, and undone by another transaction.
+	var inTx, afterTx []int
+	var txCommands, watchCommands [][]string
+	for _, q := range indexes {
 		if words := questions[q]; words[0] == "watch" {
-			watched, behind = append(watched, q), append(behind, words)
+			afterTx, watchCommands = append(afterTx, q), append(watchCommands, words)
 		} else {
-			queued, before = append(queued, q), append(before, words)
+			inTx, txCommands = append(inTx, q), append(txCommands, words)
 		}
 	}
-	all := append(before, []string{"DISCARD"})
-	if len(watched) > 0 {
-		all = slices.Concat(all, behind, [][]string{{"MULTI"}, {"DISCARD"}})
+	batch := append(txCommands, []string{"DISCARD"})
+	if len(afterTx) > 0 {
+		batch = slices.Concat(batch, watchCommands, [][]string{{"MULTI"}, {"DISCARD"}})
 	}
-	answers, err := up.SendAll(ctx, all)
+	answers, err := up.SendAll(ctx, batch)
 	if err != nil {
 		return err
 	}
-	for _, end := range [][]byte{answers[len(queued)], answers[len(all)-1]} {
-		if !resp.Begins(end, "+OK") {
-			up.Sever() // the connection is in a transaction that cannot be left, or watches
-			return fmt.Errorf("DISCARD: %s", resp.FirstLine(end))
+	for _, answer := range [][]byte{answers[len(inTx)], answers[len(batch)-1]} {
+		if !resp.Begins(answer, "+OK") {
+			up.Sever() // the connection is in a transaction, or watches keys
+			return fmt.Errorf("DISCARD: %s", resp.FirstLine(answer))
 		}
 	}
-	return errors.Join(readRefusals(answers, queued, texts), readRefusals(answers[len(queued)+1:], watched, texts))
+	return errors.Join(readRefusals(answers, inTx, texts), readRefusals(answers[len(inTx)+1:], afterTx, texts))
 }
 
-// readRefusals stores in texts the refusals in the replies to the questions with indexes which.
-func readRefusals(answers [][]byte, which []int, texts []string) (err error) {
-	for i, q := range which {
+// readRefusals stores in texts the refusals in the replies to the questions with these indexes.
+func readRefusals(answers [][]byte, indexes []int, texts []string) (err error) {
+	for i, q := range indexes {
 		if texts[q], err = refusalIn(answers[i]); err != nil {
 			return err
 		}
@@ -220,8 +221,9 @@ func readRefusals(answers [][]byte, which []int, texts []string) (err error) {
 	return nil
 }
 
-// afterRights holds the beginnings of errors that Redis returns after it has checked the rights.
-var afterRights = []string{"-OOM ", "-READONLY ", "-MISCONF ", "-NOREPLICAS "}
+// nonPermissionErrors holds the prefixes of errors that Redis returns after it has checked the
+// permission.
+var nonPermissionErrors = []string{"-OOM ", "-READONLY ", "-MISCONF ", "-NOREPLICAS "}
 
 // refusalIn returns the refusal in the reply to a command in a transaction, or to a WATCH; empty if
 // there is none. It returns an error for any other reply.
@@ -232,7 +234,7 @@ func refusalIn(answer []byte) (refusal string, err error) {
 	case resp.Begins(answer, "-NOPERM"), resp.Begins(answer, "-NOAUTH"):
 		return resp.FirstLine(answer), nil
 	}
-	for _, code := range afterRights {
+	for _, code := range nonPermissionErrors {
 		if resp.Begins(answer, code) {
 			return "", nil
 		}
@@ -244,16 +246,16 @@ func refusalIn(answer []byte) (refusal string, err error) {
 const rightsScript = "if redis.acl_check_cmd(unpack(ARGV)) then return 1 end return 0"
 
 // askByScript is askRights by a script, if a transaction cannot be used.
-func askByScript(ctx context.Context, up Upstream, questions [][]string, which []int, texts []string) error {
-	all := make([][]string, len(which))
-	for i, q := range which {
-		all[i] = append([]string{"EVAL", rightsScript, "0"}, questions[q]...)
+func askByScript(ctx context.Context, up Upstream, questions [][]string, indexes []int, texts []string) error {
+	batch := make([][]string, len(indexes))
+	for i, q := range indexes {
+		batch[i] = append([]string{"EVAL", rightsScript, "0"}, questions[q]...)
 	}
-	answers, err := up.SendAll(ctx, all)
+	answers, err := up.SendAll(ctx, batch)
 	if err != nil {
 		return err
 	}
-	for i, q := range which {
+	for i, q := range indexes {
 		switch {
 		case resp.Begins(answers[i], ":1"):
 			texts[q] = ""

@@ -7,16 +7,16 @@ func TestActivity(t *testing.T) {
 	var a Activity
 	for i, want := range []bool{false, true, false, false} {
 		if i == 0 {
-			a.Happened()
+			a.Record()
 		}
-		if got := a.WentQuiet(); got != want {
+		if got := a.BecameIdle(); got != want {
 			t.Errorf("look %d: %v", i, got)
 		}
 	}
-	a.Happened()
-	a.WentQuiet()
-	a.Happened()
-	if a.WentQuiet() {
+	a.Record()
+	a.BecameIdle()
+	a.Record()
+	if a.BecameIdle() {
 		t.Error("it was not quiet between these looks")
 	}
 }

@@ -6,7 +6,7 @@ import "sync"
 type Memory interface {
 	// Room returns the memory to read into.
 	Room() []byte
-	// Release is called if no bytes have arrived. The memory may be given back until Room is called
+	// Release is called if no bytes have arrived. The memory may be freed until Room is called
 	// again.
 	Release()
 }
@@ -37,8 +37,7 @@ var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
 // Borrow returns a buffer of BufferSize.
 func Borrow() []byte { return buffers.Get().(*[BufferSize]byte)[:] }
 
-// GiveBack takes a buffer of Borrow back. It leaves a buffer of another size to the garbage
-// collector.
+// GiveBack returns a buffer from Borrow to the pool. It ignores buffers of other sizes.
 func GiveBack(buf []byte) {
 	if cap(buf) == BufferSize {
 		buffers.Put((*[BufferSize]byte)(buf[:BufferSize]))

@@ -18,29 +18,30 @@ type Conn struct {
 	activity *Activity
 
 	raw syscall.RawConn // nil if the connection is not a plain socket
-	// poller reports the end of the stream, with tag. If it is nil, the end is not reported. It is
-	// set before the first read.
+	// poller reports the end of the stream, with tag; nil: the end is not reported. It is set
+	// before the first read.
 	poller *Poller
 	tag    Tag
 	ended  atomic.Bool // the poller has reported the end; any goroutine
 
-	// The reader's, for the current read.
+	// These fields belong to the reader, for the current read.
 	n      int
 	err    error
 	handle func(n int) bool
-	// The reader's, for a connection that is not a plain socket: the small buffer that it waits
-	// with, the part of the buffer that is not yet returned, and whether more has probably arrived.
-	small, arrived []byte
-	more           bool
-	// The writer's, for the current write.
+	// These fields belong to the reader of a connection that is not a plain socket: the small
+	// buffer that it waits with, the part of that buffer that was not yet returned, and whether
+	// more bytes may have arrived.
+	waitBuf, unreturned []byte
+	mayHaveMore         bool
+	// These fields belong to the writer, for the current write.
 	unsent   []byte
 	writeErr error
-	// limit is how long a write may wait for the other end, 0 for no limit. limited is set while a
-	// deadline enforces it.
-	limit   time.Duration
-	limited bool
-	// The methods of these names, made when first used: writeAllFn and writeSomeFn by the writer,
-	// the others by the reader.
+	// writeLimit is how long a write may wait for the other end, 0 for no limit. hasDeadline is set
+	// while a deadline enforces it.
+	writeLimit  time.Duration
+	hasDeadline bool
+	// These fields hold the methods of these names, set at their first use: writeAllFn and
+	// writeSomeFn by the writer, readOnceFn and readLoopFn by the reader.
 	readOnceFn, readLoopFn, writeAllFn, writeSomeFn func(fd uintptr) bool
 }
 
@@ -53,8 +54,8 @@ func New(conn net.Conn, memory Memory, activity *Activity) *Conn {
 	return c
 }
 
-// Join makes the poller report the end of the stream, if there is a poller that can. It is called
-// once, before the first read.
+// Join makes the poller report the end of the stream. Without a poller, or for a connection that is
+// not a plain socket, it does nothing. It is called once, before the first read.
 func (c *Conn) Join(p *Poller, t Tag) {
 	if p != nil && c.raw != nil && p.add(c.raw, t, streamEnd) == nil {
 		c.poller, c.tag = p, t
@@ -94,45 +95,44 @@ func (c *Conn) Read() (int, error) {
 	return c.n, c.err
 }
 
-// smallSize is how many bytes are read, from a connection that is not a plain socket, before it
-// needs the memory.
-const smallSize = 1 << 10
+// waitBufSize is the size of the buffer with which a connection that is not a plain socket waits.
+const waitBufSize = 1 << 10
 
 // readWaiting is Read for a connection that is not a plain socket, such as TLS, on which a waiting
-// read needs a buffer. So it waits with a small one, and uses the memory when bytes have arrived,
-// or more have probably arrived.
+// read needs a buffer. So it waits with a small buffer, and uses the memory once bytes have
+// arrived, or may have arrived.
 func (c *Conn) readWaiting() (n int, err error) {
-	if len(c.arrived) == 0 && !c.more {
+	if len(c.unreturned) == 0 && !c.mayHaveMore {
 		c.memory.Release()
-		if c.small == nil {
-			c.small = make([]byte, smallSize)
+		if c.waitBuf == nil {
+			c.waitBuf = make([]byte, waitBufSize)
 		}
-		n, err = c.conn.Read(c.small)
-		c.arrived, c.more = c.small[:n], n == smallSize
+		n, err = c.conn.Read(c.waitBuf)
+		c.unreturned, c.mayHaveMore = c.waitBuf[:n], n == waitBufSize
 		if n == 0 {
 			return 0, c.recordEvent(err)
 		}
 		err = nil // the next read returns the error again
 	}
-	if len(c.arrived) > 0 {
-		n = copy(c.memory.Room(), c.arrived)
-		c.arrived = c.arrived[n:]
+	if len(c.unreturned) > 0 {
+		n = copy(c.memory.Room(), c.unreturned)
+		c.unreturned = c.unreturned[n:]
 	} else {
 		room := c.memory.Room()
 		n, err = c.conn.Read(room)
-		c.more = n == len(room)
+		c.mayHaveMore = n == len(room)
 	}
 	if n > 0 {
-		c.activity.Happened()
+		c.activity.Record()
 		return n, err
 	}
 	return n, c.recordEvent(err)
 }
 
-// recordEvent records activity for an end of the stream, but not for a deadline.
+// recordEvent records activity for the end of the stream, but not for a deadline.
 func (c *Conn) recordEvent(err error) error {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		c.activity.Happened()
+		c.activity.Record()
 	}
 	return err
 }
@@ -149,7 +149,7 @@ func (c *Conn) readOnce(fd uintptr) bool {
 	case c.n == 0:
 		c.err = io.EOF
 	}
-	c.activity.Happened()
+	c.activity.Record()
 	return true
 }
 
@@ -157,7 +157,7 @@ func (c *Conn) readOnce(fd uintptr) bool {
 // fails. Then it returns the error. handle must neither read from the connection nor close it.
 func (c *Conn) Pump(handle func(n int) bool) error {
 	if c.raw == nil || c.poller == nil {
-		return c.pumpAsking(handle)
+		return c.pumpByReads(handle)
 	}
 	if c.readLoopFn == nil {
 		c.readLoopFn = c.readLoop
@@ -172,13 +172,13 @@ func (c *Conn) Pump(handle func(n int) bool) error {
 	return c.err
 }
 
-// readLoop reads and handles what arrives, and reports whether it must be called anew.
+// readLoop reads and handles bytes, and reports whether it must be called anew.
 //
-// After a part that did not fill the room it waits without another system call, which saves every
-// second read. What arrives after the read is another event for Go's poller, which keeps it until
-// the wait. That is why all of this is one RawConn.Read: the next one would forget the event. For
-// Go's poller, an end of the stream that arrived with the bytes is no further event; the proxy's
-// own poller reports it.
+// After a read that did not fill the room it waits without another system call, which saves every
+// second read. Bytes that arrive after the read are another event for Go's poller, which keeps the
+// event until the wait. All of this is one RawConn.Read, because another call would forget the
+// event. The end of a stream that arrived with the bytes is no further event for Go's poller; the
+// proxy's own poller reports it.
 func (c *Conn) readLoop(fd uintptr) bool {
 	if !c.readOnce(fd) {
 		return false
@@ -195,9 +195,9 @@ func (c *Conn) readLoop(fd uintptr) bool {
 	return false
 }
 
-// pumpAsking is Pump for a connection without a poller. It reads again after every part, because
+// pumpByReads is Pump for a connection without a poller. It reads again after every part, because
 // the end of the stream may have arrived already.
-func (c *Conn) pumpAsking(handle func(n int) bool) error {
+func (c *Conn) pumpByReads(handle func(n int) bool) error {
 	for {
 		n, err := c.Read()
 		if n > 0 && !handle(n) {
@@ -209,22 +209,22 @@ func (c *Conn) pumpAsking(handle func(n int) bool) error {
 	}
 }
 
-// End is called when the other end sends no more. It closes the reading side. That loses no bytes
-// that have arrived, and wakes the goroutine that waits for more.
+// End closes the reading side, after the other end has ended its stream. That loses no bytes that
+// have arrived, and wakes the goroutine that waits for more.
 func (c *Conn) End() {
-	if half, ok := c.conn.(interface{ CloseRead() error }); ok && !c.ended.Swap(true) {
-		_ = half.CloseRead()
+	if closer, ok := c.conn.(interface{ CloseRead() error }); ok && !c.ended.Swap(true) {
+		_ = closer.CloseRead()
 	}
 }
 
 // HasEnded reports whether End was called.
 func (c *Conn) HasEnded() bool { return c.ended.Load() }
 
-// Abandon makes reads end after the bytes that have arrived, as if the other end had closed; over
-// TLS at once.
+// Abandon makes reads end after the bytes that have arrived, as if the other end had closed. Over
+// TLS, it makes them end at once.
 func (c *Conn) Abandon() {
-	if over, ok := c.conn.(interface{ NetConn() net.Conn }); ok {
-		_ = over.NetConn().Close()
+	if tlsConn, ok := c.conn.(interface{ NetConn() net.Conn }); ok {
+		_ = tlsConn.NetConn().Close()
 		return
 	}
 	c.End()
@@ -248,8 +248,8 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteSome writes as much as the system takes at once, without waiting. To a connection that is
-// not a plain socket it writes nothing. One goroutine may write at a time.
+// WriteSome writes as much as the system accepts without waiting. To a connection that is not a
+// plain socket it writes nothing. One goroutine may write at a time.
 func (c *Conn) WriteSome(p []byte) (n int, err error) {
 	if c.raw == nil {
 		return 0, nil
@@ -279,31 +279,31 @@ func (c *Conn) WriteWithin(limit time.Duration, p []byte) (int, error) {
 		_ = c.conn.SetWriteDeadline(time.Now().Add(limit))
 		return c.conn.Write(p)
 	}
-	c.limit = limit
+	c.writeLimit = limit
 	n, err := c.Write(p)
-	if c.limit = 0; c.limited {
-		c.limited = false
+	if c.writeLimit = 0; c.hasDeadline {
+		c.hasDeadline = false
 		_ = c.conn.SetWriteDeadline(time.Time{})
 	}
 	return n, err
 }
 
-// limitWait sets the deadline of a write that has to wait. Most writes need not wait, and need no
-// deadline.
-func (c *Conn) limitWait() {
-	if c.limit > 0 && !c.limited {
-		c.limited = true
-		_ = c.conn.SetWriteDeadline(time.Now().Add(c.limit))
+// setWriteDeadline sets the deadline of a write that has to wait. Most writes need not wait, and
+// need no deadline.
+func (c *Conn) setWriteDeadline() {
+	if c.writeLimit > 0 && !c.hasDeadline {
+		c.hasDeadline = true
+		_ = c.conn.SetWriteDeadline(time.Now().Add(c.writeLimit))
 	}
 }
 
-// writeAll writes what the system takes now, and reports whether that is all.
+// writeAll writes as much as the system accepts, and reports whether that is all.
 func (c *Conn) writeAll(fd uintptr) bool {
 	for len(c.unsent) > 0 {
 		n, err := sysWrite(fd, c.unsent)
 		switch {
 		case err == syscall.EAGAIN:
-			c.limitWait()
+			c.setWriteDeadline()
 			return false
 		case err != nil:
 			c.writeErr = os.NewSyscallError("write", err)
@@ -314,14 +314,16 @@ func (c *Conn) writeAll(fd uintptr) bool {
 	return true
 }
 
-// Forget frees memory that can be allocated again.
-func (c *Conn) Forget() { c.readOnceFn, c.readLoopFn, c.writeAllFn, c.writeSomeFn = nil, nil, nil, nil }
+// FreeMemory frees memory that can be allocated again.
+func (c *Conn) FreeMemory() {
+	c.readOnceFn, c.readLoopFn, c.writeAllFn, c.writeSomeFn = nil, nil, nil, nil
+}
 
-// CloseWrite signals that no more bytes will come, and reports whether that is supported.
+// CloseWrite closes the writing side, and reports whether the connection supports that.
 func (c *Conn) CloseWrite() bool {
-	half, ok := c.conn.(interface{ CloseWrite() error })
+	closer, ok := c.conn.(interface{ CloseWrite() error })
 	if ok {
-		_ = half.CloseWrite()
+		_ = closer.CloseWrite()
 	}
 	return ok
 }

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// smallMemory is a Memory with little room, never twice the same.
+// smallMemory is a Memory with a new small buffer for each read.
 type smallMemory struct {
-	rng  *rand.Rand
-	buf  []byte
-	lent bool
+	rng      *rand.Rand
+	buf      []byte
+	borrowed bool
 }
 
 func (s *smallMemory) Room() []byte {
-	if !s.lent {
-		s.buf, s.lent = make([]byte, 1+s.rng.IntN(3*smallSize)), true
+	if !s.borrowed {
+		s.buf, s.borrowed = make([]byte, 1+s.rng.IntN(3*waitBufSize)), true
 	}
 	return s.buf
 }
 
-func (s *smallMemory) Release() { s.lent = false }
+func (s *smallMemory) Release() { s.borrowed = false }
 
 // TestReadWithoutSocket: a connection that is not a plain socket is read whole and in order, in any
 // pieces and with little room. While nothing arrives, no memory is held.
@@ -33,7 +33,7 @@ func TestReadWithoutSocket(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var want []byte
 	for range 200 {
-		part := make([]byte, 1+rng.IntN(4*smallSize))
+		part := make([]byte, 1+rng.IntN(4*waitBufSize))
 		for i := range part {
 			part[i] = byte(rng.UintN(256))
 		}
@@ -44,7 +44,7 @@ func TestReadWithoutSocket(t *testing.T) {
 	go func() {
 		defer far.Close()
 		for rest := want; len(rest) > 0; {
-			n, _ := far.Write(rest[:min(len(rest), 1+len(rest)%(2*smallSize))])
+			n, _ := far.Write(rest[:min(len(rest), 1+len(rest)%(2*waitBufSize))])
 			rest = rest[n:]
 		}
 	}()
@@ -54,7 +54,7 @@ func TestReadWithoutSocket(t *testing.T) {
 	for {
 		n, err := c.Read()
 		got = append(got, memory.buf[:n]...)
-		if memory.lent = false; err == io.EOF {
+		if memory.borrowed = false; err == io.EOF {
 			break
 		}
 		if err != nil {
@@ -104,7 +104,7 @@ func socketPair(t *testing.T) (near, far net.Conn) {
 }
 
 // TestWriteWithin: a write that waits for the other end fails at the limit. A write that succeeds
-// leaves no deadline behind.
+// clears its deadline.
 func TestWriteWithin(t *testing.T) {
 	const size = 16 << 20 // more than fits into the buffers
 	near, far := socketPair(t)
@@ -117,8 +117,8 @@ func TestWriteWithin(t *testing.T) {
 	c = New(near, &PooledBuffer{}, &Activity{})
 	go func() { _, _ = io.CopyN(io.Discard, far, 2*size) }()
 	for range 2 {
-		if n, err := c.WriteWithin(time.Hour, make([]byte, size)); err != nil || n != size || c.limited {
-			t.Errorf("%d bytes, %v, limited %v", n, err, c.limited)
+		if n, err := c.WriteWithin(time.Hour, make([]byte, size)); err != nil || n != size || c.hasDeadline {
+			t.Errorf("%d bytes, %v, limited %v", n, err, c.hasDeadline)
 		}
 	}
 	far.Close()

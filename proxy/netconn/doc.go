@@ -1,8 +1,8 @@
 // Package netconn has connections that cost almost nothing while they are idle.
 //
 // A [Conn] needs no memory while it waits for bytes: it takes a buffer when there is something to
-// read. It makes few system calls: a read that did not fill its buffer is not followed by another
-// one that would find nothing. These calls never block, so Go's scheduler need not know of them.
+// read. It makes few system calls: after a read that did not fill its buffer it does not read
+// again. These calls never block, so Go's scheduler is not notified of them.
 //
 // A [Poller] is the proxy's own epoll set. It contains the same sockets as Go's set. It reports the
 // end of a stream separately from bytes, and waits for parked connections, for which no goroutine

@@ -12,7 +12,7 @@ import (
 // Poller is the proxy's own epoll set, next to that of Go's scheduler; the same sockets are in
 // both. It reports two events that Go's set cannot report: the end of a stream separately from
 // bytes, and activity on connections for which no goroutine waits. The set is itself a descriptor
-// in Go's set, so that waiting for it takes a goroutine and no thread.
+// in Go's set, so that a goroutine, not a thread, waits for it.
 type Poller struct {
 	file   *os.File
 	raw    syscall.RawConn
@@ -26,14 +26,14 @@ func NewPoller() (*Poller, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	if err := syscall.SetNonblock(fd, true); err != nil { // so that Go takes it into its own set
+	if err := syscall.SetNonblock(fd, true); err != nil { // so that Go adds it to its own set
 		_ = syscall.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
 	p := &Poller{file: os.NewFile(uintptr(fd), "epoll"), fd: fd}
 	p.raw, err = p.file.SyscallConn()
 	if err == nil {
-		err = p.file.SetReadDeadline(time.Time{}) // fails if Go did not take it
+		err = p.file.SetReadDeadline(time.Time{}) // fails if Go did not add it
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -45,56 +45,56 @@ func NewPoller() (*Poller, error) {
 func (p *Poller) Close() error { return p.file.Close() }
 
 // add adds a connection to the set. The system removes it when it is closed.
-func (p *Poller) add(conn syscall.RawConn, t Tag, what interest) error {
-	return p.control(syscall.EPOLL_CTL_ADD, conn, t, what)
+func (p *Poller) add(conn syscall.RawConn, t Tag, event interest) error {
+	return p.control(syscall.EPOLL_CTL_ADD, conn, t, event)
 }
 
 // change changes the event that is reported for a connection in the set.
-func (p *Poller) change(conn syscall.RawConn, t Tag, what interest) error {
-	return p.control(syscall.EPOLL_CTL_MOD, conn, t, what)
+func (p *Poller) change(conn syscall.RawConn, t Tag, event interest) error {
+	return p.control(syscall.EPOLL_CTL_MOD, conn, t, event)
 }
 
-func (p *Poller) control(op int, conn syscall.RawConn, t Tag, what interest) error {
+func (p *Poller) control(op int, conn syscall.RawConn, t Tag, kind interest) error {
 	event := syscall.EpollEvent{Fd: int32(uint32(t)), Pad: int32(uint32(t >> 32))}
-	switch what {
+	switch kind {
 	case streamEnd:
 		// Package syscall's EPOLLET has a different sign on some processors.
 		event.Events = syscall.EPOLLRDHUP | unix.EPOLLET
 	case readable:
 		event.Events = syscall.EPOLLRDHUP | syscall.EPOLLIN | syscall.EPOLLONESHOT
 	}
-	var failed error
-	err := conn.Control(func(fd uintptr) { failed = syscall.EpollCtl(p.fd, op, int(fd), &event) })
-	return errors.Join(err, failed)
+	var ctlErr error
+	err := conn.Control(func(fd uintptr) { ctlErr = syscall.EpollCtl(p.fd, op, int(fd), &event) })
+	return errors.Join(err, ctlErr)
 }
 
 // Wait reports events as soon as there are any. It returns os.ErrDeadlineExceeded at the time
-// until, and os.ErrClosed after Close. It reports events even if that time has already passed:
-// otherwise a caller that is always late would never get any.
+// until, and os.ErrClosed after Close. It reports events even if that time has already passed, for
+// callers that are always late.
 func (p *Poller) Wait(until time.Time, notify func(t Tag, ended bool)) error {
 	_ = p.file.SetReadDeadline(until)
 	var n int
-	var failed error
+	var pollErr error
 	pollOnce := func(uintptr) bool {
-		n, failed = p.poll()
-		return n != 0 || failed != nil
+		n, pollErr = p.poll()
+		return n != 0 || pollErr != nil
 	}
 	err := p.raw.Read(pollOnce)
-	over := errors.Is(err, os.ErrDeadlineExceeded)
-	if over {
+	timedOut := errors.Is(err, os.ErrDeadlineExceeded)
+	if timedOut {
 		err = p.raw.Control(func(fd uintptr) { pollOnce(fd) })
 	}
 	switch {
 	case err != nil:
 		return os.ErrClosed // the only possible cause
-	case failed != nil:
-		return os.NewSyscallError("epoll_wait", failed)
+	case pollErr != nil:
+		return os.NewSyscallError("epoll_wait", pollErr)
 	}
 	for _, event := range p.events[:n] {
 		t := Tag(uint32(event.Fd)) | Tag(uint32(event.Pad))<<32
 		notify(t, event.Events&(syscall.EPOLLRDHUP|syscall.EPOLLHUP|syscall.EPOLLERR) != 0)
 	}
-	if over {
+	if timedOut {
 		return os.ErrDeadlineExceeded
 	}
 	return nil

@@ -14,8 +14,8 @@ import (
 // timeout limits the wait for events that must happen. It never decides the result.
 const timeout = time.Minute
 
-// waysToLeave lists the ways in which the other end can leave.
-var waysToLeave = map[string]func(c *net.TCPConn) error{
+// disconnects lists the ways in which the other end can disconnect.
+var disconnects = map[string]func(c *net.TCPConn) error{
 	"close":     func(c *net.TCPConn) error { return c.Close() },
 	"halfclose": func(c *net.TCPConn) error { return c.CloseWrite() },
 	"reset": func(c *net.TCPConn) error {
@@ -30,8 +30,8 @@ type pollEvent struct {
 	ended bool
 }
 
-// watched holds a poller and both ends of a connection, of which the near end is in the set.
-type watched struct {
+// polledConn holds a poller and both ends of a connection, of which the near end is in the set.
+type polledConn struct {
 	*testing.T
 	poller *Poller
 	near   *net.TCPConn
@@ -39,15 +39,15 @@ type watched struct {
 	raw    syscall.RawConn
 }
 
-func newWatched(t *testing.T, name Tag, what interest) watched {
+func newPolledConn(t *testing.T, tag Tag, event interest) polledConn {
 	t.Helper()
 	near, far := connection(t)
-	w := watched{T: t, poller: newTestPoller(t), near: near, far: far}
+	w := polledConn{T: t, poller: newTestPoller(t), near: near, far: far}
 	var err error
 	if w.raw, err = near.SyscallConn(); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.poller.add(w.raw, name, what); err != nil {
+	if err := w.poller.add(w.raw, tag, event); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -84,12 +84,12 @@ func connection(t *testing.T) (near, far *net.TCPConn) {
 }
 
 // expect waits for exactly these events; without arguments it expects none.
-func (w watched) expect(want ...pollEvent) {
+func (w polledConn) expect(want ...pollEvent) {
 	w.Helper()
 	var got []pollEvent
 	limit := time.Now().Add(timeout)
 	if len(want) == 0 {
-		limit = time.Now() // past events are reported at once
+		limit = time.Now() // earlier events are reported at once
 	}
 	for len(got) < max(1, len(want)) {
 		if err := w.poller.Wait(limit, func(t Tag, ended bool) { got = append(got, pollEvent{t, ended}) }); err != nil {
@@ -104,40 +104,40 @@ func (w watched) expect(want ...pollEvent) {
 	}
 }
 
-func (w watched) send() {
+func (w polledConn) send() {
 	w.Helper()
 	if _, err := w.far.Write([]byte("x")); err != nil {
 		w.Fatal(err)
 	}
 }
 
-// TestPollerTellsOfTheEnd: the end is reported separately from the bytes before it, and once.
-func TestPollerTellsOfTheEnd(t *testing.T) {
-	name := TagOf(1<<40+7, 65535)
-	for way, leave := range waysToLeave {
+// TestPollerReportsTheEnd: the end is reported separately from the bytes before it, and once.
+func TestPollerReportsTheEnd(t *testing.T) {
+	tag := TagOf(1<<40+7, 65535)
+	for way, disconnect := range disconnects {
 		t.Run(way, func(t *testing.T) {
-			w := newWatched(t, name, streamEnd)
+			w := newPolledConn(t, tag, streamEnd)
 			w.send()
 			w.expect()
-			if err := leave(w.far); err != nil {
+			if err := disconnect(w.far); err != nil {
 				t.Fatal(err)
 			}
-			w.expect(pollEvent{name, true})
+			w.expect(pollEvent{tag, true})
 			w.expect()
-			if err := w.poller.change(w.raw, name, streamEnd); err != nil {
+			if err := w.poller.change(w.raw, tag, streamEnd); err != nil {
 				t.Fatal(err)
 			}
-			w.expect(pollEvent{name, true}) // asked again, it reports again
+			w.expect(pollEvent{tag, true}) // after change it reports again
 		})
 	}
-	if name.Client() != 1<<40+7 || name.Dial() != 65535 {
-		t.Errorf("the tag is of client %d, connection %d", name.Client(), name.Dial())
+	if tag.Client() != 1<<40+7 || tag.ConnID() != 65535 {
+		t.Errorf("the tag is of client %d, connection %d", tag.Client(), tag.ConnID())
 	}
 }
 
-// TestPollerTellsOfAnything: an event is reported once, even if it is older.
-func TestPollerTellsOfAnything(t *testing.T) {
-	w := newWatched(t, 5, streamEnd)
+// TestPollerReportsReadable: an event is reported once, even if it is older.
+func TestPollerReportsReadable(t *testing.T) {
+	w := newPolledConn(t, 5, streamEnd)
 	w.send()
 	w.expect()
 	for range 3 {
@@ -155,9 +155,9 @@ func TestPollerTellsOfAnything(t *testing.T) {
 	w.expect(pollEvent{5, true})
 }
 
-// TestPollerTellsThoseThatAreLate: a caller whose time has always passed still gets the events.
-func TestPollerTellsThoseThatAreLate(t *testing.T) {
-	w := newWatched(t, 5, readable)
+// TestPollerReportsToLateCallers: a caller whose deadline has always passed still gets the events.
+func TestPollerReportsToLateCallers(t *testing.T) {
+	w := newPolledConn(t, 5, readable)
 	w.send()
 	var got []pollEvent
 	err := w.poller.Wait(time.Now().Add(-time.Second), func(t Tag,
@@ -170,7 +170,7 @@ func TestPollerTellsThoseThatAreLate(t *testing.T) {
 }
 
 func TestPollerThatIsClosedWakes(t *testing.T) {
-	w := newWatched(t, 5, readable)
+	w := newPolledConn(t, 5, readable)
 	ended := make(chan error)
 	go func() { ended <- w.poller.Wait(time.Time{}, func(Tag, bool) {}) }()
 	if err := w.poller.Close(); err != nil {
@@ -196,8 +196,8 @@ func pair(t *testing.T) (c *Conn, far *net.TCPConn, p *Poller, memory *PooledBuf
 	return c, far, p, memory
 }
 
-// TestPump: all bytes are pumped, even if the end arrives with the last bytes. A connection on
-// which no bytes are held has no buffer.
+// TestPump: all bytes are pumped, even if the end arrives with the last bytes. A connection without
+// unread bytes has no buffer.
 func TestPump(t *testing.T) {
 	c, far, p, memory := pair(t)
 	got, ended := "", make(chan error, 1)
@@ -233,9 +233,9 @@ func TestParkAndWake(t *testing.T) {
 	if err := c.Park(); err != nil {
 		t.Fatal(err)
 	}
-	var name Tag
-	if err := p.Wait(time.Now().Add(timeout), func(t Tag, _ bool) { name = t }); err != nil || name.Client() != 7 {
-		t.Fatalf("told of %d, %v", name.Client(), err)
+	var tag Tag
+	if err := p.Wait(time.Now().Add(timeout), func(t Tag, _ bool) { tag = t }); err != nil || tag.Client() != 7 {
+		t.Fatalf("told of %d, %v", tag.Client(), err)
 	}
 	c.Wake()
 	if n, err := c.Read(); n != 1 || err != nil || memory.Room()[0] != 'x' {

@@ -14,7 +14,7 @@ type Poller struct{}
 // NewPoller returns nil.
 func NewPoller() (*Poller, error) { return nil, nil }
 
-// Close and the following methods are never called, because there is no Poller.
+// Close and the following methods are never called, because NewPoller returns nil.
 func (*Poller) Close() error                                { return nil }
 func (*Poller) add(syscall.RawConn, Tag, interest) error    { return errors.ErrUnsupported }
 func (*Poller) change(syscall.RawConn, Tag, interest) error { return errors.ErrUnsupported }

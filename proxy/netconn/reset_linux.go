@@ -2,15 +2,15 @@ package netconn
 
 import "golang.org/x/sys/unix"
 
-// IsReset reports whether the other end has reset the connection, and so reads nothing any more.
+// IsReset reports whether the other end has reset the connection, and so no longer reads.
 func (c *Conn) IsReset() (reset bool) {
 	if c.raw == nil {
 		return false
 	}
 	_ = c.raw.Control(func(fd uintptr) {
-		asked := []unix.PollFd{{Fd: int32(fd)}}
-		n, err := unix.Poll(asked, 0)
-		reset = err == nil && n > 0 && asked[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
+		fds := []unix.PollFd{{Fd: int32(fd)}}
+		n, err := unix.Poll(fds, 0)
+		reset = err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 	})
 	return reset
 }

@@ -4,8 +4,8 @@ package netconn
 
 import "syscall"
 
-// Package syscall reports to the race detector in which order bytes synchronize goroutines; raw
-// system calls do not.
+// With the race detector, package syscall is used: unlike raw system calls, it reports to the
+// detector that reads happen after writes.
 
 const hasRawCalls = true
 

@@ -23,14 +23,14 @@ const (
 	maxBinary = 4 << 10
 )
 
-// ErrNoHeader reports that there is no header, or none that can be read.
+// ErrNoHeader reports that the header is missing or invalid.
 var ErrNoHeader = errors.New("no PROXY protocol header")
 
 // Local is the header of a load balancer that connects for itself.
 const Local = signature + "\x20\x00\x00\x00"
 
 // Read reads a header, and no byte after it. It returns the client's address; nil if it is unknown,
-// or if the balancer connects for itself. The error is ErrNoHeader, or the reader's.
+// or if the balancer connects for itself. The error is ErrNoHeader, or an error of the reader.
 func Read(r io.Reader) (net.Addr, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(r, first[:]); err != nil {
@@ -86,16 +86,16 @@ func parseLine(text string) (net.Addr, error) {
 	if len(words) != 5 || words[0] != "TCP4" && words[0] != "TCP6" {
 		return nil, ErrNoHeader
 	}
-	var ends [2]netip.AddrPort
-	for i := range ends {
+	var addrs [2]netip.AddrPort
+	for i := range addrs {
 		ip, err := netip.ParseAddr(words[1+i])
 		port, portErr := strconv.ParseUint(words[3+i], 10, 16)
 		if err != nil || portErr != nil || ip.Is4() != (words[0] == "TCP4") || ip.Zone() != "" {
 			return nil, ErrNoHeader
 		}
-		ends[i] = netip.AddrPortFrom(ip, uint16(port))
+		addrs[i] = netip.AddrPortFrom(ip, uint16(port))
 	}
-	return net.TCPAddrFromAddrPort(ends[0]), nil
+	return net.TCPAddrFromAddrPort(addrs[0]), nil
 }
 
 // readBinary reads the rest of a header of version 2.
@@ -124,7 +124,7 @@ func readBinary(r io.Reader) (net.Addr, error) {
 	case 0x21:
 		return sourceAddr(rest, 16)
 	}
-	return nil, nil // any protocol but TCP over IPv4 or IPv6 counts as unknown
+	return nil, nil // protocols other than TCP over IPv4 or IPv6 count as unknown
 }
 
 // sourceAddr returns the client's address from two addresses of this size and two ports.
@@ -136,8 +136,8 @@ func sourceAddr(rest []byte, size int) (net.Addr, error) {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, binary.BigEndian.Uint16(rest[2*size:]))), nil
 }
 
-// Among reports whether an address is in one of the networks. An address that is not TCP is in
-// none.
+// Among reports whether an address is in one of the networks. It returns false for an address that
+// is not TCP.
 func Among(networks []netip.Prefix, addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {

@@ -27,7 +27,7 @@ func TestRead(t *testing.T) {
 		{signature + v4, "10.0.0.5:1234", nil},
 		{signature + v6, "[2001:db8::5]:1234", nil},
 		{signature + strings.Replace(v4, "\x0c", "\x0f", 1) + "\x04\x00\x00", "10.0.0.5:1234", nil},
-		// with more data about the client
+		// additional data about the client
 		{Local, "", nil},
 		{signature + "\x20\x11\x00\x01x", "", nil},
 		{signature + "\x21\x31\x00\x02xx", "", nil}, // a unix socket
@@ -70,8 +70,7 @@ func addrText(addr net.Addr) string {
 	return addr.String()
 }
 
-// FuzzRead: for any input, Read reads no more than a header, and leaves what the client sends after
-// it.
+// FuzzRead: for any input, Read reads only a header, and none of the client's bytes after it.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{"PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n", "PROXY UNKNOWN\r\n", signature + v4,
 		signature + v6, Local, "PING"} {

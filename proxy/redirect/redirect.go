@@ -9,109 +9,110 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Retry is the error that a client gets in place of a redirect. The upstream has done nothing;
-// clients that retry do so on TRYAGAIN.
-const Retry = "-TRYAGAIN upstream redirect withheld: the other server does not know the lock keys; try again\r\n"
+// RetryError is the error that a client gets in place of a redirect. The upstream has not run the
+// command, and client libraries retry on TRYAGAIN.
+const RetryError = "-TRYAGAIN upstream redirect withheld: the other server does not know the lock keys; try again\r\n"
 
 // StripRedirects returns a CLIENT command without options that ask for redirects; it returns other
-// commands unchanged. MAINT_NOTIFICATIONS, which announces servers by MOVING, becomes a subcommand
-// that no server has: clients manage without. The capability redirect becomes one that no server
-// knows. Servers ignore unknown capabilities, whereas clients that require redirect would not
-// connect after a refusal.
-func StripRedirects(words [][]byte) (other [][]byte, changed bool) {
+// commands unchanged. It replaces MAINT_NOTIFICATIONS, which announces servers by MOVING, by an
+// unknown subcommand: clients work without it. It replaces the capability redirect by an unknown
+// capability, which servers ignore. After a refusal, clients that require redirect would not
+// connect.
+func StripRedirects(words [][]byte) (stripped [][]byte, changed bool) {
 	if len(words) < 2 || !equalWord(words[0], "client") {
 		return words, false
 	}
-	other = slices.Clone(words)
+	stripped = slices.Clone(words)
 	if equalWord(words[1], "maint_notifications") {
-		other[1] = []byte("MAINT_NOTIFICATIONS-IS-NOT-FOR-LOCK-KEYS")
-		return other, true
+		stripped[1] = []byte("MAINT_NOTIFICATIONS-IS-NOT-FOR-LOCK-KEYS")
+		return stripped, true
 	}
 	for i := 2; i < len(words) && equalWord(words[1], "capa"); i++ {
 		if equalWord(words[i], "redirect") {
-			other[i], changed = []byte("none"), true
+			stripped[i], changed = []byte("none"), true
 		}
 	}
-	return other, changed
+	return stripped, changed
 }
 
-// equalWord compares words as the servers do, for which a zero byte ends a word.
+// equalWord compares words as servers do: a zero byte ends a word.
 func equalWord(word []byte, name string) bool { return syntax.Folded(word) == name }
 
-// redirectErrors holds the errors from which clients take an address. messages holds the kinds of
-// pushes that contain no address; any other kind may contain one.
+// redirectErrors holds the errors from which clients take an address. harmlessPushes holds the
+// kinds of pushes that contain no address; all other kinds may contain one.
 var (
 	redirectErrors = []string{"MOVED", "ASK", "REDIRECT"}
-	messages       = []string{
+	harmlessPushes = []string{
 		"message", "pmessage", "smessage", "subscribe", "unsubscribe", "psubscribe",
 		"punsubscribe", "ssubscribe", "sunsubscribe",
 		"invalidate", "tracking-redir-broken", "server-cpu-usage",
 	}
 )
 
-// maxHead limits how many bytes of a reply are withheld until its kind is known. No known kind of
-// message is longer than maxWord bytes.
+// maxHead limits how many bytes of a reply are withheld until its kind is known. maxWord is the
+// maximum length of the name of a push.
 const maxHead, maxWord = 64, 32
 
-// Filter finds redirects in an upstream's bytes, in any pieces. The zero value finds none.
+// Filter finds redirects in an upstream's bytes, in pieces of any size. The zero value is disabled.
 type Filter struct {
-	// On enables the filter.
-	On       bool
-	held     []byte // the beginning of the current reply, while its kind is unknown
-	known    bool
-	redirect string // the kind of the current reply, if it is a redirect
+	// Enabled enables the filter.
+	Enabled      bool
+	head         []byte // the beginning of the current reply, while its kind is unknown
+	kindKnown    bool
+	redirectKind string // the kind of the current reply, if it is a redirect
 }
 
-// Looks reports whether a reply with this first byte must be given to Take.
-func (f *Filter) Looks(first byte) bool {
-	return f.On && (first == '-' || first == '>' || first == '!')
+// MustFilter reports whether a reply with this first byte must be passed to Filter.
+func (f *Filter) MustFilter(first byte) bool {
+	return f.Enabled && (first == '-' || first == '>' || first == '!')
 }
 
 // Begin resets the filter for a new reply or connection.
-func (f *Filter) Begin() { *f = Filter{On: f.On} }
+func (f *Filter) Begin() { *f = Filter{Enabled: f.Enabled} }
 
-// Take takes the next piece of a reply, and returns what the client gets in its place: nothing,
-// while the kind is unknown. At the end of a redirect, turned is its kind, such as MOVED.
-func (f *Filter) Take(piece []byte, ended bool) (instead []byte, turned string) {
-	if !f.known {
-		f.held = append(f.held, piece...)
-		word, known := kindOf(f.held)
-		if f.known = known || ended || len(f.held) > maxHead; !f.known {
+// Filter returns the bytes that the client gets in place of the next piece of a reply: none while
+// the kind is unknown. At the end of a redirect, kind is its kind, such as MOVED.
+func (f *Filter) Filter(piece []byte, ended bool) (replacement []byte, kind string) {
+	if !f.kindKnown {
+		f.head = append(f.head, piece...)
+		word, known := kindOf(f.head)
+		if f.kindKnown = known || ended || len(f.head) > maxHead; !f.kindKnown {
 			return nil, ""
 		}
-		piece, f.held = f.held, nil
+		piece, f.head = f.head, nil
 		if isRedirect(piece[0], word) {
-			f.redirect = string(piece[:1]) + word
+			f.redirectKind = string(piece[:1]) + word
 		}
 	}
-	what := f.redirect
+	redirectKind := f.redirectKind
 	if ended {
 		f.Begin()
 	}
 	switch {
-	case what == "":
+	case redirectKind == "":
 		return piece, ""
 	case !ended:
 		return nil, ""
-	case what[0] == '>':
-		return nil, cmp.Or(what[1:], "unknown message")
+	case redirectKind[0] == '>':
+		return nil, cmp.Or(redirectKind[1:], "unknown message")
 	}
-	return []byte(Retry), what[1:]
+	return []byte(RetryError), redirectKind[1:]
 }
 
-// Replace returns what a client gets in place of a whole reply and, if it is a redirect, its kind.
-func Replace(reply []byte) (instead []byte, turned string) {
-	f := Filter{On: true}
-	if len(reply) == 0 || !f.Looks(reply[0]) {
+// Replace returns the bytes that a client gets in place of a whole reply and, if it is a redirect,
+// its kind.
+func Replace(reply []byte) (replacement []byte, kind string) {
+	f := Filter{Enabled: true}
+	if len(reply) == 0 || !f.MustFilter(reply[0]) {
 		return reply, ""
 	}
-	return f.Take(reply, true)
+	return f.Filter(reply, true)
 }
 
 // isRedirect reports whether a reply of this type and first word is a redirect.
 func isRedirect(kind byte, word string) bool {
 	if kind == '>' {
-		return !slices.Contains(messages, word)
+		return !slices.Contains(harmlessPushes, word)
 	}
 	return slices.Contains(redirectErrors, word)
 }

@@ -7,13 +7,13 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// replies lists what an upstream sends, what the client gets, and the redirects that were found.
-var replies = []struct{ sent, got, turned string }{
-	{"-MOVED 1 h:1\r\n", Retry, "MOVED"},
-	{"-ASK 1 h:1\r\n", Retry, "ASK"},
-	{"-REDIRECT h:1\r\n", Retry, "REDIRECT"},
-	{"-MOVED\r\n", Retry, "MOVED"},
-	{"!12\r\nMOVED 1 h:12\r\n", Retry, "MOVED"},
+// replies lists replies of an upstream, the bytes that the client gets, and the kinds of redirects.
+var replies = []struct{ sent, got, kind string }{
+	{"-MOVED 1 h:1\r\n", RetryError, "MOVED"},
+	{"-ASK 1 h:1\r\n", RetryError, "ASK"},
+	{"-REDIRECT h:1\r\n", RetryError, "REDIRECT"},
+	{"-MOVED\r\n", RetryError, "MOVED"},
+	{"!12\r\nMOVED 1 h:12\r\n", RetryError, "MOVED"},
 	{">4\r\n$6\r\nMOVING\r\n:1\r\n:2\r\n$3\r\nh:1\r\n", "", "MOVING"},
 	{">2\r\n+MOVING\r\n$3\r\nh:1\r\n", "", "unknown message"},
 	{">2\r\n$70\r\n" + strings.Repeat("x", 70) + "\r\n:1\r\n", "", "unknown message"},
@@ -33,31 +33,31 @@ func TestFilter(t *testing.T) {
 	for _, r := range replies {
 		stream := r.sent + "+OK\r\n" + r.sent
 		for cut := range len(stream) {
-			got, turned := through(t, stream[:cut], stream[cut:])
-			if got != r.got+"+OK\r\n"+r.got || turned != twice(r.turned) {
-				t.Fatalf("%q, cut at %d: %q, turned %q", stream, cut, got, turned)
+			got, kinds := filterPieces(t, stream[:cut], stream[cut:])
+			if got != r.got+"+OK\r\n"+r.got || kinds != twice(r.kind) {
+				t.Fatalf("%q, cut at %d: %q, turned %q", stream, cut, got, kinds)
 			}
 		}
 	}
 	off := Filter{}
 	for _, first := range "->!+$*" {
-		if off.Looks(byte(first)) {
+		if off.MustFilter(byte(first)) {
 			t.Errorf("it looks at %c although it is off", first)
 		}
 	}
 }
 
-func twice(what string) string {
-	if what == "" {
+func twice(kind string) string {
+	if kind == "" {
 		return ""
 	}
-	return what + " " + what + " "
+	return kind + " " + kind + " "
 }
 
-// through returns what a client gets of a stream that arrives in pieces.
-func through(t *testing.T, pieces ...string) (got, turned string) {
+// filterPieces returns the bytes that a client gets if a stream arrives in pieces.
+func filterPieces(t *testing.T, pieces ...string) (got, kinds string) {
 	t.Helper()
-	f, s := Filter{On: true}, resp.ReplyScanner{}
+	f, s := Filter{Enabled: true}, resp.ReplyScanner{}
 	for _, piece := range pieces {
 		for p := []byte(piece); len(p) > 0; {
 			n, ended, err := s.Scan(p)
@@ -65,19 +65,19 @@ func through(t *testing.T, pieces ...string) (got, turned string) {
 				t.Fatal(err)
 			}
 			out := p[:n]
-			if f.Looks(byte(s.Kind())) {
-				what := ""
-				if out, what = f.Take(p[:n], ended); what != "" {
-					turned += what + " "
+			if f.MustFilter(byte(s.Kind())) {
+				kind := ""
+				if out, kind = f.Filter(p[:n], ended); kind != "" {
+					kinds += kind + " "
 				}
 			}
 			got, p = got+string(out), p[n:]
 		}
 	}
-	return got, turned
+	return got, kinds
 }
 
-func TestHarmless(t *testing.T) {
+func TestStripRedirects(t *testing.T) {
 	for sent, want := range map[string]string{
 		"CLIENT MAINT_NOTIFICATIONS ON":         "CLIENT MAINT_NOTIFICATIONS-IS-NOT-FOR-LOCK-KEYS ON",
 		"client maint_notifications":            "client MAINT_NOTIFICATIONS-IS-NOT-FOR-LOCK-KEYS",
@@ -95,9 +95,9 @@ func TestHarmless(t *testing.T) {
 		for word := range strings.FieldsSeq(sent) {
 			words = append(words, []byte(word))
 		}
-		other, changed := StripRedirects(words)
+		stripped, changed := StripRedirects(words)
 		var got []string
-		for _, word := range other {
+		for _, word := range stripped {
 			got = append(got, string(word))
 		}
 		if text := strings.Join(got, " "); text != want || changed != (sent != want) {

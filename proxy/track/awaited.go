@@ -1,6 +1,6 @@
 package track
 
-// Kind is the state of the connection that the reply to a forwarded command may change.
+// Kind tells which state of the connection the reply to a forwarded command may change.
 type Kind uint8
 
 // The kinds, by the state that they change.
@@ -26,14 +26,14 @@ const (
 // Expected describes the expected replies to one or more commands.
 type Expected struct {
 	Kind Kind
-	// N is the number of replies to come. -1, for Subscribe only, stands for one per channel that
-	// is subscribed to, and at least one.
+	// N is the number of replies to come. For Subscribe, -1 stands for a reply for each subscribed
+	// channel, at least one.
 	N int
 	// Arg is the database for Select. For Hello it is 1 if the command logs in. For Quit it is 1 if
-	// the client ends, 0 if the server does.
+	// the command ends the client's connection, 0 if it stops the server.
 	Arg int
-	// Family is the kind of subscription, for Subscribe.
-	Family SubscriptionKind
+	// SubscriptionKind is the kind of subscription, for Subscribe.
+	SubscriptionKind SubscriptionKind
 }
 
 // queues reports whether the command becomes part of a transaction, or makes it fail. A nested
@@ -53,58 +53,58 @@ const (
 )
 
 // Awaited is the queue of pending replies.
-type Awaited struct{ slots []Expected }
+type Awaited struct{ expected []Expected }
 
 // Empty reports whether no reply is pending.
-func (a *Awaited) Empty() bool { return len(a.slots) == 0 }
+func (a *Awaited) Empty() bool { return len(a.expected) == 0 }
 
-// Plain expects n replies that change nothing.
-func (a *Awaited) Plain(n int) {
-	if last := len(a.slots) - 1; last >= 0 && a.slots[last].Kind == Plain {
-		a.slots[last].N += n
+// AddPlain expects n replies that change nothing.
+func (a *Awaited) AddPlain(n int) {
+	if last := len(a.expected) - 1; last >= 0 && a.expected[last].Kind == Plain {
+		a.expected[last].N += n
 		return
 	}
 	a.Add(Expected{Kind: Plain, N: n})
 }
 
-// Add expects the replies of a slot.
-func (a *Awaited) Add(s Expected) { a.slots = append(a.slots, s) }
+// Add adds expected replies.
+func (a *Awaited) Add(s Expected) { a.expected = append(a.expected, s) }
 
 // CancelLast removes the last reply that is expected.
 func (a *Awaited) CancelLast() {
-	last := len(a.slots) - 1
+	last := len(a.expected) - 1
 	if last < 0 {
 		return
 	}
-	if a.slots[last].N--; a.slots[last].N <= 0 || a.slots[last].Kind != Plain {
-		a.slots = a.slots[:last]
+	if a.expected[last].N--; a.expected[last].N <= 0 || a.expected[last].Kind != Plain {
+		a.expected = a.expected[:last]
 	}
 }
 
-// first returns the slot of the next reply; nil if no reply is expected.
+// first returns the entry of the next reply; nil if no reply is expected.
 func (a *Awaited) first() *Expected {
-	if len(a.slots) == 0 {
+	if len(a.expected) == 0 {
 		return nil
 	}
-	return &a.slots[0]
+	return &a.expected[0]
 }
 
-// done removes one reply of the first slot.
-func (a *Awaited) done() {
-	if a.slots[0].N--; a.slots[0].N <= 0 {
+// removeReply removes one reply of the first entry.
+func (a *Awaited) removeReply() {
+	if a.expected[0].N--; a.expected[0].N <= 0 {
 		a.pop()
 	}
 }
 
 func (a *Awaited) pop() {
-	n := copy(a.slots, a.slots[1:])
-	a.slots = a.slots[:n]
+	n := copy(a.expected, a.expected[1:])
+	a.expected = a.expected[:n]
 }
 
 // Pending returns the number of pending replies to the client's commands.
 func (a *Awaited) Pending() int {
 	n := 0
-	for _, s := range a.slots {
+	for _, s := range a.expected {
 		if s.Kind != OwnCommand {
 			n += max(1, s.N)
 		}
@@ -112,10 +112,10 @@ func (a *Awaited) Pending() int {
 	return n
 }
 
-// Closes reports whether a reply is expected that no error can replace, because the stream has
-// another form after it. If the upstream is lost, the client's connection must end.
-func (a *Awaited) Closes() bool {
-	for _, s := range a.slots {
+// HasIrreplaceable reports whether an expected reply cannot be replaced by an error, because it
+// changes the form of the stream. If the upstream is lost, the client's connection must then end.
+func (a *Awaited) HasIrreplaceable() bool {
+	for _, s := range a.expected {
 		switch s.Kind {
 		case Subscribe, Monitor, Sync, Quit, Multi, Exec:
 			return true

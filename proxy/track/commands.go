@@ -9,11 +9,11 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// effect describes how a followed command changes the state of the connection.
+// effect describes how a state command changes the state of the connection.
 type effect struct {
-	kind   Kind // of its slot
-	family SubscriptionKind
-	step   int // for Subscribe: the change of the subscription count per reply
+	kind             Kind // of its expected reply
+	subscriptionKind SubscriptionKind
+	delta            int // for Subscribe: the change of the subscription count per reply
 }
 
 // effects lists the commands whose replies change state that the proxy must know, or that get no
@@ -30,42 +30,44 @@ var effects = map[spec.Effect]effect{
 	spec.Leaves: {kind: Quit}, spec.ShutsDown: {kind: Quit}, spec.Other: {kind: Plain},
 }
 
-// The forwarded commands that are followed, and the commands that may block.
+// stateCommands holds the forwarded commands whose replies may change the connection's state,
+// blockingCommands those that may block.
 var (
-	followed = spec.Filter(func(c *spec.Command) bool { return c.Effect != spec.None })
-	blockers = spec.Filter(func(c *spec.Command) bool { return c.Does(spec.Blocks) })
+	stateCommands    = spec.Filter(func(c *spec.Command) bool { return c.Effect != spec.None })
+	blockingCommands = spec.Filter(func(c *spec.Command) bool { return c.Does(spec.Blocks) })
 )
 
-// FollowedName returns the name, in lower case, of a command that must be followed; empty for other
-// commands.
-func FollowedName(name []byte) string {
-	if c := followed.Find(name); c != nil {
+// StateCommandName returns the name, in lower case, of a command whose reply may change the
+// connection's state; empty for other commands.
+func StateCommandName(name []byte) string {
+	if c := stateCommands.Find(name); c != nil {
 		return c.Name
 	}
 	return ""
 }
 
 // MayBlock reports whether a forwarded command may wait for other clients at the upstream.
-func MayBlock(name []byte) bool { return blockers.Find(name) != nil }
+func MayBlock(name []byte) bool { return blockingCommands.Find(name) != nil }
 
 // ReplyMode is a mode of CLIENT REPLY.
 type ReplyMode uint8
 
 // The modes of CLIENT REPLY: ON, SKIP, OFF.
 const (
-	Speaking ReplyMode = iota
-	SilentOnce
-	SilentFromNow
+	ReplyOn ReplyMode = iota
+	ReplySkip
+	ReplyOff
 )
 
-// SlotFor returns the slot for a followed command of count words; words are its first words.
-func SlotFor(name string, words [][]byte, count int) Expected {
-	c := followed.Find([]byte(name))
+// ExpectedFor returns the expected replies to a state command of count words; words are its first
+// words.
+func ExpectedFor(name string, words [][]byte, count int) Expected {
+	c := stateCommands.Find([]byte(name))
 	if c == nil {
 		return Expected{N: 1}
 	}
-	does := effects[c.Effect]
-	s := Expected{Kind: does.kind, Family: does.family, N: 1}
+	eff := effects[c.Effect]
+	s := Expected{Kind: eff.kind, SubscriptionKind: eff.subscriptionKind, N: 1}
 	switch c.Effect {
 	case spec.SetsProtocol:
 		if logsIn(words) {
@@ -77,7 +79,7 @@ func SlotFor(name string, words [][]byte, count int) Expected {
 		s.Arg = 1
 	}
 	if s.Kind == Subscribe {
-		if s.N = count - 1; s.N == 0 && does.step < 0 {
+		if s.N = count - 1; s.N == 0 && eff.delta < 0 {
 			s.N = -1
 		}
 	}
@@ -89,7 +91,8 @@ func logsIn(words [][]byte) bool {
 	return slices.ContainsFunc(words[1:], func(word []byte) bool { return syntax.Folded(word) == "auth" })
 }
 
-// selectedDB returns the database of a SELECT. If the word is no number, the reply is an error.
+// selectedDB returns the database of a SELECT. If the word is no number, the server replies with an
+// error.
 func selectedDB(words [][]byte) int {
 	if len(words) < 2 {
 		return 0
@@ -102,22 +105,22 @@ func selectedDB(words [][]byte) int {
 func ParseReplyMode(words [][]byte) (mode ReplyMode, ok bool) {
 	if len(words) != 3 || !strings.EqualFold(string(words[0]), "client") ||
 		!strings.EqualFold(string(words[1]), "reply") {
-		return Speaking, false
+		return ReplyOn, false
 	}
 	switch syntax.Folded(words[2]) {
 	case "on":
-		return Speaking, true
+		return ReplyOn, true
 	case "off":
-		return SilentFromNow, true
+		return ReplyOff, true
 	case "skip":
-		return SilentOnce, true
+		return ReplySkip, true
 	}
-	return Speaking, false
+	return ReplyOn, false
 }
 
-// IsUnanswered reports whether a command is a replica's acknowledgement, which Redis does not
+// IsReplyless reports whether a command is a replica's acknowledgement, which Redis does not
 // answer outside of transactions.
-func IsUnanswered(words [][]byte) bool {
+func IsReplyless(words [][]byte) bool {
 	if !strings.EqualFold(string(words[0]), "replconf") {
 		return false
 	}

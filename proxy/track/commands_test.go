@@ -8,25 +8,25 @@ import (
 	"redlock-proxy/commands/catalog/spec"
 )
 
-func TestFollowedNames(t *testing.T) {
+func TestStateCommandName(t *testing.T) {
 	for c := range spec.All() {
 		want := ""
 		if c.Effect != spec.None {
 			want = c.Name
 		}
-		if got := FollowedName([]byte(strings.ToUpper(c.Name))); got != want {
+		if got := StateCommandName([]byte(strings.ToUpper(c.Name))); got != want {
 			t.Errorf("%s: %q", c.Name, got)
 		}
 	}
 	for _, name := range []string{"", "get", "selectt", "hell", "\xe2\x84\xaa", "punsubscribes",
 		strings.Repeat("s", 64), "SELECT\x00"} {
-		if got := FollowedName([]byte(name)); got != "" {
+		if got := StateCommandName([]byte(name)); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
 }
 
-func TestSlotFor(t *testing.T) {
+func TestExpectedFor(t *testing.T) {
 	for line, want := range map[string]Expected{
 		"HELLO":                       {Kind: Hello, N: 1},
 		"HELLO 3 AUTH u p":            {Kind: Hello, N: 1, Arg: 1},
@@ -39,16 +39,16 @@ func TestSlotFor(t *testing.T) {
 		"MULTI":                       {Kind: Multi, N: 1},
 		"EXEC":                        {Kind: Exec, N: 1},
 		"DISCARD":                     {Kind: Discard, N: 1},
-		"SUBSCRIBE a":                 {Kind: Subscribe, N: 1, Family: Channels},
-		"SUBSCRIBE a b c":             {Kind: Subscribe, N: 3, Family: Channels},
-		"SUBSCRIBE":                   {Kind: Subscribe, N: 0, Family: Channels},
-		"PSUBSCRIBE a b":              {Kind: Subscribe, N: 2, Family: Patterns},
-		"SSUBSCRIBE a b":              {Kind: Subscribe, N: 2, Family: Shards},
-		"UNSUBSCRIBE":                 {Kind: Subscribe, N: -1, Family: Channels},
-		"UNSUBSCRIBE a b":             {Kind: Subscribe, N: 2, Family: Channels},
-		"PUNSUBSCRIBE":                {Kind: Subscribe, N: -1, Family: Patterns},
-		"SUNSUBSCRIBE":                {Kind: Subscribe, N: -1, Family: Shards},
-		"SUNSUBSCRIBE a":              {Kind: Subscribe, N: 1, Family: Shards},
+		"SUBSCRIBE a":                 {Kind: Subscribe, N: 1, SubscriptionKind: Channels},
+		"SUBSCRIBE a b c":             {Kind: Subscribe, N: 3, SubscriptionKind: Channels},
+		"SUBSCRIBE":                   {Kind: Subscribe, N: 0, SubscriptionKind: Channels},
+		"PSUBSCRIBE a b":              {Kind: Subscribe, N: 2, SubscriptionKind: Patterns},
+		"SSUBSCRIBE a b":              {Kind: Subscribe, N: 2, SubscriptionKind: Shards},
+		"UNSUBSCRIBE":                 {Kind: Subscribe, N: -1, SubscriptionKind: Channels},
+		"UNSUBSCRIBE a b":             {Kind: Subscribe, N: 2, SubscriptionKind: Channels},
+		"PUNSUBSCRIBE":                {Kind: Subscribe, N: -1, SubscriptionKind: Patterns},
+		"SUNSUBSCRIBE":                {Kind: Subscribe, N: -1, SubscriptionKind: Shards},
+		"SUNSUBSCRIBE a":              {Kind: Subscribe, N: 1, SubscriptionKind: Shards},
 		"MONITOR":                     {Kind: Monitor, N: 1},
 		"SYNC":                        {Kind: Sync, N: 1},
 		"PSYNC ? -1":                  {Kind: Sync, N: 1},
@@ -62,30 +62,30 @@ func TestSlotFor(t *testing.T) {
 		"REPLCONF listening-port 123": {Kind: Plain, N: 1},
 	} {
 		words := bytes.Fields([]byte(line))
-		if got := SlotFor(FollowedName(words[0]), words, len(words)); got != want {
+		if got := ExpectedFor(StateCommandName(words[0]), words, len(words)); got != want {
 			t.Errorf("%s: got %+v, want %+v", line, got, want)
 		}
 	}
-	if got := SlotFor("subscribe", bytes.Fields([]byte("SUBSCRIBE a")), 1001); got.N != 1000 {
+	if got := ExpectedFor("subscribe", bytes.Fields([]byte("SUBSCRIBE a")), 1001); got.N != 1000 {
 		t.Errorf("the beginning of a long SUBSCRIBE: %+v", got)
 	}
 }
 
-func TestHush(t *testing.T) {
+func TestParseReplyMode(t *testing.T) {
 	for line, want := range map[string]struct {
 		mode ReplyMode
 		ok   bool
 	}{
-		"CLIENT REPLY ON":      {Speaking, true},
-		"client reply off":     {SilentFromNow, true},
-		"Client Reply Skip":    {SilentOnce, true},
+		"CLIENT REPLY ON":      {ReplyOn, true},
+		"client reply off":     {ReplyOff, true},
+		"Client Reply Skip":    {ReplySkip, true},
 		"CLIENT REPLY":         {},
 		"CLIENT REPLY x":       {},
 		"CLIENT REPLY OFF x":   {},
 		"CLIENT SETNAME OFF":   {},
 		"CONFIG REPLY OFF":     {},
 		"CLIENT":               {},
-		"CLIENT REPLY OFF\x00": {SilentFromNow, true}, "CLIENT REPLY\x00 OFF": {},
+		"CLIENT REPLY OFF\x00": {ReplyOff, true}, "CLIENT REPLY\x00 OFF": {},
 	} {
 		if mode, ok := ParseReplyMode(bytes.Fields([]byte(line))); mode != want.mode || ok != want.ok {
 			t.Errorf("%s: %v, %v", line, mode, ok)
@@ -93,7 +93,7 @@ func TestHush(t *testing.T) {
 	}
 }
 
-func TestAnswersNot(t *testing.T) {
+func TestIsReplyless(t *testing.T) {
 	for line, want := range map[string]bool{
 		"REPLCONF ACK 1":                    true,
 		"replconf ack 1":                    true,
@@ -106,7 +106,7 @@ func TestAnswersNot(t *testing.T) {
 		"REPLCONF capa eof capa psync2":     false,
 		"REPLCONF rdb-only 1 ack 2 capa x ": true,
 	} {
-		if got := IsUnanswered(bytes.Fields([]byte(line))); got != want {
+		if got := IsReplyless(bytes.Fields([]byte(line))); got != want {
 			t.Errorf("%s: %v", line, got)
 		}
 	}

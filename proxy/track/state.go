@@ -12,10 +12,11 @@ type State struct {
 	Proto, DB int
 	// ProtoUnknown and DBUnknown are set if a command without a reply may have changed Proto or DB.
 	ProtoUnknown, DBUnknown bool
-	// Identity counts how often the client may have become another user.
-	Identity uint64
-	// Renamed is set if the client may no longer be the user with which every connection begins.
-	Renamed bool
+	// UserChanges counts how often the client may have become another user.
+	UserChanges uint64
+	// UserChanged is set if the client may no longer be the user with which every connection
+	// begins.
+	UserChanged bool
 	// URLLogin is set if every connection begins with the login of the upstream's URL.
 	URLLogin bool
 	// Multi is set in a transaction, Queued if a command that EXEC depends on was sent in it.
@@ -24,69 +25,69 @@ type State struct {
 	Watching bool
 	// Monitoring is set if the connection gets the output of MONITOR.
 	Monitoring bool
-	// Stream is set if the rest is bytes, not replies.
+	// Stream is set if the following bytes are not replies, or cannot be parsed as such.
 	Stream bool
 	// Quitting is set if the client has sent QUIT.
 	Quitting bool
 
 	// These fields are set if the transaction contains such a command.
-	queuedSelect, queuedHello, queuedLogin, queuedOdd bool
+	queuedSelect, queuedHello, queuedLogin, queuedUntrackable bool
 
-	subscribed [3]int // by family
-	total      int    // channels and patterns, as the upstream counts
+	subscribed        [3]int // by family
+	subscriptionCount int    // channels and patterns, as the upstream counts
 }
 
 func newState() State { return State{Proto: 2} }
 
-// Listening reports whether the connection has subscriptions.
-func (s *State) Listening() bool { return s.total > 0 || s.subscribed[Shards] > 0 }
+// HasSubscriptions reports whether the connection has subscriptions.
+func (s *State) HasSubscriptions() bool { return s.subscriptionCount > 0 || s.subscribed[Shards] > 0 }
 
 // GetsUnsolicited reports whether the connection gets messages of subscriptions or of MONITOR.
-func (s *State) GetsUnsolicited() bool { return s.Listening() || s.Monitoring }
+func (s *State) GetsUnsolicited() bool { return s.HasSubscriptions() || s.Monitoring }
 
 // pushes reports whether the type byte distinguishes messages from replies.
 func (s *State) pushes() bool { return s.Proto == 3 && !s.ProtoUnknown }
 
 // Restricted reports whether the connection is in RESP2's subscribed mode, which refuses most
 // commands.
-func (s *State) Restricted() bool { return s.Proto == 2 && s.Listening() }
+func (s *State) Restricted() bool { return s.Proto == 2 && s.HasSubscriptions() }
 
 var (
 	errInMulti    = errors.New("the client is in a transaction at the upstream")
-	errMonitors   = errors.New("the client uses MONITOR: its output and replies cannot be distinguished")
-	errSubscribes = errors.New("the client is subscribed: it gets no replies to other commands")
+	errMonitoring = errors.New("the client uses MONITOR: its output and replies cannot be distinguished")
+	errSubscribed = errors.New("the client is subscribed: it gets no replies to other commands")
 )
 
-// CanAsk returns an error if the next reply may not answer a command of the proxy's own.
-func (s *State) CanAsk() error {
+// AskObstacle returns why the proxy cannot send its own commands; nil if it can.
+func (s *State) AskObstacle() error {
 	switch {
 	case s.Multi:
 		return errInMulti
 	case s.Monitoring, s.Stream:
-		return errMonitors
-	case s.Restricted() && !s.ProtoUnknown: // if it is unknown, the type of the reply to HELLO shows it
-		return errSubscribes
+		return errMonitoring
+	case s.Restricted() && !s.ProtoUnknown: // else HELLO can be sent: the type of its reply shows the protocol
+		return errSubscribed
 	}
 	return nil
 }
 
-// acknowledged returns the effect that a reply to a SUBSCRIBE or UNSUBSCRIBE confirms, by its first
-// word. ok is false for any other word.
-func acknowledged(word string) (of effect, ok bool) {
-	c := followed.Find([]byte(word))
+// confirmedEffect returns the effect that a reply to a SUBSCRIBE or UNSUBSCRIBE confirms, by its
+// first word. ok is false for any other word.
+func confirmedEffect(word string) (eff effect, ok bool) {
+	c := stateCommands.Find([]byte(word))
 	if c == nil || c.Name != word {
 		return effect{}, false
 	}
-	of = effects[c.Effect]
-	return of, of.kind == Subscribe
+	eff = effects[c.Effect]
+	return eff, eff.kind == Subscribe
 }
 
-// reply updates the state by a whole reply. It reports whether that answers the proxy's own
-// command.
-func (s *State) reply(a *Awaited, r *resp.ReplyScanner) (captured bool) {
+// handleReply updates the state by a whole reply. It reports whether the reply answers the proxy's
+// own command.
+func (s *State) handleReply(a *Awaited, r *resp.ReplyScanner) (isOwn bool) {
 	first := a.first()
 	if s.outOfBand(first, r) {
-		s.message(a, first, r)
+		s.handleMessage(a, first, r)
 		return false
 	}
 	if first == nil {
@@ -95,16 +96,16 @@ func (s *State) reply(a *Awaited, r *resp.ReplyScanner) (captured bool) {
 	s.Queued = s.Queued || s.Multi && (first.queues() || failsMulti(r))
 	switch first.Kind {
 	case Subscribe: // an error, or queued
-		s.queuedOdd = s.queuedOdd || r.Begins("+QUEUED")
+		s.queuedUntrackable = s.queuedUntrackable || r.Begins("+QUEUED")
 		a.pop()
 		return false
 	case OwnCommand:
-		captured = true
+		isOwn = true
 	default:
-		s.answer(*first, r)
+		s.applyReply(*first, r)
 	}
-	a.done()
-	return captured
+	a.removeReply()
+	return isOwn
 }
 
 // failsMulti reports whether a reply in a transaction refuses a wrong number of words. Any such
@@ -121,57 +122,57 @@ func (s *State) outOfBand(first *Expected, r *resp.ReplyScanner) bool {
 	case r.Kind() != '*' || s.pushes():
 		return false
 	}
-	if first != nil && first.Kind != Subscribe && !s.Listening() {
+	if first != nil && first.Kind != Subscribe && !s.HasSubscriptions() {
 		return false
 	}
 	switch word := r.Message(); word {
 	case "message", "pmessage", "smessage":
 		return true
 	default:
-		_, ack := acknowledged(word)
+		_, ack := confirmedEffect(word)
 		return ack
 	}
 }
 
-// message handles an out-of-band reply. Only confirmations of subscriptions change the state.
-func (s *State) message(a *Awaited, first *Expected, r *resp.ReplyScanner) {
-	ack, ok := acknowledged(r.Message())
+// handleMessage handles an out-of-band reply. Only confirmations of subscriptions change the state.
+func (s *State) handleMessage(a *Awaited, first *Expected, r *resp.ReplyScanner) {
+	ack, ok := confirmedEffect(r.Message())
 	if !ok {
 		return
 	}
-	before := s.subscribed[ack.family]
-	s.count(ack.family, ack.step, int(r.Last()))
-	if first == nil || first.Kind != Subscribe || first.Family != ack.family {
+	before := s.subscribed[ack.subscriptionKind]
+	s.updateSubscriptions(ack.subscriptionKind, ack.delta, int(r.Last()))
+	if first == nil || first.Kind != Subscribe || first.SubscriptionKind != ack.subscriptionKind {
 		return
 	}
 	if first.N < 0 {
 		first.N = max(1, before)
 	}
-	a.done()
+	a.removeReply()
 }
 
-// count follows the upstream's count of subscriptions. The upstream has one count for channels and
-// patterns together, and one for shard channels.
-func (s *State) count(f SubscriptionKind, step, upstream int) {
+// updateSubscriptions updates the number of subscriptions by the upstream's count. The upstream has
+// one count for channels and patterns together, and one for shard channels.
+func (s *State) updateSubscriptions(f SubscriptionKind, delta, count int) {
 	if f == Shards {
-		s.subscribed[Shards] = upstream
+		s.subscribed[Shards] = count
 		return
 	}
-	if upstream != s.total {
-		s.subscribed[f] += step
+	if count != s.subscriptionCount {
+		s.subscribed[f] += delta
 	}
-	s.total = upstream
+	s.subscriptionCount = count
 }
 
-// answer updates the state by the reply to a command.
-func (s *State) answer(of Expected, r *resp.ReplyScanner) {
+// applyReply updates the state by the reply to a command.
+func (s *State) applyReply(expected Expected, r *resp.ReplyScanner) {
 	ok, queued := r.Begins("+OK"), r.Begins("+QUEUED")
-	switch of.Kind {
+	switch expected.Kind {
 	case Hello:
-		s.Login(of.Arg == 1, queued)
-		s.hello(r)
+		s.RecordLogin(expected.Arg == 1, queued)
+		s.applyHello(r)
 	case Auth:
-		s.Login(true, queued)
+		s.RecordLogin(true, queued)
 	case Reset:
 		if r.Begins("+RESET") {
 			s.reset()
@@ -179,7 +180,7 @@ func (s *State) answer(of Expected, r *resp.ReplyScanner) {
 	case Select:
 		s.queuedSelect = s.queuedSelect || queued
 		if ok {
-			s.DB, s.DBUnknown = of.Arg, false
+			s.DB, s.DBUnknown = expected.Arg, false
 		}
 	case Multi:
 		s.Multi = s.Multi || ok
@@ -188,31 +189,31 @@ func (s *State) answer(of Expected, r *resp.ReplyScanner) {
 	case Unwatch:
 		s.Watching = s.Watching && !ok
 	case Exec:
-		s.exec(r)
+		s.applyExec(r)
 	case Discard:
 		if ok {
 			s.EndMulti()
 		}
 	case Monitor:
 		s.Monitoring = s.Monitoring || ok
-		s.queuedOdd = s.queuedOdd || queued
+		s.queuedUntrackable = s.queuedUntrackable || queued
 	case Untrackable:
-		s.queuedOdd = s.queuedOdd || queued
+		s.queuedUntrackable = s.queuedUntrackable || queued
 	case Quit:
-		s.Quitting = s.Quitting || ok && of.Arg == 1
+		s.Quitting = s.Quitting || ok && expected.Arg == 1
 	}
 }
 
-// Unanswered updates the state for a command that got no reply, and so may have succeeded or
+// RecordReplyless updates the state for a command that got no reply, and so may have succeeded or
 // failed.
-func (s *State) Unanswered(of Expected) {
-	switch of.Kind {
+func (s *State) RecordReplyless(expected Expected) {
+	switch expected.Kind {
 	case Hello:
 		s.ProtoUnknown = true
 		s.DisableReplies()
-		s.Login(of.Arg == 1, false)
+		s.RecordLogin(expected.Arg == 1, false)
 	case Auth:
-		s.Login(true, false)
+		s.RecordLogin(true, false)
 	case Select:
 		s.DBUnknown = true
 	case Reset:
@@ -223,7 +224,7 @@ func (s *State) Unanswered(of Expected) {
 		s.Watching = true
 	case Subscribe: // is confirmed nevertheless, unless refused
 		if !s.pushes() {
-			s.Stream, s.total = true, max(1, s.total)
+			s.Stream, s.subscriptionCount = true, max(1, s.subscriptionCount)
 		}
 	case Multi, Exec, Discard, Monitor, Sync:
 		s.Stream = true // replies can no longer be followed
@@ -232,9 +233,11 @@ func (s *State) Unanswered(of Expected) {
 
 // DisableReplies is called when the client turns replies off. If messages look like replies, the
 // stream can no longer be followed.
-func (s *State) DisableReplies() { s.Stream = s.Stream || s.Monitoring || s.Listening() && !s.pushes() }
+func (s *State) DisableReplies() {
+	s.Stream = s.Stream || s.Monitoring || s.HasSubscriptions() && !s.pushes()
+}
 
-func (s *State) hello(r *resp.ReplyScanner) {
+func (s *State) applyHello(r *resp.ReplyScanner) {
 	switch r.Kind() {
 	case '%':
 		s.Proto = 3
@@ -247,40 +250,40 @@ func (s *State) hello(r *resp.ReplyScanner) {
 	s.ProtoUnknown = false
 }
 
-// Login records an AUTH, or a HELLO with AUTH, that may have changed the user. The reply does not
-// matter: a HELLO that fails may already have logged in.
-func (s *State) Login(tried, queued bool) {
+// RecordLogin records an AUTH, or a HELLO with AUTH, that may have changed the user. The reply does
+// not matter: a HELLO that fails may already have logged in.
+func (s *State) RecordLogin(logsIn, queued bool) {
 	switch {
-	case tried && queued:
+	case logsIn && queued:
 		s.queuedLogin = true
-	case tried:
-		s.Identity++
-		s.Renamed = true
+	case logsIn:
+		s.UserChanges++
+		s.UserChanged = true
 	}
 }
 
 // reset sets the state after RESET: that of a new connection, but without the login of the URL.
 func (s *State) reset() {
-	identity, urlLogin := s.Identity+1, s.URLLogin
+	identity, urlLogin := s.UserChanges+1, s.URLLogin
 	*s = newState()
-	s.Identity, s.Renamed, s.URLLogin = identity, urlLogin, urlLogin
+	s.UserChanges, s.UserChanged, s.URLLogin = identity, urlLogin, urlLogin
 }
 
-// exec ends the transaction, unless EXEC itself was refused.
-func (s *State) exec(r *resp.ReplyScanner) {
+// applyExec ends the transaction, unless EXEC itself was refused.
+func (s *State) applyExec(r *resp.ReplyScanner) {
 	if r.IsError() && !r.Begins("-EXECABORT") {
 		return
 	}
-	if done := !r.IsError() && !r.IsNull(); done {
+	if executed := !r.IsError() && !r.IsNull(); executed {
 		s.DBUnknown = s.DBUnknown || s.queuedSelect
 		s.ProtoUnknown = s.ProtoUnknown || s.queuedHello
 	}
-	s.Login(s.queuedLogin, false)
+	s.RecordLogin(s.queuedLogin, false)
 	s.EndMulti()
 }
 
 // EndMulti records that the transaction has ended.
 func (s *State) EndMulti() {
 	s.Multi, s.Watching, s.Queued = false, false, false
-	s.queuedSelect, s.queuedHello, s.queuedLogin, s.queuedOdd = false, false, false, false
+	s.queuedSelect, s.queuedHello, s.queuedLogin, s.queuedUntrackable = false, false, false, false
 }

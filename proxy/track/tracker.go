@@ -5,8 +5,8 @@ import (
 	"redlock-proxy/proxy/redirect"
 )
 
-// Tracker follows one client's connection to the upstream: it derives the state from the replies
-// that are expected and the bytes that arrive. It has no lock of its own, and does no I/O.
+// Tracker tracks one client's connection to the upstream: it derives the state from the expected
+// replies and the bytes that arrive. It has no lock, and does no I/O.
 type Tracker struct {
 	// State is the known state of the connection.
 	State State
@@ -33,19 +33,19 @@ func (t *Tracker) Begin() {
 	t.Redirects.Begin()
 }
 
-// Lost ends the connection. The next one begins with database db. Only the count of the client's
-// changes of user is kept.
-func (t *Tracker) Lost(db int) {
-	identity, urlLogin := t.State.Identity, t.State.URLLogin
+// Disconnected records the end of the connection. The next one begins with database db. Only the
+// count of the client's changes of user remains.
+func (t *Tracker) Disconnected(db int) {
+	identity, urlLogin := t.State.UserChanges, t.State.URLLogin
 	t.Awaited, t.State = Awaited{}, newState()
-	t.State.DB, t.State.Identity, t.State.URLLogin = db, identity, urlLogin
+	t.State.DB, t.State.UserChanges, t.State.URLLogin = db, identity, urlLogin
 }
 
-// Inside reports whether a reply has begun and not ended.
-func (t *Tracker) Inside() bool { return t.replies.Inside() }
+// InsideReply reports whether a reply has begun and not ended.
+func (t *Tracker) InsideReply() bool { return t.replies.Inside() }
 
-// InsideOwn reports whether the reply answers a command of the proxy's own.
-func (t *Tracker) InsideOwn() bool { return t.replies.Inside() && t.ownReply }
+// InsideOwnReply reports whether the reply answers one of the proxy's own commands.
+func (t *Tracker) InsideOwnReply() bool { return t.replies.Inside() && t.ownReply }
 
 // Settled reports whether no reply is pending.
 func (t *Tracker) Settled() bool { return !t.replies.Inside() && t.Awaited.Empty() }
@@ -54,18 +54,19 @@ func (t *Tracker) Settled() bool { return !t.replies.Inside() && t.Awaited.Empty
 type Part struct {
 	// Size is its length in bytes.
 	Size int
-	// Own is set if it belongs to a reply to the proxy's own command, Whole if it ends that reply.
-	Own, Whole bool
-	// Filtered is set if the client gets Instead in its place. Redirect is the redirect that was
-	// found, set at its end.
-	Filtered bool
-	Instead  []byte
-	Redirect string
+	// OwnReply is set if it belongs to a reply to the proxy's own command, EndsReply if it ends
+	// that reply.
+	OwnReply, EndsReply bool
+	// Filtered is set if the client gets Replacement in its place. Redirect is the kind of a
+	// redirect, set at its end.
+	Filtered    bool
+	Replacement []byte
+	Redirect    string
 }
 
-// Next returns the next piece of the upstream's bytes. It ends at the end of a reply, or of several
-// replies that change nothing, or with p. Next returns an error if the reply to a command of the
-// proxy's own is not RESP. After any other bytes that are not RESP, the rest is a stream.
+// Next returns the next piece of the upstream's bytes. The piece ends at the end of a reply, of
+// several replies that change nothing, or of p. Next returns an error if the reply to one of the
+// proxy's own commands is not RESP. After any other bytes that are not RESP, the rest is a stream.
 func (t *Tracker) Next(p []byte) (Part, error) {
 	if n := t.skipPlain(p); n > 0 {
 		return Part{Size: n}, nil
@@ -77,31 +78,30 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 		t.State.Stream = t.State.Stream || first == nil && p[0] == '-'
 		t.replies.KeepHead = first == nil || first.Kind != Plain || p[0] == '>' || t.State.GetsUnsolicited()
 	}
-	part := Part{Own: t.ownReply}
+	part := Part{OwnReply: t.ownReply}
 	n, ended, err := t.replies.Scan(p)
 	part.Size = n
-	if part.Filtered = !part.Own && t.Redirects.Looks(byte(t.replies.Kind())); part.Filtered {
-		part.Instead, part.Redirect = t.Redirects.Take(p[:n], ended || err != nil)
+	if part.Filtered = !part.OwnReply && t.Redirects.MustFilter(byte(t.replies.Kind())); part.Filtered {
+		part.Replacement, part.Redirect = t.Redirects.Filter(p[:n], ended || err != nil)
 	}
 	switch {
-	case err != nil && part.Own:
+	case err != nil && part.OwnReply:
 		return part, err
 	case err != nil:
 		t.State.Stream = true
 	}
-	part.Whole = ended && t.State.reply(&t.Awaited, &t.replies)
+	part.EndsReply = ended && t.State.handleReply(&t.Awaited, &t.replies)
 	return part, nil
 }
 
 // skipPlain consumes whole simple replies at the beginning of p, while the expected replies change
-// nothing, and returns their length in bytes. It does what the scanner would do, in a fifth of the
-// time.
+// nothing, and returns their length in bytes. It is five times as fast as the scanner.
 func (t *Tracker) skipPlain(p []byte) (n int) {
 	first := t.Awaited.first()
 	if first == nil || first.Kind != Plain || t.replies.Inside() || t.State.Multi || t.State.GetsUnsolicited() {
 		return 0
 	}
-	for first.N > 0 && n < len(p) && !t.Redirects.Looks(p[n]) {
+	for first.N > 0 && n < len(p) && !t.Redirects.MustFilter(p[n]) {
 		size := resp.SimpleReplyLen(p[n:])
 		if size == 0 {
 			break
@@ -115,13 +115,12 @@ func (t *Tracker) skipPlain(p []byte) (n int) {
 	return n
 }
 
-// Streaming reports whether the stream stops being a sequence of replies at the next byte. That is
-// so after a SYNC, unless it is refused, and after an EXEC that contains replies which are not its
-// elements.
+// Streaming reports whether the bytes from next on are no sequence of replies: after a SYNC, unless
+// it is refused, and after an EXEC with replies that are not its elements.
 func (t *Tracker) Streaming(next byte) bool {
 	if first := t.Awaited.first(); first != nil && !t.replies.Inside() && next != '-' {
-		odd := first.Kind == Exec && t.State.queuedOdd && next == '*'
-		t.State.Stream = t.State.Stream || first.Kind == Sync || odd
+		untrackable := first.Kind == Exec && t.State.queuedUntrackable && next == '*'
+		t.State.Stream = t.State.Stream || first.Kind == Sync || untrackable
 	}
 	return t.State.Stream
 }

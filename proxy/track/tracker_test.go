@@ -9,54 +9,54 @@ import (
 // testTracker is a tracker that a test feeds in place of an upstream.
 type testTracker struct {
 	Tracker
-	silent  bool     // commands get no reply
-	answers []string // replies to the proxy's own commands
+	repliesOff bool     // commands get no reply
+	answers    []string // replies to the proxy's own commands
 }
 
 func newTestTracker() *testTracker { return &testTracker{Tracker: NewTracker(0, false)} }
 
-// send expects the replies to commands, as a session does that forwards them.
-func (l *testTracker) send(commands string) {
+// expectReplies adds the expected replies to commands, as a session that forwards them does.
+func (l *testTracker) expectReplies(commands string) {
 	for line := range strings.SplitSeq(commands, "\n") {
 		var words [][]byte
 		for word := range strings.FieldsSeq(line) {
 			words = append(words, []byte(word))
 		}
-		switch name := FollowedName(words[0]); {
+		switch name := StateCommandName(words[0]); {
 		case name == "":
-			l.Awaited.Plain(1)
-		case l.silent:
-			l.State.Unanswered(SlotFor(name, words, len(words)))
+			l.Awaited.AddPlain(1)
+		case l.repliesOff:
+			l.State.RecordReplyless(ExpectedFor(name, words, len(words)))
 		default:
-			l.Awaited.Add(SlotFor(name, words, len(words)))
+			l.Awaited.Add(ExpectedFor(name, words, len(words)))
 		}
 	}
 }
 
-// replies feeds the upstream's bytes, in one piece or byte by byte.
-func (l *testTracker) replies(sent string, whole bool) {
+// feed feeds the upstream's bytes, in one piece or byte by byte.
+func (l *testTracker) feed(sent string, whole bool) {
 	if whole {
-		l.pass(sent)
+		l.filter(sent)
 		return
 	}
 	for i := range sent {
-		l.pass(sent[i : i+1])
+		l.filter(sent[i : i+1])
 	}
 }
 
-// pass returns the client's part of the bytes that arrive.
-func (l *testTracker) pass(sent string) (passed string) {
+// filter returns the client's part of the bytes that arrive.
+func (l *testTracker) filter(sent string) (passed string) {
 	for len(sent) > 0 && !l.Streaming(sent[0]) {
 		part, _ := l.Next([]byte(sent))
-		if part.Own && len(l.answers) == 0 {
+		if part.OwnReply && len(l.answers) == 0 {
 			l.answers = []string{""}
 		}
-		if part.Own {
+		if part.OwnReply {
 			l.answers[len(l.answers)-1] += sent[:part.Size]
 		} else {
 			passed += sent[:part.Size]
 		}
-		if part.Whole {
+		if part.EndsReply {
 			l.answers = append(l.answers, "")
 		}
 		sent = sent[part.Size:]
@@ -64,25 +64,26 @@ func (l *testTracker) pass(sent string) (passed string) {
 	return passed + sent
 }
 
-// String returns the protocol, the database, and whatever else differs from the beginning.
+// String returns the protocol, the database, and all state that differs from that of a new
+// connection.
 func (l *testTracker) String() string {
-	k := &l.State
-	all := []string{fmt.Sprintf("proto %d, db %d", k.Proto, k.DB)}
-	note := func(is bool, what string) {
-		if is {
-			all = append(all, what)
+	state := &l.State
+	parts := []string{fmt.Sprintf("proto %d, db %d", state.Proto, state.DB)}
+	addIf := func(condition bool, text string) {
+		if condition {
+			parts = append(parts, text)
 		}
 	}
-	note(k.ProtoUnknown, "proto?")
-	note(k.DBUnknown, "db?")
-	note(k.Renamed, "renamed")
-	note(k.Multi, "multi")
-	note(k.Listening(), fmt.Sprintf("%d subscriptions, %v", k.total, k.subscribed))
-	note(k.Monitoring, "monitoring")
-	note(k.Stream, "stream")
-	note(k.Quitting, "quitting")
-	note(!l.Awaited.Empty(), fmt.Sprintf("%d owed", l.Awaited.Pending()))
-	return strings.Join(all, ", ")
+	addIf(state.ProtoUnknown, "proto?")
+	addIf(state.DBUnknown, "db?")
+	addIf(state.UserChanged, "renamed")
+	addIf(state.Multi, "multi")
+	addIf(state.HasSubscriptions(), fmt.Sprintf("%d subscriptions, %v", state.subscriptionCount, state.subscribed))
+	addIf(state.Monitoring, "monitoring")
+	addIf(state.Stream, "stream")
+	addIf(state.Quitting, "quitting")
+	addIf(!l.Awaited.Empty(), fmt.Sprintf("%d owed", l.Awaited.Pending()))
+	return strings.Join(parts, ", ")
 }
 
 // acks2 and acks3 return replies to SUBSCRIBE and UNSUBSCRIBE in the two protocols.
@@ -223,12 +224,12 @@ var stateCases = []struct{ name, sent, replies, want string }{
 	{"shutdown aborted", "SHUTDOWN ABORT", "+OK\r\n", "proto 2, db 0"},
 }
 
-func TestLearning(t *testing.T) {
+func TestState(t *testing.T) {
 	for _, c := range stateCases {
 		for _, whole := range []bool{true, false} {
 			l := newTestTracker()
-			l.send(c.sent)
-			l.replies(c.replies, whole)
+			l.expectReplies(c.sent)
+			l.feed(c.replies, whole)
 			if got := l.String(); got != c.want {
 				t.Errorf("%s, whole: %v: got %q, want %q", c.name, whole, got, c.want)
 			}
@@ -236,8 +237,8 @@ func TestLearning(t *testing.T) {
 	}
 }
 
-// unansweredCases lists the states after commands without replies.
-var unansweredCases = []struct{ sent, replies, want string }{
+// replylessCases lists the states after commands without replies.
+var replylessCases = []struct{ sent, replies, want string }{
 	{"PING", "", "proto 2, db 0"},
 	{"SELECT 3", "", "proto 2, db 0, db?"},
 	{"HELLO 3", "", "proto 2, db 0, proto?"},
@@ -250,22 +251,22 @@ var unansweredCases = []struct{ sent, replies, want string }{
 	{"UNSUBSCRIBE\nRESET", "", "proto 2, db 0, 1 subscriptions, [0 0 0], stream"},
 }
 
-func TestLearningInSilence(t *testing.T) {
-	for _, c := range unansweredCases {
+func TestStateWithoutReplies(t *testing.T) {
+	for _, c := range replylessCases {
 		l := newTestTracker()
-		if l.silent = true; c.sent != "PING" {
-			l.send(c.sent)
+		if l.repliesOff = true; c.sent != "PING" {
+			l.expectReplies(c.sent)
 		}
-		l.replies(c.replies, true)
+		l.feed(c.replies, true)
 		if got := l.String(); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.sent, got, c.want)
 		}
 	}
 }
 
-// TestSilenceOfAListener: if a client turns replies off while messages look like replies, its state
-// is unknown. In RESP3 messages do not look like replies.
-func TestSilenceOfAListener(t *testing.T) {
+// TestDisableRepliesOfSubscribers: if a client turns replies off while messages look like replies,
+// its state is unknown. In RESP3 messages do not look like replies.
+func TestDisableRepliesOfSubscribers(t *testing.T) {
 	for sent, replies := range map[string]struct {
 		text   string
 		stream bool
@@ -276,39 +277,39 @@ func TestSilenceOfAListener(t *testing.T) {
 			1) + "+OK\r\n+QUEUED\r\n*1\r\n" + helloArray, true},
 	} {
 		l := newTestTracker()
-		l.send(sent)
-		l.replies(replies.text, true)
+		l.expectReplies(sent)
+		l.feed(replies.text, true)
 		if l.State.DisableReplies(); l.State.Stream != replies.stream {
 			t.Errorf("%s: %s", sent, l.String())
 		}
 	}
 	l := newTestTracker()
-	l.send("HELLO 3")
-	l.replies(helloMap, true)
-	l.silent = true
-	l.send("SUBSCRIBE a")
-	l.replies(acks3("subscribe", "a", 1), true)
+	l.expectReplies("HELLO 3")
+	l.feed(helloMap, true)
+	l.repliesOff = true
+	l.expectReplies("SUBSCRIBE a")
+	l.feed(acks3("subscribe", "a", 1), true)
 	if got := l.String(); got != "proto 3, db 0, 1 subscriptions, [1 0 0]" {
 		t.Errorf("subscribed in silence, in RESP3: %s", got)
 	}
-	if l.send("HELLO 2"); !l.State.Stream {
+	if l.expectReplies("HELLO 2"); !l.State.Stream {
 		t.Error("it may speak RESP2 now, and its state is known")
 	}
 }
 
-// TestTrackerTakesOutWhatTheProxyAsked: only the replies to the proxy's own commands are removed
-// from the stream, however it is cut.
-func TestTrackerTakesOutWhatTheProxyAsked(t *testing.T) {
-	before, asked, after := "$5\r\n+OK\r\n\r\n", "*2\r\n$1\r\nx\r\n|1\r\n+a\r\n+b\r\n:1\r\n", ":7\r\n"
-	stream := before + aPush + asked + aPush + after
+// TestTrackerRemovesOwnReplies: only the replies to the proxy's own commands are removed from the
+// stream, however it is split.
+func TestTrackerRemovesOwnReplies(t *testing.T) {
+	before, ownReply, after := "$5\r\n+OK\r\n\r\n", "*2\r\n$1\r\nx\r\n|1\r\n+a\r\n+b\r\n:1\r\n", ":7\r\n"
+	stream := before + aPush + ownReply + aPush + after
 	for at := range len(stream) + 1 {
 		l := newTestTracker()
 		l.State.Proto = 3
-		l.send("GET a")
+		l.expectReplies("GET a")
 		l.Awaited.Add(Expected{Kind: OwnCommand, N: 1})
-		l.send("INCR b")
-		passed := l.pass(stream[:at]) + l.pass(stream[at:])
-		if want := before + aPush + aPush + after; passed != want || len(l.answers) != 2 || l.answers[0] != asked {
+		l.expectReplies("INCR b")
+		passed := l.filter(stream[:at]) + l.filter(stream[at:])
+		if want := before + aPush + aPush + after; passed != want || len(l.answers) != 2 || l.answers[0] != ownReply {
 			t.Fatalf("cut at %d: passed %q, asked %q", at, passed, l.answers)
 		}
 		if got := l.String(); got != "proto 3, db 0" {
@@ -317,46 +318,47 @@ func TestTrackerTakesOutWhatTheProxyAsked(t *testing.T) {
 	}
 }
 
-// TestErrorThatAnswersNothing: an error before any command is not the reply to the next command.
+// TestErrorThatAnswersNothing: an error before any command is not taken as the reply to the next
+// command.
 func TestErrorThatAnswersNothing(t *testing.T) {
 	const full = "-ERR max number of clients reached\r\n"
 	l := newTestTracker()
-	if got := l.pass(full); got != full || !l.State.Stream {
+	if got := l.filter(full); got != full || !l.State.Stream {
 		t.Errorf("the client gets %q; more comes than answers: %v", got, l.State.Stream)
 	}
 	l = newTestTracker()
-	l.send("GET a")
-	if got := l.pass(full); got != full || l.State.Stream {
+	l.expectReplies("GET a")
+	if got := l.filter(full); got != full || l.State.Stream {
 		t.Errorf("as an answer the client gets %q; more comes than answers: %v", got, l.State.Stream)
 	}
 }
 
-// TestTrackerOfALostConnection: only the count of changes of user outlives a connection.
-func TestTrackerOfALostConnection(t *testing.T) {
+// TestTrackerAfterDisconnection: only the count of changes of user outlives a connection.
+func TestTrackerAfterDisconnection(t *testing.T) {
 	l := newTestTracker()
-	l.send("AUTH p\nSELECT 3\nMULTI\nGET a")
-	l.replies("+OK\r\n+OK\r\n+OK\r\n+QUE", true)
-	if l.Settled() || !l.Inside() || l.InsideOwn() {
+	l.expectReplies("AUTH p\nSELECT 3\nMULTI\nGET a")
+	l.feed("+OK\r\n+OK\r\n+OK\r\n+QUE", true)
+	if l.Settled() || !l.InsideReply() || l.InsideOwnReply() {
 		t.Error("it is not known that a reply has begun")
 	}
-	l.Lost(5)
+	l.Disconnected(5)
 	l.Begin()
-	if got := l.String(); got != "proto 2, db 5" || l.State.Identity != 1 || !l.Settled() {
-		t.Errorf("%s, identity %d", got, l.State.Identity)
+	if got := l.String(); got != "proto 2, db 5" || l.State.UserChanges != 1 || !l.Settled() {
+		t.Errorf("%s, identity %d", got, l.State.UserChanges)
 	}
 }
 
-// TestCanAsk: CanAsk returns why the proxy cannot send its own command.
-func TestCanAsk(t *testing.T) {
+// TestAskObstacle: AskObstacle returns why the proxy cannot send its own command.
+func TestAskObstacle(t *testing.T) {
 	for sent, replies := range map[string]string{
 		"MULTI": "+OK\r\n", "MONITOR": "+OK\r\n", "SYNC": "$1", "SUBSCRIBE a": acks2("subscribe", "a", 1),
 	} {
 		l := newTestTracker()
-		if err := l.State.CanAsk(); err != nil {
+		if err := l.State.AskObstacle(); err != nil {
 			t.Error(err)
 		}
-		l.send(sent)
-		if l.replies(replies, true); l.State.CanAsk() == nil {
+		l.expectReplies(sent)
+		if l.feed(replies, true); l.State.AskObstacle() == nil {
 			t.Errorf("after %s something can be asked", sent)
 		}
 	}
@@ -364,23 +366,23 @@ func TestCanAsk(t *testing.T) {
 
 func TestAwaited(t *testing.T) {
 	var a Awaited
-	a.Plain(2)
-	a.Plain(3)
+	a.AddPlain(2)
+	a.AddPlain(3)
 	a.Add(Expected{Kind: OwnCommand, N: 1})
 	a.Add(Expected{Kind: Subscribe, N: 3})
-	a.Plain(1)
-	if got := a.Pending(); got != 5+3+1 || len(a.slots) != 4 || !a.Closes() {
-		t.Errorf("%d owed, %+v", got, a.slots)
+	a.AddPlain(1)
+	if got := a.Pending(); got != 5+3+1 || len(a.expected) != 4 || !a.HasIrreplaceable() {
+		t.Errorf("%d owed, %+v", got, a.expected)
 	}
 	a.CancelLast()
 	a.CancelLast()
-	if got := a.Pending(); got != 5 || a.Closes() {
-		t.Errorf("%d owed, %+v", got, a.slots)
+	if got := a.Pending(); got != 5 || a.HasIrreplaceable() {
+		t.Errorf("%d owed, %+v", got, a.expected)
 	}
-	a.slots = nil
+	a.expected = nil
 	a.CancelLast()
-	a.Plain(2)
+	a.AddPlain(2)
 	if a.CancelLast(); a.Pending() != 1 || a.Empty() {
-		t.Errorf("%+v", a.slots)
+		t.Errorf("%+v", a.expected)
 	}
 }

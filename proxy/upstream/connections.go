@@ -17,10 +17,10 @@ type connections struct {
 	open map[*ownConn]struct{}
 }
 
-// ownConn is a connection that leaves the set when it is closed.
+// ownConn is a connection that removes itself from the set when it is closed.
 type ownConn struct {
 	net.Conn
-	of *connections
+	set *connections
 }
 
 func (c *connections) add(conn net.Conn) net.Conn {
@@ -29,27 +29,27 @@ func (c *connections) add(conn net.Conn) net.Conn {
 	if c.open == nil {
 		c.open = map[*ownConn]struct{}{}
 	}
-	one := &ownConn{conn, c}
-	c.open[one] = struct{}{}
-	return one
+	own := &ownConn{conn, c}
+	c.open[own] = struct{}{}
+	return own
 }
 
 // Close implements net.Conn.
 func (c *ownConn) Close() error {
-	c.of.mu.Lock()
-	delete(c.of.open, c)
-	c.of.mu.Unlock()
+	c.set.mu.Lock()
+	delete(c.set.open, c)
+	c.set.mu.Unlock()
 	return c.Conn.Close()
 }
 
 // OwnConnections returns the local addresses of the proxy's own connections, which carry no command
 // on a lock key.
 func (u *Upstream) OwnConnections() (addresses []string) {
-	c := &u.own.connections
+	c := &u.pool.connections
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for one := range c.open {
-		addresses = append(addresses, one.LocalAddr().String())
+	for conn := range c.open {
+		addresses = append(addresses, conn.LocalAddr().String())
 	}
 	return addresses
 }
@@ -57,7 +57,7 @@ func (u *Upstream) OwnConnections() (addresses []string) {
 // Unblock makes the upstream answer clients that are blocked on the proxy's connections from these
 // addresses: as after their timeout or, if fail is set, with an error.
 func (u *Upstream) Unblock(ctx context.Context, addresses []string, fail bool) error {
-	client, err := u.own.client()
+	client, err := u.pool.client()
 	if err != nil {
 		return err
 	}

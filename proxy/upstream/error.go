@@ -23,10 +23,10 @@ func (e *Error) Error() string { return "upstream " + e.name + ": " + e.err.Erro
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.err }
 
-// Reply returns the error as a reply. For an upstream that is busy with a script, that is the
+// Reply returns the error as a reply. For an upstream that is busy with a script, it returns the
 // upstream's own reply.
 func (e *Error) Reply() string {
-	if b, ok := e.err.(busy); ok {
+	if b, ok := e.err.(busyError); ok {
 		return string(b)
 	}
 	return "ERR " + e.Error()
@@ -34,14 +34,14 @@ func (e *Error) Reply() string {
 
 // IsBusy reports whether the upstream answers that it is busy with a script.
 func (e *Error) IsBusy() bool {
-	_, ok := e.err.(busy)
+	_, ok := e.err.(busyError)
 	return ok
 }
 
-// busy is an upstream's reply to most commands while a script runs too long.
-type busy string
+// busyError is an upstream's reply to most commands while a script runs too long.
+type busyError string
 
-func (b busy) Error() string { return string(b) }
+func (b busyError) Error() string { return string(b) }
 
 // plainError is a cause in plain words.
 type plainError struct {
@@ -53,8 +53,8 @@ func (p *plainError) Error() string { return p.text }
 
 func (p *plainError) Unwrap() error { return p.cause }
 
-// ErrGone reports that the upstream closed the connection.
-var ErrGone error = &plainError{"the upstream closed the connection", io.EOF}
+// ErrDisconnected reports that the upstream closed the connection.
+var ErrDisconnected error = &plainError{"the upstream closed the connection", io.EOF}
 
 var errNoAnswer error = &plainError{"no answer in time", os.ErrDeadlineExceeded}
 
@@ -62,7 +62,7 @@ var errNoAnswer error = &plainError{"no answer in time", os.ErrDeadlineExceeded}
 func refusalOf(words []string, answer []byte) error {
 	text := strings.TrimPrefix(strings.TrimSpace(string(answer)), "-")
 	if strings.HasPrefix(text, "BUSY ") {
-		return busy(text)
+		return busyError(text)
 	}
 	return fmt.Errorf("%s: %s", words[0], text)
 }
@@ -71,16 +71,16 @@ func refusalOf(words []string, answer []byte) error {
 func plainCause(err error) error {
 	var op *net.OpError
 	var call *os.SyscallError
-	var named *Error
+	var upErr *Error
 	switch {
-	case errors.As(err, &named):
-		return named.err
+	case errors.As(err, &upErr):
+		return upErr.err
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errors.New("connection refused")
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return errNoAnswer
 	case errors.Is(err, io.EOF):
-		return ErrGone
+		return ErrDisconnected
 	case errors.As(err, &call):
 		return call.Err
 	case errors.As(err, &op):

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// followEvery is how often the Sentinels are asked for the master.
-	followEvery = time.Second
+	// sentinelInterval is how often the Sentinels are asked for the master.
+	sentinelInterval = time.Second
 	// sentinelTimeout limits asking the Sentinels, including dialing.
 	sentinelTimeout = 2 * time.Second
-	// spreadTime is how long only a minority of the Sentinels may know of a failover. They notify
-	// each other every 2 s.
+	// spreadTime is how long a failover may be known to only a minority of the Sentinels, which
+	// notify each other every 2 s.
 	spreadTime = 10 * time.Second
-	// sentinelGrace is how long the remaining Sentinels are waited for once a majority has
+	// sentinelGrace is how long the proxy waits for the remaining Sentinels once a majority has
 	// answered.
 	sentinelGrace = 100 * time.Millisecond
 )
@@ -36,21 +36,21 @@ var ErrFailedOver = errors.New("the Sentinels report another master")
 type discovery struct {
 	Sentinels
 	log      *slog.Logger
-	each     []*sentinel
-	asking   chan struct{} // holds a value while the Sentinels are asked
-	probeNow chan struct{} // asks for a probe of the upstream at once
+	servers  []*sentinel
+	asking   chan struct{} // holds a value while a goroutine asks the Sentinels
+	probeNow chan struct{} // a value makes Run probe the upstream at once
 
-	mu    sync.Mutex
-	known opinion // without an address: unknown
+	mu      sync.Mutex
+	current masterReport // the current master; without an address: unknown
 	// suspect is set if the last connection to the known master failed: the Sentinels are asked
 	// first.
-	suspect      bool
-	warnedSilent bool // a warning was logged that no Sentinel answers
-	// minority is the adopted opinion that most Sentinels have not shared since minoritySince.
-	minority      opinion
+	suspect        bool
+	warnedNoAnswer bool // a warning was logged that no Sentinel answers
+	// minority is the adopted report that differs from most Sentinels' reports since minoritySince.
+	minority      masterReport
 	minoritySince time.Time
 
-	asked sync.WaitGroup
+	asks sync.WaitGroup
 }
 
 // NewFollowing is [New] for an upstream whose address Sentinels report. It ignores the address in
@@ -62,7 +62,7 @@ func NewFollowing(url string, sentinels Sentinels, timeout time.Duration, log *s
 	}
 	f := &discovery{Sentinels: sentinels, log: log, asking: make(chan struct{}, 1), probeNow: make(chan struct{}, 1)}
 	for _, addr := range sentinels.Addrs {
-		f.each = append(f.each, &sentinel{addr: addr})
+		f.servers = append(f.servers, &sentinel{addr: addr})
 	}
 	u.discovery = f
 	return u, nil
@@ -82,14 +82,14 @@ func (u *Upstream) Locate(ctx context.Context) (string, error) {
 	if u.discovery == nil {
 		return u.options.Load().Addr, nil
 	}
-	if known, suspect := u.discovery.state(); known != "" && !suspect {
+	if known, suspect := u.discovery.currentMaster(); known != "" && !suspect {
 		return known, nil
 	}
-	return u.find(ctx)
+	return u.findMaster(ctx)
 }
 
-// find asks the Sentinels, or waits while another goroutine does.
-func (u *Upstream) find(ctx context.Context) (string, error) {
+// findMaster asks the Sentinels, one goroutine at a time, and returns the master's address.
+func (u *Upstream) findMaster(ctx context.Context) (string, error) {
 	f := u.discovery
 	select {
 	case f.asking <- struct{}{}:
@@ -103,10 +103,10 @@ func (u *Upstream) find(ctx context.Context) (string, error) {
 	}
 	if len(all) == 0 {
 		err := noSentinel(f.Master, failures)
-		f.warnSilent(err)
+		f.warnNoAnswer(err)
 		return "", err
 	}
-	from, to := f.adopt(chooseOpinion(all, f.name()), majorityOpinion(all, len(f.each)))
+	from, to := f.adopt(chooseReport(all, f.name()), majorityReport(all, len(f.servers)))
 	if from != "" && from != to {
 		u.switchMaster(from, to)
 	}
@@ -114,30 +114,30 @@ func (u *Upstream) find(ctx context.Context) (string, error) {
 }
 
 // askAll asks all Sentinels at once, and waits for replies that come in time.
-func (f *discovery) askAll(ctx context.Context, u *Upstream) (all []opinion, failures []string) {
+func (f *discovery) askAll(ctx context.Context, u *Upstream) (all []masterReport, failures []string) {
 	type answer struct {
-		said opinion
-		err  error
-		from string
+		report masterReport
+		err    error
+		addr   string
 	}
 	ctx, cancel := context.WithTimeout(ctx, sentinelTimeout)
-	answers := make(chan answer, len(f.each))
-	for _, s := range f.each {
-		f.asked.Go(func() {
-			said, err := s.ask(ctx, u)
-			answers <- answer{said, err, s.addr}
+	answers := make(chan answer, len(f.servers))
+	for _, s := range f.servers {
+		f.asks.Go(func() {
+			report, err := s.ask(ctx, u)
+			answers <- answer{report, err, s.addr}
 		})
 	}
 	defer cancel()
 	var grace <-chan time.Time
-	for range f.each {
+	for range f.servers {
 		select {
 		case a := <-answers:
 			if a.err != nil {
-				failures = append(failures, fmt.Sprintf("%s: %v", a.from, plainCause(a.err)))
+				failures = append(failures, fmt.Sprintf("%s: %v", a.addr, plainCause(a.err)))
 				continue
 			}
-			if all = append(all, a.said); len(all) == len(f.each)/2+1 {
+			if all = append(all, a.report); len(all) == len(f.servers)/2+1 {
 				grace = time.After(sentinelGrace)
 			}
 		case <-grace:
@@ -149,45 +149,45 @@ func (f *discovery) askAll(ctx context.Context, u *Upstream) (all []opinion, fai
 	return all, failures
 }
 
-// adopt makes an opinion the known one, unless it is older and the known master is not suspect. If
-// most Sentinels have had another opinion for too long, it adopts theirs.
-func (f *discovery) adopt(said, most opinion) (from, to string) {
+// adopt makes a report the current one, unless it is older and the current master is not suspect.
+// If most Sentinels have reported another master for too long, it adopts majority.
+func (f *discovery) adopt(report, majority masterReport) (from, to string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.warnedSilent = false
-	from = f.known.addr
-	if from == "" || said.epoch >= f.known.epoch || f.suspect {
-		f.known = said
+	f.warnedNoAnswer = false
+	from = f.current.addr
+	if from == "" || report.epoch >= f.current.epoch || f.suspect {
+		f.current = report
 	}
-	if f.isOutvoted(f.known, most, time.Now()) {
-		f.known = most
+	if f.isOutvoted(f.current, majority, time.Now()) {
+		f.current = majority
 	}
 	f.suspect = false
-	return from, f.known.addr
+	return from, f.current.addr
 }
 
-// isOutvoted reports whether an opinion has had time to spread and most Sentinels still have
-// another one. It is called with mu held.
-func (f *discovery) isOutvoted(said, most opinion, now time.Time) bool {
+// isOutvoted reports whether a report has had time to spread and most Sentinels still report
+// another master. It is called with mu held.
+func (f *discovery) isOutvoted(report, majority masterReport, now time.Time) bool {
 	switch {
-	case most.addr == "" || said.addr == most.addr:
-		f.minority = opinion{}
+	case majority.addr == "" || report.addr == majority.addr:
+		f.minority = masterReport{}
 		return false
-	case said != f.minority:
-		f.minority, f.minoritySince = said, now
-		f.log.Debug("a Sentinel knows of a later failover than most others", "says", said.addr, "others", most.addr)
+	case report != f.minority:
+		f.minority, f.minoritySince = report, now
+		f.log.Debug("a Sentinel knows of a later failover than most others", "says", report.addr, "others", majority.addr)
 	}
 	return now.Sub(f.minoritySince) > spreadTime
 }
 
-// warnSilent logs, once, that no Sentinel answers while the known master can still be used.
-func (f *discovery) warnSilent(err error) {
+// warnNoAnswer logs, once, that no Sentinel answers and the current master is kept.
+func (f *discovery) warnNoAnswer(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.known.addr != "" && !f.warnedSilent {
-		f.warnedSilent = true
+	if f.current.addr != "" && !f.warnedNoAnswer {
+		f.warnedNoAnswer = true
 		f.log.Warn("no Sentinel answers: keeping the last known upstream while it can be reached",
-			"upstream", f.known.addr, "cause", err)
+			"upstream", f.current.addr, "cause", err)
 	}
 }
 
@@ -198,32 +198,32 @@ func (f *discovery) markSuspect() {
 	f.suspect = true
 }
 
-func (f *discovery) state() (known string, suspect bool) {
+func (f *discovery) currentMaster() (addr string, suspect bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.known.addr, f.suspect
+	return f.current.addr, f.suspect
 }
 
 // name returns the master's address, or its name if the address is unknown.
 func (f *discovery) name() string {
-	if known, _ := f.state(); known != "" {
+	if known, _ := f.currentMaster(); known != "" {
 		return known
 	}
 	return f.Master
 }
 
-// switchMaster leaves the old master. The old master's replies about logins remain valid until the
-// new one has been reached.
+// switchMaster records the new master, and ends connections to the old one. The old master's
+// replies about logins remain valid until the new master has been reached.
 func (u *Upstream) switchMaster(from, to string) {
 	f := u.discovery
 	u.term.Add(1)
 	f.log.Warn("upstream failed over: disconnecting clients of the old master",
 		"master", f.Master, "from", from, "to", to)
 	u.mu.Lock()
-	u.refusal, u.fromOldMaster = nil, true
-	u.uncheckedLeft, u.verified, u.modes = 0, false, modes{}
+	u.dialErr, u.hasOldRights = nil, true
+	u.uncheckedLeft, u.verified, u.mode = 0, false, modeState{}
 	u.mu.Unlock()
-	u.own.renew()
+	u.pool.renew()
 	u.onFailover()
 	select {
 	case f.probeNow <- struct{}{}:
@@ -231,11 +231,11 @@ func (u *Upstream) switchMaster(from, to string) {
 	}
 }
 
-// follow asks the Sentinels repeatedly until ctx ends.
-func (u *Upstream) follow(ctx context.Context) {
-	tick := time.Tick(followEvery)
+// pollSentinels asks the Sentinels repeatedly until ctx ends.
+func (u *Upstream) pollSentinels(ctx context.Context) {
+	tick := time.Tick(sentinelInterval)
 	for {
-		_, _ = u.find(ctx) // the error is reported to connections
+		_, _ = u.findMaster(ctx) // the error is reported to connections
 		select {
 		case <-ctx.Done():
 			return
@@ -246,13 +246,14 @@ func (u *Upstream) follow(ctx context.Context) {
 
 // close closes the connections to the Sentinels.
 func (f *discovery) close() {
-	for _, s := range f.each {
+	for _, s := range f.servers {
 		s.close()
 	}
-	f.asked.Wait()
+	f.asks.Wait()
 }
 
-// checkRole refuses a server that reports a role other than master, but not one that reports none.
+// checkRole refuses a server that reports a role other than master. It accepts a server that
+// reports no role.
 func (u *Upstream) checkRole(conn net.Conn) error {
 	if u.discovery == nil {
 		return nil

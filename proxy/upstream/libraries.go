@@ -11,13 +11,13 @@ import (
 // errInvalidLibraries reports an unexpected reply to FUNCTION LIST.
 var errInvalidLibraries = errors.New("FUNCTION LIST: unexpected answer")
 
-// Libraries returns the function libraries of the upstream. It asks on a connection of the proxy's
-// own, so that it also works within a client's transaction. An upstream without support for
-// functions has none. The error names the upstream.
+// Libraries returns the function libraries of the upstream. It asks on the proxy's own connection,
+// so that it also works within a client's transaction. An upstream without support for functions
+// has none. The error names the upstream.
 func (u *Upstream) Libraries(ctx context.Context) ([]eval.Library, error) {
 	ctx, cancel := context.WithTimeout(ctx, ownTimeout)
 	defer cancel()
-	client, err := u.own.client()
+	client, err := u.pool.client()
 	if err != nil {
 		return nil, u.Failure(err)
 	}
@@ -28,20 +28,20 @@ func (u *Upstream) Libraries(ctx context.Context) ([]eval.Library, error) {
 	case err != nil:
 		return nil, u.Failure(err)
 	}
-	libraries, ok := librariesIn(answer)
+	libraries, ok := parseLibraries(answer)
 	if !ok {
 		return nil, u.Failure(errInvalidLibraries)
 	}
 	return libraries, nil
 }
 
-// librariesIn parses a reply to FUNCTION LIST WITHCODE in RESP2.
-func librariesIn(answer []any) (all []eval.Library, ok bool) {
-	for _, one := range answer {
-		fields := parsePairs(one)
+// parseLibraries parses a reply to FUNCTION LIST WITHCODE in RESP2.
+func parseLibraries(answer []any) (libraries []eval.Library, ok bool) {
+	for _, entry := range answer {
+		fields := parsePairs(entry)
 		code, ok := fields["library_code"].(string)
-		functions, list := fields["functions"].([]any)
-		if !ok || !list {
+		functions, isList := fields["functions"].([]any)
+		if !ok || !isList {
 			return nil, false
 		}
 		library := eval.Library{Code: code}
@@ -52,12 +52,13 @@ func librariesIn(answer []any) (all []eval.Library, ok bool) {
 			}
 			library.Functions = append(library.Functions, name)
 		}
-		all = append(all, library)
+		libraries = append(libraries, library)
 	}
-	return all, true
+	return libraries, true
 }
 
-// parsePairs parses a map in RESP2: names and values in turn. For any other reply it is empty.
+// parsePairs parses a map in RESP2, which alternates names and values. For any other reply it
+// returns an empty map.
 func parsePairs(list any) map[string]any {
 	fields := map[string]any{}
 	elements, _ := list.([]any)

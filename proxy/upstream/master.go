@@ -13,38 +13,41 @@ import (
 // ErrMaster reports that the upstream is one of the lock masters: clients would change its locks.
 var ErrMaster = errors.New("clients would change locks there; name another Redis")
 
-// RefuseMasters refuses an upstream that is a lock master, by its run_id or its address. named
-// returns the master's name; empty if it is none. It is called before all other methods.
-func (u *Upstream) RefuseMasters(named func(runID, addr string) string) { u.master = named }
+// RefuseMasters refuses an upstream that is a lock master, by its run_id or its address. masterName
+// returns the name of the lock master; empty for other servers. It is called before all other
+// methods.
+func (u *Upstream) RefuseMasters(masterName func(runID, addr string) string) {
+	u.masterName = masterName
+}
 
 // askServer asks for the server's identity, and refuses lock masters. If the server is a cluster
 // node, it also checks the other nodes. It accepts a server that does not report its identity.
 func (u *Upstream) askServer(conn net.Conn) error {
-	if u.master == nil {
+	if u.masterName == nil {
 		return nil
 	}
 	info, err := u.exchange(conn, "INFO", "server")
 	if err != nil {
 		return err
 	}
-	found := u.master(redisinfo.Parse(string(info))["run_id"], "")
-	if modeIn(info) == "cluster" {
+	masters := u.masterName(redisinfo.Parse(string(info))["run_id"], "")
+	if parseMode(info) == "cluster" {
 		nodes, err := u.exchange(conn, "CLUSTER", "NODES")
 		if err != nil {
 			return err
 		}
-		for _, addr := range nodesIn(nodes) {
-			found += u.master("", addr)
+		for _, addr := range parseNodes(nodes) {
+			masters += u.masterName("", addr)
 		}
 	}
-	if found != "" {
-		return fmt.Errorf("it is the lock master %s: %w", found, ErrMaster)
+	if masters != "" {
+		return fmt.Errorf("it is the lock master %s: %w", masters, ErrMaster)
 	}
 	return nil
 }
 
-// nodesIn returns the addresses in a reply to CLUSTER NODES.
-func nodesIn(reply []byte) (addrs []string) {
+// parseNodes returns the addresses in a reply to CLUSTER NODES.
+func parseNodes(reply []byte) (addrs []string) {
 	for line := range strings.SplitSeq(strings.Join(resp.Texts(reply), "\n"), "\n") {
 		if words := strings.Fields(line); len(words) > 1 {
 			addr, _, _ := strings.Cut(words[1], "@")
@@ -58,7 +61,7 @@ func nodesIn(reply []byte) (addrs []string) {
 func (u *Upstream) disconnectClients() {
 	u.term.Add(1)
 	select {
-	case u.outdated <- struct{}{}:
+	case u.disconnectNow <- struct{}{}:
 	default:
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// TestLockMasterIsRefused: a server is refused if it is a lock master, or a cluster with one as a
-// node, also after another server was there. Connected clients are disconnected.
+// TestLockMasterIsRefused: a server is refused if it is a lock master or a cluster with one as a
+// node, even if the address belonged to another server before. Connected clients are disconnected.
 func TestLockMasterIsRefused(t *testing.T) {
 	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
-	alone := func(runID string) [2]string {
+	standalone := func(runID string) [2]string {
 		return [2]string{bulk("redis_mode:standalone\r\nrun_id:" + runID + "\r\n"), "-ERR no\r\n"}
 	}
 	nodes := func(addr string) [2]string {
@@ -21,14 +21,14 @@ func TestLockMasterIsRefused(t *testing.T) {
 			bulk("x 10.0.0.7:6379@16379,n myself,master - 0 0 1 connected 0-5460\ny " + addr +
 				"@16380 master - 0 0 2 connected\n")}
 	}
-	var says atomic.Value
-	says.Store(alone("other"))
+	var replies atomic.Value
+	replies.Store(standalone("other"))
 	s := startScripted(t, func(command string) string {
-		switch now := says.Load().([2]string); strings.Fields(command)[0] {
+		switch current := replies.Load().([2]string); strings.Fields(command)[0] {
 		case "INFO":
-			return now[0]
+			return current[0]
 		case "CLUSTER":
-			return now[1]
+			return current[1]
 		case "PROXY":
 			return "-ERR unknown command\r\n"
 		}
@@ -47,25 +47,25 @@ func TestLockMasterIsRefused(t *testing.T) {
 		return ""
 	})
 	for _, c := range []struct {
-		says    [2]string
+		replies [2]string
 		refused bool
 	}{
-		{alone("other"), false}, {alone("master"), true}, {alone("other"), false},
+		{standalone("other"), false}, {standalone("master"), true}, {standalone("other"), false},
 		{nodes("10.0.0.8:6379"), true}, {nodes("10.0.0.9:6379"), false}, {[2]string{"-NOPERM no\r\n", ""}, false},
 	} {
-		says.Store(c.says)
+		replies.Store(c.replies)
 		up.mu.Lock()
-		up.refusal = nil
+		up.dialErr = nil
 		up.mu.Unlock()
 		term := up.Term()
 		up.Probe(t.Context())
 		_, err := up.Status()
 		if errors.Is(err, ErrMaster) != c.refused || (up.Term() != term) != c.refused ||
 			c.refused != strings.HasPrefix(fmt.Sprint(err), "it is the lock master 10.0.0.8:6379: ") {
-			t.Errorf("%q: %v, and clients left: %v", c.says, err, up.Term() != term)
+			t.Errorf("%q: %v, and clients left: %v", c.replies, err, up.Term() != term)
 		}
 		if conn, err := up.Connect(t.Context()); errors.Is(err, ErrMaster) != c.refused {
-			t.Errorf("%q: connected: %v", c.says, err)
+			t.Errorf("%q: connected: %v", c.replies, err)
 		} else if err == nil {
 			conn.Close()
 		}

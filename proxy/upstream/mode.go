@@ -16,19 +16,20 @@ var ErrCluster = errors.New("it is a node of a Redis Cluster, or a Sentinel: " +
 
 // RefuseClusters refuses an upstream that redirects clients to other servers. It is called before
 // all other methods.
-func (u *Upstream) RefuseClusters() { u.standalone = true }
+func (u *Upstream) RefuseClusters() { u.mustBeStandalone = true }
 
-// modes records whether an upstream is standalone. The Upstream's mu guards it.
-type modes struct {
+// modeState records whether an upstream is standalone. The Upstream's mu guards it.
+type modeState struct {
 	// unknown is set if the upstream did not report its mode, for instance because it requires a
 	// login first. cluster is set if it later reported to a client that it is not standalone.
 	unknown, cluster bool
 }
 
 // askMode asks whether the upstream is standalone. It accepts an upstream that does not report
-// that, until a client finds out (RecordMode). Redirects are withheld from clients in any case.
+// that, until RecordMode gets the mode after a client's login. Redirects are withheld from clients
+// in any case.
 func (u *Upstream) askMode(conn net.Conn) error {
-	if !u.standalone {
+	if !u.mustBeStandalone {
 		return nil
 	}
 	answer, err := u.exchange(conn, "HELLO")
@@ -38,12 +39,12 @@ func (u *Upstream) askMode(conn net.Conn) error {
 	if err != nil {
 		return err
 	}
-	mode := modeIn(answer)
+	mode := parseMode(answer)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.modes.unknown = mode == ""
-	u.modes.cluster = u.modes.cluster && mode == ""
-	if u.modes.cluster || redirects(mode) {
+	u.mode.unknown = mode == ""
+	u.mode.cluster = u.mode.cluster && mode == ""
+	if u.mode.cluster || redirects(mode) {
 		return ErrCluster
 	}
 	return nil
@@ -53,21 +54,21 @@ func (u *Upstream) askMode(conn net.Conn) error {
 func (u *Upstream) ModeUnknown() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.modes.unknown
+	return u.mode.unknown
 }
 
 // RecordMode records the upstream's reply to HELLO on the connection of a client that has logged
 // in. If the upstream is not standalone, it is no longer used, and its connections are ended.
 func (u *Upstream) RecordMode(answer []byte) {
-	mode := modeIn(answer)
+	mode := parseMode(answer)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !u.modes.unknown || mode == "" {
+	if !u.mode.unknown || mode == "" {
 		return
 	}
-	u.modes.unknown = false
+	u.mode.unknown = false
 	if redirects(mode) {
-		u.modes.cluster = true
+		u.mode.cluster = true
 		u.uncheckedLeft, u.verified = 0, false
 		u.disconnectClients()
 	}
@@ -78,7 +79,7 @@ func (u *Upstream) DisconnectCause() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case u.modes.cluster:
+	case u.mode.cluster:
 		return ErrCluster
 	case errors.Is(u.err, ErrMaster):
 		return u.err
@@ -86,11 +87,11 @@ func (u *Upstream) DisconnectCause() error {
 	return ErrFailedOver
 }
 
-// modeIn returns the server's mode from a reply to HELLO or INFO; empty if it contains none.
-func modeIn(reply []byte) string {
+// parseMode returns the server's mode from a reply to HELLO or INFO; empty if it contains none.
+func parseMode(reply []byte) string {
 	info := redisinfo.Parse(string(reply))
 	mode, _ := valueAfter(resp.Texts(reply), "mode")
-	return cmp.Or(info["redis_mode"], info["server_mode"], mode) // the second is Valkey's
+	return cmp.Or(info["redis_mode"], info["server_mode"], mode) // Valkey has server_mode
 }
 
 // redirects reports whether a server in this mode redirects clients: a node of a cluster, or a

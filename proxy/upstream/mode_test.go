@@ -11,46 +11,46 @@ import (
 
 // Replies of servers about their mode.
 const (
-	aloneHello   = "*4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
-	clusterHello = "*4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$4\r\nmode\r\n$7\r\ncluster\r\n"
-	noHello      = "-ERR unknown command 'HELLO'\r\n"
-	clusterInfo  = "$33\r\n# Server\r\nredis_mode:cluster\r\nx:y\r\n\r\n"
-	valkeyInfo   = "$34\r\n# Server\r\nserver_mode:cluster\r\nx:y\r\n\r\n"
+	standaloneHello = "*4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
+	clusterHello    = "*4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$4\r\nmode\r\n$7\r\ncluster\r\n"
+	noHello         = "-ERR unknown command 'HELLO'\r\n"
+	clusterInfo     = "$33\r\n# Server\r\nredis_mode:cluster\r\nx:y\r\n\r\n"
+	valkeyInfo      = "$34\r\n# Server\r\nserver_mode:cluster\r\nx:y\r\n\r\n"
 )
 
-func TestLeadsElsewhere(t *testing.T) {
-	for reply, want := range map[string]bool{aloneHello: false, clusterHello: true, clusterInfo: true, valkeyInfo: true,
+func TestRedirects(t *testing.T) {
+	for reply, want := range map[string]bool{standaloneHello: false, clusterHello: true, clusterInfo: true, valkeyInfo: true,
 		"-NOPERM no\r\n": false} {
-		if got := redirects(modeIn([]byte(reply))); got != want {
+		if got := redirects(parseMode([]byte(reply))); got != want {
 			t.Errorf("%q: %t", reply, got)
 		}
 	}
 }
 
 // startMode starts a server that answers HELLO and INFO with replies that can be changed.
-func startMode(t *testing.T, hello, info string) (*scripted, *atomic.Value) {
-	var now atomic.Value
-	now.Store([2]string{hello, info})
+func startMode(t *testing.T, hello, info string) (*scriptedServer, *atomic.Value) {
+	var current atomic.Value
+	current.Store([2]string{hello, info})
 	return startScripted(t, func(command string) string {
-		says := now.Load().([2]string)
+		replies := current.Load().([2]string)
 		switch strings.Fields(command)[0] {
 		case "HELLO":
-			return says[0]
+			return replies[0]
 		case "INFO":
-			return says[1]
+			return replies[1]
 		case "ROLE":
 			return masterRole
 		case "PROXY":
 			return "-ERR unknown command\r\n"
 		}
 		return "+PONG\r\n"
-	}), &now
+	}), &current
 }
 
 // TestClusterIsRefusedOnReconnect: a server that becomes a cluster node is refused by the next
 // probe and by later connections. A former cluster node is used again.
 func TestClusterIsRefusedOnReconnect(t *testing.T) {
-	s, says := startMode(t, aloneHello, "")
+	s, replies := startMode(t, standaloneHello, "")
 	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -72,34 +72,35 @@ func TestClusterIsRefusedOnReconnect(t *testing.T) {
 	}
 	probe(nil)
 	for _, mode := range [][2]string{{clusterHello, ""}, {noHello, clusterInfo}, {"-NOAUTH x\r\n", valkeyInfo}} {
-		says.Store(mode)
+		replies.Store(mode)
 		probe(ErrCluster)
 	}
-	says.Store([2]string{noHello, "-NOPERM no\r\n"}) // it does not report its mode
+	replies.Store([2]string{noHello, "-NOPERM no\r\n"}) // it does not report its mode
 	up.mu.Lock()
-	up.refusal = nil
+	up.dialErr = nil
 	up.mu.Unlock()
 	probe(nil)
 }
 
-// TestClusterIsFoundOutByAClient: a cluster that reveals itself only after a login is refused once
-// a client has seen it, until it was down or reports another mode. Any other mode changes nothing.
-func TestClusterIsFoundOutByAClient(t *testing.T) {
+// TestClusterIsDetectedAfterALogin: a cluster that reports its mode only after a login is refused
+// once RecordMode was called, until it was down or reports another mode. The mode standalone
+// changes nothing.
+func TestClusterIsDetectedAfterALogin(t *testing.T) {
 	const noAuth = "-NOAUTH x\r\n"
-	s, says := startMode(t, noAuth, noAuth)
+	s, replies := startMode(t, noAuth, noAuth)
 	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(up.Close)
-	moved := make(chan struct{}, 9)
-	up.OnFailover(func() { moved <- struct{}{} })
+	failovers := make(chan struct{}, 9)
+	up.OnFailover(func() { failovers <- struct{}{} })
 	up.SetProxyID("id")
 	up.RefuseClusters()
 	probe := func(want error) {
 		t.Helper()
 		up.mu.Lock()
-		up.refusal = nil
+		up.dialErr = nil
 		up.mu.Unlock()
 		up.Probe(t.Context())
 		if _, err := up.Status(); !errors.Is(err, want) {
@@ -111,11 +112,11 @@ func TestClusterIsFoundOutByAClient(t *testing.T) {
 	if probe(nil); !up.ModeUnknown() {
 		t.Error("it is taken to have said it")
 	}
-	up.RecordMode([]byte(aloneHello))
+	up.RecordMode([]byte(standaloneHello))
 	if up.ModeUnknown() || up.Term() != 0 {
 		t.Errorf("it hides %t, term %d", up.ModeUnknown(), up.Term())
 	}
-	probe(nil) // it does not report its mode again
+	probe(nil) // it still does not report its mode to probes
 	up.RecordMode([]byte(clusterHello))
 	up.RecordMode([]byte(clusterHello))
 	probe(ErrCluster)
@@ -126,10 +127,10 @@ func TestClusterIsFoundOutByAClient(t *testing.T) {
 	running, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { _ = up.Run(running); close(ended) }()
-	<-moved
+	<-failovers
 	stop()
 	<-ended
-	says.Store([2]string{aloneHello, ""})
+	replies.Store([2]string{standaloneHello, ""})
 	probe(nil)
 	if up.ModeUnknown() || !errors.Is(up.DisconnectCause(), ErrFailedOver) {
 		t.Error("it is still taken for a cluster")
@@ -139,9 +140,9 @@ func TestClusterIsFoundOutByAClient(t *testing.T) {
 // TestClusterIsRefusedOnFailover: a failover to a cluster node is refused with the first
 // connection.
 func TestClusterIsRefusedOnFailover(t *testing.T) {
-	old, _ := startMode(t, aloneHello, "")
+	old, _ := startMode(t, standaloneHello, "")
 	next, _ := startMode(t, clusterHello, "")
-	s, says := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
+	s, replies := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
 	up, _ := newFollowing(t, "", s)
 	up.SetProxyID("id")
 	up.RefuseClusters()
@@ -150,8 +151,8 @@ func TestClusterIsRefusedOnFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Close()
-	says.Store(sentinelAnswers(next.ln.Addr().String(), 2))
-	if _, err := up.find(t.Context()); err != nil {
+	replies.Store(sentinelAnswers(next.ln.Addr().String(), 2))
+	if _, err := up.findMaster(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := up.Connect(t.Context()); !errors.Is(err, ErrCluster) {

@@ -25,9 +25,9 @@ type pool struct {
 	options     redis.Options
 	connections connections
 
-	mu     sync.Mutex
-	redis  *redis.Client // nil: not made yet
-	closed bool
+	mu          sync.Mutex
+	redisClient *redis.Client // nil: not made yet
+	closed      bool
 }
 
 // newPool returns a pool with the options of the upstream.
@@ -62,9 +62,9 @@ func newPool(u *Upstream) *pool {
 	return p
 }
 
-// Close closes the proxy's own connections, also those to Sentinels.
+// Close closes the proxy's own connections, also the connections to Sentinels.
 func (u *Upstream) Close() {
-	u.own.close()
+	u.pool.close()
 	if u.discovery != nil {
 		u.discovery.close()
 	}
@@ -76,27 +76,27 @@ func (p *pool) client() (*redis.Client, error) {
 	if p.closed {
 		return nil, net.ErrClosed
 	}
-	if p.redis == nil {
-		p.redis = redis.NewClient(&p.options)
+	if p.redisClient == nil {
+		p.redisClient = redis.NewClient(&p.options)
 	}
-	return p.redis, nil
+	return p.redisClient, nil
 }
 
 // renew closes the connections, because the upstream is another server now.
 func (p *pool) renew() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.redis != nil {
-		_ = p.redis.Close()
+	if p.redisClient != nil {
+		_ = p.redisClient.Close()
 	}
-	p.redis = nil
+	p.redisClient = nil
 }
 
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.redis != nil {
-		_ = p.redis.Close()
+	if p.redisClient != nil {
+		_ = p.redisClient.Close()
 	}
-	p.redis, p.closed = nil, true
+	p.redisClient, p.closed = nil, true
 }

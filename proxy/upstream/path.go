@@ -10,28 +10,28 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// loopPause is how long an upstream is refused without being asked again, after it was found to
-// lead back to the proxy or to be unusable for another reason.
+// loopPause is how long an upstream is refused without another check, after it was found to lead
+// back to the proxy or to be unusable for another reason.
 const loopPause = 2 * time.Second
 
 // SetProxyID sets the proxy's identity. From then on the proxy checks whether the upstream leads
 // back to itself: when the upstream has come up, and regularly later. A proxy in such a loop would
 // send each command to itself over new connections until it has no file descriptors left.
 // SetProxyID is called before all other methods.
-func (u *Upstream) SetProxyID(id string) { u.id = id }
+func (u *Upstream) SetProxyID(id string) { u.proxyID = id }
 
 // verifyEvery is how many connections are made between two checks. The server behind the address
-// can change, so the number limits the cost of a loop. Each check counts as an error in the INFO of
-// a Redis, so checks are not more frequent.
+// can change, so checks are repeated. Each check counts as an error in the INFO of a Redis, so they
+// are not more frequent.
 const verifyEvery = 64
 
-// verify checks the upstream on a new connection, if a check is due. A Redis does not know PROXY
-// PATH, and that is the expected reply.
+// verify checks the upstream on a new connection, if a check is due. The expected reply to PROXY
+// PATH is Redis' error for an unknown command.
 func (u *Upstream) verify(conn net.Conn) error {
-	if u.id == "" || u.isVerified() {
+	if u.proxyID == "" || u.isVerified() {
 		return nil
 	}
-	err := u.askPath(conn, []string{u.id})
+	err := u.askPath(conn, []string{u.proxyID})
 	if err == nil {
 		err = u.askMode(conn)
 	}
@@ -47,9 +47,8 @@ func (u *Upstream) verify(conn net.Conn) error {
 	return err
 }
 
-// isVerified reports whether a new connection needs no check. When a check is due although the
-// upstream was verified since it came up, the first of several concurrent connections does it for
-// all.
+// isVerified reports whether a new connection needs no check. When a check of a verified upstream
+// is due, the first of several concurrent connections does it for all.
 func (u *Upstream) isVerified() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -83,7 +82,7 @@ func (u *Upstream) Path(ctx context.Context, ids []string) error {
 		return context.Cause(ctx)
 	}
 	if err := u.recentFailure(); errors.Is(err, server.ErrLoop) {
-		return err // other failures may have been dials to the asking proxy while it started
+		return err // other failures may be of dials to the asking proxy while it started
 	}
 	conn, err := u.dialNow(ctx)
 	if err != nil {
@@ -96,7 +95,7 @@ func (u *Upstream) Path(ctx context.Context, ids []string) error {
 	return u.askPath(conn, ids)
 }
 
-// pauseAfter returns how long, at least, a failure is returned again without another dial.
+// pauseAfter returns the minimum time for which a failure is returned again without another dial.
 func pauseAfter(err error) time.Duration {
 	if errors.Is(err, server.ErrLoop) || errors.Is(err, ErrCluster) || errors.Is(err, ErrMaster) {
 		return loopPause

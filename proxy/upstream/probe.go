@@ -11,20 +11,19 @@ import (
 	"redlock-proxy/internal/scheme"
 )
 
-// upstreamProbe is how often the upstream is probed.
-const upstreamProbe = 2 * time.Second
+// probeInterval is the time between two probes of the upstream.
+const probeInterval = 2 * time.Second
 
-// Run watches the upstream until ctx ends: whether it is up, and whether a new connection may do
-// everything.
+// Run probes the upstream until ctx ends.
 func (u *Upstream) Run(ctx context.Context) error {
 	var probeNow chan struct{}
 	if u.discovery != nil {
-		var follows sync.WaitGroup
-		follows.Go(func() { u.follow(ctx) })
-		defer follows.Wait()
+		var polling sync.WaitGroup
+		polling.Go(func() { u.pollSentinels(ctx) })
+		defer polling.Wait()
 		probeNow = u.discovery.probeNow
 	}
-	tick := time.Tick(upstreamProbe)
+	tick := time.Tick(probeInterval)
 	for {
 		u.Probe(ctx)
 		u.tryWrite(ctx)
@@ -32,18 +31,18 @@ func (u *Upstream) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-probeNow:
-		case <-u.outdated:
+		case <-u.disconnectNow:
 			u.onFailover()
 		case <-tick:
 		}
 	}
 }
 
-// Probe probes the upstream on a connection like those of clients, and finds out what such a
-// connection may do. If the upstream answers, the known rights of clients expire.
+// Probe probes the upstream on a connection like those of clients, and checks the rights of such a
+// connection. If the upstream answers, the known rights of clients expire.
 func (u *Upstream) Probe(ctx context.Context) {
 	term := u.Term()
-	found, err := u.probeAccess(ctx)
+	result, err := u.probeAccess(ctx)
 	if err != nil {
 		err = u.withAdvice(ctx, err)
 	}
@@ -51,7 +50,7 @@ func (u *Upstream) Probe(ctx context.Context) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case term != u.Term(): // it is unknown which server the result is about, and the next probe is under way
+	case term != u.Term(): // the result may be about an earlier server
 		return
 	case ctx.Err() != nil:
 		return
@@ -60,17 +59,17 @@ func (u *Upstream) Probe(ctx context.Context) {
 	case err == nil && (u.err != nil || !u.probed):
 		u.log.Info("upstream up", "upstream", name)
 	}
-	was := u.err
+	lastErr := u.err
 	u.probed, u.err = true, nil
 	if err != nil {
-		if errors.Is(err, ErrMaster) && !errors.Is(was, ErrMaster) {
+		if errors.Is(err, ErrMaster) && !errors.Is(lastErr, ErrMaster) {
 			u.disconnectClients()
 		}
 		u.err = plainCause(err)
 		u.uncheckedLeft, u.verified = 0, false
-		u.modes.cluster = u.modes.cluster && errors.Is(err, ErrCluster) // else the next server may be a different one
+		u.mode.cluster = u.mode.cluster && errors.Is(err, ErrCluster) // else it may be another server now
 	} else {
-		u.opensAll, u.demandsLogin, u.known, u.advice = found.all, found.demands, true, nil
+		u.grantsAll, u.requiresLogin, u.probeAnswered, u.advice = result.grantsAll, result.requiresLogin, true, nil
 		u.probes.Add(1)
 	}
 }
@@ -79,7 +78,7 @@ func (u *Upstream) Probe(ctx context.Context) {
 // URL has the wrong scheme. All later errors that clients get contain the advice, too.
 func (u *Upstream) withAdvice(ctx context.Context, err error) error {
 	u.mu.Lock()
-	settled := u.known || u.discovery != nil || u.advice != nil && errors.Is(err, u.advice)
+	settled := u.probeAnswered || u.discovery != nil || u.advice != nil && errors.Is(err, u.advice)
 	u.mu.Unlock()
 	if settled {
 		return err
@@ -97,56 +96,57 @@ func (u *Upstream) withAdvice(ctx context.Context, err error) error {
 	return u.advice
 }
 
-// access holds whether a new connection may do everything, or nothing, before a login.
-type access struct{ all, demands bool }
+// access holds the rights of a new connection before a login: whether it has all, or none.
+type access struct{ grantsAll, requiresLogin bool }
 
-// probeAccess finds out what a new connection may do. Only the upstream's explicit replies count;
-// any other reply may have another cause. It returns an error if the upstream does not answer. If
-// the connection breaks, it asks again: only a new connection shows whether the upstream is gone.
-func (u *Upstream) probeAccess(ctx context.Context) (found access, err error) {
-	found, broken, err := u.probeAccessOnce(ctx)
+// probeAccess checks the rights of a new connection. Only explicit replies count, because other
+// replies may have another cause. It returns an error if the upstream does not answer. If the
+// connection breaks, it asks again on another one: only that shows whether the upstream is down.
+func (u *Upstream) probeAccess(ctx context.Context) (result access, err error) {
+	result, broken, err := u.probeAccessOnce(ctx)
 	if broken {
-		found, _, err = u.probeAccessOnce(ctx)
+		result, _, err = u.probeAccessOnce(ctx)
 	}
-	return found, err
+	return result, err
 }
 
-// probeAccessOnce is probeAccess on one connection; broken: the connection ended meanwhile.
-func (u *Upstream) probeAccessOnce(ctx context.Context) (found access, broken bool, err error) {
+// probeAccessOnce is probeAccess on one connection. broken is set if the connection ended
+// meanwhile.
+func (u *Upstream) probeAccessOnce(ctx context.Context) (result access, broken bool, err error) {
 	conn, err := u.Connect(ctx)
 	if err != nil {
-		return found, false, err
+		return result, false, err
 	}
-	conn = u.own.connections.add(conn)
+	conn = u.pool.connections.add(conn)
 	defer conn.Close()
 	if err := errors.Join(u.askMode(conn), u.askServer(conn)); err != nil {
-		return found, false, err
+		return result, false, err
 	}
 	pong, err := u.exchange(conn, "PING")
 	if err == nil && resp.Begins(pong, "-BUSY ") {
-		// The reply does not show the rights, and they cannot be changed while it lasts.
+		// The reply does not show the rights, which cannot change while a script runs.
 		err = refusalOf([]string{"PING"}, pong)
 	}
 	if err != nil {
-		return found, false, err
+		return result, false, err
 	}
-	found.demands = resp.Begins(pong, "-NOAUTH")
+	result.requiresLogin = resp.Begins(pong, "-NOAUTH")
 	name, err := u.exchange(conn, "ACL", "WHOAMI")
 	switch {
 	case err != nil:
-		return found, true, nil
+		return result, true, nil
 	case name[0] == '-':
 		info, err := u.exchange(conn, "INFO", "server")
-		found.all = err == nil && resp.Begins(pong, "+PONG") && PredatesACL(info)
-		return found, err != nil, nil
+		result.grantsAll = err == nil && resp.Begins(pong, "+PONG") && PredatesACL(info)
+		return result, err != nil, nil
 	}
 	user, err := u.exchange(conn, "ACL", "GETUSER", strings.Join(resp.Texts(name), ""))
-	found.all = err == nil && MayAll(user)
-	return found, err != nil, nil
+	result.grantsAll = err == nil && MayAll(user)
+	return result, err != nil, nil
 }
 
-// Probes returns the number of probes that were answered.
-func (u *Upstream) Probes() uint64 { return u.probes.Load() }
+// ProbeCount returns the number of probes that were answered.
+func (u *Upstream) ProbeCount() uint64 { return u.probes.Load() }
 
 // GrantsAll reports whether a new connection to the upstream may do everything. It returns false if
 // that is unknown. While the upstream does not answer, its last reply remains valid: clients that
@@ -154,16 +154,16 @@ func (u *Upstream) Probes() uint64 { return u.probes.Load() }
 func (u *Upstream) GrantsAll() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.opensAll
+	return u.grantsAll
 }
 
 // RequiresLogin reports whether a new connection may do nothing before a login. known is false
 // until the upstream was reached once. While the upstream does not answer, its last reply remains
 // valid.
-func (u *Upstream) RequiresLogin() (demands, known bool) {
+func (u *Upstream) RequiresLogin() (required, known bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.demandsLogin, u.known
+	return u.requiresLogin, u.probeAnswered
 }
 
 // Status returns the upstream's address, and why it is down; nil if it is up.

@@ -17,7 +17,7 @@ type Record struct {
 	lockKeys []string
 }
 
-// Record returns the record of where the locks on keys that match these globs are.
+// Record returns the record of the location of locks on keys that match these globs.
 func (u *Upstream) Record(lockKeys []string) *Record { return &Record{u, lockKeys} }
 
 // Read implements location.Record.
@@ -26,8 +26,8 @@ func (r *Record) Read(ctx context.Context) (location.At, error) {
 	return at, err
 }
 
-func (r *Record) read(ctx context.Context) (at location.At, before []string, err error) {
-	client, err := r.own.client()
+func (r *Record) read(ctx context.Context) (at location.At, older []string, err error) {
+	client, err := r.pool.client()
 	if err != nil {
 		return at, nil, err
 	}
@@ -38,19 +38,19 @@ func (r *Record) read(ctx context.Context) (at location.At, before []string, err
 	case err != nil:
 		return at, nil, r.Failure(err)
 	}
-	at, before = location.Recorded(fields, r.overlaps)
-	return at, before, nil
+	at, older = location.Recorded(fields, r.overlaps)
+	return at, older, nil
 }
 
 // overlaps reports whether other globs may match some of this record's lock keys.
 func (r *Record) overlaps(lockKeys []string) bool {
-	ours, theirs := keys.NewPatterns(r.lockKeys...), keys.NewPatterns(lockKeys...)
-	return slices.ContainsFunc(lockKeys, ours.Cover) || slices.ContainsFunc(r.lockKeys, theirs.Cover)
+	ownPatterns, otherPatterns := keys.NewPatterns(r.lockKeys...), keys.NewPatterns(lockKeys...)
+	return slices.ContainsFunc(lockKeys, ownPatterns.Cover) || slices.ContainsFunc(r.lockKeys, otherPatterns.Cover)
 }
 
 // Write implements location.Record. It also removes older entries.
 func (r *Record) Write(ctx context.Context, at location.At) error {
-	client, err := r.own.client()
+	client, err := r.pool.client()
 	if err != nil {
 		return err
 	}
@@ -58,8 +58,8 @@ func (r *Record) Write(ctx context.Context, at location.At) error {
 	if err := client.HSetNX(ctx, location.RecordKey, field, at.Place.String()).Err(); err != nil {
 		return r.Failure(err)
 	}
-	if _, before, err := r.read(ctx); err == nil && len(before) > 0 {
-		err = client.HDel(ctx, location.RecordKey, before...).Err()
+	if _, older, err := r.read(ctx); err == nil && len(older) > 0 {
+		err = client.HDel(ctx, location.RecordKey, older...).Err()
 		if err != nil {
 			return fmt.Errorf("cannot remove old entries: %w", err)
 		}

@@ -5,8 +5,9 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// MayAll parses ACL GETUSER, and reports whether the user may run every command with every key and
-// channel. Redis 6 has lists of patterns in place of the texts of Redis 7, and 6.0 has no channels.
+// MayAll parses a reply to ACL GETUSER, and reports whether the user may run every command with
+// every key and channel. Redis 6 has lists of patterns in place of the texts of Redis 7, and 6.0
+// has no channels.
 func MayAll(reply []byte) bool {
 	user := resp.Texts(reply)
 	channels, found := valueAfter(user, "channels")
@@ -15,8 +16,8 @@ func MayAll(reply []byte) bool {
 	return commands == "+@all" && (keys == "~*" || keys == "*") && (!found || channels == "&*" || channels == "*")
 }
 
-// PredatesACL parses INFO, and reports whether the server is a Redis before 6, where each login may
-// do everything.
+// PredatesACL parses a reply to INFO, and reports whether the server is a Redis before 6, where
+// each login may do everything.
 func PredatesACL(info []byte) bool {
 	version := redisinfo.Parse(string(info))["redis_version"]
 	return len(version) > 1 && '1' <= version[0] && version[0] < '6' && version[1] == '.'

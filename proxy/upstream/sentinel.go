@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Sentinels describes the servers that report which server is the upstream.
+// Sentinels describes the Sentinels that report the upstream's address.
 type Sentinels struct {
 	// Master is the name by which they know the master.
 	Master string
@@ -23,9 +23,9 @@ type Sentinels struct {
 	Username, Password string
 }
 
-// opinion is a Sentinel's reply about the master. The opinion of the latest epoch is right: each
-// failover has its own epoch.
-type opinion struct {
+// masterReport is a Sentinel's reply about the master. The report of the latest epoch is valid,
+// because each failover has its own epoch.
+type masterReport struct {
 	addr  string
 	epoch uint64
 }
@@ -45,46 +45,46 @@ type sentinel struct {
 	closed bool
 }
 
-// ask asks for the master. It fails if an earlier question still waits for its reply.
-func (s *sentinel) ask(ctx context.Context, u *Upstream) (opinion, error) {
+// ask asks for the master. It fails if the reply to an earlier question is pending.
+func (s *sentinel) ask(ctx context.Context, u *Upstream) (masterReport, error) {
 	if !s.mu.TryLock() {
-		return opinion{}, errAskPending
+		return masterReport{}, errAskPending
 	}
 	defer s.mu.Unlock()
-	kept := s.conn != nil
-	said, broken, err := s.askOnce(ctx, u)
-	if broken && kept && ctx.Err() == nil { // the kept connection may have ended long ago
-		said, _, err = s.askOnce(ctx, u)
+	hadConn := s.conn != nil
+	report, broken, err := s.askOnce(ctx, u)
+	if broken && hadConn && ctx.Err() == nil { // the kept connection may have ended long ago
+		report, _, err = s.askOnce(ctx, u)
 	}
-	return said, err
+	return report, err
 }
 
 // askOnce is ask on one connection, and reports whether it broke. It is called with mu held.
-func (s *sentinel) askOnce(ctx context.Context, u *Upstream) (said opinion, broken bool, err error) {
+func (s *sentinel) askOnce(ctx context.Context, u *Upstream) (report masterReport, broken bool, err error) {
 	if s.closed {
-		return opinion{}, false, net.ErrClosed
+		return masterReport{}, false, net.ErrClosed
 	}
 	if s.conn == nil {
 		if s.conn, err = u.dialSentinel(ctx, s.addr); err != nil {
 			s.conn = nil
-			return opinion{}, false, err
+			return masterReport{}, false, err
 		}
 	}
 	conn := s.conn
 	stop := context.AfterFunc(ctx, func() { sever(conn) })
 	defer stop()
 	answer, err := u.exchange(conn, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", u.discovery.Master)
-	var about []byte
+	var details []byte
 	if err == nil {
-		about, err = u.exchange(conn, "SENTINEL", "MASTER", u.discovery.Master)
+		details, err = u.exchange(conn, "SENTINEL", "MASTER", u.discovery.Master)
 	}
 	if err != nil {
 		sever(conn)
 		s.conn = nil
-		return opinion{}, true, err
+		return masterReport{}, true, err
 	}
-	said, err = readOpinion(answer, about)
-	return said, false, err
+	report, err = parseMasterReport(answer, details)
+	return report, false, err
 }
 
 // dialSentinel connects to a Sentinel and logs in.
@@ -110,7 +110,7 @@ func (u *Upstream) dialSentinel(ctx context.Context, addr string) (net.Conn, err
 	return conn, nil
 }
 
-// close closes the connection, once no question waits on it.
+// close closes the connection, once no reply is pending.
 func (s *sentinel) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,22 +120,22 @@ func (s *sentinel) close() {
 	s.conn = nil
 }
 
-// readOpinion parses the replies to SENTINEL GET-MASTER-ADDR-BY-NAME and SENTINEL MASTER. If the
-// Sentinel refuses the second, the epoch is 0.
-func readOpinion(answer, about []byte) (opinion, error) {
+// parseMasterReport parses the replies to SENTINEL GET-MASTER-ADDR-BY-NAME and SENTINEL MASTER. If
+// the Sentinel refuses the second, the epoch is 0.
+func parseMasterReport(answer, details []byte) (masterReport, error) {
 	switch {
 	case resp.Begins(answer, "-"):
-		return opinion{}, errors.New(resp.FirstLine(answer))
+		return masterReport{}, errors.New(resp.FirstLine(answer))
 	case resp.Begins(answer, "*-1"), resp.Begins(answer, "$-1"), resp.Begins(answer, "_"):
-		return opinion{}, errUnknownMaster
+		return masterReport{}, errUnknownMaster
 	}
-	place := resp.Texts(answer)
-	if !resp.Begins(answer, "*2\r\n") || len(place) != 2 || !isAddress(place[0], place[1]) {
-		return opinion{}, errInvalidAddress
+	hostPort := resp.Texts(answer)
+	if !resp.Begins(answer, "*2\r\n") || len(hostPort) != 2 || !isAddress(hostPort[0], hostPort[1]) {
+		return masterReport{}, errInvalidAddress
 	}
-	epoch, _ := valueAfter(resp.Texts(about), "config-epoch")
+	epoch, _ := valueAfter(resp.Texts(details), "config-epoch")
 	n, _ := strconv.ParseUint(epoch, 10, 64) // 0 if there is none
-	return opinion{net.JoinHostPort(place[0], place[1]), n}, nil
+	return masterReport{net.JoinHostPort(hostPort[0], hostPort[1]), n}, nil
 }
 
 // hostText matches a host that may be logged.
@@ -146,11 +146,11 @@ func isAddress(host, port string) bool {
 	return err == nil && n > 0 && hostText.MatchString(host)
 }
 
-// chooseOpinion returns the right one of some opinions: that of the latest epoch. If Sentinels
-// differ within an epoch, it prefers the opinion of most of them, then the known address. Without
-// opinions it returns the zero value.
-func chooseOpinion(all []opinion, known string) (best opinion) {
-	votes := map[opinion]int{}
+// chooseReport returns the report of the latest epoch. If Sentinels differ within an epoch, it
+// prefers the most frequent report, then the known address. Without reports it returns the zero
+// value.
+func chooseReport(all []masterReport, known string) (best masterReport) {
+	votes := map[masterReport]int{}
 	for _, o := range all {
 		votes[o]++
 	}
@@ -166,16 +166,15 @@ func chooseOpinion(all []opinion, known string) (best opinion) {
 	return best
 }
 
-// majorityOpinion returns the opinion that most of the configured Sentinels have, or the zero
-// value.
-func majorityOpinion(all []opinion, sentinels int) opinion {
-	votes := map[opinion]int{}
+// majorityReport returns the report of most of the configured Sentinels, or the zero value.
+func majorityReport(all []masterReport, sentinels int) masterReport {
+	votes := map[masterReport]int{}
 	for _, o := range all {
 		if votes[o]++; votes[o] > sentinels/2 {
 			return o
 		}
 	}
-	return opinion{}
+	return masterReport{}
 }
 
 // loginWords returns the AUTH command of a user; nil if there is none.
@@ -189,15 +188,15 @@ func loginWords(username, password string) []string {
 	return nil
 }
 
-// noSentinel returns the error for the case that no Sentinel knows the master.
+// noSentinel returns the error that no Sentinel reports the master.
 func noSentinel(master string, failures []string) error {
 	return fmt.Errorf("no Sentinel returned the address of %s: %s", master, strings.Join(failures, "; "))
 }
 
-// sever ends a connection at once. Closing TLS would wait until the peer takes a notification.
+// sever ends a connection at once. Closing TLS would wait until the peer reads a notification.
 func sever(conn net.Conn) {
-	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		conn = over.NetConn()
+	if tlsConn, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = tlsConn.NetConn()
 	}
 	_ = conn.Close()
 }

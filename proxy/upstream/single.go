@@ -9,12 +9,11 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// connTimeout limits each call of [Conn.Ask]: each of its commands is quick.
+// connTimeout limits each call of [Conn.Ask].
 const connTimeout = 10 * time.Second
 
-// Conn is one connection of the proxy's own, with the URL's login, for callers that must know
-// that their commands use the same connection. It does not reconnect after an error. It is for one
-// goroutine.
+// Conn is a connection of the proxy with the URL's login, for callers whose commands must use the
+// same connection. It does not reconnect after an error. It is not safe for concurrent use.
 type Conn struct {
 	conn net.Conn
 	in   *resp.Reader

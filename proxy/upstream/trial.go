@@ -12,19 +12,19 @@ import (
 // trials holds the trial writes that show whether locks at the upstream are available.
 type trials struct {
 	key string
-	// wanted reports whether the locks are at the upstream.
-	wanted func() bool
+	// enabled reports whether the locks are at the upstream.
+	enabled func() bool
 	// refusal is why the last trial write was refused, or nil. The upstream's mu guards it.
 	refusal error
 }
 
-// TryWrites makes each probe try a write while wanted returns true. It is called before all other
+// TryWrites makes each probe try a write while enabled returns true. It is called before all other
 // methods.
-func (u *Upstream) TryWrites(key string, wanted func() bool) {
-	u.trials.key, u.trials.wanted = key, wanted
+func (u *Upstream) TryWrites(key string, enabled func() bool) {
+	u.trials.key, u.trials.enabled = key, enabled
 }
 
-// Writes returns why the upstream accepts no writes, as far as is known, or nil.
+// Writes returns why the upstream accepts no writes, or nil if no reason is known.
 func (u *Upstream) Writes() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -36,17 +36,17 @@ func (u *Upstream) Writes() error {
 
 func (u *Upstream) tryWrite(ctx context.Context) {
 	var refusal error
-	if u.trials.wanted() && !u.IsDown() {
+	if u.trials.enabled() && !u.IsDown() {
 		ctx, cancel := context.WithTimeout(ctx, availability.TrialTime)
 		defer cancel()
-		client, err := u.own.client()
+		client, err := u.pool.client()
 		if err == nil {
 			err = client.Do(ctx, availability.Trial(u.trials.key)...).Err()
 		}
 		if errors.Is(err, redis.Nil) { // it wrote nothing, as intended
 			err = nil
 		}
-		if refusal = availability.Refusal(err, u.Logins() != nil); refusal != nil {
+		if refusal = availability.Refusal(err, u.LoginCommand() != nil); refusal != nil {
 			refusal = plainCause(refusal)
 		}
 	}

@@ -22,8 +22,8 @@ import (
 const (
 	// DefaultTimeout limits connecting to the upstream.
 	DefaultTimeout = 5 * time.Second
-	// maxDials limits the number of simultaneous dials, so that a thousand clients that come back
-	// together do not overload the upstream.
+	// maxDials limits the number of simultaneous dials, so that clients that reconnect together do
+	// not overload the upstream.
 	maxDials = 64
 	// dialPause is how long, on average, a failed dial's error is returned without another dial.
 	dialPause = 50 * time.Millisecond
@@ -37,46 +37,49 @@ type Upstream struct {
 	name string
 	// options holds the current options. Only the password and the timeout ever change.
 	options atomic.Pointer[redis.Options]
-	secure  func(*tls.Config) // nil: nothing is added
+	addTLS  func(*tls.Config) // nil: nothing is added
 	log     *slog.Logger
 	dials   chan struct{}
-	own     *pool
+	pool    *pool
 	// discovery is nil if the address is fixed.
 	discovery *discovery
-	// id is the proxy's identity; if it is empty, loops are not checked.
-	id string
-	// standalone is set if a node of a cluster is refused.
-	standalone bool
+	// proxyID is the proxy's identity; if it is empty, loops are not checked.
+	proxyID string
+	// mustBeStandalone is set if a node of a cluster is refused.
+	mustBeStandalone bool
 	// term counts how often another server became the upstream, or the current one turned out to be
 	// unusable. Connections of an earlier term must be ended: onFailover does that. A value in
-	// outdated makes Run call it.
-	term       atomic.Uint64
-	onFailover func()
-	outdated   chan struct{}
+	// disconnectNow makes Run call it.
+	term          atomic.Uint64
+	onFailover    func()
+	disconnectNow chan struct{}
 
 	mu sync.Mutex
-	// uncheckedLeft is how many more connections need no check whether they lead back to the proxy.
+	// uncheckedLeft is the number of connections until the next check for a loop.
 	uncheckedLeft int
 	// verified is set if the upstream was checked since it came up.
 	verified     bool
-	refusal      error // the error of a dial that has just failed, until refusedUntil
-	refusedUntil time.Time
+	dialErr      error // the error of a dial that has just failed, until dialErrUntil
+	dialErrUntil time.Time
 	probed       bool
 	err          error // of the last probe
-	// opensAll is set if a new connection may do everything, demandsLogin if it must log in first.
-	opensAll, demandsLogin bool
-	// known is set once a probe was answered.
-	known bool
-	// advice is about a wrong scheme of the URL, until a probe was answered; nil if there is none.
+	// grantsAll is set if a new connection may do everything, requiresLogin if it must log in
+	// first.
+	grantsAll, requiresLogin bool
+	// probeAnswered is set once a probe was answered.
+	probeAnswered bool
+	// advice names the right scheme for a URL with a wrong one, until a probe is answered; else
+	// nil.
 	advice error
-	modes  modes
+	mode   modeState
 	trials trials
 
 	probes atomic.Uint64
-	// fromOldMaster is set while opensAll is an earlier master's, until the current one is reached.
-	fromOldMaster bool
-	// master returns the name of the lock master that a server is; see RefuseMasters.
-	master func(runID, addr string) string
+	// hasOldRights is set while grantsAll is that of an earlier master, until the current one is
+	// reached.
+	hasOldRights bool
+	// masterName returns a lock master's name, empty for other servers; see RefuseMasters.
+	masterName func(runID, addr string) string
 }
 
 // New returns the upstream for a redis, rediss or unix URL. Every connection begins with the URL's
@@ -88,11 +91,11 @@ func New(url string, timeout time.Duration, log *slog.Logger) (*Upstream, error)
 	}
 	u := &Upstream{
 		name: opts.Addr, log: log, dials: make(chan struct{}, maxDials),
-		onFailover: func() {}, outdated: make(chan struct{}, 1),
-		trials: trials{wanted: func() bool { return false }},
+		onFailover: func() {}, disconnectNow: make(chan struct{}, 1),
+		trials: trials{enabled: func() bool { return false }},
 	}
 	u.options.Store(opts)
-	u.own = newPool(u)
+	u.pool = newPool(u)
 	return u, nil
 }
 
@@ -132,19 +135,19 @@ func (u *Upstream) Apply(url string, timeout time.Duration) error {
 
 // Secure sets a function that completes the TLS settings of each new connection: the certificate to
 // show, and the certificate authorities to trust. It is called before all other methods.
-func (u *Upstream) Secure(add func(*tls.Config)) { u.secure = add }
+func (u *Upstream) Secure(addTLS func(*tls.Config)) { u.addTLS = addTLS }
 
 // dial connects as go-redis would.
 func (u *Upstream) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	now := *u.options.Load()
-	if now.TLSConfig != nil {
-		now.TLSConfig = now.TLSConfig.Clone()
-		u.setServerName(now.TLSConfig, addr)
-		if u.secure != nil {
-			u.secure(now.TLSConfig)
+	opts := *u.options.Load()
+	if opts.TLSConfig != nil {
+		opts.TLSConfig = opts.TLSConfig.Clone()
+		u.setServerName(opts.TLSConfig, addr)
+		if u.addTLS != nil {
+			u.addTLS(opts.TLSConfig)
 		}
 	}
-	return redis.NewDialer(&now)(ctx, network, addr)
+	return redis.NewDialer(&opts)(ctx, network, addr)
 }
 
 // dialNow connects to the current upstream.
@@ -176,7 +179,7 @@ func (u *Upstream) Name() string {
 	return u.name
 }
 
-// DB returns the database with which every connection begins.
+// DB returns the database that every connection begins with.
 func (u *Upstream) DB() int { return u.options.Load().DB }
 
 // Timeout returns the limit for connecting.
@@ -210,12 +213,12 @@ func (u *Upstream) Connect(ctx context.Context) (net.Conn, error) {
 	return nil, u.recordFailure(err)
 }
 
-// forgetOldMaster forgets the replies of an earlier master, because the current one can be asked.
+// forgetOldMaster forgets the rights at an earlier master, because the current one can be asked.
 func (u *Upstream) forgetOldMaster() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.fromOldMaster {
-		u.fromOldMaster, u.opensAll = false, false
+	if u.hasOldRights {
+		u.hasOldRights, u.grantsAll = false, false
 	}
 }
 
@@ -233,7 +236,7 @@ func (u *Upstream) AskBusy(ctx context.Context, frame []byte) (answer []byte, er
 		return nil, u.Failure(err)
 	}
 	defer conn.Close()
-	if words := u.Logins(); words != nil {
+	if words := u.LoginCommand(); words != nil {
 		if err := u.requireOK(conn, words); err != nil {
 			return nil, u.Failure(err)
 		}
@@ -244,8 +247,7 @@ func (u *Upstream) AskBusy(ctx context.Context, frame []byte) (answer []byte, er
 	return answer, nil
 }
 
-// Watch makes a connection to a database for reports of changed keys; it may be used for nothing
-// else.
+// Watch makes a connection to a database that is used only for reports of changed keys.
 func (u *Upstream) Watch(ctx context.Context, db int) (net.Conn, error) {
 	conn, err := u.Connect(ctx)
 	if err != nil {
@@ -258,15 +260,15 @@ func (u *Upstream) Watch(ctx context.Context, db int) (net.Conn, error) {
 		_ = conn.Close()
 		return nil, u.Failure(err)
 	}
-	return u.own.connections.add(conn), nil
+	return u.pool.connections.add(conn), nil
 }
 
 // recentFailure returns the error of a dial that has just failed.
 func (u *Upstream) recentFailure() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.refusal != nil && time.Now().Before(u.refusedUntil) {
-		return u.refusal
+	if u.dialErr != nil && time.Now().Before(u.dialErrUntil) {
+		return u.dialErr
 	}
 	return nil
 }
@@ -278,15 +280,15 @@ func (u *Upstream) recordFailure(err error) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.refusal = failure
-	u.refusedUntil = time.Now().Add(pauseAfter(err) + rand.N(dialPause))
-	return u.refusal
+	u.dialErr = failure
+	u.dialErrUntil = time.Now().Add(pauseAfter(err) + rand.N(dialPause))
+	return u.dialErr
 }
 
 // greet logs in, and selects the URL's database.
 func (u *Upstream) greet(conn net.Conn) error {
 	var commands [][]string
-	if words := u.Logins(); words != nil {
+	if words := u.LoginCommand(); words != nil {
 		commands = append(commands, words)
 	}
 	if db := u.DB(); db != 0 {
@@ -309,8 +311,8 @@ func (u *Upstream) requireOK(conn net.Conn, words []string) error {
 	return err
 }
 
-// Logins returns the AUTH command of the URL's user; nil if the URL names none.
-func (u *Upstream) Logins() []string {
+// LoginCommand returns the AUTH command of the URL's user; nil if the URL names none.
+func (u *Upstream) LoginCommand() []string {
 	opts := u.options.Load()
 	return loginWords(opts.Username, opts.Password)
 }

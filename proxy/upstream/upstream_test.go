@@ -24,39 +24,39 @@ import (
 // patience limits the wait for events that must happen. It never decides the result.
 const patience = time.Minute
 
-// scripted is an upstream that answers each command by calling answer; "" means no reply, and the
-// end.
-type scripted struct {
+// scriptedServer is an upstream that answers each command by calling answer; if that returns "", it
+// closes the connection.
+type scriptedServer struct {
 	ln    net.Listener
 	dials atomic.Int64
 
-	mu   sync.Mutex
-	seen []string
+	mu       sync.Mutex
+	received []string
 }
 
-func startScripted(t *testing.T, answer func(command string) string) *scripted {
+func startScripted(t *testing.T, answer func(command string) string) *scriptedServer {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scripted{ln: ln}
-	var runs sync.WaitGroup
-	t.Cleanup(func() { ln.Close(); runs.Wait() })
-	runs.Go(func() {
+	s := &scriptedServer{ln: ln}
+	var running sync.WaitGroup
+	t.Cleanup(func() { ln.Close(); running.Wait() })
+	running.Go(func() {
 		for {
 			conn, err := ln.Accept()
 			if err != nil {
 				return
 			}
 			s.dials.Add(1)
-			runs.Go(func() { s.serve(conn, answer) })
+			running.Go(func() { s.serve(conn, answer) })
 		}
 	})
 	return s
 }
 
-func (s *scripted) serve(conn net.Conn, answer func(string) string) {
+func (s *scriptedServer) serve(conn net.Conn, answer func(string) string) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	in := bufio.NewReader(conn)
@@ -66,7 +66,7 @@ func (s *scripted) serve(conn net.Conn, answer func(string) string) {
 			return
 		}
 		s.mu.Lock()
-		s.seen = append(s.seen, command)
+		s.received = append(s.received, command)
 		s.mu.Unlock()
 		reply := answer(command)
 		if reply == "" {
@@ -98,7 +98,7 @@ func readCommand(in *bufio.Reader) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-func (s *scripted) url(user string) string { return "redis://" + user + s.ln.Addr().String() }
+func (s *scriptedServer) url(user string) string { return "redis://" + user + s.ln.Addr().String() }
 
 func newTestUpstream(t *testing.T, url string) (*Upstream, *logtest.Buffer) {
 	t.Helper()
@@ -112,9 +112,9 @@ func newTestUpstream(t *testing.T, url string) (*Upstream, *logtest.Buffer) {
 
 func TestUpstreamGreeting(t *testing.T) {
 	for _, c := range []struct {
-		user, path string
-		answers    map[string]string
-		want, seen string
+		user, path     string
+		answers        map[string]string
+		want, received string
 	}{
 		{"", "", nil, "", ""},
 		{":pw@", "", nil, "", "AUTH pw"},
@@ -142,8 +142,8 @@ func TestUpstreamGreeting(t *testing.T) {
 			t.Errorf("%s%s: got %v, want %q", c.user, c.path, err, want)
 		}
 		s.mu.Lock()
-		if got := strings.Join(s.seen, ", "); got != c.seen {
-			t.Errorf("%s%s: the upstream got %q, want %q", c.user, c.path, got, c.seen)
+		if got := strings.Join(s.received, ", "); got != c.received {
+			t.Errorf("%s%s: the upstream got %q, want %q", c.user, c.path, got, c.received)
 		}
 		s.mu.Unlock()
 	}
@@ -153,24 +153,24 @@ func TestUpstreamGreeting(t *testing.T) {
 func TestUpstreamRemembersARefusal(t *testing.T) {
 	s := startScripted(t, func(string) string { return "-WRONGPASS no\r\n" })
 	up, _ := newTestUpstream(t, s.url(":pw@"))
-	var all sync.WaitGroup
-	first := make(chan error, 200)
-	for range cap(first) {
-		all.Go(func() {
+	var clients sync.WaitGroup
+	results := make(chan error, 200)
+	for range cap(results) {
+		clients.Go(func() {
 			_, err := up.Connect(t.Context())
-			first <- err
+			results <- err
 		})
 	}
-	all.Wait()
-	for range cap(first) {
-		var failed *Error
-		if err := <-first; !errors.As(err, &failed) ||
-			failed.Reply() != "ERR upstream "+s.ln.Addr().String()+": AUTH: WRONGPASS no" {
+	clients.Wait()
+	for range cap(results) {
+		var upErr *Error
+		if err := <-results; !errors.As(err, &upErr) ||
+			upErr.Reply() != "ERR upstream "+s.ln.Addr().String()+": AUTH: WRONGPASS no" {
 			t.Fatal(err)
 		}
 	}
 	if n := s.dials.Load(); n > 2*maxDials {
-		t.Errorf("%d dials for %d clients", n, cap(first))
+		t.Errorf("%d dials for %d clients", n, cap(results))
 	}
 	before := s.dials.Load()
 	time.Sleep(2 * dialPause) // the pause is under test
@@ -211,14 +211,14 @@ func TestUpstreamProbe(t *testing.T) {
 	const user = "*6\r\n+commands\r\n$5\r\n+@all\r\n+keys\r\n$2\r\n~*\r\n+channels\r\n$2\r\n&*\r\n"
 	var answers atomic.Value
 	s := startScripted(t, func(command string) string {
-		all := answers.Load().([]string)
-		for i, known := range []string{"PING", "WHOAMI", "GETUSER", "INFO"} {
-			if strings.Contains(command, known) && i < len(all) {
-				if all[i] == "dies" {
+		replies := answers.Load().([]string)
+		for i, name := range []string{"PING", "WHOAMI", "GETUSER", "INFO"} {
+			if strings.Contains(command, name) && i < len(replies) {
+				if replies[i] == "dies" {
 					answers.Store([]string{""})
 					return ""
 				}
-				return all[i]
+				return replies[i]
 			}
 		}
 		return ""
@@ -230,10 +230,10 @@ func TestUpstreamProbe(t *testing.T) {
 		return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
 	}
 	for i, c := range []struct {
-		answers []string
-		status  string
-		all     bool
-		logged  string
+		answers   []string
+		status    string
+		grantsAll bool
+		logged    string
 	}{
 		{[]string{""}, "the upstream closed the connection", false, "upstream down"},
 		{[]string{"+PONG\r\n"}, "", false, "upstream up"},
@@ -263,7 +263,7 @@ func TestUpstreamProbe(t *testing.T) {
 		if status := fmt.Sprint(err); err == nil && c.status != "" || err != nil && status != c.status {
 			t.Errorf("%d: %v", i, err)
 		}
-		if up.GrantsAll() != c.all {
+		if up.GrantsAll() != c.grantsAll {
 			t.Errorf("%d: everything is allowed: %v", i, up.GrantsAll())
 		}
 		if got := log.String()[before:]; strings.Contains(got, "msg=") != (c.logged != "") ||
@@ -282,12 +282,12 @@ func TestUpstreamProbe(t *testing.T) {
 // TestUpstreamOfAnotherScheme: if the URL has the wrong scheme, the log and the clients' errors
 // name the right one.
 func TestUpstreamOfAnotherScheme(t *testing.T) {
-	secured := httptest.NewTLSServer(nil)
-	t.Cleanup(secured.Close)
+	tlsServer := httptest.NewTLSServer(nil)
+	t.Cleanup(tlsServer.Close)
 	plain := redistest.New(t, redistest.Options{})
 	for url, want := range map[string]string{
-		"redis://" + secured.Listener.Addr().String(): "it requires TLS: use rediss:// instead of redis://",
-		"rediss://" + plain.Addr():                    "it does not use TLS: use redis:// instead of rediss://",
+		"redis://" + tlsServer.Listener.Addr().String(): "it requires TLS: use rediss:// instead of redis://",
+		"rediss://" + plain.Addr():                      "it does not use TLS: use redis:// instead of rediss://",
 	} {
 		up, log := newTestUpstream(t, url)
 		for range 2 {
@@ -296,7 +296,7 @@ func TestUpstreamOfAnotherScheme(t *testing.T) {
 				t.Errorf("%s: got %v, want %s", url, err, want)
 			}
 		}
-		if got := up.Failure(ErrGone).Reply(); !strings.HasSuffix(got, ": "+want) {
+		if got := up.Failure(ErrDisconnected).Reply(); !strings.HasSuffix(got, ": "+want) {
 			t.Errorf("%s: clients get %s", url, got)
 		}
 		if got := up.Failure(syscall.ECONNREFUSED).Reply(); !strings.HasSuffix(got, ": connection refused") {

@@ -18,9 +18,9 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(u.Close)
-	var watched pushconn.Server = u
-	conn, err := watched.Watch(t.Context(), 3)
-	if err != nil || watched.IsDown() {
+	var watchable pushconn.Server = u
+	conn, err := watchable.Watch(t.Context(), 3)
+	if err != nil || watchable.IsDown() {
 		t.Fatal(err)
 	}
 	defer conn.Close()
@@ -31,8 +31,8 @@ func TestWatch(t *testing.T) {
 	if _, err := conn.Write(resp.AppendWords(nil, "PTTL", "k")); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := in.Value(); err != nil || left != any(int64(-2)) {
-		t.Fatalf("%v, %v", left, err)
+	if ttl, err := in.Value(); err != nil || ttl != any(int64(-2)) {
+		t.Fatalf("%v, %v", ttl, err)
 	}
 	other, err := redistest.Dial(server.Addr(), time.Minute)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package location defines the locations of locks, and the steps by which locks move from the
 // single Redis of a running system, the upstream, to the masters, and back. It does no I/O. Package
-// proxy implements rule 1 (location.go for each connection, holdback.go for the announcements),
+// proxy implements rule 1 (location.go for each connection, pausereports.go for the announcements),
 // package commands/move rules 2 to 6, and package quorum (DecideLocation, keepRecord) with the eras
 // of quorum/guard rules 7 and 8, and the order of the places.
 //

@@ -1,0 +1,148 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"redlock-proxy/proxy/netconn"
+)
+
+const (
+	// writeTimeout is how long a client may leave its replies unread.
+	writeTimeout = time.Minute
+	// maxPending limits the bytes of replies that are written together.
+	maxPending = 16 << 10
+)
+
+// pastDeadline is a deadline that has passed.
+var pastDeadline = time.Unix(1, 0)
+
+// errClientLeft is the cause of a context whose client closed its connection.
+var errClientLeft = errors.New("the client left")
+
+// clientWriter writes to a client for several goroutines, one at a time. mu guards all state that
+// decides which bytes may be written next. A writing goroutine has the turn, but does not hold mu:
+// a client that does not read delays only its own writers. No other type in this package writes to
+// a client.
+type clientWriter struct {
+	rawConn net.Conn
+	conn    *netconn.Conn
+	unread  *unreadReplies // of all clients
+
+	mu           sync.Mutex
+	changed      sync.Cond // signals changes of the fields that mu guards, while waiters > 0
+	waiters      int
+	writing      bool // a goroutine has the turn
+	hasDeadline  bool // a write deadline is set
+	unreadClient unreadClient
+}
+
+// init sets the fields; it is called once. disconnect ends the connection, and must not wait.
+func (l *clientWriter) init(conn net.Conn, w *netconn.Conn, unread *unreadReplies, disconnect func()) {
+	l.rawConn, l.conn, l.unread, l.unreadClient.disconnect = conn, w, unread, disconnect
+	l.changed.L = &l.mu
+}
+
+// wait waits for a condition on the fields that mu guards, or until ctx ends. It is called with mu
+// held.
+func (l *clientWriter) wait(ctx context.Context, condition func() bool) error {
+	if condition() {
+		return nil
+	}
+	stop := context.AfterFunc(ctx, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.changed.Broadcast()
+	})
+	defer stop()
+	l.waiters++
+	defer func() { l.waiters-- }()
+	for !condition() && ctx.Err() == nil {
+		l.changed.Wait()
+	}
+	if condition() {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// waitTurn waits until no goroutine writes. It is called with mu held.
+func (l *clientWriter) waitTurn() {
+	l.waiters++
+	for l.writing {
+		l.changed.Wait()
+	}
+	l.waiters--
+}
+
+// signal wakes waiting goroutines. It is called with mu held.
+func (l *clientWriter) signal() {
+	if l.waiters > 0 {
+		l.changed.Broadcast()
+	}
+}
+
+// write writes all of p, and returns how many bytes the client's socket accepted. The caller holds
+// mu and has the turn; write unlocks mu while it writes.
+func (l *clientWriter) write(p []byte) (int, error) { return l.writeWithin(0, p) }
+
+// writeWithin is write with a time limit; 0 means no limit. It clears the write deadline.
+func (l *clientWriter) writeWithin(limit time.Duration, p []byte) (n int, err error) {
+	l.writing = true
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		l.writing = false
+		l.signal()
+	}()
+	if limit > 0 {
+		return l.conn.WriteWithin(limit, p)
+	}
+	return l.conn.Write(p)
+}
+
+// writeReplies is writeWithin for the proxy's own replies. They count as unread until the client
+// reads them.
+func (l *clientWriter) writeReplies(limit time.Duration, p []byte) (n int, err error) {
+	n, err = l.conn.WriteSome(p)
+	if err != nil || n == len(p) {
+		return n, err
+	}
+	rest := p[n:]
+	l.unread.add(&l.unreadClient, len(rest))
+	written, err := l.writeWithin(limit, rest)
+	l.unread.remove(&l.unreadClient, len(rest))
+	return n + written, err
+}
+
+// yield unlocks mu briefly for goroutines that wait for it, and keeps the turn. It is called with
+// mu held.
+func (l *clientWriter) yield() {
+	l.writing = true
+	l.mu.Unlock()
+	l.mu.Lock()
+	l.writing = false
+}
+
+// limitWrite limits the time that the client may take for the next write; 0 means no limit. It is
+// called with mu held.
+func (l *clientWriter) limitWrite(limit time.Duration) {
+	if limit > 0 {
+		_ = l.rawConn.SetWriteDeadline(time.Now().Add(limit))
+	} else if l.hasDeadline {
+		_ = l.rawConn.SetWriteDeadline(time.Time{})
+	}
+	l.hasDeadline = limit > 0
+}
+
+// releaseMemory frees memory that can be allocated again, unless a goroutine writes now.
+func (l *clientWriter) releaseMemory() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.writing {
+		l.conn.FreeMemory()
+	}
+}

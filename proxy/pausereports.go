@@ -1,0 +1,199 @@
+package proxy
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"redlock-proxy/internal/contained"
+	"redlock-proxy/internal/pacing"
+	"redlock-proxy/quorum"
+)
+
+const (
+	// pauseTimeout limits how long the proxy waits for running commands at the upstream when the
+	// locks move. The mover ends connections that take longer.
+	pauseTimeout = 3 * time.Second
+	// checkInterval is the time between two checks for new connections to report.
+	checkInterval = 100 * time.Millisecond
+	// noEra stands for no era.
+	noEra = -1
+	// retryPause is the wait after a failed report to the masters.
+	retryPause = 50 * time.Millisecond
+)
+
+// startPauseReports runs reportPauses until stop is called.
+func (s *Server) startPauseReports(ctx context.Context, lockLocation LockLocation) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { s.reportPauses(ctx, lockLocation) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// reportPauses reports to the masters, whenever the locks move, which of this proxy's connections
+// carry no command on a lock key. It reports again when clients have made new connections. It runs
+// until ctx ends.
+func (s *Server) reportPauses(ctx context.Context, lockLocation LockLocation) {
+	reportedEra, lastReport, lastLocation, runID := noEra, quorum.PauseReport{}, quorum.Location{Era: noEra}, ""
+	ticks := time.Tick(checkInterval)
+	for ctx.Err() == nil {
+		changed := lockLocation.Changed()
+		tick := (<-chan time.Time)(nil)
+		at, known := lockLocation.CurrentLocation()
+		if known {
+			lastLocation = s.dropCaches(lastLocation, at)
+		}
+		if !known || !at.Moves() && !lockLocation.IsLeavingMasters() {
+			reportedEra = noEra
+		} else {
+			makeReport := s.currentPauseReport
+			if at.Era != reportedEra {
+				makeReport = func() quorum.PauseReport { return s.waitPaused(ctx) }
+				runID = s.runID(ctx)
+			}
+			report := makeReport()
+			report.Server = runID
+			if at.Era != reportedEra || !sameReport(report, lastReport) {
+				if err := lockLocation.ReportPaused(ctx, at.Era, report); err != nil {
+					s.shared.opts.Logger.Warn(
+						"cannot notify the masters that this proxy has paused commands on lock keys", "cause", err)
+					_ = pacing.Sleep(ctx, retryPause)
+					continue
+				}
+				reportedEra, lastReport = at.Era, report
+			}
+			tick = ticks
+		}
+		if lastLocation.Era == noEra { // the first era is seen without a notification
+			tick = ticks
+		}
+		select {
+		case <-changed:
+		case <-tick:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// dropCaches invalidates all keys for clients that track keys, once the locks have moved, because
+// later changes are not reported at the old location. It returns the location of the locks. If the
+// masters' era is more than one later, the proxy may have missed a move in between.
+func (s *Server) dropCaches(last, at quorum.Location) quorum.Location {
+	moved := at.Place != last.Place || at.Era > last.Era+1
+	switch hub := s.shared.opts.Table.Tracking(); {
+	case at.Moves() && last.Era == noEra:
+		return quorum.Location{Place: at.Source(), Era: at.Era}
+	case at.Moves():
+		return last
+	case moved && last.Era != noEra && hub != nil:
+		hub.InvalidateAll()
+	}
+	return at
+}
+
+func sameReport(a, b quorum.PauseReport) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a.IdleConns)), slices.Sorted(slices.Values(b.IdleConns))) &&
+		slices.Equal(slices.Sorted(slices.Values(a.BusyConns)), slices.Sorted(slices.Values(b.BusyConns)))
+}
+
+// waitPaused waits at most pauseTimeout until no command on a lock key is under way to the
+// upstream, and reports which connections are at rest.
+func (s *Server) waitPaused(ctx context.Context) quorum.PauseReport {
+	ctx, cancel := context.WithTimeout(ctx, pauseTimeout)
+	defer cancel()
+	var report quorum.PauseReport
+	sessions := s.relayedSessions()
+	type connection struct {
+		address string
+		atRest  bool
+	}
+	connections := make(chan connection, len(sessions))
+	s.unblock(ctx, sessions)
+	for _, session := range sessions {
+		go func() {
+			var c connection
+			_ = contained.Run(func() error { c.address, c.atRest = session.relay.waitAtRest(ctx); return nil })
+			connections <- c
+		}()
+	}
+	ticks := time.Tick(checkInterval)
+	for waiting := len(sessions); waiting > 0; {
+		select {
+		case <-ticks: // a blocking command may have been on its way
+			s.unblock(ctx, sessions)
+			continue
+		case c := <-connections:
+			waiting--
+			addConn(&report, c.address, c.atRest)
+		}
+	}
+	report.IdleConns = append(report.IdleConns, s.ownConnections()...) // Unblock may have made a connection
+	return report
+}
+
+// addConn records a connection, if there is one.
+func addConn(report *quorum.PauseReport, address string, atRest bool) {
+	switch {
+	case address == "":
+	case atRest:
+		report.IdleConns = append(report.IdleConns, address)
+	default:
+		report.BusyConns = append(report.BusyConns, address)
+	}
+}
+
+// relayedSessions returns the sessions that may have a connection to the upstream.
+func (s *Server) relayedSessions() []*session {
+	if s.shared.opts.Upstream == nil {
+		return nil
+	}
+	return s.allSessions()
+}
+
+// currentPauseReport is waitPaused without waiting.
+func (s *Server) currentPauseReport() quorum.PauseReport {
+	canceled, cancel := context.WithCancel(context.Background())
+	cancel()
+	report := quorum.PauseReport{IdleConns: s.ownConnections()}
+	for _, session := range s.relayedSessions() {
+		address, atRest := session.relay.waitAtRest(canceled)
+		addConn(&report, address, atRest)
+	}
+	return report
+}
+
+// runID returns the upstream's run ID; empty without an upstream.
+func (s *Server) runID(ctx context.Context) string {
+	if s.shared.opts.Upstream == nil {
+		return ""
+	}
+	return s.shared.opts.Upstream.RunID(ctx)
+}
+
+// ownConnections returns the addresses of the proxy's own connections to the upstream.
+func (s *Server) ownConnections() []string {
+	if s.shared.opts.Upstream == nil { // without an upstream there are none
+		return nil
+	}
+	return s.shared.opts.Upstream.OwnConnections()
+}
+
+// unblock makes the upstream answer clients that are blocked on lock keys.
+func (s *Server) unblock(ctx context.Context, sessions []*session) {
+	blocked := connAddrs(sessions, (*relay).blockedAddr)
+	if len(blocked) == 0 || ctx.Err() != nil {
+		return
+	}
+	if err := s.shared.opts.Upstream.Unblock(ctx, blocked, false); err != nil {
+		s.shared.opts.Logger.Warn("cannot unblock clients that wait for lock keys at the upstream", "cause", err)
+	}
+}
+
+// UpstreamConnections returns the local addresses of all the proxy's connections to the upstream.
+func (s *Server) UpstreamConnections() []string {
+	return append(s.ownConnections(), connAddrs(s.relayedSessions(), (*relay).address)...)
+}

@@ -1,0 +1,131 @@
+package proxy
+
+import (
+	"context"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/lockkeys/tracking"
+	"redlock-proxy/internal/resp"
+	"redlock-proxy/proxy/redirect"
+	"redlock-proxy/proxy/track"
+)
+
+// forwardStateCommand forwards a command whose reply may change the connection's state.
+func (d *dispatcher) forwardStateCommand(ctx context.Context, name string, words [][]byte) error {
+	frame := d.in.chunk
+	if stripped, changed := redirect.StripRedirects(words); changed && d.keys.hasLockKeys {
+		words = stripped
+		frame = func() []byte { return resp.AppendWords(nil, syntax.Strings(stripped)...) }
+	}
+	if err := d.relay.open(ctx); err != nil {
+		return d.sender.refuse(ctx, frame(), 1, err)
+	}
+	if err := d.session.flush(); err != nil {
+		return err
+	}
+	if handled, err := d.forwardTracking(ctx, words); handled || err != nil {
+		return err
+	}
+	defer d.keepCaching(name)()
+	d.session.noteName(name, words)
+	mode, isReplyMode := track.ParseReplyMode(words)
+	s := track.ExpectedFor(name, words, len(words))
+	switch {
+	case isReplyMode && mode != track.ReplyOn, track.IsReplyless(words):
+		return d.forwardReplyless(ctx, mode, words)
+	case isReplyMode:
+		d.relay.replyMode = track.ReplyOn
+	case s.Kind == track.Reset && len(words) == 1 && d.relay.replyMode == track.ReplyOff:
+		d.relay.replyMode = track.ReplyOn
+	}
+	if s.Kind == track.Reset && len(words) == 1 && d.client.Tracking != nil {
+		d.client.Tracking.Stop()
+	}
+	return d.sender.sendStateCommand(s, frame())
+}
+
+// forwardTracking forwards CLIENT TRACKING or CLIENT CACHING, and applies it to lock keys. handled
+// is false if the proxy cannot see the upstream's reply; then lock keys are not tracked.
+func (d *dispatcher) forwardTracking(ctx context.Context, words [][]byte) (handled bool, err error) {
+	subcommand := tracking.Subcommand(words)
+	if subcommand == "" || d.client.Track == nil {
+		return false, nil
+	}
+	if err := d.asker.waitUpstream(ctx); err != nil {
+		return true, err
+	}
+	state := d.relay.state()
+	if state.Quitting || state.AskObstacle() != nil || d.relay.replyMode != track.ReplyOn {
+		return false, nil
+	}
+	if state.ProtoUnknown {
+		d.asker.askProto(ctx)
+	}
+	d.relay.count(1, nil)
+	if !d.relay.expectStateChange(track.Expected{}) { // the tracking is lost with the connection
+		return true, errStateLost
+	}
+	answer, err := d.asker.ask(ctx, d.in.chunk())
+	if err != nil {
+		return true, d.sender.refuse(ctx, d.in.chunk(), 1, err)
+	}
+	d.out.Raw(d.withoutRedirect(answer))
+	mode, refusal := tracking.Mode{}, ""
+	if subcommand == "tracking" {
+		mode, refusal = tracking.Parse(syntax.Strings(words))
+	}
+	switch {
+	case !resp.Begins(answer, "+OK"), refusal != "":
+	case subcommand == "caching" && d.client.Tracking != nil:
+		tracking.Of(d.client).Caching()
+	case mode.On, d.client.Tracking != nil:
+		d.client.Tracking = d.client.Track()
+		tracking.Of(d.client).Set(mode)
+	}
+	return true, nil
+}
+
+// keepCaching returns a function that restores a CLIENT CACHING after a command that does not end
+// it at the upstream.
+func (d *dispatcher) keepCaching(name string) (renew func()) {
+	if (name != "client" && name != "multi") || !tracking.Of(d.client).CachingRequested() {
+		return func() {}
+	}
+	return tracking.Of(d.client).Caching
+}
+
+// forwardReplyless forwards a command that gets no reply, and that may turn later replies off. The
+// command does get a reply if the upstream queues or refuses it.
+func (d *dispatcher) forwardReplyless(ctx context.Context, mode track.ReplyMode, words [][]byte) error {
+	if err := d.asker.waitUpstream(ctx); err != nil {
+		return err
+	}
+	state := d.relay.state()
+	s := track.Expected{Kind: track.Plain}
+	switch {
+	case state.Multi:
+		s = track.Expected{Kind: track.Untrackable, N: 1}
+	case state.Restricted():
+		s.N = d.sender.countReply()
+	case d.refusesReplyless(ctx, words):
+		s.N = d.sender.countReply()
+	case mode != track.ReplyOn && d.relay.replyMode != track.ReplyOff:
+		d.relay.replyMode = mode
+		d.relay.updateState((*track.State).DisableReplies)
+	default:
+		d.sender.countReply()
+	}
+	return d.sender.sendWhole(s)
+}
+
+// refusesReplyless reports whether the upstream will refuse a command that normally gets no reply,
+// for lack of permission. Such a refusal is a reply. If that is unknown, replies can no longer be
+// tracked.
+func (d *dispatcher) refusesReplyless(ctx context.Context, words [][]byte) bool {
+	refusals, err := d.asker.Refusals(ctx, [][]string{syntax.Strings(words)})
+	if err != nil {
+		d.relay.updateState(func(s *track.State) { s.Stream = true })
+		return false
+	}
+	return refusals[0] != ""
+}
