@@ -23,18 +23,17 @@ type Stream struct {
 	items  []Item
 
 	proto   int
-	multi   bool
+	inMulti bool
 	lockKey string // all commands of the transaction are on this lock key
-	// watched is a key that the client watches: lock keys and other keys are not watched together.
-	watched  string
-	poisoned bool // the transaction will fail
-	hello    int  // the protocol that the transaction will change to
-	watching bool
-	channels []string // subscribed to
-	patterns []string
-	silent   bool
-	odd      bool // the proxy cannot follow the stream any more
-	next     *int // for unique values
+	// watchedKey is a key that the client watches: lock keys and other keys are not watched together.
+	watchedKey  string
+	execFails   bool // the transaction will fail
+	queuedProto int  // the protocol that the transaction will change to
+	watching    bool
+	channels    []string // subscribed to
+	patterns    []string
+	repliesOff  bool
+	next        *int // for unique values
 }
 
 // Item is a part of the stream: a command, or a lock command that only the proxy gets, with its
@@ -51,26 +50,26 @@ func NewStream(random *rand.Rand, next *int) *Stream {
 func (s *Stream) Write(n int, mark string) []Item {
 	s.items = nil
 	for range n {
-		s.command()
+		s.addAny()
 		if s.random.IntN(4) == 0 {
-			s.lock()
+			s.addLock()
 		}
 	}
-	if s.multi {
-		s.end()
+	if s.inMulti {
+		s.endTransaction()
 	}
-	if s.silent {
-		s.silent = false
-		s.say("CLIENT REPLY ON")
+	if s.repliesOff {
+		s.repliesOff = false
+		s.addLine("CLIENT REPLY ON")
 	}
-	s.say("PING " + mark)
+	s.addLine("PING " + mark)
 	return s.items
 }
 
-func (s *Stream) say(line string) { s.words(strings.Split(line, " ")...) }
+func (s *Stream) addLine(line string) { s.addCommand(strings.Split(line, " ")...) }
 
-// words adds a command, sometimes inline.
-func (s *Stream) words(words ...string) {
+// addCommand adds a command, sometimes inline.
+func (s *Stream) addCommand(words ...string) {
 	odd := []byte("\x00\r\n\t '\"\\\xff")
 	plain := !slices.ContainsFunc(words, func(w string) bool {
 		return w == "" || len(w) > 100 || slices.ContainsFunc([]byte(w),
@@ -86,15 +85,15 @@ func (s *Stream) words(words ...string) {
 	}
 }
 
-// lock adds a lock command, which the upstream must not see.
-func (s *Stream) lock() {
-	if s.multi || s.odd || s.Restricted() || len(s.LockKeys) > 0 {
+// addLock adds a lock command, which the upstream must not see.
+func (s *Stream) addLock() {
+	if s.inMulti || s.Restricted() || len(s.LockKeys) > 0 {
 		return
 	}
 	*s.next++
 	name, ttl := fmt.Sprintf("lock:%d", *s.next), strconv.Itoa(2_000_000+*s.next)
 	reply := ":" + ttl + "\r\n"
-	if s.silent {
+	if s.repliesOff {
 		reply = ""
 	}
 	s.items = append(s.items, Item{encode("Lock", name, "token", "PX", ttl), reply})
@@ -105,32 +104,32 @@ func (s *Stream) Restricted() bool {
 	return s.proto == 2 && len(s.channels)+len(s.patterns) > 0
 }
 
-// command adds a command of any possible kind.
-func (s *Stream) command() {
+// addAny adds a command of any possible kind.
+func (s *Stream) addAny() {
 	switch n := s.random.IntN(100); {
 	case s.lockKey != "" && n < 80: // other commands than those on lock keys are refused
-		s.data()
+		s.addData()
 	case s.lockKey != "":
-		s.transaction()
+		s.addTransaction()
 	case s.Restricted():
-		s.subscription()
-	case n < 70 || s.silent && n < 80:
-		s.data()
+		s.addSubscription()
+	case n < 70 || s.repliesOff && n < 80:
+		s.addData()
 	case n < 75:
-		s.mistake()
+		s.addInvalid()
 	case n < 85:
-		s.connection()
-	case s.silent:
-		s.silent = false
-		s.say("CLIENT REPLY ON")
+		s.addConnection()
+	case s.repliesOff:
+		s.repliesOff = false
+		s.addLine("CLIENT REPLY ON")
 	case n < 92:
-		s.transaction()
-	case s.multi:
-		s.data()
+		s.addTransaction()
+	case s.inMulti:
+		s.addData()
 	case n < 96:
-		s.subscription()
+		s.addSubscription()
 	default:
-		s.replyMode()
+		s.addReplyMode()
 	}
 }
 
@@ -154,13 +153,13 @@ func (s *Stream) value() string {
 	return s.pick("x", "hello world", "3.25", "+OK", "LOCK", strings.Repeat("w", 50))
 }
 
-// small returns a value that changes neither a collection's encoding nor, therefore, the order of
+// smallValue returns a value that changes neither a collection's encoding nor, therefore, the order of
 // its elements.
-func (s *Stream) small() string { return s.pick("x", "yy", "3.25", "", "\r\n", s.number()) }
+func (s *Stream) smallValue() string { return s.pick("x", "yy", "3.25", "", "\r\n", s.number()) }
 
-// dataShapes lists commands on data. K, V, S, N and F stand for a key, a value, a small value, a number
+// dataTemplates lists commands on data. K, V, S, N and F stand for a key, a value, a small value, a number
 // and a field. No command returns random data, or elements in an unspecified order.
-var dataShapes = strings.FieldsFunc(`SET K V|SET K V|SET K V|GET K|GET K|GET K|SET K V NX|SET K V XX GET|GETSET K V|GETDEL K|GETEX K PERSIST|SETNX K V|APPEND K S|STRLEN K
+var dataTemplates = strings.FieldsFunc(`SET K V|SET K V|SET K V|GET K|GET K|GET K|SET K V NX|SET K V XX GET|GETSET K V|GETDEL K|GETEX K PERSIST|SETNX K V|APPEND K S|STRLEN K
 SETRANGE K 3 S|GETRANGE K 0 N|MSET K V K V|MGET K K K|INCR K|INCRBY K N|INCRBYFLOAT K 0.5|DECR K|SETBIT K 7 1|GETBIT K N|BITCOUNT K|BITPOS K 1|LCS K K
 DEL K|DEL K K|UNLINK K|EXISTS K K|TYPE K|RENAME K K|COPY K K REPLACE|OBJECT ENCODING K|EXPIRE K 1000|PERSIST K|TOUCH K|DBSIZE|DUMP K
 RPUSH K S S|LPUSH K S|LPUSH K V|LPOP K|RPOP K 2|LLEN K|LRANGE K 0 -1|LINDEX K N|LINSERT K BEFORE x S|LREM K 0 x|LSET K 0 S|LTRIM K 0 5|LMOVE K K LEFT RIGHT|LPOS K x|LMPOP 2 K K LEFT
@@ -173,19 +172,19 @@ EVAL return{1,'x',false,{2,{}}} 0|EVAL return(redis.call('GET',KEYS[1])) 1 K|EVA
 EVALSHA ffffffffffffffffffffffffffffffffffffffff 0|SCRIPT EXISTS x|MOVE K 1|SWAPDB 0 1|FLUSHDB|SELECT 1|SELECT 0|SELECT 0|ECHO V|PING|PUBLISH ch S|PUBLISH other S
 COMMAND GETKEYS SET K V|COMMAND INFO get|COMMAND DOCS get|INFO nosuch|COMMAND INFO nosuch|CONFIG GET maxmemory-policy|DEBUG PROTOCOL map|DEBUG PROTOCOL attrib|DEBUG PROTOCOL bignum|DEBUG PROTOCOL verbatim|DEBUG PROTOCOL null|DEBUG PROTOCOL push`, func(r rune) bool { return r == '|' || r == '\n' })
 
-func (s *Stream) data() {
+func (s *Stream) addData() {
 	key := s.lockKey
-	if !s.multi && len(s.LockKeys) > 0 && s.random.IntN(2) == 0 {
+	if !s.inMulti && len(s.LockKeys) > 0 && s.random.IntN(2) == 0 {
 		key = s.pick(s.LockKeys...)
 	}
 	if key == "" {
-		s.fill(s.shape())
+		s.fill(s.template())
 		return
 	}
 	for {
 		words := Maker{Rand: s.random, Keys: []string{key}}.Next(s.pickTheme())
 		if !Waits(words) && !IsUnordered(words) {
-			s.words(words...)
+			s.addCommand(words...)
 			return
 		}
 	}
@@ -197,15 +196,15 @@ func (s *Stream) pickTheme() []string {
 	return themes[s.random.IntN(len(themes))]
 }
 
-// shape returns one of dataShapes.
-func (s *Stream) shape() string {
+// template returns one of dataTemplates.
+func (s *Stream) template() string {
 	for {
-		shape := s.pick(dataShapes...)
+		shape := s.pick(dataTemplates...)
 		switch {
 		// With lock keys, FLUSHDB is refused in a MULTI, and its invalidations precede its reply.
 		case shape == "FLUSHDB" && s.NextToLocks:
 		// SWAPDB does not exchange lock keys, and DBSIZE does not count them in a MULTI.
-		case (shape == "SWAPDB 0 1" || shape == "DBSIZE" && s.multi) && len(s.LockKeys) > 0:
+		case (shape == "SWAPDB 0 1" || shape == "DBSIZE" && s.inMulti) && len(s.LockKeys) > 0:
 		// Redis 7.0 refuses SORT if an earlier command had a number out of range: it reads errno without
 		// a reset. The numbers on lock keys never reach the upstream.
 		case shape == "SORT K" && len(s.LockKeys) > 0:
@@ -217,7 +216,7 @@ func (s *Stream) shape() string {
 
 // fill adds a command of this shape.
 func (s *Stream) fill(shape string) {
-	if strings.HasPrefix(shape, "SELECT") && slices.Contains(s.LockKeys, s.watched) {
+	if strings.HasPrefix(shape, "SELECT") && slices.Contains(s.LockKeys, s.watchedKey) {
 		shape = "PING" // a transaction under WATCH uses lock keys of the watched database
 	}
 	words := strings.Split(shape, " ")
@@ -228,7 +227,7 @@ func (s *Stream) fill(shape string) {
 		case "V":
 			words[i] = s.value()
 		case "S":
-			words[i] = s.small()
+			words[i] = s.smallValue()
 		case "N":
 			words[i] = s.number()
 		case "F":
@@ -241,152 +240,152 @@ func (s *Stream) fill(shape string) {
 	if s.random.IntN(3) == 0 {
 		words[0] = strings.ToLower(words[0])
 	}
-	s.words(words...)
+	s.addCommand(words...)
 }
 
-// mistake adds a command that Redis refuses before it runs.
-func (s *Stream) mistake() {
-	s.poisoned = true
+// addInvalid adds a command that Redis refuses before it runs.
+func (s *Stream) addInvalid() {
+	s.execFails = true
 	s.fill(s.pick("NOSUCH", "NOSUCH K V", "GET", "SET K", "GET K K", "EVAL", "LOCKS K", "CLIENT", "CLIENT NOSUCH",
 		"COMMAND NOSUCH", "HELLO 3 x y z w", "SUBSCRIBE", "XADD K"))
-	if !s.multi {
-		s.poisoned = false
+	if !s.inMulti {
+		s.execFails = false
 	}
 }
 
-// connection adds a command that changes the connection, or describes it.
-func (s *Stream) connection() {
+// addConnection adds a command that changes the connection, or describes it.
+func (s *Stream) addConnection() {
 	switch line := s.pick("HELLO 2", "HELLO 3", "HELLO 3", "HELLO", "HELLO 4", "HELLO 3 SETNAME me", "RESET",
 		"CLIENT SETNAME you", "CLIENT GETNAME", "CLIENT NO-EVICT on",
 		"CLIENT TRACKING on", "CLIENT TRACKING off", "CLIENT GETREDIR", "WATCH K", "UNWATCH", "SELECT 2", "SELECT 99",
 		"READONLY", "REPLCONF x y"); {
 	case line == "RESET":
-		*s = Stream{random: s.random, items: s.items, next: s.next, proto: 2, odd: s.odd,
+		*s = Stream{random: s.random, items: s.items, next: s.next, proto: 2,
 			NextToLocks: s.NextToLocks, LockKeys: s.LockKeys}
-		s.say(line)
+		s.addLine(line)
 	case line == "HELLO" || line == "HELLO 4":
-		s.say(line)
+		s.addLine(line)
 	case strings.HasPrefix(line, "HELLO"):
-		s.changeProtocol(line)
+		s.addHello(line)
 	case line == "WATCH K":
-		s.watching = s.watching || !s.multi
-		s.watch()
+		s.watching = s.watching || !s.inMulti
+		s.addWatch()
 	case line == "CLIENT TRACKING on" && len(s.LockKeys) > 0:
 		// The masters report changes of lock keys, at any moment after the change.
-	case line == "UNWATCH" && !s.multi:
-		if !s.silent { // else the proxy cannot know that it was carried out
-			s.watched = ""
+	case line == "UNWATCH" && !s.inMulti:
+		if !s.repliesOff { // else the proxy cannot know that it was carried out
+			s.watchedKey = ""
 		}
-		s.say(line)
+		s.addLine(line)
 	default:
 		s.fill(line)
 	}
 }
 
-// watch adds a WATCH of a key. A client that watches a lock key watches no other key.
-func (s *Stream) watch() {
+// addWatch adds a WATCH of a key. A client that watches a lock key watches no other key.
+func (s *Stream) addWatch() {
 	key := s.key()
 	if len(s.LockKeys) > 0 && s.random.IntN(2) == 0 {
 		key = s.pick(s.LockKeys...)
 	}
-	if s.watched != "" && (slices.Contains(s.LockKeys, s.watched) || slices.Contains(s.LockKeys, key)) {
-		key = s.watched
+	if s.watchedKey != "" && (slices.Contains(s.LockKeys, s.watchedKey) || slices.Contains(s.LockKeys, key)) {
+		key = s.watchedKey
 	}
-	if !s.multi {
-		s.watched = key
+	if !s.inMulti {
+		s.watchedKey = key
 	}
-	s.words("WATCH", key)
+	s.addCommand("WATCH", key)
 }
 
-func (s *Stream) changeProtocol(line string) {
+func (s *Stream) addHello(line string) {
 	proto := int(line[len("HELLO ")] - '0')
 	switch {
-	case s.multi && (s.watching || len(s.channels)+len(s.patterns) > 0):
+	case s.inMulti && (s.watching || len(s.channels)+len(s.patterns) > 0):
 		return // it is unknown whether the command will run
-	case s.multi:
-		s.hello = proto
-	case s.silent:
+	case s.inMulti:
+		s.queuedProto = proto
+	case s.repliesOff:
 		return
 	default:
 		s.proto = proto
 	}
-	s.say(line)
+	s.addLine(line)
 }
 
-func (s *Stream) transaction() {
+func (s *Stream) addTransaction() {
 	switch {
-	case !s.multi:
-		s.multi, s.poisoned, s.hello, s.lockKey = true, false, 0, ""
+	case !s.inMulti:
+		s.inMulti, s.execFails, s.queuedProto, s.lockKey = true, false, 0, ""
 		switch {
-		case slices.Contains(s.LockKeys, s.watched):
-			s.lockKey = s.watched
-		case s.watched == "" && len(s.LockKeys) > 0 && s.random.IntN(2) == 0:
+		case slices.Contains(s.LockKeys, s.watchedKey):
+			s.lockKey = s.watchedKey
+		case s.watchedKey == "" && len(s.LockKeys) > 0 && s.random.IntN(2) == 0:
 			s.lockKey = s.pick(s.LockKeys...)
 		}
-		s.say("MULTI")
+		s.addLine("MULTI")
 		if s.lockKey != "" {
-			s.data()
+			s.addData()
 		}
 	case s.random.IntN(6) == 0:
-		s.say("MULTI")
+		s.addLine("MULTI")
 	default:
-		s.end()
+		s.endTransaction()
 	}
 }
 
-// end ends a transaction.
-func (s *Stream) end() {
+// endTransaction ends a transaction.
+func (s *Stream) endTransaction() {
 	line := s.pick("EXEC", "EXEC", "DISCARD")
-	if line == "EXEC" && !s.poisoned && s.hello != 0 {
-		s.proto = s.hello
+	if line == "EXEC" && !s.execFails && s.queuedProto != 0 {
+		s.proto = s.queuedProto
 	}
-	s.multi, s.watching, s.poisoned, s.lockKey, s.watched = false, false, false, "", ""
-	s.say(line)
+	s.inMulti, s.watching, s.execFails, s.lockKey, s.watchedKey = false, false, false, "", ""
+	s.addLine(line)
 }
 
-func (s *Stream) subscription() {
+func (s *Stream) addSubscription() {
 	channel := s.pick("ch", "c2", "\r\n")
 	switch n := s.random.IntN(10); {
 	case n < 3:
-		s.words("SUBSCRIBE", channel)
-		s.channels = with(s.channels, channel)
+		s.addCommand("SUBSCRIBE", channel)
+		s.channels = addItem(s.channels, channel)
 	case n < 4:
-		s.words("psubscribe", "c*", "o?her")
+		s.addCommand("psubscribe", "c*", "o?her")
 		s.patterns = []string{"c*", "o?her"}
 	case n < 6:
-		s.words("UNSUBSCRIBE", channel)
-		s.channels = without(s.channels, channel)
+		s.addCommand("UNSUBSCRIBE", channel)
+		s.channels = removeItem(s.channels, channel)
 	case n < 7:
-		s.words("PUNSUBSCRIBE", "c*", "o?her", "none")
+		s.addCommand("PUNSUBSCRIBE", "c*", "o?her", "none")
 		s.patterns = nil
 	case n < 8 && len(s.channels) <= 1:
-		s.say("UNSUBSCRIBE")
+		s.addLine("UNSUBSCRIBE")
 		s.channels = nil
 	case n < 9:
-		s.words("PING", s.small())
+		s.addCommand("PING", s.smallValue())
 	default:
 		s.fill(s.pick("GET K", "NOSUCH K", "PUBLISH ch S", "MGET K", "COMMAND GETKEYS GET K", "INFO nosuch"))
 	}
 }
 
-func with(all []string, one string) []string {
-	return append(without(all, one), one)
+func addItem(all []string, one string) []string {
+	return append(removeItem(all, one), one)
 }
 
-func without(all []string, one string) []string {
+func removeItem(all []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
 }
 
-func (s *Stream) replyMode() {
+func (s *Stream) addReplyMode() {
 	if len(s.channels)+len(s.patterns) > 0 {
 		return
 	}
 	if s.random.IntN(2) == 0 {
-		s.silent = true
-		s.say("CLIENT REPLY OFF")
+		s.repliesOff = true
+		s.addLine("CLIENT REPLY OFF")
 		return
 	}
-	s.say("CLIENT REPLY SKIP")
+	s.addLine("CLIENT REPLY SKIP")
 	s.fill(s.pick("GET K", "SET K V", "NOSUCH", "SELECT 1", "RPUSH K S", "COMMAND COUNT", "INFO"))
 }
 
