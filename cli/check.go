@@ -68,7 +68,7 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	if cfg.Upstream != "" {
 		all.Go(func() { f := inspectUpstream(ctx, cfg, certificates); result.upstream = &f })
 	}
-	result.masters = inspect.Masters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, pushConnectionsOf(cfg))
+	result.masters = inspect.Masters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.ConfigureDial, pushConnectionsOf(cfg))
 	inspect.Quarantines(result.masters, cfg.MaxTTL)
 	inspect.CompareSettings(result.masters, daemon.SharedSettings(cfg))
 	result.proxies, result.proxiesThatDiffer = inspect.CountProxies(result.masters, daemon.SharedSettings(cfg))
@@ -94,7 +94,7 @@ func inspectUpstream(ctx context.Context, cfg conf.Config, certificates *certs.C
 			return inspect.Finding{Name: s.Master, Err: err}
 		}
 	}
-	return inspect.Server(ctx, url, daemon.TrialKey(cfg.LockKeys), cfg.UpstreamTimeout, certificates.Dialing)
+	return inspect.Server(ctx, url, daemon.TrialKey(cfg.LockKeys), cfg.UpstreamTimeout, certificates.ConfigureDial)
 }
 
 func printTable(out io.Writer, cfg conf.Config, result inspection, v verdict) error {
@@ -180,7 +180,7 @@ func serverOf(f inspect.Finding) server {
 	s := server{
 		Name: f.Name, Version: f.Version, Role: f.Role, Policy: f.Policy, Appendfsync: f.Appendfsync,
 		Uptime: f.Uptime.Seconds(), RoundTrip: f.RoundTrip.Seconds(), LongestTTL: f.LongestTTL.Seconds(),
-		Unsafe: f.Unsafe, Disagreements: f.Differing, Weaknesses: f.Weak,
+		Unsafe: f.SafetyProblems, Disagreements: f.SettingsProblems, Weaknesses: f.Weaknesses,
 	}
 	if f.Err != nil {
 		s.Error = f.Err.Error()
@@ -215,7 +215,7 @@ func orDash(s string) string { return cmp.Or(s, "-") }
 
 func notesText(f inspect.Finding) string {
 	if f.Err != nil {
-		return strings.Join(append(slices.Clone(f.Unsafe), f.Err.Error()), "; ")
+		return strings.Join(append(slices.Clone(f.SafetyProblems), f.Err.Error()), "; ")
 	}
-	return cmp.Or(strings.Join(slices.Concat(f.Unsafe, f.Differing, f.Weak), "; "), "ok")
+	return cmp.Or(strings.Join(slices.Concat(f.SafetyProblems, f.SettingsProblems, f.Weaknesses), "; "), "ok")
 }

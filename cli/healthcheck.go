@@ -27,7 +27,7 @@ func healthcheckAction(c *cli.Context) error {
 		return err
 	}
 	answer, err := daemon.AskHealth(daemon.ConnectAddress(cfg.Listen), cfg.Balancers(),
-		certs.Probing(cfg.CertificateFiles()))
+		certs.ProbeConfig(cfg.CertificateFiles()))
 	switch {
 	case err != nil:
 		return fmt.Errorf("unhealthy: %w", err)

@@ -94,7 +94,7 @@ func newSettingsAction(c *cli.Context, cfg conf.Config) error {
 	if err != nil {
 		return err
 	}
-	done, err := inspect.Impose(c.Context, cfg.Masters, max(cfg.MasterTimeout, initTimeout), certificates.Dialing,
+	done, err := inspect.ReplaceSettings(c.Context, cfg.Masters, max(cfg.MasterTimeout, initTimeout), certificates.ConfigureDial,
 		daemon.SharedSettings(cfg), c.Bool(forceFlag))
 	if err != nil {
 		return withCode(exitUnsafe, fmt.Errorf("refused: %w, or use --%s", err, forceFlag))
@@ -105,8 +105,8 @@ func newSettingsAction(c *cli.Context, cfg conf.Config) error {
 		switch {
 		case m.Err != nil:
 			text, allReached = m.Err.Error(), false
-		case m.Differed != "":
-			text += " (before: " + m.Differed + ")"
+		case m.Difference != "":
+			text += " (before: " + m.Difference + ")"
 		}
 		fmt.Fprintf(c.App.Writer, "%s: %s\n", m.Name, text)
 	}
@@ -167,7 +167,7 @@ func (i *initRun) run(ctx context.Context) error {
 		return err
 	}
 	masters, err := quorum.StoreOverride(ctx, quorum.Options{
-		Masters: i.cfg.Masters, TLS: i.certs.Dialing, MasterTimeout: timeout, MaxTTL: i.cfg.MaxTTL,
+		Masters: i.cfg.Masters, TLS: i.certs.ConfigureDial, MasterTimeout: timeout, MaxTTL: i.cfg.MaxTTL,
 		Record: i.record, Logger: slog.New(slog.DiscardHandler),
 	}, i.ttl, i.force)
 	if err != nil {
@@ -184,7 +184,7 @@ func (i *initRun) run(ctx context.Context) error {
 // survey inspects the masters. It waits a while for masters that have only just been started.
 func (i *initRun) survey(ctx context.Context, timeout time.Duration) []inspect.Finding {
 	for until := time.Now().Add(startTimeout); ; {
-		findings := inspect.Survey(ctx, i.cfg.Masters, timeout, i.certs.Dialing)
+		findings := inspect.Survey(ctx, i.cfg.Masters, timeout, i.certs.ConfigureDial)
 		if !slices.ContainsFunc(findings, isStarting) || !time.Now().Before(until) {
 			return findings
 		}
@@ -301,7 +301,7 @@ func (i *initRun) report(masters []quorum.MasterStatus) error {
 			votes++
 		case q == nil:
 			text = "does not vote: " + m.Cause()
-		case q.Differs != "":
+		case q.Differences != "":
 			text = "does not vote for proxies with these settings: " + q.Error()
 		default:
 			text = fmt.Sprintf("will vote once a proxy has been connected for %v: %v", q.Left().Round(time.Second), q)

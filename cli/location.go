@@ -17,7 +17,7 @@ func lockLocation(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates, masters []inspect.Finding,
 ) (at location.Report, contradiction string) {
 	if !daemon.RecordsLocation(cfg) {
-		return location.Report{At: location.At{Place: location.Masters}, Known: true}, ""
+		return location.Report{EraPlace: location.EraPlace{Place: location.Masters}, Known: true}, ""
 	}
 	if at = inspect.LocationOn(masters); at.Known {
 		contradiction = locationContradiction(ctx, cfg, certificates, at)
@@ -87,16 +87,16 @@ func (s *inspection) findDirectLocks(ctx context.Context, cfg conf.Config, certi
 	n, first, more, err := daemon.LockKeysAtUpstream(ctx, cfg, certificates)
 	switch {
 	case err != nil:
-		f.Weak = append(f.Weak, fmt.Sprintf("cannot be searched for lock keys: %v", err))
+		f.Weaknesses = append(f.Weaknesses, fmt.Sprintf("cannot be searched for lock keys: %v", err))
 	case n > 0:
 		keys := "1 lock key is"
 		if n > 1 {
 			keys = fmt.Sprintf("%d lock keys are", n)
 		}
-		f.Differing = append(f.Differing,
+		f.SettingsProblems = append(f.SettingsProblems,
 			fmt.Sprintf("%s at the upstream while the locks are at the masters, such as %.100q: "+
 				"clients lock at the upstream directly, or an earlier move did not remove it all", keys, first))
 	case more:
-		f.Weak = append(f.Weak, "has too many keys to search for lock keys")
+		f.Weaknesses = append(f.Weaknesses, "has too many keys to search for lock keys")
 	}
 }

@@ -136,7 +136,7 @@ func lockAction(c *cli.Context) error {
 	job := lease.Job{
 		Request: lease.Request{Key: args[0], TTL: c.Duration("ttl"), Wait: c.Duration("wait")},
 		Proxies: proxies, Command: cmd, Grace: c.Duration("grace"), Signals: signals,
-		Tell: func(err error) { fmt.Fprintln(c.App.ErrWriter, "redlock-proxy:", err) },
+		Report: func(err error) { fmt.Fprintln(c.App.ErrWriter, "redlock-proxy:", err) },
 	}
 	state, err := job.Run(c.Context)
 	return lockError(args[0], state, err, func() string { return refusal(c.Context, opts[proxies.Last()], err) })
@@ -166,7 +166,7 @@ func proxyOptions(c *cli.Context, addr string) (*redis.Options, error) {
 		}
 		opts.Password = strings.TrimRight(string(text), "\r\n")
 	}
-	lease.Settings(opts)
+	lease.ConfigureClient(opts)
 	return opts, addCertificates(c, opts)
 }
 
@@ -185,7 +185,7 @@ func addCertificates(c *cli.Context, opts *redis.Options) error {
 	if err != nil {
 		return err
 	}
-	read.Dialing(opts.TLSConfig)
+	read.ConfigureDial(opts.TLSConfig)
 	return nil
 }
 

@@ -91,11 +91,11 @@ func judge(cfg conf.Config, result inspection) verdict {
 		problems = append(problems, fmt.Sprintf("upstream %s: %v", result.upstream.Name, result.upstream.Err))
 	}
 	if result.upstream != nil {
-		problems = append(problems, prefixed("upstream "+result.upstream.Name, result.upstream.Differing)...)
+		problems = append(problems, prefixed("upstream "+result.upstream.Name, result.upstream.SettingsProblems)...)
 	}
 	for _, f := range result.masters {
-		if f.Differs == "" { // different settings are reported once, for all masters
-			problems = append(problems, prefixed(f.Name, f.Differing)...)
+		if f.SettingsDifference == "" { // different settings are reported once, for all masters
+			problems = append(problems, prefixed(f.Name, f.SettingsProblems)...)
 		}
 	}
 	difference := settingsDifference(result.masters)
@@ -145,7 +145,7 @@ func (s *inspection) availabilityInputs(cfg conf.Config) (inputs availability.In
 func (s *inspection) checkUpstreamIsNoMaster() {
 	for _, m := range s.masters {
 		if s.upstream != nil && m.IsSameServer(*s.upstream) {
-			s.upstream.Unsafe = append(s.upstream.Unsafe, "upstream is the same server as master "+m.Name)
+			s.upstream.SafetyProblems = append(s.upstream.SafetyProblems, "upstream is the same server as master "+m.Name)
 		}
 	}
 }
@@ -157,10 +157,10 @@ func (s *inspection) unsafeReasons() []string {
 		all = append(all, s.contradiction)
 	}
 	for _, f := range s.masters {
-		all = append(all, prefixed(f.Name, f.Unsafe)...)
+		all = append(all, prefixed(f.Name, f.SafetyProblems)...)
 	}
 	if s.upstream != nil {
-		all = append(all, prefixed(s.upstream.Name, s.upstream.Unsafe)...)
+		all = append(all, prefixed(s.upstream.Name, s.upstream.SafetyProblems)...)
 	}
 	return all
 }
@@ -181,9 +181,9 @@ func countVotes(cfg conf.Config, masters []inspect.Finding) (votes int, missing 
 		switch {
 		case f.Err != nil:
 			missing = append(missing, fmt.Sprintf("%s: %v", f.Name, f.Err))
-		case cfg.Guard && len(f.Unsafe) > 0:
-			missing = append(missing, prefixed(f.Name, f.Unsafe)...)
-		case f.Votes || f.Differs == "" && (fresh || !cfg.Guard):
+		case cfg.Guard && len(f.SafetyProblems) > 0:
+			missing = append(missing, prefixed(f.Name, f.SafetyProblems)...)
+		case f.Votes || f.SettingsDifference == "" && (fresh || !cfg.Guard):
 			votes++
 		default:
 			missing = append(missing, f.Name+": "+markerText(f))
@@ -205,8 +205,8 @@ func votingAdvice(masters []inspect.Finding) []string {
 		return texts
 	}
 	for _, f := range masters {
-		if f.Err == nil && f.Quarantine != nil && f.Quarantine.Assumed {
-			return []string{inspect.TTLAdvice(f.Quarantine.AtLeast)}
+		if f.Err == nil && f.Quarantine != nil && f.Quarantine.AssumesMaxTTL {
+			return []string{inspect.TTLAdvice(f.Quarantine.LongestKnownTTL)}
 		}
 	}
 	return nil
@@ -223,8 +223,8 @@ func settingsAdvice(masters []inspect.Finding) []string {
 // settingsDifference returns how the settings differ from those that masters vote for; or nothing.
 func settingsDifference(masters []inspect.Finding) string {
 	for _, f := range masters {
-		if f.Differs != "" {
-			return f.Differs
+		if f.SettingsDifference != "" {
+			return f.SettingsDifference
 		}
 	}
 	return ""

@@ -48,7 +48,7 @@ func replyOf(t *testing.T, table *Table, words []string, arrival time.Time) stri
 	t.Helper()
 	var out command.Reply
 	table.Run(table.Lookup([]byte(words[0])),
-		command.Call{Ctx: t.Context(), Client: newClient(), Args: syntax.Bytes(words), Out: &out, Came: arrival})
+		command.Call{Ctx: t.Context(), Client: newClient(), Args: syntax.Bytes(words), Out: &out, FirstArrival: arrival})
 	return string(out.Bytes)
 }
 

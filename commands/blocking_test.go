@@ -113,7 +113,7 @@ func TestBlockingCommandsWait(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := newRegisterFixture(t)
 			for _, event := range test.events {
-				b.masters.Later = append(b.masters.Later, func() { event(b.masters) })
+				b.masters.OnWait = append(b.masters.OnWait, func() { event(b.masters) })
 			}
 			b.expectRun(test.line, test.reply)
 			b.expectValue("k", test.after)
@@ -129,7 +129,7 @@ func TestBlockingCommandsBehindWaiter(t *testing.T) {
 	b.masters.Behind = true
 	b.expectRun("BLPOP k 1", "(nil)")
 	b.expectValue("k", list("a", "b"))
-	b.masters.Later = []func(){func() {}}
+	b.masters.OnWait = []func(){func() {}}
 	b.expectRun("BLPOP k 1", `["k" "a"]`)
 	b.masters.Put("k", "x", -1)
 	b.expectRun("BLPOP k 1", wrongTypeErr)
@@ -162,7 +162,7 @@ func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := newRegisterFixture(t)
 			b.masters.Put("k2", list("a", "b"), -1)
-			b.masters.Before = func(round int) {
+			b.masters.BeforeRound = func(round int) {
 				if event := test.before[round]; event != nil {
 					delete(test.before, round)
 					event(b.masters)
@@ -181,26 +181,26 @@ func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 func TestBlockingCommandsFail(t *testing.T) {
 	for _, line := range []string{"BLPOP k 0", "BLPOP k k2 0", "BLMOVE k k LEFT LEFT 0"} {
 		b := newRegisterFixture(t)
-		fail := func() { b.masters.Fails = fakeregister.ErrTooFew() }
-		b.masters.Later = []func(){fail, fail}
+		fail := func() { b.masters.RoundErr = fakeregister.ErrTooFewMasters() }
+		b.masters.OnWait = []func(){fail, fail}
 		if got := b.run(strings.Fields(line)...); !strings.HasPrefix(got, "NOQUORUM 2 of 5 masters answered") ||
-			len(b.masters.Later) > 0 {
-			t.Errorf("%s: %s, and %d things are still to come", line, got, len(b.masters.Later))
+			len(b.masters.OnWait) > 0 {
+			t.Errorf("%s: %s, and %d things are still to come", line, got, len(b.masters.OnWait))
 		}
 		b = newRegisterFixture(t)
-		b.masters.Later = []func(){fail, func() { b.masters.Fails = nil; b.masters.Put("k", list("a"), -1) }}
+		b.masters.OnWait = []func(){fail, func() { b.masters.RoundErr = nil; b.masters.Put("k", list("a"), -1) }}
 		if got := b.run(strings.Fields(line)...); !strings.Contains(got, "\"a\"") {
 			t.Errorf("%s, when they can say it: %s", line, got)
 		}
 	}
 	b := newRegisterFixture(t)
 	b.masters.Put("k", list("a"), -1)
-	b.masters.Before = func(round int) {
+	b.masters.BeforeRound = func(round int) {
 		if round == 3 { // the third round takes the element that was found
-			b.masters.Fails = fakeregister.ErrTooFew()
+			b.masters.RoundErr = fakeregister.ErrTooFewMasters()
 		}
 	}
-	b.masters.Later = []func(){func() { t.Error("it waits on although it may have taken something") }}
+	b.masters.OnWait = []func(){func() { t.Error("it waits on although it may have taken something") }}
 	if got := b.run("BLPOP", "k", "0"); !strings.HasPrefix(got, "NOQUORUM ") {
 		t.Errorf("BLPOP that may have taken something: %s", got)
 	}
@@ -209,7 +209,7 @@ func TestBlockingCommandsFail(t *testing.T) {
 	stops := 0
 	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
 		waitCtx, cancel := context.WithCancelCause(ctx)
-		b.masters.Later = []func(){func() { cancel(leaveErr) }}
+		b.masters.OnWait = []func(){func() { cancel(leaveErr) }}
 		return waitCtx, func() { stops++; cancel(nil) }
 	}
 	if got := b.run("BLPOP", "k", "0"); got != "ERR "+leaveErr.Error() || stops != 1 {
@@ -255,7 +255,7 @@ func rawReply(b *registerFixture, line string) string {
 func TestBlockingCommandsContended(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.Put("k", list("a", "b"), -1)
-	b.masters.Fails = quorum.ErrContended
-	b.masters.Later = []func(){func() { b.masters.Fails = nil }}
+	b.masters.RoundErr = quorum.ErrContended
+	b.masters.OnWait = []func(){func() { b.masters.RoundErr = nil }}
 	b.expectRun("BLPOP k 0", `["k" "a"]`)
 }

@@ -12,7 +12,7 @@ import (
 // Catalog returns all commands that users' rules may name: Redis' and the proxy's own.
 func Catalog() *acl.Catalog {
 	var ownCommands []acl.OwnCommand
-	all := append((&locks.Locking{}).Commands(), locks.NewHolders(locks.HoldersOptions{}).Commands()...)
+	all := append((&locks.LockCommands{}).Commands(), locks.NewOperatorCommands(locks.OperatorOptions{}).Commands()...)
 	for _, c := range append(all, server.New(server.Options{}).ProxyCommand()) {
 		ownCommands = append(ownCommands, rulesOf(c))
 	}
@@ -21,9 +21,9 @@ func Catalog() *acl.Catalog {
 
 // rulesOf returns the properties of one of the proxy's own commands that rules refer to.
 func rulesOf(c *command.Command) acl.OwnCommand {
-	o := acl.OwnCommand{Name: c.Name, Categories: c.Categories(), Access: spec.Changes}
+	o := acl.OwnCommand{Name: c.Name, Categories: c.Categories(), Access: spec.ChangesValue}
 	if c.Docs.Reads {
-		o.Access = spec.Takes
+		o.Access = spec.ReadsValue
 	}
 	if at := c.Docs.Span(); at != (keys.Span{}) {
 		o.Keys = keys.InSpan(at.First, at.Last, at.Step)

@@ -190,7 +190,7 @@ func TestRandomChoiceIsRepeated(t *testing.T) {
 	}
 	b.masters.Put("k", contents.Encode(contents.NewSet(members...)), 500)
 	runs := 0
-	b.masters.Before = func(int) { runs++ }
+	b.masters.BeforeRound = func(int) { runs++ }
 	popped := b.run("SPOP", "k")
 	if members := b.run("SMEMBERS", "k"); strings.Contains(members, popped) || strings.Count(members, "member") != 199 ||
 		runs < 3 {

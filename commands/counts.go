@@ -4,16 +4,16 @@ package commands
 type Counts struct {
 	// Waiting counts the clients that wait for a lock.
 	Waiting int
-	// LocksWithoutTTL counts the lock keys that were set without a TTL. EffectsLost counts the side
+	// LocksWithoutTTL counts the lock keys that were set without a TTL. LostSideEffects counts the side
 	// effects of scripts that were not carried out.
-	LocksWithoutTTL, EffectsLost int64
+	LocksWithoutTTL, LostSideEffects int64
 	// ScriptRuns counts the runs of scripts on lock keys. A script runs again if another client
 	// changes its keys meanwhile. ScriptsStopped counts the runs that were stopped at a limit, or
 	// could not start in time (BUSY).
 	ScriptRuns, ScriptsStopped int64
 	// DetectedLocks counts the commands for the upstream that take a lock on a key that is not a
-	// lock key, UncoveredReleases those that release one.
-	DetectedLocks, UncoveredReleases int64
+	// lock key, DetectedReleases those that release one.
+	DetectedLocks, DetectedReleases int64
 	// DirectLocks counts lock keys changed at the upstream while the locks were at the masters.
 	DirectLocks int64
 	// RemovalsPending counts the possible locks of failed commands that are still to be removed.
@@ -27,9 +27,9 @@ func (t *Table) Counts() Counts {
 		c.RemovalsPending = pending()
 	}
 	c.ScriptRuns, c.ScriptsStopped = t.router.scripts.Counts()
-	c.LocksWithoutTTL, c.EffectsLost = t.lockKeys.Counts()
+	c.LocksWithoutTTL, c.LostSideEffects = t.lockKeys.Counts()
 	if t.lockDetector != nil {
-		c.DetectedLocks, c.UncoveredReleases = t.lockDetector.Counts()
+		c.DetectedLocks, c.DetectedReleases = t.lockDetector.Counts()
 	}
 	return c
 }

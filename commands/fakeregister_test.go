@@ -19,9 +19,9 @@ import (
 // fakeLocker is a Locker over a fake register.
 type fakeLocker struct{ *fakeregister.Register }
 
-func (f fakeLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
+func (f fakeLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error) {
 	return f.Take(ctx, quorum.TakeRequest{Keys: []quorum.Key{req.Key},
-		Terms: quorum.Terms{Tokens: []string{req.Token}, TTL: req.TTL}})
+		TakeOptions: quorum.TakeOptions{Tokens: []string{req.Token}, TTL: req.TTL}})
 }
 
 func (f fakeLocker) Unlock(ctx context.Context, key quorum.Key, token string) error {
@@ -39,13 +39,13 @@ func (f fakeLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 			return context.Cause(ctx)
 		}
 		switch {
-		case len(f.Later) == 0 && result == quorum.Undetermined:
-			return f.Fails
-		case len(f.Later) == 0:
+		case len(f.OnWait) == 0 && result == quorum.Undetermined:
+			return f.RoundErr
+		case len(f.OnWait) == 0:
 			return quorum.ErrPopTimeout
 		}
-		event := f.Later[0]
-		f.Later, inTurn = f.Later[1:], slices.Repeat([]bool{true}, len(a.Keys))
+		event := f.OnWait[0]
+		f.OnWait, inTurn = f.OnWait[1:], slices.Repeat([]bool{true}, len(a.Keys))
 		event()
 	}
 	return nil

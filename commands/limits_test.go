@@ -23,15 +23,15 @@ func manyKeys(n int) (names []string) {
 func TestUndeclaredKeysAreLimited(t *testing.T) {
 	const body = `for i = 1, tonumber(ARGV[1]) do redis.call('get', 'k:' .. i) end return 'done'`
 	b := newRegisterFixture(t)
-	if got := b.run("EVAL", body, "1", "k", fmt.Sprint(program.MaxFound)); got != `"done"` {
-		t.Errorf("%d: %s", program.MaxFound, got)
+	if got := b.run("EVAL", body, "1", "k", fmt.Sprint(program.MaxUndeclared)); got != `"done"` {
+		t.Errorf("%d: %s", program.MaxUndeclared, got)
 	}
 	b = newRegisterFixture(t)
-	want := fmt.Sprintf("ERR too many undeclared lock keys: 'k:%d' is not in KEYS, and a script may use at most %d such keys; declare it", program.MaxFound+1, program.MaxFound)
+	want := fmt.Sprintf("ERR too many undeclared lock keys: 'k:%d' is not in KEYS, and a script may use at most %d such keys; declare it", program.MaxUndeclared+1, program.MaxUndeclared)
 	if got := b.run("EVAL", body, "1", "k", "10000"); got != want {
 		t.Errorf("10000: %s", got)
 	}
-	if n := len(b.masters.Rounds); n > program.MaxFound+2 {
+	if n := len(b.masters.Rounds); n > program.MaxUndeclared+2 {
 		t.Errorf("the masters were asked %d times", n)
 	}
 }
@@ -102,7 +102,7 @@ func TestScriptMemory(t *testing.T) {
 	for i := range scriptCount {
 		b.run("EVAL", fmt.Sprint("return ", i), "1", "k")
 	}
-	if got := b.table.router.scripts.Cached(); got != scriptCount {
+	if got := b.table.router.scripts.CachedCount(); got != scriptCount {
 		t.Errorf("%d scripts are kept", got)
 	}
 	before := b.table.ScriptMemory()
@@ -118,7 +118,7 @@ func TestTimeIsForTheWholeEval(t *testing.T) {
 	var allowance script.Allowance
 	for _, body := range []string{"while true do end", "return redis.call('get', 'k')"} {
 		p, errText, err := b.table.router.scripts.Program(t.Context(), b.client,
-			(&rights.Client{Unrestricted: true}).Known(), []string{"EVAL", body, "1", "k"}, &allowance)
+			(&rights.Client{Unrestricted: true}).NewPermissions(), []string{"EVAL", body, "1", "k"}, &allowance)
 		if body != "while true do end" { // no time is left to compile it
 			if !strings.HasPrefix(errText, "ERR script ran for longer than 1s") {
 				t.Errorf("%s: %q, %v", body, errText, err)

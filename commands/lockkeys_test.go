@@ -214,7 +214,7 @@ func TestWarningIsRateLimited(t *testing.T) {
 
 func TestNoQuorum(t *testing.T) {
 	b := newRegisterFixture(t)
-	b.masters.Fails = fakeregister.ErrTooFew()
+	b.masters.RoundErr = fakeregister.ErrTooFewMasters()
 	const noQuorumErr = "NOQUORUM 2 of 5 masters answered, 3 needed: connection refused"
 	for _, line := range []string{"SET k me NX PX 30000", "SET k me", "GET k", "DEL k", "DELEX k IFEQ me",
 		"MSETNX k a k2 b"} {

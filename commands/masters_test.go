@@ -45,7 +45,7 @@ func startCluster(t *testing.T, n int) *quorum.Cluster {
 
 func newClusterTable(cluster *quorum.Cluster) *Table {
 	return NewTable(Options{
-		Locks: quorum.NewLocker(cluster), Register: cluster, Scripts: quorum.NewBodies(cluster),
+		Locks: quorum.NewLocker(cluster), Register: cluster, Scripts: quorum.NewScriptBodies(cluster),
 		Settings: Settings{MaxTTL: 100_000 * time.Hour}, LockKeys: []string{"k*"},
 	})
 }
@@ -139,7 +139,7 @@ func repliesDiffer(proxy, redis value) bool {
 func TestMastersEqualRedis(t *testing.T) {
 	single := startRedis(t)
 	table := newClusterTable(startCluster(t, 5))
-	for seed := range uint64(redistest.Sampled(60)) {
+	for seed := range uint64(redistest.SampleCount(60)) {
 		commands := randomDialogue(rand.New(rand.NewPCG(5, seed)), 60)
 		commands = append([][]string{{"DEL", "k", "k2"}}, commands...)
 		proxyReplies, executed := askMasters(t, table, commands)

@@ -32,7 +32,7 @@ func newMergeFixture(t *testing.T, proto int, upstream string, err error) *merge
 			Masters: func() []quorum.MasterStatus {
 				return []quorum.MasterStatus{{Name: "m0"}, {Name: "m1", Err: errors.New("no route")}, {Name: "m2"}}
 			},
-			Look: func() availability.Inputs { return availability.Inputs{Masters: 3, Voting: 2, Known: true} },
+			Availability: func() availability.Inputs { return availability.Inputs{Masters: 3, Voting: 2, Known: true} },
 		},
 	})
 	s.client.Ask = func(context.Context) ([]byte, error) {
@@ -261,7 +261,7 @@ func TestCommandsThatRequireLogin(t *testing.T) {
 	table := NewRelayTable(Options{})
 	for name, want := range map[string]bool{"lock": true, "unlock": true, "extend": true, "fence": true,
 		"lockinfo": true, "locklist": true, "forceunlock": true, "proxy": true, "info": false, "command": false} {
-		if got := table.Lookup([]byte(name)).Guarded; got != want {
+		if got := table.Lookup([]byte(name)).RequiresLogin; got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -47,7 +47,7 @@ type Options struct {
 	// deliver. It is for a table without an upstream. If it is nil, there are no messages.
 	Messages func(deliver func(quorum.Message)) pubsub.Carrier
 	// Holdings reads the holders of locks, and removes locks.
-	Holdings locks.Holdings
+	Holdings locks.LockReader
 	// AllKeys lists the names of all locks, and removes them.
 	AllKeys allkeys.Locks
 	// Settings are in effect until the first Apply.

@@ -40,11 +40,11 @@ func TestRegisterErrors(t *testing.T) {
 	}{
 		{quorum.ErrForeign,
 			"ERR cannot change the key: a client that locks on the masters directly holds it; change it on the masters"},
-		{fakeregister.ErrTooFew(), "NOQUORUM 2 of 5 masters answered, 3 needed: connection refused"},
+		{fakeregister.ErrTooFewMasters(), "NOQUORUM 2 of 5 masters answered, 3 needed: connection refused"},
 		{errors.New("other"), "ERR other"},
 	} {
 		b := newRegisterFixture(t)
-		b.masters.Fails = test.err
+		b.masters.RoundErr = test.err
 		for _, line := range []string{"SET k me NX PX 30000", "SET k me", "GETSET k me", "GET k", "DEL k",
 			"DELEX k IFEQ me", "SET k me IFEQ me PX 900", "MSETNX k a k2 b"} {
 			b.expectRun(line, test.want)
@@ -88,7 +88,7 @@ func TestSameAsWithoutMasters(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := command.Reply{Proto: 2}
-			program.Answer(&want, reply)
+			program.WriteReply(&want, reply)
 			if got := b.run(words...); got != oneLine(t, string(want.Bytes)) {
 				t.Fatalf("seed %d:\n%s\n%s, want %s", seed, strings.Join(lines, "\n"), got,
 					oneLine(t, string(want.Bytes)))
@@ -107,7 +107,7 @@ func TestContendedForever(t *testing.T) {
 	for _, line := range []string{"DEL k", "GET k", "GETSET k me", "SET k me", "DELEX k IFEQ me",
 		"EVAL return_redis.call('del',KEYS[1]) 1 k"} { // _ stands for a blank
 		b := newRegisterFixture(t)
-		b.masters.Fails = quorum.ErrContended
+		b.masters.RoundErr = quorum.ErrContended
 		words := strings.Split(line, " ")
 		for i := range words {
 			words[i] = strings.ReplaceAll(words[i], "_", " ")

@@ -24,7 +24,7 @@ const (
 	WaitUpstream                // wait until the upstream has answered everything sent before
 	Connect                     // try to connect to the upstream
 	AdoptTx                     // turn the upstream's empty transaction into one of the proxy's own
-	Learn                       // look up the script or function first: see Table.ResolveScript
+	Resolve                     // look up the script or function first: see Table.ResolveScript
 	Run                         // answer it with the proxy's own command
 	Refuse                      // answer it with an error
 	Abort                       // answer it with an error, and abort the proxy's own transaction
@@ -48,9 +48,9 @@ type Situation struct {
 	// InMulti is set in a transaction of the proxy's own, Watching while the client watches lock
 	// keys.
 	InMulti, Watching bool
-	// Down is the error if the upstream cannot be reached; empty if it can be reached, or if that
+	// UpstreamError is the error if the upstream cannot be reached; empty if it can be reached, or if that
 	// is unknown.
-	Down string
+	UpstreamError string
 	// Connected is set after the proxy has tried to connect to the upstream for this command.
 	Connected bool
 	// Upstream is the client's connection to the upstream.
@@ -75,7 +75,7 @@ type Connection struct {
 	// Restricted is set while the connection receives messages in RESP2 and accepts only a few
 	// commands. Unsure is set if the connection may have switched protocols. Monitoring is set
 	// while it receives the commands of other clients.
-	Restricted, Unsure, Monitoring bool
+	Restricted, ProtocolUncertain, Monitoring bool
 	// RepliesOff is set while the client wants no replies.
 	RepliesOff bool
 }
@@ -145,9 +145,9 @@ func (r *router) forConnection(at Situation, name string, d Decision) Decision {
 		return Decision{Verb: WaitUpstream}
 	case u.Stream && !u.Quitting: // the connection may be in a transaction unknown to the proxy
 		return Decision{Verb: Close}
-	case d.Verb == Learn && (u.Restricted && !u.Unsure || u.Quitting):
+	case d.Verb == Resolve && (u.Restricted && !u.ProtocolUncertain || u.Quitting):
 		return Decision{} // the upstream refuses it in any case
-	case d.Verb == Learn:
+	case d.Verb == Resolve:
 		return d
 	case u.Quitting:
 		return Decision{Verb: Quit}
@@ -178,11 +178,11 @@ func routeOwnRelayed(own *command.Command, u Connection, words [][]byte) Decisio
 		return Decision{Verb: WaitUpstream}
 	case u.Quitting:
 		return Decision{Verb: Quit}
-	case u.Stream && (own.Local || own.IsOurs()):
+	case u.Stream && (own.Local || own.IsOwn()):
 		return Decision{Verb: Close}
-	case u.Multi && !u.Stream && (own.IsOurs() || own.Local || own.ActsLocally || own.HidesIn(words)):
+	case u.Multi && !u.Stream && (own.IsOwn() || own.Local || own.ActsLocally || own.FiltersReplyOf(words)):
 		return Decision{Verb: AbortUpstreamTx, Text: notInMultiError(own)}
-	case u.Multi || u.Stream || own.Asks && (u.RepliesOff && !own.ActsLocally || u.Restricted || u.Monitoring):
+	case u.Multi || u.Stream || own.NeedsUpstreamReply && (u.RepliesOff && !own.ActsLocally || u.Restricted || u.Monitoring):
 		return Decision{}
 	}
 	return Decision{Verb: Run, Command: own}
@@ -194,7 +194,7 @@ func routeOwnRelayed(own *command.Command, u Connection, words [][]byte) Decisio
 func (r *router) routeMulti(at Situation) Decision {
 	own := Decision{Verb: Run, Command: r.txCommands["multi"]}
 	switch {
-	case at.Watching, at.Connected && at.Down != "":
+	case at.Watching, at.Connected && at.UpstreamError != "":
 		return r.forConnection(at, "multi", own)
 	case !at.Connected:
 		return Decision{Verb: Connect}
@@ -211,7 +211,7 @@ func (r *router) routeWatch(at Situation, words [][]byte) Decision {
 	case lockIndex < 0:
 		return r.routeUpstream("watch", words)
 	case otherIndex >= 0:
-		return r.forConnection(at, "watch", refuse("watch", lockkeys.Mixed("watch", words[lockIndex], words[otherIndex])))
+		return r.forConnection(at, "watch", refuse("watch", lockkeys.MixedKeysError("watch", words[lockIndex], words[otherIndex])))
 	}
 	return r.forConnection(at, "watch", Decision{Verb: Run, Command: r.txCommands["watch"]})
 }
@@ -221,8 +221,8 @@ func (r *router) routeInMulti(at Situation, name string, words [][]byte) Decisio
 	switch {
 	case name == "multi", name == "exec", name == "discard", name == "watch":
 		return Decision{Verb: Run, Command: r.txCommands[name]}
-	case transaction.IsOfConnection(name) && at.Down == "", r.hasMessages && syntax.IsPublish(name):
-		return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: r.queue}}
+	case transaction.IsConnectionCommand(name) && at.UpstreamError == "", r.hasMessages && syntax.IsPublish(name):
+		return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, RequiresLogin: true, Run: r.queue}}
 	}
 	switch d := r.routeMasters(name, words); d.Verb {
 	case Forward:
@@ -230,7 +230,7 @@ func (r *router) routeInMulti(at Situation, name string, words [][]byte) Decisio
 	case Refuse:
 		return abort(name, d.Text)
 	}
-	return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: r.queue}}
+	return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, RequiresLogin: true, Run: r.queue}}
 }
 
 // routeByKeys decides about a command outside a transaction by its keys.
@@ -272,9 +272,9 @@ func (r *router) routeMasters(name string, words [][]byte) Decision {
 	case lockIndex < 0:
 		return Decision{}
 	case cmd == nil:
-		return refuse(name, lockkeys.Unfit(name, words[lockIndex]))
+		return refuse(name, lockkeys.UnfitKeyError(name, words[lockIndex]))
 	case otherIndex >= 0 && !syntax.IsEval(name):
-		return refuse(name, lockkeys.Mixed(name, words[lockIndex], words[otherIndex]))
+		return refuse(name, lockkeys.MixedKeysError(name, words[lockIndex], words[otherIndex]))
 	}
 	return Decision{Verb: Run, Command: cmd}
 }
@@ -308,7 +308,7 @@ func (r *router) resolveFirst(name string) Decision {
 			d.Command.Run(c)
 		}
 	}
-	return Decision{Verb: Learn, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: run}}
+	return Decision{Verb: Resolve, Command: &command.Command{Name: name, Arity: -1, RequiresLogin: true, Run: run}}
 }
 
 // resolve looks up a script or function at the masters and the upstream, and decides about the
@@ -317,7 +317,7 @@ func (r *router) resolve(ctx context.Context, words [][]byte) Decision {
 	name := syntax.Lower(words[0])
 	at, refusal := r.scripts.ResolveScript(ctx, name, words)
 	d := r.routeScript(name, at, refusal)
-	if d.Verb == Learn {
+	if d.Verb == Resolve {
 		return Decision{Verb: NoScript}
 	}
 	return d
@@ -356,7 +356,7 @@ func (r *router) preview(ctx context.Context, words [][]byte, total int) (places
 // tooLongError returns the error for a command that would have to be held in memory and is too long
 // for that. words may be only its first words.
 func (r *router) tooLongError(name string, words [][]byte) string {
-	if syntax.BySHA(name) && len(words) > 1 && r.lockKeys.Any() && !r.scripts.Knows(words[1]) {
+	if syntax.TakesSHA(name) && len(words) > 1 && r.lockKeys.Any() && !r.scripts.Knows(words[1]) {
 		return syntax.NoScript
 	}
 	return "ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes"
@@ -365,14 +365,14 @@ func (r *router) tooLongError(name string, words [][]byte) string {
 // refuse decides to answer with an error.
 func refuse(name, text string) Decision {
 	return Decision{Verb: Refuse, Text: text, Command: &command.Command{
-		Name: name, Arity: -1, Guarded: true, OnlyFails: true, Run: func(c command.Call) { c.Out.Error(text) },
+		Name: name, Arity: -1, RequiresLogin: true, AlwaysFails: true, Run: func(c command.Call) { c.Out.Error(text) },
 	}}
 }
 
 // abort decides to answer with an error, and to abort the proxy's own transaction.
 func abort(name, text string) Decision {
 	return Decision{Verb: Abort, Text: text, Command: &command.Command{
-		Name: name, Arity: -1, Guarded: true, OnlyFails: true, Run: func(c command.Call) {
+		Name: name, Arity: -1, RequiresLogin: true, AlwaysFails: true, Run: func(c command.Call) {
 			c.Client.Transaction.Abort()
 			c.Out.Error(text)
 		},
@@ -398,7 +398,7 @@ func UnknownCommand(words [][]byte) string {
 func (r *router) noUpstreamError(name string, words [][]byte) string {
 	if other := r.otherKey(words); other != nil {
 		return fmt.Sprintf("ERR no upstream: key '%s' is not a lock key; "+
-			"set --upstream, or cover the key by --lock-keys", syntax.Shown(other))
+			"set --upstream, or cover the key by --lock-keys", syntax.Excerpt(other))
 	}
 	return fmt.Sprintf("ERR no upstream: '%s' names no lock key; set --upstream, or cover its key by --lock-keys", name)
 }
@@ -416,19 +416,19 @@ func (r *router) otherKey(words [][]byte) []byte {
 
 // notQueuedError returns the error for a command that cannot be part of a transaction on lock keys.
 func (r *router) notQueuedError(at Situation, words [][]byte) string {
-	if own := r.ownCommands.Find(words[0]); own != nil && own.IsOurs() {
+	if own := r.ownCommands.Find(words[0]); own != nil && own.IsOwn() {
 		return notInMultiError(own)
 	}
-	if at.Down != "" {
-		return at.Down
+	if at.UpstreamError != "" {
+		return at.UpstreamError
 	}
 	if other := r.otherKey(words); other != nil {
 		return fmt.Sprintf("ERR '%s' cannot be part of a transaction on lock keys: key '%s' is on the upstream; "+
 			"send two transactions",
-			syntax.Shown(words[0]), syntax.Shown(other))
+			syntax.Excerpt(words[0]), syntax.Excerpt(other))
 	}
 	return fmt.Sprintf("ERR '%s' cannot be part of a transaction on lock keys: it is not a command on lock keys; "+
-		"send it before MULTI or after EXEC", syntax.Shown(words[0]))
+		"send it before MULTI or after EXEC", syntax.Excerpt(words[0]))
 }
 
 // lateInMultiError returns the error for a command on lock keys in an upstream transaction with

@@ -23,7 +23,7 @@ var settledSituation = Situation{Upstream: Connection{Settled: true}}
 // decisionText describes a decision: "" for the upstream, "run", or an error.
 func decisionText(t *Table, words [][]byte) string {
 	d := t.Route(settledSituation, words)
-	if d.Verb == Learn {
+	if d.Verb == Resolve {
 		d = t.ResolveScript(context.Background(), settledSituation, words)
 	}
 	switch d.Verb {
@@ -49,8 +49,8 @@ func TestRoute(t *testing.T) {
 	watching := withUpstream(func(u *Connection) { u.Watching = true })
 	inMulti := Situation{InMulti: true, Upstream: settledSituation.Upstream}
 	lockWatch := Situation{Watching: true, Upstream: settledSituation.Upstream}
-	down := Situation{Connected: true, Down: "ERR upstream: down", Upstream: settledSituation.Upstream}
-	ownDown := Situation{InMulti: true, Down: "ERR upstream: down", Upstream: settledSituation.Upstream}
+	down := Situation{Connected: true, UpstreamError: "ERR upstream: down", Upstream: settledSituation.Upstream}
+	ownDown := Situation{InMulti: true, UpstreamError: "ERR upstream: down", Upstream: settledSituation.Upstream}
 	for _, c := range []struct {
 		title, line string
 		at          Situation
@@ -85,7 +85,7 @@ func TestRoute(t *testing.T) {
 		{"MULTI", "MULTI", initial, Connect, ""},
 		{"MULTI with an upstream", "MULTI", Situation{Connected: true}, Forward, ""},
 		{"MULTI without one", "MULTI", down, Run, ""},
-		{"MULTI without one, unsettled", "MULTI", Situation{Connected: true, Down: "x"}, WaitUpstream, ""},
+		{"MULTI without one, unsettled", "MULTI", Situation{Connected: true, UpstreamError: "x"}, WaitUpstream, ""},
 		{"MULTI of lock keys", "MULTI", lockWatch, Run, ""},
 		{"MULTI in ours", "MULTI", inMulti, Run, ""}, // the command refuses it
 		{"EXEC", "EXEC", initial, Forward, ""},
@@ -116,12 +116,12 @@ func TestRoute(t *testing.T) {
 
 		{"a script on lock keys", "EVAL s 1 lock:a", settledSituation, Run, ""},
 		{"one on others", "EVAL return 0", settledSituation, Forward, ""},
-		{"one that is not known", "EVALSHA " + sha + " 0", settledSituation, Learn, ""},
+		{"one that is not known", "EVALSHA " + sha + " 0", settledSituation, Resolve, ""},
 		{"not before its turn", "EVALSHA " + sha + " 0", initial, WaitUpstream, ""},
 		{"nor where it is refused", "EVALSHA " + sha + " 0", withUpstream(func(u *Connection) { u.Restricted = true }), Forward, ""},
-		{"where some carry it out", "EVALSHA " + sha + " 0", withUpstream(func(u *Connection) { u.Monitoring = true }), Learn, ""},
+		{"where some carry it out", "EVALSHA " + sha + " 0", withUpstream(func(u *Connection) { u.Monitoring = true }), Resolve, ""},
 		{"nor where nobody knows", "EVALSHA " + sha + " 0", withUpstream(func(u *Connection) { u.Stream = true }), Close, ""},
-		{"in the upstream's MULTI", "EVALSHA " + sha + " 0", multi, Learn, ""},
+		{"in the upstream's MULTI", "EVALSHA " + sha + " 0", multi, Resolve, ""},
 		{"in ours it is queued", "EVALSHA " + sha + " 0", inMulti, Run, ""},
 		{"too long", "SET lock:a x", Situation{TooLong: true}, Refuse, "ERR command too long"},
 		{"too long, and not known", "EVALSHA " + sha, Situation{TooLong: true}, Refuse, syntax.NoScript},
@@ -130,7 +130,7 @@ func TestRoute(t *testing.T) {
 		if d.Verb != c.want || !strings.Contains(d.Text, c.text) || (d.Text == "") != (c.text == "") {
 			t.Errorf("%s: %s: %d %q, want %d %q", c.title, c.line, d.Verb, d.Text, c.want, c.text)
 		}
-		hasCommand := d.Verb == Run || d.Verb == Refuse || d.Verb == Abort || d.Verb == Learn
+		hasCommand := d.Verb == Run || d.Verb == Refuse || d.Verb == Abort || d.Verb == Resolve
 		if hasCommand != (d.Command != nil) {
 			t.Errorf("%s: %s: verb %d with command %v", c.title, c.line, d.Verb, d.Command)
 		}
@@ -164,7 +164,7 @@ func TestRouteOfALockServer(t *testing.T) {
 		{"PING", Situation{}, Run, ""}, {"GET lock:a", Situation{}, Run, ""}, {"SCRIPT LOAD x", Situation{}, Run, ""},
 		{"MULTI", Situation{}, Run, ""}, {"EXEC", Situation{}, Run, ""},
 		{"UNWATCH", Situation{}, Run, ""}, {"WATCH lock:a", Situation{}, Run, ""},
-		{"EVALSHA f 0", Situation{}, Learn, ""},
+		{"EVALSHA f 0", Situation{}, Resolve, ""},
 		{"GET a", Situation{}, Refuse, "key 'a' is not a lock key"},
 		{"WATCH a", Situation{}, Refuse, "key 'a' is not a lock key"},
 		{"EVAL return 0", Situation{}, Refuse, "names no lock key"},
@@ -182,7 +182,7 @@ func TestRouteOfALockServer(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"ping": true, "GET": true, "lpush": true, "multi": true, "script": true,
 		"nosuch": false, "publish": false, "get\x00": false} {
-		if known := table.Lookup([]byte(name)) != nil || table.Keyed([]byte(name)) != nil; known != want {
+		if known := table.Lookup([]byte(name)) != nil || table.KeyRule([]byte(name)) != nil; known != want {
 			t.Errorf("%q is known: %v", name, known)
 		}
 	}
@@ -290,7 +290,7 @@ func TestNoRoutesWithoutLockKeys(t *testing.T) {
 	table := NewRelayTable(Options{Locks: &fakeLocks{}})
 	for _, c := range commandsWithKeys() {
 		name := c.Name
-		if table.Keyed([]byte(name)) != nil ||
+		if table.KeyRule([]byte(name)) != nil ||
 			table.Route(Situation{}, syntax.Bytes([]string{name, "lock:a"})).Verb != Forward {
 			t.Errorf("%s is routed", name)
 		}

@@ -145,7 +145,7 @@ func TestLockScripts(t *testing.T) {
 			b := newRegisterFixture(t)
 			words := append([]string{"EVAL", test.script, "1", "k"}, strings.Split(test.args, " ")...)
 			for _, rounds := range []int{test.first, test.later} {
-				b.masters.Held = fakeregister.NewRegister().Held
+				b.masters.Entries = fakeregister.NewRegister().Entries
 				if value, ms, ok := strings.Cut(test.before, ":"); ok {
 					n, _ := syntax.Int(ms)
 					b.masters.Put("k", value, int(n))
@@ -241,7 +241,7 @@ func (b *registerFixture) expectSideEffects(want ...string) {
 // commits nothing sends its message, too.
 func TestSignalsOnce(t *testing.T) {
 	b := newRegisterFixture(t)
-	b.masters.Before = func(round int) {
+	b.masters.BeforeRound = func(round int) {
 		if round < 3 {
 			b.masters.Put("k", fmt.Sprint("other", round), 500)
 		}
@@ -373,7 +373,7 @@ func TestKeysOutsideKEYS(t *testing.T) {
 // TestScriptWithoutKeys checks that a script that uses no key asks no master.
 func TestScriptWithoutKeys(t *testing.T) {
 	b := newRegisterFixture(t)
-	b.masters.Fails = fakeregister.ErrTooFew()
+	b.masters.RoundErr = fakeregister.ErrTooFewMasters()
 	for script, want := range map[string]string{
 		`return 1`:                          "1",
 		`return redis.call('time')[1]`:      `"1700000000"`,

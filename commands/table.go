@@ -34,7 +34,7 @@ type Table struct {
 	// lockDetector records commands that look like locks on keys of the upstream; nil without an
 	// upstream.
 	lockDetector *lockdetect.Detector
-	holders      *locks.Holders
+	holders      *locks.OperatorCommands
 	tracking     *tracking.Hub // nil if lock keys are not tracked
 	messages     *pubsub.Hub   // nil if the upstream carries messages
 }
@@ -73,28 +73,28 @@ func newTable(opts Options, detector *lockdetect.Detector) *Table {
 		lockKeys = keys.NewPatterns() // this table treats them as ordinary keys
 	}
 	allKeyCommands := allkeys.New(allkeys.Options{
-		Locks: opts.AllKeys, Register: opts.Register, LockKeys: lockKeys, Place: locate, Prefix: opts.KeyPrefix,
+		Locks: opts.AllKeys, Register: opts.Register, LockKeys: lockKeys, Locate: locate, Prefix: opts.KeyPrefix,
 		Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
 	})
 	t.lockKeys = lockkeys.New(lockkeys.Options{
-		Register: opts.Register, Locks: opts.Locks, Place: locate, List: allKeyCommands.Held, Limits: t.current.limits,
+		Register: opts.Register, Locks: opts.Locks, Locate: locate, List: allKeyCommands.List, Limits: t.current.limits,
 		Now: opts.Now, Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
 	})
 	s := eval.New(eval.Options{
-		Keys: t.lockKeys, LockKeys: lockKeys, Store: opts.Scripts, Functions: opts.Functions,
-		Own: t.Lookup, Observe: t.Observe, Now: opts.Now,
+		Runner: t.lockKeys, LockKeys: lockKeys, Store: opts.Scripts, Functions: opts.Functions,
+		FindOwnCommand: t.Lookup, Observe: t.Observe, Now: opts.Now,
 	})
 	if detector == nil && opts.Messages != nil {
 		t.messages = pubsub.New(opts.Messages)
 	}
-	tx := transaction.Transactions{Keys: t.lockKeys, Scripts: s}
+	tx := transaction.Transactions{Runner: t.lockKeys, Scripts: s}
 	t.router = router{
 		lockKeys: lockKeys, hasUpstream: detector != nil, hasMessages: t.messages != nil, scripts: s,
 		lockKeyCommands: byName(append(t.lockKeys.Commands(), s.Commands()...)), txCommands: tx.Commands(), queue: tx.Queue,
 	}
 	t.tracking = newTrackingHub(opts, lockKeys)
-	t.holders = locks.NewHolders(locks.HoldersOptions{
-		Locks: opts.Holdings, Place: locate, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit,
+	t.holders = locks.NewOperatorCommands(locks.OperatorOptions{
+		Locks: opts.Holdings, KeyOnMasters: locate, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit,
 	})
 	all := t.lockCommands(locate)
 	if lockKeys.Any() {
@@ -110,8 +110,8 @@ func newTable(opts Options, detector *lockdetect.Detector) *Table {
 // lockCommands returns the commands of package locks: LOCK, UNLOCK, EXTEND, FENCE, LOCKINFO,
 // LOCKLIST and FORCEUNLOCK.
 func (t *Table) lockCommands(locate func(db int, key string) quorum.Key) []*command.Command {
-	l := &locks.Locking{
-		Locks: t.opts.Locks, MaxTTL: t.current.maxTTL, Place: locate, Random: t.opts.Random, Audit: t.audit,
+	l := &locks.LockCommands{
+		Locks: t.opts.Locks, MaxTTL: t.current.maxTTL, KeyOnMasters: locate, Random: t.opts.Random, Audit: t.audit,
 	}
 	all := slices.Concat(l.Commands(), t.holders.Commands())
 	if t.opts.locksAtUpstream {
@@ -124,7 +124,7 @@ func (t *Table) lockCommands(locate func(db int, key string) quorum.Key) []*comm
 func (t *Table) serverCommands() *server.Server {
 	opts := t.opts.Server
 	opts.MaxClients, opts.Waiting, opts.LockDetector, opts.Mover = t.current.maxClients, t.Waiting, t.lockDetector, t.mover
-	opts.LockKeys, opts.CachedScripts = len(t.opts.LockKeys) > 0, t.router.scripts.Cached
+	opts.LockKeys, opts.CachedScripts = len(t.opts.LockKeys) > 0, t.router.scripts.CachedCount
 	if t.router.lockKeys.Any() {
 		opts.LockKeyCounts = t.lockKeys.Counts
 	}
@@ -177,7 +177,7 @@ func newMover(opts Options, locate func(db int, key string) quorum.Key) *move.Mo
 		return nil
 	}
 	moveOpts := *opts.MoveOptions
-	moveOpts.LockKeys, moveOpts.Place, moveOpts.Prefix, moveOpts.Logger = opts.LockKeys, locate, opts.KeyPrefix, opts.Logger
+	moveOpts.LockKeys, moveOpts.MastersKey, moveOpts.Prefix, moveOpts.Logger = opts.LockKeys, locate, opts.KeyPrefix, opts.Logger
 	return move.New(moveOpts)
 }
 
@@ -213,10 +213,10 @@ func (t *Table) LockKeys() keys.Patterns { return t.router.lockKeys }
 // Lookup returns the proxy's own command with this name, in any case, or nil.
 func (t *Table) Lookup(name []byte) *command.Command { return t.router.ownCommands.Find(name) }
 
-// Keyed returns the rule for the keys of a command that has keys, or, for the upstream, may have
+// KeyRule returns the rule for the keys of a command that has keys, or, for the upstream, may have
 // keys. It returns nil for other commands, and for all commands if there are no lock keys. Without
 // an upstream, a command that neither Keyed nor Lookup finds is unknown.
-func (t *Table) Keyed(name []byte) *keys.Rule { return t.router.keyRule(name) }
+func (t *Table) KeyRule(name []byte) *keys.Rule { return t.router.keyRule(name) }
 
 // Route decides how the proxy treats a command.
 func (t *Table) Route(at Situation, words [][]byte) Decision { return t.router.route(at, words) }
@@ -240,14 +240,14 @@ func (t *Table) Run(cmd *command.Command, c command.Call) {
 	c.Command = cmd
 	c.Client.Answer(c.Out, func() {
 		switch {
-		case !syntax.Fits(cmd.Arity, len(c.Args)):
+		case !syntax.FitsArity(cmd.Arity, len(c.Args)):
 			c.SyntaxError(syntax.WrongArity(cmd.Name))
-		case !cmd.OnlyFails && !permitted(c):
+		case !cmd.AlwaysFails && !permitted(c):
 		case c.Client.OnlyListens() && pubsub.Refusal(c.Args) != "":
 			c.Out.Error(pubsub.Refusal(c.Args))
 		default:
-			if !t.router.hasUpstream && cmd.Keyed() && !cmd.Docs.Reads {
-				c.Client.Touched.Add(c.Client.DB, c.Args, cmd.Places(c.Args))
+			if !t.router.hasUpstream && cmd.HasKeys() && !cmd.Docs.Reads {
+				c.Client.ChangedKeys.Add(c.Client.DB, c.Args, cmd.Places(c.Args))
 			}
 			cmd.Run(c)
 		}
@@ -273,9 +273,9 @@ func permitted(c command.Call) bool {
 // Observe inspects a command for the upstream: a script that is loaded there, or a lock that is
 // taken or released. It needs at least the first lockdetect.MaxWords words.
 func (t *Table) Observe(words [][]byte) {
-	isScript := len(words) == 3 && syntax.Folded(words[0]) == "script"
-	if t.router.lockKeys.Any() && isScript && syntax.Folded(words[1]) == "load" {
-		t.router.scripts.Loaded(words[2])
+	isScript := len(words) == 3 && syntax.LowerCString(words[0]) == "script"
+	if t.router.lockKeys.Any() && isScript && syntax.LowerCString(words[1]) == "load" {
+		t.router.scripts.CacheLoaded(words[2])
 	}
 	t.lockDetector.Count(words[:min(lockdetect.MaxWords, len(words))], t.router.lockKeys.Match)
 }

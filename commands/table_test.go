@@ -73,7 +73,7 @@ func TestArity(t *testing.T) {
 	for _, cmd := range b.listedCommands() {
 		minWords := max(cmd.Arity, -cmd.Arity)
 		usage := ""
-		if cmd.IsOurs() && len(cmd.Docs.Args) > 0 {
+		if cmd.IsOwn() && len(cmd.Docs.Args) > 0 {
 			usage = ": " + cmd.Usage()
 		}
 		wrong := fmt.Sprintf("-ERR wrong number of arguments for '%s' command%s\r\n", cmd.Name, usage)

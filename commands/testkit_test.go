@@ -31,7 +31,7 @@ type fakeLocks struct {
 	calls []string
 }
 
-func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
+func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error) {
 	fenced := ""
 	if req.Fence {
 		fenced = ", with a fence"
@@ -41,7 +41,7 @@ func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Gr
 		f.duringLock(ctx)
 	}
 	if ctx.Err() != nil {
-		return quorum.Granted{}, context.Cause(ctx)
+		return quorum.GrantedLock{}, context.Cause(ctx)
 	}
 	return f.grant(req.Token), f.err
 }
@@ -54,13 +54,13 @@ func (f *fakeLocks) Unlock(ctx context.Context, key quorum.Key, token string) er
 	return f.err
 }
 
-func (f *fakeLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Granted, error) {
+func (f *fakeLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.GrantedLock, error) {
 	f.record("extend %d/%s by %s for %v", key.DB, key.Name, token, ttl)
 	return f.grant(token), f.err
 }
 
-func (f *fakeLocks) grant(token string) quorum.Granted {
-	return quorum.Granted{Validity: f.validity, Since: f.since, Fence: f.fence, Version: token}
+func (f *fakeLocks) grant(token string) quorum.GrantedLock {
+	return quorum.GrantedLock{Validity: f.validity, Since: f.since, Fence: f.fence, Version: token}
 }
 
 func (f *fakeLocks) Fence(_ context.Context, key quorum.Key) (int64, error) {
@@ -74,7 +74,7 @@ func (*fakeLocks) AwaitPop(context.Context, quorum.BlockedPop) error {
 
 func (*fakeLocks) Waiting() int { return 0 }
 
-func (f *fakeLocks) Withdraw(keys []quorum.Key, got quorum.Granted) {
+func (f *fakeLocks) Withdraw(keys []quorum.Key, got quorum.GrantedLock) {
 	for _, key := range keys {
 		f.record("withdraw %d/%s of %s", key.DB, key.Name, got.Version)
 	}

@@ -265,7 +265,7 @@ func TestWatchInAnotherDatabase(t *testing.T) {
 func TestTransactionNoQuorum(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.watch("k")
-	b.masters.Fails = fakeregister.ErrTooFew()
+	b.masters.RoundErr = fakeregister.ErrTooFewMasters()
 	if got := b.transact("SET k me PX 500"); !strings.HasPrefix(got, "NOQUORUM ") {
 		t.Error(got)
 	}

@@ -194,7 +194,7 @@ func (d *daemon) listLocks(ctx context.Context, db int, match string, count int)
 func (d *daemon) metricSources() metrics.Sources {
 	from := metrics.Sources{
 		Clients: d.countClients, Commands: d.countCommands, Masters: d.cluster.Status, Availability: d.availabilityInputs,
-		Certificate: d.certs.Until,
+		Certificate: d.certs.NotAfter,
 		LogDropped:  d.opts.Logs.droppedLines,
 		Reload:      func() (time.Time, bool) { last := d.lastReload(); return last.at, last.ok },
 	}
@@ -208,10 +208,10 @@ func (d *daemon) countClients() metrics.Clients {
 	c := d.server.Counts()
 	return metrics.Clients{
 		Connected: c.Connected, Parked: c.Parked, MaxClients: int64(d.server.MaxClients()),
-		InputBytes: c.HeldInput, DisconnectedForInput: c.RefusedInput, UnreadBytes: c.Unread, DisconnectedForUnread: c.CutUnread,
-		MessageBytes: c.Messages, DisconnectedForMessages: c.CutMessages,
+		InputBytes: c.InputBytes, DisconnectedForInput: c.InputDisconnects, UnreadBytes: c.UnreadBytes, DisconnectedForUnread: c.UnreadDisconnects,
+		MessageBytes: c.MessageBytes, DisconnectedForMessages: c.MessageDisconnects,
 		Accepted: c.Accepted, Refused: c.Refused, AcceptErrors: c.AcceptErrors,
-		BytesToUpstream: c.ToUpstream, BytesToClients: c.ToClients, RelayedCommands: c.Relayed, Redirects: c.Redirects,
+		BytesToUpstream: c.BytesToUpstream, BytesToClients: c.BytesToClients, RelayedCommands: c.RelayedCommands, Redirects: c.Redirects,
 	}
 }
 

@@ -36,7 +36,7 @@ func (d *daemon) availabilityInputs() availability.Inputs {
 	}
 	l.Movable = CanMove(d.cfg)
 	if l.Upstream = errNoUpstream; d.upstream != nil {
-		l.Upstream = d.upstream.Writes()
+		l.Upstream = d.upstream.WriteRefusal()
 	}
 	return l
 }

@@ -145,7 +145,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 		return nil, err
 	}
 	d.cluster, err = quorum.NewCluster(quorum.Options{
-		Masters: cfg.Masters, TLS: d.certs.Dialing, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
+		Masters: cfg.Masters, TLS: d.certs.ConfigureDial, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
 		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, OnMastersChanged: d.followMasters,
 		Tagged: len(cfg.LockTags) > 0, Settings: SharedSettings(cfg), FromUpstream: cfg.MoveFromUpstream,
 		Record: locationRecord(d.upstream, cfg), Name: d.displayName,
@@ -290,7 +290,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		AllKeys:               locker,
 		Register:              register,
 		Mark:                  d.cluster.Mark,
-		Scripts:               quorum.NewBodies(d.cluster),
+		Scripts:               quorum.NewScriptBodies(d.cluster),
 		KeyPrefix:             cfg.KeyPrefix,
 		LockKeys:              cfg.LockKeys,
 		LockTags:              cfg.LockTags,
@@ -302,7 +302,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 			Cluster:         cfg.ClusterMode == "emulated",
 			Version:         d.opts.Version,
 			Masters:         d.cluster.Status,
-			Look:            d.availabilityInputs,
+			Availability:    d.availabilityInputs,
 			RemovalsPending: d.cluster.RemovalsPending,
 			Clients:         func() int { return d.server.Clients() },
 			AcceptErrors:    func() int64 { return d.server.AcceptErrors() },
@@ -317,17 +317,17 @@ func (d *daemon) newServer(id, clientPassword string) {
 	newTable := commands.NewTable
 	if up != nil {
 		up.RefuseMasters(d.cluster.MasterName)
-		up.TryWrites(TrialKey(cfg.LockKeys), func() bool {
+		up.EnableTrialWrites(TrialKey(cfg.LockKeys), func() bool {
 			at, _ := d.cluster.CurrentLocation()
 			return RecordsLocation(cfg) && at.Place == location.Upstream
 		})
-		opts.Server.Upstream, opts.Functions, opts.Server.Onward = up.Status, up, up.Path
+		opts.Server.Upstream, opts.Functions, opts.Server.SendPath = up.Status, up, up.CheckPath
 		newTable = commands.NewRelayTable
 	}
 	served := proxy.Options{Upstream: up, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log}
 	if CanMove(cfg) {
 		d.directWrites = directwrites.New(directwrites.Options{
-			Upstream: up, LockKeys: cfg.LockKeys, Own: func() []string { return d.server.UpstreamConnections() },
+			Upstream: up, LockKeys: cfg.LockKeys, OwnAddrs: func() []string { return d.server.UpstreamConnections() },
 			Logger: d.log,
 			AtMasters: func() bool {
 				at, known := d.cluster.CurrentLocation()
@@ -336,7 +336,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		})
 		opts.Server.DirectWrites = d.directWrites
 		opts.MoveOptions = &move.Options{Masters: d.cluster,
-			Connect: func(ctx context.Context) (move.Connection, error) { return up.Single(ctx) }}
+			Connect: func(ctx context.Context) (move.Connection, error) { return up.OpenConn(ctx) }}
 	}
 	d.table = newTable(opts)
 	if RecordsLocation(cfg) {
@@ -344,7 +344,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	}
 	if opts.MoveOptions != nil {
 		d.tableAtUpstream = commands.NewTableAtUpstream(d.table, opts)
-		served.Unmoved = d.tableAtUpstream
+		served.UpstreamTable = d.tableAtUpstream
 	}
 	d.applyToTables(cfg)
 	served.Table = d.table

@@ -47,8 +47,8 @@ func AskHealth(addr string, balancers []netip.Prefix, secure *tls.Config) (Healt
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(healthcheckTimeout))
-	if proxyproto.Among(balancers, conn.LocalAddr()) {
-		if _, err := io.WriteString(conn, proxyproto.Local); err != nil {
+	if proxyproto.IsIn(balancers, conn.LocalAddr()) {
+		if _, err := io.WriteString(conn, proxyproto.LocalHeader); err != nil {
 			return Health{}, err
 		}
 	}

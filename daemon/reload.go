@@ -280,10 +280,10 @@ func tableSettings(cfg conf.Config) commands.Settings {
 // serverSettings returns the settings of client connections.
 func serverSettings(cfg conf.Config, password string, certificates *certs.Certificates) proxy.Settings {
 	return proxy.Settings{
-		ClientPassword: password, TLS: certificates.Listener(),
+		ClientPassword: password, TLS: certificates.ListenerConfig(),
 		ProtectedMode: cfg.ProtectedMode && cfg.TLSClientCA == "",
-		MaxClients:    cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, HeldInput: cfg.MaxInputMemory,
-		Unread: cfg.MaxUnreadMemory,
+		MaxClients:    cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, MaxInputMemory: cfg.MaxInputMemory,
+		MaxUnreadMemory: cfg.MaxUnreadMemory,
 	}
 }
 
@@ -293,7 +293,7 @@ func (d *daemon) logReload(by string, next preparedConfig) {
 	if len(next.changed) > 0 {
 		about = append(about, "changed", strings.Join(next.changed, "; "))
 	}
-	if until := d.certs.Until(); !until.IsZero() {
+	if until := d.certs.NotAfter(); !until.IsZero() {
 		about = append(about, "tls_cert_until", until.Format(time.RFC3339))
 	}
 	if len(next.changed) == 0 {
@@ -322,6 +322,6 @@ func LogWarnings(log *slog.Logger, warnings []string) {
 
 // checkOwnHealth connects to the proxy as a client, and returns an error if it does not reply.
 func (d *daemon) checkOwnHealth(addr string) error {
-	_, err := AskHealth(ConnectAddress(addr), d.cfg.Balancers(), certs.Probing(d.applied.Load().cfg.CertificateFiles()))
+	_, err := AskHealth(ConnectAddress(addr), d.cfg.Balancers(), certs.ProbeConfig(d.applied.Load().cfg.CertificateFiles()))
 	return err
 }

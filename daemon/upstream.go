@@ -27,7 +27,7 @@ func newUpstream(
 	up, err := openUpstream(cfg, log)
 	if err == nil {
 		up.SetProxyID(id)
-		up.Secure(certificates.Dialing)
+		up.SetTLS(certificates.ConfigureDial)
 		if len(cfg.LockKeys) > 0 {
 			up.RefuseClusters()
 		}
@@ -45,7 +45,7 @@ func LockKeysAtUpstream(
 		return 0, "", false, err
 	}
 	defer up.Close()
-	conn, err := up.Single(ctx)
+	conn, err := up.OpenConn(ctx)
 	if err != nil {
 		return 0, "", false, err
 	}
@@ -79,8 +79,8 @@ func openUpstream(cfg conf.Config, log *slog.Logger) (*upstream.Upstream, error)
 	case !named:
 		return upstream.New(cfg.Upstream, cfg.UpstreamTimeout, log)
 	}
-	sentinels := upstream.Sentinels{Master: s.Master, Addrs: s.Addrs, Username: s.Username, Password: s.Password}
-	return upstream.NewFollowing(s.URLAt(s.Addrs[0]), sentinels, cfg.UpstreamTimeout, log)
+	sentinels := upstream.Sentinels{MasterName: s.Master, Addrs: s.Addrs, Username: s.Username, Password: s.Password}
+	return upstream.NewWithSentinels(s.URLAt(s.Addrs[0]), sentinels, cfg.UpstreamTimeout, log)
 }
 
 // LocateUpstream returns the current URL of the upstream. If Sentinels know its address, it asks

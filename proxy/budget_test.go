@@ -15,7 +15,7 @@ var incompleteCommand = "*4\r\n$4\r\nLOCK\r\n$950000\r\n" + strings.Repeat("x", 
 func (b *testServer) waitBufferedBytes(low, high int64) {
 	b.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		buffered := b.server.Counts().HeldInput
+		buffered := b.server.Counts().InputBytes
 		if buffered >= low && buffered <= high {
 			return
 		}
@@ -30,7 +30,7 @@ func (b *testServer) waitBufferedBytes(low, high int64) {
 func TestInputMemoryIsBounded(t *testing.T) {
 	const perClient, clients = 1 << 20, 4
 	b := serveLocks(t, &scriptedLocks{})
-	b.server.Apply(Settings{HeldInput: clients * perClient})
+	b.server.Apply(Settings{MaxInputMemory: clients * perClient})
 	other := b.connect()
 	other.check("PING\r\n", pong)
 	first := b.connect()
@@ -44,7 +44,7 @@ func TestInputMemoryIsBounded(t *testing.T) {
 	excess.send(incompleteCommand[:netconn.BufferSize])
 	excess.expect("-ERR out of memory for input: incomplete commands and data kept between commands are limited to 4194304 bytes for all clients; raise max-input-memory\r\n")
 	other.check("PING\r\n", pong)
-	if n := b.server.Counts().RefusedInput; n != 1 {
+	if n := b.server.Counts().InputDisconnects; n != 1 {
 		t.Errorf("%d clients were refused", n)
 	}
 	first.send(strings.Repeat("x", 50_000) + "\r\n$1\r\nt\r\n$1\r\nt\r\n") // the command is complete, and an error

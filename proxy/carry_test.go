@@ -18,8 +18,8 @@ type locksAtUpstream struct{}
 func (locksAtUpstream) CurrentLocation() (quorum.Location, bool) {
 	return quorum.Location{Place: location.Upstream}, true
 }
-func (locksAtUpstream) IsLeavingMasters() bool   { return false }
-func (locksAtUpstream) Changed() <-chan struct{} { return nil }
+func (locksAtUpstream) IsLeavingMasters() bool           { return false }
+func (locksAtUpstream) LocationChanged() <-chan struct{} { return nil }
 func (u locksAtUpstream) AwaitLocation(context.Context) (quorum.Location, error) {
 	at, _ := u.CurrentLocation()
 	return at, nil
@@ -46,7 +46,7 @@ func (m locksMoving) CurrentLocation() (quorum.Location, bool) {
 		return m.locksAtUpstream.CurrentLocation()
 	}
 }
-func (m locksMoving) Changed() <-chan struct{} {
+func (m locksMoving) LocationChanged() <-chan struct{} {
 	if at, _ := m.CurrentLocation(); at.Moves() {
 		return nil // no further notification
 	}
@@ -90,7 +90,7 @@ func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
 		Settings: commands.Settings{MaxTTL: time.Hour}})
 	location := locksPaused{moveEnded: make(chan struct{})}
 	proxied := startProxyWith(t, server.URL(),
-		proxy.Options{Unmoved: upstreamTable, LockLocation: location}, []string{"lock:*"})
+		proxy.Options{UpstreamTable: upstreamTable, LockLocation: location}, []string{"lock:*"})
 	halfClosed, waiting := proxied.connect(), proxied.connect()
 	halfClosed.send(cmd("GET data") + cmd("SET lock:a left"))
 	waiting.send(cmd("SET lock:b stayed"))
@@ -121,7 +121,7 @@ func TestConnectionsStayAtRest(t *testing.T) {
 		Settings: commands.Settings{MaxTTL: time.Hour}})
 	location := locksMoving{moveBegan: make(chan struct{}), reports: make(chan quorum.PauseReport, 1000)}
 	proxied := startProxyWith(t, server.URL(),
-		proxy.Options{Unmoved: upstreamTable, LockLocation: location}, []string{"lock:*"})
+		proxy.Options{UpstreamTable: upstreamTable, LockLocation: location}, []string{"lock:*"})
 	blocks, queues, late := proxied.connect(), proxied.connect(), proxied.connect()
 	for _, p := range []*peer{blocks, queues} {
 		p.check("SET lock:a 1", "+OK\r\n")
@@ -153,7 +153,7 @@ func TestLongCommandsOnLockKeysBeforeTheMove(t *testing.T) {
 	locks := newMemoryLocks()
 	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{locks},
 		Settings: commands.Settings{MaxTTL: time.Hour}})
-	p := startProxyWith(t, server.URL(), proxy.Options{Unmoved: upstreamTable, LockLocation: locksAtUpstream{}},
+	p := startProxyWith(t, server.URL(), proxy.Options{UpstreamTable: upstreamTable, LockLocation: locksAtUpstream{}},
 		[]string{"lock:*"}).connect()
 	p.check("SET lock:a 1", "+OK\r\n")
 	mega := strings.Repeat("v", 1<<20)

@@ -70,9 +70,9 @@ func TestNoLockIsHeldDuringAWrite(t *testing.T) {
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	sent := r.server.Counts().ToUpstream
+	sent := r.server.Counts().BytesToUpstream
 	other.send(cmd("GET k"))
-	eventually(t, "the GET at the upstream", func() bool { return r.server.Counts().ToUpstream > sent })
+	eventually(t, "the GET at the upstream", func() bool { return r.server.Counts().BytesToUpstream > sent })
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}

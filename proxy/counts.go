@@ -7,22 +7,22 @@ type Counts struct {
 	Accepted, Refused, AcceptErrors int64
 	// Connected is the number of current clients. Parked of them are idle and have no goroutine.
 	Connected, Parked int64
-	// ToUpstream and ToClients count the bytes relayed. They include the proxy's own commands on a
+	// BytesToUpstream and BytesToClients count the bytes relayed. They include the proxy's own commands on a
 	// client's connection, but not the replies to these.
-	ToUpstream, ToClients int64
-	// Relayed counts the commands of clients sent to the upstream, except commands that get no
+	BytesToUpstream, BytesToClients int64
+	// RelayedCommands counts the commands of clients sent to the upstream, except commands that get no
 	// reply (CLIENT REPLY OFF).
-	Relayed int64
-	// HeldInput is the number of bytes held for clients: of incomplete commands beyond the first
-	// buffer of each client, and kept between commands. RefusedInput counts the clients that were
-	// disconnected because HeldInput reached its limit.
-	HeldInput, RefusedInput int64
-	// Unread is the number of bytes of replies that clients have not read. CutUnread counts the
+	RelayedCommands int64
+	// MaxInputMemory is the number of bytes held for clients: of incomplete commands beyond the first
+	// buffer of each client, and kept between commands. InputDisconnects counts the clients that were
+	// disconnected because MaxInputMemory reached its limit.
+	InputBytes, InputDisconnects int64
+	// UnreadBytes is the number of bytes of replies that clients have not read. UnreadDisconnects counts the
 	// clients that were disconnected because Unread exceeded its limit.
-	Unread, CutUnread int64
-	// Messages is the number of bytes of messages that wait for subscribers of a lock server.
-	// CutMessages counts the subscribers that were disconnected when it exceeded its limit.
-	Messages, CutMessages int64
+	UnreadBytes, UnreadDisconnects int64
+	// MessageBytes is the number of bytes of messages that wait for subscribers of a lock server.
+	// MessageDisconnects counts the subscribers that were disconnected when it exceeded its limit.
+	MessageBytes, MessageDisconnects int64
 	// Redirects counts the upstream's replies and messages that redirect clients to other servers.
 	// The proxy withheld them.
 	Redirects int64
@@ -35,11 +35,11 @@ func (s *Server) Counts() Counts {
 	return Counts{
 		Accepted: s.shared.lastID.Load(), Refused: s.refusedClients.Load(), AcceptErrors: s.AcceptErrors(),
 		Connected: s.clients.Load(), Parked: s.shared.parked.Load(),
-		ToUpstream: s.shared.traffic.toUpstream.Load(), ToClients: s.shared.traffic.toClients.Load(),
-		Relayed: s.shared.traffic.commands.Load(), Redirects: s.shared.redirects.Load(),
-		HeldInput: s.shared.input.used(), RefusedInput: s.shared.input.refusals.Load(),
-		Unread: unread, CutUnread: unreadDisconnects,
-		Messages: messages, CutMessages: messageDisconnects,
+		BytesToUpstream: s.shared.traffic.toUpstream.Load(), BytesToClients: s.shared.traffic.toClients.Load(),
+		RelayedCommands: s.shared.traffic.commands.Load(), Redirects: s.shared.redirects.Load(),
+		InputBytes: s.shared.input.used(), InputDisconnects: s.shared.input.refusals.Load(),
+		UnreadBytes: unread, UnreadDisconnects: unreadDisconnects,
+		MessageBytes: messages, MessageDisconnects: messageDisconnects,
 	}
 }
 

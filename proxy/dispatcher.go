@@ -40,7 +40,7 @@ func newDispatcher(s *session) *dispatcher {
 	d.auth = authChecker{session: s, relay: s.relay, asker: &d.asker, sender: &d.sender, in: s.in, client: &s.client}
 	d.router = locationRouter{relay: s.relay, asker: &d.asker, client: &s.client, table: s.shared.opts.Table}
 	if !d.isLockServer() { // a lock server needs no location: its locks are on the masters
-		d.router.lockLocation, d.router.upstreamTable = s.shared.opts.LockLocation, s.shared.opts.Unmoved
+		d.router.lockLocation, d.router.upstreamTable = s.shared.opts.LockLocation, s.shared.opts.UpstreamTable
 	}
 	return d
 }
@@ -52,7 +52,7 @@ func (d *dispatcher) isLockServer() bool { return d.relay.upstream == nil }
 // commands.
 func (d *dispatcher) situation() commands.Situation {
 	tx := &d.client.Transaction
-	return commands.Situation{InMulti: tx.Open, Watching: tx.Watching(), Down: tx.Down}
+	return commands.Situation{InMulti: tx.Open, Watching: tx.Watching(), UpstreamError: tx.UpstreamError}
 }
 
 // connection returns the state of the client's connection, after the upstream has answered all
@@ -62,7 +62,7 @@ func (d *dispatcher) connection() commands.Connection {
 	return commands.Connection{
 		Settled: true, Quitting: state.Quitting, Stream: state.Stream, Multi: state.Multi,
 		Queued: state.Queued, Watching: state.Watching,
-		Restricted: state.Restricted(), Unsure: state.ProtoUnknown,
+		Restricted: state.Restricted(), ProtocolUncertain: state.ProtoUnknown,
 		Monitoring: state.Monitoring, RepliesOff: d.relay.replyMode != track.ReplyOn,
 	}
 }

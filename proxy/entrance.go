@@ -61,7 +61,7 @@ const noProxyHeaderReply = "-ERR no PROXY protocol header: this port requires on
 // client, the connection's own address remains. It reads nothing if the connection is not from a
 // load balancer.
 func (s *session) readProxyHeader(ctx context.Context) error {
-	if !proxyproto.Among(s.shared.opts.Balancers, s.client.Addr) {
+	if !proxyproto.IsIn(s.shared.opts.Balancers, s.client.Addr) {
 		return nil
 	}
 	conn := s.conn

@@ -79,7 +79,7 @@ func (in *input) skip() { in.start, in.frameStart = in.scanEnd, in.scanEnd }
 
 // words returns the words of the frame that has just ended. They are valid until the next read.
 func (in *input) words() ([][]byte, error) {
-	if in.scanner.Inline() {
+	if in.scanner.IsInline() {
 		return in.scanner.InlineArgs(), nil
 	}
 	if !resp.EndsInCRLF(in.chunk()) {
@@ -140,7 +140,7 @@ func (in *input) release() {
 
 // isIdle reports whether the buffer is empty, and the next byte begins a frame.
 func (in *input) isIdle() bool {
-	return in.readEnd == 0 && in.scanner.AtGap()
+	return in.readEnd == 0 && in.scanner.IsBetweenFrames()
 }
 
 // shrink frees memory that can be allocated again.

@@ -27,7 +27,7 @@ func TestMemoryBetweenCommandsIsBounded(t *testing.T) {
 		} {
 			t.Run(name+" at "+server, func(t *testing.T) {
 				r := start()
-				r.server.Apply(proxy.Settings{HeldInput: limit, MaxClients: 100})
+				r.server.Apply(proxy.Settings{MaxInputMemory: limit, MaxClients: 100})
 				p := r.connect()
 				if c.setup != "" {
 					p.send(c.setup)
@@ -45,7 +45,7 @@ func TestMemoryBetweenCommandsIsBounded(t *testing.T) {
 				}
 				r.connect().check("PING", "+PONG\r\n")
 				_ = p.conn.Close()
-				eventually(t, "all to be given back", func() bool { return r.server.Counts().HeldInput == 0 })
+				eventually(t, "all to be given back", func() bool { return r.server.Counts().InputBytes == 0 })
 			})
 		}
 	}
@@ -62,7 +62,7 @@ func TestNamesAndScriptsAreBounded(t *testing.T) {
 		},
 	} {
 		r := lockServer(t)
-		r.server.Apply(proxy.Settings{HeldInput: limit, MaxClients: 100})
+		r.server.Apply(proxy.Settings{MaxInputMemory: limit, MaxClients: 100})
 		reply := ""
 		for i := 0; i < maxClients && !strings.HasPrefix(reply, "-"); i++ {
 			p := r.connect()

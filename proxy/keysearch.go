@@ -53,7 +53,7 @@ func (k *keySearch) start() bool {
 		return k.search.checkRights
 	}
 	name, _ := k.in.scanner.Name() // a name that is too long to be kept is no known command
-	k.search.rule = k.table.Keyed(name)
+	k.search.rule = k.table.KeyRule(name)
 	return k.search.rule != nil || k.search.checkRights
 }
 
@@ -65,9 +65,9 @@ func (k *keySearch) seek(ctx context.Context) (searchResult, error) {
 	switch {
 	case k.search.rule == nil && !k.search.checkRights:
 		return noDecision, nil
-	case k.in.scanner.Inline():
+	case k.in.scanner.IsInline():
 		return k.finish(k.isBlocked(k.in.scanner.InlineArgs())), nil
-	case !k.search.checkRights && k.search.rule.First():
+	case !k.search.checkRights && k.search.rule.IsFirstOnly():
 		key, size, known := k.in.firstArg()
 		if !known {
 			return needsMore, nil
@@ -177,7 +177,7 @@ type keyWalk struct {
 	// mayBeLock reports by its prefix whether a key too long to buffer may be a lock key.
 	mayBeLock func(prefix []byte) bool
 
-	header    resp.HeaderWalk
+	header    resp.HeaderScanner
 	remaining int    // bytes of the argument to come, with the line end; 0 in a header
 	key       []byte // the scanned bytes of an argument that may be a lock key
 }
@@ -227,12 +227,12 @@ const maxSuspect = 8 << 10
 // the upstream. The command is inspected when it is whole, which may be after it was sent.
 func (k *keySearch) markSuspect() {
 	name, _ := k.in.scanner.Name()
-	if !k.in.scanner.Inline() {
-		k.search.suspect = lockdetect.Suspect(name, k.in.scanner.Args())
+	if !k.in.scanner.IsInline() {
+		k.search.suspect = lockdetect.IsCandidate(name, k.in.scanner.Args())
 		return
 	}
 	words := k.in.scanner.InlineArgs() // no longer available at the end of the frame
-	if lockdetect.Suspect(name, len(words)) {
+	if lockdetect.IsCandidate(name, len(words)) {
 		k.table.Observe(words)
 	}
 }

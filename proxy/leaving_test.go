@@ -157,7 +157,7 @@ func TestValidityOfADelayedReply(t *testing.T) {
 	p.send(cmd("SUBSCRIBE c"))
 	p.reply()
 	if _, err := r.locks.Take(t.Context(), quorum.TakeRequest{Keys: []quorum.Key{{Name: "k"}},
-		Terms: quorum.Terms{Tokens: []string{"other"}}}); err != nil {
+		TakeOptions: quorum.TakeOptions{Tokens: []string{"other"}}}); err != nil {
 		t.Fatal(err)
 	}
 	p.send(cmd("LOCK k t PX 5000 BLOCK 60000"))

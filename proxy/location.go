@@ -75,7 +75,7 @@ func (c *locationRouter) touchesLockKeys(ownCmd *command.Command, words [][]byte
 	case ownCmd == nil:
 		verb := c.table.Route(commands.Situation{}, words).Verb
 		return verb != commands.Forward && verb != commands.Connect
-	case ownCmd.IsOurs():
+	case ownCmd.IsOwn():
 		lock, _ := c.table.LockKeys().Split(words, ownCmd.Places(words))
 		return lock >= 0 || ownCmd.AllLocks
 	}

@@ -20,19 +20,19 @@ type scriptedLocks struct {
 	released []string
 }
 
-func (l *scriptedLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
+func (l *scriptedLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error) {
 	if l.lock == nil {
-		return quorum.Granted{Validity: req.TTL, Version: req.Token}, nil
+		return quorum.GrantedLock{Validity: req.TTL, Version: req.Token}, nil
 	}
 	validity, err := l.lock(ctx, req)
-	return quorum.Granted{Validity: validity, Version: req.Token}, err
+	return quorum.GrantedLock{Validity: validity, Version: req.Token}, err
 }
 
 func (l *scriptedLocks) Unlock(ctx context.Context, key quorum.Key, token string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	l.Withdraw([]quorum.Key{key}, quorum.Granted{Version: token})
+	l.Withdraw([]quorum.Key{key}, quorum.GrantedLock{Version: token})
 	return nil
 }
 
@@ -44,7 +44,7 @@ func (*scriptedLocks) AwaitPop(context.Context, quorum.BlockedPop) error {
 
 func (*scriptedLocks) Waiting() int { return 0 }
 
-func (l *scriptedLocks) Withdraw(keys []quorum.Key, got quorum.Granted) {
+func (l *scriptedLocks) Withdraw(keys []quorum.Key, got quorum.GrantedLock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range keys {
@@ -52,8 +52,8 @@ func (l *scriptedLocks) Withdraw(keys []quorum.Key, got quorum.Granted) {
 	}
 }
 
-func (l *scriptedLocks) Extend(_ context.Context, _ quorum.Key, _ string, ttl time.Duration) (quorum.Granted, error) {
-	return quorum.Granted{Validity: ttl}, nil
+func (l *scriptedLocks) Extend(_ context.Context, _ quorum.Key, _ string, ttl time.Duration) (quorum.GrantedLock, error) {
+	return quorum.GrantedLock{Validity: ttl}, nil
 }
 
 // releasedLocks returns the locks released so far, as key=token.
@@ -95,7 +95,7 @@ type reportingLocks struct {
 	results chan string
 }
 
-func (l reportingLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
+func (l reportingLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error) {
 	got, err := l.Locker.Lock(ctx, req)
 	l.results <- fmt.Sprintf("%s: %v", req.Token, err)
 	return got, err

@@ -32,7 +32,7 @@ func newMemoryLocks() *memoryLocks {
 // memoryLocker is a locker over memoryLocks.
 type memoryLocker struct{ *memoryLocks }
 
-func (l memoryLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
+func (l memoryLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error) {
 	if req.Wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, req.Wait, quorum.ErrHeld)
@@ -46,13 +46,13 @@ func (l memoryLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.
 	for {
 		if _, exists := l.values[req.Key]; !exists {
 			l.values[req.Key] = lockValue{req.Token, req.TTL}
-			return quorum.Granted{Validity: req.TTL}, nil
+			return quorum.GrantedLock{Validity: req.TTL}, nil
 		}
 		if req.Wait == 0 {
-			return quorum.Granted{}, quorum.ErrHeld
+			return quorum.GrantedLock{}, quorum.ErrHeld
 		}
 		if err := l.awaitChange(ctx); err != nil {
-			return quorum.Granted{}, err
+			return quorum.GrantedLock{}, err
 		}
 	}
 }
@@ -115,40 +115,40 @@ func (l *memoryLocks) waiters() int {
 	return l.waiting
 }
 
-func (l *memoryLocks) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, error) {
+func (l *memoryLocks) Read(_ context.Context, keys []quorum.Key) ([]quorum.Snapshot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	looks := make([]quorum.Look, len(keys))
+	looks := make([]quorum.Snapshot, len(keys))
 	for i, key := range keys {
 		looks[i] = l.read(key)
 	}
 	return looks, nil
 }
 
-func (l *memoryLocks) Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error) {
+func (l *memoryLocks) Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error) {
 	return l.Read(ctx, keys)
 }
 
-func (l *memoryLocks) read(key quorum.Key) quorum.Look {
+func (l *memoryLocks) read(key quorum.Key) quorum.Snapshot {
 	h, exists := l.values[key]
 	if !exists {
-		return quorum.Look{}
+		return quorum.Snapshot{}
 	}
-	return quorum.Look{Present: true, Value: h.value, Left: h.ttl, Version: h.value}
+	return quorum.Snapshot{Present: true, Value: h.value, Left: h.ttl, Version: h.value}
 }
 
-func (l *memoryLocks) Take(_ context.Context, t quorum.TakeRequest) (quorum.Granted, error) {
+func (l *memoryLocks) Take(_ context.Context, t quorum.TakeRequest) (quorum.GrantedLock, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range t.Keys {
 		if _, exists := l.values[key]; exists {
-			return quorum.Granted{}, quorum.ErrHeld
+			return quorum.GrantedLock{}, quorum.ErrHeld
 		}
 	}
 	for i, key := range t.Keys {
 		l.values[key] = lockValue{t.Tokens[i], t.TTL}
 	}
-	return quorum.Granted{Validity: t.TTL}, nil
+	return quorum.GrantedLock{Validity: t.TTL}, nil
 }
 
 func (l *memoryLocks) Release(_ context.Context, key quorum.Key, token string) error {
@@ -173,7 +173,7 @@ func (l *memoryLocks) notifyWaiters() {
 	l.changed = make(chan struct{})
 }
 
-func (l *memoryLocks) Withdraw(keys []quorum.Key, _ quorum.Granted) {
+func (l *memoryLocks) Withdraw(keys []quorum.Key, _ quorum.GrantedLock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range keys {
@@ -181,18 +181,18 @@ func (l *memoryLocks) Withdraw(keys []quorum.Key, _ quorum.Granted) {
 	}
 }
 
-func (l *memoryLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Granted, error) {
+func (l *memoryLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.GrantedLock, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if h, exists := l.values[key]; !exists || h.value != token {
-		return quorum.Granted{}, quorum.ErrNotHeld
+		return quorum.GrantedLock{}, quorum.ErrNotHeld
 	}
 	l.values[key] = lockValue{token, ttl}
-	return quorum.Granted{Validity: ttl}, nil
+	return quorum.GrantedLock{Validity: ttl}, nil
 }
 
 func (l *memoryLocks) Update(
-	_ context.Context, key quorum.Key, _ *string, run func(quorum.Look) (quorum.Decision, error),
+	_ context.Context, key quorum.Key, _ *string, run func(quorum.Snapshot) (quorum.Decision, error),
 ) (quorum.Outcome, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,11 +205,11 @@ func (l *memoryLocks) Update(
 }
 
 func (l *memoryLocks) UpdateAll(
-	_ context.Context, keys []quorum.Key, _ *string, run func([]quorum.Look) ([]quorum.Decision, error),
+	_ context.Context, keys []quorum.Key, _ *string, run func([]quorum.Snapshot) ([]quorum.Decision, error),
 ) (quorum.Outcome, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	looks := make([]quorum.Look, len(keys))
+	looks := make([]quorum.Snapshot, len(keys))
 	for i, key := range keys {
 		looks[i] = l.read(key)
 	}
@@ -226,12 +226,12 @@ func (l *memoryLocks) UpdateAll(
 // apply carries out a decision.
 func (l *memoryLocks) apply(key quorum.Key, d quorum.Decision) {
 	switch {
-	case d.Do == quorum.Remove:
+	case d.Action == quorum.Remove:
 		l.remove(key)
-	case d.Do == quorum.Put && d.KeepTTL:
+	case d.Action == quorum.Put && d.KeepTTL:
 		l.values[key] = lockValue{d.Value, l.values[key].ttl}
 		l.notifyWaiters()
-	case d.Do == quorum.Put:
+	case d.Action == quorum.Put:
 		l.values[key] = lockValue{d.Value, d.TTL}
 		l.notifyWaiters()
 	}

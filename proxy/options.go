@@ -17,11 +17,11 @@ import (
 type Options struct {
 	// Table holds the commands that the proxy answers itself.
 	Table *commands.Table
-	// Unmoved is the table to use while the locks are at the Upstream. LockLocation reports where
+	// UpstreamTable is the table to use while the locks are at the Upstream. LockLocation reports where
 	// the locks are. Both are nil if the locks never move. Without an Upstream only LockLocation is
 	// set, and this proxy reports no connections.
-	Unmoved      *commands.Table
-	LockLocation LockLocation
+	UpstreamTable *commands.Table
+	LockLocation  LockLocation
 	// Upstream gets the commands that are not in the table. If it is nil, the proxy is a lock
 	// server.
 	Upstream *upstream.Upstream
@@ -61,11 +61,11 @@ type Settings struct {
 	MaxClients int
 	// DrainTimeout is as in Options.
 	DrainTimeout time.Duration
-	// HeldInput limits the memory for all clients together: for incomplete commands, and for data
+	// MaxInputMemory limits the memory for all clients together: for incomplete commands, and for data
 	// kept between commands. The proxy disconnects a client that would exceed it. Unread limits the
 	// bytes of replies that all clients together leave unread. If they exceed it, the proxy
 	// disconnects the client that has not read for longest. The defaults are 256 MB each.
-	HeldInput, Unread int64
+	MaxInputMemory, MaxUnreadMemory int64
 }
 
 // LockLocation reports where the locks are. A *quorum.Cluster implements it; its methods describe
@@ -73,7 +73,7 @@ type Settings struct {
 type LockLocation interface {
 	CurrentLocation() (at quorum.Location, known bool)
 	IsLeavingMasters() bool
-	Changed() <-chan struct{}
+	LocationChanged() <-chan struct{}
 	AwaitLocation(ctx context.Context) (quorum.Location, error)
 	Confirm(ctx context.Context) (quorum.Location, error)
 	ReportPaused(ctx context.Context, era int, report quorum.PauseReport) error

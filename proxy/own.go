@@ -19,7 +19,7 @@ func (d *dispatcher) respond(ctx context.Context, cmd *command.Command, words []
 	}
 	if d.out.LocksMoved {
 		d.out.LocksMoved = false
-		d.out.TakeBack(replyStart)
+		d.out.Truncate(replyStart)
 		if cmd.Name != "exec" {
 			return errLocksMoved
 		}
@@ -82,9 +82,9 @@ func (d *dispatcher) answer(ctx context.Context, cmd *command.Command, words [][
 	d.client.Proto, d.out.Proto = state.Proto, state.Proto
 	refusal := ""
 	switch {
-	case state.Restricted() && syntax.Fits(cmd.Arity, len(words)): // Redis also checks the number of words first
+	case state.Restricted() && syntax.FitsArity(cmd.Arity, len(words)): // Redis also checks the number of words first
 		refusal = fmt.Sprintf(subscribedOnly, cmd.Name)
-	case cmd.Guarded && !server.IsOpen(words):
+	case cmd.RequiresLogin && !server.IsOpen(words):
 		refusal = d.asker.useRefusal(ctx, state)
 	}
 	if refusal != "" {
@@ -96,7 +96,7 @@ func (d *dispatcher) answer(ctx context.Context, cmd *command.Command, words [][
 
 func (d *dispatcher) run(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
 	frame := d.in.chunk()
-	if state.DBUnknown && cmd.Guarded {
+	if state.DBUnknown && cmd.RequiresLogin {
 		db, err := d.asker.askDB(ctx)
 		if err != nil {
 			d.out.Error("ERR cannot find out the selected database: " + err.Error())
@@ -106,7 +106,7 @@ func (d *dispatcher) run(ctx context.Context, cmd *command.Command, words [][]by
 	}
 	d.client.DB = state.DB
 	d.client.Ask = func(ctx context.Context) ([]byte, error) { return d.askUpstream(ctx, cmd, frame) }
-	return d.runCommand(cmd, command.Call{Ctx: ctx, Client: d.client, Args: words, Out: d.out, Came: d.router.arrivedAt})
+	return d.runCommand(cmd, command.Call{Ctx: ctx, Client: d.client, Args: words, Out: d.out, FirstArrival: d.router.arrivedAt})
 }
 
 // askUpstream makes the upstream run a command that the proxy also runs, and returns its reply for

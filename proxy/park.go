@@ -89,7 +89,7 @@ func (s *session) resume(ctx context.Context) {
 		s.client.Track = s.track
 	}
 	if hub := s.shared.opts.Table.Messages(); hub != nil {
-		s.client.Publisher = hub.Outlet(&s.client.Published)
+		s.client.Publisher = hub.Outlet(&s.client.LastMessage)
 		s.client.Subscribe = func() command.Subscriptions { return s.subscribe(ctx) }
 	}
 	s.in.conn.Wake()

@@ -41,7 +41,7 @@ func (s *Server) reportPauses(ctx context.Context, lockLocation LockLocation) {
 	reportedEra, lastReport, lastLocation, runID := noEra, quorum.PauseReport{}, quorum.Location{Era: noEra}, ""
 	ticks := time.Tick(checkInterval)
 	for ctx.Err() == nil {
-		changed := lockLocation.Changed()
+		changed := lockLocation.LocationChanged()
 		tick := (<-chan time.Time)(nil)
 		at, known := lockLocation.CurrentLocation()
 		if known {

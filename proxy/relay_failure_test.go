@@ -76,14 +76,14 @@ func TestUpstreamDiesWhileTheClientDoesNotRead(t *testing.T) {
 	r := startProxy(t, fake.url())
 	p := r.connect()
 	p.send(strings.Repeat(cmd("A"), pending+1))
-	eventually(t, "errors that wait to be read", func() bool { return r.server.Counts().Unread > 0 })
+	eventually(t, "errors that wait to be read", func() bool { return r.server.Counts().UnreadBytes > 0 })
 	p.send(lines("LOCK k t PX 1000", "B"))
 	r.connect().check("LOCK l t PX 1000", ":1000\r\n")
 	if r.locks.holder(0, "k") != "" {
 		t.Error("a command ran before the errors of those before it were read")
 	}
 	p.expect(strings.Repeat(disconnectReply(fake.addr()), pending+1) + ":1000\r\n")
-	eventually(t, "nothing that waits to be read", func() bool { return r.server.Counts().Unread == 0 })
+	eventually(t, "nothing that waits to be read", func() bool { return r.server.Counts().UnreadBytes == 0 })
 	p.send(strings.Repeat(cmd("B"), pending))
 	p.expect(strings.Repeat(disconnectReply(fake.addr()), pending+1))
 }
@@ -119,8 +119,8 @@ func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
 	r.server.SetTimeouts(500*time.Millisecond, time.Second)
 	p := r.connect()
 	p.send(strings.Repeat(cmd("A"), pending+1))
-	eventually(t, "errors that wait to be read", func() bool { return r.server.Counts().Unread > 0 })
-	if unread := r.server.Counts().Unread; unread > 100<<10 {
+	eventually(t, "errors that wait to be read", func() bool { return r.server.Counts().UnreadBytes > 0 })
+	if unread := r.server.Counts().UnreadBytes; unread > 100<<10 {
 		t.Errorf("%d bytes are unread", unread)
 	}
 	if err := p.conn.CloseWrite(); err != nil {

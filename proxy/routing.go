@@ -77,7 +77,7 @@ func (d *dispatcher) routeUpstream(ctx context.Context, ownCmd *command.Command,
 // commands that may wait for other clients.
 func (d *dispatcher) routeMasters(ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte) error {
 	mayWait := track.MayBlock(words[0]) || ownCmd != nil && ownCmd.MayWait(words)
-	if mayWait || ownCmd != nil && !ownCmd.Keyed() { // such as PROXY MOVE
+	if mayWait || ownCmd != nil && !ownCmd.HasKeys() { // such as PROXY MOVE
 		return d.routeByTable(ctx, d.table, ownCmd, stateCmd, words)
 	}
 	if !d.relay.beginOnMasters(d.router.lockLocation) && d.router.touchesLockKeys(ownCmd, words) {
@@ -110,12 +110,12 @@ func (d *dispatcher) routeByTable(
 			}
 			at.Upstream = d.connection()
 		case commands.Connect:
-			at.Connected, at.Down = true, d.downReason(ctx)
+			at.Connected, at.UpstreamError = true, d.downReason(ctx)
 		case commands.AdoptTx:
 			if err := d.adoptTx(ctx, &at); err != nil {
 				return err
 			}
-		case commands.Learn:
+		case commands.Resolve:
 			if !at.Upstream.Multi && !d.asker.loggedIn(ctx, d.relay.state()) {
 				return d.respond(ctx, decision.Command, words, d.relay.state()) // with NOAUTH
 			}
@@ -145,7 +145,7 @@ func (d *dispatcher) finish(ctx context.Context, at commands.Situation, decision
 	case commands.Run, commands.Refuse, commands.Abort:
 		err := d.respond(ctx, decision.Command, words, d.relay.state())
 		if at.Connected { // connecting failed, so the transaction is the proxy's own
-			d.client.Transaction.Down = at.Down
+			d.client.Transaction.UpstreamError = at.UpstreamError
 		}
 		return err
 	case commands.AbortUpstreamTx:

@@ -173,7 +173,7 @@ func (s *sender) applyReplyMode(replyStart int) {
 	if s.relay.replyMode == track.ReplyOn {
 		return
 	}
-	s.out.TakeBack(replyStart)
+	s.out.Truncate(replyStart)
 	if s.relay.replyMode == track.ReplySkip {
 		s.relay.replyMode = track.ReplyOn
 		s.relay.send([]byte(ping)) // makes the upstream skip one reply, too

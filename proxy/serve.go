@@ -267,7 +267,7 @@ func (d *dispatcher) command(ctx context.Context) error {
 	if d.session.login.MustLogIn() && !login.IsAllowedBeforeLogin(cmd, stateCmd) {
 		return d.refuseNoAuth(ctx)
 	}
-	if d.isLockServer() && cmd == nil && (nameTooLong || d.table.Keyed(name) == nil) {
+	if d.isLockServer() && cmd == nil && (nameTooLong || d.table.KeyRule(name) == nil) {
 		d.client.Transaction.Abort()
 		return d.sender.discard(func(words [][]byte) { d.client.Refuse(commands.UnknownCommand(words), d.out) })
 	}

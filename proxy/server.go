@@ -20,8 +20,8 @@ import (
 // old settings or the new ones, never a mixture. Any goroutine may call it at any time.
 func (s *Server) Apply(settings Settings) {
 	settings.MaxClients = cmp.Or(settings.MaxClients, defaultMaxClients)
-	s.shared.input.limit.Store(cmp.Or(settings.HeldInput, defaultMaxInput))
-	s.shared.unread.setLimit(cmp.Or(settings.Unread, defaultMaxUnread))
+	s.shared.input.limit.Store(cmp.Or(settings.MaxInputMemory, defaultMaxInput))
+	s.shared.unread.setLimit(cmp.Or(settings.MaxUnreadMemory, defaultMaxUnread))
 	s.shared.current.Store(&settings)
 }
 
@@ -166,7 +166,7 @@ func (s *Server) watchUsers(ctx context.Context) (stop func()) {
 	return ownUsers.Watch(func(changed func(string) bool) {
 		for _, session := range s.allSessions() {
 			name := session.login.UserLogin.Name()
-			if session.login.UserLogin.Ended() || changed(name) && session.getsMessages() && !ownUsers.Now().Find(name).MayAll() {
+			if session.login.UserLogin.Ended() || changed(name) && session.getsMessages() && !ownUsers.Current().Find(name).MayAll() {
 				session.disconnect()
 				s.wake(ctx, session)
 			}

@@ -236,7 +236,7 @@ type messageWriter struct {
 	serverCtx context.Context // the server's context
 }
 
-// WriteMessages implements pubsub.Line.
+// WriteMessages implements pubsub.ClientWriter.
 func (l messageWriter) WriteMessages(take func() []byte) error {
 	writer := &l.session.writer
 	writer.mu.Lock()
@@ -251,7 +251,7 @@ func (l messageWriter) WriteMessages(take func() []byte) error {
 	return err
 }
 
-// Disconnect implements pubsub.Line. It wakes the session, because a parked session would not
+// Disconnect implements pubsub.ClientWriter. It wakes the session, because a parked session would not
 // notice.
 func (l messageWriter) Disconnect() {
 	l.session.disconnect()

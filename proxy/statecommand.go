@@ -77,10 +77,10 @@ func (d *dispatcher) forwardTracking(ctx context.Context, words [][]byte) (handl
 	switch {
 	case !resp.Begins(answer, "+OK"), refusal != "":
 	case subcommand == "caching" && d.client.Tracking != nil:
-		tracking.Of(d.client).Caching()
+		tracking.Of(d.client).RequestCaching()
 	case mode.On, d.client.Tracking != nil:
 		d.client.Tracking = d.client.Track()
-		tracking.Of(d.client).Set(mode)
+		tracking.Of(d.client).SetMode(mode)
 	}
 	return true, nil
 }
@@ -91,7 +91,7 @@ func (d *dispatcher) keepCaching(name string) (renew func()) {
 	if (name != "client" && name != "multi") || !tracking.Of(d.client).CachingRequested() {
 		return func() {}
 	}
-	return tracking.Of(d.client).Caching
+	return tracking.Of(d.client).RequestCaching
 }
 
 // forwardReplyless forwards a command that gets no reply, and that may turn later replies off. The

@@ -43,12 +43,12 @@ func (s *session) checkLogin(
 // logIn logs the client in. It waits for its turn, which limits the rate of attempts.
 func (s *session) logIn(ctx context.Context, name string, words [][]byte, l login.Auth) (refusal string, err error) {
 	ownUsers, user := s.shared.opts.Users, string(l.User)
-	if name == "auth" && len(words) == 2 && ownUsers.Now().Find(acl.DefaultUser).NoPass {
+	if name == "auth" && len(words) == 2 && ownUsers.Current().Find(acl.DefaultUser).NoPass {
 		return users.NoPassword, nil
 	}
 	wait, ok := ownUsers.LoginDelay(s.client.Addr, user)
 	if !ok {
-		refusal = users.TooMany
+		refusal = users.TooManyLogins
 	} else if err := s.sleep(ctx, wait); err != nil {
 		return "", err
 	}
@@ -91,7 +91,7 @@ func (s *session) noteName(name string, words [][]byte) {
 		clientName = string(words[2])
 	case name == "hello":
 		for i := 2; i+1 < len(words); i++ {
-			switch syntax.Folded(words[i]) {
+			switch syntax.LowerCString(words[i]) {
 			case "auth":
 				i += 2
 			case "setname":

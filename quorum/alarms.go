@@ -11,23 +11,23 @@ import (
 // waiterAlarm returns an alarm for waiters of a key.
 func (set *masterSet) waiterAlarm(key Key) queue.Alarm {
 	if key.Tag != "" || set.cluster.opts.Tagged {
-		return set.watcher.Within(key.DB, key.cellName(), func(ctx context.Context) watch.Content {
+		return set.watcher.NewKeyAlarm(key.DB, key.cellName(), func(ctx context.Context) watch.Content {
 			return set.keyState(ctx, key)
 		})
 	}
-	return set.watcher.Alarm(key.DB, key.Name)
+	return set.watcher.NewAlarm(key.DB, key.Name)
 }
 
 // alarmForChange returns an alarm that signals every change of a key on a channel.
 func (set *masterSet) alarmForChange(key Key, changed chan struct{}) *watch.Alarm {
-	return set.watcher.ForChange(key.DB, key.cellName(), changed)
+	return set.watcher.NewChangeAlarm(key.DB, key.cellName(), changed)
 }
 
 // keyState returns the state of a key in its cell, for a waiter.
 func (set *masterSet) keyState(ctx context.Context, key Key) watch.Content {
 	looks, err := set.Read(ctx, []Key{key})
 	switch {
-	case err != nil, looks[0].Unknown:
+	case err != nil, looks[0].LeftUnknown:
 		return watch.Content{End: time.Now().Add(rereadPause)}
 	case key.Tag == "" && !looks[0].Shared:
 		return watch.Content{Alone: true}

@@ -17,7 +17,7 @@ const (
 	NothingStored = queue.NothingStored
 	Overtaken     = queue.Overtaken
 	Undetermined  = queue.Undetermined
-	Made          = queue.Made
+	Made          = queue.PopEnded
 )
 
 // BlockedPop is a request to pop a value as soon as a client stores one under one of some keys.
@@ -48,21 +48,21 @@ func (l *Locker) AwaitPop(ctx context.Context, a BlockedPop) error {
 	for i, key := range a.Keys {
 		keys[i] = popKey{key, a.Kind}
 	}
-	switch l.blockedPops.Await(ctx, queue.Arrival[popKey]{
-		Keys: keys, Over: timeout, Rand: l.opts.Rand, Try: a.Try, Quorum: l.quorumRegained,
+	switch l.blockedPops.Await(ctx, queue.ValueWaitOptions[popKey]{
+		Keys: keys, Timeout: timeout, Rand: l.opts.Rand, Try: a.Try, Quorum: l.quorumRegained,
 		Alarm: func(a popKey, changed chan struct{}) queue.ChangeAlarm {
 			return l.masterSet().alarmForChange(a.Key, changed)
 		},
 	}) {
-	case queue.Over:
+	case queue.TimedOut:
 		return ErrPopTimeout
-	case queue.Open:
+	case queue.TimedOutUndecided:
 		noQuorum := l.noQuorum()
 		if l.wasChanged(ctx, l.masterSet(), noQuorum) { // while the masters are changed no client can store anything
 			return ErrPopTimeout
 		}
 		return noQuorum
-	case queue.Left:
+	case queue.Canceled:
 		return context.Cause(ctx)
 	default:
 		return nil

@@ -91,8 +91,8 @@ type bodyLimits struct {
 	ttl          time.Duration
 }
 
-// NewBodies returns the store of script bodies on the masters of a cluster.
-func NewBodies(c *Cluster) *ScriptBodies {
+// NewScriptBodies returns the store of script bodies on the masters of a cluster.
+func NewScriptBodies(c *Cluster) *ScriptBodies {
 	return &ScriptBodies{c, bodyLimits{maxBodies, maxBodyBytes, bodiesTTL}}
 }
 

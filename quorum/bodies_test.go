@@ -43,7 +43,7 @@ func storedBodies(t *testing.T, client *redis.Client, bodies ...string) (found [
 // bytes.
 func TestBodiesAreBounded(t *testing.T) {
 	cluster, client := realMaster(t)
-	b := NewBodies(cluster)
+	b := NewScriptBodies(cluster)
 	b.limits = bodyLimits{count: 3, bytes: 100, ttl: time.Hour}
 	save := func(bodies ...string) {
 		t.Helper()
@@ -92,7 +92,7 @@ func TestBodiesWithoutABoundAreBounded(t *testing.T) {
 		body := fmt.Sprint(i)
 		client.HSet(t.Context(), bodiesKey, shaOf(body), body)
 	}
-	b := NewBodies(cluster)
+	b := NewScriptBodies(cluster)
 	b.limits = bodyLimits{count: 3, bytes: 100, ttl: time.Hour}
 	if got, ok, err := b.Find(t.Context(), shaOf("7")); got != "7" || !ok || err != nil {
 		t.Errorf("%q, %v, %v", got, ok, err)

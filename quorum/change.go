@@ -40,7 +40,7 @@ func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 	if s := set.guards.SuccessionTo(names); s != nil {
 		return c.adoptMasters(ctx, set, *s, urls)
 	}
-	if err := reconfig.Step(set.names(), names); err != nil {
+	if err := reconfig.CheckStep(set.names(), names); err != nil {
 		return err
 	}
 	era, err := set.guards.MayChange(func(name string) bool { return slices.Contains(names, name) })
@@ -94,7 +94,7 @@ func (c *Cluster) decide(
 	case err != nil:
 		return decided, fmt.Errorf(
 			"the change of the masters has begun and continues by itself, but is not decided yet: %w", err)
-	case !decided.Is(wanted):
+	case !decided.Equals(wanted):
 		return decided, errOvertaken
 	}
 	next := decided.After(era)
@@ -109,8 +109,8 @@ func (c *Cluster) checkNewMasters(ctx context.Context, set *masterSet, urls []st
 		switch {
 		case f.Err != nil:
 			return fmt.Errorf("master %s cannot be used: %w", f.Name, f.Err)
-		case len(f.Unsafe) > 0:
-			return fmt.Errorf("master %s: %s", f.Name, strings.Join(f.Unsafe, ", "))
+		case len(f.SafetyProblems) > 0:
+			return fmt.Errorf("master %s: %s", f.Name, strings.Join(f.SafetyProblems, ", "))
 		case f.Votes && !slices.Contains(current, f.Name):
 			return fmt.Errorf("master %s already votes in another set of masters; empty it first (FLUSHALL)", f.Name)
 		}
@@ -134,7 +134,7 @@ func (c *Cluster) adoptMasters(ctx context.Context, set *masterSet, s guard.Succ
 		}
 		s.Change, next = decided, decided.After(s.Era)
 	}
-	if s.Begun && !s.Era.Is(names) || !s.Begun && !next.Is(names) {
+	if s.Begun && !s.Era.HasMasters(names) || !s.Begun && !next.HasMasters(names) {
 		if len(s.Change.Names) == 0 {
 			return errors.New("other proxies changed the masters to a different set; " +
 				"name the same masters in this proxy's configuration")
@@ -284,7 +284,7 @@ func (set *masterSet) endQuiet(previous *masterSet) {
 func (set *masterSet) awaitsAnswer(previous *masterSet) bool {
 	names := previous.names()
 	for i, name := range set.names() {
-		if index := slices.Index(names, name); index >= 0 && !previous.masters[index].IsDown() && set.masters[i].IsUnheard() {
+		if index := slices.Index(names, name); index >= 0 && !previous.masters[index].IsDown() && set.masters[i].IsStateUnknown() {
 			return true
 		}
 	}

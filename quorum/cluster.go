@@ -68,7 +68,7 @@ func (c *Cluster) masterSet() *masterSet { return c.activeSet.Load() }
 func (c *Cluster) MasterName(runID, addr string) string {
 	set := c.masterSet()
 	for i, name := range set.names() {
-		if set.guards.Guard(i).Is(runID) || name == addr {
+		if set.guards.Guard(i).HasServer(runID) || name == addr {
 			return name
 		}
 	}
@@ -238,7 +238,7 @@ func (set *masterSet) names() []string { return masterNames(set.urls) }
 func masterNames(urls []string) []string {
 	names := make([]string, len(urls))
 	for i, u := range urls {
-		names[i] = master.NameIn(u)
+		names[i] = master.NameFromURL(u)
 	}
 	return names
 }

@@ -135,7 +135,7 @@ func (b *fixture) wantNoQuorum(err error) *NoQuorumError {
 }
 
 func (b *fixture) takeRequest(token string) TakeRequest {
-	return TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Hour}}
+	return TakeRequest{Keys: []Key{job}, TakeOptions: TakeOptions{Tokens: []string{token}, TTL: time.Hour}}
 }
 
 func TestLockUnlockExtend(t *testing.T) {
@@ -457,7 +457,7 @@ func TestUpWhileRemovalsArePending(t *testing.T) {
 		last := 0
 		release := func() {
 			last++
-			m.Tell(0, cell.Remove{Name: fmt.Sprint(last), Attempt: "a", How: cell.Release}, true)
+			m.Tell(0, cell.Remove{Name: fmt.Sprint(last), Attempt: "a", Mode: cell.Release}, true)
 		}
 		for range 3000 {
 			release()
@@ -506,7 +506,7 @@ func TestThroughAnotherProxy(t *testing.T) {
 
 func TestRead(t *testing.T) {
 	inBubble(t, 5, func(b *fixture) {
-		read := func() Look {
+		read := func() Snapshot {
 			looks, err := b.cluster.Read(b.Context(), []Key{job, {Name: "other"}})
 			b.wantErr(err, nil)
 			return looks[0]
@@ -534,11 +534,11 @@ func TestUpdate(t *testing.T) {
 	inBubble(t, 3, func(b *fixture) {
 		put := func(value string) {
 			t.Helper()
-			out, err := b.cluster.Update(b.Context(), job, nil, func(l Look) (Decision, error) {
-				return Decision{Do: Put, Value: l.Value + value, TTL: time.Hour}, nil
+			out, err := b.cluster.Update(b.Context(), job, nil, func(l Snapshot) (Decision, error) {
+				return Decision{Action: Put, Value: l.Value + value, TTL: time.Hour}, nil
 			})
 			b.wantErr(err, nil)
-			if out.Decision.Do != Put {
+			if out.Decision.Action != Put {
 				b.Errorf("%v stands", out.Decision)
 			}
 		}
@@ -552,12 +552,12 @@ func TestUpdate(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		b.wantValues("abc*", "abc*", "abc*")
 		failed := errors.New("failed")
-		_, err := b.cluster.Update(b.Context(), job, nil, func(Look) (Decision, error) { return Decision{}, failed })
+		_, err := b.cluster.Update(b.Context(), job, nil, func(Snapshot) (Decision, error) { return Decision{}, failed })
 		b.wantErr(err, failed)
 		b.masters[0].refuseConnections()
 		b.masters[1].refuseConnections()
 		_, err = b.cluster.Update(b.Context(), job, nil,
-			func(Look) (Decision, error) { return Decision{Do: Remove}, nil })
+			func(Snapshot) (Decision, error) { return Decision{Action: Remove}, nil })
 		b.wantNoQuorum(err)
 	})
 }
@@ -565,14 +565,14 @@ func TestUpdate(t *testing.T) {
 // TestRemovalNotifiesWaiters checks that waiters are notified of each kind of removal.
 func TestRemovalNotifiesWaiters(t *testing.T) {
 	const byAnother = "release of what another proxy granted"
-	release := func(b *fixture, _ Granted) error { return b.cluster.Release(b.Context(), job, "holder") }
-	for name, remove := range map[string]func(b *fixture, got Granted) error{
+	release := func(b *fixture, _ GrantedLock) error { return b.cluster.Release(b.Context(), job, "holder") }
+	for name, remove := range map[string]func(b *fixture, got GrantedLock) error{
 		"release":  release,
 		byAnother:  release,
-		"withdraw": func(b *fixture, got Granted) error { b.locker.Withdraw([]Key{job}, got); return nil },
-		"update": func(b *fixture, _ Granted) error {
+		"withdraw": func(b *fixture, got GrantedLock) error { b.locker.Withdraw([]Key{job}, got); return nil },
+		"update": func(b *fixture, _ GrantedLock) error {
 			_, err := b.cluster.Update(b.Context(), job, nil,
-				func(Look) (Decision, error) { return Decision{Do: Remove}, nil })
+				func(Snapshot) (Decision, error) { return Decision{Action: Remove}, nil })
 			return err
 		},
 	} {
@@ -602,7 +602,7 @@ func TestRemovalNotifiesWaiters(t *testing.T) {
 // TestTakeSeveral checks that several keys are taken, all or none.
 func TestTakeSeveral(t *testing.T) {
 	inBubble(t, 3, func(b *fixture) {
-		both := TakeRequest{Keys: []Key{job, {Name: "k2"}}, Terms: Terms{Tokens: []string{token, token}, TTL: time.Minute}}
+		both := TakeRequest{Keys: []Key{job, {Name: "k2"}}, TakeOptions: TakeOptions{Tokens: []string{token, token}, TTL: time.Minute}}
 		_, err := b.cluster.Take(b.Context(), both)
 		b.wantErr(err, nil)
 		b.wantErr(b.cluster.Release(b.Context(), job, token), nil)
@@ -618,7 +618,7 @@ func TestTakeSeveral(t *testing.T) {
 func TestBodies(t *testing.T) {
 	const body, sha = "return 1", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
 	inBubble(t, 3, func(b *fixture) {
-		one, two := NewBodies(b.cluster), NewBodies(b.newCluster())
+		one, two := NewScriptBodies(b.cluster), NewScriptBodies(b.newCluster())
 		b.wantErr(one.Save(b.Context(), sha, body), nil)
 		if got, ok, err := two.Find(b.Context(), sha); got != body || !ok || err != nil {
 			b.Errorf("got %q, %v, %v", got, ok, err)

@@ -32,7 +32,7 @@ func (set *masterSet) compareMissed(ctx context.Context) {
 	set.toCompare.add(anyDatabase)
 	var peers []string
 	for pacing.Sleep(ctx, comparePause) == nil {
-		currentPeers := set.guards.Peers()
+		currentPeers := set.guards.PeerIDs()
 		if slices.ContainsFunc(peers, func(id string) bool { return !slices.Contains(currentPeers, id) }) {
 			set.toCompare.add(anyDatabase) // no other proxy finishes the changes that this peer began
 		}

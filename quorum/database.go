@@ -27,9 +27,9 @@ func (set *masterSet) database(db int) *database {
 	d := &database{set: set, db: db}
 	d.Register = register.New(register.Options{
 		N: len(set.masters), Masters: d, Source: set.source,
-		Patience: patience, MinTries: MinTries, Keep: true, ContentionPause: contentionPause,
+		Patience: patience, MinTries: MinTries, PromiseNextBallot: true, ContentionPause: contentionPause,
 		Unlimited: set.unguarded, IsKeygroup: keygroup.IsGroup,
-		FenceAhead: func(m int, key string) { set.guards.FenceAhead(set.masters[m].Name(), key) },
+		FenceAhead: func(m int, key string) { set.guards.WarnFenceAhead(set.masters[m].Name(), key) },
 	})
 	actual, _ := set.databases.LoadOrStore(db, d)
 	return actual.(*database)
@@ -76,7 +76,7 @@ func freedKey(ops []cell.Op) (name string, frees bool) {
 		switch o := o.(type) {
 		case nil:
 		case cell.Remove:
-			return o.Name, o.How == cell.Release
+			return o.Name, o.Mode == cell.Release
 		case cell.Accept:
 			return o.Name, !o.Value.Present
 		default:
@@ -157,7 +157,7 @@ func (set *masterSet) recordMaxTTL(ctx context.Context, ttl time.Duration) error
 			return set.translate(err)
 		}
 	}
-	words, recordedTTL := set.guards.Recording(ttl)
+	words, recordedTTL := set.guards.RecordTTLCommand(ttl)
 	ops := make([]cell.Op, len(set.masters))
 	for i := range ops {
 		ops[i] = raiseMaxTTL{words}
@@ -169,7 +169,7 @@ func (set *masterSet) recordMaxTTL(ctx context.Context, ttl time.Duration) error
 	case !register.Answered(r.Replies()):
 		return set.translate(&register.NoQuorum{Replies: r.Replies()})
 	}
-	set.guards.Recorded(recordedTTL)
+	set.guards.NoteTTLRecorded(recordedTTL)
 	return nil
 }
 
@@ -182,4 +182,4 @@ func (r raiseMaxTTL) Writes() bool                  { return true }
 func (r raiseMaxTTL) Words(bool) []any              { return r.words }
 func (r raiseMaxTTL) Apply(*cell.Store) cell.Answer { return cell.Answer{} }
 
-func (r raiseMaxTTL) Decode(any) (cell.Answer, error) { return cell.Answer{Did: true}, nil }
+func (r raiseMaxTTL) Decode(any) (cell.Answer, error) { return cell.Answer{Applied: true}, nil }

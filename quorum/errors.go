@@ -65,9 +65,9 @@ type NoQuorumError struct {
 	Masters, Answered int
 	// Causes holds one *MasterError for each master that did not vote.
 	Causes *multierror.Error
-	// Late is how long a majority took to agree, if that was too long for the lease; otherwise
+	// LateAfter is how long a majority took to agree, if that was too long for the lease; otherwise
 	// zero.
-	Late time.Duration
+	LateAfter time.Duration
 	// Unclear is set if the masters answered, but the outcome of the command is unknown because
 	// other clients have changed the key since.
 	Unclear bool
@@ -89,8 +89,8 @@ func (e *NoQuorumError) add(cause *MasterError) { e.Causes = multierror.Append(e
 // quarantine for the same reason are counted together. If a majority voted, the remaining masters,
 // or blocking copies, leave the state of the key undetermined.
 func (e *NoQuorumError) Error() string {
-	if e.Late > 0 {
-		return fmt.Sprintf("a majority of %d masters agreed only after %d ms", e.Masters, e.Late.Milliseconds())
+	if e.LateAfter > 0 {
+		return fmt.Sprintf("a majority of %d masters agreed only after %d ms", e.Masters, e.LateAfter.Milliseconds())
 	}
 	if e.Unclear {
 		return "other clients have changed the key since: the outcome of the command is unknown; read the key"
@@ -140,7 +140,7 @@ func (e *NoQuorumError) changeText() string {
 func (e *NoQuorumError) hasUnexplainedQuarantine() bool {
 	for _, cause := range e.Causes.WrappedErrors() {
 		var q *QuarantineError
-		if errors.As(cause, &q) && (q.Why == guard.Unverified || q.Why == guard.Replaced) {
+		if errors.As(cause, &q) && (q.Cause == guard.Unverified || q.Cause == guard.Replaced) {
 			return true
 		}
 	}
@@ -160,12 +160,12 @@ func (e *NoQuorumError) quarantineText() string {
 			otherCauses = append(otherCauses, cause)
 			continue
 		}
-		if len(waits[q.Why]) == 0 {
-			reasons = append(reasons, q.Why)
+		if len(waits[q.Cause]) == 0 {
+			reasons = append(reasons, q.Cause)
 		}
-		waits[q.Why] = append(waits[q.Why], q.Left())
-		isAssumed, atLeast = isAssumed || q.Assumed, max(atLeast, q.AtLeast)
-		ruleDifference, locations = cmp.Or(ruleDifference, q.Differs), cmp.Or(locations, q.Places)
+		waits[q.Cause] = append(waits[q.Cause], q.Left())
+		isAssumed, atLeast = isAssumed || q.AssumesMaxTTL, max(atLeast, q.LongestKnownTTL)
+		ruleDifference, locations = cmp.Or(ruleDifference, q.Differences), cmp.Or(locations, q.LocationConflict)
 	}
 	if len(reasons) == 0 {
 		return ""
@@ -185,7 +185,7 @@ func (e *NoQuorumError) quarantineText() string {
 		texts = append(texts, locations)
 	}
 	if isAssumed {
-		texts = append(texts, guard.Advice(atLeast))
+		texts = append(texts, guard.TTLAdvice(atLeast))
 	}
 	return strings.Join(texts, "; ")
 }

@@ -44,8 +44,8 @@ func TestNoQuorumText(t *testing.T) {
 		{3, []error{os.ErrDeadlineExceeded},
 			"3 of 5 masters answered, and the state of the key is undetermined: m: no answer in time"},
 		{5, nil, "5 of 5 masters answered, and the state of the key is undetermined; if it does not clear up, FORCEUNLOCK it"},
-		{2, []error{&QuarantineError{Why: guard.Flushed}}, "2 of 5 masters vote: 1 was flushed"},
-		{3, []error{&QuarantineError{Why: guard.Flushed}},
+		{2, []error{&QuarantineError{Cause: guard.Flushed}}, "2 of 5 masters vote: 1 was flushed"},
+		{3, []error{&QuarantineError{Cause: guard.Flushed}},
 			"3 of 5 masters vote, and the state of the key is undetermined: 1 was flushed"},
 	} {
 		e := newNoQuorum(5)

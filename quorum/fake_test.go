@@ -218,10 +218,10 @@ func (f *fakeMaster) Run(context.Context, luascript.Script, ...any) (any, error)
 	return []any{"", ""}, nil
 }
 
-func (f *fakeMaster) change(change func(*fakeMaster)) {
+func (f *fakeMaster) change(apply func(*fakeMaster)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	change(f)
+	apply(f)
 }
 
 func (f *fakeMaster) hang() { f.change(func(f *fakeMaster) { f.hung = true }) }
@@ -258,7 +258,7 @@ func (f *fakeMaster) doWords(words []any) (reply any) {
 	case words[1] == saveBodyScript:
 		s.Put(key(), foreign(fmt.Sprint(words[7])), Endless)
 	case words[1] == findBodyScript:
-		if found := s.Look(key()); found.Form != cell.Absent {
+		if found := s.Get(key()); found.Form != cell.Absent {
 			return found.Value.Text
 		}
 	}
@@ -270,7 +270,7 @@ func (f *fakeMaster) doWords(words []any) (reply any) {
 func (f *fakeMaster) value(name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch found := f.store(0).Look(name); {
+	switch found := f.store(0).Get(name); {
 	case found.Form == cell.Absent:
 		return ""
 	case found.Form == cell.Register && !found.Value.Present:

@@ -23,7 +23,7 @@ func (c *Cluster) followChanges(ctx context.Context) {
 		s := set.guards.Succession()
 		if s == nil {
 			c.forgetChange(noticedChange)
-			if set.guards.Lapsed() {
+			if set.guards.IsMoveLeaseExpired() {
 				c.abortLapsedMove(ctx, set)
 			}
 			continue
@@ -63,7 +63,7 @@ func (c *Cluster) follow(ctx context.Context, set *masterSet, s guard.Succession
 	if !c.changeMu.TryLock() {
 		return false
 	}
-	sameMasters := s.Begun && s.Era.Is(set.names()) || !s.Begun && s.Change.After(s.Era).Is(set.names())
+	sameMasters := s.Begun && s.Era.HasMasters(set.names()) || !s.Begun && s.Change.After(s.Era).HasMasters(set.names())
 	var err error
 	if sameMasters {
 		err = c.adoptMasters(ctx, set, s, c.urlsOf(set))

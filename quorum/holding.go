@@ -29,8 +29,8 @@ type Holding struct {
 	Status Status
 	// Left is the remaining time that a majority grants, or Endless; only with StatusHeld.
 	Left time.Duration
-	// Shares holds the state on each master.
-	Shares []MasterAnswer
+	// Masters holds the state on each master.
+	Masters []MasterAnswer
 	// Holder is from the request that took the lock, and Since is the start of its lease. They are
 	// nil and zero if another process granted the lock.
 	Holder any
@@ -82,10 +82,10 @@ func (set *masterSet) Holdings(ctx context.Context, keys []Key) ([]Holding, erro
 func (set *masterSet) holding(f register.Holding) Holding {
 	h := Holding{
 		Status: f.Status, Left: f.Left, Holder: f.Holder, Since: f.Since, Fence: f.Fence,
-		Shares: make([]MasterAnswer, len(set.masters)),
+		Masters: make([]MasterAnswer, len(set.masters)),
 	}
 	for i, m := range set.masters {
-		h.Shares[i] = MasterAnswer{m.Name(), copyText(f.Copies[i], f.Errs[i])}
+		h.Masters[i] = MasterAnswer{m.Name(), copyText(f.Copies[i], f.Errs[i])}
 	}
 	return h
 }
@@ -113,11 +113,11 @@ func (h *Holding) narrowTo(cell register.Holding, key Key) error {
 	if h.Status != StatusHeld {
 		return nil
 	}
-	b, err := keygroup.Open(key.cellName(), cell.Look)
+	b, err := keygroup.Open(key.cellName(), cell.Snapshot)
 	if err != nil {
 		return err
 	}
-	l := lookAt(b, cell.Look, key)
+	l := lookAt(b, cell.Snapshot, key)
 	if h.Left = l.Left; !l.Present {
 		h.Status, h.Holder, h.Since = StatusFree, nil, time.Time{}
 	}
@@ -202,12 +202,12 @@ func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
 // of the removal is undetermined, it removes everything that the masters hold in the cell.
 func (set *masterSet) Remove(ctx context.Context, key Key) (bool, error) {
 	present := false // at any time
-	out, err := set.Update(ctx, key, nil, func(l Look) (Decision, error) {
+	out, err := set.Update(ctx, key, nil, func(l Snapshot) (Decision, error) {
 		if !l.Present {
 			return Decision{}, nil
 		}
 		present = true
-		return Decision{Do: Remove}, nil
+		return Decision{Action: Remove}, nil
 	})
 	var noQuorum *NoQuorumError
 	switch {
@@ -216,7 +216,7 @@ func (set *masterSet) Remove(ctx context.Context, key Key) (bool, error) {
 		set.cluster.onFreed(key)
 		return removed || present, set.translate(err) // the value seen before the removal is gone
 	}
-	return out.Decision.Do == Remove, err
+	return out.Decision.Action == Remove, err
 }
 
 // Databases returns the numbers of databases in ascending order: database 0, and every database

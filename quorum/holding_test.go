@@ -80,8 +80,8 @@ func TestNamesWithoutAQuorum(t *testing.T) {
 		t.Errorf("two are down: %v", err)
 	}
 	holdings, err := c.Holdings(t.Context(), []Key{job})
-	if err != nil || holdings[0].Status != StatusUnclear || holdings[0].Shares[2].State != "held" ||
-		holdings[0].Shares[0].State == "held" {
+	if err != nil || holdings[0].Status != StatusUnclear || holdings[0].Masters[2].State != "held" ||
+		holdings[0].Masters[0].State == "held" {
 		t.Errorf("two are down: %+v, %v", holdings, err)
 	}
 }

@@ -33,7 +33,7 @@ func TestListedProxiesPreventMoves(t *testing.T) {
 	t.Parallel()
 	servers, both := newMovableClusters(t)
 	c := both[0]
-	own, id := c.masterSet().guards.Peers(), guard.NewID()
+	own, id := c.masterSet().guards.PeerIDs(), guard.NewID()
 	if len(own) != 1 || own[0] != both[1].proxyID {
 		t.Fatalf("other proxies are %v, want %s", own, both[1].proxyID)
 	}
@@ -85,7 +85,7 @@ func TestListOfADeadMasterDoesNotCount(t *testing.T) {
 	}
 	defer func() { _ = servers[2].Continue() }()
 	c.mustMayMove(t)
-	if ids := c.masterSet().guards.Peers(); !slices.Equal(ids, []string{both[1].proxyID}) {
+	if ids := c.masterSet().guards.PeerIDs(); !slices.Equal(ids, []string{both[1].proxyID}) {
 		t.Errorf("other proxies are %v", ids)
 	}
 }

@@ -11,14 +11,14 @@ import (
 // listenerOptions returns the options of the set's message listener.
 func (set *masterSet) listenerOptions() messages.Options {
 	opts := messages.Options{
-		Need: vote.ReadQuorum(len(set.masters)), Wait: max(2*set.cluster.opts.MasterTimeout, minListenWait),
-		Logger: set.log, Rand: set.rand, Own: messages.NewSource(), Deliver: func(Message) {},
+		MinMasters: vote.ReadQuorum(len(set.masters)), JoinTimeout: max(2*set.cluster.opts.MasterTimeout, minListenWait),
+		Logger: set.log, Rand: set.rand, OwnSource: messages.NewSource(), Deliver: func(Message) {},
 	}
 	for _, m := range set.masters {
 		opts.Servers = append(opts.Servers, m)
 	}
 	if shared := set.cluster.messages; shared != nil {
-		opts.Own, opts.Channel, opts.Deliver = shared.source, shared.channel, shared.deliver
+		opts.OwnSource, opts.Channel, opts.Deliver = shared.source, shared.channel, shared.deliver
 	}
 	return opts
 }
@@ -28,7 +28,7 @@ func (set *masterSet) missingSubscriptions() *NoQuorumError {
 	missing := newNoQuorum(len(set.masters))
 	for i, err := range set.listener().Causes() {
 		switch {
-		case set.listener().Hears(i):
+		case set.listener().IsConnected(i):
 			missing.Answered++
 		case err == nil:
 			missing.add(&MasterError{Master: set.masters[i].Name(), Err: errNotSubscribed})

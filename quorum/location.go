@@ -9,7 +9,7 @@ import (
 )
 
 // Location is the location of the locks on lock keys, as the masters report it.
-type Location = location.At
+type Location = location.EraPlace
 
 // WrongLocationError is returned if a command on a lock key changed nothing because the locks are
 // not, or no longer, at the expected location.
@@ -39,8 +39,8 @@ func (c *Cluster) CurrentLocation() (at Location, known bool) {
 	return c.locationIn(era), known && c.currentChange.Load() == nil
 }
 
-// Changed returns a channel that is closed when the result of CurrentLocation may change.
-func (c *Cluster) Changed() <-chan struct{} {
+// LocationChanged returns a channel that is closed when the result of CurrentLocation may change.
+func (c *Cluster) LocationChanged() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.locationChanged == nil {

@@ -22,9 +22,9 @@ type Locker struct {
 // locker of keys that become free.
 func NewLocker(c *Cluster) *Locker {
 	l := &Locker{Cluster: c}
-	l.queues.Parks = func(k Key) bool { return len(k.Name) <= maxParkedKey }
-	l.queues.Peers = peerWaiters{c, c.source.Attempt(), func() []string { return c.masterSet().guards.Peers() }}
-	c.onFreed, c.onTaking = l.queues.Released, l.queues.Taking
+	l.queues.MayPark = func(k Key) bool { return len(k.Name) <= maxParkedKey }
+	l.queues.Peers = peerWaiters{c, c.source.Attempt(), func() []string { return c.masterSet().guards.PeerIDs() }}
+	c.onFreed, c.onTaking = l.queues.Released, l.queues.SendTake
 	return l
 }
 
@@ -55,8 +55,8 @@ type LockRequest struct {
 // Errors: ErrHeld if another client holds the lock (and Wait has passed), ErrTooShort,
 // ErrContended, ErrFences, *NoQuorumError if the state of the lock is unknown (and Wait has
 // passed), or the cause of ctx if the caller left. After an error the request holds nothing.
-func (l *Locker) Lock(ctx context.Context, req LockRequest) (Granted, error) {
-	t := TakeRequest{Keys: []Key{req.Key}, Terms: Terms{
+func (l *Locker) Lock(ctx context.Context, req LockRequest) (GrantedLock, error) {
+	t := TakeRequest{Keys: []Key{req.Key}, TakeOptions: TakeOptions{
 		Tokens: []string{req.Token}, TTL: req.TTL, Holder: req.Holder, Fence: req.Fence,
 	}}
 	if req.Wait != 0 {
@@ -65,15 +65,15 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Granted, error) {
 	for until := time.Now().Add(changePatience); ; {
 		set, err := l.stableSet(ctx, until)
 		if err != nil {
-			return Granted{}, err
+			return GrantedLock{}, err
 		}
 		switch hasWaiters, isUndetermined := l.queues.Waits(req.Key); {
 		case isUndetermined || hasWaiters && !l.HasQuorum():
 			if noQuorum := l.noQuorum(); !l.wasChanged(ctx, set, noQuorum) || time.Now().After(until) {
-				return Granted{}, noQuorum
+				return GrantedLock{}, noQuorum
 			}
 		case hasWaiters:
-			return Granted{}, ErrHeld
+			return GrantedLock{}, ErrHeld
 		default:
 			return l.Take(ctx, t)
 		}
@@ -82,28 +82,28 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Granted, error) {
 
 // waitAndLock waits in the queue of the key until it is first, then tries to take the lock until it
 // is granted or the time has passed.
-func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Duration) (got Granted, err error) {
+func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Duration) (got GrantedLock, err error) {
 	until, timeout := deadline(wait)
 	key := t.Keys[0]
-	t.Until = until
-	switch l.queues.Await(ctx, queue.Waiting[Key]{
-		Key: key, Over: timeout, Rand: l.opts.Rand, Quorum: l.quorumRegained,
+	t.RetryUntil = until
+	switch l.queues.Await(ctx, queue.LockWaitOptions[Key]{
+		Key: key, Timeout: timeout, Rand: l.opts.Rand, Quorum: l.quorumRegained,
 		Try: func() queue.TryResult {
 			got, err = l.Take(ctx, t)
 			return tryResult(err)
 		},
 		Alarm: func() queue.Alarm { return l.masterSet().waiterAlarm(key) },
 	}) {
-	case queue.Over:
-		return Granted{}, ErrHeld
-	case queue.Open:
+	case queue.TimedOut:
+		return GrantedLock{}, ErrHeld
+	case queue.TimedOutUndecided:
 		if noQuorum := l.noQuorum(); !l.wasChanged(ctx, l.masterSet(), noQuorum) {
-			return Granted{}, noQuorum
+			return GrantedLock{}, noQuorum
 		}
-		t.Until = time.Time{} // the masters are being changed: Take waits for the change, then tries once
+		t.RetryUntil = time.Time{} // the masters are being changed: Take waits for the change, then tries once
 		return l.Take(ctx, t)
-	case queue.Left:
-		return Granted{}, context.Cause(ctx)
+	case queue.Canceled:
+		return GrantedLock{}, context.Cause(ctx)
 	}
 	return got, err
 }

@@ -14,23 +14,23 @@ const Endless time.Duration = -1
 
 // The parts of a change of one key; see package register.
 type (
-	// Look is the current value of a key.
-	Look = register.Look
+	// Snapshot is the current value of a key.
+	Snapshot = register.Snapshot
 	// Decision states how a change alters the key.
 	Decision = register.Decision
 	// Outcome is the result of an Update.
 	Outcome = register.Outcome
-	// Granted is a lease that a majority granted.
-	Granted = register.Granted
-	// Terms holds the conditions on which keys are taken.
-	Terms = register.Terms
+	// GrantedLock is a lease that a majority granted.
+	GrantedLock = register.GrantedLock
+	// TakeOptions holds the conditions on which keys are taken.
+	TakeOptions = register.TakeOptions
 )
 
 // The actions of a Decision.
 const (
-	Leave  = register.Leave
-	Put    = register.Put
-	Remove = register.Remove
+	NoChange = register.NoChange
+	Put      = register.Put
+	Remove   = register.Remove
 )
 
 // ErrNeedsLeft is returned by a run that needs the remaining time if Look.Left is unknown.
@@ -39,7 +39,7 @@ var ErrNeedsLeft = register.ErrNeedsLeft
 // TakeRequest requests keys of one database, all or none.
 type TakeRequest struct {
 	Keys []Key
-	Terms
+	TakeOptions
 }
 
 // Take takes keys that no client holds, and returns once a majority has answered.
@@ -48,26 +48,26 @@ type TakeRequest struct {
 // the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error the caller holds
 // nothing. A key that may have been taken is removed in the background, unless KeepOnNoQuorum is
 // set.
-func (c *Cluster) Take(ctx context.Context, t TakeRequest) (Granted, error) {
-	return withSetRepeated(ctx, c, func(set *masterSet) (Granted, error) { return set.Take(ctx, t) })
+func (c *Cluster) Take(ctx context.Context, t TakeRequest) (GrantedLock, error) {
+	return withSetRepeated(ctx, c, func(set *masterSet) (GrantedLock, error) { return set.Take(ctx, t) })
 }
 
 // Take implements Cluster.Take.
-func (set *masterSet) Take(ctx context.Context, t TakeRequest) (Granted, error) {
+func (set *masterSet) Take(ctx context.Context, t TakeRequest) (GrantedLock, error) {
 	if err := set.checkAccess(t.Keys...); err != nil {
-		return Granted{}, err
+		return GrantedLock{}, err
 	}
 	if err := set.recordMaxTTL(ctx, t.TTL); err != nil {
-		return Granted{}, err
+		return GrantedLock{}, err
 	}
 	if anyTagged(t.Keys) {
 		return set.takeShared(ctx, t)
 	}
 	t.OnRemovalDue = set.removalScheduler(t)
-	t.MayTakeOver = func(l Look) bool {
+	t.MayTakeOver = func(l Snapshot) bool {
 		return !keygroup.IsGroup(l.Value) && set.cluster.isRemovalPending(t.Keys[0], l.Version)
 	}
-	got, err := set.database(t.Keys[0].DB).Lock(ctx, namesOf(t.Keys), t.Terms)
+	got, err := set.database(t.Keys[0].DB).Lock(ctx, namesOf(t.Keys), t.TakeOptions)
 	if len(t.Keys) == 1 && set.hasKeygroup(err) {
 		return set.takeShared(ctx, t)
 	}
@@ -114,17 +114,17 @@ func (set *masterSet) Release(ctx context.Context, key Key, token string) error 
 //
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), ErrTooShort, ErrContended,
 // *NoQuorumError if the result is unknown, or the cause of ctx.
-func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Granted, error) {
-	return withSetRepeated(ctx, c, func(set *masterSet) (Granted, error) { return set.Extend(ctx, key, token, ttl) })
+func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (GrantedLock, error) {
+	return withSetRepeated(ctx, c, func(set *masterSet) (GrantedLock, error) { return set.Extend(ctx, key, token, ttl) })
 }
 
 // Extend implements Cluster.Extend.
-func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Granted, error) {
+func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (GrantedLock, error) {
 	if err := set.checkAccess(key); err != nil {
-		return Granted{}, err
+		return GrantedLock{}, err
 	}
 	if err := set.recordMaxTTL(ctx, ttl); err != nil {
-		return Granted{}, err
+		return GrantedLock{}, err
 	}
 	if key.Tag != "" {
 		return set.extendShared(ctx, key, token, ttl)
@@ -170,7 +170,7 @@ func (c *Cluster) Guess(key Key) (token string, ok bool) {
 // Errors: the errors of run, ErrForeign, ErrContended, *NoQuorumError, or the cause of ctx. After
 // the last two the change may or may not take effect, possibly later, at most once.
 func (c *Cluster) Update(
-	ctx context.Context, key Key, expect *string, run func(Look) (Decision, error),
+	ctx context.Context, key Key, expect *string, run func(Snapshot) (Decision, error),
 ) (Outcome, error) {
 	return withSet(ctx, c, func(set *masterSet) (Outcome, error) { return set.Update(ctx, key, expect, run) })
 }

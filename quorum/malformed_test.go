@@ -146,7 +146,7 @@ func TestMalformedAnswers(t *testing.T) {
 	for _, p := range impostors {
 		p.setAnswer("$9223372036854775807\r\n", false)
 	}
-	_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}})
+	_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{job}, TakeOptions: TakeOptions{Tokens: []string{token}, TTL: time.Minute}})
 	if noQuorum := new(NoQuorumError); !errors.As(err, &noQuorum) {
 		t.Errorf("all of them: %v", err)
 	}
@@ -160,7 +160,7 @@ func TestStrangeAnswerEndsItsConnectionOnly(t *testing.T) {
 	c.mustTake(t, Key{Name: "before"})
 	p.setAnswer(":7\r\n", false)
 	if _, err := c.Take(t.Context(),
-		TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}}); err == nil {
+		TakeRequest{Keys: []Key{job}, TakeOptions: TakeOptions{Tokens: []string{token}, TTL: time.Minute}}); err == nil {
 		t.Error("it was granted")
 	}
 	p.setAnswer("", false)

@@ -28,22 +28,22 @@ func newMasterSet(
 	var guardedMasters []guard.Master
 	turns := master.NewTurns(len(opts.Masters))
 	for i, u := range opts.Masters {
-		m := master.New(master.NameIn(u), transports[i], turns, set.log, opts.Rand)
-		set.masters, guardedMasters = append(set.masters, m), append(guardedMasters, m.Guarded())
+		m := master.New(master.NameFromURL(u), transports[i], turns, set.log, opts.Rand)
+		set.masters, guardedMasters = append(set.masters, m), append(guardedMasters, m.ForGuard())
 	}
 	set.guards = guard.NewSet(guard.Options{
 		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Override: opts.Override, Forced: opts.Forced,
 		Off: opts.Unguarded, SinceBoot: opts.sinceBoot, Settings: opts.Settings,
-		Record: opts.Record, Joins: joinedEra, Follows: previousGuards, ID: c.proxyID, Name: opts.Name,
-		Moves: func() int { return int(c.movingEra.Load()) }, Logger: set.log,
+		Record: opts.Record, JoinedEra: joinedEra, FormerSet: previousGuards, ID: c.proxyID, Name: opts.Name,
+		MoveEra: func() int { return int(c.movingEra.Load()) }, Logger: set.log,
 	}, guardedMasters)
 	watchOptions := watch.Options{
-		Quorum: Majority(len(set.masters)), Patience: max(opts.MasterTimeout, watchPatience),
+		Quorum: Majority(len(set.masters)), ReplyTimeout: max(opts.MasterTimeout, watchPatience),
 		Logger: set.log, Rand: opts.Rand,
 	}
 	for i, m := range set.masters {
 		m.GuardWith(set.guards.Guard(i))
-		m.Voted = c.onVote
+		m.OnVote = c.onVote
 		watchOptions.Servers = append(watchOptions.Servers, m)
 	}
 	set.watcher = watch.New(watchOptions)
@@ -74,7 +74,7 @@ func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
 	for _, u := range urls {
 		t, err := master.NewTransport(u, opts.MasterTimeout, opts.TLS)
 		if err != nil {
-			return nil, fmt.Errorf("master %s: %w", master.NameIn(u), err)
+			return nil, fmt.Errorf("master %s: %w", master.NameFromURL(u), err)
 		}
 		transports = append(transports, t)
 	}

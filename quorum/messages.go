@@ -15,9 +15,9 @@ import (
 // Message is one message of a client; see package messages.
 type Message = messages.Message
 
-// Membership is a subscription to all messages. It ends when the subscriber leaves, or is notified
+// Subscription is a subscription to all messages. It ends when the subscriber leaves, or is notified
 // that it may miss messages.
-type Membership = messages.Subscription
+type Subscription = messages.Subscription
 
 // NewMessages creates the Messages of a cluster that does not run yet. They go between proxies with
 // the same prefix. deliver is called with each message for this process, one after the other. It
@@ -62,7 +62,7 @@ func (set *masterSet) publish(ctx context.Context, channel string, message Messa
 			continue
 		}
 		listeners := int(publishOps[i].listeners)
-		if listener.Hears(i) {
+		if listener.IsConnected(i) {
 			listeners--
 		}
 		otherListeners = max(otherListeners, listeners)
@@ -76,7 +76,7 @@ func (set *masterSet) publish(ctx context.Context, channel string, message Messa
 // leave in any case.
 //
 // Errors: *NoQuorumError if too few masters can be subscribed to, or the cause of ctx.
-func (m *Messages) Listen(ctx context.Context, onLoss func()) (*Membership, error) {
+func (m *Messages) Listen(ctx context.Context, onLoss func()) (*Subscription, error) {
 	until := time.Now().Add(changePatience)
 	for {
 		set, err := m.cluster.stableSet(ctx, until)
@@ -120,5 +120,5 @@ func (p *publishOp) Decode(answer any) (cell.Answer, error) {
 		return cell.Answer{}, fmt.Errorf("unexpected answer %.80v", answer)
 	}
 	p.listeners = n
-	return cell.Answer{Did: true}, nil
+	return cell.Answer{Applied: true}, nil
 }

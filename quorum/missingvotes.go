@@ -38,7 +38,7 @@ func (set *masterSet) translate(err error) error {
 		return err
 	}
 	translated := newNoQuorum(len(set.masters))
-	translated.Late, translated.Unclear = noQuorum.Late, noQuorum.Unclear
+	translated.LateAfter, translated.Unclear = noQuorum.LateAfter, noQuorum.Unclear
 	for i, r := range noQuorum.Replies {
 		switch {
 		case r.State == register.Counted, r.State == register.Waiting: // a majority decided without it

@@ -31,7 +31,7 @@ func (c *Cluster) AwaitLocation(ctx context.Context) (Location, error) {
 	defer limit.Stop()
 	recheck := time.Tick(followPause) // the masters' first replies come without a signal
 	for {
-		changed := c.Changed()
+		changed := c.LocationChanged()
 		if at, known := c.CurrentLocation(); known && !at.Moves() && !c.IsLeavingMasters() {
 			return at, nil
 		}
@@ -117,7 +117,7 @@ func (c *Cluster) CheckRoom(ctx context.Context, bytes int64) error {
 // Proxies returns the IDs of the proxies known on the masters, beginning with this proxy's own.
 func (c *Cluster) Proxies() []string {
 	guards := c.masterSet().guards
-	return append([]string{guards.ID()}, guards.Peers()...)
+	return append([]string{guards.ID()}, guards.PeerIDs()...)
 }
 
 // ErrLocationChanged is returned if the location to be replaced is not the current one: another
@@ -158,7 +158,7 @@ func (c *Cluster) DecideLocation(ctx context.Context, from Location, to location
 // proxy continues the move. Each proxy waits for a random time first, so that the proxies do not
 // compete.
 func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
-	if pacing.Sleep(ctx, time.Duration(c.opts.Rand()*float64(askPause))) != nil || !set.guards.Lapsed() {
+	if pacing.Sleep(ctx, time.Duration(c.opts.Rand()*float64(askPause))) != nil || !set.guards.IsMoveLeaseExpired() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPause)
@@ -228,7 +228,7 @@ func (c *Cluster) announce(ctx context.Context, set *masterSet, from Location, t
 // location or a later era.
 func (c *Cluster) awaitEra(ctx context.Context, wanted Location) (Location, error) {
 	for {
-		changed := c.Changed()
+		changed := c.LocationChanged()
 		switch at, known := c.CurrentLocation(); {
 		case known && at == wanted:
 			return at, nil
@@ -261,7 +261,7 @@ func (c *Cluster) ReportPaused(ctx context.Context, era int, report PauseReport)
 	if c.pausedEra.Load() != int64(era)+1 { // a lock whose removal is pending must not be copied
 		removalCtx, cancel := context.WithTimeout(ctx, removals.AttemptTime)
 		defer cancel()
-		if err := c.removals.Settle(removalCtx); err != nil {
+		if err := c.removals.WaitAll(removalCtx); err != nil {
 			return fmt.Errorf("the move waits for pending removals (%d): %w", c.RemovalsPending(), err)
 		}
 		c.pausedEra.Store(int64(era) + 1)

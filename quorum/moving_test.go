@@ -128,7 +128,7 @@ func TestMoveToMastersAndBack(t *testing.T) {
 	key := Key{Name: "lock:a", Movable: true}
 	take := func(c *Cluster) error {
 		_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{key},
-			Terms: Terms{Tokens: []string{"me"}, TTL: 10 * time.Second}})
+			TakeOptions: TakeOptions{Tokens: []string{"me"}, TTL: 10 * time.Second}})
 		return err
 	}
 	var wrongLocation *WrongLocationError

@@ -43,7 +43,7 @@ type Options struct {
 	Tagged bool
 	// Settings holds the settings that decide which keys are locks, as lines of a name and a value.
 	// A proxy has no votes if proxies with different settings use a majority of the masters; see
-	// inspect.Impose. Empty means that this proxy grants no locks: then all settings fit.
+	// inspect.ReplaceSettings. Empty means that this proxy grants no locks: then all settings fit.
 	Settings string
 	// FromUpstream is set if the locks are at the upstream until the masters decide on their
 	// location.

@@ -67,7 +67,7 @@ func whyOverrideMissing(masters []MasterStatus) string {
 		switch q := m.Quarantine; {
 		case m.Err != nil:
 			return m.Name + ": " + master.CauseText(m.Err)
-		case q != nil && q.Why != guard.OtherRules && (q.Ready.IsZero() || q.Assumed):
+		case q != nil && q.Cause != guard.OtherRules && (q.ReadyAt.IsZero() || q.AssumesMaxTTL):
 			return m.Name + ": " + q.Error()
 		}
 	}

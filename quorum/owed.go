@@ -45,7 +45,7 @@ func (set *masterSet) removalScheduler(t TakeRequest) func(version string, mayAr
 
 // Withdraw removes the grant of a Take or an Update from these keys, in the background. It leaves a
 // newer value in place.
-func (c *Cluster) Withdraw(keys []Key, got Granted) {
+func (c *Cluster) Withdraw(keys []Key, got GrantedLock) {
 	lease := got.Validity
 	if lease >= 0 {
 		lease += lease/50 + time.Second // the margin for clock drift

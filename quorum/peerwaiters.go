@@ -52,7 +52,7 @@ type ownMark struct {
 // Mark implements queue.Peers.
 func (o peerWaiters) Mark(key Key) queue.Mark {
 	name, set := markName(o.proxyID, key), o.masterSet()
-	return ownMark{set.watcher.Alarm(key.DB, name), o, set, key, name}
+	return ownMark{set.watcher.NewAlarm(key.DB, name), o, set, key, name}
 }
 
 // Put implements queue.Mark. A master without a watch gets the mark as an ordinary operation.
@@ -68,8 +68,8 @@ func (o peerWaiters) Unmark(key Key, sendNext func()) {
 	o.sendToAll(key, cell.DeleteWaiter{Mark: markName(o.proxyID, key)}, sendNext, nil)
 }
 
-// Ask implements queue.Peers.
-func (o peerWaiters) Ask(key Key, answered func(wanted bool)) {
+// AskIfWanted implements queue.Peers.
+func (o peerWaiters) AskIfWanted(key Key, answered func(wanted bool)) {
 	_, marks := o.marks(key)
 	if len(marks) == 0 {
 		answered(false)
@@ -82,9 +82,9 @@ func (o peerWaiters) Ask(key Key, answered func(wanted bool)) {
 	})
 }
 
-// Pass implements queue.Peers. Each master names the next proxy by itself. If they differ, the
+// PassLock implements queue.Peers. Each master names the next proxy by itself. If they differ, the
 // first reply is as good as any.
-func (o peerWaiters) Pass(key Key, answered func(to string)) {
+func (o peerWaiters) PassLock(key Key, answered func(to string)) {
 	emptyCell := cell.Cell{Form: cell.Register, Attempt: o.attempt} // an empty cell
 	peers, marks := o.marks(key)
 	if len(marks) == 0 {
@@ -105,7 +105,7 @@ func (o peerWaiters) Pass(key Key, answered func(to string)) {
 
 // WatchPeer implements queue.Peers.
 func (o peerWaiters) WatchPeer(key Key, to string) queue.Alarm {
-	return o.masterSet().watcher.Alarm(key.DB, markName(to, key))
+	return o.masterSet().watcher.NewAlarm(key.DB, markName(to, key))
 }
 
 // marks returns the other proxies in the order of their turns, and the names of their marks.
@@ -119,7 +119,7 @@ func (o peerWaiters) marks(key Key) (peers, marks []string) {
 
 // markIn returns the index of the first mark that was found, or -1.
 func markIn(got register.Reply) int {
-	return slices.IndexFunc(got.Found, func(f cell.Found) bool { return f.Form != cell.Absent })
+	return slices.IndexFunc(got.KeyStates, func(f cell.KeyState) bool { return f.Form != cell.Absent })
 }
 
 // inTurn returns the other proxies in the order of their turns, beginning after this proxy.
@@ -140,9 +140,9 @@ func (o peerWaiters) sendToAll(key Key, op cell.Op, sendNext func(), n *replyCou
 	r := set.rounds.Send(set.masters, key.DB, ops, func([]register.Reply) bool { return true }, afterQueued(sendNext))
 	if n != nil {
 		n.missing, n.needed = len(set.masters), Majority(len(set.masters))
-		r.Later(n.take)
+		r.OnLaterReply(n.take)
 	}
-	r.Forget()
+	r.Release()
 }
 
 // replyCount counts the masters' replies about marks.

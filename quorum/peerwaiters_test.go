@@ -19,7 +19,7 @@ func TestPeerWaiters(t *testing.T) {
 			b.Helper()
 			synctest.Wait()
 			var got []bool
-			from.Ask(job, func(wanted bool) { got = append(got, wanted) })
+			from.AskIfWanted(job, func(wanted bool) { got = append(got, wanted) })
 			synctest.Wait()
 			if !slices.Equal(got, []bool{want}) {
 				b.Errorf("answers %v, want %v", got, want)
@@ -28,7 +28,7 @@ func TestPeerWaiters(t *testing.T) {
 		passes := func(want string) {
 			b.Helper()
 			var got []string
-			own.Pass(job, func(to string) { got = append(got, to) })
+			own.PassLock(job, func(to string) { got = append(got, to) })
 			synctest.Wait()
 			if !slices.Equal(got, []string{want}) {
 				b.Errorf("left to %q, want %q", got, want)
@@ -59,8 +59,8 @@ func TestPeerWaiters(t *testing.T) {
 		if !own.Alone() || !alone.Alone() {
 			b.Error("too few masters would have a mark, or nobody is there to see it")
 		}
-		alone.Ask(job, func(wanted bool) { asked = wanted })
-		alone.Pass(job, func(to string) { asked = asked || to != "" })
+		alone.AskIfWanted(job, func(wanted bool) { asked = wanted })
+		alone.PassLock(job, func(to string) { asked = asked || to != "" })
 		if asked {
 			b.Error("others wait of whom none is known")
 		}

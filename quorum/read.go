@@ -9,12 +9,12 @@ import (
 // Read returns the current values of keys of one database.
 //
 // Errors: ErrContended, *NoQuorumError, or the cause of ctx.
-func (c *Cluster) Read(ctx context.Context, keys []Key) ([]Look, error) {
-	return withSetRepeated(ctx, c, func(set *masterSet) ([]Look, error) { return set.Read(ctx, keys) })
+func (c *Cluster) Read(ctx context.Context, keys []Key) ([]Snapshot, error) {
+	return withSetRepeated(ctx, c, func(set *masterSet) ([]Snapshot, error) { return set.Read(ctx, keys) })
 }
 
 // Read implements Cluster.Read.
-func (set *masterSet) Read(ctx context.Context, keys []Key) ([]Look, error) {
+func (set *masterSet) Read(ctx context.Context, keys []Key) ([]Snapshot, error) {
 	if err := set.checkAccess(keys...); err != nil {
 		return nil, err
 	}
@@ -27,16 +27,16 @@ func (set *masterSet) Read(ctx context.Context, keys []Key) ([]Look, error) {
 }
 
 // lookAt returns a key's value in its cell.
-func lookAt(b *keygroup.Group, cell Look, key Key) Look {
+func lookAt(b *keygroup.Group, cell Snapshot, key Key) Snapshot {
 	if key.Tag == "" && !b.IsGroup() {
 		return cell
 	}
-	return b.Look(key.Name)
+	return b.Snapshot(key.Name)
 }
 
 // keyValues returns the keys' values in their cells.
-func keyValues(keys []Key, cells []string, cellIndex []int, cellValues []Look) ([]Look, error) {
-	looks, groups := make([]Look, len(keys)), make([]*keygroup.Group, len(cells))
+func keyValues(keys []Key, cells []string, cellIndex []int, cellValues []Snapshot) ([]Snapshot, error) {
+	looks, groups := make([]Snapshot, len(keys)), make([]*keygroup.Group, len(cells))
 	for i, key := range keys {
 		index := cellIndex[i]
 		if groups[index] == nil {

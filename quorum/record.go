@@ -18,7 +18,7 @@ const (
 // keepRecord compares the upstream's record of the locks' location with the masters' report, and
 // updates the record.
 func (c *Cluster) keepRecord(ctx context.Context) {
-	var record location.At
+	var record location.EraPlace
 	var recordedSince, lastRead time.Time
 	var err error
 	for stopped := false; !stopped; stopped = c.stoppedDuring(recordTick) {
@@ -30,9 +30,9 @@ func (c *Cluster) keepRecord(ctx context.Context) {
 			lastRead = time.Now()
 		}
 		guards := c.masterSet().guards
-		guards.Compare(record, recordedSince, err)
+		guards.CompareRecord(record, recordedSince, err)
 		era, known := guards.Era()
-		if at := era.At(); err == nil && known && at.Place != location.Undecided && !at.Moves() && at.Era > record.Era {
+		if at := era.Location(); err == nil && known && at.Place != location.Undecided && !at.Moves() && at.Era > record.Era {
 			if err = c.writeRecord(ctx, at); err == nil {
 				record, recordedSince = at, time.Now()
 			}
@@ -40,13 +40,13 @@ func (c *Cluster) keepRecord(ctx context.Context) {
 	}
 }
 
-func (c *Cluster) readRecord(ctx context.Context) (location.At, error) {
+func (c *Cluster) readRecord(ctx context.Context) (location.EraPlace, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	return c.opts.Record.Read(ctx)
 }
 
-func (c *Cluster) writeRecord(ctx context.Context, at location.At) error {
+func (c *Cluster) writeRecord(ctx context.Context, at location.EraPlace) error {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	err := c.opts.Record.Write(ctx, at)

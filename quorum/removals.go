@@ -28,9 +28,9 @@ func (set *masterSet) removePending(ctx context.Context, key Key, version string
 	if err != nil || looks[0].Version != version { // a ballot would disturb a client that holds the key now
 		return err
 	}
-	_, err = set.Update(ctx, key, nil, func(l Look) (Decision, error) {
+	_, err = set.Update(ctx, key, nil, func(l Snapshot) (Decision, error) {
 		if l.Present && l.Version == version {
-			return Decision{Do: Remove}, nil
+			return Decision{Action: Remove}, nil
 		}
 		return Decision{}, nil
 	})

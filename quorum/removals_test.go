@@ -20,7 +20,7 @@ func TestKeygroupIsNotTakenOver(t *testing.T) {
 		c, other := b.connect(opts), b.connect(opts)
 		own, held := Key{Name: "lock:x"}, Key{Name: "{lock:x}:b", Tag: "lock:x"}
 		_, err := other.Take(b.Context(),
-			TakeRequest{Keys: []Key{held}, Terms: Terms{Tokens: []string{"B"}, TTL: time.Minute}})
+			TakeRequest{Keys: []Key{held}, TakeOptions: TakeOptions{Tokens: []string{"B"}, TTL: time.Minute}})
 		b.wantErr(err, nil)
 		for _, m := range b.masters {
 			m.change(func(m *fakeMaster) {
@@ -32,7 +32,7 @@ func TestKeygroupIsNotTakenOver(t *testing.T) {
 			})
 		}
 		if _, err := c.Take(b.Context(), TakeRequest{Keys: []Key{own},
-			Terms: Terms{Tokens: []string{"A"}, TTL: time.Minute}}); err == nil || c.RemovalsPending() == 0 {
+			TakeOptions: TakeOptions{Tokens: []string{"A"}, TTL: time.Minute}}); err == nil || c.RemovalsPending() == 0 {
 			b.Fatalf("the first try: %v, %d removals pending", err, c.RemovalsPending())
 		}
 		for _, m := range b.masters {
@@ -41,7 +41,7 @@ func TestKeygroupIsNotTakenOver(t *testing.T) {
 		for !c.HasQuorum() {
 			time.Sleep(time.Millisecond)
 		}
-		_, err = c.Take(b.Context(), TakeRequest{Keys: []Key{own}, Terms: Terms{Tokens: []string{"A2"}, TTL: time.Minute}})
+		_, err = c.Take(b.Context(), TakeRequest{Keys: []Key{own}, TakeOptions: TakeOptions{Tokens: []string{"A2"}, TTL: time.Minute}})
 		b.wantErr(err, nil)
 		time.Sleep(time.Second)
 		if looks, err := other.Read(b.Context(), []Key{held, own}); err != nil || looks[0].Value != "B" ||
@@ -72,7 +72,7 @@ func TestExtendDuringPendingRemoval(t *testing.T) {
 				})
 			}
 			_, err := b.cluster.Take(b.Context(),
-				TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{"A"}, TTL: time.Minute}})
+				TakeRequest{Keys: []Key{job}, TakeOptions: TakeOptions{Tokens: []string{"A"}, TTL: time.Minute}})
 			if err == nil {
 				b.Fatal("granted without an answer")
 			}
@@ -89,7 +89,7 @@ func TestExtendDuringPendingRemoval(t *testing.T) {
 			}
 			time.Sleep(3 * time.Second)
 			_, err = other.Take(b.Context(),
-				TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{"B"}, TTL: time.Minute}})
+				TakeRequest{Keys: []Key{job}, TakeOptions: TakeOptions{Tokens: []string{"B"}, TTL: time.Minute}})
 			if held := errors.Is(err, ErrHeld); held != granted {
 				b.Errorf("the same proxy %v: EXTEND granted %v, and a rival: %v", same, granted, err)
 			}

@@ -56,7 +56,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	<-ctx.Done()
 	if c.HasQuorum() {
 		finalCtx, cancel := context.WithTimeout(runCtx, removals.AttemptTime)
-		_ = c.removals.Settle(finalCtx)
+		_ = c.removals.WaitAll(finalCtx)
 		cancel()
 	}
 	stop()

@@ -30,7 +30,7 @@ func (c *Cluster) Apply(s LiveSettings) error {
 	passwords := make([]string, len(s.Masters))
 	for i, u := range s.Masters {
 		parsed, err := url.Parse(u)
-		if err != nil || master.NameIn(u) != set.masters[i].Name() {
+		if err != nil || master.NameFromURL(u) != set.masters[i].Name() {
 			return errOtherMasters
 		}
 		passwords[i], _ = parsed.User.Password()

@@ -30,14 +30,14 @@ var (
 //
 // Errors: the errors of Update, and keygroup.ErrTooLarge.
 func (c *Cluster) UpdateAll(
-	ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error),
+	ctx context.Context, keys []Key, expect *string, run func([]Snapshot) ([]Decision, error),
 ) (Outcome, error) {
 	return withSet(ctx, c, func(set *masterSet) (Outcome, error) { return set.UpdateAll(ctx, keys, expect, run) })
 }
 
 // UpdateAll implements Cluster.UpdateAll.
 func (set *masterSet) UpdateAll(
-	ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error),
+	ctx context.Context, keys []Key, expect *string, run func([]Snapshot) ([]Decision, error),
 ) (Outcome, error) {
 	if err := set.checkAccess(keys...); err != nil {
 		return Outcome{}, err
@@ -49,7 +49,7 @@ func (set *masterSet) UpdateAll(
 		expect = nil // the cell holds more than the one value
 	}
 	var runs []*cellDecision
-	change := register.Change{Key: keys[0].cellName(), Expect: expect, Run: func(l Look) (Decision, error) {
+	change := register.Change{Key: keys[0].cellName(), Expect: expect, Run: func(l Snapshot) (Decision, error) {
 		d, err := set.decide(ctx, l, keys, string(set.source.Change()), run)
 		if err == nil {
 			runs = append(runs, d.Note.(*cellDecision))
@@ -71,7 +71,7 @@ func (set *masterSet) UpdateAll(
 	}
 	made := out.Decision.Note.(*cellDecision)
 	for i, d := range made.decisions {
-		if d.Do == Remove {
+		if d.Action == Remove {
 			set.cluster.onFreed(keys[i])
 		}
 	}
@@ -92,13 +92,13 @@ type cellDecision struct {
 // decide calls run on some keys of a cell, and returns the resulting decision about the cell, with
 // a new version.
 func (set *masterSet) decide(
-	ctx context.Context, l Look, keys []Key, version string, run func([]Look) ([]Decision, error),
+	ctx context.Context, l Snapshot, keys []Key, version string, run func([]Snapshot) ([]Decision, error),
 ) (Decision, error) {
 	b, err := keygroup.Open(keys[0].cellName(), l)
 	if err != nil {
 		return Decision{}, err
 	}
-	looks := make([]Look, len(keys))
+	looks := make([]Snapshot, len(keys))
 	for i, key := range keys {
 		looks[i] = lookAt(b, l, key)
 	}
@@ -108,11 +108,11 @@ func (set *masterSet) decide(
 	}
 	for i, decision := range all {
 		switch name := keys[i].Name; {
-		case decision.Do == Remove:
+		case decision.Action == Remove:
 			b.Remove(name)
-		case decision.Do == Put && decision.KeepTTL:
+		case decision.Action == Put && decision.KeepTTL:
 			b.Replace(name, decision.Value)
-		case decision.Do == Put:
+		case decision.Action == Put:
 			b.Put(name, decision.Value, decision.TTL)
 		}
 	}
@@ -123,14 +123,14 @@ func (set *masterSet) decide(
 	if lease, exists := b.LongestNewTTL(); exists {
 		err = set.recordMaxTTL(ctx, lease)
 	}
-	d.RemoveOnError = !slices.ContainsFunc(all, func(decision Decision) bool { return decision.Do != Leave && !decision.RemoveOnError })
+	d.RemoveOnError = !slices.ContainsFunc(all, func(decision Decision) bool { return decision.Action != NoChange && !decision.RemoveOnError })
 	d.Note = &cellDecision{all, version}
 	return d, err
 }
 
 // forOneKey converts a run for one key to a run for several.
-func forOneKey(run func(Look) (Decision, error)) func([]Look) ([]Decision, error) {
-	return func(looks []Look) ([]Decision, error) {
+func forOneKey(run func(Snapshot) (Decision, error)) func([]Snapshot) ([]Decision, error) {
+	return func(looks []Snapshot) ([]Decision, error) {
 		d, err := run(looks[0])
 		return []Decision{d}, err
 	}
@@ -148,11 +148,11 @@ func (set *masterSet) hasKeygroup(err error) bool {
 
 // takeShared takes keys of one cell by ballot, all or none. A key whose removal is pending counts
 // as free.
-func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (Granted, error) {
+func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLock, error) {
 	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.MinTTL {
-		return Granted{}, ErrTooShort
+		return GrantedLock{}, ErrTooShort
 	}
-	holder := func(looks []Look) int {
+	holder := func(looks []Snapshot) int {
 		for i, l := range looks {
 			if l.Present && !set.cluster.isRemovalPending(t.Keys[i], l.Version) {
 				return i
@@ -162,29 +162,29 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (Granted, e
 	}
 	switch looks, err := set.Read(ctx, t.Keys); {
 	case err != nil:
-		return Granted{}, err
+		return GrantedLock{}, err
 	case holder(looks) >= 0:
-		return Granted{}, &RefusedError{Err: ErrHeld, Current: looks[holder(looks)]}
+		return GrantedLock{}, &RefusedError{Err: ErrHeld, Current: looks[holder(looks)]}
 	case t.Fence && t.Keys[0].Tag == "" && !looks[0].Shared:
 		return set.Take(ctx, t) // the remaining keys are gone by now
 	case t.Fence:
-		return Granted{}, ErrFenceShared
+		return GrantedLock{}, ErrFenceShared
 	}
 	since, onRemovalDue := time.Now(), set.removalScheduler(t)
-	out, err := set.UpdateAll(ctx, t.Keys, nil, func(looks []Look) ([]Decision, error) {
+	out, err := set.UpdateAll(ctx, t.Keys, nil, func(looks []Snapshot) ([]Decision, error) {
 		decisions := make([]Decision, len(looks))
 		for i := range decisions {
 			if holder(looks) < 0 {
-				decisions[i] = Decision{Do: Put, Value: t.Tokens[i], TTL: t.TTL, RemoveOnError: !t.KeepOnNoQuorum}
+				decisions[i] = Decision{Action: Put, Value: t.Tokens[i], TTL: t.TTL, RemoveOnError: !t.KeepOnNoQuorum}
 			}
 		}
 		return decisions, nil
 	})
 	switch {
 	case err != nil:
-		return Granted{}, err
-	case out.Decision.Do != Put:
-		return Granted{}, ErrHeld
+		return GrantedLock{}, err
+	case out.Decision.Action != Put:
+		return GrantedLock{}, ErrHeld
 	}
 	for i, key := range t.Keys {
 		set.recordVersion(key, t.Tokens[i], out.Version, t.TTL)
@@ -194,28 +194,28 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (Granted, e
 		if onRemovalDue != nil {
 			onRemovalDue(got.Version, nil)
 		}
-		return Granted{}, err
+		return GrantedLock{}, err
 	}
 	return got, nil
 }
 
 // leaseSince returns the lease of a ballot that began at since.
-func (set *masterSet) leaseSince(since time.Time, ttl time.Duration, allowShortTTL bool) (Granted, error) {
+func (set *masterSet) leaseSince(since time.Time, ttl time.Duration, allowShortTTL bool) (GrantedLock, error) {
 	elapsed := time.Since(since)
-	got := Granted{Validity: vote.Validity(ttl, elapsed), Since: since}
+	got := GrantedLock{Validity: vote.Validity(ttl, elapsed), Since: since}
 	if !allowShortTTL && ttl >= 0 && got.Validity < time.Millisecond {
 		noQuorum := newNoQuorum(len(set.masters))
-		noQuorum.Late = elapsed
-		return Granted{}, noQuorum
+		noQuorum.LateAfter = elapsed
+		return GrantedLock{}, noQuorum
 	}
 	return got, nil
 }
 
 // releaseShared removes a key by ballot if it holds the token.
 func (set *masterSet) releaseShared(ctx context.Context, key Key, token string) error {
-	var removed Look
+	var removed Snapshot
 	version, left := set.database(key.DB).TakeGrant(key.Name, token)
-	_, _, err := set.updateIfHeld(ctx, key, token, func(l Look) Decision { removed = l; return Decision{Do: Remove} })
+	_, _, err := set.updateIfHeld(ctx, key, token, func(l Snapshot) Decision { removed = l; return Decision{Action: Remove} })
 	if removed.Present {
 		version, left = removed.Version, removed.Left
 	}
@@ -234,20 +234,20 @@ func (set *masterSet) recordVersion(key Key, token, version string, ttl time.Dur
 }
 
 // extendShared extends the remaining time of a key by ballot if it holds the token.
-func (set *masterSet) extendShared(ctx context.Context, key Key, token string, ttl time.Duration) (Granted, error) {
+func (set *masterSet) extendShared(ctx context.Context, key Key, token string, ttl time.Duration) (GrantedLock, error) {
 	if ttl >= 0 && ttl < vote.MinTTL {
-		return Granted{}, ErrTooShort
+		return GrantedLock{}, ErrTooShort
 	}
-	isLonger := func(l Look) bool { return l.Left < 0 || ttl >= 0 && l.Left >= ttl }
+	isLonger := func(l Snapshot) bool { return l.Left < 0 || ttl >= 0 && l.Left >= ttl }
 	since := time.Now()
-	previous, out, err := set.updateIfHeld(ctx, key, token, func(l Look) Decision {
+	previous, out, err := set.updateIfHeld(ctx, key, token, func(l Snapshot) Decision {
 		if isLonger(l) { // a new version: the removal of the former one may be pending
-			return Decision{Do: Put, Value: token, KeepTTL: true}
+			return Decision{Action: Put, Value: token, KeepTTL: true}
 		}
-		return Decision{Do: Put, Value: token, TTL: ttl}
+		return Decision{Action: Put, Value: token, TTL: ttl}
 	})
 	if err != nil {
-		return Granted{}, err
+		return GrantedLock{}, err
 	}
 	lease := ttl
 	if isLonger(previous) {
@@ -255,18 +255,18 @@ func (set *masterSet) extendShared(ctx context.Context, key Key, token string, t
 	}
 	set.recordVersion(key, token, out.Version, lease)
 	got, err := set.leaseSince(since, ttl, false)
-	got.Longer = isLonger(previous)
+	got.HadLongerLease = isLonger(previous)
 	return got, err
 }
 
 // updateIfHeld changes a key by ballot if it holds the token, and returns the value that it
 // changed.
 func (set *masterSet) updateIfHeld(
-	ctx context.Context, key Key, token string, decide func(Look) Decision,
-) (previous Look, out Outcome, err error) {
-	out, err = set.UpdateAll(ctx, []Key{key}, nil, forOneKey(func(l Look) (d Decision, err error) {
+	ctx context.Context, key Key, token string, decide func(Snapshot) Decision,
+) (previous Snapshot, out Outcome, err error) {
+	out, err = set.UpdateAll(ctx, []Key{key}, nil, forOneKey(func(l Snapshot) (d Decision, err error) {
 		switch {
-		case l.Unknown:
+		case l.LeftUnknown:
 			return Decision{}, ErrNeedsLeft
 		case l.Present && l.Value == token:
 			d = decide(l)
@@ -275,10 +275,10 @@ func (set *masterSet) updateIfHeld(
 		return d, nil
 	}))
 	if err != nil {
-		return Look{}, out, err
+		return Snapshot{}, out, err
 	}
-	if previous = out.Decision.Note.(Look); !previous.Present || previous.Value != token {
-		return Look{}, out, &RefusedError{Err: ErrNotHeld, Current: previous}
+	if previous = out.Decision.Note.(Snapshot); !previous.Present || previous.Value != token {
+		return Snapshot{}, out, &RefusedError{Err: ErrNotHeld, Current: previous}
 	}
 	return previous, out, nil
 }
@@ -309,7 +309,7 @@ func (set *masterSet) keyNames(ctx context.Context, db int, names []string) (all
 
 // Update implements Cluster.Update.
 func (set *masterSet) Update(
-	ctx context.Context, key Key, expect *string, run func(Look) (Decision, error),
+	ctx context.Context, key Key, expect *string, run func(Snapshot) (Decision, error),
 ) (Outcome, error) {
 	return set.UpdateAll(ctx, []Key{key}, expect, forOneKey(run))
 }

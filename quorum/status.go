@@ -70,8 +70,8 @@ type MasterStatus struct {
 	RoundTrip time.Duration
 	// Watched is the number of keys that waiters watch on the master. Unwatched is nil, or the
 	// reason why waiters cannot watch keys and poll instead.
-	Watched   int
-	Unwatched error
+	Watched  int
+	WatchErr error
 	// RemovalsPending is the number of removals that wait until the master is back.
 	RemovalsPending int
 	// CatchUps is the number of catch-ups that this cluster did for the master.
@@ -92,7 +92,7 @@ func (set *masterSet) Status() []MasterStatus {
 		all[i] = statusOf(m)
 	}
 	for i, s := range set.watcher.Statuses() {
-		all[i].Watched, all[i].Unwatched = s.Keys, s.Err
+		all[i].Watched, all[i].WatchErr = s.Keys, s.Err
 	}
 	return all
 }
@@ -113,7 +113,7 @@ func (set *masterSet) observe(f func(masters []string) func(master int, roundTri
 	}
 	observe := f(set.names())
 	for i, m := range set.masters {
-		m.Observe(func(roundTrip time.Duration) { observe(i, roundTrip) })
+		m.ObserveRoundTrips(func(roundTrip time.Duration) { observe(i, roundTrip) })
 	}
 }
 
@@ -125,13 +125,13 @@ func (s MasterStatus) Cause() string {
 	return master.CauseText(s.Err)
 }
 
-// WhyUnwatched returns, in plain words, why the proxy cannot watch the master. It is empty if the
+// UnwatchedCause returns, in plain words, why the proxy cannot watch the master. It is empty if the
 // proxy can, or if no client waits.
-func (s MasterStatus) WhyUnwatched() string {
-	if s.Unwatched == nil {
+func (s MasterStatus) UnwatchedCause() string {
+	if s.WatchErr == nil {
 		return ""
 	}
-	return master.CauseText(s.Unwatched)
+	return master.CauseText(s.WatchErr)
 }
 
 // Observe measures batches. It calls f with the names of the current masters, and again with each
@@ -147,6 +147,6 @@ func (c *Cluster) Observe(f func(masters []string) func(master int, took time.Du
 func (c *Cluster) StartsFresh() bool {
 	return slices.ContainsFunc(c.masterSet().masters, func(m *master.Master) bool {
 		quarantine := m.Health().Quarantine
-		return quarantine != nil && quarantine.Why == guard.AwaitsFreshStart
+		return quarantine != nil && quarantine.Cause == guard.AwaitsFreshStart
 	})
 }

@@ -154,8 +154,8 @@ func appendWordsInStorm(b *fixture, rnd *rand.Rand) {
 		clients.Go(func() {
 			for try := 0; ctx.Err() == nil; try++ {
 				word := fmt.Sprintf("%d.%d ", n, try)
-				_, err := proxies[n%2].Update(context.Background(), job, nil, func(l Look) (Decision, error) {
-					return Decision{Do: Put, Value: l.Value + word, TTL: time.Hour}, nil
+				_, err := proxies[n%2].Update(context.Background(), job, nil, func(l Snapshot) (Decision, error) {
+					return Decision{Action: Put, Value: l.Value + word, TTL: time.Hour}, nil
 				})
 				if unknown := new(NoQuorumError); err != nil && err != ErrContended && !errors.As(err, &unknown) {
 					b.Error(err)

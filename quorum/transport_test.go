@@ -76,7 +76,7 @@ func (c *Cluster) mustTake(t *testing.T, key Key) {
 func (c *Cluster) takeFree(t *testing.T, key Key) error {
 	t.Helper()
 	for wasLate := false; ; wasLate = true {
-		_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{key}, Terms: Terms{Tokens: []string{token},
+		_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{key}, TakeOptions: TakeOptions{Tokens: []string{token},
 			TTL: time.Minute}})
 		if !isLate(err) && !(wasLate && errors.Is(err, ErrHeld)) {
 			return err
@@ -86,7 +86,7 @@ func (c *Cluster) takeFree(t *testing.T, key Key) error {
 
 func isLate(err error) bool {
 	noQuorum, ok := errors.AsType[*NoQuorumError](err)
-	return ok && noQuorum.Late > 0
+	return ok && noQuorum.LateAfter > 0
 }
 
 // TestWrongType checks that a key that is not a string counts as held by another client, and is not
@@ -96,7 +96,7 @@ func TestWrongType(t *testing.T) {
 	for _, m := range masters {
 		m.HSet(job.Name, "f", "v")
 	}
-	_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}})
+	_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{job}, TakeOptions: TakeOptions{Tokens: []string{token}, TTL: time.Minute}})
 	if !errors.Is(err, ErrHeld) {
 		t.Errorf("LOCK: %v", err)
 	}
@@ -111,7 +111,7 @@ func TestWrongType(t *testing.T) {
 		t.Errorf("EXTEND: %v", err)
 	}
 	_, err = c.Update(t.Context(), job, nil,
-		func(Look) (Decision, error) { return Decision{Do: Put, Value: token, TTL: time.Minute}, nil })
+		func(Snapshot) (Decision, error) { return Decision{Action: Put, Value: token, TTL: time.Minute}, nil })
 	if err != ErrForeign {
 		t.Errorf("SET: %v", err)
 	}
@@ -141,7 +141,7 @@ func TestServerBeforeRedis7(t *testing.T) {
 		c.mustTake(t, Key{Name: fmt.Sprint(i)})
 	}
 	if _, err := c.Take(t.Context(), TakeRequest{Keys: []Key{{Name: "0"}},
-		Terms: Terms{Tokens: []string{rival}, TTL: time.Minute}}); !errors.Is(err, ErrHeld) {
+		TakeOptions: TakeOptions{Tokens: []string{rival}, TTL: time.Minute}}); !errors.Is(err, ErrHeld) {
 		t.Errorf("the second one: %v", err)
 	}
 	for i, n := range refused {
@@ -178,7 +178,7 @@ func TestErrorReplyIsNoVote(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	masters[0].SetError("OOM command not allowed when used memory > 'maxmemory'.")
 	masters[1].SetError("LOADING Redis is loading the dataset in memory")
-	_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}})
+	_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{job}, TakeOptions: TakeOptions{Tokens: []string{token}, TTL: time.Minute}})
 	noQuorum, ok := err.(*NoQuorumError)
 	if !ok || noQuorum.Answered != 1 {
 		t.Fatalf("got %v, want no quorum with one answer", err)

@@ -17,13 +17,13 @@ type (
 // The reports of a Mark.
 const (
 	SomeChanged = watch.SomeChanged
-	Changes     = watch.Changes
+	Changes     = watch.QuorumChanged
 	Unwatched   = watch.Unwatched
 )
 
 // Mark creates a Mark for a key, which calls notify with each report.
 func (c *Cluster) Mark(key Key, notify func(Report)) *Mark {
-	return c.masterSet().watcher.Mark(key.DB, key.cellName(), notify)
+	return c.masterSet().watcher.WatchChange(key.DB, key.cellName(), notify)
 }
 
 // Availability returns the masters' part of the availability of locks.

@@ -27,9 +27,9 @@ type Clients struct {
 // counted since the start.
 type Commands struct {
 	Waiting                          int
-	LocksWithoutTTL, EffectsLost     int64
+	LocksWithoutTTL, LostSideEffects int64
 	ScriptRuns, ScriptsStopped       int64
-	DetectedLocks, UncoveredReleases int64
+	DetectedLocks, DetectedReleases  int64
 	DirectLocks                      int64
 	RemovalsPending                  int
 }
@@ -187,7 +187,7 @@ func scalars() []scalar {
 			func(_ Clients, d Commands) float64 { return float64(d.ScriptsStopped) }),
 		counter("redlock_script_side_effects_lost_total",
 			"Side effects at the upstream that scripts on lock keys asked for, and that did not run.",
-			func(_ Clients, d Commands) float64 { return float64(d.EffectsLost) }),
+			func(_ Clients, d Commands) float64 { return float64(d.LostSideEffects) }),
 		counter("redlock_upstream_redirects_total",
 			"Redirects to another server that the upstream sent, and that the proxy did not pass on.",
 			func(c Clients, _ Commands) float64 { return float64(c.Redirects) }),
@@ -196,7 +196,7 @@ func scalars() []scalar {
 			func(_ Clients, d Commands) float64 { return float64(d.DetectedLocks) }),
 		counter("redlock_uncovered_releases_total",
 			"Locks released at the upstream alone, on keys that no glob of lock-keys matches.",
-			func(_ Clients, d Commands) float64 { return float64(d.UncoveredReleases) }),
+			func(_ Clients, d Commands) float64 { return float64(d.DetectedReleases) }),
 		counter("redlock_direct_locks_total",
 			"Lock keys that the proxy noticed at the upstream while the locks are on the masters.",
 			func(_ Clients, d Commands) float64 { return float64(d.DirectLocks) }),

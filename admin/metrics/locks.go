@@ -9,10 +9,10 @@ import (
 
 // Locker is the interface of a *quorum.Locker that LOCK, UNLOCK, EXTEND and FENCE use.
 type Locker interface {
-	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error)
+	Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
-	Withdraw(keys []quorum.Key, got quorum.Granted)
-	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Granted, error)
+	Withdraw(keys []quorum.Key, got quorum.GrantedLock)
+	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.GrantedLock, error)
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
 	AwaitPop(ctx context.Context, a quorum.BlockedPop) error
 	Waiting() int
@@ -28,7 +28,7 @@ type CountingLocker struct {
 func (m *Metrics) CountLocks(l Locker) CountingLocker { return CountingLocker{l, &m.meters} }
 
 // Lock implements Locker.
-func (l CountingLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error) {
+func (l CountingLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error) {
 	began := time.Now()
 	got, err := l.Locker.Lock(ctx, req)
 	if req.Wait == 0 {
@@ -48,7 +48,7 @@ func (l CountingLocker) Unlock(ctx context.Context, key quorum.Key, token string
 }
 
 // Withdraw implements Locker.
-func (l CountingLocker) Withdraw(keys []quorum.Key, got quorum.Granted) {
+func (l CountingLocker) Withdraw(keys []quorum.Key, got quorum.GrantedLock) {
 	l.meters.withdrawals.Inc()
 	l.Locker.Withdraw(keys, got)
 }
@@ -56,7 +56,7 @@ func (l CountingLocker) Withdraw(keys []quorum.Key, got quorum.Granted) {
 // Extend implements Locker.
 func (l CountingLocker) Extend(
 	ctx context.Context, key quorum.Key, token string, ttl time.Duration,
-) (_ quorum.Granted, err error) {
+) (_ quorum.GrantedLock, err error) {
 	defer l.meters.extend.record(ctx, time.Now(), &err)
 	return l.Locker.Extend(ctx, key, token, ttl)
 }

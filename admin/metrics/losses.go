@@ -36,7 +36,7 @@ func causeOf(err *quorum.NoQuorumError) noQuorumCause {
 	var quarantined *quorum.QuarantineError
 	var unfit *quorum.UnfitError
 	switch {
-	case err.Late > 0:
+	case err.LateAfter > 0:
 		return causeLate
 	case err.Unclear:
 		return causeUnclear

@@ -81,7 +81,7 @@ func (d *masterDescs) collect(
 		put(d.removalsPending, float64(m.RemovalsPending), name)
 		put(d.formerRemovalsPending, float64(m.RemovalsPending), name)
 		put(d.watchedKeys, float64(m.Watched), name)
-		put(d.unwatched, boolValue(m.Unwatched != nil), name)
+		put(d.unwatched, boolValue(m.WatchErr != nil), name)
 		d.collectOptional(put, m, name, now)
 		out <- metric(d.catchUps, prometheus.CounterValue, float64(m.CatchUps), name)
 	}
@@ -97,8 +97,8 @@ func (d *masterDescs) collectOptional(
 ) {
 	if q := m.Quarantine; q != nil {
 		put(d.quarantine, 1, name, reason(q))
-		if !q.Ready.IsZero() {
-			put(d.quarantineLeft, max(0, q.Ready.Sub(now)).Seconds(), name)
+		if !q.ReadyAt.IsZero() {
+			put(d.quarantineLeft, max(0, q.ReadyAt.Sub(now)).Seconds(), name)
 		}
 	}
 	if m.RoundTrip > 0 {

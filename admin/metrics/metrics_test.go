@@ -61,7 +61,7 @@ func TestMasters(t *testing.T) {
 		quorum.MasterStatus{Name: "m0", Since: time.Unix(1700000000, 500e6), RoundTrip: 40 * time.Microsecond,
 			ClockKnown: true, ClockOffset: -1500 * time.Millisecond, CatchUps: 2},
 		quorum.MasterStatus{Name: "m1", State: quorum.Quarantined,
-			Quarantine: &quorum.QuarantineError{Why: "restarted", Ready: now.Add(-time.Hour)}},
+			Quarantine: &quorum.QuarantineError{Cause: "restarted", ReadyAt: now.Add(-time.Hour)}},
 		quorum.MasterStatus{Name: "m2", State: quorum.Down, Err: refused, RemovalsPending: 3, ClockKnown: true},
 	))
 	wantLines(t, got,
@@ -84,7 +84,7 @@ func TestHostileNames(t *testing.T) {
 	got := scrape(t, New("v\xff"), testSources(
 		quorum.MasterStatus{Name: "/run/\xff.sock"}, quorum.MasterStatus{Name: "/run/\xfe.sock"},
 		quorum.MasterStatus{Name: "m", State: quorum.Quarantined,
-			Quarantine: &quorum.QuarantineError{Why: "\xffx\"} 1\nredlock_quorum 1"}},
+			Quarantine: &quorum.QuarantineError{Cause: "\xffx\"} 1\nredlock_quorum 1"}},
 	))
 	wantLines(t, got, `redlock_master_up{master="/run/?.sock"} 1`, `redlock_master_up{master="/run/?.sock#1"} 1`,
 		`redlock_master_quarantined{master="m",reason="other"} 1`, "redlock_quorum 0")
@@ -123,8 +123,8 @@ type fakeLocker struct {
 	err error
 }
 
-func (f fakeLocker) Lock(context.Context, quorum.LockRequest) (quorum.Granted, error) {
-	return quorum.Granted{}, f.err
+func (f fakeLocker) Lock(context.Context, quorum.LockRequest) (quorum.GrantedLock, error) {
+	return quorum.GrantedLock{}, f.err
 }
 
 func (f fakeLocker) Unlock(context.Context, quorum.Key, string) error { return f.err }
@@ -139,7 +139,7 @@ func TestCounting(t *testing.T) {
 	lock(nil, 20*time.Second, quorum.Forever)
 	lock(quorum.ErrHeld, 40*time.Second, 0)
 	for _, err := range []error{
-		&quorum.NoQuorumError{Late: 1}, &quorum.NoQuorumError{Unclear: true},
+		&quorum.NoQuorumError{LateAfter: 1}, &quorum.NoQuorumError{Unclear: true},
 		&quorum.NoQuorumError{Masters: 3, Answered: 2}, &quorum.NoQuorumError{Masters: 3, Answered: 1},
 	} {
 		lock(err, time.Second, 0)
@@ -170,7 +170,7 @@ func TestDocumented(t *testing.T) {
 		}
 	}
 	from := testSources(quorum.MasterStatus{Name: "m", RoundTrip: 1, ClockKnown: true,
-		Quarantine: &quorum.QuarantineError{Ready: time.Now()}})
+		Quarantine: &quorum.QuarantineError{ReadyAt: time.Now()}})
 	from.Upstream = func() error { return nil }
 	from.Certificate = time.Now
 	from.Availability = func() availability.Inputs {

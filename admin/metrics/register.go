@@ -10,15 +10,15 @@ import (
 // Keys is the interface of a *quorum.Cluster that commands, scripts and transactions on lock keys
 // use.
 type Keys interface {
-	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
-	Take(ctx context.Context, t quorum.TakeRequest) (quorum.Granted, error)
+	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error)
+	Take(ctx context.Context, t quorum.TakeRequest) (quorum.GrantedLock, error)
 	Release(ctx context.Context, key quorum.Key, token string) error
-	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Granted, error)
+	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.GrantedLock, error)
 	Update(ctx context.Context, key quorum.Key, expect *string,
-		run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error)
+		run func(quorum.Snapshot) (quorum.Decision, error)) (quorum.Outcome, error)
 	UpdateAll(ctx context.Context, keys []quorum.Key, expect *string,
-		run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error)
-	Withdraw(keys []quorum.Key, got quorum.Granted)
+		run func([]quorum.Snapshot) ([]quorum.Decision, error)) (quorum.Outcome, error)
+	Withdraw(keys []quorum.Key, got quorum.GrantedLock)
 	Guess(key quorum.Key) (token string, ok bool)
 }
 
@@ -32,13 +32,13 @@ type CountingRegister struct {
 func (m *Metrics) CountRegister(k Keys) CountingRegister { return CountingRegister{k, &m.meters} }
 
 // Read implements Keys.
-func (r CountingRegister) Read(ctx context.Context, keys []quorum.Key) (_ []quorum.Look, err error) {
+func (r CountingRegister) Read(ctx context.Context, keys []quorum.Key) (_ []quorum.Snapshot, err error) {
 	defer r.meters.read.record(ctx, time.Now(), &err)
 	return r.Keys.Read(ctx, keys)
 }
 
 // Take implements Keys.
-func (r CountingRegister) Take(ctx context.Context, t quorum.TakeRequest) (quorum.Granted, error) {
+func (r CountingRegister) Take(ctx context.Context, t quorum.TakeRequest) (quorum.GrantedLock, error) {
 	began := time.Now()
 	got, err := r.Keys.Take(ctx, t)
 	r.meters.acquire.record(ctx, began, &err)
@@ -55,14 +55,14 @@ func (r CountingRegister) Release(ctx context.Context, key quorum.Key, token str
 // Extend implements Keys.
 func (r CountingRegister) Extend(
 	ctx context.Context, key quorum.Key, token string, ttl time.Duration,
-) (_ quorum.Granted, err error) {
+) (_ quorum.GrantedLock, err error) {
 	defer r.meters.extend.record(ctx, time.Now(), &err)
 	return r.Keys.Extend(ctx, key, token, ttl)
 }
 
 // Update implements Keys.
 func (r CountingRegister) Update(
-	ctx context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error),
+	ctx context.Context, key quorum.Key, expect *string, run func(quorum.Snapshot) (quorum.Decision, error),
 ) (_ quorum.Outcome, err error) {
 	defer r.meters.update.record(ctx, time.Now(), &err)
 	return r.Keys.Update(ctx, key, expect, run)
@@ -70,14 +70,14 @@ func (r CountingRegister) Update(
 
 // UpdateAll implements Keys.
 func (r CountingRegister) UpdateAll(
-	ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Look) ([]quorum.Decision, error),
+	ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Snapshot) ([]quorum.Decision, error),
 ) (_ quorum.Outcome, err error) {
 	defer r.meters.update.record(ctx, time.Now(), &err)
 	return r.Keys.UpdateAll(ctx, keys, expect, run)
 }
 
 // Withdraw implements Keys.
-func (r CountingRegister) Withdraw(keys []quorum.Key, got quorum.Granted) {
+func (r CountingRegister) Withdraw(keys []quorum.Key, got quorum.GrantedLock) {
 	r.meters.withdrawals.Add(float64(len(keys)))
 	r.Keys.Withdraw(keys, got)
 }

@@ -213,11 +213,11 @@ func masters(now time.Time) []quorum.MasterStatus {
 	return []quorum.MasterStatus{
 		{Name: "m:1", Since: now.Add(-time.Hour), RoundTrip: 40 * time.Microsecond, ClockKnown: true,
 			ClockOffset: -1500 * time.Microsecond, CatchUps: 2},
-		{Name: "m:2", State: quorum.Quarantined, Since: now, Quarantine: &quorum.QuarantineError{Why: "restarted",
-			Ready: now.Add(33 * time.Second)}},
+		{Name: "m:2", State: quorum.Quarantined, Since: now, Quarantine: &quorum.QuarantineError{Cause: "restarted",
+			ReadyAt: now.Add(33 * time.Second)}},
 		{Name: "m:3<b>", State: quorum.Down, Since: now, Err: errors.New("refused"), RemovalsPending: 3,
 			ClockKnown: true},
-		{Name: "m:4", State: quorum.Quarantined, Since: now, Quarantine: &quorum.QuarantineError{Why: "\x1b"}},
+		{Name: "m:4", State: quorum.Quarantined, Since: now, Quarantine: &quorum.QuarantineError{Cause: "\x1b"}},
 	}
 }
 

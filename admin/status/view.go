@@ -162,8 +162,8 @@ func viewMaster(m quorum.MasterStatus, roundTrip float64, now time.Time) masterV
 	}
 	if q := m.Quarantine; q != nil {
 		v.Quarantine = &quarantineView{Reason: printable(q.Reason()), Text: printable(q.Error())}
-		if !q.Ready.IsZero() {
-			left := max(0, q.Ready.Sub(now).Milliseconds())
+		if !q.ReadyAt.IsZero() {
+			left := max(0, q.ReadyAt.Sub(now).Milliseconds())
 			v.Quarantine.LeftMS = &left
 		}
 	}

@@ -44,8 +44,8 @@ type Client struct {
 	// Transaction is the client's transaction on lock keys, and the lock keys that it watches.
 	Transaction Transaction
 
-	// Touched holds the lock keys that the client's commands may have changed, at a lock server.
-	Touched Touched
+	// ChangedKeys holds the lock keys that the client's commands may have changed, at a lock server.
+	ChangedKeys ChangedKeys
 
 	// Tracking reports changes of lock keys to the client; nil until the client requests it.
 	Tracking Tracking
@@ -58,8 +58,8 @@ type Client struct {
 	// new Subscriptions; it is nil without a Publisher.
 	Subscriptions Subscriptions
 	Subscribe     func() Subscriptions
-	// Published is the number of the client's last message to the Publisher.
-	Published uint64
+	// LastMessage is the number of the client's last message to the Publisher.
+	LastMessage uint64
 
 	replyMode replyMode
 	identity  *Identity
@@ -117,13 +117,13 @@ const (
 	replySkipping // the current command is not answered
 )
 
-// WatchFor calls Watch, if it is set.
-func (c *Client) WatchFor(ctx context.Context) (context.Context, func()) {
+// WatchContext calls Watch, if it is set.
+func (c *Client) WatchContext(ctx context.Context) (context.Context, func()) {
 	return callIfSet(ctx, c.Watch)
 }
 
-// WaitFor calls Wait, if it is set.
-func (c *Client) WaitFor(ctx context.Context) (context.Context, func()) {
+// WaitContext calls Wait, if it is set.
+func (c *Client) WaitContext(ctx context.Context) (context.Context, func()) {
 	return callIfSet(ctx, c.Wait)
 }
 
@@ -137,7 +137,7 @@ func callIfSet(ctx context.Context, watch func(context.Context) (context.Context
 // Rights returns an empty record of the client's permissions, for one command, script or
 // transaction.
 func (c *Client) Rights() *rights.Permissions {
-	permissions := c.Known()
+	permissions := c.NewPermissions()
 	if c.Publisher != nil {
 		permissions.SetOutlet(c.Publisher)
 	}
@@ -147,7 +147,7 @@ func (c *Client) Rights() *rights.Permissions {
 // Size returns the size of the client's state between two commands, in bytes.
 func (c *Client) Size() int {
 	size := len(c.Name) + len(c.LibName) + len(c.LibVer)
-	size += c.Transaction.QueuedBytes + c.Transaction.Watched.Size + c.Touched.bytes
+	size += c.Transaction.QueuedBytes + c.Transaction.Watched.Size + c.ChangedKeys.bytes
 	if c.Tracking != nil {
 		size += c.Tracking.Size()
 	}
@@ -163,9 +163,9 @@ func (c *Client) OnlyListens() bool {
 	return c.Proto == 2 && c.Subscriptions != nil && c.Subscriptions.Any()
 }
 
-// Messages writes the arrived messages before the reply, in any mode of CLIENT REPLY. It delays
+// WriteMessages writes the arrived messages before the reply, in any mode of CLIENT REPLY. It delays
 // later messages until the reply is delivered.
-func (c *Client) Messages(out *Reply) {
+func (c *Client) WriteMessages(out *Reply) {
 	if c.Subscriptions != nil {
 		out.Raw(c.Subscriptions.Take())
 		out.Protect()
@@ -175,7 +175,7 @@ func (c *Client) Messages(out *Reply) {
 
 // SetProto switches the client to a protocol, 2 or 3, from this reply on.
 func (c *Client) SetProto(proto int, out *Reply) {
-	c.Messages(out)
+	c.WriteMessages(out)
 	c.Proto, out.Proto = proto, proto
 	if c.Subscriptions != nil {
 		c.Subscriptions.SetProto(proto)
@@ -225,7 +225,7 @@ func (c *Client) Answer(out *Reply, run func()) {
 	run()
 	switch c.replyMode {
 	case replyOff, replySkipping:
-		out.TakeBack(out.replyStart)
+		out.Truncate(out.replyStart)
 	}
 	switch c.replyMode {
 	case replySkip:

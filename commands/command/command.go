@@ -21,18 +21,18 @@ type Call struct {
 	Args [][]byte
 	// Out receives the reply.
 	Out *Reply
-	// Came is the arrival time of a call that runs again because the locks have moved meanwhile. It
+	// FirstArrival is the arrival time of a call that runs again because the locks have moved meanwhile. It
 	// is zero on the first run.
-	Came time.Time
+	FirstArrival time.Time
 }
 
-// Left returns the remaining time of a wait that began when the call arrived; zero if the time is
+// RemainingWait returns the remaining time of a wait that began when the call arrived; zero if the time is
 // up. A negative wait is unlimited.
-func (c Call) Left(wait time.Duration) time.Duration {
-	if c.Came.IsZero() || wait <= 0 {
+func (c Call) RemainingWait(wait time.Duration) time.Duration {
+	if c.FirstArrival.IsZero() || wait <= 0 {
 		return wait
 	}
-	return max(0, wait-time.Since(c.Came))
+	return max(0, wait-time.Since(c.FirstArrival))
 }
 
 // AskUpstream returns the upstream's reply to the call, or nil if there is no upstream. ok is false
@@ -56,7 +56,7 @@ func (c Call) AskUpstream() (reply []byte, ok bool) {
 // SyntaxError replies that a call has the wrong form. For a command that Redis does not have, a
 // syntax or arity error is followed by the usage.
 func (c Call) SyntaxError(text string) {
-	if c.Command.IsOurs() && len(c.Command.Docs.Args) > 0 {
+	if c.Command.IsOwn() && len(c.Command.Docs.Args) > 0 {
 		switch {
 		case text == syntax.ErrSyntax, text == syntax.WrongArity(c.Command.Name):
 			text += ": " + c.Command.Usage()
@@ -73,10 +73,10 @@ type Command struct {
 	Name string
 	// Arity is the number of words, including the name. If it is negative, -Arity is the minimum.
 	Arity int
-	// Guarded is set if the command requires a login when the upstream does.
-	Guarded bool
-	// Asks is set if the reply is made from the upstream's reply.
-	Asks bool
+	// RequiresLogin is set if the command requires a login when the upstream does.
+	RequiresLogin bool
+	// NeedsUpstreamReply is set if the reply is made from the upstream's reply.
+	NeedsUpstreamReply bool
 	// Local is set for a command that Redis has, too, but that never goes to the upstream.
 	Local bool
 	// Unlimited is set if the upstream may take unlimited time for the command.
@@ -84,17 +84,17 @@ type Command struct {
 	// ActsLocally is set if the command also acts in the proxy. Such a command does not go to the
 	// upstream while CLIENT REPLY is off, and cannot be part of a transaction at the upstream.
 	ActsLocally bool
-	// Hides reports whether the proxy removes something from the upstream's reply to a call. Such a
+	// FiltersReply reports whether the proxy removes something from the upstream's reply to a call. Such a
 	// call cannot be part of a transaction at the upstream. A nil Hides removes nothing.
-	Hides func(words [][]byte) bool
+	FiltersReply func(words [][]byte) bool
 	// RunsWithoutClient reports whether a call does not use its client until it is answered: it
 	// does not watch for the client to leave, query the client, or close its connection. If it is
 	// nil, every call uses its client.
 	RunsWithoutClient func(words [][]byte) bool
 	// AllLocks is set if the command affects all lock keys although it names none.
 	AllLocks bool
-	// OnlyFails is set if the command only replies with an error. It requires no permission.
-	OnlyFails bool
+	// AlwaysFails is set if the command only replies with an error. It requires no permission.
+	AlwaysFails bool
 	// Run answers a call whose number of words fits Arity.
 	Run func(Call)
 	// Docs is the documentation for COMMAND.
@@ -106,8 +106,8 @@ func OfRedis(name string, run func(Call), docs Docs) *Command {
 	return &Command{Name: name, Arity: spec.Find([]byte(name)).Arity, Run: run, Docs: docs}
 }
 
-// IsOurs reports whether Redis does not have the command.
-func (c *Command) IsOurs() bool { return c.Docs.Group == OwnGroup }
+// IsOwn reports whether Redis does not have the command.
+func (c *Command) IsOwn() bool { return c.Docs.Group == OwnGroup }
 
 // MayWait reports whether a call may wait for other clients. It is always false for a command
 // without RunsWithoutClient.
@@ -115,27 +115,29 @@ func (c *Command) MayWait(words [][]byte) bool {
 	return c.RunsWithoutClient != nil && !c.RunsWithoutClient(words)
 }
 
-// HidesIn reports whether the proxy removes something from the upstream's reply to a call.
-func (c *Command) HidesIn(words [][]byte) bool { return c.Hides != nil && c.Hides(words) }
+// FiltersReplyOf reports whether the proxy removes something from the upstream's reply to a call.
+func (c *Command) FiltersReplyOf(words [][]byte) bool {
+	return c.FiltersReply != nil && c.FiltersReply(words)
+}
 
 // Places returns the places of the keys of a call.
 func (c *Command) Places(words [][]byte) keys.Places {
-	if rule := spec.KeysOf([]byte(c.Name)); rule != nil && !c.IsOurs() {
+	if rule := spec.KeysOf([]byte(c.Name)); rule != nil && !c.IsOwn() {
 		places, _ := rule.Positions(words, len(words))
 		return places
 	}
 	return keys.Places{c.Docs.Span().Within(len(words))}
 }
 
-// Keyed reports whether some of the command's words are, or may be, keys.
-func (c *Command) Keyed() bool {
+// HasKeys reports whether some of the command's words are, or may be, keys.
+func (c *Command) HasKeys() bool {
 	return c.Docs.Span() != keys.Span{} || c.hasMovableKeys()
 }
 
 // hasMovableKeys reports whether the words of a call determine where its keys are.
 func (c *Command) hasMovableKeys() bool {
 	rule := spec.KeysOf([]byte(c.Name))
-	if rule == nil || c.IsOurs() {
+	if rule == nil || c.IsOwn() {
 		return false
 	}
 	_, fixed := rule.Fixed()

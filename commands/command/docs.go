@@ -9,8 +9,8 @@ const OwnGroup = "module"
 type Docs struct {
 	Group, Summary, Since, Complexity string
 	Args                              []Argument
-	// Keyed is set if the first argument is a key.
-	Keyed bool
+	// FirstArgIsKey is set if the first argument is a key.
+	FirstArgIsKey bool
 	// Keys holds the places of the keys of an ordinary command. Reads is set if a command does not
 	// change its keys.
 	Keys  keys.Span
@@ -41,8 +41,8 @@ func Text(name string) Argument { return Argument{name: name, kind: "string"} }
 // Integer returns an argument that must be a number.
 func Integer(name string) Argument { return Argument{name: name, kind: "integer"} }
 
-// After returns a number that follows a fixed word.
-func After(token, name string) Argument {
+// IntegerAfter returns a number that follows a fixed word.
+func IntegerAfter(token, name string) Argument {
 	return Argument{name: name, kind: "integer", token: token}
 }
 

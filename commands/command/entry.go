@@ -34,8 +34,8 @@ func (cmd *Command) WriteInfo(out *Reply) {
 
 // Span returns the places of the keys.
 func (d Docs) Span() keys.Span {
-	if d.Keyed {
-		return keys.One(1)
+	if d.FirstArgIsKey {
+		return keys.SpanOfOne(1)
 	}
 	return d.Keys
 }
@@ -45,7 +45,7 @@ func (cmd *Command) flag() string {
 	switch {
 	case cmd.Docs.Reads:
 		return "readonly"
-	case !cmd.Keyed():
+	case !cmd.HasKeys():
 		return "loading"
 	default:
 		return "write"

@@ -45,9 +45,9 @@ type validity struct {
 // begin starts the reply to a command.
 func (r *Reply) begin(proto int) { r.Proto, r.replyStart = proto, len(r.Bytes) }
 
-// TakeBack removes the replies from an index on. If the bytes before the index are delivered, the
+// Truncate removes the replies from an index on. If the bytes before the index are delivered, the
 // grants of the removed replies stay.
-func (r *Reply) TakeBack(from int) {
+func (r *Reply) Truncate(from int) {
 	r.Bytes = r.Bytes[:min(from, len(r.Bytes))]
 	for i, u := range r.onUndelivered {
 		r.onUndelivered[i].end = min(u.end, len(r.Bytes))
@@ -139,8 +139,8 @@ func (r *Reply) Strings(all []string) {
 // Fields holds names and their values, alternating.
 type Fields []any
 
-// Words is a set of texts.
-type Words []string
+// TextSet is a set of texts.
+type TextSet []string
 
 // Put appends nil, a string, a number, a map (Fields), a set (Words), an array, or a func's output.
 func (r *Reply) Put(value any) {
@@ -153,7 +153,7 @@ func (r *Reply) Put(value any) {
 		r.Int(v)
 	case []string:
 		r.Strings(v)
-	case Words:
+	case TextSet:
 		r.Set(len(v))
 		for _, word := range v {
 			r.Bulk(word)

@@ -74,7 +74,7 @@ func TestPartlySent(t *testing.T) {
 			r.Status("OK")
 			r.IfUndelivered(func() { *undone = append(*undone, n) })
 			if n == 2 {
-				r.TakeBack(at)
+				r.Truncate(at)
 			}
 		}
 		return r
@@ -149,7 +149,7 @@ func TestValidityIsUpdatedWhenSent(t *testing.T) {
 			t.Errorf("%v later: %d undone, urgent %v", test.later, undone, r.IsUrgent())
 		}
 		r.Validity(time.Second)
-		if r.TakeBack(1); r.IsUrgent() {
+		if r.Truncate(1); r.IsUrgent() {
 			t.Error("it is urgent though it was taken back")
 		}
 	}

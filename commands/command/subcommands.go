@@ -26,7 +26,7 @@ func (s Subcommands) Run(c Call) {
 	switch {
 	case !ok:
 		c.Out.Error(syntax.UnknownSubcommand(strings.ToUpper(name), c.Args[1]))
-	case !syntax.Fits(sub.arity, len(c.Args)):
+	case !syntax.FitsArity(sub.arity, len(c.Args)):
 		c.Out.Error(syntax.WrongArity(name + "|" + subName))
 	default:
 		sub.run(c)

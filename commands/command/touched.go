@@ -12,9 +12,9 @@ import (
 // changedKeyOverhead.
 const maxChangedKeysSize, changedKeyOverhead = 16 << 10, 128
 
-// Touched holds the lock keys that a client's commands may have changed since the last answered
+// ChangedKeys holds the lock keys that a client's commands may have changed since the last answered
 // WAIT. The zero value is empty.
-type Touched struct {
+type ChangedKeys struct {
 	keys     map[quorum.Key]struct{}
 	bytes    int
 	overflow bool
@@ -23,14 +23,14 @@ type Touched struct {
 }
 
 // Add records the keys of a command.
-func (t *Touched) Add(db int, words [][]byte, places keys.Places) {
+func (t *ChangedKeys) Add(db int, words [][]byte, places keys.Places) {
 	if t.startsNewSet {
-		*t = Touched{}
+		*t = ChangedKeys{}
 	}
 	for at := range places.All() {
 		size := len(words[at]) + changedKeyOverhead
 		if t.overflow || t.bytes+size > maxChangedKeysSize {
-			*t = Touched{overflow: true}
+			*t = ChangedKeys{overflow: true}
 			return
 		}
 		if t.keys == nil {
@@ -42,9 +42,9 @@ func (t *Touched) Add(db int, words [][]byte, places keys.Places) {
 }
 
 // Keys returns the keys. complete is false if there were too many to record.
-func (t *Touched) Keys() (changed []quorum.Key, complete bool) {
+func (t *ChangedKeys) Keys() (changed []quorum.Key, complete bool) {
 	return slices.Collect(maps.Keys(t.keys)), !t.overflow
 }
 
-// Settle starts a new set at the next Add: WAIT was satisfied, or there were too many keys.
-func (t *Touched) Settle() { t.startsNewSet = true }
+// StartNewSet starts a new set at the next Add: WAIT was satisfied, or there were too many keys.
+func (t *ChangedKeys) StartNewSet() { t.startsNewSet = true }

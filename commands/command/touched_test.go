@@ -10,7 +10,7 @@ import (
 
 // TestTouched checks the limit in bytes, and that a new set begins after an answered WAIT.
 func TestTouched(t *testing.T) {
-	var touched Touched
+	var touched ChangedKeys
 	add := func(key string) {
 		touched.Add(0, [][]byte{[]byte("del"), []byte(key)}, keys.Places{keys.Span{First: 1, Last: 1, Step: 1}})
 	}
@@ -26,10 +26,10 @@ func TestTouched(t *testing.T) {
 		add(fmt.Sprint(i))
 	}
 	want(count, true)
-	if c := (Client{Touched: touched}); c.Size() < count*changedKeyOverhead {
+	if c := (Client{ChangedKeys: touched}); c.Size() < count*changedKeyOverhead {
 		t.Errorf("%d bytes are counted", c.Size())
 	}
-	touched.Settle()
+	touched.StartNewSet()
 	want(count, true)
 	add("next")
 	want(1, true)
@@ -37,7 +37,7 @@ func TestTouched(t *testing.T) {
 	want(0, false)
 	add("other")
 	want(0, false)
-	touched.Settle()
+	touched.StartNewSet()
 	add("again")
 	want(1, true)
 }

@@ -7,8 +7,8 @@ type Transaction struct {
 	Open bool
 	// Aborted is set after a command was refused. EXEC will fail.
 	Aborted bool
-	// Down is the error if MULTI could not reach the upstream: the reply to commands on other keys.
-	Down string
+	// UpstreamError is the error if MULTI could not reach the upstream: the reply to commands on other keys.
+	UpstreamError string
 	// Queued holds the queued commands, Size their size in bytes.
 	Queued      [][]string
 	QueuedBytes int
@@ -53,9 +53,9 @@ func (w *Watched) Watch(key, version string) {
 	}
 }
 
-// Finds records that the client has found values under these keys. If a key was absent at the time
+// NoteFound records that the client has found values under these keys. If a key was absent at the time
 // of WATCH, this is the only trace of the change once the key is absent again.
-func (t *Transaction) Finds(db int, keys []string) {
+func (t *Transaction) NoteFound(db int, keys []string) {
 	w := &t.Watched
 	for _, key := range keys {
 		version, isWatched := w.Keys[key]
@@ -63,9 +63,9 @@ func (t *Transaction) Finds(db int, keys []string) {
 	}
 }
 
-// Changes records that the client has changed a key itself. A change of a key that it watches makes
+// NoteChange records that the client has changed a key itself. A change of a key that it watches makes
 // EXEC fail.
-func (t *Transaction) Changes(db int, key string) {
+func (t *Transaction) NoteChange(db int, key string) {
 	w := &t.Watched
 	_, isWatched := w.Keys[key]
 	w.Changed = w.Changed || isWatched && w.DB == db

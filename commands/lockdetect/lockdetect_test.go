@@ -30,7 +30,7 @@ func count(n *lockdetect.Detector, covered func([]byte) bool, words ...string) {
 	for i, w := range words {
 		args[i] = []byte(w)
 	}
-	if lockdetect.Suspect(args[0], len(args)) {
+	if lockdetect.IsCandidate(args[0], len(args)) {
 		n.Count(args[:min(lockdetect.MaxWords, len(args))], covered)
 	}
 }
@@ -183,7 +183,7 @@ func BenchmarkSuspect(b *testing.B) {
 	get, set := []byte("GET"), []byte("SET")
 	n := 0
 	for b.Loop() {
-		if lockdetect.Suspect(get, 2) || lockdetect.Suspect(set, 3) {
+		if lockdetect.IsCandidate(get, 2) || lockdetect.IsCandidate(set, 3) {
 			n++
 		}
 	}

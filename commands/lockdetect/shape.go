@@ -20,9 +20,9 @@ const MaxWords = 10
 // shortestTake is the number of words of SET key value NX PX ms.
 const shortestTake = 6
 
-// Suspect reports whether [Detector.Count] may count a command with this name, in any case, and
+// IsCandidate reports whether [Detector.Count] may count a command with this name, in any case, and
 // this number of words. It is fast, because a proxy with an upstream calls it for every command.
-func Suspect(name []byte, words int) bool {
+func IsCandidate(name []byte, words int) bool {
 	switch len(name) {
 	case 3:
 		return words >= shortestTake && equalFold(name, "set")

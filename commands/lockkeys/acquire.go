@@ -24,7 +24,7 @@ func (p *Runner) acquire(c command.Call, words []string) bool {
 	case err != nil || s.HasUsedKeys() && len(edits) == 0: // an expiry that has already passed
 		return false
 	case len(edits) == 0:
-		program.Answer(c.Out, reply)
+		program.WriteReply(c.Out, reply)
 		return true
 	}
 	if refusal := p.refusalOf(edits); refusal != "" {
@@ -44,7 +44,7 @@ func (p *Runner) lockFor(c command.Call, e keyspace.Edit, grantedReply keyspace.
 	grant, err := p.opts.Locks.Lock(c.Ctx,
 		quorum.LockRequest{Key: location, Token: e.After.Value, TTL: ttl, Holder: c.Client.Identity()})
 	if errors.Is(err, quorum.ErrHeld) {
-		c.Client.Transaction.Finds(c.Client.DB, []string{e.Key})
+		c.Client.Transaction.NoteFound(c.Client.DB, []string{e.Key})
 	}
 	switch {
 	case errors.Is(err, quorum.ErrTooShort):
@@ -63,9 +63,9 @@ func (p *Runner) lockFor(c command.Call, e keyspace.Edit, grantedReply keyspace.
 	if ttl < 0 {
 		p.warnKeyNoTTL(e.Key)
 	}
-	c.Client.Transaction.Changes(c.Client.DB, e.Key)
+	c.Client.Transaction.NoteChange(c.Client.DB, e.Key)
 	p.opts.Audit.Note(command.AuditGranted, c.Client, c.Client.DB, e.Key)
-	program.Answer(c.Out, grantedReply)
+	program.WriteReply(c.Out, grantedReply)
 	c.Out.IfUndelivered(func() {
 		p.opts.Locks.Withdraw([]quorum.Key{location}, grant)
 		p.opts.Audit.Note(command.AuditWithdrawn, c.Client, location.DB, e.Key)

@@ -20,18 +20,18 @@ func (p *Runner) Commands() []*command.Command {
 	var all []*command.Command
 	for _, name := range keyspace.Names() {
 		docs, redisCommand := command.DocsOf(keyspace.Docs(name)), spec.Find([]byte(name))
-		docs.Reads = !redisCommand.Does(spec.Writes)
+		docs.Reads = !redisCommand.HasAny(spec.Writes)
 		if _, fixed := redisCommand.Keys.Fixed(); fixed || redisCommand.Keys.Span.First == 1 {
 			docs.Keys = redisCommand.Keys.Span
 		} else if redisCommand.Keys == keys.OfSort {
-			docs.Keys = keys.One(1) // STORE names the other key
+			docs.Keys = keys.SpanOfOne(1) // STORE names the other key
 		}
 		run := p.runOrdinary
-		if redisCommand.Does(spec.Blocks) {
+		if redisCommand.HasAny(spec.Blocks) {
 			run = blockingOptions.Run
 		}
 		c := command.OfRedis(name, run, docs)
-		c.Guarded = true
+		c.RequiresLogin = true
 		all = append(all, c)
 	}
 	return all

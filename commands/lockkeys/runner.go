@@ -24,15 +24,15 @@ const warnEvery = time.Minute
 // Register keeps the lock keys: a *quorum.Cluster, whose methods document the errors.
 type Register interface {
 	program.Register
-	Withdraw(keys []quorum.Key, grant quorum.Granted)
+	Withdraw(keys []quorum.Key, grant quorum.GrantedLock)
 	Guess(key quorum.Key) (token string, ok bool)
 }
 
 // Locks is the locker behind the commands: a *quorum.Locker, whose methods document the errors.
 type Locks interface {
 	blocking.Locks
-	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error)
-	Withdraw(keys []quorum.Key, grant quorum.Granted)
+	Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error)
+	Withdraw(keys []quorum.Key, grant quorum.GrantedLock)
 }
 
 // Limits limit the TTLs of lock keys.
@@ -47,8 +47,8 @@ type Limits struct {
 type Options struct {
 	Register Register
 	Locks    Locks
-	// Place returns the location of a key on the masters.
-	Place func(db int, key string) quorum.Key
+	// Locate returns the location of a key on the masters.
+	Locate func(db int, key string) quorum.Key
 	// List returns the lock keys of a database that match a glob.
 	List func(ctx context.Context, db int, match string) ([]string, error)
 	// Limits returns the current limits.
@@ -77,7 +77,7 @@ type Runner struct {
 func New(opts Options) *Runner {
 	p := &Runner{opts: opts}
 	p.Engine = &program.Engine{
-		Register: opts.Register, Locate: opts.Place, Now: opts.Now, Random: opts.Random, Pause: pacing.Sleep,
+		Register: opts.Register, Locate: opts.Locate, Now: opts.Now, Random: opts.Random, Pause: pacing.Sleep,
 		RefuseEdits: p.refusalOf, List: opts.List, OnLostEffects: p.reportLostEffects,
 	}
 	return p
@@ -116,13 +116,13 @@ func (p *Runner) RunProgram(c command.Call, prog program.Program) {
 func (p *Runner) writeOutcome(c command.Call, db int, outcome program.Outcome) {
 	for _, e := range outcome.Edits {
 		if e.IsChange() {
-			c.Client.Transaction.Changes(db, e.Key)
+			c.Client.Transaction.NoteChange(db, e.Key)
 		}
 	}
-	c.Client.Transaction.Finds(db, outcome.FoundKeys)
+	c.Client.Transaction.NoteFound(db, outcome.FoundKeys)
 	p.audit(c.Client, db, outcome.Edits)
 	p.warnNoTTL(outcome)
-	program.Answer(c.Out, outcome.Reply)
+	program.WriteReply(c.Out, outcome.Reply)
 	p.withdrawIfUndelivered(c.Client, db, outcome, c.Out)
 }
 
@@ -148,7 +148,7 @@ func (p *Runner) refusalOf(edits []keyspace.Edit) string {
 		case !e.After.Present || e.KeepTTL:
 		case e.After.Left < 0 && limits.RequireTTL:
 			return fmt.Sprintf("ERR lock key '%s' would have no TTL: the setting locks-without-ttl refuses this; set a TTL",
-				syntax.Shown(e.Key))
+				syntax.Excerpt(e.Key))
 		case e.After.Left > limits.MaxTTL:
 			return syntax.ExpireOverLimit(e.ExpiryCommand, limits.MaxTTL)
 		}
@@ -179,7 +179,7 @@ func (p *Runner) warnKeyNoTTL(key string) {
 		return
 	}
 	p.opts.Logger.Warn("locks without a TTL stay locked if their holder dies; locks-without-ttl: refuse forbids them",
-		slog.String("key", string(syntax.Shown(key))), slog.Int64("locks_without_ttl", n))
+		slog.String("key", string(syntax.Excerpt(key))), slog.Int64("locks_without_ttl", n))
 }
 
 // withdrawIfUndelivered removes the locks that a program took if its reply is not delivered.

@@ -35,7 +35,7 @@ var statusNames = map[quorum.Status]string{
 
 // describe returns the public part of a holding.
 func describe(key string, h quorum.Holding) Lock {
-	l := Lock{Key: key, State: statusNames[h.Status], Votes: h.Shares, Fence: h.Fence, Waiters: h.Waiters}
+	l := Lock{Key: key, State: statusNames[h.Status], Votes: h.Masters, Fence: h.Fence, Waiters: h.Waiters}
 	if h.Status == quorum.StatusHeld {
 		l.Left = h.Left
 	}

@@ -58,9 +58,9 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 		var err error
 		switch {
 		case !isTTL && !isWait:
-			err = fmt.Errorf("%s: unexpected '%s'", syntax.ErrSyntax, syntax.Shown(options[0]))
+			err = fmt.Errorf("%s: unexpected '%s'", syntax.ErrSyntax, syntax.Excerpt(options[0]))
 		case len(options) < 2:
-			err = fmt.Errorf("%s: '%s' requires a value", syntax.ErrSyntax, syntax.Shown(options[0]))
+			err = fmt.Errorf("%s: '%s' requires a value", syntax.ErrSyntax, syntax.Excerpt(options[0]))
 		case isTTL:
 			parsed.ttl, err = g.ttl(word, options[1])
 		default:

@@ -8,60 +8,60 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Holdings reads and removes locks for the commands of Holders. It is a *quorum.Locker, whose
+// LockReader reads and removes locks for the commands of Holders. It is a *quorum.Locker, whose
 // methods document the errors.
-type Holdings interface {
+type LockReader interface {
 	Holdings(ctx context.Context, keys []quorum.Key) ([]quorum.Holding, error)
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
 	Remove(ctx context.Context, key quorum.Key) (bool, error)
 }
 
-// HoldersOptions configures Holders. All fields but Prefix and Audit are required.
-type HoldersOptions struct {
-	Locks Holdings
-	// Place returns the key of a lock on the masters, which begins with Prefix.
-	Place  func(db int, key string) quorum.Key
-	Prefix string
+// OperatorOptions configures Holders. All fields but Prefix and Audit are required.
+type OperatorOptions struct {
+	Locks LockReader
+	// KeyOnMasters returns the key of a lock on the masters, which begins with Prefix.
+	KeyOnMasters func(db int, key string) quorum.Key
+	Prefix       string
 	// Logger logs each FORCEUNLOCK and LOCKLIST.
 	Logger *slog.Logger
 	Audit  *command.Audit
 }
 
-// Holders implements the commands for operators, and WAIT. LOCKINFO and LOCKLIST return the holders
+// OperatorCommands implements the commands for operators, and WAIT. LOCKINFO and LOCKLIST return the holders
 // of locks, FORCEUNLOCK releases a lock regardless of its holder, and WAIT waits for further
 // masters. No command returns a token. Holders is safe for concurrent use.
-type Holders struct {
-	opts HoldersOptions
+type OperatorCommands struct {
+	opts OperatorOptions
 	// listSlot holds one token while a LOCKLIST runs, because only one runs at a time.
 	listSlot chan struct{}
 }
 
-// NewHolders returns Holders with these options.
-func NewHolders(opts HoldersOptions) *Holders {
-	return &Holders{opts: opts, listSlot: make(chan struct{}, 1)}
+// NewOperatorCommands returns Holders with these options.
+func NewOperatorCommands(opts OperatorOptions) *OperatorCommands {
+	return &OperatorCommands{opts: opts, listSlot: make(chan struct{}, 1)}
 }
 
 // Commands returns LOCKINFO, LOCKLIST and FORCEUNLOCK.
-func (h *Holders) Commands() []*command.Command {
+func (h *OperatorCommands) Commands() []*command.Command {
 	info := holderDocs("Returns whether a lock is held, for how long, by which masters, "+
 		"and, if this proxy knows it, by which client.",
 		"O(N) with N masters, in one round trip")
 	info.Categories = "read slow"
-	info.Keyed, info.Reads, info.Args = true, true, []command.Argument{command.Key()}
+	info.FirstArgIsKey, info.Reads, info.Args = true, true, []command.Argument{command.Key()}
 	list := holderDocs("Lists the locks that a majority of the masters holds, with the fields of LOCKINFO.",
 		"O(N*K) with N masters and K keys on each")
 	list.Reads, list.Categories = true, "keyspace read slow dangerous"
 	list.Args = []command.Argument{
-		command.Optional(command.GlobAfter("MATCH", "pattern")), command.Optional(command.After("COUNT", "count")),
+		command.Optional(command.GlobAfter("MATCH", "pattern")), command.Optional(command.IntegerAfter("COUNT", "count")),
 	}
 	force := holderDocs("Releases a lock regardless of its holder. Returns 1, or 0 if no client holds it.",
 		"O(N) with N masters, in two round trips")
 	force.Categories = "keyspace write admin slow dangerous"
-	force.Keyed, force.Args = true, []command.Argument{command.Key()}
+	force.FirstArgIsKey, force.Args = true, []command.Argument{command.Key()}
 	return []*command.Command{
-		{Name: "lockinfo", Arity: 2, Guarded: true, Run: h.info, Docs: info},
-		{Name: "locklist", Arity: -1, Guarded: true, AllLocks: true, Run: h.list, Docs: list},
-		{Name: "forceunlock", Arity: 2, Guarded: true, Run: h.force, Docs: force},
+		{Name: "lockinfo", Arity: 2, RequiresLogin: true, Run: h.info, Docs: info},
+		{Name: "locklist", Arity: -1, RequiresLogin: true, AllLocks: true, Run: h.list, Docs: list},
+		{Name: "forceunlock", Arity: 2, RequiresLogin: true, Run: h.force, Docs: force},
 	}
 }
 
@@ -71,13 +71,13 @@ func holderDocs(summary, complexity string) command.Docs {
 }
 
 // info implements LOCKINFO key.
-func (h *Holders) info(c command.Call) {
+func (h *OperatorCommands) info(c command.Call) {
 	key := string(c.Args[1])
 	if key == "" {
 		c.Out.Error("ERR empty key in 'lockinfo' command")
 		return
 	}
-	holdings, err := h.opts.Locks.Holdings(c.Ctx, []quorum.Key{h.opts.Place(c.Client.DB, key)})
+	holdings, err := h.opts.Locks.Holdings(c.Ctx, []quorum.Key{h.opts.KeyOnMasters(c.Client.DB, key)})
 	if err != nil {
 		c.Out.Fail(err)
 		return
@@ -86,13 +86,13 @@ func (h *Holders) info(c command.Call) {
 }
 
 // force implements FORCEUNLOCK key.
-func (h *Holders) force(c command.Call) {
+func (h *OperatorCommands) force(c command.Call) {
 	key := string(c.Args[1])
 	if key == "" {
 		c.Out.Error("ERR empty key in 'forceunlock' command")
 		return
 	}
-	removed, err := h.opts.Locks.Remove(c.Ctx, h.opts.Place(c.Client.DB, key))
+	removed, err := h.opts.Locks.Remove(c.Ctx, h.opts.KeyOnMasters(c.Client.DB, key))
 	log := h.opts.Logger.With("key", command.ShownKey(key), "db", c.Client.DB, c.Client.LogAttr())
 	if err != nil {
 		log.Warn("FORCEUNLOCK failed", "cause", err)

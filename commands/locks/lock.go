@@ -19,46 +19,46 @@ import (
 
 // Locker takes, extends and releases locks: a *quorum.Locker, whose methods document the errors.
 type Locker interface {
-	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Granted, error)
+	Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
-	Withdraw(keys []quorum.Key, got quorum.Granted)
-	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Granted, error)
+	Withdraw(keys []quorum.Key, got quorum.GrantedLock)
+	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.GrantedLock, error)
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
 }
 
-// Locking implements the lock commands. It is safe for concurrent use. Only Audit is optional.
-type Locking struct {
+// LockCommands implements the lock commands. It is safe for concurrent use. Only Audit is optional.
+type LockCommands struct {
 	Locks Locker
 	// MaxTTL returns the longest TTL that a client may ask for now.
 	MaxTTL func() time.Duration
-	// Place returns the key of a lock on the masters.
-	Place func(db int, key string) quorum.Key
+	// KeyOnMasters returns the key of a lock on the masters.
+	KeyOnMasters func(db int, key string) quorum.Key
 	// Random fills a slice with unpredictable bytes.
 	Random func([]byte)
 	Audit  *command.Audit
 }
 
 // Commands returns LOCK, UNLOCK, EXTEND and FENCE.
-func (l *Locking) Commands() []*command.Command {
-	ttl := command.OneOf("ttl", command.After("PX", "milliseconds"), command.After("EX", "seconds"))
-	block := command.Optional(command.After("BLOCK", "milliseconds"))
+func (l *LockCommands) Commands() []*command.Command {
+	ttl := command.OneOf("ttl", command.IntegerAfter("PX", "milliseconds"), command.IntegerAfter("EX", "seconds"))
+	block := command.Optional(command.IntegerAfter("BLOCK", "milliseconds"))
 	fenced, at := command.Optional(command.Word("FENCE", "fence")), command.Optional(command.Word("AT", "at"))
 	fence := lockDocs("Returns a number not lower than the fence of any lock of the key so far, " +
 		"or nil if no lock has had one for a week.")
 	fence.Reads, fence.Categories = true, "read slow"
 	return []*command.Command{
-		{Name: "lock", Arity: -5, Guarded: true, Run: l.lock, RunsWithoutClient: hasNoBlock, Docs: lockDocs(
+		{Name: "lock", Arity: -5, RequiresLogin: true, Run: l.lock, RunsWithoutClient: hasNoBlock, Docs: lockDocs(
 			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, "+
 				"or nil if another client holds it; with FENCE also a number higher than that of any earlier lock.",
 			command.Text("token"), ttl, block, fenced, at)},
-		{Name: "unlock", Arity: 3, Guarded: true, Run: l.unlock, RunsWithoutClient: alwaysWithoutClient, Docs: lockDocs(
+		{Name: "unlock", Arity: 3, RequiresLogin: true, Run: l.unlock, RunsWithoutClient: alwaysWithoutClient, Docs: lockDocs(
 			"Releases a lock. Returns 1, or 0 if it is not held with that token.",
 			command.Text("token"))},
-		{Name: "extend", Arity: -5, Guarded: true, Run: l.extend, RunsWithoutClient: alwaysWithoutClient, Docs: lockDocs(
+		{Name: "extend", Arity: -5, RequiresLogin: true, Run: l.extend, RunsWithoutClient: alwaysWithoutClient, Docs: lockDocs(
 			"Sets a new TTL for a held lock. Returns its validity in milliseconds, "+
 				"or nil if it is not held with that token.",
 			command.Text("token"), ttl, at)},
-		{Name: "fence", Arity: 2, Guarded: true, Run: l.fence, Docs: fence},
+		{Name: "fence", Arity: 2, RequiresLogin: true, Run: l.fence, Docs: fence},
 	}
 }
 
@@ -76,13 +76,13 @@ func lockDocs(summary string, args ...command.Argument) command.Docs {
 	return command.Docs{
 		Group: command.OwnGroup, Summary: summary, Since: "0.1.0",
 		Complexity: "O(N) with N masters, in one round trip",
-		Args:       append([]command.Argument{command.Key()}, args...), Keyed: true, Categories: "write slow",
+		Args:       append([]command.Argument{command.Key()}, args...), FirstArgIsKey: true, Categories: "write slow",
 	}
 }
 
 // lock implements LOCK key token|* PX ms|EX s [BLOCK ms] [FENCE] [AT].
-func (l *Locking) lock(c command.Call) {
-	arrived := c.Came
+func (l *LockCommands) lock(c command.Call) {
+	arrived := c.FirstArrival
 	if arrived.IsZero() {
 		arrived = time.Now()
 	}
@@ -98,17 +98,17 @@ func (l *Locking) lock(c command.Call) {
 	}
 	value := contents.EncodeText(parsed.token)
 	if parsed.wait != 0 {
-		waitCtx, stop := c.Client.WaitFor(c.Ctx)
+		waitCtx, stop := c.Client.WaitContext(c.Ctx)
 		defer stop()
 		c.Ctx = waitCtx
 	}
-	key := l.Place(c.Client.DB, parsed.key)
+	key := l.KeyOnMasters(c.Client.DB, parsed.key)
 	got, err := l.Locks.Lock(c.Ctx, quorum.LockRequest{
-		Key: key, Token: value, TTL: parsed.ttl, Wait: c.Left(parsed.wait), Holder: c.Client.Identity(),
+		Key: key, Token: value, TTL: parsed.ttl, Wait: c.RemainingWait(parsed.wait), Holder: c.Client.Identity(),
 		Fence: parsed.fence,
 	})
 	if err == nil || errors.Is(err, quorum.ErrHeld) {
-		c.Client.Transaction.Finds(c.Client.DB, []string{parsed.key})
+		c.Client.Transaction.NoteFound(c.Client.DB, []string{parsed.key})
 	}
 	switch {
 	case errors.Is(err, quorum.ErrHeld):
@@ -136,7 +136,7 @@ func (l *Locking) lock(c command.Call) {
 
 // answer replies with the validity in milliseconds, or with a map if the client requested more. The
 // map contains token unless it is empty.
-func (a lockArgs) answer(got quorum.Granted, arrived time.Time, token string, out *command.Reply) {
+func (a lockArgs) answer(got quorum.GrantedLock, arrived time.Time, token string, out *command.Reply) {
 	if !a.at && token == "" {
 		out.Validity(got.Validity)
 		return
@@ -169,17 +169,17 @@ func (a lockArgs) answer(got quorum.Granted, arrived time.Time, token string, ou
 }
 
 // unlock implements UNLOCK key token.
-func (l *Locking) unlock(c command.Call) {
+func (l *LockCommands) unlock(c command.Call) {
 	if err := checkNotEmpty("unlock", c.Args); err != nil {
 		c.Out.Error(err.Error())
 		return
 	}
 	key := string(c.Args[1])
 	value := contents.EncodeText(string(c.Args[2]))
-	err := l.Locks.Unlock(c.Ctx, l.Place(c.Client.DB, key), value)
+	err := l.Locks.Unlock(c.Ctx, l.KeyOnMasters(c.Client.DB, key), value)
 	switch {
 	case err == nil:
-		c.Client.Transaction.Finds(c.Client.DB, []string{key})
+		c.Client.Transaction.NoteFound(c.Client.DB, []string{key})
 		l.Audit.Note(command.AuditReleased, c.Client, c.Client.DB, key)
 		c.Out.Int(1)
 	case errors.Is(err, quorum.ErrNotHeld):
@@ -190,7 +190,7 @@ func (l *Locking) unlock(c command.Call) {
 }
 
 // extend implements EXTEND key token PX ms|EX s [AT].
-func (l *Locking) extend(c command.Call) {
+func (l *LockCommands) extend(c command.Call) {
 	arrived := time.Now()
 	g := grammar{name: "extend", maxTTL: l.MaxTTL()}
 	parsed, err := g.parse(c.Args)
@@ -199,7 +199,7 @@ func (l *Locking) extend(c command.Call) {
 		return
 	}
 	value := contents.EncodeText(parsed.token)
-	got, err := l.Locks.Extend(c.Ctx, l.Place(c.Client.DB, parsed.key), value, parsed.ttl)
+	got, err := l.Locks.Extend(c.Ctx, l.KeyOnMasters(c.Client.DB, parsed.key), value, parsed.ttl)
 	switch {
 	case err == nil:
 		parsed.answer(got, arrived, "", c.Out)
@@ -213,13 +213,13 @@ func (l *Locking) extend(c command.Call) {
 }
 
 // fence implements FENCE key.
-func (l *Locking) fence(c command.Call) {
+func (l *LockCommands) fence(c command.Call) {
 	key := string(c.Args[1])
 	if key == "" {
 		c.Out.Error("ERR empty key in 'fence' command")
 		return
 	}
-	switch fence, err := l.Locks.Fence(c.Ctx, l.Place(c.Client.DB, key)); {
+	switch fence, err := l.Locks.Fence(c.Ctx, l.KeyOnMasters(c.Client.DB, key)); {
 	case err != nil:
 		c.Out.Fail(err)
 	case fence == 0:
@@ -230,7 +230,7 @@ func (l *Locking) fence(c command.Call) {
 }
 
 // newToken returns 128 random bits in hexadecimal.
-func (l *Locking) newToken() string {
+func (l *LockCommands) newToken() string {
 	var bits [16]byte
 	l.Random(bits[:])
 	return hex.EncodeToString(bits[:])

@@ -66,7 +66,7 @@ func parseListOptions(options [][]byte) (w listOptions, errText string) {
 }
 
 // list implements LOCKLIST [MATCH glob] [COUNT n].
-func (h *Holders) list(c command.Call) {
+func (h *OperatorCommands) list(c command.Call) {
 	options, errText := parseListOptions(c.Args[1:])
 	if errText != "" {
 		c.SyntaxError(errText)
@@ -91,19 +91,19 @@ func (h *Holders) list(c command.Call) {
 // client with all permissions. It takes at most ten seconds, or until ctx ends.
 //
 // Errors: the errors of quorum.Cluster.Names and Holdings, or a timeout.
-func (h *Holders) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
+func (h *OperatorCommands) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
 	l := h.listing(db, listOptions{match, count})
 	err := l.collect(ctx)
 	return l.found, err
 }
 
-func (h *Holders) listing(db int, options listOptions) listing {
-	return listing{Holders: h, listOptions: options, db: db, listed: map[string]bool{}, pattern: keys.Compile(options.match)}
+func (h *OperatorCommands) listing(db int, options listOptions) listing {
+	return listing{OperatorCommands: h, listOptions: options, db: db, listed: map[string]bool{}, pattern: keys.Compile(options.match)}
 }
 
 // listing is a running LOCKLIST. It belongs to one goroutine.
 type listing struct {
-	*Holders
+	*OperatorCommands
 	listOptions
 	db     int
 	client *command.Client // nil for a client with all permissions
@@ -169,7 +169,7 @@ func (l *listing) add(ctx context.Context, candidates []string) error {
 	}
 	lockKeys := make([]quorum.Key, len(readable))
 	for i, key := range readable {
-		lockKeys[i] = l.opts.Place(l.db, key)
+		lockKeys[i] = l.opts.KeyOnMasters(l.db, key)
 	}
 	holdings, err := l.opts.Locks.Holdings(ctx, lockKeys)
 	if err != nil {

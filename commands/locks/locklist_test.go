@@ -74,7 +74,7 @@ func (upstream) Refusals(_ context.Context, questions [][]string) ([]string, err
 }
 
 // runCommand runs a command, and returns its reply and the log.
-func runCommand(t *testing.T, h *Holders, log *bytes.Buffer, client *command.Client, words ...string) (reply, logged string) {
+func runCommand(t *testing.T, h *OperatorCommands, log *bytes.Buffer, client *command.Client, words ...string) (reply, logged string) {
 	t.Helper()
 	var out command.Reply
 	for _, cmd := range h.Commands() {
@@ -85,10 +85,10 @@ func runCommand(t *testing.T, h *Holders, log *bytes.Buffer, client *command.Cli
 	return string(out.Bytes), log.String()
 }
 
-func newHolders(locks Holdings, prefix string) (*Holders, *bytes.Buffer) {
+func newHolders(locks LockReader, prefix string) (*OperatorCommands, *bytes.Buffer) {
 	var log bytes.Buffer
 	place := func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: prefix + key} }
-	return NewHolders(HoldersOptions{Locks: locks, Place: place, Prefix: prefix,
+	return NewOperatorCommands(OperatorOptions{Locks: locks, KeyOnMasters: place, Prefix: prefix,
 		Logger: slog.New(slog.NewTextHandler(&log, nil))}), &log
 }
 
@@ -183,7 +183,7 @@ func TestListTakesTooLong(t *testing.T) {
 func TestWrite(t *testing.T) {
 	client := newClient()
 	held := quorum.Holding{
-		Status: quorum.StatusHeld, Left: quorum.Endless, Shares: []quorum.MasterAnswer{{Server: "m:1", State: "held"}},
+		Status: quorum.StatusHeld, Left: quorum.Endless, Masters: []quorum.MasterAnswer{{Server: "m:1", State: "held"}},
 		Holder: client.Identity(), Since: time.UnixMilli(5), Fence: 77, Waiters: 2,
 	}
 	for _, test := range []struct {

@@ -14,7 +14,7 @@ import (
 const checkPause = 50 * time.Millisecond
 
 // Wait returns the command WAIT of a proxy without an upstream.
-func (h *Holders) Wait() *command.Command {
+func (h *OperatorCommands) Wait() *command.Command {
 	return command.OfRedis("wait", h.wait, command.DocsOf("generic",
 		"Waits until that many masters beyond a majority have the client's changes, and returns how many have them.",
 		"3.0.0", command.Integer("numreplicas"), command.Integer("timeout")))
@@ -22,14 +22,14 @@ func (h *Holders) Wait() *command.Command {
 
 // wait implements WAIT numreplicas timeout. A majority of the masters has every change that the
 // client got a reply to. WAIT counts the masters beyond that majority, as Redis counts replicas.
-func (h *Holders) wait(c command.Call) {
+func (h *OperatorCommands) wait(c command.Call) {
 	if errText := waitRefusal(c.Args[1:]); errText != "" {
 		c.Out.Error(errText)
 		return
 	}
 	wanted, _ := syntax.Int(c.Args[1])
 	timeout, _ := syntax.Int(c.Args[2])
-	ctx, stop := c.Client.WaitFor(c.Ctx)
+	ctx, stop := c.Client.WaitContext(c.Ctx)
 	defer stop()
 	timeoutC := (<-chan time.Time)(nil) // 0 means no limit
 	if timeout > 0 {
@@ -42,15 +42,15 @@ func (h *Holders) wait(c command.Call) {
 			return
 		}
 		if int64(extra) >= wanted {
-			c.Client.Touched.Settle()
+			c.Client.ChangedKeys.StartNewSet()
 			c.Out.Int(int64(extra))
 			return
 		}
 		select {
 		case <-time.After(checkPause):
 		case <-timeoutC:
-			if _, known := c.Client.Touched.Keys(); !known {
-				c.Client.Touched.Settle()
+			if _, known := c.Client.ChangedKeys.Keys(); !known {
+				c.Client.ChangedKeys.StartNewSet()
 			}
 			c.Out.Int(int64(extra))
 			return
@@ -63,14 +63,14 @@ func (h *Holders) wait(c command.Call) {
 
 // extraMasters counts the masters beyond a majority that agree with the majority on each key that
 // the client touched. It returns 0 if the keys are not known.
-func (h *Holders) extraMasters(ctx context.Context, client *command.Client) (int, error) {
-	touchedKeys, known := client.Touched.Keys()
+func (h *OperatorCommands) extraMasters(ctx context.Context, client *command.Client) (int, error) {
+	touchedKeys, known := client.ChangedKeys.Keys()
 	if !known || len(touchedKeys) == 0 {
 		return 0, nil
 	}
 	byDB := map[int][]quorum.Key{}
 	for _, key := range touchedKeys {
-		byDB[key.DB] = append(byDB[key.DB], h.opts.Place(key.DB, key.Name))
+		byDB[key.DB] = append(byDB[key.DB], h.opts.KeyOnMasters(key.DB, key.Name))
 	}
 	agreements := map[string]int{} // on how many keys each master agrees with a majority
 	masters, extra := 0, 0
@@ -80,8 +80,8 @@ func (h *Holders) extraMasters(ctx context.Context, client *command.Client) (int
 			return 0, err
 		}
 		for _, holding := range holdings {
-			masters = len(holding.Shares)
-			for _, share := range holding.Shares {
+			masters = len(holding.Masters)
+			for _, share := range holding.Masters {
 				if share.State == statusNames[holding.Status] {
 					agreements[share.Server]++
 				}

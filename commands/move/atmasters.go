@@ -36,7 +36,7 @@ type mastersStore struct {
 
 // mastersKey returns the key of a lock on the masters in this era.
 func (s *mastersStore) mastersKey(n lockName) quorum.Key {
-	key := s.opts.Place(n.db, n.key)
+	key := s.opts.MastersKey(n.db, n.key)
 	key.Movable, key.Era = false, s.era
 	return key
 }
@@ -72,12 +72,12 @@ func (s *mastersStore) list(ctx context.Context) ([]lockName, error) {
 
 func (s *mastersStore) read(ctx context.Context, names []lockName) ([]lock, error) {
 	var locks []lock
-	err := s.eachPresent(ctx, names, func(n lockName, l quorum.Look, readAt time.Time) error {
+	err := s.eachPresent(ctx, names, func(n lockName, l quorum.Snapshot, readAt time.Time) error {
 		if l.Foreign {
-			return fmt.Errorf("lock key '%s' (database %d): %w", syntax.Shown(n.key), n.db, quorum.ErrForeign)
+			return fmt.Errorf("lock key '%s' (database %d): %w", syntax.Excerpt(n.key), n.db, quorum.ErrForeign)
 		}
 		if _, err := contents.Decode(l.Value); err != nil {
-			return fmt.Errorf("lock key '%s' (database %d): %w", syntax.Shown(n.key), n.db, err)
+			return fmt.Errorf("lock key '%s' (database %d): %w", syntax.Excerpt(n.key), n.db, err)
 		}
 		found := lock{lockName: n, value: l.Value}
 		if l.Left >= 0 {
@@ -91,13 +91,13 @@ func (s *mastersStore) read(ctx context.Context, names []lockName) ([]lock, erro
 
 // eachPresent calls visit with the value of each present key among names of one database, and the
 // time at which it was read.
-func (s *mastersStore) eachPresent(ctx context.Context, names []lockName, visit func(lockName, quorum.Look, time.Time) error) error {
+func (s *mastersStore) eachPresent(ctx context.Context, names []lockName, visit func(lockName, quorum.Snapshot, time.Time) error) error {
 	for part := range slices.Chunk(names, keysPerRead) {
 		keys := make([]quorum.Key, len(part))
 		for i, n := range part {
 			keys[i] = s.mastersKey(n)
 		}
-		var looks []quorum.Look
+		var looks []quorum.Snapshot
 		err := retry(ctx, func() (err error) {
 			looks, err = s.opts.Masters.Read(ctx, keys)
 			return err
@@ -124,7 +124,7 @@ func (s *mastersStore) checkWrites(ctx context.Context, locks []lock) error {
 	return eachCell(ctx, s, locks, func(l lock) lockName { return l.lockName }, func(ctx context.Context, l lock) error {
 		for range 2 {
 			if _, err := s.opts.Masters.Read(ctx, []quorum.Key{s.mastersKey(l.lockName)}); err != nil {
-				return fmt.Errorf("lock key '%s' (database %d) at the masters: %w", syntax.Shown(l.key), l.db, err)
+				return fmt.Errorf("lock key '%s' (database %d) at the masters: %w", syntax.Excerpt(l.key), l.db, err)
 			}
 		}
 		return nil
@@ -138,8 +138,8 @@ func (s *mastersStore) checkRoom(ctx context.Context, bytes int64) error {
 // put writes by ballots. If the mover stalls, the masters reject late writes (rule 3).
 func (s *mastersStore) put(ctx context.Context, locks []lock) error {
 	return eachCell(ctx, s, locks, func(l lock) lockName { return l.lockName }, func(ctx context.Context, l lock) error {
-		return s.update(ctx, l.lockName, func(quorum.Look) (quorum.Decision, error) {
-			return quorum.Decision{Do: quorum.Put, Value: l.value, TTL: l.ttl()}, nil
+		return s.update(ctx, l.lockName, func(quorum.Snapshot) (quorum.Decision, error) {
+			return quorum.Decision{Action: quorum.Put, Value: l.value, TTL: l.ttl()}, nil
 		})
 	})
 }
@@ -157,7 +157,7 @@ func (s *mastersStore) remove(ctx context.Context, names []lockName) (int, error
 	var removed atomic.Int64
 	for part := range partsByDatabase(names) {
 		var present []lockName
-		err := s.eachPresent(ctx, part, func(n lockName, l quorum.Look, _ time.Time) error {
+		err := s.eachPresent(ctx, part, func(n lockName, l quorum.Snapshot, _ time.Time) error {
 			if !l.Foreign {
 				present = append(present, n)
 			}
@@ -167,11 +167,11 @@ func (s *mastersStore) remove(ctx context.Context, names []lockName) (int, error
 			return int(removed.Load()), err
 		}
 		err = eachCell(ctx, s, present, func(n lockName) lockName { return n }, func(ctx context.Context, n lockName) error {
-			err := s.update(ctx, n, func(l quorum.Look) (quorum.Decision, error) {
+			err := s.update(ctx, n, func(l quorum.Snapshot) (quorum.Decision, error) {
 				if !l.Present || l.Foreign {
 					return quorum.Decision{}, nil
 				}
-				return quorum.Decision{Do: quorum.Remove}, nil
+				return quorum.Decision{Action: quorum.Remove}, nil
 			})
 			if err == nil {
 				removed.Add(1)
@@ -186,13 +186,13 @@ func (s *mastersStore) remove(ctx context.Context, names []lockName) (int, error
 }
 
 // update changes a key. It may call decide more than once, with the same effect.
-func (s *mastersStore) update(ctx context.Context, n lockName, decide func(quorum.Look) (quorum.Decision, error)) error {
+func (s *mastersStore) update(ctx context.Context, n lockName, decide func(quorum.Snapshot) (quorum.Decision, error)) error {
 	err := retry(ctx, func() error {
 		_, err := s.opts.Masters.Update(ctx, s.mastersKey(n), nil, decide)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("lock key '%s' (database %d): %w", syntax.Shown(n.key), n.db, err)
+		return fmt.Errorf("lock key '%s' (database %d): %w", syntax.Excerpt(n.key), n.db, err)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (r *run) checkUpstream(ctx context.Context) error {
 	text, _ := replies[0].(string)
 	info := redisinfo.Parse(text)
 	id, _ := replies[1].(int64)
-	r.connID, r.upstreamRunID, r.room = strconv.FormatInt(id, 10), info["run_id"], info.Room()
+	r.connID, r.upstreamRunID, r.room = strconv.FormatInt(id, 10), info["run_id"], info.FreeMemory()
 	switch mode := cmp.Or(info["redis_mode"], info["server_mode"]); {
 	case info["role"] != "master":
 		return fmt.Errorf("the upstream is not a master but a %q", info["role"])
@@ -209,7 +209,7 @@ func (e *UnfitError) Error() string {
 }
 
 func (e *UnfitError) add(n lockName, reason string) {
-	e.Keys = append(e.Keys, fmt.Sprintf("'%s' (database %d): %s", syntax.Shown(n.key), n.db, reason))
+	e.Keys = append(e.Keys, fmt.Sprintf("'%s' (database %d): %s", syntax.Excerpt(n.key), n.db, reason))
 }
 
 func (e *UnfitError) orNil() error {
@@ -311,7 +311,7 @@ func (s *upstreamStore) values(ctx context.Context, keys []sizedKey) ([]lock, er
 		content, err := decode(n.valueType, replies[i])
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("lock key '%s' (database %d): %w", syntax.Shown(n.key), db, err)
+			return nil, fmt.Errorf("lock key '%s' (database %d): %w", syntax.Excerpt(n.key), db, err)
 		case content == nil || left == -2: // it has expired
 			continue
 		case content.Size() > keyspace.MaxValue:

@@ -152,29 +152,29 @@ func (m *fakeMasters) Names(_ context.Context, db int, page func([]string) (bool
 }
 
 // look requires mu.
-func (m *fakeMasters) look(key quorum.Key) (quorum.Look, error) {
+func (m *fakeMasters) look(key quorum.Key) (quorum.Snapshot, error) {
 	if key.Movable || key.Era != m.at.Era {
-		return quorum.Look{}, &quorum.WrongLocationError{Now: m.at}
+		return quorum.Snapshot{}, &quorum.WrongLocationError{Now: m.at}
 	}
 	key.Era = 0
 	h, exists := m.keys[key]
 	switch left := time.Until(h.end); {
 	case !exists || !h.end.IsZero() && left <= 0:
-		return quorum.Look{}, nil
+		return quorum.Snapshot{}, nil
 	case h.end.IsZero():
-		return quorum.Look{Present: true, Value: h.value, Left: quorum.Endless, Foreign: h.foreign}, nil
+		return quorum.Snapshot{Present: true, Value: h.value, Left: quorum.Endless, Foreign: h.foreign}, nil
 	default:
-		return quorum.Look{Present: true, Value: h.value, Left: left, Foreign: h.foreign}, nil
+		return quorum.Snapshot{Present: true, Value: h.value, Left: left, Foreign: h.foreign}, nil
 	}
 }
 
-func (m *fakeMasters) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, error) {
+func (m *fakeMasters) Read(_ context.Context, keys []quorum.Key) ([]quorum.Snapshot, error) {
 	if err := m.step("read"); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	looks := make([]quorum.Look, len(keys))
+	looks := make([]quorum.Snapshot, len(keys))
 	for i, key := range keys {
 		var err error
 		if looks[i], err = m.look(key); err != nil {
@@ -185,7 +185,7 @@ func (m *fakeMasters) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look,
 }
 
 func (m *fakeMasters) Update(_ context.Context, key quorum.Key, _ *string,
-	run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error) {
+	run func(quorum.Snapshot) (quorum.Decision, error)) (quorum.Outcome, error) {
 	if err := m.step("update"); err != nil {
 		return quorum.Outcome{}, err
 	}
@@ -200,16 +200,16 @@ func (m *fakeMasters) Update(_ context.Context, key quorum.Key, _ *string,
 	switch {
 	case err != nil:
 		return quorum.Outcome{}, err
-	case l.Foreign && d.Do != quorum.Leave:
+	case l.Foreign && d.Action != quorum.NoChange:
 		return quorum.Outcome{}, quorum.ErrForeign
-	case d.Do == quorum.Put:
+	case d.Action == quorum.Put:
 		h := storedValue{value: d.Value}
 		if d.TTL >= 0 {
 			h.end = time.Now().Add(d.TTL)
 		}
 		m.keys[key] = h
 		m.writes++
-	case d.Do == quorum.Remove:
+	case d.Action == quorum.Remove:
 		delete(m.keys, key)
 		m.writes++
 	}
@@ -255,7 +255,7 @@ func newTestBench(t *testing.T) *testBench {
 
 // newMover returns the mover of another proxy.
 func (r *testBench) newMover() *Mover {
-	m := New(Options{Masters: r.masters, Connect: r.connect, LockKeys: []string{"lock:*", "lo?k-*"}, Place: movableKey,
+	m := New(Options{Masters: r.masters, Connect: r.connect, LockKeys: []string{"lock:*", "lo?k-*"}, MastersKey: movableKey,
 		Prefix: "p:"})
 	m.eraDelay, m.patience, m.lease = 20*time.Millisecond, 500*time.Millisecond, 2*time.Second
 	return m
@@ -340,7 +340,7 @@ func (r *testBench) connect(ctx context.Context) (Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &testConnection{conn, resp.NewReader(conn, resp.Client())}, nil
+	return &testConnection{conn, resp.NewReader(conn, resp.ClientLimits())}, nil
 }
 
 func (w *testConnection) Ask(ctx context.Context, commands ...[]string) (replies []any, err error) {

@@ -38,9 +38,9 @@ type Masters interface {
 
 	Databases(ctx context.Context) ([]int, error)
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
-	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
+	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error)
 	Update(
-		ctx context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error),
+		ctx context.Context, key quorum.Key, expect *string, run func(quorum.Snapshot) (quorum.Decision, error),
 	) (quorum.Outcome, error)
 }
 
@@ -60,10 +60,10 @@ type Options struct {
 	Connect func(ctx context.Context) (Connection, error)
 	// LockKeys are the globs of the keys that move.
 	LockKeys []string
-	// Place returns the key of a lock on the masters, which begins with Prefix.
-	Place  func(db int, key string) quorum.Key
-	Prefix string
-	Logger *slog.Logger
+	// MastersKey returns the key of a lock on the masters, which begins with Prefix.
+	MastersKey func(db int, key string) quorum.Key
+	Prefix     string
+	Logger     *slog.Logger
 }
 
 // Order is the operator's request.

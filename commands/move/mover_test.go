@@ -208,7 +208,7 @@ func TestErrorNamesLocation(t *testing.T) {
 		var unreachable atomic.Bool
 		r.masters.failStep = func(current string) error {
 			if unreachable.Store(unreachable.Load() || current == step); unreachable.Load() {
-				return &quorum.NoQuorumError{Masters: 3, Late: time.Second}
+				return &quorum.NoQuorumError{Masters: 3, LateAfter: time.Second}
 			}
 			return nil
 		}

@@ -48,7 +48,7 @@ func subscribe(kind Kind) func(command.Call) {
 			c.Out.Fail(err)
 			return
 		}
-		c.Client.Messages(c.Out)
+		c.Client.WriteMessages(c.Out)
 		for _, name := range syntax.Strings(c.Args[1:]) {
 			s.Add(kind, name)
 			confirm(c.Out, namePrefixes[kind]+"subscribe", &name, s.Count(kind))
@@ -59,7 +59,7 @@ func subscribe(kind Kind) func(command.Call) {
 
 func unsubscribe(kind Kind) func(command.Call) {
 	return func(c command.Call) {
-		c.Client.Messages(c.Out)
+		c.Client.WriteMessages(c.Out)
 		s, _ := c.Client.Subscriptions.(*Subscriber)
 		names := syntax.Strings(c.Args[1:])
 		if len(names) == 0 {
@@ -93,8 +93,8 @@ func confirm(out *command.Reply, verb string, name *string, count int) {
 func publish(hub *Hub, shard bool) func(command.Call) {
 	return func(c command.Call) {
 		m := quorum.Message{Channel: string(c.Args[1]), Payload: string(c.Args[2]), Shard: shard}
-		n, err := hub.Publish(c.Ctx, m, &c.Client.Published)
-		c.Client.Messages(c.Out) // the client's own message precedes the reply
+		n, err := hub.Publish(c.Ctx, m, &c.Client.LastMessage)
+		c.Client.WriteMessages(c.Out) // the client's own message precedes the reply
 		if err != nil {
 			c.Out.Fail(err)
 			return

@@ -17,7 +17,7 @@ type Carrier interface {
 	Publish(ctx context.Context, m quorum.Message, last *uint64) (otherProxies int, err error)
 	// Listen starts the delivery of messages, until Leave of the membership. lost is called if a
 	// message may be missed.
-	Listen(ctx context.Context, lost func()) (*quorum.Membership, error)
+	Listen(ctx context.Context, lost func()) (*quorum.Subscription, error)
 }
 
 // Hub holds the subscriptions of all clients of a process. It is safe for concurrent use.

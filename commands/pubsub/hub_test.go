@@ -19,7 +19,7 @@ func (a singleProxy) Publish(_ context.Context, m quorum.Message, _ *uint64) (in
 	return 0, nil
 }
 
-func (singleProxy) Listen(context.Context, func()) (*quorum.Membership, error) { return nil, nil }
+func (singleProxy) Listen(context.Context, func()) (*quorum.Subscription, error) { return nil, nil }
 
 func newHub() *Hub {
 	return New(func(deliver func(quorum.Message)) Carrier { return singleProxy{deliver} })

@@ -16,7 +16,7 @@ func Refusal(words [][]byte) string {
 		"ping", "quit", "reset":
 		return ""
 	}
-	if cmd := spec.Find(words[0]); cmd != nil && !syntax.Fits(cmd.Arity, len(words)) {
+	if cmd := spec.Find(words[0]); cmd != nil && !syntax.FitsArity(cmd.Arity, len(words)) {
 		return ""
 	}
 	return fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "+
@@ -28,7 +28,7 @@ func fullName(name string, words [][]byte) string {
 	switch name {
 	case "acl", "client", "cluster", "command", "config", "object", "proxy", "pubsub", "script":
 		if len(words) > 1 {
-			return name + "|" + string(syntax.Shown(syntax.Lower(words[1])))
+			return name + "|" + string(syntax.Excerpt(syntax.Lower(words[1])))
 		}
 	}
 	return name

@@ -27,7 +27,7 @@ const publishTimeout = 5 * time.Second
 func (o outlet) Prepare(_ context.Context, commands [][]string) (rights.Prepared, error) {
 	for _, words := range commands {
 		if !syntax.IsPublish(syntax.Lower(words[0])) {
-			return nil, fmt.Errorf("there is no upstream for '%s'", syntax.Shown(words[0]))
+			return nil, fmt.Errorf("there is no upstream for '%s'", syntax.Excerpt(words[0]))
 		}
 	}
 	return preparedMessages{o, commands}, nil

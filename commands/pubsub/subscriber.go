@@ -21,8 +21,8 @@ const (
 	writeSize = 64 << 10
 )
 
-// Line writes to a client.
-type Line interface {
+// ClientWriter writes to a client.
+type ClientWriter interface {
 	// WriteMessages writes the result of take between two replies. No other write runs meanwhile.
 	WriteMessages(take func() []byte) error
 	// Disconnect closes the client's connection. It does not wait.
@@ -33,8 +33,8 @@ type Line interface {
 // are for the goroutine that runs the client's commands. Any goroutine may call Any.
 type Subscriber struct {
 	hub               *Hub
-	line              Line
-	member            *quorum.Membership // nil without subscriptions
+	line              ClientWriter
+	member            *quorum.Subscription // nil without subscriptions
 	names             [kinds]map[string]bool
 	subscriptionCount atomic.Int64
 	namesSize         atomic.Int64 // size of the names in bytes
@@ -71,7 +71,7 @@ type inboxEntry struct {
 }
 
 // Subscriber returns a Subscriber without subscriptions. The caller must close it.
-func (h *Hub) Subscriber(line Line, proto int) *Subscriber {
+func (h *Hub) Subscriber(line ClientWriter, proto int) *Subscriber {
 	s := &Subscriber{hub: h, line: line, proto: proto, patterns: map[string]*keys.Pattern{}}
 	for i := range s.names {
 		s.names[i] = map[string]bool{}

@@ -22,8 +22,8 @@ type Client struct {
 // MayAll reports whether the client has all permissions.
 func (c *Client) MayAll() bool { return c.Unrestricted || c.Upstream == nil && c.Checker == nil }
 
-// Known returns an empty record of the client's permissions.
-func (c *Client) Known() *Permissions {
+// NewPermissions returns an empty record of the client's permissions.
+func (c *Client) NewPermissions() *Permissions {
 	return &Permissions{upstream: c.Upstream, checker: c.Checker, hasAll: c.MayAll(), refused: map[string]string{}}
 }
 

@@ -66,7 +66,7 @@ var equivalents = map[string][]string{
 func KeyQuestions(words []string) (questions [][]string) {
 	name := syntax.Lower(words[0])
 	cmd := spec.Find([]byte(name))
-	if cmd == nil || cmd.Keys == nil || !syntax.Fits(cmd.Arity, len(words)) {
+	if cmd == nil || cmd.Keys == nil || !syntax.FitsArity(cmd.Arity, len(words)) {
 		return nil
 	}
 	keys := cmd.KeysAmong(words)
@@ -117,7 +117,7 @@ func wholeQuestion(words []string, keys int) [][]string {
 // setReads reports whether a SET also reads.
 func setReads(words []string) bool {
 	access, _ := spec.AccessOf("set", syntax.Bytes(words))
-	return access&spec.Takes != 0
+	return access&spec.ReadsValue != 0
 }
 
 // questionOf returns the question about a command on one key, with its minimum number of words.

@@ -104,9 +104,9 @@ func (l *catalog) getKeys(words [][]byte, out *command.Reply) {
 	switch {
 	case cmd == nil:
 		out.Error("ERR Invalid command specified")
-	case !cmd.Keyed():
+	case !cmd.HasKeys():
 		out.Error("ERR The command has no key arguments")
-	case !syntax.Fits(cmd.Arity, len(words)):
+	case !syntax.FitsArity(cmd.Arity, len(words)):
 		out.Error("ERR Invalid number of arguments specified for command")
 	default:
 		var names []string

@@ -57,7 +57,7 @@ func setTracking(c command.Call) (errorText string) {
 	before := tracking.Of(c.Client).Mode()
 	mode, errorText := tracking.Parse(syntax.Strings(c.Args))
 	if errorText == "" {
-		errorText = mode.After(before)
+		errorText = mode.SwitchError(before)
 	}
 	switch {
 	case errorText != "":
@@ -69,7 +69,7 @@ func setTracking(c command.Call) (errorText string) {
 			"leave BCAST out"
 	case mode.On, before.On:
 		c.Client.Tracking = c.Client.Track()
-		tracking.Of(c.Client).Set(mode)
+		tracking.Of(c.Client).SetMode(mode)
 	}
 	return ""
 }
@@ -78,12 +78,12 @@ func setCaching(c command.Call) (errorText string) {
 	if len(c.Args) != 3 {
 		return syntax.WrongArity("client|caching")
 	}
-	answer := syntax.Folded(c.Args[2])
+	answer := syntax.LowerCString(c.Args[2])
 	if answer != "yes" && answer != "no" {
 		return syntax.ErrSyntax
 	}
-	if errorText = tracking.Of(c.Client).Mode().Caching(answer == "yes"); errorText == "" {
-		tracking.Of(c.Client).Caching()
+	if errorText = tracking.Of(c.Client).Mode().CachingError(answer == "yes"); errorText == "" {
+		tracking.Of(c.Client).RequestCaching()
 	}
 	return errorText
 }

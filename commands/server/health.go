@@ -18,7 +18,7 @@ func IsOpen(words [][]byte) bool {
 
 // proxyHealth returns the reply to PROXY HEALTH, in the form of INFO.
 func (s *Server) proxyHealth() string {
-	inputs := s.opts.Look()
+	inputs := s.opts.Availability()
 	cause := inputs.Decide().Cause
 	if s.opts.Draining() {
 		cause = "the proxy is shutting down"

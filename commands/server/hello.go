@@ -51,7 +51,7 @@ func (s *Server) hello(c command.Call) {
 func helloOptions(c *command.Client, options [][]byte, out *command.Reply) bool {
 	name := []byte(nil)
 	for len(options) > 0 {
-		word := syntax.Folded(options[0])
+		word := syntax.LowerCString(options[0])
 		switch {
 		case word == "auth" && len(options) >= 3:
 			if string(options[1]) != defaultUser {
@@ -80,7 +80,7 @@ func HelloRefusal(words [][]byte) string {
 	}
 	logins := 0
 	for options := words[2:]; len(options) > 0; {
-		switch word := syntax.Folded(options[0]); {
+		switch word := syntax.LowerCString(options[0]); {
 		case word == "auth" && len(options) >= 3 && logins == 0:
 			logins++
 			options = options[3:]

@@ -45,7 +45,7 @@ func (s *Server) info(c command.Call) {
 
 func isSectionRequested(requested [][]byte, name string) bool {
 	for _, a := range requested {
-		switch syntax.Folded(a) {
+		switch syntax.LowerCString(a) {
 		case "default", "all", "everything", strings.ToLower(name):
 			return true
 		}
@@ -104,7 +104,7 @@ func masterState(m quorum.MasterStatus) string {
 // watchState returns how many keys the proxy watches on a master, or why it watches none although
 // clients wait for locks.
 func watchState(m quorum.MasterStatus) string {
-	switch cause := m.WhyUnwatched(); {
+	switch cause := m.UnwatchedCause(); {
 	case cause != "":
 		return ",unwatched=" + escapeField(cause)
 	case m.Watched > 0:
@@ -124,7 +124,7 @@ func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Seco
 
 // infoRedlock returns the lines about the masters.
 func (s *Server) infoRedlock() []string {
-	up, inputs := 0, s.opts.Look()
+	up, inputs := 0, s.opts.Availability()
 	cause := inputs.Decide().Cause
 	var lines []string
 	masters := s.opts.Masters()

@@ -13,10 +13,10 @@ import (
 // TestInfoRedlock checks that the remaining time of a quarantine is shown only if it is known.
 func TestInfoRedlock(t *testing.T) {
 	now := time.Now()
-	restarted := &quorum.QuarantineError{Why: "restarted", Ready: now.Add(29*time.Second + time.Second/2)}
-	outnumbered := &quorum.QuarantineError{Why: "proxies"}
-	forged := &quorum.QuarantineError{Why: "x,y\r\nredlock_masters_voting:9"}
-	s := New(Options{Look: func() availability.Inputs { return availability.Inputs{Masters: 5, Voting: 1} },
+	restarted := &quorum.QuarantineError{Cause: "restarted", ReadyAt: now.Add(29*time.Second + time.Second/2)}
+	outnumbered := &quorum.QuarantineError{Cause: "proxies"}
+	forged := &quorum.QuarantineError{Cause: "x,y\r\nredlock_masters_voting:9"}
+	s := New(Options{Availability: func() availability.Inputs { return availability.Inputs{Masters: 5, Voting: 1} },
 		Masters: func() []quorum.MasterStatus {
 			return []quorum.MasterStatus{
 				{Name: "m0", Since: now, RoundTrip: 40 * time.Microsecond},

@@ -16,7 +16,7 @@ import (
 func (l *catalog) ownCommands() []*command.Command {
 	var own []*command.Command
 	for _, c := range l.all {
-		if c.IsOurs() {
+		if c.IsOwn() {
 			own = append(own, c)
 		}
 	}
@@ -25,7 +25,7 @@ func (l *catalog) ownCommands() []*command.Command {
 
 // findOwn returns the command with this name that Redis does not have, or nil.
 func (l *catalog) findOwn(name []byte) *command.Command {
-	if c := l.find(name); c != nil && c.IsOurs() {
+	if c := l.find(name); c != nil && c.IsOwn() {
 		return c
 	}
 	return nil

@@ -22,7 +22,7 @@ func (s *Server) proxyMove(c command.Call) {
 			"run the command on a proxy that has both")
 		return
 	}
-	watched, stop := c.Client.WatchFor(c.Ctx)
+	watched, stop := c.Client.WatchContext(c.Ctx)
 	defer stop()
 	result, err := s.opts.Mover.Move(watched, order, nil)
 	if err != nil {

@@ -31,7 +31,7 @@ func (s *Server) proxyPath(ctx context.Context, ids []string, out *command.Reply
 		out.Error("LOOP the question has passed this proxy before")
 	case len(ids) >= maxPath:
 		out.Error("LOOP too many proxies in a chain")
-	case s.opts.Onward != nil && errors.Is(s.opts.Onward(ctx, append(ids, s.opts.ID)), ErrLoop):
+	case s.opts.SendPath != nil && errors.Is(s.opts.SendPath(ctx, append(ids, s.opts.ID)), ErrLoop):
 		out.Error("LOOP the upstream of this proxy leads back to the sender")
 	default:
 		out.Status("OK")

@@ -53,7 +53,7 @@ func TestReferenceOfReply(t *testing.T) {
 		AcceptErrors:  func() int64 { return 0 },
 		Upstream:      func() (string, error) { return "u", os.ErrDeadlineExceeded },
 		LockKeyCounts: func() (int64, int64) { return 0, 0 },
-		Look:          func() availability.Inputs { return availability.Inputs{Movable: true} },
+		Availability:  func() availability.Inputs { return availability.Inputs{Movable: true} },
 		DirectWrites:  directwrites.New(directwrites.Options{LockKeys: []string{"lock:*"}}), LockDetector: notices,
 	})
 	lines := 0

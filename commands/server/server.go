@@ -27,8 +27,8 @@ type Options struct {
 	MaxClients func() int
 	// Masters returns the state of the masters. The default returns none.
 	Masters func() []quorum.MasterStatus
-	// Look returns the facts that decide whether locks are available. By default they are not.
-	Look func() availability.Inputs
+	// Availability returns the facts that decide whether locks are available. By default they are not.
+	Availability func() availability.Inputs
 	// RemovalsPending counts the locks that a failed command may have left and that are still to be
 	// removed. The default returns 0.
 	RemovalsPending func() int
@@ -41,9 +41,9 @@ type Options struct {
 	AcceptErrors func() int64
 	// ID is the proxy's identity for PROXY PATH. Without it, the proxy detects no loop.
 	ID string
-	// Onward sends PROXY PATH with these IDs to the upstream. It returns ErrLoop if the upstream
+	// SendPath sends PROXY PATH with these IDs to the upstream. It returns ErrLoop if the upstream
 	// leads back to one of them. It is nil without an upstream.
-	Onward func(ctx context.Context, ids []string) error
+	SendPath func(ctx context.Context, ids []string) error
 	// Draining reports whether the proxy is shutting down. The default returns false.
 	Draining func() bool
 	// Reload reloads the configuration. It returns the settings that changed, and those that
@@ -83,8 +83,8 @@ func (o Options) orDefault() Options {
 	if o.Masters == nil {
 		o.Masters = func() []quorum.MasterStatus { return nil }
 	}
-	if o.Look == nil {
-		o.Look = func() availability.Inputs { return availability.Inputs{} }
+	if o.Availability == nil {
+		o.Availability = func() availability.Inputs { return availability.Inputs{} }
 	}
 	if o.RemovalsPending == nil {
 		o.RemovalsPending = func() int { return 0 }
@@ -151,7 +151,7 @@ func (s *Server) Commands() []*command.Command {
 func (s *Server) ProxyCommand() *command.Command {
 	d := command.DocsOf(command.OwnGroup, "A container for the commands of the proxy itself.", "0.1.0")
 	d.Categories = "admin slow dangerous"
-	return &command.Command{Name: "proxy", Arity: -2, Guarded: true, Run: s.proxy, Docs: d}
+	return &command.Command{Name: "proxy", Arity: -2, RequiresLogin: true, Run: s.proxy, Docs: d}
 }
 
 // MergedCommands returns the commands whose replies merge the proxy's part with the upstream's. If
@@ -162,11 +162,11 @@ func (s *Server) MergedCommands() []*command.Command {
 	all := []*command.Command{command.OfRedis("command", s.catalog.mergedCommand, command.Docs{}), info}
 	if s.opts.LockKeys {
 		role := command.OfRedis("role", role, command.Docs{})
-		info.Hides, role.Hides = hasServerAddresses, hasServerAddresses
+		info.FiltersReply, role.FiltersReply = hasServerAddresses, hasServerAddresses
 		all = append(all, role)
 	}
 	for _, c := range all {
-		c.Asks = true
+		c.NeedsUpstreamReply = true
 	}
 	if s.opts.LockKeys {
 		cluster := command.OfRedis("cluster", replyNoCluster, command.Docs{})

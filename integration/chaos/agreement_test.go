@@ -77,9 +77,9 @@ func (a *finalCheck) undeterminedKeys(mayBeUndetermined func(key string) bool) (
 			copies = append(copies, cells[i][k])
 		}
 		switch {
-		case harness.IsOpen(copies) && mayBeUndetermined(key): // also if all hold the same blocking copy
+		case harness.IsUndetermined(copies) && mayBeUndetermined(key): // also if all hold the same blocking copy
 			undetermined = append(undetermined, key)
-		case harness.Agree(copies) && !harness.IsOpen(copies):
+		case harness.SameCells(copies) && !harness.IsUndetermined(copies):
 		default:
 			errs = append(errs, fmt.Errorf("the masters hold under %s %.200q", key, copies))
 		}

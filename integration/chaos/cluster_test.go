@@ -142,7 +142,7 @@ func startMaster(t *testing.T, library string) *master {
 	t.Helper()
 	m := &master{clock: filepath.Join(t.TempDir(), "clock"), clockStep: 1, copyDir: filepath.Join(t.TempDir(), "copy")}
 	kit.Must(t, m.setClock(0))
-	m.Server = redistest.New(t, redistest.Options{InMemory: true, ExtraArgs: redistest.Durable(), Env: []string{
+	m.Server = redistest.New(t, redistest.Options{InMemory: true, ExtraArgs: redistest.DurableArgs(), Env: []string{
 		"LD_PRELOAD=" + library + " libc.so.6", "FAKETIME_TIMESTAMP_FILE=" + m.clock, "FAKETIME_CACHE_DURATION=1",
 		"FAKETIME_DONT_FAKE_MONOTONIC=1",
 	}})
@@ -151,7 +151,7 @@ func startMaster(t *testing.T, library string) *master {
 	_, port, err := net.SplitHostPort(addr)
 	kit.Must(t, err)
 	for number := range proxyCount {
-		link, err := faultlink.At(net.JoinHostPort(proxyHost(number), port), m.Addr())
+		link, err := faultlink.NewAt(net.JoinHostPort(proxyHost(number), port), m.Addr())
 		kit.Must(t, err)
 		t.Cleanup(func() { kit.NoError(t, link.Close()) })
 		m.links = append(m.links, link)
@@ -223,7 +223,7 @@ func makeForeignData(t *testing.T) string {
 	t.Helper()
 	var servers []*redistest.Server
 	for range 4 {
-		servers = append(servers, redistest.New(t, redistest.Options{InMemory: true, ExtraArgs: redistest.Durable()}))
+		servers = append(servers, redistest.New(t, redistest.Options{InMemory: true, ExtraArgs: redistest.DurableArgs()}))
 	}
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	writeConfig := func(last *redistest.Server) {
@@ -240,7 +240,7 @@ func makeForeignData(t *testing.T) string {
 	writeConfig(servers[3])
 	_, err := do(proxy.Addr(), "PROXY", "RELOAD")
 	kit.Must(t, err)
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		stored, err := do(servers[0].Addr(), "GET", script.MarkerKey)
 		if m := marker.ReadMarker(fmt.Sprint(stored)); err == nil && (m.Value.Era.Number == 0 || !m.Value.Seal.IsNone()) {
 			err = fmt.Errorf("its marker: %v", stored)

@@ -62,7 +62,7 @@ func (c *cluster) swapSpare(old *master) []*master {
 	c.mu.Unlock()
 	redsync := old.links[proxyCount]
 	old.links, next.links = old.links[:proxyCount], append(next.links, redsync)
-	redsync.Lead(next.Addr())
+	redsync.Retarget(next.Addr())
 	redsync.Reset()
 	return c.masters()
 }

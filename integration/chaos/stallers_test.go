@@ -62,7 +62,7 @@ func (s *staller) turn() {
 	if err != nil {
 		return
 	}
-	_ = client.Narrow() // fails on a closed connection only
+	_ = client.ShrinkReceiveBuffer() // fails on a closed connection only
 	disconnect := client.Close
 	if s.random.IntN(2) == 0 {
 		disconnect = client.Reset

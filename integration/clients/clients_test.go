@@ -31,13 +31,13 @@ func TestMasterKeys(t *testing.T) {
 		t.Fatalf("LOCK k t PX 10000: expected a validity in (9000..10000], got %q", lockReply)
 	}
 	for _, master := range masters {
-		kit.Settles(t, func() error { return kit.Holds(master, "k", "t") })
+		kit.Shortly(t, func() error { return kit.CheckHeld(master, "k", "t") })
 	}
 	if unlockReply := redisCLI(t, proxy, "UNLOCK", "k", "t"); unlockReply != "1" {
 		t.Fatalf("UNLOCK k t: expected 1, got %q", unlockReply)
 	}
 	for _, master := range masters {
-		kit.Settles(t, func() error { return kit.Lacks(master, "k") })
+		kit.Shortly(t, func() error { return kit.CheckAbsent(master, "k") })
 	}
 }
 

@@ -98,13 +98,13 @@ func checkPublishedRelease(s *side, d dialect) {
 	s.t.Helper()
 	checkSharedToken(s, d)
 	key := d.key("published")
-	listener, err := redistest.Dial(s.data.Addr(), kit.Patience)
+	listener, err := redistest.Dial(s.data.Addr(), kit.WaitLimit)
 	kit.Must(s.t, err)
 	defer listener.Close()
 	kit.Do(s.t, listener, "PSUBSCRIBE", "registry-channel:*")
 	s.wantGrant(s.a, d, key, longLease)
 	kit.Must(s.t, s.b.send(d.name, "wait", key, kit.Millis(longLease)))
-	kit.Settles(s.t, func() error { return checkTwoSubscribers(s.data) })
+	kit.Shortly(s.t, func() error { return checkTwoSubscribers(s.data) })
 	s.run(s.a, d, "release", key)
 	reply, err := s.b.awaitReply()
 	kit.Must(s.t, err)
@@ -123,7 +123,7 @@ func checkPublishedRelease(s *side, d dialect) {
 // checkTwoSubscribers returns an error unless two clients have subscribed: the listener and the
 // waiter.
 func checkTwoSubscribers(server *redistest.Server) error {
-	client, err := redistest.Dial(server.Addr(), kit.Patience)
+	client, err := redistest.Dial(server.Addr(), kit.WaitLimit)
 	if err != nil {
 		return err
 	}

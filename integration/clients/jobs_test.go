@@ -141,7 +141,7 @@ func checkExpiringJobs(s *side, d dialect) {
 // between locks. Each step is logged and published.
 func checkLoggedJobs(s *side, d dialect) {
 	s.t.Helper()
-	listener, err := redistest.Dial(s.data.Addr(), kit.Patience)
+	listener, err := redistest.Dial(s.data.Addr(), kit.WaitLimit)
 	kit.Must(s.t, err)
 	defer listener.Close()
 	kit.Do(s.t, listener, "SUBSCRIBE", "{uniquejobs}:changelog")
@@ -180,9 +180,9 @@ func (s *side) wantJobOnMasters(d dialect, key string) {
 	if s.masters == nil {
 		return
 	}
-	kit.Must(s.t, kit.Lacks(s.data, d.keyNames(key)[0]))
+	kit.Must(s.t, kit.CheckAbsent(s.data, d.keyNames(key)[0]))
 	tag, _, _ := strings.Cut(strings.TrimPrefix(d.keyNames(key)[0], "{"), "}")
-	kit.Settles(s.t, func() error { return wantMajority(s.masters, tag) })
+	kit.Shortly(s.t, func() error { return wantMajority(s.masters, tag) })
 }
 
 // TestJobsOfSeveralTags: with the default names of sidekiq-unique-jobs, and with a log with another

@@ -23,8 +23,8 @@ const folder = "../clients"
 // inFolder returns the path of a program's file, such as python/lock.py.
 func inFolder(file string) string { return filepath.Join(folder, filepath.FromSlash(file)) }
 
-// Timeout limits the run of one program. On an idle machine each takes less than a second.
-const Timeout = time.Minute
+// ProgramTimeout limits the run of one program. On an idle machine each takes less than a second.
+const ProgramTimeout = time.Minute
 
 // requiredChecks returns the checks that each client program must report as passed.
 func requiredChecks() []string {
@@ -71,11 +71,11 @@ func RunAll(t *testing.T, proxy *harness.Proxy) {
 	for _, c := range programs() {
 		t.Run(c.name, func(t *testing.T) {
 			interpreter := c.interpreter(t)
-			Passes(t, proxy, append(requiredChecks(), c.extraChecks...), interpreter, inFolder(c.script))
+			RunChecks(t, proxy, append(requiredChecks(), c.extraChecks...), interpreter, inFolder(c.script))
 		})
 	}
 	t.Run("go-redis", func(t *testing.T) {
-		Passes(t, proxy, append(requiredChecks(), "resp3"), buildProgram(t, "golang"))
+		RunChecks(t, proxy, append(requiredChecks(), "resp3"), buildProgram(t, "golang"))
 	})
 }
 
@@ -93,8 +93,8 @@ func (c program) interpreter(t *testing.T) string {
 	return ""
 }
 
-// Python returns an interpreter that has redis-py.
-func Python(t *testing.T) string {
+// PythonInterpreter returns an interpreter that has redis-py.
+func PythonInterpreter(t *testing.T) string {
 	t.Helper()
 	all := programs()
 	return all[slices.IndexFunc(all, func(c program) bool { return c.name == "python" })].interpreter(t)
@@ -110,9 +110,9 @@ func environment() []string {
 	return append(os.Environ(), "NODE_PATH="+path)
 }
 
-// Passes runs a program with HOST PORT, and fails the test unless it prints "ok NAME" for each
+// RunChecks runs a program with HOST PORT, and fails the test unless it prints "ok NAME" for each
 // check.
-func Passes(t *testing.T, proxy *harness.Proxy, checks []string, command ...string) {
+func RunChecks(t *testing.T, proxy *harness.Proxy, checks []string, command ...string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(proxy.Addr())
 	if err != nil {
@@ -133,7 +133,7 @@ func Passes(t *testing.T, proxy *harness.Proxy, checks []string, command ...stri
 
 // run runs a program, and returns its output to stdout and stderr.
 func run(command ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), ProgramTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = environment()

@@ -109,7 +109,7 @@ func checkSignals(s *side, d dialect) {
 		s.run(s.a, d, "locked", key)
 		s.run(s.b, d, "locked", key)
 		kit.Must(s.t, s.b.send(d.name, "wait", key, kit.Millis(longLease), kit.Millis(longLease)))
-		kit.Settles(s.t, func() error { return checkBlocked(s.data) })
+		kit.Shortly(s.t, func() error { return checkBlocked(s.data) })
 		s.run(s.a, d, operation, key)
 		releasedAt := time.Now()
 		reply, err := s.b.awaitReply()

@@ -100,7 +100,7 @@ func (s *side) wantRefusal(client *driver, d dialect, key string) {
 func (s *side) wantGrantSoon(client *driver, d dialect, key string, ttl time.Duration) {
 	s.t.Helper()
 	var got string
-	for deadline := time.Now().Add(kit.Patience); time.Now().Before(deadline); time.Sleep(holdTime) {
+	for deadline := time.Now().Add(kit.WaitLimit); time.Now().Before(deadline); time.Sleep(holdTime) {
 		var err error
 		got, err = client.ask(d.name, "take", key, kit.Millis(ttl))
 		kit.Must(s.t, err)
@@ -149,10 +149,10 @@ func (s *side) wantOnMasters(d dialect, key string) {
 		return
 	}
 	for _, name := range d.keyNames(key) {
-		if err := kit.Lacks(s.data, name); err != nil {
+		if err := kit.CheckAbsent(s.data, name); err != nil {
 			s.t.Errorf("on the upstream: %v", err)
 		}
-		kit.Settles(s.t, func() error { return wantMajority(s.masters, name) })
+		kit.Shortly(s.t, func() error { return wantMajority(s.masters, name) })
 	}
 }
 
@@ -160,7 +160,7 @@ func (s *side) wantOnMasters(d dialect, key string) {
 func wantMajority(masters []*redistest.Server, key string) error {
 	var votes int
 	for _, master := range masters {
-		if value, _, err := kit.Peek(master, key); err == nil && value != nil {
+		if value, _, err := kit.ReadKey(master, key); err == nil && value != nil {
 			votes++
 		}
 	}
@@ -194,7 +194,7 @@ func (s *side) value(key string) any {
 
 // checkBlocked returns an error unless a client of a server is blocked in a BLPOP.
 func checkBlocked(server *redistest.Server) error {
-	client, err := redistest.Dial(server.Addr(), kit.Patience)
+	client, err := redistest.Dial(server.Addr(), kit.WaitLimit)
 	if err != nil {
 		return err
 	}

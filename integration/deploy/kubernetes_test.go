@@ -132,7 +132,7 @@ func TestKubernetes(t *testing.T) {
 	tryInit(t, made["Job/redlock-proxy-init"].Spec.Template.Spec.Containers[0], path)
 	p := startContainer(t, made["Deployment/redlock-proxy"].Spec.Template.Spec.Containers[0], path)
 	p.tryClient(t, "127.0.0.1", "here")
-	p.tryClient(t, kit.OtherAddress(t), "there")
+	p.tryClient(t, kit.NonLoopbackAddress(t), "there")
 	p.tryProbes(t)
 	p.tryStop(t)
 }
@@ -144,7 +144,7 @@ func TestKubernetesProtectedMode(t *testing.T) {
 	open, closed := kit.StartRedis(t), kit.StartRedis(t, "--requirepass", "secret")
 	users := writeFile(t, "users.acl", "user default off\nuser app on >wonder ~* &* +@all\n")
 	masters := redistest.URLs(kit.StartMasters(t))
-	elsewhere := kit.OtherAddress(t)
+	elsewhere := kit.NonLoopbackAddress(t)
 	for values, test := range map[string]struct {
 		refused string // the error for clients that have not logged in
 		login   []string
@@ -164,7 +164,7 @@ func TestKubernetesProtectedMode(t *testing.T) {
 		p := startContainer(t, c, writeFile(t, "redlock-proxy.yaml", settings))
 		client := kit.Dial(t, elsewhere+":"+p.ports["redis"])
 		if test.refused != "" {
-			kit.Does(t, client, "LOCK refused there PX 60000", test.refused)
+			kit.WantPrefix(t, client, "LOCK refused there PX 60000", test.refused)
 		}
 		if test.login != nil {
 			kit.Want(t, client, "OK", test.login...)
@@ -213,7 +213,7 @@ func startContainer(t *testing.T, c container, settings string) runningContainer
 	proxy, err := process.Start(buildProxy(t), c.Args, c.environ(settings, ports))
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, proxy.Kill()) })
-	_, err = proxy.WaitLine(func(line string) bool { return strings.Contains(line, `"msg":"ready"`) }, kit.Patience)
+	_, err = proxy.WaitLine(func(line string) bool { return strings.Contains(line, `"msg":"ready"`) }, kit.WaitLimit)
 	kit.Must(t, err)
 	return runningContainer{c, proxy, ports}
 }
@@ -239,7 +239,7 @@ func (r runningContainer) tryProbes(t *testing.T) {
 func (r runningContainer) tryStop(t *testing.T) {
 	t.Helper()
 	kit.Must(t, r.Signal(syscall.SIGTERM))
-	if code, err := r.Wait(kit.Patience); code != 0 || err != nil {
+	if code, err := r.Wait(kit.WaitLimit); code != 0 || err != nil {
 		t.Errorf("it ends with %d, %v:\n%s", code, err, r.Log())
 	}
 }

@@ -137,7 +137,7 @@ func startPrometheus(t *testing.T, proxies ...string) prometheus {
 		}
 	})
 	p := prometheus{"http://" + addr}
-	kit.Soon(t, p.checkReady)
+	kit.Eventually(t, p.checkReady)
 	return p
 }
 
@@ -214,7 +214,7 @@ func TestQueries(t *testing.T) {
 	}
 	missing := queries(t)
 	t.Logf("%d queries", len(missing))
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		work()
 		var empty []string
 		for _, query := range missing {
@@ -239,7 +239,7 @@ func TestAlertsAreSilent(t *testing.T) {
 	_, admin := startProxyWithAdmin(t, kit.StartMasters(t))
 	gone := "127.0.0.1:" + kit.FreePort(t)
 	server := startPrometheus(t, admin, gone)
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if n, err := server.countSeries(fmt.Sprintf("ALERTS{alertname=\"RedlockProxyDown\", instance=%q, job=%q}", gone,
 			jobName)); err != nil || n != 1 {
 			return fmt.Errorf("%d alerts of the proxy that is not there, %v", n, err)

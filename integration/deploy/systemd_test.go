@@ -151,10 +151,10 @@ func TestUnitStarts(t *testing.T) {
 	wantNotification(t, notifications, "RELOADING=1")
 	wantNotification(t, notifications, "READY=1")
 	wantNotification(t, notifications, "WATCHDOG=1")
-	_, err = proxy.WaitLine(func(line string) bool { return strings.Contains(line, "max-ttl") }, kit.Patience)
+	_, err = proxy.WaitLine(func(line string) bool { return strings.Contains(line, "max-ttl") }, kit.WaitLimit)
 	kit.Must(t, err)
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
-	if code, err := proxy.Wait(kit.Patience); code != 0 || err != nil {
+	if code, err := proxy.Wait(kit.WaitLimit); code != 0 || err != nil {
 		t.Errorf("it ends with %d, %v:\n%s", code, err, proxy.Log())
 	}
 }
@@ -172,7 +172,7 @@ func listenForNotifications(t *testing.T) *net.UnixConn {
 func wantNotification(t *testing.T, conn *net.UnixConn, state string) {
 	t.Helper()
 	buffer := make([]byte, 4096)
-	kit.Must(t, conn.SetReadDeadline(time.Now().Add(kit.Patience)))
+	kit.Must(t, conn.SetReadDeadline(time.Now().Add(kit.WaitLimit)))
 	for {
 		n, err := conn.Read(buffer)
 		switch got, _, _ := strings.Cut(string(buffer[:n]), "\n"); {

@@ -53,9 +53,9 @@ func (d *Disturber) Stop() (map[string]int, error) {
 func (d *Disturber) disturbRepeatedly() {
 	for d.pause(time.Second) {
 		master, fault := d.chooseFault()
-		err := fault.Inflict(d.fleet, master)
+		err := fault.Cause(d.fleet, master)
 		d.pause(time.Second)
-		d.endFault(master, errors.Join(err, fault.Mend(d.fleet, master)))
+		d.endFault(master, errors.Join(err, fault.Repair(d.fleet, master)))
 	}
 }
 
@@ -94,8 +94,8 @@ func (d *Disturber) endFault(master int, err error) {
 	}
 }
 
-// Disturbances returns the faults in which a master loses no data.
-func Disturbances() []Fault {
+// FaultsWithoutDataLoss returns the faults in which a master loses no data.
+func FaultsWithoutDataLoss() []Fault {
 	return []Fault{
 		faultNamed("stopped"),
 		{"cut off", true, cutFor(0, 1), healFor(0, 1)},

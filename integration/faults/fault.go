@@ -12,8 +12,8 @@ import (
 type Fault struct {
 	Name       string
 	needsLinks bool // the fault needs links
-	Inflict    func(f *kit.Fleet, i int) error
-	Mend       func(f *kit.Fleet, i int) error
+	Cause      func(f *kit.Fleet, i int) error
+	Repair     func(f *kit.Fleet, i int) error
 }
 
 // All returns the faults of a process and of the network.

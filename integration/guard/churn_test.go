@@ -78,7 +78,7 @@ func (c *churn) turn(client *redistest.Client, random *rand.Rand, token string) 
 		time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond)))) // it holds the lock
 	}
 	until := sent + time.Duration(validity)*time.Millisecond
-	if holding := holdings.Relied(token, received, until, history.Now()); holding.From < holding.To {
+	if holding := holdings.NewHolding(token, received, until, history.Now()); holding.From < holding.To {
 		history.Add(holding)
 	}
 	if reply, err := client.Do("UNLOCK", key, token); err != nil || reply != any(int64(1)) && reply != any(int64(0)) {

@@ -35,7 +35,7 @@ func startClockedMasters(t *testing.T) []clockedMaster {
 // do sends one command directly to the master.
 func (s clockedMaster) do(t *testing.T, command ...string) any {
 	t.Helper()
-	reply, err := kit.AskIn(s.Server, "0", command...)
+	reply, err := kit.QueryDatabase(s.Server, "0", command...)
 	kit.Must(t, err)
 	return reply
 }
@@ -75,9 +75,9 @@ func (c *clockFleet) hold(t *testing.T, ttl time.Duration) heldLock {
 	t.Helper()
 	lock := heldLock{key: "lock:k", token: "holder"}
 	kit.WantGrant(t, c.holder, "LOCK", lock.key, lock.token, "PX", fmt.Sprint(ttl.Milliseconds()))
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		for _, master := range c.clocks {
-			if got := harness.Held(master.do(t, "GET", lock.key)); got != lock.token {
+			if got := harness.HeldToken(master.do(t, "GET", lock.key)); got != lock.token {
 				return fmt.Errorf("master %s: %s is %v", master.Addr(), lock.key, got)
 			}
 		}
@@ -110,7 +110,7 @@ func (c *clockFleet) stepAll(t *testing.T, masters []clockedMaster, ahead time.D
 	}
 	for i, master := range masters {
 		if c.guard {
-			kit.Soon(t, func() error {
+			kit.Eventually(t, func() error {
 				if marker := master.do(t, "GET", "redlock-proxy:marker"); marker == nil || marker == before[i] {
 					return fmt.Errorf("master %s was not admitted anew: %v", master.Addr(), marker)
 				}

@@ -34,11 +34,11 @@ func TestAnnouncedWaitIsLongEnough(t *testing.T) {
 	// back.
 	signal(syscall.SIGSTOP)
 	for _, server := range f.Masters[:3] {
-		kit.Must(t, kit.Tell(server, "FLUSHALL"))
+		kit.Must(t, kit.SendToMaster(server, "FLUSHALL"))
 	}
 	signal(syscall.SIGCONT)
 	for _, proxy := range f.Proxies { // in this time, only the proxies poll the masters, each at its own times
-		_, err := proxy.WaitLog("ready in", kit.Patience)
+		_, err := proxy.WaitLog("ready in", kit.WaitLimit)
 		kit.Must(t, err)
 	}
 	var texts []string

@@ -37,7 +37,7 @@ const highCounter = int64(1) << 52
 func setFenceCounters(t *testing.T, masters []*redistest.Server, key string, to int64) {
 	t.Helper()
 	for _, master := range masters {
-		kit.Must(t, kit.Tell(master, "SET", "redlock-proxy:fence:"+key, strconv.FormatInt(to, 10)))
+		kit.Must(t, kit.SendToMaster(master, "SET", "redlock-proxy:fence:"+key, strconv.FormatInt(to, 10)))
 	}
 }
 

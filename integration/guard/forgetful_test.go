@@ -26,13 +26,13 @@ func lossCases() []lossCase {
 	nothing := func(*redistest.Server) error { return nil }
 	return []lossCase{
 		{"killed without its data", "0", nothing, func(f *kit.Fleet, i int) error { return f.Masters[i].Restart() }},
-		{"FLUSHALL", "0", nothing, func(f *kit.Fleet, i int) error { return kit.Tell(f.Masters[i], "FLUSHALL") }},
+		{"FLUSHALL", "0", nothing, func(f *kit.Fleet, i int) error { return kit.SendToMaster(f.Masters[i], "FLUSHALL") }},
 		{"FLUSHDB of the lock's database", "5", nothing, func(f *kit.Fleet,
 			i int) error {
-			return kit.TellIn(f.Masters[i], "5", "FLUSHDB")
+			return kit.SendToDatabase(f.Masters[i], "5", "FLUSHDB")
 		}},
 		{"replica of another and back", "0", nothing, replicate},
-		{"restarted from an older RDB", "0", func(r *redistest.Server) error { return kit.Tell(r, "SAVE") },
+		{"restarted from an older RDB", "0", func(r *redistest.Server) error { return kit.SendToMaster(r, "SAVE") },
 			func(f *kit.Fleet, i int) error { return f.Masters[i].Revive() }},
 	}
 }
@@ -41,16 +41,16 @@ func lossCases() []lossCase {
 // synchronised, it becomes a master again.
 func replicate(f *kit.Fleet, i int) error {
 	host, port, _ := strings.Cut(f.Masters[len(f.Masters)-1].Addr(), ":")
-	if err := kit.Tell(f.Masters[i], "REPLICAOF", host, port); err != nil {
+	if err := kit.SendToMaster(f.Masters[i], "REPLICAOF", host, port); err != nil {
 		return err
 	}
-	for end := time.Now().Add(kit.Patience); ; time.Sleep(5 * time.Millisecond) {
-		info, err := kit.AskIn(f.Masters[i], "0", "INFO", "replication")
+	for end := time.Now().Add(kit.WaitLimit); ; time.Sleep(5 * time.Millisecond) {
+		info, err := kit.QueryDatabase(f.Masters[i], "0", "INFO", "replication")
 		switch text, _ := info.(string); {
 		case err != nil:
 			return err
 		case strings.Contains(text, "master_link_status:up"):
-			return kit.Tell(f.Masters[i], "REPLICAOF", "NO", "ONE")
+			return kit.SendToMaster(f.Masters[i], "REPLICAOF", "NO", "ONE")
 		case time.Now().After(end):
 			return fmt.Errorf("master %s does not synchronise: %s", f.Masters[i].Addr(), text)
 		}
@@ -66,7 +66,7 @@ func TestMasterLosesLock(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, guard %v", loss.name, guard), func(t *testing.T) {
 				t.Parallel()
 				masters := kit.StartMasters(t)
-				masters[4] = kit.StartLike(t, masters[2]) // a master may become a replica of this one
+				masters[4] = kit.StartSameVersion(t, masters[2]) // a master may become a replica of this one
 				f := kit.LinkFleet(t, masters, 2, "--guard="+strconv.FormatBool(guard))
 				holder, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 				for _, client := range []*redistest.Client{holder, rival} {
@@ -76,14 +76,14 @@ func TestMasterLosesLock(t *testing.T) {
 				kit.Must(t, loss.prepare(f.Masters[2]))
 				holdOnThree(t, f, holder, loss.db)
 				kit.Must(t, loss.lose(f, 2))
-				switch isStolen := kit.Steal(t, rival); {
+				switch isStolen := kit.TryLockAgain(t, rival); {
 				case !guard && !isStolen:
 					t.Error("the lock was not granted twice with the guard off, so this shows nothing")
 				case guard && isStolen:
 					t.Error("the lock was granted twice")
 				case guard:
 					f.WantVoting(t, 5)
-					if kit.Steal(t, rival) {
+					if kit.TryLockAgain(t, rival) {
 						t.Error("the lock was granted twice when all voted again")
 					}
 					kit.Want(t, holder, int64(1), "UNLOCK", "k", "t")
@@ -97,9 +97,9 @@ func TestMasterLosesLock(t *testing.T) {
 // holdOnThree takes the lock k with the token t while the last two masters are unreachable.
 func holdOnThree(t *testing.T, f *kit.Fleet, client *redistest.Client, db string) {
 	t.Helper()
-	f.Without(t, []int{3, 4}, func() { kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000") })
-	kit.Everywhere(t, f.Masters[:3], func(master *redistest.Server) error { return kit.Stands(master, db, "k", "t") })
-	kit.Everywhere(t, f.Masters[3:], func(master *redistest.Server) error { return kit.Stands(master, db, "k", nil) })
+	f.WhileUnreachable(t, []int{3, 4}, func() { kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000") })
+	kit.EachMaster(t, f.Masters[:3], func(master *redistest.Server) error { return kit.CheckToken(master, db, "k", "t") })
+	kit.EachMaster(t, f.Masters[3:], func(master *redistest.Server) error { return kit.CheckToken(master, db, "k", nil) })
 }
 
 // TestMastersLoseDataInTurn: the masters restart without their data, each as soon as the previous
@@ -109,11 +109,11 @@ func TestMastersLoseDataInTurn(t *testing.T) {
 	f := kit.StartGuarded(t, true, 2)
 	client := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
-	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
+	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
 	for i, master := range f.Masters {
 		kit.Must(t, master.Restart())
 		wantVotingFrom(t, f, i)
-		kit.Must(t, kit.Stands(master, "0", "k", "t"))
+		kit.Must(t, kit.CheckToken(master, "0", "k", "t"))
 	}
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
 }
@@ -121,8 +121,8 @@ func TestMastersLoseDataInTurn(t *testing.T) {
 // wantVotingFrom waits until a restarted master has a marker, and then until all masters vote.
 func wantVotingFrom(t *testing.T, f *kit.Fleet, i int) {
 	t.Helper()
-	kit.Soon(t, func() error {
-		if marker, err := kit.AskIn(f.Masters[i], "0", "GET", "redlock-proxy:marker"); err != nil || marker == nil {
+	kit.Eventually(t, func() error {
+		if marker, err := kit.QueryDatabase(f.Masters[i], "0", "GET", "redlock-proxy:marker"); err != nil || marker == nil {
 			return fmt.Errorf("master %s has no marker: %v", f.Masters[i].Addr(), err)
 		}
 		return nil
@@ -136,7 +136,7 @@ func startDurable(t *testing.T, masters int) *kit.Fleet {
 	t.Helper()
 	f := &kit.Fleet{}
 	for range masters {
-		f.Masters = append(f.Masters, kit.StartRedis(t, redistest.Durable()...))
+		f.Masters = append(f.Masters, kit.StartRedis(t, redistest.DurableArgs()...))
 	}
 	f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters)))
 	f.WantVoting(t, masters)
@@ -157,7 +157,7 @@ func restartAll(t *testing.T, masters []*redistest.Server) {
 // wantHeld waits until LOCK reports that another client holds the lock k.
 func wantHeld(t *testing.T, client *redistest.Client) {
 	t.Helper()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "60000"); reply != nil {
 			return fmt.Errorf("LOCK k: got %v, want nil", reply)
 		}
@@ -172,14 +172,14 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	f := startDurable(t, 3)
 	client := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
-	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
+	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
 	restartAll(t, f.Masters) // so that no master can be copied from
 	revivedAt := time.Now()
 	wantHeld(t, client)
 	f.WantVoting(t, 3)
 	t.Logf("all vote again %v after the last was back", time.Since(revivedAt).Round(time.Millisecond))
 	for _, master := range f.Masters {
-		kit.Must(t, kit.Stands(master, "0", "k", "t"))
+		kit.Must(t, kit.CheckToken(master, "0", "k", "t"))
 	}
 	kit.WantLogged(t, f.Proxies[0], `because="it has all its data"`)
 	if strings.Contains(f.Proxies[0].Log(), `because="all locks that it may have lost have expired"`) {
@@ -218,8 +218,8 @@ func TestAllRestartTwice(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "600000")
 	time.Sleep(2 * time.Second) // the first second of a fresh start has different rules
 	restartAll(t, masters)
-	kit.Everywhere(t, masters, func(master *redistest.Server) error {
-		if record, err := kit.AskIn(master, "0", "GET", "redlock-proxy:quarantine"); err != nil || record == nil {
+	kit.EachMaster(t, masters, func(master *redistest.Server) error {
+		if record, err := kit.QueryDatabase(master, "0", "GET", "redlock-proxy:quarantine"); err != nil || record == nil {
 			return fmt.Errorf("master %s is not in quarantine: %v", master.Addr(), err)
 		}
 		return nil
@@ -298,7 +298,7 @@ func TestCatchUpOfManyLocks(t *testing.T) {
 		}
 	}
 	for _, master := range f.Masters[1:4] { // as other Redlock clients do
-		kit.Must(t, kit.Tell(master, "SET", "endless", "t"))
+		kit.Must(t, kit.SendToMaster(master, "SET", "endless", "t"))
 	}
 	kit.Must(t, f.Masters[2].Kill())
 	kit.Must(t, f.Masters[2].Restart())
@@ -306,7 +306,7 @@ func TestCatchUpOfManyLocks(t *testing.T) {
 	wantVotingFrom(t, f, 2)
 	t.Logf("it votes again %v after its restart", time.Since(restartedAt).Round(time.Millisecond))
 	for db, keys := range map[string]int{"0": locks / 2, "2": locks / 2} {
-		count, err := kit.AskIn(f.Masters[2], db, "EVAL", `local n = 0
+		count, err := kit.QueryDatabase(f.Masters[2], db, "EVAL", `local n = 0
 for _, key in ipairs(redis.call('keys', '[ke]*')) do
   if string.sub(redis.call('get', key), -1) == 't' and redis.call('pttl', key) > 500000 then n = n + 1 end
 end
@@ -315,7 +315,7 @@ return n`, "0")
 			t.Errorf("database %s: it holds %v locks, %v, want %d", db, count, err, keys)
 		}
 	}
-	if ttl, err := kit.AskIn(f.Masters[2], "0", "PTTL", "endless"); err != nil || ttl != int64(-1) {
+	if ttl, err := kit.QueryDatabase(f.Masters[2], "0", "PTTL", "endless"); err != nil || ttl != int64(-1) {
 		t.Errorf("PTTL endless: %v, %v, want -1", ttl, err)
 	}
 	const caughtUp = "master caught up"
@@ -331,11 +331,11 @@ func TestUnfitMaster(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
 	host, port, _ := strings.Cut(kit.StartRedis(t).Addr(), ":")
-	kit.Must(t, kit.Tell(f.Masters[4], "REPLICAOF", host, port))
-	kit.Must(t, kit.Tell(f.Masters[3], "CONFIG", "SET", "maxmemory-policy", "allkeys-lru"))
+	kit.Must(t, kit.SendToMaster(f.Masters[4], "REPLICAOF", host, port))
+	kit.Must(t, kit.SendToMaster(f.Masters[3], "CONFIG", "SET", "maxmemory-policy", "allkeys-lru"))
 	client := kit.Connect(t, f.Proxies[0])
 	f.WantVoting(t, 3)
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
 		for _, part := range []string{"state=unfit,cause=it is a replica",
 			"state=unfit,cause=maxmemory-policy allkeys-lru may evict a lock"} {
@@ -346,8 +346,8 @@ func TestUnfitMaster(t *testing.T) {
 		return nil
 	})
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
-	kit.Must(t, kit.Tell(f.Masters[4], "REPLICAOF", "NO", "ONE"))
-	kit.Must(t, kit.Tell(f.Masters[3], "CONFIG", "SET", "maxmemory-policy", "noeviction"))
+	kit.Must(t, kit.SendToMaster(f.Masters[4], "REPLICAOF", "NO", "ONE"))
+	kit.Must(t, kit.SendToMaster(f.Masters[3], "CONFIG", "SET", "maxmemory-policy", "noeviction"))
 	f.WantVoting(t, 5)
 }
 
@@ -361,16 +361,16 @@ func TestFirstReplica(t *testing.T) {
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
 	primary, replica := f.Masters[3], f.Masters[4]
 	replicationID := func() string {
-		info, err := kit.AskIn(primary, "0", "INFO", "replication")
+		info, err := kit.QueryDatabase(primary, "0", "INFO", "replication")
 		kit.Must(t, err)
 		_, id, _ := strings.Cut(fmt.Sprint(info), "master_replid:")
 		return id[:40]
 	}
 	before := replicationID()
 	host, port, _ := strings.Cut(primary.Addr(), ":")
-	kit.Must(t, kit.Tell(replica, "REPLICAOF", host, port))
-	kit.Soon(t, func() error {
-		markerText, err := kit.AskIn(primary, "0", "GET", script.MarkerKey)
+	kit.Must(t, kit.SendToMaster(replica, "REPLICAOF", host, port))
+	kit.Eventually(t, func() error {
+		markerText, err := kit.QueryDatabase(primary, "0", "GET", script.MarkerKey)
 		if now := replicationID(); err != nil || now == before || !strings.Contains(fmt.Sprint(markerText), now) {
 			return fmt.Errorf("its marker is %v, %v, its master_replid %s", markerText, err, now)
 		}
@@ -378,7 +378,7 @@ func TestFirstReplica(t *testing.T) {
 	})
 	f.WantVoting(t, 4)
 	kit.WantGrant(t, client, "LOCK", "l", "t", "PX", "60000")
-	kit.Must(t, kit.Tell(replica, "REPLICAOF", "NO", "ONE"))
+	kit.Must(t, kit.SendToMaster(replica, "REPLICAOF", "NO", "ONE"))
 	f.WantVoting(t, 5)
 	for _, proxy := range f.Proxies {
 		for line := range strings.Lines(proxy.Log()) {

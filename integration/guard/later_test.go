@@ -26,9 +26,9 @@ func TestMastersOfALaterVersion(t *testing.T) {
 	firstProxy := kit.StartProxy(t, redistest.URLs(masters))
 	(&kit.Fleet{Proxies: []*harness.Proxy{firstProxy}}).WantVoting(t, len(masters))
 	kit.WantGrant(t, kit.Connect(t, firstProxy), "LOCK", "held", "me", "PX", "600000")
-	kit.Soon(t, func() error { // on all masters, since one of them will be down
+	kit.Eventually(t, func() error { // on all masters, since one of them will be down
 		for _, master := range masters {
-			if reply, err := kit.AskIn(master, "0", "EXISTS", "held"); err != nil || reply != any(int64(1)) {
+			if reply, err := kit.QueryDatabase(master, "0", "EXISTS", "held"); err != nil || reply != any(int64(1)) {
 				return fmt.Errorf("EXISTS: %v, %w", reply, err)
 			}
 		}
@@ -36,19 +36,19 @@ func TestMastersOfALaterVersion(t *testing.T) {
 	})
 	kit.Must(t, firstProxy.Close())
 	forgeMarker := func(master *redistest.Server) {
-		stored, err := kit.AskIn(master, "0", "GET", script.MarkerKey)
+		stored, err := kit.QueryDatabase(master, "0", "GET", script.MarkerKey)
 		kit.Must(t, err)
 		words := strings.Split(stored.(string), " ")
 		if marker.ProtocolOf(stored.(string), "") != marker.Protocol {
 			t.Fatalf("a marker without the protocol: %q", stored)
 		}
 		words[2] = strings.TrimSuffix(words[2], fmt.Sprint("-", marker.Protocol)) + fmt.Sprint("-", marker.Protocol+1)
-		kit.Must(t, kit.Tell(master, "SET", script.MarkerKey, strings.Join(words, " ")+" and what is new"))
+		kit.Must(t, kit.SendToMaster(master, "SET", script.MarkerKey, strings.Join(words, " ")+" and what is new"))
 	}
 	forgeMarker(masters[0])
 	secondProxy := kit.StartProxy(t, redistest.URLs(masters))
 	client := kit.Connect(t, secondProxy)
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if reply := kit.Do(t, client, "LOCK", "held", "other", "PX", "1000"); reply != nil {
 			return fmt.Errorf("LOCK of what is held: %v", reply)
 		}
@@ -61,7 +61,7 @@ func TestMastersOfALaterVersion(t *testing.T) {
 	keysBefore := ownKeys(t, masters)
 	proxy := kit.StartProxy(t, redistest.URLs(masters))
 	client = kit.Connect(t, proxy)
-	reply := kit.Text(kit.Do(t, client, "LOCK", "free", "me", "PX", "1000"))
+	reply := kit.ReplyText(kit.Do(t, client, "LOCK", "free", "me", "PX", "1000"))
 	if !strings.HasPrefix(reply, "NOQUORUM 0 of ") || !strings.Contains(reply, laterVersion) {
 		t.Errorf("LOCK: %s", reply)
 	}
@@ -81,7 +81,7 @@ func ownKeys(t *testing.T, masters []*redistest.Server) string {
 	t.Helper()
 	var text strings.Builder
 	for _, master := range masters {
-		stored, err := kit.AskIn(master, "0", "MGET", script.MarkerKey, script.RecordKey, script.RulesKey, "held", "free")
+		stored, err := kit.QueryDatabase(master, "0", "MGET", script.MarkerKey, script.RecordKey, script.RulesKey, "held", "free")
 		kit.Must(t, err)
 		fmt.Fprintf(&text, "%q\n", stored)
 	}
@@ -94,6 +94,6 @@ func runProgram(t *testing.T, masters []*redistest.Server, command ...string) st
 	for _, url := range redistest.URLs(masters) {
 		command = append(command, "--master", url)
 	}
-	output, _ := kit.Program(t, command...).CombinedOutput() // the command fails
+	output, _ := kit.ProxyCommand(t, command...).CombinedOutput() // the command fails
 	return string(output)
 }

@@ -39,7 +39,7 @@ func TestForeignValueIsNotCopied(t *testing.T) {
 			f := startFleetOf(t, test.masters)
 			for _, key := range []string{"k0", "k1"} {
 				for _, master := range f.Masters[:test.holders] {
-					kit.Must(t, kit.Tell(master, "SET", key, "theirs"))
+					kit.Must(t, kit.SendToMaster(master, "SET", key, "theirs"))
 				}
 			}
 			last := test.masters - 1
@@ -48,12 +48,12 @@ func TestForeignValueIsNotCopied(t *testing.T) {
 			for i, proxy := range f.Proxies {
 				client, key := kit.Connect(t, proxy), fmt.Sprint("k", i)
 				for _, master := range f.Masters[test.holders:] {
-					if err := kit.Stands(master, "0", key, "theirs"); err == nil {
+					if err := kit.CheckToken(master, "0", key, "theirs"); err == nil {
 						t.Errorf("%s is on %s, too", key, master.Addr())
 					}
 				}
 				kit.Want(t, client, int64(1), "FORCEUNLOCK", key)
-				kit.Soon(t, func() error {
+				kit.Eventually(t, func() error {
 					if _, granted := kit.Do(t, client, "LOCK", key, "t", "PX", "60000").(int64); !granted {
 						return errors.New("it is not granted")
 					}
@@ -74,7 +74,7 @@ func TestForeignLockIsKept(t *testing.T) {
 			t.Parallel()
 			f := startFleetOf(t, 3)
 			for _, master := range f.Masters[3-holders:] {
-				kit.Must(t, kit.Tell(master, "SET", "k", "theirs", "PX", "600000"))
+				kit.Must(t, kit.SendToMaster(master, "SET", "k", "theirs", "PX", "600000"))
 			}
 			kit.Must(t, f.Masters[2].Restart())
 			wantVotingFrom(t, f, 2)
@@ -109,7 +109,7 @@ func TestFenceCounterFarAhead(t *testing.T) {
 				clients.Wait()
 				for _, master := range f.Masters[1:] {
 					for _, key := range keys {
-						text, err := kit.AskIn(master, "0", "GET", "redlock-proxy:fence:"+key)
+						text, err := kit.QueryDatabase(master, "0", "GET", "redlock-proxy:fence:"+key)
 						if fence, _ := strconv.ParseInt(fmt.Sprint(text), 10, 64); err != nil || fence == 0 ||
 							fence > highCounter {
 							t.Errorf("%s: the counter of %s is %v, %v", master.Addr(), key, text, err)
@@ -163,9 +163,9 @@ func TestRecordOfLongTTL(t *testing.T) {
 				t.Parallel()
 				f := startFleetOf(t, masters, "--max-ttl", "5s", "--master-timeout", "2s")
 				kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "4000")
-				kit.Must(t, kit.Tell(f.Masters[0], "SET", "redlock-proxy:longest", "315360000000"))
+				kit.Must(t, kit.SendToMaster(f.Masters[0], "SET", "redlock-proxy:longest", "315360000000"))
 				for _, proxy := range f.Proxies {
-					_, err := proxy.WaitLog("longer than max-ttl and than every other master's", kit.Patience)
+					_, err := proxy.WaitLog("longer than max-ttl and than every other master's", kit.WaitLimit)
 					kit.Must(t, err)
 				}
 				losing := f.Masters[1:]
@@ -182,7 +182,7 @@ func TestRecordOfLongTTL(t *testing.T) {
 					"--master-timeout", "2s"))
 				f.WantVoting(t, masters)
 				for _, master := range f.Masters[1:] {
-					text, err := kit.AskIn(master, "0", "GET", "redlock-proxy:longest")
+					text, err := kit.QueryDatabase(master, "0", "GET", "redlock-proxy:longest")
 					if err != nil || len(fmt.Sprint(text)) > len("5000") {
 						t.Errorf("%s: %v, %v", master.Addr(), text, err)
 					}

@@ -20,7 +20,7 @@ const loadedKeys = 3000
 // seconds. Meanwhile the other masters grant locks. Then it gets these locks, whatever it loaded.
 func TestMasterLoadsData(t *testing.T) {
 	redistest.SkipShort(t)
-	redistest.Needs(t, "loading-process-events-interval-bytes", "6.2")
+	redistest.RequireFeature(t, "loading-process-events-interval-bytes", "6.2")
 	t.Parallel()
 	slowMaster := kit.StartRedis(t, "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")
 	f := &kit.Fleet{Masters: []*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), slowMaster}}
@@ -32,10 +32,10 @@ func TestMasterLoadsData(t *testing.T) {
 	f.WantVoting(t, 3)
 	kit.WantGrant(t, clients[0], "LOCK", "released", "t", "PX", "60000")
 	kit.WantGrant(t, clients[0], "LOCK", "k", "t", "PX", "60000")
-	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "released", "t") })
-	kit.Must(t, kit.TellIn(slowMaster, "7", "EVAL",
+	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "released", "t") })
+	kit.Must(t, kit.SendToDatabase(slowMaster, "7", "EVAL",
 		"for i = 1, "+strconv.Itoa(loadedKeys)+" do redis.call('set', i, string.rep('x', 200) .. i) end", "0"))
-	kit.Must(t, kit.Tell(slowMaster, "SAVE"))
+	kit.Must(t, kit.SendToMaster(slowMaster, "SAVE"))
 	kit.Want(t, clients[1], int64(1), "UNLOCK", "released", "t")
 	kit.Must(t, slowMaster.Kill())
 
@@ -48,7 +48,7 @@ func TestMasterLoadsData(t *testing.T) {
 			kit.Want(t, client, nil, "LOCK", "k", "other", "PX", "60000")
 			kit.Want(t, client, int64(1), "UNLOCK", key, "t")
 		}
-		if _, err := kit.AskIn(slowMaster, "0", "GET", "k"); err != nil && strings.Contains(err.Error(), "LOADING") {
+		if _, err := kit.QueryDatabase(slowMaster, "0", "GET", "k"); err != nil && strings.Contains(err.Error(), "LOADING") {
 			loadingReplies++
 		}
 		select {
@@ -62,8 +62,8 @@ func TestMasterLoadsData(t *testing.T) {
 		t.Errorf("the master was seen to load %d times: this shows nothing", loadingReplies)
 	}
 	f.WantVoting(t, 3)
-	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "released", nil) })
-	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
+	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "released", nil) })
+	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
 	kit.Want(t, clients[1], nil, "LOCK", "k", "other", "PX", "60000")
 	kit.Want(t, clients[1], int64(1), "UNLOCK", "k", "t")
 }

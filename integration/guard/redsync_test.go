@@ -48,10 +48,10 @@ func (r *redsyncContest) hold(t *testing.T, round, victim int) {
 	kit.Must(t, r.mutex.Lock())
 	lock.onBareMajority = true
 	for _, master := range r.masters {
-		lock.onBareMajority = lock.onBareMajority && kit.Stands(master, "0", lock.key, r.mutex.Value()) == nil
+		lock.onBareMajority = lock.onBareMajority && kit.CheckToken(master, "0", lock.key, r.mutex.Value()) == nil
 	}
 	for i := 3; lock.onBareMajority && i < len(r.masters); i++ {
-		kit.Must(t, kit.Tell(r.masters[(victim+i)%len(r.masters)], "DEL", lock.key))
+		kit.Must(t, kit.SendToMaster(r.masters[(victim+i)%len(r.masters)], "DEL", lock.key))
 	}
 	r.locks.add(lock)
 }

@@ -28,7 +28,7 @@ func confirmSettings(t *testing.T, masters []*redistest.Server) {
 	for _, url := range redistest.URLs(masters) {
 		args = append(args, "--master", url)
 	}
-	if output, err := kit.Program(t, args...).CombinedOutput(); err != nil {
+	if output, err := kit.ProxyCommand(t, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
 }
@@ -44,12 +44,12 @@ func TestTwoMasterCounts(t *testing.T) {
 	proxyOf5 := startProxyWith(t, masters)
 	client := kit.Connect(t, proxyOf5)
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
-	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
+	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
 	for _, i := range []int{1, 2} { // as if they had missed the LOCK
-		kit.Must(t, kit.Tell(f.Masters[i], "DEL", "k"))
+		kit.Must(t, kit.SendToMaster(f.Masters[i], "DEL", "k"))
 	}
 	clientOf3 := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters[:3])))
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		text := fmt.Sprint(kit.Do(t, clientOf3, "LOCK", "k", "u", "PX", "60000"))
 		if !strings.HasPrefix(text, "NOQUORUM 0 of 3 masters vote: 3 are in use by proxies with different settings; masters: the masters have "+addrs(masters)+", this proxy has "+addrs(masters[:3])+"; ") {
 			return fmt.Errorf("LOCK of the proxy of three: %s", text)
@@ -76,7 +76,7 @@ func TestChangedMasterCount(t *testing.T) {
 			time.Sleep(ttl) // until the lease has expired
 			confirmSettings(t, masters[:numbers[1]])
 			client := kit.Connect(t, startProxyWith(t, masters[:numbers[1]]))
-			kit.Soon(t, func() error {
+			kit.Eventually(t, func() error {
 				reply := kit.Do(t, client, "LOCK", "k", "u", "PX", kit.Millis(ttl))
 				if _, granted := reply.(int64); !granted {
 					return fmt.Errorf("LOCK: %v", reply)

@@ -128,10 +128,10 @@ func (r *rounds) round(t *testing.T, n int) {
 }
 
 // wantVotingAgain waits until both proxies see a restarted master vote. On a busy machine this may
-// take longer than kit.Patience. report logs the times.
+// take longer than kit.WaitLimit. report logs the times.
 func (r *rounds) wantVotingAgain(t *testing.T, victim int) {
 	t.Helper()
-	end := time.Now().Add(6 * kit.Patience)
+	end := time.Now().Add(6 * kit.WaitLimit)
 	for state := r.missingVotes(t, victim); state != ""; state = r.missingVotes(t, victim) {
 		if time.Now().After(end) {
 			t.Fatalf("master %s does not vote again: %s", r.fleet.Masters[victim].Addr(), state)
@@ -144,7 +144,7 @@ func (r *rounds) wantVotingAgain(t *testing.T, victim int) {
 func (r *rounds) missingVotes(t *testing.T, victim int) string {
 	t.Helper()
 	if r.guard { // check the marker: a proxy may not have noticed yet that the master was gone
-		if marker, err := kit.AskIn(r.fleet.Masters[victim], "0", "GET", "redlock-proxy:marker"); err != nil ||
+		if marker, err := kit.QueryDatabase(r.fleet.Masters[victim], "0", "GET", "redlock-proxy:marker"); err != nil ||
 			marker == nil {
 			return fmt.Sprintf("it has no marker: %v", err)
 		}

@@ -53,8 +53,8 @@ func takeCommand(token string) []string {
 func wantRefused(t *testing.T, proxy *harness.Proxy, masters int, difference string) {
 	t.Helper()
 	client := kit.Connect(t, proxy)
-	kit.Soon(t, func() error {
-		text := kit.Text(kit.Do(t, client, takeCommand("you")...))
+	kit.Eventually(t, func() error {
+		text := kit.ReplyText(kit.Do(t, client, takeCommand("you")...))
 		if text == "OK" {
 			t.Fatal("DOUBLE GRANT: the other proxy holds the lock")
 		}
@@ -76,8 +76,8 @@ func wantRefused(t *testing.T, proxy *harness.Proxy, masters int, difference str
 func wantWorking(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
 	client := kit.Connect(t, proxy)
-	kit.Soon(t, func() error {
-		if got := kit.Text(kit.Do(t, client, "GET", "lock:x:{lock:t}")); got != "me" {
+	kit.Eventually(t, func() error {
+		if got := kit.ReplyText(kit.Do(t, client, "GET", "lock:x:{lock:t}")); got != "me" {
 			return fmt.Errorf("GET: %s", got)
 		}
 		return nil
@@ -104,7 +104,7 @@ func TestProxiesWithDifferentSettings(t *testing.T) {
 				kit.Must(t, secondProxy.Close())
 
 				kit.Must(t, firstProxy.Signal(syscall.SIGSTOP))
-				kit.Soon(t, func() error { return checkForgotten(masters) })
+				kit.Eventually(t, func() error { return checkForgotten(masters) })
 				laterProxy := startWithSetting(t, masters, upstream, c.secondArg)
 				wantRefused(t, laterProxy, n, c.difference)
 				kit.Must(t, firstProxy.Signal(syscall.SIGCONT))
@@ -123,7 +123,7 @@ func TestProxiesWithDifferentSettings(t *testing.T) {
 // checkForgotten returns an error if a proxy has announced itself in the last three seconds.
 func checkForgotten(masters []*redistest.Server) error {
 	for _, master := range masters {
-		announced, err := kit.AskIn(master, "0", "EVAL", `local now, alive = redis.call('time')[1] * 1000, 0
+		announced, err := kit.QueryDatabase(master, "0", "EVAL", `local now, alive = redis.call('time')[1] * 1000, 0
 for _, entry in ipairs(redis.call('hvals', 'redlock-proxy:proxies')) do
   if now - tonumber(string.match(entry, '^%d+')) < 3000 then alive = alive + 1 end
 end
@@ -153,7 +153,7 @@ func TestProxiesWithDifferentMasters(t *testing.T) {
 			wantRefused(t, startWithSetting(t, secondMasters, upstream, ""), n, difference)
 			wantWorking(t, firstProxy)
 			kit.Must(t, firstProxy.Signal(syscall.SIGSTOP))
-			kit.Soon(t, func() error { return checkForgotten(masters[n-1 : n]) })
+			kit.Eventually(t, func() error { return checkForgotten(masters[n-1 : n]) })
 			wantRefused(t, startWithSetting(t, secondMasters, upstream, ""), n, difference)
 			kit.Must(t, firstProxy.Signal(syscall.SIGCONT))
 			wantWorking(t, firstProxy)
@@ -165,8 +165,8 @@ func TestProxiesWithDifferentMasters(t *testing.T) {
 			kit.Must(t, firstProxy.Close())
 			for _, master := range firstMasters { // each restarts without its data, and with a new run_id
 				kit.Must(t, master.Restart())
-				kit.Soon(t, func() error {
-					if text, err := kit.AskIn(master, "0", "GET", rulesKey); err != nil || text == nil {
+				kit.Eventually(t, func() error {
+					if text, err := kit.QueryDatabase(master, "0", "GET", rulesKey); err != nil || text == nil {
 						return fmt.Errorf("it has no rules yet: %v", err)
 					}
 					return nil
@@ -205,7 +205,7 @@ func TestMasterWithWrongSettings(t *testing.T) {
 			}
 			kit.Want(t, kit.Connect(t, f.Proxies[0]), "OK", takeCommand("me")...)
 			f.WantVoting(t, n)
-			kit.Must(t, kit.Tell(masters[0], "SET", rulesKey, "guard false\nkey-prefix \"q:\"\nmaster - elsewhere:1"))
+			kit.Must(t, kit.SendToMaster(masters[0], "SET", rulesKey, "guard false\nkey-prefix \"q:\"\nmaster - elsewhere:1"))
 			f.WantVoting(t, n-1)
 			f.Proxies = append(f.Proxies, startWithSetting(t, masters, upstream, ""))
 			f.WantVoting(t, n-1)
@@ -213,14 +213,14 @@ func TestMasterWithWrongSettings(t *testing.T) {
 				wantWorking(t, proxy)
 			}
 			// Without its marker, none of the master's keys count, as with another cluster's data.
-			kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:marker"))
+			kit.Must(t, kit.SendToMaster(masters[0], "DEL", "redlock-proxy:marker"))
 			f.WantVoting(t, n)
 
 			kit.Must(t, masters[1].Restart()) // without its data
 			f.WantVoting(t, n)
-			kit.Everywhere(t, masters, func(master *redistest.Server) error {
-				text, err := kit.AskIn(master, "0", "GET", rulesKey)
-				if err == nil && !strings.Contains(kit.Text(text), `lock-keys ["lock:*"]`) {
+			kit.EachMaster(t, masters, func(master *redistest.Server) error {
+				text, err := kit.QueryDatabase(master, "0", "GET", rulesKey)
+				if err == nil && !strings.Contains(kit.ReplyText(text), `lock-keys ["lock:*"]`) {
 					err = fmt.Errorf("the rules are %v", text)
 				}
 				return err

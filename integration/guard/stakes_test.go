@@ -143,13 +143,13 @@ func (h *holder) hold(t *testing.T, round, victim int, onBareMajority bool) {
 	} {
 		lock := heldLock{key: key, token: token, round: round, onBareMajority: onBareMajority}
 		if onBareMajority {
-			h.fleet.Without(t, []int{(victim + 3) % 5, (victim + 4) % 5}, func() { h.take(t, request) })
+			h.fleet.WhileUnreachable(t, []int{(victim + 3) % 5, (victim + 4) % 5}, func() { h.take(t, request) })
 		} else {
 			h.take(t, request)
 			// A majority has replied. The messages to the other masters may be lost with their
 			// links; the proxy repeats them.
-			kit.Everywhere(t, h.fleet.Masters, func(master *redistest.Server) error {
-				return kit.Stands(master, "0",
+			kit.EachMaster(t, h.fleet.Masters, func(master *redistest.Server) error {
+				return kit.CheckToken(master, "0",
 					key, token)
 			})
 		}
@@ -160,7 +160,7 @@ func (h *holder) hold(t *testing.T, round, victim int, onBareMajority bool) {
 // take repeats the request until it is granted: a proxy may notice late that a master is back.
 func (h *holder) take(t *testing.T, request []string) {
 	t.Helper()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		switch reply := kit.Do(t, h.client, request...); reply.(type) {
 		case int64, string:
 			return nil
@@ -224,7 +224,7 @@ func (r *rivals) wantTries(t *testing.T, n int64) {
 	t.Helper()
 	for _, rival := range r.all {
 		wantedTries := rival.tries.Load() + n
-		kit.Soon(t, func() error {
+		kit.Eventually(t, func() error {
 			if _, isHeld := rival.locks.pick(0); isHeld && rival.tries.Load() < wantedTries {
 				return fmt.Errorf("%s does not get to try", rival.name)
 			}

@@ -107,7 +107,7 @@ func awaitGrant(t *testing.T, f *kit.Fleet, client *redistest.Client, inError, i
 		// The third of five masters completes a majority.
 		var waits []int
 		for _, match := range readyInInfo.FindAllStringSubmatch(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")), -1) {
-			waits = append(waits, kit.Number(t, match[1]))
+			waits = append(waits, kit.ParseNumber(t, match[1]))
 		}
 		if len(waits) == len(f.Masters) {
 			slices.Sort(waits)

@@ -6,12 +6,12 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// Busy is a set of processes that only use CPU time, to take it from other processes.
-type Busy struct{ loops []*process.Process }
+// BusyLoops is a set of processes that only use CPU time, to take it from other processes.
+type BusyLoops struct{ loops []*process.Process }
 
-// StartBusy starts the given number of endless loops.
-func StartBusy(loops int) (*Busy, error) {
-	b := &Busy{}
+// StartBusyLoops starts the given number of endless loops.
+func StartBusyLoops(loops int) (*BusyLoops, error) {
+	b := &BusyLoops{}
 	for range loops {
 		loop, err := process.Start("/bin/sh", []string{"-c", "while :; do :; done"}, nil)
 		if err != nil {
@@ -23,7 +23,7 @@ func StartBusy(loops int) (*Busy, error) {
 }
 
 // Close ends the processes. It may be called again.
-func (b *Busy) Close() error {
+func (b *BusyLoops) Close() error {
 	var errs []error
 	for _, loop := range b.loops {
 		errs = append(errs, loop.Kill())

@@ -5,7 +5,7 @@ import (
 )
 
 func TestBusy(t *testing.T) {
-	busy, err := StartBusy(2)
+	busy, err := StartBusyLoops(2)
 	must(t, err)
 	for _, loop := range busy.loops {
 		if loop.Ended() {

@@ -4,10 +4,10 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Held returns the token in a master's reply to the GET of a lock key, without the prefix of the
+// HeldToken returns the token in a master's reply to the GET of a lock key, without the prefix of the
 // proxies, or nil if the key is not held. If a client locks on the masters directly, the whole
 // value is the token.
-func Held(reply any) any {
+func HeldToken(reply any) any {
 	text, ok := reply.(string)
 	if !ok {
 		return reply
@@ -18,9 +18,9 @@ func Held(reply any) any {
 	return nil
 }
 
-// Agree reports whether masters with these replies to the GET of a key have the same cell, except
+// SameCells reports whether masters with these replies to the GET of a key have the same cell, except
 // for promised ballots. A plain cell has no promised ballot.
-func Agree(replies []any) bool {
+func SameCells(replies []any) bool {
 	for _, reply := range replies {
 		if withoutPromise(reply) != withoutPromise(replies[0]) {
 			return false
@@ -29,10 +29,10 @@ func Agree(replies []any) bool {
 	return true
 }
 
-// IsOpen reports whether it is undetermined if the key is held, given the replies of all masters to
+// IsUndetermined reports whether it is undetermined if the key is held, given the replies of all masters to
 // its GET. This is so if too few masters hold it, but are a majority together with the masters that
 // may have forgotten it.
-func IsOpen(replies []any) bool {
+func IsUndetermined(replies []any) bool {
 	holders, blocking := map[cell.Attempt]int{}, map[cell.Attempt]int{}
 	for _, reply := range replies {
 		text, _ := reply.(string)

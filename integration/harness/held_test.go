@@ -21,7 +21,7 @@ func TestHeld(t *testing.T) {
 		{"one that a catch-up bars", "#b" + attempt, nil},
 		{"a lock of another client", "token", "token"},
 	} {
-		if got := Held(test.reply); got != test.want {
+		if got := HeldToken(test.reply); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -51,7 +51,7 @@ func TestAgree(t *testing.T) {
 		{"a lock of another client", "token", "token", true},
 		{"one of another client, and ours", plain, "token", false},
 	} {
-		if got := Agree([]any{test.one, test.one, test.other}); got != test.want {
+		if got := SameCells([]any{test.one, test.one, test.other}); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -74,7 +74,7 @@ func TestIsOpen(t *testing.T) {
 		{"what is barred is another", []any{held, held, "#b" + other, nil, nil}, false},
 		{"replaced by some", []any{held, "#r" + one + other + other + "v00" + "token", barred, nil, nil}, true},
 	} {
-		if got := IsOpen(test.replies); got != test.want {
+		if got := IsUndetermined(test.replies); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}

@@ -43,7 +43,7 @@ func TestRealProxy(t *testing.T) {
 	for _, master := range masters { // the last one may take it after the reply
 		onMaster, held := dial(t, master.Addr()), any("")
 		for end := time.Now().Add(waitLimit); held != "t" && time.Now().Before(end); time.Sleep(time.Millisecond) {
-			held = Held(replyOf(onMaster.Do("GET", "k")))
+			held = HeldToken(replyOf(onMaster.Do("GET", "k")))
 		}
 		if held != "t" {
 			t.Errorf("a master holds k for %v; want t", held)

@@ -43,7 +43,7 @@ type Server struct {
 // StartServer starts the program on a free port and returns when it accepts connections. The error
 // is ErrNoProgram if the program is missing.
 func StartServer(opts ServerOptions) (*Server, error) {
-	program, err := LookProgram(opts.Program)
+	program, err := FindProgram(opts.Program)
 	if err != nil {
 		return nil, err
 	}
@@ -56,9 +56,9 @@ func StartServer(opts ServerOptions) (*Server, error) {
 	return nil, err
 }
 
-// LookProgram returns the path of a program in PATH, or in the folders for servers, which only root
+// FindProgram returns the path of a program in PATH, or in the folders for servers, which only root
 // has in PATH on Debian. The error is ErrNoProgram if the program is not found.
-func LookProgram(name string) (string, error) {
+func FindProgram(name string) (string, error) {
 	for _, path := range []string{name, "/usr/sbin/" + name, "/usr/local/sbin/" + name} {
 		if found, err := exec.LookPath(path); err == nil {
 			return found, nil

@@ -30,8 +30,8 @@ func NewContest() *Contest {
 	}
 }
 
-// Enter adds a client. The client calls turn repeatedly until Stop, each time with a new token.
-func (c *Contest) Enter(name string, turn func(token string)) {
+// AddClient adds a client. The client calls turn repeatedly until Stop, each time with a new token.
+func (c *Contest) AddClient(name string, turn func(token string)) {
 	c.workers.Go(func() { c.runTurns(name, turn) })
 }
 
@@ -71,8 +71,8 @@ func (c *Contest) Report(t *testing.T) {
 		grants, elapsed.Round(time.Millisecond), float64(grants)/elapsed.Seconds(), c.Replies)
 }
 
-// Count counts a reply to a command, or its error.
-func (c *Contest) Count(command string, reply any, err error) {
+// CountReply counts a reply to a command, or its error.
+func (c *Contest) CountReply(command string, reply any, err error) {
 	kind := fmt.Sprintf("%s → %v", command, reply)
 	if failure, isError := reply.(redistest.RespError); isError {
 		kind = command + " → " + kit.FirstWord(string(failure))
@@ -96,8 +96,8 @@ func (c *Contest) runTurns(name string, turn func(token string)) {
 	}
 }
 
-// Granted adds a holding to the history.
-func (c *Contest) Granted(holding Holding) {
+// AddHolding adds a holding to the history.
+func (c *Contest) AddHolding(holding Holding) {
 	n := c.History.Add(holding)
 	select {
 	case c.grants <- n:

@@ -16,9 +16,9 @@ type Holding struct {
 	From, To time.Duration
 }
 
-// Relied returns the holding of a client whose lock was valid until the given time. The client
+// NewHolding returns the holding of a client whose lock was valid until the given time. The client
 // began to release the lock at released, or never if released is 0.
-func Relied(token string, received, until, released time.Duration) Holding {
+func NewHolding(token string, received, until, released time.Duration) Holding {
 	if released > 0 {
 		until = min(until, released)
 	}

@@ -15,17 +15,17 @@ func TestOverlaps(t *testing.T) {
 		want     []string // tokens of the holdings that began too early
 	}{
 		{"nobody", nil, nil},
-		{"one after the other", []Holding{Relied("a", 0, 20*ms, 5*ms), Relied("b", 5*ms, 25*ms, 9*ms)}, nil},
-		{"b came while a held", []Holding{Relied("a", 0, 20*ms, 5*ms), Relied("b", 4*ms, 24*ms, 9*ms)}, []string{"b"}},
-		{"the same, recorded in another order", []Holding{Relied("b", 4*ms, 24*ms, 9*ms), Relied("a", 0, 20*ms, 5*ms)},
+		{"one after the other", []Holding{NewHolding("a", 0, 20*ms, 5*ms), NewHolding("b", 5*ms, 25*ms, 9*ms)}, nil},
+		{"b came while a held", []Holding{NewHolding("a", 0, 20*ms, 5*ms), NewHolding("b", 4*ms, 24*ms, 9*ms)}, []string{"b"}},
+		{"the same, recorded in another order", []Holding{NewHolding("b", 4*ms, 24*ms, 9*ms), NewHolding("a", 0, 20*ms, 5*ms)},
 			[]string{"b"}},
-		{"a never gave it back, b came in its last moment", []Holding{Relied("a", 0, 20*ms, 0),
-			Relied("b", 19*ms, 39*ms, 21*ms)}, []string{"b"}},
-		{"a gave it back when it had lost it already", []Holding{Relied("a", 0, 20*ms, 30*ms),
-			Relied("b", 20*ms, 40*ms, 40*ms)}, nil},
-		{"c came while a held, but not b", []Holding{Relied("a", 0, 20*ms, 0), Relied("b", 1*ms, 21*ms, 2*ms),
-			Relied("c", 19*ms, 39*ms, 20*ms)}, []string{"b", "c"}},
-		{"both at once", []Holding{Relied("a", 3*ms, 23*ms, 5*ms), Relied("b", 3*ms, 23*ms, 4*ms)}, []string{"b"}},
+		{"a never gave it back, b came in its last moment", []Holding{NewHolding("a", 0, 20*ms, 0),
+			NewHolding("b", 19*ms, 39*ms, 21*ms)}, []string{"b"}},
+		{"a gave it back when it had lost it already", []Holding{NewHolding("a", 0, 20*ms, 30*ms),
+			NewHolding("b", 20*ms, 40*ms, 40*ms)}, nil},
+		{"c came while a held, but not b", []Holding{NewHolding("a", 0, 20*ms, 0), NewHolding("b", 1*ms, 21*ms, 2*ms),
+			NewHolding("c", 19*ms, 39*ms, 20*ms)}, []string{"b", "c"}},
+		{"both at once", []Holding{NewHolding("a", 3*ms, 23*ms, 5*ms), NewHolding("b", 3*ms, 23*ms, 4*ms)}, []string{"b"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string

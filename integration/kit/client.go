@@ -15,7 +15,7 @@ import (
 // Dial connects to a server. The test may close the connection; else it is closed when it ends.
 func Dial(t *testing.T, addr string) *redistest.Client {
 	t.Helper()
-	client, err := redistest.Dial(addr, Patience)
+	client, err := redistest.Dial(addr, WaitLimit)
 	Must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
@@ -72,22 +72,22 @@ func WantGrant(t *testing.T, client *redistest.Client, command ...string) time.D
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Does sends a command and requires a reply that begins with want. The words of the command are
+// WantPrefix sends a command and requires a reply that begins with want. The words of the command are
 // separated by |, or by blanks if it contains no |.
-func Does(t *testing.T, client *redistest.Client, command, want string) {
+func WantPrefix(t *testing.T, client *redistest.Client, command, want string) {
 	t.Helper()
 	words := strings.Fields(command)
 	if strings.Contains(command, "|") {
 		words = strings.Split(command, "|")
 	}
-	if got := Text(Do(t, client, words...)); !strings.HasPrefix(got, want) || want == "" && got != "" {
+	if got := ReplyText(Do(t, client, words...)); !strings.HasPrefix(got, want) || want == "" && got != "" {
 		t.Errorf("%s: %q, want %q", command, got, want)
 	}
 }
 
-// Text returns a reply as the text that Does compares. A refusal of permissions gets Redis 7.0's
+// ReplyText returns a reply as the text that Does compares. A refusal of permissions gets Redis 7.0's
 // text, and nil becomes "nil".
-func Text(reply any) string {
+func ReplyText(reply any) string {
 	switch reply := reply.(type) {
 	case nil:
 		return "nil"

@@ -73,9 +73,9 @@ func StartGuarded(t *testing.T, guard bool, proxies int) *Fleet {
 	return f
 }
 
-// Without calls act while the first proxy cannot reach some masters. It returns when all masters
+// WhileUnreachable calls act while the first proxy cannot reach some masters. It returns when all masters
 // vote again.
-func (f *Fleet) Without(t *testing.T, masters []int, act func()) {
+func (f *Fleet) WhileUnreachable(t *testing.T, masters []int, act func()) {
 	t.Helper()
 	for _, i := range masters {
 		Must(t, f.Links[0][i].Refuse())
@@ -92,7 +92,7 @@ func (f *Fleet) Without(t *testing.T, masters []int, act func()) {
 func (f *Fleet) wantDown(t *testing.T, n int) {
 	t.Helper()
 	client := Connect(t, f.Proxies[0])
-	Soon(t, func() error {
+	Eventually(t, func() error {
 		Do(t, client, "LOCK", "noticed", "n", "PX", "1000")
 		if info := fmt.Sprint(Do(t, client, "PROXY", "INFO")); strings.Count(info, ",state=down,") != n {
 			return fmt.Errorf("not %d masters are down:\n%s", n, info)
@@ -106,7 +106,7 @@ func (f *Fleet) WantVoting(t *testing.T, n int) {
 	t.Helper()
 	for _, proxy := range f.Proxies {
 		client := Connect(t, proxy)
-		Soon(t, func() error {
+		Eventually(t, func() error {
 			info := fmt.Sprint(Do(t, client, "PROXY", "INFO"))
 			if !strings.Contains(info, fmt.Sprintf("redlock_masters_voting:%d\r\n", n)) {
 				return fmt.Errorf("not %d masters vote:\n%s", n, info)

@@ -10,10 +10,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Junction is one address of a master for all proxies, as a change of the masters requires. Behind
+// PasswordRouter is one address of a master for all proxies, as a change of the masters requires. Behind
 // the address, each proxy has its own link. The junction distinguishes the proxies by the password
 // with which they log in; a master without a password accepts any password.
-type Junction struct {
+type PasswordRouter struct {
 	listener net.Listener
 	mu       sync.Mutex
 	links    map[string]string // addresses of links, by password
@@ -21,24 +21,26 @@ type Junction struct {
 	conns    []net.Conn
 }
 
-// StartJunction starts a junction, which is closed when the test ends.
-func StartJunction(t *testing.T) *Junction {
+// StartPasswordRouter starts a junction, which is closed when the test ends.
+func StartPasswordRouter(t *testing.T) *PasswordRouter {
 	t.Helper()
 	listener, err := redistest.ListenFree("127.0.0.1")
 	Must(t, err)
-	j := &Junction{listener: listener, links: map[string]string{}}
+	j := &PasswordRouter{listener: listener, links: map[string]string{}}
 	j.tasks.Go(j.accept)
 	t.Cleanup(j.close)
 	return j
 }
 
 // Addr returns the address, as host:port.
-func (j *Junction) Addr() string { return j.listener.Addr().String() }
+func (j *PasswordRouter) Addr() string { return j.listener.Addr().String() }
 
 // URL returns the URL of the master for the proxy that logs in with a password.
-func (j *Junction) URL(password string) string { return "redis://default:" + password + "@" + j.Addr() }
+func (j *PasswordRouter) URL(password string) string {
+	return "redis://default:" + password + "@" + j.Addr()
+}
 
-func (j *Junction) close() {
+func (j *PasswordRouter) close() {
 	_ = j.listener.Close()
 	j.mu.Lock()
 	for _, conn := range j.conns {
@@ -48,14 +50,14 @@ func (j *Junction) close() {
 	j.tasks.Wait()
 }
 
-// Lead forwards connections that use a password over a link.
-func (j *Junction) Lead(password, link string) {
+// Route forwards connections that use a password over a link.
+func (j *PasswordRouter) Route(password, link string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.links[password] = link
 }
 
-func (j *Junction) accept() {
+func (j *PasswordRouter) accept() {
 	for {
 		conn, err := j.listener.Accept()
 		if err != nil {
@@ -67,14 +69,14 @@ func (j *Junction) accept() {
 }
 
 // closeAtEnd closes a connection when the junction is closed.
-func (j *Junction) closeAtEnd(conn net.Conn) {
+func (j *PasswordRouter) closeAtEnd(conn net.Conn) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.conns = append(j.conns, conn)
 }
 
 // linkFor returns the address of the link for a connection that began with these bytes, or "".
-func (j *Junction) linkFor(began []byte) string {
+func (j *PasswordRouter) linkFor(began []byte) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for password, link := range j.links {
@@ -85,7 +87,7 @@ func (j *Junction) linkFor(began []byte) string {
 	return ""
 }
 
-func (j *Junction) forward(client net.Conn) {
+func (j *PasswordRouter) forward(client net.Conn) {
 	defer client.Close()
 	var began []byte
 	for buffer := make([]byte, 4<<10); j.linkFor(began) == ""; {

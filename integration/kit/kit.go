@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Patience limits a test's wait for a condition. On an idle machine, the wait is much shorter.
-const Patience = time.Minute
+// WaitLimit limits a test's wait for a condition. On an idle machine, the wait is much shorter.
+const WaitLimit = time.Minute
 
 // Main runs the tests of a package, removes the program that they built, and exits.
 func Main(m *testing.M) {
@@ -25,9 +25,9 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// MainAtOnce runs the tests of a package like Main, with up to the given number of parallel tests.
+// MainParallel runs the tests of a package like Main, with up to the given number of parallel tests.
 // It may exceed the number of processors, because these tests mostly wait.
-func MainAtOnce(m *testing.M, tests int) {
+func MainParallel(m *testing.M, tests int) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
 		panic(err)
@@ -61,8 +61,8 @@ func FreePort(t *testing.T) string {
 	return port
 }
 
-// OtherAddress returns an IPv4 address of this machine that is not a loopback address.
-func OtherAddress(t *testing.T) string {
+// NonLoopbackAddress returns an IPv4 address of this machine that is not a loopback address.
+func NonLoopbackAddress(t *testing.T) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
 	Must(t, err)

@@ -8,9 +8,9 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// Logged returns the messages in a proxy's log after the last occurrence of behind, each with its
+// LoggedAfter returns the messages in a proxy's log after the last occurrence of behind, each with its
 // level, INFO or higher.
-func Logged(proxy *harness.Proxy, behind string) (messages []string) {
+func LoggedAfter(proxy *harness.Proxy, behind string) (messages []string) {
 	log := proxy.Log()
 	for _, found := range logLinePattern.FindAllStringSubmatch(log[strings.LastIndex(log, behind)+1:], -1) {
 		messages = append(messages, found[1]+" "+strings.Trim(found[2], `"`))
@@ -25,7 +25,7 @@ var logLinePattern = regexp.MustCompile(`level=(INFO|WARN|ERROR) msg=("[^"]*"|\S
 func WantLogged(t *testing.T, proxy *harness.Proxy, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		if _, err := proxy.WaitLog(part, Patience); err != nil {
+		if _, err := proxy.WaitLog(part, WaitLimit); err != nil {
 			t.Error(err)
 		}
 	}

@@ -13,17 +13,17 @@ import (
 // masterReplyTimeout limits a command on a master that is up.
 const masterReplyTimeout = time.Second
 
-// Everywhere waits until each of these masters meets a condition, at most two seconds each.
-func Everywhere(t *testing.T, masters []*redistest.Server, condition func(*redistest.Server) error) {
+// EachMaster waits until each of these masters meets a condition, at most two seconds each.
+func EachMaster(t *testing.T, masters []*redistest.Server, condition func(*redistest.Server) error) {
 	t.Helper()
 	for _, master := range masters {
-		Settles(t, func() error { return condition(master) })
+		Shortly(t, func() error { return condition(master) })
 	}
 }
 
-// Holds returns an error unless a master holds the key with this token for about ten more seconds.
-func Holds(master *redistest.Server, key, token string) error {
-	value, ttl, err := Peek(master, key)
+// CheckHeld returns an error unless a master holds the key with this token for about ten more seconds.
+func CheckHeld(master *redistest.Server, key, token string) error {
+	value, ttl, err := ReadKey(master, key)
 	if err != nil {
 		return err
 	}
@@ -34,17 +34,17 @@ func Holds(master *redistest.Server, key, token string) error {
 	return nil
 }
 
-// Lacks returns an error if a master holds a key.
-func Lacks(master *redistest.Server, key string) error {
-	value, _, err := Peek(master, key)
+// CheckAbsent returns an error if a master holds a key.
+func CheckAbsent(master *redistest.Server, key string) error {
+	value, _, err := ReadKey(master, key)
 	if err == nil && value != nil {
 		err = fmt.Errorf("master %s: expected no key %s, got %v", master.Addr(), key, value)
 	}
 	return err
 }
 
-// Peek returns the token of a key on a master (nil if it is not held), and its PTTL in ms.
-func Peek(master *redistest.Server, key string) (value, ttl any, err error) {
+// ReadKey returns the token of a key on a master (nil if it is not held), and its PTTL in ms.
+func ReadKey(master *redistest.Server, key string) (value, ttl any, err error) {
 	conn, err := redistest.Dial(master.Addr(), masterReplyTimeout)
 	if err != nil {
 		return nil, nil, err
@@ -52,24 +52,24 @@ func Peek(master *redistest.Server, key string) (value, ttl any, err error) {
 	defer conn.Close()
 	value, valueErr := conn.Do("GET", key)
 	ttl, ttlErr := conn.Do("PTTL", key)
-	return harness.Held(value), ttl, errors.Join(valueErr, ttlErr)
+	return harness.HeldToken(value), ttl, errors.Join(valueErr, ttlErr)
 }
 
-// Stands returns an error unless a key in one database of a master is held with a token. If token
+// CheckToken returns an error unless a key in one database of a master is held with a token. If token
 // is nil, the key must not be held.
-func Stands(master *redistest.Server, db, key string, token any) error {
+func CheckToken(master *redistest.Server, db, key string, token any) error {
 	reply, err := doIn(masterReplyTimeout, master, db, "GET", key)
-	if got := harness.Held(reply); err == nil && got != token {
+	if got := harness.HeldToken(reply); err == nil && got != token {
 		err = fmt.Errorf("master %s, database %s: %s is %v, want %v", master.Addr(), db, key, got, token)
 	}
 	return err
 }
 
-// OnMajority returns an error unless more than half of these masters hold a key with a token.
-func OnMajority(masters []*redistest.Server, key, token string) error {
+// CheckMajority returns an error unless more than half of these masters hold a key with a token.
+func CheckMajority(masters []*redistest.Server, key, token string) error {
 	var others []error
 	for _, master := range masters {
-		if err := Stands(master, "0", key, token); err != nil {
+		if err := CheckToken(master, "0", key, token); err != nil {
 			others = append(others, err)
 		}
 	}
@@ -79,12 +79,12 @@ func OnMajority(masters []*redistest.Server, key, token string) error {
 	return errors.Join(others...)
 }
 
-// Agree returns an error unless all masters have the same cell for each key, except for promised
+// CheckSameCells returns an error unless all masters have the same cell for each key, except for promised
 // ballots.
-func Agree(masters []*redistest.Server, keys ...string) error {
+func CheckSameCells(masters []*redistest.Server, keys ...string) error {
 	held := make([][]any, len(masters))
 	for i, master := range masters {
-		reply, err := AskIn(master, "0", append([]string{"MGET"}, keys...)...)
+		reply, err := QueryDatabase(master, "0", append([]string{"MGET"}, keys...)...)
 		if err != nil {
 			return err
 		}
@@ -96,26 +96,28 @@ func Agree(masters []*redistest.Server, keys ...string) error {
 		for _, one := range held {
 			of = append(of, one[k])
 		}
-		if !harness.Agree(of) {
+		if !harness.SameCells(of) {
 			wrong = append(wrong, fmt.Errorf("%s is not the same on all masters: %q", key, of))
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-// Tell sends one command to a master, and returns an error reply as an error.
-func Tell(master *redistest.Server, command ...string) error { return TellIn(master, "0", command...) }
+// SendToMaster sends one command to a master, and returns an error reply as an error.
+func SendToMaster(master *redistest.Server, command ...string) error {
+	return SendToDatabase(master, "0", command...)
+}
 
-// TellIn sends one command to a database of a master, like Tell.
-func TellIn(master *redistest.Server, db string, command ...string) error {
-	_, err := AskIn(master, db, command...)
+// SendToDatabase sends one command to a database of a master, like Tell.
+func SendToDatabase(master *redistest.Server, db string, command ...string) error {
+	_, err := QueryDatabase(master, db, command...)
 	return err
 }
 
-// AskIn sends one command to a database of a master and returns its reply. It returns an error
+// QueryDatabase sends one command to a database of a master and returns its reply. It returns an error
 // reply as an error.
-func AskIn(master *redistest.Server, db string, command ...string) (any, error) {
-	return doIn(Patience, master, db, command...)
+func QueryDatabase(master *redistest.Server, db string, command ...string) (any, error) {
+	return doIn(WaitLimit, master, db, command...)
 }
 
 func doIn(timeout time.Duration, master *redistest.Server, db string, command ...string) (any, error) {

@@ -30,11 +30,11 @@ func NumberFrom(t *testing.T, name string, preset uint64) uint64 {
 // by ten.
 func SizeFrom(t *testing.T, name string, preset uint64) uint64 {
 	t.Helper()
-	return NumberFrom(t, name, uint64(redistest.Sampled(int(preset))))
+	return NumberFrom(t, name, uint64(redistest.SampleCount(int(preset))))
 }
 
-// Number parses a number.
-func Number(t *testing.T, text string) int {
+// ParseNumber parses a number.
+func ParseNumber(t *testing.T, text string) int {
 	t.Helper()
 	n, err := strconv.Atoi(text)
 	Must(t, err)

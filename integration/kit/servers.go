@@ -23,11 +23,11 @@ func StartRedis(t *testing.T, args ...string) *redistest.Server {
 // version, which must be 7.0; masters and upstream may have other versions.
 func StartReference(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
-	return redistest.New(t, redistest.Options{Version: redistest.Installed, ExtraArgs: args})
+	return redistest.New(t, redistest.Options{Version: redistest.InstalledVersion, ExtraArgs: args})
 }
 
-// StartLike starts a server of the same version as the given server, so that it can read its files.
-func StartLike(t *testing.T, server *redistest.Server, args ...string) *redistest.Server {
+// StartSameVersion starts a server of the same version as the given server, so that it can read its files.
+func StartSameVersion(t *testing.T, server *redistest.Server, args ...string) *redistest.Server {
 	t.Helper()
 	return redistest.New(t, redistest.Options{Version: server.Version(), ExtraArgs: args})
 }
@@ -37,14 +37,14 @@ func StartReplica(t *testing.T, master *redistest.Server) *redistest.Server {
 	t.Helper()
 	host, port, err := net.SplitHostPort(master.Addr())
 	Must(t, err)
-	replica := StartLike(t, master, "--replicaof", host, port, "--repl-diskless-sync-delay", "0")
-	Soon(t, func() error { return InStep(replica) })
+	replica := StartSameVersion(t, master, "--replicaof", host, port, "--repl-diskless-sync-delay", "0")
+	Eventually(t, func() error { return CheckInSync(replica) })
 	return replica
 }
 
-// InStep returns an error unless a replica is in sync with its master.
-func InStep(replica *redistest.Server) error {
-	info, err := AskIn(replica, "0", "INFO", "replication")
+// CheckInSync returns an error unless a replica is in sync with its master.
+func CheckInSync(replica *redistest.Server) error {
+	info, err := QueryDatabase(replica, "0", "INFO", "replication")
 	if text, _ := info.(string); err == nil && !strings.Contains(text, "master_link_status:up") {
 		err = fmt.Errorf("the replica is not in sync: %s", text)
 	}
@@ -106,7 +106,7 @@ func LinkURLs(links []*faultlink.Link) []string {
 // test fails if the log has a panic, a failed session or a data race.
 func StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	t.Helper()
-	return startProxy(t, harness.ProxyOptions{Masters: masters, Args: append(PatientMasters(), args...)})
+	return startProxy(t, harness.ProxyOptions{Masters: masters, Args: append(LongMasterTimeout(), args...)})
 }
 
 // StartConfigured starts a proxy like StartProxy, with a complete configuration file.
@@ -140,9 +140,9 @@ func wantNoCrash(t *testing.T, proxy *harness.Proxy) {
 	}
 }
 
-// Program returns a command that runs the proxy's program with these arguments, in the environment
+// ProxyCommand returns a command that runs the proxy's program with these arguments, in the environment
 // that Environ returns.
-func Program(t *testing.T, args ...string) *exec.Cmd {
+func ProxyCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
 	Must(t, err)
@@ -165,10 +165,10 @@ func Environ() []string {
 	return append(harness.Environ(), "REDLOCK_MASTER_TIMEOUT="+longMasterTimeout)
 }
 
-// PatientMasters returns the arguments for a long master-timeout, for proxies that StartProxy does
+// LongMasterTimeout returns the arguments for a long master-timeout, for proxies that StartProxy does
 // not start.
-func PatientMasters() []string { return []string{"--master-timeout", longMasterTimeout} }
+func LongMasterTimeout() []string { return []string{"--master-timeout", longMasterTimeout} }
 
-// HungMasters returns the arguments for the default master-timeout, for tests with masters that do
+// DefaultMasterTimeout returns the arguments for the default master-timeout, for tests with masters that do
 // not answer.
-func HungMasters() []string { return []string{"--master-timeout", "250ms"} }
+func DefaultMasterTimeout() []string { return []string{"--master-timeout", "250ms"} }

@@ -11,25 +11,25 @@ import (
 // long ones.
 const firstPollInterval, maxPollInterval = time.Millisecond, 32 * time.Millisecond
 
-// Settles waits until a condition is met, at most two seconds. The proxy replies after a majority
+// Shortly waits until a condition is met, at most two seconds. The proxy replies after a majority
 // has answered; the other masters may be later.
-func Settles(t *testing.T, condition func() error) {
+func Shortly(t *testing.T, condition func() error) {
 	t.Helper()
 	Within(t, 2*time.Second, condition)
 }
 
-// Soon waits until a condition is met, at most Patience, which is longer than a quarantine that
+// Eventually waits until a condition is met, at most Patience, which is longer than a quarantine that
 // ends with a catch-up.
-func Soon(t *testing.T, condition func() error) {
+func Eventually(t *testing.T, condition func() error) {
 	t.Helper()
-	Within(t, Patience, condition)
+	Within(t, WaitLimit, condition)
 }
 
 // Await waits until a condition is met, like Soon. what describes the condition.
 func Await(t *testing.T, what string, met func() bool) {
 	t.Helper()
 	notYet := errors.New("not within a minute: " + what)
-	Soon(t, func() error {
+	Eventually(t, func() error {
 		if met() {
 			return nil
 		}

@@ -10,22 +10,22 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// AtOnce limits the time in which a free lock must be granted to a waiter. All other events that
+// GrantLimit limits the time in which a free lock must be granted to a waiter. All other events that
 // could free the lock take much longer.
-const AtOnce = time.Second
+const GrantLimit = time.Second
 
-// Waiter returns a client that has sent a LOCK of the key k with this token to the proxy, and waits
+// StartWaiter returns a client that has sent a LOCK of the key k with this token to the proxy, and waits
 // for the lock.
-func Waiter(t *testing.T, proxy *harness.Proxy, token string) *redistest.Client {
+func StartWaiter(t *testing.T, proxy *harness.Proxy, token string) *redistest.Client {
 	t.Helper()
 	client := Connect(t, proxy)
 	Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", "k", token, "PX", "60000", "BLOCK", "60000")))
 	return client
 }
 
-// Busy returns a client that does not read its replies from the proxy. So a drain of the proxy does
+// ConnectWithoutReading returns a client that does not read its replies from the proxy. So a drain of the proxy does
 // not end before the client is closed.
-func Busy(t *testing.T, proxy *harness.Proxy) *redistest.Client {
+func ConnectWithoutReading(t *testing.T, proxy *harness.Proxy) *redistest.Client {
 	t.Helper()
 	client := Connect(t, proxy)
 	// The proxy itself replies to PROXY INFO, even with an upstream.
@@ -39,7 +39,7 @@ func WantBlocked(t *testing.T, proxy *harness.Proxy, clients int) {
 	asking := Connect(t, proxy)
 	defer func() { Must(t, asking.Close()) }()
 	line := fmt.Sprintf("proxy_blocked_clients:%d\r\n", clients)
-	Soon(t, func() error {
+	Eventually(t, func() error {
 		info, _ := Do(t, asking, "PROXY", "INFO").(string)
 		if !strings.Contains(info, line) {
 			return fmt.Errorf("got %q, want %q in it", info, line)
@@ -48,9 +48,9 @@ func WantBlocked(t *testing.T, proxy *harness.Proxy, clients int) {
 	})
 }
 
-// Steal tries to lock the key k for two seconds, in which a master that has lost its data votes
+// TryLockAgain tries to lock the key k for two seconds, in which a master that has lost its data votes
 // again. It reports whether the lock was granted.
-func Steal(t *testing.T, client *redistest.Client) bool {
+func TryLockAgain(t *testing.T, client *redistest.Client) bool {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if _, granted := Do(t, client, "LOCK", "k", "u", "PX", "60000").(int64); granted {

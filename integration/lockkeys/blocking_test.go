@@ -187,7 +187,7 @@ var (
 // wantBlocked waits until n clients wait, and the proxy watches their keys on the masters.
 func (h *conversation) wantBlocked(n int) {
 	h.Helper()
-	kit.Soon(h.T, func() error {
+	kit.Eventually(h.T, func() error {
 		info := fmt.Sprint(kit.Do(h.T, h.observer, h.infoCommand...))
 		if match := blockedClients.FindStringSubmatch(info); match == nil || match[1] != fmt.Sprint(n) {
 			return fmt.Errorf("not %d clients wait:\n%s", n, info)

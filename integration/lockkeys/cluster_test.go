@@ -47,13 +47,13 @@ func TestEmulatedCluster(t *testing.T) {
 
 	host, port, _ := strings.Cut(firstProxy.Addr(), ":")
 	client := kit.Connect(t, firstProxy)
-	kit.Does(t, client, "CLUSTER SLOTS", fmt.Sprintf("[[0 16383 [%s %s ", host, port))
-	kit.Does(t, client, "CLUSTER INFO", "cluster_state:ok")
-	kit.Does(t, client, "READONLY", "OK")
+	kit.WantPrefix(t, client, "CLUSTER SLOTS", fmt.Sprintf("[[0 16383 [%s %s ", host, port))
+	kit.WantPrefix(t, client, "CLUSTER INFO", "cluster_state:ok")
+	kit.WantPrefix(t, client, "READONLY", "OK")
 	if nodes := fmt.Sprint(kit.Do(t, client, "CLUSTER", "NODES")); !strings.Contains(nodes, firstProxy.Addr()+"@") ||
 		strings.Contains(nodes, secondProxy.Addr()) {
 		t.Errorf("the nodes are %s", nodes)
 	}
 	standaloneClient := kit.Connect(t, kit.StartProxy(t, masters, "--lock-keys", "lock:*"))
-	kit.Does(t, standaloneClient, "CLUSTER SLOTS", "ERR This instance has cluster support disabled")
+	kit.WantPrefix(t, standaloneClient, "CLUSTER SLOTS", "ERR This instance has cluster support disabled")
 }

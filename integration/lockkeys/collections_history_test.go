@@ -105,7 +105,7 @@ func (s state) apply(keys []string, steps [][]string) (replies []any, next state
 		if err != nil {
 			panic(err)
 		}
-		replies = append(replies, respValue(reply.Plain()))
+		replies = append(replies, respValue(reply.InRESP2()))
 	}
 	for _, e := range snapshot.Edits() {
 		s[slices.Index(keys, e.Key)] = content{e.After.Value, e.After.Present && e.After.Left >= 0}
@@ -274,7 +274,7 @@ func withoutScript(words []string) []string {
 // runClient sends commands until enough have been sent.
 func (g *collectionClients) runClient(t *testing.T, number int, addr string) {
 	random := rand.New(rand.NewPCG(g.seed, uint64(number)))
-	client, err := redistest.Dial(addr, kit.Patience)
+	client, err := redistest.Dial(addr, kit.WaitLimit)
 	if err != nil {
 		t.Error(err)
 		return

@@ -160,8 +160,8 @@ func (s *comparison) run(t *testing.T, commands int) {
 	t.Helper()
 	m := randomcommands.Maker{Rand: s.random, Exact: true}
 	for sent := 0; sent < commands; {
-		themes := randomcommands.Themes()
-		shapes := slices.DeleteFunc(themes[s.random.IntN(len(themes))], randomcommands.Countless)
+		themes := randomcommands.TemplateLists()
+		shapes := slices.DeleteFunc(themes[s.random.IntN(len(themes))], randomcommands.MayMiscountKeys)
 		s.deleteKeys(t)
 		for range 40 {
 			m.Keys = s.keys
@@ -171,12 +171,12 @@ func (s *comparison) run(t *testing.T, commands int) {
 			}
 			group := [][]string{m.Next(shapes)}
 			switch {
-			case kind < 5 && randomcommands.Waits(group[0]), kind == 5:
+			case kind < 5 && randomcommands.MayBlock(group[0]), kind == 5:
 				group = s.transaction(m, shapes)
 			case kind == 6:
 				group = [][]string{s.script(m, shapes)}
 			}
-			if randomcommands.Waits(group[0]) {
+			if randomcommands.MayBlock(group[0]) {
 				continue
 			}
 			sent += len(group)
@@ -202,7 +202,7 @@ func (s *comparison) script(m randomcommands.Maker, shapes []string) []string {
 	}
 	words := append([]string{"EVAL", body, strconv.Itoa(len(m.Keys))}, m.Keys...)
 	for range 1 + s.random.IntN(4) {
-		if call := m.Next(shapes); !randomcommands.Waits(call) { // Redis 7.0 refuses blocking commands in scripts
+		if call := m.Next(shapes); !randomcommands.MayBlock(call) { // Redis 7.0 refuses blocking commands in scripts
 			words = append(append(words, strconv.Itoa(len(call))), call...)
 		}
 	}

@@ -169,7 +169,7 @@ type lockClient struct {
 }
 
 func (m *lockClient) connect() (err error) {
-	if m.client, err = redistest.Dial(m.addr, kit.Patience); err != nil {
+	if m.client, err = redistest.Dial(m.addr, kit.WaitLimit); err != nil {
 		return err
 	}
 	reply, err := m.client.Do("SCRIPT", "LOAD", releaseIfOwn)

@@ -58,7 +58,7 @@ func TestSameAsOneRedisDetectsChange(t *testing.T) {
 	}
 	p := startPair(t, firstServer.Addr(), secondServer.Addr(), "2")
 	p.bothRedis = true
-	otherClient, err := redistest.Dial(firstServer.Addr(), kit.Patience)
+	otherClient, err := redistest.Dial(firstServer.Addr(), kit.WaitLimit)
 	kit.Must(t, err)
 	defer otherClient.Close()
 	p.beforeGroup = func() { kit.Do(t, otherClient, "SET", lockKeyNames()[0], "of nobody") }

@@ -239,7 +239,7 @@ func TestHistoriesDetectDeletedKeys(t *testing.T) {
 		defer close(finished)
 		c.clients.Wait()
 	}()
-	client, err := redistest.Dial(server.Addr(), kit.Patience)
+	client, err := redistest.Dial(server.Addr(), kit.WaitLimit)
 	kit.Must(t, err)
 	defer client.Close()
 	for flushes := 0; ; flushes++ {
@@ -333,7 +333,7 @@ func masterTimeout() []string {
 // startBusy starts processes that use CPU time until the test ends.
 func startBusy(t *testing.T, loops int) {
 	t.Helper()
-	busy, err := harness.StartBusy(loops)
+	busy, err := harness.StartBusyLoops(loops)
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, busy.Close()) })
 }
@@ -357,7 +357,7 @@ func startLockKeyFleet(t *testing.T, proxies int, args ...string) *kit.Fleet {
 	t.Helper()
 	f, upstream := &kit.Fleet{}, kit.StartRedis(t)
 	for range 5 {
-		f.Masters = append(f.Masters, redistest.New(t, redistest.Options{InMemory: true, ExtraArgs: redistest.Durable()}))
+		f.Masters = append(f.Masters, redistest.New(t, redistest.Options{InMemory: true, ExtraArgs: redistest.DurableArgs()}))
 	}
 	for range proxies {
 		links := kit.StartLinks(t, f.Masters)
@@ -371,16 +371,16 @@ func startLockKeyFleet(t *testing.T, proxies int, args ...string) *kit.Fleet {
 // crash ends when the master votes again. Otherwise more than a minority could be unavailable, and
 // finally no master would know the locks.
 func lockKeyDisturbances() []faults.Fault {
-	return append(faults.Disturbances(), crashFault())
+	return append(faults.FaultsWithoutDataLoss(), crashFault())
 }
 
 func crashFault() faults.Fault {
 	return faults.Fault{
 		Name: "killed, and back with its data",
-		Inflict: func(f *kit.Fleet, i int) error {
+		Cause: func(f *kit.Fleet, i int) error {
 			return errors.Join(f.Masters[i].Kill(), awaitState(f, i, "down"))
 		},
-		Mend: func(f *kit.Fleet, i int) error {
+		Repair: func(f *kit.Fleet, i int) error {
 			return errors.Join(f.Masters[i].Revive(), awaitState(f, i, "voting"))
 		},
 	}

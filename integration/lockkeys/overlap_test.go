@@ -77,12 +77,12 @@ func startKeyContest(t *testing.T, addrs []string, seed uint64, key string) *hol
 	t.Helper()
 	c := holdings.NewContest()
 	for i := range keyHolders {
-		client, err := redistest.Dial(addrs[i%len(addrs)], kit.Patience)
+		client, err := redistest.Dial(addrs[i%len(addrs)], kit.WaitLimit)
 		kit.Must(t, err)
 		t.Cleanup(func() { _ = client.Close() })
 		holder := &keyHolder{contest: c, key: key, name: strconv.Itoa(i), client: client,
 			random: rand.New(rand.NewPCG(seed, uint64(i)+1000))}
-		c.Enter(holder.name, holder.turn)
+		c.AddClient(holder.name, holder.turn)
 	}
 	return c
 }
@@ -112,12 +112,12 @@ func (h *keyHolder) turn(token string) {
 		}
 	}
 	if h.random.IntN(200) == 0 {
-		h.contest.Granted(holdings.Relied(token, received, until, 0)) // never released
+		h.contest.AddHolding(holdings.NewHolding(token, received, until, 0)) // never released
 		return
 	}
-	h.contest.Granted(holdings.Relied(token, received, until, h.contest.History.Now()))
+	h.contest.AddHolding(holdings.NewHolding(token, received, until, h.contest.History.Now()))
 	reply, err := h.client.Do("EVAL", releaseIfOwn, "1", h.key, token)
-	h.contest.Count("release", reply, err)
+	h.contest.CountReply("release", reply, err)
 }
 
 // requestLease sends a command that grants a lease if the reply equals yes. It returns when the
@@ -127,7 +127,7 @@ func (h *keyHolder) requestLease(yes any, command ...string) (received, until ti
 	sent := h.contest.History.Now()
 	reply, err := h.client.Do(command...)
 	received = h.contest.History.Now()
-	h.contest.Count(command[0], reply, err)
+	h.contest.CountReply(command[0], reply, err)
 	if err != nil || reply != yes {
 		return received, 0
 	}

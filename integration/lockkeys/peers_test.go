@@ -24,7 +24,7 @@ type peer struct {
 }
 
 func dialPeer(addr string) (*peer, error) {
-	conn, err := net.DialTimeout("tcp", addr, kit.Patience)
+	conn, err := net.DialTimeout("tcp", addr, kit.WaitLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func dialPeer(addr string) (*peer, error) {
 
 // send writes one command.
 func (p *peer) send(words []string) error {
-	if err := p.conn.SetDeadline(time.Now().Add(kit.Patience)); err != nil {
+	if err := p.conn.SetDeadline(time.Now().Add(kit.WaitLimit)); err != nil {
 		return err
 	}
 	_, err := p.conn.Write(redistest.AppendCommand(nil, words...))

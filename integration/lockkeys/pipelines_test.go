@@ -89,7 +89,7 @@ func (p *peer) pipeline(t *testing.T, items []randomcommands.Item, end string) s
 	for _, item := range items {
 		sent.WriteString(item.Sent)
 	}
-	kit.Must(t, p.conn.SetDeadline(time.Now().Add(kit.Patience)))
+	kit.Must(t, p.conn.SetDeadline(time.Now().Add(kit.WaitLimit)))
 	go func() { _, _ = io.WriteString(p.conn, sent.String()) }() // a failure is seen in the replies
 	end = fmt.Sprintf("$%d\r\n%s\r\n", len(end), end)
 	var replies strings.Builder

@@ -23,7 +23,7 @@ func TestOverlapOfTaggedKeys(t *testing.T) {
 // master restarts, because a cell on too few masters blocks until it expires.
 func TestOverlapWithEndlessKeys(t *testing.T) {
 	redistest.SkipShort(t)
-	testTagOverlap(t, faults.Disturbances(), [][]string{{}, {"PX", "300"}, {"PX", "40000"}})
+	testTagOverlap(t, faults.FaultsWithoutDataLoss(), [][]string{{}, {"PX", "300"}, {"PX", "40000"}})
 }
 
 func testTagOverlap(t *testing.T, disturbances []faults.Fault, options [][]string) {

@@ -43,8 +43,8 @@ func TestTagsAndLocks(t *testing.T) {
 	firstProxy, secondProxy := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
 	a, b := kit.Connect(t, firstProxy), kit.Connect(t, secondProxy)
 	kit.WantGrant(t, a, "LOCK", "lock:t", "me", "PX", "60000")
-	kit.Does(t, b, "SET lock:t you NX PX 1000", "nil")
-	kit.Does(t, b, "RPUSH q:{lock:t} x", "1") // from now on, lock:t is one of several keys
+	kit.WantPrefix(t, b, "SET lock:t you NX PX 1000", "nil")
+	kit.WantPrefix(t, b, "RPUSH q:{lock:t} x", "1") // from now on, lock:t is one of several keys
 	for _, step := range []struct {
 		client        *redistest.Client
 		command, want string
@@ -78,7 +78,7 @@ func TestTagsAndLocks(t *testing.T) {
 		{b, "SET lock:{redlock-proxy:marker} x NX PX 1000", `ERR the key "lock:{redlock-proxy:marker}" cannot be a lock`},
 		{b, "SET q:{lock:} x", "OK"}, {b, "GET q:{lock:}", "x"}, {b, "LOCK  q:{lock:} x PX 1000", "nil"},
 	} {
-		kit.Does(t, step.client, step.command, step.want)
+		kit.WantPrefix(t, step.client, step.command, step.want)
 	}
 }
 
@@ -98,11 +98,11 @@ func TestTagsWatch(t *testing.T) {
 	} {
 		kit.Do(t, a, "DEL", "lock:t", "lock:x:{lock:t}", "y:{lock:t}")
 		kit.Do(t, a, strings.Fields(test.setup)...)
-		kit.Does(t, a, "WATCH "+test.watchedKey, "OK")
+		kit.WantPrefix(t, a, "WATCH "+test.watchedKey, "OK")
 		kit.Do(t, b, strings.Fields(test.otherCommand)...)
-		kit.Does(t, a, "MULTI", "OK")
-		kit.Does(t, a, "SET lock:z:{lock:t} 1", "QUEUED")
-		if got := kit.Text(kit.Do(t, a, "EXEC")); got != test.execReply {
+		kit.WantPrefix(t, a, "MULTI", "OK")
+		kit.WantPrefix(t, a, "SET lock:z:{lock:t} 1", "QUEUED")
+		if got := kit.ReplyText(kit.Do(t, a, "EXEC")); got != test.execReply {
 			t.Errorf("%s; WATCH %s; %s: %s, want %s", test.setup, test.watchedKey, test.otherCommand, got, test.execReply)
 		}
 	}
@@ -119,25 +119,25 @@ func TestTagsWaiting(t *testing.T) {
 		waiter := kit.Connect(t, firstProxy)
 		kit.Must(t, waiter.Send(redistest.AppendCommand(nil, "LOCK", key, "you", "PX", "600000", "BLOCK", "20000")))
 		kit.WantBlocked(t, firstProxy, 1)
-		kit.Does(t, a, "SET y:{lock:t} 1", "OK")
-		kit.Does(t, a, "UNLOCK "+key+" me", "1")
+		kit.WantPrefix(t, a, "SET y:{lock:t} 1", "OK")
+		kit.WantPrefix(t, a, "UNLOCK "+key+" me", "1")
 		reply, err := waiter.Receive()
 		kit.Must(t, err)
 		if ms, granted := reply.(int64); !granted || ms < 590000 {
 			t.Errorf("the waiter for %s is told %v", key, reply)
 		}
-		kit.Does(t, a, "UNLOCK "+key+" you", "1")
-		kit.Does(t, a, "DEL y:{lock:t}", "1")
+		kit.WantPrefix(t, a, "UNLOCK "+key+" you", "1")
+		kit.WantPrefix(t, a, "DEL y:{lock:t}", "1")
 
 		popper := kit.Connect(t, firstProxy)
 		kit.Must(t, popper.Send(redistest.AppendCommand(nil, "BLPOP", key, "20")))
 		kit.WantBlocked(t, firstProxy, 1)
-		kit.Does(t, a, "SET y:{lock:t} 1", "OK")
-		kit.Does(t, a, "RPUSH "+key+" e", "1")
-		if reply, err := popper.Receive(); err != nil || kit.Text(reply) != "["+key+" e]" {
+		kit.WantPrefix(t, a, "SET y:{lock:t} 1", "OK")
+		kit.WantPrefix(t, a, "RPUSH "+key+" e", "1")
+		if reply, err := popper.Receive(); err != nil || kit.ReplyText(reply) != "["+key+" e]" {
 			t.Errorf("a client that waits for %s gets %v, %v", key, reply, err)
 		}
-		kit.Does(t, a, "DEL y:{lock:t}", "1")
+		kit.WantPrefix(t, a, "DEL y:{lock:t}", "1")
 	}
 }
 
@@ -150,11 +150,11 @@ func TestOtherTags(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, firstProxy), "LOCK", "lock:x:{lock:t}", "me", "PX", "60000")
 	otherProxy := kit.StartProxy(t, masters, kit.LockKeyArgs(upstream)...)
 	client := kit.Connect(t, otherProxy)
-	got := kit.Text(kit.Do(t, client, "LOCK", "lock:x:{lock:t}", "you", "PX", "60000"))
+	got := kit.ReplyText(kit.Do(t, client, "LOCK", "lock:x:{lock:t}", "you", "PX", "60000"))
 	if !strings.HasPrefix(got, `NOQUORUM 0 of 5 masters vote: 5 are in use by proxies with different settings; `) {
 		t.Errorf("the other is told %s", got)
 	}
-	kit.Does(t, kit.Connect(t, firstProxy), "GET lock:x:{lock:t}", "me")
+	kit.WantPrefix(t, kit.Connect(t, firstProxy), "GET lock:x:{lock:t}", "me")
 }
 
 // TestTagsBehindAPrefix: the masters keep one key for a tag, even if the prefix has braces.
@@ -163,18 +163,18 @@ func TestTagsBehindAPrefix(t *testing.T) {
 	servers, upstream := kit.StartMasters(t), kit.StartRedis(t)
 	proxy := kit.StartProxy(t, redistest.URLs(servers), append(tagArgs(upstream), "--key-prefix", "p{q}:")...)
 	client := kit.Connect(t, proxy)
-	kit.Does(t, client, "MSET lock:t 1 x:{lock:t} 2 y:{lock:t} 3", "OK")
-	kit.Does(t, client, "RENAME lock:t z:{lock:t}", "OK")
+	kit.WantPrefix(t, client, "MSET lock:t 1 x:{lock:t} 2 y:{lock:t} 3", "OK")
+	kit.WantPrefix(t, client, "RENAME lock:t z:{lock:t}", "OK")
 	if got := unorderedText(kit.Do(t, client, "KEYS", "*")); got != "[string x:{lock:t} string y:{lock:t} string z:{lock:t}]" {
 		t.Errorf("KEYS tells %s", got)
 	}
-	kit.Everywhere(t, servers, func(master *redistest.Server) error {
-		keys, err := kit.AskIn(master, "0", "KEYS", "p*")
-		if err == nil && kit.Text(keys) != "[p{q}:lock:t]" {
+	kit.EachMaster(t, servers, func(master *redistest.Server) error {
+		keys, err := kit.QueryDatabase(master, "0", "KEYS", "p*")
+		if err == nil && kit.ReplyText(keys) != "[p{q}:lock:t]" {
 			err = fmt.Errorf("there are %v", keys)
 		}
 		return err
 	})
-	kit.Does(t, client, "FLUSHDB", "OK")
-	kit.Does(t, client, "DBSIZE", "0")
+	kit.WantPrefix(t, client, "FLUSHDB", "OK")
+	kit.WantPrefix(t, client, "DBSIZE", "0")
 }

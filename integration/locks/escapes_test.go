@@ -28,7 +28,7 @@ func startTwoProxies(t *testing.T, args ...string) (upstream *redistest.Server, 
 	}
 	for range 2 {
 		proxy := kit.StartProxy(t, urls, append([]string{"--upstream", upstream.URL()}, args...)...)
-		client, err := redistest.Dial(proxy.Addr(), kit.Patience)
+		client, err := redistest.Dial(proxy.Addr(), kit.WaitLimit)
 		kit.Must(t, err)
 		t.Cleanup(func() { _ = client.Close() })
 		clients = append(clients, client)
@@ -128,7 +128,7 @@ func tryOwnKey(t *testing.T, client *redistest.Client, name string, commands [][
 // ownStateKeys returns the constant keys of the proxies on a master, with their values.
 func ownStateKeys(t *testing.T, master *redistest.Server) (states []string) {
 	t.Helper()
-	client, err := redistest.Dial(master.Addr(), kit.Patience)
+	client, err := redistest.Dial(master.Addr(), kit.WaitLimit)
 	kit.Must(t, err)
 	defer client.Close()
 	keys, _ := kit.Do(t, client, "KEYS", "redlock-proxy:*").([]any)
@@ -172,7 +172,7 @@ func TestScriptOfAnotherProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	upstream, _, clients := startTwoProxies(t, "--lock-keys", "lock:*")
-	upstreamClient, err := redistest.Dial(upstream.Addr(), kit.Patience)
+	upstreamClient, err := redistest.Dial(upstream.Addr(), kit.WaitLimit)
 	kit.Must(t, err)
 	defer upstreamClient.Close()
 	const body = "return redis.call('set','lock:'..ARGV[1],ARGV[2],'NX','PX',30000)"
@@ -204,7 +204,7 @@ func TestScriptLoadIsBounded(t *testing.T) {
 	}
 	kit.Want(t, clients[1], int64(flood-1), "EVALSHA", lastSHA, "1", "lock:a")
 	for _, master := range masters {
-		client, err := redistest.Dial(master.Addr(), kit.Patience)
+		client, err := redistest.Dial(master.Addr(), kit.WaitLimit)
 		kit.Must(t, err)
 		kit.Want(t, client, int64(1000), "HLEN", "redlock-proxy:scripts")
 		if ttl, _ := kit.Do(t, client, "PTTL", "redlock-proxy:scripts").(int64); ttl <= 0 {
@@ -218,7 +218,7 @@ func TestScriptLoadIsBounded(t *testing.T) {
 // whichever proxy loaded the function, and that one client holds the lock.
 func TestFunctionThatTakesALock(t *testing.T) {
 	redistest.SkipShort(t)
-	redistest.Needs(t, "FUNCTION", "7.0")
+	redistest.RequireFeature(t, "FUNCTION", "7.0")
 	t.Parallel()
 	_, _, clients := startTwoProxies(t, "--lock-keys", "lock:*")
 	const code = "#!lua name=l\nredis.register_function('f', function(keys, args) return redis.call('set', 'lock:x', args[1]) end)"

@@ -19,7 +19,7 @@ import (
 
 // recoveryTimeout limits the time until restarted masters are used again; the log has the true
 // time.
-const recoveryTimeout = kit.Patience
+const recoveryTimeout = kit.WaitLimit
 
 // TestTwoOfFiveFail: locks work without a single error while a minority fails, is down, and
 // recovers.
@@ -30,11 +30,11 @@ func TestTwoOfFiveFail(t *testing.T) {
 			load := startLoad(t, f.Proxies[0], 16, false)
 			time.Sleep(300 * time.Millisecond) // some load before the fault, and some during it
 			for i := range 2 {
-				kit.Must(t, fault.Inflict(f, i))
+				kit.Must(t, fault.Cause(f, i))
 			}
 			time.Sleep(1200 * time.Millisecond) // longer than the proxy waits for a master
 			for i := range 2 {
-				kit.Must(t, fault.Mend(f, i))
+				kit.Must(t, fault.Repair(f, i))
 			}
 			wantAllMastersUsed(t, f)
 			load.stop().wantFlawless(t)
@@ -49,25 +49,25 @@ func TestThreeOfFiveFail(t *testing.T) {
 		t.Run(fault.Name, func(t *testing.T) {
 			// With the guard, three killed masters would have to wait until their locks have
 			// expired; see TestAllLoseData in package guard.
-			f := fault.Start(t, append(kit.HungMasters(), "--guard=false")...)
+			f := fault.Start(t, append(kit.DefaultMasterTimeout(), "--guard=false")...)
 			client := kit.Connect(t, f.Proxies[0])
 			kit.WantGrant(t, client, "LOCK", "before", "b", "PX", "60000")
-			kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "before", "b") })
+			kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "before", "b") })
 			for i := range 3 {
-				kit.Must(t, fault.Inflict(f, i))
+				kit.Must(t, fault.Cause(f, i))
 			}
 			wantNoQuorum(t, f, client, "LOCK", "k", "t", "PX", "60000")
 			wantNoQuorum(t, f, client, "UNLOCK", "before", "b")
 			wantNoQuorum(t, f, client, "LOCK", "k", "u", "PX", "60000", "BLOCK", "500")
 			wantNoQuorum(t, f, client, "EXTEND", "before", "b", "PX", "60000")
-			kit.Everywhere(t, f.Masters[3:], checkFree)
+			kit.EachMaster(t, f.Masters[3:], checkFree)
 			for i := range 3 {
-				kit.Must(t, fault.Mend(f, i))
+				kit.Must(t, fault.Repair(f, i))
 			}
 			wantAllMastersUsed(t, f)
-			kit.Everywhere(t, f.Masters, checkFree)
+			kit.EachMaster(t, f.Masters, checkFree)
 			time.Sleep(300 * time.Millisecond) // late messages arrive now
-			kit.Everywhere(t, f.Masters, checkFree)
+			kit.EachMaster(t, f.Masters, checkFree)
 		})
 	}
 }
@@ -76,7 +76,7 @@ func TestThreeOfFiveFail(t *testing.T) {
 // the master-timeout, as on a machine whose processors other guests use. Later, the replies arrive.
 func TestMachineStandsStill(t *testing.T) {
 	redistest.SkipShort(t)
-	f := kit.StartFleet(t, kit.HungMasters()...)
+	f := kit.StartFleet(t, kit.DefaultMasterTimeout()...)
 	load := startLoad(t, f.Proxies[0], 16, false)
 	for range 8 {
 		time.Sleep(100 * time.Millisecond) // the load runs before it is stopped
@@ -96,7 +96,7 @@ func TestMachineStandsStill(t *testing.T) {
 // checkFree fails the test if a master has one of the keys of TestThreeOfFiveFail.
 func checkFree(master *redistest.Server) error {
 	for _, key := range []string{"k", "before"} {
-		if err := kit.Lacks(master, key); err != nil {
+		if err := kit.CheckAbsent(master, key); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ func checkOnAllMasters(f *kit.Fleet, key, value string) (err error) {
 		err = nil
 		for _, master := range f.Masters {
 			if err == nil {
-				err = kit.Stands(master, "0", key, value)
+				err = kit.CheckToken(master, "0", key, value)
 			}
 		}
 		if err == nil {
@@ -165,14 +165,14 @@ func checkOnAllMasters(f *kit.Fleet, key, value string) (err error) {
 // proxy was waiting for another reply of the master when the master was stopped, the SET is not
 // sent. Then the test tries again.
 func TestLateSet(t *testing.T) {
-	f := kit.StartFleet(t, kit.HungMasters()...)
+	f := kit.StartFleet(t, kit.DefaultMasterTimeout()...)
 	client := kit.Connect(t, f.Proxies[0])
 	// The proxy then knows that this TTL is in use, so the next LOCK begins with its SET.
 	kit.WantGrant(t, client, "LOCK", "warm", "t", "PX", "60000")
 	isLate := false
 	for try := 0; !isLate && try < 10; try++ {
 		isLate = lateSet(t, f, client)
-		kit.Everywhere(t, f.Masters, checkFree)
+		kit.EachMaster(t, f.Masters, checkFree)
 	}
 	if !isLate {
 		t.Error("never did all three masters execute the late SET, so this test shows nothing")
@@ -198,7 +198,7 @@ func lateSet(t *testing.T, f *kit.Fleet, client *redistest.Client) (isLate bool)
 // recordCommands lets a master record the commands that it executes from now on.
 func recordCommands(t *testing.T, master *redistest.Server) {
 	t.Helper()
-	client, err := redistest.Dial(master.Addr(), kit.Patience)
+	client, err := redistest.Dial(master.Addr(), kit.WaitLimit)
 	kit.Must(t, err)
 	defer client.Close()
 	kit.Want(t, client, "OK", "CONFIG", "SET", "slowlog-log-slower-than", "0")
@@ -210,7 +210,7 @@ func recordCommands(t *testing.T, master *redistest.Server) {
 // recordCommands.
 func hasExecuted(t *testing.T, master *redistest.Server, words ...string) bool {
 	t.Helper()
-	client, err := redistest.Dial(master.Addr(), kit.Patience)
+	client, err := redistest.Dial(master.Addr(), kit.WaitLimit)
 	kit.Must(t, err)
 	defer client.Close()
 	entries, _ := kit.Do(t, client, "SLOWLOG", "GET", "10000").([]any)

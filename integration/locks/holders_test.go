@@ -50,7 +50,7 @@ func countVotes(t *testing.T, info map[string]any, state string) (n int) {
 // the client that took the lock, or nil.
 func wantInfo(t *testing.T, client *redistest.Client, key, state string, votes int, name any) {
 	t.Helper()
-	kit.Settles(t, func() error {
+	kit.Shortly(t, func() error {
 		info := lockInfo(t, client, key)
 		voteState := map[string]string{"free": "free"}[state]
 		if voteState == "" {
@@ -79,7 +79,7 @@ func startPair(t *testing.T, args ...string) *kit.Fleet {
 func connectAs(t *testing.T, proxy *harness.Proxy, name string) *redistest.Client {
 	t.Helper()
 	client := kit.Connect(t, proxy)
-	kit.Does(t, client, "CLIENT SETNAME "+name, "OK")
+	kit.WantPrefix(t, client, "CLIENT SETNAME "+name, "OK")
 	return client
 }
 
@@ -97,12 +97,12 @@ func TestLockInfo(t *testing.T) {
 	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.Granted)
 	wantBothInfo("held", 5, "ann", nil)
 	startedAt := time.UnixMilli(lockInfo(t, ann, "k")["since"].(int64))
-	if age := time.Since(startedAt); age < 0 || age > kit.Patience {
+	if age := time.Since(startedAt); age < 0 || age > kit.WaitLimit {
 		t.Errorf("held since %v", startedAt)
 	}
 	kit.WantGrant(t, bob, "EXTEND", "k", "secret", "PX", "60000")
 	wantBothInfo("held", 5, nil, nil) // by ballot: no proxy can know that it is the same holder as before
-	kit.Waiter(t, f.Proxies[1], "next")
+	kit.StartWaiter(t, f.Proxies[1], "next")
 	kit.WantBlocked(t, f.Proxies[1], 1)
 	for client, want := range map[*redistest.Client]int64{ann: 0, bob: 1} {
 		if got := lockInfo(t, client, "k")["waiters"]; got != any(want) {
@@ -139,7 +139,7 @@ func TestLockInfo(t *testing.T) {
 	kit.Must(t, f.Masters[2].Kill())
 	wantInfo(t, ann, "m", "unclear", 2, nil)
 	for _, command := range []string{"LOCKLIST", "FORCEUNLOCK m"} {
-		kit.Does(t, ann, command, "NOQUORUM 2 of 5 masters answered, 3 needed: ")
+		kit.WantPrefix(t, ann, command, "NOQUORUM 2 of 5 masters answered, 3 needed: ")
 	}
 }
 
@@ -152,7 +152,7 @@ func TestForceUnlock(t *testing.T) {
 		operator := connectAs(t, proxy, "operator")
 		kit.Want(t, operator, int64(0), "FORCEUNLOCK", "k")
 		kit.WantGrant(t, holder, "LOCK", "k", "secret", "PX", "60000")
-		waiter := kit.Waiter(t, f.Proxies[1], "next")
+		waiter := kit.StartWaiter(t, f.Proxies[1], "next")
 		kit.WantBlocked(t, f.Proxies[1], 1)
 		kit.Want(t, operator, int64(1), "FORCEUNLOCK", "k")
 		got, err := waiter.Receive()
@@ -164,7 +164,7 @@ func TestForceUnlock(t *testing.T) {
 		kit.Want(t, holder, nil, "EXTEND", "k", "secret", "PX", "60000")
 		kit.Want(t, operator, int64(1), "FORCEUNLOCK", "k")
 		kit.Want(t, operator, int64(0), "FORCEUNLOCK", "k")
-		kit.Everywhere(t, f.Masters, checkFree)
+		kit.EachMaster(t, f.Masters, checkFree)
 		kit.Await(t, "each use is logged", func() bool {
 			return strings.Count(proxy.Log(), "msg=FORCEUNLOCK key=k db=0 client.addr=") == 4
 		})
@@ -182,7 +182,7 @@ func TestForceUnlockWithMastersDown(t *testing.T) {
 	f := startPair(t)
 	holder, operator := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 	kit.WantGrant(t, holder, "LOCK", "k", "t", "PX", "60000")
-	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
+	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
 	kit.Must(t, f.Masters[0].Kill())
 	kit.Must(t, f.Masters[1].Kill())
 	kit.Want(t, operator, int64(1), "FORCEUNLOCK", "k")
@@ -199,11 +199,11 @@ func TestForeignHolder(t *testing.T) {
 	t.Parallel()
 	f := startPair(t)
 	for _, master := range f.Masters {
-		kit.Must(t, kit.Tell(master, "SET", "k", "redsync's", "PX", "60000"))
+		kit.Must(t, kit.SendToMaster(master, "SET", "k", "redsync's", "PX", "60000"))
 	}
 	client := kit.Connect(t, f.Proxies[0])
 	wantInfo(t, client, "k", "held", 5, nil)
-	kit.Does(t, client, "FORCEUNLOCK k",
+	kit.WantPrefix(t, client, "FORCEUNLOCK k",
 		"ERR cannot change the key: a client that locks on the masters directly holds it; change it on the masters")
 }
 
@@ -212,7 +212,7 @@ func lockKeys(t *testing.T, client *redistest.Client, command string) []string {
 	t.Helper()
 	reply, isList := kit.Do(t, client, strings.Fields(command)...).([]any)
 	if !isList {
-		t.Fatalf("%s: %v", command, kit.Text(kit.Do(t, client, strings.Fields(command)...)))
+		t.Fatalf("%s: %v", command, kit.ReplyText(kit.Do(t, client, strings.Fields(command)...)))
 	}
 	names := []string{}
 	for _, item := range reply {
@@ -242,9 +242,9 @@ func TestLockList(t *testing.T) {
 	}
 	kit.Want(t, bob, "OK", "SELECT", "3")
 	kit.WantGrant(t, bob, "LOCK", "elsewhere", "secret", "PX", "600000")
-	kit.Must(t, kit.Tell(f.Masters[0], "SET", "p[*]:leftover", "x"))
+	kit.Must(t, kit.SendToMaster(f.Masters[0], "SET", "p[*]:leftover", "x"))
 	for _, master := range f.Masters {
-		kit.Must(t, kit.Tell(master, "SET", "unprefixed", "x"))
+		kit.Must(t, kit.SendToMaster(master, "SET", "unprefixed", "x"))
 	}
 	for _, c := range []struct {
 		command string
@@ -272,8 +272,8 @@ func TestLockList(t *testing.T) {
 	}
 	kit.Must(t, f.Masters[0].Kill())
 	kit.Must(t, f.Masters[1].Kill())
-	kit.Soon(t, func() error {
-		if got := kit.Text(kit.Do(t, ann, "LOCKLIST", "COUNT", "1000")); !strings.Contains(got, "job:129") {
+	kit.Eventually(t, func() error {
+		if got := kit.ReplyText(kit.Do(t, ann, "LOCKLIST", "COUNT", "1000")); !strings.Contains(got, "job:129") {
 			return fmt.Errorf("with two masters down: %s", got)
 		}
 		return nil
@@ -318,23 +318,23 @@ func TestHoldersErrors(t *testing.T) {
 			{"LOCKLIST COUNT 99999999999999999999", "ERR value is not an integer or out of range"},
 			{"LOCKLIST COUNT many", "ERR value is not an integer or out of range"},
 		} {
-			kit.Does(t, client, c[0], c[1])
+			kit.WantPrefix(t, client, c[0], c[1])
 		}
 	}
 	client := kit.Connect(t, relay)
 	for _, firstCommand := range []string{"PING", "SET lock:m v"} { // in the upstream's transaction, and in the proxy's own
 		for _, command := range []string{"LOCKINFO k", "LOCKLIST", "FORCEUNLOCK k"} {
 			name, _, _ := strings.Cut(command, " ")
-			kit.Does(t, client, "MULTI", "OK")
-			kit.Does(t, client, firstCommand, "QUEUED")
-			kit.Does(t, client, command, "ERR "+name+" inside MULTI is not allowed: ")
-			kit.Does(t, client, "EXEC", "EXECABORT")
-			kit.Does(t, client, "EVAL|return redis.call(unpack(ARGV))|1|lock:a|"+strings.ReplaceAll(command, " ", "|"), "ERR ")
+			kit.WantPrefix(t, client, "MULTI", "OK")
+			kit.WantPrefix(t, client, firstCommand, "QUEUED")
+			kit.WantPrefix(t, client, command, "ERR "+name+" inside MULTI is not allowed: ")
+			kit.WantPrefix(t, client, "EXEC", "EXECABORT")
+			kit.WantPrefix(t, client, "EVAL|return redis.call(unpack(ARGV))|1|lock:a|"+strings.ReplaceAll(command, " ", "|"), "ERR ")
 		}
 	}
-	kit.Does(t, client, "COMMAND INFO forceunlock",
+	kit.WantPrefix(t, client, "COMMAND INFO forceunlock",
 		"[[forceunlock 2 [write] 1 1 1 [@keyspace @write @admin @slow @dangerous] [] [[flags [RW update]")
-	kit.Does(t, client, "COMMAND GETKEYS lockinfo k", "[k]")
+	kit.WantPrefix(t, client, "COMMAND GETKEYS lockinfo k", "[k]")
 }
 
 // TestHoldersRights checks that a client sees the locks of keys that it may read at the upstream.
@@ -348,8 +348,8 @@ func TestHoldersRights(t *testing.T) {
 		"blind on >x ~lock:* +@all -scan -get",
 		"operator on >x ~lock:* +@all -@scripting")
 	admin := kit.Connect(t, r.proxy) // has all permissions
-	kit.Does(t, admin, "CLIENT SETNAME ann", "OK")
-	kit.Does(t, admin, "HELLO 2 SETNAME ann2", "[")
+	kit.WantPrefix(t, admin, "CLIENT SETNAME ann", "OK")
+	kit.WantPrefix(t, admin, "HELLO 2 SETNAME ann2", "[")
 	for _, key := range []string{"lock:a", "lock:ab", "lock:b", "other"} {
 		kit.WantGrant(t, admin, "LOCK", key, "secret", "PX", "600000")
 	}
@@ -365,7 +365,7 @@ func TestHoldersRights(t *testing.T) {
 		{"operator", "FORCEUNLOCK other", noKey},
 		{"operator", "FORCEUNLOCK lock:b", "1"},
 	} {
-		kit.Does(t, r.login(t, c.user), c.command, c.want)
+		kit.WantPrefix(t, r.login(t, c.user), c.command, c.want)
 	}
 	for user, want := range map[string][]string{
 		"reader": {"lock:a", "lock:ab"}, "app": {"lock:a", "lock:ab"}, "narrow": {"lock:a", "lock:ab"},
@@ -386,7 +386,7 @@ func TestHoldersRights(t *testing.T) {
 	passwordUpstream := kit.StartRedis(t, "--requirepass", "x")
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(r.masters), "--upstream", passwordUpstream.URL()))
 	for _, command := range []string{"LOCKINFO lock:a", "LOCKLIST", "FORCEUNLOCK lock:a"} {
-		kit.Does(t, client, command, noAuth)
+		kit.WantPrefix(t, client, command, noAuth)
 	}
 }
 
@@ -434,7 +434,7 @@ func TestAuditLog(t *testing.T) {
 			{"EVAL|return redis.call('set',KEYS[1],ARGV[1],'NX','PX',60000)|1|lock:c|secret", "OK"},
 			{"FORCEUNLOCK lock:c", "1"},
 		} {
-			if got := kit.Do(t, client, splitCommand(step[0])...); step[1] != "" && kit.Text(got) != step[1] {
+			if got := kit.Do(t, client, splitCommand(step[0])...); step[1] != "" && kit.ReplyText(got) != step[1] {
 				t.Errorf("%s: %v", step[0], got)
 			}
 		}

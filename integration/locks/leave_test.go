@@ -27,15 +27,15 @@ func disconnects() []disconnect {
 	return []disconnect{
 		{"killed", waitInProcess},
 		{"closed", func(t *testing.T, proxy *harness.Proxy, token string) func() {
-			client := kit.Waiter(t, proxy, token)
+			client := kit.StartWaiter(t, proxy, token)
 			return func() { kit.Must(t, client.Close()) }
 		}},
 		{"half-closed", func(t *testing.T, proxy *harness.Proxy, token string) func() {
-			client := kit.Waiter(t, proxy, token)
+			client := kit.StartWaiter(t, proxy, token)
 			return func() { closeHalf(t, client) }
 		}},
 		{"closed with more commands sent", func(t *testing.T, proxy *harness.Proxy, token string) func() {
-			client := kit.Waiter(t, proxy, token)
+			client := kit.StartWaiter(t, proxy, token)
 			kit.Must(t, client.Send(redistest.AppendCommand(nil, "PING")))
 			return func() { kit.Must(t, client.Close()) }
 		}},
@@ -79,11 +79,11 @@ func TestClientsLeave(t *testing.T) {
 			kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", "60000")
 			disconnectHead := disconnect.wait(t, proxy, "head")
 			kit.WantBlocked(t, proxy, 1)
-			firstWaiter := kit.Waiter(t, proxy, "first")
+			firstWaiter := kit.StartWaiter(t, proxy, "first")
 			kit.WantBlocked(t, proxy, 2)
 			disconnectMiddle := disconnect.wait(t, proxy, "middle")
 			kit.WantBlocked(t, proxy, 3)
-			secondWaiter := kit.Waiter(t, proxy, "second")
+			secondWaiter := kit.StartWaiter(t, proxy, "second")
 			kit.WantBlocked(t, proxy, 4)
 			disconnectHead()
 			disconnectMiddle()
@@ -100,13 +100,13 @@ func TestClientsLeave(t *testing.T) {
 func wantServed(t *testing.T, f *kit.Fleet, client *redistest.Client, token string) {
 	t.Helper()
 	startedAt := time.Now()
-	client.SetTimeout(kit.AtOnce)
+	client.SetTimeout(kit.GrantLimit)
 	reply, err := client.Receive()
 	if ms, ok := reply.(int64); !ok || ms <= 0 {
 		t.Fatalf("LOCK k %s: got %#v, %v, want a validity at once", token, reply, err)
 	}
 	t.Logf("%s was served %v after the UNLOCK", token, time.Since(startedAt).Round(10*time.Microsecond))
-	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", token) })
+	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", token) })
 }
 
 // TestAllLeave: when all waiting clients have disconnected, no waiter remains, and the lock is
@@ -117,21 +117,21 @@ func TestAllLeave(t *testing.T) {
 	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", "60000")
 	var waiters []*redistest.Client
 	for i := range 20 {
-		waiters = append(waiters, kit.Waiter(t, f.Proxies[0], strconv.Itoa(i)))
+		waiters = append(waiters, kit.StartWaiter(t, f.Proxies[0], strconv.Itoa(i)))
 	}
 	kit.WantBlocked(t, f.Proxies[0], len(waiters))
 	for _, waiter := range waiters {
 		kit.Must(t, waiter.Close())
 	}
 	kit.WantBlocked(t, f.Proxies[0], 0)
-	kit.Settles(t, func() error {
+	kit.Shortly(t, func() error {
 		if info, _ := kit.Do(t, holder, "INFO", "clients").(string); !strings.Contains(info, "connected_clients:1\r\n") {
 			return fmt.Errorf("got %q, want the holder alone to be connected", info)
 		}
 		return nil
 	})
 	kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
-	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Lacks(master, "k") })
+	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckAbsent(master, "k") })
 	kit.WantGrant(t, holder, "LOCK", "k", "again", "PX", "60000")
 }
 
@@ -143,7 +143,7 @@ func TestOrderOfService(t *testing.T) {
 	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", "60000")
 	order := make(chan turn, 2*waiters)
 	for i := range waiters {
-		client := kit.Waiter(t, f.Proxies[0], strconv.Itoa(i))
+		client := kit.StartWaiter(t, f.Proxies[0], strconv.Itoa(i))
 		kit.WantBlocked(t, f.Proxies[0], i+1) // so that they arrive one after the other
 		go takeTurn(client, i, order)
 	}
@@ -168,7 +168,7 @@ type turn struct {
 // takeTurn waits for the grant, reports it, and then releases the lock, so that turns are reported
 // in the order of the grants.
 func takeTurn(client *redistest.Client, waiter int, order chan<- turn) {
-	client.SetTimeout(kit.Patience)
+	client.SetTimeout(kit.WaitLimit)
 	reply, err := client.Receive()
 	if ms, ok := reply.(int64); err == nil && (!ok || ms <= 0) {
 		err = fmt.Errorf("LOCK of waiter %d: got %#v, want a validity", waiter, reply)

@@ -36,11 +36,11 @@ func TestLock(t *testing.T) {
 		{"UNLOCK k u", int64(1), ""},
 	} {
 		kit.WantReply(t, client, step.command, step.reply)
-		kit.Everywhere(t, masters, func(master *redistest.Server) error {
+		kit.EachMaster(t, masters, func(master *redistest.Server) error {
 			if step.holder == "" {
-				return kit.Lacks(master, "k")
+				return kit.CheckAbsent(master, "k")
 			}
-			return kit.Holds(master, "k", step.holder)
+			return kit.CheckHeld(master, "k", step.holder)
 		})
 	}
 }
@@ -58,17 +58,17 @@ func TestLockExpires(t *testing.T) {
 		t.Fatalf("the next client was granted the lock %v after the first, which may rely on it for %v", elapsed, validity)
 	}
 	kit.Want(t, client, int64(0), "UNLOCK", "k", "t")
-	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Holds(master, "k", "u") })
+	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckHeld(master, "k", "u") })
 }
 
 func TestKeyPrefix(t *testing.T) {
 	masters := kit.StartMasters(t)
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters), "--key-prefix", "app:"))
 	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted)
-	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Holds(master, "app:k", "t") })
-	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Lacks(master, "k") })
+	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckHeld(master, "app:k", "t") })
+	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckAbsent(master, "k") })
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
-	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Lacks(master, "app:k") })
+	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckAbsent(master, "app:k") })
 }
 
 // TestSelect: the same key in another database is another lock, in that database of each master.
@@ -81,11 +81,11 @@ func TestSelect(t *testing.T) {
 	kit.WantReply(t, client3, "LOCK k three PX 10000", kit.Granted)
 	kit.Want(t, client0, int64(0), "UNLOCK", "k", "three")
 	kit.Want(t, client3, int64(0), "UNLOCK", "k", "zero")
-	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Holds(master, "k", "zero") })
-	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "3", "k", "three") })
+	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckHeld(master, "k", "zero") })
+	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckToken(master, "3", "k", "three") })
 	kit.Want(t, client3, int64(1), "UNLOCK", "k", "three")
-	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "3", "k", nil) })
-	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "zero") })
+	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckToken(master, "3", "k", nil) })
+	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "zero") })
 }
 
 func TestMaxTTL(t *testing.T) {
@@ -127,6 +127,6 @@ func wantGeneratedToken(t *testing.T, client *redistest.Client, masters []*redis
 	if ms, ok := validity.(int64); !ok || ms <= 9000 || len(text) != 32 || strings.Trim(text, "0123456789abcdef") != "" {
 		t.Fatalf("LOCK %s *: validity %#v and token %#v", key, validity, token)
 	}
-	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Holds(master, key, text) })
+	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckHeld(master, key, text) })
 	kit.Want(t, client, int64(1), "UNLOCK", key, text)
 }

@@ -34,7 +34,7 @@ func TestOverlap(t *testing.T) {
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, grantsEnv, seed, kit.SeedEnv)
 	f := kit.StartLinkedFleet(t, 2)
 	c := startContest(t, f, seed, holdAtRandom)
-	disturber := faults.StartDisturber(f, seed, faults.Disturbances()...)
+	disturber := faults.StartDisturber(f, seed, faults.FaultsWithoutDataLoss()...)
 	waitErr := c.WaitFor(t, int(grants))
 	faultCounts, err := disturber.Stop()
 	c.Stop()
@@ -75,7 +75,7 @@ func TestOverlapIsDetected(t *testing.T) {
 // deleteKey deletes a key on one master, whatever its value.
 func deleteKey(t *testing.T, master *redistest.Server, key string) {
 	t.Helper()
-	client, err := redistest.Dial(master.Addr(), kit.Patience)
+	client, err := redistest.Dial(master.Addr(), kit.WaitLimit)
 	kit.Must(t, err)
 	defer client.Close()
 	kit.Do(t, client, "DEL", key)
@@ -113,7 +113,7 @@ func startContest(t *testing.T, f *kit.Fleet, seed uint64, hold func(*rand.Rand)
 			random: rand.New(rand.NewPCG(seed, uint64(i)+2)), hold: hold,
 		}
 		contender.client.SetTimeout(time.Minute)
-		c.Enter(contender.name, contender.turn)
+		c.AddClient(contender.name, contender.turn)
 	}
 	return c
 }
@@ -140,9 +140,9 @@ func (c *contender) turn(token string) {
 		_, extended := c.requestLock("EXTEND", contestedKey, token, "PX", kit.Millis(lease))
 		until = max(until, extended)
 	}
-	c.contest.Granted(holdings.Relied(token, received, until, c.contest.History.Now()))
+	c.contest.AddHolding(holdings.NewHolding(token, received, until, c.contest.History.Now()))
 	reply, err := c.client.Do("UNLOCK", contestedKey, token)
-	c.contest.Count("UNLOCK", reply, err)
+	c.contest.CountReply("UNLOCK", reply, err)
 	if reply == any(int64(1)) && c.random.IntN(20) == 0 {
 		c.extendReleased(token)
 	}
@@ -151,7 +151,7 @@ func (c *contender) turn(token string) {
 // extendReleased tries to extend a released lock, which must fail.
 func (c *contender) extendReleased(token string) {
 	if _, until := c.requestLock("EXTEND", contestedKey, token, "PX", kit.Millis(lease)); until > 0 {
-		c.contest.Count(revivedReply, nil, nil)
+		c.contest.CountReply(revivedReply, nil, nil)
 	}
 }
 
@@ -162,9 +162,9 @@ func (c *contender) requestLock(command ...string) (received, until time.Duratio
 	received = c.contest.History.Now()
 	ms, ok := reply.(int64)
 	if !ok || err != nil {
-		c.contest.Count(command[0], reply, err)
+		c.contest.CountReply(command[0], reply, err)
 		return received, 0
 	}
-	c.contest.Count(command[0], "validity", nil)
+	c.contest.CountReply(command[0], "validity", nil)
 	return received, received + time.Duration(ms)*time.Millisecond
 }

@@ -39,7 +39,7 @@ func startRestricted(t *testing.T, users ...string) *restrictedRig {
 	r := &restrictedRig{upstream: kit.StartRedis(t), masters: kit.StartMasters(t)}
 	r.admin = kit.Dial(t, r.upstream.Addr())
 	for _, user := range users {
-		kit.Does(t, r.admin, "ACL SETUSER "+user, "OK")
+		kit.WantPrefix(t, r.admin, "ACL SETUSER "+user, "OK")
 	}
 	r.proxy = kit.StartProxy(t, redistest.URLs(r.masters), "--upstream", r.upstream.URL(), "--lock-keys", "lock:*")
 	awaitLog(t, r.proxy, "upstream up") // from then on, the proxy knows all users' permissions
@@ -50,15 +50,15 @@ func startRestricted(t *testing.T, users ...string) *restrictedRig {
 func (r *restrictedRig) login(t *testing.T, user string) *redistest.Client {
 	t.Helper()
 	client := kit.Dial(t, r.proxy.Addr())
-	kit.Does(t, client, "AUTH "+user+" x", "OK")
+	kit.WantPrefix(t, client, "AUTH "+user+" x", "OK")
 	return client
 }
 
 // wantAbsent fails the test if a master or the upstream has the key.
 func (r *restrictedRig) wantAbsent(t *testing.T, key string) {
 	t.Helper()
-	kit.Everywhere(t, r.masters, func(master *redistest.Server) error { return kit.Lacks(master, key) })
-	kit.Does(t, r.admin, "EXISTS "+key, "0")
+	kit.EachMaster(t, r.masters, func(master *redistest.Server) error { return kit.CheckAbsent(master, key) })
+	kit.WantPrefix(t, r.admin, "EXISTS "+key, "0")
 }
 
 const limitedUser = "lim2 on >x ~app:* +@read +@write +@connection -eval -publish"
@@ -68,13 +68,13 @@ const limitedUser = "lim2 on >x ~app:* +@read +@write +@connection -eval -publis
 func TestScriptEscapes(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t, limitedUser)
-	kit.Does(t, r.admin, "SET victim v", "OK")
-	kit.Does(t, r.login(t, "lim2"), "DEL victim", noKey)
+	kit.WantPrefix(t, r.admin, "SET victim v", "OK")
+	kit.WantPrefix(t, r.login(t, "lim2"), "DEL victim", noKey)
 	for _, user := range []string{"lim2", "scripter", "mute"} {
 		if user == "scripter" {
-			redistest.Needs(t, "rights to channels", "6.2")
-			kit.Does(t, r.admin, "ACL SETUSER scripter on >x ~lock:* ~app:* &app:* +@all -@admin", "OK")
-			kit.Does(t, r.admin, "ACL SETUSER mute on >x ~lock:* ~app:* resetchannels +@all", "OK")
+			redistest.RequireFeature(t, "rights to channels", "6.2")
+			kit.WantPrefix(t, r.admin, "ACL SETUSER scripter on >x ~lock:* ~app:* &app:* +@all -@admin", "OK")
+			kit.WantPrefix(t, r.admin, "ACL SETUSER mute on >x ~lock:* ~app:* resetchannels +@all", "OK")
 		}
 		for _, script := range []string{
 			"redis.call('del','victim') return redis.call('set',KEYS[1],'v','PX',60000)",
@@ -84,7 +84,7 @@ func TestScriptEscapes(t *testing.T) {
 			"redis.call('set',KEYS[1],'v','PX',60000) return redis.call('publish','other','1')",
 		} {
 			client := r.login(t, user)
-			got := kit.Text(kit.Do(t, client, "EVAL", script, "1", "lock:esc"))
+			got := kit.ReplyText(kit.Do(t, client, "EVAL", script, "1", "lock:esc"))
 			if user == "lim2" && !strings.HasPrefix(got, "ERR rights are") &&
 				!strings.HasPrefix(got, "ERR cannot check this client's permissions") ||
 				user != "lim2" && !strings.HasPrefix(got, "ERR The user executing the script can't ") {
@@ -93,23 +93,23 @@ func TestScriptEscapes(t *testing.T) {
 			r.wantAbsent(t, "lock:esc")
 		}
 	}
-	kit.Does(t, r.admin, "GET victim", "v")
-	kit.Does(t, r.admin, "EXISTS victim2", "0")
+	kit.WantPrefix(t, r.admin, "GET victim", "v")
+	kit.WantPrefix(t, r.admin, "EXISTS victim2", "0")
 
 	client, listener := r.login(t, "scripter"), kit.Dial(t, r.upstream.Addr())
-	kit.Does(t, listener, "SUBSCRIBE app:c", "[subscribe app:c 1]")
-	kit.Does(t, client, "EVAL|redis.call('set',KEYS[1],'v','PX',60000) redis.call('lpush','app:l','1') redis.call('publish','app:c','m') return redis.call('get',KEYS[1])|1|lock:esc", "v")
+	kit.WantPrefix(t, listener, "SUBSCRIBE app:c", "[subscribe app:c 1]")
+	kit.WantPrefix(t, client, "EVAL|redis.call('set',KEYS[1],'v','PX',60000) redis.call('lpush','app:l','1') redis.call('publish','app:c','m') return redis.call('get',KEYS[1])|1|lock:esc", "v")
 	got, err := listener.Receive()
 	kit.Must(t, err)
-	if kit.Text(got) != "[message app:c m]" {
+	if kit.ReplyText(got) != "[message app:c m]" {
 		t.Errorf("heard %v", got)
 	}
-	kit.Does(t, r.admin, "LLEN app:l", "1")
+	kit.WantPrefix(t, r.admin, "LLEN app:l", "1")
 }
 
 // TestSelectors: keys that only two selectors together allow are refused, as at the upstream.
 func TestSelectors(t *testing.T) {
-	redistest.Needs(t, "selectors", "7.0")
+	redistest.RequireFeature(t, "selectors", "7.0")
 	t.Parallel()
 	r := startRestricted(t, "two on >x +@all -@dangerous (+@all ~lock:a* ~a*) (+@all ~lock:b* ~b*)")
 	client := r.login(t, "two")
@@ -119,8 +119,8 @@ func TestSelectors(t *testing.T) {
 		"EVAL return(redis.call('del',KEYS[1],KEYS[2])) 2 @a @b", "EVAL return(redis.call('del',KEYS[1],KEYS[2])) 2 @a @a2",
 	} {
 		run := func(prefix string) string {
-			defer kit.Does(t, client, "UNWATCH", "OK")
-			return kit.Text(kit.Do(t, client, strings.Fields(strings.ReplaceAll(c, "@", prefix))...))
+			defer kit.WantPrefix(t, client, "UNWATCH", "OK")
+			return kit.ReplyText(kit.Do(t, client, strings.Fields(strings.ReplaceAll(c, "@", prefix))...))
 		}
 		if got, want := run("lock:"), run(""); got != want {
 			t.Errorf("%s: %s, on other keys %s", c, got, want)
@@ -137,19 +137,19 @@ func TestScriptWithUpstreamPassword(t *testing.T) {
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL(), "--lock-keys", "lock:*")
 	const script = "EVAL|redis.call('lpush','signal','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:a"
 	client := kit.Dial(t, proxy.Addr())
-	kit.Does(t, client, script, noAuth)
-	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Lacks(master, "lock:a") })
-	kit.Does(t, client, "AUTH secret", "OK")
-	kit.Does(t, client, script, "OK")
-	kit.Does(t, client, "LLEN signal", "1")
-	kit.Does(t, client, "SET signal2 text", "OK")
-	kit.Does(t, client, "EVAL|redis.call('lpush','signal2','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:b",
+	kit.WantPrefix(t, client, script, noAuth)
+	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckAbsent(master, "lock:a") })
+	kit.WantPrefix(t, client, "AUTH secret", "OK")
+	kit.WantPrefix(t, client, script, "OK")
+	kit.WantPrefix(t, client, "LLEN signal", "1")
+	kit.WantPrefix(t, client, "SET signal2 text", "OK")
+	kit.WantPrefix(t, client, "EVAL|redis.call('lpush','signal2','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:b",
 		"ERR lock key 'lock:b' was changed, but side effects of the command failed, at least in part: upstream "+upstream.Addr()+": WRONGTYPE")
-	kit.Does(t, client, "WATCH data", "OK")
-	kit.Does(t, client, script, "ERR keys are watched at the upstream")
+	kit.WantPrefix(t, client, "WATCH data", "OK")
+	kit.WantPrefix(t, client, script, "ERR keys are watched at the upstream")
 	kit.Must(t, upstream.Kill())
 	otherClient := kit.Dial(t, proxy.Addr())
-	kit.Does(t, otherClient, script, cannotCheck+upstream.Addr()+": connection refused")
+	kit.WantPrefix(t, otherClient, script, cannotCheck+upstream.Addr()+": connection refused")
 }
 
 // TestScriptWithUpstreamDown: a script changes no lock key if its other commands cannot
@@ -158,23 +158,23 @@ func TestScriptWithUpstreamDown(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t)
 	kit.Must(t, r.upstream.Kill())
-	kit.Soon(t, func() error { // open connections are reset by the kill, and new ones are refused after it
-		if reply := kit.Text(kit.Do(t, kit.Dial(t, r.proxy.Addr()), "GET", "data")); !strings.HasSuffix(reply,
+	kit.Eventually(t, func() error { // open connections are reset by the kill, and new ones are refused after it
+		if reply := kit.ReplyText(kit.Do(t, kit.Dial(t, r.proxy.Addr()), "GET", "data")); !strings.HasSuffix(reply,
 			"connection refused") {
 			return errors.New(reply)
 		}
 		return nil
 	})
 	client := kit.Dial(t, r.proxy.Addr())
-	kit.Does(t, client, "EVAL|redis.call('publish','c','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:a",
+	kit.WantPrefix(t, client, "EVAL|redis.call('publish','c','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:a",
 		"ERR upstream "+r.upstream.Addr()+": connection refused")
-	kit.Does(t, client, "SET lock:a v NX PX 60000", "OK") // no client holds it
-	kit.Does(t, client, "DEL lock:a", "1")
+	kit.WantPrefix(t, client, "SET lock:a v NX PX 60000", "OK") // no client holds it
+	kit.WantPrefix(t, client, "DEL lock:a", "1")
 }
 
 // TestRights: a client has the same permissions for lock keys as for keys at the upstream.
 func TestRights(t *testing.T) {
-	redistest.Needs(t, "EVAL_RO, rights to read a key, and redis.acl_check_cmd", "7.0")
+	redistest.RequireFeature(t, "EVAL_RO, rights to read a key, and redis.acl_check_cmd", "7.0")
 	t.Parallel()
 	r := startRestricted(t,
 		"reader on >x ~* +@read +@connection +@transaction +eval_ro +info",
@@ -232,11 +232,11 @@ func TestRights(t *testing.T) {
 		{"writer", "PROXY INFO", noPermissionFor("info")},
 	} {
 		client := r.login(t, c.user)
-		if got := kit.Text(kit.Do(t, client, splitCommand(c.command)...)); !strings.HasPrefix(got, c.want) {
+		if got := kit.ReplyText(kit.Do(t, client, splitCommand(c.command)...)); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %s: %q, want %q", c.user, c.command, got, c.want)
 		}
-		kit.Does(t, client, "AUTH default x", "OK") // its connection still works, and receives its own replies
-		kit.Does(t, client, "ECHO here", "here")
+		kit.WantPrefix(t, client, "AUTH default x", "OK") // its connection still works, and receives its own replies
+		kit.WantPrefix(t, client, "ECHO here", "here")
 	}
 	r.wantAbsent(t, "lock:a")
 	r.wantAbsent(t, "a")
@@ -252,7 +252,7 @@ func splitCommand(command string) []string {
 // TestRightsInTransactions checks permissions in a transaction, under WATCH, in pipelines, and of
 // another user on the same connection.
 func TestRightsInTransactions(t *testing.T) {
-	redistest.Needs(t, "redis.acl_check_cmd", "7.0")
+	redistest.RequireFeature(t, "redis.acl_check_cmd", "7.0")
 	t.Parallel()
 	r := startRestricted(t, "reader on >x ~* +@read +@connection +@transaction", "writer on >x ~* +@all -@admin")
 	client := r.login(t, "reader")
@@ -271,20 +271,20 @@ func TestRightsInTransactions(t *testing.T) {
 		{"HELLO 2 AUTH writer x", "[server"}, {"WATCH data", "OK"}, {"SET lock:t z", "OK"}, // checked by a script
 		{"RESET", "RESET"}, {"SET lock:t 1", "OK"}, {"DEL lock:t", "1"},
 	} {
-		kit.Does(t, client, step[0], step[1])
+		kit.WantPrefix(t, client, step[0], step[1])
 	}
 	r.wantAbsent(t, "lock:a")
 
 	for _, step := range [][2]string{{"AUTH writer x", "OK"}, {"WATCH data", "OK"}, {"SET lock:u v PX 60000", "OK"}} {
-		kit.Does(t, client, step[0], step[1])
+		kit.WantPrefix(t, client, step[0], step[1])
 	}
-	kit.Does(t, r.admin, "SET data changed", "OK")
+	kit.WantPrefix(t, r.admin, "SET data changed", "OK")
 	// The permission check did not end the WATCH.
 	for _, step := range [][2]string{{"MULTI", "OK"}, {"SET data mine", "QUEUED"}, {"EXEC", "nil"}, {"DEL data", "1"}} {
-		kit.Does(t, client, step[0], step[1])
+		kit.WantPrefix(t, client, step[0], step[1])
 	}
 
-	kit.Does(t, client, "AUTH reader x", "OK")
+	kit.WantPrefix(t, client, "AUTH reader x", "OK")
 	var sent []byte
 	for range 50 {
 		sent = redistest.AppendCommand(sent, "SET", "lock:a", "v")
@@ -295,7 +295,7 @@ func TestRightsInTransactions(t *testing.T) {
 	for i := range 150 {
 		got, err := client.Receive()
 		kit.Must(t, err)
-		if want := []string{noPermissionFor("set"), "nil", "nil"}[i%3]; kit.Text(got) != want {
+		if want := []string{noPermissionFor("set"), "nil", "nil"}[i%3]; kit.ReplyText(got) != want {
 			t.Fatalf("%d: %v, want %s", i, got, want)
 		}
 	}
@@ -316,7 +316,7 @@ func TestForgedReplies(t *testing.T) {
 		{slowScript("OK"), slowScript("OK"), slowScript("QUEUED"), slowScript("OK")}, {slowScript("OK"), slowScript("QUEUED"), slowScript("OK")},
 	} {
 		client := r.login(t, "forger")
-		kit.Does(t, client, "SET lock:a forged", noKey)
+		kit.WantPrefix(t, client, "SET lock:a forged", noKey)
 		kit.Must(t, client.Close())
 		client = r.login(t, "forger")
 		sent := redistest.AppendCommand(nil, "CLIENT", "REPLY", "OFF")
@@ -328,7 +328,7 @@ func TestForgedReplies(t *testing.T) {
 		_, err := client.ReceiveAll()
 		kit.Must(t, err)
 		kit.Await(t, "the end of what it sent", func() bool {
-			return !strings.Contains(kit.Text(kit.Do(t, r.admin,
+			return !strings.Contains(kit.ReplyText(kit.Do(t, r.admin,
 				"CLIENT", "LIST")), "user=forger")
 		})
 	}
@@ -341,27 +341,27 @@ func TestRightsChange(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t, "app on >x ~lock:* +@all -@admin")
 	client, defaultClient := r.login(t, "app"), kit.Dial(t, r.proxy.Addr())
-	kit.Does(t, client, "SET lock:a v PX 60000", "OK")
-	kit.Does(t, defaultClient, "SET lock:b v PX 60000", "OK")
-	kit.Does(t, r.admin, "ACL SETUSER app -set", "OK")
+	kit.WantPrefix(t, client, "SET lock:a v PX 60000", "OK")
+	kit.WantPrefix(t, defaultClient, "SET lock:b v PX 60000", "OK")
+	kit.WantPrefix(t, r.admin, "ACL SETUSER app -set", "OK")
 	kit.Await(t, "the right to be taken", func() bool {
-		return kit.Text(kit.Do(t, client, "SET", "lock:a",
+		return kit.ReplyText(kit.Do(t, client, "SET", "lock:a",
 			"w")) == noPermissionFor("set")
 	})
-	kit.Does(t, client, "DEL lock:a", "1")
-	kit.Does(t, r.admin, "ACL SETUSER app +set", "OK")
+	kit.WantPrefix(t, client, "DEL lock:a", "1")
+	kit.WantPrefix(t, r.admin, "ACL SETUSER app +set", "OK")
 	kit.Await(t, "the right to be given", func() bool {
-		return kit.Text(kit.Do(t, client, "SET", "lock:a", "w", "PX",
+		return kit.ReplyText(kit.Do(t, client, "SET", "lock:a", "w", "PX",
 			"60000")) == "OK"
 	})
-	kit.Does(t, r.admin, "ACL SETUSER default -set -lpush", "OK")
+	kit.WantPrefix(t, r.admin, "ACL SETUSER default -set -lpush", "OK")
 	kit.Await(t, "the right of everybody to be taken", func() bool {
-		return kit.Text(kit.Do(t, defaultClient, "SET", "lock:b",
+		return kit.ReplyText(kit.Do(t, defaultClient, "SET", "lock:b",
 			"w")) == noPermissionFor("set")
 	})
-	kit.Does(t, defaultClient, "EVAL|redis.call('lpush','l','v') return redis.call('del',KEYS[1])|1|lock:b", noScript)
-	kit.Does(t, defaultClient, "LOCK k t PX 60000", noPermissionFor("set"))
-	kit.Does(t, defaultClient, "GET lock:b", "w")
+	kit.WantPrefix(t, defaultClient, "EVAL|redis.call('lpush','l','v') return redis.call('del',KEYS[1])|1|lock:b", noScript)
+	kit.WantPrefix(t, defaultClient, "LOCK k t PX 60000", noPermissionFor("set"))
+	kit.WantPrefix(t, defaultClient, "GET lock:b", "w")
 }
 
 // TestUncheckedClientIsNotLoggedIn: no failure of the upstream admits a client that has not logged
@@ -371,7 +371,7 @@ func TestUncheckedClientIsNotLoggedIn(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	lockClient := kit.Dial(t, kit.StartProxy(t, redistest.URLs(masters), "--lock-keys", "lock:*").Addr())
-	kit.Does(t, lockClient, "SET lock:v theirs PX 600000", "OK")
+	kit.WantPrefix(t, lockClient, "SET lock:v theirs PX 600000", "OK")
 	for _, c := range []struct {
 		name, want    string
 		args          []string
@@ -382,7 +382,7 @@ func TestUncheckedClientIsNotLoggedIn(t *testing.T) {
 		{"full", cannotCheck, []string{"--requirepass", "secret", "--maxclients", "2"},
 			func(t *testing.T, u *redistest.Server) {
 				for range 2 {
-					kit.Does(t, kit.Dial(t, u.Addr()), "AUTH secret", "OK")
+					kit.WantPrefix(t, kit.Dial(t, u.Addr()), "AUTH secret", "OK")
 				}
 			}},
 		{"hung", cannotCheck, []string{"--requirepass", "secret"}, func(t *testing.T,
@@ -405,14 +405,14 @@ func TestUncheckedClientIsNotLoggedIn(t *testing.T) {
 				if c.name == "full" { // Redis sends this error, and closes the connection
 					want = "ERR cannot check this client's permissions: "
 				}
-				if got := kit.Text(kit.Do(t, client, splitCommand(command)...)); !strings.HasPrefix(got, want) &&
+				if got := kit.ReplyText(kit.Do(t, client, splitCommand(command)...)); !strings.HasPrefix(got, want) &&
 					!strings.HasPrefix(got, "NOPERM") && !strings.HasPrefix(got, "ERR max number of clients") {
 					t.Errorf("%s: %s, want %s", command, got, want)
 				}
 				_ = client.Close()
 				client = kit.Dial(t, proxy.Addr())
 			}
-			kit.Does(t, lockClient, "GET lock:v", "theirs")
+			kit.WantPrefix(t, lockClient, "GET lock:v", "theirs")
 		})
 	}
 }
@@ -424,7 +424,7 @@ func startRedisRetrying(t *testing.T, args ...string) *redistest.Server {
 		return kit.StartRedis(t, args...)
 	}
 	server := kit.StartRedis(t)
-	kit.Does(t, kit.Dial(t, server.Addr()), "ACL SETUSER "+strings.Join(args[1:], " "), "OK")
+	kit.WantPrefix(t, kit.Dial(t, server.Addr()), "ACL SETUSER "+strings.Join(args[1:], " "), "OK")
 	return server
 }
 
@@ -437,24 +437,24 @@ func TestLoginWhileUpstreamDown(t *testing.T) {
 	kit.Must(t, upstream.Kill())
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL(), "--lock-keys", "lock:*")
 	earlyClient := kit.Dial(t, proxy.Addr())
-	kit.Does(t, earlyClient, "LOCK k t PX 60000", cannotCheck)
+	kit.WantPrefix(t, earlyClient, "LOCK k t PX 60000", cannotCheck)
 	kit.Must(t, upstream.Restart())
 	kit.Await(t, "the upstream to be back", func() bool {
-		return kit.Text(kit.Do(t, earlyClient, "SET", "lock:a", "v", "PX",
+		return kit.ReplyText(kit.Do(t, earlyClient, "SET", "lock:a", "v", "PX",
 			"60000")) == "OK"
 	})
 	awaitLog(t, proxy, "upstream up")
 	knownClient := kit.Dial(t, proxy.Addr())
-	kit.Does(t, knownClient, "GET lock:a", "v")
+	kit.WantPrefix(t, knownClient, "GET lock:a", "v")
 	kit.Must(t, upstream.Kill())
-	kit.Does(t, knownClient, "DEL lock:a", "1")
-	kit.Does(t, kit.Dial(t, proxy.Addr()), "LOCK k t PX 60000", "5") // the proxy has seen that the upstream is open to all
+	kit.WantPrefix(t, knownClient, "DEL lock:a", "1")
+	kit.WantPrefix(t, kit.Dial(t, proxy.Addr()), "LOCK k t PX 60000", "5") // the proxy has seen that the upstream is open to all
 }
 
 // awaitLog waits for a line in the proxy's log.
 func awaitLog(t *testing.T, proxy *harness.Proxy, text string) {
 	t.Helper()
-	_, err := proxy.WaitLog(text, kit.Patience)
+	_, err := proxy.WaitLog(text, kit.WaitLimit)
 	kit.Must(t, err)
 }
 
@@ -465,15 +465,15 @@ func TestLoginStaysWhileUpstreamHangs(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t, "app on >x ~lock:* +@all -@admin", "default -@all")
 	client := r.login(t, "app")
-	kit.Does(t, client, "SET lock:a v PX 60000", "OK")
+	kit.WantPrefix(t, client, "SET lock:a v PX 60000", "OK")
 	kit.Must(t, r.upstream.Pause())
 	awaitLog(t, r.proxy, "upstream down")
-	kit.Does(t, kit.Dial(t, r.proxy.Addr()), "SET lock:a w", cannotCheck)
+	kit.WantPrefix(t, kit.Dial(t, r.proxy.Addr()), "SET lock:a w", cannotCheck)
 	kit.Must(t, r.upstream.Continue())
 	kit.Await(t, "the upstream to be back", func() bool {
 		otherClient := kit.Dial(t, r.proxy.Addr())
 		defer otherClient.Close()
-		return kit.Text(kit.Do(t, otherClient, "AUTH", "app", "x")) == "OK" &&
-			kit.Text(kit.Do(t, otherClient, "SET", "lock:a", "v", "PX", "60000")) == "OK"
+		return kit.ReplyText(kit.Do(t, otherClient, "AUTH", "app", "x")) == "OK" &&
+			kit.ReplyText(kit.Do(t, otherClient, "SET", "lock:a", "v", "PX", "60000")) == "OK"
 	})
 }

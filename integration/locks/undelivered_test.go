@@ -82,11 +82,11 @@ func limitBuffers(_, _ string, raw syscall.RawConn) error {
 
 func (s deliveryCase) connect(t *testing.T, proxy *harness.Proxy) *client {
 	t.Helper()
-	dialer := net.Dialer{Timeout: kit.Patience, Control: limitBuffers}
+	dialer := net.Dialer{Timeout: kit.WaitLimit, Control: limitBuffers}
 	conn, err := dialer.Dial("tcp", proxy.Addr())
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	kit.Must(t, conn.SetDeadline(time.Now().Add(kit.Patience)))
+	kit.Must(t, conn.SetDeadline(time.Now().Add(kit.WaitLimit)))
 	c := &client{t: t, tcp: conn.(*net.TCPConn), conn: conn}
 	if s.tlsConfig != nil {
 		c.conn = tls.Client(conn, s.tlsConfig)
@@ -125,7 +125,7 @@ func (c *client) disconnect(s deliveryCase, proxy *harness.Proxy) {
 	kit.Must(c.t, c.tcp.Close())
 	observer := s.connect(c.t, proxy)
 	defer observer.conn.Close()
-	kit.Soon(c.t, func() error {
+	kit.Eventually(c.t, func() error {
 		if info := fmt.Sprint(observer.do("PROXY", "INFO")); !strings.Contains(info, "connected_clients:1\r\n") {
 			return fmt.Errorf("others than this one are connected:\n%s", info)
 		}
@@ -182,7 +182,7 @@ func longGrants() []grantCommands {
 // awaitHeld waits until a lock is held with the token "1", and sets the neighbour.
 func (s deliveryCase) awaitHeld(t *testing.T, other *client) {
 	t.Helper()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if got := other.do("GET", s.key); got != "1" {
 			return fmt.Errorf("%s holds %v", s.key, got)
 		}
@@ -241,7 +241,7 @@ func TestUndeliveredGrantIsUndone(t *testing.T) {
 				owner.send(grant.commands(s.key, "600000")...)
 				s.awaitHeld(t, other)
 				owner.disconnect(s, proxies[0])
-				kit.Soon(t, func() error {
+				kit.Eventually(t, func() error {
 					if got := other.do("LOCK", s.key, "2", "PX", "60000"); got == nil {
 						return fmt.Errorf("it is still held: %v", other.do("LOCKINFO", s.key))
 					}
@@ -267,7 +267,7 @@ func TestLockAfterUndeliveredGrant(t *testing.T) {
 						stalledClient, owner, other := s.connect(t, proxies[0]), s.connect(t, proxy), s.connect(t, proxies[1])
 						stalledClient.send(longGrant.commands(s.key, "500")...)
 						s.awaitHeld(t, other)
-						kit.Soon(t, func() error {
+						kit.Eventually(t, func() error {
 							commands := nextGrant.commands(s.key, "60000")
 							owner.send(commands...)
 							var reply any

@@ -16,7 +16,7 @@ func TestChangeRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
 	for _, proxy := range r.proxies {
-		_, err := proxy.WaitLog("msg=ready", kit.Patience)
+		_, err := proxy.WaitLog("msg=ready", kit.WaitLimit)
 		kit.Must(t, err)
 	}
 	var want []string
@@ -37,8 +37,8 @@ func (r *rig) wantLogged(want []string) {
 	r.t.Helper()
 	want = slices.Sorted(slices.Values(want))
 	for _, proxy := range r.proxies {
-		kit.Soon(r.t, func() error {
-			got := slices.DeleteFunc(kit.Logged(proxy, "msg=ready"),
+		kit.Eventually(r.t, func() error {
+			got := slices.DeleteFunc(kit.LoggedAfter(proxy, "msg=ready"),
 				func(message string) bool { return message == "INFO master caught up" })
 			if slices.Sort(got); !slices.Equal(got, want) {
 				return fmt.Errorf("got %q, want %q", got, want)

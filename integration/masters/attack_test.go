@@ -34,7 +34,7 @@ func TestConflictingChanges(t *testing.T) {
 	reloads.Wait()
 	t.Log(replies)
 	var agreed []int
-	kit.Soon(t, func() error { // one of the proxies has changed to its own list, whatever its reply was
+	kit.Eventually(t, func() error { // one of the proxies has changed to its own list, whatever its reply was
 		for i, proxy := range r.proxies {
 			if agreed = []int{0, 1, 2, 3 + i}; r.checkVoting(proxy, agreed) == nil {
 				return nil
@@ -101,11 +101,11 @@ func TestStoppedProxyFollows(t *testing.T) {
 	kit.Must(t, r.proxies[1].Signal(stopSignal))
 	r.writeAllMasters(0, 1, 3)
 	r.reload(0)
-	kit.Soon(t, func() error { return r.checkVoting(r.proxies[0], []int{0, 1, 3}) })
+	kit.Eventually(t, func() error { return r.checkVoting(r.proxies[0], []int{0, 1, 3}) })
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "60000")
-	kit.Everywhere(t, []*redistest.Server{r.servers[0], r.servers[1], r.servers[3]},
-		func(s *redistest.Server) error { return kit.Stands(s, "0", "k", "t") })
-	kit.Must(t, kit.Tell(r.servers[1], "DEL", "k")) // as if it had missed the LOCK
+	kit.EachMaster(t, []*redistest.Server{r.servers[0], r.servers[1], r.servers[3]},
+		func(s *redistest.Server) error { return kit.CheckToken(s, "0", "k", "t") })
+	kit.Must(t, kit.SendToMaster(r.servers[1], "DEL", "k")) // as if it had missed the LOCK
 	lateClient, err := redistest.Dial(r.proxies[1].Addr(), 20*time.Second)
 	kit.Must(t, err)
 	defer lateClient.Close()
@@ -183,7 +183,7 @@ func TestAllProxiesRestartDuringChange(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "600000")
 	r.writeMasters(0, 0, 1, 3)
 	go r.tryReload(0)
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if !r.isSealed() {
 			return errors.New("it is not sealed")
 		}
@@ -199,7 +199,7 @@ func TestAllProxiesRestartDuringChange(t *testing.T) {
 
 // isSealed reports whether the first master has a seal: no master has joined the next set yet.
 func (r *rig) isSealed() bool {
-	text, err := kit.AskIn(r.servers[0], "0", "GET", "redlock-proxy:marker")
+	text, err := kit.QueryDatabase(r.servers[0], "0", "GET", "redlock-proxy:marker")
 	return err == nil && strings.Contains(fmt.Sprint(text), ";")
 }
 

@@ -100,7 +100,7 @@ func checkWaiters(t *testing.T, r *rig) {
 			if reply != any(int64(1)) {
 				t.Errorf("a client that waited got %v", reply)
 			}
-		case <-time.After(kit.Patience):
+		case <-time.After(kit.WaitLimit):
 			t.Fatal("a waiter is not told that the lock is free")
 		}
 	}

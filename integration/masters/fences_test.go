@@ -15,7 +15,7 @@ func TestFencesDuringChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
-	stop := kit.FencedWaiters(t, r.proxies)
+	stop := kit.StartFencedWaiters(t, r.proxies)
 	for range int(kit.NumberFrom(t, "REDLOCK_FENCED_CHANGES", 3)) {
 		for _, masters := range [][]int{{0, 1, 2, 3}, {0, 1, 4, 3}, {1, 4, 3}, {1, 4, 2}, {1, 0, 2}, {0, 1, 2}} {
 			r.change(masters...)

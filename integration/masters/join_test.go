@@ -97,7 +97,7 @@ func TestJoinsUnderLoad(t *testing.T) {
 		step("restarted", func() {
 			kit.Must(t, r.servers[1].Kill())
 			kit.Must(t, r.servers[1].Restart())
-			kit.Soon(t, func() error { return r.hasNewMarker(1) })
+			kit.Eventually(t, func() error { return r.hasNewMarker(1) })
 			r.wantVoting(0, 1, 3)
 		})
 		step("added", func() { r.change(0, 1, 3, 4) })
@@ -112,7 +112,7 @@ func TestJoinsUnderLoad(t *testing.T) {
 
 // hasNewMarker returns an error unless a restarted master was admitted again.
 func (r *rig) hasNewMarker(server int) error {
-	reply, err := kit.AskIn(r.servers[server], "0", "EXISTS", "redlock-proxy:marker")
+	reply, err := kit.QueryDatabase(r.servers[server], "0", "EXISTS", "redlock-proxy:marker")
 	if err == nil && reply != int64(1) {
 		err = fmt.Errorf("it has no marker: %v", reply)
 	}
@@ -134,7 +134,7 @@ func TestJoinsWithManyLocks(t *testing.T) {
 	startedAt = time.Now()
 	var slowest time.Duration
 	client := kit.Connect(t, r.proxies[1])
-	kit.Within(t, kit.Patience+time.Duration(locks)*100*time.Microsecond, func() error {
+	kit.Within(t, kit.WaitLimit+time.Duration(locks)*100*time.Microsecond, func() error {
 		sent := time.Now()
 		kit.WantGrant(t, client, "LOCK", "k:other", "t", "PX", "30000")
 		slowest = max(slowest, time.Since(sent))
@@ -148,7 +148,7 @@ func TestJoinsWithManyLocks(t *testing.T) {
 		t.Errorf("the proxies grew by %d MB, of at most %d", growth>>20, bound>>20)
 	}
 	script := `local n = 0 for i = ARGV[1], ARGV[2] do n = n + redis.call('exists', 'k-many:' .. i) end return n`
-	if count, err := kit.AskIn(r.servers[4], "0", "EVAL", script, "0", "0", strconv.Itoa(locks-1)); err != nil ||
+	if count, err := kit.QueryDatabase(r.servers[4], "0", "EVAL", script, "0", "0", strconv.Itoa(locks-1)); err != nil ||
 		count != int64(locks) {
 		t.Errorf("it has %v of %d locks, %v", count, locks, err)
 	}

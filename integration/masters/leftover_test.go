@@ -65,7 +65,7 @@ func TestChangeLeavesNoLockBehind(t *testing.T) {
 	t.Logf("%d LOCKs of which the outcome was not known", len(unknownKeys))
 	reader := kit.Connect(t, r.proxies[1])
 	for _, key := range unknownKeys {
-		kit.Settles(t, func() error {
+		kit.Shortly(t, func() error {
 			if reply, err := reader.Do("GET", key); err != nil || reply != nil {
 				return fmt.Errorf("%s is held: %v, %v", key, reply, err)
 			}
@@ -87,7 +87,7 @@ func TestLeftoversDoNotStopAChange(t *testing.T) {
 	r.leaveAttempts(lease, "k-ends", "k-given")
 	kit.Must(t, r.links[4].Cut())
 	r.writeAllMasters(0, 1, 2, 3, 5)
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if reply := r.tryReload(0); strings.HasPrefix(reply, "ERR") {
 			return errors.New(reply)
 		}
@@ -112,7 +112,7 @@ func TestLeftoversDoNotStopAChange(t *testing.T) {
 	}
 	kit.Do(t, client, "FORCEUNLOCK", "k-given")
 	for _, key := range []string{"k-given", "k-ends"} {
-		kit.Soon(t, func() error {
+		kit.Eventually(t, func() error {
 			if reply, isError := kit.Do(t, client, "LOCK", key, "t", "PX", "60000").(redistest.RespError); isError {
 				return fmt.Errorf("LOCK of %s: %v", key, reply)
 			}
@@ -134,9 +134,9 @@ func TestLeftoversDoNotStopACatchUp(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-long", "t", "PX", "600000")
 	startedAt := time.Now()
 	r.leaveAttempts(lease, "k-given")
-	kit.Must(t, kit.Tell(r.servers[4], "FLUSHALL"))
+	kit.Must(t, kit.SendToMaster(r.servers[4], "FLUSHALL"))
 	for _, proxy := range r.proxies {
-		_, err := proxy.WaitLog(`msg="master in quarantine" master=`+r.links[4].Addr(), kit.Patience)
+		_, err := proxy.WaitLog(`msg="master in quarantine" master=`+r.links[4].Addr(), kit.WaitLimit)
 		kit.Must(t, err)
 	}
 	r.wantVoting(0, 1, 2, 3, 4)
@@ -153,10 +153,10 @@ func TestLeftoversDoNotStopACatchUp(t *testing.T) {
 func (r *rig) leaveAttempts(lease time.Duration, keys ...string) {
 	r.t.Helper()
 	ids := cell.NewSource()
-	firstCell, secondCell := cell.Envelope(ids.Attempt(), "a"), cell.Envelope(ids.Attempt(), "b")
+	firstCell, secondCell := cell.EncodePlain(ids.Attempt(), "a"), cell.EncodePlain(ids.Attempt(), "b")
 	for i, value := range []string{firstCell, firstCell, secondCell, secondCell} {
 		for _, key := range keys {
-			kit.Must(r.t, kit.Tell(r.servers[i], "SET", key, value, "PX", fmt.Sprint(lease.Milliseconds())))
+			kit.Must(r.t, kit.SendToMaster(r.servers[i], "SET", key, value, "PX", fmt.Sprint(lease.Milliseconds())))
 		}
 	}
 }

@@ -41,7 +41,7 @@ var falseClaims = []struct {
 // storeFalseMarker stores a marker with a false claim on a master.
 func (r *rig) storeFalseMarker(master int, masters []string, falsify func(r *rig, masters []string, m *marker.Marker)) {
 	r.t.Helper()
-	stored, err := kit.AskIn(r.servers[master], "0", "GET", "redlock-proxy:marker")
+	stored, err := kit.QueryDatabase(r.servers[master], "0", "GET", "redlock-proxy:marker")
 	kit.Must(r.t, err)
 	parsed := marker.ReadMarker(fmt.Sprint(stored))
 	if !parsed.Valid {
@@ -50,7 +50,7 @@ func (r *rig) storeFalseMarker(master int, masters []string, falsify func(r *rig
 	m := parsed.Value
 	m.Nonce += "x"
 	falsify(r, masters, &m)
-	kit.Must(r.t, kit.Tell(r.servers[master], "SET", "redlock-proxy:marker", marker.InDatabase(m.String(), 0)))
+	kit.Must(r.t, kit.SendToMaster(r.servers[master], "SET", "redlock-proxy:marker", marker.InDatabase(m.String(), 0)))
 }
 
 func (r *rig) names(n int) []string {
@@ -66,7 +66,7 @@ func (r *rig) wantServing(key string) {
 	r.t.Helper()
 	for i, proxy := range r.proxies {
 		client := kit.Connect(r.t, proxy)
-		kit.Soon(r.t, func() error {
+		kit.Eventually(r.t, func() error {
 			if reply := kit.Do(r.t, client, "LOCK", fmt.Sprint(key, i), "t", "PX", "60000"); fmt.Sprintf("%T",
 				reply) != "int64" {
 				return fmt.Errorf("LOCK: %v", reply)
@@ -89,7 +89,7 @@ func TestOneMasterClaimsChange(t *testing.T) {
 				kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-held", "t", "PX", "600000")
 				r.storeFalseMarker(0, r.names(masters), claim.falsify)
 				for _, proxy := range r.proxies {
-					_, err := proxy.WaitLog("a majority contradicts it", kit.Patience)
+					_, err := proxy.WaitLog("a majority contradicts it", kit.WaitLimit)
 					kit.Must(t, err)
 				}
 				r.wantServing("k-beside-")
@@ -98,13 +98,13 @@ func TestOneMasterClaimsChange(t *testing.T) {
 				time.Sleep(1500 * time.Millisecond) // the claim has no effect later, either
 				r.wantServing("k-then-")
 				for _, server := range r.servers[1:] {
-					stored, err := kit.AskIn(server, "0", "GET", "redlock-proxy:marker")
+					stored, err := kit.QueryDatabase(server, "0", "GET", "redlock-proxy:marker")
 					if m := marker.ReadMarker(fmt.Sprint(stored)); err != nil || !m.Valid || m.Value.Era.Number != 0 ||
 						!m.Value.Seal.IsNone() {
 						t.Errorf("%s: %v", server.Addr(), stored)
 					}
 				}
-				kit.Must(t, kit.Tell(r.servers[0], "FLUSHALL"))
+				kit.Must(t, kit.SendToMaster(r.servers[0], "FLUSHALL"))
 				r.wantVoting(firstN(masters)...)
 				r.wantServing("k-again-")
 			})
@@ -121,16 +121,16 @@ func TestDataOfAnotherCluster(t *testing.T) {
 			t.Parallel()
 			otherRig := startRig(t, 1, 3, 4)
 			otherRig.change(0, 1, 3)
-			r := startServers(t, &rig{t: t, servers: []*redistest.Server{kit.StartLike(t, otherRig.servers[0])}}, 2, masters, masters)
+			r := startServers(t, &rig{t: t, servers: []*redistest.Server{kit.StartSameVersion(t, otherRig.servers[0])}}, 2, masters, masters)
 			kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-held", "t", "PX", "600000")
 			host, port, err := net.SplitHostPort(otherRig.servers[0].Addr())
 			kit.Must(t, err)
-			kit.Must(t, kit.Tell(r.servers[0], "REPLICAOF", host, port))
-			kit.Soon(t, func() error { return kit.InStep(r.servers[0]) })
-			kit.Must(t, kit.Tell(r.servers[0], "REPLICAOF", "NO", "ONE"))
+			kit.Must(t, kit.SendToMaster(r.servers[0], "REPLICAOF", host, port))
+			kit.Eventually(t, func() error { return kit.CheckInSync(r.servers[0]) })
+			kit.Must(t, kit.SendToMaster(r.servers[0], "REPLICAOF", "NO", "ONE"))
 			r.wantServing("k-beside-")
 			r.wantVoting(firstN(masters)...)
-			kit.Settles(t, func() error { return kit.Stands(r.servers[0], "0", "k-held", "t") })
+			kit.Shortly(t, func() error { return kit.CheckToken(r.servers[0], "0", "k-held", "t") })
 			r.wantServing("k-again-")
 			if votingErr := otherRig.checkVoting(otherRig.proxies[0], []int{0, 1, 3}); votingErr != nil {
 				t.Errorf("the other cluster: %v", votingErr)
@@ -146,12 +146,12 @@ func TestLiarIsReplaced(t *testing.T) {
 	r := startRig(t, 2, 3, 4)
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-held", "t", "PX", "600000")
 	r.storeFalseMarker(0, r.names(3), falseClaims[0].falsify)
-	_, err := r.proxies[0].WaitLog("a majority contradicts it", kit.Patience)
+	_, err := r.proxies[0].WaitLog("a majority contradicts it", kit.WaitLimit)
 	kit.Must(t, err)
 	r.change(3, 1, 2)
 	r.wantServing("k-")
-	kit.Everywhere(t, []*redistest.Server{r.servers[1], r.servers[2], r.servers[3]},
-		func(s *redistest.Server) error { return kit.Stands(s, "0", "k-held", "t") })
+	kit.EachMaster(t, []*redistest.Server{r.servers[1], r.servers[2], r.servers[3]},
+		func(s *redistest.Server) error { return kit.CheckToken(s, "0", "k-held", "t") })
 }
 
 // TestFollowsOneMaster: a proxy that was stopped during a change reaches only one master that
@@ -164,12 +164,12 @@ func TestFollowsOneMaster(t *testing.T) {
 	kit.Must(t, r.proxies[1].Signal(stopSignal))
 	r.writeAllMasters(0, 1, 3)
 	r.reload(0)
-	kit.Soon(t, func() error { return r.checkVoting(r.proxies[0], []int{0, 1, 3}) })
+	kit.Eventually(t, func() error { return r.checkVoting(r.proxies[0], []int{0, 1, 3}) })
 	for _, link := range r.links[1:] {
 		kit.Must(t, link.Refuse())
 	}
 	kit.Must(t, r.proxies[1].Signal(continueSignal))
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if reply := r.tryReload(1); strings.HasPrefix(reply, "ERR") {
 			return fmt.Errorf("PROXY RELOAD: %s", reply)
 		}
@@ -191,23 +191,23 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	client := kit.Connect(t, r.proxies[1])
 	kit.WantGrant(t, client, "LOCK", "k-held", "t", "PX", "600000")
 	r.writeAllMasters(0, 1, 2, 3)
-	stored, err := kit.AskIn(r.servers[2], "0", "GET", script.MarkerKey)
+	stored, err := kit.QueryDatabase(r.servers[2], "0", "GET", script.MarkerKey)
 	kit.Must(t, err)
 	// Repeat until the change begins before a proxy has seen the seal, which takes the master's
 	// vote.
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		r.storeFalseMarker(2, r.names(3), func(_ *rig, masters []string, m *marker.Marker) {
 			m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: len(masters),
 				Names: append(masters, "127.0.0.1:1")}}
-			kit.Must(t, kit.Tell(r.servers[2], "HSET", script.SequenceKey, marker.InDatabase(m.Nonce, 0),
+			kit.Must(t, kit.SendToMaster(r.servers[2], "HSET", script.SequenceKey, marker.InDatabase(m.Nonce, 0),
 				fmt.Sprint(1<<40)))
 		})
 		reply := r.tryReload(0)
 		if !strings.HasPrefix(reply, "ERR") {
 			return nil
 		}
-		kit.Must(t, kit.Tell(r.servers[2], "SET", script.MarkerKey, kit.Text(stored)))
-		kit.Soon(t, func() error { return r.checkVoting(r.proxies[0], []int{0, 1, 2}) })
+		kit.Must(t, kit.SendToMaster(r.servers[2], "SET", script.MarkerKey, kit.ReplyText(stored)))
+		kit.Eventually(t, func() error { return r.checkVoting(r.proxies[0], []int{0, 1, 2}) })
 		return errors.New(reply)
 	})
 	r.wantVoting(0, 1, 2, 3)

@@ -105,7 +105,7 @@ func (l *load) turn(clients []*redistest.Client, proxies []*harness.Proxy, rando
 		holdTime = loadLease // no client releases the lock
 	}
 	time.Sleep(holdTime) // the client holds the lock
-	if holding := holdings.Relied(token, received, until, history.Now()); holding.From < holding.To {
+	if holding := holdings.NewHolding(token, received, until, history.Now()); holding.From < holding.To {
 		history.Add(holding)
 	}
 	if holdTime < loadLease {
@@ -228,7 +228,7 @@ func (r *rig) cutOffMaster(random *rand.Rand, current, next []int) {
 	kit.Must(r.t, link.Refuse())
 	time.Sleep(300 * time.Millisecond) // the fault lasts
 	kit.Must(r.t, link.Heal())
-	kit.Soon(r.t, func() error { return r.checkVoting(r.proxies[0], current) })
+	kit.Eventually(r.t, func() error { return r.checkVoting(r.proxies[0], current) })
 }
 
 // changeDuringFault changes the masters during a fault, which ends before all masters have to vote.
@@ -267,7 +267,7 @@ func (r *rig) changeDuringFault(random *rand.Rand, masters []int) {
 	kit.Must(r.t, heal())
 	r.t.Logf("fault %d: %.60v", fault, reply)
 	lastReload := time.Now()
-	kit.Soon(r.t, func() error {
+	kit.Eventually(r.t, func() error {
 		err := r.checkVoting(r.proxies[0], masters)
 		if err != nil && time.Since(lastReload) > time.Second { // the fault caused a refusal
 			lastReload = time.Now()

@@ -102,7 +102,7 @@ func (r *rig) change(masters ...int) {
 func (r *rig) wantVoting(masters ...int) {
 	r.t.Helper()
 	for _, proxy := range r.proxies {
-		kit.Soon(r.t, func() error { return r.checkVoting(proxy, masters) })
+		kit.Eventually(r.t, func() error { return r.checkVoting(proxy, masters) })
 	}
 }
 
@@ -117,7 +117,7 @@ func (r *rig) checkVoting(proxy *harness.Proxy, masters []int) error {
 	if err != nil {
 		return err
 	}
-	info := kit.Text(reply)
+	info := kit.ReplyText(reply)
 	texts := []string{fmt.Sprintf("redlock_masters:%d\r\n", len(masters)),
 		fmt.Sprintf("redlock_masters_voting:%d\r\n", len(masters))}
 	for _, i := range masters {

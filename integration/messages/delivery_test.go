@@ -69,7 +69,7 @@ func wantNumbers(t *testing.T, client *redistest.Client, publishers, n int) {
 			return
 		}
 		publisher, number, _ := strings.Cut(parts[2].(string), " ")
-		p, i := kit.Number(t, publisher), kit.Number(t, number)
+		p, i := kit.ParseNumber(t, publisher), kit.ParseNumber(t, number)
 		if i != next[p] {
 			t.Errorf("publisher %d: message %d, want %d", p, i, next[p])
 			return
@@ -139,18 +139,18 @@ func TestMessagesWithoutMajority(t *testing.T) {
 	wantSilent(t, client)
 	kit.Must(t, f.Masters[2].Kill())
 	wantEnd(t, client)
-	if reply := kit.Do(t, publisher, "PUBLISH", "channel", "three"); !strings.HasPrefix(kit.Text(reply),
+	if reply := kit.Do(t, publisher, "PUBLISH", "channel", "three"); !strings.HasPrefix(kit.ReplyText(reply),
 		"NOQUORUM 2 of 5 masters answered, 3 needed: ") {
 		t.Errorf("PUBLISH: %v", reply)
 	}
 	otherClient := kit.Connect(t, f.Proxies[1])
-	if reply := kit.Do(t, otherClient, "SUBSCRIBE", "channel"); !strings.HasPrefix(kit.Text(reply),
+	if reply := kit.Do(t, otherClient, "SUBSCRIBE", "channel"); !strings.HasPrefix(kit.ReplyText(reply),
 		"NOQUORUM 2 of 5 masters answered, 3 needed: ") {
 		t.Errorf("SUBSCRIBE: %v", reply)
 	}
 	kit.Want(t, otherClient, "PONG", "PING") // the client is not subscribed
 	kit.Must(t, f.Masters[2].Revive())
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		reply, err := otherClient.Do("SUBSCRIBE", "channel")
 		if _, isError := reply.(redistest.RespError); isError {
 			return fmt.Errorf("%v", reply)
@@ -166,9 +166,9 @@ func TestConnectionsBreakInTurn(t *testing.T) {
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
 	for i, master := range f.Masters[:3] {
-		kit.Must(t, kit.Tell(master, "CLIENT", "KILL", "TYPE", "pubsub"))
-		kit.Soon(t, func() error {
-			reply, err := kit.AskIn(master, "0", "PUBSUB", "NUMSUB", "redlock-proxy:messages:")
+		kit.Must(t, kit.SendToMaster(master, "CLIENT", "KILL", "TYPE", "pubsub"))
+		kit.Eventually(t, func() error {
+			reply, err := kit.QueryDatabase(master, "0", "PUBSUB", "NUMSUB", "redlock-proxy:messages:")
 			if err == nil && fmt.Sprint(reply) != "[redlock-proxy:messages: 1]" {
 				err = fmt.Errorf("%v", reply)
 			}
@@ -192,13 +192,13 @@ func TestForeignMessages(t *testing.T) {
 	for _, master := range f.Masters {
 		for _, text := range []string{"", "garbage", "1 0123456789abcdef m 0 0 0 0\n", "1 0123456789abcdef m 9 9 0 0\n",
 			strings.Repeat("x", 1<<20)} {
-			kit.Must(t, kit.Tell(master, "PUBLISH", "redlock-proxy:messages:", text))
+			kit.Must(t, kit.SendToMaster(master, "PUBLISH", "redlock-proxy:messages:", text))
 		}
 	}
 	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "message")
 	wantNext(t, client, []any{"message", "channel", "message"})
 	for _, master := range f.Masters { // longer than any message of a proxy: the proxy closes this connection
-		kit.Must(t, kit.Tell(master, "PUBLISH", "redlock-proxy:messages:", strings.Repeat("x", 3<<20)))
+		kit.Must(t, kit.SendToMaster(master, "PUBLISH", "redlock-proxy:messages:", strings.Repeat("x", 3<<20)))
 	}
 	wantEnd(t, client)
 	client = subscriber(t, f.Proxies[0], "channel")
@@ -246,7 +246,7 @@ func TestParkedSubscriber(t *testing.T) {
 		kit.Must(t, master.Kill())
 	}
 	wantEnd(t, client)
-	kit.Soon(t, func() error { // the subscriber's session has ended
+	kit.Eventually(t, func() error { // the subscriber's session has ended
 		info := fmt.Sprint(kit.Do(t, publisher, "INFO", "clients"))
 		if !strings.Contains(info, "connected_clients:1\r\n") {
 			return fmt.Errorf("%s", info)

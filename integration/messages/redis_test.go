@@ -72,7 +72,7 @@ func TestRepliesOfRedis(t *testing.T) {
 				name, command, _ := strings.Cut(strings.TrimSpace(line), " ")
 				for addr, clients := range map[string]map[string]rawClient{f.Proxies[0].Addr(): proxyClients, redisServer.Addr(): redisClients} {
 					if _, ok := clients[name]; !ok {
-						conn, err := net.DialTimeout("tcp", addr, kit.Patience)
+						conn, err := net.DialTimeout("tcp", addr, kit.WaitLimit)
 						kit.Must(t, err)
 						t.Cleanup(func() { _ = conn.Close() })
 						clients[name] = rawClient{conn}

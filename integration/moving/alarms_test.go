@@ -15,7 +15,7 @@ import (
 func TestMoveRaisesNoAlarm(t *testing.T) {
 	r := startRig(t)
 	for _, proxy := range r.proxies {
-		_, err := proxy.WaitLog("msg=ready", kit.Patience)
+		_, err := proxy.WaitLog("msg=ready", kit.WaitLimit)
 		kit.Must(t, err)
 	}
 	var want []string
@@ -37,8 +37,8 @@ func (r *rig) wantLogged(want ...string) {
 	want = slices.Clone(want)
 	slices.Sort(want)
 	for _, proxy := range r.proxies {
-		kit.Soon(r.t, func() error {
-			got := kit.Logged(proxy, "msg=ready")
+		kit.Eventually(r.t, func() error {
+			got := kit.LoggedAfter(proxy, "msg=ready")
 			if slices.Sort(got); !slices.Equal(got, want) {
 				return fmt.Errorf("got %q, want %q", got, want)
 			}

@@ -17,7 +17,7 @@ func TestFencesDuringMove(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.mustMove(0)
-	stop := kit.FencedWaiters(t, r.proxies)
+	stop := kit.StartFencedWaiters(t, r.proxies)
 	for i := range int(kit.NumberFrom(t, "REDLOCK_FENCED_MOVES", 6)) {
 		r.mustMove(i%len(r.proxies), backFlag)
 		r.mustMove((i + 1) % len(r.proxies))

@@ -44,7 +44,7 @@ func checkHeldLocks(t *testing.T, client *redistest.Client) map[string]expiryRan
 	t.Helper()
 	ranges := map[string]expiryRange{}
 	for _, k := range heldLocks {
-		if got := kit.Text(kit.Do(t, client, k.readCommand...)); got != k.want {
+		if got := kit.ReplyText(kit.Do(t, client, k.readCommand...)); got != k.want {
 			t.Errorf("%s: got %q, want %q", k.key, got, k.want)
 		}
 		sent := time.Now()

@@ -35,7 +35,7 @@ func TestMoverIsKilled(t *testing.T) {
 	}
 	moveErr := make(chan error, 1)
 	go func() { _, err := r.move(0); moveErr <- err }()
-	_, err := r.proxies[0].WaitLog("decided: to-masters", kit.Patience)
+	_, err := r.proxies[0].WaitLog("decided: to-masters", kit.WaitLimit)
 	kit.Must(t, err)
 	kit.Must(t, r.proxies[0].Kill())
 	if err := <-moveErr; err == nil {
@@ -61,7 +61,7 @@ func TestMastersPausedDuringMove(t *testing.T) {
 	}
 	moveErr := make(chan error, 1)
 	go func() { _, err := r.move(0); moveErr <- err }()
-	_, err := r.proxies[0].WaitLog("decided: to-masters", kit.Patience)
+	_, err := r.proxies[0].WaitLog("decided: to-masters", kit.WaitLimit)
 	kit.Must(t, err)
 	for _, master := range r.masters[:3] {
 		kit.Must(t, master.Pause())

@@ -333,7 +333,7 @@ func (c *client) turn(addrs []string, token string) {
 		return
 	}
 	sent := c.now()
-	c.addHolding(key, holdings.Relied(token, reliedFrom, until, sent))
+	c.addHolding(key, holdings.NewHolding(token, reliedFrom, until, sent))
 	released, err := d.release(c, key, token)
 	after := c.now()
 	switch {

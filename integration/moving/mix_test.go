@@ -97,7 +97,7 @@ type mix struct {
 
 func startMix(t *testing.T, random *rand.Rand) *mix {
 	t.Helper()
-	m := &mix{rig: &rig{t: t, upstream: kit.StartRedis(t, redistest.Durable()...)}, random: random}
+	m := &mix{rig: &rig{t: t, upstream: kit.StartRedis(t, redistest.DurableArgs()...)}, random: random}
 	for range 7 {
 		m.servers = append(m.servers, kit.StartRedis(t))
 	}
@@ -209,7 +209,7 @@ func (m *mix) replaceEvent(master *redistest.Server, proxy int) event {
 		for i := range m.proxies {
 			m.configure(i, next)
 		}
-		client, err := redistest.Dial(m.addrs[proxy], kit.Patience)
+		client, err := redistest.Dial(m.addrs[proxy], kit.WaitLimit)
 		if err != nil {
 			return nil // the proxy was killed
 		}
@@ -247,13 +247,13 @@ var mastersInInfo = regexp.MustCompile(`address=([^,]+),state=`)
 func (m *mix) settle() {
 	m.t.Helper()
 	var masters []string
-	kit.Soon(m.t, func() error {
+	kit.Eventually(m.t, func() error {
 		masters = nil
 		for i := range m.proxies {
 			if i == m.killedProxy {
 				continue
 			}
-			client, err := redistest.Dial(m.addrs[i], kit.Patience)
+			client, err := redistest.Dial(m.addrs[i], kit.WaitLimit)
 			if err != nil {
 				return err
 			}
@@ -263,7 +263,7 @@ func (m *mix) settle() {
 				return err
 			}
 			var current []string
-			for _, match := range mastersInInfo.FindAllStringSubmatch(kit.Text(info), -1) {
+			for _, match := range mastersInInfo.FindAllStringSubmatch(kit.ReplyText(info), -1) {
 				current = append(current, match[1])
 			}
 			slices.Sort(current)
@@ -313,7 +313,7 @@ var storageInInfo = regexp.MustCompile(`redlock_lock_storage:(\S+)`)
 func (m *mix) wantOneLocation() error {
 	location := ""
 	for _, proxy := range m.proxies {
-		match := storageInInfo.FindStringSubmatch(kit.Text(kit.Do(m.t, kit.Connect(m.t, proxy), "PROXY", "INFO")))
+		match := storageInInfo.FindStringSubmatch(kit.ReplyText(kit.Do(m.t, kit.Connect(m.t, proxy), "PROXY", "INFO")))
 		switch {
 		case match == nil, match[1] != "upstream" && match[1] != "masters":
 			return fmt.Errorf("a proxy says that the locks are at %q", match)

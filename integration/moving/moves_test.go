@@ -172,7 +172,7 @@ func (r *rig) moveWith(random *rand.Rand, l *load, fault moveFault, back bool) (
 	if fault == noFault {
 		return r.mustMove(mover, flags...)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.WaitLimit)
 	defer cancel()
 	done := make(chan struct{})
 	var firstOutput string
@@ -192,7 +192,7 @@ func (r *rig) moveWith(random *rand.Rand, l *load, fault moveFault, back bool) (
 			_, err := r.move(proxy, "--abort")
 			output += fmt.Sprintf("abort: %v | ", err)
 		}
-		kit.Soon(r.t, func() error {
+		kit.Eventually(r.t, func() error {
 			text, err := r.move(proxy, append([]string{"--even-if-others"}, flags...)...)
 			output += fmt.Sprintf("again: %s %v | ", strings.ReplaceAll(text, "\n", "; "), err)
 			return err

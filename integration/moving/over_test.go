@@ -43,7 +43,7 @@ func TestBlockedClientsDuringMove(t *testing.T) {
 		go func() {
 			for {
 				reply, err := waiter.Do("LOCK", "lock:b", "w", "PX", "60000", "BLOCK", "50000")
-				if text := kit.Text(reply); err != nil || len(flags) > 0 || !strings.HasPrefix(text, refusal) {
+				if text := kit.ReplyText(reply); err != nil || len(flags) > 0 || !strings.HasPrefix(text, refusal) {
 					waiterReply <- fmt.Sprint(text, err)
 					return
 				}
@@ -56,10 +56,10 @@ func TestBlockedClientsDuringMove(t *testing.T) {
 		kit.Want(t, clientB, int64(1), "DEL", "lock:b")
 		want := "[lock:list x]"
 		if len(flags) == 0 {
-			want = kit.Text(nil)
+			want = kit.ReplyText(nil)
 			kit.Want(t, clientB, "x", "LPOP", "lock:list")
 		}
-		if reply, err := clientA.Receive(); err != nil || kit.Text(reply) != want {
+		if reply, err := clientA.Receive(); err != nil || kit.ReplyText(reply) != want {
 			t.Errorf("after %v BLPOP: %v, %v", flags, reply, err)
 		}
 		if reply := <-waiterReply; len(flags) > 0 {
@@ -96,7 +96,7 @@ func TestPipelinesDuringMove(t *testing.T) {
 			for range 5 {
 				reply, err := clientA.Receive()
 				kit.Must(t, err)
-				replies = append(replies, kit.Text(reply))
+				replies = append(replies, kit.ReplyText(reply))
 			}
 			if want := []string{"OK", "QUEUED", "QUEUED", fmt.Sprintf("[%d 1]", n+1),
 				fmt.Sprint(n + 1)}; !slices.Equal(replies, want) {

@@ -17,16 +17,16 @@ import (
 // startLinked is startRig with the locks on three masters, and links for the first proxy.
 func startLinked(t *testing.T) (r *rig, links []*faultlink.CommandLink) {
 	t.Helper()
-	r = &rig{t: t, upstream: kit.StartRedis(t, redistest.Durable()...), masters: kit.StartMasters(t)[:3]}
+	r = &rig{t: t, upstream: kit.StartRedis(t, redistest.DurableArgs()...), masters: kit.StartMasters(t)[:3]}
 	r.args = slices.Concat(kit.LockKeyArgs(r.upstream), []string{"--move-from-upstream", "--master-timeout", "2s"})
 	urls := make([][]string, 2)
 	for _, master := range r.masters {
-		junction := kit.StartJunction(t)
+		junction := kit.StartPasswordRouter(t)
 		for i, password := range []string{"first", "other"} {
 			link, err := faultlink.NewCommandLink(master.Addr())
 			kit.Must(t, err)
 			t.Cleanup(func() { kit.Must(t, link.Close()) })
-			junction.Lead(password, link.Addr())
+			junction.Route(password, link.Addr())
 			urls[i] = append(urls[i], junction.URL(password))
 			if i == 0 {
 				links = append(links, link)
@@ -47,11 +47,11 @@ func startLinked(t *testing.T) (r *rig, links []*faultlink.CommandLink) {
 func (r *rig) loseReplies(links []*faultlink.CommandLink, command ...string) (heal func()) {
 	r.t.Helper()
 	var heldBack []*faultlink.Hold
-	namesKey := faultlink.Naming(command[1])
+	namesKey := faultlink.Containing(command[1])
 	for _, link := range links {
-		heldBack = append(heldBack, link.HoldAnswers(namesKey), link.HoldCommands(faultlink.After(1, namesKey)))
+		heldBack = append(heldBack, link.HoldReplies(namesKey), link.HoldCommands(faultlink.After(1, namesKey)))
 	}
-	reply := kit.Text(kit.Do(r.t, kit.Connect(r.t, r.proxies[0]), command...))
+	reply := kit.ReplyText(kit.Do(r.t, kit.Connect(r.t, r.proxies[0]), command...))
 	if !strings.HasPrefix(reply, "NOQUORUM ") {
 		r.t.Fatalf("%v: %s, want NOQUORUM", command, reply)
 	}
@@ -93,7 +93,7 @@ func TestRemovalBeforeAMove(t *testing.T) {
 					}
 					if err := <-moveErr; err != nil {
 						t.Logf("the move: %v", err)
-						kit.Soon(t, func() error { _, err := r.move(1, backFlag); return err })
+						kit.Eventually(t, func() error { _, err := r.move(1, backFlag); return err })
 					}
 					t.Logf("it took %v", time.Since(startedAt).Round(time.Millisecond))
 					if keys := r.keysAtUpstream(); !slices.Equal(keys, []string{"lock:held"}) {

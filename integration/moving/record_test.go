@@ -40,7 +40,7 @@ func (r *rig) runCommand(command string, args ...string) string {
 	for _, master := range r.masters {
 		fullArgs = append(fullArgs, "--master", master.URL())
 	}
-	output, err := kit.Program(r.t, append(append(fullArgs, r.settings()...), args...)...).CombinedOutput()
+	output, err := kit.ProxyCommand(r.t, append(append(fullArgs, r.settings()...), args...)...).CombinedOutput()
 	return strings.TrimSpace(fmt.Sprintf("%s\n%v", output, err))
 }
 
@@ -77,7 +77,7 @@ func (r *rig) wantLocksHeld() {
 func (r *rig) flushMasters() {
 	r.t.Helper()
 	for _, master := range r.masters {
-		kit.Must(r.t, kit.Tell(master, "FLUSHALL"))
+		kit.Must(r.t, kit.SendToMaster(master, "FLUSHALL"))
 	}
 }
 
@@ -159,7 +159,7 @@ func TestUpstreamDownAtStart(t *testing.T) {
 	r.restartWith(append(r.argsAfterMove(), "--fresh-start"))
 	for _, proxy := range r.proxies {
 		for _, master := range r.masters {
-			_, err := proxy.WaitLog(master.Addr()+` cause="waits until the location of the locks is known (the masters have no record of the location of the locks, and the upstream's record cannot be read`, kit.Patience)
+			_, err := proxy.WaitLog(master.Addr()+` cause="waits until the location of the locks is known (the masters have no record of the location of the locks, and the upstream's record cannot be read`, kit.WaitLimit)
 			kit.Must(t, err)
 		}
 	}
@@ -169,7 +169,7 @@ func TestUpstreamDownAtStart(t *testing.T) {
 	kit.Must(t, r.upstream.Kill())
 	lateProxy := r.addProxy(append(r.argsAfterMove(), "--fresh-start=false")...)
 	for _, master := range r.masters {
-		_, err := lateProxy.WaitLog(`msg="master votes" master=`+master.Addr(), kit.Patience)
+		_, err := lateProxy.WaitLog(`msg="master votes" master=`+master.Addr(), kit.WaitLimit)
 		kit.Must(t, err)
 	}
 }
@@ -185,7 +185,7 @@ func TestMastersAndRecordContradict(t *testing.T) {
 	}
 	r.flushMasters()
 	lockServer, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters),
-		Args: append(kit.PatientMasters(), "--lock-keys", "lock:*", "--fresh-start")})
+		Args: append(kit.LongMasterTimeout(), "--lock-keys", "lock:*", "--fresh-start")})
 	kit.Must(t, err)
 	kit.WantGrant(t, kit.Dial(t, lockServer.Addr()), "LOCK", "other", "me", "PX", "60000")
 	kit.Must(t, lockServer.Close())
@@ -199,7 +199,7 @@ func TestMastersAndRecordContradict(t *testing.T) {
 				t.Fatal("BOTH were granted lock:b")
 			}
 		}
-		kit.Soon(t, func() error {
+		kit.Eventually(t, func() error {
 			if reply := fmt.Sprint(kit.Do(t, client, "SET", "lock:b", "you", "NX", "PX",
 				"60000")); !strings.Contains(reply, contradiction) {
 				return fmt.Errorf("%v", reply)
@@ -221,9 +221,9 @@ func TestSettingContradictsRecord(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.mustMove(0)
-	kit.Soon(t, func() error {
-		reply, err := kit.AskIn(r.upstream, "0", "HVALS", location.RecordKey)
-		if got := kit.Text(reply); err == nil && got != "[masters]" {
+	kit.Eventually(t, func() error {
+		reply, err := kit.QueryDatabase(r.upstream, "0", "HVALS", location.RecordKey)
+		if got := kit.ReplyText(reply); err == nil && got != "[masters]" {
 			err = fmt.Errorf("the record has %s", got)
 		}
 		return err
@@ -235,7 +235,7 @@ func TestSettingContradictsRecord(t *testing.T) {
 	contradiction := fmt.Sprintf("the record at the upstream %s says masters (era 2), but move-from-upstream says upstream; remove that setting", r.upstream.Addr())
 	wantOutput(t, r.runCommand("init", "--longest-ttl", "0s"), "refused: cannot tell where the locks are: "+contradiction)
 	r.restartWith(append(r.args, "--fresh-start"))
-	_, err := r.proxies[0].WaitLog(contradiction, kit.Patience)
+	_, err := r.proxies[0].WaitLog(contradiction, kit.WaitLimit)
 	kit.Must(t, err)
 	if reply := kit.Do(t, kit.Connect(t, r.proxies[1]), "SET", "lock:a", "me",
 		"NX"); !strings.Contains(fmt.Sprint(reply), "NOQUORUM") {
@@ -250,9 +250,9 @@ func TestSettingContradictsRecord(t *testing.T) {
 // wantRecord waits until the upstream has the record want of the location of the locks.
 func (r *rig) wantRecord(want string) {
 	r.t.Helper()
-	kit.Soon(r.t, func() error {
-		reply, err := kit.AskIn(r.upstream, "0", "HVALS", location.RecordKey)
-		if got := kit.Text(reply); err == nil && got != want {
+	kit.Eventually(r.t, func() error {
+		reply, err := kit.QueryDatabase(r.upstream, "0", "HVALS", location.RecordKey)
+		if got := kit.ReplyText(reply); err == nil && got != want {
 			err = fmt.Errorf("the record has %s, want %v", got, want)
 		}
 		return err
@@ -267,7 +267,7 @@ func TestRecordIsKept(t *testing.T) {
 	r.wantRecord("[]")
 	r.mustMove(0)
 	r.wantRecord("[masters]")
-	kit.Must(t, kit.Tell(r.upstream, "FLUSHALL"))
+	kit.Must(t, kit.SendToMaster(r.upstream, "FLUSHALL"))
 	r.wantRecord("[masters]")
 	r.mustMove(1, backFlag)
 	r.wantRecord("[upstream]")
@@ -283,23 +283,23 @@ func TestMoveThatCannotSucceed(t *testing.T) {
 	for range 3 {
 		r.masters = append(r.masters, kit.StartRedis(t, "--databases", "2"))
 	}
-	r.args = slices.Concat(kit.LockKeyArgs(r.upstream), kit.PatientMasters(), []string{"--move-from-upstream"})
+	r.args = slices.Concat(kit.LockKeyArgs(r.upstream), kit.LongMasterTimeout(), []string{"--move-from-upstream"})
 	r.addProxy(r.args...)
 	r.wantVoting()
-	kit.Must(t, kit.TellIn(r.upstream, "3", "SET", "lock:a", "me"))
+	kit.Must(t, kit.SendToDatabase(r.upstream, "3", "SET", "lock:a", "me"))
 	r.wantRefused(0, "the locks stay at the upstream: lock key 'lock:a' (database 3) at the masters: ", "--even-if-others")
-	kit.Must(t, kit.TellIn(r.upstream, "3", "DEL", "lock:a"))
-	kit.Must(t, kit.Tell(r.upstream, "SET", "lock:a", strings.Repeat("x", 500_000)))
+	kit.Must(t, kit.SendToDatabase(r.upstream, "3", "DEL", "lock:a"))
+	kit.Must(t, kit.SendToMaster(r.upstream, "SET", "lock:a", strings.Repeat("x", 500_000)))
 	limitMemory := func(server *redistest.Server) {
-		info, err := kit.AskIn(server, "0", "INFO", "memory")
+		info, err := kit.QueryDatabase(server, "0", "INFO", "memory")
 		kit.Must(t, err)
 		used, err := strconv.Atoi(redisinfo.Parse(info.(string))["used_memory"])
 		kit.Must(t, err)
-		kit.Must(t, kit.Tell(server, "CONFIG", "SET", "maxmemory", strconv.Itoa(used+400_000)))
+		kit.Must(t, kit.SendToMaster(server, "CONFIG", "SET", "maxmemory", strconv.Itoa(used+400_000)))
 	}
 	limitMemory(r.masters[0])
 	r.wantRefused(0, "the locks stay at the upstream: no room for 1 lock key of about 500262 bytes: master "+r.masters[0].Addr()+" has room for only ", "--even-if-others")
-	kit.Must(t, kit.Tell(r.masters[0], "CONFIG", "SET", "maxmemory", "0"))
+	kit.Must(t, kit.SendToMaster(r.masters[0], "CONFIG", "SET", "maxmemory", "0"))
 	r.mustMove(0, "--even-if-others")
 	limitMemory(r.upstream)
 	r.wantRefused(0, "the locks stay at the masters: no room for 1 lock key of about 500262 bytes: the upstream has room for ", "--even-if-others", backFlag)

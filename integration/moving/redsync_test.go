@@ -50,8 +50,8 @@ func TestRedsyncDuringMove(t *testing.T) {
 		"ContextTimeoutEnabled and WithTimeoutFactor": {true, 0.5, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &rig{t: t, upstream: kit.StartRedis(t, redistest.Durable()...), masters: kit.StartMasters(t)[:3]}
-			r.args = slices.Concat(kit.LockKeyArgs(r.upstream), kit.PatientMasters(), []string{"--move-from-upstream"})
+			r := &rig{t: t, upstream: kit.StartRedis(t, redistest.DurableArgs()...), masters: kit.StartMasters(t)[:3]}
+			r.args = slices.Concat(kit.LockKeyArgs(r.upstream), kit.LongMasterTimeout(), []string{"--move-from-upstream"})
 			r.addProxy(r.args...)
 			r.addProxy(r.args...)
 			r.wantVoting()

@@ -33,13 +33,13 @@ type rig struct {
 // startRig starts proxies that start with the locks at the upstream.
 func startRig(t *testing.T, args ...string) *rig {
 	t.Helper()
-	return startRigWithUpstream(t, kit.StartRedis(t, redistest.Durable()...), args...)
+	return startRigWithUpstream(t, kit.StartRedis(t, redistest.DurableArgs()...), args...)
 }
 
 func startRigWithUpstream(t *testing.T, upstream *redistest.Server, args ...string) *rig {
 	t.Helper()
 	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
-	r.args = slices.Concat(kit.LockKeyArgs(upstream), kit.PatientMasters(),
+	r.args = slices.Concat(kit.LockKeyArgs(upstream), kit.LongMasterTimeout(),
 		[]string{"--move-from-upstream", "--log-level", "debug"}, args)
 	for range 2 {
 		r.addProxy(r.args...)
@@ -72,8 +72,8 @@ func (r *rig) wantVoting() {
 func (r *rig) wantAllPaused() {
 	r.t.Helper()
 	for _, master := range r.masters {
-		kit.Soon(r.t, func() error {
-			n, err := kit.AskIn(master, "0", "HLEN", "redlock-proxy:held")
+		kit.Eventually(r.t, func() error {
+			n, err := kit.QueryDatabase(master, "0", "HLEN", "redlock-proxy:held")
 			if err == nil && n != int64(len(r.proxies)) {
 				err = fmt.Errorf("%v proxies hold back as far as %s knows, want %d", n, master.Addr(), len(r.proxies))
 			}
@@ -89,7 +89,7 @@ func (e errNotMoved) Error() string { return e.output }
 
 // move runs the program's command move for one proxy, and returns its output.
 func (r *rig) move(proxy int, flags ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.WaitLimit)
 	defer cancel()
 	return r.moveContext(ctx, proxy, flags...)
 }
@@ -132,7 +132,7 @@ func (r *rig) keysAtUpstream() []string {
 	r.t.Helper()
 	var keys []string
 	for _, db := range []string{"0", "3"} {
-		reply, err := kit.AskIn(r.upstream, db, "KEYS", "lock:*")
+		reply, err := kit.QueryDatabase(r.upstream, db, "KEYS", "lock:*")
 		kit.Must(r.t, err)
 		for _, key := range reply.([]any) {
 			keys = append(keys, key.(string))
@@ -147,12 +147,12 @@ func (r *rig) keysAtMasters(pattern string) []string {
 	holders := map[string]int{}
 	for _, master := range r.masters {
 		for _, db := range []string{"0", "3"} {
-			reply, err := kit.AskIn(master, db, "KEYS", pattern)
+			reply, err := kit.QueryDatabase(master, db, "KEYS", pattern)
 			kit.Must(r.t, err)
 			for _, key := range reply.([]any) {
-				value, err := kit.AskIn(master, db, "GET", key.(string))
+				value, err := kit.QueryDatabase(master, db, "GET", key.(string))
 				kit.Must(r.t, err)
-				if harness.Held(value) != nil {
+				if harness.HeldToken(value) != nil {
 					holders[key.(string)]++
 				}
 			}

@@ -53,7 +53,7 @@ func TestMoveTwice(t *testing.T) {
 	wantOutput(t, r.mustMove(1, backFlag), "the locks are at the upstream now: 1 string")
 	wantOutput(t, r.mustMove(0, backFlag), "nothing to move")
 	kit.Want(t, clientB, "me", "GET", "lock:a")
-	kit.Does(t, clientA, "UNLOCK lock:a me", "ERR UNLOCK"+needsMastersError)
+	kit.WantPrefix(t, clientA, "UNLOCK lock:a me", "ERR UNLOCK"+needsMastersError)
 	kit.Want(t, clientA, int64(1), "EVAL", deleteIfOwn, "1", "lock:a", "me")
 	kit.Must(t, r.wantNoKeysLeft(true))
 }
@@ -75,7 +75,7 @@ func TestMoveIsAborted(t *testing.T) {
 		_, err := r.move(0)
 		moveErr <- err
 	}()
-	_, err := r.proxies[0].WaitLog("decided: to-masters", kit.Patience)
+	_, err := r.proxies[0].WaitLog("decided: to-masters", kit.WaitLimit)
 	kit.Must(t, err)
 	kit.Must(t, r.proxies[1].Pause())
 	lockReply := make(chan any, 1)
@@ -83,7 +83,7 @@ func TestMoveIsAborted(t *testing.T) {
 		reply, _ := clientA.Do("SET", "lock:a", "you", "NX", "PX", "60000")
 		lockReply <- reply
 	}()
-	wantOutput(t, kit.Text(kit.Do(t, operator, "PROXY", "MOVE", "ABORT")), "aborted: the locks stay at the upstream")
+	wantOutput(t, kit.ReplyText(kit.Do(t, operator, "PROXY", "MOVE", "ABORT")), "aborted: the locks stay at the upstream")
 	if err := <-moveErr; err == nil || !strings.Contains(err.Error(), "upstream") {
 		t.Errorf("the move that was given up said: %v", err)
 	}
@@ -91,7 +91,7 @@ func TestMoveIsAborted(t *testing.T) {
 		t.Errorf("it was granted twice: %v", reply)
 	}
 	kit.Must(t, r.proxies[1].Continue())
-	if replies := kit.Text(kit.Do(t, clientB, "EXEC")); replies != "[me]" {
+	if replies := kit.ReplyText(kit.Do(t, clientB, "EXEC")); replies != "[me]" {
 		t.Errorf("EXEC of the transaction that had begun: %v", replies)
 	}
 	kit.Want(t, kit.Connect(t, r.proxies[1]), "me", "GET", "lock:a")
@@ -163,7 +163,7 @@ func TestSettingsDiffer(t *testing.T) {
 func TestOtherLockKeys(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	args := slices.Concat(kit.PatientMasters(), []string{"--upstream", "redis://" + r.upstream.Addr(), "--lock-keys",
+	args := slices.Concat(kit.LongMasterTimeout(), []string{"--upstream", "redis://" + r.upstream.Addr(), "--lock-keys",
 		"job:*", "--move-from-upstream"})
 	otherProxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters), Args: args})
 	kit.Must(t, err)
@@ -171,7 +171,7 @@ func TestOtherLockKeys(t *testing.T) {
 	client := kit.Dial(t, otherProxy.Addr())
 	defer client.Close()
 	kit.Want(t, client, "OK", "SET", "lock:a", "other", "NX", "PX", "60000") // not a lock key of this proxy
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if _, err := r.move(0, "--even-if-others"); err == nil || !strings.Contains(err.Error(),
 			"the locks stay at the upstream: another proxy on the masters has different lock settings") {
 			return fmt.Errorf("move: %v", err)
@@ -181,7 +181,7 @@ func TestOtherLockKeys(t *testing.T) {
 	clientA, _ := r.clients()
 	kit.Want(t, clientA, nil, "SET", "lock:a", "me", "NX", "PX", "60000")
 	kit.Must(t, otherProxy.Close())
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		_, err := r.move(0, "--even-if-others")
 		return err
 	})
@@ -221,7 +221,7 @@ func TestClientsComeAndGo(t *testing.T) {
 	for i := range 8 {
 		clients.Go(func() {
 			for !stopping.Load() {
-				client, err := redistest.Dial(r.addrs[i%2], kit.Patience)
+				client, err := redistest.Dial(r.addrs[i%2], kit.WaitLimit)
 				if err != nil {
 					t.Error(err)
 					return
@@ -339,8 +339,8 @@ func TestLockInEarlierTransaction(t *testing.T) {
 	wait := r.startMove(1)
 	r.wantAllPaused()
 	kit.Want(t, clientA, "QUEUED", "GET", "data")
-	setReply := kit.Text(kit.Do(t, clientA, "SET", "lock:a", "me", "NX", "PX", "60000"))
-	execReply := kit.Text(kit.Do(t, clientA, "EXEC"))
+	setReply := kit.ReplyText(kit.Do(t, clientA, "SET", "lock:a", "me", "NX", "PX", "60000"))
+	execReply := kit.ReplyText(kit.Do(t, clientA, "EXEC"))
 	wait()
 	if !strings.Contains(execReply, "EXECABORT") {
 		t.Errorf("SET: %s, EXEC: %s", setReply, execReply)
@@ -365,7 +365,7 @@ func TestTransactionsDuringMove(t *testing.T) {
 			kit.Want(t, clientA, "OK", "MULTI")
 			r.mustMove(1, flags...)
 			kit.Want(t, clientA, "QUEUED", "SET", "lock:a", "me", "NX", "PX", "60000")
-			if reply := kit.Text(kit.Do(t, clientA, "EXEC")); reply != "[OK]" {
+			if reply := kit.ReplyText(kit.Do(t, clientA, "EXEC")); reply != "[OK]" {
 				t.Errorf("EXEC: %v", reply)
 			}
 			kit.Want(t, clientB, "me", "GET", "lock:a")
@@ -381,7 +381,7 @@ func TestSilentClients(t *testing.T) {
 	clientA, clientB := r.clients()
 	kit.Must(t, clientA.Send(redistest.AppendCommand(redistest.AppendCommand(nil, "CLIENT", "REPLY", "OFF"), "SET",
 		"lock:a", "silent", "NX", "PX", "60000")))
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if got := kit.Do(t, clientB, "GET", "lock:a"); got != "silent" {
 			return fmt.Errorf("GET: %v", got)
 		}
@@ -432,7 +432,7 @@ func (r *rig) wantRoundTrip() {
 		kit.Want(t, clientA, "OK", "SET", "data", "x"+db)
 		kit.Want(t, clientA, "OK", "SET", "lock:x:{tag}", "x"+db, "PX", "60000")
 	}
-	resp3Client, err := redistest.Dial(r.addrs[1], kit.Patience) // a client with RESP3
+	resp3Client, err := redistest.Dial(r.addrs[1], kit.WaitLimit) // a client with RESP3
 	kit.Must(t, err)
 	defer resp3Client.Close()
 	kit.Do(t, resp3Client, "HELLO", "3")
@@ -447,7 +447,7 @@ func (r *rig) wantRoundTrip() {
 				kit.Want(t, client, nil, "SET", "lock:x:{tag}", "you", "NX", "PX", "60000")
 			}
 			kit.Want(t, resp3Client, "OK", "SELECT", db)
-			if got := kit.Text(kit.Do(t, resp3Client, "HGETALL", "lock:kept:hash")); got != "map[a:1:2 b:x]" {
+			if got := kit.ReplyText(kit.Do(t, resp3Client, "HGETALL", "lock:kept:hash")); got != "map[a:1:2 b:x]" {
 				t.Errorf("over RESP3: %v", got)
 			}
 			if got := kit.Do(t, resp3Client, "SET", "lock:x:{tag}", "you", "NX", "PX", "60000"); got != nil {
@@ -463,11 +463,11 @@ func (r *rig) wantRoundTrip() {
 func TestMissingPermissions(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	upstream := kit.StartRedis(t, redistest.Durable()...)
-	kit.Must(t, kit.Tell(upstream, "ACL", "SETUSER", "few", "on", ">secret", "~*", "&*", "+@all", "-client|kill"))
+	upstream := kit.StartRedis(t, redistest.DurableArgs()...)
+	kit.Must(t, kit.SendToMaster(upstream, "ACL", "SETUSER", "few", "on", ">secret", "~*", "&*", "+@all", "-client|kill"))
 	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
 	r.args = append([]string{"--lock-keys", "lock:*", "--move-from-upstream", "--upstream", "redis://few:secret@" +
-		upstream.Addr(), "--share-upstream-login"}, kit.PatientMasters()...)
+		upstream.Addr(), "--share-upstream-login"}, kit.LongMasterTimeout()...)
 	r.addProxy(r.args...)
 	r.addProxy(r.args...)
 	r.wantVoting()
@@ -475,7 +475,7 @@ func TestMissingPermissions(t *testing.T) {
 	kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
 	r.wantRefused(0, "NOPERM")
 	kit.Want(t, clientA, "me", "GET", "lock:a")
-	kit.Must(t, kit.Tell(upstream, "ACL", "SETUSER", "few", "+client|kill"))
+	kit.Must(t, kit.SendToMaster(upstream, "ACL", "SETUSER", "few", "+client|kill"))
 	r.mustMove(0)
 	kit.Want(t, clientA, "me", "GET", "lock:a")
 }
@@ -495,8 +495,8 @@ func TestMastersAreDown(t *testing.T) {
 		kit.Want(t, clientA, "me", "GET", "lock:a")
 		kit.Want(t, clientA, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 	}
-	kit.Does(t, clientB, "SET lock:a you NX PX 60000", "NOQUORUM")
-	kit.Does(t, clientB, "SET data 1", "OK")
+	kit.WantPrefix(t, clientB, "SET lock:a you NX PX 60000", "NOQUORUM")
+	kit.WantPrefix(t, clientB, "SET data 1", "OK")
 	if _, err := r.move(0); err == nil {
 		t.Error("the locks were moved")
 	} else {
@@ -511,21 +511,21 @@ func TestLockServerDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
 	r.mustMove(0)
-	server := kit.StartProxy(t, redistest.URLs(r.masters), append(kit.PatientMasters(), "--lock-keys", "lock:*")...)
+	server := kit.StartProxy(t, redistest.URLs(r.masters), append(kit.LongMasterTimeout(), "--lock-keys", "lock:*")...)
 	client, serverClient := kit.Dial(t, r.addrs[1]), kit.Connect(t, server)
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if reply := kit.Do(t, serverClient, "LOCK", "lock:a", "me", "PX", "60000"); reply == nil ||
-			strings.HasPrefix(kit.Text(reply), "NOQUORUM") {
+			strings.HasPrefix(kit.ReplyText(reply), "NOQUORUM") {
 			return fmt.Errorf("while the locks are at the masters: %v", reply)
 		}
 		return nil
 	})
 	kit.Want(t, client, "me", "GET", "lock:a")
-	kit.Soon(t, func() error { _, err := r.move(0, "--back"); return err })
+	kit.Eventually(t, func() error { _, err := r.move(0, "--back"); return err })
 	kit.Want(t, client, "me", "GET", "lock:a")
 	kit.Want(t, client, "OK", "SET", "lock:b", "me", "NX", "PX", "60000")
 	newClient := kit.Connect(t, kit.StartProxy(t, redistest.URLs(r.masters),
-		append(kit.PatientMasters(), "--lock-keys", "lock:*")...))
+		append(kit.LongMasterTimeout(), "--lock-keys", "lock:*")...))
 	const refusal = "ERR the locks on lock keys are at the upstream, which this proxy does not have; use a proxy that has it"
 	for _, session := range []*redistest.Client{serverClient, newClient} {
 		for _, command := range [][]string{
@@ -535,7 +535,7 @@ func TestLockServerDuringMove(t *testing.T) {
 			{"INCR", "lock:c"},
 			{"EVAL", "return redis.call('get', KEYS[1])", "1", "lock:a"},
 		} {
-			if reply := kit.Text(kit.Do(t, session, command...)); reply != refusal {
+			if reply := kit.ReplyText(kit.Do(t, session, command...)); reply != refusal {
 				t.Errorf("%v: %s", command, reply)
 			}
 		}
@@ -552,7 +552,7 @@ func TestProxiesOfTwoUpstreams(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
 	otherUpstream := kit.StartRedis(t)
-	r.addProxy(slices.Concat(kit.LockKeyArgs(otherUpstream), kit.PatientMasters(), []string{"--move-from-upstream"})...)
+	r.addProxy(slices.Concat(kit.LockKeyArgs(otherUpstream), kit.LongMasterTimeout(), []string{"--move-from-upstream"})...)
 	r.wantVoting()
 	kit.Want(t, kit.Dial(t, r.addrs[2]), "OK", "SET", "lock:there", "me", "NX", "PX", "60000")
 	r.wantRefused(0, "has a different upstream", "--even-if-others")

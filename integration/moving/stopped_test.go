@@ -23,10 +23,10 @@ func TestStoppedProxyGrantsNothing(t *testing.T) {
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
 	random := rand.New(rand.NewPCG(seed, 2))
-	upstream := kit.StartRedis(t, redistest.Durable()...)
+	upstream := kit.StartRedis(t, redistest.DurableArgs()...)
 	link := kit.StartLink(t, upstream)
 	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
-	moreArgs := append(kit.PatientMasters(), "--move-from-upstream")
+	moreArgs := append(kit.LongMasterTimeout(), "--move-from-upstream")
 	r.addProxy(append([]string{"--lock-keys", "lock:*", "--upstream", "redis://" + link.Addr()}, moreArgs...)...)
 	r.addProxy(append(kit.LockKeyArgs(upstream), moreArgs...)...)
 	r.wantVoting()
@@ -104,7 +104,7 @@ func (r *rig) stopAround(random *rand.Rand, link *faultlink.Link, i int) (situat
 		r.t.Errorf("%s: %q is at the upstream", situation, keys)
 	}
 	kit.Do(r.t, otherClient, "DEL", key)
-	kit.Soon(r.t, func() error {
+	kit.Eventually(r.t, func() error {
 		_, err := r.move(1, "--back", "--even-if-others") // the first proxy's connections have the link's address
 		return err
 	})

@@ -24,14 +24,14 @@ var adminArgs = []string{"--admin", "127.0.0.1:0"}
 // adminAddr returns the address of the admin port from the log.
 func adminAddr(t *testing.T, proxy *harness.Proxy) string {
 	t.Helper()
-	line, err := proxy.WaitLog(`msg="serving health and metrics"`, kit.Patience)
+	line, err := proxy.WaitLog(`msg="serving health and metrics"`, kit.WaitLimit)
 	kit.Must(t, err)
 	return regexp.MustCompile(`admin=(\S+)`).FindStringSubmatch(line)[1]
 }
 
 // askAdmin gets a page of an admin port.
 func askAdmin(addr, path string) (code int, body string, err error) {
-	client := http.Client{Timeout: kit.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: kit.WaitLimit, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get("http://" + addr + path)
 	if err != nil {
 		return 0, "", err
@@ -45,7 +45,7 @@ func askAdmin(addr, path string) (code int, body string, err error) {
 func awaitPage(t *testing.T, addr, path string, code int, lines ...string) {
 	t.Helper()
 	want := strings.Join(lines, "\n") + "\n"
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		got, body, err := askAdmin(addr, path)
 		if err == nil && (got != code || body != want) {
 			err = fmt.Errorf("%s: got %d\n%swant %d\n%s", path, got, body, code, want)
@@ -85,7 +85,7 @@ func TestReadyzWhileStopping(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminArgs, "--drain-timeout", "1m")...)
 	addr := adminAddr(t, proxy)
-	busyClient := kit.Busy(t, proxy)
+	busyClient := kit.ConnectWithoutReading(t, proxy)
 	stop(t, proxy, syscall.SIGTERM)
 	code, body, err := askAdmin(addr, "/readyz")
 	kit.Must(t, err)
@@ -96,7 +96,7 @@ func TestReadyzWhileStopping(t *testing.T) {
 		t.Error("nothing is unread")
 	}
 	kit.Must(t, busyClient.Close())
-	wantExit(t, proxy, 0, kit.Patience)
+	wantExit(t, proxy, 0, kit.WaitLimit)
 	if _, _, err := askAdmin(addr, "/livez"); err == nil {
 		t.Error("the port is still served")
 	}
@@ -222,7 +222,7 @@ func TestMetricsOfTheRelay(t *testing.T) {
 		`redlock_relay_bytes_total{direction="to_clients"}`
 	sentBytes := len("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048576\r\n") + len(value) + 2 + len("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
 	receivedBytes := len("+OK\r\n$1048576\r\n") + len(value) + 2
-	kit.Soon(t, func() error { // clients are counted when they have disconnected
+	kit.Eventually(t, func() error { // clients are counted when they have disconnected
 		return checkMetrics(metricsOf(t, addr), map[string]float64{toUpstream: before[toUpstream] + float64(sentBytes),
 			toClients: before[toClients] + float64(receivedBytes)})
 	})
@@ -232,7 +232,7 @@ func TestMetricsOfTheRelay(t *testing.T) {
 	if _, err := third.ReceiveAll(); err != nil {
 		t.Error(err)
 	}
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		got := metricsOf(t, addr)
 		return checkMetrics(got, map[string]float64{
 			"redlock_client_connections": 2, "redlock_client_connections_parked": 2, "redlock_client_connections_limit": 2,
@@ -242,7 +242,7 @@ func TestMetricsOfTheRelay(t *testing.T) {
 	})
 	kit.Want(t, second, "PONG", "PING") // this wakes the connection
 	kit.Must(t, second.Close())
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		return checkMetrics(metricsOf(t, addr), map[string]float64{"redlock_client_connections": 1,
 			"redlock_client_connections_parked": 1})
 	})
@@ -269,7 +269,7 @@ func TestMetricsOfMasters(t *testing.T) {
 	metricName := func(metric string, i int) string {
 		return fmt.Sprintf("redlock_master_%s{master=%q}", metric, masters[i].Addr())
 	}
-	kit.Soon(t, func() error { // a majority granted the LOCK, possibly without this master
+	kit.Eventually(t, func() error { // a majority granted the LOCK, possibly without this master
 		if got := metricsOf(t, addr); got[metricName("round_trip_seconds_count", 0)] < 1 ||
 			got[metricName("clock_offset_seconds", 0)] > 1 || got[metricName("clock_offset_seconds", 0)] < -1 {
 			return fmt.Errorf("%s is %v, the clock is off by %v", metricName("round_trip_seconds_count", 0),
@@ -280,13 +280,13 @@ func TestMetricsOfMasters(t *testing.T) {
 	for _, master := range masters[:3] {
 		kit.Must(t, master.Kill())
 	}
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		return checkMetrics(metricsOf(t, addr), map[string]float64{
 			"redlock_masters": 5, "redlock_majority": 3, "redlock_masters_voting": 2, "redlock_quorum": 0,
 			metricName("up", 0): 0, metricName("votes", 0): 0, metricName("up", 3): 1, metricName("votes", 3): 1,
 		})
 	})
-	if got := kit.FirstWord(kit.Text(kit.Do(t, client, "LOCK", "j", "t", "PX", "60000"))); got != "NOQUORUM" {
+	if got := kit.FirstWord(kit.ReplyText(kit.Do(t, client, "LOCK", "j", "t", "PX", "60000"))); got != "NOQUORUM" {
 		t.Errorf("got %s", got)
 	}
 	want := map[string]float64{`redlock_lock_requests_total{operation="acquire",result="no_quorum"}`: 1,
@@ -295,7 +295,7 @@ func TestMetricsOfMasters(t *testing.T) {
 	kit.Must(t, masters[0].Restart())
 	kit.Must(t, masters[1].Restart())
 	kit.Must(t, masters[2].Restart())
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		return checkMetrics(metricsOf(t, addr), map[string]float64{"redlock_masters_voting": 5, "redlock_quorum": 1})
 	})
 	kit.Must(t, masters[4].Kill())

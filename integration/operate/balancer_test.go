@@ -50,26 +50,26 @@ func startBalancer(t *testing.T, proxy, headerOption string) string {
 // the HAProxy between them.
 func TestBehindHAProxy(t *testing.T) {
 	t.Parallel()
-	otherAddr := kit.OtherAddress(t)
+	otherAddr := kit.NonLoopbackAddress(t)
 	for _, headerOption := range []string{"send-proxy", "send-proxy-v2"} {
 		t.Run(headerOption, func(t *testing.T) {
 			proxy := kit.StartProxy(t, []string{kit.StartRedis(t).URL()}, "--proxy-protocol", "127.0.0.0/8", "--audit-log")
 			balancer := startBalancer(t, proxy.Addr(), headerOption)
 			client := kit.Dial(t, balancer)
-			kit.Does(t, client, "LOCK k here PX 60000", "5")
+			kit.WantPrefix(t, client, "LOCK k here PX 60000", "5")
 			for _, command := range [][]string{{"CLIENT", "INFO"}, {"CLIENT", "LIST"}, {"LOCKINFO", "k"}} {
 				reply, err := client.Do(command...)
 				if err != nil || !strings.Contains(fmt.Sprint(reply), client.LocalAddr()) {
 					t.Errorf("%v: %v, %v; want %s in it", command, reply, err, client.LocalAddr())
 				}
 			}
-			_, err := proxy.WaitLog(client.LocalAddr(), kit.Patience)
+			_, err := proxy.WaitLog(client.LocalAddr(), kit.WaitLimit)
 			kit.Must(t, err)
 			_, port, err := net.SplitHostPort(balancer)
 			kit.Must(t, err)
-			kit.Does(t, kit.Dial(t, net.JoinHostPort(otherAddr, port)), "LOCK l there PX 60000",
+			kit.WantPrefix(t, kit.Dial(t, net.JoinHostPort(otherAddr, port)), "LOCK l there PX 60000",
 				"DENIED Redis is running in protected mode")
-			_, err = proxy.WaitLog("client="+otherAddr+":", kit.Patience)
+			_, err = proxy.WaitLog("client="+otherAddr+":", kit.WaitLimit)
 			kit.Must(t, err)
 			if got := runProxy(t, "healthcheck", "--ready", "--listen", proxy.Addr(), "--proxy-protocol",
 				"127.0.0.1"); got != (outcome{}) {
@@ -117,7 +117,7 @@ func TestHostileHeaders(t *testing.T) {
 			t.Errorf("%.60q: %q, %v; want %s", c.header, got, err, c.reply)
 		}
 	}
-	if rest, err := stalled.ReceiveAll(); len(rest) > 0 || time.Since(startedAt) > kit.Patience {
+	if rest, err := stalled.ReceiveAll(); len(rest) > 0 || time.Since(startedAt) > kit.WaitLimit {
 		t.Errorf("half a header and silence: %q, %v, after %v", rest, err, time.Since(startedAt))
 	}
 	kit.WantLogged(t, listedProxy, "no PROXY protocol header from an address in proxy-protocol")

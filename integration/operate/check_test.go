@@ -76,7 +76,7 @@ func TestCheckNew(t *testing.T) {
 		got.wantRow(t, master.Addr(), "master", "noeviction", "off", "unmarked", "forgets locks when it restarts")
 	}
 	checkMasters(t, redistest.URLs(masters), "--fresh-start").wantVerdict(t, 0, "ok: 5 of 5 masters vote")
-	kit.Must(t, kit.Tell(masters[4], "SET", "k", "v"))
+	kit.Must(t, kit.SendToMaster(masters[4], "SET", "k", "v"))
 	checkMasters(t, redistest.URLs(masters), "--fresh-start").wantVerdict(t, 3, "no locks: 0 of 5 masters vote, 3 needed; ")
 }
 
@@ -95,7 +95,7 @@ func TestCheckHealthy(t *testing.T) {
 		t.Errorf("the running proxy is not counted:\n%s", got.stdout)
 	}
 	kit.Must(t, f.Proxies[0].Kill())
-	kit.Soon(t, func() error { // once the masters' lists of proxies have expired
+	kit.Eventually(t, func() error { // once the masters' lists of proxies have expired
 		got := checkMasters(t, redistest.URLs(f.Masters))
 		if !strings.HasSuffix(got.stdout, "\nnext: start the proxies with these settings: redlock-proxy serve\n") {
 			return fmt.Errorf("no proxy is running:\n%s", got.stdout)
@@ -110,8 +110,8 @@ func TestCheckMarker(t *testing.T) {
 	f := kit.StartGuarded(t, true, 1)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")
 	kit.Must(t, f.Masters[2].Restart())
-	kit.Soon(t, func() error {
-		if record, err := kit.AskIn(f.Masters[2], "0", "GET", "redlock-proxy:quarantine"); err != nil || record == nil {
+	kit.Eventually(t, func() error {
+		if record, err := kit.QueryDatabase(f.Masters[2], "0", "GET", "redlock-proxy:quarantine"); err != nil || record == nil {
 			return fmt.Errorf("no record: %v", err)
 		}
 		return nil
@@ -138,7 +138,7 @@ func TestCheckReplica(t *testing.T) {
 	master := kit.StartRedis(t)
 	host, port, err := net.SplitHostPort(master.Addr())
 	kit.Must(t, err)
-	replica := kit.StartLike(t, master, "--replicaof", host, port)
+	replica := kit.StartSameVersion(t, master, "--replicaof", host, port)
 	const cause = "it is a replica: locks written there are lost at its next sync"
 	got := checkMasters(t, []string{master.URL(), replica.URL()})
 	got.wantRow(t, replica.Addr(), cause)
@@ -220,7 +220,7 @@ func TestCheckUnqueryable(t *testing.T) {
 // TestCheckRights: missing permissions of the proxies' user for waiting clients and messages are
 // reported if they are needed. The user has all permissions for locks.
 func TestCheckRights(t *testing.T) {
-	redistest.Needs(t, "rights to channels", "6.2")
+	redistest.RequireFeature(t, "rights to channels", "6.2")
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
 	upstream := kit.StartRedis(t)
@@ -244,7 +244,7 @@ func TestCheckRights(t *testing.T) {
 			[]string{"lacks +getrange +client|tracking: waiting clients poll"}},
 	} {
 		for _, master := range f.Masters {
-			kit.Must(t, kit.Tell(master, append(strings.Fields("ACL SETUSER proxies reset on >secret"),
+			kit.Must(t, kit.SendToMaster(master, append(strings.Fields("ACL SETUSER proxies reset on >secret"),
 				strings.Fields(test.rules)...)...))
 		}
 		got := checkMasters(t, urls, strings.Fields(test.args)...)

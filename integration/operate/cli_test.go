@@ -114,7 +114,7 @@ func TestSettingPrecedence(t *testing.T) {
 	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
 	client := kit.Connect(t, proxy)
 	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted) // within the flag's limit; the file's master does not exist
-	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Holds(master, "env:k", "t") })
+	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckHeld(master, "env:k", "t") })
 	if info, _ := kit.Do(t, client, "INFO", "clients").(string); !strings.Contains(info, "maxclients:7\r\n") {
 		t.Errorf("got %q, want maxclients:7 of the file", info)
 	}

@@ -25,7 +25,7 @@ func startDemo(t *testing.T) (text string, demo *exec.Cmd) {
 	kit.Must(t, err)
 	kit.Must(t, demo.Start())
 	t.Cleanup(func() { _ = demo.Process.Kill() }) // it may have ended
-	end := time.AfterFunc(kit.Patience, func() { _ = demo.Process.Kill() })
+	end := time.AfterFunc(kit.WaitLimit, func() { _ = demo.Process.Kill() })
 	defer end.Stop()
 	lines := bufio.NewReader(stdout)
 	for !strings.Contains(text, "Ctrl-C") {
@@ -46,7 +46,7 @@ func TestDemo(t *testing.T) {
 	if port == nil {
 		t.Fatalf("got\n%s\nwant to be told what to type", text)
 	}
-	client, err := redistest.Dial("127.0.0.1:"+port[1], kit.Patience)
+	client, err := redistest.Dial("127.0.0.1:"+port[1], kit.WaitLimit)
 	kit.Must(t, err)
 	defer client.Close()
 	if !strings.Contains(text, "Its upstream is not a real Redis, but miniredis (127.0.0.1:") {
@@ -80,7 +80,7 @@ func TestDemo(t *testing.T) {
 func TestDemoExpiry(t *testing.T) {
 	text, demo := startDemo(t)
 	port := regexp.MustCompile(`redis-cli -p (\d+) LOCK`).FindStringSubmatch(text)
-	client, err := redistest.Dial("127.0.0.1:"+port[1], kit.Patience)
+	client, err := redistest.Dial("127.0.0.1:"+port[1], kit.WaitLimit)
 	kit.Must(t, err)
 	defer client.Close()
 	startedAt := time.Now()

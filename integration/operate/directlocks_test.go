@@ -55,7 +55,7 @@ func TestReportedLockStorage(t *testing.T) {
 	kit.Want(t, directClient, "OK", "SET", "lock:b", "token", "NX", "PX", "600000")
 	wantLockStorage(t, proxies, "masters", 1, "tracking")
 	for _, proxy := range proxies {
-		line, err := proxy.WaitLog("lock keys are used at the upstream directly", kit.Patience)
+		line, err := proxy.WaitLog("lock keys are used at the upstream directly", kit.WaitLimit)
 		kit.Must(t, err)
 		for _, word := range []string{"lock_keys=lock:*", "key=lock:b", "seen=1", directClient.LocalAddr(), "name=culprit"} {
 			if !strings.Contains(line, word) {
@@ -71,7 +71,7 @@ func TestReportedLockStorage(t *testing.T) {
 	kit.Do(t, client, "PROXY", "MOVE", "BACK")
 	wantLockStorage(t, proxies, "upstream", 1, "off")
 	kit.Want(t, client, "token", "GET", "lock:a")
-	kit.Must(t, kit.Tell(upstream, "SET", "lock:c", "token"))
+	kit.Must(t, kit.SendToMaster(upstream, "SET", "lock:c", "token"))
 	wantLockStorage(t, proxies, "upstream", 1, "off")
 	wantLine(check("--move-from-upstream"),
 		"locks: at the upstream, where they were moved (era 4); move-from-upstream has no effect any more")
@@ -83,7 +83,7 @@ func wantLockStorage(t *testing.T, proxies []*harness.Proxy, storage string, dir
 	t.Helper()
 	for _, proxy := range proxies {
 		client := kit.Connect(t, proxy)
-		kit.Soon(t, func() error {
+		kit.Eventually(t, func() error {
 			for _, command := range [][]string{{"PROXY", "INFO"}, {"INFO", "redlock"}} {
 				info := fmt.Sprint(kit.Do(t, client, command...))
 				for _, line := range []string{"redlock_lock_storage:" + storage,

@@ -71,7 +71,7 @@ func TestHealthWithoutQuorum(t *testing.T) {
 	f.WantVoting(t, 3)
 	wantHealth(t, proxy, "")
 	kit.Must(t, f.Masters[2].Kill())
-	line, err := proxy.WaitLog("locks are not available", kit.Patience)
+	line, err := proxy.WaitLog("locks are not available", kit.WaitLimit)
 	if err != nil || !strings.Contains(line,
 		"2 of 5 masters answered, 3 needed: "+f.Masters[0].Addr()+": connection refused") {
 		t.Errorf("the log says %s, %v", line, err)
@@ -80,7 +80,7 @@ func TestHealthWithoutQuorum(t *testing.T) {
 	for _, master := range f.Masters[:3] {
 		kit.Must(t, master.Restart())
 	}
-	if _, err := proxy.WaitLog("locks are available again", kit.Patience); err != nil {
+	if _, err := proxy.WaitLog("locks are available again", kit.WaitLimit); err != nil {
 		t.Error(err)
 	}
 	wantHealth(t, proxy, "")
@@ -111,7 +111,7 @@ func TestHealthOfAFullProxy(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--max-clients", "1")
 	kit.Connect(t, proxy)
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if live, ready := checkHealth(t, proxy); live.code != 0 || ready.code != 3 {
 			return fmt.Errorf("live %+v, ready %+v", live, ready)
 		}
@@ -140,7 +140,7 @@ func TestHealthcheckSilence(t *testing.T) {
 	t.Cleanup(func() { kit.NoError(t, listener.Close()) })
 	startedAt := time.Now()
 	got := runProxy(t, "healthcheck", "--listen", listener.Addr().String())
-	if elapsed := time.Since(startedAt); got.code != 1 || !strings.Contains(got.stderr, "i/o timeout") || elapsed > 2*kit.Patience/3 {
+	if elapsed := time.Since(startedAt); got.code != 1 || !strings.Contains(got.stderr, "i/o timeout") || elapsed > 2*kit.WaitLimit/3 {
 		t.Errorf("got %+v after %v, want 1 and a timeout", got, elapsed)
 	}
 }

@@ -80,7 +80,7 @@ func TestInitTwiceAtOnce(t *testing.T) {
 	f.WantVoting(t, 5)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "0s"), 0, "nothing to do: a majority of the masters votes\n")
-	if kit.Steal(t, kit.Connect(t, f.Proxies[0])) {
+	if kit.TryLockAgain(t, kit.Connect(t, f.Proxies[0])) {
 		t.Error("the lock was granted twice")
 	}
 }
@@ -95,7 +95,7 @@ func TestInitAsks(t *testing.T) {
 	wantInit(t, initMasters(t, masters, "--longest-ttl", "soon"), 1, `--longest-ttl: "soon" is not a duration`)
 	wantInit(t, initMasters(t, masters, "--longest-ttl", "25h"), 1, "25h0m0s is longer than max-ttl 24h0m0s")
 	for _, master := range masters {
-		if size, err := kit.AskIn(master, "0", "DBSIZE"); err != nil || size != int64(0) {
+		if size, err := kit.QueryDatabase(master, "0", "DBSIZE"); err != nil || size != int64(0) {
 			t.Errorf("master %s: %v keys, %v, want none", master.Addr(), size, err)
 		}
 	}
@@ -123,10 +123,10 @@ func TestInitRefuses(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")
-	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
+	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
 	kit.Must(t, f.Proxies[0].Kill())
 	for _, master := range f.Masters { // then no master votes: each might have lost more than the lock
-		kit.Must(t, kit.Tell(master, "SAVE"))
+		kit.Must(t, kit.SendToMaster(master, "SAVE"))
 		kit.Must(t, master.Revive())
 	}
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "it holds 1 lock, for up to ")
@@ -135,9 +135,9 @@ func TestInitRefuses(t *testing.T) {
 		"if no client holds these locks any more, use --force")
 	kit.Must(t, f.Masters[1].Kill())
 	for _, master := range f.Masters[2:] {
-		kit.Must(t, kit.Tell(master, "DEL", "k"))
+		kit.Must(t, kit.SendToMaster(master, "DEL", "k"))
 	}
-	kit.Must(t, kit.Tell(f.Masters[0], "DEL", "k"))
+	kit.Must(t, kit.SendToMaster(f.Masters[0], "DEL", "k"))
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, f.Masters[1].Addr()+": connection refused")
 }
 
@@ -164,7 +164,7 @@ func TestInitForced(t *testing.T) {
 	f.WantVoting(t, 5)
 	kit.Want(t, client, "OK", "SET", "lock:a", "you", "NX")
 	for _, master := range f.Masters { // each has a record of a longer TTL now, without proof
-		kit.Must(t, kit.Tell(master, "SAVE"))
+		kit.Must(t, kit.SendToMaster(master, "SAVE"))
 		kit.Must(t, master.Revive())
 	}
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "1s"), 2, `it holds 1 lock, without a TTL, such as "lock:a"`)
@@ -188,7 +188,7 @@ func TestInitOnce(t *testing.T) {
 	wantInit(t, initMasters(t, masters, "--longest-ttl", "0s", "--once", file), 0,
 		"nothing to do: init has run before ("+file+" exists)")
 	for _, master := range masters {
-		if size, err := kit.AskIn(master, "0", "DBSIZE"); err != nil || size != int64(0) {
+		if size, err := kit.QueryDatabase(master, "0", "DBSIZE"); err != nil || size != int64(0) {
 			t.Errorf("master %s: %v keys, %v, want none", master.Addr(), size, err)
 		}
 	}
@@ -204,15 +204,15 @@ func TestProxyRestartKeepsWait(t *testing.T) {
 	f := kit.StartLinkedFleet(t, 1, "--key-prefix", "")
 	client := kit.Connect(t, f.Proxies[0])
 	requested := time.Now()
-	f.Without(t, []int{3, 4}, func() { kit.WantGrant(t, client, "LOCK", "k", "t", "PX", fmt.Sprint(ttl.Milliseconds())) })
+	f.WhileUnreachable(t, []int{3, 4}, func() { kit.WantGrant(t, client, "LOCK", "k", "t", "PX", fmt.Sprint(ttl.Milliseconds())) })
 	for _, master := range f.Masters[:3] {
 		kit.Must(t, master.Kill())
 	}
 	for _, master := range f.Masters[:3] {
 		kit.Must(t, master.Restart())
 	}
-	kit.Everywhere(t, f.Masters[:3], func(master *redistest.Server) error {
-		record, err := kit.AskIn(master, "0", "GET", "redlock-proxy:quarantine")
+	kit.EachMaster(t, f.Masters[:3], func(master *redistest.Server) error {
+		record, err := kit.QueryDatabase(master, "0", "GET", "redlock-proxy:quarantine")
 		if text := fmt.Sprint(record); err != nil || !strings.HasSuffix(text, " restarted 6144") { // rounded up
 			return fmt.Errorf("the record says %s, %v, want 6144 ms", text, err)
 		}
@@ -229,7 +229,7 @@ func TestProxyRestartKeepsWait(t *testing.T) {
 		strings.Contains(text, "max-ttl") {
 		t.Errorf("got %s", text)
 	}
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if _, granted := kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000").(int64); !granted {
 			return fmt.Errorf("no lock yet")
 		}
@@ -247,20 +247,20 @@ func TestInitReportsMissingVotes(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "3600000")
-	kit.Soon(t, func() error { // other masters may have granted it
-		longest, err := kit.AskIn(f.Masters[0], "0", "GET", "redlock-proxy:longest")
+	kit.Eventually(t, func() error { // other masters may have granted it
+		longest, err := kit.QueryDatabase(f.Masters[0], "0", "GET", "redlock-proxy:longest")
 		if err == nil && longest == nil {
 			err = fmt.Errorf("master %s does not know of the lock's TTL", f.Masters[0].Addr())
 		}
-		return errors.Join(err, kit.Stands(f.Masters[0], "0", "k", "t"))
+		return errors.Join(err, kit.CheckToken(f.Masters[0], "0", "k", "t"))
 	})
 	kit.Must(t, f.Proxies[0].Kill())
-	kit.Must(t, kit.Tell(f.Masters[0], "DEL", "k"))
+	kit.Must(t, kit.SendToMaster(f.Masters[0], "DEL", "k"))
 	masters := []*redistest.Server{f.Masters[0], kit.StartRedis(t), kit.StartRedis(t)}
 	got := initMasters(t, masters, "--longest-ttl", "0s")
 	wantInit(t, got, 3, masters[0].Addr()+": does not vote for proxies with these settings: is in use by proxies with different settings (masters: ")
 	wantInit(t, got, 3, "0 of 3 masters vote\n")
-	kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:rules")) // as earlier versions leave the master
+	kit.Must(t, kit.SendToMaster(masters[0], "DEL", "redlock-proxy:rules")) // as earlier versions leave the master
 	got = initMasters(t, masters, "--longest-ttl", "0s")
 	wantInit(t, got, 3, "1 of 3 masters vote\n")
 	wantInit(t, got, 3, "empty when first seen")

@@ -26,9 +26,9 @@ func wantExit(t *testing.T, proxy *harness.Proxy, code int, timeout time.Duratio
 func stop(t *testing.T, proxy *harness.Proxy, signal os.Signal) {
 	t.Helper()
 	kit.Must(t, proxy.Signal(signal))
-	for deadline := time.Now().Add(kit.Patience); !refusesClients(proxy); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(kit.WaitLimit); !refusesClients(proxy); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("new clients are still taken %v after the signal", kit.Patience)
+			t.Fatalf("new clients are still taken %v after the signal", kit.WaitLimit)
 		}
 	}
 }
@@ -41,10 +41,10 @@ func TestStopRefusesWaiters(t *testing.T) {
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "10m", "--lock-keys", "lock:*")
 	idleClient := kit.Connect(t, proxy)
 	kit.WantGrant(t, idleClient, "LOCK", "k", "holder", "PX", "60000")
-	waiters := []*redistest.Client{kit.Waiter(t, proxy, "waiter"), kit.Connect(t, proxy), kit.Connect(t, proxy)}
+	waiters := []*redistest.Client{kit.StartWaiter(t, proxy, "waiter"), kit.Connect(t, proxy), kit.Connect(t, proxy)}
 	kit.Must(t, waiters[1].Send(redistest.AppendCommand(nil, "BLPOP", "lock:list", "0")))
 	kit.WantBlocked(t, proxy, 2)
-	kit.Does(t, waiters[2], "SET lock:w t PX 60000", "OK")
+	kit.WantPrefix(t, waiters[2], "SET lock:w t PX 60000", "OK")
 	kit.Must(t, waiters[2].Send(redistest.AppendCommand(redistest.AppendCommand(nil, "PING"), "WAIT", "5", "0")))
 	// After this reply, the proxy has also read the WAIT.
 	if pong, err := waiters[2].Receive(); err != nil || pong != any("PONG") {
@@ -59,20 +59,20 @@ func TestStopRefusesWaiters(t *testing.T) {
 			t.Errorf("waiter %d: got %#v, %v, want an error that the proxy is shutting down", i, reply, err)
 		}
 	}
-	wantExit(t, proxy, 0, kit.Patience)
+	wantExit(t, proxy, 0, kit.WaitLimit)
 	kit.WantLogged(t, proxy, `msg="draining: closing idle clients, waiting for running commands" clients=`,
 		`msg="drained: all commands finished"`)
-	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "holder") })
+	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "holder") })
 }
 
 // TestStopCutsOff: connections that are still open after the drain timeout are closed.
 func TestStopCutsOff(t *testing.T) {
 	redistest.SkipShort(t)
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--drain-timeout", "300ms")
-	kit.Busy(t, proxy)
+	kit.ConnectWithoutReading(t, proxy)
 	startedAt := time.Now()
 	kit.Must(t, proxy.Signal(syscall.SIGINT))
-	wantExit(t, proxy, 0, kit.Patience)
+	wantExit(t, proxy, 0, kit.WaitLimit)
 	if elapsed := time.Since(startedAt); elapsed < 300*time.Millisecond {
 		t.Errorf("it was cut off after %v already", elapsed)
 	}
@@ -84,10 +84,10 @@ func TestSecondSignal(t *testing.T) {
 	masters := kit.StartMasters(t)
 	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "1m")
-		kit.Busy(t, proxy)
+		kit.ConnectWithoutReading(t, proxy)
 		stop(t, proxy, syscall.SIGTERM)
 		kit.Must(t, proxy.Signal(second))
-		wantExit(t, proxy, 1, kit.AtOnce)
+		wantExit(t, proxy, 1, kit.GrantLimit)
 	}
 }
 
@@ -105,10 +105,10 @@ func TestStopUnderLoad(t *testing.T) {
 	time.Sleep(300 * time.Millisecond) // under load; the exact time does not matter
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	workers.Wait()
-	wantExit(t, proxy, 0, kit.Patience)
+	wantExit(t, proxy, 0, kit.WaitLimit)
 	for i, name := range names {
 		if !endedAfterGrant[i] {
-			kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Lacks(master, name) })
+			kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckAbsent(master, name) })
 		}
 	}
 }

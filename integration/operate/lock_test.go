@@ -43,7 +43,7 @@ func TestLockCommand(t *testing.T) {
 	redisCLI := fmt.Sprintf("redis-cli -h %s -p %s ", host, port)
 	wantFree := func() {
 		t.Helper()
-		if info := kit.Text(kit.Do(t, client, "LOCKINFO", "k")); !strings.HasPrefix(info, "[state free ") {
+		if info := kit.ReplyText(kit.Do(t, client, "LOCKINFO", "k")); !strings.HasPrefix(info, "[state free ") {
 			t.Errorf("after the command: %s", info)
 		}
 	}
@@ -112,7 +112,7 @@ func startCommand(t *testing.T, env []string, args ...string) *startedCommand {
 	r := &startedCommand{cmd: exec.Command(binary(t), args...)}
 	r.cmd.Env = append(kit.Environ(), env...)
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
-	r.cmd.WaitDelay = kit.Patience
+	r.cmd.WaitDelay = kit.WaitLimit
 	kit.Must(t, r.cmd.Start())
 	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
 	return r
@@ -120,7 +120,7 @@ func startCommand(t *testing.T, env []string, args ...string) *startedCommand {
 
 func (r *startedCommand) wait(t *testing.T) outcome {
 	t.Helper()
-	limit := time.AfterFunc(kit.Patience, func() { _ = r.cmd.Process.Kill() })
+	limit := time.AfterFunc(kit.WaitLimit, func() { _ = r.cmd.Process.Kill() })
 	defer limit.Stop()
 	if err := r.cmd.Wait(); err != nil && r.cmd.ProcessState == nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func startPipedProxy(t *testing.T) (proxy *exec.Cmd, addr string, pipe *os.File)
 // lockAndUnlock takes and releases the given number of locks.
 func lockAndUnlock(t *testing.T, addr string, n int) {
 	t.Helper()
-	client, err := redistest.Dial(addr, kit.Patience)
+	client, err := redistest.Dial(addr, kit.WaitLimit)
 	kit.Must(t, err)
 	defer client.Close()
 	for i := range n {
@@ -76,7 +76,7 @@ func wantCleanExit(t *testing.T, proxy *exec.Cmd) {
 	select {
 	case err := <-ended:
 		kit.Must(t, err)
-	case <-time.After(kit.Patience):
+	case <-time.After(kit.WaitLimit):
 		t.Fatal("the proxy does not end")
 	}
 }

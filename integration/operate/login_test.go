@@ -35,7 +35,7 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 	}
 	sharedProxy := kit.StartProxy(t, masters, "--upstream", url, "--share-upstream-login", "--lock-keys", "lock:*")
 	kit.WantLogged(t, sharedProxy, warning)
-	kit.Does(t, kit.Dial(t, sharedProxy.Addr()), "CONFIG GET requirepass", "[requirepass secret]")
+	kit.WantPrefix(t, kit.Dial(t, sharedProxy.Addr()), "CONFIG GET requirepass", "[requirepass secret]")
 
 	file := filepath.Join(t.TempDir(), "password")
 	wantFailure(t, runProxy(t, append([]string{"serve", "--upstream", url, "--client-password-file", file}, flags...)...),
@@ -50,7 +50,7 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 		{"AUTH sesame", "OK"}, {"CONFIG GET maxclients", "[maxclients"}, {"LOCK k t PX 60000", "5"},
 		{"SET lock:a v PX 60000", "OK"},
 	} {
-		kit.Does(t, client, step[0], step[1])
+		kit.WantPrefix(t, client, step[0], step[1])
 	}
 	if got := runProxy(t, "healthcheck", "--listen", proxy.Addr()); got != (outcome{}) {
 		t.Errorf("healthcheck: %+v", got)

@@ -106,11 +106,11 @@ func TestUpstreamBecomesLoop(t *testing.T) {
 	first := kit.StartProxy(t, masters, "--upstream", "redis://"+link.Addr())
 	second := kit.StartProxy(t, masters, "--upstream", "redis://"+first.Addr())
 	kit.WantReply(t, kit.Connect(t, second), "SET a 1", "OK")
-	link.Lead(second.Addr())
+	link.Retarget(second.Addr())
 	kit.Must(t, link.Cut()) // open connections end
 	kit.Must(t, link.Heal())
 	client := kit.Connect(t, second)
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		reply, err := client.Do("GET", "a")
 		if err != nil {
 			client = kit.Connect(t, second)
@@ -223,13 +223,13 @@ func TestUpstreamIsMaster(t *testing.T) {
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters), "--upstream", "redis://"+link.Addr(),
 		"--upstream-timeout", "200ms"))
 	kit.Must(t, link.Heal())
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if reply := fmt.Sprint(kit.Do(t, client, "FLUSHALL")); !strings.Contains(reply, "it is the lock master") {
 			return fmt.Errorf("FLUSHALL: %s", reply)
 		}
 		return nil
 	})
-	if stats, err := kit.AskIn(masters[1], "0", "INFO", "commandstats"); err != nil ||
+	if stats, err := kit.QueryDatabase(masters[1], "0", "INFO", "commandstats"); err != nil ||
 		strings.Contains(fmt.Sprint(stats), "cmdstat_flushall") {
 		t.Errorf("the master was flushed: %v", err)
 	}

@@ -8,4 +8,4 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
+func TestMain(m *testing.M) { kit.MainParallel(m, 4) }

@@ -53,7 +53,7 @@ func (m manager) next(timeout time.Duration) (string, error) {
 // wantNext fails the test unless state is the next notification.
 func (m manager) wantNext(t *testing.T, state string) {
 	t.Helper()
-	if got, err := m.next(kit.Patience); got != state {
+	if got, err := m.next(kit.WaitLimit); got != state {
 		t.Fatalf("the manager is told %q, %v, want %q", got, err, state)
 	}
 }
@@ -85,11 +85,11 @@ func TestNotify(t *testing.T) {
 	m := startManager(t)
 	proxy := startManaged(t, m, "", "--drain-timeout", "1m")
 	m.wantNext(t, "READY=1")
-	busyClient := kit.Busy(t, proxy)
+	busyClient := kit.ConnectWithoutReading(t, proxy)
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	m.wantNext(t, "STOPPING=1")
 	kit.Must(t, busyClient.Close()) // this ends the drain
-	wantExit(t, proxy, 0, kit.Patience)
+	wantExit(t, proxy, 0, kit.WaitLimit)
 	if unread := m.unread(); unread != nil {
 		t.Errorf("the manager is also told %q, and asked for no watchdog", unread)
 	}
@@ -107,12 +107,12 @@ func TestNotifyWithoutManager(t *testing.T) {
 	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
 	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "holder", "PX", "60000")
 	for _, text := range []string{"systemd notification failed", "watchdog is not notified"} {
-		if _, err := proxy.WaitLog(text, kit.Patience); err != nil {
+		if _, err := proxy.WaitLog(text, kit.WaitLimit); err != nil {
 			t.Error(err)
 		}
 	}
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
-	wantExit(t, proxy, 0, kit.Patience)
+	wantExit(t, proxy, 0, kit.WaitLimit)
 }
 
 // TestNotifyFailedStart: a proxy that cannot serve is never ready.
@@ -139,7 +139,7 @@ func TestWatchdog(t *testing.T) {
 	m.wantNext(t, "WATCHDOG=1")
 
 	before := limitDescriptors(t, proxy, 3)
-	_, err := proxy.WaitLog("the proxy does not answer its own health check", kit.Patience)
+	_, err := proxy.WaitLog("the proxy does not answer its own health check", kit.WaitLimit)
 	kit.Must(t, err)
 	m.unread()
 	if state, err := m.next(time.Second); err == nil {
@@ -147,19 +147,19 @@ func TestWatchdog(t *testing.T) {
 	}
 	limitDescriptors(t, proxy, before)
 	m.wantNext(t, "WATCHDOG=1")
-	_, err = proxy.WaitLog("the proxy answers its own health check again", kit.Patience)
+	_, err = proxy.WaitLog("the proxy answers its own health check again", kit.WaitLimit)
 	kit.Must(t, err)
 
 	kit.Must(t, holder.Fill(redistest.AppendCommand(nil, "ECHO", strings.Repeat("x", 60_000))))
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	for state := ""; state != "STOPPING=1"; {
-		state, err = m.next(kit.Patience)
+		state, err = m.next(kit.WaitLimit)
 		kit.Must(t, err)
 	}
 	m.wantNext(t, "WATCHDOG=1")
 	m.wantNext(t, "WATCHDOG=1")
 	kit.Must(t, holder.Close())
-	wantExit(t, proxy, 0, kit.Patience)
+	wantExit(t, proxy, 0, kit.WaitLimit)
 	if strings.Count(proxy.Log(), "the proxy does not answer its own health check") != 1 {
 		t.Errorf("it is not said once that it does not answer itself:\n%s", proxy.Log())
 	}
@@ -183,7 +183,7 @@ func TestWatchdogOfOtherProcess(t *testing.T) {
 // repeatedly, because the proxy's own probe may briefly be the one client.
 func onlyClient(t *testing.T, proxy *harness.Proxy) (holder *redistest.Client) {
 	t.Helper()
-	kit.Soon(t, func() (err error) {
+	kit.Eventually(t, func() (err error) {
 		holder = kit.Connect(t, proxy)
 		if err = holder.Send(redistest.AppendCommand(nil, "LOCK", "k", "holder", "PX", "60000")); err != nil {
 			return err

@@ -36,7 +36,7 @@ func TestHangup(t *testing.T) {
 	const line = `msg="configuration reloaded: no setting changed" by=SIGHUP`
 	for n := 1; n <= 3; n++ {
 		kit.Must(t, proxy.Signal(syscall.SIGHUP))
-		kit.Soon(t, func() error {
+		kit.Eventually(t, func() error {
 			if got := strings.Count(proxy.Log(), line); got != n {
 				return fmt.Errorf("%d lines about SIGHUP, want %d", got, n)
 			}
@@ -45,7 +45,7 @@ func TestHangup(t *testing.T) {
 	}
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "10000")
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
-	wantExit(t, proxy, 0, kit.Patience)
+	wantExit(t, proxy, 0, kit.WaitLimit)
 }
 
 // linesOf returns the log lines that name a server.
@@ -69,9 +69,9 @@ func TestOneLinePerMaster(t *testing.T) {
 			wantInit(t, initMasters(t, masters, "--new-settings", args[0]), 0, "")
 		}
 		proxy := kit.StartProxy(t, redistest.URLs(masters), append(args, "--upstream", upstream.URL())...)
-		kit.Soon(t, func() error { return checkAllVote(proxy, len(masters)) })
+		kit.Eventually(t, func() error { return checkAllVote(proxy, len(masters)) })
 		kit.Must(t, proxy.Signal(syscall.SIGTERM))
-		wantExit(t, proxy, 0, kit.Patience)
+		wantExit(t, proxy, 0, kit.WaitLimit)
 		for _, server := range append(masters, upstream) {
 			if lines := linesOf(proxy.Log(), server.Addr()); len(lines) != 1 {
 				t.Errorf("%v: %d lines about %s, want one:\n%s", args, len(lines), server.Addr(), strings.Join(lines, ""))
@@ -82,7 +82,7 @@ func TestOneLinePerMaster(t *testing.T) {
 
 // checkAllVote returns an error unless the given number of masters vote.
 func checkAllVote(proxy *harness.Proxy, n int) error {
-	client, err := redistest.Dial(proxy.Addr(), kit.Patience)
+	client, err := redistest.Dial(proxy.Addr(), kit.WaitLimit)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func TestDownAtStart(t *testing.T) {
 	for range 2 {
 		proxy := kit.StartProxy(t, masters, "--fresh-start=false")
 		for _, cause := range []string{`master=` + passwordMaster.Addr() + ` cause="WRONGPASS `, `cause="connection refused"`} {
-			line, err := proxy.WaitLog(cause, kit.Patience)
+			line, err := proxy.WaitLog(cause, kit.WaitLimit)
 			kit.Must(t, err)
 			if !strings.Contains(line, "master down") {
 				t.Error(line)
@@ -119,10 +119,10 @@ func TestLogUnits(t *testing.T) {
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--log-format", "json")
 	kit.Must(t, masters[0].Kill())
-	_, err := proxy.WaitLog("master down", kit.Patience)
+	_, err := proxy.WaitLog("master down", kit.WaitLimit)
 	kit.Must(t, err)
 	kit.Must(t, masters[0].Restart())
-	line, err := proxy.WaitLog("was_down", kit.Patience)
+	line, err := proxy.WaitLog("was_down", kit.WaitLimit)
 	kit.Must(t, err)
 	var record struct {
 		WasDown string `json:"was_down"`
@@ -152,7 +152,7 @@ func TestInfoOfDownServers(t *testing.T) {
 		regexp.MustCompile(`upstream_address:` +
 			regexp.QuoteMeta(upstream.Addr()) + `\r\nupstream_state:down\r\nupstream_cause:connection refused\r\n`),
 	}
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
 		for _, pattern := range want {
 			if !pattern.MatchString(info) {
@@ -170,14 +170,14 @@ func TestForSeconds(t *testing.T) {
 	f.WantVoting(t, 5)
 	client := kit.Connect(t, f.Proxies[0])
 	info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
-	uptime := kit.Number(t, regexp.MustCompile(`proxy_uptime_in_seconds:(\d+)`).FindStringSubmatch(info)[1])
+	uptime := kit.ParseNumber(t, regexp.MustCompile(`proxy_uptime_in_seconds:(\d+)`).FindStringSubmatch(info)[1])
 	states := regexp.MustCompile(`state=voting,round_trip_us=\d+,for_seconds=(\d+)`).FindAllStringSubmatch(info, -1)
 	if len(states) != len(f.Masters) {
 		t.Fatalf("not all of %d masters vote:\n%s", len(f.Masters), info)
 	}
 	for _, match := range states {
 		// They vote since the end of the fresh start, almost 3 s after the proxy's start.
-		if got := kit.Number(t, match[1]); got > uptime-2 {
+		if got := kit.ParseNumber(t, match[1]); got > uptime-2 {
 			t.Errorf("votes for %d s of %d s, but began to only with the end of the fresh start:\n%s", got, uptime, info)
 		}
 	}

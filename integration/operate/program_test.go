@@ -40,7 +40,7 @@ func runProxy(t *testing.T, args ...string) outcome {
 func runProxyWith(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
 	program := binary(t) // the first call builds it, which may take longer
-	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.WaitLimit)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)
@@ -50,7 +50,7 @@ func runProxyWith(t *testing.T, env []string, args ...string) outcome {
 		t.Fatal(err)
 	}
 	if ctx.Err() != nil {
-		t.Fatalf("%v did not end within %v:\n%s%s", args, kit.Patience, &stdout, &stderr)
+		t.Fatalf("%v did not end within %v:\n%s%s", args, kit.WaitLimit, &stdout, &stderr)
 	}
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }

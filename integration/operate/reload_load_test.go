@@ -33,8 +33,8 @@ type loadClient struct {
 // wantReply sends a command, and returns an error unless it gets the reply want.
 func (c *loadClient) wantReply(want any, command ...string) error {
 	got, err := c.conn.Do(command...)
-	if c.counts.commands.Add(1); err == nil && kit.Text(got) != kit.Text(want) {
-		err = fmt.Errorf("%v: got %s, want %s", command, kit.Text(got), kit.Text(want))
+	if c.counts.commands.Add(1); err == nil && kit.ReplyText(got) != kit.ReplyText(want) {
+		err = fmt.Errorf("%v: got %s, want %s", command, kit.ReplyText(got), kit.ReplyText(want))
 	}
 	return err
 }
@@ -44,7 +44,7 @@ func (c *loadClient) wantGrant(command ...string) error {
 	got, err := c.conn.Do(command...)
 	c.counts.commands.Add(1)
 	if ms, ok := got.(int64); err == nil && (!ok || ms <= 0) {
-		err = fmt.Errorf("%v: got %s, want a validity", command, kit.Text(got))
+		err = fmt.Errorf("%v: got %s, want a validity", command, kit.ReplyText(got))
 	}
 	c.counts.grants.Add(1)
 	return err
@@ -90,14 +90,14 @@ func (c *loadClient) waitStep(holder *atomic.Int64) error {
 
 // connectOnce connects for one PING without TLS. It may get the error that the port requires TLS.
 func (c *loadClient) connectOnce(addr string) error {
-	conn, err := redistest.Dial(addr, kit.Patience)
+	conn, err := redistest.Dial(addr, kit.WaitLimit)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	c.counts.connects.Add(1)
 	got, err := conn.Do("PING")
-	if text := kit.Text(got); err == nil && text != "PONG" && !strings.HasPrefix(text, "ERR this port requires TLS") {
+	if text := kit.ReplyText(got); err == nil && text != "PONG" && !strings.HasPrefix(text, "ERR this port requires TLS") {
 		err = fmt.Errorf("a new client: %s", text)
 	}
 	return err
@@ -178,7 +178,7 @@ func (r *reloadRig) reloadOnce(n int, ca *certtest.Authority, pair certtest.Pair
 	r.settings["upstream-timeout"] = strconv.Itoa(10+n%3) + "s"
 	r.settings["tls-cert"], r.settings["tls-key"] = `""`, `""`
 	if n%4 == 1 {
-		pair.Become(r.t, ca.Issue(r.t))
+		pair.CopyFrom(r.t, ca.Issue(r.t))
 	}
 	if n%4 > 0 {
 		r.settings["tls-cert"], r.settings["tls-key"] = pair.Cert, pair.Key
@@ -201,10 +201,10 @@ func (r *reloadRig) reloadOnce(n int, ca *certtest.Authority, pair certtest.Pair
 	}
 	reply := kit.Do(r.t, r.operator, "PROXY", "RELOAD")
 	if _, isError := reply.(redistest.RespError); isError != refused {
-		r.t.Errorf("reload %d: %s", n, kit.Text(reply))
+		r.t.Errorf("reload %d: %s", n, kit.ReplyText(reply))
 	}
 	if n%20 == 9 {
-		pair.Become(r.t, ca.Issue(r.t))
+		pair.CopyFrom(r.t, ca.Issue(r.t))
 	}
 	return refused
 }

@@ -24,32 +24,32 @@ import (
 var effectTests = map[string]func(*testing.T, *reloadRig){
 	"max-ttl": func(t *testing.T, r *reloadRig) {
 		r.set("max-ttl", "1m")
-		kit.Does(t, r.operator, "LOCK ttl t PX 60001", "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
-		kit.Does(t, r.operator, "SET lock:ttl t PX 60001",
+		kit.WantPrefix(t, r.operator, "LOCK ttl t PX 60001", "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
+		kit.WantPrefix(t, r.operator, "SET lock:ttl t PX 60001",
 			"ERR invalid expire time in 'set' command: over max-ttl, 60000 ms")
 		r.set("max-ttl", "48h")
-		kit.Does(t, r.operator, "LOCK ttl t EX 172800", "1")
-		kit.Does(t, r.operator, "SET lock:ttl t EX 172800", "OK")
+		kit.WantPrefix(t, r.operator, "LOCK ttl t EX 172800", "1")
+		kit.WantPrefix(t, r.operator, "SET lock:ttl t EX 172800", "OK")
 	},
 	"locks-without-ttl": func(t *testing.T, r *reloadRig) {
-		kit.Does(t, r.operator, "SET lock:endless t", "OK")
+		kit.WantPrefix(t, r.operator, "SET lock:endless t", "OK")
 		r.set("locks-without-ttl", "refuse")
-		kit.Does(t, r.operator, "SET lock:endless t",
+		kit.WantPrefix(t, r.operator, "SET lock:endless t",
 			"ERR lock key 'lock:endless' would have no TTL: the setting locks-without-ttl refuses this; set a TTL")
 	},
 	"max-clients": func(t *testing.T, r *reloadRig) {
 		client := kit.Connect(t, r.proxy)
-		kit.Does(t, client, "LOCK here t PX 60000", "5")
+		kit.WantPrefix(t, client, "LOCK here t PX 60000", "5")
 		r.set("max-clients", "1")
-		kit.Does(t, kit.Connect(t, r.proxy), "PING", "ERR max number of clients reached")
-		kit.Does(t, client, "UNLOCK here t", "1")
-		kit.Does(t, client, "GET none", "nil")
-		if info := kit.Text(kit.Do(t, client, "PROXY", "INFO")); !strings.Contains(info, "proxy_maxclients:1\r\n") {
+		kit.WantPrefix(t, kit.Connect(t, r.proxy), "PING", "ERR max number of clients reached")
+		kit.WantPrefix(t, client, "UNLOCK here t", "1")
+		kit.WantPrefix(t, client, "GET none", "nil")
+		if info := kit.ReplyText(kit.Do(t, client, "PROXY", "INFO")); !strings.Contains(info, "proxy_maxclients:1\r\n") {
 			t.Error(info)
 		}
 		r.set("max-clients", "77")
-		kit.Soon(t, func() error { return kit.Connect(t, r.proxy).Send([]byte("PING\r\n")) })
-		kit.Does(t, kit.Connect(t, r.proxy), "GET none", "nil")
+		kit.Eventually(t, func() error { return kit.Connect(t, r.proxy).Send([]byte("PING\r\n")) })
+		kit.WantPrefix(t, kit.Connect(t, r.proxy), "GET none", "nil")
 	},
 	"max-input-memory": func(t *testing.T, r *reloadRig) {
 		const prefix = "*4\r\n$4\r\nLOCK\r\n$950000\r\n"
@@ -63,40 +63,40 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 			sendPartial(len(prefix) + 900_000)
 		}
 		sendPartial(64 << 10)
-		kit.Soon(t, func() error {
+		kit.Eventually(t, func() error {
 			if inputBytes := metricsOf(t, adminAddr(t, r.proxy))["redlock_client_held_input_bytes"]; inputBytes < 3<<20+128<<10 {
 				return fmt.Errorf("%v bytes are held", inputBytes)
 			}
 			return nil
 		})
-		if reply, err := sendPartial(512 << 10).Receive(); err != nil || !strings.Contains(kit.Text(reply),
+		if reply, err := sendPartial(512 << 10).Receive(); err != nil || !strings.Contains(kit.ReplyText(reply),
 			"limited to 4194304 bytes for all clients; raise max-input-memory") {
 			t.Errorf("too much: %v, %v", reply, err)
 		}
 		r.set("max-input-memory", "256mb")
 		client := sendPartial(len(prefix) + 900_000)
 		kit.Must(t, client.Send([]byte(strings.Repeat("x", 50_000)+"\r\n$1\r\nt\r\n$1\r\nt\r\n")))
-		if reply, err := client.Receive(); err != nil || !strings.HasPrefix(kit.Text(reply), "ERR wrong number") {
+		if reply, err := client.Receive(); err != nil || !strings.HasPrefix(kit.ReplyText(reply), "ERR wrong number") {
 			t.Errorf("not too much: %v, %v", reply, err)
 		}
 	},
 	"max-unread-memory": func(t *testing.T, r *reloadRig) {
-		kit.Does(t, r.operator, "SET lock:unread "+strings.Repeat("x", 900_000)+" PX 60000", "OK")
+		kit.WantPrefix(t, r.operator, "SET lock:unread "+strings.Repeat("x", 900_000)+" PX 60000", "OK")
 		r.set("max-unread-memory", "4mb")
 		var slowClients []*redistest.Client
 		cutCount := func() float64 { return metricsOf(t, adminAddr(t, r.proxy))["redlock_client_unread_cut_total"] }
 		for range 20 { // each leaves the part of a reply that does not fit into its socket buffer
 			slowClients = append(slowClients, kit.Connect(t, r.proxy))
-			kit.Must(t, slowClients[len(slowClients)-1].Narrow())
+			kit.Must(t, slowClients[len(slowClients)-1].ShrinkReceiveBuffer())
 			kit.Must(t, slowClients[len(slowClients)-1].Send([]byte(strings.Repeat("GET lock:unread\r\n", 24))))
 		}
 		kit.Await(t, "a client to be cut off", func() bool { return cutCount() > 0 })
 		r.awaitLog("client disconnected: it does not read its replies (max-unread-memory)")
-		kit.Does(t, r.operator, "GET lock:unread", "x")
+		kit.WantPrefix(t, r.operator, "GET lock:unread", "x")
 		r.set("max-unread-memory", "256mb")
 		before := cutCount()
 		kit.Must(t, slowClients[19].Send([]byte(strings.Repeat("GET lock:unread\r\n", 2))))
-		kit.Does(t, r.operator, "GET lock:unread", "x")
+		kit.WantPrefix(t, r.operator, "GET lock:unread", "x")
 		if after := cutCount(); after != before {
 			t.Errorf("%v clients were cut off", after-before)
 		}
@@ -106,12 +106,12 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		kit.Do(t, r.operator, "DEL", "lock:unread")
 	},
 	"audit-log": func(t *testing.T, r *reloadRig) {
-		kit.Does(t, r.operator, "LOCK unseen t PX 60000", "5")
+		kit.WantPrefix(t, r.operator, "LOCK unseen t PX 60000", "5")
 		r.set("audit-log", "true")
-		kit.Does(t, r.operator, "LOCK seen t PX 60000", "5")
+		kit.WantPrefix(t, r.operator, "LOCK seen t PX 60000", "5")
 		r.awaitLog("msg=audit action=granted db=0 key=seen")
 		r.set("audit-log", "false")
-		kit.Does(t, r.operator, "UNLOCK seen t", "1")
+		kit.WantPrefix(t, r.operator, "UNLOCK seen t", "1")
 		if log := r.proxy.Log(); strings.Contains(log, "key=unseen") || strings.Contains(log, "action=released") {
 			t.Error("it is logged while audit-log is off")
 		}
@@ -131,7 +131,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		r.set("log-format", "json")
 		r.awaitLog(`"level":"INFO","msg":"configuration reloaded"`)
 		kit.Must(t, r.masters[4].Kill()) // logged by a component that has had its logger since the start
-		_, err := r.proxy.WaitLog(`"msg":"master down"`, kit.Patience)
+		_, err := r.proxy.WaitLog(`"msg":"master down"`, kit.WaitLimit)
 		kit.Must(t, err)
 		kit.Must(t, r.masters[4].Restart())
 		r.set("log-format", "text")
@@ -155,61 +155,61 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 			upstreamPassword(r.settings["upstream"]) + "@" + link.Addr()})
 		slowRig.set("upstream-timeout", "200ms")
 		kit.Must(t, link.Cut())
-		kit.Does(t, kit.Connect(t, slowRig.proxy), "GET a", "ERR upstream "+link.Addr()+": no answer in time")
+		kit.WantPrefix(t, kit.Connect(t, slowRig.proxy), "GET a", "ERR upstream "+link.Addr()+": no answer in time")
 		kit.Must(t, link.Heal())
 	},
 	"client-password-file": func(t *testing.T, r *reloadRig) {
 		file := filepath.Join(t.TempDir(), "password")
 		kit.Must(t, os.WriteFile(file, []byte("sesame\n"), 0o600))
 		oldClient := kit.Connect(t, r.proxy)
-		kit.Does(t, oldClient, "SET a 1", "OK")
+		kit.WantPrefix(t, oldClient, "SET a 1", "OK")
 		r.set("client-password-file", file, "share-upstream-login", "false")
-		kit.Does(t, oldClient, "GET a", "1") // logged-in clients stay logged in
+		kit.WantPrefix(t, oldClient, "GET a", "1") // logged-in clients stay logged in
 		newClient, lateClient := kit.Connect(t, r.proxy), kit.Connect(t, r.proxy)
-		kit.Does(t, newClient, "GET a", "NOAUTH")
-		kit.Does(t, lateClient, "LOCK k t PX 60000", "NOAUTH")
-		kit.Does(t, lateClient, "PROXY RELOAD", "NOAUTH")
-		kit.Does(t, newClient, "AUTH sesame", "OK")
-		kit.Does(t, newClient, "GET a", "1")
+		kit.WantPrefix(t, newClient, "GET a", "NOAUTH")
+		kit.WantPrefix(t, lateClient, "LOCK k t PX 60000", "NOAUTH")
+		kit.WantPrefix(t, lateClient, "PROXY RELOAD", "NOAUTH")
+		kit.WantPrefix(t, newClient, "AUTH sesame", "OK")
+		kit.WantPrefix(t, newClient, "GET a", "1")
 		kit.Must(t, os.WriteFile(file, []byte("open\n"), 0o600)) // the same file, with another password
 		if changed, _ := r.reload(r.operator); fmt.Sprint(changed) != "[client-password-file: content changed]" {
 			t.Errorf("changed %q", changed)
 		}
-		kit.Does(t, lateClient, "AUTH sesame", "WRONGPASS")
-		kit.Does(t, lateClient, "AUTH open", "OK")
-		kit.Does(t, lateClient, "GET a", "1")
+		kit.WantPrefix(t, lateClient, "AUTH sesame", "WRONGPASS")
+		kit.WantPrefix(t, lateClient, "AUTH open", "OK")
+		kit.WantPrefix(t, lateClient, "GET a", "1")
 		t.Run("RESET", func(t *testing.T) {
-			redistest.Needs(t, "RESET", "6.2")
-			kit.Does(t, newClient, "RESET", "RESET")
-			kit.Does(t, newClient, "AUTH sesame", "WRONGPASS")
+			redistest.RequireFeature(t, "RESET", "6.2")
+			kit.WantPrefix(t, newClient, "RESET", "RESET")
+			kit.WantPrefix(t, newClient, "AUTH sesame", "WRONGPASS")
 		})
 	},
 	"share-upstream-login": func(t *testing.T, r *reloadRig) { // continues after the test of client-password-file
 		oldClient := kit.Connect(t, r.proxy)
-		kit.Does(t, oldClient, "GET a", "NOAUTH")
+		kit.WantPrefix(t, oldClient, "GET a", "NOAUTH")
 		r.set("client-password-file", `""`, "share-upstream-login", "true")
-		kit.Does(t, kit.Connect(t, r.proxy), "GET a", "1")
+		kit.WantPrefix(t, kit.Connect(t, r.proxy), "GET a", "1")
 		// A client that had to log in stays unauthenticated when no password is required any more.
-		kit.Does(t, oldClient, "GET a", "NOAUTH")
-		kit.Does(t, oldClient, "AUTH open", "OK")
+		kit.WantPrefix(t, oldClient, "GET a", "NOAUTH")
+		kit.WantPrefix(t, oldClient, "AUTH open", "OK")
 	},
 	"upstream": func(t *testing.T, r *reloadRig) {
 		oldClient := kit.Connect(t, r.proxy)
-		kit.Does(t, oldClient, "SET a 1", "OK")
+		kit.WantPrefix(t, oldClient, "SET a 1", "OK")
 		kit.Must(t, r.doAtUpstream("CONFIG", "SET", "requirepass", "two"))
-		kit.Does(t, kit.Connect(t, r.proxy), "GET a", "ERR upstream "+r.upstream.Addr()+": AUTH: WRONGPASS")
+		kit.WantPrefix(t, kit.Connect(t, r.proxy), "GET a", "ERR upstream "+r.upstream.Addr()+": AUTH: WRONGPASS")
 		r.set("upstream", "redis://:two@"+r.upstream.Addr())
-		kit.Soon(t, func() error { return checkReply(r.proxy.Addr(), "1", "GET", "a") })
-		kit.Does(t, oldClient, "GET a", "1")
+		kit.Eventually(t, func() error { return checkReply(r.proxy.Addr(), "1", "GET", "a") })
+		kit.WantPrefix(t, oldClient, "GET a", "1")
 		// The proxy's own commands work, too.
-		kit.Soon(t, func() error { return checkReply(r.proxy.Addr(), "e0e1f9", "SCRIPT", "LOAD", "return 1") })
+		kit.Eventually(t, func() error { return checkReply(r.proxy.Addr(), "e0e1f9", "SCRIPT", "LOAD", "return 1") })
 	},
 	"master": func(t *testing.T, r *reloadRig) { r.changePasswords(t) },
 	"tls-cert": func(t *testing.T, r *reloadRig) {
 		ca := certtest.NewAuthority(t)
 		pair, otherCA := ca.Issue(t), certtest.NewAuthority(t)
 		plainClient := kit.Connect(t, r.proxy)
-		kit.Does(t, plainClient, "LOCK tls t PX 60000", "5")
+		kit.WantPrefix(t, plainClient, "LOCK tls t PX 60000", "5")
 		r.set("tls-cert", pair.Cert, "tls-key", pair.Key)
 		handshake := func(certificates ...tls.Certificate) error {
 			conn, err := tls.Dial("tcp", r.proxy.Addr(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost",
@@ -224,7 +224,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 			return err
 		}
 		kit.Must(t, handshake())
-		if got := kit.Text(kit.Do(t, kit.Connect(t, r.proxy), "PING")); got != "ERR this port requires TLS" {
+		if got := kit.ReplyText(kit.Do(t, kit.Connect(t, r.proxy), "PING")); got != "ERR this port requires TLS" {
 			t.Errorf("a new client without TLS: %s", got)
 		}
 		r.set("tls-client-ca", ca.File)
@@ -232,17 +232,17 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 			t.Error("a client without a certificate, or with a stranger's, is let in")
 		}
 		kit.Must(t, handshake(ca.Issue(t).TLS))
-		kit.Does(t, plainClient, "UNLOCK tls t", "1")
+		kit.WantPrefix(t, plainClient, "UNLOCK tls t", "1")
 		r.set("tls-cert", `""`, "tls-key", `""`, "tls-client-ca", `""`)
-		kit.Does(t, kit.Connect(t, r.proxy), "LOCK tls t PX 60000", "5")
+		kit.WantPrefix(t, kit.Connect(t, r.proxy), "LOCK tls t PX 60000", "5")
 	},
 	"drain-timeout": func(t *testing.T, r *reloadRig) { // must be the last test: it ends the proxy
 		r.set("drain-timeout", "100ms", "drain-delay", "1s")
-		kit.Busy(t, r.proxy)
+		kit.ConnectWithoutReading(t, r.proxy)
 		kit.Must(t, r.proxy.Signal(syscall.SIGTERM))
-		_, err := r.proxy.WaitLog("drain-delay=1s", kit.Patience)
+		_, err := r.proxy.WaitLog("drain-delay=1s", kit.WaitLimit)
 		kit.Must(t, err)
-		wantExit(t, r.proxy, 0, kit.Patience)
+		wantExit(t, r.proxy, 0, kit.WaitLimit)
 	},
 }
 
@@ -255,13 +255,13 @@ var testedWith = map[string]string{
 
 // checkReply returns an error unless a new client gets a reply that begins with want.
 func checkReply(addr, want string, command ...string) error {
-	client, err := redistest.Dial(addr, kit.Patience)
+	client, err := redistest.Dial(addr, kit.WaitLimit)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	reply, err := client.Do(command...)
-	if got := kit.Text(reply); err == nil && !strings.HasPrefix("["+got, want) && !strings.HasPrefix(got, want) {
+	if got := kit.ReplyText(reply); err == nil && !strings.HasPrefix("["+got, want) && !strings.HasPrefix(got, want) {
 		err = fmt.Errorf("%v: got %s, want %s", command, got, want)
 	}
 	return err
@@ -277,23 +277,23 @@ func (r *reloadRig) changePasswords(t *testing.T) {
 		return list
 	}
 	for _, m := range masters {
-		kit.Must(t, kit.Tell(m, "CONFIG", "SET", "requirepass", "one"))
+		kit.Must(t, kit.SendToMaster(m, "CONFIG", "SET", "requirepass", "one"))
 	}
 	rig := startReloadable(t, map[string]string{"master": yamlList(urls("one"))})
-	kit.Does(t, rig.operator, "LOCK before t PX 60000", "5")
+	kit.WantPrefix(t, rig.operator, "LOCK before t PX 60000", "5")
 	for _, m := range masters {
 		conn := kit.Dial(t, m.Addr())
-		kit.Does(t, conn, "AUTH one", "OK")
-		kit.Does(t, conn, "CONFIG SET requirepass two", "OK")
+		kit.WantPrefix(t, conn, "AUTH one", "OK")
+		kit.WantPrefix(t, conn, "CONFIG SET requirepass two", "OK")
 		kit.Do(t, conn, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") // so that connected clients must reconnect
 	}
 	rig.set("master", yamlList(urls("two")))
-	kit.Soon(t, func() error { return checkAllVote(rig.proxy, len(masters)) })
-	kit.Does(t, rig.operator, "LOCK before u PX 60000", "nil")
+	kit.Eventually(t, func() error { return checkAllVote(rig.proxy, len(masters)) })
+	kit.WantPrefix(t, rig.operator, "LOCK before u PX 60000", "nil")
 	rig.set("master", yamlList(urls("two")[1:]))
-	kit.Soon(t, func() error { return checkAllVote(rig.proxy, len(masters)-1) })
-	kit.Does(t, rig.operator, "LOCK before u PX 60000", "nil")
-	kit.Does(t, rig.operator, "UNLOCK before t", "1")
+	kit.Eventually(t, func() error { return checkAllVote(rig.proxy, len(masters)-1) })
+	kit.WantPrefix(t, rig.operator, "LOCK before u PX 60000", "nil")
+	kit.WantPrefix(t, rig.operator, "UNLOCK before t", "1")
 }
 
 // TestReloadOfEachSetting: after a reload, each setting takes effect or, if it needs a restart, is
@@ -348,14 +348,14 @@ func TestReloadOfUsers(t *testing.T) {
 		t.Errorf("changed %q, pending %q", changed, pending)
 	}
 	app := kit.Connect(t, r.proxy)
-	kit.Does(t, app, "AUTH app secret", "OK")
-	kit.Does(t, app, "GET other", "NOPERM ")
+	kit.WantPrefix(t, app, "AUTH app secret", "OK")
+	kit.WantPrefix(t, app, "GET other", "NOPERM ")
 	write("user app on nonsense\n")
 	r.settings["drain-timeout"] = "3s"
 	r.write()
-	kit.Does(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: acl-file: ")
-	kit.Does(t, app, "AUTH app secret", "OK")
-	kit.Does(t, app, "GET other", "NOPERM ")
+	kit.WantPrefix(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: acl-file: ")
+	kit.WantPrefix(t, app, "AUTH app secret", "OK")
+	kit.WantPrefix(t, app, "GET other", "NOPERM ")
 	write("user app on >secret ~lock:* +@all -@dangerous\n")
 	delete(r.settings, "drain-timeout")
 	r.set()
@@ -371,12 +371,12 @@ func (r *reloadRig) wantOnlyReported(t *testing.T, name, value string) {
 	if changed, pending := r.reload(r.operator); len(changed) > 0 || !slices.Equal(settingsIn(pending), []string{name}) {
 		t.Errorf("changed %q, pending %q", changed, pending)
 	}
-	kit.Does(t, r.operator, "LOCK same t PX 60000", "5")
-	kit.Soon(t, func() error { return kit.OnMajority(r.masters, "same", "t") }) // under the same name as before
-	kit.Does(t, r.operator, "UNLOCK same t", "1")
-	kit.Does(t, r.operator, "SET more:a 1", "OK")
+	kit.WantPrefix(t, r.operator, "LOCK same t PX 60000", "5")
+	kit.Eventually(t, func() error { return kit.CheckMajority(r.masters, "same", "t") }) // under the same name as before
+	kit.WantPrefix(t, r.operator, "UNLOCK same t", "1")
+	kit.WantPrefix(t, r.operator, "SET more:a 1", "OK")
 	for _, m := range r.masters { // more:a is not a lock key
-		kit.Must(t, kit.Lacks(m, "more:a"))
+		kit.Must(t, kit.CheckAbsent(m, "more:a"))
 	}
 	if r.settings[name] = before; !wasSet {
 		delete(r.settings, name)
@@ -405,23 +405,23 @@ func TestReloadServerCertificates(t *testing.T) {
 	}
 	kit.Must(t, checkVotes(0))
 	r.set("ca", ca.File)
-	kit.Soon(t, func() error { // now the proxy trusts them, and they require a certificate
-		info := kit.Text(kit.Do(t, r.operator, "PROXY", "INFO"))
+	kit.Eventually(t, func() error { // now the proxy trusts them, and they require a certificate
+		info := kit.ReplyText(kit.Do(t, r.operator, "PROXY", "INFO"))
 		if strings.Contains(info, "unknown authority") || strings.Contains(info, "state=voting") {
 			return fmt.Errorf("with the right authority alone: %s", info)
 		}
 		return nil
 	})
 	r.set("client-cert", clientPair.Cert, "client-key", clientPair.Key)
-	kit.Soon(t, func() error { return checkVotes(3) })
-	kit.Soon(t, func() error { return checkReply(r.proxy.Addr(), "5", "LOCK", "k", "t", "PX", "60000") })
+	kit.Eventually(t, func() error { return checkVotes(3) })
+	kit.Eventually(t, func() error { return checkReply(r.proxy.Addr(), "5", "LOCK", "k", "t", "PX", "60000") })
 }
 
 // TestReloadProtectedMode: after a reload, protected-mode applies to new connections.
 func TestReloadProtectedMode(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	otherAddr := kit.OtherAddress(t)
+	otherAddr := kit.NonLoopbackAddress(t)
 	r := startReloadable(t, map[string]string{"listen": "0.0.0.0:0"})
 	_, port, err := net.SplitHostPort(r.proxy.Addr())
 	kit.Must(t, err)
@@ -429,10 +429,10 @@ func TestReloadProtectedMode(t *testing.T) {
 	kit.Must(t, checkReply(addr, "DENIED", "LOCK", "k", "t", "PX", "60000"))
 	r.set("protected-mode", "false")
 	remote := kit.Dial(t, addr)
-	kit.Does(t, remote, "LOCK k t PX 60000", "5")
+	kit.WantPrefix(t, remote, "LOCK k t PX 60000", "5")
 	r.set("protected-mode", "true")
 	kit.Must(t, checkReply(addr, "DENIED", "LOCK", "l", "t", "PX", "60000"))
-	kit.Does(t, remote, "UNLOCK k t", "1") // logged-in clients stay logged in
+	kit.WantPrefix(t, remote, "UNLOCK k t", "1") // logged-in clients stay logged in
 }
 
 // TestReloadMessageMemory: a reload changes the memory for messages that wait for subscribers. If
@@ -462,7 +462,7 @@ func TestReloadMessageMemory(t *testing.T) {
 	}
 	for err := error(nil); err == nil; _, err = slowClient.Receive() {
 	}
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		return checkMetrics(metricsOf(t, adminAddr(t, r.proxy)), map[string]float64{"redlock_message_backlog_bytes": 0,
 			"redlock_message_backlog_cut_total": 1})
 	})

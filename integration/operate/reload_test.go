@@ -94,7 +94,7 @@ func (r *reloadRig) reload(client *redistest.Client) (changed, pending []string)
 func (r *reloadRig) awaitLog(parts ...string) {
 	r.t.Helper()
 	for _, part := range parts {
-		if _, err := r.proxy.WaitLog(part, kit.Patience); err != nil {
+		if _, err := r.proxy.WaitLog(part, kit.WaitLimit); err != nil {
 			r.t.Errorf("the log has no %q", part)
 		}
 	}
@@ -127,7 +127,7 @@ func TestReload(t *testing.T) {
 	t.Parallel()
 	r := startReloadable(t, map[string]string{"max-ttl": "1h"})
 	const longLock = "LOCK k t PX 7200000"
-	kit.Does(t, r.operator, longLock, "ERR")
+	kit.WantPrefix(t, r.operator, longLock, "ERR")
 	changed, pending := r.reload(r.operator)
 	if len(changed)+len(pending) > 0 {
 		t.Errorf("without a change: %q, %q", changed, pending)
@@ -139,7 +139,7 @@ func TestReload(t *testing.T) {
 		fmt.Sprint(pending) != `[listen: "127.0.0.1:0" -> "127.0.0.1:1"]` {
 		t.Errorf("changed %q, pending %q", changed, pending)
 	}
-	kit.Does(t, r.operator, longLock, "7")
+	kit.WantPrefix(t, r.operator, longLock, "7")
 	r.awaitLog(`level=INFO msg="configuration reloaded" by="PROXY RELOAD from 127.0.0.1:`,
 		`changed="max-ttl: \"1h\" -> \"3h\""`,
 		`level=WARN msg="changed settings need a restart" by="PROXY RELOAD from 127.0.0.1:`,
@@ -154,15 +154,15 @@ func TestReload(t *testing.T) {
 		{"", "master: no master is given"},
 	} {
 		r.replace(invalid.text)
-		kit.Does(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: "+invalid.want)
-		kit.Does(t, r.operator, longLock, "nil")
+		kit.WantPrefix(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: "+invalid.want)
+		kit.WantPrefix(t, r.operator, longLock, "nil")
 	}
 	r.settings["tls-cert"], r.settings["tls-key"], r.settings["max-ttl"] = "/none", "/none", "1m"
 	r.write()
-	kit.Does(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: tls-cert: open /none: no such file or directory")
+	kit.WantPrefix(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: tls-cert: open /none: no such file or directory")
 	kit.Must(t, os.Remove(r.file))
-	kit.Does(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: --config: open "+r.file+": no such file or directory")
-	kit.Does(t, r.operator, longLock, "nil")
+	kit.WantPrefix(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: --config: open "+r.file+": no such file or directory")
+	kit.WantPrefix(t, r.operator, longLock, "nil")
 	r.awaitLog(`level=ERROR msg="the configuration was not reloaded: nothing was changed" by="PROXY RELOAD from 127.0.0.1:`)
 
 	delete(r.settings, "tls-cert")
@@ -170,9 +170,9 @@ func TestReload(t *testing.T) {
 	r.write()
 	kit.Must(t, r.proxy.Signal(syscall.SIGHUP))
 	_, err := r.proxy.WaitLog(`msg="configuration reloaded" by=SIGHUP changed="max-ttl: \"3h\" -> \"1m\""`,
-		kit.Patience)
+		kit.WaitLimit)
 	kit.Must(t, err)
-	kit.Does(t, r.operator, longLock, "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
+	kit.WantPrefix(t, r.operator, longLock, "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
 	if log := r.proxy.Log(); strings.Contains(log, "hunter2") || strings.Contains(log, ":one@") {
 		t.Error("the log has a password")
 	}
@@ -189,12 +189,12 @@ func TestReloadRights(t *testing.T) {
 		"+discard", "+config|set"))
 	before := kit.Do(t, r.operator, "CONFIG", "GET", "*")
 	app, ops := kit.Connect(t, r.proxy), kit.Connect(t, r.proxy)
-	kit.Does(t, app, "AUTH app app", "OK")
-	kit.Does(t, ops, "AUTH ops ops", "OK")
-	kit.Does(t, app, "PROXY RELOAD", "NOPERM")
-	kit.Does(t, r.operator, "PROXY RELOAD now", "ERR wrong number of arguments for 'proxy|reload' command")
-	kit.Does(t, app, "LOCK k t PX 60000", "5")
-	kit.Does(t, ops, "LOCK l t PX 60000", "NOPERM")
+	kit.WantPrefix(t, app, "AUTH app app", "OK")
+	kit.WantPrefix(t, ops, "AUTH ops ops", "OK")
+	kit.WantPrefix(t, app, "PROXY RELOAD", "NOPERM")
+	kit.WantPrefix(t, r.operator, "PROXY RELOAD now", "ERR wrong number of arguments for 'proxy|reload' command")
+	kit.WantPrefix(t, app, "LOCK k t PX 60000", "5")
+	kit.WantPrefix(t, ops, "LOCK l t PX 60000", "NOPERM")
 	r.reload(ops)
 	if after := kit.Do(t, r.operator, "CONFIG", "GET", "*"); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Error("the question of the right changed the upstream's settings")
@@ -212,22 +212,22 @@ func TestReloadOfBlockingFile(t *testing.T) {
 	kit.Must(t, syscall.Mkfifo(r.file, 0o600))
 	other := kit.Connect(t, r.proxy)
 	kit.Must(t, other.Send(redistest.AppendCommand(nil, "PROXY", "RELOAD")))
-	kit.Does(t, r.operator, "LOCK k t PX 60000", "5")
-	kit.Does(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: the configuration files ")
+	kit.WantPrefix(t, r.operator, "LOCK k t PX 60000", "5")
+	kit.WantPrefix(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: the configuration files ")
 	reply, err := other.Receive()
-	if err != nil || !strings.HasPrefix(kit.Text(reply), "ERR the configuration was not reloaded: the configuration files ") {
+	if err != nil || !strings.HasPrefix(kit.ReplyText(reply), "ERR the configuration was not reloaded: the configuration files ") {
 		t.Errorf("got %v, %v", reply, err)
 	}
 	kit.Must(t, r.proxy.Signal(syscall.SIGHUP))
 	kit.Must(t, r.proxy.Signal(syscall.SIGTERM))
-	wantExit(t, r.proxy, 0, kit.Patience)
+	wantExit(t, r.proxy, 0, kit.WaitLimit)
 }
 
 // doAtUpstream sends a command to the upstream.
 func (r *reloadRig) doAtUpstream(command ...string) error {
 	r.t.Helper()
 	client := kit.Dial(r.t, r.upstream.Addr())
-	kit.Does(r.t, client, "AUTH "+upstreamPassword(r.settings["upstream"]), "OK")
+	kit.WantPrefix(r.t, client, "AUTH "+upstreamPassword(r.settings["upstream"]), "OK")
 	if refusal, isError := kit.Do(r.t, client, command...).(redistest.RespError); isError {
 		return refusal
 	}

@@ -29,18 +29,18 @@ func TestDrainDelay(t *testing.T) {
 	addr := adminAddr(t, proxy)
 	holder := kit.Connect(t, proxy)
 	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", "60000")
-	waiter := kit.Waiter(t, proxy, "waiter")
+	waiter := kit.StartWaiter(t, proxy, "waiter")
 	kit.WantBlocked(t, proxy, 1)
 	startedAt := time.Now()
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
-	_, err := proxy.WaitLog("drain-delay=3s", kit.Patience)
+	_, err := proxy.WaitLog("drain-delay=3s", kit.WaitLimit)
 	kit.Must(t, err)
 	code, body, err := askAdmin(addr, "/readyz")
 	if err != nil || code != 503 || !strings.HasPrefix(body, "[-]clients: shutting down; send no new clients\n") {
 		t.Errorf("/readyz: %d, %v, %s", code, err, body)
 	}
 	lateClient := kit.Connect(t, proxy)
-	kit.Does(t, lateClient, "PROXY HEALTH", "ready:no\r\ncause:the proxy is shutting down\r\n")
+	kit.WantPrefix(t, lateClient, "PROXY HEALTH", "ready:no\r\ncause:the proxy is shutting down\r\n")
 	if got := runProxy(t, "healthcheck", "--ready", "--listen", proxy.Addr()); got.code != 3 ||
 		!strings.Contains(got.stderr, "the proxy is shutting down") {
 		t.Errorf("healthcheck --ready: %+v", got)
@@ -49,11 +49,11 @@ func TestDrainDelay(t *testing.T) {
 		t.Errorf("healthcheck: %+v", got)
 	}
 	kit.WantGrant(t, lateClient, "LOCK", "late", "t", "PX", "60000")
-	kit.Does(t, holder, "UNLOCK k holder", "1")
+	kit.WantPrefix(t, holder, "UNLOCK k holder", "1")
 	if ms, _ := waiter.Receive(); ms == nil {
 		t.Error("a client that waited is not served")
 	}
-	wantExit(t, proxy, 0, kit.Patience)
+	wantExit(t, proxy, 0, kit.WaitLimit)
 	if elapsed := time.Since(startedAt); elapsed < 3*time.Second {
 		t.Errorf("it drained after %v already", elapsed)
 	}
@@ -66,10 +66,10 @@ func TestSignalEndsDrainDelay(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--drain-delay", "1h")
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
-	_, err := proxy.WaitLog("drain-delay=1h0m0s", kit.Patience)
+	_, err := proxy.WaitLog("drain-delay=1h0m0s", kit.WaitLimit)
 	kit.Must(t, err)
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
-	wantExit(t, proxy, 1, kit.Patience)
+	wantExit(t, proxy, 1, kit.WaitLimit)
 }
 
 // failoverClient is a client that sends one command at a time to one of two proxies, and changes to
@@ -90,7 +90,7 @@ type failoverClient struct {
 func (r *failoverClient) do(command ...string) (any, error) {
 	for attempt := 0; ; attempt++ {
 		if r.conn == nil {
-			conn, err := redistest.Dial(r.addrs[r.current], kit.Patience)
+			conn, err := redistest.Dial(r.addrs[r.current], kit.WaitLimit)
 			if err != nil && attempt < 10_000 {
 				r.current = 1 - r.current
 				time.Sleep(time.Millisecond) // a pause before the next attempt
@@ -168,12 +168,12 @@ func TestRollingRestart(t *testing.T) {
 		done := completed.Load()
 		kit.Await(t, "work", func() bool { return completed.Load() > done+100 || len(failures) > 0 })
 		kit.Must(t, proxies[i].Signal(syscall.SIGTERM))
-		wantExit(t, proxies[i], 0, kit.Patience)
+		wantExit(t, proxies[i], 0, kit.WaitLimit)
 		kit.WantLogged(t, proxies[i], "drained: all commands finished")
 		done = completed.Load()
 		kit.Await(t, "work at one proxy", func() bool { return completed.Load() > done+100 || len(failures) > 0 })
 		proxies[i] = kit.StartProxy(t, redistest.URLs(masters), append(args, "--listen", addrs[i])...)
-		kit.Does(t, kit.Connect(t, proxies[i]), "LOCK standing u PX 1000", "nil")
+		kit.WantPrefix(t, kit.Connect(t, proxies[i]), "LOCK standing u PX 1000", "nil")
 	}
 	stop()
 	workers.Wait()
@@ -182,7 +182,7 @@ func TestRollingRestart(t *testing.T) {
 		kit.NoError(t, <-failures)
 		commands, connects, repeated = commands+r.commands, connects+r.connects, repeated+r.repeated
 	}
-	kit.Does(t, kit.Connect(t, proxies[0]), "UNLOCK standing t", "1")
+	kit.WantPrefix(t, kit.Connect(t, proxies[0]), "UNLOCK standing t", "1")
 	t.Logf("4 restarts: %d commands, %d of them sent again, since their connection was closed; %d connections, %d turns with the common lock", commands, repeated, connects, waits.Load())
 }
 
@@ -191,14 +191,14 @@ func (r *failoverClient) lockOnce(n int) error {
 	token := fmt.Sprint(r.key, "-", n)
 	lockReply, err := r.do("LOCK", r.key, token, "PX", "60000")
 	if ms, ok := lockReply.(int64); err == nil && (!ok || ms <= 0) {
-		return fmt.Errorf("LOCK %s %s: %s", r.key, token, kit.Text(lockReply))
+		return fmt.Errorf("LOCK %s %s: %s", r.key, token, kit.ReplyText(lockReply))
 	}
 	if err != nil {
 		return err
 	}
 	unlockReply, err := r.do("UNLOCK", r.key, token)
 	if err == nil && unlockReply != any(int64(1)) {
-		err = fmt.Errorf("UNLOCK %s %s: %s", r.key, token, kit.Text(unlockReply))
+		err = fmt.Errorf("UNLOCK %s %s: %s", r.key, token, kit.ReplyText(unlockReply))
 	}
 	return err
 }
@@ -208,7 +208,7 @@ func (r *failoverClient) lockOnce(n int) error {
 func (r *failoverClient) countOnce(n int) error {
 	got, err := r.do("INCR", "count:"+r.key)
 	if err == nil && got != any(int64(n)) {
-		err = fmt.Errorf("INCR %s: %s, want %d", r.key, kit.Text(got), n)
+		err = fmt.Errorf("INCR %s: %s, want %d", r.key, kit.ReplyText(got), n)
 	}
 	if err != nil {
 		return err
@@ -216,7 +216,7 @@ func (r *failoverClient) countOnce(n int) error {
 	got, err = r.do("EVAL", `local n = redis.call("incr", KEYS[1]) redis.call("pexpire", KEYS[1], 60000) return n`, "1",
 		"lock:count:"+r.key)
 	if err == nil && got != any(int64(n)) {
-		err = fmt.Errorf("EVAL %s: %s, want %d", r.key, kit.Text(got), n)
+		err = fmt.Errorf("EVAL %s: %s, want %d", r.key, kit.ReplyText(got), n)
 	}
 	return err
 }
@@ -225,7 +225,7 @@ func (r *failoverClient) countOnce(n int) error {
 func (r *failoverClient) waitOnce(holder, waits *atomic.Int64) error {
 	lockReply, err := r.do("LOCK", "common", r.key, "PX", "60000", "BLOCK", "60000")
 	if ms, ok := lockReply.(int64); err == nil && (!ok || ms <= 0) {
-		err = fmt.Errorf("LOCK common %s: %s", r.key, kit.Text(lockReply))
+		err = fmt.Errorf("LOCK common %s: %s", r.key, kit.ReplyText(lockReply))
 	}
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func (r *failoverClient) waitOnce(holder, waits *atomic.Int64) error {
 	holder.Add(-1)
 	unlockReply, err := r.do("UNLOCK", "common", r.key)
 	if err == nil && unlockReply != any(int64(1)) {
-		err = fmt.Errorf("UNLOCK common %s: %s", r.key, kit.Text(unlockReply))
+		err = fmt.Errorf("UNLOCK common %s: %s", r.key, kit.ReplyText(unlockReply))
 	}
 	return err
 }

@@ -37,7 +37,7 @@ func TestNewSettings(t *testing.T) {
 		"refused: 1 proxy with different settings is running and would lose its votes; stop it first")
 	kit.WantGrant(t, client, "LOCK", "k1", "me", "PX", "60000")
 	newProxy := kit.StartProxy(t, urls, newSetting)
-	kit.Soon(t, func() error { return checkSettingsRefused(t, newProxy, difference) })
+	kit.Eventually(t, func() error { return checkSettingsRefused(t, newProxy, difference) })
 	got = checkMasters(t, urls)
 	got.wantVerdict(t, 4, "degraded: 3 of 3 masters vote; ")
 	got.wantRow(t, masters[0].Addr(), "another proxy has different lock settings")
@@ -47,9 +47,9 @@ func TestNewSettings(t *testing.T) {
 	initResult := initMasters(t, masters, "--new-settings", newSetting)
 	wantInit(t, initResult, 0, masters[0].Addr()+": votes only for proxies with these settings (before: "+difference+")\n")
 	newClient := kit.Connect(t, newProxy)
-	kit.Soon(t, func() error {
-		if reply := kit.Do(t, newClient, "LOCK", "k", "you", "PX", "60000"); kit.Text(reply) < "1" ||
-			kit.Text(reply) > ":" {
+	kit.Eventually(t, func() error {
+		if reply := kit.Do(t, newClient, "LOCK", "k", "you", "PX", "60000"); kit.ReplyText(reply) < "1" ||
+			kit.ReplyText(reply) > ":" {
 			return fmt.Errorf("LOCK: %v", reply)
 		}
 		return nil
@@ -60,14 +60,14 @@ func TestNewSettings(t *testing.T) {
 	if text := fmt.Sprint(reply); err != nil || !strings.HasPrefix(text, "NOQUORUM ") {
 		t.Errorf("a proxy with the settings of before is told %s, %v", text, err)
 	}
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		return checkSettingsRefused(t, oldProxy, `key-prefix: the masters have "p:", this proxy has ""`)
 	})
 	checkMasters(t, urls).wantVerdict(t, 5, "other settings: your settings differ from those of the running proxies: ")
 	kit.Must(t, oldProxy.Close())
 	wantInit(t, initMasters(t, masters, "--new-settings", newSetting), 0,
 		masters[0].Addr()+": votes only for proxies with these settings\n")
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if got := checkMasters(t, urls, newSetting); got.code != 0 {
 			return fmt.Errorf("check ends with %d:\n%s", got.code, got.stdout)
 		}

@@ -40,7 +40,7 @@ func outputFile(t *testing.T, args ...string) (path string) {
 func shell(t *testing.T, folder, program, script string, args ...string) string {
 	t.Helper()
 	skipWithout(t, program)
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, append([]string{"-c", script, program}, args...)...)
 	cmd.Dir = folder

@@ -92,7 +92,7 @@ type situation struct {
 // only some.
 func (s *testBed) run(t *testing.T, situations []situation) {
 	t.Helper()
-	interval := len(situations) / redistest.Sampled(len(situations))
+	interval := len(situations) / redistest.SampleCount(len(situations))
 	for i, current := range situations {
 		if i%interval != interval/2 {
 			continue
@@ -105,7 +105,7 @@ func (s *testBed) run(t *testing.T, situations []situation) {
 			if current.begin != nil {
 				kit.Must(t, current.begin(s))
 			}
-			kit.Soon(t, func() error { return s.checkViews(current) })
+			kit.Eventually(t, func() error { return s.checkViews(current) })
 		})
 	}
 }
@@ -280,7 +280,7 @@ func atUpstream(do func(*redistest.Server) error) func(*testBed) error {
 func sendCommands(commands string) func(*redistest.Server) error {
 	return func(server *redistest.Server) error {
 		for command := range strings.SplitSeq(commands, "|") {
-			if err := kit.Tell(server, strings.Fields(command)...); err != nil {
+			if err := kit.SendToMaster(server, strings.Fields(command)...); err != nil {
 				return fmt.Errorf("%s: %w", command, err)
 			}
 		}
@@ -324,7 +324,7 @@ func masterSituations() []situation {
 
 // TestLocksAreAvailableInAllViews plays all situations.
 func TestLocksAreAvailableInAllViews(t *testing.T) {
-	redistest.Needs(t, "CLIENT PAUSE WRITE", "6.2")
+	redistest.RequireFeature(t, "CLIENT PAUSE WRITE", "6.2")
 	t.Run("a lock server", func(t *testing.T) {
 		t.Parallel()
 		s := newStage(t, nil, "fresh-start: true")
@@ -370,14 +370,14 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 	t.Run("before and after a move", func(t *testing.T) {
 		t.Parallel()
 		upstream, otherRedis := kit.StartRedis(t), kit.StartRedis(t)
-		kit.Must(t, kit.Tell(upstream, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"))
+		kit.Must(t, kit.SendToMaster(upstream, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"))
 		s := newStage(t, upstream, "fresh-start: true", "lock-keys: ['lock:*']", "move-from-upstream: true",
 			"share-upstream-login: true")
 		const refuses = "the upstream, which holds the locks, refuses writes: "
 		s.run(t, slices.Concat(masterSituations()[:4], []situation{
 			{"the upstream is down", atUpstream((*redistest.Server).Kill), func(s *testBed) error {
 				kit.Must(t, s.upstream.Restart())
-				return kit.Tell(s.upstream, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
+				return kit.SendToMaster(s.upstream, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
 			}, refuses + "connection refused", false},
 			{"the upstream hangs", atUpstream((*redistest.Server).Pause), atUpstream((*redistest.Server).Continue),
 				refuses + "no answer in time", false},
@@ -404,7 +404,7 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 				granted, false},
 			{"the upstream is down after the move", atUpstream((*redistest.Server).Kill), func(s *testBed) error {
 				kit.Must(t, s.upstream.Restart())
-				return kit.Tell(s.upstream, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
+				return kit.SendToMaster(s.upstream, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
 			}, granted, false},
 			{"two masters are full after the move", onMasters(2, sendCommands(setFull)), onMasters(2, sendCommands(setNotFull)),
 				"1 of 3 masters vote, 2 needed", false},
@@ -451,7 +451,7 @@ func (s *testBed) move(flags ...string) error {
 	var code int
 	var output string
 	// A killed proxy counts for a while.
-	for end := time.Now().Add(kit.Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(kit.WaitLimit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if code, output = s.command(append([]string{"move", "--addr", s.proxy.Addr(), "--even-if-others"},
 			flags...)...); code == 0 {
 			return nil
@@ -462,7 +462,7 @@ func (s *testBed) move(flags ...string) error {
 
 // sameQuarantine waits until check and PROXY INFO report the same remaining time of quarantine.
 func (s *testBed) sameQuarantine() error {
-	kit.Soon(s.t, func() error {
+	kit.Eventually(s.t, func() error {
 		_, output := s.command("check", "--json", "--config", s.config, "--master-timeout", "500ms")
 		var report struct {
 			Masters []struct {

@@ -79,7 +79,7 @@ func (r *tlsRig) clientConfig(pairs ...certtest.Pair) *tls.Config {
 func (r *tlsRig) client(t *testing.T, config *tls.Config) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: r.proxy.Addr(), TLSConfig: config, MaxRetries: -1, PoolSize: 1,
-		DialTimeout: kit.Patience, ReadTimeout: kit.Patience})
+		DialTimeout: kit.WaitLimit, ReadTimeout: kit.WaitLimit})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -116,7 +116,7 @@ func TestTLSClients(t *testing.T) {
 	defer sub.Close()
 	_, err := sub.Receive(ctx)
 	kit.Must(t, err)
-	kit.Must(t, kit.Tell(r.upstream, "PUBLISH", "c", "hello"))
+	kit.Must(t, kit.SendToMaster(r.upstream, "PUBLISH", "c", "hello"))
 	if message, err := sub.ReceiveMessage(ctx); err != nil || message.Payload != "hello" {
 		t.Errorf("got %v, %v", message, err)
 	}
@@ -171,7 +171,7 @@ func TestTLSRefused(t *testing.T) {
 		if got := redisCLI(t, r.proxy.Addr(), append(test.args, "FLUSHALL")...); got == "OK" || got == "" {
 			t.Errorf("%s: redis-cli says %q", name, got)
 		}
-		if _, err := r.proxy.WaitLog(test.logText, kit.Patience); err != nil {
+		if _, err := r.proxy.WaitLog(test.logText, kit.WaitLimit); err != nil {
 			t.Errorf("%s: the log has no %q", name, test.logText)
 		}
 	}
@@ -181,10 +181,10 @@ func TestTLSRefused(t *testing.T) {
 		t.Errorf("TLS to a plain port: redis-cli says %q", got)
 	}
 	if _, err := plainProxy.WaitLog("client turned away: it speaks TLS, but this port does not (tls-cert)",
-		kit.Patience); err != nil {
+		kit.WaitLimit); err != nil {
 		t.Error("TLS to a plain port is not logged")
 	}
-	kit.Does(t, kit.Connect(t, plainProxy), "GET kept", "1")
+	kit.WantPrefix(t, kit.Connect(t, plainProxy), "GET kept", "1")
 	kit.Must(t, goodClient.Get(t.Context(), "kept").Err())
 }
 
@@ -240,7 +240,7 @@ func TestTLSHealth(t *testing.T) {
 		t.Errorf("without a certificate for it: %+v", got)
 	}
 	clientPair := r.clientCA.Issue(t)
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if got := runProxy(t, append([]string{"healthcheck", "--ready", "--client-cert", clientPair.Cert, "--client-key",
 			clientPair.Key}, flags...)...); got != (outcome{}) {
 			return fmt.Errorf("with a certificate: %+v", got)
@@ -248,7 +248,7 @@ func TestTLSHealth(t *testing.T) {
 		return nil
 	})
 	singleClient := r.client(t, r.clientConfig(clientPair))
-	kit.Soon(t, func() error { return singleClient.Ping(context.Background()).Err() })
+	kit.Eventually(t, func() error { return singleClient.Ping(context.Background()).Err() })
 	if got := runProxy(t, append([]string{"healthcheck"}, flags...)...); got != (outcome{}) {
 		t.Errorf("with as many clients as there may be: %+v", got)
 	}
@@ -291,8 +291,8 @@ func TestRenewalUnderLoad(t *testing.T) {
 	}
 	serial := r.serial(t)
 	for n := 1; n <= 6; n++ {
-		r.serverPair.Become(t, r.ca.Issue(t))
-		r.clientPair.Become(t, r.ca.Issue(t))
+		r.serverPair.CopyFrom(t, r.ca.Issue(t))
+		r.clientPair.CopyFrom(t, r.ca.Issue(t))
 		r.reload(t, reloadedMessage, n)
 		newSerial := r.serial(t)
 		if newSerial == serial {
@@ -323,7 +323,7 @@ func (r *tlsRig) count(ctx context.Context, key string, staysConnected bool, com
 	background := context.Background()
 	for n, connections := int64(0), 0; ctx.Err() == nil; {
 		client := redis.NewClient(&redis.Options{Addr: r.proxy.Addr(), TLSConfig: r.clientConfig(), MaxRetries: -1, PoolSize: 1,
-			DialTimeout: kit.Patience, ReadTimeout: kit.Patience, ContextTimeoutEnabled: true,
+			DialTimeout: kit.WaitLimit, ReadTimeout: kit.WaitLimit, ContextTimeoutEnabled: true,
 			OnConnect: func(context.Context, *redis.Conn) error {
 				connects.Add(1)
 				if connections++; staysConnected && connections > 1 {
@@ -373,8 +373,8 @@ func TestRenewalOfAuthorities(t *testing.T) {
 	}
 	kit.Must(t, os.WriteFile(path, readFile(t, r.ca.File), 0o600))
 	r.reload(t, reloadedMessage, 1)
-	kit.Soon(t, func() error { return client.Do(context.Background(), "LOCK", "k", "t", "PX", "60000").Err() })
-	kit.Soon(t, func() error { return client.Set(context.Background(), "a", "1", 0).Err() })
+	kit.Eventually(t, func() error { return client.Do(context.Background(), "LOCK", "k", "t", "PX", "60000").Err() })
+	kit.Eventually(t, func() error { return client.Set(context.Background(), "a", "1", 0).Err() })
 }
 
 func readFile(t *testing.T, path string) []byte {

@@ -107,13 +107,13 @@ func TestRelayRDB(t *testing.T) {
 	r.wantSame(t, func(addr string) string {
 		folder := t.TempDir()
 		file := filepath.Join(folder, "dump.rdb")
-		ctx, cancel := context.WithTimeout(t.Context(), clients.Timeout)
+		ctx, cancel := context.WithTimeout(t.Context(), clients.ProgramTimeout)
 		defer cancel()
 		if stdout, err := program(t, ctx, "redis-cli", addr, "--rdb", file).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, stdout)
 		}
-		reader := kit.StartLike(t, r.upstream)
-		kit.Must(t, reader.SetBack(folder))
+		reader := kit.StartSameVersion(t, r.upstream)
+		kit.Must(t, reader.RestoreFolder(folder))
 		client := kit.Dial(t, reader.Addr())
 		kit.Want(t, client, int64(204), "DBSIZE")
 		return fmt.Sprint(kit.Do(t, client, "LRANGE", "list", "0", "-1"), kit.Do(t, client, "HGET", "user:199", "name"))
@@ -178,7 +178,7 @@ type stream struct {
 
 func startStream(t *testing.T, addr string, args ...string) *stream {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), clients.Timeout)
+	ctx, stop := context.WithTimeout(t.Context(), clients.ProgramTimeout)
 	return startCommand(t, program(t, ctx, "redis-cli", addr, args...), stop)
 }
 
@@ -199,13 +199,13 @@ func startCommand(t *testing.T, cmd *exec.Cmd, stop context.CancelFunc) *stream 
 // until reads up to the first occurrence of end, and returns all text read.
 func (s *stream) until(t *testing.T, end string) string {
 	t.Helper()
-	timeout := time.AfterFunc(kit.Patience, s.stop)
+	timeout := time.AfterFunc(kit.WaitLimit, s.stop)
 	defer timeout.Stop()
 	var text strings.Builder
 	for !strings.HasSuffix(text.String(), end) {
 		b, err := s.stdout.ReadByte()
 		if err != nil {
-			t.Fatalf("%v: it did not print %q within %v, but\n%s", err, end, kit.Patience, &text)
+			t.Fatalf("%v: it did not print %q within %v, but\n%s", err, end, kit.WaitLimit, &text)
 		}
 		text.WriteByte(b)
 	}
@@ -221,7 +221,7 @@ func TestRelayStat(t *testing.T) {
 	r := startRelay(t)
 	r.fill(t)
 	r.wantSame(t, func(addr string) string {
-		ctx, stop := context.WithTimeout(t.Context(), clients.Timeout)
+		ctx, stop := context.WithTimeout(t.Context(), clients.ProgramTimeout)
 		cmd := program(t, ctx, "redis-cli", addr, "--stat", "-i", "0.05")
 		cmd.Path, cmd.Args = withLineBuffering(t, cmd)
 		s := startCommand(t, cmd, stop)
@@ -253,9 +253,9 @@ func TestRelayHints(t *testing.T) {
 	if err != nil {
 		redistest.SkipMissing(t, "script of util-linux: apt-get install bsdutils")
 	}
-	redistest.Needs(t, "COMMAND DOCS", "7.0")
+	redistest.RequireFeature(t, "COMMAND DOCS", "7.0")
 	r := startRelay(t)
-	ctx, stop := context.WithTimeout(t.Context(), clients.Timeout)
+	ctx, stop := context.WithTimeout(t.Context(), clients.ProgramTimeout)
 	command := "stty rows 24 cols 120; exec " + strings.Join(program(t, ctx, "redis-cli", r.proxy.Addr()).Args, " ")
 	cmd := exec.CommandContext(ctx, script, "-qec", command, "/dev/null")
 	cmd.Env = append(os.Environ(), "TERM=xterm", "HOME="+t.TempDir())
@@ -273,7 +273,7 @@ func TestRelayHints(t *testing.T) {
 // its own commands, and does not change the server's documentation.
 func TestRelayDocs(t *testing.T) {
 	redistest.SkipShort(t)
-	redistest.Needs(t, "COMMAND DOCS", "7.0")
+	redistest.RequireFeature(t, "COMMAND DOCS", "7.0")
 	r := startRelay(t)
 	docs := output(t, "redis-cli", r.proxy.Addr(), nil, "--json", "COMMAND", "DOCS", "lock")
 	for _, part := range []string{`{"lock":{"summary":"Takes a lock`, `"group":"module"`,

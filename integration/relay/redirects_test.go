@@ -54,7 +54,7 @@ func startMaintenanceServer(t *testing.T, redis *redistest.Server) (addr string)
 func serveMaintenance(client, server net.Conn, addr string) {
 	defer client.Close()
 	defer server.Close()
-	_ = client.SetDeadline(time.Now().Add(kit.Patience))
+	_ = client.SetDeadline(time.Now().Add(kit.WaitLimit))
 	reader := bufio.NewReader(client)
 	var reply []byte
 	for {
@@ -145,10 +145,10 @@ func TestMaintenanceDoesNotRedirect(t *testing.T) {
 	// The server does not know this subcommand, under either name.
 	proxyClient, serverClient := dial(t, proxy.Addr()), dial(t, server.Addr())
 	for _, words := range []string{"CLIENT MAINT_NOTIFICATIONS ON", "MULTI", "CLIENT MAINT_NOTIFICATIONS ON", "EXEC"} {
-		want := kit.Text(kit.Do(t, serverClient, strings.Fields(words)...))
-		kit.Does(t, proxyClient, words, strings.ReplaceAll(want, "MAINT_NOTIFICATIONS", "MAINT_NOTIFICATIONS-IS-NOT-FOR-LOCK-KEYS"))
+		want := kit.ReplyText(kit.Do(t, serverClient, strings.Fields(words)...))
+		kit.WantPrefix(t, proxyClient, words, strings.ReplaceAll(want, "MAINT_NOTIFICATIONS", "MAINT_NOTIFICATIONS-IS-NOT-FOR-LOCK-KEYS"))
 	}
-	kit.Does(t, serverClient, "CLIENT MAINT_NOTIFICATIONS ON", "ERR ")
+	kit.WantPrefix(t, serverClient, "CLIENT MAINT_NOTIFICATIONS ON", "ERR ")
 	kit.Do(t, proxyClient, "HELLO", "3")
 	kit.Want(t, proxyClient, nil, "GET", "maintenance")
 	kit.Want(t, proxyClient, "PONG", "PING")
@@ -193,8 +193,8 @@ func TestValkeyRedirect(t *testing.T) {
 	}
 	wantNoLocks(t, replica)
 	proxyClient := dial(t, proxy.Addr()) // the former master would redirect this client
-	kit.Does(t, proxyClient, "CLIENT CAPA redirect", "OK")
-	kit.Does(t, proxyClient, "SET data v", "READONLY")
+	kit.WantPrefix(t, proxyClient, "CLIENT CAPA redirect", "OK")
+	kit.WantPrefix(t, proxyClient, "SET data v", "READONLY")
 }
 
 func portOf(server *redistest.Server) string {
@@ -209,7 +209,7 @@ func startCluster(t *testing.T, args ...string) []*redistest.Server {
 	command := []string{"--cluster", "create"}
 	for range 3 {
 		node := redistest.New(t, redistest.Options{
-			Version: redistest.Installed, ExtraArgs: append(slices.Clone(args), "--cluster-enabled", "yes",
+			Version: redistest.InstalledVersion, ExtraArgs: append(slices.Clone(args), "--cluster-enabled", "yes",
 				"--cluster-port", kit.FreePort(t)),
 		})
 		nodes, command = append(nodes, node), append(command, node.Addr())
@@ -240,7 +240,7 @@ func TestClusterIsRefused(t *testing.T) {
 		!strings.Contains(err.Error(), "or no lock-keys") {
 		t.Errorf("refused with %v", err)
 	}
-	output, err := kit.Program(t, "check", "--master", master.URL(), "--lock-keys", "lock:*", "--upstream",
+	output, err := kit.ProxyCommand(t, "check", "--master", master.URL(), "--lock-keys", "lock:*", "--upstream",
 		nodes[0].URL()).Output()
 	if text := string(output); err == nil || !strings.Contains(text, "verdict: unsafe") ||
 		!strings.Contains(text, "node of a Redis Cluster") {
@@ -259,9 +259,9 @@ func TestClusterDoesNotRedirect(t *testing.T) {
 	nodes := startCluster(t, append(login, "--masterauth", "secret")...)
 	proxy := startProxyOf(t, nodes[0].Addr())
 	proxyClient := dial(t, proxy.Addr())
-	kit.Does(t, proxyClient, "AUTH secret", "OK")
+	kit.WantPrefix(t, proxyClient, "AUTH secret", "OK")
 	for _, words := range []string{"CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES"} {
-		kit.Does(t, proxyClient, words, "ERR This instance has cluster support disabled")
+		kit.WantPrefix(t, proxyClient, words, "ERR This instance has cluster support disabled")
 	}
 
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{proxy.Addr()}, Password: "secret"})
@@ -285,17 +285,17 @@ func TestClusterDoesNotRedirect(t *testing.T) {
 	const refusal = "it is a node of a Redis Cluster"
 	var connErr error
 	// A client that had connected before is disconnected.
-	for until := time.Now().Add(kit.Patience); connErr == nil && time.Now().Before(until); {
+	for until := time.Now().Add(kit.WaitLimit); connErr == nil && time.Now().Before(until); {
 		_, connErr = proxyClient.Do("SET", fmt.Sprint("data:", rand.Int()), "v")
 	}
 	if connErr == nil {
 		t.Error("a client stays connected to the cluster")
 	}
-	if reply := kit.Text(kit.Do(t, dial(t, proxy.Addr()), "AUTH", "secret")); !strings.Contains(reply, refusal) {
+	if reply := kit.ReplyText(kit.Do(t, dial(t, proxy.Addr()), "AUTH", "secret")); !strings.Contains(reply, refusal) {
 		t.Errorf("AUTH: %s", reply)
 	}
 	kit.WantLogged(t, proxy, "what=MOVED")
-	line, err := proxy.WaitLog(`msg="upstream down"`, kit.Patience) // clients may get the error before it is logged
+	line, err := proxy.WaitLog(`msg="upstream down"`, kit.WaitLimit) // clients may get the error before it is logged
 	kit.Must(t, err)
 	if !strings.Contains(line, refusal) {
 		t.Errorf("logged %s", line)
@@ -308,7 +308,7 @@ func TestClusterDoesNotRedirect(t *testing.T) {
 // check returns the output of redlock-proxy check for an upstream.
 func check(t *testing.T, upstream *redistest.Server) string {
 	t.Helper()
-	output, _ := kit.Program(t, "check", "--master", kit.StartRedis(t).URL(), "--lock-keys", "lock:*", "--upstream",
+	output, _ := kit.ProxyCommand(t, "check", "--master", kit.StartRedis(t).URL(), "--lock-keys", "lock:*", "--upstream",
 		upstream.URL()).Output()
 	return string(output)
 }
@@ -318,18 +318,18 @@ func TestClaimedCluster(t *testing.T) {
 	proxy := startProxyOf(t, kit.StartRedis(t, "--requirepass", "secret").Addr())
 	clientA, clientB := dial(t, proxy.Addr()), dial(t, proxy.Addr())
 	for _, client := range []*redistest.Client{clientB, clientA} {
-		kit.Does(t, client, "AUTH secret", "OK")
+		kit.WantPrefix(t, client, "AUTH secret", "OK")
 	}
 	for range 3 {
-		if reply := kit.Text(kit.Do(t, clientA, "EVAL", "return redis.error_reply('MOVED 1 other:6379')",
+		if reply := kit.ReplyText(kit.Do(t, clientA, "EVAL", "return redis.error_reply('MOVED 1 other:6379')",
 			"0")); !strings.HasPrefix(reply, "TRYAGAIN ") {
 			t.Fatalf("EVAL: %s", reply)
 		}
 		for _, client := range []*redistest.Client{clientA, clientB, dial(t, proxy.Addr())} {
-			kit.Does(t, client, "AUTH secret", "OK")
-			kit.Does(t, client, "SET data:1 v", "OK")
-			kit.Does(t, client, "MULTI", "OK")
-			kit.Does(t, client, "DISCARD", "OK")
+			kit.WantPrefix(t, client, "AUTH secret", "OK")
+			kit.WantPrefix(t, client, "SET data:1 v", "OK")
+			kit.WantPrefix(t, client, "MULTI", "OK")
+			kit.WantPrefix(t, client, "DISCARD", "OK")
 		}
 	}
 }
@@ -351,12 +351,12 @@ func TestReplicationIsHidden(t *testing.T) {
 			if reply := fmt.Sprint(kit.Do(t, client, words...)); reply == "" || strings.Contains(reply, portOf(c.otherServer)) {
 				t.Errorf("%v: %v names another server:\n%s", c.args, words, reply)
 			}
-			kit.Does(t, client, "MULTI", "OK")
-			kit.Does(t, client, strings.Join(words, " "), "ERR "+words[0]+" inside MULTI is not allowed")
-			kit.Does(t, client, "EXEC", "EXECABORT")
+			kit.WantPrefix(t, client, "MULTI", "OK")
+			kit.WantPrefix(t, client, strings.Join(words, " "), "ERR "+words[0]+" inside MULTI is not allowed")
+			kit.WantPrefix(t, client, "EXEC", "EXECABORT")
 		}
-		kit.Does(t, client, "MULTI", "OK")
-		kit.Does(t, client, "INFO server", "QUEUED")
+		kit.WantPrefix(t, client, "MULTI", "OK")
+		kit.WantPrefix(t, client, "INFO server", "QUEUED")
 		if reply := fmt.Sprint(kit.Do(t, client, "EXEC")); !strings.Contains(reply, "redis_version") {
 			t.Errorf("EXEC of INFO server: %s", reply)
 		}

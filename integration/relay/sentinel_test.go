@@ -48,18 +48,18 @@ func TestSentinelFailover(t *testing.T) {
 			time.Sleep(3 * time.Second) // idle clients are parked in this time
 			kit.Must(t, disable(master))
 
-			_, err := proxy.WaitLog("from="+master.Addr()+" to="+replica.Addr(), kit.Patience)
+			_, err := proxy.WaitLog("from="+master.Addr()+" to="+replica.Addr(), kit.WaitLimit)
 			kit.Must(t, err)
 			for _, client := range []*redistest.Client{transaction, idle} {
 				if rest, err := client.ReceiveAll(); err != nil || len(rest) > 0 {
 					t.Errorf("a connection to the old master: %q, %v; want its end", rest, err)
 				}
 			}
-			kit.Soon(t, func() error { return pool.Set(t.Context(), "after", "2", 0).Err() })
+			kit.Eventually(t, func() error { return pool.Set(t.Context(), "after", "2", 0).Err() })
 			replicaClient := dial(t, replica.Addr())
 			kit.Want(t, replicaClient, "2", "GET", "after")
 			kit.Want(t, replicaClient, int64(0), "EXISTS", "half")
-			kit.Soon(t, func() error {
+			kit.Eventually(t, func() error {
 				info, err := dial(t, proxy.Addr()).Do("PROXY", "INFO")
 				if text := fmt.Sprint(info); err != nil || !strings.Contains(text,
 					"upstream_address:"+replica.Addr()+"\r\nupstream_state:up") {
@@ -88,27 +88,27 @@ func TestSentinelOverTLS(t *testing.T) {
 	}
 	masterPort, replicaPort, sentinelPort := kit.FreePort(t), kit.FreePort(t), kit.FreePort(t)
 	master := kit.StartRedis(t, tlsArgs(masterPort)...)
-	replica := kit.StartLike(t, master, append(tlsArgs(replicaPort), "--replicaof", "127.0.0.1", masterPort,
+	replica := kit.StartSameVersion(t, master, append(tlsArgs(replicaPort), "--replicaof", "127.0.0.1", masterPort,
 		"--repl-diskless-sync-delay", "0")...)
-	kit.Soon(t, func() error { return kit.InStep(replica) })
+	kit.Eventually(t, func() error { return kit.CheckInSync(replica) })
 	sentinel := startSentinel(t, "127.0.0.1", masterPort, 1, tlsArgs(sentinelPort)...)
 	proxy := kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), "--ca", ca.File,
 		"--upstream", "rediss+sentinel://127.0.0.1:"+sentinelPort+"/mymaster")
-	kit.Soon(t, func() error { _, err := dial(t, proxy.Addr()).Do("SET", "before", "1"); return err })
+	kit.Eventually(t, func() error { _, err := dial(t, proxy.Addr()).Do("SET", "before", "1"); return err })
 	kit.Await(t, "the Sentinel knows the replica", func() bool {
 		reply, err := dial(t, sentinel).Do("SENTINEL", "REPLICAS", "mymaster")
 		return err == nil && strings.Contains(fmt.Sprint(reply), replicaPort)
 	})
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		reply, err := dial(t, sentinel).Do("SENTINEL", "FAILOVER", "mymaster")
 		if err == nil && reply != "OK" {
 			err = fmt.Errorf("%v", reply)
 		}
 		return err
 	})
-	_, err := proxy.WaitLog("from=127.0.0.1:"+masterPort+" to=127.0.0.1:"+replicaPort, kit.Patience)
+	_, err := proxy.WaitLog("from=127.0.0.1:"+masterPort+" to=127.0.0.1:"+replicaPort, kit.WaitLimit)
 	kit.Must(t, err)
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if reply, err := dial(t, proxy.Addr()).Do("SET", "after", "2"); err != nil || reply != "OK" {
 			return fmt.Errorf("%v, %v", reply, err)
 		}
@@ -137,7 +137,7 @@ func TestNoSentinel(t *testing.T) {
 
 func dial(t *testing.T, addr string) *redistest.Client {
 	t.Helper()
-	client, err := redistest.Dial(addr, kit.Patience)
+	client, err := redistest.Dial(addr, kit.WaitLimit)
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client

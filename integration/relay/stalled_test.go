@@ -74,7 +74,7 @@ func TestStalledClientKilledAtUpstream(t *testing.T) {
 		kit.Want(t, idleClients[i], nil, "GET", "none")
 		// A stalled client without its upstream connection is disconnected after a minute: too
 		// late.
-		idleClients[i].SetTimeout(kit.Patience / 2)
+		idleClients[i].SetTimeout(kit.WaitLimit / 2)
 	}
 	time.Sleep(3 * time.Second) // longer than a client is quiet before it is parked
 	for _, stalledClient := range []*redistest.Client{subscribedClient(t, r.proxy, "app"), login(t, r.proxy, "app"),
@@ -111,7 +111,7 @@ func TestUsersReloadedWithStalledClients(t *testing.T) {
 	}
 	writeUsers(t, file, "user next on >next ~* &* +@all\nuser slow on >slow ~lock:b* &* +@all")
 	kit.Must(t, r.proxy.Signal(syscall.SIGHUP))
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if reply := kit.Do(t, kit.Connect(t, r.proxy), "AUTH", "next", "next"); reply != "OK" {
 			return fmt.Errorf("AUTH after SIGHUP: %v", reply)
 		}
@@ -152,7 +152,7 @@ func TestDrainWithStalledClients(t *testing.T) {
 		sendUnread(t, subscribedClient(t, r.proxy, "app"))
 	}
 	kit.Must(t, r.proxy.Signal(syscall.SIGTERM))
-	if code, err := r.proxy.Wait(kit.Patience); err != nil || code != 0 {
+	if code, err := r.proxy.Wait(kit.WaitLimit); err != nil || code != 0 {
 		t.Errorf("exit code %d, %v", code, err)
 	}
 }

@@ -62,7 +62,7 @@ func TestRelayConversations(t *testing.T) {
 	for _, c := range conversations() {
 		t.Run(c.name, func(t *testing.T) {
 			if strings.Contains(c.lines, "SSUBSCRIBE") {
-				redistest.Needs(t, "SSUBSCRIBE", "7.0")
+				redistest.RequireFeature(t, "SSUBSCRIBE", "7.0")
 			}
 			r.wantSame(t, func(addr string) string {
 				kit.Want(t, r.control(t), "OK", "FLUSHALL")
@@ -85,7 +85,7 @@ func runConversation(t *testing.T, c conversation, addr string) string {
 		words := strings.Fields(line)
 		name, sendOnly := strings.CutSuffix(words[0], ">")
 		if clients[name] == nil {
-			client, err := redistest.Dial(addr, kit.Patience)
+			client, err := redistest.Dial(addr, kit.WaitLimit)
 			kit.Must(t, err)
 			defer client.Close()
 			clients[name] = client

@@ -47,7 +47,7 @@ func (r *relay) wantSame(t *testing.T, run func(addr string) string) {
 // control opens a direct connection to the server.
 func (r *relay) control(t *testing.T) *redistest.Client {
 	t.Helper()
-	client, err := redistest.Dial(r.upstream.Addr(), kit.Patience)
+	client, err := redistest.Dial(r.upstream.Addr(), kit.WaitLimit)
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
@@ -69,7 +69,7 @@ func program(t *testing.T, ctx context.Context, name, addr string, args ...strin
 // output runs a tool, and returns its output. It fails the test if the tool fails.
 func output(t *testing.T, name, addr string, stdin io.Reader, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), clients.Timeout)
+	ctx, cancel := context.WithTimeout(t.Context(), clients.ProgramTimeout)
 	defer cancel()
 	cmd := program(t, ctx, name, addr, args...)
 	var stdout, stderr bytes.Buffer
@@ -92,7 +92,7 @@ func TestRelayRedisBenchmark(t *testing.T) {
 			t.Errorf("%v: got figures of %q, want %q", depth, got, tests)
 		}
 	}
-	redistest.Needs(t, "total_error_replies in INFO", "6.2")
+	redistest.RequireFeature(t, "total_error_replies in INFO", "6.2")
 	info, _ := kit.Do(t, r.control(t), "INFO", "stats").(string)
 	connects, errors := counter(t, info, "total_connections_received"), counter(t, info, "total_error_replies")
 	if errors > 2+connects/64 {
@@ -166,12 +166,12 @@ func TestRelayHiredis(t *testing.T) {
 	checks := []string{"ping", "binary", "pipeline", "multi", "watch", "lock-in-multi", "pubsub", "blocking", "lock",
 		"lock-is-elsewhere"}
 	program := clients.BuildWithHiredis(t, "c/relay.c")
-	clients.Passes(t, startRelay(t).proxy, checks, program)
+	clients.RunChecks(t, startRelay(t).proxy, checks, program)
 }
 
 // TestRelayClients runs the programs of TestClients with an upstream.
 func TestRelayClients(t *testing.T) {
-	redistest.Needs(t, "error with quotes for a command that it does not know, as the programs want it", "7.0")
+	redistest.RequireFeature(t, "error with quotes for a command that it does not know, as the programs want it", "7.0")
 	clients.RunAll(t, startRelay(t).proxy)
 }
 
@@ -180,9 +180,9 @@ func TestRelayClientDisconnects(t *testing.T) {
 	r := startRelay(t)
 	control, client := r.control(t), kit.Connect(t, r.proxy)
 	kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", "queue", "0")))
-	kit.Settles(t, func() error { return checkBlocked(control, 1) })
+	kit.Shortly(t, func() error { return checkBlocked(control, 1) })
 	kit.Must(t, client.Close())
-	kit.Settles(t, func() error { return checkBlocked(control, 0) })
+	kit.Shortly(t, func() error { return checkBlocked(control, 0) })
 	kit.Want(t, control, int64(1), "RPUSH", "queue", "job")
 	kit.Want(t, control, int64(1), "LLEN", "queue")
 }

@@ -273,7 +273,7 @@ func TestTagsBesideFaults(t *testing.T) {
 		var holds []*faultlink.Hold
 		for _, m := range rand.Perm(3)[:1+rand.IntN(3)] {
 			if rand.IntN(2) == 0 {
-				holds = append(holds, p.links[m].HoldAnswers(match))
+				holds = append(holds, p.links[m].HoldReplies(match))
 			} else {
 				holds = append(holds, p.links[m].HoldCommands(match))
 			}
@@ -293,7 +293,7 @@ func TestTagsBesideFaults(t *testing.T) {
 	for _, p := range proxies {
 		p.wantVoting(t)
 	}
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		for _, p := range proxies {
 			if info := fmt.Sprint(kit.Do(t, connect(t, p), "PROXY", "INFO")); !strings.Contains(info,
 				"removals_pending:0") {

@@ -25,7 +25,7 @@ const compareTime = 5 * time.Second
 // masters.
 type changingFleet struct {
 	*fleet
-	junctions []*kit.Junction
+	junctions []*kit.PasswordRouter
 	files     []string // of the proxies
 }
 
@@ -34,14 +34,14 @@ func startChanging(t *testing.T, servers, proxies, masters int) (f *changingFlee
 	t.Helper()
 	f = &changingFleet{fleet: startFleet(t, servers)}
 	for range servers {
-		f.junctions = append(f.junctions, kit.StartJunction(t))
+		f.junctions = append(f.junctions, kit.StartPasswordRouter(t))
 	}
 	for i := range proxies {
 		f.files = append(f.files, filepath.Join(t.TempDir(), fmt.Sprintf("%d.yaml", i)))
 		p := &proxy{}
 		for m, master := range f.masters {
 			link := startLink(t, master.Addr())
-			f.junctions[m].Lead(password(i), link.Addr())
+			f.junctions[m].Route(password(i), link.Addr())
 			p.links = append(p.links, link)
 		}
 		f.writeMasters(t, i, f.allMasters()[:masters]...)
@@ -87,7 +87,7 @@ func (f *changingFleet) wantMasters(t *testing.T, p *proxy, masters ...int) {
 	t.Helper()
 	client := connect(t, p)
 	defer client.Close()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
 		for i, junction := range f.junctions {
 			if votes := strings.Contains(info, fmt.Sprintf("address=%s,state=voting,",

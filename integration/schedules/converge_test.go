@@ -277,7 +277,7 @@ func (c *convergence) compareMasters(t *testing.T) error {
 		first, equal := byMaster[0][k], true
 		states := ""
 		for i, cells := range byMaster {
-			equal = equal && harness.Agree([]any{cells[k].value, first.value}) &&
+			equal = equal && harness.SameCells([]any{cells[k].value, first.value}) &&
 				(cells[k].pttl-first.pttl).Abs() <= 2*time.Second
 			states += fmt.Sprintf("\n  %s: %v", letters([]int{i}), cells[k])
 		}

@@ -38,7 +38,7 @@ func TestLateFence(t *testing.T) {
 	f := startFleet(t, 3)
 	firstProxy, secondProxy := f.proxy(t), f.proxy(t)
 	first, second := connect(t, firstProxy), connect(t, secondProxy)
-	lateLock := firstProxy.links[C].HoldCommands(faultlink.Naming("lock:k"))
+	lateLock := firstProxy.links[C].HoldCommands(faultlink.Containing("lock:k"))
 	lower := wantFence(t, first, "lock:k", "one")
 	kit.Want(t, first, int64(1), "UNLOCK", "lock:k", "one")
 	higher := wantFence(t, second, "lock:k", "two")
@@ -169,9 +169,9 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 // commandCalls returns how often a master ran a command since its counts were reset.
 func (f *fleet) commandCalls(t *testing.T, master int, command string) int64 {
 	t.Helper()
-	stats, err := kit.AskIn(f.masters[master], "0", "INFO", "commandstats")
+	stats, err := kit.QueryDatabase(f.masters[master], "0", "INFO", "commandstats")
 	kit.Must(t, err)
 	_, rest, _ := strings.Cut(stats.(string), "cmdstat_"+command+":calls=")
 	text, _, _ := strings.Cut(rest, ",")
-	return int64(kit.Number(t, text))
+	return int64(kit.ParseNumber(t, text))
 }

@@ -28,7 +28,7 @@ const (
 	E
 )
 
-func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
+func TestMain(m *testing.M) { kit.MainParallel(m, 4) }
 
 // fleet holds masters, an upstream and proxies.
 type fleet struct {
@@ -86,7 +86,7 @@ func (p *proxy) wantVoting(t *testing.T) {
 	t.Helper()
 	client := connect(t, p)
 	defer client.Close()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
 		if strings.Count(info, ",state=") != strings.Count(info, ",state=voting,") {
 			return fmt.Errorf("not all masters vote:\n%s", info)
@@ -100,7 +100,7 @@ func (p *proxy) wantVotesOf(t *testing.T, masters ...int) {
 	t.Helper()
 	client := connect(t, p)
 	defer client.Close()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		_ = kit.Do(t, client, "GET", "lock:noticed") // otherwise the proxy would not notice a hanging master
 		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
 		for i, link := range p.links {

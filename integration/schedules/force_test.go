@@ -74,7 +74,7 @@ func TestForceUnlockOfUndeterminedLock(t *testing.T) {
 			}
 			kit.NoError(t, eventually(func() error {
 				return errors.Join(f.checkPresence(t, A, true, keys),
-					kit.Agree(f.masters, keys...))
+					kit.CheckSameCells(f.masters, keys...))
 			}))
 			for _, key := range keys {
 				if reply := kit.Do(t, clients[1], "GET", key); reply != "new" {

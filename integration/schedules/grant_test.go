@@ -51,7 +51,7 @@ func TestSplitVote(t *testing.T) {
 			var clients []*redistest.Client
 			var lateTakes holds
 			for i := range f.masters {
-				p := f.proxy(t, kit.PatientMasters()...)
+				p := f.proxy(t, kit.LongMasterTimeout()...)
 				for _, master := range f.allMasters() {
 					if master != i {
 						lateTakes = append(lateTakes, p.hold("lock:k", 0, master)...)
@@ -100,14 +100,14 @@ func TestLateBlock(t *testing.T) {
 	link := startLink(t, farProxy.Addr())
 	wantGrant(t, connect(t, nearProxy), "LOCK", "lock:k", "holder", "PX", "1000")
 	client := kit.Dial(t, link.Addr())
-	delayed := link.HoldAnswers(faultlink.Naming("lock:k"))
+	delayed := link.HoldReplies(faultlink.Containing("lock:k"))
 	sentAt := time.Now()
 	reply := sendAsync(client, "LOCK", "lock:k", "t", "PX", "2000", "BLOCK", "5000", "AT")
 	f.wantHolders(t, "lock:k", "t", f.allMasters()...)
 	rival := connect(t, nearProxy)
 	rivalGrant := make(chan time.Time, 1)
 	go func() {
-		rivalGrant <- firstGrant(t, rival, time.Now().Add(kit.Patience), "LOCK", "lock:k", "rival", "PX", "10000")
+		rivalGrant <- firstGrant(t, rival, time.Now().Add(kit.WaitLimit), "LOCK", "lock:k", "rival", "PX", "10000")
 	}()
 	time.Sleep(time.Second) // a wrong result would appear by then
 	delayed.Release()

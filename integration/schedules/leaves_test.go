@@ -42,7 +42,7 @@ func TestValidityIsSentFirst(t *testing.T) {
 				t.Fatalf("%v, then %v: got %#v, %v while the second one is under way", first, second, reply, err)
 			}
 			delayed.release()
-			client.SetTimeout(kit.Patience)
+			client.SetTimeout(kit.WaitLimit)
 			if _, err := client.Receive(); err != nil {
 				t.Errorf("%v, then %v: %v", first, second, err)
 			}

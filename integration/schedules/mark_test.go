@@ -16,8 +16,8 @@ func TestStaleMarkIsRemoved(t *testing.T) {
 	masters := kit.StartMasters(t)
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters)))
 	mark := "#m" + strings.Repeat("1", 36) + strings.Repeat("2", 36)
-	kit.Must(t, kit.Tell(masters[0], "SET", "k", mark, "PX", "600000"))
+	kit.Must(t, kit.SendToMaster(masters[0], "SET", "k", mark, "PX", "600000"))
 	kit.WantGrant(t, client, "LOCK", "k", "me", "PX", "600000")
-	kit.Soon(t, func() error { return kit.Stands(masters[0], "0", "k", "me") })
+	kit.Eventually(t, func() error { return kit.CheckToken(masters[0], "0", "k", "me") })
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "me")
 }

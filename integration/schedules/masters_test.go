@@ -30,7 +30,7 @@ func (c keyState) String() string {
 // readKeys reads all keys directly from a master, at one moment.
 func readKeys(t *testing.T, master *redistest.Server, keys ...string) []keyState {
 	t.Helper()
-	client, err := redistest.Dial(master.Addr(), kit.Patience)
+	client, err := redistest.Dial(master.Addr(), kit.WaitLimit)
 	kit.Must(t, err)
 	defer client.Close()
 	words := append([]string{"EVAL", `local held = {}
@@ -51,7 +51,7 @@ return held`, fmt.Sprint(len(keys))}, keys...)
 // mustTell sends a command directly to a master, and fails the test on an error.
 func mustTell(t *testing.T, master *redistest.Server, command ...string) {
 	t.Helper()
-	client, err := redistest.Dial(master.Addr(), kit.Patience)
+	client, err := redistest.Dial(master.Addr(), kit.WaitLimit)
 	kit.Must(t, err)
 	defer client.Close()
 	if failure, bad := kit.Do(t, client, command...).(redistest.RespError); bad {
@@ -74,7 +74,7 @@ func (f *fleet) holders(t *testing.T, key, token string) []int {
 // wantHolders waits until exactly the given masters have a token at a key.
 func (f *fleet) wantHolders(t *testing.T, key, token string, masters ...int) {
 	t.Helper()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if got := f.holders(t, key, token); !slices.Equal(got, masters) {
 			return fmt.Errorf("%s is %s on the masters %v, want %v", key, token, got, masters)
 		}
@@ -104,7 +104,7 @@ func (f *fleet) holdSentinel(t *testing.T, client *redistest.Client) {
 // wantCaughtUp waits until a master has caught up, and the proxy sees all masters vote.
 func (f *fleet) wantCaughtUp(t *testing.T, p *proxy, master int) {
 	t.Helper()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if !slices.Contains(f.holders(t, sentinel, "sentinel"), master) {
 			return fmt.Errorf("master %d does not catch up", master)
 		}
@@ -121,7 +121,7 @@ type holds []*faultlink.Hold
 func (p *proxy) hold(key string, passCount int, masters ...int) holds {
 	var held holds
 	for _, i := range masters {
-		held = append(held, p.links[i].HoldCommands(faultlink.After(passCount, faultlink.Naming(key))))
+		held = append(held, p.links[i].HoldCommands(faultlink.After(passCount, faultlink.Containing(key))))
 	}
 	return held
 }
@@ -130,7 +130,7 @@ func (p *proxy) hold(key string, passCount int, masters ...int) holds {
 func (p *proxy) holdAnswers(key string, masters ...int) holds {
 	var held holds
 	for _, i := range masters {
-		held = append(held, p.links[i].HoldAnswers(faultlink.Naming(key)))
+		held = append(held, p.links[i].HoldReplies(faultlink.Containing(key)))
 	}
 	return held
 }
@@ -139,7 +139,7 @@ func (p *proxy) holdAnswers(key string, masters ...int) holds {
 func (p *proxy) cutOff(masters ...int) holds {
 	var held holds
 	for _, i := range masters {
-		held = append(held, p.links[i].HoldCommands(faultlink.Everything))
+		held = append(held, p.links[i].HoldCommands(faultlink.AnyCommand))
 	}
 	return held
 }
@@ -148,7 +148,7 @@ func (p *proxy) cutOff(masters ...int) holds {
 func (h holds) wait(t *testing.T) {
 	t.Helper()
 	for _, hold := range h {
-		kit.Must(t, hold.Wait(1, kit.Patience))
+		kit.Must(t, hold.Wait(1, kit.WaitLimit))
 	}
 }
 

@@ -118,7 +118,7 @@ func TestRemovalKeepsLaterLock(t *testing.T) {
 								t.Fatalf("a third client's LOCK: %v", got)
 							}
 						}
-						kit.Soon(t, func() error {
+						kit.Eventually(t, func() error {
 							if got := kit.Do(t, rival, "EXTEND", "lock:k", "same", "PX", "60000"); !isGrant(got) {
 								return fmt.Errorf("EXTEND: %v", got)
 							}

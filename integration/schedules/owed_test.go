@@ -30,7 +30,7 @@ func (p *proxy) holdAccepts(key, marker string, masters ...int) holds {
 // waitFor waits until n links hold a message, and returns their indexes.
 func (h holds) waitFor(t *testing.T, n int) (indexes []int) {
 	t.Helper()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		indexes = nil
 		for i, hold := range h {
 			if hold.Wait(1, 0) == nil {
@@ -61,7 +61,7 @@ func TestExtendBesideARefill(t *testing.T) {
 				f.allMasters()...) // nor does the third proxy, until the second proxy has done so
 			validUntil := wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "6000")
 			accepts := otherProxy.holdAccepts("lock:k", "keep", A, B, C, D)
-			kit.Soon(t, func() error { // a read that is decided before the reply of E restores nothing
+			kit.Eventually(t, func() error { // a read that is decided before the reply of E restores nothing
 				sendAsync(connect(t, otherProxy), "LOCKINFO", "lock:k")
 				for _, first := range accepts {
 					if first.Wait(1, 300*time.Millisecond) == nil {
@@ -95,7 +95,7 @@ func TestExtendBesideARefill(t *testing.T) {
 				}
 				time.Sleep(100 * time.Millisecond)
 			}
-			kit.Soon(t, func() error {
+			kit.Eventually(t, func() error {
 				if pttl, _ := kit.Do(t, rival, "PTTL", "lock:k").(int64); pttl < 500_000 {
 					return fmt.Errorf("%d ms are left", pttl)
 				}
@@ -184,7 +184,7 @@ func TestLockWithoutFenceIsUndone(t *testing.T) {
 	accepts.waitFor(t, 2)
 	var fenceCommands holds
 	for _, link := range p.links {
-		fenceCommands = append(fenceCommands, link.HoldCommands(faultlink.Naming("fence:lock:k")))
+		fenceCommands = append(fenceCommands, link.HoldCommands(faultlink.Containing("fence:lock:k")))
 	}
 	accepts.release()
 	fenceCommands.waitFor(t, 2)

@@ -43,7 +43,7 @@ func TestReleaseBesideAReplacing(t *testing.T) {
 					t.Errorf("UNLOCK %s during %v: %v", key, replacement, err)
 				}
 			}
-			kit.NoError(t, eventually(func() error { return kit.Agree(f.masters, keys...) }))
+			kit.NoError(t, eventually(func() error { return kit.CheckSameCells(f.masters, keys...) }))
 			kit.Must(t, f.masters[A].Kill())
 			for _, key := range keys {
 				if reply := kit.Do(t, otherClient, "EXISTS", key); isNoQuorum(reply) {
@@ -73,7 +73,7 @@ func TestReleaseReply(t *testing.T) {
 			t.Parallel()
 			const rounds = 12
 			f := startFleet(t, masters)
-			proxies := []*proxy{f.proxy(t, kit.PatientMasters()...), f.proxy(t, kit.PatientMasters()...)}
+			proxies := []*proxy{f.proxy(t, kit.LongMasterTimeout()...), f.proxy(t, kit.LongMasterTimeout()...)}
 			released := 0
 			for round := range rounds {
 				released += f.releaseDuring(t, proxies, func() {

@@ -168,7 +168,7 @@ func (r *refillRun) run(t *testing.T, histories []history, missing absence, writ
 	r.otherProxy.wantVoting(t)
 	kit.NoError(t, eventually(func() error {
 		return errors.Join(r.fleet.checkPresence(t, A, true, cells[false]), r.fleet.checkPresence(t, A, false, cells[true]),
-			kit.Agree(r.fleet.masters, slices.Concat(cells[false], cells[true])...))
+			kit.CheckSameCells(r.fleet.masters, slices.Concat(cells[false], cells[true])...))
 	}))
 	kit.Must(t, r.fleet.masters[A].Restart())
 	r.fleet.wantCaughtUp(t, r.otherProxy, A)
@@ -224,7 +224,7 @@ func (h history) run(t *testing.T, client *redistest.Client, command, cell strin
 func (h history) checkUse(t *testing.T, client *redistest.Client, cell, operation string) {
 	t.Helper()
 	want := func(reply, command string) {
-		if got := kit.Text(h.run(t, client, command, cell)); got != reply {
+		if got := kit.ReplyText(h.run(t, client, command, cell)); got != reply {
 			t.Errorf("%s: %s of %s: %s, want %s", h.name, command, cell, got, reply)
 		}
 	}

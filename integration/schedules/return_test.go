@@ -134,8 +134,8 @@ func (l *locker) lockAndRelease(round int) {
 	}
 	released, start := any(nil), time.Now()
 	for err == nil && released != any(int64(1)) && released != any(int64(0)) {
-		if released, err = l.client.Do("UNLOCK", l.key, token); time.Since(start) > kit.Patience {
-			err = fmt.Errorf("UNLOCK %s %s for %v: %v", l.key, token, kit.Patience, released)
+		if released, err = l.client.Do("UNLOCK", l.key, token); time.Since(start) > kit.WaitLimit {
+			err = fmt.Errorf("UNLOCK %s %s for %v: %v", l.key, token, kit.WaitLimit, released)
 		}
 	}
 	l.err = err
@@ -148,7 +148,7 @@ const removalMemory = 2500 * time.Millisecond
 // sent.
 func unlock(t *testing.T, client *redistest.Client, key, token string) (sentAt time.Time) {
 	t.Helper()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		sentAt = time.Now()
 		if reply := kit.Do(t, client, "UNLOCK", key, token); isNoQuorum(reply) {
 			return fmt.Errorf("UNLOCK: %v", reply)
@@ -282,10 +282,10 @@ func TestReleasedCopy(t *testing.T) {
 	p, otherProxy := f.proxy(t), f.proxy(t)
 	f.holdSentinel(t, connect(t, otherProxy))
 	client := connect(t, p)
-	delayedLock := p.links[C].HoldCommands(faultlink.First(1, faultlink.Naming("lock:k")))
+	delayedLock := p.links[C].HoldCommands(faultlink.First(1, faultlink.Containing("lock:k")))
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
 	// Wait until C is down: while C counts as voting, an UNLOCK does not reach it.
-	_, err := p.WaitLog("\"master down\" master="+p.links[C].Addr(), kit.Patience)
+	_, err := p.WaitLog("\"master down\" master="+p.links[C].Addr(), kit.WaitLimit)
 	kit.Must(t, err)
 	mustTell(t, f.masters[C], "FLUSHALL")
 	f.wantCaughtUp(t, otherProxy, C)

@@ -25,7 +25,7 @@ func loseAnswers(t *testing.T, f *fleet, p *proxy, client *redistest.Client, com
 	var heldReplies holds
 	for _, link := range p.links {
 		started := false // a read of the key comes first
-		heldReplies = append(heldReplies, link.HoldAnswers(func(c []byte) bool {
+		heldReplies = append(heldReplies, link.HoldReplies(func(c []byte) bool {
 			started = started || bytes.Contains(c, []byte("lock:k")) && (bytes.Contains(c, []byte("\r\nNX\r\n")) ||
 				bytes.Contains(c, []byte("redlock:b")))
 			return started && bytes.Contains(c, []byte("lock:k"))
@@ -71,7 +71,7 @@ func TestOwedBesideItsTag(t *testing.T) {
 			p, otherProxy := f.taggedProxy(t), f.taggedProxy(t)
 			client, rival := connect(t, p), connect(t, otherProxy)
 			heldReplies := loseAnswers(t, f, p, client, "LOCK", "lock:k", "t", "PX", "60000")
-			if firstGrant(t, rival, time.Now().Add(kit.Patience), "LOCK", "x:{lock:k}", "u", "PX", "30000").IsZero() {
+			if firstGrant(t, rival, time.Now().Add(kit.WaitLimit), "LOCK", "x:{lock:k}", "u", "PX", "30000").IsZero() {
 				t.Fatal("the other key is not granted")
 			}
 			if removed {
@@ -216,7 +216,7 @@ func TestUnlocksAreRepeated(t *testing.T) {
 // wantCells waits until n masters have a value at a key.
 func (f *fleet) wantCells(t *testing.T, key string, n int) {
 	t.Helper()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		count := 0
 		for _, master := range f.masters {
 			if readKeys(t, master, key)[0].value != nil {
@@ -238,7 +238,7 @@ func TestExtendBesideAnUndeliveredReply(t *testing.T) {
 	f := startFleet(t, 3)
 	p, otherProxy := f.proxy(t), f.proxy(t)
 	client, second, rival := connect(t, p), connect(t, p), connect(t, otherProxy)
-	kit.Must(t, client.Narrow())
+	kit.Must(t, client.ShrinkReceiveBuffer())
 	const scripts = 30
 	for i := range scripts {
 		kit.Must(t, client.Send(redistest.AppendCommand(nil, "EVAL",

@@ -50,13 +50,13 @@ func (s *swapRun) run(t *testing.T, passCount int) {
 	s.fleet.wantHolders(t, s.key, "old", A, B, C)
 	links := s.slowProxy.links
 
-	heldB, heldC := links[B].HoldCommands(faultlink.After(passCount, faultlink.Naming(s.key))),
-		links[C].HoldCommands(faultlink.After(passCount, faultlink.Naming(s.key)))
+	heldB, heldC := links[B].HoldCommands(faultlink.After(passCount, faultlink.Containing(s.key))),
+		links[C].HoldCommands(faultlink.After(passCount, faultlink.Containing(s.key)))
 	reply := sendAsync(connect(t, s.slowProxy), "GETSET", s.key, "new")
 	s.awaitHolders(t, "new", A)
 	s.remove(t, client, "old")
 
-	heldA, laterHeldC := links[A].HoldCommands(faultlink.Naming(s.key)), links[C].HoldCommands(faultlink.Naming(s.key))
+	heldA, laterHeldC := links[A].HoldCommands(faultlink.Containing(s.key)), links[C].HoldCommands(faultlink.Containing(s.key))
 	heldB.Release()
 	heldC.Release()
 	s.awaitHolders(t, "new", A, B)

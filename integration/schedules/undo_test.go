@@ -26,7 +26,7 @@ func TestUndoShortens(t *testing.T) {
 			rival := connect(t, owner)
 			validUntil := f.grantOn(t, owner, []int{A, B, C}, connect(t, owner), "LOCK", "lock:k", "t", "PX", "3000")
 			for _, i := range []int{A, B} {
-				slowProxy.links[i].DelayCommands(faultlink.First(passCount+1, faultlink.Naming("lock:k")), 350*time.Millisecond)
+				slowProxy.links[i].DelayCommands(faultlink.First(passCount+1, faultlink.Containing("lock:k")), 350*time.Millisecond)
 			}
 			slowProxy.hold("lock:k", passCount, C, D, E)
 			reply := kit.Do(t, connect(t, slowProxy), "SET", "lock:k", "v", "XX")

@@ -58,7 +58,7 @@ func TestWaiterLeavesDuringMasterChange(t *testing.T) {
 						if fields, granted := got.([]any); granted {
 							kit.Want(t, connect(t, otherProxy), int64(1), "UNLOCK", "lock:k", fmt.Sprint(fields[3]))
 						}
-					case <-time.After(kit.Patience):
+					case <-time.After(kit.WaitLimit):
 						t.Fatal("the waiter gets no reply")
 					}
 					awaitNotHeld(t, f, otherProxy, "lock:k")

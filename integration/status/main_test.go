@@ -31,7 +31,7 @@ func startSite(t *testing.T, locks bool) proxySite {
 	s := proxySite{masters: kit.StartMasters(t), upstream: kit.StartRedis(t)}
 	args := append(kit.LockKeyArgs(s.upstream), "--admin", "127.0.0.1:0", fmt.Sprintf("--admin-locks=%v", locks))
 	s.proxy = kit.StartProxy(t, redistest.URLs(s.masters), args...)
-	line, err := s.proxy.WaitLog(`msg="serving health and metrics"`, kit.Patience)
+	line, err := s.proxy.WaitLog(`msg="serving health and metrics"`, kit.WaitLimit)
 	kit.Must(t, err)
 	s.url = "http://" + regexp.MustCompile(`admin=(\S+)`).FindStringSubmatch(line)[1] + "/"
 	return s

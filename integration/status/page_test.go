@@ -36,19 +36,19 @@ func TestPage(t *testing.T) {
 	kit.WantGrant(t, client, "LOCK", hostileKey, "t0kEn", "PX", "600000")
 	kit.WantGrant(t, client, "LOCK", "other", "t0kEn", "PX", "600000")
 	page := chromium.Open(t, s.url, browser.Display{})
-	page.WaitTrue(t, kit.Patience, "document.querySelectorAll('#masters tr').length === 5 && document.querySelector('#banner').innerText.includes('5 of 5 masters vote')")
-	page.WaitTrue(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 2")
-	page.WaitTrue(t, kit.Patience, rowExpression(hostileKey)+".includes('script>document.title')") // as text, with the client's name
-	page.WaitTrue(t, kit.Patience, "document.querySelectorAll('.plot path').length >= 8")
+	page.WaitTrue(t, kit.WaitLimit, "document.querySelectorAll('#masters tr').length === 5 && document.querySelector('#banner').innerText.includes('5 of 5 masters vote')")
+	page.WaitTrue(t, kit.WaitLimit, "document.querySelectorAll('#locks tr').length === 2")
+	page.WaitTrue(t, kit.WaitLimit, rowExpression(hostileKey)+".includes('script>document.title')") // as text, with the client's name
+	page.WaitTrue(t, kit.WaitLimit, "document.querySelectorAll('.plot path').length >= 8")
 
 	kit.Want(t, client, int64(1), "FORCEUNLOCK", hostileKey)
 	page.WaitTrue(t, showTimeout, "document.querySelector('#events').innerText.includes('FORCEUNLOCK') && document.querySelector('#events').innerText.includes('<img src=x')")
-	page.WaitTrue(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 1")
+	page.WaitTrue(t, kit.WaitLimit, "document.querySelectorAll('#locks tr').length === 1")
 	kit.WantGrant(t, client, "LOCK", "third", "t0kEn", "PX", "600000")
-	page.WaitTrue(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 2")
+	page.WaitTrue(t, kit.WaitLimit, "document.querySelectorAll('#locks tr').length === 2")
 	_, err := page.Eval("{const m = document.querySelector('#match'); m.value = 'o?h*'; m.dispatchEvent(new Event('input', {bubbles: true}))}")
 	kit.Must(t, err)
-	page.WaitTrue(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 1 && "+rowExpression("other")+" !== ''")
+	page.WaitTrue(t, kit.WaitLimit, "document.querySelectorAll('#locks tr').length === 1 && "+rowExpression("other")+" !== ''")
 
 	for i, master := range s.masters[:3] {
 		kit.Must(t, master.Kill())
@@ -59,7 +59,7 @@ func TestPage(t *testing.T) {
 	page.WaitTrue(t, showTimeout, "document.querySelector('#banner').classList.contains('bad') && document.title.startsWith('⚠')")
 	page.WaitTrue(t, showTimeout, "document.querySelector('#events').innerText.includes('no locks')")
 	kit.Must(t, s.masters[0].Restart()) // three masters without data do not vote until the longest lease has expired
-	page.WaitTrue(t, kit.Patience, rowExpression(s.masters[0].Addr())+".includes('quarantine') && "+rowExpression(s.masters[0].Addr())+".match(/1[01] min/) !== null")
+	page.WaitTrue(t, kit.WaitLimit, rowExpression(s.masters[0].Addr())+".includes('quarantine') && "+rowExpression(s.masters[0].Addr())+".match(/1[01] min/) !== null")
 
 	if title, err := page.Eval("document.title"); err != nil || !strings.Contains(fmt.Sprint(title), "redlock-proxy 2/5") {
 		t.Errorf("the title is %v, %v", title, err)
@@ -91,8 +91,8 @@ func TestNoLocks(t *testing.T) {
 	kit.WantGrant(t, client, "LOCK", "kEy4Q", "t0kEn", "PX", "600000")
 	kit.Want(t, client, int64(1), "FORCEUNLOCK", "kEy4Q")
 	page := chromium.Open(t, s.url, browser.Display{})
-	page.WaitTrue(t, kit.Patience, "document.querySelector('#events').innerText.includes('FORCEUNLOCK')")
-	page.WaitTrue(t, kit.Patience, "document.querySelector('#locks-note').innerText.includes('admin-locks') && getComputedStyle(document.querySelector('#locks-table')).display === 'none'")
+	page.WaitTrue(t, kit.WaitLimit, "document.querySelector('#events').innerText.includes('FORCEUNLOCK')")
+	page.WaitTrue(t, kit.WaitLimit, "document.querySelector('#locks-note').innerText.includes('admin-locks') && getComputedStyle(document.querySelector('#locks-table')).display === 'none'")
 	shown := page.Text(t, "html")
 	for _, path := range []string{"status/v1", "status/v1/locks", "status/v1/locks?match=*"} {
 		_, body := s.get(t, http.MethodGet, path, "")
@@ -120,7 +120,7 @@ func TestLooks(t *testing.T) {
 	colours := map[bool]any{}
 	for _, look := range []browser.Display{{Width: 360, Height: 740}, {Width: 360, Height: 740, Dark: true}, {Width: 768}, {}} {
 		page := chromium.Open(t, s.url, look)
-		page.WaitTrue(t, kit.Patience,
+		page.WaitTrue(t, kit.WaitLimit,
 			"document.querySelectorAll('#locks tr').length === 1 && document.querySelectorAll('#masters tr').length === 5")
 		wide, err := page.Eval("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 		if err != nil || wide != 0.0 {
@@ -158,7 +158,7 @@ func TestOtherSites(t *testing.T) {
 	}
 	// The same page from another origin.
 	other := chromium.Open(t, strings.Replace(startSite(t, false).url, "127.0.0.1", "localhost", 1), browser.Display{})
-	other.WaitTrue(t, kit.Patience, "document.querySelectorAll('#masters tr').length === 5")
+	other.WaitTrue(t, kit.WaitLimit, "document.querySelectorAll('#masters tr').length === 5")
 	got, err := other.Eval(fmt.Sprintf("fetch(%q).then(() => 'read', () => 'refused')", s.url+"status/v1"))
 	if err != nil || got != "refused" {
 		t.Errorf("another origin gets %v, %v", got, err)

@@ -43,7 +43,7 @@ func TestPictures(t *testing.T) {
 		{"status-phone-dark", browser.Display{Width: 360, Height: 740, Dark: true}, 1500},
 	} {
 		page := chromium.Open(t, s.url, look.look)
-		page.WaitTrue(t, kit.Patience, `document.querySelectorAll("#locks tr").length > 5`)
+		page.WaitTrue(t, kit.WaitLimit, `document.querySelectorAll("#locks tr").length > 5`)
 		time.Sleep(1500 * time.Millisecond) // so that the page has a new state
 		page.Screenshot(t, filepath.Join(folder, look.name+".png"), look.height)
 	}

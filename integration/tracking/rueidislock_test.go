@@ -35,7 +35,7 @@ func TestRueidislock(t *testing.T) {
 	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
 		for name, noLoop := range map[string]bool{"default": false, "noloop": true} {
 			t.Run(name, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+				ctx, cancel := context.WithTimeout(t.Context(), kit.WaitLimit)
 				defer cancel()
 				lockers := []rueidislock.Locker{newLocker(t, f.Proxies[0], noLoop), newLocker(t, f.Proxies[1], noLoop)}
 				type grant struct {

@@ -52,7 +52,7 @@ func TestExpiryInATag(t *testing.T) {
 				kit.Want(t, client, "token", "GET", key)
 				wantSilence(t, client)
 				wantInvalidation(t, client, key)
-				if delay := time.Since(expiry); delay < 0 || delay > kit.AtOnce {
+				if delay := time.Since(expiry); delay < 0 || delay > kit.GrantLimit {
 					t.Errorf("it was notified %v after the end", delay)
 				}
 				kit.Want(t, client, nil, "GET", key)

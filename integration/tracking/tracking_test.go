@@ -24,12 +24,12 @@ func TestChanges(t *testing.T) {
 			"an end":                   func() { kit.Want(t, otherClient, int64(1), "PEXPIRE", "lock:k", "300") },
 			"a DEL on the masters": func() {
 				for _, master := range f.Masters {
-					kit.Must(t, kit.Tell(master, "DEL", "lock:k"))
+					kit.Must(t, kit.SendToMaster(master, "DEL", "lock:k"))
 				}
 			},
 			"a FLUSHALL on the masters": func() {
 				for _, master := range f.Masters {
-					kit.Must(t, kit.Tell(master, "FLUSHALL"))
+					kit.Must(t, kit.SendToMaster(master, "FLUSHALL"))
 				}
 			},
 			"a DEL by another client of the same proxy": func() { kit.Want(t, untracking, int64(1), "DEL", "lock:k") },
@@ -125,8 +125,8 @@ func TestUnwatchedMasters(t *testing.T) {
 	client, observer, otherClient := connectTracking(t, f.Proxies[0]), kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 	kit.Want(t, otherClient, "OK", "SET", "lock:k", "token", "PX", "100000")
 	kit.Want(t, client, "token", "GET", "lock:k")
-	kit.Soon(t, func() error {
-		info := kit.Text(kit.Do(t, observer, "PROXY", "INFO"))
+	kit.Eventually(t, func() error {
+		info := kit.ReplyText(kit.Do(t, observer, "PROXY", "INFO"))
 		if n := strings.Count(info, ",watched_keys=1"); n != len(f.Masters) {
 			return fmt.Errorf("the key is watched on %d masters:\n%s", n, info)
 		}

@@ -18,8 +18,8 @@ import (
 // TestMastersUpgradedInPlace restarts the masters one after the other as another release, with
 // their data, while clients lock.
 func TestMastersUpgradedInPlace(t *testing.T) {
-	for _, path := range [][]string{{"redis-6.0.16", redistest.Installed, "redis-8.0.6"},
-		{redistest.Installed, "valkey-9.1.2"}} {
+	for _, path := range [][]string{{"redis-6.0.16", redistest.InstalledVersion, "redis-8.0.6"},
+		{redistest.InstalledVersion, "valkey-9.1.2"}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
 			r := startCurrent(t, path[0])
 			for _, version := range path[1:] {
@@ -40,12 +40,12 @@ func TestMastersUpgradedInPlace(t *testing.T) {
 // after the other, by PROXY RELOAD.
 func TestMastersReplacedByAnotherRelease(t *testing.T) {
 	for _, path := range [][]string{{"redis-6.0.16", "redis-8.0.6"}, {"redis-8.0.6", "valkey-9.1.2"},
-		{"valkey-9.1.2", redistest.Installed}} {
+		{"valkey-9.1.2", redistest.InstalledVersion}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
 			r := startCurrent(t, path[0])
 			for i, old := range r.masters {
 				r.masters[i] = redistest.New(t, redistest.Options{Version: path[1], InMemory: true,
-					ExtraArgs: redistest.Durable()})
+					ExtraArgs: redistest.DurableArgs()})
 				for proxy := range r.proxies {
 					r.writeConfig(proxy, r.masters)
 				}
@@ -77,7 +77,7 @@ func (r *rig) wantVoting() {
 	r.t.Helper()
 	for _, addr := range r.addrs {
 		client := kit.Dial(r.t, addr)
-		kit.Soon(r.t, func() error {
+		kit.Eventually(r.t, func() error {
 			info := fmt.Sprint(kit.Do(r.t, client, "PROXY", "INFO"))
 			for _, master := range r.masters {
 				if !strings.Contains(info, "address="+master.Addr()+",") {

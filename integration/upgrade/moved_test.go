@@ -20,7 +20,7 @@ import (
 // no other proxy.
 func TestEarlierProxyAfterAMove(t *testing.T) {
 	old := buildCommit(t, earlierProtocols[1].commit)
-	upstream, masters := kit.StartRedis(t, redistest.Durable()...), kit.StartMasters(t)
+	upstream, masters := kit.StartRedis(t, redistest.DurableArgs()...), kit.StartMasters(t)
 	early := func() *harness.Proxy {
 		t.Helper()
 		proxy, err := harness.StartProxy(harness.ProxyOptions{Binary: old, Masters: redistest.URLs(masters),
@@ -33,14 +33,14 @@ func TestEarlierProxyAfterAMove(t *testing.T) {
 	client := kit.Connect(t, proxy)
 	kit.Want(t, client, "OK", "SET", "lock:held", "me", "NX", "PX", "600000")
 	beside := early()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if said := runMove(t, proxy); !strings.Contains(said, "earlier version") {
 			return fmt.Errorf("move says: %s", said)
 		}
 		return nil
 	})
 	kit.Must(t, beside.Close())
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if said := runMove(t, proxy); !strings.Contains(said, "the locks are at the masters") {
 			return fmt.Errorf("move says: %s", said)
 		}
@@ -49,7 +49,7 @@ func TestEarlierProxyAfterAMove(t *testing.T) {
 	before := readMarkers(t, masters)
 	late := kit.Connect(t, early())
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if reply := kit.Text(kit.Do(t, late, "SET", "lock:free", "other", "NX", "PX",
+		if reply := kit.ReplyText(kit.Do(t, late, "SET", "lock:free", "other", "NX", "PX",
 			"1000")); !strings.HasPrefix(reply, "NOQUORUM") {
 			t.Errorf("the earlier proxy says %s", reply)
 		}
@@ -75,7 +75,7 @@ func readMarkers(t *testing.T, masters []*redistest.Server) string {
 	t.Helper()
 	var all strings.Builder
 	for _, master := range masters {
-		stands, err := kit.AskIn(master, "0", "MGET", script.MarkerKey, script.RecordKey)
+		stands, err := kit.QueryDatabase(master, "0", "MGET", script.MarkerKey, script.RecordKey)
 		kit.Must(t, err)
 		fmt.Fprintf(&all, "%q\n", stands)
 	}

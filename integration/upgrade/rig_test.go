@@ -46,7 +46,7 @@ func startRig(t *testing.T, old string, seed uint64, version string) *rig {
 	r := &rig{t: t, oldProgram: old, random: rand.New(rand.NewPCG(seed, 0)), noQuorumReplies: map[string]int{}}
 	for range 5 {
 		r.masters = append(r.masters, redistest.New(t, redistest.Options{Version: version, InMemory: true,
-			ExtraArgs: redistest.Durable()}))
+			ExtraArgs: redistest.DurableArgs()}))
 	}
 	upstream := kit.StartRedis(t)
 	for i := range r.proxies {
@@ -67,7 +67,7 @@ func startRig(t *testing.T, old string, seed uint64, version string) *rig {
 		for i := range clientsPerKey {
 			member := &client{rig: r, contest: c, key: key, proxyIndex: i % 2, random: rand.New(rand.NewPCG(seed,
 				uint64(k*clientsPerKey+i+1)))}
-			c.Enter(fmt.Sprintf("%s-%d", key, i), member.lockOnce)
+			c.AddClient(fmt.Sprintf("%s-%d", key, i), member.lockOnce)
 		}
 	}
 	return r
@@ -168,7 +168,7 @@ func (c *client) lockOnce(token string) {
 		unlock = []string{"UNLOCK", c.key, token}
 	}
 	released := c.contest.History.Now()
-	c.contest.Granted(holdings.Relied(token, received, until, released))
+	c.contest.AddHolding(holdings.NewHolding(token, received, until, released))
 	reply, err = c.do(unlock...)
 	if after := c.contest.History.Now(); err == nil && reply == int64(0) && after < until {
 		c.mu.Lock()
@@ -192,7 +192,7 @@ func (c *client) do(words ...string) (reply any, err error) {
 	if reply, err = c.conn.Do(words...); err != nil {
 		err = errConnectionLost
 	}
-	c.contest.Count(words[0], reply, err)
+	c.contest.CountReply(words[0], reply, err)
 	failure, failed := reply.(redistest.RespError)
 	if err != nil || failed {
 		_ = c.conn.Close()

@@ -178,7 +178,7 @@ func TestPopsWithoutMasters(t *testing.T) {
 	kit.Must(t, f.Masters[1].Kill())
 	reply, err := client.Receive()
 	kit.Must(t, err)
-	if text := kit.Text(reply); !strings.HasPrefix(text, "NOQUORUM ") {
+	if text := kit.ReplyText(reply); !strings.HasPrefix(text, "NOQUORUM ") {
 		t.Errorf("got %s", text)
 	}
 }
@@ -193,7 +193,7 @@ func TestPopsAfterWatchIsKilled(t *testing.T) {
 	awaitNoCommands(t, f.Masters...)
 	for _, master := range f.Masters {
 		for _, id := range watchers(t, master) {
-			kit.Must(t, kit.Tell(master, "CLIENT", "KILL", "ID", id))
+			kit.Must(t, kit.SendToMaster(master, "CLIENT", "KILL", "ID", id))
 		}
 	}
 	kit.Want(t, otherClient, int64(1), "RPUSH", "k", "a")
@@ -230,7 +230,7 @@ func TestPopsEnd(t *testing.T) {
 	kit.Must(t, f.Proxies[0].Signal(syscall.SIGTERM))
 	reply, err := client.Receive()
 	kit.Must(t, err)
-	if text := kit.Text(reply); text != "ERR the proxy is shutting down; try again" {
+	if text := kit.ReplyText(reply); text != "ERR the proxy is shutting down; try again" {
 		t.Errorf("got %s", text)
 	}
 	if _, err := client.Receive(); err == nil {

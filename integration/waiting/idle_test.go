@@ -122,7 +122,7 @@ func wantIdle(t *testing.T, f *kit.Fleet, usualCommands map[string]bool) {
 func commandsDuring(t *testing.T, f *kit.Fleet, window time.Duration) map[string]int {
 	t.Helper()
 	for _, master := range f.Masters {
-		kit.Must(t, kit.Tell(master, "CONFIG", "RESETSTAT"))
+		kit.Must(t, kit.SendToMaster(master, "CONFIG", "RESETSTAT"))
 	}
 	time.Sleep(window) // idle servers run no commands for some time
 	counts := map[string]int{}

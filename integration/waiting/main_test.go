@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
+func TestMain(m *testing.M) { kit.MainParallel(m, 4) }
 
 // longLease is a lease that outlasts each test.
 const longLease = "6000000"
@@ -50,7 +50,7 @@ func wantGranted(t *testing.T, client *redistest.Client) {
 // awaitNoCommands waits until no proxy sends the masters commands with keys that begin with k.
 func awaitNoCommands(t *testing.T, masters ...*redistest.Server) {
 	t.Helper()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		// A client that polls would send ten commands in this time.
 		if keyCommands := commandsOnKeys(t, masters, 300*time.Millisecond); len(keyCommands) > 0 {
 			return fmt.Errorf("the masters are asked: %s", keyCommands[0])
@@ -71,7 +71,7 @@ func commandsOnKeys(t *testing.T, masters []*redistest.Server, window time.Durat
 	time.Sleep(window) // idle servers run no commands for some time
 	for i, client := range monitors {
 		end := fmt.Sprint("the end of window ", i)
-		kit.Must(t, kit.Tell(masters[i], "ECHO", end))
+		kit.Must(t, kit.SendToMaster(masters[i], "ECHO", end))
 		for {
 			line, err := client.Receive()
 			kit.Must(t, err)
@@ -90,7 +90,7 @@ func commandsOnKeys(t *testing.T, masters []*redistest.Server, window time.Durat
 // reset.
 func commandCounts(t *testing.T, master *redistest.Server) map[string]int {
 	t.Helper()
-	reply, err := kit.AskIn(master, "0", "INFO", "commandstats")
+	reply, err := kit.QueryDatabase(master, "0", "INFO", "commandstats")
 	kit.Must(t, err)
 	counts := map[string]int{}
 	for line := range strings.SplitSeq(fmt.Sprint(reply), "\r\n") {
@@ -109,7 +109,7 @@ func commandCounts(t *testing.T, master *redistest.Server) map[string]int {
 func wantWatched(t *testing.T, proxy *harness.Proxy, masters int) {
 	t.Helper()
 	client := kit.Connect(t, proxy)
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")); strings.Count(info, ",watched_keys=1") != masters {
 			return fmt.Errorf("not %d masters are watched:\n%s", masters, info)
 		}
@@ -120,7 +120,7 @@ func wantWatched(t *testing.T, proxy *harness.Proxy, masters int) {
 // watchers returns the IDs of the connections on which a master reports changes.
 func watchers(t *testing.T, master *redistest.Server) (ids []string) {
 	t.Helper()
-	reply, err := kit.AskIn(master, "0", "CLIENT", "LIST")
+	reply, err := kit.QueryDatabase(master, "0", "CLIENT", "LIST")
 	kit.Must(t, err)
 	for line := range strings.SplitSeq(fmt.Sprint(reply), "\n") {
 		fields := strings.Fields(line)

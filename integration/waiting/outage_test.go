@@ -53,7 +53,7 @@ func startThreeMasters(t *testing.T, args ...string) threeMasters {
 	f.links = kit.StartLinks(t, f.Masters)
 	for range 2 {
 		f.Proxies = append(f.Proxies, kit.StartProxy(t, kit.LinkURLs(f.links),
-			slices.Concat(args, kit.HungMasters(), []string{"--lock-keys", "*"})...))
+			slices.Concat(args, kit.DefaultMasterTimeout(), []string{"--lock-keys", "*"})...))
 	}
 	f.WantVoting(t, 3)
 	return f
@@ -95,9 +95,9 @@ func (c *waiterGroup) startWaiter(t *testing.T, proxy *harness.Proxy, key, token
 // UNLOCK may have released it: then 0 is a correct reply.
 func release(client *redistest.Client, key, token string) error {
 	mayBeReleased := false
-	for end := time.Now().Add(kit.Patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(kit.WaitLimit); ; time.Sleep(time.Millisecond) {
 		reply, err := client.Do("UNLOCK", key, token)
-		switch text := kit.Text(reply); {
+		switch text := kit.ReplyText(reply); {
 		case err == nil && (reply == any(int64(1)) || mayBeReleased && reply == any(int64(0))):
 			return nil
 		case err == nil && strings.HasPrefix(text, "NOQUORUM ") && time.Now().Before(end):
@@ -196,7 +196,7 @@ func TestWaitsEndInOutage(t *testing.T) {
 		for i, client := range clients {
 			reply, err := client.Receive()
 			kit.Must(t, err)
-			if text := kit.Text(reply); !isExpected(text) {
+			if text := kit.ReplyText(reply); !isExpected(text) {
 				t.Errorf("%v: %v", commands[i], text)
 			}
 		}

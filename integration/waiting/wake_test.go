@@ -19,7 +19,7 @@ func TestWaiterIsWoken(t *testing.T) {
 	onAllMasters := func(command ...string) func(*testing.T, *redistest.Client) {
 		return func(t *testing.T, _ *redistest.Client) {
 			for _, master := range f.Masters {
-				kit.Must(t, kit.Tell(master, command...))
+				kit.Must(t, kit.SendToMaster(master, command...))
 			}
 		}
 	}
@@ -58,13 +58,13 @@ func TestWaiterIsWoken(t *testing.T) {
 func TestForeignHolder(t *testing.T) {
 	f := start(t, 1)
 	for _, master := range f.Masters {
-		kit.Must(t, kit.Tell(master, "SET", "k", "of another", "NX", "PX", longLease))
+		kit.Must(t, kit.SendToMaster(master, "SET", "k", "of another", "NX", "PX", longLease))
 	}
 	waiter := startWait(t, f.Proxies[0], "waiter")
 	wantWatched(t, f.Proxies[0], 5)
 	awaitNoCommands(t, f.Masters...)
 	for _, master := range f.Masters[:3] {
-		kit.Must(t, kit.Tell(master, "DEL", "k"))
+		kit.Must(t, kit.SendToMaster(master, "DEL", "k"))
 	}
 	wantGranted(t, waiter)
 }
@@ -153,27 +153,27 @@ func TestWatchNotPermitted(t *testing.T) {
 	masters := kit.StartMasters(t)
 	var urls []string
 	for _, master := range masters {
-		kit.Must(t, kit.Tell(master, "ACL", "SETUSER", "proxy", "on", ">secret", "~*", "&*", "+@all", "-client|tracking"))
+		kit.Must(t, kit.SendToMaster(master, "ACL", "SETUSER", "proxy", "on", ">secret", "~*", "&*", "+@all", "-client|tracking"))
 		urls = append(urls, strings.Replace(master.URL(), "redis://", "redis://proxy:secret@", 1))
 	}
 	proxy := kit.StartProxy(t, urls)
 	holder := kit.Connect(t, proxy)
 	kit.WantGrant(t, holder, "LOCK", "other", "holder", "PX", longLease)
 	for _, master := range masters {
-		kit.Must(t, kit.Tell(master, "SET", "k", "of another", "NX", "PX", longLease))
+		kit.Must(t, kit.SendToMaster(master, "SET", "k", "of another", "NX", "PX", longLease))
 	}
 	waiter := startWait(t, proxy, "waiter")
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if info := fmt.Sprint(kit.Do(t, holder, "PROXY", "INFO")); strings.Count(info, ",unwatched=NOPERM") != 5 {
 			return fmt.Errorf("not all say that they cannot be watched:\n%s", info)
 		}
 		return nil
 	})
-	if _, err := proxy.WaitLog("a master refuses client tracking", kit.Patience); err != nil {
+	if _, err := proxy.WaitLog("a master refuses client tracking", kit.WaitLimit); err != nil {
 		t.Error(err)
 	}
 	for _, master := range masters {
-		kit.Must(t, kit.Tell(master, "DEL", "k"))
+		kit.Must(t, kit.SendToMaster(master, "DEL", "k"))
 	}
 	wantGranted(t, waiter)
 }

@@ -92,17 +92,17 @@ func (c *Certificates) ValidityError(now time.Time) error {
 	)
 }
 
-// Until returns when the listener's certificate expires, or the zero time without a certificate.
-func (c *Certificates) Until() time.Time {
+// NotAfter returns when the listener's certificate expires, or the zero time without a certificate.
+func (c *Certificates) NotAfter() time.Time {
 	if cert := c.current.Load().serverCert; cert != nil {
 		return cert.Leaf.NotAfter
 	}
 	return time.Time{}
 }
 
-// Listener returns the TLS settings for clients, from the current files, or nil if the listener has
+// ListenerConfig returns the TLS settings for clients, from the current files, or nil if the listener has
 // no certificate.
-func (c *Certificates) Listener() *tls.Config {
+func (c *Certificates) ListenerConfig() *tls.Config {
 	current := c.current.Load()
 	if current.serverCert == nil {
 		return nil
@@ -110,9 +110,9 @@ func (c *Certificates) Listener() *tls.Config {
 	return current.listener()
 }
 
-// Dialing adds to the TLS settings of a new connection to a server: the certificate authorities to
+// ConfigureDial adds to the TLS settings of a new connection to a server: the certificate authorities to
 // trust, and the certificate to present.
-func (c *Certificates) Dialing(config *tls.Config) {
+func (c *Certificates) ConfigureDial(config *tls.Config) {
 	current := c.current.Load()
 	if current.rootCAs != nil {
 		config.RootCAs = current.rootCAs
@@ -122,11 +122,11 @@ func (c *Certificates) Dialing(config *tls.Config) {
 	}
 }
 
-// Probing returns the TLS settings for a health check of the listener by a program with the same
+// ProbeConfig returns the TLS settings for a health check of the listener by a program with the same
 // configuration, or nil if the listener has no certificate. It accepts any certificate, since the
 // check sends no secret. It ignores broken files, since the listener may still use their earlier
 // contents.
-func Probing(files Files) *tls.Config {
+func ProbeConfig(files Files) *tls.Config {
 	if files.TLSCert == "" {
 		return nil
 	}

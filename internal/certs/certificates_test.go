@@ -79,7 +79,7 @@ func handshake(t *testing.T, c *Certificates, client *tls.Config) (serial string
 	defer clientConn.Close()
 	serverDone := make(chan error, 1)
 	go func() {
-		conn := tls.Server(serverConn, c.Listener())
+		conn := tls.Server(serverConn, c.ListenerConfig())
 		err := conn.Handshake()
 		serverConn.Close() // without TLS' closing message: the client does not read it
 		serverDone <- err
@@ -130,19 +130,19 @@ func TestReload(t *testing.T) {
 		"halves":  {certtest.Pair{Cert: ca.Issue(t).Cert, Key: pair.Key}, "tls-key: " + pair.Key + ": it does not match"},
 	} {
 		saved := certtest.Pair{Cert: writeFile(t, mustRead(t, pair.Cert)), Key: writeFile(t, mustRead(t, pair.Key))}
-		pair.Become(t, test.newPair)
+		pair.CopyFrom(t, test.newPair)
 		if err := reload(c, files); err == nil || !strings.HasPrefix(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
 		if serial, err := handshake(t, c, client); serial != first || err != nil {
 			t.Errorf("%s: the serial is %s, %v, want %s", name, serial, err, first)
 		}
-		pair.Become(t, saved)
+		pair.CopyFrom(t, saved)
 	}
 	if _, renewed, _ := c.Prepare(files, time.Now()); len(renewed) > 0 {
 		t.Errorf("no certificate is renewed, got %v", renewed)
 	}
-	pair.Become(t, ca.Issue(t))
+	pair.CopyFrom(t, ca.Issue(t))
 	if _, renewed, _ := c.Prepare(files, time.Now()); fmt.Sprint(renewed) != "[tls-cert]" {
 		t.Errorf("tls-cert is renewed, got %v", renewed)
 	}
@@ -152,7 +152,7 @@ func TestReload(t *testing.T) {
 	if serial, err := handshake(t, c, client); serial == first || err != nil {
 		t.Errorf("the serial is %s, %v, want another than %s", serial, err, first)
 	}
-	if c.Until().Before(time.Now()) || c.ValidityError(time.Now()) != nil ||
+	if c.NotAfter().Before(time.Now()) || c.ValidityError(time.Now()) != nil ||
 		c.ValidityError(time.Now().Add(1000*time.Hour)) == nil {
 		t.Error("the validity is wrong")
 	}
@@ -174,7 +174,7 @@ func TestOtherFiles(t *testing.T) {
 		if err := reload(c, files); err != nil {
 			t.Fatal(err)
 		}
-		if hasTLS := c.Listener() != nil; hasTLS != (files.TLSCert != "") {
+		if hasTLS := c.ListenerConfig() != nil; hasTLS != (files.TLSCert != "") {
 			t.Errorf("%+v: clients speak TLS: %v", files, hasTLS)
 		} else if hasTLS && files.TLSCert != expired.Cert {
 			serial, err := handshake(t, c, client)
@@ -245,20 +245,20 @@ func TestDialing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if client.Listener() != nil || Probing(Files{}) != nil {
+	if client.ListenerConfig() != nil || ProbeConfig(Files{}) != nil {
 		t.Error("TLS settings exist without a certificate")
 	}
 	config := &tls.Config{ServerName: "localhost"}
-	client.Dialing(config)
+	client.ConfigureDial(config)
 	if _, err := handshake(t, server, config); err != nil {
 		t.Error(err)
 	}
-	if _, err := handshake(t, server, Probing(server.current.Load().files)); err != nil {
+	if _, err := handshake(t, server, ProbeConfig(server.current.Load().files)); err != nil {
 		t.Errorf("a health check of the same settings: %v", err)
 	}
 	config = &tls.Config{ServerName: "localhost"}
 	empty, _ := Load(Files{})
-	if empty.Dialing(config); config.RootCAs != nil || config.Certificates != nil {
+	if empty.ConfigureDial(config); config.RootCAs != nil || config.Certificates != nil {
 		t.Error("empty settings changed the configuration")
 	}
 }

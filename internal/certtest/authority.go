@@ -88,8 +88,8 @@ func (a *Authority) IssueUntil(t testing.TB, until time.Time) Pair {
 	return p
 }
 
-// Become overwrites the files of this pair with the certificate and key of another pair.
-func (p Pair) Become(t testing.TB, other Pair) {
+// CopyFrom overwrites the files of this pair with the certificate and key of another pair.
+func (p Pair) CopyFrom(t testing.TB, other Pair) {
 	t.Helper()
 	for to, from := range map[string]string{p.Cert: other.Cert, p.Key: other.Key} {
 		content, err := os.ReadFile(from)

@@ -15,18 +15,18 @@ import (
 
 // Register imitates a majority of the masters with a map. Its locks never expire.
 type Register struct {
-	// Held maps keys to their values.
-	Held map[quorum.Key]Held
-	// Fails is the error of every round.
-	Fails error
-	// Before is called before each round with its number, from 1.
-	Before func(round int)
+	// Entries maps keys to their values.
+	Entries map[quorum.Key]Entry
+	// RoundErr is the error of every round.
+	RoundErr error
+	// BeforeRound is called before each round with its number, from 1.
+	BeforeRound func(round int)
 	// Meanwhile is called once, after the first run of a change that is made by ballot. It acts as
 	// another client that changes the key at the same time.
 	Meanwhile func()
-	// Later holds functions that are called one after the other while a client waits. If Behind is
+	// OnWait holds functions that are called one after the other while a client waits. If Behind is
 	// set, other clients are before this client in the queues of all keys until the first call.
-	Later  []func()
+	OnWait []func()
 	Behind bool
 	// Promised is set if the next ballot of each key has a promise. Then its first run does not get
 	// the remaining time.
@@ -39,8 +39,8 @@ type Register struct {
 	versions int
 }
 
-// Held is the value of a key.
-type Held struct {
+// Entry is the value of a key.
+type Entry struct {
 	value   string
 	left    time.Duration
 	version string
@@ -48,11 +48,11 @@ type Held struct {
 
 // NewRegister returns an empty register.
 func NewRegister() *Register {
-	return &Register{Held: map[quorum.Key]Held{}, guesses: map[quorum.Key]string{}}
+	return &Register{Entries: map[quorum.Key]Entry{}, guesses: map[quorum.Key]string{}}
 }
 
-// ErrTooFew returns the error of a round when three of five masters refuse connections.
-func ErrTooFew() error {
+// ErrTooFewMasters returns the error of a round when three of five masters refuse connections.
+func ErrTooFewMasters() error {
 	causes := &multierror.Error{ErrorFormat: func([]error) string { return "connection refused" }}
 	for range 3 {
 		causes = multierror.Append(causes, errors.New("connection refused"))
@@ -62,18 +62,18 @@ func ErrTooFew() error {
 
 func (f *Register) round(format string, args ...any) error {
 	f.Rounds = append(f.Rounds, fmt.Sprintf(format, args...))
-	if f.Before != nil {
-		f.Before(len(f.Rounds))
+	if f.BeforeRound != nil {
+		f.BeforeRound(len(f.Rounds))
 	}
-	return f.Fails
+	return f.RoundErr
 }
 
-func (f *Register) read(key quorum.Key) quorum.Look {
-	h, exists := f.Held[key]
+func (f *Register) read(key quorum.Key) quorum.Snapshot {
+	h, exists := f.Entries[key]
 	if !exists {
-		return quorum.Look{}
+		return quorum.Snapshot{}
 	}
-	return quorum.Look{Present: true, Value: h.value, Left: h.left, Version: h.version}
+	return quorum.Snapshot{Present: true, Value: h.value, Left: h.left, Version: h.version}
 }
 
 // nextVersion begins a new change and returns the version of its values.
@@ -85,15 +85,15 @@ func (f *Register) nextVersion() string {
 func (f *Register) version() string { return fmt.Sprint("v", f.versions) }
 
 func (f *Register) set(key quorum.Key, value string, left time.Duration) {
-	f.Held[key] = Held{value, left, f.version()}
+	f.Entries[key] = Entry{value, left, f.version()}
 }
 
 // Read imitates the method of *quorum.Cluster.
-func (f *Register) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, error) {
+func (f *Register) Read(_ context.Context, keys []quorum.Key) ([]quorum.Snapshot, error) {
 	if err := f.round("read %v", keyNames(keys)); err != nil {
 		return nil, err
 	}
-	values := make([]quorum.Look, len(keys))
+	values := make([]quorum.Snapshot, len(keys))
 	for i, key := range keys {
 		values[i] = f.read(key)
 	}
@@ -101,26 +101,26 @@ func (f *Register) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, er
 }
 
 // Watch imitates the method of *quorum.Cluster.
-func (f *Register) Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error) {
+func (f *Register) Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error) {
 	return f.Read(ctx, keys)
 }
 
 // Take imitates the method of *quorum.Cluster.
-func (f *Register) Take(_ context.Context, t quorum.TakeRequest) (quorum.Granted, error) {
+func (f *Register) Take(_ context.Context, t quorum.TakeRequest) (quorum.GrantedLock, error) {
 	var all []string
 	for i := range t.Keys {
 		all = append(all, keyNames(t.Keys[i:i+1])+" "+entryText(t.Tokens[i], t.TTL))
 	}
 	if err := f.round("take %s", strings.Join(all, ", ")); err != nil {
-		return quorum.Granted{}, err
+		return quorum.GrantedLock{}, err
 	}
 	for _, key := range t.Keys {
 		if l := f.read(key); l.Present {
-			l.Unknown, l.Left = true, 0
-			return quorum.Granted{}, &quorum.RefusedError{Err: quorum.ErrHeld, Current: l}
+			l.LeftUnknown, l.Left = true, 0
+			return quorum.GrantedLock{}, &quorum.RefusedError{Err: quorum.ErrHeld, Current: l}
 		}
 	}
-	got := quorum.Granted{Validity: time.Second, Version: f.nextVersion()}
+	got := quorum.GrantedLock{Validity: time.Second, Version: f.nextVersion()}
 	for i, key := range t.Keys {
 		f.set(key, t.Tokens[i], t.TTL)
 		f.guesses[key] = t.Tokens[i]
@@ -137,15 +137,15 @@ func (f *Register) Release(_ context.Context, key quorum.Key, token string) erro
 	if l := f.read(key); !l.Present || l.Value != token {
 		return &quorum.RefusedError{Err: quorum.ErrNotHeld, Current: l}
 	}
-	delete(f.Held, key)
+	delete(f.Entries, key)
 	return nil
 }
 
 // Withdraw imitates the method of *quorum.Cluster.
-func (f *Register) Withdraw(keys []quorum.Key, got quorum.Granted) {
+func (f *Register) Withdraw(keys []quorum.Key, got quorum.GrantedLock) {
 	for _, key := range keys {
-		if h, exists := f.Held[key]; exists && h.version == got.Version {
-			delete(f.Held, key)
+		if h, exists := f.Entries[key]; exists && h.version == got.Version {
+			delete(f.Entries, key)
 			delete(f.guesses, key)
 		}
 	}
@@ -154,29 +154,29 @@ func (f *Register) Withdraw(keys []quorum.Key, got quorum.Granted) {
 // Extend imitates the method of *quorum.Cluster.
 func (f *Register) Extend(
 	_ context.Context, key quorum.Key, token string, ttl time.Duration,
-) (quorum.Granted, error) {
+) (quorum.GrantedLock, error) {
 	if err := f.round("extend %s %s", keyNames([]quorum.Key{key}), entryText(token, ttl)); err != nil {
-		return quorum.Granted{}, err
+		return quorum.GrantedLock{}, err
 	}
-	h, exists := f.Held[key]
+	h, exists := f.Entries[key]
 	switch {
 	case ttl >= 0 && ttl < 4*time.Millisecond:
-		return quorum.Granted{}, quorum.ErrTooShort
+		return quorum.GrantedLock{}, quorum.ErrTooShort
 	case !exists || h.value != token:
-		return quorum.Granted{}, &quorum.RefusedError{Err: quorum.ErrNotHeld, Current: f.read(key)}
+		return quorum.GrantedLock{}, &quorum.RefusedError{Err: quorum.ErrNotHeld, Current: f.read(key)}
 	case isLonger(h.left, ttl):
-		return quorum.Granted{Validity: time.Second, Longer: true}, nil
+		return quorum.GrantedLock{Validity: time.Second, HadLongerLease: true}, nil
 	}
 	h.left = ttl
-	f.Held[key] = h
-	return quorum.Granted{Validity: time.Second}, nil
+	f.Entries[key] = h
+	return quorum.GrantedLock{Validity: time.Second}, nil
 }
 
 func isLonger(left, ttl time.Duration) bool { return ttl >= 0 && (left < 0 || left > ttl) }
 
 // Update imitates the method of *quorum.Cluster.
 func (f *Register) Update(
-	_ context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error),
+	_ context.Context, key quorum.Key, expect *string, run func(quorum.Snapshot) (quorum.Decision, error),
 ) (quorum.Outcome, error) {
 	expected := ""
 	if expect != nil {
@@ -186,11 +186,11 @@ func (f *Register) Update(
 		return quorum.Outcome{}, err
 	}
 	runs := 0
-	decide := func(l quorum.Look) (quorum.Decision, error) { runs++; return run(l) }
+	decide := func(l quorum.Snapshot) (quorum.Decision, error) { runs++; return run(l) }
 	if f.Promised {
 		l := f.read(key)
-		l.Unknown, l.Left = true, 0
-		if d, err := decide(l); err == nil && d.Do != quorum.Leave {
+		l.LeftUnknown, l.Left = true, 0
+		if d, err := decide(l); err == nil && d.Action != quorum.NoChange {
 			return f.changeOne(key, d), nil
 		} else if err != nil && !errors.Is(err, quorum.ErrNeedsLeft) {
 			return quorum.Outcome{}, err
@@ -212,13 +212,13 @@ func (f *Register) Update(
 
 // UpdateAll imitates the method of *quorum.Cluster.
 func (f *Register) UpdateAll(
-	_ context.Context, keys []quorum.Key, _ *string, run func([]quorum.Look) ([]quorum.Decision, error),
+	_ context.Context, keys []quorum.Key, _ *string, run func([]quorum.Snapshot) ([]quorum.Decision, error),
 ) (quorum.Outcome, error) {
 	if err := f.round("update %s", keyNames(keys)); err != nil {
 		return quorum.Outcome{}, err
 	}
 	for {
-		values := make([]quorum.Look, len(keys))
+		values := make([]quorum.Snapshot, len(keys))
 		for i, key := range keys {
 			values[i] = f.read(key)
 		}
@@ -231,7 +231,7 @@ func (f *Register) UpdateAll(
 			f.Meanwhile = nil
 			continue
 		}
-		out := quorum.Outcome{Decision: decisions[0], Granted: quorum.Granted{Version: f.nextVersion()}}
+		out := quorum.Outcome{Decision: decisions[0], GrantedLock: quorum.GrantedLock{Version: f.nextVersion()}}
 		for i, d := range decisions {
 			f.apply(keys[i], d)
 		}
@@ -241,7 +241,7 @@ func (f *Register) UpdateAll(
 
 // changeOne applies a decision for the only key of a change, and returns the outcome.
 func (f *Register) changeOne(key quorum.Key, d quorum.Decision) quorum.Outcome {
-	out := quorum.Outcome{Decision: d, Granted: quorum.Granted{Version: f.nextVersion()}}
+	out := quorum.Outcome{Decision: d, GrantedLock: quorum.GrantedLock{Version: f.nextVersion()}}
 	f.apply(key, d)
 	return out
 }
@@ -249,13 +249,13 @@ func (f *Register) changeOne(key quorum.Key, d quorum.Decision) quorum.Outcome {
 // apply changes a key according to a decision.
 func (f *Register) apply(key quorum.Key, d quorum.Decision) {
 	switch {
-	case d.Do == quorum.Leave:
-	case d.Do == quorum.Remove:
-		delete(f.Held, key)
+	case d.Action == quorum.NoChange:
+	case d.Action == quorum.Remove:
+		delete(f.Entries, key)
 		delete(f.guesses, key)
 	default:
 		left := d.TTL
-		if h, exists := f.Held[key]; d.KeepTTL {
+		if h, exists := f.Entries[key]; d.KeepTTL {
 			if left = quorum.Endless; exists {
 				left = h.left
 			}
@@ -283,11 +283,11 @@ func (f *Register) Put(key, value string, ms int) {
 }
 
 // Remove removes a key.
-func (f *Register) Remove(key string) { delete(f.Held, quorum.Key{Name: key}) }
+func (f *Register) Remove(key string) { delete(f.Entries, quorum.Key{Name: key}) }
 
 // Holds returns the value and the remaining milliseconds of a key as text, or "." if it is absent.
 func (f *Register) Holds(key string) string {
-	h, exists := f.Held[quorum.Key{Name: key}]
+	h, exists := f.Entries[quorum.Key{Name: key}]
 	if !exists {
 		return "."
 	}

@@ -62,8 +62,8 @@ const (
 	replyTimeout = 2 * time.Second
 )
 
-// Settings makes go-redis send each command once, and wait as long as the context allows.
-func Settings(opts *redis.Options) {
+// ConfigureClient makes go-redis send each command once, and wait as long as the context allows.
+func ConfigureClient(opts *redis.Options) {
 	opts.Protocol = 2
 	opts.DisableIdentity = true
 	opts.MaxRetries = -1
@@ -146,9 +146,9 @@ func newToken() string {
 	return hex.EncodeToString(bits[:])
 }
 
-// Keep extends the lock whenever a third of its TTL has passed. It returns nil when ctx ends, or a
+// KeepExtended extends the lock whenever a third of its TTL has passed. It returns nil when ctx ends, or a
 // *LostError when the lock is lost.
-func (l *Lock) Keep(ctx context.Context) error {
+func (l *Lock) KeepExtended(ctx context.Context) error {
 	var lastErr error
 	for nextExtend := l.leaseStart.Add(l.TTL / 3); ; {
 		if !sleepUntil(ctx, earlier(nextExtend, l.validUntil)) {

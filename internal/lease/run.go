@@ -21,8 +21,8 @@ type Job struct {
 	// Signals holds the signals to pass on to the command. Before the command runs, a signal ends
 	// the wait for the lock.
 	Signals <-chan os.Signal
-	// Tell is called with each problem while the command runs.
-	Tell func(error)
+	// Report is called with each problem while the command runs.
+	Report func(error)
 }
 
 // InterruptedError means that a signal ended the wait for the lock.
@@ -70,7 +70,7 @@ func (j *Job) Run(ctx context.Context) (state *os.ProcessState, err error) {
 	}
 	keepCtx, stop := context.WithCancel(ctx)
 	lockLost, commandEnded := make(chan error, 1), make(chan error, 1)
-	go func() { lockLost <- lock.Keep(keepCtx) }()
+	go func() { lockLost <- lock.KeepExtended(keepCtx) }()
 	startErr := start(j.Command, commandEnded)
 	if startErr == nil {
 		err = j.waitCommand(lockLost, commandEnded)
@@ -123,11 +123,11 @@ func (j *Job) waitCommand(lockLost <-chan error, commandEnded <-chan error) (los
 			_ = j.Command.Process.Signal(s)
 		case lostErr = <-lockLost:
 			lockLost = nil
-			j.Tell(errors.New("the lock was lost: sending SIGTERM to the command"))
+			j.Report(errors.New("the lock was lost: sending SIGTERM to the command"))
 			_ = j.Command.Process.Signal(syscall.SIGTERM)
 			graceEnd = time.After(j.Grace)
 		case <-graceEnd:
-			j.Tell(fmt.Errorf("the command is still running %v after SIGTERM: killing it", j.Grace))
+			j.Report(fmt.Errorf("the command is still running %v after SIGTERM: killing it", j.Grace))
 			_ = j.Command.Process.Kill()
 		}
 	}
@@ -140,6 +140,6 @@ func (j *Job) release(ctx context.Context, lock *Lock) error {
 	if err == nil || errors.As(err, &lostErr) {
 		return err
 	}
-	j.Tell(fmt.Errorf("cannot release the lock, which will expire: %w", err))
+	j.Report(fmt.Errorf("cannot release the lock, which will expire: %w", err))
 	return nil
 }

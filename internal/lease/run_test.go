@@ -54,7 +54,7 @@ func (p *fakeProxy) client(t *testing.T) *redis.Client {
 		}
 	}
 	opts := &redis.Options{Addr: s.Addr().String()}
-	Settings(opts)
+	ConfigureClient(opts)
 	client := redis.NewClient(opts)
 	t.Cleanup(func() { _ = client.Close(); s.Close() })
 	return client
@@ -106,7 +106,7 @@ func TestRun(t *testing.T) {
 			t.Parallel()
 			job := Job{
 				Request: Request{Key: "k", TTL: 1500 * time.Millisecond}, Proxies: NewProxies(test.peer.client(t)),
-				Command: exec.Command("sh", "-c", test.command), Grace: 5 * time.Second, Tell: func(error) {},
+				Command: exec.Command("sh", "-c", test.command), Grace: 5 * time.Second, Report: func(error) {},
 			}
 			state, err := job.Run(t.Context())
 			got := ""
@@ -169,7 +169,7 @@ func TestNextProxy(t *testing.T) {
 			}
 			job := Job{
 				Request: Request{Key: "k", TTL: 1500 * time.Millisecond}, Proxies: NewProxies(first, test.second.client(t)),
-				Command: exec.Command("sh", "-c", "sleep 1"), Grace: 5 * time.Second, Tell: func(error) {},
+				Command: exec.Command("sh", "-c", "sleep 1"), Grace: 5 * time.Second, Report: func(error) {},
 			}
 			state, err := job.Run(t.Context())
 			got := ""

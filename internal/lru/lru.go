@@ -23,24 +23,24 @@ type entry[V any] struct {
 }
 
 // New returns a cache of at most the given number of values.
-func New[V any](entries int) *Cache[V] { return Sized(entries, func(V) int { return 1 }) }
+func New[V any](entries int) *Cache[V] { return NewSized(entries, func(V) int { return 1 }) }
 
-// Sized returns a cache of values whose sizes add up to at most the limit. It keeps the newest
+// NewSized returns a cache of values whose sizes add up to at most the limit. It keeps the newest
 // value even if that value alone exceeds the limit.
-func Sized[V any](limit int, size func(V) int) *Cache[V] {
+func NewSized[V any](limit int, size func(V) int) *Cache[V] {
 	return &Cache[V]{limit: limit, size: size, byKey: map[string]*list.Element{}}
 }
 
-// Limit changes the limit, and evicts values if needed.
-func (c *Cache[V]) Limit(limit int) {
+// SetLimit changes the limit, and evicts values if needed.
+func (c *Cache[V]) SetLimit(limit int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.limit = limit
 	c.evict()
 }
 
-// Held returns the sum of the sizes of all values.
-func (c *Cache[V]) Held() int {
+// Size returns the sum of the sizes of all values.
+func (c *Cache[V]) Size() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.used

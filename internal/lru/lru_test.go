@@ -31,7 +31,7 @@ func TestLastUsedValuesAreKept(t *testing.T) {
 }
 
 func TestSizeIsLimited(t *testing.T) {
-	c := Sized(8, func(s string) int { return len(s) })
+	c := NewSized(8, func(s string) int { return len(s) })
 	c.Set("a", "1234")
 	c.Set("b", "1234")
 	c.Set("c", "1")
@@ -43,10 +43,10 @@ func TestSizeIsLimited(t *testing.T) {
 	}
 	c.Set("d", "1")
 	c.Set("e", "22")
-	if c.Held() != 3 {
-		t.Errorf("%d bytes held", c.Held())
+	if c.Size() != 3 {
+		t.Errorf("%d bytes held", c.Size())
 	}
-	if c.Limit(2); c.Held() != 2 || c.Len() != 1 {
-		t.Errorf("%d bytes held with another limit", c.Held())
+	if c.SetLimit(2); c.Size() != 2 || c.Len() != 1 {
+		t.Errorf("%d bytes held with another limit", c.Size())
 	}
 }

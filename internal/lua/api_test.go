@@ -95,7 +95,7 @@ func TestObjects(t *testing.T) {
 // TestExtended checks that a library can be extended, and that its entries can be replaced.
 func TestExtended(t *testing.T) {
 	b := NewBuilder()
-	library := b.Extended(b.Table(Entry{"a", 1.0}, Entry{"b", 2.0}), Entry{"b", 3.0}, Entry{"c", 4.0})
+	library := b.CopyWith(b.Table(Entry{"a", 1.0}, Entry{"b", 2.0}), Entry{"b", 3.0}, Entry{"c", 4.0})
 	if library.Get("a") != 1.0 || library.Get("b") != 3.0 || library.Get("c") != 4.0 {
 		t.Errorf("%v", library)
 	}

@@ -92,7 +92,7 @@ func redisPCall(c *Call) []Value {
 	if c.NArgs() == 0 {
 		return c.Return(false, "attempt to call a boolean value")
 	}
-	results, luaErr := c.Protected(c.Arg(1), c.Args()[1:])
+	results, luaErr := c.ProtectedCall(c.Arg(1), c.Args()[1:])
 	if luaErr == nil {
 		return c.Return(append([]Value{true}, results...)...)
 	}

@@ -221,8 +221,8 @@ func baseXPCall(c *Call) []Value {
 	return c.Return(false, "error in error handling")
 }
 
-// Protected calls a value, and returns the error that the call raises.
-func (c *Call) Protected(f Value, args []Value) ([]Value, *Error) {
+// ProtectedCall calls a value, and returns the error that the call raises.
+func (c *Call) ProtectedCall(f Value, args []Value) ([]Value, *Error) {
 	return c.thread.protectedCall(f, args)
 }
 

@@ -92,8 +92,8 @@ func newStandard() (l standardLibrary) {
 // and math.random, which Redis replaces, and _G.
 func Standard() []Entry { return standard.globals }
 
-// Extended returns a copy of a library with more entries, which may replace existing ones.
-func (b *Builder) Extended(library *Table, extra ...Entry) *Table {
+// CopyWith returns a copy of a library with more entries, which may replace existing ones.
+func (b *Builder) CopyWith(library *Table, extra ...Entry) *Table {
 	var entries []Entry
 	for key, value, _ := library.Next(nil); key != nil; key, value, _ = library.Next(key) {
 		entries = append(entries, Entry{key.(string), value})

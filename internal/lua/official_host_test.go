@@ -68,7 +68,7 @@ func (s *State) copyTable(from *Table) *Table {
 }
 
 func hostPCall(c *Call) []Value {
-	results, luaErr := c.Protected(c.WantAny(1), c.Args()[1:])
+	results, luaErr := c.ProtectedCall(c.WantAny(1), c.Args()[1:])
 	if luaErr != nil {
 		return c.Return(false, luaErr.Value)
 	}

@@ -16,14 +16,14 @@ func TestDifferentReplies(t *testing.T) {
 	plain := cell.Cell{Form: cell.Plain, Attempt: numberedSource(0).Attempt(), Value: cell.Value{Present: true, Text: "a"}}
 	replies := []register.Reply{{State: register.Counted}, {State: register.Uncounted}}
 	for _, answer := range []cell.Answer{
-		{Did: true}, {Now: time.Second}, {Fences: []int64{1}}, {Fences: []int64{2}},
-		{Found: []cell.Found{{}}}, {Found: []cell.Found{{}, {}}},
-		{Found: []cell.Found{{Cell: plain, Left: cell.Endless}}},
-		{Found: []cell.Found{{Cell: plain, Left: cell.NotReported}}},
-		{Found: []cell.Found{{Cell: plain, Left: time.Second}}},
-		{Found: []cell.Found{{Cell: plain, Left: time.Minute}}},
-		{Found: []cell.Found{{Cell: plain, Left: time.Minute}, {}}},
-		{Found: []cell.Found{{}, {Cell: plain, Left: time.Minute}}},
+		{Applied: true}, {Now: time.Second}, {Fences: []int64{1}}, {Fences: []int64{2}},
+		{KeyStates: []cell.KeyState{{}}}, {KeyStates: []cell.KeyState{{}, {}}},
+		{KeyStates: []cell.KeyState{{Cell: plain, Left: cell.Endless}}},
+		{KeyStates: []cell.KeyState{{Cell: plain, Left: cell.NotReported}}},
+		{KeyStates: []cell.KeyState{{Cell: plain, Left: time.Second}}},
+		{KeyStates: []cell.KeyState{{Cell: plain, Left: time.Minute}}},
+		{KeyStates: []cell.KeyState{{Cell: plain, Left: time.Minute}, {}}},
+		{KeyStates: []cell.KeyState{{}, {Cell: plain, Left: time.Minute}}},
 	} {
 		replies = append(replies, register.Reply{State: register.Counted, Answer: answer})
 	}
@@ -38,8 +38,8 @@ func TestDifferentReplies(t *testing.T) {
 func TestDifferentProxyStates(t *testing.T) {
 	l := newTables(&Scenario{N: 3, Retries: 1, Ops: []Op{get0, {Kind: GetSet, Token: 'b'}, lockA}})
 	countedReply := func(did bool, c cell.Cell) replyID {
-		return l.replyID(register.Reply{State: register.Counted, Answer: cell.Answer{Did: did,
-			Found: []cell.Found{{Cell: c, Left: cell.Endless}}}})
+		return l.replyID(register.Reply{State: register.Counted, Answer: cell.Answer{Applied: did,
+			KeyStates: []cell.KeyState{{Cell: c, Left: cell.Endless}}}})
 	}
 	source := numberedSource(1)
 	plain := cell.Cell{Form: cell.Plain, Attempt: source.Attempt(), Value: cell.Value{Present: true, Text: "a"}}

@@ -258,7 +258,7 @@ func undecided(possible []incarnation) incarnation {
 	for _, inc := range possible {
 		copied.blockExpiry = laterExpiry(copied.blockExpiry, inc.blockExpiry)
 	}
-	copied.Cell = cell.Cell{Form: cell.Blocking, Attempt: cell.Undecided}
+	copied.Cell = cell.Cell{Form: cell.Blocking, Attempt: cell.UndecidedAttempt}
 	return copied
 }
 

@@ -56,7 +56,7 @@ var longChanges = []Scenario{
 
 func TestMasterChanges(t *testing.T) {
 	for _, s := range quickChanges {
-		t.Run(s.Name, func(t *testing.T) { explore(t, s, redistest.Sampled(quickLimit)) })
+		t.Run(s.Name, func(t *testing.T) { explore(t, s, redistest.SampleCount(quickLimit)) })
 	}
 	if !exploresAll() {
 		return

@@ -51,7 +51,7 @@ func (e *explorer) grantInitialLock(s *state) *state {
 func (e *explorer) setRemoved(s *state) {
 	source := numberedSource(len(e.machines))
 	removed := cell.Cell{Form: cell.Register, Attempt: source.Attempt(), Promised: source.Ballot(1), Accepted: source.Ballot(1)}
-	removed.Value = cell.Value{}.Follow(cell.Value{}, source.Change())
+	removed.Value = cell.Value{}.WithChange(cell.Value{}, source.Change())
 	for m := range e.N {
 		s.masters[m].cell = e.cellID(content{Cell: removed})
 	}

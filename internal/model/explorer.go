@@ -260,7 +260,7 @@ func showOp(op cell.Op) string {
 	case cell.Raise:
 		return fmt.Sprintf("raise(%s%s)", short(op.Attempt), showFence(uint8(op.Fence)))
 	case cell.Remove:
-		return fmt.Sprintf("%s(%s)", op.How, short(op.Attempt))
+		return fmt.Sprintf("%s(%s)", op.Mode, short(op.Attempt))
 	case cell.Extend:
 		return fmt.Sprintf("extend(%s:%s)", short(op.Attempt), op.Token)
 	case cell.Prepare:
@@ -269,7 +269,7 @@ func showOp(op cell.Op) string {
 		if op.Mark != "" {
 			return fmt.Sprintf("fill(%s:%s on %s %s)", short(op.Attempt), short(op.Ballot), short(op.Mark), op.Value.Text)
 		}
-		return fmt.Sprintf("accept(%s:%s %s next %s)", short(op.Attempt), short(op.Ballot), op.Value.Text, short(op.Next))
+		return fmt.Sprintf("accept(%s:%s %s next %s)", short(op.Attempt), short(op.Ballot), op.Value.Text, short(op.NextBallot))
 	default:
 		return "read"
 	}
@@ -286,11 +286,11 @@ func (e *explorer) showReply(id replyID) string {
 	}
 	r := e.reply(id)
 	text := "no"
-	if r.Did {
+	if r.Applied {
 		text = "yes"
 	}
-	if len(r.Found) > 0 {
-		text += "[" + showCell(r.Found[0].Cell) + "]"
+	if len(r.KeyStates) > 0 {
+		text += "[" + showCell(r.KeyStates[0].Cell) + "]"
 	}
 	return text
 }

@@ -43,7 +43,7 @@ deliver & proxy 2's accept & at D
 
 // extendsPromised makes masters extend a lock even while a ballot may be running.
 func extendsPromised(op cell.Op, s *cell.Store) (cell.Answer, bool) {
-	f := s.Look(key)
+	f := s.Get(key)
 	if _, ok := op.(cell.Extend); !ok || f.Form != cell.Register {
 		return cell.Answer{}, false
 	}
@@ -51,7 +51,7 @@ func extendsPromised(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	withoutPromise.Promised = withoutPromise.Accepted
 	s.Put(key, withoutPromise, f.Left)
 	answer := op.Apply(s)
-	s.Put(key, f.Cell, s.Look(key).Left)
+	s.Put(key, f.Cell, s.Get(key).Left)
 	return answer, true
 }
 
@@ -61,12 +61,12 @@ func keepsEndOfHighest(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	switch op := op.(type) {
 	case cell.Prepare:
 		answer := op.Apply(s)
-		if f := answer.Found[0]; f.Form != cell.Absent && f.Accepted == "" {
-			answer.Found[0].Left = 9 * time.Second
+		if f := answer.KeyStates[0]; f.Form != cell.Absent && f.Accepted == "" {
+			answer.KeyStates[0].Left = 9 * time.Second
 		}
 		return answer, true
 	case cell.Accept:
-		op.Base = cell.NoChange
+		op.BaseChange = cell.NoChange
 		return op.Apply(s), true
 	}
 	return cell.Answer{}, false

@@ -55,7 +55,7 @@ func (t *task) note(op cell.Op) {
 		}
 		t.attempts = appendNew(t.attempts, op.Attempt)
 	case cell.Remove:
-		if op.How == cell.Release {
+		if op.Mode == cell.Release {
 			t.releases = appendNew(t.releases, op.Attempt)
 		}
 	}
@@ -71,8 +71,8 @@ func appendNew(attempts []cell.Attempt, attempt cell.Attempt) []cell.Attempt {
 // Replies implements [register.Round].
 func (r *round) Replies() []register.Reply { return r.replies }
 
-// Later implements [register.Round].
-func (r *round) Later(f func(int, register.Reply)) {
+// OnLaterReply implements [register.Round].
+func (r *round) OnLaterReply(f func(int, register.Reply)) {
 	r.lateFuncs = append(r.lateFuncs, f)
 	r.signature += fmt.Sprint(" ", reflect.ValueOf(f).Pointer())
 	if _, take := firstOf(r.ops).(cell.Take); !take {
@@ -93,8 +93,8 @@ func firstOf(ops []cell.Op) cell.Op {
 // Drop implements [register.Round]. Sent messages stay in flight.
 func (r *round) Drop() {}
 
-// Forget implements [register.Round]. It does nothing, because rounds are not reused.
-func (r *round) Forget() {}
+// Release implements [register.Round]. It does nothing, because rounds are not reused.
+func (r *round) Release() {}
 
 // Tell implements [register.Masters].
 func (p *proxy) Tell(master int, op cell.Op, _ bool) {

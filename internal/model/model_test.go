@@ -199,7 +199,7 @@ const (
 
 func TestScenarios(t *testing.T) {
 	for _, s := range quickScenarios {
-		t.Run(s.Name, func(t *testing.T) { explore(t, s, redistest.Sampled(quickLimit)) })
+		t.Run(s.Name, func(t *testing.T) { explore(t, s, redistest.SampleCount(quickLimit)) })
 	}
 	if !exploresAll() {
 		return

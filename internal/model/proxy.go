@@ -167,7 +167,7 @@ func newProxy(l *tables, number int) *proxy {
 	p := &proxy{tables: l, number: number, masters: l.set(number), source: numberedSource(number)}
 	options := register.Options{
 		N: len(p.masters), Masters: p, Source: p.source,
-		Patience: time.Duration(l.Retries)*pauseTick - 1, Keep: l.KeepPromises,
+		Patience: time.Duration(l.Retries)*pauseTick - 1, PromiseNextBallot: l.KeepPromises,
 	}
 	if l.Variant.Options != nil {
 		l.Variant.Options(&options)

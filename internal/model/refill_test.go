@@ -43,7 +43,7 @@ var refillScenarios = []Scenario{
 }
 
 func TestRefills(t *testing.T) {
-	limit := redistest.Sampled(quickLimit)
+	limit := redistest.SampleCount(quickLimit)
 	if exploresAll() {
 		limit = longLimit
 	}
@@ -144,7 +144,7 @@ fire 660ms
 func TestGuidedRefills(t *testing.T) {
 	for _, g := range guidedScenarios {
 		t.Run(g.Name, func(t *testing.T) {
-			r := follow(t, g.Scenario, g.script, redistest.Sampled(quickLimit))
+			r := follow(t, g.Scenario, g.script, redistest.SampleCount(quickLimit))
 			if t.Logf("%d states follow, complete: %v", r.States, r.Complete); r.Violation != "" {
 				t.Errorf("%s\n%s", r.Violation, strings.Join(r.Trace, "\n"))
 			}

@@ -153,10 +153,10 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) clientReply {
 	a := clientReply{op: t.id}
 	token := string(op.Token)
 	var err error
-	var grant register.Granted
+	var grant register.GrantedLock
 	switch op.Kind {
 	case Lock:
-		grant, err = p.register.Lock(ctx, []string{key}, register.Terms{
+		grant, err = p.register.Lock(ctx, []string{key}, register.TakeOptions{
 			Tokens: []string{token}, TTL: p.ttl(op), Fence: op.Fence,
 			OnRemovalDue: func(version string, _ func() bool) { p.scheduleRemoval(token, version) },
 		})
@@ -178,7 +178,7 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) clientReply {
 		p.repair(ctx)
 		a.code = refused
 	case Get:
-		var reads []register.Look
+		var reads []register.Snapshot
 		if reads, err = p.register.Read(ctx, []string{key}); err == nil {
 			a.code = codeOfLook(reads[0])
 		} else {
@@ -186,18 +186,18 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) clientReply {
 		}
 	default:
 		var outcome register.Outcome
-		run := func(l register.Look) (register.Decision, error) {
+		run := func(l register.Snapshot) (register.Decision, error) {
 			d := op.decide(l, p.ttl(op))
 			d.Note = l
 			return d, nil
 		}
 		outcome, err = p.register.Update(ctx, register.Change{Key: key, Run: run})
-		grant = outcome.Granted
+		grant = outcome.GrantedLock
 		if err != nil {
 			a.code = codeOf(err)
 			break
 		}
-		a.code = codeOfLook(outcome.Decision.Note.(register.Look))
+		a.code = codeOfLook(outcome.Decision.Note.(register.Snapshot))
 		if op.Kind != GetSet && a.code != refused {
 			a.code = okReply
 		}
@@ -211,9 +211,9 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) clientReply {
 // scheduleRemoval schedules the removal of a version by ballot, at any later moment.
 func (p *proxy) scheduleRemoval(token, version string) {
 	p.After(0, func() {
-		run := func(l register.Look) (register.Decision, error) {
+		run := func(l register.Snapshot) (register.Decision, error) {
 			if l.Present && l.Version == version {
-				return register.Decision{Do: register.Remove}, nil
+				return register.Decision{Action: register.Remove}, nil
 			}
 			return register.Decision{}, nil
 		}
@@ -222,19 +222,19 @@ func (p *proxy) scheduleRemoval(token, version string) {
 }
 
 // decide returns the decision of an operation for the value that it reads.
-func (o Op) decide(l register.Look, ttl time.Duration) register.Decision {
-	put := register.Decision{Do: register.Put, Value: string(o.Token), TTL: ttl}
+func (o Op) decide(l register.Snapshot, ttl time.Duration) register.Decision {
+	put := register.Decision{Action: register.Put, Value: string(o.Token), TTL: ttl}
 	switch {
 	case o.Kind == GetSet, o.Kind == SetXX && l.Present:
 		return put
 	case o.Kind == Del && l.Present:
-		return register.Decision{Do: register.Remove}
+		return register.Decision{Action: register.Remove}
 	default:
 		return register.Decision{}
 	}
 }
 
-func codeOfLook(l register.Look) code {
+func codeOfLook(l register.Snapshot) code {
 	if !l.Present {
 		return refused
 	}

@@ -129,7 +129,7 @@ func (l *tables) apply(a applyKey) applyResult {
 	} else {
 		answer = l.ops.values[a.op].Apply(s)
 	}
-	f := s.Look(key)
+	f := s.Get(key)
 	newContent := content{Cell: f.Cell}
 	if f.Left != cell.Endless {
 		newContent.expiry = s.Now + f.Left
@@ -141,7 +141,7 @@ func (l *tables) apply(a applyKey) applyResult {
 	if !a.counted {
 		r.State = register.Uncounted
 	}
-	fence := cell.ParseFence(s.Look(cell.FenceKey(key)).Value.Text)
+	fence := cell.ParseFence(s.Get(cell.FenceKey(key)).Value.Text)
 	result := applyResult{l.cellID(newContent), uint8(fence), l.replyID(r)}
 	l.applyResults[a] = result
 	return result

@@ -32,7 +32,7 @@ func takesAnyFence() Variant {
 func acceptsAnyIncarnation() Variant {
 	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		a, ok := op.(cell.Accept)
-		f := s.Look(key)
+		f := s.Get(key)
 		if !ok || f.Form != cell.Register && f.Form != cell.Plain || f.Promised > a.Ballot {
 			return cell.Answer{}, false
 		}
@@ -58,7 +58,7 @@ func acceptsLate() Variant {
 func acceptCreates() Variant {
 	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		a, ok := op.(cell.Accept)
-		if f := s.Look(key); ok && f.Form == cell.Absent {
+		if f := s.Get(key); ok && f.Form == cell.Absent {
 			s.Put(key, cell.Cell{Form: cell.Register, Attempt: a.Attempt, Promised: a.Ballot}, cell.Endless)
 		}
 		return cell.Answer{}, false
@@ -67,43 +67,43 @@ func acceptCreates() Variant {
 
 // removalVariant returns a variant in which a removal also deletes the cells for which alsoDeletes
 // returns true.
-func removalVariant(how cell.Removal, alsoDeletes func(r cell.Remove, f cell.Found) bool) Variant {
+func removalVariant(how cell.RemovalMode, alsoDeletes func(r cell.Remove, f cell.KeyState) bool) Variant {
 	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		r, ok := op.(cell.Remove)
-		f := s.Look(key)
-		if !ok || r.How != how || f.Form == cell.Absent || !alsoDeletes(r, f) {
+		f := s.Get(key)
+		if !ok || r.Mode != how || f.Form == cell.Absent || !alsoDeletes(r, f) {
 			return cell.Answer{}, false
 		}
 		s.Delete(key)
-		return cell.Answer{Did: true}, true
+		return cell.Answer{Applied: true}, true
 	})
 }
 
 // undoDeletesAccepted makes an undo delete a value that a ballot has put into the attempt's cell.
 func undoDeletesAccepted() Variant {
-	return removalVariant(cell.Undo, func(r cell.Remove, f cell.Found) bool { return f.Attempt == r.Attempt })
+	return removalVariant(cell.Undo, func(r cell.Remove, f cell.KeyState) bool { return f.Attempt == r.Attempt })
 }
 
 // releaseDeletesPromised makes a release delete cells with a promised ballot.
 func releaseDeletesPromised() Variant {
-	return removalVariant(cell.Release, func(r cell.Remove, f cell.Found) bool { return f.Attempt == r.Attempt })
+	return removalVariant(cell.Release, func(r cell.Remove, f cell.KeyState) bool { return f.Attempt == r.Attempt })
 }
 
 // undoByValue makes an undo delete the lock of any attempt, as if a cell held only its token.
 func undoByValue() Variant {
-	return removalVariant(cell.Undo, func(_ cell.Remove, f cell.Found) bool { return f.Form == cell.Plain })
+	return removalVariant(cell.Undo, func(_ cell.Remove, f cell.KeyState) bool { return f.Form == cell.Plain })
 }
 
 // releaseByValue makes a release delete the lock of any attempt.
 func releaseByValue() Variant {
-	return removalVariant(cell.Release, func(_ cell.Remove, f cell.Found) bool { return f.Form == cell.Plain })
+	return removalVariant(cell.Release, func(_ cell.Remove, f cell.KeyState) bool { return f.Form == cell.Plain })
 }
 
 // releaseCountsAbsent makes a release also count masters with an absent cell.
 func releaseCountsAbsent() Variant {
 	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		r, ok := op.(cell.Remove)
-		return cell.Answer{Did: true}, ok && r.How == cell.Release && s.Look(key).Form == cell.Absent
+		return cell.Answer{Applied: true}, ok && r.Mode == cell.Release && s.Get(key).Form == cell.Absent
 	})
 }
 
@@ -115,8 +115,8 @@ func equalRefusals() Variant {
 			return cell.Answer{}, false
 		}
 		answer := t.Apply(s)
-		for i := range answer.Found {
-			answer.Found[i].Attempt = "one"
+		for i := range answer.KeyStates {
+			answer.KeyStates[i].Attempt = "one"
 		}
 		return answer, true
 	})
@@ -126,7 +126,7 @@ func equalRefusals() Variant {
 func extendShortens() Variant {
 	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		x, ok := op.(cell.Extend)
-		f := s.Look(key)
+		f := s.Get(key)
 		if ok && f.Form == cell.Plain && f.Value.Text == x.Token {
 			s.Put(key, f.Cell, x.TTL)
 		}

@@ -31,7 +31,7 @@ var walkScenarios = []Scenario{
 }
 
 func TestWalks(t *testing.T) {
-	steps := redistest.Sampled(1_000)
+	steps := redistest.SampleCount(1_000)
 	if exploresAll() {
 		steps = 50_000
 	}

@@ -148,9 +148,9 @@ func IsUnordered(words []string) bool {
 	return slices.Contains([]string{"smembers", "sscan", "spop"}, words[0])
 }
 
-// Themes returns lists of templates: all commands, commands on strings, and commands on each type
+// TemplateLists returns lists of templates: all commands, commands on strings, and commands on each type
 // of collection.
-func Themes() (lists [][]string) {
+func TemplateLists() (lists [][]string) {
 	whole := slices.Concat(collectionTemplates, textTemplates)
 	lists = append(lists, slices.Clone(whole), slices.Clone(textTemplates))
 	for _, letter := range "hlsz" {
@@ -162,12 +162,12 @@ func Themes() (lists [][]string) {
 	return lists
 }
 
-// Countless reports whether the number of keys in a command of this template may be wrong. Such a
+// MayMiscountKeys reports whether the number of keys in a command of this template may be wrong. Such a
 // command has different keys than its words suggest.
-func Countless(template string) bool { return template == "zinterstore k n k" }
+func MayMiscountKeys(template string) bool { return template == "zinterstore k n k" }
 
-// Waits reports whether the command may block outside a transaction.
-func Waits(words []string) bool {
+// MayBlock reports whether the command may block outside a transaction.
+func MayBlock(words []string) bool {
 	cmd := spec.Find([]byte(words[0]))
-	return cmd != nil && cmd.Does(spec.Blocks)
+	return cmd != nil && cmd.HasAny(spec.Blocks)
 }

@@ -183,7 +183,7 @@ func (s *Stream) addData() {
 	}
 	for {
 		words := Maker{Rand: s.random, Keys: []string{key}}.Next(s.pickTheme())
-		if !Waits(words) && !IsUnordered(words) {
+		if !MayBlock(words) && !IsUnordered(words) {
 			s.addCommand(words...)
 			return
 		}
@@ -192,7 +192,7 @@ func (s *Stream) addData() {
 
 // pickTheme returns shapes of commands on lock keys.
 func (s *Stream) pickTheme() []string {
-	themes := Themes()
+	themes := TemplateLists()
 	return themes[s.random.IntN(len(themes))]
 }
 

@@ -22,9 +22,9 @@ func Parse(text string) Fields {
 	return fields
 }
 
-// Room returns how many more bytes the server can store before it refuses writes. It is negative if
+// FreeMemory returns how many more bytes the server can store before it refuses writes. It is negative if
 // the server has no limit, or evicts keys.
-func (f Fields) Room() int64 {
+func (f Fields) FreeMemory() int64 {
 	limit, _ := strconv.ParseInt(f["maxmemory"], 10, 64)
 	used, err := strconv.ParseInt(f["used_memory"], 10, 64)
 	if limit <= 0 || err != nil || f["maxmemory_policy"] != "noeviction" {

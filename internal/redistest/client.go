@@ -51,8 +51,8 @@ func (c *Client) Do(args ...string) (any, error) {
 	return reply, nil
 }
 
-// Narrow limits the kernel's receive buffer to a few kilobytes.
-func (c *Client) Narrow() error { return c.conn.SetReadBuffer(4 << 10) }
+// ShrinkReceiveBuffer limits the kernel's receive buffer to a few kilobytes.
+func (c *Client) ShrinkReceiveBuffer() error { return c.conn.SetReadBuffer(4 << 10) }
 
 // Send writes raw bytes.
 func (c *Client) Send(raw []byte) error {

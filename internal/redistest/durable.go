@@ -1,5 +1,5 @@
 package redistest
 
-// Durable returns the arguments, for Options.ExtraArgs, with which a redis-server writes every
+// DurableArgs returns the arguments, for Options.ExtraArgs, with which a redis-server writes every
 // change to its append-only file and to the disk before it answers. Revive then restores all data.
-func Durable() []string { return []string{"--appendonly", "yes", "--appendfsync", "always"} }
+func DurableArgs() []string { return []string{"--appendonly", "yes", "--appendfsync", "always"} }

@@ -12,7 +12,7 @@ func TestRevive(t *testing.T) {
 		name      string
 		args      []string
 		wantValue any
-	}{{"durable", Durable(), "v"}, {"not durable", nil, nil}} {
+	}{{"durable", DurableArgs(), "v"}, {"not durable", nil, nil}} {
 		t.Run(test.name, func(t *testing.T) {
 			server := New(t, Options{ExtraArgs: test.args})
 			want(t, dial(t, server.Addr()), "OK", "SET", "k", "v", "PX", "600000")

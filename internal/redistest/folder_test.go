@@ -9,15 +9,15 @@ import (
 // TestSetBack checks that the server has the data that it had when its folder was copied, and
 // nothing newer.
 func TestSetBack(t *testing.T) {
-	server, folder := New(t, Options{ExtraArgs: Durable()}), filepath.Join(t.TempDir(), "copy")
+	server, folder := New(t, Options{ExtraArgs: DurableArgs()}), filepath.Join(t.TempDir(), "copy")
 	want(t, dial(t, server.Addr()), "OK", "SET", "old", "v")
 	check(t, server.CopyFolder(folder))
 	want(t, dial(t, server.Addr()), "OK", "SET", "new", "v")
-	check(t, server.SetBack(folder))
+	check(t, server.RestoreFolder(folder))
 	want(t, dial(t, server.Addr()), "v", "GET", "old")
 	want(t, dial(t, server.Addr()), nil, "GET", "new")
 	check(t, server.Close())
-	if err := server.SetBack(folder); !errors.Is(err, errClosed) {
+	if err := server.RestoreFolder(folder); !errors.Is(err, errClosed) {
 		t.Errorf("a closed server: %v; want %v", err, errClosed)
 	}
 }

@@ -11,9 +11,9 @@ func SkipShort(t testing.TB) {
 	}
 }
 
-// Sampled returns n, the number of random tries or of cases to explore, or a tenth of it with
+// SampleCount returns n, the number of random tries or of cases to explore, or a tenth of it with
 // -short, but at least 1.
-func Sampled(n int) int {
+func SampleCount(n int) int {
 	if testing.Short() {
 		return max(1, n/10)
 	}

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Installed is the name of the redis-server in PATH, for Options.Version and REDLOCK_TEST_SERVERS.
-const Installed = "installed"
+// InstalledVersion is the name of the redis-server in PATH, for Options.Version and REDLOCK_TEST_SERVERS.
+const InstalledVersion = "installed"
 
 // ErrNoVersion means that the server of the requested version was not fetched.
 var ErrNoVersion = errors.New("scripts/versions has not fetched it")
@@ -44,8 +44,8 @@ func NewestOf(t testing.TB, kind string) string {
 	return ""
 }
 
-// Extremes returns the oldest and the newest version of Redis and of Valkey that were fetched.
-func Extremes() []string {
+// OldestAndNewest returns the oldest and the newest version of Redis and of Valkey that were fetched.
+func OldestAndNewest() []string {
 	all := Versions()
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool {
 		kind, _, _ := strings.Cut(name, "-")
@@ -54,9 +54,9 @@ func Extremes() []string {
 	})
 }
 
-// Needs skips a test of a feature that was added in a Redis version, such as 7.0, if
+// RequireFeature skips a test of a feature that was added in a Redis version, such as 7.0, if
 // REDLOCK_TEST_SERVERS names an older one. Valkey has all features of Redis 7.2.
-func Needs(t testing.TB, feature, since string) {
+func RequireFeature(t testing.TB, feature, since string) {
 	t.Helper()
 	for name := range strings.SplitSeq(os.Getenv("REDLOCK_TEST_SERVERS"), ",") {
 		numbers, isRedis := strings.CutPrefix(name, "redis-")
@@ -108,12 +108,12 @@ func versionAt(requested string, port int) string {
 		names := strings.Split(versions, ",")
 		requested = names[port%len(names)]
 	}
-	return cmp.Or(requested, Installed)
+	return cmp.Or(requested, InstalledVersion)
 }
 
 // programOf returns the path of the redis-server program of a version.
 func programOf(version string) (string, error) {
-	if version == Installed {
+	if version == InstalledVersion {
 		program, err := exec.LookPath("redis-server")
 		if err != nil {
 			return "", ErrNoRedis

@@ -30,7 +30,7 @@ func TestExtremes(t *testing.T) {
 		check(t, os.Mkdir(filepath.Join(root, version), 0o700))
 		check(t, os.WriteFile(filepath.Join(root, version, "version"), []byte(version+"\n"), 0o600))
 	}
-	if got := Extremes(); !slices.Equal(got, []string{"redis-6.0.16", "redis-10.0.1", "valkey-9.1.2"}) {
+	if got := OldestAndNewest(); !slices.Equal(got, []string{"redis-6.0.16", "redis-10.0.1", "valkey-9.1.2"}) {
 		t.Errorf("of %v: %v", Versions(), got)
 	}
 	if got := NewestOf(t, "redis"); got != "redis-10.0.1" {
@@ -58,7 +58,7 @@ func TestNeeds(t *testing.T) {
 	} {
 		t.Setenv("REDLOCK_TEST_SERVERS", c.servers)
 		var s skipper
-		if Needs(&s, "THIS", c.since); !strings.Contains(s.reason, c.lacking) || (s.reason == "") != (c.lacking == "") {
+		if RequireFeature(&s, "THIS", c.since); !strings.Contains(s.reason, c.lacking) || (s.reason == "") != (c.lacking == "") {
 			t.Errorf("%q, since %s: skipped for %q", c.servers, c.since, s.reason)
 		}
 	}

@@ -14,7 +14,7 @@ func TestAllowanceOfSeveralReaders(t *testing.T) {
 	reply := "$1048576\r\n" + strings.Repeat("x", size) + "\r\n"
 	readers := make([]*Reader, 2*fit)
 	for i := range readers {
-		limits := Client()
+		limits := ClientLimits()
 		limits.Shared = allowance
 		readers[i] = NewReader(strings.NewReader(reply+reply), limits)
 		readers[i].Begin()

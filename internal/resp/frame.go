@@ -88,8 +88,8 @@ func (s *FrameScanner) Name() (name []byte, long bool) {
 	return s.nameBuf[:s.nameLen], s.isNameLong
 }
 
-// AtGap reports whether the next byte begins a frame.
-func (s *FrameScanner) AtGap() bool { return s.state == inGap }
+// IsBetweenFrames reports whether the next byte begins a frame.
+func (s *FrameScanner) IsBetweenFrames() bool { return s.state == inGap }
 
 // Args returns the number of remaining arguments of an array, including the current one.
 func (s *FrameScanner) Args() int { return int(s.args) }

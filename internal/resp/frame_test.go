@@ -53,7 +53,7 @@ func frameStep(s *FrameScanner, ev FrameEvent, offset int) string {
 	if long {
 		step += "…"
 	}
-	if s.Inline() || s.InlineArgs() != nil {
+	if s.IsInline() || s.InlineArgs() != nil {
 		step += fmt.Sprintf(" inline %q", s.InlineArgs())
 	}
 	return step

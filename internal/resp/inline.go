@@ -10,8 +10,8 @@ type inlineCommand struct {
 	sawZero bool     // a zero byte was read; Redis finds no line end after one
 }
 
-// Inline reports whether the frame that began last is an inline command, not an array.
-func (s *FrameScanner) Inline() bool { return s.isInline }
+// IsInline reports whether the frame that began last is an inline command, not an array.
+func (s *FrameScanner) IsInline() bool { return s.isInline }
 
 // InlineArgs returns the arguments of an inline command, between its FrameName and the scan after
 // its FrameEnd. The caller may keep them.

@@ -33,7 +33,7 @@ func client(text string) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1, PoolSize: 1, PipelinePoolSize: -1,
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
-			return Limit(scriptedConn{text: strings.NewReader("-ERR unknown command\r\n" + text)}, Client()), nil
+			return Limit(scriptedConn{text: strings.NewReader("-ERR unknown command\r\n" + text)}, ClientLimits()), nil
 		},
 	})
 }

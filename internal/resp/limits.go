@@ -24,9 +24,9 @@ type Limits struct {
 	Skip int
 }
 
-// Skipped is the length in bytes of a bulk string that was discarded because of the limits. It
+// SkippedSize is the length in bytes of a bulk string that was discarded because of the limits. It
 // takes the place of the string.
-type Skipped int64
+type SkippedSize int64
 
 // skipFactor limits the bytes that a reply may discard, as a multiple of Total.
 const skipFactor = 64
@@ -61,9 +61,9 @@ func (a *Allowance) release(n int64) {
 	}
 }
 
-// Client returns the limits for a client library. They exceed the needs of any reply to the proxy's
+// ClientLimits returns the limits for a client library. They exceed the needs of any reply to the proxy's
 // own commands, and are far below the memory of a machine.
-func Client() Limits {
+func ClientLimits() Limits {
 	return Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 32, Total: 128 << 20}
 }
 

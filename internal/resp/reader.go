@@ -20,7 +20,7 @@ const (
 	SkippedBulk Kind = 0
 )
 
-// Kinds of RESP3, which only a reader made by NewReader3 reads.
+// Kinds of RESP3, which only a reader made by NewRESP3Reader reads.
 const (
 	// Map is read like an Array of its keys and values, one after the other.
 	Map Kind = '%'
@@ -71,9 +71,9 @@ func NewReader(src io.Reader, limits Limits) *Reader {
 	return &Reader{src: src, limits: limits, remaining: limits.budget(), buf: make([]byte, initialBufferSize)}
 }
 
-// NewReader3 returns a reader for a connection after HELLO 3. It also reads maps, pushes, verbatim
+// NewRESP3Reader returns a reader for a connection after HELLO 3. It also reads maps, pushes, verbatim
 // strings and nulls, but no other kinds of RESP3.
-func NewReader3(src io.Reader, limits Limits) *Reader {
+func NewRESP3Reader(src io.Reader, limits Limits) *Reader {
 	r := NewReader(src, limits)
 	r.resp3 = true
 	return r
@@ -306,7 +306,7 @@ func (r *Reader) valueOf(t Token, depth int) (any, error) {
 	case Int:
 		return t.N, nil
 	case SkippedBulk:
-		return Skipped(t.N), nil
+		return SkippedSize(t.N), nil
 	case ErrorReply:
 		return Error(t.Text), nil
 	case Array, Map, Push:

@@ -100,7 +100,7 @@ func TestReaderBufferGrowsWithInput(t *testing.T) {
 
 // TestReaderFreesLargeBuffer checks that the memory of a large reply is freed.
 func TestReaderFreesLargeBuffer(t *testing.T) {
-	in := NewReader(strings.NewReader("$1000000\r\n"+strings.Repeat("x", 1000000)+"\r\n:1\r\n"), Client())
+	in := NewReader(strings.NewReader("$1000000\r\n"+strings.Repeat("x", 1000000)+"\r\n:1\r\n"), ClientLimits())
 	if got, err := in.Value(); err != nil || len(got.(string)) != 1000000 {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestReader3(t *testing.T) {
 		"*2\r\n=4\r\ntxt:\r\n:1\r\n":                   []any{"", int64(1)},
 		"%0\r\n":                                       []any{},
 	} {
-		got, err := NewReader3(strings.NewReader(in), limits).Value()
+		got, err := NewRESP3Reader(strings.NewReader(in), limits).Value()
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %#v, %v; want %#v", in, got, err, want)
 		}
@@ -185,7 +185,7 @@ func TestReader3(t *testing.T) {
 		"%1\r\n*1\r\n*1\r\n*1\r\n",
 	} {
 		protocolErr := new(ProtocolError)
-		if got, err := NewReader3(strings.NewReader(in), limits).Value(); !errors.As(err, &protocolErr) {
+		if got, err := NewRESP3Reader(strings.NewReader(in), limits).Value(); !errors.As(err, &protocolErr) {
 			t.Errorf("%q: %#v, %v", in, got, err)
 		}
 	}

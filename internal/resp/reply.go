@@ -184,14 +184,14 @@ func (s *ReplyScanner) endElement() bool {
 	return true
 }
 
-// Inside reports whether a reply has begun and not ended.
-func (s *ReplyScanner) Inside() bool { return s.inReply }
+// InReply reports whether a reply has begun and not ended.
+func (s *ReplyScanner) InReply() bool { return s.inReply }
 
 // Kind returns the first byte of the current reply, or of the last one.
 func (s *ReplyScanner) Kind() Kind { return Kind(s.kind) }
 
-// Last returns the last integer in the reply, or in an earlier reply if this one has none.
-func (s *ReplyScanner) Last() int64 { return s.lastInt }
+// LastInt returns the last integer in the reply, or in an earlier reply if this one has none.
+func (s *ReplyScanner) LastInt() int64 { return s.lastInt }
 
 // IsPush reports whether the reply is a RESP3 push.
 func (s *ReplyScanner) IsPush() bool { return s.kind == '>' }
@@ -202,9 +202,9 @@ func (s *ReplyScanner) IsError() bool { return s.kind == '-' || s.kind == '!' }
 // IsNull reports whether the reply is a null.
 func (s *ReplyScanner) IsNull() bool { return s.kind == '_' || s.Begins("*-1") || s.Begins("$-1") }
 
-// IsMonitored reports whether the reply is a line of MONITOR, such as
+// IsMonitorLine reports whether the reply is a line of MONITOR, such as
 // +1339518083.107412 [0 127.0.0.1:60866] "GET" "x".
-func (s *ReplyScanner) IsMonitored() bool {
+func (s *ReplyScanner) IsMonitorLine() bool {
 	time, rest, found := bytes.Cut(s.head, []byte{' '})
 	return found && s.kind == '+' && bytes.HasPrefix(rest, []byte{'['}) &&
 		len(time) > 1 && len(bytes.Trim(time[1:], "0123456789.")) == 0

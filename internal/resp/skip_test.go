@@ -20,8 +20,8 @@ func TestSkip(t *testing.T) {
 		want      any   // nil: a *ProtocolError
 	}{
 		{"within the limits", "*2\r\n" + long + short, 100, 5000, []any{read, "ab"}},
-		{"the second exceeds Total", "*3\r\n" + long + long + short, 100, 5000, []any{read, Skipped(1000), "ab"}},
-		{"other readers use the memory", "*2\r\n" + long + short, 100, 999, []any{Skipped(1000), "ab"}},
+		{"the second exceeds Total", "*3\r\n" + long + long + short, 100, 5000, []any{read, SkippedSize(1000), "ab"}},
+		{"other readers use the memory", "*2\r\n" + long + short, 100, 999, []any{SkippedSize(1000), "ab"}},
 		{"a short string is not skipped", "*2\r\n" + long + short, 100, 1, nil},
 		{"Skip is 0", "*2\r\n" + long + long, 0, 5000, nil},
 		{"a string exceeds Bulk", "*2\r\n" + long + "$1001\r\n", 100, 5000, nil},

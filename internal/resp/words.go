@@ -65,21 +65,21 @@ func headerNumber(p []byte) (n int, rest []byte) {
 	return n, p[min(len(line)+2, len(p)):]
 }
 
-// HeaderWalk reads a line such as "$5\r\n" of a well-formed frame, in pieces of any size.
-type HeaderWalk struct {
+// HeaderScanner reads a line such as "$5\r\n" of a well-formed frame, in pieces of any size.
+type HeaderScanner struct {
 	size  int
 	sawCR bool
 }
 
 // Scan consumes bytes up to the end of the line. It returns how many, and the number in the line
 // when the line is complete.
-func (h *HeaderWalk) Scan(p []byte) (n, size int, complete bool) {
+func (h *HeaderScanner) Scan(p []byte) (n, size int, complete bool) {
 	for _, c := range p {
 		n++
 		switch {
 		case h.sawCR:
 			size = h.size
-			*h = HeaderWalk{}
+			*h = HeaderScanner{}
 			return n, size, true
 		case c == '\r':
 			h.sawCR = true

@@ -37,7 +37,7 @@ func Find(stateCmd string, words [][]byte) (a Auth, found bool) {
 		return a, false
 	}
 	for i := 2; i < len(words); i++ {
-		switch option := syntax.Folded(words[i]); {
+		switch option := syntax.LowerCString(words[i]); {
 		case option == "setname":
 			i++
 		case option == "auth" && i+2 < len(words):

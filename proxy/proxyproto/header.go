@@ -26,8 +26,8 @@ const (
 // ErrNoHeader reports that the header is missing or invalid.
 var ErrNoHeader = errors.New("no PROXY protocol header")
 
-// Local is the header of a load balancer that connects for itself.
-const Local = signature + "\x20\x00\x00\x00"
+// LocalHeader is the header of a load balancer that connects for itself.
+const LocalHeader = signature + "\x20\x00\x00\x00"
 
 // Read reads a header, and no byte after it. It returns the client's address; nil if it is unknown,
 // or if the balancer connects for itself. The error is ErrNoHeader, or an error of the reader.
@@ -136,9 +136,9 @@ func sourceAddr(rest []byte, size int) (net.Addr, error) {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, binary.BigEndian.Uint16(rest[2*size:]))), nil
 }
 
-// Among reports whether an address is in one of the networks. It returns false for an address that
+// IsIn reports whether an address is in one of the networks. It returns false for an address that
 // is not TCP.
-func Among(networks []netip.Prefix, addr net.Addr) bool {
+func IsIn(networks []netip.Prefix, addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
 		return false

@@ -28,7 +28,7 @@ func TestRead(t *testing.T) {
 		{signature + v6, "[2001:db8::5]:1234", nil},
 		{signature + strings.Replace(v4, "\x0c", "\x0f", 1) + "\x04\x00\x00", "10.0.0.5:1234", nil},
 		// additional data about the client
-		{Local, "", nil},
+		{LocalHeader, "", nil},
 		{signature + "\x20\x11\x00\x01x", "", nil},
 		{signature + "\x21\x31\x00\x02xx", "", nil}, // a unix socket
 		{signature + "\x21\x00\x00\x00", "", nil},
@@ -73,7 +73,7 @@ func addrText(addr net.Addr) string {
 // FuzzRead: for any input, Read reads only a header, and none of the client's bytes after it.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{"PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n", "PROXY UNKNOWN\r\n", signature + v4,
-		signature + v6, Local, "PING"} {
+		signature + v6, LocalHeader, "PING"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, header []byte) {
@@ -101,11 +101,11 @@ func TestAmong(t *testing.T) {
 	networks := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")}
 	for addr, want := range map[string]bool{"10.1.2.3:1": true, "[::ffff:10.1.2.3]:1": true, "11.0.0.1:1": false,
 		"[2001:db8::1]:1": true, "[::1]:1": false} {
-		if got := Among(networks, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))); got != want {
+		if got := IsIn(networks, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))); got != want {
 			t.Errorf("%s: %v", addr, got)
 		}
 	}
-	if Among(networks, &net.UnixAddr{Name: "x"}) || Among(nil, &net.TCPAddr{}) {
+	if IsIn(networks, &net.UnixAddr{Name: "x"}) || IsIn(nil, &net.TCPAddr{}) {
 		t.Error("an address that is in none")
 	}
 }

@@ -36,7 +36,7 @@ func StripRedirects(words [][]byte) (stripped [][]byte, changed bool) {
 }
 
 // equalWord compares words as servers do: a zero byte ends a word.
-func equalWord(word []byte, name string) bool { return syntax.Folded(word) == name }
+func equalWord(word []byte, name string) bool { return syntax.LowerCString(word) == name }
 
 // redirectErrors holds the errors from which clients take an address. harmlessPushes holds the
 // kinds of pushes that contain no address; all other kinds may contain one.

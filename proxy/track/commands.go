@@ -27,14 +27,14 @@ var effects = map[spec.Effect]effect{
 	spec.SubscribesPatterns: {Subscribe, Patterns, 1}, spec.UnsubscribesPatterns: {Subscribe, Patterns, -1},
 	spec.SubscribesShards: {Subscribe, Shards, 1}, spec.UnsubscribesShards: {Subscribe, Shards, -1},
 	spec.Monitors: {kind: Monitor}, spec.Streams: {kind: Sync},
-	spec.Leaves: {kind: Quit}, spec.ShutsDown: {kind: Quit}, spec.Other: {kind: Plain},
+	spec.Quits: {kind: Quit}, spec.ShutsDown: {kind: Quit}, spec.OtherEffect: {kind: Plain},
 }
 
 // stateCommands holds the forwarded commands whose replies may change the connection's state,
 // blockingCommands those that may block.
 var (
 	stateCommands    = spec.Filter(func(c *spec.Command) bool { return c.Effect != spec.None })
-	blockingCommands = spec.Filter(func(c *spec.Command) bool { return c.Does(spec.Blocks) })
+	blockingCommands = spec.Filter(func(c *spec.Command) bool { return c.HasAny(spec.Blocks) })
 )
 
 // StateCommandName returns the name, in lower case, of a command whose reply may change the
@@ -75,7 +75,7 @@ func ExpectedFor(name string, words [][]byte, count int) Expected {
 		}
 	case spec.SelectsDB:
 		s.Arg = selectedDB(words)
-	case spec.Leaves:
+	case spec.Quits:
 		s.Arg = 1
 	}
 	if s.Kind == Subscribe {
@@ -88,7 +88,7 @@ func ExpectedFor(name string, words [][]byte, count int) Expected {
 
 // logsIn reports whether a HELLO logs in. A word that may be an AUTH option counts as one.
 func logsIn(words [][]byte) bool {
-	return slices.ContainsFunc(words[1:], func(word []byte) bool { return syntax.Folded(word) == "auth" })
+	return slices.ContainsFunc(words[1:], func(word []byte) bool { return syntax.LowerCString(word) == "auth" })
 }
 
 // selectedDB returns the database of a SELECT. If the word is no number, the server replies with an
@@ -107,7 +107,7 @@ func ParseReplyMode(words [][]byte) (mode ReplyMode, ok bool) {
 		!strings.EqualFold(string(words[1]), "reply") {
 		return ReplyOn, false
 	}
-	switch syntax.Folded(words[2]) {
+	switch syntax.LowerCString(words[2]) {
 	case "on":
 		return ReplyOn, true
 	case "off":
@@ -125,7 +125,7 @@ func IsReplyless(words [][]byte) bool {
 		return false
 	}
 	for i := 1; i < len(words); i += 2 {
-		switch syntax.Folded(words[i]) {
+		switch syntax.LowerCString(words[i]) {
 		case "ack", "getack":
 			return true
 		}

@@ -117,7 +117,7 @@ func (s *State) outOfBand(first *Expected, r *resp.ReplyScanner) bool {
 	switch {
 	case r.IsPush():
 		return true
-	case s.Monitoring && r.IsMonitored():
+	case s.Monitoring && r.IsMonitorLine():
 		return true
 	case r.Kind() != '*' || s.pushes():
 		return false
@@ -141,7 +141,7 @@ func (s *State) handleMessage(a *Awaited, first *Expected, r *resp.ReplyScanner)
 		return
 	}
 	before := s.subscribed[ack.subscriptionKind]
-	s.updateSubscriptions(ack.subscriptionKind, ack.delta, int(r.Last()))
+	s.updateSubscriptions(ack.subscriptionKind, ack.delta, int(r.LastInt()))
 	if first == nil || first.Kind != Subscribe || first.SubscriptionKind != ack.subscriptionKind {
 		return
 	}

@@ -42,13 +42,13 @@ func (t *Tracker) Disconnected(db int) {
 }
 
 // InsideReply reports whether a reply has begun and not ended.
-func (t *Tracker) InsideReply() bool { return t.replies.Inside() }
+func (t *Tracker) InsideReply() bool { return t.replies.InReply() }
 
 // InsideOwnReply reports whether the reply answers one of the proxy's own commands.
-func (t *Tracker) InsideOwnReply() bool { return t.replies.Inside() && t.ownReply }
+func (t *Tracker) InsideOwnReply() bool { return t.replies.InReply() && t.ownReply }
 
 // Settled reports whether no reply is pending.
-func (t *Tracker) Settled() bool { return !t.replies.Inside() && t.Awaited.Empty() }
+func (t *Tracker) Settled() bool { return !t.replies.InReply() && t.Awaited.Empty() }
 
 // Part is a piece of the upstream's bytes.
 type Part struct {
@@ -72,7 +72,7 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 		return Part{Size: n}, nil
 	}
 	first := t.Awaited.first()
-	if !t.replies.Inside() {
+	if !t.replies.InReply() {
 		t.ownReply = first != nil && first.Kind == OwnCommand && p[0] != '>'
 		// An unexpected error is the last reply: too many clients, for instance.
 		t.State.Stream = t.State.Stream || first == nil && p[0] == '-'
@@ -98,7 +98,7 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 // nothing, and returns their length in bytes. It is five times as fast as the scanner.
 func (t *Tracker) skipPlain(p []byte) (n int) {
 	first := t.Awaited.first()
-	if first == nil || first.Kind != Plain || t.replies.Inside() || t.State.Multi || t.State.GetsUnsolicited() {
+	if first == nil || first.Kind != Plain || t.replies.InReply() || t.State.Multi || t.State.GetsUnsolicited() {
 		return 0
 	}
 	for first.N > 0 && n < len(p) && !t.Redirects.MustFilter(p[n]) {
@@ -118,7 +118,7 @@ func (t *Tracker) skipPlain(p []byte) (n int) {
 // Streaming reports whether the bytes from next on are no sequence of replies: after a SYNC, unless
 // it is refused, and after an EXEC with replies that are not its elements.
 func (t *Tracker) Streaming(next byte) bool {
-	if first := t.Awaited.first(); first != nil && !t.replies.Inside() && next != '-' {
+	if first := t.Awaited.first(); first != nil && !t.replies.InReply() && next != '-' {
 		untrackable := first.Kind == Exec && t.State.queuedUntrackable && next == '*'
 		t.State.Stream = t.State.Stream || first.Kind == Sync || untrackable
 	}

@@ -53,9 +53,9 @@ type discovery struct {
 	asks sync.WaitGroup
 }
 
-// NewFollowing is [New] for an upstream whose address Sentinels report. It ignores the address in
+// NewWithSentinels is [New] for an upstream whose address Sentinels report. It ignores the address in
 // the URL.
-func NewFollowing(url string, sentinels Sentinels, timeout time.Duration, log *slog.Logger) (*Upstream, error) {
+func NewWithSentinels(url string, sentinels Sentinels, timeout time.Duration, log *slog.Logger) (*Upstream, error) {
 	u, err := New(url, timeout, log)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (u *Upstream) findMaster(ctx context.Context) (string, error) {
 		return "", context.Cause(ctx)
 	}
 	if len(all) == 0 {
-		err := noSentinel(f.Master, failures)
+		err := noSentinel(f.MasterName, failures)
 		f.warnNoAnswer(err)
 		return "", err
 	}
@@ -209,7 +209,7 @@ func (f *discovery) name() string {
 	if known, _ := f.currentMaster(); known != "" {
 		return known
 	}
-	return f.Master
+	return f.MasterName
 }
 
 // switchMaster records the new master, and ends connections to the old one. The old master's
@@ -218,7 +218,7 @@ func (u *Upstream) switchMaster(from, to string) {
 	f := u.discovery
 	u.term.Add(1)
 	f.log.Warn("upstream failed over: disconnecting clients of the old master",
-		"master", f.Master, "from", from, "to", to)
+		"master", f.MasterName, "from", from, "to", to)
 	u.mu.Lock()
 	u.dialErr, u.hasOldRights = nil, true
 	u.uncheckedLeft, u.verified, u.mode = 0, false, modeState{}

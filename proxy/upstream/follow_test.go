@@ -57,7 +57,7 @@ func newFollowing(t *testing.T, login string, sentinels ...*scriptedServer) (*Up
 		addrs = append(addrs, s.ln.Addr().String())
 	}
 	log := &logtest.Buffer{}
-	up, err := NewFollowing("redis://nowhere:1", Sentinels{Master: "m", Addrs: addrs, Password: login}, patience,
+	up, err := NewWithSentinels("redis://nowhere:1", Sentinels{MasterName: "m", Addrs: addrs, Password: login}, patience,
 		slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)

@@ -71,10 +71,10 @@ func (u *Upstream) askPath(conn net.Conn, ids []string) error {
 	return err
 }
 
-// Path sends PROXY PATH with these identities to the upstream, for a proxy that has asked this one.
+// CheckPath sends PROXY PATH with these identities to the upstream, for a proxy that has asked this one.
 // The error is server.ErrLoop if the upstream leads back to one of the identities, or the reason
 // why it could not be asked.
-func (u *Upstream) Path(ctx context.Context, ids []string) error {
+func (u *Upstream) CheckPath(ctx context.Context, ids []string) error {
 	select {
 	case u.dials <- struct{}{}:
 		defer func() { <-u.dials }()

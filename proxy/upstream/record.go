@@ -21,12 +21,12 @@ type Record struct {
 func (u *Upstream) Record(lockKeys []string) *Record { return &Record{u, lockKeys} }
 
 // Read implements location.Record.
-func (r *Record) Read(ctx context.Context) (location.At, error) {
+func (r *Record) Read(ctx context.Context) (location.EraPlace, error) {
 	at, _, err := r.read(ctx)
 	return at, err
 }
 
-func (r *Record) read(ctx context.Context) (at location.At, older []string, err error) {
+func (r *Record) read(ctx context.Context) (at location.EraPlace, older []string, err error) {
 	client, err := r.pool.client()
 	if err != nil {
 		return at, nil, err
@@ -45,11 +45,11 @@ func (r *Record) read(ctx context.Context) (at location.At, older []string, err 
 // overlaps reports whether other globs may match some of this record's lock keys.
 func (r *Record) overlaps(lockKeys []string) bool {
 	ownPatterns, otherPatterns := keys.NewPatterns(r.lockKeys...), keys.NewPatterns(lockKeys...)
-	return slices.ContainsFunc(lockKeys, ownPatterns.Cover) || slices.ContainsFunc(r.lockKeys, otherPatterns.Cover)
+	return slices.ContainsFunc(lockKeys, ownPatterns.Covers) || slices.ContainsFunc(r.lockKeys, otherPatterns.Covers)
 }
 
 // Write implements location.Record. It also removes older entries.
-func (r *Record) Write(ctx context.Context, at location.At) error {
+func (r *Record) Write(ctx context.Context, at location.EraPlace) error {
 	client, err := r.pool.client()
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 
 // Sentinels describes the Sentinels that report the upstream's address.
 type Sentinels struct {
-	// Master is the name by which they know the master.
-	Master string
+	// MasterName is the name by which they know the master.
+	MasterName string
 	// Addrs holds their addresses, host:port, at least one.
 	Addrs []string
 	// Username and Password are the login for all of them, or empty.
@@ -73,10 +73,10 @@ func (s *sentinel) askOnce(ctx context.Context, u *Upstream) (report masterRepor
 	conn := s.conn
 	stop := context.AfterFunc(ctx, func() { sever(conn) })
 	defer stop()
-	answer, err := u.exchange(conn, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", u.discovery.Master)
+	answer, err := u.exchange(conn, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", u.discovery.MasterName)
 	var details []byte
 	if err == nil {
-		details, err = u.exchange(conn, "SENTINEL", "MASTER", u.discovery.Master)
+		details, err = u.exchange(conn, "SENTINEL", "MASTER", u.discovery.MasterName)
 	}
 	if err != nil {
 		sever(conn)

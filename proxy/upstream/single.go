@@ -20,13 +20,13 @@ type Conn struct {
 	err  error // why the connection is lost
 }
 
-// Single connects to the upstream.
-func (u *Upstream) Single(ctx context.Context) (*Conn, error) {
+// OpenConn connects to the upstream.
+func (u *Upstream) OpenConn(ctx context.Context) (*Conn, error) {
 	conn, err := u.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{conn: conn, in: resp.NewReader(conn, resp.Client())}, nil
+	return &Conn{conn: conn, in: resp.NewReader(conn, resp.ClientLimits())}, nil
 }
 
 // Ask sends commands together, and returns the reply to each: nil, an int64, a string, a
@@ -73,7 +73,7 @@ func (s *Conn) ask(ctx context.Context, commands [][]string) ([]any, error) {
 
 // RunID returns the run ID of the current upstream; empty if it is unknown.
 func (u *Upstream) RunID(ctx context.Context) string {
-	s, err := u.Single(ctx)
+	s, err := u.OpenConn(ctx)
 	if err != nil {
 		return ""
 	}

@@ -20,7 +20,7 @@ func TestSingle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer u.Close()
-	s, err := u.Single(t.Context())
+	s, err := u.OpenConn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

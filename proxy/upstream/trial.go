@@ -18,14 +18,14 @@ type trials struct {
 	refusal error
 }
 
-// TryWrites makes each probe try a write while enabled returns true. It is called before all other
+// EnableTrialWrites makes each probe try a write while enabled returns true. It is called before all other
 // methods.
-func (u *Upstream) TryWrites(key string, enabled func() bool) {
+func (u *Upstream) EnableTrialWrites(key string, enabled func() bool) {
 	u.trials.key, u.trials.enabled = key, enabled
 }
 
-// Writes returns why the upstream accepts no writes, or nil if no reason is known.
-func (u *Upstream) Writes() error {
+// WriteRefusal returns why the upstream accepts no writes, or nil if no reason is known.
+func (u *Upstream) WriteRefusal() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.err != nil {

@@ -133,9 +133,9 @@ func (u *Upstream) Apply(url string, timeout time.Duration) error {
 	return nil
 }
 
-// Secure sets a function that completes the TLS settings of each new connection: the certificate to
+// SetTLS sets a function that completes the TLS settings of each new connection: the certificate to
 // show, and the certificate authorities to trust. It is called before all other methods.
-func (u *Upstream) Secure(addTLS func(*tls.Config)) { u.addTLS = addTLS }
+func (u *Upstream) SetTLS(addTLS func(*tls.Config)) { u.addTLS = addTLS }
 
 // dial connects as go-redis would.
 func (u *Upstream) dial(ctx context.Context, network, addr string) (net.Conn, error) {

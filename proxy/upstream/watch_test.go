@@ -24,7 +24,7 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	in := resp.NewReader3(conn, resp.Limits{Line: 1 << 10, Bulk: 1 << 10, Elements: 100, Depth: 4, Total: 1 << 16})
+	in := resp.NewRESP3Reader(conn, resp.Limits{Line: 1 << 10, Bulk: 1 << 10, Elements: 100, Depth: 4, Total: 1 << 16})
 	if err := pushconn.Greet(conn, in, time.Minute, resp.Status, "CLIENT", "TRACKING", "ON"); err != nil {
 		t.Fatal(err)
 	}

@@ -16,16 +16,16 @@ type Accept struct {
 	// Mark, unless it is empty, is the ballot of the mark that the value replaces.
 	Mark  Ballot
 	Value Value
-	// Next, unless it is empty, is a ballot that the cell promises at once.
-	Next Ballot
-	// Keep lets the value keep its expiry. Without Keep it gets TTL.
+	// NextBallot, unless it is empty, is a ballot that the cell promises at once.
+	NextBallot Ballot
+	// KeepTTL lets the value keep its expiry. Without Keep it gets TTL.
 	//
 	// If Base is the last change of the previous value, the cell keeps its own expiry, or gets
 	// Until if that is later. In any other cell the expiry was measured: by the master's clock it
 	// is between Until and Until plus Uncertainty (Endless: never). The cell's own expiry is moved
 	// to the nearer limit.
-	Keep               bool
-	Base               Change
+	KeepTTL            bool
+	BaseChange         Change
 	Until, Uncertainty time.Duration
 	// Shared lets a cell of Base keep its remaining time plus Shift, in whole milliseconds. Until
 	// includes Shift. In any other cell the expiry was measured to be between Until minus
@@ -75,7 +75,7 @@ func (a Accept) Writes() bool { return true }
 
 func (a Accept) Words(withSource bool) []any {
 	how, ends, shift := "px", formatTTL(a.TTL), ""
-	if a.Keep {
+	if a.KeepTTL {
 		how, ends = "keep", formatTTL(a.Until)
 	}
 	if a.Shared {
@@ -84,11 +84,11 @@ func (a Accept) Words(withSource bool) []any {
 	near := formatMillis(a.Uncertainty + time.Millisecond - 1) // rounded up, because Until is rounded down
 	return acceptScript.Call(withSource, a.Keys(),
 		a.expectedPrefix(), string(a.Ballot), string(a.nextPromise()), a.Value.payload(),
-		how, ends, string(a.Base), formatMillis(a.Deadline), shift, near)
+		how, ends, string(a.BaseChange), formatMillis(a.Deadline), shift, near)
 }
 
 // keptTTL returns the remaining time of a value that keeps its expiry and replaces f.
-func (a Accept) keptTTL(now time.Duration, f Found) time.Duration {
+func (a Accept) keptTTL(now time.Duration, f KeyState) time.Duration {
 	const never = math.MaxInt64
 	earliest, current := a.Until, now+f.Left
 	if earliest == Endless {
@@ -104,7 +104,7 @@ func (a Accept) keptTTL(now time.Duration, f Found) time.Duration {
 		if current >= earliest-a.Uncertainty && current < earliest {
 			ends = current
 		}
-	case f.Value.Last() == a.Base:
+	case f.Value.LastChange() == a.BaseChange:
 		ends = max(earliest, current)
 	default:
 		ends = max(earliest, min(current, a.Until+a.Uncertainty))
@@ -124,17 +124,17 @@ func (a Accept) expectedPrefix() string {
 }
 
 func (a Accept) nextPromise() Ballot {
-	if a.Next == "" {
+	if a.NextBallot == "" {
 		return a.Ballot
 	}
-	return a.Next
+	return a.NextBallot
 }
 
 func (a Accept) Decode(answer any) (Answer, error) { return decode(answer, 1, true) }
 
 func (a Accept) Apply(s *Store) Answer {
-	f := s.Look(a.Name)
-	answer := Answer{Found: []Found{f}, Now: s.Now}
+	f := s.Get(a.Name)
+	answer := Answer{KeyStates: []KeyState{f}, Now: s.Now}
 	promised := f.Form == Register && a.Mark == "" && f.Promised == a.Ballot
 	marked := f.Form == Mark && a.Mark != "" && f.Promised == a.Mark
 	if f.Attempt != a.Attempt || !promised && !marked || s.Now.Milliseconds() > a.Deadline.Milliseconds() {
@@ -142,19 +142,19 @@ func (a Accept) Apply(s *Store) Answer {
 	}
 	c := Cell{Form: Register, Attempt: a.Attempt, Promised: a.nextPromise(), Accepted: a.Ballot, Value: a.Value}
 	left := a.TTL
-	if a.Keep {
+	if a.KeepTTL {
 		left = a.keptTTL(s.Now, f)
 	}
-	shared := a.Keep && a.Shared && f.Form == Register && f.Value.Last() == a.Base
+	shared := a.KeepTTL && a.Shared && f.Form == Register && f.Value.LastChange() == a.BaseChange
 	switch {
 	case shared && a.Shift != 0 && f.Left != Endless:
 		s.Put(a.Name, c, max(f.Left+a.Shift, time.Millisecond))
-	case shared, a.Keep && left == f.Left:
+	case shared, a.KeepTTL && left == f.Left:
 		s.replaceKeepingTTL(a.Name, c)
 	default:
 		s.Put(a.Name, c, left)
 	}
-	answer.Did = true
+	answer.Applied = true
 	return answer
 }
 

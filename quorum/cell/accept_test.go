@@ -32,19 +32,19 @@ func checkExpiryKept(t *testing.T, p *rand.Rand, shared bool) {
 		earliest, latest = min(earliest, ends), max(latest, ends)
 	}
 	for change := range 30 {
-		ballot, base := source.Ballot(uint64(change+2)), c.Value.Last()
+		ballot, base := source.Ballot(uint64(change+2)), c.Value.LastChange()
 		promised := p.Perm(len(masters))[:2]
 		var lefts []time.Duration
 		for _, m := range promised {
 			Prepare{Name: "k", Ballot: ballot}.Apply(&masters[m])
-			if f := masters[m].Look("k"); f.Value.Last() == base {
+			if f := masters[m].Get("k"); f.Value.LastChange() == base {
 				lefts = append(lefts, f.Left)
 			}
 		}
-		c.Value = c.Value.Follow(c.Value, source.Change())
+		c.Value = c.Value.WithChange(c.Value, source.Change())
 		for _, m := range promised {
 			a := Accept{
-				Name: "k", Attempt: c.Attempt, Ballot: ballot, Value: c.Value, Keep: true, Base: base,
+				Name: "k", Attempt: c.Attempt, Ballot: ballot, Value: c.Value, KeepTTL: true, BaseChange: base,
 				Shared: shared, Uncertainty: randomDelay(), Deadline: time.Hour,
 			}
 			if shared {
@@ -52,10 +52,10 @@ func checkExpiryKept(t *testing.T, p *rand.Rand, shared bool) {
 			} else {
 				a.Until = slices.Max(lefts) - a.Uncertainty
 			}
-			if !a.Apply(&masters[m]).Did {
+			if !a.Apply(&masters[m]).Applied {
 				t.Fatal("a master that promised does not accept")
 			}
-			if ends := masters[m].Look("k").Left; ends < earliest || !shared && ends > latest {
+			if ends := masters[m].Get("k").Left; ends < earliest || !shared && ends > latest {
 				t.Fatalf("shared %v, %d changes: the end is %v, want %v to %v", shared, change+1, ends, earliest, latest)
 			}
 		}

@@ -50,13 +50,13 @@ func (c Cell) Incarnation() Attempt {
 	return Attempt(fmt.Sprintf("%0*s", idDigits, n))
 }
 
-// Undecided is the incarnation of a blocking copy that stands for several incarnations, if it is
+// UndecidedAttempt is the incarnation of a blocking copy that stands for several incarnations, if it is
 // unknown which one was granted. A release or undo leaves the copy alone. It expires with the last
 // of the incarnations.
-const Undecided = Attempt("000000000000000000000000000000000000")
+const UndecidedAttempt = Attempt("000000000000000000000000000000000000")
 
 // IsUndecided reports whether the cell is a blocking copy that may stand for any incarnation.
-func (c Cell) IsUndecided() bool { return c.Form == Blocking && c.Attempt == Undecided }
+func (c Cell) IsUndecided() bool { return c.Form == Blocking && c.Attempt == UndecidedAttempt }
 
 // Holds reports whether the cell votes for this incarnation.
 func (c Cell) Holds(a Attempt) bool { return (c.Form == Plain || c.Form == Register) && c.Attempt == a }
@@ -70,9 +70,9 @@ type Value struct {
 	// Present is false if a ballot removed the key.
 	Present bool
 	Text    string
-	// Rest is the number of bytes after Text that were not read. A value with a rest must not be
+	// UnreadBytes is the number of bytes after Text that were not read. A value with a rest must not be
 	// written.
-	Rest int
+	UnreadBytes int
 	// Changes holds the last change of each proxy that led to the value, for at most MaxChanges
 	// proxies, the newest at the end.
 	Changes []Change
@@ -81,8 +81,8 @@ type Value struct {
 // MaxChanges limits the changes that a value remembers.
 const MaxChanges = 32
 
-// Follow returns v with the changes of the previous value, followed by change.
-func (v Value) Follow(previous Value, change Change) Value {
+// WithChange returns v with the changes of the previous value, followed by change.
+func (v Value) WithChange(previous Value, change Change) Value {
 	otherChanges := slices.DeleteFunc(slices.Clone(previous.Changes), func(c Change) bool { return c.proxy() == change.proxy() })
 	v.Changes = append(otherChanges, change)
 	if n := len(v.Changes); n > MaxChanges {
@@ -91,8 +91,8 @@ func (v Value) Follow(previous Value, change Change) Value {
 	return v
 }
 
-// Last returns the change that led to the value, or an empty one.
-func (v Value) Last() Change {
+// LastChange returns the change that led to the value, or an empty one.
+func (v Value) LastChange() Change {
 	if len(v.Changes) == 0 {
 		return ""
 	}
@@ -118,14 +118,14 @@ const (
 	registerHeadSize = tagSize + 3*idDigits
 )
 
-// Envelope returns a plain cell as a master stores it.
-func Envelope(a Attempt, token string) string { return plainTag + string(a) + token }
+// EncodePlain returns a plain cell as a master stores it.
+func EncodePlain(a Attempt, token string) string { return plainTag + string(a) + token }
 
 // String returns the cell as a master stores it, empty if absent.
 func (c Cell) String() string {
 	switch c.Form {
 	case Plain:
-		return Envelope(c.Attempt, c.Value.Text)
+		return EncodePlain(c.Attempt, c.Value.Text)
 	case Register:
 		return registerTag + string(c.Attempt) + c.Promised.digits() + c.Accepted.digits() + c.Value.payload()
 	case Blocking:

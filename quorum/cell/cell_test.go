@@ -45,10 +45,10 @@ func TestAppendToEqualsWords(t *testing.T) {
 	emptyName.Names, emptyName.Tokens, emptyName.TTL = []string{"\r\n"}, []string{""}, 1500*time.Microsecond
 	twoKeys.Names, twoKeys.Tokens = []string{"a", "b"}, []string{"me", "you"}
 	ops := []Op{take, withoutTTL, withMark, withFence, beforeRedis7, emptyName, twoKeys}
-	for _, mode := range []Removal{Release, Undo, IfAccepted} {
+	for _, mode := range []RemovalMode{Release, Undo, IfAccepted} {
 		ops = append(ops,
-			Remove{Name: "job:1", Attempt: a, How: mode},
-			Remove{Name: "", Attempt: a, How: mode, AcceptedBallot: ballot})
+			Remove{Name: "job:1", Attempt: a, Mode: mode},
+			Remove{Name: "", Attempt: a, Mode: mode, AcceptedBallot: ballot})
 	}
 	for _, op := range ops {
 		for _, withSource := range []bool{false, true} {
@@ -93,20 +93,20 @@ func TestValueKnows(t *testing.T) {
 		proxies[i] = NumberedSource(big.NewInt(int64(i)))
 	}
 	older, newer := proxies[0].Change(), proxies[0].Change()
-	value := Value{Present: true}.Follow(Value{}, older)
+	value := Value{Present: true}.WithChange(Value{}, older)
 	for range 100 {
-		value = value.Follow(value, proxies[1].Change())
+		value = value.WithChange(value, proxies[1].Change())
 	}
 	if len(value.Changes) != 2 || !value.ShowsOutcomeOf(newer) || value.Changes[0] != older {
 		t.Errorf("after many changes of one other: %q", value.Changes)
 	}
 	for _, p := range proxies[2 : MaxChanges+1] {
-		value = value.Follow(value, p.Change())
+		value = value.WithChange(value, p.Change())
 	}
 	if value.ShowsOutcomeOf(newer) || len(value.Changes) != MaxChanges {
 		t.Errorf("after changes of %d others: %q", MaxChanges, value.Changes)
 	}
-	if value = value.Follow(value, newer); !value.ShowsOutcomeOf(newer) || value.Last() != newer {
+	if value = value.WithChange(value, newer); !value.ShowsOutcomeOf(newer) || value.LastChange() != newer {
 		t.Errorf("after its own: %q", value.Changes)
 	}
 }

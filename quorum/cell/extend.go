@@ -39,8 +39,8 @@ func (e Extend) Words(withSource bool) []any {
 func (e Extend) Decode(answer any) (Answer, error) { return decode(answer, 1, false) }
 
 func (e Extend) Apply(s *Store) Answer {
-	f := s.Look(e.Name)
-	a := Answer{Found: []Found{f}}
+	f := s.Get(e.Name)
+	a := Answer{KeyStates: []KeyState{f}}
 	holds := f.Form == Plain || f.Form == Register
 	blocks := f.Form == Blocking
 	switch {
@@ -51,6 +51,6 @@ func (e Extend) Apply(s *Store) Answer {
 	case f.Left != Endless && (e.TTL == Endless || f.Left < e.TTL):
 		s.Put(e.Name, f.Cell, e.TTL)
 	}
-	a.Did = holds
+	a.Applied = holds
 	return a
 }

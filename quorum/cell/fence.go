@@ -62,7 +62,7 @@ var fenceLua = fmt.Sprintf(`local function fence(key)
 end
 `, MaxFence)
 
-func (s *Store) fence(name string) int64 { return ParseFence(s.Look(FenceKey(name)).Value.Text) }
+func (s *Store) fence(name string) int64 { return ParseFence(s.Get(FenceKey(name)).Value.Text) }
 
 func (s *Store) raiseFence(name string, to int64) {
 	s.Put(FenceKey(name), Parse(strconv.FormatInt(to, 10)), fenceTTL)
@@ -103,12 +103,12 @@ func (r Raise) Words(withSource bool) []any {
 func (r Raise) Decode(answer any) (Answer, error) { return decodeFenced(answer, 1) }
 
 func (r Raise) Apply(s *Store) Answer {
-	f, current := s.Look(r.Name), s.fence(r.Name)
+	f, current := s.Get(r.Name), s.fence(r.Name)
 	if (f.Form == Plain || f.Form == Register) && f.Attempt == r.Attempt && r.Fence > current {
 		s.raiseFence(r.Name, r.Fence)
-		return Answer{Did: true}
+		return Answer{Applied: true}
 	}
-	return Answer{Found: []Found{f}, Fences: []int64{current}}
+	return Answer{KeyStates: []KeyState{f}, Fences: []int64{current}}
 }
 
 // decodeFenced decodes a reply that ends with the fences of its keys.

@@ -25,10 +25,10 @@ type Op interface {
 
 // Answer is a master's decoded reply.
 type Answer struct {
-	// Did is set if the master did the operation.
-	Did bool
-	// Found holds the previous state of each key. It may be missing if Did is set.
-	Found []Found
+	// Applied is set if the master did the operation.
+	Applied bool
+	// KeyStates holds the previous state of each key. It may be missing if Did is set.
+	KeyStates []KeyState
 	// Fences holds the fence counters of the keys; 0: none. A refused Raise, a refused Take with a
 	// fence, and a Read with Fences return them.
 	Fences []int64
@@ -36,8 +36,8 @@ type Answer struct {
 	Now time.Duration
 }
 
-// Found is the state of a key on a master.
-type Found struct {
+// KeyState is the state of a key on a master.
+type KeyState struct {
 	Cell
 	// Left is the remaining time in whole milliseconds, Endless, or NotReported by a refused SET
 	// NX.
@@ -87,7 +87,7 @@ func formatMillis(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // timed is set, seconds and microseconds follow.
 func decode(answer any, keys int, timed bool) (Answer, error) {
 	if answer == int64(1) {
-		return Answer{Did: true}, nil
+		return Answer{Applied: true}, nil
 	}
 	parts, _ := answer.([]any)
 	want := 1 + 2*keys
@@ -97,8 +97,8 @@ func decode(answer any, keys int, timed bool) (Answer, error) {
 	if len(parts) != want {
 		return Answer{}, unexpectedAnswer(answer)
 	}
-	a := Answer{Did: parts[0] == int64(1), Found: make([]Found, keys)}
-	for i := range a.Found {
+	a := Answer{Applied: parts[0] == int64(1), KeyStates: make([]KeyState, keys)}
+	for i := range a.KeyStates {
 		text, present := parts[1+2*i].(string)
 		if !present && parts[1+2*i] != nil {
 			return Answer{}, fmt.Errorf("unexpected value %.80v", parts[1+2*i])
@@ -107,7 +107,7 @@ func decode(answer any, keys int, timed bool) (Answer, error) {
 		if !ok {
 			return Answer{}, fmt.Errorf("unexpected remaining time %.80v", parts[2+2*i])
 		}
-		a.Found[i] = decodeState(text, present, left)
+		a.KeyStates[i] = decodeState(text, present, left)
 	}
 	if timed {
 		now, err := decodeTime(parts[want-2], parts[want-1])
@@ -119,11 +119,11 @@ func decode(answer any, keys int, timed bool) (Answer, error) {
 	return a, nil
 }
 
-func decodeState(text string, present bool, left int64) Found {
+func decodeState(text string, present bool, left int64) KeyState {
 	if !present || left == -2 {
-		return Found{}
+		return KeyState{}
 	}
-	f := Found{Cell: Parse(text), Left: Endless}
+	f := KeyState{Cell: Parse(text), Left: Endless}
 	if left >= 0 {
 		f.Left = time.Duration(left) * time.Millisecond
 	}

@@ -10,7 +10,7 @@ type Prepare struct {
 	// OnlyExpected restricts the promise to a cell that holds Expect, so that a command for this
 	// value leaves other values untouched.
 	OnlyExpected bool
-	Expect       string
+	Expected     string
 }
 
 var prepareScript = luascript.New(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
@@ -37,16 +37,16 @@ func (p Prepare) Words(withSource bool) []any {
 	if p.OnlyExpected {
 		condition = "only"
 	}
-	return prepareScript.Call(withSource, p.Keys(), string(p.Ballot), condition, p.Expect)
+	return prepareScript.Call(withSource, p.Keys(), string(p.Ballot), condition, p.Expected)
 }
 
 func (p Prepare) Decode(answer any) (Answer, error) { return decode(answer, 1, true) }
 
 func (p Prepare) Apply(s *Store) Answer {
-	f := s.Look(p.Name)
-	a := Answer{Found: []Found{f}, Now: s.Now}
+	f := s.Get(p.Name)
+	a := Answer{KeyStates: []KeyState{f}, Now: s.Now}
 	c := f.Cell
-	if p.OnlyExpected && (!c.Value.Present || c.Value.Text != p.Expect) {
+	if p.OnlyExpected && (!c.Value.Present || c.Value.Text != p.Expected) {
 		return a
 	}
 	if c.Form != Plain && (c.Form != Register || c.Promised >= p.Ballot) {
@@ -54,6 +54,6 @@ func (p Prepare) Apply(s *Store) Answer {
 	}
 	c.Form, c.Promised = Register, p.Ballot
 	s.replaceKeepingTTL(p.Name, c)
-	a.Did = true
+	a.Applied = true
 	return a
 }

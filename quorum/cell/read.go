@@ -9,12 +9,12 @@ import (
 // Read returns the current values of keys, atomically.
 type Read struct {
 	Names []string
-	// Fences also requests the fence counters.
-	Fences bool
-	// Heads, unless it is 0, limits the bytes of each encoded cell. Value.Rest counts the bytes
+	// WithFences also requests the fence counters.
+	WithFences bool
+	// HeadBytes, unless it is 0, limits the bytes of each encoded cell. Value.Rest counts the bytes
 	// that follow. Heads must exceed the head of a cell in register form, and has no effect with
 	// Fences.
-	Heads int
+	HeadBytes int
 }
 
 var readScript = luascript.New(layoutLua + `local answer = {1}
@@ -51,14 +51,14 @@ func (r Read) Writes() bool { return false }
 
 func (r Read) Words(withSource bool) []any {
 	switch {
-	case r.Fences:
+	case r.WithFences:
 		keys := append(make([]string, 0, 2*len(r.Names)), r.Names...)
 		for _, name := range r.Names {
 			keys = append(keys, FenceKey(name))
 		}
 		return readFencesScript.Call(withSource, keys)
-	case r.Heads > 0:
-		return headsScript.Call(withSource, r.Names, r.Heads)
+	case r.HeadBytes > 0:
+		return headsScript.Call(withSource, r.Names, r.HeadBytes)
 	default:
 		return readScript.Call(withSource, r.Names)
 	}
@@ -66,9 +66,9 @@ func (r Read) Words(withSource bool) []any {
 
 func (r Read) Decode(answer any) (Answer, error) {
 	switch {
-	case r.Fences:
+	case r.WithFences:
 		return decodeFenced(answer, len(r.Names))
-	case r.Heads > 0:
+	case r.HeadBytes > 0:
 		return decodeHeads(answer, len(r.Names))
 	default:
 		return decode(answer, len(r.Names), false)
@@ -78,10 +78,10 @@ func (r Read) Decode(answer any) (Answer, error) {
 func decodeHeads(answer any, keys int) (Answer, error) {
 	return decodeWithExtra(answer, keys, func(a *Answer, i int, part any) error {
 		rest, ok := part.(int64)
-		if !ok || rest < 0 || i >= len(a.Found) {
+		if !ok || rest < 0 || i >= len(a.KeyStates) {
 			return fmt.Errorf("unexpected length %.80v", part)
 		}
-		a.Found[i].Value.Rest = int(rest)
+		a.KeyStates[i].Value.UnreadBytes = int(rest)
 		return nil
 	})
 }
@@ -107,16 +107,16 @@ func decodeWithExtra(answer any, keys int, decodeExtra func(a *Answer, i int, pa
 }
 
 func (r Read) Apply(s *Store) Answer {
-	a := Answer{Did: true, Found: s.getAll(r.Names)}
-	if r.Fences {
+	a := Answer{Applied: true, KeyStates: s.getAll(r.Names)}
+	if r.WithFences {
 		for _, name := range r.Names {
 			a.Fences = append(a.Fences, s.fence(name))
 		}
 		return a
 	}
-	if r.Heads > 0 {
-		for i := range a.Found {
-			a.Found[i].Value = a.Found[i].Value.withoutTail(len(a.Found[i].String()) - r.Heads)
+	if r.HeadBytes > 0 {
+		for i := range a.KeyStates {
+			a.KeyStates[i].Value = a.KeyStates[i].Value.withoutTail(len(a.KeyStates[i].String()) - r.HeadBytes)
 		}
 	}
 	return a
@@ -124,8 +124,8 @@ func (r Read) Apply(s *Store) Answer {
 
 func (v Value) withoutTail(size int) Value {
 	if size > 0 {
-		v.Rest = min(size, len(v.Text))
-		v.Text = v.Text[:len(v.Text)-v.Rest]
+		v.UnreadBytes = min(size, len(v.Text))
+		v.Text = v.Text[:len(v.Text)-v.UnreadBytes]
 	}
 	return v
 }

@@ -5,27 +5,27 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Removal selects the cells of an attempt that a Remove deletes.
-type Removal string
+// RemovalMode selects the cells of an attempt that a Remove deletes.
+type RemovalMode string
 
 const (
 	// Release deletes plain cells. It also deletes blocking cells and marks, but does not report
 	// them as deleted. It leaves cells that promised a ballot: the ballot relies on the promise.
-	Release Removal = "release"
+	Release RemovalMode = "release"
 	// Undo also deletes cells that promised a ballot but accepted none. It is for attempts that
 	// were not granted.
-	Undo Removal = "undo"
+	Undo RemovalMode = "undo"
 	// IfAccepted deletes a cell only if AcceptedBallot is still its accepted ballot. It is for
 	// leftovers, and for cells that an operator removes. If a late take gave the incarnation a
 	// majority, and a ballot then chose a value, the cell stays.
-	IfAccepted Removal = "dead"
+	IfAccepted RemovalMode = "dead"
 )
 
 // Remove deletes the cell that an attempt created.
 type Remove struct {
 	Name    string
 	Attempt Attempt
-	How     Removal
+	Mode    RemovalMode
 	// AcceptedBallot is the ballot that the cell had accepted when it was read; for IfAccepted.
 	AcceptedBallot Ballot
 }
@@ -54,32 +54,32 @@ func (r Remove) Keys() []string { return []string{r.Name} }
 func (r Remove) Writes() bool { return true }
 
 func (r Remove) Words(withSource bool) []any {
-	if r.How == IfAccepted {
-		return removeScript.Call(withSource, r.Keys(), string(r.Attempt), string(r.How), r.AcceptedBallot.digits())
+	if r.Mode == IfAccepted {
+		return removeScript.Call(withSource, r.Keys(), string(r.Attempt), string(r.Mode), r.AcceptedBallot.digits())
 	}
-	return removeScript.Call(withSource, r.Keys(), string(r.Attempt), string(r.How))
+	return removeScript.Call(withSource, r.Keys(), string(r.Attempt), string(r.Mode))
 }
 
 func (r Remove) AppendTo(b []byte, withSource bool) []byte {
-	if withSource || r.How == IfAccepted {
+	if withSource || r.Mode == IfAccepted {
 		return resp.AppendCommand(b, r.Words(withSource)...)
 	}
-	return resp.AppendWords(b, "EVALSHA", removeScript.SHA, "1", r.Name, string(r.Attempt), string(r.How))
+	return resp.AppendWords(b, "EVALSHA", removeScript.SHA, "1", r.Name, string(r.Attempt), string(r.Mode))
 }
 
 func (r Remove) Decode(answer any) (Answer, error) { return decode(answer, 1, false) }
 
 func (r Remove) Apply(s *Store) Answer {
-	f := s.Look(r.Name)
-	deletable := r.How == Undo && f.Accepted == "" || r.How == IfAccepted && f.Accepted == r.AcceptedBallot
+	f := s.Get(r.Name)
+	deletable := r.Mode == Undo && f.Accepted == "" || r.Mode == IfAccepted && f.Accepted == r.AcceptedBallot
 	switch {
 	case f.Attempt != r.Attempt:
 	case f.Form == Plain, f.Form == Register && deletable:
 		s.Delete(r.Name)
-		return Answer{Did: true}
+		return Answer{Applied: true}
 	case f.Form == Blocking, f.Form == Mark:
 		s.Delete(r.Name)
 		f.Left = Endless
 	}
-	return Answer{Found: []Found{f}}
+	return Answer{KeyStates: []KeyState{f}}
 }

@@ -110,7 +110,7 @@ func (p pool) op(now time.Duration) cell.Op {
 	key := p.keys[0]
 	switch p.IntN(12) {
 	case 11:
-		return cell.Read{Names: p.keys, Heads: 512}
+		return cell.Read{Names: p.keys, HeadBytes: 512}
 	case 10:
 		return cell.Take{
 			Names: p.keys[:1], Attempt: pick(p, p.attempts), Mark: pick(p, p.ballots), Tokens: []string{""},
@@ -124,7 +124,7 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 8:
 		return cell.Raise{Name: key, Attempt: pick(p, p.attempts), Fence: pick(p, fences)}
 	case 9:
-		return cell.Read{Names: p.keys, Fences: true}
+		return cell.Read{Names: p.keys, WithFences: true}
 	case 0:
 		return cell.Take{
 			Names: p.keys[:1], Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens)},
@@ -138,21 +138,21 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 2:
 		return cell.Remove{
 			Name: key, Attempt: pick(p, p.attempts),
-			How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.IfAccepted}), AcceptedBallot: p.orNone(pick(p, p.ballots)),
+			Mode: pick(p, []cell.RemovalMode{cell.Release, cell.Undo, cell.IfAccepted}), AcceptedBallot: p.orNone(pick(p, p.ballots)),
 		}
 	case 3:
 		return cell.Extend{Name: key, Token: pick(p, p.tokens), Attempt: pick(p, p.attempts), TTL: pick(p, leases)}
 	case 4:
 		op := cell.Prepare{Name: key, Ballot: pick(p, p.ballots), OnlyExpected: p.IntN(2) == 0}
 		if op.OnlyExpected {
-			op.Expect = pick(p, p.tokens)
+			op.Expected = pick(p, p.tokens)
 		}
 		return op
 	case 5:
 		op := cell.Accept{
 			Name: key, Attempt: pick(p, p.attempts), Ballot: pick(p, p.ballots), Value: p.value(),
-			Next: p.orNone(pick(p, p.ballots)),
-			Keep: p.IntN(2) == 0, Base: p.value().Last(), Shared: p.IntN(2) == 0, TTL: pick(p, leases),
+			NextBallot: p.orNone(pick(p, p.ballots)),
+			KeepTTL:    p.IntN(2) == 0, BaseChange: p.value().LastChange(), Shared: p.IntN(2) == 0, TTL: pick(p, leases),
 			Until: pick(p, leases), Uncertainty: pick(p, []time.Duration{0, 250 * time.Second}),
 			Shift:    pick(p, []time.Duration{0, time.Hour, -time.Second, -time.Hour}),
 			Deadline: now + pick(p, []time.Duration{-slack, slack}),
@@ -233,8 +233,8 @@ func (s *server) do(op cell.Op, withSource bool) cell.Answer {
 	return answer
 }
 
-func (s *server) look(key string) cell.Found {
-	return s.do(cell.Read{Names: []string{key}}, true).Found[0]
+func (s *server) look(key string) cell.KeyState {
+	return s.do(cell.Read{Names: []string{key}}, true).KeyStates[0]
 }
 
 func isNear(a, b time.Duration) bool {
@@ -244,7 +244,7 @@ func isNear(a, b time.Duration) bool {
 	return (a - b).Abs() < slack
 }
 
-func sameStates(a, b []cell.Found, left bool) bool {
+func sameStates(a, b []cell.KeyState, left bool) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -272,7 +272,7 @@ func TestOperationsMatchApply(t *testing.T) {
 		}
 	}
 	p := newPool(uint64(time.Now().UnixNano()))
-	for n := range redistest.Sampled(8000) {
+	for n := range redistest.SampleCount(8000) {
 		s.now()
 		cells := make([]string, len(p.keys))
 		for _, key := range p.keys {
@@ -283,22 +283,22 @@ func TestOperationsMatchApply(t *testing.T) {
 			s.putFence(key, pick(p, counters), p.IntN(3) > 0)
 		}
 		for i, key := range p.keys {
-			cells[i] = s.store.Look(key).String()
+			cells[i] = s.store.Get(key).String()
 		}
 		op := p.op(s.store.Now)
 		got, want := s.do(op, n%2 == 0), op.Apply(&s.store)
 		_, isTake := op.(cell.Take)
-		if got.Did != want.Did || got.Found != nil && !sameStates(got.Found, want.Found, !isTake) ||
+		if got.Applied != want.Applied || got.KeyStates != nil && !sameStates(got.KeyStates, want.KeyStates, !isTake) ||
 			!isNear(got.Now, want.Now) || !slices.Equal(got.Fences, want.Fences) {
 			t.Fatalf("%#v on %q\n server %+v\n  store %+v", op, cells, got, want)
 		}
-		if got.Found == nil && want.Found != nil && !want.Did {
+		if got.KeyStates == nil && want.KeyStates != nil && !want.Applied {
 			t.Fatalf("%#v on %q: the server does not tell what it found", op, cells)
 		}
 		for _, key := range []string{p.keys[0], p.keys[1], cell.FenceKey(p.keys[0]), cell.FenceKey(p.keys[1])} {
-			got, want := s.look(key), s.store.Look(key)
+			got, want := s.look(key), s.store.Get(key)
 			expiresSoon := want.Left > 0 && want.Left < slack // both may not expire at the same moment
-			if !sameStates([]cell.Found{got}, []cell.Found{want}, true) && !(expiresSoon && got.Form == cell.Absent) {
+			if !sameStates([]cell.KeyState{got}, []cell.KeyState{want}, true) && !(expiresSoon && got.Form == cell.Absent) {
 				t.Fatalf("%#v on %q left under %s\n server %+v\n  store %+v", op, cells, key, got, want)
 			}
 			if expiresSoon {
@@ -321,11 +321,11 @@ func TestHeadsWithoutTheRight(t *testing.T) {
 		if err := s.Do(t.Context(), "ACL", "SETUSER", "default", "+@all", cmp.Or(denied, "+@all")).Err(); err != nil {
 			t.Fatal(err)
 		}
-		got := s.do(cell.Read{Names: []string{"k", "absent"}, Heads: 512}, true)
-		value := got.Found[0].Value
-		if isWhole := value.Rest == 0; isWhole != (denied != "") || len(value.Text)+value.Rest != 1200 ||
-			!strings.HasPrefix(longCell.Value.Text, value.Text) || got.Found[1].Form != cell.Absent {
-			t.Errorf("with %q: %d bytes and a rest of %d", denied, len(value.Text), value.Rest)
+		got := s.do(cell.Read{Names: []string{"k", "absent"}, HeadBytes: 512}, true)
+		value := got.KeyStates[0].Value
+		if isWhole := value.UnreadBytes == 0; isWhole != (denied != "") || len(value.Text)+value.UnreadBytes != 1200 ||
+			!strings.HasPrefix(longCell.Value.Text, value.Text) || got.KeyStates[1].Form != cell.Absent {
+			t.Errorf("with %q: %d bytes and a rest of %d", denied, len(value.Text), value.UnreadBytes)
 		}
 	}
 }
@@ -337,7 +337,7 @@ func TestReleasesMatchApply(t *testing.T) {
 	for _, script := range cell.Scripts() {
 		s.ScriptLoad(t.Context(), script.Source)
 	}
-	for n := range redistest.Sampled(2000) {
+	for n := range redistest.SampleCount(2000) {
 		s.now()
 		var releases cell.Releases
 		for i := range 1 + p.IntN(6) {
@@ -345,7 +345,7 @@ func TestReleasesMatchApply(t *testing.T) {
 			if n%3 == 0 {
 				s.put(key, p.cell(), pick(p, leases))
 			}
-			releases = append(releases, cell.Remove{Name: key, Attempt: pick(p, p.attempts), How: cell.Release})
+			releases = append(releases, cell.Remove{Name: key, Attempt: pick(p, p.attempts), Mode: cell.Release})
 		}
 		raw, err := s.Do(t.Context(), wordsOf(t, releases.AppendTo(nil, n%2 == 0))...).Result()
 		if err != nil {
@@ -357,10 +357,10 @@ func TestReleasesMatchApply(t *testing.T) {
 		}
 		for i, r := range releases {
 			want := r.Apply(&s.store)
-			if got[i].Did != want.Did || !want.Did && !sameStates(got[i].Found, want.Found, true) {
+			if got[i].Applied != want.Applied || !want.Applied && !sameStates(got[i].KeyStates, want.KeyStates, true) {
 				t.Fatalf("%#v of %d\n server %+v\n  store %+v", r, len(releases), got[i], want)
 			}
-			if got, want := s.look(r.Name), s.store.Look(r.Name); !sameStates([]cell.Found{got}, []cell.Found{want}, true) {
+			if got, want := s.look(r.Name), s.store.Get(r.Name); !sameStates([]cell.KeyState{got}, []cell.KeyState{want}, true) {
 				t.Fatalf("%#v left\n server %+v\n  store %+v", r, got, want)
 			}
 		}
@@ -389,7 +389,7 @@ func TestNonStringIsForeign(t *testing.T) {
 		if _, isTake := op.(cell.Take); isTake && op.Words(true)[0] == "SET" {
 			continue // SET NX GET returns WRONGTYPE
 		}
-		if answer := s.do(op, true); len(answer.Found) == 0 || answer.Found[0].Form != cell.Foreign {
+		if answer := s.do(op, true); len(answer.KeyStates) == 0 || answer.KeyStates[0].Form != cell.Foreign {
 			t.Fatalf("%#v found %+v", op, answer)
 		}
 		if s.LLen(t.Context(), "k1").Val() != 1 {

@@ -15,24 +15,24 @@ type entry struct {
 	expiresAt time.Duration
 }
 
-// Look returns the current state of a key.
-func (s *Store) Look(key string) Found {
+// Get returns the current state of a key.
+func (s *Store) Get(key string) KeyState {
 	found, exists := s.entries[key]
 	switch {
 	case !exists, found.expiresAt != 0 && found.expiresAt <= s.Now:
 		delete(s.entries, key)
-		return Found{}
+		return KeyState{}
 	case found.expiresAt == 0:
-		return Found{Cell: found.cell, Left: Endless}
+		return KeyState{Cell: found.cell, Left: Endless}
 	default:
-		return Found{Cell: found.cell, Left: (found.expiresAt - s.Now).Truncate(time.Millisecond)}
+		return KeyState{Cell: found.cell, Left: (found.expiresAt - s.Now).Truncate(time.Millisecond)}
 	}
 }
 
-func (s *Store) getAll(keys []string) []Found {
-	states := make([]Found, len(keys))
+func (s *Store) getAll(keys []string) []KeyState {
+	states := make([]KeyState, len(keys))
 	for i, key := range keys {
-		states[i] = s.Look(key)
+		states[i] = s.Get(key)
 	}
 	return states
 }

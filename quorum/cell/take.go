@@ -116,9 +116,9 @@ func (t Take) Decode(answer any) (Answer, error) {
 	}
 	switch text := answer.(type) {
 	case nil:
-		return Answer{Did: true}, nil
+		return Answer{Applied: true}, nil
 	case string:
-		return Answer{Found: []Found{{Cell: Parse(text), Left: NotReported}}}, nil
+		return Answer{KeyStates: []KeyState{{Cell: Parse(text), Left: NotReported}}}, nil
 	default:
 		return Answer{}, unexpectedAnswer(answer)
 	}
@@ -126,7 +126,7 @@ func (t Take) Decode(answer any) (Answer, error) {
 
 func (t Take) Apply(s *Store) Answer {
 	found := s.getAll(t.Names)
-	refused := Answer{Found: found}
+	refused := Answer{KeyStates: found}
 	if t.Fence != 0 {
 		refused.Fences = []int64{s.fence(t.Names[0])}
 		if t.Fence <= refused.Fences[0] {
@@ -136,7 +136,7 @@ func (t Take) Apply(s *Store) Answer {
 	for _, f := range found {
 		if f.Form != Absent {
 			if t.isSingleSET() {
-				refused.Found[0].Left = NotReported
+				refused.KeyStates[0].Left = NotReported
 			}
 			return refused
 		}
@@ -147,5 +147,5 @@ func (t Take) Apply(s *Store) Answer {
 	for i, key := range t.Names {
 		s.Put(key, t.cell(i), t.TTL)
 	}
-	return Answer{Did: true}
+	return Answer{Applied: true}
 }

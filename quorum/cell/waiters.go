@@ -27,14 +27,14 @@ func (m PutWaiter) Words(bool) []any {
 
 func (m PutWaiter) Apply(s *Store) Answer {
 	s.Put(m.Mark, m.Cell, m.TTL)
-	return Answer{Did: true}
+	return Answer{Applied: true}
 }
 
 func (m PutWaiter) Decode(answer any) (Answer, error) {
 	if answer != any("OK") {
 		return Answer{}, unexpectedAnswer(answer)
 	}
-	return Answer{Did: true}, nil
+	return Answer{Applied: true}, nil
 }
 
 // SignalWaiter overwrites, for a time, the first of Marks that exists.
@@ -59,15 +59,15 @@ func (p SignalWaiter) Words(withSource bool) []any {
 
 // found returns the answer for mark number i, counted from 1; 0: no mark exists.
 func (p SignalWaiter) found(i int64) Answer {
-	a := Answer{Did: true, Found: make([]Found, len(p.Marks))}
+	a := Answer{Applied: true, KeyStates: make([]KeyState, len(p.Marks))}
 	if i > 0 {
-		a.Found[i-1].Cell = p.To
+		a.KeyStates[i-1].Cell = p.To
 	}
 	return a
 }
 
 func (p SignalWaiter) Apply(s *Store) Answer {
-	i := slices.IndexFunc(p.Marks, func(mark string) bool { return s.Look(mark).Form != Absent })
+	i := slices.IndexFunc(p.Marks, func(mark string) bool { return s.Get(mark).Form != Absent })
 	if i >= 0 {
 		s.Put(p.Marks[i], p.To, p.TTL)
 	}
@@ -93,14 +93,14 @@ func (u DeleteWaiter) Words(bool) []any { return []any{"DEL", u.Mark} }
 
 func (u DeleteWaiter) Apply(s *Store) Answer {
 	s.Delete(u.Mark)
-	return Answer{Did: true}
+	return Answer{Applied: true}
 }
 
 func (u DeleteWaiter) Decode(answer any) (Answer, error) {
 	if _, ok := answer.(int64); !ok {
 		return Answer{}, unexpectedAnswer(answer)
 	}
-	return Answer{Did: true}, nil
+	return Answer{Applied: true}, nil
 }
 
 // ReadWaiters reads marks.
@@ -125,10 +125,10 @@ func (l ReadWaiters) Decode(answer any) (Answer, error) {
 	if !ok || len(texts) != len(l) {
 		return Answer{}, unexpectedAnswer(answer)
 	}
-	a := Answer{Did: true, Found: make([]Found, len(l))}
+	a := Answer{Applied: true, KeyStates: make([]KeyState, len(l))}
 	for i, text := range texts {
 		if mark, ok := text.(string); ok {
-			a.Found[i].Cell = Parse(mark)
+			a.KeyStates[i].Cell = Parse(mark)
 		}
 	}
 	return a, nil

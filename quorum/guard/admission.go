@@ -71,11 +71,11 @@ func (g *Guard) admit(ctx context.Context, v Report, proof string, proofArgs ...
 func (g *Guard) denyVote(cause *QuarantineError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	hadVote := g.withdraw(cause.Why)
-	if hadVote || g.cause.Why != cause.Why || cause.isMuchLater(g.announcedReady) {
-		g.announcedReady = cause.Ready
+	hadVote := g.withdraw(cause.Cause)
+	if hadVote || g.cause.Cause != cause.Cause || cause.isMuchLater(g.announcedReady) {
+		g.announcedReady = cause.ReadyAt
 		level := slog.LevelWarn
-		if cause.Why == AwaitsFreshStart || cause.Why == Replaced {
+		if cause.Cause == AwaitsFreshStart || cause.Cause == Replaced {
 			level = slog.LevelDebug
 		}
 		g.log.Log(context.Background(), level, "master in quarantine", "master", g.Name, "cause", cause.Error())
@@ -114,5 +114,5 @@ func (g *Guard) Figures() Figures {
 	return Figures{CatchUps: g.catchUps, ClockOffset: offset, ClockKnown: known}
 }
 
-// Watches reports whether a guard decides on the master's votes.
-func (g *Guard) Watches() bool { return g != nil && !g.set.off }
+// IsActive reports whether a guard decides on the master's votes.
+func (g *Guard) IsActive() bool { return g != nil && !g.set.off }

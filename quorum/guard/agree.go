@@ -12,7 +12,7 @@ import (
 // nil.
 func (g *Guard) rulesConflictError() *QuarantineError {
 	if c := g.set.rules.check(g.index); c.majorityDiffers {
-		return &QuarantineError{Why: OtherRules, Differs: c.differences}
+		return &QuarantineError{Cause: OtherRules, Differences: c.differences}
 	}
 	return nil
 }
@@ -24,7 +24,7 @@ func (g *Guard) adoptRules(ctx context.Context, v Report) (*QuarantineError, err
 	c := g.set.rules.check(g.index)
 	switch {
 	case c.differences != "":
-		return &QuarantineError{Why: OtherRules, Differs: c.differences}, nil
+		return &QuarantineError{Cause: OtherRules, Differences: c.differences}, nil
 	case v.Rules != "" || g.set.rules.settings == "":
 		return nil, nil
 	case c.mayWrite:
@@ -32,7 +32,7 @@ func (g *Guard) adoptRules(ctx context.Context, v Report) (*QuarantineError, err
 			return nil, err
 		}
 	}
-	return &QuarantineError{Why: Unverified}, nil
+	return &QuarantineError{Cause: Unverified}, nil
 }
 
 // rulesPause is the wait until other masters have reported their rules.
@@ -41,7 +41,7 @@ const rulesPause = 20 * time.Millisecond
 // pauseAfterRules returns the time until the next check of a master. cause is the result of
 // adoptRules.
 func pauseAfterRules(cause *QuarantineError) time.Duration {
-	if cause != nil && cause.Why == Unverified {
+	if cause != nil && cause.Cause == Unverified {
 		return rulesPause
 	}
 	return Heartbeat

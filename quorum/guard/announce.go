@@ -87,8 +87,8 @@ func (s *Set) otherProxies() []Proxy {
 	return confirmedProxies(lists)
 }
 
-// Peers returns the IDs of the other proxies that enough masters list.
-func (s *Set) Peers() (ids []string) {
+// PeerIDs returns the IDs of the other proxies that enough masters list.
+func (s *Set) PeerIDs() (ids []string) {
 	for _, p := range s.otherProxies() {
 		ids = append(ids, p.ID)
 	}

@@ -68,7 +68,7 @@ func (g *Guard) checkUnguarded(ctx context.Context) (time.Duration, error) {
 	v, err := g.Conn.Examine(ctx)
 	switch {
 	case err == nil && v.isNewer():
-		return 0, &UnfitError{Why: unfitNewer}
+		return 0, &UnfitError{Cause: unfitNewer}
 	case err == nil && v.Refusal != nil:
 		return 0, v.Refusal
 	case err != nil || g.set.rules.settings == "":
@@ -82,7 +82,7 @@ func (g *Guard) checkUnguarded(ctx context.Context) (time.Duration, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if conflict != nil && conflict.Why != Unverified && (g.rulesConflict == nil || g.rulesConflict.Why != conflict.Why) {
+	if conflict != nil && conflict.Cause != Unverified && (g.rulesConflict == nil || g.rulesConflict.Cause != conflict.Cause) {
 		g.log.Warn("master has no vote", "master", g.Name, "cause", conflict.Error())
 	}
 	g.rulesConflict = conflict
@@ -94,14 +94,14 @@ func (g *Guard) checkUnguarded(ctx context.Context) (time.Duration, error) {
 func (s *Set) checkFitness(i int, v Report) error {
 	switch reason := v.Unfit(); {
 	case reason != "":
-		return &UnfitError{Why: reason}
+		return &UnfitError{Cause: reason}
 	case v.Refusal != nil:
 		return v.Refusal
 	}
 	for j, g := range s.guards {
 		switch isSame := g.hasRunID(v.RunID, i == j); {
 		case isSame && j < i:
-			return &UnfitError{Why: DuplicateServer + g.Name}
+			return &UnfitError{Cause: DuplicateServer + g.Name}
 		case isSame && j > i:
 			g.Wake() // let that guard find the duplicate itself
 		}
@@ -109,8 +109,8 @@ func (s *Set) checkFitness(i int, v Report) error {
 	return nil
 }
 
-// Is reports whether the master is the server with this run_id.
-func (g *Guard) Is(runID string) bool { return runID != "" && g.hasRunID(runID, false) }
+// HasServer reports whether the master is the server with this run_id.
+func (g *Guard) HasServer(runID string) bool { return runID != "" && g.hasRunID(runID, false) }
 
 // hasRunID reports whether the master's server has the run_id. If store is set, it stores the
 // run_id instead.
@@ -143,7 +143,7 @@ func (g *Guard) observe(v Report) eraPosition {
 func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration, err error) {
 	position := g.observe(v)
 	if position == positionUnknown {
-		g.denyVote(&QuarantineError{Why: Unverified})
+		g.denyVote(&QuarantineError{Cause: Unverified})
 		return Heartbeat, nil
 	}
 	if cause := g.rulesConflictError(); cause != nil && position != positionEnded {

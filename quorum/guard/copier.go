@@ -249,7 +249,7 @@ func (c *copier) pass(
 	case k == nil:
 		steps, ahead := fenceSteps(views, c.set.Clock(time.Now()))
 		for i, key := range ahead {
-			c.set.FenceAhead(c.sources.sources[i].guard.Name, strings.TrimPrefix(key, cell.FencePrefix))
+			c.set.WarnFenceAhead(c.sources.sources[i].guard.Name, strings.TrimPrefix(key, cell.FencePrefix))
 		}
 		if err := c.fill(ctx, db, steps); err != nil {
 			return nil, false, err

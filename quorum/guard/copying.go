@@ -129,7 +129,7 @@ func (c copyPolicy) choose(
 	case len(possible) == 1:
 		return possible[0], chooseBlock
 	case c.BlockUndecided:
-		return blockingCopy(incarnation(cell.Undecided), latest(possible)), chooseBlock
+		return blockingCopy(incarnation(cell.UndecidedAttempt), latest(possible)), chooseBlock
 	default:
 		return storedCell{}, chooseLater
 	}
@@ -140,7 +140,7 @@ func (c copyPolicy) choose(
 func newest(cells []storedCell) storedCell {
 	best := slices.MaxFunc(cells, func(a, b storedCell) int { return cmp.Compare(a.Accepted, b.Accepted) })
 	for _, h := range cells {
-		if h.Value.Last() == best.Value.Last() && h.expiresAfter(best) {
+		if h.Value.LastChange() == best.Value.LastChange() && h.expiresAfter(best) {
 			best.Expiry = h.Expiry
 		}
 	}

@@ -320,7 +320,7 @@ func TestChangesDuringCopy(t *testing.T) {
 // copies later, when such a copy may complete a majority.
 func TestUndecidedKeysAreBlocked(t *testing.T) {
 	a, b, none := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Hour), storedCell{}
-	undecided := blockingCopy(incarnation(cell.Undecided), b)
+	undecided := blockingCopy(incarnation(cell.UndecidedAttempt), b)
 	for _, c := range []struct {
 		name  string
 		cells []storedCell

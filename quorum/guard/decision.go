@@ -172,7 +172,7 @@ func (s *Set) SuccessionTo(names []string) *Succession {
 	for _, claim := range s.eras.claims {
 		succession := claim.successor()
 		if s.eras.positionOf(claim) == positionEnded && !s.eras.refutedNonces[claim.Nonce] &&
-			succession.Begun && claim.Era.Number > 0 && claim.Era.Is(names) {
+			succession.Begun && claim.Era.Number > 0 && claim.Era.HasMasters(names) {
 			s.eras.mu.Unlock()
 			succession.Change.Names = names
 			return &succession

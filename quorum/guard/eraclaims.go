@@ -88,7 +88,7 @@ func (e *eraTracker) evaluate(claim eraClaim) {
 	case supporters >= min(2, majority) && opponents < majority:
 		e.credibleNonces[claim.Nonce] = true
 		succession := claim.successor()
-		if succession.Begun && claim.Era.Is(e.names) {
+		if succession.Begun && claim.Era.HasMasters(e.names) {
 			succession.Change.Names = e.names
 		}
 		if e.succession == nil || successionRank(succession) >= successionRank(*e.succession) {
@@ -116,7 +116,7 @@ func (e *eraTracker) isPlausible(claim eraClaim) bool {
 func (e *eraTracker) positionOf(s eraClaim) eraPosition {
 	if !e.ownEraKnown {
 		switch {
-		case !s.Seal.IsNone() || !s.Era.Is(e.names):
+		case !s.Seal.IsNone() || !s.Era.HasMasters(e.names):
 			return positionEnded
 		default:
 			return positionUnknown

@@ -108,7 +108,7 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 		Marker: m, promiseEra: era, promiseBallot: ballot, firstSeen: previous.firstSeen, lastAsked: v.ClockReading.Sent,
 		sameRun: m.RunID == v.RunID, wasMember: e.formerMembers[i],
 	}
-	if previous.Nonce != m.Nonce || previous.Era != m.Era || !previous.Seal.Is(m.Seal.Change) {
+	if previous.Nonce != m.Nonce || previous.Era != m.Era || !previous.Seal.Equals(m.Seal.Change) {
 		claim.firstSeen = now
 	}
 	if claim.promiseBallot != previous.promiseBallot && previous.Nonce != "" {
@@ -156,7 +156,7 @@ func (e *eraTracker) determineEra(now time.Time) (settled bool) {
 func (e *eraTracker) mostStatedEra() (era reconfig.Era, masters int) {
 	counts := map[reconfig.Era]int{}
 	for _, s := range e.claims {
-		if s.Seal.IsNone() && s.Era.Is(e.names) {
+		if s.Seal.IsNone() && s.Era.HasMasters(e.names) {
 			counts[s.Era]++
 		}
 	}

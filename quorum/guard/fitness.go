@@ -2,15 +2,15 @@ package guard
 
 // UnfitError is the reason why a master gets no operations: a lock on it would not be safe.
 type UnfitError struct {
-	// Why is a sentence about the master, such as "it is a replica".
-	Why string
+	// Cause is a sentence about the master, such as "it is a replica".
+	Cause string
 }
 
 // Error returns the sentence.
-func (e *UnfitError) Error() string { return e.Why }
+func (e *UnfitError) Error() string { return e.Cause }
 
 // IsReplica reports whether the master is unfit because it is a replica.
-func (e *UnfitError) IsReplica() bool { return e.Why == unfitReplica }
+func (e *UnfitError) IsReplica() bool { return e.Cause == unfitReplica }
 
 // The reasons why a master is unfit. After DuplicateServer comes the name of another master.
 const (

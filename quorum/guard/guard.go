@@ -210,7 +210,7 @@ func (g *Guard) withdraw(reason Reason) bool {
 	}
 	g.term++
 	g.voteChanged = time.Now()
-	g.trust, g.cause = trust{}, &QuarantineError{Why: reason}
+	g.trust, g.cause = trust{}, &QuarantineError{Cause: reason}
 	return true
 }
 

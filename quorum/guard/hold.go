@@ -126,8 +126,8 @@ func newQuarantineError(
 	}
 	_, known := ttl.Bound()
 	return &QuarantineError{
-		Why: Reason(r.Reason), Ready: time.Now().Add(ready), AtLeast: ttl.LargestRecord(),
-		Assumed: !r.Bounded && !known && !catchesUp && !claimPending, // otherwise the master waits for MaxTTL
+		Cause: Reason(r.Reason), ReadyAt: time.Now().Add(ready), LongestKnownTTL: ttl.LargestRecord(),
+		AssumesMaxTTL: !r.Bounded && !known && !catchesUp && !claimPending, // otherwise the master waits for MaxTTL
 	}
 }
 

@@ -85,7 +85,7 @@ func ReplaceSettings(ctx context.Context, settings string, inspections []Inspect
 func (v Inspection) replaceRules(ctx context.Context, ownRules string, others []Inspection) error {
 	old, marked := v.Report.Marker.Value, v.Report.Marker.Valid
 	if v.Report.isNewer() {
-		return &UnfitError{Why: unfitNewer}
+		return &UnfitError{Cause: unfitNewer}
 	}
 	if !marked && v.Report.Rules == "" {
 		return nil

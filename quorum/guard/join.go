@@ -22,11 +22,11 @@ func (g *Guard) handleEndedEra(ctx context.Context, v Report, past history) (tim
 		intact = action == actionJoin
 	}
 	if !intact {
-		g.denyVote(&QuarantineError{Why: Replaced})
+		g.denyVote(&QuarantineError{Cause: Replaced})
 		return changePause, nil
 	}
 	pause, err := g.vote(ctx, v)
-	g.noteEndedCause(&QuarantineError{Why: Replaced})
+	g.noteEndedCause(&QuarantineError{Cause: Replaced})
 	return min(pause, changePause), err
 }
 
@@ -64,7 +64,7 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 			return 0, nil
 		} // the master was sealed long ago: copy the data that it may have lost since
 	}
-	g.noteEndedCause(&QuarantineError{Why: Joining})
+	g.noteEndedCause(&QuarantineError{Cause: Joining})
 	from := g.set.sourcesFor(g)
 	switch {
 	case !from.isFormer && len(from.sources) >= vote.Majority(len(g.set.guards)):

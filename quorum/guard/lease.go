@@ -22,9 +22,9 @@ func (e *eraTracker) noteMovers(i int, proxies []Proxy, now time.Time) {
 	e.moveLeases[i] = l
 }
 
-// Lapsed reports whether the locks are being moved and the lease of the move has expired: a
+// IsMoveLeaseExpired reports whether the locks are being moved and the lease of the move has expired: a
 // majority of the masters was asked since, and no proxy renewed it.
-func (s *Set) Lapsed() bool {
+func (s *Set) IsMoveLeaseExpired() bool {
 	e := s.eras
 	e.mu.Lock()
 	defer e.mu.Unlock()

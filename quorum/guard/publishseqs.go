@@ -112,7 +112,7 @@ func (g *Guard) acceptsSeqs() bool {
 		return false
 	}
 	cause := g.Quarantine()
-	return cause == nil || cause.Why != Empty && cause.Why != AwaitsFreshStart && cause.Why != Unverified
+	return cause == nil || cause.Cause != Empty && cause.Cause != AwaitsFreshStart && cause.Cause != Unverified
 }
 
 // peerSeqsOf returns the numbers on all other masters that reply, whether they vote or not.

@@ -71,18 +71,18 @@ func singularOrPlural(isOne bool, singular, plural string) string {
 // QuarantineError is the cause of a missing vote of a master that replies, but may have lost a
 // lock.
 type QuarantineError struct {
-	// Why is the reason.
-	Why Reason
-	// Ready is the latest time at which the master votes again, as far as known; zero if unknown.
-	Ready time.Time
-	// Assumed is set if Ready assumes MaxTTL because no proxy knows the longest TTL in use.
-	Assumed bool
-	// AtLeast is the longest TTL that is known to have been in use.
-	AtLeast time.Duration
-	// Differs describes the different settings of other proxies, if they are the reason.
-	Differs string
-	// Places is why the location of the locks is unknown, if that is the reason.
-	Places string
+	// Cause is the reason.
+	Cause Reason
+	// ReadyAt is the latest time at which the master votes again, as far as known; zero if unknown.
+	ReadyAt time.Time
+	// AssumesMaxTTL is set if Ready assumes MaxTTL because no proxy knows the longest TTL in use.
+	AssumesMaxTTL bool
+	// LongestKnownTTL is the longest TTL that is known to have been in use.
+	LongestKnownTTL time.Duration
+	// Differences describes the different settings of other proxies, if they are the reason.
+	Differences string
+	// LocationConflict is why the location of the locks is unknown, if that is the reason.
+	LocationConflict string
 }
 
 // RulesAdvice returns the different settings, and a remedy for the operator.
@@ -91,9 +91,9 @@ func RulesAdvice(differs string) string {
 		"; use the same on all proxies, or make this proxy's settings valid: redlock-proxy init --new-settings"
 }
 
-// Advice explains why masters wait for MaxTTL, and suggests a remedy. atLeast is the longest TTL
+// TTLAdvice explains why masters wait for MaxTTL, and suggests a remedy. atLeast is the longest TTL
 // that is known to have been in use; zero if none is known.
-func Advice(atLeast time.Duration) string {
+func TTLAdvice(atLeast time.Duration) string {
 	knownTTL := ""
 	if atLeast > 0 {
 		knownTTL = fmt.Sprintf(" (at least %v)", atLeast)
@@ -104,25 +104,25 @@ func Advice(atLeast time.Duration) string {
 
 // Error returns the reason and, if known, the time until the master votes again.
 func (e *QuarantineError) Error() string {
-	text := e.Why.Text(1, e.Left())
-	if e.Differs != "" {
-		text += " (" + RulesAdvice(e.Differs) + ")"
+	text := e.Cause.Text(1, e.Left())
+	if e.Differences != "" {
+		text += " (" + RulesAdvice(e.Differences) + ")"
 	}
-	if e.Places != "" {
-		text += " (" + e.Places + ")"
+	if e.LocationConflict != "" {
+		text += " (" + e.LocationConflict + ")"
 	}
-	if e.Assumed {
-		text += " (" + Advice(e.AtLeast) + ")"
+	if e.AssumesMaxTTL {
+		text += " (" + TTLAdvice(e.LongestKnownTTL) + ")"
 	}
 	return text
 }
 
 // Left returns the maximum remaining time of the quarantine, or 0 if it is unknown.
 func (e *QuarantineError) Left() time.Duration {
-	if e.Ready.IsZero() {
+	if e.ReadyAt.IsZero() {
 		return 0
 	}
-	return max(time.Millisecond, time.Until(e.Ready))
+	return max(time.Millisecond, time.Until(e.ReadyAt))
 }
 
 // muchLater is a margin: a quarantine is logged again only if its remaining time exceeds twice the
@@ -140,7 +140,7 @@ func (e *QuarantineError) isMuchLater(readyAt time.Time) bool {
 // being checked; settings if other proxies have different settings; place if the location of the
 // locks is unknown; replaced if the masters were changed.
 func (e *QuarantineError) Reason() string {
-	switch e.Why {
+	switch e.Cause {
 	case Empty:
 		return "empty"
 	case Joining:
@@ -150,7 +150,7 @@ func (e *QuarantineError) Reason() string {
 	case Replaced:
 		return "replaced"
 	}
-	return string(e.Why)
+	return string(e.Cause)
 }
 
 // Text returns the reason for n masters and, if known, the time until they vote again.

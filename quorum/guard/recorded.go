@@ -15,9 +15,9 @@ import (
 // if the masters have lost the location. If the masters report a state from before the record,
 // nothing can decide.
 
-// Compare takes the record, as read after the time since, or the read error. If a majority of the
+// CompareRecord takes the record, as read after the time since, or the read error. If a majority of the
 // masters has contradicted the record after that time, no master votes.
-func (s *Set) Compare(recorded location.At, since time.Time, err error) {
+func (s *Set) CompareRecord(recorded location.EraPlace, since time.Time, err error) {
 	previous := s.locationConflict.Load()
 	conflict := s.recordConflict(previous, recorded, since, err)
 	if conflict == previous {
@@ -31,7 +31,7 @@ func (s *Set) Compare(recorded location.At, since time.Time, err error) {
 
 // recordConflict returns why no master votes, or nil. It keeps the previous reason until there is
 // evidence to the contrary.
-func (s *Set) recordConflict(previous *QuarantineError, recorded location.At, since time.Time, err error) *QuarantineError {
+func (s *Set) recordConflict(previous *QuarantineError, recorded location.EraPlace, since time.Time, err error) *QuarantineError {
 	e := s.eras
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -42,19 +42,19 @@ func (s *Set) recordConflict(previous *QuarantineError, recorded location.At, si
 		}
 	}
 	switch {
-	case err != nil && previous != nil && previous.Why == Unverified: // without an upstream the masters decide
+	case err != nil && previous != nil && previous.Cause == Unverified: // without an upstream the masters decide
 		return nil
 	case err != nil || !e.ownEraKnown || e.succession != nil:
 		return previous
 	}
-	report := location.Report{At: e.ownEra.At(), Known: true, By: e.names}
+	report := location.Report{EraPlace: e.ownEra.Location(), Known: true, Masters: e.names}
 	switch _, err := report.Resolve(s.locationRecord, recorded, nil, false); {
 	case err == nil:
 		return nil
-	case statements < vote.Majority(len(s.guards)) || previous != nil && previous.Why == LocationUnknown:
+	case statements < vote.Majority(len(s.guards)) || previous != nil && previous.Cause == LocationUnknown:
 		return previous
 	default:
-		return &QuarantineError{Why: LocationUnknown, Places: err.Error()}
+		return &QuarantineError{Cause: LocationUnknown, LocationConflict: err.Error()}
 	}
 }
 
@@ -69,12 +69,12 @@ func (s *Set) startingEra(ctx context.Context, proof string) (reconfig.Era, erro
 		return s.eras.adoptEra(era), nil
 	}
 	recorded, readErr := s.locationRecord.Read(ctx)
-	report := location.Report{At: era.At(), Known: stated, By: s.eras.names}
+	report := location.Report{EraPlace: era.Location(), Known: stated, Masters: s.eras.names}
 	at, err := report.Resolve(s.locationRecord, recorded, readErr, strings.Contains(s.rules.settings, LocksUpstream))
 	if err != nil {
-		return era, &QuarantineError{Why: LocationUnknown, Places: err.Error()}
+		return era, &QuarantineError{Cause: LocationUnknown, LocationConflict: err.Error()}
 	}
-	if at != report.At {
+	if at != report.EraPlace {
 		s.log.Info("location of the locks restored from the record at the upstream", "place", at.Place, "era", at.Era)
 		era = reconfig.Change{Names: s.eras.names, Place: at.Place}.After(reconfig.Era{Number: at.Era - 1})
 	}

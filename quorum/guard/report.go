@@ -69,7 +69,7 @@ func (v *Report) readInfo(text string) {
 	seconds, _ := strconv.ParseInt(info["uptime_in_seconds"], 10, 64)
 	v.Uptime = time.Duration(seconds) * time.Second
 	v.Evicted, _ = strconv.ParseInt(info["evicted_keys"], 10, 64)
-	v.Room = info.Room()
+	v.Room = info.FreeMemory()
 	_, v.Proxy = info["redlock_masters"]
 	v.Databases = info.Databases()
 	if info["aof_enabled"] == "0" {

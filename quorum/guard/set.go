@@ -32,18 +32,18 @@ type Options struct {
 	// A proxy has no votes if proxies with different settings use a majority of the masters. Empty
 	// means that the proxy grants no locks: then all settings fit.
 	Settings string
-	// Joins is the era of these masters if the masters decided that they follow another set; nil if
+	// JoinedEra is the era of these masters if the masters decided that they follow another set; nil if
 	// their markers show it. Follows is this proxy's former set; nil if there is none.
-	Joins   *reconfig.Era
-	Follows *Set
+	JoinedEra *reconfig.Era
+	FormerSet *Set
 	// Record is the upstream's record of the location of the locks; nil if they cannot be moved.
 	Record location.Record
 	// ID is the proxy's ID, made by NewID.
 	ID string
 	// Name returns the operators' name for the proxy. The default is empty.
 	Name func() string
-	// Moves returns the era in which this proxy moves the locks; zero if it moves none.
-	Moves func() int
+	// MoveEra returns the era in which this proxy moves the locks; zero if it moves none.
+	MoveEra func() int
 	// SinceBoot returns how long the machine has been up, including the time for which it was
 	// suspended; zero if unknown. The default asks the system.
 	SinceBoot func() time.Duration
@@ -58,13 +58,13 @@ func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
 		maxTTLInUse: newMaxTTLTracker(len(masters), opts.MaxTTL), freshStart: newFreshStart(len(masters), opts.FreshStart),
 		override: newOverride(len(masters), opts.Override, opts.Forced),
-		log:      opts.Logger, off: opts.Off, uptime: opts.SinceBoot, moveEra: opts.Moves,
+		log:      opts.Logger, off: opts.Off, uptime: opts.SinceBoot, moveEra: opts.MoveEra,
 		id: cmp.Or(opts.ID, NewID()), name: opts.Name, newNonce: marker.NewNonce,
-		eras:   newEraTracker(masters, opts.Joins, time.Now()),
+		eras:   newEraTracker(masters, opts.JoinedEra, time.Now()),
 		warned: map[string]bool{},
 	}
-	if s.locationRecord = opts.Record; s.locationRecord != nil && opts.Joins == nil {
-		s.locationConflict.Store(&QuarantineError{Why: Unverified}) // until the record was compared
+	if s.locationRecord = opts.Record; s.locationRecord != nil && opts.JoinedEra == nil {
+		s.locationConflict.Store(&QuarantineError{Cause: Unverified}) // until the record was compared
 	}
 	if s.uptime == nil {
 		s.uptime = sinceBoot
@@ -75,9 +75,9 @@ func NewSet(opts Options, masters []Master) *Set {
 	if s.moveEra == nil {
 		s.moveEra = func() int { return 0 }
 	}
-	if opts.Follows != nil {
-		s.formerGuards = opts.Follows.GuardsExcept(s.eras.names)
-		s.eras.setFormer(opts.Follows.eras)
+	if opts.FormerSet != nil {
+		s.formerGuards = opts.FormerSet.GuardsExcept(s.eras.names)
+		s.eras.setFormer(opts.FormerSet.eras)
 	}
 	s.rules = newRulesTracker(opts.Settings, s.eras.names, s.eras.markersShowMasters, s.eras.markersShowLocation)
 	for i, m := range masters {
@@ -114,8 +114,8 @@ func (s *Set) Clock(now time.Time) time.Duration {
 	return clocks[(len(clocks)-1)/2]
 }
 
-// FenceAhead logs, once, that a master's fence counter of a key is ignored because it is far ahead.
-func (s *Set) FenceAhead(master, key string) {
+// WarnFenceAhead logs, once, that a master's fence counter of a key is ignored because it is far ahead.
+func (s *Set) WarnFenceAhead(master, key string) {
 	s.warnOnce(master, "ignored a fence counter: it is far ahead of the other masters' counters and clocks", "key", key)
 }
 
@@ -135,20 +135,20 @@ func (s *Set) IsRecorded(ttl time.Duration) bool {
 	return s.maxTTLInUse.IsRecorded(ttl)
 }
 
-// Recording returns the command that records a TTL on a master, and the recorded TTL, which is
+// RecordTTLCommand returns the command that records a TTL on a master, and the recorded TTL, which is
 // rounded up so that records are rare.
-func (s *Set) Recording(ttl time.Duration) (command []any, recorded time.Duration) {
+func (s *Set) RecordTTLCommand(ttl time.Duration) (command []any, recorded time.Duration) {
 	recorded = s.maxTTLInUse.RoundedUp(ttl)
 	return []any{"EVAL", script.RaiseLongest.Source, 0, marker.FormatMillis(recorded)}, recorded
 }
 
-// Recorded notes that a majority has recorded a TTL.
-func (s *Set) Recorded(ttl time.Duration) { s.maxTTLInUse.NoteRecorded(ttl) }
+// NoteTTLRecorded notes that a majority has recorded a TTL.
+func (s *Set) NoteTTLRecorded(ttl time.Duration) { s.maxTTLInUse.NoteRecorded(ttl) }
 
 func newGuard(s *Set, index int, m Master) *Guard {
 	return &Guard{
 		set: s, index: index, Master: m, log: s.log, published: publishedSeqs{},
-		cause:       &QuarantineError{Why: Unverified},
+		cause:       &QuarantineError{Cause: Unverified},
 		enrolledDBs: map[int]bool{}, suspectDBs: map[int]bool{}, seqs: writeSeqs{}, canaries: map[int]canary{},
 	}
 }

@@ -13,7 +13,7 @@ func (g *Guard) handleUnmarked(ctx context.Context, v Report) (time.Duration, er
 	isEmpty := v.Empty && v.LongestTTL == 0
 	switch g.set.freshStart.decide(g.index, v.RunID, isEmpty, time.Now()) {
 	case freshWait:
-		g.denyVote(&QuarantineError{Why: AwaitsFreshStart})
+		g.denyVote(&QuarantineError{Cause: AwaitsFreshStart})
 		return freshPause, nil
 	case freshAdmit:
 		g.set.maxTTLInUse.NoteNoRecords()

@@ -39,7 +39,7 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 	}
 	g.mu.Lock()
 	eraEnded := g.set.eras.position(g.index) != positionOwn
-	if !eraEnded && g.trust.Nonce == "" && (g.cause.Why != Unverified || g.lastTrust.Nonce != m.Nonce) {
+	if !eraEnded && g.trust.Nonce == "" && (g.cause.Cause != Unverified || g.lastTrust.Nonce != m.Nonce) {
 		g.log.Info("master votes", "master", g.Name, "because", marker.ProofText(m.Proof))
 	}
 	g.grantVote(m, eraEnded)
@@ -72,7 +72,7 @@ func (g *Guard) suspicionOf(m marker.Marker) *QuarantineError {
 		g.suspicion = clockSuspicion{}
 		return nil
 	}
-	return &QuarantineError{Why: ClockStepped, Ready: g.suspicion.until(longestTTL)}
+	return &QuarantineError{Cause: ClockStepped, ReadyAt: g.suspicion.until(longestTTL)}
 }
 
 // takeSuspectDBs returns the databases that seem to have lost their marker, and clears the list.

@@ -26,7 +26,7 @@ func CompareDatabases(findings ...*Finding) {
 	}
 	for _, f := range findings {
 		if n := f.databaseCount; n > 0 && n < most {
-			f.Weak = append(f.Weak, fmt.Sprintf(
+			f.Weaknesses = append(f.Weaknesses, fmt.Sprintf(
 				"has fewer databases (%d) than another server (%d): locks in the missing databases fail", n, most))
 		}
 	}

@@ -18,30 +18,30 @@ func SettingsAdvice(differs string) string { return guard.RulesAdvice(differs) }
 
 // TTLAdvice returns a remedy for masters that wait for max-ttl (Finding.Quarantine), if a TTL of at
 // least atLeast is known to be in use.
-func TTLAdvice(atLeast time.Duration) string { return guard.Advice(atLeast) }
+func TTLAdvice(atLeast time.Duration) string { return guard.TTLAdvice(atLeast) }
 
-// Imposed is the result of Impose for one master.
-type Imposed struct {
+// SettingsReplacement is the result of Impose for one master.
+type SettingsReplacement struct {
 	// Name is the address of the master.
 	Name string
-	// Differed describes the settings that were different, or is empty.
-	Differed string
+	// Difference describes the settings that were different, or is empty.
+	Difference string
 	// Err is the reason why the master was not changed, or nil.
 	Err error
 }
 
-// Impose is an operator's override. It replaces the settings (Options.Settings) and the list of
+// ReplaceSettings is an operator's override. It replaces the settings (Options.Settings) and the list of
 // masters of all proxies; without these, masters do not vote for a proxy. Each master may take up
 // to timeout for each reply. secure is Options.TLS.
 //
 // Impose returns a *DifferentSettingsError if proxies with different settings are running, which
 // would lose their votes, unless forced is set.
-func Impose(
+func ReplaceSettings(
 	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), settings string, forced bool,
-) ([]Imposed, error) {
-	inspections, results := make([]guard.Inspection, len(urls)), make([]Imposed, len(urls))
+) ([]SettingsReplacement, error) {
+	inspections, results := make([]guard.Inspection, len(urls)), make([]SettingsReplacement, len(urls))
 	for i, url := range urls {
-		inspections[i].Name, results[i].Name = master.NameIn(url), master.NameIn(url)
+		inspections[i].Name, results[i].Name = master.NameFromURL(url), master.NameFromURL(url)
 		t, err := master.NewTransport(url, timeout, secure)
 		if err != nil {
 			results[i].Err = err
@@ -61,7 +61,7 @@ func Impose(
 		}
 	}
 	for i, differs := range guard.Differences(settings, inspections) {
-		results[i].Differed = differs
+		results[i].Difference = differs
 	}
 	for i, err := range guard.ReplaceSettings(ctx, settings, inspections) {
 		if err != nil {
@@ -75,7 +75,7 @@ func Impose(
 const recheckPause = 250 * time.Millisecond
 
 // examineAll examines the masters that have a connection.
-func examineAll(ctx context.Context, inspections []guard.Inspection, results []Imposed) {
+func examineAll(ctx context.Context, inspections []guard.Inspection, results []SettingsReplacement) {
 	var wg sync.WaitGroup
 	for i := range inspections {
 		if inspections[i].Conn == nil {

@@ -57,13 +57,13 @@ type Finding struct {
 	Locks guard.Locks
 	// RoundTrip is the shortest of a few round trips.
 	RoundTrip time.Duration
-	// Unsafe holds reasons why a lock on the master cannot be relied on. Differing lists settings
+	// SafetyProblems holds reasons why a lock on the master cannot be relied on. Differing lists settings
 	// that differ among proxies but must be equal. Weak holds reasons why the master is less
 	// reliable or capable than possible.
-	Unsafe, Differing, Weak []string
-	// Differs describes how the settings of the master's proxies differ from the given settings.
+	SafetyProblems, SettingsProblems, Weaknesses []string
+	// SettingsDifference describes how the settings of the master's proxies differ from the given settings.
 	// See CompareSettings.
-	Differs string
+	SettingsDifference string
 
 	runID string
 	// databases holds the databases with keys. databaseCount is the number of databases, or 0 if
@@ -126,7 +126,7 @@ func (f *Finding) countLocks(ctx context.Context, url string, timeout time.Durat
 func inspectMaster(
 	ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config), selected PushConnections,
 ) Finding {
-	f := Finding{Name: master.NameIn(url)}
+	f := Finding{Name: master.NameFromURL(url)}
 	t, err := master.NewTransport(url, timeout, secure)
 	if err != nil {
 		f.Err = err
@@ -174,9 +174,9 @@ func (f Finding) IsWatched() bool { return f.report != nil && len(f.report.Proxi
 func CompareSettings(findings []Finding, settings string) {
 	for i, differs := range guard.Differences(settings, inspectionsOf(findings)) {
 		if f := &findings[i]; differs != "" {
-			f.Differs, f.Votes = differs, false
+			f.SettingsDifference, f.Votes = differs, false
 			f.Marker, f.Since, f.Quarantine = guard.OtherRules.Sentence(1), 0, nil
-			f.Differing = append(f.Differing, differs)
+			f.SettingsProblems = append(f.SettingsProblems, differs)
 		}
 	}
 }
@@ -184,17 +184,17 @@ func CompareSettings(findings []Finding, settings string) {
 // LocationOn returns the location of the locks, according to the markers of a majority of these
 // masters. The place is undecided if the locks were never moved.
 func LocationOn(findings []Finding) location.Report {
-	counts := map[location.At]int{}
+	counts := map[location.EraPlace]int{}
 	for _, f := range findings {
 		if f.report == nil || !f.report.Marker.Valid || !f.report.Marker.Value.Seal.IsNone() {
 			continue
 		}
-		at := f.report.Marker.Value.Era.At()
+		at := f.report.Marker.Value.Era.Location()
 		if counts[at]++; counts[at] >= vote.Majority(len(findings)) {
-			return location.Report{At: at, Known: true, By: Names(findings)}
+			return location.Report{EraPlace: at, Known: true, Masters: Names(findings)}
 		}
 	}
-	return location.Report{By: Names(findings)}
+	return location.Report{Masters: Names(findings)}
 }
 
 // Names returns the addresses of the masters.
@@ -228,9 +228,9 @@ func (f *Finding) tryPushConnections(ctx context.Context, t master.Transport, ti
 		}
 		defer conn.Close()
 		limits := resp.Limits{Line: 16 << 10, Bulk: 16 << 10, Elements: 64, Depth: 4, Total: 64 << 10}
-		missing, err := pushconn.MissingRights(conn, resp.NewReader3(conn, limits), timeout, needs)
+		missing, err := pushconn.MissingRights(conn, resp.NewRESP3Reader(conn, limits), timeout, needs)
 		if err == nil && len(missing) > 0 {
-			f.Weak = append(f.Weak, "its user lacks "+strings.Join(missing, " ")+": "+effect)
+			f.Weaknesses = append(f.Weaknesses, "its user lacks "+strings.Join(missing, " ")+": "+effect)
 		}
 	}
 	if selected.Waiting {
@@ -267,14 +267,14 @@ func (f *Finding) evaluate(v guard.Report) {
 	f.Votes, f.New, f.LongestTTL = v.Votes(), v.IsNew(), v.LongestTTL
 	f.Marker, f.Since = v.State()
 	if reason := v.Unfit(); reason != "" {
-		f.Unsafe = append(f.Unsafe, reason)
+		f.SafetyProblems = append(f.SafetyProblems, reason)
 	}
 	if !v.Durable() {
-		f.Weak = append(f.Weak, "forgets locks when it restarts: set appendonly yes and appendfsync always")
+		f.Weaknesses = append(f.Weaknesses, "forgets locks when it restarts: set appendonly yes and appendfsync always")
 	}
-	f.Differing = append(f.Differing, v.Differences...)
+	f.SettingsProblems = append(f.SettingsProblems, v.Differences...)
 	if v.RunID == guard.NotReported {
-		f.Weak = append(f.Weak, "does not show its run_id: a restart from older data goes unnoticed")
+		f.Weaknesses = append(f.Weaknesses, "does not show its run_id: a restart from older data goes unnoticed")
 	}
 }
 
@@ -287,7 +287,7 @@ func markSameServer(findings []Finding) {
 			continue
 		}
 		if other, known := nameByRunID[f.runID]; known {
-			f.Unsafe = append(f.Unsafe, guard.DuplicateServer+other)
+			f.SafetyProblems = append(f.SafetyProblems, guard.DuplicateServer+other)
 		}
 		nameByRunID[f.runID] = f.Name
 	}
@@ -298,8 +298,8 @@ func markSameServer(findings []Finding) {
 // in the URL is missing or lacks permissions, the finding has only a name and a round trip. The
 // server may take up to timeout for each reply. secure is Options.TLS.
 func Server(ctx context.Context, url, key string, timeout time.Duration, secure func(*tls.Config)) Finding {
-	f := Finding{Name: master.NameIn(url)}
-	server, err := master.NewServer(url, timeout, secure)
+	f := Finding{Name: master.NameFromURL(url)}
+	server, err := master.NewServerClient(url, timeout, secure)
 	if err != nil {
 		f.Err = err
 		return f
@@ -322,7 +322,7 @@ func Server(ctx context.Context, url, key string, timeout time.Duration, secure 
 	ctx, cancel := context.WithTimeout(ctx, availability.TrialTime)
 	defer cancel()
 	_, err = server.Do(ctx, availability.Trial(key)...)
-	if refusal := availability.Refusal(err, server.LogsIn()); refusal != nil {
+	if refusal := availability.Refusal(err, server.HasLogin()); refusal != nil {
 		f.Refusal = errors.New(errorText(refusal))
 	}
 	return f

@@ -37,13 +37,13 @@ func CheckOverride(findings []Finding, ttl time.Duration, forced bool) error {
 		switch {
 		case f.Err != nil:
 			reasons = append(reasons, fmt.Sprintf("%s: %v", f.Name, f.Err))
-		case len(f.Unsafe) > 0:
-			reasons = append(reasons, f.Name+": "+strings.Join(f.Unsafe, ", "))
+		case len(f.SafetyProblems) > 0:
+			reasons = append(reasons, f.Name+": "+strings.Join(f.SafetyProblems, ", "))
 		case f.Locks.Outlasts(ttl) && !forced:
 			hasLongerLock = true
 			reasons = append(reasons, fmt.Sprintf("%s: %s", f.Name, f.describeLocks(ttl)))
 		}
-		if f.Votes && f.Err == nil && len(f.Unsafe) == 0 {
+		if f.Votes && f.Err == nil && len(f.SafetyProblems) == 0 {
 			votes++
 		}
 	}

@@ -31,7 +31,7 @@ func TestCheckOverride(t *testing.T) {
 	}}
 	voting := Finding{Name: "v", Votes: true}
 	dead := Finding{Name: "d", Err: errors.New("connection refused")}
-	unfit := Finding{Name: "u", Votes: true, Unsafe: []string{"it is a replica"}}
+	unfit := Finding{Name: "u", Votes: true, SafetyProblems: []string{"it is a replica"}}
 	const forceAdvice = "; if no client holds these locks any more, use --force"
 	for _, c := range []struct {
 		name     string

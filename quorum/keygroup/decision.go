@@ -49,10 +49,10 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	case len(b.keys) == 0 && !b.snapshot.Present:
 		return register.Decision{}, nil
 	case len(b.keys) == 0:
-		return register.Decision{Do: register.Remove}, nil
+		return register.Decision{Action: register.Remove}, nil
 	}
 	all := b.sorted()
-	d := register.Decision{Do: register.Put}
+	d := register.Decision{Action: register.Put}
 	// An unchanged key of a keygroup must keep its version, so it stays in the keygroup.
 	if own := all[0]; len(all) == 1 && own.name == b.name && (own.hasNewTTL || own.version == "" || !b.isGroup) {
 		b.encodeWithoutGroup(&d, own)
@@ -96,7 +96,7 @@ func (b *Group) setOwnTTL(all []key) error {
 	for i, k := range all {
 		switch {
 		case b.isGroup || k.hasNewTTL:
-		case b.snapshot.Unknown:
+		case b.snapshot.LeftUnknown:
 			return register.ErrNeedsLeft
 		default:
 			all[i].hasNewTTL, all[i].newTTL = true, b.snapshot.Longest

@@ -18,7 +18,7 @@ const Endless = cell.Endless
 type Group struct {
 	// name is the name of the cell and of its own key. snapshot is the value of the cell.
 	name     string
-	snapshot register.Look
+	snapshot register.Snapshot
 	// isGroup is set if the cell holds a keygroup, not only its own key.
 	isGroup bool
 	keys    map[string]key
@@ -36,7 +36,7 @@ type key struct {
 // Open decodes a cell without its expired keys. A foreign value is never a keygroup.
 //
 // Errors: ErrUnreadable; register.ErrNeedsLeft if a keygroup's remaining time is unknown.
-func Open(name string, f register.Look) (*Group, error) {
+func Open(name string, f register.Snapshot) (*Group, error) {
 	b := &Group{name: name, snapshot: f, keys: map[string]key{}}
 	switch {
 	case !f.Present:
@@ -44,7 +44,7 @@ func Open(name string, f register.Look) (*Group, error) {
 	case f.Foreign || !IsGroup(f.Value):
 		b.keys[name] = key{member: member{name: name, value: f.Value, version: f.Version, distance: b.ownDistance()}}
 		return b, nil
-	case f.Unknown:
+	case f.LeftUnknown:
 		return nil, register.ErrNeedsLeft
 	}
 	members, err := decode(f.Value)
@@ -66,7 +66,7 @@ func Open(name string, f register.Look) (*Group, error) {
 
 // ownDistance returns the distance of a key stored without a keygroup: it expires with the cell.
 func (b *Group) ownDistance() time.Duration {
-	if !b.snapshot.Unknown && b.snapshot.Longest < 0 {
+	if !b.snapshot.LeftUnknown && b.snapshot.Longest < 0 {
 		return Endless
 	}
 	return 0
@@ -78,16 +78,16 @@ func (b *Group) IsGroup() bool { return b.isGroup }
 // Names returns the names of the keys, sorted.
 func (b *Group) Names() []string { return slices.Sorted(maps.Keys(b.keys)) }
 
-// Look returns the current value of a key.
-func (b *Group) Look(name string) register.Look {
+// Snapshot returns the current value of a key.
+func (b *Group) Snapshot(name string) register.Snapshot {
 	k, exists := b.keys[name]
 	if !exists {
-		return register.Look{Shared: b.isGroup}
+		return register.Snapshot{Shared: b.isGroup}
 	}
-	l := register.Look{Present: true, Value: k.value, Version: k.version, Shared: b.isGroup}
+	l := register.Snapshot{Present: true, Value: k.value, Version: k.version, Shared: b.isGroup}
 	switch {
-	case b.snapshot.Unknown:
-		l.Unknown = true
+	case b.snapshot.LeftUnknown:
+		l.LeftUnknown = true
 	case k.distance == Endless:
 		l.Left = Endless
 	default:

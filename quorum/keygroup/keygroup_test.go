@@ -58,7 +58,7 @@ func TestEncodedBytes(t *testing.T) {
 
 func mustOpen(t *testing.T, w register.Decision, left time.Duration) *Group {
 	t.Helper()
-	b, err := Open("T", register.Look{Present: true, Value: w.Value, Version: "cell", Longest: left, Shortest: left})
+	b, err := Open("T", register.Snapshot{Present: true, Value: w.Value, Version: "cell", Longest: left, Shortest: left})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func mustOpen(t *testing.T, w register.Decision, left time.Duration) *Group {
 func describe(b *Group) string {
 	var all []string
 	for _, name := range b.Names() {
-		e := b.Look(name)
+		e := b.Snapshot(name)
 		all = append(all, fmt.Sprintf("%s=%s/%v@%s", name, e.Value, e.Left, e.Version))
 	}
 	return strings.Join(all, " ")
@@ -94,7 +94,7 @@ func TestExpiryWhileKeysComeAndGo(t *testing.T) {
 	}
 	own.Put("q:{T}", "queue", Endless)
 	w := mustEncode(t, own, "w1")
-	if w.Do != register.Put || w.KeepTTL || !w.Shared || w.TTL < 90*year || longestNewTTL(own) != "-1ns true" {
+	if w.Action != register.Put || w.KeepTTL || !w.Shared || w.TTL < 90*year || longestNewTTL(own) != "-1ns true" {
 		t.Fatalf("%+v", w)
 	}
 	left := w.TTL - 10*time.Second // ten seconds later
@@ -142,12 +142,12 @@ func TestEncodeDecisions(t *testing.T) {
 		{"nothing", func(*Group) {}, register.Decision{}},
 		{"one that is absent goes", func(b *Group) { b.Remove("x:{T}") }, register.Decision{}},
 		{"its own is replaced", func(b *Group) { b.Put("T", "you", 7*time.Second) },
-			register.Decision{Do: register.Put, Value: "you", TTL: 7 * time.Second}},
+			register.Decision{Action: register.Put, Value: "you", TTL: 7 * time.Second}},
 		{"its own keeps its time", func(b *Group) { b.Replace("T", "you") },
-			register.Decision{Do: register.Put, Value: "you", KeepTTL: true}},
-		{"its own goes", func(b *Group) { b.Remove("T") }, register.Decision{Do: register.Remove}},
+			register.Decision{Action: register.Put, Value: "you", KeepTTL: true}},
+		{"its own goes", func(b *Group) { b.Remove("T") }, register.Decision{Action: register.Remove}},
 		{"another comes and goes", func(b *Group) { b.Put("x:{T}", "x", ms); b.Remove("x:{T}") },
-			register.Decision{Do: register.Put, Value: "me", KeepTTL: true}},
+			register.Decision{Action: register.Put, Value: "me", KeepTTL: true}},
 	} {
 		b := mustOpen(t, register.Decision{Value: "me"}, time.Second)
 		test.do(b)
@@ -158,37 +158,37 @@ func TestEncodeDecisions(t *testing.T) {
 			t.Errorf("%s: a lease of %s", test.name, lease)
 		}
 	}
-	empty, err := Open("T", register.Look{})
+	empty, err := Open("T", register.Snapshot{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	empty.Remove("T")
-	if w := mustEncode(t, empty, "w"); w.Do != register.Leave {
+	if w := mustEncode(t, empty, "w"); w.Action != register.NoChange {
 		t.Errorf("%+v", w)
 	}
 	empty.Put("x:{T}", "x", time.Second)
-	if w := mustEncode(t, empty, "w"); w.Do != register.Put || w.KeepTTL || w.TTL < 2*time.Second || !IsGroup(w.Value) {
+	if w := mustEncode(t, empty, "w"); w.Action != register.Put || w.KeepTTL || w.TTL < 2*time.Second || !IsGroup(w.Value) {
 		t.Errorf("%+v", w)
 	}
 }
 
 // TestRefusals checks contents that cannot be decoded or encoded.
 func TestRefusals(t *testing.T) {
-	unreadable := register.Look{Present: true, Value: prefix + "x", Longest: ms}
+	unreadable := register.Snapshot{Present: true, Value: prefix + "x", Longest: ms}
 	if _, err := Open("T", unreadable); !errors.Is(err, ErrUnreadable) {
 		t.Error(err)
 	}
 	one := encode([]member{{"a", "", "", 0}})
-	timeless := register.Look{Present: true, Value: one, Unknown: true}
+	timeless := register.Snapshot{Present: true, Value: one, LeftUnknown: true}
 	if _, err := Open("T", timeless); !errors.Is(err, register.ErrNeedsLeft) {
 		t.Error(err)
 	}
-	foreign := register.Look{Present: true, Value: one, Foreign: true, Longest: ms, Shortest: ms}
-	if b, err := Open("T", foreign); err != nil || b.Look("a").Present || b.Look("T").Value != foreign.Value {
+	foreign := register.Snapshot{Present: true, Value: one, Foreign: true, Longest: ms, Shortest: ms}
+	if b, err := Open("T", foreign); err != nil || b.Snapshot("a").Present || b.Snapshot("T").Value != foreign.Value {
 		t.Error("what a client wrote is taken for a keygroup")
 	}
-	unknown, err := Open("T", register.Look{Present: true, Value: "me", Unknown: true})
-	if err != nil || !unknown.Look("T").Unknown {
+	unknown, err := Open("T", register.Snapshot{Present: true, Value: "me", LeftUnknown: true})
+	if err != nil || !unknown.Snapshot("T").LeftUnknown {
 		t.Fatal(err)
 	}
 	unknown.Put("x:{T}", "x", time.Second)
@@ -256,7 +256,7 @@ func (w *simulation) change() {
 	for _, m := range order[:2] {
 		answeredAt[m] = start + w.random.Int64N(elapsed+1)
 	}
-	f := register.Look{Version: fmt.Sprint("cell", w.version)}
+	f := register.Snapshot{Version: fmt.Sprint("cell", w.version)}
 	base := 0
 	for m, at := range answeredAt {
 		if holder := &w.masters[m]; holder.end <= at {
@@ -286,12 +286,12 @@ func (w *simulation) change() {
 		w.t.Fatal(err)
 	}
 	w.compare(b, start, start+elapsed)
-	isPresent := func(name string) bool { return b.Look(name).Present }
+	isPresent := func(name string) bool { return b.Snapshot(name).Present }
 	expired := slices.DeleteFunc(slices.Collect(maps.Keys(w.reliedUntil)), isPresent)
 	w.edit(b, start, start+elapsed)
 	decision := mustEncode(w.t, b, fmt.Sprint("v", w.version))
 	w.now += elapsed
-	if decision.Do != register.Leave {
+	if decision.Action != register.NoChange {
 		for _, name := range expired { // until now a master that was not asked may have had the key
 			if !slices.Contains(b.Names(), name) {
 				delete(w.reliedUntil, name)
@@ -304,7 +304,7 @@ func (w *simulation) change() {
 // write lets the masters accept a decision. Masters that hold the base version shift their own
 // expiry. The expiry on any other master is not before the earliest of these.
 func (w *simulation) write(
-	decision register.Decision, f register.Look, order []int, answeredAt map[int]int64, base int, elapsed int64,
+	decision register.Decision, f register.Snapshot, order []int, answeredAt map[int]int64, base int, elapsed int64,
 ) {
 	w.version++
 	for i, m := range order {
@@ -317,7 +317,7 @@ func (w *simulation) write(
 		}
 		holder := &w.masters[m]
 		switch {
-		case decision.Do == register.Remove:
+		case decision.Action == register.Remove:
 			*holder = master{version: w.version, end: at + 3000, removed: true}
 			continue
 		case !decision.KeepTTL && decision.TTL == Endless, decision.KeepTTL && f.Longest == Endless:
@@ -337,7 +337,7 @@ func (w *simulation) write(
 // compare checks the keys of a keygroup that was opened between two moments.
 func (w *simulation) compare(b *Group, from, to int64) {
 	for name, until := range w.reliedUntil {
-		e := b.Look(name)
+		e := b.Snapshot(name)
 		switch {
 		case !e.Present && to < until:
 			w.t.Errorf("%s is over %d ms distance its time", name, until-to)
@@ -360,7 +360,7 @@ const spread = 200
 func (w *simulation) edit(b *Group, from, to int64) {
 	for range 1 + w.random.IntN(2) {
 		name := []string{"T", "a:{T}", "b:{T}", "c:{T}"}[w.random.IntN(4)]
-		exists := b.Look(name).Present
+		exists := b.Snapshot(name).Present
 		switch choice := w.random.IntN(8); {
 		case choice == 0 && exists:
 			b.Remove(name)
@@ -383,7 +383,7 @@ func (w *simulation) edit(b *Group, from, to int64) {
 // cell, move no other.
 func TestExtensionMovesNoOtherExpiry(t *testing.T) {
 	now, end := int64(0), int64(0)
-	b, _ := Open("T", register.Look{})
+	b, _ := Open("T", register.Snapshot{})
 	b.Put("T", "lock", time.Hour)
 	b.Put("a:{T}", "a", time.Second)
 	w := mustEncode(t, b, "0")
@@ -392,7 +392,7 @@ func TestExtensionMovesNoOtherExpiry(t *testing.T) {
 	for i := range 2000 {
 		now += 300
 		b = mustOpen(t, w, time.Duration(end-now)*ms)
-		if got, want := b.Look("T").Left, time.Hour-time.Duration(now)*ms; got != want {
+		if got, want := b.Snapshot("T").Left, time.Hour-time.Duration(now)*ms; got != want {
 			t.Fatalf("after %d changes %v are left, not %v", i, got, want)
 		}
 		b.Put("a:{T}", "a", time.Duration(1+i%7*i)*time.Second)
@@ -418,7 +418,7 @@ func TestExtensionMovesNoOtherExpiry(t *testing.T) {
 // cell expires last. The reported time is no longer than on any master.
 func TestKeyExpiresOnLastMaster(t *testing.T) {
 	members := []member{{"T", "me", "1", 9500 * ms}, {"a:{T}", "a", "1", 0}, {"b:{T}", "b", "1", 10 * time.Second}}
-	f := register.Look{Present: true, Value: encode(members)}
+	f := register.Snapshot{Present: true, Value: encode(members)}
 	f.Longest, f.Shortest = 10*time.Second, 9*time.Second
 	b, err := Open("T", f)
 	if err != nil {

@@ -491,7 +491,7 @@ func (x explorer) loseMastersData(w world, visit func(string, world)) {
 	if w.dataLossCount >= x.maxDataLosses {
 		return
 	}
-	at, _ := restored(nil, At{w.recorded, int(w.recordedIn)}, false)
+	at, _ := restored(nil, EraPlace{w.recorded, int(w.recordedIn)}, false)
 	switch {
 	case x.placeFromSettings:
 		at.Place = Masters
@@ -592,7 +592,7 @@ func TestMoveExplored(t *testing.T) {
 		{proxies: 2, movers: 2, lastEra: 3, faults: 1},
 		{proxies: 2, movers: 1, lastEra: 5, maxDataLosses: 1},
 	} {
-		limit := redistest.Sampled(200_000)
+		limit := redistest.SampleCount(200_000)
 		if os.Getenv("REDLOCK_MODEL") != "" {
 			limit = 12_000_000
 		}

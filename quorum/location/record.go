@@ -16,9 +16,9 @@ import (
 // counts.
 const RecordKey = "redlock-proxy:locks-at"
 
-// At is a place and the number of the era that decided on it. Its zero value means that the masters
+// EraPlace is a place and the number of the era that decided on it. Its zero value means that the masters
 // have never decided.
-type At struct {
+type EraPlace struct {
 	Place
 	Era int
 }
@@ -31,7 +31,7 @@ func RecordField(era int, lockKeys []string) string {
 
 // Recorded decodes a record. It considers only fields whose lock keys overlap with the proxy's own,
 // and returns the place of the highest era. older has the names of all other such fields.
-func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (highest At, older []string) {
+func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (highest EraPlace, older []string) {
 	latestField := ""
 	for field, place := range fields {
 		number, globs, _ := strings.Cut(field, " ")
@@ -46,7 +46,7 @@ func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (h
 			if latestField != "" {
 				older = append(older, latestField)
 			}
-			highest, latestField = At{Parse(place), era}, field
+			highest, latestField = EraPlace{Parse(place), era}, field
 		default:
 			older = append(older, field)
 		}
@@ -57,30 +57,30 @@ func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (h
 // Report is the place of the locks according to a majority of the masters. Known is false if the
 // masters have lost it.
 type Report struct {
-	At
+	EraPlace
 	Known bool
-	// By holds the names of the masters.
-	By []string
+	// Masters holds the names of the masters.
+	Masters []string
 }
 
 // Resolve determines the place of the locks, from the report of the masters and the record. readErr
 // is the error of reading the record. The returned error explains why the place is unknown.
 // fromUpstream is the setting move-from-upstream.
-func (s Report) Resolve(record Record, recorded At, readErr error, fromUpstream bool) (At, error) {
+func (s Report) Resolve(record Record, recorded EraPlace, readErr error, fromUpstream bool) (EraPlace, error) {
 	switch {
-	case s.Known && readErr == nil && recorded.contradicts(s.At):
-		return s.At, errors.New(contradictionText(record.Name(), recorded, s.By, s.At))
+	case s.Known && readErr == nil && recorded.contradicts(s.EraPlace):
+		return s.EraPlace, errors.New(contradictionText(record.Name(), recorded, s.Masters, s.EraPlace))
 	case s.Known || readErr == nil && recorded.Era == 0:
-		return s.At, nil
+		return s.EraPlace, nil
 	case readErr != nil:
-		return s.At, fmt.Errorf(
+		return s.EraPlace, fmt.Errorf(
 			"the masters have no record of the location of the locks, and the upstream's record cannot be read: %w", readErr)
 	}
 	return restored(record, recorded, fromUpstream)
 }
 
 // contradicts reports whether a record shows that the masters have lost later decisions.
-func (a At) contradicts(masters At) bool {
+func (a EraPlace) contradicts(masters EraPlace) bool {
 	return a.Era > 0 &&
 		(masters.Place == Undecided || a.Era > masters.Era || a.Era == masters.Era && a.Place != masters.Place)
 }
@@ -88,10 +88,10 @@ func (a At) contradicts(masters At) bool {
 // restored returns the place of the locks after the masters have lost it, and all their cells. If
 // the locks were being moved, all locks that count may be at the upstream. fromUpstream is the
 // setting move-from-upstream.
-func restored(record Record, recorded At, fromUpstream bool) (At, error) {
+func restored(record Record, recorded EraPlace, fromUpstream bool) (EraPlace, error) {
 	switch {
 	case recorded.Moves():
-		return At{Upstream, recorded.Era + 1}, nil
+		return EraPlace{Upstream, recorded.Era + 1}, nil
 	case recorded.Place == Masters && fromUpstream:
 		return recorded, fmt.Errorf("the record at the upstream %s says %s, but move-from-upstream says upstream; "+
 			"remove that setting or, if clients lock at the upstream, DEL %s at the upstream",
@@ -102,7 +102,7 @@ func restored(record Record, recorded At, fromUpstream bool) (At, error) {
 
 // contradictionText returns the text of the error if the record contradicts the report of the
 // masters.
-func contradictionText(upstream string, recorded At, names []string, masters At) string {
+func contradictionText(upstream string, recorded EraPlace, names []string, masters EraPlace) string {
 	return fmt.Sprintf("the record at the upstream %s says %s, the masters %s say %s; "+
 		"if the masters are right, DEL %s at the upstream; "+
 		"if the record is right, empty the masters and run redlock-proxy init",
@@ -110,7 +110,7 @@ func contradictionText(upstream string, recorded At, names []string, masters At)
 }
 
 // Describe returns the place and the era for an operator.
-func (a At) Describe() string { return fmt.Sprintf("%s (era %d)", a.Place.Describe(), a.Era) }
+func (a EraPlace) Describe() string { return fmt.Sprintf("%s (era %d)", a.Place.Describe(), a.Era) }
 
 // Record reads and writes the upstream's record. A proxy that may not read at the upstream has no
 // Record, and has moved no locks.
@@ -118,7 +118,7 @@ type Record interface {
 	// Name returns the name of the upstream.
 	Name() string
 	// Read returns the place of the highest era in the record.
-	Read(ctx context.Context) (At, error)
+	Read(ctx context.Context) (EraPlace, error)
 	// Write adds a field for at.
-	Write(ctx context.Context, at At) error
+	Write(ctx context.Context, at EraPlace) error
 }

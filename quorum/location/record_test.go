@@ -10,20 +10,20 @@ import (
 // unreadableRecord is a record that must not be read. Its value is its name.
 type unreadableRecord string
 
-func (n unreadableRecord) Name() string                     { return string(n) }
-func (n unreadableRecord) Read(context.Context) (At, error) { panic("read") }
-func (n unreadableRecord) Write(context.Context, At) error  { panic("written") }
+func (n unreadableRecord) Name() string                           { return string(n) }
+func (n unreadableRecord) Read(context.Context) (EraPlace, error) { panic("read") }
+func (n unreadableRecord) Write(context.Context, EraPlace) error  { panic("written") }
 
 func TestResolve(t *testing.T) {
-	at := func(p Place, era int) At { return At{p, era} }
-	none, refusedErr := At{}, errors.New("connection refused")
+	at := func(p Place, era int) EraPlace { return EraPlace{p, era} }
+	none, refusedErr := EraPlace{}, errors.New("connection refused")
 	for name, test := range map[string]struct {
-		reported     At
+		reported     EraPlace
 		forgotten    bool
-		recorded     At
+		recorded     EraPlace
 		readErr      error
 		fromUpstream bool
-		want         At
+		want         EraPlace
 		wantErr      string // part of the error
 	}{
 		"never moved":                            {reported: none, want: none},
@@ -51,7 +51,7 @@ func TestResolve(t *testing.T) {
 		"forgotten, and nobody to ask": {forgotten: true, readErr: refusedErr,
 			wantErr: "cannot be read: connection refused"},
 	} {
-		reported := Report{At: test.reported, Known: !test.forgotten, By: []string{"a", "b"}}
+		reported := Report{EraPlace: test.reported, Known: !test.forgotten, Masters: []string{"a", "b"}}
 		got, err := reported.Resolve(unreadableRecord("up"), test.recorded, test.readErr, test.fromUpstream)
 		switch {
 		case test.wantErr == "" && (err != nil || got != test.want):

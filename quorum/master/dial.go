@@ -31,7 +31,7 @@ func applyOptions(opts *redis.Options, timeout time.Duration, configureTLS func(
 		if err != nil {
 			return nil, err
 		}
-		return resp.Limit(conn, resp.Client()), nil
+		return resp.Limit(conn, resp.ClientLimits()), nil
 	}
 }
 
@@ -143,7 +143,7 @@ func (t *redisTransport) connect(ctx context.Context, db int) (net.Conn, uint64,
 		if err := dialled.keep(conn); err != nil {
 			return nil, err
 		}
-		return resp.Limit(keepOpenConn{conn}, resp.Client()), nil
+		return resp.Limit(keepOpenConn{conn}, resp.ClientLimits()), nil
 	}
 	client := redis.NewClient(&opts)
 	err := client.Ping(ctx).Err()

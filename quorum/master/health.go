@@ -47,11 +47,11 @@ func (m *Master) IsDown() bool {
 	return m.cause != nil
 }
 
-// IsUnheard reports whether the state of the master is still unknown: it has neither answered nor
+// IsStateUnknown reports whether the state of the master is still unknown: it has neither answered nor
 // failed yet, or the guard does not know yet whether its votes count.
-func (m *Master) IsUnheard() bool {
+func (m *Master) IsStateUnknown() bool {
 	h := m.Health()
-	return h.Err == errNotConnected || h.Quarantine != nil && h.Quarantine.Why == guard.Unverified
+	return h.Err == errNotConnected || h.Quarantine != nil && h.Quarantine.Cause == guard.Unverified
 }
 
 // takeDown marks the master as down: queued ops are refused, and the prober starts. The first cause

@@ -50,8 +50,8 @@ func (s *sizes) totalSize(o *op) int {
 		return n
 	}
 	limit := math.MaxInt
-	if read, ok := o.cellOp.(cell.Read); ok && read.Heads > 0 {
-		limit = read.Heads
+	if read, ok := o.cellOp.(cell.Read); ok && read.HeadBytes > 0 {
+		limit = read.HeadBytes
 	}
 	for _, key := range o.cellOp.Keys() {
 		n += min(s.byKeyHash[maphash.String(s.seed, key)], limit)
@@ -65,8 +65,8 @@ func (s *sizes) learn(o *op, rep *reply, forget bool) {
 	var tooLong *tooLongError
 	switch {
 	case rep.State == register.Counted:
-		if len(s.byKeyHash) > 0 || len(o.words) > longOp || anyLong(rep.Found) {
-			s.learnEach(o, rep.Found, forget)
+		if len(s.byKeyHash) > 0 || len(o.words) > longOp || anyLong(rep.KeyStates) {
+			s.learnEach(o, rep.KeyStates, forget)
 		}
 	case errors.As(rep.Err, &tooLong):
 		keys := o.cellOp.Keys()
@@ -77,7 +77,7 @@ func (s *sizes) learn(o *op, rep *reply, forget bool) {
 }
 
 // learnEach updates the sizes of the keys of an operation by the values that it read and wrote.
-func (s *sizes) learnEach(o *op, found []cell.Found, forget bool) {
+func (s *sizes) learnEach(o *op, found []cell.KeyState, forget bool) {
 	written := 0
 	if o.cellOp.Writes() {
 		written = len(o.words)
@@ -108,7 +108,7 @@ func (s *sizes) record(key string, n int, forget bool) {
 	s.byKeyHash[maphash.String(s.seed, key)] = n
 }
 
-func anyLong(found []cell.Found) bool {
+func anyLong(found []cell.KeyState) bool {
 	for i := range found {
 		if sizeOf(&found[i]) > longOp {
 			return true
@@ -118,4 +118,4 @@ func anyLong(found []cell.Found) bool {
 }
 
 // sizeOf returns the length of a value, including the part that was not read.
-func sizeOf(found *cell.Found) int { return len(found.Value.Text) + found.Value.Rest }
+func sizeOf(found *cell.KeyState) int { return len(found.Value.Text) + found.Value.UnreadBytes }

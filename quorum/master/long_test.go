@@ -25,12 +25,12 @@ func (l *lane) takeKeys() (keys []string) {
 // answerWithSizes answers the batch in flight like a master with values of these sizes.
 func (l *lane) answerWithSizes(sizes map[string]int) {
 	for i, o := range l.inFlight.ops {
-		var found []cell.Found
+		var found []cell.KeyState
 		for _, key := range o.cellOp.Keys() {
-			found = append(found, cell.Found{Cell: cell.Cell{Form: cell.Plain,
+			found = append(found, cell.KeyState{Cell: cell.Cell{Form: cell.Plain,
 				Value: cell.Value{Present: true, Text: strings.Repeat("x", sizes[key])}}})
 		}
-		l.inFlight.replies[i] = reply{State: register.Counted, Answer: cell.Answer{Did: true, Found: found}}
+		l.inFlight.replies[i] = reply{State: register.Counted, Answer: cell.Answer{Applied: true, KeyStates: found}}
 	}
 	l.learnSizes()
 	l.inFlight.unload()
@@ -117,7 +117,7 @@ func TestLongWrite(t *testing.T) {
 	if got := l.takeKeys(); !slices.Equal(got, []string{"long"}) {
 		t.Errorf("sent %v", got)
 	}
-	l.inFlight.replies[0] = reply{State: register.Counted, Answer: cell.Answer{Did: true}}
+	l.inFlight.replies[0] = reply{State: register.Counted, Answer: cell.Answer{Applied: true}}
 	l.learnSizes()
 	if n := l.sizes.totalSize(readOp("long")); n < 900_000 {
 		t.Errorf("the known size is %d bytes", n)
@@ -138,7 +138,7 @@ func TestTooLong(t *testing.T) {
 	l.take()
 	rawReply := []any{int64(1)}
 	for range keys {
-		rawReply = append(rawReply, resp.Skipped(30_000), int64(1000))
+		rawReply = append(rawReply, resp.SkippedSize(30_000), int64(1000))
 	}
 	l.inFlight.replies[0] = decode(cell.Read{Names: keys}, rawReply)
 	if got := l.inFlight.replies[0]; got.State != register.Uncounted || !errors.Is(got.Err, ErrTooLong) {
@@ -158,7 +158,7 @@ func TestTooLong(t *testing.T) {
 func TestTooLongReleases(t *testing.T) {
 	rs := releases{indexes: []int{0, 1}, removals: cell.Releases{{Name: "a"}, {Name: "b"}}}
 	replies := make([]reply, 2)
-	rs.decode([]any{int64(0), resp.Skipped(900_000), int64(1000), int64(1)}, replies)
+	rs.decode([]any{int64(0), resp.SkippedSize(900_000), int64(1000), int64(1)}, replies)
 	for i, got := range replies {
 		if got.State != register.Uncounted || !errors.Is(got.Err, ErrTooLong) {
 			t.Errorf("release %d: %v, %v", i, got.State, got.Err)

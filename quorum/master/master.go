@@ -34,9 +34,9 @@ type Master struct {
 	guard *guard.Guard
 	// turns limits the masters that process long ops at the same time; nil: no limit.
 	turns *Turns
-	// Voted is called whenever the prober has examined the master and the master votes. It must not
+	// OnVote is called whenever the prober has examined the master and the master votes. It must not
 	// block, and is set before Run.
-	Voted func()
+	OnVote func()
 	// observeRoundTrip, unless it is nil, is called with the duration of each answered batch.
 	observeRoundTrip func(time.Duration)
 
@@ -66,17 +66,17 @@ func New(name string, t Transport, turns *Turns, log *slog.Logger, rand func() f
 // GuardWith sets the guard that decides whether the master's votes count. It is called before Run.
 func (m *Master) GuardWith(g *guard.Guard) {
 	m.guard = g
-	if g.Watches() {
+	if g.IsActive() {
 		m.transport.Pin(g.Withdraw)
 	}
 }
 
-// Observe sets a function that is called with the duration of each answered batch, from its
+// ObserveRoundTrips sets a function that is called with the duration of each answered batch, from its
 // sending. It must not block. Observe is called before Run.
-func (m *Master) Observe(f func(roundTrip time.Duration)) { m.observeRoundTrip = f }
+func (m *Master) ObserveRoundTrips(f func(roundTrip time.Duration)) { m.observeRoundTrip = f }
 
-// Guarded returns the master in the form that its guard needs.
-func (m *Master) Guarded() guard.Master {
+// ForGuard returns the master in the form that its guard needs.
+func (m *Master) ForGuard() guard.Master {
 	return guard.Master{Name: m.name, Conn: m.transport, IsDown: m.IsDown, Wake: m.probeNow}
 }
 

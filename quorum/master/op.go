@@ -73,7 +73,7 @@ func isSame(a, b cell.Op) bool {
 		return ok && a == b
 	case cell.Read:
 		b, ok := b.(cell.Read)
-		return ok && a.Fences == b.Fences && slices.Equal(a.Names, b.Names)
+		return ok && a.WithFences == b.WithFences && slices.Equal(a.Names, b.Names)
 	default:
 		return false
 	}

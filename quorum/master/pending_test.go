@@ -12,7 +12,7 @@ import (
 func TestPendingRemovals(t *testing.T) {
 	w := pendingRemovals{removals: map[pendingRemoval]struct{}{}}
 	remove := func(name string) *op {
-		return noReplyOp(0, cell.Remove{Name: name, How: cell.Undo}, true)
+		return noReplyOp(0, cell.Remove{Name: name, Mode: cell.Undo}, true)
 	}
 	for range 2 {
 		for i := range maxPending {

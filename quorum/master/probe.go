@@ -42,8 +42,8 @@ func (m *Master) probe(ctx context.Context) {
 			m.sendPending()
 			pause = untilCheckup
 		}
-		if m.Voted != nil && m.Votes() {
-			m.Voted()
+		if m.OnVote != nil && m.Votes() {
+			m.OnVote()
 		}
 	}
 }

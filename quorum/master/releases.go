@@ -31,7 +31,7 @@ func (rs *releases) collect(ops []*op) {
 	}
 	for i, o := range ops {
 		switch r, ok := o.cellOp.(cell.Remove); {
-		case ok && r.How == cell.Release && !o.fullScript:
+		case ok && r.Mode == cell.Release && !o.fullScript:
 			if !rs.markKey(r.Name) && len(rs.indexes) < maxReleases {
 				rs.indexes, rs.removals = append(rs.indexes, i), append(rs.removals, r)
 			}

@@ -46,13 +46,13 @@ func batchOf(text string) (ops []*op) {
 			kind, name = prefix+"-", key
 		}
 		names := strings.Split(name, ",")
-		o := noReplyOp(0, cell.Remove{Name: name, Attempt: attempt(1), How: cell.Release}, false)
+		o := noReplyOp(0, cell.Remove{Name: name, Attempt: attempt(1), Mode: cell.Release}, false)
 		switch kind {
 		case "+":
 			o = noReplyOp(0, cell.Take{Names: names, Attempt: attempt(1), Tokens: make([]string, len(names)),
 				TTL: cell.Endless}, false)
 		case "undo-":
-			o = noReplyOp(0, cell.Remove{Name: name, Attempt: attempt(1), How: cell.Undo}, false)
+			o = noReplyOp(0, cell.Remove{Name: name, Attempt: attempt(1), Mode: cell.Undo}, false)
 		case "whole-":
 			o.fullScript = true
 		}
@@ -88,7 +88,7 @@ func TestCombinedReleaseReplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	ownValue, foreignValue := cell.Envelope(attempt(1), "t"), cell.Envelope(attempt(2), "t")
+	ownValue, foreignValue := cell.EncodePlain(attempt(1), "t"), cell.EncodePlain(attempt(2), "t")
 	for _, want := range []string{"NOSCRIPT NOSCRIPT NOSCRIPT NOSCRIPT", "done found nothing done",
 		"done found nothing done"} {
 		for key, value := range map[string]string{"a": ownValue, "b": foreignValue, "d": ownValue} {
@@ -114,9 +114,9 @@ func outcome(r reply) string {
 	switch {
 	case r.Err != nil:
 		return strings.Fields(r.Err.Error())[0]
-	case r.Did:
+	case r.Applied:
 		return "done"
-	case r.Found[0].Form == cell.Absent:
+	case r.KeyStates[0].Form == cell.Absent:
 		return "nothing"
 	default:
 		return "found"

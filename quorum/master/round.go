@@ -64,9 +64,9 @@ func newRound(n int, decided func([]register.Reply) bool) *Round {
 	return r
 }
 
-// Forget releases the caller's reference. The caller must not use the round or its replies
+// Release releases the caller's reference. The caller must not use the round or its replies
 // afterwards. Later still works.
-func (r *Round) Forget() { r.unref() }
+func (r *Round) Release() { r.unref() }
 
 // unref releases one reference. After the last one the round is reused.
 func (r *Round) unref() {
@@ -236,8 +236,8 @@ func (r *Round) allReplied() bool {
 // Replies returns the replies that had arrived when the round was decided.
 func (r *Round) Replies() []register.Reply { return r.replies }
 
-// Later sets f to be called with the replies that arrived or arrive after the decision.
-func (r *Round) Later(f func(master int, reply register.Reply)) {
+// OnLaterReply sets f to be called with the replies that arrived or arrive after the decision.
+func (r *Round) OnLaterReply(f func(master int, reply register.Reply)) {
 	r.mu.Lock()
 	lateReplies := r.lateReplies
 	r.lateReplies, r.later = nil, f

@@ -34,7 +34,7 @@ func TestRoundLater(t *testing.T) {
 	}
 	r.answer(3, &countedReply) // before Later is called
 	var reported []int
-	r.Later(func(master int, got reply) {
+	r.OnLaterReply(func(master int, got reply) {
 		if got.State != register.Counted {
 			t.Errorf("master %d: %v", master, got.State)
 		}
@@ -61,7 +61,7 @@ func TestRoundDecidedByNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	var reported []int
-	r.Later(func(master int, _ reply) { reported = append(reported, master) })
+	r.OnLaterReply(func(master int, _ reply) { reported = append(reported, master) })
 	r.answer(2, &countedReply)
 	if !slices.Equal(reported, []int{2}) {
 		t.Errorf("reported masters %v", reported)
@@ -75,7 +75,7 @@ func TestRoundReplyInBetween(t *testing.T) {
 		r.answer(i, &countedReply)
 	}
 	_ = r.Wait(t.Context())
-	r.Later(func(master int, _ reply) { t.Errorf("master %d was reported again", master) })
+	r.OnLaterReply(func(master int, _ reply) { t.Errorf("master %d was reported again", master) })
 	if r.Replies()[2].State != register.Counted {
 		t.Error("the third reply is missing")
 	}
@@ -93,7 +93,7 @@ func TestRoundDrop(t *testing.T) {
 	}
 	r.Drop()
 	reported := map[int]string{}
-	r.Later(func(master int, got reply) { reported[master] = fmt.Sprint(got.State == register.Failed) })
+	r.OnLaterReply(func(master int, got reply) { reported[master] = fmt.Sprint(got.State == register.Failed) })
 	if len(reported) != 2 || reported[1] != "true" || reported[2] != "true" {
 		t.Errorf("reported %v", reported)
 	}
@@ -140,7 +140,7 @@ func TestRoundAnswersOnce(t *testing.T) {
 			r.Drop()
 		}
 		reports := 0
-		r.Later(func(int, reply) { reports++ })
+		r.OnLaterReply(func(int, reply) { reports++ })
 		if r.Replies()[0].State == register.Failed {
 			reports++
 		}

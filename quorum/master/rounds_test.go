@@ -55,7 +55,7 @@ func (k *echoLink) Receive() (*Batch, error) {
 }
 
 func replyOf(key string) cell.Answer {
-	return cell.Answer{Did: true, Found: []cell.Found{{Cell: cell.Cell{Form: cell.Foreign,
+	return cell.Answer{Applied: true, KeyStates: []cell.KeyState{{Cell: cell.Cell{Form: cell.Foreign,
 		Value: cell.Value{Present: true, Text: key}}}}}
 }
 
@@ -91,8 +91,8 @@ func TestRoundsAreReused(t *testing.T) {
 					if answerCounts[m]++; answerCounts[m] > 1 {
 						t.Errorf("%s: master %d answered twice", key, m)
 					}
-					if got.State == register.Counted && got.Found[0].Value.Text != key {
-						t.Errorf("%s: master %d answered %s", key, m, got.Found[0].Value.Text)
+					if got.State == register.Counted && got.KeyStates[0].Value.Text != key {
+						t.Errorf("%s: master %d answered %s", key, m, got.KeyStates[0].Value.Text)
 					}
 				}
 				ctx, cancel := context.WithCancel(t.Context())
@@ -113,8 +113,8 @@ func TestRoundsAreReused(t *testing.T) {
 						receive(m, got)
 					}
 				}
-				r.Later(receive)
-				r.Forget()
+				r.OnLaterReply(receive)
+				r.Release()
 				cancel()
 			}
 		})
@@ -137,7 +137,7 @@ func TestRoundsAreReused(t *testing.T) {
 func differentReads(i int, key string, n int) []cell.Op {
 	ops := make([]cell.Op, n)
 	for m := range ops {
-		ops[m] = cell.Read{Names: []string{key}, Fences: i%3 == 0 && m == 1}
+		ops[m] = cell.Read{Names: []string{key}, WithFences: i%3 == 0 && m == 1}
 	}
 	return ops
 }

@@ -10,35 +10,37 @@ import (
 	"redlock-proxy/internal/scheme"
 )
 
-// Server is a client of a Redis that is not a master, such as the upstream.
-type Server struct {
+// ServerClient is a client of a Redis that is not a master, such as the upstream.
+type ServerClient struct {
 	client  *redis.Client
 	timeout time.Duration
 }
 
-// NewServer returns a Server for the URL of a Redis. It ignores a database number in the URL.
+// NewServerClient returns a Server for the URL of a Redis. It ignores a database number in the URL.
 // timeout and configureTLS are as for NewTransport.
-func NewServer(url string, timeout time.Duration, configureTLS func(*tls.Config)) (*Server, error) {
+func NewServerClient(url string, timeout time.Duration, configureTLS func(*tls.Config)) (*ServerClient, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
 	applyOptions(opts, timeout, configureTLS)
 	opts.DB = 0
-	return &Server{redis.NewClient(opts), timeout}, nil
+	return &ServerClient{redis.NewClient(opts), timeout}, nil
 }
 
 // Do executes one command. A nil reply is not an error.
-func (s *Server) Do(ctx context.Context, words ...any) (any, error) {
+func (s *ServerClient) Do(ctx context.Context, words ...any) (any, error) {
 	return resultOf(s.client.Do(ctx, words...))
 }
 
-// LogsIn reports whether the URL contains a user name or a password.
-func (s *Server) LogsIn() bool { return s.client.Options().Username+s.client.Options().Password != "" }
+// HasLogin reports whether the URL contains a user name or a password.
+func (s *ServerClient) HasLogin() bool {
+	return s.client.Options().Username+s.client.Options().Password != ""
+}
 
 // Advice returns the text of a remedy if the scheme of the URL is wrong, or "". err is the error of
 // a server that cannot be reached.
-func (s *Server) Advice(ctx context.Context, err error) string {
+func (s *ServerClient) Advice(ctx context.Context, err error) string {
 	return adviceFor(ctx, s.client.Options(), s.timeout, err)
 }
 
@@ -48,4 +50,4 @@ func adviceFor(ctx context.Context, opts *redis.Options, timeout time.Duration, 
 }
 
 // Close closes all connections.
-func (s *Server) Close() { _ = s.client.Close() }
+func (s *ServerClient) Close() { _ = s.client.Close() }

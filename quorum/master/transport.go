@@ -83,8 +83,8 @@ type redisTransport struct {
 	beforeNewServer func()
 }
 
-// NameIn returns the address in the URL of a master: host:port, or the path of a socket.
-func NameIn(raw string) string {
+// NameFromURL returns the address in the URL of a master: host:port, or the path of a socket.
+func NameFromURL(raw string) string {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
@@ -216,8 +216,8 @@ func (t *redisTransport) noteScriptError(err error) {
 func decode(cellOp cell.Op, raw any) reply {
 	if refusal, ok := raw.(resp.Error); ok {
 		if strings.HasPrefix(string(refusal), "WRONGTYPE ") {
-			foreign := []cell.Found{{Cell: cell.Parse(string(refusal))}}
-			return reply{State: register.Counted, Answer: cell.Answer{Found: foreign}}
+			foreign := []cell.KeyState{{Cell: cell.Parse(string(refusal))}}
+			return reply{State: register.Counted, Answer: cell.Answer{KeyStates: foreign}}
 		}
 		return reply{State: register.Failed, Err: refusal}
 	}
@@ -235,7 +235,7 @@ func decode(cellOp cell.Op, raw any) reply {
 // limits.
 func sizeIn(raw any) (size int, skipped bool) {
 	switch raw := raw.(type) {
-	case resp.Skipped:
+	case resp.SkippedSize:
 		return int(raw), true
 	case string:
 		return len(raw), false

@@ -35,7 +35,7 @@ func TestTurns(t *testing.T) {
 	answer := func(i int) {
 		l := lanes[i]
 		for n := range l.inFlight.ops {
-			l.inFlight.replies[n] = reply{State: register.Counted, Answer: cell.Answer{Did: true}}
+			l.inFlight.replies[n] = reply{State: register.Counted, Answer: cell.Answer{Applied: true}}
 		}
 		l.inFlight.unload()
 		l.releaseTurn()

@@ -54,7 +54,7 @@ func (m *Master) logUp() {
 	case m.cause != errNotConnected:
 		m.log.Info("master up", "master", m.name, "was_down", time.Since(m.stateSince).Round(time.Millisecond),
 			"cause", CauseText(m.cause))
-	case m.guard.Watches():
+	case m.guard.IsActive():
 		m.log.Debug("master up", "master", m.name)
 	default:
 		m.log.Info("master up", "master", m.name)

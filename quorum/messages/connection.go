@@ -52,7 +52,7 @@ func (l *connection) requestFlush(flush uint64) {
 	l.mu.Lock()
 	l.lastRequested = flush
 	l.mu.Unlock()
-	l.Prompt()
+	l.SignalDue()
 }
 
 // write requests flushes until the connection ends.

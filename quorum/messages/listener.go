@@ -18,13 +18,13 @@ type Options struct {
 	Servers []Server
 	// Channel is the channel on the masters on which proxies publish.
 	Channel string
-	// Own numbers the messages of this process. Messages that were decided before a subscriber
+	// OwnSource numbers the messages of this process. Messages that were decided before a subscriber
 	// joined are not delivered, even if a master delivers them late.
-	Own *Source
-	// Need is the number of masters of which any majority includes one.
-	Need int
-	// Wait limits how long a new member waits until Need masters are connected.
-	Wait time.Duration
+	OwnSource *Source
+	// MinMasters is the number of masters of which any majority includes one.
+	MinMasters int
+	// JoinTimeout limits how long a new member waits until Need masters are connected.
+	JoinTimeout time.Duration
 	// Deliver is called once with each message. It must not block, nor call the Listener.
 	Deliver func(Message)
 	Logger  *slog.Logger
@@ -72,7 +72,7 @@ func (l *Listener) Join(ctx context.Context, onLoss func()) (*Subscription, erro
 	}
 	m := &Subscription{onLoss: onLoss, period: p}
 	tick := time.Tick(joinPause)
-	for deadline := time.Now().Add(l.opts.Wait); ; {
+	for deadline := time.Now().Add(l.opts.JoinTimeout); ; {
 		late := time.Now().After(deadline)
 		joined, changed, err := p.join(m, late)
 		switch {
@@ -132,8 +132,8 @@ func (l *Listener) Deliver(m Message) {
 	}
 }
 
-// Hears reports whether a master is connected.
-func (l *Listener) Hears(master int) bool {
+// IsConnected reports whether a master is connected.
+func (l *Listener) IsConnected(master int) bool {
 	l.mu.Lock()
 	p := l.period
 	l.mu.Unlock()

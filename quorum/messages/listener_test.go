@@ -52,7 +52,7 @@ func newTestListener(t *testing.T, need int, servers ...Server) (*Listener, *inb
 	t.Helper()
 	box := &inbox{}
 	l := New(Options{
-		Servers: servers, Own: NewSource(), Channel: "test", Need: need, Wait: 30 * time.Second, Deliver: box.add,
+		Servers: servers, OwnSource: NewSource(), Channel: "test", MinMasters: need, JoinTimeout: 30 * time.Second, Deliver: box.add,
 		Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 },
 	})
 	t.Cleanup(l.Close)
@@ -98,7 +98,7 @@ func awaitCondition(t *testing.T, condition func() bool) {
 }
 
 func numberedMessage(n, after uint64) Message {
-	return Message{Source: "0123456789abcdef", Number: n, After: after, Channel: "c", Payload: fmt.Sprint(n)}
+	return Message{Source: "0123456789abcdef", Number: n, Previous: after, Channel: "c", Payload: fmt.Sprint(n)}
 }
 
 // TestGap: a message that one master does not deliver is delivered by another master, ahead of its
@@ -131,7 +131,7 @@ func TestDecidedBefore(t *testing.T) {
 	l, box := newTestListener(t, 1, server)
 	var sent []Message
 	publish := func(last *uint64) {
-		m := l.opts.Own.Begin(Message{Channel: "c"}, last)
+		m := l.opts.OwnSource.Begin(Message{Channel: "c"}, last)
 		m.Payload = fmt.Sprint(m.Number)
 		sent = append(sent, m)
 	}
@@ -140,7 +140,7 @@ func TestDecidedBefore(t *testing.T) {
 		publish(last)
 	}
 	for _, n := range []int{1, 3, 4} { // 2 and 5 are open
-		l.opts.Own.End(sent[n-1])
+		l.opts.OwnSource.End(sent[n-1])
 	}
 	defer mustJoin(t, l, func() {}).Leave()
 	publish(&a)
@@ -181,7 +181,7 @@ func TestRefused(t *testing.T) {
 		server, client := newRealMaster(t)
 		do(t, client, "ACL", "SETUSER", "default", "+@all", right)
 		l, _ := newTestListener(t, 1, server)
-		l.opts.Wait = time.Second
+		l.opts.JoinTimeout = time.Second
 		if _, err := l.Join(t.Context(), func() {}); !errors.Is(err, ErrTooFewMasters) {
 			t.Errorf("%s: %v", right, err)
 		}
@@ -266,14 +266,14 @@ func TestUnexpectedMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			honest, client := newRealMaster(t)
 			l, _ := newTestListener(t, 1, honest, newFakeMaster(test.text))
-			l.opts.Wait = time.Second // the fake master may be disconnected by then
+			l.opts.JoinTimeout = time.Second // the fake master may be disconnected by then
 			defer mustJoin(t, l, func() { t.Error("the loss of the other master affects the member") }).Leave()
 			if test.ends {
-				awaitCondition(t, func() bool { return !l.Hears(1) && l.Causes()[1] != nil })
+				awaitCondition(t, func() bool { return !l.IsConnected(1) && l.Causes()[1] != nil })
 			}
 			do(t, client, "PUBLISH", "test", numberedMessage(1, 0).Encode())
 			time.Sleep(20 * time.Millisecond) // a message that ends the connection would have arrived
-			if !test.ends && !l.Hears(1) {
+			if !test.ends && !l.IsConnected(1) {
 				t.Error(l.Causes()[1])
 			}
 		})

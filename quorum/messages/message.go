@@ -16,13 +16,13 @@ type Message struct {
 	// Source is the name of the publishing proxy. Number counts its messages, from 1.
 	Source string
 	Number uint64
-	// After is the number of the previous message of the same client; 0: none. That message was
+	// Previous is the number of the previous message of the same client; 0: none. That message was
 	// decided before this one was sent: a majority of the masters had it, or its client got an
 	// error.
-	After uint64
-	// Decided is a number up to which all messages of the source were decided when this one was
+	Previous uint64
+	// DecidedUpTo is a number up to which all messages of the source were decided when this one was
 	// sent.
-	Decided uint64
+	DecidedUpTo uint64
 	// Shard is set for a channel of SPUBLISH.
 	Shard bool
 	// Channel and Payload come from the client's PUBLISH.
@@ -52,7 +52,7 @@ func (m Message) Encode() string {
 	}
 	b := make([]byte, 0, headSize+len(m.Channel)+len(m.Payload))
 	b = append(append(append(b, format+" "...), m.Source...), " "+kind...)
-	for _, n := range []uint64{m.Number, m.After, m.Decided, uint64(len(m.Channel))} {
+	for _, n := range []uint64{m.Number, m.Previous, m.DecidedUpTo, uint64(len(m.Channel))} {
 		b = strconv.AppendUint(append(b, ' '), n, 10)
 	}
 	return string(append(append(append(b, '\n'), m.Channel...), m.Payload...))
@@ -73,8 +73,8 @@ func decode(text string) (m Message, err error) {
 		}
 	}
 	rest := text[len(head)+1:]
-	m = Message{Source: words[1], Shard: words[2] == "s", Number: numbers[0], After: numbers[1], Decided: numbers[2]}
-	if m.Number == 0 || m.After >= m.Number || m.Decided >= m.Number || numbers[3] > uint64(len(rest)) {
+	m = Message{Source: words[1], Shard: words[2] == "s", Number: numbers[0], Previous: numbers[1], DecidedUpTo: numbers[2]}
+	if m.Number == 0 || m.Previous >= m.Number || m.DecidedUpTo >= m.Number || numbers[3] > uint64(len(rest)) {
 		return m, errMalformed
 	}
 	m.Channel, m.Payload = rest[:numbers[3]], rest[numbers[3]:]

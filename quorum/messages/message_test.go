@@ -6,7 +6,7 @@ import (
 )
 
 func FuzzDecode(f *testing.F) {
-	f.Add(Message{Source: strings.Repeat("a", sourceSize), Number: 3, After: 2, Decided: 1, Shard: true, Channel: "c\n",
+	f.Add(Message{Source: strings.Repeat("a", sourceSize), Number: 3, Previous: 2, DecidedUpTo: 1, Shard: true, Channel: "c\n",
 		Payload: "\x00 p"}.Encode())
 	f.Add("1 aaaaaaaaaaaaaaaa m 1 0 0 0\n")
 	f.Add("1 aaaaaaaaaaaaaaaa m 1 1 0 0\n")
@@ -18,7 +18,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if m.Number == 0 || m.After >= m.Number || m.Decided >= m.Number || len(m.Source) != sourceSize {
+		if m.Number == 0 || m.Previous >= m.Number || m.DecidedUpTo >= m.Number || len(m.Source) != sourceSize {
 			t.Fatalf("%+v", m)
 		}
 		if decoded, err := decode(m.Encode()); err != nil || decoded != m {
@@ -29,7 +29,7 @@ func FuzzDecode(f *testing.F) {
 
 // TestHead: the longest head of a message is within its limit.
 func TestHead(t *testing.T) {
-	m := Message{Source: strings.Repeat("f", sourceSize), Number: 1<<63 - 1, After: 1<<63 - 2, Decided: 1<<63 - 2,
+	m := Message{Source: strings.Repeat("f", sourceSize), Number: 1<<63 - 1, Previous: 1<<63 - 2, DecidedUpTo: 1<<63 - 2,
 		Shard: true, Channel: strings.Repeat("c", MaxSize)}
 	if head := len(m.Encode()) - MaxSize; head > headSize {
 		t.Errorf("%d bytes", head)
@@ -48,7 +48,7 @@ func TestSource(t *testing.T) {
 	third := s.Begin(Message{}, &b)
 	s.End(first)
 	fourth := s.Begin(Message{}, &a)
-	if first.After != 0 || third.After != 2 || third.Decided != 0 || fourth.After != 1 || fourth.Decided != 2 ||
+	if first.Previous != 0 || third.Previous != 2 || third.DecidedUpTo != 0 || fourth.Previous != 1 || fourth.DecidedUpTo != 2 ||
 		fourth.Number != 4 {
 		t.Errorf("%+v %+v %+v %+v", first, second, third, fourth)
 	}

@@ -63,11 +63,11 @@ func (o *order) add(m Message, flush uint64) (ready []Message, mustWait bool, er
 	switch {
 	case isWaiting || !s.isMissing(m.Number):
 		return nil, false, nil
-	case !s.blocks(m.After):
+	case !s.blocks(m.Previous):
 		if len(s.missing) >= maxGaps && s.addsGap(m.Number) {
 			return nil, false, errOverLimit
 		}
-		s.decided = max(s.decided, m.Decided)
+		s.decided = max(s.decided, m.DecidedUpTo)
 		s.markDone(m.Number)
 		return append([]Message{m}, o.release(s, 0)...), false, nil
 	}
@@ -116,15 +116,15 @@ func (o *order) endFlush(f uint64) (ready []Message) {
 func (o *order) release(s *source, f uint64) (ready []Message) {
 	for i := 0; i < len(s.waiting); {
 		w := s.waiting[i]
-		if (w.flush > f || i > 0) && s.blocks(w.After) {
+		if (w.flush > f || i > 0) && s.blocks(w.Previous) {
 			i++
 			continue
 		}
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 		o.waitingBytes -= w.size()
-		s.decided = max(s.decided, w.Decided)
+		s.decided = max(s.decided, w.DecidedUpTo)
 		s.markDone(w.Number)
-		s.markDone(w.After) // if it arrived later, it would be out of order
+		s.markDone(w.Previous) // if it arrived later, it would be out of order
 		ready = append(ready, w.Message)
 	}
 	return ready

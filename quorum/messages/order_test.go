@@ -139,8 +139,8 @@ func deliverAll(t *testing.T, random *rand.Rand, routes []*route) (got []Message
 // TestOrderWaits: a message that arrives before its predecessor waits for it, or for a flush.
 func TestOrderWaits(t *testing.T) {
 	first := Message{Source: "p", Number: 1, Payload: "1"}
-	second := Message{Source: "p", Number: 2, After: 1, Payload: "2"}
-	third := Message{Source: "p", Number: 3, After: 2, Payload: "3"}
+	second := Message{Source: "p", Number: 2, Previous: 1, Payload: "2"}
+	third := Message{Source: "p", Number: 3, Previous: 2, Payload: "3"}
 	var o order
 	wantReady(t, &o, third, 1, true)
 	wantReady(t, &o, second, 1, true)
@@ -165,14 +165,14 @@ func TestOrderWaits(t *testing.T) {
 func TestOrderForgets(t *testing.T) {
 	var o order
 	for n := uint64(2); n <= 4000; n += 2 {
-		wantReady(t, &o, Message{Source: "p", Number: n, Decided: n - 1}, 1, false, n)
+		wantReady(t, &o, Message{Source: "p", Number: n, DecidedUpTo: n - 1}, 1, false, n)
 	}
 	s := o.sources["p"]
 	if len(s.missing) != 2000 {
 		t.Fatalf("%d gaps", len(s.missing))
 	}
 	o.beginFlush()
-	wantReady(t, &o, Message{Source: "p", Number: 4002, Decided: 4001}, 2, false, 4002)
+	wantReady(t, &o, Message{Source: "p", Number: 4002, DecidedUpTo: 4001}, 2, false, 4002)
 	o.endFlush(1)
 	if len(s.missing) != 1 || s.missing[0] != (gap{4001, 4001}) {
 		t.Fatalf("%v", s.missing)
@@ -193,7 +193,7 @@ func TestOrderIsBounded(t *testing.T) {
 	o, err = order{}, nil
 	payload := string(make([]byte, 1<<20))
 	for n := uint64(2); err == nil; n++ {
-		_, _, err = o.add(Message{Source: "p", Number: n, After: n - 1, Payload: payload}, 1)
+		_, _, err = o.add(Message{Source: "p", Number: n, Previous: n - 1, Payload: payload}, 1)
 	}
 	if o.waitingBytes > maxWaitingBytes || len(o.sources["p"].waiting) != maxWaitingBytes>>20-1 {
 		t.Errorf("%d bytes of %d messages wait, %v", o.waitingBytes, len(o.sources["p"].waiting), err)

@@ -40,11 +40,11 @@ func newPeriod(l *Listener) *period {
 	n := len(l.opts.Servers)
 	p := &period{
 		listener: l, conns: make([]*connection, n), causes: make([]error, n), warned: make([]string, n),
-		epochs:             newEpochs(n, l.opts.Need),
+		epochs:             newEpochs(n, l.opts.MinMasters),
 		connectionsChanged: make(chan struct{}), unanswered: map[*connection]bool{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.order.seed(l.opts.Own.state())
+	p.order.seed(l.opts.OwnSource.state())
 	return p
 }
 
@@ -154,12 +154,12 @@ func (p *period) isConnected(master int) bool {
 
 // listen connects to a master again and again until the period ends.
 func (p *period) listen(master int) {
-	pushconn.Keeper{
+	pushconn.Reconnector{
 		Server: p.listener.opts.Servers[master], Rand: p.listener.opts.Rand,
-		Wanted: func() bool { return p.ctx.Err() == nil },
-		Once:   func() error { return p.connectAndRead(master) },
-		Ended:  func(err error) { p.disconnected(master, err) },
-	}.Keep(p.ctx)
+		Wanted:  func() bool { return p.ctx.Err() == nil },
+		Connect: func() error { return p.connectAndRead(master) },
+		OnEnd:   func(err error) { p.disconnected(master, err) },
+	}.Run(p.ctx)
 }
 
 // connectAndRead connects, and processes messages of the master until the connection ends.

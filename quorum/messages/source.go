@@ -33,7 +33,7 @@ func (s *Source) Begin(m Message, last *uint64) Message {
 	defer s.mu.Unlock()
 	s.last++
 	s.undecided[s.last] = true
-	m.Source, m.Number, m.After, m.Decided = s.name, s.last, *last, s.decided
+	m.Source, m.Number, m.Previous, m.DecidedUpTo = s.name, s.last, *last, s.decided
 	*last = s.last
 	return m
 }

@@ -33,7 +33,7 @@ type Connection struct {
 // NewConnection returns a Connection. limits apply to each message of the master.
 func NewConnection(conn net.Conn, limits resp.Limits) *Connection {
 	return &Connection{Conn: conn, Due: make(chan struct{}, 1), Ended: make(chan struct{}),
-		In: resp.NewReader3(conn, limits)}
+		In: resp.NewRESP3Reader(conn, limits)}
 }
 
 // End closes the connection and stops both goroutines.
@@ -44,8 +44,8 @@ func (l *Connection) End() {
 	})
 }
 
-// Prompt signals that there is data to write.
-func (l *Connection) Prompt() {
+// SignalDue signals that there is data to write.
+func (l *Connection) SignalDue() {
 	select {
 	case l.Due <- struct{}{}:
 	default:

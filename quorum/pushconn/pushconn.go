@@ -38,21 +38,21 @@ const (
 	downPause = 50 * time.Millisecond
 )
 
-// Keeper maintains one push connection. All fields must be set.
-type Keeper struct {
+// Reconnector maintains one push connection. All fields must be set.
+type Reconnector struct {
 	Server Server
 	// Rand returns numbers in [0, 1).
 	Rand func() float64
 	// Wanted reports whether a connection is wanted. If it is not, Keep returns.
 	Wanted func() bool
-	// Once connects, and receives from the master until the connection ends. Then Ended is called
+	// Connect connects, and receives from the master until the connection ends. Then Ended is called
 	// with the error, which is a *contained.PanicError if Once panicked.
-	Once  func() error
-	Ended func(error)
+	Connect func() error
+	OnEnd   func(error)
 }
 
-// Keep connects again and again while a connection is wanted. Its pauses end when ctx ends.
-func (k Keeper) Keep(ctx context.Context) {
+// Run connects again and again while a connection is wanted. Its pauses end when ctx ends.
+func (k Reconnector) Run(ctx context.Context) {
 	pause := pacing.Pauses{Shortest: shortestPause, Longest: longestPause, Rand: k.Rand}
 	for k.Wanted() {
 		if k.Server.IsDown() {
@@ -60,8 +60,8 @@ func (k Keeper) Keep(ctx context.Context) {
 			continue
 		}
 		start := time.Now()
-		err := contained.Run(k.Once)
-		k.Ended(err)
+		err := contained.Run(k.Connect)
+		k.OnEnd(err)
 		if time.Since(start) >= longestPause {
 			pause.Reset() // the connection lasted for a while
 		}

@@ -23,11 +23,11 @@ const (
 	Overtaken
 	// Undetermined means that too few masters replied to determine whether there is a value.
 	Undetermined
-	// Made means that the wait has ended.
-	Made
+	// PopEnded means that the wait has ended.
+	PopEnded
 )
 
-// ChangeAlarm reports changes of a key on the masters; *watch.Alarm implements it.
+// ChangeAlarm reports changes of a key on the masters; *watch.NewAlarm implements it.
 type ChangeAlarm interface {
 	// View returns the known state of the key.
 	View(now time.Time) watch.View
@@ -41,12 +41,12 @@ type ChangeAlarm interface {
 	Stop()
 }
 
-// Arrival describes a wait until a value is put under one of some keys.
-type Arrival[K comparable] struct {
+// ValueWaitOptions describes a wait until a value is put under one of some keys.
+type ValueWaitOptions[K comparable] struct {
 	// Keys are distinct.
 	Keys []K
-	// Over ends the wait; nil: only the context ends it.
-	Over <-chan time.Time
+	// Timeout ends the wait; nil: only the context ends it.
+	Timeout <-chan time.Time
 	// Try is called once at the start, and then whenever there may be a value. isHead reports for
 	// each key whether the waiter is the head of its queue: only then Try may take a value of the
 	// key.
@@ -62,9 +62,9 @@ type Arrival[K comparable] struct {
 
 // Await waits in the queues of the keys until a Try returns Made. While nothing changes it does not
 // try.
-func (l *ValueQueues[K]) Await(ctx context.Context, a Arrival[K]) WaitResult {
+func (l *ValueQueues[K]) Await(ctx context.Context, a ValueWaitOptions[K]) WaitResult {
 	w := &valueWait[K]{
-		Arrival: a, queues: l, waiter: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)),
+		ValueWaitOptions: a, queues: l, waiter: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)),
 		timer:      time.NewTimer(time.Hour),
 		pollPauses: pacing.Pauses{Shortest: shortestPoll, Longest: longestPoll, Rand: a.Rand},
 		lookPauses: pacing.Pauses{Shortest: shortestLook, Longest: longestLook, Rand: a.Rand},
@@ -72,10 +72,10 @@ func (l *ValueQueues[K]) Await(ctx context.Context, a Arrival[K]) WaitResult {
 		undecidedPauses: pacing.Pauses{Shortest: longestPoll, Longest: longestUndecidedPause, Rand: a.Rand},
 	}
 	defer w.stop()
-	if w.result = a.Try(l.heads(w.waiter)); w.result != Made {
+	if w.result = a.Try(l.heads(w.waiter)); w.result != PopEnded {
 		l.startWaiting(w.waiter)
 	}
-	for w.result != Made {
+	for w.result != PopEnded {
 		if result := w.armHeadAlarms(ctx); result != Done {
 			return result
 		}
@@ -84,7 +84,7 @@ func (l *ValueQueues[K]) Await(ctx context.Context, a Arrival[K]) WaitResult {
 			w.result = a.Try(w.isHead)
 			w.lastTry = time.Now()
 		}
-		if w.result == Made {
+		if w.result == PopEnded {
 			break
 		}
 		if result := w.waitForChange(ctx); result != Done {
@@ -96,7 +96,7 @@ func (l *ValueQueues[K]) Await(ctx context.Context, a Arrival[K]) WaitResult {
 
 // valueWait is one call of ValueQueues.Await.
 type valueWait[K comparable] struct {
-	Arrival[K]
+	ValueWaitOptions[K]
 	queues *ValueQueues[K]
 	waiter *waiter[K]
 	isHead []bool        // by key: whether the waiter is the head of the queue
@@ -174,8 +174,8 @@ func (w *valueWait[K]) waitForChange(ctx context.Context) WaitResult {
 	}
 	select {
 	case <-ctx.Done():
-		return Left
-	case <-w.Over:
+		return Canceled
+	case <-w.Timeout:
 		return w.timedOut()
 	case <-w.waiter.wakeup:
 	case <-due:
@@ -202,9 +202,9 @@ func (w *valueWait[K]) waitForQuorum(ctx context.Context) WaitResult {
 	}
 	select {
 	case <-ctx.Done():
-		return Left
-	case <-w.Over:
-		return Open
+		return Canceled
+	case <-w.Timeout:
+		return TimedOutUndecided
 	case <-quorum:
 	case <-due:
 	}
@@ -214,9 +214,9 @@ func (w *valueWait[K]) waitForQuorum(ctx context.Context) WaitResult {
 // timedOut returns the result of a wait that reached its time limit.
 func (w *valueWait[K]) timedOut() WaitResult {
 	if w.result == Undetermined || w.Quorum() != nil {
-		return Open
+		return TimedOutUndecided
 	}
-	return Over
+	return TimedOut
 }
 
 // spaceTries waits a little if the key changes all the time.
@@ -261,7 +261,7 @@ func (w *valueWait[K]) lookAll() {
 // waitUntil waits until a condition is met, for a limited time. It returns Done in either case.
 func (w *valueWait[K]) waitUntil(ctx context.Context, limit time.Duration, met func() bool) WaitResult {
 	if ctx.Err() != nil {
-		return Left
+		return Canceled
 	}
 	if met() {
 		return Done
@@ -270,8 +270,8 @@ func (w *valueWait[K]) waitUntil(ctx context.Context, limit time.Duration, met f
 	for {
 		select {
 		case <-ctx.Done():
-			return Left
-		case <-w.Over:
+			return Canceled
+		case <-w.Timeout:
 			return w.timedOut()
 		case <-w.timer.C:
 			return Done

@@ -81,8 +81,8 @@ func (h *simulation) record(text string) {
 // startWaiter starts a wait for a value under one of some keys.
 func (h *simulation) startWaiter(ctx context.Context, name string, timeout <-chan time.Time, keys ...string) {
 	go func() {
-		result := h.queues.Await(ctx, Arrival[string]{
-			Keys: keys, Over: timeout, Rand: func() float64 { return 1 },
+		result := h.queues.Await(ctx, ValueWaitOptions[string]{
+			Keys: keys, Timeout: timeout, Rand: func() float64 { return 1 },
 			Alarm: func(key string, wakeup chan struct{}) ChangeAlarm {
 				h.mu.Lock()
 				defer h.mu.Unlock()
@@ -102,7 +102,7 @@ func (h *simulation) startWaiter(ctx context.Context, name string, timeout <-cha
 					if isHead[i] && h.values[key] > 0 {
 						h.values[key]--
 						h.record(name + " has " + key)
-						return Made
+						return PopEnded
 					}
 				}
 				h.record(name + " has none")
@@ -230,10 +230,10 @@ func TestValueWaitEnds(t *testing.T) {
 		time.Sleep(time.Second)
 		cancel()
 		synctest.Wait()
-		h.expectEvents(fmt.Sprintf("1s a ends: %d", Left), "1s b has none")
+		h.expectEvents(fmt.Sprintf("1s a ends: %d", Canceled), "1s b has none")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		h.expectEvents(fmt.Sprintf("2s b ends: %d", Over), "2s c has none")
+		h.expectEvents(fmt.Sprintf("2s b ends: %d", TimedOut), "2s c has none")
 		h.putValues("k", 1)
 		time.Sleep(time.Second)
 		h.expectEvents("2.0005s c has k")

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// Alarm reports the known state of a key on the masters; *watch.Alarm implements it.
+// Alarm reports the known state of a key on the masters; *watch.NewAlarm implements it.
 type Alarm interface {
 	// Changes returns a channel that gets a value when the View may have changed.
 	Changes() <-chan struct{}
@@ -23,11 +23,11 @@ type Alarm interface {
 	Stop()
 }
 
-// Waiting describes a wait for a lock.
-type Waiting[K comparable] struct {
+// LockWaitOptions describes a wait for a lock.
+type LockWaitOptions[K comparable] struct {
 	Key K
-	// Over ends the wait; nil: only the context ends it.
-	Over <-chan time.Time
+	// Timeout ends the wait; nil: only the context ends it.
+	Timeout <-chan time.Time
 	// Try is called while the waiter is the head of the queue.
 	Try func() TryResult
 	// Quorum returns a channel that is closed when a majority of the masters votes again, or nil if
@@ -61,19 +61,19 @@ type WaitResult byte
 const (
 	// Done means that the last Try ended the wait.
 	Done WaitResult = iota
-	// Over means that the time limit was reached while another client held the lock, or no value
+	// TimedOut means that the time limit was reached while another client held the lock, or no value
 	// was put under the key.
-	Over
-	// Open means that the time limit was reached while the state of the lock was unknown.
-	Open
-	// Left means that the context ended.
-	Left
+	TimedOut
+	// TimedOutUndecided means that the time limit was reached while the state of the lock was unknown.
+	TimedOutUndecided
+	// Canceled means that the context ended.
+	Canceled
 )
 
 // Await waits in the queue of a key until it is the head, and then tries whenever the lock may be
 // free.
-func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) WaitResult {
-	a := &lockWait[K]{Waiting: w, queues: q, ticket: q.Enter(w.Key), head: NewHead(w.Rand),
+func (q *Queues[K]) Await(ctx context.Context, w LockWaitOptions[K]) WaitResult {
+	a := &lockWait[K]{LockWaitOptions: w, queues: q, ticket: q.Enter(w.Key), head: NewHead(w.Rand),
 		timer: time.NewTimer(time.Hour)}
 	var result TryResult
 	defer func() {
@@ -96,7 +96,7 @@ func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) WaitResult {
 			a.stopMarks()
 			releases := q.beginTry(a.ticket)
 			if result = w.Try(); result == Taken {
-				q.Taking(w.Key, callIfSet) // a try by ballot has not called Taking
+				q.SendTake(w.Key, callIfSet) // a try by ballot has not called Taking
 			}
 			if result == Failed || result == Taken {
 				return Done
@@ -117,7 +117,7 @@ func callIfSet(then func()) {
 
 // lockWait is one call of Queues.Await.
 type lockWait[K comparable] struct {
-	Waiting[K]
+	LockWaitOptions[K]
 	queues *Queues[K]
 	ticket *Ticket[K]
 	head   *Head
@@ -175,12 +175,12 @@ func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 	}
 	select {
 	case <-ctx.Done():
-		return Left
-	case <-a.Over:
+		return Canceled
+	case <-a.Timeout:
 		if a.Quorum() != nil || a.queues.isUndecided(a.ticket) {
-			return Open
+			return TimedOutUndecided
 		}
-		return Over
+		return TimedOut
 	case signal := <-a.ticket.Signals():
 		a.quorum = nil
 		a.onSignal(signal, time.Now())

@@ -70,8 +70,8 @@ func startWaitWithPeers(ctx context.Context, peers *fakePeers) *lockWaiter {
 func (s *lockWaiter) begin(ctx context.Context, timeout <-chan time.Time) {
 	start := time.Now()
 	go func() {
-		s.result = s.queues.Await(ctx, Waiting[string]{
-			Key: "k", Over: timeout, Rand: func() float64 { return 1 }, Alarm: func() Alarm { s.alarmCount++; return s.alarm },
+		s.result = s.queues.Await(ctx, LockWaitOptions[string]{
+			Key: "k", Timeout: timeout, Rand: func() float64 { return 1 }, Alarm: func() Alarm { s.alarmCount++; return s.alarm },
 			Quorum: func() <-chan struct{} { return s.quorum },
 			Try: func() TryResult {
 				s.tries = append(s.tries, time.Since(start))
@@ -136,7 +136,7 @@ func TestAwaitPolls(t *testing.T) {
 		if n := len(s.tries); n < 25 || n > 40 {
 			t.Errorf("%d tries in a second", n)
 		}
-		if waits, _ := s.queues.Waits("k"); !s.ended || s.result != Left || !s.alarm.stopped || waits {
+		if waits, _ := s.queues.Waits("k"); !s.ended || s.result != Canceled || !s.alarm.stopped || waits {
 			t.Errorf("the wait has not ended: %+v", s)
 		}
 	})
@@ -157,7 +157,7 @@ func TestAwaitOwnRelease(t *testing.T) {
 		s.alarm.setView(watch.View{Verdict: watch.Held})
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if !s.ended || s.result != Over {
+		if !s.ended || s.result != TimedOut {
 			t.Errorf("done %v, ended %d", s.ended, s.result)
 		}
 	})
@@ -247,15 +247,15 @@ func TestAwaitEndsOpen(t *testing.T) {
 		s.alarm.setView(watch.View{Verdict: watch.Changed})
 		secondResult := Done
 		go func() {
-			secondResult = s.queues.Await(t.Context(), Waiting[string]{
-				Key: "k", Over: time.After(time.Second), Rand: func() float64 { return 1 },
+			secondResult = s.queues.Await(t.Context(), LockWaitOptions[string]{
+				Key: "k", Timeout: time.After(time.Second), Rand: func() float64 { return 1 },
 				Quorum: func() <-chan struct{} { return s.quorum },
 			})
 		}()
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if secondResult != Open || !s.ended || s.result != Open {
-			t.Errorf("the head ended with %d, the second waiter with %d, want %d", s.result, secondResult, Open)
+		if secondResult != TimedOutUndecided || !s.ended || s.result != TimedOutUndecided {
+			t.Errorf("the head ended with %d, the second waiter with %d, want %d", s.result, secondResult, TimedOutUndecided)
 		}
 	})
 }
@@ -269,7 +269,7 @@ func TestAwaitUndecided(t *testing.T) {
 		s.alarm.setView(watch.View{Verdict: watch.Changed})
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if n := len(s.tries); n < 60 || n > 75 || s.result != Open {
+		if n := len(s.tries); n < 60 || n > 75 || s.result != TimedOutUndecided {
 			t.Errorf("%d tries in a minute, ended %d", n, s.result)
 		}
 	})

@@ -8,9 +8,9 @@ import (
 // Queues holds the queues of all keys. A key without recent waiters has no queue. The zero value is
 // empty. Queues is safe for concurrent use.
 type Queues[K comparable] struct {
-	// Parks reports whether the empty queue of a key may be kept for a while. If Parks is nil,
+	// MayPark reports whether the empty queue of a key may be kept for a while. If Parks is nil,
 	// every empty queue may be kept.
-	Parks func(K) bool
+	MayPark func(K) bool
 	// Peers, unless it is nil, reports waiters in other processes.
 	Peers Peers[K]
 
@@ -30,12 +30,12 @@ type Peers[K comparable] interface {
 	// unless that is nil: commands that then sends leave in the same batch, behind the removal.
 	Mark(key K) Mark
 	Unmark(key K, then func())
-	// Ask asks whether another process has a mark at the key, and calls onAnswer once with the
+	// AskIfWanted asks whether another process has a mark at the key, and calls onAnswer once with the
 	// answer.
-	Ask(key K, onAnswer func(peerWaits bool))
-	// Pass leaves a lock to the next process with a mark, and calls onAnswer with its ID after it
+	AskIfWanted(key K, onAnswer func(peerWaits bool))
+	// PassLock leaves a lock to the next process with a mark, and calls onAnswer with its ID after it
 	// was notified, or with an empty ID if no process waits.
-	Pass(key K, onAnswer func(to string))
+	PassLock(key K, onAnswer func(to string))
 	// WatchPeer sets an alarm for the mark of a process to which a lock was left. It is Held until
 	// that process tries for the lock or no longer waits.
 	WatchPeer(key K, to string) Alarm
@@ -166,7 +166,7 @@ func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 		removeMark, keyQueue.marked = keyQueue.marked, false
 	}
 	switch {
-	case len(keyQueue.tickets) == 0 && granted && (q.Parks == nil || q.Parks(p.key)):
+	case len(keyQueue.tickets) == 0 && granted && (q.MayPark == nil || q.MayPark(p.key)):
 		q.park(p.key, keyQueue, now)
 	case len(keyQueue.tickets) == 0:
 		delete(q.byKey, p.key)
@@ -187,16 +187,16 @@ func (q *Queues[K]) beginTry(p *Ticket[K]) (releases uint64) {
 	return keyQueue.releases
 }
 
-// Taking is called when a take of a key is about to be sent by send. send must call then, unless
+// SendTake is called when a take of a key is about to be sent by send. send must call then, unless
 // that is nil, so that the commands of then leave in the same batch as the take. Taking removes the
 // mark of this process ahead of the take, so a reply to the take shows that the mark is gone and
 // can be put again. For the last take of the turn, Taking also asks whether other processes wait.
-func (q *Queues[K]) Taking(key K, send func(then func())) {
+func (q *Queues[K]) SendTake(key K, send func(then func())) {
 	removeMark, askPeers := q.prepareTake(key, time.Now())
 	var ask func()
 	if askPeers {
 		ask = func() {
-			q.Peers.Ask(key, func(peerWaits bool) {
+			q.Peers.AskIfWanted(key, func(peerWaits bool) {
 				if peerWaits {
 					q.setPeerWaits(key)
 				}
@@ -266,7 +266,7 @@ func (l *queue[K]) remove(p *Ticket[K]) bool {
 func (q *Queues[K]) Released(key K) (headTries bool) {
 	headTries, passToPeer := q.released(key)
 	if passToPeer {
-		q.Peers.Pass(key, func(to string) { q.setLeftTo(key, to) })
+		q.Peers.PassLock(key, func(to string) { q.setLeftTo(key, to) })
 	}
 	return headTries
 }

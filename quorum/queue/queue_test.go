@@ -78,11 +78,11 @@ func (o *fakePeers) Unmark(_ string, then func()) {
 		then()
 	}
 }
-func (o *fakePeers) Ask(_ string, onAnswer func(peerWaits bool)) {
+func (o *fakePeers) AskIfWanted(_ string, onAnswer func(peerWaits bool)) {
 	o.asks++
 	onAnswer(o.waitingPeer != "")
 }
-func (o *fakePeers) Pass(_ string, onAnswer func(to string)) {
+func (o *fakePeers) PassLock(_ string, onAnswer func(to string)) {
 	if o.passes++; o.waitingPeer != "" {
 		o.leftTo = append(o.leftTo, o.waitingPeer)
 	}
@@ -98,7 +98,7 @@ func (o *fakePeers) WatchPeer(string, string) Alarm {
 // takeLock makes the head of a queue take the lock.
 func takeLock(q *Queues[string], p *Ticket[string]) {
 	q.beginTry(p)
-	q.Taking(p.key, callIfSet)
+	q.SendTake(p.key, callIfSet)
 	q.Leave(p, true)
 }
 
@@ -202,7 +202,7 @@ func TestOneQuestionPerTry(t *testing.T) {
 		takes := 0
 		take := func(key string, unmarks, asks int) {
 			t.Helper()
-			q.Taking(key, func(then func()) { takes++; callIfSet(then) })
+			q.SendTake(key, func(then func()) { takes++; callIfSet(then) })
 			if peers.unmarks != unmarks || peers.asks != asks {
 				t.Errorf("unmarked %d times, want %d; asked %d times, want %d", peers.unmarks, unmarks, peers.asks, asks)
 			}
@@ -270,7 +270,7 @@ func TestReleasedUnknown(t *testing.T) {
 // TestParked: empty queues are kept for a while, in a limited number.
 func TestParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := Queues[int]{Parks: func(key int) bool { return key >= 0 }}
+		q := Queues[int]{MayPark: func(key int) bool { return key >= 0 }}
 		enterAndLeave := func(key int) { q.Leave(q.Enter(key), true) }
 		enterAndLeave(-1)
 		if len(q.byKey) != 0 {

@@ -22,10 +22,10 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 	opFor := func(now, passed time.Duration) cell.Accept {
 		op := cell.Accept{
 			Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value,
-			Keep: p.keepTTL, Base: p.base.value.Last(), Shared: p.shared, Shift: p.shift, TTL: p.ttl,
+			KeepTTL: p.keepTTL, BaseChange: p.base.value.LastChange(), Shared: p.shared, Shift: p.shift, TTL: p.ttl,
 		}
-		if u.opts.Keep && !p.unchanged && !u.noNextPromise {
-			op.Next = next
+		if u.opts.PromiseNextBallot && !p.unchanged && !u.noNextPromise {
+			op.NextBallot = next
 		}
 		if p.keepTTL {
 			// Both promises were made after the ballot began.
@@ -36,7 +36,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 	}
 	ops := make([]cell.Op, u.n)
 	for i, reply := range b.prepareRound.Replies() {
-		if reply.isYes() && reply.Found[0].Attempt == p.base.attempt {
+		if reply.isYes() && reply.KeyStates[0].Attempt == p.base.attempt {
 			ops[i] = opFor(reply.Now, b.elapsed)
 		}
 	}
@@ -64,7 +64,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 // completeAccepted returns the outcome of a chosen proposal, and stores the promises for the next
 // ballot.
 func (u *update) completeAccepted(b ballot, p proposal, next cell.Ballot, replies []Reply, start time.Time) Outcome {
-	if u.opts.Keep && !p.unchanged && !u.noNextPromise {
+	if u.opts.PromiseNextBallot && !p.unchanged && !u.noNextPromise {
 		stored := newPromise(b, p, next, replies)
 		stored.start, stored.passed = start, u.masters.Now().Sub(start)
 		u.promises.put(u.Key, stored)
@@ -74,7 +74,7 @@ func (u *update) completeAccepted(b ballot, p proposal, next cell.Ballot, replie
 	}
 	return Outcome{
 		Decision: p.decision,
-		Granted: Granted{
+		GrantedLock: GrantedLock{
 			Validity: vote.Validity(p.lease, u.masters.Now().Sub(p.since)), Since: p.since,
 			Attempt: p.base.attempt, Version: p.version(),
 		},
@@ -97,11 +97,11 @@ func (u *update) completeLater(b ballot, p proposal, round Round, opFor func(now
 	chosen := majorityDid(round.Replies())
 	completeOne := func(master int, reply Reply, isPromise bool) {
 		passed := r.masters.Now().Sub(b.start)
-		if !chosen || reply.State != Counted || reply.Found[0].Attempt != p.base.attempt || u.timeLeft(passed) <= 0 {
+		if !chosen || reply.State != Counted || reply.KeyStates[0].Attempt != p.base.attempt || u.timeLeft(passed) <= 0 {
 			return
 		}
-		fills := u.fillsMark(p, reply.Found[0])
-		if !fills && !(isPromise && reply.Did) {
+		fills := u.fillsMark(p, reply.KeyStates[0])
+		if !fills && !(isPromise && reply.Applied) {
 			return
 		}
 		op := opFor(reply.Now, passed)
@@ -109,7 +109,7 @@ func (u *update) completeLater(b ballot, p proposal, round Round, opFor func(now
 		case fills:
 			op.Mark = u.fill.mark
 		case p.shared:
-			op.Base = cell.NoChange // the expiry of this cell was not compared
+			op.BaseChange = cell.NoChange // the expiry of this cell was not compared
 		}
 		r.masters.Tell(master, op, false)
 	}
@@ -117,19 +117,19 @@ func (u *update) completeLater(b ballot, p proposal, round Round, opFor func(now
 	for master, reply := range promised {
 		completeOne(master, reply, false)
 	}
-	b.prepareRound.Later(func(master int, reply Reply) { completeOne(master, reply, true) })
+	b.prepareRound.OnLaterReply(func(master int, reply Reply) { completeOne(master, reply, true) })
 	repairIfMissing := func(master int, reply Reply) {
 		switch promise := promised[master]; {
-		case promise.State != Counted || promise.Found[0].Holds(p.base.attempt):
+		case promise.State != Counted || promise.KeyStates[0].Holds(p.base.attempt):
 			r.repairUnlessDone(reply, key)
-		case p.value.Present || promise.Found[0].Form != cell.Absent:
+		case p.value.Present || promise.KeyStates[0].Form != cell.Absent:
 			r.repairLater(key)
 		}
 	}
 	for i, reply := range round.Replies() {
 		repairIfMissing(i, reply)
 	}
-	round.Later(repairIfMissing)
+	round.OnLaterReply(repairIfMissing)
 }
 
 // timeLeft returns how long after its promise a master may accept, if it promised at most elapsed

@@ -15,7 +15,7 @@ func (u *update) runBallot(ctx context.Context) (Outcome, error) {
 	b := ballot{number: u.nextBallot(u.highestRound + u.roundMargin), start: u.masters.Now()}
 	op := cell.Prepare{Name: u.Key, Ballot: b.number}
 	if u.Expect != nil && len(u.sentChanges) == 0 {
-		op.OnlyExpected, op.Expect = true, *u.Expect
+		op.OnlyExpected, op.Expected = true, *u.Expect
 	}
 	round, err := u.masters.Ask(ctx, u.toAll(op), u.prepareDecided)
 	if err != nil {
@@ -37,7 +37,7 @@ func (u *update) runBallot(ctx context.Context) (Outcome, error) {
 		return u.runOnUnheld(ctx, t, replies)
 	case promised.status == Held && promised.attempt == t.attempt:
 		return u.runOnHeld(ctx, b, promised)
-	case op.OnlyExpected && t.chosen && (!t.value.Present || t.value.Text != op.Expect):
+	case op.OnlyExpected && t.chosen && (!t.value.Present || t.value.Text != op.Expected):
 		return u.runOnUnexpected(t)
 	default:
 		u.Expect = nil
@@ -83,7 +83,7 @@ func promisesIn(replies []Reply) []Reply {
 
 func (u *update) noteRounds(replies []Reply) {
 	for _, r := range replies {
-		for _, f := range r.Found {
+		for _, f := range r.KeyStates {
 			u.highestRound = max(u.highestRound, f.Promised.Round(), f.Accepted.Round())
 		}
 	}
@@ -98,12 +98,12 @@ func (u *update) runOnUnheld(ctx context.Context, t tally, replies []Reply) (Out
 	switch {
 	case err != nil:
 		return Outcome{}, err
-	case d.Do == Leave, d.Do == Remove && t.status == Absent:
-		return Outcome{Decision: d, Granted: Granted{Version: t.snapshot().Version}}, nil
+	case d.Action == NoChange, d.Action == Remove && t.status == Absent:
+		return Outcome{Decision: d, GrantedLock: GrantedLock{Version: t.snapshot().Version}}, nil
 	case t.status == Foreign:
 		return Outcome{}, ErrForeign
 	}
-	got, err := u.take(ctx, []string{u.Key}, Terms{
+	got, err := u.take(ctx, []string{u.Key}, TakeOptions{
 		Tokens: []string{d.Value}, TTL: d.TTL, AllowShortTTL: !u.requireValidity, KeepOnNoQuorum: !d.RemoveOnError && !u.requireValidity,
 		OnRemovalDue: u.OnRemovalDue,
 	})
@@ -113,7 +113,7 @@ func (u *update) runOnUnheld(ctx context.Context, t tally, replies []Reply) (Out
 	case err != nil:
 		return Outcome{}, err
 	}
-	return Outcome{Decision: d, Granted: got}, nil
+	return Outcome{Decision: d, GrantedLock: got}, nil
 }
 
 // runOnUnexpected runs the change on a value that differs from the expected one.
@@ -122,11 +122,11 @@ func (u *update) runOnUnexpected(t tally) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if d.Do != Leave {
+	if d.Action != NoChange {
 		u.Expect = nil
 		return Outcome{}, &splitError{}
 	}
-	return Outcome{Decision: d, Granted: Granted{Version: t.snapshot().Version}}, nil
+	return Outcome{Decision: d, GrantedLock: GrantedLock{Version: t.snapshot().Version}}, nil
 }
 
 // runOnHeld runs the change on a key for which a majority holds a value and promised.
@@ -138,13 +138,13 @@ func (u *update) runOnHeld(ctx context.Context, b ballot, t tally) (Outcome, err
 		return Outcome{}, &NoQuorum{Replies: b.prepareRound.Replies(), Unclear: true}
 	}
 	l := t.snapshot()
-	l.Unknown = t.isTTLUnclear(b.prepareRound.Replies(), 0)
+	l.LeftUnknown = t.isTTLUnclear(b.prepareRound.Replies(), 0)
 	d, err := u.Run(l)
-	if l.Unknown && errors.Is(err, ErrNeedsLeft) {
+	if l.LeftUnknown && errors.Is(err, ErrNeedsLeft) {
 		err = &NoQuorum{Replies: b.prepareRound.Replies()}
 	}
 	switch {
-	case err != nil || d.Do == Leave || d.Do == Remove && !t.value.Present:
+	case err != nil || d.Action == NoChange || d.Action == Remove && !t.value.Present:
 		// Some masters may have accepted this change before. No later ballot may adopt it.
 		out, acceptErr := u.acceptUnchanged(ctx, b, t, sentChange{decision: d, lease: cell.Endless, since: b.start})
 		if acceptErr == nil && err != nil {
@@ -189,7 +189,7 @@ func (u *update) isOutcomeUnclear(t tally) bool {
 // taken effect.
 func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentChange) (Outcome, error) {
 	if t.chosen && len(u.sentChanges) == 0 && !u.alwaysAccept {
-		return Outcome{Decision: s.decision, Granted: Granted{Version: t.snapshot().Version}}, nil
+		return Outcome{Decision: s.decision, GrantedLock: GrantedLock{Version: t.snapshot().Version}}, nil
 	}
 	until, shared := expiresNotAfter(t.longest), t.value.Present && u.opts.IsKeygroup != nil &&
 		u.opts.IsKeygroup(t.value.Text)

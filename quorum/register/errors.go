@@ -27,7 +27,7 @@ var (
 // it, but its remaining time may be Unknown.
 type RefusedError struct {
 	Err     error
-	Current Look
+	Current Snapshot
 }
 
 // Error returns the text of ErrHeld or ErrNotHeld.
@@ -42,7 +42,7 @@ func (t tally) refusal(err error) error {
 		return err
 	}
 	l := t.snapshot()
-	l.Unknown = l.Unknown || t.leasesDiffer() || t.longest == cell.NotReported
+	l.LeftUnknown = l.LeftUnknown || t.leasesDiffer() || t.longest == cell.NotReported
 	return &RefusedError{Err: err, Current: l}
 }
 
@@ -50,8 +50,8 @@ func (t tally) refusal(err error) error {
 type NoQuorum struct {
 	// Replies has one entry for each master.
 	Replies []Reply
-	// Late is how long a majority took to agree, if that was too long.
-	Late time.Duration
+	// LateAfter is how long a majority took to agree, if that was too long.
+	LateAfter time.Duration
 	// Unclear is set if the masters replied, but other commands changed the key so often meanwhile
 	// that the effect of this command is unknown.
 	Unclear bool
@@ -63,7 +63,7 @@ type NoQuorum struct {
 // Error returns a clause without the names of the masters, which the caller knows.
 func (e *NoQuorum) Error() string {
 	switch {
-	case e.Late > 0:
+	case e.LateAfter > 0:
 		return "a majority agreed too late"
 	case e.Unclear:
 		return "the command may or may not have taken effect: other commands changed the key meanwhile"

@@ -17,9 +17,9 @@ import (
 //
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), ErrTooShort, *NoQuorum,
 // ErrContended, or the cause of ctx.
-func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Duration) (Granted, error) {
+func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Duration) (GrantedLock, error) {
 	if ttl >= 0 && ttl < vote.MinTTL {
-		return Granted{}, ErrTooShort
+		return GrantedLock{}, ErrTooShort
 	}
 	start := r.masters.Now()
 	entry := r.grants.findToExtend(key, token)
@@ -33,16 +33,16 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	})
 	switch replies := round.Replies(); {
 	case err != nil:
-		return Granted{}, err
+		return GrantedLock{}, err
 	case isExtended(replies, entry.currentVersion()):
 		r.noteLease(key, entry.attempt, start, ttl)
 		r.repairEachUnlessDone(round, key)
 		if elapsed := r.masters.Now().Sub(start); r.isLate(elapsed) {
-			return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
+			return GrantedLock{}, &NoQuorum{Replies: replies, LateAfter: elapsed}
 		}
 		return r.leaseFrom(start, ttl, hasLongerLease(replies, ttl))
 	case !Answered(replies):
-		return Granted{}, &NoQuorum{Replies: replies}
+		return GrantedLock{}, &NoQuorum{Replies: replies}
 	}
 	got, err := r.extendByBallot(ctx, key, token, ttl, start, entry.holder)
 	if errors.Is(err, ErrNotHeld) {
@@ -52,11 +52,11 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 }
 
 // leaseFrom returns the result of an EXTEND that began at start.
-func (r *Register) leaseFrom(start time.Time, ttl time.Duration, longer bool) (Granted, error) {
+func (r *Register) leaseFrom(start time.Time, ttl time.Duration, longer bool) (GrantedLock, error) {
 	elapsed := r.masters.Now().Sub(start)
-	granted := Granted{Since: start, Longer: longer, Validity: vote.Validity(ttl, elapsed)}
+	granted := GrantedLock{Since: start, HadLongerLease: longer, Validity: vote.Validity(ttl, elapsed)}
 	if ttl >= 0 && granted.Validity < time.Millisecond {
-		return Granted{}, &NoQuorum{Late: elapsed}
+		return GrantedLock{}, &NoQuorum{LateAfter: elapsed}
 	}
 	return granted, nil
 }
@@ -71,7 +71,7 @@ func (r *Register) noteLease(key string, a cell.Attempt, start time.Time, ttl ti
 
 // hasLongerLease reports whether a master that extended had a lease longer than ttl before.
 func hasLongerLease(replies []Reply, ttl time.Duration) bool {
-	return count(replies, func(r *Reply) bool { return r.isYes() && compareLeft(r.Found[0].Left, ttl) > 0 }) > 0
+	return count(replies, func(r *Reply) bool { return r.isYes() && compareLeft(r.KeyStates[0].Left, ttl) > 0 }) > 0
 }
 
 // isExtended reports whether a majority extended a version of one ballot.
@@ -81,7 +81,7 @@ func isExtended(replies []Reply, granted string) bool {
 		if !reply.isYes() {
 			continue
 		}
-		f := reply.Found[0]
+		f := reply.KeyStates[0]
 		if votes[f.Accepted]++; votes[f.Accepted] >= vote.Majority(len(replies)) {
 			return version(f.Attempt, f.Value) == granted
 		}
@@ -94,27 +94,27 @@ func isExtended(replies []Reply, granted string) bool {
 // knows the lock.
 func (r *Register) extendByBallot(
 	ctx context.Context, key, token string, ttl time.Duration, start time.Time, holder any,
-) (Granted, error) {
-	isLonger := func(l Look) bool { return compareLeft(l.Longest, ttl) > 0 }
-	run := func(l Look) (Decision, error) {
+) (GrantedLock, error) {
+	isLonger := func(l Snapshot) bool { return compareLeft(l.Longest, ttl) > 0 }
+	run := func(l Snapshot) (Decision, error) {
 		if l.Longest == cell.NotReported {
 			return Decision{}, ErrNeedsLeft
 		}
-		return Decision{Do: Put, Value: token, TTL: ttl, KeepTTL: isLonger(l)}, nil
+		return Decision{Action: Put, Value: token, TTL: ttl, KeepTTL: isLonger(l)}, nil
 	}
-	hasThisToken := func(l Look) bool { return l.Present && l.Value == token }
+	hasThisToken := func(l Snapshot) bool { return l.Present && l.Value == token }
 	previous, out, err := r.updateIf(ctx, Change{Key: key, Expect: &token, noNextPromise: true, Run: run}, hasThisToken)
 	switch {
 	case errors.Is(err, ErrForeign):
-		return Granted{}, ErrNotHeld
+		return GrantedLock{}, ErrNotHeld
 	case err != nil:
-		return Granted{}, err
+		return GrantedLock{}, err
 	}
 	lease := ttl
 	if isLonger(previous) {
 		lease = previous.Longest
 	}
-	entry := newGrant(Terms{Tokens: []string{token}, TTL: lease, Holder: holder}, 0, out.Attempt, out.Since, r.n)
+	entry := newGrant(TakeOptions{Tokens: []string{token}, TTL: lease, Holder: holder}, 0, out.Attempt, out.Since, r.n)
 	entry.ballotVersion = out.Version
 	r.grants.put(key, entry, out.Since)
 	return r.leaseFrom(start, ttl, isLonger(previous))

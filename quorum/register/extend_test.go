@@ -54,7 +54,7 @@ func TestExtend(t *testing.T) {
 			"not held", "prepare"},
 		{"blocking copies say neither", func(b *fakeMasters) {
 			for _, s := range b.stores[:3] {
-				c := s.Look("k").Cell
+				c := s.Get("k").Cell
 				s.Put("k", cell.Cell{Form: cell.Blocking, Attempt: c.Attempt}, time.Second)
 			}
 		}, "another", "no quorum", "prepare"},
@@ -83,7 +83,7 @@ func TestExtend(t *testing.T) {
 			b.putAccepted("me", 1, 0)
 			b.putAccepted("you", 2, 1)
 			for _, s := range b.stores[2:4] {
-				c := b.stores[1].Look("k").Cell
+				c := b.stores[1].Get("k").Cell
 				c.Attempt = attemptOf("b")
 				s.Put("k", c, time.Minute)
 			}
@@ -147,20 +147,20 @@ func TestExtendNeverShortens(t *testing.T) {
 	b.mustLock(r, "me")
 	got, err := r.Extend(t.Context(), "k", "me", time.Second)
 	b.noError(err)
-	if !got.Longer || b.stores[0].Look("k").Left != 10*time.Second {
-		t.Errorf("%+v, and %v left", got, b.stores[0].Look("k").Left)
+	if !got.HadLongerLease || b.stores[0].Get("k").Left != 10*time.Second {
+		t.Errorf("%+v, and %v left", got, b.stores[0].Get("k").Left)
 	}
 	got, err = r.Extend(t.Context(), "k", "me", time.Minute)
 	b.noError(err)
-	if got.Longer || b.stores[0].Look("k").Left != time.Minute {
-		t.Errorf("%+v, and %v left", got, b.stores[0].Look("k").Left)
+	if got.HadLongerLease || b.stores[0].Get("k").Left != time.Minute {
+		t.Errorf("%+v, and %v left", got, b.stores[0].Get("k").Left)
 	}
 	_, err = r.Extend(t.Context(), "k", "me", cell.Endless)
 	b.noError(err)
 	got, err = r.Extend(t.Context(), "k", "me", time.Second)
 	b.noError(err)
-	if !got.Longer || b.stores[0].Look("k").Left != cell.Endless {
-		t.Errorf("%+v, and %v left", got, b.stores[0].Look("k").Left)
+	if !got.HadLongerLease || b.stores[0].Get("k").Left != cell.Endless {
+		t.Errorf("%+v, and %v left", got, b.stores[0].Get("k").Left)
 	}
 	if _, err := r.Extend(t.Context(), "k", "me", time.Millisecond); outcome(err) != "too short" {
 		t.Error(err)
@@ -188,13 +188,13 @@ func TestExtendedGrant(t *testing.T) {
 // promises of a ballot and its accept, which uses the expiry that the promises reported. A master
 // that promised extends nothing, so the extending ballot comes before or after the other one.
 func TestExtendDuringABallot(t *testing.T) {
-	for name, change := range map[string]func(Look) (Decision, error){
-		"others come into the cell": func(l Look) (Decision, error) {
-			return Decision{Do: Put, Value: "me and others", TTL: l.Longest, Shared: true}, nil
+	for name, change := range map[string]func(Snapshot) (Decision, error){
+		"others come into the cell": func(l Snapshot) (Decision, error) {
+			return Decision{Action: Put, Value: "me and others", TTL: l.Longest, Shared: true}, nil
 		},
 		"the value is kept": keepUnchanged,
-		"a shorter lease": func(l Look) (Decision, error) {
-			return Decision{Do: Put, Value: "me", TTL: time.Minute, KeepTTL: l.Longest > time.Minute}, nil
+		"a shorter lease": func(l Snapshot) (Decision, error) {
+			return Decision{Action: Put, Value: "me", TTL: time.Minute, KeepTTL: l.Longest > time.Minute}, nil
 		},
 	} {
 		b := newFakeMasters(t, 3)
@@ -210,7 +210,7 @@ func TestExtendDuringABallot(t *testing.T) {
 			}
 			return noFault
 		}
-		_, err := other.Update(t.Context(), Change{Key: "k", alwaysAccept: true, Run: func(l Look) (Decision, error) {
+		_, err := other.Update(t.Context(), Change{Key: "k", alwaysAccept: true, Run: func(l Snapshot) (Decision, error) {
 			if !extended {
 				extended = true
 				_, err := owner.Extend(t.Context(), "k", "me", time.Hour)
@@ -222,7 +222,7 @@ func TestExtendDuringABallot(t *testing.T) {
 		b.faultOf = nil
 		b.deliverPending()
 		for m, s := range b.stores {
-			if f := s.Look("k"); f.Left <= 59*time.Minute {
+			if f := s.Get("k"); f.Left <= 59*time.Minute {
 				t.Errorf("%s: master %d holds %q for %v", name, m, f.Value.Text, f.Left)
 			}
 		}
@@ -272,7 +272,7 @@ func TestKeptValueIsNotShortened(t *testing.T) {
 	_, err = b.proxy().Update(t.Context(), Change{Key: "k", alwaysAccept: true, Run: keepUnchanged})
 	b.noError(err)
 	for m, s := range b.stores[:4] {
-		if f := s.Look("k"); f.Left <= 59*time.Minute {
+		if f := s.Get("k"); f.Left <= 59*time.Minute {
 			t.Errorf("master %d holds it for %v", m, f.Left)
 		}
 	}
@@ -304,8 +304,8 @@ func TestExtendByBallotNeverShortens(t *testing.T) {
 		b := newFakeMasters(t, 3)
 		b.mustLock(b.proxy(), "you")
 		r := b.proxy()
-		_, err := r.Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) {
-			return Decision{Do: Put, Value: "me", TTL: cell.Endless}, nil
+		_, err := r.Update(t.Context(), Change{Key: "k", Run: func(Snapshot) (Decision, error) {
+			return Decision{Action: Put, Value: "me", TTL: cell.Endless}, nil
 		}})
 		b.noError(err)
 		if proxyOf == "another" {
@@ -313,7 +313,7 @@ func TestExtendByBallotNeverShortens(t *testing.T) {
 		}
 		got, err := r.Extend(t.Context(), "k", "me", time.Hour)
 		b.noError(err)
-		if left := b.stores[0].Look("k").Left; !got.Longer || left != cell.Endless {
+		if left := b.stores[0].Get("k").Left; !got.HadLongerLease || left != cell.Endless {
 			t.Errorf("through %s: %+v, and %v left", proxyOf, got, left)
 		}
 	}

@@ -77,23 +77,23 @@ func (b *fakeMasters) proxy() *Register {
 	b.proxyCount++
 	b.newestProxy = New(Options{
 		N: len(b.stores), Masters: b, Source: cell.NumberedSource(big.NewInt(int64(b.proxyCount))),
-		Patience: time.Second, Keep: true,
+		Patience: time.Second, PromiseNextBallot: true,
 	})
 	return b.newestProxy
 }
 
 // removeVersion removes a version, like a proxy that owes its removal.
 func (b *fakeMasters) removeVersion(r *Register, token, version string) {
-	_, _ = r.Update(b.Context(), Change{Key: "k", Expect: &token, Run: func(l Look) (Decision, error) {
+	_, _ = r.Update(b.Context(), Change{Key: "k", Expect: &token, Run: func(l Snapshot) (Decision, error) {
 		if l.Present && l.Version == version {
-			return Decision{Do: Remove}, nil
+			return Decision{Action: Remove}, nil
 		}
 		return Decision{}, nil
 	}})
 }
 
 // withRemoval returns terms with an OnRemovalDue that removes the version.
-func (b *fakeMasters) withRemoval(r *Register, t Terms) Terms {
+func (b *fakeMasters) withRemoval(r *Register, t TakeOptions) TakeOptions {
 	t.OnRemovalDue = func(version string, _ func() bool) { b.After(0, func() { b.removeVersion(r, t.Tokens[0], version) }) }
 	return t
 }
@@ -208,9 +208,9 @@ func (a *fakeRound) Replies() []Reply { return a.replies }
 func (a *fakeRound) Drop()            {}
 
 // Forget clears the replies, to detect a later use.
-func (a *fakeRound) Forget() { clear(a.replies) }
+func (a *fakeRound) Release() { clear(a.replies) }
 
-func (a *fakeRound) Later(f func(int, Reply)) {
+func (a *fakeRound) OnLaterReply(f func(int, Reply)) {
 	a.onLaterReply = f
 	for _, i := range a.lateReplies {
 		f(i, a.allReplies[i])
@@ -333,7 +333,7 @@ func (b *fakeMasters) Now() time.Time { return b.now }
 func (b *fakeMasters) cells(key string) string {
 	all := make([]string, len(b.stores))
 	for i, s := range b.stores {
-		switch f := s.Look(key); {
+		switch f := s.Get(key); {
 		case f.Form == cell.Absent:
 			all[i] = "."
 		case f.Form == cell.Blocking:
@@ -408,12 +408,12 @@ func attemptOf(name string) cell.Attempt {
 	return cell.NumberedSource(big.NewInt(1000 + int64(name[0]))).Attempt()
 }
 
-func terms(token string) Terms {
-	return Terms{Tokens: []string{token}, TTL: 10 * time.Second}
+func terms(token string) TakeOptions {
+	return TakeOptions{Tokens: []string{token}, TTL: 10 * time.Second}
 }
 
 // mustLock takes k, or fails the test.
-func (b *fakeMasters) mustLock(r *Register, token string) Granted {
+func (b *fakeMasters) mustLock(r *Register, token string) GrantedLock {
 	b.Helper()
 	got, err := r.Lock(b.Context(), []string{"k"}, terms(token))
 	if err != nil {
@@ -424,14 +424,14 @@ func (b *fakeMasters) mustLock(r *Register, token string) Granted {
 }
 
 func putChange(value string) Change {
-	return Change{Key: "k", Run: func(Look) (Decision, error) {
-		return Decision{Do: Put, Value: value, TTL: 10 * time.Second}, nil
+	return Change{Key: "k", Run: func(Snapshot) (Decision, error) {
+		return Decision{Action: Put, Value: value, TTL: 10 * time.Second}, nil
 	}}
 }
 
 func appendChange(text string) Change {
-	return Change{Key: "k", Run: func(l Look) (Decision, error) {
-		return Decision{Do: Put, Value: l.Value + text, TTL: 10 * time.Second}, nil
+	return Change{Key: "k", Run: func(l Snapshot) (Decision, error) {
+		return Decision{Action: Put, Value: l.Value + text, TTL: 10 * time.Second}, nil
 	}}
 }
 

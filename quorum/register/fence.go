@@ -91,36 +91,36 @@ func (r *Register) credibleFences(fences []int64, key string, replies []Reply, i
 
 // isFenceTooLow reports whether the only reason of a refusal was a fence that was too low.
 func (r *Reply) isFenceTooLow() bool {
-	return r.State == Counted && !r.Did && len(r.Fences) > 0 && len(r.Found) > 0 && r.Found[0].Form == cell.Absent
+	return r.State == Counted && !r.Applied && len(r.Fences) > 0 && len(r.KeyStates) > 0 && r.KeyStates[0].Form == cell.Absent
 }
 
 // addFence gives the requested fence to a lock that was granted without one. If no majority accepts
 // the fence while the lock is valid, the lock is owed its removal.
-func (r *Register) addFence(ctx context.Context, key string, t Terms, got Granted) (Granted, error) {
+func (r *Register) addFence(ctx context.Context, key string, t TakeOptions, got GrantedLock) (GrantedLock, error) {
 	if !t.Fence || got.Fence != 0 {
 		return got, nil
 	}
 	raised, err := r.raiseFence(ctx, key, t.TTL, got)
 	if err != nil {
 		t.reportRemovalDue(got.Version, nil)
-		return Granted{}, err
+		return GrantedLock{}, err
 	}
 	return raised, nil
 }
 
 // raiseFence proposes fences for a lock until a majority of the masters accepts one.
-func (r *Register) raiseFence(ctx context.Context, key string, ttl time.Duration, got Granted) (Granted, error) {
+func (r *Register) raiseFence(ctx context.Context, key string, ttl time.Duration, got GrantedLock) (GrantedLock, error) {
 	until := r.masters.Now().Add(r.opts.Patience)
 	for {
 		fence, err := r.nextFence(key)
 		if err != nil {
-			return Granted{}, err
+			return GrantedLock{}, err
 		}
 		start := r.masters.Now()
 		op := cell.Raise{Name: key, Attempt: got.Attempt, Fence: fence}
 		round, err := r.masters.Ask(ctx, r.toAll(op), raiseDecided)
 		if err != nil {
-			return Granted{}, err
+			return GrantedLock{}, err
 		}
 		replies := round.Replies()
 		r.noteFences(key, fence, replies)
@@ -132,20 +132,20 @@ func (r *Register) raiseFence(ctx context.Context, key string, ttl time.Duration
 		})
 		switch late := r.isLate(now.Sub(start)); {
 		case ttl >= 0 && got.Validity < time.Millisecond:
-			return Granted{}, &NoQuorum{Replies: replies, Late: now.Sub(got.Since)}
+			return GrantedLock{}, &NoQuorum{Replies: replies, LateAfter: now.Sub(got.Since)}
 		case majorityDid(replies) && !late:
 			got.Fence = fence
 			return got, nil
 		case holders < r.quorum, now.After(until):
-			return Granted{}, &NoQuorum{Replies: replies}
+			return GrantedLock{}, &NoQuorum{Replies: replies}
 		}
 	}
 }
 
 // holdsAttempt reports whether a master holds an attempt, not as a blocking copy.
 func holdsAttempt(r Reply, a cell.Attempt) bool {
-	return len(r.Found) > 0 && r.Found[0].Attempt == a &&
-		(r.Found[0].Form == cell.Plain || r.Found[0].Form == cell.Register)
+	return len(r.KeyStates) > 0 && r.KeyStates[0].Attempt == a &&
+		(r.KeyStates[0].Form == cell.Plain || r.KeyStates[0].Form == cell.Register)
 }
 
 func raiseDecided(replies []Reply) bool { return countVotes(replies, (*Reply).isYes) != vote.Pending }
@@ -155,7 +155,7 @@ func raiseDecided(replies []Reply) bool { return countVotes(replies, (*Reply).is
 //
 // Errors: *NoQuorum, or the cause of ctx.
 func (r *Register) Fence(ctx context.Context, key string) (int64, error) {
-	op := cell.Read{Names: []string{key}, Fences: true}
+	op := cell.Read{Names: []string{key}, WithFences: true}
 	round, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool {
 		return len(r.fencesOf(key, replies, 0)) >= r.quorum
 	})

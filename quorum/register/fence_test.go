@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-func fencedTerms(token string) Terms {
+func fencedTerms(token string) TakeOptions {
 	t := terms(token)
 	t.Fence = true
 	return t
@@ -31,7 +31,7 @@ func (b *fakeMasters) wantCounters(want string) {
 	b.Helper()
 	all := make([]string, len(b.stores))
 	for i, s := range b.stores {
-		all[i] = strconv.FormatInt(cell.ParseFence(s.Look(cell.FenceKey("k")).Value.Text), 10)
+		all[i] = strconv.FormatInt(cell.ParseFence(s.Get(cell.FenceKey("k")).Value.Text), 10)
 	}
 	if got := strings.Join(all, " "); got != want {
 		b.Errorf("the counters are %s, want %s", got, want)
@@ -250,7 +250,7 @@ func TestRivalBeganBefore(t *testing.T) {
 		one, two := b.proxy(), b.proxy()
 		two.fences.note("k", 49)
 		one.fences.note("k", 50)
-		first, firstTook := Granted{}, false
+		first, firstTook := GrantedLock{}, false
 		b.faultOf = func(m int, op cell.Op) fault {
 			if rival, is := op.(cell.Take); !is || rival.Fence != 50 || m != 2 || firstTook {
 				return noFault

@@ -21,9 +21,9 @@ func (r *Register) ForceRemove(ctx context.Context, key string) (removed bool, e
 	}
 	ops := make([]cell.Op, r.n)
 	for m, reply := range replies {
-		if reply.State == Counted && reply.Found[0].Attempt != "" {
-			found := reply.Found[0]
-			ops[m], removed = cell.Remove{Name: key, Attempt: found.Attempt, How: cell.IfAccepted, AcceptedBallot: found.Accepted}, true
+		if reply.State == Counted && reply.KeyStates[0].Attempt != "" {
+			found := reply.KeyStates[0]
+			ops[m], removed = cell.Remove{Name: key, Attempt: found.Attempt, Mode: cell.IfAccepted, AcceptedBallot: found.Accepted}, true
 		}
 	}
 	if removed {

@@ -40,7 +40,7 @@ type grants struct {
 	pruning pruning
 }
 
-func newGrant(t Terms, i int, a cell.Attempt, since time.Time, n int) *grant {
+func newGrant(t TakeOptions, i int, a cell.Attempt, since time.Time, n int) *grant {
 	entry := &grant{attempt: a, token: t.Tokens[i], holder: t.Holder, since: since, ttl: t.TTL}
 	marks := make([]bool, 2*n)
 	entry.holders, entry.pending = marks[:n:n], marks[n:]
@@ -124,7 +124,7 @@ func (g *grants) findToExtend(key, token string) *grant {
 // RecordGrant records a version of a key in a keygroup, for TakeGrant.
 func (r *Register) RecordGrant(key, token, version string, ttl time.Duration) {
 	now := r.masters.Now()
-	entry := newGrant(Terms{Tokens: []string{token}, TTL: ttl}, 0, "", now, r.n)
+	entry := newGrant(TakeOptions{Tokens: []string{token}, TTL: ttl}, 0, "", now, r.n)
 	entry.ballotVersion = version
 	r.grants.put(key, entry, now)
 }

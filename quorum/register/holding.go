@@ -39,7 +39,7 @@ const (
 
 // Holding is the current value of a key, and its holder, as far as this proxy knows.
 type Holding struct {
-	Look
+	Snapshot
 	Status Status
 	// Copies and Errs have one entry for each master. Errs holds the reason why a share is unknown.
 	Copies []CopyState
@@ -55,7 +55,7 @@ type Holding struct {
 //
 // Errors: *NoQuorum if no master answered, or the cause of ctx.
 func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, error) {
-	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Fences: true}), waitForAll)
+	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, WithFences: true}), waitForAll)
 	if err != nil {
 		return nil, err
 	}
@@ -87,19 +87,19 @@ func newHolding(t tally, replies []Reply, i int) Holding {
 		Status: statusOf(t, replies, i), Copies: make([]CopyState, len(replies)), Errs: make([]error, len(replies)),
 	}
 	if h.Status == StatusHeld {
-		h.Look = t.snapshot()
+		h.Snapshot = t.snapshot()
 	}
 	for m, r := range replies {
 		h.Errs[m] = r.Err
-		if r.State == Counted && i < len(r.Found) {
-			h.Errs[m], h.Copies[m] = nil, copyStateOf(t, r.Found[i])
+		if r.State == Counted && i < len(r.KeyStates) {
+			h.Errs[m], h.Copies[m] = nil, copyStateOf(t, r.KeyStates[i])
 		}
 	}
 	return h
 }
 
 func statusOf(t tally, replies []Reply, i int) Status {
-	holds := func(r Reply) bool { return r.State == Counted && i < len(r.Found) && r.Found[i].Value.Present }
+	holds := func(r Reply) bool { return r.State == Counted && i < len(r.KeyStates) && r.KeyStates[i].Value.Present }
 	switch {
 	case t.status == Undetermined:
 		return StatusUnclear
@@ -112,7 +112,7 @@ func statusOf(t tally, replies []Reply, i int) Status {
 	}
 }
 
-func copyStateOf(t tally, c cell.Found) CopyState {
+func copyStateOf(t tally, c cell.KeyState) CopyState {
 	majority := t.status == Held || t.status == Foreign
 	foreign := c.Form == cell.Foreign
 	switch {

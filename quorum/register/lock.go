@@ -11,16 +11,16 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Terms are the terms on which a client asks for keys.
-type Terms struct {
+// TakeOptions are the terms on which a client asks for keys.
+type TakeOptions struct {
 	// Tokens holds one token for each key, in the order of the keys.
 	Tokens []string
 	// TTL is in whole milliseconds, or cell.Endless.
 	TTL time.Duration
 	// AllowShortTTL allows a TTL or a validity that is too short to rely on.
 	AllowShortTTL bool
-	// Until, unless it is zero, is the time after which no new attempt begins.
-	Until time.Time
+	// RetryUntil, unless it is zero, is the time after which no new attempt begins.
+	RetryUntil time.Time
 	// Holder is an arbitrary value that Holdings returns with the keys.
 	Holder any
 	// Fence requests a fence for the lock. It requires exactly one key.
@@ -34,21 +34,21 @@ type Terms struct {
 	OnRemovalDue func(version string, mayArrive func() bool)
 	// MayTakeOver, unless it is nil, reports whether the value of the only key is owed its removal,
 	// so that the client may take over the key. A cluster sets its own function.
-	MayTakeOver func(Look) bool
+	MayTakeOver func(Snapshot) bool
 }
 
-func (t Terms) reportRemovalDue(version string, mayArrive func() bool) {
+func (t TakeOptions) reportRemovalDue(version string, mayArrive func() bool) {
 	if t.OnRemovalDue != nil {
 		t.OnRemovalDue(version, mayArrive)
 	}
 }
 
-func (t Terms) mayTakeOver(l Look) bool {
+func (t TakeOptions) mayTakeOver(l Snapshot) bool {
 	return l.Present && t.MayTakeOver != nil && len(t.Tokens) == 1 && t.MayTakeOver(l)
 }
 
-// Granted describes a granted lock.
-type Granted struct {
+// GrantedLock describes a granted lock.
+type GrantedLock struct {
 	// Validity is the time for which the lock is valid from now, or cell.Endless.
 	Validity time.Duration
 	// Since is the start of the lease, just before the masters were asked.
@@ -58,8 +58,8 @@ type Granted struct {
 	// Version is the unique version of each taken key. Withdrawing a lock removes only this
 	// version.
 	Version string
-	// Longer is set by Extend if a master had a longer lease than requested.
-	Longer bool
+	// HadLongerLease is set by Extend if a master had a longer lease than requested.
+	HadLongerLease bool
 	// Fence, if requested, is above the fence of every earlier lock of the key.
 	Fence int64
 }
@@ -68,9 +68,9 @@ type Granted struct {
 //
 // Errors: ErrHeld, ErrTooShort, ErrContended, ErrFences, *NoQuorum, or the cause of ctx. After an
 // error the client holds nothing, and the attempt is undone in the background.
-func (r *Register) Lock(ctx context.Context, keys []string, t Terms) (Granted, error) {
+func (r *Register) Lock(ctx context.Context, keys []string, t TakeOptions) (GrantedLock, error) {
 	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.MinTTL {
-		return Granted{}, ErrTooShort
+		return GrantedLock{}, ErrTooShort
 	}
 	patienceEnds := r.masters.Now().Add(r.opts.Patience)
 	for failures := 1; ; failures++ {
@@ -89,34 +89,34 @@ func (r *Register) Lock(ctx context.Context, keys []string, t Terms) (Granted, e
 		case split.needsBallot && len(keys) == 1:
 			return r.lockByBallot(ctx, keys[0], t)
 		case split.mayBeHeld && failures >= undecidedTries:
-			return Granted{}, &NoQuorum{Replies: split.replies}
-		case !t.Until.IsZero() && r.masters.Now().After(t.Until),
+			return GrantedLock{}, &NoQuorum{Replies: split.replies}
+		case !t.RetryUntil.IsZero() && r.masters.Now().After(t.RetryUntil),
 			r.masters.Now().After(patienceEnds) && failures >= r.opts.MinTries:
-			return Granted{}, ErrContended
+			return GrantedLock{}, ErrContended
 		case split.fenceTooLow:
 			continue
 		}
 		if err := r.masters.Pause(ctx, failures); err != nil {
-			return Granted{}, err
+			return GrantedLock{}, err
 		}
 	}
 }
 
 // lockByBallot locks a key that a ballot removed a moment ago, or whose value may be taken over. It
 // runs to its end even if ctx ends: a ballot cannot be undone, and its result is unknown before.
-func (r *Register) lockByBallot(ctx context.Context, key string, t Terms) (Granted, error) {
-	run := func(l Look) (Decision, error) {
+func (r *Register) lockByBallot(ctx context.Context, key string, t TakeOptions) (GrantedLock, error) {
+	run := func(l Snapshot) (Decision, error) {
 		if l.Present && !t.mayTakeOver(l) {
 			return keepUnchanged(l)
 		}
-		return Decision{Do: Put, Value: t.Tokens[0], TTL: t.TTL}, nil
+		return Decision{Action: Put, Value: t.Tokens[0], TTL: t.TTL}, nil
 	}
 	out, err := r.Update(ctx, Change{Key: key, OnRemovalDue: t.OnRemovalDue, requireValidity: !t.AllowShortTTL, uncancellable: true, Run: run})
 	switch {
 	case err != nil:
-		return Granted{}, err
-	case out.Decision.Do == Leave:
-		return Granted{}, &RefusedError{Err: ErrHeld, Current: out.Decision.Note.(Look)}
+		return GrantedLock{}, err
+	case out.Decision.Action == NoChange:
+		return GrantedLock{}, &RefusedError{Err: ErrHeld, Current: out.Decision.Note.(Snapshot)}
 	}
 	elapsed := r.masters.Now().Sub(out.Since)
 	if out.Version != string(out.Attempt) { // else an ordinary attempt took it
@@ -126,9 +126,9 @@ func (r *Register) lockByBallot(ctx context.Context, key string, t Terms) (Grant
 	}
 	if !t.AllowShortTTL && (t.TTL >= 0 && out.Validity < time.Millisecond || r.isLate(elapsed)) {
 		t.reportRemovalDue(out.Version, nil)
-		return Granted{}, &NoQuorum{Late: elapsed}
+		return GrantedLock{}, &NoQuorum{LateAfter: elapsed}
 	}
-	return r.addFence(ctx, key, t, out.Granted)
+	return r.addFence(ctx, key, t, out.GrantedLock)
 }
 
 // splitError means that an attempt can have no majority, and prevented no other attempt from
@@ -151,13 +151,13 @@ const undecidedTries = 5
 func (e *splitError) Error() string { return "votes are split" }
 
 // take makes one attempt (rule R6, LOCK), with a fence if one round trip suffices.
-func (r *Register) take(ctx context.Context, keys []string, t Terms) (Granted, error) {
+func (r *Register) take(ctx context.Context, keys []string, t TakeOptions) (GrantedLock, error) {
 	fence := int64(0)
 	// With too few voters, the attempt cannot be granted, and should not leave a fence behind.
 	if t.Fence && r.masters.Voters() >= r.quorum {
 		var err error
 		if fence, err = r.nextFence(keys[0]); err != nil {
-			return Granted{}, err
+			return GrantedLock{}, err
 		}
 	}
 	op := cell.Take{Names: keys, Attempt: r.opts.Source.Attempt(), Tokens: t.Tokens, TTL: t.TTL, Fence: fence}
@@ -170,11 +170,11 @@ func (r *Register) take(ctx context.Context, keys []string, t Terms) (Granted, e
 		r.noteFences(keys[0], fence, round.Replies())
 	}
 	if err == nil {
-		var got Granted
+		var got GrantedLock
 		if got, err = r.evaluateTake(keys, t, round.Replies(), start); err == nil {
 			got.Attempt, got.Version, got.Fence = op.Attempt, string(op.Attempt), fence
 			r.recordGrant(t, op, round, start)
-			round.Forget()
+			round.Release()
 			return got, nil
 		}
 	}
@@ -182,7 +182,7 @@ func (r *Register) take(ctx context.Context, keys []string, t Terms) (Granted, e
 	isDecided := errors.Is(err, ErrHeld) || errors.As(err, new(*splitError))
 	if t.KeepOnNoQuorum && errors.As(err, new(*NoQuorum)) { // repairing removes it if it cannot stay
 		r.repairEachUnlessDone(round, keys...)
-		return Granted{}, err
+		return GrantedLock{}, err
 	}
 	var mayArrive, mayHold atomic.Int32 // masters where it may still arrive; masters that may hold it
 	undoOn := func(master int, reply Reply) {
@@ -202,7 +202,7 @@ func (r *Register) take(ctx context.Context, keys []string, t Terms) (Granted, e
 	if !isDecided && int(mayHold.Load()) >= r.quorum {
 		t.reportRemovalDue(string(op.Attempt), func() bool { return mayArrive.Load() > 0 && int(mayHold.Load()) >= r.quorum })
 	}
-	round.Later(func(master int, reply Reply) {
+	round.OnLaterReply(func(master int, reply Reply) {
 		if undoOn(master, reply); reply.State != Unknown {
 			mayArrive.Add(-1)
 		}
@@ -211,14 +211,14 @@ func (r *Register) take(ctx context.Context, keys []string, t Terms) (Granted, e
 		}
 	})
 	if errors.Is(err, ErrHeld) { // other errors hold the replies
-		round.Forget()
+		round.Release()
 	}
-	return Granted{}, err
+	return GrantedLock{}, err
 }
 
 func (r *Register) undo(keys []string, a cell.Attempt, master int) {
 	for _, key := range keys {
-		r.masters.Tell(master, cell.Remove{Name: key, Attempt: a, How: cell.Undo}, true)
+		r.masters.Tell(master, cell.Remove{Name: key, Attempt: a, Mode: cell.Undo}, true)
 	}
 }
 
@@ -245,7 +245,7 @@ func canBeRefusedBySameHolder(replies []Reply) bool {
 func refusedBySameHolder(replies []Reply) bool {
 	keys := 0
 	for _, reply := range replies {
-		keys = max(keys, len(reply.Found))
+		keys = max(keys, len(reply.KeyStates))
 	}
 	for i := range keys {
 		if resolve(replies, i).isTaken() {
@@ -255,31 +255,31 @@ func refusedBySameHolder(replies []Reply) bool {
 	return false
 }
 
-func (r *Register) evaluateTake(keys []string, t Terms, replies []Reply, start time.Time) (Granted, error) {
+func (r *Register) evaluateTake(keys []string, t TakeOptions, replies []Reply, start time.Time) (GrantedLock, error) {
 	elapsed := r.masters.Now().Sub(start)
 	validity := vote.Validity(t.TTL, elapsed)
 	switch result := takeResult(replies); {
 	case result == vote.Won && (r.isLate(elapsed) || !t.AllowShortTTL && t.TTL >= 0 && validity < time.Millisecond):
-		return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
+		return GrantedLock{}, &NoQuorum{Replies: replies, LateAfter: elapsed}
 	case result == vote.Won:
-		return Granted{Validity: validity, Since: start}, nil
+		return GrantedLock{Validity: validity, Since: start}, nil
 	case refusedBySameHolder(replies) && len(keys) == 1:
-		return Granted{}, resolve(replies, 0).refusal(ErrHeld)
+		return GrantedLock{}, resolve(replies, 0).refusal(ErrHeld)
 	case refusedBySameHolder(replies):
-		return Granted{}, ErrHeld
+		return GrantedLock{}, ErrHeld
 	case result == vote.Lost && countVotes(replies, (*Reply).answered) != vote.Lost:
 		if count(replies, (*Reply).isFenceTooLow) > 0 && count(replies, (*Reply).refused) == 0 {
-			return Granted{}, &splitError{fenceTooLow: true, replies: replies}
+			return GrantedLock{}, &splitError{fenceTooLow: true, replies: replies}
 		}
 		for _, key := range keys {
 			r.repairLater(key)
 		}
-		return Granted{}, &splitError{
+		return GrantedLock{}, &splitError{
 			needsBallot: needsBallot(replies), mayBeHeld: mayBeHeld(replies) && !allExpireSoon(replies),
 			replies: replies,
 		}
 	default:
-		return Granted{}, &NoQuorum{Replies: replies}
+		return GrantedLock{}, &NoQuorum{Replies: replies}
 	}
 }
 
@@ -289,7 +289,7 @@ func mayBeHeld(replies []Reply) bool {
 	assumed := slices.Clone(replies)
 	for i, reply := range assumed {
 		if reply.isYes() {
-			assumed[i].Found = make([]cell.Found, 1)
+			assumed[i].KeyStates = make([]cell.KeyState, 1)
 		}
 	}
 	return resolve(assumed, 0).status == Undetermined
@@ -299,13 +299,13 @@ func mayBeHeld(replies []Reply) bool {
 // removal.
 func needsBallot(replies []Reply) bool {
 	return resolve(replies, 0).isUnchosen() || slices.ContainsFunc(replies, func(r Reply) bool {
-		return len(r.Found) > 0 && r.Found[0].Form == cell.Register && !r.Found[0].Value.Present
+		return len(r.KeyStates) > 0 && r.KeyStates[0].Form == cell.Register && !r.KeyStates[0].Value.Present
 	})
 }
 
 // recordGrant records a lock, repeats the take on masters that refused it, and repairs masters that
 // may have missed it.
-func (r *Register) recordGrant(t Terms, op cell.Take, round Round, start time.Time) {
+func (r *Register) recordGrant(t TakeOptions, op cell.Take, round Round, start time.Time) {
 	grants := make([]*grant, len(op.Names))
 	for i, key := range op.Names {
 		grants[i] = newGrant(t, i, op.Attempt, start, r.n)
@@ -318,7 +318,7 @@ func (r *Register) recordGrant(t Terms, op cell.Take, round Round, start time.Ti
 	for m, reply := range round.Replies() {
 		r.retryRefused(op, grants, m, 0, reply)
 	}
-	round.Later(func(master int, reply Reply) {
+	round.OnLaterReply(func(master int, reply Reply) {
 		for _, g := range grants {
 			r.grants.noteReply(g, master, reply)
 		}
@@ -338,7 +338,7 @@ const (
 // refill takes a second. Because the master refused, the retry has the same effect as a slow first
 // message. For other differences, and for several keys, the repair suffices.
 func (r *Register) retryRefused(op cell.Take, grants []*grant, master, tries int, reply Reply) {
-	if reply.State != Counted || reply.Did || tries == maxRetries || len(grants) > 1 {
+	if reply.State != Counted || reply.Applied || tries == maxRetries || len(grants) > 1 {
 		r.repairUnlessDone(reply, op.Names...)
 		return
 	}
@@ -363,7 +363,7 @@ func (r *Register) scheduleRetry(op cell.Take, grants []*grant, master, tries in
 		if reply := round.Replies()[master]; reply.State != Waiting {
 			noteReply(master, reply)
 		}
-		round.Later(noteReply)
-		round.Forget()
+		round.OnLaterReply(noteReply)
+		round.Release()
 	})
 }

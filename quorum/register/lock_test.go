@@ -16,7 +16,7 @@ func outcome(err error) string {
 	switch {
 	case err == nil:
 		return "granted"
-	case errors.As(err, &noQuorum) && noQuorum.Late > 0:
+	case errors.As(err, &noQuorum) && noQuorum.LateAfter > 0:
 		return "late"
 	case errors.As(err, &noQuorum) && noQuorum.Unclear:
 		return "unclear"
@@ -257,7 +257,7 @@ func TestLockWithoutExpiry(t *testing.T) {
 	request.TTL = cell.Endless
 	got, err := b.proxy().Lock(t.Context(), []string{"k"}, request)
 	b.noError(err)
-	if got.Validity != cell.Endless || b.stores[0].Look("k").Left != cell.Endless {
+	if got.Validity != cell.Endless || b.stores[0].Get("k").Left != cell.Endless {
 		t.Errorf("granted for %v", got.Validity)
 	}
 }
@@ -266,7 +266,7 @@ func TestLockWithoutExpiry(t *testing.T) {
 func TestLockSeveral(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	keys, several := []string{"k", "k2"}, Terms{Tokens: []string{"a", "b"}, TTL: time.Minute}
+	keys, several := []string{"k", "k2"}, TakeOptions{Tokens: []string{"a", "b"}, TTL: time.Minute}
 	_, err := r.Lock(t.Context(), keys, several)
 	b.noError(err)
 	if b.cells("k") != "a a a" || b.cells("k2") != "b b b" {
@@ -343,7 +343,7 @@ func TestExpiredGrantsAreForgotten(t *testing.T) {
 	r := b.proxy()
 	for i := range 10_000 {
 		name := strconv.Itoa(i)
-		_, err := r.Lock(t.Context(), []string{name}, Terms{Tokens: []string{"me"}, TTL: time.Second})
+		_, err := r.Lock(t.Context(), []string{name}, TakeOptions{Tokens: []string{"me"}, TTL: time.Second})
 		b.noError(err)
 		b.advance(time.Millisecond)
 	}
@@ -359,7 +359,7 @@ func TestExpiredGrantsOfLongKeysAreForgotten(t *testing.T) {
 	r := b.proxy()
 	for i := range 200 {
 		name := strings.Repeat("k", 100_000) + strconv.Itoa(i)
-		_, err := r.Lock(t.Context(), []string{name}, Terms{Tokens: []string{"me"}, TTL: time.Second})
+		_, err := r.Lock(t.Context(), []string{name}, TakeOptions{Tokens: []string{"me"}, TTL: time.Second})
 		b.noError(err)
 		change := putChange("v")
 		change.Key = "u" + name

@@ -35,17 +35,17 @@ type Reply struct {
 }
 
 // isYes reports whether the master did the operation, and its vote counts.
-func (r *Reply) isYes() bool { return r.State == Counted && r.Did }
+func (r *Reply) isYes() bool { return r.State == Counted && r.Applied }
 
 // answered reports whether the master replied with a vote that counts.
 func (r *Reply) answered() bool { return r.State == Counted }
 
 // refused reports whether the master did not do the operation because of the content of its cell.
-func (r *Reply) refused() bool { return r.State == Counted && !r.Did && !r.isFenceTooLow() }
+func (r *Reply) refused() bool { return r.State == Counted && !r.Applied && !r.isFenceTooLow() }
 
 // isNotDone reports whether the master certainly never does the operation.
 func (r *Reply) isNotDone() bool {
-	return r.State == Failed || (r.State == Counted || r.State == Uncounted) && !r.Did
+	return r.State == Failed || (r.State == Counted || r.State == Uncounted) && !r.Applied
 }
 
 func (r *Reply) mayBeDone() bool { return r.State != Waiting && !r.isNotDone() }
@@ -54,13 +54,13 @@ func (r *Reply) mayBeDone() bool { return r.State != Waiting && !r.isNotDone() }
 type Round interface {
 	// Replies returns one reply for each master, as of the return of Ask.
 	Replies() []Reply
-	// Later calls f with each reply that arrived or arrives after the return of Ask.
-	Later(f func(master int, r Reply))
+	// OnLaterReply calls f with each reply that arrived or arrives after the return of Ask.
+	OnLaterReply(f func(master int, r Reply))
 	// Drop withdraws the operations that were not sent yet. They count as Failed.
 	Drop()
-	// Forget releases the round and the slice that Replies returned, for reuse. It may be called
+	// Release releases the round and the slice that Replies returned, for reuse. It may be called
 	// once. Calls that Later scheduled still happen.
-	Forget()
+	Release()
 }
 
 // Masters delivers the operations of a register. They reach a master in the order of Ask and Tell

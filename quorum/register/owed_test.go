@@ -72,7 +72,7 @@ func TestUnlockOwesItsOwnLockAlone(t *testing.T) {
 	r, other := b.proxy(), b.proxy()
 	b.setFaultOn("take", requestFailed, 3, 4)
 	b.mustLock(r, "1")
-	var next Granted
+	var next GrantedLock
 	b.faultOf = func(m int, op cell.Op) fault {
 		if kindOf(op) == "remove" && m == 3 && next.Version == "" {
 			b.faultOf = nil

@@ -39,7 +39,7 @@ func newPromise(b ballot, p proposal, next cell.Ballot, replies []Reply) *promis
 			c := cell.Cell{
 				Form: cell.Register, Attempt: stored.attempt, Promised: next, Accepted: b.number, Value: p.value,
 			}
-			answer := cell.Answer{Did: true, Found: []cell.Found{{Cell: c}}, Now: r.Now}
+			answer := cell.Answer{Applied: true, KeyStates: []cell.KeyState{{Cell: c}}, Now: r.Now}
 			stored.replies[i] = Reply{State: Counted, Answer: answer}
 		}
 	}
@@ -84,20 +84,20 @@ func (p *promises) value(key string, now time.Time) (text string, ok bool) {
 
 type storedRound []Reply
 
-func (k storedRound) Replies() []Reply       { return k }
-func (k storedRound) Later(func(int, Reply)) {}
-func (k storedRound) Drop()                  {}
-func (k storedRound) Forget()                {}
+func (k storedRound) Replies() []Reply              { return k }
+func (k storedRound) OnLaterReply(func(int, Reply)) {}
+func (k storedRound) Drop()                         {}
+func (k storedRound) Release()                      {}
 
 // usePromise makes the change without a prepare. A *splitError requests a new ballot.
 func (u *update) usePromise(ctx context.Context, stored *promise) (Outcome, error) {
-	l := Look{
-		Present: stored.value.Present, Value: stored.value.Text, Unknown: true, Longest: cell.NotReported,
+	l := Snapshot{
+		Present: stored.value.Present, Value: stored.value.Text, LeftUnknown: true, Longest: cell.NotReported,
 		Version: version(stored.attempt, stored.value), incarnation: stored.attempt,
 	}
 	d, err := u.Run(l)
 	switch {
-	case err != nil, d.Do == Leave, d.Do == Remove && !l.Present:
+	case err != nil, d.Action == NoChange, d.Action == Remove && !l.Present:
 		return Outcome{}, &splitError{} // another proxy may have changed the key since
 	}
 	// The expiry is unknown. Each master that promised holds the value, and keeps its own expiry.

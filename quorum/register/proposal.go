@@ -32,7 +32,7 @@ func (u *update) newProposal(b ballot, t tally, d Decision) proposal {
 	p := proposal{decision: d, base: t, change: u.opts.Source.Change(), ttl: d.TTL}
 	p.value = cell.Value{Present: true, Text: d.Value}
 	switch {
-	case d.Do == Remove:
+	case d.Action == Remove:
 		p.value, p.ttl = cell.Value{}, removalTTL
 	case d.KeepTTL && t.value.Present && d.Shared:
 		p.keepTTL, p.shared, p.shift, p.expiryAt = true, true, d.Shift, expiresNotBefore(b, t, d.Shift)
@@ -42,10 +42,10 @@ func (u *update) newProposal(b ballot, t tally, d Decision) proposal {
 		p.ttl = cell.Endless
 	}
 	p.lease = p.ttl
-	if p.keepTTL || d.Do == Remove {
+	if p.keepTTL || d.Action == Remove {
 		p.lease = cell.Endless
 	}
-	p.value = p.value.Follow(t.value, p.change)
+	p.value = p.value.WithChange(t.value, p.change)
 	return p
 }
 

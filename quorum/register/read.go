@@ -19,7 +19,7 @@ const defaultHeadSize = 8 << 10
 // equal. If that master does not return the value, Read requests the whole from all masters.
 //
 // Errors: *NoQuorum, ErrContended, or the cause of ctx.
-func (r *Register) Read(ctx context.Context, keys []string) ([]Look, error) {
+func (r *Register) Read(ctx context.Context, keys []string) ([]Snapshot, error) {
 	patienceEnds := r.masters.Now().Add(removalTTL + Limit)
 	headSize := r.opts.HeadSize
 	for failures := 1; ; failures++ {
@@ -45,14 +45,14 @@ var errHeadOnly = errors.New("no master returned the rest of a value")
 
 // read reads at most heads bytes of each cell, or all if heads is 0. A *splitError requests another
 // read, errHeadOnly a read of whole cells.
-func (r *Register) read(ctx context.Context, keys []string, headSize int) ([]Look, error) {
-	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Heads: headSize}), func(replies []Reply) bool {
+func (r *Register) read(ctx context.Context, keys []string, headSize int) ([]Snapshot, error) {
+	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, HeadBytes: headSize}), func(replies []Reply) bool {
 		return readDecided(replies, len(keys))
 	})
 	if err != nil {
 		return nil, err
 	}
-	looks, long := make([]Look, len(keys)), []int(nil)
+	looks, long := make([]Snapshot, len(keys)), []int(nil)
 	for i, key := range keys {
 		t := resolve(round.Replies(), i)
 		if cellsDiffer(round.Replies(), i, t) {
@@ -69,7 +69,7 @@ func (r *Register) read(ctx context.Context, keys []string, headSize int) ([]Loo
 			}
 		default:
 			looks[i] = t.snapshot()
-			if t.value.Rest > 0 {
+			if t.value.UnreadBytes > 0 {
 				long = append(long, i)
 			}
 		}
@@ -83,7 +83,7 @@ func (r *Register) read(ctx context.Context, keys []string, headSize int) ([]Loo
 // readWhole completes the values of which only the heads were read, from the first master that
 // holds all of them. Every proxy uses the first such master: if it is busy with long values, a
 // majority of the other masters still replies at once.
-func (r *Register) readWhole(ctx context.Context, keys []string, looks []Look, long []int, replies []Reply) error {
+func (r *Register) readWhole(ctx context.Context, keys []string, looks []Snapshot, long []int, replies []Reply) error {
 	holder := slices.IndexFunc(replies, func(reply Reply) bool {
 		return !slices.ContainsFunc(long, func(i int) bool { return !looks[i].isHeldBy(reply, i) })
 	})
@@ -105,18 +105,18 @@ func (r *Register) readWhole(ctx context.Context, keys []string, looks []Look, l
 		if !looks[i].isHeldBy(whole, n) {
 			return errHeadOnly
 		}
-		looks[i].Value = whole.Found[n].Value.Text
+		looks[i].Value = whole.KeyStates[n].Value.Text
 	}
 	return nil
 }
 
 // isHeldBy reports whether a master holds the value under key number i of a reply, as its head
 // shows. It is false for a foreign value, which has no version.
-func (l Look) isHeldBy(reply Reply, i int) bool {
-	if reply.State != Counted || i >= len(reply.Found) {
+func (l Snapshot) isHeldBy(reply Reply, i int) bool {
+	if reply.State != Counted || i >= len(reply.KeyStates) {
 		return false
 	}
-	f := reply.Found[i]
+	f := reply.KeyStates[i]
 	return (f.Form == cell.Plain || f.Form == cell.Register) && f.Value.Present &&
 		l.Version == version(f.Attempt, f.Value)
 }
@@ -132,9 +132,9 @@ func readDecided(replies []Reply, keys int) bool {
 }
 
 // readByBallot lets a majority agree on a value, and returns it.
-func (r *Register) readByBallot(ctx context.Context, key string) (Look, error) {
+func (r *Register) readByBallot(ctx context.Context, key string) (Snapshot, error) {
 	out, err := r.Update(ctx, Change{Key: key, Run: keepUnchanged})
-	current, _ := out.Decision.Note.(Look)
+	current, _ := out.Decision.Note.(Snapshot)
 	return current, err
 }
 
@@ -148,6 +148,6 @@ func (r *Register) AcceptCurrent(ctx context.Context, key string) error {
 }
 
 // keepUnchanged is a Change.Run that changes nothing, and notes the current value.
-func keepUnchanged(l Look) (Decision, error) {
+func keepUnchanged(l Snapshot) (Decision, error) {
 	return Decision{Note: l}, nil
 }

@@ -70,7 +70,7 @@ func TestRead(t *testing.T) {
 // that holder fails or no longer holds the value, or the head does not identify it.
 func TestReadLong(t *testing.T) {
 	long, other := strings.Repeat("long", defaultHeadSize), strings.Repeat("other", defaultHeadSize)
-	isWhole := func(op cell.Op) bool { read, is := op.(cell.Read); return is && read.Heads == 0 }
+	isWhole := func(op cell.Op) bool { read, is := op.(cell.Read); return is && read.HeadBytes == 0 }
 	for _, test := range []struct {
 		name    string
 		prepare func(b *fakeMasters, r *Register)
@@ -131,10 +131,10 @@ func TestReadLong(t *testing.T) {
 
 // TestNoCellHasNoRest checks that a master that reports no cell is not asked for the rest.
 func TestNoCellHasNoRest(t *testing.T) {
-	l := Look{Present: true, Version: string(attemptOf("a"))}
-	empty := Reply{State: Counted, Answer: cell.Answer{Did: true}}
+	l := Snapshot{Present: true, Version: string(attemptOf("a"))}
+	empty := Reply{State: Counted, Answer: cell.Answer{Applied: true}}
 	lock := cell.Cell{Form: cell.Plain, Attempt: attemptOf("a"), Value: cell.Value{Present: true}}
-	holder := Reply{State: Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: lock}}}}
+	holder := Reply{State: Counted, Answer: cell.Answer{KeyStates: []cell.KeyState{{Cell: lock}}}}
 	if l.isHeldBy(empty, 0) || !l.isHeldBy(holder, 0) {
 		t.Error("a reply without what is held, or with it, is taken for the other")
 	}
@@ -149,13 +149,13 @@ func TestReadSeveralLong(t *testing.T) {
 		want := map[string]string{}
 		for i, name := range names {
 			want[name] = strings.Repeat(name, 2*defaultHeadSize)
-			_, err := r.Lock(b.Context(), []string{name}, Terms{Tokens: []string{want[name]}, TTL: time.Minute})
+			_, err := r.Lock(b.Context(), []string{name}, TakeOptions{Tokens: []string{want[name]}, TTL: time.Minute})
 			b.noError(err)
 			if away == name || away == "each another" {
 				b.stores[i].Delete(name)
 			}
 		}
-		_, err := r.Lock(b.Context(), []string{"short"}, Terms{Tokens: []string{"me"}, TTL: time.Minute})
+		_, err := r.Lock(b.Context(), []string{"short"}, TakeOptions{Tokens: []string{"me"}, TTL: time.Minute})
 		b.noError(err)
 		want["short"] = "me"
 		looks, err := r.Read(t.Context(), []string{"k", "short", "absent", "l", "m"})
@@ -224,15 +224,15 @@ func TestUnclearTTLIsUnknown(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
-		var seen Look
+		var seen Snapshot
 		_, err = b.proxy().Update(t.Context(), readChange(&seen))
 		b.noError(err)
 		isKnown := test.want != "(no quorum)"
-		if seen.Unknown == isKnown || isKnown && seen.Left.String() != test.want || seen.Value != "x" {
+		if seen.LeftUnknown == isKnown || isKnown && seen.Left.String() != test.want || seen.Value != "x" {
 			t.Errorf("%s: a ballot sees %+v, want %s", test.name, seen, test.want)
 		}
-		_, err = b.proxy().Update(t.Context(), Change{Key: "k", Run: func(l Look) (Decision, error) {
-			if l.Unknown {
+		_, err = b.proxy().Update(t.Context(), Change{Key: "k", Run: func(l Snapshot) (Decision, error) {
+			if l.LeftUnknown {
 				return Decision{}, ErrNeedsLeft
 			}
 			return Decision{}, nil

@@ -24,7 +24,7 @@ func (t tally) isConsistent() bool { return t.status == Held && t.isTaken() && !
 // mastersLacking returns the masters without the key. isMarked reports whether a master has a mark.
 func mastersLacking(replies []Reply) (lacking []int, isMarked bool) {
 	for m, reply := range replies {
-		switch found := reply.Found; {
+		switch found := reply.KeyStates; {
 		case reply.State != Counted:
 		case found[0].Form == cell.Absent:
 			lacking = append(lacking, m)
@@ -85,13 +85,13 @@ func (r *Register) fillMarked(key string, marks *filling) {
 }
 
 // fillsMark reports whether a proposal replaces this mark with the current value.
-func (u *update) fillsMark(p proposal, f cell.Found) bool {
+func (u *update) fillsMark(p proposal, f cell.KeyState) bool {
 	return u.fill != nil && f.Form == cell.Mark && f.Promised == u.fill.mark &&
 		p.unchanged && p.value.Present && p.base.attempt == u.fill.attempt
 }
 
 // missedExtension reports whether a cell expires long before the lease of the majority.
-func (t tally) missedExtension(c cell.Found) bool {
+func (t tally) missedExtension(c cell.KeyState) bool {
 	return c.Holds(t.attempt) && c.Accepted == t.accepted && compareLeft(c.Left+time.Second, t.left) < 0 && c.Left >= 0
 }
 
@@ -103,8 +103,8 @@ func (r *Register) extendMissed(key string, t tally, replies []Reply) bool {
 	}
 	settled := true
 	for m, reply := range replies {
-		if reply.State == Counted && t.missedExtension(reply.Found[0]) {
-			settled = settled && reply.Found[0].Settled()
+		if reply.State == Counted && t.missedExtension(reply.KeyStates[0]) {
+			settled = settled && reply.KeyStates[0].Settled()
 			r.masters.Tell(m, cell.Extend{Name: key, Token: t.value.Text, Attempt: t.attempt, TTL: t.left}, false)
 		}
 	}

@@ -85,7 +85,7 @@ func TestRefillKeepsExpiry(t *testing.T) {
 	b.advance(5 * time.Second)
 	b.wantCells("me* me* me* me* me*")
 	for _, m := range []int{3, 4} {
-		left, first := b.stores[m].Look("k").Left, b.stores[0].Look("k").Left
+		left, first := b.stores[m].Get("k").Left, b.stores[0].Get("k").Left
 		if left > first || left < first-time.Second {
 			t.Errorf("it ends in %v, and in %v where it ends first", left, first)
 		}
@@ -160,7 +160,7 @@ func TestMissedLockIsRestored(t *testing.T) {
 		b := newFakeMasters(t, 5)
 		r := b.proxy()
 		b.setFault(requestFailed, 3, 4)
-		_, err := r.Lock(t.Context(), []string{"k"}, Terms{Tokens: []string{"me"}, TTL: cell.Endless})
+		_, err := r.Lock(t.Context(), []string{"k"}, TakeOptions{Tokens: []string{"me"}, TTL: cell.Endless})
 		b.noError(err)
 		test.then(b, r)
 		b.rounds = nil
@@ -198,7 +198,7 @@ func TestMissedExtension(t *testing.T) {
 	b.faultOf = nil
 	b.advance(30 * time.Second)
 	b.wantCells("me me me")
-	first, other := b.stores[0].Look("k").Left, b.stores[1].Look("k").Left
+	first, other := b.stores[0].Get("k").Left, b.stores[1].Get("k").Left
 	if first < other-time.Second || first > other {
 		t.Errorf("it ends in %v there, and in %v elsewhere", first, other)
 	}

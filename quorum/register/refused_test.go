@@ -65,11 +65,11 @@ func TestRefusalReturnsCurrentValue(t *testing.T) {
 			looks, err := r.Read(t.Context(), []string{"k"})
 			b.noError(err)
 			got, want := refusal.Current, looks[0]
-			if got.Unknown == test.left && got.Present {
-				t.Errorf("the time is unknown: %v", got.Unknown)
+			if got.LeftUnknown == test.left && got.Present {
+				t.Errorf("the time is unknown: %v", got.LeftUnknown)
 			}
-			if got.Unknown {
-				got.Left, got.Longest, got.Shortest, got.Unknown = want.Left, want.Longest, want.Shortest, false
+			if got.LeftUnknown {
+				got.Left, got.Longest, got.Shortest, got.LeftUnknown = want.Left, want.Longest, want.Shortest, false
 			}
 			if got != want {
 				t.Errorf("it told %+v, and there is %+v", refusal.Current, want)
@@ -96,7 +96,7 @@ func TestRefusalOmitsUndecidedValue(t *testing.T) {
 		var refusal *RefusedError
 		err := test.found.refusal(ErrHeld)
 		if errors.As(err, &refusal) != test.tells || !errors.Is(err, ErrHeld) ||
-			test.tells && refusal.Current.Unknown != test.unsure {
+			test.tells && refusal.Current.LeftUnknown != test.unsure {
 			t.Errorf("%s: %#v", test.name, err)
 		}
 	}
@@ -109,7 +109,7 @@ func TestRefusalWaitsForTheTime(t *testing.T) {
 	b.putPlain("you", "a", time.Minute, 0)
 	b.putPlain("you", "a", time.Hour, 1, 2)
 	r, token := b.proxy(), "me"
-	op := cell.Prepare{Name: "k", Ballot: r.nextBallot(0), OnlyExpected: true, Expect: token}
+	op := cell.Prepare{Name: "k", Ballot: r.nextBallot(0), OnlyExpected: true, Expected: token}
 	replies := make([]Reply, 3)
 	u := &update{Register: r, Change: Change{Key: "k", Expect: &token}}
 	for master, want := range []bool{false, false, true} {

@@ -26,8 +26,8 @@ type Options struct {
 	// ContentionPause is the time for which this process pauses its next command on a key after a
 	// contended change. Without it other processes would rarely succeed.
 	ContentionPause time.Duration
-	// Keep lets a master that accepts a ballot promise this proxy's next ballot at once.
-	Keep bool
+	// PromiseNextBallot lets a master that accepts a ballot promise this proxy's next ballot at once.
+	PromiseNextBallot bool
 	// IsKeygroup, unless it is nil, reports whether a cell with this value is a keygroup. The
 	// expiry of its keys depends on the expiry of the cell.
 	IsKeygroup func(value string) bool
@@ -69,8 +69,8 @@ func New(opts Options) *Register {
 	return r
 }
 
-// Look is the current value of a key, as a command sees it.
-type Look struct {
+// Snapshot is the current value of a key, as a command sees it.
+type Snapshot struct {
 	// Present is false if the key is absent. Then only Version, which is empty, has a meaning.
 	Present bool
 	Value   string
@@ -78,7 +78,7 @@ type Look struct {
 	Left time.Duration
 	// Longest and Shortest are the extremes on the masters that hold the value.
 	Longest, Shortest time.Duration
-	Unknown           bool
+	LeftUnknown       bool
 	// Foreign is set if no proxy wrote the value.
 	Foreign bool
 	// Shared is set by package keygroup if the cell may also hold other keys.
@@ -89,27 +89,27 @@ type Look struct {
 	incarnation cell.Attempt
 }
 
-func (t tally) snapshot() Look {
+func (t tally) snapshot() Snapshot {
 	switch {
 	case t.status == Foreign:
-		return Look{
+		return Snapshot{
 			Present: true, Value: t.value.Text, Left: t.left, Longest: t.longest, Shortest: t.shortest, Foreign: true,
 			Version: "foreign " + t.value.Text,
 		}
 	case t.status == Held && t.value.Present:
-		return Look{
+		return Snapshot{
 			Present: true, Value: t.value.Text, Left: t.left, Longest: t.longest, Shortest: t.shortest,
 			Version: version(t.attempt, t.value), incarnation: t.attempt,
 		}
 	case t.status == Held:
-		return Look{incarnation: t.attempt}
+		return Snapshot{incarnation: t.attempt}
 	default:
-		return Look{}
+		return Snapshot{}
 	}
 }
 
 // version returns the version of a value. Another ballot for the same value does not change it.
-func version(a cell.Attempt, v cell.Value) string { return string(a) + string(v.Last()) }
+func version(a cell.Attempt, v cell.Value) string { return string(a) + string(v.LastChange()) }
 
 func (r *Register) isLate(elapsed time.Duration) bool { return !r.opts.Unlimited && elapsed > Limit }
 

@@ -57,7 +57,7 @@ func (r *Register) repairEachUnlessDone(round Round, keys ...string) {
 	for _, reply := range round.Replies() {
 		r.repairUnlessDone(reply, keys...)
 	}
-	round.Later(func(_ int, reply Reply) { r.repairUnlessDone(reply, keys...) })
+	round.OnLaterReply(func(_ int, reply Reply) { r.repairUnlessDone(reply, keys...) })
 }
 
 // RepairsPending returns the number of keys to repair.
@@ -74,7 +74,7 @@ func (r *Register) RepairsPending() int {
 func (r *Register) Compare(ctx context.Context, keys []string, onlyMissingOnFirst bool) error {
 	if onlyMissingOnFirst {
 		ops := make([]cell.Op, r.n)
-		ops[0] = cell.Read{Names: keys, Heads: r.opts.HeadSize}
+		ops[0] = cell.Read{Names: keys, HeadBytes: r.opts.HeadSize}
 		round, err := r.masters.Ask(ctx, ops, waitForAll)
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ func (r *Register) Compare(ctx context.Context, keys []string, onlyMissingOnFirs
 	if len(keys) == 0 {
 		return nil
 	}
-	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Heads: r.opts.HeadSize}), waitForAll)
+	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, HeadBytes: r.opts.HeadSize}), waitForAll)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (r *Register) Compare(ctx context.Context, keys []string, onlyMissingOnFirs
 // absentOn returns the keys that a master does not hold or did not report.
 func absentOn(reply Reply, keys []string) (absent []string) {
 	for i, key := range keys {
-		if reply.State != Counted || reply.Found[i].Form == cell.Absent {
+		if reply.State != Counted || reply.KeyStates[i].Form == cell.Absent {
 			absent = append(absent, key)
 		}
 	}
@@ -112,8 +112,8 @@ func absentOn(reply Reply, keys []string) (absent []string) {
 // cellsDiffer reports whether masters hold different cells under key number i with tally t.
 func cellsDiffer(replies []Reply, i int, t tally) bool {
 	lacks := func(r Reply) bool {
-		return r.State == Counted && i < len(r.Found) &&
-			(r.Found[i].Form == cell.Absent || t.missedExtension(r.Found[i]))
+		return r.State == Counted && i < len(r.KeyStates) &&
+			(r.KeyStates[i].Form == cell.Absent || t.missedExtension(r.KeyStates[i]))
 	}
 	return t.ballotsDiffer || len(leftovers(replies, i, t)) > 0 || t.isConsistent() && slices.ContainsFunc(replies, lacks)
 }
@@ -172,10 +172,10 @@ func leftovers(replies []Reply, i int, t tally) (all []leftover) {
 		return nil
 	}
 	for m, r := range replies {
-		if r.State != Counted || i >= len(r.Found) {
+		if r.State != Counted || i >= len(r.KeyStates) {
 			continue
 		}
-		switch c := r.Found[i]; c.Form {
+		switch c := r.KeyStates[i]; c.Form {
 		case cell.Plain, cell.Register, cell.Blocking:
 			if t.status != Held || !c.Holds(t.attempt) {
 				all = append(all, leftover{m, c.Attempt, c.Accepted})
@@ -203,7 +203,7 @@ func (r *Register) removeLeftovers(key string, previous []leftover) {
 	}
 	for _, stale := range current {
 		if slices.Contains(previous, stale) {
-			op := cell.Remove{Name: key, Attempt: stale.attempt, How: cell.IfAccepted, AcceptedBallot: stale.accepted}
+			op := cell.Remove{Name: key, Attempt: stale.attempt, Mode: cell.IfAccepted, AcceptedBallot: stale.accepted}
 			r.masters.Tell(stale.master, op, false)
 			r.repairLater(key)
 		}

@@ -43,7 +43,7 @@ type tally struct {
 // candidate is one incarnation, or one foreign value.
 type candidate struct {
 	attempt  cell.Attempt
-	holders  []cell.Found
+	holders  []cell.KeyState
 	blocking int
 }
 
@@ -53,10 +53,10 @@ func resolve(replies []Reply, i int) tally {
 	var all []*candidate
 	n, unanswered := len(replies), len(replies)
 	for _, r := range replies {
-		if r.State != Counted || i >= len(r.Found) {
+		if r.State != Counted || i >= len(r.KeyStates) {
 			continue
 		}
-		f := r.Found[i]
+		f := r.KeyStates[i]
 		if f.IsUndecided() {
 			continue
 		}
@@ -89,7 +89,7 @@ func resolve(replies []Reply, i int) tally {
 // undetermined.
 func allExpireSoon(replies []Reply) bool {
 	for _, r := range replies {
-		if r.State == Counted && !expireWithin(r.Found, removalTTL) {
+		if r.State == Counted && !expireWithin(r.KeyStates, removalTTL) {
 			return false
 		}
 	}
@@ -97,14 +97,14 @@ func allExpireSoon(replies []Reply) bool {
 }
 
 // expireWithin reports whether every cell expires within a time, which must be known.
-func expireWithin(states []cell.Found, limit time.Duration) bool {
-	return !slices.ContainsFunc(states, func(f cell.Found) bool {
+func expireWithin(states []cell.KeyState, limit time.Duration) bool {
+	return !slices.ContainsFunc(states, func(f cell.KeyState) bool {
 		return f.Form != cell.Absent && (f.Left < 0 || f.Left > limit)
 	})
 }
 
 // candidateFor returns the candidate of a cell, or nil for an absent cell or a mark.
-func candidateFor(all *[]*candidate, f cell.Found) *candidate {
+func candidateFor(all *[]*candidate, f cell.KeyState) *candidate {
 	if f.Form == cell.Absent || f.Form == cell.Mark {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (c *candidate) tally(quorum int) tally {
 	var lefts []time.Duration
 	accepted := 0
 	for _, h := range c.holders {
-		if h.Value.Last() == highest.Value.Last() {
+		if h.Value.LastChange() == highest.Value.LastChange() {
 			lefts = append(lefts, h.Left)
 		}
 		if h.Accepted == highest.Accepted {
@@ -178,10 +178,10 @@ func (t tally) isTTLUnclear(replies []Reply, i int) bool {
 	lefts := make([]time.Duration, 0, len(replies))
 	for _, r := range replies {
 		switch {
-		case r.State != Counted || i >= len(r.Found):
+		case r.State != Counted || i >= len(r.KeyStates):
 			lefts = append(lefts, cell.Endless)
-		case r.Found[i].Holds(t.attempt) && r.Found[i].Value.Last() == t.value.Last():
-			lefts = append(lefts, r.Found[i].Left)
+		case r.KeyStates[i].Holds(t.attempt) && r.KeyStates[i].Value.LastChange() == t.value.LastChange():
+			lefts = append(lefts, r.KeyStates[i].Left)
 		}
 	}
 	slices.SortFunc(lefts, func(a, b time.Duration) int { return compareLeft(b, a) })

@@ -11,7 +11,7 @@ import (
 // TestUndecidedMayBeAnyAttempt checks that a master with an undecided copy may hold any attempt.
 func TestUndecidedMayBeAnyAttempt(t *testing.T) {
 	ids := cell.NumberedSource(big.NewInt(1))
-	absent, undecided := cell.Cell{}, cell.Cell{Form: cell.Blocking, Attempt: cell.Undecided}
+	absent, undecided := cell.Cell{}, cell.Cell{Form: cell.Blocking, Attempt: cell.UndecidedAttempt}
 	a := cell.Cell{Form: cell.Plain, Attempt: ids.Attempt(), Value: cell.Value{Present: true, Text: "a"}}
 	b := cell.Cell{Form: cell.Plain, Attempt: ids.Attempt(), Value: cell.Value{Present: true, Text: "b"}}
 	for _, test := range []struct {
@@ -28,7 +28,7 @@ func TestUndecidedMayBeAnyAttempt(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var replies []Reply
 			for _, c := range test.cells {
-				answer := cell.Answer{Found: []cell.Found{{Cell: c, Left: time.Minute}}}
+				answer := cell.Answer{KeyStates: []cell.KeyState{{Cell: c, Left: time.Minute}}}
 				replies = append(replies, Reply{State: Counted, Answer: answer})
 			}
 			if got := resolve(replies, 0).status; got != test.want {
@@ -44,9 +44,9 @@ func TestUndecidedIsNotLost(t *testing.T) {
 	g := &grant{attempt: ids.Attempt(), holders: []bool{true, true}}
 	found := func(a cell.Attempt) Reply {
 		c := cell.Cell{Form: cell.Blocking, Attempt: a}
-		return Reply{State: Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: c}}}}
+		return Reply{State: Counted, Answer: cell.Answer{KeyStates: []cell.KeyState{{Cell: c}}}}
 	}
-	if n := g.countLost([]Reply{found(cell.Undecided), found(ids.Attempt())}); n != 1 {
+	if n := g.countLost([]Reply{found(cell.UndecidedAttempt), found(ids.Attempt())}); n != 1 {
 		t.Errorf("%d masters lost it, want 1", n)
 	}
 }

@@ -60,9 +60,9 @@ type retriedRound struct {
 
 func (a retriedRound) Replies() []Reply { return a.replies }
 
-func (a retriedRound) Later(f func(master int, r Reply)) {
-	a.first.Later(f)
-	a.retry.Later(f)
+func (a retriedRound) OnLaterReply(f func(master int, r Reply)) {
+	a.first.OnLaterReply(f)
+	a.retry.OnLaterReply(f)
 }
 
 func (a retriedRound) Drop() {
@@ -70,7 +70,7 @@ func (a retriedRound) Drop() {
 	a.retry.Drop()
 }
 
-func (a retriedRound) Forget() {
-	a.first.Forget()
-	a.retry.Forget()
+func (a retriedRound) Release() {
+	a.first.Release()
+	a.retry.Release()
 }

@@ -38,9 +38,9 @@ func (r *Register) Unlock(ctx context.Context, key, token string, onRemovalDue f
 	return err
 }
 
-func cellsWithToken(replies []Reply, token string) (all []cell.Found) {
+func cellsWithToken(replies []Reply, token string) (all []cell.KeyState) {
 	for _, reply := range replies {
-		for _, f := range reply.Found {
+		for _, f := range reply.KeyStates {
 			if (f.Form == cell.Plain || f.Form == cell.Register) && f.Value.Present && f.Value.Text == token {
 				all = append(all, f)
 			}
@@ -57,7 +57,7 @@ func (r *Register) leaseLeft(entry *grant) time.Duration {
 }
 
 // unlock returns the value that it tried to remove by ballot, if any.
-func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, err error) {
+func (r *Register) unlock(ctx context.Context, key, token string) (seen Snapshot, err error) {
 	entry := r.grants.take(key, hasToken(token))
 	if entry == nil {
 		return r.removeByBallot(ctx, key, token, "")
@@ -65,33 +65,33 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, er
 	start := r.masters.Now()
 	round, err := r.release(ctx, key, entry.attempt)
 	if err != nil {
-		return Look{}, err
+		return Snapshot{}, err
 	}
 	replies := round.Replies()
 	if elapsed := r.masters.Now().Sub(start); r.isLate(elapsed) {
 		// A master may have forgotten its deletion, and copied the cell from another master.
-		return Look{}, &NoQuorum{Replies: replies, Late: elapsed}
+		return Snapshot{}, &NoQuorum{Replies: replies, LateAfter: elapsed}
 	}
 	current := r.grants.snapshot(entry) // replies to earlier requests came earlier
 	switch r.evaluateRelease(&current, replies, start) {
 	case releaseDone:
-		round.Forget()
-		return Look{}, nil
+		round.Release()
+		return Snapshot{}, nil
 	case releaseSuperseded:
 		return r.removeByBallot(ctx, key, token, "")
 	case releaseByBallot:
 		return r.finishRelease(ctx, key, entry, replies, start)
 	case releaseTooLate:
-		return Look{}, &RefusedError{Err: ErrNotHeld} // nothing can have a majority
+		return Snapshot{}, &RefusedError{Err: ErrNotHeld} // nothing can have a majority
 	default:
-		return Look{}, &NoQuorum{Replies: replies}
+		return Snapshot{}, &NoQuorum{Replies: replies}
 	}
 }
 
 // release deletes the plain cells of an attempt. Masters that do not reply are owed the deletion. A
 // cell that promised a ballot remains, and may be a leftover now.
 func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Round, error) {
-	op := cell.Op(cell.Remove{Name: key, Attempt: a, How: cell.Release})
+	op := cell.Op(cell.Remove{Name: key, Attempt: a, Mode: cell.Release})
 	round, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool { // else wait for all masters
 		return majorityDid(replies) || Answered(replies) && hasRegister(replies, a)
 	})
@@ -99,20 +99,20 @@ func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Rou
 		switch {
 		case reply.State == Unknown, reply.State == Failed:
 			r.masters.Tell(master, op, true)
-		case reply.State == Counted && !reply.Did && reply.Found[0].Form != cell.Absent:
+		case reply.State == Counted && !reply.Applied && reply.KeyStates[0].Form != cell.Absent:
 			r.repairLater(key)
 		}
 	}
 	for i, reply := range round.Replies() {
 		repeatOrRepair(i, reply)
 	}
-	round.Later(repeatOrRepair)
+	round.OnLaterReply(repeatOrRepair)
 	return round, err
 }
 
 func hasRegister(replies []Reply, a cell.Attempt) bool {
 	return count(replies, func(r *Reply) bool {
-		return len(r.Found) > 0 && r.Found[0].Form == cell.Register && r.Found[0].Attempt == a
+		return len(r.KeyStates) > 0 && r.KeyStates[0].Form == cell.Register && r.KeyStates[0].Attempt == a
 	}) > 0
 }
 
@@ -186,7 +186,7 @@ func (g *grant) mayReach(master int, reply Reply) bool {
 	case reply.isYes():
 		return true
 	default:
-		return reply.isNotDone() && (len(reply.Found) == 0 || !reply.Found[0].Holds(g.attempt))
+		return reply.isNotDone() && (len(reply.KeyStates) == 0 || !reply.KeyStates[0].Holds(g.attempt))
 	}
 }
 
@@ -194,10 +194,10 @@ func (g *grant) mayReach(master int, reply Reply) bool {
 func (g *grant) countLost(replies []Reply) int {
 	n := 0
 	for i, reply := range replies {
-		if !g.holders[i] || reply.State != Counted || reply.Did {
+		if !g.holders[i] || reply.State != Counted || reply.Applied {
 			continue
 		}
-		if f := reply.Found[0]; !f.IsUndecided() && (f.Attempt != g.attempt || f.Form == cell.Mark) {
+		if f := reply.KeyStates[0]; !f.IsUndecided() && (f.Attempt != g.attempt || f.Form == cell.Mark) {
 			n++
 		}
 	}
@@ -209,20 +209,20 @@ func (g *grant) countLost(replies []Reply) int {
 // copy nothing because this release had deleted other cells, and granted the key to another client.
 func (r *Register) hadEnded(g *grant, replies []Reply, start time.Time) bool {
 	lostCells := g.countLost(replies)
-	notDeleted := count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did })
+	notDeleted := count(replies, func(r *Reply) bool { return r.State == Counted && !r.Applied })
 	return lostCells > 0 && notDeleted == r.n || lostCells >= r.quorum && (g.ttl < 0 || g.expired(start))
 }
 
 // finishRelease completes a release by ballot.
 func (r *Register) finishRelease(
 	ctx context.Context, key string, entry *grant, replies []Reply, start time.Time,
-) (Look, error) {
+) (Snapshot, error) {
 	seen, err := r.removeByBallot(ctx, key, entry.token, entry.attempt)
 	current := r.grants.snapshot(entry)
 	g := &current
 	switch {
 	case errors.Is(err, ErrContended):
-		return Look{}, &NoQuorum{Replies: replies, Unclear: true, Overtaken: true} // some cells may be deleted
+		return Snapshot{}, &NoQuorum{Replies: replies, Unclear: true, Overtaken: true} // some cells may be deleted
 	case !errors.Is(err, ErrNotHeld), seen.incarnation == g.attempt:
 		return seen, err
 	case r.hadEnded(g, replies, start):
@@ -230,9 +230,9 @@ func (r *Register) finishRelease(
 	case r.wasIntact(g, replies) && !g.mayArriveLate && !r.isLate(r.masters.Now().Sub(start)):
 		// Only this release can have ended it in such a short time. The ballot saw the effect of
 		// every take under way: both use one connection, unless it broke.
-		return Look{}, nil
+		return Snapshot{}, nil
 	default: // seen is another client's value
-		return Look{}, &NoQuorum{Replies: replies, Unclear: true}
+		return Snapshot{}, &NoQuorum{Replies: replies, Unclear: true}
 	}
 }
 
@@ -244,9 +244,9 @@ func (r *Register) wasIntact(g *grant, replies []Reply) bool {
 		switch {
 		case reply.isYes():
 			intact++
-		case reply.State != Counted || reply.Found[0].Attempt != g.attempt:
-		case reply.Found[0].Form == cell.Register && reply.Found[0].Accepted == "",
-			reply.Found[0].Form == cell.Blocking && g.holders[i]:
+		case reply.State != Counted || reply.KeyStates[0].Attempt != g.attempt:
+		case reply.KeyStates[0].Form == cell.Register && reply.KeyStates[0].Accepted == "",
+			reply.KeyStates[0].Form == cell.Blocking && g.holders[i]:
 			intact++
 		}
 	}
@@ -255,14 +255,14 @@ func (r *Register) wasIntact(g *grant, replies []Reply) bool {
 
 // removeByBallot removes the key if it holds the token. It returns the value that it saw or tried
 // to remove last. If onlyAttempt is set, it leaves the value of any other attempt.
-func (r *Register) removeByBallot(ctx context.Context, key, token string, onlyAttempt cell.Attempt) (current Look, err error) {
-	matches := func(l Look) bool {
+func (r *Register) removeByBallot(ctx context.Context, key, token string, onlyAttempt cell.Attempt) (current Snapshot, err error) {
+	matches := func(l Snapshot) bool {
 		return l.Present && l.Value == token && (onlyAttempt == "" || l.incarnation == onlyAttempt)
 	}
-	var last Look
-	current, _, err = r.updateIf(ctx, Change{Key: key, Expect: &token, Run: func(l Look) (Decision, error) {
+	var last Snapshot
+	current, _, err = r.updateIf(ctx, Change{Key: key, Expect: &token, Run: func(l Snapshot) (Decision, error) {
 		last = l
-		return Decision{Do: Remove}, nil
+		return Decision{Action: Remove}, nil
 	}}, matches)
 	if err != nil && !errors.Is(err, ErrNotHeld) {
 		return last, err
@@ -272,9 +272,9 @@ func (r *Register) removeByBallot(ctx context.Context, key, token string, onlyAt
 
 // updateIf is an Update that changes only values that match. It returns the value on which it
 // decided, and ErrNotHeld if that value does not match.
-func (r *Register) updateIf(ctx context.Context, c Change, matches func(Look) bool) (current Look, out Outcome, err error) {
+func (r *Register) updateIf(ctx context.Context, c Change, matches func(Snapshot) bool) (current Snapshot, out Outcome, err error) {
 	run := c.Run
-	c.Run = func(l Look) (d Decision, err error) {
+	c.Run = func(l Snapshot) (d Decision, err error) {
 		if matches(l) {
 			d, err = run(l)
 		}
@@ -283,9 +283,9 @@ func (r *Register) updateIf(ctx context.Context, c Change, matches func(Look) bo
 	}
 	out, err = r.Update(ctx, c)
 	if err != nil {
-		return Look{}, out, err
+		return Snapshot{}, out, err
 	}
-	if current = out.Decision.Note.(Look); !matches(current) {
+	if current = out.Decision.Note.(Snapshot); !matches(current) {
 		return current, out, &RefusedError{Err: ErrNotHeld, Current: current}
 	}
 	return current, out, nil

@@ -67,8 +67,8 @@ func TestUnlock(t *testing.T) {
 	}
 }
 
-func readChange(at *Look) Change {
-	return Change{Key: "k", Run: func(l Look) (Decision, error) {
+func readChange(at *Snapshot) Change {
+	return Change{Key: "k", Run: func(l Snapshot) (Decision, error) {
 		if at != nil {
 			*at = l
 		}
@@ -144,11 +144,11 @@ func TestUnlockCanceled(t *testing.T) {
 func TestEvaluateRelease(t *testing.T) {
 	own, other := attemptOf("a"), attemptOf("b")
 	found := func(form cell.Form, attempt cell.Attempt) cell.Answer {
-		return cell.Answer{Found: []cell.Found{{Cell: cell.Cell{Form: form, Attempt: attempt}}}}
+		return cell.Answer{KeyStates: []cell.KeyState{{Cell: cell.Cell{Form: form, Attempt: attempt}}}}
 	}
 	replyOf := map[rune]Reply{
-		'd': {State: Counted, Answer: cell.Answer{Did: true}},
-		'.': {State: Counted, Answer: cell.Answer{Found: make([]cell.Found, 1)}},
+		'd': {State: Counted, Answer: cell.Answer{Applied: true}},
+		'.': {State: Counted, Answer: cell.Answer{KeyStates: make([]cell.KeyState, 1)}},
 		'?': {State: Unknown},
 		'o': {State: Counted, Answer: found(cell.Plain, other)},
 		'f': {State: Failed},

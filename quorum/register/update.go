@@ -8,19 +8,19 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Do is the effect of a Change on its key.
-type Do int
+// Action is the effect of a Change on its key.
+type Action int
 
 const (
-	Leave  Do = iota // leave the key unchanged
-	Put              // put a value
-	Remove           // remove the value
+	NoChange Action = iota // leave the key unchanged
+	Put                    // put a value
+	Remove                 // remove the value
 )
 
 // Decision is the result of Change.Run for the current value of the key.
 type Decision struct {
-	Do    Do
-	Value string
+	Action Action
+	Value  string
 	// TTL is in whole milliseconds, or cell.Endless. KeepTTL keeps the remaining time of a replaced
 	// value instead.
 	TTL     time.Duration
@@ -41,7 +41,7 @@ type Change struct {
 	Key string
 	// Run decides. It may run several times, each time on the current value, and must be
 	// deterministic. An error ends the Update without a change.
-	Run func(Look) (Decision, error)
+	Run func(Snapshot) (Decision, error)
 	// Expect, unless it is nil, is the only value that Run changes. Any other value is only read.
 	Expect *string
 	// OnRemovalDue has the meaning of Terms.OnRemovalDue.
@@ -66,7 +66,7 @@ type Outcome struct {
 	Decision Decision
 	// Granted describes the value that was put, if any. Its Version belongs to the Look after the
 	// Update, even if another command has replaced the value.
-	Granted
+	GrantedLock
 }
 
 // removalTTL is the TTL of a removal, in which a command whose ballot failed can find out its
@@ -167,7 +167,7 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 func (u *update) giveUpError() error {
 	switch {
 	case u.lateAfter > 0:
-		return &NoQuorum{Late: u.lateAfter, Overtaken: len(u.sentChanges) > 0}
+		return &NoQuorum{LateAfter: u.lateAfter, Overtaken: len(u.sentChanges) > 0}
 	case len(u.sentChanges) > 0:
 		return &NoQuorum{Unclear: true, Overtaken: true}
 	}

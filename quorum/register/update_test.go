@@ -83,7 +83,7 @@ func TestUpdateIsMadeOnce(t *testing.T) {
 			if got := b.readValue(); err != nil || got != "me+" {
 				t.Errorf("%s from master %d on: %q, %v", name, from, got, err)
 			}
-			if err == nil && out.Decision.Do != Put {
+			if err == nil && out.Decision.Action != Put {
 				t.Errorf("%s from master %d on: %v", name, from, out.Decision)
 			}
 		}
@@ -150,7 +150,7 @@ func TestUpdateFindsSentChange(t *testing.T) {
 		runs := 0
 		change := appendChange("+")
 		run := change.Run
-		change.Run = func(l Look) (Decision, error) {
+		change.Run = func(l Snapshot) (Decision, error) {
 			runs++
 			d, err := run(l)
 			d.Note = runs
@@ -299,7 +299,7 @@ func TestPromiseNotUsed(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	b.mustLock(r, "me")
-	run := func(f func(Look) (Decision, error)) Outcome {
+	run := func(f func(Snapshot) (Decision, error)) Outcome {
 		t.Helper()
 		_, err := r.Update(t.Context(), appendChange("+"))
 		b.noError(err)
@@ -308,11 +308,11 @@ func TestPromiseNotUsed(t *testing.T) {
 		b.noError(err)
 		return out
 	}
-	out := run(func(l Look) (Decision, error) {
-		if l.Unknown {
+	out := run(func(l Snapshot) (Decision, error) {
+		if l.LeftUnknown {
 			return Decision{}, ErrNeedsLeft
 		}
-		return Decision{Do: Put, Value: fmt.Sprint(l.Left), TTL: time.Second}, nil
+		return Decision{Action: Put, Value: fmt.Sprint(l.Left), TTL: time.Second}, nil
 	})
 	b.wantRounds("prepare accept")
 	if out.Decision.Value != "10s" {
@@ -321,10 +321,10 @@ func TestPromiseNotUsed(t *testing.T) {
 	if got := b.readValue(); got != "10s" {
 		t.Error(got)
 	}
-	run(func(Look) (Decision, error) { return Decision{}, nil })
+	run(func(Snapshot) (Decision, error) { return Decision{}, nil })
 	b.wantRounds("prepare")
 	failed := errors.New("failed")
-	failing := Change{Key: "k", Run: func(Look) (Decision, error) { return Decision{}, failed }}
+	failing := Change{Key: "k", Run: func(Snapshot) (Decision, error) { return Decision{}, failed }}
 	if _, err := r.Update(t.Context(), failing); !errors.Is(err, failed) {
 		t.Error(err)
 	}
@@ -334,7 +334,7 @@ func TestPromiseNotUsed(t *testing.T) {
 func TestNoPromises(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	r.opts.Keep = false
+	r.opts.PromiseNextBallot = false
 	b.mustLock(r, "me")
 	for range 2 {
 		_, err := r.Update(t.Context(), appendChange("+"))
@@ -350,7 +350,7 @@ func TestExpiredPromisesAreForgotten(t *testing.T) {
 	for i := range 5000 {
 		change := putChange("x")
 		change.Key = fmt.Sprint(i)
-		_, err := r.Lock(t.Context(), []string{change.Key}, Terms{Tokens: []string{"me"}, TTL: time.Second})
+		_, err := r.Lock(t.Context(), []string{change.Key}, TakeOptions{Tokens: []string{"me"}, TTL: time.Second})
 		b.noError(err)
 		_, err = r.Update(t.Context(), change)
 		b.noError(err)
@@ -393,7 +393,7 @@ func TestNoAcceptAfterTheLimit(t *testing.T) {
 	b.rounds, b.roundTime = nil, Limit
 	var noQuorum *NoQuorum
 	_, err = b.proxy().Update(t.Context(), putChange("them"))
-	if !errors.As(err, &noQuorum) || noQuorum.Late < Limit || noQuorum.Overtaken {
+	if !errors.As(err, &noQuorum) || noQuorum.LateAfter < Limit || noQuorum.Overtaken {
 		t.Errorf("of which each round takes too long: %v", err)
 	}
 	b.wantCells("me* you* you*")
@@ -586,14 +586,14 @@ func TestOwedVersions(t *testing.T) {
 			c.then(b)
 			dueVersions := map[string]bool{}
 			onRemovalDue := func(v string, _ func() bool) { dueVersions[v] = true }
-			request := Terms{Tokens: []string{"t"}, TTL: time.Minute, KeepOnNoQuorum: c.stays, OnRemovalDue: onRemovalDue}
+			request := TakeOptions{Tokens: []string{"t"}, TTL: time.Minute, KeepOnNoQuorum: c.stays, OnRemovalDue: onRemovalDue}
 			_, err := r.Lock(t.Context(), []string{"k"}, request)
 			if !errors.As(err, new(*NoQuorum)) {
 				t.Fatal(err)
 			}
 			b.wantCells(c.want)
 			for i, s := range b.stores {
-				if f := s.Look("k"); f.Value.Present && dueVersions[version(f.Incarnation(), f.Value)] == c.stays {
+				if f := s.Get("k"); f.Value.Present && dueVersions[version(f.Incarnation(), f.Value)] == c.stays {
 					t.Errorf("master %d holds a version, owed its removal: %v", i, !c.stays)
 				}
 			}
@@ -636,7 +636,7 @@ func TestLockSeveralAfterARemoval(t *testing.T) {
 	b.mustLock(r, "me")
 	b.noError(b.proxy().Unlock(t.Context(), "k", "me", nil))
 	start := b.now
-	_, err := r.Lock(t.Context(), []string{"k2", "k"}, Terms{Tokens: []string{"a", "b"}, TTL: time.Minute})
+	_, err := r.Lock(t.Context(), []string{"k2", "k"}, TakeOptions{Tokens: []string{"a", "b"}, TTL: time.Minute})
 	b.noError(err)
 	if waited := b.now.Sub(start); waited > removalTTL+100*time.Millisecond {
 		t.Errorf("it took %v", waited)
@@ -675,15 +675,15 @@ func TestUpdateOnAPromiseKeepsTheTime(t *testing.T) {
 	r := b.proxy()
 	_, err := r.Update(t.Context(), putChange("you"))
 	b.noError(err)
-	left := b.stores[0].Look("k").Left
+	left := b.stores[0].Get("k").Left
 	b.rounds = nil
-	_, err = r.Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) {
-		return Decision{Do: Put, Value: "they", KeepTTL: true}, nil
+	_, err = r.Update(t.Context(), Change{Key: "k", Run: func(Snapshot) (Decision, error) {
+		return Decision{Action: Put, Value: "they", KeepTTL: true}, nil
 	}})
 	b.noError(err)
 	b.wantRounds("accept")
 	for m, s := range b.stores {
-		if f := s.Look("k"); f.Value.Text != "they" || f.Left != left {
+		if f := s.Get("k"); f.Value.Text != "they" || f.Left != left {
 			t.Errorf("master %d holds %q for %v, want %v", m, f.Value.Text, f.Left, left)
 		}
 	}
@@ -694,10 +694,10 @@ func TestUpdateKeepsTheTime(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.mustLock(b.proxy(), "me")
 	b.roundTime = 5 * time.Millisecond
-	keep := Change{Key: "k", Run: func(l Look) (Decision, error) {
-		return Decision{Do: Put, Value: l.Value + "+", KeepTTL: true}, nil
+	keep := Change{Key: "k", Run: func(l Snapshot) (Decision, error) {
+		return Decision{Action: Put, Value: l.Value + "+", KeepTTL: true}, nil
 	}}
-	ends := b.stores[0].Now + b.stores[0].Look("k").Left
+	ends := b.stores[0].Now + b.stores[0].Get("k").Left
 	for i := range 5 {
 		if i == 2 {
 			b.setFaultOn("accept", requestLost, 0) // the next change does not find this one there
@@ -706,7 +706,7 @@ func TestUpdateKeepsTheTime(t *testing.T) {
 		b.noError(err)
 		b.faultOf = nil
 		for m, s := range b.stores {
-			if now := s.Now + s.Look("k").Left; now > ends {
+			if now := s.Now + s.Get("k").Left; now > ends {
 				t.Errorf("change %d: master %d keeps it for %v longer", i, m, now-ends)
 			}
 		}
@@ -731,14 +731,14 @@ func TestUpdateShiftsTheTime(t *testing.T) {
 		b := newFakeMasters(t, 3)
 		b.mustLock(b.proxy(), "me")
 		b.roundTime = 5 * time.Millisecond
-		first := b.stores[0].Now + b.stores[0].Look("k").Left
+		first := b.stores[0].Now + b.stores[0].Get("k").Left
 		for i := range 12 {
 			r := b.proxy()
 			r.opts.IsKeygroup = func(string) bool { return true }
 			shift := []time.Duration{time.Hour, 0, -50 * time.Minute}[i%3]
 			happens(b, i)
-			_, err := r.Update(t.Context(), Change{Key: "k", Run: func(l Look) (Decision, error) {
-				return Decision{Do: Put, Value: l.Value + "+", KeepTTL: true, Shift: shift, Shared: true}, nil
+			_, err := r.Update(t.Context(), Change{Key: "k", Run: func(l Snapshot) (Decision, error) {
+				return Decision{Action: Put, Value: l.Value + "+", KeepTTL: true, Shift: shift, Shared: true}, nil
 			}})
 			b.noError(err)
 			b.faultOf = nil
@@ -760,7 +760,7 @@ func TestUpdateNotBeforeTheFirst(t *testing.T) {
 		b := newFakeMasters(t, 3)
 		b.mustLock(b.proxy(), "me")
 		b.roundTime = 5 * time.Millisecond
-		left := b.stores[0].Look("k").Left
+		left := b.stores[0].Get("k").Left
 		first := b.stores[0].Now + left + time.Hour
 		r := b.proxy()
 		r.opts.IsKeygroup = func(string) bool { return true }
@@ -768,10 +768,10 @@ func TestUpdateNotBeforeTheFirst(t *testing.T) {
 			b.setFaultOn(kind, requestLost, 0)
 		} else {
 			b.setFaultOn(kind, replyLate, 0)
-			b.stores[0].Put("k", b.stores[0].Look("k").Cell, left-500*time.Millisecond)
+			b.stores[0].Put("k", b.stores[0].Get("k").Cell, left-500*time.Millisecond)
 		}
-		_, err := r.Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) {
-			return Decision{Do: Put, Value: "you", KeepTTL: true, Shift: time.Hour, Shared: true}, nil
+		_, err := r.Update(t.Context(), Change{Key: "k", Run: func(Snapshot) (Decision, error) {
+			return Decision{Action: Put, Value: "you", KeepTTL: true, Shift: time.Hour, Shared: true}, nil
 		}})
 		b.noError(err)
 		b.faultOf = nil
@@ -787,7 +787,7 @@ func (b *fakeMasters) checkEnds(name string, change int, first time.Duration) {
 	b.Helper()
 	newest := b.readValue()
 	for m, s := range b.stores {
-		found := s.Look("k")
+		found := s.Get("k")
 		if found.Value.Text != newest {
 			continue
 		}
@@ -800,14 +800,14 @@ func (b *fakeMasters) checkEnds(name string, change int, first time.Duration) {
 // TestUpdateKeepsNoExpiry checks that KeepTTL of an absent key, or one without expiry, gives none.
 func TestUpdateKeepsNoExpiry(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	keep := Change{Key: "k", Run: func(l Look) (Decision, error) {
-		return Decision{Do: Put, Value: "me", KeepTTL: true, TTL: cell.Endless}, nil
+	keep := Change{Key: "k", Run: func(l Snapshot) (Decision, error) {
+		return Decision{Action: Put, Value: "me", KeepTTL: true, TTL: cell.Endless}, nil
 	}}
 	for range 3 {
 		_, err := b.proxy().Update(t.Context(), keep)
 		b.noError(err)
 		for m, s := range b.stores {
-			if left := s.Look("k").Left; left != cell.Endless {
+			if left := s.Get("k").Left; left != cell.Endless {
 				t.Errorf("master %d: %v left", m, left)
 			}
 		}
@@ -822,11 +822,11 @@ func TestUpdateExpects(t *testing.T) {
 	} {
 		b := newFakeMasters(t, 3)
 		b.mustLock(b.proxy(), "me")
-		run := func(l Look) (Decision, error) {
+		run := func(l Snapshot) (Decision, error) {
 			if l.Value != test.expect {
 				return Decision{}, nil
 			}
-			return Decision{Do: Put, Value: "new", TTL: time.Minute}, nil
+			return Decision{Action: Put, Value: "new", TTL: time.Minute}, nil
 		}
 		_, err := b.proxy().Update(t.Context(), Change{Key: "k", Expect: &test.expect, Run: run})
 		if outcome(err) != test.want {
@@ -890,7 +890,7 @@ func TestKeyQueues(t *testing.T) {
 
 func TestNoQuorumTexts(t *testing.T) {
 	for want, err := range map[string]*NoQuorum{
-		"a majority agreed too late": {Late: time.Second},
+		"a majority agreed too late": {LateAfter: time.Second},
 		"the command may or may not have taken effect: other commands changed the key meanwhile": {Unclear: true},
 		"too few masters answered": {},
 	} {

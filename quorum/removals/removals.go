@@ -150,10 +150,10 @@ func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 	}
 }
 
-// Settle waits until each removal that is pending at the call has succeeded since the call.
+// WaitAll waits until each removal that is pending at the call has succeeded since the call.
 //
 // The error is the cause of ctx.
-func (r *Removals[K]) Settle(ctx context.Context) error {
+func (r *Removals[K]) WaitAll(ctx context.Context) error {
 	allRemoved := r.makeAllDue()
 	select {
 	case <-allRemoved:

@@ -123,26 +123,26 @@ func TestRemovalsAreBounded(t *testing.T) {
 // after the call, or its context ends.
 func TestSettle(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *removalRecorder) {
-		if err := r.Settle(t.Context()); err != nil {
+		if err := r.WaitAll(t.Context()); err != nil {
 			t.Errorf("nothing pending: %v", err)
 		}
 		r.setSucceeds(true)
 		r.Add("k", "v", time.Now().Add(time.Hour), func() bool { return true })
 		time.Sleep(10 * time.Millisecond)
 		r.wantCalls(t, 0)
-		if err := r.Settle(t.Context()); err != nil {
+		if err := r.WaitAll(t.Context()); err != nil {
 			t.Error(err)
 		}
 		r.wantCalls(t, 10)
 		r.setSucceeds(false)
 		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
 		defer cancel()
-		if r.Settle(ctx) == nil {
+		if r.WaitAll(ctx) == nil {
 			t.Error("Settle returned before the removal succeeded")
 		}
 		r.wantCalls(t, 10, 60)
 		r.setSucceeds(true)
-		if err := r.Settle(t.Context()); err != nil {
+		if err := r.WaitAll(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

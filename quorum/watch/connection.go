@@ -63,7 +63,7 @@ func newConnection(conn net.Conn, w *watch) *connection {
 }
 
 // timeout returns the time limit for a reply.
-func (l *connection) timeout() time.Duration { return l.watch.watcher.opts.Patience }
+func (l *connection) timeout() time.Duration { return l.watch.watcher.opts.ReplyTimeout }
 
 // greet makes the master report changes of keys that are read on this connection.
 func (l *connection) greet() error {
@@ -79,7 +79,7 @@ func (l *connection) ask(lk look) {
 	l.mu.Lock()
 	l.dueLooks = append(l.dueLooks, lk)
 	l.mu.Unlock()
-	l.Prompt()
+	l.SignalDue()
 }
 
 // write sends requests until the connection ends.

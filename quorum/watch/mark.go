@@ -8,9 +8,9 @@ type Report byte
 const (
 	// SomeChanged means that some masters reported a change, but too few for Changes.
 	SomeChanged Report = iota
-	// Changes means that so many masters reported a change that the key has another value, or will
+	// QuorumChanged means that so many masters reported a change that the key has another value, or will
 	// have it in a moment.
-	Changes
+	QuorumChanged
 	// Unwatched means that a master can no longer be watched.
 	Unwatched
 )
@@ -29,9 +29,9 @@ type ChangeWatch struct {
 	isSettled bool    // settled is closed
 }
 
-// Mark returns a ChangeWatch for a key of a database. report is called with each report of a master
+// WatchChange returns a ChangeWatch for a key of a database. report is called with each report of a master
 // that was armed. It must not block, nor call the ChangeWatch.
-func (w *Watcher) Mark(db int, key string, report func(Report)) *ChangeWatch {
+func (w *Watcher) WatchChange(db int, key string, report func(Report)) *ChangeWatch {
 	m := &ChangeWatch{key: key, quorum: w.opts.Quorum, report: report, settled: make(chan struct{}),
 		states: make([]state, len(w.opts.Servers))}
 	if len(key) <= longestKey {
@@ -103,7 +103,7 @@ func (m *ChangeWatch) update(master int, s observation) {
 	m.settle()
 	switch {
 	case s.state == changed && m.count(changed) >= m.quorum:
-		m.report(Changes)
+		m.report(QuorumChanged)
 	case s.state == changed:
 		m.report(SomeChanged)
 	case s.state == unknown && (old == held || old == changed):

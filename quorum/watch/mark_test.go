@@ -11,7 +11,7 @@ import (
 func mustWatchChange(t *testing.T, w *Watcher, key string) (*ChangeWatch, chan Report) {
 	t.Helper()
 	reports := make(chan Report, 10)
-	m := w.Mark(0, key, func(n Report) { reports <- n })
+	m := w.WatchChange(0, key, func(n Report) { reports <- n })
 	select {
 	case <-m.Settled():
 	case <-time.After(30 * time.Second):
@@ -42,12 +42,12 @@ func TestMark(t *testing.T) {
 		t.Fatal("they are not watched")
 	}
 	do(t, client, "SET", "absent", "x")
-	wantReport(t, absentReports, Changes)
+	wantReport(t, absentReports, QuorumChanged)
 	do(t, client, "PEXPIRE", "k", "100")
-	wantReport(t, heldReports, Changes)
+	wantReport(t, heldReports, QuorumChanged)
 	second, secondReports := mustWatchChange(t, w, "k")
 	existing.Stop()
-	wantReport(t, secondReports, Changes) // the key expires
+	wantReport(t, secondReports, QuorumChanged) // the key expires
 	third, thirdReports := mustWatchChange(t, w, "k")
 	second.Stop()
 	w.Close()
@@ -103,7 +103,7 @@ func TestMarkUpdates(t *testing.T) {
 		"a change before another look": {[]observation{observed(held), observed(held), observed(held), observed(changed), observed(held), observed(held)},
 			true, true, []Report{SomeChanged}},
 		"two changes": {[]observation{observed(held), observed(held), observed(held), observed(changed), observed(changed)}, true,
-			true, []Report{SomeChanged, Changes}},
+			true, []Report{SomeChanged, QuorumChanged}},
 		"one master is lost": {[]observation{observed(held), observed(held), observed(held), observed(unknown)}, true, true,
 			[]Report{Unwatched}},
 		"one master is lost and comes back": {

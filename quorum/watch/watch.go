@@ -110,11 +110,11 @@ func (w *watch) updateAll(s observation) {
 // run connects again and again while there are alarms.
 func (w *watch) run() {
 	ctx := w.watcher.ctx
-	pushconn.Keeper{
-		Server: w.server, Rand: w.watcher.opts.Rand, Ended: w.disconnected,
-		Wanted: func() bool { return w.keepRunning(ctx) },
-		Once:   func() error { return w.connectAndRead(ctx) },
-	}.Keep(ctx)
+	pushconn.Reconnector{
+		Server: w.server, Rand: w.watcher.opts.Rand, OnEnd: w.disconnected,
+		Wanted:  func() bool { return w.keepRunning(ctx) },
+		Connect: func() error { return w.connectAndRead(ctx) },
+	}.Run(ctx)
 }
 
 // keepRunning reports whether a connection is needed. If none is, the watch has ended.

@@ -43,7 +43,7 @@ func (s *server) Watch(_ context.Context, db int) (net.Conn, error) {
 // newTestWatcher returns a Watcher for these masters that ends with the test.
 func newTestWatcher(t *testing.T, servers ...Server) *Watcher {
 	t.Helper()
-	w := New(Options{Servers: servers, Quorum: len(servers)/2 + 1, Patience: 2 * time.Second,
+	w := New(Options{Servers: servers, Quorum: len(servers)/2 + 1, ReplyTimeout: 2 * time.Second,
 		Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 }})
 	t.Cleanup(w.Close)
 	return w
@@ -121,7 +121,7 @@ func TestChanges(t *testing.T) {
 		{"FLUSHDB", []string{"FLUSHDB"}, Free},
 	} {
 		do(t, client, "SET", "k", "token", "PX", "60000")
-		a := w.Alarm(0, "k")
+		a := w.NewAlarm(0, "k")
 		if v := lookForVerdict(t, a, Held); v.End.Before(time.Now().Add(30*time.Second)) ||
 			v.End.After(time.Now().Add(61*time.Second)) {
 			t.Errorf("%s: the end is in %v", test.name, time.Until(v.End))
@@ -142,7 +142,7 @@ func TestChanges(t *testing.T) {
 // change again.
 func TestPut(t *testing.T) {
 	w, _, client := newRealWatcher(t)
-	a := w.Alarm(0, "k")
+	a := w.NewAlarm(0, "k")
 	lookForVerdict(t, a, Free)
 	for _, change := range [][]string{{"SET", "k", "y", "XX"}, {"DEL", "k"}, nil} {
 		if unwatched := a.Put("x", time.Minute); len(unwatched) != 0 {
@@ -169,7 +169,7 @@ func TestPut(t *testing.T) {
 	if got := w.Statuses()[0]; got.Err != nil {
 		t.Errorf("a watch without the right to write failed: %v", got.Err)
 	}
-	unwatchedAlarm := newTestWatcher(t, &server{dial: func() (net.Conn, error) { return nil, errors.New("away") }}).Alarm(0, "k")
+	unwatchedAlarm := newTestWatcher(t, &server{dial: func() (net.Conn, error) { return nil, errors.New("away") }}).NewAlarm(0, "k")
 	if unwatched := unwatchedAlarm.Put("x", time.Minute); len(unwatched) != 1 {
 		t.Errorf("put on a master that is not watched; not on %v", unwatched)
 	}
@@ -179,8 +179,8 @@ func TestPut(t *testing.T) {
 func TestOtherDatabase(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	do(t, client, "SET", "k", "token")
-	lookForVerdict(t, w.Alarm(1, "k"), Free)
-	a := w.Alarm(0, "k")
+	lookForVerdict(t, w.NewAlarm(1, "k"), Free)
+	a := w.NewAlarm(0, "k")
 	if v := lookForVerdict(t, a, Held); !v.End.IsZero() {
 		t.Errorf("a key without expiry: %+v", v)
 	}
@@ -191,7 +191,7 @@ func TestOtherDatabase(t *testing.T) {
 func TestKilled(t *testing.T) {
 	w, s, client := newRealWatcher(t)
 	do(t, client, "MSET", "a", "x", "b", "x")
-	a, b := w.Alarm(0, "a"), w.Alarm(0, "b")
+	a, b := w.NewAlarm(0, "a"), w.NewAlarm(0, "b")
 	lookForVerdict(t, a, Held)
 	lookForVerdict(t, b, Held)
 	do(t, client, "MULTI")
@@ -213,7 +213,7 @@ func TestIdleMasterIsSentNothing(t *testing.T) {
 	for i := range 100 {
 		key := "k" + strings.Repeat("x", i)
 		do(t, client, "SET", key, "token")
-		lookForVerdict(t, w.Alarm(0, key), Held)
+		lookForVerdict(t, w.NewAlarm(0, key), Held)
 	}
 	do(t, client, "CONFIG", "RESETSTAT")
 	time.Sleep(1500 * time.Millisecond) // watches send no looks meanwhile
@@ -239,7 +239,7 @@ func TestRefused(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	for _, right := range []string{"-client|tracking", "-pttl", "-getrange"} {
 		do(t, client, "ACL", "SETUSER", "default", "+@all", right)
-		a := w.Alarm(0, "k "+right)
+		a := w.NewAlarm(0, "k "+right)
 		a.Read(time.Now())
 		awaitCondition(t, func() bool {
 			err := w.Statuses()[0].Err
@@ -289,7 +289,7 @@ func TestUnexpectedMessages(t *testing.T) {
 	} {
 		s := newFakeMaster(text)
 		w := newTestWatcher(t, s)
-		a := w.Alarm(0, "k")
+		a := w.NewAlarm(0, "k")
 		a.Read(time.Now())
 		awaitCondition(t, func() bool { return w.Statuses()[0].Err != nil })
 		if v := a.View(time.Now()); v.Verdict == Changed || v.Verdict == Free {
@@ -311,7 +311,7 @@ func TestStaleLook(t *testing.T) {
 		"before the look": {">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n:5000\r\n$1\r\nx\r\n", Held},
 	} {
 		w := newTestWatcher(t, newFakeMaster(test.text))
-		a := w.Alarm(0, "k")
+		a := w.NewAlarm(0, "k")
 		awaitCondition(t, func() bool { return w.Statuses()[0].Keys > 0 }) // the watch looks when it is connected
 		t.Log(name)
 		awaitVerdict(t, a, test.want)
@@ -322,11 +322,11 @@ func TestStaleLook(t *testing.T) {
 // TestNothingIsKept: no state is kept for keys without waiters.
 func TestNothingIsKept(t *testing.T) {
 	w, _, client := newRealWatcher(t)
-	first := w.Alarm(0, "another")
+	first := w.NewAlarm(0, "another")
 	lookForVerdict(t, first, Free) // while the watch connects, a key may be looked at again after it has changed
 	first.Stop()
 	for range 3 {
-		a, b := w.Alarm(0, "k"), w.Alarm(0, "k")
+		a, b := w.NewAlarm(0, "k"), w.NewAlarm(0, "k")
 		lookForVerdict(t, a, Free)
 		do(t, client, "SET", "k", "x")
 		awaitVerdict(t, b, Changed) // both alarms get the report of one look
@@ -345,7 +345,7 @@ func TestNothingIsKept(t *testing.T) {
 // TestLongKeys: long keys are not watched.
 func TestLongKeys(t *testing.T) {
 	s := &server{dial: func() (net.Conn, error) { return nil, errors.New("dialled") }}
-	a := newTestWatcher(t, s).Alarm(0, strings.Repeat("k", longestKey+1))
+	a := newTestWatcher(t, s).NewAlarm(0, strings.Repeat("k", longestKey+1))
 	a.Read(time.Now())
 	a.Stop()
 	if a.View(time.Now()) != (View{}) || s.dialed != 0 {

@@ -17,9 +17,9 @@ type Options struct {
 	Servers []Server
 	// Quorum is the size of a majority of the masters.
 	Quorum int
-	// Patience is the time limit for a reply.
-	Patience time.Duration
-	Logger   *slog.Logger
+	// ReplyTimeout is the time limit for a reply.
+	ReplyTimeout time.Duration
+	Logger       *slog.Logger
 	// Rand returns numbers in [0, 1).
 	Rand func() float64
 }
@@ -46,14 +46,14 @@ func New(opts Options) *Watcher {
 // longestKey is the maximum length of a watched key, in bytes.
 const longestKey = 64 << 10
 
-// Alarm sets an alarm for a key of a database. Its View is empty before the first look.
-func (w *Watcher) Alarm(db int, key string) *Alarm {
+// NewAlarm sets an alarm for a key of a database. Its View is empty before the first look.
+func (w *Watcher) NewAlarm(db int, key string) *Alarm {
 	return w.newAlarm(db, key, evaluate, make(chan struct{}, 1))
 }
 
-// ForChange sets an alarm that sends on wakeup at any change of a key. wakeup must have room for
+// NewChangeAlarm sets an alarm that sends on wakeup at any change of a key. wakeup must have room for
 // one signal, and may be shared with other alarms.
-func (w *Watcher) ForChange(db int, key string, wakeup chan struct{}) *Alarm {
+func (w *Watcher) NewChangeAlarm(db int, key string, wakeup chan struct{}) *Alarm {
 	return w.newAlarm(db, key, evaluateChange, wakeup)
 }
 

@@ -32,9 +32,9 @@ type KeyAlarm struct {
 	content    *Content // nil: not read since the last look
 }
 
-// Within sets an alarm for a key of a cell, which read reads.
-func (w *Watcher) Within(db int, cell string, read func(context.Context) Content) *KeyAlarm {
-	a := &KeyAlarm{Alarm: w.Alarm(db, cell), read: read}
+// NewKeyAlarm sets an alarm for a key of a cell, which read reads.
+func (w *Watcher) NewKeyAlarm(db int, cell string, read func(context.Context) Content) *KeyAlarm {
+	a := &KeyAlarm{Alarm: w.NewAlarm(db, cell), read: read}
 	a.ctx, a.cancel = context.WithCancel(w.ctx)
 	return a
 }

@@ -14,9 +14,9 @@ import (
 func catalog() *Catalog {
 	return NewCatalog(
 		OwnCommand{Name: "lock", Categories: spec.CategoriesOf("write slow"), Keys: keys.InSpan(1, 1, 1),
-			Access: spec.Changes},
+			Access: spec.ChangesValue},
 		OwnCommand{Name: "forceunlock", Categories: spec.CategoriesOf("write admin slow dangerous"),
-			Keys: keys.InSpan(1, 1, 1), Access: spec.Changes},
+			Keys: keys.InSpan(1, 1, 1), Access: spec.ChangesValue},
 		OwnCommand{Name: "proxy", Categories: spec.CategoriesOf("admin slow dangerous")},
 	)
 }

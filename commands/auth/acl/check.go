@@ -36,7 +36,7 @@ type Denial struct {
 func (d Denial) Error() string {
 	switch d.Cause {
 	case Command:
-		return fmt.Sprintf("NOPERM this user has no permissions to run the '%s' command", syntax.Shown(d.Name))
+		return fmt.Sprintf("NOPERM this user has no permissions to run the '%s' command", syntax.Excerpt(d.Name))
 	case Key:
 		return "NOPERM this user has no permissions to access one of the keys used as arguments"
 	case Channel:
@@ -126,7 +126,7 @@ func (c *Catalog) analyze(words [][]byte, total int) call {
 	found.keys = keyUsesOf(e, words, places)
 	if len(words) < total {
 		for i := range found.keys { // a later option may require more
-			found.keys[i].access = spec.Takes | spec.Changes
+			found.keys[i].access = spec.ReadsValue | spec.ChangesValue
 		}
 	}
 	return found
@@ -206,7 +206,7 @@ func (u *User) MayAll() bool {
 
 // MayRead reports whether the user may read the value of a key, by any command.
 func (u *User) MayRead(key string) bool {
-	return slices.ContainsFunc(u.selectors, func(s *selector) bool { return s.mayUseKey([]byte(key), spec.Takes) })
+	return slices.ContainsFunc(u.selectors, func(s *selector) bool { return s.mayUseKey([]byte(key), spec.ReadsValue) })
 }
 
 // DeniedReason returns the error for a command that the user may send, but that the upstream must
@@ -236,7 +236,7 @@ func (u *User) sortDenial(words [][]byte) string {
 		return ""
 	}
 	for i := 2; i < len(words); i++ {
-		switch option := syntax.Folded(words[i]); option {
+		switch option := syntax.LowerCString(words[i]); option {
 		case "limit":
 			i += 2
 		case "store":
@@ -253,6 +253,6 @@ func (u *User) sortDenial(words [][]byte) string {
 
 // mayReadAllKeys reports whether the selector allows to read every key.
 func (s *selector) mayReadAllKeys() bool {
-	matchesAll := func(p keyPattern) bool { return p.glob == "*" && p.access&spec.Takes != 0 }
+	matchesAll := func(p keyPattern) bool { return p.glob == "*" && p.access&spec.ReadsValue != 0 }
 	return s.allKeys || slices.ContainsFunc(s.keys, matchesAll)
 }

@@ -104,7 +104,7 @@ func (s *Set) Catalog() *Catalog { return s.catalog }
 // IsOpen reports whether clients need no login.
 func (s *Set) IsOpen() bool {
 	u := s.byName[DefaultUser]
-	return u.On && u.NoPass
+	return u.Enabled && u.NoPass
 }
 
 // ReuseUnchanged reuses unchanged users of the previous set: comparing pointers then shows changes.

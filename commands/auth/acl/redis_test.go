@@ -148,7 +148,7 @@ func TestRandomUsersEqualRedis(t *testing.T) {
 	for _, line := range commandSamples {
 		all = append(all, strings.Split(line, "\n")...)
 	}
-	users, allowed, refused := redistest.Sampled(400), 0, 0
+	users, allowed, refused := redistest.SampleCount(400), 0, 0
 	for range users {
 		ops := []string{"on"}
 		for range 1 + random.IntN(8) {

@@ -104,15 +104,15 @@ func (s *selector) addKeys(op string) error {
 	if s.allKeys {
 		return errAfterKeys
 	}
-	access, glob := spec.Takes|spec.Changes, op[1:]
+	access, glob := spec.ReadsValue|spec.ChangesValue, op[1:]
 	if op[0] == '%' {
 		letters, rest, _ := strings.Cut(op[1:], "~")
 		glob = rest
 		switch syntax.Lower(letters) {
 		case "r":
-			access = spec.Takes
+			access = spec.ReadsValue
 		case "w":
-			access = spec.Changes
+			access = spec.ChangesValue
 		case "rw", "wr":
 		default:
 			return errSyntax
@@ -234,7 +234,7 @@ func (s *selector) mayCall(e *entry, words [][]byte) bool {
 	case len(words) < 2:
 		return false
 	}
-	given := syntax.Folded(words[1])
+	given := syntax.LowerCString(words[1])
 	return slices.ContainsFunc(s.firstArgs[e.bit], func(first string) bool { return syntax.Lower(first) == given })
 }
 
@@ -277,7 +277,7 @@ func (s *selector) describeKeys() string {
 	}
 	var parts []string
 	for _, p := range s.keys {
-		parts = append(parts, map[spec.Access]string{spec.Takes: "%R", spec.Changes: "%W"}[p.access]+"~"+p.glob)
+		parts = append(parts, map[spec.Access]string{spec.ReadsValue: "%R", spec.ChangesValue: "%W"}[p.access]+"~"+p.glob)
 	}
 	return strings.Join(parts, " ")
 }

@@ -14,8 +14,8 @@ import (
 type User struct {
 	// Name is the name of the user.
 	Name string
-	// On is set if the user may log in. NoPass is set if every password is valid.
-	On, NoPass bool
+	// Enabled is set if the user may log in. NoPass is set if every password is valid.
+	Enabled, NoPass bool
 
 	skipSanitize bool     // skip-sanitize-payload, which has no effect
 	hashes       []string // SHA-256 of the passwords, in lower-case hexadecimal
@@ -52,9 +52,9 @@ func (u *User) apply(op string) error {
 	switch word := syntax.Lower(op); {
 	case word == "":
 	case word == "on":
-		u.On = true
+		u.Enabled = true
 	case word == "off":
-		u.On = false
+		u.Enabled = false
 	case word == "nopass":
 		u.NoPass, u.hashes = true, nil
 	case word == "resetpass":
@@ -132,12 +132,12 @@ func (u *User) CheckPassword(password []byte) (proof Proof, ok bool) {
 			proof, ok = Proof(given), true
 		}
 	}
-	return proof, u.On && (ok || u.NoPass)
+	return proof, u.Enabled && (ok || u.NoPass)
 }
 
 // AcceptsProof reports whether a login with this proof would still be accepted.
 func (u *User) AcceptsProof(proof Proof) bool {
-	return u.On && (u.NoPass || slices.Contains(u.hashes, string(proof)))
+	return u.Enabled && (u.NoPass || slices.Contains(u.hashes, string(proof)))
 }
 
 // Hashes returns the SHA-256 hashes of the user's passwords, in hexadecimal.
@@ -145,7 +145,7 @@ func (u *User) Hashes() []string { return slices.Clone(u.hashes) }
 
 // Flags returns the user's flags, as the file spells them.
 func (u *User) Flags() []string {
-	flags := []string{map[bool]string{true: "on", false: "off"}[u.On]}
+	flags := []string{map[bool]string{true: "on", false: "off"}[u.Enabled]}
 	if u.NoPass {
 		flags = append(flags, "nopass")
 	}

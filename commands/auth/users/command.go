@@ -16,7 +16,7 @@ import (
 func (u *Users) Command() *command.Command {
 	docs := command.DocsOf("server", "A container for Access List Control commands.", "6.0.0")
 	c := command.OfRedis("acl", u.subcommands().Run, docs)
-	c.Guarded, c.Local = true, true
+	c.RequiresLogin, c.Local = true, true
 	return c
 }
 
@@ -43,7 +43,7 @@ func refuseChange(c command.Call) {
 
 func (u *Users) names(c command.Call) {
 	var names []string
-	for _, user := range u.Now().All() {
+	for _, user := range u.Current().All() {
 		names = append(names, user.Name)
 	}
 	c.Out.Strings(names)
@@ -51,14 +51,14 @@ func (u *Users) names(c command.Call) {
 
 func (u *Users) list(c command.Call) {
 	var lines []string
-	for _, user := range u.Now().All() {
+	for _, user := range u.Current().All() {
 		lines = append(lines, user.Describe())
 	}
 	c.Out.Strings(lines)
 }
 
 func (u *Users) getUser(c command.Call) {
-	user := u.Now().Find(string(c.Args[2]))
+	user := u.Current().Find(string(c.Args[2]))
 	if user == nil {
 		c.Out.Null()
 		return
@@ -68,7 +68,7 @@ func (u *Users) getUser(c command.Call) {
 	for _, rules := range all[1:] {
 		selectors = append(selectors, fieldsOf(rules))
 	}
-	fields := command.Fields{"flags", command.Words(user.Flags()), "passwords", user.Hashes()}
+	fields := command.Fields{"flags", command.TextSet(user.Flags()), "passwords", user.Hashes()}
 	c.Out.Put(append(append(fields, fieldsOf(all[0])...), "selectors", selectors))
 }
 
@@ -85,21 +85,21 @@ func (u *Users) cat(c command.Call) {
 			c.Out.Strings(names)
 			return
 		}
-		c.Out.Error("ERR Unknown category '" + string(syntax.Shown(c.Args[2])) + "'")
+		c.Out.Error("ERR Unknown category '" + string(syntax.Excerpt(c.Args[2])) + "'")
 	default:
 		c.Out.Error("ERR unknown subcommand or wrong number of arguments for 'CAT'. Try ACL HELP.")
 	}
 }
 
 func (u *Users) dryRun(c command.Call) {
-	user, words := u.Now().Find(string(c.Args[2])), c.Args[3:]
+	user, words := u.Current().Find(string(c.Args[2])), c.Args[3:]
 	cmd := spec.Find(words[0])
 	switch {
 	case user == nil:
-		c.Out.Error("ERR User '" + string(syntax.Shown(c.Args[2])) + "' not found")
+		c.Out.Error("ERR User '" + string(syntax.Excerpt(c.Args[2])) + "' not found")
 	case !u.catalog.Knows(words):
-		c.Out.Error("ERR Command '" + string(syntax.Shown(words[0])) + "' not found")
-	case cmd != nil && cmd.Arity != 0 && !syntax.Fits(cmd.Arity, len(words)):
+		c.Out.Error("ERR Command '" + string(syntax.Excerpt(words[0])) + "' not found")
+	case cmd != nil && cmd.Arity != 0 && !syntax.FitsArity(cmd.Arity, len(words)):
 		c.Out.Error(syntax.WrongArity(cmd.Name))
 	default:
 		if text := user.Check(words).Describe(); text != "" {

@@ -13,8 +13,8 @@ const (
 	WrongPass  = "WRONGPASS invalid username-password pair or user is disabled."
 	NoPassword = "ERR AUTH <password> called without any password configured for the default user. " +
 		"Are you sure your configuration is correct?"
-	// TooMany has no counterpart in Redis, which does not delay logins.
-	TooMany = "ERR too many failed logins from this address; try again later"
+	// TooManyLogins has no counterpart in Redis, which does not delay logins.
+	TooManyLogins = "ERR too many failed logins from this address; try again later"
 )
 
 // Login is the login state of a client. It belongs to the client's goroutine. Any goroutine may
@@ -41,7 +41,7 @@ func (u *Users) NewLogin() *Login {
 // Reset returns the client to the state of a new client.
 func (l *Login) Reset() {
 	l.identity.Store(nil)
-	if set := l.users.Now(); set.IsOpen() {
+	if set := l.users.Current(); set.IsOpen() {
 		l.identity.Store(&identity{set, set.Find(acl.DefaultUser), ""})
 	}
 }
@@ -52,7 +52,7 @@ func (l *Login) User() *acl.User {
 	if current == nil {
 		return nil
 	}
-	set := l.users.Now()
+	set := l.users.Current()
 	if current.set == set {
 		return current.user
 	}
@@ -70,7 +70,7 @@ func (l *Login) Ended() bool {
 	if current == nil {
 		return false
 	}
-	user := l.users.Now().Find(current.user.Name)
+	user := l.users.Current().Find(current.user.Name)
 	return user == nil || !user.AcceptsProof(current.proof)
 }
 
@@ -90,7 +90,7 @@ func (u *Users) LoginDelay(addr net.Addr, name string) (wait time.Duration, ok b
 
 // Try logs the client in, or returns the error and keeps the previous login.
 func (l *Login) Try(addr net.Addr, name string, password []byte) (errorReply string) {
-	set := l.users.Now()
+	set := l.users.Current()
 	user := set.Find(name)
 	if user == nil {
 		user = unknownUser
@@ -111,7 +111,7 @@ var unknownUser = acl.UserWithoutPassword()
 // LogName returns a user's name for the log. It hides an unknown name, which may be a password in
 // the wrong place.
 func (u *Users) LogName(name string) string {
-	if u.Now().Find(name) == nil {
+	if u.Current().Find(name) == nil {
 		return "(unknown)"
 	}
 	return name

@@ -57,11 +57,11 @@ func (u *Users) read() (*acl.Set, error) {
 	return acl.Parse(u.path, string(text), u.catalog)
 }
 
-// Now returns the current users.
-func (u *Users) Now() *acl.Set { return u.now.Load() }
+// Current returns the current users.
+func (u *Users) Current() *acl.Set { return u.now.Load() }
 
 // IsOpen reports whether clients need no login.
-func (u *Users) IsOpen() bool { return u.Now().IsOpen() }
+func (u *Users) IsOpen() bool { return u.Current().IsOpen() }
 
 // Reload reads the file again. After an error, the users are unchanged.
 func (u *Users) Reload() error {

@@ -14,17 +14,17 @@ var (
 // key]. The last STORE counts. The keys that BY and GET read are not keys of the command.
 func sortKeys(words [][]byte) (places Places) {
 	if len(words) > 1 {
-		places[0] = One(1)
+		places[0] = SpanOfOne(1)
 	}
 	for i := 2; i < len(words); i++ {
-		switch syntax.Folded(words[i]) {
+		switch syntax.LowerCString(words[i]) {
 		case "by", "get":
 			i++
 		case "limit":
 			i += 2
 		case "store":
 			if i++; i < len(words) {
-				places[1] = One(i)
+				places[1] = SpanOfOne(i)
 			}
 		}
 	}
@@ -34,16 +34,16 @@ func sortKeys(words [][]byte) (places Places) {
 // radiusKeys finds the keys of GEORADIUS key … [STORE key] [STOREDIST key].
 func radiusKeys(words [][]byte) (places Places) {
 	if len(words) > 1 {
-		places[0] = One(1)
+		places[0] = SpanOfOne(1)
 	}
 	for i := 5; i < len(words)-1; i++ {
-		switch syntax.Folded(words[i]) {
+		switch syntax.LowerCString(words[i]) {
 		case "store":
 			i++
-			places[1] = One(i)
+			places[1] = SpanOfOne(i)
 		case "storedist":
 			i++
-			places[2] = One(i)
+			places[2] = SpanOfOne(i)
 		}
 	}
 	return places
@@ -52,7 +52,7 @@ func radiusKeys(words [][]byte) (places Places) {
 // streamKeys finds the keys of XREAD … STREAMS key … id …, with an ID for each key.
 func streamKeys(words [][]byte) (places Places) {
 	for i := 1; i < len(words); i++ {
-		switch syntax.Folded(words[i]) {
+		switch syntax.LowerCString(words[i]) {
 		case "block", "count", "claim":
 			i++
 		case "group":
@@ -70,10 +70,10 @@ func streamKeys(words [][]byte) (places Places) {
 // migrateKeys finds the keys of MIGRATE host port key|"" db timeout … [KEYS key …].
 func migrateKeys(words [][]byte) (places Places) {
 	if len(words) > 3 {
-		places[0] = One(3)
+		places[0] = SpanOfOne(3)
 	}
 	for i := 6; i < len(words); i++ {
-		switch syntax.Folded(words[i]) {
+		switch syntax.LowerCString(words[i]) {
 		case "auth":
 			i++
 		case "auth2":

@@ -55,8 +55,8 @@ func (l Patterns) MayMatch(begin []byte) bool {
 	return false
 }
 
-// Cover reports whether every key that matches a glob is a lock key, as far as the globs show it.
-func (l Patterns) Cover(match string) bool {
+// Covers reports whether every key that matches a glob is a lock key, as far as the globs show it.
+func (l Patterns) Covers(match string) bool {
 	end := strings.IndexAny(match, `*?[\`)
 	if end < 0 {
 		return l.Match([]byte(match))

@@ -29,7 +29,7 @@ func InSpan(first, last, step int) *Rule { return &Rule{Span: Span{first, last, 
 
 // OfSubcommands returns the rule of a command of which only these subcommands, in lower case, have
 // a key: the next word.
-func OfSubcommands(names ...string) *Rule { return &Rule{Span: One(2), subcommands: names} }
+func OfSubcommands(names ...string) *Rule { return &Rule{Span: SpanOfOne(2), subcommands: names} }
 
 // Counted returns the rule of a command whose word at this index is the number of the keys that
 // follow it, in steps.
@@ -52,8 +52,8 @@ func (r *Rule) DeterminesKeys(index int) bool {
 	return r.countIndex > 0 && index == r.countIndex || r.subcommands != nil && index == 1
 }
 
-// First reports whether the first argument is the only key.
-func (r *Rule) First() bool { return r.Span == Span{1, 1, 1} }
+// IsFirstOnly reports whether the first argument is the only key.
+func (r *Rule) IsFirstOnly() bool { return r.Span == Span{1, 1, 1} }
 
 // Positions returns the places of the keys of a command of total words, of which the first are
 // given. known is false if the given words do not determine the places.
@@ -68,7 +68,7 @@ func (r *Rule) Positions(words [][]byte, total int) (places Places, known bool) 
 		return r.countedPlaces(words, total)
 	case r.subcommands != nil && len(words) < 2:
 		return Places{}, total < 2
-	case r.subcommands != nil && !slices.Contains(r.subcommands, syntax.Folded(words[1])):
+	case r.subcommands != nil && !slices.Contains(r.subcommands, syntax.LowerCString(words[1])):
 		return Places{}, true
 	}
 	return Places{r.Within(total)}, true
@@ -149,5 +149,5 @@ func (p Places) Last() int {
 	return last
 }
 
-// One returns the place of a single key.
-func One(index int) Span { return Span{index, index, 1} }
+// SpanOfOne returns the place of a single key.
+func SpanOfOne(index int) Span { return Span{index, index, 1} }

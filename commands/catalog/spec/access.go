@@ -12,8 +12,8 @@ type Access uint8
 
 // The accesses.
 const (
-	Takes Access = 1 << iota
-	Changes
+	ReadsValue Access = 1 << iota
+	ChangesValue
 )
 
 // accesses lists commands and subcommands (command|subcommand) by their access to the first key and
@@ -25,22 +25,22 @@ var accesses = []struct {
 	{0, 0, `
 		exists hexists hlen hstrlen llen memory|usage object|encoding object|freq object|idletime object|refcount
 		scard sismember strlen touch type watch xlen zcard`},
-	{Takes, Takes, `
+	{ReadsValue, ReadsValue, `
 		bitcount bitfield_ro bitpos digest dump eval_ro evalsha_ro expiretime fcall_ro geodist geohash geopos
 		georadius_ro georadiusbymember_ro geosearch get getbit getrange hget hgetall hkeys hmget hrandfield hscan
 		hvals lcs lindex lpos lrange mget pexpiretime pfcount pfdebug pttl sdiff sinter sintercard smembers
 		smismember sort_ro srandmember sscan substr sunion ttl xinfo|consumers xinfo|groups xinfo|stream xpending
 		xrange xread xreadgroup xrevrange zcount zdiff zinter zintercard zlexcount zmscore zrandmember zrange
 		zrangebylex zrangebyscore zrank zrevrange zrevrangebylex zrevrangebyscore zrevrank zscan zscore zunion`},
-	{Changes, Changes, `
+	{ChangesValue, ChangesValue, `
 		append del expire expireat geoadd hdel hmset hset hsetex hsetnx linsert lpush lpushx lrem lset ltrim mset
 		msetex msetnx persist pexpire pexpireat pfadd psetex restore restore-asking rpush rpushx sadd setex setnx
 		setrange srem unlink xack xadd xautoclaim xclaim xdel xgroup|create xgroup|createconsumer xgroup|delconsumer
 		xgroup|destroy xgroup|setid xsetid xtrim zadd zrem zremrangebylex zremrangebyrank zremrangebyscore`},
-	{Takes | Changes, Changes, `blmove brpoplpush lmove rename renamenx rpoplpush smove`},
-	{Takes | Changes, Takes, `pfmerge`},
-	{Takes, Changes, `copy georadius georadiusbymember sort`},
-	{Changes, Takes, `
+	{ReadsValue | ChangesValue, ChangesValue, `blmove brpoplpush lmove rename renamenx rpoplpush smove`},
+	{ReadsValue | ChangesValue, ReadsValue, `pfmerge`},
+	{ReadsValue, ChangesValue, `copy georadius georadiusbymember sort`},
+	{ChangesValue, ReadsValue, `
 		bitop geosearchstore sdiffstore sinterstore sunionstore zdiffstore zinterstore zrangestore zunionstore`},
 }
 
@@ -59,15 +59,15 @@ var accessByName = func() map[string][2]Access {
 // lower case, with a subcommand as command|subcommand. An unknown command counts as reading and
 // changing.
 func AccessOf(name string, words [][]byte) (first, others Access) {
-	both := Takes | Changes
+	both := ReadsValue | ChangesValue
 	switch name {
 	case "set":
 		if !setReadsValue(words) {
-			return Changes, Changes
+			return ChangesValue, ChangesValue
 		}
 	case "bitfield":
 		if bitfieldOnlyReads(words) {
-			return Takes, Takes
+			return ReadsValue, ReadsValue
 		}
 	default:
 		if a, known := accessByName[name]; known {
@@ -80,7 +80,7 @@ func AccessOf(name string, words [][]byte) (first, others Access) {
 // setReadsValue reports whether a SET returns the old value, or compares it.
 func setReadsValue(words [][]byte) bool {
 	for _, w := range words[min(3, len(words)):] {
-		switch syntax.Folded(w) {
+		switch syntax.LowerCString(w) {
 		case "get", "ifeq", "ifne", "ifdeq", "ifdne":
 			return true
 		}
@@ -92,7 +92,7 @@ func setReadsValue(words [][]byte) bool {
 func bitfieldOnlyReads(words [][]byte) bool {
 	for i := 2; i < len(words); i++ {
 		remaining := len(words) - i - 1
-		switch op := syntax.Folded(words[i]); {
+		switch op := syntax.LowerCString(words[i]); {
 		case op == "get" && remaining >= 2:
 			i += 2
 		case op == "overflow" && remaining >= 1:

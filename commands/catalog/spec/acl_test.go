@@ -38,9 +38,9 @@ func accessFlags(flags []any) (a Access) {
 	for _, flag := range flags {
 		switch flag {
 		case "access":
-			a |= Takes
+			a |= ReadsValue
 		case "insert", "delete", "update":
-			a |= Changes
+			a |= ChangesValue
 		}
 	}
 	return a

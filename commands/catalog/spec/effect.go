@@ -6,7 +6,7 @@ type Effect uint8
 // The effects, by what they change.
 const (
 	None                 Effect = iota // nothing
-	Other                              // something that the proxy does not distinguish
+	OtherEffect                        // something that the proxy does not distinguish
 	SetsProtocol                       // the protocol, and possibly the user
 	LogsIn                             // the user
 	Resets                             // everything
@@ -24,6 +24,6 @@ const (
 	UnsubscribesShards                 // removes subscriptions
 	Monitors                           // starts an endless stream of replies
 	Streams                            // starts an endless stream of bytes
-	Leaves                             // the client closes the connection
+	Quits                              // the client closes the connection
 	ShutsDown                          // the connection closes with the server
 )

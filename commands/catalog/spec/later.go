@@ -8,14 +8,14 @@ import (
 
 // laterCommands lists commands of Redis after version 7.0, and of Valkey.
 var laterCommands = []Command{
-	{Name: "delex", Arity: -2, Keys: firstArg, Use: Writes},
-	{Name: "delifeq", Arity: 3, Keys: firstArg, Use: Writes},
+	{Name: "delex", Arity: -2, Keys: firstArg, Properties: Writes},
+	{Name: "delifeq", Arity: 3, Keys: firstArg, Properties: Writes},
 	{Name: "digest", Arity: 2, Keys: firstArg},
-	{Name: "hgetdel", Arity: -5, Keys: firstArg, Use: Writes},
-	{Name: "hgetex", Arity: -5, Keys: firstArg, Use: Writes},
-	{Name: "hsetex", Arity: -6, Keys: firstArg, Use: Writes},
-	{Name: "msetex", Arity: -4, Keys: countedKeyPairs, Use: Writes},
-	{Name: "waitaof", Arity: 4, Use: Blocks},
+	{Name: "hgetdel", Arity: -5, Keys: firstArg, Properties: Writes},
+	{Name: "hgetex", Arity: -5, Keys: firstArg, Properties: Writes},
+	{Name: "hsetex", Arity: -6, Keys: firstArg, Properties: Writes},
+	{Name: "msetex", Arity: -4, Keys: countedKeyPairs, Properties: Writes},
+	{Name: "waitaof", Arity: 4, Properties: Blocks},
 }
 
 // keyRulesOnly lists further commands, some of modules, of which only the keys are known.

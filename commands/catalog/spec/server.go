@@ -6,10 +6,10 @@ import "redlock-proxy/commands/catalog/keys"
 var otherCommands = []Command{
 	// Messages.
 	{Name: "psubscribe", Arity: -2, Effect: SubscribesPatterns},
-	{Name: "publish", Arity: 3, Use: Propagates},
+	{Name: "publish", Arity: 3, Properties: Propagates},
 	{Name: "pubsub", Arity: -2},
 	{Name: "punsubscribe", Arity: -1, Effect: UnsubscribesPatterns},
-	{Name: "spublish", Arity: 3, Use: Propagates},
+	{Name: "spublish", Arity: 3, Properties: Propagates},
 	{Name: "ssubscribe", Arity: -2, Effect: SubscribesShards},
 	{Name: "subscribe", Arity: -2, Effect: SubscribesChannels},
 	{Name: "sunsubscribe", Arity: -1, Effect: UnsubscribesShards},
@@ -34,11 +34,11 @@ var otherCommands = []Command{
 
 	// The connection.
 	{Name: "auth", Arity: -2, Effect: LogsIn},
-	{Name: "client", Arity: -2, Effect: Other},
+	{Name: "client", Arity: -2, Effect: OtherEffect},
 	{Name: "echo", Arity: 2},
 	{Name: "hello", Arity: -1, Effect: SetsProtocol},
 	{Name: "ping", Arity: -1},
-	{Name: "quit", Arity: -1, Effect: Leaves},
+	{Name: "quit", Arity: -1, Effect: Quits},
 	{Name: "reset", Arity: 1, Effect: Resets},
 	{Name: "select", Arity: 2, Effect: SelectsDB},
 
@@ -52,8 +52,8 @@ var otherCommands = []Command{
 	{Name: "debug", Arity: -2, Keys: keys.OfSubcommands(
 		"object", "listpack", "quicklist", "sdslen", "ziplist", "htstats-key", "digest-value")},
 	{Name: "failover", Arity: -1},
-	{Name: "flushall", Arity: -1, Use: Writes},
-	{Name: "flushdb", Arity: -1, Use: Writes},
+	{Name: "flushall", Arity: -1, Properties: Writes},
+	{Name: "flushdb", Arity: -1, Properties: Writes},
 	{Name: "info", Arity: -1},
 	{Name: "lastsave", Arity: 1},
 	{Name: "latency", Arity: -2},
@@ -62,21 +62,21 @@ var otherCommands = []Command{
 	{Name: "module", Arity: -2},
 	{Name: "monitor", Arity: 1, Effect: Monitors},
 	{Name: "psync", Arity: -3, Effect: Streams},
-	{Name: "replconf", Arity: -1, Effect: Other},
+	{Name: "replconf", Arity: -1, Effect: OtherEffect},
 	{Name: "replicaof", Arity: 3},
-	{Name: "restore-asking", Arity: -4, Keys: firstArg, Use: Writes},
+	{Name: "restore-asking", Arity: -4, Keys: firstArg, Properties: Writes},
 	{Name: "role", Arity: 1},
 	{Name: "save", Arity: 1},
 	{Name: "shutdown", Arity: -1, Effect: ShutsDown},
 	{Name: "slaveof", Arity: 3},
 	{Name: "slowlog", Arity: -2},
-	{Name: "swapdb", Arity: 3, Use: Writes},
+	{Name: "swapdb", Arity: 3, Properties: Writes},
 	{Name: "sync", Arity: 1, Effect: Streams},
 	{Name: "time", Arity: 1},
 
 	// The cluster.
-	{Name: "asking", Arity: 1, Effect: Other},
+	{Name: "asking", Arity: 1, Effect: OtherEffect},
 	{Name: "cluster", Arity: -2},
-	{Name: "readonly", Arity: 1, Effect: Other},
+	{Name: "readonly", Arity: 1, Effect: OtherEffect},
 	{Name: "readwrite", Arity: 1},
 }

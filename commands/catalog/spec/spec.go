@@ -17,19 +17,19 @@ type Command struct {
 	Arity int
 	// Keys is the rule for the command's keys; nil if it has none.
 	Keys *keys.Rule
-	// Use is the set of its further properties.
-	Use Use
+	// Properties is the set of its further properties.
+	Properties Properties
 	// Effect is the effect on the connection.
 	Effect Effect
 }
 
-// Use is a set of properties of commands.
-type Use uint8
+// Properties is a set of properties of commands.
+type Properties uint8
 
 // The properties.
 const (
 	// Writes is set if the command changes data.
-	Writes Use = 1 << iota
+	Writes Properties = 1 << iota
 	// Propagates is set if the command writes nothing, but Redis may forward it to replicas. A
 	// read-only script must not call it.
 	Propagates
@@ -37,8 +37,8 @@ const (
 	Blocks
 )
 
-// Does reports whether a command has at least one of the properties.
-func (c *Command) Does(properties Use) bool { return c.Use&properties != 0 }
+// HasAny reports whether a command has at least one of the properties.
+func (c *Command) HasAny(properties Properties) bool { return c.Properties&properties != 0 }
 
 // Find returns a command by its name in any case, or nil. It allocates nothing.
 func Find(name []byte) *Command { return byName.Find(name) }

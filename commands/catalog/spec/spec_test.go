@@ -82,7 +82,7 @@ func (r realCommand) entry() entry {
 // entryLike returns the entry of the table. For movable keys it copies COMMAND:
 // TestKeysEqualRedis compares the keys of such commands.
 func (c *Command) entryLike(real realCommand) entry {
-	t := entry{arity: c.Arity, writes: c.Does(Writes), blocks: c.Does(Blocks)}
+	t := entry{arity: c.Arity, writes: c.HasAny(Writes), blocks: c.HasAny(Blocks)}
 	switch {
 	case real.hasMovableKeys || real.hasSubcommands:
 		t.keys = real.span
@@ -137,7 +137,7 @@ func TestCommandsOfReadOnlyScripts(t *testing.T) {
 		}
 		err := server.Do(t.Context(), call...).Err()
 		refused := err != nil && strings.Contains(err.Error(), "Write commands are not allowed from read-only scripts")
-		if c.Does(Writes|Propagates) != refused {
+		if c.HasAny(Writes|Propagates) != refused {
 			t.Errorf("%s writes or propagates: %v, in Redis %v: %v", c.Name, !refused, refused, err)
 		}
 		checked++

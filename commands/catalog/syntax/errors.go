@@ -23,8 +23,8 @@ func Count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// Shown returns a word as errors show it.
-func Shown[S ~string | ~[]byte](word S) []byte { return CString([]byte(word), maxExcerpt) }
+// Excerpt returns a word as errors show it.
+func Excerpt[S ~string | ~[]byte](word S) []byte { return CString([]byte(word), maxExcerpt) }
 
 // WrongArity returns the error for a wrong number of words.
 func WrongArity(name string) string {
@@ -56,10 +56,10 @@ func UnknownCommand(words [][]byte) string {
 		}
 		shown += fmt.Sprintf("'%s' ", CString(w, maxExcerpt-len(shown)))
 	}
-	return fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", Shown(words[0]), shown)
+	return fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", Excerpt(words[0]), shown)
 }
 
 // UnknownSubcommand returns the error for an unknown subcommand.
 func UnknownSubcommand(command string, sub []byte) string {
-	return fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", Shown(sub), command)
+	return fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", Excerpt(sub), command)
 }

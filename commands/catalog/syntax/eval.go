@@ -20,8 +20,8 @@ func IsEval(name string) bool {
 	return false
 }
 
-// BySHA reports whether an EVAL command takes the SHA-1 of a script.
-func BySHA(name string) bool { return strings.HasPrefix(name, "evalsha") }
+// TakesSHA reports whether an EVAL command takes the SHA-1 of a script.
+func TakesSHA(name string) bool { return strings.HasPrefix(name, "evalsha") }
 
 // KeyCount returns the number of keys of an EVAL or FCALL of total words; ok is false if Redis
 // rejects its form. It accepts +1 and 01, as old versions of Redis do.
@@ -38,7 +38,7 @@ func EvalFailure(name string, words []string) string {
 	if len(words) < 3 {
 		return WrongArity(name)
 	}
-	if BySHA(name) && len(words[1]) != SHALength {
+	if TakesSHA(name) && len(words[1]) != SHALength {
 		return NoScript
 	}
 	n, ok := Int(words[2])

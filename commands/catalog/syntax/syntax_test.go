@@ -13,7 +13,7 @@ func TestLower(t *testing.T) {
 			t.Errorf("%q: %q, and then it is %q", word, got, input)
 		}
 	}
-	if got := Folded([]byte("STORE\x00x")); got != "store" {
+	if got := LowerCString([]byte("STORE\x00x")); got != "store" {
 		t.Errorf("%q", got)
 	}
 }

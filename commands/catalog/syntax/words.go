@@ -32,10 +32,10 @@ func fold(word []byte) {
 	}
 }
 
-// Folded is like Lower, for names and options that Redis compares like C's strcasecmp: it ignores
+// LowerCString is like Lower, for names and options that Redis compares like C's strcasecmp: it ignores
 // everything after a zero byte. Redis takes "STORE\x00x" for the STORE of SORT. It also finds SET
 // by "SET\x00x" if both fall into the same bucket of its table.
-func Folded(word []byte) string { return Lower(CString(word, len(word))) }
+func LowerCString(word []byte) string { return Lower(CString(word, len(word))) }
 
 // CString returns what C's %.*s prints: at most n bytes, up to the first zero byte.
 func CString(s []byte, n int) []byte {
@@ -57,9 +57,9 @@ func Int[S ~string | ~[]byte](word S) (n int64, ok bool) {
 	return n, err == nil && strconv.FormatInt(n, 10) == string(word)
 }
 
-// Fits reports whether a number of words fits an arity. If the arity is negative, -arity is the
+// FitsArity reports whether a number of words fits an arity. If the arity is negative, -arity is the
 // minimum.
-func Fits(arity, words int) bool {
+func FitsArity(arity, words int) bool {
 	if arity < 0 {
 		return words >= -arity
 	}

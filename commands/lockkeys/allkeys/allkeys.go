@@ -18,7 +18,7 @@ type Locks interface {
 
 // Register reads keys from a majority: a *quorum.Cluster.
 type Register interface {
-	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
+	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error)
 }
 
 // Options are the dependencies of the commands. All must be set, except Prefix and Audit.
@@ -27,9 +27,9 @@ type Options struct {
 	Register Register
 	// LockKeys match the keys that the commands return.
 	LockKeys keys.Patterns
-	// Place returns the location of a key on the masters. Prefix is the beginning of its name
+	// Locate returns the location of a key on the masters. Prefix is the beginning of its name
 	// there.
-	Place  func(db int, key string) quorum.Key
+	Locate func(db int, key string) quorum.Key
 	Prefix string
 	// Random fills a slice with unpredictable bytes.
 	Random func([]byte)
@@ -61,7 +61,7 @@ func (a *AllKeys) Commands() []*command.Command {
 			docs("generic", "Returns all key names that match a pattern.", "1.0.0", true, command.Text("pattern"))),
 		command.OfRedis("scan", a.scan, docs("generic", "Iterates over the key names in the database.", "2.8.0", true,
 			command.Integer("cursor"), command.Optional(command.GlobAfter("MATCH", "pattern")),
-			command.Optional(command.After("COUNT", "count")))),
+			command.Optional(command.IntegerAfter("COUNT", "count")))),
 		command.OfRedis("dbsize", a.dbsize,
 			docs("server", "Returns the number of keys in the database.", "1.0.0", true)),
 		command.OfRedis("flushdb", a.flushDB,
@@ -70,7 +70,7 @@ func (a *AllKeys) Commands() []*command.Command {
 			docs("server", "Removes all keys from all databases.", "1.0.0", false, flush)),
 	}
 	for _, c := range all {
-		c.Guarded, c.Asks, c.Unlimited, c.ActsLocally = true, true, true, !c.Docs.Reads
+		c.RequiresLogin, c.NeedsUpstreamReply, c.Unlimited, c.ActsLocally = true, true, true, !c.Docs.Reads
 	}
 	return all
 }

@@ -62,13 +62,13 @@ func (l *fakeLocks) Remove(_ context.Context, key quorum.Key) (bool, error) {
 	return existed, nil
 }
 
-func (l *fakeLocks) Read(_ context.Context, all []quorum.Key) ([]quorum.Look, error) {
+func (l *fakeLocks) Read(_ context.Context, all []quorum.Key) ([]quorum.Snapshot, error) {
 	if len(all) > readBatch {
 		return nil, errors.New("too many at once")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	looks := make([]quorum.Look, len(all))
+	looks := make([]quorum.Snapshot, len(all))
 	for i, key := range all {
 		looks[i].Present = slices.Contains(l.names[key.DB], key.Name) && !l.stale[key.Name]
 		if key.Name == "p:lock:b" {
@@ -84,7 +84,7 @@ func newAllKeys(l *fakeLocks) (*AllKeys, *bytes.Buffer) {
 	count := byte(0)
 	return New(Options{
 		Locks: l, Register: l, LockKeys: keys.NewPatterns("lock:*"), Prefix: "p:",
-		Place:  func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: "p:" + key} },
+		Locate: func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: "p:" + key} },
 		Random: func(b []byte) { count++; b[0] = count },
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	}), &log

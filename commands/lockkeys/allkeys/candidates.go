@@ -86,7 +86,7 @@ func (a *AllKeys) presentKeys(
 	for part := range slices.Chunk(candidates, readBatch) {
 		locations := make([]quorum.Key, len(part))
 		for i, key := range part {
-			locations[i] = a.opts.Place(db, key)
+			locations[i] = a.opts.Locate(db, key)
 		}
 		looks, err := a.opts.Register.Read(ctx, locations)
 		if err != nil {
@@ -101,10 +101,10 @@ func (a *AllKeys) presentKeys(
 	return found, nil
 }
 
-// Held returns the lock keys of a database that match a glob.
+// List returns the lock keys of a database that match a glob.
 //
 // Errors: those of quorum's Names and Read, or a timeout.
-func (a *AllKeys) Held(ctx context.Context, db int, match string) (lockKeys []string, err error) {
+func (a *AllKeys) List(ctx context.Context, db int, match string) (lockKeys []string, err error) {
 	err = a.withListSlot(ctx, func(ctx context.Context) error {
 		candidates, err := a.listCandidates(ctx, db, match)
 		if err == nil {

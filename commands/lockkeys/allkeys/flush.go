@@ -136,12 +136,12 @@ func (a *AllKeys) removeAll(
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			existed, removeErr := a.opts.Locks.Remove(ctx, a.opts.Place(db, key))
+			existed, removeErr := a.opts.Locks.Remove(ctx, a.opts.Locate(db, key))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case removeErr != nil:
-				err = fmt.Errorf("'%s': %w", syntax.Shown(key), removeErr)
+				err = fmt.Errorf("'%s': %w", syntax.Excerpt(key), removeErr)
 			case existed:
 				removed++
 				a.opts.Audit.Note(command.AuditReleased, client, db, key)

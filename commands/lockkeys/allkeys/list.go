@@ -19,7 +19,7 @@ func (a *AllKeys) keys(c command.Call) {
 	if !ok {
 		return
 	}
-	lockKeys, err := a.Held(c.Ctx, c.Client.DB, string(c.Args[1]))
+	lockKeys, err := a.List(c.Ctx, c.Client.DB, string(c.Args[1]))
 	if err != nil {
 		c.Out.Fail(err)
 		return
@@ -49,7 +49,7 @@ func (a *AllKeys) dbsize(c command.Call) {
 	if !ok {
 		return
 	}
-	lockKeys, err := a.Held(c.Ctx, c.Client.DB, matchAll)
+	lockKeys, err := a.List(c.Ctx, c.Client.DB, matchAll)
 	if err != nil {
 		c.Out.Fail(err)
 		return

@@ -33,14 +33,14 @@ type Options struct {
 func (o Options) Run(c command.Call) {
 	req, errReply := parse(syntax.Strings(c.Args), o.Now())
 	if errReply != nil {
-		program.Answer(c.Out, *errReply)
+		program.WriteReply(c.Out, *errReply)
 		return
 	}
 	if req.target != "" && !o.Engine.SameCell(c.Client.DB, req.keys[0], req.target) {
-		program.Answer(c.Out, keyspace.ErrorReply(program.CrossCellError(req.keys[0], req.target)))
+		program.WriteReply(c.Out, keyspace.ErrorReply(program.CrossCellError(req.keys[0], req.target)))
 		return
 	}
-	waitCtx, stop := c.Client.WaitFor(c.Ctx)
+	waitCtx, stop := c.Client.WaitContext(c.Ctx)
 	defer stop()
 	locations := o.Engine.Locations(c.Client.DB, req.keys)
 	p := &pop{Options: o, request: req, call: c, locations: locations, isFirstRead: true}

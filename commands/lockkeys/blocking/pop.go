@@ -79,7 +79,7 @@ func (p *pop) takeFirst(isHead []bool) quorum.PopResult {
 }
 
 // firstNonEmpty returns the index of the first key that has an element, or a negative number.
-func (p *pop) firstNonEmpty(keys []string, looks []quorum.Look) (i int, errReply *keyspace.Reply) {
+func (p *pop) firstNonEmpty(keys []string, looks []quorum.Snapshot) (i int, errReply *keyspace.Reply) {
 	now := p.Now()
 	for i, l := range looks {
 		switch has, errReply := p.hasElement(keys[i], l, now); {

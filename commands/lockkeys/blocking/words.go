@@ -65,7 +65,7 @@ func (r request) forKey(key string) []string {
 
 // hasElement reports whether a key has an element to take. errReply is the error reply if the key
 // has another type.
-func (r request) hasElement(key string, look quorum.Look, now time.Time) (has bool, errReply *keyspace.Reply) {
+func (r request) hasElement(key string, look quorum.Snapshot, now time.Time) (has bool, errReply *keyspace.Reply) {
 	words := r.forKey(key)
 	if r.target != "" {
 		words = []string{"blpop", key, "0"}

@@ -88,7 +88,7 @@ func FuzzParse(f *testing.F) {
 				single.kind != r.kind {
 				t.Fatalf("%q alone: %q, %+v, %+v", words, r.forKey(key), single, errReply)
 			}
-			if has, errReply := r.hasElement(key, quorum.Look{}, now); has || errReply != nil {
+			if has, errReply := r.hasElement(key, quorum.Snapshot{}, now); has || errReply != nil {
 				t.Fatalf("%q finds an element in an absent key: %+v", words, errReply)
 			}
 		}

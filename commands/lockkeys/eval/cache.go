@@ -51,7 +51,7 @@ var shortShare = script.Share{Short: true}
 // cachedScript returns a script without asking the store. It returns nil if the script does not
 // compile. resolved is false if the script must be found or compiled first.
 func (s *Scripts) cachedScript(name string, bodyOrSHA []byte) (cached *script.Script, resolved bool) {
-	if syntax.BySHA(name) {
+	if syntax.TakesSHA(name) {
 		cached, resolved = s.cache.Get(syntax.Lower(bodyOrSHA))
 		return cached, resolved
 	}
@@ -65,8 +65,8 @@ func (s *Scripts) Knows(sha []byte) bool {
 	return ok
 }
 
-// Cached returns the number of scripts in the cache.
-func (s *Scripts) Cached() int { return s.cache.Len() }
+// CachedCount returns the number of scripts in the cache.
+func (s *Scripts) CachedCount() int { return s.cache.Len() }
 
 // SetMemory limits the bytes of scripts that are kept.
 func (s *Scripts) SetMemory(bytes int) { s.cache.Limit(bytes) }
@@ -74,8 +74,8 @@ func (s *Scripts) SetMemory(bytes int) { s.cache.Limit(bytes) }
 // Memory returns the bytes of the scripts that are kept.
 func (s *Scripts) Memory() int { return s.cache.Bytes() }
 
-// Loaded caches a script that a client has loaded at the upstream, if it compiles quickly. Other
+// CacheLoaded caches a script that a client has loaded at the upstream, if it compiles quickly. Other
 // scripts are cached when a client sends them again.
-func (s *Scripts) Loaded(body []byte) {
+func (s *Scripts) CacheLoaded(body []byte) {
 	_, _ = s.cache.Load(context.Background(), string(body), shortShare)
 }

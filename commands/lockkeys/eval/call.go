@@ -85,7 +85,7 @@ func (s *scriptCalls) unsupportedCommand(name string, words []string) (keyspace.
 	rule, cmd := spec.KeysOf([]byte(name)), spec.Find([]byte(name))
 	switch {
 	case cmd == nil:
-		if ownCommand := s.findOwnCommand([]byte(name)); ownCommand != nil && ownCommand.IsOurs() {
+		if ownCommand := s.findOwnCommand([]byte(name)); ownCommand != nil && ownCommand.IsOwn() {
 			return keyspace.Reply{}, refusalError(
 				"ERR '%s' cannot be called by a script: it is a command of the proxy; send it by itself", ownCommand.Name)
 		}
@@ -95,13 +95,13 @@ func (s *scriptCalls) unsupportedCommand(name string, words []string) (keyspace.
 	case rule == nil:
 		return keyspace.Reply{}, refusalError(
 			"ERR '%s' cannot be called by a script on lock keys: it is not a command on keys; send it by itself",
-			syntax.Shown(words[0]))
+			syntax.Excerpt(words[0]))
 	}
 	args := syntax.Bytes(words)
 	places, _ := rule.Positions(args, len(args))
 	switch lockIndex, otherIndex := s.lockKeys.Split(args, places); {
 	case lockIndex >= 0:
-		return keyspace.Reply{}, &program.Refusal{Text: lockkeys.Unfit(name, args[lockIndex])}
+		return keyspace.Reply{}, &program.Refusal{Text: lockkeys.UnfitKeyError(name, args[lockIndex])}
 	case otherIndex >= 0:
 		return s.upstreamCommand(name, words, words[otherIndex])
 	}
@@ -112,7 +112,7 @@ func (s *scriptCalls) mixedError(name string, words []string) error {
 	args := syntax.Bytes(words)
 	places, _ := spec.KeysOf([]byte(name)).Positions(args, len(args))
 	lockIndex, otherIndex := s.lockKeys.Split(args, places)
-	return &program.Refusal{Text: lockkeys.Mixed(name, args[lockIndex], args[otherIndex])}
+	return &program.Refusal{Text: lockkeys.MixedKeysError(name, args[lockIndex], args[otherIndex])}
 }
 
 func (s *scriptCalls) publish(name string, words []string) (keyspace.Reply, error) {
@@ -122,7 +122,7 @@ func (s *scriptCalls) publish(name string, words []string) (keyspace.Reply, erro
 	case !s.rights.MayPublish():
 		return keyspace.Reply{}, refusalError(
 			"ERR '%s' to '%s' cannot be called by a script on lock keys: there is no upstream",
-			name, syntax.Shown(words[1]))
+			name, syntax.Excerpt(words[1]))
 	}
 	return s.addEffect(words)
 }
@@ -139,7 +139,7 @@ func (s *scriptCalls) upstreamCommand(name string, words []string, key string) (
 	}
 	if reason != "" {
 		return keyspace.Reply{}, refusalError(
-			"ERR '%s' of '%s' cannot be called by a script on lock keys: %s", name, syntax.Shown(key), reason)
+			"ERR '%s' of '%s' cannot be called by a script on lock keys: %s", name, syntax.Excerpt(key), reason)
 	}
 	return s.addEffect(words)
 }

@@ -62,7 +62,7 @@ func (f *functions) read(ctx context.Context) (map[string][]*keyNames, error) {
 	for _, library := range list {
 		n := namesOfLibrary(library.Code)
 		for _, name := range library.Functions {
-			name = syntax.Folded([]byte(name))
+			name = syntax.LowerCString([]byte(name))
 			libraries[name] = append(libraries[name], n)
 		}
 	}
@@ -95,7 +95,7 @@ func (s *Scripts) resolveFunction(ctx context.Context, name string, words [][]by
 	if err != nil {
 		return Refused, fmt.Sprintf(
 			"ERR cannot check whether '%s' of '%s' uses lock keys: cannot read the upstream's functions: %s",
-			name, syntax.Shown(words[1]), err)
+			name, syntax.Excerpt(words[1]), err)
 	}
 	return s.routeKnownFunction(words, libraries)
 }
@@ -104,10 +104,10 @@ func (s *Scripts) resolveFunction(ctx context.Context, name string, words [][]by
 func (s *Scripts) routeKnownFunction(words [][]byte, libraries map[string][]*keyNames) (target Target, refusal string) {
 	n, _ := syntax.KeyCount(words, len(words))
 	keySearch := search{IsLock: s.opts.LockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
-	if slices.ContainsFunc(libraries[syntax.Folded(words[1])], keySearch.findsLockKey) {
+	if slices.ContainsFunc(libraries[syntax.LowerCString(words[1])], keySearch.findsLockKey) {
 		return Refused, fmt.Sprintf("ERR '%s' of '%s' cannot use lock keys: functions run on the upstream only, "+
 			"and its library, or an argument, names a lock key; send a script (EVAL)",
-			syntax.Lower(words[0]), syntax.Shown(words[1]))
+			syntax.Lower(words[0]), syntax.Excerpt(words[1]))
 	}
 	return Upstream, ""
 }
@@ -124,7 +124,7 @@ func (s *Scripts) previewFunction(
 		return true, false
 	}
 	keySearch := search{IsLock: s.opts.LockKeys.Match, Keys: keyArgs, Argv: argv, MoreFollow: true}
-	for _, library := range libraries[syntax.Folded(words[1])] {
+	for _, library := range libraries[syntax.LowerCString(words[1])] {
 		notForUpstream = notForUpstream || keySearch.findsLockKey(library)
 		argsMayBeKeys = argsMayBeKeys || library.usesArguments()
 	}

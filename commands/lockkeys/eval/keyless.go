@@ -29,7 +29,7 @@ var keylessCommands = map[string]func(s *scriptCalls, words []string) (keyspace.
 }
 
 func (s *scriptCalls) runKeyless(name string, words []string) (keyspace.Reply, error) {
-	if !syntax.Fits(spec.Find([]byte(name)).Arity, len(words)) {
+	if !syntax.FitsArity(spec.Find([]byte(name)).Arity, len(words)) {
 		return keyspace.ErrorReply(errCallArity), nil
 	}
 	return keylessCommands[name](s, words)
@@ -65,7 +65,7 @@ func (s *scriptCalls) selectDB(words []string) (keyspace.Reply, error) {
 	if isOtherDB {
 		return reply, refusalError(
 			"ERR SELECT of database %s cannot be called by a script on lock keys: its lock keys are in database %d",
-			syntax.Shown(words[1]), s.db)
+			syntax.Excerpt(words[1]), s.db)
 	}
 	return reply, nil
 }
@@ -74,10 +74,10 @@ func (s *scriptCalls) selectDB(words []string) (keyspace.Reply, error) {
 // It refuses a glob that may match keys of the upstream, because the program cannot read them.
 func (s *scriptCalls) listKeys(command, match, kind string) (found []string, err error) {
 	switch {
-	case s.rights.HasUpstream() && !s.lockKeys.Cover(match):
+	case s.rights.HasUpstream() && !s.lockKeys.Covers(match):
 		return nil, refusalError(
 			"ERR '%s' of '%s' cannot be called by a script on lock keys: the pattern may match keys on the upstream",
-			command, syntax.Shown(match))
+			command, syntax.Excerpt(match))
 	case !s.listedGlobs[match]:
 		return nil, &program.UnlistedError{Match: match, OnListed: func([]string) { s.listedGlobs[match] = true }}
 	}
@@ -128,7 +128,7 @@ func (s *scriptCalls) mayRun(words []string) (may, known bool) {
 		return false, false
 	}
 	questions := callQuestions(words)
-	if len(questions) == 0 && cmd.Effect == spec.None && syntax.Fits(cmd.Arity, len(words)) {
+	if len(questions) == 0 && cmd.Effect == spec.None && syntax.FitsArity(cmd.Arity, len(words)) {
 		questions = [][]string{words}
 	}
 	if len(questions) == 0 && !s.rights.NeedsCheck() {

@@ -118,7 +118,7 @@ func allShapes(site calls.Site) []calls.Shape {
 
 // shapesOf returns the shapes of the keys in a call of a command.
 func shapesOf(r *keys.Rule, site calls.Site) (shapes []calls.Shape) {
-	if r.First() && len(site.Args) > 1 {
+	if r.IsFirstOnly() && len(site.Args) > 1 {
 		return site.Args[1]
 	}
 	words := make([][]byte, len(site.Args))

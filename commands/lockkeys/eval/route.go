@@ -55,7 +55,7 @@ func (s *Scripts) ResolveScript(ctx context.Context, name string, words [][]byte
 	}
 	n, _ := syntax.KeyCount(words, len(words))
 	share := script.Share{Pace: s.pace}
-	if syntax.BySHA(name) {
+	if syntax.TakesSHA(name) {
 		if len(words[1]) == syntax.SHALength {
 			_, _ = s.find(ctx, syntax.Lower(words[1]), share) // without the masters the client sends the source
 		}
@@ -109,7 +109,7 @@ func (s *Scripts) Preview(
 	}
 	share := script.Share{Pace: s.pace}
 	var sc *script.Script
-	if syntax.BySHA(name) {
+	if syntax.TakesSHA(name) {
 		sc, _ = s.find(ctx, syntax.Lower(words[1]), share)
 	} else {
 		sc, _ = s.cache.Load(ctx, string(words[1]), share)

@@ -19,13 +19,13 @@ import (
 
 // Options are the dependencies of Scripts. All must be set, except Functions.
 type Options struct {
-	Keys     *lockkeys.Runner
+	Runner   *lockkeys.Runner
 	LockKeys keys.Patterns
 	Store    Store
 	// Functions lists the functions of the upstream. If it is nil, functions are not checked.
 	Functions Functions
-	// Own finds one of the proxy's own commands, which scripts may not call.
-	Own func(name []byte) *command.Command
+	// FindOwnCommand finds one of the proxy's own commands, which scripts may not call.
+	FindOwnCommand func(name []byte) *command.Command
 	// Observe is called with each SCRIPT LOAD and SCRIPT FLUSH that the upstream has executed.
 	Observe func(words [][]byte)
 	// Now returns the wall clock's time.
@@ -65,7 +65,7 @@ func (s *Scripts) Commands() []*command.Command {
 			"scripting", "Runs a script that only reads lock keys, given by its SHA-1.", "7.0.0"),
 	} {
 		c := command.OfRedis(name, s.eval, docs)
-		c.Guarded = true
+		c.RequiresLogin = true
 		all = append(all, c)
 	}
 	return all
@@ -88,7 +88,7 @@ func (s *Scripts) eval(c command.Call) {
 	case errText != "":
 		c.Out.Error(errText)
 	default:
-		s.opts.Keys.RunProgram(c, prog)
+		s.opts.Runner.RunProgram(c, prog)
 	}
 }
 
@@ -116,7 +116,7 @@ func (s *Scripts) invocation(
 	}
 	n, _ := syntax.Int(words[2])
 	inv = invocation{keys: words[3 : 3+n], argv: words[3+n:], readOnly: strings.HasSuffix(name, "_ro"), share: share}
-	if syntax.BySHA(name) {
+	if syntax.TakesSHA(name) {
 		inv.script, err = s.find(ctx, syntax.Lower(words[1]), share)
 	} else {
 		inv.script, err = s.cache.Load(ctx, words[1], share)
@@ -137,13 +137,13 @@ func (s *Scripts) invocation(
 // program returns an invocation as a program.
 func (s *Scripts) program(c *command.Client, permissions *rights.Permissions, inv invocation) program.Program {
 	keys, listedGlobs := s.keysOf(inv), map[string]bool{}
-	lastWritten := func(key string) (string, bool) { return s.opts.Keys.Guess(c.DB, key) }
+	lastWritten := func(key string) (string, bool) { return s.opts.Runner.Guess(c.DB, key) }
 	return program.Program{
 		DB: c.DB, Rights: permissions, Keys: keys, Guesses: guessesFor(&inv.script.Memo, keys, inv.argv, lastWritten),
 		Run: func(ctx context.Context, snapshot *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 			calls := scriptCalls{
 				lockKeys: s.opts.LockKeys, snapshot: snapshot, rights: permissions, db: c.DB,
-				listedGlobs: listedGlobs, findOwnCommand: s.opts.Own,
+				listedGlobs: listedGlobs, findOwnCommand: s.opts.FindOwnCommand,
 			}
 			s.runs.Add(1)
 			reply, err := inv.script.Run(ctx, script.Input{

@@ -13,7 +13,7 @@ import (
 func (s *Scripts) scriptCommand() *command.Command {
 	c := command.OfRedis("script", s.script,
 		command.DocsOf("scripting", "A container for commands that manage scripts.", "2.6.0"))
-	c.Guarded = true
+	c.RequiresLogin = true
 	return c
 }
 
@@ -22,7 +22,7 @@ func (s *Scripts) scriptCommand() *command.Command {
 // runs SCRIPT alone.
 func (s *Scripts) MergedCommand() *command.Command {
 	c := command.OfRedis("script", s.mergedScript, command.Docs{})
-	c.Guarded, c.Asks = true, true
+	c.RequiresLogin, c.NeedsUpstreamReply = true, true
 	return c
 }
 

@@ -16,7 +16,7 @@ import (
 // formatReply formats a reply as RESP2 or RESP3. It sorts the elements at the depth unordered.
 func formatReply(r keyspace.Reply, proto, unordered int) string {
 	if proto == 2 {
-		r = r.Plain()
+		r = r.InRESP2()
 	}
 	switch r.Kind {
 	case keyspace.Array, keyspace.Map, keyspace.Set, keyspace.Pairs:
@@ -75,9 +75,9 @@ func TestCollectionsAreLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for proto := 2; proto <= 3; proto++ {
 		server.do(t, "HELLO", strconv.Itoa(proto))
-		for seed := range uint64(redistest.Sampled(conversations)) {
+		for seed := range uint64(redistest.SampleCount(conversations)) {
 			random := randomcommands.Maker{Rand: rand.New(rand.NewPCG(uint64(proto), seed)), Keys: []string{"a", "b", "c"}}
-			themes := randomcommands.Themes()
+			themes := randomcommands.TemplateLists()
 			w, theme := storedKeys{}, themes[seed%uint64(len(themes))]
 			server.do(t, "FLUSHALL")
 			var history []string
@@ -114,7 +114,7 @@ func compare(t *testing.T, w storedKeys, server *redisConn, words []string, prot
 // doNow runs a command. A command that may wait runs in a transaction, where it does not wait.
 func (r *redisConn) doNow(t *testing.T, words ...string) keyspace.Reply {
 	t.Helper()
-	if !randomcommands.Waits(words) {
+	if !randomcommands.MayBlock(words) {
 		return r.do(t, words...)
 	}
 	r.do(t, "MULTI")

@@ -63,7 +63,7 @@ func (s *Snapshot) Do(words []string) (Reply, error) {
 	if !c.fits(len(words)) {
 		return wrongArity(name), nil
 	}
-	reads := !c.spec.Does(spec.Writes)
+	reads := !c.spec.HasAny(spec.Writes)
 	for _, key := range c.spec.KeysAmong(words) {
 		if err := s.checkRead(key); err != nil {
 			return Reply{}, err
@@ -105,7 +105,7 @@ func (s *Snapshot) doWithinLimits(c *command, words []string) (Reply, error) {
 	if s.nearLimitRuns++; s.nearLimitRuns > maxNearLimit {
 		return ErrorReply(fmt.Sprintf("ERR too many changes of lock key '%s': "+
 			"near the limit of %d bytes or %d elements a script or transaction may make at most %d changes",
-			syntax.Shown(keys[0]), maxValue, maxElements, maxNearLimit)), nil
+			syntax.Excerpt(keys[0]), maxValue, maxElements, maxNearLimit)), nil
 	}
 	before := make([]keyState, len(keys))
 	for i, key := range keys {
@@ -163,7 +163,7 @@ func (c *command) do(run call) (reply Reply, err error) {
 // tooLarge returns the error reply for a collection that would become too large.
 func tooLarge(key string) Reply {
 	return ErrorReply(fmt.Sprintf("ERR lock key '%s' would be too large: the limit is %d bytes or %d elements",
-		syntax.Shown(key), maxValue, maxElements))
+		syntax.Excerpt(key), maxValue, maxElements))
 }
 
 // maxElements limits the elements of a collection: in memory, small ones take many times their
@@ -193,11 +193,11 @@ func (s *Snapshot) mayExceed(c call, keys []string) bool {
 	return size > maxValue-spare || elements > maxElements
 }
 
-func (c *command) fits(words int) bool { return syntax.Fits(c.spec.Arity, words) }
+func (c *command) fits(words int) bool { return syntax.FitsArity(c.spec.Arity, words) }
 
 // grows reports whether a command may enlarge a collection without checking its size itself.
 func (c *command) grows() bool {
-	return c.spec.Does(spec.Writes) && !slices.Contains([]string{"string", "generic"}, c.group)
+	return c.spec.HasAny(spec.Writes) && !slices.Contains([]string{"string", "generic"}, c.group)
 }
 
 func wrongArity(name string) Reply { return ErrorReply(syntax.WrongArity(name)) }

@@ -43,7 +43,7 @@ func (c call) object() Reply {
 	switch sub := syntax.Lower(c.words[1]); {
 	case sub == "freq", sub == "idletime", sub == "refcount", sub == "help":
 		return ErrorReply(fmt.Sprintf("ERR OBJECT %s is not supported on lock keys: they support only OBJECT ENCODING",
-			syntax.Shown(c.words[1])))
+			syntax.Excerpt(c.words[1])))
 	case sub != "encoding":
 		return ErrorReply(syntax.UnknownSubcommand("OBJECT", []byte(c.words[1])))
 	case len(c.words) != 3:

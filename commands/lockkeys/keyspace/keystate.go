@@ -47,7 +47,7 @@ func (k *keyState) read() contents.Content {
 	if err != nil {
 		refuse(fmt.Sprintf("ERR cannot read lock key '%s': "+
 			"this version of the proxy does not know the format of its value; upgrade the proxy, or DEL the key",
-			syntax.Shown(k.key)))
+			syntax.Excerpt(k.key)))
 	}
 	return content
 }

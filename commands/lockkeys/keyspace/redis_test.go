@@ -291,7 +291,7 @@ func (c commandMaker) pairs(name string) []string {
 // Redis.
 func TestSnapshotIsLikeRedis(t *testing.T) {
 	server := startRedis(t)
-	for seed := range uint64(redistest.Sampled(400)) {
+	for seed := range uint64(redistest.SampleCount(400)) {
 		random := commandMaker{rand.New(rand.NewPCG(7, seed))}
 		w := storedKeys{}
 		server.do(t, "FLUSHALL")

@@ -33,15 +33,15 @@ type Reply struct {
 	Elems []Reply
 }
 
-// Plain converts a reply to RESP2, which has only the kinds up to Array.
-func (r Reply) Plain() Reply {
+// InRESP2 converts a reply to RESP2, which has only the kinds up to Array.
+func (r Reply) InRESP2() Reply {
 	switch r.Kind {
 	case Double:
 		return BulkReply(r.Digits())
 	case Array, Map, Set, Pairs:
 		elems := make([]Reply, len(r.Elems))
 		for i, e := range r.Elems {
-			elems[i] = e.Plain()
+			elems[i] = e.InRESP2()
 		}
 		return ArrayReply(elems...)
 	}

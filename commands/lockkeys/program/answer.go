@@ -5,8 +5,8 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace"
 )
 
-// Answer appends the reply of a program.
-func Answer(r *command.Reply, v keyspace.Reply) {
+// WriteReply appends the reply of a program.
+func WriteReply(r *command.Reply, v keyspace.Reply) {
 	switch v.Kind {
 	case keyspace.Nil:
 		r.Null()
@@ -40,7 +40,7 @@ func writeElements(r *command.Reply, v keyspace.Reply) {
 		r.Array(len(v.Elems))
 	}
 	for _, e := range v.Elems {
-		Answer(r, e)
+		WriteReply(r, e)
 	}
 }
 
@@ -55,6 +55,6 @@ func writePairs(r *command.Reply, parts []keyspace.Reply) {
 		if r.Proto == 3 && i%2 == 0 {
 			r.Array(2)
 		}
-		Answer(r, e)
+		WriteReply(r, e)
 	}
 }

@@ -145,7 +145,7 @@ func (r *run) crossCellError(changes []keyspace.Edit, otherKeys []string) string
 func CrossCellError(key, otherKey string) string {
 	return fmt.Sprintf("ERR lock keys '%s' and '%s' cannot be changed together: "+
 		"one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)",
-		syntax.Shown(key), syntax.Shown(otherKey))
+		syntax.Excerpt(key), syntax.Excerpt(otherKey))
 }
 
 func sameTTL(edits []keyspace.Edit) bool {
@@ -175,7 +175,7 @@ func expectedValue(e keyspace.Edit) *string {
 }
 
 func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Outcome, error) {
-	t := quorum.TakeRequest{Terms: quorum.Terms{TTL: ttlOf(edits[0]), AllowShortTTL: true, Holder: r.Holder}}
+	t := quorum.TakeRequest{TakeOptions: quorum.TakeOptions{TTL: ttlOf(edits[0]), AllowShortTTL: true, Holder: r.Holder}}
 	for _, e := range edits {
 		t.Keys, t.Tokens = append(t.Keys, r.Locate(r.DB, e.Key)), append(t.Tokens, e.After.Value)
 	}
@@ -228,13 +228,13 @@ func (r *run) removeOne(ctx context.Context, e keyspace.Edit) error {
 	if !watched {
 		return r.Register.Release(ctx, location, e.Before.Value)
 	}
-	out, err := r.Register.Update(ctx, location, nil, func(l quorum.Look) (quorum.Decision, error) {
+	out, err := r.Register.Update(ctx, location, nil, func(l quorum.Snapshot) (quorum.Decision, error) {
 		if l.Version == version {
-			return quorum.Decision{Do: quorum.Remove}, nil
+			return quorum.Decision{Action: quorum.Remove}, nil
 		}
 		return quorum.Decision{}, nil
 	})
-	if err == nil && out.Decision.Do == quorum.Leave {
+	if err == nil && out.Decision.Action == quorum.NoChange {
 		return quorum.ErrNotHeld
 	}
 	return err
@@ -248,7 +248,7 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 			r.noteRefusal(e.Key, err)
 			return nil, nil
 		case errors.Is(err, quorum.ErrTooShort),
-			e.Before.Left == keyspace.Unknown && (err == nil && grant.Longer || isLate(err)):
+			e.Before.Left == keyspace.Unknown && (err == nil && grant.HadLongerLease || isLate(err)):
 			if len(edits) > 1 {
 				refusal := CrossCellError(edits[0].Key, edits[1].Key)
 				return &Outcome{Reply: keyspace.ErrorReply(refusal), dependsOnKeys: true}, nil
@@ -266,7 +266,7 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 // lease, and sets the same time in each run.
 func isLate(err error) bool {
 	var noQuorum *quorum.NoQuorumError
-	return errors.As(err, &noQuorum) && noQuorum.Late > 0
+	return errors.As(err, &noQuorum) && noQuorum.LateAfter > 0
 }
 
 // errOtherKeys ends an update if its program turns out to depend on other keys.
@@ -275,7 +275,7 @@ var errOtherKeys = errors.New("the program depends on other keys")
 // update changes one key, or several keys of one cell, by ballot. The program runs on their values
 // in the ballot. Other keys have the values of the last read; the program must not depend on them.
 func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outcome, error) {
-	out, err := r.ballot(ctx, r.Locations(r.DB, keys), expect, func(looks []quorum.Look) ([]quorum.Decision, error) {
+	out, err := r.ballot(ctx, r.Locations(r.DB, keys), expect, func(looks []quorum.Snapshot) ([]quorum.Decision, error) {
 		values := maps.Clone(r.lastRead)
 		for i, key := range keys {
 			values[key] = looks[i]
@@ -315,13 +315,13 @@ func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outco
 
 // ballot runs an update of one key, or of several.
 func (r *run) ballot(
-	ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Look) ([]quorum.Decision, error),
+	ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Snapshot) ([]quorum.Decision, error),
 ) (quorum.Outcome, error) {
 	if len(keys) > 1 {
 		return r.Register.UpdateAll(ctx, keys, expect, run)
 	}
-	return r.Register.Update(ctx, keys[0], expect, func(l quorum.Look) (quorum.Decision, error) {
-		keyDecisions, err := run([]quorum.Look{l})
+	return r.Register.Update(ctx, keys[0], expect, func(l quorum.Snapshot) (quorum.Decision, error) {
+		keyDecisions, err := run([]quorum.Snapshot{l})
 		return keyDecisions[0], err
 	})
 }
@@ -343,10 +343,10 @@ func decisions(a Outcome, keys []string) []quorum.Decision {
 		switch {
 		case i < 0 || !e.IsChange():
 		case !e.After.Present:
-			result[i] = quorum.Decision{Do: quorum.Remove}
+			result[i] = quorum.Decision{Action: quorum.Remove}
 		default:
 			result[i] = quorum.Decision{
-				Do: quorum.Put, Value: e.After.Value, KeepTTL: e.KeepTTL, TTL: ttlOf(e),
+				Action: quorum.Put, Value: e.After.Value, KeepTTL: e.KeepTTL, TTL: ttlOf(e),
 				RemoveOnError: !e.KeepTTL && ttlOf(e) >= 0 && slices.Contains(acquired, e.Key),
 			}
 		}

@@ -81,7 +81,7 @@ func lostEffectsError(edits []keyspace.Edit, cause error) string {
 	const failure = "side effects of the command failed, at least in part"
 	for _, e := range edits {
 		if e.IsChange() {
-			return fmt.Sprintf("ERR lock key '%s' was changed, but %s: %v", syntax.Shown(e.Key), failure, cause)
+			return fmt.Sprintf("ERR lock key '%s' was changed, but %s: %v", syntax.Excerpt(e.Key), failure, cause)
 		}
 	}
 	return fmt.Sprintf("ERR %s: %v", failure, cause)

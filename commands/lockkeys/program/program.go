@@ -13,15 +13,15 @@ import (
 
 // Register keeps the lock keys: a *quorum.Cluster, whose methods document the errors.
 type Register interface {
-	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
-	Take(ctx context.Context, t quorum.TakeRequest) (quorum.Granted, error)
+	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error)
+	Take(ctx context.Context, t quorum.TakeRequest) (quorum.GrantedLock, error)
 	Release(ctx context.Context, key quorum.Key, token string) error
-	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Granted, error)
+	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.GrantedLock, error)
 	Update(
-		ctx context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error),
+		ctx context.Context, key quorum.Key, expect *string, run func(quorum.Snapshot) (quorum.Decision, error),
 	) (quorum.Outcome, error)
 	UpdateAll(
-		ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Look) ([]quorum.Decision, error),
+		ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Snapshot) ([]quorum.Decision, error),
 	) (quorum.Outcome, error)
 }
 
@@ -88,7 +88,7 @@ type Outcome struct {
 	// FoundKeys are the keys that the program used and that existed.
 	FoundKeys []string
 	// Granted is the grant of the masters for the keys that were taken.
-	Granted quorum.Granted
+	Granted quorum.GrantedLock
 
 	effects [][]string
 	// dependsOnKeys is set if the reply or the edits depend on the keys at all.
@@ -135,15 +135,15 @@ type ContendedError struct{ Key string }
 // Error implements error. It names the key.
 func (e *ContendedError) Error() string {
 	return fmt.Sprintf("lock key '%s' is contended: every try collided with a change by another client; try again",
-		syntax.Shown(e.Key))
+		syntax.Excerpt(e.Key))
 }
 
 // Limits on the lock keys of one program: in all, undeclared, and undeclared with the tag of
 // another key of the program. Each undeclared key costs one more run, which reads all keys again.
 const (
-	MaxKeys       = 1000
-	MaxFound      = 32
-	MaxFoundOfTag = 256
+	MaxKeys            = 1000
+	MaxUndeclared      = 32
+	MaxUndeclaredOfTag = 256
 )
 
 // TooManyKeys returns the error reply for a program with too many keys, or "" if n is allowed.

@@ -252,10 +252,10 @@ func TestLateExtension(t *testing.T) {
 	} {
 		b := newFixture(t)
 		b.register.Put("k", "x", 500)
-		b.register.Before = func(round int) {
-			b.register.Fails = nil
+		b.register.BeforeRound = func(round int) {
+			b.register.RoundErr = nil
 			if strings.HasPrefix(b.register.Rounds[round-1], "extend") {
-				b.register.Fails = &quorum.NoQuorumError{Masters: 5, Answered: 3, Late: time.Second}
+				b.register.RoundErr = &quorum.NoQuorumError{Masters: 5, Answered: 3, LateAfter: time.Second}
 			}
 		}
 		guesses := []Guess{GuessValue([]string{"k"}, "x")}
@@ -275,7 +275,7 @@ func TestLateExtension(t *testing.T) {
 func TestDelWhileValueChanges(t *testing.T) {
 	b := newFixture(t)
 	b.register.Put("k", "a", 500)
-	b.register.Before = func(round int) {
+	b.register.BeforeRound = func(round int) {
 		if round == 2 {
 			b.register.Put("k", "b", 500)
 		}
@@ -288,7 +288,7 @@ func TestDelWhileValueChanges(t *testing.T) {
 func TestDisconnectDuringRetries(t *testing.T) {
 	b, errDisconnected := newFixture(t), errors.New("the client has disconnected")
 	ctx, disconnect := context.WithCancelCause(t.Context())
-	b.register.Before = func(round int) { b.register.Put("k", fmt.Sprint("other", round), 500) }
+	b.register.BeforeRound = func(round int) { b.register.Put("k", fmt.Sprint("other", round), 500) }
 	b.engine.Pause = func(ctx context.Context, _ time.Duration) error {
 		disconnect(errDisconnected)
 		return context.Cause(ctx)
@@ -302,7 +302,7 @@ func TestDisconnectDuringRetries(t *testing.T) {
 func TestRetriesAfterStandstill(t *testing.T) {
 	b, now := newFixture(t), time.Unix(1_700_000_000, 0)
 	b.engine.Now = func() time.Time { return now }
-	b.register.Before = func(round int) {
+	b.register.BeforeRound = func(round int) {
 		if round <= 10 {
 			now = now.Add(2 * retryTime)
 			b.register.Put("k", fmt.Sprint("other", round), 500)
@@ -316,7 +316,7 @@ func TestRetriesAfterStandstill(t *testing.T) {
 // long.
 func TestPermanentContention(t *testing.T) {
 	b := newFixture(t)
-	b.register.Before = func(round int) { b.register.Put("k", fmt.Sprint("other", round), 500) }
+	b.register.BeforeRound = func(round int) { b.register.Put("k", fmt.Sprint("other", round), 500) }
 	b.checkReply("DEL k", "lock key 'k' is contended: every try collided with a change by another client; try again")
 	if !strings.HasPrefix(b.register.Holds("k"), "other") {
 		t.Errorf("k: %s", b.register.Holds("k"))
@@ -384,7 +384,7 @@ func TestRetryAfterPartialRemoval(t *testing.T) {
 	b := newFixture(t)
 	b.register.Put("k1", "a", 500)
 	b.register.Put("k2", "b", 500)
-	b.register.Before = func(round int) {
+	b.register.BeforeRound = func(round int) {
 		if round == 3 { // k1 is removed, k2 is next
 			b.register.Put("k1", "next", 700)
 			b.register.Put("k2", "c", 600)
@@ -402,7 +402,7 @@ func TestRemovedKeyIsNotWritten(t *testing.T) {
 	b := newFixture(t)
 	b.register.Put("k1", "a", 500)
 	b.register.Put("k2", "b", 500)
-	b.register.Before = func(round int) {
+	b.register.BeforeRound = func(round int) {
 		if round == 3 {
 			b.register.Put("k1", "next", 700)
 			b.register.Remove("k2")

@@ -168,15 +168,15 @@ func (r *run) addKey(key string) (refused *Outcome) {
 	if slices.Contains(r.Keys, key) {
 		return nil
 	}
-	limit := MaxFound
+	limit := MaxUndeclared
 	if slices.ContainsFunc(r.Keys, func(declared string) bool { return r.cell(declared) == r.cell(key) }) {
-		limit = MaxFoundOfTag
+		limit = MaxUndeclaredOfTag
 	}
 	if r.undeclaredCount++; r.undeclaredCount > limit {
 		return &Outcome{Reply: keyspace.ErrorReply(fmt.Sprintf(
 			"ERR too many undeclared lock keys: "+
 				"'%s' is not in KEYS, and a script may use at most %d such keys; declare it",
-			syntax.Shown(key), limit)), dependsOnKeys: true}
+			syntax.Excerpt(key), limit)), dependsOnKeys: true}
 	}
 	r.Keys = append(r.Keys, key)
 	return nil
@@ -208,7 +208,7 @@ func (r *run) addMatching(ctx context.Context, unlisted *UnlistedError) (refused
 }
 
 // view holds the states of keys on the masters.
-type view map[string]quorum.Look
+type view map[string]quorum.Snapshot
 
 // readKeys reads the keys, unless a refusal has just reported the value of the only key.
 func (r *run) readKeys(ctx context.Context) (values view, fromRefusal bool, err error) {

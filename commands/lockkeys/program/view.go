@@ -18,12 +18,12 @@ func (v view) snapshot(now time.Time) *keyspace.Snapshot {
 }
 
 // EntryOf converts the result of a read to a program's entry.
-func EntryOf(l quorum.Look) keyspace.Entry {
+func EntryOf(l quorum.Snapshot) keyspace.Entry {
 	e := keyspace.Entry{Present: l.Present, Value: l.Value, Left: l.Left.Truncate(time.Millisecond)}
 	switch {
 	case !l.Present:
 		return keyspace.Entry{}
-	case l.Unknown:
+	case l.LeftUnknown:
 		e.Left = keyspace.Unknown
 	case l.Left < 0:
 		e.Left = keyspace.NoExpiry

@@ -107,9 +107,9 @@ func (p structCalls) text() string {
 
 func TestStructAsInRedis(t *testing.T) {
 	redis := startRedis(t)
-	for seed := range uint64(redistest.Sampled(600)) {
+	for seed := range uint64(redistest.SampleCount(600)) {
 		body := structCalls{rand.New(rand.NewPCG(3, seed))}.script()
-		if ownReply, redisReply := runInProxy(t, body, noCall).Plain(), redis.eval(body, testKeys, testArgv); !sameReply(ownReply,
+		if ownReply, redisReply := runInProxy(t, body, noCall).InRESP2(), redis.eval(body, testKeys, testArgv); !sameReply(ownReply,
 			redisReply) || len(ownReply.Elems) == 0 {
 			for i := range min(len(ownReply.Elems), len(redisReply.Elems)) {
 				if !sameReply(ownReply.Elems[i], redisReply.Elems[i]) {

@@ -10,13 +10,13 @@ import (
 type Cache struct{ bySHA *lru.Cache[*Script] }
 
 // NewCache returns a cache with a limit on the bytes of its scripts, including their compiled form.
-func NewCache(bytes int) *Cache { return &Cache{lru.Sized(bytes, (*Script).size)} }
+func NewCache(bytes int) *Cache { return &Cache{lru.NewSized(bytes, (*Script).size)} }
 
 // Limit changes the limit, in bytes.
-func (c *Cache) Limit(bytes int) { c.bySHA.Limit(bytes) }
+func (c *Cache) Limit(bytes int) { c.bySHA.SetLimit(bytes) }
 
 // Bytes returns the bytes of the scripts.
-func (c *Cache) Bytes() int { return c.bySHA.Held() }
+func (c *Cache) Bytes() int { return c.bySHA.Size() }
 
 // Load returns the script with a body. It compiles the script if it is not in the cache. The errors
 // are those of Compile.

@@ -36,7 +36,7 @@ func (r *run) toLua(state *lua.State, reply keyspace.Reply) lua.Value {
 		return r.toLua3(state, reply)
 	}
 	if reply.Kind == keyspace.Double {
-		return state.Text(reply.Plain().Str)
+		return state.Text(reply.InRESP2().Str)
 	}
 	return r.array(state, reply.Elems)
 }

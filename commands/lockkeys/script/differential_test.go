@@ -33,7 +33,7 @@ func (p redisPair) reset() {
 // run runs a script with this package and in Redis.
 func (p redisPair) run(body string) (ownReply, redisReply keyspace.Reply) {
 	p.reset()
-	return runInProxy(p.commandRedis.t.(*testing.T), body, p.commandRedis.call).Plain(), p.scriptRedis.eval(body, testKeys, testArgv)
+	return runInProxy(p.commandRedis.t.(*testing.T), body, p.commandRedis.call).InRESP2(), p.scriptRedis.eval(body, testKeys, testArgv)
 }
 
 func runInProxy(t *testing.T, body string, call func([]string) (keyspace.Reply, error)) keyspace.Reply {

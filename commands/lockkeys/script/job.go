@@ -23,9 +23,9 @@ func (s *job) await(p *slots) error {
 	if p.tryTake() {
 		return nil
 	}
-	ctx, stop := s.watch.Wait()
+	ctx, stop := s.watch.WaitContext()
 	defer stop()
-	defer s.watch.Renew() // the wait is not part of its slice
+	defer s.watch.BeginSlice() // the wait is not part of its slice
 	return p.take(ctx)
 }
 
@@ -90,7 +90,7 @@ func (s *job) sleep(d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	ctx, stop := s.watch.Wait()
+	ctx, stop := s.watch.WaitContext()
 	defer stop()
 	return s.Pace.sleep(ctx, d)
 }
@@ -132,7 +132,7 @@ func (s *job) delayRefusal() {
 	if !s.refusedLarge {
 		return
 	}
-	if left, ok := s.watch.Left(); ok {
+	if left, ok := s.watch.Remaining(); ok {
 		_ = s.sleep(left)
 	}
 }

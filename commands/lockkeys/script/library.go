@@ -13,7 +13,7 @@ func newBaseGlobals() *lua.Table {
 	var entries []lua.Entry
 	for _, e := range lua.Standard() {
 		if e.Name == "math" {
-			e.Value = b.Extended(e.Value.(*lua.Table), randomLibrary...)
+			e.Value = b.CopyWith(e.Value.(*lua.Table), randomLibrary...)
 		}
 		entries = append(entries, e)
 	}
@@ -58,7 +58,7 @@ func protectedCall(c *lua.Call) []lua.Value {
 	if c.NArgs() == 0 {
 		return c.Return(false, "attempt to call a boolean value") // Redis calls a boolean here
 	}
-	results, luaErr := c.Protected(c.Arg(1), c.Args()[1:])
+	results, luaErr := c.ProtectedCall(c.Arg(1), c.Args()[1:])
 	if luaErr == nil {
 		return c.Return(append([]lua.Value{true}, results...)...)
 	}

@@ -21,7 +21,7 @@ func TestRandom(t *testing.T) {
 	want := keyspace.ArrayReply(keyspace.ArrayReply(keyspace.IntReply(4), keyspace.IntReply(2), keyspace.IntReply(6),
 		keyspace.IntReply(1)),
 		keyspace.IntReply(1), keyspace.IntReply(1))
-	if got := runInProxy(t, body, noCall).Plain(); !sameReply(got, want) {
+	if got := runInProxy(t, body, noCall).InRESP2(); !sameReply(got, want) {
 		t.Errorf("%+v", got)
 	}
 }

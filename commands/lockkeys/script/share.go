@@ -30,8 +30,8 @@ type Allowance struct{ spent time.Duration }
 // The limits of a small run and of a small compilation. Lock scripts need a twentieth of them; a
 // source of 32 KB compiles within them.
 var (
-	smallRun     = meter.Small{Steps: 5_000, Bytes: 64 << 10, Depth: 3_000}
-	smallCompile = meter.Small{Steps: 120_000, Bytes: 2 << 20, Depth: 3_000}
+	smallRun     = meter.SmallLimits{Steps: 5_000, Bytes: 64 << 10, Depth: 3_000}
+	smallCompile = meter.SmallLimits{Steps: 120_000, Bytes: 2 << 20, Depth: 3_000}
 )
 
 // ErrTooLarge ends a run or a compilation with Share.Short that is about to become large.
@@ -59,7 +59,7 @@ func (s *job) watchdog() *meter.Watchdog {
 	return &s.Pace.watchdog
 }
 
-func (s *job) limits(bytes int, small meter.Small) meter.Limits {
+func (s *job) limits(bytes int, small meter.SmallLimits) meter.Limits {
 	l := meter.Limits{Bytes: bytes, Watch: &s.watch, Small: small}
 	if s.Pace != nil || s.Short {
 		l.Pace = s

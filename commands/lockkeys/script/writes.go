@@ -6,5 +6,5 @@ import "redlock-proxy/commands/catalog/spec"
 // Redis may propagate it to replicas.
 func writes(command string) bool {
 	c := spec.Find([]byte(command))
-	return c != nil && c.Does(spec.Writes|spec.Propagates)
+	return c != nil && c.HasAny(spec.Writes|spec.Propagates)
 }

@@ -65,8 +65,8 @@ func (c *Client) Mode() Mode {
 	return c.mode
 }
 
-// Set implements CLIENT TRACKING. Switching it off forgets the keys.
-func (c *Client) Set(m Mode) {
+// SetMode implements CLIENT TRACKING. Switching it off forgets the keys.
+func (c *Client) SetMode(m Mode) {
 	c.mode, c.caching = m, false
 	c.hub.setTracking(c, m.On && !m.Redirected)
 	if !m.On {
@@ -75,10 +75,10 @@ func (c *Client) Set(m Mode) {
 }
 
 // Stop implements CLIENT TRACKING off.
-func (c *Client) Stop() { c.Set(Mode{}) }
+func (c *Client) Stop() { c.SetMode(Mode{}) }
 
-// Caching implements CLIENT CACHING, for the next command.
-func (c *Client) Caching() { c.caching = true }
+// RequestCaching implements CLIENT CACHING, for the next command.
+func (c *Client) RequestCaching() { c.caching = true }
 
 // entrySize is the memory of a remembered key in addition to its name, in bytes.
 const entrySize = 512

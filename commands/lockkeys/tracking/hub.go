@@ -30,7 +30,7 @@ type Options struct {
 	// Mark sets a mark on a key. notify is called with each report; it does not block.
 	Mark func(key quorum.Key, notify func(quorum.Report)) Watch
 	// Read returns the values that a majority of the masters holds.
-	Read func(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
+	Read func(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error)
 	// Logger logs panics.
 	Logger *slog.Logger
 }
@@ -122,10 +122,10 @@ func stateOf(e keyspace.Entry, now time.Time) state {
 	return state{present: true, value: e.Value, endKnown: true, end: now.Add(e.Left)}
 }
 
-func stateOfLook(l quorum.Look, now time.Time) state {
+func stateOfLook(l quorum.Snapshot, now time.Time) state {
 	e := keyspace.Entry{Present: l.Present, Value: l.Value, Left: l.Left}
 	switch {
-	case l.Unknown:
+	case l.LeftUnknown:
 		e.Left = keyspace.Unknown
 	case l.Left < 0:
 		e.Left = keyspace.NoExpiry

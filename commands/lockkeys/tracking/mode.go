@@ -56,7 +56,7 @@ func Parse(words []string) (m Mode, errText string) {
 		return m, syntax.WrongArity("client|tracking")
 	}
 	for i := 3; i < len(words); i++ {
-		switch option := syntax.Folded([]byte(words[i])); {
+		switch option := syntax.LowerCString([]byte(words[i])); {
 		case option == "redirect" && i+1 < len(words):
 			i++
 			m.Redirected = words[i] != "0"
@@ -75,7 +75,7 @@ func Parse(words []string) (m Mode, errText string) {
 			return m, syntax.ErrSyntax
 		}
 	}
-	switch syntax.Folded([]byte(words[2])) {
+	switch syntax.LowerCString([]byte(words[2])) {
 	case "on":
 		m.On = true
 		return m, m.conflictError()
@@ -97,16 +97,16 @@ func (m Mode) conflictError() string {
 	return ""
 }
 
-// After returns the error reply if a mode cannot follow another one, else "".
-func (m Mode) After(before Mode) string {
+// SwitchError returns the error reply if a mode cannot follow another one, else "".
+func (m Mode) SwitchError(before Mode) string {
 	if before.On && m.On && (before.OptIn && m.OptOut || before.OptOut && m.OptIn) {
 		return errSwitchOpts
 	}
 	return ""
 }
 
-// Caching returns the error reply if CLIENT CACHING is not allowed, else "".
-func (m Mode) Caching(yes bool) string {
+// CachingError returns the error reply if CLIENT CACHING is not allowed, else "".
+func (m Mode) CachingError(yes bool) string {
 	switch {
 	case !m.On || !m.OptIn && !m.OptOut:
 		return errCachingMode

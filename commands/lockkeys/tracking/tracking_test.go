@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // masters simulate the masters: their keys, and their reports.
 type masters struct {
 	mu     sync.Mutex
-	values map[quorum.Key]quorum.Look
+	values map[quorum.Key]quorum.Snapshot
 	marks  map[*fakeMark]bool
 	// duringWatched, if it is not nil, is the report of a mark while Watched is called. It
 	// simulates a change that a master reports at that moment.
@@ -81,11 +81,11 @@ func (s *masters) mark(key quorum.Key, notify func(quorum.Report)) Watch {
 	return m
 }
 
-func (s *masters) read(_ context.Context, keys []quorum.Key) ([]quorum.Look, error) {
+func (s *masters) read(_ context.Context, keys []quorum.Key) ([]quorum.Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
-	var looks []quorum.Look
+	var looks []quorum.Snapshot
 	for _, key := range keys {
 		looks = append(looks, s.values[key])
 	}
@@ -96,7 +96,7 @@ func (s *masters) read(_ context.Context, keys []quorum.Key) ([]quorum.Look, err
 func (s *masters) put(key, value string, reports ...quorum.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.values[locationOf(key)] = quorum.Look{Present: value != "", Value: value, Left: time.Hour}
+	s.values[locationOf(key)] = quorum.Snapshot{Present: value != "", Value: value, Left: time.Hour}
 	for m := range s.marks {
 		for _, report := range reports {
 			if m.key == locationOf(key) {
@@ -118,7 +118,7 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T, mode Mode) *fixture {
-	s := &masters{values: map[quorum.Key]quorum.Look{}, marks: map[*fakeMark]bool{}}
+	s := &masters{values: map[quorum.Key]quorum.Snapshot{}, marks: map[*fakeMark]bool{}}
 	hub := NewHub(Options{Mark: s.mark, Read: s.read, Logger: slog.New(slog.DiscardHandler)})
 	b := &fixture{t: t, masters: s, hub: hub}
 	t.Cleanup(func() {
@@ -136,7 +136,7 @@ func (b *fixture) newClient(mode Mode) (*Client, chan []string) {
 		slices.Sort(keys)
 		reported <- keys
 	})
-	c.Set(mode)
+	c.SetMode(mode)
 	b.t.Cleanup(c.Close)
 	return c, reported
 }
@@ -256,7 +256,7 @@ func TestUnknown(t *testing.T) {
 		fail()
 		b.checkReported("k")
 	}
-	b.client.Set(Mode{On: true, OptIn: true})
+	b.client.SetMode(Mode{On: true, OptIn: true})
 	fail()
 	b.checkReported()
 }
@@ -362,7 +362,7 @@ func TestOff(t *testing.T) {
 	b.put("k", "1")
 	b.readKey("k", "1")
 	b.awaitIdle()
-	b.client.Set(Mode{})
+	b.client.SetMode(Mode{})
 	b.put("k", "2", quorum.Changes)
 	b.checkReported()
 }
@@ -370,7 +370,7 @@ func TestOff(t *testing.T) {
 // TestPanic checks that after a panic the client is notified that everything may have changed.
 func TestPanic(t *testing.T) {
 	b := newFixture(t, modeOn)
-	b.hub.opts.Read = func(context.Context, []quorum.Key) ([]quorum.Look, error) { panic("a mistake") }
+	b.hub.opts.Read = func(context.Context, []quorum.Key) ([]quorum.Snapshot, error) { panic("a mistake") }
 	b.readKey("k", "1")
 	if got := <-b.reported; got != nil {
 		t.Errorf("reported %v", got)
@@ -393,7 +393,7 @@ func TestInvalidateAll(t *testing.T) {
 	b := newFixture(t, modeOn)
 	_, broadcastReports := b.newClient(Mode{On: true, Broadcast: true})
 	off, offReports := b.newClient(modeOn)
-	off.Set(Mode{})
+	off.SetMode(Mode{})
 	closed, closedReports := b.newClient(modeOn)
 	closed.Close()
 	_, redirectedReports := b.newClient(Mode{On: true, Redirected: true})

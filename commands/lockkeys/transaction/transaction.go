@@ -19,7 +19,7 @@ import (
 
 // Transactions runs transactions on lock keys. It is safe for concurrent use.
 type Transactions struct {
-	Keys    *lockkeys.Runner
+	Runner  *lockkeys.Runner
 	Scripts *eval.Scripts
 }
 
@@ -30,7 +30,7 @@ func (t Transactions) Commands() map[string]*command.Command {
 	for name, run := range map[string]func(command.Call){
 		"multi": multi, "exec": t.exec, "discard": discard, "watch": t.watch, "unwatch": unwatch,
 	} {
-		all[name] = &command.Command{Name: name, Arity: -1, Guarded: true, Run: run}
+		all[name] = &command.Command{Name: name, Arity: -1, RequiresLogin: true, Run: run}
 	}
 	return all
 }
@@ -96,7 +96,7 @@ func (t Transactions) watch(c command.Call) {
 		c.Out.Error(refusal)
 		return
 	}
-	looks, err := t.Keys.Engine.Register.Read(c.Ctx, t.Keys.Engine.Locations(db, names))
+	looks, err := t.Runner.Engine.Register.Read(c.Ctx, t.Runner.Engine.Locations(db, names))
 	if err != nil {
 		c.Out.Fail(err)
 		return
@@ -134,29 +134,31 @@ func queueError(tx *command.Transaction, db int, words [][]byte) string {
 	switch {
 	case tx.QueuedBytes > maxQueuedBytes:
 		return fmt.Sprintf("ERR transaction too large: a transaction on lock keys is limited to %d bytes", maxQueuedBytes)
-	case (IsOfConnection(name) || syntax.IsPublish(name)) && !syntax.Fits(spec.Find(words[0]).Arity, len(words)):
+	case (IsConnectionCommand(name) || syntax.IsPublish(name)) && !syntax.FitsArity(spec.Find(words[0]).Arity, len(words)):
 		return syntax.WrongArity(name)
 	case name == "select":
 		if _, otherDB := eval.Select(db, string(words[1])); otherDB {
 			return fmt.Sprintf("ERR SELECT of database %s cannot be part of this transaction: "+
-				"its lock keys are in database %d; send it before MULTI or after EXEC", syntax.Shown(words[1]), db)
+				"its lock keys are in database %d; send it before MULTI or after EXEC", syntax.Excerpt(words[1]), db)
 		}
 		return ""
-	case IsOfConnection(name), syntax.IsPublish(name):
+	case IsConnectionCommand(name), syntax.IsPublish(name):
 		return ""
 	case keyspace.Supported(name) && !keyspace.Fits(name, len(words)), syntax.IsEval(name) && len(words) < 3:
 		return syntax.WrongArity(name)
 	case !keyspace.Supported(name) && !syntax.IsEval(name):
 		return fmt.Sprintf("ERR '%s' cannot be part of a transaction on lock keys: it is not a command on lock keys; "+
-			"send it before MULTI or after EXEC", syntax.Shown(words[0]))
+			"send it before MULTI or after EXEC", syntax.Excerpt(words[0]))
 	}
 	return ""
 }
 
-// IsOfConnection reports whether a command without keys can be part of a transaction on lock keys.
-func IsOfConnection(name string) bool { return name == "ping" || name == "select" || name == "unwatch" }
+// IsConnectionCommand reports whether a command without keys can be part of a transaction on lock keys.
+func IsConnectionCommand(name string) bool {
+	return name == "ping" || name == "select" || name == "unwatch"
+}
 
-// connectionProgram returns a command that IsOfConnection accepts as a program.
+// connectionProgram returns a command that IsConnectionCommand accepts as a program.
 func connectionProgram(db int, words []string) program.Program {
 	reply := keyspace.OK() // UNWATCH: the watched versions were already compared
 	switch syntax.Lower(words[0]) {
@@ -207,7 +209,7 @@ func (t Transactions) run(c command.Call, tx command.Transaction) {
 		}
 		parts[i] = part
 	}
-	t.Keys.RunProgram(c, program.Sequence(c.Client.DB, permissions, tx.Watched.Keys, parts))
+	t.Runner.RunProgram(c, program.Sequence(c.Client.DB, permissions, tx.Watched.Keys, parts))
 }
 
 // part returns a queued command as a program.
@@ -215,7 +217,7 @@ func (t Transactions) part(
 	ctx context.Context, client *command.Client, permissions *rights.Permissions, words []string,
 	allowance *script.Allowance,
 ) (program.Program, error) {
-	if IsOfConnection(syntax.Lower(words[0])) {
+	if IsConnectionCommand(syntax.Lower(words[0])) {
 		return connectionProgram(client.DB, words), nil
 	}
 	if syntax.IsPublish(syntax.Lower(words[0])) {
@@ -223,7 +225,7 @@ func (t Transactions) part(
 		return program.Fixed(client.DB, keyspace.IntReply(1), words), nil
 	}
 	if !syntax.IsEval(syntax.Lower(words[0])) {
-		return t.Keys.Program(client, words), nil
+		return t.Runner.Program(client, words), nil
 	}
 	part, errText, err := t.Scripts.Program(ctx, client, permissions, words, allowance)
 	if errText != "" {

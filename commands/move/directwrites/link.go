@@ -53,7 +53,7 @@ func (s *Watcher) watchOnce(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	// The limits are for CLIENT LIST, and for keys that change together.
 	limits := resp.Limits{Line: 16 << 10, Bulk: 16 << 20, Elements: 1 << 18, Depth: 4, Total: 64 << 20}
-	l := &upstreamLink{watcher: s, conn: conn, in: resp.NewReader3(conn, limits), changed: map[string]bool{}}
+	l := &upstreamLink{watcher: s, conn: conn, in: resp.NewRESP3Reader(conn, limits), changed: map[string]bool{}}
 	words := []string{"CLIENT", "TRACKING", "ON", "BCAST"}
 	for _, prefix := range s.prefixes {
 		words = append(words, "PREFIX", prefix)
@@ -161,7 +161,7 @@ func (l *upstreamLink) report(names []string) error {
 		return err
 	}
 	list, _ := replies[0].(string)
-	sighting := &Sighting{At: time.Now(), Clients: suspects(list, l.watcher.opts.Own())}
+	sighting := &Sighting{At: time.Now(), Clients: suspects(list, l.watcher.opts.OwnAddrs())}
 	globs := l.watcher.opts.LockKeys
 	matches := func(glob string) bool { return keys.NewPatterns(glob).Match([]byte(names[0])) }
 	sighting.Glob = globs[slices.IndexFunc(globs, matches)]

@@ -37,9 +37,9 @@ type Options struct {
 	LockKeys []string
 	// AtMasters reports whether the locks are at the masters.
 	AtMasters func() bool
-	// Own returns the local addresses of this proxy's connections to the upstream.
-	Own    func() []string
-	Logger *slog.Logger
+	// OwnAddrs returns the local addresses of this proxy's connections to the upstream.
+	OwnAddrs func() []string
+	Logger   *slog.Logger
 }
 
 // Watcher detects lock keys at the upstream. It is safe for concurrent use.
@@ -114,10 +114,10 @@ func (s *Watcher) Run(ctx context.Context) {
 		case len(s.prefixes) == 0:
 			s.state.Store(Impossible)
 		default:
-			pushconn.Keeper{
+			pushconn.Reconnector{
 				Server: s.opts.Upstream, Rand: rand.Float64, Wanted: wanted,
-				Once: func() error { return s.watchOnce(ctx) }, Ended: s.connectionEnded,
-			}.Keep(ctx)
+				Connect: func() error { return s.watchOnce(ctx) }, OnEnd: s.connectionEnded,
+			}.Run(ctx)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func newTestBench(t *testing.T, lockKeys []string, prepare func(*testBench)) *te
 		prepare(b)
 	}
 	b.Watcher = New(Options{
-		Upstream: b.server, LockKeys: lockKeys, AtMasters: b.atMasters.Load, Own: func() []string { return nil },
+		Upstream: b.server, LockKeys: lockKeys, AtMasters: b.atMasters.Load, OwnAddrs: func() []string { return nil },
 		Logger: slog.New(slog.NewTextHandler(b.log, nil)),
 	})
 	ctx, end := context.WithCancel(context.Background())

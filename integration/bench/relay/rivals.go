@@ -85,7 +85,7 @@ var versionPattern = regexp.MustCompile(`\d+\.\d+(\.\d+)?[-+.~\w]*`)
 // otherProxyVersion returns the version that the program prints to stdout or stderr, or "unknown".
 func otherProxyVersion(program string) string {
 	flag := map[string]string{nameHAProxy: "-v", nameNutcracker: "-V"}[program]
-	path, err := harness.LookProgram(program)
+	path, err := harness.FindProgram(program)
 	if err != nil {
 		return "unknown"
 	}

@@ -34,7 +34,7 @@ func TestSwapDB0(t *testing.T) {
 // C hangs. It writes everything that it receives to disk before it replies.
 func TestPromoted(t *testing.T) {
 	t.Parallel()
-	durable := redistest.Options{ExtraArgs: redistest.Durable()}
+	durable := redistest.Options{ExtraArgs: redistest.DurableArgs()}
 	f, replica := startMasters(t, optionsFor(masterC, durable)), redistest.New(t, durable)
 	// Before the next probe, because the first replica changes the identity of its master.
 	link := startReplica(t, replica, f.masters[masterC])
@@ -54,11 +54,11 @@ func TestPromoted(t *testing.T) {
 // TestDiskSetBack: C's disk is restored to a state with the marker, but before the lock.
 func TestDiskSetBack(t *testing.T) {
 	t.Parallel()
-	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
+	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
 	l := f.lockOnThree(t, "k", time.Minute)
-	kit.Must(t, f.masters[masterC].SetBack(folder))
+	kit.Must(t, f.masters[masterC].RestoreFolder(folder))
 	f.wantForgotten(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
@@ -68,14 +68,14 @@ func TestDiskSetBack(t *testing.T) {
 // which the other masters knew the last sequence number.
 func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	t.Parallel()
-	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
+	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
 	time.Sleep(2 * time.Second) // by then the proxy has written the sequence number to the other masters
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
 	oldMarker := mustTell(t, f.masters[masterC], "GET", "redlock-proxy:marker")
 	kit.Must(t, f.masters[masterC].Kill())
 	kit.Must(t, f.masters[masterC].Revive())
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if marker := mustTell(t, f.masters[masterC], "GET", "redlock-proxy:marker"); marker == nil || marker == oldMarker {
 			return fmt.Errorf("C was not admitted anew: its marker is %v", marker)
 		}
@@ -86,7 +86,7 @@ func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	time.Sleep(2 * time.Second) // the proxies probe the masters in this time
 	kit.Must(t, f.proxies[0].Kill())
 	f.cutOff(t, masterA, masterB)
-	kit.Must(t, f.masters[masterC].SetBack(folder))
+	kit.Must(t, f.masters[masterC].RestoreFolder(folder))
 	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
 }
 
@@ -95,16 +95,16 @@ func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 // checks C's later claim, too.
 func TestSetBackAndRestartedAgain(t *testing.T) {
 	t.Parallel()
-	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
+	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
 	l := f.lockOnThree(t, "k", time.Minute)
 	time.Sleep(2 * time.Second) // by then the proxy has written the sequence number to the other masters
 	kit.Must(t, f.proxies[0].Kill())
 	f.cutOff(t, masterA, masterB)
-	kit.Must(t, f.masters[masterC].SetBack(folder))
+	kit.Must(t, f.masters[masterC].RestoreFolder(folder))
 	second := f.startProxy(t)
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if record := fmt.Sprint(mustTell(t, f.masters[masterC], "GET",
 			"redlock-proxy:quarantine")); !strings.Contains(record, " restarted ") ||
 			strings.Contains(record, " - restarted ") {
@@ -121,7 +121,7 @@ func TestSetBackAndRestartedAgain(t *testing.T) {
 // TestAppendOnlyOff: C's append-only file is turned off, and after a crash C uses the old file.
 func TestAppendOnlyOff(t *testing.T) {
 	t.Parallel()
-	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
+	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
 	mustTell(t, f.masters[masterC], "CONFIG", "SET", "appendonly", "no")
 	l := f.lockOnThree(t, "k", time.Minute)
 	kit.Must(t, f.masters[masterC].Revive())
@@ -145,7 +145,7 @@ func TestOlderDataReloaded(t *testing.T) {
 // replace lets another server take the address of a master.
 func (f *fleet) replace(master int, server *redistest.Server) {
 	f.masters[master] = server
-	f.links[master].Lead(server.Addr())
+	f.links[master].Retarget(server.Addr())
 	f.links[master].Reset()
 }
 
@@ -158,7 +158,7 @@ func startReplica(t *testing.T, replica, master *redistest.Server) *faultlink.Li
 	t.Cleanup(func() { kit.Must(t, link.Close()) })
 	host, port, _ := strings.Cut(link.Addr(), ":")
 	mustTell(t, replica, "REPLICAOF", host, port)
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if info := fmt.Sprint(mustTell(t, replica, "INFO", "replication")); !strings.Contains(info, "master_link_status:up") {
 			return fmt.Errorf("%s is not in sync: %s", replica.Addr(), info)
 		}
@@ -170,7 +170,7 @@ func startReplica(t *testing.T, replica, master *redistest.Server) *faultlink.Li
 // awaitSameMarkers waits until a replica has all the proxies' own keys of its master.
 func awaitSameMarkers(t *testing.T, replica, master *redistest.Server) {
 	t.Helper()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if replicaKeys, masterKeys := ownKeys(t, replica), ownKeys(t, master); replicaKeys != masterKeys {
 			return fmt.Errorf("the replica has %s, its master %s", replicaKeys, masterKeys)
 		}

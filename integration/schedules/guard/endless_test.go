@@ -39,8 +39,8 @@ func TestEndlessReachesAll(t *testing.T) {
 			f := startEndless(t, test.key)
 			f.reconnect(t, masterD, masterE)
 			for _, i := range []int{masterD, masterE} {
-				kit.Soon(t, func() error {
-					if kit.Lacks(f.masters[i], test.cell) == nil {
+				kit.Eventually(t, func() error {
+					if kit.CheckAbsent(f.masters[i], test.cell) == nil {
 						return fmt.Errorf("master %d does not have the key", i)
 					}
 					return nil
@@ -76,7 +76,7 @@ func TestEndlessOnBareQuorum(t *testing.T) {
 			f.wantVoting(t, masterCount)
 			kit.Want(t, client, "for ever", "GET", test.key)
 			for _, i := range []int{masterD, masterE} {
-				kit.Must(t, kit.Lacks(f.masters[i], test.cell)) // no proxy copies it to them later
+				kit.Must(t, kit.CheckAbsent(f.masters[i], test.cell)) // no proxy copies it to them later
 			}
 			kit.Must(t, f.masters[masterC].Kill())
 			kit.Must(t, f.masters[masterC].Restart())
@@ -89,7 +89,7 @@ func TestEndlessOnBareQuorum(t *testing.T) {
 			for _, master := range f.masters {
 				mustTell(t, master, "DEL", test.cell)
 			}
-			kit.Soon(t, func() error {
+			kit.Eventually(t, func() error {
 				if got := kit.Do(t, client, "SET", test.key, "anew"); got != "OK" {
 					return fmt.Errorf("SET: %v", got)
 				}

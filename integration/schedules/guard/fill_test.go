@@ -26,12 +26,12 @@ func TestLostFill(t *testing.T) {
 	f := &kit.Fleet{Masters: masters, Proxies: []*harness.Proxy{kit.StartProxy(t, urls)}}
 	f.WantVoting(t, masterCount)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "600000")
-	stands := func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") }
-	kit.Everywhere(t, masters, stands)
+	stands := func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") }
+	kit.EachMaster(t, masters, stands)
 
-	fill := link.HoldCommands(faultlink.First(1, faultlink.Naming(script.Fill.SHA)))
+	fill := link.HoldCommands(faultlink.First(1, faultlink.Containing(script.Fill.SHA)))
 	kit.Must(t, masters[masterC].Restart())
-	kit.Must(t, fill.Wait(1, kit.Patience))
+	kit.Must(t, fill.Wait(1, kit.WaitLimit))
 	fill.Discard()
 	f.WantVoting(t, masterCount)
 	kit.Must(t, stands(masters[masterC]))

@@ -26,7 +26,7 @@ const (
 	masterCount
 )
 
-func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
+func TestMain(m *testing.M) { kit.MainParallel(m, 4) }
 
 // fleet holds five masters and their proxies. All proxies share one link to each master, so that
 // they have the same list of masters.
@@ -111,7 +111,7 @@ func (f *fleet) wantVoting(t *testing.T, n int) {
 // wantVotingAt waits until one proxy sees n masters vote.
 func wantVotingAt(t *testing.T, client *redistest.Client, n int) {
 	t.Helper()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if voting := votingAt(t, client); voting != n {
 			return fmt.Errorf("%d masters vote, want %d: %v", voting, n, kit.Do(t, client, "PROXY", "INFO"))
 		}
@@ -139,7 +139,7 @@ func votingAt(t *testing.T, client *redistest.Client) (n int) {
 func (f *fleet) awaitProbe(t *testing.T, master int) {
 	t.Helper()
 	const silence = 60 * time.Millisecond
-	monitor, err := redistest.Dial(f.masters[master].Addr(), kit.Patience)
+	monitor, err := redistest.Dial(f.masters[master].Addr(), kit.WaitLimit)
 	kit.Must(t, err)
 	defer monitor.Close()
 	kit.Want(t, monitor, "OK", "MONITOR")
@@ -157,7 +157,7 @@ func (f *fleet) awaitProbe(t *testing.T, master int) {
 // mustTell sends a command directly to a server, and fails the test on an error.
 func mustTell(t *testing.T, server *redistest.Server, command ...string) any {
 	t.Helper()
-	reply, err := kit.AskIn(server, "0", command...)
+	reply, err := kit.QueryDatabase(server, "0", command...)
 	if err != nil {
 		t.Fatalf("%v: %v", command, err)
 	}

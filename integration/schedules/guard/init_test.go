@@ -25,7 +25,7 @@ func (f *fleet) runInit(t *testing.T, longest time.Duration) (output string, err
 	for _, url := range kit.LinkURLs(f.links) {
 		args = append(args, "--master", url)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*kit.WaitLimit)
 	defer cancel()
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)
@@ -68,7 +68,7 @@ func TestSurvivorsDoNotTellAll(t *testing.T) {
 	f := startFleet(t, 1, nil)
 	kit.Do(t, kit.Connect(t, f.proxies[0]), "LOCK", "short", "t", "PX", "4000")
 	for _, master := range f.masters[masterD:] {
-		kit.Soon(t, func() error {
+		kit.Eventually(t, func() error {
 			if longest := mustTell(t, master, "GET", "redlock-proxy:longest"); longest != "4096" {
 				return fmt.Errorf("the longest TTL there is %v", longest)
 			}

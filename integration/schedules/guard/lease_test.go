@@ -61,7 +61,7 @@ func (f *fleet) lockOnThree(t *testing.T, key string, ttl time.Duration) *lease 
 // awaitHolders waits until exactly the given masters have the lock.
 func (f *fleet) awaitHolders(t *testing.T, l *lease, masters ...int) {
 	t.Helper()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		if holders := f.mastersWith(t, l); !slices.Equal(holders, masters) {
 			return fmt.Errorf("%s is on the masters %v, want %v", l.key, holders, masters)
 		}
@@ -139,7 +139,7 @@ func (l *lease) wantReleased(t *testing.T, rival *redistest.Client) {
 // wantFree waits until a released or expired lock is granted to a rival.
 func (l *lease) wantFree(t *testing.T, rival *redistest.Client) {
 	t.Helper()
-	kit.Soon(t, func() error {
+	kit.Eventually(t, func() error {
 		reply := l.requestAsRival(t, rival)
 		if _, granted := reply.(int64); !granted {
 			return fmt.Errorf("LOCK %s, whose lease has ended: got %v", l.key, reply)

@@ -35,7 +35,7 @@ func TestDifferentProxiesAreLogged(t *testing.T) {
 			f := startFleet(t, 1, nil)
 			different := kit.StartProxy(t, test.masters(kit.LinkURLs(f.links)), test.args...)
 			kit.Do(t, kit.Connect(t, different), "LOCK", "k", "token", "PX", "1000")
-			kit.Soon(t, func() error { return checkLogged(test.logLine, f.proxies[0], different) })
+			kit.Eventually(t, func() error { return checkLogged(test.logLine, f.proxies[0], different) })
 		})
 	}
 }

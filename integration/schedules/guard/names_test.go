@@ -76,7 +76,7 @@ func TestLockOnOwnKey(t *testing.T) {
 			}
 			for _, master := range []int{masterC, masterA} {
 				kit.Must(t, f.masters[master].Restart())
-				kit.Soon(t, func() error { return checkHolds(t, f.masters[master], "1", "k", "token") })
+				kit.Eventually(t, func() error { return checkHolds(t, f.masters[master], "1", "k", "token") })
 				f.wantVoting(t, masterCount)
 			}
 		})
@@ -111,7 +111,7 @@ func refusedByName(reply any, key string) bool {
 // checkHolds returns an error unless a master has a lock in a database.
 func checkHolds(t *testing.T, master *redistest.Server, db, key, token string) error {
 	t.Helper()
-	client, err := redistest.Dial(master.Addr(), kit.Patience)
+	client, err := redistest.Dial(master.Addr(), kit.WaitLimit)
 	kit.Must(t, err)
 	defer client.Close()
 	kit.Want(t, client, "OK", "SELECT", db)

@@ -42,8 +42,8 @@ func (f *fleet) reviveBetweenProbes(t *testing.T, master int) {
 
 // awaitConnections waits up to two seconds until n more connections to a master are opened.
 func (f *fleet) awaitConnections(master, n int) {
-	start := f.links[master].Taken()
-	for deadline := time.Now().Add(2 * time.Second); f.links[master].Taken() < start+n && time.Now().Before(deadline); {
+	start := f.links[master].Accepted()
+	for deadline := time.Now().Add(2 * time.Second); f.links[master].Accepted() < start+n && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 }

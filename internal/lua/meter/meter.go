@@ -18,7 +18,7 @@ type Limits struct {
 	// Pace makes the run share the machine with other runs. nil means that it never pauses.
 	Pace Pace
 	// Small holds the limits below which the run counts as small for its Pace.
-	Small Small
+	Small SmallLimits
 }
 
 // Pace decides when a run continues, and can make it wait. An error ends the run, and pcall does
@@ -30,9 +30,9 @@ type Pace interface {
 	Pause() error
 }
 
-// Small holds the limits of a small run. A step is the cost of a call. Bytes counts like
+// SmallLimits holds the limits of a small run. A step is the cost of a call. Bytes counts like
 // Limits.Bytes. Depth is in levels of Go calls.
-type Small struct{ Steps, Bytes, Depth int }
+type SmallLimits struct{ Steps, Bytes, Depth int }
 
 // sliceSteps is the length of a slice of a large run, about 500 µs.
 const sliceSteps = 10_000
@@ -103,7 +103,7 @@ func (m *Meter) grow() {
 func (m *Meter) beginSlice() {
 	m.fuel = sliceSteps * Step
 	if m.limits.Watch != nil {
-		m.watch.Renew()
+		m.watch.BeginSlice()
 	}
 }
 

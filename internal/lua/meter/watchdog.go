@@ -143,8 +143,8 @@ func (w *Watch) Err() error {
 	return w.cause
 }
 
-// Renew begins a new slice of the run, after other runs could continue.
-func (w *Watch) Renew() {
+// BeginSlice begins a new slice of the run, after other runs could continue.
+func (w *Watch) BeginSlice() {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
 	w.ticks = 0
@@ -153,9 +153,9 @@ func (w *Watch) Renew() {
 	}
 }
 
-// Wait returns a context for a wait of the run, which ends when the run ends. The caller calls done
+// WaitContext returns a context for a wait of the run, which ends when the run ends. The caller calls done
 // after the wait.
-func (w *Watch) Wait() (ctx context.Context, done func()) {
+func (w *Watch) WaitContext() (ctx context.Context, done func()) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(w.ctx)
@@ -170,8 +170,8 @@ func (w *Watch) Wait() (ctx context.Context, done func()) {
 	}
 }
 
-// Left returns the remaining time of the run; ok is false if it has no limit.
-func (w *Watch) Left() (remaining time.Duration, ok bool) {
+// Remaining returns the remaining time of the run; ok is false if it has no limit.
+func (w *Watch) Remaining() (remaining time.Duration, ok bool) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
 	return w.limit - w.spent, w.limit > 0

@@ -18,7 +18,7 @@ func startWatch(t *testing.T, watchdog *Watchdog, limit, spent time.Duration) *W
 // waitForEnd waits until a watch has ended its run, and returns the cause.
 func waitForEnd(t *testing.T, w *Watch) error {
 	t.Helper()
-	ctx, done := w.Wait()
+	ctx, done := w.WaitContext()
 	defer done()
 	select {
 	case <-ctx.Done():
@@ -69,12 +69,12 @@ func TestWatchRequestsCheckAfterSlice(t *testing.T) {
 	if w.addTime(tick); !w.isCheckRequested() {
 		t.Errorf("not requested after %d ticks", w.ticks)
 	}
-	w.Renew()
+	w.BeginSlice()
 	if w.isCheckRequested() || w.ticks != 0 {
 		t.Error("still requested after Renew")
 	}
 	w.end(ErrTime)
-	if w.Renew(); !w.isCheckRequested() {
+	if w.BeginSlice(); !w.isCheckRequested() {
 		t.Error("a run continues after its end")
 	}
 }
@@ -87,7 +87,7 @@ func TestWatchWhileProcessIsStopped(t *testing.T) {
 	watchdog.mu.Lock()
 	watchdog.lastTick = watchdog.lastTick.Add(-time.Hour)
 	watchdog.mu.Unlock()
-	for left, _ := w.Left(); left == time.Second; left, _ = w.Left() {
+	for left, _ := w.Remaining(); left == time.Second; left, _ = w.Remaining() {
 		time.Sleep(time.Millisecond)
 	}
 	if w.Err() != nil {

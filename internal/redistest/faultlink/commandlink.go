@@ -14,7 +14,7 @@ import (
 // when it is released, even if its sender has closed the connection.
 //
 //	link, err := faultlink.NewCommandLink(master.Addr())
-//	late := link.HoldCommands(faultlink.Naming("lock:k"))
+//	late := link.HoldCommands(faultlink.Containing("lock:k"))
 //	// … the proxy sends SET lock:k, waits for a reply, gives up and closes its connection
 //	err = late.Wait(1, time.Second)
 //	late.Release() // now the SET arrives at the master
@@ -54,8 +54,8 @@ func (l *CommandLink) Addr() string { return l.listener.Addr().String() }
 // released or discarded.
 func (l *CommandLink) HoldCommands(match Match) *Hold { return l.addRule(&l.commandRules, match, 0) }
 
-// HoldAnswers lets the target execute the commands that match, and holds their replies.
-func (l *CommandLink) HoldAnswers(match Match) *Hold { return l.addRule(&l.replyRules, match, 0) }
+// HoldReplies lets the target execute the commands that match, and holds their replies.
+func (l *CommandLink) HoldReplies(match Match) *Hold { return l.addRule(&l.replyRules, match, 0) }
 
 // DelayCommands delays the commands that match, until the Hold is stopped, released or discarded.
 func (l *CommandLink) DelayCommands(match Match, delay time.Duration) *Hold {

@@ -62,7 +62,7 @@ func TestCommandLinkForwards(t *testing.T) {
 func TestHoldCommands(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct, slow, other := dial(t, server.Addr()), dial(t, link.Addr()), dial(t, link.Addr())
-	hold := link.HoldCommands(Naming("k1"))
+	hold := link.HoldCommands(Containing("k1"))
 	check(t, slow.Send(redistest.AppendCommand(redistest.AppendCommand(nil, "SET", "k1", "v"), "SET", "k2", "v")))
 	check(t, hold.Wait(1, waitLimit))
 	want(t, other, "OK", "SET", "k3", "v")
@@ -86,7 +86,7 @@ func TestHoldOutlivesItsSender(t *testing.T) {
 		"closed": func(c *redistest.Client) { _ = c.Close() },
 		"reset":  func(c *redistest.Client) { _ = c.Reset() },
 	} {
-		hold := link.HoldCommands(Naming(name))
+		hold := link.HoldCommands(Containing(name))
 		sender := dial(t, link.Addr())
 		check(t, sender.Send(redistest.AppendCommand(nil, "SET", name, "late")))
 		check(t, hold.Wait(1, waitLimit))
@@ -101,7 +101,7 @@ func TestHoldOutlivesItsSender(t *testing.T) {
 func TestHoldDiscarded(t *testing.T) {
 	link, server := newCommandLink(t)
 	client := dial(t, link.Addr())
-	hold := link.HoldCommands(Naming("k"))
+	hold := link.HoldCommands(Containing("k"))
 	check(t, client.Send(redistest.AppendCommand(nil, "SET", "k", "v")))
 	check(t, hold.Wait(1, waitLimit))
 	hold.Discard()
@@ -116,7 +116,7 @@ func TestHoldDiscarded(t *testing.T) {
 func TestHoldStopped(t *testing.T) {
 	link, _ := newCommandLink(t)
 	first, second := dial(t, link.Addr()), dial(t, link.Addr())
-	hold := link.HoldCommands(Naming("k"))
+	hold := link.HoldCommands(Containing("k"))
 	check(t, first.Send(redistest.AppendCommand(nil, "SET", "k", "late")))
 	check(t, hold.Wait(1, waitLimit))
 	hold.Stop()
@@ -133,7 +133,7 @@ func TestHoldStopped(t *testing.T) {
 func TestHoldAnswers(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct, client := dial(t, server.Addr()), dial(t, link.Addr())
-	hold := link.HoldAnswers(Naming("k"))
+	hold := link.HoldReplies(Containing("k"))
 	want(t, client, "PONG", "PING")
 	check(t, client.Send(redistest.AppendCommand(redistest.AppendCommand(nil, "SET", "k", "v"), "PING")))
 	check(t, hold.Wait(1, waitLimit))
@@ -150,7 +150,7 @@ func TestHoldAnswers(t *testing.T) {
 func TestDelayCommands(t *testing.T) {
 	link, _ := newCommandLink(t)
 	client := dial(t, link.Addr())
-	delay := link.DelayCommands(Naming("k"), silence)
+	delay := link.DelayCommands(Containing("k"), silence)
 	for _, late := range []bool{true, false} {
 		start := time.Now()
 		want(t, client, "OK", "SET", "k", "v")
@@ -162,7 +162,7 @@ func TestDelayCommands(t *testing.T) {
 }
 
 func TestAfterAndFirst(t *testing.T) {
-	after, first := After(2, Naming("k")), First(2, Naming("k"))
+	after, first := After(2, Containing("k")), First(2, Containing("k"))
 	for i, command := range []string{"k", "x", "k", "k", "x", "k"} {
 		if got, want := after([]byte(command)), command == "k" && i > 2; got != want {
 			t.Errorf("After(2), command %d %s: %v", i, command, got)
@@ -175,7 +175,7 @@ func TestAfterAndFirst(t *testing.T) {
 
 func TestHoldWaitEnds(t *testing.T) {
 	link, _ := newCommandLink(t)
-	if err := link.HoldCommands(Everything).Wait(1, time.Millisecond); !errors.Is(err, errNotHeld) {
+	if err := link.HoldCommands(AnyCommand).Wait(1, time.Millisecond); !errors.Is(err, errNotHeld) {
 		t.Errorf("%v; want %v", err, errNotHeld)
 	}
 }
@@ -185,7 +185,7 @@ func TestHoldWaitEnds(t *testing.T) {
 func TestCommandLinkClosed(t *testing.T) {
 	link, _ := newCommandLink(t)
 	client := dial(t, link.Addr())
-	hold := link.HoldCommands(Everything)
+	hold := link.HoldCommands(AnyCommand)
 	check(t, client.Send(redistest.AppendCommand(nil, "PING")))
 	check(t, hold.Wait(1, waitLimit))
 	check(t, link.Close())

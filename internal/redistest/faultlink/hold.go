@@ -15,11 +15,11 @@ var errNotHeld = errors.New("not held in time")
 // reply, and never concurrently, so a Match may count.
 type Match func(command []byte) bool
 
-// Everything matches every command.
-func Everything([]byte) bool { return true }
+// AnyCommand matches every command.
+func AnyCommand([]byte) bool { return true }
 
-// Naming matches the commands that contain the name.
-func Naming(name string) Match {
+// Containing matches the commands that contain the name.
+func Containing(name string) Match {
 	return func(command []byte) bool { return bytes.Contains(command, []byte(name)) }
 }
 

@@ -41,8 +41,8 @@ func New(target string) (*Link, error) {
 	return serveLink(listener, target), nil
 }
 
-// At returns a link like New, but listens at addr (host:port).
-func At(addr, target string) (*Link, error) {
+// NewAt returns a link like New, but listens at addr (host:port).
+func NewAt(addr, target string) (*Link, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("link to %s: %w", target, err)

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// Lead forwards new connections to another target (host:port), as when another server gets the
+// Retarget forwards new connections to another target (host:port), as when another server gets the
 // address of the old one. Existing connections stay at the old target; Reset ends them.
-func (l *Link) Lead(target string) {
+func (l *Link) Retarget(target string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.target = target
@@ -15,8 +15,8 @@ func (l *Link) Lead(target string) {
 // Delay delays all replies of the target, as a long network path does.
 func (l *Link) Delay(delay time.Duration) { l.delay.Store(int64(delay)) }
 
-// Taken returns how many connections the link has accepted so far.
-func (l *Link) Taken() int {
+// Accepted returns how many connections the link has accepted so far.
+func (l *Link) Accepted() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.accepted

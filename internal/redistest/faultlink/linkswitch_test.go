@@ -19,10 +19,10 @@ func TestLinkToAnotherTarget(t *testing.T) {
 
 	old := dial(t, link.Addr())
 	want(t, old, "before", "GET", "name")
-	link.Lead(after.Addr())
+	link.Retarget(after.Addr())
 	want(t, dial(t, link.Addr()), "after", "GET", "name")
 	want(t, old, "before", "GET", "name")
-	if n := link.Taken(); n != 2 {
+	if n := link.Accepted(); n != 2 {
 		t.Errorf("%d connections; want 2", n)
 	}
 }

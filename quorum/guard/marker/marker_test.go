@@ -38,7 +38,7 @@ func sealedMarker() Marker {
 func TestMarkersWithEras(t *testing.T) {
 	m := sealedMarker()
 	got, ok := ParseMarker(m.String())
-	if !ok || got.Era != m.Era || !got.Seal.Is(m.Seal.Change) || got.Address != m.Address || !got.Durable {
+	if !ok || got.Era != m.Era || !got.Seal.Equals(m.Seal.Change) || got.Address != m.Address || !got.Durable {
 		t.Errorf("%q is read as %v, %v", m, got, ok)
 	}
 	unsealed := Marker{RunID: "1", ReplID: "2", Nonce: "3", Evicted: 4, Proof: ProofLease, Address: "a:1"}

@@ -24,8 +24,8 @@ type Era struct {
 	Place location.Place
 }
 
-// At returns the location of the locks in the era.
-func (e Era) At() location.At { return location.At{Place: e.Place, Era: e.Number} }
+// Location returns the location of the locks in the era.
+func (e Era) Location() location.EraPlace { return location.EraPlace{Place: e.Place, Era: e.Number} }
 
 const firstEraText = "0"
 
@@ -74,9 +74,9 @@ func Hash(names []string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Is reports whether the era's masters have these names. For the first era it is always true,
+// HasMasters reports whether the era's masters have these names. For the first era it is always true,
 // because its names are unknown.
-func (e Era) Is(names []string) bool {
+func (e Era) HasMasters(names []string) bool {
 	return e.Number == 0 || e.Masters == len(names) && e.Hash == Hash(names)
 }
 
@@ -111,8 +111,8 @@ func (c Change) After(e Era) Era {
 // is changed, or is decided once more.
 func (c Change) KeepsMasters(e Era) bool { return c.Place != e.Place || c.Place.Moves() }
 
-// Is reports whether both changes lead to the same masters and the same location.
-func (c Change) Is(other Change) bool {
+// Equals reports whether both changes lead to the same masters and the same location.
+func (c Change) Equals(other Change) bool {
 	return c.Place == other.Place && c.Before == other.Before &&
 		len(c.Names) == len(other.Names) && Hash(c.Names) == Hash(other.Names)
 }

@@ -19,7 +19,7 @@ func TestErasAndSealsRoundTrip(t *testing.T) {
 	for _, change := range []Change{change, move} {
 		s := Seal{Ballot: "12", Change: change}
 		got, ok := ParseSeal(s.String())
-		if !ok || got.Ballot != "12" || !got.Is(change) || strings.Join(got.Names, "|") != strings.Join(names, "|") ||
+		if !ok || got.Ballot != "12" || !got.Equals(change) || strings.Join(got.Names, "|") != strings.Join(names, "|") ||
 			strings.Contains(s.String(), " ") {
 			t.Errorf("%q is read as %v, %v", s, got, ok)
 		}
@@ -40,10 +40,10 @@ func TestErasAndSealsRoundTrip(t *testing.T) {
 
 func TestEraIsIndependentOfNameOrder(t *testing.T) {
 	e := Change{Before: 3, Names: []string{"a", "b", "c"}}.After(Era{})
-	if !e.Is([]string{"c", "a", "b"}) || e.Is([]string{"a", "b", "d"}) || e.Is([]string{"a", "b"}) {
+	if !e.HasMasters([]string{"c", "a", "b"}) || e.HasMasters([]string{"a", "b", "d"}) || e.HasMasters([]string{"a", "b"}) {
 		t.Error("an era is taken for another")
 	}
-	if !(Era{}).Is([]string{"x"}) {
+	if !(Era{}).HasMasters([]string{"x"}) {
 		t.Error("the masters of the first era are not unknown")
 	}
 }
@@ -58,7 +58,7 @@ func TestStep(t *testing.T) {
 		{"a b c", "a b c d e", false}, {"a b c d e", "a b c", false}, {"a b c", "a d e", false}, {"a", "b", false},
 		{"a b c", "a d", false},
 	} {
-		if err := Step(strings.Fields(test.from), strings.Fields(test.to)); (err == nil) != test.allowed {
+		if err := CheckStep(strings.Fields(test.from), strings.Fields(test.to)); (err == nil) != test.allowed {
 			t.Errorf("from %s to %s: %v", test.from, test.to, err)
 		}
 	}
@@ -67,10 +67,10 @@ func TestStep(t *testing.T) {
 func TestChoose(t *testing.T) {
 	ownChange, lowChange, highChange := Change{3, []string{"own"}, location.Undecided}, Change{3, []string{"low"}, location.Undecided},
 		Change{3, []string{"high"}, location.Masters}
-	if got := Choose([]Seal{{}, {}}, ownChange); !got.Is(ownChange) {
+	if got := Choose([]Seal{{}, {}}, ownChange); !got.Equals(ownChange) {
 		t.Errorf("nothing was accepted: %v", got)
 	}
-	if got := Choose([]Seal{{"2", lowChange}, {}, {"3", highChange}}, ownChange); !got.Is(highChange) {
+	if got := Choose([]Seal{{"2", lowChange}, {}, {"3", highChange}}, ownChange); !got.Equals(highChange) {
 		t.Errorf("the highest is not chosen: %v", got)
 	}
 }

@@ -220,7 +220,7 @@ func (o omissions) explore(limit int) (states int, violation string) {
 }
 
 func TestDecisionExplored(t *testing.T) {
-	limit := redistest.Sampled(200_000)
+	limit := redistest.SampleCount(200_000)
 	if os.Getenv("REDLOCK_MODEL") != "" {
 		limit = 4_000_000
 	}
