@@ -364,7 +364,11 @@ func (s *Stream) addSubscription() {
 	case n < 9:
 		s.addCommand("PING", s.smallValue())
 	default:
-		s.fill(s.pick("GET K", "NOSUCH K", "PUBLISH ch S", "MGET K", "COMMAND GETKEYS GET K", "INFO nosuch"))
+		others := []string{"GET K", "NOSUCH K", "MGET K", "COMMAND GETKEYS GET K", "INFO nosuch", "PUBLISH ch S"}
+		if len(s.LockKeys) > 0 {
+			others = others[:len(others)-1]
+		}
+		s.fill(s.pick(others...))
 	}
 }
 
