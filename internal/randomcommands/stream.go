@@ -182,7 +182,7 @@ func (s *Stream) addData() {
 		return
 	}
 	for {
-		words := Maker{Rand: s.random, Keys: []string{key}}.Next(s.pickTheme())
+		words := Maker{Rand: s.random, Keys: []string{key}}.Next(s.lockKeyTemplates())
 		if !MayBlock(words) && !IsUnordered(words) {
 			s.addCommand(words...)
 			return
@@ -190,36 +190,43 @@ func (s *Stream) addData() {
 	}
 }
 
-// pickTheme returns shapes of commands on lock keys.
-func (s *Stream) pickTheme() []string {
-	themes := TemplateLists()
-	return themes[s.random.IntN(len(themes))]
+// lockKeyTemplates returns templates of commands on lock keys.
+func (s *Stream) lockKeyTemplates() []string {
+	lists := TemplateLists()
+	return lists[s.random.IntN(len(lists))]
 }
 
 // template returns one of dataTemplates.
 func (s *Stream) template() string {
 	for {
-		shape := s.pick(dataTemplates...)
-		switch {
-		// With lock keys, FLUSHDB is refused in a MULTI, and its invalidations precede its reply.
-		case shape == "FLUSHDB" && s.NextToLocks:
-		// SWAPDB does not exchange lock keys, and DBSIZE does not count them in a MULTI.
-		case (shape == "SWAPDB 0 1" || shape == "DBSIZE" && s.inMulti) && len(s.LockKeys) > 0:
-		// Redis 7.0 refuses SORT if an earlier command had a number out of range: it reads errno without
-		// a reset. The numbers on lock keys never reach the upstream.
-		case shape == "SORT K" && len(s.LockKeys) > 0:
-		default:
-			return shape
+		if template := s.pick(dataTemplates...); !s.differs(template) {
+			return template
 		}
 	}
 }
 
-// fill adds a command of this shape.
-func (s *Stream) fill(shape string) {
-	if strings.HasPrefix(shape, "SELECT") && slices.Contains(s.LockKeys, s.watchedKey) {
-		shape = "PING" // a transaction under WATCH uses lock keys of the watched database
+// differs reports whether the command of a template has a different reply next to lock keys.
+func (s *Stream) differs(template string) bool {
+	switch template {
+	case "FLUSHDB": // it is refused in a MULTI, and its invalidations precede its reply
+		return s.NextToLocks
+	case "DBSIZE": // it does not count lock keys in a MULTI
+		return len(s.LockKeys) > 0 && s.inMulti
+	case "SWAPDB 0 1", // it does not exchange lock keys
+		"PUBLISH ch S", "PUBLISH other S", // a message may arrive after the reply to a later command
+		// Redis 7.0 refuses SORT if an earlier command had a number out of range: it does not reset errno.
+		"SORT K":
+		return len(s.LockKeys) > 0
 	}
-	words := strings.Split(shape, " ")
+	return false
+}
+
+// fill adds the command of a template.
+func (s *Stream) fill(template string) {
+	if strings.HasPrefix(template, "SELECT") && slices.Contains(s.LockKeys, s.watchedKey) {
+		template = "PING" // a transaction under WATCH uses lock keys of the watched database
+	}
+	words := strings.Split(template, " ")
 	for i, word := range words {
 		switch word {
 		case "K":
@@ -364,11 +371,10 @@ func (s *Stream) addSubscription() {
 	case n < 9:
 		s.addCommand("PING", s.smallValue())
 	default:
-		others := []string{"GET K", "NOSUCH K", "MGET K", "COMMAND GETKEYS GET K", "INFO nosuch", "PUBLISH ch S"}
-		if len(s.LockKeys) > 0 {
-			others = others[:len(others)-1]
+		template := s.pick("GET K", "NOSUCH K", "PUBLISH ch S", "MGET K", "COMMAND GETKEYS GET K", "INFO nosuch")
+		if !s.differs(template) {
+			s.fill(template)
 		}
-		s.fill(s.pick(others...))
 	}
 }
 
