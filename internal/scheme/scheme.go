@@ -1,5 +1,6 @@
 // Package scheme finds out whether a connection to a server failed because the URL has the wrong
-// scheme, redis:// or rediss://. The error of the connection seldom shows this.
+// scheme, redis:// or rediss://, or because the server refuses all connections from this address.
+// The error of the connection seldom shows this.
 package scheme
 
 import (
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -25,9 +27,10 @@ type Server struct {
 	TLS bool
 }
 
-// Advice returns which scheme to use instead, or "" if the scheme is not the cause of err. If err
-// alone does not show the cause, Advice connects to the server with the other scheme, within the
-// timeout, and sends at most a PING.
+// Advice returns which scheme to use instead, or the server's own refusal, such as that of Redis'
+// protected mode. It returns "" if neither is the cause of err. If err alone does not show the
+// cause, Advice connects to the server with the other scheme, within the timeout, and sends at most
+// a PING.
 func Advice(ctx context.Context, s Server, timeout time.Duration, err error) string {
 	var record tls.RecordHeaderError
 	switch {
@@ -60,10 +63,29 @@ func MayBeWrongScheme(err error) bool {
 
 func tryTLS(ctx context.Context, conn net.Conn) string {
 	anyServer := &tls.Config{InsecureSkipVerify: true} // only the use of TLS matters
-	if tls.Client(conn, anyServer).HandshakeContext(ctx) != nil {
+	recorder := &recordingConn{Conn: conn}
+	if tls.Client(recorder, anyServer).HandshakeContext(ctx) == nil {
+		return useTLS
+	}
+	refusal, isError := strings.CutPrefix(string(recorder.received), "-") // an error of RESP
+	if !isError {
 		return ""
 	}
-	return useTLS
+	sentence, _, _ := strings.Cut(refusal, ". ")
+	return strings.TrimSpace(sentence)
+}
+
+// recordingConn records what is received.
+type recordingConn struct {
+	net.Conn
+	received []byte
+}
+
+// Read implements net.Conn.
+func (c *recordingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.received = append(c.received, p[:n]...)
+	return n, err
 }
 
 func tryPlain(conn net.Conn) string {
