@@ -214,3 +214,24 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	kit.Want(t, client, nil, "LOCK", "k-held", "u", "PX", "1000")
 	kit.Want(t, client, int64(1), "UNLOCK", "k-held", "t")
 }
+
+// TestMasterMissesSeal: a master is added, and one of the three former masters is not sealed, so it
+// catches up with the two that were. So does the new one, when both have joined. All four masters
+// hold the lock that the three had: none of them gets a blocking copy.
+func TestMasterMissesSeal(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, 2, 3, 4)
+	client := kit.Connect(t, r.proxies[1])
+	kit.WantGrant(t, client, "LOCK", "k-held", "t", "PX", "600000")
+	r.writeAllMasters(0, 1, 2, 3)
+	// A database that is listed, but has no marker, looks as if it was flushed: such a master promises
+	// a ballot, and accepts none.
+	kit.Must(t, kit.SendToMaster(r.servers[2], "SADD", script.DatabasesKey, "5"))
+	r.links[3].Delay(50 * time.Millisecond) // so that the new master is copied when the others have joined
+	r.reload(0)
+	r.wantVoting(0, 1, 2, 3)
+	r.links[3].Delay(0)
+	kit.EachMaster(t, r.servers, func(s *redistest.Server) error { return kit.CheckToken(s, "0", "k-held", "t") })
+	kit.Want(t, client, nil, "LOCK", "k-held", "u", "PX", "1000")
+	kit.Want(t, client, int64(1), "UNLOCK", "k-held", "t")
+}

@@ -254,7 +254,7 @@ func (c *copier) pass(
 		if err := c.fill(ctx, db, steps); err != nil {
 			return nil, false, err
 		}
-		policy := copyPolicy{Masters: c.sources.masters, Sources: len(views)}
+		policy := copyPolicy{Masters: c.sources.masters, Sources: len(views), FormerMasters: c.sources.formerMasters}
 		return newKeysCopy(policy, c.clockStepped, c.sources.indexOf(c.Guard), ownCells, views), false, nil
 	}
 	steps, settled := k.Pass(ownCells, views)

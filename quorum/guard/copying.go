@@ -36,6 +36,9 @@ type view map[string]storedCell
 type copyPolicy struct {
 	// Masters is the number of masters, Sources the number of sources that were read.
 	Masters, Sources int
+	// FormerMasters is the number of masters of the former set, if this set may not have granted
+	// anything yet; zero otherwise.
+	FormerMasters int
 	// BlockUndecided gives keys with several possible incarnations undecided copies. Otherwise such
 	// keys stay open.
 	BlockUndecided bool
@@ -65,10 +68,23 @@ func cellsOf(views []view, key string, inc incarnation) (cells, blockingCopies [
 	return cells, blockingCopies
 }
 
-// majorityIncarnation returns the incarnation that the sources hold on a majority of all masters,
-// or "". There is at most one.
+// fullCopyHolders returns how many sources must hold an incarnation so that the master gets a full
+// copy: a majority of all masters, or of the former set. More than half of a set hold an incarnation
+// only if the set has neither released nor refused it, and in a set that has one master more, the
+// others are no majority.
+func (c copyPolicy) fullCopyHolders() int {
+	holders := vote.Majority(c.Masters)
+	if c.FormerMasters > 0 {
+		holders = min(holders, vote.Majority(c.FormerMasters))
+	}
+	return holders
+}
+
+// majorityIncarnation returns the incarnation that enough sources hold for a full copy, or "". There
+// is at most one.
 func (c copyPolicy) majorityIncarnation(views []view, key string) incarnation {
-	for i, v := range views[:max(0, len(views)-vote.Majority(c.Masters)+1)] {
+	needed := c.fullCopyHolders()
+	for i, v := range views[:max(0, len(views)-needed+1)] {
 		h, exists := v[key]
 		if !exists || h.Form == cell.Blocking {
 			continue
@@ -79,7 +95,7 @@ func (c copyPolicy) majorityIncarnation(views []view, key string) incarnation {
 				n++
 			}
 		}
-		if n >= vote.Majority(c.Masters) {
+		if n >= needed {
 			return candidate
 		}
 	}

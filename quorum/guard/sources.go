@@ -31,6 +31,9 @@ type sourceSet struct {
 	masters int
 	// isFormer is set if the sources belong to the former set.
 	isFormer bool
+	// formerMasters is the number of masters of the former set, if fewer than a majority of this set
+	// vote; zero otherwise.
+	formerMasters int
 }
 
 // hasReadQuorum reports whether every majority includes one of the sources.
@@ -60,7 +63,8 @@ func (o sourceSet) indexOf(g *Guard) int {
 
 // sourcesFor returns the masters to copy from: other masters that vote or, if these are no
 // majority, masters that voted in the former era. The latter hold every lock of that era, by its
-// rules; this era has no locks yet.
+// rules; this era has no locks yet. If all of them that can be reached have joined, they are
+// ordinary sources, and what a majority of the former set holds is copied in full.
 func (s *Set) sourcesFor(g *Guard) sourceSet {
 	voters := s.voters(g.index)
 	ordinary := sourceSet{sources: voters, masters: len(s.guards)}
@@ -78,6 +82,7 @@ func (s *Set) sourcesFor(g *Guard) sourceSet {
 		former.sources = append(former.sources, source{candidate, t})
 	}
 	if !hasFormer {
+		ordinary.formerMasters = former.masters
 		return ordinary
 	}
 	return former
