@@ -113,7 +113,7 @@ func (s *Server) trackConn(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// addConn adds a connection, and returns the one to close for it, if any.
+// addConn adds a connection. If there are too many, it returns the connection to close.
 func (s *Server) addConn(conn net.Conn) (surplus net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -117,7 +117,7 @@ Type in another terminal:
   %[3]s UNLOCK job:1 me               1: released
   %[3]s LOCK job:1 '*' EX 30          the proxy makes a token
   %[3]s LOCK job:1 you PX 1000 BLOCK 60000    wait for it
-  %[3]s SET lock:job me NX PX 30000   what applications send today: on lock:* this is a lock, too
+  %[3]s SET lock:job me NX PX 30000   the usual lock command of applications: on lock:* it takes a lock, too
   %[3]s DEL lock:job
   %[3]s SET greeting hello            any other command goes to the upstream Redis
   %[3]s GET greeting

@@ -126,7 +126,7 @@ func parseLongestTTL(text string, limit time.Duration) (time.Duration, error) {
 		return 0, fmt.Errorf(`%q is not a duration (a number and a unit, such as "0s" or "10m")`,
 			strings.TrimSpace(text))
 	case ttl > limit:
-		return 0, fmt.Errorf("%v is longer than max-ttl %v; give max-ttl or less", ttl, limit)
+		return 0, fmt.Errorf("%v is longer than max-ttl %v; give at most max-ttl", ttl, limit)
 	}
 	return ttl, nil
 }

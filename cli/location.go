@@ -57,7 +57,7 @@ func (s *inspection) locationText(cfg conf.Config) string {
 			"commands on lock keys wait until the move is complete",
 			s.location.Source(), s.location.Target(), s.location.Era)
 	default:
-		text = fmt.Sprintf("at the %v, where they were moved (era %d)", s.location.Place, s.location.Era)
+		text = fmt.Sprintf("at the %v, to which they were moved (era %d)", s.location.Place, s.location.Era)
 	}
 	if cfg.MoveFromUpstream {
 		text += "; move-from-upstream has no effect any more"
@@ -95,7 +95,7 @@ func (s *inspection) findDirectLocks(ctx context.Context, cfg conf.Config, certi
 		}
 		f.SettingsProblems = append(f.SettingsProblems,
 			fmt.Sprintf("%s at the upstream while the locks are at the masters, such as %.100q: "+
-				"clients lock at the upstream directly, or an earlier move did not remove it all", keys, first))
+				"clients lock at the upstream directly, or an earlier move did not remove all of them", keys, first))
 	case more:
 		f.Weaknesses = append(f.Weaknesses, "has too many keys to search for lock keys")
 	}

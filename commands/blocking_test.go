@@ -22,7 +22,7 @@ const (
 	wrongTypeErr = "WRONGTYPE Operation against a key holding the wrong kind of value"
 	waitForever  = "wait -1ns for list;"
 	notFloatErr  = "ERR timeout is not a float or out of range"
-	crossCellErr = "ERR lock keys 'k' and 'k2' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)"
+	crossCellErr = "ERR lock keys 'k' and 'k2' cannot be changed together: one command can take, extend or remove several lock keys, but not change them otherwise; give them the same hash tag (lock-tags)"
 )
 
 // TestBlockingCommands checks that an element that is present is taken at once, as in Redis, with

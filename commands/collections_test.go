@@ -49,7 +49,7 @@ func TestCommandsOnCollections(t *testing.T) {
 		{"removed", one, "DEL k", "1", "read 0/k;release 0/k " + one, "."},
 		{"moved to itself", one, "RENAME k k", "OK", "read 0/k", one + ":500"},
 		{"moved", one, "RENAME k k2",
-			"ERR lock keys 'k' and 'k2' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)", "read 0/k 0/k2", one + ":500"},
+			"ERR lock keys 'k' and 'k2' cannot be changed together: one command can take, extend or remove several lock keys, but not change them otherwise; give them the same hash tag (lock-tags)", "read 0/k 0/k2", one + ":500"},
 		{"nothing is moved", "", "LMOVE k k2 LEFT RIGHT", "(nil)", "read 0/k 0/k2", "."},
 		{"pushed", "", "RPUSH k a b", "2", "update 0/k", list("a", "b")},
 		{"taken off", list("a", "b"), "LPOP k", `"a"`, "read 0/k;update 0/k", list("b") + ":500"},
@@ -219,7 +219,7 @@ func TestCollectionsAreBounded(t *testing.T) {
 	for i := range 60 {
 		lines = append(lines, fmt.Sprint("SADD k2 ", i), fmt.Sprint("SREM k2 ", i))
 	}
-	want = "ERR too many changes of lock key 'k2': near the limit of 1048576 bytes or 65536 elements a script or transaction may make at most 100 changes"
+	want = "ERR too many changes of lock key 'k2': it is near the limit of 1048576 bytes or 65536 elements; one script or transaction may make at most 100 such changes"
 	if got := b.transact(strings.Join(lines, "; ")); strings.Count(got, want) != 20 {
 		t.Errorf("%s, want twenty times %s", got, want)
 	}

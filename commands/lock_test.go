@@ -125,7 +125,7 @@ var lockReplies = []struct {
 	{"nothing waits to extend", 2, nil, "EXTEND k t PX 20000 BLOCK 5",
 		"-ERR syntax error: unexpected 'BLOCK'; use EXTEND key token PX milliseconds|EX seconds [AT]\r\n", ""},
 	{"over the limit", 2, nil, "EXTEND k t EX 86401",
-		"-ERR invalid expire time in 'extend' command: over max-ttl, 86400000 ms\r\n", ""},
+		"-ERR invalid expire time in 'extend' command: the TTL exceeds max-ttl (86400000 ms)\r\n", ""},
 	{"too few words to extend", 2, nil, "EXTEND k t",
 		"-ERR wrong number of arguments for 'extend' command: EXTEND key token PX milliseconds|EX seconds [AT]\r\n", ""},
 }

@@ -66,8 +66,8 @@ type Options struct {
 	// determines itself.
 	Server server.Options
 	// MoveOptions configures the move of the locks between the upstream and the masters (PROXY
-	// MOVE). The table sets its LockKeys, Place, Prefix and Logger. If it is nil, locks cannot be
-	// moved.
+	// MOVE). The table sets its LockKeys, KeyOnMasters, Prefix and Logger. If it is nil, locks
+	// cannot be moved.
 	MoveOptions *move.Options
 	// MastersRecordLocation is set if the masters record where the locks are. Then another proxy
 	// may move the locks even if this proxy has no upstream.

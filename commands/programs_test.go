@@ -39,7 +39,7 @@ func TestRegisterErrors(t *testing.T) {
 		want string
 	}{
 		{quorum.ErrForeign,
-			"ERR cannot change the key: a client that locks on the masters directly holds it; change it on the masters"},
+			"ERR cannot change the key: its holder locks on the masters directly, without a proxy; change it on the masters"},
 		{fakeregister.ErrTooFewMasters(), "NOQUORUM 2 of 5 masters answered, 3 needed: connection refused"},
 		{errors.New("other"), "ERR other"},
 	} {

@@ -37,7 +37,7 @@ const (
 // Decision is how the proxy treats a command.
 type Decision struct {
 	Verb Verb
-	// Command answers the command, for Learn, Run, Refuse and Abort.
+	// Command answers the command, for Resolve, Run, Refuse and Abort.
 	Command *command.Command
 	// Text is the error, for Refuse, Abort and AbortUpstreamTx.
 	Text string

@@ -307,8 +307,8 @@ func TestScriptRefused(t *testing.T) {
 		`'flushall'`:                       "ERR 'flushall' cannot be called by a script: it must also remove the lock keys; send it by itself",
 		`'LOCK', KEYS[1], 't', 'PX', 5`:    "ERR 'lock' cannot be called by a script: it is a command of the proxy; send it by itself",
 		`'config', 'get', 'x'`:             "ERR 'config' cannot be called by a script on lock keys: it is not a command on keys; send it by itself",
-		`'rename', KEYS[1], 'k2'`:          "ERR lock keys 'k2' and 'k' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)",
-		`'set', KEYS[1], 'v', 'EX', 99999`: "ERR invalid expire time in 'set' command: over max-ttl, 86400000 ms",
+		`'rename', KEYS[1], 'k2'`:          "ERR lock keys 'k2' and 'k' cannot be changed together: one command can take, extend or remove several lock keys, but not change them otherwise; give them the same hash tag (lock-tags)",
+		`'set', KEYS[1], 'v', 'EX', 99999`: "ERR invalid expire time in 'set' command: the TTL exceeds max-ttl (86400000 ms)",
 	} {
 		for _, function := range []string{"call", "pcall"} {
 			b := newRegisterFixture(t)

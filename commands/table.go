@@ -65,19 +65,19 @@ func NewTableAtUpstream(moved *Table, opts Options) *Table {
 func newTable(opts Options, detector *lockdetect.Detector) *Table {
 	t := &Table{opts: opts, current: newCurrentSettings(opts), audit: command.NewAudit(opts.Audit), lockDetector: detector}
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
-	locate := lockkeys.Locator(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.movablePatterns())
+	keyOnMasters := lockkeys.KeyOnMastersFunc(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.movablePatterns())
 	if t.mover = opts.mover; t.mover == nil {
-		t.mover = newMover(opts, locate)
+		t.mover = newMover(opts, keyOnMasters)
 	}
 	if opts.locksAtUpstream {
 		lockKeys = keys.NewPatterns() // this table treats them as ordinary keys
 	}
 	allKeyCommands := allkeys.New(allkeys.Options{
-		Locks: opts.AllKeys, Register: opts.Register, LockKeys: lockKeys, Locate: locate, Prefix: opts.KeyPrefix,
+		Locks: opts.AllKeys, Register: opts.Register, LockKeys: lockKeys, KeyOnMasters: keyOnMasters, Prefix: opts.KeyPrefix,
 		Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
 	})
 	t.lockKeys = lockkeys.New(lockkeys.Options{
-		Register: opts.Register, Locks: opts.Locks, Locate: locate, List: allKeyCommands.List, Limits: t.current.limits,
+		Register: opts.Register, Locks: opts.Locks, KeyOnMasters: keyOnMasters, List: allKeyCommands.List, Limits: t.current.limits,
 		Now: opts.Now, Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
 	})
 	s := eval.New(eval.Options{
@@ -94,9 +94,9 @@ func newTable(opts Options, detector *lockdetect.Detector) *Table {
 	}
 	t.tracking = newTrackingHub(opts, lockKeys)
 	t.holders = locks.NewOperatorCommands(locks.OperatorOptions{
-		Locks: opts.Holdings, KeyOnMasters: locate, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit,
+		Locks: opts.Holdings, KeyOnMasters: keyOnMasters, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit,
 	})
-	all := t.lockCommands(locate)
+	all := t.lockCommands(keyOnMasters)
 	if lockKeys.Any() {
 		all = append(all, allKeyCommands.Commands()...)
 	}
@@ -109,9 +109,9 @@ func newTable(opts Options, detector *lockdetect.Detector) *Table {
 
 // lockCommands returns the commands of package locks: LOCK, UNLOCK, EXTEND, FENCE, LOCKINFO,
 // LOCKLIST and FORCEUNLOCK.
-func (t *Table) lockCommands(locate func(db int, key string) quorum.Key) []*command.Command {
+func (t *Table) lockCommands(keyOnMasters func(db int, key string) quorum.Key) []*command.Command {
 	l := &locks.LockCommands{
-		Locks: t.opts.Locks, MaxTTL: t.current.maxTTL, KeyOnMasters: locate, Random: t.opts.Random, Audit: t.audit,
+		Locks: t.opts.Locks, MaxTTL: t.current.maxTTL, KeyOnMasters: keyOnMasters, Random: t.opts.Random, Audit: t.audit,
 	}
 	all := slices.Concat(l.Commands(), t.holders.Commands())
 	if t.opts.locksAtUpstream {
@@ -172,12 +172,12 @@ func byName(all []*command.Command) map[string]*command.Command {
 }
 
 // newMover returns the mover of the lock keys, or nil if locks cannot be moved.
-func newMover(opts Options, locate func(db int, key string) quorum.Key) *move.Mover {
+func newMover(opts Options, keyOnMasters func(db int, key string) quorum.Key) *move.Mover {
 	if opts.MoveOptions == nil || len(opts.LockKeys) == 0 {
 		return nil
 	}
 	moveOpts := *opts.MoveOptions
-	moveOpts.LockKeys, moveOpts.MastersKey, moveOpts.Prefix, moveOpts.Logger = opts.LockKeys, locate, opts.KeyPrefix, opts.Logger
+	moveOpts.LockKeys, moveOpts.KeyOnMasters, moveOpts.Prefix, moveOpts.Logger = opts.LockKeys, keyOnMasters, opts.KeyPrefix, opts.Logger
 	return move.New(moveOpts)
 }
 
@@ -215,13 +215,13 @@ func (t *Table) Lookup(name []byte) *command.Command { return t.router.ownComman
 
 // KeyRule returns the rule for the keys of a command that has keys, or, for the upstream, may have
 // keys. It returns nil for other commands, and for all commands if there are no lock keys. Without
-// an upstream, a command that neither Keyed nor Lookup finds is unknown.
+// an upstream, a command that neither KeyRule nor Lookup finds is unknown.
 func (t *Table) KeyRule(name []byte) *keys.Rule { return t.router.keyRule(name) }
 
 // Route decides how the proxy treats a command.
 func (t *Table) Route(at Situation, words [][]byte) Decision { return t.router.route(at, words) }
 
-// ResolveScript decides about a command after the decision Learn. It looks up the script or
+// ResolveScript decides about a command after the decision Resolve. It looks up the script or
 // function at the masters and the upstream, and routes the command by its contents.
 func (t *Table) ResolveScript(ctx context.Context, at Situation, words [][]byte) Decision {
 	return t.router.forConnection(at, syntax.Lower(words[0]), t.router.resolve(ctx, words))

@@ -46,7 +46,7 @@ func (b *registerFixture) watch(keys ...string) {
 // TestWatchedRelease checks that the release and extension of StackExchange.Redis and redis-py 2
 // use a ballot, under the condition of the watched version.
 func TestWatchedRelease(t *testing.T) {
-	const together = "ERR lock keys 'k2' and 'k' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)"
+	const together = "ERR lock keys 'k2' and 'k' cannot be changed together: one command can take, extend or remove several lock keys, but not change them otherwise; give them the same hash tag (lock-tags)"
 	for commands, want := range map[string]struct{ reply, round, after string }{
 		"DEL k":                  {"[1]", "read 0/k|update 0/k", "."},
 		"PEXPIRE k 900":          {"[1]", "read 0/k|update 0/k", "me:900"},

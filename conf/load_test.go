@@ -162,7 +162,7 @@ func TestLoadErrors(t *testing.T) {
 			want: []string{`--listen: takes one value, not 2`}},
 		{name: "masters given twice in one variable",
 			environ: []string{"REDLOCK_MASTER=redis://:hunter2@a redis://b redis://a:6379"},
-			want:    []string{`REDLOCK_MASTER: "redis://a:6379" is the same master as "redis://:xxxxx@a": each has one vote`}},
+			want:    []string{`REDLOCK_MASTER: "redis://a:6379" is the same master as "redis://:xxxxx@a", which has one vote; name it once`}},
 		{name: "masters with a comma between",
 			flags: map[string][]string{"master": {"redis://:hunter2@a:1,redis://:hunter2@b:1"}},
 			want:  []string{`--master: "redis://:xxxxx@b:1" `}},

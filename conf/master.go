@@ -30,7 +30,7 @@ var (
 	errNoPath    = errors.New(`names no socket; write three slashes, such as "unix:///run/redis.sock"`)
 	errDatabase  = errors.New("names a database, which the client's SELECT chooses; leave it out")
 	errPath      = errors.New("has a path; leave it out")
-	errParameter = errors.New("has a parameter (only skip_verify=true or false of rediss:// is allowed: the " +
+	errParameter = errors.New("has a parameter; only skip_verify=true or false is allowed, with rediss:// (the " +
 		"proxy chooses the other settings of a connection)")
 	errFragment = errors.New("has a # (in a password it is written as %23)")
 )

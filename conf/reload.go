@@ -43,7 +43,7 @@ func (c Change) String() string {
 
 // AfterReload returns the configuration of a proxy that runs with c after it has read next: c with
 // the settings of next that can change at once. changed lists these settings, and pending lists the
-// settings that differ but need a restart. If the combination is invalid, Reloaded returns an
+// settings that differ but need a restart. If the combination is invalid, AfterReload returns an
 // error, and nothing changes.
 func (c Config) AfterReload(next Config) (now Config, changed, pending []Change, err error) {
 	now = c

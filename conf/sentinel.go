@@ -30,7 +30,7 @@ var (
 	errSentinelTwice     = errors.New("names a Sentinel twice")
 	errSentinelCount     = errors.New("names more than " + strconv.Itoa(maxSentinels) + " Sentinels")
 	errSentinelPath      = errors.New("has more than a database number after the name of the master")
-	errSentinelParameter = errors.New("has a parameter other than sentinel_username, sentinel_password and, of " +
+	errSentinelParameter = errors.New("has an unknown parameter; use sentinel_username, sentinel_password or, with " +
 		"rediss+sentinel://, skip_verify=true or false")
 	errSentinelNoPassword = errors.New("has a sentinel_username without a sentinel_password")
 )

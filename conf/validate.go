@@ -56,7 +56,7 @@ func (c Config) conflicts() []problem {
 	}
 	if strings.HasPrefix(c.KeyPrefix, proxyKeyPrefix) {
 		found = append(found, problem{setting: "key-prefix",
-			text: fmt.Sprintf("%q: keys that begin with %q are the proxies' own", c.KeyPrefix, proxyKeyPrefix)})
+			text: fmt.Sprintf("%q: keys that begin with %q are reserved for proxies", c.KeyPrefix, proxyKeyPrefix)})
 	}
 	if c.ClusterMode == "emulated" && c.Upstream != "" {
 		found = append(found, problem{
@@ -106,7 +106,7 @@ func (c Config) duplicateMasters() []problem {
 		}
 		if j, seen := first[where]; seen {
 			found = append(found, problem{setting: "master", index: i,
-				text: fmt.Sprintf("%q is the same master as %q: each has one vote", Redact(master),
+				text: fmt.Sprintf("%q is the same master as %q, which has one vote; name it once", Redact(master),
 					Redact(c.Masters[j]))})
 			continue
 		}

@@ -13,12 +13,12 @@ type Counts struct {
 	// RelayedCommands counts the commands of clients sent to the upstream, except commands that get no
 	// reply (CLIENT REPLY OFF).
 	RelayedCommands int64
-	// MaxInputMemory is the number of bytes held for clients: of incomplete commands beyond the first
+	// InputBytes is the number of bytes held for clients: of incomplete commands beyond the first
 	// buffer of each client, and kept between commands. InputDisconnects counts the clients that were
-	// disconnected because MaxInputMemory reached its limit.
+	// disconnected because InputBytes reached its limit.
 	InputBytes, InputDisconnects int64
 	// UnreadBytes is the number of bytes of replies that clients have not read. UnreadDisconnects counts the
-	// clients that were disconnected because Unread exceeded its limit.
+	// clients that were disconnected because UnreadBytes exceeded its limit.
 	UnreadBytes, UnreadDisconnects int64
 	// MessageBytes is the number of bytes of messages that wait for subscribers of a lock server.
 	// MessageDisconnects counts the subscribers that were disconnected when it exceeded its limit.

@@ -150,7 +150,7 @@ func (s *shared) protectedModeRefusal(settings *Settings, addr net.Addr) string 
 		return ""
 	}
 	if known, _ := s.mustLogIn(settings); !known {
-		return fmt.Sprintf(protectedModeText, "whether the upstream requires a login is unknown until it is reached")
+		return fmt.Sprintf(protectedModeText, "the proxy cannot tell whether the upstream requires a login until it reaches the upstream")
 	}
 	return fmt.Sprintf(protectedModeText, "no login is required")
 }

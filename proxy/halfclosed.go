@@ -16,8 +16,8 @@ type halfClosedQueue struct {
 	waiting atomic.Int64
 }
 
-// beginTurn waits for the turn of a half-closed client. If too many such clients wait, it drops a
-// client that no longer reads: its connection was reset, or is reset by a reply.
+// beginTurn waits for the turn of a half-closed client. If too many such clients wait, it sends
+// the client the pending replies, and drops the client if its connection is reset.
 func (l *halfClosedQueue) beginTurn(ctx context.Context, flush func() error, isReset func() bool) error {
 	defer l.waiting.Add(-1)
 	if l.waiting.Add(1) > maxHalfClosed {

@@ -114,7 +114,7 @@ func (k *keySearch) seekAll(ctx context.Context) (searchResult, error) {
 	return needsMore, nil
 }
 
-// seekPrefix decides by its beginning about a command that is too long to buffer. If lock keys may
+// seekPrefix decides from the first bytes of a command that is too long to buffer. If lock keys may
 // follow, the rest is searched while it is forwarded.
 func (k *keySearch) seekPrefix(ctx context.Context, prefix []byte) (searchResult, error) {
 	words, total, size := resp.Words(nil, prefix, math.MaxInt)

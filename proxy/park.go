@@ -92,7 +92,7 @@ func (s *session) resume(ctx context.Context) {
 		s.client.Publisher = hub.Outlet(&s.client.LastMessage)
 		s.client.Subscribe = func() command.Subscriptions { return s.subscribe(ctx) }
 	}
-	s.in.conn.Wake()
+	s.in.conn.Unpark()
 	s.relay.resume(ctx)
 }
 

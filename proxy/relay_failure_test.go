@@ -23,7 +23,7 @@ func normalizeLoss(reply string) string {
 }
 
 // TestNoUpstreamAtConnect (RELAY.md, point 24): without an upstream, each command gets an error, in
-// order. The client stays, and continues when the upstream is there.
+// order. The client stays connected, and continues when the upstream is available.
 func TestNoUpstreamAtConnect(t *testing.T) {
 	r, server := startRelay(t)
 	if err := server.Kill(); err != nil {

@@ -110,7 +110,7 @@ func (r *relay) filter(p []byte) []byte {
 			r.writer.signal()
 			return output
 		}
-		if part.EndsReply {
+		if part.EndsOwnReply {
 			r.answers, r.partialAnswer = append(r.answers, r.partialAnswer), nil
 		}
 	}
@@ -278,7 +278,7 @@ func (r *relay) resume(ctx context.Context) {
 	defer r.writer.mu.Unlock()
 	if r.paused {
 		r.paused = false
-		r.conn.Wake()
+		r.conn.Unpark()
 		r.startCopier(ctx)
 	}
 }

@@ -35,7 +35,7 @@ type BlockedPop struct {
 }
 
 // ErrPopTimeout is returned if no value could be taken in time.
-var ErrPopTimeout = errors.New("nothing was put there in time")
+var ErrPopTimeout = errors.New("no element was added to the keys in time")
 
 // AwaitPop waits in the queues of some keys, first come, first served, until it has taken a value
 // that was stored under one of them. It tries again only after a change.

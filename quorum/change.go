@@ -65,8 +65,8 @@ func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 	return err
 }
 
-// errFollowed is returned if another proxy decided first and this one follows.
-var errFollowed = errors.New("another proxy was first")
+// errFollowed is returned if another proxy decided first. This proxy follows that decision.
+var errFollowed = errors.New("another proxy decided first")
 
 // errOvertaken is returned if the decision differs from the wanted one.
 var errOvertaken = errors.New("another proxy decided otherwise at the same time")
@@ -126,7 +126,7 @@ func (c *Cluster) adoptMasters(ctx context.Context, set *masterSet, s guard.Succ
 		// Perhaps only this proxy knows of the change.
 		decided, err := set.guards.Decide(ctx, s.Era, s.Change, c.ballot)
 		succession := set.guards.Succession()
-		if err != nil && succession != nil && succession.Begun { // another proxy was first
+		if err != nil && succession != nil && succession.Begun { // another proxy decided first
 			return c.adoptMasters(ctx, set, *succession, urls)
 		}
 		if err != nil {

@@ -30,7 +30,7 @@ type Cluster struct {
 	onTaking func(key Key, send func(and func()))
 	// messages carries messages between proxies; nil if no client can publish.
 	messages *Messages
-	// observeRoundTrips is called with the duration of each batch; see Observe.
+	// observeRoundTrips is called with the duration of each batch; see ObserveRoundTrips.
 	observeRoundTrips func(masters []string) func(master int, took time.Duration)
 
 	activeSet atomic.Pointer[masterSet]

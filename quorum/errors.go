@@ -129,10 +129,10 @@ func (e *NoQuorumError) HasMajority() bool { return e.Answered >= Majority(e.Mas
 func (e *NoQuorumError) changeText() string {
 	if len(e.ChangedTo) == 0 {
 		return "the masters are being changed, or another proxy has changed them; " +
-			"if this lasts, set masters in this proxy's configuration to the current ones"
+			"if this lasts, name the current masters in this proxy's configuration"
 	}
 	return fmt.Sprintf("the masters are being changed to %s: a majority of the new masters does not vote yet; "+
-		"if this lasts, set masters in this proxy's configuration to them", strings.Join(e.ChangedTo, ", "))
+		"if this lasts, name the new masters in this proxy's configuration", strings.Join(e.ChangedTo, ", "))
 }
 
 // hasUnexplainedQuarantine reports whether a master's vote did not count for a reason that its

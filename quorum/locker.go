@@ -45,7 +45,7 @@ type LockRequest struct {
 	Wait time.Duration
 	// Holder describes the client; Holdings returns it for the lock.
 	Holder any
-	// Fence requests Granted.Fence, which is higher than any earlier fence of the key.
+	// Fence requests GrantedLock.Fence, which is higher than any earlier fence of the key.
 	Fence bool
 }
 

@@ -33,7 +33,7 @@ const (
 	Remove   = register.Remove
 )
 
-// ErrNeedsLeft is returned by a run that needs the remaining time if Look.Left is unknown.
+// ErrNeedsLeft is returned by a run that needs the remaining time if Snapshot.LeftUnknown is set.
 var ErrNeedsLeft = register.ErrNeedsLeft
 
 // TakeRequest requests keys of one database, all or none.

@@ -72,8 +72,8 @@ func (set *masterSet) publish(ctx context.Context, channel string, message Messa
 }
 
 // Listen subscribes to all messages that are published after it returns. onLoss is called once if
-// the subscriber may miss a message. It must not wait, nor call the Membership. The subscriber must
-// leave in any case.
+// the subscriber may miss a message. It must not wait, nor call the Subscription. The subscriber
+// must leave in any case.
 //
 // Errors: *NoQuorumError if too few masters can be subscribed to, or the cause of ctx.
 func (m *Messages) Listen(ctx context.Context, onLoss func()) (*Subscription, error) {
@@ -117,7 +117,7 @@ func (p *publishOp) AppendTo(b []byte, _ bool) []byte {
 func (p *publishOp) Decode(answer any) (cell.Answer, error) {
 	n, ok := answer.(int64)
 	if !ok || n < 0 {
-		return cell.Answer{}, fmt.Errorf("unexpected answer %.80v", answer)
+		return cell.Answer{}, fmt.Errorf("unexpected reply %.80v", answer)
 	}
 	p.listeners = n
 	return cell.Answer{Applied: true}, nil

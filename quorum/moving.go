@@ -138,7 +138,7 @@ func (c *Cluster) DecideLocation(ctx context.Context, from Location, to location
 			return Location{}, err
 		}
 	}
-	err = c.decidePlace(ctx, from, to)
+	err = c.decideLocation(ctx, from, to)
 	if err != nil && !errors.Is(err, ErrLocationChanged) {
 		return Location{}, err
 	}
@@ -164,7 +164,7 @@ func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
 	ctx, cancel := context.WithTimeout(ctx, askPause)
 	defer cancel()
 	at, _ := c.CurrentLocation()
-	if err := c.decidePlace(ctx, at, at.Source()); err == nil {
+	if err := c.decideLocation(ctx, at, at.Source()); err == nil {
 		c.log.Warn("the move was aborted: no proxy continued it; the locks stay at their source", "place", at.Source())
 	}
 }
@@ -182,9 +182,9 @@ func (c *Cluster) checkMove(from Location, to location.Place) (*masterSet, error
 	return set, set.guards.MayMove()
 }
 
-// decidePlace gets a decision of the masters on the location of the locks in the next era. It lets
-// no other decision of this process interfere.
-func (c *Cluster) decidePlace(ctx context.Context, from Location, to location.Place) error {
+// decideLocation gets a decision of the masters on the location of the locks in the next era. It
+// lets no other decision of this process interfere.
+func (c *Cluster) decideLocation(ctx context.Context, from Location, to location.Place) error {
 	c.changeMu.Lock()
 	defer c.changeMu.Unlock()
 	set, err := c.checkMove(from, to) // again: by now this proxy knows of decisions that other proxies began a moment ago

@@ -18,7 +18,7 @@ type LiveSettings struct {
 	MaxTTL time.Duration
 }
 
-var errOtherMasters = errors.New("the masters differ from the current masters")
+var errOtherMasters = errors.New("the configured masters differ from the masters in use")
 
 // Apply puts settings into effect. A caller that wants to let clients request longer TTLs must call
 // it first. It is safe for concurrent use.

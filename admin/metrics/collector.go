@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// Clients holds counts of the clients and their traffic. Connected, Parked, Max, InputBytes, Unread
-// and Messages are present values; the rest is counted since the start.
+// Clients holds counts of the clients and their traffic. Connected, Parked, MaxClients,
+// InputBytes, UnreadBytes and MessageBytes are present values; the rest is counted since the start.
 type Clients struct {
 	Connected, Parked, MaxClients         int64
 	Accepted, Refused, AcceptErrors       int64

@@ -56,7 +56,7 @@ func eventKinds() map[string]eventKind {
 		"this proxy and another proxy do not match":                      {"proxies do not match", toneBad, "", []string{"cause"}},
 		"users reloaded":             {"reload", toneGood, "", []string{"users", "changed", "gone"}},
 		"this machine was suspended": {"suspended", toneBad, "", []string{"by"}},
-		"lock keys are used at the upstream directly: clients of proxies do not see these locks; repoint the clients": {
+		"lock keys are used at the upstream directly: clients of proxies do not see these locks; connect all clients to a proxy": {
 			"locks at the upstream", toneBad, "lock_keys", []string{"seen"},
 		},
 		forceUnlock: {"FORCEUNLOCK", toneNote, "key", []string{"removed", "client.addr", "client.name", "client.user"}},

@@ -36,8 +36,8 @@ type Options struct {
 	Masters func() []quorum.MasterStatus
 	// Availability returns whether locks are available, and where they are.
 	Availability func() availability.Inputs
-	// Upstream returns the address of the upstream, and why it is down or nil. A proxy without an
-	// upstream leaves it nil.
+	// Upstream returns the address of the upstream, and an error if the upstream is down. On a
+	// proxy without an upstream, Upstream is nil.
 	Upstream func() (name string, err error)
 	// Locks returns at most count locks of a database that match a glob. If it is nil, the page
 	// shows no keys and no clients.

@@ -85,7 +85,7 @@ type Command struct {
 	// upstream while CLIENT REPLY is off, and cannot be part of a transaction at the upstream.
 	ActsLocally bool
 	// FiltersReply reports whether the proxy removes something from the upstream's reply to a call. Such a
-	// call cannot be part of a transaction at the upstream. A nil Hides removes nothing.
+	// call cannot be part of a transaction at the upstream. If it is nil, nothing is removed.
 	FiltersReply func(words [][]byte) bool
 	// RunsWithoutClient reports whether a call does not use its client until it is answered: it
 	// does not watch for the client to leave, query the client, or close its connection. If it is

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// maxChangedKeysSize limits the size of Touched, in bytes. Each key counts for its name and
+// maxChangedKeysSize limits the size of ChangedKeys, in bytes. Each key counts for its name and
 // changedKeyOverhead.
 const maxChangedKeysSize, changedKeyOverhead = 16 << 10, 128
 

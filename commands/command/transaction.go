@@ -9,7 +9,7 @@ type Transaction struct {
 	Aborted bool
 	// UpstreamError is the error if MULTI could not reach the upstream: the reply to commands on other keys.
 	UpstreamError string
-	// Queued holds the queued commands, Size their size in bytes.
+	// Queued holds the queued commands, QueuedBytes their size.
 	Queued      [][]string
 	QueuedBytes int
 	// Watched holds the watched lock keys.

@@ -123,7 +123,7 @@ func widestGlob(prefix string) string {
 func (n *Detector) logFull() {
 	if !n.fullLogged {
 		n.fullLogged = true
-		n.log.Warn("too many different keys are used like locks: PROXY INFO counts further ones only in total")
+		n.log.Warn("too many different keys are used like locks: PROXY INFO shows only the total for further keys")
 	}
 }
 

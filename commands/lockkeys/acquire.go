@@ -37,12 +37,12 @@ func (p *Runner) acquire(c command.Call, words []string) bool {
 
 // lockFor takes a lock, and writes grantedReply, or the reply of the same command to a held key.
 func (p *Runner) lockFor(c command.Call, e keyspace.Edit, grantedReply keyspace.Reply) {
-	location, ttl := p.Engine.Locate(c.Client.DB, e.Key), e.After.Left
+	keyOnMasters, ttl := p.Engine.KeyOnMasters(c.Client.DB, e.Key), e.After.Left
 	if ttl < 0 {
 		ttl = quorum.Endless
 	}
 	grant, err := p.opts.Locks.Lock(c.Ctx,
-		quorum.LockRequest{Key: location, Token: e.After.Value, TTL: ttl, Holder: c.Client.Identity()})
+		quorum.LockRequest{Key: keyOnMasters, Token: e.After.Value, TTL: ttl, Holder: c.Client.Identity()})
 	if errors.Is(err, quorum.ErrHeld) {
 		c.Client.Transaction.NoteFound(c.Client.DB, []string{e.Key})
 	}
@@ -67,8 +67,8 @@ func (p *Runner) lockFor(c command.Call, e keyspace.Edit, grantedReply keyspace.
 	p.opts.Audit.Note(command.AuditGranted, c.Client, c.Client.DB, e.Key)
 	program.WriteReply(c.Out, grantedReply)
 	c.Out.IfUndelivered(func() {
-		p.opts.Locks.Withdraw([]quorum.Key{location}, grant)
-		p.opts.Audit.Note(command.AuditWithdrawn, c.Client, location.DB, e.Key)
+		p.opts.Locks.Withdraw([]quorum.Key{keyOnMasters}, grant)
+		p.opts.Audit.Note(command.AuditWithdrawn, c.Client, keyOnMasters.DB, e.Key)
 	})
 }
 

@@ -33,7 +33,7 @@ func isNX(word string) bool { return syntax.Lower(word) == "nx" }
 
 // Guess returns the value that this proxy wrote last under a key, if it knows one.
 func (p *Runner) Guess(db int, key string) (token string, ok bool) {
-	return p.opts.Register.Guess(p.Engine.Locate(db, key))
+	return p.opts.Register.Guess(p.Engine.KeyOnMasters(db, key))
 }
 
 // likelyRemoves reports whether a command mostly finds the value that this proxy wrote, and removes

@@ -9,18 +9,18 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locator returns a function that locates a key on the masters: in the cell of its hash tag if
-// lock-tags match the key, else in a cell of its own. The location depends on nothing else, so all
-// proxies with the same settings agree.
-func Locator(prefix string, lockTags, movableKeys keys.Patterns) func(db int, key string) quorum.Key {
+// KeyOnMastersFunc returns a function that returns the key on the masters of a client's key: in the
+// cell of its hash tag if lock-tags match the key, else in a cell of its own. The result depends on
+// nothing else, so all proxies with the same settings agree.
+func KeyOnMastersFunc(prefix string, lockTags, movableKeys keys.Patterns) func(db int, key string) quorum.Key {
 	return func(db int, key string) quorum.Key {
-		location := quorum.Key{DB: db, Name: prefix + key, Movable: movableKeys.Any() && movableKeys.Match([]byte(key))}
+		keyOnMasters := quorum.Key{DB: db, Name: prefix + key, Movable: movableKeys.Any() && movableKeys.Match([]byte(key))}
 		if lockTags.Any() {
 			if tag, ok := keys.Tag(key); ok && lockTags.Match([]byte(key)) {
-				location.Tag = prefix + tag
+				keyOnMasters.Tag = prefix + tag
 			}
 		}
-		return location
+		return keyOnMasters
 	}
 }
 

@@ -47,8 +47,8 @@ type Limits struct {
 type Options struct {
 	Register Register
 	Locks    Locks
-	// Locate returns the location of a key on the masters.
-	Locate func(db int, key string) quorum.Key
+	// KeyOnMasters returns the key on the masters of a client's key.
+	KeyOnMasters func(db int, key string) quorum.Key
 	// List returns the lock keys of a database that match a glob.
 	List func(ctx context.Context, db int, match string) ([]string, error)
 	// Limits returns the current limits.
@@ -77,7 +77,7 @@ type Runner struct {
 func New(opts Options) *Runner {
 	p := &Runner{opts: opts}
 	p.Engine = &program.Engine{
-		Register: opts.Register, Locate: opts.Locate, Now: opts.Now, Random: opts.Random, Pause: pacing.Sleep,
+		Register: opts.Register, KeyOnMasters: opts.KeyOnMasters, Now: opts.Now, Random: opts.Random, Pause: pacing.Sleep,
 		RefuseEdits: p.refusalOf, List: opts.List, OnLostEffects: p.reportLostEffects,
 	}
 	return p
@@ -91,8 +91,8 @@ func (p *Runner) Counts() (withoutTTL, lostEffects int64) {
 // RunProgram runs a program of a client and writes its reply.
 func (p *Runner) RunProgram(c command.Call, prog program.Program) {
 	prog.Holder = c.Client.Identity()
-	locate := func(key string) quorum.Key { return p.Engine.Locate(prog.DB, key) }
-	commandRun := tracking.Of(c.Client).Begin(prog.DB, prog.Keys, locate)
+	keyOnMasters := func(key string) quorum.Key { return p.Engine.KeyOnMasters(prog.DB, key) }
+	commandRun := tracking.Of(c.Client).Begin(prog.DB, prog.Keys, keyOnMasters)
 	prog.TracksKeys, prog.WatchesKeys = commandRun.Remembers(), c.Client.Transaction.Watching()
 	outcome, err := p.Engine.Run(c.Ctx, prog)
 	if commandRun != nil {
@@ -178,7 +178,7 @@ func (p *Runner) warnKeyNoTTL(key string) {
 	if last != 0 && now-last < int64(warnEvery) || !p.lastWarning.CompareAndSwap(last, now) {
 		return
 	}
-	p.opts.Logger.Warn("locks without a TTL stay locked if their holder dies; locks-without-ttl: refuse forbids them",
+	p.opts.Logger.Warn("locks without a TTL stay held if their holder dies; to forbid them, set locks-without-ttl to refuse",
 		slog.String("key", string(syntax.Excerpt(key))), slog.Int64("locks_without_ttl", n))
 }
 
@@ -189,7 +189,7 @@ func (p *Runner) withdrawIfUndelivered(client *command.Client, db int, a program
 		return
 	}
 	out.IfUndelivered(func() {
-		p.opts.Register.Withdraw(p.Engine.Locations(db, keys), a.Granted)
+		p.opts.Register.Withdraw(p.Engine.KeysOnMasters(db, keys), a.Granted)
 		for _, key := range keys {
 			p.opts.Audit.Note(command.AuditWithdrawn, client, db, key)
 		}

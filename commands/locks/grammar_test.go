@@ -17,7 +17,7 @@ const (
 	badSyntax  = "ERR syntax error"
 	notInteger = "ERR value is not an integer or out of range"
 	badLockTTL = "ERR invalid expire time in 'lock' command"
-	overMaxTTL = "ERR invalid expire time in 'lock' command: over max-ttl, 86400000 ms"
+	overMaxTTL = "ERR invalid expire time in 'lock' command: the TTL exceeds max-ttl (86400000 ms)"
 	badTimeout = "ERR timeout is not an integer or out of range"
 	negTimeout = "ERR timeout is negative"
 )
@@ -183,7 +183,7 @@ func TestSyntaxErrorsNameTheWord(t *testing.T) {
 // TestLockOptionsUnderOtherLimits checks that max-ttl is exact to the millisecond.
 func TestLockOptionsUnderOtherLimits(t *testing.T) {
 	g := grammar{name: "extend", maxTTL: 1500 * time.Millisecond}
-	const over = "ERR invalid expire time in 'extend' command: over max-ttl, 1500 ms"
+	const over = "ERR invalid expire time in 'extend' command: the TTL exceeds max-ttl (1500 ms)"
 	for options, want := range map[string]string{
 		"PX 1500": "1.5s", "PX 1501": over, "EX 1": "1s", "EX 2": over,
 		"PX 100 BLOCK 1": badSyntax, "BLOCK 1 PX 100": badSyntax,
@@ -282,7 +282,7 @@ func simpleTime(unit, value string, maxMillis int64) string {
 	case millis.Sign() <= 0:
 		return badLockTTL
 	case millis.Cmp(big.NewInt(maxMillis)) > 0:
-		return fmt.Sprintf("%s: over max-ttl, %d ms", badLockTTL, maxMillis)
+		return fmt.Sprintf("%s: the TTL exceeds max-ttl (%d ms)", badLockTTL, maxMillis)
 	}
 	return fmt.Sprint(time.Duration(millis.Int64()) * time.Millisecond)
 }

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// LockReader reads and removes locks for the commands of Holders. It is a *quorum.Locker, whose
+// LockReader reads and removes locks for OperatorCommands. It is a *quorum.Locker, whose
 // methods document the errors.
 type LockReader interface {
 	Holdings(ctx context.Context, keys []quorum.Key) ([]quorum.Holding, error)
@@ -16,7 +16,7 @@ type LockReader interface {
 	Remove(ctx context.Context, key quorum.Key) (bool, error)
 }
 
-// OperatorOptions configures Holders. All fields but Prefix and Audit are required.
+// OperatorOptions configures OperatorCommands. All fields but Prefix and Audit are required.
 type OperatorOptions struct {
 	Locks LockReader
 	// KeyOnMasters returns the key of a lock on the masters, which begins with Prefix.
@@ -27,16 +27,16 @@ type OperatorOptions struct {
 	Audit  *command.Audit
 }
 
-// OperatorCommands implements the commands for operators, and WAIT. LOCKINFO and LOCKLIST return the holders
-// of locks, FORCEUNLOCK releases a lock regardless of its holder, and WAIT waits for further
-// masters. No command returns a token. Holders is safe for concurrent use.
+// OperatorCommands implements the commands for operators, and WAIT. LOCKINFO and LOCKLIST return
+// the holders of locks, FORCEUNLOCK releases a lock regardless of its holder, and WAIT waits for
+// further masters. No command returns a token. OperatorCommands is safe for concurrent use.
 type OperatorCommands struct {
 	opts OperatorOptions
 	// listSlot holds one token while a LOCKLIST runs, because only one runs at a time.
 	listSlot chan struct{}
 }
 
-// NewOperatorCommands returns Holders with these options.
+// NewOperatorCommands returns OperatorCommands with these options.
 func NewOperatorCommands(opts OperatorOptions) *OperatorCommands {
 	return &OperatorCommands{opts: opts, listSlot: make(chan struct{}, 1)}
 }

@@ -87,8 +87,8 @@ func runCommand(t *testing.T, h *OperatorCommands, log *bytes.Buffer, client *co
 
 func newHolders(locks LockReader, prefix string) (*OperatorCommands, *bytes.Buffer) {
 	var log bytes.Buffer
-	place := func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: prefix + key} }
-	return NewOperatorCommands(OperatorOptions{Locks: locks, KeyOnMasters: place, Prefix: prefix,
+	keyOnMasters := func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: prefix + key} }
+	return NewOperatorCommands(OperatorOptions{Locks: locks, KeyOnMasters: keyOnMasters, Prefix: prefix,
 		Logger: slog.New(slog.NewTextHandler(&log, nil))}), &log
 }
 

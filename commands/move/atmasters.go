@@ -36,7 +36,7 @@ type mastersStore struct {
 
 // mastersKey returns the key of a lock on the masters in this era.
 func (s *mastersStore) mastersKey(n lockName) quorum.Key {
-	key := s.opts.MastersKey(n.db, n.key)
+	key := s.opts.KeyOnMasters(n.db, n.key)
 	key.Movable, key.Era = false, s.era
 	return key
 }

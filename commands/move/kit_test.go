@@ -255,7 +255,7 @@ func newTestBench(t *testing.T) *testBench {
 
 // newMover returns the mover of another proxy.
 func (r *testBench) newMover() *Mover {
-	m := New(Options{Masters: r.masters, Connect: r.connect, LockKeys: []string{"lock:*", "lo?k-*"}, MastersKey: movableKey,
+	m := New(Options{Masters: r.masters, Connect: r.connect, LockKeys: []string{"lock:*", "lo?k-*"}, KeyOnMasters: movableKey,
 		Prefix: "p:"})
 	m.eraDelay, m.patience, m.lease = 20*time.Millisecond, 500*time.Millisecond, 2*time.Second
 	return m

@@ -60,10 +60,10 @@ type Options struct {
 	Connect func(ctx context.Context) (Connection, error)
 	// LockKeys are the globs of the keys that move.
 	LockKeys []string
-	// MastersKey returns the key of a lock on the masters, which begins with Prefix.
-	MastersKey func(db int, key string) quorum.Key
-	Prefix     string
-	Logger     *slog.Logger
+	// KeyOnMasters returns the key of a lock on the masters, which begins with Prefix.
+	KeyOnMasters func(db int, key string) quorum.Key
+	Prefix       string
+	Logger       *slog.Logger
 }
 
 // Order is the operator's request.

@@ -200,7 +200,7 @@ func TestErrorNamesLocation(t *testing.T) {
 	for step, want := range map[string]string{
 		"confirm":    "the locks stay at the upstream: a majority of 3 masters agreed only",
 		"update":     "the locks are at the upstream, and stay there: commands on lock keys continue once a majority of the masters votes: ",
-		"to masters": "the locks are at the upstream or already at the masters: a majority of the masters decides that once it votes, and commands on lock keys wait until then: ",
+		"to masters": "the locks are at the upstream or already at the masters: commands on lock keys wait until a majority of the masters votes and decides: ",
 	} {
 		r := newTestBench(t)
 		r.mover.lease = 200 * time.Millisecond

@@ -45,7 +45,7 @@ func (r Result) Lines() []string {
 	}
 	lines := []string{
 		fmt.Sprintf("the locks are at the %v now: %s", r.At, r.copied()),
-		fmt.Sprintf("commands on lock keys were held back for %d ms", r.PausedFor.Milliseconds()),
+		fmt.Sprintf("commands on lock keys were paused for %d ms", r.PausedFor.Milliseconds()),
 	}
 	if r.RemovedAtTarget > 0 {
 		lines = append(lines, fmt.Sprintf("removed %s that existed only at the %v",

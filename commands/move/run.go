@@ -38,8 +38,8 @@ func (r *run) describeLocation() string {
 	case r.at == quorum.Location{}:
 		return "nothing was changed, and the location of the locks is unknown"
 	case r.undecided && r.proposedArrival:
-		return fmt.Sprintf("the locks are at the %v or already at the %v: a majority of the masters decides that "+
-			"once it votes, and commands on lock keys wait until then", source, r.at.Target())
+		return fmt.Sprintf("the locks are at the %v or already at the %v: commands on lock keys wait "+
+			"until a majority of the masters votes and decides", source, r.at.Target())
 	case r.undecided:
 		return fmt.Sprintf("the locks are at the %v, and stay there: "+
 			"commands on lock keys continue once a majority of the masters votes", source)
@@ -101,7 +101,7 @@ func (r *run) moveLocks(ctx context.Context) error {
 		return r.abort(ctx, r.at.Era+1, err)
 	}
 	pausedSince := time.Now()
-	r.report(fmt.Sprintf("decided: %v, in era %d; all proxies hold back commands on lock keys", r.at.Place, r.at.Era))
+	r.report(fmt.Sprintf("decided: %v, in era %d; all proxies pause commands on lock keys", r.at.Place, r.at.Era))
 	limitedCtx, end := context.WithTimeoutCause(ctx, r.copyTime, fmt.Errorf("the move took longer than %v", r.copyTime))
 	defer end()
 	copied, err := r.quiesceAndCopy(limitedCtx, pausedSince)

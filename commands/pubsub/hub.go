@@ -15,7 +15,7 @@ type Carrier interface {
 	// Publish returns when a majority of the masters has the message. otherProxies counts the other
 	// proxies that listen.
 	Publish(ctx context.Context, m quorum.Message, last *uint64) (otherProxies int, err error)
-	// Listen starts the delivery of messages, until Leave of the membership. lost is called if a
+	// Listen starts the delivery of messages, until the Subscription ends. lost is called if a
 	// message may be missed.
 	Listen(ctx context.Context, lost func()) (*quorum.Subscription, error)
 }

@@ -154,7 +154,8 @@ func (s *Server) infoRedlock() []string {
 
 // infoLockStorage returns the lines about where the locks are, and about lock keys at the upstream
 // that were changed directly. The glob is the last field, because it may contain any text without a
-// line end. Each name is followed by its name before 0.4, which will be removed in 0.6.
+// line end. Each field is repeated under its name from before 0.4. These names will be removed in
+// 0.6.
 func (s *Server) infoLockStorage(inputs availability.Inputs) (lines []string) {
 	if at := inputs.LockStorage(); at != "" {
 		lines = append(lines, "redlock_lock_storage:"+at, "redlock_locks_at:"+at)

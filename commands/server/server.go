@@ -147,7 +147,7 @@ func (s *Server) Commands() []*command.Command {
 }
 
 // ProxyCommand returns the command PROXY, for operators. All operations are its subcommands, so
-// that the proxy takes only one name from Redis.
+// that they use only one name that Redis could give to a command of its own.
 func (s *Server) ProxyCommand() *command.Command {
 	d := command.DocsOf(command.OwnGroup, "A container for the commands of the proxy itself.", "0.1.0")
 	d.Categories = "admin slow dangerous"

@@ -191,7 +191,7 @@ func (s *side) wantJobOnMasters(d dialect, key string) {
 func TestJobsOfSeveralTags(t *testing.T) {
 	redistest.SkipShort(t)
 	proxySide := startJobSide(t, rubyLocks(t))
-	const format = "Redis::CommandError: ERR lock keys '%s' and '%s' cannot be changed together: one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)"
+	const format = "Redis::CommandError: ERR lock keys '%s' and '%s' cannot be changed together: one command can take, extend or remove several lock keys, but not change them otherwise; give them the same hash tag (lock-tags)"
 	for name, keys := range map[string][2]string{
 		"unique-jobs-plain":  {"uniquejobs:lock:unique-jobs-plain:life", "uniquejobs:lock:unique-jobs-plain:life:LOCKED"},
 		"unique-jobs-logged": {"{uniquejobs:digests}:lock:unique-jobs-logged:life", "uniquejobs:changelog"},

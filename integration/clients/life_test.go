@@ -87,7 +87,7 @@ func (s *side) extendLock(d dialect, key string) {
 	}
 }
 
-// checkNonHolder lets the other client extend and release a lock that it does not hold.
+// checkNonHolder checks that a client can neither extend nor release a lock of another client.
 func (s *side) checkNonHolder(d dialect, key string) {
 	s.t.Helper()
 	if !d.ownerOnly {

@@ -23,8 +23,8 @@ const (
 	churners = 64
 )
 
-// churn is a group of clients that acquire and release a few locks, and poll while they wait. A
-// client relies on a lock by its own clock, from before the request, as in Redlock.
+// churn is a group of clients that acquire and release a few locks, and poll while they wait. As
+// in Redlock, a client measures its lease on its own clock, starting before it sends the request.
 type churn struct {
 	seed      uint64
 	lease     time.Duration

@@ -85,8 +85,8 @@ func WantPrefix(t *testing.T, client *redistest.Client, command, want string) {
 	}
 }
 
-// ReplyText returns a reply as the text that Does compares. A refusal of permissions gets Redis 7.0's
-// text, and nil becomes "nil".
+// ReplyText returns a reply as the text that tests compare. A refusal of permissions gets Redis
+// 7.0's text, and nil becomes "nil".
 func ReplyText(reply any) string {
 	switch reply := reply.(type) {
 	case nil:

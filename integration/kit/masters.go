@@ -108,7 +108,7 @@ func SendToMaster(master *redistest.Server, command ...string) error {
 	return SendToDatabase(master, "0", command...)
 }
 
-// SendToDatabase sends one command to a database of a master, like Tell.
+// SendToDatabase sends one command to a database of a master, like SendToMaster.
 func SendToDatabase(master *redistest.Server, db string, command ...string) error {
 	_, err := QueryDatabase(master, db, command...)
 	return err

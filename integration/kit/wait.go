@@ -18,14 +18,14 @@ func Shortly(t *testing.T, condition func() error) {
 	Within(t, 2*time.Second, condition)
 }
 
-// Eventually waits until a condition is met, at most Patience, which is longer than a quarantine that
-// ends with a catch-up.
+// Eventually waits until a condition is met, at most WaitLimit, which is longer than a quarantine
+// that ends with a catch-up.
 func Eventually(t *testing.T, condition func() error) {
 	t.Helper()
 	Within(t, WaitLimit, condition)
 }
 
-// Await waits until a condition is met, like Soon. what describes the condition.
+// Await waits until a condition is met, like Eventually. what describes the condition.
 func Await(t *testing.T, what string, met func() bool) {
 	t.Helper()
 	notYet := errors.New("not within a minute: " + what)

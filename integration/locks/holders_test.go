@@ -204,7 +204,7 @@ func TestForeignHolder(t *testing.T) {
 	client := kit.Connect(t, f.Proxies[0])
 	wantInfo(t, client, "k", "held", 5, nil)
 	kit.WantPrefix(t, client, "FORCEUNLOCK k",
-		"ERR cannot change the key: a client that locks on the masters directly holds it; change it on the masters")
+		"ERR cannot change the key: its holder locks on the masters directly, without a proxy; change it on the masters")
 }
 
 // lockKeys returns the sorted keys of a LOCKLIST.

@@ -91,7 +91,7 @@ func TestSelect(t *testing.T) {
 func TestMaxTTL(t *testing.T) {
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--max-ttl", "10s"))
 	overMaxTTL := func(command string) any {
-		return redistest.RespError("ERR invalid expire time in '" + command + "' command: over max-ttl, 10000 ms")
+		return redistest.RespError("ERR invalid expire time in '" + command + "' command: the TTL exceeds max-ttl (10000 ms)")
 	}
 	kit.WantReply(t, client, "LOCK k t PX 10001", overMaxTTL("lock"))
 	kit.WantReply(t, client, "LOCK k t EX 11", overMaxTTL("lock"))

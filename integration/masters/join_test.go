@@ -97,7 +97,7 @@ func TestJoinsUnderLoad(t *testing.T) {
 		step("restarted", func() {
 			kit.Must(t, r.servers[1].Kill())
 			kit.Must(t, r.servers[1].Restart())
-			kit.Eventually(t, func() error { return r.hasNewMarker(1) })
+			kit.Eventually(t, func() error { return r.checkMarker(1) })
 			r.wantVoting(0, 1, 3)
 		})
 		step("added", func() { r.change(0, 1, 3, 4) })
@@ -110,8 +110,8 @@ func TestJoinsUnderLoad(t *testing.T) {
 	}
 }
 
-// hasNewMarker returns an error unless a restarted master was admitted again.
-func (r *rig) hasNewMarker(server int) error {
+// checkMarker returns an error unless a restarted master was admitted again.
+func (r *rig) checkMarker(server int) error {
 	reply, err := kit.QueryDatabase(r.servers[server], "0", "EXISTS", "redlock-proxy:marker")
 	if err == nil && reply != int64(1) {
 		err = fmt.Errorf("it has no marker: %v", reply)
@@ -139,7 +139,7 @@ func TestJoinsWithManyLocks(t *testing.T) {
 		kit.WantGrant(t, client, "LOCK", "k:other", "t", "PX", "30000")
 		slowest = max(slowest, time.Since(sent))
 		kit.Want(t, client, int64(1), "UNLOCK", "k:other", "t")
-		return errors.Join(r.hasNewMarker(4), r.checkVoting(r.proxies[0], firstN(5)), r.checkVoting(r.proxies[1], firstN(5)))
+		return errors.Join(r.checkMarker(4), r.checkVoting(r.proxies[0], firstN(5)), r.checkVoting(r.proxies[1], firstN(5)))
 	})
 	elapsed, memoryAfter := time.Since(startedAt), r.residentMemory()
 	t.Logf("votes after %v, slowest LOCK %v, resident %d MB before and %d MB after", elapsed.Round(time.Millisecond),

@@ -75,7 +75,7 @@ func TestLockCommand(t *testing.T) {
 	runLock(t, "rediss://"+addr, "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: it does not use TLS: use redis:// instead of rediss://`)
 	runLock(t, f.Masters[0].Addr(), "", "echo ran").wantEnd(t, 122, "",
 		`redlock-proxy: the lock "k" was not granted by `+f.Masters[0].Addr()+`: ERR unknown command`)
-	runLock(t, addr, "--ttl 25h", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time in 'lock' command: over max-ttl`)
+	runLock(t, addr, "--ttl 25h", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time in 'lock' command: the TTL exceeds max-ttl`)
 	runLock(t, addr, "--ttl 1ms", "echo ran").wantEnd(t, 122, "",
 		`redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time`)
 }

@@ -24,9 +24,9 @@ import (
 var effectTests = map[string]func(*testing.T, *reloadRig){
 	"max-ttl": func(t *testing.T, r *reloadRig) {
 		r.set("max-ttl", "1m")
-		kit.WantPrefix(t, r.operator, "LOCK ttl t PX 60001", "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
+		kit.WantPrefix(t, r.operator, "LOCK ttl t PX 60001", "ERR invalid expire time in 'lock' command: the TTL exceeds max-ttl (60000 ms)")
 		kit.WantPrefix(t, r.operator, "SET lock:ttl t PX 60001",
-			"ERR invalid expire time in 'set' command: over max-ttl, 60000 ms")
+			"ERR invalid expire time in 'set' command: the TTL exceeds max-ttl (60000 ms)")
 		r.set("max-ttl", "48h")
 		kit.WantPrefix(t, r.operator, "LOCK ttl t EX 172800", "1")
 		kit.WantPrefix(t, r.operator, "SET lock:ttl t EX 172800", "OK")

@@ -172,7 +172,7 @@ func TestReload(t *testing.T) {
 	_, err := r.proxy.WaitLog(`msg="configuration reloaded" by=SIGHUP changed="max-ttl: \"3h\" -> \"1m\""`,
 		kit.WaitLimit)
 	kit.Must(t, err)
-	kit.WantPrefix(t, r.operator, longLock, "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
+	kit.WantPrefix(t, r.operator, longLock, "ERR invalid expire time in 'lock' command: the TTL exceeds max-ttl (60000 ms)")
 	if log := r.proxy.Log(); strings.Contains(log, "hunter2") || strings.Contains(log, ":one@") {
 		t.Error("the log has a password")
 	}

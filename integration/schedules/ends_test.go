@@ -65,9 +65,9 @@ func keepBusy(t *testing.T, proxies []*proxy, command ...string) (count *atomic.
 	return count, stop
 }
 
-// TestEndBesideManyChanges: clients increment a key with a TTL of a minute through three proxies.
+// TestEndDuringManyChanges: clients increment a key with a TTL of a minute through three proxies.
 // Its expiry time on each master stays within the range of its first expiry times on the masters.
-func TestEndBesideManyChanges(t *testing.T) {
+func TestEndDuringManyChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -98,9 +98,10 @@ func TestEndBesideManyChanges(t *testing.T) {
 	stop()
 }
 
-// TestEndBesideManyExtends: clients repeatedly extend a lock of 20 s to a second, through three
-// proxies. This does not shorten the lease: no rival is granted the lock during its first lease.
-func TestEndBesideManyExtends(t *testing.T) {
+// TestEndDuringManyExtends: clients repeatedly EXTEND a lock of 20 s with a TTL of a second,
+// through three proxies. This does not shorten the lease: no rival is granted the lock during its
+// first lease.
+func TestEndDuringManyExtends(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -119,9 +120,9 @@ func TestEndBesideManyExtends(t *testing.T) {
 	}
 }
 
-// TestEndBesideManyChangesOfItsTag: a key expires at its time, although another key of its tag is
+// TestEndDuringManyChangesOfItsTag: a key expires at its time, although another key of its tag is
 // incremented through three proxies.
-func TestEndBesideManyChangesOfItsTag(t *testing.T) {
+func TestEndDuringManyChangesOfItsTag(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startFleet(t, 3)

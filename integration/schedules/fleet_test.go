@@ -81,7 +81,8 @@ func (f *fleet) proxy(t *testing.T, args ...string) *proxy {
 	return p
 }
 
-// wantVoting waits until the proxy sees all masters vote; then no removals are pending.
+// wantVoting waits until the proxy sees all masters vote. Removals are pending only for masters
+// that are down.
 func (p *proxy) wantVoting(t *testing.T) {
 	t.Helper()
 	client := connect(t, p)

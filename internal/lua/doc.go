@@ -43,7 +43,7 @@
 // The whole language, and of its library ([Standard]): assert, collectgarbage, error, gcinfo,
 // getmetatable, ipairs, load, loadstring, next, pairs, rawequal, rawget, rawset, select,
 // setmetatable, tonumber, tostring, type, unpack, xpcall, and the tables string, table and math.
-// The host provides pcall, with [Call.Protected], and math.random. Package structlib has the
+// The host provides pcall, with [Call.ProtectedCall], and math.random. Package structlib has the
 // library struct, which packs numbers and texts into strings.
 //
 // The examples by area (examples_*_test.go) show its behaviour, with the replies of Redis 7.0. The

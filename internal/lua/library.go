@@ -1,7 +1,7 @@
 package lua
 
-// Entry is a name in a library and its value. Values of the types func(*Call) []Value and Metered
-// become Lua functions.
+// Entry is a name in a library and its value. Values of the types func(*Call) []Value and
+// MeteredFunc become Lua functions.
 type Entry struct {
 	Name  string
 	Value any

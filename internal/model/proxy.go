@@ -131,10 +131,11 @@ type round struct {
 
 // callback is a callback of After.
 type callback struct {
-	name string
-	call func()
-	// long is set if the callback comes only when a round's time has passed after since.
-	createdAt      clock
+	name      string
+	call      func()
+	createdAt clock
+	// needsRoundTime is set if the callback comes only when a round's time has passed since
+	// createdAt.
 	needsRoundTime bool
 }
 

@@ -102,7 +102,7 @@ func numbersOf(version string) []int {
 }
 
 // versionAt returns the version of the server on a port: the wanted version; if that is empty, one
-// of the comma-separated versions in REDLOCK_TEST_SERVERS; else Installed.
+// of the comma-separated versions in REDLOCK_TEST_SERVERS; else InstalledVersion.
 func versionAt(requested string, port int) string {
 	if versions := os.Getenv("REDLOCK_TEST_SERVERS"); requested == "" && versions != "" {
 		names := strings.Split(versions, ",")

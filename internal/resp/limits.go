@@ -20,7 +20,7 @@ type Limits struct {
 	// Shared, if not nil, is an additional limit of the memory of all readers that share it.
 	Shared *Allowance
 	// Skip, if not 0, lets a reader discard a bulk string of more than Skip bytes that exceeds
-	// Total or Shared, instead of failing; see [Skipped].
+	// Total or Shared, instead of failing; see [SkippedSize].
 	Skip int
 }
 

@@ -41,7 +41,7 @@ type Token struct {
 	Kind Kind
 	// N is the value of an Int, or the number of the next tokens that belong to an Array.
 	N int64
-	// Text is the text of a Status, Failed or Bulk. It is valid until the next read.
+	// Text is the text of a Status, ErrorReply or Bulk. It is valid until the next read.
 	Text []byte
 }
 
@@ -284,8 +284,8 @@ func (r *Reader) makeRoom(n int) {
 	r.buf, r.r = larger, 0
 }
 
-// Value reads a complete reply: nil, an int64, a string, an Error, a Skipped, or a []any of such
-// values. Errors are *ProtocolError and errors of the source.
+// Value reads a complete reply: nil, an int64, a string, an Error, a SkippedSize, or a []any of
+// such values. Errors are *ProtocolError and errors of the source.
 func (r *Reader) Value() (any, error) { return r.value(0) }
 
 // ValueOf reads the rest of a reply as Value does, after Next has returned its first element.

@@ -74,8 +74,8 @@ func (c *Conn) Park() error {
 	return c.poller.change(c.raw, c.tag, readable)
 }
 
-// Wake undoes Park: the poller reports only the end of the stream again.
-func (c *Conn) Wake() {
+// Unpark undoes Park: the poller reports only the end of the stream again.
+func (c *Conn) Unpark() {
 	if c.poller != nil {
 		_ = c.poller.change(c.raw, c.tag, streamEnd) // cannot fail for a connection in the set
 	}

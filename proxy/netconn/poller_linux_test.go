@@ -222,9 +222,9 @@ func TestPump(t *testing.T) {
 	}
 }
 
-// TestParkAndWake: a parked connection is reported once, also for earlier bytes. After Wake it can
-// be read.
-func TestParkAndWake(t *testing.T) {
+// TestParkAndUnpark: a parked connection is reported once, also for earlier bytes. After Unpark it
+// can be read.
+func TestParkAndUnpark(t *testing.T) {
 	c, far, p, memory := pair(t)
 	if !c.CanPark() {
 		t.Fatal("it cannot be parked")
@@ -237,7 +237,7 @@ func TestParkAndWake(t *testing.T) {
 	if err := p.Wait(time.Now().Add(timeout), func(t Tag, _ bool) { tag = t }); err != nil || tag.Client() != 7 {
 		t.Fatalf("told of %d, %v", tag.Client(), err)
 	}
-	c.Wake()
+	c.Unpark()
 	if n, err := c.Read(); n != 1 || err != nil || memory.Room()[0] != 'x' {
 		t.Errorf("%d bytes, %v", n, err)
 	}

@@ -54,9 +54,9 @@ func (t *Tracker) Settled() bool { return !t.replies.InReply() && t.Awaited.Empt
 type Part struct {
 	// Size is its length in bytes.
 	Size int
-	// OwnReply is set if it belongs to a reply to the proxy's own command, EndsReply if it ends
+	// OwnReply is set if it belongs to a reply to the proxy's own command, EndsOwnReply if it ends
 	// that reply.
-	OwnReply, EndsReply bool
+	OwnReply, EndsOwnReply bool
 	// Filtered is set if the client gets Replacement in its place. Redirect is the kind of a
 	// redirect, set at its end.
 	Filtered    bool
@@ -90,7 +90,7 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 	case err != nil:
 		t.State.Stream = true
 	}
-	part.EndsReply = ended && t.State.handleReply(&t.Awaited, &t.replies)
+	part.EndsOwnReply = ended && t.State.handleReply(&t.Awaited, &t.replies)
 	return part, nil
 }
 

@@ -56,7 +56,7 @@ func (l *testTracker) filter(sent string) (passed string) {
 		} else {
 			passed += sent[:part.Size]
 		}
-		if part.EndsReply {
+		if part.EndsOwnReply {
 			l.answers = append(l.answers, "")
 		}
 		sent = sent[part.Size:]

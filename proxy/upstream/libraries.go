@@ -9,7 +9,7 @@ import (
 )
 
 // errInvalidLibraries reports an unexpected reply to FUNCTION LIST.
-var errInvalidLibraries = errors.New("FUNCTION LIST: unexpected answer")
+var errInvalidLibraries = errors.New("FUNCTION LIST: unexpected reply")
 
 // Libraries returns the function libraries of the upstream. It asks on the proxy's own connection,
 // so that it also works within a client's transaction. An upstream without support for functions

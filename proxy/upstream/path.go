@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// loopPause is how long an upstream is refused without another check, after it was found to lead
-// back to the proxy or to be unusable for another reason.
+// loopPause is the time for which the proxy refuses an unusable upstream without checking it again.
+// An upstream is unusable if it leads back to the proxy, for example.
 const loopPause = 2 * time.Second
 
 // SetProxyID sets the proxy's identity. From then on the proxy checks whether the upstream leads

@@ -18,17 +18,17 @@ type Accept struct {
 	Value Value
 	// NextBallot, unless it is empty, is a ballot that the cell promises at once.
 	NextBallot Ballot
-	// KeepTTL lets the value keep its expiry. Without Keep it gets TTL.
+	// KeepTTL lets the value keep its expiry. Without KeepTTL it gets TTL.
 	//
-	// If Base is the last change of the previous value, the cell keeps its own expiry, or gets
-	// Until if that is later. In any other cell the expiry was measured: by the master's clock it
-	// is between Until and Until plus Uncertainty (Endless: never). The cell's own expiry is moved
-	// to the nearer limit.
+	// If BaseChange is the last change of the previous value, the cell keeps its own expiry, or
+	// gets Until if that is later. In any other cell the expiry was measured: by the master's clock
+	// it is between Until and Until plus Uncertainty (Endless: never). The cell's own expiry is
+	// moved to the nearer limit.
 	KeepTTL            bool
 	BaseChange         Change
 	Until, Uncertainty time.Duration
-	// Shared lets a cell of Base keep its remaining time plus Shift, in whole milliseconds. Until
-	// includes Shift. In any other cell the expiry was measured to be between Until minus
+	// Shared lets a cell with BaseChange keep its remaining time plus Shift, in whole milliseconds.
+	// Until includes Shift. In any other cell the expiry was measured to be between Until minus
 	// Uncertainty and Until. It becomes Until unless the cell's own expiry is within these limits.
 	Shared bool
 	Shift  time.Duration

@@ -27,10 +27,10 @@ type Op interface {
 type Answer struct {
 	// Applied is set if the master did the operation.
 	Applied bool
-	// KeyStates holds the previous state of each key. It may be missing if Did is set.
+	// KeyStates holds the previous state of each key. It may be missing if Applied is set.
 	KeyStates []KeyState
 	// Fences holds the fence counters of the keys; 0: none. A refused Raise, a refused Take with a
-	// fence, and a Read with Fences return them.
+	// fence, and a Read with WithFences return them.
 	Fences []int64
 	// Now is the master's clock, since 1970. Only Prepare and Accept return it.
 	Now time.Duration
@@ -145,4 +145,4 @@ func decodeTime(seconds, micros any) (time.Duration, error) {
 	return time.Duration(wholeSeconds)*time.Second + time.Duration(microseconds)*time.Microsecond, nil
 }
 
-func unexpectedAnswer(answer any) error { return fmt.Errorf("unexpected answer %.80v", answer) }
+func unexpectedAnswer(answer any) error { return fmt.Errorf("unexpected reply %.80v", answer) }

@@ -7,7 +7,7 @@ import "redlock-proxy/internal/luascript"
 type Prepare struct {
 	Name   string
 	Ballot Ballot
-	// OnlyExpected restricts the promise to a cell that holds Expect, so that a command for this
+	// OnlyExpected restricts the promise to a cell that holds Expected, so that a command for this
 	// value leaves other values untouched.
 	OnlyExpected bool
 	Expected     string

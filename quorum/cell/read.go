@@ -11,9 +11,9 @@ type Read struct {
 	Names []string
 	// WithFences also requests the fence counters.
 	WithFences bool
-	// HeadBytes, unless it is 0, limits the bytes of each encoded cell. Value.Rest counts the bytes
-	// that follow. Heads must exceed the head of a cell in register form, and has no effect with
-	// Fences.
+	// HeadBytes, unless it is 0, limits the bytes of each encoded cell. Value.UnreadBytes counts
+	// the bytes that follow. HeadBytes must exceed the head of a cell in register form, and has no
+	// effect with WithFences.
 	HeadBytes int
 }
 

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// Releases combines Removes of different keys (How: Release) into one script. For eight removals a
+// Releases combines Removes of different keys (Mode: Release) into one script. For eight removals a
 // master spends half as much time as on eight scripts.
 type Releases []Remove
 

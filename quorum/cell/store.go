@@ -4,7 +4,7 @@ import "time"
 
 // Store is a minimal master in memory. The zero value is empty.
 type Store struct {
-	// Now is the master's clock, since 1970.
+	// Now is the time since 1970 on the master's clock.
 	Now     time.Duration
 	entries map[string]entry
 }

@@ -226,7 +226,8 @@ func (c *copier) blockOpen(k *keysCopy) {
 	}
 	if keys := k.BlockOpen(); len(keys) > 0 {
 		c.log.Warn(
-			"the holders of some keys are undetermined: the keys are refused until their leases expire, or FORCEUNLOCK",
+			"the holders of some keys are undetermined: commands on these keys fail until the leases expire; "+
+				"to free a key earlier, FORCEUNLOCK it",
 			"master", c.Name, "keys", len(keys), "some", keys[:min(maxNamedKeys, len(keys))])
 	}
 }

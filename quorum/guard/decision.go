@@ -116,7 +116,7 @@ func (p *promise) request(ctx context.Context, era reconfig.Era, ballot string) 
 		p.ballot = parts[1]
 		return nil
 	case len(parts) != 5:
-		return fmt.Errorf("unexpected answer %v", parts)
+		return fmt.Errorf("unexpected reply %v", parts)
 	}
 	reply.sequence, _ = strconv.ParseInt(parts[1], 10, 64)
 	reply.clockReading = ClockReading{Sent: sent, Got: time.Now(), ServerTime: parseTime(parts[2:4])}

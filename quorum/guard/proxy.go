@@ -109,7 +109,7 @@ func (p Proxy) DifferenceTo(other Proxy) string {
 	switch {
 	case p.Protocol() != other.Protocol():
 		return fmt.Sprintf("proxies of two versions are running (protocols %d and %d on the masters): "+
-			"upgrade the older ones; until then the locks cannot be moved, nor the masters changed",
+			"locks cannot be moved and masters cannot be changed; upgrade the older proxies",
 			min(p.Protocol(), other.Protocol()), max(p.Protocol(), other.Protocol()))
 	case p.Masters != other.Masters:
 		return fmt.Sprintf("another proxy has %d masters, not %d: their majorities need not overlap",

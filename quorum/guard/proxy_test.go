@@ -51,7 +51,7 @@ func TestProtocols(t *testing.T) {
 	}
 	proxies := []Proxy{{ID: "A-1"}, {ID: newID(2)}, {ID: "B-1"}}
 	want := "proxies of two versions are running (protocols 1 and 2 on the masters): " +
-		"upgrade the older ones; until then the locks cannot be moved, nor the masters changed"
+		"locks cannot be moved and masters cannot be changed; upgrade the older proxies"
 	if found := proxyDifferences(proxies); len(found) != 1 || found[0] != want {
 		t.Errorf("%q", found)
 	}

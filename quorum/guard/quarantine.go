@@ -75,7 +75,7 @@ type QuarantineError struct {
 	Cause Reason
 	// ReadyAt is the latest time at which the master votes again, as far as known; zero if unknown.
 	ReadyAt time.Time
-	// AssumesMaxTTL is set if Ready assumes MaxTTL because no proxy knows the longest TTL in use.
+	// AssumesMaxTTL is set if ReadyAt assumes MaxTTL because no proxy knows the longest TTL in use.
 	AssumesMaxTTL bool
 	// LongestKnownTTL is the longest TTL that is known to have been in use.
 	LongestKnownTTL time.Duration

@@ -125,7 +125,7 @@ func runInt(ctx context.Context, w Conn, s luascript.Script, args ...any) (int64
 	}
 	n, ok := reply.(int64)
 	if !ok {
-		return 0, fmt.Errorf("unexpected answer %v", reply)
+		return 0, fmt.Errorf("unexpected reply %v", reply)
 	}
 	return n, nil
 }
@@ -139,7 +139,7 @@ func runTexts(ctx context.Context, w Conn, minCount, multiple int, s luascript.S
 	}
 	parts, err := texts(reply)
 	if more := len(parts) - minCount; err == nil && (more < 0 || more > 0 && (multiple == 0 || more%multiple != 0)) {
-		err = fmt.Errorf("unexpected answer of %d parts", len(parts))
+		err = fmt.Errorf("unexpected reply of %d parts", len(parts))
 	}
 	return parts, err
 }
@@ -173,7 +173,7 @@ func databasesOf(ctx context.Context, w Conn) (databaseList, error) {
 func texts(reply any) ([]string, error) {
 	parts, ok := reply.([]any)
 	if !ok {
-		return nil, fmt.Errorf("unexpected answer %v", reply)
+		return nil, fmt.Errorf("unexpected reply %v", reply)
 	}
 	parsed := make([]string, len(parts))
 	for i, part := range parts {

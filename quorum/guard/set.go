@@ -130,7 +130,7 @@ func (s *Set) warnOnce(master, text string, attrs ...any) {
 }
 
 // IsRecorded reports whether a majority has recorded a TTL already. A longer TTL must be recorded
-// before its first use: see Recording and Recorded.
+// before its first use: see RecordTTLCommand and NoteTTLRecorded.
 func (s *Set) IsRecorded(ttl time.Duration) bool {
 	return s.maxTTLInUse.IsRecorded(ttl)
 }

@@ -13,14 +13,14 @@ import (
 	"redlock-proxy/quorum/master"
 )
 
-// SettingsAdvice returns a remedy for proxies with different settings (Finding.Differs).
+// SettingsAdvice returns a remedy for proxies with different settings (Finding.SettingsDifference).
 func SettingsAdvice(differs string) string { return guard.RulesAdvice(differs) }
 
 // TTLAdvice returns a remedy for masters that wait for max-ttl (Finding.Quarantine), if a TTL of at
 // least atLeast is known to be in use.
 func TTLAdvice(atLeast time.Duration) string { return guard.TTLAdvice(atLeast) }
 
-// SettingsReplacement is the result of Impose for one master.
+// SettingsReplacement is the result of ReplaceSettings for one master.
 type SettingsReplacement struct {
 	// Name is the address of the master.
 	Name string
@@ -34,8 +34,8 @@ type SettingsReplacement struct {
 // masters of all proxies; without these, masters do not vote for a proxy. Each master may take up
 // to timeout for each reply. secure is Options.TLS.
 //
-// Impose returns a *DifferentSettingsError if proxies with different settings are running, which
-// would lose their votes, unless forced is set.
+// ReplaceSettings returns a *DifferentSettingsError if proxies with different settings are running,
+// which would lose their votes, unless forced is set.
 func ReplaceSettings(
 	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), settings string, forced bool,
 ) ([]SettingsReplacement, error) {

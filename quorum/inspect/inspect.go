@@ -57,9 +57,9 @@ type Finding struct {
 	Locks guard.Locks
 	// RoundTrip is the shortest of a few round trips.
 	RoundTrip time.Duration
-	// SafetyProblems holds reasons why a lock on the master cannot be relied on. Differing lists settings
-	// that differ among proxies but must be equal. Weak holds reasons why the master is less
-	// reliable or capable than possible.
+	// SafetyProblems holds reasons why a lock on the master cannot be relied on. SettingsProblems
+	// lists settings that differ among proxies but must be equal. Weaknesses holds reasons why the
+	// master is less reliable or capable than possible.
 	SafetyProblems, SettingsProblems, Weaknesses []string
 	// SettingsDifference describes how the settings of the master's proxies differ from the given settings.
 	// See CompareSettings.

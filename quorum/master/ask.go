@@ -122,12 +122,12 @@ func (m *Master) ScanKeys(ctx context.Context, db int, cursor string) (names []s
 	for _, part := range parts {
 		text, ok := part.(string)
 		if !ok {
-			return nil, "", fmt.Errorf("unexpected answer %.80v", part)
+			return nil, "", fmt.Errorf("unexpected reply %.80v", part)
 		}
 		names = append(names, text)
 	}
 	if len(names) == 0 {
-		return nil, "", fmt.Errorf("unexpected answer %.80v", raw)
+		return nil, "", fmt.Errorf("unexpected reply %.80v", raw)
 	}
 	return names[1:], names[0], nil
 }
@@ -144,7 +144,7 @@ func (m *Master) Databases(ctx context.Context) ([]int, error) {
 	}
 	text, ok := raw.(string)
 	if !ok {
-		return nil, fmt.Errorf("unexpected answer %.80v", raw)
+		return nil, fmt.Errorf("unexpected reply %.80v", raw)
 	}
 	return redisinfo.Parse(text).Databases(), m.noVoteError()
 }

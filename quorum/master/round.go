@@ -31,7 +31,7 @@ type Round struct {
 
 	// common is the command that several masters share.
 	common command
-	// refs counts the references: the caller until Forget, and each op that is still in a lane.
+	// refs counts the references: the caller until Release, and each op that is still in a lane.
 	// Without references the round returns to pool, unless that is nil.
 	refs atomic.Int32
 	pool *Rounds

@@ -92,7 +92,7 @@ type undecodableOp struct{ cell.Op }
 func (undecodableOp) Writes() bool     { return false }
 func (undecodableOp) Words(bool) []any { return []any{"PING"} }
 func (undecodableOp) Decode(any) (cell.Answer, error) {
-	return cell.Answer{}, fmt.Errorf("unexpected answer")
+	return cell.Answer{}, fmt.Errorf("unexpected reply")
 }
 
 // TestPanicIsContained: a panic over one reply affects only that reply.

@@ -76,8 +76,8 @@ func (l *connection) write() {
 	}
 }
 
-// extendDeadline extends the read deadline: for longer if no reply is pending, because no flush is
-// sent while another master has not answered.
+// extendDeadline extends the read deadline. If no reply is pending, it doubles the extension: no
+// flush is sent while another master has not answered.
 func (l *connection) extendDeadline() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

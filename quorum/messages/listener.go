@@ -23,7 +23,7 @@ type Options struct {
 	OwnSource *Source
 	// MinMasters is the number of masters of which any majority includes one.
 	MinMasters int
-	// JoinTimeout limits how long a new member waits until Need masters are connected.
+	// JoinTimeout limits how long a new member waits until MinMasters masters are connected.
 	JoinTimeout time.Duration
 	// Deliver is called once with each message. It must not block, nor call the Listener.
 	Deliver func(Message)

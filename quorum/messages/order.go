@@ -36,8 +36,8 @@ type source struct {
 	// not.
 	highest uint64
 	missing []gap
-	// decided is the highest Decided of the arrived messages. decidedAtFlush is its value at the
-	// start of the current flush.
+	// decided is the highest DecidedUpTo of the arrived messages. decidedAtFlush is its value at
+	// the start of the current flush.
 	decided, decidedAtFlush uint64
 	// waiting holds the messages that have arrived and wait for earlier messages, by number. They
 	// also count as missing.

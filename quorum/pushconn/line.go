@@ -11,8 +11,8 @@ import (
 
 // ErrAnswer and ErrUnsolicited end a Connection whose master violates the protocol.
 var (
-	// ErrAnswer means that a master sent an unexpected answer.
-	ErrAnswer = errors.New("it sent an unexpected answer")
+	// ErrAnswer means that a master sent an unexpected reply.
+	ErrAnswer = errors.New("it sent an unexpected reply")
 	// ErrUnsolicited means that a master sent a report that the proxy did not request.
 	ErrUnsolicited = errors.New("it sent a report that the proxy did not ask for")
 )

@@ -43,10 +43,10 @@ type Reconnector struct {
 	Server Server
 	// Rand returns numbers in [0, 1).
 	Rand func() float64
-	// Wanted reports whether a connection is wanted. If it is not, Keep returns.
+	// Wanted reports whether a connection is wanted. If it is not, Run returns.
 	Wanted func() bool
-	// Connect connects, and receives from the master until the connection ends. Then Ended is called
-	// with the error, which is a *contained.PanicError if Once panicked.
+	// Connect connects, and receives from the master until the connection ends. Then OnEnd is
+	// called with the error, which is a *contained.PanicError if Connect panicked.
 	Connect func() error
 	OnEnd   func(error)
 }

@@ -27,7 +27,7 @@ const (
 	PopEnded
 )
 
-// ChangeAlarm reports changes of a key on the masters; *watch.NewAlarm implements it.
+// ChangeAlarm reports changes of a key on the masters; *watch.Alarm implements it.
 type ChangeAlarm interface {
 	// View returns the known state of the key.
 	View(now time.Time) watch.View
@@ -54,22 +54,22 @@ type ValueWaitOptions[K comparable] struct {
 	// Alarm sets an alarm for a key that sends on wakeup at each change. It is called while the
 	// waiter is the head of the key's queue.
 	Alarm func(key K, wakeup chan struct{}) ChangeAlarm
-	// Quorum is like Waiting.Quorum.
+	// Quorum is like LockWaitOptions.Quorum.
 	Quorum func() <-chan struct{}
 	// Rand returns numbers in [0, 1).
 	Rand func() float64
 }
 
-// Await waits in the queues of the keys until a Try returns Made. While nothing changes it does not
-// try.
+// Await waits in the queues of the keys until a Try returns PopEnded. While nothing changes it does
+// not try.
 func (l *ValueQueues[K]) Await(ctx context.Context, a ValueWaitOptions[K]) WaitResult {
 	w := &valueWait[K]{
 		ValueWaitOptions: a, queues: l, waiter: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)),
-		timer:      time.NewTimer(time.Hour),
-		pollPauses: pacing.Pauses{Shortest: shortestPoll, Longest: longestPoll, Rand: a.Rand},
-		lookPauses: pacing.Pauses{Shortest: shortestLook, Longest: longestLook, Rand: a.Rand},
+		timer:       time.NewTimer(time.Hour),
+		pollPauses:  pacing.Pauses{Shortest: shortestPollPause, Longest: longestPollPause, Rand: a.Rand},
+		burstPauses: pacing.Pauses{Shortest: shortestBurstPause, Longest: longestBurstPause, Rand: a.Rand},
 
-		undecidedPauses: pacing.Pauses{Shortest: longestPoll, Longest: longestUndecidedPause, Rand: a.Rand},
+		undecidedPauses: pacing.Pauses{Shortest: longestPollPause, Longest: longestUndecidedPause, Rand: a.Rand},
 	}
 	defer w.stop()
 	if w.result = a.Try(l.heads(w.waiter)); w.result != PopEnded {
@@ -102,11 +102,11 @@ type valueWait[K comparable] struct {
 	isHead []bool        // by key: whether the waiter is the head of the queue
 	alarms []ChangeAlarm // by key; nil unless the waiter is the head
 	timer  *time.Timer
-	// lastTry is the time of the last try. pollPauses, lookPauses and undecidedPauses space further
-	// tries.
-	lastTry                                 time.Time
-	result                                  PopResult // of the last Try
-	pollPauses, lookPauses, undecidedPauses pacing.Pauses
+	// lastTry is the time of the last try. pollPauses, burstPauses and undecidedPauses space
+	// further tries.
+	lastTry                                  time.Time
+	result                                   PopResult // of the last Try
+	pollPauses, burstPauses, undecidedPauses pacing.Pauses
 }
 
 func (w *valueWait[K]) stop() {
@@ -223,10 +223,10 @@ func (w *valueWait[K]) timedOut() WaitResult {
 func (w *valueWait[K]) spaceTries(ctx context.Context) WaitResult {
 	elapsed := time.Since(w.lastTry)
 	if elapsed >= quietTime {
-		w.lookPauses.Reset()
+		w.burstPauses.Reset()
 		return Done
 	}
-	return w.waitUntil(ctx, w.lookPauses.Next()-elapsed, func() bool { return false })
+	return w.waitUntil(ctx, w.burstPauses.Next()-elapsed, func() bool { return false })
 }
 
 // pauseBeforeTry returns how long to wait if no change is reported; negative: no limit.

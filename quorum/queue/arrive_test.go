@@ -190,7 +190,7 @@ func TestValueWait(t *testing.T) {
 		synctest.Wait()
 		h.expectEvents("1m59s looks anew at k", "1m59s c has none")
 		h.putValues("k", 1)
-		time.Sleep(longestLook)
+		time.Sleep(longestBurstPause)
 		synctest.Wait()
 		h.expectEvents("1m59.0005s c has k")
 		h.expectEmpty()

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// Alarm reports the known state of a key on the masters; *watch.NewAlarm implements it.
+// Alarm reports the known state of a key on the masters; *watch.Alarm implements it.
 type Alarm interface {
 	// Changes returns a channel that gets a value when the View may have changed.
 	Changes() <-chan struct{}
@@ -96,7 +96,7 @@ func (q *Queues[K]) Await(ctx context.Context, w LockWaitOptions[K]) WaitResult 
 			a.stopMarks()
 			releases := q.beginTry(a.ticket)
 			if result = w.Try(); result == Taken {
-				q.SendTake(w.Key, callIfSet) // a try by ballot has not called Taking
+				q.SendTake(w.Key, callIfSet) // a try by ballot has not called SendTake
 			}
 			if result == Failed || result == Taken {
 				return Done
@@ -108,7 +108,7 @@ func (q *Queues[K]) Await(ctx context.Context, w LockWaitOptions[K]) WaitResult 
 	}
 }
 
-// callIfSet is the send of Queues.Taking if no take follows.
+// callIfSet is the argument send of Queues.SendTake if no take follows.
 func callIfSet(then func()) {
 	if then != nil {
 		then()

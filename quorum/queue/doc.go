@@ -38,7 +38,7 @@
 // master: the take, the mark of the process that gave the lock back and wants it again, and the
 // release. The rules are:
 //
-//   - With a take the process removes its own mark ([Queues.Taking]). If the lock is granted, the
+//   - With a take the process removes its own mark ([Queues.SendTake]). If the lock is granted, the
 //     process no longer waits. Otherwise it puts the mark again. The take is behind the removal, so
 //     a reply to the take shows that the mark is gone.
 //   - With the last take of a turn the process asks whether other processes have marks: each time

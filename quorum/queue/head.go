@@ -8,18 +8,19 @@ import (
 )
 
 const (
-	// shortestPoll and longestPoll limit the pause between two tries of a head without reports.
-	shortestPoll = 2 * time.Millisecond
-	longestPoll  = 32 * time.Millisecond
+	// shortestPollPause and longestPollPause limit the pause between two tries of a head without
+	// reports.
+	shortestPollPause = 2 * time.Millisecond
+	longestPollPause  = 32 * time.Millisecond
 	// quietTime is the inactivity after which a head tries at once when the lock changes.
-	quietTime = longestPoll
+	quietTime = longestPollPause
 	// shortHold is the minimum time for which a lock must have been held for a change to be tried
 	// at once. If the lock is handed on faster, each hand-over would cost the masters a try.
 	shortHold = 2 * time.Millisecond
-	// shortestLook and longestLook limit the pause between two looks at a lock that changes hands
-	// all the time.
-	shortestLook = time.Millisecond / 2
-	longestLook  = 4 * time.Millisecond
+	// shortestBurstPause and longestBurstPause limit the pause between two looks at a lock, or two
+	// tries for a value, that changes hands all the time.
+	shortestBurstPause = time.Millisecond / 2
+	longestBurstPause  = 4 * time.Millisecond
 	// reportGrace is how long other masters may take to report the same change.
 	reportGrace = 5 * time.Millisecond
 	// lookTimeout limits the wait for the replies to a look. After it the head tries.
@@ -54,8 +55,8 @@ const (
 
 // Head decides what the head of a queue does next.
 type Head struct {
-	rand                   func() float64
-	pollPauses, lookPauses pacing.Pauses
+	rand                    func() float64
+	pollPauses, burstPauses pacing.Pauses
 	// undecidedPauses space the tries after which the holder is unknown.
 	undecidedPauses pacing.Pauses
 
@@ -77,11 +78,11 @@ type Head struct {
 // NewHead returns a head without information. rand returns numbers in [0, 1).
 func NewHead(rand func() float64) *Head {
 	return &Head{
-		rand:       rand,
-		pollPauses: pacing.Pauses{Shortest: shortestPoll, Longest: longestPoll, Rand: rand},
-		lookPauses: pacing.Pauses{Shortest: shortestLook, Longest: longestLook, Rand: rand},
+		rand:        rand,
+		pollPauses:  pacing.Pauses{Shortest: shortestPollPause, Longest: longestPollPause, Rand: rand},
+		burstPauses: pacing.Pauses{Shortest: shortestBurstPause, Longest: longestBurstPause, Rand: rand},
 
-		undecidedPauses: pacing.Pauses{Shortest: longestPoll, Longest: longestUndecidedPause, Rand: rand},
+		undecidedPauses: pacing.Pauses{Shortest: longestPollPause, Longest: longestUndecidedPause, Rand: rand},
 	}
 }
 
@@ -98,7 +99,7 @@ func (h *Head) OnSignal(c Signal, leftUntil, now time.Time) {
 		h.pollPauses.Reset()
 		h.schedule(Try, now)
 	case TryLater:
-		h.schedule(Look, now.Add(pacing.Jittered(longestPoll, h.rand)))
+		h.schedule(Look, now.Add(pacing.Jittered(longestPollPause, h.rand)))
 	case LeaveToPeer:
 		h.leftUntil = leftUntil
 		h.schedule(Try, leftUntil)
@@ -136,10 +137,10 @@ func (h *Head) OnLook(now time.Time) {
 
 func (h *Head) recordAction(now time.Time) {
 	if now.Sub(h.lastAction) >= quietTime {
-		h.lookPauses.Reset()
+		h.burstPauses.Reset()
 		h.busySince = now
 	}
-	h.lastAction, h.lookAt = now, now.Add(h.lookPauses.Next())
+	h.lastAction, h.lookAt = now, now.Add(h.burstPauses.Next())
 }
 
 // OnView updates the next step by the known state of the lock.

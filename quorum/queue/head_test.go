@@ -60,7 +60,7 @@ func TestHeadSleeps(t *testing.T) {
 func TestHeadAtTheEnd(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow).refused().looked().held(time.Second)
 	s.after(time.Second+expirySpread).want(Try, 0).refused().want(Look, 0).looked()
-	s.verdict(watch.Changed).want(Look, 2*shortestLook) // other leases have also expired
+	s.verdict(watch.Changed).want(Look, 2*shortestBurstPause) // other leases have also expired
 }
 
 // TestHeadBusyLock: if the lock changes hands all the time, the head looks, less and less often,
@@ -125,16 +125,16 @@ func TestHeadWithoutEnd(t *testing.T) {
 // TestHeadBehindGrant: if a client of this process holds the lock, the head looks, and tries only
 // if the lock is released soon.
 func TestHeadBehindGrant(t *testing.T) {
-	s := newHeadScript(t).signal(TryLater).want(Look, longestPoll).after(ms).signal(TryNow).want(Try, 0)
-	s.signal(TryLater).after(longestPoll).looked().want(Idle, 0).held(time.Second).want(Try, time.Second+expirySpread)
+	s := newHeadScript(t).signal(TryLater).want(Look, longestPollPause).after(ms).signal(TryNow).want(Try, 0)
+	s.signal(TryLater).after(longestPollPause).looked().want(Idle, 0).held(time.Second).want(Try, time.Second+expirySpread)
 	s.signal(TryNow).want(Try, 0)
-	newHeadScript(t).signal(TryLater).after(longestPoll).looked().unclear(false).want(Try, 0) // the lock cannot be read
+	newHeadScript(t).signal(TryLater).after(longestPollPause).looked().unclear(false).want(Try, 0) // the lock cannot be read
 }
 
 // TestHeadFirstChange: a head that was never refused tries at the first change. After a refusal it
 // looks at a lock that was handed on.
 func TestHeadFirstChange(t *testing.T) {
-	s := newHeadScript(t).signal(TryLater).after(longestPoll).want(Look,
+	s := newHeadScript(t).signal(TryLater).after(longestPollPause).want(Look,
 		0).looked().held(time.Second).after(ms).verdict(watch.Changed).want(Try, 0)
 	s.refused().looked().held(time.Second).after(ms).verdict(watch.Changed).want(Look, ms)
 	s.held(time.Second).after(shortHold).verdict(watch.Changed).want(Try, 0)
@@ -151,7 +151,7 @@ func TestHeadIsStarved(t *testing.T) {
 		}
 		s.after(at.Sub(s.now)).looked()
 	}
-	s.verdict(watch.Changed).want(Try, longestLook)
+	s.verdict(watch.Changed).want(Try, longestBurstPause)
 	s.after(quietTime).held(time.Second).after(time.Second).verdict(watch.Changed).want(Try, 0) // after a quiet time
 }
 

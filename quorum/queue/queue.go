@@ -8,7 +8,7 @@ import (
 // Queues holds the queues of all keys. A key without recent waiters has no queue. The zero value is
 // empty. Queues is safe for concurrent use.
 type Queues[K comparable] struct {
-	// MayPark reports whether the empty queue of a key may be kept for a while. If Parks is nil,
+	// MayPark reports whether the empty queue of a key may be kept for a while. If MayPark is nil,
 	// every empty queue may be kept.
 	MayPark func(K) bool
 	// Peers, unless it is nil, reports waiters in other processes.
@@ -188,9 +188,10 @@ func (q *Queues[K]) beginTry(p *Ticket[K]) (releases uint64) {
 }
 
 // SendTake is called when a take of a key is about to be sent by send. send must call then, unless
-// that is nil, so that the commands of then leave in the same batch as the take. Taking removes the
-// mark of this process ahead of the take, so a reply to the take shows that the mark is gone and
-// can be put again. For the last take of the turn, Taking also asks whether other processes wait.
+// that is nil, so that the commands of then leave in the same batch as the take. SendTake removes
+// the mark of this process ahead of the take, so a reply to the take shows that the mark is gone
+// and can be put again. For the last take of the turn, SendTake also asks whether other processes
+// wait.
 func (q *Queues[K]) SendTake(key K, send func(then func())) {
 	removeMark, askPeers := q.prepareTake(key, time.Now())
 	var ask func()

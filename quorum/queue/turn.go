@@ -28,7 +28,7 @@ type turn struct {
 	// time of the first.
 	grantCount, maxGrants int
 	firstGrant            time.Time
-	// peerWaits is set if another process is known to wait for the lock.
+	// peerWaits is set if this process knows that another process waits for the lock.
 	peerWaits bool
 	// lastAsked is when this process last asked whether another process waits. lastContended is
 	// when another process last had the lock, or the lock was left to it.

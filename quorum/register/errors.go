@@ -14,7 +14,7 @@ var (
 	ErrNotHeld = errors.New("not held with that token")
 	// ErrForeign means that a client that locks on the masters directly holds the key. A proxy
 	// never changes such a key.
-	ErrForeign = errors.New("cannot change the key: a client that locks on the masters directly holds it; " +
+	ErrForeign = errors.New("cannot change the key: its holder locks on the masters directly, without a proxy; " +
 		"change it on the masters")
 	// ErrTooShort means that the TTL leaves no validity.
 	ErrTooShort = errors.New("the TTL is too short to be granted")
@@ -24,7 +24,7 @@ var (
 )
 
 // RefusedError is ErrHeld or ErrNotHeld with the current value of the key, as a Read would return
-// it, but its remaining time may be Unknown.
+// it, but its remaining time may be unknown.
 type RefusedError struct {
 	Err     error
 	Current Snapshot

@@ -408,14 +408,14 @@ func attemptOf(name string) cell.Attempt {
 	return cell.NumberedSource(big.NewInt(1000 + int64(name[0]))).Attempt()
 }
 
-func terms(token string) TakeOptions {
+func takeOptions(token string) TakeOptions {
 	return TakeOptions{Tokens: []string{token}, TTL: 10 * time.Second}
 }
 
 // mustLock takes k, or fails the test.
 func (b *fakeMasters) mustLock(r *Register, token string) GrantedLock {
 	b.Helper()
-	got, err := r.Lock(b.Context(), []string{"k"}, terms(token))
+	got, err := r.Lock(b.Context(), []string{"k"}, takeOptions(token))
 	if err != nil {
 		b.Fatalf("LOCK %s: %v", token, err)
 	}

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-func fencedTerms(token string) TakeOptions {
-	t := terms(token)
+func fencedOptions(token string) TakeOptions {
+	t := takeOptions(token)
 	t.Fence = true
 	return t
 }
@@ -19,7 +19,7 @@ func fencedTerms(token string) TakeOptions {
 // mustLockFenced takes k with a fence, or fails the test.
 func (b *fakeMasters) mustLockFenced(r *Register, token string) int64 {
 	b.Helper()
-	got, err := r.Lock(b.Context(), []string{"k"}, fencedTerms(token))
+	got, err := r.Lock(b.Context(), []string{"k"}, fencedOptions(token))
 	if err != nil {
 		b.Fatalf("LOCK %s FENCE: %v", token, err)
 	}
@@ -95,7 +95,7 @@ func TestRefusalReturnsFence(t *testing.T) {
 		b.noError(one.Unlock(t.Context(), "k", "t", nil))
 	}
 	b.mustLockFenced(one, "t")
-	if _, err := two.Lock(t.Context(), []string{"k"}, fencedTerms("u")); !errors.Is(err, ErrHeld) {
+	if _, err := two.Lock(t.Context(), []string{"k"}, fencedOptions("u")); !errors.Is(err, ErrHeld) {
 		t.Fatal(err)
 	}
 	b.noError(one.Unlock(t.Context(), "k", "t", nil))
@@ -123,7 +123,7 @@ func TestCounterFarAhead(t *testing.T) {
 func TestFencesUsedUp(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.putCounter(cell.MaxFence, 0, 1)
-	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fencedTerms("t")); !errors.Is(err, ErrFences) {
+	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fencedOptions("t")); !errors.Is(err, ErrFences) {
 		t.Errorf("%v", err)
 	}
 	b.deliverOwed()
@@ -153,7 +153,7 @@ func TestForgottenCounter(t *testing.T) {
 	b.putCounter(100, 0, 1)
 	b.setFault(requestLost, 2)
 	b.stores[0].Delete(cell.FenceKey("k"))
-	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fencedTerms("t")); err == nil {
+	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fencedOptions("t")); err == nil {
 		t.Error("granted by one that forgot and one that refused")
 	}
 }
@@ -204,7 +204,7 @@ func TestNoFenceNoLock(t *testing.T) {
 			b.putAccepted("", 3, 0, 1, 2)
 			disturb(b)
 			r := b.proxy()
-			got, err := r.Lock(t.Context(), []string{"k"}, b.withRemoval(r, fencedTerms("t")))
+			got, err := r.Lock(t.Context(), []string{"k"}, b.withRemoval(r, fencedOptions("t")))
 			var noQuorum *NoQuorum
 			if !errors.As(err, &noQuorum) {
 				t.Errorf("%+v, %v", got, err)
@@ -258,15 +258,15 @@ func TestRivalBeganBefore(t *testing.T) {
 			firstTook = true
 			b.setFaultOn("raise", requestLost, unreachable...)
 			var err error
-			shortTerms := fencedTerms("t")
-			shortTerms.TTL = 100 * time.Millisecond
-			first, err = one.Lock(b.Context(), []string{"k"}, shortTerms)
+			shortTTLOptions := fencedOptions("t")
+			shortTTLOptions.TTL = 100 * time.Millisecond
+			first, err = one.Lock(b.Context(), []string{"k"}, shortTTLOptions)
 			t.Logf("silent %v: %d, %v", unreachable, first.Fence, err)
 			if unreachable == nil {
 				b.noError(err)
 			}
 			b.faultOf = nil
-			b.setClock(b.now.Add(shortTerms.TTL)) // the lease expires
+			b.setClock(b.now.Add(shortTTLOptions.TTL)) // the lease expires
 			return noFault
 		}
 		second := b.mustLockFenced(two, "u")
@@ -281,7 +281,7 @@ func TestNoFenceWithoutVotes(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.voters = 1
 	b.setFault(voteUncounted, 0, 1)
-	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fencedTerms("t")); err == nil {
+	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fencedOptions("t")); err == nil {
 		t.Error("granted")
 	}
 	b.wantCounters("0 0 0")

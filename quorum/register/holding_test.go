@@ -107,7 +107,7 @@ func TestHoldingsWithoutAQuorum(t *testing.T) {
 
 func (b *fakeMasters) mustLockAs(r *Register, token string, holder any) {
 	b.Helper()
-	request := terms(token)
+	request := takeOptions(token)
 	request.Holder = holder
 	_, err := r.Lock(b.Context(), []string{"k"}, request)
 	b.noError(err)

@@ -92,7 +92,7 @@ func TestLock(t *testing.T) {
 		b := newFakeMasters(t, 5)
 		r := b.proxy()
 		test.prepare(b)
-		got, err := r.Lock(t.Context(), []string{"k"}, terms("me"))
+		got, err := r.Lock(t.Context(), []string{"k"}, takeOptions("me"))
 		if outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
@@ -124,7 +124,7 @@ func TestLockUndone(t *testing.T) {
 			}
 			return noFault
 		}
-		_, err := r.Lock(t.Context(), []string{"k"}, terms("me"))
+		_, err := r.Lock(t.Context(), []string{"k"}, takeOptions("me"))
 		if outcome(err) != "no quorum" {
 			t.Errorf("%s: %v", test.name, err)
 		}
@@ -149,7 +149,7 @@ func TestUndoReachesMastersThatReturn(t *testing.T) {
 			return requestFailed
 		}
 	}
-	_, err := r.Lock(t.Context(), []string{"k"}, terms("me"))
+	_, err := r.Lock(t.Context(), []string{"k"}, takeOptions("me"))
 	if outcome(err) != "no quorum" || len(b.owedOps) != 2 {
 		t.Fatalf("%v, and %d are owed", err, len(b.owedOps))
 	}
@@ -166,7 +166,7 @@ func TestUndoIsExact(t *testing.T) {
 	owner, rival := b.proxy(), b.proxy()
 	b.mustLock(owner, "1")
 	b.setFaultOn("take", replyLost, 0, 1, 2)
-	_, err := rival.Lock(t.Context(), []string{"k"}, terms("1"))
+	_, err := rival.Lock(t.Context(), []string{"k"}, takeOptions("1"))
 	if outcome(err) != "no quorum" {
 		t.Error(err)
 	}
@@ -204,7 +204,7 @@ func TestLockWhileARemovalExpires(t *testing.T) {
 		b := newFakeMasters(t, 5)
 		b.putAcceptedFor(test.left, "", 2, 1, 2)
 		test.fate(b)
-		if _, err := b.proxy().Lock(t.Context(), []string{"k"}, terms("me")); outcome(err) != test.want {
+		if _, err := b.proxy().Lock(t.Context(), []string{"k"}, takeOptions("me")); outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
 		if got := b.cells("k"); got != test.holds {
@@ -220,7 +220,7 @@ func TestLockAgainAfterASplit(t *testing.T) {
 	b.putPlain("x", "a", time.Minute, 0)
 	b.putPlain("y", "b", time.Minute, 1)
 	b.onPause = func() { b.stores[1].Delete("k") }
-	_, err := b.proxy().Lock(t.Context(), []string{"k"}, terms("me"))
+	_, err := b.proxy().Lock(t.Context(), []string{"k"}, takeOptions("me"))
 	b.noError(err)
 	b.wantCells("x me me")
 	if b.pauses != 1 {
@@ -230,7 +230,7 @@ func TestLockAgainAfterASplit(t *testing.T) {
 
 func TestLockTooShort(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	request := terms("me")
+	request := takeOptions("me")
 	request.TTL = 3 * time.Millisecond
 	_, err := b.proxy().Lock(t.Context(), []string{"k"}, request)
 	if outcome(err) != "too short" {
@@ -253,7 +253,7 @@ func TestLockTooShort(t *testing.T) {
 
 func TestLockWithoutExpiry(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	request := terms("me")
+	request := takeOptions("me")
 	request.TTL = cell.Endless
 	got, err := b.proxy().Lock(t.Context(), []string{"k"}, request)
 	b.noError(err)
@@ -284,7 +284,7 @@ func TestLockCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("left")
 	cancel(cause)
-	_, err := b.proxy().Lock(ctx, []string{"k"}, terms("me"))
+	_, err := b.proxy().Lock(ctx, []string{"k"}, takeOptions("me"))
 	if !errors.Is(err, cause) {
 		t.Error(err)
 	}

@@ -59,7 +59,7 @@ type Round interface {
 	// Drop withdraws the operations that were not sent yet. They count as Failed.
 	Drop()
 	// Release releases the round and the slice that Replies returned, for reuse. It may be called
-	// once. Calls that Later scheduled still happen.
+	// once. Calls that OnLaterReply scheduled still happen.
 	Release()
 }
 

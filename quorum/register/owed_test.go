@@ -27,7 +27,7 @@ func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 		return noFault
 	}
 	var mayArrive func() bool
-	request := terms("second")
+	request := takeOptions("second")
 	request.OnRemovalDue = func(_ string, arrives func() bool) { mayArrive = arrives }
 	if _, err := r.Lock(t.Context(), []string{"k"}, request); err == nil {
 		t.Fatal("granted by nobody")
@@ -58,7 +58,7 @@ func TestOwedWhileATakeMayArrive(t *testing.T) {
 		return noFault
 	}
 	var mayArrive func() bool
-	request := terms("A")
+	request := takeOptions("A")
 	request.OnRemovalDue = func(_ string, arrives func() bool) { mayArrive = arrives }
 	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, request); err == nil || mayArrive == nil || !mayArrive() {
 		t.Errorf("%v, and nothing may arrive", err)

@@ -13,7 +13,7 @@ import (
 func TestRefusalReturnsCurrentValue(t *testing.T) {
 	const other, own = "you", "me"
 	lock := func(b *fakeMasters, r *Register) error {
-		_, err := r.Lock(b.Context(), []string{"k"}, terms(own))
+		_, err := r.Lock(b.Context(), []string{"k"}, takeOptions(own))
 		return err
 	}
 	unlock := func(b *fakeMasters, r *Register) error { return r.Unlock(b.Context(), "k", own, nil) }

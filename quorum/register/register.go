@@ -74,7 +74,8 @@ type Snapshot struct {
 	// Present is false if the key is absent. Then only Version, which is empty, has a meaning.
 	Present bool
 	Value   string
-	// Left is the remaining time that a majority grants, or cell.Endless, unless Unknown is set.
+	// Left is the remaining time that a majority grants, or cell.Endless, unless LeftUnknown is
+	// set.
 	Left time.Duration
 	// Longest and Shortest are the extremes on the masters that hold the value.
 	Longest, Shortest time.Duration

@@ -44,7 +44,7 @@ type Change struct {
 	Run func(Snapshot) (Decision, error)
 	// Expect, unless it is nil, is the only value that Run changes. Any other value is only read.
 	Expect *string
-	// OnRemovalDue has the meaning of Terms.OnRemovalDue.
+	// OnRemovalDue has the meaning of TakeOptions.OnRemovalDue.
 	OnRemovalDue func(version string, mayArrive func() bool)
 	// requireValidity takes an absent key only if a validity remains, like Lock.
 	requireValidity bool
@@ -58,14 +58,15 @@ type Change struct {
 	uncancellable bool
 }
 
-// ErrNeedsLeft is returned by Change.Run if it needs the remaining time and Look.Unknown is set.
+// ErrNeedsLeft is returned by Change.Run if it needs the remaining time and Snapshot.LeftUnknown is
+// set.
 var ErrNeedsLeft = errors.New("the remaining time of the key is unknown")
 
 // Outcome is the result of an Update.
 type Outcome struct {
 	Decision Decision
-	// Granted describes the value that was put, if any. Its Version belongs to the Look after the
-	// Update, even if another command has replaced the value.
+	// GrantedLock describes the value that was put, if any. Its Version belongs to the Snapshot
+	// after the Update, even if another command has replaced the value.
 	GrantedLock
 }
 

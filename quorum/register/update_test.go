@@ -501,7 +501,7 @@ func TestLockAfterARemoval(t *testing.T) {
 		}
 		b.roundTime = time.Millisecond
 		start := b.now
-		got, err := r.Lock(t.Context(), []string{"k"}, terms("you"))
+		got, err := r.Lock(t.Context(), []string{"k"}, takeOptions("you"))
 		b.noError(err)
 		if waited := b.now.Sub(start); waited > 100*time.Millisecond {
 			t.Errorf("through %s proxy: it took %v", proxyOf, waited)
@@ -509,7 +509,7 @@ func TestLockAfterARemoval(t *testing.T) {
 		if got.Validity < 9*time.Second || got.Since.Before(start) {
 			t.Errorf("through %s proxy: %+v", proxyOf, got)
 		}
-		if _, err := b.proxy().Lock(t.Context(), []string{"k"}, terms("they")); outcome(err) != "held" {
+		if _, err := b.proxy().Lock(t.Context(), []string{"k"}, takeOptions("they")); outcome(err) != "held" {
 			t.Error(err)
 		}
 		b.noError(r.Unlock(t.Context(), "k", "you", nil))
@@ -619,7 +619,7 @@ func TestLateLockAfterARemoval(t *testing.T) {
 		b.mustLock(other, "rival")
 		b.setClock(b.now.Add(2 * Limit))
 	}
-	_, err := slow.Lock(t.Context(), []string{"k"}, b.withRemoval(slow, terms("late")))
+	_, err := slow.Lock(t.Context(), []string{"k"}, b.withRemoval(slow, takeOptions("late")))
 	if !errors.As(err, new(*NoQuorum)) {
 		t.Errorf("the late lock: %v", err)
 	}
@@ -651,12 +651,12 @@ func TestWithdrawAfterARemoval(t *testing.T) {
 		b.mustLock(b.proxy(), "1")
 		r := b.proxy()
 		b.noError(r.Unlock(t.Context(), "k", "1", nil))
-		got, err := r.Lock(t.Context(), []string{"k"}, terms("1"))
+		got, err := r.Lock(t.Context(), []string{"k"}, takeOptions("1"))
 		b.noError(err)
 		want := ""
 		if takenAgain { // the lock was released, and another client has it now
 			b.noError(b.proxy().Unlock(t.Context(), "k", "1", nil))
-			_, err := b.proxy().Lock(t.Context(), []string{"k"}, terms("1"))
+			_, err := b.proxy().Lock(t.Context(), []string{"k"}, takeOptions("1"))
 			b.noError(err)
 			want = "1"
 		}

@@ -34,12 +34,12 @@ type Removals[K comparable] struct {
 	mu      sync.Mutex
 	pending map[keyVersion[K]]*removal[K]
 	// due holds the removals that are not running. remaining counts the removals that have not
-	// succeeded since Settle was called.
+	// succeeded since WaitAll was called.
 	due              dueQueue[K]
 	bytes, remaining int
 	// wakeup receives a signal when a removal becomes due earlier.
 	wakeup chan struct{}
-	// allRemoved is closed when all removals have succeeded. It is nil if Settle does not wait.
+	// allRemoved is closed when all removals have succeeded. It is nil if WaitAll does not wait.
 	allRemoved chan struct{}
 }
 
@@ -234,7 +234,7 @@ func (r *Removals[K]) markRemoved(entry *removal[K]) {
 	}
 }
 
-// checkSettled wakes Settle if all removals have succeeded.
+// checkSettled wakes WaitAll if all removals have succeeded.
 func (r *Removals[K]) checkSettled() {
 	if r.remaining == 0 && r.allRemoved != nil {
 		close(r.allRemoved)

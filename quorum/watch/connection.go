@@ -276,7 +276,8 @@ func replyError(raw any) error {
 	return fmt.Errorf("%w: %.32q", pushconn.ErrAnswer, fmt.Sprint(raw))
 }
 
-// observationOf returns the observation of a look from the PTTL and the head of the value.
+// observationOf returns the observation that the reply to a look contains: the PTTL and the head of
+// the value.
 func observationOf(pttl int64, raw any, now time.Time) (observation, error) {
 	text, ok := raw.(string)
 	switch {

@@ -13,7 +13,7 @@
 // Such a waiter looks first, and then asks the register, so that a later change is reported.
 //
 // A key that shares its cell with other keys has an alarm that reads the key after each look that
-// finds the cell held ([Watcher.Within]).
+// finds the cell held ([Watcher.NewKeyAlarm]).
 //
 // # Only a hint
 //

@@ -6,7 +6,7 @@ import "sync"
 type Report byte
 
 const (
-	// SomeChanged means that some masters reported a change, but too few for Changes.
+	// SomeChanged means that some masters reported a change, but too few for QuorumChanged.
 	SomeChanged Report = iota
 	// QuorumChanged means that so many masters reported a change that the key has another value, or will
 	// have it in a moment.

@@ -76,7 +76,7 @@ func (w *watch) remove(key string, target listener) {
 	}
 }
 
-// ask sends a look at a key, and reports whether the master is connected.
+// ask requests a look from the master, and reports whether the master is connected.
 func (w *watch) ask(l look) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,7 +171,7 @@ func (w *watch) disconnected(err error) {
 		w.watcher.opts.Logger.Error("watch failed", "master", w.server.Name(), "cause", panicErr)
 	}
 	if warn {
-		w.watcher.opts.Logger.Warn("a master refuses client tracking: waiting clients poll it", "master", w.server.Name(),
+		w.watcher.opts.Logger.Warn("a master refuses client tracking: the proxy polls it for waiting clients", "master", w.server.Name(),
 			"cause", err)
 	}
 }

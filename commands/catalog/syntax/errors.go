@@ -43,7 +43,7 @@ func ExpireTooShort(command string) string {
 
 // ExpireOverLimit returns the error for a TTL above the limit.
 func ExpireOverLimit(command string, limit time.Duration) string {
-	return fmt.Sprintf("%s: over max-ttl, %d ms", InvalidExpire(command), limit.Milliseconds())
+	return fmt.Sprintf("%s: the TTL exceeds max-ttl (%d ms)", InvalidExpire(command), limit.Milliseconds())
 }
 
 // UnknownCommand returns the error for an unknown command. words may be only its first words,

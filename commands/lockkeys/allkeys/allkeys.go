@@ -27,10 +27,10 @@ type Options struct {
 	Register Register
 	// LockKeys match the keys that the commands return.
 	LockKeys keys.Patterns
-	// Locate returns the location of a key on the masters. Prefix is the beginning of its name
-	// there.
-	Locate func(db int, key string) quorum.Key
-	Prefix string
+	// KeyOnMasters returns the key on the masters of a client's key. All these keys begin with
+	// Prefix.
+	KeyOnMasters func(db int, key string) quorum.Key
+	Prefix       string
 	// Random fills a slice with unpredictable bytes.
 	Random func([]byte)
 	// Logger logs each FLUSHDB and FLUSHALL.

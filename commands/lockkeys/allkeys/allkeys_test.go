@@ -84,9 +84,9 @@ func newAllKeys(l *fakeLocks) (*AllKeys, *bytes.Buffer) {
 	count := byte(0)
 	return New(Options{
 		Locks: l, Register: l, LockKeys: keys.NewPatterns("lock:*"), Prefix: "p:",
-		Locate: func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: "p:" + key} },
-		Random: func(b []byte) { count++; b[0] = count },
-		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		KeyOnMasters: func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: "p:" + key} },
+		Random:       func(b []byte) { count++; b[0] = count },
+		Logger:       slog.New(slog.NewTextHandler(&log, nil)),
 	}), &log
 }
 

@@ -84,11 +84,11 @@ func (a *AllKeys) presentKeys(
 	ctx context.Context, db int, candidates []string, kind string,
 ) (found []string, err error) {
 	for part := range slices.Chunk(candidates, readBatch) {
-		locations := make([]quorum.Key, len(part))
+		keysOnMasters := make([]quorum.Key, len(part))
 		for i, key := range part {
-			locations[i] = a.opts.Locate(db, key)
+			keysOnMasters[i] = a.opts.KeyOnMasters(db, key)
 		}
-		looks, err := a.opts.Register.Read(ctx, locations)
+		looks, err := a.opts.Register.Read(ctx, keysOnMasters)
 		if err != nil {
 			return nil, err
 		}

@@ -136,7 +136,7 @@ func (a *AllKeys) removeAll(
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			existed, removeErr := a.opts.Locks.Remove(ctx, a.opts.Locate(db, key))
+			existed, removeErr := a.opts.Locks.Remove(ctx, a.opts.KeyOnMasters(db, key))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {

@@ -42,9 +42,9 @@ func (o Options) Run(c command.Call) {
 	}
 	waitCtx, stop := c.Client.WaitContext(c.Ctx)
 	defer stop()
-	locations := o.Engine.Locations(c.Client.DB, req.keys)
-	p := &pop{Options: o, request: req, call: c, locations: locations, isFirstRead: true}
-	err := o.Locks.AwaitPop(waitCtx, quorum.BlockedPop{Keys: p.locations, Kind: p.kind, Wait: p.wait, Try: p.try})
+	keysOnMasters := o.Engine.KeysOnMasters(c.Client.DB, req.keys)
+	p := &pop{Options: o, request: req, call: c, keysOnMasters: keysOnMasters, isFirstRead: true}
+	err := o.Locks.AwaitPop(waitCtx, quorum.BlockedPop{Keys: p.keysOnMasters, Kind: p.kind, Wait: p.wait, Try: p.try})
 	switch {
 	case errors.Is(err, quorum.ErrPopTimeout):
 		c.Out.NullArray()

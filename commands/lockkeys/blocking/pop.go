@@ -16,8 +16,8 @@ type pop struct {
 	Options
 	request
 	call command.Call
-	// locations are the locations of its keys.
-	locations []quorum.Key
+	// keysOnMasters holds its keys as they are on the masters.
+	keysOnMasters []quorum.Key
 	// isFirstRead is set until all keys were read once. Until then, a key of another type is an
 	// error.
 	isFirstRead bool
@@ -54,7 +54,7 @@ func (p *pop) noteRead(result quorum.PopResult) quorum.PopResult {
 
 // takeFirst takes from the first key that has an element.
 func (p *pop) takeFirst(isHead []bool) quorum.PopResult {
-	looks, err := p.Engine.Register.Read(p.call.Ctx, p.locations)
+	looks, err := p.Engine.Register.Read(p.call.Ctx, p.keysOnMasters)
 	if err != nil {
 		return p.fail(err)
 	}
@@ -68,7 +68,7 @@ func (p *pop) takeFirst(isHead []bool) quorum.PopResult {
 		return p.take(0, "")
 	}
 	// The keys before key i must be empty while key i has this version.
-	earlierLooks, err := p.Engine.Register.Read(p.call.Ctx, p.locations[:i])
+	earlierLooks, err := p.Engine.Register.Read(p.call.Ctx, p.keysOnMasters[:i])
 	if err != nil {
 		return p.fail(err)
 	}
@@ -139,8 +139,8 @@ func (p *pop) handleWrongType(outcome program.Outcome) quorum.PopResult {
 	if p.target == "" {
 		return quorum.NothingStored
 	}
-	locations := p.Engine.Locations(p.call.Client.DB, []string{p.keys[0], p.target})
-	looks, err := p.Engine.Register.Read(p.call.Ctx, locations)
+	keysOnMasters := p.Engine.KeysOnMasters(p.call.Client.DB, []string{p.keys[0], p.target})
+	looks, err := p.Engine.Register.Read(p.call.Ctx, keysOnMasters)
 	if err != nil {
 		return p.fail(err)
 	}

@@ -104,7 +104,7 @@ func (s *Snapshot) doWithinLimits(c *command, words []string) (Reply, error) {
 	}
 	if s.nearLimitRuns++; s.nearLimitRuns > maxNearLimit {
 		return ErrorReply(fmt.Sprintf("ERR too many changes of lock key '%s': "+
-			"near the limit of %d bytes or %d elements a script or transaction may make at most %d changes",
+			"it is near the limit of %d bytes or %d elements; one script or transaction may make at most %d such changes",
 			syntax.Excerpt(keys[0]), maxValue, maxElements, maxNearLimit)), nil
 	}
 	before := make([]keyState, len(keys))

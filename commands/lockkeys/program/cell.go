@@ -11,8 +11,8 @@ import (
 func (r *run) cell(key string) string { return r.Engine.cell(r.DB, key) }
 
 func (e *Engine) cell(db int, key string) string {
-	location := e.Locate(db, key)
-	return cmp.Or(location.Tag, location.Name)
+	keyOnMasters := e.KeyOnMasters(db, key)
+	return cmp.Or(keyOnMasters.Tag, keyOnMasters.Name)
 }
 
 // SameCell reports whether one cell holds both keys, so that one vote covers both.
@@ -46,7 +46,7 @@ func (r *run) sameCell(a Outcome) (cell string, is bool) {
 
 // sharesCell reports whether a key has a tag, or was seen in a cell with tagged keys.
 func (r *run) sharesCell(key string) bool {
-	return r.Locate(r.DB, key).Tag != "" || r.lastRead[key].Shared
+	return r.KeyOnMasters(r.DB, key).Tag != "" || r.lastRead[key].Shared
 }
 
 // needsBallot reports whether keys of several cells cannot be taken by one script on each master.

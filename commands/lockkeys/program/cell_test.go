@@ -10,7 +10,7 @@ import (
 // newTaggedFixture returns a fixture in which the key k@t is in the cell of the tag t.
 func newTaggedFixture(t *testing.T) *fixture {
 	b := newFixture(t)
-	b.engine.Locate = func(db int, key string) quorum.Key {
+	b.engine.KeyOnMasters = func(db int, key string) quorum.Key {
 		_, tag, _ := strings.Cut(key, "@")
 		return quorum.Key{DB: db, Name: key, Tag: tag}
 	}

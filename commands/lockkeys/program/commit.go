@@ -144,7 +144,7 @@ func (r *run) crossCellError(changes []keyspace.Edit, otherKeys []string) string
 // its own vote, and no vote covers both.
 func CrossCellError(key, otherKey string) string {
 	return fmt.Sprintf("ERR lock keys '%s' and '%s' cannot be changed together: "+
-		"one command can only take, extend or remove several lock keys; give them the same hash tag (lock-tags)",
+		"one command can take, extend or remove several lock keys, but not change them otherwise; give them the same hash tag (lock-tags)",
 		syntax.Excerpt(key), syntax.Excerpt(otherKey))
 }
 
@@ -177,7 +177,7 @@ func expectedValue(e keyspace.Edit) *string {
 func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Outcome, error) {
 	t := quorum.TakeRequest{TakeOptions: quorum.TakeOptions{TTL: ttlOf(edits[0]), AllowShortTTL: true, Holder: r.Holder}}
 	for _, e := range edits {
-		t.Keys, t.Tokens = append(t.Keys, r.Locate(r.DB, e.Key)), append(t.Tokens, e.After.Value)
+		t.Keys, t.Tokens = append(t.Keys, r.KeyOnMasters(r.DB, e.Key)), append(t.Tokens, e.After.Value)
 	}
 	// A program that required absent keys, and gives them a TTL, takes a lock, which can be
 	// withdrawn. Any other write is kept, because other clients may already rely on it.
@@ -223,12 +223,12 @@ func (r *run) noteRefusal(key string, err error) {
 
 // removeOne removes a key. A watched key is removed on condition of its version.
 func (r *run) removeOne(ctx context.Context, e keyspace.Edit) error {
-	location := r.Locate(r.DB, e.Key)
+	keyOnMasters := r.KeyOnMasters(r.DB, e.Key)
 	version, watched := r.WatchedVersions[e.Key]
 	if !watched {
-		return r.Register.Release(ctx, location, e.Before.Value)
+		return r.Register.Release(ctx, keyOnMasters, e.Before.Value)
 	}
-	out, err := r.Register.Update(ctx, location, nil, func(l quorum.Snapshot) (quorum.Decision, error) {
+	out, err := r.Register.Update(ctx, keyOnMasters, nil, func(l quorum.Snapshot) (quorum.Decision, error) {
 		if l.Version == version {
 			return quorum.Decision{Action: quorum.Remove}, nil
 		}
@@ -242,7 +242,7 @@ func (r *run) removeOne(ctx context.Context, e keyspace.Edit) error {
 
 func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Outcome, error) {
 	for _, e := range edits {
-		grant, err := r.Register.Extend(ctx, r.Locate(r.DB, e.Key), e.Before.Value, ttlOf(e))
+		grant, err := r.Register.Extend(ctx, r.KeyOnMasters(r.DB, e.Key), e.Before.Value, ttlOf(e))
 		switch {
 		case errors.Is(err, quorum.ErrNotHeld):
 			r.noteRefusal(e.Key, err)
@@ -275,7 +275,7 @@ var errOtherKeys = errors.New("the program depends on other keys")
 // update changes one key, or several keys of one cell, by ballot. The program runs on their values
 // in the ballot. Other keys have the values of the last read; the program must not depend on them.
 func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outcome, error) {
-	out, err := r.ballot(ctx, r.Locations(r.DB, keys), expect, func(looks []quorum.Snapshot) ([]quorum.Decision, error) {
+	out, err := r.ballot(ctx, r.KeysOnMasters(r.DB, keys), expect, func(looks []quorum.Snapshot) ([]quorum.Decision, error) {
 		values := maps.Clone(r.lastRead)
 		for i, key := range keys {
 			values[key] = looks[i]

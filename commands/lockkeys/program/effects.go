@@ -20,7 +20,7 @@ type effects struct {
 }
 
 // errOtherEffects ends an update whose commands for the upstream are not the prepared ones.
-var errOtherEffects = errors.New("the program has other side effects than the prepared ones")
+var errOtherEffects = errors.New("the side effects of the program differ from the prepared side effects")
 
 // hasPrepared reports whether exactly these commands are prepared.
 func (e *effects) hasPrepared(commands [][]string) bool {

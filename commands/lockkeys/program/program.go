@@ -28,8 +28,8 @@ type Register interface {
 // Engine runs programs. It is safe for concurrent use. All its fields must be set.
 type Engine struct {
 	Register Register
-	// Locate returns the location of a key on the masters.
-	Locate func(db int, key string) quorum.Key
+	// KeyOnMasters returns the key on the masters of a client's key.
+	KeyOnMasters func(db int, key string) quorum.Key
 	// Now returns the wall clock's time. Random fills a slice with unpredictable bytes.
 	Now    func() time.Time
 	Random func([]byte)

@@ -16,7 +16,7 @@ import (
 )
 
 // severalKeysCause is the cause, and the remedy, in the error of CrossCellError.
-const severalKeysCause = "one command can only take, extend or remove several lock keys; " +
+const severalKeysCause = "one command can take, extend or remove several lock keys, but not change them otherwise; " +
 	"give them the same hash tag (lock-tags)"
 
 // fixture is an engine on simulated masters.
@@ -31,10 +31,10 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	b := &fixture{T: t, register: fakeregister.NewRegister(), now: time.UnixMilli(1_700_000_000_000)}
 	b.engine = &Engine{
-		Register: b.register,
-		Locate:   func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: key} },
-		Now:      func() time.Time { return b.now },
-		Random:   func(bits []byte) { clear(bits) },
+		Register:     b.register,
+		KeyOnMasters: func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: key} },
+		Now:          func() time.Time { return b.now },
+		Random:       func(bits []byte) { clear(bits) },
 		Pause: func(ctx context.Context, _ time.Duration) error {
 			b.pauses++
 			b.now = b.now.Add(20 * time.Millisecond)

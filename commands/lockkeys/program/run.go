@@ -221,7 +221,7 @@ func (r *run) readKeys(ctx context.Context) (values view, fromRefusal bool, err 
 	case len(r.Keys) == 0:
 		return view{}, false, nil
 	}
-	looks, err := r.Register.Read(ctx, r.Locations(r.DB, r.Keys))
+	looks, err := r.Register.Read(ctx, r.KeysOnMasters(r.DB, r.Keys))
 	if err != nil {
 		return nil, false, err
 	}

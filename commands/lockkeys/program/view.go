@@ -31,13 +31,13 @@ func EntryOf(l quorum.Snapshot) keyspace.Entry {
 	return e
 }
 
-// Locations returns the locations of keys on the masters.
-func (e *Engine) Locations(db int, keys []string) []quorum.Key {
-	locations := make([]quorum.Key, len(keys))
+// KeysOnMasters returns the keys on the masters of a client's keys.
+func (e *Engine) KeysOnMasters(db int, keys []string) []quorum.Key {
+	keysOnMasters := make([]quorum.Key, len(keys))
 	for i, key := range keys {
-		locations[i] = e.Locate(db, key)
+		keysOnMasters[i] = e.KeyOnMasters(db, key)
 	}
-	return locations
+	return keysOnMasters
 }
 
 // ttlOf returns the TTL that an edit gives its key.

@@ -88,7 +88,7 @@ func (p *Pace) setLarge(s *job, isLarge bool) {
 	delete(p.largeJobs, s)
 }
 
-// idleAfter keeps the turn idle after a slice of that length.
+// idleAfter keeps the turn idle after a slice: the longer the slice took, the longer.
 func (p *Pace) idleAfter(slice time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -35,7 +35,7 @@ var (
 )
 
 // ErrTooLarge ends a run or a compilation with Share.Short that is about to become large.
-var ErrTooLarge = errors.New("this takes too long to be done at once")
+var ErrTooLarge = errors.New("the script takes too long to run or compile without a wait")
 
 // begin waits for a slot. The caller must end the job.
 func (s Share) begin(ctx context.Context) (*job, error) {

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// errFull is the error of a run if no more runs may wait for a slot.
-var errFull = errors.New("no more may wait for a slot")
+// errFull is the error of a run that would have to wait for a slot while too many runs wait.
+var errFull = errors.New("too many runs are waiting for a slot")
 
 // slots grants a number of slots in the order of the requests. It is safe for concurrent use.
 type slots struct {

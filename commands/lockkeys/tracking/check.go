@@ -109,11 +109,11 @@ func (c *Client) check(entries []*entry) {
 	if !c.awaitArmed(marks) {
 		return
 	}
-	locations := make([]quorum.Key, len(entries))
+	keysOnMasters := make([]quorum.Key, len(entries))
 	for i, e := range entries {
-		locations[i] = e.location
+		keysOnMasters[i] = e.keyOnMasters
 	}
-	looks, err := c.hub.opts.Read(c.ctx, locations)
+	looks, err := c.hub.opts.Read(c.ctx, keysOnMasters)
 	now := time.Now()
 	// Watched must be called before mu is locked: a mark that reports a change waits for mu. If a
 	// watch ends later, the mark reports that.
@@ -191,7 +191,7 @@ func (c *Client) mark(entries []*entry) []Watch {
 		e.markID++
 		id := e.markID
 		c.mu.Unlock()
-		m := c.hub.opts.Mark(e.location, func(n quorum.Report) { c.onReport(e, id, n) })
+		m := c.hub.opts.Mark(e.keyOnMasters, func(n quorum.Report) { c.onReport(e, id, n) })
 		c.mu.Lock()
 		if oldMarks[i] = e.mark; e.forgotten {
 			oldMarks[i] = m // nothing else would stop it

@@ -12,7 +12,7 @@ import (
 )
 
 // Client holds the keys that one client tracks. Only the goroutine that runs the client's commands
-// may call Set, Caching, Mode and Begin.
+// may call SetMode, RequestCaching, Mode and Begin.
 type Client struct {
 	hub    *Hub
 	push   func(ctx context.Context, keys []string)
@@ -188,20 +188,20 @@ func (c *Client) wakeUp() {
 
 // CommandRun is one command of the client on lock keys.
 type CommandRun struct {
-	client    *Client
-	remembers bool
-	noLoop    bool
-	ids       []dbKey
-	db        int
-	locate    func(key string) quorum.Key
+	client       *Client
+	remembers    bool
+	noLoop       bool
+	ids          []dbKey
+	db           int
+	keyOnMasters func(key string) quorum.Key
 }
 
 // Begin begins a command on keys of a database. It returns nil if the client does not track keys.
-func (c *Client) Begin(db int, keys []string, locate func(key string) quorum.Key) *CommandRun {
+func (c *Client) Begin(db int, keys []string, keyOnMasters func(key string) quorum.Key) *CommandRun {
 	if c == nil || !c.mode.On {
 		return nil
 	}
-	t := &CommandRun{client: c, remembers: c.mode.remembers(c.caching), noLoop: c.mode.NoLoop, db: db, locate: locate}
+	t := &CommandRun{client: c, remembers: c.mode.remembers(c.caching), noLoop: c.mode.NoLoop, db: db, keyOnMasters: keyOnMasters}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
@@ -306,7 +306,7 @@ func (t *CommandRun) noteRead(
 		}
 		marks = append(marks, c.forget(old))
 	}
-	e := &entry{dbKey: keyID, client: c, location: t.locate(key), seenState: current, due: now}
+	e := &entry{dbKey: keyID, client: c, keyOnMasters: t.keyOnMasters(key), seenState: current, due: now}
 	c.entries[keyID], c.pending[e] = e, true
 	c.keyBytes.Add(entrySize + int64(len(key)))
 	c.wakeUp()

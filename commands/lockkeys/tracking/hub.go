@@ -75,12 +75,12 @@ type dbKey struct {
 	key string
 }
 
-// entry is a key that a client remembers. The client's mu guards the fields after place.
+// entry is a key that a client remembers. The client's mu guards the fields after keyOnMasters.
 type entry struct {
 	dbKey
-	client    *Client
-	location  quorum.Key
-	seenState state // the state that the client saw
+	client       *Client
+	keyOnMasters quorum.Key
+	seenState    state // the state that the client saw
 
 	mark Watch // nil before the first check
 	// markID numbers the marks: reports of an older mark are ignored.

@@ -96,17 +96,17 @@ func (s *masters) read(_ context.Context, keys []quorum.Key) ([]quorum.Snapshot,
 func (s *masters) put(key, value string, reports ...quorum.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.values[locationOf(key)] = quorum.Snapshot{Present: value != "", Value: value, Left: time.Hour}
+	s.values[keyOnMasters(key)] = quorum.Snapshot{Present: value != "", Value: value, Left: time.Hour}
 	for m := range s.marks {
 		for _, report := range reports {
-			if m.key == locationOf(key) {
+			if m.key == keyOnMasters(key) {
 				m.notify(report)
 			}
 		}
 	}
 }
 
-func locationOf(key string) quorum.Key { return quorum.Key{Name: key} }
+func keyOnMasters(key string) quorum.Key { return quorum.Key{Name: key} }
 
 // fixture is a client of a hub on simulated masters.
 type fixture struct {
@@ -149,13 +149,13 @@ func entryOf(value string) keyspace.Entry {
 func (b *fixture) readKey(key, value string) { readKey(b.client, key, value) }
 
 func readKey(c *Client, key, value string) {
-	run := c.Begin(0, []string{key}, locationOf)
+	run := c.Begin(0, []string{key}, keyOnMasters)
 	run.End(map[string]keyspace.Entry{key: entryOf(value)}, nil, time.Now())
 }
 
 // editKey lets the client change a key, and read it if reads is set.
 func (b *fixture) editKey(key, before, after string, alsoRead bool) {
-	run := b.client.Begin(0, []string{key}, locationOf)
+	run := b.client.Begin(0, []string{key}, keyOnMasters)
 	b.put(key, after, quorum.SomeChanged, quorum.Changes)
 	read := map[string]keyspace.Entry{}
 	if alsoRead {
@@ -245,7 +245,7 @@ func TestReportDuringCheck(t *testing.T) {
 // read again, and until then from time to time.
 func TestUnknown(t *testing.T) {
 	b := newFixture(t, modeOn)
-	fail := func() { b.client.Begin(0, []string{"k"}, locationOf).Fail(time.Now()) }
+	fail := func() { b.client.Begin(0, []string{"k"}, keyOnMasters).Fail(time.Now()) }
 	fail() // the masters work again
 	b.checkReported("k")
 	b.put("k", "a")
@@ -292,7 +292,7 @@ func TestForgottenWhileWaiting(t *testing.T) {
 	b.put("k", "1")
 	b.readKey("k", "1")
 	b.awaitIdle()
-	run := b.client.Begin(0, []string{"k"}, locationOf)
+	run := b.client.Begin(0, []string{"k"}, keyOnMasters)
 	b.put("k", "2", quorum.Changes)
 	redistest.Await(t, "the goroutine was woken", func() bool { return len(b.client.wake) == 0 })
 	time.Sleep(10 * time.Millisecond) // the goroutine has seen that the client's command uses the key
@@ -338,7 +338,7 @@ func TestModes(t *testing.T) {
 		}
 	}
 	var nilClient *Client
-	if nilClient.ClearCaching(); nilClient.CachingRequested() || nilClient.Mode().On || nilClient.Begin(0, nil, locationOf).Remembers() {
+	if nilClient.ClearCaching(); nilClient.CachingRequested() || nilClient.Mode().On || nilClient.Begin(0, nil, keyOnMasters).Remembers() {
 		t.Error("a client without CLIENT TRACKING tracks keys")
 	}
 	nilClient.Close()

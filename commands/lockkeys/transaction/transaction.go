@@ -96,7 +96,7 @@ func (t Transactions) watch(c command.Call) {
 		c.Out.Error(refusal)
 		return
 	}
-	looks, err := t.Runner.Engine.Register.Read(c.Ctx, t.Runner.Engine.Locations(db, names))
+	looks, err := t.Runner.Engine.Register.Read(c.Ctx, t.Runner.Engine.KeysOnMasters(db, names))
 	if err != nil {
 		c.Out.Fail(err)
 		return

@@ -167,7 +167,7 @@ func (l *upstreamLink) report(names []string) error {
 	sighting.Glob = globs[slices.IndexFunc(globs, matches)]
 	l.watcher.lastWarning.Store(sighting)
 	l.watcher.opts.Logger.Warn(
-		"lock keys are used at the upstream directly: clients of proxies do not see these locks; repoint the clients",
+		"lock keys are used at the upstream directly: clients of proxies do not see these locks; connect all clients to a proxy",
 		"lock_keys", sighting.Glob, "key", names[0], "seen", total, "clients", strings.Join(sighting.Clients, ", "))
 	return nil
 }

@@ -13,8 +13,8 @@ type Curves struct {
 	XLabel  string    // the name of the x axis
 	XValues []float64 // the x values, all positive
 	Names   []string  // names of the contenders
-	// YValues holds, for each element of At, the y values of the contenders in the order of Names.
-	// Zero means not measured.
+	// YValues holds, for each element of XValues, the y values of the contenders in the order of
+	// Names. Zero means not measured.
 	YValues [][]float64
 }
 

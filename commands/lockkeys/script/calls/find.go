@@ -111,7 +111,8 @@ func (f *finder) addSite(args []syntax.Expression) {
 	f.Sites = append(f.Sites, site)
 }
 
-// argShapes returns the shapes of the values of an expression that may have several.
+// argShapes returns the possible shapes of the values of the last argument of a call, which is an
+// expression that may have any number of values.
 func (f *finder) argShapes(e syntax.Expression) []Shape {
 	call, ok := e.(*syntax.CallExpr)
 	if !ok || len(call.Args) == 0 || call.Method != "" {
