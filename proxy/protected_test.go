@@ -67,7 +67,7 @@ func TestProtectedMode(t *testing.T) {
 			proxy.Options{ProtectedMode: true, ClientPassword: "p"}, "-NOAUTH Authentication required.\r\n"},
 		"few rights without a login": {fewRights.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, deniedReply},
 		"an upstream never heard of": {nowhere, "192.0.2.7", proxy.Options{ProtectedMode: true},
-			"-DENIED Redis is running in protected mode because protected mode is enabled and whether the upstream requires a login is unknown until"},
+			"-DENIED Redis is running in protected mode because protected mode is enabled and the proxy cannot tell whether the upstream requires a login until"},
 		"that, from this machine": {nowhere, "127.0.0.1", proxy.Options{ProtectedMode: true},
 			"-ERR upstream 127.0.0.1:1: connection refused\r\n"},
 	} {

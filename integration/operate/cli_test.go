@@ -46,7 +46,7 @@ func TestBadCommandLine(t *testing.T) {
 			`--max-ttl: "soon" is not a duration (a number and a unit, such as "100ms" or "24h")`},
 		{"serve --master " + master + " --max-clients 0", `--max-clients: "0" is less than 1`},
 		{"serve --master " + master + " --master " + master, `--master: "` + master + `" is the same master as "` +
-			master + `": each has one vote`},
+			master + `", which has one vote; name it once`},
 		{"serve --master " + master + " --listen 6380",
 			`--listen: "6380" is not host:port (such as "127.0.0.1:6380"; an IPv6 host is written in brackets)`},
 		{"serve --config /no/such/file.yaml --master " + master,
