@@ -235,3 +235,27 @@ func TestMasterMissesSeal(t *testing.T) {
 	kit.Want(t, client, nil, "LOCK", "k-held", "u", "PX", "1000")
 	kit.Want(t, client, int64(1), "UNLOCK", "k-held", "t")
 }
+
+// TestMajorityForgetsAfterChange: two of the new masters grant a lock and then lose their data, while
+// the third one and a removed master hold what they held before the change. The lock is not granted
+// again: the rules of the former set end when a majority of the new one may have voted.
+func TestMajorityForgetsAfterChange(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, 2, 3, 4)
+	r.change(0, 1, 3)
+	kit.Must(t, r.links[0].Refuse())
+	client := kit.Connect(t, r.proxies[0])
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
+	kit.Must(t, r.links[0].Heal())
+	r.wantVoting(0, 1, 3)
+	for _, i := range []int{1, 3} {
+		kit.Must(t, kit.SendToMaster(r.servers[i], "FLUSHALL"))
+	}
+	rival, start := kit.Connect(t, r.proxies[1]), time.Now()
+	for time.Since(start) < 5*time.Second { // the proxies reach the removed master for as long
+		if reply := kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000"); kit.IsGranted(reply) {
+			t.Fatalf("granted again %v after the loss", time.Since(start))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}

@@ -40,7 +40,9 @@ type copier struct {
 	*Guard
 	record       string
 	clockStepped bool
-	sources      sourceSet
+	// intact is set if the master has lost nothing since it voted in an earlier era.
+	intact  bool
+	sources sourceSet
 	// fail stops all pages.
 	fail                    context.CancelCauseFunc
 	pages                   sync.WaitGroup
@@ -54,6 +56,7 @@ func (g *Guard) copyFrom(ctx context.Context, v Report, sources sourceSet, dbs [
 	defer fail(nil)
 	c := &copier{
 		Guard: g, record: v.Record.Text, clockStepped: v.Record.Value.Reason == string(ClockStepped), sources: sources, fail: fail,
+		intact:    v.Record.Value.Reason == string(Joining),
 		pageSlots: make(chan struct{}, maxPages), requestSlots: make(chan struct{}, maxRequestingPages),
 	}
 	var renewal sync.WaitGroup
@@ -255,7 +258,9 @@ func (c *copier) pass(
 		if err := c.fill(ctx, db, steps); err != nil {
 			return nil, false, err
 		}
-		policy := copyPolicy{Masters: c.sources.masters, Sources: len(views), FormerMasters: c.sources.formerMasters}
+		policy := copyPolicy{
+			Masters: c.sources.masters, Sources: len(views), FormerMasters: c.sources.formerMasters, Intact: c.intact,
+		}
 		return newKeysCopy(policy, c.clockStepped, c.sources.indexOf(c.Guard), ownCells, views), false, nil
 	}
 	steps, settled := k.Pass(ownCells, views)

@@ -39,6 +39,9 @@ type copyPolicy struct {
 	// FormerMasters is the number of masters of the former set, if this set may not have granted
 	// anything yet; zero otherwise.
 	FormerMasters int
+	// Intact is set if the master has lost nothing, although it is copied to: it was away during a
+	// change of the era. A blocking copy does not replace its own cell.
+	Intact bool
 	// BlockUndecided gives keys with several possible incarnations undecided copies. Otherwise such
 	// keys stay open.
 	BlockUndecided bool
@@ -263,6 +266,12 @@ func (k *keysCopy) withoutCopied(sources []view) []view {
 	return views
 }
 
+// keepsOwn reports whether the master's own cell of an incarnation that may have been granted stays,
+// because the master has lost nothing or no proxy wrote the cell.
+func (k *keysCopy) keepsOwn(key string) bool {
+	return k.ownSource >= 0 || k.policy.Intact || k.ownCells[key].Form == cell.Foreign
+}
+
 // isInitiallyOwn reports whether the master held the incarnation of a cell when the copy began.
 func (k *keysCopy) isInitiallyOwn(key string, h storedCell) bool {
 	initialCell, exists := k.ownCells[key]
@@ -286,7 +295,7 @@ func (k *keysCopy) Pass(ownCells view, sources []view) (steps []copyStep, settle
 			keyDone, k.openKeys = false, append(k.openKeys, key)
 		case choice == chooseNothing:
 			steps, keyDone = k.remove(steps, key, ownCells[key], sources)
-		case choice == chooseBlock && k.isInitiallyOwn(key, h) && (k.ownSource >= 0 || k.ownCells[key].Form == cell.Foreign):
+		case choice == chooseBlock && k.isInitiallyOwn(key, h) && k.keepsOwn(key):
 			keyDone = true
 		default:
 			steps, keyDone = k.write(steps, key, h, ownCells[key])

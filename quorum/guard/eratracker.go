@@ -34,8 +34,11 @@ type eraTracker struct {
 	ownEraSince time.Time
 	// claims holds the last claim of each master, by index.
 	claims map[int]eraClaim
-	// checked holds the masters that have been checked, with or without a marker.
-	checked map[int]bool
+	// checked holds the masters that have been checked, with or without a marker. notVoted holds
+	// those whose last report shows that they cannot have voted in this era yet.
+	checked, notVoted map[int]bool
+	// majorityVoted is set once a majority of the masters voted for this proxy in this era.
+	majorityVoted bool
 	// credibleNonces holds the nonces of the markers with credible claims, refutedNonces the nonces
 	// that a majority contradicted.
 	credibleNonces, refutedNonces map[string]bool
@@ -66,7 +69,7 @@ type sizeReport struct{ size, master int }
 
 func newEraTracker(masters []Master, joined *reconfig.Era, now time.Time) *eraTracker {
 	e := &eraTracker{
-		claims: map[int]eraClaim{}, checked: map[int]bool{}, credibleNonces: map[string]bool{}, refutedNonces: map[string]bool{},
+		claims: map[int]eraClaim{}, checked: map[int]bool{}, notVoted: map[int]bool{}, credibleNonces: map[string]bool{}, refutedNonces: map[string]bool{},
 		sizeReports: map[sizeReport]bool{}, announcedLocations: map[int]announcedLocation{}, moveLeases: map[int]moveLease{},
 	}
 	for _, m := range masters {
@@ -100,6 +103,7 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	e.checked[i] = true
 	if !v.Marker.Valid {
 		delete(e.claims, i)
+		e.notVoted[i] = v.provesNoVote()
 		return e.determineEra(now)
 	}
 	era, ballot, _ := strings.Cut(v.Promise, " ")
@@ -119,6 +123,7 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	}
 	e.claims[i] = claim
 	settled := e.determineEra(now)
+	e.notVoted[i] = e.isUnusedInEra(claim)
 	if e.positionOf(claim) == positionFormer {
 		e.sizeReports[sizeReport{claim.Seal.Before, i}] = true
 	}
@@ -128,6 +133,41 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 		}
 	}
 	return settled || claim.firstSeen == now && e.positionOf(claim) == positionEnded
+}
+
+// provesNoVote reports whether a master without a marker cannot have voted in this era, by its
+// record: it was in quarantine since an earlier era, or was empty when a proxy first saw it.
+func (v Report) provesNoVote() bool {
+	r := v.Record
+	return r.Valid && r.Value.RunID == v.RunID && (r.Value.Reason == string(Joining) || r.Value.Reason == string(Empty))
+}
+
+// isUnusedInEra reports whether a master cannot have voted in this era, because it still has its
+// marker of the former one, from its present life.
+func (e *eraTracker) isUnusedInEra(claim eraClaim) bool {
+	return claim.sameRun && (e.positionOf(claim) == positionFormer || claim.wasMember && claim.Era == e.formerEra)
+}
+
+// noteMajority records that a majority of the masters voted in this era.
+func (e *eraTracker) noteMajority() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.majorityVoted = true
+}
+
+// mayHaveHadMajority reports whether a majority of the masters may have voted in this era at some
+// time. isUnreachable reports whether a master does not answer now: another proxy may have let it
+// vote.
+func (e *eraTracker) mayHaveHadMajority(isUnreachable func(i int) bool) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	voted := 0
+	for i := range e.names {
+		if !e.notVoted[i] || isUnreachable(i) {
+			voted++
+		}
+	}
+	return e.majorityVoted || voted >= vote.Majority(len(e.names))
 }
 
 // determineEra sets the present era to the era that a majority states. If no master states a

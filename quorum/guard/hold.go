@@ -49,6 +49,7 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 	}
 	claimPending := r.Claim != marker.NoClaim && watchedFor < allCheckedTime // later: no other master supports the claim at present
 	from := g.set.sourcesFor(g)
+	from.targetUnused = r.Reason == string(Joining)
 	untilCatchUp := roundGrace - watchedFor
 	if len(from.sources) < from.masters-1 {
 		untilCatchUp += fewSourcesDelay

@@ -7,7 +7,6 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/vote"
 )
 
 // handleEndedEra handles a master whose era has ended. If this proxy saw the sealing of the master,
@@ -66,9 +65,10 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	}
 	g.noteEndedCause(&QuarantineError{Cause: Joining})
 	from := g.set.sourcesFor(g)
+	from.targetUnused = true
 	switch {
-	case !from.isFormer && len(from.sources) >= vote.Majority(len(g.set.guards)):
-		// The master catches up from these sources like any other.
+	case !from.isFormer && from.hasReadQuorum():
+		// The master catches up from these sources, and keeps what it holds of possible locks.
 		return 0, g.quarantine(ctx, v, Joining, marker.NoClaim)
 	case !from.isFormer || !from.hasReadQuorum() || from.indexOf(g) < 0,
 		len(from.sources) < from.masters && g.set.eras.age(time.Now()) < formerSourcesTime:

@@ -54,8 +54,8 @@ func judge(v Report, past history) (nextAction, Reason) {
 	switch {
 	case marked && past.position == positionEnded:
 		return actionEnded, Replaced
-	case marked && past.position == positionStale:
-		return actionQuarantine, Joining
+	case marked && past.position == positionStale && m.RunID == v.RunID:
+		return actionQuarantine, Joining // it has lost nothing
 	case marked && m.RunID == v.RunID:
 		return judgeMarked(v, past)
 	case marked && past.clockStepped:

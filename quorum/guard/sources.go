@@ -31,14 +31,21 @@ type sourceSet struct {
 	masters int
 	// isFormer is set if the sources belong to the former set.
 	isFormer bool
-	// formerMasters is the number of masters of the former set, if fewer than a majority of this set
-	// vote; zero otherwise.
+	// formerMasters is the number of masters of the former set, if it is known and fewer than a
+	// majority of this set vote; zero otherwise.
 	formerMasters int
+	// targetUnused is set if the master to copy to has never voted in this era.
+	targetUnused bool
 }
 
-// hasReadQuorum reports whether every majority includes one of the sources.
+// hasReadQuorum reports whether every majority that may have granted a lock includes one of the
+// sources. No majority includes a master that never voted.
 func (o sourceSet) hasReadQuorum() bool {
-	return o.masters > 0 && len(o.sources) >= vote.ReadQuorum(o.masters)
+	needed := vote.ReadQuorum(o.masters)
+	if o.targetUnused && !o.isFormer {
+		needed--
+	}
+	return o.masters > 0 && len(o.sources) >= max(1, needed)
 }
 
 // provedSince reports whether all sources have proved after the moment t that they vote.
@@ -61,31 +68,40 @@ func (o sourceSet) indexOf(g *Guard) int {
 	return slices.IndexFunc(o.sources, func(s source) bool { return s.guard == g })
 }
 
-// sourcesFor returns the masters to copy from: other masters that vote or, if these are no
-// majority, masters that voted in the former era. The latter hold every lock of that era, by its
-// rules; this era has no locks yet. If all of them that can be reached have joined, they are
-// ordinary sources, and what a majority of the former set holds is copied in full.
+// sourcesFor returns the masters to copy from: other masters that vote. As long as no majority can
+// have voted in this era, it has no locks yet: then the sources are the masters that voted in the
+// former era, which hold every lock of that era, by its rules.
 func (s *Set) sourcesFor(g *Guard) sourceSet {
 	voters := s.voters(g.index)
 	ordinary := sourceSet{sources: voters, masters: len(s.guards)}
-	if len(voters) >= vote.Majority(len(s.guards)) {
+	switch formerSize := s.eras.formerSize(); {
+	case len(voters) >= vote.Majority(len(s.guards)):
+		s.eras.noteMajority()
+		return ordinary
+	case formerSize == 0:
+		return ordinary
+	case s.eras.mayHaveHadMajority(func(i int) bool { return s.guards[i].IsDown() && !g.isLongEmpty() }):
+		ordinary.formerMasters = formerSize
 		return ordinary
 	}
-	former, hasFormer := sourceSet{masters: s.eras.formerSize(), isFormer: true}, false
+	former := sourceSet{masters: s.eras.formerSize(), isFormer: true}
 	for _, candidate := range append(s.guards[:len(s.guards):len(s.guards)], s.formerGuards...) {
 		t := candidate.currentTrust()
 		joined := !t.eraEnded && candidate.set == s && t.Proof == marker.ProofJoined
 		if t.Nonce == "" || candidate.IsDown() || !joined && !(t.eraEnded && s.eras.isFormer(t.Marker)) {
 			continue
 		}
-		hasFormer = hasFormer || t.eraEnded
 		former.sources = append(former.sources, source{candidate, t})
 	}
-	if !hasFormer {
-		ordinary.formerMasters = former.masters
-		return ordinary
-	}
 	return former
+}
+
+// isLongEmpty reports whether the master has had its record for so long that every running proxy for
+// which it voted in this era has seen it, and would have replaced a record that calls the master new.
+func (g *Guard) isLongEmpty() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.watchedSince.IsZero() && time.Since(g.watchedSince) > 2*Heartbeat
 }
 
 // isFormer reports whether this era follows the era in which a master was sealed with this marker,
