@@ -130,11 +130,11 @@ var settingsTable = []Setting{
 		boolCodec, func(c *Config) *bool { return &c.FreshStart })),
 	oneValue("key-prefix", "`TEXT`: text before each lock's name in its key on the masters",
 		textCodec, func(c *Config) *string { return &c.KeyPrefix }),
-	optionalList("lock-keys", "`GLOB`: pattern of keys, as in KEYS, on which ordinary commands and scripts run on "+
-		"the masters; once per pattern",
+	optionalList("lock-keys", "`GLOB`: glob, as in KEYS, of keys on which ordinary commands and scripts run on "+
+		"the masters; once per glob",
 		func(c *Config) *[]string { return &c.LockKeys }, checkLockGlob),
-	optionalList("lock-tags", "`GLOB`: pattern of lock keys with a hash tag ({…}) that are kept together by tag, so "+
-		"that one command or script can change several; once per pattern",
+	optionalList("lock-tags", "`GLOB`: glob of lock keys with a hash tag ({…}) that are kept together by tag, so "+
+		"that one command or script can change several; once per glob",
 		func(c *Config) *[]string { return &c.LockTags }, checkLockGlob),
 	asBool(oneValue("move-from-upstream", "keep the locks at the upstream until 'redlock-proxy move' moves them to "+
 		"the masters; no effect after that",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +138,34 @@ func TestDataOfAnotherCluster(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDisksOfAnotherCluster: two masters, one after the other, get the disk of a master that another
+// cluster removed. Its seal is of the same era and number of masters. Each master catches up: the
+// first one keeps no promise of the other cluster, which would support the seal on the second one.
+func TestDisksOfAnotherCluster(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	startDurable := func(n int) (servers []*redistest.Server) {
+		for range n {
+			servers = append(servers, kit.StartRedis(t, redistest.DurableArgs()...))
+		}
+		return servers
+	}
+	otherRig := startServers(t, &rig{t: t, servers: startDurable(4)}, 1, 3, 4)
+	otherRig.change(3, 1, 2)
+	disk := filepath.Join(t.TempDir(), "disk")
+	kit.Must(t, otherRig.servers[0].CopyFolder(disk))
+	r := startServers(t, &rig{t: t, servers: startDurable(3)}, 2, 3, 3)
+	client := kit.Connect(t, r.proxies[0])
+	kit.WantGrant(t, client, "LOCK", "k-held", "t", "PX", "600000")
+	for i := range 2 {
+		kit.Must(t, r.servers[i].RestoreFolder(disk))
+		kit.Eventually(t, func() error { return kit.CheckToken(r.servers[i], "0", "k-held", "t") })
+		r.wantVoting(firstN(3)...)
+		r.wantServing(fmt.Sprintf("k-after-%d-", i))
+	}
+	kit.Want(t, client, int64(1), "UNLOCK", "k-held", "t")
 }
 
 // TestLiarIsReplaced: a master that claims that the masters were changed is replaced.

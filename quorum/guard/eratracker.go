@@ -34,9 +34,9 @@ type eraTracker struct {
 	ownEraSince time.Time
 	// claims holds the last claim of each master, by index.
 	claims map[int]eraClaim
-	// checked holds the masters that have been checked, with or without a marker. notVoted holds
-	// those whose last report shows that they cannot have voted in this era yet.
-	checked, notVoted map[int]bool
+	// checked holds the masters that have been checked, with or without a marker. mayHaveVoted is set
+	// for those whose last report does not show that they have not voted in this era yet.
+	checked, mayHaveVoted map[int]bool
 	// majorityVoted is set once a majority of the masters voted for this proxy in this era.
 	majorityVoted bool
 	// credibleNonces holds the nonces of the markers with credible claims, refutedNonces the nonces
@@ -69,7 +69,7 @@ type sizeReport struct{ size, master int }
 
 func newEraTracker(masters []Master, joined *reconfig.Era, now time.Time) *eraTracker {
 	e := &eraTracker{
-		claims: map[int]eraClaim{}, checked: map[int]bool{}, notVoted: map[int]bool{}, credibleNonces: map[string]bool{}, refutedNonces: map[string]bool{},
+		claims: map[int]eraClaim{}, checked: map[int]bool{}, mayHaveVoted: map[int]bool{}, credibleNonces: map[string]bool{}, refutedNonces: map[string]bool{},
 		sizeReports: map[sizeReport]bool{}, announcedLocations: map[int]announcedLocation{}, moveLeases: map[int]moveLease{},
 	}
 	for _, m := range masters {
@@ -103,7 +103,7 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	e.checked[i] = true
 	if !v.Marker.Valid {
 		delete(e.claims, i)
-		e.notVoted[i] = v.provesNoVote()
+		e.mayHaveVoted[i] = !v.provesNoVote()
 		return e.determineEra(now)
 	}
 	era, ballot, _ := strings.Cut(v.Promise, " ")
@@ -123,7 +123,7 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	}
 	e.claims[i] = claim
 	settled := e.determineEra(now)
-	e.notVoted[i] = e.isUnusedInEra(claim)
+	e.mayHaveVoted[i] = !e.isUnusedInEra(claim)
 	if e.positionOf(claim) == positionFormer {
 		e.sizeReports[sizeReport{claim.Seal.Before, i}] = true
 	}
@@ -156,14 +156,14 @@ func (e *eraTracker) noteMajority() {
 }
 
 // mayHaveHadMajority reports whether a majority of the masters may have voted in this era at some
-// time. isUnreachable reports whether a master does not answer now: another proxy may have let it
-// vote.
-func (e *eraTracker) mayHaveHadMajority(isUnreachable func(i int) bool) bool {
+// time. isUnknown reports whether a master counts although it has not voted by its last report, or
+// was not asked yet: another proxy may have let it vote.
+func (e *eraTracker) mayHaveHadMajority(isUnknown func(i int, checked bool) bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	voted := 0
 	for i := range e.names {
-		if !e.notVoted[i] || isUnreachable(i) {
+		if e.mayHaveVoted[i] || isUnknown(i, e.checked[i]) {
 			voted++
 		}
 	}

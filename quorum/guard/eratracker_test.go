@@ -252,6 +252,43 @@ func TestPromiseAndSeal(t *testing.T) {
 	want(runScript(t, w, script.AddRecord, next.String()+"@0", "another"), "0")
 }
 
+// TestPromiseEndsWithItsMarker runs the scripts on a real server. A promise is removed with the
+// marker under which it was given. If it stayed, it would support another cluster's seal.
+func TestPromiseEndsWithItsMarker(t *testing.T) {
+	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
+	next := m
+	next.Nonce, next.Proof = "n2", marker.ProofLease
+	for name, end := range map[string]func(w realRedis) string{
+		"quarantine": func(w realRedis) string { return runScript(t, w, script.Quarantine, m.String()+"@0", "", "record") },
+		"admission": func(w realRedis) string {
+			return runScript(t, w, script.Admit, m.String()+"@0", "", next.String(), "0", marker.ProofLease)
+		},
+		"flush of a database": func(w realRedis) string {
+			runScript(t, w, script.Enrol, m.String(), "3", "lost")
+			w.Client(3).FlushDB(t.Context())
+			if got := runScript(t, w, script.Enrol, m.String(), "3", "lost"); got != "-1" {
+				return got
+			}
+			return "1"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := startRedis(t)
+			runScript(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh)
+			runScript(t, w, script.Promise, m.String()+"@0", "05", "n1@0", "0")
+			if report, err := w.Examine(t.Context()); err != nil || report.Promise != "0 05" {
+				t.Fatalf("promised %q, %v", report.Promise, err)
+			}
+			if got := end(w); got != "1" {
+				t.Fatal(got)
+			}
+			if report, err := w.Examine(t.Context()); err != nil || report.Promise != "" {
+				t.Errorf("still promised: %q, %v", report.Promise, err)
+			}
+		})
+	}
+}
+
 // TestSealedMasterCanJoin checks a master that was admitted by a fresh start, and sealed by two
 // ballots. It has lost nothing, neither for a proxy that counted its votes before, nor for a proxy
 // that found it sealed.

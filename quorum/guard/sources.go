@@ -80,7 +80,9 @@ func (s *Set) sourcesFor(g *Guard) sourceSet {
 		return ordinary
 	case formerSize == 0:
 		return ordinary
-	case s.eras.mayHaveHadMajority(func(i int) bool { return s.guards[i].IsDown() && !g.isLongEmpty() }):
+	case s.eras.mayHaveHadMajority(func(i int, checked bool) bool {
+		return (!checked || s.guards[i].IsDown()) && !g.isLongInQuarantine()
+	}):
 		ordinary.formerMasters = formerSize
 		return ordinary
 	}
@@ -96,9 +98,10 @@ func (s *Set) sourcesFor(g *Guard) sourceSet {
 	return former
 }
 
-// isLongEmpty reports whether the master has had its record for so long that every running proxy for
-// which it voted in this era has seen it, and would have replaced a record that calls the master new.
-func (g *Guard) isLongEmpty() bool {
+// isLongInQuarantine reports whether the master has had its record for so long that every running
+// proxy for which it voted in this era has seen the record, and would have replaced one that calls
+// the master new.
+func (g *Guard) isLongInQuarantine() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !g.watchedSince.IsZero() && time.Since(g.watchedSince) > 2*Heartbeat

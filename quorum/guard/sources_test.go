@@ -44,7 +44,7 @@ func TestMayHaveHadMajority(t *testing.T) {
 			for i, v := range c.reports {
 				e.observe(i, v, time.Now())
 			}
-			if got := e.mayHaveHadMajority(func(i int) bool { return i == c.down }); got != c.want {
+			if got := e.mayHaveHadMajority(func(i int, checked bool) bool { return !checked || i == c.down }); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})

@@ -14,7 +14,7 @@ import "redlock-proxy/internal/luascript"
 const (
 	guardLua = `local marker, record, claim, longest = '` + MarkerKey + `', '` + RecordKey + `', '` +
 		reservationKey + `', '` + MaxTTLKey + `'
-local sequence, canary = '` + SequenceKey + `', '` + CanaryKey + `'
+local sequence, canary, promise = '` + SequenceKey + `', '` + CanaryKey + `', '` + PromiseKey + `'
 local function stands(key, want)
   return (redis.call('get', key) or '') == want
 end
@@ -39,15 +39,15 @@ local function mark(text, db)
   redis.call('hset', sequence, (nonce or '-') .. '@' .. db, '` + firstSeqText + `')
 end
 `
-	// quarantineLua removes the markers. The sequences stay if the record claims that the data are
-	// complete.
+	// quarantineLua removes the markers, and the promise that was given under them. The sequences
+	// stay if the record claims that the data are complete.
 	quarantineLua = `local function quarantine(text)
   local claims = not string.find(text, '^%S+ %S+ %S+ %- ')
   everywhere(function()
     redis.call('del', marker, record, canary)
     if not claims then redis.call('del', sequence) end
   end)
-  redis.call('del', claim)
+  redis.call('del', claim, promise)
   redis.call('set', record, text)
 end
 `
@@ -57,18 +57,19 @@ end
 )
 
 var (
-	// Quarantine removes the marker ARGV[1] and the record ARGV[2], and writes the record ARGV[3].
+	// Quarantine removes the marker ARGV[1], the record ARGV[2] and the promise, and writes the
+	// record ARGV[3].
 	Quarantine = luascript.New(guardLua + quarantineLua + `
 if not stands(marker, ARGV[1]) or not stands(record, ARGV[2]) then return 0 end
 quarantine(ARGV[3])
 return 1`)
 
-	// Admit removes the marker ARGV[1] and the record ARGV[2], writes the marker ARGV[3], and
-	// raises the record of the longest TTL to ARGV[4]. It stores the time of the admission. ARGV[5]
-	// is the proof. "fresh" requires the master to be empty, except for the list of proxies and the
-	// quarantine record. "remark" requires each database to have its sequence of the nonce ARGV[6],
-	// with at least the number that follows its field in the arguments. "caughtup" requires each
-	// database to have the record. "lease" requires nothing.
+	// Admit removes the marker ARGV[1], the record ARGV[2] and the promise of a former marker, writes
+	// the marker ARGV[3], and raises the record of the longest TTL to ARGV[4]. It stores the time of
+	// the admission. ARGV[5] is the proof. "fresh" requires the master to be empty, except for the
+	// list of proxies and the quarantine record. "remark" requires each database to have its sequence
+	// of the nonce ARGV[6], with at least the number that follows its field in the arguments.
+	// "caughtup" requires each database to have the record. "lease" requires nothing.
 	Admit = luascript.New(timedLua + guardLua + `
 local time = redis.call('time')
 if not stands(marker, ARGV[1]) or not stands(record, ARGV[2]) then return 0 end
@@ -94,7 +95,7 @@ everywhere(function(db)
   redis.call('del', record)
 end)
 redis.call('hset', sequence, '` + AdmittedField + `', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)))
-redis.call('del', claim)
+redis.call('del', claim, promise)
 if tonumber(redis.call('get', longest) or '0') < tonumber(ARGV[4]) then redis.call('set', longest, ARGV[4]) end
 return 1`)
 

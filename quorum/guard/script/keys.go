@@ -17,7 +17,9 @@ const (
 	ProxiesKey     = OwnPrefix + "proxies"
 	// RulesKey holds the rules that all proxies on the master must share.
 	RulesKey = OwnPrefix + "rules"
-	// PromiseKey holds the highest ballot that the master promised for a change of the masters.
+	// PromiseKey holds the highest ballot that the master promised for a change of the masters. A
+	// promise belongs to the marker under which it was given, and to the seal that follows: a
+	// quarantine or an admission removes it.
 	PromiseKey = OwnPrefix + "succession"
 	// PauseReportsKey holds the proxies' reports that they have paused commands on lock keys.
 	PauseReportsKey = OwnPrefix + "held"

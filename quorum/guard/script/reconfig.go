@@ -23,9 +23,9 @@ var (
 	// master has a different marker.
 	Promise = luascript.New(timedLua + guardLua + `
 if not stands(marker, ARGV[1]) then return {-1} end
-local era, promised = string.match(redis.call('get', '` + PromiseKey + `') or '', '^(%S+) (%S+)$')
+local era, promised = string.match(redis.call('get', promise) or '', '^(%S+) (%S+)$')
 if era == ARGV[4] and promised >= ARGV[2] then return {0, promised} end
-redis.call('set', '` + PromiseKey + `', ARGV[4] .. ' ' .. ARGV[2])
+redis.call('set', promise, ARGV[4] .. ' ' .. ARGV[2])
 local n = redis.call('hincrby', sequence, ARGV[3], 1)
 local now = redis.call('time')
 return {1, n, now[1], now[2], redis.call('get', canary) or ''}`)
@@ -36,7 +36,7 @@ return {1, n, now[1], now[2], redis.call('get', canary) or ''}`)
 	// a different marker.
 	Seal = luascript.New(timedLua + guardLua + sameMarkersLua + `
 if not whole(ARGV[1]) then return -1 end
-if redis.call('get', '` + PromiseKey + `') ~= ARGV[4] .. ' ' .. ARGV[2] then return 0 end
+if redis.call('get', promise) ~= ARGV[4] .. ' ' .. ARGV[2] then return 0 end
 local time = redis.call('time')
 everywhere(function(db)
   mark(ARGV[3], db)
