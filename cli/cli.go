@@ -15,6 +15,7 @@ import (
 
 	"redlock-proxy/cli/describe"
 	"redlock-proxy/conf"
+	"redlock-proxy/internal/escape"
 )
 
 // programName is the name of the program.
@@ -28,9 +29,10 @@ func Main(b Build, args []string) int {
 		handleSignals(cancel)
 	}
 	redis.SetLogger(discardLogger{}) // the cluster logs each change of a master's state itself
-	err := newApp(b, os.Stdout, os.Stderr).RunContext(ctx, lockArguments(args))
+	app := newApp(b, os.Stdout, os.Stderr)
+	err := app.RunContext(ctx, lockArguments(args))
 	if err != nil && !errors.Is(err, errReported) {
-		fmt.Fprintln(os.Stderr, "redlock-proxy:", err)
+		fmt.Fprintln(app.ErrWriter, "redlock-proxy:", err)
 	}
 	return exitCode(err)
 }
@@ -53,6 +55,7 @@ type discardLogger struct{}
 // Printf implements the logger interface of go-redis.
 func (discardLogger) Printf(context.Context, string, ...any) {}
 
+// newApp returns the program. All that it prints is escaped, because it may hold texts of servers.
 func newApp(b Build, stdout, stderr io.Writer) *cli.App {
 	return &cli.App{
 		Name:  programName,
@@ -65,8 +68,8 @@ func newApp(b Build, stdout, stderr io.Writer) *cli.App {
 		Metadata:                  map[string]any{buildKey: b},
 		HideVersion:               true,
 		DisableSliceFlagSeparator: true, // a password may contain a comma
-		Writer:                    stdout,
-		ErrWriter:                 stderr,
+		Writer:                    escape.NewWriter(stdout),
+		ErrWriter:                 escape.NewWriter(stderr),
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              usageError,
 		Action:                    helpAction,

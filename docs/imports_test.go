@@ -12,7 +12,7 @@ var allowedImports = map[string][]string{
 	"":         {"cli"},
 	"cli":      {"daemon", "conf", "quorum", "internal"},
 	"daemon":   {"admin", "conf", "proxy", "commands", "quorum", "internal"},
-	"admin":    {"quorum"},
+	"admin":    {"quorum", "internal"},
 	"conf":     {"internal"},
 	"proxy":    {"commands", "quorum", "internal"},
 	"commands": {"quorum", "internal"},

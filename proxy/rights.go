@@ -12,7 +12,7 @@ import (
 // user is unknown, it asks the upstream. It returns an error if that fails.
 func (a *asker) loadRights(ctx context.Context, state track.State) (*login.Rights, error) {
 	r := &a.session.login.Rights
-	if r.Refresh(state.UserChanges, a.relay.upstream.ProbeCount()) {
+	if r.Refresh(state.UserChanges, a.relay.upstream.ProbeCount(), state.DB) {
 		return r, nil
 	}
 	if !state.UserChanged && a.relay.upstream.GrantsAll() {

@@ -19,10 +19,10 @@ func Questions(words []string) [][]string {
 		return [][]string{{"scan", "0"}}
 	case name == "ping", name == "unwatch":
 		return [][]string{{name}}
-	case name == "select":
-		return [][]string{{name, "0"}}
 	case len(words) < 2:
 		return nil
+	case name == "select": // the user may be allowed some databases only
+		return [][]string{{name, words[1]}}
 	}
 	key := words[1]
 	switch name {

@@ -36,7 +36,12 @@ type restrictedRig struct {
 
 func startRestricted(t *testing.T, users ...string) *restrictedRig {
 	t.Helper()
-	r := &restrictedRig{upstream: kit.StartRedis(t), masters: kit.StartMasters(t)}
+	return startRestrictedAt(t, kit.StartRedis(t), users...)
+}
+
+func startRestrictedAt(t *testing.T, upstream *redistest.Server, users ...string) *restrictedRig {
+	t.Helper()
+	r := &restrictedRig{upstream: upstream, masters: kit.StartMasters(t)}
 	r.admin = kit.Dial(t, r.upstream.Addr())
 	for _, user := range users {
 		kit.WantPrefix(t, r.admin, "ACL SETUSER "+user, "OK")
@@ -125,6 +130,61 @@ func TestSelectors(t *testing.T) {
 		if got, want := run("lock:"), run(""); got != want {
 			t.Errorf("%s: %s, on other keys %s", c, got, want)
 		}
+	}
+}
+
+// TestRightsToDatabases: a user of a Valkey who may use one database may use the lock keys of that
+// database, and of no other.
+func TestRightsToDatabases(t *testing.T) {
+	t.Parallel()
+	valkey := redistest.Options{Version: redistest.NewestOf(t, "valkey")}
+	r := startRestrictedAt(t, redistest.New(t, valkey), "one on >x ~* &* +@all db=1")
+	kit.WantPrefix(t, kit.Dial(t, r.proxy.Addr()), "SET lock:a owner PX 60000", "OK")
+	const noDatabase = "NOPERM No permissions to access database"
+	client := r.login(t, "one")
+	for _, command := range []string{
+		"GET lock:a", "SET lock:a thief", "DEL lock:a", "LOCK k t PX 60000", "FORCEUNLOCK lock:a",
+	} {
+		kit.WantPrefix(t, client, command, noDatabase)
+	}
+	for _, c := range [][2]string{
+		{"SELECT 1", "OK"}, {"SET lock:a mine PX 60000", "OK"}, {"GET lock:a", "mine"}, {"SELECT 0", noDatabase},
+	} {
+		kit.WantPrefix(t, client, c[0], c[1])
+	}
+	kit.WantPrefix(t, r.admin, "ACL SETUSER default db=1", "OK")
+	kit.Await(t, "the database to be taken from the default user", func() bool {
+		return strings.HasPrefix(kit.ReplyText(kit.Do(t, kit.Dial(t, r.proxy.Addr()), "GET", "lock:a")), noDatabase)
+	})
+}
+
+// TestSelectorOfOneDatabase: what a selector of a Valkey allows in one database is not allowed in
+// another one, although the proxy remembers the answer about the first. A transaction and a script
+// may select the database in which they run, and no other.
+func TestSelectorOfOneDatabase(t *testing.T) {
+	t.Parallel()
+	valkey := redistest.Options{Version: redistest.NewestOf(t, "valkey")}
+	r := startRestrictedAt(t, redistest.New(t, valkey), "two on >x ~app:* +@all (~lock:* +@all db=1)",
+		"one on >x ~* &* +@all db=1")
+	owner, client := kit.Dial(t, r.proxy.Addr()), r.login(t, "two")
+	kit.WantPrefix(t, owner, "SET lock:a owner PX 60000", "OK")
+	for _, c := range [][2]string{
+		{"SELECT 1", "OK"}, {"SET lock:a mine PX 60000", "OK"}, {"GET lock:a", "mine"}, {"SELECT 0", "OK"},
+		{"GET lock:a", "NOPERM"}, {"SET lock:a thief", "NOPERM"},
+		{"SELECT 1", "OK"}, {"GET lock:a", "mine"}, {"SET lock:a mine PX 60000", "OK"},
+	} {
+		kit.WantPrefix(t, client, c[0], c[1])
+	}
+	kit.WantPrefix(t, owner, "GET lock:a", "owner")
+
+	client = r.login(t, "one")
+	for _, c := range [][2]string{
+		{"SELECT 1", "OK"}, {"MULTI", "OK"}, {"GET lock:a", "QUEUED"}, {"SELECT 1", "QUEUED"}, {"EXEC", "[mine OK]"},
+		{"MULTI", "OK"}, {"GET lock:a", "QUEUED"}, {"SELECT 0", "NOPERM"}, {"EXEC", "EXECABORT"},
+		{"EVAL|redis.call('select','1') return redis.call('get',KEYS[1])|1|lock:a", "mine"},
+		{"EVAL|redis.call('select','0') return redis.call('get',KEYS[1])|1|lock:a", "ERR"},
+	} {
+		kit.WantPrefix(t, client, c[0], c[1])
 	}
 }
 

@@ -3,6 +3,9 @@
 package operate
 
 import (
+	"encoding/json"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +15,7 @@ import (
 	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/resp"
 )
 
 // TestBadCommandLine: each mistake is reported in one line, and nothing else is printed.
@@ -127,6 +131,62 @@ func TestVersion(t *testing.T) {
 		if line := regexp.MustCompile(`^redlock-proxy \d+\.\d+\.\d+\S* \(commit \S+, go1\.\S+\)\n$`); got.code != 0 ||
 			got.stderr != "" || !line.MatchString(got.stdout) {
 			t.Errorf("%s: got %+v, want one line with version, commit and Go", args, got)
+		}
+	}
+}
+
+// TestServerTextOnTerminal: no text of a server controls the operator's terminal, whichever command
+// prints it.
+func TestServerTextOnTerminal(t *testing.T) {
+	t.Parallel()
+	addr := startHostile(t, "-ERR \x1b]0;title\x07\x1b[2J\rverdict: ok\r\n")
+	master, escaped := "redis://"+addr, `\x1b]0;title\x07\x1b[2J\x0dverdict: ok`
+	for _, args := range []string{
+		"check --master " + master, "init --longest-ttl 0s --master " + master,
+		"init --new-settings --master " + master, "lock --wait 0s --addr " + addr + " k -- true", "move --addr " + addr,
+	} {
+		got := runProxy(t, strings.Fields(args)...)
+		all := got.stdout + got.stderr
+		if !strings.Contains(all, escaped) || strings.ContainsAny(all, "\x1b\a\r") {
+			t.Errorf("%s: %q", args, all)
+		}
+	}
+	got := runProxy(t, "check", "--json", "--master", master)
+	var document any
+	if err := json.Unmarshal([]byte(got.stdout), &document); err != nil {
+		t.Errorf("%v: %q", err, got.stdout)
+	}
+}
+
+// startHostile starts a server that gives the same reply to every command, and returns its address.
+func startHostile(t *testing.T, reply string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	kit.Must(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go replyAlways(conn, reply)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// replyAlways gives the same reply to every command, until the client leaves.
+func replyAlways(conn net.Conn, reply string) {
+	defer conn.Close()
+	in := resp.NewReader(conn, resp.ClientLimits())
+	for {
+		in.Begin()
+		if _, err := in.Value(); err != nil { // a command is an array, as in a reply
+			return
+		}
+		if _, err := io.WriteString(conn, reply); err != nil {
+			return
 		}
 	}
 }

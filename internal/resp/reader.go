@@ -24,6 +24,8 @@ const (
 const (
 	// Map is read like an Array of its keys and values, one after the other.
 	Map Kind = '%'
+	// Set is read like an Array.
+	Set Kind = '~'
 	// Push is read like an Array. It is not a reply, and comes between replies.
 	Push Kind = '>'
 	// verbatim is a Bulk that begins with its format.
@@ -71,8 +73,8 @@ func NewReader(src io.Reader, limits Limits) *Reader {
 	return &Reader{src: src, limits: limits, remaining: limits.budget(), buf: make([]byte, initialBufferSize)}
 }
 
-// NewRESP3Reader returns a reader for a connection after HELLO 3. It also reads maps, pushes, verbatim
-// strings and nulls, but no other kinds of RESP3.
+// NewRESP3Reader returns a reader for a connection after HELLO 3. It also reads maps, sets, pushes,
+// verbatim strings and nulls, but no other kinds of RESP3.
 func NewRESP3Reader(src io.Reader, limits Limits) *Reader {
 	r := NewReader(src, limits)
 	r.resp3 = true
@@ -162,7 +164,7 @@ func (r *Reader) next3(kind Kind, head []byte, depth int) (Token, error) {
 			t.Text = t.Text[len("txt:"):]
 		}
 		return t, err
-	case kind != Map && kind != Push || kind == Push && depth > 0:
+	case kind != Map && kind != Set && kind != Push || kind == Push && depth > 0:
 		return Token{}, protocolErrorf("an element that begins with %q", kind)
 	case err != nil:
 		return Token{}, err
@@ -309,7 +311,7 @@ func (r *Reader) valueOf(t Token, depth int) (any, error) {
 		return SkippedSize(t.N), nil
 	case ErrorReply:
 		return Error(t.Text), nil
-	case Array, Map, Push:
+	case Array, Map, Set, Push:
 		return r.array(int(t.N), depth+1)
 	default:
 		return string(t.Text), nil

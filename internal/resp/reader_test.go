@@ -170,6 +170,7 @@ func TestReader3(t *testing.T) {
 		"=7\r\ntxt:abc\r\n":                            "abc",
 		"*2\r\n=4\r\ntxt:\r\n:1\r\n":                   []any{"", int64(1)},
 		"%0\r\n":                                       []any{},
+		"%1\r\n+flags\r\n~1\r\n+on\r\n":                []any{"flags", []any{"on"}},
 	} {
 		got, err := NewRESP3Reader(strings.NewReader(in), limits).Value()
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -181,7 +182,7 @@ func TestReader3(t *testing.T) {
 	}
 	for _, in := range []string{
 		"%5\r\n", "%-1\r\n", ">-1\r\n", ">9\r\n", "%9223372036854775807\r\n", "*1\r\n>1\r\n:1\r\n", "_x\r\n", "#t\r\n",
-		">x\r\n", "=3\r\ntxt\r\n", "=4\r\ntxt.\r\n", "=-1\r\n", "=101\r\n",
+		">x\r\n", "~-1\r\n", "~9\r\n", "=3\r\ntxt\r\n", "=4\r\ntxt.\r\n", "=-1\r\n", "=101\r\n",
 		"%1\r\n*1\r\n*1\r\n*1\r\n",
 	} {
 		protocolErr := new(ProtocolError)

@@ -70,13 +70,13 @@ func (s *scriptedUpstream) SendAll(_ context.Context, commands [][]string) (answ
 
 func (s *scriptedUpstream) Sever() { s.severed = true }
 
-// TestRights: replies are remembered for an identity and a probe. A transaction that cannot be
+// TestRights: replies are remembered for an identity, a probe and a database. A transaction that cannot be
 // discarded ends the connection.
 func TestRights(t *testing.T) {
 	var r login.Rights
 	questions := [][]string{{"get", "a"}, {"set", "b", "0"}}
 	up := &scriptedUpstream{replies: [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "-NOPERM no\r\n", "+OK\r\n"}}}
-	r.Refresh(1, 1)
+	r.Refresh(1, 1, 0)
 	texts, unknown := r.Recall(questions)
 	if err := r.Ask(t.Context(), up, false, questions, unknown, texts); err != nil || texts[0] != "" ||
 		texts[1] != "NOPERM no" {
@@ -85,7 +85,15 @@ func TestRights(t *testing.T) {
 	if remembered, unknown := r.Recall(questions); len(unknown) > 0 || remembered[1] != "NOPERM no" {
 		t.Errorf("not remembered: %q, open %v", remembered, unknown)
 	}
-	r.Refresh(1, 2)
+	r.Refresh(1, 1, 7)
+	if _, unknown := r.Recall(questions); len(unknown) != 2 {
+		t.Errorf("remembered in another database; open: %v", unknown)
+	}
+	r.Refresh(1, 1, 0)
+	if _, unknown := r.Recall(questions); len(unknown) > 0 {
+		t.Errorf("forgotten after a visit to another database; open: %v", unknown)
+	}
+	r.Refresh(1, 2, 0)
 	if _, unknown := r.Recall(questions); len(unknown) != 2 {
 		t.Errorf("remembered beyond a probe; open: %v", unknown)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"redlock-proxy/commands/rights"
@@ -33,6 +34,7 @@ type Upstream interface {
 // answer, its rights cannot change either.
 type Rights struct {
 	identity, probes uint64
+	db               int  // the client's database
 	userKnown        bool // whether the three following fields are known
 	// LoginError is the upstream's error for a client that has not logged in.
 	LoginError string
@@ -40,8 +42,8 @@ type Rights struct {
 	MayDoAll bool
 	// User is empty if it is unknown.
 	User     string
-	refusals map[string]string
-	size     int // in bytes, of refusals
+	refusals map[string]string // by keyOf
+	size     int               // in bytes, of refusals
 }
 
 // IsKnown reports whether the client's user is still known, for this identity and probe.
@@ -50,11 +52,12 @@ func (r *Rights) IsKnown(identity, probes uint64) bool {
 }
 
 // Refresh drops the rights unless they are of this identity and probe, and reports whether the
-// client's user is known.
-func (r *Rights) Refresh(identity, probes uint64) (known bool) {
+// client's user is known. Recall and Ask are about the client's rights in database db from then on.
+func (r *Rights) Refresh(identity, probes uint64, db int) (known bool) {
 	if r.identity != identity || r.probes != probes {
 		*r = Rights{identity: identity, probes: probes}
 	}
+	r.db = db
 	return r.userKnown
 }
 
@@ -124,7 +127,7 @@ func (r *Rights) loadUserWithoutACL(ctx context.Context, up Upstream) error {
 func (r *Rights) Recall(questions [][]string) (texts []string, unknown []int) {
 	texts = make([]string, len(questions))
 	for i, q := range questions {
-		text, known := r.refusals[rights.QuestionKey(q)]
+		text, known := r.refusals[r.keyOf(q)]
 		switch {
 		case r.MayDoAll, r.LoginError != "":
 			texts[i] = r.LoginError
@@ -153,8 +156,14 @@ func (r *Rights) Ask(
 	return nil
 }
 
+// keyOf encodes a question about the client's database as a map key. A user of a Valkey may have
+// different rights in each database.
+func (r *Rights) keyOf(question []string) string {
+	return strconv.Itoa(r.db) + " " + rights.QuestionKey(question)
+}
+
 func (r *Rights) remember(question []string, text string) {
-	key := rights.QuestionKey(question)
+	key := r.keyOf(question)
 	size := len(key) + len(text) + answerOverhead
 	if size > maxRemembered {
 		return

@@ -1,19 +1,57 @@
 package upstream
 
 import (
+	"bytes"
+	"slices"
+
 	"redlock-proxy/internal/redisinfo"
 	"redlock-proxy/internal/resp"
 )
 
 // MayAll parses a reply to ACL GETUSER, and reports whether the user may run every command with
-// every key and channel. Redis 6 has lists of patterns in place of the texts of Redis 7, and 6.0
-// has no channels.
+// every key and channel in every database. A field that the proxy does not know may limit the user.
 func MayAll(reply []byte) bool {
-	user := resp.Texts(reply)
-	channels, found := valueAfter(user, "channels")
-	commands, _ := valueAfter(user, "commands")
-	keys, _ := valueAfter(user, "keys")
-	return commands == "+@all" && (keys == "~*" || keys == "*") && (!found || channels == "&*" || channels == "*")
+	value, err := resp.NewRESP3Reader(bytes.NewReader(reply), resp.ClientLimits()).Value()
+	fields, isList := value.([]any)
+	if err != nil || !isList || len(fields)%2 != 0 {
+		return false
+	}
+	seen := map[string]bool{}
+	for field := range slices.Chunk(fields, 2) {
+		name, isText := field[0].(string)
+		if !isText || !isUnlimited(name, field[1]) {
+			return false
+		}
+		seen[name] = true
+	}
+	return seen["commands"] && seen["keys"] // Redis 6.0 has no channels, and only Valkey 9.1 has databases
+}
+
+// isUnlimited reports whether a field of a reply to ACL GETUSER leaves the user all rights.
+func isUnlimited(name string, value any) bool {
+	switch name {
+	case "flags", "passwords", "selectors": // selectors only add rights
+		return true
+	case "commands":
+		return isOneOf(value, "+@all")
+	case "keys":
+		return isOneOf(value, "~*", "*")
+	case "channels":
+		return isOneOf(value, "&*", "*")
+	case "databases":
+		return isOneOf(value, "alldbs")
+	}
+	return false
+}
+
+// isOneOf reports whether a value is one of these texts. Redis 6 has lists of patterns in place of
+// the texts of Redis 7.
+func isOneOf(value any, texts ...string) bool {
+	if list, isList := value.([]any); isList && len(list) == 1 {
+		value = list[0]
+	}
+	text, isText := value.(string)
+	return isText && slices.Contains(texts, text)
 }
 
 // PredatesACL parses a reply to INFO, and reports whether the server is a Redis before 6, where
@@ -21,14 +59,4 @@ func MayAll(reply []byte) bool {
 func PredatesACL(info []byte) bool {
 	version := redisinfo.Parse(string(info))["redis_version"]
 	return len(version) > 1 && '1' <= version[0] && version[0] < '6' && version[1] == '.'
-}
-
-// valueAfter returns the text that follows the first text equal to name.
-func valueAfter(texts []string, name string) (next string, found bool) {
-	for i, text := range texts {
-		if text == name && i+1 < len(texts) {
-			return texts[i+1], true
-		}
-	}
-	return "", false
 }

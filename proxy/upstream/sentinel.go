@@ -200,3 +200,13 @@ func sever(conn net.Conn) {
 	}
 	_ = conn.Close()
 }
+
+// valueAfter returns the text that follows the first text equal to name.
+func valueAfter(texts []string, name string) (next string, found bool) {
+	for i, text := range texts {
+		if text == name && i+1 < len(texts) {
+			return texts[i+1], true
+		}
+	}
+	return "", false
+}

@@ -13,8 +13,10 @@ func callQuestions(words []string) [][]string {
 	switch name := syntax.Lower(words[0]); name {
 	case "time", "ping", "dbsize":
 		return [][]string{{name}}
-	case "echo", "keys", "scan", "select":
+	case "echo", "keys", "scan":
 		return [][]string{{name, "0"}}
+	case "select":
+		return rights.Questions(words)
 	case "publish", "spublish":
 		if len(words) == 3 {
 			return [][]string{{name, words[1], "0"}}

@@ -1,0 +1,54 @@
+package escape
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Text returns a text in which each backslash, each character that is not printable, and each byte
+// that is not UTF-8 is escaped as \\, \xNN or \uNNNN, except the characters in unchanged. A
+// character above U+FFFF becomes two \uNNNN, as in JSON.
+func Text(text, unchanged string) string {
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, text[0])
+		case strings.ContainsRune(unchanged, r):
+			b.WriteRune(r)
+		case r == '\\':
+			b.WriteString(`\\`)
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		case r >= 0x7f: // encoders of JSON leave it as it is
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		}
+		text = text[size:]
+	}
+	return b.String()
+}
+
+// Writer escapes all that is written to another writer, except newlines, tabs and backslashes. What
+// an encoder of JSON writes remains valid.
+type Writer struct{ out io.Writer }
+
+// NewWriter returns a writer that writes to out.
+func NewWriter(out io.Writer) Writer { return Writer{out} }
+
+// Write implements io.Writer. It escapes a character that is divided between two calls.
+func (w Writer) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(w.out, Text(string(p), "\n\t\\")); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

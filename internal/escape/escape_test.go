@@ -1,0 +1,48 @@
+package escape_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"redlock-proxy/internal/escape"
+)
+
+func TestText(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "lock:job": "lock:job", "<script>": "<script>", "a b": "a b", "ключ": "ключ", `a\x00`: `a\\x00`,
+		"a\x00\n\x7f": `a\x00\x0a\u007f`, "\xff\xc3": `\xff\xc3`, "a\u202eb\u200b": `a\u202eb\u200b`,
+		"\U000e0001": `\udb40\udc01`, "\u009b31m": `\u009b31m`, "\ufffd": "\ufffd",
+	} {
+		if got := escape.Text(text, ""); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestWriter: text for a terminal cannot control it, lines and columns remain, and JSON stays valid.
+func TestWriter(t *testing.T) {
+	var out strings.Builder
+	w := escape.NewWriter(&out)
+	const text = "a\tb\\n\n\x1b]0;x\a\x1b[2J\rok\x9b…"
+	if n, err := w.Write([]byte(text)); n != len(text) || err != nil || out.String() != "a\tb\\n\n"+`\x1b]0;x\x07\x1b[2J\x0dok\x9b`+"…" {
+		t.Errorf("%d, %v: %q", n, err, out.String())
+	}
+	out.Reset()
+	const hostile = "\x1b\a\r\x00\x7f\u009b\u202e\U000e0001\\\"ключ"
+	if err := json.NewEncoder(w).Encode(hostile); err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got != hostile {
+		t.Errorf("%s: %q, %v", out.String(), got, err)
+	}
+	if n, err := escape.NewWriter(full{}).Write([]byte("x")); n != 0 || err == nil {
+		t.Errorf("%d bytes written to a writer that is full, %v", n, err)
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("full") }
