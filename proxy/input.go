@@ -160,9 +160,11 @@ func (in *input) makeRoom() error {
 	unprocessed := in.buf[in.start:in.readEnd]
 	switch {
 	case len(unprocessed) == len(in.buf) && len(unprocessed) > 0:
+		old := in.buf
 		if err := in.enlarge(unprocessed); err != nil {
 			return err
 		}
+		netconn.GiveBack(old)
 	case len(unprocessed) == 0 && len(in.buf) > netconn.BufferSize:
 		in.dropBuffer()
 	case in.start > 0:
@@ -176,15 +178,12 @@ func (in *input) makeRoom() error {
 }
 
 // lookahead reads more bytes into the buffer without moving the existing ones, to which the running
-// command's words refer. It returns errBufferFull if there is no room.
+// command's words refer. It returns errBufferFull if there is no room, or no budget for it.
 func (in *input) lookahead() error {
 	if in.readEnd == len(in.buf) && in.readEnd > 0 {
-		if in.readEnd >= maxLookahead {
+		if in.readEnd >= maxLookahead || in.enlarge(in.buf) != nil { // the words refer to the old buffer
 			return errBufferFull
 		}
-		bigger := make([]byte, 2*len(in.buf))
-		copy(bigger, in.buf)
-		in.buf = bigger // the words refer to the old buffer
 	}
 	return in.read()
 }
@@ -193,16 +192,15 @@ func (in *input) lookahead() error {
 // replies.
 var errBufferFull = errors.New("the read buffer is full")
 
-// enlarge doubles a full buffer, if the budget permits. A client's first buffer is not budgeted.
-func (in *input) enlarge(unprocessed []byte) error {
-	size := 2 * len(unprocessed)
+// enlarge replaces the buffer by one of twice the size of its content, if the budget permits. A
+// client's first buffer is not budgeted.
+func (in *input) enlarge(content []byte) error {
+	size := 2 * len(content)
 	if err := in.budget.reserve(size - in.bufReserved); err != nil {
 		return err
 	}
 	in.bufReserved = size
-	old := in.buf
-	in.buf = append(make([]byte, 0, size), unprocessed...)[:size]
-	netconn.GiveBack(old)
+	in.buf = append(make([]byte, 0, size), content...)[:size]
 	return nil
 }
 

@@ -114,6 +114,24 @@ func TestLookaheadKeepsTheWords(t *testing.T) {
 	}
 }
 
+// TestLookaheadIsBudgeted: reading ahead reserves its memory, and stops if the budget refuses that.
+func TestLookaheadIsBudgeted(t *testing.T) {
+	in, client := inputOf(t)
+	in.budget = &budget{sharedBytes: func() int64 { return 0 }}
+	in.budget.limit.Store(maxLookahead)
+	go writeBytes(client, mega)
+	var err error
+	for err == nil {
+		err = in.lookahead()
+	}
+	if !errors.Is(err, errBufferFull) || len(in.buf) > maxLookahead || in.budget.used() != int64(len(in.buf)) {
+		t.Errorf("%v with a buffer of %d bytes, %d reserved", err, len(in.buf), in.budget.used())
+	}
+	if in.close(); in.budget.used() != 0 {
+		t.Errorf("%d bytes are left", in.budget.used())
+	}
+}
+
 func TestLookaheadIsBounded(t *testing.T) {
 	in, client := inputOf(t)
 	go writeBytes(client, mega)

@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"fmt"
 	"slices"
 
 	"redlock-proxy/commands/catalog/syntax"
@@ -41,8 +42,16 @@ func Commands(hub *Hub) []*command.Command {
 // namePrefixes holds the prefixes of the names of commands and confirmations.
 var namePrefixes = [...]string{Channels: "", Patterns: "p", Shards: "s"}
 
+// maxPattern limits the length of a pattern. A compiled pattern takes many times its length, and
+// PUBLISH compares its channel with the patterns of all clients.
+const maxPattern = 1 << 10
+
 func subscribe(kind Kind) func(command.Call) {
 	return func(c command.Call) {
+		if kind == Patterns && slices.ContainsFunc(c.Args[1:], func(p []byte) bool { return len(p) > maxPattern }) {
+			c.Out.Error(fmt.Sprintf("ERR pattern too long: the limit is %d bytes; use a shorter pattern", maxPattern))
+			return
+		}
 		s := c.Client.Subscribe().(*Subscriber)
 		if err := s.Listen(c.Ctx); err != nil {
 			c.Out.Fail(err)

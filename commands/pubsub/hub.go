@@ -28,8 +28,8 @@ type Hub struct {
 	mu            sync.Mutex
 	subscribers   map[*Subscriber]bool
 	subscriptions [kinds]map[string]map[*Subscriber]bool
-	// compiledPatterns holds the patterns of subscriptions in compiled form, except long ones.
-	// patternSubscribers holds the subscribers to any pattern.
+	// compiledPatterns holds the patterns of subscriptions in compiled form. patternSubscribers holds
+	// the subscribers to any pattern.
 	compiledPatterns   map[string]*keys.Pattern
 	patternSubscribers map[*Subscriber]bool
 }
@@ -80,22 +80,13 @@ type patternCount struct {
 // patterns that are still to be compared with it.
 func (h *Hub) countReceivers(m quorum.Message) (n int, patterns []patternCount) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	n = len(h.subscriptions[kindOf(m)][m.Channel])
-	var longPatterns []string
-	var longCounts []int
 	if !m.Shard {
 		patterns = make([]patternCount, 0, len(h.compiledPatterns))
 		for name, to := range h.subscriptions[Patterns] {
-			if p := h.compiledPatterns[name]; p != nil {
-				patterns = append(patterns, patternCount{p, len(to)})
-				continue
-			}
-			longPatterns, longCounts = append(longPatterns, name), append(longCounts, len(to))
+			patterns = append(patterns, patternCount{h.compiledPatterns[name], len(to)})
 		}
-	}
-	h.mu.Unlock()
-	for i, name := range longPatterns {
-		patterns = append(patterns, patternCount{keys.Compile(name), longCounts[i]})
 	}
 	return n, patterns
 }
@@ -159,17 +150,13 @@ func (h *Hub) Names(kind Kind, glob string) ([]string, error) {
 	return matching, nil
 }
 
-// longPattern is the length from which a pattern is compiled for each use instead of once, because
-// a compiled pattern takes many times its size.
-const longPattern = 1 << 10
-
 // add adds a subscription. The caller holds mu.
 func (h *Hub) add(kind Kind, name string, s *Subscriber) {
 	to := h.subscriptions[kind][name]
 	if to == nil {
 		to = map[*Subscriber]bool{}
 		h.subscriptions[kind][name] = to
-		if kind == Patterns && len(name) < longPattern {
+		if kind == Patterns {
 			h.compiledPatterns[name] = keys.Compile(name)
 		}
 	}

@@ -3,6 +3,7 @@ package pubsub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -94,7 +95,7 @@ func TestMessagesByPatternAndChannel(t *testing.T) {
 	s.Add(Channels, "a1")
 	s.Add(Patterns, "a*")
 	s.Add(Shards, "a1")
-	s.Add(Patterns, "*"+strings.Repeat("?", longPattern))
+	s.Add(Patterns, "*"+strings.Repeat("?", maxPattern))
 	for _, m := range []quorum.Message{{Channel: "a1", Payload: "1"}, {Channel: "b", Payload: "2"},
 		{Channel: "a2", Payload: "3"}, {Channel: "a1", Payload: "4", Shard: true}} {
 		want := map[string]int{"1": 2, "2": 0, "3": 1, "4": 1}[m.Payload]
@@ -186,5 +187,31 @@ func TestBacklogIsBounded(t *testing.T) {
 	}
 	if bytes, disconnects := h.Backlog(); bytes != 0 || disconnects != 2 || r.disconnects != 0 {
 		t.Errorf("%d bytes wait, %d disconnects, and %d of the client that reads", bytes, disconnects, r.disconnects)
+	}
+}
+
+// TestSizeOfSubscriptions checks that a subscription counts with its name and its compiled pattern
+// until it is removed.
+func TestSizeOfSubscriptions(t *testing.T) {
+	h := newHub()
+	s := h.Subscriber(newReader(), 2)
+	defer s.Close()
+	for i := range 300 {
+		pattern := fmt.Sprint(i)
+		for c := range 200 {
+			pattern += "[" + string(rune(1000+c)) + "]"
+		}
+		s.Add(Channels, pattern)
+		named := s.Size()
+		s.Add(Patterns, pattern)
+		if grown := s.Size() - named; grown < len(pattern)+200*32 {
+			t.Fatalf("a pattern with 200 sets counts %d bytes", grown)
+		}
+		if i%2 == 0 {
+			s.Remove(Patterns, pattern)
+		}
+	}
+	if s.Clear(); s.Size() != 0 {
+		t.Errorf("%d bytes are left", s.Size())
 	}
 }

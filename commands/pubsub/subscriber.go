@@ -37,11 +37,10 @@ type Subscriber struct {
 	member            *quorum.Subscription // nil without subscriptions
 	names             [kinds]map[string]bool
 	subscriptionCount atomic.Int64
-	namesSize         atomic.Int64 // size of the names in bytes
+	namesSize         atomic.Int64 // size of the names and compiled patterns in bytes
 
 	// matchMu is held while messages are compared with patterns. patterns holds the compiled
-	// names[Patterns]; nil stands for a pattern that is compiled for each use. The lock order is
-	// matching, the Hub's mu, mu.
+	// names[Patterns]. The lock order is matching, the Hub's mu, mu.
 	matchMu  sync.Mutex
 	patterns map[string]*keys.Pattern
 
@@ -85,8 +84,15 @@ func (h *Hub) Subscriber(line ClientWriter, proto int) *Subscriber {
 // Any reports whether there is a subscription. Any goroutine may call it, also on nil.
 func (s *Subscriber) Any() bool { return s != nil && s.subscriptionCount.Load() > 0 }
 
-// nameSize is the size of a subscription without its name, in bytes.
-const nameSize = 256
+// sizeOf returns the size of a subscription that exists, in bytes. Subscribers share the compiled form
+// of a pattern, but it counts for each of them.
+func (s *Subscriber) sizeOf(kind Kind, name string) int64 {
+	const overhead = 256
+	if kind == Patterns {
+		return overhead + int64(len(name)+s.patterns[name].Size())
+	}
+	return overhead + int64(len(name))
+}
 
 // Size returns the size of the subscriptions, in bytes. A nil Subscriber has none.
 func (s *Subscriber) Size() int {
@@ -141,11 +147,11 @@ func (s *Subscriber) Add(kind Kind, name string) {
 	}
 	s.names[kind][name] = true
 	s.subscriptionCount.Add(1)
-	s.namesSize.Add(nameSize + int64(len(name)))
 	s.hub.add(kind, name, s)
 	if kind == Patterns {
 		s.patterns[name] = s.hub.compiledPatterns[name]
 	}
+	s.namesSize.Add(s.sizeOf(kind, name))
 }
 
 // Remove removes a subscription.
@@ -158,12 +164,12 @@ func (s *Subscriber) Remove(kind Kind, name string) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	if s.names[kind][name] {
+		s.namesSize.Add(-s.sizeOf(kind, name))
 		delete(s.names[kind], name)
 		if kind == Patterns {
 			delete(s.patterns, name)
 		}
 		s.subscriptionCount.Add(-1)
-		s.namesSize.Add(-nameSize - int64(len(name)))
 		s.hub.remove(kind, name, s)
 	}
 }
@@ -260,9 +266,6 @@ func (s *Subscriber) packets(m inboxEntry) (packets []*packet, err error) {
 		return packets, nil
 	}
 	for name, pattern := range s.patterns {
-		if pattern == nil {
-			pattern = keys.Compile(name)
-		}
 		matches, err := pattern.Match(m.message.Channel)
 		switch {
 		case err != nil:

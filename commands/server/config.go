@@ -22,25 +22,33 @@ func (s *Server) configGet(c command.Call) {
 		{"slave-read-only", "yes"},
 		{"timeout", "0"},
 	}
+	shown := map[string]string{}
+	for _, p := range c.Args[2:] {
+		request(string(p), settings, shown)
+	}
 	var found command.Fields
 	for _, s := range settings {
-		if name, ok := requestedSetting(c.Args[2:], s[0]); ok {
+		if name, ok := shown[s[0]]; ok {
 			found = append(found, name, s[1])
 		}
 	}
 	c.Out.Put(found)
 }
 
-// requestedSetting reports whether CONFIG GET asks for a setting, and under which name the reply
-// shows it: as it was typed, or the setting's own name if a glob matched it.
-func requestedSetting(patterns [][]byte, name string) (shown string, ok bool) {
-	for _, p := range patterns {
-		switch word := syntax.Lower(p); {
-		case word == name:
-			return string(p), true
-		case strings.ContainsAny(word, "*?[") && keys.Match(word, name):
-			return name, true
+// request adds to shown the settings that a pattern of CONFIG GET asks for, each with the name under
+// which the reply shows it: as it was typed, or the setting's own name if a glob matched it.
+func request(pattern string, settings [][2]string, shown map[string]string) {
+	word := syntax.Lower(pattern)
+	isGlob, glob := strings.ContainsAny(word, "*?["), keys.Compile(word)
+	for _, s := range settings {
+		name := s[0]
+		if shown[name] != "" {
+			continue
+		}
+		if word == name {
+			shown[name] = pattern
+		} else if matches, _ := glob.Match(name); isGlob && matches { // a short name is never too complex
+			shown[name] = name
 		}
 	}
-	return "", false
 }

@@ -114,9 +114,9 @@ func (l *catalog) mergeEntries(reply []byte, proto int) []byte {
 
 // mergeList appends the proxy's names that pass the filter to a reply to COMMAND LIST.
 func (l *catalog) mergeList(reply []byte, filter [][]byte) []byte {
-	own, n := command.Reply{}, 0
+	own, n, passes := command.Reply{}, 0, compileFilter(filter)
 	for _, c := range l.ownCommands() {
-		if passesFilter(c, filter) {
+		if passes(c) {
 			own.Bulk(c.Name)
 			n++
 		}
@@ -124,16 +124,22 @@ func (l *catalog) mergeList(reply []byte, filter [][]byte) []byte {
 	return appendElements(reply, n, own.Bytes)
 }
 
-func passesFilter(c *command.Command, filter [][]byte) bool {
+// compileFilter returns the function that reports whether a command passes a filter of COMMAND LIST.
+func compileFilter(filter [][]byte) func(*command.Command) bool {
 	switch {
 	case len(filter) == 0:
-		return true
+		return func(*command.Command) bool { return true }
 	case len(filter) == 3 && syntax.Lower(filter[1]) == "pattern":
-		return keys.Match(syntax.Lower(filter[2]), c.Name)
+		pattern := keys.Compile(syntax.Lower(filter[2]))
+		return func(c *command.Command) bool {
+			matches, _ := pattern.Match(c.Name) // a short name is never too complex
+			return matches
+		}
 	case len(filter) == 3 && syntax.Lower(filter[1]) == "aclcat":
-		return slices.Contains(c.Categories().Names(), "@"+syntax.Lower(filter[2]))
+		category := "@" + syntax.Lower(filter[2])
+		return func(c *command.Command) bool { return slices.Contains(c.Categories().Names(), category) }
 	}
-	return false
+	return func(*command.Command) bool { return false }
 }
 
 // mergeInfo replaces the nulls of the proxy's own commands in a reply to COMMAND INFO.

@@ -206,6 +206,17 @@ func TestForeignMessages(t *testing.T) {
 	wantNext(t, client, []any{"message", "channel", "message"})
 }
 
+// TestLongPatterns: PSUBSCRIBE with a pattern that is too long is refused as a whole.
+func TestLongPatterns(t *testing.T) {
+	client := kit.Connect(t, start(t, 1).Proxies[0])
+	const limit = 1 << 10
+	longest := strings.Repeat("*", limit)
+	kit.WantPrefix(t, client, "PSUBSCRIBE a* "+longest+"*",
+		"ERR pattern too long: the limit is 1024 bytes; use a shorter pattern")
+	kit.WantPrefix(t, client, "PUBSUB NUMPAT", "0")
+	wantNext(t, client, []any{"psubscribe", longest, int64(1)}, "PSUBSCRIBE", longest)
+}
+
 // TestSlowSubscriber: a subscriber that reads nothing is disconnected, and delays no other client.
 func TestSlowSubscriber(t *testing.T) {
 	f := start(t, 1)

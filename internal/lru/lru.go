@@ -25,8 +25,8 @@ type entry[V any] struct {
 // New returns a cache of at most the given number of values.
 func New[V any](entries int) *Cache[V] { return NewSized(entries, func(V) int { return 1 }) }
 
-// NewSized returns a cache of values whose sizes add up to at most the limit. It keeps the newest
-// value even if that value alone exceeds the limit.
+// NewSized returns a cache of values whose sizes add up to at most the limit. It does not keep a
+// value that alone exceeds the limit.
 func NewSized[V any](limit int, size func(V) int) *Cache[V] {
 	return &Cache[V]{limit: limit, size: size, byKey: map[string]*list.Element{}}
 }
@@ -65,7 +65,8 @@ func (c *Cache[V]) Len() int {
 	return len(c.byKey)
 }
 
-// Add adds a value unless the key has one already, and returns the key's value.
+// Add adds a value unless the key has one already, and returns the key's value, or the new value if
+// that is too large to be kept.
 func (c *Cache[V]) Add(key string, value V) V {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,19 +84,23 @@ func (c *Cache[V]) Set(key string, value V) {
 	if e, ok := c.byKey[key]; ok {
 		c.used += c.size(value) - c.size(e.Value.(entry[V]).value)
 		e.Value = entry[V]{key, value}
+		c.evict()
 		return
 	}
 	c.put(key, value)
 }
 
 func (c *Cache[V]) put(key string, value V) {
+	if c.size(value) > c.limit {
+		return // it would evict all others
+	}
 	c.byKey[key] = c.byUse.PushFront(entry[V]{key, value})
 	c.used += c.size(value)
 	c.evict()
 }
 
 func (c *Cache[V]) evict() {
-	for c.byUse.Len() > 1 && c.used > c.limit {
+	for c.byUse.Len() > 0 && c.used > c.limit {
 		oldest := c.byUse.Remove(c.byUse.Back()).(entry[V])
 		delete(c.byKey, oldest.key)
 		c.used -= c.size(oldest.value)

@@ -38,8 +38,11 @@ func TestSizeIsLimited(t *testing.T) {
 	if _, ok := c.Get("a"); ok || c.byUse.Len() != 2 {
 		t.Errorf("%d values", c.byUse.Len())
 	}
-	if c.Set("d", "123456789"); c.byUse.Len() != 1 {
-		t.Errorf("%d values with a large one", c.byUse.Len())
+	if c.Set("d", "123456789"); c.Len() != 2 || c.Size() != 5 || c.Add("d", "123456789") != "123456789" {
+		t.Errorf("%d values of %d bytes with one that is too large", c.Len(), c.Size())
+	}
+	if c.Set("c", "123456789"); c.Size() != 0 {
+		t.Errorf("%d bytes with a value that has grown too large", c.Size())
 	}
 	c.Set("d", "1")
 	c.Set("e", "22")

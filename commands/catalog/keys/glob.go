@@ -4,7 +4,8 @@ import "strings"
 
 // Match reports whether a glob of Redis matches a name. * stands for any characters, ? for one,
 // [a-z] and [^a-z] for one of a set, and \ makes the next character literal. Case matters. Match
-// backtracks only to the last *, so that no pattern takes long.
+// backtracks only to the last *, so its time is at most the product of both lengths. It is for the
+// globs of operators, which are short; Compile is for those of clients.
 func Match[S ~string | ~[]byte](pattern string, name S) bool {
 	p, n := 0, 0
 	afterStar, starEnd := -1, 0 // the index after the last *, and the end of the text that it matches

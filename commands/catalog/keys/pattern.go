@@ -3,6 +3,7 @@ package keys
 import (
 	"errors"
 	"strings"
+	"unsafe"
 
 	"redlock-proxy/internal/lua/clib"
 )
@@ -86,6 +87,15 @@ func Compile(pattern string) *Pattern {
 	}
 	endPart()
 	return p
+}
+
+// Size returns the memory of the pattern, in bytes.
+func (p *Pattern) Size() int {
+	size := int(unsafe.Sizeof(*p)) + cap(p.parts)*int(unsafe.Sizeof(part{})) + cap(p.sets)*int(unsafe.Sizeof(set{}))
+	for _, part := range p.parts {
+		size += len(part.text) + 4*cap(part.places)
+	}
+	return size
 }
 
 // Match reports whether the pattern matches a name. The error is ErrTooComplex.

@@ -26,14 +26,17 @@ type scriptCalls struct {
 	// listedGlobs are the globs whose lock keys the snapshot contains, in all runs of a program.
 	listedGlobs    map[string]bool
 	findOwnCommand func(name []byte) *command.Command
+	work           func(bytes int) // charges the run for the call that is being carried out
 }
 
 // errCallArity is Redis' wording. Redis adds the script and its line.
 const errCallArity = "ERR Wrong number of args calling Redis command from script"
 
 // do carries out one call of a script, if the client may run the command. An error ends the run: a
-// key must be read first, or the command is not allowed on lock keys.
-func (s *scriptCalls) do(words []string) (keyspace.Reply, error) {
+// key must be read first, or the command is not allowed on lock keys. It calls work before it
+// processes bytes.
+func (s *scriptCalls) do(words []string, work func(bytes int)) (keyspace.Reply, error) {
+	s.work = work
 	name := syntax.Lower(words[0])
 	if refusal := s.rights.Refusal(words, callQuestions(words)); refusal != "" {
 		s.denied = true
@@ -60,6 +63,7 @@ func (s *scriptCalls) do(words []string) (keyspace.Reply, error) {
 	}
 	switch {
 	case lockKeyCount == len(names):
+		work(s.snapshot.Cost(words))
 		return s.snapshot.Do(words)
 	case lockKeyCount == 0:
 		return s.upstreamCommand(name, words, names[0])

@@ -70,6 +70,10 @@ func (s *scriptCalls) selectDB(words []string) (keyspace.Reply, error) {
 	return reply, nil
 }
 
+// workPerByte is the charge for each byte of a glob, and of each name that is compared with it. A
+// comparison may look at a byte several times.
+const workPerByte = 8
+
 // listKeys returns the lock keys that match a glob. With a kind, it returns only keys of that kind.
 // It refuses a glob that may match keys of the upstream, because the program cannot read them.
 func (s *scriptCalls) listKeys(command, match, kind string) (found []string, err error) {
@@ -81,8 +85,15 @@ func (s *scriptCalls) listKeys(command, match, kind string) (found []string, err
 	case !s.listedGlobs[match]:
 		return nil, &program.UnlistedError{Match: match, OnListed: func([]string) { s.listedGlobs[match] = true }}
 	}
+	s.work(workPerByte * len(match))
+	pattern := keys.Compile(match)
 	for _, key := range s.snapshot.ExistingKeys(kind) {
-		if s.lockKeys.Match([]byte(key)) && keys.Match(match, key) {
+		s.work(workPerByte * len(key))
+		matches, err := pattern.Match(key)
+		switch {
+		case err != nil:
+			return nil, refusalError("ERR %v", err)
+		case matches && s.lockKeys.Match([]byte(key)):
 			found = append(found, key)
 		}
 	}

@@ -148,7 +148,7 @@ func (s *Scripts) program(c *command.Client, permissions *rights.Permissions, in
 			s.runs.Add(1)
 			reply, err := inv.script.Run(ctx, script.Input{
 				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Share: inv.share,
-				Call: calls.do, Cost: snapshot.Cost, MayRun: calls.mayRun,
+				Call: calls.do, MayRun: calls.mayRun,
 			})
 			if limit, ok := errors.AsType[*script.LimitError](err); ok {
 				s.limitedRuns.Add(1)

@@ -62,10 +62,7 @@ func callCommand(c *lua.Call, raises bool) []lua.Value {
 	if r.calls++; r.calls > r.Limits.Calls {
 		c.Abort(fmt.Errorf("%w called more than %d commands", errLimit, r.Limits.Calls))
 	}
-	if r.Cost != nil {
-		c.State().Work(r.Cost(args))
-	}
-	reply, err := r.Call(args)
+	reply, err := r.Call(args, c.State().Work)
 	if err != nil {
 		c.Abort(err)
 	}

@@ -21,7 +21,7 @@ func BenchmarkRun(b *testing.B) {
 				b.Fatal(err)
 			}
 			in := Input{Share: Share{Pace: pace}, Keys: []string{"lock:a"}, Argv: []string{"token", "10000"},
-				Call: func(args []string) (keyspace.Reply, error) {
+				Call: func(args []string, _ func(int)) (keyspace.Reply, error) {
 					if args[0] == "get" {
 						return keyspace.BulkReply("token"), nil
 					}

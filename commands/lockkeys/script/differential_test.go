@@ -36,7 +36,7 @@ func (p redisPair) run(body string) (ownReply, redisReply keyspace.Reply) {
 	return runInProxy(p.commandRedis.t.(*testing.T), body, p.commandRedis.call).InRESP2(), p.scriptRedis.eval(body, testKeys, testArgv)
 }
 
-func runInProxy(t *testing.T, body string, call func([]string) (keyspace.Reply, error)) keyspace.Reply {
+func runInProxy(t *testing.T, body string, call func([]string, func(int)) (keyspace.Reply, error)) keyspace.Reply {
 	t.Helper()
 	s, err := compile(body)
 	if err != nil {

@@ -31,8 +31,10 @@ func TestCallsAreMetered(t *testing.T) {
 	}
 	r := &run{script: s, Input: Input{
 		Keys: []string{"k"}, Limits: Limits{}.orDefaults(),
-		Call: func([]string) (keyspace.Reply, error) { return keyspace.IntReply(1), nil },
-		Cost: func(words []string) int { return len(words) << 20 },
+		Call: func(words []string, work func(int)) (keyspace.Reply, error) {
+			work(len(words) << 20)
+			return keyspace.IntReply(1), nil
+		},
 	}}
 	e := pauseLimit(20)
 	if _, err := r.execute(lua.NewState(meter.Limits{Pace: &e, Small: smallRun})); !errors.Is(err, errTestDone) {
@@ -54,7 +56,7 @@ func pauses(t *testing.T, body string, size, times int) bool {
 			"[" + strings.Repeat("b", size-3) + "a]", strings.Repeat("%0", size/2), strings.Repeat("%1", size/2),
 			strings.Repeat("%a", size/2), "[" + strings.Repeat("1,", size/2) + "x", strings.Repeat("a", size),
 		},
-		Call: func([]string) (keyspace.Reply, error) { return keyspace.ErrorReply("ERR unknown"), nil },
+		Call: func([]string, func(int)) (keyspace.Reply, error) { return keyspace.ErrorReply("ERR unknown"), nil },
 	}}
 	e := pauseLimit(times)
 	_, err = r.execute(lua.NewState(meter.Limits{Pace: &e, Small: smallRun}))

@@ -24,8 +24,6 @@ type runGroup struct {
 	wg   sync.WaitGroup
 	// inCall counts the runs that are in a redis.call; maxInCall is its maximum.
 	inCall, maxInCall, calls atomic.Int64
-	// grown receives each first call.
-	grown chan struct{}
 }
 
 // errTestDone ends the runs of a runGroup.
@@ -33,14 +31,14 @@ var errTestDone = errors.New("the test has seen enough")
 
 func newRunGroup(t *testing.T, smallSlots int) *runGroup {
 	ctx, end := context.WithCancelCause(t.Context())
-	c := &runGroup{T: t, pace: NewPace(), ctx: ctx, end: func() { end(errTestDone) }, grown: make(chan struct{}, 1000)}
+	c := &runGroup{T: t, pace: NewPace(), ctx: ctx, end: func() { end(errTestDone) }}
 	c.pace.smallSlots = newSlots(smallSlots, -1)
 	t.Cleanup(func() { c.end(); c.wg.Wait() })
 	return c
 }
 
 // call implements redis.call, and counts the runs in it.
-func (c *runGroup) call([]string) (keyspace.Reply, error) {
+func (c *runGroup) call([]string, func(int)) (keyspace.Reply, error) {
 	now := c.inCall.Add(1)
 	defer c.inCall.Add(-1)
 	for most := c.maxInCall.Load(); now > most && !c.maxInCall.CompareAndSwap(most, now); most = c.maxInCall.Load() {

@@ -112,7 +112,7 @@ func (p *prober) run(ctx context.Context, share Share) error {
 	if err != nil {
 		return err
 	}
-	call := func([]string) (keyspace.Reply, error) { return keyspace.BulkReply("v"), nil }
+	call := func([]string, func(int)) (keyspace.Reply, error) { return keyspace.BulkReply("v"), nil }
 	_, err = s.Run(ctx, Input{Argv: []string{strings.Repeat("a", 200_000)}, Call: call, Share: share})
 	return err
 }

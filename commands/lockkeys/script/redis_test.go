@@ -55,7 +55,7 @@ func (c *redisClient) eval(body string, keys, argv []string) keyspace.Reply {
 }
 
 // call runs a command as a script on the server would, with the errors that scripts get.
-func (c *redisClient) call(words []string) (keyspace.Reply, error) {
+func (c *redisClient) call(words []string, _ func(int)) (keyspace.Reply, error) {
 	return c.eval("return redis.pcall(unpack(ARGV))", nil, words), nil
 }
 

@@ -17,12 +17,10 @@ type Input struct {
 	Keys, Argv []string
 	// ReadOnly refuses commands that write, as EVAL_RO does; a script can also declare it.
 	ReadOnly bool
-	// Call carries out redis.call and redis.pcall. The script gets an error reply; an error ends
-	// the run, and Run returns it.
-	Call func(args []string) (keyspace.Reply, error)
-	// Cost returns about how many bytes a Call is going to process, in addition to its words; nil:
-	// none.
-	Cost func(args []string) int
+	// Call carries out redis.call and redis.pcall. It calls work before it processes bytes, in
+	// addition to its words; work may end the run by a panic. The script gets an error reply; an
+	// error ends the run, and Run returns it.
+	Call func(args []string, work func(bytes int)) (keyspace.Reply, error)
 	// MayRun reports whether the client may run a command, for redis.acl_check_cmd. known is false
 	// if there is no such command, or if the upstream cannot be asked about it.
 	MayRun func(args []string) (may, known bool)

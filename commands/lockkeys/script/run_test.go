@@ -14,11 +14,11 @@ import (
 )
 
 // fixedReply returns a Call that always returns the same reply.
-func fixedReply(reply keyspace.Reply) func([]string) (keyspace.Reply, error) {
-	return func([]string) (keyspace.Reply, error) { return reply, nil }
+func fixedReply(reply keyspace.Reply) func([]string, func(int)) (keyspace.Reply, error) {
+	return func([]string, func(int)) (keyspace.Reply, error) { return reply, nil }
 }
 
-func noCall([]string) (keyspace.Reply, error) {
+func noCall([]string, func(int)) (keyspace.Reply, error) {
 	return keyspace.Reply{}, errors.New("no command was expected")
 }
 
@@ -95,7 +95,7 @@ func TestValueOfReply(t *testing.T) {
 func TestWordsOfCommand(t *testing.T) {
 	var got []string
 	runInProxy(t, `redis.call("SET", KEYS[1], 1, 1.5, -0.1, 2^53, 1e17, "a\0b", "")`,
-		func(words []string) (keyspace.Reply, error) {
+		func(words []string, _ func(int)) (keyspace.Reply, error) {
 			got = words
 			return keyspace.OK(), nil
 		})
@@ -120,7 +120,7 @@ func TestErrorOfCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		calls := 0
-		_, err = s.Run(t.Context(), Input{Call: func([]string) (keyspace.Reply,
+		_, err = s.Run(t.Context(), Input{Call: func([]string, func(int)) (keyspace.Reply,
 			error) {
 			calls++
 			return keyspace.Reply{}, errChanged
@@ -191,7 +191,7 @@ func TestContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := func([]string) (keyspace.Reply, error) { cancel(cause); return keyspace.OK(), nil }
+	call := func([]string, func(int)) (keyspace.Reply, error) { cancel(cause); return keyspace.OK(), nil }
 	if _, err := s.Run(ctx, Input{Call: call, Share: Share{Time: -1}, Limits: Limits{Calls: 1 << 30}}); err != cause {
 		t.Errorf("%v, want %v", err, cause)
 	}

@@ -1,0 +1,67 @@
+package eval
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/lockkeys/keyspace"
+	"redlock-proxy/commands/lockkeys/program"
+	"redlock-proxy/commands/rights"
+)
+
+// listing carries out a command that lists the lock keys with these names. It returns the reply, or
+// the refusal, and the charge.
+func listing(t *testing.T, names []string, words ...string) (reply string, charge int) {
+	t.Helper()
+	snapshot := keyspace.NewSnapshot(time.Now())
+	for _, name := range names {
+		snapshot.Put(name, keyspace.Entry{Present: true, Left: keyspace.NoExpiry})
+	}
+	calls := scriptCalls{
+		lockKeys: keys.NewPatterns("lock:*"), snapshot: snapshot, rights: (&rights.Client{}).NewPermissions(),
+		listedGlobs: map[string]bool{words[len(words)-1]: true},
+	}
+	got, err := calls.do(words, func(bytes int) { charge += bytes })
+	if refusal, ok := errors.AsType[*program.Refusal](err); ok {
+		return refusal.Text, charge
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := got.Elems
+	if words[0] == "scan" {
+		found = got.Elems[1].Elems
+	}
+	for _, e := range found {
+		reply += e.Str
+	}
+	return reply, charge
+}
+
+// TestListingIsLinear checks that KEYS and SCAN in a script take no longer for a pattern that
+// almost matches at each position, are charged for the pattern and the names, and refuse a pattern
+// that takes too many comparisons.
+func TestListingIsLinear(t *testing.T) {
+	const size = 1 << 20
+	long := "lock:" + strings.Repeat("a", size)
+	for _, command := range [][]string{{"keys"}, {"scan", "0", "match"}} {
+		for pattern, want := range map[string]string{
+			"lock:*": "lock:b" + long, "lock:?": "lock:b",
+			"lock:*" + long[5:5+size/2] + "b":             "", // a matcher that backtracks takes minutes
+			"lock:*" + long[5:5+size/2] + "b*":            "",
+			"lock:*" + strings.Repeat("?", size/2) + "b*": fmt.Sprint("ERR ", keys.ErrTooComplex),
+		} {
+			got, charge := listing(t, []string{long, "lock:b"}, append(command, pattern)...)
+			if got != want && want != "lock:b"+long || len(got) != len(want) {
+				t.Errorf("%s %.20q: %.100q", command[0], pattern, got)
+			}
+			if charge < size+len(pattern) {
+				t.Errorf("%s %.20q: charged for %d bytes", command[0], pattern, charge)
+			}
+		}
+	}
+}

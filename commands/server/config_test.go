@@ -1,0 +1,49 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands/command"
+)
+
+// TestRequest checks under which names CONFIG GET shows settings: the first pattern that matches
+// decides.
+func TestRequest(t *testing.T) {
+	settings := [][2]string{{"save", ""}, {"slave-read-only", "yes"}, {"timeout", "0"}}
+	for patterns, want := range map[string]string{
+		"save": "map[save:save]", "SAVE *": "map[save:SAVE slave-read-only:slave-read-only timeout:timeout]",
+		"s[a-l]*": "map[save:save slave-read-only:slave-read-only]", "S* SAVE": "map[save:save slave-read-only:slave-read-only]",
+		`sa\ve`: "map[]", "x*": "map[]",
+	} {
+		shown := map[string]string{}
+		for _, p := range strings.Fields(patterns) {
+			request(p, settings, shown)
+		}
+		if got := fmt.Sprint(shown); got != want {
+			t.Errorf("%s: %s, want %s", patterns, got, want)
+		}
+	}
+}
+
+// TestLongGlobs checks that a long set is parsed once, not once for each byte of each name.
+func TestLongGlobs(t *testing.T) {
+	glob := "*[" + strings.Repeat("x", 1<<20) + "]*!"
+	start := time.Now()
+	settings := make([][2]string, 1000)
+	for i := range settings {
+		settings[i][0] = fmt.Sprint("notify-keyspace-events", i)
+	}
+	request(glob, settings, map[string]string{})
+	passes := compileFilter([][]byte{[]byte("filterby"), []byte("pattern"), []byte(glob)})
+	for range 1000 {
+		if passes(&command.Command{Name: "forceunlock"}) {
+			t.Fatal("it matches")
+		}
+	}
+	if elapsed := time.Since(start); elapsed > 5*time.Second {
+		t.Errorf("it took %v", elapsed)
+	}
+}
