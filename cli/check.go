@@ -19,6 +19,7 @@ import (
 	"redlock-proxy/daemon"
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/quorum/availability"
+	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/inspect"
 )
 
@@ -74,6 +75,11 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	result.proxies, result.proxiesThatDiffer = inspect.CountProxies(result.masters, daemon.SharedSettings(cfg))
 	all.Wait()
 	result.location, result.contradiction = lockLocation(ctx, cfg, certificates, result.masters)
+	if result.contradiction != "" { // then no master votes
+		for i := range result.masters {
+			result.masters[i].Votes, result.masters[i].Marker = false, guard.LocationUnknown.Sentence(1)
+		}
+	}
 	result.findDirectLocks(ctx, cfg, certificates)
 	result.compareDatabases(cfg)
 	return result

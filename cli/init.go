@@ -90,6 +90,11 @@ func initAction(c *cli.Context) error {
 
 // newSettingsAction makes masters vote only for proxies with the settings of this configuration.
 func newSettingsAction(c *cli.Context, cfg conf.Config) error {
+	for _, other := range []string{longestTTLFlag, onceFlag} {
+		if c.IsSet(other) {
+			return fmt.Errorf("--%s and --%s exclude each other: run init once with each", newSettingsFlag, other)
+		}
+	}
 	certificates, err := certs.Load(cfg.CertificateFiles())
 	if err != nil {
 		return err
@@ -112,7 +117,7 @@ func newSettingsAction(c *cli.Context, cfg conf.Config) error {
 	}
 	if !allReached {
 		return withCode(exitUnavailable, errors.New(
-			"not all masters were reached: the causes are above; run the command again once all masters answer"))
+			"not all masters were reached and changed: the causes are above; run the command again once all masters answer"))
 	}
 	_, err = fmt.Fprintln(c.App.Writer, "next: restart the proxies that have different settings: redlock-proxy serve")
 	return err

@@ -133,7 +133,7 @@ func (s *inspection) availabilityInputs(cfg conf.Config) (inputs availability.In
 	votes, missing := countVotes(cfg, s.masters)
 	inputs = availability.Inputs{
 		Movable: daemon.CanMove(cfg), Masters: len(s.masters), Voting: votes,
-		Place: s.location.Place, Known: s.location.Known || votes < quorum.Majority(len(s.masters)),
+		Place: s.location.Place, Known: s.location.Known,
 	}
 	if f := s.upstream; f != nil {
 		inputs.Upstream = cmp.Or(f.Err, f.Refusal)

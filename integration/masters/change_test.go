@@ -4,6 +4,7 @@ package masters
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,37 @@ func TestLocksOutliveAChange(t *testing.T) {
 	kit.Want(t, clientA, int64(1), "UNLOCK", "b", "t")
 	kit.Want(t, clientA, int64(1), "UNLOCK", "c", "t")
 	kit.WantGrant(t, clientB, "LOCK", "a", "u", "PX", "1000")
+}
+
+// TestCheckAfterAChange: after a change of the masters, check with the former list reports other
+// settings, since a proxy with that list gets no votes. init --new-settings does not make it valid.
+func TestCheckAfterAChange(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, 2, 3, 4)
+	check := func(command []string, masters ...int) string {
+		command = append(command, "--lock-keys", "k*")
+		for _, i := range masters {
+			command = append(command, "--master", r.url(i))
+		}
+		output, _ := kit.ProxyCommand(t, command...).CombinedOutput()
+		return string(output)
+	}
+	want := func(output string, texts ...string) {
+		t.Helper()
+		for _, text := range texts {
+			if !strings.Contains(output, text) {
+				t.Errorf("got %s\nwant %q in it", output, text)
+			}
+		}
+	}
+	r.change(0, 1, 3)
+	want(check([]string{"check"}, 0, 1, 3), "3 of 3 masters vote")
+	want(check([]string{"check"}, 0, 1, 2), "other settings: your settings differ from those of the running proxies: "+
+		"masters: the list was changed")
+	want(check([]string{"init", "--new-settings"}, 0, 1, 2), "refused: 2 proxies with different settings are running")
+	want(check([]string{"init", "--new-settings", "--force"}, 0, 1, 2), "masters: the list was changed", "use the same on all proxies")
+	r.wantVoting(0, 1, 3)
+	kit.WantGrant(t, kit.Connect(t, r.proxies[1]), "LOCK", "a", "t", "PX", "1000")
 }
 
 // TestWaitersOutliveAChange: a client waits for a lock while all masters except one are replaced,

@@ -208,6 +208,7 @@ func TestMastersAndRecordContradict(t *testing.T) {
 		})
 	}
 	wantOutput(t, r.runCommand("check"), "it would not be safe to serve", contradiction)
+	wantOutput(t, r.runCommand("check", "--json"), `"available": false`, `"cause": "0 of 5 masters vote, 3 needed"`, `"votes": false`)
 	wantOutput(t, r.runCommand("init", "--longest-ttl", "0s"), "refused: cannot tell where the locks are: "+contradiction)
 	r.flushMasters()
 	wantOutput(t, r.runCommand("init", "--longest-ttl", "0s", "--force"), "5 of 5 masters vote")

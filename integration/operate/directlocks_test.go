@@ -37,7 +37,8 @@ func TestReportedLockStorage(t *testing.T) {
 	got := check("--move-from-upstream")
 	got.wantVerdict(t, 0, "ok: 5 of 5 masters vote")
 	wantLine(got, "locks: at the upstream (move-from-upstream) until redlock-proxy move moves them to the masters")
-	if got := check(); got.code != 3 || !strings.Contains(got.stdout, "locks-at") {
+	if got := check(); got.code != 5 || strings.Contains(got.stdout, "init") ||
+		!strings.Contains(got.stdout, "move-from-upstream: the masters have true, this proxy has false") {
 		t.Errorf("the settings differ, and check ends with %d:\n%s", got.code, got.stdout)
 	}
 
@@ -75,6 +76,13 @@ func TestReportedLockStorage(t *testing.T) {
 	wantLockStorage(t, proxies, "upstream", 1, "off")
 	wantLine(check("--move-from-upstream"),
 		"locks: at the upstream, to which they were moved (era 4); move-from-upstream has no effect any more")
+
+	for _, master := range masters[:3] {
+		kit.Must(t, master.Kill())
+	}
+	if got := check("--json"); !strings.Contains(got.stdout, `"locks_at": "unknown"`) {
+		t.Errorf("too few masters answer, and check prints\n%s", got.stdout)
+	}
 }
 
 // wantLockStorage waits until all proxies report where the locks are stored, how many direct locks

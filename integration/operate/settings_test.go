@@ -91,3 +91,56 @@ func checkSettingsRefused(t *testing.T, proxy *harness.Proxy, difference string)
 	}
 	return nil
 }
+
+// TestNewSettingsKeepsLocks: while proxies run, init --new-settings neither changes where locks are
+// held, nor the list of masters.
+func TestNewSettingsKeepsLocks(t *testing.T) {
+	t.Parallel()
+	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
+	for _, c := range []struct {
+		name             string
+		started, refused []*redistest.Server
+		setting, other   string
+		remedy           string
+	}{
+		{"from the upstream", masters[:3], masters[:3], "--move-from-upstream", "--move-from-upstream=false",
+			"move-from-upstream: the masters have true, this proxy has false"},
+		{"from the masters", masters[:3], masters[:3], "--move-from-upstream=false", "--move-from-upstream",
+			"move-from-upstream: the masters have false, this proxy has true"},
+		{"a different master", masters[:3], []*redistest.Server{masters[0], masters[1], masters[3]}, "--key-prefix=", "--key-prefix=",
+			"masters: the masters have "},
+		{"two different masters", masters[:3], masters[2:], "--key-prefix=", "--key-prefix=", "masters: the masters have "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, master := range masters {
+				kit.Must(t, kit.SendToMaster(master, "FLUSHALL"))
+			}
+			f := &kit.Fleet{Masters: c.started}
+			f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(c.started), append(kit.LockKeyArgs(upstream), c.setting)...))
+			f.WantVoting(t, 3)
+			client := kit.Connect(t, f.Proxies[0])
+			kit.Want(t, client, "OK", "SET", "lock:"+c.name, "me", "NX", "PX", "60000")
+			args := append(kit.LockKeyArgs(upstream), c.other)
+			wantInit(t, initMasters(t, c.refused, append(args, "--new-settings")...), 2, "refused: 1 proxy with different settings is running")
+			kit.Want(t, client, "OK", "SET", "lock:more "+c.name, "me", "NX", "PX", "60000")
+			checkMasters(t, redistest.URLs(c.refused), args...).wantVerdict(t, 5,
+				"other settings: your settings differ from those of the running proxies: "+c.remedy)
+			if c.setting == c.other {
+				return
+			}
+			text := fmt.Sprint(kit.Do(t, kit.Connect(t, kit.StartProxy(t, redistest.URLs(c.refused), args...)), "SET", "lock:"+c.name, "you", "NX"))
+			if !strings.HasPrefix(text, "NOQUORUM ") || !strings.Contains(text, c.remedy) || strings.Contains(text, "init") {
+				t.Errorf("a proxy with the other setting replies %s", text)
+			}
+		})
+	}
+}
+
+// TestNewSettingsAlone: init --new-settings refuses flags that it would ignore.
+func TestNewSettingsAlone(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)[:1]
+	for _, flag := range []string{"--longest-ttl", "--once"} {
+		wantInit(t, initMasters(t, masters, "--new-settings", flag, "0s"), 1, "--new-settings and "+flag+" exclude each other")
+	}
+}

@@ -25,10 +25,15 @@ func (s *Set) serversHash() string {
 		g.mu.Lock()
 		id := g.runID
 		g.mu.Unlock()
-		if id == "" || id == NotReported {
-			return serversUnknown
-		}
 		ids = append(ids, id)
+	}
+	return hashServers(ids)
+}
+
+// hashServers returns a hash of run_ids, or serversUnknown if one of them is unknown.
+func hashServers(ids []string) string {
+	if slices.Contains(ids, "") || slices.Contains(ids, NotReported) {
+		return serversUnknown
 	}
 	slices.Sort(ids)
 	sum := sha256.Sum256([]byte(strings.Join(ids, " ")))

@@ -2,11 +2,15 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 
 	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/location"
+	"redlock-proxy/quorum/vote"
 )
 
 // Inspection is a check of a master without a guard.
@@ -18,17 +22,39 @@ type Inspection struct {
 	Conn   Conn
 }
 
-// newRulesTrackerOf returns a tracker of the rules that these inspections show.
-func newRulesTrackerOf(settings string, inspections []Inspection) *rulesTracker {
-	names, markersShowMasters, markersShowLocation := make([]string, len(inspections)), false, false
-	for i, v := range inspections {
-		names[i] = v.Name
-		if v.Report != nil {
-			markersShowMasters = markersShowMasters || v.Report.Marker.Value.Era.Number > 0
-			markersShowLocation = markersShowLocation || v.Report.Marker.Value.Era.Place != location.Undecided
+// nextEra returns the era in which the master votes, or will vote once a change is complete. known is
+// false if its marker does not show an era.
+func (v Inspection) nextEra() (era reconfig.Era, known bool) {
+	if v.Report == nil || !v.Report.Marker.Valid {
+		return era, false
+	}
+	m := v.Report.Marker.Value
+	if !m.Seal.IsNone() {
+		return m.Seal.After(m.Era), true
+	}
+	return m.Era, true
+}
+
+// newRulesTrackerOf returns a tracker of the rules that these inspections show. The markers show
+// the masters, or the location of the locks, if one of them does, or only if every marker does.
+func newRulesTrackerOf(settings string, inspections []Inspection, everyMarker bool) *rulesTracker {
+	markers, showMasters, showLocation := 0, 0, 0
+	for _, v := range inspections {
+		era, known := v.nextEra()
+		if known {
+			markers++
+		}
+		if era.Number > 0 {
+			showMasters++
+		}
+		if era.Place != location.Undecided {
+			showLocation++
 		}
 	}
-	a := newRulesTracker(settings, names, func() bool { return markersShowMasters }, func() bool { return markersShowLocation })
+	enough := func(n int) func() bool {
+		return func() bool { return n > 0 && (!everyMarker || n == markers) }
+	}
+	a := newRulesTracker(settings, namesOf(inspections), enough(showMasters), enough(showLocation))
 	for i, v := range inspections {
 		if v.Report != nil {
 			a.observe(i, *v.Report)
@@ -37,34 +63,126 @@ func newRulesTrackerOf(settings string, inspections []Inspection) *rulesTracker 
 	return a
 }
 
-// Differences returns for each master why it would not vote for a proxy with these settings: the
-// differences between its rules and the settings. A text is empty if there are none.
-func Differences(settings string, inspections []Inspection) []string {
-	a, texts := newRulesTrackerOf(settings, inspections), make([]string, len(inspections))
+func namesOf(inspections []Inspection) []string {
+	names := make([]string, len(inspections))
 	for i, v := range inspections {
-		if v.Report != nil {
+		names[i] = v.Name
+	}
+	return names
+}
+
+// changedMasters begins the description of a list of masters from before a change.
+const changedMasters = "masters: the list was changed"
+
+// listDifference describes the difference between the names and the masters that the master's
+// marker shows. It is empty if there is none.
+func (v Inspection) listDifference(names []string) string {
+	era, _ := v.nextEra()
+	if era.HasMasters(names) {
+		return ""
+	}
+	text := changedMasters
+	if seal := v.Report.Marker.Value.Seal; !seal.IsNone() {
+		text += " to " + joinSorted(seal.Names)
+	}
+	return text + ", this proxy has " + joinSorted(names)
+}
+
+func joinSorted(names []string) string {
+	return strings.Join(slices.Sorted(slices.Values(names)), ", ")
+}
+
+// Joins reports whether the master is sealed, and its next set consists of these masters.
+func (v Inspection) Joins(names []string) bool {
+	era, known := v.nextEra()
+	return known && !v.Report.Marker.Value.Seal.IsNone() && era.HasMasters(names)
+}
+
+// Differences returns for each master why it would not vote for a proxy with these settings: the
+// differences between its markers or rules and the settings. A text is empty if there are none.
+func Differences(settings string, inspections []Inspection) []string {
+	a, texts := newRulesTrackerOf(settings, inspections, false), make([]string, len(inspections))
+	changed, differing := "", 0
+	for i, v := range inspections {
+		if texts[i] = v.listDifference(a.names); texts[i] != "" {
+			changed, differing = texts[i], differing+1
+		}
+	}
+	for i, v := range inspections {
+		switch {
+		case v.Report == nil || texts[i] != "":
+		case differing >= vote.Majority(len(inspections)):
+			texts[i] = changed
+		default:
 			texts[i] = a.check(i).differences
 		}
 	}
 	return texts
 }
 
-// CountProxies returns the number of running proxies, and how many of them have different settings
-// or a different number of masters.
-func CountProxies(settings string, inspections []Inspection) (running, differing int) {
-	var lists [][]Proxy
-	for _, v := range inspections {
+// CountProxies returns the number of running proxies, and how many of them ReplaceSettings could
+// deprive of a vote. A proxy counts if one master lists it.
+func CountProxies(settings string, inspections []Inspection) (running, losing int) {
+	own, all, losers := newImposed(settings, inspections), map[string]bool{}, map[string]bool{}
+	for i, v := range inspections {
+		if v.Report == nil {
+			continue
+		}
+		for _, p := range v.Report.Proxies {
+			all[p.ID] = true
+			if own.takesVote(i, p) {
+				losers[p.ID] = true
+			}
+		}
+	}
+	return len(all), len(losers)
+}
+
+// imposed holds rules that an operator is about to write.
+type imposed struct {
+	*rulesTracker
+	inspections []Inspection
+	// servers is the hash of the masters, or serversUnknown.
+	servers string
+}
+
+func newImposed(settings string, inspections []Inspection) imposed {
+	ids := make([]string, len(inspections))
+	for i, v := range inspections {
 		if v.Report != nil {
-			lists = append(lists, v.Report.Proxies)
+			ids[i] = v.Report.RunID
 		}
 	}
-	ownHash, proxies := (&rulesTracker{settings: settings}).settingsHash(), confirmedProxies(lists)
-	for _, p := range proxies {
-		if p.Settings != "" && p.Settings != ownHash || p.Masters != len(inspections) {
-			differing++
+	return imposed{newRulesTrackerOf(settings, inspections, true), inspections, hashServers(ids)}
+}
+
+// takesVote reports whether a proxy may lose the vote of a master. If the rules on the master
+// change, the proxy's announcement must show the same value. Announcements do not show the location
+// of the locks.
+func (m imposed) takesVote(i int, p Proxy) bool {
+	r := parseRules(m.inspections[i].Report.Rules)
+	return m.locationDiffers(r) ||
+		m.settingsDiffer(r) && p.Settings != "" && p.Settings != m.settingsHash() ||
+		m.listChanges(i, r) && (p.Servers != m.servers || m.servers == serversUnknown)
+}
+
+// listChanges reports whether the list of masters on a master would change. A master that was not
+// reached must be listed by its name.
+func (m imposed) listChanges(i int, r rules) bool {
+	switch {
+	case m.inspections[i].listDifference(m.names) != "":
+		return true
+	case m.markersShowMasters():
+		return false
+	case len(r.masters) != len(m.names):
+		return true
+	}
+	for j := range m.names {
+		if !m.isMember(j, r) {
+			return true
 		}
 	}
-	return len(proxies), differing
+	return false
 }
 
 // ReplaceSettings writes the rules of a proxy with these settings to all masters that reported,
@@ -72,9 +190,13 @@ func CountProxies(settings string, inspections []Inspection) (running, differing
 // returns an error for each master on which it failed. A master that has no rules and votes for no
 // proxy needs none.
 func ReplaceSettings(ctx context.Context, settings string, inspections []Inspection) []error {
-	ownRules, errs := newRulesTrackerOf(settings, inspections).own().String(), make([]error, len(inspections))
+	ownRules, errs := newRulesTrackerOf(settings, inspections, true).own().String(), make([]error, len(inspections))
 	for i, v := range inspections {
 		if v.Report != nil {
+			if differs := v.listDifference(namesOf(inspections)); differs != "" {
+				errs[i] = errors.New(RulesAdvice(differs)) // its marker decides, not its rules
+				continue
+			}
 			errs[i] = v.replaceRules(ctx, ownRules, slices.Concat(inspections[:i], inspections[i+1:]))
 		}
 	}

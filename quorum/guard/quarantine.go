@@ -85,10 +85,14 @@ type QuarantineError struct {
 	LocationConflict string
 }
 
-// RulesAdvice returns the different settings, and a remedy for the operator.
+// RulesAdvice returns the different settings, and a remedy for the operator. A location of the locks
+// that only some proxies assume, or a changed list of masters, is never made valid by init.
 func RulesAdvice(differs string) string {
-	return differs +
-		"; use the same on all proxies, or make this proxy's settings valid: redlock-proxy init --new-settings"
+	text := differs + "; use the same on all proxies"
+	if strings.HasPrefix(differs, locationSetting+": ") || strings.HasPrefix(differs, changedMasters) {
+		return text
+	}
+	return text + ", or make this proxy's settings valid: redlock-proxy init --new-settings"
 }
 
 // TTLAdvice explains why masters wait for MaxTTL, and suggests a remedy. atLeast is the longest TTL

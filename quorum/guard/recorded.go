@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
@@ -70,7 +69,7 @@ func (s *Set) startingEra(ctx context.Context, proof string) (reconfig.Era, erro
 	}
 	recorded, readErr := s.locationRecord.Read(ctx)
 	report := location.Report{EraPlace: era.Location(), Known: stated, Masters: s.eras.names}
-	at, err := report.Resolve(s.locationRecord, recorded, readErr, strings.Contains(s.rules.settings, LocksUpstream))
+	at, err := report.Resolve(s.locationRecord, recorded, readErr, assumesUpstream(s.rules.settings))
 	if err != nil {
 		return era, &QuarantineError{Cause: LocationUnknown, LocationConflict: err.Error()}
 	}

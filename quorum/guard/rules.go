@@ -110,6 +110,9 @@ func (r rules) values() map[string]string {
 // until an era of the masters has their location.
 const LocksUpstream = "locks-at upstream"
 
+// locationSetting is the setting that adds the line LocksUpstream.
+const locationSetting = "move-from-upstream"
+
 // rulesTracker holds a proxy's knowledge of the rules on its masters.
 type rulesTracker struct {
 	// settings holds the proxy's settings; empty if it grants no locks: then all settings fit.
@@ -194,15 +197,29 @@ func (a *rulesTracker) rulesToWrite() string {
 	return a.ownLocked().String()
 }
 
-// differs reports whether rules are different from this proxy's. A master that has not been reached
-// yet may or may not be among their members. While no proxy reaches it, no majority needs it.
+// differs reports whether rules are different from this proxy's.
 func (a *rulesTracker) differs(r rules) bool {
-	switch {
-	case a.settings != "" && !a.settingsMatch(r.settings):
-		return true
-	case a.markersShowMasters():
+	return a.locationDiffers(r) || a.settingsDiffer(r) || a.mastersDiffer(r)
+}
+
+// settingsDiffer reports whether other settings than the location of the locks are different.
+func (a *rulesTracker) settingsDiffer(r rules) bool {
+	return a.settings != "" && withoutLocation(r.settings) != withoutLocation(a.settings)
+}
+
+// locationDiffers reports whether the rules assume the locks in a different location, as long as
+// the markers do not show where they are.
+func (a *rulesTracker) locationDiffers(r rules) bool {
+	return a.settings != "" && !a.markersShowLocation() && assumesUpstream(r.settings) != assumesUpstream(a.settings)
+}
+
+// mastersDiffer reports whether the rules list different masters. A master that has not been reached
+// yet may or may not be among them. While no proxy reaches it, no majority needs it.
+func (a *rulesTracker) mastersDiffer(r rules) bool {
+	if a.markersShowMasters() {
 		return false
-	case len(r.masters) != len(a.names):
+	}
+	if len(r.masters) != len(a.names) {
 		return true
 	}
 	for i := range a.masters {
@@ -213,12 +230,24 @@ func (a *rulesTracker) differs(r rules) bool {
 	return false
 }
 
-// settingsMatch reports whether settings match this proxy's.
-func (a *rulesTracker) settingsMatch(settings string) bool {
-	if a.markersShowLocation() {
-		return withoutLocation(settings) == withoutLocation(a.settings)
+// differences describes how rules differ from this proxy's.
+func (a *rulesTracker) differences(r rules) string {
+	own, location := a.ownLocked(), ""
+	if a.locationDiffers(r) {
+		location = fmt.Sprintf("%s: the masters have %v, this proxy has %v",
+			locationSetting, assumesUpstream(r.settings), assumesUpstream(own.settings))
+		if !a.settingsDiffer(r) {
+			return location
+		}
+		location += "; "
 	}
-	return settings == a.settings
+	r.settings, own.settings = withoutLocation(r.settings), withoutLocation(own.settings)
+	return location + r.differences(own)
+}
+
+// assumesUpstream reports whether settings assume the locks at the upstream.
+func assumesUpstream(settings string) bool {
+	return slices.Contains(strings.Split(settings, "\n"), LocksUpstream)
 }
 
 func withoutLocation(settings string) string {
@@ -266,9 +295,9 @@ func (a *rulesTracker) check(i int) (c rulesCheck) {
 	c.majorityDiffers, c.majorityAgrees = result == vote.Won, same >= vote.Majority(len(a.masters))
 	switch text := a.masters[i].text; {
 	case text != "" && a.differs(a.masters[i].rules):
-		c.differences = a.masters[i].rules.differences(a.ownLocked())
+		c.differences = a.differences(a.masters[i].rules)
 	case c.majorityDiffers:
-		c.differences = a.masters[differentIndex].rules.differences(a.ownLocked())
+		c.differences = a.differences(a.masters[differentIndex].rules)
 	case text == "":
 		c.mayWrite = result == vote.Lost
 	}

@@ -139,7 +139,7 @@ func TestProxyWithoutLocks(t *testing.T) {
 // TestMarkersShowMasters checks that rules need not list the masters if the markers show them.
 func TestMarkersShowMasters(t *testing.T) {
 	m := marker.Marker{RunID: "1", ReplID: "1", Nonce: "n", Proof: marker.ProofJoined, Address: "a",
-		Era: reconfig.Era{Number: 1, Masters: 2, Hash: "h"}}
+		Era: reconfig.Era{Number: 1, Masters: 2, Hash: reconfig.Hash([]string{"a", "b"})}}
 	report := Report{RunID: "1", Marker: marker.ReadMarker(marker.InDatabase(m.String(), 0)), Rules: rulesIn("s:xyz")}
 	for settings, want := range map[string]int{"s": 0, "t": 2} {
 		differing := 0

@@ -172,8 +172,13 @@ func (f Finding) IsWatched() bool { return f.report != nil && len(f.report.Proxi
 // CompareSettings marks the masters that would not vote for a proxy with these settings
 // (Options.Settings), or with these masters.
 func CompareSettings(findings []Finding, settings string) {
-	for i, differs := range guard.Differences(settings, inspectionsOf(findings)) {
-		if f := &findings[i]; differs != "" {
+	inspections := inspectionsOf(findings)
+	for i, differs := range guard.Differences(settings, inspections) {
+		f := &findings[i]
+		if inspections[i].Joins(Names(findings)) {
+			f.Marker = "not proved: " + guard.Joining.Sentence(1)
+		}
+		if differs != "" {
 			f.SettingsDifference, f.Votes = differs, false
 			f.Marker, f.Since, f.Quarantine = guard.OtherRules.Sentence(1), 0, nil
 			f.SettingsProblems = append(f.SettingsProblems, differs)
@@ -213,7 +218,8 @@ func inspectionsOf(findings []Finding) []guard.Inspection {
 	return inspections
 }
 
-// CountProxies returns how many proxies are running, and how many of them have different settings.
+// CountProxies returns how many proxies are running, and how many of them would lose votes if these
+// settings were made valid.
 func CountProxies(findings []Finding, settings string) (running, differing int) {
 	return guard.CountProxies(settings, inspectionsOf(findings))
 }
