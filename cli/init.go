@@ -45,7 +45,7 @@ func initFlags() []cli.Flag {
 			"masters of this configuration the right ones: proxies with different ones get no votes"},
 		&cli.BoolFlag{Name: forceFlag, Usage: "with --longest-ttl: even if a master holds, or a proxy knows of, " +
 			"a longer lock; with --new-settings: even while proxies with different settings run"},
-		&cli.StringFlag{Name: onceFlag, Usage: "`FILE`: do nothing if the file exists, else create it: " +
+		&cli.StringFlag{Name: onceFlag, Usage: "`FILE`: do nothing if the file says that init has run, else create it: " +
 			"for a deployment that runs init at every start"},
 	)
 }
@@ -145,6 +145,8 @@ type initRun struct {
 	in       io.Reader
 	out      io.Writer
 	onceFile string
+	// begun is set if the file says that an earlier run has begun, and not that it was done.
+	begun    bool
 	ttl      time.Duration
 	ttlGiven bool
 	force    bool
@@ -162,13 +164,16 @@ func (i *initRun) run(ctx context.Context) error {
 	if err := inspect.CheckOverride(findings, i.cfg.MaxTTL, i.force); err != nil { // refused whatever the operator answers
 		return i.refusalError(err)
 	}
+	if err := i.refuseSecondRun(); err != nil { // the masters do not vote
+		return err
+	}
 	if err := i.askTTL(findings); err != nil {
 		return err
 	}
 	if err := inspect.CheckOverride(findings, i.ttl, i.force); err != nil {
 		return i.refusalError(err)
 	}
-	if err := i.writeOnceFile(); err != nil { // first, so that masters are never initialized twice
+	if err := i.writeOnceFile(onceBegun); err != nil { // first, so that masters are never initialized twice
 		return err
 	}
 	masters, err := quorum.StoreOverride(ctx, quorum.Options{
@@ -177,6 +182,9 @@ func (i *initRun) run(ctx context.Context) error {
 	}, i.ttl, i.force)
 	if err != nil {
 		return withCode(exitUnavailable, err)
+	}
+	if err := i.writeOnceFile(onceDone); err != nil {
+		return err
 	}
 	err = i.report(masters)
 	if proxies := inspect.ProxiesWithLongerTTL(i.survey(ctx, timeout), i.ttl); err != nil && len(proxies) > 0 {
@@ -226,12 +234,21 @@ func isStarting(f inspect.Finding) bool {
 	return text == "connection refused" || text == "no answer in time" || strings.HasPrefix(text, "LOADING ")
 }
 
-// alreadyRan reports whether the file of --once exists.
+// The contents of the file of --once. A file with any other content means that init has run, too.
+const (
+	onceBegun = "redlock-proxy init has begun\n"
+	onceDone  = "redlock-proxy init has run\n"
+)
+
+// alreadyRan reports whether the file of --once says that init has run. It also sets begun.
 func (i *initRun) alreadyRan() (bool, error) {
 	if i.onceFile == "" {
 		return false, nil
 	}
-	switch _, err := os.Stat(i.onceFile); {
+	content, err := os.ReadFile(i.onceFile)
+	switch i.begun = string(content) == onceBegun; {
+	case err == nil && i.begun:
+		return false, nil
 	case err == nil:
 		_, err = fmt.Fprintf(i.out, "nothing to do: init has run before (%s exists)\n", i.onceFile)
 		return true, err
@@ -241,12 +258,23 @@ func (i *initRun) alreadyRan() (bool, error) {
 	return false, nil
 }
 
-// writeOnceFile creates the file of --once.
-func (i *initRun) writeOnceFile() error {
+// refuseSecondRun returns an error if an earlier run has begun: it may have initialized masters that
+// hold locks since.
+func (i *initRun) refuseSecondRun() error {
+	if !i.begun {
+		return nil
+	}
+	return withCode(exitUnavailable, fmt.Errorf("an earlier init did not complete: %s says that it has begun; "+
+		"run redlock-proxy init without --%s, with the longest time for which a lock may still be held, and then this command again",
+		i.onceFile, onceFlag))
+}
+
+// writeOnceFile writes the file of --once.
+func (i *initRun) writeOnceFile(content string) error {
 	if i.onceFile == "" {
 		return nil
 	}
-	if err := os.WriteFile(i.onceFile, []byte("redlock-proxy init has run\n"), 0o644); err != nil {
+	if err := os.WriteFile(i.onceFile, []byte(content), 0o644); err != nil {
 		return fmt.Errorf("--%s: %w", onceFlag, err)
 	}
 	return nil
@@ -255,7 +283,7 @@ func (i *initRun) writeOnceFile() error {
 // refusalError reports why the operator's answer is refused or not needed.
 func (i *initRun) refusalError(err error) error {
 	if errors.Is(err, inspect.ErrNotNeeded) {
-		if err := i.writeOnceFile(); err != nil {
+		if err := i.writeOnceFile(onceDone); err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(i.out, "nothing to do: %v\n%s\n", err, nextServe)

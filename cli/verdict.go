@@ -25,8 +25,8 @@ type inspection struct {
 	// location is where the locks are. contradiction describes how the upstream's record differs.
 	location      location.Report
 	contradiction string
-	// loops describes servers of the configuration that are this proxy itself, or lead back to it,
-	// or redirect clients past it.
+	// loops describes servers of the configuration that are this proxy itself, or another
+	// redlock-proxy, or redirect clients past it.
 	loops []string
 	// warnings holds the warnings of the configuration, and facts that could not be determined.
 	warnings []string

@@ -4,20 +4,18 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"redlock-proxy/internal/regular"
 )
 
 // maxFileSize limits the size of a configuration file in bytes. The time that the parser takes
 // grows with the square of the size.
 const maxFileSize = 64 << 10
-
-var errTooLarge = errors.New("is larger than 64 KiB, the limit of a configuration file")
 
 // fileLayer returns the settings in the file at path, or, if path is empty, in the file that
 // REDLOCK_CONFIG names.
@@ -30,7 +28,7 @@ func (r *loader) fileLayer(path string, env environment) (layer, []error) {
 	if path == "" {
 		return nil, nil
 	}
-	content, err := readLimited(path)
+	content, err := regular.Read(path, maxFileSize)
 	if err != nil {
 		r.fileBroken = true
 		return nil, []error{fmt.Errorf("%s: %w", where, err)}
@@ -50,19 +48,6 @@ func (r *loader) parse(path string, content []byte, env environment) (layer, []e
 		f.addPair(pair)
 	}
 	return f.settings, f.errs
-}
-
-func readLimited(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
-	if err == nil && len(content) > maxFileSize {
-		err = fmt.Errorf("%q %w", path, errTooLarge)
-	}
-	return content, err
 }
 
 // parseYAML returns the names and values of the one document in content. It accepts duplicate

@@ -181,9 +181,9 @@ func TestLoadErrors(t *testing.T) {
 		{name: "a file that is not there", flags: masters, environ: []string{"REDLOCK_CONFIG=testdata/none"},
 			want: []string{`REDLOCK_CONFIG: open testdata/none: no such file or directory`}},
 		{name: "a file that is a directory", flags: masters, environ: []string{"REDLOCK_CONFIG=testdata"},
-			want: []string{`REDLOCK_CONFIG: read testdata: is a directory`}},
+			want: []string{`REDLOCK_CONFIG: read testdata: not a regular file; name a file, or a link to one`}},
 		{name: "a file without an end", flags: masters, environ: []string{"REDLOCK_CONFIG=/dev/zero"},
-			want: []string{`REDLOCK_CONFIG: "/dev/zero" is larger than 64 KiB`}},
+			want: []string{`REDLOCK_CONFIG: read /dev/zero: not a regular file; name a file, or a link to one`}},
 		{name: "an empty name of the file", flags: masters, environ: []string{"REDLOCK_CONFIG="}},
 	}
 	for _, test := range tests {

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
+
+	"redlock-proxy/internal/regular"
 )
 
 // LogsInToUpstream reports whether the proxy logs in to the upstream: the URL has a user or a
@@ -53,7 +54,7 @@ func (c Config) ClientPassword() (string, error) {
 	if c.ClientPasswordFile == "" {
 		return "", nil
 	}
-	content, err := os.ReadFile(c.ClientPasswordFile)
+	content, err := regular.Read(c.ClientPasswordFile, maxFileSize)
 	if err != nil {
 		return "", fmt.Errorf("client-password-file: %w", err)
 	}

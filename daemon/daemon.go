@@ -321,7 +321,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 			at, _ := d.cluster.CurrentLocation()
 			return RecordsLocation(cfg) && at.Place == location.Upstream
 		})
-		opts.Server.Upstream, opts.Functions, opts.Server.SendPath = up.Status, up, up.CheckPath
+		opts.Server.Upstream, opts.Functions = up.Status, up
 		newTable = commands.NewRelayTable
 	}
 	served := proxy.Options{Upstream: up, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log}

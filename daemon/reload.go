@@ -120,7 +120,13 @@ func (d *daemon) changeMasters(current *appliedConfig, next preparedConfig) erro
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
 	defer cancel()
-	if err := d.cluster.ChangeMasters(ctx, next.cfg.Masters); err != nil {
+	checkUpstream := func(masterName func(runID, addr string) string) error {
+		if d.upstream == nil {
+			return nil
+		}
+		return d.upstream.CheckNewMasters(ctx, masterName)
+	}
+	if err := d.cluster.ChangeMasters(ctx, next.cfg.Masters, checkUpstream); err != nil {
 		return fmt.Errorf("master: %w", err)
 	}
 	return nil

@@ -115,15 +115,15 @@ func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 	switch name, err := up.Status(); {
 	case errors.Is(err, server.ErrLoop):
 		return fmt.Errorf("upstream: %s leads back to this proxy; name another Redis", name)
-	case errors.Is(err, upstream.ErrCluster), errors.Is(err, upstream.ErrMaster):
+	case errors.Is(err, upstream.ErrCluster), errors.Is(err, upstream.ErrGrantsLocks):
 		return fmt.Errorf("upstream: %s: %w", name, err)
 	}
 	return nil
 }
 
-// upstreamProblem returns why the upstream must not be used: it leads back to this proxy through
-// other running proxies, or it is a node of a cluster, which redirects clients. unverified is a
-// warning if it is unknown whether it is a node of a cluster. Both may be empty.
+// upstreamProblem returns why the upstream must not be used: it is a redlock-proxy, or a node of a
+// cluster, which redirects clients. unverified is a warning if it is unknown whether it is a node of
+// a cluster. Both may be empty.
 func upstreamProblem(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates,
 ) (problem, unverified string) {
@@ -134,9 +134,7 @@ func upstreamProblem(
 	defer up.Close()
 	up.Probe(ctx)
 	switch name, err := up.Status(); {
-	case errors.Is(err, server.ErrLoop):
-		return "upstream: it leads back to this proxy through other proxies", ""
-	case errors.Is(err, upstream.ErrCluster):
+	case errors.Is(err, upstream.ErrCluster), errors.Is(err, upstream.ErrGrantsLocks):
 		return "upstream " + name + ": " + err.Error(), ""
 	case up.ModeUnknown():
 		return "", "upstream " + name + ": cannot tell whether it is a node of a Redis Cluster, which must not be " +

@@ -31,8 +31,13 @@ const (
 // ChangeMasters returns once the set is decided. Commands wait until a majority of the new masters
 // votes. If another proxy has changed the masters to this set, this proxy follows.
 //
+// check returns an error if a server that is no master must not become one. It is called before the
+// change begins, with a function that returns the name of a new master by its run_id or address.
+//
 // After an error the masters are unchanged, unless the error says that this is unknown.
-func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
+func (c *Cluster) ChangeMasters(
+	ctx context.Context, urls []string, check func(masterName func(runID, addr string) string) error,
+) error {
 	c.changeMu.Lock()
 	defer c.changeMu.Unlock()
 	set := c.masterSet()
@@ -47,7 +52,7 @@ func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.checkNewMasters(ctx, set, urls); err != nil {
+	if err := c.checkNewMasters(ctx, set, urls, check); err != nil {
 		return err
 	}
 	if era.Place.Moves() {
@@ -102,10 +107,14 @@ func (c *Cluster) decide(
 	return decided, nil
 }
 
-// checkNewMasters returns the reason why one of the masters cannot be used, or nil.
-func (c *Cluster) checkNewMasters(ctx context.Context, set *masterSet, urls []string) error {
+// checkNewMasters returns the reason why one of the masters cannot be used, or nil. check is as for
+// ChangeMasters.
+func (c *Cluster) checkNewMasters(
+	ctx context.Context, set *masterSet, urls []string, check func(masterName func(runID, addr string) string) error,
+) error {
 	current := set.names()
-	for _, f := range inspect.Masters(ctx, urls, c.opts.MasterTimeout, c.opts.TLS, inspect.PushConnections{}) {
+	findings := inspect.Masters(ctx, urls, c.opts.MasterTimeout, c.opts.TLS, inspect.PushConnections{})
+	for _, f := range findings {
 		switch {
 		case f.Err != nil:
 			return fmt.Errorf("master %s cannot be used: %w", f.Name, f.Err)
@@ -115,7 +124,7 @@ func (c *Cluster) checkNewMasters(ctx context.Context, set *masterSet, urls []st
 			return fmt.Errorf("master %s already votes in another set of masters; empty it first (FLUSHALL)", f.Name)
 		}
 	}
-	return nil
+	return check(func(runID, addr string) string { return inspect.NameOf(findings, runID, addr) })
 }
 
 // adoptMasters switches this proxy to the masters that another proxy chose, if the URLs name the

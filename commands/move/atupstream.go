@@ -84,7 +84,10 @@ func (r *run) checkUpstream(ctx context.Context) error {
 	info := redisinfo.Parse(text)
 	id, _ := replies[1].(int64)
 	r.connID, r.upstreamRunID, r.room = strconv.FormatInt(id, 10), info["run_id"], info.FreeMemory()
+	_, isProxy := info["redlock_masters"]
 	switch mode := cmp.Or(info["redis_mode"], info["server_mode"]); {
+	case isProxy:
+		return errors.New("the upstream is a redlock-proxy, which grants locks itself; name another Redis")
 	case info["role"] != "master":
 		return fmt.Errorf("the upstream is not a master but a %q", info["role"])
 	case mode == "cluster" || mode == "sentinel":

@@ -13,7 +13,7 @@ import (
 func (s *Server) proxy(c command.Call) {
 	switch sub := syntax.Lower(c.Args[1]); {
 	case IsPath(c.Args):
-		s.proxyPath(c.Ctx, syntax.Strings(c.Args[2:]), c.Out)
+		s.proxyPath(syntax.Strings(c.Args[2:]), c.Out)
 	case sub == moveSubcommand:
 		s.proxyMove(c)
 	case len(c.Args) > 2:

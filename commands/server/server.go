@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"time"
 
 	"redlock-proxy/commands/command"
@@ -41,9 +40,6 @@ type Options struct {
 	AcceptErrors func() int64
 	// ID is the proxy's identity for PROXY PATH. Without it, the proxy detects no loop.
 	ID string
-	// SendPath sends PROXY PATH with these IDs to the upstream. It returns ErrLoop if the upstream
-	// leads back to one of them. It is nil without an upstream.
-	SendPath func(ctx context.Context, ids []string) error
 	// Draining reports whether the proxy is shutting down. The default returns false.
 	Draining func() bool
 	// Reload reloads the configuration. It returns the settings that changed, and those that

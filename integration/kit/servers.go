@@ -74,7 +74,7 @@ func StartMasters(t *testing.T) []*redistest.Server {
 }
 
 // StartLink starts a link to a server, which is closed when the test ends.
-func StartLink(t *testing.T, server *redistest.Server) *faultlink.Link {
+func StartLink(t *testing.T, server interface{ Addr() string }) *faultlink.Link {
 	t.Helper()
 	link, err := faultlink.New(server.Addr())
 	Must(t, err)

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -192,6 +194,32 @@ func TestInitOnce(t *testing.T) {
 			t.Errorf("master %s: %v keys, %v, want none", master.Addr(), size, err)
 		}
 	}
+}
+
+// TestInitOnceInterrupted: an init --once that was interrupted does not count as done. It is not
+// repeated by itself, because locks may be held since. After an init without --once it is done.
+func TestInitOnceInterrupted(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)
+	file := filepath.Join(t.TempDir(), "done")
+	args := []string{"init", "--longest-ttl", "0s", "--once", file}
+	for _, url := range redistest.URLs(masters) {
+		args = append(args, "--master", url)
+	}
+	process := exec.Command(binary(t), args...)
+	kit.Must(t, process.Start())
+	kit.Eventually(t, func() error { _, err := os.Stat(file); return err })
+	kit.Must(t, process.Process.Signal(syscall.SIGINT))
+	_ = process.Wait() // it fails, as it was interrupted
+	again := func() outcome { return initMasters(t, masters, "--longest-ttl", "0s", "--once", file) }
+	got := again()
+	if want := "an earlier init did not complete: " + file + " says that it has begun; run redlock-proxy init without --once"; got.code != 3 ||
+		!strings.Contains(got.stderr, want) {
+		t.Errorf("exit code %d and\n%s%swant 3 and %s", got.code, got.stdout, got.stderr, want)
+	}
+	wantInit(t, initMasters(t, masters, "--longest-ttl", "0s"), 0, "5 of 5 masters vote")
+	wantInit(t, again(), 0, "nothing to do: ")
+	wantInit(t, again(), 0, "nothing to do: init has run before ("+file+" exists)")
 }
 
 // TestProxyRestartKeepsWait: a majority loses its data, and the proxy that knows the longest

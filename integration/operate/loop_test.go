@@ -4,6 +4,7 @@ package operate
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -47,73 +48,24 @@ func TestUpstreamIsProxyItself(t *testing.T) {
 	}
 }
 
-// TestUpstreamLeadsBack: the upstream leads back through another address, or through another proxy
-// that starts earlier or later. The addresses do not show the loop, but the proxies detect it.
+// TestUpstreamLeadsBack: the upstream is the proxy itself under another address, from the start or
+// later. The address does not show the loop, but the proxy detects it, and does not use the upstream
+// repeatedly.
 func TestUpstreamLeadsBack(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	masters := redistest.URLs(kit.StartMasters(t))
-	serve := func(t *testing.T, listen, upstream string) outcome {
-		args := []string{"serve", "--listen", listen, "--upstream", "redis://" + upstream, "--max-clients", "100"}
-		for _, url := range masters {
-			args = append(args, "--master", url)
-		}
-		return runProxy(t, args...)
-	}
-	wantLoop := func(t *testing.T, got outcome, upstream string) {
-		t.Helper()
-		if want := "upstream: " + upstream + " leads back to this proxy; name another Redis\n"; got.code != 1 ||
-			!strings.HasSuffix(got.stderr, want) {
-			t.Errorf("exit code %d and\n%swant 1 and %s", got.code, got.stderr, want)
-		}
-	}
-	t.Run("over another address", func(t *testing.T) {
-		ownAddr, err := redistest.FreeAddr()
-		kit.Must(t, err)
-		link, err := faultlink.New(ownAddr)
-		kit.Must(t, err)
-		t.Cleanup(func() { kit.NoError(t, link.Close()) })
-		wantLoop(t, serve(t, ownAddr, link.Addr()), link.Addr())
-	})
-	t.Run("over another proxy", func(t *testing.T) {
-		ownAddr, err := redistest.FreeAddr()
-		kit.Must(t, err)
-		first := kit.StartProxy(t, masters, "--upstream", "redis://"+ownAddr)
-		wantLoop(t, serve(t, ownAddr, first.Addr()), first.Addr())
-		if descriptors, err := first.Descriptors(); err != nil || descriptors > 300 {
-			t.Errorf("the other proxy has %d open descriptors, %v", descriptors, err)
-		}
-	})
-	t.Run("over two", func(t *testing.T) {
-		ownAddr, err := redistest.FreeAddr()
-		kit.Must(t, err)
-		first := kit.StartProxy(t, masters, "--upstream", "redis://"+ownAddr)
-		second := kit.StartProxy(t, masters, "--upstream", "redis://"+first.Addr())
-		wantLoop(t, serve(t, ownAddr, second.Addr()), second.Addr())
-	})
-}
-
-// TestUpstreamBecomesLoop: if an upstream begins to lead back while both proxies run, the proxy
-// refuses it, and does not use it repeatedly.
-func TestUpstreamBecomesLoop(t *testing.T) {
-	redistest.SkipShort(t)
-	t.Parallel()
-	masters := redistest.URLs(kit.StartMasters(t))
-	redisServer := kit.StartRedis(t)
-	link, err := faultlink.New(redisServer.Addr())
-	kit.Must(t, err)
-	t.Cleanup(func() { kit.NoError(t, link.Close()) })
-	first := kit.StartProxy(t, masters, "--upstream", "redis://"+link.Addr())
-	second := kit.StartProxy(t, masters, "--upstream", "redis://"+first.Addr())
-	kit.WantReply(t, kit.Connect(t, second), "SET a 1", "OK")
-	link.Retarget(second.Addr())
+	masters := kit.StartMasters(t)
+	link := kit.StartLink(t, kit.StartRedis(t))
+	proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", "redis://"+link.Addr(), "--max-clients", "100")
+	kit.WantReply(t, kit.Connect(t, proxy), "SET a 1", "OK")
+	link.Retarget(proxy.Addr())
 	kit.Must(t, link.Cut()) // open connections end
 	kit.Must(t, link.Heal())
-	client := kit.Connect(t, second)
+	client := kit.Connect(t, proxy)
 	kit.Eventually(t, func() error {
 		reply, err := client.Do("GET", "a")
 		if err != nil {
-			client = kit.Connect(t, second)
+			client = kit.Connect(t, proxy)
 		}
 		if refusal, _ := reply.(redistest.RespError); !strings.Contains(string(refusal), "leads back to this proxy") {
 			return fmt.Errorf("%v, %w", reply, err)
@@ -123,19 +75,68 @@ func TestUpstreamBecomesLoop(t *testing.T) {
 	for range 200 {
 		_, _ = client.Do("GET", "a")
 	}
-	for _, proxy := range []*harness.Proxy{first, second} {
-		if descriptors, err := proxy.Descriptors(); err != nil || descriptors > 300 {
-			t.Errorf("%d open descriptors, %v", descriptors, err)
-		}
+	if descriptors, err := proxy.Descriptors(); err != nil || descriptors > 300 {
+		t.Errorf("%d open descriptors, %v", descriptors, err)
 	}
 	// An upstream that leads back cannot report a client's permissions, so a LOCK may get this
 	// error.
-	reply, err := kit.Connect(t, second).Do("LOCK", "k", "t", "PX", "10000")
+	reply, err := kit.Connect(t, proxy).Do("LOCK", "k", "t", "PX", "10000")
 	kit.Must(t, err)
 	if refusal, isError := reply.(redistest.RespError); isError && !strings.Contains(string(refusal),
 		"cannot check this client's permissions") {
 		t.Errorf("LOCK: %q", refusal)
 	}
+	ownAddr, err := redistest.FreeAddr()
+	kit.Must(t, err)
+	own, err := faultlink.New(ownAddr)
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.NoError(t, own.Close()) })
+	args := append([]string{"serve", "--listen", ownAddr}, upstreamArgs(masters, own.Addr())...)
+	got := runProxy(t, args...)
+	if want := "upstream: " + own.Addr() + " leads back to this proxy; name another Redis\n"; got.code != 1 ||
+		!strings.HasSuffix(got.stderr, want) {
+		t.Errorf("exit code %d and\n%swant 1 and %s", got.code, got.stderr, want)
+	}
+}
+
+// upstreamArgs returns the settings of a proxy with these masters and this upstream.
+func upstreamArgs(masters []*redistest.Server, upstream string) []string {
+	args := []string{"--upstream", "redis://" + upstream}
+	for _, url := range redistest.URLs(masters) {
+		args = append(args, "--master", url)
+	}
+	return args
+}
+
+// TestProxyIsNoUpstream: serve and check do not accept a proxy as the upstream, neither on the same
+// masters nor on others, nor one that starts or replies only later. Else a move would remove locks
+// from the masters as if they were left at the upstream.
+func TestProxyIsNoUpstream(t *testing.T) {
+	t.Parallel()
+	masters, behind := kit.StartMasters(t), kit.StartLink(t, kit.StartRedis(t))
+	kit.Must(t, behind.Cut())
+	first := kit.StartProxy(t, redistest.URLs(masters), "--upstream", "redis://"+behind.Addr(), "--upstream-timeout", "200ms")
+	const want = "it is a redlock-proxy: clients would change locks there; name another Redis"
+	for command, code := range map[string]int{"serve": 1, "check": 2} {
+		for _, set := range [][]*redistest.Server{masters, kit.StartMasters(t)} {
+			args := []string{command, "--listen", "127.0.0.1:0", "--lock-keys", "lock:*"}
+			got := runProxy(t, append(args, upstreamArgs(set, first.Addr())...)...)
+			if output := got.stdout + got.stderr; got.code != code || !strings.Contains(output, want) {
+				t.Errorf("%s: exit code %d and\n%s", command, got.code, output)
+			}
+		}
+	}
+	link := kit.StartLink(t, first)
+	kit.Must(t, link.Cut())
+	second := kit.StartProxy(t, redistest.URLs(masters), "--upstream", "redis://"+link.Addr(), "--upstream-timeout", "200ms")
+	kit.Must(t, link.Heal())
+	client := kit.Connect(t, second)
+	kit.Eventually(t, func() error {
+		if reply := fmt.Sprint(kit.Do(t, client, "FLUSHALL")); !strings.Contains(reply, want) {
+			return fmt.Errorf("FLUSHALL: %s", reply)
+		}
+		return nil
+	})
 }
 
 // TestProxyIsNoMaster: serve and check do not accept a proxy as a master.
@@ -203,11 +204,7 @@ func TestUpstreamIsMaster(t *testing.T) {
 	masters := kit.StartMasters(t)
 	link := kit.StartLink(t, masters[1])
 	args := func(upstream string) []string {
-		args := []string{"--listen", "127.0.0.1:0", "--upstream", "redis://" + upstream}
-		for _, url := range redistest.URLs(masters) {
-			args = append(args, "--master", url)
-		}
-		return args
+		return append([]string{"--listen", "127.0.0.1:0"}, upstreamArgs(masters, upstream)...)
 	}
 	const want = "clients would change locks there"
 	got := runProxy(t, append([]string{"serve", "--check-config"}, args(masters[1].Addr())...)...)
@@ -233,4 +230,25 @@ func TestUpstreamIsMaster(t *testing.T) {
 		strings.Contains(fmt.Sprint(stats), "cmdstat_flushall") {
 		t.Errorf("the master was flushed: %v", err)
 	}
+}
+
+// TestReloadMakesUpstreamMaster: a reload that names the upstream as a master, under another name,
+// is refused, and changes nothing.
+func TestReloadMakesUpstreamMaster(t *testing.T) {
+	t.Parallel()
+	r := startReloadable(t, nil)
+	_, port, err := net.SplitHostPort(r.upstream.Addr())
+	kit.Must(t, err)
+	urls := redistest.URLs(r.masters)
+	urls[len(urls)-1] = "redis://:one@localhost:" + port
+	before := r.settings["master"]
+	r.settings["master"] = yamlList(urls)
+	r.write()
+	kit.WantPrefix(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: master: upstream "+
+		r.upstream.Addr()+": it is the lock master localhost:"+port+": clients would change locks there; name another Redis")
+	kit.WantPrefix(t, r.operator, "SET a 1", "OK")
+	kit.WantPrefix(t, r.operator, "LOCK k t PX 60000", "5")
+	r.settings["master"] = before
+	r.write()
+	r.reload(r.operator)
 }

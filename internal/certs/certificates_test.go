@@ -38,9 +38,9 @@ func TestLoadErrors(t *testing.T) {
 			ClientKey: second.Key, CA: ca.File}, ""},
 		{"no certificate", Files{TLSCert: "/none", TLSKey: first.Key}, "tls-cert: open /none: no such file or directory"},
 		{"no key", Files{TLSCert: first.Cert, TLSKey: "/none"}, "tls-key: open /none: no such file or directory"},
-		{"a folder", Files{TLSCert: first.Cert, TLSKey: "/tmp"}, "tls-key: read /tmp: is a directory"},
+		{"a folder", Files{TLSCert: first.Cert, TLSKey: "/tmp"}, "tls-key: read /tmp: not a regular file; name a file, or a link to one"},
 		{"an endless file", Files{TLSCert: first.Cert, TLSKey: "/dev/zero"},
-			"tls-key: /dev/zero: it is larger than 4194304 bytes"},
+			"tls-key: read /dev/zero: not a regular file; name a file, or a link to one"},
 		{"another's key", Files{TLSCert: first.Cert, TLSKey: second.Key}, "tls-key: " +
 			second.Key + ": it does not match tls-cert " + first.Cert + ": "},
 		{"a certificate for a key", Files{ClientCert: first.Cert, ClientKey: first.Cert}, "client-key: " +

@@ -6,8 +6,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"os"
+
+	"redlock-proxy/internal/regular"
 )
 
 // contents holds the contents of the files at one time. It never changes.
@@ -118,17 +118,9 @@ func parseAll(content []byte) (certificates []*x509.Certificate, err error) {
 const maxFileSize = 4 << 20
 
 func readFile(setting, path string) ([]byte, error) {
-	file, err := os.Open(path)
+	content, err := regular.Read(path, maxFileSize)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", setting, err)
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxFileSize+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", setting, err)
-	case len(content) > maxFileSize:
-		return nil, fmt.Errorf("%s: %s: it is larger than %d bytes", setting, path, maxFileSize)
 	}
 	return content, nil
 }

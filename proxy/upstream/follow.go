@@ -224,6 +224,7 @@ func (u *Upstream) switchMaster(from, to string) {
 	u.uncheckedLeft, u.verified, u.mode = 0, false, modeState{}
 	u.mu.Unlock()
 	u.pool.renew()
+	u.trials.wake()
 	u.onFailover()
 	select {
 	case f.probeNow <- struct{}{}:

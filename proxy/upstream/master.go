@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -10,38 +11,75 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// ErrMaster reports that the upstream is one of the lock masters: clients would change its locks.
-var ErrMaster = errors.New("clients would change locks there; name another Redis")
+// ErrGrantsLocks reports that the upstream is one of the lock masters, or a redlock-proxy.
+var ErrGrantsLocks = errors.New("clients would change locks there; name another Redis")
 
-// RefuseMasters refuses an upstream that is a lock master, by its run_id or its address. masterName
+// errProxy refuses a redlock-proxy, which grants locks itself.
+var errProxy = fmt.Errorf("it is a redlock-proxy: %w", ErrGrantsLocks)
+
+// RefuseMasters refuses an upstream that is a redlock-proxy, or a lock master, by its run_id or its
+// address. masterName
 // returns the name of the lock master; empty for other servers. It is called before all other
 // methods.
 func (u *Upstream) RefuseMasters(masterName func(runID, addr string) string) {
 	u.masterName = masterName
 }
 
-// askServer asks for the server's identity, and refuses lock masters. If the server is a cluster
-// node, it also checks the other nodes. It accepts a server that does not report its identity.
+// CheckNewMasters returns an error if the upstream is one of the masters that masterName names, as
+// for RefuseMasters. It accepts an upstream that does not answer.
+func (u *Upstream) CheckNewMasters(ctx context.Context, masterName func(runID, addr string) string) error {
+	ctx, cancel := context.WithTimeout(ctx, ownTimeout)
+	defer cancel()
+	conn, err := u.dialNow(ctx)
+	if err != nil {
+		return nil
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if err = u.greet(conn); err == nil {
+		err = u.checkIdentity(conn, masterName)
+	}
+	if errors.Is(err, ErrGrantsLocks) {
+		return u.Failure(err)
+	}
+	return nil
+}
+
+// askServer refuses redlock-proxies and lock masters. It accepts a server that does not report its
+// identity.
 func (u *Upstream) askServer(conn net.Conn) error {
 	if u.masterName == nil {
 		return nil
 	}
+	info, err := u.exchange(conn, "INFO", "redlock")
+	if err != nil {
+		return err
+	}
+	if _, isProxy := redisinfo.Parse(string(info))["redlock_masters"]; isProxy {
+		return errProxy
+	}
+	return u.checkIdentity(conn, u.masterName)
+}
+
+// checkIdentity returns an error if the server has a name according to masterName. If the server is
+// a cluster node, it also checks the other nodes.
+func (u *Upstream) checkIdentity(conn net.Conn, masterName func(runID, addr string) string) error {
 	info, err := u.exchange(conn, "INFO", "server")
 	if err != nil {
 		return err
 	}
-	masters := u.masterName(redisinfo.Parse(string(info))["run_id"], "")
+	masters := masterName(redisinfo.Parse(string(info))["run_id"], "")
 	if parseMode(info) == "cluster" {
 		nodes, err := u.exchange(conn, "CLUSTER", "NODES")
 		if err != nil {
 			return err
 		}
 		for _, addr := range parseNodes(nodes) {
-			masters += u.masterName("", addr)
+			masters += masterName("", addr)
 		}
 	}
 	if masters != "" {
-		return fmt.Errorf("it is the lock master %s: %w", masters, ErrMaster)
+		return fmt.Errorf("it is the lock master %s: %w", masters, ErrGrantsLocks)
 	}
 	return nil
 }

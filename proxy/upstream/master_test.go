@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestLockMasterIsRefused: a server is refused if it is a lock master or a cluster with one as a
-// node, even if the address belonged to another server before. Connected clients are disconnected.
+// TestLockMasterIsRefused: a server is refused if it is a lock master, a cluster with one as a node,
+// or a redlock-proxy, by its INFO or because it answers PROXY PATH, even if the address belonged to another server before. Connected clients are disconnected.
 func TestLockMasterIsRefused(t *testing.T) {
 	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 	standalone := func(runID string) [2]string {
@@ -21,7 +21,9 @@ func TestLockMasterIsRefused(t *testing.T) {
 			bulk("x 10.0.0.7:6379@16379,n myself,master - 0 0 1 connected 0-5460\ny " + addr +
 				"@16380 master - 0 0 2 connected\n")}
 	}
-	var replies atomic.Value
+	proxy := [2]string{bulk("# Redlock\r\nredlock_masters:3\r\n"), ""}
+	var pathReply, replies atomic.Value
+	pathReply.Store("-ERR unknown command\r\n")
 	replies.Store(standalone("other"))
 	s := startScripted(t, func(command string) string {
 		switch current := replies.Load().([2]string); strings.Fields(command)[0] {
@@ -30,7 +32,7 @@ func TestLockMasterIsRefused(t *testing.T) {
 		case "CLUSTER":
 			return current[1]
 		case "PROXY":
-			return "-ERR unknown command\r\n"
+			return pathReply.Load().(string)
 		}
 		return "+PONG\r\n"
 	})
@@ -46,13 +48,16 @@ func TestLockMasterIsRefused(t *testing.T) {
 		}
 		return ""
 	})
+	const isMaster, isProxy = "it is the lock master 10.0.0.8:6379: ", "it is a redlock-proxy: "
 	for _, c := range []struct {
 		replies [2]string
-		refused bool
+		refused string
 	}{
-		{standalone("other"), false}, {standalone("master"), true}, {standalone("other"), false},
-		{nodes("10.0.0.8:6379"), true}, {nodes("10.0.0.9:6379"), false}, {[2]string{"-NOPERM no\r\n", ""}, false},
+		{standalone("other"), ""}, {standalone("master"), isMaster}, {standalone("other"), ""},
+		{nodes("10.0.0.8:6379"), isMaster}, {nodes("10.0.0.9:6379"), ""}, {[2]string{"-NOPERM no\r\n", ""}, ""},
+		{proxy, isProxy}, {standalone("other"), ""},
 	} {
+		refused := c.refused != ""
 		replies.Store(c.replies)
 		up.mu.Lock()
 		up.dialErr = nil
@@ -60,14 +65,49 @@ func TestLockMasterIsRefused(t *testing.T) {
 		term := up.Term()
 		up.Probe(t.Context())
 		_, err := up.Status()
-		if errors.Is(err, ErrMaster) != c.refused || (up.Term() != term) != c.refused ||
-			c.refused != strings.HasPrefix(fmt.Sprint(err), "it is the lock master 10.0.0.8:6379: ") {
+		if errors.Is(err, ErrGrantsLocks) != refused || (up.Term() != term) != refused ||
+			refused && !strings.HasPrefix(err.Error(), c.refused) {
 			t.Errorf("%q: %v, and clients left: %v", c.replies, err, up.Term() != term)
 		}
-		if conn, err := up.Connect(t.Context()); errors.Is(err, ErrMaster) != c.refused {
+		if conn, err := up.Connect(t.Context()); errors.Is(err, ErrGrantsLocks) != refused {
 			t.Errorf("%q: connected: %v", c.replies, err)
 		} else if err == nil {
 			conn.Close()
 		}
+	}
+	pathReply.Store("+OK\r\n")
+	replies.Store([2]string{"-NOAUTH no\r\n", ""})
+	up.mu.Lock()
+	up.uncheckedLeft = 0
+	up.mu.Unlock()
+	if _, err := up.Connect(t.Context()); !errors.Is(err, errProxy) {
+		t.Errorf("a server that answers PROXY PATH: %v", err)
+	}
+}
+
+// TestCheckNewMasters: a lock master that is to be added is compared with the upstream. An upstream
+// that does not answer is accepted.
+func TestCheckNewMasters(t *testing.T) {
+	info := "run_id:same\r\n"
+	s := startScripted(t, func(string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(info), info) })
+	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(up.Close)
+	for runID, refused := range map[string]bool{"same": true, "other": false} {
+		err := up.CheckNewMasters(t.Context(), func(asked, _ string) string {
+			if asked == runID {
+				return "localhost:7"
+			}
+			return ""
+		})
+		if errors.Is(err, ErrGrantsLocks) != refused {
+			t.Errorf("%s: %v", runID, err)
+		}
+	}
+	s.ln.Close()
+	if err := up.CheckNewMasters(t.Context(), func(string, string) string { return "x" }); err != nil {
+		t.Error(err)
 	}
 }

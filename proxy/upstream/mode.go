@@ -81,7 +81,7 @@ func (u *Upstream) DisconnectCause() error {
 	switch {
 	case u.mode.cluster:
 		return ErrCluster
-	case errors.Is(u.err, ErrMaster):
+	case errors.Is(u.err, ErrGrantsLocks):
 		return u.err
 	}
 	return ErrFailedOver

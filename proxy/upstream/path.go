@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"errors"
 	"net"
 	"time"
@@ -14,10 +13,10 @@ import (
 // An upstream is unusable if it leads back to the proxy, for example.
 const loopPause = 2 * time.Second
 
-// SetProxyID sets the proxy's identity. From then on the proxy checks whether the upstream leads
-// back to itself: when the upstream has come up, and regularly later. A proxy in such a loop would
-// send each command to itself over new connections until it has no file descriptors left.
-// SetProxyID is called before all other methods.
+// SetProxyID sets the proxy's identity. From then on the proxy checks whether the upstream is a
+// redlock-proxy, or this proxy itself: when the upstream has come up, and regularly later. A proxy
+// that is its own upstream would send each command to itself over new connections until it has no
+// file descriptors left. SetProxyID is called before all other methods.
 func (u *Upstream) SetProxyID(id string) { u.proxyID = id }
 
 // verifyEvery is how many connections are made between two checks. The server behind the address
@@ -31,7 +30,7 @@ func (u *Upstream) verify(conn net.Conn) error {
 	if u.proxyID == "" || u.isVerified() {
 		return nil
 	}
-	err := u.askPath(conn, []string{u.proxyID})
+	err := u.askPath(conn)
 	if err == nil {
 		err = u.askMode(conn)
 	}
@@ -62,42 +61,24 @@ func (u *Upstream) isVerified() bool {
 	return true
 }
 
-// askPath sends PROXY PATH. The error is server.ErrLoop if the reply reports a loop.
-func (u *Upstream) askPath(conn net.Conn, ids []string) error {
-	answer, err := u.exchange(conn, append([]string{"PROXY", "PATH"}, ids...)...)
-	if err == nil && resp.Begins(answer, "-LOOP ") {
-		err = server.ErrLoop
-	}
-	return err
-}
-
-// CheckPath sends PROXY PATH with these identities to the upstream, for a proxy that has asked this one.
-// The error is server.ErrLoop if the upstream leads back to one of the identities, or the reason
-// why it could not be asked.
-func (u *Upstream) CheckPath(ctx context.Context, ids []string) error {
-	select {
-	case u.dials <- struct{}{}:
-		defer func() { <-u.dials }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if err := u.recentFailure(); errors.Is(err, server.ErrLoop) {
-		return err // other failures may be of dials to the asking proxy while it started
-	}
-	conn, err := u.dialNow(ctx)
-	if err != nil {
+// askPath sends PROXY PATH. The error is server.ErrLoop if this proxy itself replies, and errProxy if
+// another redlock-proxy does.
+func (u *Upstream) askPath(conn net.Conn) error {
+	answer, err := u.exchange(conn, "PROXY", "PATH", u.proxyID)
+	switch {
+	case err != nil:
 		return err
+	case resp.Begins(answer, "-LOOP "):
+		return server.ErrLoop
+	case resp.Begins(answer, "+OK"):
+		return errProxy
 	}
-	defer conn.Close()
-	if err := u.greet(conn); err != nil {
-		return err
-	}
-	return u.askPath(conn, ids)
+	return nil
 }
 
 // pauseAfter returns the minimum time for which a failure is returned again without another dial.
 func pauseAfter(err error) time.Duration {
-	if errors.Is(err, server.ErrLoop) || errors.Is(err, ErrCluster) || errors.Is(err, ErrMaster) {
+	if errors.Is(err, server.ErrLoop) || errors.Is(err, ErrCluster) || errors.Is(err, ErrGrantsLocks) {
 		return loopPause
 	}
 	return dialPause / 2

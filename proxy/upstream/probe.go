@@ -23,10 +23,12 @@ func (u *Upstream) Run(ctx context.Context) error {
 		defer polling.Wait()
 		probeNow = u.discovery.probeNow
 	}
+	var trying sync.WaitGroup
+	trying.Go(func() { u.runTrials(ctx) })
+	defer trying.Wait()
 	tick := time.Tick(probeInterval)
 	for {
 		u.Probe(ctx)
-		u.tryWrite(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -58,11 +60,12 @@ func (u *Upstream) Probe(ctx context.Context) {
 		u.log.Warn("upstream down", "upstream", name, "cause", plainCause(err))
 	case err == nil && (u.err != nil || !u.probed):
 		u.log.Info("upstream up", "upstream", name)
+		u.trials.wake()
 	}
 	lastErr := u.err
 	u.probed, u.err = true, nil
 	if err != nil {
-		if errors.Is(err, ErrMaster) && !errors.Is(lastErr, ErrMaster) {
+		if errors.Is(err, ErrGrantsLocks) && !errors.Is(lastErr, ErrGrantsLocks) {
 			u.disconnectClients()
 		}
 		u.err = plainCause(err)

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,9 +17,14 @@ type trials struct {
 	enabled func() bool
 	// refusal is why the last trial write was refused, or nil. The upstream's mu guards it.
 	refusal error
+	// tryNow makes runTrials try a write at once.
+	tryNow chan struct{}
 }
 
-// EnableTrialWrites makes each probe try a write while enabled returns true. It is called before all other
+// trialInterval is the time between two trial writes.
+const trialInterval = 2 * time.Second
+
+// EnableTrialWrites makes Run try writes while enabled returns true. It is called before all other
 // methods.
 func (u *Upstream) EnableTrialWrites(key string, enabled func() bool) {
 	u.trials.key, u.trials.enabled = key, enabled
@@ -34,23 +40,55 @@ func (u *Upstream) WriteRefusal() error {
 	return u.trials.refusal
 }
 
+// wake makes a trial write start at once, because the upstream may be another server now.
+func (t *trials) wake() {
+	select {
+	case t.tryNow <- struct{}{}:
+	default:
+	}
+}
+
+// runTrials tries writes until ctx ends. They do not wait for a probe, which may take longer than a
+// client waits for a lock.
+func (u *Upstream) runTrials(ctx context.Context) {
+	tick := time.Tick(trialInterval)
+	for {
+		u.tryWrite(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-u.trials.tryNow:
+		case <-tick:
+		}
+	}
+}
+
 func (u *Upstream) tryWrite(ctx context.Context) {
+	term := u.Term()
 	var refusal error
 	if u.trials.enabled() && !u.IsDown() {
-		ctx, cancel := context.WithTimeout(ctx, availability.TrialTime)
-		defer cancel()
-		client, err := u.pool.client()
-		if err == nil {
-			err = client.Do(ctx, availability.Trial(u.trials.key)...).Err()
-		}
-		if errors.Is(err, redis.Nil) { // it wrote nothing, as intended
-			err = nil
-		}
-		if refusal = availability.Refusal(err, u.LoginCommand() != nil); refusal != nil {
-			refusal = plainCause(refusal)
-		}
+		refusal = u.askTrial(ctx)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.trials.refusal = refusal
+	if term == u.Term() { // else the result is about an earlier server
+		u.trials.refusal = refusal
+	}
+}
+
+// askTrial sends a trial write, and returns why it was refused.
+func (u *Upstream) askTrial(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, availability.TrialTime)
+	defer cancel()
+	client, err := u.pool.client()
+	if err == nil {
+		err = client.Do(ctx, availability.Trial(u.trials.key)...).Err()
+	}
+	if errors.Is(err, redis.Nil) { // it wrote nothing, as intended
+		err = nil
+	}
+	if refusal := availability.Refusal(err, u.LoginCommand() != nil); refusal != nil {
+		return plainCause(refusal)
+	}
+	return nil
 }

@@ -92,7 +92,7 @@ func New(url string, timeout time.Duration, log *slog.Logger) (*Upstream, error)
 	u := &Upstream{
 		name: opts.Addr, log: log, dials: make(chan struct{}, maxDials),
 		onFailover: func() {}, disconnectNow: make(chan struct{}, 1),
-		trials: trials{enabled: func() bool { return false }},
+		trials: trials{enabled: func() bool { return false }, tryNow: make(chan struct{}, 1)},
 	}
 	u.options.Store(opts)
 	u.pool = newPool(u)

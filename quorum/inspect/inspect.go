@@ -340,6 +340,16 @@ func (f Finding) IsSameServer(other Finding) bool {
 	return f.runID != "" && f.runID != guard.NotReported && f.runID == other.runID
 }
 
+// NameOf returns the name of the finding about the server with this run_id or address, or nothing.
+func NameOf(findings []Finding, runID, addr string) string {
+	for _, f := range findings {
+		if f.IsSameServer(Finding{runID: runID}) || f.Name == addr {
+			return f.Name
+		}
+	}
+	return ""
+}
+
 // isDenied reports whether an error means that the client must log in, or lacks a permission.
 func isDenied(err error) bool {
 	return strings.HasPrefix(err.Error(), "NOAUTH ") || strings.HasPrefix(err.Error(), "NOPERM ")

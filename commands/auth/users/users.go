@@ -1,14 +1,12 @@
 package users
 
 import (
-	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 
 	"redlock-proxy/commands/auth/acl"
+	"redlock-proxy/internal/regular"
 )
 
 // maxFile limits the size of the file, in bytes.
@@ -42,17 +40,9 @@ func Load(path string, catalog *acl.Catalog, log *slog.Logger) (*Users, error) {
 }
 
 func (u *Users) read() (*acl.Set, error) {
-	file, err := os.Open(u.path)
+	text, err := regular.Read(u.path, maxFile)
 	if err != nil {
 		return nil, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(text) > maxFile:
-		return nil, fmt.Errorf("%s is larger than %d bytes", u.path, maxFile)
 	}
 	return acl.Parse(u.path, string(text), u.catalog)
 }
