@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"redlock-proxy/proxy/track"
+	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/location"
 )
 
@@ -45,16 +46,17 @@ func (r *relay) clearWatch() {
 	r.lockTraffic.watching = false
 }
 
-// revalidateWatch clears watchMoved if the locks are still or again at the upstream, which then
-// knows whether a watched key has changed. It checks that with mu held, because waitAtRest sets
-// watchMoved under the same lock.
+// revalidateWatch clears watchMoved if the move was aborted: the locks never left the upstream,
+// which knows whether a watched key has changed. It checks that with mu held, because waitAtRest
+// sets watchMoved under the same lock.
 func (r *relay) revalidateWatch(lockLocation LockLocation) {
 	if !r.isWatchMoved() {
 		return
 	}
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
-	if at, known := lockLocation.CurrentLocation(); known && at.Place == location.Upstream {
+	afterAbort := quorum.Location{Place: location.Upstream, Era: r.lockTraffic.movingEra + 1}
+	if at, known := lockLocation.CurrentLocation(); known && at == afterAbort {
 		r.lockTraffic.watchMoved.Store(false)
 	}
 }
@@ -92,13 +94,20 @@ func (r *relay) isInLockTx() bool {
 // mu held.
 func (r *relay) hasQueued() bool { return r.tracker.State.Multi && r.tracker.State.Queued }
 
+// mayBeInTx reports whether a transaction has begun in which a command was sent, or may have begun.
+// It is called with mu held.
+func (r *relay) mayBeInTx() bool {
+	begins := r.tracker.State.Multi || r.tracker.Awaited.Has(track.Multi)
+	return r.hasQueued() || begins && !r.tracker.Settled()
+}
+
 func (r *relay) markSending(words [][]byte) bool {
 	c := &r.lockTraffic
 	if c.confirmedConn != r.connID || r.disconnected {
 		return false
 	}
 	c.sending = true
-	c.mayBlock = c.mayBlock && !r.settled() || track.MayBlock(words[0])
+	c.mayBlock = c.mayBlock && r.tracker.Awaited.HasMarked() || track.MayBlock(words[0])
 	c.watching = c.watching || track.StateCommandName(words[0]) == "watch"
 	c.replyless = c.replyless || r.replyMode != track.ReplyOn
 	return true
@@ -121,11 +130,13 @@ func (r *relay) endOnMasters() {
 	r.writer.signal()
 }
 
-// lockCommandSent records that the command was sent: from now on its reply is expected.
+// lockCommandSent records that the command was sent: from now on its reply is expected. Replies to
+// later commands do not count, such as those of a client that waits for an element of another key.
 func (r *relay) lockCommandSent() {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	r.lockTraffic.sending = false
+	r.tracker.Awaited.Mark()
 	r.writer.changed.Broadcast()
 }
 
@@ -134,16 +145,22 @@ func (r *relay) lockCommandSent() {
 func (r *relay) blockedAddr() string {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
-	if r.conn == nil || r.disconnected || !r.lockTraffic.mayBlock || !r.lockTraffic.sending && r.tracker.Settled() {
+	if r.conn == nil || r.disconnected || !r.lockTraffic.mayBlock || !r.hasLockCommand() {
 		return ""
 	}
 	return r.conn.LocalAddr()
 }
 
+// hasLockCommand reports whether a command on lock keys is being sent, or not yet answered. It is
+// called with mu held.
+func (r *relay) hasLockCommand() bool {
+	return r.lockTraffic.sending || r.tracker.Awaited.HasMarked()
+}
+
 // waitAtRest waits until no command on a lock key is under way on the connection to the upstream,
 // or ctx ends. It returns the local address of the connection, and whether it is at rest. The
-// address is empty if there is no connection. Any goroutine may call it.
-func (r *relay) waitAtRest(ctx context.Context) (address string, atRest bool) {
+// address is empty if there is no connection. The locks move in this era. Any goroutine may call it.
+func (r *relay) waitAtRest(ctx context.Context, era int) (address string, atRest bool) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	err := r.writer.wait(ctx, r.isAtRest)
@@ -153,7 +170,8 @@ func (r *relay) waitAtRest(ctx context.Context) (address string, atRest bool) {
 	if err != nil || r.lockTraffic.replyless && r.lockTraffic.confirmedConn == r.connID {
 		return r.conn.LocalAddr(), false
 	}
-	if r.lockTraffic.watching && r.lockTraffic.confirmedConn == r.connID && r.tracker.State.Watching {
+	if r.lockTraffic.watching && r.lockTraffic.confirmedConn == r.connID && r.tracker.State.Watching && !r.isWatchMoved() {
+		r.lockTraffic.movingEra = era
 		r.lockTraffic.watchMoved.Store(true)
 	}
 	r.lockTraffic.restedConn = r.connID
@@ -166,6 +184,6 @@ func (r *relay) waitAtRest(ctx context.Context) (address string, atRest bool) {
 func (r *relay) isAtRest() bool {
 	c := &r.lockTraffic
 	noCommandAtUpstream := r.conn == nil || r.disconnected || c.confirmedConn != r.connID || c.restedConn == r.connID ||
-		!c.sending && r.tracker.Settled() && !r.hasQueued()
+		!r.hasLockCommand() && !r.mayBeInTx()
 	return !c.onMasters && noCommandAtUpstream
 }

@@ -50,9 +50,9 @@ func (s *Server) reportPauses(ctx context.Context, lockLocation LockLocation) {
 		if !known || !at.Moves() && !lockLocation.IsLeavingMasters() {
 			reportedEra = noEra
 		} else {
-			makeReport := s.currentPauseReport
+			makeReport := func() quorum.PauseReport { return s.currentPauseReport(at.Era) }
 			if at.Era != reportedEra {
-				makeReport = func() quorum.PauseReport { return s.waitPaused(ctx) }
+				makeReport = func() quorum.PauseReport { return s.waitPaused(ctx, at.Era) }
 				runID = s.runID(ctx)
 			}
 			report := makeReport()
@@ -102,7 +102,7 @@ func sameReport(a, b quorum.PauseReport) bool {
 
 // waitPaused waits at most pauseTimeout until no command on a lock key is under way to the
 // upstream, and reports which connections are at rest.
-func (s *Server) waitPaused(ctx context.Context) quorum.PauseReport {
+func (s *Server) waitPaused(ctx context.Context, era int) quorum.PauseReport {
 	ctx, cancel := context.WithTimeout(ctx, pauseTimeout)
 	defer cancel()
 	var report quorum.PauseReport
@@ -116,7 +116,7 @@ func (s *Server) waitPaused(ctx context.Context) quorum.PauseReport {
 	for _, session := range sessions {
 		go func() {
 			var c connection
-			_ = contained.Run(func() error { c.address, c.atRest = session.relay.waitAtRest(ctx); return nil })
+			_ = contained.Run(func() error { c.address, c.atRest = session.relay.waitAtRest(ctx, era); return nil })
 			connections <- c
 		}()
 	}
@@ -155,12 +155,12 @@ func (s *Server) relayedSessions() []*session {
 }
 
 // currentPauseReport is waitPaused without waiting.
-func (s *Server) currentPauseReport() quorum.PauseReport {
+func (s *Server) currentPauseReport(era int) quorum.PauseReport {
 	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
 	report := quorum.PauseReport{IdleConns: s.ownConnections()}
 	for _, session := range s.relayedSessions() {
-		address, atRest := session.relay.waitAtRest(canceled)
+		address, atRest := session.relay.waitAtRest(canceled, era)
 		addConn(&report, address, atRest)
 	}
 	return report

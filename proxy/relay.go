@@ -338,9 +338,10 @@ type lockTraffic struct {
 	mayBlock, replyless bool
 	// watching is set if a WATCH was sent.
 	watching bool
-	// watchMoved is set if the watched keys have moved since. It is written with mu held, and read
-	// by the session's goroutine without.
+	// watchMoved is set if the watched keys may have moved since, beginning in movingEra. It is
+	// written with mu held, and read by the session's goroutine without.
 	watchMoved atomic.Bool
+	movingEra  int
 }
 
 // address returns the local address of the connection to the upstream, if there is one.

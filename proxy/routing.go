@@ -25,20 +25,18 @@ func (d *dispatcher) route(ctx context.Context, ownCmd *command.Command, stateCm
 	for d.router.lockLocation != nil {
 		began := time.Now()
 		at, err := d.router.locationFor(ctx, ownCmd, words)
-		switch {
-		case err != nil:
+		if err != nil {
 			return d.refuseOrReturn(ctx, err)
+		}
+		d.relay.revalidateWatch(d.router.lockLocation)
+		switch queueOnly, dropErr := d.router.dropMovedWatch(ctx, ownCmd, stateCmd); {
+		case dropErr != nil:
+			err = dropErr
+		case queueOnly:
+			err = d.forward(ctx, commands.Situation{Upstream: d.connection()}, nil, stateCmd, words)
 		case at == location.Masters:
-			var queueOnly bool
-			switch queueOnly, err = d.router.dropMovedWatch(ctx, ownCmd, stateCmd); {
-			case err != nil:
-			case queueOnly:
-				err = d.forward(ctx, commands.Situation{Upstream: d.connection()}, nil, stateCmd, words)
-			default:
-				err = d.routeMasters(ctx, ownCmd, stateCmd, words)
-			}
+			err = d.routeMasters(ctx, ownCmd, stateCmd, words)
 		default:
-			d.relay.revalidateWatch(d.router.lockLocation)
 			err = d.routeUpstream(ctx, ownCmd, stateCmd, words)
 		}
 		if !errors.Is(err, errLocksMoved) {

@@ -72,8 +72,8 @@ func refusal(reply any) error {
 	return nil
 }
 
-// checkUpstream checks whether locks can be moved, and records the ID of the connection and the
-// run_id of the server.
+// checkUpstream checks whether locks can be moved, and records the ID of the connection, and the
+// run_id and the number of replicas of the server.
 func (r *run) checkUpstream(ctx context.Context) error {
 	replies, err := ask(ctx, r.conn, []string{"INFO"}, []string{"CLIENT", "ID"}, []string{"CLIENT", "LIST"},
 		[]string{"CLIENT", "KILL", "ID", absentClientID}) // checks the permission for CLIENT KILL
@@ -85,6 +85,7 @@ func (r *run) checkUpstream(ctx context.Context) error {
 	id, _ := replies[1].(int64)
 	r.connID, r.upstreamRunID, r.room = strconv.FormatInt(id, 10), info["run_id"], info.FreeMemory()
 	_, isProxy := info["redlock_masters"]
+	r.upstreamReplicas = replicaCount(info)
 	switch mode := cmp.Or(info["redis_mode"], info["server_mode"]); {
 	case isProxy:
 		return errors.New("the upstream is a redlock-proxy, which grants locks itself; name another Redis")
@@ -101,6 +102,35 @@ func (r *run) checkUpstream(ctx context.Context) error {
 	// This checks the permission to write the record.
 	_, err = ask(ctx, r.conn, []string{"MULTI"}, []string{"HSETNX", location.RecordKey, "", ""}, []string{"DISCARD"})
 	return err
+}
+
+// checkSameUpstream returns an error unless the connection leads to the server of checkUpstream,
+// which is still the upstream, and a master. A replica that a Sentinel makes the master leaves the
+// server first; the Sentinels report it up to a second later.
+func (r *run) checkSameUpstream(ctx context.Context) error {
+	replies, err := ask(ctx, r.conn, []string{"INFO"})
+	if err != nil {
+		return err
+	}
+	text, _ := replies[0].(string)
+	switch info := redisinfo.Parse(text); {
+	case info["run_id"] != r.upstreamRunID:
+		return errors.New("the upstream restarted during the move")
+	case info["role"] != "master":
+		return fmt.Errorf("the upstream became a %q during the move", info["role"])
+	case replicaCount(info) < r.upstreamReplicas:
+		return errors.New("a replica of the upstream left during the move: it may be the new master")
+	}
+	if err := r.conn.CheckCurrent(ctx); err != nil {
+		return fmt.Errorf("the upstream may have become another server during the move: %w", err)
+	}
+	return nil
+}
+
+// replicaCount returns the number of connected replicas.
+func replicaCount(info redisinfo.Fields) int {
+	n, _ := strconv.Atoi(info["connected_slaves"])
+	return n
 }
 
 // databases returns the numbers of the databases that are not empty, ascending.
@@ -293,28 +323,53 @@ func (s *upstreamStore) measure(ctx context.Context, names []lockName) ([]sizedK
 	return keys, unfit.orNil()
 }
 
-// values reads keys. It reads their remaining times last, together with the time of the upstream.
-func (s *upstreamStore) values(ctx context.Context, keys []sizedKey) ([]lock, error) {
+// values reads keys, and again those whose fields changed meanwhile.
+func (s *upstreamStore) values(ctx context.Context, keys []sizedKey) (locks []lock, err error) {
+	for range maxTries {
+		part, changed, err := s.readOnce(ctx, keys)
+		if locks = append(locks, part...); err != nil || len(changed) == 0 {
+			return locks, err
+		}
+		keys = changed
+	}
+	return nil, fmt.Errorf("the fields of lock key '%s' (database %d) keep changing", syntax.Excerpt(keys[0].key), keys[0].db)
+}
+
+// readOnce reads keys. It reads the remaining times of fields before the values, so that a field
+// whose time ends meanwhile is noticed, and the remaining times of keys last, together with the
+// time of the upstream. It returns the keys whose fields changed separately.
+func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []lock, changed []sizedKey, err error) {
 	db := keys[0].db
-	commands := commandsFor(keys, func(n sizedKey) []string { return valueCommand(n.valueType, n.key) })
+	fields, err := s.expiringHashes(ctx, keys)
+	if err != nil {
+		return nil, nil, err
+	}
+	commands := commandsFor(fields, func(h hashFields) []string {
+		return append([]string{"HPEXPIRETIME", h.key, "FIELDS", strconv.Itoa(len(h.names))}, h.names...)
+	})
+	commands = append(commands, commandsFor(keys, func(n sizedKey) []string { return valueCommand(n.valueType, n.key) })...)
 	commands = append(commands, commandsFor(keys, func(n sizedKey) []string { return []string{"PTTL", n.key} })...)
 	commands = append(commands, []string{"TIME"})
 	sent := time.Now()
 	replies, err := s.inDatabase(ctx, db, commands...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	received := time.Now()
+	expiries := map[string][]any{}
+	for i, h := range fields {
+		expiries[h.key], _ = replies[i].([]any)
+	}
+	replies = replies[len(fields):]
 	upstreamTime, _ := timeOf(replies[len(replies)-1])
 	readAt := s.clock.toLocal(upstreamTime, sent, received)
 	unfit := &UnfitError{}
-	var locks []lock
 	for i, n := range keys {
 		left, _ := replies[len(keys)+i].(int64)
 		content, err := decode(n.valueType, replies[i])
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("lock key '%s' (database %d): %w", syntax.Excerpt(n.key), db, err)
+			return nil, nil, fmt.Errorf("lock key '%s' (database %d): %w", syntax.Excerpt(n.key), db, err)
 		case content == nil || left == -2: // it has expired
 			continue
 		case content.Size() > keyspace.MaxValue:
@@ -322,10 +377,12 @@ func (s *upstreamStore) values(ctx context.Context, keys []sizedKey) ([]lock, er
 			continue
 		}
 		if hash, ok := content.(*contents.Hash); ok && s.fieldsExpire[db] {
-			if expires, err := s.hasExpiringField(ctx, n.lockName, hash); err != nil {
-				return nil, err
-			} else if expires {
+			switch expires, complete := fieldExpiry(expiries[n.key], hash.Len()); {
+			case expires:
 				unfit.add(n.lockName, "a hash with a field that expires by itself")
+			case !complete:
+				changed = append(changed, n)
+				continue
 			}
 		}
 		found := lock{lockName: n.lockName, value: contents.Encode(content)}
@@ -334,19 +391,43 @@ func (s *upstreamStore) values(ctx context.Context, keys []sizedKey) ([]lock, er
 		}
 		locks = append(locks, found)
 	}
-	return locks, unfit.orNil()
+	return locks, changed, unfit.orNil()
 }
 
-// hasExpiringField reports whether a field of a hash expires by itself.
-func (s *upstreamStore) hasExpiringField(ctx context.Context, n lockName, hash *contents.Hash) (bool, error) {
-	fields := hash.Fields()
-	command := append([]string{"HPEXPIRETIME", n.key, "FIELDS", strconv.Itoa(len(fields))}, fields...)
-	replies, err := s.inDatabase(ctx, n.db, command)
-	if err != nil {
-		return false, err
+// hashFields holds the names of the fields of a hash.
+type hashFields struct {
+	key   string
+	names []string
+}
+
+// expiringHashes returns the hashes among keys whose fields may expire individually.
+func (s *upstreamStore) expiringHashes(ctx context.Context, keys []sizedKey) (hashes []hashFields, err error) {
+	if !s.fieldsExpire[keys[0].db] {
+		return nil, nil
 	}
-	expiries, _ := replies[0].([]any)
-	return slices.ContainsFunc(expiries, func(expiry any) bool { at, _ := expiry.(int64); return at > 0 }), nil
+	for _, n := range keys {
+		if n.valueType == contents.HashKind.String() {
+			hashes = append(hashes, hashFields{key: n.key})
+		}
+	}
+	if len(hashes) == 0 {
+		return nil, nil
+	}
+	replies, err := s.inDatabase(ctx, keys[0].db,
+		commandsFor(hashes, func(h hashFields) []string { return []string{"HKEYS", h.key} })...)
+	for i := range replies {
+		hashes[i].names = stringsOf(replies[i])
+	}
+	return slices.DeleteFunc(hashes, func(h hashFields) bool { return len(h.names) == 0 }), err
+}
+
+// fieldExpiry evaluates the reply to HPEXPIRETIME for a hash that had fieldCount fields just after:
+// expires reports whether a field expires by itself, complete whether the reply is about exactly
+// these fields.
+func fieldExpiry(expiries []any, fieldCount int) (expires, complete bool) {
+	expires = slices.ContainsFunc(expiries, func(expiry any) bool { at, _ := expiry.(int64); return at > 0 })
+	isGone := slices.Contains(expiries, any(int64(-2)))
+	return expires, !isGone && len(expiries) == fieldCount
 }
 
 func (s *upstreamStore) put(ctx context.Context, locks []lock) (err error) {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -224,7 +225,8 @@ type testBench struct {
 	masters  *fakeMasters
 	mover    *Mover
 	steps    []string
-	moveTime time.Duration // all moves
+	moveTime time.Duration          // all moves
+	infoText atomic.Pointer[string] // replaces the reply to INFO, if set
 }
 
 func movableKey(db int, key string) quorum.Key {
@@ -332,7 +334,8 @@ func (r *testBench) alterReplies(reply func(words []string) any) {
 // testConnection is a Connection for tests.
 type testConnection struct {
 	net.Conn
-	in *resp.Reader
+	bench *testBench
+	in    *resp.Reader
 }
 
 func (r *testBench) connect(ctx context.Context) (Connection, error) {
@@ -340,10 +343,17 @@ func (r *testBench) connect(ctx context.Context) (Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &testConnection{conn, resp.NewReader(conn, resp.ClientLimits())}, nil
+	return &testConnection{conn, r, resp.NewReader(conn, resp.ClientLimits())}, nil
+}
+
+func (w *testConnection) CheckCurrent(context.Context) error {
+	return w.bench.masters.step("check current")
 }
 
 func (w *testConnection) Ask(ctx context.Context, commands ...[]string) (replies []any, err error) {
+	if deadline, limited := ctx.Deadline(); !limited || time.Until(deadline) >= location.Lease {
+		return nil, fmt.Errorf("%q may take longer than the lease of a move", commands[0])
+	}
 	for _, words := range commands {
 		if _, err := w.Write(resp.AppendWords(nil, words...)); err != nil {
 			return nil, err
@@ -356,6 +366,9 @@ func (w *testConnection) Ask(ctx context.Context, commands ...[]string) (replies
 			return nil, err
 		}
 		replies = append(replies, reply)
+	}
+	if text := w.bench.infoText.Load(); text != nil && slices.Equal(commands[0], []string{"INFO"}) {
+		replies[0] = *text
 	}
 	return replies, nil
 }

@@ -50,6 +50,8 @@ type Connection interface {
 	// Ask sends commands at once, and returns the reply to each: nil, an int64, a string, an error,
 	// or a []any of these.
 	Ask(ctx context.Context, commands ...[]string) ([]any, error)
+	// CheckCurrent returns an error if new connections may lead to another server.
+	CheckCurrent(ctx context.Context) error
 	Close() error
 }
 
@@ -157,11 +159,27 @@ func (m *Mover) run(ctx context.Context, r *run) (err error) {
 	}
 }
 
+// askTimeout limits each request to the upstream. It is less than the lease of a move: a mover that
+// has lost the upstream, and still renews the lease, must not hold commands back for longer than a
+// mover that died.
+const askTimeout = location.Lease - time.Second
+
+// limitedConnection limits the requests of a Connection to askTimeout.
+type limitedConnection struct{ Connection }
+
+func (c limitedConnection) Ask(ctx context.Context, commands ...[]string) ([]any, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, fmt.Errorf("no reply within %v", askTimeout))
+	defer cancel()
+	return c.Connection.Ask(ctx, commands...)
+}
+
 // withConnection calls do with a connection to the upstream.
 func (r *run) withConnection(ctx context.Context, do func(context.Context) error) (err error) {
-	if r.conn, err = r.opts.Connect(ctx); err != nil {
+	conn, err := r.opts.Connect(ctx)
+	if err != nil {
 		return err
 	}
+	r.conn = limitedConnection{conn}
 	defer r.conn.Close()
 	// The reply may be an error, if the upstream refuses the name.
 	if _, err := r.conn.Ask(ctx, []string{"CLIENT", "SETNAME", connectionName}); err != nil {

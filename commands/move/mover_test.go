@@ -272,14 +272,6 @@ func TestConnectionLost(t *testing.T) {
 					t.Fatalf("%v: %v, eras %v", at, err, r.masters.eras)
 				}
 				return
-			} else if step == "names" { // the upstream gets no further request before the decision
-				if err != nil || at.Place != location.Masters {
-					t.Fatalf("%v %v", at, err)
-				}
-				if result := r.mustMove(Order{CloseOthers: true}); !result.AlreadyAtTarget || result.Removed != 2 {
-					t.Errorf("leftovers: %+v", result)
-				}
-				return
 			} else if err == nil || at.Place != location.Upstream {
 				t.Fatalf("%v: %v", at, err)
 			}
@@ -468,6 +460,33 @@ func TestExpiringFields(t *testing.T) {
 	}
 }
 
+// TestFieldExpiresWhileRead checks that a field whose time ends while it is copied is not copied as
+// a field that does not expire.
+func TestFieldExpiresWhileRead(t *testing.T) {
+	t.Parallel()
+	r := newTestBench(t)
+	r.doLine("HSET lock:hash f v g expiring")
+	r.alterReplies(func(words []string) any {
+		at, _ := r.masters.CurrentLocation()
+		switch {
+		case words[0] == "INFO" && len(words) == 2:
+			return "# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0,subexpiry=1\r\n"
+		case words[0] != "HPEXPIRETIME":
+			return nil
+		case len(words) == 5:
+			return []any{int64(-1)}
+		case !at.Place.Moves(): // its time is set after this look
+			return []any{int64(-1), int64(-1)}
+		}
+		r.doLine("HDEL lock:hash g")
+		return []any{int64(-1), int64(-2)}
+	})
+	r.mustMove(Order{})
+	if got := r.masters.keys[mastersTestKey(0, "lock:hash")].value; got == "" || strings.Contains(got, "expiring") {
+		t.Errorf("copied %q", got)
+	}
+}
+
 // TestMissingPermissions checks that a missing permission at the upstream is found before the first
 // decision, and a failing CLIENT KILL before anything is copied.
 func TestMissingPermissions(t *testing.T) {
@@ -517,6 +536,72 @@ func TestReplicaIsRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestUpstreamFailsOver checks that a failover of the upstream aborts a move that is not decided
+// yet. Once it is decided, the copies at the source are kept, and the report says so.
+func TestUpstreamFailsOver(t *testing.T) {
+	t.Parallel()
+	failures := map[string]func(r *testBench){
+		"another master": func(r *testBench) {
+			r.masters.failStep = func(step string) error {
+				if step == "check current" {
+					return errors.New("the Sentinels report another master")
+				}
+				return nil
+			}
+		},
+		"another run_id": func(r *testBench) { r.alterInfo("run_id:other\r\nrole:master\r\n") },
+		"a replica": func(r *testBench) {
+			r.alterInfo(*r.infoText.Load() + "role:slave\r\n")
+		},
+		"a replica less": func(r *testBench) {
+			r.alterInfo(*r.infoText.Load() + "connected_slaves:1\r\n")
+		},
+	}
+	for name, fail := range failures {
+		for _, order := range []Order{{}, {Back: true}} {
+			for _, decided := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s back=%v decided=%v", name, order.Back, decided), func(t *testing.T) {
+					t.Parallel()
+					r := newTestBench(t)
+					r.doLine("SET lock:a token PX 60000")
+					if order.Back {
+						r.mustMove(Order{})
+					}
+					r.alterInfo(r.do("INFO").(string) + "connected_slaves:2\r\n")
+					source, target := r.masters.at.Place, order.target()
+					trigger := source.MovingPlace()
+					if decided {
+						trigger = target
+					}
+					r.masters.failStep = func(step string) error {
+						if step == "to "+trigger.String() {
+							fail(r)
+						}
+						return nil
+					}
+					result, err := r.move(order)
+					hasSource := len(r.masters.keys) == 1
+					if !order.Back {
+						hasSource = len(r.upstream()) == 1
+					}
+					switch at, _ := r.masters.CurrentLocation(); {
+					case !hasSource:
+						t.Error("the locks at the source are gone")
+					case !decided && (err == nil || at.Place != source):
+						t.Errorf("it moved: %v, %v", at, err)
+					case decided && (err != nil || at.Place != target || result.KeptBecause == nil ||
+						!strings.Contains(strings.Join(result.Lines(), "\n"), "kept the lock keys at the "+source.String())):
+						t.Errorf("%v, %v, %q", at, err, result.Lines())
+					}
+				})
+			}
+		}
+	}
+}
+
+// alterInfo replaces the reply to INFO from now on, also within a move.
+func (r *testBench) alterInfo(text string) { r.infoText.Store(&text) }
 
 // TestSecondMoveIsRefused checks that a second run at the same proxy is refused, that the first run
 // can be aborted, and that it aborts if its context ends.

@@ -27,6 +27,8 @@ type Result struct {
 	Leftover int
 	// RemovalErr is the error that prevented the removal of the remaining lock keys, if any.
 	RemovalErr error
+	// KeptBecause is the error for which the lock keys at the source were kept, if any.
+	KeptBecause error
 	// ForeignConns describes the connections at the upstream that do not belong to proxies.
 	// ClosedConns counts the connections that the run closed at the upstream.
 	ForeignConns []string
@@ -80,6 +82,10 @@ func (r Result) removed() []string {
 	if r.Leftover > 0 {
 		lines = append(lines, fmt.Sprintf("found %s at the %v: an unfinished move left them, or clients lock there; "+
 			"--even-if-others (EVENIFOTHERS) removes them", syntax.Count(r.Leftover, "lock key"), emptyStore))
+	}
+	if r.KeptBecause != nil {
+		lines = append(lines, fmt.Sprintf("kept the lock keys at the %v: %v; check whether the %v has the locks: "+
+			"the same command again removes the kept ones", emptyStore, r.KeptBecause, r.At))
 	}
 	if r.Removed > 0 {
 		lines = append(lines, fmt.Sprintf("removed %s from the %v", syntax.Count(r.Removed, "lock key"), emptyStore))

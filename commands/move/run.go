@@ -19,6 +19,8 @@ type run struct {
 	conn   Connection
 	// connID is the ID of the connection at the upstream, upstreamRunID the run_id of the upstream.
 	connID, upstreamRunID string
+	// upstreamReplicas is the number of the upstream's replicas before the move.
+	upstreamReplicas int
 	// room is the upstream's free memory in bytes; negative if it has no limit.
 	room int64
 	// at is the location of the locks, as far as this run knows. Its zero value means unknown.
@@ -175,8 +177,11 @@ func (r *run) quiesceAndCopy(ctx context.Context, pausedSince time.Time) ([]lock
 	return names, r.copy(ctx, source, target, names)
 }
 
-// proposeArrival proposes that the locks have moved.
+// proposeArrival proposes that the locks have moved, if the upstream is still the same server.
 func (r *run) proposeArrival(ctx context.Context) error {
+	if err := r.checkSameUpstream(ctx); err != nil {
+		return err
+	}
 	r.proposedArrival = true
 	arrived, err := r.opts.Masters.DecideLocation(ctx, r.at, r.at.Target())
 	if err == nil {
@@ -242,8 +247,14 @@ func (r *run) abortAny(ctx context.Context) (err error) {
 var errTooLate = errors.New("it was too late to abort the move")
 
 // clearSource removes the locks from the source (rule 5). They no longer have an effect at the
-// source, so the move has succeeded even if clearSource fails.
+// source, so the move has succeeded even if clearSource fails. It keeps them if the upstream became
+// another server, which may lack the locks.
 func (r *run) clearSource(ctx context.Context, names []lockName) {
+	if r.result.KeptBecause = r.checkSameUpstream(ctx); r.result.KeptBecause != nil {
+		r.opts.Logger.Warn("the locks have moved, but their copies at the source were kept",
+			"cause", r.result.KeptBecause)
+		return
+	}
 	_, source := r.stores()
 	n, err := source.remove(ctx, names)
 	if r.result.Removed = n; err != nil {

@@ -76,6 +76,65 @@ func TestBlockedClientsDuringMove(t *testing.T) {
 	}
 }
 
+// TestOrdinaryWaitDuringMove: a client that took locks before, and now waits for an element of an
+// ordinary key, keeps its connection in a move, and gets the element. The move does not wait for it.
+func TestOrdinaryWaitDuringMove(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	waiter, pusher := r.clients()
+	for _, flags := range [][]string{nil, {backFlag}, nil} {
+		kit.Want(t, waiter, "OK", "SET", "lock:w", "me", "NX", "PX", "60000")
+		kit.Want(t, waiter, int64(1), "DEL", "lock:w")
+		kit.Must(t, waiter.Send(redistest.AppendCommand(nil, "BLPOP", "jobs", "0")))
+		kit.Eventually(t, func() error {
+			info, err := kit.QueryDatabase(r.upstream, "0", "INFO", "clients")
+			if err == nil && !strings.Contains(fmt.Sprint(info), "blocked_clients:1\r\n") {
+				err = fmt.Errorf("nothing waits: %v", info)
+			}
+			return err
+		})
+		r.mustMove(1, flags...)
+		kit.Want(t, pusher, int64(1), "RPUSH", "jobs", "x")
+		if reply, err := waiter.Receive(); err != nil || kit.ReplyText(reply) != "[jobs x]" {
+			t.Fatalf("after %v BLPOP: %v, %v", flags, reply, err)
+		}
+	}
+}
+
+// TestWatchThereAndBack: a client that watches a lock key while the locks move to the masters and
+// back gets nil from EXEC, even if it sent nothing meanwhile. It does not after an aborted move.
+func TestWatchThereAndBack(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	r := startRig(t)
+	watcher, other := r.clients()
+	for _, inMulti := range []bool{false, true} {
+		kit.Want(t, watcher, "OK", "WATCH", "lock:w")
+		if inMulti {
+			kit.Want(t, watcher, "OK", "MULTI")
+		}
+		r.mustMove(1)
+		kit.Want(t, other, "OK", "SET", "lock:w", "other", "NX", "PX", "60000")
+		kit.Want(t, other, int64(1), "DEL", "lock:w")
+		r.mustMove(1, backFlag)
+		if !inMulti {
+			kit.Want(t, watcher, "OK", "MULTI")
+		}
+		kit.Want(t, watcher, "QUEUED", "SET", "lock:w", "w", "PX", "60000")
+		kit.Want(t, watcher, nil, "EXEC")
+		kit.Want(t, watcher, "OK", "WATCH", "lock:w")
+		direct, err := redistest.Dial(r.upstream.Addr(), kit.WaitLimit) // makes the move abort
+		kit.Must(t, err)
+		if output, err := r.move(1); err == nil {
+			t.Fatalf("the locks moved: %s", output)
+		}
+		kit.Must(t, direct.Close())
+		kit.Want(t, watcher, "OK", "MULTI")
+		kit.Want(t, watcher, "QUEUED", "SET", "lock:w", "w", "PX", "1")
+		kit.WantReply(t, watcher, "EXEC", []any{"OK"})
+	}
+}
+
 // TestPipelinesDuringMove: pipelined transactions are executed once each, in order.
 func TestPipelinesDuringMove(t *testing.T) {
 	redistest.SkipShort(t)

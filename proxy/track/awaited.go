@@ -1,5 +1,7 @@
 package track
 
+import "slices"
+
 // Kind tells which state of the connection the reply to a forwarded command may change.
 type Kind uint8
 
@@ -53,14 +55,18 @@ const (
 )
 
 // Awaited is the queue of pending replies.
-type Awaited struct{ expected []Expected }
+type Awaited struct {
+	expected []Expected
+	// marked is the number of entries up to the marked reply; 0 if it is not pending.
+	marked int
+}
 
 // Empty reports whether no reply is pending.
 func (a *Awaited) Empty() bool { return len(a.expected) == 0 }
 
 // AddPlain expects n replies that change nothing.
 func (a *Awaited) AddPlain(n int) {
-	if last := len(a.expected) - 1; last >= 0 && a.expected[last].Kind == Plain {
+	if last := len(a.expected) - 1; last >= a.marked && a.expected[last].Kind == Plain {
 		a.expected[last].N += n
 		return
 	}
@@ -70,6 +76,17 @@ func (a *Awaited) AddPlain(n int) {
 // Add adds expected replies.
 func (a *Awaited) Add(s Expected) { a.expected = append(a.expected, s) }
 
+// Mark marks the last reply that is expected.
+func (a *Awaited) Mark() { a.marked = len(a.expected) }
+
+// HasMarked reports whether the reply that was marked last is pending.
+func (a *Awaited) HasMarked() bool { return a.marked > 0 }
+
+// Has reports whether a reply of this kind is pending.
+func (a *Awaited) Has(kind Kind) bool {
+	return slices.ContainsFunc(a.expected, func(s Expected) bool { return s.Kind == kind })
+}
+
 // CancelLast removes the last reply that is expected.
 func (a *Awaited) CancelLast() {
 	last := len(a.expected) - 1
@@ -78,6 +95,7 @@ func (a *Awaited) CancelLast() {
 	}
 	if a.expected[last].N--; a.expected[last].N <= 0 || a.expected[last].Kind != Plain {
 		a.expected = a.expected[:last]
+		a.marked = min(a.marked, last)
 	}
 }
 
@@ -98,7 +116,7 @@ func (a *Awaited) removeReply() {
 
 func (a *Awaited) pop() {
 	n := copy(a.expected, a.expected[1:])
-	a.expected = a.expected[:n]
+	a.expected, a.marked = a.expected[:n], max(0, a.marked-1)
 }
 
 // Pending returns the number of pending replies to the client's commands.

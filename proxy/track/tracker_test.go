@@ -386,3 +386,33 @@ func TestAwaited(t *testing.T) {
 		t.Errorf("%+v", a.expected)
 	}
 }
+
+// TestMarkedReply: a marked reply is pending until it, and all before it, have come, whatever
+// follows.
+func TestMarkedReply(t *testing.T) {
+	tracker := NewTracker(0, false)
+	a := &tracker.Awaited
+	if a.Mark(); a.HasMarked() {
+		t.Error("nothing is pending")
+	}
+	a.AddPlain(2)
+	a.Mark()
+	a.AddPlain(3)
+	a.Add(Expected{Kind: OwnCommand, N: 1})
+	for i, reply := range []string{"+OK\r\n", "$-1\r\n", ":1\r\n"} {
+		if a.HasMarked() != (i < 2) {
+			t.Errorf("after %d replies: %v", i, a.HasMarked())
+		}
+		if _, err := tracker.Next([]byte(reply)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.Mark()
+	if a.CancelLast(); !a.HasMarked() || a.Pending() != 2 {
+		t.Errorf("%+v", a)
+	}
+	a.CancelLast()
+	if a.CancelLast(); a.HasMarked() {
+		t.Errorf("%+v", a)
+	}
+}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -151,9 +152,17 @@ func TestFollowing(t *testing.T) {
 		}
 	}
 	connectTo(old)
-	replies1.Store(sentinelAnswers(new.ln.Addr().String(), 2))
-	if _, err := up.findMaster(t.Context()); err != nil {
+	conn, err := up.OpenConn(t.Context())
+	if err != nil {
 		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.CheckCurrent(t.Context()); err != nil {
+		t.Error(err)
+	}
+	replies1.Store(sentinelAnswers(new.ln.Addr().String(), 2))
+	if err := conn.CheckCurrent(t.Context()); !errors.Is(err, ErrFailedOver) { // it asks the Sentinels
+		t.Errorf("after a failover: %v", err)
 	}
 	connectTo(new)
 	if failovers != 1 || up.Term() != 1 || !strings.Contains(log.String(),
@@ -166,6 +175,9 @@ func TestFollowing(t *testing.T) {
 	}
 	connectTo(new)
 	replies2.Store(map[string]string{})
+	if err := conn.CheckCurrent(t.Context()); err == nil || errors.Is(err, ErrFailedOver) {
+		t.Errorf("no Sentinel answers: %v", err)
+	}
 	for range 2 {
 		if _, err := up.findMaster(t.Context()); err == nil {
 			t.Error("no Sentinel found it")

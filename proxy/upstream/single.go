@@ -15,18 +15,21 @@ const connTimeout = 10 * time.Second
 // Conn is a connection of the proxy with the URL's login, for callers whose commands must use the
 // same connection. It does not reconnect after an error. It is not safe for concurrent use.
 type Conn struct {
-	conn net.Conn
-	in   *resp.Reader
-	err  error // why the connection is lost
+	upstream *Upstream
+	term     uint64 // of the upstream, before the connection was made
+	conn     net.Conn
+	in       *resp.Reader
+	err      error // why the connection is lost
 }
 
 // OpenConn connects to the upstream.
 func (u *Upstream) OpenConn(ctx context.Context) (*Conn, error) {
+	term := u.Term()
 	conn, err := u.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{conn: conn, in: resp.NewReader(conn, resp.ClientLimits())}, nil
+	return &Conn{upstream: u, term: term, conn: conn, in: resp.NewReader(conn, resp.ClientLimits())}, nil
 }
 
 // Ask sends commands together, and returns the reply to each: nil, an int64, a string, a
@@ -69,6 +72,20 @@ func (s *Conn) ask(ctx context.Context, commands [][]string) ([]any, error) {
 		replies = append(replies, reply)
 	}
 	return replies, nil
+}
+
+// CheckCurrent returns an error if the upstream has failed over since the connection was made, or
+// no Sentinel answers.
+func (s *Conn) CheckCurrent(ctx context.Context) error {
+	if s.upstream.discovery != nil {
+		if _, err := s.upstream.findMaster(ctx); err != nil {
+			return s.upstream.Failure(err)
+		}
+	}
+	if s.upstream.Term() != s.term {
+		return s.upstream.Failure(s.upstream.DisconnectCause())
+	}
+	return nil
 }
 
 // RunID returns the run ID of the current upstream; empty if it is unknown.

@@ -19,8 +19,8 @@
 //  1. A proxy sends a command on a lock key over a connection to the upstream only under one
 //     condition: after the upstream answered on this very connection, a majority of the masters
 //     reported that the locks are at the upstream. Once the proxy learns of another era it pauses:
-//     it sends no such command. It announces its pause, with the era, as soon as all commands that
-//     it had sent are answered.
+//     it sends no such command. It announces its pause, with the era, as soon as all such commands
+//     that it had sent are answered.
 //  2. The mover first ends all connections at the upstream, except its own and the connections of
 //     proxies that announced their pause in this very era. It also ends the connections of other
 //     movers, and its own earlier ones. So a proxy that was stopped or cut off has no connection
@@ -52,8 +52,11 @@
 //
 // # Premises
 //
-// The upstream is one server during the move. If it fails over meanwhile, locks are lost, as
-// without a proxy. Rule 2 cannot reach a server that was replaced and is frozen with a command in
-// its socket. Clients that lock at the upstream without a proxy do not pause, so the operator must
+// The upstream is one server during the move. Before the mover proposes that the locks have moved,
+// and again before it removes them from the source, it checks that the upstream is still this
+// server: the same run_id, a master that no replica has left, and the one that the Sentinels
+// report. Otherwise it aborts, or keeps the locks at the source. If the upstream fails over just
+// after that, locks are lost, as without a proxy. Rule 2 cannot reach a server that was replaced
+// and is frozen with a command in its socket. Clients that lock at the upstream without a proxy do not pause, so the operator must
 // stop them first.
 package location
