@@ -170,7 +170,7 @@ func TestFunctionsThatNameALockKey(t *testing.T) {
 	direct.expect(bulk("good"))
 	for _, line := range []string{"FCALL direct 0 x", "fcall relayed 0 x", "FCALL DIRECT 1 foo x",
 		"FCALL_RO direct 0 x"} {
-		if got := p.ask(line); !strings.Contains(got, "names a lock key") {
+		if got := p.ask(line); !strings.Contains(got, "cannot use lock keys") {
 			t.Errorf("%s: %q", line, got)
 		}
 	}
@@ -207,7 +207,7 @@ func TestUnknownCodeOfASilentClient(t *testing.T) {
 		p = r.connect()
 		p.send(lines("CLIENT REPLY SKIP", "HELLO 3", "SUBSCRIBE c"))
 		p.expect(">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
-		if got := p.ask(line); !strings.Contains(got, "names a lock key") && !strings.HasPrefix(got, "-NOSCRIPT") {
+		if got := p.ask(line); !strings.Contains(got, "cannot use lock keys") && !strings.HasPrefix(got, "-NOSCRIPT") {
 			t.Errorf("%s: %q", line, got)
 		}
 	}
