@@ -1,0 +1,48 @@
+//go:build integration
+
+package moving
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestMoveWhileMastersAreAway: locks are granted while one of three masters is away, and a move fails
+// while another one is. When all are back, each lock is still held, and its holder can release it.
+func TestMoveWhileMastersAreAway(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	r := &rig{t: t, upstream: kit.StartRedis(t, redistest.DurableArgs()...), masters: kit.StartMasters(t)[:3]}
+	links := kit.StartLinks(t, r.masters)
+	r.args = slices.Concat(kit.LockKeyArgs(r.upstream), []string{"--move-from-upstream", "--master-timeout", "1s"})
+	for range 2 {
+		proxy := kit.StartProxy(t, kit.LinkURLs(links), r.args...)
+		r.proxies, r.addrs = append(r.proxies, proxy), append(r.addrs, proxy.Addr())
+	}
+	r.wantVoting()
+	r.mustMove(0)
+	r.wantVoting()
+	client := kit.Connect(t, r.proxies[0])
+	kit.Must(t, links[2].Refuse())
+	for i := range 20 {
+		kit.Want(t, client, "OK", "SET", fmt.Sprint("lock:", i), "me", "NX", "PX", "600000")
+	}
+	fleet := &kit.Fleet{Masters: r.masters, Proxies: r.proxies}
+	kit.Must(t, links[1].Refuse())
+	fleet.WantVoting(t, 1)
+	kit.Must(t, links[2].Heal())
+	fleet.WantVoting(t, 2)
+	output, err := r.move(0, backFlag)
+	t.Logf("%s%v", output, err)
+	kit.Must(t, links[1].Heal())
+	r.wantVoting()
+	other := kit.Connect(t, r.proxies[1])
+	for i := range 20 {
+		kit.Want(t, other, "me", "GET", fmt.Sprint("lock:", i))
+		kit.Want(t, other, int64(1), "UNLOCK", fmt.Sprint("lock:", i), "me")
+	}
+}
