@@ -124,3 +124,47 @@ func TestJoinedHoldsWhatMayBeGranted(t *testing.T) {
 		}
 	}
 }
+
+// TestCopyForMasterThatWasAway checks the copy for a master that has lost nothing, but has no vote in
+// this era yet: a blocking copy does not replace its own cell.
+func TestCopyForMasterThatWasAway(t *testing.T) {
+	a, b, none := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Minute), storedCell{}
+	for _, test := range []struct {
+		name    string
+		policy  copyPolicy
+		own     storedCell
+		sources []storedCell
+		want    string
+	}{
+		{"it and another hold it", copyPolicy{Masters: 3, Intact: true}, a, []storedCell{a, none}, ""},
+		{"the same, and it lost its data", copyPolicy{Masters: 3}, a, []storedCell{a, none},
+			fmt.Sprintf("put %d;", cell.Blocking)},
+		{"another holds it", copyPolicy{Masters: 3, Intact: true}, none, []storedCell{a, none},
+			fmt.Sprintf("put %d;", cell.Blocking)},
+		{"it holds another one", copyPolicy{Masters: 3, Intact: true}, b, []storedCell{a, none},
+			fmt.Sprintf("put %d;", cell.Blocking)},
+		{"it alone holds it", copyPolicy{Masters: 3, Intact: true}, a, []storedCell{none, none},
+			fmt.Sprintf("drop %d;", cell.Plain)},
+		{"a majority of three holds it, in a set of four", copyPolicy{Masters: 4, FormerMasters: 3}, none,
+			[]storedCell{a, a}, fmt.Sprintf("put %d;", cell.Plain)},
+		{"two of four hold it", copyPolicy{Masters: 4}, none, []storedCell{a, a}, fmt.Sprintf("put %d;", cell.Blocking)},
+		{"one of three holds it, in a set of four", copyPolicy{Masters: 4, FormerMasters: 3}, none,
+			[]storedCell{a, none}, fmt.Sprintf("put %d;", cell.Blocking)},
+		{"two of five hold it, in a set of four", copyPolicy{Masters: 4, FormerMasters: 5}, none,
+			[]storedCell{a, a}, fmt.Sprintf("put %d;", cell.Blocking)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.policy.Sources = len(test.sources)
+			ownCells := viewsWith("k", test.own)[0]
+			k := newKeysCopy(test.policy, false, -1, ownCells, viewsWith("k", test.sources...))
+			steps, _ := k.Pass(ownCells, viewsWith("k", test.sources...))
+			postponed, _ := k.Pass(ownCells, viewsWith("k", test.sources...)) // steps that the first pass postponed
+			if len(steps) == 0 {
+				steps = postponed
+			}
+			if got := describeActs(steps); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
