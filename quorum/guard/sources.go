@@ -68,6 +68,13 @@ func (o sourceSet) indexOf(g *Guard) int {
 	return slices.IndexFunc(o.sources, func(s source) bool { return s.guard == g })
 }
 
+// noteVotes records whether a majority of the masters votes in this era.
+func (s *Set) noteVotes() {
+	if none := -1; len(s.voters(none)) >= vote.Majority(len(s.guards)) {
+		s.eras.noteMajority()
+	}
+}
+
 // sourcesFor returns the masters to copy from: other masters that vote. As long as no majority can
 // have voted in this era, it has no locks yet: then the sources are the masters that voted in the
 // former era, which hold every lock of that era, by its rules.
@@ -76,7 +83,6 @@ func (s *Set) sourcesFor(g *Guard) sourceSet {
 	ordinary := sourceSet{sources: voters, masters: len(s.guards)}
 	switch formerSize := s.eras.formerSize(); {
 	case len(voters) >= vote.Majority(len(s.guards)):
-		s.eras.noteMajority()
 		return ordinary
 	case formerSize == 0:
 		return ordinary

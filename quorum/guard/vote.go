@@ -45,6 +45,7 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 	g.grantVote(m, eraEnded)
 	g.clockBlamed = false
 	g.mu.Unlock()
+	g.set.noteVotes()
 	if err := g.renewCanaries(ctx, v.Marker.Text, m.Nonce); err != nil {
 		return 0, err
 	}
