@@ -258,8 +258,8 @@ func (i *initRun) alreadyRan() (bool, error) {
 	return false, nil
 }
 
-// refuseSecondRun returns an error if an earlier run has begun: it may have initialized masters that
-// hold locks since.
+// refuseSecondRun returns an error if an earlier run has begun: it may have initialized masters
+// that hold locks since.
 func (i *initRun) refuseSecondRun() error {
 	if !i.begun {
 		return nil

@@ -4,8 +4,8 @@ package commands
 type Counts struct {
 	// Waiting counts the clients that wait for a lock.
 	Waiting int
-	// LocksWithoutTTL counts the lock keys that were set without a TTL. LostSideEffects counts the side
-	// effects of scripts that were not carried out.
+	// LocksWithoutTTL counts the lock keys that were set without a TTL. LostSideEffects counts the
+	// side effects of scripts that were not carried out.
 	LocksWithoutTTL, LostSideEffects int64
 	// ScriptRuns counts the runs of scripts on lock keys. A script runs again if another client
 	// changes its keys meanwhile. ScriptsStopped counts the runs that were stopped at a limit, or

@@ -48,8 +48,8 @@ type Situation struct {
 	// InMulti is set in a transaction of the proxy's own, Watching while the client watches lock
 	// keys.
 	InMulti, Watching bool
-	// UpstreamError is the error if the upstream cannot be reached; empty if it can be reached, or if that
-	// is unknown.
+	// UpstreamError is the error if the upstream cannot be reached; empty if it can be reached, or
+	// if that is unknown.
 	UpstreamError string
 	// Connected is set after the proxy has tried to connect to the upstream for this command.
 	Connected bool

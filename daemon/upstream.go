@@ -122,8 +122,8 @@ func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 }
 
 // upstreamProblem returns why the upstream must not be used: it is a redlock-proxy, or a node of a
-// cluster, which redirects clients. unverified is a warning if it is unknown whether it is a node of
-// a cluster. Both may be empty.
+// cluster, which redirects clients. unverified is a warning if it is unknown whether it is a node
+// of a cluster. Both may be empty.
 func upstreamProblem(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates,
 ) (problem, unverified string) {

@@ -7,18 +7,18 @@ type Counts struct {
 	Accepted, Refused, AcceptErrors int64
 	// Connected is the number of current clients. Parked of them are idle and have no goroutine.
 	Connected, Parked int64
-	// BytesToUpstream and BytesToClients count the bytes relayed. They include the proxy's own commands on a
-	// client's connection, but not the replies to these.
+	// BytesToUpstream and BytesToClients count the bytes relayed. They include the proxy's own
+	// commands on a client's connection, but not the replies to these.
 	BytesToUpstream, BytesToClients int64
-	// RelayedCommands counts the commands of clients sent to the upstream, except commands that get no
-	// reply (CLIENT REPLY OFF).
+	// RelayedCommands counts the commands of clients sent to the upstream, except commands that get
+	// no reply (CLIENT REPLY OFF).
 	RelayedCommands int64
 	// InputBytes is the number of bytes held for clients: of incomplete commands beyond the first
-	// buffer of each client, and kept between commands. InputDisconnects counts the clients that were
-	// disconnected because InputBytes reached its limit.
+	// buffer of each client, and kept between commands. InputDisconnects counts the clients that
+	// were disconnected because InputBytes reached its limit.
 	InputBytes, InputDisconnects int64
-	// UnreadBytes is the number of bytes of replies that clients have not read. UnreadDisconnects counts the
-	// clients that were disconnected because UnreadBytes exceeded its limit.
+	// UnreadBytes is the number of bytes of replies that clients have not read. UnreadDisconnects
+	// counts the clients that were disconnected because UnreadBytes exceeded its limit.
 	UnreadBytes, UnreadDisconnects int64
 	// MessageBytes is the number of bytes of messages that wait for subscribers of a lock server.
 	// MessageDisconnects counts the subscribers that were disconnected when it exceeded its limit.

@@ -166,8 +166,8 @@ func (c *locationRouter) execAtUpstream(ctx context.Context, queued [][]string) 
 }
 
 // dropMovedWatch handles a client whose watched lock keys have moved from the upstream to the
-// masters, and possibly back: the watch counts as broken. queueOnly is set if the command belongs to an upstream
-// transaction that can no longer succeed, so that the upstream should just queue it.
+// masters, and possibly back: the watch counts as broken. queueOnly is set if the command belongs
+// to an upstream transaction that can no longer succeed, so that the upstream should just queue it.
 func (c *locationRouter) dropMovedWatch(
 	ctx context.Context, ownCmd *command.Command, stateCmd string,
 ) (queueOnly bool, err error) {

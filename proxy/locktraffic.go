@@ -159,7 +159,8 @@ func (r *relay) hasLockCommand() bool {
 
 // waitAtRest waits until no command on a lock key is under way on the connection to the upstream,
 // or ctx ends. It returns the local address of the connection, and whether it is at rest. The
-// address is empty if there is no connection. The locks move in this era. Any goroutine may call it.
+// address is empty if there is no connection. The locks move in this era. Any goroutine may call
+// it.
 func (r *relay) waitAtRest(ctx context.Context, era int) (address string, atRest bool) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()

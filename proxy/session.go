@@ -251,8 +251,8 @@ func (l messageWriter) WriteMessages(take func() []byte) error {
 	return err
 }
 
-// Disconnect implements pubsub.ClientWriter. It wakes the session, because a parked session would not
-// notice.
+// Disconnect implements pubsub.ClientWriter. It wakes the session, because a parked session would
+// not notice.
 func (l messageWriter) Disconnect() {
 	l.session.disconnect()
 	l.session.wake(l.serverCtx, l.session)

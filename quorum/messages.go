@@ -15,8 +15,8 @@ import (
 // Message is one message of a client; see package messages.
 type Message = messages.Message
 
-// Subscription is a subscription to all messages. It ends when the subscriber leaves, or is notified
-// that it may miss messages.
+// Subscription is a subscription to all messages. It ends when the subscriber leaves, or is
+// notified that it may miss messages.
 type Subscription = messages.Subscription
 
 // NewMessages creates the Messages of a cluster that does not run yet. They go between proxies with

@@ -44,7 +44,8 @@ type Client struct {
 	// Transaction is the client's transaction on lock keys, and the lock keys that it watches.
 	Transaction Transaction
 
-	// ChangedKeys holds the lock keys that the client's commands may have changed, at a lock server.
+	// ChangedKeys holds the lock keys that the client's commands may have changed, at a lock
+	// server.
 	ChangedKeys ChangedKeys
 
 	// Tracking reports changes of lock keys to the client; nil until the client requests it.
@@ -163,8 +164,8 @@ func (c *Client) OnlyListens() bool {
 	return c.Proto == 2 && c.Subscriptions != nil && c.Subscriptions.Any()
 }
 
-// WriteMessages writes the arrived messages before the reply, in any mode of CLIENT REPLY. It delays
-// later messages until the reply is delivered.
+// WriteMessages writes the arrived messages before the reply, in any mode of CLIENT REPLY. It
+// delays later messages until the reply is delivered.
 func (c *Client) WriteMessages(out *Reply) {
 	if c.Subscriptions != nil {
 		out.Raw(c.Subscriptions.Take())

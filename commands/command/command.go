@@ -21,13 +21,13 @@ type Call struct {
 	Args [][]byte
 	// Out receives the reply.
 	Out *Reply
-	// FirstArrival is the arrival time of a call that runs again because the locks have moved meanwhile. It
-	// is zero on the first run.
+	// FirstArrival is the arrival time of a call that runs again because the locks have moved
+	// meanwhile. It is zero on the first run.
 	FirstArrival time.Time
 }
 
-// RemainingWait returns the remaining time of a wait that began when the call arrived; zero if the time is
-// up. A negative wait is unlimited.
+// RemainingWait returns the remaining time of a wait that began when the call arrived; zero if the
+// time is up. A negative wait is unlimited.
 func (c Call) RemainingWait(wait time.Duration) time.Duration {
 	if c.FirstArrival.IsZero() || wait <= 0 {
 		return wait
@@ -84,8 +84,9 @@ type Command struct {
 	// ActsLocally is set if the command also acts in the proxy. Such a command does not go to the
 	// upstream while CLIENT REPLY is off, and cannot be part of a transaction at the upstream.
 	ActsLocally bool
-	// FiltersReply reports whether the proxy removes something from the upstream's reply to a call. Such a
-	// call cannot be part of a transaction at the upstream. If it is nil, nothing is removed.
+	// FiltersReply reports whether the proxy removes something from the upstream's reply to a call.
+	// Such a call cannot be part of a transaction at the upstream. If it is nil, nothing is
+	// removed.
 	FiltersReply func(words [][]byte) bool
 	// RunsWithoutClient reports whether a call does not use its client until it is answered: it
 	// does not watch for the client to leave, query the client, or close its connection. If it is

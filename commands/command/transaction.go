@@ -7,7 +7,8 @@ type Transaction struct {
 	Open bool
 	// Aborted is set after a command was refused. EXEC will fail.
 	Aborted bool
-	// UpstreamError is the error if MULTI could not reach the upstream: the reply to commands on other keys.
+	// UpstreamError is the error if MULTI could not reach the upstream: the reply to commands on
+	// other keys.
 	UpstreamError string
 	// Queued holds the queued commands, QueuedBytes their size.
 	Queued      [][]string
@@ -53,8 +54,8 @@ func (w *Watched) Watch(key, version string) {
 	}
 }
 
-// NoteFound records that the client has found values under these keys. If a key was absent at the time
-// of WATCH, this is the only trace of the change once the key is absent again.
+// NoteFound records that the client has found values under these keys. If a key was absent at the
+// time of WATCH, this is the only trace of the change once the key is absent again.
 func (t *Transaction) NoteFound(db int, keys []string) {
 	w := &t.Watched
 	for _, key := range keys {
@@ -63,8 +64,8 @@ func (t *Transaction) NoteFound(db int, keys []string) {
 	}
 }
 
-// NoteChange records that the client has changed a key itself. A change of a key that it watches makes
-// EXEC fail.
+// NoteChange records that the client has changed a key itself. A change of a key that it watches
+// makes EXEC fail.
 func (t *Transaction) NoteChange(db int, key string) {
 	w := &t.Watched
 	_, isWatched := w.Keys[key]

@@ -28,8 +28,8 @@ type Hub struct {
 	mu            sync.Mutex
 	subscribers   map[*Subscriber]bool
 	subscriptions [kinds]map[string]map[*Subscriber]bool
-	// compiledPatterns holds the patterns of subscriptions in compiled form. patternSubscribers holds
-	// the subscribers to any pattern.
+	// compiledPatterns holds the patterns of subscriptions in compiled form. patternSubscribers
+	// holds the subscribers to any pattern.
 	compiledPatterns   map[string]*keys.Pattern
 	patternSubscribers map[*Subscriber]bool
 }

@@ -84,8 +84,8 @@ func (h *Hub) Subscriber(line ClientWriter, proto int) *Subscriber {
 // Any reports whether there is a subscription. Any goroutine may call it, also on nil.
 func (s *Subscriber) Any() bool { return s != nil && s.subscriptionCount.Load() > 0 }
 
-// sizeOf returns the size of a subscription that exists, in bytes. Subscribers share the compiled form
-// of a pattern, but it counts for each of them.
+// sizeOf returns the size of a subscription that exists, in bytes. Subscribers share the compiled
+// form of a pattern, but it counts for each of them.
 func (s *Subscriber) sizeOf(kind Kind, name string) int64 {
 	const overhead = 256
 	if kind == Patterns {

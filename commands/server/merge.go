@@ -124,7 +124,8 @@ func (l *catalog) mergeList(reply []byte, filter [][]byte) []byte {
 	return appendElements(reply, n, own.Bytes)
 }
 
-// compileFilter returns the function that reports whether a command passes a filter of COMMAND LIST.
+// compileFilter returns the function that reports whether a command passes a filter of COMMAND
+// LIST.
 func compileFilter(filter [][]byte) func(*command.Command) bool {
 	switch {
 	case len(filter) == 0:

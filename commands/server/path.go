@@ -19,8 +19,8 @@ func IsPath(words [][]byte) bool {
 }
 
 // proxyPath implements PROXY PATH id [id …], which a proxy sends before it uses an upstream. The
-// reply is LOOP if this proxy has one of the IDs. Only proxies before 0.4 send several IDs: those of
-// the proxies that the command has passed.
+// reply is LOOP if this proxy has one of the IDs. Only proxies before 0.4 send several IDs: those
+// of the proxies that the command has passed.
 func (s *Server) proxyPath(ids []string, out *command.Reply) {
 	if s.opts.ID != "" && slices.Contains(ids, s.opts.ID) {
 		out.Error("LOOP the question has passed this proxy before")

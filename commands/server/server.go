@@ -26,7 +26,8 @@ type Options struct {
 	MaxClients func() int
 	// Masters returns the state of the masters. The default returns none.
 	Masters func() []quorum.MasterStatus
-	// Availability returns the facts that decide whether locks are available. By default they are not.
+	// Availability returns the facts that decide whether locks are available. By default they are
+	// not.
 	Availability func() availability.Inputs
 	// RemovalsPending counts the locks that a failed command may have left and that are still to be
 	// removed. The default returns 0.

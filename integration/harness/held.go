@@ -4,8 +4,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// HeldToken returns the token in a master's reply to the GET of a lock key, without the prefix of the
-// proxies, or nil if the key is not held. If a client locks on the masters directly, the whole
+// HeldToken returns the token in a master's reply to the GET of a lock key, without the prefix of
+// the proxies, or nil if the key is not held. If a client locks on the masters directly, the whole
 // value is the token.
 func HeldToken(reply any) any {
 	text, ok := reply.(string)
@@ -18,8 +18,8 @@ func HeldToken(reply any) any {
 	return nil
 }
 
-// SameCells reports whether masters with these replies to the GET of a key have the same cell, except
-// for promised ballots. A plain cell has no promised ballot.
+// SameCells reports whether masters with these replies to the GET of a key have the same cell,
+// except for promised ballots. A plain cell has no promised ballot.
 func SameCells(replies []any) bool {
 	for _, reply := range replies {
 		if withoutPromise(reply) != withoutPromise(replies[0]) {
@@ -29,9 +29,9 @@ func SameCells(replies []any) bool {
 	return true
 }
 
-// IsUndetermined reports whether it is undetermined if the key is held, given the replies of all masters to
-// its GET. This is so if too few masters hold it, but are a majority together with the masters that
-// may have forgotten it.
+// IsUndetermined reports whether it is undetermined if the key is held, given the replies of all
+// masters to its GET. This is so if too few masters hold it, but are a majority together with the
+// masters that may have forgotten it.
 func IsUndetermined(replies []any) bool {
 	holders, blocking := map[cell.Attempt]int{}, map[cell.Attempt]int{}
 	for _, reply := range replies {

@@ -72,8 +72,8 @@ func WantGrant(t *testing.T, client *redistest.Client, command ...string) time.D
 	return time.Duration(ms) * time.Millisecond
 }
 
-// WantPrefix sends a command and requires a reply that begins with want. The words of the command are
-// separated by |, or by blanks if it contains no |.
+// WantPrefix sends a command and requires a reply that begins with want. The words of the command
+// are separated by |, or by blanks if it contains no |.
 func WantPrefix(t *testing.T, client *redistest.Client, command, want string) {
 	t.Helper()
 	words := strings.Fields(command)

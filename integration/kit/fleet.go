@@ -73,8 +73,8 @@ func StartGuarded(t *testing.T, guard bool, proxies int) *Fleet {
 	return f
 }
 
-// WhileUnreachable calls act while the first proxy cannot reach some masters. It returns when all masters
-// vote again.
+// WhileUnreachable calls act while the first proxy cannot reach some masters. It returns when all
+// masters vote again.
 func (f *Fleet) WhileUnreachable(t *testing.T, masters []int, act func()) {
 	t.Helper()
 	for _, i := range masters {

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// PasswordRouter is one address of a master for all proxies, as a change of the masters requires. Behind
-// the address, each proxy has its own link. The junction distinguishes the proxies by the password
-// with which they log in; a master without a password accepts any password.
+// PasswordRouter is one address of a master for all proxies, as a change of the masters requires.
+// Behind the address, each proxy has its own link. The junction distinguishes the proxies by the
+// password with which they log in; a master without a password accepts any password.
 type PasswordRouter struct {
 	listener net.Listener
 	mu       sync.Mutex

@@ -21,7 +21,8 @@ func EachMaster(t *testing.T, masters []*redistest.Server, condition func(*redis
 	}
 }
 
-// CheckHeld returns an error unless a master holds the key with this token for about ten more seconds.
+// CheckHeld returns an error unless a master holds the key with this token for about ten more
+// seconds.
 func CheckHeld(master *redistest.Server, key, token string) error {
 	value, ttl, err := ReadKey(master, key)
 	if err != nil {
@@ -55,8 +56,8 @@ func ReadKey(master *redistest.Server, key string) (value, ttl any, err error) {
 	return harness.HeldToken(value), ttl, errors.Join(valueErr, ttlErr)
 }
 
-// CheckToken returns an error unless a key in one database of a master is held with a token. If token
-// is nil, the key must not be held.
+// CheckToken returns an error unless a key in one database of a master is held with a token. If
+// token is nil, the key must not be held.
 func CheckToken(master *redistest.Server, db, key string, token any) error {
 	reply, err := doIn(masterReplyTimeout, master, db, "GET", key)
 	if got := harness.HeldToken(reply); err == nil && got != token {
@@ -79,8 +80,8 @@ func CheckMajority(masters []*redistest.Server, key, token string) error {
 	return errors.Join(others...)
 }
 
-// CheckSameCells returns an error unless all masters have the same cell for each key, except for promised
-// ballots.
+// CheckSameCells returns an error unless all masters have the same cell for each key, except for
+// promised ballots.
 func CheckSameCells(masters []*redistest.Server, keys ...string) error {
 	held := make([][]any, len(masters))
 	for i, master := range masters {
@@ -114,8 +115,8 @@ func SendToDatabase(master *redistest.Server, db string, command ...string) erro
 	return err
 }
 
-// QueryDatabase sends one command to a database of a master and returns its reply. It returns an error
-// reply as an error.
+// QueryDatabase sends one command to a database of a master and returns its reply. It returns an
+// error reply as an error.
 func QueryDatabase(master *redistest.Server, db string, command ...string) (any, error) {
 	return doIn(WaitLimit, master, db, command...)
 }

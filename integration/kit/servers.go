@@ -26,7 +26,8 @@ func StartReference(t *testing.T, args ...string) *redistest.Server {
 	return redistest.New(t, redistest.Options{Version: redistest.InstalledVersion, ExtraArgs: args})
 }
 
-// StartSameVersion starts a server of the same version as the given server, so that it can read its files.
+// StartSameVersion starts a server of the same version as the given server, so that it can read its
+// files.
 func StartSameVersion(t *testing.T, server *redistest.Server, args ...string) *redistest.Server {
 	t.Helper()
 	return redistest.New(t, redistest.Options{Version: server.Version(), ExtraArgs: args})
@@ -140,8 +141,8 @@ func wantNoCrash(t *testing.T, proxy *harness.Proxy) {
 	}
 }
 
-// ProxyCommand returns a command that runs the proxy's program with these arguments, in the environment
-// that Environ returns.
+// ProxyCommand returns a command that runs the proxy's program with these arguments, in the
+// environment that Environ returns.
 func ProxyCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
@@ -165,10 +166,10 @@ func Environ() []string {
 	return append(harness.Environ(), "REDLOCK_MASTER_TIMEOUT="+longMasterTimeout)
 }
 
-// LongMasterTimeout returns the arguments for a long master-timeout, for proxies that StartProxy does
-// not start.
+// LongMasterTimeout returns the arguments for a long master-timeout, for proxies that StartProxy
+// does not start.
 func LongMasterTimeout() []string { return []string{"--master-timeout", longMasterTimeout} }
 
-// DefaultMasterTimeout returns the arguments for the default master-timeout, for tests with masters that do
-// not answer.
+// DefaultMasterTimeout returns the arguments for the default master-timeout, for tests with masters
+// that do not answer.
 func DefaultMasterTimeout() []string { return []string{"--master-timeout", "250ms"} }

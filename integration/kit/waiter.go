@@ -10,12 +10,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// GrantLimit limits the time in which a free lock must be granted to a waiter. All other events that
-// could free the lock take much longer.
+// GrantLimit limits the time in which a free lock must be granted to a waiter. All other events
+// that could free the lock take much longer.
 const GrantLimit = time.Second
 
-// StartWaiter returns a client that has sent a LOCK of the key k with this token to the proxy, and waits
-// for the lock.
+// StartWaiter returns a client that has sent a LOCK of the key k with this token to the proxy, and
+// waits for the lock.
 func StartWaiter(t *testing.T, proxy *harness.Proxy, token string) *redistest.Client {
 	t.Helper()
 	client := Connect(t, proxy)
@@ -23,8 +23,8 @@ func StartWaiter(t *testing.T, proxy *harness.Proxy, token string) *redistest.Cl
 	return client
 }
 
-// ConnectWithoutReading returns a client that does not read its replies from the proxy. So a drain of the proxy does
-// not end before the client is closed.
+// ConnectWithoutReading returns a client that does not read its replies from the proxy. So a drain
+// of the proxy does not end before the client is closed.
 func ConnectWithoutReading(t *testing.T, proxy *harness.Proxy) *redistest.Client {
 	t.Helper()
 	client := Connect(t, proxy)
@@ -48,8 +48,8 @@ func WantBlocked(t *testing.T, proxy *harness.Proxy, clients int) {
 	})
 }
 
-// TryLockAgain tries to lock the key k for two seconds, in which a master that has lost its data votes
-// again. It reports whether the lock was granted.
+// TryLockAgain tries to lock the key k for two seconds, in which a master that has lost its data
+// votes again. It reports whether the lock was granted.
 func TryLockAgain(t *testing.T, client *redistest.Client) bool {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

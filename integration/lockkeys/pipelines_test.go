@@ -24,9 +24,9 @@ const (
 	pipelinesOfAClient = 8
 )
 
-// TestPipelinesAsOneRedis sends random pipelines that change the state of a connection (MULTI, WATCH,
-// HELLO, CLIENT REPLY, SUBSCRIBE, RESET …) between commands on lock keys and on other keys. Through
-// the proxy, every byte of the replies is the same as from a single Redis.
+// TestPipelinesAsOneRedis sends random pipelines that change the state of a connection (MULTI,
+// WATCH, HELLO, CLIENT REPLY, SUBSCRIBE, RESET …) between commands on lock keys and on other keys.
+// Through the proxy, every byte of the replies is the same as from a single Redis.
 func TestPipelinesAsOneRedis(t *testing.T) {
 	count, seed := int(kit.SizeFrom(t, pipelinesEnv, defaultPipelines)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d pipelines (%s); seed %d (%s)", count, pipelinesEnv, seed, kit.SeedEnv)

@@ -140,9 +140,10 @@ func TestDataOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestDisksOfAnotherCluster: two masters, one after the other, get the disk of a master that another
-// cluster removed. Its seal is of the same era and number of masters. Each master catches up: the
-// first one keeps no promise of the other cluster, which would support the seal on the second one.
+// TestDisksOfAnotherCluster: two masters, one after the other, get the disk of a master that
+// another cluster removed. Its seal is of the same era and number of masters. Each master catches
+// up: the first one keeps no promise of the other cluster, which would support the seal on the
+// second one.
 func TestDisksOfAnotherCluster(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -253,8 +254,8 @@ func TestMasterMissesSeal(t *testing.T) {
 	client := kit.Connect(t, r.proxies[1])
 	kit.WantGrant(t, client, "LOCK", "k-held", "t", "PX", "600000")
 	r.writeAllMasters(0, 1, 2, 3)
-	// A database that is listed, but has no marker, looks as if it was flushed: such a master promises
-	// a ballot, and accepts none.
+	// A database that is listed, but has no marker, looks as if it was flushed: such a master
+	// promises a ballot, and accepts none.
 	kit.Must(t, kit.SendToMaster(r.servers[2], "SADD", script.DatabasesKey, "5"))
 	r.links[3].Delay(50 * time.Millisecond) // so that the new master is copied when the others have joined
 	r.reload(0)
@@ -265,9 +266,9 @@ func TestMasterMissesSeal(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k-held", "t")
 }
 
-// TestMajorityForgetsAfterChange: two of the new masters grant a lock and then lose their data, while
-// the third one and a removed master hold what they held before the change. The lock is not granted
-// again: the rules of the former set end when a majority of the new one may have voted.
+// TestMajorityForgetsAfterChange: two of the new masters grant a lock and then lose their data,
+// while the third one and a removed master hold what they held before the change. The lock is not
+// granted again: the rules of the former set end when a majority of the new one may have voted.
 func TestMajorityForgetsAfterChange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)

@@ -77,7 +77,8 @@ func TestBlockedClientsDuringMove(t *testing.T) {
 }
 
 // TestOrdinaryWaitDuringMove: a client that took locks before, and now waits for an element of an
-// ordinary key, keeps its connection in a move, and gets the element. The move does not wait for it.
+// ordinary key, keeps its connection in a move, and gets the element. The move does not wait for
+// it.
 func TestOrdinaryWaitDuringMove(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)

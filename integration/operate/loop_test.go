@@ -49,8 +49,8 @@ func TestUpstreamIsProxyItself(t *testing.T) {
 }
 
 // TestUpstreamLeadsBack: the upstream is the proxy itself under another address, from the start or
-// later. The address does not show the loop, but the proxy detects it, and does not use the upstream
-// repeatedly.
+// later. The address does not show the loop, but the proxy detects it, and does not use the
+// upstream repeatedly.
 func TestUpstreamLeadsBack(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -100,8 +100,8 @@ func (c *Certificates) NotAfter() time.Time {
 	return time.Time{}
 }
 
-// ListenerConfig returns the TLS settings for clients, from the current files, or nil if the listener has
-// no certificate.
+// ListenerConfig returns the TLS settings for clients, from the current files, or nil if the
+// listener has no certificate.
 func (c *Certificates) ListenerConfig() *tls.Config {
 	current := c.current.Load()
 	if current.serverCert == nil {
@@ -110,8 +110,8 @@ func (c *Certificates) ListenerConfig() *tls.Config {
 	return current.listener()
 }
 
-// ConfigureDial adds to the TLS settings of a new connection to a server: the certificate authorities to
-// trust, and the certificate to present.
+// ConfigureDial adds to the TLS settings of a new connection to a server: the certificate
+// authorities to trust, and the certificate to present.
 func (c *Certificates) ConfigureDial(config *tls.Config) {
 	current := c.current.Load()
 	if current.rootCAs != nil {
@@ -122,10 +122,10 @@ func (c *Certificates) ConfigureDial(config *tls.Config) {
 	}
 }
 
-// ProbeConfig returns the TLS settings for a health check of the listener by a program with the same
-// configuration, or nil if the listener has no certificate. It accepts any certificate, since the
-// check sends no secret. It ignores broken files, since the listener may still use their earlier
-// contents.
+// ProbeConfig returns the TLS settings for a health check of the listener by a program with the
+// same configuration, or nil if the listener has no certificate. It accepts any certificate, since
+// the check sends no secret. It ignores broken files, since the listener may still use their
+// earlier contents.
 func ProbeConfig(files Files) *tls.Config {
 	if files.TLSCert == "" {
 		return nil

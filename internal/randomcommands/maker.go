@@ -148,8 +148,8 @@ func IsUnordered(words []string) bool {
 	return slices.Contains([]string{"smembers", "sscan", "spop"}, words[0])
 }
 
-// TemplateLists returns lists of templates: all commands, commands on strings, and commands on each type
-// of collection.
+// TemplateLists returns lists of templates: all commands, commands on strings, and commands on each
+// type of collection.
 func TemplateLists() (lists [][]string) {
 	whole := slices.Concat(collectionTemplates, textTemplates)
 	lists = append(lists, slices.Clone(whole), slices.Clone(textTemplates))
@@ -162,8 +162,8 @@ func TemplateLists() (lists [][]string) {
 	return lists
 }
 
-// MayMiscountKeys reports whether the number of keys in a command of this template may be wrong. Such a
-// command has different keys than its words suggest.
+// MayMiscountKeys reports whether the number of keys in a command of this template may be wrong.
+// Such a command has different keys than its words suggest.
 func MayMiscountKeys(template string) bool { return template == "zinterstore k n k" }
 
 // MayBlock reports whether the command may block outside a transaction.

@@ -15,8 +15,8 @@ import (
 type Stream struct {
 	// NextToLocks reports whether the proxy has lock keys, which FLUSHDB and DBSIZE include.
 	NextToLocks bool
-	// LockKeys are the keys of half of the commands on data, and of half of the transactions. Each of
-	// these uses one of them.
+	// LockKeys are the keys of half of the commands on data, and of half of the transactions. Each
+	// of these uses one of them.
 	LockKeys []string
 
 	random *rand.Rand
@@ -25,7 +25,8 @@ type Stream struct {
 	proto   int
 	inMulti bool
 	lockKey string // all commands of the transaction are on this lock key
-	// watchedKey is a key that the client watches: lock keys and other keys are not watched together.
+	// watchedKey is a key that the client watches: lock keys and other keys are not watched
+	// together.
 	watchedKey  string
 	execFails   bool // the transaction will fail
 	queuedProto int  // the protocol that the transaction will change to
@@ -40,8 +41,8 @@ type Stream struct {
 // reply.
 type Item struct{ Sent, OwnReply string }
 
-// NewStream returns the stream of a new connection. The streams of one server share next, from which
-// unique values are made.
+// NewStream returns the stream of a new connection. The streams of one server share next, from
+// which unique values are made.
 func NewStream(random *rand.Rand, next *int) *Stream {
 	return &Stream{random: random, proto: 2, next: next}
 }
@@ -153,12 +154,12 @@ func (s *Stream) value() string {
 	return s.pick("x", "hello world", "3.25", "+OK", "LOCK", strings.Repeat("w", 50))
 }
 
-// smallValue returns a value that changes neither a collection's encoding nor, therefore, the order of
-// its elements.
+// smallValue returns a value that changes neither a collection's encoding nor, therefore, the order
+// of its elements.
 func (s *Stream) smallValue() string { return s.pick("x", "yy", "3.25", "", "\r\n", s.number()) }
 
-// dataTemplates lists commands on data. K, V, S, N and F stand for a key, a value, a small value, a number
-// and a field. No command returns random data, or elements in an unspecified order.
+// dataTemplates lists commands on data. K, V, S, N and F stand for a key, a value, a small value, a
+// number and a field. No command returns random data, or elements in an unspecified order.
 var dataTemplates = strings.FieldsFunc(`SET K V|SET K V|SET K V|GET K|GET K|GET K|SET K V NX|SET K V XX GET|GETSET K V|GETDEL K|GETEX K PERSIST|SETNX K V|APPEND K S|STRLEN K
 SETRANGE K 3 S|GETRANGE K 0 N|MSET K V K V|MGET K K K|INCR K|INCRBY K N|INCRBYFLOAT K 0.5|DECR K|SETBIT K 7 1|GETBIT K N|BITCOUNT K|BITPOS K 1|LCS K K
 DEL K|DEL K K|UNLINK K|EXISTS K K|TYPE K|RENAME K K|COPY K K REPLACE|OBJECT ENCODING K|EXPIRE K 1000|PERSIST K|TOUCH K|DBSIZE|DUMP K
@@ -214,7 +215,8 @@ func (s *Stream) differs(template string) bool {
 		return len(s.LockKeys) > 0 && s.inMulti
 	case "SWAPDB 0 1", // it does not exchange lock keys
 		"PUBLISH ch S", "PUBLISH other S", // a message may arrive after the reply to a later command
-		// Redis 7.0 refuses SORT if an earlier command had a number out of range: it does not reset errno.
+		// Redis 7.0 refuses SORT if an earlier command had a number out of range: it does not reset
+		// errno.
 		"SORT K":
 		return len(s.LockKeys) > 0
 	}

@@ -8,8 +8,8 @@ import (
 // CopyFolder copies the files of the running server to dir, which must not exist yet.
 func (r *Server) CopyFolder(dir string) error { return os.CopyFS(dir, os.DirFS(r.dir)) }
 
-// RestoreFolder starts the server again on the same port, with a copy from CopyFolder in place of its
-// files, as when a disk or a snapshot is restored. A running server is killed first.
+// RestoreFolder starts the server again on the same port, with a copy from CopyFolder in place of
+// its files, as when a disk or a snapshot is restored. A running server is killed first.
 func (r *Server) RestoreFolder(dir string) error {
 	if r.dir == "" {
 		return errClosed

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// InstalledVersion is the name of the redis-server in PATH, for Options.Version and REDLOCK_TEST_SERVERS.
+// InstalledVersion is the name of the redis-server in PATH, for Options.Version and
+// REDLOCK_TEST_SERVERS.
 const InstalledVersion = "installed"
 
 // ErrNoVersion means that the server of the requested version was not fetched.
@@ -44,7 +45,8 @@ func NewestOf(t testing.TB, kind string) string {
 	return ""
 }
 
-// OldestAndNewest returns the oldest and the newest version of Redis and of Valkey that were fetched.
+// OldestAndNewest returns the oldest and the newest version of Redis and of Valkey that were
+// fetched.
 func OldestAndNewest() []string {
 	all := Versions()
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool {

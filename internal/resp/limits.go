@@ -61,8 +61,8 @@ func (a *Allowance) release(n int64) {
 	}
 }
 
-// ClientLimits returns the limits for a client library. They exceed the needs of any reply to the proxy's
-// own commands, and are far below the memory of a machine.
+// ClientLimits returns the limits for a client library. They exceed the needs of any reply to the
+// proxy's own commands, and are far below the memory of a machine.
 func ClientLimits() Limits {
 	return Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 32, Total: 128 << 20}
 }

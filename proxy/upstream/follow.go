@@ -53,8 +53,8 @@ type discovery struct {
 	asks sync.WaitGroup
 }
 
-// NewWithSentinels is [New] for an upstream whose address Sentinels report. It ignores the address in
-// the URL.
+// NewWithSentinels is [New] for an upstream whose address Sentinels report. It ignores the address
+// in the URL.
 func NewWithSentinels(url string, sentinels Sentinels, timeout time.Duration, log *slog.Logger) (*Upstream, error) {
 	u, err := New(url, timeout, log)
 	if err != nil {

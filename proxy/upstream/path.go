@@ -61,8 +61,8 @@ func (u *Upstream) isVerified() bool {
 	return true
 }
 
-// askPath sends PROXY PATH. The error is server.ErrLoop if this proxy itself replies, and errProxy if
-// another redlock-proxy does.
+// askPath sends PROXY PATH. The error is server.ErrLoop if this proxy itself replies, and errProxy
+// if another redlock-proxy does.
 func (u *Upstream) askPath(conn net.Conn) error {
 	answer, err := u.exchange(conn, "PROXY", "PATH", u.proxyID)
 	switch {

@@ -50,9 +50,9 @@ func (c Cell) Incarnation() Attempt {
 	return Attempt(fmt.Sprintf("%0*s", idDigits, n))
 }
 
-// UndecidedAttempt is the incarnation of a blocking copy that stands for several incarnations, if it is
-// unknown which one was granted. A release or undo leaves the copy alone. It expires with the last
-// of the incarnations.
+// UndecidedAttempt is the incarnation of a blocking copy that stands for several incarnations, if
+// it is unknown which one was granted. A release or undo leaves the copy alone. It expires with the
+// last of the incarnations.
 const UndecidedAttempt = Attempt("000000000000000000000000000000000000")
 
 // IsUndecided reports whether the cell is a blocking copy that may stand for any incarnation.
@@ -70,8 +70,8 @@ type Value struct {
 	// Present is false if a ballot removed the key.
 	Present bool
 	Text    string
-	// UnreadBytes is the number of bytes after Text that were not read. A value with a rest must not be
-	// written.
+	// UnreadBytes is the number of bytes after Text that were not read. A value with a rest must
+	// not be written.
 	UnreadBytes int
 	// Changes holds the last change of each proxy that led to the value, for at most MaxChanges
 	// proxies, the newest at the end.

@@ -72,9 +72,9 @@ func cellsOf(views []view, key string, inc incarnation) (cells, blockingCopies [
 }
 
 // fullCopyHolders returns how many sources must hold an incarnation so that the master gets a full
-// copy: a majority of all masters, or of the former set. More than half of a set hold an incarnation
-// only if the set has neither released nor refused it, and in a set that has one master more, the
-// others are no majority.
+// copy: a majority of all masters, or of the former set. More than half of a set hold an
+// incarnation only if the set has neither released nor refused it, and in a set that has one master
+// more, the others are no majority.
 func (c copyPolicy) fullCopyHolders() int {
 	holders := vote.Majority(c.Masters)
 	if c.FormerMasters > 0 {
@@ -83,8 +83,8 @@ func (c copyPolicy) fullCopyHolders() int {
 	return holders
 }
 
-// majorityIncarnation returns the incarnation that enough sources hold for a full copy, or "". There
-// is at most one.
+// majorityIncarnation returns the incarnation that enough sources hold for a full copy, or "".
+// There is at most one.
 func (c copyPolicy) majorityIncarnation(views []view, key string) incarnation {
 	needed := c.fullCopyHolders()
 	for i, v := range views[:max(0, len(views)-needed+1)] {
@@ -266,8 +266,8 @@ func (k *keysCopy) withoutCopied(sources []view) []view {
 	return views
 }
 
-// keepsOwn reports whether the master's own cell of an incarnation that may have been granted stays,
-// because the master has lost nothing or no proxy wrote the cell.
+// keepsOwn reports whether the master's own cell of an incarnation that may have been granted
+// stays, because the master has lost nothing or no proxy wrote the cell.
 func (k *keysCopy) keepsOwn(key string) bool {
 	return k.ownSource >= 0 || k.policy.Intact || k.ownCells[key].Form == cell.Foreign
 }

@@ -34,8 +34,8 @@ type eraTracker struct {
 	ownEraSince time.Time
 	// claims holds the last claim of each master, by index.
 	claims map[int]eraClaim
-	// checked holds the masters that have been checked, with or without a marker. mayHaveVoted is set
-	// for those whose last report does not show that they have not voted in this era yet.
+	// checked holds the masters that have been checked, with or without a marker. mayHaveVoted is
+	// set for those whose last report does not show that they have not voted in this era yet.
 	checked, mayHaveVoted map[int]bool
 	// majorityVoted is set once a majority of the masters voted for this proxy in this era.
 	majorityVoted bool

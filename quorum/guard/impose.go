@@ -22,8 +22,8 @@ type Inspection struct {
 	Conn   Conn
 }
 
-// nextEra returns the era in which the master votes, or will vote once a change is complete. known is
-// false if its marker does not show an era.
+// nextEra returns the era in which the master votes, or will vote once a change is complete. known
+// is false if its marker does not show an era.
 func (v Inspection) nextEra() (era reconfig.Era, known bool) {
 	if v.Report == nil || !v.Report.Marker.Valid {
 		return era, false

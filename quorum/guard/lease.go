@@ -22,8 +22,8 @@ func (e *eraTracker) noteMovers(i int, proxies []Proxy, now time.Time) {
 	e.moveLeases[i] = l
 }
 
-// IsMoveLeaseExpired reports whether the locks are being moved and the lease of the move has expired: a
-// majority of the masters was asked since, and no proxy renewed it.
+// IsMoveLeaseExpired reports whether the locks are being moved and the lease of the move has
+// expired: a majority of the masters was asked since, and no proxy renewed it.
 func (s *Set) IsMoveLeaseExpired() bool {
 	e := s.eras
 	e.mu.Lock()

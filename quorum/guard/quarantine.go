@@ -85,8 +85,8 @@ type QuarantineError struct {
 	LocationConflict string
 }
 
-// RulesAdvice returns the different settings, and a remedy for the operator. A location of the locks
-// that only some proxies assume, or a changed list of masters, is never made valid by init.
+// RulesAdvice returns the different settings, and a remedy for the operator. A location of the
+// locks that only some proxies assume, or a changed list of masters, is never made valid by init.
 func RulesAdvice(differs string) string {
 	text := differs + "; use the same on all proxies"
 	if strings.HasPrefix(differs, locationSetting+": ") || strings.HasPrefix(differs, changedMasters) {

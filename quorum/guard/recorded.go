@@ -14,8 +14,8 @@ import (
 // if the masters have lost the location. If the masters report a state from before the record,
 // nothing can decide.
 
-// CompareRecord takes the record, as read after the time since, or the read error. If a majority of the
-// masters has contradicted the record after that time, no master votes.
+// CompareRecord takes the record, as read after the time since, or the read error. If a majority of
+// the masters has contradicted the record after that time, no master votes.
 func (s *Set) CompareRecord(recorded location.EraPlace, since time.Time, err error) {
 	previous := s.locationConflict.Load()
 	conflict := s.recordConflict(previous, recorded, since, err)

@@ -213,8 +213,8 @@ func (a *rulesTracker) locationDiffers(r rules) bool {
 	return a.settings != "" && !a.markersShowLocation() && assumesUpstream(r.settings) != assumesUpstream(a.settings)
 }
 
-// mastersDiffer reports whether the rules list different masters. A master that has not been reached
-// yet may or may not be among them. While no proxy reaches it, no majority needs it.
+// mastersDiffer reports whether the rules list different masters. A master that has not been
+// reached yet may or may not be among them. While no proxy reaches it, no majority needs it.
 func (a *rulesTracker) mastersDiffer(r rules) bool {
 	if a.markersShowMasters() {
 		return false

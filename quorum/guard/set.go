@@ -32,8 +32,8 @@ type Options struct {
 	// A proxy has no votes if proxies with different settings use a majority of the masters. Empty
 	// means that the proxy grants no locks: then all settings fit.
 	Settings string
-	// JoinedEra is the era of these masters if the masters decided that they follow another set; nil if
-	// their markers show it. Follows is this proxy's former set; nil if there is none.
+	// JoinedEra is the era of these masters if the masters decided that they follow another set;
+	// nil if their markers show it. Follows is this proxy's former set; nil if there is none.
 	JoinedEra *reconfig.Era
 	FormerSet *Set
 	// Record is the upstream's record of the location of the locks; nil if they cannot be moved.
@@ -114,7 +114,8 @@ func (s *Set) Clock(now time.Time) time.Duration {
 	return clocks[(len(clocks)-1)/2]
 }
 
-// WarnFenceAhead logs, once, that a master's fence counter of a key is ignored because it is far ahead.
+// WarnFenceAhead logs, once, that a master's fence counter of a key is ignored because it is far
+// ahead.
 func (s *Set) WarnFenceAhead(master, key string) {
 	s.warnOnce(master, "ignored a fence counter: it is far ahead of the other masters' counters and clocks", "key", key)
 }
@@ -135,8 +136,8 @@ func (s *Set) IsRecorded(ttl time.Duration) bool {
 	return s.maxTTLInUse.IsRecorded(ttl)
 }
 
-// RecordTTLCommand returns the command that records a TTL on a master, and the recorded TTL, which is
-// rounded up so that records are rare.
+// RecordTTLCommand returns the command that records a TTL on a master, and the recorded TTL, which
+// is rounded up so that records are rare.
 func (s *Set) RecordTTLCommand(ttl time.Duration) (command []any, recorded time.Duration) {
 	recorded = s.maxTTLInUse.RoundedUp(ttl)
 	return []any{"EVAL", script.RaiseLongest.Source, 0, marker.FormatMillis(recorded)}, recorded

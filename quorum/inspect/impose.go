@@ -30,9 +30,9 @@ type SettingsReplacement struct {
 	Err error
 }
 
-// ReplaceSettings is an operator's override. It replaces the settings (Options.Settings) and the list of
-// masters of all proxies; without these, masters do not vote for a proxy. Each master may take up
-// to timeout for each reply. secure is Options.TLS.
+// ReplaceSettings is an operator's override. It replaces the settings (Options.Settings) and the
+// list of masters of all proxies; without these, masters do not vote for a proxy. Each master may
+// take up to timeout for each reply. secure is Options.TLS.
 //
 // ReplaceSettings returns a *DifferentSettingsError if proxies with different settings are running,
 // which would lose their votes, unless forced is set.

@@ -61,8 +61,8 @@ type Finding struct {
 	// lists settings that differ among proxies but must be equal. Weaknesses holds reasons why the
 	// master is less reliable or capable than possible.
 	SafetyProblems, SettingsProblems, Weaknesses []string
-	// SettingsDifference describes how the settings of the master's proxies differ from the given settings.
-	// See CompareSettings.
+	// SettingsDifference describes how the settings of the master's proxies differ from the given
+	// settings. See CompareSettings.
 	SettingsDifference string
 
 	runID string

@@ -57,6 +57,6 @@
 // server: the same run_id, a master that no replica has left, and the one that the Sentinels
 // report. Otherwise it aborts, or keeps the locks at the source. If the upstream fails over just
 // after that, locks are lost, as without a proxy. Rule 2 cannot reach a server that was replaced
-// and is frozen with a command in its socket. Clients that lock at the upstream without a proxy do not pause, so the operator must
-// stop them first.
+// and is frozen with a command in its socket. Clients that lock at the upstream without a proxy do
+// not pause, so the operator must stop them first.
 package location

@@ -47,8 +47,8 @@ func (m *Master) IsDown() bool {
 	return m.cause != nil
 }
 
-// IsStateUnknown reports whether the state of the master is still unknown: it has neither answered nor
-// failed yet, or the guard does not know yet whether its votes count.
+// IsStateUnknown reports whether the state of the master is still unknown: it has neither answered
+// nor failed yet, or the guard does not know yet whether its votes count.
 func (m *Master) IsStateUnknown() bool {
 	h := m.Health()
 	return h.Err == errNotConnected || h.Quarantine != nil && h.Quarantine.Cause == guard.Unverified

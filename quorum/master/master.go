@@ -34,8 +34,8 @@ type Master struct {
 	guard *guard.Guard
 	// turns limits the masters that process long ops at the same time; nil: no limit.
 	turns *Turns
-	// OnVote is called whenever the prober has examined the master and the master votes. It must not
-	// block, and is set before Run.
+	// OnVote is called whenever the prober has examined the master and the master votes. It must
+	// not block, and is set before Run.
 	OnVote func()
 	// observeRoundTrip, unless it is nil, is called with the duration of each answered batch.
 	observeRoundTrip func(time.Duration)
@@ -71,8 +71,8 @@ func (m *Master) GuardWith(g *guard.Guard) {
 	}
 }
 
-// ObserveRoundTrips sets a function that is called with the duration of each answered batch, from its
-// sending. It must not block. Observe is called before Run.
+// ObserveRoundTrips sets a function that is called with the duration of each answered batch, from
+// its sending. It must not block. Observe is called before Run.
 func (m *Master) ObserveRoundTrips(f func(roundTrip time.Duration)) { m.observeRoundTrip = f }
 
 // ForGuard returns the master in the form that its guard needs.

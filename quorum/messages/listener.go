@@ -18,8 +18,8 @@ type Options struct {
 	Servers []Server
 	// Channel is the channel on the masters on which proxies publish.
 	Channel string
-	// OwnSource numbers the messages of this process. Messages that were decided before a subscriber
-	// joined are not delivered, even if a master delivers them late.
+	// OwnSource numbers the messages of this process. Messages that were decided before a
+	// subscriber joined are not delivered, even if a master delivers them late.
 	OwnSource *Source
 	// MinMasters is the number of masters of which any majority includes one.
 	MinMasters int

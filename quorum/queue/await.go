@@ -61,10 +61,11 @@ type WaitResult byte
 const (
 	// Done means that the last Try ended the wait.
 	Done WaitResult = iota
-	// TimedOut means that the time limit was reached while another client held the lock, or no value
-	// was put under the key.
+	// TimedOut means that the time limit was reached while another client held the lock, or no
+	// value was put under the key.
 	TimedOut
-	// TimedOutUndecided means that the time limit was reached while the state of the lock was unknown.
+	// TimedOutUndecided means that the time limit was reached while the state of the lock was
+	// unknown.
 	TimedOutUndecided
 	// Canceled means that the context ended.
 	Canceled

@@ -30,11 +30,11 @@ type Peers[K comparable] interface {
 	// unless that is nil: commands that then sends leave in the same batch, behind the removal.
 	Mark(key K) Mark
 	Unmark(key K, then func())
-	// AskIfWanted asks whether another process has a mark at the key, and calls onAnswer once with the
-	// answer.
+	// AskIfWanted asks whether another process has a mark at the key, and calls onAnswer once with
+	// the answer.
 	AskIfWanted(key K, onAnswer func(peerWaits bool))
-	// PassLock leaves a lock to the next process with a mark, and calls onAnswer with its ID after it
-	// was notified, or with an empty ID if no process waits.
+	// PassLock leaves a lock to the next process with a mark, and calls onAnswer with its ID after
+	// it was notified, or with an empty ID if no process waits.
 	PassLock(key K, onAnswer func(to string))
 	// WatchPeer sets an alarm for the mark of a process to which a lock was left. It is Held until
 	// that process tries for the lock or no longer waits.

@@ -26,7 +26,8 @@ type Options struct {
 	// ContentionPause is the time for which this process pauses its next command on a key after a
 	// contended change. Without it other processes would rarely succeed.
 	ContentionPause time.Duration
-	// PromiseNextBallot lets a master that accepts a ballot promise this proxy's next ballot at once.
+	// PromiseNextBallot lets a master that accepts a ballot promise this proxy's next ballot at
+	// once.
 	PromiseNextBallot bool
 	// IsKeygroup, unless it is nil, reports whether a cell with this value is a keygroup. The
 	// expiry of its keys depends on the expiry of the cell.

@@ -8,9 +8,9 @@
 // command of any client, by expiry, eviction or FLUSHALL. A [View] summarizes the looks and the
 // changes reported since.
 //
-// A waiter for a value under a key sets an alarm for any change ([Watcher.NewChangeAlarm]), even for a
-// key that does not exist: the master reports the creation of a key after a tracked read of it.
-// Such a waiter looks first, and then asks the register, so that a later change is reported.
+// A waiter for a value under a key sets an alarm for any change ([Watcher.NewChangeAlarm]), even
+// for a key that does not exist: the master reports the creation of a key after a tracked read of
+// it. Such a waiter looks first, and then asks the register, so that a later change is reported.
 //
 // A key that shares its cell with other keys has an alarm that reads the key after each look that
 // finds the cell held ([Watcher.NewKeyAlarm]).

@@ -8,8 +8,8 @@ type Report byte
 const (
 	// SomeChanged means that some masters reported a change, but too few for QuorumChanged.
 	SomeChanged Report = iota
-	// QuorumChanged means that so many masters reported a change that the key has another value, or will
-	// have it in a moment.
+	// QuorumChanged means that so many masters reported a change that the key has another value, or
+	// will have it in a moment.
 	QuorumChanged
 	// Unwatched means that a master can no longer be watched.
 	Unwatched
@@ -29,8 +29,8 @@ type ChangeWatch struct {
 	isSettled bool    // settled is closed
 }
 
-// WatchChange returns a ChangeWatch for a key of a database. report is called with each report of a master
-// that was armed. It must not block, nor call the ChangeWatch.
+// WatchChange returns a ChangeWatch for a key of a database. report is called with each report of a
+// master that was armed. It must not block, nor call the ChangeWatch.
 func (w *Watcher) WatchChange(db int, key string, report func(Report)) *ChangeWatch {
 	m := &ChangeWatch{key: key, quorum: w.opts.Quorum, report: report, settled: make(chan struct{}),
 		states: make([]state, len(w.opts.Servers))}

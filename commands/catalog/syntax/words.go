@@ -32,9 +32,9 @@ func fold(word []byte) {
 	}
 }
 
-// LowerCString is like Lower, for names and options that Redis compares like C's strcasecmp: it ignores
-// everything after a zero byte. Redis takes "STORE\x00x" for the STORE of SORT. It also finds SET
-// by "SET\x00x" if both fall into the same bucket of its table.
+// LowerCString is like Lower, for names and options that Redis compares like C's strcasecmp: it
+// ignores everything after a zero byte. Redis takes "STORE\x00x" for the STORE of SORT. It also
+// finds SET by "SET\x00x" if both fall into the same bucket of its table.
 func LowerCString(word []byte) string { return Lower(CString(word, len(word))) }
 
 // CString returns what C's %.*s prints: at most n bytes, up to the first zero byte.
@@ -57,8 +57,8 @@ func Int[S ~string | ~[]byte](word S) (n int64, ok bool) {
 	return n, err == nil && strconv.FormatInt(n, 10) == string(word)
 }
 
-// FitsArity reports whether a number of words fits an arity. If the arity is negative, -arity is the
-// minimum.
+// FitsArity reports whether a number of words fits an arity. If the arity is negative, -arity is
+// the minimum.
 func FitsArity(arity, words int) bool {
 	if arity < 0 {
 		return words >= -arity

@@ -74,8 +74,8 @@ func (s *Scripts) SetMemory(bytes int) { s.cache.Limit(bytes) }
 // Memory returns the bytes of the scripts that are kept.
 func (s *Scripts) Memory() int { return s.cache.Bytes() }
 
-// CacheLoaded caches a script that a client has loaded at the upstream, if it compiles quickly. Other
-// scripts are cached when a client sends them again.
+// CacheLoaded caches a script that a client has loaded at the upstream, if it compiles quickly.
+// Other scripts are cached when a client sends them again.
 func (s *Scripts) CacheLoaded(body []byte) {
 	_, _ = s.cache.Load(context.Background(), string(body), shortShare)
 }

@@ -41,11 +41,11 @@ const (
 // safe for concurrent use.
 //
 // A run begins small, and lock scripts end small. A few small runs execute at a time, each to its
-// end. A run becomes large if it is charged for more than meter.SmallLimits allows, or if it takes longer
-// than 50 ms. It then releases its small slot and waits for one of a few large slots, which limit
-// the memory. Large runs take turns: one of them executes at a time, for a slice. After each slice
-// the turn stays idle for a while, which limits the share of the processors. Small runs never wait
-// for large runs. A compilation counts as a run.
+// end. A run becomes large if it is charged for more than meter.SmallLimits allows, or if it takes
+// longer than 50 ms. It then releases its small slot and waits for one of a few large slots, which
+// limit the memory. Large runs take turns: one of them executes at a time, for a slice. After each
+// slice the turn stays idle for a while, which limits the share of the processors. Small runs never
+// wait for large runs. A compilation counts as a run.
 type Pace struct {
 	smallSlots, largeSlots, turn *slots
 	watchdog                     meter.Watchdog

@@ -153,7 +153,8 @@ func queueError(tx *command.Transaction, db int, words [][]byte) string {
 	return ""
 }
 
-// IsConnectionCommand reports whether a command without keys can be part of a transaction on lock keys.
+// IsConnectionCommand reports whether a command without keys can be part of a transaction on lock
+// keys.
 func IsConnectionCommand(name string) bool {
 	return name == "ping" || name == "select" || name == "unwatch"
 }

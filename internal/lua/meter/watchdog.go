@@ -153,8 +153,8 @@ func (w *Watch) BeginSlice() {
 	}
 }
 
-// WaitContext returns a context for a wait of the run, which ends when the run ends. The caller calls done
-// after the wait.
+// WaitContext returns a context for a wait of the run, which ends when the run ends. The caller
+// calls done after the wait.
 func (w *Watch) WaitContext() (ctx context.Context, done func()) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()

@@ -74,8 +74,8 @@ func Hash(names []string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// HasMasters reports whether the era's masters have these names. For the first era it is always true,
-// because its names are unknown.
+// HasMasters reports whether the era's masters have these names. For the first era it is always
+// true, because its names are unknown.
 func (e Era) HasMasters(names []string) bool {
 	return e.Number == 0 || e.Masters == len(names) && e.Hash == Hash(names)
 }

@@ -64,12 +64,12 @@ if not stands(marker, ARGV[1]) or not stands(record, ARGV[2]) then return 0 end
 quarantine(ARGV[3])
 return 1`)
 
-	// Admit removes the marker ARGV[1], the record ARGV[2] and the promise of a former marker, writes
-	// the marker ARGV[3], and raises the record of the longest TTL to ARGV[4]. It stores the time of
-	// the admission. ARGV[5] is the proof. "fresh" requires the master to be empty, except for the
-	// list of proxies and the quarantine record. "remark" requires each database to have its sequence
-	// of the nonce ARGV[6], with at least the number that follows its field in the arguments.
-	// "caughtup" requires each database to have the record. "lease" requires nothing.
+	// Admit removes the marker ARGV[1], the record ARGV[2] and the promise of a former marker,
+	// writes the marker ARGV[3], and raises the record of the longest TTL to ARGV[4]. It stores the
+	// time of the admission. ARGV[5] is the proof. "fresh" requires the master to be empty, except
+	// for the list of proxies and the quarantine record. "remark" requires each database to have
+	// its sequence of the nonce ARGV[6], with at least the number that follows its field in the
+	// arguments. "caughtup" requires each database to have the record. "lease" requires nothing.
 	Admit = luascript.New(timedLua + guardLua + `
 local time = redis.call('time')
 if not stands(marker, ARGV[1]) or not stands(record, ARGV[2]) then return 0 end
