@@ -1,7 +1,6 @@
 package move
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,67 +69,6 @@ func refusal(reply any) error {
 		}
 	}
 	return nil
-}
-
-// checkUpstream checks whether locks can be moved, and records the ID of the connection, and the
-// run_id and the number of replicas of the server.
-func (r *run) checkUpstream(ctx context.Context) error {
-	replies, err := ask(ctx, r.conn, []string{"INFO"}, []string{"CLIENT", "ID"}, []string{"CLIENT", "LIST"},
-		[]string{"CLIENT", "KILL", "ID", absentClientID}) // checks the permission for CLIENT KILL
-	if err != nil {
-		return err
-	}
-	text, _ := replies[0].(string)
-	info := redisinfo.Parse(text)
-	id, _ := replies[1].(int64)
-	r.connID, r.upstreamRunID, r.room = strconv.FormatInt(id, 10), info["run_id"], info.FreeMemory()
-	_, isProxy := info["redlock_masters"]
-	r.upstreamReplicas = replicaCount(info)
-	switch mode := cmp.Or(info["redis_mode"], info["server_mode"]); {
-	case isProxy:
-		return errors.New("the upstream is a redlock-proxy, which grants locks itself; name another Redis")
-	case info["role"] != "master":
-		return fmt.Errorf("the upstream is not a master but a %q", info["role"])
-	case mode == "cluster" || mode == "sentinel":
-		return fmt.Errorf("the upstream is not standalone (mode %s): "+
-			"locks can be moved only from or to a standalone Redis", mode)
-	case info["loading"] == "1":
-		return errors.New("the upstream is loading its data")
-	case id == 0:
-		return errors.New("the upstream does not support CLIENT ID, which a move needs")
-	}
-	// This checks the permission to write the record.
-	_, err = ask(ctx, r.conn, []string{"MULTI"}, []string{"HSETNX", location.RecordKey, "", ""}, []string{"DISCARD"})
-	return err
-}
-
-// checkSameUpstream returns an error unless the connection leads to the server of checkUpstream,
-// which is still the upstream, and a master. A replica that a Sentinel makes the master leaves the
-// server first; the Sentinels report it up to a second later.
-func (r *run) checkSameUpstream(ctx context.Context) error {
-	replies, err := ask(ctx, r.conn, []string{"INFO"})
-	if err != nil {
-		return err
-	}
-	text, _ := replies[0].(string)
-	switch info := redisinfo.Parse(text); {
-	case info["run_id"] != r.upstreamRunID:
-		return errors.New("the upstream restarted during the move")
-	case info["role"] != "master":
-		return fmt.Errorf("the upstream became a %q during the move", info["role"])
-	case replicaCount(info) < r.upstreamReplicas:
-		return errors.New("a replica of the upstream left during the move: it may be the new master")
-	}
-	if err := r.conn.CheckCurrent(ctx); err != nil {
-		return fmt.Errorf("the upstream may have become another server during the move: %w", err)
-	}
-	return nil
-}
-
-// replicaCount returns the number of connected replicas.
-func replicaCount(info redisinfo.Fields) int {
-	n, _ := strconv.Atoi(info["connected_slaves"])
-	return n
 }
 
 // databases returns the numbers of the databases that are not empty, ascending.
@@ -392,42 +330,6 @@ func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []
 		locks = append(locks, found)
 	}
 	return locks, changed, unfit.orNil()
-}
-
-// hashFields holds the names of the fields of a hash.
-type hashFields struct {
-	key   string
-	names []string
-}
-
-// expiringHashes returns the hashes among keys whose fields may expire individually.
-func (s *upstreamStore) expiringHashes(ctx context.Context, keys []sizedKey) (hashes []hashFields, err error) {
-	if !s.fieldsExpire[keys[0].db] {
-		return nil, nil
-	}
-	for _, n := range keys {
-		if n.valueType == contents.HashKind.String() {
-			hashes = append(hashes, hashFields{key: n.key})
-		}
-	}
-	if len(hashes) == 0 {
-		return nil, nil
-	}
-	replies, err := s.inDatabase(ctx, keys[0].db,
-		commandsFor(hashes, func(h hashFields) []string { return []string{"HKEYS", h.key} })...)
-	for i := range replies {
-		hashes[i].names = stringsOf(replies[i])
-	}
-	return slices.DeleteFunc(hashes, func(h hashFields) bool { return len(h.names) == 0 }), err
-}
-
-// fieldExpiry evaluates the reply to HPEXPIRETIME for a hash that had fieldCount fields just after:
-// expires reports whether a field expires by itself, complete whether the reply is about exactly
-// these fields.
-func fieldExpiry(expiries []any, fieldCount int) (expires, complete bool) {
-	expires = slices.ContainsFunc(expiries, func(expiry any) bool { at, _ := expiry.(int64); return at > 0 })
-	isGone := slices.Contains(expiries, any(int64(-2)))
-	return expires, !isGone && len(expiries) == fieldCount
 }
 
 func (s *upstreamStore) put(ctx context.Context, locks []lock) (err error) {

@@ -167,6 +167,7 @@ const askTimeout = location.Lease - time.Second
 // limitedConnection limits the requests of a Connection to askTimeout.
 type limitedConnection struct{ Connection }
 
+// Ask implements Connection.
 func (c limitedConnection) Ask(ctx context.Context, commands ...[]string) ([]any, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, fmt.Errorf("no reply within %v", askTimeout))
 	defer cancel()

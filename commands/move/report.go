@@ -84,8 +84,8 @@ func (r Result) removed() []string {
 			"--even-if-others (EVENIFOTHERS) removes them", syntax.Count(r.Leftover, "lock key"), emptyStore))
 	}
 	if r.KeptBecause != nil {
-		lines = append(lines, fmt.Sprintf("kept the lock keys at the %v: %v; check whether the %v has the locks: "+
-			"the same command again removes the kept ones", emptyStore, r.KeptBecause, r.At))
+		lines = append(lines, fmt.Sprintf("kept the lock keys at the %v: %v; check whether the %v has the locks; "+
+			"the same command with --even-if-others removes the kept ones", emptyStore, r.KeptBecause, r.At))
 	}
 	if r.Removed > 0 {
 		lines = append(lines, fmt.Sprintf("removed %s from the %v", syntax.Count(r.Removed, "lock key"), emptyStore))

@@ -12,8 +12,8 @@ import (
 var ErrLoop = errors.New("it leads back to this proxy; name another Redis")
 
 // IsPath reports whether a command is PROXY PATH, which a proxy answers before any login. The
-// sender is another proxy. It learns only whether its upstream is a
-// redlock-proxy, or that proxy itself.
+// sender is another proxy. It learns only whether its upstream is a redlock-proxy, or that proxy
+// itself.
 func IsPath(words [][]byte) bool {
 	return len(words) > 2 && syntax.Lower(words[0]) == "proxy" && syntax.Lower(words[1]) == "path"
 }

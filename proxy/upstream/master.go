@@ -18,9 +18,8 @@ var ErrGrantsLocks = errors.New("clients would change locks there; name another 
 var errProxy = fmt.Errorf("it is a redlock-proxy: %w", ErrGrantsLocks)
 
 // RefuseMasters refuses an upstream that is a redlock-proxy, or a lock master, by its run_id or its
-// address. masterName
-// returns the name of the lock master; empty for other servers. It is called before all other
-// methods.
+// address. masterName returns the name of the lock master; empty for other servers. It is called
+// before all other methods.
 func (u *Upstream) RefuseMasters(masterName func(runID, addr string) string) {
 	u.masterName = masterName
 }

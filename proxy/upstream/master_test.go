@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestLockMasterIsRefused: a server is refused if it is a lock master, a cluster with one as a
-// node, or a redlock-proxy, by its INFO or because it answers PROXY PATH, even if the address
+// TestLockMasterIsRefused checks that a server is refused if it is a lock master, a cluster with one
+// as a node, or a redlock-proxy, by its INFO or because it answers PROXY PATH, even if the address
 // belonged to another server before. Connected clients are disconnected.
 func TestLockMasterIsRefused(t *testing.T) {
 	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }

@@ -36,8 +36,8 @@ type view map[string]storedCell
 type copyPolicy struct {
 	// Masters is the number of masters, Sources the number of sources that were read.
 	Masters, Sources int
-	// FormerMasters is the number of masters of the former set, if this set may not have granted
-	// anything yet; zero otherwise.
+	// FormerMasters is the number of masters of the former set, if it is known and fewer than a
+	// majority of this set vote; zero otherwise.
 	FormerMasters int
 	// Intact is set if the master has lost nothing, although it is copied to: it was away during a
 	// change of the era. A blocking copy does not replace its own cell.

@@ -69,7 +69,8 @@ type sizeReport struct{ size, master int }
 
 func newEraTracker(masters []Master, joined *reconfig.Era, now time.Time) *eraTracker {
 	e := &eraTracker{
-		claims: map[int]eraClaim{}, checked: map[int]bool{}, mayHaveVoted: map[int]bool{}, credibleNonces: map[string]bool{}, refutedNonces: map[string]bool{},
+		claims: map[int]eraClaim{}, checked: map[int]bool{}, mayHaveVoted: map[int]bool{},
+		credibleNonces: map[string]bool{}, refutedNonces: map[string]bool{},
 		sizeReports: map[sizeReport]bool{}, announcedLocations: map[int]announcedLocation{}, moveLeases: map[int]moveLease{},
 	}
 	for _, m := range masters {
@@ -103,7 +104,7 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	e.checked[i] = true
 	if !v.Marker.Valid {
 		delete(e.claims, i)
-		e.mayHaveVoted[i] = !v.provesNoVote()
+		e.mayHaveVoted[i] = !v.isUnusedByRecord()
 		return e.determineEra(now)
 	}
 	era, ballot, _ := strings.Cut(v.Promise, " ")
@@ -135,9 +136,10 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	return settled || claim.firstSeen == now && e.positionOf(claim) == positionEnded
 }
 
-// provesNoVote reports whether a master without a marker cannot have voted in this era, by its
-// record: it was in quarantine since an earlier era, or was empty when a proxy first saw it.
-func (v Report) provesNoVote() bool {
+// isUnusedByRecord reports whether a master without a marker has not voted in this era, as far as its
+// record shows: it has been in quarantine since an earlier era, or was empty when a proxy first saw
+// it.
+func (v Report) isUnusedByRecord() bool {
 	r := v.Record
 	return r.Valid && r.Value.RunID == v.RunID && (r.Value.Reason == string(Joining) || r.Value.Reason == string(Empty))
 }

@@ -70,7 +70,8 @@ func (o sourceSet) indexOf(g *Guard) int {
 
 // noteVotes records whether a majority of the masters votes in this era.
 func (s *Set) noteVotes() {
-	if none := -1; len(s.voters(none)) >= vote.Majority(len(s.guards)) {
+	const except = -1 // all masters count
+	if len(s.voters(except)) >= vote.Majority(len(s.guards)) {
 		s.eras.noteMajority()
 	}
 }
@@ -79,20 +80,18 @@ func (s *Set) noteVotes() {
 // have voted in this era, it has no locks yet: then the sources are the masters that voted in the
 // former era, which hold every lock of that era, by its rules.
 func (s *Set) sourcesFor(g *Guard) sourceSet {
-	voters := s.voters(g.index)
-	ordinary := sourceSet{sources: voters, masters: len(s.guards)}
-	switch formerSize := s.eras.formerSize(); {
-	case len(voters) >= vote.Majority(len(s.guards)):
-		return ordinary
-	case formerSize == 0:
-		return ordinary
-	case s.eras.mayHaveHadMajority(func(i int, checked bool) bool {
-		return (!checked || s.guards[i].IsDown()) && !g.isLongInQuarantine()
-	}):
-		ordinary.formerMasters = formerSize
+	ordinary, formerSize := sourceSet{sources: s.voters(g.index), masters: len(s.guards)}, s.eras.formerSize()
+	if formerSize == 0 || len(ordinary.sources) >= vote.Majority(ordinary.masters) {
 		return ordinary
 	}
-	former := sourceSet{masters: s.eras.formerSize(), isFormer: true}
+	ordinary.formerMasters = formerSize
+	isUnknown := func(i int, checked bool) bool {
+		return (!checked || s.guards[i].IsDown()) && !g.isLongInQuarantine()
+	}
+	if s.eras.mayHaveHadMajority(isUnknown) {
+		return ordinary
+	}
+	former := sourceSet{masters: formerSize, isFormer: true}
 	for _, candidate := range append(s.guards[:len(s.guards):len(s.guards)], s.formerGuards...) {
 		t := candidate.currentTrust()
 		joined := !t.eraEnded && candidate.set == s && t.Proof == marker.ProofJoined
