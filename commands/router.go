@@ -299,7 +299,7 @@ func (r *router) keyRule(name []byte) *keys.Rule {
 // upstream, the Command of the decision does both.
 func (r *router) resolveFirst(name string) Decision {
 	run := func(c command.Call) {
-		switch d := r.resolve(c.Ctx, c.Args); d.Verb {
+		switch d := r.resolve(c.Ctx, c.Client, c.Args); d.Verb {
 		case Forward:
 			c.Out.Error(r.noUpstreamError(name, c.Args))
 		case NoScript:
@@ -313,9 +313,9 @@ func (r *router) resolveFirst(name string) Decision {
 
 // resolve looks up a script or function at the masters and the upstream, and decides about the
 // command by its contents.
-func (r *router) resolve(ctx context.Context, words [][]byte) Decision {
+func (r *router) resolve(ctx context.Context, c *command.Client, words [][]byte) Decision {
 	name := syntax.Lower(words[0])
-	at, refusal := r.scripts.ResolveScript(ctx, name, words)
+	at, refusal := r.scripts.ResolveScript(ctx, c, name, words)
 	d := r.routeScript(name, at, refusal)
 	if d.Verb == Resolve {
 		return Decision{Verb: NoScript}

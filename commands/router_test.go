@@ -9,6 +9,7 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys/eval"
 )
 
@@ -24,7 +25,7 @@ var settledSituation = Situation{Upstream: Connection{Settled: true}}
 func decisionText(t *Table, words [][]byte) string {
 	d := t.Route(settledSituation, words)
 	if d.Verb == Resolve {
-		d = t.ResolveScript(context.Background(), settledSituation, words)
+		d = t.ResolveScript(context.Background(), &command.Client{}, settledSituation, words)
 	}
 	switch d.Verb {
 	case Forward:
@@ -142,12 +143,12 @@ func TestRoute(t *testing.T) {
 func TestUnknownScript(t *testing.T) {
 	words := syntax.Bytes([]string{"EVALSHA", strings.Repeat("f", 40), "0"})
 	table := routeTable()
-	if d := table.ResolveScript(t.Context(), settledSituation, words); d.Verb != Refuse || d.Text != syntax.NoScript {
+	if d := table.ResolveScript(t.Context(), &command.Client{}, settledSituation, words); d.Verb != Refuse || d.Text != syntax.NoScript {
 		t.Errorf("%d %q", d.Verb, d.Text)
 	}
 	at := settledSituation
 	at.Upstream.Multi = true
-	if d := table.ResolveScript(t.Context(), at, words); d.Verb != NoScript {
+	if d := table.ResolveScript(t.Context(), &command.Client{}, at, words); d.Verb != NoScript {
 		t.Errorf("in MULTI: %d %q", d.Verb, d.Text)
 	}
 }

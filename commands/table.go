@@ -223,8 +223,8 @@ func (t *Table) Route(at Situation, words [][]byte) Decision { return t.router.r
 
 // ResolveScript decides about a command after the decision Resolve. It looks up the script or
 // function at the masters and the upstream, and routes the command by its contents.
-func (t *Table) ResolveScript(ctx context.Context, at Situation, words [][]byte) Decision {
-	return t.router.forConnection(at, syntax.Lower(words[0]), t.router.resolve(ctx, words))
+func (t *Table) ResolveScript(ctx context.Context, c *command.Client, at Situation, words [][]byte) Decision {
+	return t.router.forConnection(at, syntax.Lower(words[0]), t.router.resolve(ctx, c, words))
 }
 
 // Preview inspects a command of total words that is too long to be held in memory, by its first

@@ -85,6 +85,7 @@ func (s *session) unpark() bool {
 func (s *session) resume(ctx context.Context) {
 	s.activity.Record()
 	s.client.Watch, s.client.Wait = s.watch, s.watchWait
+	s.client.HasLeft = s.in.conn.HasEnded
 	if s.shared.opts.Table.Tracking() != nil {
 		s.client.Track = s.track
 	}

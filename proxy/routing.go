@@ -117,7 +117,7 @@ func (d *dispatcher) routeByTable(
 			if !at.Upstream.Multi && !d.asker.loggedIn(ctx, d.relay.state()) {
 				return d.respond(ctx, decision.Command, words, d.relay.state()) // with NOAUTH
 			}
-			decision = table.ResolveScript(ctx, at, words)
+			decision = table.ResolveScript(ctx, d.client, at, words)
 			continue
 		case commands.Forward:
 			return d.forward(ctx, at, ownCmd, stateCmd, words)

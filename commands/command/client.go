@@ -32,6 +32,9 @@ type Client struct {
 	// command that waits for another client: its context also ends if the proxy stops. Both may be
 	// nil.
 	Watch, Wait func(ctx context.Context) (watched context.Context, stop func())
+	// HasLeft reports whether the client has closed its connection, or its sending side. It may be
+	// called from any goroutine. It is nil if nobody knows.
+	HasLeft func() bool
 	// Ask sends the current command to the upstream and returns the whole reply. It is nil without
 	// an upstream.
 	Ask func(ctx context.Context) ([]byte, error)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys/script"
 )
 
@@ -49,12 +50,14 @@ func (s *Scripts) routeKnownScript(sc *script.Script, keyArgs, argv [][]byte) (t
 }
 
 // ResolveScript implements Route after Unknown: it gets the source from the masters or upstream.
-func (s *Scripts) ResolveScript(ctx context.Context, name string, words [][]byte) (target Target, refusal string) {
+func (s *Scripts) ResolveScript(
+	ctx context.Context, c *command.Client, name string, words [][]byte,
+) (target Target, refusal string) {
 	if IsFunction(name) {
 		return s.resolveFunction(ctx, name, words)
 	}
 	n, _ := syntax.KeyCount(words, len(words))
-	share := script.Share{Pace: s.pace}
+	share := script.Share{Pace: s.pace, ClientLeft: c.HasLeft}
 	if syntax.TakesSHA(name) {
 		if len(words[1]) == syntax.SHALength {
 			_, _ = s.find(ctx, syntax.Lower(words[1]), share) // without the masters the client sends the source

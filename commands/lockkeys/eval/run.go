@@ -98,7 +98,7 @@ func (s *Scripts) Program(
 	ctx context.Context, c *command.Client, permissions *rights.Permissions, words []string,
 	allowance *script.Allowance,
 ) (prog program.Program, errText string, err error) {
-	inv, errText, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Pace: s.pace})
+	inv, errText, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Pace: s.pace, ClientLeft: c.HasLeft})
 	if err != nil || errText != "" {
 		return program.Program{}, errText, err
 	}

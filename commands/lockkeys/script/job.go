@@ -59,6 +59,9 @@ func (s *job) Grow() error {
 	}
 	s.large = true
 	s.Pace.setLarge(s, true)
+	if s.ClientLeft != nil {
+		s.watch.EndAfter(s.ClientLeft, leftTime, errClientLeft)
+	}
 	s.releaseSmall()
 	if err := s.await(s.Pace.largeSlots); err != nil {
 		s.refusedLarge = err == errFull

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ const (
 )
 
 // TestPrograms compiles and runs programs that do not end. Each ends at its time limit, and at once
-// when it is killed or when the process is stopping. Times are processor times, because the machine
+// when it is killed, when the process is stopping, or when its client has left. Times are processor times, because the machine
 // may be busy. REDLOCK_PROGRAMS is the number of programs.
 func TestPrograms(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv(programsVariable))
@@ -66,20 +67,25 @@ type prober struct {
 // errStopping ends a program because its process is stopping.
 var errStopping = errors.New("the proxy is shutting down")
 
-// probe runs the program until its time limit, or until it is ended in one of two ways. It returns
-// the processor time in addition to its limit, and the time to end.
+// ends has a part of the error for each way in which a program ends.
+var ends = []string{"ran for longer than", errKilled.Error(), errStopping.Error(), errClientLeft.Error()}
+
+// probe runs the program until its time limit, or until it is ended in the next one of the other
+// ways. It returns the processor time in addition to its limit, and the time to end.
 func (p *prober) probe(i int) (extra, end time.Duration) {
 	ctx, stop := context.WithCancelCause(p.Context())
 	defer stop(nil)
-	share := Share{Pace: p.pace, Time: programTime, Allowance: &Allowance{}}
-	if i%3 != 0 {
+	var clientLeft atomic.Bool
+	share := Share{Pace: p.pace, Time: programTime, Allowance: &Allowance{}, ClientLeft: clientLeft.Load}
+	way := i % len(ends)
+	if way != 0 {
 		share.Time = time.Minute
 	}
 	done := make(chan error, 1)
 	start := processorTime(p.T)
 	go func() { done <- p.run(ctx, share) }()
-	if i%3 == 0 {
-		p.checkEnd(<-done, "ran for longer than")
+	if way == 0 {
+		p.checkEnd(<-done, ends[way])
 		if extra = processorTime(p.T) - start - programTime; extra > programExtra {
 			p.Errorf("it took %v more than its %v", extra, programTime)
 		}
@@ -91,16 +97,18 @@ func (p *prober) probe(i int) (extra, end time.Duration) {
 	}
 	time.Sleep(time.Duration(p.random.IntN(10)) * time.Millisecond) // in the middle of its work
 	endStart := processorTime(p.T)
-	switch i % 3 {
+	switch way {
 	case 1:
 		for len(done) == 0 && p.pace.Kill() == 0 { // nothing can be killed between compilation and run
 			time.Sleep(time.Millisecond)
 		}
 	case 2:
 		stop(errStopping)
+	case 3:
+		clientLeft.Store(true)
 	}
 	err := <-done
-	p.checkEnd(err, []string{"", errKilled.Error(), errStopping.Error()}[i%3])
+	p.checkEnd(err, ends[way])
 	if end = processorTime(p.T) - endStart; end > endTime {
 		p.Errorf("it took %v to end: %v", end, err)
 	}

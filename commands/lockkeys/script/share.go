@@ -19,9 +19,20 @@ type Share struct {
 	Allowance *Allowance
 	// Pace shares the machine with other runs; nil: it is not shared.
 	Pace *Pace
+	// ClientLeft reports whether the client has left: a large run ends soon after that. nil: nobody
+	// knows.
+	ClientLeft func() bool
 	// Short ends the run, with ErrTooLarge, before it becomes large.
 	Short bool
 }
+
+// leftTime is how much longer a large run may take after its client has left. A client that only
+// sends no more cannot be distinguished from it, and gets the error.
+const leftTime = 50 * time.Millisecond
+
+// errClientLeft is the error of a large run whose client has left.
+var errClientLeft = errors.New("Script ended: the client closed the connection, or its sending side, before the " + //lint:ignore ST1005 like the wording of Redis
+	"reply; keep it open until then...")
 
 // Allowance is the time that several consecutive runs have together. The zero value is the whole
 // time.
@@ -83,7 +94,7 @@ func asLimitError(err error, sha string) error {
 	case errors.Is(err, ErrBusy):
 		return &LimitError{ErrBusy.Error()}
 	case errors.Is(err, meter.ErrTime), errors.Is(err, meter.ErrMemory), errors.Is(err, errLimit),
-		errors.Is(err, errKilled):
+		errors.Is(err, errKilled), errors.Is(err, errClientLeft):
 		return &LimitError{fmt.Sprintf("ERR %v script: %s.", err, sha)}
 	}
 	return err

@@ -45,6 +45,7 @@ type Watch struct {
 	ctx        context.Context
 	index      int // in watchdog.runs; negative: the watch has stopped
 	spent      time.Duration
+	last       lastTime
 	ticks      int // since the run began, or since its last Renew
 	cause      error
 	cancelWait context.CancelCauseFunc // ends the wait of the run; nil while it does not wait
@@ -102,6 +103,8 @@ func (w *Watch) addTime(elapsed time.Duration) {
 	switch {
 	case w.ctx.Err() != nil:
 		w.end(context.Cause(w.ctx))
+	case w.last.isUp(w.spent):
+		w.end(w.last.cause)
 	case w.isTimeUp():
 		w.end(fmt.Errorf("%w %v", ErrTime, w.limit))
 	case w.ticks > sliceTicks:
@@ -131,6 +134,30 @@ func (w *Watch) End(cause error) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
 	w.end(cause)
+}
+
+// EndAfter ends the run when it has taken d more after an event, unless it ends before. The
+// watchdog calls happened at each tick until it returns true; it must return at once.
+func (w *Watch) EndAfter(happened func() bool, d time.Duration, cause error) {
+	w.watchdog.mu.Lock()
+	defer w.watchdog.mu.Unlock()
+	w.last = lastTime{happened: happened, remaining: d, cause: cause}
+}
+
+// lastTime is the time that a run has left after an event.
+type lastTime struct {
+	happened  func() bool // nil if there is no such event
+	remaining time.Duration
+	since     time.Duration // what the run had taken at the event; zero before it
+	cause     error
+}
+
+// isUp reports whether the run, which has taken the time spent, must end.
+func (l *lastTime) isUp(spent time.Duration) bool {
+	if l.since == 0 && l.happened != nil && l.happened() {
+		l.since = spent
+	}
+	return l.since > 0 && spent >= l.since+l.remaining
 }
 
 // Err returns the cause for which the run must end, or nil.

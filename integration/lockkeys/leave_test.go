@@ -1,0 +1,33 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestLongScriptEndsWithItsClient checks that a client that closes its sending side ends its long
+// script, or the compilation of one, before the time limit of scripts, and that a short script of
+// such a client is answered.
+func TestLongScriptEndsWithItsClient(t *testing.T) {
+	t.Parallel()
+	f := startLockKeyFleet(t, 1)
+	const ended = "closed the connection, or its sending side"
+	for script, want := range map[string]string{
+		"redis.call('set', KEYS[1], 'x') while true do end":           ended,
+		"while true do loadstring('return ' .. ('x '):rep(1000)) end": ended,
+		"return redis.call('set', KEYS[1], 'short', 'px', 60000)":     "OK",
+	} {
+		client := kit.Connect(t, f.Proxies[0])
+		kit.Must(t, client.Send(redistest.AppendCommand(nil, "EVAL", script, "1", "lock:k")))
+		kit.Must(t, client.CloseWrite())
+		if replies, err := client.ReceiveAll(); err != nil || !strings.Contains(string(replies), want) {
+			t.Errorf("%s: got %q, %v, want %s", script, replies, err, want)
+		}
+	}
+	kit.Want(t, kit.Connect(t, f.Proxies[0]), "short", "GET", "lock:k")
+}
