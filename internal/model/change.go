@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/register"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -19,6 +20,11 @@ type Change struct {
 	Proxies []int
 	// AllAnswer lets masters join only after all masters of the old set are sealed and read.
 	AllAnswer bool
+	// Forgets limits how many masters lose their data after the change was decided.
+	Forgets int
+	// Away lets masters of both sets that missed their seal return, and join the next set. AllJoin
+	// lets the clients of the next set wait for that.
+	Away, AllJoin bool
 
 	// Each of the following fields switches a mechanism off.
 
@@ -30,6 +36,14 @@ type Change struct {
 	DecideByNewSet bool
 	// EarlyCatchUp copies as in a catch-up within the new set before a majority of that set votes.
 	EarlyCatchUp bool
+	// RulesByVotes joins by the rules of the old set whenever no majority of the new set votes, even
+	// if one has voted before.
+	RulesByVotes bool
+	// FullByNewSet copies a lock completely only if a majority of the new set holds it, even if
+	// fewer masters vote.
+	FullByNewSet bool
+	// OverwriteOwn gives a master that missed its seal blocking copies in place of its own cells.
+	OverwriteOwn bool
 	// FewSources reads one source fewer than a join requires.
 	FewSources bool
 	// NoBlocking makes complete copies of locks that may or may not have a majority.
@@ -95,10 +109,17 @@ type changeState struct {
 	// sealed holds the sealed masters of the old set, joined the voting masters of the new set, as
 	// bits.
 	sealed, joined uint8
-	// join is the state of the master that is joining. ordinary is set if it catches up from
-	// masters that have already joined.
-	join      catchUpState
-	catchesUp bool
+	// returned holds the masters that missed their seal and are joining or have joined. lost holds
+	// the masters that have lost their data, and have not joined since. used holds the masters of
+	// the new set that may have voted in it.
+	returned, lost, used uint8
+	// forgets counts the losses of data; lostAt is the time of the last one.
+	forgets uint8
+	lostAt  clock
+	// join is the state of the master that is joining. catchesUp is set if it catches up from
+	// masters that have already joined, and fewVote if these were no majority then.
+	join               catchUpState
+	catchesUp, fewVote bool
 }
 
 func (c changeState) encode(b []byte) []byte {
@@ -106,27 +127,37 @@ func (c changeState) encode(b []byte) []byte {
 	if c.catchesUp {
 		ordinary = 1
 	}
-	return c.join.encode(append(b, c.sealed, c.joined, ordinary))
+	if c.fewVote {
+		ordinary |= 2
+	}
+	return c.join.encode(append(b, c.sealed, c.joined, c.returned, c.lost, c.used, c.forgets, byte(c.lostAt), ordinary))
 }
 
 func (c *changeState) decode(b []byte) []byte {
-	c.sealed, c.joined, c.catchesUp = b[0], b[1], b[2] == 1
-	return c.join.decode(b[3:])
+	c.sealed, c.joined, c.returned, c.lost, c.used = b[0], b[1], b[2], b[3], b[4]
+	c.forgets, c.lostAt = b[5], clock(b[6])
+	c.catchesUp, c.fewVote = b[7]&1 == 1, b[7]&2 == 2
+	return c.join.decode(b[8:])
 }
 
 func (c *changeState) renumber(o renumbering) {
-	old := *c
-	c.sealed, c.joined = 0, 0
-	for m := range maxMasters {
-		c.sealed |= old.sealed >> m & 1 << o[m]
-		c.joined |= old.joined >> m & 1 << o[m]
+	for _, masters := range []*uint8{&c.sealed, &c.joined, &c.returned, &c.lost, &c.used} {
+		old := *masters
+		*masters = 0
+		for m := range maxMasters {
+			*masters |= old >> m & 1 << o[m]
+		}
 	}
 	c.join.renumber(o)
 }
 
 // signature returns a number that differs for masters with different roles in the change.
 func (c *changeState) signature(m int) uint32 {
-	return c.join.signature(m) ^ uint32(c.sealed>>m&1)<<30 ^ uint32(c.joined>>m&1)<<29
+	number := c.join.signature(m)
+	for i, masters := range []uint8{c.sealed, c.joined, c.returned, c.lost, c.used} {
+		number ^= uint32(masters>>m&1) << (30 - i)
+	}
+	return number
 }
 
 // countedFor reports whether a proxy counts a master's vote.
@@ -137,7 +168,7 @@ func (e *explorer) countedFor(s *state, proxy, m int) bool {
 	case e.usesNewSet(proxy):
 		return s.change.joined>>m&1 == 1
 	default:
-		return e.Change.NoSeal || s.change.sealed>>m&1 == 0
+		return e.Change.NoSeal || (s.change.sealed|s.change.returned|s.change.lost)>>m&1 == 0
 	}
 }
 
@@ -156,17 +187,23 @@ func (e *explorer) emitChangeSteps(s *state, f func(event, *state)) {
 	if bits.OnesCount8(s.change.sealed) < vote.Majority(e.N) {
 		return
 	}
+	e.emitForgets(s, f)
 	if s.change.join.stage != voting {
 		e.continueJoin(s, f)
 		return
 	}
 	for _, m := range e.Change.New {
-		if s.change.joined>>m&1 == 1 || m < e.N && s.change.sealed>>m&1 == 0 {
+		if s.change.joined>>m&1 == 1 || m < e.N && (s.change.sealed|s.change.lost)>>m&1 == 0 && !e.Change.Away {
+			continue
+		}
+		// Requests that the master answered before it lost its data must have reached the sources.
+		if s.change.lost>>m&1 == 1 && e.passed(s.at)-e.passed(s.change.lostAt) <= register.Limit {
 			continue
 		}
 		if e.Change.NoJoin {
 			t := s.clone()
 			t.change.joined |= 1 << m
+			t.change.used |= 1 << m
 			f(event{name: "joins at once:", proxy: -1, master: m}, t)
 			continue
 		}
@@ -174,22 +211,64 @@ func (e *explorer) emitChangeSteps(s *state, f func(event, *state)) {
 	}
 }
 
+// emitForgets lets a master lose its data. A join of that master, or from it, is given up.
+func (e *explorer) emitForgets(s *state, f func(event, *state)) {
+	if int(s.change.forgets) >= e.Change.Forgets {
+		return
+	}
+	for m := range s.masters {
+		t := s.clone()
+		c := &t.change
+		c.forgets++
+		c.lostAt = s.at
+		c.joined &^= 1 << m
+		c.lost |= 1 << m
+		if e.inNewSet(m) {
+			c.used |= 1 << m
+		}
+		if c.join.stage != voting && (int(c.join.master) == m || c.join.passes[0][m] != 0) {
+			c.join, c.catchesUp, c.fewVote = catchUpState{}, false, false
+		}
+		t.masters[m] = masterState{}
+		f(event{name: "loses its data:", proxy: -1, master: m}, t)
+	}
+}
+
+// usesNewRules reports whether masters join by the rules of the new set, because a majority of it
+// may have voted.
+func (e *explorer) usesNewRules(s *state) bool {
+	n := len(e.Change.New)
+	switch {
+	case e.Change.EarlyCatchUp:
+		return bits.OnesCount8(s.change.joined) >= n-vote.Majority(n)+1
+	case e.Change.RulesByVotes:
+		return e.newSetVotes(s)
+	default:
+		return bits.OnesCount8(s.change.used) >= vote.Majority(n)
+	}
+}
+
 // beginJoin reads the sources for a joining master, for every set of sources that is large enough.
 // It reads all sources of a pass at the same moment.
 func (e *explorer) beginJoin(s *state, target int, f func(event, *state)) {
 	n := len(e.Change.New)
-	ordinary := e.newSetVotes(s) && !e.Change.EarlyCatchUp ||
-		e.Change.EarlyCatchUp && bits.OnesCount8(s.change.joined) >= n-vote.Majority(n)+1
+	ordinary := e.usesNewRules(s)
 	needed := e.sourcesNeeded()
 	if ordinary {
 		needed = n - vote.Majority(n) + 1
+		if s.change.used>>target&1 == 0 {
+			needed = max(1, needed-1) // no majority of the new set includes the target
+		}
 		if e.Change.AllAnswer {
 			needed = bits.OnesCount8(s.change.joined)
 		}
 	}
 	for sources := range uint8(1) << e.total() {
 		t := s.clone()
-		t.change.catchesUp = ordinary
+		t.change.catchesUp, t.change.fewVote = ordinary, !e.newSetVotes(s)
+		if target < e.N && (s.change.sealed|s.change.lost)>>target&1 == 0 {
+			t.change.returned |= 1 << target
+		}
 		t.change.join = catchUpState{stage: firstPass, master: uint8(target), startedAt: s.at}
 		valid := bits.OnesCount8(sources) >= needed && (sources>>target&1 == 1) == e.isSource(t, target, target)
 		for m := range s.masters {
@@ -223,7 +302,8 @@ func (e *explorer) sourcesNeeded() int {
 }
 
 // isSource reports whether a master is a source for the joining target. By default, a source is a
-// sealed master of the old set, which still has its data.
+// sealed master of the old set that still has its data, or a master that has joined by the rules of
+// the old set.
 func (e *explorer) isSource(s *state, m, target int) bool {
 	c := s.change
 	switch {
@@ -232,8 +312,17 @@ func (e *explorer) isSource(s *state, m, target int) bool {
 	case e.Change.OwnDataOnly:
 		return m == target && c.sealed>>m&1 == 1
 	default:
-		return m < e.N && c.sealed>>m&1 == 1
+		return c.joined>>m&1 == 1 || m < e.N && c.sealed>>m&1 == 1 && c.lost>>m&1 == 0
 	}
+}
+
+// keepsOwn reports whether the joining master keeps a cell of its own that may have been granted:
+// it voted in the old set, and has lost nothing since.
+func (e *explorer) keepsOwn(s *state, target int) bool {
+	if e.Change.OverwriteOwn && s.change.returned>>target&1 == 1 {
+		return false
+	}
+	return target < e.N && s.change.lost>>target&1 == 0 && s.change.used>>target&1 == 0
 }
 
 // decidingSetSize returns the size of the set whose majority decides which incarnation is copied.
@@ -242,6 +331,16 @@ func (e *explorer) decidingSetSize(c changeState) int {
 		return len(e.Change.New)
 	}
 	return e.N
+}
+
+// fullCopyHolders returns how many sources must hold an incarnation that is copied completely. As
+// long as no majority of the new set votes, a majority of the old set suffices.
+func (e *explorer) fullCopyHolders(c changeState) int {
+	holders := vote.Majority(e.decidingSetSize(c))
+	if c.catchesUp && c.fewVote && !e.Change.FullByNewSet {
+		holders = min(holders, vote.Majority(e.N))
+	}
+	return holders
 }
 
 // continueJoin takes the next step of a master that is joining.
@@ -269,6 +368,11 @@ func (e *explorer) newSetVotes(s *state) bool {
 	return bits.OnesCount8(s.change.joined) >= vote.Majority(len(e.Change.New))
 }
 
+// newSetServes reports whether clients of the new set begin.
+func (e *explorer) newSetServes(s *state) bool {
+	return e.newSetVotes(s) && (!e.Change.AllJoin || bits.OnesCount8(s.change.joined) == len(e.Change.New))
+}
+
 // joinIncarnations returns the incarnations that a pass read from the sources, and the number of
 // masters of the deciding set that were not read.
 func (e *explorer) joinIncarnations(s *state, pass int) (incs []incarnation, unread int) {
@@ -292,11 +396,11 @@ func (e *explorer) joinIncarnations(s *state, pass int) (incs []incarnation, unr
 func (e *explorer) copyToJoining(s *state) {
 	c := &s.change.join
 	target := int(c.master)
-	q := vote.Majority(e.decidingSetSize(s.change))
+	q, full := vote.Majority(e.decidingSetSize(s.change)), e.fullCopyHolders(s.change)
 	incs, unread := e.joinIncarnations(s, 0)
 	var possible []incarnation
 	for _, inc := range incs {
-		if inc.holders >= q {
+		if inc.holders >= full {
 			possible = []incarnation{inc}
 			break
 		}
@@ -318,8 +422,8 @@ func (e *explorer) copyToJoining(s *state) {
 	}
 	inc := possible[0]
 	copied := inc.content
-	if inc.holders < q && !e.Change.NoBlocking || inc.Form == cell.Blocking {
-		if ownContent := e.cells.values[ownBefore]; e.isSource(s, target, target) && ownContent.Attempt == inc.Attempt {
+	if inc.holders < full && !e.Change.NoBlocking || inc.Form == cell.Blocking {
+		if ownContent := e.cells.values[ownBefore]; e.keepsOwn(s, target) && ownContent.Attempt == inc.Attempt {
 			return // the target itself is one of the holders
 		}
 		copied = content{Cell: cell.Cell{Form: cell.Blocking, Attempt: inc.Attempt}, expiry: inc.blockExpiry}
@@ -336,12 +440,14 @@ func (e *explorer) admitJoined(s *state) {
 	target := int(c.master)
 	firstRead, _ := e.joinIncarnations(s, 0)
 	secondRead, _ := e.joinIncarnations(s, 1)
-	q := vote.Majority(e.decidingSetSize(s.change))
+	full := e.fullCopyHolders(s.change)
 	currentContent := e.cells.values[s.masters[target].cell]
 	contentBefore := e.cells.values[c.passes[0][target]-1]
+	wasOwn := e.keepsOwn(s, target) && contentBefore.Attempt == currentContent.Attempt
 	s.change.joined |= 1 << target
-	s.change.join, s.change.catchesUp = catchUpState{}, false
-	wasOwn := target < e.N && contentBefore.Attempt == currentContent.Attempt
+	s.change.used |= 1 << target
+	s.change.lost &^= 1 << target
+	s.change.join, s.change.catchesUp, s.change.fewVote = catchUpState{}, false, false
 	copied := false
 	for _, inc := range firstRead {
 		copied = copied || currentContent.Form != cell.Absent && inc.Attempt == currentContent.Attempt
@@ -351,7 +457,7 @@ func (e *explorer) admitJoined(s *state) {
 	}
 	for _, inc := range secondRead {
 		if inc.Attempt == currentContent.Attempt {
-			if inc.holders < q && !e.Change.NoBlocking {
+			if inc.holders < full && !e.Change.NoBlocking {
 				currentContent.Cell = cell.Cell{Form: cell.Blocking, Attempt: currentContent.Attempt}
 				s.masters[target].cell = e.cellID(currentContent)
 			}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -15,10 +16,18 @@ func addMasterAllAnswer() *Change {
 	return &Change{New: []int{0, 1, 2, 3}, Proxies: []int{1, 2}, AllAnswer: true}
 }
 func removeMaster() *Change { return &Change{New: []int{0, 1, 2}, Proxies: []int{1, 2}} }
+func sameMasters() *Change  { return removeMaster() }
+
+// forgetful lets masters miss the change, and some lose their data after it.
+func forgetful(c *Change, forgets int) *Change {
+	c.Away, c.Forgets = true, forgets
+	return c
+}
 
 var (
 	newUnlockA = Op{Kind: Unlock, Token: 'a', Proxy: 1, After: []int{1}, AfterSuccess: true}
 	newExtendA = Op{Kind: Extend, Token: 'a', Proxy: 1, After: []int{1}, AfterSuccess: true}
+	newLockA   = Op{Kind: Lock, Token: 'a', Proxy: 1}
 	newLockC   = Op{Kind: Lock, Token: 'c', Proxy: 2}
 )
 
@@ -52,6 +61,127 @@ var longChanges = []Scenario{
 		Ops: []Op{fencedA, newUnlockA, {Kind: Lock, Token: 'c', Proxy: 2, Fence: true}}},
 	{Name: "from two to three: LOCK, LOCK", N: 2, Losses: 1, Change: &Change{New: []int{0, 1, 2}, Proxies: []int{1}},
 		Ops: []Op{lockA, lockB}},
+}
+
+// forgetfulChanges holds scenarios in which masters lose their data after the change was decided,
+// or return without having seen it.
+var forgetfulChanges = []Scenario{
+	{Name: "one replaced, two forget: LOCK, LOCK by the new", N: 3, SlowTicks: 1, Change: forgetful(replaceMaster(), 2),
+		Ops: []Op{newLockA, newLockC}},
+	{Name: "one replaced, two forget: held, LOCK by the new", N: 3, InitialHolders: 3, SlowTicks: 1, Change: forgetful(replaceMaster(), 2),
+		Ops: []Op{lockA, newLockC}},
+	{Name: "one replaced, one forgets: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: forgetful(replaceMaster(), 1),
+		Ops: []Op{lockA, newUnlockA, newLockC}},
+	{Name: "one added, one forgets: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: forgetful(addMaster(), 1),
+		Ops: []Op{lockA, newUnlockA, newLockC}},
+	{Name: "one added, two forget: held, LOCK by the new", N: 3, InitialHolders: 3, SlowTicks: 1, Change: forgetful(addMaster(), 2),
+		Ops: []Op{lockA, newLockC}},
+	{Name: "one removed, two forget: LOCK, LOCK by the new", N: 4, SlowTicks: 1, Change: forgetful(removeMaster(), 2),
+		Ops: []Op{newLockA, newLockC}},
+	{Name: "the same masters, one away: LOCK, UNLOCK by the new, LOCK", N: 3, SlowTicks: 1, Change: forgetful(sameMasters(), 1),
+		Ops: []Op{lockA, newUnlockA, newLockC}},
+	{Name: "the same masters, one away: held by two, EXTEND by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: forgetful(sameMasters(), 1),
+		Ops: []Op{lockA, newExtendA, newLockC}},
+}
+
+func TestForgetfulChanges(t *testing.T) {
+	limit := redistest.SampleCount(quickLimit)
+	if exploresAll() {
+		limit = longLimit
+	}
+	for _, s := range forgetfulChanges {
+		t.Run(s.Name, func(t *testing.T) { explore(t, s, limit) })
+	}
+}
+
+// grantedThenForgottenScript leads to this state: A and D of the new set have granted a lock and lost
+// their data. B has missed the change, and C is removed.
+const grantedThenForgottenScript = `
+seals A
+seals C
+begins to join & A
+fills A
+joins & A
+begins to join & D
+fills D
+joins & D
+LOCK a by proxy 2 starts
+deliver & proxy 2's take & at A
+deliver & proxy 2's take & at D |
+loses its data & A
+loses its data & D
+a round's time passes
+`
+
+// TestMajorityForgets: a majority of the new set that has lost its data does not join by the rules
+// of the old set once more, because no master of the old set knows what the majority has granted.
+func TestMajorityForgets(t *testing.T) {
+	ops := []Op{newLockA, newLockC, {Kind: Get, Proxy: 3, After: []int{1}}}
+	change := forgetful(replaceMaster(), 2)
+	change.Proxies = []int{1, 2, 3}
+	r := follow(t, Scenario{N: 3, SlowTicks: 1, Change: change, Ops: ops}, grantedThenForgottenScript, quickLimit)
+	if t.Logf("%d states follow, complete: %v", r.States, r.Complete); r.Violation != "" {
+		t.Errorf("%s\n%s", r.Violation, strings.Join(r.Trace, "\n"))
+	}
+	change.RulesByVotes = true
+	r = follow(t, Scenario{N: 3, SlowTicks: 1, Change: change, Ops: ops}, grantedThenForgottenScript, quickLimit)
+	if t.Logf("%d states follow: %s", r.States, r.Violation); r.Violation == "" {
+		t.Error("no violation by the rules of the old set")
+	}
+}
+
+// awayScript leads to this state: A holds the lock of the first operation, and has missed the change;
+// B holds it, too, and C has a blocking copy.
+const awayScript = `
+seals B
+seals C
+begins to join & B
+fills B
+joins & B
+begins to join & C
+fills C
+joins & C
+`
+
+// awayScenarios holds scenarios that begin with awayScript.
+var awayScenarios = []Scenario{
+	{Name: "UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Losses: 1, Change: forgetful(sameMasters(), 1),
+		Ops: []Op{lockA, newUnlockA, newLockC}},
+	{Name: "UNLOCK by the old, LOCK by the new", N: 3, InitialHolders: 2, SlowTicks: 1, Losses: 1, Change: forgetful(sameMasters(), 1),
+		Ops: []Op{lockA, unlockA, newLockC}},
+	{Name: "EXTEND and LOCK by the new", N: 3, InitialHolders: 2, SlowTicks: 1, Losses: 1, Change: forgetful(sameMasters(), 1),
+		Ops: []Op{lockA, newExtendA, newLockC}},
+	{Name: "GETSET by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: forgetful(sameMasters(), 1),
+		Ops: []Op{lockA, setC, newLockC}},
+	{Name: "all return: UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, Retries: 2, RequireQuorum: true,
+		Change: returning(), Ops: []Op{lockA, newUnlockA, newLockC}},
+}
+
+// returning lets the masters that missed the change return before the clients begin.
+func returning() *Change {
+	c := forgetful(sameMasters(), 0)
+	c.AllJoin = true
+	return c
+}
+
+func TestMasterThatWasAway(t *testing.T) {
+	limit := redistest.SampleCount(quickLimit)
+	if exploresAll() {
+		limit = longLimit
+	}
+	for _, s := range awayScenarios {
+		r := follow(t, s, awayScript, limit)
+		if t.Logf("%s: %d states follow, complete: %v", s.Name, r.States, r.Complete); r.Violation != "" {
+			t.Errorf("%s: %s\n%s", s.Name, r.Violation, strings.Join(r.Trace, "\n"))
+		}
+	}
+	s := awayScenarios[len(awayScenarios)-1]
+	change := *s.Change
+	change.OverwriteOwn, s.Change = true, &change
+	r := follow(t, s, awayScript, limit)
+	if t.Logf("%d states follow: %s", r.States, r.Violation); r.Violation == "" {
+		t.Error("no violation with blocking copies in place of the master's own cells")
+	}
 }
 
 func TestMasterChanges(t *testing.T) {
@@ -88,7 +218,8 @@ func TestEachChangeMechanismIsNeeded(t *testing.T) {
 		{"by the rules of the new set", Scenario{N: 3, InitialHolders: 2, Retries: 2, RequireQuorum: true,
 			Change: with(addMasterAllAnswer(), func(c *Change) { c.DecideByNewSet = true }), Ops: []Op{lockA, newUnlockA, newLockC}}, false},
 		{"an ordinary catch-up too early", Scenario{N: 3, InitialHolders: 2, Retries: 2, RequireQuorum: true,
-			Change: with(addMasterAllAnswer(), func(c *Change) { c.EarlyCatchUp = true }), Ops: []Op{lockA, newUnlockA, newLockC}}, false},
+			Change: with(addMasterAllAnswer(), func(c *Change) { c.EarlyCatchUp, c.FullByNewSet = true, true }),
+			Ops:    []Op{lockA, newUnlockA, newLockC}}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.long && !exploresAll() {

@@ -184,7 +184,7 @@ func (e *explorer) successors(s *state, f func(event, *state)) {
 
 func (e *explorer) emitStarts(s *state, f func(event, *state)) {
 	for i, op := range e.Ops {
-		if s.started>>i&1 == 1 || !s.allows(op) || e.usesNewSet(op.Proxy) && !e.newSetVotes(s) {
+		if s.started>>i&1 == 1 || !s.allows(op) || e.usesNewSet(op.Proxy) && !e.newSetServes(s) {
 			continue
 		}
 		t := s.clone()
