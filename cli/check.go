@@ -72,7 +72,7 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	result.masters = inspect.Masters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.ConfigureDial, pushConnectionsOf(cfg))
 	inspect.Quarantines(result.masters, cfg.MaxTTL)
 	inspect.CompareSettings(result.masters, daemon.SharedSettings(cfg))
-	result.proxies, result.proxiesThatDiffer = inspect.CountProxies(result.masters, daemon.SharedSettings(cfg))
+	result.proxies = inspect.CountProxies(result.masters, daemon.SharedSettings(cfg))
 	all.Wait()
 	result.location, result.contradiction = lockLocation(ctx, cfg, certificates, result.masters)
 	if result.contradiction != "" { // then no master votes
@@ -194,8 +194,8 @@ func serverOf(f inspect.Finding) server {
 	return s
 }
 
-// markerText returns the state of the master's marker: what proxies have found, how long the master
-// has been in quarantine, and how long the quarantine lasts at most.
+// markerText returns the state of the master's marker: the finding of the proxies, the time for
+// which the master has been in quarantine, and the longest time that the quarantine lasts.
 func markerText(f inspect.Finding) string {
 	text := orDash(f.Marker)
 	if f.Since > 0 {

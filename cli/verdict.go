@@ -20,9 +20,9 @@ type inspection struct {
 	masters []inspect.Finding
 	// upstream is nil if there is no upstream.
 	upstream *inspect.Finding
-	// proxies is the number of running proxies, proxiesThatDiffer of those with different settings.
-	proxies, proxiesThatDiffer int
-	// location is where the locks are. contradiction describes how the upstream's record differs.
+	proxies  guard.ProxyCounts
+	// location is the place of the locks according to the masters. contradiction describes the
+	// difference in the upstream's record.
 	location      location.Report
 	contradiction string
 	// loops describes servers of the configuration that are this proxy itself, or another
@@ -105,10 +105,16 @@ func judge(cfg conf.Config, result inspection) verdict {
 			code: exitUnsafe, inputs: inputs,
 			reasons: append([]string{"it would not be safe to serve"}, unsafe...),
 		}
-	case result.proxiesThatDiffer > 0 && difference != "":
+	case result.proxies.Losing > 0 && difference != "":
 		return verdict{
 			code: exitDiffering, inputs: inputs,
 			reasons: []string{"your settings differ from those of the running proxies: " + difference},
+		}
+	case result.proxies.Running > 0 && result.proxies.Differing == result.proxies.Running && difference == "":
+		return verdict{
+			code: exitDiffering, inputs: inputs,
+			reasons: []string{"the masters do not vote for the running proxies: they have your settings, and the proxies have different ones"},
+			advice:  []string{"restart the proxies with your settings, and run redlock-proxy check again"},
 		}
 	case locks.State != availability.Available:
 		v := verdict{code: exitUnavailable, inputs: inputs, reasons: slices.Concat([]string{locks.Cause}, missing, problems)}
@@ -122,7 +128,7 @@ func judge(cfg conf.Config, result inspection) verdict {
 			reasons: slices.Concat([]string{inputs.Votes()}, missing, problems), advice: settingsAdvice(result.masters),
 		}
 	default:
-		return verdict{inputs: inputs, proxies: result.proxies, reasons: []string{inputs.Votes()}}
+		return verdict{inputs: inputs, proxies: result.proxies.Running, reasons: []string{inputs.Votes()}}
 	}
 }
 

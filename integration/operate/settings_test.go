@@ -13,10 +13,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestNewSettings: the masters refuse proxies whose settings differ from those of the running
-// proxies, and check reports that, until an operator confirms the new settings. Then the masters
-// refuse all commands of proxies with the earlier settings, even the first command after such a
-// proxy was stopped for a while.
+// TestNewSettings checks that the masters refuse proxies whose settings differ from the running
+// proxies' settings. They do so, and check reports it, until an operator confirms the new settings.
+// Then the masters refuse all commands of proxies with the earlier settings. They refuse even the
+// first command after such a proxy was stopped for a while.
 func TestNewSettings(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)[:3]
@@ -78,6 +78,7 @@ func TestNewSettings(t *testing.T) {
 	initResult = initMasters(t, masters, "--new-settings", "--force")
 	wantInit(t, initResult, 3, masters[2].Addr()+": connection refused\n")
 	wantInit(t, initResult, 3, "not all masters were reached")
+	checkMasters(t, urls).wantVerdict(t, 5, "other settings: the masters do not vote for the running proxies: ")
 }
 
 // checkSettingsRefused returns an error unless the proxy refuses LOCK and names the differing
@@ -92,8 +93,8 @@ func checkSettingsRefused(t *testing.T, proxy *harness.Proxy, difference string)
 	return nil
 }
 
-// TestNewSettingsKeepsLocks: while proxies run, init --new-settings neither changes where locks are
-// held, nor the list of masters.
+// TestNewSettingsKeepsLocks checks that, while proxies run, init --new-settings changes neither the
+// location of the locks nor the list of masters.
 func TestNewSettingsKeepsLocks(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
@@ -136,7 +137,7 @@ func TestNewSettingsKeepsLocks(t *testing.T) {
 	}
 }
 
-// TestNewSettingsAlone: init --new-settings refuses flags that it would ignore.
+// TestNewSettingsAlone checks that init --new-settings refuses flags that it would ignore.
 func TestNewSettingsAlone(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)[:1]

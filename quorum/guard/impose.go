@@ -120,10 +120,21 @@ func Differences(settings string, inspections []Inspection) []string {
 	return texts
 }
 
-// CountProxies returns the number of running proxies, and how many of them ReplaceSettings could
-// deprive of a vote. A proxy counts if one master lists it.
-func CountProxies(settings string, inspections []Inspection) (running, losing int) {
-	own, all, losers := newImposed(settings, inspections), map[string]bool{}, map[string]bool{}
+// ProxyCounts holds numbers of running proxies.
+type ProxyCounts struct {
+	// Running counts all proxies that a master lists.
+	Running int
+	// Losing counts the proxies that ReplaceSettings could deprive of a vote.
+	Losing int
+	// Differing counts the proxies with different settings. Masters that have the given settings do
+	// not vote for these proxies.
+	Differing int
+}
+
+// CountProxies counts the running proxies.
+func CountProxies(settings string, inspections []Inspection) ProxyCounts {
+	own := newImposed(settings, inspections)
+	all, losing, differing := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i, v := range inspections {
 		if v.Report == nil {
 			continue
@@ -131,11 +142,14 @@ func CountProxies(settings string, inspections []Inspection) (running, losing in
 		for _, p := range v.Report.Proxies {
 			all[p.ID] = true
 			if own.takesVote(i, p) {
-				losers[p.ID] = true
+				losing[p.ID] = true
+			}
+			if own.differs(p) {
+				differing[p.ID] = true
 			}
 		}
 	}
-	return len(all), len(losers)
+	return ProxyCounts{Running: len(all), Losing: len(losing), Differing: len(differing)}
 }
 
 // imposed holds rules that an operator is about to write.
@@ -162,9 +176,12 @@ func newImposed(settings string, inspections []Inspection) imposed {
 func (m imposed) takesVote(i int, p Proxy) bool {
 	r := parseRules(m.inspections[i].Report.Rules)
 	return m.locationDiffers(r) ||
-		m.settingsDiffer(r) && p.Settings != "" && p.Settings != m.settingsHash() ||
+		m.settingsDiffer(r) && m.differs(p) ||
 		m.listChanges(i, r) && (p.Servers != m.servers || m.servers == serversUnknown)
 }
+
+// differs reports whether a proxy that grants locks has different settings.
+func (m imposed) differs(p Proxy) bool { return p.Settings != "" && p.Settings != m.settingsHash() }
 
 // listChanges reports whether the list of masters on a master would change. A master that was not
 // reached must be listed by its name.
@@ -215,7 +232,8 @@ func (v Inspection) replaceRules(ctx context.Context, ownRules string, others []
 	next, text := old, ""
 	if next.Nonce, next.Proof = marker.NewNonce(), marker.ProofIntact; marked && old.Seal.IsNone() {
 		text = next.String()
-		publishSeq(ctx, others, next.Nonce, script.FirstSeq) // so that the master can prove to have all its data
+		// The number lets the master prove that it has all its data.
+		publishSeq(ctx, others, next.Nonce, script.FirstSeq)
 	}
 	result, err := runInt(ctx, v.Conn, script.ReplaceRules, v.Report.Marker.Text, ownRules, text)
 	switch {
@@ -224,7 +242,8 @@ func (v Inspection) replaceRules(ctx context.Context, ownRules string, others []
 	case result != 1:
 		return errUnstableMarker
 	case text != "":
-		publishSeq(ctx, others, old.Nonce, retiredSeq) // a disk that is set back to the old marker lacks data
+		// A disk that is set back to the old marker lacks data.
+		publishSeq(ctx, others, old.Nonce, retiredSeq)
 	}
 	return nil
 }

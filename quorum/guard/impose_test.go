@@ -50,9 +50,9 @@ func TestCountProxies(t *testing.T) {
 		{"the markers show the location", "s", []Inspection{inspectionOf("a", rulesIn(upstream+":abc"), same).markedIn(atMasters, reconfig.Seal{}), inspectionOf("b", ""), inspectionOf("c", "")}, 0},
 		{"not all markers show it", "s", []Inspection{inspectionOf("a", rulesIn(upstream+":abc"), same).markedIn(reconfig.Era{}, reconfig.Seal{}), inspectionOf("b", "").markedIn(atMasters, reconfig.Seal{}), inspectionOf("c", "")}, 1},
 	} {
-		running, losing := CountProxies(test.settings, test.inspections)
-		if running != 1 || losing != test.losing {
-			t.Errorf("%s: %d of %d lose their votes, want %d of 1", test.name, losing, running, test.losing)
+		n := CountProxies(test.settings, test.inspections)
+		if n.Running != 1 || n.Losing != test.losing {
+			t.Errorf("%s: %d of %d lose their votes, want %d of 1", test.name, n.Losing, n.Running, test.losing)
 		}
 	}
 }

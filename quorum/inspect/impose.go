@@ -52,11 +52,12 @@ func ReplaceSettings(
 	}
 	for until := time.Now().Add(guard.ProxyTimeout + recheckPause); ; {
 		examineAll(ctx, inspections, results)
-		_, n := guard.CountProxies(settings, inspections)
+		n := guard.CountProxies(settings, inspections).Losing
 		if n == 0 || forced {
 			break
 		}
-		if time.Now().After(until) || pacing.Sleep(ctx, recheckPause) != nil { // else a proxy may have ended just now
+		// Before that time, a proxy that still counts may have ended just now.
+		if time.Now().After(until) || pacing.Sleep(ctx, recheckPause) != nil {
 			return nil, &DifferentSettingsError{n}
 		}
 	}

@@ -35,7 +35,7 @@ type Finding struct {
 	// Appendfsync is the setting appendfsync, "off" if the server writes no append-only file, or
 	// empty if the server does not report the setting.
 	Appendfsync string
-	// Uptime is how long the server has been running, in whole seconds.
+	// Uptime is the time for which the server has been running, in whole seconds.
 	Uptime time.Duration
 	// Marker describes the marker that proxies left on the master: "votes", "unmarked" (no proxy so
 	// far), or the reason why the master's votes would not count. Since is the duration of a
@@ -218,9 +218,9 @@ func inspectionsOf(findings []Finding) []guard.Inspection {
 	return inspections
 }
 
-// CountProxies returns how many proxies are running, and how many of them would lose votes if these
+// CountProxies counts the running proxies. Losing counts those that would lose votes if these
 // settings were made valid.
-func CountProxies(findings []Finding, settings string) (running, differing int) {
+func CountProxies(findings []Finding, settings string) guard.ProxyCounts {
 	return guard.CountProxies(settings, inspectionsOf(findings))
 }
 
