@@ -2,12 +2,12 @@ package proxy
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strings"
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/internal/resp"
@@ -107,11 +107,6 @@ func (c *authChecker) loginAsURLUser(ctx context.Context) (refusal string) {
 	return ""
 }
 
-// subscribedOnly is the error by which Redis refuses a command on a RESP2 connection in subscribed
-// mode.
-const subscribedOnly = "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET " +
-	"are allowed in this context"
-
 // checkUser is check if the proxy has its own users.
 func (c *authChecker) checkUser(ctx context.Context, stateCmd string, words [][]byte) (rest [][]byte, err error) {
 	name := syntax.Lower(words[0])
@@ -120,7 +115,7 @@ func (c *authChecker) checkUser(ctx context.Context, stateCmd string, words [][]
 		return words, nil // a transaction refuses it
 	}
 	if _, logsIn := login.Find(stateCmd, words); logsIn || c.session.login.MustLogIn() {
-		switch refusal, err := c.loginObstacle(ctx, name, logsIn); {
+		switch refusal, err := c.loginObstacle(ctx, words, logsIn); {
 		case err != nil:
 			return nil, err
 		case refusal != "":
@@ -157,7 +152,7 @@ func (c *authChecker) checkUser(ctx context.Context, stateCmd string, words [][]
 }
 
 // loginObstacle waits for the upstream's replies, and returns why no login is possible now, or "".
-func (c *authChecker) loginObstacle(ctx context.Context, name string, logsIn bool) (refusal string, err error) {
+func (c *authChecker) loginObstacle(ctx context.Context, words [][]byte, logsIn bool) (refusal string, err error) {
 	if err := c.asker.waitUpstream(ctx); err != nil {
 		return "", err
 	}
@@ -165,10 +160,10 @@ func (c *authChecker) loginObstacle(ctx context.Context, name string, logsIn boo
 	case state.Stream:
 		return "", errStateLost
 	case logsIn && state.Multi:
-		return "ERR " + strings.ToUpper(name) + " inside MULTI is not allowed: the proxy runs it at once, " +
+		return "ERR " + strings.ToUpper(string(words[0])) + " inside MULTI is not allowed: the proxy runs it at once, " +
 			"so it cannot be part of a transaction; send it before MULTI or after EXEC", nil
 	case logsIn && state.Restricted():
-		return fmt.Sprintf(subscribedOnly, name), nil
+		return pubsub.RestrictedError(words), nil
 	}
 	return "", nil
 }
@@ -261,7 +256,8 @@ func (c *authChecker) limitUnauthenticated(ctx context.Context) error {
 		return err
 	}
 	state := c.relay.state()
-	impliesLogin := state.Multi || state.Stream || state.HasSubscriptions() || state.Monitoring // these states need a login
+	// A client in one of these states must have logged in.
+	impliesLogin := state.Multi || state.Stream || state.HasSubscriptions() || state.Monitoring
 	if impliesLogin || c.asker.loggedIn(ctx, state) {
 		return nil
 	}
@@ -270,7 +266,8 @@ func (c *authChecker) limitUnauthenticated(ctx context.Context) error {
 
 // collect reads the rest of the frame, unless it is too long to buffer.
 func (c *authChecker) collect(ctx context.Context) (whole bool, err error) {
-	if c.relay.upstream == nil && c.session.login.MustLogIn() { // Redis' limits also apply to frames that arrive at once
+	// Redis' limits also apply to frames that arrive at once.
+	if c.relay.upstream == nil && c.session.login.MustLogIn() {
 		if err := c.limitUnauthenticated(ctx); err != nil {
 			return false, err
 		}

@@ -88,8 +88,8 @@ var mixedPipeline = []exchange{
 	{"PING", "+PONG\r\n"},
 }
 
-// TestLockKeysAreOnTheMasters: a lock key is on the masters and never on the upstream, any other
-// key is on the upstream, and a pipeline of both is answered in order.
+// TestLockKeysAreOnTheMasters checks that a lock key is on the masters and never on the upstream.
+// Any other key is on the upstream, and a pipeline of both is answered in order.
 func TestLockKeysAreOnTheMasters(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
@@ -104,7 +104,7 @@ func TestLockKeysAreOnTheMasters(t *testing.T) {
 	dial(t, server.Addr()).check("KEYS lock:*", "*0\r\n")
 }
 
-// TestLockKeysCutAnywhere: a lock key is found however the bytes are split.
+// TestLockKeysCutAnywhere checks that a lock key is found however the bytes are split.
 func TestLockKeysCutAnywhere(t *testing.T) {
 	redistest.SkipShort(t)
 	r, server := startWithLockKeys(t)
@@ -129,8 +129,8 @@ func TestLockKeysCutAnywhere(t *testing.T) {
 	dial(t, server.Addr()).check("KEYS lock:*", "*0\r\n")
 }
 
-// TestLockKeysAreOfTheSelectedDatabase: lock keys of different databases are different, and the
-// proxy learns the database as for LOCK.
+// TestLockKeysAreOfTheSelectedDatabase checks that lock keys of different databases are different,
+// and that the proxy learns the database as for LOCK.
 func TestLockKeysAreOfTheSelectedDatabase(t *testing.T) {
 	r, _ := startWithLockKeys(t)
 	p := r.connect()
@@ -140,8 +140,8 @@ func TestLockKeysAreOfTheSelectedDatabase(t *testing.T) {
 	})
 }
 
-// TestCommandsOnAllKeys: commands on all keys see the keys of the upstream and the lock keys, and
-// remove both. They do not see locks on other keys.
+// TestCommandsOnAllKeys checks that commands on all keys see the keys of the upstream and the lock
+// keys, and remove both. They do not see locks on other keys.
 func TestCommandsOnAllKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
@@ -173,6 +173,7 @@ func TestCommandsOnAllKeys(t *testing.T) {
 		{"SUBSCRIBE lock:a", "*3\r\n" + bulk("subscribe") + bulk("lock:a") + ":1\r\n"},
 		{"GET lock:a", "-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"},
 		{"DBSIZE x", "-ERR wrong number of arguments for 'dbsize' command\r\n"},
+		{"COMMAND GETKEYS GET k", "-ERR Can't execute 'command|getkeys': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"},
 		{"FLUSHALL", "-ERR Can't execute 'flushall': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"},
 	})
 	r.connect().check("GET lock:a", bulk("me"))
@@ -180,7 +181,8 @@ func TestCommandsOnAllKeys(t *testing.T) {
 	p.expect("*3\r\n" + bulk("message") + bulk("lock:a") + bulk("m"))
 }
 
-// TestLockKeysNeedTheUpstreamsLogin: commands on lock keys need the upstream's login, as LOCK does.
+// TestLockKeysNeedTheUpstreamsLogin checks that commands on lock keys need the upstream's login, as
+// LOCK does.
 func TestLockKeysNeedTheUpstreamsLogin(t *testing.T) {
 	r, _ := startWithLockKeys(t, "--requirepass", "secret")
 	p := r.connect()
@@ -192,8 +194,8 @@ func TestLockKeysNeedTheUpstreamsLogin(t *testing.T) {
 		{"RESET", "+RESET\r\n"}, {"GET lock:a", noAuth}})
 }
 
-// TestLockKeysWithoutReplies: CLIENT REPLY turns off the replies to commands on lock keys, but the
-// commands run.
+// TestLockKeysWithoutReplies checks that CLIENT REPLY turns off the replies to commands on lock
+// keys, but that the commands run.
 func TestLockKeysWithoutReplies(t *testing.T) {
 	r, _ := startWithLockKeys(t)
 	p := r.connect()
@@ -205,8 +207,9 @@ func TestLockKeysWithoutReplies(t *testing.T) {
 	})
 }
 
-// TestLockKeyInATransactionWithoutRepliesEndsTheConnection: after a MULTI without a reply the
-// effect of a command is unknown. So the connection ends, and the commands have no effect.
+// TestLockKeyInATransactionWithoutRepliesEndsTheConnection sends a lock key after a MULTI without a
+// reply, when the effect of a command is unknown. So the connection ends, and the commands have no
+// effect.
 func TestLockKeyInATransactionWithoutRepliesEndsTheConnection(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
@@ -218,7 +221,8 @@ func TestLockKeyInATransactionWithoutRepliesEndsTheConnection(t *testing.T) {
 	}
 }
 
-// TestLongCommandsBesideLockKeys: a command on other keys may have any length, and so may its keys.
+// TestLongCommandsBesideLockKeys checks that a command on other keys may have any length, and so
+// may its keys.
 func TestLongCommandsBesideLockKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
@@ -237,8 +241,9 @@ func TestLongCommandsBesideLockKeys(t *testing.T) {
 	expectNoKeys(t, server, "lock:a", "lock:b", "a")
 }
 
-// TestLockKeyAfterManyOthersIsNeverWritten: a lock key after so many other keys that the beginning
-// of the command was already forwarded ends the connection. The upstream does not run the command.
+// TestLockKeyAfterManyOthersIsNeverWritten sends a lock key after so many other keys that the
+// beginning of the command was already forwarded. The connection ends, and the upstream does not
+// run the command.
 func TestLockKeyAfterManyOthersIsNeverWritten(t *testing.T) {
 	mega := strings.Repeat("v", 1<<20)
 	refused := func(key string) string {
@@ -268,8 +273,9 @@ func TestLockKeyAfterManyOthersIsNeverWritten(t *testing.T) {
 	}
 }
 
-// TestManyThreadsOnOneConnection: several threads share one connection, as in StackExchange.Redis.
-// Their commands come in any order, a transaction in one burst, and each thread gets its own reply.
+// TestManyThreadsOnOneConnection lets several threads share one connection, as in
+// StackExchange.Redis. Their commands come in any order, a transaction in one burst, and each
+// thread gets its own reply.
 func TestManyThreadsOnOneConnection(t *testing.T) {
 	r, _ := startWithLockKeys(t)
 	p := r.connect()
@@ -324,8 +330,8 @@ func TestManyThreadsOnOneConnection(t *testing.T) {
 	}
 }
 
-// TestCommandsOnAllKeysByTheUpstreamsRights: the upstream decides which clients may see or remove
-// all keys. If it refuses, its error is the reply, and the lock keys stay.
+// TestCommandsOnAllKeysByTheUpstreamsRights checks that the upstream decides which clients may see
+// or remove all keys. If it refuses, its error is the reply, and the lock keys stay.
 func TestCommandsOnAllKeysByTheUpstreamsRights(t *testing.T) {
 	r, server := startWithLockKeys(t, "--user", "app", "on", ">x", "~*", "&*", "+@all", "-flushall", "-flushdb",
 		"-@dangerous", "-scan")
@@ -345,8 +351,8 @@ func TestCommandsOnAllKeysByTheUpstreamsRights(t *testing.T) {
 	p.check("GET lock:a", bulk("me"))
 }
 
-// TestScanReturnsAllKeys: while keys of both kinds are added and removed, a SCAN returns all keys
-// that exist throughout, as one Redis does. It returns each lock key once.
+// TestScanReturnsAllKeys adds and removes keys of both kinds during a SCAN. The SCAN returns all
+// keys that exist throughout, as one Redis does, and each lock key once.
 func TestScanReturnsAllKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p, admin := r.connect(), dial(t, server.Addr())

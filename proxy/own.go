@@ -2,11 +2,11 @@ package proxy
 
 import (
 	"context"
-	"fmt"
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys/tracking"
+	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/proxy/track"
 )
@@ -82,8 +82,9 @@ func (d *dispatcher) answer(ctx context.Context, cmd *command.Command, words [][
 	d.client.Proto, d.out.Proto = state.Proto, state.Proto
 	refusal := ""
 	switch {
-	case state.Restricted() && syntax.FitsArity(cmd.Arity, len(words)): // Redis also checks the number of words first
-		refusal = fmt.Sprintf(subscribedOnly, cmd.Name)
+	// Redis also checks the number of words first.
+	case state.Restricted() && syntax.FitsArity(cmd.Arity, len(words)):
+		refusal = pubsub.RestrictedError(words)
 	case cmd.RequiresLogin && !server.IsOpen(words):
 		refusal = d.asker.useRefusal(ctx, state)
 	}
@@ -149,5 +150,6 @@ func (d *dispatcher) endCaching(ctx context.Context) {
 		return
 	}
 	tracking.Of(d.client).ClearCaching()
-	_, _ = d.asker.askWithReplies(ctx, "PING") // on an error the connection is lost, and its tracking with it
+	// On an error the connection is lost, and its tracking with it.
+	_, _ = d.asker.askWithReplies(ctx, "PING")
 }

@@ -50,8 +50,8 @@ func (h *Hub) SetBacklog(limit int64) {
 	h.disconnectSlowest()
 }
 
-// Backlog returns how many bytes wait for all subscribers, and how many subscribers were
-// disconnected because of the limit. A nil Hub has none.
+// Backlog returns the number of bytes that wait for all subscribers, and the number of subscribers
+// that were disconnected because of the limit. A nil Hub has none.
 func (h *Hub) Backlog() (bytes, disconnects int64) {
 	if h == nil {
 		return 0, 0

@@ -19,8 +19,14 @@ func Refusal(words [][]byte) string {
 	if cmd := spec.Find(words[0]); cmd != nil && !syntax.FitsArity(cmd.Arity, len(words)) {
 		return ""
 	}
+	return RestrictedError(words)
+}
+
+// RestrictedError returns Redis' error for a command that a RESP2 client with subscriptions may not
+// send.
+func RestrictedError(words [][]byte) string {
 	return fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "+
-		"are allowed in this context", fullName(name, words))
+		"are allowed in this context", fullName(syntax.Lower(words[0]), words))
 }
 
 // fullName returns the name of a command with its subcommand, if it has one.

@@ -25,7 +25,9 @@ type arrivedMessage struct {
 	queueCounter
 	message quorum.Message
 	mu      sync.Mutex
-	packets map[string]*packet // by subscription: empty for the channel, p and the pattern for a pattern
+	// packets holds the packets by subscription: empty for the channel, p and the pattern for a
+	// pattern.
+	packets map[string]*packet
 }
 
 // size returns the size of the message while it waits for the patterns, in bytes.
