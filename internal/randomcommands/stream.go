@@ -159,10 +159,11 @@ func (s *Stream) value() string {
 func (s *Stream) smallValue() string { return s.pick("x", "yy", "3.25", "", "\r\n", s.number()) }
 
 // dataTemplates lists commands on data. K, V, S, N and F stand for a key, a value, a small value, a
-// number and a field. No command returns random data, or elements in an unspecified order.
+// number and a field. No command returns random data, elements in an unspecified
+// order, or times, as DUMP of a stream does.
 var dataTemplates = strings.FieldsFunc(`SET K V|SET K V|SET K V|GET K|GET K|GET K|SET K V NX|SET K V XX GET|GETSET K V|GETDEL K|GETEX K PERSIST|SETNX K V|APPEND K S|STRLEN K
 SETRANGE K 3 S|GETRANGE K 0 N|MSET K V K V|MGET K K K|INCR K|INCRBY K N|INCRBYFLOAT K 0.5|DECR K|SETBIT K 7 1|GETBIT K N|BITCOUNT K|BITPOS K 1|LCS K K
-DEL K|DEL K K|UNLINK K|EXISTS K K|TYPE K|RENAME K K|COPY K K REPLACE|OBJECT ENCODING K|EXPIRE K 1000|PERSIST K|TOUCH K|DBSIZE|DUMP K
+DEL K|DEL K K|UNLINK K|EXISTS K K|TYPE K|RENAME K K|COPY K K REPLACE|OBJECT ENCODING K|EXPIRE K 1000|PERSIST K|TOUCH K|DBSIZE
 RPUSH K S S|LPUSH K S|LPUSH K V|LPOP K|RPOP K 2|LLEN K|LRANGE K 0 -1|LINDEX K N|LINSERT K BEFORE x S|LREM K 0 x|LSET K 0 S|LTRIM K 0 5|LMOVE K K LEFT RIGHT|LPOS K x|LMPOP 2 K K LEFT
 HSET K F S F S|HGET K F|HMGET K F F|HGETALL K|HKEYS K|HVALS K|HDEL K F|HLEN K|HINCRBY K F N|HINCRBYFLOAT K F 1.5|HEXISTS K F|HSTRLEN K F
 SADD K N N N|SREM K N|SMEMBERS K|SCARD K|SISMEMBER K N|SMISMEMBER K N N|SUNION K K|SINTER K K|SDIFFSTORE K K K|SMOVE K K N|SINTERCARD 2 K K

@@ -17,12 +17,13 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace"
 )
 
-// programsVariable is the environment variable for the number of programs.
-const programsVariable = "REDLOCK_PROGRAMS"
+// programsVariable is the environment variable for the number of programs. firstVariable is for the
+// number of the first one, from 0, so that several processes can share the work.
+const programsVariable, firstVariable = "REDLOCK_PROGRAMS", "REDLOCK_FIRST_PROGRAM"
 
 const (
-	// programTime is the time limit of a program, and programExtra is how much longer it may take.
-	// So a program with a limit of a second may take 1.3 seconds.
+	// programTime is the time limit of a program, and programExtra is the additional time that it
+	// may take. So a program with a limit of a second may take 1.3 seconds.
 	programTime  = 30 * time.Millisecond
 	programExtra = 300 * time.Millisecond
 	// endTime limits how long a program may take to end after the signal to end.
@@ -40,9 +41,10 @@ func TestPrograms(t *testing.T) {
 	if err != nil && testing.Short() {
 		n = 40
 	}
+	first, _ := strconv.Atoi(os.Getenv(firstVariable)) // 0 if it is not set
 	var longest, latest time.Duration
 	reasons := map[string]int{}
-	for i := range n {
+	for i := first; i < first+n; i++ {
 		p := prober{T: t, random: rand.New(rand.NewPCG(uint64(i), 1)), pace: NewPace()}
 		p.body = (&adversary{Rand: p.random}).program()
 		extra, end := p.probe(i)
