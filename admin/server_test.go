@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// replyTimeout is how long a test waits for a response.
+// replyTimeout limits the wait of a test for a response.
 const replyTimeout = 30 * time.Second
 
 // startServer runs a server with these checks until the test ends.
@@ -111,7 +111,7 @@ func TestPages(t *testing.T) {
 		{healthy, "GET", "/debug/pprof/heap", 404, "404 page not found\n"},
 		{degraded, "HEAD", "/debug/pprof/", 200, ""},
 		{degraded, "HEAD", "/debug/pprof/heap", 200, ""},
-		{degraded, "GET", "/debug/pprof/cmdline", 404, "Unknown profile\n"}, // passwords may be among the arguments
+		{degraded, "GET", "/debug/pprof/cmdline", 404, "Unknown profile\n"}, // may show passwords
 		{degraded, "POST", "/debug/pprof/symbol", 405, "Method Not Allowed\n"},
 	} {
 		if code, body := sendRequest(t, c.method, "http://"+c.addr+c.path); code != c.code || body != c.body {

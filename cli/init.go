@@ -92,7 +92,7 @@ func initAction(c *cli.Context) error {
 func newSettingsAction(c *cli.Context, cfg conf.Config) error {
 	for _, other := range []string{longestTTLFlag, onceFlag} {
 		if c.IsSet(other) {
-			return fmt.Errorf("--%s and --%s exclude each other: run init once with each", newSettingsFlag, other)
+			return fmt.Errorf("--%s and --%s exclude each other; run init once with each", newSettingsFlag, other)
 		}
 	}
 	certificates, err := certs.Load(cfg.CertificateFiles())
@@ -161,7 +161,8 @@ func (i *initRun) run(ctx context.Context) error {
 	if err := i.checkLocation(ctx, findings); err != nil {
 		return withCode(exitUnsafe, fmt.Errorf("refused: %w", err))
 	}
-	if err := inspect.CheckOverride(findings, i.cfg.MaxTTL, i.force); err != nil { // refused whatever the operator answers
+	// An error of this check is a refusal, whatever the operator answers.
+	if err := inspect.CheckOverride(findings, i.cfg.MaxTTL, i.force); err != nil {
 		return i.refusalError(err)
 	}
 	if err := i.refuseSecondRun(); err != nil { // the masters do not vote
@@ -173,7 +174,8 @@ func (i *initRun) run(ctx context.Context) error {
 	if err := inspect.CheckOverride(findings, i.ttl, i.force); err != nil {
 		return i.refusalError(err)
 	}
-	if err := i.writeOnceFile(onceBegun); err != nil { // first, so that masters are never initialized twice
+	// The file is written first, so that masters are never initialized twice.
+	if err := i.writeOnceFile(onceBegun); err != nil {
 		return err
 	}
 	masters, err := quorum.StoreOverride(ctx, quorum.Options{

@@ -179,7 +179,7 @@ func addCertificates(c *cli.Context, opts *redis.Options) error {
 	case opts.TLSConfig == nil:
 		return errors.New("--ca, --client-cert and --client-key need TLS; use --addr rediss://…")
 	case (files.ClientCert == "") != (files.ClientKey == ""):
-		return errors.New("--client-cert and --client-key: give both or neither")
+		return errors.New("only one of --client-cert and --client-key is set; set both or neither")
 	}
 	read, err := certs.Load(files)
 	if err != nil {

@@ -49,13 +49,14 @@ func moveAction(c *cli.Context) error {
 	}
 	client := redis.NewClient(opts)
 	defer client.Close()
-	stop := context.AfterFunc(c.Context, func() { _ = client.Close() }) // the proxy notices it, and aborts the move
+	// The proxy notices the closed connection, and aborts the move.
+	stop := context.AfterFunc(c.Context, func() { _ = client.Close() })
 	defer stop()
 	lines, err := client.Do(context.WithoutCancel(c.Context), words...).StringSlice()
 	switch {
 	case c.Context.Err() != nil:
-		return errors.New("interrupted: the proxy aborts the move unless it is complete; redlock-proxy check shows " +
-			"where the locks are")
+		return errors.New("interrupted: the proxy aborts the move unless it is complete; run redlock-proxy check " +
+			"to see the location of the locks")
 	case err != nil && strings.HasPrefix(err.Error(), "NOQUORUM "):
 		return withCode(exitUnavailable, err)
 	case err != nil:

@@ -171,7 +171,8 @@ func TestShapesLikeRedis(t *testing.T) {
 			proxyReply := readReplies(t, askProxy(t, parseDialogue("HELLO "+proto+"; "+line)))[1]
 			redisReply := readReplies(t, askRedis(t, socket, parseDialogue("HELLO "+proto+"; "+redisLine)))[1]
 			if proto == "2" && (proxyReply.kind != redisReply.kind || strings.HasPrefix(line, "COMMAND DOCS")) {
-				redisReply = value{kind: proxyReply.kind} // RESP2 has no maps: see TestResp2IsResp3Flattened
+				// RESP2 has no maps: see TestResp2IsResp3Flattened.
+				redisReply = value{kind: proxyReply.kind}
 			}
 			if diff := shapeDiff(proxyReply, redisReply); diff != "" {
 				t.Errorf("%s in RESP%s: %s", line, proto, diff)

@@ -259,7 +259,8 @@ func TestOnlyBlockingLockWatchesClient(t *testing.T) {
 		}
 	}
 	b.out.Undelivered()
-	if got := len(b.locks.calls); got != 1+1+1+2+3 { // three grants are undone after the watch has ended
+	// Three grants are undone after the watch has ended.
+	if got := len(b.locks.calls); got != 1+1+1+2+3 {
 		t.Errorf("asked %q", b.locks.calls)
 	}
 }

@@ -116,7 +116,8 @@ var mergeExamples = []struct {
 	{"COMMAND INFO lock", 3, "*1\r\n_\r\n", "*1\r\n" + ownEntries(3, "lock")},
 	{"COMMAND INFO get lock nosuch unlock get", 2, "*5\r\n" + getEntry + "*-1\r\n*-1\r\n*-1\r\n" + getEntry,
 		"*5\r\n" + getEntry + ownEntries(2, "lock") + "*-1\r\n" + ownEntries(2, "unlock") + getEntry},
-	{"COMMAND INFO lock", 2, "*2\r\n*-1\r\n*-1\r\n", "*2\r\n*-1\r\n*-1\r\n"}, // an unexpected reply is not changed
+	// An unexpected reply is not changed.
+	{"COMMAND INFO lock", 2, "*2\r\n*-1\r\n*-1\r\n", "*2\r\n*-1\r\n*-1\r\n"},
 	{"COMMAND INFO lock get", 2, "*2\r\n*-1\r\n*3\r\n:1\r\n", "*2\r\n*-1\r\n*3\r\n:1\r\n"},
 
 	{"COMMAND DOCS", 2, "*2\r\n$3\r\nget\r\n*0\r\n", "*18\r\n$3\r\nget\r\n*0\r\n" + ownDocs(2, ownNames...)},

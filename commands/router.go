@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/commands/lockkeys/transaction"
 )
 
-// Verb is how the proxy treats a command.
+// Verb is the action that the proxy takes on a command.
 type Verb uint8
 
 // The verbs. After WaitUpstream, Connect and AdoptTx the caller asks the router again.
@@ -28,13 +28,13 @@ const (
 	Run                         // answer it with the proxy's own command
 	Refuse                      // answer it with an error
 	Abort                       // answer it with an error, and abort the proxy's own transaction
-	AbortUpstreamTx             // answer it with an error, and make the upstream refuse the EXEC of its transaction
+	AbortUpstreamTx             // answer it with an error, and make the upstream refuse the EXEC
 	NoScript                    // make the upstream answer NOSCRIPT when it carries out its transaction
 	Quit                        // treat it as sent by a client that is leaving
-	Close                       // close the connection: the client's state is unknown, and no reply would have a place
+	Close                       // close the connection: no reply would fit the unknown state
 )
 
-// Decision is how the proxy treats a command.
+// Decision is the action that the proxy takes on a command, with its details.
 type Decision struct {
 	Verb Verb
 	// Command answers the command, for Resolve, Run, Refuse and Abort.

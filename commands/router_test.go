@@ -65,7 +65,8 @@ func TestRoute(t *testing.T) {
 		{"keys of both kinds", "DEL lock:a b", settledSituation, Refuse, "send two commands"},
 		{"the client leaves", "GET lock:a", withUpstream(func(u *Connection) { u.Quitting = true }), Quit, ""},
 		{"bytes that are no replies", "GET lock:a", withUpstream(func(u *Connection) { u.Stream = true }), Close, ""},
-		{"subscribed", "GET lock:a", withUpstream(func(u *Connection) { u.Restricted = true }), Run, ""}, // the command refuses it
+		// The command itself refuses to run for a subscriber.
+		{"subscribed", "GET lock:a", withUpstream(func(u *Connection) { u.Restricted = true }), Run, ""},
 
 		{"ours waits for its turn", "LOCK k t PX 9", initial, WaitUpstream, ""},
 		{"ours", "LOCK k t PX 9", settledSituation, Run, ""},

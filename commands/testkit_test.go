@@ -20,7 +20,7 @@ import (
 type fakeLocks struct {
 	validity time.Duration
 	err      error
-	// since is when the lease began.
+	// since is the time at which the lease began.
 	since time.Time
 	// fence is the fence of the lock.
 	fence int64
@@ -128,7 +128,8 @@ func (b *fixture) askIn(ctx context.Context, words ...string) string {
 	} else {
 		b.client.Refuse(UnknownCommand(args), &b.out)
 	}
-	return string(b.out.Bytes[min(at, len(b.out.Bytes)):]) // a command that waits sends the pending replies
+	// A command that waits sends the pending replies.
+	return string(b.out.Bytes[min(at, len(b.out.Bytes)):])
 }
 
 // runRouted runs a command as a session of a proxy without an upstream does, and returns its reply.

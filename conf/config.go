@@ -75,9 +75,9 @@ type Config struct {
 	// DrainTimeout limits how long a stopping proxy waits for running commands. With zero it does
 	// not wait.
 	DrainTimeout time.Duration
-	// DrainDelay is how long a proxy that is asked to stop still accepts clients, but reports that
-	// it is not ready. It should be as long as load balancers need to send clients to other
-	// proxies. With zero the proxy drains at once.
+	// DrainDelay is the time for which a proxy that is asked to stop still accepts clients, but
+	// reports that it is not ready. It should be as long as load balancers need to send clients to
+	// other proxies. With zero the proxy drains at once.
 	DrainDelay time.Duration
 	// KeyPrefix is the text before each lock's name in its key on the masters. If it is empty, the
 	// key is the name itself, as clients that run Redlock on the same masters need it.

@@ -63,7 +63,7 @@ type loader struct {
 	config         Config
 	entries        layer           // sources of the values in config, without the defaults
 	failedSettings map[string]bool // settings with an error already reported
-	fileBroken     bool            // the file could not be parsed, so it may contain settings that seem to be missing
+	fileBroken     bool            // the file could not be parsed: settings may seem to be missing
 	errs           []error
 }
 

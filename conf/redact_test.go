@@ -84,7 +84,8 @@ func TestRedactHidesAnyPassword(t *testing.T) {
 		for _, form := range forms {
 			for _, written := range []string{password, url.QueryEscape(password), url.PathEscape(password)} {
 				if !strings.Contains(form, ":%") {
-					written = strings.ReplaceAll(written, ":", "") // the text before a colon is the user
+					// The text before a colon is the user.
+					written = strings.ReplaceAll(written, ":", "")
 				}
 				if got := Redact(fmt.Sprintf(form, written)); strings.Contains(got, "X") {
 					t.Fatalf("%q in %s is shown as %q", written, form, got)

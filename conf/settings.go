@@ -36,8 +36,8 @@ type Setting struct {
 	Reload ReloadMode
 
 	mayHavePassword bool                           // values may contain a password
-	isYAMLString    bool                           // in YAML the value is a string, not a number or a boolean
-	set             func(*Config, []string) error  // parses, checks and stores values; errors do not quote the values
+	isYAMLString    bool                           // in YAML a string, not a number or a boolean
+	set             func(*Config, []string) error  // parses, checks and stores; errors omit values
 	get             func(Config) (values []string) // the inverse of set
 	copy            func(to *Config, from Config)  // copies the value
 }

@@ -9,10 +9,12 @@ import (
 
 // problem is one fault of a configuration, before its source is known.
 type problem struct {
-	setting     string // the setting at fault
-	index       int    // which of its values, if it is repeated
-	text        string
-	counterpart *problem // the same fault described for the other setting, reported if only that setting was given
+	setting string // the setting at fault
+	index   int    // which of its values, if it is repeated
+	text    string
+	// counterpart is the same fault described for the other setting. It is reported if only that
+	// setting was given.
+	counterpart *problem
 }
 
 // Validate returns every reason why the proxy could not run with c, joined, or nil. Each reason
@@ -100,9 +102,9 @@ func (c Config) duplicateMasters() []problem {
 		where := canonicalAddress(master)
 		if c.Upstream != "" && !sentinels && where == canonicalAddress(c.Upstream) {
 			found = append(found, problem{setting: "upstream",
-				text: fmt.Sprintf("%q is a master, too: clients would change locks there", Redact(c.Upstream)),
+				text: fmt.Sprintf("%q is a master, too: clients would change locks past the proxy", Redact(c.Upstream)),
 				counterpart: &problem{setting: "master", index: i,
-					text: fmt.Sprintf("%q is the upstream, too: clients would change locks there", Redact(master))}})
+					text: fmt.Sprintf("%q is the upstream, too: clients would change locks past the proxy", Redact(master))}})
 		}
 		if j, seen := first[where]; seen {
 			found = append(found, problem{setting: "master", index: i,

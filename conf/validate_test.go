@@ -27,7 +27,7 @@ func TestValidate(t *testing.T) {
 		{"a master twice", func(c *Config) { c.Masters[2] = "redis://A:6379" },
 			[]string{`master: "redis://A:6379" is the same master as "redis://:xxxxx@a"`}},
 		{"an upstream that is a master", func(c *Config) { c.Upstream = "redis://A:6379/3" },
-			[]string{`upstream: "redis://A:6379/3" is a master, too: clients would change locks there`}},
+			[]string{`upstream: "redis://A:6379/3" is a master, too: clients would change locks past the proxy`}},
 		{"listen", func(c *Config) { c.Listen = "6380" }, []string{`listen: "6380" is not host:port`}},
 		{"listen port", func(c *Config) { c.Listen = "h:65536" }, []string{`listen: "h:65536" has no port number`}},
 		{"listen port name", func(c *Config) { c.Listen = "h:redis" }, []string{`listen: "h:redis" has no port number`}},

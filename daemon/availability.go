@@ -76,7 +76,8 @@ func (d *daemon) watchAvailability(ctx context.Context) {
 // availabilityWatch detects when locks become unavailable and when they are available again, once
 // each. It ignores planned steps.
 type availabilityWatch struct {
-	// since is when locks became unavailable, or zero. reported is set once that was reported.
+	// since is the time at which locks became unavailable, or zero. reported is set once the
+	// unavailability was reported.
 	since    time.Time
 	reported bool
 }
@@ -90,7 +91,7 @@ const (
 	becameAvailable
 )
 
-// update returns the change, if any. downtime is how long locks were unavailable.
+// update returns the change, if any. downtime is the time for which locks were unavailable.
 func (w *availabilityWatch) update(state availability.State, now time.Time) (change transition, downtime time.Duration) {
 	switch {
 	case state == availability.Available && w.reported:

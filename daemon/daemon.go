@@ -68,7 +68,7 @@ func Serve(ctx context.Context, o Options) error {
 	})
 }
 
-// shutdownGrace is how long a proxy may take to end after drain-timeout has passed.
+// shutdownGrace is the longest time that a proxy may take to end after drain-timeout has passed.
 const shutdownGrace = 3 * time.Second
 
 var errStopTimeout = errors.New(
@@ -109,7 +109,7 @@ type daemon struct {
 	cluster          *quorum.Cluster
 	upstream         *upstream.Upstream
 	table            *commands.Table
-	tableAtUpstream  *commands.Table       // used while the locks are at the upstream; nil: they never are
+	tableAtUpstream  *commands.Table       // used if the locks are at the upstream; nil: never used
 	directWrites     *directwrites.Watcher // nil: not watched
 	server           *proxy.Server
 	listener         net.Listener

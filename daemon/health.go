@@ -60,7 +60,8 @@ func AskHealth(addr string, balancers []netip.Prefix, secure *tls.Config) (Healt
 	var opErr *net.OpError
 	var plain tls.RecordHeaderError
 	switch {
-	case errors.As(err, &plain) && string(plain.RecordHeader[:]) == "-ERR ": // refused before the handshake
+	case errors.As(err, &plain) && string(plain.RecordHeader[:]) == "-ERR ":
+		// The connection was refused before the handshake.
 		return Health{refusal: "max-clients is reached"}, nil
 	case errors.As(err, &opErr) && opErr.Op == "remote error":
 		return Health{refusal: opErr.Err.Error()}, nil

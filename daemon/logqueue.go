@@ -9,7 +9,7 @@ import (
 // maxLogQueue limits the waiting log lines, in bytes. Further lines are dropped, and counted.
 const maxLogQueue = 1 << 20
 
-// logCloseTimeout is how long Close waits for the reader of the log.
+// logCloseTimeout limits the wait of Close for the reader of the log.
 const logCloseTimeout = time.Second
 
 // logQueue writes lines in a goroutine of its own, so that logging never waits for the reader of

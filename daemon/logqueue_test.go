@@ -44,7 +44,9 @@ func TestLogDoesNotBlock(t *testing.T) {
 		}
 		log := logs.Logger()
 		log.Info("first")
-		<-reader.writeStarted // or lines would be dropped both before and after the first lines are written
+		// Without this wait, lines would be dropped both before and after the first lines are
+		// written.
+		<-reader.writeStarted
 		const lines = 100
 		for i := range lines {
 			log.Info("long", "i", i, "x", strings.Repeat("x", maxLogQueue/20))

@@ -57,7 +57,8 @@ func (d *daemon) handleHangups(ctx context.Context, hangups <-chan os.Signal) {
 
 // reloadResult is the result of the last reload.
 type reloadResult struct {
-	// at is when the current configuration was read. ok is false if a reload has failed since.
+	// at is the time at which the current configuration was read. ok is false if a reload has
+	// failed since.
 	at time.Time
 	ok bool
 }
@@ -95,7 +96,8 @@ func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 		d.log.Error("the configuration was not reloaded: nothing was changed", "by", by, "cause", err)
 		return nil, nil, err
 	}
-	if err := d.apply(current, next); err != nil { // not expected: the checks above should have found it
+	// An error is not expected: the checks above should have found it.
+	if err := d.apply(current, next); err != nil {
 		d.log.Error("the configuration was reloaded only in part; restart the proxy", "by", by, "cause", err)
 		return nil, nil, err
 	}
@@ -190,7 +192,8 @@ func (d *daemon) prepareWithTimeout(current *appliedConfig) (preparedConfig, err
 	done := make(chan result, 1)
 	go func() { // ends when the files have been read
 		next, err := d.prepare(current)
-		d.reloading.readingFiles.Unlock() // before the result is sent, or the next reload may find it locked
+		// The lock is released before the result is sent, or the next reload may find it locked.
+		d.reloading.readingFiles.Unlock()
 		done <- result{next, err}
 	}()
 	select {
@@ -253,7 +256,8 @@ func (d *daemon) apply(current *appliedConfig, next preparedConfig) error {
 	running := next.cfg
 	if running.MaxClients == current.cfg.MaxClients {
 		running.MaxClients = current.maxClients
-	} else if err := limitClients(&running, d.log); err != nil { // the limit on open files may be too low
+	} else if err := limitClients(&running, d.log); err != nil {
+		// The limit on open files may be too low.
 		return err
 	}
 	err := d.cluster.Apply(quorum.LiveSettings{Masters: running.Masters, MaxTTL: running.MaxTTL})

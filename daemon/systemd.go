@@ -8,8 +8,8 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 )
 
-// pingsPerWatchdog is how often the watchdog is notified within its interval. A late notification,
-// or a slow reply, must not end the process.
+// pingsPerWatchdog is the number of notifications to the watchdog within its interval. A late
+// notification, or a slow reply, must not end the process.
 const pingsPerWatchdog = 4
 
 // serveSupervised calls serve, and notifies systemd, or another supervisor that set NOTIFY_SOCKET,

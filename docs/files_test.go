@@ -71,7 +71,8 @@ func fileUses(t *testing.T, folder string) map[string]map[string]bool {
 		files = append(files, file)
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	checker := types.Config{Importer: emptyPackages{}, Error: func(error) {}} // imported names do not resolve
+	// Imported names do not resolve.
+	checker := types.Config{Importer: emptyPackages{}, Error: func(error) {}}
 	own, _ := checker.Check(folder, set, files, info)
 	uses := map[string]map[string]bool{}
 	for name, used := range info.Uses {

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redisinfo"
 )
 
-// TestContained: a panic becomes an error, and an error stays the same.
+// TestContained checks that a panic becomes an error, and that an error stays the same.
 func TestContained(t *testing.T) {
 	own := errors.New("own")
 	if err := contained.Run(func() error { return own }); err != own {
@@ -25,7 +25,8 @@ func TestContained(t *testing.T) {
 	}
 }
 
-// TestPauses: each pause doubles the one before, up to Longest, less a random part of at most half.
+// TestPauses checks that each pause doubles the previous pause, up to Longest, less a random part
+// of at most half.
 func TestPauses(t *testing.T) {
 	p := pacing.Pauses{Shortest: 2 * time.Millisecond, Longest: 8 * time.Millisecond, Rand: func() float64 { return 0.5 }}
 	for i, want := range []time.Duration{1500, 3000, 6000, 6000} {

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/regular"
 )
 
-// TestRegular: regular files, and links to them, are read up to the limit. A FIFO, a device and a
-// directory are refused at once.
+// TestRegular checks that regular files, and links to them, are read up to the limit. A FIFO, a
+// device and a directory are refused at once.
 func TestRegular(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

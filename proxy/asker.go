@@ -151,7 +151,8 @@ func (a *asker) askMode(ctx context.Context) error {
 	if err := a.waitUpstream(ctx); err != nil {
 		return err
 	}
-	if answer, err := a.askWithReplies(ctx, "HELLO"); err == nil { // else the next redirect makes it ask again
+	// If the HELLO fails, the next redirect makes the proxy ask again.
+	if answer, err := a.askWithReplies(ctx, "HELLO"); err == nil {
 		a.relay.upstream.RecordMode(answer)
 	}
 	return nil

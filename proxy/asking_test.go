@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// TestOwnCommandsToAHungUpstream: the proxy does not wait without limit for the upstream's replies
+// TestOwnCommandsToAHungUpstream checks that the proxy limits its wait for the upstream's replies
 // to its own commands. The client gets an error, and continues when the upstream does.
 func TestOwnCommandsToAHungUpstream(t *testing.T) {
 	server := startRedis(t)
@@ -34,7 +34,7 @@ func TestOwnCommandsToAHungUpstream(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswers: a reply to the proxy's own command is limited in size.
+// TestEndlessAnswers checks that a reply to the proxy's own command is limited in size.
 func TestEndlessAnswers(t *testing.T) {
 	redistest.SkipShort(t)
 	const tooLong = "its answer to the proxy's own command is longer than 16777216 bytes"
@@ -71,7 +71,7 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 }
 
-// TestEndlessGreeting: the length of a line is limited during the greeting, too.
+// TestEndlessGreeting checks that the length of a line is limited during the greeting, too.
 func TestEndlessGreeting(t *testing.T) {
 	stopped := make(chan struct{}, 8)
 	fake := startFake(t, func(c *fakeConn) {
@@ -92,7 +92,7 @@ func TestEndlessGreeting(t *testing.T) {
 	await(t, "the end of the answer", stopped)
 }
 
-// TestZeroBytesInErrors: errors show an option up to a zero byte, as in C.
+// TestZeroBytesInErrors checks that errors show an option up to a zero byte, as in C.
 func TestZeroBytesInErrors(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p, direct := r.connect(), dial(t, server.Addr())

@@ -25,8 +25,8 @@ func (b *testServer) waitBufferedBytes(low, high int64) {
 	}
 }
 
-// TestInputMemoryIsBounded: the incomplete commands of all clients together are limited. A client
-// that exceeds the limit gets an error, and other clients are served.
+// TestInputMemoryIsBounded checks that the incomplete commands of all clients together are limited.
+// A client that exceeds the limit gets an error, and other clients are served.
 func TestInputMemoryIsBounded(t *testing.T) {
 	const perClient, clients = 1 << 20, 4
 	b := serveLocks(t, &scriptedLocks{})
@@ -47,7 +47,8 @@ func TestInputMemoryIsBounded(t *testing.T) {
 	if n := b.server.Counts().InputDisconnects; n != 1 {
 		t.Errorf("%d clients were refused", n)
 	}
-	first.send(strings.Repeat("x", 50_000) + "\r\n$1\r\nt\r\n$1\r\nt\r\n") // the command is complete, and an error
+	// This completes the command, which gets an error.
+	first.send(strings.Repeat("x", 50_000) + "\r\n$1\r\nt\r\n$1\r\nt\r\n")
 	first.line()
 	_ = first.conn.Close()
 	b.waitBufferedBytes((clients-1)*perClient, (clients-1)*perClient)

@@ -26,8 +26,9 @@ func makeBusy(t *testing.T, server *redistest.Server, endless ...string) (direct
 	return direct
 }
 
-// TestBusyUpstreamIsFreed: a client can end the script that keeps the upstream busy, even if it
-// needs a new connection with a database, which a busy upstream refuses.
+// TestBusyUpstreamIsFreed checks that a client can end the script that keeps the upstream busy.
+// This works even if the client needs a new connection with a database, which a busy upstream
+// refuses.
 func TestBusyUpstreamIsFreed(t *testing.T) {
 	for _, endless := range []struct{ words, kill string }{{"EVAL|while true do end|0", "SCRIPT KILL"},
 		{"FCALL|run|0", "FUNCTION KILL"}} {
@@ -55,8 +56,8 @@ func TestBusyUpstreamIsFreed(t *testing.T) {
 	}
 }
 
-// TestBusyUpstreamIsNotFreedWithoutPermission: a client without permission gets the upstream's
-// refusal.
+// TestBusyUpstreamIsNotFreedWithoutPermission checks that a client without permission gets the
+// upstream's refusal.
 func TestBusyUpstreamIsNotFreedWithoutPermission(t *testing.T) {
 	server := startRedis(t, "--lua-time-limit", "50", "--requirepass", "secret")
 	r := startProxy(t, "redis://"+server.Addr()+"/3")
@@ -74,8 +75,8 @@ func TestBusyUpstreamIsNotFreedWithoutPermission(t *testing.T) {
 	direct.check("SCRIPT KILL", "+OK\r\n")
 }
 
-// TestLocksWhileTheUpstreamIsBusy: locks work while the upstream is busy with a script that never
-// ends. The upstream's last replies about rights remain valid.
+// TestLocksWhileTheUpstreamIsBusy checks that locks work while the upstream is busy with a script
+// that never ends. The upstream's last replies about rights remain valid.
 func TestLocksWhileTheUpstreamIsBusy(t *testing.T) {
 	server := startRedis(t, "--lua-time-limit", "50")
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"}, parkNever)

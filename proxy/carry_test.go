@@ -82,8 +82,8 @@ func (p locksPaused) AwaitLocation(ctx context.Context) (quorum.Location, error)
 	}
 }
 
-// TestClientsThatGiveUpDuringTheMove: a paused command is dropped if its client half-closes, and
-// runs if its client waits.
+// TestClientsThatGiveUpDuringTheMove checks that a paused command is dropped if its client
+// half-closes, and runs if its client waits.
 func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
 	server := startRedis(t)
 	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
@@ -113,8 +113,8 @@ func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
 	waiting.check("GET lock:a", "$-1\r\n")
 }
 
-// TestConnectionsStayAtRest: a connection that was reported to be at rest is never reported as busy
-// later. Otherwise the mover would end it.
+// TestConnectionsStayAtRest checks that a connection that was reported to be at rest is never
+// reported as busy later. Otherwise the mover would end it.
 func TestConnectionsStayAtRest(t *testing.T) {
 	server := startRedis(t)
 	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
@@ -146,8 +146,8 @@ func TestConnectionsStayAtRest(t *testing.T) {
 	queues.check("EXEC", "*1\r\n$-1\r\n")
 }
 
-// TestLongCommandsOnLockKeysBeforeTheMove: while the locks are at the upstream, commands on lock
-// keys may have any length.
+// TestLongCommandsOnLockKeysBeforeTheMove checks that commands on lock keys may have any length
+// while the locks are at the upstream.
 func TestLongCommandsOnLockKeysBeforeTheMove(t *testing.T) {
 	server := startRedis(t)
 	locks := newMemoryLocks()

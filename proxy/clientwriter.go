@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// writeTimeout is how long a client may leave its replies unread.
+	// writeTimeout is the longest time that a client may leave its replies unread.
 	writeTimeout = time.Minute
 	// maxPending limits the bytes of replies that are written together.
 	maxPending = 16 << 10

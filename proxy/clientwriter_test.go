@@ -51,9 +51,9 @@ func (c probingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// TestNoLockIsHeldDuringAWrite: no lock is held during a write to a client, whether it writes the
-// proxy's or the upstream's replies, messages, invalidations, or errors after the upstream has
-// failed.
+// TestNoLockIsHeldDuringAWrite checks that no lock is held during a write to a client. This holds
+// for the proxy's and the upstream's replies, messages, invalidations, and errors after the
+// upstream has failed.
 func TestNoLockIsHeldDuringAWrite(t *testing.T) {
 	server := startRedis(t)
 	r := newTestProxy(t, patience, server.URL(), proxy.Options{}, []string{"lock:*"})
@@ -86,8 +86,8 @@ func TestNoLockIsHeldDuringAWrite(t *testing.T) {
 	c.check("GET lock:k", "$1\r\n1\r\n")
 }
 
-// TestOnlyAClientWriterWritesToClients: only a clientWriter writes to an admitted client. So no
-// lock is held during a write.
+// TestOnlyAClientWriterWritesToClients checks that only a clientWriter writes to an admitted
+// client. So no lock is held during a write.
 func TestOnlyAClientWriterWritesToClients(t *testing.T) {
 	writeMethods := []string{"Write", "WriteString", "WriteWithin", "WriteSome"}
 	allowed := map[string]string{"clientwriter.go": "", "relay.go": "send", "entrance.go": "refuseConn",

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPanicInARelayIsContained: a panic while replies are handled ends the connection of that
-// client only. Its relay is not locked afterwards, and the process continues.
+// TestPanicInARelayIsContained checks that a panic while a client's replies are handled ends the
+// connection of that client only. Its relay is not locked afterwards, and the process continues.
 func TestPanicInARelayIsContained(t *testing.T) {
 	r := &relay{shared: &shared{opts: Options{Logger: slog.New(slog.DiscardHandler)}}, client: &session{},
 		writer: &clientWriter{}, tracker: &track.Tracker{}}

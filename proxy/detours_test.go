@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/proxy/redirect"
 )
 
-// TestOwnRepliesContainNoRedirects: replies to which the proxy adds its own entries contain no
-// redirects.
+// TestOwnRepliesContainNoRedirects checks that replies to which the proxy adds its own entries
+// contain no redirects.
 func TestOwnRepliesContainNoRedirects(t *testing.T) {
 	redirecting := startFake(t, func(c *fakeConn) {
 		for {

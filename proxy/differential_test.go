@@ -96,7 +96,8 @@ func newDifferential(t *testing.T, lockKeys []string, prepare ...func(*proxy.Ser
 func newDifferentialWith(
 	t *testing.T, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server),
 ) *differential {
-	args := []string{"--enable-debug-command", "yes", "--hz", "500"} // hz: short timeouts of blocking commands
+	// A high hz allows short timeouts of blocking commands.
+	args := []string{"--enable-debug-command", "yes", "--hz", "500"}
 	direct := startRedis(t, args...)
 	upstream := startRedis(t, args...)
 	r := startProxyWith(t, upstream.URL(), opts, lockKeys, prepare...)
@@ -216,8 +217,8 @@ func (d *differential) block(pairs []*pair, rng *rand.Rand) {
 	d.turn(waiter, nil, "<blocked>", rng)
 }
 
-// TestGeneratorCoversAllCommands: the random streams contain every kind of command. Otherwise the
-// differential tests would compare too little.
+// TestGeneratorCoversAllCommands checks that the random streams contain every kind of command.
+// Otherwise the differential tests would compare too little.
 func TestGeneratorCoversAllCommands(t *testing.T) {
 	redistest.SkipShort(t)
 	next := 0

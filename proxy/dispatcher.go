@@ -23,7 +23,7 @@ type dispatcher struct {
 	auth   authChecker
 	router locationRouter
 
-	needsDecision      bool  // the command just scanned is not simply forwarded, or its bytes are invalid
+	needsDecision      bool  // the scanned command is not just forwarded, or its bytes are invalid
 	requestErr         error // the reason why the bytes are invalid or must not be forwarded
 	checkingLogin      bool  // the client's login must be checked before more of the frame is read
 	sendingLockCommand bool  // the current frame is a command on lock keys that is sent in parts

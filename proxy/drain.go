@@ -77,7 +77,7 @@ func (s *Server) refuseUpstreamWaits(ctx context.Context, sessions []*session) {
 	}
 }
 
-// cancelReplyTime is how long canceled commands have to answer their clients.
+// cancelReplyTime limits the time that canceled commands have to answer their clients.
 const cancelReplyTime = 200 * time.Millisecond
 
 func waitDone(done <-chan struct{}, limit time.Duration) bool {

@@ -22,8 +22,9 @@ func (r *testProxy) expectOnMasters(server *redistest.Server, key string) {
 	expectNoKeys(r.T, server, key)
 }
 
-// TestScriptsThatNameALockKeyAndOtherKeys: a script that gets other keys, and also names a lock
-// key, runs on the masters. The name may be in the script, in its arguments, or composed of both.
+// TestScriptsThatNameALockKeyAndOtherKeys checks that a script that gets other keys, and also names
+// a lock key, runs on the masters. The name may be in the script, in its arguments, or composed of
+// both.
 func TestScriptsThatNameALockKeyAndOtherKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
@@ -55,8 +56,8 @@ func TestScriptsThatNameALockKeyAndOtherKeys(t *testing.T) {
 	}
 }
 
-// TestScriptsWithLockKeysAsDataRunOnTheUpstream: scripts that use lock keys only as data run on the
-// upstream.
+// TestScriptsWithLockKeysAsDataRunOnTheUpstream checks that scripts that use lock keys only as data
+// run on the upstream.
 func TestScriptsWithLockKeysAsDataRunOnTheUpstream(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
@@ -82,8 +83,8 @@ func TestScriptsWithLockKeysAsDataRunOnTheUpstream(t *testing.T) {
 	}
 }
 
-// TestUnknownScriptIsNotForwarded: a script that was loaded only at the upstream may do
-// anything, so the proxy does not forward its hash.
+// TestUnknownScriptIsNotForwarded checks that the proxy does not forward the hash of a script that
+// was loaded only at the upstream. Such a script may do anything.
 func TestUnknownScriptIsNotForwarded(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	const body = "return redis.call('set','lock:'..'sha','1','NX','PX',30000)"
@@ -107,8 +108,8 @@ func TestUnknownScriptIsNotForwarded(t *testing.T) {
 	p.check("EVALSHA "+sha+" 1 foo", "$-1\r\n")
 }
 
-// TestScriptThatIsLoadedInATransaction: the proxy knows a script after it was loaded within a
-// transaction, or with replies off.
+// TestScriptThatIsLoadedInATransaction checks that the proxy knows a script after it was loaded
+// within a transaction, or with replies off.
 func TestScriptThatIsLoadedInATransaction(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
@@ -123,8 +124,8 @@ func TestScriptThatIsLoadedInATransaction(t *testing.T) {
 	p.expect(":1\r\n")
 }
 
-// TestScriptThatWasEvicted: other scripts evict a script from the proxy's cache. Clients that send
-// its hash get NOSCRIPT.
+// TestScriptThatWasEvicted evicts a script from the proxy's cache by other scripts. Clients that
+// send its hash get NOSCRIPT.
 func TestScriptThatWasEvicted(t *testing.T) {
 	const otherScripts = 100
 	r, server := startWithLockKeys(t)
@@ -156,8 +157,9 @@ end
 redis.register_function{function_name='%s', callback=push}
 `
 
-// TestFunctionsThatNameALockKey: a function is not called if its library names a lock key, whether
-// the library was loaded through the proxy or not. Other functions are called.
+// TestFunctionsThatNameALockKey checks that a function is not called if its library names a lock
+// key. This holds whether the library was loaded through the proxy or not. Other functions are
+// called.
 func TestFunctionsThatNameALockKey(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	direct, p := dial(t, server.Addr()), r.connect()
@@ -185,9 +187,9 @@ func TestFunctionsThatNameALockKey(t *testing.T) {
 	expectNoKeys(t, server, "lock:x")
 }
 
-// TestUnknownCodeOfASilentClient: a function that names a lock key, or a script that was loaded at
-// the upstream itself, is not called in two more cases. A transaction may have begun with replies
-// off, or it is unknown whether the upstream accepts commands.
+// TestUnknownCodeOfASilentClient covers functions that name a lock key, and scripts that were
+// loaded at the upstream itself. The proxy does not call them in two more cases. A transaction may
+// have begun with replies off, or the proxy does not know whether the upstream accepts commands.
 func TestUnknownCodeOfASilentClient(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	direct := dial(t, server.Addr())
@@ -216,7 +218,8 @@ func TestUnknownCodeOfASilentClient(t *testing.T) {
 
 const lateFcallError = "-ERR 'fcall' on a lock key cannot be part of a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
 
-// TestFunctionsThatCannotBeRead: if the proxy cannot read the upstream's functions, it calls none.
+// TestFunctionsThatCannotBeRead checks that the proxy calls no functions if it cannot read the
+// upstream's functions.
 func TestFunctionsThatCannotBeRead(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	direct := dial(t, server.Addr())
@@ -230,7 +233,8 @@ func TestFunctionsThatCannotBeRead(t *testing.T) {
 	expectNoKeys(t, server, "lock:x")
 }
 
-// TestZeroBytesHideNoLockKey: like Redis, the proxy compares names and options up to a zero byte.
+// TestZeroBytesHideNoLockKey checks that the proxy, like Redis, compares names and options up to a
+// zero byte.
 func TestZeroBytesHideNoLockKey(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
@@ -254,7 +258,8 @@ func TestZeroBytesHideNoLockKey(t *testing.T) {
 	expectNoKeys(t, server, "lock:a", "lock:b", "lock:c")
 }
 
-// TestUnknownCommandsAndLockKeys: a command that the proxy does not know is refused on lock keys.
+// TestUnknownCommandsAndLockKeys checks that a command that the proxy does not know is refused on
+// lock keys.
 func TestUnknownCommandsAndLockKeys(t *testing.T) {
 	r, server := startWithLockKeys(t, "--rename-command", "SET", "PUT")
 	p := r.connect()
@@ -267,7 +272,7 @@ func TestUnknownCommandsAndLockKeys(t *testing.T) {
 	expectNoKeys(t, server, "lock:a")
 }
 
-// TestLongKeys: a key that is too long to buffer, and may match a glob, is refused.
+// TestLongKeys checks that a key that is too long to buffer, and may match a glob, is refused.
 func TestLongKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	long := strings.Repeat("x", 1<<20)
@@ -293,8 +298,8 @@ func TestLongKeys(t *testing.T) {
 
 const tooLongRefusal = "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"
 
-// TestLongKeysThatEndAsLockKeys: if only the end of a key decides whether it matches, a key that is
-// too long to buffer is refused.
+// TestLongKeysThatEndAsLockKeys checks that a key that is too long to buffer is refused if only its
+// end decides whether it matches.
 func TestLongKeysThatEndAsLockKeys(t *testing.T) {
 	server := startRedis(t)
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"*:lock"})
@@ -309,7 +314,7 @@ func TestLongKeysThatEndAsLockKeys(t *testing.T) {
 	dial(t, server.Addr()).check("DBSIZE", ":0\r\n")
 }
 
-// TestScriptThatCannotBeRead: a script that the proxy cannot parse runs nowhere.
+// TestScriptThatCannotBeRead checks that a script that the proxy cannot parse runs nowhere.
 func TestScriptThatCannotBeRead(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()

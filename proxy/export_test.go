@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// SetTimeouts sets how long a subscriber may leave messages unread, and how long the proxy keeps a
-// half-closed client.
+// SetTimeouts sets the longest time that a subscriber may leave messages unread, and the time for
+// which the proxy keeps a half-closed client.
 func (s *Server) SetTimeouts(stall, linger time.Duration) {
 	s.shared.times = relayTimes{stall, linger}
 }

@@ -72,7 +72,8 @@ func (l *countedLocks) disconnectClients(
 	b.waitClients(0)
 }
 
-// TestHalfClosedClientsTakeTurns: the remaining commands of disconnected clients run one at a time.
+// TestHalfClosedClientsTakeTurns checks that the remaining commands of disconnected clients run one
+// at a time.
 func TestHalfClosedClientsTakeTurns(t *testing.T) {
 	needPoller(t)
 	for name, disconnect := range disconnects {
@@ -90,8 +91,8 @@ func TestHalfClosedClientsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestTooManyHalfClosedClients: if too many disconnected clients wait, the commands of closed
-// clients are dropped, but not the commands of half-closed ones.
+// TestTooManyHalfClosedClients makes too many disconnected clients wait. The commands of closed
+// clients are dropped, but not the commands of half-closed clients.
 func TestTooManyHalfClosedClients(t *testing.T) {
 	needPoller(t)
 	const n, commands = 3 * maxHalfClosed, 5

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestHostileBytes: a few invalid bytes close the connection, with Redis' error.
+// TestHostileBytes checks that a few invalid bytes close the connection, with Redis' error.
 func TestHostileBytes(t *testing.T) {
 	const badCount, badBulk = "-ERR Protocol error: invalid multibulk length\r\n",
 		"-ERR Protocol error: invalid bulk length\r\n"
@@ -65,7 +65,8 @@ func TestHostileBytes(t *testing.T) {
 	})
 }
 
-// TestNothingIsRunBehindAProtocolError: bytes after a protocol error are never a command.
+// TestNothingIsRunBehindAProtocolError checks that bytes after a protocol error are never a
+// command.
 func TestNothingIsRunBehindAProtocolError(t *testing.T) {
 	b := serveLocks(t, newWaitingLocks())
 	p := b.connect()
@@ -89,7 +90,8 @@ func writeBytes(conn io.Writer, n int) {
 	}
 }
 
-// TestHostileLargeValue: a large value in a command that is not the proxy's own is not kept.
+// TestHostileLargeValue checks that a large value in a command that is not the proxy's own is not
+// kept.
 func TestHostileLargeValue(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	p := b.connect()
@@ -110,7 +112,8 @@ func TestHostileLargeValue(t *testing.T) {
 
 const commandTooLong = "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"
 
-// TestHostileLockName: a lock name of megabytes is refused, and its client continues.
+// TestHostileLockName checks that a lock name of megabytes is refused, and that its client
+// continues.
 func TestHostileLockName(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{lock: nil})
 	p := b.connect()
@@ -148,8 +151,8 @@ func TestHostileNumberOfArguments(t *testing.T) {
 	}
 }
 
-// TestHostileAnnouncement: two billion arguments are allowed, and cost memory only if they are
-// sent.
+// TestHostileAnnouncement checks that two billion arguments are allowed, and cost memory only if
+// they are sent.
 func TestHostileAnnouncement(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	b.withinMemory(24*mega, func() {
@@ -166,7 +169,8 @@ func TestHostileAnnouncement(t *testing.T) {
 // fillUntilStuck sends flood until the server stops reading, because its replies are not read.
 func (p *peer) fillUntilStuck(flood string) {
 	for {
-		_ = p.conn.SetWriteDeadline(time.Now().Add(300 * time.Millisecond)) // if too short, the flood is just smaller
+		// If the deadline is too short, the flood is just smaller.
+		_ = p.conn.SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
 		if _, err := io.WriteString(p.conn, flood); err != nil {
 			if !isTimeout(err) {
 				p.t.Errorf("the server closed: %v", err)
@@ -196,7 +200,8 @@ func TestHostileClientThatNeverReads(t *testing.T) {
 	}
 }
 
-// TestHostileStreamThatNeverEndsOnACommand: commands that always arrive in parts must not pile up.
+// TestHostileStreamThatNeverEndsOnACommand checks that commands that always arrive in parts do not
+// pile up.
 func TestHostileStreamThatNeverEndsOnACommand(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	p := b.connect()
@@ -209,7 +214,7 @@ func TestHostileStreamThatNeverEndsOnACommand(t *testing.T) {
 	})
 }
 
-// TestHostileHalfCommands: many clients send half a command.
+// TestHostileHalfCommands sends half a command from each of many clients.
 func TestHostileHalfCommands(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	b.withinMemory(32*mega, func() {
@@ -235,8 +240,8 @@ func (l byteListener) Accept() (net.Conn, error) {
 	return byteConn{conn, bufio.NewReader(conn)}, err
 }
 
-// TestHostileBulkByteByByte: a parser that calls itself for each read of an unfinished command
-// would run out of stack after about 700,000 reads.
+// TestHostileBulkByteByByte makes the server read a large bulk byte by byte. A parser that calls
+// itself for each read of an unfinished command would run out of stack after about 700,000 reads.
 func TestHostileBulkByteByByte(t *testing.T) {
 	redistest.SkipShort(t)
 	b := startTestServer(t, serverOptions{locks: &scriptedLocks{},

@@ -181,7 +181,8 @@ func (in *input) makeRoom() error {
 // command's words refer. It returns errBufferFull if there is no room, or no budget for it.
 func (in *input) lookahead() error {
 	if in.readEnd == len(in.buf) && in.readEnd > 0 {
-		if in.readEnd >= maxLookahead || in.enlarge(in.buf) != nil { // the words refer to the old buffer
+		// After enlarge, the words still refer to the old buffer.
+		if in.readEnd >= maxLookahead || in.enlarge(in.buf) != nil {
 			return errBufferFull
 		}
 	}

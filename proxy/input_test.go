@@ -48,8 +48,8 @@ func nextWords(t *testing.T, in *input) (words []string) {
 	}
 }
 
-// TestInputReadsFrames: frames of all sizes are returned unchanged, wherever the end of the buffer
-// splits them.
+// TestInputReadsFrames checks that frames of all sizes are returned unchanged, wherever the end of
+// the buffer splits them.
 func TestInputReadsFrames(t *testing.T) {
 	in, client := inputOf(t)
 	sizes := []int{0, 1, 100, netconn.BufferSize - 40, netconn.BufferSize, 3 * netconn.BufferSize, 10, 100_000, 7, 7, 7,
@@ -71,7 +71,7 @@ func TestInputReadsFrames(t *testing.T) {
 	}
 }
 
-// TestLookaheadKeepsTheWords: reading ahead does not change a waiting command's words.
+// TestLookaheadKeepsTheWords checks that reading ahead does not change a waiting command's words.
 func TestLookaheadKeepsTheWords(t *testing.T) {
 	in, client := inputOf(t)
 	pipeline := strings.Repeat(array("PING"), 3000)
@@ -114,7 +114,8 @@ func TestLookaheadKeepsTheWords(t *testing.T) {
 	}
 }
 
-// TestLookaheadIsBudgeted: reading ahead reserves its memory, and stops if the budget refuses that.
+// TestLookaheadIsBudgeted checks that reading ahead reserves its memory, and stops if the budget
+// refuses that.
 func TestLookaheadIsBudgeted(t *testing.T) {
 	in, client := inputOf(t)
 	in.budget = &budget{sharedBytes: func() int64 { return 0 }}

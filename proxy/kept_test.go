@@ -8,9 +8,10 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// TestMemoryBetweenCommandsIsBounded: max-input-memory counts the memory kept for a client between
-// its commands: watched names, and queued commands. A client that exceeds it gets an error and is
-// disconnected; other clients are served. Afterwards its memory is released.
+// TestMemoryBetweenCommandsIsBounded checks that max-input-memory counts the memory kept for a
+// client between its commands: watched names, and queued commands. A client that exceeds the limit
+// gets an error and is disconnected; other clients are served. Afterwards the client's memory is
+// released.
 func TestMemoryBetweenCommandsIsBounded(t *testing.T) {
 	const limit, commandSize, maxCommands = 600_000, 200_000, 20
 	large := strings.Repeat("x", commandSize)
@@ -51,8 +52,8 @@ func TestMemoryBetweenCommandsIsBounded(t *testing.T) {
 	}
 }
 
-// TestNamesAndScriptsAreBounded: the names of many clients count, too, and so do the scripts that
-// clients share.
+// TestNamesAndScriptsAreBounded checks that the names of many clients count, too, as do the scripts
+// that clients share.
 func TestNamesAndScriptsAreBounded(t *testing.T) {
 	const limit, dataSize, maxClients = 600_000, 100_000, 20
 	for name, send := range map[string]func(p *peer, i int){

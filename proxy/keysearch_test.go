@@ -37,7 +37,8 @@ func randomWords(random *rand.Rand) []string {
 	return words
 }
 
-// TestFirstArg: the first argument is known as soon as all its bytes have arrived, and not before.
+// TestFirstArg checks that firstArg returns the first argument as soon as all its bytes have
+// arrived, and not before.
 func TestFirstArg(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
@@ -66,7 +67,7 @@ func TestFirstArg(t *testing.T) {
 	}
 }
 
-// TestFirstArgThatIsNone: firstArg does not wait for an argument without a valid length.
+// TestFirstArgThatIsNone checks that firstArg does not wait for an argument without a valid length.
 func TestFirstArgThatIsNone(t *testing.T) {
 	for _, frame := range []string{"*1\r\n$3\r\nGET", "*2\r\n$3\r\nGET\r\n$x\r\n", "*2\r\n$3\r\nGET\r\n$-1\r\n",
 		"*2\r\n$3\r\nGET\r\n:3\r\nabc"} {
@@ -80,7 +81,8 @@ func TestFirstArgThatIsNone(t *testing.T) {
 	}
 }
 
-// TestKeyWalk: the walk over a frame in pieces finds the same lock key as a search of its words.
+// TestKeyWalk checks that the walk over a frame in pieces finds the same lock key as a search of
+// its words.
 func TestKeyWalk(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 2))
 	isLock := func(key []byte) bool { return strings.HasPrefix(string(key), "lock:") }

@@ -49,8 +49,8 @@ func (c limitedConn) Write(p []byte) (int, error) {
 	return n, errors.New("no more is taken")
 }
 
-// TestPartiallyWrittenReplies: if several replies are written together, a reply counts as delivered
-// if the socket accepted all of it. The locks that the other replies grant are released.
+// TestPartiallyWrittenReplies covers several replies that are written together. A reply counts as
+// delivered if the socket accepted all of it. The locks that the other replies grant are released.
 func TestPartiallyWrittenReplies(t *testing.T) {
 	skipOverTLS(t) // TLS writes more bytes than the replies
 	grants := []struct{ line, reply, key string }{
@@ -67,7 +67,8 @@ func TestPartiallyWrittenReplies(t *testing.T) {
 		for written := range len(whole) {
 			remaining.Store(1 << 20)
 			p := r.connect()
-			p.check("LOCK known t PX 1000", ":1000\r\n") // the proxy now knows the client's user and rights
+			// After this LOCK, the proxy knows the client's user and rights.
+			p.check("LOCK known t PX 1000", ":1000\r\n")
 			p.check("UNLOCK known t", ":1\r\n")
 			remaining.Store(int64(written))
 			p.send(sent)
@@ -86,8 +87,8 @@ func TestPartiallyWrittenReplies(t *testing.T) {
 	})
 }
 
-// TestPanicReleasesUndeliveredLocks: locks whose grants were not sent before a panic are released,
-// because the client did not get them.
+// TestPanicReleasesUndeliveredLocks checks that locks whose grants were not sent before a panic are
+// released, because the client did not get them.
 func TestPanicReleasesUndeliveredLocks(t *testing.T) {
 	r := newLockServer(t)
 	r.locks.beforeLock = func(name string) {
@@ -105,8 +106,8 @@ func TestPanicReleasesUndeliveredLocks(t *testing.T) {
 	}
 }
 
-// TestValidityIsSentAtOnce: a reply with a validity is sent before the next command begins, which
-// may take long.
+// TestValidityIsSentAtOnce checks that a reply with a validity is sent before the next command
+// begins, which may take long.
 func TestValidityIsSentAtOnce(t *testing.T) {
 	for _, line := range []string{"LOCK lock:a t PX 60000", "LOCK lock:a t PX 60000 AT", "EXTEND lock:a t PX 60000"} {
 		withAndWithoutUpstream(t, func(t *testing.T, newTestProxy func() *testProxy) {
@@ -132,8 +133,8 @@ func TestValidityIsSentAtOnce(t *testing.T) {
 	}
 }
 
-// TestValidityOfADelayedReply: a reply contains the validity at the time of sending, even if the
-// reply has to wait until the client reads.
+// TestValidityOfADelayedReply checks that a reply contains the validity at the time of sending,
+// even if it has to wait until the client reads.
 func TestValidityOfADelayedReply(t *testing.T) {
 	r := newTestProxy(t, patience, startRedis(t).URL(), proxy.Options{}, nil)
 	granted := time.Now()
@@ -162,7 +163,8 @@ func TestValidityOfADelayedReply(t *testing.T) {
 	}
 	p.send(cmd("LOCK k t PX 5000 BLOCK 60000"))
 	eventually(t, "the client to wait", func() bool { return r.locks.waiters() == 1 })
-	big := strings.Repeat("x", 16<<20) // more than fits into buffers, and less than Redis' limit for a subscriber
+	// big is more than fits into buffers, and less than Redis' limit for a subscriber.
+	big := strings.Repeat("x", 16<<20)
 	other.check("PUBLISH c "+big, ":1\r\n")
 	p.expect(">3\r\n$7\r\nmessage\r\n")
 	_ = r.locks.Release(t.Context(), quorum.Key{Name: "k"}, "other")

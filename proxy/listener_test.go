@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/internal/logtest"
 )
 
-// TestGreetingIsAllThatRedconReads: redcon's parser reads only a PING from the proxy.
+// TestGreetingIsAllThatRedconReads checks that redcon's parser reads only a PING from the proxy.
 func TestGreetingIsAllThatRedconReads(t *testing.T) {
 	clientEnd, serverEnd := net.Pipe()
 	defer clientEnd.Close()
@@ -36,7 +36,7 @@ func TestGreetingIsAllThatRedconReads(t *testing.T) {
 	}
 }
 
-// TestGreetingInPieces: the greeting may be read in pieces, like any read.
+// TestGreetingInPieces checks that the greeting may be read in pieces, like any read.
 func TestGreetingInPieces(t *testing.T) {
 	guarded, got := &guardedConn{}, ""
 	for len(got) < len(greeting) {
@@ -65,8 +65,8 @@ func (l *refusingListener) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// TestServerSurvivesAcceptErrors: a server without free file descriptors logs that, and accepts
-// clients later.
+// TestServerSurvivesAcceptErrors checks that a server without free file descriptors logs the
+// failure, and accepts clients later.
 func TestServerSurvivesAcceptErrors(t *testing.T) {
 	b := startTestServer(t, serverOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
 		l := &refusingListener{Listener: inner}
@@ -82,8 +82,8 @@ func TestServerSurvivesAcceptErrors(t *testing.T) {
 	}
 }
 
-// TestAcceptErrorsAreLoggedOnceAndCounted: continued failures are logged once a minute, with their
-// number since the last entry.
+// TestAcceptErrorsAreLoggedOnceAndCounted checks that continued failures are logged once a minute,
+// with their number since the last entry.
 func TestAcceptErrorsAreLoggedOnceAndCounted(t *testing.T) {
 	log := &logtest.Buffer{}
 	errs := acceptErrors{log: slog.New(slog.NewTextHandler(log, nil))}

@@ -127,8 +127,8 @@ var lockTransactions = []struct {
 		{"SET a 1", ok}, {"GET a", bulk("1")}}, "1", "me"},
 }
 
-// TestTransactionsOnLockKeys: transactions on lock keys are the proxy's, all other transactions the
-// upstream's. They are sent in bursts, and command by command.
+// TestTransactionsOnLockKeys checks that the proxy handles transactions on lock keys, and the
+// upstream all other transactions. The transactions are sent in bursts, and command by command.
 func TestTransactionsOnLockKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	direct := dial(t, server.Addr())
@@ -160,9 +160,9 @@ func TestTransactionsOnLockKeys(t *testing.T) {
 	}
 }
 
-// TestLateLockCommandWithoutReplies: a client without replies does not get the error for a lock
-// command after other commands in a transaction. Redis queues a CLIENT REPLY in a transaction, so
-// the test has to turn the replies off.
+// TestLateLockCommandWithoutReplies checks that a client without replies does not get the error for
+// a lock command after other commands in a transaction. Redis queues a CLIENT REPLY in a
+// transaction, so the test has to turn the replies off.
 func TestLateLockCommandWithoutReplies(t *testing.T) {
 	for _, late := range []string{"DEL lock:a", "LOCK lock:a x PX 1000"} {
 		r, server := startWithLockKeys(t)
@@ -174,7 +174,7 @@ func TestLateLockCommandWithoutReplies(t *testing.T) {
 	}
 }
 
-// TestTransactionOnLockKeysInRESP3: an EXEC that fails returns RESP3's null.
+// TestTransactionOnLockKeysInRESP3 checks that an EXEC that fails returns RESP3's null.
 func TestTransactionOnLockKeysInRESP3(t *testing.T) {
 	r, _ := startWithLockKeys(t)
 	p := r.connect()
@@ -184,8 +184,8 @@ func TestTransactionOnLockKeysInRESP3(t *testing.T) {
 		{"MULTI", ok}, {"GET lock:b", queued}, {"EXEC", "*1\r\n_\r\n"}})
 }
 
-// TestClientLeavesWithinATransactionOnLockKeys: the transaction of a client that leaves within it
-// has no effect, and the session ends.
+// TestClientLeavesWithinATransactionOnLockKeys checks that the transaction of a client that leaves
+// within it has no effect, and that the session ends.
 func TestClientLeavesWithinATransactionOnLockKeys(t *testing.T) {
 	r, _ := startWithLockKeys(t)
 	p := r.connect()
@@ -195,8 +195,8 @@ func TestClientLeavesWithinATransactionOnLockKeys(t *testing.T) {
 	r.connect().check("GET lock:a", bulk("me"))
 }
 
-// TestLongCommandInATransactionOnLockKeys: a long command on a lock key makes a transaction fail,
-// and a protocol error ends the connection.
+// TestLongCommandInATransactionOnLockKeys checks that a long command on a lock key makes a
+// transaction fail, and that a protocol error ends the connection.
 func TestLongCommandInATransactionOnLockKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	mega := strings.Repeat("v", 1<<20)
@@ -213,8 +213,8 @@ func TestLongCommandInATransactionOnLockKeys(t *testing.T) {
 	r.connect().check("GET lock:a", "$-1\r\n")
 }
 
-// TestLockKeysWithoutTheUpstream: if the upstream was open to all and is down, locks can be taken
-// and released in every way. Commands on other keys are refused with the reason.
+// TestLockKeysWithoutTheUpstream checks that locks can be taken and released in every way if the
+// upstream was open to all and is down. Commands on other keys are refused with the reason.
 func TestLockKeysWithoutTheUpstream(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	addr := server.Addr()
@@ -233,8 +233,8 @@ func TestLockKeysWithoutTheUpstream(t *testing.T) {
 	})
 }
 
-// TestUpstreamDiesWithinATransaction: if the upstream dies within a transaction, the transaction is
-// lost with the connection, and nothing of it reaches the masters.
+// TestUpstreamDiesWithinATransaction checks that a transaction is lost with the connection if the
+// upstream dies within it, and that nothing of it reaches the masters.
 func TestUpstreamDiesWithinATransaction(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	proxyTx, upstreamTx := r.connect(), r.connect()
@@ -248,8 +248,8 @@ func TestUpstreamDiesWithinATransaction(t *testing.T) {
 	proxyTx.check("EXEC", "*1\r\n:1\r\n") // it never needed the upstream
 }
 
-// TestTransactionsAsOnOneRedis: transactions on lock keys alone are answered as by one Redis, in
-// any order of commands. Commands on several keys are refused.
+// TestTransactionsAsOnOneRedis checks that transactions on lock keys alone are answered as by one
+// Redis, in any order of commands. Commands on several keys are refused.
 func TestTransactionsAsOnOneRedis(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	commands := []string{"MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "WATCH lock:a", "WATCH lock:a lock:b", "UNWATCH",

@@ -23,8 +23,8 @@ func (p *peer) load(body string) string {
 	return reply[5:45]
 }
 
-// TestScriptsOnLockKeys: a script whose keys are lock keys runs on the masters, any other script on
-// the upstream. A loaded script can run on both.
+// TestScriptsOnLockKeys checks that a script whose keys are lock keys runs on the masters, and any
+// other script on the upstream. A loaded script can run on both.
 func TestScriptsOnLockKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
@@ -54,8 +54,8 @@ func TestScriptsOnLockKeys(t *testing.T) {
 	}
 }
 
-// TestScriptKill: SCRIPT KILL from any client ends a script on lock keys that runs for long. Its
-// client stays.
+// TestScriptKill checks that SCRIPT KILL from any client ends a script on lock keys that runs for
+// long. The script's client stays connected.
 func TestScriptKill(t *testing.T) {
 	r, _ := startWithLockKeys(t)
 	killer := r.connect()
@@ -76,8 +76,8 @@ func TestScriptKill(t *testing.T) {
 	}
 }
 
-// TestScriptThatOnlyTheUpstreamKnows: a script that only the upstream knows is reported as missing,
-// so that the client loads it again and both know it.
+// TestScriptThatOnlyTheUpstreamKnows checks that a script that only the upstream knows is reported
+// as missing. So the client loads it again, and both the proxy and the upstream know it.
 func TestScriptThatOnlyTheUpstreamKnows(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	direct, p := dial(t, server.Addr()), r.connect()
@@ -87,8 +87,8 @@ func TestScriptThatOnlyTheUpstreamKnows(t *testing.T) {
 	p.check("SCRIPT EXISTS "+sha, "*1\r\n:1\r\n")
 }
 
-// TestScriptsThatHideALockKey: a script without keys that names a lock key runs on the masters,
-// whether the name is in its body or in its arguments.
+// TestScriptsThatHideALockKey checks that a script without keys that names a lock key runs on the
+// masters. The name may be in its body or in its arguments.
 func TestScriptsThatHideALockKey(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
@@ -101,7 +101,7 @@ func TestScriptsThatHideALockKey(t *testing.T) {
 	p.expect(strings.Repeat(bulk("me"), 4) + ":7\r\n")
 }
 
-// TestScriptThatPublishes: a script's side effects are done on the upstream, once.
+// TestScriptThatPublishes checks that a script's side effects are done on the upstream, once.
 func TestScriptThatPublishes(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	subscriber, p := dial(t, server.Addr()), r.connect()
@@ -113,7 +113,8 @@ func TestScriptThatPublishes(t *testing.T) {
 	subscriber.expect("*3\r\n" + bulk("message") + bulk("c") + bulk("free"))
 }
 
-// TestScriptsWithoutTheUpstream: scripts are known and run even without the upstream.
+// TestScriptsWithoutTheUpstream checks that the proxy knows and runs scripts even without the
+// upstream.
 func TestScriptsWithoutTheUpstream(t *testing.T) {
 	relaying, server := startWithLockKeys(t)
 	if err := server.Close(); err != nil {

@@ -29,8 +29,8 @@ func lockServer(t *testing.T) *testProxy {
 	return r
 }
 
-// TestLockServerAnswersCommandsOnLockKeys: without an upstream, commands on lock keys work, and
-// commands on other keys are refused.
+// TestLockServerAnswersCommandsOnLockKeys checks that, without an upstream, commands on lock keys
+// work, and commands on other keys are refused.
 func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 	noUpstream := func(key string) string {
 		return "-ERR no upstream: key '" + key +

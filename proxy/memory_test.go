@@ -70,8 +70,8 @@ func heapNow() uint64 {
 	return m.HeapAlloc
 }
 
-// TestLargeCommandsLeaveNothingBehind: when a large command is done, its memory is free, although
-// its client stays.
+// TestLargeCommandsLeaveNothingBehind checks that the memory of a large command is free when the
+// command is done, although its client stays.
 func TestLargeCommandsLeaveNothingBehind(t *testing.T) {
 	redistest.SkipShort(t)
 	b := serveLocks(t, &scriptedLocks{})
@@ -94,8 +94,8 @@ func TestLargeCommandsLeaveNothingBehind(t *testing.T) {
 	runtime.KeepAlive(peers)
 }
 
-// TestIdleClientsHoldLittle: idle clients hold no buffers, even after commands. The test's clients
-// are in this process, too.
+// TestIdleClientsHoldLittle checks that idle clients hold no buffers, even after commands. The
+// test's clients are in this process, too.
 func TestIdleClientsHoldLittle(t *testing.T) {
 	const clients, perClient = 100, 16 << 10
 	b := serveLocks(t, &scriptedLocks{})

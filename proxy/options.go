@@ -40,7 +40,7 @@ type Options struct {
 	ProtectedMode bool
 	// MaxClients limits how many clients may be connected. The default is 10000, as in Redis.
 	MaxClients int
-	// DrainTimeout is how long a stopping server waits for running commands. The default is 0.
+	// DrainTimeout limits the wait of a stopping server for running commands. The default is 0.
 	DrainTimeout time.Duration
 	// Logger gets the messages for operators. The default discards them.
 	Logger *slog.Logger

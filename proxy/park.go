@@ -12,8 +12,8 @@ import (
 // parked between two frames. Its relay keeps the list of pending replies, and the part of a reply
 // that has arrived.
 
-// idleTime is how long a client's connections must be idle before the client is parked. Parking
-// may take up to twice as long.
+// idleTime is the time for which a client's connections must be idle before the client is parked.
+// Parking may take up to twice as long.
 const idleTime = time.Second
 
 // requestPark asks the session's goroutine to park the session, unless there was activity since the

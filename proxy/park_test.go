@@ -37,8 +37,8 @@ func (r *testProxy) waitParked(n int) {
 	eventually(r.T, "parked clients", func() bool { return r.server.Parked() == n })
 }
 
-// TestThousandsAreParkedAndWoken: thousands of idle clients have no goroutines. Each is served at
-// once when it or its upstream sends something, however often.
+// TestThousandsAreParkedAndWoken checks that thousands of idle clients have no goroutines. Each
+// client is served at once when it or its upstream sends something, however often.
 func TestThousandsAreParkedAndWoken(t *testing.T) {
 	redistest.SkipShort(t)
 	server := startRedis(t)
@@ -86,8 +86,8 @@ func TestThousandsAreParkedAndWoken(t *testing.T) {
 	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
 }
 
-// TestWaitersForLocksAreNotParked: a client that waits for its lock is not parked; other clients
-// are.
+// TestWaitersForLocksAreNotParked checks that a client that waits for its lock is not parked, and
+// that other clients are.
 func TestWaitersForLocksAreNotParked(t *testing.T) {
 	r := startParking(t, startRedis(t).URL(), proxy.Options{})
 	holder, waiter, idle := r.connect(), r.connect(), r.connect()
@@ -102,7 +102,7 @@ func TestWaitersForLocksAreNotParked(t *testing.T) {
 	waiter.check("UNLOCK k u", ":1\r\n")
 }
 
-// TestStateSurvivesParking: a connection has the same state after its client is woken.
+// TestStateSurvivesParking checks that a connection has the same state after its client is woken.
 func TestStateSurvivesParking(t *testing.T) {
 	server := startRedis(t, "--requirepass", "secret")
 	r := startParking(t, server.URL(), proxy.Options{})
@@ -128,8 +128,8 @@ func TestStateSurvivesParking(t *testing.T) {
 	}
 }
 
-// TestBlockedClientsAreParked: a client that is blocked at the upstream is parked. The reply wakes
-// it, and if it leaves, nothing is popped from the list.
+// TestBlockedClientsAreParked checks that a client that is blocked at the upstream is parked. The
+// reply wakes it, and if the client leaves, nothing is popped from the list.
 func TestBlockedClientsAreParked(t *testing.T) {
 	server := startRedis(t)
 	r := startParking(t, server.URL(), proxy.Options{})
@@ -152,8 +152,8 @@ func TestBlockedClientsAreParked(t *testing.T) {
 	worker.expect("*2\r\n" + bulk("list") + bulk("y") + ":1000\r\n")
 }
 
-// TestIncompleteCommandPreventsParking: a client that has sent a part of a command is not parked,
-// and is served as usual.
+// TestIncompleteCommandPreventsParking checks that a client that has sent a part of a command is
+// not parked, and is served as usual.
 func TestIncompleteCommandPreventsParking(t *testing.T) {
 	r := startParking(t, startRedis(t).URL(), proxy.Options{})
 	other := r.connect()
@@ -172,7 +172,7 @@ func TestIncompleteCommandPreventsParking(t *testing.T) {
 	other.check("PING", "+PONG\r\n")
 }
 
-// TestParkedClientsEnd: the end of either stream wakes a parked client and ends it.
+// TestParkedClientsEnd checks that the end of either stream wakes a parked client and ends it.
 func TestParkedClientsEnd(t *testing.T) {
 	for name, end := range map[string]func(p *peer, up net.Conn) error{
 		"client closes":     func(p *peer, _ net.Conn) error { return p.conn.Close() },
@@ -208,9 +208,9 @@ func TestParkedClientsEnd(t *testing.T) {
 	}
 }
 
-// TestEndTogetherWithTheLastCommand: a client that sends its last command together with the end of
-// its stream gets the reply and the end; the session of a client that resets ends. The test does
-// not park clients, because parking would also detect the end.
+// TestEndTogetherWithTheLastCommand checks that a client that sends its last command together with
+// the end of its stream gets the reply and the end. The session of a client that resets ends. The
+// test does not park clients, because parking would also detect the end.
 func TestEndTogetherWithTheLastCommand(t *testing.T) {
 	r := startProxyWith(t, startRedis(t).URL(), proxy.Options{}, nil, parkNever)
 	for i := range 300 {
@@ -232,8 +232,8 @@ func TestEndTogetherWithTheLastCommand(t *testing.T) {
 	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
 }
 
-// TestUpstreamThatEndsTogetherWithItsAnswer: the proxy does not wait for an upstream that replies
-// and closes at once.
+// TestUpstreamThatEndsTogetherWithItsAnswer checks that the proxy does not wait for an upstream
+// that replies and closes at once.
 func TestUpstreamThatEndsTogetherWithItsAnswer(t *testing.T) {
 	for name, closing := range map[string]func(c *net.TCPConn){
 		"close": func(c *net.TCPConn) {},
@@ -258,8 +258,8 @@ func TestUpstreamThatEndsTogetherWithItsAnswer(t *testing.T) {
 	}
 }
 
-// TestDrainWhileParked: a stopping server closes its parked clients at once, including clients that
-// are parked or woken just then.
+// TestDrainWhileParked checks that a stopping server closes its parked clients at once, including
+// clients that are parked or woken just then.
 func TestDrainWhileParked(t *testing.T) {
 	server := startRedis(t)
 	for _, wait := range []bool{true, false} {
@@ -280,7 +280,8 @@ func TestDrainWhileParked(t *testing.T) {
 	}
 }
 
-// TestParkingAtRandom: clients work, pause and leave at random. Each gets correct replies.
+// TestParkingAtRandom lets clients work, pause and leave at random. Each client gets correct
+// replies.
 func TestParkingAtRandom(t *testing.T) {
 	redistest.SkipShort(t)
 	skipOverTLS(t)
@@ -311,7 +312,8 @@ func (r *testProxy) visit(rng *rand.Rand, name string) {
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	count := 0
 	for range 30 {
-		time.Sleep(time.Duration(rng.IntN(3)) * time.Duration(rng.IntN(400)) * time.Microsecond) // at any moment
+		// The commands come at any moment.
+		time.Sleep(time.Duration(rng.IntN(3)) * time.Duration(rng.IntN(400)) * time.Microsecond)
 		sent, want := "", ""
 		for range 1 + rng.IntN(3) {
 			switch rng.IntN(4) {

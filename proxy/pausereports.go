@@ -131,7 +131,8 @@ func (s *Server) waitPaused(ctx context.Context, era int) quorum.PauseReport {
 			addConn(&report, c.address, c.atRest)
 		}
 	}
-	report.IdleConns = append(report.IdleConns, s.ownConnections()...) // Unblock may have made a connection
+	// Unblock may have made a connection.
+	report.IdleConns = append(report.IdleConns, s.ownConnections()...)
 	return report
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// parkBatch is how many idle sessions are asked to park together, and parkPause the time
-	// between two batches. They prevent a burst of work if many clients become idle together.
+	// parkBatch is the number of idle sessions that are asked to park together, and parkPause the
+	// time between two batches. They prevent a burst of work if many clients become idle together.
 	parkBatch = 100
 	parkPause = 10 * time.Millisecond
 	// returnMemoryAfter is the number of parked sessions after which their memory, some ten

@@ -38,8 +38,8 @@ func startFrom(t *testing.T, ip, url string, opts proxy.Options) *testProxy {
 	return r
 }
 
-// TestProtectedMode: clients from other machines are refused while no login is required, at the
-// upstream or the proxy.
+// TestProtectedMode checks that clients from other machines are refused while no login is required,
+// at the upstream or the proxy.
 func TestProtectedMode(t *testing.T) {
 	open, closed, loggedIn := startRedis(t), startRedis(t, "--requirepass", "secret"),
 		startRedis(t, "--requirepass", "secret")
@@ -86,8 +86,8 @@ func TestProtectedMode(t *testing.T) {
 	}
 }
 
-// TestProtectedModeFollowsTheUpstream: the upstream's demand for a login applies to clients that
-// connect afterwards.
+// TestProtectedModeFollowsTheUpstream checks that the upstream's demand for a login applies to
+// clients that connect afterwards.
 func TestProtectedModeFollowsTheUpstream(t *testing.T) {
 	server := startRedis(t)
 	r := startFrom(t, "192.0.2.7", server.URL(), proxy.Options{ProtectedMode: true})

@@ -31,7 +31,8 @@ type relay struct {
 	client   relayClient
 	activity *netconn.Activity // of the client's session
 	poller   *netconn.Poller   // nil: nothing is parked
-	// writeLimit is how long a client may leave the proxy's own replies unread; 0: no limit.
+	// writeLimit is the longest time that a client may leave the proxy's own replies unread; 0: no
+	// limit.
 	writeLimit time.Duration
 	// proto is the protocol that the client speaks, without an upstream. writer.mu guards it.
 	proto int

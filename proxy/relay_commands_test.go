@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestOperatorsCommandsAreForwarded (RELAY.md, point 13): operators' commands are forwarded.
+// TestOperatorsCommandsAreForwarded checks that operators' commands are forwarded (RELAY.md, point
+// 13).
 func TestOperatorsCommandsAreForwarded(t *testing.T) {
 	r, server := startRelay(t, "--enable-debug-command", "yes")
 	p, direct := r.connect(), dial(t, server.Addr())
@@ -22,8 +23,8 @@ func TestOperatorsCommandsAreForwarded(t *testing.T) {
 	p.expectAll("")
 }
 
-// TestScripts (RELAY.md, point 14): scripts and functions are at the upstream, and only the
-// upstream knows them.
+// TestScripts checks that scripts and functions are at the upstream, and that only the upstream
+// knows them (RELAY.md, point 14).
 func TestScripts(t *testing.T) {
 	r, server := startRelay(t)
 	p, direct := r.connect(), dial(t, server.Addr())
@@ -49,7 +50,8 @@ func (p *peer) askRaw(sent string) string {
 	return p.reply()
 }
 
-// TestProbeSendsPingOnly (RELAY.md, point 27): the probe touches no key and needs only PING.
+// TestProbeSendsPingOnly checks that the probe touches no key and needs only PING (RELAY.md, point
+// 27).
 func TestProbeSendsPingOnly(t *testing.T) {
 	r, server := startRelay(t)
 	p := dial(t, server.Addr())
@@ -70,8 +72,8 @@ func TestProbeSendsPingOnly(t *testing.T) {
 	}
 }
 
-// TestCommandAndInfoAreSpliced: COMMAND and INFO are the upstream's, with the proxy's entries
-// added.
+// TestCommandAndInfoAreSpliced checks that COMMAND and INFO are the upstream's, with the proxy's
+// entries added.
 func TestCommandAndInfoAreSpliced(t *testing.T) {
 	r, server := startRelay(t)
 	for _, hello := range []string{"HELLO 2", "HELLO 3"} {

@@ -20,8 +20,8 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// TestErrorsArePassedOn (RELAY.md, points 25 and 26): the upstream's errors are passed on word for
-// word, and the following replies unchanged.
+// TestErrorsArePassedOn checks that the upstream's errors are passed on word for word, and the
+// following replies unchanged (RELAY.md, points 25 and 26).
 func TestErrorsArePassedOn(t *testing.T) {
 	texts := []string{
 		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
@@ -46,7 +46,8 @@ func TestErrorsArePassedOn(t *testing.T) {
 	}
 }
 
-// TestRealServersErrors (RELAY.md, points 25 and 26): errors of real servers are passed on, too.
+// TestRealServersErrors checks that errors of real servers are passed on, too (RELAY.md, points 25
+// and 26).
 func TestRealServersErrors(t *testing.T) {
 	for _, c := range []struct{ setup, sent, prefix string }{
 		{"CONFIG SET maxmemory 1", "SET a 1", "-OOM command not allowed"},
@@ -75,8 +76,8 @@ func TestRealServersErrors(t *testing.T) {
 	cluster.connect().check("SET a 1", "-CLUSTERDOWN Hash slot not served\r\n")
 }
 
-// TestUpstreamIsFull (RELAY.md, point 24): a client that exceeds the upstream's limit of clients
-// gets the upstream's own refusal.
+// TestUpstreamIsFull checks that a client that exceeds the upstream's limit of clients gets the
+// upstream's own refusal (RELAY.md, point 24).
 func TestUpstreamIsFull(t *testing.T) {
 	server := startRedis(t, "--maxclients", "2")
 	r := startProxy(t, server.URL())

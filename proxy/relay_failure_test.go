@@ -22,8 +22,8 @@ func normalizeLoss(reply string) string {
 	return strings.ReplaceAll(reply, ": connection reset by peer before", ": the upstream closed the connection before")
 }
 
-// TestNoUpstreamAtConnect (RELAY.md, point 24): without an upstream, each command gets an error, in
-// order. The client stays connected, and continues when the upstream is available.
+// TestNoUpstreamAtConnect checks that each command gets an error, in order, without an upstream.
+// The client stays connected, and continues when the upstream is available (RELAY.md, point 24).
 func TestNoUpstreamAtConnect(t *testing.T) {
 	r, server := startRelay(t)
 	if err := server.Kill(); err != nil {
@@ -48,8 +48,8 @@ func TestNoUpstreamAtConnect(t *testing.T) {
 	p.expect(":0\r\n+OK\r\n:1000\r\n" + bulk("1"))
 }
 
-// TestUpstreamDiesDuringCommands (RELAY.md, point 23): each command that the upstream received and
-// did not answer gets one error that says so. The next command reconnects.
+// TestUpstreamDiesDuringCommands checks that each command that the upstream received and did not
+// answer gets one error that says so. The next command reconnects (RELAY.md, point 23).
 func TestUpstreamDiesDuringCommands(t *testing.T) {
 	fake := startFake(t, func(c *fakeConn) {
 		if c.read(3) {
@@ -67,9 +67,9 @@ func TestUpstreamDiesDuringCommands(t *testing.T) {
 	}
 }
 
-// TestUpstreamDiesWhileTheClientDoesNotRead (RELAY.md, point 23): a client that does not read the
-// errors for lost commands delays only itself. When it reads, it gets all errors. Then the commands
-// that it has sent meanwhile are answered, over a new connection.
+// TestUpstreamDiesWhileTheClientDoesNotRead checks that a client that does not read the errors for
+// lost commands delays only itself. When it reads, it gets all errors. Then the commands that it
+// has sent meanwhile are answered, over a new connection (RELAY.md, point 23).
 func TestUpstreamDiesWhileTheClientDoesNotRead(t *testing.T) {
 	const pending = 100_000 // their errors are more than sockets hold
 	fake := startFake(t, func(c *fakeConn) { c.read(pending + 1) })
@@ -88,8 +88,9 @@ func TestUpstreamDiesWhileTheClientDoesNotRead(t *testing.T) {
 	p.expect(strings.Repeat(disconnectReply(fake.addr()), pending+1))
 }
 
-// TestUpstreamDiesWithinACommandBeforeOthers (RELAY.md, point 23): if the upstream dies within a
-// command, its rest is discarded. Commands in one piece with the rest are answered.
+// TestUpstreamDiesWithinACommandBeforeOthers checks that the rest of a command is discarded if the
+// upstream dies within the command. Commands in one piece with the rest are answered (RELAY.md,
+// point 23).
 func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
 	fake := startFake(t, func(c *fakeConn) {
 		if begin, err := c.in.Peek(11); err == nil && string(begin) == "*2\r\n$3\r\nSET" {
@@ -110,8 +111,9 @@ func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
 	p.expect("+one\r\n+two\r\n:1000\r\n")
 }
 
-// TestUpstreamDiesAndTheClientReadsSlowly (RELAY.md, point 23): a client that reads the errors for
-// lost commands slowly gets all of them, even after a half-close. The proxy holds a few at a time.
+// TestUpstreamDiesAndTheClientReadsSlowly checks that a client that reads the errors for lost
+// commands slowly gets all of them, even after a half-close. The proxy holds a few at a time
+// (RELAY.md, point 23).
 func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
 	const pending = 100_000
 	fake := startFake(t, func(c *fakeConn) { c.read(pending + 1) })
@@ -128,14 +130,15 @@ func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
 	}
 	part := strings.Repeat(disconnectReply(fake.addr()), pending/20)
 	for range 20 {
-		time.Sleep(100 * time.Millisecond) // in total longer than the limit for a client that reads nothing
+		// In total this is longer than the limit for a client that reads nothing.
+		time.Sleep(100 * time.Millisecond)
 		p.expect(part)
 	}
 	p.expectAll(disconnectReply(fake.addr()))
 }
 
-// TestUpstreamDiesWithTheClientsState (RELAY.md, point 23): if the upstream's connection had state,
-// the client's connection ends.
+// TestUpstreamDiesWithTheClientsState checks that the client's connection ends if the upstream dies
+// and its connection had state (RELAY.md, point 23).
 func TestUpstreamDiesWithTheClientsState(t *testing.T) {
 	for _, c := range []struct{ name, setup, replies, last, want string }{
 		{"in a transaction", lines("MULTI", "SET a 1"), "+OK\r\n+QUEUED\r\n", "EXEC", ""},
@@ -159,7 +162,8 @@ func TestUpstreamDiesWithTheClientsState(t *testing.T) {
 			}
 			if c.last != "" {
 				p.send(lines(c.last, "LOCK k t PX 1000"))
-				time.Sleep(20 * time.Millisecond) // whether the commands have arrived or not, the reply is the same
+				// Whether the commands have arrived or not, the reply is the same.
+				time.Sleep(20 * time.Millisecond)
 			}
 			if err := server.Kill(); err != nil {
 				t.Fatal(err)
@@ -178,8 +182,9 @@ func TestUpstreamDiesWithTheClientsState(t *testing.T) {
 	}
 }
 
-// TestUpstreamDiesAfterHalfAReply (RELAY.md, point 23): a reply that has begun cannot be completed.
-// The client's connection ends, and nothing is written into the reply.
+// TestUpstreamDiesAfterHalfAReply lets the upstream die after half a reply, which cannot be
+// completed. The client's connection ends, and nothing is written into the reply (RELAY.md, point
+// 23).
 func TestUpstreamDiesAfterHalfAReply(t *testing.T) {
 	for _, half := range []string{"$100\r\nhalf", "$3\r\nabc", "*3\r\n:1\r\n", "*2\r\n$1\r\nx\r\n*5\r\n", "+hal",
 		"%1\r\n$1\r\n", "|1\r\n+a\r\n+b\r\n", ">2\r\n$3\r\nabc\r\n"} {
@@ -193,8 +198,8 @@ func TestUpstreamDiesAfterHalfAReply(t *testing.T) {
 	}
 }
 
-// TestUpstreamDiesWithinACommand (RELAY.md, point 23): a command that was sent in part when the
-// upstream died is answered. Its rest, which may look like commands, is discarded.
+// TestUpstreamDiesWithinACommand checks that a command that was sent in part when the upstream died
+// is answered. Its rest, which may look like commands, is discarded (RELAY.md, point 23).
 func TestUpstreamDiesWithinACommand(t *testing.T) {
 	commandsInValue := strings.Repeat(cmd("FLUSHALL"), 2000)
 	fake := startFake(t, func(c *fakeConn) {
@@ -220,8 +225,8 @@ func TestUpstreamDiesWithinACommand(t *testing.T) {
 	}
 }
 
-// TestUpstreamThatComesAndGoes (RELAY.md, point 23): an upstream disconnects its clients under
-// load. Each command gets one reply or the end of the connection, and none is run twice.
+// TestUpstreamThatComesAndGoes lets an upstream disconnect its clients under load. Each command
+// gets one reply or the end of the connection, and none is run twice (RELAY.md, point 23).
 func TestUpstreamThatComesAndGoes(t *testing.T) {
 	server := startRedis(t)
 	link, err := faultlink.New(server.Addr())
@@ -286,8 +291,8 @@ func (c *incrCounts) sendRound(p *peer, upstream string) bool {
 	return true
 }
 
-// TestLocksAndDataShareNothing (RELAY.md, point 28): locks work as usual while the upstream hangs
-// or is down, and data commands while a lock waits.
+// TestLocksAndDataShareNothing checks that locks work as usual while the upstream hangs or is down,
+// and data commands while a lock waits (RELAY.md, point 28).
 func TestLocksAndDataShareNothing(t *testing.T) {
 	r, server := startRelay(t)
 	data, locks := r.connect(), r.connect()

@@ -18,8 +18,8 @@ func startProtected(t *testing.T) (*testProxy, *redistest.Server) {
 		"-flushall")
 }
 
-// TestLockNeedsTheUpstreamsLogin (RELAY.md, point 4): commands for which the upstream requires a
-// login need one at the proxy, too.
+// TestLockNeedsTheUpstreamsLogin checks that commands for which the upstream requires a login need
+// one at the proxy, too (RELAY.md, point 4).
 func TestLockNeedsTheUpstreamsLogin(t *testing.T) {
 	r, server := startProtected(t)
 	if got := r.connect().ask("INFO"); got != noAuth {
@@ -48,7 +48,8 @@ func TestLockNeedsTheUpstreamsLogin(t *testing.T) {
 	}
 }
 
-// TestLoginByHelloAndLogoutByReset (RELAY.md, points 4 and 5): HELLO logs in, RESET logs out.
+// TestLoginByHelloAndLogoutByReset checks that HELLO logs in and RESET logs out (RELAY.md, points 4
+// and 5).
 func TestLoginByHelloAndLogoutByReset(t *testing.T) {
 	r, _ := startProtected(t)
 	p := r.connect()
@@ -61,8 +62,8 @@ func TestLoginByHelloAndLogoutByReset(t *testing.T) {
 	p.expect(":1000\r\n+RESET\r\n" + noAuth + "+OK\r\n$-1\r\n")
 }
 
-// TestLoginByTheUpstreamsOwnRules (RELAY.md, point 4): a connection that the upstream accepts
-// counts as logged in, even without an AUTH.
+// TestLoginByTheUpstreamsOwnRules checks that a connection that the upstream accepts counts as
+// logged in, even without an AUTH (RELAY.md, point 4).
 func TestLoginByTheUpstreamsOwnRules(t *testing.T) {
 	r, server := startRelay(t)
 	early, silent := r.connect(), r.connect()
@@ -80,7 +81,8 @@ func TestLoginByTheUpstreamsOwnRules(t *testing.T) {
 	}
 }
 
-// TestLimitsBeforeLogin (RELAY.md, point 30): the upstream's own small limits apply.
+// TestLimitsBeforeLogin checks that the upstream's own small limits apply before the login
+// (RELAY.md, point 30).
 func TestLimitsBeforeLogin(t *testing.T) {
 	r, server := startProtected(t)
 	for _, sent := range []string{
@@ -97,8 +99,8 @@ func TestLimitsBeforeLogin(t *testing.T) {
 	}
 }
 
-// TestUpstreamURLWithLogin: the URL's user, password and database are used on every connection;
-// clients need not know them.
+// TestUpstreamURLWithLogin checks that the URL's user, password and database are used on every
+// connection. Clients need not know them.
 func TestUpstreamURLWithLogin(t *testing.T) {
 	_, server := startProtected(t)
 	for _, user := range []string{":secret", "alice:wonder"} {
@@ -141,7 +143,7 @@ func TestUpstreamURLRefused(t *testing.T) {
 	}
 }
 
-// TestUpstreamBehindUnixSocket: the upstream may be behind a unix socket.
+// TestUpstreamBehindUnixSocket checks that the upstream may be behind a unix socket.
 func TestUpstreamBehindUnixSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "redis.sock")
 	server := startRedis(t, "--unixsocket", socket)
@@ -163,8 +165,8 @@ func TestUpstreamBehindUnixSocket(t *testing.T) {
 	}
 }
 
-// TestInputLimitBeforeLogin: before the login, the size of an incomplete command is limited as in
-// Redis. Otherwise each client that never logs in could use a megabyte.
+// TestInputLimitBeforeLogin checks that before the login, the size of an incomplete command is
+// limited as in Redis. Otherwise each client that never logs in could use a megabyte.
 func TestInputLimitBeforeLogin(t *testing.T) {
 	server := startRedis(t, "--requirepass", "secret")
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"})
@@ -198,8 +200,8 @@ func TestInputLimitBeforeLogin(t *testing.T) {
 	}
 }
 
-// TestInputLimitAfterLogin: a client that has logged in, by any method, may send commands of all
-// sizes that Redis accepts, also in one piece with the login.
+// TestInputLimitAfterLogin checks that a client that has logged in, by any method, may send
+// commands of all sizes that Redis accepts. The commands may also come in one piece with the login.
 func TestInputLimitAfterLogin(t *testing.T) {
 	server := startRedis(t, "--requirepass", "secret")
 	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"})
@@ -221,8 +223,8 @@ func TestInputLimitAfterLogin(t *testing.T) {
 	p.expect("_\r\n")
 }
 
-// TestInputLimitWithoutRequiredLogin: a client that connected before a login was required counts as
-// logged in, for Redis and the proxy.
+// TestInputLimitWithoutRequiredLogin checks that a client that connected before a login was
+// required counts as logged in, for Redis and the proxy.
 func TestInputLimitWithoutRequiredLogin(t *testing.T) {
 	r, server := startRelay(t)
 	early := r.connect()

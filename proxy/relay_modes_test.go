@@ -22,8 +22,8 @@ const (
 	nullAck    = "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n"
 )
 
-// TestPushWhileLockWaits (RELAY.md, point 8): an invalidation is pushed while the client waits for
-// a LOCK, which is then granted.
+// TestPushWhileLockWaits checks that an invalidation is pushed while the client waits for a LOCK,
+// which is then granted (RELAY.md, point 8).
 func TestPushWhileLockWaits(t *testing.T) {
 	r, server := startRelay(t)
 	holder, p, other := r.connect(), r.connect(), dial(t, server.Addr())
@@ -39,8 +39,8 @@ func TestPushWhileLockWaits(t *testing.T) {
 	p.expect(":1000\r\n" + bulk("1"))
 }
 
-// TestLockAfterACommandWithoutReply (RELAY.md, point 7): a command without a reply runs before a
-// later lock command, as its invalidation shows.
+// TestLockAfterACommandWithoutReply checks that a command without a reply runs before a later lock
+// command, as its invalidation shows (RELAY.md, point 7).
 func TestLockAfterACommandWithoutReply(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -58,8 +58,8 @@ func TestLockAfterACommandWithoutReply(t *testing.T) {
 	}
 }
 
-// TestTrackingRedirect (RELAY.md, point 8): in RESP2 a second connection gets the invalidations, as
-// messages.
+// TestTrackingRedirect checks that in RESP2 a second connection gets the invalidations, as messages
+// (RELAY.md, point 8).
 func TestTrackingRedirect(t *testing.T) {
 	r, server := startRelay(t)
 	p, listener := r.connect(), r.connect()
@@ -72,7 +72,8 @@ func TestTrackingRedirect(t *testing.T) {
 	p.check("LOCK k t PX 1000", ":1000\r\n")
 }
 
-// TestLockInTransactionAbortsIt (RELAY.md, point 9): the transaction fails, and no lock is taken.
+// TestLockInTransactionAbortsIt checks that a lock command in a transaction makes the transaction
+// fail, and that no lock is taken (RELAY.md, point 9).
 func TestLockInTransactionAbortsIt(t *testing.T) {
 	r, _ := startRelay(t)
 	for _, line := range []string{"LOCK k t PX 1000", "UNLOCK k t", "EXTEND k t PX 1000", "PROXY INFO"} {
@@ -100,8 +101,8 @@ func TestLockInTransactionAbortsIt(t *testing.T) {
 	}
 }
 
-// TestTransactionEndsAsAtTheUpstream (RELAY.md, point 9): for the proxy, a transaction begins and
-// ends as at the upstream.
+// TestTransactionEndsAsAtTheUpstream checks that for the proxy, a transaction begins and ends as at
+// the upstream (RELAY.md, point 9).
 func TestTransactionEndsAsAtTheUpstream(t *testing.T) {
 	r, server := startRelay(t)
 	other := dial(t, server.Addr())
@@ -130,8 +131,8 @@ func TestTransactionEndsAsAtTheUpstream(t *testing.T) {
 	p.expect("+OK\r\n+QUEUED\r\n*-1\r\n:1000\r\n")
 }
 
-// TestSubscriberInRESP2 (RELAY.md, point 10): a RESP2 subscriber gets Redis' refusal of the proxy's
-// own commands, until it has unsubscribed from the last channel.
+// TestSubscriberInRESP2 checks that a RESP2 subscriber gets Redis' refusal of the proxy's own
+// commands, until it has unsubscribed from the last channel (RELAY.md, point 10).
 func TestSubscriberInRESP2(t *testing.T) {
 	r, server := startRelay(t)
 	p, publisher := r.connect(), dial(t, server.Addr())
@@ -154,7 +155,8 @@ func TestSubscriberInRESP2(t *testing.T) {
 		"-ERR wrong number of arguments for 'subscribe' command\r\n:1\r\n")
 }
 
-// TestUnsubscribeFromAll (RELAY.md, point 10): UNSUBSCRIBE alone is answered once per channel.
+// TestUnsubscribeFromAll checks that UNSUBSCRIBE alone is answered once per channel (RELAY.md,
+// point 10).
 func TestUnsubscribeFromAll(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -176,7 +178,8 @@ func TestUnsubscribeFromAll(t *testing.T) {
 	p.expect(ack("*", "punsubscribe", "p", 0) + ":1000\r\n")
 }
 
-// TestSubscribeToMany (RELAY.md, point 10): a SUBSCRIBE may be too long for the proxy to buffer.
+// TestSubscribeToMany checks that a SUBSCRIBE may be too long for the proxy to buffer (RELAY.md,
+// point 10).
 func TestSubscribeToMany(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -195,8 +198,8 @@ func TestSubscribeToMany(t *testing.T) {
 	p.expect(":1000\r\n")
 }
 
-// TestSubscriberInRESP3 (RELAY.md, point 10): a RESP3 subscriber may do everything, and messages
-// come between replies, never within one.
+// TestSubscriberInRESP3 checks that a RESP3 subscriber may do everything, and that messages come
+// between replies, never within a reply (RELAY.md, point 10).
 func TestSubscriberInRESP3(t *testing.T) {
 	r, server := startRelay(t)
 	p, publisher := r.connect(), dial(t, server.Addr())
@@ -225,8 +228,8 @@ func TestSubscriberInRESP3(t *testing.T) {
 	}
 }
 
-// TestPublishToOneselfInTransaction (RELAY.md, point 10): messages that a RESP3 subscriber
-// publishes to itself in a transaction are pushed within EXEC's reply.
+// TestPublishToOneselfInTransaction checks that messages that a RESP3 subscriber publishes to
+// itself in a transaction are pushed within EXEC's reply (RELAY.md, point 10).
 func TestPublishToOneselfInTransaction(t *testing.T) {
 	r, _ := startRelay(t)
 	sent := lines("HELLO 3", "SUBSCRIBE a", "MULTI", "GET x", "PUBLISH a m", "PUBLISH a n", "GET x", "EXEC", "MULTI",
@@ -247,8 +250,8 @@ func TestPublishToOneselfInTransaction(t *testing.T) {
 	}
 }
 
-// TestSubscribeInTransaction (RELAY.md, point 10): after a SUBSCRIBE in a transaction the proxy
-// only passes bytes.
+// TestSubscribeInTransaction checks that after a SUBSCRIBE in a transaction the proxy only passes
+// bytes (RELAY.md, point 10).
 func TestSubscribeInTransaction(t *testing.T) {
 	r, server := startRelay(t)
 	sent := lines("MULTI", "SUBSCRIBE a b", "EXEC", "PING")
@@ -262,8 +265,8 @@ func TestSubscribeInTransaction(t *testing.T) {
 	p.expect(message("*", "a", "m"))
 }
 
-// TestBlockingCommand (RELAY.md, point 11): commands before a blocking command are answered before
-// it waits. It waits without limit, and commands after it run when it is done.
+// TestBlockingCommand checks that commands before a blocking command are answered before it waits.
+// It waits without limit, and commands after it run when it is done (RELAY.md, point 11).
 func TestBlockingCommand(t *testing.T) {
 	r, server := startRelay(t)
 	p, other := r.connect(), dial(t, server.Addr())
@@ -280,8 +283,8 @@ func TestBlockingCommand(t *testing.T) {
 	p.expect("*2\r\n" + bulk("q") + bulk("x") + ":1\r\n:0\r\n")
 }
 
-// TestClientLeavesWhileBlocked (RELAY.md, point 11): no element is popped for a client that has
-// left.
+// TestClientLeavesWhileBlocked checks that no element is popped for a client that has left
+// (RELAY.md, point 11).
 func TestClientLeavesWhileBlocked(t *testing.T) {
 	for name, disconnect := range map[string]func(peerConn) error{
 		"closes":      peerConn.Close,

@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// TestStateIsTheClientsOwn (RELAY.md, point 2): clients do not share the state of a connection.
+// TestStateIsTheClientsOwn checks that clients do not share the state of a connection (RELAY.md,
+// point 2).
 func TestStateIsTheClientsOwn(t *testing.T) {
 	r, _ := startRelay(t)
 	a, b := r.connect(), r.connect()
@@ -34,8 +35,8 @@ func TestStateIsTheClientsOwn(t *testing.T) {
 	a.expect("+OK\r\n+QUEUED\r\n*-1\r\n" + bulk("b"))
 }
 
-// TestLockIsInTheSelectedDatabase (RELAY.md, points 2 and 9): locks of different databases are
-// different. The proxy learns the database from the upstream's replies.
+// TestLockIsInTheSelectedDatabase checks that locks of different databases are different. The proxy
+// learns the database from the upstream's replies (RELAY.md, points 2 and 9).
 func TestLockIsInTheSelectedDatabase(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -68,8 +69,8 @@ func TestLockIsInTheSelectedDatabase(t *testing.T) {
 	}
 }
 
-// TestHelloDecidesTheProtocol (RELAY.md, point 3): HELLO is the upstream's, and the proxy's own
-// replies are in the protocol that it grants.
+// TestHelloDecidesTheProtocol checks that the upstream answers HELLO, and that the proxy's own
+// replies are in the protocol that the upstream grants (RELAY.md, point 3).
 func TestHelloDecidesTheProtocol(t *testing.T) {
 	r, server := startRelay(t)
 	r.connect().check("LOCK held t PX 1000", ":1000\r\n")
@@ -122,8 +123,8 @@ var idField = regexp.MustCompile(`(\$2\r\nid\r\n:)\d+`)
 
 func withoutID(reply string) string { return idField.ReplaceAllString(reply, "$1") }
 
-// TestReset (RELAY.md, point 5): RESET resets everything, including the proxy's state of the
-// connection.
+// TestReset checks that RESET resets everything, including the proxy's state of the connection
+// (RELAY.md, point 5).
 func TestReset(t *testing.T) {
 	r, _ := startRelay(t)
 	r.connect().check("LOCK held t PX 1000", ":1000\r\n")
@@ -144,7 +145,8 @@ func TestReset(t *testing.T) {
 	p.expect("$-1\r\n-ERR wrong number of arguments for 'reset' command\r\n$-1\r\n")
 }
 
-// TestQuit (RELAY.md, point 5): QUIT is answered and closes the connection; nothing after it runs.
+// TestQuit checks that QUIT is answered and closes the connection. Nothing after it runs (RELAY.md,
+// point 5).
 func TestQuit(t *testing.T) {
 	for _, rest := range []string{"", lines("LOCK k t PX 1000"), lines("SET a 1", "LOCK k t PX 1000", "GET a"),
 		lines("INFO")} {
@@ -159,7 +161,8 @@ func TestQuit(t *testing.T) {
 	}
 }
 
-// TestClientIDs (RELAY.md, point 6): CLIENT LIST finds a client by the ID that CLIENT ID returned.
+// TestClientIDs checks that CLIENT LIST finds a client by the ID that CLIENT ID returned (RELAY.md,
+// point 6).
 func TestClientIDs(t *testing.T) {
 	r, server := startRelay(t)
 	p, direct := r.connect(), dial(t, server.Addr())
@@ -179,8 +182,8 @@ func TestClientIDs(t *testing.T) {
 	p.expectAll("+PONG\r\n:1\r\n")
 }
 
-// TestReplyModes (RELAY.md, point 7): if replies are off at the upstream, the proxy sends none
-// either, and waits for none.
+// TestReplyModes checks that if replies are off at the upstream, the proxy sends none either, and
+// waits for none (RELAY.md, point 7).
 func TestReplyModes(t *testing.T) {
 	off, skip, on := cmd("CLIENT REPLY OFF"), cmd("client reply SKIP"), cmd("CLIENT REPLY ON")
 	lock, ping := cmd("LOCK k t PX 1000"), cmd("PING")
@@ -216,9 +219,10 @@ func TestReplyModes(t *testing.T) {
 	}
 }
 
-// TestSubscribingWithoutReplies (RELAY.md, points 7 and 10): a client that subscribes with replies
-// off gets the same bytes as from a server. In RESP2 replies look like messages, so a lock command
-// ends the connection. The proxy sends no command of its own, and treats no message as a reply.
+// TestSubscribingWithoutReplies checks that a client that subscribes with replies off gets the same
+// bytes as from a server. In RESP2 replies look like messages, so a lock command ends the
+// connection. The proxy sends no command of its own, and treats no message as a reply (RELAY.md,
+// points 7 and 10).
 func TestSubscribingWithoutReplies(t *testing.T) {
 	const list = "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n"
 	for _, c := range []struct{ name, sent, end string }{
@@ -264,8 +268,8 @@ func TestSubscribingWithoutReplies(t *testing.T) {
 	}
 }
 
-// TestCommandWithoutReplyThatDoesNotEnd (RELAY.md, point 7): the proxy waits for a command without
-// a reply before a lock command, but not forever.
+// TestCommandWithoutReplyThatDoesNotEnd checks that the proxy waits for a command without a reply
+// before a lock command, but not forever (RELAY.md, point 7).
 func TestCommandWithoutReplyThatDoesNotEnd(t *testing.T) {
 	for _, replyMode := range []string{"OFF", "SKIP"} {
 		server := startRedis(t)

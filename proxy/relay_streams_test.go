@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// TestMonitor (RELAY.md, point 12): MONITOR's lines come until RESET, with other replies in
-// between.
+// TestMonitor checks that MONITOR's lines come until RESET, with other replies in between
+// (RELAY.md, point 12).
 func TestMonitor(t *testing.T) {
 	r, server := startRelay(t)
 	p, other := r.connect(), dial(t, server.Addr())
@@ -42,7 +42,7 @@ func TestMonitor(t *testing.T) {
 	p.check("LOCK k t PX 1000", ":1000\r\n")
 }
 
-// TestSync (RELAY.md, point 12): SYNC streams the data set in its own format.
+// TestSync checks that SYNC streams the data set in its own format (RELAY.md, point 12).
 func TestSync(t *testing.T) {
 	r, server := startRelay(t, "--repl-diskless-sync", "no")
 	p, other := r.connect(), dial(t, server.Addr())
@@ -74,8 +74,8 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestReplicaBehindTheProxy (RELAY.md, point 12): a real replica replicates through the proxy:
-// PSYNC, the payload, later writes, and its acknowledgements.
+// TestReplicaBehindTheProxy checks that a real replica replicates through the proxy: PSYNC, the
+// payload, later writes, and its acknowledgements (RELAY.md, point 12).
 func TestReplicaBehindTheProxy(t *testing.T) {
 	skipOverTLS(t)
 	for _, diskless := range []string{"yes", "no"} {
@@ -94,7 +94,7 @@ func TestReplicaBehindTheProxy(t *testing.T) {
 	}
 }
 
-// TestReplconf (RELAY.md, point 12): acknowledgements get no reply, from any client.
+// TestReplconf checks that acknowledgements get no reply, from any client (RELAY.md, point 12).
 func TestReplconf(t *testing.T) {
 	r, server := startRelay(t)
 	for _, c := range []struct{ sent, want string }{
@@ -111,8 +111,8 @@ func TestReplconf(t *testing.T) {
 	}
 }
 
-// TestSubscriberThatNeverReadsIsDisconnected (RELAY.md, point 19): a subscriber that never reads is
-// disconnected, and the other subscribers get every message.
+// TestSubscriberThatNeverReadsIsDisconnected checks that a subscriber that never reads is
+// disconnected, and that the other subscribers get every message (RELAY.md, point 19).
 func TestSubscriberThatNeverReadsIsDisconnected(t *testing.T) {
 	server := startRedis(t, "--client-output-buffer-limit", "pubsub 1mb 1mb 1")
 	r := startProxy(t, server.URL())
@@ -134,8 +134,8 @@ func TestSubscriberThatNeverReadsIsDisconnected(t *testing.T) {
 	}
 }
 
-// TestSlowReaderOfItsOwnReplies (RELAY.md, point 19): a client that reads its own replies slowly is
-// not disconnected, as in Redis, and delays no other client.
+// TestSlowReaderOfItsOwnReplies checks that a client that reads its own replies slowly is not
+// disconnected, as in Redis, and delays no other client (RELAY.md, point 19).
 func TestSlowReaderOfItsOwnReplies(t *testing.T) {
 	r, _ := startRelay(t)
 	r.server.SetTimeouts(100*time.Millisecond, time.Second)
@@ -153,8 +153,8 @@ func TestSlowReaderOfItsOwnReplies(t *testing.T) {
 	}
 }
 
-// TestHalfClose (RELAY.md, point 20): a client that has half-closed its connection still gets its
-// replies, and then the end.
+// TestHalfClose checks that a client that has half-closed its connection still gets its replies,
+// and then the end (RELAY.md, point 20).
 func TestHalfClose(t *testing.T) {
 	r, server := startRelay(t, "--enable-debug-command", "yes")
 	dial(t, server.Addr()).check("SET big "+strings.Repeat("b", 1<<20), "+OK\r\n")
@@ -184,8 +184,8 @@ func TestHalfClose(t *testing.T) {
 	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
 }
 
-// TestCloseBehindTheLastByte (RELAY.md, point 20): a client gets its last reply even if its last
-// command and the end of its stream arrive together.
+// TestCloseBehindTheLastByte checks that a client gets its last reply even if its last command and
+// the end of its stream arrive together (RELAY.md, point 20).
 func TestCloseBehindTheLastByte(t *testing.T) {
 	r, _ := startRelay(t)
 	for range 500 {
@@ -198,8 +198,8 @@ func TestCloseBehindTheLastByte(t *testing.T) {
 	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
 }
 
-// TestClientsLeaveAnUpstreamThatHangs (RELAY.md, point 20): clients that leave while the upstream
-// hangs are not kept for long.
+// TestClientsLeaveAnUpstreamThatHangs checks that clients that leave while the upstream hangs are
+// not kept for long (RELAY.md, point 20).
 func TestClientsLeaveAnUpstreamThatHangs(t *testing.T) {
 	r, server := startRelay(t)
 	r.server.SetTimeouts(200*time.Millisecond, 200*time.Millisecond)
@@ -235,8 +235,8 @@ func TestClientsLeaveAnUpstreamThatHangs(t *testing.T) {
 	}
 }
 
-// TestDrain (RELAY.md, point 29): a stopping proxy waits for running commands, and refuses commands
-// that wait for other clients.
+// TestDrain checks that a stopping proxy waits for running commands, and refuses commands that wait
+// for other clients (RELAY.md, point 29).
 func TestDrain(t *testing.T) {
 	server := startRedis(t, "--enable-debug-command", "yes")
 	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: 3 * time.Second}, nil)
@@ -248,7 +248,8 @@ func TestDrain(t *testing.T) {
 	blocked.send(cmd("BLPOP none 0"))
 	incomplete.send("*2\r\n$4\r\nECHO\r\n$5\r\nhel")
 	busy.send(lines("DEBUG SLEEP 0.3", "LOCK k t PX 1000", "GET a", "BRPOP none 0"))
-	time.Sleep(50 * time.Millisecond) // whether the commands have arrived or not, the replies are the same
+	// Whether the commands have arrived or not, the replies are the same.
+	time.Sleep(50 * time.Millisecond)
 	r.stop()
 	idle.expectAll("")
 	subscriber.expectAll("")
@@ -263,8 +264,8 @@ func TestDrain(t *testing.T) {
 	await(t, "the server's end", r.served)
 }
 
-// TestDrainWithAnUpstreamThatHangs (RELAY.md, point 29): an upstream that hangs, and accepts no
-// more bytes, does not keep the proxy from stopping.
+// TestDrainWithAnUpstreamThatHangs checks that an upstream that hangs, and accepts no more bytes,
+// does not keep the proxy from stopping (RELAY.md, point 29).
 func TestDrainWithAnUpstreamThatHangs(t *testing.T) {
 	server := startRedis(t)
 	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: 100 * time.Millisecond}, nil)

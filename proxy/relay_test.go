@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestOrderOfOwnAndForwardedReplies (RELAY.md, point 1): every request has one reply, in the order
-// of the requests, from the proxy or the upstream. The proxy's own commands take effect in the
-// order of the pipeline.
+// TestOrderOfOwnAndForwardedReplies checks that every request has one reply, in the order of the
+// requests, from the proxy or the upstream. The proxy's own commands take effect in the order of
+// the pipeline (RELAY.md, point 1).
 func TestOrderOfOwnAndForwardedReplies(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -40,8 +40,8 @@ func TestOrderOfOwnAndForwardedReplies(t *testing.T) {
 	p.check("PING", "+PONG\r\n")
 }
 
-// TestWaitingLockStopsItsOwnClientOnly (RELAY.md, point 1): a waiting LOCK delays the replies of
-// its own client only.
+// TestWaitingLockStopsItsOwnClientOnly checks that a waiting LOCK delays the replies of its own
+// client only (RELAY.md, point 1).
 func TestWaitingLockStopsItsOwnClientOnly(t *testing.T) {
 	r, _ := startRelay(t)
 	holder, waiter := r.connect(), r.connect()
@@ -58,8 +58,8 @@ func TestWaitingLockStopsItsOwnClientOnly(t *testing.T) {
 	holder.check("GET a", bulk("2"))
 }
 
-// TestPipelineIsReadWhileRepliesWait (RELAY.md, point 18): ten thousand commands are sent before
-// the first reply is read, and the replies are more than all sockets on the way can hold.
+// TestPipelineIsReadWhileRepliesWait sends ten thousand commands before it reads the first reply.
+// The replies are more than all sockets on the way can hold (RELAY.md, point 18).
 func TestPipelineIsReadWhileRepliesWait(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -73,8 +73,8 @@ func TestPipelineIsReadWhileRepliesWait(t *testing.T) {
 	p.check("PING", "+PONG\r\n")
 }
 
-// TestPipelineOfLargeCommands (RELAY.md, point 18): a pipeline may contain many megabytes of
-// commands whose replies are small.
+// TestPipelineOfLargeCommands checks that a pipeline may contain many megabytes of commands whose
+// replies are small (RELAY.md, point 18).
 func TestPipelineOfLargeCommands(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -84,7 +84,8 @@ func TestPipelineOfLargeCommands(t *testing.T) {
 	p.expect(strings.Repeat("+OK\r\n:1000\r\n:1\r\n", n))
 }
 
-// TestCommandsCutAnywhere (RELAY.md, point 21): a stream of commands may be split anywhere.
+// TestCommandsCutAnywhere checks that a stream of commands may be split anywhere (RELAY.md, point
+// 21).
 func TestCommandsCutAnywhere(t *testing.T) {
 	r, _ := startRelay(t)
 	stream := lines("SET k "+strings.Repeat("v", 40), "LOCK l t PX 1000") + "GET k\r\n" +
@@ -124,8 +125,8 @@ func split(s string, rng *rand.Rand) (pieces []string) {
 	return pieces
 }
 
-// TestNamesAreCaseInsensitiveAndArgumentsBinary (RELAY.md, point 22): a command is identified by
-// its name alone, in any case, and arguments are bytes.
+// TestNamesAreCaseInsensitiveAndArgumentsBinary checks that a command is identified by its name
+// alone, in any case, and that arguments are bytes (RELAY.md, point 22).
 func TestNamesAreCaseInsensitiveAndArgumentsBinary(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -147,8 +148,8 @@ func TestNamesAreCaseInsensitiveAndArgumentsBinary(t *testing.T) {
 	p.expect("+PONG\r\n")
 }
 
-// TestRepliesCutAnywhere (RELAY.md, point 21): replies that arrive in pieces stay whole, with the
-// proxy's own replies between them.
+// TestRepliesCutAnywhere checks that replies that arrive in pieces stay whole, with the proxy's own
+// replies between them (RELAY.md, point 21).
 func TestRepliesCutAnywhere(t *testing.T) {
 	replies := "*2\r\n$3\r\nabc\r\n:7\r\n" + "$0\r\n\r\n" + "-ERR no\r\n" + "*-1\r\n"
 	for at := 1; at < len(replies); at += 2 {
@@ -166,7 +167,8 @@ func TestRepliesCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestOwnRepliesInOnePipeline: the proxy's own replies may be many, and large, in one pipeline.
+// TestOwnRepliesInOnePipeline checks that the proxy's own replies may be many, and large, in one
+// pipeline.
 func TestOwnRepliesInOnePipeline(t *testing.T) {
 	r, server := startRelay(t)
 	p := r.connect()

@@ -53,8 +53,8 @@ func splice(client *tls.Conn, server string) {
 	copiers.Wait()
 }
 
-// TestUpstreamBehindTLS: large values, half-closed clients, and blocked clients that leave are
-// handled if the upstream is behind TLS.
+// TestUpstreamBehindTLS checks that large values, half-closed clients, and blocked clients that
+// leave are handled if the upstream is behind TLS.
 func TestUpstreamBehindTLS(t *testing.T) {
 	server := startRedis(t)
 	front := tlsFront(t, server.Addr())

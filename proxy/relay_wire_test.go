@@ -28,8 +28,8 @@ func expectSame(t *testing.T, r *testProxy, server *redistest.Server, sent strin
 	direct.conn.Close()
 }
 
-// TestAllTypesOfReplies (RELAY.md, point 16): every type of reply passes, in RESP2 and RESP3, with
-// lock commands around it.
+// TestAllTypesOfReplies checks that every type of reply passes, in RESP2 and RESP3, with lock
+// commands around it (RELAY.md, point 16).
 func TestAllTypesOfReplies(t *testing.T) {
 	r, server := startRelay(t, "--enable-debug-command", "yes")
 	types := []string{"string", "integer", "double", "null", "array", "set", "map", "attrib", "push", "verbatim",
@@ -55,7 +55,8 @@ func TestAllTypesOfReplies(t *testing.T) {
 	}
 }
 
-// TestShapesOfReplies (RELAY.md, point 16): nulls, empty and nested values, all sizes of texts.
+// TestShapesOfReplies covers nulls, empty and nested values, and all sizes of texts (RELAY.md,
+// point 16).
 func TestShapesOfReplies(t *testing.T) {
 	r, server := startRelay(t)
 	for _, lua := range []string{
@@ -87,8 +88,8 @@ func TestShapesOfReplies(t *testing.T) {
 	}
 }
 
-// TestInlineCommands (RELAY.md, point 17): inline commands are answered as by the upstream,
-// including the proxy's own, empty lines and every kind of line end.
+// TestInlineCommands checks that inline commands are answered as by the upstream, including the
+// proxy's own commands, empty lines and every kind of line end (RELAY.md, point 17).
 func TestInlineCommands(t *testing.T) {
 	r, server := startRelay(t)
 	for _, sent := range []string{
@@ -105,8 +106,8 @@ func TestInlineCommands(t *testing.T) {
 	p.expect(":1000\r\n+PONG\r\n$-1\r\n:1\r\n")
 }
 
-// TestProtocolErrors (RELAY.md, points 17 and 21): bytes that are no request get Redis' error,
-// after the replies to earlier commands, and the connection is closed.
+// TestProtocolErrors checks that bytes that are no request get Redis' error, after the replies to
+// earlier commands. Then the connection is closed (RELAY.md, points 17 and 21).
 func TestProtocolErrors(t *testing.T) {
 	r, server := startRelay(t)
 	for _, broken := range []string{
@@ -128,8 +129,8 @@ func TestProtocolErrors(t *testing.T) {
 	}
 }
 
-// TestHTTPIsClosed (RELAY.md, point 17): a browser's request closes the connection without a reply,
-// and its body is not run as commands.
+// TestHTTPIsClosed checks that a browser's request closes the connection without a reply, and that
+// its body is not run as commands (RELAY.md, point 17).
 func TestHTTPIsClosed(t *testing.T) {
 	r, server := startRelay(t)
 	for _, sent := range []string{"POST / HTTP/1.1\r\nHost: x\r\n\r\nSET a 1\r\n", "*1\r\n$5\r\nHost:\r\nSET a 1\r\n",
@@ -143,8 +144,8 @@ func TestHTTPIsClosed(t *testing.T) {
 	dial(t, server.Addr()).check("EXISTS a", ":0\r\n")
 }
 
-// TestProtocolErrorInTheMiddle (RELAY.md, points 17 and 21): an invalid frame that was already sent
-// in part gets Redis' error, too, also while the upstream still works.
+// TestProtocolErrorInTheMiddle checks that an invalid frame that was already sent in part gets
+// Redis' error, too, also while the upstream still works (RELAY.md, points 17 and 21).
 func TestProtocolErrorInTheMiddle(t *testing.T) {
 	r, server := startRelay(t, "--enable-debug-command", "yes")
 	for _, c := range []struct{ first, second, want string }{
@@ -173,8 +174,8 @@ func TestProtocolErrorInTheMiddle(t *testing.T) {
 	dial(t, server.Addr()).check("EXISTS k", ":0\r\n")
 }
 
-// TestHugeValuesStream (RELAY.md, point 15): values of many megabytes are relayed in both
-// directions, and not kept. REDLOCK_TEST_VALUE_MB sets the size; Redis accepts at most 512.
+// TestHugeValuesStream checks that values of many megabytes are relayed in both directions, and not
+// kept (RELAY.md, point 15). REDLOCK_TEST_VALUE_MB sets the size; Redis accepts at most 512.
 func TestHugeValuesStream(t *testing.T) {
 	megabytes := envNumber(t, "REDLOCK_TEST_VALUE_MB", 64)
 	r, _ := startRelay(t)
@@ -212,8 +213,8 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// TestLargeCommandsAndReplies (RELAY.md, point 15): large values pass in a transaction, too, and so
-// do a command and a reply of a hundred thousand elements.
+// TestLargeCommandsAndReplies checks that large values pass in a transaction, too, and so do a
+// command and a reply of a hundred thousand elements (RELAY.md, point 15).
 func TestLargeCommandsAndReplies(t *testing.T) {
 	r, server := startRelay(t)
 	words := []string{"RPUSH", "list"}

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// TestFilterRemovesOwnReplies: only the replies to the proxy's own commands are removed from the
-// stream, however it is split.
+// TestFilterRemovesOwnReplies checks that only the replies to the proxy's own commands are removed
+// from the stream, however it is split.
 func TestFilterRemovesOwnReplies(t *testing.T) {
 	const before, ownReply, after = "$5\r\n+OK\r\n\r\n", "*2\r\n$1\r\nx\r\n|1\r\n+a\r\n+b\r\n:1\r\n", ":7\r\n"
 	const push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"

@@ -22,7 +22,7 @@ func countOwnCommands(t *testing.T, server *redistest.Server) (n int) {
 	return n
 }
 
-// TestOpenUpstreamIsNotAsked: only the probe asks an upstream that is open to all.
+// TestOpenUpstreamIsNotAsked checks that only the probe asks an upstream that is open to all.
 func TestOpenUpstreamIsNotAsked(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	before := countOwnCommands(t, server)
@@ -39,9 +39,9 @@ func TestOpenUpstreamIsNotAsked(t *testing.T) {
 	}
 }
 
-// TestPermissionsAreRemembered: the proxy asks for a client's permissions once for each probe, user
-// and key. While the upstream does not answer, they remain valid, and clients with unknown
-// permissions get an error.
+// TestPermissionsAreRemembered checks that the proxy asks for a client's permissions once for each
+// probe, user and key. While the upstream does not answer, the permissions remain valid, and
+// clients with unknown permissions get an error.
 func TestPermissionsAreRemembered(t *testing.T) {
 	const noRight = "-NOPERM this user has no permissions to run the 'set' command\r\n"
 	r, server := startWithLockKeys(t, "--user", "app", "on", ">x", "~lock:*", "+@all", "-@admin", "-@dangerous")
@@ -89,8 +89,8 @@ func TestPermissionsAreRemembered(t *testing.T) {
 	}
 }
 
-// TestRightsOfAnUpstreamInTrouble: errors of a Redis that refuses writes are not a lack of
-// permission.
+// TestRightsOfAnUpstreamInTrouble checks that errors of a Redis that refuses writes do not count as
+// a lack of permission.
 func TestRightsOfAnUpstreamInTrouble(t *testing.T) {
 	for name, setup := range map[string]string{
 		"out of memory": "CONFIG SET maxmemory 1",
@@ -107,7 +107,7 @@ func TestRightsOfAnUpstreamInTrouble(t *testing.T) {
 	}
 }
 
-// TestRightsWithoutTheACLCommand: rights are checked even if the command ACL is hidden.
+// TestRightsWithoutTheACLCommand checks that rights are checked even if the command ACL is hidden.
 func TestRightsWithoutTheACLCommand(t *testing.T) {
 	r, server := startWithLockKeys(t, "--rename-command", "ACL", "", "--user", "app", "on", ">x", "~lock:*", "+@all",
 		"-set")
@@ -122,8 +122,8 @@ func TestRightsWithoutTheACLCommand(t *testing.T) {
 	}
 }
 
-// TestTransactionThatCannotBeDiscarded: the connection of a client that may not use DISCARD ends,
-// so that no transaction stays open.
+// TestTransactionThatCannotBeDiscarded checks that the connection of a client that may not use
+// DISCARD ends, so that no transaction stays open.
 func TestTransactionThatCannotBeDiscarded(t *testing.T) {
 	r, server := startWithLockKeys(t, "--user", "app", "on", ">x", "~*", "+@all", "-discard", "-acl")
 	p := r.connect()
@@ -134,8 +134,8 @@ func TestTransactionThatCannotBeDiscarded(t *testing.T) {
 	dial(t, server.Addr()).script([]exchange{{"EXISTS lock:a a", ":0\r\n"}})
 }
 
-// TestLoginsBeyondAZeroByte: options are compared as in Redis, up to a zero byte, so that the proxy
-// and Redis see the same logins.
+// TestLoginsBeyondAZeroByte checks that options are compared as in Redis, up to a zero byte, so
+// that the proxy and Redis see the same logins.
 func TestLoginsBeyondAZeroByte(t *testing.T) {
 	r, _ := startWithLockKeys(t, "--user", "lim", "on", ">x", "~app:*", "+@all")
 	for _, login := range []string{"HELLO 3 AUTH lim x", "HELLO 3 AUTH\x00 lim x", "HELLO 3 auth\x00more lim x",

@@ -22,13 +22,13 @@ type sender struct {
 	out    *command.Reply
 	client *command.Client
 
-	plainCount      int             // number of commands scanned and not yet sent whose replies change nothing
+	plainCount      int             // commands scanned, not yet sent, whose replies change nothing
 	unsentExpected  *track.Expected // a command not yet sent whose reply changes state
 	forwarding      bool            // the current frame is forwarded
 	expectedReplies int             // number of replies expected for the current frame
 	partSent        bool            // a frame was sent in part
-	partEnd         int             // where that frame ends in the buffer, if its end was scanned; else 0
-	dropping        bool            // the current frame's beginning could not be sent; the rest is discarded
+	partEnd         int             // that frame's end in the buffer, if it was scanned; else 0
+	dropping        bool            // the frame's beginning could not be sent; discard the rest
 }
 
 // countReply returns how many replies to expect for one more command: 0 if the client has turned

@@ -36,7 +36,8 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		s.entered, s.acceptSettings = true, nil
 	}
 	s.resume(ctx)
-	sessionCtx, cancel := context.WithCancelCause(ctx) // not shared with other sessions: each wait locks its channel
+	// The context is not shared with other sessions, because each wait locks its channel.
+	sessionCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	err := s.serve(sessionCtx)
 	for errors.Is(err, errIdle) {

@@ -85,7 +85,8 @@ func (s *Server) start(ctx context.Context, conn net.Conn, p *netconn.Poller) {
 		return
 	}
 	s.sessions[session.client.ID] = session
-	session.in.conn.Join(p, netconn.TagOf(session.client.ID, 0)) // from now on the poller looks up this session
+	// From now on the poller looks up this session.
+	session.in.conn.Join(p, netconn.TagOf(session.client.ID, 0))
 	s.running.Add(1)
 	go s.run(ctx, session)
 }

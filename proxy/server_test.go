@@ -30,7 +30,7 @@ func TestMaxClients(t *testing.T) {
 	fourth.check("PING\r\n", pong)
 }
 
-// TestClientNumbers: each client has its own number, which it can ask for.
+// TestClientNumbers checks that each client has its own number, which it can ask for.
 func TestClientNumbers(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	for _, want := range []string{":1\r\n", ":2\r\n", ":3\r\n"} {
@@ -38,7 +38,7 @@ func TestClientNumbers(t *testing.T) {
 	}
 }
 
-// TestSilentClientsDoNotDisturb: the server's accept loop must not wait for one client.
+// TestSilentClientsDoNotDisturb checks that the server's accept loop does not wait for one client.
 func TestSilentClientsDoNotDisturb(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	for range 100 {
@@ -99,8 +99,8 @@ func TestDrainWaitsForRunningCommands(t *testing.T) {
 	}
 }
 
-// TestDrainRefusesWaitingCommands: commands that wait for other clients are refused at once, and so
-// are commands that were read after them.
+// TestDrainRefusesWaitingCommands checks that commands that wait for other clients are refused at
+// once, and so are commands that were read after them.
 func TestDrainRefusesWaitingCommands(t *testing.T) {
 	locks := newWaitingLocks()
 	b := startTestServer(t, serverOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})
@@ -139,7 +139,8 @@ func TestDrainEndsCommandsAtItsTimeout(t *testing.T) {
 	b.waitStopped()
 }
 
-// TestDrainDisconnectsClientsThatDoNotRead: a client that reads nothing cannot delay the drain.
+// TestDrainDisconnectsClientsThatDoNotRead checks that a client that reads nothing cannot delay the
+// drain.
 func TestDrainDisconnectsClientsThatDoNotRead(t *testing.T) {
 	b := startTestServer(t, serverOptions{locks: &scriptedLocks{}, Options: Options{DrainTimeout: time.Millisecond}})
 	p := b.connect()
@@ -159,8 +160,8 @@ func fillUp(conn net.Conn) {
 	}
 }
 
-// TestServeReturnsWhenTheListenerIsClosed: one server may serve several listeners; each Serve
-// returns when its own listener is closed.
+// TestServeReturnsWhenTheListenerIsClosed checks that Serve returns when its own listener is
+// closed. One server may serve several listeners.
 func TestServeReturnsWhenTheListenerIsClosed(t *testing.T) {
 	var ln net.Listener
 	b := startTestServer(t, serverOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {

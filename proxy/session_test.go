@@ -19,7 +19,7 @@ const (
 	unknownReply = "-ERR unknown command 'foo', with args beginning with: \r\n"
 )
 
-// TestLockOnMasters: a LOCK goes the whole way with real bytes, from a client to masters.
+// TestLockOnMasters sends a LOCK the whole way with real bytes, from a client to masters.
 func TestLockOnMasters(t *testing.T) {
 	locker, masters := startMasters(t, 3)
 	b := serveLocks(t, locker)
@@ -115,7 +115,8 @@ func TestOneByOneIsAnsweredInOrder(t *testing.T) {
 	p.expectClosed()
 }
 
-// TestSplitRequestsAreAnsweredTheSame: the replies are the same however the bytes are split.
+// TestSplitRequestsAreAnsweredTheSame checks that the replies are the same however the bytes are
+// split.
 func TestSplitRequestsAreAnsweredTheSame(t *testing.T) {
 	var ln *pipes
 	startTestServer(t, serverOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
@@ -157,8 +158,8 @@ func checkReplies(t *testing.T, conn net.Conn, want string, chunks ...string) {
 	}
 }
 
-// TestLimitOfOwnCommands: the limit for the proxy's own commands does not depend on how they
-// arrive.
+// TestLimitOfOwnCommands checks that the limit for the proxy's own commands does not depend on how
+// they arrive.
 func TestLimitOfOwnCommands(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	const refused = "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"
@@ -183,8 +184,8 @@ func TestLimitOfOwnCommands(t *testing.T) {
 	}
 }
 
-// TestSilentRefusal: a client with replies off gets no refusal either, because it would look like
-// the reply to another command.
+// TestSilentRefusal checks that a client with replies off gets no refusal either, because the
+// refusal would look like the reply to another command.
 func TestSilentRefusal(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	long := strings.Repeat("x", 2<<20)
@@ -206,8 +207,8 @@ func TestProtocolErrorFollowsTheReplies(t *testing.T) {
 	p.expectClosed()
 }
 
-// TestOtherLineEnds: Redis does not check the bytes after a payload, but the proxy does for its own
-// commands. Such a command is refused with an error.
+// TestOtherLineEnds checks that the proxy, unlike Redis, checks the bytes after a payload of its
+// own commands. A command with bytes other than CRLF is refused with an error.
 func TestOtherLineEnds(t *testing.T) {
 	locks := &scriptedLocks{lock: func(context.Context, quorum.LockRequest) (time.Duration, error) { panic("run") }}
 	b := serveLocks(t, locks)

@@ -10,8 +10,8 @@ const (
 	// stallTime limits how long a subscriber may leave messages unread. It also limits how long a
 	// half-closed client may read none of its last replies.
 	stallTime = time.Minute
-	// lingerTime is how long the proxy keeps a half-closed client while the upstream does not
-	// answer.
+	// lingerTime is the longest time that the proxy keeps a half-closed client while the upstream
+	// does not answer.
 	lingerTime = 5 * time.Second
 )
 

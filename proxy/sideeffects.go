@@ -12,7 +12,7 @@ import (
 // errKeysWatched refuses a script with side effects while the client watches keys: the transaction
 // would depend on them.
 var errKeysWatched = errors.New(
-	"keys are watched at the upstream: a script on lock keys cannot have side effects there; UNWATCH first")
+	"a script on lock keys cannot have side effects at the upstream: the client watches keys at the upstream; UNWATCH first")
 
 // sideEffects is a transaction on the client's connection that the proxy has begun for a script on
 // lock keys.

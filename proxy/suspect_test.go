@@ -25,8 +25,8 @@ func directLockCounts(p *peer) (locks, releases int) {
 	return locks, releases
 }
 
-// TestUncoveredLocksAreCounted: a command that looks like a lock on a key that is no lock key is
-// counted, with and without lock keys, and forwarded as usual.
+// TestUncoveredLocksAreCounted checks that a command that looks like a lock on a key that is no
+// lock key is counted, with and without lock keys. The command is forwarded as usual.
 func TestUncoveredLocksAreCounted(t *testing.T) {
 	digest := fmt.Sprintf("%x", sha1.Sum([]byte(releaseScript)))
 	for _, lockKeys := range [][]string{nil, {"lock:*"}} {
@@ -62,7 +62,7 @@ func TestUncoveredLocksAreCounted(t *testing.T) {
 	}
 }
 
-// TestUncoveredReleaseBySHA: a loaded script is recognized by its SHA-1.
+// TestUncoveredReleaseBySHA checks that a loaded script is recognized by its SHA-1.
 func TestUncoveredReleaseBySHA(t *testing.T) {
 	for _, lockKeys := range [][]string{nil, {"lock:*"}} {
 		server := startRedis(t)
@@ -78,7 +78,8 @@ func TestUncoveredReleaseBySHA(t *testing.T) {
 	}
 }
 
-// TestUncoveredReleaseBySHAInATransaction: a script loaded within a transaction is recognized, too.
+// TestUncoveredReleaseBySHAInATransaction checks that a script loaded within a transaction is
+// recognized, too.
 func TestUncoveredReleaseBySHAInATransaction(t *testing.T) {
 	for _, lockKeys := range [][]string{nil, {"lock:*"}} {
 		server := startRedis(t)
@@ -94,8 +95,8 @@ func TestUncoveredReleaseBySHAInATransaction(t *testing.T) {
 	}
 }
 
-// TestUncoveredLocksInPieces: a command that arrives in pieces is forwarded as it arrives, and
-// still counted, wherever it is split.
+// TestUncoveredLocksInPieces checks that a command that arrives in pieces is forwarded as it
+// arrives, and still counted, wherever it is split.
 func TestUncoveredLocksInPieces(t *testing.T) {
 	for _, lockKeys := range [][]string{nil, {"lock:*"}} {
 		server := startRedis(t)
@@ -120,7 +121,7 @@ func TestUncoveredLocksInPieces(t *testing.T) {
 	}
 }
 
-// TestLargeValuesAreNoTokens: a large value is not a token, and is not kept.
+// TestLargeValuesAreNoTokens checks that a large value does not count as a token, and is not kept.
 func TestLargeValuesAreNoTokens(t *testing.T) {
 	server := startRedis(t)
 	p := startProxyWith(t, server.URL(), proxy.Options{}, nil).connect()

@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// TestDifferentialOverTLS: the replies over TLS are the same as those of a server, however the
+// TestDifferentialOverTLS checks that the replies over TLS are the same as a server's, however the
 // bytes are split. REDLOCK_TEST_TLS=1 makes all relay tests use TLS.
 func TestDifferentialOverTLS(t *testing.T) {
 	server, client := tlsSettings(t)
@@ -34,8 +34,8 @@ func startLogged(
 	return startTLS(t, url, opts, nil, prepare...), log
 }
 
-// TestClientsOverTLS: pushes come at any time, a half-closed client gets all its replies, and the
-// proxy notices a client that leaves.
+// TestClientsOverTLS checks that pushes come at any time, a half-closed client gets all its
+// replies, and the proxy notices a client that leaves.
 func TestClientsOverTLS(t *testing.T) {
 	server := startRedis(t)
 	r := startTLS(t, server.URL(), proxy.Options{}, nil)
@@ -82,7 +82,7 @@ func TestClientsOverTLS(t *testing.T) {
 	}
 }
 
-// TestIdleClientOverTLS: an idle TLS client is not parked, and served as before.
+// TestIdleClientOverTLS checks that an idle TLS client is not parked, and is served as before.
 func TestIdleClientOverTLS(t *testing.T) {
 	r := startTLS(t, startRedis(t).URL(), proxy.Options{}, nil, parkSoon)
 	p := r.connect()
@@ -96,8 +96,8 @@ func TestIdleClientOverTLS(t *testing.T) {
 	}
 }
 
-// TestNoHandshake: an incomplete handshake holds only its own connection, counts as a client, and
-// is logged.
+// TestNoHandshake checks that an incomplete handshake holds only its own connection, counts as a
+// client, and is logged.
 func TestNoHandshake(t *testing.T) {
 	server := startRedis(t)
 	r, log := startLogged(t, server.URL(), proxy.Options{MaxClients: 3},
@@ -128,7 +128,7 @@ func TestNoHandshake(t *testing.T) {
 	r.connect().check("GET a", bulk("1"))
 }
 
-// TestClientCertificates: a client without the required certificate can run nothing.
+// TestClientCertificates checks that a client without the required certificate can run nothing.
 func TestClientCertificates(t *testing.T) {
 	server, ca := startRedis(t), certtest.NewAuthority(t)
 	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(t).TLS}, ClientCAs: ca.Pool(),
@@ -163,7 +163,7 @@ func TestClientCertificates(t *testing.T) {
 	eventually(t, "their end", func() bool { return r.server.Clients() == 1 })
 }
 
-// TestTLSOnAPlainPort: a TLS client on a port without TLS can do nothing, and is logged.
+// TestTLSOnAPlainPort checks that a TLS client on a port without TLS can do nothing, and is logged.
 func TestTLSOnAPlainPort(t *testing.T) {
 	log := &logtest.Buffer{}
 	skipOverTLS(t)
@@ -182,7 +182,7 @@ func TestTLSOnAPlainPort(t *testing.T) {
 	eventually(t, "their end", func() bool { return r.server.Clients() == 0 })
 }
 
-// TestLogOfManyRefusedClients: refused clients cannot fill the log.
+// TestLogOfManyRefusedClients checks that refused clients cannot fill the log.
 func TestLogOfManyRefusedClients(t *testing.T) {
 	r, log := startLogged(t, startRedis(t).URL(), proxy.Options{})
 	const clients = 50
@@ -197,8 +197,8 @@ func TestLogOfManyRefusedClients(t *testing.T) {
 	}
 }
 
-// TestDrainOverTLS: a stopping proxy closes TLS to idle clients properly, and does not wait for
-// clients that read nothing or never spoke TLS.
+// TestDrainOverTLS checks that a stopping proxy closes TLS to idle clients properly, and does not
+// wait for clients that read nothing or never spoke TLS.
 func TestDrainOverTLS(t *testing.T) {
 	server := startRedis(t)
 	r := startTLS(t, server.URL(), proxy.Options{DrainTimeout: 300 * time.Millisecond}, nil)
@@ -214,7 +214,8 @@ func TestDrainOverTLS(t *testing.T) {
 	await(t, "the server's end", r.served)
 }
 
-// TestRandomBytesForTLS: random bytes instead of a handshake end only their own connection.
+// TestRandomBytesForTLS checks that random bytes instead of a handshake end only their own
+// connection.
 func TestRandomBytesForTLS(t *testing.T) {
 	r := startTLS(t, startRedis(t).URL(), proxy.Options{}, nil)
 	good := r.connect()

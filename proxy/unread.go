@@ -70,7 +70,8 @@ func (u *unreadReplies) setLimit(n int64) {
 	u.enforce()
 }
 
-// stats returns how many bytes are unread, and how many clients were disconnected for that.
+// stats returns the number of unread bytes, and the number of clients disconnected because of
+// unread bytes.
 func (u *unreadReplies) stats() (total, disconnects int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

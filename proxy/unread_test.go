@@ -2,8 +2,8 @@ package proxy
 
 import "testing"
 
-// TestClientWithOldestUnreadRepliesIsDisconnected: if too much is unread, the client that has not
-// read for longest is disconnected, and its unread bytes no longer count.
+// TestClientWithOldestUnreadRepliesIsDisconnected checks that if too much is unread, the client
+// that has not read for longest is disconnected. Its unread bytes no longer count.
 func TestClientWithOldestUnreadRepliesIsDisconnected(t *testing.T) {
 	u := &unreadReplies{}
 	u.setLimit(100)

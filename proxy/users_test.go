@@ -66,8 +66,8 @@ func startWithUsers(
 		server, fileUsers, write
 }
 
-// TestNothingWithoutAUser: clients get nothing before the login. Only logins in the file are valid,
-// not logins at the upstream.
+// TestNothingWithoutAUser checks that clients get nothing before the login. Only logins in the file
+// are valid, not logins at the upstream.
 func TestNothingWithoutAUser(t *testing.T) {
 	r, server, _, _ := startWithUsers(t, testUsers)
 	for _, line := range []string{
@@ -109,8 +109,8 @@ func TestNothingWithoutAUser(t *testing.T) {
 	direct.script([]exchange{{"AUTH secret", ok}, {"SELECT 5", ok}, {"DBSIZE", ":0\r\n"}})
 }
 
-// TestRightsOfUsers: a client has the rights of the user that it logged in as, for every kind of
-// command. Commands without permission are not run.
+// TestRightsOfUsers checks that a client has the rights of the user that it logged in as, for every
+// kind of command. Commands without permission are not run.
 func TestRightsOfUsers(t *testing.T) {
 	r, server, _, _ := startWithUsers(t, testUsers)
 	app := []exchange{{"AUTH app wonder", ok}, {"ACL WHOAMI", bulk("app")}}
@@ -186,8 +186,8 @@ func TestRightsOfUsers(t *testing.T) {
 		{"GET b", noKey}})
 }
 
-// TestOpenDefaultUser: an open default user needs no login, and RESET returns to it. The connection
-// to the upstream then belongs to its URL's user again.
+// TestOpenDefaultUser checks that an open default user needs no login, and that RESET returns to
+// it. The connection to the upstream then belongs to its URL's user again.
 func TestOpenDefaultUser(t *testing.T) {
 	r, _, _, _ := startWithUsers(t, "user default on nopass ~pub:* +get +@connection\nuser root on >root ~* &* +@all\n")
 	r.connect().script([]exchange{
@@ -201,9 +201,9 @@ func TestOpenDefaultUser(t *testing.T) {
 	})
 }
 
-// TestUsersAreReloaded: a reloaded file applies at once, also to connected clients. Rights change,
-// and a client whose login is no longer valid is disconnected, even if it is idle. A file with a
-// mistake changes nothing.
+// TestUsersAreReloaded checks that a reloaded file applies at once, also to connected clients.
+// Rights change, and a client whose login is no longer valid is disconnected, even if it is idle. A
+// file with a mistake changes nothing.
 func TestUsersAreReloaded(t *testing.T) {
 	r, _, fileUsers, write := startWithUsers(t, testUsers)
 	root, app, removed, idle, subscriber := r.connect(), r.connect(), r.connect(), r.connect(), r.connect()
@@ -238,7 +238,7 @@ func TestUsersAreReloaded(t *testing.T) {
 	root.check("DEL app:a", ":1\r\n")
 }
 
-// TestUsersOfALockServer: a lock server has users, too.
+// TestUsersOfALockServer checks that a lock server has users, too.
 func TestUsersOfALockServer(t *testing.T) {
 	fileUsers,
 		write := usersFile(t,
@@ -287,8 +287,8 @@ func TestUsersOfALockServer(t *testing.T) {
 	p.expectAll("")
 }
 
-// TestGuessingIsSlow: a client that guesses passwords is slowed down, and other clients are not.
-// The log shows it, and never a password.
+// TestGuessingIsSlow checks that a client that guesses passwords is slowed down, and that other
+// clients are not. The log shows the guessing, and never a password.
 func TestGuessingIsSlow(t *testing.T) {
 	r, _, _, _ := startWithUsers(t, testUsers)
 	p := r.connect()

@@ -50,8 +50,8 @@ func TestClientThatLeavesIsNoticedAtOnce(t *testing.T) {
 	}
 }
 
-// TestGrantToClientThatJustLeft: if a client leaves just when its lock is granted, no lock remains
-// without a client that knows of it.
+// TestGrantToClientThatJustLeft checks the case that a client leaves just when its lock is granted.
+// No lock remains without a client that knows of it.
 func TestGrantToClientThatJustLeft(t *testing.T) {
 	locks := newWaitingLocks()
 	inner := locks.lock
@@ -89,8 +89,8 @@ func TestCommandsBehindABlock(t *testing.T) {
 	p.expect(":5000\r\n:1\r\n" + pong)
 }
 
-// TestManyCommandsBehindABlock: a client that sends more after the BLOCK than is read ahead waits
-// for its turn, and other clients notice nothing.
+// TestManyCommandsBehindABlock checks that a client waits for its turn if it sends more after the
+// BLOCK than is read ahead. Other clients notice nothing.
 func TestManyCommandsBehindABlock(t *testing.T) {
 	const many = 200_000
 	locks := newWaitingLocks()
@@ -109,8 +109,8 @@ func TestManyCommandsBehindABlock(t *testing.T) {
 	}
 }
 
-// TestSilentWait: a client with replies off waits, too, and CLIENT REPLY covers exactly the
-// commands that it should.
+// TestSilentWait checks that a client with replies off waits, too, and that CLIENT REPLY covers
+// exactly the commands that it should.
 func TestSilentWait(t *testing.T) {
 	locks := newWaitingLocks()
 	b := serveLocks(t, locks)
@@ -127,8 +127,9 @@ func TestSilentWait(t *testing.T) {
 	}
 }
 
-// TestWaiterThatLeavesIsGrantedNothing: on real masters, the second of three waiting clients
-// leaves. The other clients are served in order, and the masters never hold its token.
+// TestWaiterThatLeavesIsGrantedNothing disconnects the second of three clients that wait for a lock
+// on real masters. The other clients are served in order, and the masters never hold the token of
+// the second client.
 func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
 	locker, masters := startMasters(t, 3)
 	locks := reportingLocks{locker, make(chan string, 10)}

@@ -58,7 +58,8 @@ func (l *Locker) AwaitPop(ctx context.Context, a BlockedPop) error {
 		return ErrPopTimeout
 	case queue.TimedOutUndecided:
 		noQuorum := l.noQuorum()
-		if l.wasChanged(ctx, l.masterSet(), noQuorum) { // while the masters are changed no client can store anything
+		// While the masters are changed, no client can store anything.
+		if l.wasChanged(ctx, l.masterSet(), noQuorum) {
 			return ErrPopTimeout
 		}
 		return noQuorum

@@ -21,8 +21,8 @@ const (
 	// askPause between two requests for a new configuration.
 	followPause = 20 * time.Millisecond
 	askPause    = time.Second
-	// oldSetTime is how long the former masters stay connected, so that undos reach them, and
-	// copies can be read from them.
+	// oldSetTime is the time for which the former masters stay connected, so that undos reach them,
+	// and copies can be read from them.
 	oldSetTime = 10 * time.Second
 )
 
@@ -215,7 +215,8 @@ func (c *Cluster) switchTo(old, next *masterSet, u *change) {
 	})
 	c.activeSet.Store(next)
 	c.start(next)
-	c.tasks.Go(func() { old.listener().Close() }) // old masters get no messages that are published on the new ones
+	// The old masters get no messages that are published on the new masters.
+	c.tasks.Go(func() { old.listener().Close() })
 	old.quiet.Store(true)
 	s := newStep(old, next)
 	if s.begin != "" {

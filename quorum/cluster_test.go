@@ -628,7 +628,8 @@ func TestBodies(t *testing.T) {
 		}
 		b.masters[0].refuseConnections()
 		b.masters[1].refuseConnections()
-		if got, ok, err := two.Find(b.Context(), sha); got != body || !ok || err != nil { // the hash proves the body
+		// The hash proves the body.
+		if got, ok, err := two.Find(b.Context(), sha); got != body || !ok || err != nil {
 			b.Errorf("on one master: %q, %v, %v", got, ok, err)
 		}
 		_, _, err := two.Find(b.Context(), strings.Repeat("0", 40))

@@ -65,8 +65,8 @@ type NoQuorumError struct {
 	Masters, Answered int
 	// Causes holds one *MasterError for each master that did not vote.
 	Causes *multierror.Error
-	// LateAfter is how long a majority took to agree, if that was too long for the lease; otherwise
-	// zero.
+	// LateAfter is the time that a majority took to agree, if that was too long for the lease;
+	// otherwise zero.
 	LateAfter time.Duration
 	// Unclear is set if the masters answered, but the outcome of the command is unknown because
 	// other clients have changed the key since.

@@ -73,7 +73,7 @@ func (c *Cluster) follow(ctx context.Context, set *masterSet, s guard.Succession
 	c.changeMu.Unlock()
 	switch {
 	case err != nil:
-		c.log.Debug("the masters are being changed by another proxy", "cause", err)
+		c.log.Debug("another proxy is changing the masters", "cause", err)
 	case !sameMasters && c.opts.OnMastersChanged != nil:
 		c.opts.OnMastersChanged(s.Change.Names)
 	}

@@ -39,9 +39,9 @@ const Forever time.Duration = -1
 type LockRequest struct {
 	Key   Key
 	Token string
-	// TTL is how long the masters keep the lock, in whole milliseconds, or Endless.
+	// TTL is the time for which the masters keep the lock, in whole milliseconds, or Endless.
 	TTL time.Duration
-	// Wait is how long to wait while another client holds the lock. Zero means not at all.
+	// Wait limits the wait while another client holds the lock. Zero means no wait.
 	Wait time.Duration
 	// Holder describes the client; Holdings returns it for the lock.
 	Holder any
@@ -100,7 +100,8 @@ func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Durat
 		if noQuorum := l.noQuorum(); !l.wasChanged(ctx, l.masterSet(), noQuorum) {
 			return GrantedLock{}, noQuorum
 		}
-		t.RetryUntil = time.Time{} // the masters are being changed: Take waits for the change, then tries once
+		// The masters are being changed: Take waits for the change, then tries once.
+		t.RetryUntil = time.Time{}
 		return l.Take(ctx, t)
 	case queue.Canceled:
 		return GrantedLock{}, context.Cause(ctx)

@@ -133,7 +133,8 @@ func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl tim
 	switch {
 	case set.hasKeygroup(err):
 		return set.extendShared(ctx, key, token, ttl)
-	case errors.As(err, new(*register.NoQuorum)): // some masters may hold the key for longer than others
+	case errors.As(err, new(*register.NoQuorum)):
+		// Some masters may hold the key for longer than other masters.
 		set.cluster.scheduleRemoval(key, "", ttl, nil)
 	}
 	return got, set.translate(err)

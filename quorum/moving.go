@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/quorum/removals"
 )
 
-// movePatience is how long a command waits while the locks are moved.
+// movePatience is the longest time that a command waits while the locks are moved.
 const movePatience = 30 * time.Second
 
 // ErrMoving is returned if a move of the locks takes too long.
@@ -165,7 +165,7 @@ func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
 	defer cancel()
 	at, _ := c.CurrentLocation()
 	if err := c.decideLocation(ctx, at, at.Source()); err == nil {
-		c.log.Warn("the move was aborted: no proxy continued it; the locks stay at their source", "place", at.Source())
+		c.log.Warn("the move was aborted, and the locks stay at their source: no proxy continued the move", "place", at.Source())
 	}
 }
 
@@ -187,7 +187,8 @@ func (c *Cluster) checkMove(from Location, to location.Place) (*masterSet, error
 func (c *Cluster) decideLocation(ctx context.Context, from Location, to location.Place) error {
 	c.changeMu.Lock()
 	defer c.changeMu.Unlock()
-	set, err := c.checkMove(from, to) // again: by now this proxy knows of decisions that other proxies began a moment ago
+	// This proxy checks again: by now it knows of decisions that other proxies began a moment ago.
+	set, err := c.checkMove(from, to)
 	if err != nil {
 		return err
 	}

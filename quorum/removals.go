@@ -25,7 +25,8 @@ func (set *masterSet) removePending(ctx context.Context, key Key, version string
 		return set.translate(set.database(key.DB).AcceptCurrent(ctx, key.cellName()))
 	}
 	looks, err := set.Read(ctx, []Key{key})
-	if err != nil || looks[0].Version != version { // a ballot would disturb a client that holds the key now
+	// If the version differs, a ballot would disturb a client that holds the key now.
+	if err != nil || looks[0].Version != version {
 		return err
 	}
 	_, err = set.Update(ctx, key, nil, func(l Snapshot) (Decision, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// changePatience is how long a command waits while the masters are changed.
+	// changePatience is the longest time that a command waits while the masters are changed.
 	changePatience = 5 * time.Second
 	// noticeTime limits the wait for evidence that a vote did not count because of a change.
 	noticeTime = 100 * time.Millisecond

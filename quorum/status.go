@@ -64,7 +64,7 @@ type MasterStatus struct {
 	// Quarantine is the reason why the master has no vote although it is up, with the remaining
 	// time; else nil.
 	Quarantine *QuarantineError
-	// Since is when the current State began.
+	// Since is the time at which the current State began.
 	Since time.Time
 	// RoundTrip is the shortest round trip of the last probe.
 	RoundTrip time.Duration
@@ -76,8 +76,8 @@ type MasterStatus struct {
 	RemovalsPending int
 	// CatchUps is the number of catch-ups that this cluster did for the master.
 	CatchUps int64
-	// ClockOffset is how far the master's clock is ahead of this machine's. ClockKnown is false if
-	// that is unknown.
+	// ClockOffset is the time by which the master's clock is ahead of this machine's clock.
+	// ClockKnown is false if that is unknown.
 	ClockOffset time.Duration
 	ClockKnown  bool
 }

@@ -15,7 +15,8 @@ type masterDescs struct {
 	up, votes, quarantine, quarantineLeft, stateChange             *prometheus.Desc
 	removalsPending, catchUps, probeRoundTrip, clockOffset, voting *prometheus.Desc
 	watchedKeys, unwatched                                         *prometheus.Desc
-	formerRemovalsPending                                          *prometheus.Desc // former name of pending
+	// formerRemovalsPending describes the metric of removalsPending under its former name.
+	formerRemovalsPending *prometheus.Desc
 }
 
 func newMasterDescs() masterDescs {

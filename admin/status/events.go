@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// eventAge is how long the page shows an event.
+	// eventAge is the time for which the page shows an event.
 	eventAge = time.Hour
 	// maxEvents is the maximum number of events in memory.
 	maxEvents = 500
 )
 
-// eventKind is how the page shows a log message, and which attributes it shows.
+// eventKind describes the presentation of a log message on the page: its badge, and the attributes
+// that the page shows.
 type eventKind struct {
 	// badge is the text of the badge, and tone its colour.
 	badge, tone string

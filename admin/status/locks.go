@@ -116,7 +116,8 @@ func (l *lister) run(ctx context.Context, q query) listing {
 // errListingPanicked is the error of a listing that panicked.
 var errListingPanicked = errors.New("cannot list the locks: internal error; see the proxy's log")
 
-// finish stores a listing, and schedules the next one. began is when the listing started.
+// finish stores a listing, and schedules the next one. began is the time at which the listing
+// started.
 func (l *lister) finish(found *listing, began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

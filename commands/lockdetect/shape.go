@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// keyUse is how a command uses a key, judged by its form.
+// keyUse is the use of a key by a command, judged by the command's form.
 type keyUse int
 
 const (

@@ -83,7 +83,8 @@ func New(opts Options) *Runner {
 	return p
 }
 
-// Counts returns how many locks without a TTL were taken, and how many side effects were lost.
+// Counts returns the number of locks that were taken without a TTL, and the number of lost side
+// effects.
 func (p *Runner) Counts() (withoutTTL, lostEffects int64) {
 	return p.withoutTTL.Load(), p.effectsLost.Load()
 }

@@ -132,7 +132,8 @@ func parseOptions(g grammar, options []string) string {
 		if parsed != (lockArgs{}) {
 			return fmt.Sprintf("%v, but also %+v", err, parsed)
 		}
-		if strings.HasPrefix(err.Error(), badSyntax+": ") { // TestSyntaxErrorsNameTheWord checks the rest
+		// TestSyntaxErrorsNameTheWord checks the rest of the error.
+		if strings.HasPrefix(err.Error(), badSyntax+": ") {
 			return badSyntax
 		}
 		return err.Error()
@@ -223,7 +224,8 @@ func TestLockGrammarAgainstSimple(t *testing.T) {
 
 func checkGrammar(t *testing.T, options []string, maxMillis int64, takesLock bool) {
 	t.Helper()
-	maxMillis = min(max(maxMillis, 1), int64(1<<63-1)/int64(time.Millisecond)) // the range of a Duration
+	// maxMillis is limited to the range of a Duration.
+	maxMillis = min(max(maxMillis, 1), int64(1<<63-1)/int64(time.Millisecond))
 	g := grammar{name: "lock", takesLock: takesLock, maxTTL: time.Duration(maxMillis) * time.Millisecond}
 	if got, want := parseOptions(g, options), simpleOptions(options, maxMillis, takesLock); got != want {
 		t.Errorf("%q, limit %d ms, takes %v: %q, want %q", options, maxMillis, takesLock, got, want)

@@ -125,8 +125,10 @@ func (l *LockCommands) lock(c command.Call) {
 	if generated || parsed.fence {
 		shownToken = parsed.token
 	}
-	parsed.answer(got, arrived, shownToken, c.Out) // first: the validity counts down until the reply is sent
-	client, name := c.Client, parsed.key           // copied so that the closure does not retain the call
+	// The answer comes first: the validity counts down until the reply is sent.
+	parsed.answer(got, arrived, shownToken, c.Out)
+	// The values are copied so that the closure does not retain the call.
+	client, name := c.Client, parsed.key
 	l.Audit.Note(command.AuditGranted, client, key.DB, name)
 	c.Out.IfUndelivered(func() {
 		l.Locks.Withdraw([]quorum.Key{key}, got)

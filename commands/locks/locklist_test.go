@@ -127,7 +127,8 @@ func TestList(t *testing.T) {
 		asked  int
 	}{
 		{unrestricted, "locklist match ?", []string{"a", "b", "c"}, 3},
-		{unrestricted, "locklist match [a-ps]* count 5", []string{"a", "b", "open", "c", "secret"}, 7}, // the second page repeats a
+		// The second page repeats a.
+		{unrestricted, "locklist match [a-ps]* count 5", []string{"a", "b", "open", "c", "secret"}, 7},
 		{unrestricted, "locklist match [a-ps]* count 6", []string{"a", "b", "open", "c", "secret", "many:000"}, 7 + readBatch},
 		{restricted, "locklist match s*", nil, 1},
 		{unrestricted, "locklist match secret", []string{"secret"}, 1},

@@ -144,7 +144,7 @@ func isBusy(reports []quorum.PauseReport, c connection) bool {
 	})
 }
 
-// closeTimeout is how long a connection may still be listed after CLIENT KILL.
+// closeTimeout is the longest time that a connection may still be listed after CLIENT KILL.
 const closeTimeout = 2 * time.Second
 
 // closeConnections closes connections, and waits until they are gone.

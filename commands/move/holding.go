@@ -30,7 +30,8 @@ func (r *run) awaitPauses(ctx context.Context) ([]quorum.PauseReport, error) {
 		case known && at.Era != r.at.Era: // another run has ended the move or taken it over
 			return nil, &quorum.WrongLocationError{Now: at}
 		case len(missing) == 0:
-			return reports, r.opts.Masters.MayMove() // a proxy that cannot take part may have started meanwhile
+			// A proxy that cannot take part may have started meanwhile.
+			return reports, r.opts.Masters.MayMove()
 		case !time.Now().Before(deadline):
 			return nil, fmt.Errorf("proxies did not pause commands on lock keys in time: %s", summarize(missing))
 		}

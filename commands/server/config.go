@@ -47,7 +47,8 @@ func request(pattern string, settings [][2]string, shown map[string]string) {
 		}
 		if word == name {
 			shown[name] = pattern
-		} else if matches, _ := glob.Match(name); isGlob && matches { // a short name is never too complex
+		} else if matches, _ := glob.Match(name); isGlob && matches {
+			// A short name is never too complex.
 			shown[name] = name
 		}
 	}

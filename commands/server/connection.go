@@ -17,7 +17,8 @@ func ping(c command.Call) {
 	switch {
 	case len(c.Args) > 2:
 		c.Out.Error(syntax.WrongArity("ping"))
-	case c.Client.OnlyListens(): // the reply has the form of a message, because the client receives only messages
+	case c.Client.OnlyListens():
+		// The reply has the form of a message, because the client receives only messages.
 		c.Out.Strings([]string{"pong", text})
 	case len(c.Args) == 1:
 		c.Out.Status("PONG")

@@ -82,8 +82,8 @@ func (s *Server) infoMemory() []string {
 	}
 }
 
-// masterState returns whether a master votes, or why it does not vote and, if known, for how much
-// longer.
+// masterState reports whether a master votes. If it does not vote, the text has the reason and, if
+// known, the remaining time.
 func masterState(m quorum.MasterStatus) string {
 	switch {
 	case m.Err != nil && m.State == quorum.Unfit:
@@ -91,7 +91,8 @@ func masterState(m quorum.MasterStatus) string {
 	case m.Err != nil:
 		return "down,cause=" + escapeField(m.Cause())
 	case m.Quarantine != nil:
-		state := "quarantine,reason=" + escapeField(m.Quarantine.Reason()) // the text comes from the master
+		// The text of the reason comes from the master.
+		state := "quarantine,reason=" + escapeField(m.Quarantine.Reason())
 		if left := m.Quarantine.Left(); left > 0 {
 			state += fmt.Sprintf(",ready_in_seconds=%d", seconds(left))
 		}

@@ -77,7 +77,8 @@ func (a *finalCheck) undeterminedKeys(mayBeUndetermined func(key string) bool) (
 			copies = append(copies, cells[i][k])
 		}
 		switch {
-		case harness.IsUndetermined(copies) && mayBeUndetermined(key): // also if all hold the same blocking copy
+		case harness.IsUndetermined(copies) && mayBeUndetermined(key):
+			// This also holds if all masters hold the same blocking copy.
 			undetermined = append(undetermined, key)
 		case harness.SameCells(copies) && !harness.IsUndetermined(copies):
 		default:

@@ -52,8 +52,8 @@ const (
 
 func TestMain(m *testing.M) { kit.Main(m) }
 
-// TestChaos: while masters and proxies fail at random, no lock is held by two clients at once, is
-// lost, or reappears.
+// TestChaos lets masters and proxies fail at random. Meanwhile no lock is held by two clients at
+// once, is lost, or reappears.
 func TestChaos(t *testing.T) {
 	redistest.SkipShort(t)
 	grants, faultsWanted := int(kit.NumberFrom(t, grantsEnv, defaultGrants)), int(kit.NumberFrom(t, faultsEnv, defaultFaults))

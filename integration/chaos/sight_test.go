@@ -117,8 +117,8 @@ func wantDiffering(t *testing.T, a *finalCheck, wantDifference bool) {
 	}
 }
 
-// TestForceUnlockRecords: an operator's FORCEUNLOCK removes only locks that were requested before
-// its reply.
+// TestForceUnlockRecords checks that an operator's FORCEUNLOCK removes only locks that were
+// requested before its reply.
 func TestForceUnlockRecords(t *testing.T) {
 	redistest.SkipShort(t)
 	l := newLedger()

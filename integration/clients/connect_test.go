@@ -260,7 +260,8 @@ func (r *recorder) commandsBefore(key string) (exchanges []exchange) {
 				if err, ok := conn.replies[i].(error); ok {
 					errors.As(err, &refusal)
 				}
-				if name := commandName(words); name != "PING" { // some libraries send PING while they wait
+				// Some libraries send PING while they wait.
+				if name := commandName(words); name != "PING" {
 					exchanges = append(exchanges, exchange{name, string(refusal)})
 				}
 			}

@@ -23,9 +23,9 @@ type dialect struct {
 	fixedLease   bool                      // an extension has the lease with which the lock was taken
 	wholeSeconds bool                      // TTLs are whole seconds
 	keyCount     int                       // number of keys of one lock, if several
-	storedKeys   func(key string) []string // the keys under which a lock is stored, if it is not the lock's key
+	storedKeys   func(key string) []string // keys of a stored lock, if they are not the lock's key
 	extraCheck   func(s *side, d dialect)  // runs further tests of the library
-	soleCheck    func(s *side, d dialect)  // replaces all tests, if locks are not taken and released one by one
+	soleCheck    func(s *side, d dialect)  // replaces all tests, if locks are not used one by one
 }
 
 // key returns a lock key, or, if a lock has several keys, all of them, separated by commas.

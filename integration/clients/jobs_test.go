@@ -185,9 +185,9 @@ func (s *side) wantJobOnMasters(d dialect, key string) {
 	kit.Shortly(s.t, func() error { return wantMajority(s.masters, tag) })
 }
 
-// TestJobsOfSeveralTags: with the default names of sidekiq-unique-jobs, and with a log with another
-// tag, its scripts change keys without a common tag. The proxy refuses the scripts with an error
-// that names two keys, and changes no key.
+// TestJobsOfSeveralTags runs scripts of sidekiq-unique-jobs that change keys without a common tag:
+// with the default names, and with a log with a different tag. The proxy refuses the scripts with
+// an error that names two keys, and changes no key.
 func TestJobsOfSeveralTags(t *testing.T) {
 	redistest.SkipShort(t)
 	proxySide := startJobSide(t, rubyLocks(t))

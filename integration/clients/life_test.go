@@ -83,7 +83,8 @@ func (s *side) extendLock(d dialect, key string) {
 	}
 	s.run(s.a, d, "extend", key, kit.Millis(longerLease))
 	if !d.withoutTTL {
-		s.wantRemaining(d, key, low, longLease+longerLease) // some libraries add the time to the remaining time
+		// Some libraries add the new lease to the remaining time.
+		s.wantRemaining(d, key, low, longLease+longerLease)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLocksOfTwoKeys: a library stores a lock's owner and its expiry under two keys, and changes
-// one key depending on the other. This works with a single Redis. The proxy refuses it with an
-// error that names both keys, and changes neither.
+// TestLocksOfTwoKeys covers a library that stores a lock's owner and its expiry under two keys, and
+// changes one key depending on the other. This works with a single Redis. The proxy refuses such a
+// change with an error that names both keys, and changes neither key.
 func TestLocksOfTwoKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	d, program := dialect{name: "redis-lock", grantOutput: "true", storedKeys: ownerAndExpiryKeys}, rubyLocks(t)

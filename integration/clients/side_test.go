@@ -16,14 +16,16 @@ import (
 // side is a server with which lock libraries are tested: a single Redis, or the proxy with five
 // masters and an upstream. The transcripts of all operations and results must be equal.
 type side struct {
-	t              *testing.T
-	addr           string              // the address to which the clients connect
-	data           *redistest.Server   // the server with ordinary keys and channels
-	masters        []*redistest.Server // nil for the single Redis
-	a, b           *driver             // two clients
-	reader         *redistest.Client   // reads keys like the clients
-	transcript     []string
-	refusalOutputs map[string]string // the program's output for each kind of lock when another client holds it
+	t          *testing.T
+	addr       string              // the address to which the clients connect
+	data       *redistest.Server   // the server with ordinary keys and channels
+	masters    []*redistest.Server // nil for the single Redis
+	a, b       *driver             // two clients
+	reader     *redistest.Client   // reads keys like the clients
+	transcript []string
+	// refusalOutputs holds the program's output for each kind of lock when another client holds the
+	// lock.
+	refusalOutputs map[string]string
 }
 
 // startRedisSide starts one Redis and two clients for it.
@@ -45,8 +47,9 @@ func startLockKeySide(t *testing.T, command []string) *side {
 func startProxySide(t *testing.T, command []string, settings ...string) *side {
 	t.Helper()
 	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)
+	// With two of five masters dead, a third master must not look dead on a busy machine.
 	args := append(settings, "--upstream", upstream.URL(),
-		"--master-timeout", "5s") // with two of five masters dead, a third one must not look dead on a busy machine
+		"--master-timeout", "5s")
 	proxy := kit.StartProxy(t, redistest.URLs(masters), args...)
 	return startSide(t, proxy.Addr(), upstream, masters, command)
 }

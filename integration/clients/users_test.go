@@ -41,9 +41,9 @@ var userCommands = []struct{ line, want string }{
 	{"DEL lock:a", "1"},
 }
 
-// TestUsers: clients of all languages log in as users of the proxy, with TLS and without. Commands
-// that a user may not use, and commands of a client with a wrong password, are refused with Redis'
-// errors, and are not executed.
+// TestUsers checks that clients of all languages can log in as users of the proxy, with TLS and
+// without. Commands that a user may not use, and commands of a client with a wrong password, are
+// refused with Redis' errors, and are not executed.
 func TestUsers(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t, "--requirepass", "hidden")
@@ -88,8 +88,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestUsersWithoutCertificate: a proxy that requires certificates refuses clients of all languages
-// without a certificate, whatever their password, and does not execute their commands.
+// TestUsersWithoutCertificate checks that a proxy that requires certificates refuses clients of all
+// languages without a certificate, whatever their password. It executes none of their commands.
 func TestUsersWithoutCertificate(t *testing.T) {
 	redistest.SkipShort(t)
 	upstream, ca := kit.StartRedis(t), certtest.NewAuthority(t)

@@ -61,7 +61,8 @@ func (e engine) build(t *testing.T) string {
 	t.Helper()
 	began, without := time.Now(), ""
 	if testing.Short() {
-		without = "golang:|prom/|grafana/" // buildOnHost compiles the program on this machine, and no metrics are tested
+		// buildOnHost compiles the program on this machine, and no metrics are tested.
+		without = "golang:|prom/|grafana/"
 	}
 	t.Log(e.run(t, nil, "integration/compose/stand-ins", without))
 	provided := time.Now()

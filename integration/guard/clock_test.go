@@ -121,10 +121,10 @@ func (c *clockFleet) stepAll(t *testing.T, masters []clockedMaster, ahead time.D
 	c.WantVoting(t, len(c.clocks))
 }
 
-// TestStoppedProxyKeepsHealedMasters: two masters' clocks jump while a proxy is stopped, and the
-// other proxy lets them catch up. When the stopped proxy continues, it notices the jumps, but does
-// not exclude the masters: with one more master unavailable there would be no majority. This also
-// holds for replies from before the jumps.
+// TestStoppedProxyKeepsHealedMasters stops a proxy. Meanwhile two masters' clocks jump, and the
+// other proxy lets these masters catch up. When the stopped proxy continues, it notices the jumps,
+// but does not exclude the masters. If it did, one more unavailable master would leave no majority.
+// This also holds for replies from before the jumps.
 func TestStoppedProxyKeepsHealedMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -181,15 +181,17 @@ func (s clockedMaster) seconds(t *testing.T) int {
 	return now
 }
 
-// TestGuardOnSteppedClocks: the clocks of all masters jump ahead under a lock, one after another,
-// and are corrected under another lock. If a clock jumps ahead, the key expires. With the guard
-// off, the third jump gives the lock to a rival.
+// TestGuardOnSteppedClocks steps the clocks of all masters under a lock, one after another, and
+// corrects them under another lock. If a clock jumps ahead, the key expires. With the guard off,
+// the third jump ahead gives the lock to a rival.
 func TestGuardOnSteppedClocks(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct {
-		name                      string
-		ahead                     time.Duration
-		firstDouble, secondDouble bool // with the guard off, whether the first and the second lock are granted twice
+		name  string
+		ahead time.Duration
+		// firstDouble and secondDouble are set if, with the guard off, the first and the second
+		// lock are granted twice.
+		firstDouble, secondDouble bool
 	}{
 		{"forward and back", clockStep, true, false},
 		{"back and forward", -clockStep, false, true},

@@ -16,8 +16,8 @@ import (
 
 var readyIn = regexp.MustCompile(`ready in ([0-9hms]+)`)
 
-// TestAnnouncedWaitIsLongEnough: a majority of the masters is flushed while a lock of an hour is
-// held. Neither an error nor the log of two proxies ever announces a shorter wait.
+// TestAnnouncedWaitIsLongEnough flushes a majority of the masters while a lock of an hour is held.
+// Neither an error nor the log of two proxies ever announces a shorter wait.
 func TestAnnouncedWaitIsLongEnough(t *testing.T) {
 	f := kit.StartGuarded(t, true, 2)
 	var clients []*redistest.Client
@@ -37,7 +37,8 @@ func TestAnnouncedWaitIsLongEnough(t *testing.T) {
 		kit.Must(t, kit.SendToMaster(server, "FLUSHALL"))
 	}
 	signal(syscall.SIGCONT)
-	for _, proxy := range f.Proxies { // in this time, only the proxies poll the masters, each at its own times
+	// In this time, only the proxies poll the masters, each proxy at its own times.
+	for _, proxy := range f.Proxies {
 		_, err := proxy.WaitLog("ready in", kit.WaitLimit)
 		kit.Must(t, err)
 	}

@@ -63,7 +63,7 @@ func wantFence(t *testing.T, client *redistest.Client, key, token string) int64 
 	return fence
 }
 
-// TestGuardFencesAreCopied: every master restarts without its data, one after the other, and a
+// TestGuardFencesAreCopied restarts every master without its data, one after the other. Then a
 // proxy that never saw the lock grants it with a higher fence.
 func TestGuardFencesAreCopied(t *testing.T) {
 	redistest.SkipShort(t)
@@ -92,8 +92,8 @@ func TestGuardFencesAreCopied(t *testing.T) {
 	kit.Want(t, clientB, nil, "FENCE", "other")
 }
 
-// TestGuardFencesAllForgotten: all masters lose their data at the same moment. Only their clocks,
-// which have advanced, preserve the order.
+// TestGuardFencesAllForgotten lets all masters lose their data at the same moment. Only their
+// clocks, which have advanced, preserve the order of the fences.
 func TestGuardFencesAllForgotten(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -109,7 +109,8 @@ func TestGuardFencesAllForgotten(t *testing.T) {
 	for _, master := range f.Masters {
 		kit.Must(t, master.Restart())
 	}
-	f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters))) // it knows no earlier fence
+	// The new proxy knows no earlier fence.
+	f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters)))
 	f.WantVoting(t, 5)
 	kit.Want(t, client, nil, "FENCE", "k")
 	if next := wantFence(t, kit.Connect(t, f.Proxies[1]), "k", "u"); next <= last {
@@ -128,10 +129,10 @@ type fenceRace struct {
 	stopping   chan struct{}
 }
 
-// TestGuardFences: 8 clients of two proxies take locks. Meanwhile, at random, one master after the
-// other restarts without its data, and is disconnected from one of the proxies. Every fence is
-// higher than that of the previous lock, although the counters are far ahead of the clocks, and
-// masters lose their counters.
+// TestGuardFences lets 8 clients of two proxies take locks. Meanwhile, at random, one master after
+// the other restarts without its data, and is disconnected from one of the proxies. The counters
+// are far ahead of the clocks, and masters lose their counters. Nevertheless every fence is higher
+// than the fence of the previous lock.
 func TestGuardFences(t *testing.T) {
 	redistest.SkipShort(t)
 	grantsWanted, seed := int(kit.NumberFrom(t, fencesEnv, defaultFences)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())

@@ -57,21 +57,24 @@ func replicate(f *kit.Fleet, i int) error {
 	}
 }
 
-// TestMasterLosesLock: three masters of five have a lock, one of them loses it, and a client of
-// another proxy tries repeatedly to take it. With the guard off it gets the lock. With the guard on
-// it does not get the lock before the release, even after the master votes again.
+// TestMasterLosesLock takes a lock on three masters of five. One of these masters loses it, and a
+// client of another proxy tries repeatedly to take it. With the guard off, that client gets the
+// lock. With the guard on, it does not get the lock before the release, even after the master votes
+// again.
 func TestMasterLosesLock(t *testing.T) {
 	for _, loss := range lossCases() {
 		for _, guard := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, guard %v", loss.name, guard), func(t *testing.T) {
 				t.Parallel()
 				masters := kit.StartMasters(t)
-				masters[4] = kit.StartSameVersion(t, masters[2]) // a master may become a replica of this one
+				// A master may become a replica of this one.
+				masters[4] = kit.StartSameVersion(t, masters[2])
 				f := kit.LinkFleet(t, masters, 2, "--guard="+strconv.FormatBool(guard))
 				holder, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 				for _, client := range []*redistest.Client{holder, rival} {
 					kit.Want(t, client, "OK", "SELECT", loss.db)
-					kit.Do(t, client, "LOCK", "warm", "w", "PX", "60000") // so that every proxy has used the database
+					// This makes every proxy use the database.
+					kit.Do(t, client, "LOCK", "warm", "w", "PX", "60000")
 				}
 				kit.Must(t, loss.prepare(f.Masters[2]))
 				holdOnThree(t, f, holder, loss.db)
@@ -102,8 +105,8 @@ func holdOnThree(t *testing.T, f *kit.Fleet, client *redistest.Client, db string
 	kit.EachMaster(t, f.Masters[3:], func(master *redistest.Server) error { return kit.CheckToken(master, db, "k", nil) })
 }
 
-// TestMastersLoseDataInTurn: the masters restart without their data, each as soon as the previous
-// one votes again. In the end the lock is still held on all of them.
+// TestMastersLoseDataInTurn restarts the masters without their data, each as soon as the previous
+// one votes again. In the end the lock is still held on all masters.
 func TestMastersLoseDataInTurn(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)
@@ -165,8 +168,8 @@ func wantHeld(t *testing.T, client *redistest.Client) {
 	})
 }
 
-// TestDurableMasterVotesAgainAtOnce: a killed master that writes everything to disk still has all
-// that it had agreed to, so it votes again immediately.
+// TestDurableMasterVotesAgainAtOnce checks that a killed master that writes everything to disk
+// votes again immediately. It still has everything that it had agreed to.
 func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	f := startDurable(t, 3)
@@ -187,9 +190,9 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	}
 }
 
-// TestAllRestartInFirstSecond: masters that write everything to disk, and the only proxy, are
-// killed three times as soon as a majority votes again. No proxy could check them twice, and they
-// still prove that they have all their data.
+// TestAllRestartInFirstSecond kills the masters, which write everything to disk, and the only
+// proxy. It does so three times, as soon as a majority votes again. No proxy could check the
+// masters twice. Nevertheless they prove that they have all their data.
 func TestAllRestartInFirstSecond(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -208,8 +211,8 @@ func TestAllRestartInFirstSecond(t *testing.T) {
 	}
 }
 
-// TestAllRestartTwice: the masters are killed again before a proxy trusts them, and so is the
-// proxy.
+// TestAllRestartTwice kills the masters twice: the second time before a proxy trusts them, and
+// together with the proxy.
 func TestAllRestartTwice(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -230,8 +233,8 @@ func TestAllRestartTwice(t *testing.T) {
 	wantHeld(t, client)
 }
 
-// TestAllLoseData: if all masters lose their data, no lock is granted until the longest lease
-// in use has passed; then locks are granted again.
+// TestAllLoseData checks that, after all masters have lost their data, no lock is granted until the
+// longest lease in use has passed. Then locks are granted again.
 func TestAllLoseData(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -263,7 +266,8 @@ func TestAllLoseData(t *testing.T) {
 	t.Error("there is no lock any more")
 }
 
-// TestUnmarkedMastersWait: without a fresh start, a proxy does not trust masters without a marker.
+// TestUnmarkedMastersWait checks that, without a fresh start, a proxy does not trust masters
+// without a marker.
 func TestUnmarkedMastersWait(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -274,7 +278,8 @@ func TestUnmarkedMastersWait(t *testing.T) {
 	}
 }
 
-// TestCatchUpOfManyLocks: a master gets 10,000 locks, in two databases, some without an expiry.
+// TestCatchUpOfManyLocks lets a master catch up with 10,000 locks in two databases, and with a lock
+// without an expiry.
 func TestCatchUpOfManyLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	const locks = 10_000
@@ -326,7 +331,8 @@ return n`, "0")
 	}
 }
 
-// TestUnfitMaster: an unsuitable server is not used as a master, and the proxy reports why.
+// TestUnfitMaster checks that an unsuitable server is not used as a master, and that the proxy
+// reports why.
 func TestUnfitMaster(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -351,9 +357,9 @@ func TestUnfitMaster(t *testing.T) {
 	f.WantVoting(t, 5)
 }
 
-// TestFirstReplica: a master becomes a replica of another one. The other master's master_replid
-// changes, because this is its first replica, but it keeps its vote. The replica votes again when
-// it is a master again and has caught up.
+// TestFirstReplica makes a master a replica of another one. The other master's master_replid
+// changes, because it has its first replica, but it keeps its vote. The replica votes again when it
+// is a master again and has caught up.
 func TestFirstReplica(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)

@@ -17,9 +17,9 @@ import (
 
 const laterVersion = "proxies of a later version use it: upgrade this proxy"
 
-// TestMastersOfALaterVersion: masters with markers of a later protocol, which this proxy cannot
-// read, do not vote. The proxy reports why, and neither it nor the operator's commands change
-// anything on them. A single such master counts as unavailable.
+// TestMastersOfALaterVersion checks that masters do not vote if their markers are of a later
+// protocol, which this proxy cannot read. The proxy reports why. Neither the proxy nor the
+// operator's commands change anything on these masters. A single such master counts as unavailable.
 func TestMastersOfALaterVersion(t *testing.T) {
 	redistest.SkipShort(t)
 	masters := kit.StartMasters(t)

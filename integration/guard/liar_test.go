@@ -28,8 +28,8 @@ func startFleetOf(t *testing.T, masters int, args ...string) *kit.Fleet {
 	return f
 }
 
-// TestForeignValueIsNotCopied: fewer than a majority of the masters hold a value that no proxy
-// wrote. When a master restarts without its data, the value is not copied to it. Each proxy can
+// TestForeignValueIsNotCopied stores a value that no proxy wrote on fewer than a majority of the
+// masters. When a master restarts without its data, the value is not copied to it. Each proxy can
 // free the key.
 func TestForeignValueIsNotCopied(t *testing.T) {
 	redistest.SkipShort(t)
@@ -64,7 +64,7 @@ func TestForeignValueIsNotCopied(t *testing.T) {
 	}
 }
 
-// TestForeignLockIsKept: a client of the masters holds a lock on a majority, and one of these
+// TestForeignLockIsKept lets a client of the masters hold a lock on a majority. One of these
 // masters restarts without its data. No other client gets the lock, whether or not a majority
 // remains.
 func TestForeignLockIsKept(t *testing.T) {
@@ -88,9 +88,9 @@ func TestForeignLockIsKept(t *testing.T) {
 	}
 }
 
-// TestFenceCounterFarAhead: the fence counters of one master are almost used up. Clients of two
-// proxies request fences, and another master restarts without its data. Every client gets a fence,
-// and no other master gets such a counter.
+// TestFenceCounterFarAhead almost uses up the fence counters of one master. Clients of two proxies
+// request fences, and another master restarts without its data. Every client gets a fence, and no
+// other master gets such a high counter.
 func TestFenceCounterFarAhead(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
@@ -152,7 +152,7 @@ func takeFences(t *testing.T, f *kit.Fleet, i int, keys []string) {
 	}
 }
 
-// TestRecordOfLongTTL: one master has a record of a TTL of ten years. The other masters do not
+// TestRecordOfLongTTL stores a record of a TTL of ten years on one master. The other masters do not
 // copy it. When all other masters have lost their data, they vote again after the longest lease in
 // use, even for a proxy that starts then. If only one master lost its data, it votes without delay.
 func TestRecordOfLongTTL(t *testing.T) {

@@ -16,8 +16,9 @@ import (
 // loadedKeys is the number of keys of a master. Each takes a millisecond to load.
 const loadedKeys = 3000
 
-// TestMasterLoadsData: a master that loads its data replies to every command with an error for
-// seconds. Meanwhile the other masters grant locks. Then it gets these locks, whatever it loaded.
+// TestMasterLoadsData covers a master that loads its data, and replies to every command with an
+// error for seconds. Meanwhile the other masters grant locks. Then the master gets these locks,
+// whatever it loaded.
 func TestMasterLoadsData(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.RequireFeature(t, "loading-process-events-interval-bytes", "6.2")

@@ -33,9 +33,9 @@ func confirmSettings(t *testing.T, masters []*redistest.Server) {
 	}
 }
 
-// TestTwoMasterCounts: a majority of five masters and a majority of three of them may have no
-// master in common. So a proxy with the three masters does not serve while a proxy with the five
-// does. docs/masters.md describes how to change the number; see TestChangedMasterCount.
+// TestTwoMasterCounts checks that a proxy with three of five masters does not serve while a proxy
+// with all five does. A majority of the five masters and a majority of the three may have no master
+// in common. docs/masters.md describes how to change the number; see TestChangedMasterCount.
 func TestTwoMasterCounts(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -40,8 +40,9 @@ type rounds struct {
 	votingDelays []time.Duration // time from each kill until all masters vote again
 }
 
-// TestGuardRounds: with the guard off, locks are granted twice; with the guard on, no lock is, in
-// the given number of rounds. It also reports how redsync does on the same masters.
+// TestGuardRounds checks that locks are granted twice with the guard off. With the guard on, no
+// lock is granted twice in the given number of rounds. The test also reports the results of redsync
+// on the same masters.
 func TestGuardRounds(t *testing.T) {
 	redistest.SkipShort(t)
 	roundCount, seed := int(kit.NumberFrom(t, roundsEnv, defaultRounds)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())

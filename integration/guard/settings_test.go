@@ -86,9 +86,10 @@ func wantWorking(t *testing.T, proxy *harness.Proxy) {
 	kit.Want(t, client, int64(1), "UNLOCK", "lock:more", "me")
 }
 
-// TestProxiesWithDifferentSettings: if two proxies with the same masters disagree about lock keys,
-// the second one gets no votes: neither while the first one runs, nor while it is stopped for so
-// long that it counts as gone, nor after it has ended. The test uses three and five masters.
+// TestProxiesWithDifferentSettings checks that the second of two proxies with the same masters gets
+// no votes if they disagree about lock keys. This holds while the first proxy runs, and after it
+// has ended. It also holds while the first proxy is stopped for so long that it counts as gone. The
+// test uses three and five masters.
 func TestProxiesWithDifferentSettings(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -135,9 +136,9 @@ return alive`, "0")
 	return nil
 }
 
-// TestProxiesWithDifferentMasters: if two proxies have all masters but one in common, the second
-// one gets no votes, as with a different number of masters. A proxy that has the same masters under
-// other names and in another order gets votes.
+// TestProxiesWithDifferentMasters checks that the second of two proxies gets no votes if they have
+// all masters but one in common. A different number of masters has the same effect. A proxy that
+// has the same masters under different names and in a different order gets votes.
 func TestProxiesWithDifferentMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -163,7 +164,8 @@ func TestProxiesWithDifferentMasters(t *testing.T) {
 			f := &kit.Fleet{Masters: firstMasters, Proxies: []*harness.Proxy{kit.StartProxy(t, links, kit.LockKeyArgs(upstream)...)}}
 			wantWorking(t, f.Proxies[0])
 			kit.Must(t, firstProxy.Close())
-			for _, master := range firstMasters { // each restarts without its data, and with a new run_id
+			// Each master restarts without its data, and with a new run_id.
+			for _, master := range firstMasters {
 				kit.Must(t, master.Restart())
 				kit.Eventually(t, func() error {
 					if text, err := kit.QueryDatabase(master, "0", "GET", rulesKey); err != nil || text == nil {
@@ -191,8 +193,8 @@ func addrs(servers []*redistest.Server) string {
 // rulesKey is the key on a master with the settings that must be the same for all proxies.
 const rulesKey = "redlock-proxy:rules"
 
-// TestMasterWithWrongSettings: a master with wrong settings loses only its own vote, at running
-// proxies and at a new one. Without a marker, it gets the settings of the majority.
+// TestMasterWithWrongSettings checks that a master with wrong settings loses only its own vote, at
+// running proxies and at a new proxy. Without a marker, it gets the settings of the majority.
 func TestMasterWithWrongSettings(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -229,8 +231,8 @@ func TestMasterWithWrongSettings(t *testing.T) {
 	}
 }
 
-// TestDifferentProxiesStartAtOnce: if two proxies with different settings start at the same time on
-// new masters, at most one of them grants locks.
+// TestDifferentProxiesStartAtOnce starts two proxies with different settings at the same time on
+// new masters. At most one proxy grants locks.
 func TestDifferentProxiesStartAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -34,7 +34,9 @@ type heldLocks struct {
 	bareMajorities int      // locks on a bare majority
 	doubles        []string // grants to a rival while the holder had the lock
 	lost           []string // locks that were lost when the holder released them
-	unknown        int      // locks with an unknown result: all masters of their bare majority have lost their data in turn
+	// unknown is the number of locks with an unknown result: all masters of their bare majority
+	// have lost their data in turn.
+	unknown int
 }
 
 // add adds a lock, which the rivals may try to take from now on.

@@ -19,10 +19,10 @@ const (
 	stopTime  = stopLease * 5 / 4
 )
 
-// TestGuardOnStoppedMasters: each master, and then each proxy, is stopped (SIGSTOP) for longer than
-// every lease, and continues with the commands that it had received. 64 clients acquire and release
-// locks. By their own clocks, two clients never hold a lock at the same time. No data are lost, so
-// this also holds without the guard.
+// TestGuardOnStoppedMasters stops (SIGSTOP) each master, and then each proxy, for longer than every
+// lease. Each continues with the commands that it had received. Meanwhile 64 clients acquire and
+// release locks. By their own clocks, two clients never hold a lock at the same time. No data are
+// lost, so this also holds without the guard.
 func TestGuardOnStoppedMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, guard := range []bool{false, true} {

@@ -60,9 +60,9 @@ func (a *announcement) check(t *testing.T, ended timeRange) {
 	}
 }
 
-// TestGuardWaitIsAsAnnounced: all masters restart without their data at the same moment. Locks are
-// granted again without an operator at the time that the error and PROXY INFO announced, within a
-// twentieth, and not before the earlier lock has expired.
+// TestGuardWaitIsAsAnnounced restarts all masters without their data at the same moment. Then locks
+// are granted again without an operator. The wait is as long as the error and PROXY INFO announced,
+// within a twentieth. It does not end before the earlier lock has expired.
 func TestGuardWaitIsAsAnnounced(t *testing.T) {
 	redistest.SkipShort(t)
 	const ttl = 8 * time.Second

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// waitLimit limits how long a test waits for a condition; silence is how long it checks that
-// something does not happen.
+// waitLimit limits the wait of a test for a condition. silence is the time for which a test checks
+// that something does not happen.
 const (
 	waitLimit = 5 * time.Second
 	silence   = 50 * time.Millisecond

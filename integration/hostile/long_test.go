@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLongReplies: clients that request more than the memory limit get an error. There are no
-// further effects: the masters keep voting, and other clients can lock.
+// TestLongReplies checks that clients that request more than the memory limit get an error. The
+// request has no further effects: the masters keep voting, and other clients can lock.
 func TestLongReplies(t *testing.T) {
 	redistest.SkipShort(t)
 	const many, size = 80, 1_000_000 // together more than the limit of a batch of replies
@@ -51,7 +51,8 @@ func TestLongReplies(t *testing.T) {
 			"ERR the values of the keys are too long for one read")
 		wantLocks(clients[i])
 		wantLocks(clients[1-i])
-		kit.WantPrefix(t, client, "EXISTS "+strings.Join(keys[:10], " "), "10") // shorter replies are complete
+		// Shorter replies are complete.
+		kit.WantPrefix(t, client, "EXISTS "+strings.Join(keys[:10], " "), "10")
 		wantLocks(client)
 	}
 	for _, proxy := range proxies {

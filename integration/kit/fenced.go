@@ -47,7 +47,8 @@ func StartFencedWaiters(t *testing.T, proxies []*harness.Proxy) (stop func()) {
 					time.Sleep(time.Millisecond) // the client works
 					locks[n].isHeld.Store(false)
 					reply, err = client.Do("UNLOCK", keys[n], token)
-					if err == nil && strings.HasPrefix(fmt.Sprint(reply), "ERR UNLOCK") { // the lock is at the upstream
+					// This error means that the lock is at the upstream.
+					if err == nil && strings.HasPrefix(fmt.Sprint(reply), "ERR UNLOCK") {
 						_, err = client.Do("EVAL", compareAndDelete, "1", keys[n], token)
 					}
 					if err != nil {

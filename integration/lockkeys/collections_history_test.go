@@ -327,7 +327,8 @@ func (g *collectionClients) countReply(command string, d commandRecord, failure 
 	if d.unknown {
 		g.replies[command+" "+kit.FirstWord(failure)]++
 	}
-	if failure != "" && !strings.HasPrefix(failure, "NOQUORUM ") && !g.usesTags() { // errors that the model allows
+	// The model allows such errors.
+	if failure != "" && !strings.HasPrefix(failure, "NOQUORUM ") && !g.usesTags() {
 		g.errors = append(g.errors, fmt.Sprintf("%q: %s", d.words, failure))
 	}
 }

@@ -202,7 +202,8 @@ func (s *comparison) script(m randomcommands.Maker, shapes []string) []string {
 	}
 	words := append([]string{"EVAL", body, strconv.Itoa(len(m.Keys))}, m.Keys...)
 	for range 1 + s.random.IntN(4) {
-		if call := m.Next(shapes); !randomcommands.MayBlock(call) { // Redis 7.0 refuses blocking commands in scripts
+		// Redis 7.0 refuses blocking commands in scripts.
+		if call := m.Next(shapes); !randomcommands.MayBlock(call) {
 			words = append(append(words, strconv.Itoa(len(call))), call...)
 		}
 	}

@@ -199,8 +199,8 @@ func TestHistoriesOfOneClient(t *testing.T) {
 	c.checkHistories().wantNoViolation(t)
 }
 
-// TestHistoriesDetectTwoRedises: the checker finds a violation if half of the clients use another
-// Redis.
+// TestHistoriesDetectTwoRedises checks that the checker finds a violation if half of the clients
+// use another Redis.
 func TestHistoriesDetectTwoRedises(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startLockClients(t, &lockClients{addrs: []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()},
@@ -228,8 +228,8 @@ func TestHistoriesDetectFalseGrants(t *testing.T) {
 	c.checkHistories().wantViolation(t)
 }
 
-// TestHistoriesDetectDeletedKeys: the checker finds a violation if another program deletes the
-// keys.
+// TestHistoriesDetectDeletedKeys checks that the checker finds a violation if another program
+// deletes the keys.
 func TestHistoriesDetectDeletedKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	server := kit.StartReference(t)

@@ -118,7 +118,8 @@ func (r register) step(op lockOp, reply any) (bool, register) {
 		return true, r
 	case op.outcome == outcomeUnknown:
 		return true, next
-	case op.verb == verbExec && reply == nil: // another client changed the key, perhaps by extending it; see abortedWithoutChange
+	case op.verb == verbExec && reply == nil:
+		// Another client changed the key, perhaps by extending the lock; see abortedWithoutChange.
 		return true, r
 	default:
 		return reply == want, next

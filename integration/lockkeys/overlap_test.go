@@ -47,7 +47,8 @@ func TestOverlapOfLockKeys(t *testing.T) {
 	}
 }
 
-// TestOverlapOfLockKeysOfOneRedis: no overlaps are found with a single Redis without faults.
+// TestOverlapOfLockKeysOfOneRedis checks that no overlaps are found with a single Redis without
+// faults.
 func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startKeyContest(t, []string{kit.StartReference(t).Addr()}, rand.Uint64(), contestedKey)
@@ -135,5 +136,6 @@ func (h *keyHolder) requestLease(yes any, command ...string) (received, until ti
 }
 
 func (h *keyHolder) sleep(limit time.Duration) {
-	time.Sleep(time.Duration(h.random.Int64N(int64(limit)))) // it holds the lock, or lets other clients take it
+	// The client holds the lock, or lets other clients take it.
+	time.Sleep(time.Duration(h.random.Int64N(int64(limit))))
 }

@@ -65,8 +65,11 @@ type pair struct {
 	resp    string // protocol, "2" or "3"
 	history [][]string
 
-	observer                     *redistest.Client // also reads the proxy's keys; nil if no command may be refused
-	refusableCount, refusedCount int               // number of steps that may be refused, and that were refused
+	// observer also reads the proxy's keys. It is nil if no command may be refused.
+	observer *redistest.Client
+	// refusableCount is the number of steps that may be refused, refusedCount the number of steps
+	// that were refused.
+	refusableCount, refusedCount int
 
 	bothRedis   bool   // the first address is a single Redis as well
 	beforeGroup func() // called between commands

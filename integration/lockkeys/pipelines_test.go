@@ -20,7 +20,8 @@ const (
 	// pipelinesEnv sets how many pipelines TestPipelinesAsOneRedis compares.
 	pipelinesEnv     = "REDLOCK_PIPELINES"
 	defaultPipelines = 400
-	// pipelinesOfAClient is how many pipelines a client sends before a new client connects.
+	// pipelinesOfAClient is the number of pipelines that a client sends before a new client
+	// connects.
 	pipelinesOfAClient = 8
 )
 
@@ -31,7 +32,8 @@ func TestPipelinesAsOneRedis(t *testing.T) {
 	count, seed := int(kit.SizeFrom(t, pipelinesEnv, defaultPipelines)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d pipelines (%s); seed %d (%s)", count, pipelinesEnv, seed, kit.SeedEnv)
 	debug := []string{"--enable-debug-command", "yes"}
-	args := kit.LockKeyArgs(kit.StartReference(t, debug...)) // the upstream, with the version of the single Redis
+	// The upstream has the version of the single Redis.
+	args := kit.LockKeyArgs(kit.StartReference(t, debug...))
 	proxy, single := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), args...), kit.StartReference(t, debug...)
 	servers := []string{proxy.Addr(), single.Addr()}
 	commands, admins := 0, []*redistest.Client{kit.Dial(t, servers[0]), kit.Dial(t, servers[1])}

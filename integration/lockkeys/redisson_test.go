@@ -275,9 +275,10 @@ func (r *replay) expireLocks(t *testing.T) {
 	r.lease = 30_000
 }
 
-// TestRedissonsLocks: Redisson's locks get the replies of a single Redis: the lock with its unlock
-// latch, the fair, the read-write and the fenced lock, and the semaphore with expiring permits. The
-// requests go through two proxies that take turns, with all masters and with three of five.
+// TestRedissonsLocks checks that Redisson's locks get the replies of a single Redis. It covers the
+// lock with its unlock latch, the fair, the read-write and the fenced lock, and the semaphore with
+// expiring permits. Each request goes through one of two proxies, with all masters and with three
+// of five.
 func TestRedissonsLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())

@@ -67,7 +67,8 @@ func TestRLock(t *testing.T) {
 	kit.Want(t, a, int64(0), releaseCommand(key, "a:1")...)
 	kit.Want(t, b, int64(1), "HEXISTS", key, "a:1")
 	kit.Want(t, a, nil, takeCommand(key, "a:1")...)
-	kit.Want(t, b, int64(0), releaseCommand(key, "a:1")...) // through the other proxy, as after a reconnect
+	// The release goes through the other proxy, as after a reconnect.
+	kit.Want(t, b, int64(0), releaseCommand(key, "a:1")...)
 	kit.Want(t, a, int64(1), releaseCommand(key, "a:1")...)
 	kit.Want(t, b, "none", "TYPE", key)
 	message, err := waiter.Receive()

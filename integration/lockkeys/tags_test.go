@@ -141,8 +141,8 @@ func TestTagsWaiting(t *testing.T) {
 	}
 }
 
-// TestOtherTags: a proxy gets no votes if its lock-tags differ from the lock-tags in use. It
-// reports the reason.
+// TestOtherTags checks that a proxy gets no votes if its lock-tags differ from the lock-tags in
+// use. It reports the reason.
 func TestOtherTags(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
@@ -157,7 +157,8 @@ func TestOtherTags(t *testing.T) {
 	kit.WantPrefix(t, kit.Connect(t, firstProxy), "GET lock:x:{lock:t}", "me")
 }
 
-// TestTagsBehindAPrefix: the masters keep one key for a tag, even if the prefix has braces.
+// TestTagsBehindAPrefix checks that the masters keep one key for a tag, even if the prefix has
+// braces.
 func TestTagsBehindAPrefix(t *testing.T) {
 	redistest.SkipShort(t)
 	servers, upstream := kit.StartMasters(t), kit.StartRedis(t)

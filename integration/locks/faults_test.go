@@ -21,8 +21,8 @@ import (
 // time.
 const recoveryTimeout = kit.WaitLimit
 
-// TestTwoOfFiveFail: locks work without a single error while a minority fails, is down, and
-// recovers.
+// TestTwoOfFiveFail checks that locks work without a single error while a minority of the masters
+// fails, is down, and recovers.
 func TestTwoOfFiveFail(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
@@ -42,8 +42,9 @@ func TestTwoOfFiveFail(t *testing.T) {
 	}
 }
 
-// TestThreeOfFiveFail: without a majority the client gets an error in time that names every cause.
-// No lock remains: neither on the running masters, nor on the other masters after their restart.
+// TestThreeOfFiveFail checks that, without a majority, the client gets an error that names every
+// cause, and gets it in time. No lock remains: neither on the running masters, nor on the other
+// masters after their restart.
 func TestThreeOfFiveFail(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
@@ -121,7 +122,8 @@ func wantNoQuorum(t *testing.T, f *kit.Fleet, client *redistest.Client, command 
 		}
 	}
 	t.Logf("%s after %v: %s", command[0], elapsed.Round(10*time.Microsecond), text)
-	if elapsed > 4*time.Second { // BLOCK's time is 500 ms, the master timeout 250 ms; the rest is for a busy machine
+	// BLOCK's time is 500 ms, and the master timeout is 250 ms. The rest is for a busy machine.
+	if elapsed > 4*time.Second {
 		t.Errorf("%v: it took %v", command, elapsed)
 	}
 }

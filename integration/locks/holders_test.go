@@ -101,7 +101,8 @@ func TestLockInfo(t *testing.T) {
 		t.Errorf("held since %v", startedAt)
 	}
 	kit.WantGrant(t, bob, "EXTEND", "k", "secret", "PX", "60000")
-	wantBothInfo("held", 5, nil, nil) // by ballot: no proxy can know that it is the same holder as before
+	// A ballot extended the lock: no proxy can know that the holder is the same as before.
+	wantBothInfo("held", 5, nil, nil)
 	kit.StartWaiter(t, f.Proxies[1], "next")
 	kit.WantBlocked(t, f.Proxies[1], 1)
 	for client, want := range map[*redistest.Client]int64{ann: 0, bob: 1} {
@@ -143,7 +144,8 @@ func TestLockInfo(t *testing.T) {
 	}
 }
 
-// TestForceUnlock: FORCEUNLOCK releases a lock, at the proxy that granted it and at another one.
+// TestForceUnlock checks that FORCEUNLOCK releases a lock, at the proxy that granted it and at
+// another proxy.
 func TestForceUnlock(t *testing.T) {
 	t.Parallel()
 	f := startPair(t)
@@ -194,7 +196,8 @@ func TestForceUnlockWithMastersDown(t *testing.T) {
 	}
 }
 
-// TestForeignHolder: a lock of a client of the masters is shown, but FORCEUNLOCK keeps it.
+// TestForeignHolder checks that a lock of a client of the masters is shown, but that FORCEUNLOCK
+// keeps it.
 func TestForeignHolder(t *testing.T) {
 	t.Parallel()
 	f := startPair(t)
@@ -226,7 +229,8 @@ func lockKeys(t *testing.T, client *redistest.Client, command string) []string {
 	return names
 }
 
-// TestLockList: LOCKLIST has the locks of one database, from all proxies, and no other keys.
+// TestLockList checks that LOCKLIST has the locks of one database, from all proxies, and no other
+// keys.
 func TestLockList(t *testing.T) {
 	t.Parallel()
 	f := startPair(t, "--key-prefix", "p[*]:")
@@ -322,7 +326,8 @@ func TestHoldersErrors(t *testing.T) {
 		}
 	}
 	client := kit.Connect(t, relay)
-	for _, firstCommand := range []string{"PING", "SET lock:m v"} { // in the upstream's transaction, and in the proxy's own
+	// The commands are sent in the upstream's transaction, and in the proxy's own one.
+	for _, firstCommand := range []string{"PING", "SET lock:m v"} {
 		for _, command := range []string{"LOCKINFO k", "LOCKLIST", "FORCEUNLOCK k"} {
 			name, _, _ := strings.Cut(command, " ")
 			kit.WantPrefix(t, client, "MULTI", "OK")

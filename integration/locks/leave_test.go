@@ -109,8 +109,8 @@ func wantServed(t *testing.T, f *kit.Fleet, client *redistest.Client, token stri
 	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", token) })
 }
 
-// TestAllLeave: when all waiting clients have disconnected, no waiter remains, and the lock is
-// free.
+// TestAllLeave checks that no waiter remains, and that the lock is free, when all waiting clients
+// have disconnected.
 func TestAllLeave(t *testing.T) {
 	f := kit.StartFleet(t)
 	holder := kit.Connect(t, f.Proxies[0])
@@ -135,7 +135,8 @@ func TestAllLeave(t *testing.T) {
 	kit.WantGrant(t, holder, "LOCK", "k", "again", "PX", "60000")
 }
 
-// TestOrderOfService: 64 clients that wait for one key at one proxy are served strictly in turn.
+// TestOrderOfService checks that 64 clients that wait for one key at one proxy are served strictly
+// in turn.
 func TestOrderOfService(t *testing.T) {
 	const waiters = 64
 	f := kit.StartFleet(t)

@@ -45,8 +45,8 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestLockExpires: an unreleased lock is free after its TTL, and not before its validity has
-// passed.
+// TestLockExpires checks that an unreleased lock is free after its TTL, and not before its validity
+// has passed.
 func TestLockExpires(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
@@ -71,7 +71,8 @@ func TestKeyPrefix(t *testing.T) {
 	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckAbsent(master, "app:k") })
 }
 
-// TestSelect: the same key in another database is another lock, in that database of each master.
+// TestSelect checks that the same key in another database is a different lock, in that database of
+// each master.
 func TestSelect(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters

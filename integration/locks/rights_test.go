@@ -112,7 +112,8 @@ func TestScriptEscapes(t *testing.T) {
 	kit.WantPrefix(t, r.admin, "LLEN app:l", "1")
 }
 
-// TestSelectors: keys that only two selectors together allow are refused, as at the upstream.
+// TestSelectors checks that keys that only two selectors together allow are refused, as at the
+// upstream.
 func TestSelectors(t *testing.T) {
 	redistest.RequireFeature(t, "selectors", "7.0")
 	t.Parallel()
@@ -133,8 +134,8 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// TestRightsToDatabases: a user of a Valkey who may use one database may use the lock keys of that
-// database, and of no other.
+// TestRightsToDatabases checks that a user of a Valkey with access to one database may use the lock
+// keys of that database, and of no other database.
 func TestRightsToDatabases(t *testing.T) {
 	t.Parallel()
 	valkey := redistest.Options{Version: redistest.NewestOf(t, "valkey")}
@@ -158,9 +159,10 @@ func TestRightsToDatabases(t *testing.T) {
 	})
 }
 
-// TestSelectorOfOneDatabase: what a selector of a Valkey allows in one database is not allowed in
-// another one, although the proxy remembers the answer about the first. A transaction and a script
-// may select the database in which they run, and no other.
+// TestSelectorOfOneDatabase checks that the permissions of a selector of a Valkey for one database
+// do not hold in another database. This applies although the proxy remembers the answer about the
+// first database. A transaction and a script may select the database in which they run, and no
+// other database.
 func TestSelectorOfOneDatabase(t *testing.T) {
 	t.Parallel()
 	valkey := redistest.Options{Version: redistest.NewestOf(t, "valkey")}
@@ -212,13 +214,14 @@ func TestScriptWithUpstreamPassword(t *testing.T) {
 	kit.WantPrefix(t, otherClient, script, cannotCheck+upstream.Addr()+": connection refused")
 }
 
-// TestScriptWithUpstreamDown: a script changes no lock key if its other commands cannot
+// TestScriptWithUpstreamDown checks that a script changes no lock key if its other commands cannot
 // run.
 func TestScriptWithUpstreamDown(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t)
 	kit.Must(t, r.upstream.Kill())
-	kit.Eventually(t, func() error { // open connections are reset by the kill, and new ones are refused after it
+	// The kill resets open connections, and new connections are refused after it.
+	kit.Eventually(t, func() error {
 		if reply := kit.ReplyText(kit.Do(t, kit.Dial(t, r.proxy.Addr()), "GET", "data")); !strings.HasSuffix(reply,
 			"connection refused") {
 			return errors.New(reply)
@@ -232,7 +235,8 @@ func TestScriptWithUpstreamDown(t *testing.T) {
 	kit.WantPrefix(t, client, "DEL lock:a", "1")
 }
 
-// TestRights: a client has the same permissions for lock keys as for keys at the upstream.
+// TestRights checks that a client has the same permissions for lock keys as for keys at the
+// upstream.
 func TestRights(t *testing.T) {
 	redistest.RequireFeature(t, "EVAL_RO, rights to read a key, and redis.acl_check_cmd", "7.0")
 	t.Parallel()
@@ -279,7 +283,8 @@ func TestRights(t *testing.T) {
 		{"readonlykey", "EVAL|" + body + "|1|lock:a", noKey},
 		{"readonlykey", "EVAL_RO|return redis.call('get',KEYS[1])|1|lock:a", "nil"},
 		{"readonlykey", "WATCH lock:a", "OK"},
-		{"scripts", "EVAL|" + body + "|1|lock:s", "OK"}, // checked by a script, since MULTI is not allowed
+		// A script checks the permission, since MULTI is not allowed.
+		{"scripts", "EVAL|" + body + "|1|lock:s", "OK"},
 		{"scripts", "EVAL|return redis.call('del',KEYS[1])|1|lock:s", noScript},
 		{"scripts", "SET lock:a v XX", "nil"},
 		{"scripts", "DEL lock:s", "NOPERM this user has no permissions to run the 'del' command, or to access"},
@@ -295,7 +300,8 @@ func TestRights(t *testing.T) {
 		if got := kit.ReplyText(kit.Do(t, client, splitCommand(c.command)...)); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %s: %q, want %q", c.user, c.command, got, c.want)
 		}
-		kit.WantPrefix(t, client, "AUTH default x", "OK") // its connection still works, and receives its own replies
+		// The client's connection still works, and receives its own replies.
+		kit.WantPrefix(t, client, "AUTH default x", "OK")
 		kit.WantPrefix(t, client, "ECHO here", "here")
 	}
 	r.wantAbsent(t, "lock:a")
@@ -328,7 +334,8 @@ func TestRightsInTransactions(t *testing.T) {
 		{"MULTI", "OK"}, {"AUTH writer x", "QUEUED"}, {"EXEC", "[OK]"}, {"SET lock:t x", "OK"},
 		{"MULTI", "OK"}, {"AUTH reader x", "QUEUED"}, {"DISCARD", "OK"}, {"SET lock:t y", "OK"},
 		{"HELLO 3 AUTH reader x", "map["}, {"SET lock:t z", noPermissionFor("set")}, {"LOCK a t PX 60000", noPermissionFor("set")},
-		{"HELLO 2 AUTH writer x", "[server"}, {"WATCH data", "OK"}, {"SET lock:t z", "OK"}, // checked by a script
+		// A script checks the permission for the SET.
+		{"HELLO 2 AUTH writer x", "[server"}, {"WATCH data", "OK"}, {"SET lock:t z", "OK"},
 		{"RESET", "RESET"}, {"SET lock:t 1", "OK"}, {"DEL lock:t", "1"},
 	} {
 		kit.WantPrefix(t, client, step[0], step[1])
@@ -424,8 +431,8 @@ func TestRightsChange(t *testing.T) {
 	kit.WantPrefix(t, defaultClient, "GET lock:b", "w")
 }
 
-// TestUncheckedClientIsNotLoggedIn: no failure of the upstream admits a client that has not logged
-// in.
+// TestUncheckedClientIsNotLoggedIn checks that no failure of the upstream admits a client that has
+// not logged in.
 func TestUncheckedClientIsNotLoggedIn(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -508,7 +515,8 @@ func TestLoginWhileUpstreamDown(t *testing.T) {
 	kit.WantPrefix(t, knownClient, "GET lock:a", "v")
 	kit.Must(t, upstream.Kill())
 	kit.WantPrefix(t, knownClient, "DEL lock:a", "1")
-	kit.WantPrefix(t, kit.Dial(t, proxy.Addr()), "LOCK k t PX 60000", "5") // the proxy has seen that the upstream is open to all
+	// The proxy has seen that the upstream is open to all clients.
+	kit.WantPrefix(t, kit.Dial(t, proxy.Addr()), "LOCK k t PX 60000", "5")
 }
 
 // awaitLog waits for a line in the proxy's log.

@@ -282,7 +282,9 @@ func TestLockAfterUndeliveredGrant(t *testing.T) {
 							}
 							return nil
 						})
-						if proxy == proxies[0] { // otherwise it counts as a client that is still connected
+						// The owner leaves, or this proxy would count it as a client that is still
+						// connected.
+						if proxy == proxies[0] {
 							kit.Must(t, owner.conn.Close())
 						}
 						stalledClient.disconnect(s, proxies[0])

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestChangeRaisesNoAlarm: each proxy logs one line at the beginning of a change of the masters and
-// one at its end, in addition to the line about its configuration.
+// TestChangeRaisesNoAlarm checks that each proxy logs one line at the beginning of a change of the
+// masters, and one line at its end. The line about its configuration comes in addition.
 func TestChangeRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)

@@ -34,7 +34,8 @@ func TestConflictingChanges(t *testing.T) {
 	reloads.Wait()
 	t.Log(replies)
 	var agreed []int
-	kit.Eventually(t, func() error { // one of the proxies has changed to its own list, whatever its reply was
+	// One of the proxies has changed to its own list, whatever its reply was.
+	kit.Eventually(t, func() error {
 		for i, proxy := range r.proxies {
 			if agreed = []int{0, 1, 2, 3 + i}; r.checkVoting(proxy, agreed) == nil {
 				return nil
@@ -54,9 +55,9 @@ var killSequence = [][]int{
 	{0, 3, 4, 1}, {0, 3, 4, 1, 2}, {0, 3, 5, 1, 2}, {0, 5, 1, 2}, {0, 1, 2},
 }
 
-// TestChangerIsKilled: the proxy that changes the masters is killed at any moment of the change,
-// under load. If the change had begun, the other proxies complete it. The killed proxy starts
-// again, with the new or the old masters in its file.
+// TestChangerIsKilled kills the proxy that changes the masters, at any moment of the change, under
+// load. If the change had begun, the other proxies complete it. The killed proxy starts again, with
+// the new or the old masters in its file.
 func TestChangerIsKilled(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, "REDLOCK_MASTERS_SEED", 1)
@@ -68,7 +69,8 @@ func TestChangerIsKilled(t *testing.T) {
 		next := killSequence[n%len(killSequence)]
 		r.writeAllMasters(next...)
 		go r.tryReload(0)
-		time.Sleep(time.Duration(random.Int64N(int64(40 * time.Millisecond)))) // at any moment of the change
+		// The proxy is killed at any moment of the change.
+		time.Sleep(time.Duration(random.Int64N(int64(40 * time.Millisecond))))
 		kit.Must(t, r.proxies[0].Kill())
 		time.Sleep(300 * time.Millisecond) // the sent commands arrive
 		hasBegun := r.hasBegunChange(1, current)
@@ -88,9 +90,9 @@ func (r *rig) hasBegunChange(proxy int, masters []int) bool {
 	return r.checkVoting(r.proxies[proxy], masters) != nil
 }
 
-// TestStoppedProxyFollows: a proxy is stopped before a change and continues after it. Then two of
-// the new masters hold a lock, and two masters that the proxy knew do not. The proxy does not count
-// their votes, and follows the change.
+// TestStoppedProxyFollows stops a proxy before a change, and lets it continue after the change.
+// Then two of the new masters hold a lock, and two masters that the proxy knew do not. The proxy
+// does not count the votes of these two masters, and follows the change.
 func TestStoppedProxyFollows(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -118,8 +120,8 @@ func TestStoppedProxyFollows(t *testing.T) {
 	r.wantVoting(0, 1, 3)
 }
 
-// TestStartsWithOtherMasters: a proxy that starts with the former masters, or with masters that
-// were never agreed on, grants no lock and reports why.
+// TestStartsWithOtherMasters starts proxies with the former masters, and with masters that were
+// never agreed on. Each of these proxies grants no lock and reports why.
 func TestStartsWithOtherMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -174,8 +176,8 @@ func TestRefusedChanges(t *testing.T) {
 	}
 }
 
-// TestAllProxiesRestartDuringChange: all proxies end when the masters are sealed and none has
-// joined. A proxy that starts with the new masters completes the change; locks are still held.
+// TestAllProxiesRestartDuringChange kills all proxies when the masters are sealed and none has
+// joined. A proxy that starts with the new masters completes the change. Locks are still held.
 func TestAllProxiesRestartDuringChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -203,9 +205,9 @@ func (r *rig) isSealed() bool {
 	return err == nil && strings.Contains(fmt.Sprint(text), ";")
 }
 
-// TestLoadFindsDoubleGrants: the load finds double grants if proxies switch from three masters, one
-// of them unreachable, to five without a change that the masters know. So it would find double
-// grants in the other tests.
+// TestLoadFindsDoubleGrants checks that the load would find double grants in the other tests. It
+// finds them if proxies switch from three masters, one of them unreachable, to five masters,
+// without a change that the masters know.
 func TestLoadFindsDoubleGrants(t *testing.T) {
 	redistest.SkipShort(t)
 	servers := kit.StartMasters(t)

@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLocksOutliveAChange: a lock that two of three masters granted is held, extended and released
-// after a master was added, one replaced, and one removed. This holds at the proxy that changed the
-// masters and at the proxy that followed.
+// TestLocksOutliveAChange checks that a lock that two of three masters granted outlives changes of
+// the masters. It is held, extended and released after a master was added, one replaced, and one
+// removed. This holds at the proxy that changed the masters and at the proxy that followed.
 func TestLocksOutliveAChange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
@@ -37,8 +37,9 @@ func TestLocksOutliveAChange(t *testing.T) {
 	kit.WantGrant(t, clientB, "LOCK", "a", "u", "PX", "1000")
 }
 
-// TestCheckAfterAChange: after a change of the masters, check with the former list reports other
-// settings, since a proxy with that list gets no votes. init --new-settings does not make it valid.
+// TestCheckAfterAChange runs check with the former list after a change of the masters. It reports
+// other settings, since a proxy with that list gets no votes. init --new-settings does not make the
+// list valid.
 func TestCheckAfterAChange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
@@ -68,10 +69,10 @@ func TestCheckAfterAChange(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, r.proxies[1]), "LOCK", "a", "t", "PX", "1000")
 }
 
-// TestWaitersOutliveAChange: a client waits for a lock while all masters except one are replaced,
-// one after the other, masters are added, and the configuration is reloaded. The client gets the
-// lock when it is released, although the old masters are gone. The same holds for a client that
-// waits for an element. With tags, a ballot takes the lock.
+// TestWaitersOutliveAChange lets a client wait for a lock during changes of the masters. All
+// masters except one are replaced, one after the other, masters are added, and the configuration is
+// reloaded. The client gets the lock when it is released, although the old masters are gone. The
+// same holds for a client that waits for an element. With tags, a ballot takes the lock.
 func TestWaitersOutliveAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -116,7 +117,8 @@ func checkWaiters(t *testing.T, r *rig) {
 		r.change(masters...)
 		r.reload(1)
 	}
-	time.Sleep(11 * time.Second) // the time until the proxies close their connections to the earlier masters
+	// In this time, the proxies close their connections to the earlier masters.
+	time.Sleep(11 * time.Second)
 	for _, client := range poppers {
 		kit.Do(t, holder, "RPUSH", list, "e")
 		defer func() {

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestFencesDuringChanges: while clients wait for locks with FENCE, masters are added, replaced and
-// removed, again and again. No lock is held twice, fences increase, and no lock stays.
+// TestFencesDuringChanges adds, replaces and removes masters, again and again, while clients wait
+// for locks with FENCE. No lock is held twice, fences increase, and no lock stays.
 func TestFencesDuringChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

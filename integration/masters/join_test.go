@@ -69,9 +69,9 @@ func (l *hotLoad) wantWork(t *testing.T) {
 	kit.Await(t, "no command is done", func() bool { return l.commands.Load() > before+100 })
 }
 
-// TestJoinsUnderLoad: clients change the same few keys without a pause, while a master is replaced,
-// one restarts without its data, one is added, and one is removed. Each of these masters gets its
-// vote at all proxies during the load.
+// TestJoinsUnderLoad lets clients change the same few keys without a pause. Meanwhile a master is
+// replaced, one restarts without its data, one is added, and one is removed. Each new or restarted
+// master gets its vote at all proxies during the load.
 func TestJoinsUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	clients := 8
@@ -119,8 +119,8 @@ func (r *rig) checkMarker(server int) error {
 	return err
 }
 
-// TestJoinsWithManyLocks: a master restarts without its data while many locks are held. It votes
-// again, and has every lock. The proxies need little memory for the catch-up.
+// TestJoinsWithManyLocks restarts a master without its data while many locks are held. The master
+// votes again, and has every lock. The proxies need little memory for the catch-up.
 func TestJoinsWithManyLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	locks := int(kit.NumberFrom(t, "REDLOCK_MASTERS_LOCKS", 10_000))

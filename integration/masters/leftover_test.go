@@ -16,9 +16,9 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestChangeLeavesNoLockBehind: locks without contention that are requested during a change of the
-// masters are granted, or get NOQUORUM and are free soon. They are taken by ballot, because they
-// were just removed by ballot.
+// TestChangeLeavesNoLockBehind requests locks without contention during changes of the masters.
+// Each lock is granted, or the request gets NOQUORUM and the lock is free soon. The locks are taken
+// by ballot, because they were just removed by ballot.
 func TestChangeLeavesNoLockBehind(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -74,8 +74,8 @@ func TestChangeLeavesNoLockBehind(t *testing.T) {
 	}
 }
 
-// TestLeftoversDoNotStopAChange: two attempts on one key are on two masters each when the fifth,
-// unavailable master is replaced: the fifth master may have granted either of them. No client gets
+// TestLeftoversDoNotStopAChange leaves two attempts on one key, each on two masters, and replaces
+// the fifth, unavailable master. The fifth master may have granted either attempt. No client gets
 // the key until both leases have expired, or an operator force-unlocks it. Other keys are
 // available.
 func TestLeftoversDoNotStopAChange(t *testing.T) {
@@ -124,8 +124,9 @@ func TestLeftoversDoNotStopAChange(t *testing.T) {
 	}
 }
 
-// TestLeftoversDoNotStopACatchUp: TestLeftoversDoNotStopAChange for a fifth master that loses its
-// data. The master votes again long before a lease expires, and FORCEUNLOCK frees the key.
+// TestLeftoversDoNotStopACatchUp repeats TestLeftoversDoNotStopAChange for a fifth master that
+// loses its data. The master votes again long before a lease expires, and FORCEUNLOCK frees the
+// key.
 func TestLeftoversDoNotStopACatchUp(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second

@@ -78,8 +78,9 @@ func (r *rig) wantServing(key string) {
 	}
 }
 
-// TestOneMasterClaimsChange: one master claims that the masters were changed. It gets no votes; the
-// other masters vote, even for a proxy that starts then. After a flush, it votes again.
+// TestOneMasterClaimsChange lets one master claim that the masters were changed. That master gets
+// no vote. The other masters vote, even for a proxy that starts then. After a flush, the first
+// master votes again.
 func TestOneMasterClaimsChange(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
@@ -113,8 +114,8 @@ func TestOneMasterClaimsChange(t *testing.T) {
 	}
 }
 
-// TestDataOfAnotherCluster: a master has the data of a master of another cluster, whose masters
-// were changed once. It catches up, and meanwhile all clients are granted locks.
+// TestDataOfAnotherCluster gives a master the data of a master of another cluster, whose masters
+// were changed once. The master catches up, and meanwhile all clients are granted locks.
 func TestDataOfAnotherCluster(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
@@ -140,10 +141,10 @@ func TestDataOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestDisksOfAnotherCluster: two masters, one after the other, get the disk of a master that
-// another cluster removed. Its seal is of the same era and number of masters. Each master catches
-// up: the first one keeps no promise of the other cluster, which would support the seal on the
-// second one.
+// TestDisksOfAnotherCluster gives two masters, one after the other, the disk of a master that
+// another cluster removed. The seal on the disk is of the same era and number of masters. Each
+// master catches up. The first master keeps no promise of the other cluster, which would support
+// the seal on the second one.
 func TestDisksOfAnotherCluster(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -169,7 +170,7 @@ func TestDisksOfAnotherCluster(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k-held", "t")
 }
 
-// TestLiarIsReplaced: a master that claims that the masters were changed is replaced.
+// TestLiarIsReplaced replaces a master that claims that the masters were changed.
 func TestLiarIsReplaced(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -184,8 +185,8 @@ func TestLiarIsReplaced(t *testing.T) {
 		func(s *redistest.Server) error { return kit.CheckToken(s, "0", "k-held", "t") })
 }
 
-// TestFollowsOneMaster: a proxy that was stopped during a change reaches only one master that
-// knows of it. With a file that names the new masters, it follows.
+// TestFollowsOneMaster lets a proxy that was stopped during a change reach only one master that
+// knows of the change. With a file that names the new masters, the proxy follows.
 func TestFollowsOneMaster(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -212,9 +213,10 @@ func TestFollowsOneMaster(t *testing.T) {
 	r.wantServing("k-")
 }
 
-// TestSealedByAnotherBallot: of two concurrent changes, the unsuccessful one has sealed a master
-// that the successful one keeps, and which knows only the unsuccessful one. All four masters hold
-// the lock that the three old masters had: no master has to treat it as a possible leftover.
+// TestSealedByAnotherBallot covers two concurrent changes. The unsuccessful change has sealed a
+// master that the successful change keeps, and the master knows only the unsuccessful one. All four
+// masters hold the lock that the three old masters had. No master has to treat it as a possible
+// leftover.
 func TestSealedByAnotherBallot(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
@@ -245,9 +247,10 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k-held", "t")
 }
 
-// TestMasterMissesSeal: a master is added, and one of the three former masters is not sealed, so it
-// catches up with the two that were. So does the new one, when both have joined. All four masters
-// hold the lock that the three had: none of them gets a blocking copy.
+// TestMasterMissesSeal adds a master while one of the three former masters is not sealed. The
+// unsealed master catches up with the two sealed masters. So does the new master, when both have
+// joined. All four masters hold the lock that the three former masters had. None of the four gets a
+// blocking copy.
 func TestMasterMissesSeal(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
@@ -257,7 +260,8 @@ func TestMasterMissesSeal(t *testing.T) {
 	// A database that is listed, but has no marker, looks as if it was flushed: such a master
 	// promises a ballot, and accepts none.
 	kit.Must(t, kit.SendToMaster(r.servers[2], "SADD", script.DatabasesKey, "5"))
-	r.links[3].Delay(50 * time.Millisecond) // so that the new master is copied when the others have joined
+	// The delay lets the new master be copied when the other masters have joined.
+	r.links[3].Delay(50 * time.Millisecond)
 	r.reload(0)
 	r.wantVoting(0, 1, 2, 3)
 	r.links[3].Delay(0)
@@ -266,9 +270,10 @@ func TestMasterMissesSeal(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k-held", "t")
 }
 
-// TestMajorityForgetsAfterChange: two of the new masters grant a lock and then lose their data,
-// while the third one and a removed master hold what they held before the change. The lock is not
-// granted again: the rules of the former set end when a majority of the new one may have voted.
+// TestMajorityForgetsAfterChange lets two of the new masters grant a lock and then lose their data.
+// The third new master and a removed master still have their data from before the change. The lock
+// is not granted again: the rules of the former set end when a majority of the new set may have
+// voted.
 func TestMajorityForgetsAfterChange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)

@@ -60,7 +60,8 @@ func startLoadWithKeys(proxies []*harness.Proxy, seed uint64, key func(number in
 			clients := make([]*redistest.Client, len(proxies))
 			for turn := 0; !l.stopping.Load(); turn++ {
 				l.turn(clients, proxies, random, fmt.Sprint(i, "-", turn))
-				time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond)))) // the pace of a client
+				// The sleep sets the pace of a client.
+				time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
 			}
 		})
 	}

@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestSubscribersAndAChange: when the masters are changed, subscribers lose their connection, at
-// the proxy that changes them and at the other proxy. Then both proxies send and receive messages
-// only through the new masters.
+// TestSubscribersAndAChange checks that subscribers lose their connection when the masters are
+// changed, at the proxy that changes them and at the other proxy. Then both proxies send and
+// receive messages only through the new masters.
 func TestSubscribersAndAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -31,7 +31,8 @@ func TestSubscribersAndAChange(t *testing.T) {
 			subscribers = append(subscribers, client)
 		}
 		for i, publisher := range publishers {
-			kit.Want(t, publisher, int64(2), "PUBLISH", "c", fmt.Sprint(step, i)) // the subscribers of both proxies
+			// The receivers are the subscribers of both proxies.
+			kit.Want(t, publisher, int64(2), "PUBLISH", "c", fmt.Sprint(step, i))
 			for _, client := range subscribers {
 				got, err := client.Receive()
 				kit.Must(t, err)

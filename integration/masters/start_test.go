@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestStartDuringAChange: a proxy is killed, and starts with the new masters while another proxy
+// TestStartDuringAChange kills a proxy, and starts it with the new masters while another proxy
 // changes to them. Each time all proxies grant locks within 10 s.
 func TestStartDuringAChange(t *testing.T) {
 	redistest.SkipShort(t)
@@ -28,7 +28,8 @@ func TestStartDuringAChange(t *testing.T) {
 			defer close(changed)
 			r.tryReload(0)
 		}()
-		time.Sleep(time.Duration(rand.Int64N(int64(time.Second)))) // the proxy starts at any moment of the change
+		// The proxy starts at any moment of the change.
+		time.Sleep(time.Duration(rand.Int64N(int64(time.Second))))
 		r.proxies[2] = kit.StartConfigured(t, r.files[2])
 		<-changed
 		for i, proxy := range r.proxies {

@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestPublishRightAfterSubscribe: a message that is published at one proxy right after a
-// subscription was confirmed at another is delivered, a thousand times. Each subscriber is the
+// TestPublishRightAfterSubscribe publishes a message at one proxy right after a subscription was
+// confirmed at another proxy. The message is delivered, a thousand times. Each subscriber is the
 // first one of its proxy.
 func TestPublishRightAfterSubscribe(t *testing.T) {
 	f := start(t, 2)
@@ -78,7 +78,7 @@ func wantNumbers(t *testing.T, client *redistest.Client, publishers, n int) {
 	}
 }
 
-// TestMastersAreKilled: two of five masters are killed while several clients of two proxies publish
+// TestMastersAreKilled kills two of five masters while several clients of two proxies publish
 // 10,000 messages. Subscribers of both proxies get each message once, and the messages of one
 // publisher in order.
 func TestMastersAreKilled(t *testing.T) {
@@ -106,7 +106,7 @@ func TestMastersAreKilled(t *testing.T) {
 	}
 }
 
-// TestStoppedProxyDelivers: a proxy with subscribers that is stopped for a while delivers all
+// TestStoppedProxyDelivers stops a proxy with subscribers for a while. Then the proxy delivers all
 // messages of that time. If a master is stopped, no message is lost.
 func TestStoppedProxyDelivers(t *testing.T) {
 	f := start(t, 2)
@@ -122,9 +122,9 @@ func TestStoppedProxyDelivers(t *testing.T) {
 	wantSilent(t, client)
 }
 
-// TestMessagesWithoutMajority: without a majority no message is published, and no subscription is
-// confirmed. Subscribers that may miss messages are disconnected, so that they do not wait for
-// ever.
+// TestMessagesWithoutMajority checks that, without a majority, no message is published, and no
+// subscription is confirmed. Subscribers that may miss messages are disconnected, so that they do
+// not wait for ever.
 func TestMessagesWithoutMajority(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, 2)
@@ -159,9 +159,10 @@ func TestMessagesWithoutMajority(t *testing.T) {
 	})
 }
 
-// TestConnectionsBreakInTurn: the connections to a subscriber's masters break and recover in turn.
-// The subscriber keeps its connection as long as three of five masters have been connected without
-// a break since its subscription. Then it loses its connection, even if all are connected again.
+// TestConnectionsBreakInTurn breaks the connections to a subscriber's masters in turn, and lets
+// them recover. The subscriber keeps its connection as long as three of five masters have been
+// connected without a break since its subscription. Then it loses its connection, even if all
+// masters are connected again.
 func TestConnectionsBreakInTurn(t *testing.T) {
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
@@ -185,7 +186,8 @@ func TestConnectionsBreakInTurn(t *testing.T) {
 	wantNext(t, client, []any{"message", "channel", "anew"})
 }
 
-// TestForeignMessages: messages that other programs publish on the masters' channel are ignored.
+// TestForeignMessages checks that messages that other programs publish on the masters' channel are
+// ignored.
 func TestForeignMessages(t *testing.T) {
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
@@ -197,7 +199,8 @@ func TestForeignMessages(t *testing.T) {
 	}
 	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "message")
 	wantNext(t, client, []any{"message", "channel", "message"})
-	for _, master := range f.Masters { // longer than any message of a proxy: the proxy closes this connection
+	// The message is longer than any message of a proxy: the proxy closes this connection.
+	for _, master := range f.Masters {
 		kit.Must(t, kit.SendToMaster(master, "PUBLISH", "redlock-proxy:messages:", strings.Repeat("x", 3<<20)))
 	}
 	wantEnd(t, client)
@@ -206,7 +209,7 @@ func TestForeignMessages(t *testing.T) {
 	wantNext(t, client, []any{"message", "channel", "message"})
 }
 
-// TestLongPatterns: PSUBSCRIBE with a pattern that is too long is refused as a whole.
+// TestLongPatterns checks that PSUBSCRIBE with a pattern that is too long is refused as a whole.
 func TestLongPatterns(t *testing.T) {
 	client := kit.Connect(t, start(t, 1).Proxies[0])
 	const limit = 1 << 10
@@ -217,7 +220,8 @@ func TestLongPatterns(t *testing.T) {
 	wantNext(t, client, []any{"psubscribe", longest, int64(1)}, "PSUBSCRIBE", longest)
 }
 
-// TestSlowSubscriber: a subscriber that reads nothing is disconnected, and delays no other client.
+// TestSlowSubscriber checks that a subscriber that reads nothing is disconnected, and delays no
+// other client.
 func TestSlowSubscriber(t *testing.T) {
 	f := start(t, 1)
 	slowClient, fastClient, publisher := subscriber(t, f.Proxies[0], "channel"), subscriber(t, f.Proxies[0], "channel"),
@@ -244,7 +248,8 @@ func TestSlowSubscriber(t *testing.T) {
 	wantSilent(t, fastClient)
 }
 
-// TestParkedSubscriber: parked subscribers still get messages, and are still disconnected.
+// TestParkedSubscriber checks that parked subscribers still get messages, and are still
+// disconnected.
 func TestParkedSubscriber(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, 1)

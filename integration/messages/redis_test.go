@@ -62,7 +62,8 @@ var conversations = map[string]string{
 		b EVAL "if redis.call('exists',KEYS[1]) == 1 then redis.call('publish','x','no') end return 0" 1 lock:s|b EVAL "redis.call('publish','x','1') redis.call('publish','x','2') return 2" 1 lock:s|b EVAL "return redis.call('subscribe','x')" 1 lock:s`,
 }
 
-// TestRepliesOfRedis: the replies in whole conversations are, byte for byte, those of a Redis 7.0.
+// TestRepliesOfRedis checks that the proxy's replies in whole conversations are, byte for byte, the
+// replies of a Redis 7.0.
 func TestRepliesOfRedis(t *testing.T) {
 	f, redisServer := start(t, 1), kit.StartRedis(t)
 	for name, text := range conversations {
@@ -105,8 +106,8 @@ func TestRepliesOfRedis(t *testing.T) {
 // versions matches the versions and IDs in the reply to HELLO.
 var versions = regexp.MustCompile(`\$[56]\r\n7\.[0-9.]+\r\n|id\r\n:[0-9]+`)
 
-// TestRedisson: a Redisson client that waits for a lock at one proxy is notified by its
-// subscription when the lock is released at the other proxy, exactly once, and about no other lock.
+// TestRedisson checks that a Redisson client that waits for a lock at one proxy is notified when
+// the other proxy releases it. Its subscription notifies it exactly once, and about no other lock.
 func TestRedisson(t *testing.T) {
 	const take = "if (redis.call('exists', KEYS[1]) == 0) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
 		"if (redis.call('hexists', KEYS[1], ARGV[2]) == 1) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestUsers: the proxy's own users subscribe and publish according to their rules, also in scripts
-// and transactions. They lose their connection when a permission is withdrawn.
+// TestUsers checks that the proxy's own users subscribe and publish according to their rules, also
+// in scripts and transactions. They lose their connection when a permission is withdrawn.
 func TestUsers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users.acl")
 	writeRules := func(text string) {

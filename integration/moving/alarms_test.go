@@ -10,8 +10,9 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestMoveRaisesNoAlarm: each proxy logs one line at the beginning of a move and one at its end, in
-// addition to the steps at debug level. A master that is lost after the moves is reported once.
+// TestMoveRaisesNoAlarm checks that each proxy logs one line at the beginning of a move and one at
+// its end. It logs the steps in addition, at debug level. A master that is lost after the moves is
+// reported once.
 func TestMoveRaisesNoAlarm(t *testing.T) {
 	r := startRig(t)
 	for _, proxy := range r.proxies {

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestMoveWhileMastersAreAway: locks are granted while one of three masters is away, and a move
-// fails while another one is. When all are back, each lock is still held, and its holder can
+// TestMoveWhileMastersAreAway takes locks while one of three masters is away. A move fails while
+// another master is away. When all masters are back, each lock is still held, and its holder can
 // release it.
 func TestMoveWhileMastersAreAway(t *testing.T) {
 	redistest.SkipShort(t)

@@ -274,7 +274,8 @@ var dialects = []*dialect{
 	},
 	{
 		name: "SETNX", kind: "dated", direct: true, lease: timestampLease, take: takeTimestamped,
-		holds: func(c *client, key, _ string) (bool, error) { // refused clients may have overwritten the value
+		// Refused clients may have overwritten the value.
+		holds: func(c *client, key, _ string) (bool, error) {
 			reply, err := c.do("GET", key)
 			text, isText := reply.(string)
 			return isText && !isExpired(text), err

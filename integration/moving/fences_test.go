@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestFencesDuringMove: while clients wait for locks with FENCE, the locks are moved to the masters
-// and back, again and again. No lock is held twice, fences increase, and no lock stays.
+// TestFencesDuringMove moves the locks to the masters and back, again and again, while clients wait
+// for locks with FENCE. No lock is held twice, fences increase, and no lock stays.
 func TestFencesDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -24,8 +24,8 @@ func (r *rig) wantUpstreamLocks(proxy int, key string) {
 	}
 }
 
-// TestMoverIsKilled: the proxy that moves the locks is killed after the move is decided. The locks
-// stay at the upstream, without an operator's command.
+// TestMoverIsKilled kills the proxy that moves the locks, after the move is decided. The locks stay
+// at the upstream, without an operator's command.
 func TestMoverIsKilled(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -48,9 +48,9 @@ func TestMoverIsKilled(t *testing.T) {
 	wantOutput(t, r.mustMove(1), "the locks are at the masters now: 3001 string")
 }
 
-// TestMastersPausedDuringMove: most masters are stopped while the locks are copied, for longer
-// than the proxy tries. The move fails, and reports where the locks are stored. They stay there
-// when the masters continue, without an operator's command.
+// TestMastersPausedDuringMove stops most masters while the locks are copied, for longer than the
+// proxy tries. The move fails, and reports where the locks are stored. The locks stay at the
+// upstream when the masters continue, without an operator's command.
 func TestMastersPausedDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

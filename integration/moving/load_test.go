@@ -47,8 +47,8 @@ type load struct {
 	versions map[string]int
 	// endedTokens has the time from which a token must not hold a key.
 	endedTokens map[string]lockEnd
-	// moveBegan is when the present move began, or zero; longestMove is the duration of the longest
-	// one so far. A lease that is copied may expire later by that time.
+	// moveBegan is the time at which the present move began, or zero. longestMove is the duration
+	// of the longest move so far. A lease that is copied may expire later by that time.
 	moveBegan     time.Time
 	longestMove   time.Duration
 	violations    []string
@@ -307,7 +307,9 @@ func (c *client) turn(addrs []string, token string) {
 					key, token, after-received, until-after)
 			}
 			latest = max(latest, after+d.lease+slack)
-			if extended && err == nil && after < until { // otherwise another client may have held the lock in between
+			// If the lock was not extended before its end, another client may have held it in
+			// between.
+			if extended && err == nil && after < until {
 				until = sent + d.lease - slack
 			}
 		} else {
@@ -320,7 +322,8 @@ func (c *client) turn(addrs []string, token string) {
 		if now := c.now(); now >= min(end, until) {
 			break
 		}
-		time.Sleep(min(max(end-c.now(), time.Millisecond), 200*time.Millisecond)) // the pace of a client
+		// The sleep sets the pace of a client.
+		time.Sleep(min(max(end-c.now(), time.Millisecond), 200*time.Millisecond))
 	}
 	if abandons {
 		c.addHolding(key, holdings.Holding{Token: token, From: reliedFrom, To: until})

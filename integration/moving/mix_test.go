@@ -27,10 +27,10 @@ const (
 	maxFault = 3 * time.Second
 )
 
-// TestRandomMix: operators move the locks, abort moves and change masters. At the same time, and at
-// random, proxies are killed and stopped, masters are stopped and lose their data, and the upstream
-// restarts. No lock is granted twice or lost, and each key is in one location. When all servers
-// work again, each proxy grants locks within maxRecovery, without an operator.
+// TestRandomMix lets operators move the locks, abort moves and change masters. At the same time,
+// and at random, proxies are killed and stopped. Masters are stopped and lose their data, and the
+// upstream restarts. No lock is granted twice or lost, and each key is in one location. When all
+// servers work again, each proxy grants locks within maxRecovery, without an operator.
 func TestRandomMix(t *testing.T) {
 	redistest.SkipShort(t)
 	rounds := int(kit.NumberFrom(t, mixEnv, 3))
@@ -294,7 +294,8 @@ func (m *mix) wantAvailable() time.Duration {
 	for i, proxy := range m.proxies {
 		client := kit.Connect(m.t, proxy)
 		m.probeCount++
-		key := fmt.Sprint("lock:probe:", m.probeCount) // a new key each time, because the DEL of the last one may have failed
+		// Each probe uses a new key, because the DEL of the last key may have failed.
+		key := fmt.Sprint("lock:probe:", m.probeCount)
 		kit.Within(m.t, maxRecovery-time.Since(startedAt), func() error {
 			if reply := kit.Do(m.t, client, "SET", key, "me", "NX", "PX", "60000"); reply != "OK" {
 				return fmt.Errorf("proxy %d grants no lock: %v", i, reply)

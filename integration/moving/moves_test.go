@@ -27,9 +27,9 @@ const (
 // slack is the tolerance for differences between the clocks of the test and of the servers.
 const slack = 50 * time.Millisecond
 
-// TestMovesUnderLoad: the locks move to the masters and back repeatedly, while clients lock in all
-// dialects through two proxies, and at the upstream until the first move. No lock is held twice,
-// lost, or reappears. In rounds without a fault no client gets an error.
+// TestMovesUnderLoad moves the locks to the masters and back repeatedly, while clients lock in all
+// dialects. The clients lock through two proxies, and at the upstream until the first move. No lock
+// is held twice, is lost, or reappears. In rounds without a fault no client gets an error.
 func TestMovesUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	moves := int(kit.NumberFrom(t, movesEnv, 3))
@@ -67,7 +67,8 @@ func TestMovesUnderLoad(t *testing.T) {
 		time.Sleep(time.Duration(200+random.IntN(300)) * time.Millisecond) // clients keep running
 		rangesAfter := checkHeldLocks(t, kit.Connect(t, r.proxies[random.IntN(2)]))
 		records := l.takeRound()
-		for key, before := range rangesBefore { // a key may expire later by the duration of a command, but never earlier
+		// A key may expire later by the duration of a command, but never earlier.
+		for key, before := range rangesBefore {
 			if after := rangesAfter[key]; after.endless != before.endless || !after.endless &&
 				(after.from.Sub(before.to) > slack+elapsed || before.from.Sub(after.to) > slack) {
 				t.Errorf("round %d: %s was over at %v to %v before it was moved, and is at %v to %v", i, key, before.from,

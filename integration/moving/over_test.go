@@ -25,10 +25,10 @@ func (r *rig) startMove(proxy int, flags ...string) (wait func()) {
 	return func() { kit.Must(r.t, <-ended) }
 }
 
-// TestBlockedClientsDuringMove: a client that waits on the masters for an element of a lock key
-// gets it after the move. A client that waits at the upstream gets the reply of a timeout. A LOCK
-// during a move to the masters waits, and is granted by the masters. A LOCK that waits on the
-// masters when the locks move to the upstream gets an error.
+// TestBlockedClientsDuringMove checks that a client that waits on the masters for an element of a
+// lock key gets it after the move. A client that waits at the upstream gets the reply of a timeout.
+// A LOCK during a move to the masters waits, and is granted by the masters. A LOCK that waits on
+// the masters when the locks move to the upstream gets an error.
 func TestBlockedClientsDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -50,7 +50,8 @@ func TestBlockedClientsDuringMove(t *testing.T) {
 				time.Sleep(10 * time.Millisecond) // the pace of a client
 			}
 		}()
-		time.Sleep(100 * time.Millisecond) // by now the clients wait; if not, their replies are the same
+		// After this time the clients wait; if not, their replies are the same.
+		time.Sleep(100 * time.Millisecond)
 		r.mustMove(1, flags...)
 		kit.Want(t, clientB, int64(1), "RPUSH", "lock:list", "x")
 		kit.Want(t, clientB, int64(1), "DEL", "lock:b")
@@ -76,9 +77,9 @@ func TestBlockedClientsDuringMove(t *testing.T) {
 	}
 }
 
-// TestOrdinaryWaitDuringMove: a client that took locks before, and now waits for an element of an
-// ordinary key, keeps its connection in a move, and gets the element. The move does not wait for
-// it.
+// TestOrdinaryWaitDuringMove checks that a client that waits for an element of an ordinary key
+// keeps its connection in a move. The client took locks before the wait. It gets the element, and
+// the move does not wait for it.
 func TestOrdinaryWaitDuringMove(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -102,8 +103,9 @@ func TestOrdinaryWaitDuringMove(t *testing.T) {
 	}
 }
 
-// TestWatchThereAndBack: a client that watches a lock key while the locks move to the masters and
-// back gets nil from EXEC, even if it sent nothing meanwhile. It does not after an aborted move.
+// TestWatchThereAndBack checks that EXEC returns nil to a client that watches a lock key while the
+// locks move to the masters and back. The client gets nil even if it sent nothing meanwhile, but
+// not after an aborted move.
 func TestWatchThereAndBack(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -136,7 +138,7 @@ func TestWatchThereAndBack(t *testing.T) {
 	}
 }
 
-// TestPipelinesDuringMove: pipelined transactions are executed once each, in order.
+// TestPipelinesDuringMove checks that pipelined transactions are executed once each, in order.
 func TestPipelinesDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

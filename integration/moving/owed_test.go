@@ -62,9 +62,10 @@ func (r *rig) loseReplies(links []*faultlink.CommandLink, command ...string) (he
 	}
 }
 
-// TestRemovalBeforeAMove: a lock has reached the masters, but its client got NOQUORUM. A proxy
-// moves the locks to the upstream; the move begins before or after the first proxy reaches the key
-// again. The move succeeds, and does not move this lock, but it moves a granted one.
+// TestRemovalBeforeAMove covers a lock that has reached the masters, although its client got
+// NOQUORUM. A proxy moves the locks to the upstream; the move begins before or after the first
+// proxy reaches the key again. The move succeeds, and does not move this lock, but it moves a
+// granted lock.
 func TestRemovalBeforeAMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

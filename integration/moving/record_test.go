@@ -81,9 +81,9 @@ func (r *rig) flushMasters() {
 	}
 }
 
-// TestMastersForgetLockStorage: after the locks were moved back to the upstream, all masters
-// lose their data. An operator confirms that no lock of the masters is held, or that the masters
-// are new. The locks at the upstream stay held, whatever the settings are.
+// TestMastersForgetLockStorage lets all masters lose their data after the locks were moved back to
+// the upstream. An operator confirms that no lock of the masters is held, or that the masters are
+// new. The locks at the upstream stay held, whatever the settings are.
 func TestMastersForgetLockStorage(t *testing.T) {
 	for name, restart := range map[string]func(r *rig){
 		"init": func(r *rig) {
@@ -128,8 +128,8 @@ func TestMastersForgetLockStorage(t *testing.T) {
 	}
 }
 
-// TestMastersForgetWhileProxiesRun: TestMastersForgetLockStorage while the proxies run. They know
-// where the locks are stored.
+// TestMastersForgetWhileProxiesRun repeats TestMastersForgetLockStorage while the proxies run. The
+// proxies know where the locks are stored.
 func TestMastersForgetWhileProxiesRun(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -142,8 +142,8 @@ func TestMastersForgetWhileProxiesRun(t *testing.T) {
 	r.wantLocksHeld()
 }
 
-// TestUpstreamDownAtStart: if the masters have lost the location of the locks, and the
-// upstream is unavailable, no location is decided. A proxy that starts while the masters know the
+// TestUpstreamDownAtStart checks that no location is decided if the masters have lost the location
+// of the locks, and the upstream is unavailable. A proxy that starts while the masters know the
 // location does not need the upstream.
 func TestUpstreamDownAtStart(t *testing.T) {
 	t.Parallel()
@@ -174,8 +174,9 @@ func TestUpstreamDownAtStart(t *testing.T) {
 	}
 }
 
-// TestMastersAndRecordContradict: masters start again through a proxy without an upstream. A proxy
-// with an upstream gets no votes, and reports both locations, until the operator confirms one.
+// TestMastersAndRecordContradict lets the masters start afresh through a proxy without an upstream.
+// A proxy with an upstream gets no votes, and reports both locations, until the operator confirms
+// one of them.
 func TestMastersAndRecordContradict(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -216,8 +217,8 @@ func TestMastersAndRecordContradict(t *testing.T) {
 	r.wantLocksHeld()
 }
 
-// TestSettingContradictsRecord: the locks were at the masters, which have lost their data, and a
-// setting claims that the locks are at the upstream. No master votes until the setting is removed.
+// TestSettingContradictsRecord claims by a setting that the locks are at the upstream. They were at
+// the masters, which have lost their data. No master votes until the setting is removed.
 func TestSettingContradictsRecord(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -260,8 +261,8 @@ func (r *rig) wantRecord(want string) {
 	})
 }
 
-// TestRecordIsKept: if the upstream loses the record, by a flush or a failover, it is written
-// again. If the locks have never moved, there is no record.
+// TestRecordIsKept checks that the record is written again if the upstream loses it, by a flush or
+// a failover. If the locks have never moved, there is no record.
 func TestRecordIsKept(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -276,8 +277,8 @@ func TestRecordIsKept(t *testing.T) {
 	r.wantRecord("[upstream]")
 }
 
-// TestMoveThatCannotSucceed: a move fails before it is decided if a master lacks a database or
-// memory. A move back fails in the same way if the upstream lacks memory.
+// TestMoveThatCannotSucceed checks that a move fails before it is decided if a master lacks a
+// database or memory. A move back fails in the same way if the upstream lacks memory.
 func TestMoveThatCannotSucceed(t *testing.T) {
 	t.Parallel()
 	r := &rig{t: t, upstream: kit.StartRedis(t)}
@@ -309,8 +310,8 @@ func TestMoveThatCannotSucceed(t *testing.T) {
 	}
 }
 
-// TestTwoMoversAtOnce: if two operators move the locks at the same time, at two proxies, one of
-// them moves the locks, and the other one gets the reply that there is nothing to move.
+// TestTwoMoversAtOnce lets two operators move the locks at the same time, at two proxies. One
+// operator moves the locks, and the other operator gets the reply that there is nothing to move.
 func TestTwoMoversAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -32,10 +32,10 @@ const (
 	redsyncMoves = 2
 )
 
-// TestRedsyncDuringMove: the effect of a move on clients of redsync with locks of 8 s. By default,
-// go-redis ignores the time limit that redsync sets for a command, so no client gets an error. With
-// ContextTimeoutEnabled, a command fails after 0.4 s: Lock tries again, and TryLock reports it. The
-// failed command leaves nothing behind: the next lock is free, and stays held.
+// TestRedsyncDuringMove checks the effect of a move on clients of redsync with locks of 8 s. By
+// default, go-redis ignores the time limit that redsync sets for a command, so no client gets an
+// error. With ContextTimeoutEnabled, a command fails after 0.4 s: Lock tries again, and TryLock
+// reports it. The failed command leaves nothing behind: the next lock is free, and stays held.
 func TestRedsyncDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

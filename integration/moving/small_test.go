@@ -34,8 +34,8 @@ func wantOutput(t *testing.T, output string, words ...string) {
 	}
 }
 
-// TestMoveTwice: a repeated move reports that there is nothing to move, and changes nothing, as
-// does aborting a move that has not begun.
+// TestMoveTwice checks that a repeated move reports that there is nothing to move, and changes
+// nothing. Aborting a move that has not begun changes nothing either.
 func TestMoveTwice(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -58,8 +58,8 @@ func TestMoveTwice(t *testing.T) {
 	kit.Must(t, r.wantNoKeysLeft(true))
 }
 
-// TestMoveIsAborted: a move that waits for a stopped proxy is aborted. The locks and commands stay
-// at the upstream. The proxy is stopped within a transaction when the move is decided: it has not
+// TestMoveIsAborted aborts a move that waits for a stopped proxy. The locks and commands stay at
+// the upstream. The proxy is stopped within a transaction when the move is decided. It has not
 // reported that it has paused commands, and the masters have seen it recently.
 func TestMoveIsAborted(t *testing.T) {
 	redistest.SkipShort(t)
@@ -100,8 +100,8 @@ func TestMoveIsAborted(t *testing.T) {
 	kit.Must(t, r.wantNoKeysLeft(false))
 }
 
-// TestOldSettingsAfterTheMove: a proxy that starts after the move gets the location of the locks
-// from the masters, with the setting move-from-upstream and without it.
+// TestOldSettingsAfterTheMove checks that a proxy that starts after the move gets the location of
+// the locks from the masters. It does so with the setting move-from-upstream and without it.
 func TestOldSettingsAfterTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -124,8 +124,8 @@ func TestOldSettingsAfterTheMove(t *testing.T) {
 	kit.Must(t, r.wantNoKeysLeft(true))
 }
 
-// TestSettingsDiffer: a proxy without the setting move-from-upstream, together with one that has
-// it, grants no lock that is held at the upstream.
+// TestSettingsDiffer checks that a proxy without the setting move-from-upstream grants no lock that
+// is held at the upstream. It runs together with a proxy that has the setting.
 func TestSettingsDiffer(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -158,8 +158,8 @@ func TestSettingsDiffer(t *testing.T) {
 	t.Logf("move: %q, %v", output, err)
 }
 
-// TestOtherLockKeys: no locks are moved while a proxy with different lock keys runs, because that
-// proxy would not pause its commands. When it has ended, the locks are moved.
+// TestOtherLockKeys checks that no locks are moved while a proxy with different lock keys runs,
+// because that proxy would not pause its commands. When it has ended, the locks are moved.
 func TestOtherLockKeys(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -170,7 +170,8 @@ func TestOtherLockKeys(t *testing.T) {
 	defer otherProxy.Close()
 	client := kit.Dial(t, otherProxy.Addr())
 	defer client.Close()
-	kit.Want(t, client, "OK", "SET", "lock:a", "other", "NX", "PX", "60000") // not a lock key of this proxy
+	// lock:a is not a lock key of this proxy.
+	kit.Want(t, client, "OK", "SET", "lock:a", "other", "NX", "PX", "60000")
 	kit.Eventually(t, func() error {
 		if _, err := r.move(0, "--even-if-others"); err == nil || !strings.Contains(err.Error(),
 			"the locks stay at the upstream: another proxy on the masters has different lock settings") {
@@ -188,8 +189,8 @@ func TestOtherLockKeys(t *testing.T) {
 	kit.Want(t, clientA, nil, "SET", "lock:a", "me", "NX", "PX", "60000")
 }
 
-// TestDirectClients: a client that is connected to the upstream directly is named before anything
-// is changed, and its connection can be closed.
+// TestDirectClients checks that a client that is connected to the upstream directly is named before
+// anything is changed. The client's connection can be closed.
 func TestDirectClients(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -209,8 +210,8 @@ func TestDirectClients(t *testing.T) {
 	kit.Want(t, clientA, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 }
 
-// TestClientsComeAndGo: clients that connect and disconnect during a move are not confused with
-// other clients, and none of their connections is closed.
+// TestClientsComeAndGo checks that clients that connect and disconnect during a move are not
+// confused with other clients. None of their connections is closed.
 func TestClientsComeAndGo(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -247,7 +248,8 @@ func TestClientsComeAndGo(t *testing.T) {
 	t.Logf("%d clients", connects.Load())
 }
 
-// TestUnfitKeys: keys that the masters cannot store are named before the move is decided.
+// TestUnfitKeys checks that keys that the masters cannot store are named before the move is
+// decided.
 func TestUnfitKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -263,9 +265,9 @@ func TestUnfitKeys(t *testing.T) {
 	r.mustMove(0)
 }
 
-// TestWatchDuringMove: a client watches a lock key when the move begins. EXEC returns nil, as if
-// the key had changed. If the client has queued a command on the key before, the transaction may
-// also succeed; then its effect is kept.
+// TestWatchDuringMove begins a move while a client watches a lock key. EXEC returns nil, as if the
+// key had changed. If the client has queued a command on the key before, the transaction may also
+// succeed; then its effect is kept.
 func TestWatchDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -326,9 +328,9 @@ func TestWatchDuringMove(t *testing.T) {
 	}
 }
 
-// TestLockInEarlierTransaction: a transaction without lock keys has begun before the move,
-// and its proxy has already paused its commands. A command that then takes a lock in the
-// transaction does not take it at the upstream; the transaction fails.
+// TestLockInEarlierTransaction begins a transaction without lock keys before the move, and
+// continues it when its proxy has paused its commands. A command in the transaction that would take
+// a lock does not take it at the upstream; the transaction fails.
 func TestLockInEarlierTransaction(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -348,7 +350,8 @@ func TestLockInEarlierTransaction(t *testing.T) {
 	kit.Want(t, clientB, "OK", "SET", "lock:a", "other", "NX", "PX", "60000")
 }
 
-// TestTransactionsDuringMove: a transaction that began without lock keys continues after the move.
+// TestTransactionsDuringMove checks that a transaction that began without lock keys continues after
+// the move.
 func TestTransactionsDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -373,7 +376,8 @@ func TestTransactionsDuringMove(t *testing.T) {
 	}
 }
 
-// TestSilentClients: commands of clients that want no replies are executed during a move, too.
+// TestSilentClients checks that commands of clients that want no replies are executed during a
+// move, too.
 func TestSilentClients(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -400,7 +404,7 @@ func TestSilentClients(t *testing.T) {
 	kit.Want(t, clientB, "silent", "GET", "lock:a")
 }
 
-// TestMoveWithPrefixAndTags: the locks move to the masters and back with key prefixes and tags.
+// TestMoveWithPrefixAndTags moves the locks to the masters and back with key prefixes and tags.
 func TestMoveWithPrefixAndTags(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -458,8 +462,8 @@ func (r *rig) wantRoundTrip() {
 	}
 }
 
-// TestMissingPermissions: if the proxy's user lacks permissions at the upstream, the move changes
-// nothing.
+// TestMissingPermissions checks that the move changes nothing if the proxy's user lacks permissions
+// at the upstream.
 func TestMissingPermissions(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -480,8 +484,8 @@ func TestMissingPermissions(t *testing.T) {
 	kit.Want(t, clientA, "me", "GET", "lock:a")
 }
 
-// TestMastersAreDown: while most masters are down, clients that had locked at the upstream
-// continue, and other clients get an error with the reason.
+// TestMastersAreDown checks that clients that had locked at the upstream continue while most
+// masters are down. Other clients get an error with the reason.
 func TestMastersAreDown(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -505,8 +509,8 @@ func TestMastersAreDown(t *testing.T) {
 	kit.Want(t, clientA, int64(1), "DEL", "lock:a")
 }
 
-// TestLockServerDuringMove: a proxy without an upstream, but with the same lock keys, grants no
-// lock on lock keys while the locks are at the upstream.
+// TestLockServerDuringMove checks that a proxy without an upstream grants no lock on lock keys
+// while the locks are at the upstream. The proxy has the same lock keys as the other proxies.
 func TestLockServerDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
@@ -539,15 +543,16 @@ func TestLockServerDuringMove(t *testing.T) {
 				t.Errorf("%v: %s", command, reply)
 			}
 		}
-		kit.WantGrant(t, session, "LOCK", "other", "me", "PX", "100") // a move does not affect keys that are no lock keys
-		time.Sleep(150 * time.Millisecond)                            // until the lease has expired
+		// A move does not affect keys that are no lock keys.
+		kit.WantGrant(t, session, "LOCK", "other", "me", "PX", "100")
+		time.Sleep(150 * time.Millisecond) // until the lease has expired
 	}
 	r.mustMove(0)
 	kit.Want(t, serverClient, "me", "GET", "lock:a")
 	kit.Want(t, newClient, "me", "GET", "lock:b")
 }
 
-// TestProxiesOfTwoUpstreams: if proxies have different upstreams, no locks are moved.
+// TestProxiesOfTwoUpstreams checks that no locks are moved if proxies have different upstreams.
 func TestProxiesOfTwoUpstreams(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)

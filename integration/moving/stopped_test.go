@@ -16,7 +16,7 @@ import (
 // stopsEnv sets how often a proxy is stopped.
 const stopsEnv = "REDLOCK_MOVE_STOPS"
 
-// TestStoppedProxyGrantsNothing: a proxy is stopped around a SET NX that it relays, and continues
+// TestStoppedProxyGrantsNothing stops a proxy around a SET NX that it relays. The proxy continues
 // when the locks have moved and another client has the lock. The proxy's client is granted nothing.
 func TestStoppedProxyGrantsNothing(t *testing.T) {
 	redistest.SkipShort(t)
@@ -62,7 +62,8 @@ func (r *rig) stopAround(random *rand.Rand, link *faultlink.Link, i int) (situat
 	case 2:
 		situation = "sent, then stopped soon"
 		send()
-		time.Sleep(time.Duration(random.Int64N(int64(time.Millisecond)))) // the next step may come after any delay
+		// The next step may come after any delay.
+		time.Sleep(time.Duration(random.Int64N(int64(time.Millisecond))))
 		kit.Must(r.t, r.proxies[0].Pause())
 	case 3: // the forwarded command is in the upstream's socket
 		situation, pausedUpstream = "forwarded to an upstream that stands still, then stopped", true
@@ -105,7 +106,8 @@ func (r *rig) stopAround(random *rand.Rand, link *faultlink.Link, i int) (situat
 	}
 	kit.Do(r.t, otherClient, "DEL", key)
 	kit.Eventually(r.t, func() error {
-		_, err := r.move(1, "--back", "--even-if-others") // the first proxy's connections have the link's address
+		// The first proxy's connections have the link's address.
+		_, err := r.move(1, "--back", "--even-if-others")
 		return err
 	})
 	return situation, result

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestCachesDuringMove: when the locks move, in either direction, a client that caches (CLIENT
-// TRACKING) gets an invalidation of all keys, even of keys that were absent, for which neither the
-// upstream nor the masters send one.
+// TestCachesDuringMove checks that a client that caches (CLIENT TRACKING) gets an invalidation of
+// all keys when the locks move, in either direction. The invalidation covers even absent keys, for
+// which neither the upstream nor the masters send one.
 func TestCachesDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

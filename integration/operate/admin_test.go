@@ -54,7 +54,8 @@ func awaitPage(t *testing.T, addr, path string, code int, lines ...string) {
 	})
 }
 
-// TestReadyz: without its upstream a proxy is degraded, without a majority it is not ready.
+// TestReadyz checks that a proxy is degraded without its upstream, and not ready without a
+// majority.
 func TestReadyz(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
@@ -79,8 +80,8 @@ func TestReadyz(t *testing.T) {
 	awaitPage(t, addr, "/readyz", 200, servedLine, "[+]locks: available, 5 of 5 masters vote", upLine, "ready")
 }
 
-// TestReadyzWhileStopping: when the proxy no longer accepts clients, it is not ready; the admin
-// port is available until the process ends.
+// TestReadyzWhileStopping checks that a proxy is not ready when it no longer accepts clients. The
+// admin port is available until the process ends.
 func TestReadyzWhileStopping(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminArgs, "--drain-timeout", "1m")...)
@@ -102,7 +103,8 @@ func TestReadyzWhileStopping(t *testing.T) {
 	}
 }
 
-// TestAdminPortTaken: if the admin port is in use, a proxy does not start, and reports why.
+// TestAdminPortTaken checks that a proxy whose admin port is in use does not start, and reports
+// why.
 func TestAdminPortTaken(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -160,7 +162,7 @@ func requestMetrics(operation, result string) (countMetric, timeMetric string) {
 		fmt.Sprintf("redlock_lock_duration_seconds_count{operation=%q}", operation)
 }
 
-// TestMetrics: each operation of a client changes exactly the metrics of this operation.
+// TestMetrics checks that each operation of a client changes exactly the metrics of this operation.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
@@ -206,7 +208,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsOfTheRelay: the metrics count bytes, and connected, parked and disconnected clients.
+// TestMetricsOfTheRelay checks that the metrics count bytes, and connected, parked and disconnected
+// clients.
 func TestMetricsOfTheRelay(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
@@ -258,8 +261,8 @@ func checkMetrics(got, want map[string]float64) error {
 	return nil
 }
 
-// TestMetricsOfMasters: the metrics show unavailable masters, count the resulting refusals by
-// cause, and count the catch-up of a master that is available again.
+// TestMetricsOfMasters checks that the metrics show unavailable masters, and count the resulting
+// refusals by cause. They also count the catch-up of a master that is available again.
 func TestMetricsOfMasters(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -303,7 +306,7 @@ func TestMetricsOfMasters(t *testing.T) {
 	kit.Await(t, "a catch-up", func() bool { return metricsOf(t, addr)[metricName("catch_ups_total", 4)] > 0 })
 }
 
-// TestAdminShowsNoSecrets: no page contains a key, a token, a client or a password.
+// TestAdminShowsNoSecrets checks that no page contains a key, a token, a client or a password.
 func TestAdminShowsNoSecrets(t *testing.T) {
 	t.Parallel()
 	const key, token, password = "lock:kEy4Q", "tOkEn7Z", "pAsSwOrD9"
@@ -349,7 +352,8 @@ func TestPromtool(t *testing.T) {
 	addr := adminAddr(t, proxy)
 	kit.Must(t, masters[0].Restart())
 	body, err := "", error(nil)
-	kit.Await(t, "a master to be in quarantine", func() (seen bool) { // so that all existing metrics are checked
+	// The test waits for a master in quarantine, so that all existing metrics are checked.
+	kit.Await(t, "a master to be in quarantine", func() (seen bool) {
 		_, body, err = askAdmin(addr, "/metrics")
 		return err == nil && strings.Contains(body, "redlock_master_quarantined{")
 	})

@@ -46,8 +46,8 @@ func startBalancer(t *testing.T, proxy, headerOption string) string {
 	return server.Addr()
 }
 
-// TestBehindHAProxy: the proxy shows, logs and checks the address of the client, and not that of
-// the HAProxy between them.
+// TestBehindHAProxy checks that the proxy shows, logs and checks the address of the client, and not
+// the address of the HAProxy between them.
 func TestBehindHAProxy(t *testing.T) {
 	t.Parallel()
 	otherAddr := kit.NonLoopbackAddress(t)
@@ -79,7 +79,7 @@ func TestBehindHAProxy(t *testing.T) {
 	}
 }
 
-// TestHostileHeaders: the first bytes of a connection affect only this connection.
+// TestHostileHeaders checks that the first bytes of a connection affect only this connection.
 func TestHostileHeaders(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -108,11 +108,13 @@ func TestHostileHeaders(t *testing.T) {
 		{listedProxy, "PROXY " + strings.Repeat("x", 4096), refusal},
 		{listedProxy, signature + "\x21\x11\xff\xff" + strings.Repeat("x", 70000), refusal},
 		{otherProxy, line + "1234 6379\r\n", "-ERR"},
-		{otherProxy, signature + "\x21\x11\x00\x0c", ""}, // a line with a zero byte: Redis also waits for its end
+		// This is a line with a zero byte: Redis also waits for its end.
+		{otherProxy, signature + "\x21\x11\x00\x0c", ""},
 		{otherProxy, ping, "+PONG"},
 	} {
 		client := kit.Dial(t, c.proxy.Addr())
-		_ = client.Send([]byte(c.header)) // the proxy may close the connection before it has read everything
+		// The proxy may close the connection before it has read everything.
+		_ = client.Send([]byte(c.header))
 		if got, err := client.ReceiveRaw(len(c.reply)); string(got) != c.reply {
 			t.Errorf("%.60q: %q, %v; want %s", c.header, got, err, c.reply)
 		}

@@ -62,8 +62,8 @@ func (o outcome) wantRow(t *testing.T, name string, words ...string) {
 	}
 }
 
-// TestCheckNew: no proxy has used the masters, so locks are not available before the operator
-// confirms that they are new.
+// TestCheckNew checks masters that no proxy has used. Locks are not available before the operator
+// confirms that the masters are new.
 func TestCheckNew(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -104,7 +104,7 @@ func TestCheckHealthy(t *testing.T) {
 	})
 }
 
-// TestCheckMarker: the table shows what the proxies have recorded on the masters.
+// TestCheckMarker checks that the table shows the proxies' records on the masters.
 func TestCheckMarker(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -166,7 +166,7 @@ func TestCheckSameServer(t *testing.T) {
 		"unsafe: it would not be safe to serve; localhost:"+port+": it is the same server as "+master.Addr())
 }
 
-// TestCheckDead: an unavailable master is no danger as long as a majority replies.
+// TestCheckDead checks that an unavailable master is no danger as long as a majority replies.
 func TestCheckDead(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -182,7 +182,8 @@ func TestCheckDead(t *testing.T) {
 	got.wantVerdict(t, 3, "no locks: 2 of 5 masters vote, 3 needed; ")
 }
 
-// TestCheckUnqueryable: each cause for which check cannot query a master gets its own text.
+// TestCheckUnqueryable checks that each cause for which check cannot query a master gets its own
+// text.
 func TestCheckUnqueryable(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.NotFoundHandler())
@@ -217,8 +218,8 @@ func TestCheckUnqueryable(t *testing.T) {
 	}
 }
 
-// TestCheckRights: missing permissions of the proxies' user for waiting clients and messages are
-// reported if they are needed. The user has all permissions for locks.
+// TestCheckRights checks that missing permissions of the proxies' user for waiting clients and
+// messages are reported if they are needed. The user has all permissions for locks.
 func TestCheckRights(t *testing.T) {
 	redistest.RequireFeature(t, "rights to channels", "6.2")
 	t.Parallel()
@@ -257,8 +258,8 @@ func TestCheckRights(t *testing.T) {
 	}
 }
 
-// TestCheckUpstream: check reports an unreachable upstream as degraded, and an upstream that is
-// also a master as unsafe, even under another name.
+// TestCheckUpstream checks that check reports an unreachable upstream as degraded. It reports an
+// upstream that is also a master as unsafe, even under another name.
 func TestCheckUpstream(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -276,7 +277,7 @@ func TestCheckUpstream(t *testing.T) {
 		wantVerdict(t, 2, "unsafe: it would not be safe to serve; localhost:"+port+": upstream is the same server as master "+f.Masters[1].Addr())
 }
 
-// TestCheckJSON: the JSON output has the same content as the text.
+// TestCheckJSON checks that the JSON output has the same content as the text.
 func TestCheckJSON(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -302,7 +303,7 @@ func TestCheckJSON(t *testing.T) {
 	}
 }
 
-// TestCheckConfig: --check-config reads the configuration, and opens no connection.
+// TestCheckConfig checks that --check-config reads the configuration, and opens no connection.
 func TestCheckConfig(t *testing.T) {
 	t.Parallel()
 	got := runProxy(t, "serve", "--check-config", "--master", "redis://127.0.0.1:1")

@@ -18,7 +18,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// TestBadCommandLine: each mistake is reported in one line, and nothing else is printed.
+// TestBadCommandLine checks that each mistake is reported in one line, and that nothing else is
+// printed.
 func TestBadCommandLine(t *testing.T) {
 	t.Parallel()
 	const master = "redis://127.0.0.1:1"
@@ -66,7 +67,8 @@ func TestBadCommandLine(t *testing.T) {
 	}
 }
 
-// TestBadConfigFile: each mistake is one line with the file, the line, the name and the value.
+// TestBadConfigFile checks that each mistake is reported in one line with the file, the line, the
+// name and the value.
 func TestBadConfigFile(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -101,8 +103,8 @@ func TestBadConfigFile(t *testing.T) {
 	}
 }
 
-// TestSettingPrecedence: a flag overrides the environment, which overrides the file, which
-// overrides the default, in the running proxy.
+// TestSettingPrecedence checks that a flag overrides the environment, which overrides the file,
+// which overrides the default, in the running proxy.
 func TestSettingPrecedence(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -117,7 +119,8 @@ func TestSettingPrecedence(t *testing.T) {
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
 	client := kit.Connect(t, proxy)
-	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted) // within the flag's limit; the file's master does not exist
+	// The TTL is within the flag's limit; the file's master does not exist.
+	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted)
 	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckHeld(master, "env:k", "t") })
 	if info, _ := kit.Do(t, client, "INFO", "clients").(string); !strings.Contains(info, "maxclients:7\r\n") {
 		t.Errorf("got %q, want maxclients:7 of the file", info)
@@ -135,8 +138,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestServerTextOnTerminal: no text of a server controls the operator's terminal, whichever command
-// prints it.
+// TestServerTextOnTerminal checks that no text of a server controls the operator's terminal,
+// whichever command prints it.
 func TestServerTextOnTerminal(t *testing.T) {
 	t.Parallel()
 	addr := startHostile(t, "-ERR \x1b]0;title\x07\x1b[2J\rverdict: ok\r\n")

@@ -76,7 +76,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestDemoExpiry: the embedded masters let locks expire.
+// TestDemoExpiry checks that the embedded masters let locks expire.
 func TestDemoExpiry(t *testing.T) {
 	text, demo := startDemo(t)
 	port := regexp.MustCompile(`redis-cli -p (\d+) LOCK`).FindStringSubmatch(text)

@@ -13,9 +13,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestReportedLockStorage: proxies and check report where the locks are stored before a move, after
-// it, and after the move back. After the move, they detect clients that lock at the upstream
-// directly.
+// TestReportedLockStorage checks that proxies and check report where the locks are stored before a
+// move, after it, and after the move back. After the move, they detect clients that lock at the
+// upstream directly.
 func TestReportedLockStorage(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)

@@ -58,8 +58,8 @@ func wantHealth(t *testing.T, proxy *harness.Proxy, cause string) {
 	}
 }
 
-// TestHealthWithoutQuorum: a proxy without a majority is alive, and not ready. It logs the loss of
-// the majority once, and its return once.
+// TestHealthWithoutQuorum checks that a proxy without a majority is alive, and not ready. The proxy
+// logs the loss of the majority once, and its return once.
 func TestHealthWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)
@@ -90,7 +90,8 @@ func TestHealthWithoutQuorum(t *testing.T) {
 	}
 }
 
-// TestHealthWithoutUpstream: a proxy whose upstream is down, or hangs, is alive and ready.
+// TestHealthWithoutUpstream checks that a proxy whose upstream is down, or hangs, is alive and
+// ready.
 func TestHealthWithoutUpstream(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
@@ -105,7 +106,7 @@ func TestHealthWithoutUpstream(t *testing.T) {
 	}
 }
 
-// TestHealthOfAFullProxy: a proxy that has reached max-clients is alive, but not ready.
+// TestHealthOfAFullProxy checks that a proxy that has reached max-clients is alive, but not ready.
 func TestHealthOfAFullProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -120,7 +121,8 @@ func TestHealthOfAFullProxy(t *testing.T) {
 	wantHealth(t, proxy, "ERR max number of clients reached")
 }
 
-// TestHealthcheckLogin: clients that have not logged in learn only whether the proxy is ready.
+// TestHealthcheckLogin checks that clients that have not logged in learn only whether the proxy is
+// ready.
 func TestHealthcheckLogin(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t, "--requirepass", "secret")
@@ -132,7 +134,8 @@ func TestHealthcheckLogin(t *testing.T) {
 	wantHealth(t, proxy, "")
 }
 
-// TestHealthcheckSilence: a server that accepts connections and sends nothing is not healthy.
+// TestHealthcheckSilence checks that a server that accepts connections and sends nothing is not
+// healthy.
 func TestHealthcheckSilence(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

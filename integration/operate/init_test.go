@@ -49,8 +49,8 @@ func wantRemedy(t *testing.T, proxy *harness.Proxy, texts ...string) {
 	}
 }
 
-// TestRemedyForNewMasters: if the masters are new and a proxy does not know that, the error and the
-// log name the remedy. --fresh-start still works, although a proxy has left its record.
+// TestRemedyForNewMasters checks that the error and the log name the remedy if the masters are new
+// and a proxy does not know that. --fresh-start still works, although a proxy has left its record.
 func TestRemedyForNewMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -64,8 +64,8 @@ func TestRemedyForNewMasters(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, first), "LOCK", "k", "t", "PX", "1000")
 }
 
-// TestInitTwiceAtOnce: init runs on two machines at the same time, for masters for which a proxy
-// waits. Both succeed, and then there is nothing to do.
+// TestInitTwiceAtOnce runs init on two machines at the same time, for masters for which a proxy
+// waits. Both runs succeed, and then there is nothing to do.
 func TestInitTwiceAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -87,7 +87,8 @@ func TestInitTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// TestInitAsks: without the flag, init asks the operator, and without a reply it changes nothing.
+// TestInitAsks checks that init asks the operator if the flag is missing. Without a reply, init
+// changes nothing.
 func TestInitAsks(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -103,8 +104,8 @@ func TestInitAsks(t *testing.T) {
 	}
 }
 
-// TestInitWaitsForMasters: init waits for a master that is still starting, for example because the
-// previous command in the README started it.
+// TestInitWaitsForMasters checks that init waits for a master that is still starting, for example
+// because the previous command in the README started it.
 func TestInitWaitsForMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -119,7 +120,8 @@ func TestInitWaitsForMasters(t *testing.T) {
 	wantInit(t, got, 0, "5 of 5 masters vote\n")
 }
 
-// TestInitRefuses: init refuses if locks contradict the operator, or if a master is not available.
+// TestInitRefuses checks that init refuses if locks contradict the operator, or if a master is not
+// available.
 func TestInitRefuses(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -143,7 +145,7 @@ func TestInitRefuses(t *testing.T) {
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, f.Masters[1].Addr()+": connection refused")
 }
 
-// TestInitForced: all masters lose their data while a proxy knows of a lock without a TTL. The
+// TestInitForced lets all masters lose their data while a proxy knows of a lock without a TTL. The
 // error names the lock. An operator who knows that the lock is no longer held confirms that. No
 // process has to be stopped, and no data deleted.
 func TestInitForced(t *testing.T) {
@@ -174,8 +176,8 @@ func TestInitForced(t *testing.T) {
 	f.WantVoting(t, 5)
 }
 
-// TestInitOnce: a deployment that runs init --once at every start initializes the masters only
-// once, even if the masters lose their data later.
+// TestInitOnce checks that a deployment that runs init --once at every start initializes the
+// masters only once. This holds even if the masters lose their data later.
 func TestInitOnce(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -196,8 +198,9 @@ func TestInitOnce(t *testing.T) {
 	}
 }
 
-// TestInitOnceInterrupted: an init --once that was interrupted does not count as done. It is not
-// repeated by itself, because locks may be held since. After an init without --once it is done.
+// TestInitOnceInterrupted checks that an init --once that was interrupted does not count as done.
+// It is not repeated by itself, because locks may be held since then. After an init without --once
+// it counts as done.
 func TestInitOnceInterrupted(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -222,9 +225,9 @@ func TestInitOnceInterrupted(t *testing.T) {
 	wantInit(t, again(), 0, "nothing to do: init has run before ("+file+" exists)")
 }
 
-// TestProxyRestartKeepsWait: a majority loses its data, and the proxy that knows the longest
-// TTL in use restarts. It waits for that TTL again, and not for max-ttl, because it had recorded
-// the TTL on these masters.
+// TestProxyRestartKeepsWait lets a majority lose its data, and restarts the proxy that knows the
+// longest TTL in use. The proxy waits for that TTL again, and not for max-ttl, because it had
+// recorded the TTL on these masters.
 func TestProxyRestartKeepsWait(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -241,7 +244,8 @@ func TestProxyRestartKeepsWait(t *testing.T) {
 	}
 	kit.EachMaster(t, f.Masters[:3], func(master *redistest.Server) error {
 		record, err := kit.QueryDatabase(master, "0", "GET", "redlock-proxy:quarantine")
-		if text := fmt.Sprint(record); err != nil || !strings.HasSuffix(text, " restarted 6144") { // rounded up
+		// The record has the TTL of 6 s, rounded up.
+		if text := fmt.Sprint(record); err != nil || !strings.HasSuffix(text, " restarted 6144") {
 			return fmt.Errorf("the record says %s, %v, want 6144 ms", text, err)
 		}
 		return nil
@@ -268,8 +272,9 @@ func TestProxyRestartKeepsWait(t *testing.T) {
 	}
 }
 
-// TestInitReportsMissingVotes: of one known master and two new ones too few vote, because the known
-// master has longer locks than the operator claims. init reports that, and exits with an error.
+// TestInitReportsMissingVotes runs init for one known master and two new masters. Too few vote,
+// because the known master has longer locks than the operator claims. init reports that, and exits
+// with an error.
 func TestInitReportsMissingVotes(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -288,7 +293,8 @@ func TestInitReportsMissingVotes(t *testing.T) {
 	got := initMasters(t, masters, "--longest-ttl", "0s")
 	wantInit(t, got, 3, masters[0].Addr()+": does not vote for proxies with these settings: is in use by proxies with different settings (masters: ")
 	wantInit(t, got, 3, "0 of 3 masters vote\n")
-	kit.Must(t, kit.SendToMaster(masters[0], "DEL", "redlock-proxy:rules")) // as earlier versions leave the master
+	// Earlier versions leave the master in this state.
+	kit.Must(t, kit.SendToMaster(masters[0], "DEL", "redlock-proxy:rules"))
 	got = initMasters(t, masters, "--longest-ttl", "0s")
 	wantInit(t, got, 3, "1 of 3 masters vote\n")
 	wantInit(t, got, 3, "empty when first seen")

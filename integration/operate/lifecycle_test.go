@@ -33,9 +33,9 @@ func stop(t *testing.T, proxy *harness.Proxy, signal os.Signal) {
 	}
 }
 
-// TestStopRefusesWaiters: at the first signal, idle clients are disconnected and new ones are
-// refused. Clients that wait for a lock, an element or masters get an error immediately. Locks stay
-// held.
+// TestStopRefusesWaiters checks that, at the first signal, idle clients are disconnected and new
+// clients are refused. Clients that wait for a lock, an element or masters get an error
+// immediately. Locks stay held.
 func TestStopRefusesWaiters(t *testing.T) {
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "10m", "--lock-keys", "lock:*")
@@ -65,7 +65,7 @@ func TestStopRefusesWaiters(t *testing.T) {
 	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "holder") })
 }
 
-// TestStopCutsOff: connections that are still open after the drain timeout are closed.
+// TestStopCutsOff checks that connections that are still open after the drain timeout are closed.
 func TestStopCutsOff(t *testing.T) {
 	redistest.SkipShort(t)
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--drain-timeout", "300ms")
@@ -79,7 +79,7 @@ func TestStopCutsOff(t *testing.T) {
 	kit.WantLogged(t, proxy, `msg="drain-timeout exceeded: cutting off running commands" clients=1`)
 }
 
-// TestSecondSignal: a second signal ends the drain immediately.
+// TestSecondSignal checks that a second signal ends the drain immediately.
 func TestSecondSignal(t *testing.T) {
 	masters := kit.StartMasters(t)
 	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
@@ -91,7 +91,8 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
-// TestStopUnderLoad: no client that is disconnected under load holds a lock without knowing it.
+// TestStopUnderLoad checks that no client that is disconnected under load holds a lock without
+// knowing it.
 func TestStopUnderLoad(t *testing.T) {
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters))
@@ -126,7 +127,8 @@ func lockUntilCut(client *redistest.Client, key string) (granted bool) {
 	}
 }
 
-// TestCrashLeavesLocks: locks outlive the proxy that granted them, and another proxy knows them.
+// TestCrashLeavesLocks checks that locks outlive the proxy that granted them, and that another
+// proxy knows them.
 func TestCrashLeavesLocks(t *testing.T) {
 	f := kit.StartLinkedFleet(t, 2)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")

@@ -33,7 +33,8 @@ func (o outcome) wantEnd(t *testing.T, code int, stdout, stderr string) {
 	}
 }
 
-// TestLockCommand: lock holds the lock while the command runs, and returns its exit code.
+// TestLockCommand checks that lock holds the lock while the command runs, and returns the command's
+// exit code.
 func TestLockCommand(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)
@@ -49,7 +50,8 @@ func TestLockCommand(t *testing.T) {
 	}
 	runLock(t, addr, "", redisCLI+"LOCK k other PX 1000; exit 7").wantEnd(t, 7, "\n", "")
 	wantFree()
-	runLock(t, addr, "--ttl 500ms", "sleep 1.5; "+redisCLI+"LOCK k other PX 1000").wantEnd(t, 0, "\n", "") // the lock was extended
+	// The command outlasts the TTL: the lock was extended.
+	runLock(t, addr, "--ttl 500ms", "sleep 1.5; "+redisCLI+"LOCK k other PX 1000").wantEnd(t, 0, "\n", "")
 	wantFree()
 	runLock(t, "redis://"+addr, "--wait 0s", "kill -9 $$").wantEnd(t, 128+9, "", "")
 	wantFree()
@@ -80,7 +82,7 @@ func TestLockCommand(t *testing.T) {
 		`redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time`)
 }
 
-// TestLockCommandLine: mistakes are reported in one line.
+// TestLockCommandLine checks that mistakes are reported in one line.
 func TestLockCommandLine(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -139,7 +141,8 @@ func awaitFile(t *testing.T, file string) {
 	kit.Await(t, "the command runs", func() bool { _, err := os.Stat(file); return err == nil })
 }
 
-// TestLockCommandLosesLock: if the lock is lost, or cannot be extended, the command is terminated.
+// TestLockCommandLosesLock checks that the command is terminated if the lock is lost, or cannot be
+// extended.
 func TestLockCommandLosesLock(t *testing.T) {
 	t.Parallel()
 	const lossMessage = "redlock-proxy: the lock was lost: sending SIGTERM to the command\n"
@@ -179,8 +182,8 @@ func TestLockCommandLosesLock(t *testing.T) {
 		"redlock-proxy: the lock was lost: it expired or was released\n")
 }
 
-// TestLockCommandContinues: a proxy is killed or stopped while a command holds a lock through it.
-// The lock is extended, and finally released, through the next proxy.
+// TestLockCommandContinues kills or stops a proxy while a command holds a lock through it. The lock
+// is extended, and finally released, through the next proxy.
 func TestLockCommandContinues(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -207,8 +210,8 @@ func TestLockCommandContinues(t *testing.T) {
 	}
 }
 
-// TestLockCommandSignals: signals are passed to the command. Before it runs, a signal ends the
-// wait, and lock leaves the queue.
+// TestLockCommandSignals checks that signals are passed to the command. Before the command runs, a
+// signal ends the wait, and lock leaves the queue.
 func TestLockCommandSignals(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)
@@ -241,8 +244,8 @@ func TestLockCommandSignals(t *testing.T) {
 	}
 }
 
-// TestLockCommandLogsIn: the password comes from redis-cli's variable or a file, and is never
-// printed.
+// TestLockCommandLogsIn checks that the password comes from redis-cli's variable or a file, and is
+// never printed.
 func TestLockCommandLogsIn(t *testing.T) {
 	t.Parallel()
 	upstream, masters := kit.StartRedis(t, "--requirepass", "topsecret"), kit.StartMasters(t)
@@ -262,8 +265,8 @@ func TestLockCommandLogsIn(t *testing.T) {
 	}
 }
 
-// TestLockCommandTLS: the files of the flags are sufficient for lock to trust the proxy, and for
-// the proxy to accept its client.
+// TestLockCommandTLS checks that the files of the flags are sufficient: lock trusts the proxy, and
+// the proxy accepts its client.
 func TestLockCommandTLS(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

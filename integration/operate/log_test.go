@@ -81,8 +81,8 @@ func wantCleanExit(t *testing.T, proxy *exec.Cmd) {
 	}
 }
 
-// TestLogPipeFull: if the log's pipe is full because its reader has stopped, locks are still
-// granted, and the proxy stops on request.
+// TestLogPipeFull checks that locks are still granted if the log's pipe is full because its reader
+// has stopped. The proxy still stops on request.
 func TestLogPipeFull(t *testing.T) {
 	redistest.SkipShort(t)
 	proxy, addr, _ := startPipedProxy(t)
@@ -90,7 +90,7 @@ func TestLogPipeFull(t *testing.T) {
 	wantCleanExit(t, proxy)
 }
 
-// TestLogReaderEnds: if the reader of the log ends, the proxy continues without its log.
+// TestLogReaderEnds checks that the proxy continues without its log if the reader of the log ends.
 func TestLogReaderEnds(t *testing.T) {
 	redistest.SkipShort(t)
 	proxy, addr, pipe := startPipedProxy(t)

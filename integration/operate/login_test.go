@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLoginOfTheUpstreamURL: clients without a login do not use the password in the upstream's URL
-// unless a setting allows it, and then a warning is logged.
+// TestLoginOfTheUpstreamURL checks that clients without a login do not use the password in the
+// upstream's URL unless a setting allows it. If the setting allows it, a warning is logged.
 func TestLoginOfTheUpstreamURL(t *testing.T) {
 	t.Parallel()
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t, "--requirepass", "secret")

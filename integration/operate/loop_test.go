@@ -16,9 +16,9 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestUpstreamIsProxyItself: a proxy whose upstream or master is its own address, under any name,
-// does not start: it would open connections to itself until it has no descriptors left, and check
-// rejects it.
+// TestUpstreamIsProxyItself checks that a proxy whose upstream or master is its own address, under
+// any name, does not start. It would open connections to itself until it has no descriptors left.
+// The command check rejects such a configuration.
 func TestUpstreamIsProxyItself(t *testing.T) {
 	t.Parallel()
 	hostname, err := os.Hostname()
@@ -48,8 +48,8 @@ func TestUpstreamIsProxyItself(t *testing.T) {
 	}
 }
 
-// TestUpstreamLeadsBack: the upstream is the proxy itself under another address, from the start or
-// later. The address does not show the loop, but the proxy detects it, and does not use the
+// TestUpstreamLeadsBack makes the proxy itself its upstream, under another address, from the start
+// or later. The address does not show the loop, but the proxy detects it, and does not use the
 // upstream repeatedly.
 func TestUpstreamLeadsBack(t *testing.T) {
 	redistest.SkipShort(t)
@@ -108,15 +108,16 @@ func upstreamArgs(masters []*redistest.Server, upstream string) []string {
 	return args
 }
 
-// TestProxyIsNoUpstream: serve and check do not accept a proxy as the upstream, neither on the same
-// masters nor on others, nor one that starts or replies only later. Else a move would remove locks
-// from the masters as if they were left at the upstream.
+// TestProxyIsNoUpstream checks that serve and check do not accept a proxy as the upstream, neither
+// on the same masters nor on other masters. They do not accept a proxy that starts or replies only
+// later, either. Otherwise a move would remove locks from the masters as if they were left at the
+// upstream.
 func TestProxyIsNoUpstream(t *testing.T) {
 	t.Parallel()
 	masters, behind := kit.StartMasters(t), kit.StartLink(t, kit.StartRedis(t))
 	kit.Must(t, behind.Cut())
 	first := kit.StartProxy(t, redistest.URLs(masters), "--upstream", "redis://"+behind.Addr(), "--upstream-timeout", "200ms")
-	const want = "it is a redlock-proxy: clients would change locks there; name another Redis"
+	const want = "it is a redlock-proxy: clients would change locks past the proxy; name another Redis"
 	for command, code := range map[string]int{"serve": 1, "check": 2} {
 		for _, set := range [][]*redistest.Server{masters, kit.StartMasters(t)} {
 			args := []string{command, "--listen", "127.0.0.1:0", "--lock-keys", "lock:*"}
@@ -139,7 +140,7 @@ func TestProxyIsNoUpstream(t *testing.T) {
 	})
 }
 
-// TestProxyIsNoMaster: serve and check do not accept a proxy as a master.
+// TestProxyIsNoMaster checks that serve and check do not accept a proxy as a master.
 func TestProxyIsNoMaster(t *testing.T) {
 	t.Parallel()
 	other := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", kit.StartRedis(t).URL())
@@ -155,7 +156,8 @@ func TestProxyIsNoMaster(t *testing.T) {
 	}
 }
 
-// TestFewDescriptors: the proxy limits its clients to its descriptors, and logs that once.
+// TestFewDescriptors checks that the proxy limits its clients to its descriptors, and logs that
+// once.
 func TestFewDescriptors(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -197,8 +199,9 @@ func TestFewDescriptors(t *testing.T) {
 	}
 }
 
-// TestUpstreamIsMaster: an upstream that is a master is refused: by its address; by its INFO when
-// the proxy starts, at any address; and, if it replies only later, from then on.
+// TestUpstreamIsMaster checks that an upstream that is a master is refused. The proxy recognizes it
+// by its address or, at any address, by its INFO when the proxy starts. If the upstream replies
+// only later, the proxy refuses it from then on.
 func TestUpstreamIsMaster(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -206,7 +209,7 @@ func TestUpstreamIsMaster(t *testing.T) {
 	args := func(upstream string) []string {
 		return append([]string{"--listen", "127.0.0.1:0"}, upstreamArgs(masters, upstream)...)
 	}
-	const want = "clients would change locks there"
+	const want = "clients would change locks past the proxy"
 	got := runProxy(t, append([]string{"serve", "--check-config"}, args(masters[1].Addr())...)...)
 	if output := got.stdout + got.stderr; got.code == 0 || !strings.Contains(output, want) {
 		t.Errorf("--check-config: exit code %d and\n%s", got.code, output)
@@ -232,8 +235,8 @@ func TestUpstreamIsMaster(t *testing.T) {
 	}
 }
 
-// TestReloadMakesUpstreamMaster: a reload that names the upstream as a master, under another name,
-// is refused, and changes nothing.
+// TestReloadMakesUpstreamMaster checks that a reload that names the upstream as a master, under
+// another name, is refused, and changes nothing.
 func TestReloadMakesUpstreamMaster(t *testing.T) {
 	t.Parallel()
 	r := startReloadable(t, nil)
@@ -245,7 +248,7 @@ func TestReloadMakesUpstreamMaster(t *testing.T) {
 	r.settings["master"] = yamlList(urls)
 	r.write()
 	kit.WantPrefix(t, r.operator, "PROXY RELOAD", "ERR the configuration was not reloaded: master: upstream "+
-		r.upstream.Addr()+": it is the lock master localhost:"+port+": clients would change locks there; name another Redis")
+		r.upstream.Addr()+": it is the lock master localhost:"+port+": clients would change locks past the proxy; name another Redis")
 	kit.WantPrefix(t, r.operator, "SET a 1", "OK")
 	kit.WantPrefix(t, r.operator, "LOCK k t PX 60000", "5")
 	r.settings["master"] = before

@@ -79,7 +79,7 @@ func startManaged(t *testing.T, m manager, watchdog string, args ...string) *har
 	return proxy
 }
 
-// TestNotify: systemd is notified when the proxy serves clients, and when it drains.
+// TestNotify checks that systemd is notified when the proxy serves clients, and when it drains.
 func TestNotify(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
@@ -95,8 +95,8 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// TestNotifyWithoutManager: the proxy serves even if the manager is missing, or a variable is
-// invalid.
+// TestNotifyWithoutManager checks that the proxy serves even if the manager is missing, or a
+// variable is invalid.
 func TestNotifyWithoutManager(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
@@ -115,7 +115,7 @@ func TestNotifyWithoutManager(t *testing.T) {
 	wantExit(t, proxy, 0, kit.WaitLimit)
 }
 
-// TestNotifyFailedStart: a proxy that cannot serve is never ready.
+// TestNotifyFailedStart checks that a proxy that cannot serve is never ready.
 func TestNotifyFailedStart(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
@@ -125,8 +125,8 @@ func TestNotifyFailedStart(t *testing.T) {
 	}
 }
 
-// TestWatchdog: the proxy pings the watchdog, even without a quorum and while it drains, but not if
-// it cannot accept clients.
+// TestWatchdog checks that the proxy pings the watchdog, even without a quorum and while it drains.
+// It sends no pings if it cannot accept clients.
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
@@ -165,7 +165,8 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// TestWatchdogOfOtherProcess: the proxy sends no pings if the watchdog is for another process.
+// TestWatchdogOfOtherProcess checks that the proxy sends no pings if the watchdog is for another
+// process.
 func TestWatchdogOfOtherProcess(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -208,7 +209,8 @@ func limitDescriptors(t *testing.T, proxy *harness.Proxy, limit uint64) (former 
 	return former
 }
 
-// TestNotifyReload: systemd is notified when a reload of the configuration begins and when it ends.
+// TestNotifyReload checks that systemd is notified when a reload of the configuration begins and
+// when it ends.
 func TestNotifyReload(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)

@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestTakenPort: if the port is in use, the error names the setting.
+// TestTakenPort checks that the error names the setting if the port is in use.
 func TestTakenPort(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -28,7 +28,8 @@ func TestTakenPort(t *testing.T) {
 	}
 }
 
-// TestHangup: each SIGHUP is logged, and does not stop the proxy; SIGTERM still stops it.
+// TestHangup checks that each SIGHUP is logged, and does not stop the proxy. SIGTERM still stops
+// it.
 func TestHangup(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)))
@@ -58,8 +59,8 @@ func linesOf(log, addr string) (lines []string) {
 	return lines
 }
 
-// TestOneLinePerMaster: a start without problems logs one line for each master and one for the
-// upstream: at the first start, at the second one, and without the guard.
+// TestOneLinePerMaster checks that a start without problems logs one line for each master and one
+// for the upstream. This holds at the first start, at the second one, and without the guard.
 func TestOneLinePerMaster(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -94,8 +95,8 @@ func checkAllVote(proxy *harness.Proxy, n int) error {
 	return err
 }
 
-// TestDownAtStart: at its start, each of two proxies logs a master that refuses the password,
-// and one that does not listen, although neither has ever been reachable.
+// TestDownAtStart checks that each of two proxies logs, at its start, a master that refuses the
+// password. It also logs a master that does not listen. Neither master has ever been reachable.
 func TestDownAtStart(t *testing.T) {
 	t.Parallel()
 	masters := redistest.URLs(kit.StartMasters(t))
@@ -113,7 +114,7 @@ func TestDownAtStart(t *testing.T) {
 	}
 }
 
-// TestLogUnits: durations have their unit in JSON, as in text.
+// TestLogUnits checks that durations have their unit in JSON, as in text.
 func TestLogUnits(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -136,8 +137,8 @@ func TestLogUnits(t *testing.T) {
 	}
 }
 
-// TestInfoOfDownServers: INFO shows in plain words why a master and an upstream are down, and for
-// how long the master has been down.
+// TestInfoOfDownServers checks that INFO shows in plain words why a master and an upstream are
+// down. It also shows for how long the master has been down.
 func TestInfoOfDownServers(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -163,7 +164,8 @@ func TestInfoOfDownServers(t *testing.T) {
 	})
 }
 
-// TestForSeconds: for_seconds restarts at 0 when a reachable master loses its vote or gets it.
+// TestForSeconds checks that for_seconds restarts at 0 when a reachable master loses its vote or
+// gets it.
 func TestForSeconds(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t, "--fresh-start")
@@ -183,8 +185,9 @@ func TestForSeconds(t *testing.T) {
 	}
 }
 
-// TestUncoveredLocks: commands that use a key like a lock, although no lock-keys pattern matches
-// it, are counted and logged once per pattern, without tokens. Matching keys are not counted.
+// TestUncoveredLocks checks that commands are counted if they use a key like a lock, although no
+// lock-keys pattern matches it. They are logged once per pattern, without tokens. Matching keys are
+// not counted.
 func TestUncoveredLocks(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)

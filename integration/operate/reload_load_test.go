@@ -103,9 +103,9 @@ func (c *loadClient) connectOnce(addr string) error {
 	return err
 }
 
-// TestReloadsUnderLoad: while clients lock, relay, hold transactions and wait for locks, the
-// configuration is reloaded by SIGHUP and by PROXY RELOAD alternately: with different settings, new
-// certificates, TLS on and off, and invalid files. No connection, no reply and no lock is lost.
+// TestReloadsUnderLoad reloads the configuration by SIGHUP and by PROXY RELOAD alternately, while
+// clients lock, relay, hold transactions and wait for locks. The reloads bring different settings,
+// new certificates, TLS on and off, and invalid files. No connection, no reply and no lock is lost.
 // REDLOCK_RELOADS is the number of reloads.
 func TestReloadsUnderLoad(t *testing.T) {
 	reloads := int(kit.SizeFrom(t, "REDLOCK_RELOADS", 100))

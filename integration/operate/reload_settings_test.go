@@ -130,7 +130,8 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 	"log-format": func(t *testing.T, r *reloadRig) {
 		r.set("log-format", "json")
 		r.awaitLog(`"level":"INFO","msg":"configuration reloaded"`)
-		kit.Must(t, r.masters[4].Kill()) // logged by a component that has had its logger since the start
+		// The kill is logged by a component that has had its logger since the start.
+		kit.Must(t, r.masters[4].Kill())
 		_, err := r.proxy.WaitLog(`"msg":"master down"`, kit.WaitLimit)
 		kit.Must(t, err)
 		kit.Must(t, r.masters[4].Restart())
@@ -150,7 +151,8 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 	},
 	"upstream-timeout": func(t *testing.T, r *reloadRig) {
 		r.set("upstream-timeout", "200ms")
-		link := kit.StartLink(t, r.upstream) // a second proxy, so that the upstream of the first keeps working
+		// The test uses a second proxy, so that the upstream of the first one keeps working.
+		link := kit.StartLink(t, r.upstream)
 		slowRig := startReloadable(t, map[string]string{"upstream-timeout": "30m", "upstream": "redis://:" +
 			upstreamPassword(r.settings["upstream"]) + "@" + link.Addr()})
 		slowRig.set("upstream-timeout", "200ms")
@@ -184,7 +186,8 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 			kit.WantPrefix(t, newClient, "AUTH sesame", "WRONGPASS")
 		})
 	},
-	"share-upstream-login": func(t *testing.T, r *reloadRig) { // continues after the test of client-password-file
+	// This test continues after the test of client-password-file.
+	"share-upstream-login": func(t *testing.T, r *reloadRig) {
 		oldClient := kit.Connect(t, r.proxy)
 		kit.WantPrefix(t, oldClient, "GET a", "NOAUTH")
 		r.set("client-password-file", `""`, "share-upstream-login", "true")
@@ -285,7 +288,8 @@ func (r *reloadRig) changePasswords(t *testing.T) {
 		conn := kit.Dial(t, m.Addr())
 		kit.WantPrefix(t, conn, "AUTH one", "OK")
 		kit.WantPrefix(t, conn, "CONFIG SET requirepass two", "OK")
-		kit.Do(t, conn, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") // so that connected clients must reconnect
+		// The kill makes connected clients reconnect.
+		kit.Do(t, conn, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 	}
 	rig.set("master", yamlList(urls("two")))
 	kit.Eventually(t, func() error { return checkAllVote(rig.proxy, len(masters)) })
@@ -296,8 +300,8 @@ func (r *reloadRig) changePasswords(t *testing.T) {
 	kit.WantPrefix(t, rig.operator, "UNLOCK before t", "1")
 }
 
-// TestReloadOfEachSetting: after a reload, each setting takes effect or, if it needs a restart, is
-// reported and changes nothing.
+// TestReloadOfEachSetting checks that, after a reload, each setting takes effect or, if it needs a
+// restart, is reported and changes nothing.
 func TestReloadOfEachSetting(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -331,8 +335,8 @@ func TestReloadOfEachSetting(t *testing.T) {
 	run(last, effectTests[last])
 }
 
-// TestReloadOfUsers: the proxy's own users are reloaded together with the settings, or not at all.
-// A different file needs a restart.
+// TestReloadOfUsers checks that the proxy's own users are reloaded together with the settings, or
+// not at all. A different file needs a restart.
 func TestReloadOfUsers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "users.acl")
@@ -372,7 +376,8 @@ func (r *reloadRig) wantOnlyReported(t *testing.T, name, value string) {
 		t.Errorf("changed %q, pending %q", changed, pending)
 	}
 	kit.WantPrefix(t, r.operator, "LOCK same t PX 60000", "5")
-	kit.Eventually(t, func() error { return kit.CheckMajority(r.masters, "same", "t") }) // under the same name as before
+	// The lock has the same name as before.
+	kit.Eventually(t, func() error { return kit.CheckMajority(r.masters, "same", "t") })
 	kit.WantPrefix(t, r.operator, "UNLOCK same t", "1")
 	kit.WantPrefix(t, r.operator, "SET more:a 1", "OK")
 	for _, m := range r.masters { // more:a is not a lock key
@@ -387,8 +392,8 @@ func (r *reloadRig) wantOnlyReported(t *testing.T, name, value string) {
 	}
 }
 
-// TestReloadServerCertificates: a reload can change the certificate authority and the certificate
-// for the masters.
+// TestReloadServerCertificates checks that a reload can change the certificate authority and the
+// certificate for the masters.
 func TestReloadServerCertificates(t *testing.T) {
 	t.Parallel()
 	ca, wrong := certtest.NewAuthority(t), certtest.NewAuthority(t)
@@ -417,7 +422,7 @@ func TestReloadServerCertificates(t *testing.T) {
 	kit.Eventually(t, func() error { return checkReply(r.proxy.Addr(), "5", "LOCK", "k", "t", "PX", "60000") })
 }
 
-// TestReloadProtectedMode: after a reload, protected-mode applies to new connections.
+// TestReloadProtectedMode checks that, after a reload, protected-mode applies to new connections.
 func TestReloadProtectedMode(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -435,8 +440,8 @@ func TestReloadProtectedMode(t *testing.T) {
 	kit.WantPrefix(t, remote, "UNLOCK k t", "1") // logged-in clients stay logged in
 }
 
-// TestReloadMessageMemory: a reload changes the memory for messages that wait for subscribers. If
-// the limit is exceeded, the slowest subscriber is disconnected, and no other.
+// TestReloadMessageMemory checks that a reload changes the memory for messages that wait for
+// subscribers. If the limit is exceeded, the slowest subscriber is disconnected, and no other.
 func TestReloadMessageMemory(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -120,9 +120,9 @@ func sameWords(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// TestReload: PROXY RELOAD and SIGHUP have the same effect. The reply and the log name the changed
-// settings and those that need a restart, and show no password. An invalid configuration changes
-// nothing, and its error contains the position.
+// TestReload checks that PROXY RELOAD and SIGHUP have the same effect. The reply and the log name
+// the changed settings and the settings that need a restart, and show no password. An invalid
+// configuration changes nothing, and its error contains the position.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	r := startReloadable(t, map[string]string{"max-ttl": "1h"})
@@ -202,8 +202,8 @@ func TestReloadRights(t *testing.T) {
 	r.awaitLog(`by user \"ops\"`)
 }
 
-// TestReloadOfBlockingFile: a FIFO in place of a file is refused at once, and the next reload works
-// once the file is right.
+// TestReloadOfBlockingFile checks that a FIFO in place of a file is refused at once. The next
+// reload works once the file is right.
 func TestReloadOfBlockingFile(t *testing.T) {
 	t.Parallel()
 	users := filepath.Join(t.TempDir(), "users.acl")
@@ -240,7 +240,8 @@ func upstreamPassword(url string) string {
 	return password
 }
 
-// TestMetricsOfReloads: the metrics show the result of the last reload, and the last success.
+// TestMetricsOfReloads checks that the metrics show the result of the last reload, and the last
+// success.
 func TestMetricsOfReloads(t *testing.T) {
 	t.Parallel()
 	const successMetric, timeMetric = "redlock_config_last_reload_successful", "redlock_config_last_reload_success_timestamp_seconds"

@@ -20,8 +20,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestDrainDelay: after SIGTERM a proxy is not ready, but accepts and serves clients for
-// drain-delay; then it drains. A waiting LOCK is served meanwhile.
+// TestDrainDelay checks that, after SIGTERM, a proxy is not ready, but accepts and serves clients
+// for drain-delay. Then it drains. A waiting LOCK is served meanwhile.
 func TestDrainDelay(t *testing.T) {
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminArgs, "--drain-delay", "3s",
@@ -60,7 +60,8 @@ func TestDrainDelay(t *testing.T) {
 	kit.WantLogged(t, proxy, "drained: all commands finished")
 }
 
-// TestSignalEndsDrainDelay: a second signal during the delay ends the process, as in the drain.
+// TestSignalEndsDrainDelay checks that a second signal during the delay ends the process, as in the
+// drain.
 func TestSignalEndsDrainDelay(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -120,9 +121,9 @@ func (r *failoverClient) do(command ...string) (any, error) {
 	}
 }
 
-// TestRollingRestart: two proxies under load are restarted in turn, several times. No lock is lost
-// or held twice. Each command gets a reply, or its connection is closed before it is executed: the
-// counter at the upstream shows that.
+// TestRollingRestart restarts two proxies under load in turn, several times. No lock is lost or
+// held twice. Each command gets a reply, or its connection is closed before the command is
+// executed. The counter at the upstream shows that.
 func TestRollingRestart(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

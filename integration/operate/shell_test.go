@@ -146,7 +146,8 @@ func TestZshCompletion(t *testing.T) {
 	}
 }
 
-// TestCompletionErrors: completion without a shell, or with an unknown one, returns an error.
+// TestCompletionErrors checks that completion without a shell, or with an unknown one, returns an
+// error.
 func TestCompletionErrors(t *testing.T) {
 	t.Parallel()
 	wantFailure(t, runProxy(t, "completion"), `redlock-proxy: unknown shell ""; use bash or zsh`)
@@ -155,7 +156,8 @@ func TestCompletionErrors(t *testing.T) {
 	wantFailure(t, runProxy(t, "man", "me"), `redlock-proxy: unexpected argument "me"`)
 }
 
-// TestManual: man reports no warnings, and the page has every setting, command and exit code.
+// TestManual checks that man reports no warnings, and that the page has every setting, command and
+// exit code.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	page := outputFile(t, "man")

@@ -351,7 +351,8 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 	})
 	t.Run("without the guard", func(t *testing.T) {
 		t.Parallel()
-		newStage(t, nil, "guard: false").run(t, append(masterSituations()[:12], // all masters vote, even without their data
+		// All masters vote, even without their data.
+		newStage(t, nil, "guard: false").run(t, append(masterSituations()[:12],
 			situation{"two masters evict", onMasters(2, sendCommands(setEvicting)), onMasters(2, sendCommands(setNoEviction)), granted, true}))
 	})
 	t.Run("new masters", func(t *testing.T) {

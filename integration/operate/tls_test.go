@@ -93,7 +93,7 @@ func redisCLI(t *testing.T, addr string, args ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// TestTLSClients: real clients with certificates use locks and the upstream over TLS.
+// TestTLSClients checks that real clients with certificates use locks and the upstream over TLS.
 func TestTLSClients(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
@@ -144,8 +144,8 @@ print(r.execute_command("LOCK", "py", "t", "PX", 60000) > 50000, r.execute_comma
 	}
 }
 
-// TestTLSRefused: the proxy refuses clients without a valid certificate, with a wrong certificate
-// authority, or without TLS. The log has the reason, and the proxy keeps running.
+// TestTLSRefused checks that the proxy refuses clients without a valid certificate, with a wrong
+// certificate authority, or without TLS. The log has the reason, and the proxy keeps running.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
@@ -188,8 +188,9 @@ func TestTLSRefused(t *testing.T) {
 	kit.Must(t, goodClient.Get(t.Context(), "kept").Err())
 }
 
-// TestTLSFiles: every command fails at start if a TLS file is missing, malformed or inconsistent
-// (for example a key that does not belong to the certificate), and that the error names the file.
+// TestTLSFiles checks that every command fails at start if a TLS file is missing, malformed or
+// inconsistent. An example of an inconsistent file is a key that does not belong to the
+// certificate. The error names the file.
 func TestTLSFiles(t *testing.T) {
 	t.Parallel()
 	ca := certtest.NewAuthority(t)
@@ -215,8 +216,8 @@ func TestTLSFiles(t *testing.T) {
 	}
 }
 
-// TestTLSHealth: the health check uses TLS if the proxy does. It reports a running proxy as alive
-// even if the check has no client certificate, and the proxy requires one.
+// TestTLSHealth checks that the health check uses TLS if the proxy does. It reports a running proxy
+// as alive even if the check has no client certificate, and the proxy requires one.
 func TestTLSHealth(t *testing.T) {
 	t.Parallel()
 	r := startTLS(t)
@@ -275,8 +276,8 @@ const (
 	refusedMessage  = `msg="the configuration was not reloaded: nothing was changed" by=SIGHUP`
 )
 
-// TestRenewalUnderLoad: certificates are renewed while clients work and sometimes reconnect; some
-// of the new files are invalid. No connection and no reply is lost, and new clients get the new
+// TestRenewalUnderLoad renews certificates while clients work and sometimes reconnect; some of the
+// new files are invalid. No connection and no reply is lost, and new clients get the new
 // certificate.
 func TestRenewalUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
@@ -351,8 +352,8 @@ func (r *tlsRig) count(ctx context.Context, key string, staysConnected bool, com
 	return nil
 }
 
-// TestRenewalOfAuthorities: the certificate authorities that the proxy trusts can change while it
-// runs, even if it trusted none of the masters' certificates before.
+// TestRenewalOfAuthorities checks that the certificate authorities that the proxy trusts can change
+// while it runs. This holds even if the proxy trusted none of the masters' certificates before.
 func TestRenewalOfAuthorities(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

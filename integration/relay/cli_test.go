@@ -132,7 +132,8 @@ func TestRelayMonitor(t *testing.T) {
 	}, `"the" "last"`+"\n")
 }
 
-// TestRelaySubscribe: a redis-cli with the server, and one with the proxy, print the same messages.
+// TestRelaySubscribe checks that a redis-cli with the server, and one with the proxy, print the
+// same messages.
 func TestRelaySubscribe(t *testing.T) {
 	r := startRelay(t)
 	for _, command := range [][]string{{"SUBSCRIBE", "news", "end"}, {"PSUBSCRIBE", "n*", "e?d"},
@@ -212,7 +213,8 @@ func (s *stream) until(t *testing.T, end string) string {
 	return text.String()
 }
 
-// TestRelayStat: the figures of redis-cli --stat vary, except their form and the number of keys.
+// TestRelayStat compares the output of redis-cli --stat with the server and with the proxy. The
+// figures vary, so only their form and the number of keys must be the same.
 func TestRelayStat(t *testing.T) {
 	redistest.SkipShort(t)
 	if _, err := exec.LookPath("stdbuf"); err != nil {
@@ -247,7 +249,8 @@ func withLineBuffering(t *testing.T, cmd *exec.Cmd) (string, []string) {
 // one, which is the number of keys.
 var statNumbers = regexp.MustCompile(` +\(?\+?\d[\d.]*[KMG]?\)?`)
 
-// TestRelayHints: redis-cli in a terminal shows the arguments of LOCK in grey, and completes it.
+// TestRelayHints checks that redis-cli in a terminal shows the arguments of LOCK in grey, and
+// completes the command.
 func TestRelayHints(t *testing.T) {
 	script, err := exec.LookPath("script")
 	if err != nil {

@@ -122,9 +122,9 @@ func wantNoLocks(t *testing.T, server *redistest.Server, login ...string) {
 	}
 }
 
-// TestMaintenanceDoesNotRedirect: a client requests notifications of maintenance, as go-redis does
-// by default, and receives the upstream's own address as the new one. The client stays connected to
-// the proxy, and locks through it.
+// TestMaintenanceDoesNotRedirect covers a client that requests notifications of maintenance, as
+// go-redis does by default. It receives the upstream's own address as the new address. The client
+// stays connected to the proxy, and locks through it.
 func TestMaintenanceDoesNotRedirect(t *testing.T) {
 	server := kit.StartRedis(t)
 	proxy := startProxyOf(t, startMaintenanceServer(t, server))
@@ -161,8 +161,9 @@ func ignoreNil(err error) error {
 	return err
 }
 
-// TestValkeyRedirect: a client requests redirects to the master of a Valkey, and receives
-// one after a failover of the upstream. The client stays at the proxy, and locks through it.
+// TestValkeyRedirect covers a client that requests redirects to the master of a Valkey, and
+// receives one after a failover of the upstream. The client stays at the proxy, and locks through
+// it.
 func TestValkeyRedirect(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -224,8 +225,8 @@ func startCluster(t *testing.T, args ...string) []*redistest.Server {
 	return nodes
 }
 
-// TestClusterIsRefused: the proxy refuses a cluster as upstream, with an error that names the
-// remedy. Without lock keys it accepts the cluster.
+// TestClusterIsRefused checks that the proxy refuses a cluster as upstream, with an error that
+// names the remedy. Without lock keys it accepts the cluster.
 func TestClusterIsRefused(t *testing.T) {
 	redistest.SkipShort(t)
 	nodes := startCluster(t)
@@ -249,10 +250,10 @@ func TestClusterIsRefused(t *testing.T) {
 	kit.StartProxy(t, []string{master.URL()}, "--upstream", nodes[0].URL())
 }
 
-// TestClusterDoesNotRedirect: without a login, the proxy cannot find out that its upstream is a
-// cluster. Even then, cluster clients are not redirected to its nodes, and other clients get an
-// error instead of MOVED, so that they retry. When a client logs in, the proxy checks again with
-// that login, and refuses the cluster.
+// TestClusterDoesNotRedirect covers a proxy that cannot find out, without a login, that its
+// upstream is a cluster. Even then, cluster clients are not redirected to the cluster's nodes.
+// Other clients get an error instead of MOVED, so that they retry. When a client logs in, the proxy
+// checks again with that login, and refuses the cluster.
 func TestClusterDoesNotRedirect(t *testing.T) {
 	t.Parallel()
 	login := []string{"--requirepass", "secret"}
@@ -295,7 +296,8 @@ func TestClusterDoesNotRedirect(t *testing.T) {
 		t.Errorf("AUTH: %s", reply)
 	}
 	kit.WantLogged(t, proxy, "what=MOVED")
-	line, err := proxy.WaitLog(`msg="upstream down"`, kit.WaitLimit) // clients may get the error before it is logged
+	// Clients may get the error before it is logged.
+	line, err := proxy.WaitLog(`msg="upstream down"`, kit.WaitLimit)
 	kit.Must(t, err)
 	if !strings.Contains(line, refusal) {
 		t.Errorf("logged %s", line)
@@ -313,7 +315,7 @@ func check(t *testing.T, upstream *redistest.Server) string {
 	return string(output)
 }
 
-// TestClaimedCluster: a script can return MOVED. The proxy still uses a server without a cluster.
+// TestClaimedCluster lets a script return MOVED. The proxy still uses a server without a cluster.
 func TestClaimedCluster(t *testing.T) {
 	proxy := startProxyOf(t, kit.StartRedis(t, "--requirepass", "secret").Addr())
 	clientA, clientB := dial(t, proxy.Addr()), dial(t, proxy.Addr())
@@ -334,7 +336,8 @@ func TestClaimedCluster(t *testing.T) {
 	}
 }
 
-// TestReplicationIsHidden: INFO and ROLE name no other server, wherever the locks are stored.
+// TestReplicationIsHidden checks that INFO and ROLE name no other server, wherever the locks are
+// stored.
 func TestReplicationIsHidden(t *testing.T) {
 	redistest.SkipShort(t)
 	master := kit.StartRedis(t)

@@ -20,8 +20,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestSentinelFailover: the master behind three real Sentinels is killed, or stopped without
-// closing its connections. The relay follows the Sentinels to the replica, and does not continue
+// TestSentinelFailover kills the master behind three real Sentinels, or stops it without closing
+// its connections. The relay follows the Sentinels to the replica, and does not continue
 // transactions on the replica.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
@@ -74,8 +74,8 @@ func TestSentinelFailover(t *testing.T) {
 	}
 }
 
-// TestSentinelOverTLS: the proxy uses TLS for Sentinels, master and replica, with the certificate
-// authority in ca, and also follows a failover with TLS.
+// TestSentinelOverTLS checks that the proxy uses TLS for Sentinels, master and replica, with the
+// certificate authority in ca. It also follows a failover with TLS.
 func TestSentinelOverTLS(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -117,7 +117,8 @@ func TestSentinelOverTLS(t *testing.T) {
 	kit.Want(t, dial(t, replica.Addr()), "2", "GET", "after")
 }
 
-// TestNoSentinel: if a Sentinel cannot be reached, the error names it, and locks keep working.
+// TestNoSentinel checks that the error names a Sentinel that cannot be reached, and that locks keep
+// working.
 func TestNoSentinel(t *testing.T) {
 	addr, err := redistest.FreeAddr()
 	kit.Must(t, err)

@@ -63,9 +63,9 @@ func subscribedClient(t *testing.T, proxy *harness.Proxy, user string) *redistes
 	return client
 }
 
-// TestStalledClientKilledAtUpstream: clients leave replies of the proxy unread while their
-// upstream connections are killed, and some of them get a message. They delay no other client:
-// neither idle clients nor the client that kills the connections.
+// TestStalledClientKilledAtUpstream kills the upstream connections of clients that leave replies of
+// the proxy unread; some of these clients get a message. They delay no other client: neither idle
+// clients nor the client that kills the connections.
 func TestStalledClientKilledAtUpstream(t *testing.T) {
 	r, _, op := startStalled(t)
 	idleClients := make([]*redistest.Client, 10)
@@ -90,8 +90,8 @@ func TestStalledClientKilledAtUpstream(t *testing.T) {
 	}
 }
 
-// TestUsersReloadedWithStalledClients: the users are reloaded, in every way, while clients of
-// a changed or removed user leave replies unread. Clients of removed users get no further messages.
+// TestUsersReloadedWithStalledClients reloads the users, in every way, while clients of a changed
+// or removed user leave replies unread. Clients of removed users get no further messages.
 func TestUsersReloadedWithStalledClients(t *testing.T) {
 	redistest.SkipShort(t)
 	r, file, op := startStalled(t)
@@ -121,8 +121,8 @@ func TestUsersReloadedWithStalledClients(t *testing.T) {
 	kit.Want(t, op, "OK", "ACL", "LOAD")
 }
 
-// TestInvalidationsWithStalledClient: a client that does not read its invalidations delays no
-// other client that tracks the same keys.
+// TestInvalidationsWithStalledClient checks that a client that does not read its invalidations
+// delays no other client that tracks the same keys.
 func TestInvalidationsWithStalledClient(t *testing.T) {
 	redistest.SkipShort(t)
 	r, _, op := startStalled(t)
@@ -143,8 +143,8 @@ func TestInvalidationsWithStalledClient(t *testing.T) {
 	kit.Want(t, readingClient, "PONG", "PING", "PONG")
 }
 
-// TestDrainWithStalledClients: after SIGTERM, a proxy ends after its drain-timeout, even if
-// clients leave replies unread.
+// TestDrainWithStalledClients checks that, after SIGTERM, a proxy ends after its drain-timeout,
+// even if clients leave replies unread.
 func TestDrainWithStalledClients(t *testing.T) {
 	redistest.SkipShort(t)
 	r, _, _ := startStalled(t, "--drain-timeout", "1s")

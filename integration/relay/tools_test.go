@@ -31,7 +31,8 @@ type relay struct {
 // startRelay starts a relay, with masters for the proxy's locks, until the test ends.
 func startRelay(t *testing.T) *relay {
 	t.Helper()
-	upstream := kit.StartRedis(t, "--repl-diskless-sync-delay", "0") // so that a replica does not wait for further replicas
+	// With a delay of 0, a replica does not wait for further replicas.
+	upstream := kit.StartRedis(t, "--repl-diskless-sync-delay", "0")
 	return &relay{upstream, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", upstream.URL())}
 }
 
@@ -175,7 +176,8 @@ func TestRelayClients(t *testing.T) {
 	clients.RunAll(t, startRelay(t).proxy)
 }
 
-// TestRelayClientDisconnects: no element is popped for a client that disconnected while it waited.
+// TestRelayClientDisconnects checks that no element is popped for a client that disconnected while
+// it waited.
 func TestRelayClientDisconnects(t *testing.T) {
 	r := startRelay(t)
 	control, client := r.control(t), kit.Connect(t, r.proxy)

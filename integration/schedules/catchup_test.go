@@ -44,7 +44,7 @@ func (k *keeper) extendOrLock() error {
 	command := []string{"EXTEND", k.key, "owner", "PX", ttl}
 	oldValidUntil := k.currentValidUntil()
 	switch {
-	case oldValidUntil.IsZero() && k.commandCount%4 != 0: // otherwise the leftover of a LOCK is extended
+	case oldValidUntil.IsZero() && k.commandCount%4 != 0: // otherwise a LOCK's leftover is extended
 		command[0] = "LOCK"
 	case k.releases && rand.IntN(12) == 0:
 		command = []string{"UNLOCK", k.key, "owner"}
@@ -98,8 +98,8 @@ func (k *keeper) tryAsRival() error {
 	return err
 }
 
-// TestCatchUpsBesideExtends: masters lose all data in turn, each when all masters vote again, while
-// many locks are held and some are extended all the time.
+// TestCatchUpsBesideExtends lets masters lose all data in turn, each when all masters vote again.
+// Meanwhile many locks are held, and some are extended all the time.
 func TestCatchUpsBesideExtends(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -178,7 +178,8 @@ func (f *fleet) startKeepers(t *testing.T, proxies []*proxy, n int) (keepers []*
 						stopped.Store(true)
 						t.Errorf("%s: %v", name, err)
 					}
-					time.Sleep(time.Duration(20+rand.IntN(200)) * time.Millisecond) // the pace of a client
+					// The sleep sets the pace of a client.
+					time.Sleep(time.Duration(20+rand.IntN(200)) * time.Millisecond)
 				}
 			})
 		}
@@ -194,8 +195,8 @@ func logKeepers(t *testing.T, keepers []*keeper) {
 	}
 }
 
-// TestClocksBesideExtends: the clocks of the masters are stepped one after the other while locks
-// are extended all the time.
+// TestClocksBesideExtends steps the clocks of the masters one after the other while locks are
+// extended all the time.
 func TestClocksBesideExtends(t *testing.T) {
 	t.Parallel()
 	redistest.SkipShort(t)
@@ -210,7 +211,8 @@ func TestClocksBesideExtends(t *testing.T) {
 	proxies := []*proxy{f.proxy(t), f.proxy(t)}
 	client := connect(t, proxies[0])
 	f.holdSentinel(t, client)
-	f.delayKeptLocks(proxies, int(kit.NumberFrom(t, "REDLOCK_CLOCK_LATE", 10))) // so that clocks step within a ballot
+	// Commands are delayed, so that clocks step within a ballot.
+	f.delayKeptLocks(proxies, int(kit.NumberFrom(t, "REDLOCK_CLOCK_LATE", 10)))
 	keepers, stopped, stop := f.startKeepers(t, proxies, 12)
 	offsets := make([]time.Duration, 3)
 	steps := []time.Duration{900 * time.Millisecond, -900 * time.Millisecond, 5 * time.Second, -5 * time.Second,
@@ -255,7 +257,7 @@ func (f *fleet) delayKeptLocks(proxies []*proxy, perMille int) {
 	}
 }
 
-// TestTagsBesideFaults: locks of the same tags are used while replies and commands are lost.
+// TestTagsBesideFaults uses locks of the same tags while replies and commands are lost.
 func TestTagsBesideFaults(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

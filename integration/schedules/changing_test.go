@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// masterTimeout is how long the proxies of a changing fleet wait for a reply.
+// masterTimeout limits the time that the proxies of a changing fleet wait for a reply.
 var masterTimeout = "2s"
 
 // compareTime is the time that a proxy needs after its start to compare the data of the masters.

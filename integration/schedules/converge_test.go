@@ -27,7 +27,7 @@ const (
 
 	// agreeTime is the time from the last command until all masters must agree.
 	agreeTime = 2 * time.Second
-	// contentionTime is how long clients compete in a round.
+	// contentionTime is the time for which clients compete in a round.
 	contentionTime = 300 * time.Millisecond
 	// longTTL is the lease of the values that clients write.
 	longTTL = "600000"
@@ -87,17 +87,18 @@ func transaction(client *redistest.Client, key, value string) (reply any, err er
 			return nil, err
 		}
 		if _, failed := reply.(redistest.RespError); failed {
-			_, err := client.Do("DISCARD") // also ends the WATCH; an error without a MULTI does not matter
+			// DISCARD also ends the WATCH; an error without a MULTI does not matter.
+			_, err := client.Do("DISCARD")
 			return reply, err
 		}
 	}
 	return reply, nil
 }
 
-// TestConverge: clients of two proxies write a few keys concurrently, without faults. Two seconds
-// after the last command all masters agree, so that every command still works if a minority stops
-// at that moment. If a proxy found a master down that the test had not stopped, the masters only
-// have to agree eventually, and the round is repeated.
+// TestConverge lets clients of two proxies write a few keys concurrently, without faults. Two
+// seconds after the last command all masters agree, so that every command still works if a minority
+// stops at that moment. A proxy may have found a master down that the test had not stopped. Then
+// the masters only have to agree eventually, and the round is repeated.
 func TestConverge(t *testing.T) {
 	rounds := int(kit.NumberFrom(t, convergeRoundsEnv, defaultConvergeRounds))
 	for _, masters := range []int{3, 5} {
@@ -133,7 +134,7 @@ func TestConverge(t *testing.T) {
 	}
 }
 
-// TestConvergeTwoSetters: two clients of two proxies repeatedly set the same keys to their own
+// TestConvergeTwoSetters lets two clients of two proxies repeatedly set the same keys to their own
 // values, on three masters without faults. Two seconds later all masters agree.
 func TestConvergeTwoSetters(t *testing.T) {
 	f := startFleet(t, 3)

@@ -65,8 +65,8 @@ func keepBusy(t *testing.T, proxies []*proxy, command ...string) (count *atomic.
 	return count, stop
 }
 
-// TestEndDuringManyChanges: clients increment a key with a TTL of a minute through three proxies.
-// Its expiry time on each master stays within the range of its first expiry times on the masters.
+// TestEndDuringManyChanges increments a key with a TTL of a minute through three proxies. Its
+// expiry time on each master stays within the range of its first expiry times on the masters.
 func TestEndDuringManyChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestEndDuringManyChanges(t *testing.T) {
 	stop()
 }
 
-// TestEndDuringManyExtends: clients repeatedly EXTEND a lock of 20 s with a TTL of a second,
+// TestEndDuringManyExtends lets clients repeatedly EXTEND a lock of 20 s with a TTL of a second,
 // through three proxies. This does not shorten the lease: no rival is granted the lock during its
 // first lease.
 func TestEndDuringManyExtends(t *testing.T) {
@@ -120,8 +120,8 @@ func TestEndDuringManyExtends(t *testing.T) {
 	}
 }
 
-// TestEndDuringManyChangesOfItsTag: a key expires at its time, although another key of its tag is
-// incremented through three proxies.
+// TestEndDuringManyChangesOfItsTag checks that a key expires at its time, although another key of
+// its tag is incremented through three proxies.
 func TestEndDuringManyChangesOfItsTag(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestLateExtend: an EXTEND to 1 s gets NOQUORUM, and reaches the masters after another proxy has
-// extended the lock to 60 s. The lock keeps its 60 s.
+// TestLateExtend delays an EXTEND to 1 s, which gets NOQUORUM. The EXTEND reaches the masters after
+// another proxy has extended the lock to 60 s. The lock keeps its 60 s.
 func TestLateExtend(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -42,7 +42,8 @@ const (
 	noQuorum = "NOQUORUM"
 )
 
-// TestExtendNil: an EXTEND returns nil only if no majority of the masters can have the lock.
+// TestExtendNil checks that an EXTEND returns nil only if no majority of the masters can have the
+// lock.
 func TestExtendNil(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -31,8 +31,8 @@ func (f *fleet) fenceCounter(t *testing.T, key string, master int) int64 {
 	return n
 }
 
-// TestLateFence: the command of a LOCK to C is delayed. Before it arrives, the lock was released
-// and granted again by another proxy with a higher fence. C keeps the higher fence.
+// TestLateFence delays the command of a LOCK to C. Before it arrives, the lock is released, and
+// granted again by another proxy with a higher fence. C keeps the higher fence.
 func TestLateFence(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -53,8 +53,8 @@ func TestLateFence(t *testing.T) {
 	kit.Want(t, first, higher, "FENCE", "lock:k")
 }
 
-// TestFenceAfterARemoval: another proxy releases the lock by ballot. The next LOCK, also by ballot,
-// comes before the removal is complete. Its fence is still higher, on all its masters.
+// TestFenceAfterARemoval lets another proxy release the lock by ballot. The next LOCK, also by
+// ballot, comes before the removal is complete. Its fence is still higher, on all its masters.
 func TestFenceAfterARemoval(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -85,8 +85,8 @@ func TestFenceAfterARemoval(t *testing.T) {
 	}
 }
 
-// TestEqualProposals: both proxies know the same fence, and their clocks give the same next one.
-// Both propose it, and only one client is granted it.
+// TestEqualProposals covers two proxies that know the same fence, and whose clocks give the same
+// next fence. Both propose it, and only one client is granted it.
 func TestEqualProposals(t *testing.T) {
 	t.Parallel()
 	const known = int64(1) << 52
@@ -130,8 +130,8 @@ func TestEqualProposals(t *testing.T) {
 	}
 }
 
-// TestFenceInOneRoundTrip: without faults, a LOCK with a fence needs one script on each master,
-// like an UNLOCK. A LOCK without a fence needs no script.
+// TestFenceInOneRoundTrip checks that, without faults, a LOCK with a fence needs one script on each
+// master, like an UNLOCK. A LOCK without a fence needs no script.
 func TestFenceInOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	const pairs = 300
@@ -157,7 +157,8 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 			}
 			kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
 		}
-		guardScripts := 20 * int64(time.Since(start)/time.Second+1) // limit for the scripts that the two guards run
+		// guardScripts limits the scripts that the two guards run.
+		guardScripts := 20 * int64(time.Since(start)/time.Second+1)
 		scripts := f.commandCalls(t, A, "evalsha")
 		t.Logf("%v: %d scripts for %d pairs", c.lock, scripts, pairs)
 		if scripts > c.scripts+pairs/5+guardScripts {

@@ -102,7 +102,8 @@ func (p *proxy) wantVotesOf(t *testing.T, masters ...int) {
 	client := connect(t, p)
 	defer client.Close()
 	kit.Eventually(t, func() error {
-		_ = kit.Do(t, client, "GET", "lock:noticed") // otherwise the proxy would not notice a hanging master
+		// Without this GET the proxy would not notice a hanging master.
+		_ = kit.Do(t, client, "GET", "lock:noticed")
 		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
 		for i, link := range p.links {
 			if votes := strings.Contains(info, "address="+link.Addr()+",state=voting,"); votes != contains(masters, i) {

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestForceUnlockOfUndeterminedLock: a lock reached only A, B and C. Then so few of these masters
-// remain that no proxy can decide whether the lock is held, although a majority votes. After
-// FORCEUNLOCK, other clients can take the lock, and it does not return.
+// TestForceUnlockOfUndeterminedLock covers a lock that reached only A, B and C. Then so few of
+// these masters remain that no proxy can decide whether the lock is held. A majority votes
+// nevertheless. After FORCEUNLOCK, other clients can take the lock, and it does not return.
 func TestForceUnlockOfUndeterminedLock(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -16,8 +16,8 @@ import (
 // tooShort matches the error for a TTL that is too short to be granted.
 var tooShort = regexp.MustCompile(`(?i)too short|invalid expire time`)
 
-// TestTooShort: a TTL without any validity gets an error that says so, and not nil, as if another
-// client held the lock. A granted lock is valid for at least a millisecond.
+// TestTooShort checks that a TTL without any validity gets an error that says so. It does not get
+// nil, as if another client held the lock. A granted lock is valid for at least a millisecond.
 func TestTooShort(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -40,8 +40,9 @@ func TestTooShort(t *testing.T) {
 	}
 }
 
-// TestSplitVote: three clients of three proxies take a free lock at the same time, and each gets
-// one master. A client gets the reply that another client holds the lock only if one of them does.
+// TestSplitVote lets three clients of three proxies take a free lock at the same time, and each
+// gets one master. A client gets the reply that another client holds the lock only if one of the
+// clients holds it.
 func TestSplitVote(t *testing.T) {
 	t.Parallel()
 	for _, take := range [][]string{{"LOCK", "lock:k", "", "PX", "10000"}, {"SET", "lock:k", "", "NX", "PX", "10000"},
@@ -89,10 +90,10 @@ func TestSplitVote(t *testing.T) {
 	}
 }
 
-// TestLateBlock: the reply to LOCK … BLOCK is delayed by a second. With AT it contains how long the
-// command waited. So the client can compute how long it may rely on the lock: from its request, for
-// the waiting time and the validity. A client that counts from the arrival of the reply would rely
-// on the lock when another client holds it.
+// TestLateBlock delays the reply to LOCK … BLOCK by a second. With AT the reply contains the time
+// that the command waited. So the client can compute how long it may rely on the lock: from its
+// request, for the waiting time and the validity. A client that counts from the arrival of the
+// reply would rely on the lock when another client holds it.
 func TestLateBlock(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)

@@ -10,10 +10,10 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestLateLockAfterARemoval: a key was just removed by ballot, so a LOCK of it is a ballot, too.
-// Its write reaches A. Another proxy reads the write and removes it, and grants the lock to a
-// rival. The first proxy gets the other replies too late for its client, and undoes its own write,
-// but not the rival's lock.
+// TestLateLockAfterARemoval takes a lock whose key was just removed by ballot, so the LOCK is a
+// ballot, too. Its write reaches A. Another proxy reads the write and removes it, and grants the
+// lock to a rival. The first proxy gets the other replies too late for its client, and undoes its
+// own write, but not the rival's lock.
 //
 // The test does not know which message is the write, so it varies the number of messages that pass.
 func TestLateLockAfterARemoval(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestValidityIsSentFirst: in one pipeline a client takes or extends a lock, and then sends a
-// command that reaches no master. The proxy sends the validity before it replies to the second
-// command, because the lease is already running.
+// TestValidityIsSentFirst takes or extends a lock, and in the same pipeline sends a command that
+// reaches no master. The proxy sends the validity before it replies to the second command, because
+// the lease is already running.
 func TestValidityIsSentFirst(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestStaleMarkIsRemoved: a mark that reserves a key on a master whose clock was set back is
-// removed, and the lock is also taken on this master.
+// TestStaleMarkIsRemoved leaves a mark that reserves a key on a master whose clock was set back.
+// The mark is removed, and the lock is also taken on this master.
 func TestStaleMarkIsRemoved(t *testing.T) {
 	masters := kit.StartMasters(t)
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters)))

@@ -28,7 +28,7 @@ var masterChanges = []struct {
 	masters []int
 }{{"added", []int{A, B, C, D}}, {"replaced", []int{A, D, C}}, {"removed", []int{A, B}}}
 
-// TestRemovalDuringMasterChange: a lock reaches masters, but their replies are lost: the client
+// TestRemovalDuringMasterChange loses the replies of the masters that a lock reaches: the client
 // gets NOQUORUM. Its proxy is stopped, and another proxy changes the masters. Soon after the first
 // proxy continues, the key is free.
 func TestRemovalDuringMasterChange(t *testing.T) {
@@ -42,7 +42,8 @@ func TestRemovalDuringMasterChange(t *testing.T) {
 					t.Parallel()
 					f, p, otherProxy := startChanging(t, 4, 2, 3)
 					resume := f.loseAnswersAndStop(t, p, reachedMasters, command...)
-					if len(reachedMasters) == 2 { // the other proxy restores it, so that a ballot alone removes it
+					if len(reachedMasters) == 2 {
+						// The other proxy restores the lock, so that a ballot alone removes it.
 						kit.Do(t, connect(t, otherProxy), "LOCKINFO", "lock:k")
 						f.wantHolders(t, "lock:k", "lost", A, B, C)
 					}
@@ -79,9 +80,10 @@ func (f *changingFleet) loseAnswersAndStop(t *testing.T, p *proxy, reached []int
 	return func() { kit.Must(t, p.Continue()) }
 }
 
-// TestRemovalKeepsLaterLock: a LOCK that got NOQUORUM has reached only C, or has reached all
-// masters and was removed by FORCEUNLOCK. Before or after a change of the masters, another client
-// is granted the lock with the same token. Its lock stays when the first proxy continues.
+// TestRemovalKeepsLaterLock covers a LOCK that got NOQUORUM. It has reached only C, or has reached
+// all masters and was removed by FORCEUNLOCK. Before or after a change of the masters, another
+// client is granted the lock with the same token. The other client's lock stays when the first
+// proxy continues.
 func TestRemovalKeepsLaterLock(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -45,10 +45,10 @@ func (h holds) waitFor(t *testing.T, n int) (indexes []int) {
 	return indexes
 }
 
-// TestExtendBesideARefill: a lock of 6 s is on A to D. Another proxy copies it to E by a ballot
-// that keeps its value, and its accept reaches only one master. Then an EXTEND to ten minutes is
-// granted: by the other masters, or by all masters between the promises and the accepts of a second
-// ballot. No rival gets the lock after the 6 s.
+// TestExtendBesideARefill extends a lock of 6 s, which is on A to D, to ten minutes. Before that,
+// another proxy copies the lock to E by a ballot that keeps its value, and the accept reaches only
+// one master. The EXTEND is granted by the other masters, or by all masters between the promises
+// and the accepts of a second ballot. No rival gets the lock after the 6 s.
 func TestExtendBesideARefill(t *testing.T) {
 	t.Parallel()
 	for _, duringBallot := range []bool{false, true} {
@@ -61,7 +61,8 @@ func TestExtendBesideARefill(t *testing.T) {
 				f.allMasters()...) // nor does the third proxy, until the second proxy has done so
 			validUntil := wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "6000")
 			accepts := otherProxy.holdAccepts("lock:k", "keep", A, B, C, D)
-			kit.Eventually(t, func() error { // a read that is decided before the reply of E restores nothing
+			// A read that is decided before the reply of E restores nothing.
+			kit.Eventually(t, func() error {
 				sendAsync(connect(t, otherProxy), "LOCKINFO", "lock:k")
 				for _, first := range accepts {
 					if first.Wait(1, 300*time.Millisecond) == nil {
@@ -71,7 +72,8 @@ func TestExtendBesideARefill(t *testing.T) {
 				return errors.New("the lock is not restored on E")
 			})
 			first := accepts.waitFor(t, 3)[0]
-			defer otherProxy.holdAccepts("lock:k", "keep", f.allMasters()...).discard() // it does not try again
+			// The other proxy does not try again.
+			defer otherProxy.holdAccepts("lock:k", "keep", f.allMasters()...).discard()
 			accepts[first].Release()
 			time.Sleep(20 * time.Millisecond) // so that the released message arrives first
 			accepts.discard()
@@ -116,9 +118,9 @@ func wantNotHeld(t *testing.T, rival *redistest.Client, key string) {
 	}
 }
 
-// TestLockAfterRemovalIsUndone: a LOCK right after a removal is a ballot. When its accepts have
-// arrived, the network fails for two seconds: the client gets NOQUORUM. Soon after the network
-// works again, the key is free.
+// TestLockAfterRemovalIsUndone sends a LOCK right after a removal, so the LOCK is a ballot. When
+// its accepts have arrived, the network fails for two seconds: the client gets NOQUORUM. Soon after
+// the network works again, the key is free.
 func TestLockAfterRemovalIsUndone(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{
@@ -147,9 +149,8 @@ func TestLockAfterRemovalIsUndone(t *testing.T) {
 	}
 }
 
-// TestRestoredLockIsUndone: a SET NX reaches A, B and C, and its replies are lost.
-// Meanwhile another proxy restores the key on D and E by ballot. Soon after the SET NX got
-// NOQUORUM, the key is free.
+// TestRestoredLockIsUndone loses the replies to a SET NX that reaches A, B and C. Meanwhile another
+// proxy restores the key on D and E by ballot. Soon after the SET NX got NOQUORUM, the key is free.
 func TestRestoredLockIsUndone(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -170,8 +171,9 @@ func TestRestoredLockIsUndone(t *testing.T) {
 	wantNotHeld(t, rival, "lock:k")
 }
 
-// TestLockWithoutFenceIsUndone: a lock is granted by ballot, but no majority gets its fence.
-// For three seconds no further command about the key arrives, either. Then the lock is undone.
+// TestLockWithoutFenceIsUndone covers a lock that is granted by ballot, while no majority gets its
+// fence. For three seconds no further command about the key arrives, either. Then the lock is
+// undone.
 func TestLockWithoutFenceIsUndone(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -199,8 +201,8 @@ func TestLockWithoutFenceIsUndone(t *testing.T) {
 	wantNotHeld(t, rival, "lock:k")
 }
 
-// TestWaiterAdoptsItsOwnAttempt: the first attempt of a waiting LOCK reaches A, B and C, and its
-// replies are lost. Meanwhile another proxy copies the key to D and E by ballot. A later attempt
+// TestWaiterAdoptsItsOwnAttempt loses the replies to the first attempt of a waiting LOCK, which
+// reaches A, B and C. Meanwhile another proxy copies the key to D and E by ballot. A later attempt
 // takes the key over, also with a fence, and is granted.
 func TestWaiterAdoptsItsOwnAttempt(t *testing.T) {
 	t.Parallel()
@@ -231,8 +233,9 @@ func TestWaiterAdoptsItsOwnAttempt(t *testing.T) {
 	}
 }
 
-// TestUnlockIsRepeated: an UNLOCK whose commands reach no master gets NOQUORUM. It is executed as
-// soon as a majority is reachable, even if another proxy has kept the value by ballot since.
+// TestUnlockIsRepeated covers an UNLOCK whose commands reach no master, so that it gets NOQUORUM.
+// It is executed as soon as a majority is reachable, even if another proxy has kept the value by
+// ballot since.
 func TestUnlockIsRepeated(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)

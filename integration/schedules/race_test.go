@@ -16,8 +16,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestReleaseBesideAReplacing: a lock is released through one proxy while its value is replaced
-// through another, repeatedly, without faults. Either command may come first. Then all masters
+// TestReleaseBesideAReplacing releases a lock through one proxy while its value is replaced through
+// another proxy, repeatedly and without faults. Either command may come first. Then all masters
 // agree, and when a master dies every key can still be read and written.
 func TestReleaseBesideAReplacing(t *testing.T) {
 	t.Parallel()
@@ -63,9 +63,9 @@ func replyError(reply any) error {
 	return err
 }
 
-// TestReleaseReply: clients of two proxies compete for a few locks while the masters, one after
-// the other, die and restart without their data. A client that releases its lock through the proxy
-// that granted it gets the reply 1.
+// TestReleaseReply checks that a client that releases its lock through the proxy that granted it
+// gets the reply 1. Clients of two proxies compete for a few locks while the masters, one after the
+// other, die and restart without their data.
 func TestReleaseReply(t *testing.T) {
 	t.Parallel()
 	for _, masters := range []int{3, 5} {
@@ -121,9 +121,9 @@ func (f *fleet) releaseDuring(t *testing.T, proxies []*proxy, event func()) int 
 	return int(released.Load())
 }
 
-// TestReleaseOfABareMajority: a lock is only on A and C, because B was unreachable. B is back, and
-// C dies. The holder releases the lock, and the lock is free: its leftover on A can no longer get a
-// majority.
+// TestReleaseOfABareMajority takes a lock only on A and C, because B is unreachable. Then B is
+// back, and C dies. The holder releases the lock, and the lock is free: its leftover on A can no
+// longer get a majority.
 func TestReleaseOfABareMajority(t *testing.T) {
 	t.Parallel()
 	const lock = "LOCK KEY v PX " + longTTL

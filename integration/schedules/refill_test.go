@@ -84,9 +84,9 @@ func taggedHistories() []history {
 // Each operation has its own key.
 var checkedUses = []string{"read", "DEL", "LOCK", "FORCEUNLOCK"}
 
-// TestRefill: D and E are absent while clients of two proxies write values, and return. Then all
-// five masters have the values, even if the proxy that wrote them died after its last reply. So all
-// operations on them work when another master has lost its data.
+// TestRefill makes D and E absent while clients of two proxies write values. After their return,
+// all five masters have the values, even if the proxy that wrote them died after its last reply. So
+// all operations on the values work when another master has lost its data.
 func TestRefill(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

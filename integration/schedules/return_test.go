@@ -15,9 +15,9 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestReleasedLocksStayFree: clients lock and unlock two busy keys while the masters are flushed,
-// each after the previous one has caught up. When all clients have released their locks, both keys
-// are free.
+// TestReleasedLocksStayFree lets clients lock and unlock two busy keys while the masters are
+// flushed. Each master is flushed after the previous one has caught up. When all clients have
+// released their locks, both keys are free.
 func TestReleasedLocksStayFree(t *testing.T) {
 	t.Parallel()
 	const clients = 8
@@ -57,8 +57,8 @@ func TestReleasedLocksStayFree(t *testing.T) {
 	}
 }
 
-// TestReturnBesideReplacings: clients of two proxies replace the values of a few keys all the time.
-// A master that loses its data meanwhile votes again.
+// TestReturnBesideReplacings checks that a master that loses its data votes again. Meanwhile
+// clients of two proxies replace the values of a few keys all the time.
 func TestReturnBesideReplacings(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -182,8 +182,8 @@ func (f *fleet) restartInTurn(t *testing.T, p *proxy, masters ...int) {
 	}
 }
 
-// TestReleaseSurvivesRestarts: a lock is released while E is unreachable, and the proxy that has to
-// repeat the release on E dies. Then A and B lose their data in turn. The lock does not return.
+// TestReleaseSurvivesRestarts releases a lock while E is unreachable, and kills the proxy that has
+// to repeat the release on E. Then A and B lose their data in turn. The lock does not return.
 func TestReleaseSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	for _, take := range [][]string{{"LOCK", "lock:k", "t", "PX", "60000"}, {"SET", "lock:k", "t", "NX"}} {
@@ -237,9 +237,9 @@ func (f *fleet) wantGone(t *testing.T, p *proxy) {
 	f.wantFree(t, p, "lock:k")
 }
 
-// TestUnlockedBesideReplacing: a GETSET reaches only A and B. The owner releases the lock without
-// reaching C, and the GETSET is given up; its proxy dies. If the UNLOCK returned 1, the lock is
-// free.
+// TestUnlockedBesideReplacing sends a GETSET that reaches only A and B. The owner releases the lock
+// without reaching C, and its proxy dies. The GETSET is given up. If the UNLOCK returned 1, the
+// lock is free.
 func TestUnlockedBesideReplacing(t *testing.T) {
 	t.Parallel()
 	for passCount := range 3 {
@@ -272,9 +272,9 @@ func TestUnlockedBesideReplacing(t *testing.T) {
 	}
 }
 
-// TestReleasedCopy: a LOCK is granted on A and B while its message to C is delayed and its
-// connection breaks. C loses its data, and gets a copy of the lock. The owner releases the lock
-// without reaching B; then the delayed message arrives at C. If the UNLOCK returned 1, the lock
+// TestReleasedCopy covers a LOCK that is granted on A and B while its message to C is delayed and
+// its connection breaks. C loses its data, and gets a copy of the lock. The owner releases the lock
+// without reaching B. Then the delayed message arrives at C. If the UNLOCK returned 1, the lock
 // does not return on B and C.
 func TestReleasedCopy(t *testing.T) {
 	t.Parallel()
@@ -298,7 +298,8 @@ func TestReleasedCopy(t *testing.T) {
 	if time.Since(sentAt) > removalMemory {
 		t.Skipf("NOT TESTED: after %v the masters have forgotten the removal", time.Since(sentAt))
 	}
-	time.Sleep(agreeTime / 10) // nothing reports the arrival, since the connection of its sender has ended
+	// Nothing reports the arrival, because the connection of its sender has closed.
+	time.Sleep(agreeTime / 10)
 	f.wantHolders(t, "lock:k", "t", B)
 	cutCommands.release()
 	time.Sleep(agreeTime) // a wrong result would appear by then

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestSweepMeetsALateTake: a SET NX has reached A and B when its proxy dies; its message to C is
+// TestSweepMeetsALateTake kills a proxy whose SET NX has reached A and B, while its message to C is
 // delayed. Another proxy finds that the value on A and B has no majority, and is about to remove
 // it. Then the delayed message arrives, so that a majority has the value. A third proxy replaces
 // the value, which is confirmed: the new value stays, however late the removal arrives.

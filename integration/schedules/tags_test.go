@@ -37,8 +37,8 @@ func loseAnswers(t *testing.T, f *fleet, p *proxy, client *redistest.Client, com
 	return heldReplies
 }
 
-// TestExtendOfOwedLock: a LOCK of a minute gets NOQUORUM, but holds the key. Before its proxy can
-// undo it, another proxy shortens the lease by an EXTEND. The extended lease is kept.
+// TestExtendOfOwedLock covers a LOCK of a minute that gets NOQUORUM, but holds the key. Before its
+// proxy can undo it, another proxy shortens the lease by an EXTEND. The extended lease is kept.
 func TestExtendOfOwedLock(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
@@ -60,9 +60,9 @@ func TestExtendOfOwedLock(t *testing.T) {
 	}
 }
 
-// TestOwedBesideItsTag: a LOCK of the key that is the tag gets NOQUORUM, but holds the key. Before
-// its proxy can undo it, another key of the tag is set, and in one case removed again. Soon the key
-// is free.
+// TestOwedBesideItsTag covers a LOCK of the key that is the tag. The LOCK gets NOQUORUM, but holds
+// the key. Before its proxy can undo it, another key of the tag is set, and in one case removed
+// again. Soon the key of the LOCK is free.
 func TestOwedBesideItsTag(t *testing.T) {
 	t.Parallel()
 	for _, removed := range []bool{false, true} {
@@ -84,8 +84,8 @@ func TestOwedBesideItsTag(t *testing.T) {
 	}
 }
 
-// TestTaggedClientLeaves: the client of a LOCK disconnects while the masters are asked to accept
-// it. Soon the key is free.
+// TestTaggedClientLeaves disconnects the client of a LOCK while the masters are asked to accept the
+// LOCK. Soon the key is free.
 func TestTaggedClientLeaves(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
@@ -110,8 +110,8 @@ func TestTaggedClientLeaves(t *testing.T) {
 const tryLock = `if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
 redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil end return redis.call('pttl', KEYS[1])`
 
-// TestUnansweredTakesAreUndone: a command that takes a key gets NOQUORUM, but holds the key. Soon
-// after the network works again, the key is free.
+// TestUnansweredTakesAreUndone covers a command that takes a key and gets NOQUORUM, but holds the
+// key. Soon after the network works again, the key is free.
 func TestUnansweredTakesAreUndone(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -160,8 +160,8 @@ func TestUnansweredTakesAreUndone(t *testing.T) {
 	}
 }
 
-// TestUnlocksAreRepeated: an UNLOCK of a held lock gets NOQUORUM, because it reached no master or
-// its replies are lost. Soon after the network works again, the key is free.
+// TestUnlocksAreRepeated covers an UNLOCK of a held lock that gets NOQUORUM, because it reached no
+// master or its replies are lost. Soon after the network works again, the key is free.
 func TestUnlocksAreRepeated(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -169,9 +169,11 @@ func TestUnlocksAreRepeated(t *testing.T) {
 		for _, lostPart := range []string{"everything", "accepts"} {
 			for _, lockedThrough := range []string{"the same", "another"} {
 				switch {
-				case lostPart == "everything" && lockedThrough == "another": // no proxy knows which version was meant
+				case lostPart == "everything" && lockedThrough == "another":
+					// No proxy knows which version was meant.
 					continue
-				case lostPart == "accepts" && lockedThrough == "the same" && key == "lock:k": // it is one round, without accepts
+				case lostPart == "accepts" && lockedThrough == "the same" && key == "lock:k":
+					// The UNLOCK is one round, without accepts.
 					continue
 				}
 				t.Run(key+", "+lostPart+" through "+lockedThrough, func(t *testing.T) {
@@ -230,9 +232,9 @@ func (f *fleet) wantCells(t *testing.T, key string, n int) {
 	})
 }
 
-// TestExtendBesideAnUndeliveredReply: a script takes a lock, and its client does not read the
-// reply. The client extends the lock on another connection, and then its first connection breaks.
-// The extended lease is kept.
+// TestExtendBesideAnUndeliveredReply takes a lock by a script whose client does not read the reply.
+// The client extends the lock on another connection, and then its first connection breaks. The
+// extended lease is kept.
 func TestExtendBesideAnUndeliveredReply(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)

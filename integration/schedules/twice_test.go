@@ -12,9 +12,10 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestSwapRunsOnce: a GETSET has reached one master when another client compare-and-deletes the
-// value that it replaces, so it tries again. Then the client reads the new value, and
-// compare-and-deletes it. A deleted value does not return: each command is executed once.
+// TestSwapRunsOnce covers a GETSET that has reached one master when another client
+// compare-and-deletes the value that it replaces. So the GETSET tries again. Then the other client
+// reads the new value, and compare-and-deletes it. A deleted value does not return: each command is
+// executed once.
 //
 // The test does not know which message of the GETSET is the write, so it varies the number of
 // messages that pass, with several keys.
@@ -95,8 +96,8 @@ func (s *swapRun) awaitHolders(t *testing.T, value string, masters ...int) {
 	}
 }
 
-// TestPersistOnce: if clients of two proxies remove the expiry of a key at the same moment, exactly
-// one of them gets the reply 1.
+// TestPersistOnce lets clients of two proxies remove the expiry of a key at the same moment.
+// Exactly one of them gets the reply 1.
 func TestPersistOnce(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)

@@ -15,7 +15,7 @@ import (
 // releaseIfOwn is the usual script to release a lock at a single Redis.
 const releaseIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 
-// TestUndoShortens: a lock is on A, B and C. Another client's SET XX arrives late at A and B and
+// TestUndoShortens takes a lock on A, B and C. Another client's SET XX arrives late at A and B and
 // never at the other masters, so it is undone. A rival is not granted the lock too early.
 func TestUndoShortens(t *testing.T) {
 	t.Parallel()
@@ -39,9 +39,9 @@ func TestUndoShortens(t *testing.T) {
 	}
 }
 
-// TestSameValue: the owner takes a lock with a plain value. Another client sends the same command
-// through another proxy, which loses the replies of C, D and E. This does not change the lock: a
-// third client is refused.
+// TestSameValue takes a lock with a plain value. Another client sends the same command through
+// another proxy, which loses the replies of C, D and E. This does not change the lock: a third
+// client is refused.
 func TestSameValue(t *testing.T) {
 	t.Parallel()
 	for _, lease := range leases() {
@@ -62,8 +62,8 @@ func TestSameValue(t *testing.T) {
 	}
 }
 
-// TestSameValuePause: TestSameValue without faults of masters: the second proxy is stopped for a
-// while in the middle of its attempt.
+// TestSameValuePause repeats TestSameValue without faults of masters: the second proxy is stopped
+// for a while in the middle of its attempt.
 func TestSameValuePause(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
@@ -90,9 +90,9 @@ func TestSameValuePause(t *testing.T) {
 	}
 }
 
-// TestStaleRelease: the first owner's release arrives at C, D and E after its lease has expired
-// there, when the second owner has the lock with the same value. It arrives late, or the proxy
-// repeats it. The second owner keeps the lock.
+// TestStaleRelease delivers the first owner's release at C, D and E after its lease has expired on
+// them. By then the second owner has the lock with the same value. The release arrives late, or the
+// proxy repeats it. The second owner keeps the lock.
 func TestStaleRelease(t *testing.T) {
 	t.Parallel()
 	deliveries := map[string]func(holds){"late": holds.release, "owed": holds.discard}

@@ -10,9 +10,10 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestUnlockIsRepeatedDuringMasterChange: another proxy changes the masters. The configuration of
-// this proxy has the old masters for longer than a command waits. Meanwhile an UNLOCK of a lock
-// that this proxy granted gets NOQUORUM. Soon after this proxy follows the change, the key is free.
+// TestUnlockIsRepeatedDuringMasterChange makes another proxy change the masters. The first proxy's
+// configuration has the old masters for longer than a command waits. Meanwhile an UNLOCK of a lock
+// that the first proxy granted gets NOQUORUM. Soon after the first proxy follows the change, the
+// key is free.
 func TestUnlockIsRepeatedDuringMasterChange(t *testing.T) {
 	t.Parallel()
 	f, p, otherProxy := startChanging(t, 4, 2, 3)
@@ -31,9 +32,9 @@ func TestUnlockIsRepeatedDuringMasterChange(t *testing.T) {
 	awaitNotHeld(t, f, otherProxy, "lock:k")
 }
 
-// TestUnlockIsRepeatedAfterMasterChange: a proxy has granted a lock before a change of the masters.
-// After the change, it reaches no master for a while, and an UNLOCK gets NOQUORUM. Soon after the
-// proxy reaches the masters again, the key is free.
+// TestUnlockIsRepeatedAfterMasterChange takes a lock before a change of the masters. After the
+// change, the proxy that granted the lock reaches no master for a while, and an UNLOCK gets
+// NOQUORUM. Soon after the proxy reaches the masters again, the key is free.
 func TestUnlockIsRepeatedAfterMasterChange(t *testing.T) {
 	t.Parallel()
 	f, p, otherProxy := startChanging(t, 4, 2, 3)

@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWatchedMSetNX: a client of one proxy watches an absent key, and a client of another proxy
-// takes it together with a second key. Then the transaction of the first client fails. It succeeds
+// TestWatchedMSetNX watches an absent key by a client of one proxy. A client of another proxy takes
+// the key together with a second key. Then the transaction of the first client fails. It succeeds
 // if the second client took nothing.
 func TestWatchedMSetNX(t *testing.T) {
 	t.Parallel()
@@ -37,8 +37,8 @@ func TestWatchedMSetNX(t *testing.T) {
 	kit.Want(t, setter, "mine", "GET", "lock:c")
 }
 
-// TestWatchLeavesNothing: a client watches absent keys. No master stores a value for them, other
-// clients can take them as if they were not watched, and reads show them as free.
+// TestWatchLeavesNothing watches absent keys. No master stores a value for them. Other clients can
+// take them as if they were not watched, and reads show them as free.
 func TestWatchLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -59,8 +59,8 @@ func TestWatchLeavesNothing(t *testing.T) {
 	kit.Want(t, otherClient, "OK", "SET", "lock:put", "t")
 }
 
-// TestWatchBesideAHang: one of three masters hangs while a client watches an absent key. When this
-// master is back and another one has died, the key can be taken.
+// TestWatchBesideAHang watches an absent key while one of three masters hangs. When this master is
+// back and another master has died, the key can be taken.
 func TestWatchBesideAHang(t *testing.T) {
 	t.Parallel()
 	for _, missing := range []absence{hangMasters, cutOffMasters} {
@@ -83,8 +83,8 @@ func TestWatchBesideAHang(t *testing.T) {
 	}
 }
 
-// TestWatchOfAbsentKey: a key that is absent both at the WATCH and at the EXEC counts as unchanged;
-// a key that exists at the EXEC counts as changed.
+// TestWatchOfAbsentKey checks that a key that is absent both at the WATCH and at the EXEC counts as
+// unchanged. A key that exists at the EXEC counts as changed.
 func TestWatchOfAbsentKey(t *testing.T) {
 	t.Parallel()
 	for _, masters := range []int{3, 5} {
@@ -124,9 +124,9 @@ func TestWatchOfAbsentKey(t *testing.T) {
 	}
 }
 
-// TestWatcherUsesKey: a client watches an absent key, and another client sets it and removes it
-// again. The first client used the key in between, with any command. Its transaction fails, because
-// the key existed after the watch began.
+// TestWatcherUsesKey watches an absent key, which another client sets and removes again. The
+// watching client uses the key in between, with any command. Its transaction fails, because the key
+// existed after the watch began.
 func TestWatcherUsesKey(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -151,8 +151,8 @@ func TestWatcherUsesKey(t *testing.T) {
 	}
 }
 
-// TestWatchersOfAbsentKey: clients of two proxies watch the same absent key, and each sets it to
-// its own value. Exactly one of them succeeds.
+// TestWatchersOfAbsentKey lets clients of two proxies watch the same absent key, and each client
+// set it to its own value. Exactly one of them succeeds.
 func TestWatchersOfAbsentKey(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -38,7 +38,8 @@ func TestPage(t *testing.T) {
 	page := chromium.Open(t, s.url, browser.Display{})
 	page.WaitTrue(t, kit.WaitLimit, "document.querySelectorAll('#masters tr').length === 5 && document.querySelector('#banner').innerText.includes('5 of 5 masters vote')")
 	page.WaitTrue(t, kit.WaitLimit, "document.querySelectorAll('#locks tr').length === 2")
-	page.WaitTrue(t, kit.WaitLimit, rowExpression(hostileKey)+".includes('script>document.title')") // as text, with the client's name
+	// The row shows the key as text, with the client's name.
+	page.WaitTrue(t, kit.WaitLimit, rowExpression(hostileKey)+".includes('script>document.title')")
 	page.WaitTrue(t, kit.WaitLimit, "document.querySelectorAll('.plot path').length >= 8")
 
 	kit.Want(t, client, int64(1), "FORCEUNLOCK", hostileKey)
@@ -58,7 +59,8 @@ func TestPage(t *testing.T) {
 	}
 	page.WaitTrue(t, showTimeout, "document.querySelector('#banner').classList.contains('bad') && document.title.startsWith('⚠')")
 	page.WaitTrue(t, showTimeout, "document.querySelector('#events').innerText.includes('no locks')")
-	kit.Must(t, s.masters[0].Restart()) // three masters without data do not vote until the longest lease has expired
+	// Three masters without data do not vote until the longest lease has expired.
+	kit.Must(t, s.masters[0].Restart())
 	page.WaitTrue(t, kit.WaitLimit, rowExpression(s.masters[0].Addr())+".includes('quarantine') && "+rowExpression(s.masters[0].Addr())+".match(/1[01] min/) !== null")
 
 	if title, err := page.Eval("document.title"); err != nil || !strings.Contains(fmt.Sprint(title), "redlock-proxy 2/5") {

@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestInvalidationsBetweenReplies: a client reads long replies of the upstream and short ones of
-// the proxy, while another client changes lock keys. Each reply arrives complete and in order, with
+// TestInvalidationsBetweenReplies reads long replies of the upstream and short replies of the proxy
+// while another client changes lock keys. Each reply arrives complete and in order, with
 // invalidations between replies. The last change is always reported.
 func TestInvalidationsBetweenReplies(t *testing.T) {
 	const length, rounds = 1 << 20, 150
@@ -83,7 +83,8 @@ func TestInvalidationsBetweenReplies(t *testing.T) {
 	t.Logf("told %d times of %d changes", invalidations, rounds)
 }
 
-// TestRESP2: a RESP2 client gets no invalidations, because RESP2 has no message for them.
+// TestRESP2 checks that a RESP2 client gets no invalidations, because RESP2 has no message for
+// them.
 func TestRESP2(t *testing.T) {
 	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
 		client, otherClient := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
@@ -94,7 +95,7 @@ func TestRESP2(t *testing.T) {
 	})
 }
 
-// TestParked: a client that is parked, because it was silent, still gets invalidations.
+// TestParked checks that a client that is parked, because it was silent, still gets invalidations.
 func TestParked(t *testing.T) {
 	redistest.SkipShort(t)
 	inBothModes(t, func(t *testing.T, f *kit.Fleet) {

@@ -28,8 +28,8 @@ func newLocker(t *testing.T, proxy *harness.Proxy, noLoop bool) rueidislock.Lock
 	return l
 }
 
-// TestRueidislock: a waiter gets the lock when the holder releases it through another proxy,
-// repeatedly. A holder is notified if its lock is force-unlocked.
+// TestRueidislock checks that a waiter gets the lock when the holder releases it through another
+// proxy, repeatedly. A holder is notified if its lock is force-unlocked.
 func TestRueidislock(t *testing.T) {
 	redistest.SkipShort(t)
 	inBothModes(t, func(t *testing.T, f *kit.Fleet) {

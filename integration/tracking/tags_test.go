@@ -10,7 +10,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestTags: a client gets invalidations for a key that it has read, and not for its neighbours.
+// TestTags checks that a client gets invalidations for a key that it has read, and not for its
+// neighbours.
 func TestTags(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, true, "--lock-tags", "*")
@@ -34,9 +35,10 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestExpiryInATag: a client that has read a key gets an invalidation immediately after the key
-// expires. No master reports the expiry of a key in a shared cell, and a cell with one remaining
-// key expires later. If the key was extended before, the client gets an invalidation for that.
+// TestExpiryInATag checks that a client that has read a key gets an invalidation immediately after
+// the key expires. No master reports the expiry of a key in a shared cell, and a cell with one
+// remaining key expires later. If the key was extended before, the client gets an invalidation for
+// that.
 func TestExpiryInATag(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, true, "--lock-tags", "*")

@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestChanges: a client that has read a lock key gets one invalidation for a change by any client.
+// TestChanges checks that a client that has read a lock key gets one invalidation for a change by
+// any client.
 func TestChanges(t *testing.T) {
 	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
 		otherClient, untracking := kit.Connect(t, f.Proxies[1]), kit.Connect(t, f.Proxies[0])
@@ -57,7 +58,7 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// TestAbsentKey: a read of an absent key is tracked, too.
+// TestAbsentKey checks that a read of an absent key is tracked, too.
 func TestAbsentKey(t *testing.T) {
 	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
 		client, otherClient := connectTracking(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
@@ -68,7 +69,7 @@ func TestAbsentKey(t *testing.T) {
 	})
 }
 
-// TestModes: OPTIN, OPTOUT and OFF select the tracked reads as in Redis.
+// TestModes checks that OPTIN, OPTOUT and OFF select the tracked reads as in Redis.
 func TestModes(t *testing.T) {
 	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
 		otherClient := kit.Connect(t, f.Proxies[1])
@@ -141,8 +142,8 @@ func TestUnwatchedMasters(t *testing.T) {
 	wantInvalidation(t, client, "lock:k")
 }
 
-// TestOptOutAtTheUpstream: a CLIENT CACHING NO before a read of a lock key does not apply to the
-// next read, of a key of the upstream.
+// TestOptOutAtTheUpstream sends a CLIENT CACHING NO before a read of a lock key. The command does
+// not apply to the next read, of a key of the upstream.
 func TestOptOutAtTheUpstream(t *testing.T) {
 	f := start(t, true)
 	client, otherClient := connectTracking(t, f.Proxies[0], "OPTOUT"), kit.Connect(t, f.Proxies[1])

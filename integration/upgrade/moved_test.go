@@ -66,7 +66,8 @@ func runMove(t *testing.T, proxy *harness.Proxy) string {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
 	kit.Must(t, err)
-	out, _ := exec.Command(program, "move", "--addr", proxy.Addr()).CombinedOutput() // it may be refused
+	// The move may be refused.
+	out, _ := exec.Command(program, "move", "--addr", proxy.Addr()).CombinedOutput()
 	return string(out)
 }
 

@@ -34,7 +34,8 @@ var laterCommands = map[string]string{
 		SET lock:s a; SET lock:s b IFEQ x; SET lock:s b IFEQ a PX 100000; SET lock:s c IFEQ b GET; DELIFEQ lock:s x; DELIFEQ lock:s c`,
 }
 
-// TestLaterCommands: these commands get the newest server's replies, with any version of masters.
+// TestLaterCommands checks that laterCommands get the newest server's replies, with any version of
+// masters.
 func TestLaterCommands(t *testing.T) {
 	redistest.SkipShort(t)
 	for kind, conversation := range laterCommands {
@@ -67,8 +68,8 @@ func TestLaterCommands(t *testing.T) {
 	}
 }
 
-// TestDigests: DIGEST returns the digest of Redis' documentation, and the conditions on a digest
-// work. Commands that give a field its own TTL are refused.
+// TestDigests checks that DIGEST returns the digest of Redis' documentation, and that the
+// conditions on a digest work. Commands that give a field its own TTL are refused.
 func TestDigests(t *testing.T) {
 	masters := servers(t, redistest.InstalledVersion, redistest.InstalledVersion, redistest.InstalledVersion)
 	upstream := servers(t, redistest.InstalledVersion)[0]

@@ -36,9 +36,8 @@ func wantPopped(t *testing.T, client *redistest.Client, want ...any) {
 	}
 }
 
-// TestPopsWaitIdly: 200 clients of two proxies wait for elements in four keys: absent ones, a
-// string, and a list for which other clients wait. The masters get only the keep-alives of the
-// watches.
+// TestPopsWaitIdly lets 200 clients of two proxies wait for elements in four keys: two absent keys,
+// a string, and a sorted set. The masters get only the keep-alives of the watches.
 func TestPopsWaitIdly(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -59,7 +58,8 @@ func TestPopsWaitIdly(t *testing.T) {
 	wantIdle(t, f, usualCommands)
 }
 
-// TestPopsAreWoken: a client that waits at one proxy is woken by elements that another proxy adds.
+// TestPopsAreWoken checks that a client that waits at one proxy is woken by elements that another
+// proxy adds.
 func TestPopsAreWoken(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
@@ -86,8 +86,8 @@ func TestPopsAreWoken(t *testing.T) {
 	}
 }
 
-// TestElementsArePoppedOnce: clients of two proxies push elements, and other clients pop each
-// element exactly once, repeatedly.
+// TestElementsArePoppedOnce pushes elements by clients of two proxies, repeatedly. Other clients
+// pop each element exactly once.
 func TestElementsArePoppedOnce(t *testing.T) {
 	const producers, consumers, times = 4, 12, 40
 	f := start(t, 2, "--lock-keys", "k*")
@@ -157,8 +157,8 @@ func consume(client *redistest.Client, pop []string, onElement func(element stri
 	}
 }
 
-// TestPopsWithoutMasters: one of three masters is killed while a client waits, and the client
-// is still woken. When a second master is killed, the wait ends.
+// TestPopsWithoutMasters kills one of three masters while a client waits, and the client is still
+// woken. When a second master is killed, the wait ends.
 func TestPopsWithoutMasters(t *testing.T) {
 	f := &kit.Fleet{Masters: []*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), kit.StartRedis(t)}}
 	for range 2 {
@@ -200,8 +200,8 @@ func TestPopsAfterWatchIsKilled(t *testing.T) {
 	wantPopped(t, client, "k", "a")
 }
 
-// TestPopsBlockNoCommands: clients that wait for an element do not block other clients' commands
-// on the key, and other clients do not block them.
+// TestPopsBlockNoCommands checks that clients that wait for an element do not block other clients'
+// commands on the key. Other clients do not block the waiting clients, either.
 func TestPopsBlockNoCommands(t *testing.T) {
 	f := start(t, 1, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
@@ -217,8 +217,8 @@ func TestPopsBlockNoCommands(t *testing.T) {
 	wantPopped(t, client, "k", "a")
 }
 
-// TestPopsEnd: a drain ends a wait immediately with an error that names the cause. A client
-// that has disconnected takes no element.
+// TestPopsEnd checks that a drain ends a wait immediately with an error that names the cause. A
+// client that has disconnected takes no element.
 func TestPopsEnd(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*", "--drain-timeout", "10m")
 	f.WantVoting(t, 5)
@@ -241,8 +241,8 @@ func TestPopsEnd(t *testing.T) {
 	kit.Want(t, otherClient, int64(1), "LLEN", "k")
 }
 
-// TestPopsUnderFaults: while masters stop and continue, no element is popped twice, and
-// elements are lost only by pops that got an error. Pops that returned nil took no element.
+// TestPopsUnderFaults checks that no element is popped twice while masters stop and continue.
+// Elements are lost only by pops that got an error. Pops that returned nil took no element.
 func TestPopsUnderFaults(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Run("a minority stops", func(t *testing.T) { popUnderFaults(t, 2) })

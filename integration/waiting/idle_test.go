@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestIdle: 200 clients of two proxies wait for four locks. Meanwhile the masters get only the
+// TestIdle lets 200 clients of two proxies wait for four locks. Meanwhile the masters get only the
 // commands that they get without these clients, and the keep-alives of the watches.
 func TestIdle(t *testing.T) {
 	t.Parallel()
@@ -59,8 +59,9 @@ func TestIdleWithTags(t *testing.T) {
 	wantIdle(t, f, usualCommands)
 }
 
-// TestWakingWithTags: a client waits at one proxy for a key in a shared cell. It gets the lock when
-// the lock is released through another proxy, and when its lease expires, which no master reports.
+// TestWakingWithTags lets a client wait at one proxy for a key in a shared cell. The client gets
+// the lock when the lock is released through another proxy. It also gets the lock when the lease
+// expires, which no master reports.
 func TestWakingWithTags(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

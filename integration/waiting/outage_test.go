@@ -117,8 +117,9 @@ func (c *waiterGroup) wantAllServed(t *testing.T) {
 	}
 }
 
-// TestWaitersOutliveOutage: clients that wait for a lock, for a lock with a tag, or for an
-// element are served when two of three masters are up again. So are new waiters.
+// TestWaitersOutliveOutage checks that waiting clients are served when two of three masters are up
+// again. They wait for a lock, for a lock with a tag, or for an element. New waiters are served,
+// too.
 func TestWaitersOutliveOutage(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -168,9 +169,9 @@ func TestWaitersOutliveOutage(t *testing.T) {
 	}
 }
 
-// TestWaitsEndInOutage: if a client's waiting time ends during an outage, the reply is not that
-// another client holds the lock, or that there is no element, because the proxy cannot know that.
-// Without an outage, these are the replies.
+// TestWaitsEndInOutage covers clients whose waiting time ends during an outage. The reply does not
+// say that another client holds the lock, or that there is no element, because the proxy cannot
+// know that. Without an outage, the reply says so.
 func TestWaitsEndInOutage(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -210,8 +211,8 @@ func TestWaitsEndInOutage(t *testing.T) {
 	wantEnd(isNil, append(commands[:3:3], commands[4:]...)...)
 }
 
-// TestWaitersDisconnectInOutage: a client that disconnects while two of three masters are down
-// leaves its queue immediately, and is granted nothing later.
+// TestWaitersDisconnectInOutage disconnects clients while two of three masters are down. The
+// clients leave their queue immediately, and are granted nothing later.
 func TestWaitersDisconnectInOutage(t *testing.T) {
 	f := startThreeMasters(t)
 	var waiters []*redistest.Client
@@ -231,8 +232,8 @@ func TestWaitersDisconnectInOutage(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "u", "PX", longLease)
 }
 
-// TestNoPollingInOutage: while two of three masters are down, the third master gets no commands
-// for waiters.
+// TestNoPollingInOutage checks that the third master gets no commands for waiters while two of
+// three masters are down.
 func TestNoPollingInOutage(t *testing.T) {
 	f := startThreeMasters(t)
 	f.duringOutage(t, "refused", func() {

@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWaiterIsWoken: all events that free a lock of one proxy's client wake another proxy's waiter.
+// TestWaiterIsWoken checks that all events that free a lock of one proxy's client wake another
+// proxy's waiter.
 func TestWaiterIsWoken(t *testing.T) {
 	const endOfLease = "the end of the lease"
 	f := start(t, 2, "--guard=false") // with the guard, FLUSHALL would take the masters' votes
@@ -54,7 +55,8 @@ func TestWaiterIsWoken(t *testing.T) {
 	}
 }
 
-// TestForeignHolder: clients can also wait for a lock that a client holds directly on the masters.
+// TestForeignHolder checks that clients can also wait for a lock that a client holds directly on
+// the masters.
 func TestForeignHolder(t *testing.T) {
 	f := start(t, 1)
 	for _, master := range f.Masters {
@@ -69,8 +71,8 @@ func TestForeignHolder(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestWaiterIsWokenByMajority: a waiter is woken even if two of five masters are down, and report
-// nothing.
+// TestWaiterIsWokenByMajority checks that a waiter is woken even if two of five masters are down,
+// and report nothing.
 func TestWaiterIsWokenByMajority(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
@@ -87,7 +89,8 @@ func TestWaiterIsWokenByMajority(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestWatchedMasterStops: a proxy notices that a watched master hangs, and that it continues.
+// TestWatchedMasterStops checks that a proxy notices that a watched master hangs, and that the
+// master continues.
 func TestWatchedMasterStops(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
@@ -104,8 +107,8 @@ func TestWatchedMasterStops(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestWatchIsKilled: a waiter is woken even if the connections of the watch break when the lock is
-// deleted on the masters, so that no master reports the change.
+// TestWatchIsKilled checks that a waiter is woken even if the connections of the watch break when
+// the lock is deleted on the masters. So no master reports the change.
 func TestWatchIsKilled(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
@@ -130,8 +133,8 @@ func TestWatchIsKilled(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestWaitersProxyStops: a waiter's proxy is stopped while the lock is released, and the waiter
-// gets the lock when the proxy continues.
+// TestWaitersProxyStops stops a waiter's proxy while the lock is released. The waiter gets the lock
+// when the proxy continues.
 func TestWaitersProxyStops(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
@@ -139,7 +142,8 @@ func TestWaitersProxyStops(t *testing.T) {
 	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", longLease)
 	waiter := startWait(t, f.Proxies[1], "waiter")
 	wantWatched(t, f.Proxies[1], 5)
-	awaitNoCommands(t, f.Masters...) // commands already sent would be executed while the proxy is stopped
+	// Commands that were already sent would be executed while the proxy is stopped.
+	awaitNoCommands(t, f.Masters...)
 	kit.Must(t, f.Proxies[1].Pause())
 	kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
 	kit.WantGrant(t, holder, "LOCK", "k", "again", "PX", longLease)
@@ -148,7 +152,8 @@ func TestWaitersProxyStops(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestWatchNotPermitted: a proxy whose user may not watch keys polls, and logs that.
+// TestWatchNotPermitted checks that a proxy whose user may not watch keys polls, and logs the
+// refusal.
 func TestWatchNotPermitted(t *testing.T) {
 	masters := kit.StartMasters(t)
 	var urls []string

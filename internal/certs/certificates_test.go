@@ -22,7 +22,7 @@ func writeFile(t *testing.T, content string) string {
 	return path
 }
 
-// TestLoadErrors: an error names the setting and the file.
+// TestLoadErrors checks that an error names the setting and the file.
 func TestLoadErrors(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	first, second := ca.Issue(t), ca.Issue(t)
@@ -105,7 +105,8 @@ func reload(c *Certificates, files Files) error {
 	return err
 }
 
-// TestReload: a reload applies to the next connection; a failed reload changes nothing.
+// TestReload checks that a reload applies to the next connection, and that a failed reload changes
+// nothing.
 func TestReload(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	pair := ca.Issue(t)
@@ -158,8 +159,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestOtherFiles: a reload can name different files, and can switch TLS off and on. A certificate
-// that expired while in use does not fail a reload.
+// TestOtherFiles checks that a reload can name different files, and can switch TLS off and on. A
+// certificate that expired while in use does not fail a reload.
 func TestOtherFiles(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	first, second, expired := ca.Issue(t), ca.Issue(t), ca.IssueUntil(t, time.Now().Add(-time.Minute))
@@ -192,7 +193,8 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
-// TestListener: clients without the required certificate or with an old TLS version are refused.
+// TestListener checks that clients without the required certificate or with an old TLS version are
+// refused.
 func TestListener(t *testing.T) {
 	ca, otherCA := certtest.NewAuthority(t), certtest.NewAuthority(t)
 	pair, trusted, untrusted := ca.Issue(t), ca.Issue(t), otherCA.Issue(t)
@@ -232,8 +234,8 @@ func TestListener(t *testing.T) {
 	}
 }
 
-// TestDialing: a connection to a server trusts the certificate authorities of the file in addition
-// to the system's, and presents the certificate of the file.
+// TestDialing checks that a connection to a server trusts the certificate authorities of the file
+// in addition to the system's. The connection presents the certificate of the file.
 func TestDialing(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	pair := ca.Issue(t)

@@ -21,8 +21,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestWriter: text for a terminal cannot control it, lines and columns remain, and JSON stays
-// valid.
+// TestWriter checks that text for a terminal cannot control it, that lines and columns remain, and
+// that JSON stays valid.
 func TestWriter(t *testing.T) {
 	var out strings.Builder
 	w := escape.NewWriter(&out)

@@ -80,7 +80,8 @@ func ConfigureClient(opts *redis.Options) {
 // error no lock is held.
 func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
 	l := &Lock{proxies: proxies, Request: r, token: newToken()}
-	stop := context.AfterFunc(ctx, proxies.Close) // so that the proxy removes this client from the queue
+	// Closed connections make the proxy remove this client from the queue.
+	stop := context.AfterFunc(ctx, proxies.Close)
 	defer stop()
 	deadline, sentAt := time.Now().Add(r.Wait), time.Time{}
 	var reply []any
@@ -208,7 +209,8 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 	for try := range l.proxies.clients {
 		var n int64
 		switch n, err = l.unlock(ctx); {
-		case err == nil && n == 0 && try == 0: // later, a proxy that did not answer may have released it
+		case err == nil && n == 0 && try == 0:
+			// On a later try, a proxy that did not answer may have released the lock.
 			return &LostError{}
 		case !isNotReply(err):
 			return err

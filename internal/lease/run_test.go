@@ -123,7 +123,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestSignalWhileWaiting: a signal ends the wait immediately, even if the proxy does not answer.
+// TestSignalWhileWaiting checks that a signal ends the wait immediately, even if the proxy does not
+// answer.
 func TestSignalWhileWaiting(t *testing.T) {
 	lockReceived, testDone := make(chan bool, 1), make(chan bool)
 	p := fakeProxy{lock: func(*server.Peer) { lockReceived <- true; <-testDone }, extend: replyInt(1), unlock: replyInt(1)}
@@ -139,8 +140,8 @@ func TestSignalWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestNextProxy: a command that a proxy does not answer goes to the next proxy. After that, a reply
-// that the lock was not held is no loss: the first proxy may have released it.
+// TestNextProxy checks that a command that a proxy does not answer goes to the next proxy. After
+// that, a reply that the lock was not held is no loss: the first proxy may have released it.
 func TestNextProxy(t *testing.T) {
 	closeConn := func(c *server.Peer) { c.Close() }
 	for _, test := range []struct {

@@ -12,7 +12,8 @@ func start(cmd *exec.Cmd, exited chan<- error) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	startErr := make(chan error)
 	go func() {
-		runtime.LockOSThread() // the kernel sends the signal when the thread ends that started the command
+		// The kernel sends the signal when the thread that started the command ends.
+		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		startErr <- err

@@ -177,7 +177,8 @@ func (g *compiler) numericFor(s *syntax.ForStmt) exec {
 	return func(c *Call) flow {
 		a, b, d := startCode(c), limitCode(c), stepCode(c)
 		i, limit, step := number(c, a, "initial value"), number(c, b, "limit"), number(c, d, "step")
-		for i = i - step + step; step > 0 && i <= limit || step <= 0 && i >= limit; i += step { // rounded as in C Lua
+		// The first value of i is rounded as in C Lua.
+		for i = i - step + step; step > 0 && i <= limit || step <= 0 && i >= limit; i += step {
 			c.thread.state.meter.Work(iteration)
 			c.initLocal(l, i)
 			if f := body(c); f == flowBreak {

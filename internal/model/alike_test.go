@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// TestDifferentReplies: replies that differ in any field have different numbers.
+// TestDifferentReplies checks that replies that differ in any field have different numbers.
 func TestDifferentReplies(t *testing.T) {
 	l := newTables(&Scenario{N: 3, Ops: []Op{lockA}})
 	plain := cell.Cell{Form: cell.Plain, Attempt: numberedSource(0).Attempt(), Value: cell.Value{Present: true, Text: "a"}}
@@ -34,7 +34,7 @@ func TestDifferentReplies(t *testing.T) {
 	}
 }
 
-// TestDifferentProxyStates: proxies that may behave differently have different states.
+// TestDifferentProxyStates checks that proxies that may behave differently have different states.
 func TestDifferentProxyStates(t *testing.T) {
 	l := newTables(&Scenario{N: 3, Retries: 1, Ops: []Op{get0, {Kind: GetSet, Token: 'b'}, lockA}})
 	countedReply := func(did bool, c cell.Cell) replyID {

@@ -113,8 +113,8 @@ loses its data & D
 a round's time passes
 `
 
-// TestMajorityForgets: a majority of the new set that has lost its data does not join by the rules
-// of the old set once more, because no master of the old set knows what the majority has granted.
+// TestMajorityForgets covers a majority of the new set that has lost its data. It does not join by
+// the rules of the old set again, because no master of that set knows the majority's grants.
 func TestMajorityForgets(t *testing.T) {
 	ops := []Op{newLockA, newLockC, {Kind: Get, Proxy: 3, After: []int{1}}}
 	change := forgetful(replaceMaster(), 2)
@@ -196,8 +196,8 @@ func TestMasterChanges(t *testing.T) {
 	}
 }
 
-// TestEachChangeMechanismIsNeeded: without any one of its mechanisms, a change of the masters
-// violates a property, and the explorer finds the violation.
+// TestEachChangeMechanismIsNeeded checks that a change of the masters needs each of its mechanisms.
+// Without any one of them, the change violates a property, and the explorer finds the violation.
 func TestEachChangeMechanismIsNeeded(t *testing.T) {
 	redistest.SkipShort(t)
 	with := func(c *Change, switchOff func(*Change)) *Change { switchOff(c); return c }

@@ -89,8 +89,8 @@ var endlessExtend = Scenario{N: 5, InitialHolders: 4, LeaseTicks: 1, SlowTicks: 
 	{Kind: Get, Proxy: 2}, {Kind: Lock, Token: 'b', Proxy: 3},
 }}
 
-// TestExtendBesideBallots: no ballot shortens a granted lease. This holds for a ballot that was
-// promised before the EXTEND, and for a ballot that finds another accepted ballot.
+// TestExtendBesideBallots checks that no ballot shortens a granted lease. This holds for a ballot
+// that was promised before the EXTEND, and for a ballot that finds another accepted ballot.
 func TestExtendBesideBallots(t *testing.T) {
 	limit := quickLimit
 	if exploresAll() {

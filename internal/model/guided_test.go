@@ -53,8 +53,8 @@ func containsAll(text string, words []string) bool {
 	return true
 }
 
-// TestBallotBeyondItsLimit: a ballot sends nothing after its time limit, because a master may have
-// forgotten its promise by then.
+// TestBallotBeyondItsLimit checks that a ballot sends nothing after its time limit, because a
+// master may have forgotten its promise by then.
 func TestBallotBeyondItsLimit(t *testing.T) {
 	s := Scenario{N: 3, InitialHolders: 3, SlowTicks: 1, Restarts: 1, Retries: 4, Ops: []Op{
 		lockA, {Kind: Unlock, Token: 'a', Proxy: 2}, {Kind: GetSet, Token: 'b', Proxy: 1}, {Kind: Get, Proxy: 3, After: []int{3}},
@@ -84,8 +84,9 @@ deliver & proxy 2's accept & at C |
 	}
 }
 
-// TestAcceptBeyondItsDeadline: an accept that arrives after its deadline has no effect. Another
-// value may have been chosen meanwhile, with the vote of a master that has forgotten its promise.
+// TestAcceptBeyondItsDeadline checks that an accept that arrives after its deadline has no effect.
+// Another value may have been chosen meanwhile, with the vote of a master that has forgotten its
+// promise.
 func TestAcceptBeyondItsDeadline(t *testing.T) {
 	s := Scenario{N: 3, InitialHolders: 3, SlowTicks: 1, Restarts: 1, Ops: []Op{
 		lockA, {Kind: Unlock, Token: 'a', Proxy: 2}, {Kind: GetSet, Token: 'b', Proxy: 1}, {Kind: Get, Proxy: 3, After: []int{3}},
@@ -119,9 +120,10 @@ deliver & proxy 2's accept & at C |
 	}
 }
 
-// TestStrayTake: a take whose connection broke may arrive at any time. So the proxy that sent
-// it releases the lock by ballot: a master with the removal differs from a master that the take has
-// not reached. After a plain deletion, the lock could reappear on a free key.
+// TestStrayTake covers a take whose connection broke, and which may arrive at any time. So the
+// proxy that sent it releases the lock by ballot. Then a master with the removal differs from a
+// master that the take has not reached. After a plain deletion, the lock could reappear on a free
+// key.
 func TestStrayTake(t *testing.T) {
 	s := Scenario{N: 3, Losses: 3, Retries: 1, Ops: []Op{
 		lockA, {Kind: Del, Proxy: 1, After: []int{1}}, unlockA, {Kind: Get, Proxy: 2, After: []int{2}},

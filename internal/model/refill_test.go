@@ -152,8 +152,8 @@ func TestGuidedRefills(t *testing.T) {
 	}
 }
 
-// TestRefillWaitsForForgottenPromises: without the wait, two ballots count a master that has lost
-// its cell with its promise.
+// TestRefillWaitsForForgottenPromises checks that a refill has to wait. Without the wait, two
+// ballots count a master that has lost its cell with its promise.
 func TestRefillWaitsForForgottenPromises(t *testing.T) {
 	s := Scenario{N: 3, InitialHolders: 3, LeaseTicks: 1, SlowTicks: 1, BriefLeases: true, Callbacks: 1, Losses: 1, Retries: 4, Ops: []Op{
 		shortA, extendA, {Kind: Unlock, Token: 'x', Proxy: 2}, {Kind: Unlock, Token: 'x', Proxy: 1},

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestEachMechanismIsNeeded: without any one of its mechanisms, the protocol violates a property,
-// and the explorer finds the violation.
+// TestEachMechanismIsNeeded checks that the protocol needs each of its mechanisms. Without any one
+// of them, the protocol violates a property, and the explorer finds the violation.
 func TestEachMechanismIsNeeded(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct {

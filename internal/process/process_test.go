@@ -53,8 +53,8 @@ func runAsParent() {
 	select {}
 }
 
-// TestChildOutlivesStartingThread: the thread of the goroutine that called Start ends, and the
-// child keeps running.
+// TestChildOutlivesStartingThread ends the thread of the goroutine that called Start. The child
+// keeps running.
 func TestChildOutlivesStartingThread(t *testing.T) {
 	started := make(chan *Process)
 	go func() {

@@ -63,8 +63,8 @@ func readProcStat(pid int) (procStat, error) {
 func parseProcStat(line string) (procStat, error) {
 	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
 	if len(fields) <= statRSS {
-		return procStat{}, fmt.Errorf("process statistics: %d fields after the name in %q, want more than %d",
-			len(fields), line, statRSS)
+		return procStat{}, fmt.Errorf("process statistics: number of fields after the name in %q: %d, want more than %d",
+			line, len(fields), statRSS)
 	}
 	var numbers [3]int64
 	for i, at := range []int{statUser, statSystem, statRSS} {

@@ -33,7 +33,8 @@ func Dial(addr string, timeout time.Duration) (*Client, error) {
 // SetTimeout changes the limit of each later operation; 0 means no limit.
 func (c *Client) SetTimeout(timeout time.Duration) {
 	c.timeout = timeout
-	_ = c.conn.SetDeadline(time.Time{}) // fails only on a closed connection; the next operation will fail, too
+	// SetDeadline fails only on a closed connection; the next operation will fail, too.
+	_ = c.conn.SetDeadline(time.Time{})
 }
 
 // Do sends one command and returns its reply; see ReadReply for the types. An error reply is

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// waitLimit is how long a test waits for an expected event; silence is how long it checks that an
-// event does not happen.
+// waitLimit limits the wait of a test for an expected event; silence is the time for which a test
+// checks that an event does not happen.
 const (
 	waitLimit = 5 * time.Second
 	silence   = 50 * time.Millisecond

@@ -54,7 +54,8 @@ func TestFrameScannerChangesLimits(t *testing.T) {
 // FuzzFrameSplit checks that the scanner agrees with the reference parser, for any pieces of the
 // input.
 func FuzzFrameSplit(f *testing.F) {
-	const maxSize = 1 << 10 // bytes: long inputs slow down the fuzzer, and the small limits do not need them
+	// maxSize is in bytes: long inputs slow down the fuzzer, and the small limits do not need them.
+	const maxSize = 1 << 10
 	for i, example := range slices.Concat(frameExamples, unauthenticatedExamples) {
 		if len(example.in) <= maxSize {
 			f.Add([]byte(example.in), uint64(i))

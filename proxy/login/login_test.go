@@ -70,8 +70,8 @@ func (s *scriptedUpstream) SendAll(_ context.Context, commands [][]string) (answ
 
 func (s *scriptedUpstream) Sever() { s.severed = true }
 
-// TestRights: replies are remembered for an identity, a probe and a database. A transaction that
-// cannot be discarded ends the connection.
+// TestRights checks that replies are remembered for an identity, a probe and a database. A
+// transaction that cannot be discarded ends the connection.
 func TestRights(t *testing.T) {
 	var r login.Rights
 	questions := [][]string{{"get", "a"}, {"set", "b", "0"}}

@@ -2,7 +2,7 @@ package netconn
 
 import "testing"
 
-// TestActivity: a session is asked to park once, if it was idle between two checks.
+// TestActivity checks that a session is asked to park once, if it was idle between two checks.
 func TestActivity(t *testing.T) {
 	var a Activity
 	for i, want := range []bool{false, true, false, false} {

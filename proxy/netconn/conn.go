@@ -36,8 +36,8 @@ type Conn struct {
 	// These fields belong to the writer, for the current write.
 	unsent   []byte
 	writeErr error
-	// writeLimit is how long a write may wait for the other end, 0 for no limit. hasDeadline is set
-	// while a deadline enforces it.
+	// writeLimit is the longest time that a write may wait for the other end, 0 for no limit.
+	// hasDeadline is set while a deadline enforces it.
 	writeLimit  time.Duration
 	hasDeadline bool
 	// These fields hold the methods of these names, set at their first use: writeAllFn and

@@ -27,8 +27,8 @@ func (s *smallMemory) Room() []byte {
 
 func (s *smallMemory) Release() { s.borrowed = false }
 
-// TestReadWithoutSocket: a connection that is not a plain socket is read whole and in order, in any
-// pieces and with little room. While nothing arrives, no memory is held.
+// TestReadWithoutSocket checks that a connection that is not a plain socket is read whole and in
+// order, in any pieces and with little room. While nothing arrives, no memory is held.
 func TestReadWithoutSocket(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var want []byte
@@ -69,7 +69,7 @@ func TestReadWithoutSocket(t *testing.T) {
 	}
 }
 
-// TestNoMemoryWhileWaiting: a Conn that waits for the first byte holds no memory.
+// TestNoMemoryWhileWaiting checks that a Conn that waits for the first byte holds no memory.
 func TestNoMemoryWhileWaiting(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
@@ -103,8 +103,8 @@ func socketPair(t *testing.T) (near, far net.Conn) {
 	return near, far
 }
 
-// TestWriteWithin: a write that waits for the other end fails at the limit. A write that succeeds
-// clears its deadline.
+// TestWriteWithin checks that a write that waits for the other end fails at the limit. A write that
+// succeeds clears its deadline.
 func TestWriteWithin(t *testing.T) {
 	const size = 16 << 20 // more than fits into the buffers
 	near, far := socketPair(t)
@@ -127,7 +127,8 @@ func TestWriteWithin(t *testing.T) {
 	}
 }
 
-// TestWriteWithinWithoutSocket: the limit also applies to a connection that is not a plain socket.
+// TestWriteWithinWithoutSocket checks that the limit also applies to a connection that is not a
+// plain socket.
 func TestWriteWithinWithoutSocket(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()

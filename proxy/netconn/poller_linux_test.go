@@ -111,7 +111,8 @@ func (w polledConn) send() {
 	}
 }
 
-// TestPollerReportsTheEnd: the end is reported separately from the bytes before it, and once.
+// TestPollerReportsTheEnd checks that the end is reported separately from the bytes before it, and
+// once.
 func TestPollerReportsTheEnd(t *testing.T) {
 	tag := TagOf(1<<40+7, 65535)
 	for way, disconnect := range disconnects {
@@ -135,7 +136,8 @@ func TestPollerReportsTheEnd(t *testing.T) {
 	}
 }
 
-// TestPollerReportsReadable: an event is reported once, even if it is older.
+// TestPollerReportsReadable checks that an event is reported once, even if it is older than the
+// call of change.
 func TestPollerReportsReadable(t *testing.T) {
 	w := newPolledConn(t, 5, streamEnd)
 	w.send()
@@ -155,7 +157,8 @@ func TestPollerReportsReadable(t *testing.T) {
 	w.expect(pollEvent{5, true})
 }
 
-// TestPollerReportsToLateCallers: a caller whose deadline has always passed still gets the events.
+// TestPollerReportsToLateCallers checks that a caller whose deadline has always passed still gets
+// the events.
 func TestPollerReportsToLateCallers(t *testing.T) {
 	w := newPolledConn(t, 5, readable)
 	w.send()
@@ -196,8 +199,8 @@ func pair(t *testing.T) (c *Conn, far *net.TCPConn, p *Poller, memory *PooledBuf
 	return c, far, p, memory
 }
 
-// TestPump: all bytes are pumped, even if the end arrives with the last bytes. A connection without
-// unread bytes has no buffer.
+// TestPump checks that all bytes are pumped, even if the end arrives with the last bytes. A
+// connection without unread bytes has no buffer.
 func TestPump(t *testing.T) {
 	c, far, p, memory := pair(t)
 	got, ended := "", make(chan error, 1)
@@ -222,8 +225,8 @@ func TestPump(t *testing.T) {
 	}
 }
 
-// TestParkAndUnpark: a parked connection is reported once, also for earlier bytes. After Unpark it
-// can be read.
+// TestParkAndUnpark checks that a parked connection is reported once, also for earlier bytes. After
+// Unpark it can be read.
 func TestParkAndUnpark(t *testing.T) {
 	c, far, p, memory := pair(t)
 	if !c.CanPark() {

@@ -70,7 +70,8 @@ func addrText(addr net.Addr) string {
 	return addr.String()
 }
 
-// FuzzRead: for any input, Read reads only a header, and none of the client's bytes after it.
+// FuzzRead checks that for any input, Read reads only a header, and none of the client's bytes
+// after it.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{"PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n", "PROXY UNKNOWN\r\n", signature + v4,
 		signature + v6, LocalHeader, "PING"} {

@@ -27,8 +27,8 @@ var replies = []struct{ sent, got, kind string }{
 	{"*1\r\n$6\r\nMOVING\r\n", "*1\r\n$6\r\nMOVING\r\n", ""},
 }
 
-// TestFilter: each reply, among other replies and in any pieces, is passed on or replaced as a
-// whole.
+// TestFilter checks that each reply, among other replies and in any pieces, is passed on or
+// replaced as a whole.
 func TestFilter(t *testing.T) {
 	for _, r := range replies {
 		stream := r.sent + "+OK\r\n" + r.sent

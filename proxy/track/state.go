@@ -65,7 +65,8 @@ func (s *State) AskObstacle() error {
 		return errInMulti
 	case s.Monitoring, s.Stream:
 		return errMonitoring
-	case s.Restricted() && !s.ProtoUnknown: // else HELLO can be sent: the type of its reply shows the protocol
+	// If the protocol is unknown, HELLO can be sent: the type of its reply shows the protocol.
+	case s.Restricted() && !s.ProtoUnknown:
 		return errSubscribed
 	}
 	return nil

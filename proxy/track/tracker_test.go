@@ -264,8 +264,8 @@ func TestStateWithoutReplies(t *testing.T) {
 	}
 }
 
-// TestDisableRepliesOfSubscribers: if a client turns replies off while messages look like replies,
-// its state is unknown. In RESP3 messages do not look like replies.
+// TestDisableRepliesOfSubscribers checks that the state of a client is unknown if it turns replies
+// off while messages look like replies. In RESP3 messages do not look like replies.
 func TestDisableRepliesOfSubscribers(t *testing.T) {
 	for sent, replies := range map[string]struct {
 		text   string
@@ -297,8 +297,8 @@ func TestDisableRepliesOfSubscribers(t *testing.T) {
 	}
 }
 
-// TestTrackerRemovesOwnReplies: only the replies to the proxy's own commands are removed from the
-// stream, however it is split.
+// TestTrackerRemovesOwnReplies checks that only the replies to the proxy's own commands are removed
+// from the stream, however it is split.
 func TestTrackerRemovesOwnReplies(t *testing.T) {
 	before, ownReply, after := "$5\r\n+OK\r\n\r\n", "*2\r\n$1\r\nx\r\n|1\r\n+a\r\n+b\r\n:1\r\n", ":7\r\n"
 	stream := before + aPush + ownReply + aPush + after
@@ -318,8 +318,8 @@ func TestTrackerRemovesOwnReplies(t *testing.T) {
 	}
 }
 
-// TestErrorThatAnswersNothing: an error before any command is not taken as the reply to the next
-// command.
+// TestErrorThatAnswersNothing checks that an error before any command is not taken as the reply to
+// the next command.
 func TestErrorThatAnswersNothing(t *testing.T) {
 	const full = "-ERR max number of clients reached\r\n"
 	l := newTestTracker()
@@ -333,7 +333,8 @@ func TestErrorThatAnswersNothing(t *testing.T) {
 	}
 }
 
-// TestTrackerAfterDisconnection: only the count of changes of user outlives a connection.
+// TestTrackerAfterDisconnection checks that only the count of changes of user outlives a
+// connection.
 func TestTrackerAfterDisconnection(t *testing.T) {
 	l := newTestTracker()
 	l.expectReplies("AUTH p\nSELECT 3\nMULTI\nGET a")
@@ -348,7 +349,8 @@ func TestTrackerAfterDisconnection(t *testing.T) {
 	}
 }
 
-// TestAskObstacle: AskObstacle returns why the proxy cannot send its own command.
+// TestAskObstacle checks that AskObstacle returns the reason if the proxy cannot send its own
+// command.
 func TestAskObstacle(t *testing.T) {
 	for sent, replies := range map[string]string{
 		"MULTI": "+OK\r\n", "MONITOR": "+OK\r\n", "SYNC": "$1", "SUBSCRIBE a": acks2("subscribe", "a", 1),
@@ -387,8 +389,8 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
-// TestMarkedReply: a marked reply is pending until it, and all before it, have come, whatever
-// follows.
+// TestMarkedReply checks that a marked reply is pending until it, and all replies before it, have
+// come, whatever follows.
 func TestMarkedReply(t *testing.T) {
 	tracker := NewTracker(0, false)
 	a := &tracker.Awaited

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// sentinelInterval is how often the Sentinels are asked for the master.
+	// sentinelInterval is the interval at which the Sentinels are asked for the master.
 	sentinelInterval = time.Second
 	// sentinelTimeout limits asking the Sentinels, including dialing.
 	sentinelTimeout = 2 * time.Second
-	// spreadTime is how long a failover may be known to only a minority of the Sentinels, which
-	// notify each other every 2 s.
+	// spreadTime is the longest time that only a minority of the Sentinels may know of a failover.
+	// Sentinels notify each other every 2 s.
 	spreadTime = 10 * time.Second
-	// sentinelGrace is how long the proxy waits for the remaining Sentinels once a majority has
+	// sentinelGrace limits the proxy's wait for the remaining Sentinels once a majority has
 	// answered.
 	sentinelGrace = 100 * time.Millisecond
 )
@@ -175,7 +175,7 @@ func (f *discovery) isOutvoted(report, majority masterReport, now time.Time) boo
 		return false
 	case report != f.minority:
 		f.minority, f.minoritySince = report, now
-		f.log.Debug("a Sentinel knows of a later failover than most others", "says", report.addr, "others", majority.addr)
+		f.log.Debug("a Sentinel knows of a later failover than most other Sentinels", "says", report.addr, "others", majority.addr)
 	}
 	return now.Sub(f.minoritySince) > spreadTime
 }

@@ -67,7 +67,7 @@ func newFollowing(t *testing.T, login string, sentinels ...*scriptedServer) (*Up
 	return up, log
 }
 
-// TestInvalidSentinelReplies: an invalid reply of a Sentinel is an error.
+// TestInvalidSentinelReplies checks that an invalid reply of a Sentinel is an error.
 func TestInvalidSentinelReplies(t *testing.T) {
 	validReplies := sentinelAnswers("h:1", 3)
 	for _, c := range []struct{ answer, details, want string }{
@@ -128,8 +128,8 @@ func TestChooseReport(t *testing.T) {
 	}
 }
 
-// TestFollowing: a report of a failover by one Sentinel is adopted. A Sentinel with an older report
-// changes nothing.
+// TestFollowing checks that a report of a failover by one Sentinel is adopted. A Sentinel with an
+// older report changes nothing.
 func TestFollowing(t *testing.T) {
 	old, new := startRole(t, masterRole), startRole(t, masterRole)
 	s1, replies1 := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
@@ -169,7 +169,8 @@ func TestFollowing(t *testing.T) {
 		"from="+old.ln.Addr().String()+" to="+new.ln.Addr().String()) {
 		t.Errorf("%d moves, term %d, logged %s", failovers, up.Term(), log.String())
 	}
-	replies1.Store(map[string]string{}) // it is down, and the other Sentinel has not heard of the failover
+	// The first Sentinel is down, and the other Sentinel has not heard of the failover.
+	replies1.Store(map[string]string{})
 	if _, err := up.findMaster(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -189,8 +190,8 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
-// TestFollowingAsksForTheRole: a server that reports a role other than master is not used, and the
-// Sentinels are asked again. A server that reports no role is used.
+// TestFollowingAsksForTheRole checks that a server that reports a role other than master is not
+// used, and that the Sentinels are asked again. A server that reports no role is used.
 func TestFollowingAsksForTheRole(t *testing.T) {
 	replica, master := startRole(t, replicaRole), startRole(t, "-NOPERM no\r\n")
 	s, replies := startSentinel(t, sentinelAnswers(replica.ln.Addr().String(), 1))
@@ -218,8 +219,8 @@ func TestFollowingAsksForTheRole(t *testing.T) {
 	}
 }
 
-// TestLoneSentinel: even with the latest epoch, a Sentinel is not trusted forever if most other
-// Sentinels never learn of the failover that it reports.
+// TestLoneSentinel lets a Sentinel report a failover that most other Sentinels never learn of. Even
+// with the latest epoch, the Sentinel is not trusted forever.
 func TestLoneSentinel(t *testing.T) {
 	old, other := startRole(t, masterRole), startRole(t, masterRole)
 	lone, replies := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
@@ -248,8 +249,8 @@ func TestLoneSentinel(t *testing.T) {
 	checkMaster(old)
 }
 
-// TestNewMasterThatCannotBeReached: an old master's replies remain valid until the new master has
-// been reached.
+// TestNewMasterThatCannotBeReached checks that an old master's replies remain valid until the new
+// master has been reached.
 func TestNewMasterThatCannotBeReached(t *testing.T) {
 	old := startScripted(t, func(command string) string { // a version without ACL
 		switch command {

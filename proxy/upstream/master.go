@@ -12,7 +12,7 @@ import (
 )
 
 // ErrGrantsLocks reports that the upstream is one of the lock masters, or a redlock-proxy.
-var ErrGrantsLocks = errors.New("clients would change locks there; name another Redis")
+var ErrGrantsLocks = errors.New("clients would change locks past the proxy; name another Redis")
 
 // errProxy refuses a redlock-proxy, which grants locks itself.
 var errProxy = fmt.Errorf("it is a redlock-proxy: %w", ErrGrantsLocks)

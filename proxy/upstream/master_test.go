@@ -86,8 +86,8 @@ func TestLockMasterIsRefused(t *testing.T) {
 	}
 }
 
-// TestCheckNewMasters: a lock master that is to be added is compared with the upstream. An upstream
-// that does not answer is accepted.
+// TestCheckNewMasters checks that a new lock master is compared with the upstream. An upstream that
+// does not answer is accepted.
 func TestCheckNewMasters(t *testing.T) {
 	info := "run_id:same\r\n"
 	s := startScripted(t, func(string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(info), info) })

@@ -47,8 +47,8 @@ func startMode(t *testing.T, hello, info string) (*scriptedServer, *atomic.Value
 	}), &current
 }
 
-// TestClusterIsRefusedOnReconnect: a server that becomes a cluster node is refused by the next
-// probe and by later connections. A former cluster node is used again.
+// TestClusterIsRefusedOnReconnect checks that a server that becomes a cluster node is refused by
+// the next probe and by later connections. A former cluster node is used again.
 func TestClusterIsRefusedOnReconnect(t *testing.T) {
 	s, replies := startMode(t, standaloneHello, "")
 	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
@@ -82,9 +82,9 @@ func TestClusterIsRefusedOnReconnect(t *testing.T) {
 	probe(nil)
 }
 
-// TestClusterIsDetectedAfterALogin: a cluster that reports its mode only after a login is refused
-// once RecordMode was called, until it was down or reports another mode. The mode standalone
-// changes nothing.
+// TestClusterIsDetectedAfterALogin checks that a cluster that reports its mode only after a login
+// is refused once RecordMode was called. It stays refused until it was down or reports another
+// mode. The mode standalone changes nothing.
 func TestClusterIsDetectedAfterALogin(t *testing.T) {
 	const noAuth = "-NOAUTH x\r\n"
 	s, replies := startMode(t, noAuth, noAuth)
@@ -137,7 +137,7 @@ func TestClusterIsDetectedAfterALogin(t *testing.T) {
 	}
 }
 
-// TestClusterIsRefusedOnFailover: a failover to a cluster node is refused with the first
+// TestClusterIsRefusedOnFailover checks that a failover to a cluster node is refused with the first
 // connection.
 func TestClusterIsRefusedOnFailover(t *testing.T) {
 	old, _ := startMode(t, standaloneHello, "")

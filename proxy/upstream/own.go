@@ -56,7 +56,8 @@ func newPool(u *Upstream) *pool {
 		if err != nil {
 			return nil, err
 		}
-		return p.connections.add(resp.Limit(conn, resp.ClientLimits())), nil // go-redis trusts the lengths that it reads
+		// The connection needs limits, because go-redis trusts the lengths that it reads.
+		return p.connections.add(resp.Limit(conn, resp.ClientLimits())), nil
 	}
 	p.options = opts
 	return p

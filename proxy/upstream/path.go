@@ -19,9 +19,9 @@ const loopPause = 2 * time.Second
 // file descriptors left. SetProxyID is called before all other methods.
 func (u *Upstream) SetProxyID(id string) { u.proxyID = id }
 
-// verifyEvery is how many connections are made between two checks. The server behind the address
-// can change, so checks are repeated. Each check counts as an error in the INFO of a Redis, so they
-// are not more frequent.
+// verifyEvery is the number of connections that are made between two checks. The server behind the
+// address can change, so checks are repeated. Each check counts as an error in the INFO of a Redis,
+// so checks are not more frequent.
 const verifyEvery = 64
 
 // verify checks the upstream on a new connection, if a check is due. The expected reply to PROXY

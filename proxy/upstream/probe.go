@@ -70,7 +70,8 @@ func (u *Upstream) Probe(ctx context.Context) {
 		}
 		u.err = plainCause(err)
 		u.uncheckedLeft, u.verified = 0, false
-		u.mode.cluster = u.mode.cluster && errors.Is(err, ErrCluster) // else it may be another server now
+		// After any other error it may be a different server now.
+		u.mode.cluster = u.mode.cluster && errors.Is(err, ErrCluster)
 	} else {
 		u.grantsAll, u.requiresLogin, u.probeAnswered, u.advice = result.grantsAll, result.requiresLogin, true, nil
 		u.probes.Add(1)

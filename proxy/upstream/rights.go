@@ -24,7 +24,8 @@ func MayAll(reply []byte) bool {
 		}
 		seen[name] = true
 	}
-	return seen["commands"] && seen["keys"] // Redis 6.0 has no channels, and only Valkey 9.1 has databases
+	// Redis 6.0 has no channels, and only Valkey 9.1 has databases.
+	return seen["commands"] && seen["keys"]
 }
 
 // isUnlimited reports whether a field of a reply to ACL GETUSER leaves the user all rights.

@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// TestSingle: all commands go over one connection, and none is sent after it is lost.
+// TestSingle checks that all commands go over one connection, and that no command is sent after the
+// connection is lost.
 func TestSingle(t *testing.T) {
 	server := redistest.New(t, redistest.Options{ExtraArgs: []string{"--requirepass", "secret"}})
 	u, err := New("redis://:secret@"+server.Addr()+"/3", 0, slog.New(slog.DiscardHandler))

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestTrialDoesNotWaitForProbe: a trial write shows that the upstream stopped replying, while a
-// probe of it still waits.
+// TestTrialDoesNotWaitForProbe checks that a trial write shows that the upstream stopped replying,
+// while a probe of it still waits.
 func TestTrialDoesNotWaitForProbe(t *testing.T) {
 	var tried, frozen atomic.Bool
 	ended := make(chan struct{})

@@ -25,7 +25,8 @@ const (
 	// maxDials limits the number of simultaneous dials, so that clients that reconnect together do
 	// not overload the upstream.
 	maxDials = 64
-	// dialPause is how long, on average, a failed dial's error is returned without another dial.
+	// dialPause is the average time for which a failed dial's error is returned without another
+	// dial.
 	dialPause = 50 * time.Millisecond
 	// maxProbeAnswer limits a reply to the proxy's own commands, in bytes.
 	maxProbeAnswer = 64 << 10

@@ -149,7 +149,7 @@ func TestUpstreamGreeting(t *testing.T) {
 	}
 }
 
-// TestUpstreamRemembersARefusal: a failed dial is not repeated at once, by any client.
+// TestUpstreamRemembersARefusal checks that a failed dial is not repeated at once, by any client.
 func TestUpstreamRemembersARefusal(t *testing.T) {
 	s := startScripted(t, func(string) string { return "-WRONGPASS no\r\n" })
 	up, _ := newTestUpstream(t, s.url(":pw@"))
@@ -204,9 +204,9 @@ func TestUpstreamThatHangsAtTheGreeting(t *testing.T) {
 	}
 }
 
-// TestUpstreamProbe: the probe finds out whether the upstream is up, and whether a new connection
-// may do everything. Only explicit replies count, and they remain valid while the upstream does not
-// answer.
+// TestUpstreamProbe checks that the probe finds out whether the upstream is up, and whether a new
+// connection may do everything. Only explicit replies count, and they remain valid while the
+// upstream does not answer.
 func TestUpstreamProbe(t *testing.T) {
 	const user = "*6\r\n+commands\r\n$5\r\n+@all\r\n+keys\r\n$2\r\n~*\r\n+channels\r\n$2\r\n&*\r\n"
 	var answers atomic.Value
@@ -238,20 +238,23 @@ func TestUpstreamProbe(t *testing.T) {
 		{[]string{""}, "the upstream closed the connection", false, "upstream down"},
 		{[]string{"+PONG\r\n"}, "", false, "upstream up"},
 		{[]string{"+PONG\r\n", "+default\r\n", user}, "", true, ""},
-		{[]string{""}, "the upstream closed the connection", true, "upstream down"}, // nothing can have changed
+		// Nothing can have changed.
+		{[]string{""}, "the upstream closed the connection", true, "upstream down"},
 		{[]string{""}, "the upstream closed the connection", true, ""},
 		{[]string{"+PONG\r\n", "+default\r\n", user}, "", true, "upstream up"},
+		// The upstream dies in the middle of a probe.
 		{[]string{"+PONG\r\n", "dies"}, "the upstream closed the connection", true, "upstream down"},
-		// in the middle of a probe
 		{[]string{"-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"}, "", false,
 			"upstream up"},
-		{[]string{"-LOADING x\r\n", "+default\r\n", user}, "", true, ""}, // ACL is answered during loading
+		// ACL is answered during loading.
+		{[]string{"-LOADING x\r\n", "+default\r\n", user}, "", true, ""},
 		{[]string{"-ERR max number of clients reached\r\n"}, "", false, ""},
 		{[]string{"+PONG\r\n", "+default\r\n", "-NOPERM x\r\n"}, "", false, ""},
 		{[]string{"-NOPERM x\r\n", "-NOPERM x\r\n", user, info("7.0.15")}, "", false, ""},
 		{[]string{"+PONG\r\n", "+default\r\n", strings.Replace(user, "~*", "~a", 1)}, "", false, ""},
 		{[]string{"+PONG\r\n", "+default\r\n", strings.Replace(user, "&*", "&a", 1)}, "", false, ""},
-		{[]string{"+PONG\r\n", unknown, unknown, info("5.0.14")}, "", true, ""}, // a version without ACL
+		// This is a version without ACL.
+		{[]string{"+PONG\r\n", unknown, unknown, info("5.0.14")}, "", true, ""},
 		{[]string{"+PONG\r\n", unknown, unknown, info("7.0.15")}, "", false, ""},
 		{[]string{"+PONG\r\n", unknown, unknown, info("15.0.0")}, "", false, ""},
 		{[]string{"-NOAUTH x\r\n", unknown, unknown, info("5.0.14")}, "", false, ""},
@@ -279,8 +282,8 @@ func TestUpstreamProbe(t *testing.T) {
 	}
 }
 
-// TestUpstreamOfAnotherScheme: if the URL has the wrong scheme, the log and the clients' errors
-// name the right one.
+// TestUpstreamOfAnotherScheme checks that if the URL has the wrong scheme, the log and the clients'
+// errors name the right one.
 func TestUpstreamOfAnotherScheme(t *testing.T) {
 	tlsServer := httptest.NewTLSServer(nil)
 	t.Cleanup(tlsServer.Close)

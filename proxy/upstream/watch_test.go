@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/quorum/pushconn"
 )
 
-// TestWatch: a change of a key in the database is reported.
+// TestWatch checks that a change of a key in the database is reported.
 func TestWatch(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	u, err := New("redis://"+server.Addr()+"/2", time.Minute, slog.New(slog.DiscardHandler))

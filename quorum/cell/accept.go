@@ -81,7 +81,8 @@ func (a Accept) Words(withSource bool) []any {
 	if a.Shared {
 		shift = formatMillis(a.Shift)
 	}
-	near := formatMillis(a.Uncertainty + time.Millisecond - 1) // rounded up, because Until is rounded down
+	// near is rounded up, because Until is rounded down.
+	near := formatMillis(a.Uncertainty + time.Millisecond - 1)
 	return acceptScript.Call(withSource, a.Keys(),
 		a.expectedPrefix(), string(a.Ballot), string(a.nextPromise()), a.Value.payload(),
 		how, ends, string(a.BaseChange), formatMillis(a.Deadline), shift, near)

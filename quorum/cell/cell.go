@@ -24,7 +24,7 @@ const (
 	Register             // the master promised a ballot
 	Blocking             // left by a catch-up; refuses a SET NX and is no vote
 	Foreign              // written by a client on the master itself
-	Mark                 // reserves the key for an incarnation to restore; counts as absent and is no vote
+	Mark                 // reserved for an incarnation to restore; counts as absent and is no vote
 )
 
 // Cell is the state of one key on one master.

@@ -97,8 +97,8 @@ func (g *Guard) Changed() time.Time {
 type Figures struct {
 	// CatchUps is the number of catch-ups that this proxy did for the master.
 	CatchUps int64
-	// ClockOffset is how far the master's clock is ahead of this machine's wall clock. ClockKnown
-	// is false if that is unknown.
+	// ClockOffset is the time by which the master's clock is ahead of this machine's wall clock.
+	// ClockKnown is false if that is unknown.
 	ClockOffset time.Duration
 	ClockKnown  bool
 }

@@ -125,7 +125,7 @@ func (s *Set) ownProxy() Proxy {
 	}
 }
 
-// differenceDelay is how long a difference must last before it is logged, because the masters'
+// differenceDelay is the time that a difference must last before it is logged, because the masters'
 // lists differ while a master restarts.
 const differenceDelay = 4 * Heartbeat
 

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// reservationTime is how long one reservation of a catch-up lasts.
+// reservationTime is the duration of one reservation of a catch-up.
 const reservationTime = 3 * time.Second
 
 // catchUp copies to the master the keys that it may have lost, and admits it.
@@ -26,7 +26,8 @@ func (g *Guard) catchUp(ctx context.Context, v Report, from sourceSet) error {
 	}
 	keys, err := g.copyFrom(ctx, v, from, dbs)
 	if err != nil {
-		_ = g.reserveCatchUp(ctx, v.Record.Text, time.Millisecond) // another proxy may reach masters that this proxy does not
+		// Another proxy may reach masters that this proxy does not reach.
+		_ = g.reserveCatchUp(ctx, v.Record.Text, time.Millisecond)
 		return err
 	}
 	result, err := g.admit(ctx, v, proof)

@@ -108,14 +108,14 @@ func (c *masterClock) LatestServerTime(t time.Time) time.Duration {
 
 // clockStep is a clock reading that did not fit.
 type clockStep struct {
-	// At is when the reading was made.
+	// At is the time of the reading.
 	At time.Time
-	// Size is how far the clock moved; negative for a backward step.
+	// Size is the time by which the clock moved; negative for a backward step.
 	Size time.Duration
 	// Number is the position of the step among the clock readings of all masters.
 	Number uint64
-	// SuspendedFor is how much the machine's clock that includes suspended time gained on our
-	// monotonic clock since the last reading that fitted.
+	// SuspendedFor is the time by which the machine's clock that includes suspended time gained on
+	// our monotonic clock since the last reading that fitted.
 	SuspendedFor time.Duration
 	// Judged is set once the guard has decided which clock stepped.
 	Judged bool

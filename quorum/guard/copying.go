@@ -366,7 +366,7 @@ func (k *keysCopy) remove(steps []copyStep, key string, current storedCell, sour
 	return append(steps, copyStep{actDrop, key, current}), true
 }
 
-// expiryTolerance is how far two readings of the same expiry may differ.
+// expiryTolerance limits the difference between two readings of the same expiry.
 const expiryTolerance = 10 * time.Millisecond
 
 func (h storedCell) outlasts(other storedCell) bool {

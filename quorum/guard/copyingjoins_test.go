@@ -85,7 +85,8 @@ func TestCopiedCellIsNoProof(t *testing.T) {
 	views := viewsWith("k", storedCell{}, a, a)
 	k := newKeysCopy(copyPolicy{Masters: 3, Sources: 3}, false, 0, view{}, views)
 	k.Pass(view{}, views)
-	steps, settled := k.Pass(view{"k": a}, viewsWith("k", a, a, storedCell{})) // one source has released it since
+	// One source has released the lock since the first pass.
+	steps, settled := k.Pass(view{"k": a}, viewsWith("k", a, a, storedCell{}))
 	if describeActs(steps) != fmt.Sprintf("drop %d;", cell.Plain) {
 		t.Errorf("it does %q (settled %v)", describeActs(steps), settled)
 	}
@@ -158,7 +159,8 @@ func TestCopyForMasterThatWasAway(t *testing.T) {
 			ownCells := viewsWith("k", test.own)[0]
 			k := newKeysCopy(test.policy, false, -1, ownCells, viewsWith("k", test.sources...))
 			steps, _ := k.Pass(ownCells, viewsWith("k", test.sources...))
-			postponed, _ := k.Pass(ownCells, viewsWith("k", test.sources...)) // steps that the first pass postponed
+			// postponed holds the steps that the first pass postponed.
+			postponed, _ := k.Pass(ownCells, viewsWith("k", test.sources...))
 			if len(steps) == 0 {
 				steps = postponed
 			}

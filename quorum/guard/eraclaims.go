@@ -13,8 +13,8 @@ type eraPosition int
 const (
 	positionOwn     eraPosition = iota // the marker's master votes in this proxy's era
 	positionEnded                      // this proxy's era has ended, or the marker is of another era
-	positionFormer                     // the master was sealed in the previous era, and has kept its data since
-	positionStale                      // the marker is from an earlier era, or another cluster, and proves nothing
+	positionFormer                     // the master, sealed in the previous era, has kept its data
+	positionStale                      // from an earlier era or another cluster: it proves nothing
 	positionUnknown                    // too few masters have reported their era
 )
 
@@ -23,8 +23,8 @@ type eraClaim struct {
 	marker.Marker
 	// promiseEra and promiseBallot belong to the promise.
 	promiseEra, promiseBallot string
-	// firstSeen is when this marker was first seen, lastAsked when the master was last asked for
-	// its marker.
+	// firstSeen is the time at which this marker was first seen, lastAsked the time at which the
+	// master was last asked for its marker.
 	firstSeen, lastAsked time.Time
 	// sameRun is set if the master has not restarted since it got the marker, so that it has lost
 	// nothing since.

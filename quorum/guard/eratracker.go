@@ -28,7 +28,8 @@ type eraTracker struct {
 	names []string
 
 	mu sync.Mutex
-	// ownEraKnown is set if ownEra is the present era; ownEraSince is when this proxy learned it.
+	// ownEraKnown is set if ownEra is the present era. ownEraSince is the time at which this proxy
+	// learned it.
 	ownEraKnown bool
 	ownEra      reconfig.Era
 	ownEraSince time.Time
@@ -50,8 +51,9 @@ type eraTracker struct {
 	// succession is set once it is credible that this era has ended or that the masters are in a
 	// different era.
 	succession *Succession
-	// lastNewBallot is when a new ballot was last seen: a change may follow. announcedLocations
-	// holds the locations that were announced with ballots, by index of the master.
+	// lastNewBallot is the time at which a new ballot was last seen: a change may follow.
+	// announcedLocations holds the locations that were announced with ballots, by index of the
+	// master.
 	lastNewBallot      time.Time
 	announcedLocations map[int]announcedLocation
 	// moveLeases holds each master's last report about the proxy that moves the locks, by index.
@@ -387,7 +389,7 @@ func (s *Set) GuardsExcept(names []string) []*Guard {
 
 // moveLease is a master's report about the proxy that moves the locks.
 type moveLease struct {
-	// lastAsked is when the master was last asked, lastRenewed when it last named a proxy that
-	// moves the locks.
+	// lastAsked is the time at which the master was last asked, lastRenewed the time at which it
+	// last named a proxy that moves the locks.
 	lastAsked, lastRenewed time.Time
 }

@@ -14,14 +14,14 @@ const (
 	freshAdmit                       // all are fresh: let the master vote at once
 )
 
-// FreshStartTime is how long all masters must be seen empty for a fresh start.
+// FreshStartTime is the time for which all masters must be seen empty for a fresh start.
 const FreshStartTime = allCheckedTime
 
 const (
 	// freshPatience is the time limit for reaching all masters.
 	freshPatience = 30 * time.Second
-	// mixedPatience is how long some masters may have a marker while the remaining masters have
-	// none: another proxy may be doing its fresh start.
+	// mixedPatience limits the time in which some masters have a marker while the remaining masters
+	// have none: another proxy may be doing its fresh start.
 	mixedPatience = time.Second
 	// freshPause is the wait between two checks during a fresh start.
 	freshPause = 50 * time.Millisecond

@@ -34,14 +34,15 @@ type Guard struct {
 	// present or former. term counts how often the trust was given or withdrawn.
 	trust, lastTrust trust
 	term             uint64
-	// voteChanged is when the trust was last given or withdrawn.
+	// voteChanged is the time at which the trust was last given or withdrawn.
 	voteChanged time.Time
 	// catchUps is the number of catch-ups that this proxy did for the master.
 	catchUps int64
-	// lastVote is when a vote last counted. lastProof is when the master last proved that it is the
-	// server that votes.
+	// lastVote is the time at which a vote last counted. lastProof is the time at which the master
+	// last proved that it is the server that votes.
 	lastVote, lastProof time.Time
-	// announcedReady is when the master votes again, according to the last log message.
+	// announcedReady is the time at which the master votes again, according to the last log
+	// message.
 	announcedReady time.Time
 	// cause is the reason why the master does not vote. It is meaningless while the master votes.
 	cause *QuarantineError
@@ -74,8 +75,8 @@ type Guard struct {
 	differencesSince map[string]time.Time
 	// rulesConflict is the reason why a master has no vote although its guard is off, or nil.
 	rulesConflict *QuarantineError
-	// watchedNonce is the nonce of the last quarantine record. watchedSince is when this proxy
-	// first saw the record.
+	// watchedNonce is the nonce of the last quarantine record. watchedSince is the time at which
+	// this proxy first saw the record.
 	watchedNonce string
 	watchedSince time.Time
 }

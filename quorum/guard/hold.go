@@ -20,9 +20,9 @@ const (
 	// catchUpPause is the wait after a failed catch-up, reservedPause the wait while another proxy
 	// does the catch-up.
 	catchUpPause, reservedPause = 50 * time.Millisecond, Heartbeat / 4
-	// proofPatience is how long the sources have to prove that they still vote, after a master was
-	// seen in quarantine: several may have lost data at once. proofPause is the wait between two
-	// checks of these proofs.
+	// proofPatience is the time that the sources have to prove that they still vote, after a master
+	// was seen in quarantine: several masters may have lost data at once. proofPause is the wait
+	// between two checks of these proofs.
 	proofPatience, proofPause = Heartbeat / 2, 10 * time.Millisecond
 )
 
@@ -47,7 +47,8 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 			return 0, err
 		}
 	}
-	claimPending := r.Claim != marker.NoClaim && watchedFor < allCheckedTime // later: no other master supports the claim at present
+	// After allCheckedTime, no other master supports the claim at present.
+	claimPending := r.Claim != marker.NoClaim && watchedFor < allCheckedTime
 	from := g.set.sourcesFor(g)
 	from.targetUnused = r.Reason == string(Joining)
 	untilCatchUp := roundGrace - watchedFor
@@ -128,7 +129,8 @@ func newQuarantineError(
 	_, known := ttl.Bound()
 	return &QuarantineError{
 		Cause: Reason(r.Reason), ReadyAt: time.Now().Add(ready), LongestKnownTTL: ttl.LargestRecord(),
-		AssumesMaxTTL: !r.Bounded && !known && !catchesUp && !claimPending, // otherwise the master waits for MaxTTL
+		// If none of the conditions holds, the master waits for MaxTTL.
+		AssumesMaxTTL: !r.Bounded && !known && !catchesUp && !claimPending,
 	}
 }
 

@@ -80,8 +80,8 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	return g.pauseAfter(g.catchUp(ctx, v, from)), nil
 }
 
-// rejoinTime is how long after its seal a master may vote in the next era without a copy. Until it
-// votes, no proxy has the former era's knowledge of its clock and canaries.
+// rejoinTime is the time after its seal for which a master may vote in the next era without a copy.
+// Until it votes, no proxy has the former era's knowledge of its clock and canaries.
 const rejoinTime = 2 * time.Second
 
 const (

@@ -13,10 +13,10 @@ type nextAction int
 const (
 	actionTrust        nextAction = iota // the marker is valid: the master votes
 	actionUpdateMarker                   // the same, but the marker's durability or replid has changed
-	actionQuarantine                     // the master may have lost data: replace its marker by a record
+	actionQuarantine                     // data may be lost: replace the marker by a record
 	actionWait                           // the record is valid: the master is in quarantine
-	actionUnmarked                       // the master has neither marker nor record, and nothing is known of it
-	actionEmpty                          // by its record, the master was empty when a proxy first saw it
+	actionUnmarked                       // no marker, no record, and no knowledge of the master
+	actionEmpty                          // the record says that a proxy first saw the master empty
 	actionEnded                          // the master's era has ended, or is not this proxy's
 	actionJoin                           // the master voted in the former era
 )

@@ -65,7 +65,8 @@ func TestLateReplyIsNoStep(t *testing.T) {
 		[]Master{{Wake: func() {}, IsDown: func() bool { return false }}})
 	g := s.guards[0]
 	g.observeClock(at(0, time.Millisecond, 0))
-	g.resetClock(at(3*time.Second, 3*time.Second+time.Millisecond, time.Minute)) // the clock has stepped
+	// The clock has stepped.
+	g.resetClock(at(3*time.Second, 3*time.Second+time.Millisecond, time.Minute))
 	if g.observeClock(at(time.Second, 4*time.Second, time.Second)) || !g.lastStep.At.IsZero() {
 		t.Errorf("an answer from before: step %+v", g.lastStep)
 	}

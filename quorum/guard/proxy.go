@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ProxyTimeout is how long a proxy counts as running after its last announcement.
+// ProxyTimeout is the time for which a proxy counts as running after its last announcement.
 const ProxyTimeout = 3 * time.Second
 
 // followSuffix ends the ID of a proxy that can follow a change of the masters. The number of its

@@ -41,7 +41,8 @@ func (s *Set) recordConflict(previous *QuarantineError, recorded location.EraPla
 		}
 	}
 	switch {
-	case err != nil && previous != nil && previous.Cause == Unverified: // without an upstream the masters decide
+	case err != nil && previous != nil && previous.Cause == Unverified:
+		// Without an upstream the masters decide.
 		return nil
 	case err != nil || !e.ownEraKnown || e.succession != nil:
 		return previous

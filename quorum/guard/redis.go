@@ -139,7 +139,7 @@ func runTexts(ctx context.Context, w Conn, minCount, multiple int, s luascript.S
 	}
 	parts, err := texts(reply)
 	if more := len(parts) - minCount; err == nil && (more < 0 || more > 0 && (multiple == 0 || more%multiple != 0)) {
-		err = fmt.Errorf("unexpected reply of %d parts", len(parts))
+		err = fmt.Errorf("unexpected number of parts in a reply: %d", len(parts))
 	}
 	return parts, err
 }
@@ -291,7 +291,8 @@ func (l *Locks) add(name string, e entry) {
 	}
 	l.Count++
 	l.Keys = append(l.Keys, LockedKey{name, e.left})
-	slices.SortFunc(l.Keys, func(a, b LockedKey) int { // as unsigned, a negative time (no expiry) is the largest
+	// As an unsigned number, a negative time (no expiry) is the largest.
+	slices.SortFunc(l.Keys, func(a, b LockedKey) int {
 		return cmp.Or(-cmp.Compare(uint64(a.Left), uint64(b.Left)), cmp.Compare(a.Name, b.Name))
 	})
 	l.Keys = l.Keys[:min(len(l.Keys), maxListedKeys)]

@@ -56,7 +56,8 @@ func startRedis(t *testing.T, args ...string) realRedis {
 	if err != nil {
 		t.Fatal("redis-server is not installed: apt-get install redis-server")
 	}
-	dir, err := os.MkdirTemp("", "redis") // shorter than t.TempDir, because the path of a socket is limited
+	// dir is shorter than t.TempDir, because the path of a socket is limited.
+	dir, err := os.MkdirTemp("", "redis")
 	if err != nil {
 		t.Fatal(err)
 	}

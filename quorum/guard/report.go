@@ -37,7 +37,7 @@ type Report struct {
 	Marker     marker.Stored[marker.Marker]
 	Record     marker.Stored[marker.Record]
 	LongestTTL time.Duration
-	// Admitted is when the master was admitted, by its clock; zero if unknown.
+	// Admitted is the time at which the master was admitted, by its clock; zero if unknown.
 	Admitted time.Duration
 	// Promise holds the era and the ballot of the master's last promise for a change of the
 	// masters; empty if there was none.
@@ -61,7 +61,8 @@ const NotReported = "-"
 func (v *Report) readInfo(text string) {
 	info := redisinfo.Parse(text)
 	v.Version, v.Role, v.Policy = info["redis_version"], info["role"], info["maxmemory_policy"]
-	if valkey := info["valkey_version"]; valkey != "" { // in addition to the compatible version of Redis
+	// Valkey reports its version in addition to the compatible version of Redis.
+	if valkey := info["valkey_version"]; valkey != "" {
 		v.Version = "valkey " + valkey
 	}
 	v.RunID, v.ReplID = cmp.Or(info["run_id"], NotReported), cmp.Or(info["master_replid"], NotReported)

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// seqTTL is how long another master keeps a published number.
+	// seqTTL is the time for which another master keeps a published number.
 	seqTTL = 24 * time.Hour
 	// retiredSeq is above every number that a sequence reaches, and exact in Lua.
 	retiredSeq = 1 << 53
@@ -54,7 +54,7 @@ func (l publishedSeqs) due(known writeSeqs, now time.Time) []any {
 
 // peerSeqs holds the numbers of a sequence on the other masters.
 type peerSeqs struct {
-	// masters is how many masters keep a number for database 0.
+	// masters is the number of masters that keep a number for database 0.
 	masters     int
 	highestSeqs writeSeqs
 }

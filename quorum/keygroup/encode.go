@@ -21,7 +21,8 @@ func IsGroup(text string) bool { return strings.HasPrefix(text, prefix) }
 
 type member struct {
 	name, value, version string
-	// distance is how long before the cell the key expires, in whole milliseconds; Endless: never.
+	// distance is the time from the expiry of the key to the expiry of the cell, in whole
+	// milliseconds. Endless means that the key never expires.
 	distance time.Duration
 }
 

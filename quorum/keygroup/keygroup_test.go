@@ -220,8 +220,8 @@ type simulation struct {
 	masters []master
 	now     int64
 	version int
-	// reliedUntil is when a key's holder stops relying on the key, or never. expiresBy is when the
-	// key must have expired.
+	// reliedUntil is the time at which a key's holder stops relying on the key, or never. expiresBy
+	// is the time by which the key must have expired.
 	reliedUntil, expiresBy map[string]int64
 	values                 map[string]string
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Lease is how long a moving place lasts without a renewal.
+// Lease is the time for which a moving place lasts without a renewal.
 const Lease = 5 * time.Second
 
 // Place is a location of the locks. It decides which client holds a lock.

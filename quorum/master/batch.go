@@ -22,7 +22,7 @@ type Batch struct {
 	check guard.Check
 	// beforeRedis7 is set if the batch was sent in the syntax for a server before Redis 7.
 	beforeRedis7 bool
-	// sent is when the batch was sent. deadline limits the wait for its replies.
+	// sent is the time at which the batch was sent. deadline limits the wait for its replies.
 	sent, deadline time.Time
 	// extended is set once the deadline was extended because the proxy itself was late.
 	extended bool

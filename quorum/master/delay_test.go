@@ -37,8 +37,8 @@ func (k recorderLink) Send(f *Batch) bool {
 	return k.Link.Send(f)
 }
 
-// TestDelayedOps: delayed ops are sent ahead of the ops that follow, in one batch for each master.
-// If no op follows they are sent alone.
+// TestDelayedOps checks that delayed ops are sent ahead of the ops that follow, in one batch for
+// each master. If no op follows, the delayed ops are sent alone.
 func TestDelayedOps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorders := []*recorder{{}, {}}

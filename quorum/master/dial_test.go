@@ -59,8 +59,9 @@ func (c *silentServer) count() (open, accepted int) {
 	return c.open, c.accepted
 }
 
-// TestAbandonedDial: go-redis dials in a goroutine of its own, which may continue after the time
-// limit. A connection that it makes then is closed, and shares no data with the caller.
+// TestAbandonedDial abandons dials of go-redis, which dials in a goroutine of its own. The
+// goroutine may continue after the time limit. A connection that it makes then is closed, and
+// shares no data with the caller.
 func TestAbandonedDial(t *testing.T) {
 	server := startSilentServer(t)
 	transport, err := newRedisTransport("redis://"+server.Addr().String(), 10*time.Millisecond, nil)
@@ -87,7 +88,8 @@ func TestAbandonedDial(t *testing.T) {
 	}
 }
 
-// TestDialledConn: a connection that is dialled too late, or is replaced by another one, is closed.
+// TestDialledConn checks that a connection is closed if it is dialled too late, or is replaced by
+// another connection.
 func TestDialledConn(t *testing.T) {
 	var b dialledConn
 	first, firstPeer := net.Pipe()

@@ -40,8 +40,8 @@ func readOp(keys ...string) *op {
 	return &op{command: newCommand(0, cell.Read{Names: keys}), round: newRound(1, nil)}
 }
 
-// TestShortOpsPassLongOps: once the long value of a key is known, ops on the key are sent in
-// batches of their own, in turn with the other batches, until the value is gone.
+// TestShortOpsPassLongOps checks ops on a key whose long value is known. They are sent in batches
+// of their own, in turn with the other batches, until the value is gone.
 func TestShortOpsPassLongOps(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	push := func(keys ...string) {
@@ -124,8 +124,8 @@ func TestLongWrite(t *testing.T) {
 	}
 }
 
-// TestTooLong: a read whose reply exceeded the limits is not sent again, even if each value alone
-// would be short enough.
+// TestTooLong checks that a read whose reply exceeded the limits is not sent again, even if each
+// value alone would be short enough.
 func TestTooLong(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	keys := slices.Repeat([]string{""}, 1000)
@@ -153,7 +153,7 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestTooLongReleases: if the reply to several releases in one script exceeds the limits, no
+// TestTooLongReleases covers several releases in one script whose reply exceeds the limits. No
 // release counts, and each returns ErrTooLong.
 func TestTooLongReleases(t *testing.T) {
 	rs := releases{indexes: []int{0, 1}, removals: cell.Releases{{Name: "a"}, {Name: "b"}}}
@@ -166,8 +166,8 @@ func TestTooLongReleases(t *testing.T) {
 	}
 }
 
-// TestLongOpsKeepOrder: an op on a key whose value is short by now does not overtake a long op on
-// the same key.
+// TestLongOpsKeepOrder checks that an op on a key whose value is short by now does not overtake a
+// long op on the same key.
 func TestLongOpsKeepOrder(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	push := func(key string) {
@@ -196,8 +196,8 @@ func TestLongOpsKeepOrder(t *testing.T) {
 	}
 }
 
-// TestExtendWhileReading: the link waits for a master that is sending a long reply as long as it
-// makes progress.
+// TestExtendWhileReading checks that the link waits for a master that is sending a long reply as
+// long as the master makes progress.
 func TestExtendWhileReading(t *testing.T) {
 	const limit = time.Second
 	conn, peer := net.Pipe()

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestPendingRemovals: pending removals are limited, and each is stored once.
+// TestPendingRemovals checks that pending removals are limited, and that each is stored once.
 func TestPendingRemovals(t *testing.T) {
 	w := pendingRemovals{removals: map[pendingRemoval]struct{}{}}
 	remove := func(name string) *op {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// heartbeat is how long a master may be idle before it is probed, so that its failure is
-	// noticed before a LOCK depends on it.
+	// heartbeat is the longest time that a master may be idle before it is probed, so that its
+	// failure is noticed before a LOCK depends on it.
 	heartbeat = guard.Heartbeat
 	// firstPause and longestPause limit the pause between two probes of a master that is down. It
 	// doubles in between.

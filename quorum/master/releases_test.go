@@ -79,8 +79,8 @@ func layout(f *Batch, words []string) string {
 	return strings.Join(parts, " ")
 }
 
-// TestCombinedReleaseReplies: each release has a reply of its own. If the server has lost the
-// script, the releases are not executed, and the next batch contains the script.
+// TestCombinedReleaseReplies checks that each release has a reply of its own. If the server has
+// lost the script, the releases are not executed, and the next batch contains the script.
 func TestCombinedReleaseReplies(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	conn, err := newRedisTransport("redis://"+server.Addr(), time.Minute, nil)
@@ -123,8 +123,8 @@ func outcome(r reply) string {
 	}
 }
 
-// TestReleasesOnCluster: a server that does not run scripts on several keys gets the releases one
-// by one.
+// TestReleasesOnCluster checks that a server that does not run scripts on several keys gets the
+// releases one by one.
 func TestReleasesOnCluster(t *testing.T) {
 	conn := &redisTransport{}
 	if err := error(resp.Error("CROSSSLOT Keys in request don't hash to the same slot")); !conn.IsUnsupported(err) {

@@ -168,8 +168,8 @@ func (r *Round) send(masters []*Master, onQueued func() bool) {
 	}
 }
 
-// sendDelay is how long queued ops wait for ops that are about to follow. It is much longer than a
-// goroutine needs to wake and push, and shorter than a noticeable round trip.
+// sendDelay is the time that queued ops wait for ops that are about to follow. It is much longer
+// than a goroutine needs to wake and push, and shorter than a noticeable round trip.
 const sendDelay = 200 * time.Microsecond
 
 // launchDelayed launches lanes that no other caller has launched yet.

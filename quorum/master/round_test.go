@@ -24,7 +24,8 @@ func newRoundDecidedBy(n, needed int) *Round {
 
 var countedReply = reply{State: register.Counted}
 
-// TestRoundLater: each reply is reported once, either in Replies or to the function of Later.
+// TestRoundLater checks that each reply is reported once, either in Replies or to the function of
+// OnLaterReply.
 func TestRoundLater(t *testing.T) {
 	r := newRoundDecidedBy(4, 2)
 	r.answer(0, &countedReply)
@@ -54,7 +55,8 @@ func TestRoundLater(t *testing.T) {
 	}
 }
 
-// TestRoundDecidedByNone: a round that is decided without replies passes each reply to Later.
+// TestRoundDecidedByNone checks that a round that is decided without replies passes each reply to
+// the function of OnLaterReply.
 func TestRoundDecidedByNone(t *testing.T) {
 	r := new(Rounds).Send(make([]*Master, 3), 0, make([]cell.Op, 3), func([]reply) bool { return true }, nil)
 	if err := r.Wait(t.Context()); err != nil {
@@ -68,7 +70,8 @@ func TestRoundDecidedByNone(t *testing.T) {
 	}
 }
 
-// TestRoundReplyInBetween: a reply between the decision and Wait is among the first replies.
+// TestRoundReplyInBetween checks that a reply between the decision and Wait is among the first
+// replies.
 func TestRoundReplyInBetween(t *testing.T) {
 	r := newRoundDecidedBy(3, 2)
 	for i := range 3 {
@@ -81,7 +84,7 @@ func TestRoundReplyInBetween(t *testing.T) {
 	}
 }
 
-// TestRoundDrop: Drop cancels only the ops that were not sent.
+// TestRoundDrop checks that Drop cancels only the ops that were not sent.
 func TestRoundDrop(t *testing.T) {
 	r := newRoundDecidedBy(3, 3)
 	r.ops[0].send()
@@ -106,7 +109,7 @@ func TestRoundDrop(t *testing.T) {
 	}
 }
 
-// TestRoundWithoutAnswers: a round ends if no master answers.
+// TestRoundWithoutAnswers checks that a round ends if no master answers.
 func TestRoundWithoutAnswers(t *testing.T) {
 	r := newRoundDecidedBy(2, 1)
 	r.answer(0, &reply{State: register.Unknown})
@@ -116,8 +119,8 @@ func TestRoundWithoutAnswers(t *testing.T) {
 	}
 }
 
-// TestRoundAnswersOnce: a dropped op is not answered again when its master goes down, and a refused
-// op is not answered again when it is dropped.
+// TestRoundAnswersOnce checks that a dropped op is not answered again when its master goes down.
+// Nor is a refused op answered again when it is dropped.
 func TestRoundAnswersOnce(t *testing.T) {
 	m := New("m", nil, nil, slog.New(slog.DiscardHandler), func() float64 { return 0 })
 	for _, order := range []string{"dropped, then refused", "refused, then dropped", "refused at once, then dropped"} {

@@ -70,8 +70,8 @@ func runMasterOver(t *testing.T, transport Transport) *Master {
 	return m
 }
 
-// TestRoundsAreReused: reused rounds get each of their replies once, and no reply of another round,
-// even if a master replies after many rounds have begun, and callers cancel and drop ops.
+// TestRoundsAreReused checks that reused rounds get each of their replies once, and no reply of
+// another round. A master replies after many rounds have begun, and callers cancel and drop ops.
 func TestRoundsAreReused(t *testing.T) {
 	const callers, roundsEach = 8, 300
 	slow := &echo{permits: make(chan struct{})}

@@ -10,7 +10,7 @@ const (
 	// maxAdaptiveTimeout limits the adaptive timeout, unless the configured one is longer. It is
 	// less than the limit of a round.
 	maxAdaptiveTimeout = 500 * time.Millisecond
-	// slowAnswerFactor is how many times longer than its slowest recent reply a master may take.
+	// slowAnswerFactor is the ratio of a master's time limit to its slowest recent reply time.
 	slowAnswerFactor = 4
 	// extraHalfLife is the half-life of the extra time.
 	extraHalfLife = 2 * time.Second

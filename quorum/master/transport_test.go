@@ -43,8 +43,8 @@ func replyTo(t *testing.T, conn *redisTransport, cellOp cell.Op) reply {
 	return f.replies[0]
 }
 
-// TestOtherScheme: if the URL has the wrong scheme, the error of a probe names the right scheme,
-// until a probe has succeeded.
+// TestOtherScheme checks the error of a probe of a URL with the wrong scheme. The error names the
+// right scheme, until a probe has succeeded.
 func TestOtherScheme(t *testing.T) {
 	tlsServer := httptest.NewTLSServer(nil)
 	t.Cleanup(tlsServer.Close)
@@ -68,8 +68,8 @@ func TestOtherScheme(t *testing.T) {
 	}
 }
 
-// TestDecode: a reply that cannot be decoded is unknown, and an error reply means that the command
-// failed.
+// TestDecode checks that a reply that cannot be decoded is unknown, and that an error reply means
+// that the command failed.
 func TestDecode(t *testing.T) {
 	m := miniredis.RunT(t)
 	conn := dial(t, m)
@@ -95,7 +95,7 @@ func (undecodableOp) Decode(any) (cell.Answer, error) {
 	return cell.Answer{}, fmt.Errorf("unexpected reply")
 }
 
-// TestPanicIsContained: a panic over one reply affects only that reply.
+// TestPanicIsContained checks that a panic over one reply affects only that reply.
 func TestPanicIsContained(t *testing.T) {
 	conn := dial(t, miniredis.RunT(t))
 	if got := replyTo(t, conn, panickingOp{}); got.State != register.Unknown || !strings.Contains(fmt.Sprint(got.Err), "boom") {
@@ -111,8 +111,8 @@ type panickingOp struct{ undecodableOp }
 
 func (panickingOp) Decode(any) (cell.Answer, error) { panic("boom") }
 
-// TestIdleLinkCloses: a connection that closes while no batch is in flight, for example by CLIENT
-// KILL or the server's timeout, is noticed at once, and costs no batch.
+// TestIdleLinkCloses closes a connection while no batch is in flight, like CLIENT KILL or the
+// server's timeout. The master notices it at once, and loses no batch.
 func TestIdleLinkCloses(t *testing.T) {
 	server := miniredis.RunT(t)
 	m := runMaster(t, "redis://"+server.Addr())

@@ -9,8 +9,9 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// TestTurns: at most two of five masters get long ops at the same time. The next master gets them
-// as soon as one of the two has answered. Short ops are sent to all masters meanwhile.
+// TestTurns checks that at most two of five masters get long ops at the same time. The next master
+// gets long ops as soon as one of the two has answered. Short ops are sent to all masters
+// meanwhile.
 func TestTurns(t *testing.T) {
 	turns := NewTurns(5)
 	lanes := make([]*lane, 5)

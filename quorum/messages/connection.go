@@ -13,9 +13,9 @@ import (
 const (
 	// heartbeat is the time between two PINGs to each master. A PING is a flush.
 	heartbeat = time.Second
-	// silenceLimit is how long a master may be silent. It is long, because an unbroken connection
-	// matters more than noticing soon that a master is frozen: the other masters deliver all
-	// messages.
+	// silenceLimit is the longest time that a master may be silent. It is long, because an unbroken
+	// connection matters more than noticing soon that a master is frozen: the other masters deliver
+	// all messages.
 	silenceLimit = 5 * time.Second
 )
 

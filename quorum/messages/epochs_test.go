@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestEpochs: masters connect and disconnect at random, while majorities accept messages one master
-// after the other. No remaining member has missed a message that began after it joined: one of the
-// accepting masters was connected at that time.
+// TestEpochs connects and disconnects masters at random, while majorities accept messages one
+// master after the other. No remaining member has missed a message that began after it joined: one
+// of the accepting masters was connected at that time.
 func TestEpochs(t *testing.T) {
 	for _, masters := range []int{1, 2, 3, 4, 5} {
 		majority := masters/2 + 1

@@ -101,9 +101,9 @@ func numberedMessage(n, after uint64) Message {
 	return Message{Source: "0123456789abcdef", Number: n, Previous: after, Channel: "c", Payload: fmt.Sprint(n)}
 }
 
-// TestGap: a message that one master does not deliver is delivered by another master, ahead of its
-// successors. The wait for a message that no master delivers ends when all masters have answered a
-// flush.
+// TestGap checks that a message that one master does not deliver is delivered by another master,
+// ahead of its successors. The wait for a message that no master delivers ends when all masters
+// have answered a flush.
 func TestGap(t *testing.T) {
 	first, firstClient := newRealMaster(t)
 	second, secondClient := newRealMaster(t)
@@ -123,9 +123,9 @@ func TestGap(t *testing.T) {
 	awaitCondition(t, box.contains("[1 2 3 5 6]"))
 }
 
-// TestDecidedBefore: a late master delivers messages that were decided before this process began to
-// listen. The process ignores them. Undecided messages are delivered to members that joined
-// meanwhile.
+// TestDecidedBefore covers a late master that delivers messages that were decided before this
+// process began to listen. The process ignores these messages. Undecided messages are delivered to
+// members that joined meanwhile.
 func TestDecidedBefore(t *testing.T) {
 	server, client := newRealMaster(t)
 	l, box := newTestListener(t, 1, server)
@@ -154,7 +154,8 @@ func TestDecidedBefore(t *testing.T) {
 	}
 }
 
-// TestLost: a member whose master disconnects is notified once. A later member gets messages again.
+// TestLost checks that a member whose master disconnects is notified once. A later member gets
+// messages again.
 func TestLost(t *testing.T) {
 	server, client := newRealMaster(t)
 	l, box := newTestListener(t, 1, server)
@@ -175,7 +176,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestRefused: a member does not wait for a master that refuses SUBSCRIBE.
+// TestRefused checks that a member does not wait for a master that refuses SUBSCRIBE.
 func TestRefused(t *testing.T) {
 	for _, right := range []string{"-subscribe", "resetchannels"} {
 		server, client := newRealMaster(t)
@@ -191,7 +192,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestIdle: without members the proxy does not listen to masters.
+// TestIdle checks that the proxy does not listen to masters while the Listener has no members.
 func TestIdle(t *testing.T) {
 	server, client := newRealMaster(t)
 	l, _ := newTestListener(t, 1, server)
@@ -210,7 +211,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestClosed: a closed Listener notifies its members, and accepts no new members.
+// TestClosed checks that a closed Listener notifies its members, and accepts no new members.
 func TestClosed(t *testing.T) {
 	server, _ := newRealMaster(t)
 	l, _ := newTestListener(t, 1, server)
@@ -233,13 +234,14 @@ func newFakeMaster(text string) server {
 	return server{func() (net.Conn, error) {
 		err := errors.New("once")
 		var conn net.Conn
-		once.Do(func() { conn, err = redistest.FakeServer(greeting+text), nil }) // after HELLO, SUBSCRIBE
+		// The texts follow HELLO and SUBSCRIBE.
+		once.Do(func() { conn, err = redistest.FakeServer(greeting+text), nil })
 		return conn, err
 	}}
 }
 
-// TestUnexpectedMessages: an unexpected message of a master ends only its connection. Texts that
-// are not messages of a proxy are ignored.
+// TestUnexpectedMessages checks that an unexpected message of a master ends only its connection.
+// Texts that are not messages of a proxy are ignored.
 func TestUnexpectedMessages(t *testing.T) {
 	push := func(text string) string {
 		return fmt.Sprintf(">3\r\n$7\r\nmessage\r\n$4\r\ntest\r\n$%d\r\n%s\r\n", len(text), text)

@@ -27,7 +27,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestHead: the longest head of a message is within its limit.
+// TestHead checks that the longest head of a message is within its limit.
 func TestHead(t *testing.T) {
 	m := Message{Source: strings.Repeat("f", sourceSize), Number: 1<<63 - 1, Previous: 1<<63 - 2, DecidedUpTo: 1<<63 - 2,
 		Shard: true, Channel: strings.Repeat("c", MaxSize)}
@@ -39,7 +39,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// TestSource: a number counts as decided when it and all lower numbers are.
+// TestSource checks that a number counts as decided when it and all lower numbers are decided.
 func TestSource(t *testing.T) {
 	s := NewSource()
 	var a, b uint64

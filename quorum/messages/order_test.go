@@ -14,10 +14,11 @@ type route struct {
 	next     int
 }
 
-// TestOrder: clients of several proxies publish messages. Any majority of five masters accepts each
-// message; further masters accept it late or never. The masters deliver them in any interleaving,
-// with flushes in between, and some masters break for good. Each message that a majority accepted
-// arrives once, no message arrives twice, and the messages of a client arrive in order.
+// TestOrder publishes messages of clients of several proxies. Any majority of five masters accepts
+// each message; further masters accept it late or never. The masters deliver the messages in any
+// interleaving, with flushes in between, and some masters break for good. Each message that a
+// majority accepted arrives once, no message arrives twice, and the messages of a client arrive in
+// order.
 func TestOrder(t *testing.T) {
 	for seed := range uint64(3000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -96,7 +97,7 @@ func publishAll(random *rand.Rand) (routes []*route, accepted map[uint64]bool) {
 func deliverAll(t *testing.T, random *rand.Rand, routes []*route) (got []Message) {
 	t.Helper()
 	var o order
-	flush, lastTime := uint64(0), 0 // lastTime is when the last arrived message was published
+	flush, lastTime := uint64(0), 0 // lastTime is the publication time of the last arrived message
 	flushing, upTo := false, make([]int, len(routes))
 	broken := random.Perm(5)[:random.IntN(3)]
 	for _, i := range broken {
@@ -122,7 +123,8 @@ func deliverAll(t *testing.T, random *rand.Rand, routes []*route) (got []Message
 			flushing = true
 			flush++
 			o.beginFlush()
-			for i, r := range routes { // messages that are published by now must arrive before the flush ends
+			// Messages that are published by now must arrive before the flush ends.
+			for i, r := range routes {
 				upTo[i], _ = slices.BinarySearch(r.times, lastTime+1+random.IntN(5))
 			}
 		case flushing && !slices.ContainsFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return routes[i].next < upTo[i] }):
@@ -136,7 +138,8 @@ func deliverAll(t *testing.T, random *rand.Rand, routes []*route) (got []Message
 	return got
 }
 
-// TestOrderWaits: a message that arrives before its predecessor waits for it, or for a flush.
+// TestOrderWaits checks that a message that arrives before its predecessor waits for it, or for a
+// flush.
 func TestOrderWaits(t *testing.T) {
 	first := Message{Source: "p", Number: 1, Payload: "1"}
 	second := Message{Source: "p", Number: 2, Previous: 1, Payload: "2"}
@@ -160,8 +163,8 @@ func TestOrderWaits(t *testing.T) {
 	wantReady(t, &o, first, 3, false) // out of order; its client got an error
 }
 
-// TestOrderForgets: missing messages that were decided before a flush are abandoned, so that gaps
-// do not accumulate.
+// TestOrderForgets checks that missing messages that were decided before a flush are abandoned, so
+// that gaps do not accumulate.
 func TestOrderForgets(t *testing.T) {
 	var o order
 	for n := uint64(2); n <= 4000; n += 2 {
@@ -180,7 +183,7 @@ func TestOrderForgets(t *testing.T) {
 	wantReady(t, &o, Message{Source: "p", Number: 3999}, 2, false)
 }
 
-// TestOrderIsBounded: the memory for messages stays within its limits.
+// TestOrderIsBounded checks that the memory for messages stays within its limits.
 func TestOrderIsBounded(t *testing.T) {
 	var o order
 	var err error

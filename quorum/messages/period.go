@@ -25,8 +25,8 @@ type period struct {
 	// connectionsChanged is closed when another master is connected, or the period has ended.
 	connectionsChanged chan struct{}
 	ended              bool
-	// userCount counts the members, and the callers of Join that wait. idle is when the last one
-	// left.
+	// userCount counts the members, and the callers of Join that wait. idleSince is the time at
+	// which the last member or caller left.
 	userCount int
 	idleSince time.Time
 	// flushNumber is the number of the current or last flush. unanswered holds the connections that

@@ -25,7 +25,7 @@ type Server interface {
 	Watch(ctx context.Context, db int) (net.Conn, error)
 }
 
-// Linger is how long a push connection stays open after it is no longer wanted.
+// Linger is the time for which a push connection stays open after it is no longer wanted.
 const Linger = 10 * time.Second
 
 const (

@@ -170,8 +170,8 @@ func (h *simulation) expectEmpty() {
 	}
 }
 
-// TestValueWait: while nothing changes there is no try, except after a minute. The first waiter
-// takes a new value at once.
+// TestValueWait checks that a waiter does not try while nothing changes, except after a minute. The
+// first waiter takes a new value at once.
 func TestValueWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)
@@ -197,8 +197,8 @@ func TestValueWait(t *testing.T) {
 	})
 }
 
-// TestValueWaitSeveralKeys: a waiter for several keys takes values only under keys of which it is
-// the head, and is notified when it becomes the head.
+// TestValueWaitSeveralKeys checks that a waiter for several keys takes values only under keys of
+// which it is the head. It is notified when it becomes the head.
 func TestValueWaitSeveralKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)
@@ -218,7 +218,7 @@ func TestValueWaitSeveralKeys(t *testing.T) {
 	})
 }
 
-// TestValueWaitEnds: waiters that leave or time out do not block other waiters.
+// TestValueWaitEnds checks that waiters that leave or time out do not block other waiters.
 func TestValueWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)
@@ -241,8 +241,9 @@ func TestValueWaitEnds(t *testing.T) {
 	})
 }
 
-// TestValueWaitUnwatched: if some masters are not watched there is a try each second. If too few
-// are watched the waiter polls. If the masters have changed, a new alarm is set.
+// TestValueWaitUnwatched checks that the waiter tries each second if some masters are not watched.
+// If too few masters are watched, the waiter polls. If the masters have changed, it sets a new
+// alarm.
 func TestValueWaitUnwatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)
@@ -268,8 +269,8 @@ func TestValueWaitUnwatched(t *testing.T) {
 	})
 }
 
-// TestValueWaitGrace: after a change that few masters report, the waiter gives the other masters a
-// moment.
+// TestValueWaitGrace checks that the waiter gives the other masters a moment after a change that
+// few masters report.
 func TestValueWaitGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)

@@ -92,8 +92,8 @@ func (s *lockWaiter) begin(ctx context.Context, timeout <-chan time.Time) {
 	synctest.Wait()
 }
 
-// TestAwaitIsWoken: while the lock is held there is no try. When the alarm reports a change there
-// is a try at once.
+// TestAwaitIsWoken checks that the head does not try while the lock is held. When the alarm reports
+// a change, the head tries at once.
 func TestAwaitIsWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
@@ -111,7 +111,8 @@ func TestAwaitIsWoken(t *testing.T) {
 	})
 }
 
-// TestAwaitTriesAtTheEnd: if the alarm does not ring, there is a try when the lease expires.
+// TestAwaitTriesAtTheEnd checks that the head tries when the lease expires, if the alarm does not
+// ring.
 func TestAwaitTriesAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
@@ -125,7 +126,7 @@ func TestAwaitTriesAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestAwaitPolls: without information from the alarm the head polls.
+// TestAwaitPolls checks that the head polls without information from the alarm.
 func TestAwaitPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -142,8 +143,8 @@ func TestAwaitPolls(t *testing.T) {
 	})
 }
 
-// TestAwaitOwnRelease: a release in this process does not wait for the alarm. A wait ends at
-// its time limit.
+// TestAwaitOwnRelease checks that a release in this process does not wait for the alarm. A wait
+// ends at its time limit.
 func TestAwaitOwnRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
@@ -163,8 +164,8 @@ func TestAwaitOwnRelease(t *testing.T) {
 	})
 }
 
-// TestAwaitReleaseDuringTry: a refused try does not prove that another process holds the lock if
-// there was a release in this process meanwhile. The head tries again at once.
+// TestAwaitReleaseDuringTry releases the lock in this process during a try. Then a refusal of the
+// try does not prove that another process holds the lock. The head tries again at once.
 func TestAwaitReleaseDuringTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
@@ -188,8 +189,8 @@ func TestAwaitReleaseDuringTry(t *testing.T) {
 	})
 }
 
-// TestAwaitSetsAnotherAlarm: after a change of the masters the old alarm has ended, and a new one
-// is set.
+// TestAwaitSetsAnotherAlarm checks that the old alarm ends after a change of the masters, and that
+// a new alarm is set.
 func TestAwaitSetsAnotherAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -209,8 +210,8 @@ func TestAwaitSetsAnotherAlarm(t *testing.T) {
 	})
 }
 
-// TestAwaitWaitsForAQuorum: while too few masters vote there is no try, even if the alarm reports a
-// change. When a majority votes there is a try at once.
+// TestAwaitWaitsForAQuorum checks that the head does not try while too few masters vote, even if
+// the alarm reports a change. When a majority votes, the head tries at once.
 func TestAwaitWaitsForAQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
@@ -238,8 +239,8 @@ func TestAwaitWaitsForAQuorum(t *testing.T) {
 	})
 }
 
-// TestAwaitEndsOpen: a wait that ends while the holder is unknown returns Open, for every waiter in
-// the queue.
+// TestAwaitEndsOpen checks that a wait that ends while the holder is unknown returns
+// TimedOutUndecided, for every waiter in the queue.
 func TestAwaitEndsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
@@ -260,8 +261,8 @@ func TestAwaitEndsOpen(t *testing.T) {
 	})
 }
 
-// TestAwaitUndecided: if a majority votes but the holder remains unknown, the tries become less
-// frequent, and the wait returns Open.
+// TestAwaitUndecided covers a lock whose holder remains unknown although a majority votes. The
+// tries become less frequent, and the wait returns TimedOutUndecided.
 func TestAwaitUndecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
@@ -275,8 +276,8 @@ func TestAwaitUndecided(t *testing.T) {
 	})
 }
 
-// TestAwaitIsPassedTheLock: a waiter has a mark for other processes, and tries as soon as another
-// process leaves the lock to it. If the try fails, it gets a new mark.
+// TestAwaitIsPassedTheLock checks that a waiter has a mark for other processes, and tries as soon
+// as another process leaves the lock to it. If the try fails, the waiter gets a new mark.
 func TestAwaitIsPassedTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
@@ -317,8 +318,8 @@ func startLeftToPeer(t *testing.T) (*lockWaiter, *fakePeers) {
 	return s, peers
 }
 
-// TestAwaitLeavesToPeer: a waiter that leaves the lock to another process gets a mark at once, and
-// tries when the lock is left to this process.
+// TestAwaitLeavesToPeer checks that a waiter that leaves the lock to another process gets a mark at
+// once. It tries when the lock is left to this process.
 func TestAwaitLeavesToPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, peers := startLeftToPeer(t)
@@ -330,9 +331,9 @@ func TestAwaitLeavesToPeer(t *testing.T) {
 	})
 }
 
-// TestAwaitAfterPeer: once the mark of the process to which the lock was left is gone, the waiter
-// acts by the state of the lock. It waits while that process holds it, and tries at once if it is
-// free.
+// TestAwaitAfterPeer removes the mark of the process to which the lock was left. Then the waiter
+// acts by the state of the lock. It waits while that process holds the lock, and tries at once if
+// the lock is free.
 func TestAwaitAfterPeer(t *testing.T) {
 	for verdict, tries := range map[watch.Verdict]int{watch.Held: 0, watch.Free: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -358,8 +359,8 @@ func TestAwaitAfterPeer(t *testing.T) {
 	}
 }
 
-// TestAwaitLeaveTimeEnds: a process that does not take the lock that was left to it delays the
-// waiter only for a limited time.
+// TestAwaitLeaveTimeEnds checks that a process that does not take the lock that was left to it
+// delays the waiter only for a limited time.
 func TestAwaitLeaveTimeEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, peers := startLeftToPeer(t)
@@ -373,7 +374,7 @@ func TestAwaitLeaveTimeEnds(t *testing.T) {
 	})
 }
 
-// TestAwaitWithoutPeers: without other processes there are no marks and no questions.
+// TestAwaitWithoutPeers checks that a wait without other processes needs no marks and no questions.
 func TestAwaitWithoutPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

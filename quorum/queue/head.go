@@ -21,7 +21,7 @@ const (
 	// tries for a value, that changes hands all the time.
 	shortestBurstPause = time.Millisecond / 2
 	longestBurstPause  = 4 * time.Millisecond
-	// reportGrace is how long other masters may take to report the same change.
+	// reportGrace is the time that other masters have to report the same change.
 	reportGrace = 5 * time.Millisecond
 	// lookTimeout limits the wait for the replies to a look. After it the head tries.
 	lookTimeout = 20 * time.Millisecond
@@ -70,8 +70,8 @@ type Head struct {
 	wasRefused bool
 	// busySince is the start of the current period without a quiet time.
 	busySince time.Time
-	// lastAction is when the head last tried or looked. pollAt and lookAt are when it may try or
-	// look again.
+	// lastAction is the time at which the head last tried or looked. pollAt and lookAt are the
+	// times from which it may try or look again.
 	lastAction, pollAt, lookAt time.Time
 }
 

@@ -48,23 +48,23 @@ func (s *headScript) someChanged(v watch.Verdict) *headScript {
 
 const ms = time.Millisecond
 
-// TestHeadSleeps: the head neither tries nor looks until a held lock expires. After a quiet time a
-// change is tried at once.
+// TestHeadSleeps checks that the head neither tries nor looks until a held lock expires. After a
+// quiet time, the head tries at once when the lock changes.
 func TestHeadSleeps(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow).want(Try, 0).refused().want(Look, 0).looked().want(Idle, 0)
 	s.held(10*time.Second).want(Try, 10*time.Second+expirySpread)
 	s.after(5*time.Second).verdict(watch.Changed).want(Try, 0)
 }
 
-// TestHeadAtTheEnd: a head whose try at the expiry fails looks first.
+// TestHeadAtTheEnd checks that a head whose try at the expiry fails looks first.
 func TestHeadAtTheEnd(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow).refused().looked().held(time.Second)
 	s.after(time.Second+expirySpread).want(Try, 0).refused().want(Look, 0).looked()
 	s.verdict(watch.Changed).want(Look, 2*shortestBurstPause) // other leases have also expired
 }
 
-// TestHeadBusyLock: if the lock changes hands all the time, the head looks, less and less often,
-// and tries if the lock stays free.
+// TestHeadBusyLock covers a lock that changes hands all the time. The head looks, less and less
+// often, and tries if the lock stays free.
 func TestHeadBusyLock(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow).refused().looked().held(time.Second)
 	for _, pause := range []time.Duration{1 * ms, 2 * ms, 4 * ms, 4 * ms} {
@@ -80,7 +80,7 @@ func TestHeadBusyLock(t *testing.T) {
 	s.after(quietTime).verdict(watch.Changed).want(Try, 0)
 }
 
-// TestHeadPolls: while too little is known, the head polls.
+// TestHeadPolls checks that the head polls while it knows too little.
 func TestHeadPolls(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow)
 	for _, pause := range []time.Duration{2 * ms, 4 * ms, 8 * ms, 16 * ms, 32 * ms, 32 * ms} {
@@ -92,7 +92,8 @@ func TestHeadPolls(t *testing.T) {
 	s.after(500*ms).unclear(false).want(Try, 0).refused().looked().unclear(true).want(Try, lookTimeout)
 }
 
-// TestHeadKeepsTrying: a lock that looks free but is not granted is tried with pauses.
+// TestHeadKeepsTrying checks that the head tries with pauses for a lock that looks free but is not
+// granted.
 func TestHeadKeepsTrying(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow)
 	total := time.Duration(0)
@@ -107,7 +108,7 @@ func TestHeadKeepsTrying(t *testing.T) {
 	}
 }
 
-// TestHeadPartialChange: after a change that too few masters report, the head gives the other
+// TestHeadPartialChange covers a change that too few masters report. The head gives the other
 // masters time to report it, and looks.
 func TestHeadPartialChange(t *testing.T) {
 	for _, v := range []watch.Verdict{watch.Held, watch.Unclear} {
@@ -117,22 +118,23 @@ func TestHeadPartialChange(t *testing.T) {
 	}
 }
 
-// TestHeadWithoutEnd: the head looks at a lock without expiry from time to time.
+// TestHeadWithoutEnd checks that the head looks at a lock without expiry from time to time.
 func TestHeadWithoutEnd(t *testing.T) {
 	newHeadScript(t).signal(TryNow).refused().looked().verdict(watch.Held).want(LookAll, longestSleep)
 }
 
-// TestHeadBehindGrant: if a client of this process holds the lock, the head looks, and tries only
-// if the lock is released soon.
+// TestHeadBehindGrant covers a lock that a client of this process holds. The head looks, and tries
+// only if the lock is released soon.
 func TestHeadBehindGrant(t *testing.T) {
 	s := newHeadScript(t).signal(TryLater).want(Look, longestPollPause).after(ms).signal(TryNow).want(Try, 0)
 	s.signal(TryLater).after(longestPollPause).looked().want(Idle, 0).held(time.Second).want(Try, time.Second+expirySpread)
 	s.signal(TryNow).want(Try, 0)
-	newHeadScript(t).signal(TryLater).after(longestPollPause).looked().unclear(false).want(Try, 0) // the lock cannot be read
+	// The lock cannot be read.
+	newHeadScript(t).signal(TryLater).after(longestPollPause).looked().unclear(false).want(Try, 0)
 }
 
-// TestHeadFirstChange: a head that was never refused tries at the first change. After a refusal it
-// looks at a lock that was handed on.
+// TestHeadFirstChange checks that a head that was never refused tries at the first change. After a
+// refusal it looks at a lock that was handed on.
 func TestHeadFirstChange(t *testing.T) {
 	s := newHeadScript(t).signal(TryLater).after(longestPollPause).want(Look,
 		0).looked().held(time.Second).after(ms).verdict(watch.Changed).want(Try, 0)
@@ -140,7 +142,8 @@ func TestHeadFirstChange(t *testing.T) {
 	s.held(time.Second).after(shortHold).verdict(watch.Changed).want(Try, 0)
 }
 
-// TestHeadIsStarved: after a while the head tries for a lock that is never left to this process.
+// TestHeadIsStarved checks that the head tries after a while for a lock that is never left to this
+// process.
 func TestHeadIsStarved(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow).refused().looked()
 	for start := s.now; s.now.Sub(start) < starvationTime; {
@@ -152,11 +155,12 @@ func TestHeadIsStarved(t *testing.T) {
 		s.after(at.Sub(s.now)).looked()
 	}
 	s.verdict(watch.Changed).want(Try, longestBurstPause)
-	s.after(quietTime).held(time.Second).after(time.Second).verdict(watch.Changed).want(Try, 0) // after a quiet time
+	// After a quiet time the head tries at once.
+	s.after(quietTime).held(time.Second).after(time.Second).verdict(watch.Changed).want(Try, 0)
 }
 
-// TestHeadLeavesToPeer: if a lock is left to another process, the head tries when that time has
-// passed, or looks when that process has had the lock. Reports meanwhile change nothing.
+// TestHeadLeavesToPeer leaves a lock to another process for a time. The head tries when that time
+// has passed, or looks when that process has had the lock. Reports meanwhile change nothing.
 func TestHeadLeavesToPeer(t *testing.T) {
 	s := newHeadScript(t)
 	leftUntil := s.now.Add(10 * ms)

@@ -3,8 +3,8 @@ package queue
 import "time"
 
 const (
-	// parkTime is how long an empty queue is kept: a client that locks again and again leaves its
-	// queue empty each time.
+	// parkTime is the time for which an empty queue is kept: a client that locks again and again
+	// leaves its queue empty each time.
 	parkTime = time.Second
 	// maxParked limits the number of empty queues.
 	maxParked = 4096

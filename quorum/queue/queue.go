@@ -58,7 +58,7 @@ type queue[K comparable] struct {
 	undecided bool
 	// releases counts the releases in this process while the queue exists.
 	releases uint64
-	// parkedAt is when the queue was last parked.
+	// parkedAt is the time at which the queue was last parked.
 	parkedAt time.Time
 	// marked is set while there is a mark of this process. trying is set from the start of a try of
 	// the head until its take is about to be sent.

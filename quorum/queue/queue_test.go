@@ -17,8 +17,8 @@ func signalOf(p *Ticket[string]) Signal {
 	}
 }
 
-// TestOrder: waiters are served first come, first served. A waiter that leaves does not change the
-// order.
+// TestOrder checks that waiters are served first come, first served. A waiter that leaves does not
+// change the order.
 func TestOrder(t *testing.T) {
 	var q Queues[string]
 	first, second, third := q.Enter("k"), q.Enter("k"), q.Enter("k")
@@ -102,8 +102,8 @@ func takeLock(q *Queues[string], p *Ticket[string]) {
 	q.Leave(p, true)
 }
 
-// TestLeaveToPeer: the waiters of one process hand a lock on. If another process waits, the lock is
-// left to it once all were served, until it is granted again.
+// TestLeaveToPeer checks that the waiters of one process hand a lock on. If another process waits,
+// the lock is left to it once all waiters were served, until the lock is granted again.
 func TestLeaveToPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{waitingPeer: "other"}
@@ -129,8 +129,8 @@ func TestLeaveToPeer(t *testing.T) {
 	})
 }
 
-// TestAlone: a client that locks again and again is not delayed unless another process also wants
-// the lock. Then both have their turns.
+// TestAlone checks that a client that locks again and again is not delayed unless another process
+// also wants the lock. Then both have their turns.
 func TestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
@@ -167,8 +167,8 @@ func TestAlone(t *testing.T) {
 	})
 }
 
-// TestMarks: a waiter for a lock of another process has a mark until it tries or no longer waits. A
-// waiter for a lock of its own process has none.
+// TestMarks checks that a waiter for a lock of another process has a mark until it tries or no
+// longer waits. A waiter for a lock of its own process has none.
 func TestMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
@@ -193,7 +193,8 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-// TestOneQuestionPerTry: only the first take of a try removes the mark and asks the question.
+// TestOneQuestionPerTry checks that only the first take of a try removes the mark and asks the
+// question.
 func TestOneQuestionPerTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
@@ -219,8 +220,8 @@ func TestOneQuestionPerTry(t *testing.T) {
 	})
 }
 
-// TestNoPeers: a lock that is to be left to another process is taken at once if no process
-// waits.
+// TestNoPeers checks that a lock that is to be left to another process is taken at once if no
+// process waits.
 func TestNoPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{waitingPeer: "other"}
@@ -235,8 +236,9 @@ func TestNoPeers(t *testing.T) {
 	})
 }
 
-// TestReleasedUnknown: if it is unknown whether another process waits, the lock is left to it if no
-// client waits in this process. Otherwise the next client gets it, and the question is asked.
+// TestReleasedUnknown releases a lock while it is unknown whether another process waits. The lock
+// is left to the other process if no client waits in this process. Otherwise the next client gets
+// it, and the question is asked.
 func TestReleasedUnknown(t *testing.T) {
 	for name, waiting := range map[string]bool{"no client waits": false, "a client waits": true} {
 		t.Run(name, func(t *testing.T) {
@@ -267,7 +269,7 @@ func TestReleasedUnknown(t *testing.T) {
 	}
 }
 
-// TestParked: empty queues are kept for a while, in a limited number.
+// TestParked checks that empty queues are kept for a while, in a limited number.
 func TestParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := Queues[int]{MayPark: func(key int) bool { return key >= 0 }}

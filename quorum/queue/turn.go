@@ -11,14 +11,14 @@ const (
 	// changes hands 3,000 times a second, that is one question in thirty hand-overs. This process
 	// learns of a new waiter in another process within this time.
 	askPause = 10 * time.Millisecond
-	// contentionTime is how long after another process had the lock the question is asked each
-	// time, because the clients of that process probably lock again soon.
+	// contentionTime is the period after another process had the lock in which the question is
+	// asked each time, because the clients of that process probably lock again soon.
 	contentionTime = 100 * time.Millisecond
 	// maxLeaveTime limits how long the lock is left to a process that is known to wait but does not
 	// take it: it has stopped, or is far away or slow.
 	maxLeaveTime = 50 * time.Millisecond
-	// absencePause is how long no question is asked after a process did not take the lock, because
-	// its mark may remain.
+	// absencePause is the time without questions after a process did not take the lock, because its
+	// mark may remain.
 	absencePause = time.Second
 )
 
@@ -30,8 +30,9 @@ type turn struct {
 	firstGrant            time.Time
 	// peerWaits is set if this process knows that another process waits for the lock.
 	peerWaits bool
-	// lastAsked is when this process last asked whether another process waits. lastContended is
-	// when another process last had the lock, or the lock was left to it.
+	// lastAsked is the time at which this process last asked whether another process waits.
+	// lastContended is the time at which another process last had the lock, or the lock was left to
+	// it.
 	lastAsked, lastContended time.Time
 	// free is set from a release until the lock is granted again or found held by another process.
 	// Meanwhile leftUntil is the time until which the lock is left to another process, or zero, and

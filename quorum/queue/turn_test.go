@@ -12,8 +12,8 @@ func (t *turn) grantToHead(waiting int, now time.Time) (asksPeers bool) {
 	return asksPeers
 }
 
-// TestTurnAlone: if no other process waits, the lock is handed on without limit, with a question
-// from time to time.
+// TestTurnAlone checks that the lock is handed on without limit if no other process waits, with a
+// question from time to time.
 func TestTurnAlone(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
@@ -32,8 +32,8 @@ func TestTurnAlone(t *testing.T) {
 	}
 }
 
-// TestTurnShared: if another process waits, all waiters are served first, then the other process.
-// No waiter waits for a process that has left.
+// TestTurnShared checks that, if another process waits, all waiters are served first, then the
+// other process. No waiter waits for a process that has left.
 func TestTurnShared(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
@@ -66,7 +66,7 @@ func TestTurnShared(t *testing.T) {
 	}
 }
 
-// TestTurnNotTaken: the wait for a process that does not take the lock is limited.
+// TestTurnNotTaken checks that the wait for a process that does not take the lock is limited.
 func TestTurnNotTaken(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
@@ -88,8 +88,8 @@ func TestTurnNotTaken(t *testing.T) {
 	}
 }
 
-// TestTurnPassedBack: if another process leaves the lock to this process, it has taken the lock
-// before.
+// TestTurnPassedBack checks that another process that leaves the lock to this process counts as
+// having had the lock before.
 func TestTurnPassedBack(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
@@ -107,8 +107,8 @@ func TestTurnPassedBack(t *testing.T) {
 	}
 }
 
-// TestTurnIsLostEarly: if another process is faster after a release, the turn ends, and the next
-// question is due soon.
+// TestTurnIsLostEarly covers another process that is faster after a release. The turn ends, and the
+// next question is due soon.
 func TestTurnIsLostEarly(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
@@ -130,7 +130,7 @@ func TestTurnIsLostEarly(t *testing.T) {
 	}
 }
 
-// TestTurnIsLimited: with many or slow waiters a turn ends at its time limit.
+// TestTurnIsLimited checks that a turn with many or slow waiters ends at its time limit.
 func TestTurnIsLimited(t *testing.T) {
 	for elapsed, want := range map[time.Duration]Signal{longestTurn: TryNow, longestTurn + ms: LeaveToPeer} {
 		var tr turn
@@ -143,7 +143,7 @@ func TestTurnIsLimited(t *testing.T) {
 	}
 }
 
-// TestReleasedTwice: a repeated report of the same release changes nothing.
+// TestReleasedTwice checks that a repeated report of the same release changes nothing.
 func TestReleasedTwice(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)

@@ -50,7 +50,7 @@ func (t tally) refusal(err error) error {
 type NoQuorum struct {
 	// Replies has one entry for each master.
 	Replies []Reply
-	// LateAfter is how long a majority took to agree, if that was too long.
+	// LateAfter is the time that a majority took to agree, if that was too long.
 	LateAfter time.Duration
 	// Unclear is set if the masters replied, but other commands changed the key so often meanwhile
 	// that the effect of this command is unknown.

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// fault is how an operation fails at a master.
+// fault is the way in which an operation fails at a master.
 type fault int
 
 const (
@@ -22,7 +22,7 @@ const (
 	voteUncounted                 // done, but the vote does not count
 	replyLate                     // done at once; deliverPending delivers the reply
 	requestLate                   // deliverPending does it and delivers the reply
-	connectionBroken              // deliverPending does it, unknown to the proxy, because the connection broke
+	connectionBroken              // deliverPending does it; the broken connection hides it
 )
 
 // fakeMasters imitates masters in memory. The test sets their clocks, and the outcome of
@@ -260,7 +260,8 @@ func (b *fakeMasters) Ask(ctx context.Context, ops []cell.Op, decided func([]Rep
 	}
 	b.rounds = append(b.rounds, kind)
 	b.setClock(b.now.Add(b.roundTime))
-	if !decided(a.replies) && countWaiting(a.replies) > 0 { // wait until the proxy gives up on the other masters
+	// If the round is undecided, wait until the proxy gives up on the other masters.
+	if !decided(a.replies) && countWaiting(a.replies) > 0 {
 		b.setClock(b.now.Add(100 * time.Millisecond))
 		a.closed = true
 		for i := range a.replies {

@@ -18,7 +18,7 @@ type grant struct {
 	holder any
 	since  time.Time
 	ttl    time.Duration
-	// ends is when the latest lease expires; zero: never.
+	// ends is the time at which the latest lease expires; zero: never.
 	ends time.Time
 	// holders marks the masters that certainly took the lock, pending those that may still take it.
 	holders, pending []bool

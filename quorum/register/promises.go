@@ -15,7 +15,8 @@ type promise struct {
 	attempt          cell.Attempt
 	ballot, accepted cell.Ballot
 	value            cell.Value
-	// start is when the masters were asked, and passed how long they took to reply.
+	// start is the time at which the masters were asked, and passed the time that they took to
+	// reply.
 	start  time.Time
 	passed time.Duration
 	// replies holds the replies that count, in the form of replies to a prepare.

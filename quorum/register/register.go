@@ -34,7 +34,8 @@ type Options struct {
 	IsKeygroup func(value string) bool
 	// FenceAhead, unless it is nil, is called with a master whose fence counter is not credible.
 	FenceAhead func(master int, key string)
-	// HeadSize is how many bytes of a cell a Read requests from all masters, by default 8 KB.
+	// HeadSize is the number of bytes of a cell that a Read requests from all masters. The default
+	// is 8 KB.
 	HeadSize int
 	// Unlimited lifts the time limit of rounds, for a cluster without the guard.
 	Unlimited bool

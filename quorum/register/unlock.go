@@ -30,7 +30,8 @@ func (r *Register) Unlock(ctx context.Context, key, token string, onRemovalDue f
 	}
 	if noQuorum, ok := errors.AsType[*NoQuorum](err); ok && !removed.Present {
 		for _, f := range cellsWithToken(noQuorum.Replies, token) {
-			if entry == nil || f.Attempt == entry.attempt { // else it is another lock with the same token
+			// A different attempt is another lock with the same token.
+			if entry == nil || f.Attempt == entry.attempt {
 				onRemovalDue(version(f.Attempt, f.Value), f.Left)
 			}
 		}
@@ -92,7 +93,8 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Snapshot
 // cell that promised a ballot remains, and may be a leftover now.
 func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Round, error) {
 	op := cell.Op(cell.Remove{Name: key, Attempt: a, Mode: cell.Release})
-	round, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool { // else wait for all masters
+	// Ask waits for all masters, unless the function returns true earlier.
+	round, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool {
 		return majorityDid(replies) || Answered(replies) && hasRegister(replies, a)
 	})
 	repeatOrRepair := func(master int, reply Reply) {
@@ -122,7 +124,7 @@ const (
 	releaseUnknown    releaseResult = iota
 	releaseDone                     // this release ended the lock
 	releaseTooLate                  // the lock had ended before
-	releaseSuperseded               // the lock had ended before; another attempt may hold the same token
+	releaseSuperseded               // the lock had ended; another attempt may hold the same token
 	releaseByBallot                 // some master promised a ballot: a ballot decides
 )
 
@@ -222,7 +224,8 @@ func (r *Register) finishRelease(
 	g := &current
 	switch {
 	case errors.Is(err, ErrContended):
-		return Snapshot{}, &NoQuorum{Replies: replies, Unclear: true, Overtaken: true} // some cells may be deleted
+		// Some cells may be deleted.
+		return Snapshot{}, &NoQuorum{Replies: replies, Unclear: true, Overtaken: true}
 	case !errors.Is(err, ErrNotHeld), seen.incarnation == g.attempt:
 		return seen, err
 	case r.hadEnded(g, replies, start):

@@ -172,8 +172,8 @@ func TestEvaluateRelease(t *testing.T) {
 		{"+++--", "???oo", "unknown"},
 		{"+++~~", "dd?..", "unknown"}, // the lock may still arrive at the last two
 		{"+++~~", "ddd..", "done"},
-		{"+++~~", "dd?d.", "unknown"}, // the deleted cell may be a copy; the lock itself may still arrive
-		{"+++-~", "dd?.d", "done"},    // only this release can have deleted the third; the last is no majority
+		{"+++~~", "dd?d.", "unknown"}, // the deleted cell may be a copy; the lock may still arrive
+		{"+++-~", "dd?.d", "done"},    // only this release can delete the third; last: no majority
 		{"+++++", "dd...", "unknown"}, // masters may have forgotten the lock
 		{"+++++", ".....", "none"},
 		{"+++++", "ooooo", "other"},

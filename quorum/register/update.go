@@ -116,7 +116,7 @@ type update struct {
 	highestRound, roundMargin uint64
 	// contended is set once another ballot overtook this change.
 	contended bool
-	// lastSent is when the last accept was sent.
+	// lastSent is the time at which the last accept was sent.
 	lastSent time.Time
 	// lateAfter is the duration of the last round if it was too long to continue, or zero.
 	lateAfter time.Duration

@@ -103,7 +103,8 @@ func TestUpdateGrants(t *testing.T) {
 		start := b.now
 		out, err := b.proxy().Update(t.Context(), putChange("you"))
 		b.noError(err)
-		if delay := out.Since.Sub(start); delay < 0 || delay > b.roundTime { // at most until the first accept
+		// Since is no later than the first accept.
+		if delay := out.Since.Sub(start); delay < 0 || delay > b.roundTime {
 			t.Errorf("it began %v later", delay)
 		}
 		if want := 10*time.Second - b.now.Sub(out.Since) - 102*time.Millisecond; out.Validity != want {

@@ -52,10 +52,10 @@ type keyVersion[K comparable] struct {
 // removal is a pending removal.
 type removal[K comparable] struct {
 	keyVersion[K]
-	// leaseEnd is when the lease expires.
+	// leaseEnd is the time at which the lease expires.
 	leaseEnd time.Time
-	// nextAttempt is when Remove is due next. pause is the time between its last call and
-	// nextAttempt.
+	// nextAttempt is the time at which Remove is due next. pause is the time between its last call
+	// and nextAttempt.
 	nextAttempt time.Time
 	pause       time.Duration
 	// mayArrive reports whether the version may still arrive at a majority of the masters; nil

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// heartbeat is how long a watch may be silent before it is checked by a PING.
+	// heartbeat is the longest time that a watch may be silent before it is checked by a PING.
 	heartbeat = time.Second
 	// headSize is the length, in bytes, of the part of a value that shows the form of its cell.
 	headSize = 512

@@ -32,7 +32,8 @@ func wantReport(t *testing.T, reports chan Report, want Report) {
 	}
 }
 
-// TestMark: changes of existing and absent keys are reported, and also the end of the reports.
+// TestMark checks that changes of existing and absent keys are reported, and also the end of the
+// reports.
 func TestMark(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	absent, absentReports := mustWatchChange(t, w, "absent")
@@ -63,7 +64,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestMarkUnwatched: a ChangeWatch settles if its key cannot be watched.
+// TestMarkUnwatched checks that a ChangeWatch settles if its key cannot be watched.
 func TestMarkUnwatched(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	long, _ := mustWatchChange(t, w, strings.Repeat("k", longestKey+1))
@@ -82,7 +83,7 @@ func TestMarkUnwatched(t *testing.T) {
 	}
 }
 
-// TestMarkUpdates: reports of three masters, one after the other.
+// TestMarkUpdates checks the reports for observations of three masters, one after the other.
 func TestMarkUpdates(t *testing.T) {
 	observed := func(s state) observation { return observation{state: s} }
 	staleLook := observation{state: changed, stale: true}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestEvaluate: the view for the observations of five masters and of three masters.
+// TestEvaluate checks the view for the observations of five masters and of three masters.
 func TestEvaluate(t *testing.T) {
 	now := time.Unix(1000, 0)
 	in := func(s int) time.Time { return now.Add(time.Duration(s) * time.Second) }
@@ -45,8 +45,8 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestEvaluateChange: a waiter for any change sleeps while a majority was looked at and has
-// reported no change.
+// TestEvaluateChange checks that a waiter for any change sleeps while a majority was looked at and
+// has reported no change.
 func TestEvaluateChange(t *testing.T) {
 	past := observation{state: held, expiry: time.Unix(1, 0)}
 	endless, unwatched := observation{state: held}, observation{}

@@ -98,8 +98,8 @@ func do(t *testing.T, c *redistest.Client, words ...string) {
 	}
 }
 
-// TestChanges: each kind of change of a key on a real master is reported once, and the next look
-// finds the new state.
+// TestChanges makes each kind of change of a key on a real master. Each change is reported once,
+// and the next look finds the new state.
 func TestChanges(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	source := cell.NewSource()
@@ -138,8 +138,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestPut: a value that is put is Held until it changes. A Put after a change does not report that
-// change again.
+// TestPut checks that a value that is put is Held until it changes. A Put after a change does not
+// report that change again.
 func TestPut(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	a := w.NewAlarm(0, "k")
@@ -175,7 +175,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// TestOtherDatabase: a key of the same name in another database is another key.
+// TestOtherDatabase checks that a key of the same name in another database is another key.
 func TestOtherDatabase(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	do(t, client, "SET", "k", "token")
@@ -186,8 +186,8 @@ func TestOtherDatabase(t *testing.T) {
 	}
 }
 
-// TestKilled: after the connection of a watch has ended, the watch looks at all keys again, so that
-// no change is missed.
+// TestKilled kills the connection of a watch. Then the watch looks at all keys again, so that it
+// misses no change.
 func TestKilled(t *testing.T) {
 	w, s, client := newRealWatcher(t)
 	do(t, client, "MSET", "a", "x", "b", "x")
@@ -207,7 +207,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestIdleMasterIsSentNothing: a watched key costs its looks, and then only PINGs.
+// TestIdleMasterIsSentNothing checks that a watched key costs its looks, and then only PINGs.
 func TestIdleMasterIsSentNothing(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	for i := range 100 {
@@ -233,7 +233,7 @@ func TestIdleMasterIsSentNothing(t *testing.T) {
 	}
 }
 
-// TestRefused: if the master refuses client tracking, the state is unknown, and the cause is
+// TestRefused covers a master that refuses client tracking. The state is unknown, and the cause is
 // reported.
 func TestRefused(t *testing.T) {
 	w, _, client := newRealWatcher(t)
@@ -270,8 +270,8 @@ func newFakeMaster(text string) *server {
 	}} // after HELLO, CLIENT TRACKING
 }
 
-// TestUnexpectedMessages: an unexpected message of a master ends the connection, and its state is
-// unknown.
+// TestUnexpectedMessages checks that an unexpected message of a master ends the connection, and
+// that the master's state is unknown.
 func TestUnexpectedMessages(t *testing.T) {
 	for name, text := range map[string]string{
 		"another push":            ">2\r\n$7\r\nmessage\r\n$1\r\nx\r\n",
@@ -299,7 +299,8 @@ func TestUnexpectedMessages(t *testing.T) {
 	}
 }
 
-// TestStaleLook: a change that is reported between the two replies to a look is not lost.
+// TestStaleLook checks that a change that is reported between the two replies to a look is not
+// lost.
 func TestStaleLook(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
@@ -312,18 +313,20 @@ func TestStaleLook(t *testing.T) {
 	} {
 		w := newTestWatcher(t, newFakeMaster(test.text))
 		a := w.NewAlarm(0, "k")
-		awaitCondition(t, func() bool { return w.Statuses()[0].Keys > 0 }) // the watch looks when it is connected
+		// The watch looks when it is connected.
+		awaitCondition(t, func() bool { return w.Statuses()[0].Keys > 0 })
 		t.Log(name)
 		awaitVerdict(t, a, test.want)
 		w.Close()
 	}
 }
 
-// TestNothingIsKept: no state is kept for keys without waiters.
+// TestNothingIsKept checks that no state is kept for keys without waiters.
 func TestNothingIsKept(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	first := w.NewAlarm(0, "another")
-	lookForVerdict(t, first, Free) // while the watch connects, a key may be looked at again after it has changed
+	// While the watch connects, it may look at a key again after the key has changed.
+	lookForVerdict(t, first, Free)
 	first.Stop()
 	for range 3 {
 		a, b := w.NewAlarm(0, "k"), w.NewAlarm(0, "k")
@@ -342,7 +345,7 @@ func TestNothingIsKept(t *testing.T) {
 	}
 }
 
-// TestLongKeys: long keys are not watched.
+// TestLongKeys checks that long keys are not watched.
 func TestLongKeys(t *testing.T) {
 	s := &server{dial: func() (net.Conn, error) { return nil, errors.New("dialled") }}
 	a := newTestWatcher(t, s).NewAlarm(0, strings.Repeat("k", longestKey+1))

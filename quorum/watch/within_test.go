@@ -28,8 +28,8 @@ func newKeyAlarm(t *testing.T, read func(context.Context) Content) *KeyAlarm {
 	return a
 }
 
-// TestWithin: the key is read once after each look that finds its cell held. The result is valid
-// until the next change or look.
+// TestWithin checks that the key is read once after each look that finds its cell held. The result
+// is valid until the next change or look.
 func TestWithin(t *testing.T) {
 	contents := make(contentChan)
 	a := newKeyAlarm(t, func(context.Context) Content { return <-contents })
@@ -69,7 +69,7 @@ func TestWithin(t *testing.T) {
 	contents <- Content{}
 }
 
-// TestWithinLateRead: the result of a read that began before a look is discarded.
+// TestWithinLateRead checks that the result of a read that began before a look is discarded.
 func TestWithinLateRead(t *testing.T) {
 	first, second := make(contentChan), make(contentChan)
 	channels := make(chan contentChan, 2)
@@ -91,7 +91,7 @@ func TestWithinLateRead(t *testing.T) {
 	}
 }
 
-// TestWithinStops: Stop cancels a read.
+// TestWithinStops checks that Stop cancels a read.
 func TestWithinStops(t *testing.T) {
 	ended := make(chan struct{})
 	a := newKeyAlarm(t, func(ctx context.Context) Content { <-ctx.Done(); close(ended); return Content{} })

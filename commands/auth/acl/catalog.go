@@ -18,7 +18,7 @@ type OwnCommand struct {
 	Categories spec.Categories
 	// Keys is the rule for the command's keys; nil if it has none.
 	Keys *keys.Rule
-	// Access is how the command accesses its keys.
+	// Access is the way in which the command accesses its keys.
 	Access spec.Access
 }
 

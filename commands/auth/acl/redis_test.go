@@ -93,7 +93,8 @@ func TestFilesEqualRedis(t *testing.T) {
 		if got != "" {
 			continue
 		}
-		for _, u := range set.All() { // Redis writes rules differently, so each side reads the rules of the other
+		// Redis writes rules differently, so each side reads the rules of the other side.
+		for _, u := range set.All() {
 			want := r.do("ACL", "GETUSER", u.Name)
 			parts := append([]string{"ACL", "SETUSER", "copy", "reset"}, rulesOf(u)...)
 			if reply := r.do(parts...); reply != "OK" {

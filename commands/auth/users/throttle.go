@@ -17,7 +17,7 @@ const (
 	minPause, maxPause = 50 * time.Millisecond, time.Second
 	// maxWait limits how long a login waits for its turn.
 	maxWait = 5 * time.Second
-	// failureMemory is how long a failed login is remembered.
+	// failureMemory is the time for which a failed login is remembered.
 	failureMemory = time.Minute
 	// maxBuckets limits how many buckets of failed logins are remembered. Each bucket is an address
 	// with one of nameParts parts of the user names.

@@ -59,7 +59,8 @@ func Compile(pattern string) *Pattern {
 		size := 1
 		c := pattern[i]
 		switch {
-		case c == '*' && i > 0 && pattern[i-1] == '*' && text == nil && places == nil: // a repeated * has no effect
+		case c == '*' && i > 0 && pattern[i-1] == '*' && text == nil && places == nil:
+			// A repeated * has no effect.
 		case c == '*':
 			endPart()
 		case c == '?':

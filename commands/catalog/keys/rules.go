@@ -93,7 +93,8 @@ func (r *Rule) countedPlaces(words [][]byte, total int) (Places, bool) {
 	if r.Span.First > 0 {
 		places[1] = Span{r.Span.First, r.Span.First, 1}
 	}
-	n, err := strconv.ParseInt(string(words[r.countIndex]), 10, 64) // old versions of Redis accept +1 and 01
+	// Old versions of Redis accept +1 and 01.
+	n, err := strconv.ParseInt(string(words[r.countIndex]), 10, 64)
 	if err == nil && n > 0 {
 		first := r.countIndex + 1
 		last := first + int(min(n-1, int64(total)))*r.Span.Step

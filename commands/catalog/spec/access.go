@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Access is how a command accesses a key, in terms of Redis' ACL: it reads the value, changes it,
-// does both, or neither, as EXISTS does.
+// Access is the kind of access of a command to a key, in terms of Redis' ACL. The command reads the
+// value, changes it, does both, or does neither, as EXISTS does.
 type Access uint8
 
 // The accesses.

@@ -1,6 +1,6 @@
 package spec
 
-// Effect is how a successful command affects the connection on which it is sent.
+// Effect is the effect of a successful command on the connection on which it is sent.
 type Effect uint8
 
 // The effects, by what they change.

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// parallelRemovals is how many lock keys are removed at a time.
+// parallelRemovals is the number of lock keys that are removed at a time.
 const parallelRemovals = 16
 
 // flushDB runs FLUSHDB [ASYNC|SYNC].
@@ -40,7 +40,7 @@ func (a *AllKeys) flush(c command.Call, databases func(context.Context) ([]int, 
 	}
 	switch {
 	case err != nil:
-		log.Warn("no reply from the upstream to a flush; the lock keys were not removed", "cause", err)
+		log.Warn("the lock keys were not removed: the upstream did not reply to the flush", "cause", err)
 		c.Out.Fail(err)
 		return
 	case len(reply) > 0 && reply[0] == '-':

@@ -41,7 +41,8 @@ func selectPage(
 		return cmp.Compare(k.position, at)
 	})
 	for i := start; i < len(ordered); i++ {
-		if len(found) >= count && ordered[i].position != ordered[i-1].position { // a page ends between two positions
+		// A page ends between two positions.
+		if len(found) >= count && ordered[i].position != ordered[i-1].position {
 			return found, ordered[i].position, true
 		}
 		if matches(ordered[i].key) {

@@ -51,7 +51,7 @@ func TestListingIsLinear(t *testing.T) {
 	for _, command := range [][]string{{"keys"}, {"scan", "0", "match"}} {
 		for pattern, want := range map[string]string{
 			"lock:*": "lock:b" + long, "lock:?": "lock:b",
-			"lock:*" + long[5:5+size/2] + "b":             "", // a matcher that backtracks takes minutes
+			"lock:*" + long[5:5+size/2] + "b":             "", // backtracking would take minutes
 			"lock:*" + long[5:5+size/2] + "b*":            "",
 			"lock:*" + strings.Repeat("?", size/2) + "b*": fmt.Sprint("ERR ", keys.ErrTooComplex),
 		} {

@@ -60,7 +60,8 @@ func (s *Scripts) ResolveScript(
 	share := script.Share{Pace: s.pace, ClientLeft: c.HasLeft}
 	if syntax.TakesSHA(name) {
 		if len(words[1]) == syntax.SHALength {
-			_, _ = s.find(ctx, syntax.Lower(words[1]), share) // without the masters the client sends the source
+			// Without the masters the client sends the source.
+			_, _ = s.find(ctx, syntax.Lower(words[1]), share)
 		}
 		return s.Route(name, words)
 	}

@@ -51,7 +51,8 @@ func New(opts Options) *Scripts {
 	}
 }
 
-// Counts returns how many scripts have run, and how many of these runs ended at a limit.
+// Counts returns the number of scripts that have run, and the number of these runs that ended at a
+// limit.
 func (s *Scripts) Counts() (runs, limited int64) { return s.runs.Load(), s.limitedRuns.Load() }
 
 // Commands returns EVAL and similar commands, and SCRIPT without an upstream.
@@ -155,7 +156,8 @@ func (s *Scripts) program(c *command.Client, permissions *rights.Permissions, in
 				err = &program.Refusal{Text: limit.Error()}
 			}
 			if err == nil && calls.denied && reply.Kind == keyspace.Error {
-				err = &program.Refusal{Text: reply.Str} // a script that lacks a permission must change nothing
+				// A script that lacks a permission must change nothing.
+				err = &program.Refusal{Text: reply.Str}
 			}
 			return reply, calls.effects, err
 		},

@@ -104,7 +104,8 @@ func compare(t *testing.T, w storedKeys, server *redisConn, words []string, prot
 	ownReply, redisReply := w.do(t, words...), server.doNow(t, words...)
 	unordered := -1
 	if randomcommands.IsUnordered(words) {
-		unordered = strings.Count(words[0], "scan") // a reply to a scan has the elements in its second part
+		// A reply to a scan has the elements in its second part.
+		unordered = strings.Count(words[0], "scan")
 	}
 	if a, b := formatReply(ownReply, proto, unordered), formatReply(redisReply, proto, unordered); a != b {
 		t.Errorf("RESP%d: %s\n%q\n ours %s\nredis %s", proto, strings.Join(history, "\n"), words, a, b)

@@ -177,7 +177,8 @@ const maxNearLimit = 100
 // mayExceed reports whether a command may make a collection too large. The new size is at most that
 // of the keys and the words together.
 func (s *Snapshot) mayExceed(c call, keys []string) bool {
-	const perWord, spare, perScore = 40, 8 << 10, 10 // a number is a word of less than 40 bytes; at most one has 5,000
+	// A number is a word of less than 40 bytes; at most one number has 5,000.
+	const perWord, spare, perScore = 40, 8 << 10, 10
 	size, elements := 0, len(c.words)
 	for _, w := range c.words {
 		size += len(w) + perWord

@@ -146,7 +146,8 @@ func (k *keyState) overwrite(content contents.Content) {
 		return
 	}
 	k.set(content)
-	k.encoded, k.content, k.encodedIsStale = k.value(), nil, false // decoding removes -0, which no other proxy sees
+	// Decoding removes -0, which no other proxy sees.
+	k.encoded, k.content, k.encodedIsStale = k.value(), nil, false
 }
 
 func (k *keyState) remove() {

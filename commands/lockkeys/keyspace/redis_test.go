@@ -134,7 +134,8 @@ func (w storedKeys) apply(t *testing.T, now time.Time, edits []keyspace.Edit) {
 func (w storedKeys) do(t *testing.T, words ...string) keyspace.Reply {
 	t.Helper()
 	now := time.Now()
-	s := w.snapshot(now, append([]string{"a", "b", "c"}, words...)...) // a wrong number of keys makes other words keys
+	// A wrong number of keys turns other words into keys.
+	s := w.snapshot(now, append([]string{"a", "b", "c"}, words...)...)
 	reply, err := s.Do(words)
 	if err != nil {
 		t.Fatalf("%q: %v", words, err)

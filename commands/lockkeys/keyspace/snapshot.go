@@ -18,7 +18,7 @@ const (
 )
 
 // ErrNeedsRead is the error of a command that needs a remaining time that is Unknown.
-var ErrNeedsRead = errors.New("keyspace: the remaining time of a key is not known")
+var ErrNeedsRead = errors.New("keyspace: the remaining time of a key is unknown")
 
 // UnreadError is the error of a command that needs a key that the Snapshot does not have.
 type UnreadError struct{ Key string }

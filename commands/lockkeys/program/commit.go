@@ -270,7 +270,7 @@ func isLate(err error) bool {
 }
 
 // errOtherKeys ends an update if its program turns out to depend on other keys.
-var errOtherKeys = errors.New("the program depends on other keys")
+var errOtherKeys = errors.New("the program depends on different keys")
 
 // update changes one key, or several keys of one cell, by ballot. The program runs on their values
 // in the ballot. Other keys have the values of the last read; the program must not depend on them.

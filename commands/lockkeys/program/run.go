@@ -40,7 +40,7 @@ const retryTime = 5 * time.Second
 // errHalfMoved is the error of a program that had removed only some of its keys when the locks
 // moved.
 var errHalfMoved = errors.New(
-	"the locks moved while the command ran: some of its keys were removed, others were not; check its keys")
+	"the locks moved while the command ran: only some of its keys were removed; check its keys")
 
 // Run runs a program on the values that the masters hold, until its changes are committed. With a
 // right guess, or if it only reads, that is one call of the register. Without a guess it takes one
@@ -71,7 +71,8 @@ func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 	switch {
 	case errors.Is(err, quorum.ErrContended):
 		return Outcome{}, &ContendedError{r.Keys[0]}
-	case errors.As(err, &wrongLocation) && len(r.removedKeys) > 0: // a repetition would do the removals twice
+	case errors.As(err, &wrongLocation) && len(r.removedKeys) > 0:
+		// A repetition would do the removals twice.
 		return Outcome{}, errHalfMoved
 	case err != nil:
 		return Outcome{}, err
@@ -148,7 +149,7 @@ func (r *run) tryOnce(ctx context.Context) (outcome *Outcome, err error) {
 }
 
 // errRightsUnknown ends a run that needs a permission of the client that is not known yet.
-var errRightsUnknown = errors.New("the permissions of the client are not known yet")
+var errRightsUnknown = errors.New("the proxy has not checked the client's permissions yet")
 
 // withRights repeats a run until the proxy knows the client's permission for each command in it.
 func (r *run) withRights(ctx context.Context, try func() (Outcome, error)) (Outcome, error) {

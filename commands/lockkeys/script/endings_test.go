@@ -153,7 +153,8 @@ func TestCompilingEnds(t *testing.T) {
 			if pace.awaitLarge(done) {
 				end(stop)
 			}
-			if err := <-done; err != nil && !strings.Contains(err.Error(), want) { // the compilation may have ended before
+			// The compilation may have ended before it was stopped.
+			if err := <-done; err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %s", name, err, want)
 			}
 			stop(nil)

@@ -30,7 +30,7 @@ const (
 	// calls: some 1,300 calls of Lua, a megabyte of stack. Go's garbage collection scans a stack in
 	// one piece, which takes 20 ms for a megabyte, and everything else that allocates waits for it.
 	maxSharedDepth = 16_000
-	// idleFactor is how long the turn stays idle after a slice, as a multiple of the slice. So all
+	// idleFactor is the idle time of the turn after a slice, as a multiple of the slice. So all
 	// large runs together take a quarter of one processor.
 	idleFactor = 3
 	// maxIdle limits one idle time: a slice takes very long only because the machine is busy.

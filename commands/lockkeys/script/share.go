@@ -26,8 +26,8 @@ type Share struct {
 	Short bool
 }
 
-// leftTime is how much longer a large run may take after its client has left. A client that only
-// sends no more cannot be distinguished from it, and gets the error.
+// leftTime is the time that a large run may still take after its client has left. A client that has
+// only stopped sending cannot be distinguished from such a client, and gets the error.
 const leftTime = 50 * time.Millisecond
 
 // errClientLeft is the error of a large run whose client has left.

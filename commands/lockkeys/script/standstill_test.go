@@ -53,7 +53,9 @@ func waitForSlot(t *testing.T) {
 	}
 	go func() {
 		for range 10 {
-			time.Sleep(50 * time.Millisecond) // half a second of its own time, however long the process stands still
+			// Ten sleeps take half a second of the process's own time, however long it stands
+			// still.
+			time.Sleep(50 * time.Millisecond)
 		}
 		pace.smallSlots.release()
 	}()

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// settleTime is how long a check waits after too few masters have reported a change.
+	// settleTime is the time that a check waits after too few masters have reported a change.
 	settleTime = 10 * time.Millisecond
 	// maxSettleTime limits settleTime, which doubles while a key changes again and again. It starts
 	// over if the key has not changed for resetAfter.
 	maxSettleTime, resetAfter = time.Second, 2 * time.Second
-	// expirySlack is how long after its expiry a key is checked, because it expires a little later
-	// on some masters.
+	// expirySlack is the time between the expiry of a key and its check, because the key expires a
+	// little later on some masters.
 	expirySlack = 5 * time.Millisecond
 	// armTimeout limits how long a check waits until marks are armed.
 	armTimeout = 250 * time.Millisecond

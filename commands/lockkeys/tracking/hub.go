@@ -98,8 +98,8 @@ type entry struct {
 type state struct {
 	present bool
 	value   string
-	// end is when the key expires. endKnown is false if that is unknown, and endless is set if it
-	// never expires.
+	// end is the time at which the key expires. endKnown is false if that time is unknown, and
+	// endless is set if the key never expires.
 	endKnown, endless bool
 	end               time.Time
 	// unknown is set if the client's command failed: any state differs from it.

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// replyTimeout limits how long the upstream may take for a reply, and how long it may be silent
-	// before the proxy sends a PING.
+	// replyTimeout limits the time that the upstream may take for a reply, and the time that it may
+	// be silent before the proxy sends a PING.
 	replyTimeout = 2 * time.Second
 	// warningPause is the minimum time between two warnings.
 	warningPause = 10 * time.Second

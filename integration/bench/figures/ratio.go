@@ -21,7 +21,7 @@ func Median(values []float64) float64 {
 
 // Ratio is one contender's figure divided by that of another contender.
 type Ratio struct {
-	Median, Low, High float64 // the ratio of the medians; the lowest and the highest ratio of a single round
+	Median, Low, High float64 // ratio of the medians; lowest and highest ratio of a single round
 	Known             bool    // both contenders ran, and the divisor is not zero
 	HasErrors         bool    // one of them had errors
 }

@@ -1,5 +1,5 @@
-// Package handover measures how a lock passes between waiting clients of several proxies, compared
-// with redsync, and how many commands the waiters cost the masters:
+// Package handover measures the hand-over of a lock between waiting clients of several proxies,
+// compared with redsync, and the number of commands that the waiters cost the masters:
 //
 //	go run ./integration/bench handover
 //	go run ./integration/bench handover -clients 64 -proxies 2 -rounds 5 -seconds 5

@@ -14,8 +14,8 @@ type outcome struct {
 	handoverRate, grantRate           float64       // per second
 	shortestMeanWait, longestMeanWait time.Duration // mean waits of clients
 	waitP1, waitP50, waitP99          time.Duration // waits
-	handoverP50, handoverP99          time.Duration // from the release or the later request to the grant
-	freeShare                         float64       // part of the time in which the lock was free though requested
+	handoverP50, handoverP99          time.Duration // from release or later request to grant
+	freeShare                         float64       // share of time with a free but requested lock
 	fewestGrants, mostGrants          int           // grants to one client
 	idleCommands                      float64       // commands per second at the masters
 }

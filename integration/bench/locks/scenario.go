@@ -80,7 +80,8 @@ func runOnce(
 ) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, warmUp+set.window+drainLimit)
 	defer cancel()
-	prefix := fmt.Sprintf("%s%s:%s:%s:%d:", keyPrefix, client, s.name, name, round) // keys that no earlier run used
+	// No earlier run used keys with this prefix.
+	prefix := fmt.Sprintf("%s%s:%s:%s:%d:", keyPrefix, client, s.name, name, round)
 	group, err := openSessions(ctx, f, client, name, s, prefix)
 	if err != nil {
 		return outcome{}, err

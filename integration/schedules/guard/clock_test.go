@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestClockBlip: C's clock is an hour fast for a short time between two probes. Keys that expire
+// TestClockBlip sets C's clock an hour fast for a short time between two probes. Keys that expire
 // within that hour are lost.
 func TestClockBlip(t *testing.T) {
 	t.Parallel()
@@ -23,7 +23,8 @@ func TestClockBlip(t *testing.T) {
 			l := f.lockOnThree(t, "k", ttl)
 			f.awaitProbe(t, masterC)
 			kit.Must(t, clock.Set(time.Hour))
-			time.Sleep(350 * time.Millisecond) // several times as long as a server needs to delete expired keys
+			// The sleep is several times as long as a server needs to delete expired keys.
+			time.Sleep(350 * time.Millisecond)
 			kit.Must(t, clock.Set(0))
 			f.wantForgotten(t, l, masterC)
 			f.wantKept(t, l, kit.Connect(t, f.proxies[0]))
@@ -31,7 +32,7 @@ func TestClockBlip(t *testing.T) {
 	}
 }
 
-// TestAllClocks: the clocks of all masters advance by 90 seconds; a lock of a minute expires.
+// TestAllClocks advances the clocks of all masters by 90 seconds. A lock of a minute expires.
 func TestAllClocks(t *testing.T) {
 	t.Parallel()
 	clock := kit.NewClock(t)
@@ -42,7 +43,8 @@ func TestAllClocks(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.proxies[1]), time.Minute)
 }
 
-// TestDrift: a master keeps its vote if its clock drifts by less than the validity allows for.
+// TestDrift checks that a master keeps its vote if its clock drifts by less than the validity
+// allows for.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{1.005, 0.995} {
@@ -57,7 +59,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestBootClock: all masters restart without their data, with clocks two hours slow as on a machine
+// TestBootClock restarts all masters without their data, with clocks two hours slow as on a machine
 // without a battery. The clocks are corrected before a proxy probes them. A running proxy has
 // granted a lock of a minute.
 func TestBootClock(t *testing.T) {

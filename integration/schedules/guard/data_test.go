@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestSwapDB0: a lock was once taken in database 1, so that database has a marker of the proxies,
-// too. Then C's databases are swapped.
+// TestSwapDB0 swaps C's databases 0 and 1. A lock was once taken in database 1, so database 1 has a
+// marker of the proxies, too.
 func TestSwapDB0(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, nil)
@@ -30,8 +30,8 @@ func TestSwapDB0(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestPromoted: a replica of C takes C's address. It did not receive the lock, because its link to
-// C hangs. It writes everything that it receives to disk before it replies.
+// TestPromoted gives C's address to a replica of C. The replica did not receive the lock, because
+// its link to C hangs. It writes everything that it receives to disk before it replies.
 func TestPromoted(t *testing.T) {
 	t.Parallel()
 	durable := redistest.Options{ExtraArgs: redistest.DurableArgs()}
@@ -51,7 +51,7 @@ func TestPromoted(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestDiskSetBack: C's disk is restored to a state with the marker, but before the lock.
+// TestDiskSetBack restores C's disk to a state with the marker, but before the lock.
 func TestDiskSetBack(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
@@ -63,13 +63,14 @@ func TestDiskSetBack(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestDiskSetBackBeyondAnAdmission: C restarts with all its data, and is admitted anew. Then the
-// lock is taken, and all proxies end. C's disk is restored to a state before that restart, for
-// which the other masters knew the last sequence number.
+// TestDiskSetBackBeyondAnAdmission restarts C with all its data, and waits until C is admitted
+// anew. Then the lock is taken, and all proxies end. C's disk is restored to a state before that
+// restart, for which the other masters knew the last sequence number.
 func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
-	time.Sleep(2 * time.Second) // by then the proxy has written the sequence number to the other masters
+	// By then the proxy has written the sequence number to the other masters.
+	time.Sleep(2 * time.Second)
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
 	oldMarker := mustTell(t, f.masters[masterC], "GET", "redlock-proxy:marker")
@@ -90,16 +91,17 @@ func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
 }
 
-// TestSetBackAndRestartedAgain: the disk of C is restored to a state before the lock, and all
-// proxies end. C restarts once more before any proxy has checked that it has all its data. A proxy
-// checks C's later claim, too.
+// TestSetBackAndRestartedAgain restores C's disk to a state before the lock, and kills all proxies.
+// C restarts once more before any proxy has checked that C has all its data. A proxy checks C's
+// later claim, too.
 func TestSetBackAndRestartedAgain(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
 	l := f.lockOnThree(t, "k", time.Minute)
-	time.Sleep(2 * time.Second) // by then the proxy has written the sequence number to the other masters
+	// By then the proxy has written the sequence number to the other masters.
+	time.Sleep(2 * time.Second)
 	kit.Must(t, f.proxies[0].Kill())
 	f.cutOff(t, masterA, masterB)
 	kit.Must(t, f.masters[masterC].RestoreFolder(folder))
@@ -118,7 +120,7 @@ func TestSetBackAndRestartedAgain(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
 }
 
-// TestAppendOnlyOff: C's append-only file is turned off, and after a crash C uses the old file.
+// TestAppendOnlyOff turns C's append-only file off. After a crash, C uses the old file.
 func TestAppendOnlyOff(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
@@ -129,14 +131,15 @@ func TestAppendOnlyOff(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestOlderDataReloaded: C loads an older RDB while it runs, so it is the same server with the same
-// marker.
+// TestOlderDataReloaded makes C load an older RDB while C runs. So C is the same server with the
+// same marker.
 func TestOlderDataReloaded(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: []string{"--enable-debug-command", "yes"}}))
 	mustTell(t, f.masters[masterC], "SAVE")
 	l := f.lockOnThree(t, "k", time.Minute)
-	time.Sleep(2 * time.Second) // every proxy has probed C since; until then the guard has this gap, see GUARD.md
+	// By then every proxy has probed C. Until then the guard has the gap that GUARD.md describes.
+	time.Sleep(2 * time.Second)
 	mustTell(t, f.masters[masterC], "DEBUG", "RELOAD", "NOSAVE")
 	f.wantForgotten(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))

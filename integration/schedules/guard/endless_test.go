@@ -30,8 +30,8 @@ func startEndless(t *testing.T, key string) *fleet {
 	return f
 }
 
-// TestEndlessReachesAll: when D and E are reachable again, the proxy that set the key copies it to
-// them. Then C may restart without its data.
+// TestEndlessReachesAll checks that the proxy that set the key copies it to D and E when they are
+// reachable again. Then C may restart without its data.
 func TestEndlessReachesAll(t *testing.T) {
 	for name, test := range endlessKeys() {
 		t.Run(name, func(t *testing.T) {
@@ -58,11 +58,11 @@ func TestEndlessReachesAll(t *testing.T) {
 	}
 }
 
-// TestEndlessOnBareQuorum: the proxy that set the key ends before D and E are reachable again, and
-// C restarts without its data. A and B are no majority, and no proxy knows what C had: A, B and C
-// may have granted the lock, or C, D and E may have released it. So C gets a copy that does not
-// vote, and the key stays undetermined until an operator removes it on all masters. This applies to
-// all keys of a tag, also keys with an expiry. Keys with an expiry are undetermined only until they
+// TestEndlessOnBareQuorum kills the proxy that set the key before D and E are reachable again. Then
+// C restarts without its data. A and B are no majority, and no proxy knows C's lost data. A, B and
+// C may have granted the lock, or C, D and E may have released it. So C gets a copy that does not
+// vote. The key stays undetermined until an operator removes it on all masters. This applies to all
+// keys of a tag, also keys with an expiry. Keys with an expiry are undetermined only until they
 // expire, and keys on all five masters outlast any two restarts.
 func TestEndlessOnBareQuorum(t *testing.T) {
 	for name, test := range endlessKeys() {
@@ -76,7 +76,8 @@ func TestEndlessOnBareQuorum(t *testing.T) {
 			f.wantVoting(t, masterCount)
 			kit.Want(t, client, "for ever", "GET", test.key)
 			for _, i := range []int{masterD, masterE} {
-				kit.Must(t, kit.CheckAbsent(f.masters[i], test.cell)) // no proxy copies it to them later
+				// No proxy copies the key to D and E later.
+				kit.Must(t, kit.CheckAbsent(f.masters[i], test.cell))
 			}
 			kit.Must(t, f.masters[masterC].Kill())
 			kit.Must(t, f.masters[masterC].Restart())

@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// TestLostFill: a master restarts without its data, and the message with a copy is lost on the way
-// to it. It still has the copy when it votes again: otherwise a lock that it granted with two other
-// masters could be granted twice.
+// TestLostFill restarts a master without its data, and the message with a copy is lost on the way
+// to it. The master still has the copy when it votes again. Otherwise a lock that it granted with
+// two other masters could be granted twice.
 func TestLostFill(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)

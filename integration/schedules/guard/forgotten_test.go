@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestFlushedUncounted: all masters are flushed, and the statistics of their commands are reset, as
-// if they had never deleted data. They have been up for longer than any lock lasts. The proxy that
+// TestFlushedUncounted flushes all masters, and resets the statistics of their commands, as if the
+// masters had never deleted data. They have been up for longer than any lock lasts. The proxy that
 // knew them ends. A new proxy must not count their quarantine from their start.
 func TestFlushedUncounted(t *testing.T) {
 	t.Parallel()
@@ -29,11 +29,10 @@ func TestFlushedUncounted(t *testing.T) {
 	l.wantFree(t, rival) // the quarantine ends
 }
 
-// TestFreshStartWithRunningProxy: the proxies are started with --fresh-start, as in
-// docker-compose.yml: if all masters are empty, they are new. All masters lose their data between
-// two probes. One proxy restarts; another one has granted a lock of a minute and keeps running. The
-// running proxy probes each master once a second; the test pauses it for half a second, before its
-// next probe.
+// TestFreshStartWithRunningProxy starts the proxies with --fresh-start, as in docker-compose.yml:
+// if all masters are empty, they are new. All masters lose their data between two probes. One proxy
+// restarts; another proxy has granted a lock of a minute and keeps running. The running proxy
+// probes each master once a second; the test pauses it for half a second, before its next probe.
 func TestFreshStartWithRunningProxy(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil, "--fresh-start")

@@ -34,9 +34,9 @@ func (f *fleet) runInit(t *testing.T, longest time.Duration) (output string, err
 	return out.String(), err
 }
 
-// TestInitContradictedByProxy: all masters are flushed. Before the proxy that granted a lock has
-// probed them, the operator confirms that no lock is held. The proxy contradicts, and the masters
-// wait until the lock has expired.
+// TestInitContradictedByProxy flushes all masters. Before the proxy that granted a lock has probed
+// them, the operator confirms that no lock is held. The proxy contradicts, and the masters wait
+// until the lock has expired.
 func TestInitContradictedByProxy(t *testing.T) {
 	t.Parallel()
 	const ttl = 12 * time.Second
@@ -59,10 +59,10 @@ func TestInitContradictedByProxy(t *testing.T) {
 	l.wantFree(t, rival)
 }
 
-// TestSurvivorsDoNotTellAll: while D and E were unreachable, A, B and C recorded a TTL of a minute,
-// and granted a lock with it. A, B and C lose their data, and the only proxy ends. D and E vote,
-// and know a TTL of four seconds. A new proxy must not assume that this is the longest TTL in use.
-// It reports what it knows, and that the operator may know more.
+// TestSurvivorsDoNotTellAll cuts off D and E. A, B and C record a TTL of a minute, and grant a lock
+// with it. Then A, B and C lose their data, and the only proxy ends. D and E vote, and know a TTL
+// of four seconds. A new proxy must not assume that this is the longest TTL in use. It reports the
+// TTL that it knows, and that the operator may know more.
 func TestSurvivorsDoNotTellAll(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil)
@@ -93,9 +93,9 @@ func TestSurvivorsDoNotTellAll(t *testing.T) {
 	}
 }
 
-// TestFreshStartAfterAnother: all masters are flushed. A new proxy without --fresh-start probes
-// them first and finds them empty; another new proxy has --fresh-start. The proxy that granted a
-// lock is paused for a while, and contradicts afterwards.
+// TestFreshStartAfterAnother flushes all masters. A new proxy without --fresh-start probes them
+// first and finds them empty; another new proxy has --fresh-start. The proxy that granted a lock is
+// paused for a while, and contradicts afterwards.
 func TestFreshStartAfterAnother(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil, "--fresh-start")

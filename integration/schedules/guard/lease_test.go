@@ -41,7 +41,8 @@ func (f *fleet) lock(t *testing.T, key string, ttl time.Duration) *lease {
 func (f *fleet) lockOnAll(t *testing.T, key string, ttl time.Duration) *lease {
 	t.Helper()
 	l := f.lock(t, key, ttl)
-	f.awaitHolders(t, l, masterA, masterB, masterC, masterD, masterE) // it is granted as soon as three masters have it
+	// The lock is granted as soon as three masters have it.
+	f.awaitHolders(t, l, masterA, masterB, masterC, masterD, masterE)
 	return l
 }
 

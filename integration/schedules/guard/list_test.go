@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestDifferentProxiesAreLogged: proxies with fewer masters or without the guard share masters with
-// proxies that have all masters and the guard. Each side may grant a lock that the other side has
-// granted, so at least one of them must log the difference.
+// TestDifferentProxiesAreLogged starts a proxy with fewer masters or without the guard. It shares
+// masters with a proxy that has all masters and the guard. Each proxy may grant a lock that the
+// other proxy has granted, so at least one of them must log the difference.
 func TestDifferentProxiesAreLogged(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestOwnNames: a lock whose name is similar to the proxies' own keys is refused with an error that
-// contains the name, or kept like any other lock when C is flushed.
+// TestOwnNames takes a lock whose name is similar to the proxies' own keys. The lock is refused
+// with an error that contains the name, or kept like any other lock when C is flushed.
 func TestOwnNames(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"redlock-proxy:k", "redlock-proxy:turn:k", "redlock-proxy:offer:k"} {
@@ -30,8 +30,8 @@ func TestOwnNames(t *testing.T) {
 	}
 }
 
-// TestOwnPrefix: a key-prefix that makes every lock look like the proxies' own keys is refused at
-// the start, or the locks are kept.
+// TestOwnPrefix sets a key-prefix that makes every lock look like the proxies' own keys. The prefix
+// is refused at the start, or the locks are kept.
 func TestOwnPrefix(t *testing.T) {
 	t.Parallel()
 	const prefix = "redlock-proxy:"
@@ -57,9 +57,9 @@ func TestOwnPrefix(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestLockOnOwnKey: a lock with the name of one of the proxies' own keys on the masters is refused
-// with an error that contains the name. The attempt has no side effect: a master that loses its
-// data still catches up, including the keys in other databases.
+// TestLockOnOwnKey takes a lock with the name of one of the proxies' own keys on the masters. The
+// lock is refused with an error that contains the name. The attempt has no side effect: a master
+// that loses its data still catches up, including the keys in other databases.
 func TestLockOnOwnKey(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"databases", "marker", "quarantine", "longest", "catch-up"} {
@@ -83,8 +83,8 @@ func TestLockOnOwnKey(t *testing.T) {
 	}
 }
 
-// TestOwnNamesAsLockKeys: if all keys are lock keys, ordinary commands refuse the proxies' own
-// keys.
+// TestOwnNamesAsLockKeys checks that ordinary commands refuse the proxies' own keys if all keys are
+// lock keys.
 func TestOwnNamesAsLockKeys(t *testing.T) {
 	t.Parallel()
 	upstream := redistest.New(t, redistest.Options{})

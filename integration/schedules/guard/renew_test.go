@@ -10,9 +10,10 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestRenewWindow: C restarts from an older RDB, which has the marker but not the lock. The test
+// TestRenewWindow restarts C from an older RDB, which has the marker but not the lock. The test
 // delays the link, so the proxy notices the restart late. Meanwhile a rival's LOCK uses a new
-// connection: after the proxy's n-th connection to the restarted server, and before the next one.
+// connection: after the proxy's n-th connection to the restarted server, and before its next
+// connection.
 func TestRenewWindow(t *testing.T) {
 	t.Parallel()
 	for connections := range 4 {

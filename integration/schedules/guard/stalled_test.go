@@ -15,10 +15,10 @@ import (
 // stopTime is the time for which a proxy is stopped.
 const stopTime = 3 * time.Second
 
-// TestStalledProxy: one proxy is stopped for a while, in which a master begins to hang. If the
-// proxy's own clock was stopped, too, it then sees the clocks of four masters jump, and knows
-// nothing about the fifth. It must not take the votes of these four masters from the other proxy.
-// If only the process was stopped, its clock kept running, and the proxy sees no jump.
+// TestStalledProxy stops one proxy for a while, in which a master begins to hang. If the proxy's
+// own clock was stopped, too, it then sees the clocks of four masters jump. It knows nothing about
+// the fifth master. It must not take the votes of these four masters from the other proxy. If only
+// the process was stopped, its clock kept running, and the proxy sees no jump.
 func TestStalledProxy(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -27,7 +27,8 @@ func TestStalledProxy(t *testing.T) {
 	}{{"stopped", pause}, {"suspended", suspend}} {
 		t.Run(test.name, func(t *testing.T) {
 			f := startFleet(t, 2, nil)
-			l := f.lockOnAll(t, "k", time.Minute) // the time for which the masters would lose their votes
+			// A minute is the time for which the masters would lose their votes.
+			l := f.lockOnAll(t, "k", time.Minute)
 			resume := test.stop(t, f.proxies[0])
 			kit.Must(t, f.masters[masterE].Pause())
 			t.Cleanup(func() { kit.Must(t, f.masters[masterE].Continue()) })

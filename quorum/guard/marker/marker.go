@@ -15,7 +15,7 @@ const (
 	ProofIntact   = "remark"   // the master still has all its data
 	ProofCaughtUp = "caughtup" // the master has caught up with the others
 	ProofLease    = "lease"    // every lease that the master lost has expired
-	ProofJoined   = "joined"   // the master voted in the former era, and has caught up with the others of that era
+	ProofJoined   = "joined"   // a voter of the former era, caught up with its other masters
 )
 
 // ProofText describes, in plain words, why a master with this proof votes.
@@ -139,7 +139,8 @@ type Record struct {
 	// RunID is the server's run_id; "-" if the server does not report it.
 	RunID string
 	Nonce string
-	// Since is when the record was written, in milliseconds since 1970 by the master's clock.
+	// Since is the time at which the record was written, in milliseconds since 1970 by the master's
+	// clock.
 	Since int64
 	// Claim is the nonce of the marker whose data the master claims to have kept over a restart;
 	// "-" if it makes no claim. ClaimOf is the address in that marker.

@@ -39,7 +39,7 @@ func CheckStep(from, to []string) error {
 	}
 	switch {
 	case len(removed) > 1 || len(added) > 1 || len(to) == 0:
-		return fmt.Errorf("only one master can be added, removed or replaced at a time; "+
+		return fmt.Errorf("only one master can be added, removed or replaced at a time: "+
 			"this change removes %s and adds %s", joinNames(removed), joinNames(added))
 	case len(removed) == len(from):
 		return errors.New("at least one of the masters must stay")

@@ -221,7 +221,8 @@ func (f *finder) origins(e syntax.Expression) []syntax.Expression {
 	follow = func(e syntax.Expression) {
 		name := variableName(e)
 		_, global := e.(*syntax.GlobalExpr)
-		if global || name == "" || len(f.values[name]) == 0 { // a local variable named redis may be the global one
+		// A local variable named redis may be the global one.
+		if global || name == "" || len(f.values[name]) == 0 {
 			origins = append(origins, e)
 		}
 		if name == "" || seen[name] || !f.step() {

@@ -10,7 +10,7 @@ const (
 	usageCall                  // the value is called
 	usageIndex                 // the value is indexed, or its length is taken
 	usageVariable              // the value is assigned to a variable, and has no other use
-	usageElements              // the value is passed to a function that uses only its elements, such as ipairs
+	usageElements              // the value goes to a function that uses only its elements (ipairs)
 )
 
 // walker walks a syntax tree: it visits each statement and expression before its parts.
