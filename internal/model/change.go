@@ -184,10 +184,11 @@ func (e *explorer) emitChangeSteps(s *state, f func(event, *state)) {
 			f(event{name: "seals", proxy: -1, master: m}, t)
 		}
 	}
-	if bits.OnesCount8(s.change.sealed) < vote.Majority(e.N) {
+	if bits.OnesCount8(s.change.sealed|s.change.returned) < vote.Majority(e.N) {
 		return
 	}
 	e.emitForgets(s, f)
+	e.emitLostSeals(s, f)
 	if s.change.join.stage != voting {
 		e.continueJoin(s, f)
 		return
@@ -207,7 +208,12 @@ func (e *explorer) emitChangeSteps(s *state, f func(event, *state)) {
 			f(event{name: "joins at once:", proxy: -1, master: m}, t)
 			continue
 		}
-		e.beginJoin(s, m, f)
+		byNewRules := e.usesNewRules(s)
+		e.beginJoin(s, m, byNewRules, f)
+		// A proxy that does not reach enough masters of the old set joins by the other rules.
+		if !byNewRules && e.Change.Away && !e.Change.AllAnswer && !e.Change.AllJoin {
+			e.beginJoin(s, m, true, f)
+		}
 	}
 }
 
@@ -234,6 +240,35 @@ func (e *explorer) emitForgets(s *state, f func(event, *state)) {
 	}
 }
 
+// emitLostSeals puts a sealed master into quarantine before it joins, by a proxy that takes for
+// possible that a majority of the new set has voted. Its seal is lost, and with it the proof that it
+// has its data.
+func (e *explorer) emitLostSeals(s *state, f func(event, *state)) {
+	if !e.Change.Away || e.Change.AllJoin || s.change.join.stage != voting {
+		return
+	}
+	for _, m := range e.Change.New {
+		c := s.change
+		if (c.joined|c.lost)>>m&1 == 1 || c.sealed>>m&1 == 0 || bits.OnesCount8(c.joined) < e.newSourcesNeeded(c, m) {
+			continue
+		}
+		t := s.clone()
+		t.change.sealed &^= 1 << m
+		t.change.returned |= 1 << m
+		f(event{name: "loses its seal:", proxy: -1, master: m}, t)
+	}
+}
+
+// newSourcesNeeded returns the minimum number of sources in the new set for a target.
+func (e *explorer) newSourcesNeeded(c changeState, target int) int {
+	n := len(e.Change.New)
+	needed := n - vote.Majority(n) + 1
+	if c.used>>target&1 == 0 {
+		needed-- // no majority of the new set includes the target
+	}
+	return max(1, needed)
+}
+
 // usesNewRules reports whether masters join by the rules of the new set, because a majority of it
 // may have voted.
 func (e *explorer) usesNewRules(s *state) bool {
@@ -249,16 +284,11 @@ func (e *explorer) usesNewRules(s *state) bool {
 }
 
 // beginJoin reads the sources for a joining master, for every set of sources that is large enough.
-// It reads all sources of a pass at the same moment.
-func (e *explorer) beginJoin(s *state, target int, f func(event, *state)) {
-	n := len(e.Change.New)
-	ordinary := e.usesNewRules(s)
+// If ordinary is set, it joins by the rules of the new set. beginJoin reads all sources of a pass at the same moment.
+func (e *explorer) beginJoin(s *state, target int, ordinary bool, f func(event, *state)) {
 	needed := e.sourcesNeeded()
 	if ordinary {
-		needed = n - vote.Majority(n) + 1
-		if s.change.used>>target&1 == 0 {
-			needed = max(1, needed-1) // no majority of the new set includes the target
-		}
+		needed = e.newSourcesNeeded(s.change, target)
 		if e.Change.AllAnswer {
 			needed = bits.OnesCount8(s.change.joined)
 		}

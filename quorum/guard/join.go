@@ -67,6 +67,8 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	from := g.set.sourcesFor(g)
 	from.targetUnused = true
 	switch {
+	case !from.isFormer && g.set.awaitsReports():
+		return joinPause, nil
 	case !from.isFormer && from.hasReadQuorum():
 		// The master catches up from these sources, and keeps what it holds of possible locks.
 		return 0, g.quarantine(ctx, v, Joining, marker.NoClaim)

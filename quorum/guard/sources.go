@@ -77,8 +77,9 @@ func (s *Set) noteVotes() {
 }
 
 // sourcesFor returns the masters to copy from: other masters that vote. As long as no majority can
-// have voted in this era, it has no locks yet: then the sources are the masters that voted in the
-// former era, which hold every lock of that era, by its rules.
+// have voted in this era, it has no locks yet. Then the sources are the masters that voted in the
+// former era, by its rules, if they are enough: with fewer blocking copies than by the rules of this
+// era.
 func (s *Set) sourcesFor(g *Guard) sourceSet {
 	ordinary, formerSize := sourceSet{sources: s.voters(g.index), masters: len(s.guards)}, s.eras.formerSize()
 	if formerSize == 0 || len(ordinary.sources) >= vote.Majority(ordinary.masters) {
@@ -100,7 +101,17 @@ func (s *Set) sourcesFor(g *Guard) sourceSet {
 		}
 		former.sources = append(former.sources, source{candidate, t})
 	}
+	if !former.hasReadQuorum() {
+		return ordinary
+	}
 	return former
+}
+
+// awaitsReports reports whether a majority may have voted in this era only because some masters that
+// are up have not been asked yet.
+func (s *Set) awaitsReports() bool {
+	isDown := func(i int, _ bool) bool { return s.guards[i].IsDown() }
+	return s.eras.formerSize() > 0 && !s.eras.mayHaveHadMajority(isDown)
 }
 
 // isLongInQuarantine reports whether the master has had its record for so long that every running

@@ -1,12 +1,66 @@
 package guard
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/reconfig"
 )
+
+// TestSourcesOfJoiningMasters checks from which masters a new set of four copies after a change from
+// three, while one of the four votes: by the rules of the former set only if enough sealed masters
+// are left. Otherwise the masters that have lost their seals would wait for the longest lease.
+func TestSourcesOfJoiningMasters(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	era := reconfig.Era{Number: 1, Masters: 4, Hash: reconfig.Hash(names)}
+	seal := marker.Marker{Nonce: "s", Proof: marker.ProofIntact, RunID: "run",
+		Seal: reconfig.Seal{Ballot: "1", Change: reconfig.Change{Before: 3, Names: names}}}
+	vote := marker.Marker{Nonce: "v", Proof: marker.ProofJoined, RunID: "run", Era: era}
+	report := func(m marker.Marker) Report {
+		return Report{RunID: "run", Marker: marker.ReadMarker(marker.InDatabase(m.String(), 0))}
+	}
+	joining := marker.Record{RunID: "run", Nonce: "n", Claim: marker.NoClaim, Reason: string(Joining)}
+	for name, c := range map[string]struct {
+		sealed, joining, down []int
+		wantFormer            bool
+		wantSources           int
+		wantAwaits            bool
+	}{
+		"all are sealed":             {[]int{0, 1}, nil, nil, true, 3, true},
+		"one has lost its seal":      {[]int{0}, []int{1}, nil, true, 2, true},
+		"two have lost their seals":  {nil, []int{0, 1}, nil, false, 1, true},
+		"two that are down may vote": {[]int{0}, nil, []int{1, 3}, false, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			masters := make([]Master, len(names))
+			for i, name := range names {
+				masters[i] = Master{Name: name, Wake: func() {}, IsDown: func() bool { return slices.Contains(c.down, i) }}
+			}
+			s := NewSet(Options{JoinedEra: &era, SinceBoot: func() time.Duration { return 0 }}, masters)
+			for _, i := range []int{0, 1} {
+				s.eras.observe(i, report(seal), time.Now())
+			}
+			s.eras.observe(2, report(vote), time.Now())
+			s.eras.observe(3, Report{RunID: "run", Record: marker.ReadRecord(joining.String())}, time.Now())
+			s.guards[2].trust = trust{Marker: vote, term: 1}
+			for _, i := range c.sealed {
+				s.guards[i].trust = trust{Marker: seal, term: 1, eraEnded: true}
+			}
+			for _, i := range c.joining {
+				s.eras.observe(i, Report{RunID: "run", Record: marker.ReadRecord(joining.String())}, time.Now())
+			}
+			from := s.sourcesFor(s.guards[3])
+			from.targetUnused = true
+			if from.isFormer != c.wantFormer || len(from.sources) != c.wantSources || !from.hasReadQuorum() ||
+				s.awaitsReports() != c.wantAwaits {
+				t.Errorf("former %v, %d sources, enough %v; awaits reports %v", from.isFormer, len(from.sources), from.hasReadQuorum(),
+					s.awaitsReports())
+			}
+		})
+	}
+}
 
 // TestMayHaveHadMajority checks when the rules of the former set end: as soon as a majority of the
 // masters may have voted in the new era.
