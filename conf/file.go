@@ -8,7 +8,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 
 	"redlock-proxy/internal/regular"
 )
@@ -56,7 +58,11 @@ func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 	if !utf8.Valid(content) {
 		return nil, fmt.Errorf("%s: not UTF-8 text", path)
 	}
-	file, err := parser.ParseBytes(normalized(content), 0, parser.AllowDuplicateMapKey())
+	content = normalized(content)
+	if line := tooDeep(content); line > 0 {
+		return nil, fmt.Errorf("%s:%d: nested too deeply; settings are a list of names and values", path, line)
+	}
+	file, err := parser.ParseBytes(content, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, syntaxError(path, err)
 	}
@@ -67,6 +73,32 @@ func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 		return pairs(path, file.Docs[0].Body)
 	}
 	return nil, fmt.Errorf("%s: %d YAML documents; write one", path, len(file.Docs))
+}
+
+// maxDepth limits how deep values are nested on a line. The memory that the parser takes grows with
+// the square of the depth.
+const maxDepth = 32
+
+// tooDeep returns the number of the first line at which flow collections, or the collections that
+// begin on one line, are nested too deeply; or 0.
+func tooDeep(content []byte) int {
+	inFlow, onLine := 0, 0
+	for _, t := range lexer.Tokenize(string(content)) {
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			inFlow++
+		case token.SequenceEndType, token.MappingEndType:
+			inFlow--
+		case token.SequenceEntryType, token.MappingKeyType:
+			onLine++
+		default:
+			onLine = 0
+		}
+		if inFlow > maxDepth || onLine > maxDepth {
+			return t.Position.Line
+		}
+	}
+	return 0
 }
 
 // syntaxError returns the parser's error without the lines of the file that it quotes, since they

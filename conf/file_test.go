@@ -63,6 +63,22 @@ func resultText(r *loader) string {
 	return strings.Join(changed, " ")
 }
 
+// TestDeeplyNestedFile checks that a file whose values are nested deeply is refused before the parser
+// sees it, because the parser would take gigabytes.
+func TestDeeplyNestedFile(t *testing.T) {
+	for _, content := range []string{
+		strings.Repeat("[", maxFileSize), strings.Repeat("[\n", maxFileSize/2), "lock-keys: " + strings.Repeat("{a: ", maxFileSize/8),
+		strings.Repeat("- ", maxFileSize/2), strings.Repeat("? ", maxFileSize/2),
+	} {
+		if _, err := parseYAML("f", []byte(content)); err == nil || !strings.Contains(err.Error(), "nested too deeply") {
+			t.Errorf("%.20q…: %.100v", content, err)
+		}
+	}
+	if _, err := parseYAML("f", []byte("lock-keys:\n- lock:[a-z]*\n- '[['\n"+strings.Repeat("- 'a'\n", 1000))); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLineNumbers compares the line number in an error with the position, in random files.
 func TestLineNumbers(t *testing.T) {
 	filler := rapid.SampledFrom([]string{"", "# a comment", "  # indented", "listen:\n\n  'a:1'",

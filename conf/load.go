@@ -159,7 +159,18 @@ func (r *loader) withOrigin(p problem) error {
 
 func (r *loader) result() (Config, error) {
 	if len(r.errs) > 0 {
-		return Config{}, errors.Join(r.errs...)
+		return Config{}, errors.Join(firstOf(r.errs)...)
 	}
 	return r.config, nil
+}
+
+// maxErrors limits the errors that are listed, so that the list can be logged.
+const maxErrors = 50
+
+// firstOf returns the first maxErrors errors, and the number of the remaining ones as an error.
+func firstOf(errs []error) []error {
+	if len(errs) <= maxErrors {
+		return errs
+	}
+	return append(errs[:maxErrors:maxErrors], fmt.Errorf("%d more errors", len(errs)-maxErrors))
 }

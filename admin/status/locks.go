@@ -100,12 +100,15 @@ func (l *lister) tryStart() (last listing, started bool) {
 	return l.last, true
 }
 
-func (l *lister) run(ctx context.Context, q query) listing {
+func (l *lister) run(requestCtx context.Context, q query) listing {
 	found := listing{query: q, err: errListingPanicked}
 	defer l.finish(&found, time.Now())
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	ctx, cancel := context.WithTimeout(requestCtx, listTimeout)
 	defer cancel()
 	found.locks, found.err = l.list(ctx, q.db, q.match, maxLocks+1)
+	if requestCtx.Err() != nil { // at stays zero: the listing is for no other request
+		return found
+	}
 	if len(found.locks) > maxLocks {
 		found.locks, found.hasMore = found.locks[:maxLocks], true
 	}

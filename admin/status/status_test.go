@@ -204,6 +204,15 @@ func TestLister(t *testing.T) {
 		if found := l.get(ctx, all); !errors.Is(found.err, context.Canceled) {
 			t.Errorf("a client that has disconnected: %v", found.err)
 		}
+		takes = time.Minute
+		time.Sleep(listPause)
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second) // the client disconnects while the masters are asked
+		defer cancel()
+		l.get(ctx, query{match: "b*"})
+		takes = 0
+		if found := l.get(t.Context(), query{match: "b*"}); found.err != nil {
+			t.Errorf("the same query of another client: %v", found.err)
+		}
 	})
 }
 

@@ -68,9 +68,9 @@ type Runner struct {
 
 	// withoutTTL and effectsLost count locks without a TTL and lost side effects.
 	withoutTTL, effectsLost atomic.Int64
-	// lastWarning is the time of the last log message about locks without a TTL, in Unix
-	// nanoseconds.
-	lastWarning atomic.Int64
+	// lastTTLWarning and lastEffectWarning are the times of the last log messages about them, in
+	// Unix nanoseconds.
+	lastTTLWarning, lastEffectWarning atomic.Int64
 }
 
 // New returns a Runner.
@@ -157,10 +157,20 @@ func (p *Runner) refusalOf(edits []keyspace.Edit) string {
 	return ""
 }
 
-// reportLostEffects counts side effects that were not carried out, and logs them.
+// reportLostEffects counts side effects that were not carried out, and logs them at most once per
+// warnEvery, because any client can cause them.
 func (p *Runner) reportLostEffects(command string, cause error) {
-	p.effectsLost.Add(1)
-	p.opts.Logger.Warn("side effects of a script on lock keys were lost", "command", command, "cause", cause)
+	n := p.effectsLost.Add(1)
+	if p.isWarningDue(&p.lastEffectWarning) {
+		p.opts.Logger.Warn("side effects of a script on lock keys were lost", "command", command, "cause", cause,
+			"side_effects_lost", n)
+	}
+}
+
+// isWarningDue reports whether warnEvery has passed since the last log message, and records one.
+func (p *Runner) isWarningDue(last *atomic.Int64) bool {
+	now, before := p.opts.Now().UnixNano(), last.Load()
+	return (before == 0 || now-before >= int64(warnEvery)) && last.CompareAndSwap(before, now)
 }
 
 // warnNoTTL logs locks that a program took and that never expire.
@@ -175,8 +185,7 @@ func (p *Runner) warnNoTTL(a program.Outcome) {
 // warnKeyNoTTL counts a lock without a TTL, and logs it at most once per warnEvery.
 func (p *Runner) warnKeyNoTTL(key string) {
 	n := p.withoutTTL.Add(1)
-	now, last := p.opts.Now().UnixNano(), p.lastWarning.Load()
-	if last != 0 && now-last < int64(warnEvery) || !p.lastWarning.CompareAndSwap(last, now) {
+	if !p.isWarningDue(&p.lastTTLWarning) {
 		return
 	}
 	p.opts.Logger.Warn("locks without a TTL stay held if their holder dies; to forbid them, set locks-without-ttl to refuse",

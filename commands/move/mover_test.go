@@ -368,7 +368,7 @@ func TestLocksAlreadyAtTarget(t *testing.T) {
 		len(r.upstream()) != 0 || len(r.masters.eras) != 0 {
 		t.Errorf("%+v", result)
 	}
-	if result := r.mustMove(Order{Abort: true}); !result.AlreadyAtTarget || result.At != location.Masters {
+	if result := r.mustMove(Order{Abort: true}); !result.NothingToAbort || result.At != location.Masters {
 		t.Errorf("%+v", result)
 	}
 }

@@ -15,9 +15,9 @@ import (
 type Result struct {
 	// At is the location of the locks.
 	At location.Place
-	// AlreadyAtTarget is set if the locks were at the target before the run, Aborted if the run
-	// aborted a move.
-	AlreadyAtTarget, Aborted bool
+	// AlreadyAtTarget is set if the locks were at the target before the run. Aborted is set if the
+	// run aborted a move, NothingToAbort if there was none.
+	AlreadyAtTarget, Aborted, NothingToAbort bool
 	// Copied counts the lock keys that have moved, by type.
 	Copied map[string]int
 	// RemovedAtTarget counts the lock keys that were removed because they existed only at the
@@ -42,6 +42,9 @@ func (r Result) Lines() []string {
 	switch {
 	case r.Aborted:
 		return []string{fmt.Sprintf("aborted: the locks stay at the %v", r.At)}
+	case r.NothingToAbort:
+		return []string{fmt.Sprintf("nothing to abort: the locks are at the %v, and no move has been decided; "+
+			"if redlock-proxy move still checks both places, interrupt it", r.At)}
 	case r.AlreadyAtTarget:
 		return append([]string{fmt.Sprintf("nothing to move: the locks are at the %v", r.At)}, r.removed()...)
 	}

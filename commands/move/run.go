@@ -30,6 +30,8 @@ type run struct {
 	// proposedArrival is set after the run has proposed that the locks have moved. undecided is set
 	// if the outcome of a proposal is not known.
 	proposedArrival, undecided bool
+	// endedElsewhere is set if an operator or another proxy has ended the era of the move.
+	endedElsewhere bool
 	result                     Result
 }
 
@@ -195,8 +197,13 @@ func (r *run) proposeArrival(ctx context.Context) error {
 func (r *run) abort(ctx context.Context, era int, cause error) error {
 	r.report(fmt.Sprintf("aborting: %v", cause))
 	moved := quorum.Location{Place: r.at.Target(), Era: r.at.Era + 1}
-	if r.proposeStay(ctx, era) == nil && r.at == moved && r.proposedArrival {
-		return nil
+	if r.proposeStay(ctx, era) == nil {
+		switch {
+		case r.at == moved && r.proposedArrival:
+			return nil
+		case r.endedElsewhere:
+			return &endedError{cause}
+		}
 	}
 	return cause
 }
@@ -207,8 +214,9 @@ func (r *run) abort(ctx context.Context, era int, cause error) error {
 func (r *run) proposeStay(ctx context.Context, era int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.lease)
 	defer cancel()
-	for {
+	for proposed := false; ; proposed = true {
 		current, err := r.opts.Masters.Confirm(ctx)
+		r.endedElsewhere = err == nil && !proposed && current.Era > era
 		if err == nil && current.Era == era && current.Moves() && (r.order.Abort || r.claim(ctx, current) == nil) {
 			current, err = r.opts.Masters.DecideLocation(ctx, current, current.Source())
 		}
@@ -228,7 +236,7 @@ func (r *run) abortAny(ctx context.Context) (err error) {
 		return err
 	}
 	if !r.at.Moves() {
-		r.result.AlreadyAtTarget = true
+		r.result.NothingToAbort = true
 		return nil
 	}
 	source := r.at.Source()
@@ -242,6 +250,16 @@ func (r *run) abortAny(ctx context.Context) (err error) {
 	r.report(fmt.Sprintf("aborted: %v, in era %d", r.at.Place, r.at.Era))
 	return nil
 }
+
+// endedError is returned if the move has ended before this run could end it. cause is the first
+// error that the run got because of that.
+type endedError struct{ cause error }
+
+func (e *endedError) Error() string {
+	return "redlock-proxy move --abort, or another proxy after a pause of this one, has ended this move"
+}
+
+func (e *endedError) Unwrap() error { return e.cause }
 
 // errTooLate is returned if the move had ended before it could be aborted.
 var errTooLate = errors.New("it was too late to abort the move")

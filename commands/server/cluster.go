@@ -27,8 +27,19 @@ func (s *Server) cluster(c command.Call) {
 		"nodes":  command.Sub(2, s.clusterNodes),
 		"slots":  command.Sub(2, s.clusterSlots),
 		"shards": command.Sub(2, s.clusterShards),
+		"help":   clusterHelp,
 	}.Run(c)
 }
+
+var clusterHelp = command.Help(
+	"CLUSTER <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"INFO", "    Return information about the cluster.",
+	"MYID", "    Return the node id.",
+	"NODES", "    Return cluster configuration seen by node.",
+	"SHARDS", "    Return information about slot range mappings and the nodes associated with them.",
+	"SLOTS", "    Return information about slots range mappings.",
+	"HELP", "    Prints this help.",
+)
 
 var clusterInfo = []string{
 	"cluster_state:ok", fmt.Sprint("cluster_slots_assigned:", slots), fmt.Sprint("cluster_slots_ok:", slots),
@@ -52,7 +63,7 @@ func (s *Server) clusterNodes(c command.Call) {
 
 func (s *Server) clusterSlots(c command.Call) {
 	host, port := nodeAddress(c.Client)
-	c.Out.Put([]any{[]any{0, slots - 1, []any{host, port, s.opts.ID, []any{}}}})
+	c.Out.Put([]any{[]any{0, slots - 1, []any{host, port, s.opts.ID, command.Fields{}}}})
 }
 
 func (s *Server) clusterShards(c command.Call) {

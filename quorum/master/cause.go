@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"syscall"
+
+	"redlock-proxy/internal/escape"
 )
 
 var (
@@ -38,6 +40,17 @@ func CauseText(err error) string {
 	case err.Error() == "EOF":
 		return "connection closed"
 	default:
-		return err.Error()
+		return excerpt(err.Error())
 	}
+}
+
+// maxCause limits the text of an error in bytes: a server can send an error of any length.
+const maxCause = 256
+
+// excerpt returns the beginning of a text, without characters that control a terminal.
+func excerpt(text string) string {
+	if len(text) > maxCause {
+		text = text[:maxCause] + "…"
+	}
+	return escape.Text(text, "\\")
 }

@@ -226,6 +226,14 @@ func TestSets(t *testing.T) {
 	}
 }
 
+// TestErrorsAreLimited checks that a file that is no ACL file gets an error of limited length.
+func TestErrorsAreLimited(t *testing.T) {
+	_, err := Parse("f", strings.Repeat("x\n", 1_000_000), catalog())
+	if err == nil || len(err.Error()) > 10_000 || !strings.HasSuffix(err.Error(), " Further lines were not read.") {
+		t.Errorf("%.200v", err)
+	}
+}
+
 // TestErrorsRevealNoPassword checks that no error reveals a password.
 func TestErrorsRevealNoPassword(t *testing.T) {
 	for _, rules := range []string{">hush <hushhush", "#hush", "!hush", ">a hush", "hush", "(>hush)", "(>hush",

@@ -14,15 +14,24 @@ type Set struct {
 	byName  map[string]*User
 }
 
-// Parse reads a file. name is the name of the file in errors. The error lists all mistakes in
+// maxMistakes limits the mistakes that an error lists.
+const maxMistakes = 100
+
+// Parse reads a file. name is the name of the file in errors. The error lists the first mistakes in
 // Redis' wording, with their lines, but never a password.
 func Parse(name, text string, catalog *Catalog) (*Set, error) {
 	s := &Set{catalog, map[string]*User{}}
 	var errorTexts []string
-	for i, line := range strings.Split(text, "\n") {
+	i := -1
+	for line := range strings.SplitSeq(text, "\n") {
+		i++
 		line = strings.Trim(line, " \t\r")
 		if line == "" {
 			continue
+		}
+		if len(errorTexts) >= maxMistakes {
+			errorTexts = append(errorTexts[:maxMistakes], "Further lines were not read.")
+			break
 		}
 		errorTexts = append(errorTexts, s.parseLine(fmt.Sprintf("%s:%d", name, i+1), i+1, line)...)
 	}
