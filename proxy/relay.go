@@ -141,6 +141,17 @@ func (r *relay) expect(plainCount int, stateReply *track.Expected) bool {
 	return true
 }
 
+// maxAwaited limits the entries for pending replies to state commands, because they are held in
+// memory, although the client does not read the replies.
+const maxAwaited = 1 << 14
+
+// awaitsMany reports whether so many replies are pending that the client must wait for them.
+func (r *relay) awaitsMany() bool {
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	return r.tracker.Awaited.Entries() >= maxAwaited
+}
+
 // count adds the commands that were passed to expect to the metrics.
 func (r *relay) count(plainCount int, stateReply *track.Expected) {
 	if stateReply != nil {

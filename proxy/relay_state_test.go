@@ -219,6 +219,19 @@ func TestReplyModes(t *testing.T) {
 	}
 }
 
+// TestManyStateCommands checks that a client gets the replies to any number of pipelined commands
+// that may change its state, and that the proxy holds few of them as pending.
+func TestManyStateCommands(t *testing.T) {
+	r, _ := startRelay(t)
+	p := r.connect()
+	const n = 50_000
+	go p.send(strings.Repeat("DISCARD\r\n", n) + cmd("ECHO end"))
+	for range n {
+		p.expect("-ERR DISCARD without MULTI\r\n")
+	}
+	p.expect(bulk("end"))
+}
+
 // TestSubscribingWithoutReplies checks that a client that subscribes with replies off gets the same
 // bytes as from a server. In RESP2 replies look like messages, so a lock command ends the
 // connection. The proxy sends no command of its own, and treats no message as a reply (RELAY.md,

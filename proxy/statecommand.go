@@ -23,6 +23,11 @@ func (d *dispatcher) forwardStateCommand(ctx context.Context, name string, words
 	if err := d.session.flush(); err != nil {
 		return err
 	}
+	if d.relay.awaitsMany() {
+		if err := d.asker.waitUpstream(ctx); err != nil {
+			return err
+		}
+	}
 	if handled, err := d.forwardTracking(ctx, words); handled || err != nil {
 		return err
 	}

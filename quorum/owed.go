@@ -44,13 +44,16 @@ func (set *masterSet) removalScheduler(t TakeRequest) func(version string, mayAr
 }
 
 // Withdraw removes the grant of a Take or an Update from these keys, in the background. It leaves a
-// newer value in place.
+// newer value in place, and a lock that another client may have extended.
 func (c *Cluster) Withdraw(keys []Key, got GrantedLock) {
 	lease := got.Validity
 	if lease >= 0 {
 		lease += lease/50 + time.Second // the margin for clock drift
 	}
 	for _, key := range keys {
+		if key.Tag == "" && c.masterSet().database(key.DB).MayHaveEvicted(got.Since) {
+			continue
+		}
 		c.scheduleRemoval(key, got.Version, lease, nil)
 	}
 }

@@ -1,7 +1,5 @@
 package track
 
-import "slices"
-
 // Kind tells which state of the connection the reply to a forwarded command may change.
 type Kind uint8
 
@@ -56,73 +54,99 @@ const (
 
 // Awaited is the queue of pending replies.
 type Awaited struct {
-	expected []Expected
+	// queue holds the entries. The first popped of them have been removed.
+	queue  []Expected
+	popped int
+	// count holds the number of entries of each kind.
+	count [Untrackable + 1]int
 	// marked is the number of entries up to the marked reply; 0 if it is not pending.
 	marked int
 }
 
+// expected returns the entries, in the order of the replies.
+func (a *Awaited) expected() []Expected { return a.queue[a.popped:] }
+
 // Empty reports whether no reply is pending.
-func (a *Awaited) Empty() bool { return len(a.expected) == 0 }
+func (a *Awaited) Empty() bool { return len(a.queue) == a.popped }
+
+// Entries returns the number of entries. Consecutive replies that change nothing are one entry.
+func (a *Awaited) Entries() int { return len(a.queue) - a.popped }
 
 // AddPlain expects n replies that change nothing.
 func (a *Awaited) AddPlain(n int) {
-	if last := len(a.expected) - 1; last >= a.marked && a.expected[last].Kind == Plain {
-		a.expected[last].N += n
+	if last := a.Entries() - 1; last >= a.marked && a.expected()[last].Kind == Plain {
+		a.expected()[last].N += n
 		return
 	}
 	a.Add(Expected{Kind: Plain, N: n})
 }
 
 // Add adds expected replies.
-func (a *Awaited) Add(s Expected) { a.expected = append(a.expected, s) }
+func (a *Awaited) Add(s Expected) {
+	a.queue = append(a.queue, s)
+	a.count[s.Kind]++
+}
 
 // Mark marks the last reply that is expected.
-func (a *Awaited) Mark() { a.marked = len(a.expected) }
+func (a *Awaited) Mark() { a.marked = a.Entries() }
 
 // HasMarked reports whether the reply that was marked last is pending.
 func (a *Awaited) HasMarked() bool { return a.marked > 0 }
 
 // Has reports whether a reply of this kind is pending.
-func (a *Awaited) Has(kind Kind) bool {
-	return slices.ContainsFunc(a.expected, func(s Expected) bool { return s.Kind == kind })
-}
+func (a *Awaited) Has(kind Kind) bool { return a.count[kind] > 0 }
 
 // CancelLast removes the last reply that is expected.
 func (a *Awaited) CancelLast() {
-	last := len(a.expected) - 1
-	if last < 0 {
+	if a.Empty() {
 		return
 	}
-	if a.expected[last].N--; a.expected[last].N <= 0 || a.expected[last].Kind != Plain {
-		a.expected = a.expected[:last]
-		a.marked = min(a.marked, last)
+	last := &a.queue[len(a.queue)-1]
+	if last.N--; last.N <= 0 || last.Kind != Plain {
+		a.count[last.Kind]--
+		a.queue = a.queue[:len(a.queue)-1]
+		a.marked = min(a.marked, a.Entries())
 	}
 }
 
 // first returns the entry of the next reply; nil if no reply is expected.
 func (a *Awaited) first() *Expected {
-	if len(a.expected) == 0 {
+	if a.Empty() {
 		return nil
 	}
-	return &a.expected[0]
+	return &a.queue[a.popped]
 }
 
 // removeReply removes one reply of the first entry.
 func (a *Awaited) removeReply() {
-	if a.expected[0].N--; a.expected[0].N <= 0 {
-		a.pop()
+	if first := a.first(); first.N > 1 {
+		first.N--
+		return
 	}
+	a.pop()
 }
 
+// maxKept limits the entries for which an empty queue keeps its memory.
+const maxKept = 64
+
+// pop removes the first entry. It moves the entries only if most of the queue has been removed, so
+// that each entry is moved at most once.
 func (a *Awaited) pop() {
-	n := copy(a.expected, a.expected[1:])
-	a.expected, a.marked = a.expected[:n], max(0, a.marked-1)
+	a.count[a.queue[a.popped].Kind]--
+	a.popped++
+	if 2*a.popped >= len(a.queue) {
+		n := copy(a.queue, a.expected())
+		if a.queue, a.popped = a.queue[:n], 0; n == 0 && cap(a.queue) > maxKept {
+			a.queue = nil
+		}
+	}
+	a.marked = max(0, a.marked-1)
 }
 
 // Pending returns the number of pending replies to the client's commands.
 func (a *Awaited) Pending() int {
 	n := 0
-	for _, s := range a.expected {
+	for _, s := range a.expected() {
 		if s.Kind != OwnCommand {
 			n += max(1, s.N)
 		}
@@ -133,9 +157,8 @@ func (a *Awaited) Pending() int {
 // HasIrreplaceable reports whether an expected reply cannot be replaced by an error, because it
 // changes the form of the stream. If the upstream is lost, the client's connection must then end.
 func (a *Awaited) HasIrreplaceable() bool {
-	for _, s := range a.expected {
-		switch s.Kind {
-		case Subscribe, Monitor, Sync, Quit, Multi, Exec:
+	for _, kind := range []Kind{Subscribe, Monitor, Sync, Quit, Multi, Exec} {
+		if a.Has(kind) {
 			return true
 		}
 	}

@@ -2,6 +2,8 @@ package track
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -373,19 +375,46 @@ func TestAwaited(t *testing.T) {
 	a.Add(Expected{Kind: OwnCommand, N: 1})
 	a.Add(Expected{Kind: Subscribe, N: 3})
 	a.AddPlain(1)
-	if got := a.Pending(); got != 5+3+1 || len(a.expected) != 4 || !a.HasIrreplaceable() {
-		t.Errorf("%d owed, %+v", got, a.expected)
+	if got := a.Pending(); got != 5+3+1 || a.Entries() != 4 || !a.HasIrreplaceable() {
+		t.Errorf("%d owed, %+v", got, a.expected())
 	}
 	a.CancelLast()
 	a.CancelLast()
 	if got := a.Pending(); got != 5 || a.HasIrreplaceable() {
-		t.Errorf("%d owed, %+v", got, a.expected)
+		t.Errorf("%d owed, %+v", got, a.expected())
 	}
-	a.expected = nil
+	a = Awaited{}
 	a.CancelLast()
 	a.AddPlain(2)
 	if a.CancelLast(); a.Pending() != 1 || a.Empty() {
-		t.Errorf("%+v", a.expected)
+		t.Errorf("%+v", a.expected())
+	}
+}
+
+// TestAwaitedQueue checks the queue against a slice, in random orders of operations.
+func TestAwaitedQueue(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var a Awaited
+	var want []Expected
+	for range 100_000 {
+		switch n := random.IntN(10); {
+		case n < 5:
+			e := Expected{Kind: Kind(1 + random.IntN(int(Untrackable))), N: 1}
+			a.Add(e)
+			want = append(want, e)
+		case n < 6:
+			if a.CancelLast(); len(want) > 0 {
+				want = want[:len(want)-1]
+			}
+		case len(want) > 0:
+			a.removeReply()
+			want = want[1:]
+		}
+		kind := Kind(random.IntN(int(Untrackable) + 1))
+		has := slices.ContainsFunc(want, func(e Expected) bool { return e.Kind == kind })
+		if !slices.Equal(a.expected(), want) || a.Has(kind) != has || a.Empty() != (len(want) == 0) {
+			t.Fatalf("got %v, want %v", a.expected(), want)
+		}
 	}
 }
 

@@ -5,8 +5,9 @@ import (
 )
 
 const (
-	// maxBatch limits the number of ops in a batch of short ops.
-	maxBatch = 1024
+	// maxBatch limits the number of ops in a batch of short ops. shortBatch limits their weight, as
+	// longBatch does for long ops.
+	maxBatch, shortBatch = 1024, 1 << 20
 	// maxQueued limits the number of ops queued in one lane.
 	maxQueued = 1 << 16
 )
@@ -142,13 +143,19 @@ func (l *lane) takeNext() (link Link, more, turnEnded bool) {
 
 // takeShort adds the next ops to a batch. It moves long ops to their own queue.
 func (l *lane) takeShort(batch []*op) []*op {
-	n := 0
+	n, weight := 0, 0
 	for n < len(l.queue) && len(batch) < maxBatch {
-		if o := l.queue[n]; l.sizes.totalSize(o) > longOp {
+		o := l.queue[n]
+		size := l.sizes.totalSize(o)
+		if size > longOp || isWideRead(o) {
 			l.long = append(l.long, o)
-		} else {
-			batch = appendSent(batch, o)
+			n++
+			continue
 		}
+		if weight += size + keysWeight(o); weight > shortBatch && len(batch) > 0 {
+			break
+		}
+		batch = appendSent(batch, o)
 		n++
 	}
 	if l.queue = shift(l.queue, n); len(l.queue) == 0 && cap(l.queue) > maxBatch {
@@ -159,9 +166,9 @@ func (l *lane) takeShort(batch []*op) []*op {
 
 // takeLong adds the next long ops to a batch.
 func (l *lane) takeLong(batch []*op) []*op {
-	n, size := 0, 0
+	n, weight := 0, 0
 	for n < len(l.long) && l.mayTakeLong() {
-		if size += l.sizes.totalSize(l.long[n]); size > longBatch && len(batch) > 0 {
+		if weight += l.sizes.totalSize(l.long[n]) + keysWeight(l.long[n]); weight > longBatch && len(batch) > 0 {
 			break
 		}
 		batch = appendSent(batch, l.long[n])

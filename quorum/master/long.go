@@ -17,10 +17,15 @@ const (
 	// longBatch limits the bytes of long operations in one batch, unless it is a single operation.
 	// A short operation waits for at most one of these batches.
 	longBatch = 1 << 20
+	// keyWeight is the weight of a key of an operation, in bytes, for what the master does for it,
+	// and for the elements of the reply.
+	keyWeight = 256
+	// minKnownSize is the size, in bytes, above which the size of a value is remembered.
+	minKnownSize = 4 << 10
 	// maxKnownSize limits the known size, in bytes, of the values of one operation on several keys.
 	maxKnownSize = 16 << 20
 	// maxSizes limits the number of keys whose sizes are remembered.
-	maxSizes = 1 << 14
+	maxSizes = 1 << 16
 )
 
 // ErrTooLong means that a reply of a master exceeds the limits.
@@ -59,13 +64,36 @@ func (s *sizes) totalSize(o *op) int {
 	return n
 }
 
+// keysWeight returns the weight of the keys of an operation. It does not call Keys, which allocates.
+func keysWeight(o *op) int {
+	switch cellOp := o.cellOp.(type) {
+	case cell.Read:
+		return keyWeight * len(cellOp.Names)
+	case cell.Take:
+		return keyWeight * len(cellOp.Names)
+	case cell.SignalWaiter:
+		return keyWeight * len(cellOp.Marks)
+	case cell.ReadWaiters:
+		return keyWeight * len(cellOp)
+	default:
+		return keyWeight
+	}
+}
+
+// isWideRead reports whether an operation is long because it reads many keys. An operation that
+// writes is not, because a later operation on one of its keys must not overtake it.
+func isWideRead(o *op) bool {
+	_, isRead := o.cellOp.(cell.Read)
+	return isRead && keysWeight(o) > longOp
+}
+
 // learn updates the sizes from the reply to an operation. With forget set it also removes the sizes
 // of values that are no longer long.
 func (s *sizes) learn(o *op, rep *reply, forget bool) {
 	var tooLong *tooLongError
 	switch {
 	case rep.State == register.Counted:
-		if len(s.byKeyHash) > 0 || len(o.words) > longOp || anyLong(rep.KeyStates) {
+		if len(s.byKeyHash) > 0 || len(o.words) > minKnownSize || anyKnown(rep.KeyStates) {
 			s.learnEach(o, rep.KeyStates, forget)
 		}
 	case errors.As(rep.Err, &tooLong):
@@ -88,7 +116,7 @@ func (s *sizes) learnEach(o *op, found []cell.KeyState, forget bool) {
 			n = max(n, sizeOf(&found[i]))
 		}
 		switch {
-		case n > longOp:
+		case n > minKnownSize:
 			s.record(key, n, forget)
 		case wasRead && forget:
 			delete(s.byKeyHash, maphash.String(s.seed, key))
@@ -108,9 +136,10 @@ func (s *sizes) record(key string, n int, forget bool) {
 	s.byKeyHash[maphash.String(s.seed, key)] = n
 }
 
-func anyLong(found []cell.KeyState) bool {
+// anyKnown reports whether the size of any of the values must be remembered.
+func anyKnown(found []cell.KeyState) bool {
 	for i := range found {
-		if sizeOf(&found[i]) > longOp {
+		if sizeOf(&found[i]) > minKnownSize {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package master
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -38,6 +39,40 @@ func (l *lane) answerWithSizes(sizes map[string]int) {
 
 func readOp(keys ...string) *op {
 	return &op{command: newCommand(0, cell.Read{Names: keys}), round: newRound(1, nil)}
+}
+
+// TestWideReadsPassInTurn checks ops on many keys. Reads are sent in batches of their own, with a
+// limited number of keys, in turn with the other batches. Ops that write keep their order.
+func TestWideReadsPassInTurn(t *testing.T) {
+	l := newLane(nil, 0, nil)
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = fmt.Sprint("key ", i)
+	}
+	push := func(o *op) {
+		t.Helper()
+		if _, err := l.push(o, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 10 {
+		push(readOp(names...))
+	}
+	push(&op{command: newCommand(0, cell.Take{Names: names, Tokens: names}), round: newRound(1, nil)})
+	push(readOp("short"))
+	var keys []int
+	for range 5 {
+		n := 0
+		l.take()
+		for _, o := range l.inFlight.ops {
+			n += len(o.cellOp.Keys())
+		}
+		keys = append(keys, n)
+		l.inFlight.unload()
+	}
+	if want := []int{1001, 3000, 3000, 3000, 1000}; !slices.Equal(keys, want) {
+		t.Errorf("batches of %v keys, want %v", keys, want)
+	}
 }
 
 // TestShortOpsPassLongOps checks ops on a key whose long value is known. They are sent in batches

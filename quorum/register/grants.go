@@ -2,6 +2,7 @@ package register
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,12 +34,18 @@ type grant struct {
 }
 
 // grants holds the grants by key, until their leases expire even if other proxies removed the
-// locks.
+// locks. It evicts the oldest grants if all of them take too much memory.
 type grants struct {
 	mu      sync.Mutex
 	byKey   map[string]*grant
 	pruning pruning
+	// evictedUntil is the start of the latest lease that was evicted.
+	evictedUntil time.Time
 }
+
+// maxGrantBytes limits the memory of grants after a search for expired ones; between two searches
+// it may double. grantSize is the memory of a grant in addition to its key and its token.
+const maxGrantBytes, grantSize = 32 << 20, 320
 
 func newGrant(t TakeOptions, i int, a cell.Attempt, since time.Time, n int) *grant {
 	entry := &grant{attempt: a, token: t.Tokens[i], holder: t.Holder, since: since, ttl: t.TTL}
@@ -53,7 +60,43 @@ func newGrant(t TakeOptions, i int, a cell.Attempt, since time.Time, n int) *gra
 func (g *grants) put(key string, entry *grant, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	putAndPrune(&g.pruning, g.byKey, key, entry, now)
+	if putAndPrune(&g.pruning, g.byKey, key, entry, now) && g.size() > maxGrantBytes {
+		g.evict()
+	}
+}
+
+// size returns the memory that the grants take after a search for expired ones.
+func (g *grants) size() int { return g.pruning.bytes + grantSize*len(g.byKey) }
+
+// evict removes the oldest grants until the others take half of the limit. A ballot releases a lock
+// without a grant.
+func (g *grants) evict() {
+	type keyedGrant struct {
+		key string
+		*grant
+	}
+	all := make([]keyedGrant, 0, len(g.byKey))
+	for key, entry := range g.byKey {
+		all = append(all, keyedGrant{key, entry})
+	}
+	slices.SortFunc(all, func(a, b keyedGrant) int { return a.since.Compare(b.since) })
+	for _, entry := range all {
+		if g.size() <= maxGrantBytes/2 {
+			break
+		}
+		g.evictedUntil = entry.since
+		g.pruning.bytes -= len(entry.key) + entry.bytes()
+		delete(g.byKey, entry.key)
+	}
+	g.pruning.entries = len(g.byKey)
+}
+
+// MayHaveEvicted reports whether the grant of a lease that began at since may have been evicted.
+// Then it is unknown whether another client has extended the lock since.
+func (r *Register) MayHaveEvicted(since time.Time) bool {
+	r.grants.mu.Lock()
+	defer r.grants.mu.Unlock()
+	return !since.After(r.grants.evictedUntil)
 }
 
 func (g *grant) expired(now time.Time) bool { return !g.ends.IsZero() && now.After(g.ends) }

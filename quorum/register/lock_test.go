@@ -352,6 +352,33 @@ func TestExpiredGrantsAreForgotten(t *testing.T) {
 	}
 }
 
+// TestOldestGrantsAreEvicted checks that grants without an end take limited memory, and that the
+// register knows which ones it may have evicted.
+func TestOldestGrantsAreEvicted(t *testing.T) {
+	b := newFakeMasters(t, 1)
+	r := b.proxy()
+	var starts []time.Time
+	for i := range 1000 {
+		name := strings.Repeat("k", 200_000) + strconv.Itoa(i)
+		got, err := r.Lock(t.Context(), []string{name}, TakeOptions{Tokens: []string{"me"}, TTL: cell.Endless})
+		b.noError(err)
+		starts = append(starts, got.Since)
+		b.advance(time.Millisecond)
+	}
+	if n := len(r.grants.byKey); n > 3*maxGrantBytes/200_000 || n < maxGrantBytes/3/200_000 {
+		t.Errorf("%d are remembered", n)
+	}
+	evicted := 0
+	for _, since := range starts {
+		if r.MayHaveEvicted(since) {
+			evicted++
+		}
+	}
+	if want := len(starts) - len(r.grants.byKey); evicted != want {
+		t.Errorf("%d may have been evicted, want %d", evicted, want)
+	}
+}
+
 // TestExpiredGrantsOfLongKeysAreForgotten checks that expired locks with long names are forgotten
 // sooner: a hundred of them take as much memory as many thousands of short ones.
 func TestExpiredGrantsOfLongKeysAreForgotten(t *testing.T) {

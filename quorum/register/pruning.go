@@ -20,11 +20,13 @@ const (
 	pruneBytes   = 1 << 20
 )
 
-func putAndPrune[V expiring](s *pruning, all map[string]V, key string, entry V, now time.Time) {
+// putAndPrune puts an entry into a map, and reports whether it has searched the map for expired
+// entries.
+func putAndPrune[V expiring](s *pruning, all map[string]V, key string, entry V, now time.Time) (pruned bool) {
 	all[key] = entry
 	s.added += len(key) + entry.bytes()
 	if len(all) < 2*s.entries+pruneEntries && s.added < s.bytes+pruneBytes {
-		return
+		return false
 	}
 	remaining := 0
 	for key, entry := range all {
@@ -35,4 +37,5 @@ func putAndPrune[V expiring](s *pruning, all map[string]V, key string, entry V, 
 		}
 	}
 	*s = pruning{entries: len(all), bytes: remaining}
+	return true
 }
