@@ -37,7 +37,9 @@ type eraTracker struct {
 	claims map[int]eraClaim
 	// checked holds the masters that have been checked, with or without a marker. mayHaveVoted is
 	// set for those whose last report does not show that they have not voted in this era yet.
-	checked, mayHaveVoted map[int]bool
+	// hasVoted is set for those that once had a marker of this era, even if they show an earlier one
+	// now: their data were set back.
+	checked, mayHaveVoted, hasVoted map[int]bool
 	// majorityVoted is set once a majority of the masters voted for this proxy in this era.
 	majorityVoted bool
 	// credibleNonces holds the nonces of the markers with credible claims, refutedNonces the nonces
@@ -71,7 +73,7 @@ type sizeReport struct{ size, master int }
 
 func newEraTracker(masters []Master, joined *reconfig.Era, now time.Time) *eraTracker {
 	e := &eraTracker{
-		claims: map[int]eraClaim{}, checked: map[int]bool{}, mayHaveVoted: map[int]bool{},
+		claims: map[int]eraClaim{}, checked: map[int]bool{}, mayHaveVoted: map[int]bool{}, hasVoted: map[int]bool{},
 		credibleNonces: map[string]bool{}, refutedNonces: map[string]bool{},
 		sizeReports: map[sizeReport]bool{}, announcedLocations: map[int]announcedLocation{}, moveLeases: map[int]moveLease{},
 	}
@@ -106,14 +108,14 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	e.checked[i] = true
 	if !v.Marker.Valid {
 		delete(e.claims, i)
-		e.mayHaveVoted[i] = !v.isUnusedByRecord()
+		e.mayHaveVoted[i] = e.hasVoted[i] || !v.isUnusedByRecord()
 		return e.determineEra(now)
 	}
 	era, ballot, _ := strings.Cut(v.Promise, " ")
 	previous := e.claims[i]
 	claim := eraClaim{
 		Marker: m, promiseEra: era, promiseBallot: ballot, firstSeen: previous.firstSeen, lastAsked: v.ClockReading.Sent,
-		sameRun: m.RunID == v.RunID, wasMember: e.formerMembers[i],
+		sameRun: v.keepsMarkedData(), wasMember: e.formerMembers[i],
 	}
 	if previous.Nonce != m.Nonce || previous.Era != m.Era || !previous.Seal.Equals(m.Seal.Change) {
 		claim.firstSeen = now
@@ -126,7 +128,8 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	}
 	e.claims[i] = claim
 	settled := e.determineEra(now)
-	e.mayHaveVoted[i] = !e.isUnusedInEra(claim)
+	e.hasVoted[i] = e.hasVoted[i] || e.ownEraKnown && m.Era == e.ownEra
+	e.mayHaveVoted[i] = e.hasVoted[i] || !e.isUnusedInEra(claim)
 	if e.positionOf(claim) == positionFormer {
 		e.sizeReports[sizeReport{claim.Seal.Before, i}] = true
 	}
@@ -136,6 +139,13 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 		}
 	}
 	return settled || claim.firstSeen == now && e.positionOf(claim) == positionEnded
+}
+
+// keepsMarkedData reports whether the master has neither restarted nor been a replica since it got its
+// marker, so that it has lost nothing since.
+func (v Report) keepsMarkedData() bool {
+	m := v.Marker.Value
+	return m.RunID == v.RunID && (m.ReplID == v.ReplID || !v.WasReplica)
 }
 
 // isUnusedByRecord reports whether a master without a marker has not voted in this era, as far as its

@@ -54,8 +54,6 @@ func judge(v Report, past history) (nextAction, Reason) {
 	switch {
 	case marked && past.position == positionEnded:
 		return actionEnded, Replaced
-	case marked && past.position == positionStale && m.RunID == v.RunID:
-		return actionQuarantine, Joining // it has lost nothing
 	case marked && m.RunID == v.RunID:
 		return judgeMarked(v, past)
 	case marked && past.clockStepped:
@@ -93,6 +91,10 @@ func judgeMarked(v Report, past history) (nextAction, Reason) {
 		return actionQuarantine, Evicted
 	case m.Proof == marker.ProofFresh && m.Nonce != past.nonce && past.mayHoldLock:
 		return actionQuarantine, Restarted // the master was not as fresh as a proxy assumed
+	case past.position == positionStale && past.nonce != "" && m.Nonce != past.nonce:
+		return actionQuarantine, Replicated // the master has voted under a later marker
+	case past.position == positionStale:
+		return actionQuarantine, Joining // it was away, and has lost nothing
 	case past.position == positionFormer:
 		return actionJoin, Joining
 	case m.Durable && !v.Durable(), m.ReplID != v.ReplID:
