@@ -78,3 +78,21 @@ func TestNamesAndScriptsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitsAreBounded checks that the memory for the wait of a command on many keys counts, too. The
+// command gets an error; the client stays connected.
+func TestWaitsAreBounded(t *testing.T) {
+	r := lockServer(t)
+	r.server.Apply(proxy.Settings{MaxInputMemory: 600_000, MaxClients: 100})
+	words := []string{"BLPOP"}
+	for i := range 1000 {
+		words = append(words, fmt.Sprint("lock:", i))
+	}
+	p := r.connect()
+	p.send(array(append(words, "0")...))
+	if reply := p.reply(); !strings.Contains(reply, "raise max-input-memory") {
+		t.Errorf("BLPOP of 1000 keys: %.200q", reply)
+	}
+	p.check("PING", "+PONG\r\n")
+	eventually(t, "all to be given back", func() bool { return r.server.Counts().InputBytes < 100_000 })
+}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"time"
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
@@ -44,13 +45,14 @@ func (d *dispatcher) runAtLockServer(ctx context.Context, cmd *command.Command, 
 	return d.flushUrgent()
 }
 
-// flushUrgent sends a reply that contains a validity at once, before the next command begins: the
-// validity counts from the moment of sending.
+// flushUrgent sends some replies before the next command begins: one that contains a validity,
+// because the validity counts from the moment of sending, and that of a slow command.
 func (d *dispatcher) flushUrgent() error {
 	switch {
 	case d.session.clientLeft:
 		return errClientLeft
-	case d.out.IsUrgent():
+	case d.out.IsUrgent(), d.wasSlow:
+		d.wasSlow = false
 		return d.session.flush()
 	}
 	return nil
@@ -139,9 +141,15 @@ func (d *dispatcher) runCommand(cmd *command.Command, call command.Call) error {
 		}
 		defer queue.endTurn()
 	}
+	start := time.Now()
 	d.table.Run(cmd, call)
+	d.wasSlow = time.Since(start) > slowCommand
 	return nil
 }
+
+// slowCommand is the time after which a command's reply is sent before the next command begins. A
+// client that has left while it still sends is noticed only by that.
+const slowCommand = 50 * time.Millisecond
 
 // endCaching ends a CLIENT CACHING, also at the upstream, after the proxy itself has answered the
 // command that it applied to.

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -225,7 +226,7 @@ func TestManyStateCommands(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
 	const n = 50_000
-	go p.send(strings.Repeat("DISCARD\r\n", n) + cmd("ECHO end"))
+	go func() { _, _ = io.WriteString(p.conn, strings.Repeat("DISCARD\r\n", n)+cmd("ECHO end")) }()
 	for range n {
 		p.expect("-ERR DISCARD without MULTI\r\n")
 	}

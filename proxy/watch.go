@@ -46,14 +46,18 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 }
 
 // watchWait is watch for a command that waits for other clients. Its wait also ends when the proxy
-// shuts down.
+// shuts down, and at once if there is no memory for it.
 func (s *session) watchWait(ctx context.Context) (context.Context, func()) {
+	budgetErr := s.in.updateBudget() // before the watch reads
 	watchCtx, stop := s.watch(ctx)
 	waitCtx, cancelWait := context.WithCancelCause(watchCtx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cancelWait = cancelWait; s.noMoreWaits {
 		cancelWait(commands.ErrShuttingDown)
+	}
+	if budgetErr != nil {
+		cancelWait(budgetErr)
 	}
 	return waitCtx, func() {
 		cancelWait(nil)

@@ -65,8 +65,10 @@ type Client struct {
 	// LastMessage is the number of the client's last message to the Publisher.
 	LastMessage uint64
 
-	replyMode replyMode
-	identity  *Identity
+	// waitingBytes is the memory of the wait of the current command.
+	waitingBytes int
+	replyMode    replyMode
+	identity     *Identity
 }
 
 // Tracking is the state of CLIENT TRACKING: a *tracking.Client, which tracking.Of returns.
@@ -126,10 +128,21 @@ func (c *Client) WatchContext(ctx context.Context) (context.Context, func()) {
 	return callIfSet(ctx, c.Watch)
 }
 
-// WaitContext calls Wait, if it is set.
-func (c *Client) WaitContext(ctx context.Context) (context.Context, func()) {
-	return callIfSet(ctx, c.Wait)
+// WaitContext calls Wait, if it is set, for a command that waits for other clients at some keys.
+// Until stop is called, the memory of that wait counts for Size.
+func (c *Client) WaitContext(ctx context.Context, keys ...string) (waitCtx context.Context, stop func()) {
+	for _, key := range keys {
+		c.waitingBytes += waitSize + len(key)
+	}
+	waitCtx, stopWait := callIfSet(ctx, c.Wait)
+	return waitCtx, func() {
+		c.waitingBytes = 0
+		stopWait()
+	}
 }
+
+// waitSize is the memory of a wait for a key in addition to its name, in bytes.
+const waitSize = 1 << 10
 
 func callIfSet(ctx context.Context, watch func(context.Context) (context.Context, func())) (context.Context, func()) {
 	if watch == nil {
@@ -148,10 +161,10 @@ func (c *Client) Rights() *rights.Permissions {
 	return permissions
 }
 
-// Size returns the size of the client's state between two commands, in bytes.
+// Size returns the size of the client's state between two commands, or while one waits, in bytes.
 func (c *Client) Size() int {
 	size := len(c.Name) + len(c.LibName) + len(c.LibVer)
-	size += c.Transaction.QueuedBytes + c.Transaction.Watched.Size + c.ChangedKeys.bytes
+	size += c.Transaction.QueuedBytes + c.Transaction.Watched.Size + c.ChangedKeys.bytes + c.waitingBytes
 	if c.Tracking != nil {
 		size += c.Tracking.Size()
 	}

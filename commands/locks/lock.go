@@ -98,7 +98,7 @@ func (l *LockCommands) lock(c command.Call) {
 	}
 	value := contents.EncodeText(parsed.token)
 	if parsed.wait != 0 {
-		waitCtx, stop := c.Client.WaitContext(c.Ctx)
+		waitCtx, stop := c.Client.WaitContext(c.Ctx, parsed.key)
 		defer stop()
 		c.Ctx = waitCtx
 	}

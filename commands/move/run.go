@@ -32,7 +32,7 @@ type run struct {
 	proposedArrival, undecided bool
 	// endedElsewhere is set if an operator or another proxy has ended the era of the move.
 	endedElsewhere bool
-	result                     Result
+	result         Result
 }
 
 // describeLocation returns a text about the location of the locks after a failure.

@@ -52,5 +52,5 @@ func excerpt(text string) string {
 	if len(text) > maxCause {
 		text = text[:maxCause] + "…"
 	}
-	return escape.Text(text, "\\")
+	return escape.Text(text, "\\\r\n") // line ends become blanks in replies
 }

@@ -40,7 +40,7 @@ func (o Options) Run(c command.Call) {
 		program.WriteReply(c.Out, keyspace.ErrorReply(program.CrossCellError(req.keys[0], req.target)))
 		return
 	}
-	waitCtx, stop := c.Client.WaitContext(c.Ctx)
+	waitCtx, stop := c.Client.WaitContext(c.Ctx, req.keys...)
 	defer stop()
 	keysOnMasters := o.Engine.KeysOnMasters(c.Client.DB, req.keys)
 	p := &pop{Options: o, request: req, call: c, keysOnMasters: keysOnMasters, isFirstRead: true}

@@ -153,6 +153,7 @@ func (s *Scripts) program(c *command.Client, permissions *rights.Permissions, in
 			})
 			if limit, ok := errors.AsType[*script.LimitError](err); ok {
 				s.limitedRuns.Add(1)
+				c.Closing = c.Closing || limit.ClientLeft // its further commands would take as long
 				err = &program.Refusal{Text: limit.Error()}
 			}
 			if err == nil && calls.denied && reply.Kind == keyspace.Error {

@@ -99,7 +99,11 @@ func (r *run) result(reply keyspace.Reply, err error) (keyspace.Reply, error) {
 	case err == nil:
 		return reply, nil
 	case errors.As(err, &luaErr):
-		return keyspace.ErrorReply(r.errorText(luaErr)), nil
+		text := r.errorText(luaErr)
+		if len(text) <= r.Limits.Reply {
+			return keyspace.ErrorReply(text), nil
+		}
+		err = fmt.Errorf("%w returned more than %d bytes", errLimit, r.Limits.Reply)
 	}
 	return keyspace.Reply{}, asLimitError(err, r.script.sha)
 }

@@ -83,7 +83,11 @@ func (s *job) limits(bytes int, small meter.SmallLimits) meter.Limits {
 
 // LimitError is the error of a run or a compilation that reached a limit. The commands that it has
 // called must not take effect.
-type LimitError struct{ reply string }
+type LimitError struct {
+	reply string
+	// ClientLeft is set if the limit was that of a run whose client had left.
+	ClientLeft bool
+}
 
 // Error implements error. It returns the error reply for the client.
 func (e *LimitError) Error() string { return e.reply }
@@ -92,10 +96,10 @@ func (e *LimitError) Error() string { return e.reply }
 func asLimitError(err error, sha string) error {
 	switch {
 	case errors.Is(err, ErrBusy):
-		return &LimitError{ErrBusy.Error()}
+		return &LimitError{reply: ErrBusy.Error()}
 	case errors.Is(err, meter.ErrTime), errors.Is(err, meter.ErrMemory), errors.Is(err, errLimit),
 		errors.Is(err, errKilled), errors.Is(err, errClientLeft):
-		return &LimitError{fmt.Sprintf("ERR %v script: %s.", err, sha)}
+		return &LimitError{fmt.Sprintf("ERR %v script: %s.", err, sha), errors.Is(err, errClientLeft)}
 	}
 	return err
 }

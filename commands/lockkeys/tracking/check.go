@@ -48,7 +48,7 @@ func (c *Client) run() {
 		case c.takeReportAll():
 			c.push(c.ctx, nil)
 		case len(keys) > 0:
-			c.push(c.ctx, keys)
+			c.pushKeys(keys)
 		case len(checks) > 0:
 			c.check(checks)
 		default:

@@ -28,7 +28,7 @@ type Client struct {
 	entries  map[dbKey]*entry
 	keyBytes atomic.Int64
 	pending  map[*entry]bool // entries to check, now or later
-	toReport map[string]bool // keys to report
+	toReport map[string]bool // keys to report, counted in keyBytes until they were pushed
 	inUse    map[dbKey]int   // keys in use by the client's own commands
 	// lastUnwatchedReport is the time of the last report of a key that cannot be watched.
 	lastUnwatchedReport time.Time
@@ -83,7 +83,11 @@ func (c *Client) RequestCaching() { c.caching = true }
 // entrySize is the memory of a remembered key in addition to its name, in bytes.
 const entrySize = 512
 
-// Size returns the bytes of the keys that the client remembers; 0 for a nil Client.
+// sizeOf returns the memory of a remembered key, or of a key to report.
+func sizeOf(key string) int64 { return entrySize + int64(len(key)) }
+
+// Size returns the bytes of the keys that the client remembers or that it has not been notified of;
+// 0 for a nil Client.
 func (c *Client) Size() int {
 	if c == nil {
 		return 0
@@ -122,6 +126,9 @@ func (c *Client) forgetAll() {
 	for _, e := range c.entries {
 		marks = append(marks, c.forget(e))
 	}
+	for key := range c.toReport {
+		c.keyBytes.Add(-sizeOf(key))
+	}
 	clear(c.toReport)
 	c.mu.Unlock()
 	stop(marks...)
@@ -147,7 +154,7 @@ func (c *Client) forget(e *entry) Watch {
 		e.expiryTimer.Stop()
 	}
 	delete(c.entries, e.dbKey)
-	c.keyBytes.Add(-entrySize - int64(len(e.key)))
+	c.keyBytes.Add(-sizeOf(e.key))
 	delete(c.pending, e)
 	if c.running {
 		c.wakeUp() // the goroutine may be waiting for this entry
@@ -157,9 +164,25 @@ func (c *Client) forget(e *entry) Watch {
 
 // report forgets an entry, and schedules a report of its key. mu is held.
 func (c *Client) report(e *entry) Watch {
-	c.toReport[e.key] = true
+	c.reportKey(e.key)
 	c.wakeUp()
 	return c.forget(e)
+}
+
+// reportKey schedules a report of a key. mu is held.
+func (c *Client) reportKey(key string) {
+	if !c.toReport[key] {
+		c.toReport[key] = true
+		c.keyBytes.Add(sizeOf(key))
+	}
+}
+
+// pushKeys notifies the client of keys.
+func (c *Client) pushKeys(keys []string) {
+	c.push(c.ctx, keys)
+	for _, key := range keys {
+		c.keyBytes.Add(-sizeOf(key))
+	}
 }
 
 // invalidateAll forgets everything, and schedules the report that everything may have changed.
@@ -302,13 +325,13 @@ func (t *CommandRun) noteRead(
 		}
 		if !current.unknown && (!old.seenState.equals(before) ||
 			isChanged && !t.noLoop && !old.seenState.equalsInValue(current)) {
-			c.toReport[key] = true
+			c.reportKey(key)
 		}
 		marks = append(marks, c.forget(old))
 	}
 	e := &entry{dbKey: keyID, client: c, keyOnMasters: t.keyOnMasters(key), seenState: current, due: now}
 	c.entries[keyID], c.pending[e] = e, true
-	c.keyBytes.Add(entrySize + int64(len(key)))
+	c.keyBytes.Add(sizeOf(key))
 	c.wakeUp()
 	return marks
 }
