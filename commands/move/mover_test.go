@@ -349,12 +349,17 @@ func TestUnfinishedMove(t *testing.T) {
 	}
 }
 
-// TestLocksAlreadyAtTarget checks that leftovers are removed if the locks are at the target.
+// TestLocksAlreadyAtTarget checks that leftovers are counted if the locks are at the target, and that
+// they are removed if the operator orders it.
 func TestLocksAlreadyAtTarget(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
 	r.masters.keys[mastersTestKey(0, "lock:left")] = storedValue{value: "x"}
-	if result := r.mustMove(Order{Back: true}); !result.AlreadyAtTarget || result.Removed != 1 || len(r.masters.keys) != 0 ||
+	// The lock key may have been kept because the upstream lacks it.
+	if result := r.mustMove(Order{Back: true}); !result.AlreadyAtTarget || result.Leftover == 0 || len(r.masters.keys) != 1 {
+		t.Errorf("%+v", result)
+	}
+	if result := r.mustMove(Order{Back: true, CloseOthers: true}); !result.AlreadyAtTarget || result.Removed != 1 || len(r.masters.keys) != 0 ||
 		len(r.masters.eras) != 0 {
 		t.Errorf("%+v", result)
 	}

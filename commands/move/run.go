@@ -280,16 +280,16 @@ func (r *run) clearSource(ctx context.Context, names []lockName) {
 	}
 }
 
-// removeLeftovers removes the lock keys that an earlier run left in the store without the locks. At
-// the upstream this requires the operator's order, because the lock keys may belong to clients
-// without a proxy.
+// removeLeftovers removes the lock keys that an earlier run left in the store without the locks, if
+// the operator has ordered it. At the upstream they may belong to clients without a proxy; at the
+// masters an earlier run may have kept them because the upstream may lack the locks.
 func (r *run) removeLeftovers(ctx context.Context) error {
 	if r.at.Era == 0 { // the locks have never been moved
 		return nil
 	}
 	_, other := r.stores()
 	names, err := other.list(ctx)
-	if err == nil && r.at.Source() == location.Masters && !r.order.CloseOthers {
+	if err == nil && !r.order.CloseOthers {
 		r.result.Leftover = len(names)
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/location"
 	"redlock-proxy/quorum/vote"
@@ -40,6 +41,8 @@ type eraTracker struct {
 	// hasVoted is set for those that once had a marker of this era, even if they show an earlier one
 	// now: their data were set back.
 	checked, mayHaveVoted, hasVoted map[int]bool
+	// claimsData holds the nonces of the records of masters that claim to have all their data.
+	claimsData map[int]string
 	// majorityVoted is set once a majority of the masters voted for this proxy in this era.
 	majorityVoted bool
 	// credibleNonces holds the nonces of the markers with credible claims, refutedNonces the nonces
@@ -73,7 +76,7 @@ type sizeReport struct{ size, master int }
 
 func newEraTracker(masters []Master, joined *reconfig.Era, now time.Time) *eraTracker {
 	e := &eraTracker{
-		claims: map[int]eraClaim{}, checked: map[int]bool{}, mayHaveVoted: map[int]bool{}, hasVoted: map[int]bool{},
+		claims: map[int]eraClaim{}, checked: map[int]bool{}, mayHaveVoted: map[int]bool{}, hasVoted: map[int]bool{}, claimsData: map[int]string{},
 		credibleNonces: map[string]bool{}, refutedNonces: map[string]bool{},
 		sizeReports: map[sizeReport]bool{}, announcedLocations: map[int]announcedLocation{}, moveLeases: map[int]moveLease{},
 	}
@@ -106,7 +109,11 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	defer e.mu.Unlock()
 	m := v.Marker.Value
 	e.checked[i] = true
+	delete(e.claimsData, i)
 	if !v.Marker.Valid {
+		if r := v.Record; r.Valid && r.Value.RunID == v.RunID && r.Value.Claim != marker.NoClaim {
+			e.claimsData[i] = r.Value.Nonce
+		}
 		delete(e.claims, i)
 		e.mayHaveVoted[i] = e.hasVoted[i] || !v.isUnusedByRecord()
 		return e.determineEra(now)
@@ -184,17 +191,27 @@ func (e *eraTracker) mayHaveHadMajority(isUnknown func(i int, checked bool) bool
 	return e.majorityVoted || voted >= vote.Majority(len(e.names))
 }
 
-// determineEra sets the present era to the era that a majority states. If no master states a
-// different era, fewer masters suffice: enough to share a master with every majority or, once all
-// masters have been checked, all with a marker.
+// determineEra sets the present era to the era that a majority states, or else to the latest era that
+// a master states. For the latter no marker may state anything else, such as a seal, and the markers
+// must be enough to share a master with every majority or, once all masters have been checked, all
+// that there are. Masters that were away state an earlier era.
 func (e *eraTracker) determineEra(now time.Time) (settled bool) {
 	if e.ownEraKnown {
 		return false
 	}
-	era, n := e.mostStatedEra()
-	enough := n >= vote.ReadQuorum(len(e.names)) || n > 0 && len(e.checked) == len(e.names)
-	if n < vote.Majority(len(e.names)) && (n < len(e.claims) || !enough) {
-		return false
+	counts := e.statedEras()
+	era, n := mostStated(counts)
+	if n < vote.Majority(len(e.names)) {
+		stated := 0
+		for candidate, n := range counts {
+			if stated += n; candidate.Number > era.Number {
+				era = candidate
+			}
+		}
+		enough := stated >= vote.ReadQuorum(len(e.names)) || stated > 0 && len(e.checked) == len(e.names)
+		if stated < len(e.claims) || !enough {
+			return false
+		}
 	}
 	e.ownEraKnown, e.ownEra = true, era
 	if era.Number > 0 {
@@ -206,14 +223,19 @@ func (e *eraTracker) determineEra(now time.Time) (settled bool) {
 	return true
 }
 
-// mostStatedEra returns the era that most masters state, the latest one if several tie.
-func (e *eraTracker) mostStatedEra() (era reconfig.Era, masters int) {
+// statedEras returns how many masters state each era of these masters.
+func (e *eraTracker) statedEras() map[reconfig.Era]int {
 	counts := map[reconfig.Era]int{}
 	for _, s := range e.claims {
 		if s.Seal.IsNone() && s.Era.HasMasters(e.names) {
 			counts[s.Era]++
 		}
 	}
+	return counts
+}
+
+// mostStated returns the era that most masters state, the latest one if several tie.
+func mostStated(counts map[reconfig.Era]int) (era reconfig.Era, masters int) {
 	for candidate, n := range counts {
 		if n > masters || n == masters && candidate.Number > era.Number {
 			era, masters = candidate, n
@@ -244,6 +266,24 @@ func (e *eraTracker) hasOpenClaim() bool {
 		}
 	}
 	return false
+}
+
+// majorityKeepsData reports whether a majority of the masters votes in this era, or claims to have
+// kept all data of it. If these claims are true, no successor was decided: a majority must have
+// accepted it, and no master of this majority has.
+func (e *eraTracker) majorityKeepsData() bool {
+	suffix := e.recordSuffix()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := 0
+	for i := range e.names {
+		s, marked := e.claims[i]
+		nonce, claimed := e.claimsData[i]
+		if marked && s.sameRun && e.positionOf(s) == positionOwn || claimed && strings.HasSuffix(nonce, suffix) {
+			n++
+		}
+	}
+	return n >= vote.Majority(len(e.names))
 }
 
 // isRefuted reports whether a majority contradicted a master's claim.
@@ -314,7 +354,7 @@ func (e *eraTracker) statedEra() (era reconfig.Era, stated bool) {
 	if e.ownEraKnown {
 		return e.ownEra, true
 	}
-	era, masters := e.mostStatedEra()
+	era, masters := mostStated(e.statedEras())
 	return era, masters > 0
 }
 

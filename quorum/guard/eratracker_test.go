@@ -42,6 +42,12 @@ func TestMarkerPositions(t *testing.T) {
 		{"one of a later set of ours, and a majority of ours", []marker.Marker{votingIn(firstEra), votingIn(firstEra),
 			votingIn(ownThird)}, positionEnded, false},
 		{"one of an earlier set", []marker.Marker{votingIn(ownSecond), votingIn(ownSecond), votingIn(firstEra)}, positionStale, false},
+		{"one of a later set of ours, one that was away, and one without a marker", []marker.Marker{noMarker, votingIn(firstEra),
+			votingIn(ownThird)}, positionOwn, false},
+		{"one that was away", []marker.Marker{noMarker, votingIn(ownThird), votingIn(firstEra)}, positionStale, false},
+		{"one that was away, and one is not reached", []marker.Marker{votingIn(ownSecond), votingIn(firstEra)}, positionStale, false},
+		{"one of a later set of ours, and one sealed for others", []marker.Marker{noMarker, votingIn(ownThird),
+			sealedFor(firstEra, otherNames)}, positionEnded, true},
 		{"one sealed for others", []marker.Marker{votingIn(firstEra), votingIn(firstEra), sealedFor(firstEra, otherNames)}, positionEnded, false},
 		{"two sealed for others", []marker.Marker{votingIn(firstEra), sealedFor(firstEra, otherNames), sealedFor(firstEra, otherNames)},
 			positionEnded, true},
@@ -82,6 +88,34 @@ func reportOf(m marker.Marker, i int) Report {
 	v := Report{RunID: "r", Marker: marker.ReadMarker(m.String() + "@0")}
 	v.ClockReading.Sent = time.Now()
 	return v
+}
+
+// TestMajorityKeepsData checks when masters that claim to have kept all their data may vote beside a
+// claim that their era has ended: if no majority can have accepted a successor.
+func TestMajorityKeepsData(t *testing.T) {
+	claims := func(nonce, claim string) Report {
+		r := marker.Record{RunID: "run", Nonce: nonce, Claim: claim, ClaimOf: "a", Reason: string(Restarted)}
+		return Report{RunID: "run", Record: marker.ReadRecord(r.String())}
+	}
+	votes := Report{RunID: "run", Marker: marker.ReadMarker(marker.InDatabase(
+		marker.Marker{RunID: "run", Nonce: "v", Proof: marker.ProofLease}.String(), 0))}
+	for name, c := range map[string]struct {
+		reports []Report
+		want    bool
+	}{
+		"a majority claims its data": {[]Report{claims("1", "m"), claims("2", "m")}, true},
+		"one votes, one claims":      {[]Report{votes, claims("2", "m")}, true},
+		"one claims, one does not":   {[]Report{claims("1", "m"), claims("2", marker.NoClaim)}, false},
+		"one claims":                 {[]Report{claims("1", "m")}, false},
+	} {
+		e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, &reconfig.Era{}, time.Now())
+		for i, v := range c.reports {
+			e.observe(i, v, time.Now())
+		}
+		if got := e.majorityKeepsData(); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
 }
 
 // TestClaims checks that one master's claim is credible if another master supports it, and refuted

@@ -42,7 +42,7 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 		return 0, err
 	}
 	hasOpenClaim := g.set.eras.hasOpenClaim()
-	if r.Claim != marker.NoClaim && !hasOpenClaim {
+	if r.Claim != marker.NoClaim && (!hasOpenClaim || g.set.eras.majorityKeepsData()) {
 		if changed, err := g.evaluateClaim(ctx, v, r, watchedFor); changed || err != nil {
 			return 0, err
 		}
@@ -56,7 +56,7 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 		untilCatchUp += fewSourcesDelay
 	}
 	lease, err := g.checkedLeaseLeft(ctx, r, min(watchedFor, g.set.eras.age(time.Now())), g.set.voters(g.index))
-	if hasOpenClaim { // this era may have ended, but leases of another era may last
+	if hasOpenClaim && !g.set.override.forced { // this era may have ended, but leases of another era may last
 		lease = max(lease, Heartbeat/4)
 	}
 	switch {

@@ -28,7 +28,7 @@ type Share struct {
 
 // leftTime is the time that a large run may still take after its client has left. A client that has
 // only stopped sending cannot be distinguished from such a client, and gets the error.
-const leftTime = 50 * time.Millisecond
+const leftTime = 20 * time.Millisecond
 
 // errClientLeft is the error of a large run whose client has left.
 var errClientLeft = errors.New("Script ended: the client closed the connection, or its sending side, before the " + //lint:ignore ST1005 like the wording of Redis
