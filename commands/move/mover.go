@@ -106,7 +106,7 @@ func New(opts Options) *Mover {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return &Mover{
 		opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...), running: make(chan struct{}, 1),
-		eraDelay: vote.RoundLimit + vote.RoundLimit/10, patience: 10 * time.Second, copyTime: 2 * time.Minute,
+		eraDelay: vote.RoundLimit + vote.RoundLimit/10, patience: 7 * time.Second, copyTime: 2 * time.Minute,
 		lease: location.Lease,
 	}
 }

@@ -34,6 +34,9 @@ func attacks() []*attack {
 		{name: "globs", clients: 4, run: globs},
 		{name: "scripts that are all different", clients: 2, run: manyScripts},
 		{name: "odd logins", clients: 2, run: oddLogins},
+		{name: "wide reads", clients: 20, run: wideReads}, {name: "state commands", clients: 2, run: stateCommands},
+		{name: "waits on many keys", clients: 20, run: waitsOnManyKeys}, {name: "unread reports", clients: 2, run: unreadReports},
+		{name: "scripts of clients that left", clients: 2, run: departedScripts},
 	}
 }
 
@@ -285,4 +288,60 @@ func oddLogins(_ context.Context, conn *net.TCPConn) {
 		command("ACL", "WHOAMI"),
 	}))
 	readUpTo(conn, 1<<16, 200*time.Millisecond)
+}
+
+// lockKeys returns n different lock keys with a prefix.
+func lockKeys(prefix string, n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprint("lock:", prefix, i)
+	}
+	return keys
+}
+
+// wideReads reads a thousand lock keys with one command.
+func wideReads(_ context.Context, conn *net.TCPConn) {
+	prefix := fmt.Sprint("wide", rand.IntN(100), ":")
+	send(conn, command(append([]string{pick([]string{"EXISTS", "MGET", "DEL", "WATCH"})}, lockKeys(prefix, 1000)...)...))
+	readUpTo(conn, 1<<20, time.Second)
+}
+
+// stateCommands sends many commands that may change the connection's state, and reads the replies
+// late or never.
+func stateCommands(ctx context.Context, conn *net.TCPConn) {
+	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+	request := strings.Repeat(pick([]string{"DISCARD\r\n", "SELECT 0\r\n", "UNWATCH\r\n", "MULTI\r\nDISCARD\r\n"}), 10_000)
+	for range 20 {
+		if _, err := conn.Write([]byte(request)); err != nil {
+			break
+		}
+	}
+	pause(ctx)
+	readUpTo(conn, rand.IntN(1<<20), 100*time.Millisecond)
+}
+
+// waitsOnManyKeys waits for elements in a thousand lock keys.
+func waitsOnManyKeys(ctx context.Context, conn *net.TCPConn) {
+	prefix := fmt.Sprint("waits", rand.IntN(1000), ":")
+	send(conn, command(append(append([]string{"BLPOP"}, lockKeys(prefix, 1000)...), "2")...))
+	pause(ctx)
+	readUpTo(conn, 1<<16, time.Second)
+}
+
+// unreadReports lets a client that reads nothing track long lock keys, and changes them.
+func unreadReports(_ context.Context, conn *net.TCPConn) {
+	_ = conn.SetWriteDeadline(time.Now().Add(5 * time.Second))
+	send(conn, command("HELLO", "3")+command("CLIENT", "TRACKING", "ON")+command("CLIENT", "REPLY", "OFF"))
+	for i := range 100 {
+		key := fmt.Sprint("lock:reports", i, strings.Repeat("x", 100_000))
+		if _, err := conn.Write([]byte(command("GET", key) + command("SET", key, "v", "PX", "1000"))); err != nil {
+			return
+		}
+	}
+}
+
+// departedScripts sends many scripts that never end, and closes the connection.
+func departedScripts(_ context.Context, conn *net.TCPConn) {
+	_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	_, _ = conn.Write([]byte(strings.Repeat(command("EVAL", "while true do end", "1", "lock:departed"), 5000)))
 }
