@@ -21,35 +21,35 @@ const (
 )
 
 // descriptorsFor returns how many descriptors are needed: a fixed number, and for each client.
-func descriptorsFor(cfg conf.Config) (reserved, each int) {
-	reserved, each = reservedDescriptors+masterDescriptors*len(cfg.Masters), 1
+func descriptorsFor(cfg conf.Config) (reserved, perClient int) {
+	reserved, perClient = reservedDescriptors+masterDescriptors*len(cfg.Masters), 1
 	if cfg.Admin != "" {
 		reserved += adminDescriptors
 	}
 	if cfg.Upstream != "" {
-		reserved, each = reserved+upstreamDescriptors, 2
+		reserved, perClient = reserved+upstreamDescriptors, 2
 	}
-	return reserved, each
+	return reserved, perClient
 }
 
 // fitClients returns the number of clients for which a limit on open files suffices, at most
 // max-clients. It returns an error if the limit does not even suffice for one.
 func fitClients(cfg conf.Config, limit uint64) (clients int, err error) {
-	reserved, each := descriptorsFor(cfg)
-	least := uint64(reserved + each)
+	reserved, perClient := descriptorsFor(cfg)
+	least := uint64(reserved + perClient)
 	if limit < least {
 		return 0, fmt.Errorf("your current 'ulimit -n' of %d is not enough for the proxy to start; please increase "+
 			"your open file limit to at least %d", limit, least)
 	}
-	room := (limit - uint64(reserved)) / uint64(each)
+	room := (limit - uint64(reserved)) / uint64(perClient)
 	return int(min(uint64(cfg.MaxClients), room)), nil
 }
 
 // limitClients raises the limit on open files to the number that the configuration needs, as far as
 // the system allows it. If that is not enough, it lowers max-clients.
 func limitClients(cfg *conf.Config, log *slog.Logger) error {
-	reserved, each := descriptorsFor(*cfg)
-	wanted := uint64(reserved + each*cfg.MaxClients)
+	reserved, perClient := descriptorsFor(*cfg)
+	wanted := uint64(reserved + perClient*cfg.MaxClients)
 	limit, known := raiseDescriptors(wanted)
 	if !known || limit >= wanted {
 		return nil

@@ -45,8 +45,8 @@ func (d *dispatcher) runAtLockServer(ctx context.Context, cmd *command.Command, 
 	return d.flushUrgent()
 }
 
-// flushUrgent sends some replies before the next command begins: one that contains a validity,
-// because the validity counts from the moment of sending, and that of a slow command.
+// flushUrgent sends the replies before the next command begins if a reply contains a validity, or if
+// the command was slow. A validity counts from the moment of sending.
 func (d *dispatcher) flushUrgent() error {
 	switch {
 	case d.session.clientLeft:

@@ -266,12 +266,12 @@ func (s *testBed) eachMaster(masters int, do func(*redistest.Server) error) erro
 	return nil
 }
 
-// onMasters returns a play that calls do for the given number of masters.
+// onMasters returns a function that calls do for the given number of masters.
 func onMasters(masters int, do func(*redistest.Server) error) func(*testBed) error {
 	return func(s *testBed) error { return s.eachMaster(masters, do) }
 }
 
-// atUpstream returns a play that calls do for the upstream.
+// atUpstream returns a function that calls do for the upstream.
 func atUpstream(do func(*redistest.Server) error) func(*testBed) error {
 	return func(s *testBed) error { return do(s.upstream) }
 }

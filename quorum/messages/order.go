@@ -166,7 +166,8 @@ func (s *source) find(number uint64) (at int, found bool) {
 	return slices.BinarySearchFunc(s.waiting, number, func(w waitingMessage, n uint64) int { return cmp.Compare(w.Number, n) })
 }
 
-// gapOf returns the index of the gap that contains a number, or where it would be.
+// gapOf returns the index of the gap that contains a number. If no gap contains it, at is the
+// insertion index of a new gap.
 func (s *source) gapOf(number uint64) (at int, found bool) {
 	at, _ = slices.BinarySearchFunc(s.missing, number, func(g gap, n uint64) int { return cmp.Compare(g.last, n) })
 	return at, at < len(s.missing) && s.missing[at].first <= number

@@ -127,7 +127,8 @@ func readScan(reply []byte) (next uint64, elements []byte, ok bool) {
 // scanLocks returns the lock keys after a cursor. Without an upstream, the first cursor is 0.
 func (a *AllKeys) scanLocks(c command.Call, n uint64, from cursor, isLockCursor bool) {
 	options, errText := parseScan(c.Args[2:])
-	if errText == "" && c.Client.Ask != nil { // the upstream does not get the command, so it is asked
+	// The upstream does not get this command, so the proxy asks whether the client may run SCAN.
+	if errText == "" && c.Client.Ask != nil {
 		errText = c.Client.RefusalOf(c.Ctx, "scan", "0")
 	}
 	switch {

@@ -98,7 +98,8 @@ func (c *Client) Size() int {
 // CachingRequested reports whether the client sent CLIENT CACHING for the next command.
 func (c *Client) CachingRequested() bool { return c != nil && c.caching }
 
-// ClearCaching is called after each command other than CLIENT.
+// ClearCaching ends the effect of CLIENT CACHING. The proxy calls it after each command other than
+// CLIENT.
 func (c *Client) ClearCaching() {
 	if c != nil {
 		c.caching = false
