@@ -153,8 +153,8 @@ func (s *Server) infoRedlock() []string {
 	return append(append(head, s.infoLockStorage(inputs)...), lines...)
 }
 
-// infoLockStorage returns the lines about where the locks are, and about lock keys at the upstream
-// that were changed directly. The glob is the last field, because it may contain any text without a
+// infoLockStorage returns the lines about the location of the locks, and about lock keys at the
+// upstream that were changed directly. The glob is the last field, because it may contain any text without a
 // line end. Each field is repeated under its name from before 0.4. These names will be removed in
 // 0.6.
 func (s *Server) infoLockStorage(inputs availability.Inputs) (lines []string) {

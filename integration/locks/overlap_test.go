@@ -135,7 +135,7 @@ func (c *contender) turn(token string) {
 		return
 	}
 	holdTime := c.hold(c.random)
-	time.Sleep(holdTime) // it holds the lock
+	time.Sleep(holdTime) // the contender holds the lock
 	if holdTime > lease || c.random.IntN(20) == 0 {
 		_, extended := c.requestLock("EXTEND", contestedKey, token, "PX", kit.Millis(lease))
 		until = max(until, extended)

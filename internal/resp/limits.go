@@ -28,7 +28,7 @@ type Limits struct {
 // takes the place of the string.
 type SkippedSize int64
 
-// skipFactor limits the bytes that a reply may discard, as a multiple of Total.
+// skipFactor limits the bytes that a reader may discard of one reply, as a multiple of Total.
 const skipFactor = 64
 
 // Allowance limits how many bytes of strings several readers may hold at a time. A reader counts a

@@ -28,8 +28,8 @@ func (c *Client) MayAll() bool {
 // NeedsCheck reports whether each command of the client must be checked before it is forwarded.
 func (c *Client) NeedsCheck() bool { return c.UserLogin != nil && !c.MayAll() }
 
-// Refusal returns why one of the proxy's own users may not send a command to the upstream; empty if
-// it may. words are the first of the command's total words.
+// Refusal returns the reason why one of the proxy's own users may not send a command to the upstream,
+// or "" if the user may. words holds the first words of the command, total is the number of all.
 func (c *Client) Refusal(words [][]byte, total int) string {
 	user := c.UserLogin.User()
 	if user == nil {

@@ -130,9 +130,9 @@ func claimOf(v Report, past history) string {
 	return marker.NoClaim
 }
 
-// State returns the state of the master's data, according to the proxies' texts on the master:
-// "votes", "unmarked", or why the master does not vote. For a quarantine it returns the duration,
-// by the master's clock.
+// State returns the state of the master's data, as the marker and the record on the master show it:
+// "votes", "unmarked", or the reason why the master does not vote. For a quarantine it also returns
+// the duration, by the master's clock.
 func (v Report) State() (state string, since time.Duration) {
 	action, reason := judge(v, history{})
 	switch {
