@@ -191,10 +191,10 @@ func (e *eraTracker) mayHaveHadMajority(isUnknown func(i int, checked bool) bool
 	return e.majorityVoted || voted >= vote.Majority(len(e.names))
 }
 
-// determineEra sets the present era to the era that a majority states, or else to the latest era that
-// a master states. For the latter no marker may state anything else, such as a seal, and the markers
-// must be enough to share a master with every majority or, once all masters have been checked, all
-// that there are. Masters that were away state an earlier era.
+// determineEra sets the present era to the era that a majority states. If all markers state the same
+// era, fewer suffice: enough to share a master with every majority or, once all masters have been
+// checked, all that there are. Then, if no marker states a seal, the latest of several eras counts:
+// masters that were away state an earlier one.
 func (e *eraTracker) determineEra(now time.Time) (settled bool) {
 	if e.ownEraKnown {
 		return false
@@ -208,7 +208,8 @@ func (e *eraTracker) determineEra(now time.Time) (settled bool) {
 				era = candidate
 			}
 		}
-		enough := stated >= vote.ReadQuorum(len(e.names)) || stated > 0 && len(e.checked) == len(e.names)
+		allChecked := len(e.checked) == len(e.names)
+		enough := allChecked && stated > 0 || len(counts) == 1 && stated >= vote.ReadQuorum(len(e.names))
 		if stated < len(e.claims) || !enough {
 			return false
 		}

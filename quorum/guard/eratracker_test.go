@@ -45,7 +45,7 @@ func TestMarkerPositions(t *testing.T) {
 		{"one of a later set of ours, one that was away, and one without a marker", []marker.Marker{noMarker, votingIn(firstEra),
 			votingIn(ownThird)}, positionOwn, false},
 		{"one that was away", []marker.Marker{noMarker, votingIn(ownThird), votingIn(firstEra)}, positionStale, false},
-		{"one that was away, and one is not reached", []marker.Marker{votingIn(ownSecond), votingIn(firstEra)}, positionStale, false},
+		{"one that was away, and one is not reached", []marker.Marker{votingIn(ownSecond), votingIn(firstEra)}, positionUnknown, false},
 		{"one of a later set of ours, and one sealed for others", []marker.Marker{noMarker, votingIn(ownThird),
 			sealedFor(firstEra, otherNames)}, positionEnded, true},
 		{"one sealed for others", []marker.Marker{votingIn(firstEra), votingIn(firstEra), sealedFor(firstEra, otherNames)}, positionEnded, false},
