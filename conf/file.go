@@ -82,8 +82,11 @@ const maxDepth = 32
 // tooDeep returns the number of the first line at which flow collections, or the collections that
 // begin on one line, are nested too deeply; or 0.
 func tooDeep(content []byte) int {
-	inFlow, onLine := 0, 0
+	inFlow, onLine, line := 0, 0, 0
 	for _, t := range lexer.Tokenize(string(content)) {
+		if t.Position.Line != line {
+			onLine, line = 0, t.Position.Line
+		}
 		switch t.Type {
 		case token.SequenceStartType, token.MappingStartType:
 			inFlow++
@@ -91,8 +94,6 @@ func tooDeep(content []byte) int {
 			inFlow--
 		case token.SequenceEntryType, token.MappingKeyType:
 			onLine++
-		default:
-			onLine = 0
 		}
 		if inFlow > maxDepth || onLine > maxDepth {
 			return t.Position.Line

@@ -69,6 +69,7 @@ func TestDeeplyNestedFile(t *testing.T) {
 	for _, content := range []string{
 		strings.Repeat("[", maxFileSize), strings.Repeat("[\n", maxFileSize/2), "lock-keys: " + strings.Repeat("{a: ", maxFileSize/8),
 		strings.Repeat("- ", maxFileSize/2), strings.Repeat("? ", maxFileSize/2),
+		strings.Repeat("- ! ", maxFileSize/4),
 	} {
 		if _, err := parseYAML("f", []byte(content)); err == nil || !strings.Contains(err.Error(), "nested too deeply") {
 			t.Errorf("%.20q…: %.100v", content, err)

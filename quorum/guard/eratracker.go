@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/location"
 	"redlock-proxy/quorum/vote"
@@ -41,8 +40,6 @@ type eraTracker struct {
 	// hasVoted is set for those that once had a marker of this era, even if they show an earlier one
 	// now: their data were set back.
 	checked, mayHaveVoted, hasVoted map[int]bool
-	// claimsData holds the nonces of the records of masters that claim to have all their data.
-	claimsData map[int]string
 	// majorityVoted is set once a majority of the masters voted for this proxy in this era.
 	majorityVoted bool
 	// credibleNonces holds the nonces of the markers with credible claims, refutedNonces the nonces
@@ -76,7 +73,7 @@ type sizeReport struct{ size, master int }
 
 func newEraTracker(masters []Master, joined *reconfig.Era, now time.Time) *eraTracker {
 	e := &eraTracker{
-		claims: map[int]eraClaim{}, checked: map[int]bool{}, mayHaveVoted: map[int]bool{}, hasVoted: map[int]bool{}, claimsData: map[int]string{},
+		claims: map[int]eraClaim{}, checked: map[int]bool{}, mayHaveVoted: map[int]bool{}, hasVoted: map[int]bool{},
 		credibleNonces: map[string]bool{}, refutedNonces: map[string]bool{},
 		sizeReports: map[sizeReport]bool{}, announcedLocations: map[int]announcedLocation{}, moveLeases: map[int]moveLease{},
 	}
@@ -109,11 +106,7 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	defer e.mu.Unlock()
 	m := v.Marker.Value
 	e.checked[i] = true
-	delete(e.claimsData, i)
 	if !v.Marker.Valid {
-		if r := v.Record; r.Valid && r.Value.RunID == v.RunID && r.Value.Claim != marker.NoClaim {
-			e.claimsData[i] = r.Value.Nonce
-		}
 		delete(e.claims, i)
 		e.mayHaveVoted[i] = e.hasVoted[i] || !v.isUnusedByRecord()
 		return e.determineEra(now)
@@ -267,24 +260,6 @@ func (e *eraTracker) hasOpenClaim() bool {
 		}
 	}
 	return false
-}
-
-// majorityKeepsData reports whether a majority of the masters votes in this era, or claims to have
-// kept all data of it. If these claims are true, no successor was decided: a majority must have
-// accepted it, and no master of this majority has.
-func (e *eraTracker) majorityKeepsData() bool {
-	suffix := e.recordSuffix()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	n := 0
-	for i := range e.names {
-		s, marked := e.claims[i]
-		nonce, claimed := e.claimsData[i]
-		if marked && s.sameRun && e.positionOf(s) == positionOwn || claimed && strings.HasSuffix(nonce, suffix) {
-			n++
-		}
-	}
-	return n >= vote.Majority(len(e.names))
 }
 
 // isRefuted reports whether a majority contradicted a master's claim.

@@ -90,34 +90,6 @@ func reportOf(m marker.Marker, i int) Report {
 	return v
 }
 
-// TestMajorityKeepsData checks when masters that claim to have kept all their data may vote beside a
-// claim that their era has ended: if no majority can have accepted a successor.
-func TestMajorityKeepsData(t *testing.T) {
-	claims := func(nonce, claim string) Report {
-		r := marker.Record{RunID: "run", Nonce: nonce, Claim: claim, ClaimOf: "a", Reason: string(Restarted)}
-		return Report{RunID: "run", Record: marker.ReadRecord(r.String())}
-	}
-	votes := Report{RunID: "run", Marker: marker.ReadMarker(marker.InDatabase(
-		marker.Marker{RunID: "run", Nonce: "v", Proof: marker.ProofLease}.String(), 0))}
-	for name, c := range map[string]struct {
-		reports []Report
-		want    bool
-	}{
-		"a majority claims its data": {[]Report{claims("1", "m"), claims("2", "m")}, true},
-		"one votes, one claims":      {[]Report{votes, claims("2", "m")}, true},
-		"one claims, one does not":   {[]Report{claims("1", "m"), claims("2", marker.NoClaim)}, false},
-		"one claims":                 {[]Report{claims("1", "m")}, false},
-	} {
-		e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, &reconfig.Era{}, time.Now())
-		for i, v := range c.reports {
-			e.observe(i, v, time.Now())
-		}
-		if got := e.majorityKeepsData(); got != c.want {
-			t.Errorf("%s: got %v, want %v", name, got, c.want)
-		}
-	}
-}
-
 // TestClaims checks that one master's claim is credible if another master supports it, and refuted
 // once a majority was asked after it and does not support it.
 func TestClaims(t *testing.T) {

@@ -42,7 +42,7 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 		return 0, err
 	}
 	hasOpenClaim := g.set.eras.hasOpenClaim()
-	if r.Claim != marker.NoClaim && (!hasOpenClaim || g.set.eras.majorityKeepsData()) {
+	if r.Claim != marker.NoClaim && !hasOpenClaim {
 		if changed, err := g.evaluateClaim(ctx, v, r, watchedFor); changed || err != nil {
 			return 0, err
 		}

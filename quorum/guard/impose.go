@@ -126,8 +126,8 @@ type ProxyCounts struct {
 	Running int
 	// Losing counts the proxies that ReplaceSettings could deprive of a vote.
 	Losing int
-	// Differing counts the proxies with different settings. Masters that have the given settings do
-	// not vote for these proxies.
+	// Differing counts the proxies with different settings on masters with settings. Masters that
+	// have the given settings do not vote for these proxies.
 	Differing int
 }
 
@@ -144,7 +144,7 @@ func CountProxies(settings string, inspections []Inspection) ProxyCounts {
 			if own.takesVote(i, p) {
 				losing[p.ID] = true
 			}
-			if own.differs(p) {
+			if own.differs(p) && parseRules(v.Report.Rules).settings != "" {
 				differing[p.ID] = true
 			}
 		}

@@ -147,7 +147,8 @@ func (l *lane) takeShort(batch []*op) []*op {
 	for n < len(l.queue) && len(batch) < maxBatch {
 		o := l.queue[n]
 		size := l.sizes.totalSize(o)
-		if size > longOp || isWideRead(o) {
+		if l.sizes.isLong(o, size) {
+			l.sizes.noteQueued(o, size, len(l.long) == 0)
 			l.long = append(l.long, o)
 			n++
 			continue

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
+	"slices"
 
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/register"
@@ -80,11 +81,28 @@ func keysWeight(o *op) int {
 	}
 }
 
-// isWideRead reports whether an operation is long because it reads many keys. An operation that
-// writes is not, because a later operation on one of its keys must not overtake it.
-func isWideRead(o *op) bool {
-	_, isRead := o.cellOp.(cell.Read)
-	return isRead && keysWeight(o) > longOp
+// isLong reports whether an operation of this total size is long. An operation that writes is long
+// only if it is long itself, or the value of one of its keys, because later operations on its keys
+// must be long, too: they must not overtake it.
+func (s *sizes) isLong(o *op, size int) bool {
+	if _, isRead := o.cellOp.(cell.Read); isRead {
+		return size > longOp || keysWeight(o) > longOp
+	}
+	return len(o.words) > longOp || size > longOp && s.anyLong(o.cellOp.Keys())
+}
+
+func (s *sizes) anyLong(keys []string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return s.byKeyHash[maphash.String(s.seed, key)] > longOp })
+}
+
+// noteQueued makes later operations on the keys of a long operation that writes long, too.
+func (s *sizes) noteQueued(o *op, size int, forget bool) {
+	if !o.cellOp.Writes() {
+		return
+	}
+	for _, key := range o.cellOp.Keys() {
+		s.record(key, max(size, longOp+1), forget)
+	}
 }
 
 // learn updates the sizes from the reply to an operation. With forget set it also removes the sizes

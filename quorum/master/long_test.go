@@ -75,6 +75,45 @@ func TestWideReadsPassInTurn(t *testing.T) {
 	}
 }
 
+// TestWritesKeepTheirOrder checks that no later op on a key overtakes a queued op that writes the key,
+// if values of the op's keys, or the op itself, are long.
+func TestWritesKeepTheirOrder(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
+	write := func(cellOp cell.Op) *op { return &op{command: newCommand(0, cellOp), round: newRound(1, nil)} }
+	take := func(token string) *op {
+		tokens := make([]string, len(names))
+		for i := range tokens {
+			tokens[i] = token
+		}
+		return write(cell.Take{Names: names, Tokens: tokens, Attempt: "1"})
+	}
+	for name, c := range map[string]struct {
+		known int
+		take  *op
+	}{"values of 5 KB": {5_000, take("t")}, "a value of 40 KB": {40_000, take("t")}, "a long token": {0, take(strings.Repeat("t", 40_000))}} {
+		l := newLane(nil, 0, nil)
+		for _, key := range names {
+			if c.known > 0 {
+				l.sizes.record(key, c.known, true)
+			}
+		}
+		var sent []*op
+		for _, o := range []*op{c.take, write(cell.Remove{Name: "a", Attempt: "1"}), write(cell.Prepare{Name: "b"})} {
+			if _, err := l.push(o, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 3 {
+			l.take()
+			sent = append(sent, l.inFlight.ops...)
+			l.inFlight.unload()
+		}
+		if len(sent) != 3 || sent[0] != c.take {
+			t.Errorf("%s: the take is not the first of %d ops", name, len(sent))
+		}
+	}
+}
+
 // TestShortOpsPassLongOps checks ops on a key whose long value is known. They are sent in batches
 // of their own, in turn with the other batches, until the value is gone.
 func TestShortOpsPassLongOps(t *testing.T) {

@@ -91,6 +91,15 @@ func (g *grants) evict() {
 	g.pruning.entries = len(g.byKey)
 }
 
+// noteEvictedUntil notes that grants up to a start of their leases may have been evicted.
+func (g *grants) noteEvictedUntil(since time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if since.After(g.evictedUntil) {
+		g.evictedUntil = since
+	}
+}
+
 // MayHaveEvicted reports whether the grant of a lease that began at since may have been evicted.
 // Then it is unknown whether another client has extended the lock since.
 func (r *Register) MayHaveEvicted(since time.Time) bool {
@@ -188,12 +197,14 @@ func (r *Register) TakeGrant(key, token string) (version string, left time.Durat
 func (r *Register) CopyGrants(previous *Register) {
 	current, now := map[string]grant{}, r.masters.Now()
 	previous.grants.mu.Lock()
+	evictedUntil := previous.grants.evictedUntil
 	for key, entry := range previous.grants.byKey {
 		if !entry.replaced && !entry.expired(now) {
 			current[key] = *entry
 		}
 	}
 	previous.grants.mu.Unlock()
+	r.grants.noteEvictedUntil(evictedUntil)
 	for key, entry := range current {
 		entry.ballotVersion, entry.holders, entry.pending = entry.currentVersion(), make([]bool, r.n), make([]bool, r.n)
 		r.grants.put(key, &entry, now)

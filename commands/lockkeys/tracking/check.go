@@ -47,6 +47,7 @@ func (c *Client) run() {
 			return
 		case c.takeReportAll():
 			c.push(c.ctx, nil)
+			c.forgetReported(keys)
 		case len(keys) > 0:
 			c.pushKeys(keys)
 		case len(checks) > 0:
