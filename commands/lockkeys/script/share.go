@@ -31,8 +31,10 @@ type Share struct {
 const leftTime = 20 * time.Millisecond
 
 // errClientLeft is the error of a large run whose client has left.
-var errClientLeft = errors.New("Script ended: the client closed the connection, or its sending side, before the " + //lint:ignore ST1005 like the wording of Redis
-	"reply; keep it open until then...")
+//
+//lint:ignore ST1005 like the wording of Redis
+var errClientLeft = errors.New("Script ended: the client closed the connection, or its sending side, before " +
+	"the reply; keep it open until then...")
 
 // Allowance is the time that several consecutive runs have together. The zero value is the whole
 // time.
