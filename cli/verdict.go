@@ -113,7 +113,7 @@ func judge(cfg conf.Config, result inspection) verdict {
 	case result.proxies.Running > 0 && result.proxies.Differing == result.proxies.Running && difference == "":
 		return verdict{
 			code: exitDiffering, inputs: inputs,
-			reasons: []string{"the masters do not vote for the running proxies: they have your settings, and the proxies have different ones"},
+			reasons: []string{"the masters do not vote for the running proxies: the masters have your settings, the proxies have different settings"},
 			advice:  []string{"restart the proxies with your settings, and run redlock-proxy check again"},
 		}
 	case locks.State != availability.Available:

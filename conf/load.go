@@ -172,5 +172,5 @@ func firstOf(errs []error) []error {
 	if len(errs) <= maxErrors {
 		return errs
 	}
-	return append(errs[:maxErrors:maxErrors], fmt.Errorf("%d more errors", len(errs)-maxErrors))
+	return append(errs[:maxErrors:maxErrors], fmt.Errorf("number of further errors: %d", len(errs)-maxErrors))
 }

@@ -83,7 +83,7 @@ func (r Result) removed() []string {
 	emptyStore := r.At.MovingPlace().Target()
 	var lines []string
 	if r.Leftover > 0 {
-		lines = append(lines, fmt.Sprintf("found %s at the %v: an unfinished move left them, or clients lock there; "+
+		lines = append(lines, fmt.Sprintf("found %s at the %v: an earlier move left them, or clients use them directly; "+
 			"--even-if-others (EVENIFOTHERS) removes them", syntax.Count(r.Leftover, "lock key"), emptyStore))
 	}
 	if r.KeptBecause != nil {

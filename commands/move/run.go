@@ -255,10 +255,12 @@ func (r *run) abortAny(ctx context.Context) (err error) {
 // error that the run got because of that.
 type endedError struct{ cause error }
 
+// Error implements error.
 func (e *endedError) Error() string {
-	return "redlock-proxy move --abort, or another proxy after a pause of this one, has ended this move"
+	return "redlock-proxy move --abort or another proxy has ended this move"
 }
 
+// Unwrap returns the cause.
 func (e *endedError) Unwrap() error { return e.cause }
 
 // errTooLate is returned if the move had ended before it could be aborted.

@@ -38,6 +38,20 @@ func Text(text, unchanged string) string {
 	return b.String()
 }
 
+// Cut returns the beginning of a text of more than limit bytes, up to where a character begins, and
+// reports whether it has cut the text.
+func Cut(text string, limit int) (head string, isCut bool) {
+	if len(text) <= limit {
+		return text, false
+	}
+	for end := limit; end > limit-utf8.UTFMax && end > 0; end-- {
+		if utf8.RuneStart(text[end]) {
+			return text[:end], true
+		}
+	}
+	return text[:limit], true
+}
+
 // Writer escapes all that is written to another writer, except newlines, tabs and backslashes. What
 // an encoder of JSON writes remains valid.
 type Writer struct{ out io.Writer }

@@ -21,6 +21,21 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestCut checks that a text is cut where a character begins.
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		text, head string
+		isCut      bool
+	}{
+		{"abcd", "abcd", false}, {"abcde", "abcd", true}, {"abcé", "abc", true}, {"ab\U0001f600", "ab", true},
+		{"\xff\xff\xff\xff\xff", "\xff\xff\xff\xff", true}, {"\x80\x80\x80\x80\x80", "\x80\x80\x80\x80", true},
+	} {
+		if head, isCut := escape.Cut(c.text, 4); head != c.head || isCut != c.isCut {
+			t.Errorf("%q: got %q, %v", c.text, head, isCut)
+		}
+	}
+}
+
 // TestWriter checks that text for a terminal cannot control it, that lines and columns remain, and
 // that JSON stays valid.
 func TestWriter(t *testing.T) {

@@ -123,14 +123,14 @@ type changeState struct {
 }
 
 func (c changeState) encode(b []byte) []byte {
-	ordinary := byte(0)
+	flags := byte(0)
 	if c.catchesUp {
-		ordinary = 1
+		flags = 1
 	}
 	if c.fewVote {
-		ordinary |= 2
+		flags |= 2
 	}
-	return c.join.encode(append(b, c.sealed, c.joined, c.returned, c.lost, c.used, c.forgets, byte(c.lostAt), ordinary))
+	return c.join.encode(append(b, c.sealed, c.joined, c.returned, c.lost, c.used, c.forgets, byte(c.lostAt), flags))
 }
 
 func (c *changeState) decode(b []byte) []byte {
@@ -178,7 +178,7 @@ func (e *explorer) emitChangeSteps(s *state, f func(event, *state)) {
 		return
 	}
 	for m := range e.N {
-		if s.change.sealed>>m&1 == 0 {
+		if (s.change.sealed|s.change.returned|s.change.lost)>>m&1 == 0 {
 			t := s.clone()
 			t.change.sealed |= 1 << m
 			f(event{name: "seals", proxy: -1, master: m}, t)
@@ -261,8 +261,7 @@ func (e *explorer) emitLostSeals(s *state, f func(event, *state)) {
 
 // newSourcesNeeded returns the minimum number of sources in the new set for a target.
 func (e *explorer) newSourcesNeeded(c changeState, target int) int {
-	n := len(e.Change.New)
-	needed := n - vote.Majority(n) + 1
+	needed := vote.ReadQuorum(len(e.Change.New))
 	if c.used>>target&1 == 0 {
 		needed-- // no majority of the new set includes the target
 	}
@@ -275,7 +274,7 @@ func (e *explorer) usesNewRules(s *state) bool {
 	n := len(e.Change.New)
 	switch {
 	case e.Change.EarlyCatchUp:
-		return bits.OnesCount8(s.change.joined) >= n-vote.Majority(n)+1
+		return bits.OnesCount8(s.change.joined) >= vote.ReadQuorum(n)
 	case e.Change.RulesByVotes:
 		return e.newSetVotes(s)
 	default:
@@ -284,7 +283,8 @@ func (e *explorer) usesNewRules(s *state) bool {
 }
 
 // beginJoin reads the sources for a joining master, for every set of sources that is large enough.
-// If ordinary is set, it joins by the rules of the new set. beginJoin reads all sources of a pass at the same moment.
+// If ordinary is set, the master joins by the rules of the new set. beginJoin reads all sources of a
+// pass at the same moment.
 func (e *explorer) beginJoin(s *state, target int, ordinary bool, f func(event, *state)) {
 	needed := e.sourcesNeeded()
 	if ordinary {
@@ -318,7 +318,7 @@ func (e *explorer) beginJoin(s *state, target int, ordinary bool, f func(event, 
 
 // sourcesNeeded returns the minimum number of sources in the old set.
 func (e *explorer) sourcesNeeded() int {
-	n := e.N - vote.Majority(e.N) + 1
+	n := vote.ReadQuorum(e.N)
 	if e.Change.AllAnswer {
 		return e.N
 	}

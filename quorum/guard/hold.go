@@ -56,7 +56,8 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 		untilCatchUp += fewSourcesDelay
 	}
 	lease, err := g.checkedLeaseLeft(ctx, r, min(watchedFor, g.set.eras.age(time.Now())), g.set.voters(g.index))
-	if hasOpenClaim && !g.set.override.forced { // this era may have ended, but leases of another era may last
+	// This era may have ended, but leases of another era may last.
+	if hasOpenClaim && !g.set.override.forced {
 		lease = max(lease, Heartbeat/4)
 	}
 	switch {

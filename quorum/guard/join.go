@@ -72,7 +72,7 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	case !from.isFormer && from.hasReadQuorum():
 		// The master catches up from these sources, and keeps what it holds of possible locks.
 		return 0, g.quarantine(ctx, v, Joining, marker.NoClaim)
-	case !from.isFormer || !from.hasReadQuorum() || from.indexOf(g) < 0,
+	case !from.isFormer || from.indexOf(g) < 0,
 		len(from.sources) < from.masters && g.set.eras.age(time.Now()) < formerSourcesTime:
 		return joinPause, nil
 	case v.Record.Text == "":

@@ -47,10 +47,12 @@ func CauseText(err error) string {
 // maxCause limits the text of an error in bytes: a server can send an error of any length.
 const maxCause = 256
 
-// excerpt returns the beginning of a text, without characters that control a terminal.
+// excerpt returns the beginning of a text, without characters that control a terminal. Line ends
+// stay: replies have blanks instead.
 func excerpt(text string) string {
-	if len(text) > maxCause {
-		text = text[:maxCause] + "…"
+	head, isCut := escape.Cut(text, maxCause)
+	if isCut {
+		head += "…"
 	}
-	return escape.Text(text, "\\\r\n") // line ends become blanks in replies
+	return escape.Text(head, "\\\r\n")
 }

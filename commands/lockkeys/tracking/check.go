@@ -49,7 +49,8 @@ func (c *Client) run() {
 			c.push(c.ctx, nil)
 			c.forgetReported(keys)
 		case len(keys) > 0:
-			c.pushKeys(keys)
+			c.push(c.ctx, keys)
+			c.forgetReported(keys)
 		case len(checks) > 0:
 			c.check(checks)
 		default:

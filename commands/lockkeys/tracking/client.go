@@ -178,12 +178,6 @@ func (c *Client) reportKey(key string) {
 	}
 }
 
-// pushKeys notifies the client of keys.
-func (c *Client) pushKeys(keys []string) {
-	c.push(c.ctx, keys)
-	c.forgetReported(keys)
-}
-
 // forgetReported subtracts keys of which the client has been notified.
 func (c *Client) forgetReported(keys []string) {
 	for _, key := range keys {
